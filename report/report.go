@@ -61,6 +61,9 @@ type Options struct {
 	// Plan is what differs from a cabling plan, lines by String and in JSON the member
 	// plan; nil when nobody asked.
 	Plan fmt.Stringer
+	// Groups is sums by groups of hosts, a table by String and in JSON and metrics the member
+	// host_groups; nil when nobody asked.
+	Groups fmt.Stringer
 	// Lines are names and texts of further lines, after those about the load.
 	Lines [][2]string
 	// Place says where in which file a finding is, 1-based; nil, or line 0, for
@@ -93,18 +96,19 @@ func (o *Options) fails(f *verify.Finding) bool {
 // undecided.
 func (o *Options) Fails(r *verify.Result) bool { return !o.Never && r.Fails(o.FailOn) }
 
+// document is a result with what else was asked for.
+type document struct {
+	*verify.Result
+	Shape  fmt.Stringer `json:"shape,omitempty"`
+	Plan   fmt.Stringer `json:"plan,omitempty"`
+	Groups fmt.Stringer `json:"host_groups,omitempty"`
+}
+
 // Write prints r in one of the forms. Errors are those of w.
 func Write(w io.Writer, form Form, r *verify.Result, opt Options) error {
 	switch form {
 	case JSONForm:
-		if opt.Shape != nil {
-			return JSON(w, struct {
-				*verify.Result
-				Shape fmt.Stringer `json:"shape"`
-				Plan  fmt.Stringer `json:"plan,omitempty"`
-			}{r, opt.Shape, opt.Plan})
-		}
-		return JSON(w, r)
+		return JSON(w, document{r, opt.Shape, opt.Plan, opt.Groups})
 	case SARIFForm:
 		return SARIF(w, r, opt)
 	case JUnitForm:
@@ -114,7 +118,7 @@ func Write(w io.Writer, form Form, r *verify.Result, opt Options) error {
 	case CodeQualityForm:
 		return CodeQuality(w, r, opt)
 	case PrometheusForm:
-		return metrics.Write(w, "check", r)
+		return metrics.Write(w, "check", document{Result: r, Groups: opt.Groups})
 	}
 	return Text(w, r, opt)
 }

@@ -31,6 +31,9 @@ func Text(w io.Writer, r *verify.Result, opt Options) error {
 	for i := range r.Findings {
 		WriteFinding(b, &r.Findings[i])
 	}
+	if opt.Groups != nil {
+		fmt.Fprintf(b, "\n%s", opt.Groups)
+	}
 	WriteUndecided(b, r)
 	verdict(b, r)
 	return b.Flush()

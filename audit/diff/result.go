@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/ibweave/ibweave/audit/groups"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft/adaptive"
@@ -44,6 +45,8 @@ type Side struct {
 	// Has is the parts that this state has: "lfts", "sl2vl", "path_sls",
 	// "multicast", "adaptive". Nodes and links are always there.
 	Has []string `json:"has"`
+	// Groups is sums by groups of hosts; nil when nobody asked.
+	Groups []groups.State `json:"host_groups,omitempty"`
 }
 
 // NodeRef names a node.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ibweave/ibweave/audit/groups"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/verify"
@@ -26,6 +27,9 @@ func Text(w io.Writer, r *Result, verbose bool) error {
 	t.printChanges(r)
 	t.printTables(r)
 	t.printAffected(r)
+	if list := groups.Changes(r.Old.Groups, r.New.Groups, verbose); list != "" {
+		fmt.Fprintf(t.w, "\n%s", list)
+	}
 	t.printOrder(r)
 	t.printMulticast(r)
 	t.printVerdict(r)

@@ -15,6 +15,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/audit/diff"
+	"github.com/ibweave/ibweave/audit/groups"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
@@ -33,6 +34,8 @@ type Options struct {
 	// Limit is how many times its greatest relative load before the drain the fabric may
 	// have in any state; 0 for any load.
 	Limit float64
+	// Groups, if not nil, is summed up by before the drain and after each step.
+	Groups *groups.Set
 	// Progress, if not nil, is told of each part before it is tried.
 	Progress func(part string)
 }
@@ -80,6 +83,8 @@ type Step struct {
 type Load struct {
 	MaxRoutes   int64   `json:"max_routes_per_link"`
 	MaxRelative float64 `json:"max_relative_load"` // routes where all cables have one rate
+	// Groups is nil without Options.Groups.
+	Groups []groups.State `json:"host_groups,omitempty"`
 }
 
 // Change is what a subnet manager writes.
@@ -123,6 +128,9 @@ func Make(ctx context.Context, base *compile.Result, route compile.Options, part
 	p := &planner{ctx: ctx, base: base, route: route, opt: opt, plan: &Plan{
 		Before: loadOf(base.Verify), Limit: opt.Limit, Windows: []Window{}, Refused: []Refusal{},
 	}}
+	if err := p.measureGroups(&p.plan.Before, base.Routing); err != nil {
+		return nil, err
+	}
 	for i := range parts {
 		if opt.Progress != nil {
 			opt.Progress(parts[i].Name)
@@ -216,8 +224,18 @@ func (p *planner) try(from *state, part *Part) (step *Step, next *state, reason 
 	if step.Drain, err = p.change(from.routing, next.routing); err != nil {
 		return nil, nil, "", err
 	}
-	step.Back, err = p.change(next.routing, from.routing)
-	return step, next, "", err
+	if step.Back, err = p.change(next.routing, from.routing); err != nil {
+		return nil, nil, "", err
+	}
+	return step, next, "", p.measureGroups(&step.Load, r.Routing)
+}
+
+// measureGroups says what groups of hosts are like with some tables.
+func (p *planner) measureGroups(load *Load, r *lft.Routing) (err error) {
+	if p.opt.Groups != nil {
+		load.Groups, err = p.opt.Groups.Measure(p.ctx, r.Fabric, r.Tables)
+	}
+	return err
 }
 
 // withDrained is tables of the rest on the whole fabric: drained switches keep their entries,
@@ -293,5 +311,5 @@ func (p *planner) closeWindow(w *Window) {
 
 // loadOf is the greatest load that the checker found.
 func loadOf(v *verify.Result) Load {
-	return Load{v.Balance.MaxRoutes, v.GreatestLoad()}
+	return Load{MaxRoutes: v.Balance.MaxRoutes, MaxRelative: v.GreatestLoad()}
 }

@@ -134,6 +134,7 @@ Forms are recognized by content, zstd and gzip as well; - is standard input.`,
 	o.flags(cmd.Flags())
 	a.nameFlag(cmd)
 	a.kindFlag(cmd)
+	a.hostGroupFlag(cmd)
 	a.strictFlag(cmd)
 	cmd.Flags().BoolVar(&rules, "rules", false, "list the rules")
 	cmd.Flags().StringVar(&explain, "explain", "", "explain one `RULE`")
@@ -289,6 +290,9 @@ func (a *app) check(ctx context.Context, in *audit, level *threshold, reports []
 	}
 	opt := in.reportOptions(x.demanded)
 	opt.FailOn, opt.Never = level.at, level.never
+	if opt.Groups, err = a.auditedGroups(ctx, x); err != nil {
+		return err
+	}
 	for _, f := range reports {
 		placed := in.withSource(f.form, opt, source)
 		if f.name == "" {

@@ -82,6 +82,7 @@ do not any more are errors.`,
 	flags := cmd.Flags()
 	flags.StringVarP(&c.topology, "topology", "t", "", "topology `FILE` of dumps")
 	a.nameFlag(cmd)
+	a.hostGroupFlag(cmd)
 	lenientFlag(flags, &c.lenient)
 	a.strictFlag(cmd)
 	c.outputForm.defineMetrics(flags, "diff")
@@ -165,7 +166,15 @@ func (a *app) diff(ctx context.Context, c *comparison, old, new string) (*diff.R
 	}
 	stage := a.startStage("compare")
 	defer stage.end()
-	return diff.Compare(ctx, snapshots[0], snapshots[1], diff.Options{})
+	r, err := diff.Compare(ctx, snapshots[0], snapshots[1], diff.Options{})
+	if err != nil {
+		return nil, err
+	}
+	if r.Old.Groups, err = a.groupStates(ctx, snapshots[0].Fabric, snapshots[0].Tables, false); err != nil {
+		return nil, err
+	}
+	r.New.Groups, err = a.groupStates(ctx, snapshots[1].Fabric, snapshots[1].Tables, true)
+	return r, err
 }
 
 // limitToCommon has a file compared with a directory only in what the file can tell. What a dump does not tell is as in the directory: on the same cables VLs

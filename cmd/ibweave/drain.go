@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/ibweave/ibweave/audit/diff"
 	"github.com/ibweave/ibweave/audit/drain"
+	"github.com/ibweave/ibweave/audit/groups"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/fabric"
@@ -26,6 +28,7 @@ import (
 type drainOptions struct {
 	outputForm
 	switches, cables []string
+	groups           []string
 	limit, rebalance float64
 	lenient          bool
 	output           string
@@ -50,7 +53,8 @@ window that it fits into. Between windows all is put back.
 
 --switch and --cable take names and GUIDs, lists with numbers in brackets too; a switch
 system is drained with all of its chips. A cable is a port at one end, NODE:PORT. The hosts of a
-drained leaf are out with it.
+drained leaf are out with it. --host-group drains all hosts of a group of --host-groups, and the
+leaves that only these use.
 
 The plan is about unicast: multicast trees over a part are not moved.
 
@@ -58,6 +62,7 @@ The plan is about unicast: multicast trees over a part are not moved.
 status is 1 when a part cannot be drained.`,
 		Example: `  ibweave drain tables --switch 'spine[01-04]'
   ibweave drain tables --cable leaf03:37 --cable leaf03:38
+  ibweave drain tables --host-groups racks.yaml --host-group rack:r12
   ibweave drain tables --switch director1 --limit 1.5 -o plan`,
 		Args: a.maxArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -65,8 +70,8 @@ status is 1 when a part cannot be drained.`,
 				return err
 			}
 			switch {
-			case len(args) == 0 || len(o.switches)+len(o.cables) == 0:
-				return usagef("drain needs DIR, which compile wrote, and --switch or --cable")
+			case len(args) == 0 || len(o.switches)+len(o.cables)+len(o.groups) == 0:
+				return usagef("drain needs DIR, which compile wrote, and --switch, --cable or --host-group")
 			case o.limit != 0 && !(o.limit >= 1):
 				return usagef("--limit %g: want 1 or more", o.limit)
 			case !(o.rebalance >= 1 && o.rebalance <= maxRebalance):
@@ -78,6 +83,7 @@ status is 1 when a part cannot be drained.`,
 	flags := cmd.Flags()
 	flags.StringArrayVar(&o.switches, "switch", nil, "drain the switches of a `NAME` or list; may be repeated")
 	flags.StringArrayVar(&o.cables, "cable", nil, "drain the cable at `NODE:PORT`; may be repeated")
+	flags.StringArrayVar(&o.groups, "host-group", nil, "drain the hosts of `GROUP` or GROUPING:GROUP of --host-groups, and the leaves that only they use; may be repeated")
 	flags.Float64Var(&o.limit, "limit", 0, "no cable gets more than `F` times the greatest load before the drain, F from 1 on; by default any load")
 	flags.Float64Var(&o.rebalance, "rebalance", 1.1, "kept tables move routes until no link has more than `F` times the greatest load of tables from scratch, F from 1 on")
 	flags.StringVarP(&o.output, "output", "o", "", "write the tables of each step into `DIR`")
@@ -86,6 +92,7 @@ status is 1 when a part cannot be drained.`,
 	a.strictFlag(cmd)
 	a.nameFlag(cmd)
 	a.kindFlag(cmd)
+	a.hostGroupFlag(cmd)
 	return cmd
 }
 
@@ -101,14 +108,18 @@ func (a *app) drain(ctx context.Context, o *drainOptions, dir string) error {
 		return err
 	}
 	f := base.Routing.Fabric
-	parts, err := o.parts(f)
+	set, err := a.groupsOf(f, true)
+	if err != nil {
+		return err
+	}
+	parts, err := o.parts(f, set)
 	if err != nil {
 		return err
 	}
 	stage := a.startStage("plan")
 	var route compile.Options
 	route.Route.Rebalance = o.rebalance
-	plan, err := drain.Make(ctx, base, route, parts, drain.Options{Limit: o.limit})
+	plan, err := drain.Make(ctx, base, route, parts, drain.Options{Limit: o.limit, Groups: set})
 	stage.end()
 	if err != nil {
 		return err
@@ -161,7 +172,7 @@ func (a *app) readCompiled(ctx context.Context, dir string, lenient bool) (*comp
 }
 
 // parts lists what is to be drained, in the order of the flags: switches, then cables.
-func (o *drainOptions) parts(f *fabric.Fabric) (parts []drain.Part, err error) {
+func (o *drainOptions) parts(f *fabric.Fabric, set *groups.Set) (parts []drain.Part, err error) {
 	for _, name := range o.switches {
 		nodes, err := names.Find(f, name)
 		if err != nil {
@@ -197,24 +208,63 @@ func (o *drainOptions) parts(f *fabric.Fabric) (parts []drain.Part, err error) {
 		}
 		parts = append(parts, part)
 	}
+	for _, name := range o.groups {
+		g, err := set.Find(name)
+		if err != nil {
+			var parse *fabric.ParseError
+			if !errors.As(err, &parse) {
+				err = usagef("--host-group: %w", err)
+			}
+			return nil, err
+		}
+		parts = append(parts, groupPart(f, g))
+	}
 	return parts, nil
+}
+
+// groupPart is the hosts of a group with all of their cables, and the leaves that only they use.
+func groupPart(f *fabric.Fabric, g *groups.Group) drain.Part {
+	p := drain.Part{Name: fmt.Sprintf("%s, %s", g, text.Count(len(g.Hosts), "host", "hosts")), Nodes: slices.Clone(g.Nodes)}
+	for _, n := range g.Nodes {
+		p.Cables = append(p.Cables, cabledPorts(f, n)...)
+	}
+	leaves := 0
+	for _, leaf := range g.Leaves {
+		if !slices.ContainsFunc(f.EndPortsOn(leaf), func(end fabric.PortID) bool {
+			_, ours := slices.BinarySearch(g.Nodes, f.Owner(end))
+			return !ours && f.Kind(f.Owner(end)) != fabric.AggregationKind
+		}) {
+			addSwitch(&p, f, leaf)
+			leaves++
+		}
+	}
+	if leaves > 0 {
+		p.Name += " and " + text.Count(leaves, "leaf", "leaves")
+	}
+	return p
 }
 
 // switchPart is chips with all their cables and the hosts on them.
 func switchPart(f *fabric.Fabric, chips []fabric.NodeID) drain.Part {
-	p := drain.Part{Name: f.Name(chips[0]).String(), Nodes: slices.Clone(chips)}
+	p := drain.Part{Name: f.Name(chips[0]).String()}
 	if len(chips) > 1 {
 		p.Name = fmt.Sprintf("%q, %d chips", names.ChipOf(f.Name(chips[0]).Text).System, len(chips))
 	}
 	for _, s := range chips {
-		p.Cables = append(p.Cables, cabledPorts(f, s)...)
-		for _, host := range f.EndPortsOn(s) {
-			if n := f.Owner(host); !f.IsSwitch(n) {
-				p.Nodes = append(p.Nodes, n)
-			}
-		}
+		addSwitch(&p, f, s)
 	}
 	return p
+}
+
+// addSwitch adds a switch with all of its cables, and the hosts on it.
+func addSwitch(p *drain.Part, f *fabric.Fabric, s fabric.NodeID) {
+	p.Nodes = append(p.Nodes, s)
+	p.Cables = append(p.Cables, cabledPorts(f, s)...)
+	for _, host := range f.EndPortsOn(s) {
+		if n := f.Owner(host); !f.IsSwitch(n) {
+			p.Nodes = append(p.Nodes, n)
+		}
+	}
 }
 
 // withoutParts is a fabric without the cables of nodes, and cables, NODE:PORT.
@@ -323,6 +373,7 @@ func (d *drainDocument) print(b *facts, parts int) {
 		if w.Gone > 0 {
 			fmt.Fprintf(b, "  without a cable meanwhile: %s, %s\n", text.Count(w.Gone, "adapter", "adapters"), shorten(d.GoneHosts[i]))
 		}
+		groupTable(b, groups.Changes(d.Before.Groups, w.Steps[len(w.Steps)-1].Groups, false))
 	}
 	for _, r := range d.Refused {
 		fmt.Fprintf(b, "\nerror: %s cannot be drained: %s\n", r.Part, r.Reason)

@@ -35,6 +35,7 @@ type app struct {
 	nameMap        nameMap
 	kinds          string // of --kinds
 	policyKinds    []fabric.KindRule
+	hostGroups     hostGroups
 	strict         bool            // --strict
 	stdinRead      bool            // standard input can be read once
 	interrupted    <-chan struct{} // closed by SIGINT and SIGTERM

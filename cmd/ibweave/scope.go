@@ -61,14 +61,14 @@ func drawn(flags string, seed scope) []scope {
 // two ways of saying the same.
 var scopes = map[string][]scope{
 	"check": {
-		{flags: network + " far plft bound bound-iterations write-bound certificate copying explain fail-on format kinds node-name-map plan policy report rules vl-credits wiring"},
+		{flags: network + " far plft bound bound-iterations write-bound certificate copying explain fail-on format kinds node-name-map plan policy report rules vl-credits wiring host-groups"},
 		{flags: "mtu", with: "vl-credits"},
 		{flags: "verbose", not: "format=json", why: unsaid, note: true},
 		{flags: "date", with: "policy", why: "waivers are in a policy", note: true},
 		{flags: "source", with: "format=sarif|codequality report", why: "other forms do not locate findings", note: true},
 	},
 	"compare": {
-		{flags: "bisections damage engines fail-on format hottest lenient lfts kinds node-name-map permutations seed shifts strict topology"},
+		{flags: "bisections damage engines fail-on format host-groups hottest lenient lfts kinds node-name-map permutations seed shifts strict topology"},
 		{flags: "against", not: "bisections=0", why: "there is no bandwidth to compare"},
 		{flags: "lids lmc roots", with: "engines", why: "tables of --lfts have their LIDs and paths", note: true},
 		{flags: "percent samples svg", with: "damage"},
@@ -92,7 +92,7 @@ var scopes = map[string][]scope{
 	"completion zsh":        {{flags: "no-descriptions"}},
 	"devices":               {{flags: "format"}},
 	"diff": {
-		{flags: "fail-on format lenient node-name-map strict topology"},
+		{flags: "fail-on format host-groups lenient node-name-map strict topology"},
 		{flags: "verbose", not: "format=json", why: unsaid, note: true},
 	},
 	"discover": {{flags: asking + " output node-name-map"}},
@@ -120,7 +120,10 @@ var scopes = map[string][]scope{
 		{flags: "fail-on format output sort"},
 		{flags: "top", not: "format=json", why: unsaid, note: true},
 	},
-	"drain": {{flags: "cable format kinds lenient limit node-name-map output rebalance strict switch"}},
+	"drain": {
+		{flags: "cable format host-groups kinds lenient limit node-name-map output rebalance strict switch"},
+		{flags: "host-group", with: "host-groups", why: "they say which hosts are in it"},
+	},
 	"path": {
 		{flags: "topology lfts sl2vl path-sl mfts far plft lenient strict format kinds node-name-map all-from"},
 		{flags: "all-ports", not: "all-from", why: "all ports of the host send then", note: true},
@@ -174,7 +177,7 @@ var scopes = map[string][]scope{
 	"version": {},
 	"whatif": {
 		{flags: "ar-groups", with: "adaptive"},
-		{flags: "adaptive depth engine fail fail-on format from-scratch lenient lids lmc kinds node-name-map only output sample shard sort strict switch topology rebalance vls"},
+		{flags: "adaptive depth engine fail fail-on format from-scratch host-groups lenient lids lmc kinds node-name-map only output sample shard sort strict switch topology rebalance vls"},
 		{flags: "seed", with: "sample", why: random, note: true},
 		{flags: "top", not: "format=json", why: unsaid, note: true},
 		{flags: "no-wrap", with: grids, note: true},

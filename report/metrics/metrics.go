@@ -3,8 +3,8 @@
 //
 // Metrics are the numbers of a command's JSON document, by the names of their members:
 // unicast.unreachable of check is ibweave_check_unicast_unreachable. So they are as stable as
-// the document is. Members of lists are no metrics. Findings are the exception: they are counted by rule
-// and severity.
+// the document is. Members of lists are no metrics. Exceptions are findings, which are counted by rule
+// and severity, and groups of hosts, whose texts are labels.
 package metrics
 
 import (
@@ -66,6 +66,9 @@ func (p *printer) object(path []string, members map[string]any) {
 		case []any:
 			if len(path) == 0 && name == "findings" {
 				p.findings(v)
+			}
+			if name == "host_groups" {
+				p.groups(append(slices.Clone(path), "host_group"), v)
 			}
 		case string:
 			if len(path) == 0 && name == "verdict" {
@@ -161,5 +164,40 @@ func (p *printer) findings(list []any) {
 	})
 	for _, k := range keys {
 		fmt.Fprintf(p, "%s{rule=%q,severity=%q} %d\n", name, k.rule, k.severity, counts[k])
+	}
+}
+
+// groups writes the numbers of a list of objects, whose texts are labels, and those of lists in
+// these objects.
+func (p *printer) groups(path []string, list []any) {
+	lines := make(map[string][]string) // by metric
+	var add func(path, labels []string, list []any)
+	add = func(path, labels []string, list []any) {
+		for _, x := range list {
+			members, _ := x.(map[string]any)
+			own := slices.Clone(labels)
+			for _, name := range slices.Sorted(maps.Keys(members)) {
+				if v, ok := members[name].(string); ok {
+					own = append(own, name+`="`+escape.Replace(v)+`"`)
+				}
+			}
+			for name, v := range members {
+				at := append(slices.Clone(path), name)
+				switch v := v.(type) {
+				case json.Number:
+					metric := p.metricName(at)
+					lines[metric] = append(lines[metric], fmt.Sprintf("%s{%s} %s\n", metric, strings.Join(own, ","), v))
+				case []any:
+					add(at, own, v)
+				}
+			}
+		}
+	}
+	add(path, nil, list)
+	for _, metric := range slices.Sorted(maps.Keys(lines)) {
+		p.head(metric, "gauge", fmt.Sprintf("By groups of hosts, of the document of ibweave %s.", p.command))
+		for _, line := range lines[metric] {
+			p.WriteString(line)
+		}
 	}
 }

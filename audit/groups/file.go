@@ -1,0 +1,290 @@
+// Package groups knows which hosts belong together: racks, partitions of a scheduler, whatever
+// an operator writes down. It sums up by group what commands find. It makes no promise to
+// other modules.
+//
+// The file is YAML. Each key is a grouping, and says which groups it has:
+//
+//	rack:                               # names and lists of names
+//	  r01: n[001-016]
+//	  r02: ["n[017-032]", login1]
+//	row: re:^(row\d+)-                  # a group for each text that the parentheses find
+//	use:
+//	  storage: re:^(oss|mds)\d+         # all hosts with such names
+//	  ml: file:ml-hosts.txt             # names, separated by blanks, commas or ends of lines
+//	cage: file:cages.txt                # lines like "cage1: n[001-100]"
+//	partition: slurm:/etc/slurm/slurm.conf
+//	host-regexp: ^(\S+)-ib\d            # how hosts are called, as in ibweave slurm
+//
+// That is the form of the YAML files of ClusterShell, and more. A host may be in several groups,
+// of one grouping too. Files are relative to the one that names them.
+package groups
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/ibweave/ibweave/audit/yamlfile"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/hostlist"
+)
+
+// File is groups as they are written.
+type File struct {
+	name      string
+	host      *regexp.Regexp // of host-regexp, nil for the default
+	groupings []grouping
+}
+
+// grouping is one key of a file.
+type grouping struct {
+	name   string
+	groups []definition
+	each   *regexp.Regexp // makes a group for each text that it finds; nil where groups are written
+}
+
+// definition is a group as it is written.
+type definition struct {
+	name     string
+	file     string
+	line     int // of file, from 1
+	hosts    []string
+	patterns []*regexp.Regexp
+}
+
+// The beginnings of texts that are no names.
+const (
+	byPattern = "re:"
+	byFile    = "file:"
+	bySlurm   = "slurm:"
+)
+
+// NoGroup is the name of what is in no group of a grouping.
+const NoGroup = "(none)"
+
+// hostRegexp is the key that is no grouping.
+const hostRegexp = "host-regexp"
+
+// Read reads a file of groups; open reads it and the files that it names. Errors are those of
+// open and *fabric.ParseError with the line, and the file is nil then.
+func Read(name string, open func(name string) ([]byte, error)) (*File, error) {
+	data, err := open(name)
+	if err != nil {
+		return nil, err
+	}
+	text, root, err := yamlfile.Parse(name, data, "a file of groups", `groupings, like rack: {r01: "n[001-016]"}`)
+	if err != nil {
+		return nil, err
+	}
+	r := &reader{File: text, name: name, open: open, file: &File{name: name}}
+	err = r.Entries(root, `a mapping of groupings, like rack: {r01: "n[001-016]"}`, func(key, value *yaml.Node) error {
+		if key.Value == hostRegexp {
+			pattern, err := r.Text(value, "a regular expression")
+			if err != nil {
+				return err
+			}
+			r.file.host, err = r.pattern(value, pattern)
+			return err
+		}
+		if err := r.checkName(key, ": "); err != nil {
+			return err
+		}
+		g, err := r.grouping(key.Value, value)
+		r.file.groupings = append(r.file.groupings, g)
+		return err
+	})
+	if err == nil && len(r.file.groupings) == 0 {
+		err = r.Fail(root, `no grouping; want one, like rack: {r01: "n[001-016]"}`)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r.file, nil
+}
+
+// reader reads a file of groups.
+type reader struct {
+	*yamlfile.File
+	name  string
+	open  func(string) ([]byte, error)
+	file  *File
+	names int // of hosts that were read
+}
+
+// checkName refuses the name of a grouping or a group that would be mistaken.
+func (r *reader) checkName(n *yaml.Node, not string) error {
+	if n.Value == "" || n.Value == NoGroup || strings.ContainsAny(n.Value, not) {
+		return r.Fail(n, "%q as a name; want one without blanks and colons", n.Value)
+	}
+	return nil
+}
+
+func (r *reader) pattern(n *yaml.Node, text string) (*regexp.Regexp, error) {
+	re, err := regexp.Compile(text)
+	if err != nil {
+		return nil, r.Fail(n, "%w", err)
+	}
+	return re, nil
+}
+
+const wantGroups = "groups with their hosts, re: and a regular expression, file:FILE or slurm:FILE"
+
+// grouping reads the value of a key.
+func (r *reader) grouping(name string, n *yaml.Node) (g grouping, err error) {
+	g.name = name
+	if n.Kind == yaml.ScalarNode {
+		kind, rest, _ := strings.Cut(n.Value, ":")
+		switch kind + ":" {
+		case byPattern:
+			g.each, err = r.pattern(n, rest)
+		case byFile:
+			g.groups, err = r.groupLines(n, rest)
+		case bySlurm:
+			g.groups, err = r.slurm(n, rest)
+		default:
+			err = r.Fail(n, "%s; want %s", yamlfile.KindName(n), wantGroups)
+		}
+		return g, err
+	}
+	err = r.Entries(n, wantGroups, func(key, value *yaml.Node) error {
+		if err := r.checkName(key, ""); err != nil {
+			return err
+		}
+		d := definition{name: key.Value, file: r.name, line: key.Line}
+		items := []*yaml.Node{value}
+		if value.Kind == yaml.SequenceNode {
+			items = value.Content
+		}
+		for _, item := range items {
+			if err := r.members(&d, item); err != nil {
+				return err
+			}
+		}
+		g.groups = append(g.groups, d)
+		return nil
+	})
+	return g, err
+}
+
+// members adds the hosts of one text to a group.
+func (r *reader) members(d *definition, n *yaml.Node) error {
+	text, err := r.Text(n, "names of hosts, re: and a regular expression, or file:FILE")
+	if err != nil {
+		return err
+	}
+	switch {
+	case strings.HasPrefix(text, byPattern):
+		re, err := r.pattern(n, text[len(byPattern):])
+		d.patterns = append(d.patterns, re)
+		return err
+	case strings.HasPrefix(text, byFile):
+		name, data, err := r.openBeside(n, text[len(byFile):])
+		if err != nil {
+			return err
+		}
+		return eachLine(data, func(line int, text string) error {
+			hosts, err := r.expand(text)
+			d.hosts = append(d.hosts, hosts...)
+			return lineError(name, line, text, err)
+		})
+	case strings.HasPrefix(text, "@"):
+		return r.Fail(n, "%q is a reference to another group; want names of hosts", text)
+	}
+	hosts, err := r.expand(text)
+	d.hosts = append(d.hosts, hosts...)
+	if err != nil {
+		return r.Fail(n, "%w", err)
+	}
+	return nil
+}
+
+// groupLines reads lines with a group and its hosts.
+func (r *reader) groupLines(n *yaml.Node, file string) (groups []definition, err error) {
+	name, data, err := r.openBeside(n, file)
+	if err != nil {
+		return nil, err
+	}
+	err = eachLine(data, func(line int, text string) error {
+		group, list, ok := strings.Cut(text, ":")
+		if group = strings.TrimSpace(group); !ok || group == "" || group == NoGroup {
+			return lineError(name, line, text, errors.New("want a group and its hosts, like r01: n[001-016]"))
+		}
+		hosts, err := r.expand(list)
+		if err != nil {
+			return lineError(name, line, text, err)
+		}
+		groups = join(groups, definition{name: group, file: name, line: line, hosts: hosts})
+		return nil
+	})
+	return groups, err
+}
+
+// join adds a group to a list, or its hosts to the group with its name.
+func join(groups []definition, d definition) []definition {
+	i := slices.IndexFunc(groups, func(g definition) bool { return g.name == d.name })
+	if i < 0 {
+		return append(groups, d)
+	}
+	groups[i].hosts = append(groups[i].hosts, d.hosts...)
+	return groups
+}
+
+// openBeside reads a file that the YAML file names.
+func (r *reader) openBeside(n *yaml.Node, file string) (name string, data []byte, err error) {
+	if strings.TrimSpace(file) == "" {
+		return "", nil, r.Fail(n, "%s; want the name of a file behind it", yamlfile.KindName(n))
+	}
+	name = beside(r.name, file)
+	data, err = r.open(name)
+	return name, data, err
+}
+
+// beside is a file as another one names it.
+func beside(other, file string) string {
+	if filepath.IsAbs(file) || other == "-" {
+		return file
+	}
+	return filepath.Join(filepath.Dir(other), file)
+}
+
+// expand lists the hosts of a list with commas or blanks. All lists together have
+// hostlist.MaxNames at most.
+func (r *reader) expand(list string) ([]string, error) {
+	hosts, err := hostlist.Expand(strings.Join(strings.Fields(list), ","))
+	if err != nil {
+		return nil, err
+	}
+	if r.names += len(hosts); r.names > hostlist.MaxNames {
+		return nil, fmt.Errorf("more than %d names in all lists", hostlist.MaxNames)
+	}
+	return hosts, nil
+}
+
+// eachLine visits the lines that are more than a comment, from 1 on.
+func eachLine(data []byte, visit func(line int, text string) error) error {
+	line := 0
+	for text := range strings.Lines(string(data)) {
+		line++
+		text, _, _ = strings.Cut(text, "#")
+		if text = strings.TrimSpace(text); text == "" {
+			continue
+		}
+		if err := visit(line, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lineError gives an error its place.
+func lineError(name string, line int, text string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &fabric.ParseError{File: name, Line: line, Text: text, Err: err}
+}

@@ -1,0 +1,271 @@
+package groups
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/names"
+	"github.com/ibweave/ibweave/internal/hostlist"
+	"github.com/ibweave/ibweave/internal/text"
+)
+
+// Set is the groups of a file in a fabric.
+type Set struct {
+	// Groups is in the order of the file. The last one of each grouping is NoGroup, hosts that
+	// are in none.
+	Groups []Group
+	// Notes says which hosts of the file the fabric lacks, with file and line, and which hosts
+	// of the fabric are in no group.
+	Notes []string
+
+	f     *fabric.Fabric
+	hosts []names.Host
+	of    [][]int32 // by NodeID: the groups of an adapter, or those that use a switch as a leaf
+	cut   []bool    // by host: cut off in f
+}
+
+// Group is hosts.
+type Group struct {
+	Grouping, Name string
+	Hosts          []int32         // indices of hosts, ascending
+	Nodes          []fabric.NodeID // the adapters of these
+	Absent         int             // names of the file that no host of the fabric has
+	// Uplinks is the ports of its leaves that lead to other switches; a leaf is a switch that a
+	// host of the group is cabled to.
+	Uplinks []fabric.PortID
+	Leaves  []fabric.NodeID // ascending
+
+	file string // that defines it; "" for none
+	line int
+}
+
+// String is "rack r12".
+func (g *Group) String() string { return g.Grouping + " " + g.Name }
+
+// ErrNoHosts says that the hosts of a file are none of a fabric.
+var ErrNoHosts = errors.New("no group has a host of the fabric")
+
+// hostKinds are what groups may have: all that run an operating system.
+var hostKinds = []fabric.Kind{fabric.HostKind, fabric.ServiceKind, fabric.GatewayKind}
+
+// In finds the groups in a fabric. Case does not matter in names of hosts. The error wraps
+// ErrNoHosts.
+func (x *File) In(f *fabric.Fabric) (*Set, error) {
+	s := &Set{f: f, of: make([][]int32, f.NumNodes())}
+	s.hosts, _ = names.Hosts(f, x.host, hostKinds...)
+	byName := make(map[string]int32)
+	for i := range s.hosts {
+		byName[strings.ToLower(s.hosts[i].Name)] = int32(i)
+	}
+	found := false
+	for i := range x.groupings {
+		g := &x.groupings[i]
+		grouped := make([]bool, len(s.hosts))
+		for _, d := range g.definitions(s.hosts) {
+			hosts, absent := d.in(s.hosts, byName)
+			for _, h := range hosts {
+				grouped[h], found = true, true
+			}
+			s.note(g.name, &d, len(hosts), absent)
+			s.add(Group{Grouping: g.name, Name: d.name, Hosts: hosts, Absent: len(absent), file: d.file, line: d.line})
+		}
+		var rest []int32
+		for h, is := range grouped {
+			if !is {
+				rest = append(rest, int32(h))
+			}
+		}
+		s.add(Group{Grouping: g.name, Name: NoGroup, Hosts: rest})
+		if len(rest) > 0 {
+			s.Notes = append(s.Notes, fmt.Sprintf("%s: %s in no %s: %s", x.name, text.Count(len(rest), "host is", "hosts are"), g.name, s.fold(rest)))
+		}
+	}
+	s.cut = s.cutOff(f)
+	if !found {
+		return nil, s.nothing(x)
+	}
+	return s, nil
+}
+
+// nothing is the error for groups without hosts of the fabric.
+func (s *Set) nothing(x *File) error {
+	if len(s.hosts) == 0 {
+		return fmt.Errorf("%s: %w, in which no adapter describes itself by the name of one; want descriptions like \"n001 HCA-1\", %s: in the file, or a --node-name-map", x.name, ErrNoHosts, hostRegexp)
+	}
+	return fmt.Errorf("%s: %w, whose hosts are called %s", x.name, ErrNoHosts, shorten(s.fold(slices.Collect(func(yield func(int32) bool) {
+		for h := range s.hosts {
+			if !yield(int32(h)) {
+				return
+			}
+		}
+	}))))
+}
+
+// fold lists hosts.
+func (s *Set) fold(hosts []int32) string {
+	list := make([]string, len(hosts))
+	for i, h := range hosts {
+		list[i] = s.hosts[h].Name
+	}
+	return hostlist.Fold(list)
+}
+
+// shorten cuts a list off that is longer than a line.
+func shorten(list string) string {
+	const most = 100
+	if len(list) <= most {
+		return list
+	}
+	return list[:strings.LastIndexByte(list[:most], ',')+1] + ".."
+}
+
+// note says which hosts of a definition are not in the fabric.
+func (s *Set) note(grouping string, d *definition, hosts int, absent []string) {
+	where := fmt.Sprintf("%s:%d: %s %s", d.file, d.line, grouping, d.name)
+	switch {
+	case hosts == 0 && len(absent) == 0:
+		s.Notes = append(s.Notes, where+": no host of the fabric is in it")
+	case hosts == 0:
+		s.Notes = append(s.Notes, fmt.Sprintf("%s: none of its hosts is in the fabric: %s", where, shorten(hostlist.Fold(absent))))
+	case len(absent) > 0:
+		s.Notes = append(s.Notes, fmt.Sprintf("%s: %d of %d hosts are not in the fabric: %s", where, len(absent), len(absent)+hosts, shorten(hostlist.Fold(absent))))
+	}
+}
+
+// definitions lists the groups of a grouping: those that are written, or one for each text that
+// its pattern finds.
+func (g *grouping) definitions(hosts []names.Host) []definition {
+	if g.each == nil {
+		return g.groups
+	}
+	byName := make(map[string]*definition)
+	var found []string
+	for i := range hosts {
+		m := g.each.FindStringSubmatch(hosts[i].Name)
+		if m == nil || m[min(1, len(m)-1)] == "" {
+			continue
+		}
+		name := m[min(1, len(m)-1)]
+		if byName[name] == nil {
+			byName[name] = &definition{name: name}
+			found = append(found, name)
+		}
+		byName[name].hosts = append(byName[name].hosts, hosts[i].Name)
+	}
+	var list []definition
+	for _, name := range text.SortNatural(found) {
+		list = append(list, *byName[name])
+	}
+	return list
+}
+
+// in finds the hosts of a definition, ascending, and the names that are no hosts.
+func (d *definition) in(hosts []names.Host, byName map[string]int32) (found []int32, absent []string) {
+	for _, name := range d.hosts {
+		if h, ok := byName[strings.ToLower(name)]; ok {
+			found = append(found, h)
+		} else {
+			absent = append(absent, name)
+		}
+	}
+	for h := range hosts {
+		if slices.ContainsFunc(d.patterns, func(re *regexp.Regexp) bool { return re.MatchString(hosts[h].Name) }) {
+			found = append(found, int32(h))
+		}
+	}
+	slices.Sort(found)
+	slices.Sort(absent)
+	return slices.Compact(found), slices.Compact(absent)
+}
+
+// add adds a group, and finds its adapters, leaves and uplinks.
+func (s *Set) add(g Group) {
+	for _, h := range g.Hosts {
+		g.Nodes = append(g.Nodes, s.hosts[h].Nodes...)
+	}
+	slices.Sort(g.Nodes)
+	g.Leaves = leavesOf(s.f, g.Nodes)
+	for _, leaf := range g.Leaves {
+		ports, to := s.f.SwitchLinks(leaf)
+		for i, p := range ports {
+			if _, inside := slices.BinarySearch(g.Leaves, to[i]); !inside {
+				g.Uplinks = append(g.Uplinks, p)
+			}
+		}
+	}
+	index := int32(len(s.Groups))
+	for _, n := range slices.Concat(g.Nodes, g.Leaves) {
+		s.of[n] = append(s.of[n], index)
+	}
+	s.Groups = append(s.Groups, g)
+}
+
+// leavesOf lists the switches that nodes are cabled to, ascending.
+func leavesOf(f *fabric.Fabric, nodes []fabric.NodeID) (leaves []fabric.NodeID) {
+	for _, n := range nodes {
+		for num := fabric.PortNum(1); num <= f.Node(n).NumPorts; num++ {
+			if s := f.PeerSwitch(f.Port(n, num)); s != fabric.NoNode {
+				leaves = append(leaves, s)
+			}
+		}
+	}
+	slices.Sort(leaves)
+	return slices.Compact(leaves)
+}
+
+// cutOff says by host whether g, which has the nodes of the set's fabric, cuts it off: no cables
+// join it to a part with at least half as many hosts as the part with most has.
+func (s *Set) cutOff(g *fabric.Fabric) []bool {
+	parts := g.Components()
+	size := make([]int, len(parts.List))
+	within := func(h int) (list []int32) {
+		for _, leaf := range leavesOf(g, s.hosts[h].Nodes) {
+			if part := parts.Of[leaf]; !slices.Contains(list, part) {
+				list = append(list, part)
+			}
+		}
+		return list
+	}
+	most := 0
+	for h := range s.hosts {
+		for _, part := range within(h) {
+			size[part]++
+			most = max(most, size[part])
+		}
+	}
+	cut := make([]bool, len(s.hosts))
+	for h := range s.hosts {
+		cut[h] = !slices.ContainsFunc(within(h), func(part int32) bool { return 2*size[part] >= most })
+	}
+	return cut
+}
+
+// Find finds a group by its name, or by those of the grouping and the group with a colon between
+// them. The error lists what there is, or is a *fabric.ParseError for a group without hosts.
+func (s *Set) Find(name string) (*Group, error) {
+	var found []*Group
+	var known []string
+	for i := range s.Groups {
+		g := &s.Groups[i]
+		if g.Name == NoGroup {
+			continue
+		}
+		known = append(known, g.Grouping+":"+g.Name)
+		if name == g.Grouping+":"+g.Name || name == g.Name {
+			found = append(found, g)
+		}
+	}
+	switch {
+	case len(found) == 0:
+		return nil, fmt.Errorf("no group is called %q; want one of %s", name, text.Few(known, 20))
+	case len(found) > 1:
+		return nil, fmt.Errorf("%d groups are called %q; want GROUPING:GROUP, like %s:%s", len(found), name, found[0].Grouping, name)
+	case len(found[0].Hosts) == 0:
+		return nil, lineError(found[0].file, found[0].line, "", fmt.Errorf("no host of %s is in the fabric", found[0]))
+	}
+	return found[0], nil
+}

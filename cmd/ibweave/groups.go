@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ibweave/ibweave/audit/groups"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+)
+
+// hostGroups is the flag --host-groups of the commands that sum up by groups of hosts.
+type hostGroups struct {
+	name string       // of the file, "" for none
+	file *groups.File // nil before it is read
+}
+
+func (a *app) hostGroupFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&a.hostGroups.name, "host-groups", "", "sum up by the groups of hosts in `FILE`: racks, partitions (docs/groups.md)")
+}
+
+// groupsOf finds the groups of --host-groups in a fabric; nil without the flag. What is odd about
+// them is said where the result is about them.
+func (a *app) groupsOf(f *fabric.Fabric, tell bool) (*groups.Set, error) {
+	g := &a.hostGroups
+	if g.name == "" {
+		return nil, nil
+	}
+	var err error
+	if g.file == nil {
+		if g.file, err = groups.Read(g.name, a.readInput); err != nil {
+			return nil, err
+		}
+	}
+	s, err := g.file.In(f)
+	if errors.Is(err, groups.ErrNoHosts) {
+		return nil, &inputError{err}
+	}
+	if tell && err == nil {
+		a.listProblems(len(s.Notes), false, func(i int) string { return s.Notes[i] })
+	}
+	return s, err
+}
+
+// groupTable is a table of groups for the text, behind an empty line.
+func groupTable(b *facts, table string) {
+	if table != "" {
+		fmt.Fprintf(b, "\n%s", table)
+	}
+}
+
+// groupStates is what the groups of --host-groups are like in a fabric with tables or nil; nil
+// without the flag.
+func (a *app) groupStates(ctx context.Context, f *fabric.Fabric, tables *lft.Tables, tell bool) ([]groups.State, error) {
+	s, err := a.groupsOf(f, tell)
+	if s == nil || err != nil {
+		return nil, err
+	}
+	return s.Measure(ctx, f, tables)
+}
+
+// auditedGroups sums up an audit by groups of hosts; nil without --host-groups.
+func (a *app) auditedGroups(ctx context.Context, x *auditResult) (fmt.Stringer, error) {
+	s, err := a.groupsOf(x.fabric, true)
+	if s == nil || err != nil {
+		return nil, err
+	}
+	states, err := s.Measure(ctx, x.fabric, x.tables)
+	if err != nil {
+		return nil, err
+	}
+	return groups.States(s.AddFindings(states, x.result.Findings)), nil
+}
