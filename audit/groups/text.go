@@ -116,20 +116,11 @@ func Changes(old, now []State, all bool) string {
 	var rows []change
 	unchanged := 0
 	for i := range now {
-		x := change{&State{}, &now[i]}
-		k := slices.IndexFunc(old, func(o State) bool { return o.Grouping == now[i].Grouping && o.Group == now[i].Group })
-		if k >= 0 {
-			x.old = &old[k]
-		}
-		rows = append(rows, x)
+		rows = append(rows, change{now[i].In(old), &now[i]})
 	}
 	for i := range old {
-		if !slices.ContainsFunc(now, func(x State) bool { return x.Grouping == old[i].Grouping && x.Group == old[i].Group }) {
-			gone := State{Grouping: old[i].Grouping, Group: old[i].Group}
-			if old[i].Traffic != nil {
-				gone.Traffic = &Traffic{}
-			}
-			rows = append(rows, change{&old[i], &gone})
+		if !slices.ContainsFunc(now, old[i].isSame) {
+			rows = append(rows, change{&old[i], old[i].In(now)})
 		}
 	}
 	unchanged = len(rows)
@@ -150,6 +141,21 @@ func Changes(old, now []State, all bool) string {
 		}
 		return []string{x.now.name(), arrow(fmt.Sprint(x.old.connected()), fmt.Sprint(x.now.connected())), uplinks, arrow(x.old.busiest(), x.now.busiest()), arrow(x.old.lost(), x.now.lost())}
 	}) + rest
+}
+
+// isSame says whether two states are of one group.
+func (x *State) isSame(y State) bool { return x.Grouping == y.Grouping && x.Group == y.Group }
+
+// In is the group of a state in another list; without hosts where it is not there.
+func (x *State) In(list []State) *State {
+	if i := slices.IndexFunc(list, x.isSame); i >= 0 {
+		return &list[i]
+	}
+	none := &State{Grouping: x.Grouping, Group: x.Group}
+	if x.Traffic != nil {
+		none.Traffic = &Traffic{}
+	}
+	return none
 }
 
 // connected is the hosts that are not cut off.

@@ -1,6 +1,9 @@
 package whatif
 
-import "github.com/ibweave/ibweave/verify"
+import (
+	"github.com/ibweave/ibweave/audit/groups"
+	"github.com/ibweave/ibweave/verify"
+)
 
 // Totals sum up a Result.
 type Totals struct {
@@ -19,6 +22,8 @@ type Totals struct {
 	Cut         int64      `json:"trivial_gone_pairs"` // most pairs that one of these cuts off
 	// Outage is of failures with a Case.Outage, nil without any.
 	Outage *OutageTotals `json:"until_rerouted,omitempty"`
+	// Groups is the most that each group of Before.Groups loses.
+	Groups []groups.Worst `json:"host_groups,omitempty"`
 }
 
 // OutageTotals are the greatest of all outages, and the means.
@@ -60,8 +65,12 @@ func (r *Result) Totals() (t Totals) {
 			*n++
 		}
 	}
+	t.Groups = groups.Start(r.Before.Groups)
 	for i := range r.Cases {
 		c := &r.Cases[i]
+		if c.Groups != nil {
+			groups.Add(t.Groups, c.Groups, c.Names())
+		}
 		count(&t.Lost, c.Lost > 0)
 		count(&t.Gone, c.Gone > 0)
 		count(&t.Refused, c.Refused != "")

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/ibweave/ibweave/audit/groups"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/par"
@@ -73,7 +74,9 @@ type Options struct {
 	// Shard is which of Shards parts to try, from 1; 0 for all. The failures of a
 	// shard do not depend on the machine.
 	Shard, Shards int
-	Workers       int // goroutines; 0 for one on each CPU. The result does not depend on it.
+	// Groups, if not nil, are the groups of the fabric that Case.Groups is about.
+	Groups  *groups.Set
+	Workers int // goroutines; 0 for one on each CPU. The result does not depend on it.
 	// Progress, if not nil, is told how many failures are done, of all. It is
 	// called from several goroutines.
 	Progress func(done, total int)
@@ -109,6 +112,8 @@ type Before struct {
 	MaxRoutes   int64   `json:"max_routes_per_link"`
 	MeanRoutes  float64 `json:"mean_routes_per_link"`
 	Entries     int64   `json:"entries"` // of all tables
+	// Groups is nil without Options.Groups.
+	Groups []groups.State `json:"host_groups,omitempty"`
 }
 
 // Case is what one failure does.
@@ -133,7 +138,9 @@ type Case struct {
 	Last *Step `json:"last,omitempty"`
 	// Outage is there if the base has adaptive tables.
 	Outage *Outage `json:"until_rerouted,omitempty"`
-	// Refused is why the engine cannot route what is left; nothing else holds then.
+	// Groups is the groups of hosts that lose uplinks or hosts.
+	Groups []groups.Loss `json:"host_groups,omitempty"`
+	// Refused is why the engine cannot route what is left; nothing of the routing holds then.
 	Refused string `json:"refused,omitempty"`
 	// RoutedFromScratch says that all entries were made again, so that some may have changed
 	// without need.
@@ -164,6 +171,15 @@ type Part struct {
 	// Ambiguous and ToAmbiguous say that the name alone does not tell which node it is.
 	Ambiguous   bool `json:"ambiguous,omitempty"`
 	ToAmbiguous bool `json:"to_ambiguous,omitempty"`
+}
+
+// Names names what fails.
+func (c *Case) Names() string {
+	names := make([]string, len(c.Failed))
+	for i, p := range c.Failed {
+		names[i] = p.String()
+	}
+	return strings.Join(names, " and ")
 }
 
 func (p Part) String() string {
@@ -383,6 +399,12 @@ func Run(ctx context.Context, base *compile.Result, route compile.Options, opt O
 	if opt.Shards > 0 {
 		r.Shard = fmt.Sprintf("%d/%d", opt.Shard, opt.Shards)
 	}
+	if opt.Groups != nil {
+		var err error
+		if r.Before.Groups, err = opt.Groups.Measure(ctx, f, base.Routing.Tables); err != nil {
+			return nil, err
+		}
+	}
 	// All are cloned before the first of them changes the tables that it has.
 	trials := make(chan *trial, par.Workers(opt.Workers, len(list)))
 	first := newTrial(base, route)
@@ -395,6 +417,9 @@ func Run(ctx context.Context, base *compile.Result, route compile.Options, opt O
 		c, err := t.try(ctx, &list[i])
 		if t.outages != nil {
 			c.Outage = t.outages.find(f.Without(list[i].cut...), list[i].cut)
+		}
+		if opt.Groups != nil {
+			c.Groups = opt.Groups.Losses(f.Without(list[i].cut...))
 		}
 		if err == nil && opt.FromScratch {
 			err = t.routeFromScratch(ctx, &c, list[i].cut)

@@ -16,24 +16,31 @@ import (
 	"github.com/ibweave/ibweave/audit/policy"
 )
 
-// schema compiles a JSON schema of a file.
+// schema compiles a JSON schema of docs, or a part of one behind #.
 func schema(t *testing.T, name string) *jsonschema.Schema {
 	t.Helper()
-	file, err := os.Open(filepath.FromSlash(name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	doc, err := jsonschema.UnmarshalJSON(file)
-	if err != nil {
-		t.Fatal(err)
-	}
 	c := jsonschema.NewCompiler()
 	c.AssertFormat()
-	if err := c.AddResource("schema.json", doc); err != nil {
+	files, err := filepath.Glob("../../docs/*.schema.json")
+	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := c.Compile("schema.json")
+	const at = "https://github.com/ibweave/ibweave/docs/"
+	for _, file := range files {
+		data, err := os.Open(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		doc, err := jsonschema.UnmarshalJSON(data)
+		data.Close()
+		if err == nil {
+			err = c.AddResource(at+filepath.Base(file), doc)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := c.Compile(at + name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +113,7 @@ waivers:
 // The JSON document is what docs/check.schema.json says, and no member of it is
 // unknown there where it says that there are no others.
 func TestJSONSchema(t *testing.T) {
-	s := schema(t, "../../docs/check.schema.json")
+	s := schema(t, "check.schema.json")
 	findings := map[string]bool{}
 	for name, text := range audited(t, "json") {
 		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
@@ -148,7 +155,9 @@ func TestJSONSchema(t *testing.T) {
 // SARIF logs are valid by the schema of OASIS, and keep what GitHub's code scanning
 // documents beyond it.
 func TestSARIFSchema(t *testing.T) {
-	s := schema(t, "../../report/testdata/sarif-schema-2.1.0.json")
+	c := jsonschema.NewCompiler()
+	c.AssertFormat()
+	s := c.MustCompile("../../report/testdata/sarif-schema-2.1.0.json")
 	for name, text := range audited(t, "sarif") {
 		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 		if err != nil {
@@ -264,7 +273,7 @@ func TestSchemas(t *testing.T) {
 		"path":  {"path", tables, "node0001", "node0009"},
 		"drain": {"drain", tables, "--switch", "spine00", "--cable", "leaf00:37"},
 	} {
-		s := schema(t, "../../docs/"+name+".schema.json")
+		s := schema(t, name+".schema.json")
 		out, err := exec.Command(program, append(args, "--format", "json")...).Output()
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -275,6 +284,68 @@ func TestSchemas(t *testing.T) {
 		}
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestGroupSchema has every list of groups in every document that has some.
+func TestGroupSchema(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	const fabric = "../../examples/drain/fabric.ibnetdiscover"
+	racks := at("racks.yaml")
+	if err := os.WriteFile(racks, []byte("rack: {r1: 'node[0001-0012]', r2: 'node[0013-0024,0099]'}\nrow: re:^node00(\\d)\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for name, args := range map[string][]string{"old": nil, "new": {"--without", "spine00", "--without", "node0013"}} {
+		if out, err := exec.Command(program, append([]string{"compile", "-t", fabric, "-e", "updn", "-o", at(name)}, args...)...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	states, losses := schema(t, "groups.schema.json"), schema(t, "groups.schema.json#/$defs/losses")
+	for name, args := range map[string][]string{
+		"check":   {"check", "-t", at("new/fabric.ibnetdiscover"), "--lfts", at("old/opensm-lfts.dump"), "--fail-on", "never"},
+		"wiring":  {"check", "-t", at("new/fabric.ibnetdiscover"), "--wiring"},
+		"compare": {"compare", "-t", fabric, "-e", "updn,minhop", "--bisections", "0"},
+		"diff":    {"diff", at("old"), at("new"), "--fail-on", "never"},
+		"drain":   {"drain", at("old"), "--host-group", "r1"},
+		"whatif":  {"whatif", "-t", fabric, "-e", "updn", "--fail", "switches"},
+	} {
+		out, err := exec.Command(program, append(args, "--host-groups", racks, "--format", "json")...).Output()
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(out))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := 0
+		var find func(v any, of *jsonschema.Schema)
+		find = func(v any, of *jsonschema.Schema) {
+			switch v := v.(type) {
+			case map[string]any:
+				for key, x := range v {
+					switch {
+					case key == "host_groups":
+						found++
+						if err := of.Validate(x); err != nil {
+							t.Errorf("%s: %v", name, err)
+						}
+					case key == "cases":
+						find(x, losses)
+					default:
+						find(x, of)
+					}
+				}
+			case []any:
+				for _, x := range v {
+					find(x, of)
+				}
+			}
+		}
+		find(doc, states)
+		if want := map[string]int{"check": 1, "wiring": 1, "compare": 2, "diff": 2, "drain": 2, "whatif": 10}[name]; found != want {
+			t.Errorf("%s has %d lists of groups, want %d", name, found, want)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ibweave/ibweave/audit/groups"
 	"github.com/ibweave/ibweave/audit/quality"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
@@ -43,6 +44,8 @@ type contender struct {
 	Quality *quality.Result  `json:"quality,omitempty"`
 	// Difference is to the reference; nil for itself, and where there are no bisections.
 	Difference *quality.Difference `json:"difference,omitempty"`
+	// Groups is sums by groups of hosts; nil without --host-groups.
+	Groups []groups.State `json:"host_groups,omitempty"`
 }
 
 // standings is the JSON document of compare.
@@ -119,6 +122,7 @@ is cut off.`,
 	flags.StringArrayVar(&c.lfts, "lfts", nil, "`FILE` of forwarding tables, or a directory that compile wrote; may be repeated")
 	a.nameFlag(cmd)
 	a.kindFlag(cmd)
+	a.hostGroupFlag(cmd)
 	a.strictFlag(cmd)
 	flags.StringVar(&c.against, "against", "", "compare bandwidths with those of `NAME`, by default the first column")
 	flags.IntVar(&c.quality.Bisections, "bisections", quality.DefaultBisections, "random bisections to try, `N`; 0 for none")
@@ -288,8 +292,7 @@ func (a *app) contendByEngine(ctx context.Context, c *contest, f *fabric.Fabric,
 		return nil, lidInput(c.topology, err)
 	}
 	x.Verify, x.Seconds = r.Verify, &r.Seconds
-	x.Quality, err = a.measure(ctx, c, x.Name, r.Routing)
-	return x, err
+	return x, a.measure(ctx, c, x, r.Routing)
 }
 
 // contendByFile reads a dump of tables of f, whose topology leaves something undecided,
@@ -324,8 +327,7 @@ func (a *app) contendByFile(ctx context.Context, c *contest, f *fabric.Fabric, n
 	}
 	x.Verify.Add(in.findings...)
 	x.Verify.Leave(in.undecided...)
-	x.Quality, err = a.measure(ctx, c, x.Name, &lft.Routing{Fabric: f, Tables: tables, SL2VL: opt.SL2VL, PathSLs: opt.PathSLs})
-	return x, err
+	return x, a.measure(ctx, c, x, &lft.Routing{Fabric: f, Tables: tables, SL2VL: opt.SL2VL, PathSLs: opt.PathSLs})
 }
 
 // sameCables says where two fabrics differ in more than LIDs.
@@ -350,12 +352,17 @@ func sameCables(f, g *fabric.Fabric) error {
 	return nil
 }
 
-func (a *app) measure(ctx context.Context, c *contest, name string, r *lft.Routing) (*quality.Result, error) {
-	s := a.startStage(name + ": traffic")
+// measure fills in what is said of the tables of a column.
+func (a *app) measure(ctx context.Context, c *contest, x *contender, r *lft.Routing) (err error) {
+	s := a.startStage(x.Name + ": traffic")
 	defer s.end()
 	opt := c.quality
 	opt.SL2VL, opt.PathSLs, opt.CAOrder = r.SL2VL, r.PathSLs, r.CAOrder
-	return quality.Measure(ctx, r.Fabric, r.Tables, opt)
+	if x.Quality, err = quality.Measure(ctx, r.Fabric, r.Tables, opt); err != nil {
+		return err
+	}
+	x.Groups, err = a.groupStates(ctx, r.Fabric, r.Tables, true)
+	return err
 }
 
 // text is the table for people.
@@ -371,6 +378,10 @@ func (s *standings) text(b *facts) {
 	}
 	if len(shown) > 0 {
 		writeColumns(b, s.rows(shown), 0)
+		if shown[0].Groups != nil {
+			fmt.Fprintln(b)
+			writeColumns(b, groupRows(shown), 0)
+		}
 	}
 	for _, x := range s.Contenders {
 		x.explain(b)

@@ -9,37 +9,42 @@ import (
 
 	"github.com/ibweave/ibweave/audit/groups"
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 )
 
 // hostGroups is the flag --host-groups of the commands that sum up by groups of hosts.
 type hostGroups struct {
 	name string       // of the file, "" for none
-	file *groups.File // nil before it is read
+	file *groups.File // nil for none
+	told bool         // what is odd
 }
 
 func (a *app) hostGroupFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&a.hostGroups.name, "host-groups", "", "sum up by the groups of hosts in `FILE`: racks, partitions (docs/groups.md)")
 }
 
-// groupsOf finds the groups of --host-groups in a fabric; nil without the flag. What is odd about
-// them is said where the result is about them.
+// readHostGroups reads the file of --host-groups, before a command begins what takes long.
+func (a *app) readHostGroups() (err error) {
+	if g := &a.hostGroups; g.name != "" {
+		g.file, err = groups.Read(g.name, a.readInput)
+	}
+	return err
+}
+
+// groupsOf finds the groups of --host-groups in a fabric; nil without the flag. With tell it says
+// what is odd about them, once.
 func (a *app) groupsOf(f *fabric.Fabric, tell bool) (*groups.Set, error) {
 	g := &a.hostGroups
-	if g.name == "" {
-		return nil, nil
-	}
-	var err error
 	if g.file == nil {
-		if g.file, err = groups.Read(g.name, a.readInput); err != nil {
-			return nil, err
-		}
+		return nil, nil
 	}
 	s, err := g.file.In(f)
 	if errors.Is(err, groups.ErrNoHosts) {
 		return nil, &inputError{err}
 	}
-	if tell && err == nil {
+	if tell && err == nil && !g.told {
+		g.told = true
 		a.listProblems(len(s.Notes), false, func(i int) string { return s.Notes[i] })
 	}
 	return s, err
@@ -73,4 +78,26 @@ func (a *app) auditedGroups(ctx context.Context, x *auditResult) (fmt.Stringer, 
 		return nil, err
 	}
 	return groups.States(s.AddFindings(states, x.result.Findings)), nil
+}
+
+// groupRows are the lines of compare about groups: the routes on the busiest uplink of each, and
+// the pairs that are lost.
+func groupRows(shown []*contender) [][]string {
+	rows := [][]string{{"busiest uplink of"}}
+	for _, x := range shown {
+		rows[0] = append(rows[0], x.Name)
+	}
+	for _, g := range shown[0].Groups {
+		row := []string{"  " + g.Grouping + " " + g.Group}
+		for _, x := range shown {
+			own := g.In(x.Groups)
+			cell := text.Grouped(own.MaxRoutes)
+			if n := own.Lost; n > 0 {
+				cell += fmt.Sprintf(", %s lost", text.CountGrouped(n, "pair", "pairs"))
+			}
+			row = append(row, cell)
+		}
+		rows = append(rows, row)
+	}
+	return rows
 }

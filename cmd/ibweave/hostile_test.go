@@ -118,6 +118,11 @@ var inputs = map[string]string{
 	"slurm --node-name-map":    "slurm -t D/fabric.ibnetdiscover --host-regexp .* --node-name-map X",
 	"whatif --node-name-map":   "whatif -t D/fabric.ibnetdiscover -e updn --fail links --node-name-map X",
 	"whatif --topology":        "whatif -t X -e updn --fail links",
+	"check --host-groups":      "check D --host-groups X",
+	"compare --host-groups":    "compare -t D/fabric.ibnetdiscover -e updn --bisections 0 --host-groups X",
+	"diff --host-groups":       "diff D D --host-groups X",
+	"drain --host-groups":      "drain D --host-group a --host-groups X",
+	"whatif --host-groups":     "whatif -t D/fabric.ibnetdiscover -e updn --fail switches --host-groups X",
 	"whatif --roots":           "whatif -t D/fabric.ibnetdiscover -e updn --fail links --roots X",
 }
 

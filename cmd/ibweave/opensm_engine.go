@@ -47,8 +47,7 @@ func (a *app) contendByOpenSM(ctx context.Context, c *contest, f *fabric.Fabric,
 	if x.Verify, err = a.verify(ctx, &in, g, tables, &verify.Options{Complete: true}); err != nil {
 		return nil, err
 	}
-	x.Quality, err = a.measure(ctx, c, x.Name, &lft.Routing{Fabric: g, Tables: tables})
-	return x, err
+	return x, a.measure(ctx, c, x, &lft.Routing{Fabric: g, Tables: tables})
 }
 
 // routeByOpenSM also returns the engine that OpenSM has used in the end.

@@ -87,6 +87,9 @@ and hands them to OpenSM.`,
 						return err
 					}
 				}
+				if err := a.readHostGroups(); err != nil {
+					return err
+				}
 				return body(cmd, args)
 			}
 		}

@@ -68,10 +68,11 @@ var scopes = map[string][]scope{
 		{flags: "source", with: "format=sarif|codequality report", why: "other forms do not locate findings", note: true},
 	},
 	"compare": {
-		{flags: "bisections damage engines fail-on format host-groups hottest lenient lfts kinds node-name-map permutations seed shifts strict topology"},
+		{flags: "bisections damage engines fail-on format hottest lenient lfts kinds node-name-map permutations seed shifts strict topology"},
 		{flags: "against", not: "bisections=0", why: "there is no bandwidth to compare"},
 		{flags: "lids lmc roots", with: "engines", why: "tables of --lfts have their LIDs and paths", note: true},
 		{flags: "percent samples svg", with: "damage"},
+		{flags: "host-groups", not: "damage", why: "figures are sums over damaged fabrics"},
 	},
 	"compile": {
 		{flags: "bound-iterations write-bound dry-run engine engines force format groups guid2lid lenient lids lmc lmc-esp0 max-detour kinds node-name-map output previous sl2vl strict topology vls without"},

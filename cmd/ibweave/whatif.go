@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/ibweave/ibweave/audit/groups"
 	"github.com/ibweave/ibweave/audit/whatif"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
@@ -103,6 +104,7 @@ Lost pairs are warnings, and credit loops that were not there before are errors.
 	flags.StringVar(&shard, "shard", "", "try part `i/n` of the failures only")
 	a.nameFlag(cmd)
 	a.kindFlag(cmd)
+	a.hostGroupFlag(cmd)
 	a.strictFlag(cmd)
 	out.define(flags)
 	return cmd
@@ -238,6 +240,9 @@ func (a *app) whatif(ctx context.Context, o *failing, route compile.Options) (*w
 		if err := base.AddChoices(ctx, o.arGroups); err != nil {
 			return nil, err
 		}
+	}
+	if o.opt.Groups, err = a.groupsOf(base.Routing.Fabric, true); err != nil {
+		return nil, err
 	}
 	s := a.startStage("failures")
 	defer s.end()
@@ -382,6 +387,7 @@ func printCases(b *facts, r *whatif.Result, top int, order string) {
 	if t.RoutedFromScratch > 0 {
 		b.row("", "%s routed from scratch, not mended", text.CountGrouped(t.RoutedFromScratch, "failure", "failures"))
 	}
+	groupTable(b, groups.WorstTable(t.Groups))
 	if len(r.Cases) == 0 || top == 0 {
 		return
 	}
@@ -416,12 +422,8 @@ func printTable(b *facts, cases []whatif.Case, scratch bool) {
 	}
 	for i := range cases {
 		c := &cases[i]
-		names := make([]string, len(c.Failed))
-		for k, p := range c.Failed {
-			names[k] = p.String()
-		}
 		n := func(n int64) string { return text.Grouped(n) }
-		cells := []string{n(c.Lost), strconv.Itoa(c.CreditLoops), n(c.Gone), n(c.MaxRoutes), n(int64(c.Blocks)), n(int64(c.Entries)), "-", "-", "-", strings.Join(names, " and ")}
+		cells := []string{n(c.Lost), strconv.Itoa(c.CreditLoops), n(c.Gone), n(c.MaxRoutes), n(int64(c.Blocks)), n(int64(c.Entries)), "-", "-", "-", c.Names()}
 		if x := c.Last; x != nil {
 			cells[6], cells[7], cells[8] = n(x.MaxRoutes), n(int64(x.Blocks)), n(int64(x.Entries))
 		}
