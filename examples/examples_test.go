@@ -125,6 +125,27 @@ func TestBoundPage(t *testing.T) {
 	}
 }
 
+// docs/groups.md quotes the example that it shows: each line of a table is one of the example's.
+func TestGroupsPage(t *testing.T) {
+	page, err := os.ReadFile("../docs/groups.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	expected, err := os.ReadFile("host-groups/expected.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := regexp.MustCompile(`(?m)^    (  (?:HOST GROUP|rack|partition) .*)$`).FindAllSubmatch(page, -1)
+	for _, line := range lines {
+		if !bytes.Contains(expected, append(line[1], '\n')) {
+			t.Errorf("docs/groups.md has %q, and examples/host-groups/expected.txt does not", line[1])
+		}
+	}
+	if len(lines) != 14 {
+		t.Errorf("docs/groups.md quotes %d lines, want 14", len(lines))
+	}
+}
+
 // consoles finds the blocks of README.md that show commands, after "$ ", and
 // what they print.
 var consoles = regexp.MustCompile("(?ms)^```console\n(.*?)^```$")

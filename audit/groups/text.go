@@ -208,6 +208,6 @@ func WorstTable(list []Worst) string {
 		if w.Uplinks > 0 {
 			loses = fmt.Sprintf("%d, %s", w.Uplinks, percent(w.Uplinks, w.AllLinks))
 		}
-		return []string{w.Grouping + " " + w.Group, fmt.Sprint(w.Hosts), fmt.Sprint(w.CutOff), fmt.Sprint(w.AllLinks), loses, fmt.Sprint(w.Failures), cmp.Or(w.by, "-")}
+		return []string{w.Grouping + " " + w.Group, fmt.Sprint(w.Hosts), fmt.Sprint(w.CutOff), fmt.Sprint(w.AllLinks), loses, fmt.Sprint(w.Failures), cmp.Or(strings.ReplaceAll(w.by, `"`, ""), "-")}
 	}) + rest
 }
