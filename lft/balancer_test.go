@@ -225,7 +225,7 @@ func TestPrefer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		kept, err := lft.Prefer(context.Background(), g, tables, 1, 1.1, func() lft.ListNextHops { return lft.ShortestNextHops(g) })
+		kept, err := lft.Prefer(context.Background(), g, tables, true, func() lft.ListNextHops { return lft.ShortestNextHops(g) })
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -66,7 +66,7 @@ func (l *Incremental) TakeLastStep(factor float64, fromScratch func() (uint64, e
 // that back; it is nil when nothing has changed.
 func (l *Incremental) TakePart(factor float64, least uint64) (undo func()) {
 	l.countChanges()
-	r := l.newReliever(uint64(factor*float64(max(least, l.LoadBound()))), firstStepBlocks)
+	r := l.newReliever(times(factor, max(least, l.LoadBound())), firstStepBlocks)
 	r.relieve()
 	if len(r.taken) == 0 {
 		return nil
@@ -78,8 +78,7 @@ func (l *Incremental) TakePart(factor float64, least uint64) (undo func()) {
 // above factor times what fromScratch says. It returns whether it came so far; else undo
 // says to leave entries as they were.
 func (l *Incremental) takeStep(factor float64, blocks int, fromScratch func() (uint64, error), undo bool) (bool, error) {
-	limit := func(load uint64) uint64 { return uint64(factor * float64(load)) }
-	r := l.newReliever(limit(l.LoadBound()), blocks)
+	r := l.newReliever(times(factor, l.LoadBound()), blocks)
 	if r.relieve() {
 		return true, nil
 	}
@@ -88,7 +87,7 @@ func (l *Incremental) takeStep(factor float64, blocks int, fromScratch func() (u
 	if err != nil {
 		return false, err
 	}
-	r = l.newReliever(limit(least), blocks)
+	r = l.newReliever(times(factor, least), blocks)
 	ok := r.relieve()
 	if !ok && undo {
 		r.undo()
@@ -98,7 +97,7 @@ func (l *Incremental) takeStep(factor float64, blocks int, fromScratch func() (u
 
 // IsBalanced says whether no load is above factor times least, or above factor times LoadBound.
 func (l *Incremental) IsBalanced(factor float64, least uint64) bool {
-	return l.MaxLoad() <= uint64(factor*float64(max(least, l.LoadBound())))
+	return l.MaxLoad() <= times(factor, max(least, l.LoadBound()))
 }
 
 func (l *Incremental) newReliever(limit uint64, blocks int) *reliever {

@@ -27,19 +27,25 @@ func Improve(ctx context.Context, f *fabric.Fabric, tables *Tables, newList func
 	return b.tables, nil
 }
 
-// idleShare is what share of the channels may be idle with Prefer beyond those that are with
-// Balance.
-const idleShare = 1.0 / 256
+const (
+	// idleShare is what share of the channels may be idle with Prefer beyond those that are with
+	// Balance.
+	idleShare = 1.0 / 256
+	// The greatest load with Prefer may be shiftFactor times that of Balance where shifts are free
+	// of contention for it, and preferFactor times elsewhere.
+	shiftFactor  = 1.1
+	preferFactor = 1.02
+)
 
 // Prefer keeps the entries of given tables that are next hops, if that is good enough, else it
-// is Balance. Other entries take the next hop with the least sum of loads on the path. All
-// entries stay if the greatest load is at most untouched times that of Balance. Otherwise it
-// takes only as many routes off the busiest channels as it has to for a greatest load of at most
-// factor times that of Balance; and routes to a LID meet as early as with Balance, by the same
-// factor. If it had to take routes off, routes to different LIDs move apart as with Balance. The
+// is Balance. Other entries take the next hop with the least sum of loads on the path. Where the
+// tables leave shifts of hosts free of contention, which shiftsFree says, all entries stay if the
+// greatest load is little above that of Balance. Otherwise only as many routes leave the
+// busiest channels as have to for about the greatest load of Balance; and routes to a LID meet
+// about as early as with it. If some have to, routes to different LIDs move apart as with Balance. The
 // tables are as for Improve.
-func Prefer(ctx context.Context, f *fabric.Fabric, tables *Tables, untouched, factor float64, newList func() ListNextHops) (*Tables, error) {
-	b, err := prefer(ctx, newBalancer(f, newList), tables, untouched, factor)
+func Prefer(ctx context.Context, f *fabric.Fabric, tables *Tables, shiftsFree bool, newList func() ListNextHops) (*Tables, error) {
+	b, err := prefer(ctx, newBalancer(f, newList), tables, shiftsFree)
 	if err != nil {
 		return nil, err
 	}
@@ -47,12 +53,14 @@ func Prefer(ctx context.Context, f *fabric.Fabric, tables *Tables, untouched, fa
 	return b.tables, nil
 }
 
-func prefer(ctx context.Context, b *balancer, tables *Tables, untouched, factor float64) (*balancer, error) {
+// times is a multiple of a load.
+func times(factor float64, load uint64) uint64 { return uint64(float64(factor * float64(load))) }
+
+func prefer(ctx context.Context, b *balancer, tables *Tables, shiftsFree bool) (*balancer, error) {
 	if err := b.keepRoutes(ctx, tables); err != nil {
 		return nil, err
 	}
-	times := func(x float64, load uint64) uint64 { return uint64(float64(x * float64(load))) }
-	if b.greatestLoad() <= times(factor, BoundLoad(b.fab)) && b.countIdle() == 0 {
+	if b.greatestLoad() <= times(preferFactor, BoundLoad(b.fab)) && b.countIdle() == 0 {
 		return b, nil
 	}
 	scratch := newBalancer(b.fab, b.newList)
@@ -63,17 +71,18 @@ func prefer(ctx context.Context, b *balancer, tables *Tables, untouched, factor 
 		return nil, err
 	}
 	least := scratch.greatestLoad()
-	if b.greatestLoad() <= times(untouched, least) {
+	if shiftsFree && b.greatestLoad() <= times(shiftFactor, least) {
 		return b, nil
 	}
-	b.even = b.greatestLoad() <= times(factor, least)
-	if err := b.rebalanceTo(ctx, least, times(factor, least)); err != nil {
+	most := times(preferFactor, least)
+	b.even = b.greatestLoad() <= most
+	if err := b.rebalanceTo(ctx, least, most); err != nil {
 		return nil, err
 	}
 	if err := b.useIdle(ctx); err != nil {
 		return nil, err
 	}
-	better, err := b.isBetter(ctx, scratch, factor)
+	better, err := b.isBetter(ctx, scratch)
 	if err != nil {
 		return nil, err
 	}
@@ -84,10 +93,9 @@ func prefer(ctx context.Context, b *balancer, tables *Tables, untouched, factor 
 }
 
 // isBetter says whether b, with preferred entries, is good enough: see Prefer.
-func (b *balancer) isBetter(ctx context.Context, scratch *balancer, factor float64) (bool, error) {
-	times := func(load uint64) uint64 { return uint64(float64(factor * float64(load))) }
+func (b *balancer) isBetter(ctx context.Context, scratch *balancer) (bool, error) {
 	idle := scratch.countIdle() + int(float64(idleShare*float64(len(b.load))))
-	if b.greatestLoad() > times(scratch.greatestLoad()) || b.countIdle() > idle {
+	if b.greatestLoad() > times(preferFactor, scratch.greatestLoad()) || b.countIdle() > idle {
 		return false, nil
 	}
 	ours, err := b.countBranches(ctx)
@@ -95,7 +103,7 @@ func (b *balancer) isBetter(ctx context.Context, scratch *balancer, factor float
 		return false, err
 	}
 	theirs, err := scratch.countBranches(ctx)
-	return uint64(ours) <= times(uint64(theirs)), err
+	return uint64(ours) <= times(preferFactor, uint64(theirs)), err
 }
 
 // countBranches counts, for all LIDs of hosts, the switches that send routes to them. The fewer

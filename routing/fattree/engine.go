@@ -49,10 +49,6 @@ const (
 	// must lead to the next level.
 	hostsOnLeaves = 66
 	cablesByLevel = 75
-	// The greatest load with chains may be fullFactor times that without them on full trees, where
-	// they make shifts as free of contention as can be, and loadFactor times on others.
-	fullFactor = 1.1
-	loadFactor = 1.02
 )
 
 // Route takes levels from package levels, or the distance from opt.Roots where there are any,
@@ -114,13 +110,9 @@ func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*
 		full = full && chains.isFull()
 		regular = regular || !chains.mixed
 	}
-	untouched := 0.0
-	if full {
-		untouched = fullFactor
-	}
 	next := updown.NextHops(e, f, order)
 	if regular {
-		r.Tables, err = lft.Prefer(ctx, f, wanted, untouched, loadFactor, next)
+		r.Tables, err = lft.Prefer(ctx, f, wanted, full, next)
 	} else {
 		r.Tables, err = lft.Balance(ctx, f, next)
 	}
