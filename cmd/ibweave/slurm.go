@@ -5,6 +5,7 @@ import (
 	"regexp"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/report/scheduler"
@@ -16,9 +17,28 @@ type slurmOptions struct {
 	lenient   bool
 	format    string
 	output    string
-	host      string
+	host      hostPattern
 	switches  string
 	blockSize int
+}
+
+// hostPattern is the flag --host-regexp.
+type hostPattern string
+
+func (h *hostPattern) define(flags *pflag.FlagSet) {
+	flags.StringVar((*string)(h), "host-regexp", "", "`REGEXP` that finds the name of a host in the description of its adapter, by its first group or the one called host; by default n001 in \"n001 HCA-1\", \"n001 mlx5_0\" and \"n001\"")
+}
+
+// parse is nil without a pattern.
+func (h *hostPattern) parse() (*regexp.Regexp, error) {
+	if *h == "" {
+		return nil, nil
+	}
+	pattern, err := regexp.Compile(string(*h))
+	if err != nil {
+		return nil, usagef("--host-regexp: %w", err)
+	}
+	return pattern, nil
 }
 
 // slurmCommand writes the topology of a scheduler.
@@ -49,7 +69,7 @@ A block is a leaf with at least --block-size hosts.`,
 	flags.StringVarP(&o.topology, "topology", "t", "", "topology `FILE`; - is standard input")
 	flags.StringVar(&o.format, "format", "conf", "conf, yaml or json")
 	flags.StringVarP(&o.output, "output", "o", "-", "`FILE` to write; - is standard output")
-	flags.StringVar(&o.host, "host-regexp", "", "`REGEXP` that finds the name of a host in the description of its adapter, by its first group; by default n001 in \"n001 HCA-1\", \"n001 mlx5_0\" and \"n001\"")
+	o.host.define(flags)
 	flags.StringVar(&o.switches, "switch-names", "fabric", "leaves have the names of their switches in the fabric, or `numbers`: leaf1, leaf2")
 	flags.IntVar(&o.blockSize, "block-size", 0, "a block has `N` hosts at least; by default as many as the smallest leaf")
 	lenientFlag(flags, &o.lenient)
@@ -82,11 +102,9 @@ func (a *app) slurm(o *slurmOptions) error {
 	if o.blockSize < 0 {
 		return usagef("--block-size %d: want a number of hosts, 1 or more", o.blockSize)
 	}
-	if o.host != "" {
-		var err error
-		if opt.Host, err = regexp.Compile(o.host); err != nil {
-			return usagef("--host-regexp: %w", err)
-		}
+	var err error
+	if opt.Host, err = o.host.parse(); err != nil {
+		return err
 	}
 	f, err := a.readTopology(o.topology, o.lenient)
 	if err != nil {

@@ -16,16 +16,35 @@ type Host struct {
 	Nodes []fabric.NodeID // its adapters, ascending
 }
 
+// LeftOut is adapters that are no hosts to a command.
+type LeftOut struct {
+	Reason string   `json:"reason"`
+	Nodes  []string `json:"nodes"` // names, in natural order
+}
+
+// ListLeftOut lists what Hosts leaves out, in the order of reasons; never nil.
+func ListLeftOut(f *fabric.Fabric, leftOut map[string][]fabric.NodeID) []LeftOut {
+	list := []LeftOut{}
+	for _, reason := range slices.Sorted(maps.Keys(leftOut)) {
+		nodes := []string{}
+		for _, n := range leftOut[reason] {
+			nodes = append(nodes, f.Name(n).Text)
+		}
+		list = append(list, LeftOut{reason, text.SortNatural(nodes)})
+	}
+	return list
+}
+
 // Why an adapter is no host, where that is not its kind.
 const (
 	unnamed   = "no name of a host in the description"
 	ambiguous = "several adapters have this description"
+	// NotCabled is for commands that look at cables.
+	NotCabled = "not cabled to a switch"
 )
 
 // Hosts finds the hosts of a fabric, in natural order: adapters of some kinds by the names in
-// their descriptions. pattern finds the name by its first group, or without groups by the whole
-// match; nil takes one word, or those that HostOf knows. leftOut has all other adapters by the
-// reason.
+// their descriptions, which Split finds. leftOut has all other adapters by the reason.
 func Hosts(f *fabric.Fabric, pattern *regexp.Regexp, kinds ...fabric.Kind) (hosts []Host, leftOut map[string][]fabric.NodeID) {
 	leftOut = make(map[string][]fabric.NodeID)
 	byName := make(map[string][]fabric.NodeID)
@@ -35,7 +54,7 @@ func Hosts(f *fabric.Fabric, pattern *regexp.Regexp, kinds ...fabric.Kind) (host
 	}
 	for n := fabric.NodeID(f.NumSwitches()); n < fabric.NodeID(f.NumNodes()); n++ {
 		description := f.Name(n).Text
-		name := hostName(description, pattern)
+		name, _ := Split(description, pattern)
 		reason := ""
 		switch kind := f.Kind(n); {
 		case !slices.Contains(kinds, kind):
@@ -56,22 +75,37 @@ func Hosts(f *fabric.Fabric, pattern *regexp.Regexp, kinds ...fabric.Kind) (host
 	return hosts, leftOut
 }
 
-// hostName is the name of the host in a description, "" for none.
-func hostName(description string, pattern *regexp.Regexp) string {
+// Split splits the description of an adapter into the names of the host, "" for none, and of
+// the adapter, "" where the description does not say. pattern finds the host by its group host, else
+// by its first group, or without groups by the whole match; the adapter by its group adapter, else it
+// is what the match of the host leaves. A nil pattern takes one word, or what HostOf knows.
+func Split(description string, pattern *regexp.Regexp) (host, adapter string) {
 	if pattern == nil {
-		if host, _, ok := HostOf(description); ok {
-			return Plain(host)
+		if host, adapter, ok := HostOf(description); ok {
+			return Plain(host), adapter
 		}
 		if words := strings.Fields(description); len(words) == 1 {
-			return Plain(words[0])
+			return Plain(words[0]), ""
 		}
-		return ""
+		return "", ""
 	}
-	m := pattern.FindStringSubmatch(description)
+	m := pattern.FindStringSubmatchIndex(description)
 	if m == nil {
-		return ""
+		return "", ""
 	}
-	return Plain(m[min(1, len(m)-1)])
+	group := pattern.SubexpIndex("host")
+	if group < 0 {
+		group = min(1, len(m)/2-1)
+	}
+	from, to := m[2*group], m[2*group+1]
+	if from < 0 {
+		return "", ""
+	}
+	adapter = description[:from] + description[to:]
+	if g := pattern.SubexpIndex("adapter"); g >= 0 {
+		adapter = description[max(m[2*g], 0):max(m[2*g+1], 0)]
+	}
+	return Plain(description[from:to]), strings.Trim(adapter, " -_.:/")
 }
 
 // Plain is a text with the characters alone that names of hosts and switches have in Slurm; a

@@ -3,6 +3,7 @@ package names_test
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -61,6 +62,32 @@ func TestFind(t *testing.T) {
 		var unknown *names.UnknownError
 		if strings.HasPrefix(c.want, "no node") != errors.As(err, &unknown) {
 			t.Errorf("%q: error of type %T", c.text, err)
+		}
+	}
+}
+
+// TestSplit has descriptions of adapters by each kind of pattern.
+func TestSplit(t *testing.T) {
+	for _, c := range []struct{ description, pattern, host, adapter string }{
+		{"n001 mlx5_0", "", "n001", "mlx5_0"},
+		{"n0;01 HCA-2", "", "n0-01", "HCA-2"},
+		{"login", "", "login", ""},
+		{"MT4129 ConnectX7   Mellanox Technologies", "", "", ""},
+		{"su0-dgx00-mlx3", `^(.*)-mlx`, "su0-dgx00", "mlx3"},
+		{"A-n00-07", `^(?P<adapter>.)-(?P<host>.*)$`, "n00-07", "A"},
+		{"A-n00-07", `^.-(.*)$`, "n00-07", "A"},
+		{"host 7", ".*", "host-7", ""},
+		{"n1", `^(a)?n`, "", ""},
+		{"n1", `^(?P<adapter>x)?(n1)`, "", ""},
+		{"n1", `^(?P<adapter>x)?(?P<host>n1)`, "n1", ""},
+		{"spare", `^n\d`, "", ""},
+	} {
+		var pattern *regexp.Regexp
+		if c.pattern != "" {
+			pattern = regexp.MustCompile(c.pattern)
+		}
+		if host, adapter := names.Split(c.description, pattern); host != c.host || adapter != c.adapter {
+			t.Errorf("%q by %q: %q, %q, want %q, %q", c.description, c.pattern, host, adapter, c.host, c.adapter)
 		}
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -26,8 +25,7 @@ import (
 
 // Options says how hosts and groups are named.
 type Options struct {
-	// Host finds the name of a host in the name of its adapter: its first group, or
-	// without groups the whole match. Nil takes one word, or those that names.HostOf knows.
+	// Host finds the name of a host in the name of its adapter: see names.Split.
 	Host *regexp.Regexp
 	// Numbered gives leaves the names leaf1, leaf2 and so on instead of those of their
 	// switches.
@@ -38,9 +36,9 @@ type Options struct {
 type Topology struct {
 	// Groups is the leaves in the natural order of their hosts, then the groups above them,
 	// level by level. There is no group with one child alone.
-	Groups  []Group   `json:"groups"`
-	LeftOut []LeftOut `json:"left_out"`
-	Hosts   int       `json:"hosts"`
+	Groups  []Group         `json:"groups"`
+	LeftOut []names.LeftOut `json:"left_out"`
+	Hosts   int             `json:"hosts"`
 }
 
 // Group is a leaf, or what is joined by switches up to a level.
@@ -54,12 +52,6 @@ type Group struct {
 	Children []string      `json:"children"` // names of groups, for levels above 0
 }
 
-// LeftOut is adapters that are no hosts to a scheduler.
-type LeftOut struct {
-	Reason string   `json:"reason"`
-	Nodes  []string `json:"nodes"` // descriptions, in natural order
-}
-
 // ErrNoHosts says that no adapter is a host with a name.
 var ErrNoHosts = errors.New("no channel adapter describes itself by the name of a host")
 
@@ -69,7 +61,7 @@ func Of(f *fabric.Fabric, opt Options) (*Topology, error) {
 	t := &Topology{}
 	b := &builder{f: f, opt: opt, taken: make(map[string]bool)}
 	b.findHosts()
-	t.LeftOut = b.listLeftOut()
+	t.LeftOut = names.ListLeftOut(f, b.leftOut)
 	if t.Hosts = len(b.hosts); t.Hosts == 0 {
 		return t, ErrNoHosts
 	}
@@ -105,29 +97,21 @@ type builder struct {
 	f       *fabric.Fabric
 	opt     Options
 	hosts   []host
-	leftOut map[string][]string // descriptions by reason
+	leftOut map[string][]fabric.NodeID // by reason
 	units   []unit
 	taken   map[string]bool // names of groups
 }
 
 // findHosts finds the switches of each host.
 func (b *builder) findHosts() {
-	b.leftOut = make(map[string][]string)
-	leave := func(reason string, n fabric.NodeID) {
-		b.leftOut[reason] = append(b.leftOut[reason], b.f.Name(n).Text)
-	}
-	hosts, others := names.Hosts(b.f, b.opt.Host, fabric.HostKind)
-	for reason, nodes := range others {
-		for _, n := range nodes {
-			leave(reason, n)
-		}
-	}
+	hosts, leftOut := names.Hosts(b.f, b.opt.Host, fabric.HostKind)
+	b.leftOut = leftOut
 	for _, found := range hosts {
 		h := host{name: found.Name}
 		for _, n := range found.Nodes {
 			switches := b.switchesOf(n)
 			if len(switches) == 0 {
-				leave("not cabled to a switch", n)
+				leftOut[names.NotCabled] = append(leftOut[names.NotCabled], n)
 			}
 			h.switches = append(h.switches, switches...)
 		}
@@ -146,15 +130,6 @@ func (b *builder) switchesOf(n fabric.NodeID) (list []fabric.NodeID) {
 		if s := b.f.PeerSwitch(b.f.Port(n, p)); s != fabric.NoNode {
 			list = append(list, s)
 		}
-	}
-	return list
-}
-
-// listLeftOut lists what is no host by the reason.
-func (b *builder) listLeftOut() []LeftOut {
-	list := []LeftOut{}
-	for _, reason := range slices.Sorted(maps.Keys(b.leftOut)) {
-		list = append(list, LeftOut{reason, text.SortNatural(b.leftOut[reason])})
 	}
 	return list
 }
