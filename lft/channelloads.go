@@ -2,6 +2,7 @@ package lft
 
 import (
 	"context"
+	"iter"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/par"
@@ -12,55 +13,126 @@ import (
 // deliver, of ports that count for load. Host cables count, in both directions. It takes
 // O(switches x LIDs).
 func ChannelLoads(ctx context.Context, f *fabric.Fabric, t *Tables) ([]int64, error) {
+	var ends []fabric.PortID
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		ends = append(ends, f.HostsOn(s)...)
+	}
+	return LoadsAmong(ctx, f, t, ends)
+}
+
+// LoadsAmong is ChannelLoads for some CA or router ports with a cable to a switch, which send to
+// each other and to no other.
+func LoadsAmong(ctx context.Context, f *fabric.Fabric, t *Tables, ends []fabric.PortID) ([]int64, error) {
 	sources := make([]int64, f.NumSwitches())
-	for s := range sources {
-		sources[s] = int64(len(f.HostsOn(fabric.NodeID(s))))
+	for _, p := range ends {
+		sources[f.PeerSwitch(p)]++
 	}
 	type count struct {
-		forest  *Forest
 		routes  []int64
-		reached []int64 // by switch: LIDs of hosts that it delivers
+		reached []int64 // by switch: LIDs that it delivers
 	}
-	start := func() *count {
-		return &count{NewForest(f), make([]int64, f.NumPorts()), make([]int64, f.NumSwitches())}
-	}
-	counts, err := par.ForEachWith(ctx, 0, len(f.CAPorts()), start, func(c *count, i int) error {
-		p := f.CAPorts()[i]
-		if f.LID(p) == 0 || f.PeerSwitch(p) == fabric.NoNode || !f.PortCounts(p, fabric.ForLoad) {
-			return nil
+	start := func() *count { return &count{make([]int64, f.NumPorts()), make([]int64, f.NumSwitches())} }
+	counts, err := EachTree(ctx, f, t, ends, start, func(c *count, i int, tree *Forest) {
+		if len(tree.Order) == 0 {
+			return
 		}
-		for k := range fabric.LID(1) << f.LMC(p) {
-			c.forest.FindTree(t, f.LID(p)+k)
-			if len(c.forest.Order) == 0 {
-				continue
-			}
-			c.forest.Flow(sources, func(out fabric.PortID, routes int64) { c.routes[out] += routes })
-			for _, s := range c.forest.Order {
-				c.routes[f.Peer(p)] += sources[s]
-				c.reached[s]++
-			}
-			// The port sends nothing to itself.
-			c.routes[f.Peer(p)]--
-			c.routes[p]--
+		p := ends[i]
+		tree.Flow(sources, func(out fabric.PortID, routes int64) { c.routes[out] += routes })
+		for _, s := range tree.Order {
+			c.routes[f.Peer(p)] += sources[s]
+			c.reached[s]++
 		}
-		return nil
+		// The port sends nothing to itself.
+		c.routes[f.Peer(p)]--
+		c.routes[p]--
 	})
 	if err != nil {
 		return nil, err
 	}
 	sum := counts[0]
 	for _, c := range counts[1:] {
-		for p, n := range c.routes {
-			sum.routes[p] += n
-		}
-		for s, n := range c.reached {
-			sum.reached[s] += n
-		}
+		add(sum.routes, c.routes)
+		add(sum.reached, c.reached)
 	}
-	for i, p := range f.CAPorts() {
-		if s := f.CASwitches()[i]; s != fabric.NoNode && f.PortCounts(p, fabric.ForLoad) {
-			sum.routes[p] += sum.reached[s]
-		}
+	for _, p := range ends {
+		sum.routes[p] += sum.reached[f.PeerSwitch(p)]
 	}
 	return sum.routes, nil
+}
+
+// DemandLoads is LoadsAmong for ports that send different amounts: senders yields the ports
+// that send to a port, and how much to each of its LIDs, both by their index in ends. lost is what
+// the tables do not deliver. It takes O(switches) for each LID, and the time of senders.
+func DemandLoads(ctx context.Context, f *fabric.Fabric, t *Tables, ends []fabric.PortID, senders func(dst int) iter.Seq2[int, int64]) (loads []int64, lost int64, err error) {
+	type count struct {
+		loads   []int64
+		lost    int64
+		sources []int64 // by switch; 0 between trees
+		reached []bool  // by switch; false between trees
+	}
+	start := func() *count {
+		return &count{loads: make([]int64, f.NumPorts()), sources: make([]int64, f.NumSwitches()), reached: make([]bool, f.NumSwitches())}
+	}
+	counts, err := EachTree(ctx, f, t, ends, start, func(c *count, i int, tree *Forest) {
+		for _, s := range tree.Order {
+			c.reached[s] = true
+		}
+		for from, amount := range senders(i) {
+			src := ends[from]
+			s := f.PeerSwitch(src)
+			if !c.reached[s] {
+				c.lost += amount
+				continue
+			}
+			c.sources[s] += amount
+			c.loads[src] += amount
+			c.loads[f.Peer(ends[i])] += amount
+		}
+		tree.Flow(c.sources, func(out fabric.PortID, amount int64) { c.loads[out] += amount })
+		for _, s := range tree.Order {
+			c.reached[s], c.sources[s] = false, 0
+		}
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	sum := counts[0]
+	for _, c := range counts[1:] {
+		add(sum.loads, c.loads)
+		sum.lost += c.lost
+	}
+	return sum.loads, sum.lost, nil
+}
+
+// EachTree visits the paths to each LID of some CA or router ports with a cable to a switch, on
+// all CPUs: visit gets the index of the port in ends, and a tree that is good until it returns, empty
+// for a LID that the tables deliver to another port. start makes the W that the visits on a CPU share;
+// EachTree returns all of them, one at least, without order.
+func EachTree[W any](ctx context.Context, f *fabric.Fabric, t *Tables, ends []fabric.PortID, start func() W, visit func(w W, i int, tree *Forest)) ([]W, error) {
+	type worker struct {
+		tree *Forest
+		w    W
+	}
+	workers, err := par.ForEachWith(ctx, 0, len(ends), func() worker { return worker{NewForest(f), start()} }, func(w worker, i int) error {
+		for lid := range f.LIDs(ends[i]) {
+			w.tree.FindTree(t, lid)
+			visit(w.w, i, w.tree)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	all := make([]W, len(workers))
+	for i, w := range workers {
+		all[i] = w.w
+	}
+	return all, nil
+}
+
+// add adds b to a.
+func add(a, b []int64) {
+	for i, n := range b {
+		a[i] += n
+	}
 }

@@ -47,6 +47,7 @@ mft                   mesh
 mesh                  updown
 updown                sim
 routing/layered       mesh
+traffic               fabric
 verify                updown
 sim                   example.com/other
 sminterface/dump      compile

@@ -1,0 +1,121 @@
+// Package traffic has the patterns of collective operations: which rank sends to which, and
+// how much. It knows no fabric and makes no promise to other modules.
+//
+// Patterns yield pairs and keep none. They go by receiver, as forwarding tables do.
+package traffic
+
+import (
+	"iter"
+	"math/bits"
+	"slices"
+)
+
+// Pattern is who sends to whom among ranks 0 to n-1.
+type Pattern struct {
+	Name string
+	// Senders yields the ranks that send to rank dst of n, ascending and each once, and how
+	// much they send, in units of the pattern. No rank sends to itself.
+	Senders func(n, dst int) iter.Seq2[int, int64]
+}
+
+// On is Senders of n ranks.
+func (p Pattern) On(n int) func(dst int) iter.Seq2[int, int64] {
+	return func(dst int) iter.Seq2[int, int64] { return p.Senders(n, dst) }
+}
+
+// The patterns.
+var (
+	// Ring is an all-reduce, reduce-scatter or all-gather along a ring: rank i sends to rank
+	// i+1, and the last one to the first.
+	Ring = Pattern{"ring", ringSenders}
+	// Tree is an all-reduce by two binary trees, of which each carries half of the data: up to
+	// the root and down again. A rank is inside one of the trees at most and a leaf of the
+	// other, up to the roots (Sanders, Speck, Träff: Two-tree algorithms for full bandwidth broadcast,
+	// reduction and scan, 2009). The trees are those of NCCL.
+	Tree = Pattern{"tree", treeSenders}
+	// AllToAll has each rank send to each other.
+	AllToAll = Pattern{"all-to-all", allSenders}
+)
+
+// Patterns lists all patterns.
+var Patterns = []Pattern{Ring, Tree, AllToAll}
+
+func ringSenders(n, dst int) iter.Seq2[int, int64] {
+	return func(yield func(int, int64) bool) {
+		if n > 1 {
+			yield((dst+n-1)%n, 1)
+		}
+	}
+}
+
+func allSenders(n, dst int) iter.Seq2[int, int64] {
+	return func(yield func(int, int64) bool) {
+		for src := range n {
+			if src != dst && !yield(src, 1) {
+				return
+			}
+		}
+	}
+}
+
+// treeSenders yields the neighbors in both trees. The second tree is the first one on the ranks in
+// reverse order, or for an odd number of ranks with each rank one place further: leaves are at
+// odd places.
+func treeSenders(n, dst int) iter.Seq2[int, int64] {
+	return func(yield func(int, int64) bool) {
+		place := [...]func(rank int) int{
+			func(rank int) int { return rank },
+			func(rank int) int { return n - 1 - rank },
+		}
+		back := place
+		if n%2 == 1 {
+			place[1] = func(rank int) int { return (rank + n - 1) % n }
+			back[1] = func(place int) int { return (place + 1) % n }
+		}
+		var senders []int
+		for tree := range place {
+			for _, other := range treeNeighbors(n, place[tree](dst)) {
+				senders = append(senders, back[tree](other))
+			}
+		}
+		slices.Sort(senders)
+		for len(senders) > 0 {
+			same := 1
+			for same < len(senders) && senders[same] == senders[0] {
+				same++
+			}
+			if !yield(senders[0], int64(same)) {
+				return
+			}
+			senders = senders[same:]
+		}
+	}
+}
+
+// treeNeighbors lists the parent and the children of a place in the first tree. It numbers the places
+// of a complete binary tree in order, so that a place is the higher the more of its low bits are 0;
+// place 0 is above the top of it. Places that are n or higher are missing, and what is below them
+// moves up.
+func treeNeighbors(n, place int) (neighbors []int) {
+	low := place & -place
+	if place == 0 {
+		if n > 1 {
+			neighbors = append(neighbors, 1<<(bits.Len(uint(n-1))-1))
+		}
+		return neighbors
+	}
+	parent := place&^low | low<<1
+	if parent >= n {
+		parent = place &^ low
+	}
+	neighbors = append(neighbors, parent)
+	if low > 1 {
+		neighbors = append(neighbors, place-low/2)
+	}
+	for step := low / 2; step > 0; step /= 2 {
+		if place+step < n {
+			return append(neighbors, place+step)
+		}
+	}
+	return neighbors
+}

@@ -1,0 +1,103 @@
+package traffic_test
+
+import (
+	"testing"
+
+	"github.com/ibweave/ibweave/traffic"
+)
+
+// matrix is a pattern by sender and receiver.
+func matrix(t *testing.T, p traffic.Pattern, n int) [][]int64 {
+	t.Helper()
+	m := make([][]int64, n)
+	for i := range m {
+		m[i] = make([]int64, n)
+	}
+	for dst := range n {
+		last := -1
+		for src, weight := range p.Senders(n, dst) {
+			if src <= last || src >= n || src == dst || weight < 1 {
+				t.Fatalf("%s of %d: %d sends %d to %d, after %d", p.Name, n, src, weight, dst, last)
+			}
+			last = src
+			m[src][dst] = weight
+		}
+	}
+	return m
+}
+
+// TestPatterns has what each pattern is known for, for all small numbers of ranks.
+func TestPatterns(t *testing.T) {
+	for n := 1; n <= 130; n++ {
+		ring, tree, all := matrix(t, traffic.Ring, n), matrix(t, traffic.Tree, n), matrix(t, traffic.AllToAll, n)
+		var edges int64
+		for i := range n {
+			sent := int64(0)
+			for j := range n {
+				if want := n > 1 && j == (i+1)%n; (ring[i][j] == 1) != want || !want && ring[i][j] != 0 {
+					t.Fatalf("ring of %d: %d sends %d to %d", n, i, ring[i][j], j)
+				}
+				if (all[i][j] == 1) != (i != j) {
+					t.Fatalf("all-to-all of %d: %d sends %d to %d", n, i, all[i][j], j)
+				}
+				if tree[i][j] != tree[j][i] {
+					t.Fatalf("trees of %d: %d and %d send %d and %d to each other", n, i, j, tree[i][j], tree[j][i])
+				}
+				sent += tree[i][j]
+			}
+			if edges += sent; sent > 4 { // a parent and two children in one tree, a parent in the other
+				t.Fatalf("trees of %d: rank %d has %d neighbors", n, i, sent)
+			}
+		}
+		// Two trees have n-1 edges each, in both directions, and join all ranks.
+		if edges != 4*int64(n-1) || reached(tree) != n {
+			t.Fatalf("trees of %d: %d edges, %d ranks reached", n, edges, reached(tree))
+		}
+	}
+}
+
+// reached counts the ranks that data of rank 0 comes to.
+func reached(m [][]int64) int {
+	seen := make([]bool, len(m))
+	seen[0] = true
+	list := []int{0}
+	for i := 0; i < len(list); i++ {
+		for j, weight := range m[list[i]] {
+			if weight > 0 && !seen[j] {
+				seen[j] = true
+				list = append(list, j)
+			}
+		}
+	}
+	return len(list)
+}
+
+// TestTree compares the two trees of 6 and 7 ranks with those that NCCL makes: each rank's parent.
+func TestTree(t *testing.T) {
+	for n, parents := range map[int][2][]int{
+		// By hand from the definition, in the order of ranks; -1 is a root.
+		6: {{-1, 2, 4, 2, 0, 4}, {1, 5, 3, 1, 3, -1}},
+		7: {{-1, 2, 4, 2, 0, 6, 4}, {5, -1, 3, 5, 3, 1, 0}},
+	} {
+		want := make([][]int64, n)
+		for i := range want {
+			want[i] = make([]int64, n)
+		}
+		for _, tree := range parents {
+			for i, p := range tree {
+				if p >= 0 {
+					want[i][p]++
+					want[p][i]++
+				}
+			}
+		}
+		got := matrix(t, traffic.Tree, n)
+		for i := range n {
+			for j := range n {
+				if got[i][j] != want[i][j] {
+					t.Errorf("%d ranks: %d sends %d to %d, want %d", n, i, got[i][j], j, want[i][j])
+				}
+			}
+		}
+	}
+}
