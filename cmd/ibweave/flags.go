@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/ibweave/ibweave/audit/choice"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
@@ -198,6 +199,34 @@ func (a *app) runEngine(ctx context.Context, f *fabric.Fabric, e *compile.Engine
 	}
 	opt.Progress = func(done, total int) { stage.set(done, total) }
 	return compile.Run(ctx, f, e, opt)
+}
+
+// routeBy routes the fabric of a topology with an engine, or for "" with the one that suits the
+// fabric best, which a line on standard error names. LIDs stay.
+func (a *app) routeBy(ctx context.Context, f *fabric.Fabric, topology, engine string) (*lft.Routing, error) {
+	if f.NumSwitches() == 0 {
+		return nil, inputf("%s has no switch, so there is nothing to route", topology)
+	}
+	opt := compile.Options{LIDs: lft.LIDOptions{LMC: lft.KeepLMC}}
+	if engine == "" {
+		s := a.startStage("choose an engine")
+		c, r, err := choice.Choose(ctx, f, opt)
+		s.end()
+		if err != nil {
+			return nil, lidInput(topology, err)
+		}
+		fmt.Fprintf(a.stderr, "ibweave: routed with %s; %s\n", r.Engine.Name(), c.Why)
+		return r.Routing, nil
+	}
+	e, err := a.engine(engine)
+	if err != nil {
+		return nil, err
+	}
+	r, err := a.runEngine(ctx, f, e, opt, func(stage string) string { return stage })
+	if err != nil {
+		return nil, lidInput(topology, err)
+	}
+	return r.Routing, nil
 }
 
 // lidInput makes wrong input of LIDs that a topology does not allow.

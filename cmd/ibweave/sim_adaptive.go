@@ -10,9 +10,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/ibweave/ibweave/audit/choice"
 	"github.com/ibweave/ibweave/audit/quality"
-	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/internal/text"
@@ -64,30 +62,8 @@ func (a *app) routeSimulated(ctx context.Context, in *simulation) (*lft.Routing,
 	if err != nil {
 		return nil, err
 	}
-	if f.NumSwitches() == 0 {
-		return nil, inputf("%s has no switch, so there is nothing to route", in.topology)
-	}
 	in.sums = map[string]string{in.topology: textSum(topology.Append(nil, f))}
-	opt := compile.Options{LIDs: lft.LIDOptions{LMC: lft.KeepLMC}}
-	if in.engine == "" {
-		s := a.startStage("choose an engine")
-		c, r, err := choice.Choose(ctx, f, opt)
-		s.end()
-		if err != nil {
-			return nil, lidInput(in.topology, err)
-		}
-		fmt.Fprintf(a.stderr, "ibweave: routed with %s; %s\n", r.Engine.Name(), c.Why)
-		return r.Routing, nil
-	}
-	e, err := a.engine(in.engine)
-	if err != nil {
-		return nil, err
-	}
-	r, err := a.runEngine(ctx, f, e, opt, func(stage string) string { return stage })
-	if err != nil {
-		return nil, lidInput(in.topology, err)
-	}
-	return r.Routing, nil
+	return a.routeBy(ctx, f, in.topology, in.engine)
 }
 
 // findRoutings are the static tables and the adaptive ones that they are compared with. Both have
