@@ -268,8 +268,19 @@ func TestSchemas(t *testing.T) {
 	if out, err := exec.Command(program, "compile", "-t", "../../examples/path/fabric.ibnetdiscover", "-e", "updn", "--adaptive", "-o", tables).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
+	// A host with two rails exchanged.
+	text, err := os.ReadFile("../../examples/rails/fabric.ibnetdiscover")
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken := filepath.Join(t.TempDir(), "broken")
+	other := strings.NewReplacer(`"node0003 mlx5_1"`, `"node0003 mlx5_2"`, `"node0003 mlx5_2"`, `"node0003 mlx5_1"`, `"node0006 mlx5_3"`, `"unknown"`)
+	if err := os.WriteFile(broken, []byte(other.Replace(string(text))), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for name, args := range map[string][]string{
 		"slurm": {"slurm", "-t", "../../examples/slurm-topology/fabric.ibnetdiscover"},
+		"rails": {"rails", "-t", broken, "-e", "updn", "--fail-on", "never"},
 		"path":  {"path", tables, "node0001", "node0009"},
 		"drain": {"drain", tables, "--switch", "spine00", "--cable", "leaf00:37"},
 	} {

@@ -129,6 +129,10 @@ var scopes = map[string][]scope{
 		{flags: "topology lfts sl2vl path-sl mfts far plft lenient strict format kinds node-name-map all-from"},
 		{flags: "all-ports", not: "all-from", why: "all ports of the host send then", note: true},
 	},
+	"rails": {
+		{flags: "topology lfts far plft engine host-regexp lenient strict format fail-on kinds node-name-map"},
+		{flags: "host", not: "format=json", why: unsaid, note: true},
+	},
 	"slurm": {
 		{flags: "format host-regexp kinds lenient node-name-map output strict switch-names topology"},
 		{flags: "block-size", with: "format=yaml|json", why: "topology.conf has no blocks", note: true},

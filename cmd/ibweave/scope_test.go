@@ -233,6 +233,7 @@ var withoutEffectTests = []struct {
 	{"sim d --load 0.1 --svg f", "svg", "without --adaptive or --far", false},
 	{"sim d --load 0.1 --flows 4", "flows", "without --adaptive or --far: only adaptive tables", false},
 	{"path d --all-from c --all-ports", "all-ports", "with --all-from: all ports of the host send then", true},
+	{"rails -t f --format json --host n", "host", "with --format json: JSON has all of it", true},
 	{"slurm -t f --block-size 4", "block-size", "without --format yaml, json: topology.conf has no blocks", true},
 	{"compile -t f -e updn -o d -g f --adaptive", "adaptive", "with --groups: no proof covers", false},
 	{"compile -t f -e updn -o d --ar-groups 9", "ar-groups", "without --adaptive", false},

@@ -1,0 +1,260 @@
+package rails
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/traffic"
+	"github.com/ibweave/ibweave/verify"
+	"github.com/ibweave/ibweave/verify/bound"
+)
+
+// Loads is what forwarding tables make of traffic inside the rails. Flows go from a port to each LID
+// of another one.
+type Loads struct {
+	Patterns []PatternLoads `json:"patterns"` // ring, tree, all-to-all
+	// Routes counts pairs of a port and a LID of another port of its rail that the tables deliver,
+	// Lost those that they do not.
+	Routes int64 `json:"routes"`
+	Lost   int64 `json:"lost"`
+	// Leaving is routes that pass a switch that is not of their rail.
+	Leaving int64 `json:"leaving"`
+	// Exits is the cables by which routes leave their rail, those with most first.
+	Exits []Exit `json:"exits"`
+	// Between is routes between ports of different rails, all ports sending to all.
+	Between Load `json:"between"`
+}
+
+// PatternLoads is the load of a pattern that runs on each rail, the ranks of a rail being its ports
+// in natural order of their hosts.
+type PatternLoads struct {
+	Pattern string `json:"pattern"`
+	// Rails is each rail by itself. Together is all of them at the same time.
+	Rails    []Load `json:"rails"`
+	Together Load   `json:"together"`
+}
+
+// Load is what a pattern of traffic loads.
+type Load struct {
+	Rail  int   `json:"rail,omitempty"` // 0 for several
+	Ranks int   `json:"ranks,omitempty"`
+	Flows int64 `json:"flows"` // that the tables deliver
+	// Slowdown is the time that the busiest cable takes over the time that the busiest host cable
+	// takes: 1 is what a crossbar would do. It is 0 without flows.
+	Slowdown float64 `json:"slowdown"`
+	// Busiest is the cable between switches with most flows for its rate; nil where they carry none.
+	Busiest *Cable `json:"busiest"`
+}
+
+// Cable is a direction of a cable.
+type Cable struct {
+	From  verify.Endpoint `json:"from"`
+	To    verify.Endpoint `json:"to"`
+	Rate  int             `json:"rate_mbps"` // data rate; 0 unknown
+	Flows int64           `json:"flows"`
+}
+
+// Exit is a cable by which routes leave a rail.
+type Exit struct {
+	Rail int `json:"rail"`
+	Cable
+}
+
+// Load measures tables of the fabric of r, and adds what they do wrong to its findings. It takes
+// O(switches x LIDs). Its only error is that of ctx.
+func (r *Result) Load(ctx context.Context, t *lft.Tables) (*Loads, error) {
+	m := newMeter(r)
+	l := &Loads{Exits: []Exit{}}
+	inside := make([]int64, r.f.NumPorts())
+	for _, p := range traffic.Patterns {
+		loads := PatternLoads{Pattern: p.Name, Rails: []Load{}}
+		together := make([]int64, r.f.NumPorts())
+		for rail, ends := range r.ends {
+			var flows []int64
+			var err error
+			if p.Name == traffic.AllToAll.Name {
+				flows, err = lft.LoadsAmong(ctx, r.f, t, ends)
+			} else {
+				flows, _, err = lft.DemandLoads(ctx, r.f, t, ends, p.On(len(ends)))
+			}
+			if err != nil {
+				return nil, err
+			}
+			one := m.load(flows)
+			one.Rail, one.Ranks = rail+1, len(ends)
+			loads.Rails = append(loads.Rails, one)
+			for i, n := range flows {
+				together[i] += n
+			}
+			if p.Name == traffic.AllToAll.Name {
+				l.Exits = append(l.Exits, m.exits(rail, flows)...)
+			}
+		}
+		loads.Together = m.load(together)
+		if p.Name == traffic.AllToAll.Name {
+			inside = together
+		}
+		l.Patterns = append(l.Patterns, loads)
+	}
+	slices.SortStableFunc(l.Exits, func(a, b Exit) int { return cmp.Compare(b.Flows, a.Flows) })
+	if err := r.countLeaving(ctx, t, l); err != nil {
+		return nil, err
+	}
+	all, err := lft.LoadsAmong(ctx, r.f, t, slices.Concat(r.ends...))
+	if err != nil {
+		return nil, err
+	}
+	for i := range all {
+		all[i] -= inside[i]
+	}
+	l.Between = m.load(all)
+	r.sortFindings()
+	return l, nil
+}
+
+// countLeaving counts the routes inside each rail, and makes findings of those that are lost or leave.
+func (r *Result) countLeaving(ctx context.Context, t *lft.Tables, l *Loads) error {
+	type count struct {
+		routes, lost, leaving int64
+		stays                 []bool // by switch
+	}
+	for rail, ends := range r.ends {
+		sources := make([]int64, r.f.NumSwitches())
+		for _, p := range ends {
+			sources[r.f.PeerSwitch(p)]++
+		}
+		start := func() *count { return &count{stays: make([]bool, r.f.NumSwitches())} }
+		counts, err := lft.EachTree(ctx, r.f, t, ends, start, func(c *count, i int, tree *lft.Forest) {
+			routes, leaving := int64(0), int64(0)
+			for k, s := range tree.Order {
+				c.stays[s] = r.on[s]>>rail&1 != 0 && (k == 0 || c.stays[r.f.PeerSwitch(tree.Next[s])])
+				routes += sources[s]
+				if !c.stays[s] {
+					leaving += sources[s]
+				}
+			}
+			if len(tree.Order) > 0 { // the port sends nothing to itself
+				routes--
+				if !c.stays[tree.Order[0]] {
+					leaving--
+				}
+			}
+			c.routes += routes
+			c.leaving += leaving
+			c.lost += int64(len(ends)-1) - routes
+		})
+		if err != nil {
+			return err
+		}
+		var sum count
+		for _, c := range counts {
+			sum.routes += c.routes
+			sum.lost += c.lost
+			sum.leaving += c.leaving
+		}
+		l.Routes += sum.routes
+		l.Lost += sum.lost
+		l.Leaving += sum.leaving
+		if sum.lost > 0 {
+			r.add(Lost, sum.lost, nil, "the tables do not deliver %d of %d pairs of ports of rail %d", sum.lost, sum.lost+sum.routes, rail+1)
+		}
+		if sum.leaving > 0 {
+			var ports []fabric.PortID
+			for _, e := range l.Exits {
+				if n, ok := r.f.NodeByGUID(e.From.Node); e.Rail == rail+1 && ok && len(ports) < 2*listedExits {
+					p := r.f.Port(n, e.From.Port)
+					ports = append(ports, p, r.f.Peer(p))
+				}
+			}
+			r.add(Left, sum.leaving, ports, "%d of %d routes between ports of rail %d pass switches of other rails", sum.leaving, sum.routes, rail+1)
+		}
+	}
+	return nil
+}
+
+// listedExits is how many cables a finding has.
+const listedExits = 8
+
+// meter relates loads to the rates of cables.
+type meter struct {
+	r        *Result
+	channels []fabric.PortID // with a cable, of hosts on rails and between switches
+	rate     []int64         // by index in channels
+}
+
+func newMeter(r *Result) *meter {
+	m := &meter{r: r}
+	for s := range fabric.NodeID(r.f.NumSwitches()) {
+		ports, _ := r.f.SwitchLinks(s)
+		m.channels = append(m.channels, ports...)
+	}
+	for _, ends := range r.ends {
+		for _, p := range ends {
+			m.channels = append(m.channels, p, r.f.Peer(p))
+		}
+	}
+	m.rate = bound.Rates(r.f, m.channels)
+	return m
+}
+
+// load sums up the flows of a pattern by channel.
+func (m *meter) load(flows []int64) Load {
+	f := m.r.f
+	// Indices of the channels that take longest, between switches and of hosts; -1 for none.
+	inner, host := -1, -1
+	longer := func(i, than int) bool {
+		n := flows[m.channels[i]]
+		return n > 0 && (than < 0 || n*m.rate[than] > flows[m.channels[than]]*m.rate[i])
+	}
+	var l Load
+	for i, p := range m.channels {
+		switch {
+		case f.IsSwitch(f.Owner(p)) && f.PeerSwitch(p) != fabric.NoNode:
+			if longer(i, inner) {
+				inner = i
+			}
+			continue
+		case !f.IsSwitch(f.Owner(p)):
+			l.Flows += flows[p]
+		}
+		if longer(i, host) {
+			host = i
+		}
+	}
+	if host < 0 {
+		return l
+	}
+	l.Slowdown = 1
+	if inner >= 0 {
+		p, q := m.channels[inner], m.channels[host]
+		l.Slowdown = max(1, float64(flows[p]*m.rate[host])/float64(flows[q]*m.rate[inner]))
+		busiest := m.cable(p, flows)
+		l.Busiest = &busiest
+	}
+	return l
+}
+
+// cable is a channel with its flows.
+func (m *meter) cable(p fabric.PortID, flows []int64) Cable {
+	f := m.r.f
+	return Cable{verify.EndpointOf(f, p), verify.EndpointOf(f, f.Peer(p)), f.Link(p).Mbps(), flows[p]}
+}
+
+// exits lists the channels by which routes go from a host or a switch of a rail to a switch that is not
+// of it.
+func (m *meter) exits(rail int, flows []int64) (list []Exit) {
+	f := m.r.f
+	for _, p := range m.channels {
+		to := f.PeerSwitch(p)
+		if flows[p] == 0 || to == fabric.NoNode || m.r.on[to]>>rail&1 != 0 {
+			continue
+		}
+		if from := f.Owner(p); !f.IsSwitch(from) || m.r.on[from]>>rail&1 != 0 {
+			list = append(list, Exit{rail + 1, m.cable(p, flows)})
+		}
+	}
+	return list
+}

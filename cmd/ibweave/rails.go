@@ -1,0 +1,300 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ibweave/ibweave/audit/rails"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/hostlist"
+	"github.com/ibweave/ibweave/internal/text"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// railsOptions is what rails is asked to do.
+type railsOptions struct {
+	audit
+	outputForm
+	threshold
+	engine  string // "" for tables that are read, or none
+	pattern hostPattern
+	hosts   string // "" for no list of ports
+}
+
+// railsCommand looks at the rails of a fabric.
+func (a *app) railsCommand() *cobra.Command {
+	var o railsOptions
+	cmd := &cobra.Command{
+		Use:   "rails [DIR | -t TOPOLOGY [--lfts FILE | -e ENGINE]]",
+		Short: "which port is on which rail, what is swapped or missing, and the load of each rail",
+		Long: `Find the rails of a fabric: port k of each host, on the leaf where the hosts beside it
+have theirs. Ports of the same name are on one rail, mlx5_3 of all hosts; where hosts
+call their adapters differently, those on the same leaves, else those in the same place
+of their hosts' order. It lists ports in each other's places, ports on a leaf of another
+rail or of other hosts, hosts that lack a rail, and leaves that are cabled to the spines
+of another rail.
+
+With forwarding tables, of DIR, of FILE or made by ENGINE, it says which routes within a
+rail leave it, and how long ring and tree all-reduce and all-to-all take inside the rails,
+over what a crossbar would take. The ranks of a rail are its ports in the order of the
+hosts' names.
+
+--host lists the ports of hosts. Hosts are named as in ibweave slurm.`,
+		Example: `  ibweave rails -t fabric.txt
+  ibweave rails -t fabric.txt --host 'n[001-016]'
+  ibweave rails tables --format json
+  ibweave rails -t fabric.txt -e updn --host-regexp '^(?P<adapter>[AB])-(?P<host>.*)$'`,
+		Args: a.maxArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.outputForm.parse(); err != nil {
+				return err
+			}
+			if err := o.threshold.parse(); err != nil {
+				return err
+			}
+			return a.rails(cmd.Context(), &o, args)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&o.topology, "topology", "t", "", "topology `FILE`; - is standard input")
+	flags.StringVar(&o.lfts, "lfts", "", "`FILE` of forwarding tables")
+	o.choosing.flags(flags)
+	flags.StringVarP(&o.engine, "engine", "e", "", "route the topology with `ENGINE`, as compile does")
+	o.pattern.define(flags)
+	flags.StringVar(&o.hosts, "host", "", "list the ports of `HOSTS`, a name or a list with numbers in brackets")
+	lenientFlag(flags, &o.lenient)
+	o.outputForm.define(flags, "text or json")
+	o.threshold.define(flags, failOnUsage)
+	a.strictFlag(cmd)
+	a.nameFlag(cmd)
+	a.kindFlag(cmd)
+	return cmd
+}
+
+// railsDocument is the JSON form.
+type railsDocument struct {
+	*rails.Result
+	Loads   *rails.Loads `json:"loads,omitempty"` // nil without tables
+	Verdict string       `json:"verdict"`         // errors, warnings or clean
+}
+
+func (a *app) rails(ctx context.Context, o *railsOptions, args []string) error {
+	pattern, err := o.pattern.parse()
+	if err != nil {
+		return err
+	}
+	f, tables, err := a.readRails(ctx, o, args)
+	if err != nil {
+		return err
+	}
+	stage := a.startStage("find rails")
+	defer stage.end()
+	d := &railsDocument{}
+	d.Result, err = rails.Find(f, rails.Options{Host: pattern})
+	if err != nil {
+		if errors.Is(err, rails.ErrNoRails) || errors.Is(err, rails.ErrTooMany) {
+			return inputf("%s: %w; want descriptions like \"n001 mlx5_0\", a --host-regexp, or a --node-name-map", o.topology, err)
+		}
+		return err
+	}
+	wanted, err := o.listed(d.Result)
+	if err != nil {
+		return err
+	}
+	if tables != nil {
+		if d.Loads, err = d.Load(ctx, tables); err != nil {
+			return err
+		}
+	}
+	d.Verdict = cmp.Or(map[verify.Severity]string{verify.Warning: verify.VerdictWarnings, verify.Error: verify.VerdictErrors}[d.Worst()], verify.VerdictClean)
+	if err := o.print(a.stdout, d, func(b *facts) { d.print(b, wanted) }); err != nil {
+		return err
+	}
+	return o.checkWorst(d.Worst())
+}
+
+// readRails reads the fabric and reads or makes its tables, which are nil when there are none.
+func (a *app) readRails(ctx context.Context, o *railsOptions, args []string) (*fabric.Fabric, *lft.Tables, error) {
+	in := &o.audit
+	in.adaptiveToo = true
+	if len(args) == 0 && in.isFolderAlone() && o.engine == "" {
+		args, in.topology = []string{in.topology}, ""
+	}
+	switch {
+	case len(args) > 0 && (in.topology != "" || in.hasTables() || in.plft != "" || o.engine != ""):
+		return nil, nil, usagef("rails takes a directory, or -t and --lfts or -e, not both")
+	case len(args) == 0 && in.topology == "":
+		return nil, nil, usagef("rails needs a directory, or -t TOPOLOGY")
+	case o.engine != "" && in.hasTables():
+		return nil, nil, usagef("-e makes the tables: want no --lfts and --far beside it")
+	case in.plft != "" && in.far == "":
+		return nil, nil, usagef("--plft says nothing without adaptive routing, --far FILE")
+	}
+	if len(args) > 0 {
+		if err := a.resolve(in, args[0], false); err != nil {
+			return nil, nil, err
+		}
+	}
+	if err := oneStdin(in.topology, in.lfts, in.far, in.plft); err != nil {
+		return nil, nil, err
+	}
+	if o.engine == "" {
+		return a.readTables(in)
+	}
+	f, err := a.fabricOf(in)
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := a.routeBy(ctx, f, in.topology, o.engine)
+	if err != nil {
+		return nil, nil, err
+	}
+	return r.Fabric, r.Tables, nil
+}
+
+// listed lists the hosts that --host names, in its order.
+func (o *railsOptions) listed(r *rails.Result) (list []*rails.Host, err error) {
+	if o.hosts == "" {
+		return nil, nil
+	}
+	wanted, err := hostlist.Expand(o.hosts)
+	if err != nil {
+		return nil, usagef("--host: %w", err)
+	}
+	for _, name := range wanted {
+		i := slices.IndexFunc(r.Hosts, func(h rails.Host) bool { return strings.EqualFold(h.Host, name) })
+		if i < 0 {
+			return nil, usagef("--host: no host on rails is called %q; the first is %q", name, r.Hosts[0].Host)
+		}
+		list = append(list, &r.Hosts[i])
+	}
+	return list, nil
+}
+
+// print writes rails for people.
+func (d *railsDocument) print(b *facts, hosts []*rails.Host) {
+	b.row("rails", "%d by %s of adapters, %s on %s", len(d.Rails), d.By, text.CountGrouped(len(d.Hosts), "host", "hosts"), text.Count(len(d.Leaves), "leaf", "leaves"))
+	for _, l := range d.LeftOut {
+		b.row("left out", "%s: %s, %s", l.Reason, text.Count(len(l.Nodes), "adapter", "adapters"), text.Few(slices.Compact(slices.Clone(l.Nodes)), 3))
+	}
+	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "\nRAIL\tADAPTERS\tPORTS\tLEAVES\tMISSING\tMISPLACED\tMEETS OTHERS")
+	for _, r := range d.Rails {
+		fmt.Fprintf(t, "%d\t%s\t%d\t%d\t%d\t%d\t%s\n", r.Rail, cmp.Or(text.Few(r.Adapters, 4), "-"), r.Ports, r.Leaves, r.Missing, r.Misplaced, meeting(r.MeetsAt))
+	}
+	if len(hosts) > 0 {
+		fmt.Fprintln(t, "\nHOST\tADAPTER\tRAIL\tLEAF")
+	}
+	for _, h := range hosts {
+		for _, p := range h.Ports {
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", h.Host, cmp.Or(p.Adapter, "-"), numberOr(p.Rail, "-"), label(p.Leaf))
+		}
+	}
+	_ = t.Flush() // a buffer takes all
+	d.printLoads(b)
+	d.printFindings(b)
+}
+
+// meeting says in words where a rail meets others.
+func meeting(level int) string {
+	switch level {
+	case -1:
+		return "nowhere"
+	case 0:
+		return "on leaves"
+	case 1:
+		return "on spines"
+	}
+	return fmt.Sprintf("on level %d", level)
+}
+
+// numberOr is a number, or a text for 0.
+func numberOr(n int, none string) string {
+	if n == 0 {
+		return none
+	}
+	return fmt.Sprint(n)
+}
+
+// printLoads writes the loads of all patterns.
+func (d *railsDocument) printLoads(b *facts) {
+	l := d.Loads
+	if l == nil {
+		return
+	}
+	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	fmt.Fprint(t, "\nSLOWDOWN")
+	for _, p := range l.Patterns {
+		fmt.Fprintf(t, "\t%s", strings.ToUpper(p.Pattern))
+	}
+	fmt.Fprintln(t)
+	for i, r := range d.Rails {
+		fmt.Fprintf(t, "rail %d", r.Rail)
+		for _, p := range l.Patterns {
+			fmt.Fprintf(t, "\t%.2f", p.Rails[i].Slowdown)
+		}
+		fmt.Fprintln(t)
+	}
+	fmt.Fprint(t, "all at once")
+	for _, p := range l.Patterns {
+		fmt.Fprintf(t, "\t%.2f", p.Together.Slowdown)
+	}
+	fmt.Fprint(t, "\n\n")
+	for _, p := range l.Patterns {
+		printBusiest(t, p.Pattern, p.Together)
+	}
+	printBusiest(t, "between rails", l.Between)
+	fmt.Fprint(t, "\n")
+	_ = t.Flush() // a buffer takes all
+	b.row("inside rails", "%s, %s leave their rail", text.CountGrouped(l.Routes, "route", "routes"), text.Grouped(l.Leaving))
+	const most = 10
+	for i, e := range l.Exits {
+		if i == most {
+			b.row("", "and %d more cables", len(l.Exits)-most)
+			break
+		}
+		b.row("", "rail %d by %s -> %s, %s", e.Rail, label(e.From), label(e.To), text.CountGrouped(e.Flows, "route", "routes"))
+	}
+}
+
+// printBusiest writes the busiest cable of a pattern.
+func printBusiest(t *tabwriter.Writer, name string, l rails.Load) {
+	if c := l.Busiest; c != nil {
+		fmt.Fprintf(t, "%s\t%s of %s\t%s\t-> %s\n", name, text.Grouped(c.Flows), text.CountGrouped(l.Flows, "flow", "flows"), label(c.From), label(c.To))
+		return
+	}
+	fmt.Fprintf(t, "%s\t0 of %s\tno cable between switches\n", name, text.CountGrouped(l.Flows, "flow", "flows"))
+}
+
+// printFindings writes findings, of each rule the first ones.
+func (d *railsDocument) printFindings(b *facts) {
+	const most = 20
+	fmt.Fprintln(b)
+	for i, n := 0, 0; i < len(d.Findings); i++ {
+		f := &d.Findings[i]
+		if i > 0 && d.Findings[i-1].Rule != f.Rule {
+			n = 0
+		}
+		switch n++; {
+		case n <= most:
+			fmt.Fprintf(b, "%s: %s [%s]\n", f.Severity, f.Message, f.Rule)
+		case n == most+1:
+			of := 0
+			for k := range d.Findings {
+				if d.Findings[k].Rule == f.Rule {
+					of++
+				}
+			}
+			fmt.Fprintf(b, "%s: and %s, which --format json lists [%s]\n", f.Severity, text.Count(of-most, "more finding", "more findings"), f.Rule)
+		}
+	}
+	b.row("verdict", "%s", d.Verdict)
+}
