@@ -143,7 +143,7 @@ func TestAdaptiveShift(t *testing.T) {
 		{"HBF", adaptive.HBF, LeastQueued, false, 0.45, 0.55},
 		{"HBF again", adaptive.HBF, LeastQueued, true, 0.45, 0.55},
 	} {
-		cfg := Defaults()
+		cfg := oldLinks()
 		cfg.PacketBuffers(4, 2048)
 		cfg.Choice, cfg.ChooseAgain, cfg.FullChecks = tt.choice, tt.again, 1000
 		net := Network{Fabric: f, Adaptive: freeTables(t, f, static, list, tt.state)}
@@ -169,7 +169,7 @@ func TestOvertaking(t *testing.T) {
 	f, static := newTree(t, 4)
 	hosts := f.CAPorts()
 	rng := rand.New(rand.NewPCG(1, 1))
-	cfg := Defaults()
+	cfg := oldLinks()
 	cfg.MTU = 512
 	for _, most := range []int{512, 2000} { // bytes of a message
 		l := &log{}
@@ -268,7 +268,7 @@ func TestChoiceMeasures(t *testing.T) {
 		}
 	}
 	for _, choice := range []Choice{LeastQueued, MostCredits} {
-		cfg := Defaults()
+		cfg := oldLinks()
 		cfg.BufferFlits, cfg.Choice = 8, choice
 		d := &open{Traffic: Traffic{Load: 0.9, Bytes: 200, Lengths: Geometric, MaxBytes: 512, SLs: 3, Seed: 3}, out: &Measured{}}
 		s := mustNew(t, Network{Fabric: f, Adaptive: tables, SL2VL: lft.NewSL2VL(f, lft.IdentityVLs(3))}, cfg, d)

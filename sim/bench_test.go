@@ -51,7 +51,7 @@ func (u *uniform) Deliver(*Sim, *Delivery) { u.got++ }
 // loaded is a mesh under uniform traffic at a share of the capacity of its
 // bisection, warmed up.
 func loaded(tb testing.TB, n, bytes, vls, packets int, load float64) (*Sim, *uniform) {
-	cfg := Defaults()
+	cfg := oldLinks()
 	cfg.PacketBuffers(packets, bytes)
 	return loadedAs(tb, n, bytes, vls, cfg, load)
 }

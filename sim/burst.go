@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/mft"
 )
 
@@ -34,17 +35,21 @@ func Burst(ctx context.Context, net Network, cfg Config, traffic Traffic, messag
 		return nil, err
 	}
 	s.Wake(0, 0)
+	b.limits = newLimits(s, b.Hosts, firstStep)
 	if err := b.run(ctx, s, until(maxTime)); err != nil {
 		return nil, err
 	}
 	if err := s.Deadlock(); err != nil {
 		return nil, err
 	}
-	b.out.closed(s)
+	b.out.closed(s, b.limits)
 	b.out.Incomplete = int64(b.flights.live())
 	b.shares(0)
 	return b.out, nil
 }
+
+// firstStep is the time between the first samples of limits in closed loop.
+const firstStep = 100 * Nanosecond
 
 // burst drives closed loop.
 type burst struct {
@@ -70,10 +75,11 @@ func until(maxTime Time) Time {
 }
 
 // closed fills in how a closed loop ended.
-func (m *Measured) closed(s *Sim) {
+func (m *Measured) closed(s *Sim, l *limits) {
 	m.Counts, m.Reordering = s.Counts(), s.Reordering()
 	m.Time = m.Counts.LastAt
 	m.TimeUp = s.pending() > 0
+	m.Limits = l.result(m.Time, true)
 }
 
 // Play sends messages at their moments, in any order and those of one moment in the
@@ -98,7 +104,13 @@ func Play(ctx context.Context, net Network, cfg Config, messages []Timed, maxTim
 		return nil, err
 	}
 	s.Wake(p.messages[0].At, 0)
-	if err := s.Run(ctx, until(maxTime)); err != nil {
+	var hosts []fabric.PortID
+	for i := range p.messages {
+		hosts = append(hosts, p.messages[i].Src)
+	}
+	slices.Sort(hosts)
+	l := newLimits(s, slices.Compact(hosts), firstStep)
+	if err := l.run(ctx, s, until(maxTime)); err != nil {
 		return nil, err
 	}
 	if p.err != nil {
@@ -108,7 +120,7 @@ func Play(ctx context.Context, net Network, cfg Config, messages []Timed, maxTim
 		return nil, err
 	}
 	m := p.out
-	m.closed(s)
+	m.closed(s, l)
 	for i := range p.messages {
 		msg := &p.messages[i]
 		if p.at[i] == 0 {

@@ -21,7 +21,7 @@ func TestBurst(t *testing.T) {
 	for _, unicast := range []bool{false, true} {
 		p := newPaper(t, g, 14, 20, 3)
 		_, want := p.run(t, unicast, 512, nil, 1)
-		cfg := Defaults()
+		cfg := oldLinks()
 		cfg.PacketBuffers(1, 512)
 		m, err := Burst(t.Context(), p.network(), cfg, Traffic{
 			Bytes: 512, Multicast: 1, Trees: p.plan.Trees, Repeat: unicast, SLs: 1,
@@ -71,7 +71,7 @@ func sends(t *testing.T, net Network, traffic Traffic, messages int) []Message {
 	t.Helper()
 	traffic.Load = 1
 	b := &burst{open{Traffic: traffic, inTurn: true, out: &Measured{}}, messages}
-	s := mustNew(t, net, Defaults(), nil)
+	s := mustNew(t, net, oldLinks(), nil)
 	if err := b.check(s); err != nil {
 		t.Fatal(err)
 	}
@@ -198,15 +198,15 @@ func TestBurstEnds(t *testing.T) {
 		return Network{Fabric: g.Fabric, Tables: tables}
 	}
 	traffic := Traffic{Pattern: Shift{1}, Bytes: 64}
-	m, err := Burst(t.Context(), with(fabric.NoPath), Defaults(), traffic, 3, 0)
+	m, err := Burst(t.Context(), with(fabric.NoPath), oldLinks(), traffic, 3, 0)
 	if err != nil || m.Counts.Dropped != 3 || m.Incomplete != 3 || m.All.Count != 3 || m.TimeUp {
 		t.Errorf("%v, ended %t", err, m != nil)
 	}
-	m, err = Burst(t.Context(), with(3), Defaults(), Traffic{Pattern: HotSpot{1, 1}, Hosts: []fabric.PortID{g.host(0, 0), g.host(1, 0)}, Bytes: 64}, 1, Millisecond)
+	m, err = Burst(t.Context(), with(3), oldLinks(), Traffic{Pattern: HotSpot{1, 1}, Hosts: []fabric.PortID{g.host(0, 0), g.host(1, 0)}, Bytes: 64}, 1, Millisecond)
 	if err != nil || m.Incomplete != 1 || !m.TimeUp || m.Saturated || m.Time > Microsecond {
 		t.Errorf("%v, ended %t", err, m != nil)
 	}
-	if m, err := Play(t.Context(), with(fabric.NoPath), Defaults(), []Timed{{5, Message{Src: g.host(0, 0), DLID: 2, Bytes: 64}}}, 0); err != nil || m.Incomplete != 1 || m.Time != 0 {
+	if m, err := Play(t.Context(), with(fabric.NoPath), oldLinks(), []Timed{{5, Message{Src: g.host(0, 0), DLID: 2, Bytes: 64}}}, 0); err != nil || m.Incomplete != 1 || m.Time != 0 {
 		t.Errorf("%v, ended %t", err, m != nil)
 	}
 	for _, tt := range []struct {
@@ -220,17 +220,17 @@ func TestBurstEnds(t *testing.T) {
 		{Traffic{Bytes: 64, MaxBytes: 32}, 1, "64 bytes on average, and of 32 at most"},
 		{Traffic{Bytes: 64, Multicast: 1}, 1, "multicast without a host"},
 	} {
-		if m, err := Burst(t.Context(), with(1), Defaults(), tt.traffic, tt.messages, 0); m != nil || err == nil || !strings.Contains(err.Error(), tt.want) {
+		if m, err := Burst(t.Context(), with(1), oldLinks(), tt.traffic, tt.messages, 0); m != nil || err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%v, want %s", err, tt.want)
 		}
 	}
 	p := newPaper(t, g, 1, 2, 1)
-	if _, err := Burst(t.Context(), p.network(), Defaults(), Traffic{Bytes: 64, Multicast: 1, Trees: p.plan.Trees, Sources: 2}, 1, 0); err == nil ||
+	if _, err := Burst(t.Context(), p.network(), oldLinks(), Traffic{Bytes: 64, Multicast: 1, Trees: p.plan.Trees, Sources: 2}, 1, 0); err == nil ||
 		!strings.Contains(err.Error(), "2 sources of multicast: 1 hosts may send") {
 		t.Error(err)
 	}
 	for _, messages := range [][]Timed{nil, {{At: -1}}, {{Message: Message{Src: -1}}}} {
-		if m, err := Play(t.Context(), with(1), Defaults(), messages, 0); m != nil || err == nil {
+		if m, err := Play(t.Context(), with(1), oldLinks(), messages, 0); m != nil || err == nil {
 			t.Errorf("%+v is played", messages)
 		}
 	}
@@ -256,7 +256,7 @@ func TestBurstDeadlock(t *testing.T) {
 		}
 		tables.Row(s)[s+1] = 5
 	}
-	cfg := Defaults()
+	cfg := oldLinks()
 	cfg.PacketBuffers(1, 64)
 	m, err := Burst(t.Context(), Network{Fabric: g.Fabric, Tables: tables}, cfg, Traffic{Bytes: 64}, 40, 0)
 	var deadlock *DeadlockError

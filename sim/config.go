@@ -159,19 +159,31 @@ type Config struct {
 	FullChecks int
 }
 
-// Defaults is how this project fills the gaps in the mesh papers by Zhou, Liu and
-// Chung: links of 1X SDR (2 Gb/s of data, 4 ns a byte), 100 ns in a switch, 10 ns
-// for the wire and for credits, no headers. Buffers of 64 flits of 64 bytes take
-// one packet of 4 KB; PacketBuffers sizes them for others.
+// PortBuffer is the bytes of buffer that a switch port has by Defaults, for all VLs together: 1024
+// credits. It is an estimate, since vendors publish no sizes. The closest public figure is
+// Mellanox's own model of its switches, the InfiniBand Flit Level Model for OMNeT++ (2004-2013):
+// modules.ini says that an input buffer of InfiniScale IV has 1000 flits in all, and examples set
+// ibuf.totalBufferSize to 1000 credits a port, which lanes share. A credit is 64 bytes (IBA 7.9). The
+// authors warn that its parameters are not the exact ones of products.
+const PortBuffer = 64 << 10
+
+// Defaults is hardware as operators have it: links at the rates of the fabric, packets of 4 KB, 100 ns
+// in a switch, and 10 ns for two meters of wire and for credits; no headers. Its buffers are those of
+// a port with one VL: DivideBuffer shares them.
 func Defaults() Config {
 	return Config{
-		Mbps:         2000,
 		WireDelay:    10 * Nanosecond,
 		CreditDelay:  10 * Nanosecond,
 		RoutingDelay: 100 * Nanosecond,
 		FlitBytes:    64,
-		BufferFlits:  64,
+		BufferFlits:  PortBuffer / 64,
+		MTU:          4096,
 	}
+}
+
+// DivideBuffer gives each of so many VLs an equal part of a port's buffer, in whole flits.
+func (c *Config) DivideBuffer(bytes, vls int) {
+	c.BufferFlits = bytes / c.FlitBytes / vls
 }
 
 // PacketBuffers makes flits of at most 64 bytes and buffers that take n packets

@@ -30,7 +30,7 @@ func TestFatTree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := Defaults()
+	cfg := oldLinks()
 	cfg.Mbps = 32_000
 	cfg.PacketBuffers(4, 2048)
 	m, err := Measure(t.Context(), Network{Fabric: f, Tables: r.Tables, SL2VL: lft.NewSL2VL(f, lft.IdentityVLs(4))}, cfg,

@@ -55,7 +55,7 @@ func newPaper(t testing.TB, g *grid, sources, group int, seed uint64) *paper {
 // run gives the time of the last delivery, and checks that all came.
 func (p *paper) run(t testing.TB, unicast bool, bytes int, sl2vl *lft.SL2VL, sls int) (*Sim, Time) {
 	t.Helper()
-	cfg := Defaults()
+	cfg := oldLinks()
 	cfg.PacketBuffers(1, bytes)
 	cfg.Arbitration = p.arbitration
 	s := mustNew(t, Network{Fabric: p.g.Fabric, Tables: p.g.tables, Multicast: p.plan.Tables, SL2VL: sl2vl}, cfg, nil)

@@ -16,6 +16,15 @@ import (
 	"github.com/ibweave/ibweave/mft"
 )
 
+// oldLinks is the hardware of most tests, that of the mesh papers: links of 1X SDR, 2 Gb/s of data,
+// and buffers of one packet of 4 KB.
+func oldLinks() Config {
+	return Config{
+		Mbps: 2000, WireDelay: 10 * Nanosecond, CreditDelay: 10 * Nanosecond, RoutingDelay: 100 * Nanosecond,
+		FlitBytes: 64, BufferFlits: 64,
+	}
+}
+
 // TestZeroLoad has the time of a packet that meets no other, exactly.
 func TestZeroLoad(t *testing.T) {
 	g := newGrid(t, 4, 3)
@@ -27,7 +36,7 @@ func TestZeroLoad(t *testing.T) {
 				}
 				switches := Time(x + y + 1)
 				l := &log{}
-				s := mustNew(t, Network{Fabric: g.Fabric, Tables: g.tables}, Defaults(), l)
+				s := mustNew(t, Network{Fabric: g.Fabric, Tables: g.tables}, oldLinks(), l)
 				mustSend(t, s, Message{Src: g.host(0, 0), DLID: g.lid(x, y), Bytes: bytes, Tag: 7})
 				if err := s.Run(t.Context(), Forever); err != nil {
 					t.Fatal(err)
@@ -137,7 +146,7 @@ func TestDrops(t *testing.T) {
 // TestMTU cuts messages, with headers on each packet.
 func TestMTU(t *testing.T) {
 	g := newGrid(t, 2, 1)
-	cfg := Defaults()
+	cfg := oldLinks()
 	cfg.MTU, cfg.HeaderBytes = 256, 26
 	cfg.PacketBuffers(1, 256)
 	l := &log{}
@@ -163,7 +172,7 @@ func TestMTU(t *testing.T) {
 // TestStartup has a host that begins its messages one after the other.
 func TestStartup(t *testing.T) {
 	g := newGrid(t, 2, 1)
-	cfg := Defaults()
+	cfg := oldLinks()
 	cfg.Startup = 5 * Microsecond
 	l := &log{}
 	s := mustNew(t, Network{Fabric: g.Fabric, Tables: g.tables}, cfg, l)
@@ -214,7 +223,7 @@ func TestRates(t *testing.T) {
 	src, dst := f.CAPorts()[0], f.CAPorts()[1]
 	tables := lft.NewTables(2, f.MaxLID())
 	tables.Row(0)[f.LID(dst)], tables.Row(1)[f.LID(dst)] = 2, 2
-	cfg := Defaults()
+	cfg := oldLinks()
 	cfg.Mbps = 0
 	for _, copying := range []Copying{Independent, Reserving, LockStep} {
 		cfg.Copying = copying
@@ -243,7 +252,7 @@ func TestVLWeights(t *testing.T) {
 		weights []uint8
 		want    []int64 // packets by VL, of the first 40
 	}{{nil, []int64{20, 20}}, {[]uint8{1, 1}, []int64{20, 20}}, {[]uint8{3, 1}, []int64{30, 10}}, {[]uint8{4, 16}, []int64{8, 32}}} {
-		cfg := Defaults()
+		cfg := oldLinks()
 		cfg.PacketBuffers(8, 64)
 		cfg.VLWeights = tt.weights
 		l := &log{}
@@ -272,7 +281,7 @@ func TestPathSL(t *testing.T) {
 	sls := lft.NewPathSLs(2, g.MaxLID())
 	sls.SetRow([]fabric.SL{0, 0, 3, 0, 0}, 0)
 	l := &log{}
-	s := mustNew(t, Network{Fabric: g.Fabric, Tables: g.tables, PathSLs: sls}, Defaults(), l)
+	s := mustNew(t, Network{Fabric: g.Fabric, Tables: g.tables, PathSLs: sls}, oldLinks(), l)
 	mustSend(t, s, Message{Src: g.host(0, 0), DLID: 2, Bytes: 64, SL: PathSL})
 	mustSend(t, s, Message{Src: g.host(1, 0), DLID: 1, Bytes: 64, SL: PathSL})
 	mustSend(t, s, Message{Src: g.host(1, 0), DLID: 1, Bytes: 64, SL: 5})
@@ -369,7 +378,7 @@ var flitTimes = flag.Int64("flit-times", 10_000_000, "how long TestFullLoad runs
 // deadlocks.
 func TestFullLoad(t *testing.T) {
 	g := newGrid(t, 2, 2)
-	cfg := Defaults()
+	cfg := oldLinks()
 	cfg.PacketBuffers(1, 4096)
 	cfg.FullChecks = 1 << 14
 	s := mustNew(t, Network{Fabric: g.Fabric, Tables: g.tables}, cfg, nil)
@@ -416,7 +425,7 @@ func TestNoAllocation(t *testing.T) {
 		{Independent, 8, 0}, {Reserving, 8, 0}, {LockStep, 8, 0},
 		{GreedyWormhole, 2, 2}, {Wormhole, 2, 0}, {Wormhole, 2, 1}, {GreedyWormhole, 3, 0},
 	}) {
-		cfg := Defaults()
+		cfg := oldLinks()
 		cfg.Copying, cfg.BufferFlits, cfg.OutputFlits = tt.copying, tt.buffer, tt.output
 		s, u := loadedAs(t, 4, 256, 2, cfg, 0.2)
 		before := s.Counts()
@@ -438,7 +447,7 @@ func TestErrors(t *testing.T) {
 	g := newGrid(t, 2, 2)
 	other := newGrid(t, 3, 2)
 	config := func(change func(*Config)) Config {
-		c := Defaults()
+		c := oldLinks()
 		change(&c)
 		return c
 	}
@@ -455,17 +464,17 @@ func TestErrors(t *testing.T) {
 		{Network{}, config(func(c *Config) { c.OutputFlits = 1 }), "OutputFlits with independent copying"},
 		{Network{SL2VL: two}, config(func(c *Config) { c.VLWeights = []uint8{1} }), "1 VLWeights for 2 VLs"},
 		{Network{SL2VL: two}, config(func(c *Config) { c.VLWeights = []uint8{1, 0} }), "weight 0 for VL 1"},
-		{Network{Tables: other.tables}, Defaults(), "forwarding tables of 6 switches for a fabric of 4"},
-		{Network{Multicast: mft.NewTables(other.Fabric)}, Defaults(), "multicast tables of another fabric"},
-		{Network{SL2VL: lft.NewSL2VL(other.Fabric, lft.ConstantVL(0))}, Defaults(), "SL-to-VL tables of another fabric"},
-		{Network{PathSLs: lft.NewPathSLs(3, 9)}, Defaults(), "path SLs of 3 switches for a fabric of 4"},
+		{Network{Tables: other.tables}, oldLinks(), "forwarding tables of 6 switches for a fabric of 4"},
+		{Network{Multicast: mft.NewTables(other.Fabric)}, oldLinks(), "multicast tables of another fabric"},
+		{Network{SL2VL: lft.NewSL2VL(other.Fabric, lft.ConstantVL(0))}, oldLinks(), "SL-to-VL tables of another fabric"},
+		{Network{PathSLs: lft.NewPathSLs(3, 9)}, oldLinks(), "path SLs of 3 switches for a fabric of 4"},
 	} {
 		tt.net.Fabric = g.Fabric
 		if s, err := New(tt.net, tt.cfg, nil); s != nil || err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%v, want %s", err, tt.want)
 		}
 	}
-	s := mustNew(t, Network{Fabric: g.Fabric, Tables: g.tables}, Defaults(), nil)
+	s := mustNew(t, Network{Fabric: g.Fabric, Tables: g.tables}, oldLinks(), nil)
 	good := Message{Src: g.host(0, 0), DLID: 2, Bytes: 1}
 	for _, tt := range []struct {
 		change func(*Message)

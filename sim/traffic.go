@@ -169,6 +169,7 @@ type Measured struct {
 	Incomplete int64
 	Counts     Counts
 	Reordering *Reordering // nil without adaptive tables; the warm-up included
+	Limits     Limits
 }
 
 // open drives open-loop traffic.
@@ -187,6 +188,7 @@ type open struct {
 	bytesSent int64
 	bytesGot  int64
 	err       error
+	limits    *limits
 }
 
 // source is what a host draws from: a line of cache.
@@ -492,6 +494,10 @@ func (o *open) Deliver(s *Sim, d *Delivery) {
 	o.flights.put(int32(d.Tag))
 }
 
+// samplesPerStep is how often limits are sampled while a measurement goes on to the next moment at
+// which it may end.
+const samplesPerStep = 16
+
 // Measure has traffic on a network until stop says that it is enough. Errors are
 // those of New and Run, and of traffic or a stop that do not hold together.
 func Measure(ctx context.Context, net Network, cfg Config, traffic Traffic, stop Stop) (*Measured, error) {
@@ -520,9 +526,10 @@ func Measure(ctx context.Context, net Network, cfg Config, traffic Traffic, stop
 		return nil, err
 	}
 	queued := s.Counts().Queued
+	step := max(Time(float64(stop.MinMessages)/4*o.meanGap()), 1)
+	o.limits = newLimits(s, o.Hosts, step/samplesPerStep)
 	limit := stop.MaxQueue * int64(len(o.Hosts))
 	// Looked at a hundred times or so, at moments that depend on the traffic alone.
-	step := max(Time(float64(stop.MinMessages)/4*o.meanGap()), 1)
 	for s.Now() < stop.MaxTime {
 		if err := o.run(ctx, s, min(s.Now()+step, stop.MaxTime)); err != nil {
 			return nil, err
@@ -544,7 +551,7 @@ func Measure(ctx context.Context, net Network, cfg Config, traffic Traffic, stop
 }
 
 func (o *open) run(ctx context.Context, s *Sim, until Time) error {
-	if err := s.Run(ctx, until); err != nil {
+	if err := o.limits.run(ctx, s, until); err != nil {
 		return err
 	}
 	return o.err
@@ -579,6 +586,7 @@ func (o *open) result(s *Sim, stop Stop, crowded int64) *Measured {
 			m.TimeUp = !m.Saturated
 		}
 	}
+	m.Limits = o.limits.result(m.Time, m.Saturated)
 	return m
 }
 

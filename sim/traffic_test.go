@@ -20,7 +20,7 @@ import (
 // and Khinchine).
 func TestQueueing(t *testing.T) {
 	g := newGrid(t, 2, 1)
-	cfg := Defaults()
+	cfg := oldLinks()
 	cfg.MTU = 2048
 	cfg.PacketBuffers(64, 2048)
 	precision := short.Of(0.005, 0.01)
@@ -57,7 +57,7 @@ func TestArrivals(t *testing.T) {
 		shape    int
 		spread   float64 // standard deviation by mean
 	}{{Poisson, 0, 1}, {Periodic, 0, 0}, {NegativeBinomial, 1, math.Sqrt(1 - 1.0/20)}, {NegativeBinomial, 4, math.Sqrt((1 - 4.0/20) / 4)}} {
-		s := mustNew(t, Network{Fabric: g.Fabric, Tables: g.tables}, Defaults(), nil)
+		s := mustNew(t, Network{Fabric: g.Fabric, Tables: g.tables}, oldLinks(), nil)
 		o := &open{Traffic: Traffic{Load: 0.5, Bytes: 10, Arrivals: tt.arrivals, Shape: tt.shape}, out: &Measured{}}
 		if err := o.check(s); err != nil {
 			t.Fatal(err)
@@ -92,7 +92,7 @@ func TestMulticastTraffic(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := func(repeat bool) *Measured {
-		m, err := Measure(t.Context(), Network{Fabric: g.Fabric, Tables: g.tables, Multicast: plan.Tables}, Defaults(), Traffic{
+		m, err := Measure(t.Context(), Network{Fabric: g.Fabric, Tables: g.tables, Multicast: plan.Tables}, oldLinks(), Traffic{
 			Load: 0.1, Bytes: 256, Multicast: 0.5, Trees: plan.Trees, Repeat: repeat, Seed: 3,
 		}, Stop{MaxTime: 2 * Millisecond})
 		if err != nil {
@@ -283,7 +283,7 @@ func TestTrafficErrors(t *testing.T) {
 	} {
 		x, stop := good, Stop{MaxTime: Millisecond}
 		tt.change(&x, &stop)
-		if m, err := Measure(t.Context(), net, Defaults(), x, stop); m != nil || err == nil || !strings.Contains(err.Error(), tt.want) {
+		if m, err := Measure(t.Context(), net, oldLinks(), x, stop); m != nil || err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%v, want %s", err, tt.want)
 		}
 	}
@@ -307,7 +307,7 @@ func TestHowItEnds(t *testing.T) {
 		{"too much, a tenth of that", 2, 0.02, 100 * Microsecond, true, false},
 		{"too much, too short to tell", 2, 0.02, 20 * Microsecond, false, true},
 	} {
-		m, err := Measure(t.Context(), Network{Fabric: g.Fabric, Tables: g.tables}, Defaults(), Traffic{
+		m, err := Measure(t.Context(), Network{Fabric: g.Fabric, Tables: g.tables}, oldLinks(), Traffic{
 			Pattern: Shift{1}, Load: tt.load, Bytes: 100, Seed: 5,
 		}, Stop{WarmUp: 10 * Microsecond, RelativeError: tt.error, MaxTime: tt.max})
 		if err != nil {
@@ -335,17 +335,17 @@ func TestPlay(t *testing.T) {
 	if want := []string{"0 1 2 64 255 0", "12500 2 4 100 3 1", "12500 2 3 100 255 2", "1 3 1 1 255 3"}; !slices.Equal(got, want) {
 		t.Fatalf("%q, want %q", got, want)
 	}
-	want, err := Play(t.Context(), net, Defaults(), messages, 0)
+	want, err := Play(t.Context(), net, oldLinks(), messages, 0)
 	if err != nil || want.Counts.Delivered != 4 || want.Time != want.Counts.LastAt {
 		t.Fatal(err, want)
 	}
 	slices.Reverse(messages)
 	messages[1], messages[2] = messages[2], messages[1] // of one moment
-	if got, err := Play(t.Context(), net, Defaults(), messages, 0); err != nil || *got != *want {
+	if got, err := Play(t.Context(), net, oldLinks(), messages, 0); err != nil || *got != *want {
 		t.Errorf("%v\n%+v\n%+v", err, got, want)
 	}
 	for _, bad := range []Timed{{At: -1}, {Message: Message{Src: -1}}} {
-		if _, err := Play(t.Context(), net, Defaults(), []Timed{bad}, 0); err == nil {
+		if _, err := Play(t.Context(), net, oldLinks(), []Timed{bad}, 0); err == nil {
 			t.Errorf("%+v is sent", bad)
 		}
 	}

@@ -164,7 +164,7 @@ var scopes = map[string][]scope{
 		{flags: "max-fan-out", with: "method=tree|tree-flood"},
 	},
 	"sim": {
-		{flags: network + " kinds node-name-map file jobs output state format load burst trace max-time arbitration buffer-flits buffer-packets copying " +
+		{flags: network + " kinds node-name-map file jobs output state format load burst trace max-time arbitration buffer buffer-flits buffer-packets copying " +
 			"credit-delay engine adaptive far plft flit-bytes full-checks header-bytes mbps mtu routing-delay startup vl-weights wire-delay"},
 		{flags: "choice choose-again", with: "adaptive far", why: "static tables leave no choice"},
 		{flags: "png svg", with: "adaptive far", why: "the picture compares static and adaptive routing"},

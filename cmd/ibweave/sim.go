@@ -39,7 +39,9 @@ type simulation struct {
 	traffic sim.Traffic
 	stop    sim.Stop
 	cfg     sim.Config
-	packets int // of the longest that room is for; 0 takes cfg.BufferFlits
+	buffer  int // bytes of a port, which its lanes share
+	flits   int // of each lane instead; 0 for none
+	packets int // of the longest that each lane has room for instead; 0 for none
 
 	engine   string // for -t without tables; "" chooses one
 	adaptive string // "" for static tables alone
@@ -52,8 +54,7 @@ type simulation struct {
 }
 
 func (a *app) simCommand() *cobra.Command {
-	in := simulation{cfg: sim.Defaults(), pattern: sim.Uniform{}, bytes: []int{256}, seeds: []uint64{1}, from: map[string]sourceLine{}}
-	in.cfg.Mbps, in.cfg.MTU = 0, 4096
+	in := simulation{cfg: sim.Defaults(), buffer: sim.PortBuffer, pattern: sim.Uniform{}, bytes: []int{256}, seeds: []uint64{1}, from: map[string]sourceLine{}}
 	cmd := &cobra.Command{
 		Use:   "sim [DIR | -t TOPOLOGY {--lfts FILE | -e ENGINE}] {--load LIST | --burst N | --trace FILE}",
 		Short: "simulate the tables with traffic, packet by packet or flit by flit",
@@ -169,8 +170,9 @@ func (in *simulation) defineHardware() {
 	in.time(&c.RoutingDelay, "routing-delay", "`TIME` from when a packet's first byte enters a switch until it asks for its way out")
 	in.time(&c.Startup, "startup", "`TIME` that a host takes to start a message")
 	numberFlag(flags, &c.FlitBytes, "flit-bytes", 1, 1<<20, "bytes of a flit, which buffers and credits count in")
-	numberFlag(flags, &c.BufferFlits, "buffer-flits", 1, 1<<30, "flits in the input buffer of each port and VL")
-	numberFlag(flags, &in.packets, "buffer-packets", 0, 1<<20, "instead: room for `N` of the longest packets, and flits of 64 bytes or less")
+	numberFlag(flags, &in.buffer, "buffer", 1, 1<<30, "`BYTES` of input buffer of each port of a switch, in equal parts for its VLs")
+	numberFlag(flags, &in.flits, "buffer-flits", 0, 1<<30, "instead: `N` flits for each port and VL")
+	numberFlag(flags, &in.packets, "buffer-packets", 0, 1<<20, "instead: room for `N` of the longest packets for each port and VL, and flits of 64 bytes or less")
 	numberFlag(flags, &c.OutputFlits, "output-flits", 0, 1<<20, "flits in the output buffer of each port and VL, with wormhole copying")
 	numberFlag(flags, &c.MTU, "mtu", 0, 1<<30, "most bytes of data in a packet, `N`; 0 sends every message as one")
 	numberFlag(flags, &c.HeaderBytes, "header-bytes", 0, 1<<20, "bytes added to each packet")
@@ -184,7 +186,7 @@ func (in *simulation) defineHardware() {
 
 // choices are flags of which one is wanted: what the command line
 // says of one takes the place of all that an experiment file says.
-var choices = [][]string{{"tables", "topology", "lfts", "far", "engine"}, {"load", "burst", "trace"}, {"buffer-flits", "buffer-packets"}}
+var choices = [][]string{{"tables", "topology", "lfts", "far", "engine"}, {"load", "burst", "trace"}, {"buffer", "buffer-flits", "buffer-packets"}}
 
 // sourceLine is a place in an experiment file.
 type sourceLine struct {
@@ -292,7 +294,7 @@ func (in *simulation) check(args []string) error {
 		return usagef("sim needs a directory that compile wrote, or -t TOPOLOGY and --lfts FILE, or -t TOPOLOGY and -e ENGINE")
 	case len(args) > 0 && (files || in.sl2vl != "" || in.pathSL != "" || in.mfts != ""):
 		return usagef("sim takes a directory or -t and --lfts, not both")
-	case in.packets > 0 && in.given("buffer-flits"):
+	case in.packets > 0 && in.flits > 0:
 		return in.wrong("buffer-packets", "says the same as --buffer-flits: want one of them")
 	case in.jobs < 0:
 		return usagef("--jobs %d: want 1 or more", in.jobs)
@@ -455,9 +457,8 @@ func (a *app) prepare(in *simulation, routings []simRouting, trees []mft.Tree) (
 		loads = []float64{0}
 	}
 	for _, bytes := range in.bytes {
-		cfg := in.config(bytes)
-		if most := in.longest(bytes) + cfg.HeaderBytes; cfg.Copying < sim.Wormhole && most > cfg.FlitBytes*cfg.BufferFlits {
-			return nil, in.wrong("bytes", "a packet of %d bytes does not fit a buffer of %d flits of %d bytes: want a smaller --mtu, or more --buffer-flits", most, cfg.BufferFlits, cfg.FlitBytes)
+		if err := in.fits(bytes, vlCount(net)); err != nil {
+			return nil, in.wrong("bytes", "%w", err)
 		}
 		for _, load := range loads {
 			for i := range routings {
@@ -487,9 +488,8 @@ func (a *app) readTrace(r *simRun) error {
 	for i := range r.trace {
 		longest = max(longest, r.trace[i].Bytes)
 	}
-	cfg := in.config(longest)
-	if most := in.longest(longest) + cfg.HeaderBytes; cfg.Copying < sim.Wormhole && most > cfg.FlitBytes*cfg.BufferFlits {
-		return inputf("%s: a packet of %d bytes does not fit a buffer of %d flits of %d bytes: want a smaller --mtu, or more --buffer-flits", in.trace, most, cfg.BufferFlits, cfg.FlitBytes)
+	if err := in.fits(longest, vlCount(r.net)); err != nil {
+		return inputf("%s: %w", in.trace, err)
 	}
 	for i := range r.routings {
 		r.points = append(r.points, simParameters{Bytes: longest, Routing: r.routings[i].name})
@@ -532,13 +532,28 @@ func (in *simulation) longest(bytes int) int {
 	return bytes
 }
 
-// config is the hardware for messages of so many bytes.
-func (in *simulation) config(bytes int) sim.Config {
+// config is the hardware for messages of so many bytes, with so many VLs.
+func (in *simulation) config(bytes, vls int) sim.Config {
 	cfg := in.cfg
-	if in.packets > 0 {
+	switch {
+	case in.packets > 0:
 		cfg.PacketBuffers(in.packets, in.longest(bytes))
+	case in.flits > 0:
+		cfg.BufferFlits = in.flits
+	default:
+		cfg.DivideBuffer(in.buffer, vls)
 	}
 	return cfg
+}
+
+// fits says what is wrong when the buffer of a VL has no room for a packet.
+func (in *simulation) fits(bytes, vls int) error {
+	cfg := in.config(bytes, vls)
+	room, most := cfg.FlitBytes*cfg.BufferFlits, in.longest(bytes)+cfg.HeaderBytes
+	if cfg.Copying < sim.Wormhole && most > room || room == 0 {
+		return fmt.Errorf("a packet of %d bytes does not fit a buffer of %d flits of %d bytes: want a smaller --mtu, or a larger --buffer", most, cfg.BufferFlits, cfg.FlitBytes)
+	}
+	return nil
 }
 
 // key is what the results depend on.
@@ -576,8 +591,8 @@ func (r *simRun) simulate(ctx context.Context, i int) (simResult, error) {
 	traffic, stop := r.in.traffic, r.in.stop
 	traffic.Pattern, traffic.Trees = r.in.pattern, r.trees
 	traffic.Load, traffic.Bytes, traffic.Seed = p.Load, p.Bytes, p.Seed
-	cfg := r.in.config(p.Bytes)
 	net := r.routings[slices.IndexFunc(r.routings, func(x simRouting) bool { return x.name == p.Routing })].net
+	cfg := r.in.config(p.Bytes, vlCount(net))
 	var m *sim.Measured
 	var err error
 	switch {

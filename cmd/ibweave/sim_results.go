@@ -419,15 +419,18 @@ func (in *simulation) hardwareText() string {
 	if c.Mbps > 0 {
 		rate = fmt.Sprintf("%s Mb/s", text.Grouped(c.Mbps))
 	}
-	buffer := fmt.Sprintf("buffers of %d flits of %d bytes", c.BufferFlits, c.FlitBytes)
-	if in.packets > 0 {
-		buffer = "buffers of " + text.CountGrouped(in.packets, "packet", "packets")
+	buffer := fmt.Sprintf("buffers of %s bytes for each port", text.Grouped(in.buffer))
+	switch {
+	case in.packets > 0:
+		buffer = "buffers of " + text.CountGrouped(in.packets, "packet", "packets") + " for each VL"
+	case in.flits > 0:
+		buffer = fmt.Sprintf("buffers of %d flits of %d bytes for each VL", in.flits, c.FlitBytes)
 	}
 	mtu := "no MTU"
 	if c.MTU > 0 {
 		mtu = fmt.Sprintf("MTU %d", c.MTU)
 	}
-	said := fmt.Sprintf("%s, wire %s, credit %s, routing %s; %s for each VL, %s, %s copying, %s", rate, c.WireDelay, c.CreditDelay, c.RoutingDelay, buffer, mtu, c.Copying, c.Arbitration)
+	said := fmt.Sprintf("%s, wire %s, credit %s, routing %s; %s, %s, %s copying, %s", rate, c.WireDelay, c.CreditDelay, c.RoutingDelay, buffer, mtu, c.Copying, c.Arbitration)
 	if in.adaptiveToo || in.adaptive != "" {
 		said += fmt.Sprintf(", choice %s", c.Choice)
 		if c.ChooseAgain {

@@ -128,13 +128,15 @@ func upwards(f *fabric.Fabric, static *lft.Tables, state adaptive.State) (*adapt
 
 // config is the hardware.
 func (b *bisection) config() sim.Config {
-	cfg := sim.Defaults()
-	cfg.Mbps, cfg.MTU = 10_000, geoffrayMTU
+	cfg := sim.Config{
+		Mbps: 10_000, MTU: geoffrayMTU,
+		WireDelay: 10 * sim.Nanosecond, CreditDelay: 10 * sim.Nanosecond, RoutingDelay: 100 * sim.Nanosecond,
+	}
 	cfg.Choice, cfg.ChooseAgain = geoffrayWays[b.way].choice, geoffrayWays[b.way].again
 	if b.buffers > 0 {
 		cfg.PacketBuffers(b.buffers, geoffrayMTU)
 	} else {
-		cfg.Copying, cfg.BufferFlits, cfg.ChooseAgain = sim.Wormhole, 8, false
+		cfg.Copying, cfg.FlitBytes, cfg.BufferFlits, cfg.ChooseAgain = sim.Wormhole, 64, 8, false
 	}
 	return cfg
 }

@@ -74,9 +74,17 @@ type exchange struct {
 	choice                slChoice
 }
 
+// meshHardware fills the gaps in the mesh papers (X19): links of 1X SDR, 2 Gb/s of data or 4 ns a byte,
+// 100 ns in a switch, 10 ns for the wire and for credits, no headers. Buffers are for PacketBuffers.
+func meshHardware() sim.Config {
+	return sim.Config{
+		Mbps: 2000, WireDelay: 10 * sim.Nanosecond, CreditDelay: 10 * sim.Nanosecond, RoutingDelay: 100 * sim.Nanosecond,
+	}
+}
+
 // newExchange has the defaults of X19.
 func newExchange(sources, group, bytes int, unicast bool, l lanes, seed, draw uint64) exchange {
-	d := sim.Defaults()
+	d := meshHardware()
 	return exchange{
 		sources: sources, group: group, bytes: bytes, unicast: unicast, lanes: l, seed: seed, draw: draw,
 		routing: d.RoutingDelay, wire: d.WireDelay, credit: d.CreditDelay, buffers: 1,
@@ -160,7 +168,7 @@ func (x exchange) makespan(ctx context.Context, lab *Lab) (sim.Time, error) {
 }
 
 func (x *exchange) simulate(ctx context.Context, t *meshTables) (sim.Time, error) {
-	cfg := sim.Defaults()
+	cfg := meshHardware()
 	cfg.RoutingDelay, cfg.WireDelay, cfg.CreditDelay = x.routing, x.wire, x.credit
 	cfg.HeaderBytes, cfg.MTU = x.header, x.mtu
 	packet := x.bytes

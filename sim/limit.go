@@ -1,0 +1,277 @@
+package sim
+
+import (
+	"context"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// Resource is what keeps hosts from sending.
+type Resource uint8
+
+const (
+	// Offered: nothing of the fabric does. Hosts send all that they have to, or wait for
+	// messages of others.
+	Offered Resource = iota
+	// HostLink: a cable between a host and its switch is full, in one of its directions.
+	HostLink
+	// Cable: a cable between switches is full.
+	Cable
+	// Buffer: no cable is full. Packets wait in buffers behind others that wait for a link, and
+	// more room would let more of them pass.
+	Buffer
+	// Credit: a buffer has room, or what takes it is on its way: packets along the cable and
+	// through the switch, or credits back. The buffer is too small for the length of the cable, or
+	// for these delays.
+	Credit
+
+	numResources
+)
+
+var resources = [...]string{Offered: "offered", HostLink: "host-link", Cable: "cable", Buffer: "buffer", Credit: "credit"}
+
+// String is the name in results.
+func (r Resource) String() string { return name(resources[:], "resource", uint8(r)) }
+
+// MarshalText is String.
+func (r Resource) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// UnmarshalText reads a name.
+func (r *Resource) UnmarshalText(text []byte) error {
+	return parseName(resources[:], "resource", text, (*uint8)(r))
+}
+
+// Full is the share of the time from which on a link that sends counts as full.
+const Full = 0.9
+
+// Limits says what hosts did with their time, and what kept them from sending. It is measured after
+// the warm-up, at moments of which there are many: a host that has a packet and cannot send it
+// waits for room in a buffer, whose first packet waits for a port, and so on, up to a link that
+// sends or a credit that comes. With flits nothing is measured.
+type Limits struct {
+	Samples int // moments, 0 where nothing is measured
+	// Limit is what the traffic would gain most from having more of.
+	Limit Resource
+	// Sending and Blocked are shares of the time of all hosts. In the rest they have nothing to
+	// send.
+	Sending, Blocked float64
+	// By is the shares of Blocked by what blocks; that of Offered is 0.
+	By [numResources]float64
+	// Link is the port that sends into the link which blocks hosts, in the way that Limit says, for
+	// most of the time; where none does, into the busiest link. Busy is the share of the time in
+	// which it sends.
+	Link fabric.PortID
+	Busy float64
+	// FullHostLinks and FullCables count the directions of links that are full.
+	FullHostLinks, FullCables int
+}
+
+// limits samples a simulation.
+type limits struct {
+	s       *Sim
+	hosts   []fabric.PortID
+	from    Time
+	busy    []Time // by port, at from
+	samples int
+	step    Time // between samples
+	// By sample, weighted by step where that grows.
+	sending, blocked, all Time
+	links                 []Time // by port: hosts blocked by its link, which sends
+	credits               []Time // by port: hosts blocked by credits that it waits for
+}
+
+// maxSamples bounds the samples of a simulation of unknown length: beyond it they are half as often.
+const maxSamples = 2000
+
+// newLimits samples hosts from now on, first at steps of so much. It is nil with flits.
+func newLimits(s *Sim, hosts []fabric.PortID, step Time) *limits {
+	if s.worms {
+		return nil
+	}
+	l := &limits{s: s, hosts: hosts, step: max(step, 1)}
+	l.begin()
+	return l
+}
+
+// begin forgets what was before now.
+func (l *limits) begin() {
+	n := len(l.s.ports)
+	l.from, l.busy = l.s.Now(), make([]Time, n)
+	for p := range l.busy {
+		l.busy[p] = l.s.ports[p].load.Busy
+	}
+	l.samples, l.sending, l.blocked, l.all = 0, 0, 0, 0
+	l.links, l.credits = make([]Time, n), make([]Time, n)
+}
+
+// run is Sim.Run with samples.
+func (l *limits) run(ctx context.Context, s *Sim, until Time) error {
+	if l == nil {
+		return s.Run(ctx, until)
+	}
+	for {
+		next := until
+		if until-s.Now() > l.step {
+			next = s.Now() + l.step
+		}
+		if err := s.Run(ctx, next); err != nil || next == until || s.pending() == 0 {
+			return err
+		}
+		l.sample()
+	}
+}
+
+// sample looks at what hosts do now.
+func (l *limits) sample() {
+	now := l.s.events.now
+	for _, h := range l.hosts {
+		l.all += l.step
+		switch pt := &l.s.ports[h]; {
+		case pt.freeAt > now:
+			l.sending += l.step
+		case pt.waiting != 0 || pt.taken != none:
+			l.blocked += l.step
+			if at, credit := l.s.blocker(int32(h)); credit {
+				l.credits[at] += l.step
+			} else {
+				l.links[at] += l.step
+			}
+		}
+	}
+	if l.samples++; l.samples%maxSamples == 0 {
+		l.step *= 2
+	}
+}
+
+// blocker follows what a port that has packets and does not send waits for: to a port that waits for
+// credits, or to one whose link sends.
+func (s *Sim) blocker(p int32) (at int32, credit bool) {
+	now := s.events.now
+	for range 64 { // packets that wait in a circle are a deadlock, which is found elsewhere
+		pt := &s.ports[p]
+		if pt.freeAt > now || pt.waiting == 0 {
+			break
+		}
+		vl := s.nextVL(pt)
+		for pt.waiting&(1<<vl) == 0 {
+			if vl++; vl == s.vls {
+				vl = 0
+			}
+		}
+		out := pt.to*s.vls + vl
+		lane := &s.channels[out]
+		c := lane.head
+		if lane.freeAt > now { // the packet before the first one still leaves
+			if q := s.leaving(out); q != none {
+				return q, false
+			}
+			return p, true
+		}
+		first := s.cells.items[s.branches.items[lane.first].cell].flits
+		if s.room-lane.used >= first || c == none {
+			return p, true
+		}
+		next := none
+		for b := s.cells.items[c].branch; b != none; b = s.branches.items[b].sibling {
+			if br := &s.branches.items[b]; br.waits {
+				next = br.port
+				break
+			}
+		}
+		if next == none { // the first packet comes, is routed, or waits for its own tail
+			return p, true
+		}
+		p = next
+	}
+	return p, false
+}
+
+// leaving is the port by which the packet before the first one leaves a buffer, none when it does
+// not.
+func (s *Sim) leaving(in int32) int32 {
+	port := fabric.PortID(s.channels[in].port)
+	at := s.net.Fabric.Owner(port)
+	if !s.net.Fabric.IsSwitch(at) {
+		return none
+	}
+	for q := s.hubs[at].base; q < s.hubs[at].end; q++ {
+		pt := &s.ports[q]
+		if pt.to != none && pt.freeAt > s.events.now && s.channels[pt.to*s.vls+int32(pt.vl)].served == in {
+			return q
+		}
+	}
+	return none
+}
+
+// result says what was sampled up to a time. wanted says that hosts had more to send than they
+// could, or that the time is that in which they sent all.
+func (l *limits) result(end Time, wanted bool) (r Limits) {
+	if l == nil || end <= l.from || l.all == 0 {
+		return r
+	}
+	s := l.s
+	r.Samples = l.samples
+	r.Sending, r.Blocked = float64(l.sending)/float64(l.all), float64(l.blocked)/float64(l.all)
+	r.Link = fabric.NoPort
+	var by, most [numResources]Time
+	var worst [numResources]fabric.PortID
+	blame := func(why Resource, p fabric.PortID, t Time) {
+		by[why] += t
+		if t > most[why] {
+			most[why], worst[why] = t, p
+		}
+	}
+	for p := range fabric.PortID(len(s.ports)) {
+		if s.net.Fabric.Peer(p) == fabric.NoPort {
+			continue
+		}
+		busy := l.busyShare(p, end)
+		if r.Link == fabric.NoPort || busy > r.Busy {
+			r.Link, r.Busy = p, busy
+		}
+		why := Buffer
+		if busy >= Full {
+			why = s.kind(p)
+			if why == Cable {
+				r.FullCables++
+			} else {
+				r.FullHostLinks++
+			}
+		}
+		blame(why, p, l.links[p])
+		blame(Credit, p, l.credits[p])
+	}
+	for why := range by {
+		if l.blocked > 0 {
+			r.By[why] = float64(by[why]) / float64(l.blocked)
+		}
+	}
+	switch {
+	case !wanted:
+	case l.blocked > 0 && r.Blocked >= (1-Full)*(r.Blocked+r.Sending):
+		for why := HostLink; why < numResources; why++ {
+			if by[why] > by[r.Limit] {
+				r.Limit = why
+			}
+		}
+		r.Link = worst[r.Limit]
+		r.Busy = l.busyShare(r.Link, end)
+	case r.Busy >= Full:
+		r.Limit = s.kind(r.Link)
+	}
+	return r
+}
+
+// busyShare is the share of the time up to end in which a port sent.
+func (l *limits) busyShare(p fabric.PortID, end Time) float64 {
+	return float64(l.s.ports[p].load.Busy-l.busy[p]) / float64(end-l.from)
+}
+
+// kind is what the link of a port is.
+func (s *Sim) kind(p fabric.PortID) Resource {
+	f := s.net.Fabric
+	if f.IsSwitch(f.Owner(p)) && f.IsSwitch(f.Owner(f.Peer(p))) {
+		return Cable
+	}
+	return HostLink
+}
