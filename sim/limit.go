@@ -62,8 +62,8 @@ type Limits struct {
 	// which it sends.
 	Link fabric.PortID
 	Busy float64
-	// FullHostLinks and FullCables count the directions of links that are full.
-	FullHostLinks, FullCables int
+	// Full counts the directions of links that are full, those of HostLink and of Cable.
+	Full [numResources]int
 }
 
 // limits samples a simulation.
@@ -129,7 +129,7 @@ func (l *limits) sample() {
 		switch pt := &l.s.ports[h]; {
 		case pt.freeAt > now:
 			l.sending += l.step
-		case pt.waiting != 0 || pt.taken != none:
+		case pt.waiting != 0:
 			l.blocked += l.step
 			if at, credit := l.s.blocker(int32(h)); credit {
 				l.credits[at] += l.step
@@ -143,47 +143,63 @@ func (l *limits) sample() {
 	}
 }
 
-// blocker follows what a port that has packets and does not send waits for: to a port that waits for
-// credits, or to one whose link sends.
+// blocker follows what a host that has a packet and does not send waits for. A port that sends leads on
+// too, where there is no room for another packet behind it. The end is a port that waits for
+// credits, or one whose link sends.
 func (s *Sim) blocker(p int32) (at int32, credit bool) {
-	now := s.events.now
+	vl := s.waitingVL(&s.ports[p])
+	need := s.cells.items[s.branches.items[s.channels[s.ports[p].to*s.vls+vl].first].cell].flits
 	for range 64 { // packets that wait in a circle are a deadlock, which is found elsewhere
 		pt := &s.ports[p]
-		if pt.freeAt > now || pt.waiting == 0 {
-			break
-		}
-		vl := s.nextVL(pt)
-		for pt.waiting&(1<<vl) == 0 {
-			if vl++; vl == s.vls {
-				vl = 0
-			}
+		sends := pt.freeAt > s.events.now
+		switch {
+		case sends:
+			vl = int32(pt.vl)
+		case pt.waiting != 0:
+			vl = s.waitingVL(pt)
+		default: // with LockStep, it is kept for a packet that waits elsewhere
+			return p, false
 		}
 		out := pt.to*s.vls + vl
 		lane := &s.channels[out]
-		c := lane.head
-		if lane.freeAt > now { // the packet before the first one still leaves
-			if q := s.leaving(out); q != none {
-				return q, false
-			}
-			return p, true
-		}
-		first := s.cells.items[s.branches.items[lane.first].cell].flits
-		if s.room-lane.used >= first || c == none {
-			return p, true
+		if sends && (pt.sink || s.room-lane.used >= need) {
+			return p, false
 		}
 		next := none
-		for b := s.cells.items[c].branch; b != none; b = s.branches.items[b].sibling {
-			if br := &s.branches.items[b]; br.waits {
-				next = br.port
-				break
-			}
+		switch {
+		case lane.freeAt > s.events.now: // the packet before the first one still leaves
+			next = s.leaving(out)
+		case s.room-lane.used < need && lane.head != none:
+			next = s.waitsFor(lane.head)
 		}
-		if next == none { // the first packet comes, is routed, or waits for its own tail
+		if next == none { // packets come or are routed, or credits come
 			return p, true
 		}
 		p = next
 	}
 	return p, false
+}
+
+// waitingVL is the next VL on which something waits for a port, of which there is one.
+func (s *Sim) waitingVL(pt *port) int32 {
+	vl := s.nextVL(pt)
+	for pt.waiting&(1<<vl) == 0 {
+		if vl++; vl == s.vls {
+			vl = 0
+		}
+	}
+	return vl
+}
+
+// waitsFor is the first port that a cell waits for; none where it comes, is routed or waits for its own
+// tail.
+func (s *Sim) waitsFor(c int32) int32 {
+	for b := s.cells.items[c].branch; b != none; b = s.branches.items[b].sibling {
+		if br := &s.branches.items[b]; br.waits {
+			return br.port
+		}
+	}
+	return none
 }
 
 // leaving is the port by which the packet before the first one leaves a buffer, none when it does
@@ -212,9 +228,9 @@ func (l *limits) result(end Time, wanted bool) (r Limits) {
 	s := l.s
 	r.Samples = l.samples
 	r.Sending, r.Blocked = float64(l.sending)/float64(l.all), float64(l.blocked)/float64(l.all)
-	r.Link = fabric.NoPort
 	var by, most [numResources]Time
-	var worst [numResources]fabric.PortID
+	var worst, busiest [numResources]fabric.PortID
+	var busy [numResources]float64 // of busiest
 	blame := func(why Resource, p fabric.PortID, t Time) {
 		by[why] += t
 		if t > most[why] {
@@ -225,18 +241,14 @@ func (l *limits) result(end Time, wanted bool) (r Limits) {
 		if s.net.Fabric.Peer(p) == fabric.NoPort {
 			continue
 		}
-		busy := l.busyShare(p, end)
-		if r.Link == fabric.NoPort || busy > r.Busy {
-			r.Link, r.Busy = p, busy
+		kind, share := s.kind(p), l.busyShare(p, end)
+		if share > busy[kind] {
+			busy[kind], busiest[kind] = share, p
 		}
 		why := Buffer
-		if busy >= Full {
-			why = s.kind(p)
-			if why == Cable {
-				r.FullCables++
-			} else {
-				r.FullHostLinks++
-			}
+		if share >= Full {
+			why = kind
+			r.Full[kind]++
 		}
 		blame(why, p, l.links[p])
 		blame(Credit, p, l.credits[p])
@@ -245,6 +257,10 @@ func (l *limits) result(end Time, wanted bool) (r Limits) {
 		if l.blocked > 0 {
 			r.By[why] = float64(by[why]) / float64(l.blocked)
 		}
+	}
+	r.Link = busiest[HostLink]
+	if busy[Cable] > busy[HostLink] {
+		r.Link = busiest[Cable]
 	}
 	switch {
 	case !wanted:
@@ -255,10 +271,12 @@ func (l *limits) result(end Time, wanted bool) (r Limits) {
 			}
 		}
 		r.Link = worst[r.Limit]
-		r.Busy = l.busyShare(r.Link, end)
-	case r.Busy >= Full:
-		r.Limit = s.kind(r.Link)
+	case busy[HostLink] >= Full:
+		r.Limit, r.Link = HostLink, busiest[HostLink]
+	case busy[Cable] >= Full:
+		r.Limit = Cable
 	}
+	r.Busy = l.busyShare(r.Link, end)
 	return r
 }
 

@@ -496,7 +496,7 @@ func (o *open) Deliver(s *Sim, d *Delivery) {
 
 // samplesPerStep is how often limits are sampled while a measurement goes on to the next moment at
 // which it may end.
-const samplesPerStep = 16
+const samplesPerStep = 64
 
 // Measure has traffic on a network until stop says that it is enough. Errors are
 // those of New and Run, and of traffic or a stop that do not hold together.

@@ -619,7 +619,7 @@ func (r *simRun) simulate(ctx context.Context, i int) (simResult, error) {
 	case errors.As(err, &deadlock):
 		return deadlocked(deadlock), nil
 	case err == nil:
-		return measured(m, r.in.loads == nil), nil
+		return measured(m, net.Fabric, r.in.loads == nil), nil
 	case errors.As(err, &broken), ctx.Err() != nil:
 		return simResult{}, err
 	}

@@ -39,6 +39,7 @@ type simResult struct {
 	Events     int64          `json:"events"`
 	Reordering *simReordering `json:"reordering,omitempty"` // with adaptive tables
 	Deadlock   *simDeadlock   `json:"deadlock,omitempty"`
+	Limits     *simLimits     `json:"limits,omitempty"` // without flits
 }
 
 // simNs is a distribution.
@@ -65,11 +66,11 @@ const stateMaxTime = "max-time"
 
 // measured is the result of a measurement, which in closed loop is no sample that
 // has a confidence interval.
-func measured(m *sim.Measured, closed bool) simResult {
+func measured(m *sim.Measured, f *fabric.Fabric, closed bool) simResult {
 	r := simResult{
 		State: "done", Messages: m.All.Count, Latency: nanoseconds(&m.All, closed), Offered: m.Offered, Accepted: m.Accepted,
 		Unicast: nanoseconds(&m.Unicast, closed), Multicast: nanoseconds(&m.Multicast, closed), Receiver: nanoseconds(&m.Receiver, closed),
-		Time: m.Time.Nanoseconds(), Incomplete: m.Incomplete, Reordering: reordered(m.Reordering),
+		Time: m.Time.Nanoseconds(), Incomplete: m.Incomplete, Reordering: reordered(m.Reordering), Limits: limited(&m.Limits, f),
 	}
 	switch {
 	case m.Saturated:
@@ -207,7 +208,7 @@ func writeSimJSON(w io.Writer, r *simRun) error {
 var simColumns = []string{
 	"load", "bytes", "seed", "state", "messages", "latency_ns", "latency_error_ns", "latency_min_ns", "latency_p50_ns", "latency_p99_ns", "latency_max_ns",
 	"unicast_ns", "unicast_error_ns", "multicast_ns", "multicast_error_ns", "receiver_ns", "receiver_error_ns",
-	"offered", "accepted", "time_ns", "incomplete", "dropped", "strayed", "packets", "flit_hops", "events", "routing", "out_of_order",
+	"offered", "accepted", "time_ns", "incomplete", "dropped", "strayed", "packets", "flit_hops", "events", "routing", "out_of_order", "limit",
 }
 
 func writeSimCSV(w io.Writer, r *simRun) error {
@@ -229,10 +230,11 @@ func writeSimCSV(w io.Writer, r *simRun) error {
 		for _, n := range []int64{x.Incomplete, x.Dropped, x.Strayed, x.Packets, x.FlitHops, x.Events} {
 			row = append(row, strconv.FormatInt(n, 10))
 		}
-		row = append(row, p.Routing, "")
+		outOfOrder := ""
 		if x.Reordering != nil {
-			row[len(row)-1] = strconv.FormatInt(x.Reordering.OutOfOrder, 10)
+			outOfOrder = strconv.FormatInt(x.Reordering.OutOfOrder, 10)
 		}
+		row = append(row, p.Routing, outOfOrder, x.limit())
 		_ = c.Write(row)
 	}
 	c.Flush()
@@ -290,7 +292,7 @@ func writeSimText(w io.Writer, r *simRun) error {
 		}
 		head = append(head, "receiver")
 	}
-	head = append(head, "offered", "accepted", "time us", "state")
+	head = append(head, "offered", "accepted", "time us", "limit", "state")
 	fmt.Fprintf(t, "%s\t\n", strings.Join(head, "\t"))
 	short := func(x float64, decimals int) string { return strconv.FormatFloat(x, 'f', decimals, 64) }
 	mean := func(l *simNs) []string {
@@ -328,7 +330,7 @@ func writeSimText(w io.Writer, r *simRun) error {
 		} else {
 			row = append(row, "", "")
 		}
-		row = append(row, short(x.Time/1000, 3), x.State)
+		row = append(row, short(x.Time/1000, 3), x.limit(), x.State)
 		fmt.Fprintf(t, "%s\t\n", strings.Join(row, "\t"))
 	}
 	if err := t.Flush(); err != nil {
@@ -341,6 +343,7 @@ func writeSimText(w io.Writer, r *simRun) error {
 		}
 		fmt.Fprintf(w, "\n%s stopped at --max-time: %s\n", text.CountGrouped(n, "point", "points"), why)
 	}
+	r.writeLimits(w)
 	return r.writeDeadlocks(w)
 }
 

@@ -1,0 +1,166 @@
+package sim
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+)
+
+// TestLimits has made cases of which the limit is known: which resource, and which link.
+func TestLimits(t *testing.T) {
+	pair := newGrid(t, 2, 1) // two switches with a host each
+	tree, shared := newTree(t, 4)
+	block := newGrid(t, 4, 4)
+	for _, tt := range []struct {
+		name    string
+		net     Network
+		change  func(*Config)
+		traffic Traffic
+		limit   Resource
+		link    fabric.PortID // NoPort for any
+		share   float64       // of By, at least
+		from    float64       // accepted
+		to      float64
+	}{
+		{"light load", Network{Fabric: tree, Tables: shared}, nil, Traffic{Load: 0.1}, Offered, fabric.NoPort, 0, 0.09, 0.11},
+		{"all links of hosts", Network{Fabric: pair.Fabric, Tables: pair.tables}, nil, Traffic{Load: 2}, HostLink, fabric.NoPort, 0, 0.99, 1.01},
+		// Fifteen send to one, on their ways to which no other cable is full.
+		{"one host's link", Network{Fabric: block.Fabric, Tables: block.tables}, nil, Traffic{Load: 0.2, Pattern: HotSpot{5, 1}, Hosts: block.CAPorts()}, HostLink,
+			block.Peer(block.CAPorts()[5]), 0.95, 0.06, 0.2},
+		// Four hosts of a leaf share a cable.
+		{"cables", Network{Fabric: tree, Tables: shared}, nil, Traffic{Load: 0.9, Pattern: Shift{4}}, Cable, fabric.NoPort, 0.95, 0.24, 0.26},
+		// Wires of no length and switches without delay, and room for one packet behind which others wait.
+		{"tiny buffers", Network{Fabric: tree, Tables: shared}, func(c *Config) {
+			c.WireDelay, c.CreditDelay, c.RoutingDelay, c.BufferFlits = 0, 0, Nanosecond, 32
+		}, Traffic{Load: 0.9, Hosts: tree.CAPorts()[:4]}, Buffer, fabric.NoPort, 0.9, 0.4, 0.8},
+		// 64 KiB is 4 us of a link with 128 Gb/s, and a round trip of 20 us takes a fifth.
+		{"long cable", Network{Fabric: pair.Fabric, Tables: pair.tables}, func(c *Config) {
+			c.WireDelay, c.CreditDelay = 10*Microsecond, 10*Microsecond
+		}, Traffic{Load: 0.9}, Credit, fabric.NoPort, 0.6, 0.2, 0.21},
+		{"late credits", Network{Fabric: pair.Fabric, Tables: pair.tables}, func(c *Config) {
+			c.CreditDelay = 20 * Microsecond
+		}, Traffic{Load: 0.9}, Credit, fabric.NoPort, 0.95, 0.2, 0.21},
+		{"a buffer for the long cable", Network{Fabric: pair.Fabric, Tables: pair.tables}, func(c *Config) {
+			c.WireDelay, c.CreditDelay, c.BufferFlits = 10*Microsecond, 10*Microsecond, 400_000/64
+		}, Traffic{Load: 2}, HostLink, fabric.NoPort, 0, 0.9, 1.01},
+	} {
+		cfg := Defaults()
+		cfg.Mbps, cfg.MTU = 128_000, 2048
+		if tt.change != nil {
+			tt.change(&cfg)
+		}
+		tt.traffic.Bytes, tt.traffic.Seed = 2048, 1
+		m, err := Measure(t.Context(), tt.net, cfg, tt.traffic, Stop{WarmUp: 100 * Microsecond, MaxTime: 500 * Microsecond, RelativeError: 0.05, MaxQueue: 300})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := &m.Limits
+		t.Logf("%s: accepts %.3f, %+v", tt.name, m.Accepted, *l)
+		if l.Limit != tt.limit || tt.limit != Offered && tt.share > 0 && l.By[tt.limit] < tt.share || tt.link != fabric.NoPort && l.Link != tt.link {
+			t.Errorf("%s: %+v at %s, want %s", tt.name, *l, tt.net.Fabric.PortName(l.Link), tt.limit)
+		}
+		if m.Accepted < tt.from || m.Accepted > tt.to {
+			t.Errorf("%s: accepts %.3f, want %g to %g", tt.name, m.Accepted, tt.from, tt.to)
+		}
+		sum := 0.0
+		for _, share := range l.By {
+			sum += share
+		}
+		if l.Sending+l.Blocked > 1+1e-9 || l.Blocked > 0 && math.Abs(sum-1) > 1e-9 || l.By[Offered] != 0 || l.Samples < 30 {
+			t.Errorf("%s: %+v", tt.name, *l)
+		}
+	}
+}
+
+// TestSamples has the samples agree with what ports count: how long hosts send. In closed loop what is
+// left is the time in which they are blocked or done.
+func TestSamples(t *testing.T) {
+	f, tables := newTree(t, 4)
+	for seed := range uint64(3) {
+		cfg := Defaults()
+		cfg.Mbps, cfg.MTU = 128_000, 2048
+		o := &open{Traffic: Traffic{Load: 1, Bytes: 2048, Seed: seed}, out: &Measured{}, inTurn: true}
+		s := mustNew(t, Network{Fabric: f, Tables: tables}, cfg, &burst{*o, 400})
+		b := s.driver.(*burst)
+		if err := b.check(s); err != nil {
+			t.Fatal(err)
+		}
+		s.Wake(0, 0)
+		b.limits = newLimits(s, b.Hosts, firstStep)
+		if err := b.run(t.Context(), s, Forever); err != nil {
+			t.Fatal(err)
+		}
+		end := s.Counts().LastAt
+		l := b.limits.result(end, true)
+		sent := Time(0)
+		for _, h := range b.Hosts {
+			sent += s.Load(h).Busy
+		}
+		if want := float64(sent) / float64(end) / float64(len(b.Hosts)); math.Abs(l.Sending-want) > 0.02 {
+			t.Errorf("seed %d: hosts send %.3f of the time, want %.3f: %+v", seed, l.Sending, want, l)
+		}
+	}
+}
+
+// TestDivideBuffer has a port's buffer not grow or shrink with its lanes: in whole flits, and in what
+// a saturated network has in it.
+func TestDivideBuffer(t *testing.T) {
+	for bytes := 1; bytes < 100_000; bytes = bytes*3/2 + 7 {
+		for vls := 1; vls <= 15; vls++ {
+			for _, flit := range []int{1, 64, 100} {
+				cfg := Config{FlitBytes: flit}
+				cfg.DivideBuffer(bytes, vls)
+				if has := vls * flit * cfg.BufferFlits; has > bytes || has+vls*flit <= bytes {
+					t.Fatalf("%d VLs have %d of %d bytes", vls, has, bytes)
+				}
+			}
+		}
+	}
+	g := newGrid(t, 4, 4)
+	const bytes = 16 << 10
+	for _, vls := range []int{1, 2, 4, 8} {
+		cfg := oldLinks()
+		cfg.DivideBuffer(bytes, vls)
+		x := &burst{open{Traffic: Traffic{Load: 1, Bytes: 1024, SLs: vls, Pattern: HotSpot{5, 0.5}}, out: &Measured{}}, 200}
+		s := mustNew(t, Network{Fabric: g.Fabric, Tables: g.tables, SL2VL: lft.NewSL2VL(g.Fabric, lft.IdentityVLs(vls))}, cfg, x)
+		if err := x.check(s); err != nil {
+			t.Fatal(err)
+		}
+		s.Wake(0, 0)
+		most := int32(0)
+		for range 200 {
+			if err := x.run(t.Context(), s, s.Now()+10*Microsecond); err != nil {
+				t.Fatal(err)
+			}
+			for p := range fabric.PortID(g.NumPorts()) {
+				used := int32(0)
+				for vl := range s.vls {
+					used += s.channels[int32(p)*s.vls+vl].used
+				}
+				if g.IsSwitch(g.Owner(p)) {
+					most = max(most, used*int32(cfg.FlitBytes))
+				}
+			}
+		}
+		if most > bytes || most < bytes*9/10 {
+			t.Errorf("%d VLs: a port has %d bytes in its buffer at most, of %d", vls, most, bytes)
+		}
+	}
+}
+
+// TestResourceNames has the names of resources read back.
+func TestResourceNames(t *testing.T) {
+	for r := range numResources {
+		var got Resource
+		text, _ := r.MarshalText()
+		if err := got.UnmarshalText(text); err != nil || got != r {
+			t.Errorf("%s is read as %s, %v", text, got, err)
+		}
+	}
+	if text := fmt.Sprint(numResources); text != "resource 5" {
+		t.Errorf("%s", text)
+	}
+}
