@@ -39,7 +39,7 @@ func TestLargeRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := ibdiagnet.Write(file, f, ibdiagnet.WriteOptions{Counters: size / 430}); err != nil {
+	if err := ibdiagnet.Write(file, f, ibdiagnet.WriteOptions{Counters: size / 395}); err != nil {
 		t.Fatal(err)
 	}
 	if err := file.Close(); err != nil {

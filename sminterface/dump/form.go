@@ -39,6 +39,8 @@ const (
 	NodeList           // ibswitches, ibhosts, ibrouters, ibnodes; names, which package topology reads
 	LIDMatrix          // opensm-lid-matrix.dump
 	GUID2LID           // OpenSM's guid2lid cache
+	PerfQuery          // perfquery, one port after the other
+	RatesCSV           // rates of counters, as people make them
 	formCount
 )
 
@@ -56,6 +58,7 @@ const (
 	MulticastTables  Kind = "multicast tables"
 	Groups           Kind = "groups"
 	Names            Kind = "names of nodes"
+	PortCounters     Kind = "counters"
 	HelpsOpenSM      Kind = "none" // OpenSM reads it, and no command of ibweave does
 )
 
@@ -93,6 +96,8 @@ var infos = [formCount]Info{
 	MFTs:          {"dump_mfts text", MulticastTables, "`dump_mfts`, `ibroute -M`", "masks beyond the MLIDs that are asked for"},
 	SAQuery:       {"saquery's multicast groups", Groups, "`saquery -m`, `-g`, `MCMR`", ""},
 	NodeList:      {"names of ibswitches or ibhosts", Names, "`ibswitches`, `ibhosts`, `ibrouters`, `ibnodes`", "cables; --node-name-map takes it"},
+	PerfQuery:     {"perfquery text", PortCounters, "`perfquery`, also with -x; `counters` takes PM_INFO of db_csv as well", "with -x PortXmitWait, and errors where ports have none of 64 bits"},
+	RatesCSV:      {"CSV of rates of counters", PortCounters, "people, or a script: node, port and columns such as xmit_bytes, per second", ""},
 	LIDMatrix:     {"opensm-lid-matrix.dump", HelpsOpenSM, "OpenSM, `ibweave compile`", ""},
 	GUID2LID:      {"guid2lid", HelpsOpenSM, "OpenSM, `ibweave compile`", ""},
 }
@@ -216,6 +221,10 @@ func formOf(line, next []byte) Form {
 			return IBDMPathSLs
 		}
 		return SL2VL
+	case beginsWith(line, perfSelect):
+		return PerfQuery
+	case isRatesHeader(line):
+		return RatesCSV
 	case beginsWith(line, portsIn):
 		return SMPQuerySL2VL
 	case beginsWith(line, mcfdbsSwitch):

@@ -67,6 +67,8 @@ type draft struct {
 	vnodes   map[vportAt]string
 	warnings []Warning
 
+	counters *counterDraft // nil: the counters are not asked for, else nothing but them
+
 	unread map[string]bool // sections with rows that are left out
 
 	rows  map[string]int // by section that is read: how many
@@ -138,7 +140,7 @@ func (d *draft) wrong(line int, text []byte, format string, args ...any) {
 // slower one counts, and a Contradiction says so. A port that has a cable to itself
 // counts as one without a cable.
 func Read(name string, from io.Reader, opt Options) (*Database, error) {
-	d, err := readDraft(name, from, opt)
+	d, err := readDraft(from, func() *draft { return newDraft(name, opt) })
 	if err != nil {
 		return nil, err
 	}
@@ -149,10 +151,10 @@ func Read(name string, from io.Reader, opt Options) (*Database, error) {
 	return db, nil
 }
 
-// readDraft reads the rows of a database, by its index or else all of it.
-func readDraft(name string, from io.Reader, opt Options) (*draft, error) {
+// readDraft reads the rows of a database into an empty draft, by its index or else all of it.
+func readDraft(from io.Reader, empty func() *draft) (*draft, error) {
 	if file, ok := from.(sized); ok {
-		d := newDraft(name, opt)
+		d := empty()
 		index, err := readIndex(file)
 		if err == nil {
 			d.index = index
@@ -163,7 +165,7 @@ func readDraft(name string, from io.Reader, opt Options) (*draft, error) {
 		}
 		from = io.NewSectionReader(file, 0, file.Size())
 	}
-	d := newDraft(name, opt)
+	d := empty()
 	return d, d.readText(func(v *visitor) error { return d.walkAll(from, v) })
 }
 
@@ -176,13 +178,13 @@ func newDraft(name string, opt Options) *draft {
 func (d *draft) readText(walk func(*visitor) error) error {
 	var r row
 	err := walk(&visitor{
-		wants: func(name string) bool { return name == indexName || formOf(name) != nil },
+		wants: func(name string) bool { return name == indexName || d.formOf(name) != nil },
 		begin: func(t *table, line int) error {
 			d.lines[t.name] = line
 			if t.name == indexName {
 				return nil
 			}
-			err := r.begin(t, formOf(t.name))
+			err := r.begin(t, d.formOf(t.name))
 			if err != nil && !isNeeded(t.name) {
 				d.leaveOut(t.name, line, t.header, err)
 				err, r.form = nil, nil
@@ -279,7 +281,7 @@ func (d *draft) checkRows() {
 	for _, e := range d.index {
 		if rows, read := d.rows[e.name]; read && rows < e.rows {
 			d.note(CutFile, d.lines[e.name], nil, "section %s has %d rows, INDEX_TABLE says %d: rows are missing", e.name, rows, e.rows)
-		} else if !read && formOf(e.name) != nil {
+		} else if !read && d.formOf(e.name) != nil {
 			d.note(CutFile, 0, nil, "no section %s, which INDEX_TABLE lists: it is missing", e.name)
 		}
 	}

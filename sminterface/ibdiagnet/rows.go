@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/sminterface/dump"
 )
 
 // column is a column that a section is read for: its name in plain form, or several by
@@ -153,10 +154,21 @@ var forms = map[string]*sectionForm{
 		read: (*draft).readVNode},
 }
 
-// isNeeded says whether a section makes the fabric. Others differ between versions, and
+// counterForm is that of PM_INFO: the port, and of each counter the column of 64 bits and the
+// other one. Versions name the first with Ext or Extended behind.
+var counterForm = func() *sectionForm {
+	form := &sectionForm{columns: []column{must("nodeguid"), must("portnumber", "portnum")}, read: (*draft).readCounters}
+	for k := range dump.CounterCount {
+		name := plain(k.Info().Name)
+		form.columns = append(form.columns, maybe(name+"ext", name+"extended"), maybe(name))
+	}
+	return form
+}()
+
+// isNeeded says whether a section makes the fabric, or has what was asked for. Others differ between versions, and
 // what cannot be read of them is left out.
 func isNeeded(section string) bool {
-	return section == "NODES" || section == "PORTS" || section == "LINKS"
+	return section == "NODES" || section == "PORTS" || section == "LINKS" || section == counterSection
 }
 
 // warningForm is that of all sections of warnings and errors.
@@ -164,7 +176,16 @@ var warningForm = &sectionForm{columns: []column{maybe("scope"), maybe("nodeguid
 	maybe("summary")}, read: (*draft).readWarning}
 
 // formOf is how a section is read, nil when nothing of it is needed.
-func formOf(name string) *sectionForm {
+func (d *draft) formOf(name string) *sectionForm {
+	if d.counters != nil {
+		switch name {
+		case counterSection:
+			return counterForm
+		case "RUN_INFO":
+			return forms[name]
+		}
+		return nil
+	}
 	if strings.HasPrefix(name, "WARNINGS_") || strings.HasPrefix(name, "ERRORS_") {
 		return warningForm
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/sminterface/dump"
 )
 
 // WriteOptions are what a caller may ask of Write.
@@ -20,8 +21,10 @@ type WriteOptions struct {
 	// VLs is how many data VLs all ports have, 1, 2, 4, 8 or 15; 0 is 4.
 	VLs int
 	// Counters is how many rows section PM_INFO has, which readers of a fabric skip. They
-	// are of the ports in turn, all zeros. 0 leaves the section out.
+	// are of the ports with a cable in turn. 0 leaves the section out.
 	Counters int
+	// Values is what these rows say; zeros where it says nothing.
+	Values dump.Counters
 }
 
 // Written is the time in what is written, so that the same fabric gives the same bytes.
@@ -110,7 +113,7 @@ func writeSections(s *sectionWriter, f *fabric.Fabric, opt WriteOptions, offset 
 		s.section("SM_INFO", "NodeGUID,PortGUID,PortNumber,GUID,Sm_Key,ActCount,SmState,Priority", func() { s.manager(f, opt.SM) })
 	}
 	if opt.Counters > 0 {
-		s.section("PM_INFO", counterHeader, func() { s.counters(f, opt.Counters) })
+		s.section(counterSection, counterHeader(), func() { s.counters(f, &opt) })
 	}
 }
 
@@ -196,27 +199,40 @@ func (s *sectionWriter) manager(f *fabric.Fabric, sm fabric.GUID) {
 	})
 }
 
-// counterHeader is that of PM_INFO, with the counters of all ports.
-const counterHeader = "NodeGUID,PortGUID,PortNumber,link_down_counter,link_error_recovery_counter,symbol_error_counter," +
-	"port_rcv_remote_physical_errors,port_rcv_errors,port_xmit_discard,port_rcv_switch_relay_errors,excessive_buffer_errors," +
-	"local_link_integrity_errors,port_rcv_constraint_errors,port_xmit_constraint_errors,vl15_dropped,port_xmit_data,port_rcv_data," +
-	"port_xmit_pkts,port_rcv_pkts,port_xmit_wait,port_xmit_data_extended,port_rcv_data_extended,port_xmit_pkts_extended,port_rcv_pkts_extended"
-
-var noCounters = strings.Repeat(",0x0000000000000000", strings.Count(counterHeader, ",")-2) + "\n"
-
 // counters writes rows of PM_INFO, of the ports with a cable in turn.
-func (s *sectionWriter) counters(f *fabric.Fabric, rows int) {
+func (s *sectionWriter) counters(f *fabric.Fabric, opt *WriteOptions) {
 	var ports []fabric.PortID
 	for p := range fabric.PortID(f.NumPorts()) {
 		if f.Peer(p) != fabric.NoPort {
 			ports = append(ports, p)
 		}
 	}
-	for i := 0; i < rows && len(ports) > 0; i++ {
+	for i := 0; i < opt.Counters && len(ports) > 0; i++ {
 		p := ports[i%len(ports)]
 		g := f.Node(f.Owner(p)).GUID
-		s.printf("%s,%s,%d%s", g, g, f.Num(p), noCounters)
+		var b []byte
+		for k := range dump.CounterCount {
+			v, full := opt.Values.Get(k, p), uint64(1)<<k.Info().Bits-1
+			if k.Info().Words {
+				v.N /= 4
+			}
+			b = fmt.Appendf(b, ",0x%016x,%d", uint64(v.N), min(uint64(v.N), full))
+		}
+		s.printf("%s,%s,%d%s\n", g, g, f.Num(p), b)
 	}
+}
+
+// counterHeader is that of PM_INFO: each counter in 64 bits and in those of PortCounters.
+func counterHeader() string {
+	header := "NodeGUID,PortGUID,PortNumber"
+	for k := range dump.CounterCount {
+		ext := "Ext"
+		if k <= dump.RcvPkts {
+			ext = "Extended"
+		}
+		header += "," + k.Info().Name + ext + "," + k.Info().Name
+	}
+	return header
 }
 
 func bit(b bool) int {

@@ -1,0 +1,448 @@
+package dump
+
+import (
+	"bytes"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// Counter is a counter that all ports have (IBA 16.1.3.5, PortCounters).
+type Counter uint8
+
+// The counters, those of traffic first.
+const (
+	XmitData Counter = iota
+	RcvData
+	XmitPkts
+	RcvPkts
+	XmitWait
+	XmitDiscards
+	SymbolErrors
+	LinkRecovers
+	LinkDowned
+	RcvErrors
+	LocalIntegrityErrors
+	RcvRemoteErrors
+	RcvRelayErrors
+	XmitConstraintErrors
+	RcvConstraintErrors
+	BufferOverruns
+	VL15Dropped
+	CounterCount
+)
+
+// CounterInfo is what is known of a counter.
+type CounterInfo struct {
+	Name   string // in IBA, and in what infiniband-diags and ibdiagnet print
+	Column string // in a CSV of rates
+	Unit   string
+	Bits   uint8 // in PortCounters, where it stands still at its greatest value
+	Words  bool  // it counts words of four bytes, which become bytes here
+}
+
+// counterInfos is the table of counters, by Counter.
+var counterInfos = [CounterCount]CounterInfo{
+	XmitData:             {"PortXmitData", "xmit_bytes", "bytes", 32, true},
+	RcvData:              {"PortRcvData", "rcv_bytes", "bytes", 32, true},
+	XmitPkts:             {"PortXmitPkts", "xmit_packets", "packets", 32, false},
+	RcvPkts:              {"PortRcvPkts", "rcv_packets", "packets", 32, false},
+	XmitWait:             {"PortXmitWait", "xmit_wait", "ticks", 32, false},
+	XmitDiscards:         {"PortXmitDiscards", "xmit_discards", "packets", 16, false},
+	SymbolErrors:         {"SymbolErrorCounter", "symbol_errors", "errors", 16, false},
+	LinkRecovers:         {"LinkErrorRecoveryCounter", "link_recoveries", "events", 8, false},
+	LinkDowned:           {"LinkDownedCounter", "link_downs", "events", 8, false},
+	RcvErrors:            {"PortRcvErrors", "rcv_errors", "packets", 16, false},
+	LocalIntegrityErrors: {"LocalLinkIntegrityErrors", "local_integrity_errors", "errors", 4, false},
+	RcvRemoteErrors:      {"PortRcvRemotePhysicalErrors", "rcv_remote_errors", "packets", 16, false},
+	RcvRelayErrors:       {"PortRcvSwitchRelayErrors", "rcv_relay_errors", "packets", 16, false},
+	XmitConstraintErrors: {"PortXmitConstraintErrors", "xmit_constraint_errors", "packets", 8, false},
+	RcvConstraintErrors:  {"PortRcvConstraintErrors", "rcv_constraint_errors", "packets", 8, false},
+	BufferOverruns:       {"ExcessiveBufferOverrunErrors", "buffer_overruns", "errors", 4, false},
+	VL15Dropped:          {"VL15Dropped", "vl15_dropped", "packets", 16, false},
+}
+
+// Info is the row of the counter in the table.
+func (k Counter) Info() CounterInfo {
+	if k < CounterCount {
+		return counterInfos[k]
+	}
+	return CounterInfo{Name: "counter " + strconv.Itoa(int(k))}
+}
+
+// counterBy finds counters by a text of each.
+func counterBy(text func(*CounterInfo) string) map[string]Counter {
+	m := make(map[string]Counter)
+	for k := range CounterCount {
+		m[text(&counterInfos[k])] = k
+	}
+	return m
+}
+
+var (
+	counterByName   = counterBy(func(i *CounterInfo) string { return i.Name })
+	counterByColumn = counterBy(func(i *CounterInfo) string { return i.Column })
+)
+
+// CounterValue is what a counter says. The zero value says nothing.
+type CounterValue struct {
+	N     float64 // in the unit of the counter; above 2^53 the last digits are lost
+	Known bool
+	Full  bool // the counter may have stopped there: N is a lower bound
+}
+
+// Counters is a reading of the counters of ports.
+type Counters struct {
+	// At is by Counter and PortID; a column that no port has is nil.
+	At [CounterCount][]CounterValue
+	// Rates says that all values are per second, and not counted from a reset on.
+	Rates bool
+}
+
+// Get is what a counter of a port says.
+func (c *Counters) Get(k Counter, p fabric.PortID) CounterValue {
+	if c.At[k] == nil {
+		return CounterValue{}
+	}
+	return c.At[k][p]
+}
+
+// Has says whether a port has a counter.
+func (c *Counters) Has(p fabric.PortID) bool {
+	for k := range CounterCount {
+		if c.Get(k, p).Known {
+			return true
+		}
+	}
+	return false
+}
+
+// Set gives a counter of a port of f a value.
+func (c *Counters) Set(f *fabric.Fabric, k Counter, p fabric.PortID, v CounterValue) {
+	if c.At[k] == nil {
+		c.At[k] = make([]CounterValue, f.NumPorts())
+	}
+	c.At[k][p] = v
+}
+
+// Value is a counter of so many bits as a port sends it. A value that stands still at the end
+// of its bits is Full; 64 bits never do.
+func (k Counter) Value(raw uint64, bits uint8) CounterValue {
+	v := CounterValue{N: float64(raw), Known: true, Full: bits < 64 && raw >= 1<<bits-1}
+	if k.Info().Words {
+		v.N *= 4
+	}
+	return v
+}
+
+// The first lines of a port of perfquery (infiniband-diags, perfquery.c).
+const (
+	perfHead     = "# Port counters: "
+	perfExtended = "# Port extended counters: "
+	perfSelect   = "PortSelect:."
+)
+
+// perfReader reads what perfquery prints.
+type perfReader struct {
+	textReader
+	f        *fabric.Fabric
+	c        *Counters
+	port     fabric.PortID
+	extended bool // of 64 bits
+	inside   bool // there was the first line of a port
+	skip     bool // that first line is wrong
+	seen     [2]map[fabric.PortID]bool
+}
+
+// ReadCounters reads the counters of ports: what perfquery prints for one port after the other,
+// with -x or without it, or a CSV of rates. name is the file's, for messages. Of a port that
+// perfquery prints in both ways, the counters of 64 bits count.
+//
+// The columns of the CSV are node, port and the Column of counters, in any order behind these two. A
+// node is a GUID or a name, a port its number or its label, a value a number of units per second;
+// empty and N/A stand for none.
+//
+// Errors are *fabric.ParseError, and the counters are then nil. With Options.Lenient these are
+// Problems instead: LIDs, nodes and ports that the fabric does not have, the sum of all ports
+// of a switch (perfquery -a), a second reading of a port, values that are no numbers, and lines
+// that are nothing of the form. What perfquery says of ports that did not answer is a Missing
+// Problem.
+func ReadCounters(name string, data []byte, f *fabric.Fabric, opt Options) (*Counters, []Problem, error) {
+	switch form := Recognize(data); form {
+	case PerfQuery:
+		r := &perfReader{textReader: newTextReader(name, data, opt), f: f, c: &Counters{}}
+		r.seen = [2]map[fabric.PortID]bool{{}, {}}
+		r.eachLine(r.readLine)
+		return finish(&r.textReader, r.c)
+	case RatesCSV:
+		return readRates(name, data, f, opt)
+	default:
+		r := newTextReader(name, data, opt)
+		return nil, nil, r.notForm(form, "counters", "what perfquery -x prints, or a CSV that begins with node,port,xmit_bytes")
+	}
+}
+
+func (r *perfReader) readLine(at int, line []byte) {
+	line = bytes.TrimSpace(line)
+	switch {
+	case beginsWith(line, perfHead), beginsWith(line, perfExtended):
+		r.inside = true
+		if err := r.readHead(string(line)); err != nil {
+			r.skip = true
+			r.add(at, Dropped, err)
+		}
+	case isSilent(line), bytes.HasPrefix(line, libraryWarning):
+	case bytes.Contains(line, []byte("iberror: ")):
+		r.add(at, Missing, errors.New("perfquery had no answer here"))
+	case !r.inside:
+		r.drop(at, "text before the first port; want %sLid 5 port 1", perfExtended)
+	case !r.skip:
+		if err := r.readField(string(line)); err != nil {
+			r.add(at, Dropped, err)
+		}
+	}
+}
+
+// readHead reads the first line of a port: # Port extended counters: Lid 5 port 1 (CapMask: 0x5300).
+func (r *perfReader) readHead(line string) error {
+	rest, extended := strings.CutPrefix(line, perfExtended)
+	if !extended {
+		rest = strings.TrimPrefix(line, perfHead)
+	}
+	r.extended, r.skip = extended, false
+	s := scanner{rest: []byte(rest)}
+	s.want("Lid ")
+	lid := s.decimal(5)
+	s.want(" port ")
+	num := s.decimal(3)
+	if !s.atWordEnd() {
+		return fmt.Errorf("want the first line of a port such as %sLid 5 port 1", perfExtended)
+	}
+	owner := fabric.NoPort
+	if lid <= int(fabric.MaxUnicastLID) {
+		owner = r.f.LIDPort(fabric.LID(lid))
+	}
+	if owner == fabric.NoPort {
+		return fmt.Errorf("no port of the fabric has LID %d", lid)
+	}
+	n := r.f.Owner(owner)
+	node := r.f.Node(n)
+	switch {
+	case num == 255:
+		return fmt.Errorf("this is the sum of all ports of %s; want each port, perfquery -x -l", node.GUID)
+	case num > int(node.NumPorts):
+		return fmt.Errorf("port %d of node %s, which has ports up to %d", num, node.GUID, node.NumPorts)
+	}
+	r.port = r.f.Port(n, fabric.PortNum(num))
+	seen := r.seen[0]
+	if extended {
+		seen = r.seen[1]
+	}
+	if seen[r.port] {
+		return fmt.Errorf("a second reading of LID %d port %d; want a file for each reading", lid, num)
+	}
+	seen[r.port] = true
+	return nil
+}
+
+// readField reads a line such as PortXmitData:....................4372366170488.
+func (r *perfReader) readField(line string) error {
+	key, value, ok := strings.Cut(line, ":")
+	if !ok {
+		return errors.New("want a counter such as PortXmitData:....................17")
+	}
+	k, known := counterByName[key]
+	if !known {
+		return nil // selectors, and counters that few ports have
+	}
+	raw, err := strconv.ParseUint(strings.TrimLeft(value, ". "), 0, 64)
+	bits := uint8(64)
+	if !r.extended {
+		bits = k.Info().Bits
+	}
+	if err != nil || bits < 64 && raw >= 1<<bits {
+		return fmt.Errorf("%s %q, want a number of up to %d bits", key, strings.TrimLeft(value, "."), bits)
+	}
+	if r.extended || !r.seen[1][r.port] || !r.c.Get(k, r.port).Known {
+		r.c.Set(r.f, k, r.port, k.Value(raw, bits))
+	}
+	return nil
+}
+
+// isRatesHeader says whether a line is the header row of a CSV of rates.
+func isRatesHeader(line []byte) bool {
+	fields := strings.Split(strings.ToLower(string(line[:min(len(line), 64)])), ",")
+	return len(fields) > 2 && strings.Trim(fields[0], ` "`) == "node" && strings.Trim(fields[1], ` "`) == "port"
+}
+
+// ratesReader reads a CSV of rates.
+type ratesReader struct {
+	textReader
+	f     *fabric.Fabric
+	nodes map[string][]fabric.NodeID // by names in lower case
+	c     *Counters
+	seen  map[fabric.PortID]bool
+}
+
+func readRates(name string, data []byte, f *fabric.Fabric, opt Options) (*Counters, []Problem, error) {
+	r := &ratesReader{textReader: newTextReader(name, data, opt), f: f, nodes: map[string][]fabric.NodeID{}, c: &Counters{Rates: true}, seen: map[fabric.PortID]bool{}}
+	for n := range fabric.NodeID(f.NumNodes()) {
+		description, name := strings.ToLower(strings.TrimSpace(f.Node(n).Description)), strings.ToLower(f.Name(n).Text)
+		r.nodes[description] = append(r.nodes[description], n)
+		if name != description {
+			r.nodes[name] = append(r.nodes[name], n)
+		}
+	}
+	var columns []Counter
+	r.eachLine(func(at int, line []byte) {
+		line = bytes.TrimSpace(bytes.TrimPrefix(line, []byte("\ufeff")))
+		if isSilent(line) || bytes.HasPrefix(line, libraryWarning) {
+			return
+		}
+		row := csv.NewReader(bytes.NewReader(line))
+		row.TrimLeadingSpace = true
+		fields, err := row.Read()
+		if err == nil {
+			if _, more := row.Read(); more != io.EOF {
+				err = errors.New("a quote has no end")
+			}
+		}
+		switch {
+		case err != nil:
+			var syntax *csv.ParseError // its line is that of the row
+			if errors.As(err, &syntax) {
+				err = syntax.Err
+			}
+		case columns == nil:
+			columns, err = readColumns(fields)
+		default:
+			err = r.readRow(columns, fields)
+		}
+		if err != nil {
+			r.add(at, Dropped, err)
+		}
+	})
+	if columns == nil && !r.failed { // its header is wrong
+		return nil, nil, r.errorAt(0, errors.New("no header row that can be read; want node,port,xmit_bytes"))
+	}
+	return finish(&r.textReader, r.c)
+}
+
+// readColumns finds the counters of a header row.
+func readColumns(fields []string) ([]Counter, error) {
+	columns := []Counter{}
+	for _, field := range fields[min(2, len(fields)):] {
+		k, known := counterByColumn[strings.ToLower(strings.TrimSpace(field))]
+		if !known {
+			var all []string
+			for k := range CounterCount {
+				all = append(all, k.Info().Column)
+			}
+			return nil, fmt.Errorf("unknown column %q; want %s", field, strings.Join(all, ", "))
+		}
+		if slices.Contains(columns, k) {
+			return nil, fmt.Errorf("a second column %s", field)
+		}
+		columns = append(columns, k)
+	}
+	return columns, nil
+}
+
+// readRow reads the rates of a port.
+func (r *ratesReader) readRow(columns []Counter, fields []string) error {
+	if len(fields) != len(columns)+2 {
+		return fmt.Errorf("a row of %d fields; want %d, as the header row has", len(fields), len(columns)+2)
+	}
+	n, err := r.findNode(strings.TrimSpace(fields[0]))
+	if err != nil {
+		return err
+	}
+	p, err := r.findPort(n, strings.TrimSpace(fields[1]))
+	if err != nil {
+		return err
+	}
+	if r.seen[p] {
+		return fmt.Errorf("a second row of port %s of %q", fields[1], fields[0])
+	}
+	r.seen[p] = true
+	for i, k := range columns {
+		text := strings.TrimSpace(fields[i+2])
+		if text == "" || strings.EqualFold(text, "N/A") || strings.EqualFold(text, "NaN") {
+			continue
+		}
+		v, err := strconv.ParseFloat(text, 64)
+		if err != nil || !(v >= 0) || math.IsInf(v, 0) {
+			return fmt.Errorf("%s %q, want a number per second from 0 on", k.Info().Column, text)
+		}
+		r.c.Set(r.f, k, p, CounterValue{N: v, Known: true})
+	}
+	return nil
+}
+
+// findNode finds a node by its GUID or its name.
+func (r *ratesReader) findNode(text string) (fabric.NodeID, error) {
+	if g, err := fabric.ParseGUID(text); err == nil && strings.HasPrefix(text, "0x") {
+		if n, ok := r.f.NodeByGUID(g); ok {
+			return n, nil
+		}
+	}
+	switch list := r.nodes[strings.ToLower(text)]; {
+	case len(list) == 1 && text != "":
+		return list[0], nil
+	case len(list) <= 1:
+		return fabric.NoNode, fmt.Errorf("no node is called %q; want a GUID with 0x in front, or a whole name", text)
+	default:
+		return fabric.NoNode, fmt.Errorf("%d nodes are called %q; want a GUID with 0x in front", len(list), text)
+	}
+}
+
+// findPort finds a port of a node by its number or its label.
+func (r *ratesReader) findPort(n fabric.NodeID, text string) (fabric.PortID, error) {
+	most := r.f.Node(n).NumPorts
+	if num, err := strconv.ParseUint(text, 10, 8); err == nil && num <= uint64(most) {
+		return r.f.Port(n, fabric.PortNum(num)), nil
+	}
+	for num := range most + 1 {
+		if p := r.f.Port(n, num); text != "" && r.f.Label(p) == text {
+			return p, nil
+		}
+	}
+	return fabric.NoPort, fmt.Errorf("node %s has no port %q; want a number up to %d, or a label", r.f.Node(n).GUID, text, most)
+}
+
+// Since is what was counted between a reading before and this one, both of f. A counter that is less than
+// before was reset between them: what it has counted since is a lower bound, and resets says of how many
+// ports. Values that only one of the readings has are left out.
+func (c *Counters) Since(f *fabric.Fabric, before *Counters) (d *Counters, resets int) {
+	d = &Counters{}
+	reset := make([]bool, f.NumPorts())
+	for k := range CounterCount {
+		for p, v := range c.At[k] {
+			p := fabric.PortID(p)
+			b := before.Get(k, p)
+			if !v.Known || !b.Known {
+				continue
+			}
+			v.Full = v.Full || b.Full
+			if v.N < b.N {
+				reset[p], v.Full = true, true
+			} else {
+				v.N -= b.N
+			}
+			d.Set(f, k, p, v)
+		}
+	}
+	for _, r := range reset {
+		if r {
+			resets++
+		}
+	}
+	return d, resets
+}

@@ -1,0 +1,258 @@
+package dump
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/sminterface/ibsim"
+)
+
+// values lists the counters of a reading.
+func values(f *fabric.Fabric, c *Counters) map[string]string {
+	all := map[string]string{}
+	for k := range CounterCount {
+		for p, v := range c.At[k] {
+			if v.Known {
+				all[strings.ReplaceAll(f.PortName(fabric.PortID(p)), "\"", "")+" "+k.Info().Column] = fmt.Sprintf("%g full %v", v.N, v.Full)
+			}
+		}
+	}
+	return all
+}
+
+// What the real perfquery prints of counters that ibsim was told is read, for all ports of a
+// fabric one after the other, with -x and without it.
+func TestReadRealPerfQuery(t *testing.T) {
+	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	twin, err := ibsim.NewTwin(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sim, err := ibsim.StartTwin(t.Context(), twin, ibsim.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sim.Close()
+	run, err := ibsim.RunOpenSM(t.Context(), sim, ibsim.OpenSMConfig{Engine: "minhop", Dir: t.TempDir(), Flags: 0x43})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := os.ReadFile(filepath.Join(run.Dir, "opensm-subnet.lst"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f, _, err = ReadSubnetList("list", list, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	// Perfquery's own datagrams count as data: at most some thousand words.
+	const word, slack = 4, 1 << 24
+	want := map[string]string{}
+	set := func(n fabric.NodeID, num fabric.PortNum, attribute string, k Counter, raw uint64, full bool) {
+		t.Helper()
+		i := k.Info()
+		line := fmt.Sprintf(`PerformanceSet "%s"[%d] %s.%s=%d`, twin.NodeID(n), num, attribute, i.Name, raw)
+		if err := sim.Console(t.Context(), line, func(b []byte) {
+			if bytes.Contains(b, []byte("#")) {
+				t.Errorf("%s: %s", line, b)
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if i.Words {
+			raw *= word
+		}
+		want[strings.ReplaceAll(f.PortName(f.Port(n, num)), "\"", "")+" "+i.Column] = fmt.Sprintf("%g full %v", float64(raw), full)
+	}
+	var text bytes.Buffer
+	for n := range fabric.NodeID(f.NumNodes()) {
+		node := f.Node(n)
+		for num := fabric.PortNum(1); num <= node.NumPorts; num++ {
+			lid := f.LID(f.Port(n, fabric.ManagementPort))
+			if !f.IsSwitch(n) {
+				lid = f.LID(f.Port(n, num))
+			}
+			if lid == 0 {
+				t.Fatalf("%s has no LID", f.PortName(f.Port(n, num)))
+			}
+			x := uint64(n)*100 + uint64(num)
+			set(n, num, "PortCountersExtended", XmitData, (1<<16+x)*slack, false)
+			set(n, num, "PortCounters", SymbolErrors, x, false)
+			set(n, num, "PortCounters", LinkDowned, 255, true)
+			set(n, num, "PortCounters", XmitWait, 1<<31+x, false)
+			for _, args := range [][]string{{"-x"}, {}} { // of the data, the first one counts
+				var stderr bytes.Buffer
+				cmd := sim.Command(t.Context(), "perfquery", append(args, fmt.Sprint(lid), fmt.Sprint(num))...)
+				cmd.Stdout, cmd.Stderr = &text, &stderr
+				if err := sim.Run(t.Context(), cmd); err != nil {
+					t.Fatalf("%s: %v %v: %s", f.PortName(f.Port(n, num)), args, err, stderr.Bytes())
+				}
+			}
+		}
+	}
+	if form := Recognize(text.Bytes()); form != PerfQuery {
+		t.Fatalf("recognized as %v", form)
+	}
+	c, problems, err := ReadCounters("perfquery", text.Bytes(), f, Options{})
+	if err != nil || problems != nil {
+		t.Fatal(err, problems)
+	}
+	for p := range c.At[XmitData] {
+		v := &c.At[XmitData][p].N
+		*v = math.Floor(*v/(word*slack)) * (word * slack)
+	}
+	got := values(f, c)
+	for name := range got {
+		if _, told := want[name]; !told {
+			delete(got, name) // zeros, and the datagrams of perfquery itself
+		}
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("ibsim was told (-) and perfquery says (+):\n%s\n%s", d, text.Bytes()[:2000])
+	}
+}
+
+// perfText is two ports as perfquery prints them, one in both ways.
+const perfText = `ibwarn: [7] something
+# Port extended counters: Lid 1 port 1 (CapMask: 0x5A00 CapMask2: 0x0000000)
+PortSelect:......................1
+CounterSelect:...................0x0000
+PortXmitData:....................10
+PortUnicastRcvPkts:..............3
+CounterSelect2:..................0x00000000
+SymbolErrorCounter:..............70000
+# Port counters: Lid 1 port 1 (CapMask: 0x1300)
+PortSelect:......................1
+SymbolErrorCounter:..............65535
+LinkDownedCounter:...............255
+PortXmitData:....................4294967295
+PortXmitWait:....................9
+/usr/sbin/perfquery: iberror: failed: classportinfo query
+# Port counters: Lid 4 port 1
+PortRcvData:.....................4294967295
+`
+
+// ratesText is rates of two ports.
+const ratesText = "# made by a script\nNode, port,xmit_bytes,Symbol_Errors\r\n0xb,1,1e9,0.5\n\"C\",1,N/A,3\n"
+
+func TestReadCounters(t *testing.T) {
+	f := pair(t)
+	for name, c := range map[string]struct {
+		text string
+		want map[string]string
+		n    int // problems
+	}{
+		"perfquery": {perfText, map[string]string{
+			"a[1] xmit_bytes": "40 full false", "a[1] symbol_errors": "70000 full false", "a[1] link_downs": "255 full true", "a[1] xmit_wait": "9 full false",
+			"d[1] rcv_bytes": "1.717986918e+10 full true"}, 1},
+		"rates": {ratesText, map[string]string{"b[1] xmit_bytes": "1e+09 full false", "b[1] symbol_errors": "0.5 full false", "c[1] symbol_errors": "3 full false"}, 0},
+	} {
+		got, problems, err := ReadCounters(name, []byte(c.text), f, Options{})
+		if err != nil || len(problems) != c.n {
+			t.Fatalf("%s: %v %v", name, err, problems)
+		}
+		if d := cmp.Diff(c.want, values(f, got)); d != "" || got.Rates != (name == "rates") {
+			t.Errorf("%s: %s", name, d)
+		}
+	}
+}
+
+// Each thing that is wrong is an error with its line; a lenient reader leaves it out.
+func TestReadCountersRefuses(t *testing.T) {
+	f := pair(t)
+	const head = "# Port extended counters: Lid 1 port 1\nPortSelect:......................1\n"
+	for text, want := range map[string]string{
+		head + "PortXmitData:....................1\n" + head:                                   "in:4: a second reading of LID 1 port 1",
+		head + "# Port counters: Lid 1 port 255\n":                                             "in:3: this is the sum of all ports",
+		head + "# Port counters: Lid 1 port 5\n":                                               "in:3: port 5 of node",
+		head + "# Port counters: Lid 9 port 1\n":                                               "in:3: no port of the fabric has LID 9",
+		head + "# Port counters: Lid 99999 port 1\n":                                           "in:3: no port of the fabric has LID 99999",
+		head + "# Port counters: DR path 0,1 port 1\n":                                         "in:3: want the first line of a port",
+		head + "PortXmitData:....................x\n":                                          `in:3: PortXmitData "x"`,
+		head + "segmentation fault\n":                                                          "in:3: want a counter such as",
+		"PortSelect:......................1\n" + head:                                          "in:1: text before the first port",
+		"# Port counters: Lid 1 port 1\nPortSelect:.1\nLinkDownedCounter:...............256\n": "up to 8 bits",
+		"node,port,xmit_bytes\n0xb,1,1,2\n":                                                    "in:2: a row of 4 fields; want 3",
+		"node,port,xmit_bytes\n0xb,1,-1\n":                                                     "in:2: xmit_bytes \"-1\"",
+		"node,port,xmit_bytes\n0xb,1,1e999\n":                                                  "in:2: xmit_bytes \"1e999\"",
+		"node,port,xmit_bytes\n0xb,1,1\nb,1,1\n":                                               "in:3: a second row of port 1",
+		"node,port,xmit_bytes\n0xb,7,1\n":                                                      "in:2: node 0x000000000000000b has no port \"7\"",
+		"node,port,xmit_bytes\nz,1,1\n":                                                        "in:2: no node is called \"z\"",
+		"node,port,xmit_bytes\n\"b,1,1\n":                                                      "in:2: ",
+		"node,port,rate\n0xb,1,1\n":                                                            "unknown column \"rate\"; want xmit_bytes,",
+		"node,port,rcv_bytes,rcv_bytes\n0xb,1,1,1\n":                                           "a second column",
+		"Switch\t4 \"S-000000000000000a\"\t\t# \"a\" base port 0 lid 1 lmc 0\n":                "want what perfquery -x prints",
+	} {
+		c, _, err := ReadCounters("in", []byte(text), f, Options{})
+		if err == nil || c != nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v; want %q", text, err, want)
+		}
+	}
+}
+
+// A difference leaves out what one reading lacks, and says what was reset or stood still.
+func TestSince(t *testing.T) {
+	f := pair(t)
+	read := func(text string) *Counters {
+		c, _, err := ReadCounters("in", []byte(text), f, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	port := func(lid int, counters ...string) string {
+		return fmt.Sprintf("# Port counters: Lid %d port 1\nPortSelect:.1\n%s\n", lid, strings.Join(counters, "\n"))
+	}
+	before := read(port(1, "PortXmitData:....10", "SymbolErrorCounter:....5", "PortXmitWait:....3") + port(2, "LinkDownedCounter:....255"))
+	now := read(port(1, "PortXmitData:....30", "SymbolErrorCounter:....2", "PortRcvPkts:....3") + port(2, "LinkDownedCounter:....255"))
+	d, resets := now.Since(f, before)
+	want := map[string]string{"a[1] xmit_bytes": "80 full false", "a[1] symbol_errors": "2 full true", "b[1] link_downs": "0 full true"}
+	if diff := cmp.Diff(want, values(f, d)); diff != "" || resets != 1 {
+		t.Errorf("%d resets, %s", resets, diff)
+	}
+}
+
+// FuzzReadCounters: an error means no result, a lenient reader agrees and only fails for a text
+// that is no reading, and all values are numbers from 0 on.
+func FuzzReadCounters(f *testing.F) {
+	fab := pair(f)
+	f.Add([]byte(perfText))
+	f.Add([]byte(ratesText))
+	f.Add([]byte(strings.ReplaceAll(perfText, "Lid 4", "Lid 1")))
+	f.Add([]byte("\ufeffnode,port,rcv_bytes,xmit_wait\na,2,0x1p9,\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		strict, problems, err := ReadCounters("in", data, fab, Options{})
+		if err != nil && (strict != nil || problems != nil) {
+			t.Fatal("an error and a result")
+		}
+		lenient, problems2, err2 := ReadCounters("in", data, fab, Options{Lenient: true})
+		if err2 != nil {
+			if form := Recognize(data); err == nil || lenient != nil || form == PerfQuery {
+				t.Fatalf("lenient: %v; strict: %v", err2, err)
+			}
+			return
+		}
+		if err == nil && (!reflect.DeepEqual(strict, lenient) || !reflect.DeepEqual(problems, problems2)) {
+			t.Fatalf("strict: %v %v; lenient: %v %v", values(fab, strict), problems, values(fab, lenient), problems2)
+		}
+		for k := range CounterCount {
+			for _, v := range lenient.At[k] {
+				if !(v.N >= 0) || v.N > 0 && !v.Known || v.Full && lenient.Rates {
+					t.Fatalf("%v is %v", k.Info().Name, v)
+				}
+			}
+		}
+	})
+}
