@@ -5,6 +5,7 @@ package paths
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -34,6 +35,10 @@ func New(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options) (*Fi
 	}
 	return &Finder{f, t, opt, routes}, nil
 }
+
+// Routes is how many routes are on the channel that leaves each port, by PortID, of ports that
+// count for load.
+func (x *Finder) Routes() []int64 { return x.routes }
 
 // Path is the path of packets from a port to a LID.
 type Path struct {
@@ -151,21 +156,39 @@ type Sharing struct {
 	Routes       int64
 	Sources      []fabric.NodeID // ascending
 	Destinations []fabric.NodeID // ascending
+	Next         []fabric.PortID // channels that its packets take behind it, ascending
 }
 
-// Shares finds who shares the busiest hop of each path, nil for a path without one. It takes
-// O(switches x LIDs) for all of them, and the time for the hosts on both sides of each hop.
+// Shares finds who shares the busiest hop of each path, nil for a path without one, as Sharers does.
 func (x *Finder) Shares(list []Path) []*Sharing {
-	f := x.f
-	type sides struct{ sends, gets []bool } // by NodeID
-	wanted := make(map[fabric.PortID]*sides)
 	var channels []fabric.PortID
 	for i := range list {
-		if p := &list[i]; p.Busiest >= 0 && wanted[p.channels[p.Busiest]] == nil {
-			c := p.channels[p.Busiest]
-			wanted[c] = &sides{make([]bool, f.NumNodes()), make([]bool, f.NumNodes())}
-			channels = append(channels, c)
+		if p := &list[i]; p.Busiest >= 0 {
+			channels = append(channels, p.channels[p.Busiest])
 		}
+	}
+	shares := x.Sharers(channels)
+	all := make([]*Sharing, len(list))
+	for i := range list {
+		if p := &list[i]; p.Busiest >= 0 {
+			all[i] = shares[p.channels[p.Busiest]]
+		}
+	}
+	return all
+}
+
+// Sharers finds who uses channels between switches. It takes O(switches x LIDs) for all of them,
+// and the time for the hosts on both sides of each.
+func (x *Finder) Sharers(channels []fabric.PortID) map[fabric.PortID]*Sharing {
+	f := x.f
+	type sides struct { // by NodeID
+		sends, gets []bool
+		next        map[fabric.PortID]bool
+	}
+	channels = slices.Compact(slices.Sorted(slices.Values(channels)))
+	wanted := make([]sides, len(channels))
+	for i := range wanted {
+		wanted[i] = sides{make([]bool, f.NumNodes()), make([]bool, f.NumNodes()), map[fabric.PortID]bool{}}
 	}
 	forest := lft.NewForest(f)
 	place := make([]int32, f.NumSwitches()) // by switch: 1 + its index in forest.Order, 0 for none
@@ -180,15 +203,19 @@ func (x *Finder) Shares(list []Path) []*Sharing {
 		for i, s := range forest.Order {
 			place[s] = int32(i) + 1
 		}
-		for _, c := range channels {
+		for i, c := range channels {
 			if s := f.Owner(c); place[s] < 2 || forest.Next[s] != c {
 				continue
 			}
-			w := wanted[c]
+			w := &wanted[i]
+			next := f.Attachment(dst)
+			if s := f.PeerSwitch(c); place[s] > 1 {
+				next = forest.Next[s]
+			}
 			senders := []fabric.NodeID{f.Owner(c)}
 			for i := 0; i < len(senders); i++ {
 				for _, host := range f.HostsOn(senders[i]) {
-					w.sends[f.Owner(host)], w.gets[f.Owner(dst)] = true, true
+					w.sends[f.Owner(host)], w.gets[f.Owner(dst)], w.next[next] = true, true, true
 				}
 				for s := range forest.From(senders[i]) {
 					senders = append(senders, s)
@@ -197,23 +224,17 @@ func (x *Finder) Shares(list []Path) []*Sharing {
 		}
 	}
 	shares := make(map[fabric.PortID]*Sharing)
-	for c, w := range wanted {
-		share := &Sharing{Routes: x.routes[c]}
+	for i, c := range channels {
+		share := &Sharing{Routes: x.routes[c], Next: slices.Sorted(maps.Keys(wanted[i].next))}
 		for n := range fabric.NodeID(f.NumNodes()) {
-			if w.sends[n] {
+			if wanted[i].sends[n] {
 				share.Sources = append(share.Sources, n)
 			}
-			if w.gets[n] {
+			if wanted[i].gets[n] {
 				share.Destinations = append(share.Destinations, n)
 			}
 		}
 		shares[c] = share
 	}
-	all := make([]*Sharing, len(list))
-	for i := range list {
-		if p := &list[i]; p.Busiest >= 0 {
-			all[i] = shares[p.channels[p.Busiest]]
-		}
-	}
-	return all
+	return shares
 }

@@ -1,11 +1,12 @@
 package paths_test
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/ibweave/ibweave/audit/paths"
 	"github.com/ibweave/ibweave/compile"
@@ -51,6 +52,7 @@ func TestPaths(t *testing.T) {
 			}
 			routes := make(map[fabric.PortID]int64)
 			from, to := make(map[fabric.PortID][]fabric.NodeID), make(map[fabric.PortID][]fabric.NodeID)
+			next := make(map[fabric.PortID][]fabric.PortID)
 			var all []paths.Path
 			for _, src := range f.CAPorts() {
 				for _, dst := range f.CAPorts() {
@@ -64,7 +66,10 @@ func TestPaths(t *testing.T) {
 						}
 						all = append(all, p)
 						channels, _ := r.Routing.Tables.Path(f, src, lid, nil)
-						for _, c := range channels {
+						for i, c := range channels {
+							if i+1 < len(channels) {
+								next[c] = append(next[c], channels[i+1])
+							}
 							routes[c]++
 							from[c] = append(from[c], f.Owner(src))
 							to[c] = append(to[c], f.Owner(dst))
@@ -87,8 +92,8 @@ func TestPaths(t *testing.T) {
 					}
 					busiest = max(busiest, h.Routes)
 					got := shares[i]
-					want := &paths.Sharing{Routes: routes[c], Sources: distinct(from[c]), Destinations: distinct(to[c])}
-					if d := cmp.Diff(want, got); d != "" {
+					want := &paths.Sharing{Routes: routes[c], Sources: distinct(from[c]), Destinations: distinct(to[c]), Next: distinct(next[c])}
+					if d := gocmp.Diff(want, got); d != "" {
 						t.Fatalf("%s is shared (-followed +found): %s", h.From, d)
 					}
 				}
@@ -134,6 +139,6 @@ func checkLanes(t *testing.T, r *compile.Result, p *paths.Path, src fabric.PortI
 	}
 }
 
-func distinct(list []fabric.NodeID) []fabric.NodeID {
+func distinct[T cmp.Ordered](list []T) []T {
 	return slices.Compact(slices.Sorted(slices.Values(list)))
 }
