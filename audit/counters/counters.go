@@ -1,0 +1,411 @@
+// Package counters compares what ports have counted with the routes of forwarding tables: which
+// channels between switches carry more than others because many routes cross them, and which because
+// few routes carry much. It makes no promise to other modules.
+//
+// The load of a channel is its bytes, and its routes, relative to its data rate; where the rate of a
+// cable is not known, all count as alike. Let R be the routes of a channel in proportion to the mean of
+// all channels between switches whose bytes are known, and B its bytes likewise. Then B = R x T,
+// where T is the bytes of one of its routes in proportion to the mean of all routes. A channel is
+// hot when B is at least Options.Hot, and it uses at least a hundredth of its data rate where that can be
+// told. The share of routing in it is ln R / ln B: 1 when all
+// routes carry alike, and 0 when the channel has as many routes as the mean. From 2/3 on it is hot by routing,
+// up to 1/3 by traffic, and between these by both.
+package counters
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+
+	"github.com/ibweave/ibweave/audit/paths"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/sminterface/dump"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// Options are what a caller may ask of Explain.
+type Options struct {
+	// Hot is from how many times the mean on a channel is hot, or congested; more than 1.
+	Hot float64
+	// Top is for how many channels Explain finds who shares them.
+	Top int
+	// Seconds is the time between two readings of which the counters are the difference, 1 for
+	// rates; 0 where it is not known, or for counts from a reset on.
+	Seconds float64
+}
+
+// Cause is why a channel is hot or congested.
+type Cause string
+
+// The causes.
+const (
+	Routing      Cause = "routing"      // many routes
+	Traffic      Cause = "traffic"      // much on each route
+	Both         Cause = "both"         // each of these
+	Unrouted     Cause = "unrouted"     // bytes, and no routes: multicast, adaptive routing, or tables that are not in force
+	Backpressure Cause = "backpressure" // congested and not hot: what is behind it takes packets too slowly
+	Receiver     Cause = "receiver"     // congested at its end: the host takes packets too slowly
+)
+
+// Report is what Explain found.
+type Report struct {
+	Seconds float64 `json:"seconds,omitempty"`
+	// Ports have counters, of those with a cable; Channels between switches, of which Measured
+	// have known bytes. Stopped are those whose counter of 32 bits stands at its end and says nothing.
+	Ports    int `json:"ports"`
+	Cabled   int `json:"cabled_ports"`
+	Channels int `json:"channels"`
+	Measured int `json:"measured_channels"`
+	Stopped  int `json:"stopped_channels"`
+	// MeanUse and MaxUse are shares of the data rate of channels between switches, with Seconds and
+	// known rates only.
+	MeanUse float64 `json:"mean_use,omitempty"`
+	MaxUse  float64 `json:"max_use,omitempty"`
+	// Hot is in falling order of loads, congested ones without hot bytes behind these in falling order of
+	// their wait.
+	Hot    []Channel `json:"hot"`
+	Errors []Cable   `json:"errors"` // those with the most link downs first, then by all errors
+}
+
+// Channel is a channel that is hot or congested.
+type Channel struct {
+	Cause  Cause           `json:"cause"`
+	From   verify.Endpoint `json:"from"`
+	To     verify.Endpoint `json:"to"`
+	Rate   int             `json:"rate_mbps"` // data rate; 0 unknown
+	Bytes  float64         `json:"bytes"`     // as counted; per second for rates
+	Use    float64         `json:"use,omitempty"`
+	Load   float64         `json:"load"` // B of the package comment
+	Routes int64           `json:"routes"`
+	// RouteLoad is R, PerRoute T, and ByRouting the share of routing; the last two are 0 where there are no
+	// routes or bytes.
+	RouteLoad float64 `json:"route_load"`
+	PerRoute  float64 `json:"per_route"`
+	ByRouting float64 `json:"by_routing"`
+	// Wait is ticks in which the port had a packet and no credit, and WaitLoad that in proportion to the
+	// mean of all ports of switches. The length of a tick differs between chips.
+	Wait     float64 `json:"wait_ticks"`
+	WaitLoad float64 `json:"wait_load"`
+	// WaitsFor is, for backpressure, the channel behind this one with the greatest wait.
+	WaitsFor *verify.Endpoint `json:"waits_for,omitempty"`
+	// Sharing is nil beyond Options.Top, and for channels to hosts. Senders and Receivers are
+	// those of its hosts with the most bytes of their own, whatever cables these took: at most
+	// mostTalkers.
+	Sharing   *paths.Sharing `json:"-"`
+	Senders   []Talker       `json:"senders,omitempty"`
+	Receivers []Talker       `json:"receivers,omitempty"`
+
+	channel fabric.PortID
+}
+
+// Talker is a port of a host that shares a channel.
+type Talker struct {
+	Port  verify.Endpoint `json:"port"`
+	Bytes float64         `json:"bytes"` // that it sent to all, or received from all
+	Share float64         `json:"share"` // of the bytes of all hosts that share the channel, to that side
+}
+
+// leastUse is the share of its data rate below which no channel is hot: in a fabric at rest a few
+// packets of the subnet manager make a multiple of the mean.
+const leastUse = 0.01
+
+// mostTalkers bounds the senders and receivers of a channel.
+const mostTalkers = 3
+
+// Cable is a cable with errors.
+type Cable struct {
+	Ends [2]End `json:"ends"` // of the lower port first
+}
+
+// End is what a port of a cable has counted.
+type End struct {
+	Port   verify.Endpoint `json:"port"`
+	Errors []Error         `json:"errors"` // those above 0, in the order of ErrorCounters
+}
+
+// Error is a counter of errors.
+type Error struct {
+	Counter string  `json:"counter"`
+	N       float64 `json:"n"`
+	AtLeast bool    `json:"at_least,omitempty"` // the counter stands at its end, or was reset
+}
+
+// ErrorCounters are those of errors that cables make. A port counts what comes in, so the cable
+// or the port at its other end may be the cause.
+var ErrorCounters = []dump.Counter{dump.LinkDowned, dump.LinkRecovers, dump.SymbolErrors, dump.RcvErrors, dump.LocalIntegrityErrors}
+
+// explainer is what Explain works on.
+type explainer struct {
+	f      *fabric.Fabric
+	c      *dump.Counters
+	opt    Options
+	finder *paths.Finder
+	byRate bool      // all rates between switches are known
+	bytes  []float64 // by PortID, of channels between switches; NaN unknown
+	// The means over measured channels between switches, of bytes and routes by rate.
+	meanBytes, meanRoutes, meanWait float64
+	*Report
+}
+
+// Explain says why channels are hot or congested under tables, and which cables have errors. Errors
+// are those of ctx.
+func Explain(ctx context.Context, f *fabric.Fabric, t *lft.Tables, c *dump.Counters, opt Options) (*Report, error) {
+	finder, err := paths.New(ctx, f, t, paths.Options{})
+	if err != nil {
+		return nil, err
+	}
+	x := &explainer{f: f, c: c, opt: opt, finder: finder, Report: &Report{Seconds: opt.Seconds, Hot: []Channel{}, Errors: []Cable{}}}
+	x.measure()
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		for num := fabric.PortNum(1); num <= f.Node(s).NumPorts; num++ {
+			x.judge(f.Port(s, num))
+		}
+	}
+	slices.SortStableFunc(x.Hot, func(a, b Channel) int {
+		return cmp.Or(cmp.Compare(b.heat(), a.heat()), cmp.Compare(b.WaitLoad, a.WaitLoad))
+	})
+	x.findSharers()
+	x.findErrors()
+	return x.Report, nil
+}
+
+// heat is the load of a hot channel, 0 of others.
+func (h *Channel) heat() float64 {
+	if h.Cause == Backpressure || h.Cause == Receiver {
+		return 0
+	}
+	return h.Load
+}
+
+// measure finds the bytes of channels between switches, and the means.
+func (x *explainer) measure() {
+	f := x.f
+	x.byRate = true
+	var channels []fabric.PortID
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		ports, _ := f.SwitchLinks(s)
+		channels = append(channels, ports...)
+	}
+	for _, c := range channels {
+		x.byRate = x.byRate && f.Link(c).Mbps() > 0
+	}
+	x.bytes = make([]float64, f.NumPorts())
+	ports, wait := 0, 0.0
+	for p := range fabric.PortID(f.NumPorts()) {
+		x.bytes[p] = math.NaN()
+		if f.Peer(p) == fabric.NoPort {
+			continue
+		}
+		x.Cabled++
+		if x.c.Has(p) {
+			x.Ports++
+		}
+		if w := x.c.Get(dump.XmitWait, p); w.Known && f.IsSwitch(f.Owner(p)) {
+			wait += w.N
+			ports++
+		}
+	}
+	x.meanWait = wait / float64(max(ports, 1))
+	var bytes, routes, use float64
+	for _, c := range channels {
+		v, stopped := x.sent(c)
+		x.Channels++
+		if stopped {
+			x.Stopped++
+		}
+		if !v.Known {
+			continue
+		}
+		x.Measured++
+		x.bytes[c] = v.N
+		bytes += x.relative(v.N, c)
+		routes += x.relative(float64(x.finder.Routes()[c]), c)
+		use += x.use(v.N, c)
+		x.MaxUse = max(x.MaxUse, x.use(v.N, c))
+	}
+	n := float64(max(x.Measured, 1))
+	x.meanBytes, x.meanRoutes, x.MeanUse = bytes/n, routes/n, use/n
+}
+
+// sent is what went over a channel: what the port sent, or else what the other end received. A
+// counter that stands still says nothing.
+func (x *explainer) sent(c fabric.PortID) (v dump.CounterValue, stopped bool) {
+	for _, v := range []dump.CounterValue{x.c.Get(dump.XmitData, c), x.c.Get(dump.RcvData, x.f.Peer(c))} {
+		if v.Known && !v.Full {
+			return v, false
+		}
+		stopped = stopped || v.Full
+	}
+	return dump.CounterValue{}, stopped
+}
+
+// relative is something on a channel in proportion to the data rate.
+func (x *explainer) relative(n float64, c fabric.PortID) float64 {
+	if !x.byRate {
+		return n
+	}
+	return n / float64(x.f.Link(c).Mbps())
+}
+
+// use is the share of the data rate that bytes take, 0 where it is not known.
+func (x *explainer) use(bytes float64, c fabric.PortID) float64 {
+	mbps := x.f.Link(c).Mbps()
+	if mbps == 0 || x.opt.Seconds == 0 {
+		return 0
+	}
+	return bytes * 8 / x.opt.Seconds / (float64(mbps) * 1e6)
+}
+
+// judge lists a channel if it is hot or congested. Of channels to hosts only the wait counts:
+// what a host receives has no other way.
+func (x *explainer) judge(c fabric.PortID) {
+	f := x.f
+	if f.Peer(c) == fabric.NoPort {
+		return
+	}
+	h := Channel{channel: c, Rate: f.Link(c).Mbps(), Routes: x.finder.Routes()[c], Wait: x.c.Get(dump.XmitWait, c).N}
+	if x.meanWait > 0 {
+		h.WaitLoad = h.Wait / x.meanWait
+	}
+	congested := h.WaitLoad >= x.opt.Hot
+	if b := x.bytes[c]; !math.IsNaN(b) && x.meanBytes > 0 {
+		h.Bytes, h.Use, h.Load = b, x.use(b, c), x.relative(b, c)/x.meanBytes
+		if x.meanRoutes > 0 {
+			h.RouteLoad = x.relative(float64(h.Routes), c) / x.meanRoutes
+		}
+		if h.RouteLoad > 0 && h.Load > 0 {
+			h.PerRoute = h.Load / h.RouteLoad
+		}
+	} else if v, _ := x.sent(c); v.Known {
+		h.Bytes, h.Use = v.N, x.use(v.N, c)
+	}
+	switch {
+	case h.Load >= x.opt.Hot && (h.Use == 0 || h.Use >= leastUse):
+		h.Cause = h.why()
+	case congested && f.PeerSwitch(c) == fabric.NoNode:
+		h.Cause = Receiver
+	case congested:
+		h.Cause = Backpressure
+	default:
+		return
+	}
+	h.From, h.To = verify.EndpointOf(f, c), verify.EndpointOf(f, f.Peer(c))
+	x.Hot = append(x.Hot, h)
+}
+
+// why is the cause of a hot channel.
+func (h *Channel) why() Cause {
+	if h.Routes == 0 {
+		return Unrouted
+	}
+	h.ByRouting = math.Log(h.RouteLoad) / math.Log(h.Load)
+	switch {
+	case h.ByRouting >= 2./3:
+		return Routing
+	case h.ByRouting <= 1./3:
+		return Traffic
+	}
+	return Both
+}
+
+// findSharers says who shares the first channels between switches.
+func (x *explainer) findSharers() {
+	var channels []fabric.PortID
+	for i := range x.Hot[:min(x.opt.Top, len(x.Hot))] {
+		if c := x.Hot[i].channel; x.f.PeerSwitch(c) != fabric.NoNode {
+			channels = append(channels, c)
+		}
+	}
+	shares := x.finder.Sharers(channels)
+	for i := range x.Hot[:min(x.opt.Top, len(x.Hot))] {
+		h := &x.Hot[i]
+		share := shares[h.channel]
+		if share == nil {
+			continue
+		}
+		h.Sharing = share
+		h.Senders = x.talkers(share.Sources, dump.XmitData, dump.RcvData)
+		h.Receivers = x.talkers(share.Destinations, dump.RcvData, dump.XmitData)
+		if h.Cause == Backpressure && len(share.Next) > 0 {
+			next := verify.EndpointOf(x.f, slices.MaxFunc(share.Next, func(a, b fabric.PortID) int {
+				return cmp.Or(cmp.Compare(x.c.Get(dump.XmitWait, a).N, x.c.Get(dump.XmitWait, b).N), cmp.Compare(b, a))
+			}))
+			h.WaitsFor = &next
+		}
+	}
+}
+
+// talkers lists the ports of hosts that moved the most bytes, by a counter of their own or that
+// of the port at the other end of their cable.
+func (x *explainer) talkers(hosts []fabric.NodeID, own, other dump.Counter) (list []Talker) {
+	total := 0.0
+	for _, n := range hosts {
+		for num := fabric.PortNum(1); num <= x.f.Node(n).NumPorts; num++ {
+			p := x.f.Port(n, num)
+			if x.f.Peer(p) == fabric.NoPort {
+				continue
+			}
+			v := x.c.Get(own, p)
+			if !v.Known || v.Full {
+				v = x.c.Get(other, x.f.Peer(p))
+			}
+			if v.Full || v.N == 0 {
+				continue
+			}
+			total += v.N
+			list = append(list, Talker{Port: verify.EndpointOf(x.f, p), Bytes: v.N})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Talker) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	list = list[:min(mostTalkers, len(list))]
+	for i := range list {
+		list[i].Share = list[i].Bytes / total
+	}
+	return list
+}
+
+// findErrors lists the cables with errors.
+func (x *explainer) findErrors() {
+	type sums struct{ downs, all float64 }
+	var weights []sums
+	for p := range fabric.PortID(x.f.NumPorts()) {
+		q := x.f.Peer(p)
+		if q == fabric.NoPort || q < p {
+			continue
+		}
+		var cable Cable
+		var w sums
+		for i, port := range []fabric.PortID{p, q} {
+			end := End{Port: verify.EndpointOf(x.f, port), Errors: []Error{}}
+			for _, k := range ErrorCounters {
+				v := x.c.Get(k, port)
+				if v.N == 0 {
+					continue
+				}
+				end.Errors = append(end.Errors, Error{k.Info().Name, v.N, v.Full})
+				w.all += v.N
+				if k == dump.LinkDowned {
+					w.downs += v.N
+				}
+			}
+			cable.Ends[i] = end
+		}
+		if w.all > 0 {
+			x.Errors, weights = append(x.Errors, cable), append(weights, w)
+		}
+	}
+	order := make([]int, len(x.Errors))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(weights[b].downs, weights[a].downs), cmp.Compare(weights[b].all, weights[a].all))
+	})
+	sorted := make([]Cable, len(order))
+	for i, at := range order {
+		sorted[i] = x.Errors[at]
+	}
+	x.Errors = sorted
+}

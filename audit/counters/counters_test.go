@@ -1,0 +1,304 @@
+package counters_test
+
+import (
+	"context"
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/ibweave/ibweave/audit/counters"
+	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/sminterface/dump"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// route compiles a fabric.
+func route(t interface{ Fatal(...any) }, f *fabric.Fabric, err error, engine string) (*fabric.Fabric, *lft.Tables) {
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := compile.EngineByName(engine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := compile.Run(context.Background(), f, e, compile.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Routing.Fabric, r.Routing.Tables
+}
+
+// damaged is a tree of three levels without some cables, on which routes are uneven.
+func damaged(t *testing.T) (*fabric.Fabric, *lft.Tables) {
+	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 3})
+	if err == nil {
+		f, err = gen.DropLinks(f, 8, 3)
+	}
+	return route(t, f, err, "updn")
+}
+
+// traffic counts what each pair of ports sends, path by path: the bytes of pair(src, dst) on every
+// channel, sent and received.
+func traffic(t interface{ Fatal(...any) }, f *fabric.Fabric, tables *lft.Tables, pair func(src, dst fabric.PortID) float64) *dump.Counters {
+	sent := make([]float64, f.NumPorts())
+	for _, src := range f.CAPorts() {
+		for _, dst := range f.CAPorts() {
+			if src == dst {
+				continue
+			}
+			channels, err := tables.Path(f, src, f.LID(dst), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range channels {
+				sent[c] += pair(src, dst)
+			}
+		}
+	}
+	c := &dump.Counters{}
+	for p, n := range sent {
+		if q := f.Peer(fabric.PortID(p)); q != fabric.NoPort {
+			c.Set(f, dump.XmitData, fabric.PortID(p), dump.CounterValue{N: n, Known: true})
+			c.Set(f, dump.RcvData, q, dump.CounterValue{N: n, Known: true})
+		}
+	}
+	return c
+}
+
+func explain(t interface{ Fatal(...any) }, f *fabric.Fabric, tables *lft.Tables, c *dump.Counters, opt counters.Options) *counters.Report {
+	r, err := counters.Explain(context.Background(), f, tables, c, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// Where all pairs send alike, all that is hot is so by routing, wholly.
+func TestByRouting(t *testing.T) {
+	f, tables := damaged(t)
+	r := explain(t, f, tables, traffic(t, f, tables, func(_, _ fabric.PortID) float64 { return 1e6 }), counters.Options{Hot: 1.5, Top: 100})
+	if len(r.Hot) == 0 || r.Measured != r.Channels || r.Ports != r.Cabled {
+		t.Fatalf("%+v", r)
+	}
+	for _, h := range r.Hot {
+		if h.Cause != counters.Routing || math.Abs(h.ByRouting-1) > 1e-9 || math.Abs(h.PerRoute-1) > 1e-9 || h.Load < 1.5 {
+			t.Errorf("%+v", h)
+		}
+		if h.Routes != int64(math.Round(h.Bytes/1e6)) {
+			t.Errorf("%s: %d routes and %g bytes", h.From, h.Routes, h.Bytes)
+		}
+	}
+}
+
+// One pair that sends much among many that send little makes its own path hot, by traffic, and is
+// named as its sender and receiver. Where it goes over a cable with many routes, both are to blame.
+func TestByTraffic(t *testing.T) {
+	whole, err := gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 2})
+	f, tables := route(t, whole, err, "updn")
+	hosts := f.CAPorts()
+	src, dst := hosts[0], hosts[len(hosts)-1]
+	c := traffic(t, f, tables, func(a, b fabric.PortID) float64 {
+		if a == src && b == dst {
+			return 1e9
+		}
+		return 1e6
+	})
+	r := explain(t, f, tables, c, counters.Options{Hot: 1.5, Top: 100})
+	channels, err := tables.Path(f, src, f.LID(dst), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want, got []verify.Endpoint
+	for _, c := range channels[1 : len(channels)-1] {
+		want = append(want, verify.EndpointOf(f, c))
+	}
+	for _, h := range r.Hot {
+		got = append(got, h.From)
+		if h.Cause != counters.Traffic || math.Abs(h.ByRouting) > 0.1 || h.Senders[0].Port != verify.EndpointOf(f, src) || h.Receivers[0].Port != verify.EndpointOf(f, dst) || h.Senders[0].Share < 0.5 {
+			t.Errorf("%+v", h)
+		}
+		if !slices.Contains(h.Sharing.Sources, f.Owner(src)) || !slices.Contains(h.Sharing.Destinations, f.Owner(dst)) {
+			t.Errorf("%s is shared by %+v", h.From, h.Sharing)
+		}
+	}
+	if !sameEnds(got, want) {
+		t.Errorf("hot are %v, the pair uses %v", got, want)
+	}
+
+	f, tables = damaged(t)
+	alike := traffic(t, f, tables, func(_, _ fabric.PortID) float64 { return 1e6 })
+	worst := explain(t, f, tables, alike, counters.Options{Hot: 1.5}).Hot[0]
+	n, _ := f.NodeByGUID(worst.From.Node)
+	p := f.Port(n, worst.From.Port)
+	for k, q := range map[dump.Counter]fabric.PortID{dump.XmitData: p, dump.RcvData: f.Peer(p)} {
+		v := alike.Get(k, q)
+		v.N *= worst.RouteLoad
+		alike.Set(f, k, q, v)
+	}
+	both := explain(t, f, tables, alike, counters.Options{Hot: 1.5}).Hot[0]
+	if both.From != worst.From || both.Cause != counters.Both || math.Abs(both.ByRouting-0.5) > 0.1 {
+		t.Errorf("%+v", both)
+	}
+}
+
+func sameEnds(a, b []verify.Endpoint) bool {
+	for _, e := range a {
+		if !slices.Contains(b, e) {
+			return false
+		}
+	}
+	return len(a) == len(b)
+}
+
+// On random trees with random traffic each figure is that of following every pair, and the cause is
+// what the rule says of it.
+func TestRule(t *testing.T) {
+	checks := 0
+	rapid.Check(t, func(t *rapid.T) {
+		if checks++; checks > short.Of(60, 15) {
+			return
+		}
+		f, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: rapid.IntRange(2, 3).Draw(t, "levels")})
+		if err == nil {
+			f, err = gen.DropLinks(f, rapid.IntRange(0, 3).Draw(t, "drop"), rapid.Uint64().Draw(t, "seed"))
+		}
+		f, tables := route(t, f, err, "updn")
+		heavy, weight := map[fabric.PortID]bool{}, rapid.Float64Range(1.5, 20).Draw(t, "weight")
+		for _, p := range rapid.SliceOfN(rapid.SampledFrom(f.CAPorts()), 0, 4).Draw(t, "talkative") {
+			heavy[p] = true
+		}
+		c := traffic(t, f, tables, func(src, dst fabric.PortID) float64 {
+			if heavy[src] || heavy[dst] {
+				return weight
+			}
+			return 1
+		})
+		routes := traffic(t, f, tables, func(_, _ fabric.PortID) float64 { return 1 })
+		hot := rapid.Float64Range(1.05, 3).Draw(t, "hot")
+		var bytesAll, routesAll, n float64
+		for s := range fabric.NodeID(f.NumSwitches()) {
+			ports, _ := f.SwitchLinks(s)
+			for _, p := range ports {
+				bytesAll += c.Get(dump.XmitData, p).N
+				routesAll += routes.Get(dump.XmitData, p).N
+				n++
+			}
+		}
+		want := map[verify.Endpoint]counters.Cause{}
+		for s := range fabric.NodeID(f.NumSwitches()) {
+			ports, _ := f.SwitchLinks(s)
+			for _, p := range ports {
+				b, r := c.Get(dump.XmitData, p).N*n/bytesAll, routes.Get(dump.XmitData, p).N*n/routesAll
+				if math.Abs(b-hot) < 1e-6 {
+					return // rounding decides
+				}
+				if b < hot {
+					continue
+				}
+				share := math.Log(r) / math.Log(b)
+				switch {
+				case math.Abs(share-1./3) < 1e-6 || math.Abs(share-2./3) < 1e-6:
+					return
+				case share > 2./3:
+					want[verify.EndpointOf(f, p)] = counters.Routing
+				case share < 1./3:
+					want[verify.EndpointOf(f, p)] = counters.Traffic
+				default:
+					want[verify.EndpointOf(f, p)] = counters.Both
+				}
+			}
+		}
+		r := explain(t, f, tables, c, counters.Options{Hot: hot, Top: 2})
+		if len(r.Hot) != len(want) {
+			t.Fatalf("%d hot channels, want %d", len(r.Hot), len(want))
+		}
+		for i, h := range r.Hot {
+			if h.Cause != want[h.From] || math.Abs(h.Load-h.RouteLoad*h.PerRoute) > 1e-9*h.Load || i > 0 && h.Load > r.Hot[i-1].Load || (i < 2) != (h.Sharing != nil) {
+				t.Fatalf("%d: %+v, want %s", i, h, want[h.From])
+			}
+		}
+	})
+}
+
+// Ports that wait for credits: a host that takes packets slowly, and the cables in front of it.
+// Counters that stand still say nothing, and the other end is asked instead.
+func TestWaitsAndGaps(t *testing.T) {
+	whole, err := gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 2})
+	f, tables := route(t, whole, err, "updn")
+	c := traffic(t, f, tables, func(_, _ fabric.PortID) float64 { return 1e6 })
+	hosts := f.CAPorts()
+	channels, err := tables.Path(f, hosts[0], f.LID(hosts[len(hosts)-1]), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for p := range fabric.PortID(f.NumPorts()) {
+		c.Set(f, dump.XmitWait, p, dump.CounterValue{N: 1, Known: true})
+	}
+	spine, last := channels[2], channels[3]
+	c.Set(f, dump.XmitWait, spine, dump.CounterValue{N: 900, Known: true})
+	c.Set(f, dump.XmitWait, last, dump.CounterValue{N: 1000, Known: true})
+	stopped := dump.CounterValue{N: 1 << 34, Known: true, Full: true}
+	c.Set(f, dump.XmitData, spine, stopped) // the leaf has what it received
+	c.Set(f, dump.XmitData, channels[1], stopped)
+	c.Set(f, dump.RcvData, f.Peer(channels[1]), stopped)
+	r := explain(t, f, tables, c, counters.Options{Hot: 1.5, Top: 10, Seconds: 1})
+	if len(r.Hot) != 2 || r.Hot[0].Cause != counters.Receiver || r.Hot[0].From != verify.EndpointOf(f, last) || r.Hot[1].Cause != counters.Backpressure ||
+		r.Hot[1].From != verify.EndpointOf(f, spine) || *r.Hot[1].WaitsFor != verify.EndpointOf(f, last) || r.Hot[1].Bytes == 0 {
+		t.Errorf("%+v", r.Hot)
+	}
+	if r.Stopped != 1 || r.Measured != r.Channels-1 {
+		t.Errorf("%d stopped, %d of %d measured", r.Stopped, r.Measured, r.Channels)
+	}
+	load, mbps := r.Hot[1].Bytes, float64(f.Link(spine).Mbps())
+	if want := load * 8 / (mbps * 1e6); math.Abs(r.MaxUse-want) > 1e-9 {
+		t.Errorf("greatest use %g, want %g", r.MaxUse, want)
+	}
+
+	// At rest nothing is hot, whatever the proportions.
+	quiet := traffic(t, f, tables, func(src, _ fabric.PortID) float64 {
+		if src < hosts[4] {
+			return 1000
+		}
+		return 1
+	})
+	if r := explain(t, f, tables, quiet, counters.Options{Hot: 1.01, Seconds: 60}); len(r.Hot) > 0 {
+		t.Errorf("%+v", r.Hot[0])
+	}
+	if r := explain(t, f, tables, quiet, counters.Options{Hot: 1.01}); len(r.Hot) == 0 {
+		t.Error("nothing is hot")
+	}
+}
+
+// Cables with errors come with the most link downs first.
+func TestErrors(t *testing.T) {
+	whole, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2})
+	f, tables := route(t, whole, err, "updn")
+	ports := f.CAPorts()
+	c := &dump.Counters{}
+	c.Set(f, dump.SymbolErrors, ports[0], dump.SymbolErrors.Value(65535, 16))
+	c.Set(f, dump.SymbolErrors, f.Peer(ports[1]), dump.SymbolErrors.Value(4, 16))
+	c.Set(f, dump.LinkDowned, ports[1], dump.LinkDowned.Value(2, 8))
+	c.Set(f, dump.XmitDiscards, ports[2], dump.XmitDiscards.Value(9, 16))
+	c.Set(f, dump.LinkDowned, ports[2], dump.LinkDowned.Value(0, 8))
+	r := explain(t, f, tables, c, counters.Options{Hot: 1.5})
+	if len(r.Errors) != 2 || len(r.Hot) > 0 {
+		t.Fatalf("%+v", r)
+	}
+	for i, want := range []fabric.PortID{ports[1], ports[0]} {
+		ends := map[verify.Endpoint][]counters.Error{}
+		for _, e := range r.Errors[i].Ends {
+			ends[e.Port] = e.Errors
+		}
+		own, far := ends[verify.EndpointOf(f, want)], ends[verify.EndpointOf(f, f.Peer(want))]
+		if i == 0 && (len(own) != 1 || own[0] != (counters.Error{Counter: "LinkDownedCounter", N: 2}) || len(far) != 1 || far[0].N != 4) ||
+			i == 1 && (len(own) != 1 || own[0] != (counters.Error{Counter: "SymbolErrorCounter", N: 65535, AtLeast: true}) || len(far) != 0) {
+			t.Errorf("%d: %+v", i, r.Errors[i])
+		}
+	}
+}
