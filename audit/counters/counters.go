@@ -141,7 +141,7 @@ type explainer struct {
 	f      *fabric.Fabric
 	c      *dump.Counters
 	opt    Options
-	finder *paths.Finder
+	routes []int64   // by PortID
 	byRate bool      // all rates between switches are known
 	bytes  []float64 // by PortID, of channels between switches; NaN unknown
 	// The means over measured channels between switches, of bytes and routes by rate.
@@ -149,15 +149,23 @@ type explainer struct {
 	*Report
 }
 
-// Explain says why channels are hot or congested under tables, and which cables have errors. Errors
-// are those of ctx.
+// Explain says why channels are hot or congested under tables, and which cables have errors; without
+// tables, nil, only the latter. Errors are those of ctx.
 func Explain(ctx context.Context, f *fabric.Fabric, t *lft.Tables, c *dump.Counters, opt Options) (*Report, error) {
-	finder, err := paths.New(ctx, f, t, paths.Options{})
-	if err != nil {
-		return nil, err
+	x := &explainer{f: f, c: c, opt: opt, routes: make([]int64, f.NumPorts()), Report: &Report{Seconds: opt.Seconds, Hot: []Channel{}, Errors: []Cable{}}}
+	var finder *paths.Finder
+	if t != nil {
+		var err error
+		if finder, err = paths.New(ctx, f, t, paths.Options{}); err != nil {
+			return nil, err
+		}
+		x.routes = finder.Routes()
 	}
-	x := &explainer{f: f, c: c, opt: opt, finder: finder, Report: &Report{Seconds: opt.Seconds, Hot: []Channel{}, Errors: []Cable{}}}
 	x.measure()
+	x.findErrors()
+	if t == nil {
+		return x.Report, nil
+	}
 	for s := range fabric.NodeID(f.NumSwitches()) {
 		for num := fabric.PortNum(1); num <= f.Node(s).NumPorts; num++ {
 			x.judge(f.Port(s, num))
@@ -166,8 +174,7 @@ func Explain(ctx context.Context, f *fabric.Fabric, t *lft.Tables, c *dump.Count
 	slices.SortStableFunc(x.Hot, func(a, b Channel) int {
 		return cmp.Or(cmp.Compare(b.heat(), a.heat()), cmp.Compare(b.WaitLoad, a.WaitLoad))
 	})
-	x.findSharers()
-	x.findErrors()
+	x.findSharers(finder)
 	return x.Report, nil
 }
 
@@ -221,7 +228,7 @@ func (x *explainer) measure() {
 		x.Measured++
 		x.bytes[c] = v.N
 		bytes += x.relative(v.N, c)
-		routes += x.relative(float64(x.finder.Routes()[c]), c)
+		routes += x.relative(float64(x.routes[c]), c)
 		use += x.use(v.N, c)
 		x.MaxUse = max(x.MaxUse, x.use(v.N, c))
 	}
@@ -265,7 +272,7 @@ func (x *explainer) judge(c fabric.PortID) {
 	if f.Peer(c) == fabric.NoPort {
 		return
 	}
-	h := Channel{channel: c, Rate: f.Link(c).Mbps(), Routes: x.finder.Routes()[c], Wait: x.c.Get(dump.XmitWait, c).N}
+	h := Channel{channel: c, Rate: f.Link(c).Mbps(), Routes: x.routes[c], Wait: x.c.Get(dump.XmitWait, c).N}
 	if x.meanWait > 0 {
 		h.WaitLoad = h.Wait / x.meanWait
 	}
@@ -311,14 +318,14 @@ func (h *Channel) why() Cause {
 }
 
 // findSharers says who shares the first channels between switches.
-func (x *explainer) findSharers() {
+func (x *explainer) findSharers(finder *paths.Finder) {
 	var channels []fabric.PortID
 	for i := range x.Hot[:min(x.opt.Top, len(x.Hot))] {
 		if c := x.Hot[i].channel; x.f.PeerSwitch(c) != fabric.NoNode {
 			channels = append(channels, c)
 		}
 	}
-	shares := x.finder.Sharers(channels)
+	shares := finder.Sharers(channels)
 	for i := range x.Hot[:min(x.opt.Top, len(x.Hot))] {
 		h := &x.Hot[i]
 		share := shares[h.channel]

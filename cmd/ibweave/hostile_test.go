@@ -120,6 +120,13 @@ var inputs = map[string]string{
 	"rails --far":              "rails -t D/fabric.ibnetdiscover --far X",
 	"rails --plft":             "rails -t D/fabric.ibnetdiscover --far D/ibdiagnet2.far --plft X",
 	"rails --node-name-map":    "rails D --node-name-map X",
+	"counters arguments":       "counters D X",
+	"counters --topology":      "counters -t X --lfts D/opensm-lfts.dump D/rates.csv",
+	"counters --lfts":          "counters -t D/fabric.ibnetdiscover --lfts X D/rates.csv",
+	"counters --before":        "counters D D/perfquery --before X",
+	"counters --node-name-map": "counters D D/rates.csv --node-name-map X",
+	"report --counters":        "report D -o /dev/null --counters X",
+	"report --before":          "report D -o /dev/null --counters D/perfquery --before X",
 	"slurm --topology":         "slurm -t X",
 	"slurm --node-name-map":    "slurm -t D/fabric.ibnetdiscover --host-regexp .* --node-name-map X",
 	"whatif --node-name-map":   "whatif -t D/fabric.ibnetdiscover -e updn --fail links --node-name-map X",
@@ -225,6 +232,11 @@ func tables(t *testing.T) (dir string) {
 		}
 	}
 	writeFAR(t, d)
+	for name, text := range map[string]string{"rates.csv": "node,port,xmit_bytes\n0x100000,1,1\n", "perfquery": "# Port counters: Lid 1 port 1\nPortSelect:......................1\nPortXmitData:....................1\n"} {
+		if err := os.WriteFile(filepath.Join(d, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	return d
 }
 

@@ -21,6 +21,7 @@ import (
 // reporting is what report is asked to make.
 type reporting struct {
 	audit
+	readings
 	output, svg, png string // files; "" for none
 	view             string
 	dark             bool
@@ -68,6 +69,8 @@ Whatever the findings are, the exit status is 0: check is what gates.`,
 	flags.BoolVar(&r.dark, "dark", false, "pictures on a dark ground")
 	flags.StringVar(&r.title, "title", "", "`TEXT` above it; by default the name of DIR or TOPOLOGY")
 	flags.Int64Var(&r.entries, "max-entries", page.DefaultMaxEntries, "leave forwarding tables with more than `N` entries out of the page, which then shows no paths")
+	flags.StringVar(&r.now, "counters", "", "`FILE` of counters of ports, as ibweave counters takes it, to colour links by")
+	r.readings.flags(flags)
 	r.fileFlags(flags)
 	r.choosing.flags(flags)
 	flags.StringVarP(&r.groups, "groups", "g", "", "`FILE` of multicast groups, with their MLIDs")
@@ -93,6 +96,9 @@ func (a *app) resolveReport(r *reporting, args []string) error {
 	}
 	if oneStdin(r.output, r.svg, r.png) != nil {
 		return usagef("standard output (-) can be one file only")
+	}
+	if err := r.readings.check(); err != nil {
+		return err
 	}
 	if _, err := r.today(); err != nil {
 		return err
@@ -123,6 +129,13 @@ func (a *app) writeReport(ctx context.Context, r *reporting) error {
 	in, err := r.input(x)
 	if err != nil {
 		return err
+	}
+	if r.now != "" {
+		c, err := a.readCounters(&r.readings, &r.audit, x.fabric)
+		if err != nil {
+			return err
+		}
+		in.Counters = c.colours(x.fabric)
 	}
 	if r.output != "" {
 		if err := a.writeComplete(r.output, func(w io.Writer) error { return page.Write(ctx, w, in) }); err != nil {

@@ -133,6 +133,7 @@ var scopes = map[string][]scope{
 		{flags: "topology lfts far plft engine host-regexp lenient strict format fail-on kinds node-name-map"},
 		{flags: "host", not: "format=json", why: unsaid, note: true},
 	},
+	"counters": {{flags: "topology lfts before seconds hot top lenient strict format kinds node-name-map"}},
 	"slurm": {
 		{flags: "format host-regexp kinds lenient node-name-map output strict switch-names topology"},
 		{flags: "block-size", with: "format=yaml|json", why: "topology.conf has no blocks", note: true},
@@ -145,6 +146,8 @@ var scopes = map[string][]scope{
 	},
 	"report": {
 		{flags: network + " far plft kinds node-name-map output plan png policy svg wiring"},
+		{flags: "counters", with: "output", why: "pictures show routes"},
+		{flags: "before seconds", with: "counters"},
 		{flags: "date", with: "policy", why: "waivers are in a policy", note: true},
 		{flags: "dark", with: "svg png", why: "the page has a switch"},
 		{flags: "view", with: "svg png", why: "the page has all views"},

@@ -710,3 +710,49 @@ func BenchmarkOpen(b *testing.B) {
 	b.ReportMetric(opened.Seconds()/float64(b.N), "s-to-open")
 	b.ReportMetric(answered.Seconds()/float64(b.N), "s-to-answer")
 }
+
+// TestBrowserCounters: links are coloured by the counter that is chosen, with its unit, mean and greatest
+// value in the legend, and a port without a counter is said to have none.
+func TestBrowserCounters(t *testing.T) {
+	in := *compiled(t, fatTree(t, 8, 2), "updn", compile.Options{})
+	f := in.Fabric
+	leaf, _ := f.SwitchByGUID(f.Node(f.CASwitches()[0]).GUID)
+	ports, _ := f.SwitchLinks(leaf)
+	waits := make([]float64, f.NumPorts())
+	for p := range waits {
+		waits[p] = 1e6
+	}
+	waits[ports[1]], waits[ports[0]], waits[f.Peer(ports[0])] = 32.5e6, -1, -1
+	in.Counters = []Counter{
+		{Name: "PortXmitWait", Unit: "ticks per second", Values: waits},
+		{Name: "SymbolErrorCounter", Unit: "errors", Values: make([]float64, f.NumPorts())},
+	}
+	p := open(t, &in)
+	want(p, []string{"routes on a link", "PortXmitWait, ticks per second", "SymbolErrorCounter, errors"}, "[...document.querySelectorAll('#colour option')].map(o => o.textContent)")
+	// The keyboard chooses too.
+	p.must(chromedp.Do(p.ctx, chromedp.SendKeys(chromedp.CSS("#colour"), "PortX")))
+	channels := 0
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		channels += len(f.Neighbors(s))
+	}
+	mean := (1e6*float64(channels-3) + 32.5e6) / float64(channels-2)
+	want(p, []string{"0", fmt.Sprintf("mean %.2f M", mean/1e6), "32.5 M"}, "[...document.querySelectorAll('.ticks span')].map(o => o.textContent)")
+	p.clickNode(leaf)
+	rows := eval[[][]string](p, "[...document.querySelectorAll('#links tbody tr')].map(tr => [...tr.cells].map(td => td.textContent).slice(-2))")
+	for i, c := range []fabric.PortID{ports[0], ports[1], ports[2]} {
+		if got, want := rows[f.Num(c)-1], [][]string{{"unknown", "unknown"}, {"32.5 M", "1 M"}, {"1 M", "1 M"}}[i]; !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", f.PortName(c), got, want)
+		}
+	}
+	colours := eval[[]string](p, `[...document.querySelectorAll('#links tbody tr')].slice(-4).map(tr => getComputedStyle([...tr.cells].at(-2).querySelector('i')).getPropertyValue('--colour'))`)
+	if hot := colours[slices.Index(ports, ports[1])]; hot == colours[2] || colours[2] != colours[3] || colours[0] == colours[2] {
+		t.Errorf("colours of links: %q", colours)
+	}
+	p.must(chromedp.Do(p.ctx, chromedp.SendKeys(chromedp.CSS("#colour"), "Sym")))
+	if got := p.text("#legend"); !strings.Contains(got, "0 on all links") {
+		t.Error(got)
+	}
+	p.keys(kb.Home)
+	want(p, "0", "document.activeElement.value")
+	want(p, 6, "document.querySelector('#links tbody tr').cells.length")
+}

@@ -48,6 +48,8 @@ type document struct {
 	Max    int64   `json:"max"`    // routes on the most loaded channel between switches
 	Mean   float64 `json:"mean"`
 
+	Counters []documentCounter `json:"counters,omitempty"`
+
 	Groups []documentGroup `json:"groups"`
 	Rules  []documentRule  `json:"rules"` // of the findings
 	Result *verify.Result  `json:"result"`
@@ -64,6 +66,12 @@ type documentGroup struct {
 	Scheme string `json:"scheme,omitempty"`
 	SL     int    `json:"sl"`
 	Counts [3]int `json:"counts"` // ports in masks, senders, receivers
+}
+
+// documentCounter is a counter; array counter0 has the first one by port, and so on.
+type documentCounter struct {
+	Name string `json:"name"`
+	Unit string `json:"unit"`
 }
 
 type documentRule struct {
@@ -277,6 +285,14 @@ func (s *scene) document() (*document, []byte) {
 	if s.Tables != nil {
 		p.ints("routes", ports, func(i int) int32 { return int32(min(s.routes[i], math.MaxInt32)) })
 		d.Tables = s.packTables(p)
+	}
+	for i, c := range s.Counters {
+		d.Counters = append(d.Counters, documentCounter{c.Name, c.Unit})
+		values := make([]float32, len(c.Values))
+		for p, v := range c.Values {
+			values[p] = float32(v)
+		}
+		p.floats(fmt.Sprintf("counter%d", i), values)
 	}
 	s.packGroups(d, p)
 	d.Arrays = p.arrays

@@ -42,6 +42,9 @@ type Input struct {
 	Result *verify.Result
 	Rules  []verify.Rule // that explain the findings
 
+	// Counters are what links may be coloured by besides routes.
+	Counters []Counter
+
 	// Grid has the coordinates of switches on a mesh or torus; nil elsewhere.
 	Grid *Grid
 	// Levels is by switch its level in a tree, 0 for leaves; nil where the fabric
@@ -51,6 +54,13 @@ type Input struct {
 	// MaxEntries bounds the forwarding tables in a page; 0 for DefaultMaxEntries.
 	// Larger ones are left out: the page then shows no paths and says why.
 	MaxEntries int64
+}
+
+// Counter is a counter of ports.
+type Counter struct {
+	Name   string
+	Unit   string    // with the time, for a rate
+	Values []float64 // by PortID, of packets that leave there or of the port itself; below 0 unknown
 }
 
 // Grid is the coordinates of switches.
@@ -89,6 +99,11 @@ func (in *Input) check() error {
 	}
 	if m := in.Multicast; m != nil && m.Tables.Fabric() != f {
 		return fmt.Errorf("multicast tables are not of this fabric")
+	}
+	for _, c := range in.Counters {
+		if len(c.Values) != f.NumPorts() {
+			return fmt.Errorf("%s of %d ports: the fabric has %d", c.Name, len(c.Values), f.NumPorts())
+		}
 	}
 	if g := in.Grid; g != nil && (len(g.Wrap) != len(g.Dims) || len(g.Coord) != f.NumSwitches()*len(g.Dims)) {
 		return fmt.Errorf("%d coordinates in %d dimensions: the fabric has %d switches", len(g.Coord), len(g.Dims), f.NumSwitches())

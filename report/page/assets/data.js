@@ -48,16 +48,17 @@ async function load() {
   D.edgeOf = new Int32Array(D.peer.length).fill(-1);
   D.edgesOf = Array.from({length: D.switches}, () => []);
   D.edges = D.edgeA.length;
-  D.edgeLoad = new Float64Array(D.edges); // the greatest of its channels
   for (let e = 0; e < D.edges; e++) {
     D.edgesOf[D.edgeA[e]].push(e);
     D.edgesOf[D.edgeB[e]].push(e);
     for (let i = D.edgeCables[e]; i < D.edgeCables[e + 1]; i++) {
       const p = D.cables[i], q = D.peer[p];
       D.edgeOf[p] = D.edgeOf[q] = e;
-      if (D.routes) D.edgeLoad[e] = Math.max(D.edgeLoad[e], D.routes[p], D.routes[q]);
     }
   }
+  // What links may be coloured by, routes first.
+  D.measures = (D.counters || []).map((c, i) => measure(D, c.name, c.unit, D[`counter${i}`]));
+  if (D.routes) D.measures.unshift({...measure(D, "routes", "routes", D.routes), max: D.max, mean: D.mean});
   // By node that is no switch: the switches it is cabled to, the first one first.
   D.attached = new Int32Array(D.nodes).fill(-1);
   D.hosts = Array.from({length: D.switches}, () => []);
@@ -102,6 +103,40 @@ async function load() {
   };
   D.lidOf = n => D.lid[D.portOf(n)] || 0;
   return D;
+}
+
+// measure is a value of ports, below 0 where it is not known, with its mean and its greatest on
+// channels between switches, and by edge the greatest of its channels.
+function measure(D, name, unit, values) {
+  const edge = new Float64Array(D.edges).fill(-1);
+  let sum = 0, n = 0, max = 0;
+  for (let e = 0; e < D.edges; e++) {
+    for (let i = D.edgeCables[e]; i < D.edgeCables[e + 1]; i++) {
+      for (const p of [D.cables[i], D.peer[D.cables[i]]]) {
+        edge[e] = Math.max(edge[e], values[p]);
+        if (values[p] < 0) continue;
+        sum += values[p];
+        n++;
+        max = Math.max(max, values[p]);
+      }
+    }
+  }
+  return {name, unit, values, edge, max, mean: sum / Math.max(n, 1), known: n > 0};
+}
+
+// quantity is a value of a measure: routes are counted, others have three digits.
+function quantity(m, n) {
+  if (n < 0) return "unknown";
+  if (m.name === "routes") return grouped(n);
+  const [by, prefix] = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]].find(([by]) => n >= by) || [1, ""];
+  return `${+(n / by).toPrecision(3)}${prefix ? " " + prefix : ""}`;
+}
+
+// thereAndBack is what a cable has of a measure, seen from a port.
+function thereAndBack(D, m, p) {
+  const q = D.peer[p];
+  return m.name === "routes" ? `: ${grouped(m.values[p])} routes there, ${grouped(m.values[q])} back`
+    : `: ${m.name} ${quantity(m, m.values[p])} at port ${D.num(p)}, ${quantity(m, m.values[q])} at the other end`;
 }
 
 const format = new Intl.NumberFormat("en-US");

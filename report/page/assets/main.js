@@ -87,30 +87,43 @@ class App {
     }
   }
 
-  // legend says what colours mean, and has the bound below which links are faint.
+  // legend says what colours mean, has the bound below which links are faint, and what else links
+  // may be coloured by.
   legend() {
-    const D = this.D, box = document.getElementById("legend");
-    if (!D.routes || D.max === 0) return;
-    const most = Math.max(D.max, Math.ceil(2 * D.mean));
-    const bound = el("input", {type: "range", id: "bound", min: 0, max: classes, value: this.view.least, "aria-label": "Show links with at least so many routes",
+    const D = this.D, m = this.view.measure, box = document.getElementById("legend");
+    if (!m || D.measures.length === 1 && m.max === 0) return;
+    const most = m.name === "routes" ? Math.max(m.max, Math.ceil(2 * m.mean)) : Math.max(m.max, 2 * m.mean);
+    const bound = el("input", {type: "range", id: "bound", min: 0, max: classes, value: this.view.least, "aria-label": `Show links with at least so many ${m.unit}`,
       oninput: () => {
         this.view.least = +bound.value;
         say();
         this.view.draw();
       }});
     const text = el("output", {for: "bound"});
-    const loadOf = k => k <= 1 ? 0 : (k - 1) / classes <= 0.5 ? 2 * D.mean * (k - 1) / classes : D.mean + (2 * (k - 1) / classes - 1) * (Math.max(D.max, 2 * D.mean) - D.mean);
+    const loadOf = k => k <= 1 ? 0 : (k - 1) / classes <= 0.5 ? 2 * m.mean * (k - 1) / classes : m.mean + (2 * (k - 1) / classes - 1) * (Math.max(m.max, 2 * m.mean) - m.mean);
     const say = () => {
       const k = this.view.least;
-      text.textContent = k === 0 ? "all links" : `links with ${grouped(Math.max(1, Math.ceil(loadOf(k))))} routes or more`;
+      text.textContent = k === 0 ? "all links" : `links with ${m.name === "routes" ? grouped(Math.max(1, Math.ceil(loadOf(k)))) : quantity(m, loadOf(k))} ${m.unit} or more`;
       bound.setAttribute("aria-valuetext", text.textContent);
     };
     say();
     const scale = el("div", {class: "scale"});
     scale.style.background = `linear-gradient(to right, ${this.view.ramp.join(", ")})`;
-    box.replaceChildren(el("span", {class: "legend-title"}, "routes on a link"),
-      el("div", {class: "key"}, scale, el("div", {class: "ticks"}, el("span", {}, "0"), el("span", {}, `mean ${decimal(D.mean)}`), el("span", {}, grouped(most)))),
-      el("div", {class: "key"}, bound, text));
+    const mean = m.name === "routes" ? decimal(m.mean) : quantity(m, m.mean);
+    const title = o => o.name === "routes" ? "routes on a link" : `${o.name}, ${o.unit}`;
+    const choice = el("select", {id: "colour", "aria-label": "Colour links by", onchange: () => this.colourBy(D.measures[+choice.value])},
+      D.measures.map((o, i) => el("option", {value: i, selected: o === m}, title(o))));
+    box.replaceChildren(D.measures.length > 1 ? choice : el("span", {class: "legend-title"}, title(m)),
+      ...(m.max > 0 ? [el("div", {class: "key"}, scale, el("div", {class: "ticks"}, el("span", {}, "0"), el("span", {}, `mean ${mean}`), el("span", {}, quantity(m, most)))),
+        el("div", {class: "key"}, bound, text)] : [el("span", {}, m.known ? "0 on all links" : "not known of any link")]));
+  }
+
+  // colourBy colours links by another measure.
+  colourBy(m) {
+    this.view.choose(m);
+    this.view.least = 0;
+    this.recolour();
+    document.getElementById("colour").focus();
   }
 
   listen() {
@@ -164,7 +177,7 @@ class App {
     const D = this.D, lines = [`${D.names[D.edgeA[e]]} — ${D.names[D.edgeB[e]]}`];
     for (let i = D.edgeCables[e]; i < Math.min(D.edgeCables[e + 1], D.edgeCables[e] + 8); i++) {
       const p = D.cables[i], q = D.peer[p];
-      lines.push(`port ${D.portText(p)} — ${D.portText(q)}, ${D.links[D.link[p]]}${D.routes ? `: ${grouped(D.routes[p])} routes there, ${grouped(D.routes[q])} back` : ""}`);
+      lines.push(`port ${D.portText(p)} — ${D.portText(q)}, ${D.links[D.link[p]]}${this.view.measure ? thereAndBack(D, this.view.measure, p) : ""}`);
     }
     const more = D.edgeCables[e + 1] - D.edgeCables[e] - 8;
     if (more > 0) lines.push(`and ${plural(more, "cable")} more`);
@@ -212,7 +225,7 @@ class App {
       for (let p = D.base[n] + 1; p < D.base[n + 1]; p++) {
         const q = D.peer[p];
         if (q === noPort) continue;
-        const load = D.routes && D.edgeOf[p] >= 0 ? Math.max(D.routes[p], D.routes[q]) : 0;
+        const by = view.measure, load = by && D.edgeOf[p] >= 0 ? Math.max(by.values[p], by.values[q]) : 0;
         channels.push({out: p, colour: D.edgeOf[p] >= 0 ? view.loadColour(load) : view.colours.muted, thin: true});
         const m = D.owner[q];
         nodes.push({node: m, colour: D.isSwitch(m) ? view.colours.switch : view.colours.host});
@@ -231,7 +244,7 @@ class App {
     this.fill("node");
     this.open("node");
     this.display(() => ({
-      title: `${D.portName(p)} — ${D.portName(D.peer[p])}${D.routes ? `: ${grouped(D.routes[p])} routes there, ${grouped(D.routes[D.peer[p]])} back` : ""}`,
+      title: `${D.portName(p)} — ${D.portName(D.peer[p])}${view.measure ? thereAndBack(D, view.measure, p) : ""}`,
       channels: [{out: p, colour: view.colours.accent}],
       nodes: [{node: a, colour: view.colours.switch}, {node: b, colour: view.colours.switch}], labels: [a, b],
     }));

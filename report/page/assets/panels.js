@@ -31,7 +31,7 @@ function overview(app) {
   if (D.max > 0) {
     box.append(el("h2", {}, "Routes on a link"),
       el("p", {class: "note"}, `${decimal(D.mean)} on average, ${grouped(D.max)} at most; each direction of a cable between switches is one link.`),
-      bars("Links by routes", loadBins(D, load => app.view.loadColour(load)), "links"));
+      bars("Links by routes", loadBins(D, load => app.view.loadColour(load, D.measures[0])), "links"));
     const hot = [];
     for (let p = 0; p < D.routes.length; p++) if (D.edgeOf[p] >= 0 && D.routes[p] > 0) hot.push(p);
     hot.sort((a, b) => D.routes[b] - D.routes[a] || a - b);
@@ -42,9 +42,9 @@ function overview(app) {
   return box;
 }
 
-function swatch(app, load) {
+function swatch(app, load, m = app.D.measures[0]) {
   const s = el("i", {class: "swatch"});
-  s.style.setProperty("--colour", app.view.loadColour(load));
+  s.style.setProperty("--colour", app.view.loadColour(load, m));
   return s;
 }
 
@@ -70,7 +70,7 @@ function details(app) {
   }
   const entries = new Int32Array(256);
   if (D.lft && isSwitch) for (const port of D.lft.subarray(n * D.lids.length, (n + 1) * D.lids.length)) entries[port]++;
-  const rows = [];
+  const rows = [], m = app.view.measure, counter = m && m.name !== "routes" && m;
   for (let p = D.base[n] + 1; p < D.base[n + 1]; p++) {
     const q = D.peer[p];
     if (q === noPort) continue;
@@ -80,12 +80,14 @@ function details(app) {
       el("td", {}, D.links[D.link[p]]),
       D.routes && el("td", {class: "number"}, D.edgeOf[p] >= 0 && swatch(app, D.routes[p]), grouped(D.routes[p])),
       D.routes && el("td", {class: "number"}, D.edgeOf[p] >= 0 && swatch(app, D.routes[q]), grouped(D.routes[q])),
-      D.lft && isSwitch && el("td", {class: "number"}, grouped(entries[D.num(p)]))));
+      D.lft && isSwitch && el("td", {class: "number"}, grouped(entries[D.num(p)])),
+      counter && [p, q].map(end => el("td", {class: "number"}, D.edgeOf[p] >= 0 && swatch(app, counter.values[end], counter), quantity(counter, counter.values[end])))));
   }
   box.append(el("h2", {}, "Links"), el("div", {class: "scroll"}, el("table", {id: "links"}, el("thead", {}, el("tr", {},
     el("th", {scope: "col", class: "number"}, "port"), el("th", {scope: "col"}, "to"), el("th", {scope: "col"}, "rate"),
     D.routes && el("th", {scope: "col", class: "number", title: "routes that leave by this port"}, "routes out"), D.routes && el("th", {scope: "col", class: "number", title: "routes that come in by this port"}, "in"),
-    D.lft && isSwitch && el("th", {scope: "col", class: "number", title: "LIDs that the table sends there"}, "LIDs"))), el("tbody", {}, rows))));
+    D.lft && isSwitch && el("th", {scope: "col", class: "number", title: "LIDs that the table sends there"}, "LIDs"),
+    counter && [["here", "at this port"], ["there", "at the other end"]].map(([at, where]) => el("th", {scope: "col", class: "number", title: `${counter.name}, ${counter.unit}, ${where}`}, at)))), el("tbody", {}, rows))));
   if (D.lft && isSwitch) box.append(el("h2", {}, "Forwarding table"), entryTable(app, n));
   return box;
 }

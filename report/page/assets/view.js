@@ -23,10 +23,10 @@ function shade(ramp, t) {
 
 // warmth is the place of a load on the ramp: the mean is in the middle, and the far end
 // is the greatest load, or twice the mean where that is more.
-function warmth(D, load) {
-  if (!D.mean) return 0;
-  if (load <= D.mean) return 0.5 * load / D.mean;
-  return 0.5 + 0.5 * (load - D.mean) / (Math.max(D.max, 2 * D.mean) - D.mean);
+function warmth(m, load) {
+  if (!m.mean) return 0;
+  if (load <= m.mean) return 0.5 * load / m.mean;
+  return 0.5 + 0.5 * (load - m.mean) / (Math.max(m.max, 2 * m.mean) - m.mean);
 }
 
 // along is the place and the direction at t on a cubic curve, 0 to 1.
@@ -42,6 +42,7 @@ function along(c, t) {
 class View {
   constructor(D, stage) {
     this.D = D;
+    this.measure = D.measures[0]; // that links are coloured by; undefined for none
     this.stage = stage;
     this.base = stage.querySelector("#base");
     this.overlay = stage.querySelector("#overlay");
@@ -63,13 +64,7 @@ class View {
   // prepare makes what drawing needs and does not change.
   prepare() {
     const D = this.D;
-    // Edges and cables in the order they are drawn: the hot ones last.
-    const classOf = load => D.routes ? (load === 0 ? 0 : 1 + Math.min(classes - 1, Math.floor(warmth(D, load) * classes))) : 1;
-    this.edgeClass = Uint8Array.from(D.edgeLoad, classOf);
-    this.cableClass = Uint8Array.from(D.cables, p => classOf(D.routes ? Math.max(D.routes[p], D.routes[D.peer[p]]) : 0));
-    const sorted = list => Int32Array.from(list.keys()).sort((a, b) => list[a] - list[b] || a - b);
-    this.edgeOrder = sorted(this.edgeClass);
-    this.cableOrder = sorted(this.cableClass);
+    this.choose(this.measure);
     this.cableEdge = new Int32Array(D.cables.length);
     this.cableShift = new Float32Array(D.cables.length);
     this.cableAt = new Int32Array(D.peer.length).fill(-1);
@@ -102,6 +97,19 @@ class View {
     this.box = D.nodes ? {left, top, right, bottom} : {left: 0, top: 0, right: 1, bottom: 1};
     this.index();
     this.names();
+  }
+
+  // choose colours links by a measure: edges and cables in the order they are drawn, the hot ones
+  // last.
+  choose(m) {
+    const D = this.D;
+    this.measure = m;
+    const classOf = load => m ? (load <= 0 ? 0 : 1 + Math.min(classes - 1, Math.floor(warmth(m, load) * classes))) : 1;
+    this.edgeClass = m ? Uint8Array.from(m.edge, classOf) : new Uint8Array(D.edges).fill(1);
+    this.cableClass = Uint8Array.from(D.cables, p => classOf(m ? Math.max(m.values[p], m.values[D.peer[p]]) : 0));
+    const sorted = list => Int32Array.from(list.keys()).sort((a, b) => list[a] - list[b] || a - b);
+    this.edgeOrder = sorted(this.edgeClass);
+    this.cableOrder = sorted(this.cableClass);
   }
 
   // index puts nodes into cells, for what is under the pointer.
@@ -195,11 +203,12 @@ class View {
     this.ramp = ramp;
     this.palette = [this.colours.unused];
     for (let i = 0; i < classes; i++) this.palette.push(shade(ramp, (i + 0.5) / classes));
-    if (!this.D.routes) this.palette.fill(ramp[2]);
+    if (!this.measure) this.palette.fill(ramp[2]);
     this.draw();
   }
 
-  loadColour(load) { return this.D.routes ? (load === 0 ? this.colours.unused : shade(this.ramp, warmth(this.D, load))) : this.ramp[2]; }
+  // loadColour is the colour of a load, by default of that which links are coloured by.
+  loadColour(load, m = this.measure) { return m ? (load <= 0 ? this.colours.unused : shade(this.ramp, warmth(m, load))) : this.ramp[2]; }
 
   resize() {
     const ratio = window.devicePixelRatio || 1;
@@ -280,7 +289,7 @@ class View {
     const dense = Math.min(1, Math.max(0.16, 0.42 / Math.sqrt(cover)));
     for (let i = 0; i < order.length;) {
       const k = classOf[order[i]];
-      const faint = dim || (D.routes && k < this.least);
+      const faint = dim || (this.measure && k < this.least);
       c.beginPath();
       for (; i < order.length && classOf[order[i]] === k; i++) {
         const e = apart ? this.cableEdge[order[i]] : order[i];
@@ -291,10 +300,10 @@ class View {
         else c.lineTo(bx, by);
       }
       const t = k / classes;
-      c.globalAlpha = faint ? Math.min(0.1, dense) : D.routes ? dense + (1 - dense) * t ** 3 : dense;
+      c.globalAlpha = faint ? Math.min(0.1, dense) : this.measure ? dense + (1 - dense) * t ** 3 : dense;
       c.strokeStyle = this.palette[k];
-      c.lineWidth = (width + (D.routes ? 0.9 * t * t : 0)) / s;
-      c.setLineDash(k === 0 && D.routes ? [4 / s, 3 / s] : []);
+      c.lineWidth = (width + (this.measure ? 0.9 * t * t : 0)) / s;
+      c.setLineDash(k === 0 && this.measure ? [4 / s, 3 / s] : []);
       c.stroke();
     }
     c.setLineDash([]);

@@ -1,0 +1,447 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/ibweave/ibweave/audit/counters"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/files"
+	"github.com/ibweave/ibweave/internal/text"
+	"github.com/ibweave/ibweave/report/page"
+	"github.com/ibweave/ibweave/sminterface/dump"
+	"github.com/ibweave/ibweave/sminterface/ibdiagnet"
+)
+
+// readings are the files of counters that a command reads.
+type readings struct {
+	now     string // "" for none
+	before  string // an earlier reading, "" for none
+	seconds float64
+}
+
+func (r *readings) flags(flags *pflag.FlagSet) {
+	flags.StringVar(&r.before, "before", "", "`FILE` of an earlier reading: what was counted since counts")
+	flags.Float64Var(&r.seconds, "seconds", 0, "the counters counted for `N` seconds; by default what two runs of ibdiagnet say, else not known")
+}
+
+// reading is counters, and what they count.
+type reading struct {
+	*dump.Counters
+	kind    string  // counts, difference or rates
+	seconds float64 // that they counted, 1 for rates; 0 unknown
+	resets  int     // ports that were reset between two readings
+}
+
+// countersOptions is what counters is asked to do.
+type countersOptions struct {
+	audit
+	outputForm
+	readings
+	hot float64
+	top int
+}
+
+// countersCommand explains what ports have counted.
+func (a *app) countersCommand() *cobra.Command {
+	var o countersOptions
+	cmd := &cobra.Command{
+		Use:   "counters [DIR | -t TOPOLOGY [--lfts FILE]] [FILE]",
+		Short: "say which cables are hot by routing and which by traffic, and which have errors",
+		Long: `Compare what the ports have counted with the routes of forwarding tables: which cables
+between switches carry more than others because many routes cross them, and which
+because few routes carry much; who shares them; where packets wait; and which cables
+have errors. The tables are those of DIR, as check takes it, or of a TOPOLOGY and a FILE.
+Without tables only errors are listed.
+
+FILE is what perfquery -x prints for one port after the other, db_csv of ibdiagnet with
+PM_INFO, a folder or an archive with one of these, or a CSV of rates: a header row of node,
+port and counters such as xmit_bytes, and a row for each port. Without FILE it is the
+folder or the file that the topology is from. Counters count from their last reset on: two
+readings, --before, say what was counted since.
+
+A cable is hot from --hot times the mean of all cables between switches on, in bytes for its
+rate. Its load is the product of its routes and of the bytes of each route, both for the
+mean. Routing is the cause if two thirds of the logarithm of the load or more are routes,
+traffic if these are a third or less, else both.
+
+The exit status is 0, whatever is found.`,
+		Example: `  ibweave counters tables after.txt --before before.txt --seconds 60
+  ibweave counters -t /var/tmp/ibdiagnet2
+  ibweave counters -t fabric.txt --lfts opensm-lfts.dump rates.csv --format json`,
+		Args: a.maxArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.outputForm.parse(); err != nil {
+				return err
+			}
+			dir, err := o.arguments(args)
+			if err != nil {
+				return err
+			}
+			o.wiring = true // tables are not needed
+			if err := a.resolveAudit(&o.audit, dir); err != nil {
+				return err
+			}
+			return a.counters(cmd.Context(), &o)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&o.topology, "topology", "t", "", "topology `FILE`")
+	flags.StringVar(&o.lfts, "lfts", "", "`FILE` of forwarding tables")
+	lenientFlag(flags, &o.audit.lenient)
+	o.readings.flags(flags)
+	flags.Float64Var(&o.hot, "hot", 1.5, "a cable is hot from `F` times the mean on, F above 1")
+	flags.IntVar(&o.top, "top", 10, "list `N` hot cables with who shares them, and N with errors")
+	o.outputForm.define(flags, "text or json")
+	a.strictFlag(cmd)
+	a.nameFlag(cmd)
+	a.kindFlag(cmd)
+	return cmd
+}
+
+// arguments finds DIR and FILE.
+func (o *countersOptions) arguments(args []string) (dir []string, err error) {
+	switch {
+	case !(o.hot > 1):
+		return nil, usagef("--hot %g: want more than 1", o.hot)
+	case o.top < 0:
+		return nil, usagef("--top %d: want 0 or more", o.top)
+	case o.topology == "" && len(args) == 0:
+		return nil, usagef("counters needs tables, DIR or -t TOPOLOGY, and FILE behind them")
+	case o.topology != "" && len(args) > 1:
+		return nil, usagef("counters takes a directory or -t TOPOLOGY, not both")
+	case o.topology == "":
+		dir, args = args[:1], args[1:]
+	}
+	o.now = cmp.Or(strings.Join(args, ""), o.topology, strings.Join(dir, ""))
+	return dir, o.readings.check()
+}
+
+// check sees that the flags make sense.
+func (r *readings) check() error {
+	if r.seconds < 0 || r.seconds != r.seconds || r.seconds > 1e12 {
+		return usagef("--seconds %g: want more than 0", r.seconds)
+	}
+	return oneStdin(r.now, r.before)
+}
+
+// readCounters reads the counters of the ports of f.
+func (a *app) readCounters(r *readings, in *audit, f *fabric.Fabric) (*reading, error) {
+	c, date, err := a.readReading(in, r.now, f)
+	if err != nil {
+		return nil, err
+	}
+	x := &reading{c, "counts", r.seconds, 0}
+	if c.Rates && (r.before != "" || r.seconds != 0) {
+		return nil, usagef("%s has rates: --before and --seconds say nothing", r.now)
+	}
+	if c.Rates {
+		x.kind, x.seconds = "rates", 1
+	}
+	if r.before == "" {
+		return x, nil
+	}
+	before, begun, err := a.readReading(in, r.before, f)
+	if err != nil {
+		return nil, err
+	}
+	if before.Rates {
+		return nil, inputf("%s has rates; want counts, as %s has them", r.before, r.now)
+	}
+	x.kind = "difference"
+	x.Counters, x.resets = c.Since(f, before)
+	if apart := date.Sub(begun).Seconds(); r.seconds == 0 && !begun.IsZero() && !date.IsZero() {
+		if apart <= 0 {
+			return nil, inputf("%s is of %s, and not before %s, which is of %s", r.before, begun.Format(runDate), r.now, date.Format(runDate))
+		}
+		x.seconds = apart
+	}
+	return x, nil
+}
+
+// runDate is how ibdiagnet says when it ran.
+const runDate = "2006-01-02 15:04:05 MST -0700"
+
+// readReading reads a file of counters, the one of a folder, or the one of an archive. date is zero
+// where the file does not say when it was made.
+func (a *app) readReading(in *audit, name string, f *fabric.Fabric) (c *dump.Counters, date time.Time, err error) {
+	read := func(name string, form dump.Form, from io.Reader) error {
+		s := a.startStage("read counters of " + name)
+		defer s.end()
+		if form == dump.Database {
+			r, err := ibdiagnet.ReadCounters(name, from, f, a.databaseOptions(in))
+			var parse *fabric.ParseError
+			if err != nil && !errors.As(err, &parse) {
+				return &inputError{err}
+			} else if err != nil {
+				return err
+			}
+			a.listProblems(len(r.Problems), in.lenient, func(i int) string { return r.Problems[i].String() })
+			c = r.Counters
+			if date, err = time.Parse(runDate, r.Run.Date); err != nil {
+				date = time.Time{}
+			}
+			return nil
+		}
+		data, err := files.ReadAll(name, from, inputLimit, new(atomic.Int64))
+		if err != nil {
+			return &inputError{err}
+		}
+		made, problems, err := dump.ReadCounters(name, data, f, dump.Options{Lenient: in.lenient})
+		if err != nil {
+			return err
+		}
+		a.dumpProblems(problems, in.lenient)
+		c = made
+		return nil
+	}
+	switch {
+	case !isFolder(name):
+		err = a.eachReading(name, read)
+	case files.Archive(name):
+		err = files.EachMember(name, func(m files.Member) error {
+			from := bufio.NewReaderSize(m.From, 64<<10)
+			head, err := from.Peek(64 << 10)
+			form := dump.Recognize(head)
+			if c != nil || err != nil && err != io.EOF || !hasCounters(form) || files.IsArchive(head) {
+				return nil
+			}
+			return read(filepath.Join(name, m.Name), form, from)
+		})
+	default:
+		var found *contents
+		if found, err = listFolder(name); err != nil {
+			return nil, date, err
+		}
+		for _, form := range append([]dump.Form{dump.Database}, dump.Forms(dump.PortCounters)...) {
+			if list := ownName(unpacked(found.files[form])); len(list) > 0 && c == nil && err == nil {
+				err = a.eachReading(found.path(list[0]), read)
+			}
+		}
+	}
+	if err == nil && c == nil {
+		err = inputf("%s has no counters; want FILE, or a folder with db_csv of ibdiagnet, what perfquery prints, or a CSV of rates", name)
+	}
+	return c, date, err
+}
+
+// hasCounters says whether a text of a form may have counters.
+func hasCounters(form dump.Form) bool {
+	return form == dump.Database || form.Info().Kind == dump.PortCounters
+}
+
+// eachReading gives read the text of a file, or of standard input.
+func (a *app) eachReading(name string, read func(name string, form dump.Form, from io.Reader) error) error {
+	if isDatabase(name) {
+		t, err := files.OpenText(name)
+		if err != nil {
+			return &inputError{err}
+		}
+		defer func() { _ = t.Close() }()
+		return read(name, dump.Database, t.From)
+	}
+	data, err := a.readInput(name)
+	if err != nil {
+		return err
+	}
+	return read(name, dump.Recognize(data), bytes.NewReader(data))
+}
+
+// countersDocument is the JSON form of counters.
+type countersDocument struct {
+	Reading string `json:"reading"`
+	Resets  int    `json:"reset_ports"`
+	*counters.Report
+	Hot []sharedChannel `json:"hot"`
+
+	tables bool
+	asked  *countersOptions
+}
+
+// sharedChannel is a channel, and the hosts on both sides as names with brackets.
+type sharedChannel struct {
+	counters.Channel
+	Sources      string `json:"sources,omitempty"`
+	Destinations string `json:"destinations,omitempty"`
+
+	hosts [2]int // how many these are
+}
+
+func (a *app) counters(ctx context.Context, o *countersOptions) error {
+	f, tables, err := a.readTables(&o.audit)
+	if err != nil {
+		return err
+	}
+	c, err := a.readCounters(&o.readings, &o.audit, f)
+	if err != nil {
+		return err
+	}
+	stage := a.startStage("compare")
+	r, err := counters.Explain(ctx, f, tables, c.Counters, counters.Options{Hot: o.hot, Top: o.top, Seconds: c.seconds})
+	stage.end()
+	if err != nil {
+		return err
+	}
+	d := &countersDocument{c.kind, c.resets, r, []sharedChannel{}, tables != nil, o}
+	for _, h := range r.Hot {
+		x := sharedChannel{Channel: h}
+		if s := h.Sharing; s != nil {
+			x.hosts[0], x.Sources = foldHosts(f, s.Sources)
+			x.hosts[1], x.Destinations = foldHosts(f, s.Destinations)
+		}
+		d.Hot = append(d.Hot, x)
+	}
+	return o.print(a.stdout, d, d.print)
+}
+
+// print writes what counters says for people.
+func (d *countersDocument) print(b *facts) {
+	what := map[string]string{"counts": "counted since their last reset", "difference": "counted between two readings", "rates": "per second"}[d.Reading]
+	if d.Reading != "rates" && d.Seconds > 0 {
+		what += ", in " + strconv.FormatFloat(d.Seconds, 'f', -1, 64) + " s"
+	}
+	fmt.Fprintf(b, "%d of %d ports with a cable have counters: %s\n", d.Ports, d.Cabled, what)
+	if d.Resets > 0 {
+		fmt.Fprintf(b, "%s reset between the readings: they count from then on\n", text.CountGrouped(d.Resets, "port was", "ports were"))
+	}
+	if d.tables {
+		d.printHot(b)
+	} else {
+		fmt.Fprintln(b, "no forwarding tables: no routes to compare with")
+	}
+	d.printErrors(b)
+}
+
+// printHot writes the hot channels.
+func (d *countersDocument) printHot(b *facts) {
+	fmt.Fprintf(b, "%d of %d channels between switches have known bytes", d.Measured, d.Channels)
+	if d.MaxUse > 0 {
+		fmt.Fprintf(b, ", and use %s of their rate, at most %s", percent(d.MeanUse), percent(d.MaxUse))
+	}
+	fmt.Fprintln(b)
+	if d.Stopped > 0 {
+		fmt.Fprintf(b, "%s of 32 bits at the end, 17 GB, where they stand still: perfquery -x has those of 64 bits\n", text.CountGrouped(d.Stopped, "channel has a counter", "channels have counters"))
+	}
+	if len(d.Hot) == 0 {
+		fmt.Fprintf(b, "\nno channel is hot or congested, with %g times the mean\n", d.asked.hot)
+		return
+	}
+	fmt.Fprintf(b, "\n%s hot or congested, with %g times the mean or more:\n", text.CountGrouped(len(d.Hot), "channel is", "channels are"), d.asked.hot)
+	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "  #\tCAUSE\tFROM\tTO\tLOAD\tROUTES\tPER ROUTE\tUSE\tWAIT")
+	shown := d.Hot[:min(d.asked.top, len(d.Hot))]
+	for i := range shown {
+		h := &shown[i]
+		use := "-"
+		if h.Use > 0 {
+			use = percent(h.Use)
+		}
+		fmt.Fprintf(w, "  %d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", i+1, h.Cause, label(h.From), label(h.To), times(h.Load), times(h.RouteLoad), times(h.PerRoute), use, times(h.WaitLoad))
+	}
+	_ = w.Flush() // a buffer takes all
+	if n := len(d.Hot) - len(shown); n > 0 {
+		fmt.Fprintf(b, "  and %d more: --top, or --format json\n", n)
+	}
+	fmt.Fprintln(b, "  in proportion to the mean: bytes and routes for the rate of the cable, bytes of a route, ticks of waiting")
+	for i := range shown {
+		h := &shown[i]
+		if h.Sources == "" {
+			continue
+		}
+		fmt.Fprintf(b, "\n  %d: from %s, %s%s\n", i+1, text.Count(h.hosts[0], "host", "hosts"), shorten(h.Sources), talk("sent", h.Senders))
+		fmt.Fprintf(b, "  %*s  to %s, %s%s\n", len(strconv.Itoa(i+1)), "", text.Count(h.hosts[1], "host", "hosts"), shorten(h.Destinations), talk("received", h.Receivers))
+		if h.WaitsFor != nil {
+			fmt.Fprintf(b, "  %*s  waits for %s\n", len(strconv.Itoa(i+1)), "", label(*h.WaitsFor))
+		}
+	}
+}
+
+// talk names the hosts that moved the most bytes, unless all did alike.
+func talk(verb string, list []counters.Talker) string {
+	if len(list) < 2 || list[0].Bytes <= 1.5*list[len(list)-1].Bytes {
+		return ""
+	}
+	return fmt.Sprintf("; %s %s %s of their bytes", label(list[0].Port), verb, percent(list[0].Share))
+}
+
+// printErrors writes the cables with errors: a row for each end that has counted some.
+func (d *countersDocument) printErrors(b *facts) {
+	if len(d.Errors) == 0 {
+		fmt.Fprintln(b, "\nno port has counted errors of a cable")
+		return
+	}
+	fmt.Fprintf(b, "\n%s errors:\n", text.CountGrouped(len(d.Errors), "cable has", "cables have"))
+	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "  COUNTED BY\tAT THE OTHER END\tLINK DOWNS\tRECOVERIES\tSYMBOL ERRORS\tRECEIVE ERRORS\tINTEGRITY ERRORS")
+	for _, c := range d.Errors[:min(d.asked.top, len(d.Errors))] {
+		for i, e := range c.Ends {
+			if len(e.Errors) == 0 {
+				continue
+			}
+			fmt.Fprintf(w, "  %s\t%s", label(e.Port), label(c.Ends[1-i].Port))
+			for _, k := range counters.ErrorCounters {
+				fmt.Fprintf(w, "\t%s", countOf(e.Errors, k))
+			}
+			fmt.Fprintln(w)
+		}
+	}
+	_ = w.Flush() // a buffer takes all
+	if n := len(d.Errors) - d.asked.top; n > 0 {
+		fmt.Fprintf(b, "  and %d more: --top, or --format json\n", n)
+	}
+}
+
+// countOf is what a port counted of an error, with a plus for a lower bound.
+func countOf(list []counters.Error, k dump.Counter) string {
+	for _, e := range list {
+		if e.Counter == k.Info().Name {
+			return strconv.FormatFloat(e.N, 'g', 6, 64) + map[bool]string{true: "+"}[e.AtLeast]
+		}
+	}
+	return "-"
+}
+
+// times is a multiple of a mean.
+func times(x float64) string {
+	if x == 0 {
+		return "-"
+	}
+	return strconv.FormatFloat(x, 'g', 3, 64)
+}
+
+// colours are the counters that the page may colour links by.
+func (c *reading) colours(f *fabric.Fabric) (list []page.Counter) {
+	for k := range dump.CounterCount {
+		if c.At[k] == nil {
+			continue
+		}
+		info := k.Info()
+		x := page.Counter{Name: info.Name, Unit: info.Unit, Values: make([]float64, f.NumPorts())}
+		per := 1.0
+		if c.seconds > 0 {
+			x.Unit, per = info.Unit+" per second", c.seconds
+		}
+		for p := range x.Values {
+			x.Values[p] = -1
+			if v := c.Get(k, fabric.PortID(p)); v.Known {
+				x.Values[p] = v.N / per
+			}
+		}
+		list = append(list, x)
+	}
+	return list
+}
