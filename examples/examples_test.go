@@ -125,24 +125,32 @@ func TestBoundPage(t *testing.T) {
 	}
 }
 
-// docs/groups.md quotes the example that it shows: each line of a table is one of the example's.
-func TestGroupsPage(t *testing.T) {
-	page, err := os.ReadFile("../docs/groups.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	expected, err := os.ReadFile("host-groups/expected.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := regexp.MustCompile(`(?m)^    (  (?:HOST GROUP|rack|partition) .*)$`).FindAllSubmatch(page, -1)
-	for _, line := range lines {
-		if !bytes.Contains(expected, append(line[1], '\n')) {
-			t.Errorf("docs/groups.md has %q, and examples/host-groups/expected.txt does not", line[1])
+// Pages quote examples: each line of a table is one of the example's.
+func TestQuotes(t *testing.T) {
+	for _, c := range []struct {
+		page, example, lines string
+		count                int
+	}{
+		{"groups.md", "host-groups", `(?m)^    (  (?:HOST GROUP|rack|partition) .*)$`, 14},
+		{"counters.md", "counters", `(?m)^    (  .*)$`, 24},
+	} {
+		page, err := os.ReadFile("../docs/" + c.page)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	if len(lines) != 14 {
-		t.Errorf("docs/groups.md quotes %d lines, want 14", len(lines))
+		expected, err := os.ReadFile(c.example + "/expected.txt")
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := regexp.MustCompile(c.lines).FindAllSubmatch(page, -1)
+		for _, line := range lines {
+			if !bytes.Contains(expected, append(line[1], '\n')) {
+				t.Errorf("docs/%s has %q, and examples/%s/expected.txt does not", c.page, line[1], c.example)
+			}
+		}
+		if len(lines) != c.count {
+			t.Errorf("docs/%s quotes %d lines, want %d", c.page, len(lines), c.count)
+		}
 	}
 }
 

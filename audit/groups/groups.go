@@ -46,6 +46,37 @@ type Group struct {
 // String is "rack r12".
 func (g *Group) String() string { return g.Grouping + " " + g.Name }
 
+// Part is how many hosts of a group are among others.
+type Part struct {
+	Grouping string `json:"grouping"`
+	Group    string `json:"group"`
+	Hosts    int    `json:"hosts"`
+	Of       int    `json:"of"` // hosts that the group has
+}
+
+// Parts counts the hosts that have one of the adapters, by group in the order of the file. Groups
+// without one are left out.
+func (s *Set) Parts(adapters []fabric.NodeID) []Part {
+	in := make(map[fabric.NodeID]bool, len(adapters))
+	for _, n := range adapters {
+		in[n] = true
+	}
+	list := []Part{}
+	for i := range s.Groups {
+		g := &s.Groups[i]
+		x := Part{Grouping: g.Grouping, Group: g.Name, Of: len(g.Hosts)}
+		for _, h := range g.Hosts {
+			if slices.ContainsFunc(s.hosts[h].Nodes, func(n fabric.NodeID) bool { return in[n] }) {
+				x.Hosts++
+			}
+		}
+		if x.Hosts > 0 {
+			list = append(list, x)
+		}
+	}
+	return list
+}
+
 // ErrNoHosts says that the hosts of a file are none of a fabric.
 var ErrNoHosts = errors.New("no group has a host of the fabric")
 

@@ -278,10 +278,16 @@ func TestSchemas(t *testing.T) {
 	if err := os.WriteFile(broken, []byte(other.Replace(string(text))), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	counted := filepath.Join(t.TempDir(), "counted")
+	if out, err := exec.Command(program, "compile", "-t", "../../examples/counters/fabric.ibnetdiscover", "-e", "updn", "-o", counted).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
 	for name, args := range map[string][]string{
 		"slurm": {"slurm", "-t", "../../examples/slurm-topology/fabric.ibnetdiscover"},
 		"rails": {"rails", "-t", broken, "-e", "updn", "--fail-on", "never"},
 		"path":  {"path", tables, "node0001", "node0009"},
+		"counters": {"counters", counted,
+			"../../examples/counters/after.txt", "--seconds", "60", "--host-groups", "../../examples/counters/groups.yaml"},
 		"drain": {"drain", tables, "--switch", "spine00", "--cable", "leaf00:37"},
 	} {
 		s := schema(t, name+".schema.json")

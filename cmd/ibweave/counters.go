@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ibweave/ibweave/audit/counters"
+	"github.com/ibweave/ibweave/audit/groups"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/files"
 	"github.com/ibweave/ibweave/internal/text"
@@ -110,6 +111,7 @@ The exit status is 0, whatever is found.`,
 	a.strictFlag(cmd)
 	a.nameFlag(cmd)
 	a.kindFlag(cmd)
+	a.hostGroupFlag(cmd)
 	return cmd
 }
 
@@ -277,6 +279,9 @@ type sharedChannel struct {
 	counters.Channel
 	Sources      string `json:"sources,omitempty"`
 	Destinations string `json:"destinations,omitempty"`
+	// The groups of --host-groups that these are in.
+	SourceGroups      []groups.Part `json:"source_groups,omitempty"`
+	DestinationGroups []groups.Part `json:"destination_groups,omitempty"`
 
 	hosts [2]int // how many these are
 }
@@ -296,12 +301,19 @@ func (a *app) counters(ctx context.Context, o *countersOptions) error {
 	if err != nil {
 		return err
 	}
+	set, err := a.groupsOf(f, true)
+	if err != nil {
+		return err
+	}
 	d := &countersDocument{c.kind, c.resets, r, []sharedChannel{}, tables != nil, o}
 	for _, h := range r.Hot {
 		x := sharedChannel{Channel: h}
 		if s := h.Sharing; s != nil {
 			x.hosts[0], x.Sources = foldHosts(f, s.Sources)
 			x.hosts[1], x.Destinations = foldHosts(f, s.Destinations)
+			if set != nil {
+				x.SourceGroups, x.DestinationGroups = set.Parts(s.Sources), set.Parts(s.Destinations)
+			}
 		}
 		d.Hot = append(d.Hot, x)
 	}
@@ -330,7 +342,7 @@ func (d *countersDocument) print(b *facts) {
 func (d *countersDocument) printHot(b *facts) {
 	fmt.Fprintf(b, "%d of %d channels between switches have known bytes", d.Measured, d.Channels)
 	if d.MaxUse > 0 {
-		fmt.Fprintf(b, ", and use %s of their rate, at most %s", percent(d.MeanUse), percent(d.MaxUse))
+		fmt.Fprintf(b, ", and use %s of their rate on average, %s at most", percent(d.MeanUse), percent(d.MaxUse))
 	}
 	fmt.Fprintln(b)
 	if d.Stopped > 0 {
@@ -358,24 +370,34 @@ func (d *countersDocument) printHot(b *facts) {
 	}
 	fmt.Fprintln(b, "  in proportion to the mean: bytes and routes for the rate of the cable, bytes of a route, ticks of waiting")
 	for i := range shown {
-		h := &shown[i]
-		if h.Sources == "" {
-			continue
-		}
-		fmt.Fprintf(b, "\n  %d: from %s, %s%s\n", i+1, text.Count(h.hosts[0], "host", "hosts"), shorten(h.Sources), talk("sent", h.Senders))
-		fmt.Fprintf(b, "  %*s  to %s, %s%s\n", len(strconv.Itoa(i+1)), "", text.Count(h.hosts[1], "host", "hosts"), shorten(h.Destinations), talk("received", h.Receivers))
-		if h.WaitsFor != nil {
-			fmt.Fprintf(b, "  %*s  waits for %s\n", len(strconv.Itoa(i+1)), "", label(*h.WaitsFor))
+		if shown[i].Sources != "" {
+			shown[i].printSharers(b, i+1)
 		}
 	}
 }
 
-// talk names the hosts that moved the most bytes, unless all did alike.
-func talk(verb string, list []counters.Talker) string {
-	if len(list) < 2 || list[0].Bytes <= 1.5*list[len(list)-1].Bytes {
-		return ""
+// printSharers writes who shares a channel.
+func (h *sharedChannel) printSharers(b *facts, number int) {
+	indent := strings.Repeat(" ", len(strconv.Itoa(number)))
+	side := func(before, way, verb string, hosts int, list string, parts []groups.Part, talkers []counters.Talker) {
+		fmt.Fprintf(b, "%s %s %s, %s", before, way, text.Count(hosts, "host", "hosts"), shorten(list))
+		if n := len(talkers); n > 1 && (h.Cause == counters.Traffic || h.Cause == counters.Both) && talkers[0].Bytes > 1.5*talkers[n-1].Bytes {
+			fmt.Fprintf(b, "; %s %s %s of their bytes", label(talkers[0].Port), verb, percent(talkers[0].Share))
+		}
+		fmt.Fprintln(b)
+		var all []string
+		for _, p := range parts {
+			all = append(all, fmt.Sprintf("%s %s %d of %d", p.Grouping, p.Group, p.Hosts, p.Of))
+		}
+		if len(all) > 0 {
+			fmt.Fprintf(b, "  %s       %s\n", indent, shorten(strings.Join(all, ", ")))
+		}
 	}
-	return fmt.Sprintf("; %s %s %s of their bytes", label(list[0].Port), verb, percent(list[0].Share))
+	side(fmt.Sprintf("\n  %d:", number), "from", "sent", h.hosts[0], h.Sources, h.SourceGroups, h.Senders)
+	side("  "+indent+" ", "  to", "received", h.hosts[1], h.Destinations, h.DestinationGroups, h.Receivers)
+	if h.WaitsFor != nil {
+		fmt.Fprintf(b, "  %s  waits for %s\n", indent, label(*h.WaitsFor))
+	}
 }
 
 // printErrors writes the cables with errors: a row for each end that has counted some.

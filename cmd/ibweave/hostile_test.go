@@ -124,6 +124,7 @@ var inputs = map[string]string{
 	"counters --topology":      "counters -t X --lfts D/opensm-lfts.dump D/rates.csv",
 	"counters --lfts":          "counters -t D/fabric.ibnetdiscover --lfts X D/rates.csv",
 	"counters --before":        "counters D D/perfquery --before X",
+	"counters --host-groups":   "counters D D/rates.csv --host-groups X",
 	"counters --node-name-map": "counters D D/rates.csv --node-name-map X",
 	"report --counters":        "report D -o /dev/null --counters X",
 	"report --before":          "report D -o /dev/null --counters D/perfquery --before X",

@@ -133,7 +133,7 @@ var scopes = map[string][]scope{
 		{flags: "topology lfts far plft engine host-regexp lenient strict format fail-on kinds node-name-map"},
 		{flags: "host", not: "format=json", why: unsaid, note: true},
 	},
-	"counters": {{flags: "topology lfts before seconds hot top lenient strict format kinds node-name-map"}},
+	"counters": {{flags: "topology lfts before seconds hot top host-groups lenient strict format kinds node-name-map"}},
 	"slurm": {
 		{flags: "format host-regexp kinds lenient node-name-map output strict switch-names topology"},
 		{flags: "block-size", with: "format=yaml|json", why: "topology.conf has no blocks", note: true},
