@@ -21,7 +21,8 @@ type naming struct {
 	beside  map[string][]string              // by key: keys on the same host, sorted, each once
 }
 
-// findRails gives a rail to each key of a member's port, then to ports without keys.
+// findRails gives a rail to each key of a member's port, then to ports without keys. The first rails
+// are those of the commonest host with the usual number of ports, in its order.
 func (x *finder) findRails() error {
 	n := &naming{finder: x, on: make(map[string]map[fabric.NodeID]int), onRail: make(map[fabric.NodeID]map[int32]int)}
 	x.rail = make(map[string]int32)
@@ -48,7 +49,7 @@ func (x *finder) findRails() error {
 		}
 		n.join(key, r)
 	}
-	n.order()
+	n.listNames()
 	for i := range x.hosts {
 		n.assign(&x.hosts[i])
 	}
@@ -124,8 +125,9 @@ func (n *naming) join(key string, r int32) {
 }
 
 // find is the rail of a key: none of another port of a host with that key. It is the rail with
-// which half of the ports share their leaves, else that of the same place in the order of the host,
-// else the one with which most ports share their leaves; -1 for none.
+// which half of the ports share their leaves, else that of the same place in the order of the host
+// if that has as many ports as usual, else the one with which most ports share their leaves, else
+// that of the same place; -1 for none. Rails that share as many are no choice between them.
 func (n *naming) find(key string, ports int) int32 {
 	taken := make(map[int32]bool)
 	for _, other := range n.beside[key] {
@@ -141,73 +143,46 @@ func (n *naming) find(key string, ports int) int32 {
 			}
 		}
 	}
-	best, second := int32(-1), 0
+	best, alone := int32(-1), false
 	for _, r := range slices.Sorted(maps.Keys(shared)) {
 		switch {
 		case best < 0 || shared[r] > shared[best]:
-			if best >= 0 {
-				second = shared[best]
-			}
-			best = r
-		default:
-			second = max(second, shared[r])
+			best, alone = r, true
+		case shared[r] == shared[best]:
+			alone = false
 		}
 	}
-	if best >= 0 && 2*shared[best] >= ports && shared[best] > second {
+	list := n.profile[key]
+	place := int32(slices.Index(list, key)) // the first rails are in this order
+	free := int(place) < len(n.usual) && !taken[place]
+	switch {
+	case alone && 2*shared[best] >= ports:
 		return best
-	}
-	if list := n.profile[key]; len(list) == len(n.usual) {
-		if r := int32(slices.Index(list, key)); !taken[r] { // the first rails are in this order
-			return r
-		}
-	}
-	if best >= 0 && shared[best] > second {
+	case free && len(list) == len(n.usual):
+		return place
+	case alone:
 		return best
+	case free:
+		return place
 	}
 	return -1
 }
 
-// order numbers the rails by the natural order of their commonest names of adapters, and lists these
-// names.
-func (n *naming) order() {
-	names := make([]map[string]int, n.rails)
-	first := make([]string, n.rails)
+// listNames lists the names of adapters of each rail.
+func (n *naming) listNames() {
+	names := make([]map[string]bool, n.rails)
 	for r := range names {
-		names[r] = make(map[string]int)
+		names[r] = make(map[string]bool)
 	}
 	for i := range n.hosts {
 		for _, p := range n.hosts[i].ports {
-			if r, known := n.rail[p.key]; known && n.hosts[i].member {
-				names[r][p.name]++
+			if r, known := n.rail[p.key]; known && n.hosts[i].member && p.name != "" {
+				names[r][p.name] = true
 			}
 		}
 	}
-	order := make([]int32, n.rails)
-	for r := range order {
-		order[r] = int32(r)
-		for _, name := range text.SortNatural(slices.Collect(maps.Keys(names[r]))) {
-			if first[r] == "" || names[r][name] > names[r][first[r]] {
-				first[r] = name
-			}
-		}
-	}
-	slices.SortStableFunc(order, func(a, b int32) int { return text.Natural(first[a], first[b]) })
-	number := make([]int32, n.rails)
-	n.out.Rails = make([]Rail, n.rails)
-	for i, r := range order {
-		number[r] = int32(i)
-		delete(names[r], "")
-		n.out.Rails[i] = Rail{Rail: i + 1, Adapters: text.SortNatural(slices.AppendSeq([]string{}, maps.Keys(names[r]))), MeetsAt: -1}
-	}
-	for key, r := range n.rail {
-		n.rail[key] = number[r]
-	}
-	for leaf, rails := range n.onRail {
-		renumbered := make(map[int32]int, len(rails))
-		for r, c := range rails {
-			renumbered[number[r]] = c
-		}
-		n.onRail[leaf] = renumbered
+	for r, set := range names {
+		n.out.Rails = append(n.out.Rails, Rail{Rail: r + 1, Adapters: text.SortNatural(slices.AppendSeq([]string{}, maps.Keys(set))), MeetsAt: -1})
 	}
 }
 

@@ -43,7 +43,7 @@ var (
 type Result struct {
 	// By is what ports of one rail have in common: names of adapters, or labels of their ports.
 	By     string `json:"by"`
-	Rails  []Rail `json:"rails"`  // in natural order of their first adapters
+	Rails  []Rail `json:"rails"`  // in the order of the adapters of the commonest host
 	Leaves []Leaf `json:"leaves"` // in natural order
 	Hosts  []Host `json:"hosts"`  // in natural order
 	// LeftOut is adapters that are on no rail.

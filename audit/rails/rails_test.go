@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"regexp"
@@ -17,6 +18,7 @@ import (
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/traffic"
 	"github.com/ibweave/ibweave/verify"
@@ -280,6 +282,80 @@ func TestFaults(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestManyFaults makes random faults on up to a quarter of the hosts of each unit, and wants each port and
+// each missing rail to be found, and no other.
+func TestManyFaults(t *testing.T) {
+	for _, seed := range short.Part(5, seeds(40)) {
+		random := rand.New(rand.NewPCG(seed, 7))
+		spec := gen.TreeSpec{Ports: 64, Pods: []int{1 + random.IntN(3)}, Hosts: 8 + random.IntN(9), Rails: 3 + random.IntN(6), Spines: 4}
+		d := newDraft(t, spec, gen.Options{Names: "site", Seed: seed}, seed)
+		misplaced, missing := map[string][]int{}, map[string][]int{} // rails by host
+		swapped := 0
+		for host := range spec.Pods[0] * spec.Hosts {
+			if host%spec.Hosts >= spec.Hosts/4 {
+				continue
+			}
+			name := fmt.Sprintf("node%04d", host+1)
+			adapter := func(k int) fabric.PortID { return d.adapter(fmt.Sprintf("%s mlx5_%d", name, k)) }
+			order := random.Perm(spec.Rails)
+			turned := []int{0, 2, 3}[random.IntN(3)]
+			if turned > 0 {
+				swapped++
+				misplaced[name] = slices.Sorted(slices.Values(order[:turned]))
+			}
+			for i := 1; i < turned; i++ {
+				d.swap(adapter(order[i-1]), adapter(order[i]))
+			}
+			if 2*(turned+1) < spec.Rails+turned && random.IntN(2) == 0 { // not one of these
+				d.unplug(adapter(order[turned]))
+				missing[name] = []int{order[turned]}
+			}
+		}
+		for unit := range spec.Pods[0] { // none, all or every second of its hosts have other names for adapters
+			other := random.IntN(3)
+			for host := range spec.Hosts {
+				for k := range spec.Rails {
+					if name := fmt.Sprintf("node%04d", unit*spec.Hosts+host+1); other == 1 || other == 2 && host%2 == 0 {
+						d.name[d.f.Owner(d.adapter(fmt.Sprintf("%s mlx5_%d", name, k)))] = fmt.Sprintf("%s ibp%ds0f0", name, 11+9*k)
+					}
+				}
+			}
+		}
+		r := find(t, d.fabric())
+		gotMisplaced, gotMissing := map[string][]int{}, map[string][]int{}
+		for _, h := range r.Hosts {
+			for _, p := range h.Ports {
+				if p.Home != p.Leaf.Node {
+					gotMisplaced[h.Host] = append(gotMisplaced[h.Host], p.Rail-1)
+				}
+			}
+			for _, rail := range h.Missing {
+				gotMissing[h.Host] = append(gotMissing[h.Host], rail-1)
+			}
+		}
+		rules := map[string]int{}
+		for _, f := range r.Findings {
+			if f.Rule == rails.Swapped {
+				rules[f.Rule]++
+			} else {
+				rules[f.Rule] += int(f.Count)
+			}
+		}
+		want := map[string]int{rails.Swapped: swapped, rails.Missing: len(missing)}
+		maps.DeleteFunc(want, func(_ string, n int) bool { return n == 0 })
+		if diff := cmp.Diff([]any{misplaced, missing, want}, []any{gotMisplaced, gotMissing, rules}); diff != "" {
+			t.Errorf("seed %d, %+v (-made +found): %s", seed, spec, diff)
+		}
+	}
+}
+
+func seeds(n uint64) (list []uint64) {
+	for seed := range n {
+		list = append(list, seed)
+	}
+	return list
 }
 
 // TestNames has hosts that call the same adapter by another name, as drivers count them: labels tell, and without
