@@ -400,6 +400,25 @@ func TestNames(t *testing.T) {
 	if r, err := rails.Find(d.fabric(), rails.Options{}); err != nil || len(r.Rails) != 4 {
 		t.Errorf("of adapters that no two hosts have: %v", err)
 	}
+	// Hosts with more ports than any have.
+	b := &fabric.Builder{}
+	for n, node := range []fabric.Node{{GUID: 1, Type: fabric.Switch, NumPorts: 254}, {GUID: 2, Type: fabric.CA, NumPorts: 100, Description: "n1"}, {GUID: 3, Type: fabric.CA, NumPorts: 100, Description: "n2"}} {
+		if _, err := b.AddNode(node); err != nil {
+			t.Fatal(err)
+		}
+		for p := fabric.PortNum(1); p <= node.NumPorts && n > 0; p++ {
+			if err := errors.Join(b.SetPort(n, p, fabric.GUID(1000*n)+fabric.GUID(p), 0, 0), b.Connect(0, p+fabric.PortNum(100*(n-1)), n, p, fabric.Link{})); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	f, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := rails.Find(f, rails.Options{}); !errors.Is(err, rails.ErrTooMany) {
+		t.Errorf("of hosts with 100 ports: %v", err)
+	}
 }
 
 // TestLoads counts routes and flows again by following each packet, in tables of which entries are lost, on
