@@ -21,7 +21,9 @@ import (
 	"github.com/ibweave/ibweave/audit/counters"
 	"github.com/ibweave/ibweave/audit/groups"
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/names"
 	"github.com/ibweave/ibweave/internal/files"
+	"github.com/ibweave/ibweave/internal/hostlist"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/report/page"
 	"github.com/ibweave/ibweave/sminterface/dump"
@@ -309,8 +311,8 @@ func (a *app) counters(ctx context.Context, o *countersOptions) error {
 	for _, h := range r.Hot {
 		x := sharedChannel{Channel: h}
 		if s := h.Sharing; s != nil {
-			x.hosts[0], x.Sources = foldHosts(f, s.Sources)
-			x.hosts[1], x.Destinations = foldHosts(f, s.Destinations)
+			x.hosts[0], x.Sources = names.Fold(f, s.Sources)
+			x.hosts[1], x.Destinations = names.Fold(f, s.Destinations)
 			if set != nil {
 				x.SourceGroups, x.DestinationGroups = set.Parts(s.Sources), set.Parts(s.Destinations)
 			}
@@ -380,7 +382,7 @@ func (d *countersDocument) printHot(b *facts) {
 func (h *sharedChannel) printSharers(b *facts, number int) {
 	indent := strings.Repeat(" ", len(strconv.Itoa(number)))
 	side := func(before, way, verb string, hosts int, list string, parts []groups.Part, talkers []counters.Talker) {
-		fmt.Fprintf(b, "%s %s %s, %s", before, way, text.Count(hosts, "host", "hosts"), shorten(list))
+		fmt.Fprintf(b, "%s %s %s, %s", before, way, text.Count(hosts, "host", "hosts"), hostlist.Shorten(list))
 		if n := len(talkers); n > 1 && (h.Cause == counters.Traffic || h.Cause == counters.Both) && talkers[0].Bytes > 1.5*talkers[n-1].Bytes {
 			fmt.Fprintf(b, "; %s %s %s of their bytes", label(talkers[0].Port), verb, percent(talkers[0].Share))
 		}
@@ -390,7 +392,7 @@ func (h *sharedChannel) printSharers(b *facts, number int) {
 			all = append(all, fmt.Sprintf("%s %s %d of %d", p.Grouping, p.Group, p.Hosts, p.Of))
 		}
 		if len(all) > 0 {
-			fmt.Fprintf(b, "  %s       %s\n", indent, shorten(strings.Join(all, ", ")))
+			fmt.Fprintf(b, "  %s       %s\n", indent, hostlist.Shorten(strings.Join(all, ", ")))
 		}
 	}
 	side(fmt.Sprintf("\n  %d:", number), "from", "sent", h.hosts[0], h.Sources, h.SourceGroups, h.Senders)

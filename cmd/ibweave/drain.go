@@ -20,6 +20,7 @@ import (
 	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/names"
+	"github.com/ibweave/ibweave/internal/hostlist"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/verify"
 )
@@ -126,7 +127,7 @@ func (a *app) drain(ctx context.Context, o *drainOptions, dir string) error {
 	}
 	d := &drainDocument{plan, []string{}}
 	for i := range plan.Windows {
-		_, hosts := foldHosts(f, plan.Windows[i].GoneHosts)
+		_, hosts := names.Fold(f, plan.Windows[i].GoneHosts)
 		d.GoneHosts = append(d.GoneHosts, hosts)
 	}
 	if err := a.writeSteps(ctx, o.output, plan); err != nil {
@@ -371,7 +372,7 @@ func (d *drainDocument) print(b *facts, parts int) {
 		}
 		_ = t.Flush() // a buffer takes all
 		if w.Gone > 0 {
-			fmt.Fprintf(b, "  without a cable meanwhile: %s, %s\n", text.Count(w.Gone, "adapter", "adapters"), shorten(d.GoneHosts[i]))
+			fmt.Fprintf(b, "  without a cable meanwhile: %s, %s\n", text.Count(w.Gone, "adapter", "adapters"), hostlist.Shorten(d.GoneHosts[i]))
 		}
 		groupTable(b, groups.Changes(d.Before.Groups, w.Steps[len(w.Steps)-1].Groups, false))
 	}

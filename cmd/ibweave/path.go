@@ -170,8 +170,8 @@ func (a *app) path(ctx context.Context, o *pathOptions, args []string) error {
 			x.spread(drawn, src)
 		}
 		if s != nil {
-			x.hosts[0], x.Sources = foldHosts(f, s.Sources)
-			x.hosts[1], x.Destinations = foldHosts(f, s.Destinations)
+			x.hosts[0], x.Sources = names.Fold(f, s.Sources)
+			x.hosts[1], x.Destinations = names.Fold(f, s.Destinations)
 		}
 		d.Paths = append(d.Paths, x)
 	}
@@ -287,21 +287,6 @@ func endPorts(f *fabric.Fabric, text string) (list []fabric.PortID, err error) {
 	return list, nil
 }
 
-// foldHosts counts hosts and writes their names as one list.
-func foldHosts(f *fabric.Fabric, nodes []fabric.NodeID) (n int, list string) {
-	var hosts []string
-	for _, n := range nodes {
-		host, _, ok := names.HostOf(f.Name(n).Text)
-		if !ok {
-			host = f.Name(n).Label()
-		}
-		hosts = append(hosts, host)
-	}
-	slices.Sort(hosts)
-	hosts = slices.Compact(hosts)
-	return len(hosts), hostlist.Fold(hosts)
-}
-
 // print writes paths for people.
 func (d *pathDocument) print(b *facts, lines bool) {
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
@@ -367,18 +352,9 @@ func (p *sharedPath) print(b *facts) {
 		fmt.Fprintf(b, "  lost: %s\n", p.Lost)
 	}
 	if p.Sources != "" {
-		fmt.Fprintf(b, "  on the busiest cable: from %s, %s\n", text.Count(p.hosts[0], "host", "hosts"), shorten(p.Sources))
-		fmt.Fprintf(b, "                        to %s, %s\n", text.Count(p.hosts[1], "host", "hosts"), shorten(p.Destinations))
+		fmt.Fprintf(b, "  on the busiest cable: from %s, %s\n", text.Count(p.hosts[0], "host", "hosts"), hostlist.Shorten(p.Sources))
+		fmt.Fprintf(b, "                        to %s, %s\n", text.Count(p.hosts[1], "host", "hosts"), hostlist.Shorten(p.Destinations))
 	}
-}
-
-// shorten cuts a list that does not fit into a line: JSON has all of it.
-func shorten(list string) string {
-	const most = 100
-	if len(list) <= most {
-		return list
-	}
-	return list[:strings.LastIndexByte(list[:most], ',')+1] + ".."
 }
 
 // label names a port without quotation marks.

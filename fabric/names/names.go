@@ -150,3 +150,19 @@ func nearest(known map[string][]fabric.NodeID, name string) (near string) {
 	}
 	return near
 }
+
+// Fold names the hosts that nodes are of, as few words: how many there are, and their names
+// with numbers in brackets. A node without the name of a host counts by its own.
+func Fold(f *fabric.Fabric, nodes []fabric.NodeID) (n int, list string) {
+	var hosts []string
+	for _, n := range nodes {
+		host, _, ok := HostOf(f.Name(n).Text)
+		if !ok {
+			host = f.Name(n).Label()
+		}
+		hosts = append(hosts, host)
+	}
+	slices.Sort(hosts)
+	hosts = slices.Compact(hosts)
+	return len(hosts), hostlist.Fold(hosts)
+}

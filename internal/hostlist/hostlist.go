@@ -175,3 +175,12 @@ func expand(part string) ([]string, error) {
 	}
 	return names, nil
 }
+
+// Shorten cuts a list behind a part of it that is short enough for a line.
+func Shorten(list string) string {
+	const most = 100
+	if len(list) <= most {
+		return list
+	}
+	return list[:strings.LastIndexByte(list[:most], ',')+1] + ".."
+}
