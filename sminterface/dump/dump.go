@@ -36,6 +36,9 @@ type Options struct {
 	// AnyPort keeps entries of forwarding tables with ports that the switch does
 	// not have, for a checker that makes findings of them.
 	AnyPort bool
+	// GoneMembers notes members of groups that are no end ports of the fabric as Problems of
+	// kind Gone, for a checker that makes findings of them.
+	GoneMembers bool
 }
 
 // ProblemKind sorts Problems by what a caller has to make of them.
@@ -70,6 +73,8 @@ const (
 	ForeignLines
 	SweepTimeout
 	SweepError
+	// Gone is a member of a group that is no end port of the fabric.
+	Gone
 )
 
 // String is the kind in lower case, for messages.
@@ -95,6 +100,8 @@ func (k ProblemKind) String() string {
 		return "foreign lines"
 	case SweepTimeout, SweepError:
 		return "sweep"
+	case Gone:
+		return "gone"
 	}
 	return "problem kind " + strconv.Itoa(int(k))
 }

@@ -36,6 +36,9 @@ const (
 	MCFDBs             // opensm.mcfdbs
 	MFTs               // ibroute -M, dump_mfts
 	SAQuery            // saquery -m, -g, MCMR
+	PKeyRecords        // saquery PKTR
+	SMPQueryPKeys      // smpquery pkeys, with the ports
+	PKeyGroups         // ibdiagnet's pkey
 	NodeList           // ibswitches, ibhosts, ibrouters, ibnodes; names, which package topology reads
 	LIDMatrix          // opensm-lid-matrix.dump
 	GUID2LID           // OpenSM's guid2lid cache
@@ -57,6 +60,7 @@ const (
 	SLsOfPaths       Kind = "path SLs"
 	MulticastTables  Kind = "multicast tables"
 	Groups           Kind = "groups"
+	PKeyTables       Kind = "P_Key tables"
 	Names            Kind = "names of nodes"
 	PortCounters     Kind = "counters"
 	HelpsOpenSM      Kind = "none" // OpenSM reads it, and no command of ibweave does
@@ -95,6 +99,9 @@ var infos = [formCount]Info{
 	MCFDBs:        {"opensm.mcfdbs", MulticastTables, "OpenSM, ibdiagnet", ""},
 	MFTs:          {"dump_mfts text", MulticastTables, "`dump_mfts`, `ibroute -M`", "masks beyond the MLIDs that are asked for"},
 	SAQuery:       {"saquery's multicast groups", Groups, "`saquery -m`, `-g`, `MCMR`", ""},
+	PKeyRecords:   {"saquery's P_Key tables", PKeyTables, "`saquery --smkey 1 PKTR`, `ibweave pull`", ""},
+	SMPQueryPKeys: {"smpquery pkeys text", PKeyTables, "`smpquery pkeys`, with the port of each table in a line before it, like Lid 5", ""},
+	PKeyGroups:    {"ibdiagnet's pkey", PKeyTables, "ibdiagnet, which has the same in db_csv", "ports of switches but port 0"},
 	NodeList:      {"names of ibswitches or ibhosts", Names, "`ibswitches`, `ibhosts`, `ibrouters`, `ibnodes`", "cables; --node-name-map takes it"},
 	PerfQuery:     {"perfquery text", PortCounters, "`perfquery`, also with -x; `counters` takes PM_INFO of db_csv as well", "with -x PortXmitWait, and errors where ports have none of 64 bits"},
 	RatesCSV:      {"CSV of rates of counters", PortCounters, "people, or a script: node, port and columns such as xmit_bytes, per second", ""},
@@ -231,6 +238,12 @@ func formOf(line, next []byte) Form {
 		return MCFDBs
 	case recordHead(line):
 		return SAQuery
+	case bytes.HasPrefix(line, pkeyRecord):
+		return PKeyRecords
+	case bytes.HasPrefix(line, pkeyGroup):
+		return PKeyGroups
+	case isPKeyHead(line, next):
+		return SMPQueryPKeys
 	}
 	if _, _, ok := parseIBDMRow(line); ok {
 		return IBDMSL2VL

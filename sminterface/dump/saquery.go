@@ -82,7 +82,7 @@ type saRecord struct {
 // records with a field that is missing or wrong, members that are no end port
 // of the fabric, a second MLID or SL for a group (the first counts).
 func ReadSAQuery(name string, data []byte, f *fabric.Fabric, opt Options) ([]mft.Group, []Problem, error) {
-	r := &saReader{textReader: newTextReader(name, data, opt), ports: make(map[fabric.GUID]fabric.PortID), index: make(map[mft.MGID]int)}
+	r := &saReader{textReader: newTextReader(name, data, opt), ports: make(map[fabric.GUID]fabric.PortID), index: make(map[mft.MGID]int), goneToo: opt.GoneMembers}
 	if form := Recognize(data); form != SAQuery {
 		return nil, nil, r.notForm(form, "groups", "what saquery -m or saquery -g print")
 	}
@@ -99,6 +99,7 @@ type saGroup struct {
 	sl        fabric.SL
 	hasSL     bool
 	at        int
+	gone      bool // it has a member that is no end port of the fabric
 	members   []fabric.PortID
 	receivers []fabric.PortID // those members that are not send-only
 }
@@ -106,10 +107,11 @@ type saGroup struct {
 // saReader collects groups.
 type saReader struct {
 	textReader
-	ports  map[fabric.GUID]fabric.PortID // end ports
-	record saRecord
-	groups []saGroup
-	index  map[mft.MGID]int // in groups
+	ports   map[fabric.GUID]fabric.PortID // end ports
+	record  saRecord
+	groups  []saGroup
+	goneToo bool             // Options.GoneMembers
+	index   map[mft.MGID]int // in groups
 }
 
 func (r *saReader) readLine(at int, line []byte) {
@@ -253,6 +255,9 @@ func (r *saReader) endRecord(at int) {
 func (r *saReader) addMember(g *saGroup, rec *saRecord) {
 	p, known := r.ports[rec.port]
 	switch {
+	case !known && r.goneToo:
+		g.gone = true
+		r.addPort(rec.at, Gone, rec.port, 0, fmt.Errorf("member %s of group %s is no end port of the fabric", rec.port, g.mgid))
 	case !known:
 		r.drop(rec.at, "the fabric has no end port %s", rec.port)
 	case rec.join == 0:
@@ -268,7 +273,7 @@ func (r *saReader) addMember(g *saGroup, rec *saRecord) {
 // list is the groups in order.
 func (r *saReader) list() []mft.Group {
 	slices.SortFunc(r.groups, func(a, b saGroup) int { return cmp.Or(cmp.Compare(a.mlid, b.mlid), a.mgid.Compare(b.mgid)) })
-	members := slices.ContainsFunc(r.groups, func(g saGroup) bool { return len(g.members) > 0 })
+	members := slices.ContainsFunc(r.groups, func(g saGroup) bool { return len(g.members) > 0 || g.gone })
 	if !members && len(r.groups) > 1 {
 		first := slices.MinFunc(r.groups, func(a, b saGroup) int { return cmp.Compare(a.at, b.at) })
 		r.add(first.at, Missing, fmt.Errorf("no members of any of %d groups; saquery -m tells them with --smkey", len(r.groups)))
@@ -282,6 +287,7 @@ func (r *saReader) list() []mft.Group {
 			if list[i].Receivers = list[i].Senders; len(g.receivers) < len(g.members) {
 				list[i].Receivers = ascending(g.receivers)
 			}
+		case g.gone: // there are Problems about them
 		case members: // they were asked for: it has none
 			r.add(g.at, Contradiction, noMembersError(list[i].Name))
 		case len(r.groups) == 1:

@@ -80,6 +80,7 @@ const (
 	AttrNodeInfo                 Attribute = 0x0011
 	AttrSwitchInfo               Attribute = 0x0012
 	AttrPortInfo                 Attribute = 0x0015
+	AttrPKeyTable                Attribute = 0x0016
 	AttrSLtoVLMappingTable       Attribute = 0x0017
 	AttrVLArbitrationTable       Attribute = 0x0018
 	AttrLinearForwardingTable    Attribute = 0x0019
@@ -92,7 +93,7 @@ const (
 
 var subnAttributes = map[Attribute]string{
 	AttrNodeDescription: "NodeDescription", AttrNodeInfo: "NodeInfo", AttrSwitchInfo: "SwitchInfo", AttrPortInfo: "PortInfo",
-	AttrSLtoVLMappingTable: "SLtoVLMappingTable", AttrVLArbitrationTable: "VLArbitrationTable",
+	AttrPKeyTable: "P_KeyTable", AttrSLtoVLMappingTable: "SLtoVLMappingTable", AttrVLArbitrationTable: "VLArbitrationTable",
 	AttrLinearForwardingTable: "LinearForwardingTable", AttrMulticastForwardingTable: "MulticastForwardingTable",
 	AttrMellanoxExtendedPortInfo: "MellanoxExtendedPortInfo",
 }

@@ -17,6 +17,7 @@ type NodeInfo struct {
 	SystemGUID fabric.GUID
 	GUID       fabric.GUID
 	PortGUID   fabric.GUID
+	PKeys      uint16 // entries of a P_Key table (PartitionCap)
 	DeviceID   uint16
 	LocalPort  fabric.PortNum // that the SMP came in by
 	VendorID   uint32         // 24 bits
@@ -30,6 +31,7 @@ func (n *NodeInfo) Unmarshal(b *Data) {
 		SystemGUID: fabric.GUID(binary.BigEndian.Uint64(b[4:])),
 		GUID:       fabric.GUID(binary.BigEndian.Uint64(b[12:])),
 		PortGUID:   fabric.GUID(binary.BigEndian.Uint64(b[20:])),
+		PKeys:      binary.BigEndian.Uint16(b[28:]),
 		DeviceID:   binary.BigEndian.Uint16(b[30:]),
 		LocalPort:  fabric.PortNum(b[36]),
 		VendorID:   binary.BigEndian.Uint32(b[36:]) & 0xffffff,
@@ -119,6 +121,20 @@ func (p *PortInfo) Link(extended bool) fabric.Link {
 		l.Speed = speed
 	}
 	return l
+}
+
+// PKeyBlock is how many entries one PKeyTable attribute has.
+const PKeyBlock = 32
+
+// PKeyTable is attribute 0x0016 (IBA 14.2.5.7): a block of entries, the number of the block
+// being the modifier. A switch wants the number of the port besides, in the upper 16 bits.
+type PKeyTable [PKeyBlock]fabric.PKey
+
+// Unmarshal reads the attribute.
+func (t *PKeyTable) Unmarshal(b *Data) {
+	for i := range t {
+		t[i] = fabric.PKey(binary.BigEndian.Uint16(b[2*i:]))
+	}
 }
 
 // SLtoVL is attribute 0x0017 (IBA 14.2.5.8), the VL by SL.

@@ -222,11 +222,7 @@ func (p *pull) setMap(in fabric.PortNum, out fabric.PortID, data *mad.Data) {
 func (p *pull) readHost(port fabric.PortID) {
 	f := p.d.Fabric
 	node := f.Owner(port)
-	to := Target{Route: p.d.Routes[node]}
-	// Each port of a CA answers for itself.
-	if s := f.PeerSwitch(port); port != p.d.Local && s != fabric.NoNode {
-		to.Route = append(slices.Clone(p.d.Routes[s]), f.Num(f.Peer(port)))
-	}
+	to := p.d.target(port)
 	p.ask(to, mad.AttrSLtoVLMappingTable, 0, func(data *mad.Data) { p.setMap(0, port, data) },
 		func(err error) { p.problem(node, "port %d: %v", f.Num(port), err) })
 }

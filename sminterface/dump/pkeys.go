@@ -1,0 +1,328 @@
+package dump
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// The texts of P_Key tables.
+var (
+	pkeyRecord   = []byte("PKeyTableRecord dump:") // saquery PKTR (infiniband-diags, saquery.c)
+	pkeyTable    = []byte("PKey Table:")
+	pkeyGroup    = []byte("GROUP PKey:")                  // ibdiagnet's pkey
+	pkeyCapacity = []byte("pkeys capacity for this port") // smpquery pkeys
+)
+
+// pkeyBlock is how many entries one P_KeyTable attribute has (IBA 14.2.5.7).
+const pkeyBlock = 32
+
+// pkeyHead reads the line that says which port the text of smpquery pkeys behind it is of,
+// which smpquery does not print: "Lid 5", "Lid 5 Port 2" or the GUID of a port.
+func pkeyHead(line []byte) (lid fabric.LID, port int, guid fabric.GUID, ok bool) {
+	s := scanner{rest: bytes.TrimSpace(bytes.ToLower(line))}
+	port = -1
+	if beginsWith(s.rest, "0x") {
+		guid = s.guid()
+		return 0, port, guid, s.atEnd()
+	}
+	s.want("lid")
+	s.blanks()
+	n := s.decimal(5)
+	if len(s.rest) > 0 {
+		s.blanks()
+		s.want("port")
+		s.blanks()
+		port = s.decimal(3)
+	}
+	return fabric.LID(min(n, 0xffff)), port, 0, s.atEnd() && n <= int(fabric.MaxUnicastLID)
+}
+
+// isPKeyHead says whether a line is such a one that a row of smpquery pkeys follows.
+func isPKeyHead(line, next []byte) bool {
+	_, _, _, ok := pkeyHead(line)
+	row, _, isRow := bytes.Cut(bytes.TrimSpace(next), []byte(":"))
+	return ok && isRow && string(row) == "0"
+}
+
+// ReadPKeys reads P_Key tables: what saquery PKTR prints, ibdiagnet's pkey, or the text of
+// smpquery pkeys with a line before each table that says of which port it is ("Lid 5", "Lid 5
+// Port 2" or the port's GUID). name is the file's, for messages.
+//
+// The tables are by fabric.PortID and have the entries in use, in the order of the text; a
+// port that the text says nothing about has nil. End ports with a LID and without a table
+// are Missing Problems; one stands for all.
+//
+// Errors are *fabric.ParseError, and the tables are then nil. With Options.Lenient these
+// are Problems instead: lines that do not belong, tables of ports that the fabric lacks, and
+// what is cut.
+func ReadPKeys(name string, data []byte, f *fabric.Fabric, opt Options) ([][]fabric.PKey, []Problem, error) {
+	r := &pkeyReader{textReader: newTextReader(name, data, opt), f: f, at: fabric.NoPort, tables: make([][]fabric.PKey, f.NumPorts())}
+	read := map[Form]func(int, []byte){PKeyRecords: r.readRecordLine, SMPQueryPKeys: r.readQueryLine, PKeyGroups: r.readGroupLine}[Recognize(data)]
+	if read == nil {
+		return nil, nil, r.notForm(Recognize(data), "P_Key tables", "what saquery --smkey 1 PKTR prints")
+	}
+	r.ports = make(map[fabric.GUID]fabric.PortID)
+	f.EndPorts(func(p fabric.PortID) { r.ports[f.PortGUID(p)] = p })
+	r.eachLine(func(at int, line []byte) {
+		line = bytes.TrimSpace(line)
+		if !isSilent(line) && !bytes.HasPrefix(line, libraryWarning) {
+			read(at, line)
+		}
+	})
+	if r.open && !r.failed {
+		r.add(r.lastLine(len(data)), Truncated, fmt.Errorf("the last P_Key table has no end: %w", ErrTruncated))
+	}
+	r.noteMissing()
+	return finish(&r.textReader, r.tables)
+}
+
+// pkeyReader collects P_Key tables.
+type pkeyReader struct {
+	textReader
+	f      *fabric.Fabric
+	ports  map[fabric.GUID]fabric.PortID // end ports
+	tables [][]fabric.PKey
+
+	open bool          // a table has begun and not ended
+	at   fabric.PortID // that it is of; NoPort for one that is left out
+	lid  fabric.LID    // of a record
+	rows int           // that a record has still to come
+	key  fabric.PKey   // of a group
+}
+
+// enter begins the table of a port, or goes on with it.
+func (r *pkeyReader) enter(p fabric.PortID) {
+	if r.at = p; p != fabric.NoPort && r.tables[p] == nil {
+		r.tables[p] = []fabric.PKey{}
+	}
+}
+
+// put enters an entry.
+func (r *pkeyReader) put(key fabric.PKey) {
+	if r.at != fabric.NoPort && key.Partition() != 0 && !slices.Contains(r.tables[r.at], key) {
+		r.tables[r.at] = append(r.tables[r.at], key)
+	}
+}
+
+// find is the port of the node with a LID that has a number, -1 for the port of the LID.
+func (r *pkeyReader) find(lid fabric.LID, num int) (fabric.PortID, error) {
+	p := r.f.LIDPort(lid)
+	if p == fabric.NoPort {
+		return p, fmt.Errorf("the fabric has no LID %d", lid)
+	}
+	node := r.f.Owner(p)
+	switch {
+	case num < 0:
+		return p, nil
+	case num > int(r.f.Node(node).NumPorts), num == 0 && !r.f.IsSwitch(node):
+		return fabric.NoPort, fmt.Errorf("%s has no port %d", r.f.Name(node), num)
+	}
+	return r.f.Port(node, fabric.PortNum(num)), nil
+}
+
+// readKeys reads a row of entries.
+func (r *pkeyReader) readKeys(at int, row []byte, most int) {
+	n := 0
+	for word := range bytes.FieldsSeq(row) {
+		s := scanner{rest: word}
+		key := s.hex0x(4)
+		if n++; !s.atEnd() || n > most {
+			r.drop(at, "want up to %d P_Keys, like 0x8001 0x7fff", most)
+			return
+		}
+		r.put(fabric.PKey(key))
+	}
+}
+
+// pkeyRecordFields are what a record has before its table.
+var pkeyRecordFields = []string{"LID", "Port", "Block"}
+
+// readRecordLine reads a line of saquery PKTR.
+func (r *pkeyReader) readRecordLine(at int, line []byte) {
+	const perRow = 8
+	key, value, isField := bytes.Cut(line, []byte("."))
+	number := func(most int) int {
+		s := scanner{rest: bytes.TrimLeft(value, ".")}
+		n := s.decimal(5)
+		if !s.atEnd() || n > most {
+			r.drop(at, "%s %q, want 0 to %d", key, s.rest, most)
+			return -1
+		}
+		return n
+	}
+	switch {
+	case bytes.Equal(line, pkeyRecord):
+		if r.open {
+			r.drop(at, "the P_Key table before this one has no end")
+		}
+		r.open, r.at, r.lid, r.rows = true, fabric.NoPort, 0, 0
+	case !r.open:
+		r.drop(at, "text before the first record; want %s", pkeyRecord)
+	case isField && string(key) == "LID":
+		r.lid = fabric.LID(max(0, number(int(fabric.MaxUnicastLID))))
+	case isField && string(key) == "Port":
+		if n := number(int(fabric.MaxPortNum)); n >= 0 {
+			p, err := r.find(r.lid, n)
+			if err != nil {
+				r.add(at, Dropped, err)
+			}
+			r.enter(p)
+		}
+	case isField && string(key) == "Block":
+		number(0xffff)
+	case bytes.Equal(line, pkeyTable):
+		r.rows = pkeyBlock / perRow
+	case r.rows > 0:
+		r.readKeys(at, line, perRow)
+		r.rows--
+		r.open = r.rows > 0
+	default:
+		r.drop(at, "want one of %q, or the row of a table", pkeyRecordFields)
+	}
+}
+
+// readQueryLine reads a line of smpquery pkeys, or one that says of which port the next are.
+func (r *pkeyReader) readQueryLine(at int, line []byte) {
+	if lid, num, guid, ok := pkeyHead(line); ok {
+		if r.open {
+			r.drop(at, "the P_Key table before this one has no end")
+		}
+		p, err := fabric.NoPort, error(nil)
+		if guid != 0 {
+			var known bool
+			if p, known = r.ports[guid]; !known {
+				p, err = fabric.NoPort, fmt.Errorf("the fabric has no end port %s", guid)
+			}
+		} else {
+			p, err = r.find(lid, num)
+		}
+		if err != nil {
+			r.add(at, Dropped, err)
+		}
+		r.open = true
+		r.enter(p)
+		return
+	}
+	if bytes.HasSuffix(line, pkeyCapacity) && r.open {
+		r.open = false
+		return
+	}
+	first, row, ok := bytes.Cut(line, []byte(":"))
+	s := scanner{rest: first}
+	if s.decimal(5); !ok || !s.atEnd() || !r.open {
+		r.drop(at, "want a row of smpquery pkeys, or the port of the next table, like Lid 5")
+		return
+	}
+	r.readKeys(at, row, pkeyBlock)
+}
+
+// readGroupLine reads a line of ibdiagnet's pkey: the head of a partition, or a member
+// (FORMATS: "Full h1/U1/P1 lid=0x0001 guid=0x.. dev=..").
+func (r *pkeyReader) readGroupLine(at int, line []byte) {
+	if rest, isHead := bytes.CutPrefix(line, pkeyGroup); isHead {
+		s := scanner{rest: rest}
+		if r.key = fabric.PKey(s.hex0x(4)).Partition(); !s.atWordEnd() || r.key == 0 {
+			r.drop(at, "want a partition, like GROUP PKey:0x7fff Hosts:12")
+			r.key = 0
+		}
+		return
+	}
+	if r.key == 0 {
+		r.drop(at, "a member without a partition; want %s0x7fff", pkeyGroup)
+		return
+	}
+	member, _, _ := bytes.Cut(line, []byte(" "))
+	_, fields, ok := bytes.Cut(line, []byte(" lid="))
+	s := scanner{rest: fields}
+	lid := fabric.LID(s.hex0x(4))
+	s.blanks()
+	s.want("guid=")
+	guid := s.guid()
+	key := r.key
+	switch {
+	case !ok || !s.atWordEnd():
+		r.drop(at, "want a member, like Full h1/U1/P1 lid=0x0001 guid=0x0000000000000001 dev=4129")
+		return
+	case string(member) == "Full":
+		key |= fabric.FullMember
+	case string(member) != "Limited" && string(member) != "Part" && string(member) != "Partial":
+		r.drop(at, "membership %q, want Full or Limited", member)
+		return
+	}
+	p, known := r.ports[guid]
+	if !known {
+		var err error
+		if p, err = r.find(lid, -1); err != nil {
+			r.add(at, Dropped, fmt.Errorf("the fabric has no end port %s, and %w", guid, err))
+			return
+		}
+	}
+	r.enter(p)
+	r.put(key)
+}
+
+// noteMissing notes the end ports with a LID and without a table.
+func (r *pkeyReader) noteMissing() {
+	first, n := fabric.NoPort, 0
+	r.f.EndPorts(func(p fabric.PortID) {
+		if r.tables[p] == nil && r.f.LID(p) != 0 {
+			if n++; n == 1 {
+				first = p
+			}
+		}
+	})
+	if n == 0 {
+		return
+	}
+	err := fmt.Errorf("no P_Key table of %s", r.f.PortName(first))
+	if n > 1 {
+		err = fmt.Errorf("no P_Key tables of %d end ports, such as %s", n, r.f.PortName(first))
+	}
+	r.add(-1, Missing, err)
+}
+
+// WritePKeys writes P_Key tables, by fabric.PortID, as saquery PKTR prints them: the
+// blocks of a port that are in use, and the first one in any case. The form names ports by
+// LIDs: tables of ports without one are left out. Errors are those of w.
+func WritePKeys(w io.Writer, f *fabric.Fabric, tables [][]fabric.PKey) error {
+	var b bytes.Buffer
+	for p := range fabric.PortID(f.NumPorts()) {
+		keys, lid := tables[p], f.LID(p)
+		if n := f.Owner(p); f.IsSwitch(n) {
+			lid = f.LID(f.PortBase(n))
+		}
+		if keys == nil || lid == 0 {
+			continue
+		}
+		for block := 0; block == 0 || block*pkeyBlock < len(keys); block++ {
+			fmt.Fprintf(&b, "%s\n\t\tLID........................%d\n\t\tPort.......................%d\n\t\tBlock......................%d\n\t\t%s\n",
+				pkeyRecord, lid, f.Num(p), block, pkeyTable)
+			for i := block * pkeyBlock; i < (block+1)*pkeyBlock; i++ {
+				key, before, after := fabric.PKey(0), " ", ""
+				if i < len(keys) {
+					key = keys[i]
+				}
+				switch i % 8 {
+				case 0:
+					before = "\t\t"
+				case 7:
+					after = "\n"
+				}
+				fmt.Fprintf(&b, "%s%s%s", before, key, after)
+			}
+			b.WriteByte('\n')
+		}
+		if b.Len() > 64<<10 {
+			if _, err := w.Write(b.Bytes()); err != nil {
+				return err
+			}
+			b.Reset()
+		}
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
