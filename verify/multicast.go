@@ -25,6 +25,9 @@ type Multicast struct {
 	Trees []mft.Tree
 	// Copying is how switches copy a packet to several ports.
 	Copying Copying
+	// Capacity is how many MLIDs the table of each switch has room for, from mft.MinMLID on,
+	// by NodeID; 0 where it is not known, and nil where none is.
+	Capacity []int
 }
 
 // Copying is how a switch sends a packet to several ports, which decides what a
@@ -251,6 +254,7 @@ func (c *multicast) run(ctx context.Context, opt Options) error {
 		c.graph.used[ch] = c.used[ch>>6]>>(ch&63)&1 != 0
 	}
 	c.found.sort()
+	c.countUse()
 	return nil
 }
 

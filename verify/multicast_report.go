@@ -41,6 +41,7 @@ func (c *multicast) report(r *Result, opt Options) {
 	}
 	c.reportDead(out, MulticastDeadPort, c.found.dead, "has no cable")
 	c.reportDead(out, MulticastDeadEnd, c.found.ends, "leads to a switch with no other port in its mask")
+	c.reportUse(out)
 	for _, x := range c.found.unused {
 		out.add(MulticastUnused, int64(x.n), func(f *Finding) {
 			f.Switch, f.LID = c.f.Node(c.f.Owner(x.port)).GUID, x.mlid

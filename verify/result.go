@@ -21,11 +21,12 @@ type Result struct {
 	CreditLoops CreditLoopCounts  `json:"credit_loops"`
 	Multicast   MulticastCounts   `json:"multicast"`
 	Balance     BalanceCounts     `json:"balance"`
-	Bound       *LoadBound        `json:"bound,omitempty"`    // nil unless CompareBounds had any
-	Adaptive    *AdaptiveCounts   `json:"adaptive,omitempty"` // nil unless multipath.Check was asked
-	Undecided   []Undecided       `json:"undecided"`          // sorted, each once; never nil
-	Findings    []Finding         `json:"findings"`           // sorted; never nil
-	Verdict     string            `json:"verdict"`            // the worst of "errors", "undecided", "warnings" and "clean"; notes are clean
+	Bound       *LoadBound        `json:"bound,omitempty"`      // nil unless CompareBounds had any
+	Adaptive    *AdaptiveCounts   `json:"adaptive,omitempty"`   // nil unless multipath.Check was asked
+	Partitions  *PartitionCounts  `json:"partitions,omitempty"` // nil unless partitions were audited
+	Undecided   []Undecided       `json:"undecided"`            // sorted, each once; never nil
+	Findings    []Finding         `json:"findings"`             // sorted; never nil
+	Verdict     string            `json:"verdict"`              // the worst of "errors", "undecided", "warnings" and "clean"; notes are clean
 	proof       *certificateProof // nil when unicast or multicast traffic has a credit loop
 }
 
@@ -100,6 +101,10 @@ type MulticastCounts struct {
 	// Dependencies counts those of both between channels that leave switches.
 	CreditLoops  int `json:"credit_loops"`
 	Dependencies int `json:"dependencies"`
+	// Capacity is how many MLIDs the smallest table has room for, 0 when no table's size is
+	// known, and Fullest the table of which the greatest share is in use.
+	Capacity int             `json:"capacity,omitempty"`
+	Fullest  *MulticastTable `json:"fullest,omitempty"`
 }
 
 // BalanceCounts says how routes spread over the cables between switches, each
@@ -142,6 +147,25 @@ type AdaptiveCounts struct {
 	VLs                   int `json:"vls"`
 	Channels              int `json:"channels"`
 	Dependencies          int `json:"dependencies"`
+}
+
+// PartitionCounts is about the partitions of P_Key tables, or of a partitions.conf without
+// tables.
+type PartitionCounts struct {
+	Ports      int         `json:"ports"` // end ports whose table is known
+	Partitions int         `json:"partitions"`
+	List       []Partition `json:"list"` // by P_Key; never nil
+}
+
+// Partition is who is in a partition. Hosts are named as few words, with numbers in brackets;
+// ports of switches and aggregation nodes are members as well.
+type Partition struct {
+	PKey         fabric.PKey `json:"pkey"`           // without the bit of the membership
+	Name         string      `json:"name,omitempty"` // in partitions.conf
+	Full         int         `json:"full"`           // ports
+	Limited      int         `json:"limited"`        // ports
+	FullHosts    string      `json:"full_hosts"`
+	LimitedHosts string      `json:"limited_hosts"`
 }
 
 // IdleChannel is a channel between switches without routes: the port that it leaves.

@@ -85,6 +85,11 @@ const (
 	MulticastDeadEnd        = "multicast-dead-end"
 	MulticastUnused         = "multicast-unused"
 	MulticastUnknown        = "multicast-unknown"
+	MulticastBeyondCapacity = "multicast-beyond-capacity"
+	MulticastNearlyFull     = "multicast-nearly-full"
+	MulticastToNobody       = "multicast-to-nobody"
+	MulticastMemberGone     = "multicast-member-gone"
+	MulticastLoneMember     = "multicast-lone-member"
 	BufferTooSmall          = "buffer-too-small"
 )
 
@@ -144,6 +149,9 @@ pairs of a sender and a receiver, and the witness the way of a second copy.`},
 	{MulticastMissing, Error, "pairs", "a receiver gets no copy of a multicast packet", `The masks of the MLID do not lead from the sender to the receiver. There is one
 finding for each group and MLID; its count is the number of pairs of a sender and
 a receiver.`},
+	{MulticastBeyondCapacity, Error, "MLIDs", "MLIDs are beyond the smallest multicast table", `A switch has no masks for MLIDs from 0xc000 plus its MulticastFDBCap on, and drops their
+packets. A subnet manager refuses groups that it has no MLID for. Let groups share MLIDs, or
+use fewer: OpenSM's consolidate_ipv6_snm_req puts IPv6's solicited-node groups together.`},
 	{MulticastCreditLoop, Error, "channels", "channels of unicast and multicast traffic can wait for each other in a cycle", `As credit-loop, for unicast and multicast packets together. A multicast packet
 holds the buffer that it came in by until its last copy has left, and so waits for
 each of its ways out; which those are depends on where it came in. Trees that were
@@ -214,6 +222,16 @@ GUID. There is one finding for each LID. A subnet manager clears such entries wh
 routes again.`},
 	{MulticastDeadPort, Warning, "MLIDs", "a multicast mask has a port without a cable", `The switch makes copies for a port that is down. They are dropped, and the port
 hides a change of cables since the masks were made.`},
+	{MulticastNearlyFull, Warning, "MLIDs", "the multicast tables are nearly full", `Nine tenths or more of the MLIDs that the smallest multicast table of the fabric has room
+for are in use. When none is left the subnet manager refuses to create groups: hosts that
+come up get no IPoIB. Each host with IPv6 over IPoIB makes groups of its own; OpenSM's
+consolidate_ipv6_snm_req lets these share MLIDs.`},
+	{MulticastToNobody, Warning, "MLIDs", "multicast masks lead to no end port", `No mask of the MLID has port 0 of a switch or a port with a cable to an adapter: its members
+are gone or their cables are down, and the MLID and its tree are still in the tables. A heavy
+sweep of the subnet manager clears them.`},
+	{MulticastMemberGone, Warning, "members", "multicast groups have members that the fabric lacks", `The subnet manager's list has members whose ports are not in the topology: the hosts are down,
+or came up after the topology was read. OpenSM drops members when it finds their ports gone.
+There is one finding, with the first of them.`},
 	{BufferTooSmall, Warning, "bytes", "a receive buffer does not hold a packet", `The proof that there is no credit loop rests on virtual cut-through: a switch takes
 in a whole packet on each VL before it waits. A VL with fewer credits than a packet
 of the MTU needs makes packets wait across several links, as worms do, and then
@@ -223,6 +241,9 @@ until somebody else sends, or a port is added elsewhere. There is one finding fo
 MLID.`},
 	{MulticastUnknown, Note, "MLIDs", "there are multicast masks for an MLID of which nobody knows the senders", `Nobody said who sends on the MLID. All end ports in its masks were taken to send and
 to receive.`},
+	{MulticastLoneMember, Note, "groups", "multicast groups have one member", `Whoever is alone in a group sends to nobody, and OpenSM makes no tree for it; the group has an
+MLID all the same. IPv6 over IPoIB makes such a group for each address of a host
+(solicited-node groups). There is one finding, with the first of them.`},
 	{MulticastDeadEnd, Note, "MLIDs", "a multicast mask leads to a switch that has nobody to pass packets on to", `The switch at the other end of the cable has no other port in its mask for the
 MLID: copies cross the cable in vain. Trees that have a link in both directions
 for a member that only sends do that.`},

@@ -1,0 +1,131 @@
+package verify
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
+	"github.com/ibweave/ibweave/mft"
+)
+
+// MulticastTable is how full the fullest multicast table is, by its share.
+type MulticastTable struct {
+	Switch   fabric.GUID `json:"switch"`
+	Name     fabric.Name `json:"name"`
+	MLIDs    int         `json:"mlids"`    // with a port in the switch's mask
+	Capacity int         `json:"capacity"` // MLIDs
+}
+
+// nearlyFull is the share of a table, of 10 parts, from which on it is nearly full.
+const nearlyFull = 9
+
+// countUse counts how full multicast tables are. A subnet manager gives out MLIDs that all
+// switches have room for, so the smallest table is the capacity of the fabric.
+func (c *multicast) countUse() {
+	if c.Capacity == nil {
+		return
+	}
+	used := make([]int, c.f.NumSwitches())
+	for i := range c.Tables.MLIDs() {
+		last := fabric.NoNode
+		for _, p := range c.Tables.PortsAt(i) {
+			if s := c.f.Owner(p); s != last {
+				used[s]++
+				last = s
+			}
+		}
+	}
+	n := &c.found.counts
+	for s, capacity := range c.Capacity {
+		if capacity == 0 {
+			continue
+		}
+		if n.Capacity == 0 || capacity < n.Capacity {
+			n.Capacity = capacity
+		}
+		if t := n.Fullest; t == nil || used[s]*t.Capacity > t.MLIDs*capacity {
+			node := fabric.NodeID(s)
+			n.Fullest = &MulticastTable{c.f.Node(node).GUID, c.f.Name(node), used[s], capacity}
+		}
+	}
+}
+
+// reportUse is about the use of multicast tables: MLIDs beyond their capacity, groups with
+// one member, and trees without an end port.
+func (c *multicast) reportUse(out *collector) {
+	if room := c.found.counts.Capacity; room > 0 {
+		beyond := len(c.mlids) - slices.IndexFunc(append(slices.Clone(c.mlids), mft.MaxMLID+1), func(l fabric.LID) bool { return int(l-mft.MinMLID) >= room })
+		if beyond > 0 {
+			out.add(MulticastBeyondCapacity, int64(beyond), func(f *Finding) {
+				f.LID = c.mlids[len(c.mlids)-beyond]
+				f.Message = fmt.Sprintf("the smallest multicast table has room for %d MLIDs, up to %#x: %s beyond, the first %#x",
+					room, int(mft.MinMLID)+room-1, text.CountGrouped(beyond, "MLID is", "MLIDs are"), uint16(f.LID))
+			})
+		} else if used := len(c.mlids); used*10 >= room*nearlyFull {
+			out.add(MulticastNearlyFull, int64(used), func(f *Finding) {
+				f.Message = fmt.Sprintf("%s of the %d that the smallest multicast table has room for", text.CountGrouped(used, "MLID is in use", "MLIDs are in use"), room)
+			})
+		}
+	}
+	c.reportNobody(out)
+	c.reportLone(out)
+}
+
+// reportNobody is about masks without an end port.
+func (c *multicast) reportNobody(out *collector) {
+	var empty []fabric.LID
+	for i, mlid := range c.Tables.MLIDs() {
+		ports := c.Tables.PortsAt(i)
+		if len(ports) > 0 && !slices.ContainsFunc(ports, func(p fabric.PortID) bool {
+			peer := c.f.Peer(p)
+			return c.f.Num(p) == fabric.ManagementPort || peer != fabric.NoPort && !c.f.IsSwitch(c.f.Owner(peer))
+		}) {
+			empty = append(empty, mlid)
+		}
+	}
+	if len(empty) == 0 {
+		return
+	}
+	out.add(MulticastToNobody, int64(len(empty)), func(f *Finding) {
+		f.LID, f.Message = empty[0], fmt.Sprintf("the masks of MLID %#x lead to no end port", uint16(empty[0]))
+		if n := len(empty); n > 1 {
+			f.Message = fmt.Sprintf("the masks of %d MLIDs lead to no end port, the first those of %#x", n, uint16(empty[0]))
+		}
+	})
+}
+
+// reportLone is about groups with one member, who sends to nobody.
+func (c *multicast) reportLone(out *collector) {
+	alone := map[int]fabric.PortID{} // by group; NoPort for several members
+	for _, t := range c.trees {
+		for _, list := range [][]fabric.PortID{t.Senders, t.Receivers} {
+			for _, p := range list {
+				if other, known := alone[t.Group]; known && other != p {
+					p = fabric.NoPort
+				}
+				alone[t.Group] = p
+			}
+		}
+	}
+	var first *mft.Tree
+	member, n := fabric.NoPort, int64(0)
+	for _, t := range c.trees {
+		if p, known := alone[t.Group]; known && p != fabric.NoPort {
+			delete(alone, t.Group) // of several trees of a group the first counts
+			if n++; n == 1 {
+				first, member = t, p
+			}
+		}
+	}
+	if n == 0 {
+		return
+	}
+	out.add(MulticastLoneMember, n, func(f *Finding) {
+		f.LID = first.MLID
+		f.Message = fmt.Sprintf("%s has one member, %s", treeName(first), c.f.PortName(member))
+		if n > 1 {
+			f.Message = fmt.Sprintf("%s groups have one member, the first %s: %s", text.Grouped(n), treeName(first), c.f.PortName(member))
+		}
+	})
+}
