@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ibweave/ibweave/internal/hostlist"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/verify"
 	"github.com/ibweave/ibweave/verify/bound"
@@ -80,7 +81,8 @@ func figures(w io.Writer, r *verify.Result, opt *Options) {
 	}
 	lines("shape", opt.Shape)
 	lines("plan", opt.Plan)
-	if opt.Tables == "" && (opt.Shape != nil || opt.Bound != "") {
+	partitions(r, row)
+	if opt.Tables == "" && (opt.Shape != nil || opt.Bound != "" || r.Partitions != nil) {
 		bounds(r, row)
 		return // no tables, and so no routes
 	}
@@ -133,6 +135,42 @@ func figures(w io.Writer, r *verify.Result, opt *Options) {
 			text.Grouped(g.Missing), text.Grouped(g.Duplicates), text.CountGrouped(g.Loops, "sender", "senders"), text.Grouped(g.Stray))
 		row("", "%s of unicast and multicast together; %s", text.CountGrouped(g.CreditLoops, "credit loop", "credit loops"),
 			text.CountGrouped(g.Dependencies, "dependency", "dependencies"))
+		if t := g.Fullest; t != nil {
+			row("", "%s of the %s that the smallest table has room for; the fullest is %s, %s of %s", text.CountGrouped(g.MLIDs, "MLID", "MLIDs"), text.Grouped(g.Capacity),
+				t.Name, text.Grouped(t.MLIDs), text.Grouped(t.Capacity))
+		}
+	}
+}
+
+// partitions prints who is in each partition.
+func partitions(r *verify.Result, row func(name, format string, args ...any)) {
+	if r.Partitions == nil {
+		return
+	}
+	row("partitions", "%s of %s", text.CountGrouped(r.Partitions.Partitions, "partition", "partitions"), text.CountGrouped(r.Partitions.Ports, "end port", "end ports"))
+	for i := range r.Partitions.List {
+		p := &r.Partitions.List[i]
+		line := p.PKey.String()
+		if p.Name != "" {
+			line += " " + p.Name
+		}
+		parts := []string{}
+		for _, m := range []struct {
+			n           int
+			word, hosts string
+		}{{p.Full, "full", p.FullHosts}, {p.Limited, "limited", p.LimitedHosts}} {
+			part := text.Grouped(m.n) + " " + m.word
+			if m.hosts != "" {
+				part += " (" + hostlist.Shorten(m.hosts) + ")"
+			}
+			if m.n > 0 {
+				parts = append(parts, part)
+			}
+		}
+		if len(parts) == 0 {
+			parts = []string{"no member"}
+		}
+		row("", "%s: %s", line, strings.Join(parts, ", "))
 	}
 }
 

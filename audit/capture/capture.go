@@ -24,12 +24,11 @@ const (
 	LoopbackPlug = "loopback-plug"
 	ForeignLines = "foreign-lines"
 
-	CutFile            = "cut-file"
-	FilesDisagree      = "files-disagree"
-	ToolWarning        = "tool-warning"
-	SeveralMasters     = "several-masters"
-	UnevenCable        = "uneven-cable"
-	NoDefaultPartition = "no-default-partition"
+	CutFile        = "cut-file"
+	FilesDisagree  = "files-disagree"
+	ToolWarning    = "tool-warning"
+	SeveralMasters = "several-masters"
+	UnevenCable    = "uneven-cable"
 )
 
 // Rules lists the rules about captures, the gravest first.
@@ -63,9 +62,6 @@ as one without a cable.`},
 MTU (OpVLs and NMTU in db_csv). The subnet manager sets both ends to what both can do; an
 end that it could not write drops packets on the VLs, or of the size, that only the other
 end has.`},
-	{Name: NoDefaultPartition, Severity: verify.Warning, Count: "ports", Summary: "ports are not in the default partition", Explain: `The P_Key table of the port has entries, and none of the default partition 0x7fff. The
-port cannot talk to subnet administration: its host gets no path records and joins no
-multicast group.`},
 	{Name: ToolWarning, Severity: verify.Note, Count: "events", Summary: "ibdiagnet itself warned of something", Explain: `Sections WARNINGS_x and ERRORS_x of db_csv list what ibdiagnet found: ports that did not
 answer, counters, firmware, cables. There is one finding for each kind of event in a section,
 with the first one and how many there are.`},
@@ -84,7 +80,7 @@ var rules = map[topology.Kind]string{
 	topology.ForeignLines: ForeignLines,
 
 	CutFile: CutFile, FilesDisagree: FilesDisagree, ToolWarning: ToolWarning, SeveralMasters: SeveralMasters, // of ibdiagnet
-	UnevenCable: UnevenCable, NoDefaultPartition: NoDefaultPartition,
+	UnevenCable: UnevenCable,
 }
 
 // RuleOf is the rule that problems of a kind break, "" for a kind that is no finding.
@@ -165,8 +161,6 @@ func describe(f *fabric.Fabric, rule string, n, timeouts int, first *topology.Pr
 		return fabric.Printable(first.Message)
 	case UnevenCable:
 		what = text.CountGrouped(n, "cable is", "cables are") + " set up differently at the two ends"
-	case NoDefaultPartition:
-		what = text.CountGrouped(n, "port is", "ports are") + " in partitions, and not in the default one"
 	case ToolWarning:
 		what = text.CountGrouped(n, "warning of ibdiagnet", "warnings of ibdiagnet")
 	case InvalidLID:

@@ -5,6 +5,7 @@ import (
 
 	"github.com/ibweave/ibweave/audit/cabling"
 	"github.com/ibweave/ibweave/audit/capture"
+	"github.com/ibweave/ibweave/audit/partitions"
 	"github.com/ibweave/ibweave/verify"
 	"github.com/ibweave/ibweave/verify/multipath"
 )
@@ -54,7 +55,7 @@ fingerprint is mistyped. Remove it before it excuses something else.`},
 
 // lists are the rules of all checks: those of tables, of choices, of wiring, of captures, of
 // policies.
-var lists = [][]verify.Rule{verify.Rules, multipath.Rules, multipath.TableRules, cabling.Rules, capture.Rules, Rules}
+var lists = [][]verify.Rule{verify.Rules, multipath.Rules, multipath.TableRules, cabling.Rules, capture.Rules, partitions.Rules, Rules}
 
 // AllRules lists the rules of all checks.
 func AllRules() []verify.Rule { return slices.Concat(lists...) }

@@ -16,6 +16,7 @@ import (
 	"github.com/ibweave/ibweave/audit/cabling"
 	"github.com/ibweave/ibweave/audit/cabling/plan"
 	"github.com/ibweave/ibweave/audit/capture"
+	"github.com/ibweave/ibweave/audit/partitions"
 	"github.com/ibweave/ibweave/audit/policy"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
@@ -152,12 +153,15 @@ func (in *audit) rulesOf() []verify.Rule {
 	if in.far != "" {
 		tables = slices.Concat(tables, multipath.Rules, multipath.TableRules)
 	}
+	if in.partitioned() || in.database != nil && in.database.PKeys != nil {
+		tables = slices.Concat(tables, partitions.Rules)
+	}
 	if !in.wanted() { // of the cables only the slow ones are looked for
 		slow, _ := verify.FindRule(cabling.LinkDegraded, cabling.Rules)
 		return slices.Concat(tables, []verify.Rule{*slow}, capture.Rules)
 	}
 	var rules []verify.Rule
-	if in.hasTables() {
+	if in.hasTables() || in.partitioned() {
 		rules = append(rules, tables...)
 	}
 	rules = append(rules, cabling.Rules...)

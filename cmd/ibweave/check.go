@@ -20,6 +20,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/files"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/verify"
 )
@@ -36,18 +37,20 @@ type audit struct {
 	certificate string // "" for none
 	bound       string // "" for none
 	bounding
-	verbose    bool // list idle channels
-	unknownSLs bool // without path SLs they are unknown, as in a folder of dumps
-	lostRows   bool // the form of the forwarding tables does not show that a row is lost
-	copying    verify.Copying
-	buffer     verify.Buffer
-	lenient    bool
-	compiled   *outdir.Directory // that compile wrote; nil for files from elsewhere
-	sums       map[string]string // SHA-256 by path of what was read, when not nil
-	loaded     map[string][]byte // text by path of what need not be read again
-	places     *lineFinder       // to be filled; nil when it is not needed
-	cablesDo   bool              // a run of ibdiagnet without tables is looked at for its cables
+	verbose     bool // list idle channels
+	unknownSLs  bool // without path SLs they are unknown, as in a folder of dumps
+	lostRows    bool // the form of the forwarding tables does not show that a row is lost
+	copying     verify.Copying
+	buffer      verify.Buffer
+	mftCapacity int // MLIDs; 0 for what ibdiagnet says
+	lenient     bool
+	compiled    *outdir.Directory // that compile wrote; nil for files from elsewhere
+	sums        map[string]string // SHA-256 by path of what was read, when not nil
+	loaded      map[string][]byte // text by path of what need not be read again
+	places      *lineFinder       // to be filled; nil when it is not needed
+	cablesDo    bool              // a run of ibdiagnet without tables is looked at for its cables
 	fromRun
+	partitioning
 	asFindings bool // make findings of what is odd in tables and files of a manifest
 	undecided  []verify.Undecided
 	findings   []verify.Finding
@@ -102,6 +105,11 @@ takes, with their MLIDs, groups.json of a compiled directory, or what saquery -m
 prints. MLIDs that no group has are taken to be sent to and received by all end
 ports in their masks.
 
+P_Key tables are those of a run of ibdiagnet, what pull wrote, or the text of saquery
+--smkey 1 PKTR. check says who is in which partition and who has nobody to talk to;
+--partitions holds the tables to the partitions.conf of OpenSM, and without tables says
+what OpenSM would make of the file.
+
 --wiring looks at the cables as well: it says what the fabric looks like, which
 links are slow, and which cables are missing or crossed by that shape. --policy
 holds the fabric and its tables to a file: an expected topology, required links,
@@ -114,6 +122,7 @@ Forms are recognized by content, zstd and gzip as well; - is standard input.`,
   ibweave check /var/log
   ibweave check /var/tmp/ibdiagnet2
   ibweave check -t fabric.txt --wiring
+  ibweave check /var/tmp/ibdiagnet2 --partitions /etc/opensm/partitions.conf
   ibweave check -t fabric.txt --plan switches.ndt,hosts.ndt
   ibweave check tables --policy policy.yaml --format sarif
   ibweave check tables --report sarif=ibweave.sarif --report junit=ibweave.xml
@@ -144,8 +153,10 @@ Forms are recognized by content, zstd and gzip as well; - is standard input.`,
 func (o *auditing) flags(flags *pflag.FlagSet) {
 	o.fileFlags(flags)
 	o.choosing.flags(flags)
+	o.partitioning.flags(flags)
 	flags.StringVarP(&o.groups, "groups", "g", "", "`FILE` of multicast groups, with their MLIDs")
 	flags.StringVar(&o.how, "copying", "independent", "how switches copy packets: independent as InfiniBand does, reserving, lock-step or wormhole")
+	flags.IntVar(&o.mftCapacity, "mft-capacity", 0, "MLIDs that the smallest multicast table has room for, `N` from 0xc000 on (MulticastFDBCap); by default as db_csv of ibdiagnet says")
 	flags.IntVar(&o.buffer.Credits, "vl-credits", 0, "credits of 64 bytes that each VL of a port has, `N`, to see whether a packet fits; by default not known")
 	flags.IntVar(&o.buffer.MTU, "mtu", 4096, "greatest payload of packets in `BYTES`, for --vl-credits")
 	flags.StringVar(&o.certificate, "certificate", "", "also check the proof in `FILE` that there is no credit loop")
@@ -176,15 +187,20 @@ func (a *app) runCheck(cmd *cobra.Command, o *auditing, args []string) error {
 	if err := in.checkBuffer(cmd.Flags().Changed("vl-credits")); err != nil {
 		return err
 	}
-	in.cablesDo, in.adaptiveToo = true, true
+	in.cablesDo, in.adaptiveToo, in.pkeysToo = true, true, true
 	if err := a.resolveAudit(in, args); err != nil {
 		return err
 	}
 	if err := a.readPolicy(in); err != nil {
 		return err
 	}
-	if in.mfts == "" && cmd.Flags().Changed("copying") {
-		return usagef("--copying says nothing without multicast tables")
+	for _, name := range []string{"copying", "mft-capacity"} {
+		if in.mfts == "" && cmd.Flags().Changed(name) {
+			return usagef("--%s says nothing without multicast tables", name)
+		}
+	}
+	if in.mftCapacity < 0 || in.mftCapacity > mft.NumMLIDs {
+		return usagef("--mft-capacity %d: want 1 to %d", in.mftCapacity, mft.NumMLIDs)
 	}
 	if _, err := in.today(); err != nil {
 		return err
@@ -213,8 +229,8 @@ func (a *app) resolveAudit(in *audit, args []string) error {
 		args, in.topology = []string{in.topology}, ""
 	}
 	if len(args) == 0 {
-		if in.topology == "" || !in.hasTables() && !in.wanted() && in.bound == "" {
-			return usagef("check needs a directory of tables, or -t TOPOLOGY and --lfts FILE or --far FILE; or -t TOPOLOGY and --wiring, --plan FILE or --policy FILE, or --bound FILE")
+		if in.topology == "" || !in.hasTables() && !in.wanted() && !in.partitioned() && in.bound == "" {
+			return usagef("check needs a directory of tables, or -t TOPOLOGY and --lfts FILE or --far FILE; or -t TOPOLOGY and --wiring, --plan FILE or --policy FILE, --pkeys FILE or --partitions FILE, or --bound FILE")
 		}
 		if !in.hasTables() && (in.sl2vl != "" || in.pathSL != "" || in.mfts != "" || in.certificate != "") {
 			return usagef("other tables and certificates say nothing without forwarding tables, --lfts FILE")
@@ -228,15 +244,15 @@ func (a *app) resolveAudit(in *audit, args []string) error {
 		if in.groups != "" && in.mfts == "" {
 			return usagef("-g says nothing without multicast tables, --mfts FILE")
 		}
-		return oneStdin(append([]string{in.topology, in.lfts, in.sl2vl, in.pathSL, in.mfts, in.far, in.plft, in.groups, in.certificate, in.bound, in.policy}, in.plans...)...)
+		return oneStdin(append([]string{in.topology, in.lfts, in.sl2vl, in.pathSL, in.mfts, in.far, in.plft, in.groups, in.certificate, in.bound, in.policy, in.pkeys, in.partitions}, in.plans...)...)
 	}
 	if in.topology != "" || in.hasTables() || in.plft != "" || in.sl2vl != "" || in.pathSL != "" || in.mfts != "" || in.groups != "" {
 		return usagef("check takes a directory or -t and --lfts, not both")
 	}
-	if err := oneStdin(append([]string{in.policy, in.certificate, in.bound}, in.plans...)...); err != nil {
+	if err := oneStdin(append([]string{in.policy, in.certificate, in.bound, in.pkeys, in.partitions}, in.plans...)...); err != nil {
 		return err
 	}
-	return a.resolve(in, args[0], !in.wanted())
+	return a.resolve(in, args[0], !in.wanted() && !in.partitioned())
 }
 
 // findCompiled finds the files of a directory that compile wrote.
@@ -348,6 +364,9 @@ func (a *app) audit(ctx context.Context, in *audit) (x *auditResult, err error) 
 		if err := a.checkChoices(ctx, in, x); err != nil {
 			return nil, err
 		}
+	}
+	if err := a.checkPartitions(in, x.fabric, x.result); err != nil {
+		return nil, err
 	}
 	if in.compiled != nil {
 		s := a.startStage("compare files with " + outdir.ManifestName)

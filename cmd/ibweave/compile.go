@@ -480,7 +480,7 @@ func (a *app) readOrdered(c *compilation) (err error) {
 	}
 	groups, err := a.readInput(c.groups)
 	opt.Groups = func(f *fabric.Fabric) ([]mft.Group, error) {
-		list, _, err := a.parseGroups(c.groups, groups, f, c.lenient)
+		list, _, err := a.parseGroups(c.groups, groups, f, dump.Options{Lenient: c.lenient})
 		return list, err
 	}
 	return err
@@ -628,14 +628,17 @@ func (o *order) manifestOptions(f *fabric.Fabric, opt compile.Options, lmc uint8
 	return m
 }
 
+// isGone says whether a problem is about a member of a group that the fabric lacks.
+func isGone(p dump.Problem) bool { return p.Kind == dump.Gone }
+
 // parseGroups reads multicast groups in any form.
-func (a *app) parseGroups(name string, text []byte, f *fabric.Fabric, lenient bool) ([]mft.Group, []dump.Problem, error) {
+func (a *app) parseGroups(name string, text []byte, f *fabric.Fabric, opt dump.Options) ([]mft.Group, []dump.Problem, error) {
 	if dump.Recognize(text) != dump.SAQuery {
 		groups, err := groupfile.Parse(name, text, f)
 		return groups, nil, err
 	}
-	groups, problems, err := dump.ReadSAQuery(name, text, f, dump.Options{Lenient: lenient})
-	a.dumpProblems(problems, lenient)
+	groups, problems, err := dump.ReadSAQuery(name, text, f, opt)
+	a.dumpProblems(slices.DeleteFunc(slices.Clone(problems), isGone), opt.Lenient)
 	return groups, problems, err
 }
 

@@ -35,6 +35,7 @@ var folderKinds = []folderKind{
 	{dump.SLsOfPaths, func(in *audit) *string { return &in.pathSL }},
 	{dump.MulticastTables, func(in *audit) *string { return &in.mfts }},
 	{dump.Groups, func(in *audit) *string { return &in.groups }},
+	{dump.PKeyTables, func(in *audit) *string { return &in.pkeys }},
 }
 
 // resolve finds the files of a directory that compile wrote, else those of a folder of
@@ -121,7 +122,8 @@ func (a *app) gather(in *audit, dir string, tables bool) (said string, err error
 		if err != nil {
 			return "", err
 		}
-		if len(names) == 0 || !in.adaptiveToo && (kind.kind == dump.AdaptiveTables || kind.kind == dump.PLFTChoice) {
+		if len(names) == 0 || !in.adaptiveToo && (kind.kind == dump.AdaptiveTables || kind.kind == dump.PLFTChoice) ||
+			kind.kind == dump.PKeyTables && (!in.pkeysToo || in.pkeys != "" || in.databases[in.topology].hasPKeys()) {
 			continue
 		}
 		*kind.file(in) = c.path(names[0])
@@ -186,7 +188,7 @@ func isDumpName(name string) bool {
 		name = strings.TrimSuffix(name, suffix)
 	}
 	return slices.Contains([]string{outdir.TopologyName, outdir.SubnetListName, outdir.LFTsName, outdir.FDBsName,
-		outdir.SL2VLName, outdir.PathSLsName, outdir.PairSLsName, outdir.MCFDBsName, outdir.MFTsName}, name)
+		outdir.SL2VLName, outdir.PathSLsName, outdir.PairSLsName, outdir.MCFDBsName, outdir.MFTsName, pkeysName}, name)
 }
 
 // missingDumps says what was looked for in a folder that has not enough of it, and what it has.

@@ -48,6 +48,8 @@ var inputs = map[string]string{
 	"check --certificate":      "check D --certificate X",
 	"check --plan":             "check -t D/fabric.ibnetdiscover --plan X",
 	"check --policy":           "check D --policy X",
+	"check --pkeys":            "check -t D/fabric.ibnetdiscover --pkeys X",
+	"check --partitions":       "check -t D/fabric.ibnetdiscover --partitions X",
 	"check --node-name-map":    "check D --node-name-map X",
 	"check --source":           "check D --format sarif --source X",
 	"compare --topology":       "compare -t X -e updn",

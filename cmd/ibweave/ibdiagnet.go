@@ -35,6 +35,9 @@ type readDatabase struct {
 	err error
 }
 
+// hasPKeys says whether the database was read and has P_Key tables.
+func (d readDatabase) hasPKeys() bool { return d.Database != nil && d.PKeys != nil }
+
 // isFolder says whether a name is that of a directory or of an archive.
 func isFolder(name string) bool {
 	if name == "-" {

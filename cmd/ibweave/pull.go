@@ -35,9 +35,9 @@ func (a *app) pullCommand() *cobra.Command {
 		Use:   "pull --ibsim [NAME] | --umad DEVICE[:PORT] -o DIR",
 		Short: "read the forwarding tables of a live fabric into dump files",
 		Long: `Discover the fabric, read the linear and multicast forwarding tables and the
-SL-to-VL maps of all its switches, and write into DIR what check and diff read:
-` + outdir.TopologyName + `, ` + outdir.LFTsName + `, ` + outdir.MFTsName + `, ` + outdir.MCFDBsName + ` and
-` + outdir.SL2VLName + `. Where the VL of a packet depends on its SL, subnet administration
+SL-to-VL maps of all its switches and the P_Key tables of all end ports, and write into
+DIR what check and diff read: ` + outdir.TopologyName + `, ` + outdir.LFTsName + `, ` + outdir.MFTsName + `,
+` + outdir.MCFDBsName + `, ` + outdir.SL2VLName + ` and ` + pkeysName + `. Where the VL of a packet depends on its SL, subnet administration
 is asked for the SLs of all paths, and ` + outdir.PathSLsName + ` has them; on large fabrics that
 keeps the subnet manager busy for some time (--no-path-sl). Nothing is changed.
 ` + reachHelp + `
@@ -63,16 +63,20 @@ error, and the exit status is 1.`,
 				if err != nil {
 					return err
 				}
-				if err := writePulled(dir, d, t, paths.sls); err != nil {
+				pkeys, err := a.pullPKeys(cmd.Context(), c, d)
+				if err != nil {
+					return err
+				}
+				if err := writePulled(dir, d, t, paths.sls, pkeys.tables); err != nil {
 					return err
 				}
 				if paths.failed != nil {
 					fmt.Fprintf(a.stderr, "path SLs were not read: %v; check leaves undecided what depends on them\n", paths.failed)
 				}
-				if err := a.printPulled(dir, d, t, paths); err != nil {
+				if err := a.printPulled(dir, d, t, paths, pkeys); err != nil {
 					return err
 				}
-				return a.subnetProblems(append(d.Problems, t.Problems...))
+				return a.subnetProblems(slices.Concat(d.Problems, t.Problems, pkeys.problems))
 			})
 		},
 	}
@@ -84,6 +88,9 @@ error, and the exit status is 1.`,
 	a.require(cmd, "output")
 	return cmd
 }
+
+// pkeysName is the file of P_Key tables that pull writes.
+const pkeysName = "pkeys.dump"
 
 // pulledPaths is what pull knows of path SLs.
 type pulledPaths struct {
@@ -144,8 +151,37 @@ func slsInUse(f *fabric.Fabric, p *lft.PathSLs) int {
 	return len(used)
 }
 
+// pulledPKeys is what pull knows of P_Key tables.
+type pulledPKeys struct {
+	tables   [][]fabric.PKey
+	problems []subnet.Problem
+	requests int
+}
+
+// pullPKeys reads the P_Key tables of end ports.
+func (a *app) pullPKeys(ctx context.Context, c *subnet.Client, d *subnet.Discovery) (p pulledPKeys, err error) {
+	s := a.startStage("read P_Key tables")
+	defer s.end()
+	p.tables, p.problems, p.requests, err = c.PKeys(ctx, d)
+	return p, err
+}
+
+// String says how many tables and partitions there are.
+func (p *pulledPKeys) String() string {
+	ports, partitions := 0, map[fabric.PKey]bool{}
+	for _, keys := range p.tables {
+		if keys != nil {
+			ports++
+		}
+		for _, key := range keys {
+			partitions[key.Partition()] = true
+		}
+	}
+	return fmt.Sprintf("%s of %s", text.CountGrouped(len(partitions), "partition", "partitions"), text.CountGrouped(ports, "end port", "end ports"))
+}
+
 // writePulled writes the files of pull.
-func writePulled(dir string, d *subnet.Discovery, t *subnet.Tables, sls *lft.PathSLs) error {
+func writePulled(dir string, d *subnet.Discovery, t *subnet.Tables, sls *lft.PathSLs, pkeys [][]fabric.PKey) error {
 	f := d.Fabric
 	capacity := 0
 	for _, sw := range d.Switches {
@@ -165,6 +201,7 @@ func writePulled(dir string, d *subnet.Discovery, t *subnet.Tables, sls *lft.Pat
 		{outdir.MCFDBsName, func(w io.Writer) error { return dump.WriteMCFDBs(w, t.MFT, opt) }},
 		{outdir.MFTsName, func(w io.Writer) error { return dump.WriteMFTs(w, t.MFT, opt, capacity) }},
 		{outdir.SL2VLName, func(w io.Writer) error { return dump.WriteSL2VL(w, t.SL2VL, opt) }},
+		{pkeysName, func(w io.Writer) error { return dump.WritePKeys(w, f, pkeys) }},
 	}
 	if sls != nil {
 		list = append(list, file{outdir.PathSLsName, func(w io.Writer) error { return dump.WritePathSLs(w, f, sls, opt) }})
@@ -180,7 +217,7 @@ func writePulled(dir string, d *subnet.Discovery, t *subnet.Tables, sls *lft.Pat
 }
 
 // printPulled prints what was read, for people.
-func (a *app) printPulled(dir string, d *subnet.Discovery, t *subnet.Tables, paths pulledPaths) error {
+func (a *app) printPulled(dir string, d *subnet.Discovery, t *subnet.Tables, paths pulledPaths, pkeys pulledPKeys) error {
 	n := text.Grouped[int]
 	read := 0
 	for _, ok := range t.Read {
@@ -195,10 +232,17 @@ func (a *app) printPulled(dir string, d *subnet.Discovery, t *subnet.Tables, pat
 	var b facts
 	b.row("fabric", "%s", fabricSize(d.Fabric))
 	b.row("LFTs", "%s of %s switches, LIDs to %d", n(read), n(d.Fabric.NumSwitches()), t.LFT.MaxLID())
-	b.row("MFTs", "%s, %s in their masks", text.CountGrouped(len(t.MFT.MLIDs()), "MLID", "MLIDs"), text.CountGrouped(masks, "port", "ports"))
+	room := 0 // of the smallest table
+	for _, sw := range d.Switches {
+		if n := int(sw.MulticastFDBCap); n > 0 && (room == 0 || n < room) {
+			room = n
+		}
+	}
+	b.row("MFTs", "%s of %s, %s in their masks", n(len(t.MFT.MLIDs())), text.CountGrouped(room, "MLID", "MLIDs"), text.CountGrouped(masks, "port", "ports"))
 	b.row("SL2VL", "%s", text.CountGrouped(t.SL2VL.VLs(), "VL", "VLs"))
 	b.row("path SLs", "%s", paths.said)
-	b.row("requests", "%s", n(d.Requests+t.Requests+paths.requests))
+	b.row("P_Keys", "%s", &pkeys)
+	b.row("requests", "%s", n(d.Requests+t.Requests+paths.requests+pkeys.requests))
 	b.row("written to", "%s", dir)
 	_, err := a.stdout.Write(b.Bytes())
 	return err

@@ -11,6 +11,7 @@ import (
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/papers/myrinet"
+	"github.com/ibweave/ibweave/sminterface/dump"
 )
 
 // scheduling is what schedule is asked to do.
@@ -179,7 +180,7 @@ func (a *app) makeSchedule(o *scheduling, f *fabric.Fabric, tables *lft.Tables) 
 		return nil, err
 	}
 	var groups []mft.Group
-	if groups, _, err = a.parseGroups(o.groups, text, f, o.lenient); err != nil {
+	if groups, _, err = a.parseGroups(o.groups, text, f, dump.Options{Lenient: o.lenient}); err != nil {
 		return nil, err
 	}
 	stage := a.startStage("schedule")

@@ -19,6 +19,7 @@ import (
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sim"
 	"github.com/ibweave/ibweave/sim/sweep"
+	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -371,7 +372,7 @@ func (a *app) readReceivers(in *simulation, f *fabric.Fabric) ([]mft.Tree, error
 	if err != nil {
 		return nil, err
 	}
-	groups, _, err := a.parseGroups(in.groups, data, f, in.lenient)
+	groups, _, err := a.parseGroups(in.groups, data, f, dump.Options{Lenient: in.lenient})
 	if err != nil {
 		return nil, err
 	}

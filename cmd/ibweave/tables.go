@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/pflag"
 
@@ -168,7 +169,7 @@ func (a *app) readMulticast(in *audit, f *fabric.Fabric) (*verify.Multicast, err
 	if in.mfts == "" {
 		return nil, nil
 	}
-	m := &verify.Multicast{Copying: in.copying}
+	m := &verify.Multicast{Copying: in.copying, Capacity: in.mftCapacities(f)}
 	err := a.parseTables(in, in.mfts, verify.MulticastRules, nil, func(data []byte) (problems []dump.Problem, err error) {
 		m.Tables, problems, err = dump.ReadMFTs(in.mfts, data, f, dump.Options{Lenient: in.lenient})
 		return problems, err
@@ -183,10 +184,11 @@ func (a *app) readMulticast(in *audit, f *fabric.Fabric) (*verify.Multicast, err
 	if err != nil {
 		return nil, err
 	}
-	groups, problems, err := a.parseGroups(in.groups, data, f, in.lenient)
+	groups, problems, err := a.parseGroups(in.groups, data, f, dump.Options{Lenient: in.lenient, GoneMembers: in.asFindings})
 	if err != nil {
 		return nil, err
 	}
+	in.addGone(problems)
 	in.addUndecided(problems, verify.MulticastRules, nil)
 	m.Trees = []mft.Tree{}
 	number := make(map[string]int) // a group with several MLIDs has one name
@@ -203,4 +205,41 @@ func (a *app) readMulticast(in *audit, f *fabric.Fabric) (*verify.Multicast, err
 		})
 	}
 	return m, nil
+}
+
+// addGone makes a finding of members of groups that the fabric lacks.
+func (in *audit) addGone(problems []dump.Problem) {
+	i := slices.IndexFunc(problems, isGone)
+	if i < 0 {
+		return
+	}
+	n := 0
+	for k := range problems {
+		if isGone(problems[k]) {
+			n++
+		}
+	}
+	first := &problems[i]
+	message := first.Err.Error()
+	if n > 1 {
+		message = fmt.Sprintf("%d members of groups are no end ports of the fabric; the first: %s", n, message)
+	}
+	rule, _ := verify.RuleByName(verify.MulticastMemberGone)
+	in.findings = append(in.findings, verify.Finding{Rule: rule.Name, Severity: rule.Severity, Message: message, Count: int64(n), Witness: []verify.Hop{}, File: first.File, Line: first.Line})
+}
+
+// mftCapacities is how many MLIDs each multicast table has room for, as --mft-capacity or
+// ibdiagnet says; nil when nobody does.
+func (in *audit) mftCapacities(f *fabric.Fabric) (list []int) {
+	if in.mftCapacity == 0 && in.database == nil {
+		return nil
+	}
+	for s := range f.NumSwitches() {
+		capacity := in.mftCapacity
+		if capacity == 0 {
+			capacity = in.database.Switches[s].MCastFDBCap
+		}
+		list = append(list, capacity)
+	}
+	return list
 }

@@ -308,8 +308,18 @@ func (b *builder) makeDatabase(f *fabric.Fabric) *Database {
 		d.Ports[portOf(at)] = p.info
 	}
 	for _, k := range b.pkeys {
-		if k.Port = portOf(k.at); k.Port != fabric.NoPort {
-			d.PKeys = append(d.PKeys, k.PKey)
+		p := portOf(k.at)
+		if p == fabric.NoPort {
+			continue
+		}
+		if d.PKeys == nil {
+			d.PKeys = make([][]fabric.PKey, f.NumPorts())
+		}
+		if d.PKeys[p] == nil {
+			d.PKeys[p] = []fabric.PKey{}
+		}
+		if k.key.Partition() != 0 {
+			d.PKeys[p] = append(d.PKeys[p], k.key)
 		}
 	}
 	for _, v := range b.vports {

@@ -55,8 +55,6 @@ const (
 	// UnreadRows are rows of a section that cannot be read, and that the fabric does not need:
 	// they are left out.
 	UnreadRows topology.Kind = "unread-rows"
-	// NoDefaultPartition is an end port that is in partitions, but not in the default one.
-	NoDefaultPartition topology.Kind = "no-default-partition"
 )
 
 // ErrNoFabric is wrapped by errors about a database without nodes or cables, as ibdiagnet
@@ -79,7 +77,9 @@ type Database struct {
 	// Switches is by fabric.NodeID of switches.
 	Switches []Switch
 	SMs      []SM
-	PKeys    []PKey
+	// PKeys is the P_Key tables by fabric.PortID: entries in use, nil for ports without rows.
+	// It is nil where no port has any.
+	PKeys    [][]fabric.PKey
 	VPorts   []VPort
 	Warnings []Warning
 	Problems []topology.Problem // sorted by line
@@ -141,13 +141,6 @@ type SM struct {
 
 // MasterSM is SM.State of the master.
 const MasterSM = 3
-
-// PKey is a partition that a port is a member of.
-type PKey struct {
-	Port fabric.PortID
-	PKey uint16 // without the bit of the membership
-	Full bool
-}
 
 // VPort is a virtual port.
 type VPort struct {

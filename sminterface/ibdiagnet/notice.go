@@ -7,22 +7,16 @@ import (
 	"github.com/ibweave/ibweave/fabric/topology"
 )
 
-// defaultPartition is the P_Key of the partition that subnet administration is in, without
-// the bit of the membership (IBA 10.9.1.2).
-const defaultPartition = 0x7fff
-
 // Notice lists what a database says to be wrong with the fabric: events that ibdiagnet
 // warned of, one for each kind in a section; masters that are too many; cables whose ends
-// are set up differently; ports that are in partitions and not in the default one. file is
-// for messages. A Problem stands for Count of its kind, and names the first.
+// are set up differently. file is for messages. A Problem stands for Count of its kind, and names the first.
 func (d *Database) Notice(file string) []topology.Problem {
 	list := d.events(file)
 	if masters := d.Masters(); len(masters) > 1 {
 		list = append(list, topology.Problem{Kind: SeveralMasters, File: file, Count: len(masters), Node: masters[0].Node,
 			Message: fmt.Sprintf("%d subnet managers say that they are the master, those of ports %s and %s the first", len(masters), masters[0].Port, masters[1].Port)})
 	}
-	list = append(list, d.unevenCables(file)...)
-	return append(list, d.unreachable(file)...)
+	return append(list, d.unevenCables(file)...)
 }
 
 // events counts the warnings of a kind in a section.
@@ -66,30 +60,6 @@ func (d *Database) unevenCables(file string) []topology.Problem {
 			x.Line, x.Node, x.Port, x.Message = d.PortLine(p), f.Node(f.Owner(p)).GUID, f.Num(p), what
 		}
 	}
-	if x.Count == 0 {
-		return nil
-	}
-	return []topology.Problem{x}
-}
-
-// unreachable finds the end ports with partitions but without the default one.
-func (d *Database) unreachable(file string) []topology.Problem {
-	f := d.Fabric
-	some, reached := make([]bool, f.NumPorts()), make([]bool, f.NumPorts())
-	for _, k := range d.PKeys {
-		some[k.Port] = true
-		reached[k.Port] = reached[k.Port] || k.PKey == defaultPartition
-	}
-	x := topology.Problem{Kind: NoDefaultPartition, File: file}
-	f.EndPorts(func(p fabric.PortID) {
-		if !some[p] || reached[p] {
-			return
-		}
-		if x.Count++; x.Count == 1 {
-			x.Node, x.Port = f.Node(f.Owner(p)).GUID, f.Num(p)
-			x.Message = fmt.Sprintf("its partitions are without %#x", defaultPartition)
-		}
-	})
 	if x.Count == 0 {
 		return nil
 	}

@@ -218,7 +218,7 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		for p := range d.PKeys {
-			_ = d.Fabric.PortName(d.PKeys[p].Port)
+			_ = d.Fabric.PortName(fabric.PortID(p))
 		}
 		again, err := read(t, write(t, d.Fabric, WriteOptions{}), Options{})
 		if err != nil {

@@ -77,8 +77,8 @@ type draft struct {
 }
 
 type pkeyRow struct {
-	at portAt
-	PKey
+	at  portAt
+	key fabric.PKey
 }
 
 // vportAt is a virtual port.
@@ -389,9 +389,12 @@ func (d *draft) readSM(r *row) {
 }
 
 func (d *draft) readPKey(r *row) {
-	at, key := r.port(), r.number(2, 0xffff)
+	at, key := r.port(), fabric.PKey(r.number(2, 0xffff))
+	if r.small(3, 1) == 1 {
+		key |= fabric.FullMember
+	}
 	if r.err == nil {
-		d.pkeys = append(d.pkeys, pkeyRow{at, PKey{PKey: uint16(key & 0x7fff), Full: r.small(3, 1) == 1 || key > 0x7fff}})
+		d.pkeys = append(d.pkeys, pkeyRow{at, key})
 	}
 }
 

@@ -1,0 +1,250 @@
+package partitions
+
+import (
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/internal/short"
+	"github.com/ibweave/ibweave/sminterface/dump"
+	"github.com/ibweave/ibweave/sminterface/ibsim"
+	"github.com/ibweave/ibweave/sminterface/ibsim/ibsimtest"
+	"github.com/ibweave/ibweave/sminterface/mad"
+	"github.com/ibweave/ibweave/sminterface/subnet"
+	"github.com/ibweave/ibweave/verify"
+)
+
+func TestMain(m *testing.M) {
+	short.UseMemory()
+	m.Run()
+}
+
+// live is OpenSM's work: a fabric on ibsim, and the tables that OpenSM wrote by a file.
+type live struct {
+	sim    *ibsim.Sim
+	client *subnet.Client
+	d      *subnet.Discovery
+}
+
+func start(t *testing.T) *live {
+	t.Helper()
+	data, err := os.ReadFile("testdata/fabric.ibnetdiscover")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, _, err := topology.Parse("fabric", data, topology.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sim, _ := ibsimtest.Start(t, f)
+	conn, err := sim.Dial(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := subnet.New(conn, subnet.Options{Timeout: 10 * time.Second})
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	d, err := c.Discover(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &live{sim, c, d}
+}
+
+// write has OpenSM write the tables of a partitions.conf, and says whether it refused it.
+func (l *live) write(t *testing.T, conf string) (tables [][]fabric.PKey, refused bool) {
+	t.Helper()
+	dir := t.TempDir()
+	name := filepath.Join(dir, "conf")
+	if err := os.WriteFile(name, []byte(conf), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := ibsim.RunOpenSM(t.Context(), l.sim, ibsim.OpenSMConfig{Dir: dir, Options: []string{"partition_config_file " + name},
+		Line: func(line ibsim.LogLine) {
+			refused = refused || strings.Contains(line.Message, "retrying with default config")
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables, problems, _, err := l.client.PKeys(t.Context(), l.d)
+	if err != nil || len(problems) > 0 {
+		t.Fatal(problems, err)
+	}
+	return tables, refused
+}
+
+// audit holds tables to a file.
+func (l *live) audit(tables [][]fabric.PKey, conf *dump.PartitionsConf) *Result {
+	return Check(&Audit{Fabric: l.d.Fabric, Tables: tables, Conf: conf, Name: "conf", Manager: l.d.Local})
+}
+
+// broken lists the findings that tables are not what a file asks for.
+func broken(r *Result) (list []verify.Finding) {
+	return slices.DeleteFunc(slices.Clone(r.Findings), func(f verify.Finding) bool {
+		return f.Rule != Missing && f.Rule != Unexpected && f.Rule != WrongMembership
+	})
+}
+
+// hold compares what we make of a file with what OpenSM makes of it.
+func (l *live) hold(t *testing.T, conf string) {
+	t.Helper()
+	tables, refused := l.write(t, conf)
+	c, err := dump.ReadPartitions("conf", []byte(conf))
+	if err != nil {
+		var parse *fabric.ParseError
+		if !refused || !errors.As(err, &parse) {
+			t.Errorf("%q: %v, and OpenSM takes it", conf, err)
+		}
+		return
+	}
+	empty := slices.ContainsFunc(c.Oddities, func(o dump.Oddity) bool { return strings.HasPrefix(o.Text, "no partition is defined") })
+	if refused != empty {
+		t.Errorf("%q: OpenSM refuses it: %v", conf, refused)
+	}
+	if list := broken(l.audit(tables, c)); len(list) > 0 {
+		t.Errorf("%q: %v\n%s", conf, tables, list[0].Message)
+	}
+}
+
+// The tables that the real OpenSM writes are those that we read out of its file, and it refuses
+// the files that we refuse. The ports of hosts are 0x100001, 0x100003, 0x100005 and 0x100008.
+func TestOpenSM(t *testing.T) {
+	l := start(t)
+	cases := []string{
+		"",
+		"# nothing\n",
+		"Default=0x7fff : ALL=full;\n",
+		"A=0x1 : 0x100001=full;\n",
+		"Default=0x7fff : ALL, SELF=full;\nA=0x8010, ipoib, defmember=full : 0x100001, 0x100003=limited,\n  0x100005 ; # comment; here\nB : ALL_SWITCHES=full, ALL_CAS;\nB : 0x100005=full;",
+		"Default=0x7fff,ipoib:\n mgid=ff12:401b::0707,sl=1 # group\n mgid=ff12::1,sl=1,Q_Key=0xDEADBEEF,rate=3,mtu=2\n ALL=full;",
+		"A=1:0x100001=full, ALL;\nA=1:0x100003=fu,0x100005=,0x100008=junk,NONE;",
+		"A:ALL=full;B:ALL;A:0x100001;0x20:SELF;,ipoib:0x100003=full;", // the third has a number for a name
+		"A=1:ALL_SWITCHES=both,0x100001=both,ALL_R=full,S;",
+		"A=010:1048577=full;", // octal and decimal
+		"A=0x18001:ALL=full;", // more than 16 bits
+		"A=1,unknown,mtu,defmember=x:ALL;",
+		"A=1:ALL\n,\n,0x100001=full\n",
+		// Refused.
+		"Default=0x7fff : ALL=full;\r\nA=1:0x100001;\r\n",
+		"A=1 ALL;",
+		"A=1,\nipoib:ALL;",
+		"A=x:ALL;",
+		"A=1:ALL;;",
+		"A=1:0x10000g;",
+		"A=1:0;",
+		"A=1:H1;",
+		"A=:ALL;",
+		"A=1:ALL; B",
+		"A=1:0x100001=full; # " + strings.Repeat("x", 5000) + "\n",                                    // cut in the comment
+		"A=1:0x100001=full, " + strings.Repeat(" ", 4070) + "0x100003=full;\nB=2:ALL;\n",              // cut in a GUID
+		"A=1:0x100001=full, " + strings.Repeat(" ", 4080) + "0x100003=full, 0x100005=full;\nB=2:ALL;", // cut between ports
+		"A=1:" + strings.Repeat(" ", 4083) + "0x100001=full;",                                         // cut in front of the last digit
+	}
+	for _, conf := range short.Part(3, cases) {
+		l.hold(t, conf)
+	}
+}
+
+// OpenSM refuses the example of its own manual page: behind a line that begins with a semicolon
+// it reads what is left of the line before. We read on, and say so.
+func TestManualPage(t *testing.T) {
+	const conf = "NewPartition , ipoib : 0x123456=full, 0x3456789034=limi,  0x2134af2306\n ;\n"
+	if _, refused := start(t).write(t, conf); !refused {
+		t.Error("OpenSM takes it")
+	}
+	c, err := dump.ReadPartitions("conf", []byte(conf))
+	if err != nil || len(c.Oddities) != 1 || c.Oddities[0].Line != 2 {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+// Random files, of the words that files have.
+func TestOpenSMRandom(t *testing.T) {
+	l := start(t)
+	random := rand.New(rand.NewPCG(1, 2))
+	pick := func(list ...string) string { return list[random.IntN(len(list))] }
+	for range short.Of(30, 4) {
+		var b strings.Builder
+		for range 1 + random.IntN(5) {
+			b.WriteString(pick("Default=0x7fff", "A=0x1", "B", "C", "0x30", "A", "D=0x8001", "") + pick("", "", ",ipoib", ",defmember=full", ",defm=both", ", indx0", ",x", ",sl=3") + pick(":", " : ", ":\n"))
+			for i := range random.IntN(5) {
+				if i > 0 {
+					b.WriteString(pick(",", ", ", ",\n  ", " ,"))
+				}
+				b.WriteString(pick("ALL", "ALL_CAS", "ALL_SWITCHES", "ALL_ROUTERS", "SELF", "0x100001", "0x100003", "0x100005", "0x100008", "0x999", "NONE", "ALL_", "al") +
+					pick("", "", "=full", "=limited", "=both", "=f", "=", " = full", "=junk"))
+			}
+			b.WriteString(pick(";", ";\n", " ;\n\n", "; # x\n", "", ";;"))
+		}
+		l.hold(t, b.String())
+	}
+}
+
+// An entry that somebody changed is found, whatever the change.
+func TestChangedEntry(t *testing.T) {
+	l := start(t)
+	const conf = "Default=0x7fff : ALL, SELF=full;\nA=0x10 : 0x100001=full, 0x100003=full, 0x100005, 0x100008;\n"
+	tables, _ := l.write(t, conf)
+	c, err := dump.ReadPartitions("conf", []byte(conf))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list := broken(l.audit(tables, c)); len(list) > 0 {
+		t.Fatal(list[0].Message)
+	}
+	f := l.d.Fabric
+	for i, p := range f.CAPorts() {
+		s := f.PeerSwitch(p)
+		to := subnet.Target{Route: append(slices.Clone(l.d.Routes[s]), f.Num(f.Peer(p)))}
+		data, err := l.client.Get(t.Context(), to, mad.AttrPKeyTable, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := slices.Index(tables[p], 0x10|fabric.FullMember)
+		if at < 0 {
+			at = slices.Index(tables[p], 0x10)
+		}
+		was := [2]byte(data[2*at:])
+		for _, change := range []struct {
+			to   [2]byte
+			want []string
+		}{
+			{[2]byte{was[0] ^ 0x80, was[1]}, []string{WrongMembership}},
+			{[2]byte{0, 0}, []string{Missing}},
+			{[2]byte{0x80, 0x11}, []string{Missing, Unexpected}},
+		} {
+			copy(data[2*at:], change.to[:])
+			if _, err := l.client.SMP(t.Context(), to, mad.Set, mad.AttrPKeyTable, 0, &data); err != nil {
+				t.Fatal(err)
+			}
+			now, _, _, err := l.client.PKeys(t.Context(), l.d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, x := range broken(l.audit(now, c)) {
+				got = append(got, x.Rule)
+				if x.Count != 1 || len(x.Ports) != 1 || x.Ports[0] != verify.EndpointOf(f, p) {
+					t.Errorf("host %d, %x: %s", i, change.to, x.Message)
+				}
+			}
+			if !slices.Equal(got, change.want) {
+				t.Errorf("host %d, %x: rules %v, want %v", i, change.to, got, change.want)
+			}
+		}
+		copy(data[2*at:], was[:])
+		if _, err := l.client.SMP(t.Context(), to, mad.Set, mad.AttrPKeyTable, 0, &data); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,441 @@
+// Package partitions audits the P_Key tables of a fabric: who can talk to whom by them, and
+// whether they are what a partitions.conf of OpenSM asks for. It makes no promise to other
+// modules.
+//
+// Partitions are looked at one after another, each as the memberships of all end ports: of
+// the tables, and of the file. That takes time by the entries of the tables and the words of the
+// file, and memory by one partition.
+package partitions
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/names"
+	"github.com/ibweave/ibweave/internal/hostlist"
+	"github.com/ibweave/ibweave/internal/text"
+	"github.com/ibweave/ibweave/sminterface/dump"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// Audit is what is known of the partitions of a fabric.
+type Audit struct {
+	Fabric *fabric.Fabric
+	// Tables is the P_Key tables by fabric.PortID, nil for ports whose table is not known.
+	// Without Tables, those that OpenSM makes of Conf are looked at.
+	Tables [][]fabric.PKey
+	// Conf is what the tables are held to, nil for nothing, and Name its file.
+	Conf *dump.PartitionsConf
+	Name string
+	// Manager is the port of the master subnet manager, NoPort when it is not known.
+	Manager fabric.PortID
+}
+
+// Result is what is found.
+type Result struct {
+	Counts    verify.PartitionCounts
+	Findings  []verify.Finding // in the order of Rules, then by partition
+	Undecided []verify.Undecided
+}
+
+// maxPorts bounds the ports of a finding, maxOddities the findings about the text of a file.
+const (
+	maxPorts    = 100
+	maxOddities = 100
+)
+
+// view is a partition: how the end ports are in it, by index in ends.
+type view struct {
+	key    fabric.PKey
+	found  []dump.Membership // by tables, or by the file without tables
+	wanted []dump.Membership // by the file, if the subnet manager is at another port
+	asSelf []dump.Membership // by the file, if it is at this one
+}
+
+// checker is an audit under way.
+type checker struct {
+	*Audit
+	ends    []fabric.PortID
+	index   map[fabric.GUID]int // in ends
+	entries map[fabric.PKey][]entry
+	list    map[string][]verify.Finding // by rule
+	partner []bool                      // by index in ends: a host that has somebody to talk to
+	member  []bool                      // it is in a partition
+	inIt    []bool                      // it is in the default partition
+	unsure  bool                        // the subnet manager's port would decide
+}
+
+// entry is one of a P_Key table.
+type entry struct {
+	end int // index in ends
+	as  dump.Membership
+}
+
+// Check audits partitions. Ports whose table is not known count for nothing.
+func Check(a *Audit) *Result {
+	c := &checker{Audit: a, index: map[fabric.GUID]int{}, entries: map[fabric.PKey][]entry{}, list: map[string][]verify.Finding{}}
+	a.Fabric.EndPorts(func(p fabric.PortID) {
+		if a.Tables == nil || a.Tables[p] != nil {
+			c.index[a.Fabric.PortGUID(p)] = len(c.ends)
+			c.ends = append(c.ends, p)
+		}
+	})
+	n := len(c.ends)
+	c.partner, c.member, c.inIt = make([]bool, n), make([]bool, n), make([]bool, n)
+	for i, p := range c.ends {
+		if a.Tables == nil {
+			break
+		}
+		for _, key := range a.Tables[p] {
+			as := dump.Limited
+			if key.IsFull() {
+				as = dump.Full
+			}
+			c.entries[key.Partition()] = append(c.entries[key.Partition()], entry{i, as})
+		}
+	}
+	r := &Result{Counts: verify.PartitionCounts{Ports: n, List: []verify.Partition{}}}
+	v := &view{found: make([]dump.Membership, n), wanted: make([]dump.Membership, n), asSelf: make([]dump.Membership, n)}
+	for _, key := range c.keys() {
+		v.key = key
+		r.Counts.List = append(r.Counts.List, c.look(v))
+	}
+	r.Counts.Partitions = len(r.Counts.List)
+	c.judgePorts()
+	c.judgeConf()
+	for i := range Rules {
+		r.Findings = append(r.Findings, c.list[Rules[i].Name]...)
+	}
+	if c.unsure {
+		for _, rule := range []string{Missing, WrongMembership} {
+			r.Undecided = append(r.Undecided, verify.Undecided{Rule: rule, Reason: "which port is SELF, that of the subnet manager, is not known; --sm NODE says it"})
+		}
+	}
+	return r
+}
+
+// keys lists the partitions of tables and file, ascending.
+func (c *checker) keys() []fabric.PKey {
+	list := slices.Collect(maps.Keys(c.entries))
+	if c.Conf != nil {
+		for i := range c.Conf.Partitions {
+			list = append(list, c.Conf.Partitions[i].PKey)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// find is what the file says of a partition, nil for nothing.
+func (c *checker) find(key fabric.PKey) *dump.Partition {
+	if c.Conf == nil {
+		return nil
+	}
+	i, known := slices.BinarySearchFunc(c.Conf.Partitions, key, func(p dump.Partition, key fabric.PKey) int { return int(p.PKey) - int(key) })
+	if !known {
+		return nil
+	}
+	return &c.Conf.Partitions[i]
+}
+
+// look takes the members of a partition, and judges them.
+func (c *checker) look(v *view) verify.Partition {
+	said := c.find(v.key)
+	if said != nil {
+		c.fill(said, v.wanted, false)
+		c.fill(said, v.asSelf, true)
+	} else {
+		clear(v.wanted)
+		clear(v.asSelf)
+	}
+	if i, known := c.endOf(c.Manager); known {
+		v.wanted[i] = v.asSelf[i]
+		copy(v.asSelf, v.wanted)
+	}
+	if c.Tables == nil {
+		copy(v.found, v.wanted)
+	} else {
+		clear(v.found)
+		for _, e := range c.entries[v.key] {
+			if v.found[e.end] != dump.NoMember && v.found[e.end] != e.as {
+				e.as = dump.Both
+			}
+			v.found[e.end] = e.as
+		}
+		if c.Conf != nil {
+			c.compare(v, said)
+		}
+	}
+	p := c.count(v)
+	if said != nil {
+		p.Name = said.Name
+	}
+	c.talk(v)
+	if p.Full == 0 && p.Limited > 0 {
+		c.add(NoFullMember, said, c.pick(v, func(i int) bool { return true }), "%s has %s and no full member: nobody can talk in it",
+			partitionName(v.key, said), text.CountGrouped(p.Limited, "limited member", "limited members"))
+	}
+	return p
+}
+
+// endOf is the index of a port in ends.
+func (c *checker) endOf(p fabric.PortID) (int, bool) {
+	if p == fabric.NoPort {
+		return 0, false
+	}
+	i, known := c.index[c.Fabric.PortGUID(p)]
+	return i, known
+}
+
+// fill takes the memberships that the file gives: of several words for a port the last counts.
+// self says that each port is taken for that of the subnet manager.
+func (c *checker) fill(p *dump.Partition, into []dump.Membership, self bool) {
+	clear(into)
+	var done [dump.SelfPort + 1]bool // a kind counts once, read from the end
+	for i := len(p.Members) - 1; i >= 0 && !done[dump.AllPorts]; i-- {
+		m := &p.Members[i]
+		if m.Kind == dump.OnePort {
+			if at, known := c.index[m.GUID]; known && into[at] == dump.NoMember {
+				into[at] = m.As
+			}
+			continue
+		}
+		if done[m.Kind] || m.Kind == dump.SelfPort && !self {
+			continue
+		}
+		done[m.Kind] = true
+		for at, end := range c.ends {
+			node := c.Fabric.Node(c.Fabric.Owner(end)).Type
+			if into[at] == dump.NoMember && (m.Kind == dump.AllPorts || m.Kind == dump.SelfPort || m.Kind == dump.AllCAs && node == fabric.CA ||
+				m.Kind == dump.AllSwitches && node == fabric.Switch || m.Kind == dump.AllRouters && node == fabric.Router) {
+				into[at] = m.As
+			}
+		}
+	}
+}
+
+// agrees says whether a table has what the file wants. Both is full, and limited besides where
+// OpenSM allows it.
+func agrees(found, wanted dump.Membership) bool {
+	return found == wanted || wanted == dump.Both && found == dump.Full
+}
+
+// compare holds the tables to the file.
+func (c *checker) compare(v *view, said *dump.Partition) {
+	differs := func(i int) bool {
+		if v.wanted[i] != v.asSelf[i] && (agrees(v.found[i], v.wanted[i]) || agrees(v.found[i], v.asSelf[i])) {
+			c.unsure = true
+			return false
+		}
+		return !agrees(v.found[i], v.wanted[i])
+	}
+	by := map[[2]dump.Membership][]int{} // by what was found and what is wanted
+	for i := range c.ends {
+		if differs(i) {
+			pair := [2]dump.Membership{v.found[i], v.wanted[i]}
+			by[pair] = append(by[pair], i)
+		}
+	}
+	for found := range dump.Both + 1 {
+		for wanted := range dump.Both + 1 {
+			ends := by[[2]dump.Membership{found, wanted}]
+			if len(ends) == 0 {
+				continue
+			}
+			who, name := c.nameEnds(ends), partitionName(v.key, said)
+			switch {
+			case found == dump.NoMember:
+				c.add(Missing, said, ends, "%s: no P_Key of %s, and partitions.conf says %s", who, name, wanted)
+			case wanted == dump.NoMember:
+				c.add(Unexpected, said, ends, "%s: %s in %s, and partitions.conf does not put them there", who, found, name)
+			default:
+				c.add(WrongMembership, said, ends, "%s: %s in %s, and partitions.conf says %s", who, found, name, wanted)
+			}
+		}
+	}
+}
+
+// partitionName names a partition for messages.
+func partitionName(key fabric.PKey, said *dump.Partition) string {
+	if said == nil || said.Name == "" {
+		return "partition " + key.String()
+	}
+	return fmt.Sprintf("partition %s (%q)", key, fabric.Printable(said.Name))
+}
+
+// nameEnds names ports: the hosts that they are of, in short.
+func (c *checker) nameEnds(ends []int) string {
+	_, hosts := names.Fold(c.Fabric, c.nodes(ends))
+	return text.CountGrouped(len(ends), "port", "ports") + " (" + hostlist.Shorten(hosts) + ")"
+}
+
+func (c *checker) nodes(ends []int) (nodes []fabric.NodeID) {
+	for _, i := range ends {
+		nodes = append(nodes, c.Fabric.Owner(c.ends[i]))
+	}
+	return nodes
+}
+
+// pick lists the members of a partition for which is holds.
+func (c *checker) pick(v *view, is func(i int) bool) (ends []int) {
+	for i, as := range v.found {
+		if as != dump.NoMember && is(i) {
+			ends = append(ends, i)
+		}
+	}
+	return ends
+}
+
+// count counts the members of a partition.
+func (c *checker) count(v *view) (p verify.Partition) {
+	p.PKey = v.key
+	full := c.pick(v, func(i int) bool { return v.found[i] >= dump.Full })
+	limited := c.pick(v, func(i int) bool { return v.found[i] == dump.Limited })
+	p.Full, p.Limited = len(full), len(limited)
+	for _, list := range []struct {
+		ends []int
+		into *string
+	}{{full, &p.FullHosts}, {limited, &p.LimitedHosts}} {
+		hosts := slices.DeleteFunc(list.ends, func(i int) bool { return !c.isHost(i) })
+		_, *list.into = names.Fold(c.Fabric, c.nodes(hosts))
+	}
+	return p
+}
+
+// isHost says whether a port is of a host, which others talk to.
+func (c *checker) isHost(i int) bool {
+	n := c.Fabric.Owner(c.ends[i])
+	return !c.Fabric.IsSwitch(n) && c.Fabric.Kind(n) != fabric.AggregationKind
+}
+
+// twoNodes is the first two nodes of a list, NoNode where there are none.
+type twoNodes [2]fabric.NodeID
+
+func (t *twoNodes) add(n fabric.NodeID) {
+	switch {
+	case t[0] == fabric.NoNode:
+		t[0] = n
+	case t[1] == fabric.NoNode && t[0] != n:
+		t[1] = n
+	}
+}
+
+// other says whether a node but n is in the list.
+func (t *twoNodes) other(n fabric.NodeID) bool {
+	return t[0] != fabric.NoNode && t[0] != n || t[1] != fabric.NoNode
+}
+
+// talk notes which hosts have another one to talk to in a partition.
+func (c *checker) talk(v *view) {
+	full, any := twoNodes{fabric.NoNode, fabric.NoNode}, twoNodes{fabric.NoNode, fabric.NoNode}
+	manager, known := c.endOf(c.Manager)
+	for i, as := range v.found {
+		if as == dump.NoMember {
+			continue
+		}
+		c.member[i] = true
+		c.inIt[i] = c.inIt[i] || v.key == fabric.DefaultPartition
+		if !c.isHost(i) || known && i == manager && v.key == fabric.DefaultPartition {
+			continue
+		}
+		n := c.Fabric.Owner(c.ends[i])
+		any.add(n)
+		if as >= dump.Full {
+			full.add(n)
+		}
+	}
+	for i, as := range v.found {
+		n := c.Fabric.Owner(c.ends[i])
+		c.partner[i] = c.partner[i] || as == dump.Limited && full.other(n) || as >= dump.Full && any.other(n)
+	}
+}
+
+// judgePorts is about ports in all of their partitions together.
+func (c *checker) judgePorts() {
+	var outside, alone []int
+	hosts := twoNodes{fabric.NoNode, fabric.NoNode}
+	for i := range c.ends {
+		if c.member[i] && !c.inIt[i] {
+			outside = append(outside, i)
+		}
+		if !c.isHost(i) {
+			continue
+		}
+		hosts.add(c.Fabric.Owner(c.ends[i]))
+		if manager, known := c.endOf(c.Manager); c.member[i] && !c.partner[i] && !(known && i == manager) {
+			alone = append(alone, i)
+		}
+	}
+	if len(outside) > 0 {
+		c.add(NoDefaultPartition, nil, outside, "in partitions, but not in the default one, 0x7fff: %s", c.nameEnds(outside))
+	}
+	if len(alone) > 0 && hosts[1] != fabric.NoNode {
+		c.add(NobodyToTalkTo, nil, alone, "no other host to talk to: %s", c.nameEnds(alone))
+	}
+}
+
+// judgeConf is about the file by itself.
+func (c *checker) judgeConf() {
+	if c.Conf == nil {
+		return
+	}
+	ports := map[fabric.GUID]bool{}
+	c.Fabric.EndPorts(func(p fabric.PortID) { ports[c.Fabric.PortGUID(p)] = true })
+	type place struct {
+		guid fabric.GUID
+		line int
+	}
+	var first place
+	unknown := map[fabric.GUID]bool{}
+	for i := range c.Conf.Partitions {
+		for _, m := range c.Conf.Partitions[i].Members {
+			if m.Kind != dump.OnePort || ports[m.GUID] {
+				continue
+			}
+			if unknown[m.GUID] = true; first.line == 0 || m.Line < first.line {
+				first = place{m.GUID, m.Line}
+			}
+		}
+	}
+	if n := len(unknown); n > 0 {
+		message := fmt.Sprintf("the fabric has no end port %s", first.guid)
+		if n > 1 {
+			message = fmt.Sprintf("the fabric has none of %d ports that partitions.conf names, such as %s", n, first.guid)
+		}
+		if _, is := c.Fabric.NodeByGUID(first.guid); is {
+			message += ", which is the GUID of a node and not of its port"
+		}
+		c.list[UnknownMember] = append(c.list[UnknownMember], c.finding(UnknownMember, n, first.line, message))
+	}
+	for _, o := range c.Conf.Oddities[:min(len(c.Conf.Oddities), maxOddities)] {
+		c.list[ConfReadOtherwise] = append(c.list[ConfReadOtherwise], c.finding(ConfReadOtherwise, 1, o.Line, fmt.Sprintf("%s:%d: %s", fabric.Printable(c.Name), o.Line, fabric.Printable(o.Text))))
+	}
+	if n := len(c.Conf.Oddities) - maxOddities; n > 0 {
+		c.list[ConfReadOtherwise] = append(c.list[ConfReadOtherwise], c.finding(ConfReadOtherwise, n, 0, fmt.Sprintf("%d more places that OpenSM reads otherwise than they look", n)))
+	}
+}
+
+// finding is one of a rule, at a line of the file, 0 for none.
+func (c *checker) finding(name string, count, line int, message string) verify.Finding {
+	rule, _ := verify.FindRule(name, Rules)
+	x := verify.Finding{Rule: name, Severity: rule.Severity, Message: message, Count: int64(count), Witness: []verify.Hop{}}
+	if line > 0 {
+		x.File, x.Line = c.Name, line
+	}
+	return x
+}
+
+// add adds a finding about ports.
+func (c *checker) add(rule string, said *dump.Partition, ends []int, format string, args ...any) {
+	line := 0
+	if said != nil {
+		line = said.Line
+	}
+	x := c.finding(rule, len(ends), line, fmt.Sprintf(format, args...))
+	for _, i := range ends[:min(len(ends), maxPorts)] {
+		x.Ports = append(x.Ports, verify.EndpointOf(c.Fabric, c.ends[i]))
+	}
+	c.list[rule] = append(c.list[rule], x)
+}

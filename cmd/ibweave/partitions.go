@@ -1,0 +1,124 @@
+package main
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/ibweave/ibweave/audit/partitions"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/names"
+	"github.com/ibweave/ibweave/sminterface/dump"
+	"github.com/ibweave/ibweave/sminterface/ibdiagnet"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// partitioning is what an audit has of partitions.
+type partitioning struct {
+	pkeys      string // file of P_Key tables; "" for none
+	partitions string // partitions.conf; "" for none
+	manager    string // node or port of the subnet manager; "" for not said
+	pkeysToo   bool   // the command looks at P_Key tables of folders
+}
+
+func (p *partitioning) flags(flags *pflag.FlagSet) {
+	flags.StringVar(&p.pkeys, "pkeys", "", "`FILE` of P_Key tables; does without other tables, too")
+	flags.StringVar(&p.partitions, "partitions", "", "hold the P_Key tables to the partitions.conf in `FILE`; without P_Key tables, look at the file alone")
+	flags.StringVar(&p.manager, "sm", "", "`NODE`, port GUID or LID of the master subnet manager, which is SELF in partitions.conf")
+}
+
+// partitioned says whether partitions were asked for.
+func (p *partitioning) partitioned() bool { return p.pkeys != "" || p.partitions != "" }
+
+// partitionRules are those that rest on all P_Key tables.
+var partitionRules = []string{partitions.Missing, partitions.Unexpected, partitions.WrongMembership, partitions.NoDefaultPartition, partitions.NobodyToTalkTo}
+
+// checkPartitions adds to r what is found out about P_Key tables and partitions.conf.
+func (a *app) checkPartitions(in *audit, f *fabric.Fabric, r *verify.Result) error {
+	x := partitions.Audit{Fabric: f, Name: in.partitions, Manager: fabric.NoPort}
+	if in.database != nil {
+		x.Tables = in.database.PKeys
+		if masters := in.database.Masters(); len(masters) == 1 {
+			x.Manager = managerOf(f, masters[0])
+		}
+	}
+	if in.pkeys != "" {
+		undecided := len(in.undecided)
+		if err := a.parseTables(in, in.pkeys, partitionRules, nil, func(data []byte) (problems []dump.Problem, err error) {
+			x.Tables, problems, err = dump.ReadPKeys(in.pkeys, data, f, dump.Options{Lenient: in.lenient})
+			return problems, err
+		}); err != nil {
+			return err
+		}
+		r.Leave(in.undecided[undecided:]...)
+	}
+	if in.manager != "" {
+		var err error
+		if x.Manager, err = findEndPort(f, in.manager); err != nil {
+			return usagef("--sm: %w", err)
+		}
+	}
+	if in.partitions != "" {
+		data, err := a.readAudited(in, in.partitions)
+		if err != nil {
+			return err
+		}
+		if x.Conf, err = dump.ReadPartitions(in.partitions, data); err != nil {
+			return err
+		}
+	}
+	if x.Tables == nil && x.Conf == nil {
+		return nil
+	}
+	s := a.startStage("partitions")
+	defer s.end()
+	found := partitions.Check(&x)
+	r.Partitions = &found.Counts
+	r.Add(found.Findings...)
+	r.Leave(found.Undecided...)
+	return nil
+}
+
+// managerOf is the port of a subnet manager, NoPort where the fabric lacks it.
+func managerOf(f *fabric.Fabric, sm ibdiagnet.SM) fabric.PortID {
+	n, known := f.NodeByGUID(sm.Node)
+	if !known || sm.PortNum > f.Node(n).NumPorts {
+		return fabric.NoPort
+	}
+	return f.Port(n, sm.PortNum)
+}
+
+// findEndPort finds an end port by its LID, its GUID, NODE:PORT, or the name or GUID of a node
+// that has one.
+func findEndPort(f *fabric.Fabric, text string) (fabric.PortID, error) {
+	if lid, err := strconv.ParseUint(text, 10, 16); err == nil {
+		if p := f.LIDPort(fabric.LID(lid)); p != fabric.NoPort {
+			return p, nil
+		}
+		return fabric.NoPort, usagef("no port has LID %d", lid)
+	}
+	guid, err := fabric.ParseGUID(text)
+	isGUID := err == nil && strings.HasPrefix(text, "0x")
+	ends, byGUID := map[fabric.NodeID][]fabric.PortID{}, fabric.NoPort
+	f.EndPorts(func(p fabric.PortID) {
+		ends[f.Owner(p)] = append(ends[f.Owner(p)], p)
+		if isGUID && f.PortGUID(p) == guid {
+			byGUID = p
+		}
+	})
+	if byGUID != fabric.NoPort {
+		return byGUID, nil
+	}
+	nodes, err := names.Find(f, text)
+	if err != nil {
+		if p, err := findPort(f, text); strings.Contains(text, ":") && err == nil {
+			return p, nil
+		}
+		return fabric.NoPort, err
+	}
+	if len(nodes) != 1 || len(ends[nodes[0]]) != 1 {
+		return fabric.NoPort, usagef("%q has several ports; want NODE:PORT, the GUID of a port or its LID", text)
+	}
+	return ends[nodes[0]][0], nil
+}
