@@ -31,7 +31,8 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// The browser is shared by all tests; each opens its pages in tabs of their own.
+// The browser and its tab are shared by all tests: a tab for each page would cost half a second
+// of CPU time.
 var browser = sync.OnceValues(func() (context.Context, error) {
 	var path string
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
@@ -68,8 +69,8 @@ type tab struct {
 	in  *Input
 }
 
-// open writes a page and opens it from its file. When the test ends, the page must have
-// asked for nothing but itself, and said nothing on the console.
+// open writes a page and opens it from its file, in place of that of the test before. When the
+// test ends, the page must have asked for nothing but itself, and said nothing on the console.
 func open(t *testing.T, in *Input) *tab {
 	t.Helper()
 	shared, err := browser()
@@ -87,10 +88,8 @@ func open(t *testing.T, in *Input) *tab {
 	if err := file.Close(); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := chromedp.NewContext(shared)
+	ctx, stop := context.WithTimeout(shared, time.Minute)
 	p := &tab{t, ctx, in}
-	p.must(chromedp.Do(ctx)) // the tab lives as long as ctx, and waits for nothing for ever
-	ctx, stop := context.WithTimeout(ctx, time.Minute)
 	p.ctx = ctx
 	var (
 		mu      sync.Mutex
@@ -118,7 +117,6 @@ func open(t *testing.T, in *Input) *tab {
 	}))
 	t.Cleanup(func() {
 		stop()
-		cancel()
 		mu.Lock()
 		defer mu.Unlock()
 		for _, s := range trouble {
@@ -429,20 +427,22 @@ func TestBrowserKeys(t *testing.T) {
 
 // TestBrowserUndecided shows what is undecided before the findings, and opens them.
 func TestBrowserUndecided(t *testing.T) {
-	for _, in := range []*Input{
-		compiled(t, grid(t, 1, false, 3, 3), "xy", compile.Options{}),
-		compiled(t, grid(t, 1, true, 4, 4), "minhop", compile.Options{}),
+	for name, in := range map[string]*Input{
+		"safe":  compiled(t, grid(t, 1, false, 3, 3), "xy", compile.Options{}),
+		"loops": compiled(t, grid(t, 1, true, 4, 4), "minhop", compile.Options{}),
 	} {
-		in.Result.Leave(verify.Undecided{Rule: verify.CreditLoop, Reason: "rows are <b>missing</b>"})
-		p := open(t, in)
-		want(p, in.Result.Verdict, "document.getElementById('verdict').textContent")
-		want(p, true, "document.getElementById('verdict').classList.contains('warning') || document.getElementById('verdict').classList.contains('error')")
-		want(p, "true", "document.querySelector('#tab-findings').getAttribute('aria-selected')")
-		want(p, []string{"undecidedcredit-looprows are <b>missing</b>"}, "[...document.querySelectorAll('#undecided > li')].map(e => e.textContent)")
+		t.Run(name, func(t *testing.T) {
+			in.Result.Leave(verify.Undecided{Rule: verify.CreditLoop, Reason: "rows are <b>missing</b>"})
+			p := open(t, in)
+			want(p, in.Result.Verdict, "document.getElementById('verdict').textContent")
+			want(p, true, "document.getElementById('verdict').classList.contains('warning') || document.getElementById('verdict').classList.contains('error')")
+			want(p, "true", "document.querySelector('#tab-findings').getAttribute('aria-selected')")
+			want(p, []string{"undecidedcredit-looprows are <b>missing</b>"}, "[...document.querySelectorAll('#undecided > li')].map(e => e.textContent)")
+		})
 	}
 }
 
-// TestBrowserFindings filters, and shows a credit loop and a group.
+// TestBrowserFindings filters, and shows a credit loop.
 func TestBrowserFindings(t *testing.T) {
 	in := broken(t, compiled(t, grid(t, 1, true, 6, 6), "minhop", compile.Options{}), 30, 2)
 	p := open(t, in)
@@ -490,7 +490,10 @@ func TestBrowserFindings(t *testing.T) {
 	if got := p.text("#loop .steps li"); !strings.Contains(got, fmt.Sprintf("port %d · VL %d: a packet to LID %d", cycle[0].Port, cycle[0].VL, cycle[0].LID)) {
 		t.Error(got)
 	}
+}
 
+// TestBrowserGroups: a click on a group shows the ports of its tree.
+func TestBrowserGroups(t *testing.T) {
 	g := open(t, compiled(t, grid(t, 1, false, 5, 4), "xy", compile.Options{Groups: withGroups}))
 	g.click("#tab-groups")
 	for i, tree := range g.in.groups() {
@@ -610,6 +613,7 @@ func TestBrowserThemes(t *testing.T) {
 		})
 		p.must(err)
 	}
+	defer like("")
 	const ground = "getComputedStyle(document.body).backgroundColor"
 	const day, night = "rgb(251, 251, 250)", "rgb(16, 20, 26)"
 	like("light")
@@ -641,21 +645,21 @@ func TestBrowserThemes(t *testing.T) {
 // TestBrowserWithout: pages without tables, and with tables too large for a page.
 func TestBrowserWithout(t *testing.T) {
 	in := *compiled(t, grid(t, 1, false, 3, 3), "xy", compile.Options{})
+	overview := func(name, says string) {
+		t.Run(name, func(t *testing.T) {
+			p := open(t, &in)
+			want(p, false, "!!document.getElementById('tab-path')")
+			if got := p.text("#panel-overview"); !strings.Contains(got, says) {
+				t.Error(got)
+			}
+			p.clickNode(4)
+			want(p, 5, "document.querySelectorAll('#links tbody tr').length")
+		})
+	}
 	in.MaxEntries = 10
-	p := open(t, &in)
-	want(p, false, "!!document.getElementById('tab-path')")
-	if got := p.text("#panel-overview"); !strings.Contains(got, "does not hold the forwarding tables: they have 162 entries, more than the 10") {
-		t.Error(got)
-	}
-	p.clickNode(4)
-	want(p, 5, "document.querySelectorAll('#links tbody tr').length")
+	overview("large", "does not hold the forwarding tables: they have 162 entries, more than the 10")
 	in.Tables, in.SL2VL, in.PathSLs = nil, nil, nil
-	p = open(t, &in)
-	if got := p.text("#panel-overview"); !strings.Contains(got, "There are no forwarding tables") {
-		t.Error(got)
-	}
-	p.clickNode(4)
-	want(p, 5, "document.querySelectorAll('#links tbody tr').length")
+	overview("none", "There are no forwarding tables")
 }
 
 // BenchmarkOpen is how long a page of 845 switches and 4,394 hosts takes until it is
