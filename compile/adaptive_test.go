@@ -83,8 +83,8 @@ func TestWidenIsProven(t *testing.T) {
 		fabrics[fmt.Sprintf("damaged %d of %s", seed, base)] = f
 	}
 	wider, gain := map[string]int{}, 0.0
-	for name, f := range fabrics {
-		f = assign(t, f, lft.LIDOptions{LMC: len(name) % 2})
+	for _, name := range short.Keys(fabrics, "mesh 4x4", "hypercube 4", "fattree 2 levels", "banyan", "damaged 0 of fattree 3 levels", "damaged 1 of mesh 4x4") {
+		f := assign(t, fabrics[name], lft.LIDOptions{LMC: len(name) % 2})
 		for i := range compile.Engines {
 			e := &compile.Engines[i]
 			r, err := e.Route(context.Background(), f, lft.Options{})

@@ -22,7 +22,7 @@ var failureSteps = flag.Int("failures", 40, "failures and returns of TestIncreme
 // what comes of the last result against the checker, which knows nothing of it, and
 // what is reached against routing from scratch.
 func TestIncremental(t *testing.T) {
-	steps := short.Of(*failureSteps, 6)
+	steps := short.Of(*failureSteps, 4)
 	fabrics := failingFabrics(t)
 	for _, name := range short.Keys(fabrics, "fat tree", "irregular", "torus") {
 		whole := fabrics[name]

@@ -227,7 +227,7 @@ func TestRandomGroups(t *testing.T) {
 			}
 			lids := compile.Options{LIDs: lft.LIDOptions{Policy: lft.DenseLIDs}}
 			refused, flips, seen, made := 0, 0, 0, map[choice]int{}
-			for i := range short.Of(*trials, 12) {
+			for i := range short.Of(*trials, 6) {
 				c := choices[i%len(choices)]
 				opt := lids
 				opt.Multicast = c.scheme

@@ -35,7 +35,7 @@ func TestPrevious(t *testing.T) {
 				walk := failures{f: whole, gone: map[fabric.PortID]bool{}, dead: map[fabric.NodeID]bool{}}
 				changed, anew := 0, 0
 				worst := 0.0
-				steps := short.Of(max(*trials/2, 20), 4)
+				steps := short.Of(max(*trials/2, 20), 2)
 				for range steps {
 					walk.step(rng)
 					g := whole.Without(walk.cut()...)

@@ -33,7 +33,7 @@ func TestTry(t *testing.T) {
 				}
 				rng := rand.New(rand.NewPCG(1, 2))
 				same := 0
-				for range short.Of(max(*trials, 20)/5, 5) {
+				for range short.Of(max(*trials, 20)/5, 3) {
 					g := f.Without(failure(rng, f)...)
 					now, ok := x.Snapshot(g)
 					if !ok || !router.Try(now) {

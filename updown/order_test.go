@@ -169,7 +169,7 @@ func TestChooseOrder(t *testing.T) {
 		f, err := mesh.Generate(mesh.Spec{Dims: dims, Wrap: w, Hosts: 1})
 		return routable(t, f, err)
 	}
-	cube, err := mesh.Hypercube(short.Of(6, 5), 1)
+	cube, err := mesh.Hypercube(short.Of(6, 4), 1)
 	for _, test := range []struct {
 		name string
 		f    *fabric.Fabric
@@ -182,9 +182,9 @@ func TestChooseOrder(t *testing.T) {
 		{"three levels, links missing", ft(gen.FatTreeSpec{Radix: 12, Levels: 3}, 40), "leaf"},
 		{"hosts on spines", cluster(t, clusterSpec{leaves: 12, spines: 5, hosts: 9, parallel: 2, missing: 7}), "leaf"},
 		{"mesh", grid(false, 8, short.Of(8, 5)), "switch 0,0"},
-		{"mesh, sampled", grid(false, 16, short.Of(16, 7)), "switch 0,0"},
+		{"mesh, sampled", grid(false, 16, short.Of(16, 5)), "switch 0,0"},
 		{"mesh 3-D", grid(false, 3, 4, 5), "switch 0,0,0"},
-		{"torus 3-D", grid(true, 4, 4, short.Of(4, 2)), "switch"},
+		{"torus 3-D", grid(true, 4, short.Of(4, 3), short.Of(4, 2)), "switch"},
 		{"hypercube", routable(t, cube, err), "switch"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -574,7 +574,7 @@ func TestSteps(t *testing.T) {
 // TestSwitchFailures: no switch of a full tree costs much more than others, not even one next to the
 // switch on top of the order of updn, whose failure takes the upward cables of core switches.
 func TestSwitchFailures(t *testing.T) {
-	radix := 12
+	radix := short.Of(12, 8)
 	if *allFailures {
 		radix = 24
 	}

@@ -22,7 +22,7 @@ import (
 	"github.com/ibweave/ibweave/verify/multipath"
 )
 
-var mutations = flag.Int("mutations", 0, "mutations that matter in TestMutations; 0 for 100, or 27 with -short")
+var mutations = flag.Int("mutations", 0, "mutations that matter in TestMutations; 0 for 100, or one of each kind with -short")
 
 // kinds are what TestMutations changes.
 var kinds = []string{"port removed", "port added", "static port moved", "group emptied", "port without a cable added",
@@ -34,7 +34,7 @@ var kinds = []string{"port removed", "port added", "static port moved", "group e
 // finding of that rule. Each kind of change has as many cases.
 func TestMutations(t *testing.T) {
 	if *mutations == 0 {
-		*mutations = short.Of(100, 27)
+		*mutations = short.Of(100, len(kinds))
 	}
 	broken := map[string]int{}
 	tried := 0
