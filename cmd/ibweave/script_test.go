@@ -9,8 +9,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/klauspost/compress/gzip"
@@ -41,6 +43,7 @@ func TestMain(m *testing.M) {
 // own commands there are
 //
 //	status N ibweave ARG..   runs the program and wants exit status N
+//	ibweave ARG..            runs the program, under -short in this process
 //	json FILE PATH WANT      FILE has WANT at PATH, member names and indices with dots between them
 //	nojson FILE PATH         FILE is one JSON document, which has nothing at PATH
 //	same DIR DIR             both directories have the same files with the same bytes
@@ -49,7 +52,7 @@ func TestMain(m *testing.M) {
 //	replace FILE OLD NEW     replaces the first OLD in FILE, which must be there
 func TestScript(t *testing.T) {
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script", // under -short each ends at its line "[short] stop"
+		Files:               scripts(t), // under -short each ends at its line "[short] stop"
 		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
 		RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {
@@ -57,6 +60,9 @@ func TestScript(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"ibweave": func(ts *testscript.TestScript, neg bool, args []string) {
+				status(ts, neg, append([]string{"0", "ibweave"}, args...))
+			},
 			"status":   status,
 			"json":     wantJSON,
 			"nojson":   wantNoJSON,
@@ -68,19 +74,66 @@ func TestScript(t *testing.T) {
 	})
 }
 
+// scripts are the files of testdata/script. Under -short they say "ibweave" for "exec ibweave":
+// 450 starts of the program take 4 s of CPU time.
+func scripts(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("testdata/script/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scripts: %v", err)
+	}
+	if !testing.Short() {
+		return files
+	}
+	dir := t.TempDir()
+	for i, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[i] = filepath.Join(dir, filepath.Base(name))
+		if err := os.WriteFile(files[i], bytes.ReplaceAll(text, []byte("\nexec ibweave "), []byte("\nibweave ")), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return files
+}
+
+// folder guards the working directory of this process.
+var folder sync.Mutex
+
+// runHere runs a command line of a script in this process, if it does not need one of its own:
+// for standard input, another number of CPUs, ibsim, other programs on the PATH, or its own file.
+func runHere(ts *testscript.TestScript, args []string) (exit int, ok bool) {
+	own := slices.Contains(args, "-") || slices.Contains(args, "rehearse") || ts.Getenv("GOMAXPROCS")+ts.Getenv("SIM_HOST") != "" || ts.Getenv("PATH") != os.Getenv("PATH")
+	if !testing.Short() || args[0] != "ibweave" || own {
+		return 0, false
+	}
+	folder.Lock()
+	defer folder.Unlock()
+	was, err := os.Getwd()
+	ts.Check(err)
+	ts.Check(os.Chdir(ts.MkAbs(".")))
+	exit = run(args[1:], strings.NewReader(""), ts.Stdout(), ts.Stderr())
+	ts.Check(os.Chdir(was))
+	return exit, true
+}
+
 func status(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: status N COMMAND [ARG..]")
 	}
 	want, err := strconv.Atoi(args[0])
 	ts.Check(err)
-	got := 0
-	if err := ts.Exec(args[1], args[2:]...); err != nil {
-		var exit *exec.ExitError
-		if !errors.As(err, &exit) {
-			ts.Fatalf("%v", err)
+	got, ok := runHere(ts, args[1:])
+	if !ok {
+		if err := ts.Exec(args[1], args[2:]...); err != nil {
+			var exit *exec.ExitError
+			if !errors.As(err, &exit) {
+				ts.Fatalf("%v", err)
+			}
+			got = exit.ExitCode()
 		}
-		got = exit.ExitCode()
 	}
 	if got != want {
 		ts.Fatalf("exit status %d, want %d", got, want)
