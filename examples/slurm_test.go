@@ -19,6 +19,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ibweave/ibweave/audit/groups"
+	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/internal/short"
 )
 
@@ -63,8 +65,8 @@ func hostName(t *testing.T) string {
 }
 
 // startSlurm starts the real slurmctld, which knows the nodes of a NodeName line, and other
-// daemons. They end with the test. topology is a topology.conf, or empty.
-func startSlurm(t *testing.T, nodes, topology string, daemons ...[]string) {
+// daemons. They end with the test. files are beside slurm.conf, by name.
+func startSlurm(t *testing.T, nodes, settings string, files map[string]string, daemons ...[]string) {
 	t.Helper()
 	dir := t.TempDir()
 	me, err := user.Current()
@@ -73,15 +75,14 @@ func startSlurm(t *testing.T, nodes, topology string, daemons ...[]string) {
 	}
 	port := 20000 + 2*(os.Getpid()%10000)
 	config := filepath.Join(dir, "slurm.conf")
-	text := fmt.Sprintf(slurmConfig, hostName(t), me.Username, dir, port, port+1, nodes)
-	if topology != "" {
-		text += "TopologyPlugin=topology/tree\n"
-		if err := os.WriteFile(filepath.Join(dir, "topology.conf"), []byte(topology), 0o666); err != nil {
-			t.Fatal(err)
-		}
-	}
+	text := fmt.Sprintf(slurmConfig, hostName(t), me.Username, dir, port, port+1, nodes) + settings
 	if err := os.WriteFile(config, []byte(text), 0o666); err != nil {
 		t.Fatal(err)
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for _, name := range []string{"state", "spool"} {
 		if err := os.Mkdir(filepath.Join(dir, name), 0o777); err != nil {
@@ -132,7 +133,7 @@ func awaitSlurm(t *testing.T, done func(out string) bool, args ...string) string
 // together are what one run without shards writes.
 func TestSlurm(t *testing.T) {
 	host := hostName(t)
-	startSlurm(t, fmt.Sprintf("%s NodeAddr=127.0.0.1 CPUs=%d State=UNKNOWN", host, runtime.NumCPU()), "", []string{"slurmd", "-D", "-N", host})
+	startSlurm(t, fmt.Sprintf("%s NodeAddr=127.0.0.1 CPUs=%d State=UNKNOWN", host, runtime.NumCPU()), "", nil, []string{"slurmd", "-D", "-N", host})
 	awaitSlurm(t, func(out string) bool { return strings.TrimSpace(out) == "idle" }, "sinfo", "--noheader", "--format", "%T")
 	// slurmctld looks for jobs every two seconds, and did so just now; sbatch --wait looks for
 	// their end after 2 and after 10 seconds.
@@ -230,17 +231,13 @@ func checkSlurmTopology(t *testing.T, dir string) {
 		want[g.Name] = g
 		nodes = append(nodes, g.Hosts...)
 	}
-	startSlurm(t, strings.Join(nodes, ",")+" NodeAddr=127.0.0.1 State=UNKNOWN", string(conf))
+	startSlurm(t, strings.Join(nodes, ",")+" NodeAddr=127.0.0.1 State=UNKNOWN", "TopologyPlugin=topology/tree\n", map[string]string{"topology.conf": string(conf)})
 	out := awaitSlurm(t, func(out string) bool { return strings.Contains(out, "SwitchName=") }, "scontrol", "--oneliner", "show", "topology")
 	expand := func(list string) []string {
 		if list == "" {
 			return []string{}
 		}
-		names, err := exec.Command("scontrol", "show", "hostnames", list).Output()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return slices.Sorted(slices.Values(strings.Fields(string(names))))
+		return slurmNames(t, list)
 	}
 	got := make(map[string]group)
 	for _, m := range regexp.MustCompile(`SwitchName=(\S+) Level=(\d+) LinkSpeed=1(?: Nodes=(\S+))?(?: Switches=(\S+))?`).FindAllStringSubmatch(out, -1) {
@@ -253,5 +250,91 @@ func checkSlurmTopology(t *testing.T, dir string) {
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("Slurm shows another topology (-want +got):\n%s\n%s", d, conf)
+	}
+}
+
+// slurmNames expands a list of names as Slurm does, in the order of their bytes.
+func slurmNames(t *testing.T, list string) []string {
+	t.Helper()
+	names, err := exec.Command("scontrol", "show", "hostnames", list).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.Sorted(slices.Values(strings.Fields(string(names))))
+}
+
+// slurmPartitions has what slurm.conf can say of partitions: features, node sets, other names of
+// hosts, defaults and lines that go on.
+const slurmPartitions = `node[0001-0024] NodeAddr=127.0.0.1 Feature=cpu,old State=UNKNOWN
+NodeName=gpu[1-12] NodeHostName=node[0025-0036] \
+  NodeAddr=127.0.0.1 Feature = "gpu" State=UNKNOWN
+nodeset=gpus feature=gpu
+NodeSet=few Nodes=node[0001-0002],gpu3
+Include more.conf
+PartitionName=usual
+PartitionName=named Nodes=node[0007-0009,0011],gpu12 # not gpu11
+PartitionName=sets Nodes=gpus,node0020
+PartitionName=both Nodes=few,old`
+
+// TestSlurmPartitions holds the groups that are read from slurm.conf to the partitions of a real
+// slurmctld, and to what scontrol shows of them.
+func TestSlurmPartitions(t *testing.T) {
+	const name = "host-groups/fabric.ibnetdiscover"
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, _, err := topology.Parse(name, data, topology.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	startSlurm(t, slurmPartitions, "", map[string]string{"more.conf": "NodeSet=old Feature=old\nPartitionName=DEFAULT Nodes=node0005\n"})
+	shown := awaitSlurm(t, func(out string) bool { return strings.Contains(out, "PartitionName=both") }, "scontrol", "--oneliner", "show", "partition")
+	nodes := awaitSlurm(t, func(string) bool { return true }, "scontrol", "--oneliner", "show", "node")
+	hosts := make(map[string]string) // by node
+	for _, m := range regexp.MustCompile(`NodeName=(\S+).* NodeHostName=(\S+)`).FindAllStringSubmatch(nodes, -1) {
+		hosts[m[1]] = m[2]
+	}
+	want := make(map[string][]string) // hosts by partition
+	for _, m := range regexp.MustCompile(`PartitionName=(\S+).* Nodes=(\S+)`).FindAllStringSubmatch(shown, -1) {
+		for _, node := range slurmNames(t, m[2]) {
+			want[m[1]] = append(want[m[1]], hosts[node])
+		}
+		slices.Sort(want[m[1]])
+	}
+	config := os.Getenv("SLURM_CONF")
+	list := filepath.Join(t.TempDir(), "shown") // with the names of hosts, as a site without other ones has them
+	text := strings.NewReplacer("gpu[1-12]", "node[0025-0036]", "gpu12", "node0036", "gpu3", "node0027").Replace(shown)
+	if err := os.WriteFile(list, []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{config, list} {
+		x, err := groups.Read("groups.yaml", func(name string) ([]byte, error) {
+			if name == "groups.yaml" {
+				return []byte("partition: slurm:" + file), nil
+			}
+			return os.ReadFile(name)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := x.In(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := make(map[string][]string)
+		for i := range s.Groups {
+			for _, n := range s.Groups[i].Nodes {
+				if g := &s.Groups[i]; g.Name != groups.NoGroup {
+					got[g.Name] = append(got[g.Name], strings.Fields(f.Name(n).Text)[0])
+				}
+			}
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("partitions of %s (-Slurm +ours):\n%s\n%s", filepath.Base(file), d, shown)
+		}
+	}
+	if len(want) != 5 || len(want["all"]) != 36 || len(want["sets"]) != 13 {
+		t.Errorf("Slurm shows %v", want)
 	}
 }
