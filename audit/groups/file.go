@@ -240,8 +240,20 @@ func (r *reader) openBeside(n *yaml.Node, file string) (name string, data []byte
 		return "", nil, r.Fail(n, "%s; want the name of a file behind it", yamlfile.KindName(n))
 	}
 	name = beside(r.name, file)
-	data, err = r.open(name)
+	data, err = r.load(name)
 	return name, data, err
+}
+
+// maxFile bounds the size of a file that the YAML file names, bytes.
+const maxFile = 64 << 20
+
+// load reads a file.
+func (r *reader) load(name string) ([]byte, error) {
+	data, err := r.open(name)
+	if err == nil && len(data) > maxFile {
+		err = lineError(name, 0, "", fmt.Errorf("%d bytes; want at most %d", len(data), maxFile))
+	}
+	return data, err
 }
 
 // beside is a file as another one names it.

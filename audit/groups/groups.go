@@ -105,14 +105,15 @@ func (x *File) In(f *fabric.Fabric) (*Set, error) {
 			s.add(Group{Grouping: g.name, Name: d.name, Hosts: hosts, Absent: len(absent), file: d.file, line: d.line})
 		}
 		var rest []int32
+		var called []string
 		for h, is := range grouped {
 			if !is {
-				rest = append(rest, int32(h))
+				rest, called = append(rest, int32(h)), append(called, s.hosts[h].Name)
 			}
 		}
 		s.add(Group{Grouping: g.name, Name: NoGroup, Hosts: rest})
 		if len(rest) > 0 {
-			s.Notes = append(s.Notes, fmt.Sprintf("%s: %s in no %s: %s", x.name, text.Count(len(rest), "host is", "hosts are"), g.name, s.fold(rest)))
+			s.Notes = append(s.Notes, fmt.Sprintf("%s: %s in no %s: %s", x.name, text.Count(len(rest), "host is", "hosts are"), g.name, hostlist.Shorten(hostlist.Fold(called))))
 		}
 	}
 	s.cut = s.cutOff(f)
@@ -127,31 +128,11 @@ func (s *Set) nothing(x *File) error {
 	if len(s.hosts) == 0 {
 		return fmt.Errorf("%s: %w, in which no adapter describes itself by the name of one; want descriptions like \"n001 HCA-1\", %s: in the file, or a --node-name-map", x.name, ErrNoHosts, hostRegexp)
 	}
-	return fmt.Errorf("%s: %w, whose hosts are called %s", x.name, ErrNoHosts, shorten(s.fold(slices.Collect(func(yield func(int32) bool) {
-		for h := range s.hosts {
-			if !yield(int32(h)) {
-				return
-			}
-		}
-	}))))
-}
-
-// fold lists hosts.
-func (s *Set) fold(hosts []int32) string {
-	list := make([]string, len(hosts))
-	for i, h := range hosts {
-		list[i] = s.hosts[h].Name
+	var all []string
+	for i := range s.hosts {
+		all = append(all, s.hosts[i].Name)
 	}
-	return hostlist.Fold(list)
-}
-
-// shorten cuts a list off that is longer than a line.
-func shorten(list string) string {
-	const most = 100
-	if len(list) <= most {
-		return list
-	}
-	return list[:strings.LastIndexByte(list[:most], ',')+1] + ".."
+	return fmt.Errorf("%s: %w, whose hosts are called %s", x.name, ErrNoHosts, hostlist.Shorten(hostlist.Fold(all)))
 }
 
 // note says which hosts of a definition are not in the fabric.
@@ -161,9 +142,9 @@ func (s *Set) note(grouping string, d *definition, hosts int, absent []string) {
 	case hosts == 0 && len(absent) == 0:
 		s.Notes = append(s.Notes, where+": no host of the fabric is in it")
 	case hosts == 0:
-		s.Notes = append(s.Notes, fmt.Sprintf("%s: none of its hosts is in the fabric: %s", where, shorten(hostlist.Fold(absent))))
+		s.Notes = append(s.Notes, fmt.Sprintf("%s: none of its hosts is in the fabric: %s", where, hostlist.Shorten(hostlist.Fold(absent))))
 	case len(absent) > 0:
-		s.Notes = append(s.Notes, fmt.Sprintf("%s: %d of %d hosts are not in the fabric: %s", where, len(absent), len(absent)+hosts, shorten(hostlist.Fold(absent))))
+		s.Notes = append(s.Notes, fmt.Sprintf("%s: %d of %d hosts are not in the fabric: %s", where, len(absent), len(absent)+hosts, hostlist.Shorten(hostlist.Fold(absent))))
 	}
 }
 

@@ -94,7 +94,7 @@ func (s *slurmFile) take(name string, line int, text string) error {
 			return lineError(name, line, text, fmt.Errorf("more than %d files are included", maxIncludes))
 		}
 		file := beside(name, words[1])
-		data, err := s.r.open(file)
+		data, err := s.r.load(file)
 		if err != nil {
 			return err
 		}
