@@ -105,15 +105,6 @@ func fold(list []numbered) string {
 	return prefix + "[" + strings.Join(runs, ",") + "]"
 }
 
-// Shorten cuts off a list that does not fit into a line.
-func Shorten(list string) string {
-	const most = 100
-	if len(list) <= most {
-		return list
-	}
-	return list[:strings.LastIndexByte(list[:most], ',')+1] + ".."
-}
-
 // MaxNames bounds what Expand makes of one list.
 const MaxNames = 1 << 20
 
