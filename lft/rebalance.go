@@ -132,14 +132,22 @@ func (b *balancer) useIdle(ctx context.Context) error {
 	return nil
 }
 
-// hasIdle says whether a next hop is idle.
+// hasIdle says whether a next hop is idle, of a switch to which routes may come.
 func (r *rebalancer) hasIdle() bool {
+	reached := r.busy // by switch
+	for i, n := range r.sources {
+		reached[i] = n > 0
+	}
 	for i, base := range r.base {
-		load := r.load[base:]
-		for _, num := range r.hops.Ports(i) {
+		if !reached[i] {
+			continue
+		}
+		load, next := r.load[base:], r.nextOf(i)
+		for k, num := range r.hops.Ports(i) {
 			if load[num] == 0 {
 				return true
 			}
+			reached[next[k]] = true
 		}
 	}
 	return false
