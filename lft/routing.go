@@ -28,6 +28,9 @@ type Options struct {
 	// Roots puts these switches on top of the up*/down* order, the first
 	// highest; empty leaves the choice to the engine.
 	Roots []fabric.NodeID
+	// Order is the up*/down* order of the switches, as Routing.Order; nil leaves the choice to the
+	// engine.
+	Order []int32
 	// VLs is how many data VLs the fabric's ports have, 1 to MaxDataVLs; 0
 	// leaves that to the engine, which then takes what it needs.
 	VLs int

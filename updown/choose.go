@@ -119,9 +119,17 @@ func thin[T any](list []T, n int) []T {
 	return kept
 }
 
-// chooseDirections is ChooseOrder with the directions that the order gives links.
-func chooseDirections(ctx context.Context, f *fabric.Fabric, roots []fabric.NodeID) (*directions, error) {
-	o, err := ChooseOrder(ctx, f, roots)
+// OrderFor is opt.Order, or that of ChooseOrder.
+func OrderFor(ctx context.Context, f *fabric.Fabric, opt *lft.Options) (*Order, error) {
+	if opt.Order != nil {
+		return OrderOf(&lft.Routing{Fabric: f, Order: opt.Order})
+	}
+	return ChooseOrder(ctx, f, opt.Roots)
+}
+
+// chooseDirections is OrderFor with the directions that the order gives links.
+func chooseDirections(ctx context.Context, f *fabric.Fabric, opt *lft.Options) (*directions, error) {
+	o, err := OrderFor(ctx, f, opt)
 	if err != nil {
 		return nil, err
 	}

@@ -54,7 +54,7 @@ func (SPAM) Guarantee() lft.Guarantee { return lft.Reachable | lft.NoCreditLoop 
 // spreads each destination over the ports that are equally near it. It takes
 // O(channels) for each destination switch, and the time of lft.Balance.
 func (e SPAM) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
-	d, err := chooseDirections(ctx, f, opt.Roots)
+	d, err := chooseDirections(ctx, f, &opt)
 	if err != nil {
 		return nil, err
 	}

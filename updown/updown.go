@@ -49,7 +49,7 @@ func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*
 	if p := opt.Previous; p != nil && p.Order != nil && len(opt.Roots) == 0 {
 		return lft.Reroute(ctx, e, f, opt)
 	}
-	d, err := chooseDirections(ctx, f, opt.Roots)
+	d, err := chooseDirections(ctx, f, &opt)
 	if err != nil {
 		return nil, err
 	}

@@ -32,6 +32,7 @@ import (
 	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/updown"
 	"github.com/ibweave/ibweave/verify"
 	"github.com/ibweave/ibweave/verify/bound"
 )
@@ -104,6 +105,11 @@ func (c *Choice) Find(engine string) *Candidate {
 // Choose picks an engine. The result of the compilation is without multicast groups, which
 // opt is not asked for. Errors: a *RefusedError, and those of compile.Run except lft.DomainErrors.
 func Choose(ctx context.Context, f *fabric.Fabric, opt compile.Options) (*Choice, *compile.Result, error) {
+	order, err := updown.ChooseOrder(ctx, f, opt.Route.Roots)
+	if err != nil {
+		return nil, nil, err
+	}
+	opt.Route.Order = order.Rank // for all candidates
 	list, err := tryAll(ctx, f, opt, "")
 	if err != nil {
 		return nil, nil, err

@@ -95,7 +95,7 @@ func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*
 		kept.CAOrder, kept.Notes = r.CAOrder, r.Notes
 		return kept, nil
 	}
-	order, err := updown.ChooseOrder(ctx, f, opt.Roots)
+	order, err := updown.OrderFor(ctx, f, &opt)
 	if err != nil {
 		return nil, err
 	}

@@ -63,7 +63,7 @@ func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*
 	if limit == 0 {
 		limit = DefaultVLs
 	}
-	order, err := updown.ChooseOrder(ctx, f, opt.Roots)
+	order, err := updown.OrderFor(ctx, f, &opt)
 	if err != nil {
 		return nil, err
 	}
