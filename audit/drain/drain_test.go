@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/audit/drain"
+	"github.com/ibweave/ibweave/audit/groups"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
@@ -30,7 +31,25 @@ func drawFabric(t *testing.T, rnd *rand.Rand) *fabric.Fabric {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return f
+	called := make(map[fabric.GUID]string)
+	for n := f.NumSwitches(); n < f.NumNodes(); n++ {
+		called[f.Node(fabric.NodeID(n)).GUID] = fmt.Sprintf("n%d", n)
+	}
+	return f.WithNames(called)
+}
+
+// byLastDigit groups hosts by their last digits, and leaves some in no group.
+func byLastDigit(t *testing.T, f *fabric.Fabric) *groups.Set {
+	t.Helper()
+	file, err := groups.Read("groups", func(string) ([]byte, error) { return []byte("digit: re:([0-5])$"), nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := file.In(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
 
 // drawParts draws cables and switches with all that hangs on them.
@@ -53,8 +72,8 @@ func drawParts(f *fabric.Fabric, rnd *rand.Rand) (parts []drain.Part) {
 }
 
 // TestPlans makes plans for random parts of random fabrics, and follows every pair in every
-// state: only packets of drained hosts go through what is drained, all arrive, loads and limits are
-// as the plan says, and what the plan refuses is in no window.
+// state: only packets of drained hosts go through what is drained, all arrive, loads, those of groups
+// of hosts too, and limits are as the plan says, and what the plan refuses is in no window.
 func TestPlans(t *testing.T) {
 	engines := []string{"updn", "layered", "minhop", "fattree"}
 	drained, refused, windows := 0, 0, 0
@@ -76,14 +95,15 @@ func TestPlans(t *testing.T) {
 			byName[parts[i].Name] = &parts[i]
 		}
 		limit := float64(rnd.IntN(2)) * (1 + rnd.Float64())
-		plan, err := drain.Make(context.Background(), base, compile.Options{}, parts, drain.Options{Limit: limit})
+		set := byLastDigit(t, f)
+		plan, err := drain.Make(context.Background(), base, compile.Options{}, parts, drain.Options{Limit: limit, Groups: set})
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 		seen := 0
 		for _, w := range plan.Windows {
 			windows++
-			now := follower{f: f, nodes: make(map[fabric.NodeID]bool), cables: make(map[fabric.PortID]bool)}
+			now := follower{f: f, set: set, nodes: make(map[fabric.NodeID]bool), cables: make(map[fabric.PortID]bool)}
 			for i := range w.Steps {
 				s := &w.Steps[i]
 				seen++
@@ -131,6 +151,7 @@ type follower struct {
 	f      *fabric.Fabric
 	nodes  map[fabric.NodeID]bool
 	cables map[fabric.PortID]bool // both ends
+	set    *groups.Set
 }
 
 func (x *follower) drain(p *drain.Part) {
@@ -173,5 +194,20 @@ func (x *follower) follow(t *testing.T, seed uint64, s *drain.Step) {
 	}
 	if most != s.MaxRoutes {
 		t.Errorf("seed %d, %s: %d routes on the busiest cable, the plan says %d", seed, s.Part, most, s.MaxRoutes)
+	}
+	for i, g := range x.set.Groups {
+		if g.Name == groups.NoGroup && len(g.Hosts) == 0 {
+			continue
+		}
+		uplinks, most := 0, int64(0)
+		for _, p := range g.Uplinks {
+			if !x.cables[p] {
+				uplinks++
+				most = max(most, routes[p], routes[f.Peer(p)])
+			}
+		}
+		if got := s.Groups[i]; got.Group != g.Name || got.Uplinks != uplinks || got.MaxRoutes != most || got.Lost != 0 {
+			t.Errorf("seed %d, %s: group %s has %d uplinks with %d routes at most, the plan says %+v with %+v", seed, s.Part, g.Name, uplinks, most, got, got.Traffic)
+		}
 	}
 }
