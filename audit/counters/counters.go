@@ -49,6 +49,9 @@ const (
 	Receiver     Cause = "receiver"     // congested at its end: the host takes packets too slowly
 )
 
+// Causes lists the causes, those of hot channels first.
+var Causes = []Cause{Routing, Traffic, Both, Unrouted, Backpressure, Receiver}
+
 // Report is what Explain found.
 type Report struct {
 	Seconds float64 `json:"seconds,omitempty"`

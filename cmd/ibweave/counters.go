@@ -354,7 +354,7 @@ func (d *countersDocument) printHot(b *facts) {
 		fmt.Fprintf(b, "\nno channel is hot or congested, with %g times the mean\n", d.asked.hot)
 		return
 	}
-	fmt.Fprintf(b, "\n%s hot or congested, with %g times the mean or more:\n", text.CountGrouped(len(d.Hot), "channel is", "channels are"), d.asked.hot)
+	fmt.Fprintf(b, "\n%s hot or congested, with %g times the mean or more: %s\n", text.CountGrouped(len(d.Hot), "channel is", "channels are"), d.asked.hot, d.causes())
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "  #\tCAUSE\tFROM\tTO\tLOAD\tROUTES\tPER ROUTE\tUSE\tWAIT")
 	shown := d.Hot[:min(d.asked.top, len(d.Hot))]
@@ -368,7 +368,7 @@ func (d *countersDocument) printHot(b *facts) {
 	}
 	_ = w.Flush() // a buffer takes all
 	if n := len(d.Hot) - len(shown); n > 0 {
-		fmt.Fprintf(b, "  and %d more: --top, or --format json\n", n)
+		fmt.Fprintf(b, "  and %s more: --top, or --format json\n", text.Grouped(n))
 	}
 	fmt.Fprintln(b, "  in proportion to the mean: bytes and routes for the rate of the cable, bytes of a route, ticks of waiting")
 	for i := range shown {
@@ -378,11 +378,28 @@ func (d *countersDocument) printHot(b *facts) {
 	}
 }
 
+// causes counts the hot channels by cause.
+func (d *countersDocument) causes() string {
+	var list []string
+	for _, c := range counters.Causes {
+		n := 0
+		for i := range d.Hot {
+			if d.Hot[i].Cause == c {
+				n++
+			}
+		}
+		if n > 0 {
+			list = append(list, text.Grouped(n)+" "+string(c))
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
 // printSharers writes who shares a channel.
 func (h *sharedChannel) printSharers(b *facts, number int) {
 	indent := strings.Repeat(" ", len(strconv.Itoa(number)))
 	side := func(before, way, verb string, hosts int, list string, parts []groups.Part, talkers []counters.Talker) {
-		fmt.Fprintf(b, "%s %s %s, %s", before, way, text.Count(hosts, "host", "hosts"), hostlist.Shorten(list))
+		fmt.Fprintf(b, "%s %s %s, %s", before, way, text.CountGrouped(hosts, "host", "hosts"), hostlist.Shorten(list))
 		if n := len(talkers); n > 1 && (h.Cause == counters.Traffic || h.Cause == counters.Both) && talkers[0].Bytes > 1.5*talkers[n-1].Bytes {
 			fmt.Fprintf(b, "; %s %s %s of their bytes", label(talkers[0].Port), verb, percent(talkers[0].Share))
 		}
@@ -425,7 +442,7 @@ func (d *countersDocument) printErrors(b *facts) {
 	}
 	_ = w.Flush() // a buffer takes all
 	if n := len(d.Errors) - d.asked.top; n > 0 {
-		fmt.Fprintf(b, "  and %d more: --top, or --format json\n", n)
+		fmt.Fprintf(b, "  and %s more: --top, or --format json\n", text.Grouped(n))
 	}
 }
 

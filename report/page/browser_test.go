@@ -752,7 +752,17 @@ func TestBrowserCounters(t *testing.T) {
 	if hot := colours[slices.Index(ports, ports[1])]; hot == colours[2] || colours[2] != colours[3] || colours[0] == colours[2] {
 		t.Errorf("colours of links: %q", colours)
 	}
+	// The port with the most is first in the list, and a click shows its cable.
+	p.click("#tab-overview")
+	p.click("#most li:first-child button")
+	want(p, []int{int(ports[1])}, "ibweave.shown()")
+	if got := p.text("#shown"); !strings.Contains(got, "PortXmitWait 32.5 M at port ") {
+		t.Error(got)
+	}
 	p.must(chromedp.Do(p.ctx, chromedp.SendKeys(chromedp.CSS("#colour"), "Sym")))
+	if got := p.text("#panel-overview"); !strings.Contains(got, "No port has counted any.") {
+		t.Error(got)
+	}
 	if got := p.text("#legend"); !strings.Contains(got, "0 on all links") {
 		t.Error(got)
 	}

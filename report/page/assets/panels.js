@@ -15,6 +15,7 @@ function overview(app) {
   box.append(facts([
     ["switches", grouped(r.fabric.switches)], ["CA ports", grouped(r.fabric.ca_ports)], ["links", grouped(r.fabric.links)], ["highest LID", grouped(r.fabric.max_lid)],
   ]));
+  if (app.view.measure && app.view.measure.name !== "routes") box.append(...mostOf(app, app.view.measure));
   if (D.tables === "none") {
     box.append(el("p", {class: "note"}, "There are no forwarding tables, so there are no paths and no loads."));
     return box;
@@ -40,6 +41,17 @@ function overview(app) {
         el("span", {}, `${D.portName(p)} → ${D.portName(D.peer[p])}`), el("b", {}, grouped(D.routes[p])))))));
   }
   return box;
+}
+
+// mostOf lists the ports that have counted most, those of hosts too, whose cables have no colour in the
+// drawing.
+function mostOf(app, m) {
+  const D = app.D, ports = [];
+  for (let p = 0; p < D.peer.length; p++) if (D.peer[p] !== noPort && m.values[p] > 0) ports.push(p);
+  ports.sort((a, b) => m.values[b] - m.values[a] || a - b);
+  return [el("h2", {}, `${m.name}, ${m.unit}`), ports.length ? el("ol", {class: "links", id: "most"}, ports.slice(0, 8).map(p =>
+    el("li", {}, el("button", {type: "button", onclick: () => app.showLink(p)}, swatch(app, m.values[p], m),
+      el("span", {}, `${D.portName(p)} — ${D.portName(D.peer[p])}`), el("b", {}, quantity(m, m.values[p])))))) : el("p", {class: "note"}, "No port has counted any.")];
 }
 
 function swatch(app, load, m = app.D.measures[0]) {
