@@ -81,7 +81,7 @@ func figures(w io.Writer, r *verify.Result, opt *Options) {
 	}
 	lines("shape", opt.Shape)
 	lines("plan", opt.Plan)
-	partitions(r, row)
+	partitions(r, opt.Verbose, row)
 	if opt.Tables == "" && (opt.Shape != nil || opt.Bound != "" || r.Partitions != nil) {
 		bounds(r, row)
 		return // no tables, and so no routes
@@ -143,12 +143,17 @@ func figures(w io.Writer, r *verify.Result, opt *Options) {
 }
 
 // partitions prints who is in each partition.
-func partitions(r *verify.Result, row func(name, format string, args ...any)) {
+func partitions(r *verify.Result, verbose bool, row func(name, format string, args ...any)) {
 	if r.Partitions == nil {
 		return
 	}
 	row("partitions", "%s of %s", text.CountGrouped(r.Partitions.Partitions, "partition", "partitions"), text.CountGrouped(r.Partitions.Ports, "end port", "end ports"))
+	const most = 50
 	for i := range r.Partitions.List {
+		if i == most && !verbose {
+			row("", "and %s more, which -v lists", text.Grouped(len(r.Partitions.List)-most))
+			return
+		}
 		p := &r.Partitions.List[i]
 		line := p.PKey.String()
 		if p.Name != "" {

@@ -2,6 +2,7 @@ package partitions
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -62,14 +63,14 @@ func start(t *testing.T) *live {
 }
 
 // write has OpenSM write the tables of a partitions.conf, and says whether it refused it.
-func (l *live) write(t *testing.T, conf string) (tables [][]fabric.PKey, refused bool) {
+func (l *live) write(t *testing.T, conf string, options ...string) (tables [][]fabric.PKey, refused bool) {
 	t.Helper()
 	dir := t.TempDir()
 	name := filepath.Join(dir, "conf")
 	if err := os.WriteFile(name, []byte(conf), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := ibsim.RunOpenSM(t.Context(), l.sim, ibsim.OpenSMConfig{Dir: dir, Options: []string{"partition_config_file " + name},
+	_, err := ibsim.RunOpenSM(t.Context(), l.sim, ibsim.OpenSMConfig{Dir: dir, Options: append(options, "partition_config_file "+name),
 		Line: func(line ibsim.LogLine) {
 			refused = refused || strings.Contains(line.Message, "retrying with default config")
 		}})
@@ -116,6 +117,15 @@ func (l *live) hold(t *testing.T, conf string) {
 	}
 }
 
+// manyPartitions is a file with n partitions of a host.
+func manyPartitions(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "P%d=%d:0x100001=full,0x100003;\n", i, i+1)
+	}
+	return b.String()
+}
+
 // The tables that the real OpenSM writes are those that we read out of its file, and it refuses
 // the files that we refuse. The ports of hosts are 0x100001, 0x100003, 0x100005 and 0x100008.
 func TestOpenSM(t *testing.T) {
@@ -134,6 +144,7 @@ func TestOpenSM(t *testing.T) {
 		"A=0x18001:ALL=full;", // more than 16 bits
 		"A=1,unknown,mtu,defmember=x:ALL;",
 		"A=1:ALL\n,\n,0x100001=full\n",
+		manyPartitions(40), // in two blocks of a table
 		// Refused.
 		"Default=0x7fff : ALL=full;\r\nA=1:0x100001;\r\n",
 		"A=1 ALL;",
@@ -152,6 +163,20 @@ func TestOpenSM(t *testing.T) {
 	}
 	for _, conf := range short.Part(3, cases) {
 		l.hold(t, conf)
+	}
+}
+
+// OpenSM can be told to make full and limited members of a port at once.
+func TestBoth(t *testing.T) {
+	l := start(t)
+	const conf = "Default=0x7fff:ALL=full;A=1:0x100001=both,0x100003=full,0x100005=both;A=1:0x100005;"
+	c, err := dump.ReadPartitions("conf", []byte(conf))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables, _ := l.write(t, conf, "allow_both_pkeys TRUE")
+	if r := l.audit(tables, c); len(broken(r)) > 0 || !slices.Contains(tables[l.d.Fabric.CAPorts()[0]], 0x8001) || !slices.Contains(tables[l.d.Fabric.CAPorts()[0]], 0x0001) {
+		t.Errorf("%v %v", tables, r.Findings)
 	}
 }
 

@@ -40,11 +40,8 @@ type Result struct {
 	Undecided []verify.Undecided
 }
 
-// maxPorts bounds the ports of a finding, maxOddities the findings about the text of a file.
-const (
-	maxPorts    = 100
-	maxOddities = 100
-)
+// maxPorts bounds the ports of a finding.
+const maxPorts = 100
 
 // view is a partition: how the end ports are in it, by index in ends.
 type view struct {
@@ -106,7 +103,16 @@ func Check(a *Audit) *Result {
 	c.judgePorts()
 	c.judgeConf()
 	for i := range Rules {
-		r.Findings = append(r.Findings, c.list[Rules[i].Name]...)
+		list := c.list[Rules[i].Name]
+		few := list[:min(len(list), verify.DefaultFindings)]
+		r.Findings = append(r.Findings, few...)
+		if left := list[len(few):]; len(left) > 0 {
+			count := int64(0)
+			for k := range left {
+				count += left[k].Count
+			}
+			r.Findings = append(r.Findings, verify.More(&Rules[i], int64(len(left)), count))
+		}
 	}
 	if c.unsure {
 		for _, rule := range []string{Missing, WrongMembership} {
@@ -409,11 +415,8 @@ func (c *checker) judgeConf() {
 		}
 		c.list[UnknownMember] = append(c.list[UnknownMember], c.finding(UnknownMember, n, first.line, message))
 	}
-	for _, o := range c.Conf.Oddities[:min(len(c.Conf.Oddities), maxOddities)] {
+	for _, o := range c.Conf.Oddities {
 		c.list[ConfReadOtherwise] = append(c.list[ConfReadOtherwise], c.finding(ConfReadOtherwise, 1, o.Line, fmt.Sprintf("%s:%d: %s", fabric.Printable(c.Name), o.Line, fabric.Printable(o.Text))))
-	}
-	if n := len(c.Conf.Oddities) - maxOddities; n > 0 {
-		c.list[ConfReadOtherwise] = append(c.list[ConfReadOtherwise], c.finding(ConfReadOtherwise, n, 0, fmt.Sprintf("%d more places that OpenSM reads otherwise than they look", n)))
 	}
 }
 

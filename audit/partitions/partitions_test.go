@@ -110,6 +110,23 @@ func TestUnknownManager(t *testing.T) {
 	}
 }
 
+// Of many findings of a rule the first are listed, and one counts the rest.
+func TestManyFindings(t *testing.T) {
+	f := testFabric(t)
+	conf, err := dump.ReadPartitions("conf", []byte(manyPartitions(verify.DefaultFindings+2)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables := make([][]fabric.PKey, f.NumPorts())
+	for p := range tables {
+		tables[p] = []fabric.PKey{0x7fff}
+	}
+	list := broken(Check(&Audit{Fabric: f, Tables: tables, Conf: conf, Name: "conf", Manager: f.CAPorts()[3]}))
+	if n := verify.DefaultFindings; len(list) != n+2 || list[n].Rule != Missing || list[n].Count != int64(n+4) || list[n+1].Rule != WrongMembership {
+		t.Errorf("%d findings, %+v", len(list), list[len(list)-2:])
+	}
+}
+
 func TestRules(t *testing.T) {
 	for _, r := range Rules {
 		if r.Severity == verify.Clean || r.Count == "" || r.Summary == "" || r.Explain == "" {

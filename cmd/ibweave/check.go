@@ -162,7 +162,7 @@ func (o *auditing) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.certificate, "certificate", "", "also check the proof in `FILE` that there is no credit loop")
 	flags.StringVar(&o.bound, "bound", "", "also check the proof in `FILE` that no tables have less load; does without tables, too")
 	o.bounding.flags(flags)
-	flags.BoolVarP(&o.verbose, "verbose", "v", false, "list the channels between switches that carry nothing, with reasons")
+	flags.BoolVarP(&o.verbose, "verbose", "v", false, "list the channels between switches that carry nothing, with reasons, and all partitions")
 	flags.BoolVar(&o.wiring, "wiring", false, "also look at the cables, and say what the fabric looks like")
 	o.demands.flags(flags)
 	flags.StringVar(&o.format, "format", "text", "text, json, sarif, junit, markdown, codequality or prometheus")

@@ -81,9 +81,7 @@ type Partition struct {
 	PKey    fabric.PKey // without the bit of the membership
 	Name    string      // the first; "" for none
 	Line    int         // of the first definition; 0 for the default partition without one
-	IPoIB   bool
-	Groups  []netip.Addr // of mgid lines
-	Members []Member     // of several for one port the last counts
+	Members []Member    // of several for one port the last counts
 
 	full Member // the first that makes one port a full member
 }
@@ -233,7 +231,7 @@ func (r *confReader) readPart(part string) error {
 		token, rest, more = strings.Cut(rest, ",")
 		word, value, has := cutToken(token)
 		if word == "mgid" {
-			r.readGroup(p, value, all)
+			r.readGroup(value, all)
 			return nil
 		}
 		if err := r.readMember(p, word, value, has); err != nil {
@@ -333,9 +331,7 @@ func isGroupFlag(word string) bool {
 func (r *confReader) readFlag(flag string) {
 	word, value, has := cutToken(flag)
 	switch {
-	case isGroupFlag(word), word == "indx0": // of groups, and of the order in tables
-	case strings.HasPrefix("ipoib", word):
-		r.conf.Partitions[r.open].IPoIB = true
+	case isGroupFlag(word), strings.HasPrefix("ipoib", word), word == "indx0": // of groups, and of the order in tables
 	case strings.HasPrefix("defmember", word):
 		if m, known := memberOf(value); has && known {
 			r.member = m
@@ -381,13 +377,12 @@ func (r *confReader) readMember(p *Partition, word, value string, has bool) erro
 }
 
 // readGroup reads the rest of a line from an mgid on.
-func (r *confReader) readGroup(p *Partition, mgid, rest string) {
+func (r *confReader) readGroup(mgid, rest string) {
 	a, err := netip.ParseAddr(mgid)
 	if err != nil || !a.Is6() || a.Zone() != "" || a.As16()[0] != 0xff {
 		r.odd("mgid %q is no multicast GID, like ff12:401b::16: OpenSM makes no group", mgid)
 		return
 	}
-	p.Groups = append(p.Groups, a)
 	_, flags, more := strings.Cut(rest, ",")
 	for more {
 		var flag string

@@ -191,17 +191,16 @@ func (r *pkeyReader) readQueryLine(at int, line []byte) {
 		if r.open {
 			r.drop(at, "the P_Key table before this one has no end")
 		}
-		p, err := fabric.NoPort, error(nil)
-		if guid != 0 {
-			var known bool
-			if p, known = r.ports[guid]; !known {
-				p, err = fabric.NoPort, fmt.Errorf("the fabric has no end port %s", guid)
+		p, known := r.ports[guid]
+		if !known {
+			p = fabric.NoPort
+			err := fmt.Errorf("the fabric has no end port %s", guid)
+			if guid == 0 {
+				p, err = r.find(lid, num)
 			}
-		} else {
-			p, err = r.find(lid, num)
-		}
-		if err != nil {
-			r.add(at, Dropped, err)
+			if err != nil {
+				r.add(at, Dropped, err)
+			}
 		}
 		r.open = true
 		r.enter(p)

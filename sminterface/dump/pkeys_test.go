@@ -113,6 +113,23 @@ func TestReadPKeys(t *testing.T) {
 	if diff := cmp.Diff(records(text("pkeys-saquery.txt")), records(string(b))); diff != "" {
 		t.Error(diff)
 	}
+	// Tables of several blocks, and of the ports of a switch.
+	many := make([][]fabric.PKey, f.NumPorts())
+	for p := range many {
+		if n := f.Owner(fabric.PortID(p)); f.IsSwitch(n) || f.Num(fabric.PortID(p)) == 1 {
+			many[p] = []fabric.PKey{}
+			for i := range 33 * (p % 3) {
+				many[p] = append(many[p], fabric.PKey(0x8001+i))
+			}
+		}
+	}
+	b = nil
+	if err := WritePKeys(&b, f, many); err != nil {
+		t.Fatal(err)
+	}
+	if again, problems, err := ReadPKeys("again", b, f, Options{}); err != nil || problems != nil || !reflect.DeepEqual(again, many) {
+		t.Errorf("%v %v: %v, want %v", problems, err, again, many)
+	}
 	if err := WritePKeys(full{}, f, tables); err != errFull {
 		t.Error(err)
 	}
