@@ -11,6 +11,7 @@
 //	use:
 //	  storage: re:^(oss|mds)\d+         # all hosts with such names
 //	  ml: file:ml-hosts.txt             # names, separated by blanks, commas or ends of lines
+//	  all: "@storage,@rack:r[01-02]"    # those of other groups, @rack:* of all of a grouping
 //	cage: file:cages.txt                # lines like "cage1: n[001-100]"
 //	partition: slurm:/etc/slurm/slurm.conf
 //	host-regexp: ^(\S+)-ib\d            # how hosts are called, as in ibweave slurm
@@ -55,6 +56,7 @@ type definition struct {
 	line     int // of file, from 1
 	hosts    []string
 	patterns []*regexp.Regexp
+	others   []string // groups whose hosts are in it, too: GROUP, GROUPING:GROUP or GROUPING:*
 }
 
 // The beginnings of texts that are no names.
@@ -100,6 +102,9 @@ func Read(name string, open func(name string) ([]byte, error)) (*File, error) {
 	})
 	if err == nil && len(r.file.groupings) == 0 {
 		err = r.Fail(root, `no grouping; want one, like rack: {r01: "n[001-016]"}`)
+	}
+	if err == nil {
+		err = r.joinOthers()
 	}
 	if err != nil {
 		return nil, err
@@ -188,18 +193,91 @@ func (r *reader) members(d *definition, n *yaml.Node) error {
 			return err
 		}
 		return eachLine(data, func(line int, text string) error {
-			hosts, err := r.expand(text)
-			d.hosts = append(d.hosts, hosts...)
-			return lineError(name, line, text, err)
+			return lineError(name, line, text, r.addHosts(d, text))
 		})
-	case strings.HasPrefix(text, "@"):
-		return r.Fail(n, "%q is a reference to another group; want names of hosts", text)
 	}
-	hosts, err := r.expand(text)
-	d.hosts = append(d.hosts, hosts...)
-	if err != nil {
+	if err := r.addHosts(d, text); err != nil {
 		return r.Fail(n, "%w", err)
 	}
+	return nil
+}
+
+// addHosts adds the hosts of a list to a group; names behind @ are groups.
+func (r *reader) addHosts(d *definition, list string) error {
+	if strings.ContainsAny(list, "!&^") {
+		return fmt.Errorf("%q has an operator of ClusterShell; want names of hosts with commas between them", list)
+	}
+	names, err := r.expand(list)
+	for _, name := range names {
+		if group, is := strings.CutPrefix(name, "@"); is {
+			d.others = append(d.others, group)
+		} else {
+			d.hosts = append(d.hosts, name)
+		}
+	}
+	return err
+}
+
+// joiner gives groups the hosts of the groups that they name.
+type joiner struct {
+	*reader
+	byName map[string][]*definition // by GROUPING:GROUP and GROUPING:*
+	joined map[*definition]bool     // false for one that is being joined
+}
+
+// joinOthers does so for all groups.
+func (r *reader) joinOthers() error {
+	j := &joiner{r, make(map[string][]*definition), make(map[*definition]bool)}
+	visit := func(do func(grouping string, d *definition) error) error {
+		for i := range r.file.groupings {
+			g := &r.file.groupings[i]
+			for k := range g.groups {
+				if err := do(g.name, &g.groups[k]); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	_ = visit(func(grouping string, d *definition) error {
+		j.byName[grouping+":"+d.name] = []*definition{d}
+		j.byName[grouping+":*"] = append(j.byName[grouping+":*"], d)
+		return nil
+	})
+	return visit(j.join)
+}
+
+// join gives a group of a grouping the hosts of the groups that it names, after these have theirs.
+func (j *joiner) join(grouping string, d *definition) error {
+	fail := func(err error) error { return lineError(d.file, d.line, "", err) }
+	if done, seen := j.joined[d]; seen && !done {
+		return fail(fmt.Errorf("%s %s has itself among its groups", grouping, d.name))
+	} else if done {
+		return nil
+	}
+	j.joined[d] = false
+	for _, name := range d.others {
+		of, _, has := strings.Cut(name, ":")
+		if !has {
+			of, name = grouping, grouping+":"+name
+		}
+		if j.byName[name] == nil {
+			return fail(fmt.Errorf("no group is written that is called @%s", name))
+		}
+		for _, other := range j.byName[name] {
+			if other == d && strings.HasSuffix(name, ":*") {
+				continue
+			}
+			if err := j.join(of, other); err != nil {
+				return err
+			}
+			if j.names += len(other.hosts) + len(other.patterns); j.names > hostlist.MaxNames {
+				return fail(errTooMany)
+			}
+			d.hosts, d.patterns = append(d.hosts, other.hosts...), append(d.patterns, other.patterns...)
+		}
+	}
+	j.joined[d] = true
 	return nil
 }
 
@@ -214,12 +292,10 @@ func (r *reader) groupLines(n *yaml.Node, file string) (groups []definition, err
 		if group = strings.TrimSpace(group); !ok || group == "" || group == NoGroup {
 			return lineError(name, line, text, errors.New("want a group and its hosts, like r01: n[001-016]"))
 		}
-		hosts, err := r.expand(list)
-		if err != nil {
-			return lineError(name, line, text, err)
-		}
-		groups = join(groups, definition{name: group, file: name, line: line, hosts: hosts})
-		return nil
+		d := definition{name: group, file: name, line: line}
+		err := r.addHosts(&d, list)
+		groups = join(groups, d)
+		return lineError(name, line, text, err)
 	})
 	return groups, err
 }
@@ -230,7 +306,7 @@ func join(groups []definition, d definition) []definition {
 	if i < 0 {
 		return append(groups, d)
 	}
-	groups[i].hosts = append(groups[i].hosts, d.hosts...)
+	groups[i].hosts, groups[i].others = append(groups[i].hosts, d.hosts...), append(groups[i].others, d.others...)
 	return groups
 }
 
@@ -272,10 +348,12 @@ func (r *reader) expand(list string) ([]string, error) {
 		return nil, err
 	}
 	if r.names += len(hosts); r.names > hostlist.MaxNames {
-		return nil, fmt.Errorf("more than %d names in all lists", hostlist.MaxNames)
+		return nil, errTooMany
 	}
 	return hosts, nil
 }
+
+var errTooMany = fmt.Errorf("more than %d names in all lists", hostlist.MaxNames)
 
 // eachLine visits the lines that are more than a comment, from 1 on.
 func eachLine(data []byte, visit func(line int, text string) error) error {

@@ -61,7 +61,7 @@ rack:
   r1: r1n[1-2]
   r2: [ "r2n[1-3]", R2N2 ]
 each: re:^(?i:r)(\d)n
-use: {storage: "re:^oss", ml: "file:lists/ml.txt"}
+use: {storage: "re:^oss", ml: "file:lists/ml.txt", both: "@storage,@rack:r[1-2],login1", all: ["@use:*"]}
 cage: file:cages
 slurm: slurm:slurm.conf
 show: slurm:scontrol
@@ -109,6 +109,8 @@ PartitionName=hosts Nodes=node[1-2],login1`,
 		"each 2: r2n1 R2n2, 0 absent",
 		"use storage: oss1, 0 absent",
 		"use ml: r1n1 r1n1 r2n1 R2n2, 0 absent",
+		"use both: r1n1 r1n1 r1n2 r2n1 R2n2 oss1 login1, 1 absent",
+		"use all: r1n1 r1n1 r1n2 r2n1 R2n2 oss1 login1, 1 absent",
 		"cage a: r1n1 r1n1 r1n2, 0 absent",
 		"cage b: oss1 login1, 0 absent",
 		"slurm small: r1n1 r1n1, 0 absent",
@@ -126,6 +128,7 @@ PartitionName=hosts Nodes=node[1-2],login1`,
 		"etc/racks.yaml:4: rack r2: 1 of 3 hosts are not in the fabric: r2n3",
 		"etc/scontrol:2: show empty: no host of the fabric is in it",
 		"etc/racks.yaml: 2 hosts are in no rack: login1,oss1",
+		"etc/racks.yaml:6: use both: 1 of 7 hosts are not in the fabric: r2n3",
 	} {
 		if !slices.Contains(s.Notes, want) {
 			t.Errorf("no note %q in %q", want, s.Notes)
@@ -136,24 +139,27 @@ PartitionName=hosts Nodes=node[1-2],login1`,
 // TestRefused reads what is no file of groups.
 func TestRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                          "x: the file is empty",
-		"rack":                      `x:1: "rack"; want a mapping of groupings`,
-		"host-regexp: a":            "x:1: no grouping",
-		"rack:":                     "nothing; want groups with their hosts",
-		"rack: n[1-2]":              `"n[1-2]"; want groups with their hosts`,
-		"rack: {r1: }":              "nothing; want names of hosts",
-		"rack: {r1: 'n[1-'}":        "want brackets like [1-4,7]",
-		"rack:\n  r1: n1\n  r1: n2": "x:3:2: r1: is in line 2 already",
-		"rack: {(none): n1}":        "as a name",
-		"a b: {r1: n1}":             "want one without blanks",
-		"rack: {r1: '@row1'}":       "a reference to another group",
-		"rack: re:(":                "missing closing )",
-		"rack: 'file:'":             "want the name of a file",
-		"rack: file:bad":            "bad:2: want a group and its hosts",
-		"rack: slurm:empty":         "empty has no partition",
-		"rack: slurm:loop":          "more than 100 files are included",
-		"rack: slurm:hosts":         "NodeName has 2 names and NodeHostname 3",
-		"rack: slurm:bracket":       "bracket:1: ",
+		"":                                  "x: the file is empty",
+		"rack":                              `x:1: "rack"; want a mapping of groupings`,
+		"host-regexp: a":                    "x:1: no grouping",
+		"rack:":                             "nothing; want groups with their hosts",
+		"rack: n[1-2]":                      `"n[1-2]"; want groups with their hosts`,
+		"rack: {r1: }":                      "nothing; want names of hosts",
+		"rack: {r1: 'n[1-'}":                "want brackets like [1-4,7]",
+		"rack:\n  r1: n1\n  r1: n2":         "x:3:2: r1: is in line 2 already",
+		"rack: {(none): n1}":                "as a name",
+		"a b: {r1: n1}":                     "want one without blanks",
+		"rack: {r1: '@row1'}":               "x:1: no group is written that is called @rack:row1",
+		"a: {b: '@c:d'}\nc: {d: 'n1,@a:b'}": "x:1: a b has itself among its groups",
+		"a: {b: 'n[1-4]!n2'}":               "x:1:9: \"n[1-4]!n2\" has an operator",
+		"a: {b: '@b'}":                      "a b has itself",
+		"rack: re:(":                        "missing closing )",
+		"rack: 'file:'":                     "want the name of a file",
+		"rack: file:bad":                    "bad:2: want a group and its hosts",
+		"rack: slurm:empty":                 "empty has no partition",
+		"rack: slurm:loop":                  "more than 100 files are included",
+		"rack: slurm:hosts":                 "NodeName has 2 names and NodeHostname 3",
+		"rack: slurm:bracket":               "bracket:1: ",
 		"rack: {r1: 'n[1-1000000]', r2: 'n[1-1000000]'}": "more than 1048576 names",
 		"rack: {r1: file:none}":                          "file does not exist",
 	} {
@@ -447,6 +453,7 @@ func FuzzRead(f *testing.F) {
 		{"a: re:^(n)\nhost-regexp: '^(\\S+)'\n", ""},
 		{"a: file:x\nb: {c: file:x}", "a: n1,n2\nb: n[1-3]\n"},
 		{"a: slurm:x", "NodeName=n[1-4] Feature=f\nNodeSet=s Feature=f\nPartitionName=p Nodes=s,ALL \\\n X=1\ninclude x\n"},
+		{"a: {b: '@c,@d:*', c: n1}\nd: {e: 're:n', f: '@a:c'}", ""},
 		{"a: slurm:x", "SwitchName=s Nodes=n[1-2] Switches=x\n"},
 	} {
 		f.Add(text[0], text[1])

@@ -181,7 +181,7 @@ func (s *slurmFile) members(list string) ([]string, error) {
 			return nil, err
 		}
 		if s.r.names += len(nodes); s.r.names > hostlist.MaxNames {
-			return nil, fmt.Errorf("more than %d names in all lists", hostlist.MaxNames)
+			return nil, errTooMany
 		}
 		for _, n := range nodes {
 			hosts = append(hosts, cmp.Or(s.hosts[n], n))
