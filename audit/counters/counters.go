@@ -62,6 +62,8 @@ type Report struct {
 	Channels int `json:"channels"`
 	Measured int `json:"measured_channels"`
 	Stopped  int `json:"stopped_channels"`
+	// ErrorPorts have a counter of errors of a cable.
+	ErrorPorts int `json:"error_ports"`
 	// MeanUse and MaxUse are shares of the data rate of channels between switches, with Seconds and
 	// known rates only.
 	MeanUse float64 `json:"mean_use,omitempty"`
@@ -389,8 +391,10 @@ func (x *explainer) findErrors() {
 		var w sums
 		for i, port := range []fabric.PortID{p, q} {
 			end := End{Port: verify.EndpointOf(x.f, port), Errors: []Error{}}
+			counts := false
 			for _, k := range ErrorCounters {
 				v := x.c.Get(k, port)
+				counts = counts || v.Known
 				if v.N == 0 {
 					continue
 				}
@@ -399,6 +403,9 @@ func (x *explainer) findErrors() {
 				if k == dump.LinkDowned {
 					w.downs += v.N
 				}
+			}
+			if counts {
+				x.ErrorPorts++
 			}
 			cable.Ends[i] = end
 		}

@@ -287,7 +287,7 @@ func TestErrors(t *testing.T) {
 	c.Set(f, dump.XmitDiscards, ports[2], dump.XmitDiscards.Value(9, 16))
 	c.Set(f, dump.LinkDowned, ports[2], dump.LinkDowned.Value(0, 8))
 	r := explain(t, f, tables, c, counters.Options{Hot: 1.5})
-	if len(r.Errors) != 2 || len(r.Hot) > 0 {
+	if len(r.Errors) != 2 || len(r.Hot) > 0 || r.ErrorPorts != 4 {
 		t.Fatalf("%+v", r)
 	}
 	for i, want := range []fabric.PortID{ports[1], ports[0]} {

@@ -95,7 +95,7 @@ The exit status is 0, whatever is found.`,
 			if err != nil {
 				return err
 			}
-			o.wiring = true // tables are not needed
+			o.wiring, o.adaptiveToo = true, true // tables are not needed, and static ports will do
 			if err := a.resolveAudit(&o.audit, dir); err != nil {
 				return err
 			}
@@ -347,6 +347,9 @@ func (d *countersDocument) printHot(b *facts) {
 		fmt.Fprintf(b, ", and use %s of their rate on average, %s at most", percent(d.MeanUse), percent(d.MaxUse))
 	}
 	fmt.Fprintln(b)
+	if d.asked.adaptive != nil {
+		fmt.Fprintln(b, "routing is adaptive: routes are those of the static ports")
+	}
 	if d.Stopped > 0 {
 		fmt.Fprintf(b, "%s of 32 bits at the end, 17 GB, where they stand still: perfquery -x has those of 64 bits\n", text.CountGrouped(d.Stopped, "channel has a counter", "channels have counters"))
 	}
@@ -422,7 +425,7 @@ func (h *sharedChannel) printSharers(b *facts, number int) {
 // printErrors writes the cables with errors: a row for each end that has counted some.
 func (d *countersDocument) printErrors(b *facts) {
 	if len(d.Errors) == 0 {
-		fmt.Fprintln(b, "\nno port has counted errors of a cable")
+		fmt.Fprintf(b, "\nno errors of cables: %s counters of them\n", text.CountGrouped(d.ErrorPorts, "port has", "ports have"))
 		return
 	}
 	fmt.Fprintf(b, "\n%s errors:\n", text.CountGrouped(len(d.Errors), "cable has", "cables have"))
