@@ -151,7 +151,7 @@ func TestRefused(t *testing.T) {
 		"a b: {r1: n1}":                     "want one without blanks",
 		"rack: {r1: '@row1'}":               "x:1: no group is written that is called @rack:row1",
 		"a: {b: '@c:d'}\nc: {d: 'n1,@a:b'}": "x:1: a b has itself among its groups",
-		"a: {b: 'n[1-4]!n2'}":               "x:1:9: \"n[1-4]!n2\" has an operator",
+		"a: {b: 'n[1-4]!n2'}":               "x:1:7: \"n[1-4]!n2\" has an operator",
 		"a: {b: '@b'}":                      "a b has itself",
 		"rack: re:(":                        "missing closing )",
 		"rack: 'file:'":                     "want the name of a file",
