@@ -203,11 +203,11 @@ func (a *app) runEngine(ctx context.Context, f *fabric.Fabric, e *compile.Engine
 
 // routeBy routes the fabric of a topology with an engine, or for "" with the one that suits the
 // fabric best, which a line on standard error names. LIDs stay.
-func (a *app) routeBy(ctx context.Context, f *fabric.Fabric, topology, engine string) (*lft.Routing, error) {
+func (a *app) routeBy(ctx context.Context, f *fabric.Fabric, topology, engine string, route lft.Options) (*lft.Routing, error) {
 	if f.NumSwitches() == 0 {
 		return nil, inputf("%s has no switch, so there is nothing to route", topology)
 	}
-	opt := compile.Options{LIDs: lft.LIDOptions{LMC: lft.KeepLMC}}
+	opt := compile.Options{LIDs: lft.LIDOptions{LMC: lft.KeepLMC}, Route: route}
 	if engine == "" {
 		s := a.startStage("choose an engine")
 		c, r, err := choice.Choose(ctx, f, opt)

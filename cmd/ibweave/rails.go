@@ -153,7 +153,7 @@ func (a *app) readRails(ctx context.Context, o *railsOptions, args []string) (*f
 	if err != nil {
 		return nil, nil, err
 	}
-	r, err := a.routeBy(ctx, f, in.topology, o.engine)
+	r, err := a.routeBy(ctx, f, in.topology, o.engine, lft.Options{})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -167,10 +167,11 @@ var scopes = map[string][]scope{
 		{flags: "max-fan-out", with: "method=tree|tree-flood"},
 	},
 	"sim": {
-		{flags: network + " kinds node-name-map file jobs output state format load burst trace max-time arbitration buffer buffer-flits buffer-packets copying " +
-			"credit-delay engine adaptive far plft flit-bytes full-checks header-bytes mbps mtu routing-delay startup vl-weights wire-delay"},
+		{flags: network + " kinds node-name-map file jobs output state format load burst trace max-time arbitration buffer-flits buffer-packets copying " +
+			"credit-delay engine engines vls adaptive far plft flit-bytes full-checks header-bytes mbps mtu routing-delay startup vl-weights wire-delay"},
+		{flags: "buffer", not: "buffer-flits buffer-packets", why: "each lane has its own buffer then"},
 		{flags: "choice choose-again", with: "adaptive far", why: "static tables leave no choice"},
-		{flags: "png svg", with: "adaptive far", why: "the picture compares static and adaptive routing"},
+		{flags: "png svg", with: "adaptive far engines vls", why: "the picture compares routings"},
 		{flags: "flows", with: "adaptive far", not: "trace", why: "only adaptive tables tell flows apart"},
 		{flags: "bytes lengths multicast sls", not: "trace", why: noTraces},
 		{flags: "seed", not: "trace", why: noTraces, note: true},

@@ -44,9 +44,11 @@ type simulation struct {
 	flits   int // of each lane instead; 0 for none
 	packets int // of the longest that each lane has room for instead; 0 for none
 
-	engine   string // for -t without tables; "" chooses one
-	adaptive string // "" for static tables alone
-	svg, png string // files; "" for none
+	engine   string   // for -t without tables; "" chooses one
+	engines  []string // several of them, to compare; nil for none
+	vls      []int    // VLs to compare; nil for those of the tables
+	adaptive string   // "" for static tables alone
+	svg, png string   // files; "" for none
 
 	jobs   int
 	output string
@@ -116,6 +118,8 @@ docs/simulator.md has the model, all parameters, and limits.`,
 	in.defineHardware()
 	in.flags.StringVarP(&in.engine, "engine", "e", "", "make the tables of -t with `ENGINE`; names of OpenSM's engines stand for ours")
 	in.choosing.flags(in.flags)
+	in.flags.Var(&listValue[string]{to: &in.engines, parse: func(s string) ([]string, error) { return []string{s}, nil }}, "engines", "compare the tables that each engine of `LIST` makes of -t")
+	in.flags.Var(&listValue[int]{to: &in.vls, parse: parseLanes}, "vls", "compare as many virtual lanes as `LIST` has, with the same buffer in all; messages are spread over them")
 	in.flags.StringVar(&in.adaptive, "adaptive", "", "compare with adaptive routing: free, hbf, all, or far, with the states of --far as they are")
 	flags := in.flags
 	flags.StringVarP(&in.file, "file", "f", "", "experiment `FILE` with flags")
@@ -225,12 +229,11 @@ func (a *app) sim(ctx context.Context, in *simulation, args []string) error {
 	if err := in.check(args); err != nil {
 		return err
 	}
-	net, trees, routing, err := a.readNetwork(ctx, in, args)
+	routings, trees, err := a.readNetwork(ctx, in, args)
 	if err != nil {
 		return err
 	}
-	routings, err := a.findRoutings(ctx, in, net, routing)
-	if err != nil {
+	if routings, err = a.addChoices(ctx, in, routings); err != nil {
 		return err
 	}
 	run, err := a.prepare(in, routings, trees)
@@ -253,8 +256,10 @@ func (a *app) sim(ctx context.Context, in *simulation, args []string) error {
 		return err
 	}
 	run.compared = run.compare()
-	if err := a.drawCompared(run); err != nil {
-		return err
+	if run.compared != nil {
+		if err := a.drawCompared(run); err != nil {
+			return err
+		}
 	}
 	return a.writeSimulated(run, form, in.output)
 }
@@ -286,6 +291,10 @@ func (in *simulation) check(args []string) error {
 		return in.wrong("burst", "0 messages: want 1 or more")
 	case in.engine != "" && (len(args) > 0 || in.hasTables()):
 		return in.wrong("engine", "routes a topology, and there are tables: want -t FILE alone, or no -e")
+	case in.engines != nil && (len(args) > 0 || in.hasTables()):
+		return in.wrong("engines", "route a topology, and there are tables: want -t FILE alone, or no --engines")
+	case in.engines != nil && in.engine != "":
+		return in.wrong("engines", "say the same as --engine: want one of them")
 	case in.routed(args) && (in.sl2vl != "" || in.pathSL != "" || in.mfts != ""):
 		return usagef("the engine makes all tables: want no --sl2vl, --path-sl and --mfts beside -t FILE")
 	case !in.routed(args) && len(args) == 0 && (in.topology == "" || !in.hasTables()):
@@ -311,35 +320,46 @@ func (in *simulation) check(args []string) error {
 }
 
 // readNetwork reads the tables, or makes them, and reads the groups.
-func (a *app) readNetwork(ctx context.Context, in *simulation, args []string) (net sim.Network, trees []mft.Tree, r *lft.Routing, err error) {
+func (a *app) readNetwork(ctx context.Context, in *simulation, args []string) (routings []simRouting, trees []mft.Tree, err error) {
 	if in.routed(args) {
-		r, err = a.routeSimulated(ctx, in)
+		routings, err = a.routeSimulated(ctx, in)
 	} else {
-		r, err = a.readRouting(in, args)
+		var r *lft.Routing
+		if r, err = a.readRouting(in, args); err == nil {
+			routings, err = in.divideLanes(r)
+		}
 	}
 	if err != nil {
-		return net, nil, nil, err
+		return nil, nil, err
+	}
+	if err := in.onlyOnce(routings); err != nil {
+		return nil, nil, err
+	}
+	for i := range routings {
+		in.setNetwork(&routings[i])
 	}
 	if a.nameMap.file != "" {
 		in.sums[a.nameMap.file] = hex.EncodeToString(a.nameMap.sum[:]) // groups may go by names
 	}
-	f := r.Fabric
-	net = sim.Network{Fabric: f, Tables: r.Tables, SL2VL: r.SL2VL, PathSLs: r.PathSLs}
+	f := routings[0].net.Fabric
 	switch {
 	case in.traffic.Multicast > 0 && in.groups == "":
-		return net, nil, r, in.wrong("multicast", "needs groups: -g FILE, or a directory that was compiled with groups")
+		return nil, nil, in.wrong("multicast", "needs groups: -g FILE, or a directory that was compiled with groups")
 	case in.groups == "" && in.mfts == "":
 	case in.traffic.Repeat:
 		trees, err = a.readReceivers(in, f)
 	case in.mfts == "":
-		return net, nil, r, inputf("%s has groups, and there are no multicast tables: name them, --mfts FILE, or send by --repeat", in.groups)
+		return nil, nil, inputf("%s has groups, and there are no multicast tables: name them, --mfts FILE, or send by --repeat", in.groups)
 	default:
 		var m *verify.Multicast
 		if m, err = a.readMulticast(&in.audit, f); err == nil {
-			net.Multicast, trees = m.Tables, m.Trees
+			trees = m.Trees
+			for i := range routings {
+				routings[i].net.Multicast = m.Tables
+			}
 		}
 	}
-	return net, trees, r, err
+	return routings, trees, err
 }
 
 // readRouting reads the unicast tables and lanes.
@@ -395,7 +415,7 @@ type simRun struct {
 	mbps     int // of the slowest link of a host
 	points   []simParameters
 	results  []simResult
-	compared []simCompared // nil without adaptive routing
+	compared []simCompared // nil where there is one routing
 }
 
 // simParameters are what tells points apart.
@@ -403,7 +423,9 @@ type simParameters struct {
 	Load    float64 `json:"load,omitempty"` // 0 in closed loop
 	Bytes   int     `json:"bytes,omitempty"`
 	Seed    uint64  `json:"seed,omitempty"`
-	Routing string  `json:"routing,omitempty"` // with --adaptive
+	Routing string  `json:"routing,omitempty"` // with --engines, --vls and --adaptive
+	Engine  string  `json:"engine,omitempty"`  // of it, with --engines
+	VLs     int     `json:"vls,omitempty"`     // of it, with --vls
 }
 
 // prepare makes the points.
@@ -426,13 +448,17 @@ func (a *app) prepare(in *simulation, routings []simRouting, trees []mft.Tree) (
 			}
 		}
 	}
-	if vls := vlCount(net); len(in.cfg.VLWeights) > 0 && len(in.cfg.VLWeights) < vls {
+	vls := 0
+	for i := range routings {
+		vls = max(vls, vlCount(routings[i].net))
+	}
+	if len(in.cfg.VLWeights) > 0 && len(in.cfg.VLWeights) < vls {
 		return nil, in.wrong("vl-weights", "%s for %s", text.CountGrouped(len(in.cfg.VLWeights), "weight", "weights"), text.CountGrouped(vls, "VL", "VLs"))
 	}
 	if in.trace != "" {
-		return r, a.readTrace(r)
+		return r, a.readTrace(r, vls)
 	}
-	if vlCount(net) == 1 {
+	if vls == 1 {
 		for _, flag := range []string{"sls", "vl-weights"} {
 			if in.given(flag) {
 				fmt.Fprintf(a.stderr, "ibweave: --%s says nothing here: the tables have one virtual lane, so that no packet overtakes another; compile --vls N makes more\n", flag)
@@ -458,13 +484,15 @@ func (a *app) prepare(in *simulation, routings []simRouting, trees []mft.Tree) (
 		loads = []float64{0}
 	}
 	for _, bytes := range in.bytes {
-		if err := in.fits(bytes, vlCount(net)); err != nil {
+		if err := in.fits(bytes, vls); err != nil {
 			return nil, in.wrong("bytes", "%w", err)
 		}
 		for _, load := range loads {
 			for i := range routings {
 				for _, seed := range in.seeds {
-					r.points = append(r.points, simParameters{load, bytes, seed, routings[i].name})
+					p := routings[i].parameters()
+					p.Load, p.Bytes, p.Seed = load, bytes, seed
+					r.points = append(r.points, p)
 				}
 			}
 		}
@@ -473,7 +501,7 @@ func (a *app) prepare(in *simulation, routings []simRouting, trees []mft.Tree) (
 }
 
 // readTrace makes the one point of a trace.
-func (a *app) readTrace(r *simRun) error {
+func (a *app) readTrace(r *simRun, vls int) error {
 	in := r.in
 	data, err := a.readAudited(&in.audit, in.trace)
 	if err != nil {
@@ -489,11 +517,13 @@ func (a *app) readTrace(r *simRun) error {
 	for i := range r.trace {
 		longest = max(longest, r.trace[i].Bytes)
 	}
-	if err := in.fits(longest, vlCount(r.net)); err != nil {
+	if err := in.fits(longest, vls); err != nil {
 		return inputf("%s: %w", in.trace, err)
 	}
 	for i := range r.routings {
-		r.points = append(r.points, simParameters{Bytes: longest, Routing: r.routings[i].name})
+		p := r.routings[i].parameters()
+		p.Bytes = longest
+		r.points = append(r.points, p)
 	}
 	return nil
 }
@@ -592,7 +622,9 @@ func (r *simRun) simulate(ctx context.Context, i int) (simResult, error) {
 	traffic, stop := r.in.traffic, r.in.stop
 	traffic.Pattern, traffic.Trees = r.in.pattern, r.trees
 	traffic.Load, traffic.Bytes, traffic.Seed = p.Load, p.Bytes, p.Seed
-	net := r.routings[slices.IndexFunc(r.routings, func(x simRouting) bool { return x.name == p.Routing })].net
+	x := r.routing(p.Routing)
+	net := x.net
+	traffic.SLs = x.sls
 	cfg := r.in.config(p.Bytes, vlCount(net))
 	var m *sim.Measured
 	var err error
@@ -706,6 +738,14 @@ func parseSizes(item string) ([]int, error) {
 	n, err := strconv.Atoi(item)
 	if err != nil || n < 1 || n > 1<<30 {
 		return nil, fmt.Errorf("%q: want 1 to %d bytes", item, 1<<30)
+	}
+	return []int{n}, nil
+}
+
+func parseLanes(item string) ([]int, error) {
+	n, err := strconv.Atoi(item)
+	if err != nil || n < 1 || n > lft.NumSLs-1 {
+		return nil, fmt.Errorf("%q: want 1 to %d virtual lanes", item, lft.NumSLs-1)
 	}
 	return []int{n}, nil
 }

@@ -275,6 +275,7 @@ func writeSimText(w io.Writer, r *simRun) error {
 		if err := r.writeCompared(w); err != nil {
 			return err
 		}
+		r.writeLimits(w)
 		return r.writeDeadlocks(w)
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
