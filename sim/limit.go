@@ -220,7 +220,7 @@ func (s *Sim) leaving(in int32) int32 {
 }
 
 // result says what was sampled up to a time. wanted says that hosts had more to send than they
-// could, or that the time is that in which they sent all.
+// could, or may have had, or that the time is that in which they sent all.
 func (l *limits) result(end Time, wanted bool) (r Limits) {
 	if l == nil || end <= l.from || l.all == 0 {
 		return r

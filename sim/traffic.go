@@ -586,7 +586,7 @@ func (o *open) result(s *Sim, stop Stop, crowded int64) *Measured {
 			m.TimeUp = !m.Saturated
 		}
 	}
-	m.Limits = o.limits.result(m.Time, m.Saturated)
+	m.Limits = o.limits.result(m.Time, m.Saturated || m.TimeUp)
 	return m
 }
 

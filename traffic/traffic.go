@@ -35,9 +35,42 @@ var (
 	Tree = Pattern{"tree", treeSenders}
 	// AllToAll has each rank send to each other.
 	AllToAll = Pattern{"all-to-all", allSenders}
+	// Broadcast is from rank 0 along a binomial tree: a rank gets all data from the rank whose
+	// number lacks its lowest bit.
+	Broadcast = Pattern{"broadcast", broadcastSenders}
 )
 
-// Patterns lists all patterns.
+// Halo exchanges with the neighbors in a grid of so many ranks along each dimension, the last one
+// fastest and each a ring. The number of ranks is their product.
+func Halo(dims []int) Pattern {
+	return Pattern{"halo", func(_, dst int) iter.Seq2[int, int64] { return haloSenders(dims, dst) }}
+}
+
+// Dims splits n ranks into a grid of so many dimensions, as even as their prime factors make it and the
+// longest first.
+func Dims(n, dimensions int) []int {
+	dims := make([]int, dimensions)
+	for i := range dims {
+		dims[i] = 1
+	}
+	var primes []int
+	for p := 2; n > 1; p++ {
+		if p*p > n {
+			p = n
+		}
+		for ; n%p == 0; n /= p {
+			primes = append(primes, p)
+		}
+	}
+	for _, p := range slices.Backward(primes) {
+		dims[slices.Index(dims, slices.Min(dims))] *= p
+	}
+	slices.Sort(dims)
+	slices.Reverse(dims)
+	return dims
+}
+
+// Patterns lists those of reductions and of all to all, which are of any number of ranks.
 var Patterns = []Pattern{Ring, Tree, AllToAll}
 
 func ringSenders(n, dst int) iter.Seq2[int, int64] {
@@ -45,6 +78,45 @@ func ringSenders(n, dst int) iter.Seq2[int, int64] {
 		if n > 1 {
 			yield((dst+n-1)%n, 1)
 		}
+	}
+}
+
+func broadcastSenders(_, dst int) iter.Seq2[int, int64] {
+	return func(yield func(int, int64) bool) {
+		if dst > 0 {
+			yield(dst&(dst-1), 1)
+		}
+	}
+}
+
+func haloSenders(dims []int, dst int) iter.Seq2[int, int64] {
+	return func(yield func(int, int64) bool) {
+		var senders []int
+		for i, step := len(dims)-1, 1; i >= 0; i-- {
+			at := dst / step % dims[i]
+			for _, to := range []int{at + 1, at + dims[i] - 1} {
+				if to %= dims[i]; to != at {
+					senders = append(senders, dst+(to-at)*step)
+				}
+			}
+			step *= dims[i]
+		}
+		yieldCounted(senders, yield)
+	}
+}
+
+// yieldCounted yields ranks, ascending, and how often each is among them.
+func yieldCounted(ranks []int, yield func(int, int64) bool) {
+	slices.Sort(ranks)
+	for len(ranks) > 0 {
+		same := 1
+		for same < len(ranks) && ranks[same] == ranks[0] {
+			same++
+		}
+		if !yield(ranks[0], int64(same)) {
+			return
+		}
+		ranks = ranks[same:]
 	}
 }
 
@@ -78,17 +150,7 @@ func treeSenders(n, dst int) iter.Seq2[int, int64] {
 				senders = append(senders, back[tree](other))
 			}
 		}
-		slices.Sort(senders)
-		for len(senders) > 0 {
-			same := 1
-			for same < len(senders) && senders[same] == senders[0] {
-				same++
-			}
-			if !yield(senders[0], int64(same)) {
-				return
-			}
-			senders = senders[same:]
-		}
+		yieldCounted(senders, yield)
 	}
 }
 

@@ -1,6 +1,8 @@
 package traffic_test
 
 import (
+	"math/bits"
+	"slices"
 	"testing"
 
 	"github.com/ibweave/ibweave/traffic"
@@ -70,6 +72,81 @@ func reached(m [][]int64) int {
 		}
 	}
 	return len(list)
+}
+
+// TestBroadcast has data of rank 0 come to all others once, in as few steps as there can be.
+func TestBroadcast(t *testing.T) {
+	for n := 1; n <= 130; n++ {
+		m := matrix(t, traffic.Broadcast, n)
+		step := make([]int, n) // in which a rank has the data
+		for dst := 1; dst < n; dst++ {
+			for src := range n {
+				if m[src][dst] > 0 {
+					step[dst] += step[src] + 1
+				}
+			}
+			if most := bits.Len(uint(n - 1)); step[dst] < 1 || step[dst] > most {
+				t.Fatalf("%d ranks: rank %d has the data in step %d, want at most %d", n, dst, step[dst], most)
+			}
+		}
+		if reached(m) != n {
+			t.Fatalf("%d of %d ranks have the data", reached(m), n)
+		}
+	}
+}
+
+// TestHalo compares neighbors with those by coordinates.
+func TestHalo(t *testing.T) {
+	for _, dims := range [][]int{{1}, {2}, {7}, {4, 3}, {1, 5}, {2, 3, 4}, {3, 1, 2, 2}} {
+		n := 1
+		for _, d := range dims {
+			n *= d
+		}
+		m := matrix(t, traffic.Halo(dims), n)
+		coordinates := func(rank int) []int {
+			at := make([]int, len(dims))
+			for i, d := range slices.Backward(dims) {
+				at[i] = rank % d
+				rank /= d
+			}
+			return at
+		}
+		for i := range n {
+			for j := range n {
+				a, b := coordinates(i), coordinates(j)
+				want, apart := int64(0), 0
+				for k, d := range dims {
+					if a[k] != b[k] {
+						apart++
+					}
+					if (a[k]+1)%d == b[k] && d > 1 {
+						want++
+					}
+					if (b[k]+1)%d == a[k] && d > 1 {
+						want++
+					}
+				}
+				if apart != 1 {
+					want = 0
+				}
+				if m[i][j] != want {
+					t.Errorf("%v: %d sends %d to %d, want %d", dims, i, m[i][j], j, want)
+				}
+			}
+		}
+	}
+}
+
+// TestDims has grids of any number of ranks.
+func TestDims(t *testing.T) {
+	for _, tt := range []struct {
+		n, dimensions int
+		want          []int
+	}{{64, 3, []int{4, 4, 4}}, {48, 3, []int{4, 4, 3}}, {7, 2, []int{7, 1}}, {1, 2, []int{1, 1}}, {582, 3, []int{97, 3, 2}}, {1000, 2, []int{40, 25}}} {
+		if got := traffic.Dims(tt.n, tt.dimensions); !slices.Equal(got, tt.want) {
+			t.Errorf("%d ranks: %v, want %v", tt.n, got, tt.want)
+		}
+	}
 }
 
 // TestTree compares the two trees of 6 and 7 ranks with those that NCCL makes: each rank's parent.

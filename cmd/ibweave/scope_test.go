@@ -74,7 +74,7 @@ func checkScope(t *testing.T, command, flag string, s *scope) {
 				}
 				return
 			}
-			for _, other := range []string{"true", "0.5", "3"} { // some value that is not the default
+			for _, other := range []string{"true", "0.5", "3", "4", "leaf", "alltoall"} { // some value that is not the default
 				if !givenFlag(f) {
 					_ = f.Value.Set(other)
 				}
@@ -210,6 +210,10 @@ var withoutEffectTests = []struct {
 	{"schedule d -g f --return", "return", "without --method circuit", false},
 	{"schedule d -g f --method circuit --max-fan-out 2", "max-fan-out", "without --method tree, tree-flood", false},
 	{"sim d --trace f --bytes 64", "bytes", "with --trace: the trace says what is sent", false},
+	{"sim d --trace f --pattern shift:1 --rank-order leaf", "pattern", "with --trace", false},
+	{"sim d --trace f --hosts n1", "hosts", "with --trace", false},
+	{"sim d --trace f --rank-file f", "rank-file", "with --trace", false},
+	{"sim d --load 0.1 --rank-order leaf", "rank-order", "without --pattern: uniform traffic", true},
 	{"sim d --trace f --lengths geometric", "lengths", "with --trace", false},
 	{"sim d --trace f --multicast 1", "multicast", "with --trace", false},
 	{"sim d --trace f --seed 2", "seed", "with --trace", true},

@@ -44,6 +44,7 @@ type simulation struct {
 	flits   int // of each lane instead; 0 for none
 	packets int // of the longest that each lane has room for instead; 0 for none
 
+	ranks    ranks
 	engine   string   // for -t without tables; "" chooses one
 	engines  []string // several of them, to compare; nil for none
 	vls      []int    // VLs to compare; nil for those of the tables
@@ -75,7 +76,8 @@ There are three kinds of traffic:
   --trace FILE  the messages of a file: nanoseconds, source LID, destination LID,
                 bytes and perhaps the SL, a line each
 
-Messages go to hosts by --pattern, and a --multicast share of them to the groups
+Hosts are those of the fabric, or of --hosts or --rank-file, and are ranks in this order.
+Messages go to them by --pattern, and a --multicast share of them to the groups
 that the host may send to, by multicast or (--repeat) as one unicast message for
 each receiver. --multicast 1 --sources one --burst 1 is one multicast.
 
@@ -83,6 +85,7 @@ each receiver. --multicast 1 --sources one --burst 1 is one multicast.
 each core at a time. With --state FILE a sweep that was interrupted goes on where
 it was. Results are the same on any number of cores.
 
+--engines A,B and --vls 1,2,4 compare engines and virtual lanes with the same traffic and seeds.
 --adaptive free|hbf|all answers what adaptive routing buys: the same traffic with the same
 seeds goes over the static tables and over tables that leave switches a choice of ports: those
 of --far FILE, or of DIR, or else as many as are proven free of credit loops. With free a switch chooses for each packet
@@ -102,6 +105,8 @@ docs/simulator.md has the model, all parameters, and limits.`,
   ibweave sim tables --burst 1 --multicast 1 --sources one --bytes 32,256,2048
   ibweave sim tables --load 0.05:0.6:0.05 --sls 4 --format csv -o out.csv --state out.state
   ibweave sim -t fabric.txt --lfts opensm-lfts.dump --pattern shift:7 --load 0.5 --seed 1,2,3
+  ibweave sim -t fabric.txt --engines updn,layered --vls 1,4 --load 0.3:0.9:0.2 --svg lanes.svg
+  ibweave sim tables --hosts 'n[001-064]' --pattern allreduce-tree --burst 100 --bytes 65536
   ibweave sim -t fabric.txt --adaptive all --burst 50 --bytes 4096 --pattern bisection --seed 1,2,3
   ibweave sim tables --adaptive free --load 0.2:1:0.2 --bytes 2048 --pattern shift:16 --svg gain.svg
   ibweave sim -f experiment.yaml`,
@@ -136,14 +141,17 @@ docs/simulator.md has the model, all parameters, and limits.`,
 var ownFlags = map[string]bool{"file": true, "jobs": true, "output": true, "state": true, "format": true, "svg": true, "png": true, "help": true, "log-level": true, "log-format": true, "strict": true}
 
 // fileFlags name files.
-var fileFlags = map[string]bool{"topology": true, "lfts": true, "sl2vl": true, "path-sl": true, "mfts": true, "far": true, "plft": true, "groups": true, "trace": true, "node-name-map": true}
+var fileFlags = map[string]bool{"topology": true, "lfts": true, "sl2vl": true, "path-sl": true, "mfts": true, "far": true, "plft": true, "groups": true, "trace": true, "rank-file": true, "node-name-map": true}
 
 func (in *simulation) defineTraffic() {
 	flags, t := in.flags, &in.traffic
 	flags.Var(&listValue[float64]{to: &in.loads, parse: parseLoads}, "load", "open loop: share of its link's data rate that each host offers, in bytes of data; `LIST` of numbers and FIRST:LAST:STEP")
 	numberFlag(flags, &in.burst, "burst", 0, 1<<20, "closed loop: each host sends `N` messages at once")
 	flags.StringVar(&in.trace, "trace", "", "replay the messages of `FILE`")
-	flags.Var(&parsedValue[sim.Pattern]{to: &in.pattern, parse: sim.ParsePattern, text: "uniform"}, "pattern", "`PATTERN` of unicast: uniform, permutation[:SEED], bisection[:SEED], shift:BY, hot-spot:HOST:SHARE, all-to-all; hosts count from 0")
+	flags.Var(&parsedValue[sim.Pattern]{to: &in.pattern, parse: parsePattern, text: "uniform"}, "pattern", "`PATTERN` of unicast: uniform, permutation[:SEED], bisection[:SEED], shift:BY, hot-spot:HOST:SHARE, alltoall, allreduce-ring, allreduce-tree, broadcast, halo[:AxBxC]; hosts count from 0")
+	flags.StringVar(&in.ranks.hosts, "hosts", "", "hosts that send and receive, `LIST` of names or n[001-064]; their ports are ranks in this order; by default all of the fabric")
+	flags.StringVar(&in.ranks.file, "rank-file", "", "the same from `FILE`: names of hosts in the order of ranks, # begins a comment")
+	flags.Var(&parsedValue[rankOrder]{to: &in.ranks.order, parse: parseRankOrder, text: "listed"}, "rank-order", "`ORDER` of ranks: listed, leaf by leaf (leaf), or random[:SEED]")
 	flags.Var(&listValue[int]{to: &in.bytes, parse: parseSizes, text: "256"}, "bytes", "length of messages, `LIST`")
 	flags.TextVar(&t.Lengths, "lengths", sim.Fixed, "fixed, or geometric with the mean of --bytes")
 	numberFlag(flags, &t.MaxBytes, "max-bytes", 0, 1<<30, "cut geometric messages to `N` bytes; 0 does not")
@@ -306,6 +314,8 @@ func (in *simulation) check(args []string) error {
 		return usagef("sim takes a directory or -t and --lfts, not both")
 	case in.packets > 0 && in.flits > 0:
 		return in.wrong("buffer-packets", "says the same as --buffer-flits: want one of them")
+	case in.ranks.hosts != "" && in.ranks.file != "":
+		return in.wrong("rank-file", "says the same as --hosts: want one of them")
 	case in.jobs < 0:
 		return usagef("--jobs %d: want 1 or more", in.jobs)
 	}
@@ -316,7 +326,7 @@ func (in *simulation) check(args []string) error {
 			}
 		}
 	}
-	return oneStdin(in.topology, in.lfts, in.sl2vl, in.pathSL, in.mfts, in.far, in.plft, in.groups, in.trace)
+	return oneStdin(in.topology, in.lfts, in.sl2vl, in.pathSL, in.mfts, in.far, in.plft, in.groups, in.trace, in.ranks.file)
 }
 
 // readNetwork reads the tables, or makes them, and reads the groups.
@@ -429,15 +439,15 @@ type simParameters struct {
 }
 
 // prepare makes the points.
-func (a *app) prepare(in *simulation, routings []simRouting, trees []mft.Tree) (*simRun, error) {
+func (a *app) prepare(in *simulation, routings []simRouting, trees []mft.Tree) (r *simRun, err error) {
 	net := routings[0].net
-	r := &simRun{in: in, routings: routings, net: net, trees: trees, mbps: in.cfg.Mbps}
+	r = &simRun{in: in, routings: routings, net: net, trees: trees, mbps: in.cfg.Mbps}
 	f := net.Fabric
-	for _, p := range f.CAPorts() {
-		if f.LID(p) == 0 || f.Peer(p) == fabric.NoPort || !f.PortCounts(p, fabric.ForLoad) {
-			continue
-		}
-		r.hosts++
+	if in.traffic.Hosts, err = a.findRanks(in, f); err != nil {
+		return nil, err
+	}
+	r.hosts = len(in.traffic.Hosts)
+	for _, p := range in.traffic.Hosts {
 		if in.cfg.Mbps == 0 {
 			mbps := f.Link(p).Mbps()
 			if mbps == 0 {
@@ -592,7 +602,7 @@ func (r *simRun) key() any {
 	in := r.in
 	input := map[string]string{}
 	for role, name := range map[string]string{
-		"topology": in.topology, "lfts": in.lfts, "sl2vl": in.sl2vl, "path-sl": in.pathSL, "mfts": in.mfts, "far": in.far, "plft": in.plft, "groups": in.groups, "trace": in.trace, "node-name-map": in.flags.Lookup("node-name-map").Value.String(),
+		"topology": in.topology, "lfts": in.lfts, "sl2vl": in.sl2vl, "path-sl": in.pathSL, "mfts": in.mfts, "far": in.far, "plft": in.plft, "groups": in.groups, "trace": in.trace, "rank-file": in.ranks.file, "node-name-map": in.flags.Lookup("node-name-map").Value.String(),
 	} {
 		if sum, ok := in.sums[name]; ok {
 			input[role] = sum
@@ -744,8 +754,8 @@ func parseSizes(item string) ([]int, error) {
 
 func parseLanes(item string) ([]int, error) {
 	n, err := strconv.Atoi(item)
-	if err != nil || n < 1 || n > lft.NumSLs-1 {
-		return nil, fmt.Errorf("%q: want 1 to %d virtual lanes", item, lft.NumSLs-1)
+	if err != nil || !slices.Contains([]int{1, 2, 4, 8, 15}, n) {
+		return nil, fmt.Errorf("%q: want 1, 2, 4, 8 or 15 virtual lanes", item)
 	}
 	return []int{n}, nil
 }

@@ -391,7 +391,7 @@ func (in *simulation) trafficText(r *simRun) string {
 	t := &in.traffic
 	var parts []string
 	if t.Multicast < 1 {
-		parts = append(parts, in.pattern.String()+" unicast")
+		parts = append(parts, in.pattern.String()+" unicast"+in.ranks.text(r.hosts))
 	}
 	if t.Multicast > 0 {
 		n := t.Sources

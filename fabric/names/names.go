@@ -86,8 +86,20 @@ func (e *UnknownError) Error() string {
 // brackets, n[001-004,7]. A name is that of a node, a switch system with all of its chips, or a
 // host with all of its adapters; case does not matter. The error is an *UnknownError, or about
 // brackets.
-func Find(f *fabric.Fabric, text string) ([]fabric.NodeID, error) {
-	known := index(f)
+func Find(f *fabric.Fabric, text string) ([]fabric.NodeID, error) { return NewFinder(f).Find(text) }
+
+// Finder finds nodes by many texts.
+type Finder struct {
+	f     *fabric.Fabric
+	known map[string][]fabric.NodeID
+}
+
+// NewFinder takes time for all nodes.
+func NewFinder(f *fabric.Fabric) *Finder { return &Finder{f, index(f)} }
+
+// Find is as the function Find.
+func (x *Finder) Find(text string) ([]fabric.NodeID, error) {
+	f, known := x.f, x.known
 	if nodes := known[strings.ToLower(text)]; nodes != nil {
 		return nodes, nil // a description may have commas
 	}

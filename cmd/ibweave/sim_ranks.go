@@ -1,0 +1,261 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/names"
+	"github.com/ibweave/ibweave/internal/hostlist"
+	"github.com/ibweave/ibweave/internal/text"
+	"github.com/ibweave/ibweave/sim"
+	"github.com/ibweave/ibweave/traffic"
+)
+
+// collective is a pattern of ranks: a host sends to those to which its rank sends, in turn, as often as
+// the pattern has it.
+type collective struct {
+	text string
+	// of is the pattern of n ranks, or what is wrong with it for so many.
+	of func(n int) (traffic.Pattern, error)
+	to [][]int32
+}
+
+func (c collective) To(i int, k int64, _ int, _ *rand.Rand) int {
+	if len(c.to[i]) == 0 {
+		return -1
+	}
+	return int(c.to[i][k%int64(len(c.to[i]))])
+}
+
+// For lists the receivers of each rank.
+func (c collective) For(n int) (sim.Pattern, error) {
+	p, err := c.of(n)
+	if err != nil {
+		return nil, err
+	}
+	c.to = make([][]int32, n)
+	for dst := range n {
+		for src, times := range p.Senders(n, dst) {
+			for range times {
+				c.to[src] = append(c.to[src], int32(dst))
+			}
+		}
+	}
+	return c, nil
+}
+
+func (c collective) String() string { return c.text }
+
+// parsePattern reads the patterns of sim and those of collective operations.
+func parsePattern(s string) (sim.Pattern, error) {
+	always := func(p traffic.Pattern) sim.Pattern {
+		return collective{text: s, of: func(int) (traffic.Pattern, error) { return p, nil }}
+	}
+	name, grid, has := strings.Cut(s, ":")
+	switch {
+	case s == "alltoall":
+		return sim.AllToAll{}, nil
+	case s == "allreduce-ring":
+		return always(traffic.Ring), nil
+	case s == "allreduce-tree":
+		return always(traffic.Tree), nil
+	case s == "broadcast":
+		return always(traffic.Broadcast), nil
+	case name == "halo":
+		return parseHalo(s, grid, has)
+	}
+	p, err := sim.ParsePattern(s)
+	if err != nil {
+		return nil, fmt.Errorf("%w, or alltoall, allreduce-ring, allreduce-tree, broadcast or halo[:AxBxC]", err)
+	}
+	return p, nil
+}
+
+// parseHalo reads the sides of a grid; without any it has three dimensions, as even as can be.
+func parseHalo(s, grid string, has bool) (sim.Pattern, error) {
+	var dims []int
+	product := 1
+	for _, side := range strings.Split(grid, "x") {
+		if !has {
+			break
+		}
+		n, err := strconv.Atoi(side)
+		if err != nil || n < 1 || n > 1<<20/product {
+			return nil, fmt.Errorf("pattern %q: want halo, or halo:AxBxC with the sides of the grid", s)
+		}
+		dims, product = append(dims, n), product*n
+	}
+	return collective{text: s, of: func(n int) (traffic.Pattern, error) {
+		if !has {
+			return traffic.Halo(traffic.Dims(n, 3)), nil
+		}
+		if n != product {
+			return traffic.Pattern{}, fmt.Errorf("a grid of %d for %s", product, text.Count(n, "rank", "ranks"))
+		}
+		return traffic.Halo(dims), nil
+	}}, nil
+}
+
+// ranks says which hosts take part, and in which order.
+type ranks struct {
+	hosts string // names, "" for all
+	file  string // with names, "" for none
+	order rankOrder
+}
+
+// rankOrder is an order of ranks.
+type rankOrder struct {
+	byLeaf, random bool
+	seed           uint64
+}
+
+func parseRankOrder(s string) (o rankOrder, err error) {
+	name, seed, has := strings.Cut(s, ":")
+	switch {
+	case s == "listed":
+		return o, nil
+	case s == "leaf":
+		return rankOrder{byLeaf: true}, nil
+	case name == "random":
+		o.random = true
+		if has {
+			o.seed, err = strconv.ParseUint(seed, 10, 64)
+		}
+		if err == nil {
+			return o, nil
+		}
+	}
+	return rankOrder{}, fmt.Errorf("%q: want listed, leaf or random[:SEED]", s)
+}
+
+// text says how many hosts take part, where these are not all.
+func (r *ranks) text(n int) string {
+	if r.hosts == "" && r.file == "" {
+		return ""
+	}
+	return " of " + text.CountGrouped(n, "rank", "ranks")
+}
+
+// findRanks lists the ports that take part in the order of their ranks.
+func (a *app) findRanks(in *simulation, f *fabric.Fabric) (list []fabric.PortID, err error) {
+	sends := func(p fabric.PortID) bool { return f.LID(p) != 0 && f.Peer(p) != fabric.NoPort }
+	switch {
+	case in.ranks.file != "":
+		list, err = a.readRanks(in, f, sends)
+	case in.ranks.hosts != "":
+		b := newRankList(f, sends)
+		if err = b.add(in.ranks.hosts); err != nil {
+			err = in.wrong("hosts", "%w", err)
+		}
+		list = b.ports
+	default:
+		for _, p := range f.CAPorts() {
+			if sends(p) && f.PortCounts(p, fabric.ForLoad) {
+				list = append(list, p)
+			}
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	switch o := in.ranks.order; {
+	case o.byLeaf:
+		leaf := func(p fabric.PortID) fabric.NodeID { return f.Owner(f.Peer(p)) }
+		slices.SortStableFunc(list, func(p, q fabric.PortID) int {
+			return cmp.Or(text.Natural(f.Name(leaf(p)).Text, f.Name(leaf(q)).Text), cmp.Compare(leaf(p), leaf(q)))
+		})
+	case o.random:
+		rng := rand.New(rand.NewPCG(o.seed, 0x72616e6b73))
+		rng.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	}
+	return list, nil
+}
+
+// readRanks reads names of hosts, lists of them on each line.
+func (a *app) readRanks(in *simulation, f *fabric.Fabric, sends func(fabric.PortID) bool) ([]fabric.PortID, error) {
+	data, err := a.readAudited(&in.audit, in.ranks.file)
+	if err != nil {
+		return nil, err
+	}
+	b := newRankList(f, sends)
+	number := 0
+	for line := range bytes.Lines(data) {
+		number++
+		said := strings.TrimRight(string(line), "\r\n")
+		hosts, _, _ := strings.Cut(said, "#")
+		if hosts = strings.TrimSpace(hosts); hosts == "" {
+			continue
+		}
+		if err = b.add(hosts); err != nil {
+			return nil, &fabric.ParseError{File: in.ranks.file, Line: number, Text: said, Err: err}
+		}
+	}
+	if len(b.ports) == 0 {
+		return nil, inputf("%s names no host", in.ranks.file)
+	}
+	return b.ports, nil
+}
+
+// rankList is ports in the order of their ranks.
+type rankList struct {
+	ports  []fabric.PortID
+	known  map[fabric.PortID]bool
+	f      *fabric.Fabric
+	finder *names.Finder
+	sends  func(fabric.PortID) bool
+}
+
+func newRankList(f *fabric.Fabric, sends func(fabric.PortID) bool) *rankList {
+	return &rankList{known: map[fabric.PortID]bool{}, f: f, finder: names.NewFinder(f), sends: sends}
+}
+
+// add adds the ports of hosts, each host's adapters in natural order of their names.
+func (b *rankList) add(hosts string) error {
+	parts, err := hostlist.Expand(hosts)
+	for _, name := range parts {
+		if err == nil {
+			_, err = b.finder.Find(name)
+		}
+	}
+	if _, whole := b.finder.Find(hosts); err != nil && whole == nil { // a name with commas or brackets
+		parts, err = []string{hosts}, nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, name := range parts {
+		nodes, err := b.finder.Find(name)
+		if err != nil {
+			return err
+		}
+		nodes = slices.Clone(nodes)
+		slices.SortStableFunc(nodes, func(m, n fabric.NodeID) int { return text.Natural(b.f.Name(m).Text, b.f.Name(n).Text) })
+		before := len(b.ports)
+		for _, n := range nodes {
+			if b.f.IsSwitch(n) {
+				return fmt.Errorf("%s is a switch: want hosts", b.f.Name(n))
+			}
+			for num := range b.f.Node(n).NumPorts {
+				p := b.f.Port(n, num+1)
+				if !b.sends(p) {
+					continue
+				}
+				if b.known[p] {
+					return fmt.Errorf("%q is named twice", name)
+				}
+				b.known[p] = true
+				b.ports = append(b.ports, p)
+			}
+		}
+		if len(b.ports) == before {
+			return fmt.Errorf("%q has no port with a LID and a cable", name)
+		}
+	}
+	return nil
+}
