@@ -62,13 +62,13 @@ func (l *simLimits) String() string {
 	at := fmt.Sprintf("%s, busy %.0f %% of the time", l.Link.Text, 100*l.Link.Busy)
 	switch l.Resource {
 	case sim.HostLink:
-		fmt.Fprintf(&b, "links of hosts are full (%d directions); most of all %s", l.FullHostLinks, at)
+		fmt.Fprintf(&b, "links of hosts are full (%d directions), most of all %s", l.FullHostLinks, at)
 	case sim.Cable:
-		fmt.Fprintf(&b, "cables are full (%d directions); most of all %s", l.FullCables, at)
+		fmt.Fprintf(&b, "cables are full (%d directions), most of all %s", l.FullCables, at)
 	case sim.Buffer:
-		fmt.Fprintf(&b, "buffers are full, and their packets wait for links that are not: most of all for %s", at)
+		fmt.Fprintf(&b, "no link is full, and packets wait in buffers behind the first one of their lane, most of all for %s", at)
 	case sim.Credit:
-		fmt.Fprintf(&b, "buffers are too small for the length of cables and the delays of switches and credits: most of all behind %s", at)
+		fmt.Fprintf(&b, "buffers are too small for the length of cables and the delays of switches and credits, most of all behind %s", at)
 	default:
 		fmt.Fprintf(&b, "hosts offer no more; the busiest link is %s", at)
 	}
