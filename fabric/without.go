@@ -1,16 +1,17 @@
 package fabric
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // Without is the same subnet after the cables at some ports are gone; either end
 // of a cable names it, and ports without one are no error. Nodes and their indices
 // stay as they are, those that are cut off too. A CA or router port without a
 // cable has no LID any more, nor has a switch without any.
 func (f *Fabric) Without(cables ...PortID) *Fabric {
-	g := *f
-	g.ports = &ports{owner: f.owner, guid: f.guid, labels: f.labels, peer: slices.Clone(f.peer), link: slices.Clone(f.link)}
-	base, lmc := slices.Clone(f.lid), slices.Clone(f.lmc)
-	var cut []NodeID // switches that lost a cable
+	g := f.copyPorts()
+	var cut []PortID // ends that lost their cable
 	for _, p := range cables {
 		q := g.peer[p]
 		if q == NoPort {
@@ -18,23 +19,78 @@ func (f *Fabric) Without(cables ...PortID) *Fabric {
 		}
 		for _, end := range [...]PortID{p, q} {
 			g.peer[end], g.link[end] = NoPort, Link{}
-			if n := f.owner[end]; f.IsSwitch(n) {
-				cut = append(cut, n)
-			} else {
-				base[end], lmc[end] = 0, 0
+		}
+		cut = append(cut, p, q)
+	}
+	return g.recabled(cut)
+}
+
+// Cable joins two ports.
+type Cable struct {
+	A, B PortID
+	Link Link
+}
+
+// WithCables is the same nodes with other cables, those of f not among them. Nodes and their
+// indices stay as they are. A CA or router port without a cable has no LID, nor has a switch
+// without any. Errors: a cable at port 0 or at both ends of itself, and two at one port.
+func (f *Fabric) WithCables(cables []Cable) (*Fabric, error) {
+	g := f.copyPorts()
+	for p := range g.peer {
+		g.peer[p], g.link[p] = NoPort, Link{}
+	}
+	for _, c := range cables {
+		for _, end := range [...]PortID{c.A, c.B} {
+			if f.Num(end) == ManagementPort || c.A == c.B || g.peer[end] != NoPort {
+				return nil, fmt.Errorf("%s cannot have a cable between %s and %s", f.PortName(end), f.PortName(c.A), f.PortName(c.B))
 			}
 		}
+		g.peer[c.A], g.link[c.A] = c.B, c.Link
+		g.peer[c.B], g.link[c.B] = c.A, c.Link
 	}
-	for _, s := range cut {
-		if alone(g.peer[f.base[s]+1 : f.base[s+1]]) {
-			base[f.base[s]], lmc[f.base[s]] = 0, 0
+	var free []PortID
+	for p, peer := range g.peer {
+		if peer == NoPort {
+			free = append(free, PortID(p))
+		}
+	}
+	return g.recabled(free), nil
+}
+
+// Cables lists all cables, the end with the lower PortID first, in the order of that.
+func (f *Fabric) Cables() []Cable {
+	list := make([]Cable, 0, f.links)
+	for p, q := range f.peer {
+		if PortID(p) < q {
+			list = append(list, Cable{PortID(p), q, f.link[p]})
+		}
+	}
+	return list
+}
+
+// copyPorts is f with cables that can be changed until recabled.
+func (f *Fabric) copyPorts() *Fabric {
+	g := *f
+	g.ports = &ports{owner: f.owner, guid: f.guid, labels: f.labels, peer: slices.Clone(f.peer), link: slices.Clone(f.link)}
+	return &g
+}
+
+// recabled is g after its cables have changed. Ports of CAs among those that have none take their
+// LIDs with them, and switches that have none left.
+func (g *Fabric) recabled(free []PortID) *Fabric {
+	base, lmc := slices.Clone(g.lid), slices.Clone(g.lmc)
+	for _, p := range free {
+		if n := g.owner[p]; !g.IsSwitch(n) {
+			base[p], lmc[p] = 0, 0
+		} else if at := g.base[n]; base[at] != 0 && alone(g.peer[at+1:g.base[n+1]]) {
+			base[at], lmc[at] = 0, 0
 		}
 	}
 	g.indexCables()
-	g.indexHosts(f.kinds)
+	g.indexHosts(g.kinds)
 	with, err := g.WithLIDs(base, lmc)
 	if err != nil {
-		panic(err) // fewer LIDs than f has cannot overlap
+		panic(err) // fewer LIDs than before cannot overlap
 	}
 	return with
 }

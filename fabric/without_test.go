@@ -37,6 +37,17 @@ func TestWithout(t *testing.T) {
 		})
 		same(t, want, got)
 		hosts(t, got)
+		again, err := f.WithCables(got.Cables())
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, want, again)
+		hosts(t, again)
+		if list := f.Cables(); len(list) > 0 {
+			if _, err := f.WithCables(append(list, fabric.Cable{A: list[0].A, B: list[len(list)-1].B})); err == nil {
+				t.Fatal("two cables at one port")
+			}
+		}
 		if !fabric.SameTopology(got, want) || !fabric.SameNodes(f, got) || fabric.SameTopology(f, got) != (f.NumLinks() == got.NumLinks()) {
 			t.Fatal("topologies")
 		}

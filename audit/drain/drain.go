@@ -36,6 +36,8 @@ type Options struct {
 	Limit float64
 	// Groups, if not nil, is summed up by before the drain and after each step.
 	Groups *groups.Set
+	// Before is the load that Limit and Step.Factor are relative to, nil for that of the tables in force.
+	Before *Load
 	// Progress, if not nil, is told of each part before it is tried.
 	Progress func(part string)
 }
@@ -74,9 +76,10 @@ type Step struct {
 	Drain Change `json:"drain"`
 	Back  Change `json:"back"`
 
-	// Compiled is its tables on the whole fabric, and what the checker says of them.
+	// Compiled is its tables on the whole fabric, and what the checker says of them; Rest is
+	// them on what is left when the window's parts so far are unplugged.
 	Compiled *compile.Result `json:"-"`
-	rest     *fabric.Fabric
+	Rest     *compile.Result `json:"-"`
 }
 
 // Load is the greatest load of tables.
@@ -125,8 +128,12 @@ type state struct {
 // cut off that is no part, and the load stays below the limit. Errors: those of compile.Run.
 func Make(ctx context.Context, base *compile.Result, route compile.Options, parts []Part, opt Options) (*Plan, error) {
 	route.LIDs, route.Groups, route.Stage, route.Progress = lft.LIDOptions{LMC: lft.KeepLMC}, nil, nil, nil
+	before := LoadOf(base.Verify)
+	if opt.Before != nil {
+		before = *opt.Before
+	}
 	p := &planner{ctx: ctx, base: base, route: route, opt: opt, plan: &Plan{
-		Before: loadOf(base.Verify), Limit: opt.Limit, Windows: []Window{}, Refused: []Refusal{},
+		Before: before, Limit: opt.Limit, Windows: []Window{}, Refused: []Refusal{},
 	}}
 	if err := p.measureGroups(&p.plan.Before, base.Routing); err != nil {
 		return nil, err
@@ -191,28 +198,20 @@ func (p *planner) try(from *state, part *Part) (step *Step, next *state, reason 
 		return nil, nil, "", err
 	}
 	next.reduced = r.Routing
-	// That cables no longer join what is unplugged is the purpose.
-	r.Verify.Edit(func(list []verify.Finding) []verify.Finding {
-		return slices.DeleteFunc(list, func(x verify.Finding) bool {
-			return x.Rule == verify.Partitioned || x.Rule == verify.ManagementPartitioned
-		})
-	})
-	if next.routing, err = p.withDrained(r.Routing, from.routing, next.nodes); err != nil {
-		return nil, nil, "", err
-	}
+	r.Routing.Fabric = rest
+	DropPartitions(r.Verify)
+	next.routing = Overlay(whole, r.Routing, from.routing)
 	check := verify.Options{SL2VL: r.Routing.SL2VL, PathSLs: r.Routing.PathSLs, Complete: true}
 	v, err := verify.Check(p.ctx, whole, next.routing.Tables, check)
 	if err != nil {
 		return nil, nil, "", err
 	}
 	step = &Step{
-		Part: part.Name, Load: loadOf(r.Verify), Lost: p.countLost(rest, next, r.Verify), Longer: r.Verify.Unicast.NonMinimal,
-		Verdict: v.Verdict, Unplugged: r.Verify.Verdict, rest: rest,
+		Part: part.Name, Load: LoadOf(r.Verify), Lost: p.countLost(rest, next, r.Verify), Longer: r.Verify.Unicast.NonMinimal,
+		Verdict: v.Verdict, Unplugged: r.Verify.Verdict, Rest: r,
 		Compiled: &compile.Result{Engine: p.base.Engine, Routing: next.routing, Verify: v},
 	}
-	if p.plan.Before.MaxRelative > 0 {
-		step.Factor = step.MaxRelative / p.plan.Before.MaxRelative
-	}
+	step.Factor = step.Over(p.plan.Before)
 	switch {
 	case step.Lost > 0:
 		return nil, nil, fmt.Sprintf("cuts off hosts that are not drained: %d pairs", step.Lost), nil
@@ -221,10 +220,10 @@ func (p *planner) try(from *state, part *Part) (step *Step, next *state, reason 
 	case p.opt.Limit > 0 && step.Factor > p.opt.Limit:
 		return nil, nil, fmt.Sprintf("the greatest load would be %.2f times that before", step.Factor), nil
 	}
-	if step.Drain, err = p.change(from.routing, next.routing); err != nil {
+	if step.Drain, err = ChangeOf(p.ctx, whole, from.routing, next.routing); err != nil {
 		return nil, nil, "", err
 	}
-	if step.Back, err = p.change(next.routing, from.routing); err != nil {
+	if step.Back, err = ChangeOf(p.ctx, whole, next.routing, from.routing); err != nil {
 		return nil, nil, "", err
 	}
 	return step, next, "", p.measureGroups(&step.Load, r.Routing)
@@ -238,38 +237,55 @@ func (p *planner) measureGroups(load *Load, r *lft.Routing) (err error) {
 	return err
 }
 
-// withDrained is tables of the rest on the whole fabric: drained switches keep their entries,
-// and all switches those for the LIDs of drained nodes.
-func (p *planner) withDrained(rest, from *lft.Routing, drained []fabric.NodeID) (*lft.Routing, error) {
-	f := p.base.Routing.Fabric
-	r := *rest
-	r.Fabric, r.Tables = f, lft.NewTables(f.NumSwitches(), max(rest.Tables.MaxLID(), from.Tables.MaxLID()))
-	isDrained := make([]bool, f.NumNodes())
-	for _, n := range drained {
-		isDrained[n] = true
-	}
-	for s := range fabric.NodeID(f.NumSwitches()) {
-		to, old := r.Tables.Row(s), from.Tables.Row(s)
-		if isDrained[s] {
-			copy(to, old)
-			continue
-		}
-		copy(to, rest.Tables.Row(s))
-		for lid, port := range f.LIDPorts() {
-			if port != fabric.NoPort && isDrained[f.Owner(port)] && lid < len(old) {
-				to[lid] = old[lid]
-			}
+// DropPartitions leaves out findings that cables do not join what is unplugged: that is the purpose.
+func DropPartitions(v *verify.Result) {
+	v.Edit(func(list []verify.Finding) []verify.Finding {
+		return slices.DeleteFunc(list, func(x verify.Finding) bool {
+			return x.Rule == verify.Partitioned || x.Rule == verify.ManagementPartitioned
+		})
+	})
+}
+
+// Overlay is tables for a moment when what rest lacks of a whole fabric is still cabled: switches
+// that rest cuts off keep all entries that they have in from, and others those for the LIDs that rest
+// cuts off. All have the same nodes.
+func Overlay(whole *fabric.Fabric, rest, from *lft.Routing) *lft.Routing {
+	r, old := rest.On(whole), from.On(whole)
+	var cut []int // LIDs
+	for lid, port := range whole.LIDPorts() {
+		if port != fabric.NoPort && rest.Fabric.LID(port) == 0 {
+			cut = append(cut, lid)
 		}
 	}
-	return &r, nil
+	for s := range fabric.NodeID(whole.NumSwitches()) {
+		isCut := rest.Fabric.LID(whole.PortBase(s)) == 0
+		overlay(r.Tables.Row(s), old.Tables.Row(s), isCut, cut)
+		if r.PathSLs != nil && old.PathSLs != nil {
+			row := slices.Clone(r.PathSLs.Given(s))
+			overlay(row, old.PathSLs.Given(s), isCut, cut)
+			r.PathSLs.SetRow(row, s)
+		}
+	}
+	return r
+}
+
+// overlay copies all of a row, or some LIDs of it.
+func overlay[T any](row, from []T, all bool, lids []int) {
+	if all {
+		copy(row, from)
+		return
+	}
+	for _, lid := range lids {
+		row[lid] = from[lid]
+	}
 }
 
 // countLost counts pairs of hosts that are no part and do not reach each other on the rest.
 func (p *planner) countLost(rest *fabric.Fabric, now *state, v *verify.Result) int64 {
 	lost := v.Unicast.Unreachable + v.Unicast.Loops - p.base.Verify.Unicast.Unreachable - p.base.Verify.Unicast.Loops
-	for _, c := range rest.CAPorts() {
+	for _, c := range p.base.Routing.Fabric.CAPorts() {
 		// A host that has lost its cable without being drained.
-		if n := rest.Owner(c); rest.PeerSwitch(c) == fabric.NoNode && p.base.Routing.Fabric.PeerSwitch(c) != fabric.NoNode {
+		if n := rest.Owner(c); rest.Peer(c) == fabric.NoPort {
 			if _, drained := slices.BinarySearch(now.nodes, n); !drained {
 				lost++
 			}
@@ -278,13 +294,13 @@ func (p *planner) countLost(rest *fabric.Fabric, now *state, v *verify.Result) i
 	return max(0, lost)
 }
 
-// change is what leads from one routing of the whole fabric to another.
-func (p *planner) change(from, to *lft.Routing) (Change, error) {
-	f := p.base.Routing.Fabric
+// ChangeOf is what leads from one routing to another while the cables are those of f, which has the
+// same nodes.
+func ChangeOf(ctx context.Context, f *fabric.Fabric, from, to *lft.Routing) (Change, error) {
 	snapshot := func(r *lft.Routing) *diff.Snapshot {
 		return &diff.Snapshot{Fabric: f, Tables: r.Tables, SL2VL: r.SL2VL, PathSLs: r.PathSLs}
 	}
-	d, err := diff.Compare(p.ctx, snapshot(from), snapshot(to), diff.Options{})
+	d, err := diff.Compare(ctx, snapshot(from), snapshot(to), diff.Options{})
 	if err != nil {
 		return Change{}, err
 	}
@@ -298,7 +314,7 @@ func (p *planner) change(from, to *lft.Routing) (Change, error) {
 // closeWindow says which hosts a window leaves without a cable.
 func (p *planner) closeWindow(w *Window) {
 	f := p.base.Routing.Fabric
-	rest := w.Steps[len(w.Steps)-1].rest
+	rest := w.Steps[len(w.Steps)-1].Rest.Routing.Fabric
 	for _, c := range f.CAPorts() {
 		if f.PeerSwitch(c) != fabric.NoNode && rest.PeerSwitch(c) == fabric.NoNode {
 			w.GoneHosts = append(w.GoneHosts, f.Owner(c))
@@ -309,7 +325,15 @@ func (p *planner) closeWindow(w *Window) {
 	w.Gone = len(w.GoneHosts)
 }
 
-// loadOf is the greatest load that the checker found.
-func loadOf(v *verify.Result) Load {
+// LoadOf is the greatest load that the checker found.
+func LoadOf(v *verify.Result) Load {
 	return Load{MaxRoutes: v.Balance.MaxRoutes, MaxRelative: v.GreatestLoad()}
+}
+
+// Over is how many times the relative load of before this is, 0 where there was none.
+func (l Load) Over(before Load) float64 {
+	if before.MaxRelative == 0 {
+		return 0
+	}
+	return l.MaxRelative / before.MaxRelative
 }

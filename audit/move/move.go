@@ -1,0 +1,319 @@
+// Package move plans how a fabric is recabled while it runs: in which order cables are unplugged and
+// plugged in, and the forwarding tables for each moment, proven before they are needed. It makes no
+// promise to other modules.
+//
+// A step unplugs some cables and plugs in others. First they are drained, as package drain does it:
+// tables lead around them while they are still there. Then the cables are moved, while these tables
+// use neither the old nor the new ones. Then other tables use the new ones. So each change of the
+// cables happens under tables that are safe with them and without, and each change of the tables
+// while the cables stay as they are.
+package move
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ibweave/ibweave/audit/drain"
+	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// Options are what a caller may ask of Make.
+type Options struct {
+	// Limit is how many times its greatest relative load before the first step the fabric may
+	// have in any state; 0 for any load.
+	Limit float64
+	// AtOnce is how many cables may be out together where several steps do as well; 0 for any number.
+	AtOnce int
+	// Progress, if not nil, is told of each step before it is tried.
+	Progress func(step string)
+}
+
+// Plan is what Make found.
+type Plan struct {
+	Before drain.Load `json:"before"`
+	Limit  float64    `json:"limit,omitempty"`
+	Steps  []Step     `json:"steps"`
+	// Refused is the cables that stay as they are, and why.
+	Refused []Refusal `json:"refused"`
+}
+
+// Refusal is cables that cannot be moved.
+type Refusal struct {
+	Unplug []Link `json:"unplug"`
+	Plug   []Link `json:"plug"`
+	Reason string `json:"reason"`
+}
+
+// Link is a cable.
+type Link struct {
+	A    verify.Endpoint `json:"a"`
+	B    verify.Endpoint `json:"b"`
+	Rate string          `json:"rate"` // "" where it is not known
+}
+
+// Step moves cables.
+type Step struct {
+	Unplug []Link `json:"unplug"`
+	Plug   []Link `json:"plug"`
+	// Drained is the state in which the cables are moved; nil where none is unplugged. Plugged is
+	// the one after that.
+	Drained *State `json:"drained,omitempty"`
+	Plugged State  `json:"plugged"`
+	// Down is adapters that have a cable before and none while it is moved, Gone those of them that
+	// get none in this step, and Come those that have one after it alone.
+	Down, Gone, Come []fabric.NodeID `json:"-"`
+	// NewSwitches have their first cable after the step, GoneSwitches their last one before it.
+	NewSwitches, GoneSwitches []fabric.NodeID `json:"-"`
+	Batch                     Batch           `json:"-"`
+}
+
+// State is tables that are in force for a while.
+type State struct {
+	drain.Load
+	Factor  float64 `json:"factor"` // Load over that before the first step
+	Longer  int64   `json:"non_minimal_pairs"`
+	Verdict string  `json:"verdict"`
+	// Unplugged is the verdict without the cables that are moved.
+	Unplugged string `json:"verdict_unplugged,omitempty"`
+	// Write leads to these tables from those before. Back is for the way back: out of Plugged it leads
+	// around the new cables, and out of Drained to the tables that the step began with.
+	// A switch that had no cable when the others got their entries has none of use: before the order of
+	// Write or Back begins, those in WriteFirst or BackFirst have all of theirs written.
+	Write      drain.Change  `json:"write"`
+	WriteFirst []fabric.GUID `json:"write_first,omitempty"`
+	Back       drain.Change  `json:"back"`
+	BackFirst  []fabric.GUID `json:"back_first,omitempty"`
+
+	// Compiled is the tables on the cables of the moment when they are written.
+	Compiled *compile.Result `json:"-"`
+	// Leave is, of Plugged, the tables that lead around the new cables on the way back.
+	Leave *compile.Result `json:"-"`
+}
+
+// planner makes a plan.
+type planner struct {
+	ctx    context.Context
+	job    *Job
+	route  compile.Options
+	opt    Options
+	plan   *Plan
+	now    *compile.Result // the tables in force, on the nodes of the job
+	cables []fabric.Cable  // there now
+	most   int             // units to try together, 0 for all
+}
+
+// Make plans a job. base is the tables in force of the fabric before, which compile.Run made or kept
+// with route. Where the job leaves the order to Make, cables whose ports are free come first, then
+// those that have to be moved, and what goes for good last, with few steps. No step cuts off a host
+// that keeps its cable. What cannot be done without that, or under the limit, is refused; of steps that the
+// job gives, the first that is refused ends the plan. Errors: those of compile.Run.
+func Make(ctx context.Context, base *compile.Result, job *Job, route compile.Options, opt Options) (*Plan, error) {
+	route.LIDs, route.Groups, route.Stage, route.Progress = lft.LIDOptions{LMC: lft.KeepLMC}, nil, nil, nil
+	p := &planner{ctx: ctx, job: job, route: route, opt: opt, cables: job.Old, plan: &Plan{
+		Before: drain.LoadOf(base.Verify), Limit: opt.Limit, Steps: []Step{}, Refused: []Refusal{},
+	}}
+	f, err := job.Nodes.WithCables(job.Old)
+	if err != nil {
+		return nil, err
+	}
+	p.now = &compile.Result{Engine: base.Engine, Routing: base.Routing.On(f), Verify: base.Verify}
+	if job.Steps == nil {
+		return p.plan, p.search()
+	}
+	for _, b := range job.Steps {
+		reason, err := p.take(b)
+		if err != nil {
+			return nil, err
+		}
+		if reason != "" {
+			p.refuse(b, reason)
+			break
+		}
+	}
+	return p.plan, nil
+}
+
+// refuse notes what is not done.
+func (p *planner) refuse(b Batch, reason string) {
+	p.plan.Refused = append(p.plan.Refused, Refusal{p.links(b.Unplug), p.links(b.Plug), reason})
+}
+
+// links names cables.
+func (p *planner) links(cables []fabric.Cable) []Link {
+	list := []Link{}
+	for _, c := range cables {
+		list = append(list, Link{verify.EndpointOf(p.job.Nodes, c.A), verify.EndpointOf(p.job.Nodes, c.B), c.Link.String()})
+	}
+	return list
+}
+
+// take does a step. It gives the reason where that is not possible; then nothing has changed.
+func (p *planner) take(b Batch) (reason string, err error) {
+	if p.opt.Progress != nil {
+		p.opt.Progress(fmt.Sprintf("step %d, %d cables", len(p.plan.Steps)+1, len(b.Unplug)+len(b.Plug)))
+	}
+	cables := append(without(p.cables, b.Unplug), b.Plug...)
+	after, err := p.job.Nodes.WithCables(cables)
+	if err != nil {
+		return err.Error(), nil
+	}
+	before := p.now.Routing.Fabric
+	s := Step{Unplug: p.links(b.Unplug), Plug: p.links(b.Plug), Batch: b}
+	rest, force := p.now, p.now.Routing
+	if len(b.Unplug) > 0 {
+		if rest, reason, err = p.drain(&s, b.Unplug); err != nil || reason != "" {
+			return reason, err
+		}
+		force = s.Drained.Compiled.Routing
+	}
+	if reason, err = p.plug(&s, after, rest, force); err != nil || reason != "" {
+		return reason, err
+	}
+	s.listNodes(before, rest.Routing.Fabric, after)
+	p.plan.Steps = append(p.plan.Steps, s)
+	p.now, p.cables = s.Plugged.Compiled, cables
+	return "", nil
+}
+
+// drain leads around the cables of a step that are unplugged. rest is the tables without them.
+func (p *planner) drain(s *Step, cables []fabric.Cable) (rest *compile.Result, reason string, err error) {
+	f := p.job.Nodes
+	var part drain.Part
+	for _, c := range cables {
+		part.Cables = append(part.Cables, c.A)
+		for _, end := range [...]fabric.PortID{c.A, c.B} {
+			if n := f.Owner(end); !f.IsSwitch(n) {
+				part.Nodes = append(part.Nodes, n)
+			}
+		}
+	}
+	opt := drain.Options{Limit: p.opt.Limit, Before: &p.plan.Before}
+	now := *p.now
+	now.Routing = placed(now.Routing)
+	plan, err := drain.Make(p.ctx, &now, p.route, []drain.Part{part}, opt)
+	if err != nil {
+		return nil, "", err
+	}
+	if len(plan.Refused) > 0 {
+		return nil, plan.Refused[0].Reason, nil
+	}
+	d := &plan.Windows[0].Steps[0]
+	s.Drained = &State{
+		Load: d.Load, Factor: d.Factor, Longer: d.Longer, Verdict: d.Verdict, Unplugged: d.Unplugged, Write: d.Drain, Back: d.Back, Compiled: d.Compiled,
+	}
+	return d.Rest, "", nil
+}
+
+// placed is a routing in whose order only switches that have cables have a place, so that engines find
+// one for the others when they come.
+func placed(r *lft.Routing) *lft.Routing {
+	if r.Order == nil {
+		return r
+	}
+	c := *r
+	c.Order = slices.Clone(r.Order)
+	for s := range c.Order {
+		if r.Fabric.LID(r.Fabric.PortBase(fabric.NodeID(s))) == 0 {
+			c.Order[s] = -1
+		}
+	}
+	return &c
+}
+
+// plug finds the tables after a step, on the cables of after. force is the tables that are in force
+// when these are there, and rest what of them is safe.
+func (p *planner) plug(s *Step, after *fabric.Fabric, rest *compile.Result, force *lft.Routing) (reason string, err error) {
+	r := &compile.Result{Engine: p.now.Engine, Routing: rest.Routing.On(after), Verify: rest.Verify}
+	if len(s.Plug) > 0 {
+		route := p.route
+		if _, ok := p.now.Engine.Engine.(lft.IncrementalEngine); ok {
+			route.Route.Previous = placed(rest.Routing)
+		}
+		r, err = compile.Run(p.ctx, after, p.now.Engine, route)
+		var refused *lft.DomainError
+		if errors.As(err, &refused) {
+			return refused.Reason, nil
+		}
+		if err != nil {
+			return "", err
+		}
+		r.Routing.Fabric = after
+		drain.DropPartitions(r.Verify)
+	}
+	v := r.Verify
+	s.Plugged = State{Load: drain.LoadOf(v), Longer: v.Unicast.NonMinimal, Verdict: v.Verdict, Compiled: r}
+	s.Plugged.Factor = s.Plugged.Over(p.plan.Before)
+	lost := v.Unicast.Unreachable + v.Unicast.Loops - rest.Verify.Unicast.Unreachable - rest.Verify.Unicast.Loops
+	switch {
+	case lost > 0:
+		return fmt.Sprintf("hosts that come are not joined with the others: %d pairs", lost), nil
+	case v.Verdict == verify.VerdictErrors || v.CreditLoops.Count > 0:
+		return "no safe tables were found", nil
+	case p.opt.Limit > 0 && s.Plugged.Factor > p.opt.Limit:
+		return fmt.Sprintf("the greatest load would be %.2f times that before", s.Plugged.Factor), nil
+	}
+	s.Plugged.WriteFirst = apart(after, rest.Routing.Fabric)
+	if s.Plugged.Write, err = drain.ChangeOf(p.ctx, after, force.On(after), r.Routing); err != nil {
+		return "", err
+	}
+	leave := drain.Overlay(after, rest.Routing, r.Routing)
+	check := verify.Options{SL2VL: leave.SL2VL, PathSLs: leave.PathSLs, Complete: true}
+	if v, err = verify.Check(p.ctx, after, leave.Tables, check); err != nil {
+		return "", err
+	}
+	if v.Verdict == verify.VerdictErrors {
+		return "no safe tables were found for the way back", nil
+	}
+	s.Plugged.Leave = &compile.Result{Engine: r.Engine, Routing: leave, Verify: v}
+	if s.Plugged.Back, err = drain.ChangeOf(p.ctx, after, r.Routing, leave); err != nil || s.Drained == nil {
+		return "", err
+	}
+	before := p.now.Routing.Fabric
+	s.Drained.BackFirst = apart(before, rest.Routing.Fabric)
+	s.Drained.Back, err = drain.ChangeOf(p.ctx, before, leave.On(before), p.now.Routing)
+	return "", err
+}
+
+// apart lists the switches of f that have no cable in rest.
+func apart(f, rest *fabric.Fabric) (list []fabric.GUID) {
+	for n := range fabric.NodeID(f.NumSwitches()) {
+		if at := f.PortBase(n); f.LID(at) != 0 && rest.LID(at) == 0 {
+			list = append(list, f.Node(n).GUID)
+		}
+	}
+	return list
+}
+
+// listNodes says who comes, goes and is down meanwhile.
+func (s *Step) listNodes(before, rest, after *fabric.Fabric) {
+	for _, c := range before.CAPorts() {
+		if n := before.Owner(c); rest.Peer(c) == fabric.NoPort {
+			s.Down = append(s.Down, n)
+			if after.Peer(c) == fabric.NoPort {
+				s.Gone = append(s.Gone, n)
+			}
+		}
+	}
+	for _, c := range after.CAPorts() {
+		if before.Peer(c) == fabric.NoPort {
+			s.Come = append(s.Come, after.Owner(c))
+		}
+	}
+	for n := range fabric.NodeID(before.NumSwitches()) {
+		was, is := before.LID(before.PortBase(n)) != 0, after.LID(after.PortBase(n)) != 0
+		if is && !was {
+			s.NewSwitches = append(s.NewSwitches, n)
+		} else if was && !is {
+			s.GoneSwitches = append(s.GoneSwitches, n)
+		}
+	}
+	for _, list := range []*[]fabric.NodeID{&s.Down, &s.Gone, &s.Come} {
+		slices.Sort(*list)
+		*list = slices.Compact(*list)
+	}
+}

@@ -1,0 +1,414 @@
+package move_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/ibweave/ibweave/audit/diff"
+	"github.com/ibweave/ibweave/audit/drain"
+	"github.com/ibweave/ibweave/audit/move"
+	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// drawFabric makes a damaged tree or an irregular fabric.
+func drawFabric(t *testing.T, rnd *rand.Rand) *fabric.Fabric {
+	t.Helper()
+	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 2 + rnd.IntN(2)})
+	if rnd.IntN(3) == 0 {
+		f, err = gen.Irregular(gen.IrregularSpec{Switches: 8, Degree: 3, Hosts: 16, Seed: rnd.Uint64()})
+	}
+	if err == nil {
+		f, err = gen.DropLinks(f, rnd.IntN(4), rnd.Uint64())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// drawing is a fabric that is recabled at random.
+type drawing struct {
+	t      *testing.T
+	rnd    *rand.Rand
+	f      *fabric.Fabric
+	nodes  []fabric.Node // those of f, then new ones
+	cables [][2]end
+}
+
+// end is a port, by index in nodes.
+type end struct {
+	node int
+	num  fabric.PortNum
+}
+
+// drawNew recables f.
+func drawNew(t *testing.T, f *fabric.Fabric, rnd *rand.Rand) *fabric.Fabric {
+	t.Helper()
+	d := &drawing{t: t, rnd: rnd, f: f}
+	for n := range fabric.NodeID(f.NumNodes()) {
+		d.nodes = append(d.nodes, *f.Node(n))
+		d.nodes[n].NumPorts = max(d.nodes[n].NumPorts, 9) // room to grow
+	}
+	for _, c := range f.Cables() {
+		d.cables = append(d.cables, [2]end{{int(f.Owner(c.A)), f.Num(c.A)}, {int(f.Owner(c.B)), f.Num(c.B)}})
+	}
+	for range 1 + rnd.IntN(4) {
+		[]func(){d.swap, d.addSwitch, d.remove, d.moveOne, d.addHost}[rnd.IntN(5)]()
+	}
+	var b fabric.Builder
+	used := make([]bool, len(d.nodes))
+	for _, c := range d.cables {
+		used[c[0].node], used[c[1].node] = true, true
+	}
+	at := make([]int, len(d.nodes))
+	var err error
+	for i, n := range d.nodes {
+		if used[i] {
+			if at[i], err = b.AddNode(n); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, c := range d.cables {
+		if err := b.Connect(at[c[0].node], c[0].num, at[c[1].node], c[1].num, fabric.Link{Width: 4, Speed: fabric.QDR}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// swap swaps the ends of two cables of one kind.
+func (d *drawing) swap() {
+	x, y := &d.cables[d.rnd.IntN(len(d.cables))], &d.cables[d.rnd.IntN(len(d.cables))]
+	if d.nodes[x[1].node].Type == d.nodes[y[1].node].Type {
+		x[1], y[1] = y[1], x[1]
+	}
+}
+
+// free is a free port of a switch with other cables.
+func (d *drawing) free() (end, bool) {
+	taken := make(map[end]bool)
+	cabled := make(map[int]bool)
+	for _, c := range d.cables {
+		taken[c[0]], taken[c[1]] = true, true
+		cabled[c[0].node], cabled[c[1].node] = true, true
+	}
+	for range 30 {
+		n := d.rnd.IntN(len(d.nodes))
+		if d.nodes[n].Type != fabric.Switch || !cabled[n] {
+			continue
+		}
+		for p := fabric.PortNum(1); p <= d.nodes[n].NumPorts; p++ {
+			if e := (end{n, p}); !taken[e] {
+				return e, true
+			}
+		}
+	}
+	return end{}, false
+}
+
+// connect puts a cable from a node to a switch.
+func (d *drawing) connect(n int, num fabric.PortNum) {
+	if e, ok := d.free(); ok && e.node != n {
+		d.cables = append(d.cables, [2]end{{n, num}, e})
+	}
+}
+
+func (d *drawing) add(typ fabric.NodeType, ports fabric.PortNum) int {
+	d.nodes = append(d.nodes, fabric.Node{GUID: 0xabc0000 + 16*fabric.GUID(len(d.nodes)), Type: typ, NumPorts: ports, Description: "new"})
+	return len(d.nodes) - 1
+}
+
+// addSwitch adds a switch with up to two hosts.
+func (d *drawing) addSwitch() {
+	s := d.add(fabric.Switch, 8)
+	for p := range 1 + d.rnd.IntN(3) {
+		d.connect(s, fabric.PortNum(p+1))
+	}
+	for p := range d.rnd.IntN(3) {
+		d.cables = append(d.cables, [2]end{{s, fabric.PortNum(6 + p)}, {d.add(fabric.CA, 1), 1}})
+	}
+}
+
+func (d *drawing) addHost() {
+	h := d.add(fabric.CA, 2)
+	d.connect(h, 1)
+	if d.rnd.IntN(2) == 0 {
+		d.connect(h, 2)
+	}
+}
+
+// remove takes away a node with all that hangs on it alone.
+func (d *drawing) remove() {
+	n := d.rnd.IntN(len(d.nodes))
+	d.cables = slices.DeleteFunc(d.cables, func(c [2]end) bool { return c[0].node == n || c[1].node == n })
+}
+
+// moveOne moves an end of a cable.
+func (d *drawing) moveOne() {
+	if e, ok := d.free(); ok {
+		c := &d.cables[d.rnd.IntN(len(d.cables))]
+		if e.node != c[0].node && e.node != c[1].node && d.nodes[c[0].node].Type == fabric.Switch {
+			c[0] = e
+		}
+	}
+}
+
+// TestPlans plans random changes of random fabrics, and follows every pair in every state: tables lead
+// nothing of those that stay over cables that are about to go or have just come, all arrive, with old and
+// new tables in force at once too, loads and limits are as the plan says, and the last state is the fabric
+// that was asked for where nothing is refused. Then the same steps, as written.
+func TestPlans(t *testing.T) {
+	engines := []string{"updn", "layered", "minhop", "fattree"}
+	plans, steps, refused, drained, limited := 0, 0, 0, 0, 0
+	for seed := range uint64(short.Of(120, 25)) {
+		rnd := rand.New(rand.NewPCG(seed, 1))
+		old := drawFabric(t, rnd)
+		e, err := compile.EngineByName(engines[seed%4])
+		if err != nil {
+			t.Fatal(err)
+		}
+		old, err = lft.AssignLIDs(old, lft.LIDOptions{Policy: lft.DenseLIDs})
+		if err != nil {
+			t.Fatal(err)
+		}
+		old = withPorts(t, old, 9)
+		base, err := compile.Run(context.Background(), old, e, compile.Options{LIDs: lft.LIDOptions{LMC: lft.KeepLMC}})
+		if err != nil || base.Verify.Verdict == verify.VerdictErrors || base.Verify.CreditLoops.Count > 0 {
+			continue // not for this engine
+		}
+		job, err := move.Between(old, drawNew(t, old, rnd), false)
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		opt := move.Options{Limit: float64(rnd.IntN(2)) * (1 + rnd.Float64()), AtOnce: rnd.IntN(3)}
+		if opt.Limit > 0 {
+			limited++
+		}
+		plan, err := move.Make(context.Background(), base, job, compile.Options{}, opt)
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		plans, steps, refused = plans+1, steps+len(plan.Steps), refused+len(plan.Refused)
+		x := &follower{t: t, seed: seed, job: job, cables: job.Old, before: base.Routing.On(job.Nodes), limit: opt.Limit, rnd: rnd}
+		written := *job
+		written.Steps = []move.Batch{}
+		for i := range plan.Steps {
+			if plan.Steps[i].Drained != nil {
+				drained++
+			}
+			x.follow(&plan.Steps[i])
+			written.Steps = append(written.Steps, plan.Steps[i].Batch)
+		}
+		last, err := job.Nodes.WithCables(x.cables)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want, _ := job.Nodes.WithCables(job.New); fabric.SameTopology(last, want) != (len(plan.Refused) == 0) {
+			t.Errorf("seed %d: the last state is as wanted: %v; refused: %v", seed, fabric.SameTopology(last, want), plan.Refused)
+		}
+		again, err := move.Make(context.Background(), base, &written, compile.Options{}, opt)
+		if err != nil || len(again.Steps) != len(plan.Steps) || len(again.Refused) > 0 {
+			t.Errorf("seed %d: %d steps as written, %d found; %v, refused %v", seed, len(again.Steps), len(plan.Steps), err, again.Refused)
+		}
+	}
+	t.Logf("%d plans, %d steps, %d drained, %d refused, %d limited", plans, steps, drained, refused, limited)
+	if plans < 10 || steps < plans || drained < 5 || refused == 0 || limited == 0 {
+		t.Errorf("%d plans, %d steps, %d drained, %d refused, %d limited: the draw is too narrow", plans, steps, drained, refused, limited)
+	}
+}
+
+// withPorts gives all switches at least so many ports.
+func withPorts(t *testing.T, f *fabric.Fabric, ports fabric.PortNum) *fabric.Fabric {
+	t.Helper()
+	var b fabric.Builder
+	for n := range fabric.NodeID(f.NumNodes()) {
+		node := *f.Node(n)
+		node.NumPorts = max(node.NumPorts, ports)
+		if _, err := b.AddNode(node); err != nil {
+			t.Fatal(err)
+		}
+		for p := range f.Node(n).NumPorts + 1 {
+			if at := f.Port(n, p); f.LID(at) != 0 {
+				if err := b.SetPort(int(n), p, 0, f.LID(at), f.LMC(at)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	for _, c := range f.Cables() {
+		if err := b.Connect(int(f.Owner(c.A)), f.Num(c.A), int(f.Owner(c.B)), f.Num(c.B), c.Link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// follower follows packets through the steps of a plan.
+type follower struct {
+	t      *testing.T
+	seed   uint64
+	job    *move.Job
+	cables []fabric.Cable
+	before *lft.Routing
+	limit  float64
+	rnd    *rand.Rand
+}
+
+// follow follows all pairs in the states of a step.
+func (x *follower) follow(s *move.Step) {
+	t := x.t
+	t.Helper()
+	gone := make(map[[2]fabric.PortID]bool)
+	for _, c := range s.Batch.Unplug {
+		gone[[2]fabric.PortID{c.A, c.B}] = true
+	}
+	left := slices.DeleteFunc(slices.Clone(x.cables), func(c fabric.Cable) bool { return gone[[2]fabric.PortID{c.A, c.B}] })
+	if len(left) != len(x.cables)-len(gone) {
+		t.Fatalf("seed %d: a cable is unplugged that is not there", x.seed)
+	}
+	was := x.fabric(x.cables)
+	rest := x.fabric(left)
+	x.cables = append(left, s.Batch.Plug...)
+	now := x.fabric(x.cables)
+	moved := make(map[fabric.PortID]bool) // both ends
+	for _, c := range slices.Concat(s.Batch.Unplug, s.Batch.Plug) {
+		moved[c.A], moved[c.B] = true, true
+	}
+	force := x.before
+	if s.Drained != nil {
+		d := s.Drained.Compiled.Routing
+		x.all(was, d.Tables, "drained")
+		x.stay(was, rest, d.Tables, moved, "drained, cables there")
+		x.mixed(was, rest, x.before.Tables, d.Tables, &s.Drained.Write, nil, "to drain")
+		x.load(rest, d.Tables, &s.Drained.Load, s.Drained.Factor)
+		force = d
+	}
+	x.stay(rest, rest, force.Tables, nil, "unplugged")
+	x.stay(now, rest, force.Tables, moved, "plugged in")
+	w := s.Plugged.Compiled.Routing
+	x.mixed(now, rest, force.Tables, w.Tables, &s.Plugged.Write, s.Plugged.WriteFirst, "to use the new cables")
+	x.all(now, w.Tables, "after")
+	x.load(now, w.Tables, &s.Plugged.Load, s.Plugged.Factor)
+	// And back.
+	leave := s.Plugged.Leave.Routing
+	x.all(now, leave.Tables, "about to go back")
+	x.stay(now, rest, leave.Tables, moved, "about to go back")
+	x.mixed(now, rest, w.Tables, leave.Tables, &s.Plugged.Back, nil, "to leave the new cables")
+	x.stay(was, rest, leave.Tables, moved, "back")
+	if s.Drained != nil {
+		x.mixed(was, rest, leave.Tables, x.before.Tables, &s.Drained.Back, s.Drained.BackFirst, "to be back")
+	}
+	if len(s.Down) < len(s.Gone) {
+		t.Errorf("seed %d: more hosts gone than down", x.seed)
+	}
+	x.before = w
+}
+
+func (x *follower) fabric(cables []fabric.Cable) *fabric.Fabric {
+	f, err := x.job.Nodes.WithCables(cables)
+	if err != nil {
+		x.t.Fatalf("seed %d: %v", x.seed, err)
+	}
+	return f
+}
+
+// all follows all pairs of hosts that have a cable.
+func (x *follower) all(f *fabric.Fabric, tables *lft.Tables, when string) {
+	x.stay(f, f, tables, nil, when)
+}
+
+// stay follows the pairs of the hosts with a cable in rest, which must not meet some ports.
+func (x *follower) stay(f, rest *fabric.Fabric, tables *lft.Tables, not map[fabric.PortID]bool, when string) {
+	x.t.Helper()
+	for _, src := range rest.CAPorts() {
+		for _, dst := range rest.CAPorts() {
+			if src == dst {
+				continue
+			}
+			path, err := tables.Path(f, src, f.LID(dst), nil)
+			if err != nil {
+				x.t.Fatalf("seed %d, %s: %v", x.seed, when, err)
+			}
+			for _, c := range path {
+				if not[c] {
+					x.t.Fatalf("seed %d, %s: a packet goes through %s", x.seed, when, f.PortName(c))
+				}
+			}
+		}
+	}
+}
+
+// load holds a load to the routes that there are.
+func (x *follower) load(f *fabric.Fabric, tables *lft.Tables, load *drain.Load, factor float64) {
+	x.t.Helper()
+	routes := make(map[fabric.PortID]int64)
+	most := int64(0)
+	for _, src := range f.CAPorts() {
+		for _, dst := range f.CAPorts() {
+			if src == dst {
+				continue
+			}
+			path, err := tables.Path(f, src, f.LID(dst), nil)
+			if err != nil {
+				x.t.Fatalf("seed %d: %v", x.seed, err)
+			}
+			for _, c := range path {
+				if f.IsSwitch(f.Owner(c)) && f.PeerSwitch(c) != fabric.NoNode {
+					routes[c]++
+					most = max(most, routes[c])
+				}
+			}
+		}
+	}
+	if most != load.MaxRoutes || x.limit > 0 && factor > x.limit {
+		x.t.Errorf("seed %d: %d routes on the busiest cable, %v times, the plan says %d, limit %v", x.seed, most, factor, load.MaxRoutes, x.limit)
+	}
+}
+
+// mixed follows the pairs of the hosts that stay while some switches have new entries and some old ones, in
+// the order of the plan.
+func (x *follower) mixed(f, rest *fabric.Fabric, old, new *lft.Tables, c *drain.Change, first []fabric.GUID, when string) {
+	x.t.Helper()
+	if c.Order.Kind != diff.OrderAny && c.Order.Kind != diff.OrderSwitches {
+		return
+	}
+	mix := lft.NewTables(f.NumSwitches(), max(old.MaxLID(), new.MaxLID()))
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		copy(mix.Row(s), old.Row(s))
+	}
+	write := func(guid fabric.GUID) {
+		s, _ := f.SwitchByGUID(guid)
+		for lid := range mix.Row(s) {
+			mix.Row(s)[lid] = fabric.NoPath
+		}
+		copy(mix.Row(s), new.Row(s))
+	}
+	for _, guid := range first {
+		write(guid)
+	}
+	stage := x.rnd.IntN(max(len(c.Order.Stages), 1))
+	for i, list := range c.Order.Stages {
+		for _, guid := range list {
+			if i < stage || i == stage && x.rnd.IntN(2) == 0 {
+				write(guid)
+			}
+		}
+	}
+	x.stay(f, rest, mix, nil, when)
+}

@@ -1,0 +1,201 @@
+package move
+
+import (
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/graph"
+)
+
+// search finds the steps of a job. It begins again with the first kind of work after each step, since that
+// may have freed ports. Of work of one kind it takes as much together as is safe: all, else
+// half of it, and so on.
+func (p *planner) search() error {
+	for {
+		var refused []Refusal
+		done := false
+		for _, list := range []func() []Batch{p.free, p.moves, p.removals} {
+			units := list()
+			var err error
+			if done, err = p.takeSome(units, &refused); err != nil {
+				return err
+			}
+			if done {
+				break
+			}
+		}
+		if !done {
+			p.plan.Refused = append(p.plan.Refused, refused...)
+			return nil
+		}
+	}
+}
+
+// takeSome does a step with as many units as it can, and says whether there was one.
+func (p *planner) takeSome(units []Batch, refused *[]Refusal) (bool, error) {
+	n := len(units)
+	if p.most > 0 {
+		n = min(n, p.most)
+	}
+	for len(units) > 0 {
+		n = min(n, len(units))
+		b := p.join(units[:n])
+		if p.opt.AtOnce > 0 && n > 1 && max(len(b.Unplug), len(b.Plug)) > p.opt.AtOnce {
+			n = (n + 1) / 2
+			continue
+		}
+		reason := "no cable leads there yet"
+		if len(b.Unplug)+len(b.Plug) > 0 {
+			var err error
+			if reason, err = p.take(b); err != nil {
+				return false, err
+			}
+		}
+		switch {
+		case reason == "":
+			p.most = 2 * n
+			return true, nil
+		case n > 1:
+			n /= 2
+		default:
+			*refused = append(*refused, Refusal{p.links(units[0].Unplug), p.links(units[0].Plug), reason})
+			units = units[1:]
+		}
+	}
+	p.most = 0
+	return false, nil
+}
+
+// join puts units together, with the cables that can be plugged in when theirs are out.
+func (p *planner) join(units []Batch) Batch {
+	var b Batch
+	for _, u := range units {
+		b.Unplug, b.Plug = append(b.Unplug, without(u.Unplug, b.Unplug)...), append(b.Plug, without(u.Plug, b.Plug)...)
+	}
+	isOut := make(map[fabric.PortID]bool)
+	for _, c := range b.Unplug {
+		isOut[c.A], isOut[c.B] = true, true
+	}
+	used := p.used()
+	for _, c := range without(without(p.job.New, p.cables), b.Plug) {
+		blocked := used[c.A] || used[c.B]
+		if blocked && (!used[c.A] || isOut[c.A]) && (!used[c.B] || isOut[c.B]) {
+			b.Plug = append(b.Plug, c)
+		}
+	}
+	b.Plug = p.joined(b)
+	return b
+}
+
+// used is the ports that have a cable.
+func (p *planner) used() map[fabric.PortID]bool {
+	used := make(map[fabric.PortID]bool, 2*len(p.cables))
+	for _, c := range p.cables {
+		used[c.A], used[c.B] = true, true
+	}
+	return used
+}
+
+// joined is the cables to plug in that lead to switches which have cables already, over others of
+// them too.
+func (p *planner) joined(b Batch) []fabric.Cable {
+	f := p.job.Nodes
+	next := make([][]fabric.NodeID, f.NumNodes())
+	there := make([]bool, f.NumNodes())
+	for i, c := range slices.Concat(without(p.cables, b.Unplug), b.Plug) {
+		x, y := f.Owner(c.A), f.Owner(c.B)
+		old := i < len(p.cables)-len(b.Unplug)
+		for _, n := range [...]fabric.NodeID{x, y} {
+			there[n] = there[n] || old && f.IsSwitch(n)
+		}
+		if f.IsSwitch(x) && f.IsSwitch(y) {
+			next[x], next[y] = append(next[x], y), append(next[y], x)
+		}
+	}
+	of, n := graph.Components(f.NumNodes(), func(n fabric.NodeID) []fabric.NodeID { return next[n] })
+	reached := make([]bool, n)
+	for n, is := range there {
+		reached[of[n]] = reached[of[n]] || is
+	}
+	return slices.DeleteFunc(slices.Clone(b.Plug), func(c fabric.Cable) bool { return !reached[of[f.Owner(c.A)]] && !reached[of[f.Owner(c.B)]] })
+}
+
+// free lists the cables to come whose ports are free: those between switches first.
+func (p *planner) free() (units []Batch) {
+	used := p.used()
+	var hosts []Batch
+	for _, c := range without(p.job.New, p.cables) {
+		switch f := p.job.Nodes; {
+		case used[c.A] || used[c.B]:
+		case f.IsSwitch(f.Owner(c.A)) && f.IsSwitch(f.Owner(c.B)):
+			units = append(units, Batch{Plug: []fabric.Cable{c}})
+		default:
+			hosts = append(hosts, Batch{Plug: []fabric.Cable{c}})
+		}
+	}
+	return append(units, hosts...)
+}
+
+// moves lists the cables to go that are in the way of one to come, with that: two of them where two cables
+// are swapped.
+func (p *planner) moves() (units []Batch) {
+	at := make(map[fabric.PortID]fabric.Cable)
+	for _, c := range without(p.cables, p.job.New) {
+		at[c.A], at[c.B] = c, c
+	}
+	for _, c := range without(p.job.New, p.cables) {
+		u := Batch{Plug: []fabric.Cable{c}}
+		for _, end := range [...]fabric.PortID{c.A, c.B} {
+			if old, ok := at[end]; ok && (len(u.Unplug) == 0 || endsOf(u.Unplug[0]) != endsOf(old)) {
+				u.Unplug = append(u.Unplug, old)
+			}
+		}
+		if len(u.Unplug) > 0 {
+			units = append(units, u)
+		}
+	}
+	return units
+}
+
+// removals lists the cables to go that nothing takes the place of: those of nodes that go together, with
+// all that goes with these.
+func (p *planner) removals() (units []Batch) {
+	f := p.job.Nodes
+	stays, wanted := make([]bool, f.NumNodes()), make(map[fabric.PortID]bool)
+	for _, c := range p.job.New {
+		stays[f.Owner(c.A)], stays[f.Owner(c.B)] = true, true
+	}
+	for _, c := range without(p.job.New, p.cables) {
+		wanted[c.A], wanted[c.B] = true, true
+	}
+	next := make([][]fabric.NodeID, f.NumNodes())
+	var cables []fabric.Cable
+	for _, c := range without(p.cables, p.job.New) {
+		if wanted[c.A] || wanted[c.B] {
+			continue
+		}
+		cables = append(cables, c)
+		if x, y := f.Owner(c.A), f.Owner(c.B); !stays[x] && !stays[y] {
+			next[x], next[y] = append(next[x], y), append(next[y], x)
+		}
+	}
+	of, n := graph.Components(f.NumNodes(), func(n fabric.NodeID) []fabric.NodeID { return next[n] })
+	unit := make([]int, n) // 1 more than its number
+	for _, c := range cables {
+		n := f.Owner(c.A)
+		if stays[n] {
+			n = f.Owner(c.B)
+		}
+		switch {
+		case stays[n]:
+			units = append(units, Batch{Unplug: []fabric.Cable{c}})
+		case unit[of[n]] == 0:
+			units = append(units, Batch{Unplug: []fabric.Cable{c}})
+			unit[of[n]] = len(units)
+		default:
+			u := &units[unit[of[n]]-1]
+			u.Unplug = append(u.Unplug, c)
+		}
+	}
+	return units
+}

@@ -1,0 +1,56 @@
+package lft
+
+import (
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// On is the same routing on a fabric that has all of r's nodes, by GUID, and perhaps more: other
+// switches have no entries and rank -1, and other LIDs have SL 0. Where the nodes are the same, the
+// tables alone are copied; else CAOrder is left out.
+func (r *Routing) On(f *fabric.Fabric) *Routing {
+	g := r.Fabric
+	same := fabric.SameNodes(f, g)
+	node := func(n fabric.NodeID) fabric.NodeID {
+		if !same {
+			n, _ = f.NodeByGUID(g.Node(n).GUID)
+		}
+		return n
+	}
+	port := func(p fabric.PortID) fabric.PortID { return f.Port(node(g.Owner(p)), g.Num(p)) }
+	c := &Routing{Engine: r.Engine, Fabric: f, Tables: NewTables(f.NumSwitches(), max(r.Tables.MaxLID(), f.MaxLID())), SL2VL: r.SL2VL}
+	for s := range fabric.NodeID(g.NumSwitches()) {
+		copy(c.Tables.Row(node(s)), r.Tables.Row(s))
+	}
+	if same {
+		c.Order, c.CAOrder, c.Notes = r.Order, r.CAOrder, r.Notes
+	} else if r.Order != nil {
+		c.Order = make([]int32, f.NumSwitches())
+		for s := range c.Order {
+			c.Order[s] = -1
+		}
+		for s, rank := range r.Order {
+			c.Order[node(fabric.NodeID(s))] = rank
+		}
+	}
+	if r.SL2VL != nil && !same {
+		c.SL2VL = NewSL2VL(f, VLMap{})
+		for in, out := range r.SL2VL.PortPairs() {
+			c.SL2VL.Set(in, port(out), *r.SL2VL.At(in, out))
+		}
+	}
+	if p := r.PathSLs; p != nil {
+		c.PathSLs = NewPathSLs(f.NumSwitches(), max(p.MaxLID(), c.Tables.MaxLID()))
+		wide := func(row []fabric.SL) []fabric.SL {
+			return slices.Concat(row, make([]fabric.SL, c.PathSLs.maxLID-p.maxLID))
+		}
+		for s := range fabric.NodeID(g.NumSwitches()) {
+			c.PathSLs.SetRow(wide(p.Given(s)), node(s))
+		}
+		for _, at := range p.Ports() {
+			c.PathSLs.SetPorts(wide(p.PortRow(at)), port(at))
+		}
+	}
+	return c
+}
