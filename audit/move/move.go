@@ -88,6 +88,9 @@ type State struct {
 	WriteFirst []fabric.GUID `json:"write_first,omitempty"`
 	Back       drain.Change  `json:"back"`
 	BackFirst  []fabric.GUID `json:"back_first,omitempty"`
+	// BackCuts says that hosts and switches that came are cut off by the tables of Back already, since none
+	// that reach them are safe: else they work until they are unplugged.
+	BackCuts bool `json:"back_cuts_off,omitempty"`
 
 	// Compiled is the tables on the cables of the moment when they are written.
 	Compiled *compile.Result `json:"-"`
@@ -267,7 +270,8 @@ func (p *planner) plug(s *Step, after *fabric.Fabric, rest *compile.Result, forc
 		return "", err
 	}
 	if v.Verdict == verify.VerdictErrors {
-		return "no safe tables were found for the way back", nil
+		// Without the hosts that came they are safe, on the cables that are left.
+		leave, v, s.Plugged.BackCuts = rest.Routing.On(after), rest.Verify, true
 	}
 	s.Plugged.Leave = &compile.Result{Engine: r.Engine, Routing: leave, Verify: v}
 	if s.Plugged.Back, err = drain.ChangeOf(p.ctx, after, r.Routing, leave); err != nil || s.Drained == nil {

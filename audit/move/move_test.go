@@ -1,8 +1,10 @@
 package move_test
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -219,6 +221,13 @@ func TestPlans(t *testing.T) {
 			t.Errorf("seed %d: the last state is as wanted: %v; refused: %v", seed, fabric.SameTopology(last, want), plan.Refused)
 		}
 		again, err := move.Make(context.Background(), base, &written, compile.Options{}, opt)
+		if len(plan.Refused) == 0 {
+			text := move.Write(job, plan.Steps)
+			parsed, err := move.Parse("plan", text, old)
+			if err != nil || !reflect.DeepEqual(parsed.Steps, sorted(written.Steps)) || !fabric.SameNodes(parsed.Nodes, job.Nodes) {
+				t.Errorf("seed %d: other steps after they were written and read, %v\n%s", seed, err, text)
+			}
+		}
 		if err != nil || len(again.Steps) != len(plan.Steps) || len(again.Refused) > 0 {
 			t.Errorf("seed %d: %d steps as written, %d found; %v, refused %v", seed, len(again.Steps), len(plan.Steps), err, again.Refused)
 		}
@@ -227,6 +236,19 @@ func TestPlans(t *testing.T) {
 	if plans < 10 || steps < plans || drained < 5 || refused == 0 || limited == 0 {
 		t.Errorf("%d plans, %d steps, %d drained, %d refused, %d limited: the draw is too narrow", plans, steps, drained, refused, limited)
 	}
+}
+
+// sorted has the cables of each step in the order of their ports.
+func sorted(steps []move.Batch) []move.Batch {
+	list := []move.Batch{}
+	for _, b := range steps {
+		c := move.Batch{Unplug: slices.Clone(b.Unplug), Plug: slices.Clone(b.Plug)}
+		for _, cables := range [...][]fabric.Cable{c.Unplug, c.Plug} {
+			slices.SortFunc(cables, func(x, y fabric.Cable) int { return cmp.Compare(x.A, y.A) })
+		}
+		list = append(list, c)
+	}
+	return list
 }
 
 // withPorts gives all switches at least so many ports.
@@ -307,7 +329,9 @@ func (x *follower) follow(s *move.Step) {
 	x.load(now, w.Tables, &s.Plugged.Load, s.Plugged.Factor)
 	// And back.
 	leave := s.Plugged.Leave.Routing
-	x.all(now, leave.Tables, "about to go back")
+	if !s.Plugged.BackCuts {
+		x.all(now, leave.Tables, "about to go back")
+	}
 	x.stay(now, rest, leave.Tables, moved, "about to go back")
 	x.mixed(now, rest, w.Tables, leave.Tables, &s.Plugged.Back, nil, "to leave the new cables")
 	x.stay(was, rest, leave.Tables, moved, "back")

@@ -15,6 +15,7 @@ type Job struct {
 	// are cabled. Old and New are its cables then.
 	Nodes    *fabric.Fabric
 	Old, New []fabric.Cable
+	old      []bool // by NodeID: there before
 	// Steps is the order of the work; nil leaves it to Make.
 	Steps []Batch
 }
@@ -34,15 +35,16 @@ type builder struct {
 func newBuilder(old *fabric.Fabric) (*builder, error) {
 	b := &builder{old: old, taken: make(map[fabric.GUID]bool)}
 	for n := range fabric.NodeID(old.NumNodes()) {
-		if _, err := b.add(old, n, *old.Node(n)); err != nil {
+		if _, err := b.add(old, n); err != nil {
 			return nil, err
 		}
 	}
 	return b, nil
 }
 
-// add adds node, which is n of f but for its GUID.
-func (b *builder) add(f *fabric.Fabric, n fabric.NodeID, node fabric.Node) (int, error) {
+// add adds node n of f.
+func (b *builder) add(f *fabric.Fabric, n fabric.NodeID) (int, error) {
+	node := *f.Node(n)
 	at, err := b.AddNode(node)
 	if err != nil {
 		return 0, err
@@ -50,11 +52,7 @@ func (b *builder) add(f *fabric.Fabric, n fabric.NodeID, node fabric.Node) (int,
 	b.taken[node.GUID] = true
 	for num := range node.NumPorts + 1 {
 		p := f.Port(n, num)
-		guid := f.PortGUID(p)
-		if guid != 0 && node.GUID != f.Node(n).GUID {
-			guid = node.GUID + fabric.GUID(num)
-		}
-		if guid != 0 {
+		if guid := f.PortGUID(p); guid != 0 {
 			b.taken[guid] = true
 			if err := b.SetPort(at, num, guid, 0, 0); err != nil {
 				return 0, err
@@ -78,9 +76,9 @@ func (b *builder) isTaken(f *fabric.Fabric, n fabric.NodeID) bool {
 	return taken
 }
 
-// freshGUID is a GUID for a node with so many ports that nothing else has.
-func (b *builder) freshGUID(ports fabric.PortNum) fabric.GUID {
-	for g := fabric.GUID(1); ; g += fabric.GUID(ports) + 1 {
+// freshGUID is a GUID above last for a node with so many ports that nothing else has.
+func (b *builder) freshGUID(last fabric.GUID, ports fabric.PortNum) fabric.GUID {
+	for g := last + 1; ; g++ {
 		free := true
 		for p := range fabric.GUID(ports) + 1 {
 			free = free && !b.taken[g+p]
@@ -89,6 +87,14 @@ func (b *builder) freshGUID(ports fabric.PortNum) fabric.GUID {
 			return g
 		}
 	}
+}
+
+// addNew adds a node whose ports have the GUIDs after its own.
+func (b *builder) addNew(node fabric.Node) (int, error) {
+	for num := range fabric.GUID(node.NumPorts) + 1 {
+		b.taken[node.GUID+num] = true
+	}
+	return b.AddNode(node)
 }
 
 // finish makes the job, without its cables.
@@ -101,8 +107,15 @@ func (b *builder) finish() (*Job, error) {
 	for n := range fabric.NodeID(u.NumNodes()) {
 		b.added[u.Node(n).Order] = n
 	}
-	return &Job{Nodes: u}, nil
+	j := &Job{Nodes: u, old: make([]bool, u.NumNodes())}
+	for _, n := range b.added[:b.old.NumNodes()] {
+		j.old[n] = true
+	}
+	return j, nil
 }
+
+// isOld says whether a node was there before.
+func (j *Job) isOld(n fabric.NodeID) bool { return j.old[n] }
 
 // dress gives nodes the kinds that they have in f, where of finds its nodes, and lists their names.
 func (j *Job) dress(f *fabric.Fabric, of func(fabric.NodeID) fabric.NodeID, given map[fabric.GUID]string) {
@@ -118,27 +131,31 @@ func (j *Job) dress(f *fabric.Fabric, of func(fabric.NodeID) fabric.NodeID, give
 	j.Nodes, _ = j.Nodes.WithKinds(rules)
 }
 
-// assignLIDs gives nodes that come the lowest LIDs that are free; the others keep theirs.
-func (j *Job) assignLIDs(old *fabric.Fabric, of func(fabric.PortID) fabric.PortID) error {
+// assignLIDs gives nodes that come the lowest LIDs that are free, in the order of some states of the
+// cables; the others keep theirs.
+func (j *Job) assignLIDs(old *fabric.Fabric, of func(fabric.PortID) fabric.PortID, states ...[]fabric.Cable) error {
 	base, lmc := make([]fabric.LID, j.Nodes.NumPorts()), make([]uint8, j.Nodes.NumPorts())
 	for p := range fabric.PortID(old.NumPorts()) {
 		base[of(p)], lmc[of(p)] = old.LID(p), old.LMC(p)
 	}
-	after, err := j.Nodes.WithCables(j.New)
-	if err == nil {
-		after, err = after.WithLIDs(slices.Clone(base), slices.Clone(lmc))
-	}
-	if err == nil {
-		after, err = lft.AssignLIDs(after, lft.LIDOptions{LMC: lft.KeepLMC})
-	}
-	if err != nil {
-		return err
-	}
-	for p := range fabric.PortID(len(base)) {
-		if base[p] == 0 {
-			base[p], lmc[p] = after.LID(p), after.LMC(p)
+	for _, cables := range states {
+		f, err := j.Nodes.WithCables(cables)
+		if err == nil {
+			f, err = f.WithLIDs(slices.Clone(base), slices.Clone(lmc))
+		}
+		if err == nil {
+			f, err = lft.AssignLIDs(f, lft.LIDOptions{LMC: lft.KeepLMC})
+		}
+		if err != nil {
+			return err
+		}
+		for p := range fabric.PortID(len(base)) {
+			if base[p] == 0 {
+				base[p], lmc[p] = f.LID(p), f.LMC(p)
+			}
 		}
 	}
+	var err error
 	j.Nodes, err = j.Nodes.WithLIDs(base, lmc)
 	return err
 }
@@ -157,6 +174,7 @@ func Between(old, new *fabric.Fabric, byName bool) (*Job, error) {
 		return nil, err
 	}
 	at := make([]int, new.NumNodes()) // in the builder
+	last := fabric.GUID(0)            // that was made up
 	for n := range at {
 		node := *new.Node(fabric.NodeID(n))
 		was := find(fabric.NodeID(n))
@@ -168,9 +186,13 @@ func Between(old, new *fabric.Fabric, byName bool) (*Job, error) {
 			continue
 		}
 		if b.isTaken(new, fabric.NodeID(n)) {
-			node.GUID = b.freshGUID(node.NumPorts)
+			last = b.freshGUID(last, node.NumPorts)
+			node.GUID = last
+			at[n], err = b.addNew(node)
+		} else {
+			at[n], err = b.add(new, fabric.NodeID(n))
 		}
-		if at[n], err = b.add(new, fabric.NodeID(n), node); err != nil {
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -187,7 +209,7 @@ func Between(old, new *fabric.Fabric, byName bool) (*Job, error) {
 	j.New = cablesOf(new, func(p fabric.PortID) fabric.PortID {
 		return j.Nodes.Port(b.added[at[new.Owner(p)]], new.Num(p))
 	})
-	return j, j.assignLIDs(old, ofOld)
+	return j, j.assignLIDs(old, ofOld, j.New)
 }
 
 // finder finds nodes of new in old, NoNode for those that come.
@@ -237,9 +259,11 @@ func cablesOf(f *fabric.Fabric, of func(fabric.PortID) fabric.PortID) []fabric.C
 	for i := range list {
 		list[i] = ordered(fabric.Cable{A: of(list[i].A), B: of(list[i].B), Link: list[i].Link})
 	}
-	slices.SortFunc(list, func(x, y fabric.Cable) int { return cmp.Compare(x.A, y.A) })
+	slices.SortFunc(list, compareCables)
 	return list
 }
+
+func compareCables(x, y fabric.Cable) int { return cmp.Compare(x.A, y.A) }
 
 // ordered is a cable from its end with the lower number.
 func ordered(c fabric.Cable) fabric.Cable {

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -53,9 +52,9 @@ and no cable has more than --limit times the greatest load of DIR. A part goes i
 window that it fits into. Between windows all is put back.
 
 --switch and --cable take names and GUIDs, lists with numbers in brackets too; a switch
-system is drained with all of its chips. A cable is a port at one end, NODE:PORT. The hosts of a
-drained leaf are out with it. --host-group drains all hosts of a group of --host-groups, and the
-leaves that only these use.
+system is drained with all of its chips. A cable is a port at one end, NODE:PORT, by number
+or label. The hosts of a drained leaf are out with it. --host-group drains all hosts of a
+group of --host-groups, and the leaves that only these use.
 
 The plan is about unicast: multicast trees over a part are not moved.
 
@@ -306,26 +305,11 @@ func cabledPorts(f *fabric.Fabric, n fabric.NodeID) (ports []fabric.PortID) {
 
 // findPort finds a port with a cable by NODE:PORT.
 func findPort(f *fabric.Fabric, name string) (fabric.PortID, error) {
-	at := strings.LastIndexByte(name, ':')
-	if at < 0 {
-		return fabric.NoPort, fmt.Errorf("want NODE:PORT, like leaf03:37")
-	}
-	nodes, err := names.Find(f, name[:at])
-	if err != nil {
-		return fabric.NoPort, err
-	}
-	if len(nodes) != 1 {
-		return fabric.NoPort, fmt.Errorf("%d nodes are called %q; want one, or its GUID", len(nodes), name[:at])
-	}
-	num, err := strconv.ParseUint(name[at+1:], 10, 8)
-	if err != nil || num < 1 || num > uint64(f.Node(nodes[0]).NumPorts) {
-		return fabric.NoPort, fmt.Errorf("%s has ports 1 to %d", f.Name(nodes[0]), f.Node(nodes[0]).NumPorts)
-	}
-	p := f.Port(nodes[0], fabric.PortNum(num))
-	if f.Peer(p) == fabric.NoPort {
+	p, err := names.NewFinder(f).Port(name)
+	if err == nil && f.Peer(p) == fabric.NoPort {
 		return fabric.NoPort, fmt.Errorf("%s has no cable", f.PortName(p))
 	}
-	return p, nil
+	return p, err
 }
 
 // writeSteps writes a compiled directory for each step.

@@ -129,6 +129,32 @@ func (x *Finder) Find(text string) ([]fabric.NodeID, error) {
 	return found, nil
 }
 
+// Port finds a port by NODE:PORT, where PORT is its number or its label. The node has to be one
+// alone.
+func (x *Finder) Port(text string) (fabric.PortID, error) {
+	at := strings.LastIndexByte(text, ':')
+	if at < 0 {
+		return fabric.NoPort, fmt.Errorf("want NODE:PORT, like leaf03:37")
+	}
+	nodes, err := x.Find(text[:at])
+	if err != nil {
+		return fabric.NoPort, err
+	}
+	if len(nodes) != 1 {
+		return fabric.NoPort, fmt.Errorf("%d nodes are called %q; want one, or its GUID", len(nodes), text[:at])
+	}
+	n, port := nodes[0], text[at+1:]
+	if num, err := strconv.ParseUint(port, 10, 8); err == nil && num >= 1 && num <= uint64(x.f.Node(n).NumPorts) {
+		return x.f.Port(n, fabric.PortNum(num)), nil
+	}
+	for num := fabric.PortNum(1); num <= x.f.Node(n).NumPorts; num++ {
+		if p := x.f.Port(n, num); port != "" && x.f.Label(p) == port {
+			return p, nil
+		}
+	}
+	return fabric.NoPort, fmt.Errorf("%s has ports 1 to %d", x.f.Name(n), x.f.Node(n).NumPorts)
+}
+
 // index lists nodes by all of their names in lower case.
 func index(f *fabric.Fabric) map[string][]fabric.NodeID {
 	known := make(map[string][]fabric.NodeID)

@@ -91,3 +91,34 @@ func TestSplit(t *testing.T) {
 		}
 	}
 }
+
+// TestPorts finds ports by number and label.
+func TestPorts(t *testing.T) {
+	var b fabric.Builder
+	for i, name := range []string{"MF0;leaf01:MQM9700/U1", "n001 mlx5_0", "n001 mlx5_1"} {
+		if _, err := b.AddNode(fabric.Node{GUID: fabric.GUID(1 + i), Type: []fabric.NodeType{fabric.Switch, fabric.CA, fabric.CA}[i], NumPorts: 3, Description: name}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.SetLabel(0, 2, "1/1/2"); err != nil {
+		t.Fatal(err)
+	}
+	f, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		"leaf01:3": `"MF0;leaf01:MQM9700/U1"[3]`, "leaf01:1/1/2": `"MF0;leaf01:MQM9700/U1"[2](1/1/2)`, "n001 mlx5_1:1": `"n001 mlx5_1"[1]`,
+		"leaf01:4": `"MF0;leaf01:MQM9700/U1" has ports 1 to 3`, "leaf01:": `"MF0;leaf01:MQM9700/U1" has ports 1 to 3`, "leaf01:0": `"MF0;leaf01:MQM9700/U1" has ports 1 to 3`,
+		"leaf01": "want NODE:PORT, like leaf03:37", "n001:1": `2 nodes are called "n001"; want one, or its GUID`, "n002:1": `no node is called "n002"; "n001" is one`,
+	} {
+		p, err := names.NewFinder(f).Port(text)
+		got := fmt.Sprint(err)
+		if err == nil {
+			got = f.PortName(p)
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+}

@@ -1,0 +1,412 @@
+package move
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/names"
+)
+
+// maxFile is how large a file of edits can be, in bytes.
+const maxFile = 64 << 20
+
+// isFile tells a file of edits from a topology or a cabling plan.
+var isFile = regexp.MustCompile(`(?m)\A(?:[ \t]*(?:#.*)?\r?\n|---[ \t]*\r?\n)*(?:edits|steps)[ \t]*:`)
+
+// IsFile says whether a text is for Parse.
+func IsFile(data []byte) bool { return isFile.Match(data) }
+
+// edit is a line of a file.
+type edit struct {
+	node  *yaml.Node
+	words []string
+}
+
+// reader reads a file of edits.
+type reader struct {
+	name  string
+	lines [][]byte
+	b     *builder
+	find  *names.Finder
+	job   *Job
+	at    map[fabric.PortID]fabric.Cable // that are there after the edits so far
+}
+
+// Parse reads what is to be done to a fabric. The text is YAML: the key edits with a list of edits, of
+// which Make finds the steps, or steps with a list of such lists, each of them a step. An edit is one
+// of
+//
+//	unplug NODE:PORT
+//	plug NODE:PORT NODE:PORT [RATE]       4xHDR; without it that of the fastest cable of the first node
+//	add switch|host NAME [GUID] PORTS     the GUID is made up where it is not known yet
+//	remove NODE                           all of its cables are unplugged
+//
+// Names are as names.Find has them, in quotation marks if they have blanks; PORT is a number or a label.
+// Each edit has to be possible after those before. Errors are *fabric.ParseError.
+func Parse(name string, data []byte, old *fabric.Fabric) (*Job, error) {
+	r := &reader{name: name, lines: bytes.Split(data, []byte("\n")), at: make(map[fabric.PortID]fabric.Cable)}
+	if len(data) > maxFile {
+		return nil, r.fail(nil, "%d bytes; want at most %d", len(data), maxFile)
+	}
+	steps, isWritten, err := r.read(data)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.addNodes(old, steps); err != nil {
+		return nil, err
+	}
+	for _, c := range r.job.Old {
+		r.at[c.A], r.at[c.B] = c, c
+	}
+	states := [][]fabric.Cable{r.job.Old}
+	for _, step := range steps {
+		for _, e := range step {
+			if err := r.apply(e); err != nil {
+				return nil, err
+			}
+		}
+		states = append(states, r.cables())
+	}
+	r.job.New = states[len(states)-1]
+	if isWritten {
+		r.job.Steps = []Batch{}
+		for i, now := range states[1:] {
+			r.job.Steps = append(r.job.Steps, Batch{Unplug: without(states[i], now), Plug: without(now, states[i])})
+		}
+	}
+	if err := r.job.assignLIDs(old, r.ofOld(old), states[1:]...); err != nil {
+		return nil, r.fail(nil, "%w", err)
+	}
+	return r.job, nil
+}
+
+// ofOld says which port of the job a port of the old fabric is.
+func (r *reader) ofOld(old *fabric.Fabric) func(fabric.PortID) fabric.PortID {
+	return func(p fabric.PortID) fabric.PortID { return r.job.Nodes.Port(r.b.added[old.Owner(p)], old.Num(p)) }
+}
+
+// cables lists those that are there.
+func (r *reader) cables() []fabric.Cable {
+	var list []fabric.Cable
+	for p, c := range r.at {
+		if p == c.A {
+			list = append(list, c)
+		}
+	}
+	slices.SortFunc(list, compareCables)
+	return list
+}
+
+// fail is an error at a node of the file.
+func (r *reader) fail(n *yaml.Node, format string, args ...any) error {
+	e := &fabric.ParseError{File: r.name, Err: fmt.Errorf(format, args...)}
+	if n != nil && n.Line > 0 {
+		e.Line, e.Column = n.Line, max(0, n.Column-1)
+		if n.Line <= len(r.lines) {
+			e.Text = strings.TrimRight(string(r.lines[n.Line-1]), "\r")
+		}
+	}
+	return e
+}
+
+// read splits the file into steps of edits, one step where it leaves the order open.
+func (r *reader) read(data []byte) (steps [][]edit, isWritten bool, err error) {
+	const want = "want edits: and a list of edits, or steps: and a list of such lists"
+	var doc yaml.Node
+	if err := yaml.Unmarshal(data, &doc); err != nil {
+		return nil, false, r.fail(nil, "%w; %s", err, want)
+	}
+	if len(doc.Content) == 0 || doc.Content[0].Kind != yaml.MappingNode || len(doc.Content[0].Content) != 2 {
+		return nil, false, r.fail(&doc, want)
+	}
+	key, value := doc.Content[0].Content[0], doc.Content[0].Content[1]
+	list := func(n *yaml.Node) (edits []edit, err error) {
+		if n.Kind != yaml.SequenceNode {
+			return nil, r.fail(n, "no list of edits; %s", want)
+		}
+		for _, x := range n.Content {
+			if x.Kind != yaml.ScalarNode {
+				return nil, r.fail(x, "want an edit, like unplug leaf03:37; in quotation marks if it has a colon and a blank behind it")
+			}
+			words, err := splitWords(x.Value)
+			if err != nil {
+				return nil, r.fail(x, "%w", err)
+			}
+			edits = append(edits, edit{x, words})
+		}
+		return edits, nil
+	}
+	switch key.Value {
+	case "edits":
+		edits, err := list(value)
+		return [][]edit{edits}, false, err
+	case "steps":
+		if value.Kind != yaml.SequenceNode {
+			return nil, false, r.fail(value, "no list of steps; %s", want)
+		}
+		for _, x := range value.Content {
+			edits, err := list(x)
+			if err != nil {
+				return nil, false, err
+			}
+			steps = append(steps, edits)
+		}
+		return steps, true, nil
+	}
+	return nil, false, r.fail(key, "unknown key %q; %s", key.Value, want)
+}
+
+// splitWords splits an edit at blanks outside of quotation marks, in which a backslash is before a mark or
+// a backslash that is meant.
+func splitWords(text string) (words []string, err error) {
+	var word strings.Builder
+	quoted, begun, escaped := false, false, false
+	for _, c := range text {
+		switch {
+		case escaped:
+			word.WriteRune(c)
+			escaped = false
+		case quoted && c == '\\':
+			escaped = true
+		case c == '"':
+			quoted, begun = !quoted, true
+		case !quoted && (c == ' ' || c == '\t' || c == '\n'):
+			if begun {
+				words = append(words, word.String())
+			}
+			word.Reset()
+			begun = false
+		default:
+			word.WriteRune(c)
+			begun = true
+		}
+	}
+	if quoted {
+		return nil, errors.New("a quotation mark without another")
+	}
+	if begun {
+		words = append(words, word.String())
+	}
+	if len(words) == 0 {
+		return nil, errors.New("want unplug, plug, add or remove")
+	}
+	return words, nil
+}
+
+// addNodes makes the job of the old fabric and the nodes that are added.
+func (r *reader) addNodes(old *fabric.Fabric, steps [][]edit) (err error) {
+	if r.b, err = newBuilder(old); err != nil {
+		return r.fail(nil, "%w", err)
+	}
+	var last fabric.GUID
+	for _, e := range slices.Concat(steps...) {
+		if e.words[0] != "add" {
+			continue
+		}
+		node, err := parseNode(e.words)
+		if err != nil {
+			return r.fail(e.node, "%w", err)
+		}
+		switch {
+		case node.GUID == 0:
+			last = r.b.freshGUID(last, node.NumPorts)
+			node.GUID = last
+		case r.b.taken[node.GUID]:
+			return r.fail(e.node, "GUID %s is that of another node", node.GUID)
+		}
+		if _, err := r.b.addNew(node); err != nil {
+			return r.fail(e.node, "%w", err)
+		}
+	}
+	if r.job, err = r.b.finish(); err != nil {
+		return r.fail(nil, "%w", err)
+	}
+	given := make(map[fabric.GUID]string)
+	r.job.dress(old, func(n fabric.NodeID) fabric.NodeID { return r.b.added[n] }, given)
+	r.job.Nodes = r.job.Nodes.WithNames(given)
+	r.job.Old = cablesOf(old, r.ofOld(old))
+	r.find = names.NewFinder(r.job.Nodes)
+	return nil
+}
+
+// parseNode reads add switch|host NAME [GUID] PORTS.
+func parseNode(words []string) (n fabric.Node, err error) {
+	if len(words) < 4 || len(words) > 5 || words[1] != "switch" && words[1] != "host" {
+		return n, errors.New("want add switch NAME [GUID] PORTS or add host NAME [GUID] PORTS")
+	}
+	n.Type, n.Description = fabric.CA, words[2]
+	if words[1] == "switch" {
+		n.Type = fabric.Switch
+	}
+	if len(words) == 5 {
+		if n.GUID, err = fabric.ParseGUID(words[3]); err != nil {
+			return n, err
+		}
+		if n.GUID == 0 {
+			return n, errors.New("GUID 0 is no node's")
+		}
+	}
+	ports, err := strconv.ParseUint(words[len(words)-1], 10, 8)
+	if err != nil || ports < 1 || ports > uint64(fabric.MaxPortNum) {
+		return n, fmt.Errorf("ports %q: want 1 to %d", words[len(words)-1], fabric.MaxPortNum)
+	}
+	n.NumPorts = fabric.PortNum(ports)
+	return n, nil
+}
+
+// apply changes the cables by one edit.
+func (r *reader) apply(e edit) error {
+	f := r.job.Nodes
+	port := func(word string) (fabric.PortID, error) {
+		p, err := r.find.Port(word)
+		if err != nil {
+			return p, r.fail(e.node, "%w", err)
+		}
+		return p, nil
+	}
+	switch verb, args := e.words[0], e.words[1:]; {
+	case verb == "add":
+	case verb == "unplug" && len(args) == 1:
+		p, err := port(args[0])
+		if err != nil {
+			return err
+		}
+		if _, ok := r.at[p]; !ok {
+			return r.fail(e.node, "%s has no cable", f.PortName(p))
+		}
+		r.unplug(p)
+	case verb == "plug" && (len(args) == 2 || len(args) == 3):
+		a, err := port(args[0])
+		if err != nil {
+			return err
+		}
+		b, err := port(args[1])
+		if err != nil {
+			return err
+		}
+		c := ordered(fabric.Cable{A: a, B: b})
+		if len(args) == 3 {
+			var ok bool
+			if c.Link, ok = parseLink(args[2]); !ok {
+				return r.fail(e.node, "rate %q: want one like 4xHDR", args[2])
+			}
+		} else {
+			c.Link = r.fastest(f.Owner(a), f.Owner(b))
+		}
+		for _, p := range [...]fabric.PortID{a, b} {
+			if _, ok := r.at[p]; ok || a == b {
+				return r.fail(e.node, "%s has a cable already", f.PortName(p))
+			}
+		}
+		r.at[a], r.at[b] = c, c
+	case verb == "remove" && len(args) == 1:
+		nodes, err := r.find.Find(args[0])
+		if err != nil {
+			return r.fail(e.node, "%w", err)
+		}
+		for _, n := range nodes {
+			for num := range f.Node(n).NumPorts {
+				r.unplug(f.Port(n, num+1))
+			}
+		}
+	default:
+		return r.fail(e.node, "%q: want unplug NODE:PORT, plug NODE:PORT NODE:PORT [RATE], add switch|host NAME [GUID] PORTS or remove NODE", verb)
+	}
+	return nil
+}
+
+func (r *reader) unplug(p fabric.PortID) {
+	if c, ok := r.at[p]; ok {
+		delete(r.at, c.A)
+		delete(r.at, c.B)
+	}
+}
+
+// fastest is the rate of the fastest cable of the first of some nodes that has one.
+func (r *reader) fastest(nodes ...fabric.NodeID) (best fabric.Link) {
+	f := r.job.Nodes
+	for _, n := range nodes {
+		for num := range f.Node(n).NumPorts {
+			if c, ok := r.at[f.Port(n, num+1)]; ok && c.Link.Mbps() > best.Mbps() {
+				best = c.Link
+			}
+		}
+		if best != (fabric.Link{}) {
+			break
+		}
+	}
+	return best
+}
+
+// parseLink reads a rate as fabric.Link writes it.
+func parseLink(text string) (l fabric.Link, ok bool) {
+	width, speed, _ := strings.Cut(text, "x")
+	n, err := strconv.ParseUint(width, 10, 8)
+	l.Width = uint8(n)
+	l.Speed, ok = fabric.ParseSpeed(strings.ToUpper(speed))
+	return l, ok && err == nil && slices.Contains([]uint8{1, 2, 4, 8, 12}, l.Width)
+}
+
+// quote is the reverse of splitWords for one word.
+func quote(word string) string {
+	if word != "" && !strings.ContainsAny(word, "\"\\ \t\n") {
+		return word
+	}
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(word) + `"`
+}
+
+// Write is the steps of a plan as a file for Parse.
+func Write(job *Job, steps []Step) []byte {
+	f := job.Nodes
+	find := names.NewFinder(f)
+	name := func(n fabric.NodeID) string {
+		text := f.Name(n).Text
+		nodes, err := find.Find(text)
+		if err != nil || len(nodes) != 1 || nodes[0] != n {
+			return f.Node(n).GUID.String()
+		}
+		return quote(text)
+	}
+	port := func(p fabric.PortID) string { return fmt.Sprintf("%s:%d", name(f.Owner(p)), f.Num(p)) }
+	known := make([]bool, f.NumNodes())
+	for _, c := range job.Old {
+		known[f.Owner(c.A)], known[f.Owner(c.B)] = true, true
+	}
+	file := struct {
+		Steps [][]string `yaml:"steps"`
+	}{[][]string{}}
+	for i := range steps {
+		var list []string
+		for _, c := range steps[i].Batch.Unplug {
+			list = append(list, "unplug "+port(c.A))
+		}
+		for _, c := range steps[i].Batch.Plug {
+			for _, p := range [...]fabric.PortID{c.A, c.B} {
+				n := f.Owner(p)
+				if !known[n] && !job.isOld(n) {
+					kind := "host"
+					if f.IsSwitch(n) {
+						kind = "switch"
+					}
+					list = append(list, fmt.Sprintf("add %s %s %s %d", kind, quote(f.Name(n).Text), f.Node(n).GUID, f.Node(n).NumPorts))
+				}
+				known[n] = true
+			}
+			list = append(list, strings.TrimRight("plug "+port(c.A)+" "+port(c.B)+" "+c.Link.String(), " "))
+		}
+		file.Steps = append(file.Steps, list)
+	}
+	data, err := yaml.Marshal(file)
+	if err != nil {
+		return nil // strings can be written
+	}
+	return data
+}
