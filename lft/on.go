@@ -7,7 +7,7 @@ import (
 )
 
 // On is the same routing on a fabric that has all of r's nodes, by GUID, and perhaps more: other
-// switches have no entries and rank -1, and other LIDs have SL 0. Where the nodes are the same, the
+// switches have no entries and the last ranks, and other LIDs have SL 0. Where the nodes are the same, the
 // tables alone are copied; else CAOrder is left out.
 func (r *Routing) On(f *fabric.Fabric) *Routing {
 	g := r.Fabric
@@ -32,6 +32,13 @@ func (r *Routing) On(f *fabric.Fabric) *Routing {
 		}
 		for s, rank := range r.Order {
 			c.Order[node(fabric.NodeID(s))] = rank
+		}
+		last := int32(len(r.Order))
+		for s, rank := range c.Order {
+			if rank < 0 {
+				c.Order[s] = last
+				last++
+			}
 		}
 	}
 	if r.SL2VL != nil && !same {

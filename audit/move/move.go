@@ -60,10 +60,10 @@ type Link struct {
 type Step struct {
 	Unplug []Link `json:"unplug"`
 	Plug   []Link `json:"plug"`
-	// Drained is the state in which the cables are moved; nil where none is unplugged. Plugged is
+	// Drained is the state in which the cables are moved; nil where none is unplugged. After is
 	// the one after that.
 	Drained *State `json:"drained,omitempty"`
-	Plugged State  `json:"plugged"`
+	After   State  `json:"after"`
 	// Down is adapters that have a cable before and none while it is moved, Gone those of them that
 	// get none in this step, and Come those that have one after it alone.
 	Down, Gone, Come []fabric.NodeID `json:"-"`
@@ -80,7 +80,7 @@ type State struct {
 	Verdict string  `json:"verdict"`
 	// Unplugged is the verdict without the cables that are moved.
 	Unplugged string `json:"verdict_unplugged,omitempty"`
-	// Write leads to these tables from those before. Back is for the way back: out of Plugged it leads
+	// Write leads to these tables from those before. Back is for the way back: out of After it leads
 	// around the new cables, and out of Drained to the tables that the step began with.
 	// A switch that had no cable when the others got their entries has none of use: before the order of
 	// Write or Back begins, those in WriteFirst or BackFirst have all of theirs written.
@@ -94,7 +94,7 @@ type State struct {
 
 	// Compiled is the tables on the cables of the moment when they are written.
 	Compiled *compile.Result `json:"-"`
-	// Leave is, of Plugged, the tables that lead around the new cables on the way back.
+	// Leave is, of After, the tables that lead around the new cables on the way back.
 	Leave *compile.Result `json:"-"`
 }
 
@@ -179,7 +179,7 @@ func (p *planner) take(b Batch) (reason string, err error) {
 	}
 	s.listNodes(before, rest.Routing.Fabric, after)
 	p.plan.Steps = append(p.plan.Steps, s)
-	p.now, p.cables = s.Plugged.Compiled, cables
+	p.now, p.cables = s.After.Compiled, cables
 	return "", nil
 }
 
@@ -249,19 +249,19 @@ func (p *planner) plug(s *Step, after *fabric.Fabric, rest *compile.Result, forc
 		drain.DropPartitions(r.Verify)
 	}
 	v := r.Verify
-	s.Plugged = State{Load: drain.LoadOf(v), Longer: v.Unicast.NonMinimal, Verdict: v.Verdict, Compiled: r}
-	s.Plugged.Factor = s.Plugged.Over(p.plan.Before)
+	s.After = State{Load: drain.LoadOf(v), Longer: v.Unicast.NonMinimal, Verdict: v.Verdict, Compiled: r}
+	s.After.Factor = s.After.Over(p.plan.Before)
 	lost := v.Unicast.Unreachable + v.Unicast.Loops - rest.Verify.Unicast.Unreachable - rest.Verify.Unicast.Loops
 	switch {
 	case lost > 0:
 		return fmt.Sprintf("hosts that come are not joined with the others: %d pairs", lost), nil
 	case v.Verdict == verify.VerdictErrors || v.CreditLoops.Count > 0:
 		return "no safe tables were found", nil
-	case p.opt.Limit > 0 && s.Plugged.Factor > p.opt.Limit:
-		return fmt.Sprintf("the greatest load would be %.2f times that before", s.Plugged.Factor), nil
+	case p.opt.Limit > 0 && s.After.Factor > p.opt.Limit:
+		return fmt.Sprintf("the greatest load would be %.2f times that before", s.After.Factor), nil
 	}
-	s.Plugged.WriteFirst = apart(after, rest.Routing.Fabric)
-	if s.Plugged.Write, err = drain.ChangeOf(p.ctx, after, force.On(after), r.Routing); err != nil {
+	s.After.WriteFirst = apart(after, rest.Routing.Fabric)
+	if s.After.Write, err = drain.ChangeOf(p.ctx, after, force.On(after), r.Routing); err != nil {
 		return "", err
 	}
 	leave := drain.Overlay(after, rest.Routing, r.Routing)
@@ -271,10 +271,10 @@ func (p *planner) plug(s *Step, after *fabric.Fabric, rest *compile.Result, forc
 	}
 	if v.Verdict == verify.VerdictErrors {
 		// Without the hosts that came they are safe, on the cables that are left.
-		leave, v, s.Plugged.BackCuts = rest.Routing.On(after), rest.Verify, true
+		leave, v, s.After.BackCuts = rest.Routing.On(after), rest.Verify, true
 	}
-	s.Plugged.Leave = &compile.Result{Engine: r.Engine, Routing: leave, Verify: v}
-	if s.Plugged.Back, err = drain.ChangeOf(p.ctx, after, r.Routing, leave); err != nil || s.Drained == nil {
+	s.After.Leave = &compile.Result{Engine: r.Engine, Routing: leave, Verify: v}
+	if s.After.Back, err = drain.ChangeOf(p.ctx, after, r.Routing, leave); err != nil || s.Drained == nil {
 		return "", err
 	}
 	before := p.now.Routing.Fabric

@@ -323,17 +323,17 @@ func (x *follower) follow(s *move.Step) {
 	}
 	x.stay(rest, rest, force.Tables, nil, "unplugged")
 	x.stay(now, rest, force.Tables, moved, "plugged in")
-	w := s.Plugged.Compiled.Routing
-	x.mixed(now, rest, force.Tables, w.Tables, &s.Plugged.Write, s.Plugged.WriteFirst, "to use the new cables")
+	w := s.After.Compiled.Routing
+	x.mixed(now, rest, force.Tables, w.Tables, &s.After.Write, s.After.WriteFirst, "to use the new cables")
 	x.all(now, w.Tables, "after")
-	x.load(now, w.Tables, &s.Plugged.Load, s.Plugged.Factor)
+	x.load(now, w.Tables, &s.After.Load, s.After.Factor)
 	// And back.
-	leave := s.Plugged.Leave.Routing
-	if !s.Plugged.BackCuts {
+	leave := s.After.Leave.Routing
+	if !s.After.BackCuts {
 		x.all(now, leave.Tables, "about to go back")
 	}
 	x.stay(now, rest, leave.Tables, moved, "about to go back")
-	x.mixed(now, rest, w.Tables, leave.Tables, &s.Plugged.Back, nil, "to leave the new cables")
+	x.mixed(now, rest, w.Tables, leave.Tables, &s.After.Back, nil, "to leave the new cables")
 	x.stay(was, rest, leave.Tables, moved, "back")
 	if s.Drained != nil {
 		x.mixed(was, rest, leave.Tables, x.before.Tables, &s.Drained.Back, s.Drained.BackFirst, "to be back")

@@ -166,7 +166,7 @@ func (a *app) readCompiled(ctx context.Context, dir string, lenient bool) (*comp
 		return nil, err
 	}
 	if v.Verdict == verify.VerdictErrors {
-		return nil, inputf("%s: the tables have errors, which ibweave check %s lists; want tables that are safe before a drain", dir, dir)
+		return nil, inputf("%s: the tables have errors, which ibweave check %s lists; want tables that are safe to begin with", dir, dir)
 	}
 	return &compile.Result{Engine: e, Routing: r, Verify: v}, nil
 }
@@ -319,21 +319,25 @@ func (a *app) writeSteps(ctx context.Context, output string, plan *drain.Plan) e
 	}
 	for i := range plan.Windows {
 		for k := range plan.Windows[i].Steps {
-			dir := filepath.Join(output, fmt.Sprintf("window-%d", i+1))
-			if err := os.MkdirAll(dir, 0o777); err != nil {
-				return err
-			}
-			dir = filepath.Join(dir, fmt.Sprintf("step-%d", k+1))
-			install, err := filepath.Abs(dir)
-			if err != nil {
-				return err
-			}
-			if _, err := outdir.Write(ctx, dir, plan.Windows[i].Steps[k].Compiled, outdir.Options{InstallDir: install}); err != nil {
+			dir := filepath.Join(output, fmt.Sprintf("window-%d", i+1), fmt.Sprintf("step-%d", k+1))
+			if err := a.writeState(ctx, dir, plan.Windows[i].Steps[k].Compiled); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// writeState writes the compiled directory of a state, and the directories that it is in.
+func (a *app) writeState(ctx context.Context, dir string, r *compile.Result) error {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o777); err != nil {
+		return err
+	}
+	install, err := filepath.Abs(dir)
+	if err == nil {
+		_, err = outdir.Write(ctx, dir, r, outdir.Options{InstallDir: install})
+	}
+	return err
 }
 
 // print writes a plan for people.

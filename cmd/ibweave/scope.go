@@ -125,6 +125,10 @@ var scopes = map[string][]scope{
 		{flags: "cable format host-groups kinds lenient limit node-name-map output rebalance strict switch"},
 		{flags: "host-group", with: "host-groups", why: "they say which hosts are in it"},
 	},
+	"move": {
+		{flags: "at-once by format kinds lenient limit node-name-map output rebalance strict topology write-plan"},
+		{flags: "engine", with: "topology", why: "DIR has its engine"},
+	},
 	"path": {
 		{flags: "topology lfts sl2vl path-sl mfts far plft lenient strict format kinds node-name-map all-from"},
 		{flags: "all-ports", not: "all-from", why: "all ports of the host send then", note: true},

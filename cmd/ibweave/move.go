@@ -1,0 +1,369 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ibweave/ibweave/audit/cabling/plan"
+	"github.com/ibweave/ibweave/audit/choice"
+	"github.com/ibweave/ibweave/audit/move"
+	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/names"
+	"github.com/ibweave/ibweave/internal/hostlist"
+	"github.com/ibweave/ibweave/internal/text"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/sminterface/dump"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// moveOptions is what move is asked to do.
+type moveOptions struct {
+	outputForm
+	topology, engine string
+	by               string
+	opt              move.Options
+	rebalance        float64
+	lenient          bool
+	output, write    string
+}
+
+// moveCommand plans how a fabric is recabled.
+func (a *app) moveCommand() *cobra.Command {
+	var o moveOptions
+	cmd := &cobra.Command{
+		Use:   "move [DIR | -t OLD] NEW",
+		Short: "plan how cables, switches and hosts are moved, added and taken away",
+		Long: `Plan the steps from a fabric to another one: which cables are unplugged and plugged in
+together, and the tables before, during and after each step. DIR is what compile wrote and
+the fabric has; -t OLD is the fabric alone, for which tables are made first. NEW is the
+fabric as it is meant to be, as a topology in any form or a cabling plan, or a file of edits:
+
+  edits:
+    - add switch leaf06 40
+    - plug leaf06:37 spine00:7
+    - unplug leaf00:38
+
+with unplug NODE:PORT, plug NODE:PORT NODE:PORT [RATE], add switch|host NAME [GUID] PORTS and
+remove NODE. Instead of edits: a file may have steps: with a list of such lists, which are
+then the steps; --write-plan writes such a file of the steps that were found.
+
+In each step the old cables are drained before they are unplugged, and the new ones get
+packets after they are plugged in; no table entry changes while cables do. Cables into free
+ports come first, then those that have to be moved, then what goes for good, in as
+few steps as possible. No step cuts off a host whose own cable stays, and no cable has more than
+--limit times the greatest load before. The plan says for each step who is down meanwhile, the
+loads, what the subnet manager writes, in which order, and the same for the way back.
+
+The plan is about unicast: multicast trees are not moved.
+
+-o DIR writes a compiled directory for each state, step-1/drained, step-1/after and
+step-1/back. The exit status is 1 when some cables cannot be moved.`,
+		Example: `  ibweave move tables planned.txt
+  ibweave move -t today.txt -e updn edits.yaml --limit 1.5
+  ibweave move tables planned.ndt --at-once 2 --write-plan steps.yaml -o plan`,
+		Args: a.maxArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.outputForm.parse(); err != nil {
+				return err
+			}
+			switch {
+			case o.topology == "" && len(args) != 2 || o.topology != "" && len(args) != 1:
+				return usagef("move needs DIR, which compile wrote, or -t OLD, and NEW, a topology, a cabling plan or a file of edits")
+			case o.opt.Limit != 0 && !(o.opt.Limit >= 1):
+				return usagef("--limit %g: want 1 or more", o.opt.Limit)
+			case o.opt.AtOnce < 0:
+				return usagef("--at-once %d: want 1 or more", o.opt.AtOnce)
+			case !(o.rebalance >= 1 && o.rebalance <= maxRebalance):
+				return usagef("--rebalance %g: want 1 to %d", o.rebalance, maxRebalance)
+			case o.by != "guid" && o.by != "name":
+				return usagef("--by %q: want guid or name", o.by)
+			}
+			return a.move(cmd.Context(), &o, args)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&o.topology, "topology", "t", "", "topology `FILE` of the fabric, instead of DIR; - is standard input")
+	flags.StringVarP(&o.engine, "engine", "e", "", "routing `ENGINE` for tables of OLD; by default one that suits it")
+	flags.StringVar(&o.by, "by", "guid", "what tells which nodes of a topology NEW are in OLD: guid or name")
+	flags.Float64Var(&o.opt.Limit, "limit", 0, "no cable gets more than `F` times the greatest load before, F from 1 on; by default any load")
+	flags.IntVar(&o.opt.AtOnce, "at-once", 0, "move at most `N` cables together where that is possible; by default as many as are safe")
+	flags.Float64Var(&o.rebalance, "rebalance", 1.1, "kept tables move routes until no link has more than `F` times the greatest load of tables from scratch, F from 1 on")
+	flags.StringVarP(&o.output, "output", "o", "", "write the tables of each state into `DIR`")
+	flags.StringVar(&o.write, "write-plan", "", "write the steps as a `FILE` that move takes as NEW")
+	lenientFlag(flags, &o.lenient)
+	o.outputForm.define(flags, "text or json")
+	a.strictFlag(cmd)
+	a.nameFlag(cmd)
+	a.kindFlag(cmd)
+	return cmd
+}
+
+// moveDocument is the JSON form.
+type moveDocument struct {
+	*move.Plan
+	Steps []moveStep `json:"steps"`
+}
+
+// moveStep is a step with its nodes as lists of names with brackets.
+type moveStep struct {
+	*move.Step
+	DownHosts   string `json:"down_hosts"`
+	GoneHosts   string `json:"gone_hosts"`
+	NewHosts    string `json:"new_hosts"`
+	NewNames    string `json:"new_switches"`
+	GoneNames   string `json:"gone_switches"`
+	hosts       [3]int // how many are down, gone and new
+	newS, goneS int
+}
+
+func (a *app) move(ctx context.Context, o *moveOptions, args []string) error {
+	base, err := a.movedTables(ctx, o, args)
+	if err != nil {
+		return err
+	}
+	job, err := a.readJob(o, base.Routing.Fabric, args[len(args)-1])
+	if err != nil {
+		return err
+	}
+	stage := a.startStage("plan")
+	var route compile.Options
+	route.Route.Rebalance = o.rebalance
+	found, err := move.Make(ctx, base, job, route, o.opt)
+	stage.end()
+	if err != nil {
+		return err
+	}
+	if err := a.writeMoves(ctx, o, job, found); err != nil {
+		return err
+	}
+	d := &moveDocument{Plan: found, Steps: []moveStep{}}
+	for i := range found.Steps {
+		s := moveStep{Step: &found.Steps[i]}
+		s.hosts[0], s.DownHosts = foldHosts(job.Nodes, s.Down)
+		s.hosts[1], s.GoneHosts = foldHosts(job.Nodes, s.Gone)
+		s.hosts[2], s.NewHosts = foldHosts(job.Nodes, s.Come)
+		s.newS, s.NewNames = foldSwitches(job.Nodes, s.NewSwitches)
+		s.goneS, s.GoneNames = foldSwitches(job.Nodes, s.GoneSwitches)
+		d.Steps = append(d.Steps, s)
+	}
+	if err := o.print(a.stdout, d, d.print); err != nil {
+		return err
+	}
+	if len(found.Refused) > 0 {
+		return errFindings
+	}
+	return nil
+}
+
+// foldSwitches lists switch systems as names with brackets.
+func foldSwitches(f *fabric.Fabric, switches []fabric.NodeID) (n int, list string) {
+	var systems []string
+	for _, s := range switches {
+		systems = append(systems, names.ChipOf(f.Name(s).Label()).System)
+	}
+	slices.Sort(systems)
+	systems = slices.Compact(systems)
+	return len(systems), hostlist.Fold(systems)
+}
+
+// movedTables reads the tables in force, or makes some.
+func (a *app) movedTables(ctx context.Context, o *moveOptions, args []string) (*compile.Result, error) {
+	if o.topology == "" {
+		return a.readCompiled(ctx, args[0], o.lenient)
+	}
+	f, err := a.readFabric(&routeFlags{topology: o.topology, lenient: o.lenient}, "and nothing to route")
+	if err != nil {
+		return nil, err
+	}
+	f = f.WithoutVirtualLIDs()
+	opt := compile.Options{LIDs: lft.LIDOptions{LMC: lft.KeepLMC}}
+	var r *compile.Result
+	if o.engine == "" {
+		stage := a.startStage("choose an engine")
+		_, r, err = choice.Choose(ctx, f, opt)
+		stage.end()
+	} else {
+		var e *compile.Engine
+		if e, err = a.engine(o.engine); err == nil {
+			r, err = a.runEngine(ctx, f, e, opt, func(stage string) string { return stage })
+		}
+	}
+	if err == nil && r.Verify.Verdict == verify.VerdictErrors {
+		err = inputf("%s: the tables of %s have errors, which ibweave compile lists; want a fabric that they are safe for", o.topology, r.Engine.Name())
+	}
+	return r, lidInput(o.topology, err)
+}
+
+// readJob reads what the fabric is to become.
+func (a *app) readJob(o *moveOptions, old *fabric.Fabric, name string) (*move.Job, error) {
+	var want *fabric.Fabric
+	s, err := a.openTarget(name, o.lenient)
+	if err != nil {
+		return nil, err
+	}
+	data := s.loaded[name]
+	switch {
+	case data == nil || dump.Recognize(data).Info().Kind == dump.Topology:
+		if want, err = a.fabricOf(s); err != nil {
+			return nil, err
+		}
+	case move.IsFile(data):
+		return move.Parse(name, data, old)
+	default:
+		if want, err = a.plannedFabric(name, data, old, o.lenient); err != nil {
+			return nil, err
+		}
+	}
+	job, err := move.Between(old, want, o.by == "name")
+	if err == nil && o.by == "guid" && !sharesSwitches(old, want) {
+		err = errors.New("most switches have GUIDs that the fabric lacks; want those of the fabric, or --by name")
+	}
+	if err != nil {
+		return nil, inputf("%s: %w", name, err)
+	}
+	return job, nil
+}
+
+// openTarget reads a file of a topology or a plan; a folder, and db_csv, are read as topologies alone.
+func (a *app) openTarget(name string, lenient bool) (*audit, error) {
+	s := &audit{topology: name, lenient: lenient}
+	switch {
+	case isFolder(name):
+		s.topology = ""
+		return s, a.resolve(s, name, false)
+	case isDatabase(name):
+		return s, nil
+	}
+	data, err := a.readInput(name)
+	s.loaded = map[string][]byte{name: data}
+	return s, err
+}
+
+// plannedFabric is what a cabling plan makes of a fabric.
+func (a *app) plannedFabric(name string, data []byte, old *fabric.Fabric, lenient bool) (*fabric.Fabric, error) {
+	opt := plan.Options{Lenient: lenient}
+	p, problems, err := plan.Parse(name, data, opt)
+	if err != nil {
+		return nil, err
+	}
+	e, err := plan.Bind(old, p, opt)
+	if err != nil {
+		return nil, err
+	}
+	problems = append(problems, e.Problems...)
+	a.listProblems(len(problems), lenient, func(i int) string { return fmt.Sprintf("%v", problems[i].Err) })
+	return a.named(e.Fabric)
+}
+
+// writeMoves writes a compiled directory for each state, and the steps.
+func (a *app) writeMoves(ctx context.Context, o *moveOptions, job *move.Job, found *move.Plan) error {
+	if o.write != "" {
+		if err := a.writeOutput(o.write, move.Write(job, found.Steps)); err != nil {
+			return err
+		}
+	}
+	if o.output == "" {
+		return nil
+	}
+	for i := range found.Steps {
+		s := &found.Steps[i]
+		dir := filepath.Join(o.output, fmt.Sprintf("step-%d", i+1))
+		states := map[string]*compile.Result{"after": s.After.Compiled}
+		if s.Drained != nil {
+			states["drained"] = s.Drained.Compiled
+		}
+		if len(s.Plug) > 0 {
+			states["back"] = s.After.Leave
+		}
+		for _, name := range slices.Sorted(maps.Keys(states)) {
+			if err := a.writeState(ctx, filepath.Join(dir, name), states[name]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// print writes a plan for people.
+func (d *moveDocument) print(b *facts) {
+	out, in := 0, 0
+	for i := range d.Steps {
+		out, in = out+len(d.Steps[i].Unplug), in+len(d.Steps[i].Plug)
+	}
+	b.row("move", "%s unplugged and %d plugged in, in %s", text.Count(out, "cable is", "cables are"), in, text.Count(len(d.Steps), "step", "steps"))
+	b.row("before", "%s on the busiest cable", text.CountGrouped(d.Before.MaxRoutes, "route", "routes"))
+	for i := range d.Steps {
+		d.Steps[i].print(b, i+1)
+	}
+	for _, r := range d.Refused {
+		fmt.Fprintf(b, "\nerror: not moved, %s\n", r.Reason)
+		printLinks(b, "unplug", r.Unplug)
+		printLinks(b, "plug", r.Plug)
+	}
+}
+
+// print writes a step.
+func (s *moveStep) print(b *facts, number int) {
+	fmt.Fprintf(b, "\nstep %d\n", number)
+	printLinks(b, "unplug", s.Unplug)
+	printLinks(b, "plug", s.Plug)
+	for _, x := range []struct {
+		what  string
+		n     int
+		one   string
+		many  string
+		names string
+	}{
+		{"down meanwhile", s.hosts[0], "host", "hosts", s.DownHosts}, {"gone for good", s.hosts[1], "host", "hosts", s.GoneHosts},
+		{"gone for good", s.goneS, "switch", "switches", s.GoneNames}, {"new", s.newS, "switch", "switches", s.NewNames}, {"new", s.hosts[2], "host", "hosts", s.NewHosts},
+	} {
+		if x.n > 0 {
+			fmt.Fprintf(b, "  %s: %s, %s\n", x.what, text.Count(x.n, x.one, x.many), shorten(x.names))
+		}
+	}
+	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "  TABLES\tBUSIEST\tFACTOR\tWRITE\tORDER\tVERDICT\tUNPLUGGED")
+	row := func(name string, x *move.State) {
+		fmt.Fprintf(t, "  %s\t%d\t%.2f\t%s\t%s\t%s\t%s\n", name, x.MaxRoutes, x.Factor, writes(&x.Write), newFirst(x.WriteFirst)+writeOrder(&x.Write), x.Verdict, x.Unplugged)
+	}
+	if s.Drained != nil {
+		row("drained", s.Drained)
+	}
+	row("after", &s.After)
+	if len(s.Plug) > 0 {
+		fmt.Fprintf(t, "  back 2\t\t\t%s\t%s\t\t\n", writes(&s.After.Back), writeOrder(&s.After.Back))
+	}
+	if d := s.Drained; d != nil {
+		fmt.Fprintf(t, "  back 1\t\t\t%s\t%s\t\t\n", writes(&d.Back), newFirst(d.BackFirst)+writeOrder(&d.Back))
+	}
+	_ = t.Flush() // a buffer takes all
+}
+
+// newFirst says how many switches are written before the others.
+func newFirst(list []fabric.GUID) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return text.Count(len(list), "new switch first, ", "new switches first, ")
+}
+
+// printLinks lists cables, the first of many.
+func printLinks(b *facts, verb string, links []move.Link) {
+	const most = 8
+	for i, l := range links {
+		if i == most && len(links) > most+1 {
+			fmt.Fprintf(b, "  %-7s and %d more\n", "", len(links)-most)
+			return
+		}
+		fmt.Fprintf(b, "  %-7s %s -- %s  %s\n", verb, label(l.A), label(l.B), l.Rate)
+		verb = ""
+	}
+}
