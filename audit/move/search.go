@@ -37,6 +37,7 @@ func (p *planner) takeSome(units []Batch, refused *[]Refusal) (bool, error) {
 	if p.most > 0 {
 		n = min(n, p.most)
 	}
+	first := true
 	for len(units) > 0 {
 		n = min(n, len(units))
 		b := p.join(units[:n])
@@ -53,10 +54,12 @@ func (p *planner) takeSome(units []Batch, refused *[]Refusal) (bool, error) {
 		}
 		switch {
 		case reason == "":
-			p.most = 2 * n
+			if p.most = n; first {
+				p.most = 2 * n
+			}
 			return true, nil
 		case n > 1:
-			n /= 2
+			n, first = n/2, false
 		default:
 			*refused = append(*refused, Refusal{p.links(units[0].Unplug), p.links(units[0].Plug), reason})
 			units = units[1:]
