@@ -45,14 +45,14 @@ type reader struct {
 // of
 //
 //	unplug NODE:PORT
-//	plug NODE:PORT NODE:PORT [RATE]       4xHDR; without it that of the fastest cable of the first node
+//	plug NODE:PORT NODE:PORT [RATE]       4xHDR; without it that of the fastest cable of either node
 //	add switch|host NAME [GUID] PORTS     the GUID is made up where it is not known yet
 //	remove NODE                           all of its cables are unplugged
 //
 // Names are as names.Find has them, in quotation marks if they have blanks; PORT is a number or a label.
 // Each edit has to be possible after those before. Errors are *fabric.ParseError.
 func Parse(name string, data []byte, old *fabric.Fabric) (*Job, error) {
-	r := &reader{name: name, lines: bytes.Split(data, []byte("\n")), at: make(map[fabric.PortID]fabric.Cable)}
+	r := &reader{name: name, lines: bytes.Split(data, []byte("\n"))}
 	if len(data) > maxFile {
 		return nil, r.fail(nil, "%d bytes; want at most %d", len(data), maxFile)
 	}
@@ -63,9 +63,7 @@ func Parse(name string, data []byte, old *fabric.Fabric) (*Job, error) {
 	if err := r.addNodes(old, steps); err != nil {
 		return nil, err
 	}
-	for _, c := range r.job.Old {
-		r.at[c.A], r.at[c.B] = c, c
-	}
+	r.at = byPort(r.job.Old)
 	states := [][]fabric.Cable{r.job.Old}
 	for _, step := range steps {
 		for _, e := range step {
@@ -242,7 +240,7 @@ func parseNode(words []string) (n fabric.Node, err error) {
 	if len(words) < 4 || len(words) > 5 || words[1] != "switch" && words[1] != "host" {
 		return n, errors.New("want add switch NAME [GUID] PORTS or add host NAME [GUID] PORTS")
 	}
-	n.Type, n.Description = fabric.CA, words[2]
+	n = fabric.Node{Type: fabric.CA, Description: words[2]}
 	if words[1] == "switch" {
 		n.Type = fabric.Switch
 	}
@@ -299,7 +297,7 @@ func (r *reader) apply(e edit) error {
 				return r.fail(e.node, "rate %q: want one like 4xHDR", args[2])
 			}
 		} else {
-			c.Link = r.fastest(f.Owner(a), f.Owner(b))
+			c.Link = fastest(f, r.at, c)
 		}
 		for _, p := range [...]fabric.PortID{a, b} {
 			if _, ok := r.at[p]; ok || a == b {
@@ -328,22 +326,6 @@ func (r *reader) unplug(p fabric.PortID) {
 		delete(r.at, c.A)
 		delete(r.at, c.B)
 	}
-}
-
-// fastest is the rate of the fastest cable of the first of some nodes that has one.
-func (r *reader) fastest(nodes ...fabric.NodeID) (best fabric.Link) {
-	f := r.job.Nodes
-	for _, n := range nodes {
-		for num := range f.Node(n).NumPorts {
-			if c, ok := r.at[f.Port(n, num+1)]; ok && c.Link.Mbps() > best.Mbps() {
-				best = c.Link
-			}
-		}
-		if best != (fabric.Link{}) {
-			break
-		}
-	}
-	return best
 }
 
 // parseLink reads a rate as fabric.Link writes it.

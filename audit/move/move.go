@@ -60,12 +60,15 @@ type Link struct {
 type Step struct {
 	Unplug []Link `json:"unplug"`
 	Plug   []Link `json:"plug"`
+	// Detour says that the cable is plugged into a port where it does not stay, since two cables that
+	// swap places cannot be out together.
+	Detour bool `json:"detour,omitempty"`
 	// Drained is the state in which the cables are moved; nil where none is unplugged. After is
 	// the one after that.
 	Drained *State `json:"drained,omitempty"`
 	After   State  `json:"after"`
-	// Down is adapters that have a cable before and none while it is moved, Gone those of them that
-	// get none in this step, and Come those that have one after it alone.
+	// Down is adapters one of whose cables is moved, Gone those of which one goes without another for its
+	// port, and Come those with a port that has its first one.
 	Down, Gone, Come []fabric.NodeID `json:"-"`
 	// NewSwitches have their first cable after the step, GoneSwitches their last one before it.
 	NewSwitches, GoneSwitches []fabric.NodeID `json:"-"`
@@ -108,6 +111,9 @@ type planner struct {
 	now    *compile.Result // the tables in force, on the nodes of the job
 	cables []fabric.Cable  // there now
 	most   int             // units to try together, 0 for all
+	// detours is those that are steps, and tried is the cables to come that have had a chance of one.
+	detours []detour
+	tried   map[ends]bool
 }
 
 // Make plans a job. base is the tables in force of the fabric before, which compile.Run made or kept
@@ -117,7 +123,7 @@ type planner struct {
 // job gives, the first that is refused ends the plan. Errors: those of compile.Run.
 func Make(ctx context.Context, base *compile.Result, job *Job, route compile.Options, opt Options) (*Plan, error) {
 	route.LIDs, route.Groups, route.Stage, route.Progress = lft.LIDOptions{LMC: lft.KeepLMC}, nil, nil, nil
-	p := &planner{ctx: ctx, job: job, route: route, opt: opt, cables: job.Old, plan: &Plan{
+	p := &planner{ctx: ctx, job: job, route: route, opt: opt, cables: job.Old, tried: make(map[ends]bool), plan: &Plan{
 		Before: drain.LoadOf(base.Verify), Limit: opt.Limit, Steps: []Step{}, Refused: []Refusal{},
 	}}
 	f, err := job.Nodes.WithCables(job.Old)
@@ -297,8 +303,9 @@ func apart(f, rest *fabric.Fabric) (list []fabric.GUID) {
 func (s *Step) listNodes(before, rest, after *fabric.Fabric) {
 	for _, c := range before.CAPorts() {
 		if n := before.Owner(c); rest.Peer(c) == fabric.NoPort {
-			s.Down = append(s.Down, n)
-			if after.Peer(c) == fabric.NoPort {
+			if after.Peer(c) != fabric.NoPort {
+				s.Down = append(s.Down, n)
+			} else {
 				s.Gone = append(s.Gone, n)
 			}
 		}

@@ -62,7 +62,7 @@ func drawNew(t *testing.T, f *fabric.Fabric, rnd *rand.Rand) *fabric.Fabric {
 		d.cables = append(d.cables, [2]end{{int(f.Owner(c.A)), f.Num(c.A)}, {int(f.Owner(c.B)), f.Num(c.B)}})
 	}
 	for range 1 + rnd.IntN(4) {
-		[]func(){d.swap, d.addSwitch, d.remove, d.moveOne, d.addHost}[rnd.IntN(5)]()
+		[]func(){d.swap, d.swapAll, d.addSwitch, d.remove, d.moveOne, d.addHost}[rnd.IntN(6)]()
 	}
 	var b fabric.Builder
 	used := make([]bool, len(d.nodes))
@@ -95,6 +95,22 @@ func (d *drawing) swap() {
 	x, y := &d.cables[d.rnd.IntN(len(d.cables))], &d.cables[d.rnd.IntN(len(d.cables))]
 	if d.nodes[x[1].node].Type == d.nodes[y[1].node].Type {
 		x[1], y[1] = y[1], x[1]
+	}
+}
+
+// swapAll swaps all cables of a switch to others at these, pair by pair.
+func (d *drawing) swapAll() {
+	n := d.rnd.IntN(d.f.NumSwitches())
+	var at []*end // the other ends
+	for i := range d.cables {
+		for k := range 2 {
+			if other := d.cables[i][1-k].node; d.cables[i][k].node == n && d.nodes[other].Type == fabric.Switch {
+				at = append(at, &d.cables[i][1-k])
+			}
+		}
+	}
+	for i := 1; i < len(at); i += 2 {
+		*at[i-1], *at[i] = *at[i], *at[i-1]
 	}
 }
 
@@ -173,7 +189,7 @@ func (d *drawing) moveOne() {
 // that was asked for where nothing is refused. Then the same steps, as written.
 func TestPlans(t *testing.T) {
 	engines := []string{"updn", "layered", "minhop", "fattree"}
-	plans, steps, refused, drained, limited := 0, 0, 0, 0, 0
+	plans, steps, refused, drained, limited, detours := 0, 0, 0, 0, 0, 0
 	for seed := range uint64(short.Of(120, 25)) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		old := drawFabric(t, rnd)
@@ -210,6 +226,9 @@ func TestPlans(t *testing.T) {
 			if plan.Steps[i].Drained != nil {
 				drained++
 			}
+			if plan.Steps[i].Detour {
+				detours++
+			}
 			x.follow(&plan.Steps[i])
 			written.Steps = append(written.Steps, plan.Steps[i].Batch)
 		}
@@ -232,10 +251,10 @@ func TestPlans(t *testing.T) {
 			t.Errorf("seed %d: %d steps as written, %d found; %v, refused %v", seed, len(again.Steps), len(plan.Steps), err, again.Refused)
 		}
 	}
-	t.Logf("%d plans, %d steps, %d drained, %d refused, %d limited", plans, steps, drained, refused, limited)
-	if plans < 10 || steps < plans || drained < 5 || refused == 0 || limited == 0 {
-		t.Errorf("%d plans, %d steps, %d drained, %d refused, %d limited: the draw is too narrow", plans, steps, drained, refused, limited)
+	if plans < 10 || steps < plans || drained < 5 || refused == 0 || limited == 0 || detours == 0 {
+		t.Errorf("%d plans, %d steps, %d drained, %d detours, %d refused, %d limited: the draw is too narrow", plans, steps, drained, detours, refused, limited)
 	}
+	t.Logf("%d plans, %d steps, %d drained, %d detours, %d refused, %d limited", plans, steps, drained, detours, refused, limited)
 }
 
 // sorted has the cables of each step in the order of their ports.
@@ -338,10 +357,31 @@ func (x *follower) follow(s *move.Step) {
 	if s.Drained != nil {
 		x.mixed(was, rest, leave.Tables, x.before.Tables, &s.Drained.Back, s.Drained.BackFirst, "to be back")
 	}
-	if len(s.Down) < len(s.Gone) {
-		t.Errorf("seed %d: more hosts gone than down", x.seed)
+	down, lost, come := x.hosts(was, rest, now)
+	if !slices.Equal(s.Down, down) || !slices.Equal(s.Gone, lost) || !slices.Equal(s.Come, come) {
+		t.Errorf("seed %d: %v down, %v gone, %v new; the plan says %v, %v, %v", x.seed, down, lost, come, s.Down, s.Gone, s.Come)
 	}
 	x.before = w
+}
+
+// hosts lists the adapters with a port that is down in rest and back now, that is gone, and that is new.
+func (x *follower) hosts(was, rest, now *fabric.Fabric) (down, gone, come []fabric.NodeID) {
+	for n := fabric.NodeID(was.NumSwitches()); int(n) < was.NumNodes(); n++ {
+		var is [3]bool
+		for num := range was.Node(n).NumPorts {
+			p := was.Port(n, num+1)
+			before, between, after := was.Peer(p) != fabric.NoPort, rest.Peer(p) != fabric.NoPort, now.Peer(p) != fabric.NoPort
+			is[0] = is[0] || before && !between && after
+			is[1] = is[1] || before && !after
+			is[2] = is[2] || !before && after
+		}
+		for i, list := range []*[]fabric.NodeID{&down, &gone, &come} {
+			if is[i] {
+				*list = append(*list, n)
+			}
+		}
+	}
+	return down, gone, come
 }
 
 func (x *follower) fabric(cables []fabric.Cable) *fabric.Fabric {

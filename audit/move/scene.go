@@ -161,8 +161,9 @@ func (j *Job) assignLIDs(old *fabric.Fabric, of func(fabric.PortID) fabric.PortI
 }
 
 // Between is the job that makes new of old. Nodes are the same by their GUIDs, or by their names, which
-// have to be theirs alone then. Nodes of new keep the LIDs that they have in old, and a cable whose
-// ends stay is the same cable, whatever its rate. Errors: a GUID that another node has in new, nodes
+// have to be theirs alone then. Nodes of new keep the LIDs that they have in old, a cable whose ends
+// stay is the same cable, whatever its rate, and one without a rate gets that of the fastest cable of
+// either node. Errors: a GUID that another node has in new, nodes
 // of the same name, more ports in new than in old.
 func Between(old, new *fabric.Fabric, byName bool) (*Job, error) {
 	b, err := newBuilder(old)
@@ -209,6 +210,12 @@ func Between(old, new *fabric.Fabric, byName bool) (*Job, error) {
 	j.New = cablesOf(new, func(p fabric.PortID) fabric.PortID {
 		return j.Nodes.Port(b.added[at[new.Owner(p)]], new.Num(p))
 	})
+	there := byPort(j.Old)
+	for i := range j.New {
+		if c := &j.New[i]; c.Link.Mbps() == 0 {
+			c.Link = fastest(j.Nodes, there, *c)
+		}
+	}
 	return j, j.assignLIDs(old, ofOld, j.New)
 }
 
@@ -287,4 +294,25 @@ func without(list, other []fabric.Cable) (rest []fabric.Cable) {
 		}
 	}
 	return rest
+}
+
+// byPort is cables by both of their ends.
+func byPort(cables []fabric.Cable) map[fabric.PortID]fabric.Cable {
+	at := make(map[fabric.PortID]fabric.Cable, 2*len(cables))
+	for _, c := range cables {
+		at[c.A], at[c.B] = c, c
+	}
+	return at
+}
+
+// fastest is the rate of the fastest of some cables at the nodes that c joins.
+func fastest(f *fabric.Fabric, at map[fabric.PortID]fabric.Cable, c fabric.Cable) (best fabric.Link) {
+	for _, n := range [...]fabric.NodeID{f.Owner(c.A), f.Owner(c.B)} {
+		for num := range f.Node(n).NumPorts {
+			if c, ok := at[f.Port(n, num+1)]; ok && c.Link.Mbps() > best.Mbps() {
+				best = c.Link
+			}
+		}
+	}
+	return best
 }

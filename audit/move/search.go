@@ -3,6 +3,7 @@ package move
 import (
 	"slices"
 
+	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/graph"
 )
@@ -25,9 +26,78 @@ func (p *planner) search() error {
 			}
 		}
 		if !done {
+			var err error
+			if done, err = p.takeDetour(); err != nil {
+				return err
+			}
+		}
+		if !done {
+			p.dropDetours()
 			p.plan.Refused = append(p.plan.Refused, refused...)
 			return nil
 		}
+	}
+}
+
+// detour is a step that moves a cable to a port where it does not stay, and what was before it.
+type detour struct {
+	step   int
+	now    *compile.Result
+	cables []fabric.Cable
+}
+
+// takeDetour does a step for a cable to come that has two in its way, which cannot be out together, and
+// says whether there was one: one of the two is plugged into a free port of the switch that the cable to
+// come leads to, or of the one that it led to itself. Then its old port is free for others.
+func (p *planner) takeDetour() (bool, error) {
+	f := p.job.Nodes
+	used, wanted := byPort(p.cables), byPort(p.job.New)
+	for _, u := range p.moves() {
+		c := u.Plug[0]
+		if len(u.Unplug) < 2 || p.tried[endsOf(c)] {
+			continue
+		}
+		p.tried[endsOf(c)] = true
+		for _, end := range [...]fabric.PortID{c.A, c.B} {
+			old := used[end]
+			for _, n := range [...]fabric.NodeID{f.Owner(otherEnd(c, end)), f.Owner(otherEnd(old, end))} {
+				to := fabric.NoPort
+				for num := f.Node(n).NumPorts; num > 0; num-- {
+					if at := f.Port(n, num); f.IsSwitch(n) && f.IsSwitch(f.Owner(end)) && !has(used, at) && !has(wanted, at) {
+						to = at
+					}
+				}
+				if to == fabric.NoPort || n == f.Owner(end) {
+					continue
+				}
+				before := detour{len(p.plan.Steps), p.now, p.cables}
+				reason, err := p.take(Batch{Unplug: []fabric.Cable{old}, Plug: []fabric.Cable{ordered(fabric.Cable{A: end, B: to, Link: old.Link})}})
+				if err != nil || reason == "" {
+					p.detours = append(p.detours, before)
+					return err == nil, err
+				}
+			}
+		}
+	}
+	return false, nil
+}
+
+// otherEnd is the end of a cable that is not end.
+func otherEnd(c fabric.Cable, end fabric.PortID) fabric.PortID {
+	if c.A == end {
+		return c.B
+	}
+	return c.A
+}
+
+// dropDetours takes the last steps back if they are detours, which have led to nothing then.
+func (p *planner) dropDetours() {
+	for n := len(p.detours); n > 0 && p.detours[n-1].step == len(p.plan.Steps)-1; n-- {
+		d := p.detours[n-1]
+		p.plan.Steps, p.now, p.cables, p.detours = p.plan.Steps[:d.step], d.now, d.cables, p.detours[:n-1]
+	}
+	for _, d := range p.detours {
+		p.plan.Steps[d.step].Detour = true
 	}
 }
 
@@ -75,14 +145,9 @@ func (p *planner) join(units []Batch) Batch {
 	for _, u := range units {
 		b.Unplug, b.Plug = append(b.Unplug, without(u.Unplug, b.Unplug)...), append(b.Plug, without(u.Plug, b.Plug)...)
 	}
-	isOut := make(map[fabric.PortID]bool)
-	for _, c := range b.Unplug {
-		isOut[c.A], isOut[c.B] = true, true
-	}
-	used := p.used()
+	before, left := byPort(p.cables), byPort(without(p.cables, b.Unplug))
 	for _, c := range without(without(p.job.New, p.cables), b.Plug) {
-		blocked := used[c.A] || used[c.B]
-		if blocked && (!used[c.A] || isOut[c.A]) && (!used[c.B] || isOut[c.B]) {
+		if (has(before, c.A) || has(before, c.B)) && !has(left, c.A) && !has(left, c.B) {
 			b.Plug = append(b.Plug, c)
 		}
 	}
@@ -90,13 +155,9 @@ func (p *planner) join(units []Batch) Batch {
 	return b
 }
 
-// used is the ports that have a cable.
-func (p *planner) used() map[fabric.PortID]bool {
-	used := make(map[fabric.PortID]bool, 2*len(p.cables))
-	for _, c := range p.cables {
-		used[c.A], used[c.B] = true, true
-	}
-	return used
+func has(cables map[fabric.PortID]fabric.Cable, p fabric.PortID) bool {
+	_, ok := cables[p]
+	return ok
 }
 
 // joined is the cables to plug in that lead to switches which have cables already, over others of
@@ -125,11 +186,11 @@ func (p *planner) joined(b Batch) []fabric.Cable {
 
 // free lists the cables to come whose ports are free: those between switches first.
 func (p *planner) free() (units []Batch) {
-	used := p.used()
+	used := byPort(p.cables)
 	var hosts []Batch
 	for _, c := range without(p.job.New, p.cables) {
 		switch f := p.job.Nodes; {
-		case used[c.A] || used[c.B]:
+		case has(used, c.A) || has(used, c.B):
 		case f.IsSwitch(f.Owner(c.A)) && f.IsSwitch(f.Owner(c.B)):
 			units = append(units, Batch{Plug: []fabric.Cable{c}})
 		default:
@@ -142,10 +203,7 @@ func (p *planner) free() (units []Batch) {
 // moves lists the cables to go that are in the way of one to come, with that: two of them where two cables
 // are swapped.
 func (p *planner) moves() (units []Batch) {
-	at := make(map[fabric.PortID]fabric.Cable)
-	for _, c := range without(p.cables, p.job.New) {
-		at[c.A], at[c.B] = c, c
-	}
+	at := byPort(without(p.cables, p.job.New))
 	for _, c := range without(p.job.New, p.cables) {
 		u := Batch{Plug: []fabric.Cable{c}}
 		for _, end := range [...]fabric.PortID{c.A, c.B} {
@@ -164,17 +222,14 @@ func (p *planner) moves() (units []Batch) {
 // all that goes with these.
 func (p *planner) removals() (units []Batch) {
 	f := p.job.Nodes
-	stays, wanted := make([]bool, f.NumNodes()), make(map[fabric.PortID]bool)
+	stays, wanted := make([]bool, f.NumNodes()), byPort(without(p.job.New, p.cables))
 	for _, c := range p.job.New {
 		stays[f.Owner(c.A)], stays[f.Owner(c.B)] = true, true
-	}
-	for _, c := range without(p.job.New, p.cables) {
-		wanted[c.A], wanted[c.B] = true, true
 	}
 	next := make([][]fabric.NodeID, f.NumNodes())
 	var cables []fabric.Cable
 	for _, c := range without(p.cables, p.job.New) {
-		if wanted[c.A] || wanted[c.B] {
+		if has(wanted, c.A) || has(wanted, c.B) {
 			continue
 		}
 		cables = append(cables, c)

@@ -289,6 +289,7 @@ func TestSchemas(t *testing.T) {
 		"counters": {"counters", counted,
 			"../../examples/counters/after.txt", "--seconds", "60", "--host-groups", "../../examples/counters/groups.yaml"},
 		"drain": {"drain", tables, "--switch", "spine00", "--cable", "leaf00:37"},
+		"move":  {"move", "-t", "../../examples/move/fabric.ibnetdiscover", "-e", "updn", "../../examples/move/edits.yaml", "--at-once", "1"},
 	} {
 		s := schema(t, name+".schema.json")
 		out, err := exec.Command(program, append(args, "--format", "json")...).Output()

@@ -109,6 +109,9 @@ var inputs = map[string]string{
 	"sim --node-name-map":      "sim D --load 0.1 --node-name-map X",
 	"drain arguments":          "drain H --switch 0x0000000000200000",
 	"drain --node-name-map":    "drain D --switch 0x0000000000200000 --node-name-map X",
+	"move arguments":           "move D X",
+	"move --topology":          "move -t X -e updn D/fabric.ibnetdiscover",
+	"move --node-name-map":     "move D D/fabric.ibnetdiscover --node-name-map X",
 	"path arguments":           "path X n1 n2",
 	"path --topology":          "path -t X --lfts D/opensm-lfts.dump n1 n2",
 	"path --lfts":              "path -t D/fabric.ibnetdiscover --lfts X --all-from 0x0000000000100000",
@@ -152,6 +155,7 @@ var outputs = map[string]string{
 	"compare --svg":         "compare -t D/fabric.ibnetdiscover -e updn --damage cables --percent 1 --samples 1 --svg X",
 	"discover --output":     "discover --ibsim -o X",
 	"gen --output":          "gen mesh --dims 3x3 -o X",
+	"move --write-plan":     "move D D/fabric.ibnetdiscover --write-plan X",
 	"plan --output":         "plan D/fabric.ibnetdiscover -o X",
 	"report --output":       "report D -o X",
 	"report --svg":          "report D -o /dev/null --svg X",
@@ -171,6 +175,7 @@ var outputs = map[string]string{
 
 // otherFiles are flags that name no file that ibweave reads or writes as a whole.
 var otherFiles = map[string]string{
+	"move --output":         "directories that appear at once, of regular files",
 	"drain --output":        "directories that appear at once, of regular files",
 	"compile --output":      "a directory that appears at once, of regular files",
 	"path --mfts":           "path follows unicast, and does not read it",

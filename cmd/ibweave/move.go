@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -91,8 +90,8 @@ step-1/back. The exit status is 1 when some cables cannot be moved.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&o.topology, "topology", "t", "", "topology `FILE` of the fabric, instead of DIR; - is standard input")
-	flags.StringVarP(&o.engine, "engine", "e", "", "routing `ENGINE` for tables of OLD; by default one that suits it")
-	flags.StringVar(&o.by, "by", "guid", "what tells which nodes of a topology NEW are in OLD: guid or name")
+	flags.StringVarP(&o.engine, "engine", "e", "", "routing `ENGINE` for the first tables; by default one that suits the fabric")
+	flags.StringVar(&o.by, "by", "guid", "what tells which nodes of a topology are there already: guid or name")
 	flags.Float64Var(&o.opt.Limit, "limit", 0, "no cable gets more than `F` times the greatest load before, F from 1 on; by default any load")
 	flags.IntVar(&o.opt.AtOnce, "at-once", 0, "move at most `N` cables together where that is possible; by default as many as are safe")
 	flags.Float64Var(&o.rebalance, "rebalance", 1.1, "kept tables move routes until no link has more than `F` times the greatest load of tables from scratch, F from 1 on")
@@ -222,10 +221,10 @@ func (a *app) readJob(o *moveOptions, old *fabric.Fabric, name string) (*move.Jo
 			return nil, err
 		}
 	}
-	job, err := move.Between(old, want, o.by == "name")
-	if err == nil && o.by == "guid" && !sharesSwitches(old, want) {
-		err = errors.New("most switches have GUIDs that the fabric lacks; want those of the fabric, or --by name")
+	if o.by == "guid" && !sharesSwitches(old, want) {
+		return nil, inputf("%s: most switches have GUIDs that the fabric lacks; want those of the fabric, or --by name", name)
 	}
+	job, err := move.Between(old, want, o.by == "name")
 	if err != nil {
 		return nil, inputf("%s: %w", name, err)
 	}
@@ -312,7 +311,11 @@ func (d *moveDocument) print(b *facts) {
 
 // print writes a step.
 func (s *moveStep) print(b *facts, number int) {
-	fmt.Fprintf(b, "\nstep %d\n", number)
+	note := ""
+	if s.Detour {
+		note = ", a detour for cables that cannot be out together"
+	}
+	fmt.Fprintf(b, "\nstep %d%s\n", number, note)
 	printLinks(b, "unplug", s.Unplug)
 	printLinks(b, "plug", s.Plug)
 	for _, x := range []struct {

@@ -132,6 +132,7 @@ var withoutEffectTests = []struct {
 	{"compare -t f -e updn --percent 2", "percent", "without --damage", false},
 	{"compare -t f -e updn --samples 2", "samples", "without --damage", false},
 	{"compare -t f -e updn --svg f", "svg", "without --damage", false},
+	{"move d f -e updn", "engine", "without --topology: DIR has its engine", false},
 	{"compile -t f -e updn --dry-run --install-dir /x", "install-dir", "with --dry-run: nothing is written", true},
 	{"compile -t f -e updn --dry-run --labels", "labels", "with --dry-run", true},
 	{"compile -t f -e updn --dry-run --lean", "lean", "with --dry-run", true},
