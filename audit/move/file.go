@@ -1,7 +1,6 @@
 package move
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"regexp"
@@ -11,12 +10,10 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/ibweave/ibweave/audit/yamlfile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/names"
 )
-
-// maxFile is how large a file of edits can be, in bytes.
-const maxFile = 64 << 20
 
 // isFile tells a file of edits from a topology or a cabling plan.
 var isFile = regexp.MustCompile(`(?m)\A(?:[ \t]*(?:#.*)?\r?\n|---[ \t]*\r?\n)*(?:edits|steps)[ \t]*:`)
@@ -32,12 +29,11 @@ type edit struct {
 
 // reader reads a file of edits.
 type reader struct {
-	name  string
-	lines [][]byte
-	b     *builder
-	find  *names.Finder
-	job   *Job
-	at    map[fabric.PortID]fabric.Cable // that are there after the edits so far
+	*yamlfile.File
+	b    *builder
+	find *names.Finder
+	job  *Job
+	at   map[fabric.PortID]fabric.Cable // that are there after the edits so far
 }
 
 // Parse reads what is to be done to a fabric. The text is YAML: the key edits with a list of edits, of
@@ -52,11 +48,12 @@ type reader struct {
 // Names are as names.Find has them, in quotation marks if they have blanks; PORT is a number or a label.
 // Each edit has to be possible after those before. Errors are *fabric.ParseError.
 func Parse(name string, data []byte, old *fabric.Fabric) (*Job, error) {
-	r := &reader{name: name, lines: bytes.Split(data, []byte("\n"))}
-	if len(data) > maxFile {
-		return nil, r.fail(nil, "%d bytes; want at most %d", len(data), maxFile)
+	file, root, err := yamlfile.Parse(name, data, "a file of edits", "edits: and a list of edits, or steps: and a list of such lists")
+	if err != nil {
+		return nil, err
 	}
-	steps, isWritten, err := r.read(data)
+	r := &reader{File: file}
+	steps, isWritten, err := r.read(root)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +78,7 @@ func Parse(name string, data []byte, old *fabric.Fabric) (*Job, error) {
 		}
 	}
 	if err := r.job.assignLIDs(old, r.ofOld(old), states[1:]...); err != nil {
-		return nil, r.fail(nil, "%w", err)
+		return nil, r.Fail(nil, "%w", err)
 	}
 	return r.job, nil
 }
@@ -103,63 +100,41 @@ func (r *reader) cables() []fabric.Cable {
 	return list
 }
 
-// fail is an error at a node of the file.
-func (r *reader) fail(n *yaml.Node, format string, args ...any) error {
-	e := &fabric.ParseError{File: r.name, Err: fmt.Errorf(format, args...)}
-	if n != nil && n.Line > 0 {
-		e.Line, e.Column = n.Line, max(0, n.Column-1)
-		if n.Line <= len(r.lines) {
-			e.Text = strings.TrimRight(string(r.lines[n.Line-1]), "\r")
-		}
-	}
-	return e
-}
-
 // read splits the file into steps of edits, one step where it leaves the order open.
-func (r *reader) read(data []byte) (steps [][]edit, isWritten bool, err error) {
-	const want = "want edits: and a list of edits, or steps: and a list of such lists"
-	var doc yaml.Node
-	if err := yaml.Unmarshal(data, &doc); err != nil {
-		return nil, false, r.fail(nil, "%w; %s", err, want)
-	}
-	if len(doc.Content) == 0 || doc.Content[0].Kind != yaml.MappingNode || len(doc.Content[0].Content) != 2 {
-		return nil, false, r.fail(&doc, want)
-	}
-	key, value := doc.Content[0].Content[0], doc.Content[0].Content[1]
-	list := func(n *yaml.Node) (edits []edit, err error) {
-		if n.Kind != yaml.SequenceNode {
-			return nil, r.fail(n, "no list of edits; %s", want)
-		}
-		for _, x := range n.Content {
-			if x.Kind != yaml.ScalarNode {
-				return nil, r.fail(x, "want an edit, like unplug leaf03:37; in quotation marks if it has a colon and a blank behind it")
-			}
-			words, err := splitWords(x.Value)
+func (r *reader) read(root *yaml.Node) (steps [][]edit, isWritten bool, err error) {
+	readStep := func(n *yaml.Node) error {
+		var step []edit
+		err := r.List(n, "edits", func(x *yaml.Node) error {
+			line, err := r.Text(x, "an edit, like unplug leaf03:37")
 			if err != nil {
-				return nil, r.fail(x, "%w", err)
+				return err
 			}
-			edits = append(edits, edit{x, words})
-		}
-		return edits, nil
-	}
-	switch key.Value {
-	case "edits":
-		edits, err := list(value)
-		return [][]edit{edits}, false, err
-	case "steps":
-		if value.Kind != yaml.SequenceNode {
-			return nil, false, r.fail(value, "no list of steps; %s", want)
-		}
-		for _, x := range value.Content {
-			edits, err := list(x)
+			words, err := splitWords(line)
 			if err != nil {
-				return nil, false, err
+				return r.Fail(x, "%w", err)
 			}
-			steps = append(steps, edits)
-		}
-		return steps, true, nil
+			step = append(step, edit{x, words})
+			return nil
+		})
+		steps = append(steps, step)
+		return err
 	}
-	return nil, false, r.fail(key, "unknown key %q; %s", key.Value, want)
+	keys := 0
+	err = r.Mapping(root, map[string]func(*yaml.Node) error{
+		"edits": func(n *yaml.Node) error {
+			keys++
+			return readStep(n)
+		},
+		"steps": func(n *yaml.Node) error {
+			keys++
+			isWritten = true
+			return r.List(n, "lists of edits", readStep)
+		},
+	})
+	if err == nil && keys != 1 {
+		err = r.Fail(root, "want either edits: or steps:")
+	}
+	return steps, isWritten, err
 }
 
 // splitWords splits an edit at blanks outside of quotation marks, in which a backslash is before a mark or
@@ -202,7 +177,7 @@ func splitWords(text string) (words []string, err error) {
 // addNodes makes the job of the old fabric and the nodes that are added.
 func (r *reader) addNodes(old *fabric.Fabric, steps [][]edit) (err error) {
 	if r.b, err = newBuilder(old); err != nil {
-		return r.fail(nil, "%w", err)
+		return r.Fail(nil, "%w", err)
 	}
 	var last fabric.GUID
 	for _, e := range slices.Concat(steps...) {
@@ -211,21 +186,21 @@ func (r *reader) addNodes(old *fabric.Fabric, steps [][]edit) (err error) {
 		}
 		node, err := parseNode(e.words)
 		if err != nil {
-			return r.fail(e.node, "%w", err)
+			return r.Fail(e.node, "%w", err)
 		}
 		switch {
 		case node.GUID == 0:
 			last = r.b.freshGUID(last, node.NumPorts)
 			node.GUID = last
 		case r.b.taken[node.GUID]:
-			return r.fail(e.node, "GUID %s is that of another node", node.GUID)
+			return r.Fail(e.node, "GUID %s is that of another node", node.GUID)
 		}
 		if _, err := r.b.addNew(node); err != nil {
-			return r.fail(e.node, "%w", err)
+			return r.Fail(e.node, "%w", err)
 		}
 	}
 	if r.job, err = r.b.finish(); err != nil {
-		return r.fail(nil, "%w", err)
+		return r.Fail(nil, "%w", err)
 	}
 	given := make(map[fabric.GUID]string)
 	r.job.dress(old, func(n fabric.NodeID) fabric.NodeID { return r.b.added[n] }, given)
@@ -266,7 +241,7 @@ func (r *reader) apply(e edit) error {
 	port := func(word string) (fabric.PortID, error) {
 		p, err := r.find.Port(word)
 		if err != nil {
-			return p, r.fail(e.node, "%w", err)
+			return p, r.Fail(e.node, "%w", err)
 		}
 		return p, nil
 	}
@@ -278,7 +253,7 @@ func (r *reader) apply(e edit) error {
 			return err
 		}
 		if _, ok := r.at[p]; !ok {
-			return r.fail(e.node, "%s has no cable", f.PortName(p))
+			return r.Fail(e.node, "%s has no cable", f.PortName(p))
 		}
 		r.unplug(p)
 	case verb == "plug" && (len(args) == 2 || len(args) == 3):
@@ -294,21 +269,21 @@ func (r *reader) apply(e edit) error {
 		if len(args) == 3 {
 			var ok bool
 			if c.Link, ok = parseLink(args[2]); !ok {
-				return r.fail(e.node, "rate %q: want one like 4xHDR", args[2])
+				return r.Fail(e.node, "rate %q: want one like 4xHDR", args[2])
 			}
 		} else {
 			c.Link = fastest(f, r.at, c)
 		}
 		for _, p := range [...]fabric.PortID{a, b} {
 			if _, ok := r.at[p]; ok || a == b {
-				return r.fail(e.node, "%s has a cable already", f.PortName(p))
+				return r.Fail(e.node, "%s has a cable already", f.PortName(p))
 			}
 		}
 		r.at[a], r.at[b] = c, c
 	case verb == "remove" && len(args) == 1:
 		nodes, err := r.find.Find(args[0])
 		if err != nil {
-			return r.fail(e.node, "%w", err)
+			return r.Fail(e.node, "%w", err)
 		}
 		for _, n := range nodes {
 			for num := range f.Node(n).NumPorts {
@@ -316,7 +291,7 @@ func (r *reader) apply(e edit) error {
 			}
 		}
 	default:
-		return r.fail(e.node, "%q: want unplug NODE:PORT, plug NODE:PORT NODE:PORT [RATE], add switch|host NAME [GUID] PORTS or remove NODE", verb)
+		return r.Fail(e.node, "%q: want unplug NODE:PORT, plug NODE:PORT NODE:PORT [RATE], add switch|host NAME [GUID] PORTS or remove NODE", verb)
 	}
 	return nil
 }

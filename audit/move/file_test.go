@@ -35,13 +35,14 @@ func TestParse(t *testing.T) {
 		{"# steps\n---\nsteps:\n- [unplug \"leaf 0\":7]\n- [plug \"leaf 0\":7 \"spine 1\":4]\n- []", "3 steps, -1 +1"},
 		{"edits:\n- add switch \"new \\\"leaf\" 8\n- add host h 0xabc 1\n- plug h:1 \"new \\\"leaf\":1\n- plug \"new \\\"leaf\":2 \"spine 0\":4\n- remove \"spine 1\"\n", "1 step, -3 +2"},
 		{"edits: []", "1 step, -0 +0"},
-		{"", "want edits:"}, {"edits", "want edits:"}, {"moves: []", `unknown key "moves"`}, {"edits: []\nsteps: []", "want edits:"}, {"edits: {a: b}", "no list of edits"},
-		{"steps: [a]", "no list of edits"}, {"steps: x", "no list of steps"}, {"edits: [[a]]", "want an edit"}, {"edits: [a: b]", "want an edit"}, {"edits: [\t", "want edits:"},
-		{"edits: [' ']", "want unplug, plug, add or remove"}, {"edits: ['unplug \"x']", "a quotation mark without another"}, {"edits: [unplug x:1]", `no node is called "x"`},
+		{"", "want a file of edits with edits:"}, {"edits", `"edits"; want a mapping with edits, steps`}, {"moves: []", `unknown key "moves"`}, {"edits: []\nsteps: []", "want either edits: or steps:"},
+		{"edits: {a: b}", "a mapping; want a list of edits"}, {"steps: [a]", `"a"; want a list of edits`}, {"steps: x", "want a list of lists of edits"}, {"edits: [[a]]", "a list; want an edit"},
+		{"edits: [a: b]", "a mapping; want an edit"}, {"edits: [\t", "want YAML"},
+		{"edits: [' ']", "want an edit, like unplug leaf03:37"}, {"edits: [fly x]", `"fly": want unplug NODE:PORT`}, {"edits: ['unplug \"x']", "a quotation mark without another"}, {"edits: [unplug x:1]", `no node is called "x"`},
 		{"edits:\n- unplug \"leaf 0\":99", "2:2: \"leaf 0\" has ports 1 to"}, {"edits:\n- unplug \"leaf 0\":5", "has no cable"}, {"edits:\n- plug \"leaf 0\":5 \"leaf 1\":8", "has a cable already"},
 		{"edits:\n- plug \"leaf 0\":5 \"leaf 0\":5", "has a cable already"}, {"edits:\n- plug \"leaf 0\":5 \"leaf 1\":5 3xHDR", "want one like 4xHDR"}, {"edits: [add switch x]", "want add switch NAME"},
 		{"edits: [add router x 3]", "want add switch NAME"}, {"edits: [add host x 0]", "want 1 to 254"}, {"edits: [add host x 0x0 1]", "GUID 0 is no node's"}, {"edits: [add host x 0xg 1]", "hexadecimal"},
-		{fmt.Sprintf("edits: [add host x %s 1]", f.Node(0).GUID), "is that of another node"}, {"edits: [remove n9]", `no node is called "n9"`}, {"edits: [&a unplug x, *a]", "want an edit"},
+		{fmt.Sprintf("edits: [add host x %s 1]", f.Node(0).GUID), "is that of another node"}, {"edits: [remove n9]", `no node is called "n9"`}, {"edits: [&a unplug x, *a]", "an anchor or an alias"},
 		{"edits:\n- add host x 1\n- add host x 1\n- unplug x:1", `2 nodes are called "x"`},
 	} {
 		job, err := move.Parse("f", []byte(c.text), f)

@@ -17,7 +17,7 @@ import (
 )
 
 // maxFile bounds the size of a file, bytes.
-const maxFile = 1 << 20
+const maxFile = 4 << 20
 
 // Parse reads the one document of a file; name is the file's and what the kind of it, for
 // messages, and want what should be in it. Errors of Parse and of the methods are

@@ -146,11 +146,11 @@ func (a *app) move(ctx context.Context, o *moveOptions, args []string) error {
 	d := &moveDocument{Plan: found, Steps: []moveStep{}}
 	for i := range found.Steps {
 		s := moveStep{Step: &found.Steps[i]}
-		s.hosts[0], s.DownHosts = foldHosts(job.Nodes, s.Down)
-		s.hosts[1], s.GoneHosts = foldHosts(job.Nodes, s.Gone)
-		s.hosts[2], s.NewHosts = foldHosts(job.Nodes, s.Come)
-		s.newS, s.NewNames = foldSwitches(job.Nodes, s.NewSwitches)
-		s.goneS, s.GoneNames = foldSwitches(job.Nodes, s.GoneSwitches)
+		s.hosts[0], s.DownHosts = names.Fold(job.Nodes, s.Down)
+		s.hosts[1], s.GoneHosts = names.Fold(job.Nodes, s.Gone)
+		s.hosts[2], s.NewHosts = names.Fold(job.Nodes, s.Come)
+		s.newS, s.NewNames = names.Fold(job.Nodes, s.NewSwitches)
+		s.goneS, s.GoneNames = names.Fold(job.Nodes, s.GoneSwitches)
 		d.Steps = append(d.Steps, s)
 	}
 	if err := o.print(a.stdout, d, d.print); err != nil {
@@ -160,17 +160,6 @@ func (a *app) move(ctx context.Context, o *moveOptions, args []string) error {
 		return errFindings
 	}
 	return nil
-}
-
-// foldSwitches lists switch systems as names with brackets.
-func foldSwitches(f *fabric.Fabric, switches []fabric.NodeID) (n int, list string) {
-	var systems []string
-	for _, s := range switches {
-		systems = append(systems, names.ChipOf(f.Name(s).Label()).System)
-	}
-	slices.Sort(systems)
-	systems = slices.Compact(systems)
-	return len(systems), hostlist.Fold(systems)
 }
 
 // movedTables reads the tables in force, or makes some.
@@ -329,7 +318,7 @@ func (s *moveStep) print(b *facts, number int) {
 		{"gone for good", s.goneS, "switch", "switches", s.GoneNames}, {"new", s.newS, "switch", "switches", s.NewNames}, {"new", s.hosts[2], "host", "hosts", s.NewHosts},
 	} {
 		if x.n > 0 {
-			fmt.Fprintf(b, "  %s: %s, %s\n", x.what, text.Count(x.n, x.one, x.many), shorten(x.names))
+			fmt.Fprintf(b, "  %s: %s, %s\n", x.what, text.Count(x.n, x.one, x.many), hostlist.Shorten(x.names))
 		}
 	}
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)

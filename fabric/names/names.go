@@ -190,12 +190,15 @@ func nearest(known map[string][]fabric.NodeID, name string) (near string) {
 }
 
 // Fold names the hosts that nodes are of, as few words: how many there are, and their names
-// with numbers in brackets. A node without the name of a host counts by its own.
+// with numbers in brackets. A switch counts by its system, another node without the name of a host by
+// its own.
 func Fold(f *fabric.Fabric, nodes []fabric.NodeID) (n int, list string) {
 	var hosts []string
 	for _, n := range nodes {
 		host, _, ok := HostOf(f.Name(n).Text)
-		if !ok {
+		if f.IsSwitch(n) {
+			host = ChipOf(f.Name(n).Label()).System
+		} else if !ok {
 			host = f.Name(n).Label()
 		}
 		hosts = append(hosts, host)
