@@ -172,9 +172,10 @@ var scopes = map[string][]scope{
 	},
 	"sim": {
 		{flags: network + " kinds node-name-map file jobs output state format load burst trace max-time arbitration buffer-flits buffer-packets copying " +
-			"credit-delay engine engines vls adaptive far plft flit-bytes full-checks header-bytes mbps mtu routing-delay startup vl-weights wire-delay"},
+			"credit-delay engine engines vls adaptive far plft full-checks header-bytes mbps mtu routing-delay startup vl-weights wire-delay"},
 		{flags: "buffer", not: "buffer-flits buffer-packets", why: "each lane has its own buffer then"},
-		{flags: "choice choose-again", with: "adaptive far", why: "static tables leave no choice"},
+		{flags: "choice choose-again", with: "adaptive far", not: "adaptive=hbf", why: "packets have no choice then"},
+		{flags: "flit-bytes", not: "buffer-packets", why: "flits are of 64 bytes then, or of the packet", note: true},
 		{flags: "png svg", with: "adaptive far engines vls", why: "the picture compares routings"},
 		{flags: "flows", with: "adaptive far", not: "trace", why: "only adaptive tables tell flows apart"},
 		{flags: "bytes hosts lengths multicast rank-file sls", not: "trace", why: noTraces},

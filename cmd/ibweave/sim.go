@@ -244,6 +244,11 @@ func (a *app) sim(ctx context.Context, in *simulation, args []string) error {
 	if routings, err = a.addChoices(ctx, in, routings); err != nil {
 		return err
 	}
+	for _, picture := range []string{"svg", "png"} {
+		if in.given(picture) && len(routings) == 1 {
+			return usagef("--%s compares routings, and there is one: want two --engines or --vls, or --adaptive", picture)
+		}
+	}
 	run, err := a.prepare(in, routings, trees)
 	if err != nil {
 		return err
