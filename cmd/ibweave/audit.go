@@ -153,16 +153,16 @@ func (in *audit) rulesOf() []verify.Rule {
 	if in.far != "" {
 		tables = slices.Concat(tables, multipath.Rules, multipath.TableRules)
 	}
+	var rules []verify.Rule
+	if in.hasTables() || in.bound != "" {
+		rules = append(rules, tables...)
+	}
 	if in.partitioned() || in.database != nil && in.database.PKeys != nil {
-		tables = slices.Concat(tables, partitions.Rules)
+		rules = append(rules, partitions.Rules...)
 	}
 	if !in.wanted() { // of the cables only the slow ones are looked for
 		slow, _ := verify.FindRule(cabling.LinkDegraded, cabling.Rules)
-		return slices.Concat(tables, []verify.Rule{*slow}, capture.Rules)
-	}
-	var rules []verify.Rule
-	if in.hasTables() || in.partitioned() {
-		rules = append(rules, tables...)
+		return slices.Concat(rules, []verify.Rule{*slow}, capture.Rules)
 	}
 	rules = append(rules, cabling.Rules...)
 	rules = append(rules, capture.Rules...)
