@@ -96,8 +96,9 @@ func broken(r *Result) (list []verify.Finding) {
 	})
 }
 
-// hold compares what we make of a file with what OpenSM makes of it.
-func (l *live) hold(t *testing.T, conf string) {
+// hold compares what we make of a file with what OpenSM makes of it, and says whether it takes
+// the file.
+func (l *live) hold(t *testing.T, conf string) bool {
 	t.Helper()
 	tables, refused := l.write(t, conf)
 	c, err := dump.ReadPartitions("conf", []byte(conf))
@@ -106,7 +107,10 @@ func (l *live) hold(t *testing.T, conf string) {
 		if !refused || !errors.As(err, &parse) {
 			t.Errorf("%q: %v, and OpenSM takes it", conf, err)
 		}
-		return
+		return false
+	}
+	if slices.ContainsFunc(c.Oddities, func(o dump.Oddity) bool { return strings.Contains(o.Text, "memory that it never wrote") }) {
+		return true // it takes it or not
 	}
 	empty := slices.ContainsFunc(c.Oddities, func(o dump.Oddity) bool { return strings.HasPrefix(o.Text, "no partition is defined") })
 	if refused != empty {
@@ -115,6 +119,7 @@ func (l *live) hold(t *testing.T, conf string) {
 	if list := broken(l.audit(tables, c)); len(list) > 0 {
 		t.Errorf("%q: %v\n%s", conf, tables, list[0].Message)
 	}
+	return true
 }
 
 // manyPartitions is a file with n partitions of a host.
@@ -151,6 +156,20 @@ func TestOpenSM(t *testing.T) {
 		"A=1,\nipoib:ALL;",
 		"A=x:ALL;",
 		"A=1:ALL;;",
+		// The example of the manual page, and lines where nothing is left to read.
+		"NewPartition , ipoib : 0x123456=full, 0x3456789034=limi,  0x2134af2306\n ;\n",
+		"A=1:0x100001=full\n;\nX=2:ALL;",
+		"A=1:0x100001=full\n;\n\n\nX=2:ALL;\n",
+		"A=1:0x100001=full\n; # done\nX=2:ALL;",
+		"A=1:0x100001=full\n;#\nX=2:ALL;",
+		"A=1:ALL\n;",
+		"A=1:ALL\n\n\n;",
+		"A=1:ALL\n; B=2:ALL;",
+		"# a longer comment than all the lines\nA=1:ALL\n;\n",
+		"A=1:0x100001\n          ;\n",
+		"A=1:mgid=fe80::1,sl=1;",
+		"A=1:mgid=fe80::1,sl=1\nALL;",
+		"A=1:mgid=fe80::1;",
 		"A=1:0x10000g;",
 		"A=1:0;",
 		"A=1:H1;",
@@ -180,25 +199,13 @@ func TestBoth(t *testing.T) {
 	}
 }
 
-// OpenSM refuses the example of its own manual page: behind a line that begins with a semicolon
-// it reads what is left of the line before. We read on, and say so.
-func TestManualPage(t *testing.T) {
-	const conf = "NewPartition , ipoib : 0x123456=full, 0x3456789034=limi,  0x2134af2306\n ;\n"
-	if _, refused := start(t).write(t, conf); !refused {
-		t.Error("OpenSM takes it")
-	}
-	c, err := dump.ReadPartitions("conf", []byte(conf))
-	if err != nil || len(c.Oddities) != 1 || c.Oddities[0].Line != 2 {
-		t.Errorf("%+v, %v", c, err)
-	}
-}
-
 // Random files, of the words that files have.
 func TestOpenSMRandom(t *testing.T) {
 	l := start(t)
 	random := rand.New(rand.NewPCG(1, 2))
 	pick := func(list ...string) string { return list[random.IntN(len(list))] }
-	for range short.Of(30, 4) {
+	n, taken := short.Of(100, 4), 0
+	for range n {
 		var b strings.Builder
 		for range 1 + random.IntN(5) {
 			b.WriteString(pick("Default=0x7fff", "A=0x1", "B", "C", "0x30", "A", "D=0x8001", "") + pick("", "", ",ipoib", ",defmember=full", ",defm=both", ", indx0", ",x", ",sl=3") + pick(":", " : ", ":\n"))
@@ -206,12 +213,17 @@ func TestOpenSMRandom(t *testing.T) {
 				if i > 0 {
 					b.WriteString(pick(",", ", ", ",\n  ", " ,"))
 				}
-				b.WriteString(pick("ALL", "ALL_CAS", "ALL_SWITCHES", "ALL_ROUTERS", "SELF", "0x100001", "0x100003", "0x100005", "0x100008", "0x999", "NONE", "ALL_", "al") +
+				b.WriteString(pick("ALL", "ALL_CAS", "ALL_SWITCHES", "ALL_ROUTERS", "SELF", "0x100001", "0x100003", "0x100005", "0x100008", "0x999", "NONE", "ALL_", pick("S", "NO", "AL", "al")) +
 					pick("", "", "=full", "=limited", "=both", "=f", "=", " = full", "=junk"))
 			}
-			b.WriteString(pick(";", ";\n", " ;\n\n", "; # x\n", "", ";;"))
+			b.WriteString(pick(";", ";\n", " ;\n\n", "; # x\n", ";", ";\n", " ;\n", pick("", ";;", "\n;\n", "\n ;\n", "\n  ; # x\n", "\n          ;\n")))
 		}
-		l.hold(t, b.String())
+		if l.hold(t, b.String()) {
+			taken++
+		}
+	}
+	if !testing.Short() && (taken < n/4 || taken > 3*n/4) {
+		t.Errorf("OpenSM takes %d of %d files: the rest of them says little", taken, n)
 	}
 }
 

@@ -150,6 +150,7 @@ type confReader struct {
 	text   []byte
 	open   int        // the partition whose definition goes on, -1 for none
 	member Membership // of ports without a word, in this definition
+	buffer []byte     // OpenSM's for lines, which keeps the ends of longer ones; see keep
 }
 
 func (r *confReader) odd(format string, args ...any) {
@@ -162,9 +163,9 @@ func (r *confReader) odd(format string, args ...any) {
 func (r *confReader) read() error {
 	r.open = -1
 	for at := 0; at < len(r.data); {
-		line, next := r.data[at:], len(r.data)
+		line, next, end := r.data[at:], len(r.data), ""
 		if i := bytes.IndexByte(line, '\n'); i >= 0 {
-			line, next = line[:i], at+i+1
+			line, next, end = line[:i], at+i+1, "\n"
 		}
 		r.line, r.text = r.line+1, line
 		for first := true; first || len(line) > 0; first = false {
@@ -173,9 +174,14 @@ func (r *confReader) read() error {
 			if line = line[len(part):]; len(line) > 0 && first {
 				r.odd("the line has more than %d bytes: OpenSM reads what is behind them as another line", maxPartitionsLine)
 			}
-			if err := r.readLine(part); err != nil {
+			ends := "\x00"
+			if len(line) == 0 {
+				ends = end + ends
+			}
+			if err := r.readLine(part, len(ends)); err != nil {
 				return err
 			}
+			r.keep(part, ends)
 		}
 		at = next
 	}
@@ -185,22 +191,34 @@ func (r *confReader) read() error {
 // confBlanks are what OpenSM passes over.
 const confBlanks = " \t\n"
 
-// readLine reads a line: parts of definitions with a semicolon behind each but the last.
-func (r *confReader) readLine(line []byte) error {
+// readLine reads a line: parts of definitions with a semicolon behind each but the last. In
+// OpenSM's buffer end more bytes are behind it.
+func (r *confReader) readLine(line []byte, end int) error {
 	if bytes.IndexByte(line, 0) >= 0 {
 		return errors.New("a byte 0; want text")
 	}
-	line, _, _ = bytes.Cut(line, []byte("#"))
-	text := strings.TrimLeft(string(line), confBlanks)
-	if strings.HasPrefix(text, ";") && r.open >= 0 {
-		r.odd("the line begins with a semicolon: OpenSM reads on in the rest of an earlier line, and may refuse the file; want the semicolon behind the last port")
+	content, _, comment := bytes.Cut(line, []byte("#"))
+	text := strings.TrimLeft(string(content), confBlanks)
+	if rest, ok := strings.CutPrefix(text, ";"); ok && r.open >= 0 {
+		if strings.Trim(rest, confBlanks) != "" {
+			return errors.New("text behind a semicolon that begins a line; want the semicolon behind the last port")
+		}
+		const instead = "want the semicolon behind the last port"
+		switch left, known := r.leftover(line, len(content), end, comment); {
+		case !known:
+			r.odd("the line begins with a semicolon: OpenSM reads on in memory that it never wrote, and may refuse the file; " + instead)
+		case left:
+			return errors.New("a line that begins with a semicolon, behind which OpenSM reads on in what is left of a longer line; " + instead)
+		default:
+			r.odd("the line begins with a semicolon: OpenSM reads on in what is left of a longer line, where nothing is by chance; " + instead)
+		}
 	}
 	for text != "" {
 		part, rest, ended := strings.Cut(text, ";")
 		if part == "" && r.open < 0 {
 			return errors.New("a second semicolon")
 		}
-		if err := r.readPart(part); err != nil {
+		if err := r.readPart(part, ended); err != nil {
 			return err
 		}
 		if ended {
@@ -211,8 +229,43 @@ func (r *confReader) readLine(line []byte) error {
 	return nil
 }
 
+// keep notes what OpenSM's buffer holds behind a line: the text with a byte 0 for each
+// character that ends a word, and what was there before beyond the end.
+func (r *confReader) keep(line []byte, end string) {
+	content, _, _ := bytes.Cut(line, []byte("#"))
+	mgid := bytes.Contains(content, []byte("mgid"))
+	b := append(slices.Clone(line), end...)
+	last := byte(0)
+	for i := len(content) - 1; i >= 0; i-- {
+		switch c := b[i]; {
+		case c == ',', c == ';', c == '=', c == ':' && !mgid, last == 0 && strings.IndexByte(confBlanks, c) >= 0:
+			b[i] = 0
+		}
+		last = b[i]
+	}
+	if len(content) < len(line) {
+		b[len(content)] = 0 // of the comment
+	}
+	r.buffer = append(b, r.buffer[min(len(b), len(r.buffer)):]...)
+}
+
+// leftover says whether there is text in the buffer where OpenSM reads on behind a line whose
+// first character is a semicolon: behind the end of the line, or in its comment. It is not known
+// beyond the longest line so far.
+func (r *confReader) leftover(line []byte, content, end int, comment bool) (left, known bool) {
+	text := line[min(content+1, len(line)):]
+	if !comment {
+		if len(line)+end >= len(r.buffer) {
+			return false, false
+		}
+		text = r.buffer[len(line)+end:]
+	}
+	text, _, _ = bytes.Cut(text, []byte{0})
+	return len(bytes.Trim(text, confBlanks)) > 0, true
+}
+
 // readPart reads a definition with what is behind its colon, or more ports of one.
-func (r *confReader) readPart(part string) error {
+func (r *confReader) readPart(part string, ended bool) error {
 	if r.open < 0 {
 		head, ports, found := strings.Cut(part, ":")
 		if !found {
@@ -231,8 +284,7 @@ func (r *confReader) readPart(part string) error {
 		token, rest, more = strings.Cut(rest, ",")
 		word, value, has := cutToken(token)
 		if word == "mgid" {
-			r.readGroup(value, all)
-			return nil
+			return r.readGroup(value, all, ended)
 		}
 		if err := r.readMember(p, word, value, has); err != nil {
 			return err
@@ -377,13 +429,16 @@ func (r *confReader) readMember(p *Partition, word, value string, has bool) erro
 }
 
 // readGroup reads the rest of a line from an mgid on.
-func (r *confReader) readGroup(mgid, rest string) {
+func (r *confReader) readGroup(mgid, rest string, ended bool) error {
+	_, flags, more := strings.Cut(rest, ",")
 	a, err := netip.ParseAddr(mgid)
 	if err != nil || !a.Is6() || a.Zone() != "" || a.As16()[0] != 0xff {
+		if more && ended {
+			return fmt.Errorf("mgid %q; want a multicast GID, like ff12:401b::16, as OpenSM reads on behind a wrong one", mgid)
+		}
 		r.odd("mgid %q is no multicast GID, like ff12:401b::16: OpenSM makes no group", mgid)
-		return
+		return nil
 	}
-	_, flags, more := strings.Cut(rest, ",")
 	for more {
 		var flag string
 		flag, flags, more = strings.Cut(flags, ",")
@@ -391,4 +446,5 @@ func (r *confReader) readGroup(mgid, rest string) {
 			r.odd("%q behind an mgid is no flag of groups, and OpenSM passes over it: an mgid takes the rest of its line", word)
 		}
 	}
+	return nil
 }
