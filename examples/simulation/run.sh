@@ -9,6 +9,16 @@ echo "exit status $?"
 echo
 ibweave sim xy --load 0.05,0.3 --bytes 512 --buffer-packets 1
 
+# Two engines on one lane and on two, with the same buffer in all, side by side.
+echo
+ibweave sim -t fabric.ibnetdiscover --engines xy,updn --vls 1,2 --load 0.3,0.7 --bytes 512 --max-time 500us
+
+# What a ring over all hosts takes, in the order of their names and in a random one.
+for order in listed random:1; do
+	echo
+	ibweave sim xy --pattern allreduce-ring --rank-order $order --burst 16 --bytes 4096 | sed 1,3d
+done
+
 # Latency under load, with some multicast. The parameters are in load.yaml, and the
 # results go on from where they are in load.state if the sweep is interrupted.
 echo
