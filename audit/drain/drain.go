@@ -201,7 +201,7 @@ func (p *planner) try(from *state, part *Part) (step *Step, next *state, reason 
 	r.Routing.Fabric = rest
 	DropPartitions(r.Verify)
 	next.routing = Overlay(whole, r.Routing, from.routing)
-	check := verify.Options{SL2VL: r.Routing.SL2VL, PathSLs: r.Routing.PathSLs, Complete: true}
+	check := verify.Options{SL2VL: next.routing.SL2VL, PathSLs: next.routing.PathSLs, Complete: true}
 	v, err := verify.Check(p.ctx, whole, next.routing.Tables, check)
 	if err != nil {
 		return nil, nil, "", err

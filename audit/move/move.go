@@ -276,8 +276,13 @@ func (p *planner) plug(s *Step, after *fabric.Fabric, rest *compile.Result, forc
 		return "", err
 	}
 	if v.Verdict == verify.VerdictErrors {
-		// Without the hosts that came they are safe, on the cables that are left.
+		// Without the hosts that came they are safe, on the cables that are left. Switches that came
+		// lead on what still comes by.
 		leave, v, s.After.BackCuts = rest.Routing.On(after), rest.Verify, true
+		for _, guid := range s.After.WriteFirst {
+			n, _ := after.SwitchByGUID(guid)
+			copy(leave.Tables.Row(n), r.Routing.Tables.Row(n))
+		}
 	}
 	s.After.Leave = &compile.Result{Engine: r.Engine, Routing: leave, Verify: v}
 	if s.After.Back, err = drain.ChangeOf(p.ctx, after, r.Routing, leave); err != nil || s.Drained == nil {

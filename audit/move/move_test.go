@@ -151,7 +151,7 @@ func (d *drawing) add(typ fabric.NodeType, ports fabric.PortNum) int {
 // addSwitch adds a switch with up to two hosts.
 func (d *drawing) addSwitch() {
 	s := d.add(fabric.Switch, 8)
-	for p := range 1 + d.rnd.IntN(3) {
+	for p := range 1 + d.rnd.IntN(5) {
 		d.connect(s, fabric.PortNum(p+1))
 	}
 	for p := range d.rnd.IntN(3) {
@@ -446,8 +446,25 @@ func (x *follower) load(f *fabric.Fabric, tables *lft.Tables, load *drain.Load, 
 }
 
 // mixed follows the pairs of the hosts that stay while some switches have new entries and some old ones, in
-// the order of the plan.
+// the order of the plan, which has to have all switches whose entries differ.
 func (x *follower) mixed(f, rest *fabric.Fabric, old, new *lft.Tables, c *drain.Change, first []fabric.GUID, when string) {
+	x.t.Helper()
+	listed := make(map[fabric.GUID]bool)
+	for _, guid := range slices.Concat(append(c.Order.Stages, first)...) {
+		listed[guid] = true
+	}
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		entries, _ := lft.CountChanges(old.Row(s), new.Row(s))
+		if guid := f.Node(s).GUID; entries > 0 && f.LID(f.PortBase(s)) != 0 && !listed[guid] && c.Order.Kind != diff.OrderBlocks {
+			x.t.Errorf("seed %d, %s: the order lacks %s", x.seed, when, f.Name(s))
+		}
+	}
+	for range 3 {
+		x.mixedOnce(f, rest, old, new, c, first, when)
+	}
+}
+
+func (x *follower) mixedOnce(f, rest *fabric.Fabric, old, new *lft.Tables, c *drain.Change, first []fabric.GUID, when string) {
 	x.t.Helper()
 	if c.Order.Kind != diff.OrderAny && c.Order.Kind != diff.OrderSwitches {
 		return
