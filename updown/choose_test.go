@@ -111,6 +111,9 @@ func TestCountBars(t *testing.T) {
 			if math.Abs(got.longer-want.longer) > 1e-6*want.longer || math.Abs(got.hops-want.hops) > 1e-6*want.hops {
 				rt.Fatalf("order %v bars %v, want %v", o.Switch, got, want)
 			}
+			if shortest, err := o.HasShortest(t.Context(), f); err != nil || len(f.CAPorts()) > 0 && shortest != (want.longer == 0) {
+				rt.Fatalf("order %v has shortest paths only: %v, %v; longer are %v", o.Switch, shortest, err, want.longer)
+			}
 		}
 	})
 }
