@@ -56,7 +56,8 @@ var Causes = []Cause{Routing, Traffic, Both, Unrouted, Backpressure, Receiver}
 type Report struct {
 	Seconds float64 `json:"seconds,omitempty"`
 	// Ports have counters, of those with a cable; Channels between switches, of which Measured
-	// have known bytes. Stopped are those whose counter of 32 bits stands at its end and says nothing.
+	// have known bytes. Stopped are those whose counter of 32 bits stands at its end, or was reset
+	// between two readings, and says nothing.
 	Ports    int `json:"ports"`
 	Cabled   int `json:"cabled_ports"`
 	Channels int `json:"channels"`
@@ -93,7 +94,8 @@ type Channel struct {
 	// mean of all ports of switches. The length of a tick differs between chips.
 	Wait     float64 `json:"wait_ticks"`
 	WaitLoad float64 `json:"wait_load"`
-	// WaitsFor is, for backpressure, the channel behind this one with the greatest wait.
+	// WaitsFor is, for backpressure, the channel behind this one with the greatest wait; nil where none
+	// behind it waits.
 	WaitsFor *verify.Endpoint `json:"waits_for,omitempty"`
 	// Sharing is nil beyond Options.Top, and for channels to hosts. Senders and Receivers are
 	// those of its hosts with the most bytes of their own, whatever cables these took: at most
@@ -242,7 +244,7 @@ func (x *explainer) measure() {
 }
 
 // sent is what went over a channel: what the port sent, or else what the other end received. A
-// counter that stands still says nothing.
+// counter that stands still or was reset says nothing.
 func (x *explainer) sent(c fabric.PortID) (v dump.CounterValue, stopped bool) {
 	for _, v := range []dump.CounterValue{x.c.Get(dump.XmitData, c), x.c.Get(dump.RcvData, x.f.Peer(c))} {
 		if v.Known && !v.Full {
@@ -341,10 +343,13 @@ func (x *explainer) findSharers(finder *paths.Finder) {
 		h.Senders = x.talkers(share.Sources, dump.XmitData, dump.RcvData)
 		h.Receivers = x.talkers(share.Destinations, dump.RcvData, dump.XmitData)
 		if h.Cause == Backpressure && len(share.Next) > 0 {
-			next := verify.EndpointOf(x.f, slices.MaxFunc(share.Next, func(a, b fabric.PortID) int {
+			next := slices.MaxFunc(share.Next, func(a, b fabric.PortID) int {
 				return cmp.Or(cmp.Compare(x.c.Get(dump.XmitWait, a).N, x.c.Get(dump.XmitWait, b).N), cmp.Compare(b, a))
-			}))
-			h.WaitsFor = &next
+			})
+			if x.c.Get(dump.XmitWait, next).N > 0 {
+				end := verify.EndpointOf(x.f, next)
+				h.WaitsFor = &end
+			}
 		}
 	}
 }
@@ -363,12 +368,15 @@ func (x *explainer) talkers(hosts []fabric.NodeID, own, other dump.Counter) (lis
 			if !v.Known || v.Full {
 				v = x.c.Get(other, x.f.Peer(p))
 			}
-			if v.Full || v.N == 0 {
+			if v.Full || !v.Known {
 				continue
 			}
 			total += v.N
 			list = append(list, Talker{Port: verify.EndpointOf(x.f, p), Bytes: v.N})
 		}
+	}
+	if total == 0 {
+		return nil
 	}
 	slices.SortStableFunc(list, func(a, b Talker) int { return cmp.Compare(b.Bytes, a.Bytes) })
 	list = list[:min(mostTalkers, len(list))]

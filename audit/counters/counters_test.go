@@ -252,6 +252,15 @@ func TestWaitsAndGaps(t *testing.T) {
 		r.Hot[1].From != verify.EndpointOf(f, spine) || *r.Hot[1].WaitsFor != verify.EndpointOf(f, last) || r.Hot[1].Bytes == 0 {
 		t.Errorf("%+v", r.Hot)
 	}
+	none := dump.CounterValue{Known: true}
+	for p := range fabric.PortID(f.NumPorts()) {
+		if p != spine {
+			c.Set(f, dump.XmitWait, p, none)
+		}
+	}
+	if alone := explain(t, f, tables, c, counters.Options{Hot: 1.5, Top: 10}); len(alone.Hot) != 1 || alone.Hot[0].WaitsFor != nil {
+		t.Errorf("nothing behind it waits: %+v", alone.Hot)
+	}
 	if r.Stopped != 1 || r.Measured != r.Channels-1 {
 		t.Errorf("%d stopped, %d of %d measured", r.Stopped, r.Measured, r.Channels)
 	}
@@ -272,6 +281,30 @@ func TestWaitsAndGaps(t *testing.T) {
 	}
 	if r := explain(t, f, tables, quiet, counters.Options{Hot: 1.01}); len(r.Hot) == 0 {
 		t.Error("nothing is hot")
+	}
+}
+
+// A port that is the only one to talk is named, beside those that are silent.
+func TestOneTalker(t *testing.T) {
+	whole, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2})
+	f, tables := route(t, whole, err, "updn")
+	hosts := f.CAPorts()
+	src, dst := hosts[0], hosts[len(hosts)-1]
+	c := traffic(t, f, tables, func(a, b fabric.PortID) float64 {
+		if a == src && b == dst {
+			return 1e9
+		}
+		return 0
+	})
+	r := explain(t, f, tables, c, counters.Options{Hot: 1.5, Top: 100, Seconds: 1})
+	if len(r.Hot) != 2 {
+		t.Fatalf("%+v", r.Hot)
+	}
+	for _, h := range r.Hot {
+		s, d := h.Senders, h.Receivers
+		if len(s) < 2 || s[0].Port != verify.EndpointOf(f, src) || s[0].Share != 1 || s[1].Bytes != 0 || d[0].Port != verify.EndpointOf(f, dst) || d[0].Share != 1 {
+			t.Errorf("%+v", h)
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -330,7 +331,7 @@ func (d *countersDocument) print(b *facts) {
 	}
 	fmt.Fprintf(b, "%d of %d ports with a cable have counters: %s\n", d.Ports, d.Cabled, what)
 	if d.Resets > 0 {
-		fmt.Fprintf(b, "%s reset between the readings: they count from then on\n", text.CountGrouped(d.Resets, "port was", "ports were"))
+		fmt.Fprintf(b, "%s reset between the readings: their errors are lower bounds\n", text.CountGrouped(d.Resets, "port was", "ports were"))
 	}
 	if d.tables {
 		d.printHot(b)
@@ -351,7 +352,7 @@ func (d *countersDocument) printHot(b *facts) {
 		fmt.Fprintln(b, "routing is adaptive: routes are those of the static ports")
 	}
 	if d.Stopped > 0 {
-		fmt.Fprintf(b, "%s of 32 bits at the end, 17 GB, where they stand still: perfquery -x has those of 64 bits\n", text.CountGrouped(d.Stopped, "channel has a counter", "channels have counters"))
+		fmt.Fprintf(b, "%s not known: a counter of 32 bits stands still at its end, 17 GB (perfquery -x has 64 bits), or was reset\n", text.CountGrouped(d.Stopped, "channel's bytes are", "channels' bytes are"))
 	}
 	if len(d.Hot) == 0 {
 		fmt.Fprintf(b, "\nno channel is hot or congested, with %g times the mean\n", d.asked.hot)
@@ -359,8 +360,10 @@ func (d *countersDocument) printHot(b *facts) {
 	}
 	fmt.Fprintf(b, "\n%s hot or congested, with %g times the mean or more: %s\n", text.CountGrouped(len(d.Hot), "channel is", "channels are"), d.asked.hot, d.causes())
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "  #\tCAUSE\tFROM\tTO\tLOAD\tROUTES\tPER ROUTE\tUSE\tWAIT")
 	shown := d.Hot[:min(d.asked.top, len(d.Hot))]
+	if len(shown) > 0 {
+		fmt.Fprintln(w, "  #\tCAUSE\tFROM\tTO\tLOAD\tROUTES\tPER ROUTE\tUSE\tWAIT")
+	}
 	for i := range shown {
 		h := &shown[i]
 		use := "-"
@@ -372,6 +375,9 @@ func (d *countersDocument) printHot(b *facts) {
 	_ = w.Flush() // a buffer takes all
 	if n := len(d.Hot) - len(shown); n > 0 {
 		fmt.Fprintf(b, "  and %s more: --top, or --format json\n", text.Grouped(n))
+	}
+	if len(shown) == 0 {
+		return
 	}
 	fmt.Fprintln(b, "  in proportion to the mean: bytes and routes for the rate of the cable, bytes of a route, ticks of waiting")
 	for i := range shown {
@@ -430,7 +436,9 @@ func (d *countersDocument) printErrors(b *facts) {
 	}
 	fmt.Fprintf(b, "\n%s errors:\n", text.CountGrouped(len(d.Errors), "cable has", "cables have"))
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "  COUNTED BY\tAT THE OTHER END\tLINK DOWNS\tRECOVERIES\tSYMBOL ERRORS\tRECEIVE ERRORS\tINTEGRITY ERRORS")
+	if d.asked.top > 0 {
+		fmt.Fprintln(w, "  COUNTED BY\tAT THE OTHER END\tLINK DOWNS\tRECOVERIES\tSYMBOL ERRORS\tRECEIVE ERRORS\tINTEGRITY ERRORS")
+	}
 	for _, c := range d.Errors[:min(d.asked.top, len(d.Errors))] {
 		for i, e := range c.Ends {
 			if len(e.Errors) == 0 {
@@ -461,8 +469,13 @@ func countOf(list []counters.Error, k dump.Counter) string {
 
 // times is a multiple of a mean.
 func times(x float64) string {
-	if x == 0 {
+	switch {
+	case x == 0:
 		return "-"
+	case x < 0.001:
+		return "<0.001"
+	case x >= 999.5: // beyond, there would be an exponent
+		return text.Grouped(int64(math.Round(x)))
 	}
 	return strconv.FormatFloat(x, 'g', 3, 64)
 }

@@ -95,7 +95,7 @@ var (
 type CounterValue struct {
 	N     float64 // in the unit of the counter; above 2^53 the last digits are lost
 	Known bool
-	Full  bool // the counter may have stopped there: N is a lower bound
+	Full  bool // the counter may have stopped there, or was reset: N is a lower bound
 }
 
 // Counters is a reading of the counters of ports.
