@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"testing"
@@ -62,6 +63,9 @@ func TestLimits(t *testing.T) {
 		if l.Limit != tt.limit || tt.limit != Offered && tt.share > 0 && l.By[tt.limit] < tt.share || tt.link != fabric.NoPort && l.Link != tt.link {
 			t.Errorf("%s: %+v at %s, want %s", tt.name, *l, tt.net.Fabric.PortName(l.Link), tt.limit)
 		}
+		if tt.limit == Offered && !tt.net.Fabric.IsSwitch(tt.net.Fabric.Owner(tt.net.Fabric.Peer(l.Link))) {
+			t.Errorf("%s: the busiest link is %s, want a cable, which four hosts share", tt.name, tt.net.Fabric.PortName(l.Link))
+		}
 		if m.Accepted < tt.from || m.Accepted > tt.to {
 			t.Errorf("%s: accepts %.3f, want %g to %g", tt.name, m.Accepted, tt.from, tt.to)
 		}
@@ -71,6 +75,39 @@ func TestLimits(t *testing.T) {
 		}
 		if l.Sending+l.Blocked > 1+1e-9 || l.Blocked > 0 && math.Abs(sum-1) > 1e-9 || l.By[Offered] != 0 || l.Samples < 30 {
 			t.Errorf("%s: %+v", tt.name, *l)
+		}
+	}
+}
+
+// TestLimitsOfCopying has saturated networks with all ways to copy whole packets, some of them
+// multicast: shares add up, and something limits.
+func TestLimitsOfCopying(t *testing.T) {
+	g := newGrid(t, 4, 4)
+	plan := g.plan(t, []multicast{{[2]int{0, 0}, [][2]int{{1, 1}, {3, 2}, {0, 3}}}, {[2]int{2, 2}, [][2]int{{0, 0}, {3, 3}}}})
+	for _, copying := range []Copying{Independent, Reserving, LockStep} {
+		for _, arbitration := range []Arbitration{RoundRobin, FIFO, LowestPort} {
+			for _, vls := range []int{1, 4} {
+				cfg := oldLinks()
+				cfg.Copying, cfg.Arbitration, cfg.FullChecks = copying, arbitration, 10_000
+				cfg.DivideBuffer(8192, vls)
+				net := Network{Fabric: g.Fabric, Tables: g.tables, Multicast: plan.Tables, SL2VL: lft.NewSL2VL(g.Fabric, lft.IdentityVLs(vls))}
+				m, err := Measure(t.Context(), net, cfg, Traffic{Load: 2, Bytes: 1024, SLs: vls, Multicast: 0.2, Trees: plan.Trees, Seed: 1},
+					Stop{WarmUp: 100 * Microsecond, MaxTime: 2 * Millisecond, MaxQueue: 50})
+				var deadlock *DeadlockError
+				if errors.As(err, &deadlock) { // multicast that takes its ports one by one
+					continue
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				sum := 0.0
+				for _, share := range m.Limits.By {
+					sum += share
+				}
+				if l := &m.Limits; l.Limit == Offered || l.Sending+l.Blocked < 0.95 || math.Abs(sum-1) > 1e-9 || l.Sending+l.Blocked > 1+1e-9 {
+					t.Errorf("%s, %s, %d VLs: %+v", copying, arbitration, vls, *l)
+				}
+			}
 		}
 	}
 }

@@ -579,14 +579,16 @@ func (o *open) result(s *Sim, stop Stop, crowded int64) *Measured {
 	m.Time, m.Counts, m.Reordering = s.Now(), s.Counts(), s.Reordering()
 	m.Incomplete = int64(o.flights.live())
 	o.shares(stop.WarmUp)
+	precise := false
 	if stop.RelativeError > 0 && !m.Saturated {
 		mean, half := m.All.Interval()
-		if m.All.Count < stop.MinMessages || !(half <= stop.RelativeError*mean) {
+		precise = m.All.Count >= stop.MinMessages && half <= stop.RelativeError*mean
+		if !precise {
 			m.Saturated = m.Counts.Queued > crowded
 			m.TimeUp = !m.Saturated
 		}
 	}
-	m.Limits = o.limits.result(m.Time, m.Saturated || m.TimeUp)
+	m.Limits = o.limits.result(m.Time, !precise)
 	return m
 }
 
