@@ -68,12 +68,12 @@ func (c *multicast) reportUse(out *collector) {
 			})
 		}
 	}
-	c.reportNobody(out)
+	c.reportNoEndPort(out)
 	c.reportLone(out)
 }
 
-// reportNobody is about masks without an end port.
-func (c *multicast) reportNobody(out *collector) {
+// reportNoEndPort is about masks without an end port.
+func (c *multicast) reportNoEndPort(out *collector) {
 	var empty []fabric.LID
 	for i, mlid := range c.Tables.MLIDs() {
 		ports := c.Tables.PortsAt(i)
@@ -87,7 +87,7 @@ func (c *multicast) reportNobody(out *collector) {
 	if len(empty) == 0 {
 		return
 	}
-	out.add(MulticastToNobody, int64(len(empty)), func(f *Finding) {
+	out.add(MulticastNoEndPort, int64(len(empty)), func(f *Finding) {
 		f.LID, f.Message = empty[0], fmt.Sprintf("the masks of MLID %#x lead to no end port", uint16(empty[0]))
 		if n := len(empty); n > 1 {
 			f.Message = fmt.Sprintf("the masks of %d MLIDs lead to no end port, the first those of %#x", n, uint16(empty[0]))
@@ -95,7 +95,7 @@ func (c *multicast) reportNobody(out *collector) {
 	})
 }
 
-// reportLone is about groups with one member, who sends to nobody.
+// reportLone is about groups with one member.
 func (c *multicast) reportLone(out *collector) {
 	alone := map[int]fabric.PortID{} // by group; NoPort for several members
 	for _, t := range c.trees {

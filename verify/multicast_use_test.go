@@ -28,15 +28,15 @@ func TestMulticastUse(t *testing.T) {
 		{"nearly full", through, both, []int{9, 9, 2, 0}, "", 0, ""}, // one of two
 		{"beyond", through, both, []int{9, 9, 1, 0}, MulticastBeyondCapacity, 1, "the smallest multicast table has room for 1 MLIDs, up to 0xc000: 1 MLID is beyond, the first 0xc001"},
 		{"alone", mask{{0, 0}: {5}}, both[:1], nil, MulticastLoneMember, 1, `group "g" (MLID 0xc001) has one member, "host 0,0"[1]`},
-		{"to nobody", mask{{0, 0}: {1}, {1, 0}: {3}}, nil, nil, MulticastToNobody, 1, "the masks of MLID 0xc001 lead to no end port"},
-		{"to a port that is down", mask{{0, 0}: {3}}, nil, nil, MulticastToNobody, 1, "the masks of MLID 0xc001 lead to no end port"},
+		{"no end port", mask{{0, 0}: {1}, {1, 0}: {3}}, nil, nil, MulticastNoEndPort, 1, "the masks of MLID 0xc001 lead to no end port"},
+		{"to a port that is down", mask{{0, 0}: {3}}, nil, nil, MulticastNoEndPort, 1, "the masks of MLID 0xc001 lead to no end port"},
 		{"to a switch", mask{{0, 0}: {0}}, nil, nil, "", 0, ""},
 	} {
 		f, tables, mc := masked(t, 2, 2, tt.masks, tt.members, tt.members)
 		mc.Capacity = tt.capacity
 		r := mustCheck(t, f, tables, Options{Multicast: mc})
 		i := slices.IndexFunc(r.Findings, func(x Finding) bool {
-			return slices.Contains([]string{MulticastBeyondCapacity, MulticastNearlyFull, MulticastToNobody, MulticastLoneMember}, x.Rule)
+			return slices.Contains([]string{MulticastBeyondCapacity, MulticastNearlyFull, MulticastNoEndPort, MulticastLoneMember}, x.Rule)
 		})
 		switch {
 		case i < 0 && tt.rule != "" || i >= 0 && tt.rule == "":
@@ -49,7 +49,7 @@ func TestMulticastUse(t *testing.T) {
 			t.Errorf("%s: %+v of %d", tt.name, full, r.Multicast.Capacity)
 		}
 	}
-	// Nine of ten MLIDs are nearly all, whoever has masks; the fullest table is the one with the
+	// Nine of ten MLIDs are nearly all, with masks or without; the fullest table is the one with the
 	// greatest share.
 	f, tables, mc := masked(t, 2, 2, through, both, both)
 	mc.Capacity = []int{12, 100, 10, 0}

@@ -87,7 +87,7 @@ const (
 	MulticastUnknown        = "multicast-unknown"
 	MulticastBeyondCapacity = "multicast-beyond-capacity"
 	MulticastNearlyFull     = "multicast-nearly-full"
-	MulticastToNobody       = "multicast-to-nobody"
+	MulticastNoEndPort      = "multicast-no-end-port"
 	MulticastMemberGone     = "multicast-member-gone"
 	MulticastLoneMember     = "multicast-lone-member"
 	BufferTooSmall          = "buffer-too-small"
@@ -226,7 +226,7 @@ hides a change of cables since the masks were made.`},
 for are in use. When none is left the subnet manager refuses to create groups: hosts that
 come up get no IPoIB. Each host with IPv6 over IPoIB makes groups of its own; OpenSM's
 consolidate_ipv6_snm_req lets these share MLIDs.`},
-	{MulticastToNobody, Warning, "MLIDs", "multicast masks lead to no end port", `No mask of the MLID has port 0 of a switch or a port with a cable to an adapter: its members
+	{MulticastNoEndPort, Warning, "MLIDs", "multicast masks lead to no end port", `No mask of the MLID has port 0 of a switch or a port with a cable to an adapter: its members
 are gone or their cables are down, and the MLID and its tree are still in the tables. A heavy
 sweep of the subnet manager clears them.`},
 	{MulticastMemberGone, Warning, "members", "multicast groups have members that the fabric lacks", `The subnet manager's list has members whose ports are not in the topology: the hosts are down,
@@ -241,8 +241,8 @@ until somebody else sends, or a port is added elsewhere. There is one finding fo
 MLID.`},
 	{MulticastUnknown, Note, "MLIDs", "there are multicast masks for an MLID of which nobody knows the senders", `Nobody said who sends on the MLID. All end ports in its masks were taken to send and
 to receive.`},
-	{MulticastLoneMember, Note, "groups", "multicast groups have one member", `Whoever is alone in a group sends to nobody, and OpenSM makes no tree for it; the group has an
-MLID all the same. IPv6 over IPoIB makes such a group for each address of a host
+	{MulticastLoneMember, Note, "groups", "multicast groups have one member", `The member has no other to send to, and OpenSM makes no tree for it; the group has an MLID
+all the same. IPv6 over IPoIB makes such a group for each address of a host
 (solicited-node groups). There is one finding, with the first of them.`},
 	{MulticastDeadEnd, Note, "MLIDs", "a multicast mask leads to a switch that has nobody to pass packets on to", `The switch at the other end of the cable has no other port in its mask for the
 MLID: copies cross the cable in vain. Trees that have a link in both directions

@@ -180,7 +180,7 @@ func (c *checker) look(v *view) verify.Partition {
 	}
 	c.talk(v)
 	if p.Full == 0 && p.Limited > 0 {
-		c.add(NoFullMember, said, c.pick(v, func(i int) bool { return true }), "%s has %s and no full member: nobody can talk in it",
+		c.add(NoFullMember, said, c.pick(v, func(i int) bool { return true }), "%s has %s and no full member to talk to",
 			partitionName(v.key, said), text.CountGrouped(p.Limited, "limited member", "limited members"))
 	}
 	return p
@@ -378,7 +378,7 @@ func (c *checker) judgePorts() {
 		c.add(NoDefaultPartition, nil, outside, "in partitions, but not in the default one, 0x7fff: %s", c.nameEnds(outside))
 	}
 	if len(alone) > 0 && hosts[1] != fabric.NoNode {
-		c.add(NobodyToTalkTo, nil, alone, "no other host to talk to: %s", c.nameEnds(alone))
+		c.add(IsolatedHost, nil, alone, "no other host to talk to: %s", c.nameEnds(alone))
 	}
 }
 

@@ -34,14 +34,14 @@ func TestCheckConf(t *testing.T) {
 		want []string
 	}{
 		{"Default=0x7fff:ALL=full;", nil},
-		{"Default=0x7fff:ALL,SELF=full;", []string{NobodyToTalkTo + ": no other host to talk to: 3 ports (H[2-4])"}},
+		{"Default=0x7fff:ALL,SELF=full;", []string{IsolatedHost + ": no other host to talk to: 3 ports (H[2-4])"}},
 		{"Default=0x7fff:ALL;", []string{
-			NoFullMember + `: partition 0x7fff ("Default") has 6 limited members and no full member: nobody can talk in it`,
-			NobodyToTalkTo + ": no other host to talk to: 3 ports (H[2-4])"}},
+			NoFullMember + `: partition 0x7fff ("Default") has 6 limited members and no full member to talk to`,
+			IsolatedHost + ": no other host to talk to: 3 ports (H[2-4])"}},
 		// Full members of one partition, limited ones of two.
 		{"A=1:0x100001=full;B=2:0x100003,0x100005;C=3:0x100008=full,0x100005;", []string{
-			NoFullMember + `: partition 0x0002 ("B") has 2 limited members and no full member: nobody can talk in it`,
-			NobodyToTalkTo + ": no other host to talk to: 1 port (H2)"}},
+			NoFullMember + `: partition 0x0002 ("B") has 2 limited members and no full member to talk to`,
+			IsolatedHost + ": no other host to talk to: 1 port (H2)"}},
 		// A partner in the default partition counts, the subnet manager's port does not, but for its
 		// own sake and in other partitions.
 		{"Default=0x7fff:ALL,SELF=full,0x100003=full;", nil},

@@ -9,7 +9,7 @@ const (
 	WrongMembership    = "pkey-membership"
 	NoDefaultPartition = "no-default-partition"
 	NoFullMember       = "no-full-member"
-	NobodyToTalkTo     = "nobody-to-talk-to"
+	IsolatedHost       = "isolated-host"
 	UnknownMember      = "unknown-member"
 	ConfReadOtherwise  = "partitions-conf"
 )
@@ -33,7 +33,7 @@ multicast group.`},
 	{Name: NoFullMember, Severity: verify.Warning, Count: "ports", Summary: "all members of a partition are limited", Explain: `Limited members talk to full members alone (IBA 10.9.1.2), and the partition has none: no
 two of its ports can talk in it. In partitions.conf a port without =full is limited unless
 the partition has defmember=full. There is a finding for each partition.`},
-	{Name: NobodyToTalkTo, Severity: verify.Warning, Count: "hosts", Summary: "hosts have no other host to talk to", Explain: `In no partition of the host is another host that it can talk to: where it is a limited
+	{Name: IsolatedHost, Severity: verify.Warning, Count: "hosts", Summary: "hosts have no other host to talk to", Explain: `In no partition of the host is another host that it can talk to: where it is a limited
 member it wants a full one, where it is a full member anybody else. The port of the subnet
 manager does not count in the default partition, in which it serves everybody. That is what
 "Default=0x7fff : ALL, SELF=full;" makes of all hosts, as does a partitions.conf without a
