@@ -416,7 +416,11 @@ func (c *checker) judgeConf() {
 		c.list[UnknownMember] = append(c.list[UnknownMember], c.finding(UnknownMember, n, first.line, message))
 	}
 	for _, o := range c.Conf.Oddities {
-		c.list[ConfReadOtherwise] = append(c.list[ConfReadOtherwise], c.finding(ConfReadOtherwise, 1, o.Line, fmt.Sprintf("%s:%d: %s", fabric.Printable(c.Name), o.Line, fabric.Printable(o.Text))))
+		where := c.Name
+		if o.Line > 0 {
+			where = fmt.Sprintf("%s:%d", c.Name, o.Line)
+		}
+		c.list[ConfReadOtherwise] = append(c.list[ConfReadOtherwise], c.finding(ConfReadOtherwise, 1, o.Line, fabric.Printable(where+": "+o.Text)))
 	}
 }
 

@@ -480,6 +480,9 @@ func (a *app) prepare(in *simulation, routings []simRouting, trees []mft.Tree) (
 			}
 		}
 	}
+	if r.hosts < 2 && in.ranks != (ranks{order: in.ranks.order}) {
+		return nil, inputf("%s takes part, with a LID and a cable: want 2 or more", text.CountGrouped(r.hosts, "CA port", "CA ports"))
+	}
 	if r.hosts < 2 {
 		return nil, inputf("%s has %s with a LID and a cable: want 2 or more", in.topology, text.CountGrouped(r.hosts, "CA port", "CA ports"))
 	}

@@ -62,9 +62,9 @@ func (l *simLimits) String() string {
 	at := fmt.Sprintf("%s, busy %.0f %% of the time", l.Link.Text, 100*l.Link.Busy)
 	switch l.Resource {
 	case sim.HostLink:
-		fmt.Fprintf(&b, "links of hosts are full (%d directions), most of all %s", l.FullHostLinks, at)
+		fmt.Fprintf(&b, "links of hosts are full (%s), most of all %s", directions(l.FullHostLinks), at)
 	case sim.Cable:
-		fmt.Fprintf(&b, "cables are full (%d directions), most of all %s", l.FullCables, at)
+		fmt.Fprintf(&b, "cables are full (%s), most of all %s", directions(l.FullCables), at)
 	case sim.Buffer:
 		fmt.Fprintf(&b, "no link is full, and packets wait in buffers behind the first one of their lane, most of all for %s", at)
 	case sim.Credit:
@@ -86,6 +86,8 @@ func (l *simLimits) String() string {
 	}
 	return b.String()
 }
+
+func directions(n int) string { return text.CountGrouped(n, "direction", "directions") }
 
 // writeLimits says what limits the first point of each routing and size that something limits.
 func (r *simRun) writeLimits(w io.Writer) {

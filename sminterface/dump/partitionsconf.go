@@ -89,12 +89,12 @@ type Partition struct {
 // PartitionsConf is a partitions.conf as OpenSM reads it.
 type PartitionsConf struct {
 	Partitions []Partition // by PKey; the default one always
-	Oddities   []Oddity    // by line
+	Oddities   []Oddity    // by line, that of the whole file last
 }
 
 // Oddity is a place that OpenSM reads in another way than a reader may think.
 type Oddity struct {
-	Line int
+	Line int // 0 for the whole file
 	Text string
 }
 
@@ -131,6 +131,7 @@ func ReadPartitions(name string, data []byte) (*PartitionsConf, error) {
 		return nil, &fabric.ParseError{File: name, Line: r.line, Text: string(r.text[:min(len(r.text), maxQuoted)]), Err: fmt.Errorf("%w. %w", err, errRefused)}
 	}
 	if !r.any {
+		r.line = 0
 		r.odd("no partition is defined: OpenSM makes all ports full members of the default partition, as without a file")
 		r.conf.Partitions[0].Members = []Member{{Kind: AllPorts, As: Full}}
 	}

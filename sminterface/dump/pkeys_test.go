@@ -215,6 +215,7 @@ func TestReadPartitions(t *testing.T) {
 	}{
 		{"Default=0x7fff : ALL=full;\n", ""},
 		{"", "0: no partition is defined"},
+		{"# none\n", "0: no partition is defined"},
 		{"A=1:0x1=full,\n ALL;", "2: the last word for a port counts: this one makes a limited member of the port of line 1, which was a full one"},
 		{"A=1:0x1=full,0x2;\nA=1:ALL=full, SELF;", ""},
 		{"A=1:0x1=ful1;", `1: membership "ful1" of 0x1: OpenSM takes it for limited`},
