@@ -210,7 +210,7 @@ func gerlaTorus(lab *Lab, random bool) (*Figure, error) {
 	loads := []float64{0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.07, 0.08, 0.09, 0.1, 0.11, 0.12}
 	if lab.Quick {
 		loads = []float64{0.02, 0.05, 0.08, 0.1, 0.12}
-		s.warmup, s.time, s.draws = 100_000, 400_000, 2
+		s.warmup, s.time = 100_000, 200_000
 	} else if !random {
 		loads = []float64{0.02, 0.05, 0.08, 0.1, 0.12}
 	}
@@ -327,7 +327,7 @@ func gerlaShufflenet(lab *Lab) (*Figure, error) {
 	shares := []float64{0.05, 0.1, 0.15, 0.2, 0.25, 0.3}
 	if lab.Quick {
 		shares = []float64{0.05, 0.15, 0.3}
-		s.time, s.draws = 1_500_000, 2
+		s.time = 600_000
 	}
 	const unicast = 0.05 // offered without multicast
 	x := chart.Axis{Label: "proportion of multicast in generated worms", Scale: chart.Linear}

@@ -2,6 +2,7 @@ package reproduce
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/ibweave/ibweave/report/chart"
@@ -74,12 +75,6 @@ var meshSettings = []setting{
 func meshSensitivity() []Experiment {
 	var list []Experiment
 	for _, s := range meshSettings {
-		if s.cases == nil {
-			s.cases = [][2]int{{1, meshPart}, {meshPart, meshPart}}
-		}
-		if s.bytes[0] == 0 {
-			s.bytes = [2]int{smallBytes[0], largeBytes[len(largeBytes)-1]}
-		}
 		list = append(list, Experiment{
 			Name: "x19-" + s.name, Title: "What the paper does not give: " + s.axis.Label,
 			Run: func(lab *Lab) (*Figure, error) { return s.figure(lab) },
@@ -99,20 +94,33 @@ func (s *setting) figure(lab *Lab) (*Figure, error) {
 	if lab.Quick {
 		values, draws = s.quick, 1
 	}
+	f, points := s.lay(values, draws, lab.Seed)
+	return f, measureMesh(lab, points, draws)
+}
+
+// lay is the figure without its times, and where they go.
+func (s *setting) lay(values []float64, draws int, seed uint64) (*Figure, []meshPoint) {
+	cases, sizes := s.cases, s.bytes
+	if cases == nil {
+		cases = [][2]int{{1, meshPart}, {meshPart, meshPart}}
+	}
+	if sizes[0] == 0 {
+		sizes = [2]int{smallBytes[0], largeBytes[len(largeBytes)-1]}
+	}
 	f := &Figure{Parameters: meshParameters(&meshCase{}, draws)}
 	var points []meshPoint
-	for _, c := range s.cases {
-		for _, bytes := range s.bytes {
+	for _, c := range cases {
+		for _, bytes := range sizes {
 			p := chart.Panel{Title: panelOf(c, bytes), X: s.axis, Y: makespanAxis}
 			points = append(points, addMeshCurves(&p, sensitivityLanes, values, func(v float64, unicast bool, l lanes) exchange {
-				x := newExchange(c[0], c[1], bytes, unicast, l, lab.Seed, 0)
+				x := newExchange(c[0], c[1], bytes, unicast, l, seed, 0)
 				s.set(&x, v)
 				return x
 			})...)
 			f.Panels = append(f.Panels, p)
 		}
 	}
-	return f, measureMesh(lab, points, draws)
+	return f, points
 }
 
 // panelOf names a panel.
@@ -186,18 +194,22 @@ func sensitivityClaims() []Claim {
 			},
 		},
 		{
-			Spec: "X19 order", Paper: "(not said) the order in which repeated unicast serves its destinations", Figures: []string{"x19-unicast-order"},
+			Spec: "X19 order", Paper: "speedups, in whatever order repeated unicast serves its destinations (not said)", Figures: []string{"x19-unicast-order"},
 			Judge: func(f map[string]*Figure) Finding {
 				order := settingNamed("unicast-order")
 				panel := panelOf([2]int{meshHosts, meshHosts}, smallBytes[0])
 				lid, random := order.in(f, panel, true, oneVL, 1), order.in(f, panel, true, oneVL, 3)
 				multicast := order.in(f, panel, false, oneVL, 1)
-				return Finding{
+				out := Finding{
 					Verdict:  NotDecidable,
 					Measured: fmt.Sprintf("%s, 1 VL: by LID %.0f µs, random %.0f µs; speedup %.1f and %.1f", panel, lid, random, lid/multicast, random/multicast),
 					Why: "with one order for all sources they serve the same receiver at the same time and wait at its link; " +
 						"the paper does not say which order it has, and half of its speedups may be due to it",
 				}
+				if math.Abs(random/lid-1) <= meshUnclear {
+					out.Verdict, out.Why = Holds, "taken as: times differ by at most 5 %"
+				}
+				return out
 			},
 		},
 	}

@@ -102,7 +102,9 @@ X22-3a most: holds
 X22-3b unicast: holds
 X22-3b multicast, one source: fails
 X22-3b multicast, more sources: holds as up to 32 bytes
-X22-3b large: holds
+X22-3b large unicast, one source: holds
+X22-3b large unicast, more sources: fails
+X22-3b large multicast, more sources: holds
 X17: holds as configurations of one virtual lane
 X22-4 slower: holds
 X22-4 similar: holds
@@ -121,7 +123,9 @@ X22-3a unicast, more sources: holds
 X22-3b unicast: holds
 X22-3b multicast, one source: fails
 X22-3b multicast, more sources: holds as up to 32 bytes
-X22-3b large: holds
+X22-3b large unicast, one source: holds
+X22-3b large unicast, more sources: fails
+X22-3b large multicast, more sources: holds
 X17: holds as configurations of one virtual lane
 X22-4 slower: holds
 X22-4 similar: not decidable
@@ -168,121 +172,6 @@ func TestMeshWorkers(t *testing.T) {
 		}
 		if d := cmp.Diff(want, got); d != "" {
 			t.Errorf("%d workers: %s", workers, d)
-		}
-	}
-}
-
-// TestMeshClaims has verdicts that turn with the times: in a world as the papers
-// tell it, and in one where nothing makes a difference.
-func TestMeshClaims(t *testing.T) {
-	for _, tt := range []struct {
-		name string
-		time func(x *exchange) float64
-		want string
-	}{
-		{
-			"as told",
-			func(x *exchange) float64 {
-				vls := float64(x.lanes.vls)
-				if x.lanes.scheme == "by-direction" {
-					vls = math.Sqrt(vls)
-				}
-				sources, group, bytes := float64(x.sources), float64(x.group), float64(x.bytes)
-				if x.unicast {
-					return 2 * bytes * group * sources * sources / vls
-				}
-				return math.Sqrt(bytes) * sources * math.Pow(sources, 0.9) / math.Sqrt(vls)
-			}, `
-X22-1: holds
-X22-2a one source: holds
-X22-2a more sources: holds
-X22-2b: holds
-X22-2c: holds
-X22-3a unicast, one source: holds
-X22-3a unicast, more sources: holds
-X22-3a multicast, one source: holds
-X22-3a multicast, more sources: holds
-X22-3a most: holds
-X22-3b unicast: holds
-X22-3b multicast, one source: holds
-X22-3b multicast, more sources: holds
-X22-3b large: fails
-X17: holds
-X22-4 slower: holds
-X22-4 similar: holds
-`},
-		{
-			"all the same",
-			func(*exchange) float64 { return 1 }, `
-X22-1: fails
-X22-2a one source: not decidable
-X22-2a more sources: not decidable
-X22-2b: fails
-X22-2c: fails
-X22-3a unicast, one source: fails
-X22-3a unicast, more sources: fails
-X22-3a multicast, one source: fails
-X22-3a multicast, more sources: fails
-X22-3a most: holds
-X22-3b unicast: fails
-X22-3b multicast, one source: fails
-X22-3b multicast, more sources: fails
-X22-3b large: holds
-X17: holds as configurations of one virtual lane
-X22-4 slower: fails
-X22-4 similar: holds
-`},
-		{
-			"lanes help multicast, up to 256 bytes, and hurt unicast; all sources are another thing",
-			func(x *exchange) float64 {
-				vls := float64(x.lanes.vls)
-				time := float64(x.sources)
-				if x.sources == meshHosts && x.unicast {
-					time *= 100
-				}
-				if x.unicast || x.bytes > 256 {
-					return time * vls
-				}
-				return time / vls
-			}, `
-X22-1: fails
-X22-2a one source: not decidable
-X22-2a more sources: not decidable
-X22-2b: fails
-X22-2c: fails
-X22-3a unicast, one source: fails
-X22-3a unicast, more sources: fails
-X22-3a multicast, one source: holds as up to 256 bytes
-X22-3a multicast, more sources: holds as up to 256 bytes
-X22-3a most: fails
-X22-3b unicast: fails
-X22-3b multicast, one source: fails
-X22-3b multicast, more sources: fails
-X22-3b large: holds
-X17: holds
-X22-4 slower: holds
-X22-4 similar: fails
-`},
-	} {
-		figures := map[string]*Figure{}
-		for _, c := range journalCases {
-			for i, name := range c.figures {
-				configs, _ := configurations(i)
-				f, points := layMesh(&c, configs, false, 1)
-				for _, p := range points {
-					p.to.Y = tt.time(&p.exchange)
-				}
-				figures[name] = f
-			}
-		}
-		var got strings.Builder
-		got.WriteByte('\n')
-		paper := Paper{Claims: meshClaims(journalCases, journalWords)}
-		for _, j := range paper.Judge(figures) {
-			got.WriteString(j.Spec + ": " + j.Finding.String() + "\n")
-		}
-		if d := cmp.Diff(tt.want, got.String()); d != "" {
-			t.Errorf("%s: %s", tt.name, d)
 		}
 	}
 }
