@@ -1,6 +1,7 @@
 package move
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/ibweave/ibweave/compile"
@@ -215,7 +216,26 @@ func (p *planner) moves() (units []Batch) {
 			units = append(units, u)
 		}
 	}
-	return units
+	return p.spread(units)
+}
+
+// spread takes the first unit of each switch first, then the second of each, so that those done together
+// leave each switch as many cables as possible.
+func (p *planner) spread(units []Batch) []Batch {
+	before := make(map[fabric.NodeID]int)
+	order := make([]int, len(units)) // of units of the same switch before it
+	index := make([]int, len(units))
+	for i, u := range units {
+		n := p.job.Nodes.Owner(u.Unplug[0].A)
+		order[i], index[i] = before[n], i
+		before[n]++
+	}
+	slices.SortStableFunc(index, func(i, k int) int { return cmp.Compare(order[i], order[k]) })
+	list := make([]Batch, len(units))
+	for i, k := range index {
+		list[i] = units[k]
+	}
+	return list
 }
 
 // removals lists the cables to go that nothing takes the place of: those of nodes that go together, with
@@ -255,5 +275,5 @@ func (p *planner) removals() (units []Batch) {
 			u.Unplug = append(u.Unplug, c)
 		}
 	}
-	return units
+	return p.spread(units)
 }
