@@ -6,6 +6,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // TestSeparateKeeps: separate makes the greatest load no greater and no channel idle, and its loads
@@ -24,7 +25,7 @@ func TestSeparateKeeps(t *testing.T) {
 		t.Fatal(err)
 	}
 	moved := false
-	for seed := range uint64(8) {
+	for seed := range uint64(short.Of(8, 3)) {
 		for _, f := range []*fabric.Fabric{tree, irregular, few} {
 			f, err := gen.DropLinks(f, 8, seed)
 			if err == nil {

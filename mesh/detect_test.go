@@ -489,14 +489,14 @@ func TestDetectNone(t *testing.T) {
 			count++
 		}
 	}
-	for radix := 4; radix <= 12; radix += 4 {
+	for radix := 4; radix <= short.Of(12, 8); radix += 4 {
 		for levels := 2; levels <= 3; levels++ {
 			f, err := gen.FatTree(gen.FatTreeSpec{Radix: radix, Levels: levels})
 			try(fmt.Sprint("fat tree ", radix, levels), "three neighbours in common", f, err)
 			count++
 		}
 	}
-	for seed := range uint64(10) {
+	for seed := range uint64(short.Of(10, 2)) {
 		f, err := gen.Lattice(100, seed)
 		try(fmt.Sprint("lattice ", seed), "", f, err)
 		count++

@@ -257,7 +257,7 @@ func TestRepairEveryDoubleFault(t *testing.T) {
 	count := make(map[string]int)
 	changed, longer, paths := 0, 0, 0
 	for i := range len(all) + 16 {
-		for j := i % short.Of(1, 9); j <= i; j += short.Of(1, 9) {
+		for j := i % short.Of(1, 20); j <= i; j += short.Of(1, 20) {
 			var cables []cut
 			var switches []int
 			for _, k := range slices.Compact([]int{i, j}) {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/sminterface/ibsim/ibsimtest"
 )
@@ -30,7 +31,7 @@ func TestOpenSMDor(t *testing.T) {
 		cycle bool
 	}{
 		{[]int{4, 4}, false, false},
-		{[]int{3, 4, 5}, false, false},
+		{[]int{3, 4, short.Of(5, 2)}, false, false},
 		{[]int{5, 5}, true, true},
 	} {
 		t.Run(fmt.Sprintf("%s, wrap %v", times(tt.dims), tt.wrap), func(t *testing.T) {

@@ -54,7 +54,7 @@ func (x *trial) onePort(rng *rand.Rand) *adaptive.Tables {
 // TestOnePort has adaptive tables without a choice be the tables that they come from, event for
 // event, on random fabrics with all ways to copy, lanes, rates and arbitration.
 func TestOnePort(t *testing.T) {
-	for seed := range uint64(short.Of(60, 15)) {
+	for seed := range uint64(short.Of(60, 5)) {
 		for copying := Independent; copying <= GreedyWormhole; copying++ {
 			want, events := goldenTrial(t, seed).golden(t, copying)
 			x := goldenTrial(t, seed)

@@ -455,7 +455,7 @@ func hasLoops(r *verify.Result) bool { return r.CreditLoops.Count+r.Multicast.Cr
 // there. The other ways to copy have cycles that need more than that traffic, or that
 // cannot close at all: see docs/simulator-validation.md.
 func TestRandomRoutings(t *testing.T) {
-	trials := short.Of(*trials, 30)
+	trials := short.Of(*trials, 16)
 	type tally struct{ clean, loops, byChance, aimed int }
 	var all [GreedyWormhole + 1]tally
 	clean, loops := 0, 0

@@ -154,7 +154,7 @@ func withSlowCable(t *testing.T, f *fabric.Fabric, seed uint64) (slow *fabric.Fa
 // TestSlowCable: one slow cable in a tree leaves only itself idle. Orders that look good
 // because they keep off it would leave most spines idle.
 func TestSlowCable(t *testing.T) {
-	for seed := range uint64(24) {
+	for seed := range uint64(short.Of(24, 6)) {
 		spec := gen.FatTreeSpec{Radix: 16, Levels: 2}
 		if seed%2 > 0 {
 			spec = gen.FatTreeSpec{Radix: 8, Levels: 3}

@@ -247,7 +247,7 @@ func TestSpinesAsRoots(t *testing.T) {
 // TestBalance holds the most loaded link against what no routing can beat: the
 // routes into or out of a leaf divided by its links.
 func TestBalance(t *testing.T) {
-	for seed := range uint64(8) {
+	for seed := range uint64(short.Of(8, 3)) {
 		f := cluster(t, clusterSpec{leaves: 12, spines: 5, hosts: 9, parallel: 2, missing: 9, seed: seed})
 		hosts := make([]int, f.NumSwitches())
 		for _, s := range f.CASwitches() {

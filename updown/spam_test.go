@@ -429,7 +429,7 @@ func randomGroups(f *fabric.Fabric, seed uint64) []mft.Group {
 
 // TestSPAMSame: the same tables on one CPU as on several.
 func TestSPAMSame(t *testing.T) {
-	f, err := gen.Lattice(60, 3)
+	f, err := gen.Lattice(short.Of(60, 30), 3)
 	f = routable(t, f, err)
 	rows := func() [][]fabric.PortNum {
 		r, err := SPAM{}.Route(context.Background(), f, lft.Options{})

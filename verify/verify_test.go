@@ -478,9 +478,9 @@ func xMesh(t testing.TB, m, n, lmc int) *fabric.Fabric {
 func TestXYChannels(t *testing.T) {
 	xy := func(fabric.LID) bool { return false }
 	yx := func(fabric.LID) bool { return true }
-	for _, c := range []struct{ m, n, channels, deps int }{
+	for _, c := range short.Part(2, []struct{ m, n, channels, deps int }{
 		{4, 4, 64, 116}, {8, 8, 288, 612}, {16, 16, 1216, 2756},
-	} {
+	}) {
 		for _, order := range []func(fabric.LID) bool{xy, yx} {
 			f := xMesh(t, c.m, c.n, 0)
 			r := mustCheck(t, f, xyTables(t, f, c.m, c.n, order), Options{})

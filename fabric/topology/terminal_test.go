@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // rack is two switches with hosts, named as sites do.
@@ -149,7 +150,7 @@ func TestMessagesAmidLines(t *testing.T) {
 		if n := messageIn([]byte(message)); n >= 0 {
 			t.Errorf("%q is split at %d", message, n)
 		}
-		for at := range text {
+		for at := 0; at < len(text); at += short.Of(1, 5) {
 			begin := at == 0 || text[at-1] == '\n'
 			data := slices.Concat(text[:at], []byte(message+"\n"), text[at:])
 			g, problems, err := Parse("in", data, Options{})

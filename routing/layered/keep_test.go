@@ -5,6 +5,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 )
@@ -16,7 +17,7 @@ func TestKeepHosts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	torus, err := mesh.Generate(mesh.Spec{Dims: []int{5, 5}, Wrap: []bool{true, true}, Hosts: 2})
+	torus, err := mesh.Generate(mesh.Spec{Dims: []int{5, short.Of(5, 4)}, Wrap: []bool{true, true}, Hosts: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

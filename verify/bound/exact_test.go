@@ -123,7 +123,7 @@ func TestLP(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for _, paths := range []Paths{AnyPaths, ShortestPaths, LegalPaths} {
 		sum, n := 0.0, 0
-		for i := 0; n < short.Of(*fabrics, 40); i++ {
+		for i := 0; n < short.Of(*fabrics, 20); i++ {
 			f := small{5, 7, 8}.random(t, r)
 			w := newNetwork(f)
 			best := w.cuts(w.partitions())
