@@ -606,6 +606,7 @@ func TestHostileStandardOutput(t *testing.T) {
 
 // An input that takes more memory than there is when it is parsed ends with one line.
 func TestHostileMemory(t *testing.T) {
+	t.Parallel()
 	name := filepath.Join(t.TempDir(), "groups.json")
 	if err := os.WriteFile(name, []byte(`[{"name":"a","receivers":[`+strings.Repeat("1,", short.Of(8, 5)<<20)+`1]}]`), 0o600); err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 
 // TestPrometheus has the real Prometheus scrape what check writes, and asks it for the verdict.
 func TestPrometheus(t *testing.T) {
+	t.Parallel() // it waits five seconds for its first scrape
 	out, err := exec.Command(program, "check", "-t", "../../examples/audit/opensm-subnet.lst", "--lfts", "../../examples/audit/opensm-lfts.dump", "--format", "prometheus").Output()
 	if len(out) == 0 {
 		t.Fatal(err)

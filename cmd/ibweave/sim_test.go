@@ -19,6 +19,7 @@ import (
 // TestInterrupted ends a sweep by SIGINT and by SIGKILL after some points, and goes
 // on: with the results of a sweep that was not interrupted.
 func TestInterrupted(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	command := func(args ...string) *exec.Cmd {
 		cmd := exec.CommandContext(t.Context(), program, args...)
