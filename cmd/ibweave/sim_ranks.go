@@ -54,52 +54,21 @@ func (c collective) String() string { return c.text }
 
 // parsePattern reads the patterns of sim and those of collective operations.
 func parsePattern(s string) (sim.Pattern, error) {
-	always := func(p traffic.Pattern) sim.Pattern {
-		return collective{text: s, of: func(int) (traffic.Pattern, error) { return p, nil }}
-	}
-	name, grid, has := strings.Cut(s, ":")
-	switch {
-	case s == "alltoall":
-		return sim.AllToAll{}, nil
-	case s == "allreduce-ring":
-		return always(traffic.Ring), nil
-	case s == "allreduce-tree":
-		return always(traffic.Tree), nil
-	case s == "broadcast":
-		return always(traffic.Broadcast), nil
-	case name == "halo":
-		return parseHalo(s, grid, has)
-	}
 	p, err := sim.ParsePattern(s)
-	if err != nil {
-		return nil, fmt.Errorf("%w, or alltoall, allreduce-ring, allreduce-tree, broadcast or halo[:AxBxC]", err)
+	if err == nil {
+		return p, nil
 	}
-	return p, nil
-}
-
-// parseHalo reads the sides of a grid; without any it has three dimensions, as even as can be.
-func parseHalo(s, grid string, has bool) (sim.Pattern, error) {
-	var dims []int
-	product := 1
-	for _, side := range strings.Split(grid, "x") {
-		if !has {
-			break
-		}
-		n, err := strconv.Atoi(side)
-		if err != nil || n < 1 || n > 1<<20/product {
-			return nil, fmt.Errorf("pattern %q: want halo, or halo:AxBxC with the sides of the grid", s)
-		}
-		dims, product = append(dims, n), product*n
+	if s == "alltoall" {
+		return sim.AllToAll{}, nil
 	}
-	return collective{text: s, of: func(n int) (traffic.Pattern, error) {
-		if !has {
-			return traffic.Halo(traffic.Dims(n, 3)), nil
-		}
-		if n != product {
-			return traffic.Pattern{}, fmt.Errorf("a grid of %d for %s", product, text.Count(n, "rank", "ranks"))
-		}
-		return traffic.Halo(dims), nil
-	}}, nil
+	o, other := traffic.Parse(s)
+	switch {
+	case other != nil && strings.HasPrefix(s, "halo"):
+		return nil, other
+	case other != nil:
+		return nil, fmt.Errorf("%w, or %s", err, traffic.Operations)
+	}
+	return collective{text: s, of: o.Pattern}, nil
 }
 
 // ranks says which hosts take part, and in which order.

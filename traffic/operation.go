@@ -1,0 +1,208 @@
+package traffic
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Operation is a collective operation on data of some size.
+type Operation struct {
+	// Pattern is the pattern of n ranks; the error says what is wrong with so many.
+	Pattern func(n int) (Pattern, error)
+	// Share is what a unit of the pattern is of n ranks, as a part of the data of one. Sizes
+	// of data are those of nccl-tests: of an all-gather, that of what each rank has in the end, and of an
+	// all-to-all, that of all that a rank sends.
+	Share func(n int) float64
+}
+
+// maxRanks bounds grids and matrices.
+const maxRanks = 1 << 20
+
+// Operations names what Parse takes.
+const Operations = "allreduce-ring, allreduce-tree, reduce-scatter, all-gather, alltoall, broadcast, halo[:AxBxC], shift:BY or permutation[:SEED]"
+
+// Parse reads the name of an operation.
+func Parse(name string) (Operation, error) {
+	always := func(p Pattern, share func(n float64) float64) (Operation, error) {
+		return Operation{
+			func(int) (Pattern, error) { return p, nil },
+			func(n int) float64 { return share(float64(n)) },
+		}, nil
+	}
+	whole := func(float64) float64 { return 1 }
+	kind, rest, has := strings.Cut(name, ":")
+	switch name {
+	case "allreduce-ring": // each part of the data goes around twice, up to one step
+		return always(Ring, func(n float64) float64 { return 2 * (n - 1) / n })
+	case "reduce-scatter", "all-gather":
+		return always(Ring, func(n float64) float64 { return (n - 1) / n })
+	case "allreduce-tree":
+		return always(Tree, func(float64) float64 { return 0.5 })
+	case "alltoall":
+		return always(AllToAll, func(n float64) float64 { return 1 / n })
+	case "broadcast":
+		return always(Broadcast, whole)
+	}
+	switch kind {
+	case "halo":
+		return parseHalo(rest, has)
+	case "shift":
+		by, err := strconv.ParseInt(rest, 10, 32)
+		if err != nil {
+			break
+		}
+		return always(Shift(int(by)), whole)
+	case "permutation":
+		seed, err := uint64(0), error(nil)
+		if has {
+			seed, err = strconv.ParseUint(rest, 10, 64)
+		}
+		if err != nil {
+			break
+		}
+		return Operation{
+			func(n int) (Pattern, error) { return permutation(n, seed), nil },
+			func(int) float64 { return 1 },
+		}, nil
+	}
+	return Operation{}, fmt.Errorf("pattern %q: want %s", name, Operations)
+}
+
+// parseHalo reads the sides of a grid; without any it has three dimensions, as even as can be. The data
+// is what goes to one neighbor.
+func parseHalo(grid string, has bool) (Operation, error) {
+	var dims []int
+	product := 1
+	for side := range strings.SplitSeq(grid, "x") {
+		if !has {
+			break
+		}
+		n, err := strconv.Atoi(side)
+		if err != nil || n < 1 || n > maxRanks/product {
+			return Operation{}, fmt.Errorf("pattern %q: want halo, or halo:AxBxC with the sides of the grid", "halo:"+grid)
+		}
+		dims, product = append(dims, n), product*n
+	}
+	return Operation{
+		func(n int) (Pattern, error) {
+			switch {
+			case !has:
+				return Halo(Dims(n, 3)), nil
+			case n != product:
+				return Pattern{}, fmt.Errorf("a grid of %d for %d ranks", product, n)
+			}
+			return Halo(dims), nil
+		},
+		func(int) float64 { return 1 },
+	}, nil
+}
+
+// Shift has each rank send to the one that is so many further.
+func Shift(by int) Pattern {
+	return Pattern{"shift", func(n, dst int) iter.Seq2[int, int64] {
+		return func(yield func(int, int64) bool) {
+			if src := ((dst-by)%n + n) % n; src != dst {
+				yield(src, 1)
+			}
+		}
+	}}
+}
+
+// permutation has each of n ranks send to another one, along one random cycle.
+func permutation(n int, seed uint64) Pattern {
+	senders := make([]int, n)
+	for i := range senders {
+		senders[i] = i
+	}
+	rng := rand.New(rand.NewPCG(seed, 0x7065726d))
+	for i := n - 1; i > 0; i-- { // Sattolo 1986
+		j := rng.IntN(i)
+		senders[i], senders[j] = senders[j], senders[i]
+	}
+	return Pattern{"permutation", func(_, dst int) iter.Seq2[int, int64] {
+		return func(yield func(int, int64) bool) {
+			if senders[dst] != dst {
+				yield(senders[dst], 1)
+			}
+		}
+	}}
+}
+
+// ToLast has all ranks but the last few send to each of these.
+func ToLast(few int) Pattern {
+	return Pattern{"to-storage", func(n, dst int) iter.Seq2[int, int64] {
+		return func(yield func(int, int64) bool) {
+			for src := 0; dst >= n-few && src < n-few; src++ {
+				if !yield(src, 1) {
+					return
+				}
+			}
+		}
+	}}
+}
+
+// Matrix is a pattern that was recorded: by receiver, who sends how much.
+type Matrix struct {
+	start  []int // by receiver, and one more: of what it gets in the others
+	src    []int32
+	amount []int64
+}
+
+// Entry is how much a rank sends to another.
+type Entry struct {
+	Src, Dst int32
+	Amount   int64 // 0 or more
+}
+
+// NewMatrix makes a matrix of n ranks. Entries are in any order; amounts of a pair add up, and those of
+// a rank to itself do not count.
+func NewMatrix(n int, entries []Entry) *Matrix {
+	sorted := slices.Clone(entries)
+	slices.SortFunc(sorted, func(a, b Entry) int { return cmp.Or(cmp.Compare(a.Dst, b.Dst), cmp.Compare(a.Src, b.Src)) })
+	m := &Matrix{start: make([]int, n+1)}
+	for _, e := range sorted {
+		k := len(m.src) - 1
+		switch {
+		case e.Src == e.Dst || e.Amount == 0:
+		case m.start[e.Dst+1] > 0 && m.src[k] == e.Src:
+			m.amount[k] += e.Amount
+		default:
+			m.src, m.amount = append(m.src, e.Src), append(m.amount, e.Amount)
+			m.start[e.Dst+1]++
+		}
+	}
+	for i := range n {
+		m.start[i+1] += m.start[i]
+	}
+	return m
+}
+
+// Ranks is how many ranks a matrix has.
+func (m *Matrix) Ranks() int { return len(m.start) - 1 }
+
+// Operation is the matrix as an operation: the data is what an amount of 1 is of.
+func (m *Matrix) Operation() Operation {
+	p := Pattern{"matrix", func(_, dst int) iter.Seq2[int, int64] {
+		return func(yield func(int, int64) bool) {
+			for k := m.start[dst]; k < m.start[dst+1]; k++ {
+				if !yield(int(m.src[k]), m.amount[k]) {
+					return
+				}
+			}
+		}
+	}}
+	return Operation{
+		func(n int) (Pattern, error) {
+			if n != m.Ranks() {
+				return Pattern{}, fmt.Errorf("a matrix of %d ranks for %d", m.Ranks(), n)
+			}
+			return p, nil
+		},
+		func(int) float64 { return 1 },
+	}
+}

@@ -1,0 +1,93 @@
+package traffic_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/ibweave/ibweave/traffic"
+)
+
+// TestParse has what a rank sends of a gigabyte, in all operations.
+func TestParse(t *testing.T) {
+	for name, want := range map[string]float64{ // by 12 ranks in all, of the data of one
+		"allreduce-ring": 22,
+		"reduce-scatter": 11,
+		"all-gather":     11,
+		"allreduce-tree": 22, // two trees of eleven edges, each both ways, half of the data
+		"alltoall":       11,
+		"broadcast":      11,
+		"halo":           12 * 6, // 3 x 2 x 2
+		"halo:3x4":       12 * 4,
+		"shift:5":        12,
+		"shift:-12":      0,
+		"permutation":    12,
+		"permutation:9":  12,
+	} {
+		o, err := traffic.Parse(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := o.Pattern(12)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := 0.0
+		for _, row := range matrix(t, p, 12) {
+			for _, n := range row {
+				sum += float64(n) * o.Share(12)
+			}
+		}
+		if math.Abs(sum-want) > 1e-9 {
+			t.Errorf("%s: %v, want %v", name, sum, want)
+		}
+	}
+	for name, want := range map[string]string{
+		"":              `pattern "": want allreduce-ring, `,
+		"ring":          `pattern "ring": want allreduce-ring, `,
+		"shift":         `pattern "shift": want`,
+		"shift:x":       `pattern "shift:x": want`,
+		"permutation:":  `pattern "permutation:": want`,
+		"alltoall:3":    `pattern "alltoall:3": want`,
+		"halo:0x3":      `pattern "halo:0x3": want halo, or halo:AxBxC`,
+		"halo:":         `pattern "halo:": want halo`,
+		"halo:99999999": `pattern "halo:99999999": want halo`,
+	} {
+		if _, err := traffic.Parse(name); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", name, err, want)
+		}
+	}
+	o, _ := traffic.Parse("halo:3x4")
+	if _, err := o.Pattern(13); err == nil || err.Error() != "a grid of 12 for 13 ranks" {
+		t.Error(err)
+	}
+}
+
+// TestShift has each rank send to the one that is so many further, a permutation along one cycle, and
+// all to storage.
+func TestShift(t *testing.T) {
+	for n := 1; n < 20; n++ {
+		for by := -25; by < 25; by++ {
+			for src, row := range matrix(t, traffic.Shift(by), n) {
+				for dst, amount := range row {
+					if want := dst != src && (src+by-dst)%n == 0; (amount == 1) != want {
+						t.Fatalf("%d ranks by %d: %d sends %d to %d", n, by, src, amount, dst)
+					}
+				}
+			}
+		}
+		o, _ := traffic.Parse("permutation:3")
+		p, _ := o.Pattern(n)
+		if got := reached(matrix(t, p, n)); got != n {
+			t.Errorf("a permutation of %d: one cycle has %d of them", n, got)
+		}
+		few := n / 3
+		for src, row := range matrix(t, traffic.ToLast(few), n) {
+			for dst, amount := range row {
+				if want := src < n-few && dst >= n-few; (amount == 1) != want {
+					t.Fatalf("%d of %d are storage: %d sends %d to %d", few, n, src, amount, dst)
+				}
+			}
+		}
+	}
+}
