@@ -23,7 +23,6 @@ package groups
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -315,7 +314,7 @@ func (r *reader) openBeside(n *yaml.Node, file string) (name string, data []byte
 	if strings.TrimSpace(file) == "" {
 		return "", nil, r.Fail(n, "%s; want the name of a file behind it", yamlfile.KindName(n))
 	}
-	name = beside(r.name, file)
+	name = yamlfile.Beside(r.name, file)
 	data, err = r.load(name)
 	return name, data, err
 }
@@ -330,14 +329,6 @@ func (r *reader) load(name string) ([]byte, error) {
 		err = lineError(name, 0, "", fmt.Errorf("%d bytes; want at most %d", len(data), maxFile))
 	}
 	return data, err
-}
-
-// beside is a file as another one names it.
-func beside(other, file string) string {
-	if filepath.IsAbs(file) || other == "-" {
-		return file
-	}
-	return filepath.Join(filepath.Dir(other), file)
 }
 
 // expand lists the hosts of a list with commas or blanks. All lists together have

@@ -43,6 +43,15 @@ type Group struct {
 	line int
 }
 
+// HostsOf is the hosts of a group, in natural order.
+func (s *Set) HostsOf(g *Group) []names.Host {
+	list := make([]names.Host, len(g.Hosts))
+	for i, h := range g.Hosts {
+		list[i] = s.hosts[h]
+	}
+	return list
+}
+
 // String is "rack r12".
 func (g *Group) String() string { return g.Grouping + " " + g.Name }
 

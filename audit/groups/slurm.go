@@ -10,6 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/ibweave/ibweave/audit/yamlfile"
 	"github.com/ibweave/ibweave/internal/hostlist"
 )
 
@@ -93,7 +94,7 @@ func (s *slurmFile) take(name string, line int, text string) error {
 		if s.included++; s.included > maxIncludes {
 			return lineError(name, line, text, fmt.Errorf("more than %d files are included", maxIncludes))
 		}
-		file := beside(name, words[1])
+		file := yamlfile.Beside(name, words[1])
 		data, err := s.r.load(file)
 		if err != nil {
 			return err

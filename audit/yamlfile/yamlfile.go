@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -169,4 +170,12 @@ func (r *File) Number(n *yaml.Node, least, most int) (int, error) {
 		return 0, r.Fail(n, "%s; want a number from %d to %d", KindName(n), least, most)
 	}
 	return v, nil
+}
+
+// Beside is a file as another one names it.
+func Beside(other, file string) string {
+	if filepath.IsAbs(file) || other == "-" {
+		return file
+	}
+	return filepath.Join(filepath.Dir(other), file)
 }

@@ -163,8 +163,12 @@ func index(f *fabric.Fabric) map[string][]fabric.NodeID {
 		all := []string{description, strings.TrimSpace(f.Name(n).Text)}
 		if f.IsSwitch(n) {
 			all = append(all, ChipOf(description).System)
-		} else if host, _, ok := HostOf(description); ok {
-			all = append(all, host)
+		} else {
+			for _, name := range slices.Clone(all) {
+				if host, _, ok := HostOf(name); ok {
+					all = append(all, host)
+				}
+			}
 		}
 		for i, name := range all {
 			if name = strings.ToLower(name); name != "" && !slices.Contains(all[:i], name) && !slices.Contains(known[name], n) {
