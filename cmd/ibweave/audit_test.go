@@ -288,8 +288,9 @@ func TestSchemas(t *testing.T) {
 		"path":  {"path", tables, "node0001", "node0009"},
 		"counters": {"counters", counted,
 			"../../examples/counters/after.txt", "--seconds", "60", "--host-groups", "../../examples/counters/groups.yaml"},
-		"drain": {"drain", tables, "--switch", "spine00", "--cable", "leaf00:37"},
-		"move":  {"move", "-t", "../../examples/move/fabric.ibnetdiscover", "-e", "updn", "../../examples/move/edits.yaml", "--at-once", "1"},
+		"traffic": {"traffic", "-t", "../../examples/traffic/fabric.ibnetdiscover", "-e", "updn", "--traffic", "../../examples/traffic/traffic.yaml"},
+		"drain":   {"drain", tables, "--switch", "spine00", "--cable", "leaf00:37"},
+		"move":    {"move", "-t", "../../examples/move/fabric.ibnetdiscover", "-e", "updn", "../../examples/move/edits.yaml", "--at-once", "1"},
 	} {
 		s := schema(t, name+".schema.json")
 		out, err := exec.Command(program, append(args, "--format", "json")...).Output()

@@ -201,6 +201,45 @@ func (a *app) runEngine(ctx context.Context, f *fabric.Fabric, e *compile.Engine
 	return compile.Run(ctx, f, e, opt)
 }
 
+// readOrRoute reads the fabric of a command, and reads its tables or makes them by an engine, "" for
+// none. The tables are nil when there are none.
+func (a *app) readOrRoute(ctx context.Context, command string, in *audit, engine string, args []string) (*fabric.Fabric, *lft.Tables, error) {
+	in.adaptiveToo = true
+	if len(args) == 0 && in.isFolderAlone() && engine == "" {
+		args, in.topology = []string{in.topology}, ""
+	}
+	switch {
+	case len(args) > 0 && (in.topology != "" || in.hasTables() || in.plft != "" || engine != ""):
+		return nil, nil, usagef("%s takes a directory, or -t and --lfts or -e, not both", command)
+	case len(args) == 0 && in.topology == "":
+		return nil, nil, usagef("%s needs a directory, or -t TOPOLOGY", command)
+	case engine != "" && in.hasTables():
+		return nil, nil, usagef("-e makes the tables: want no --lfts and --far beside it")
+	case in.plft != "" && in.far == "":
+		return nil, nil, usagef("--plft says nothing without adaptive routing, --far FILE")
+	}
+	if len(args) > 0 {
+		if err := a.resolve(in, args[0], false); err != nil {
+			return nil, nil, err
+		}
+	}
+	if err := oneStdin(in.topology, in.lfts, in.far, in.plft); err != nil {
+		return nil, nil, err
+	}
+	if engine == "" {
+		return a.readTables(in)
+	}
+	f, err := a.fabricOf(in)
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := a.routeBy(ctx, f, in.topology, engine, lft.Options{})
+	if err != nil {
+		return nil, nil, err
+	}
+	return r.Fabric, r.Tables, nil
+}
+
 // routeBy routes the fabric of a topology with an engine, or for "" with the one that suits the
 // fabric best, which a line on standard error names. LIDs stay.
 func (a *app) routeBy(ctx context.Context, f *fabric.Fabric, topology, engine string, route lft.Options) (*lft.Routing, error) {

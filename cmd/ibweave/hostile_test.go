@@ -134,6 +134,14 @@ var inputs = map[string]string{
 	"counters --node-name-map": "counters D D/rates.csv --node-name-map X",
 	"report --counters":        "report D -o /dev/null --counters X",
 	"report --before":          "report D -o /dev/null --counters D/perfquery --before X",
+	"traffic arguments":        "traffic H --traffic D/traffic.yaml",
+	"traffic --topology":       "traffic -t X --traffic D/traffic.yaml",
+	"traffic --lfts":           "traffic -t D/fabric.ibnetdiscover --lfts X --traffic D/traffic.yaml",
+	"traffic --far":            "traffic -t D/fabric.ibnetdiscover --far X --traffic D/traffic.yaml",
+	"traffic --plft":           "traffic -t D/fabric.ibnetdiscover --far D/ibdiagnet2.far --plft X --traffic D/traffic.yaml",
+	"traffic --traffic":        "traffic D --traffic X",
+	"traffic --host-groups":    "traffic D --traffic D/traffic.yaml --host-groups X",
+	"traffic --node-name-map":  "traffic D --traffic D/traffic.yaml --node-name-map X",
 	"slurm --topology":         "slurm -t X",
 	"slurm --node-name-map":    "slurm -t D/fabric.ibnetdiscover --host-regexp .* --node-name-map X",
 	"whatif --node-name-map":   "whatif -t D/fabric.ibnetdiscover -e updn --fail links --node-name-map X",
@@ -241,7 +249,7 @@ func tables(t *testing.T) (dir string) {
 		}
 	}
 	writeFAR(t, d)
-	for name, text := range map[string]string{"rates.csv": "node,port,xmit_bytes\n0x100000,1,1\n", "perfquery": "# Port counters: Lid 1 port 1\nPortSelect:......................1\nPortXmitData:....................1\n"} {
+	for name, text := range map[string]string{"traffic.yaml": "jobs: [{name: a, hosts: '0x100000,0x100002', patterns: [{pattern: alltoall, size: 1M}]}]\n", "rates.csv": "node,port,xmit_bytes\n0x100000,1,1\n", "perfquery": "# Port counters: Lid 1 port 1\nPortSelect:......................1\nPortXmitData:....................1\n"} {
 		if err := os.WriteFile(filepath.Join(d, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -12,10 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ibweave/ibweave/audit/rails"
-	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/hostlist"
 	"github.com/ibweave/ibweave/internal/text"
-	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -91,7 +89,7 @@ func (a *app) rails(ctx context.Context, o *railsOptions, args []string) error {
 	if err != nil {
 		return err
 	}
-	f, tables, err := a.readRails(ctx, o, args)
+	f, tables, err := a.readOrRoute(ctx, "rails", &o.audit, o.engine, args)
 	if err != nil {
 		return err
 	}
@@ -119,45 +117,6 @@ func (a *app) rails(ctx context.Context, o *railsOptions, args []string) error {
 		return err
 	}
 	return o.checkWorst(d.Worst())
-}
-
-// readRails reads the fabric and reads or makes its tables, which are nil when there are none.
-func (a *app) readRails(ctx context.Context, o *railsOptions, args []string) (*fabric.Fabric, *lft.Tables, error) {
-	in := &o.audit
-	in.adaptiveToo = true
-	if len(args) == 0 && in.isFolderAlone() && o.engine == "" {
-		args, in.topology = []string{in.topology}, ""
-	}
-	switch {
-	case len(args) > 0 && (in.topology != "" || in.hasTables() || in.plft != "" || o.engine != ""):
-		return nil, nil, usagef("rails takes a directory, or -t and --lfts or -e, not both")
-	case len(args) == 0 && in.topology == "":
-		return nil, nil, usagef("rails needs a directory, or -t TOPOLOGY")
-	case o.engine != "" && in.hasTables():
-		return nil, nil, usagef("-e makes the tables: want no --lfts and --far beside it")
-	case in.plft != "" && in.far == "":
-		return nil, nil, usagef("--plft says nothing without adaptive routing, --far FILE")
-	}
-	if len(args) > 0 {
-		if err := a.resolve(in, args[0], false); err != nil {
-			return nil, nil, err
-		}
-	}
-	if err := oneStdin(in.topology, in.lfts, in.far, in.plft); err != nil {
-		return nil, nil, err
-	}
-	if o.engine == "" {
-		return a.readTables(in)
-	}
-	f, err := a.fabricOf(in)
-	if err != nil {
-		return nil, nil, err
-	}
-	r, err := a.routeBy(ctx, f, in.topology, o.engine, lft.Options{})
-	if err != nil {
-		return nil, nil, err
-	}
-	return r.Fabric, r.Tables, nil
 }
 
 // listed lists the hosts that --host names, in its order.

@@ -137,6 +137,10 @@ var scopes = map[string][]scope{
 		{flags: "topology lfts far plft engine host-regexp lenient strict format fail-on kinds node-name-map"},
 		{flags: "host", not: "format=json", why: unsaid, note: true},
 	},
+	"traffic": {
+		{flags: "topology lfts far plft engine traffic top host-groups lenient strict format kinds node-name-map"},
+		{flags: "by", with: "host-groups", why: "they say which hosts are in it"},
+	},
 	"counters": {{flags: "topology lfts before seconds hot top host-groups lenient strict format kinds node-name-map"}},
 	"slurm": {
 		{flags: "format host-regexp kinds lenient node-name-map output strict switch-names topology"},

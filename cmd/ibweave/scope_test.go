@@ -128,6 +128,7 @@ var withoutEffectTests = []struct {
 	{"compare -t f --lfts f --roots 0x1", "roots", "without --engines", true},
 	{"compare -t f -e updn,spam --against spam --bisections 0", "against", "with --bisections 0: there is no bandwidth", false},
 	{"compare -t f -e updn --damage cables --host-groups f", "host-groups", "with --damage: figures are sums", false},
+	{"traffic d --traffic f --by rack", "by", "without --host-groups: they say which hosts", false},
 	{"drain d --host-group r1", "host-group", "without --host-groups: they say which hosts", false},
 	{"compare -t f -e updn --percent 2", "percent", "without --damage", false},
 	{"compare -t f -e updn --samples 2", "samples", "without --damage", false},

@@ -1,0 +1,327 @@
+package jobs
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/ibweave/ibweave/audit/groups"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/names"
+	"github.com/ibweave/ibweave/internal/hostlist"
+	"github.com/ibweave/ibweave/internal/text"
+	"github.com/ibweave/ibweave/traffic"
+)
+
+// Traffic is a file's traffic in a fabric.
+type Traffic struct {
+	f          *fabric.Fabric
+	background float64 // the part of all bytes
+	jobs       []*flows
+	host       []int32 // by NodeID: a number of the host that an adapter is of
+}
+
+// scale is how many units amounts of bytes are counted in, so that each LID of a port with several
+// gets an equal part of them.
+const scale = 128
+
+// mostBytes bounds what all jobs send, so that sums in units fit into an int64.
+const mostBytes = 1 << 54
+
+// flows is who of a job's ports sends how much to whom.
+type flows struct {
+	name    string
+	hosts   []host
+	ranks   int
+	ends    []fabric.PortID
+	hostOf  []int32 // by index in ends, as Traffic.host
+	index   map[fabric.PortID]int32
+	streams []stream
+}
+
+// host is the ports of a host.
+type host struct {
+	name  string
+	ports []fabric.PortID // in natural order of the names of their adapters
+}
+
+// stream is a pattern among ranks.
+type stream struct {
+	pattern traffic.Pattern
+	end     []int32   // by rank: index in ends
+	ranks   [][]int32 // by index in ends
+	unit    float64   // what a unit of the pattern is, in bytes / scale
+}
+
+// senders yields the ports that send to a port, some of them several times, and how much to each
+// of its LIDs. Ranks of one host send nothing over the fabric to each other.
+func (t *Traffic) senders(j *flows) func(dst int) iter.Seq2[int, int64] {
+	return func(dst int) iter.Seq2[int, int64] {
+		return func(yield func(int, int64) bool) {
+			lids := 0
+			for range t.f.LIDs(j.ends[dst]) {
+				lids++
+			}
+			for i := range j.streams {
+				s := &j.streams[i]
+				unit := s.unit / float64(max(lids, 1))
+				for _, rank := range s.ranks[dst] {
+					for src, n := range s.pattern.Senders(len(s.end), int(rank)) {
+						from := s.end[src]
+						if j.hostOf[from] == j.hostOf[dst] {
+							continue
+						}
+						amount := int64(math.Round(min(float64(float64(n)*unit), scale*mostBytes)))
+						if amount > 0 && !yield(int(from), amount) {
+							return
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// In finds the hosts of a file in a fabric; set is for jobs that name a group, nil for none. Errors are
+// *fabric.ParseError with the line.
+func (x *File) In(f *fabric.Fabric, set *groups.Set) (*Traffic, error) {
+	b := &binder{f: f, x: x, set: set, finder: names.NewFinder(f)}
+	t := &Traffic{f: f, background: x.background, host: hostNumbers(f)}
+	for i := range x.jobs {
+		j, err := b.job(&x.jobs[i], t.host)
+		if err != nil {
+			return nil, err
+		}
+		t.jobs = append(t.jobs, j)
+	}
+	// Sums in one order are the same for any order of the file.
+	slices.SortFunc(t.jobs, func(a, b *flows) int {
+		return cmp.Or(text.Natural(a.name, b.name), strings.Compare(a.name, b.name))
+	})
+	return t, nil
+}
+
+// hostNumbers numbers hosts by adapter. An adapter without the name of a host is one by itself.
+func hostNumbers(f *fabric.Fabric) []int32 {
+	number := make([]int32, f.NumNodes())
+	for n := range number {
+		number[n] = int32(n)
+	}
+	hosts, _ := names.Hosts(f, nil, fabric.HostKind, fabric.ServiceKind, fabric.GatewayKind)
+	for i := range hosts {
+		for _, n := range hosts[i].Nodes {
+			number[n] = int32(hosts[i].Nodes[0])
+		}
+	}
+	return number
+}
+
+// binder finds jobs in a fabric.
+type binder struct {
+	f      *fabric.Fabric
+	x      *File
+	set    *groups.Set
+	finder *names.Finder
+}
+
+// job finds one job.
+func (b *binder) job(j *job, number []int32) (*flows, error) {
+	hosts, err := b.find(j.hosts)
+	if j.group != nil {
+		hosts, err = b.group(j.group)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if n := len(hosts) * j.perHost; n > allRanks {
+		return nil, b.x.text.Fail(j.at, "%s has %d ranks; want at most %d", j.name, n, allRanks)
+	}
+	t := &flows{name: j.name, hosts: hosts, index: make(map[fabric.PortID]int32)}
+	sets := t.communicators(j)
+	for i := range sets {
+		t.ranks += len(sets[i])
+	}
+	for i := range j.patterns {
+		if err := b.pattern(t, &j.patterns[i], sets); err != nil {
+			return nil, err
+		}
+	}
+	// Ends are known now.
+	t.hostOf = make([]int32, len(t.ends))
+	for i, p := range t.ends {
+		t.hostOf[i] = number[b.f.Owner(p)]
+	}
+	for i := range t.streams {
+		s := &t.streams[i]
+		s.ranks = make([][]int32, len(t.ends))
+		for rank, e := range s.end {
+			s.ranks[e] = append(s.ranks[e], int32(rank))
+		}
+	}
+	return t, nil
+}
+
+// pattern adds the streams of a pattern, one for each communicator.
+func (b *binder) pattern(t *flows, p *pattern, sets [][]int32) error {
+	fail := func(err error) error {
+		return b.x.text.Fail(p.at, "%s: %w", t.name, err)
+	}
+	var storage []int32
+	if p.storage {
+		hosts, err := b.find(p.to)
+		if err != nil {
+			return err
+		}
+		for i := range hosts {
+			for _, port := range hosts[i].ports {
+				storage = append(storage, t.end(port))
+			}
+		}
+	}
+	for _, ranks := range sets {
+		operation, n := p.operation, len(ranks)
+		if p.ranks > 0 && p.ranks != n {
+			err := fmt.Errorf("a matrix of %d ranks, and the job has %s on %s", p.ranks, text.Count(n, "rank", "ranks"), text.Count(len(t.hosts), "host", "hosts"))
+			if p.ranks%len(t.hosts) == 0 {
+				err = fmt.Errorf("%w; want ranks-per-host: %d", err, p.ranks/len(t.hosts))
+			}
+			return fail(err)
+		}
+		s := stream{end: ranks, unit: scale * p.bytes / float64(len(sets))}
+		if p.storage {
+			s.end = slices.Concat(ranks, storage)
+			s.pattern = traffic.ToLast(len(storage))
+			s.unit /= float64(len(storage))
+		} else {
+			var err error
+			if s.pattern, err = operation.Pattern(n); err != nil {
+				return fail(err)
+			}
+			s.unit *= operation.Share(n)
+		}
+		t.streams = append(t.streams, s)
+	}
+	return nil
+}
+
+// communicators lists the ranks that run patterns among themselves, by index in ends: those at the same
+// place of their hosts, or all of them where there are so many on a host.
+func (t *flows) communicators(j *job) (sets [][]int32) {
+	if j.perHost == 0 {
+		for k := 0; ; k++ {
+			var ranks []int32
+			for i := range t.hosts {
+				if k < len(t.hosts[i].ports) {
+					ranks = append(ranks, t.end(t.hosts[i].ports[k]))
+				}
+			}
+			if len(ranks) == 0 {
+				return sets
+			}
+			sets = append(sets, ranks)
+		}
+	}
+	n := len(t.hosts)
+	ranks := make([]int32, n*j.perHost)
+	for r := range ranks {
+		h, k := r/j.perHost, r%j.perHost
+		if j.cyclic {
+			h, k = r%n, r/n
+		}
+		ports := t.hosts[h].ports
+		ranks[r] = t.end(ports[k*len(ports)/j.perHost])
+	}
+	return [][]int32{ranks}
+}
+
+// end is the index of a port in ends.
+func (t *flows) end(p fabric.PortID) int32 {
+	i, known := t.index[p]
+	if !known {
+		i = int32(len(t.ends))
+		t.index[p] = i
+		t.ends = append(t.ends, p)
+	}
+	return i
+}
+
+// group lists the hosts of a group.
+func (b *binder) group(g *word) ([]host, error) {
+	if b.set == nil {
+		return nil, b.x.text.Fail(g.at, "group %q; want the file of groups, --host-groups FILE", g.text)
+	}
+	found, err := b.set.Find(g.text)
+	if err != nil {
+		return nil, b.x.text.Fail(g.at, "%w", err)
+	}
+	var list []host
+	for _, h := range b.set.HostsOf(found) {
+		if x := b.host(h.Name, h.Nodes); len(x.ports) > 0 {
+			list = append(list, x)
+		}
+	}
+	if len(list) == 0 {
+		return nil, b.x.text.Fail(g.at, "no host of group %q has a port with a cable to a switch", g.text)
+	}
+	return list, nil
+}
+
+// find lists hosts by name, in the order of the lists.
+func (b *binder) find(lists []word) (hosts []host, err error) {
+	used := make(map[fabric.PortID]bool)
+	for _, list := range lists {
+		fail := func(err error) ([]host, error) { return nil, b.x.text.Fail(list.at, "%w", err) }
+		parts, err := hostlist.Expand(strings.Join(strings.Fields(list.text), " "))
+		if _, whole := b.finder.Find(list.text); err != nil && whole == nil { // a name with brackets
+			parts, err = []string{list.text}, nil
+		}
+		if err == nil && len(parts) == 0 {
+			err = errors.New("no host; want names, like n[001-016]")
+		}
+		if err != nil {
+			return fail(err)
+		}
+		for _, name := range parts {
+			nodes, err := b.finder.Find(name)
+			if err != nil {
+				return fail(err)
+			}
+			for _, n := range nodes {
+				if b.f.IsSwitch(n) {
+					return fail(fmt.Errorf("%q is a switch; want hosts", name))
+				}
+			}
+			h := b.host(name, nodes)
+			if len(h.ports) == 0 {
+				return fail(fmt.Errorf("%q has no port with a cable to a switch", name))
+			}
+			for _, p := range h.ports {
+				if used[p] {
+					return fail(fmt.Errorf("%q is named twice; ranks-per-host says how many ranks a host has", name))
+				}
+				used[p] = true
+			}
+			hosts = append(hosts, h)
+		}
+	}
+	return hosts, nil
+}
+
+// host is the ports of a host that are cabled to a switch.
+func (b *binder) host(name string, nodes []fabric.NodeID) host {
+	h := host{name: name}
+	nodes = slices.Clone(nodes)
+	slices.SortStableFunc(nodes, func(m, n fabric.NodeID) int { return text.Natural(b.f.Name(m).Text, b.f.Name(n).Text) })
+	for _, n := range nodes {
+		for num := range b.f.Node(n).NumPorts {
+			if p := b.f.Port(n, num+1); b.f.PeerSwitch(p) != fabric.NoNode {
+				h.ports = append(h.ports, p)
+			}
+		}
+	}
+	return h
+}

@@ -1,0 +1,494 @@
+package jobs
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/hostlist"
+	"github.com/ibweave/ibweave/internal/text"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/verify"
+	"github.com/ibweave/ibweave/verify/bound"
+)
+
+// Result is what jobs send and, with tables, what they load.
+type Result struct {
+	Bytes      float64   `json:"bytes"` // of all jobs and the background, between hosts
+	Background float64   `json:"background_bytes"`
+	Jobs       []Job     `json:"jobs"` // in natural order of their names
+	Overlaps   []Overlap `json:"overlaps"`
+	Matrix     *Matrix   `json:"matrix"`
+	Loads      *LoadsOf  `json:"loads,omitempty"` // nil without tables
+}
+
+// Job is one job.
+type Job struct {
+	Job   string  `json:"job"`
+	Hosts int     `json:"hosts"`
+	Ranks int     `json:"ranks"`
+	Bytes float64 `json:"bytes"`      // that leave its hosts
+	Lost  float64 `json:"lost_bytes"` // of these, what the tables do not deliver; 0 without tables
+	*Times
+}
+
+// Times is how long the bytes of a job take, by static loads. All jobs begin at once, and those that
+// have bytes left for a cable share its rate evenly: a job with b bytes is done when each job has sent
+// the smaller of b and its own.
+type Times struct {
+	// Ideal is the time that the busiest host cable of the job takes for the job's bytes alone, as on a
+	// crossbar; seconds.
+	Ideal float64 `json:"ideal_seconds"`
+	// Alone and Together are the times that the slowest cable takes, with the job alone and with all
+	// jobs, over Ideal: 1 or more. They are 0 for a job without bytes.
+	Alone    float64 `json:"alone"`
+	Together float64 `json:"together"`
+	// Cable is the slowest one with all jobs, nil for a job without bytes.
+	Cable *Cable `json:"cable"`
+	// Blame is what takes longest on that cable: "" for a job that no cable slows down, its own
+	// name for its own routes, or another job or Background.
+	Blame string `json:"blame"`
+}
+
+// LoadsOf is what jobs load.
+type LoadsOf struct {
+	Cables []Cable  `json:"cables"` // between switches, the slowest first
+	Shared []Shared `json:"shared"`
+}
+
+// Cable is a direction of a cable.
+type Cable struct {
+	From    verify.Endpoint `json:"from"`
+	To      verify.Endpoint `json:"to"`
+	Rate    int             `json:"rate_mbps"` // data rate; 0 unknown
+	Bytes   float64         `json:"bytes"`
+	Seconds float64         `json:"seconds"` // for all bytes; unknown rates count as the commonest
+	Jobs    []Part          `json:"jobs"`    // those with most bytes first
+}
+
+// Part is what a job has of the bytes of a cable.
+type Part struct {
+	Job   string  `json:"job"`
+	Bytes float64 `json:"bytes"`
+}
+
+// Shared is cables between switches that two jobs share.
+type Shared struct {
+	Jobs   [2]string `json:"jobs"`
+	Cables int       `json:"cables"` // directions
+	// Seconds is how long the lesser bytes of the two take at most, on Worst.
+	Seconds float64 `json:"seconds"`
+	Worst   Cable   `json:"worst"`
+}
+
+// Overlap is hosts that run several jobs.
+type Overlap struct {
+	Jobs  [2]string `json:"jobs"`
+	Hosts string    `json:"hosts"` // a list with numbers in brackets
+}
+
+// load is what a job, by its index, has of the bytes of a channel.
+type load struct {
+	job   int32
+	bytes float64
+}
+
+// Judge measures the traffic: what jobs send by rows of a matrix, and what they load under t, which is
+// nil for no tables. Of cables there are so many. It takes O(switches x LIDs of the jobs), and the pairs of ranks that
+// send. Errors are that of ctx, and of jobs that send more than can be counted.
+func (t *Traffic) Judge(ctx context.Context, tables *lft.Tables, rows *Rows, cables int) (*Result, error) {
+	r := &Result{Jobs: []Job{}, Overlaps: t.overlaps()}
+	if err := t.fillMatrix(ctx, r, rows); err != nil {
+		return nil, err
+	}
+	if tables == nil {
+		return r, nil
+	}
+	by := make([][]load, t.f.NumPorts())
+	for i, j := range t.jobs {
+		units, lost, err := lft.DemandLoads(ctx, t.f, tables, j.ends, t.senders(j))
+		if err != nil {
+			return nil, err
+		}
+		for p, n := range units {
+			if n > 0 {
+				by[p] = append(by[p], load{int32(i), float64(n) / scale})
+			}
+		}
+		r.Jobs[i].Lost = float64(lost) / scale
+	}
+	if r.Background > 0 {
+		routes, err := lft.ChannelLoads(ctx, t.f, tables)
+		if err != nil {
+			return nil, err
+		}
+		_, pairs := t.ends()
+		for p, n := range routes {
+			if n > 0 {
+				by[p] = append(by[p], load{int32(len(t.jobs)), float64(float64(r.Background*float64(n)) / float64(pairs))})
+			}
+		}
+	}
+	m := t.newMeter(by)
+	for i := range r.Jobs {
+		r.Jobs[i].Times = m.times(int32(i), t.jobs[i])
+	}
+	r.Loads = m.loads(cables)
+	return r, nil
+}
+
+// ends lists the ports of background traffic, and counts its pairs of a port and a LID of another one.
+func (t *Traffic) ends() (ends []fabric.PortID, pairs int64) {
+	lids := int64(0)
+	for s := range fabric.NodeID(t.f.NumSwitches()) {
+		for _, p := range t.f.HostsOn(s) {
+			ends = append(ends, p)
+			lids += int64(t.lids(p))
+		}
+	}
+	return ends, lids * int64(len(ends)-1)
+}
+
+// lids counts the LIDs of a port, 1 at least.
+func (t *Traffic) lids(p fabric.PortID) int {
+	n := 0
+	for range t.f.LIDs(p) {
+		n++
+	}
+	return max(n, 1)
+}
+
+// overlaps lists the pairs of jobs that have hosts in common.
+func (t *Traffic) overlaps() []Overlap {
+	on := make(map[int32][]int32) // by host: jobs
+	name := make(map[int32]string)
+	for i, j := range t.jobs {
+		for _, h := range j.hosts {
+			n := t.host[t.f.Owner(h.ports[0])]
+			name[n] = h.name
+			if list := on[n]; len(list) == 0 || list[len(list)-1] != int32(i) {
+				on[n] = append(list, int32(i))
+			}
+		}
+	}
+	shared := make(map[[2]int32][]string)
+	for n, jobs := range on {
+		for i, a := range jobs {
+			for _, b := range jobs[i+1:] {
+				shared[[2]int32{a, b}] = append(shared[[2]int32{a, b}], name[n])
+			}
+		}
+	}
+	list := []Overlap{}
+	for _, pair := range sortedPairs(shared) {
+		list = append(list, Overlap{[2]string{t.jobs[pair[0]].name, t.jobs[pair[1]].name}, hostlist.Fold(shared[pair])})
+	}
+	return list
+}
+
+// sortedPairs is the keys of a map, ascending.
+func sortedPairs[V any](m map[[2]int32]V) (list [][2]int32) {
+	for pair := range m {
+		list = append(list, pair)
+	}
+	slices.SortFunc(list, func(a, b [2]int32) int { return slices.Compare(a[:], b[:]) })
+	return list
+}
+
+// meter relates loads to the rates of cables.
+type meter struct {
+	t       *Traffic
+	by      [][]load        // by PortID: what leaves it, by job
+	rate    []float64       // by PortID: bytes per second; 0 without load
+	between []fabric.PortID // channels between switches with a load
+}
+
+func (t *Traffic) newMeter(by [][]load) *meter {
+	m := &meter{t: t, by: by, rate: make([]float64, len(by))}
+	var cabled []fabric.PortID
+	for p := range by {
+		if p := fabric.PortID(p); t.f.Peer(p) != fabric.NoPort {
+			cabled = append(cabled, p)
+		}
+	}
+	for i, mbps := range bound.Rates(t.f, cabled) {
+		p := cabled[i]
+		m.rate[p] = float64(mbps) * 1e6 / 8
+		if len(by[p]) > 0 && t.f.IsSwitch(t.f.Owner(p)) && t.f.PeerSwitch(p) != fabric.NoNode {
+			m.between = append(m.between, p)
+		}
+	}
+	return m
+}
+
+// times measures one job.
+func (m *meter) times(job int32, j *flows) *Times {
+	x := &Times{}
+	alone, together := 0.0, 0.0
+	slowest := fabric.NoPort
+	visit := func(p fabric.PortID, isHost bool) {
+		i := slices.IndexFunc(m.by[p], func(l load) bool { return l.job == job })
+		if i < 0 {
+			return
+		}
+		own := m.by[p][i].bytes
+		sum := 0.0
+		for _, l := range m.by[p] {
+			sum += min(l.bytes, own)
+		}
+		alone = max(alone, own/m.rate[p])
+		if isHost {
+			x.Ideal = max(x.Ideal, own/m.rate[p])
+		}
+		if time := sum / m.rate[p]; time > together {
+			together, slowest = time, p
+		}
+	}
+	for _, p := range m.between {
+		visit(p, false)
+	}
+	for _, p := range j.ends {
+		visit(p, true)
+		visit(m.t.f.Peer(p), true)
+	}
+	if slowest == fabric.NoPort {
+		return x
+	}
+	x.Alone, x.Together = alone/x.Ideal, together/x.Ideal
+	c := m.cable(slowest)
+	x.Cable = &c
+	x.Blame = m.blame(slowest, job, x)
+	return x
+}
+
+// blame names the job that takes most of the time of another one on a cable.
+func (m *meter) blame(p fabric.PortID, job int32, x *Times) string {
+	const least = 1.000001 // less is rounding
+	own := m.by[p][slices.IndexFunc(m.by[p], func(l load) bool { return l.job == job })].bytes
+	most, at := 0.0, job
+	for _, l := range m.by[p] {
+		if bytes := min(l.bytes, own); l.job != job && bytes > most {
+			most, at = bytes, l.job
+		}
+	}
+	switch {
+	case x.Together > x.Alone*least:
+		return m.t.nameOf(at)
+	case x.Alone > least:
+		return m.t.nameOf(job)
+	}
+	return ""
+}
+
+// nameOf is the name of a job by its index.
+func (t *Traffic) nameOf(job int32) string {
+	if int(job) == len(t.jobs) {
+		return Background
+	}
+	return t.jobs[job].name
+}
+
+// loads lists the slowest cables and those that jobs share.
+func (m *meter) loads(most int) *LoadsOf {
+	l := &LoadsOf{Cables: []Cable{}, Shared: []Shared{}}
+	seconds := make(map[fabric.PortID]float64, len(m.between))
+	for _, p := range m.between {
+		seconds[p] = m.bytes(p) / m.rate[p]
+	}
+	slices.SortFunc(m.between, func(a, b fabric.PortID) int { return cmp.Or(cmp.Compare(seconds[b], seconds[a]), cmp.Compare(a, b)) })
+	for _, p := range m.between[:min(most, len(m.between))] {
+		l.Cables = append(l.Cables, m.cable(p))
+	}
+	type sharing struct {
+		cables  int
+		seconds float64
+		worst   fabric.PortID
+	}
+	pairs := make(map[[2]int32]*sharing)
+	for _, p := range m.between {
+		for i, a := range m.by[p] {
+			for _, b := range m.by[p][i+1:] {
+				pair := [2]int32{a.job, b.job}
+				if int(b.job) == len(m.t.jobs) {
+					continue // background is everywhere
+				}
+				s := pairs[pair]
+				if s == nil {
+					s = &sharing{}
+					pairs[pair] = s
+				}
+				s.cables++
+				if time := min(a.bytes, b.bytes) / m.rate[p]; time > s.seconds {
+					s.seconds, s.worst = time, p
+				}
+			}
+		}
+	}
+	for _, pair := range sortedPairs(pairs) {
+		s := pairs[pair]
+		l.Shared = append(l.Shared, Shared{[2]string{m.t.nameOf(pair[0]), m.t.nameOf(pair[1])}, s.cables, s.seconds, m.cable(s.worst)})
+	}
+	slices.SortStableFunc(l.Shared, func(a, b Shared) int { return cmp.Compare(b.Seconds, a.Seconds) })
+	return l
+}
+
+func (m *meter) bytes(p fabric.PortID) (sum float64) {
+	for _, l := range m.by[p] {
+		sum += l.bytes
+	}
+	return sum
+}
+
+// cable is a channel with its loads.
+func (m *meter) cable(p fabric.PortID) Cable {
+	f := m.t.f
+	c := Cable{From: verify.EndpointOf(f, p), To: verify.EndpointOf(f, f.Peer(p)), Rate: f.Link(p).Mbps(), Bytes: m.bytes(p), Jobs: []Part{}}
+	c.Seconds = c.Bytes / m.rate[p]
+	for _, l := range m.by[p] {
+		c.Jobs = append(c.Jobs, Part{m.t.nameOf(l.job), l.bytes})
+	}
+	slices.SortStableFunc(c.Jobs, func(a, b Part) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	return c
+}
+
+// Matrix is what rows send to each other.
+type Matrix struct {
+	By      string   `json:"by"`      // "leaf", or what the rows are groups of
+	Rows    []string `json:"rows"`    // that send or receive, in natural order of leaves or in the order of groups
+	Entries []Entry  `json:"entries"` // ascending; without those of 0 bytes
+}
+
+// Entry is what one row sends to another, by index.
+type Entry struct {
+	From  int32   `json:"from"`
+	To    int32   `json:"to"`
+	Bytes float64 `json:"bytes"`
+}
+
+// Rows says by what a matrix sums up.
+type Rows struct {
+	By    string
+	Names []string
+	Of    []int32 // by NodeID of adapters: index in Names
+}
+
+// leaves sums up by leaf.
+func (t *Traffic) leaves() *Rows {
+	f := t.f
+	order := make([]fabric.NodeID, f.NumSwitches())
+	for s := range order {
+		order[s] = fabric.NodeID(s)
+	}
+	slices.SortStableFunc(order, func(a, b fabric.NodeID) int { return text.Natural(f.Name(a).Label(), f.Name(b).Label()) })
+	x := &Rows{By: "leaf"}
+	for _, s := range order {
+		x.Names = append(x.Names, f.Name(s).Label())
+	}
+	x.Of = make([]int32, f.NumSwitches())
+	for i, s := range order {
+		x.Of[s] = int32(i)
+	}
+	return x
+}
+
+// fillMatrix counts what jobs send: the bytes of jobs, of the background and of the matrix.
+func (t *Traffic) fillMatrix(ctx context.Context, r *Result, rows *Rows) error {
+	row := func(p fabric.PortID) int32 { return rows.Of[t.f.Owner(p)] }
+	if rows == nil {
+		rows = t.leaves()
+		row = func(p fabric.PortID) int32 { return rows.Of[t.f.PeerSwitch(p)] }
+	}
+	cells := make(map[[2]int32]int64)
+	into := make([]int64, len(rows.Names)) // of one receiver, by row; 0 between receivers
+	total := 0.0
+	for _, j := range t.jobs {
+		sum := int64(0)
+		senders := t.senders(j)
+		for dst, to := range j.ends {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			lids := int64(t.lids(to))
+			var touched []int32
+			for src, amount := range senders(dst) {
+				from := row(j.ends[src])
+				if into[from] == 0 {
+					touched = append(touched, from)
+				}
+				if total += float64(float64(amount)*float64(lids)) / scale; total > mostBytes {
+					return fmt.Errorf("%s and the jobs before it send more than %d bytes; want smaller sizes or weights", j.name, int64(mostBytes))
+				}
+				amount *= lids
+				into[from] += amount
+				sum += amount
+			}
+			for _, from := range touched {
+				cells[[2]int32{from, row(to)}] += into[from]
+				into[from] = 0
+			}
+		}
+		r.Jobs = append(r.Jobs, Job{Job: j.name, Hosts: len(j.hosts), Ranks: j.ranks, Bytes: float64(sum) / scale})
+	}
+	units := int64(0)
+	for _, n := range cells {
+		units += n
+	}
+	r.Bytes = float64(units) / scale
+	bytes := make(map[[2]int32]float64, len(cells))
+	for at, n := range cells {
+		bytes[at] = float64(n) / scale
+	}
+	r.addBackground(t, row, len(rows.Names), bytes)
+	r.Matrix = newMatrix(rows, bytes)
+	return nil
+}
+
+// addBackground adds what all hosts send to all.
+func (r *Result) addBackground(t *Traffic, row func(fabric.PortID) int32, rows int, bytes map[[2]int32]float64) {
+	ends, pairs := t.ends()
+	if t.background == 0 || pairs <= 0 || r.Bytes == 0 {
+		return
+	}
+	r.Background = float64(r.Bytes*t.background) / (1 - t.background)
+	r.Bytes += r.Background
+	senders, lids, same := make([]int64, rows), make([]int64, rows), make([]int64, rows)
+	for _, p := range ends {
+		n := int64(t.lids(p))
+		senders[row(p)]++
+		lids[row(p)] += n
+		same[row(p)] += n // a port sends nothing to itself
+	}
+	for i := range int32(rows) {
+		for k := range int32(rows) {
+			n := senders[i] * lids[k]
+			if i == k {
+				n -= same[i]
+			}
+			if n > 0 {
+				bytes[[2]int32{i, k}] += float64(r.Background*float64(n)) / float64(pairs)
+			}
+		}
+	}
+}
+
+// newMatrix leaves out the rows without bytes.
+func newMatrix(rows *Rows, bytes map[[2]int32]float64) *Matrix {
+	m := &Matrix{By: rows.By, Rows: []string{}, Entries: []Entry{}}
+	index := make([]int32, len(rows.Names))
+	for at := range bytes {
+		index[at[0]], index[at[1]] = 1, 1
+	}
+	for i, used := range index {
+		if used > 0 {
+			index[i] = int32(len(m.Rows))
+			m.Rows = append(m.Rows, rows.Names[i])
+		}
+	}
+	for _, at := range sortedPairs(bytes) {
+		m.Entries = append(m.Entries, Entry{index[at[0]], index[at[1]], math.Round(float64(bytes[at]*scale)) / scale})
+	}
+	return m
+}

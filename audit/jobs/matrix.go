@@ -1,0 +1,186 @@
+package jobs
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/ibweave/ibweave/audit/yamlfile"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/traffic"
+)
+
+// maxMatrix bounds the ranks of a matrix, and maxAmount what it may have in one place.
+const (
+	maxMatrix = 1 << 16
+	maxAmount = 1 << 50
+)
+
+// matrix reads the file of a communication matrix.
+func (r *reader) matrix(file word) (*traffic.Matrix, error) {
+	name := yamlfile.Beside(r.name, file.text)
+	data, err := r.open(name)
+	if err != nil {
+		return nil, err
+	}
+	return ReadMatrix(name, data)
+}
+
+// ReadMatrix reads a communication matrix: a line for each rank that sends, and in it what each rank gets
+// from it; or lines of a sender, a receiver and an amount under a head that calls the columns so.
+// Between numbers are commas, semicolons, tabs or blanks. Errors are *fabric.ParseError.
+func ReadMatrix(name string, data []byte) (*traffic.Matrix, error) {
+	m := &matrixReader{name: name}
+	for line := range strings.Lines(string(data)) {
+		m.line++
+		m.text = strings.TrimRight(line, "\r\n")
+		if m.line == 1 {
+			m.text = strings.TrimPrefix(m.text, "\ufeff")
+		}
+		plain, _, _ := strings.Cut(m.text, "#")
+		if plain = strings.TrimSpace(plain); plain == "" {
+			continue
+		}
+		if err := m.add(cells(plain)); err != nil {
+			return nil, &fabric.ParseError{File: name, Line: m.line, Text: shorten(m.text), Err: err}
+		}
+	}
+	switch {
+	case m.triples == nil && m.rows != m.columns:
+		return nil, &fabric.ParseError{File: name, Line: m.line, Err: fmt.Errorf("a matrix of %d rows and %d columns; want as many rows as columns", m.rows, m.columns)}
+	case m.ranks() == 0:
+		return nil, &fabric.ParseError{File: name, Err: errors.New("no numbers; want a communication matrix")}
+	}
+	return traffic.NewMatrix(m.ranks(), m.entries), nil
+}
+
+// shorten cuts a line off that nobody wants to see.
+func shorten(line string) string {
+	const most = 200
+	if len(line) <= most {
+		return line
+	}
+	return strings.ToValidUTF8(line[:most], "") + ".."
+}
+
+// cells splits a line.
+func cells(line string) []string {
+	for _, between := range []string{",", ";", "\t"} {
+		if strings.Contains(line, between) {
+			list := strings.Split(line, between)
+			for i := range list {
+				list[i] = strings.TrimSpace(list[i])
+			}
+			return list
+		}
+	}
+	return strings.Fields(line)
+}
+
+// matrixReader reads a matrix by lines.
+type matrixReader struct {
+	name          string
+	line          int
+	text          string
+	rows, columns int
+	triples       *[3]int // columns of sender, receiver and amount; nil for a dense matrix
+	most          int32   // highest rank of triples
+	entries       []traffic.Entry
+}
+
+func (m *matrixReader) ranks() int {
+	if m.triples != nil {
+		return int(m.most) + min(1, len(m.entries))
+	}
+	return m.rows
+}
+
+// heads is what columns of triples may be called.
+var heads = [3][]string{
+	{"src", "source", "sender", "from"},
+	{"dst", "dest", "destination", "receiver", "to"},
+	{"bytes", "size", "amount", "volume", "weight"},
+}
+
+// add reads one line.
+func (m *matrixReader) add(list []string) error {
+	if m.rows == 0 && m.triples == nil {
+		if m.head(list) {
+			return nil
+		}
+		m.columns = len(list)
+	}
+	if m.triples != nil {
+		return m.triple(list)
+	}
+	if len(list) != m.columns {
+		return fmt.Errorf("%d numbers; want %d as in the first line", len(list), m.columns)
+	}
+	if m.columns > maxMatrix || m.rows == m.columns {
+		return fmt.Errorf("more than %d ranks; want as many rows as columns", min(m.columns, maxMatrix))
+	}
+	for dst, cell := range list {
+		amount, err := number(cell, maxAmount)
+		if err != nil {
+			return err
+		}
+		if amount > 0 && dst != m.rows {
+			m.entries = append(m.entries, traffic.Entry{Src: int32(m.rows), Dst: int32(dst), Amount: amount})
+		}
+	}
+	m.rows++
+	return nil
+}
+
+// head finds the columns of triples.
+func (m *matrixReader) head(list []string) bool {
+	at := [3]int{-1, -1, -1}
+	for i, cell := range list {
+		for k, names := range heads {
+			for _, name := range names {
+				if strings.EqualFold(strings.Trim(cell, `"`), name) && at[k] < 0 {
+					at[k] = i
+				}
+			}
+		}
+	}
+	if at[0] < 0 || at[1] < 0 || at[2] < 0 {
+		return false
+	}
+	m.triples, m.columns = &at, len(list)
+	return true
+}
+
+// triple reads a sender, a receiver and an amount.
+func (m *matrixReader) triple(list []string) error {
+	if len(list) != m.columns {
+		return fmt.Errorf("%d cells; want %d as in the head", len(list), m.columns)
+	}
+	src, err := number(list[m.triples[0]], maxMatrix-1)
+	if err != nil {
+		return err
+	}
+	dst, err := number(list[m.triples[1]], maxMatrix-1)
+	if err != nil {
+		return err
+	}
+	amount, err := number(list[m.triples[2]], maxAmount)
+	if err != nil {
+		return err
+	}
+	e := traffic.Entry{Src: int32(src), Dst: int32(dst), Amount: amount}
+	m.most = max(m.most, e.Src, e.Dst)
+	m.entries = append(m.entries, e)
+	return nil
+}
+
+// number reads a number, to the nearest integer.
+func number(cell string, most float64) (int64, error) {
+	v, err := strconv.ParseFloat(cell, 64)
+	if err != nil || !(v >= 0 && v <= most) {
+		return 0, fmt.Errorf("%q; want a number from 0 to %.0f", shorten(cell), most)
+	}
+	return int64(math.Round(v)), nil
+}

@@ -1,0 +1,272 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ibweave/ibweave/audit/groups"
+	"github.com/ibweave/ibweave/audit/jobs"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
+)
+
+// trafficOptions is what traffic is asked to do.
+type trafficOptions struct {
+	audit
+	outputForm
+	engine  string // "" for tables that are read, or none
+	traffic string
+	by      string // a grouping of --host-groups; "" for leaves
+	top     int
+}
+
+// trafficCommand shows what jobs send and load.
+func (a *app) trafficCommand() *cobra.Command {
+	var o trafficOptions
+	cmd := &cobra.Command{
+		Use:   "traffic [DIR | -t TOPOLOGY [--lfts FILE | -e ENGINE]] --traffic FILE",
+		Short: "what jobs send, the cables that they load and share, and which job slows which down",
+		Long: `Show the traffic of jobs, which a YAML file names: their hosts, by name or by the number
+of a Slurm job, and what their ranks send: ring and tree all-reduce, reduce-scatter,
+all-gather, alltoall, broadcast, halo, shift, permutation, to storage, or a recorded
+communication matrix. docs/traffic.md has the form of the file.
+
+It sums up who sends to whom, by leaf or by a group of hosts. With forwarding tables, of
+DIR, of FILE or made by ENGINE, it says which cables are busiest and by which jobs, how
+much longer each job takes than on a crossbar, alone and together with the others, and
+which job is to blame. Times are those of static loads: all bytes at once, and jobs share
+a cable evenly.
+
+The exit status is 0, whatever the times are.`,
+		Example: `  ibweave traffic tables --traffic jobs.yaml
+  ibweave traffic -t fabric.txt -e updn --traffic jobs.yaml --format json
+  ibweave traffic tables --traffic jobs.yaml --host-groups racks.yaml --by rack`,
+		Args: a.maxArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.outputForm.parse(); err != nil {
+				return err
+			}
+			if o.top < 0 {
+				return usagef("--top %d: want 0 or more", o.top)
+			}
+			return a.traffic(cmd.Context(), &o, args)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&o.topology, "topology", "t", "", "topology `FILE`; - is standard input")
+	flags.StringVar(&o.lfts, "lfts", "", "`FILE` of forwarding tables")
+	o.choosing.flags(flags)
+	flags.StringVarP(&o.engine, "engine", "e", "", "route the topology with `ENGINE`, as compile does")
+	flags.StringVar(&o.traffic, "traffic", "", "YAML `FILE` of jobs and what they send (docs/traffic.md)")
+	flags.StringVar(&o.by, "by", "", "sum up by the groups of `GROUPING`, like rack, instead of leaves")
+	flags.IntVar(&o.top, "top", 10, "list the `N` busiest cables, pairs of jobs and pairs of rows")
+	lenientFlag(flags, &o.lenient)
+	o.outputForm.define(flags, "text or json")
+	a.strictFlag(cmd)
+	a.nameFlag(cmd)
+	a.kindFlag(cmd)
+	a.hostGroupFlag(cmd)
+	a.require(cmd, "traffic")
+	return cmd
+}
+
+func (a *app) traffic(ctx context.Context, o *trafficOptions, args []string) error {
+	if err := oneStdin(o.topology, o.lfts, o.traffic); err != nil {
+		return err
+	}
+	if err := a.readHostGroups(); err != nil {
+		return err
+	}
+	file, err := jobs.Read(o.traffic, a.readInput)
+	if err != nil {
+		return err
+	}
+	f, tables, err := a.readOrRoute(ctx, "traffic", &o.audit, o.engine, args)
+	if err != nil {
+		return err
+	}
+	set, err := a.groupsOf(f, true)
+	if err != nil {
+		return err
+	}
+	t, err := file.In(f, set)
+	if err != nil {
+		return err
+	}
+	rows, err := o.rows(f, set)
+	if err != nil {
+		return err
+	}
+	stage := a.startStage("measure traffic")
+	defer stage.end()
+	r, err := t.Judge(ctx, tables, rows, o.top)
+	if err != nil {
+		if ctx.Err() == nil {
+			err = inputf("%s: %w", o.traffic, err)
+		}
+		return err
+	}
+	return o.print(a.stdout, r, func(b *facts) { printTraffic(b, r, o.top) })
+}
+
+// rows are the groups of --by, nil for leaves. A host that is in several is of the first.
+func (o *trafficOptions) rows(f *fabric.Fabric, set *groups.Set) (*jobs.Rows, error) {
+	if o.by == "" {
+		return nil, nil
+	}
+	r := &jobs.Rows{By: o.by, Of: make([]int32, f.NumNodes())}
+	var known []string
+	for i := range slices.Backward(set.Groups) {
+		g := &set.Groups[i]
+		known = append(known, g.Grouping)
+		if g.Grouping != o.by {
+			continue
+		}
+		for _, n := range g.Nodes {
+			r.Of[n] = int32(len(r.Names)) + 1
+		}
+		r.Names = append(r.Names, g.Name)
+	}
+	if len(r.Names) == 0 {
+		slices.Sort(known)
+		return nil, usagef("--by %s: %s has no such grouping; want one of %s", o.by, "--host-groups", strings.Join(slices.Compact(known), ", "))
+	}
+	// The last group of the file was the first one here; 0 is adapters of no host.
+	n := int32(len(r.Names))
+	slices.Reverse(r.Names)
+	r.Names = append(r.Names, "(no host)")
+	for i, at := range r.Of {
+		r.Of[i] = n - at
+	}
+	return r, nil
+}
+
+// printTraffic writes traffic for people.
+func printTraffic(b *facts, r *jobs.Result, top int) {
+	b.row("traffic", "%s, %s between hosts, %s of it background", text.Count(len(r.Jobs), "job", "jobs"), bytesText(r.Bytes), bytesText(r.Background))
+	for _, o := range r.Overlaps[:min(top, len(r.Overlaps))] {
+		b.row("both on", "%s and %s: %s", o.Jobs[0], o.Jobs[1], o.Hosts)
+	}
+	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	if r.Loads == nil {
+		fmt.Fprintln(t, "\nJOB\tHOSTS\tRANKS\tBYTES")
+	} else {
+		fmt.Fprintln(t, "\nJOB\tHOSTS\tRANKS\tBYTES\tLOST\tCROSSBAR\tALONE\tTOGETHER\tBY")
+	}
+	for i := range r.Jobs {
+		j := &r.Jobs[i]
+		fmt.Fprintf(t, "%s\t%d\t%d\t%s", j.Job, j.Hosts, j.Ranks, bytesText(j.Bytes))
+		if x := j.Times; x != nil {
+			fmt.Fprintf(t, "\t%s\t%s\t%.2f\t%.2f\t%s", bytesText(j.Lost), seconds(x.Ideal), x.Alone, x.Together, blamed(j))
+		}
+		fmt.Fprintln(t)
+	}
+	if r.Loads != nil {
+		printTrafficLoads(t, r.Loads, top)
+	}
+	printMatrix(t, r.Matrix, top)
+	_ = t.Flush() // a buffer takes all
+}
+
+// blamed says what slows a job down, and where.
+func blamed(j *jobs.Job) string {
+	what := ""
+	switch x := j.Times; x.Blame {
+	case "":
+		return "-"
+	case j.Job:
+		what = "its own routes"
+	default:
+		what = x.Blame
+	}
+	return fmt.Sprintf("%s, %s -> %s", what, label(j.Cable.From), label(j.Cable.To))
+}
+
+// printTrafficLoads writes the busiest cables and those that jobs share.
+func printTrafficLoads(t *tabwriter.Writer, l *jobs.LoadsOf, top int) {
+	if len(l.Cables) > 0 {
+		fmt.Fprintln(t, "\nBUSIEST CABLES\t\tTIME\tBYTES\tJOBS")
+	}
+	for _, c := range l.Cables {
+		var parts []string
+		for _, p := range c.Jobs {
+			parts = append(parts, fmt.Sprintf("%s %s", p.Job, bytesText(p.Bytes)))
+		}
+		fmt.Fprintf(t, "%s\t-> %s\t%s\t%s\t%s\n", label(c.From), label(c.To), seconds(c.Seconds), bytesText(c.Bytes), text.Few(parts, 4))
+	}
+	if len(l.Shared) > 0 {
+		fmt.Fprintln(t, "\nJOBS THAT SHARE CABLES\tCABLES\tTIME\tMOST ON")
+	}
+	for i, s := range l.Shared {
+		if i == top {
+			fmt.Fprintf(t, "and %s, see --format json\n", text.Count(len(l.Shared)-top, "more pair", "more pairs"))
+			break
+		}
+		fmt.Fprintf(t, "%s and %s\t%d\t%s\t%s -> %s\n", s.Jobs[0], s.Jobs[1], s.Cables, seconds(s.Seconds), label(s.Worst.From), label(s.Worst.To))
+	}
+}
+
+// widestMatrix is how many rows a matrix has at most as a table.
+const widestMatrix = 12
+
+// printMatrix writes a matrix as a table, or of a wide one the greatest entries.
+func printMatrix(t *tabwriter.Writer, m *jobs.Matrix, top int) {
+	n := len(m.Rows)
+	if n > widestMatrix {
+		fmt.Fprintf(t, "\n%d ROWS BY %s, MOST\t\tBYTES\n", n, strings.ToUpper(m.By))
+		list := slices.Clone(m.Entries)
+		slices.SortStableFunc(list, func(a, b jobs.Entry) int { return cmp.Compare(b.Bytes, a.Bytes) })
+		for _, e := range list[:min(top, len(list))] {
+			fmt.Fprintf(t, "%s\t-> %s\t%s\n", m.Rows[e.From], m.Rows[e.To], bytesText(e.Bytes))
+		}
+		return
+	}
+	cells := make([]string, n*n)
+	for _, e := range m.Entries {
+		cells[int(e.From)*n+int(e.To)] = bytesText(e.Bytes)
+	}
+	fmt.Fprintf(t, "\nFROM %s", strings.ToUpper(m.By))
+	for i := range n {
+		fmt.Fprintf(t, "\tTO %d", i+1)
+	}
+	fmt.Fprintln(t)
+	for i := range n {
+		fmt.Fprintf(t, "%d %s", i+1, m.Rows[i])
+		for k := range n {
+			fmt.Fprintf(t, "\t%s", cmp.Or(cells[i*n+k], "-"))
+		}
+		fmt.Fprintln(t)
+	}
+}
+
+// bytesText is an amount of bytes for people, in units of 1024.
+func bytesText(n float64) string {
+	const units = "KMGTP"
+	unit := ""
+	for i := 0; i < len(units) && n >= 1000; i++ {
+		n /= 1024
+		unit = units[i : i+1]
+	}
+	if unit == "" {
+		return fmt.Sprintf("%.0f", n)
+	}
+	return fmt.Sprintf("%.3g%s", n, unit)
+}
+
+// seconds is a time for people, with three digits.
+func seconds(s float64) string {
+	d := time.Duration(s * 1e9)
+	for unit := time.Duration(1); unit <= time.Hour; unit *= 10 {
+		if d < 1000*unit {
+			return d.Round(unit).String()
+		}
+	}
+	return d.Round(time.Minute).String()
+}
