@@ -211,7 +211,7 @@ func (a *app) readJob(o *moveOptions, old *fabric.Fabric, name string) (*move.Jo
 		}
 	}
 	if o.by == "guid" && !sharesSwitches(old, want) {
-		return nil, inputf("%s: most switches have GUIDs that the fabric lacks; want those of the fabric, or --by name", name)
+		return nil, inputf("%s: most switches are none of the fabric; want the names of a plan, and the GUIDs of a topology, as they are there, or --by name", name)
 	}
 	job, err := move.Between(old, want, o.by == "name")
 	if err != nil {
@@ -308,17 +308,18 @@ func (s *moveStep) print(b *facts, number int) {
 	printLinks(b, "unplug", s.Unplug)
 	printLinks(b, "plug", s.Plug)
 	for _, x := range []struct {
-		what  string
-		n     int
-		one   string
-		many  string
-		names string
+		what             string
+		n                int
+		one, many, names string
 	}{
-		{"down meanwhile", s.hosts[0], "host", "hosts", s.DownHosts}, {"gone for good", s.hosts[1], "host", "hosts", s.GoneHosts},
-		{"gone for good", s.goneS, "switch", "switches", s.GoneNames}, {"new", s.newS, "switch", "switches", s.NewNames}, {"new", s.hosts[2], "host", "hosts", s.NewHosts},
+		{"down meanwhile: adapters of", s.hosts[0], "host", "hosts", s.DownHosts},
+		{"gone for good: adapters of", s.hosts[1], "host", "hosts", s.GoneHosts},
+		{"gone for good:", s.goneS, "switch", "switches", s.GoneNames},
+		{"new:", s.newS, "switch", "switches", s.NewNames},
+		{"new: adapters of", s.hosts[2], "host", "hosts", s.NewHosts},
 	} {
 		if x.n > 0 {
-			fmt.Fprintf(b, "  %s: %s, %s\n", x.what, text.Count(x.n, x.one, x.many), hostlist.Shorten(x.names))
+			fmt.Fprintf(b, "  %s %s, %s\n", x.what, text.Count(x.n, x.one, x.many), hostlist.Shorten(x.names))
 		}
 	}
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
