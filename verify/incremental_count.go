@@ -51,8 +51,10 @@ func (w *IncrementalChecker) countPath(v *fabric.Snapshot, dist [][]uint8, from,
 	}
 	if ca {
 		w.hops[passed] += sent
-		if extra := passed - 1 - int(dist[root][from]); routes != 0 && extra > 0 {
-			w.longer[extra] += routes
+		if routes != 0 { // else there may be no distances
+			if extra := passed - 1 - int(dist[root][from]); extra > 0 {
+				w.longer[extra] += routes
+			}
 		}
 	}
 	return true

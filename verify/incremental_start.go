@@ -151,8 +151,10 @@ func (c *lidCounter) count(dest int32, entries []fabric.PortNum) bool {
 			sent--
 		}
 		c.hops[c.paths.depth[s]+1] += sent
-		if extra := c.paths.depth[s] - int32(c.dist[root][s]); loads && int32(s) != root && extra > 0 {
-			c.longer[extra] += int64(sources)
+		if loads && int32(s) != root {
+			if extra := c.paths.depth[s] - int32(c.dist[root][s]); extra > 0 {
+				c.longer[extra] += int64(sources)
+			}
 		}
 	}
 	return true

@@ -59,6 +59,11 @@ func changingFabrics(t *testing.T) map[string]*fabric.Fabric {
 	add("irregular with aggregation nodes", f, err)
 	f, err = gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 3})
 	add("fat tree", f, err)
+	f, err = gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 2})
+	if err == nil {
+		f, err = gen.Options{AggregationNodes: true}.Apply(f) // spines have nothing else
+	}
+	add("fat tree with aggregation nodes", f, err)
 	f, err = mesh.Generate(mesh.Spec{Dims: []int{4, 3}, Wrap: []bool{true, false}, Hosts: 2})
 	add("mesh", f, err)
 	f, err = gen.Lattice(24, 3)
