@@ -64,7 +64,7 @@ loads, what the subnet manager writes, in which order, and the same for the way 
 The plan is about unicast: multicast trees are not moved.
 
 -o DIR writes a compiled directory for each state, step-1/drained, step-1/after and
-step-1/back. The exit status is 1 when some cables cannot be moved.`,
+step-1/back, and with -t before. The exit status is 1 when some cables cannot be moved.`,
 		Example: `  ibweave move tables planned.txt
   ibweave move -t today.txt -e updn edits.yaml --limit 1.5
   ibweave move tables planned.ndt --at-once 2 --write-plan steps.yaml -o plan`,
@@ -140,7 +140,7 @@ func (a *app) move(ctx context.Context, o *moveOptions, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := a.writeMoves(ctx, o, job, found); err != nil {
+	if err := a.writeMoves(ctx, o, base, job, found); err != nil {
 		return err
 	}
 	d := &moveDocument{Plan: found, Steps: []moveStep{}}
@@ -252,7 +252,7 @@ func (a *app) plannedFabric(name string, data []byte, old *fabric.Fabric, lenien
 }
 
 // writeMoves writes a compiled directory for each state, and the steps.
-func (a *app) writeMoves(ctx context.Context, o *moveOptions, job *move.Job, found *move.Plan) error {
+func (a *app) writeMoves(ctx context.Context, o *moveOptions, base *compile.Result, job *move.Job, found *move.Plan) error {
 	if o.write != "" {
 		if err := a.writeOutput(o.write, move.Write(job, found.Steps)); err != nil {
 			return err
@@ -260,6 +260,11 @@ func (a *app) writeMoves(ctx context.Context, o *moveOptions, job *move.Job, fou
 	}
 	if o.output == "" {
 		return nil
+	}
+	if o.topology != "" {
+		if err := a.writeState(ctx, filepath.Join(o.output, "before"), base); err != nil {
+			return err
+		}
 	}
 	for i := range found.Steps {
 		s := &found.Steps[i]
