@@ -237,6 +237,38 @@ func TestBlockedBranch(t *testing.T) {
 	}
 }
 
+// TestOCRQ has a worm wait for its turn at all its channels: while one has the channel
+// from 6 to 8, another asks for it and the one to 9, and a third one for those to 9 and
+// 10. These are free, and yet it has to wait.
+func TestOCRQ(t *testing.T) {
+	f, port := figure1(t)
+	r := newSPAM(t, f, f.Owner(port(1, 2)))
+	l := &log{}
+	cfg := spamConfig()
+	cfg.Startup, cfg.FullChecks = 0, 1
+	s := mustNew(t, Network{Fabric: f, Router: r}, cfg, l)
+	for i, m := range []Message{
+		r.worm(t, 400, port(9, 6), port(8, 6)),
+		r.worm(t, 20, port(10, 6), port(8, 6), port(9, 6)),
+		r.worm(t, 20, port(11, 7), port(9, 6), port(10, 6)),
+	} {
+		mustSend(t, s, m)
+		if err := s.Run(t.Context(), Time(i+1)*500*Nanosecond); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Run(t.Context(), Forever); err != nil {
+		t.Fatal(err)
+	}
+	var got []int64
+	for _, d := range l.deliveries {
+		got = append(got, d.Tag)
+	}
+	if want := []int64{0, 1, 1, 2, 2}; !slices.Equal(got, want) {
+		t.Errorf("worms arrive in the order %d, want %d", got, want)
+	}
+}
+
 // stress is traffic on a random network: worms of all hosts, that all ask to be
 // sent at once.
 type stress struct {

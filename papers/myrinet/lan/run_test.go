@@ -321,9 +321,110 @@ func TestHostBuffer(t *testing.T) {
 	}
 }
 
+// alone is how long a worm takes that is cut through along the sends of a circuit in a
+// network without other worms: each head goes on as soon as it has come, and waits for
+// channels that the worm itself still has further back. Buffers on the way have room
+// for all that waits, or for nothing: slack buffers are between the two.
+func alone(sends [][]fabric.PortID, bytes int64, w Wires, room bool) int64 {
+	free := map[fabric.PortID]int64{} // when the last tail has left
+	var head, tail int64              // at the host
+	for _, path := range sends {
+		start, end := make([]int64, len(path)), make([]int64, len(path)) // of a channel's use
+		for i, p := range path {
+			if i > 0 {
+				head = start[i-1] + int64(w.Delay+w.Switch)
+				tail = end[i-1] + int64(w.Delay)
+			}
+			start[i] = max(head, free[p])
+			end[i] = max(start[i]+bytes, tail)
+		}
+		for i := len(path) - 2; i >= 0 && !room; i-- {
+			end[i] = max(end[i], end[i+1]-int64(w.Delay+w.Switch))
+		}
+		for i, p := range path {
+			free[p] = end[i]
+		}
+		last := len(path) - 1
+		head, tail = start[last]+int64(w.Delay), end[last]+int64(w.Delay)
+	}
+	return tail
+}
+
+// meanAlone is the mean of alone over the traffic of figure 10: hosts that are in
+// groups, one of theirs, and geometric lengths of 400 bytes on the mean.
+func meanAlone(t *testing.T, f *fabric.Fabric, tables *lft.Tables, s *myrinet.Schedule, w Wires, room bool) (mean float64) {
+	t.Helper()
+	const lengths = 20
+	for host := range s.Hosts {
+		var in []*myrinet.Group
+		for g := range s.Groups {
+			if slices.Contains(s.Groups[g].Members, int32(host)) {
+				in = append(in, &s.Groups[g])
+			}
+		}
+		for _, g := range in {
+			var sends [][]fabric.PortID
+			at, from, held := int32(host), myrinet.Anyone, myrinet.SendBuffer
+			for range g.Hops {
+				send := g.Of(at, held, from)[0]
+				path, err := tables.Path(f, f.LIDPort(s.Hosts[at].LID), s.Hosts[send.To].LID, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				sends = append(sends, path)
+				at, from, held = send.To, at, send.Class
+			}
+			for k := range lengths {
+				bytes := -400 * math.Log(1-(float64(k)+0.5)/lengths)
+				mean += float64(alone(sends, int64(bytes), w, room)) / lengths / float64(len(in)) / float64(len(s.Hosts))
+			}
+		}
+	}
+	return mean
+}
+
+// TestAlone has circuits in a network that is next to empty: nine sends of a worm of
+// 400 bytes and the way of each, or, cut through, the worm once, the ways, and what
+// it waits for its own tail.
+func TestAlone(t *testing.T) {
+	f := torus(t, 8, 8)
+	tables := routed(t, f)
+	s := drawn(t, f, tables, myrinet.Options{}, 10, 10, 1, true)
+	w := DefaultWires()
+	low, high := meanAlone(t, f, tables, s, w, true), meanAlone(t, f, tables, s, w, false)
+	if low > high || high > 1.01*low {
+		t.Fatalf("%.0f byte times with room in buffers, %.0f without", low, high)
+	}
+	for _, tt := range []struct {
+		cut  bool
+		want float64
+	}{{true, (low + high) / 2}, {false, 9 * (400 + 6.57*float64(w.Delay) + 5.57*float64(w.Switch))}} {
+		r, err := Run(t.Context(), Options{
+			Fabric: f, Tables: tables, Schedule: s, Wires: w, Adapters: Adapters{CutThrough: tt.cut}, Seed: 2,
+			Traffic: Traffic{Rate: 0.00033 / 400 / 1.67, Multicast: 0.1, MeanBytes: 400}, Warmup: 100_000, Time: 600_000_000,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		// 1,653 messages, whose lengths have a mean within 2.5 %.
+		got := r.Last.Value()
+		t.Logf("cut-through %v: %.0f byte times of %d messages, want %.0f", tt.cut, got, r.last.N, tt.want)
+		if math.Abs(got/tt.want-1) > 0.05 {
+			t.Errorf("cut-through %v: %.0f byte times, want %.0f", tt.cut, got, tt.want)
+		}
+	}
+}
+
 // TestFigure10 has the bands of golden G-M7: latencies at loads without saturation,
 // the order of the schemes on both sides of the crossover between loads of 0.053
 // and 0.080, which of them saturate at 0.106, and the share of multicast (G-M4).
+//
+// The golden's cut-through at a load of 0.0033 is wrong: its 1108 are the worm and nine
+// ways, 400 + 9 (6.57 cables of 5 + 5.57 switches of 8) = 1097, as if the worm were as
+// short as a way. At 400 bytes its head comes to channels that its own tail still has,
+// where two sends of a circuit share a cable, and waits: some 1320 for a worm alone, by
+// TestAlone, and 1400 with what others there are at this load. Short runs say 1390 to
+// 1510 (150 messages), this one 1500 in a tenth of its time.
 func TestFigure10(t *testing.T) {
 	f := torus(t, 8, 8)
 	tables := routed(t, f)
@@ -337,7 +438,7 @@ func TestFigure10(t *testing.T) {
 	}{
 		{0.033, [4]float64{5328, 1967, 3099, 3305}},
 		{0.106, [4]float64{}},
-		{0.0033, [4]float64{3937, 1108, 2400, 2705}},
+		{0.0033, [4]float64{3937, 1400, 2400, 2705}},
 		{0.053, [4]float64{7800, 3682, 3928, 3931}},
 		{0.080, [4]float64{}},
 	}) {
@@ -350,14 +451,14 @@ func TestFigure10(t *testing.T) {
 				Traffic: Traffic{Rate: tt.load / 400 / 1.67, Multicast: 0.1, MeanBytes: 400}, Warmup: 100_000, Time: 600_000,
 			}
 			if tt.load < 0.01 {
-				o.Time = 6_000_000
+				o.Time = 60_000_000
 			}
 			r, err := Run(t.Context(), o)
 			if err != nil {
 				t.Fatal(err)
 			}
 			last[i] = r.Last.Value()
-			if tt.want[i] > 0 && (last[i] < 0.7*tt.want[i] || last[i] > 1.4*tt.want[i]) {
+			if tt.want[i] > 0 && (last[i] < 0.8*tt.want[i] || last[i] > 1.2*tt.want[i]) {
 				t.Errorf("load %.4f, scheme %d: %.0f byte times, want some %.0f", tt.load, i, last[i], tt.want[i])
 			}
 			if share := r.MulticastShare(); tt.load < 0.1 && (share < 0.42 || share > 0.52) {
@@ -415,6 +516,82 @@ func TestTransmittedShare(t *testing.T) {
 		if math.Abs(members-52.30) > 1 || math.Abs(share-tt.want) > 0.006 {
 			t.Errorf("return %v: %.2f hosts in groups and a share of %.3f, want 52.30 and %.3f", tt.opt.Return, members, share, tt.want)
 		}
+	}
+}
+
+// star is four hosts on a switch, and circuits in the order of their ports.
+func star(t *testing.T, groups ...[]int) (*fabric.Fabric, *lft.Tables, *myrinet.Schedule) {
+	t.Helper()
+	f, err := mesh.Generate(mesh.Spec{Dims: []int{1, 1}, Hosts: 4})
+	f = made(t, f, err)
+	tables := routed(t, f)
+	var list []mft.Group
+	for i, members := range groups {
+		g := mft.Group{Name: fmt.Sprint(i)}
+		for _, m := range members {
+			g.Receivers = append(g.Receivers, f.CAPorts()[m])
+		}
+		g.Senders = g.Receivers[:1]
+		list = append(list, g)
+	}
+	s, err := myrinet.Build(f, tables, list, myrinet.Options{ID: func(p fabric.PortID) int32 { return int32(p) + 1 }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f, tables, s
+}
+
+// TestGo has the byte times that a GO costs which comes too late (M1): a worm that
+// waited has GO bytes left in the buffer when the signal is sent, and two cables pass
+// until the next byte is there.
+func TestGo(t *testing.T) {
+	const delay, bytes = 20, 5000
+	f, tables, s := star(t, []int{0, 3}, []int{1, 3})
+	sum := func(goAt int) float64 {
+		r, err := Run(t.Context(), Options{
+			Fabric: f, Tables: tables, Schedule: s, Wires: Wires{Delay: delay, Switch: 8, Stop: 90, Go: goAt},
+			Traffic: Traffic{Window: 1, Multicast: 1, Bytes: bytes}, Messages: 2, Time: 1 << 20,
+		})
+		if err != nil || r.last.N != 2 {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		return r.last.Sum
+	}
+	at := sum(2 * delay)
+	for _, goAt := range []int{0, 10, 25, 39, 40, 41, 60, 89} {
+		if got, want := sum(goAt)-at, max(0, 2*delay-goAt); got != float64(want) {
+			t.Errorf("GO at %d bytes costs %.0f byte times, want %d", goAt, got, want)
+		}
+	}
+}
+
+// TestCutThroughIdle has an adapter store a worm that comes while it sends another one
+// (section 5), and pass it on at once otherwise.
+func TestCutThroughIdle(t *testing.T) {
+	const bytes = 5000
+	w := DefaultWires()
+	way := float64(2*w.Delay + w.Switch)
+	f, tables, s := star(t, []int{0, 1, 2}, []int{1, 3})
+	stored, through := 0, 0
+	for seed := range uint64(20) { // hosts begin at random
+		r, err := Run(t.Context(), Options{
+			Fabric: f, Tables: tables, Schedule: s, Wires: w, Adapters: Adapters{CutThrough: true}, Seed: seed,
+			Traffic: Traffic{Window: 1, Multicast: 1, Bytes: bytes}, Messages: 2, Time: 1 << 20,
+		})
+		if err != nil || r.last.N != 2 {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		switch sum := r.last.Sum; {
+		case sum == 3*(bytes+way):
+			stored++ // one send of the adapter's own, and two in a row that are stored
+		case sum > 3*bytes+4*way-1000 && sum < 3*(bytes+way):
+			through++ // the adapter's own waits for the worm that goes through
+		default:
+			t.Errorf("seed %d: %.0f byte times", seed, sum)
+		}
+	}
+	if stored < 5 || through < 5 {
+		t.Errorf("%d of 20 are stored, %d go through", stored, through)
 	}
 }
 
