@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"iter"
 	"math"
@@ -12,7 +11,6 @@ import (
 	"github.com/ibweave/ibweave/audit/groups"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/names"
-	"github.com/ibweave/ibweave/internal/hostlist"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/traffic"
 )
@@ -260,7 +258,8 @@ func (b *binder) group(g *word) ([]host, error) {
 	}
 	var list []host
 	for _, h := range b.set.HostsOf(found) {
-		if x := b.host(h.Name, h.Nodes); len(x.ports) > 0 {
+		h.Nodes = names.InOrder(b.f, h.Nodes)
+		if x := b.host(h); len(x.ports) > 0 {
 			list = append(list, x)
 		}
 	}
@@ -275,33 +274,18 @@ func (b *binder) find(lists []word) (hosts []host, err error) {
 	used := make(map[fabric.PortID]bool)
 	for _, list := range lists {
 		fail := func(err error) ([]host, error) { return nil, b.x.text.Fail(list.at, "%w", err) }
-		parts, err := hostlist.Expand(strings.Join(strings.Fields(list.text), " "))
-		if _, whole := b.finder.Find(list.text); err != nil && whole == nil { // a name with brackets
-			parts, err = []string{list.text}, nil
-		}
-		if err == nil && len(parts) == 0 {
-			err = errors.New("no host; want names, like n[001-016]")
-		}
+		found, err := b.finder.Hosts(list.text)
 		if err != nil {
 			return fail(err)
 		}
-		for _, name := range parts {
-			nodes, err := b.finder.Find(name)
-			if err != nil {
-				return fail(err)
-			}
-			for _, n := range nodes {
-				if b.f.IsSwitch(n) {
-					return fail(fmt.Errorf("%q is a switch; want hosts", name))
-				}
-			}
-			h := b.host(name, nodes)
+		for _, x := range found {
+			h := b.host(x)
 			if len(h.ports) == 0 {
-				return fail(fmt.Errorf("%q has no port with a cable to a switch", name))
+				return fail(fmt.Errorf("%q has no port with a cable to a switch", x.Name))
 			}
 			for _, p := range h.ports {
 				if used[p] {
-					return fail(fmt.Errorf("%q is named twice; ranks-per-host says how many ranks a host has", name))
+					return fail(fmt.Errorf("%q is named twice; ranks-per-host says how many ranks a host has", x.Name))
 				}
 				used[p] = true
 			}
@@ -312,11 +296,9 @@ func (b *binder) find(lists []word) (hosts []host, err error) {
 }
 
 // host is the ports of a host that are cabled to a switch.
-func (b *binder) host(name string, nodes []fabric.NodeID) host {
-	h := host{name: name}
-	nodes = slices.Clone(nodes)
-	slices.SortStableFunc(nodes, func(m, n fabric.NodeID) int { return text.Natural(b.f.Name(m).Text, b.f.Name(n).Text) })
-	for _, n := range nodes {
+func (b *binder) host(x names.Host) host {
+	h := host{name: x.Name}
+	for _, n := range x.Nodes {
 		for num := range b.f.Node(n).NumPorts {
 			if p := b.f.Port(n, num+1); b.f.PeerSwitch(p) != fabric.NoNode {
 				h.ports = append(h.ports, p)

@@ -76,8 +76,8 @@ type pattern struct {
 const (
 	maxSize   = 1 << 50
 	maxWeight = 1e6
-	maxRanks  = 1 << 12 // per host
-	allRanks  = 1 << 18 // per job with ranks-per-host
+	maxRanks  = 1 << 10 // per host
+	allRanks  = 1 << 17 // per job with ranks-per-host
 	maxJobs   = 1 << 12
 )
 

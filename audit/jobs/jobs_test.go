@@ -430,7 +430,7 @@ func TestErrors(t *testing.T) {
 		oneJob + "hosts: 'n[1-'" + patterns:                                                                "traffic:3:",
 		oneJob + "hosts: n999" + patterns:                                                                  "traffic:3:no node is called",
 		oneJob + "hosts: n[1-2],N2" + patterns:                                                             "traffic:3:\"N2\" is named twice",
-		oneJob + "hosts: " + c.f.Name(0).Text + patterns:                                                   "is a switch; want hosts",
+		oneJob + "hosts: " + c.f.Name(0).Text + patterns:                                                   "is a switch: want hosts",
 		oneJob + "group: x" + patterns:                                                                     "traffic:3:group \"x\"; want the file of groups",
 		oneJob + "slurm: 5" + patterns:                                                                     "traffic:3:a Slurm job without a file",
 		"slurm: s\n" + oneJob + "slurm: 5" + patterns:                                                      "traffic:4:no Slurm job 5 in the file",

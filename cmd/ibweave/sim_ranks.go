@@ -11,7 +11,6 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/names"
-	"github.com/ibweave/ibweave/internal/hostlist"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/sim"
 	"github.com/ibweave/ibweave/traffic"
@@ -186,44 +185,27 @@ func newRankList(f *fabric.Fabric, sends func(fabric.PortID) bool) *rankList {
 
 // add adds the ports of hosts, each host's adapters in natural order of their names.
 func (b *rankList) add(hosts string) error {
-	parts, err := hostlist.Expand(hosts)
-	for _, name := range parts {
-		if err == nil {
-			_, err = b.finder.Find(name)
-		}
-	}
-	if _, whole := b.finder.Find(hosts); err != nil && whole == nil { // a name with commas or brackets
-		parts, err = []string{hosts}, nil
-	}
+	found, err := b.finder.Hosts(hosts)
 	if err != nil {
 		return err
 	}
-	for _, name := range parts {
-		nodes, err := b.finder.Find(name)
-		if err != nil {
-			return err
-		}
-		nodes = slices.Clone(nodes)
-		slices.SortStableFunc(nodes, func(m, n fabric.NodeID) int { return text.Natural(b.f.Name(m).Text, b.f.Name(n).Text) })
+	for _, h := range found {
 		before := len(b.ports)
-		for _, n := range nodes {
-			if b.f.IsSwitch(n) {
-				return fmt.Errorf("%s is a switch: want hosts", b.f.Name(n))
-			}
+		for _, n := range h.Nodes {
 			for num := range b.f.Node(n).NumPorts {
 				p := b.f.Port(n, num+1)
 				if !b.sends(p) {
 					continue
 				}
 				if b.known[p] {
-					return fmt.Errorf("%q is named twice", name)
+					return fmt.Errorf("%q is named twice", h.Name)
 				}
 				b.known[p] = true
 				b.ports = append(b.ports, p)
 			}
 		}
 		if len(b.ports) == before {
-			return fmt.Errorf("%q has no port with a LID and a cable", name)
+			return fmt.Errorf("%q has no port with a LID and a cable", h.Name)
 		}
 	}
 	return nil

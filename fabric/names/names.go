@@ -3,6 +3,7 @@
 package names
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/hostlist"
+	"github.com/ibweave/ibweave/internal/text"
 )
 
 // systemName is how firmware describes a switch chip: "MF0;NAME:MODEL/U1", and in a
@@ -153,6 +155,39 @@ func (x *Finder) Port(text string) (fabric.PortID, error) {
 		}
 	}
 	return fabric.NoPort, fmt.Errorf("%s has ports 1 to %d", x.f.Name(n), x.f.Node(n).NumPorts)
+}
+
+// Hosts lists the hosts that a text means, in its order, each with its adapters in natural order of their
+// names: a name, or names with commas between them and numbers in brackets. Errors are those of Find, or
+// about a switch.
+func (x *Finder) Hosts(list string) (hosts []Host, err error) {
+	parts := []string{list}
+	if x.known[strings.ToLower(list)] == nil { // a name may have commas and brackets
+		if parts, err = hostlist.Expand(list); err != nil {
+			return nil, err
+		}
+	}
+	if len(parts) == 0 {
+		return nil, errors.New("no host; want names, like n[001-016]")
+	}
+	for _, name := range parts {
+		nodes, err := x.Find(name)
+		if err != nil {
+			return nil, err
+		}
+		for _, n := range nodes {
+			if x.f.IsSwitch(n) {
+				return nil, fmt.Errorf("%s is a switch: want hosts", x.f.Name(n))
+			}
+		}
+		hosts = append(hosts, Host{name, InOrder(x.f, nodes)})
+	}
+	return hosts, nil
+}
+
+// InOrder is nodes in natural order of their names.
+func InOrder(f *fabric.Fabric, nodes []fabric.NodeID) []fabric.NodeID {
+	return slices.SortedStableFunc(slices.Values(nodes), func(m, n fabric.NodeID) int { return text.Natural(f.Name(m).Text, f.Name(n).Text) })
 }
 
 // index lists nodes by all of their names in lower case.

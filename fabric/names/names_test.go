@@ -66,6 +66,49 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// TestHosts asks for hosts in an order, by descriptions and by names of a map.
+func TestHosts(t *testing.T) {
+	b := &fabric.Builder{}
+	for i, d := range []string{"n1 mlx5_10", "n1 mlx5_2", "n[2], old", "MT4123", "MF0;leaf01:MQM8700/U1"} {
+		kind := fabric.CA
+		if strings.HasPrefix(d, "MF0") {
+			kind = fabric.Switch
+		}
+		if _, err := b.AddNode(fabric.Node{GUID: fabric.GUID(0x10 + i), Type: kind, NumPorts: 1, Description: d}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f = f.WithNames(map[fabric.GUID]string{0x13: "n3 mlx5_0"})
+	for list, want := range map[string]string{
+		"n3,N1":     "n3: n3 mlx5_0; N1: n1 mlx5_2, n1 mlx5_10; ",
+		"n[1,3]":    "n1: n1 mlx5_2, n1 mlx5_10; n3: n3 mlx5_0; ",
+		"n[2], old": "n[2], old: n[2], old; ",
+		"n1,leaf01": `"MF0;leaf01:MQM8700/U1" is a switch: want hosts`,
+		"n1,n9":     `no node is called "n9"; "n1" is one`,
+		" , ":       "no host; want names, like n[001-016]",
+	} {
+		hosts, err := names.NewFinder(f).Hosts(list)
+		got := ""
+		for _, h := range hosts {
+			var nodes []string
+			for _, n := range h.Nodes {
+				nodes = append(nodes, f.Name(n).Text)
+			}
+			got += h.Name + ": " + strings.Join(nodes, ", ") + "; "
+		}
+		if err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%q: %s, want %s", list, got, want)
+		}
+	}
+}
+
 // TestSplit has descriptions of adapters by each kind of pattern.
 func TestSplit(t *testing.T) {
 	for _, c := range []struct{ description, pattern, host, adapter string }{
