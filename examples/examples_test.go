@@ -101,6 +101,26 @@ func TestExamples(t *testing.T) {
 	}
 }
 
+// docs/drain.md and docs/move.md begin with what their examples print, up to the files.
+func TestPlanPages(t *testing.T) {
+	for _, name := range []string{"drain", "move"} {
+		expected, err := os.ReadFile(name + "/expected.txt")
+		if err != nil {
+			t.Fatal(err)
+		}
+		page, err := os.ReadFile("../docs/" + name + ".md")
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan, _, _ := strings.Cut(string(expected), "plan/")
+		for line := range strings.Lines(plan) {
+			if line = strings.TrimRight(line, " \n"); line != "" && !strings.Contains(string(page), "\n    "+line+"\n") {
+				t.Errorf("docs/%s.md lacks %q", name, line)
+			}
+		}
+	}
+}
+
 // docs/bound.md quotes the example that it works out.
 func TestBoundPage(t *testing.T) {
 	page, err := os.ReadFile("../docs/bound.md")
