@@ -129,6 +129,7 @@ Multicast schemes, --mcast:
 	a.nameFlag(cmd)
 	a.kindFlag(cmd)
 	a.strictFlag(cmd)
+	cmd.Flags().StringVar(&a.hostGroups.name, "host-groups", "", "groups of hosts in `FILE` that --without can name (docs/groups.md)")
 	cmd.Flags().BoolVar(&list, "engines", false, "list the engines")
 	return cmd
 }
@@ -143,7 +144,7 @@ func (o *order) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.guid2lid, "guid2lid", "", "LIDs to keep, from a guid2lid `FILE` of OpenSM")
 	flags.BoolVar(&o.esp0, "lmc-esp0", false, "enhanced switch ports 0 have the LMC too, as with OpenSM's lmc_esp0")
 	flags.StringVar(&o.previous, "previous", "", "keep what a change of the fabric does not touch of the tables in `DIR`, which compile wrote with the same engine")
-	flags.StringArrayVar(&o.without, "without", nil, "make tables as if the cables of a `NODE`, or the cable at NODE:PORT, were not there; may be repeated")
+	flags.StringArrayVar(&o.without, "without", nil, "make tables as if the cables of a `NODE`, of a GROUP of --host-groups with the leaves that only it uses, or the cable at NODE:PORT, were not there; may be repeated")
 	flags.BoolVar(&o.firstStep, "first-step", false, "of --previous, change as little as the plugin does at once: --rebalance comes later")
 	flags.IntVar(&o.maxDetour, "max-detour", 0, "paths between hosts may pass `N` switches more than shortest ones, 0 for none; an engine that needs more is refused (default as many as it needs)")
 	flags.StringVar(&o.origin, "origin", "", "`GUID` of the switch at coordinates 0,0 of a mesh; by default the corner that docs/meshes.md says")
@@ -453,6 +454,9 @@ func (a *app) compile(ctx context.Context, c *compilation) error {
 // readOrdered reads the fabric and all that goes with it.
 func (a *app) readOrdered(c *compilation) (err error) {
 	opt := &c.opt
+	if err := a.readHostGroups(); err != nil {
+		return err
+	}
 	if c.fabric, err = a.readFabric(&c.routeFlags, "so there are no tables to make"); err != nil {
 		return err
 	}
@@ -461,7 +465,11 @@ func (a *app) readOrdered(c *compilation) (err error) {
 			return err
 		}
 	}
-	if c.fabric, err = withoutParts(c.fabric, c.order.without); err != nil {
+	set, err := a.groupsOf(c.fabric, true)
+	if err != nil {
+		return err
+	}
+	if c.fabric, err = withoutParts(c.fabric, c.order.without, set); err != nil {
 		return err
 	}
 	if opt.Route.Roots, err = a.switches(c.fabric, "--roots", c.roots); err != nil {

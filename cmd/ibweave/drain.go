@@ -267,8 +267,9 @@ func addSwitch(p *drain.Part, f *fabric.Fabric, s fabric.NodeID) {
 	}
 }
 
-// withoutParts is a fabric without the cables of nodes, and cables, NODE:PORT.
-func withoutParts(f *fabric.Fabric, texts []string) (*fabric.Fabric, error) {
+// withoutParts is a fabric without the cables of nodes, of groups of set, which may be nil, and
+// cables, NODE:PORT.
+func withoutParts(f *fabric.Fabric, texts []string, set *groups.Set) (*fabric.Fabric, error) {
 	var cut []fabric.PortID
 	for _, text := range texts {
 		nodes, err := names.Find(f, text)
@@ -278,14 +279,23 @@ func withoutParts(f *fabric.Fabric, texts []string) (*fabric.Fabric, error) {
 			}
 			continue
 		}
-		if !strings.Contains(text, ":") {
-			return nil, usagef("--without: %w", err)
+		if strings.Contains(text, ":") {
+			p, noPort := findPort(f, text)
+			if noPort == nil {
+				cut = append(cut, p)
+				continue
+			}
+			err = noPort
 		}
-		p, err := findPort(f, text)
-		if err != nil {
-			return nil, usagef("--without %q: %w", text, err)
+		if set != nil {
+			g, noGroup := set.Find(text)
+			if noGroup == nil {
+				cut = append(cut, groupPart(f, g).Cables...)
+				continue
+			}
+			err = fmt.Errorf("%w; %w", err, noGroup)
 		}
-		cut = append(cut, p)
+		return nil, usagef("--without %q: %w", text, err)
 	}
 	if len(cut) == 0 {
 		return f, nil

@@ -148,6 +148,7 @@ var inputs = map[string]string{
 	"whatif --topology":        "whatif -t X -e updn --fail links",
 	"check --host-groups":      "check D --host-groups X",
 	"compare --host-groups":    "compare -t D/fabric.ibnetdiscover -e updn --bisections 0 --host-groups X",
+	"compile --host-groups":    "compile -t D/fabric.ibnetdiscover -e updn --dry-run --without a --host-groups X",
 	"diff --host-groups":       "diff D D --host-groups X",
 	"drain --host-groups":      "drain D --host-group a --host-groups X",
 	"whatif --host-groups":     "whatif -t D/fabric.ibnetdiscover -e updn --fail switches --host-groups X",

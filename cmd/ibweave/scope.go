@@ -77,6 +77,7 @@ var scopes = map[string][]scope{
 	"compile": {
 		{flags: "bound-iterations write-bound dry-run engine engines force format groups guid2lid lenient lids lmc lmc-esp0 max-detour kinds node-name-map output previous sl2vl strict topology vls without"},
 		{flags: "install-dir labels lean only path-sl zstd", not: "dry-run", why: "nothing is written", note: true},
+		{flags: "host-groups", with: "without", why: "it names them"},
 		{flags: "adaptive", not: "groups", why: "no proof covers multicast packets together with all choices of ports"},
 		{flags: "ar-groups", with: "adaptive"},
 		{flags: "mcast", with: "groups"},

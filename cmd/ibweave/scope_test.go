@@ -140,6 +140,7 @@ var withoutEffectTests = []struct {
 	{"compile -t f -e updn --dry-run --only 0x1", "only", "with --dry-run", true},
 	{"compile -t f -e updn --dry-run --path-sl", "path-sl", "with --dry-run", true},
 	{"compile -t f -e updn --dry-run --zstd", "zstd", "with --dry-run", true},
+	{"compile -t f -e updn -o d --host-groups f", "host-groups", "without --without: it names them", false},
 	{"compile -t f -e updn -o d --first-step", "first-step", "without --previous", false},
 	{"compile -t f -e updn -o d --rebalance 1.5", "rebalance", "without --previous", false},
 	{"compile -t f -e updn -o d --mcast comb", "mcast", "without --groups", false},
