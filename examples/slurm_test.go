@@ -175,6 +175,37 @@ func TestSlurm(t *testing.T) {
 	if out != "" {
 		t.Error(out)
 	}
+	checkSlurmJobs(t, host)
+}
+
+// checkSlurmJobs has ibweave traffic find the host of a job in what Slurm prints of its jobs.
+func checkSlurmJobs(t *testing.T, host string) {
+	t.Helper()
+	work := t.TempDir()
+	if err := os.CopyFS(work, os.DirFS("traffic")); err != nil {
+		t.Fatal(err)
+	}
+	const script = `
+sed "s/node0003 /$1 /" fabric.ibnetdiscover >fabric
+salloc --quiet --no-shell --job-name traffic -w "$1" -N 1 || exit
+id=$(squeue --noheader --name traffic --format %i)
+squeue --json >squeue.json
+scontrol show job >scontrol.txt
+scontrol --oneliner show job >oneliner.txt
+scancel "$id"
+for file in squeue.json scontrol.txt oneliner.txt
+do
+	cat >traffic.yaml <<-end
+		slurm: $file
+		jobs: [{name: a, slurm: $id, patterns: [{pattern: to-storage, size: 1M, to: node0020}]}]
+	end
+	ibweave traffic -t fabric --traffic traffic.yaml | grep '^a ' || cat $file
+done
+`
+	out, _ := runShell(t, work, "-c", script, "sh", host)
+	if want := strings.Repeat("a    1      1      1M\n", 3); out != want {
+		t.Errorf("%s, want %s", out, want)
+	}
 }
 
 // slurmTopology takes a capture for TestSlurmTopology in place of the made fabrics.
