@@ -103,7 +103,7 @@ var infos = [formCount]Info{
 	SMPQueryPKeys: {"smpquery pkeys text", PKeyTables, "`smpquery pkeys`, with the port of each table in a line before it, like Lid 5", ""},
 	PKeyGroups:    {"ibdiagnet's pkey", PKeyTables, "ibdiagnet, which has the same in db_csv", "ports of switches but port 0"},
 	NodeList:      {"names of ibswitches or ibhosts", Names, "`ibswitches`, `ibhosts`, `ibrouters`, `ibnodes`", "cables; --node-name-map takes it"},
-	PerfQuery:     {"perfquery text", PortCounters, "`perfquery`, also with -x; `counters` takes PM_INFO of db_csv as well", "with -x PortXmitWait, and errors where ports have none of 64 bits"},
+	PerfQuery:     {"perfquery text", PortCounters, "`perfquery`, also with -x; `counters` takes PM_INFO of db_csv as well", "with -x PortXmitWait and errors, where ports have none of 64 bits"},
 	RatesCSV:      {"CSV of rates of counters", PortCounters, "people, or a script: node, port and columns such as xmit_bytes, per second", ""},
 	LIDMatrix:     {"opensm-lid-matrix.dump", HelpsOpenSM, "OpenSM, `ibweave compile`", ""},
 	GUID2LID:      {"guid2lid", HelpsOpenSM, "OpenSM, `ibweave compile`", ""},
