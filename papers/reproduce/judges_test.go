@@ -297,6 +297,9 @@ func minNumbers(t *testing.T) []numbers {
 			return y, 0.001
 		}),
 	}
+	figures["whole"] = drawn(len(minParts), []string{minModelled, minParted, minArrived}, []float64{2, 16}, func(_ int, _ string, x float64) (float64, float64) {
+		return 1 / x, 0
+	})
 	upside := func(_ int, _ string, at chart.Point) float64 { return 1 / at.Y }
 	return told(&recursiveMIN, figures, []otherwise{
 		{"N13", "fails", "fig5", func(_ int, _ string, at chart.Point) float64 { return 1 - at.Y }},
@@ -306,6 +309,7 @@ func minNumbers(t *testing.T) []numbers {
 		{"N15-7", "fails", "fig7", func(_ int, _ string, at chart.Point) float64 { return at.X }},
 		{"N16-3", "fails", "fig7", upside},
 		{"N16-3", "not decidable", "fig7", func(_ int, _ string, at chart.Point) float64 { return 1 }},
+		{"N12 whole", "fails", "whole", scaled(0.5, minArrived)},
 		{"N12", "fails", "fig7", func(_ int, curve string, at chart.Point) float64 {
 			if strings.HasSuffix(curve, "simulated") {
 				return 1.2 * at.Y

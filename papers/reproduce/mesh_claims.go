@@ -371,7 +371,7 @@ func judgeShared(f map[string]*Figure, cases []meshCase, unicast bool) Finding {
 	}
 	out := Finding{Measured: fmt.Sprintf("up to %v bytes: %s (%s) to %s (%s) faster, better in %d of %d cases",
 		mostSmall, percent(s.low), s.atLow, percent(s.high), s.atHigh, better, s.n)}
-	out.Why = "a lane by the port of exit gives each cable packets of one lane only, as with 1 VL, to the picosecond (X17, G-X10)"
+	out.Why = "a lane by the port of exit gives each cable packets of one lane only, as with 1 VL, to the picosecond (X17)"
 	switch {
 	case better == s.n:
 		out.Verdict = Holds
@@ -432,7 +432,7 @@ func judgeDedicated(f map[string]*Figure, cases []meshCase) Finding {
 	switch {
 	case equal == n:
 		out.Verdict, out.As = HoldsAs, "configurations of one virtual lane"
-		out.Why = "a lane by the port of exit gives each cable packets of one lane only (X17, G-X10); by the port of entry, or by SL, it would not"
+		out.Why = "a lane by the port of exit gives each cable packets of one lane only (X17); by the port of entry, or by SL, it would not"
 	case slower > 0:
 		out.Verdict, out.Why = Fails, fmt.Sprintf("slower than 1 VL in %d cases", slower)
 	default:

@@ -69,8 +69,12 @@ func TestMIN(t *testing.T) {
 	for i, want := range []float64{.1689, .1510, .1368, .1251, .1153, .1070} {
 		near("fig7", 1, "f = 4, (B) first stages", float64(5+i), want)
 	}
+	// Another simulator's, with all copies or none (E-N5).
+	if got := figures["whole"].panel(2).At(minArrived, 16); math.Abs(got.Y-0.0107) > 0.0005 {
+		t.Errorf("all 16 copies arrive of %v, want 0.0107", got)
+	}
 	for spec, want := range map[string]Verdict{
-		"N13": Holds, "N16-1": Holds, "N15-6": Holds, "N16-2": Holds, "N15-7": Holds, "N16-3": Fails,
+		"N13": Holds, "N16-1": Holds, "N15-6": Holds, "N16-2": Holds, "N15-7": Holds, "N16-3": Fails, "N12 whole": Fails,
 	} {
 		if got := verdicts[spec]; got.Verdict != want || got.Measured == "" || got.Why == "" {
 			t.Errorf("%s: %+v, want %s", spec, got, want)
