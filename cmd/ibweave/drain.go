@@ -103,7 +103,7 @@ type drainDocument struct {
 }
 
 func (a *app) drain(ctx context.Context, o *drainOptions, dir string) error {
-	base, err := a.readCompiled(ctx, dir, o.lenient)
+	base, multicast, err := a.readCompiled(ctx, dir, o.lenient)
 	if err != nil {
 		return err
 	}
@@ -116,6 +116,7 @@ func (a *app) drain(ctx context.Context, o *drainOptions, dir string) error {
 	if err != nil {
 		return err
 	}
+	a.tellMulticast(dir, multicast)
 	stage := a.startStage("plan")
 	var route compile.Options
 	route.Route.Rebalance = o.rebalance
@@ -141,34 +142,39 @@ func (a *app) drain(ctx context.Context, o *drainOptions, dir string) error {
 	return nil
 }
 
-// readCompiled reads the tables that are in force, and verifies them.
-func (a *app) readCompiled(ctx context.Context, dir string, lenient bool) (*compile.Result, error) {
+// readCompiled reads the tables that are in force, and verifies them. multicast says whether there are
+// multicast tables, which are not read.
+func (a *app) readCompiled(ctx context.Context, dir string, lenient bool) (r *compile.Result, multicast bool, err error) {
 	in := audit{lenient: lenient}
 	if err := in.findCompiled(dir); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	m := in.compiled.Manifest
 	e, err := compile.EngineByName(m.Engine)
 	if err != nil {
-		return nil, inputf("%s: %v", filepath.Join(dir, outdir.ManifestName), err)
+		return nil, false, inputf("%s: %v", filepath.Join(dir, outdir.ManifestName), err)
 	}
-	r, err := a.readCompiledRouting(&in, dir)
+	routing, err := a.readCompiledRouting(&in, dir)
 	if err != nil {
-		return nil, err
-	}
-	if in.mfts != "" {
-		fmt.Fprintf(a.stderr, "%s has multicast tables: the plan is about unicast alone\n", dir)
+		return nil, false, err
 	}
 	stage := a.startStage("verify")
 	defer stage.end()
-	v, err := verify.Check(ctx, r.Fabric, r.Tables, verify.Options{SL2VL: r.SL2VL, PathSLs: r.PathSLs, Order: r.Order, Complete: true})
+	v, err := verify.Check(ctx, routing.Fabric, routing.Tables, verify.Options{SL2VL: routing.SL2VL, PathSLs: routing.PathSLs, Order: routing.Order, Complete: true})
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if v.Verdict == verify.VerdictErrors {
-		return nil, inputf("%s: the tables have errors, which ibweave check %s lists; want tables that are safe to begin with", dir, dir)
+		return nil, false, inputf("%s: the tables have errors, which ibweave check %s lists; want tables that are safe to begin with", dir, dir)
 	}
-	return &compile.Result{Engine: e, Routing: r, Verify: v}, nil
+	return &compile.Result{Engine: e, Routing: routing, Verify: v}, in.mfts != "", nil
+}
+
+// tellMulticast says that a plan leaves multicast alone, when all input is read.
+func (a *app) tellMulticast(dir string, has bool) {
+	if has {
+		fmt.Fprintf(a.stderr, "%s has multicast tables: the plan is about unicast alone\n", dir)
+	}
 }
 
 // parts lists what is to be drained, in the order of the flags: switches, then cables.

@@ -124,7 +124,7 @@ type moveStep struct {
 }
 
 func (a *app) move(ctx context.Context, o *moveOptions, args []string) error {
-	base, err := a.movedTables(ctx, o, args)
+	base, multicast, err := a.movedTables(ctx, o, args)
 	if err != nil {
 		return err
 	}
@@ -132,6 +132,7 @@ func (a *app) move(ctx context.Context, o *moveOptions, args []string) error {
 	if err != nil {
 		return err
 	}
+	a.tellMulticast(args[0], multicast)
 	stage := a.startStage("plan")
 	var route compile.Options
 	route.Route.Rebalance = o.rebalance
@@ -163,17 +164,16 @@ func (a *app) move(ctx context.Context, o *moveOptions, args []string) error {
 }
 
 // movedTables reads the tables in force, or makes some.
-func (a *app) movedTables(ctx context.Context, o *moveOptions, args []string) (*compile.Result, error) {
+func (a *app) movedTables(ctx context.Context, o *moveOptions, args []string) (r *compile.Result, multicast bool, err error) {
 	if o.topology == "" {
 		return a.readCompiled(ctx, args[0], o.lenient)
 	}
 	f, err := a.readFabric(&routeFlags{topology: o.topology, lenient: o.lenient}, "and nothing to route")
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	f = f.WithoutVirtualLIDs()
 	opt := compile.Options{LIDs: lft.LIDOptions{LMC: lft.KeepLMC}}
-	var r *compile.Result
 	if o.engine == "" {
 		stage := a.startStage("choose an engine")
 		_, r, err = choice.Choose(ctx, f, opt)
@@ -187,7 +187,7 @@ func (a *app) movedTables(ctx context.Context, o *moveOptions, args []string) (*
 	if err == nil && r.Verify.Verdict == verify.VerdictErrors {
 		err = inputf("%s: the tables of %s have errors, which ibweave compile lists; want a fabric that they are safe for", o.topology, r.Engine.Name())
 	}
-	return r, lidInput(o.topology, err)
+	return r, false, lidInput(o.topology, err)
 }
 
 // readJob reads what the fabric is to become.
