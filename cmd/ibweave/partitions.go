@@ -32,7 +32,7 @@ func (p *partitioning) flags(flags *pflag.FlagSet) {
 func (p *partitioning) partitioned() bool { return p.pkeys != "" || p.partitions != "" }
 
 // partitionRules are those that rest on all P_Key tables.
-var partitionRules = []string{partitions.Missing, partitions.Unexpected, partitions.WrongMembership, partitions.NoDefaultPartition, partitions.IsolatedHost}
+var partitionRules = []string{partitions.Missing, partitions.Unexpected, partitions.WrongMembership, partitions.NoDefaultPartition, partitions.NoFullMember, partitions.IsolatedHost}
 
 // checkPartitions adds to r what is found out about P_Key tables and partitions.conf.
 func (a *app) checkPartitions(in *audit, f *fabric.Fabric, r *verify.Result) error {

@@ -53,8 +53,8 @@ func isPKeyHead(line, next []byte) bool {
 // Port 2" or the port's GUID). name is the file's, for messages.
 //
 // The tables are by fabric.PortID and have the entries in use, in the order of the text; a
-// port that the text says nothing about has nil. End ports with a LID and without a table
-// are Missing Problems; one stands for all.
+// port that the text says nothing about has nil. End ports with a LID, or all where none has
+// one, and without a table are Missing Problems; one stands for all.
 //
 // Errors are *fabric.ParseError, and the tables are then nil. With Options.Lenient these
 // are Problems instead: lines that do not belong, tables of ports that the fabric lacks, and
@@ -264,11 +264,12 @@ func (r *pkeyReader) readGroupLine(at int, line []byte) {
 	r.put(key)
 }
 
-// noteMissing notes the end ports with a LID and without a table.
+// noteMissing notes the end ports with a LID and without a table. Where no port has a LID, the topology
+// does not say them, and all end ports count.
 func (r *pkeyReader) noteMissing() {
 	first, n := fabric.NoPort, 0
 	r.f.EndPorts(func(p fabric.PortID) {
-		if r.tables[p] == nil && r.f.LID(p) != 0 {
+		if r.tables[p] == nil && (r.f.LID(p) != 0 || r.f.MaxLID() == 0) {
 			if n++; n == 1 {
 				first = p
 			}
