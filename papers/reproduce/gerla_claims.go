@@ -243,15 +243,12 @@ func judgeRoot(figures map[string]*Figure) Finding {
 	_, none := carried(f, unicastOnly)
 	hot, mean := f.At("load of the hottest link, of a host's", 0).Y, f.At("load of a link on the mean, of a host's", 0).Y
 	out := Finding{
-		Measured: fmt.Sprintf("unicast saturates at %.3f of a host's link; the hottest link, out of the root, has %.1f times the load of a host's link, a link on the mean %.1f: it is full at %.3f",
-			none.Y, hot, mean, 1/hot),
+		Verdict: Holds,
+		Measured: fmt.Sprintf("unicast saturates at %.3f of a host's link; the hottest link, out of the root, has %.1f times the load of a host's link, a link on the mean %.1f: at saturation %s and %s of them is used",
+			none.Y, hot, mean, percent(hot*none.Y), percent(mean*none.Y)),
+		Why: "the links at the root are full long before the others, and worms that are blocked hold further links; taken as: they have twice the mean load, and more than half of them is used",
 	}
-	if hot > 2*mean && none.Y < 1/hot {
-		out.Verdict = Holds
-		out.Why = "the links at the root are full long before the others, and worms that are blocked hold further links"
-	} else {
-		out.Verdict = Fails
-	}
+	out.failIf(hot <= 2*mean || hot*none.Y <= 0.5)
 	return out
 }
 
