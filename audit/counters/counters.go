@@ -223,6 +223,7 @@ func (x *explainer) measure() {
 	}
 	x.meanWait = wait / float64(max(ports, 1))
 	var bytes, routes, use float64
+	rated := 0 // channels of known rate
 	for _, c := range channels {
 		v, stopped := x.sent(c)
 		x.Channels++
@@ -237,10 +238,13 @@ func (x *explainer) measure() {
 		bytes += x.relative(v.N, c)
 		routes += x.relative(float64(x.routes[c]), c)
 		use += x.use(v.N, c)
+		if x.f.Link(c).Mbps() > 0 {
+			rated++
+		}
 		x.MaxUse = max(x.MaxUse, x.use(v.N, c))
 	}
 	n := float64(max(x.Measured, 1))
-	x.meanBytes, x.meanRoutes, x.MeanUse = bytes/n, routes/n, use/n
+	x.meanBytes, x.meanRoutes, x.MeanUse = bytes/n, routes/n, use/float64(max(rated, 1))
 }
 
 // sent is what went over a channel: what the port sent, or else what the other end received. A

@@ -176,11 +176,16 @@ func expand(part string) ([]string, error) {
 	return names, nil
 }
 
-// Shorten cuts a list behind a part of it that is short enough for a line.
+// Shorten cuts a list behind a part of it that is short enough for a line: within brackets it
+// closes them.
 func Shorten(list string) string {
 	const most = 100
 	if len(list) <= most {
 		return list
 	}
-	return list[:strings.LastIndexByte(list[:most], ',')+1] + ".."
+	cut := list[:strings.LastIndexByte(list[:most], ',')+1] + ".."
+	if strings.Count(cut, "[") > strings.Count(cut, "]") {
+		cut += "]"
+	}
+	return cut
 }

@@ -1,7 +1,9 @@
 package hostlist_test
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/ibweave/ibweave/internal/hostlist"
@@ -35,6 +37,23 @@ func TestFold(t *testing.T) {
 		}
 		if got := hostlist.Fold(c.names); got != c.want {
 			t.Errorf("%q: %s, want %s", c.names, got, c.want)
+		}
+	}
+}
+
+// A list that is cut closes its brackets, and is not longer than a line.
+func TestShorten(t *testing.T) {
+	var many []string
+	for i := range 200 {
+		many = append(many, fmt.Sprintf("n%03d", 2*i+1))
+	}
+	for list, want := range map[string]string{
+		"n[1-9]":                            "n[1-9]",
+		hostlist.Fold(many):                 "n[001,003,005,007,009,011,013,015,017,019,021,023,025,027,029,031,033,035,037,039,041,043,045,047,..]",
+		strings.Repeat("a[1-2],", 20) + "b": strings.Repeat("a[1-2],", 14) + "..",
+	} {
+		if got := hostlist.Shorten(list); got != want {
+			t.Errorf("%s is %s, want %s", list, got, want)
 		}
 	}
 }
