@@ -190,7 +190,7 @@ func (d *drawing) moveOne() {
 func TestPlans(t *testing.T) {
 	engines := []string{"updn", "layered", "minhop", "fattree"}
 	plans, steps, refused, drained, limited, detours := 0, 0, 0, 0, 0, 0
-	for seed := range uint64(short.Of(120, 25)) {
+	for seed := range uint64(short.Of(120, 40)) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		old := drawFabric(t, rnd)
 		e, err := compile.EngineByName(engines[seed%4])
