@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/iotest"
+	"unicode/utf8"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -52,18 +53,27 @@ func TestDecompress(t *testing.T) {
 	}
 }
 
-// FuzzDecompress: an error means no result, and other data comes back.
+// FuzzDecompress: an error means no result, data that is neither compressed nor refused comes
+// back, and UTF-16 becomes UTF-8.
 func FuzzDecompress(f *testing.F) {
 	f.Add([]byte("\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\x4b\x04\x00\x43\xbe\xb7\xe8\x01\x00\x00\x00"))
 	f.Add([]byte("\x28\xb5\x2f\xfd\x04\x00\x09\x00\x00\x61\x35\xdf\x4f\xb4"))
 	f.Add([]byte("Unicast lids"))
+	f.Add([]byte("\xfe\xff"))
+	f.Add([]byte("\xff\xfeU\x00\x00\xd8"))
+	f.Add([]byte(foreignForms[0].first))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		out, err := Decompress("file", data, none)
-		if err != nil && out != nil {
+		var refused *RefusedError
+		form := compression(data)
+		switch {
+		case err != nil && out != nil:
 			t.Fatal("an error and a result")
-		}
-		if !bytes.HasPrefix(data, []byte{0x28, 0xb5, 0x2f, 0xfd}) && !bytes.HasPrefix(data, []byte{0x1f, 0x8b}) && (err != nil || !bytes.Equal(out, data)) {
-			t.Fatalf("%v", err)
+		case errors.As(err, &refused):
+		case form == "" && (err != nil || !bytes.Equal(out, data)):
+			t.Fatalf("%q, %v", out, err)
+		case (form == littleEndian || form == bigEndian) && (err != nil || !utf8.Valid(out)):
+			t.Fatalf("%q, %v", out, err)
 		}
 	})
 }
