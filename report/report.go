@@ -56,13 +56,13 @@ type Options struct {
 	// Rules are those that were checked; nil for verify.Rules.
 	Rules []verify.Rule
 	// Shape is what the fabric looks like, lines by String and in JSON the member
-	// shape; nil when nobody asked.
+	// shape; nil when it is not asked for.
 	Shape fmt.Stringer
 	// Plan is what differs from a cabling plan, lines by String and in JSON the member
-	// plan; nil when nobody asked.
+	// plan; nil when it is not asked for.
 	Plan fmt.Stringer
 	// Groups is sums by groups of hosts, a table by String and in JSON and metrics the member
-	// host_groups; nil when nobody asked.
+	// host_groups; nil when it is not asked for.
 	Groups fmt.Stringer
 	// Lines are names and texts of further lines, after those about the load.
 	Lines [][2]string

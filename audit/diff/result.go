@@ -45,7 +45,7 @@ type Side struct {
 	// Has is the parts that this state has: "lfts", "sl2vl", "path_sls",
 	// "multicast", "adaptive". Nodes and links are always there.
 	Has []string `json:"has"`
-	// Groups is sums by groups of hosts; nil when nobody asked.
+	// Groups is sums by groups of hosts; nil when they are not asked for.
 	Groups []groups.State `json:"host_groups,omitempty"`
 }
 

@@ -56,7 +56,7 @@ func ReadMatrix(name string, data []byte) (*traffic.Matrix, error) {
 	return traffic.NewMatrix(m.ranks(), m.entries), nil
 }
 
-// shorten cuts a line off that nobody wants to see.
+// shorten cuts a line behind its first 200 bytes, for an error.
 func shorten(line string) string {
 	const most = 200
 	if len(line) <= most {
