@@ -139,7 +139,8 @@ var scopes = map[string][]scope{
 		{flags: "host", not: "format=json", why: unsaid, note: true},
 	},
 	"traffic": {
-		{flags: "topology lfts far plft engine traffic top host-groups lenient strict format kinds node-name-map"},
+		{flags: "topology mix lenient strict kinds node-name-map"},
+		{flags: "lfts far plft engine traffic top host-groups format", not: "mix", why: "a mix is written for the hosts alone"},
 		{flags: "by", with: "host-groups", why: "they say which hosts are in it"},
 	},
 	"counters": {{flags: "topology lfts before seconds hot top host-groups lenient strict format kinds node-name-map"}},

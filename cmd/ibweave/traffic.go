@@ -23,6 +23,7 @@ type trafficOptions struct {
 	outputForm
 	engine  string // "" for tables that are read, or none
 	traffic string
+	mix     uint64 // seed of a mix of jobs to write; 0 to measure
 	by      string // a grouping of --host-groups; "" for leaves
 	top     int
 }
@@ -31,7 +32,7 @@ type trafficOptions struct {
 func (a *app) trafficCommand() *cobra.Command {
 	var o trafficOptions
 	cmd := &cobra.Command{
-		Use:   "traffic [DIR | -t TOPOLOGY [--lfts FILE | -e ENGINE]] --traffic FILE",
+		Use:   "traffic [DIR | -t TOPOLOGY [--lfts FILE | -e ENGINE]] --traffic FILE | --mix SEED",
 		Short: "what jobs send, the cables that they load and share, and which job slows which down",
 		Long: `Show the traffic of jobs, which a YAML file names: their hosts, by name or by the number
 of a Slurm job, and what their ranks send: ring and tree all-reduce, reduce-scatter,
@@ -44,17 +45,26 @@ much longer each job takes than on a crossbar, alone and together with the other
 which job is to blame. Times are those of static loads: all bytes at once, and jobs share
 a cable evenly.
 
+--mix SEED writes such a file for a fabric: jobs as clusters have them, of many sizes and
+patterns, on the hosts that other jobs left.
+
 The exit status is 0, whatever the times are.`,
 		Example: `  ibweave traffic tables --traffic jobs.yaml
   ibweave traffic -t fabric.txt -e updn --traffic jobs.yaml --format json
-  ibweave traffic tables --traffic jobs.yaml --host-groups racks.yaml --by rack`,
+  ibweave traffic tables --traffic jobs.yaml --host-groups racks.yaml --by rack
+  ibweave traffic -t fabric.txt --mix 1 > jobs.yaml`,
 		Args: a.maxArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.outputForm.parse(); err != nil {
 				return err
 			}
-			if o.top < 0 {
+			switch {
+			case o.top < 0:
 				return usagef("--top %d: want 0 or more", o.top)
+			case o.mix > 0:
+				return a.mixTraffic(cmd.Context(), &o, args)
+			case o.traffic == "":
+				return usagef("traffic needs the file of jobs, --traffic FILE, or --mix SEED with a seed of 1 or more to write one")
 			}
 			return a.traffic(cmd.Context(), &o, args)
 		},
@@ -65,6 +75,7 @@ The exit status is 0, whatever the times are.`,
 	o.choosing.flags(flags)
 	flags.StringVarP(&o.engine, "engine", "e", "", "route the topology with `ENGINE`, as compile does")
 	flags.StringVar(&o.traffic, "traffic", "", "YAML `FILE` of jobs and what they send (docs/traffic.md)")
+	flags.Uint64Var(&o.mix, "mix", 0, "write a YAML file of jobs for the fabric to standard output, drawn from `SEED`")
 	flags.StringVar(&o.by, "by", "", "sum up by the groups of `GROUPING`, like rack, instead of leaves")
 	flags.IntVar(&o.top, "top", 10, "list the `N` busiest cables, pairs of jobs and pairs of rows")
 	lenientFlag(flags, &o.lenient)
@@ -73,8 +84,21 @@ The exit status is 0, whatever the times are.`,
 	a.nameFlag(cmd)
 	a.kindFlag(cmd)
 	a.hostGroupFlag(cmd)
-	a.require(cmd, "traffic")
 	return cmd
+}
+
+// mixTraffic writes a mix of jobs.
+func (a *app) mixTraffic(ctx context.Context, o *trafficOptions, args []string) error {
+	f, _, err := a.readOrRoute(ctx, "traffic", &o.audit, "", args)
+	if err != nil {
+		return err
+	}
+	mix, err := jobs.Mix(f, o.mix)
+	if err != nil {
+		return inputf("%s: %w", cmp.Or(o.topology, "the fabric"), err)
+	}
+	_, err = a.stdout.Write(mix)
+	return err
 }
 
 func (a *app) traffic(ctx context.Context, o *trafficOptions, args []string) error {
