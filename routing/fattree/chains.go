@@ -17,8 +17,8 @@ type chains struct {
 	// digit is by switch its number in its level. Switches of different subtrees have the
 	// same digit if they are joined to the same switches above.
 	digit []int
-	// mixed says that levels above join many switches of the same subtrees: shifts would meet on
-	// any chains.
+	// mixed says that levels above join many switches of the same subtrees, or that only cables
+	// within a level join some leaves: shifts would meet on any chains.
 	mixed bool
 	// uplinksOf is by switch the uplinks that listUplinks lists for its digit, nil for a missing one.
 	uplinksOf [][]*uplink
@@ -43,6 +43,8 @@ func newChains(p *numbers) *chains {
 	for l := range c.byLevel {
 		c.findDigits(l)
 	}
+	roots := c.subtree[c.height()]
+	c.mixed = c.mixed || slices.ContainsFunc(c.leaves, func(u int32) bool { return roots[u] != roots[c.leaves[0]] })
 	c.findUplinks()
 	c.offsets = make([][]int, c.height())
 	for l := range c.offsets {

@@ -593,6 +593,51 @@ func TestOddCables(t *testing.T) {
 	}
 }
 
+// TestJoinedTrees joins two trees by one cable between spines. It bears far more than all others, so
+// that balance has to count on those, too: each spine of a tree takes its share.
+func TestJoinedTrees(t *testing.T) {
+	p, err := gen.NewPlan(10, 24)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 10 {
+		p.Switch(16, fmt.Sprint("switch ", i)) // of each tree two spines and three leaves
+	}
+	for i := range 6 {
+		spines, leaf := i/3*5, i/3*5+2+i%3
+		for k := range 4 {
+			p.Cable(p.CA(1, fmt.Sprintf("host %d.%d", leaf, k)), 1, leaf, k+1)
+		}
+		for k := range 4 {
+			p.Cable(leaf, 5+k, spines+k%2, 1+i%3*2+k/2)
+		}
+	}
+	p.Cable(0, 16, 5, 16)
+	whole, err := p.Fabric()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := assign(t, whole, 0)
+	const joint = 12 * 12                      // routes on the cable between the trees, each way
+	spread := func(e lft.Engine) (sum int64) { // squares of the other loads
+		r := route(t, f, e)
+		clean(t, r)
+		loads, err := lft.ChannelLoads(t.Context(), f, r.Tables)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range loads {
+			if n < joint {
+				sum += n * n
+			}
+		}
+		return sum
+	}
+	if ours, theirs := spread(fattree.Engine{}), spread(updown.Engine{}); 100*ours > 102*theirs {
+		t.Errorf("squares of loads: %d, with updn %d", ours, theirs)
+	}
+}
+
 // TestLevels: what looks like a leaf, a spine or a core switch, and what roots say.
 func TestLevels(t *testing.T) {
 	three := func(t *testing.T) *fabric.Fabric { return fatTree(t, 6, 3, 0) }
