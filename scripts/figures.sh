@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 figures=${1:-bin/figures}
 page=docs/reproduction.md
 
-bin/ibweave reproduce all -o "$figures" >"$figures.txt"
+bin/ibweave reproduce all --seed 1,2,3 -o "$figures" >"$figures.txt"
 
 # A picture that the page shows, as docs/reproduction/PAPER/FIGURE.svg or .png.
 grep -oE '\(reproduction/[^)]+\.(svg|png)\)' "$page" | tr -d '()' | sort -u | while read -r picture; do

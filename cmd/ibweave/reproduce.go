@@ -18,7 +18,7 @@ type evaluation struct {
 	dir   string
 	quick bool
 	again bool
-	seed  uint64
+	seeds []uint
 	cpus  int
 	outputForm
 }
@@ -35,8 +35,11 @@ is. Several names are separated by blanks or commas.
 DIR gets for each figure PAPER/FIGURE.csv, .svg, .png and .json, the last one with
 all parameters, and for each paper PAPER/verdicts.txt, .md and .json: each claim, what
 was measured, and the verdict: holds, fails, holds as something else than what is
-printed, not decidable, or not measured when some of its figures are not in DIR. A
-claim that fails is a result and no error.
+printed, within the error, not decidable, or not measured when some of its figures
+are not in DIR. A claim that fails is a result and no error.
+
+With several seeds the figures of the first one are in DIR, those of the others in
+DIR/seed-N, and a claim on which they do not agree depends on the draw.
 
 Figures that the same program wrote into DIR, with the same seed and all of --quick or
 not, are kept, so an interrupted run goes on where it was; --again makes them again.
@@ -64,7 +67,7 @@ The same seed gives the same bytes, on any number of CPUs.`,
 	flags.StringVarP(&o.dir, "output", "o", "", "`DIR` for the figures; what else is in it stays")
 	flags.BoolVar(&o.quick, "quick", false, "fewer points and shorter measurements, for a first look")
 	flags.BoolVar(&o.again, "again", false, "make figures again that DIR has already")
-	flags.Uint64Var(&o.seed, "seed", 1, "seed of everything random")
+	flags.UintSliceVar(&o.seeds, "seed", []uint{1}, "seeds of everything random, separated by commas")
 	flags.IntVar(&o.cpus, "cpus", 0, "measure so many points at the same time; 0 is one for each CPU")
 	o.outputForm.define(flags, "text or json")
 	return cmd
@@ -126,44 +129,69 @@ func (a *app) reproduce(ctx context.Context, o *evaluation) error {
 	if err != nil {
 		return err
 	}
-	opt := reproduce.Options{Quick: o.quick, Seed: o.seed, Workers: o.cpus, Version: version + revision()}
+	if len(o.seeds) == 0 {
+		return usagef("--seed without a number: want one or more, as in 1,2,3")
+	}
+	seeds := make([]uint64, len(o.seeds))
+	for i, s := range o.seeds {
+		seeds[i] = uint64(s)
+		if slices.Contains(seeds[:i], seeds[i]) {
+			return usagef("--seed has %d twice: want different seeds", s)
+		}
+	}
+	opt := reproduce.Options{Quick: o.quick, Workers: o.cpus, Version: version + revision()}
 	result := evaluated{Output: o.dir, Made: []string{}, Kept: []string{}, Verdicts: []reproduce.Judgement{}}
-	left := work[:0:0]
-	for _, w := range work {
-		f, err := reproduce.Load(o.dir, w, opt)
-		if err != nil {
+	for i, seed := range seeds {
+		if err := a.measureFigures(ctx, o, work, opt, i, seed, &result); err != nil {
 			return err
 		}
-		if f != nil && !o.again {
-			result.Kept = append(result.Kept, w.ID())
-			continue
-		}
-		result.Made = append(result.Made, w.ID())
-		left = append(left, w)
-	}
-	stage := a.startStage(fmt.Sprintf("%d figures", len(left)))
-	opt.Progress = stage.set
-	opt.Done = func(w reproduce.Work, f *reproduce.Figure) error {
-		a.log.Info("measured " + w.ID())
-		return f.Save(o.dir)
-	}
-	_, err = reproduce.Run(ctx, left, opt)
-	stage.end()
-	if err != nil {
-		return err
 	}
 	for _, p := range reproduce.Papers {
 		if !slices.ContainsFunc(work, func(w reproduce.Work) bool { return w.Paper == p }) {
 			continue
 		}
 		// By what is in DIR, not by who made it.
-		list, err := reproduce.JudgeSaved(o.dir, p, opt)
+		list, err := reproduce.JudgeSaved(o.dir, p, opt, seeds)
 		if err != nil {
 			return err
 		}
 		result.Verdicts = append(result.Verdicts, list...)
 	}
 	return o.print(a.stdout, &result, result.text)
+}
+
+// measureFigures makes the figures of the i-th seed that are not there, and saves them.
+func (a *app) measureFigures(ctx context.Context, o *evaluation, work []reproduce.Work, opt reproduce.Options, i int, seed uint64, result *evaluated) error {
+	opt.Seed = seed
+	dir := reproduce.SeedDir(o.dir, i, seed)
+	name := func(w reproduce.Work) string {
+		if i == 0 {
+			return w.ID()
+		}
+		return fmt.Sprintf("seed-%d/%s", seed, w.ID())
+	}
+	left := work[:0:0]
+	for _, w := range work {
+		f, err := reproduce.Load(dir, w, opt)
+		if err != nil {
+			return err
+		}
+		if f != nil && !o.again {
+			result.Kept = append(result.Kept, name(w))
+			continue
+		}
+		result.Made = append(result.Made, name(w))
+		left = append(left, w)
+	}
+	stage := a.startStage(fmt.Sprintf("%d figures", len(left)))
+	opt.Progress = stage.set
+	opt.Done = func(w reproduce.Work, f *reproduce.Figure) error {
+		a.log.Info("measured " + name(w))
+		return f.Save(dir)
+	}
+	_, err := reproduce.Run(ctx, left, opt)
+	stage.end()
+	return err
 }
 
 // text is the result for people.
@@ -173,8 +201,8 @@ func (r *evaluated) text(b *facts) {
 	for _, j := range r.Verdicts {
 		counts[j.Verdict]++
 	}
-	fmt.Fprintf(b, "%d claims: %d hold, %d hold as something else, %d fail, %d not decidable, %d not measured\n",
-		len(r.Verdicts), counts[reproduce.Holds], counts[reproduce.HoldsAs], counts[reproduce.Fails],
-		counts[reproduce.NotDecidable], counts[reproduce.NotMeasured])
+	fmt.Fprintf(b, "%d claims: %d hold, %d hold as something else, %d fail, %d within the error, %d depend on the draw, %d not decidable, %d not measured\n",
+		len(r.Verdicts), counts[reproduce.Holds], counts[reproduce.HoldsAs], counts[reproduce.Fails], counts[reproduce.WithinError],
+		counts[reproduce.OnDraw], counts[reproduce.NotDecidable], counts[reproduce.NotMeasured])
 	fmt.Fprintf(b, "wrote %s: figures made %d, kept %d\n", r.Output, len(r.Made), len(r.Kept))
 }

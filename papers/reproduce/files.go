@@ -38,18 +38,23 @@ func (f *Figure) Save(dir string) error {
 }
 
 // CSV writes the points of f, one a line. Numbers have as many digits as it takes
-// to read the same number.
+// to read the same number; draws are separated by blanks.
 func (f *Figure) CSV(w io.Writer) error {
 	out := csv.NewWriter(w)
 	number := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
-	line := []string{"panel", "curve", "x", "x_axis", "y", "half_of_95_percent_interval", "y_axis"}
+	line := []string{"panel", "curve", "x", "x_axis", "y", "half_of_95_percent_interval", "y_axis", "n", "steady", "draws"}
 	if err := out.Write(line); err != nil {
 		return err
 	}
 	for _, p := range f.Panels {
 		for _, c := range p.Curves {
 			for _, at := range c.Points {
-				line = append(line[:0], p.Title, c.Name, number(at.X), p.X.String(), number(at.Y), number(at.Half), p.Y.String())
+				draws := make([]string, len(at.Draws))
+				for i, v := range at.Draws {
+					draws[i] = number(v)
+				}
+				line = append(line[:0], p.Title, c.Name, number(at.X), p.X.String(), number(at.Y), number(at.Half), p.Y.String(),
+					strconv.Itoa(at.N), strconv.FormatBool(!at.Unsteady), strings.Join(draws, " "))
 				if err := out.Write(line); err != nil {
 					return err
 				}
@@ -145,20 +150,33 @@ func VerdictMarkdown(w io.Writer, p *Paper, list []Judgement) error {
 	return err
 }
 
-// JudgeSaved judges the claims of p by the figures below dir that were made under
-// these conditions, and saves the verdicts there. Errors are those of reading and
-// writing.
-func JudgeSaved(dir string, p *Paper, opt Options) ([]Judgement, error) {
-	figures := map[string]*Figure{}
-	for i := range p.Experiments {
-		f, err := Load(dir, Work{p, &p.Experiments[i]}, opt)
-		if err != nil {
-			return nil, err
-		}
-		if f != nil {
-			figures[p.Experiments[i].Name] = f
-		}
+// SeedDir is where the figures of the i-th seed of a run are: dir itself for the first one.
+func SeedDir(dir string, i int, seed uint64) string {
+	if i == 0 {
+		return dir
 	}
-	list := p.Judge(figures)
+	return filepath.Join(dir, fmt.Sprint("seed-", seed))
+}
+
+// JudgeSaved judges the claims of p by the figures below dir that were made under
+// these conditions with each of some seeds, and saves the verdicts there. Errors are
+// those of reading and writing.
+func JudgeSaved(dir string, p *Paper, opt Options, seeds []uint64) ([]Judgement, error) {
+	runs := make([][]Judgement, len(seeds))
+	for i, seed := range seeds {
+		opt.Seed = seed
+		figures := map[string]*Figure{}
+		for k := range p.Experiments {
+			f, err := Load(SeedDir(dir, i, seed), Work{p, &p.Experiments[k]}, opt)
+			if err != nil {
+				return nil, err
+			}
+			if f != nil {
+				figures[p.Experiments[k].Name] = f
+			}
+		}
+		runs[i] = p.Judge(figures)
+	}
+	list := Agree(seeds, runs)
 	return list, SaveVerdicts(dir, p, list)
 }

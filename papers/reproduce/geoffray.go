@@ -3,7 +3,6 @@ package reproduce
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
@@ -289,7 +288,7 @@ func measureGeoffray(lab *Lab, points []geoffrayPoint) error {
 		return err
 	})
 	for i := range points {
-		points[i].to.Y, points[i].to.Half = meanOf(means[i])
+		estimate(points[i].to, means[i])
 	}
 	return err
 }
@@ -366,15 +365,18 @@ func geoffrayPairs(lab *Lab) (*Figure, error) {
 	})
 	for way := range geoffrayWays {
 		c := chart.Curve{Name: geoffrayWays[way].name}
-		all := slices.Concat(shares[way*draws : (way+1)*draws]...)
 		for i := range 21 {
-			x, below := float64(i)/20, 0
-			for _, s := range all {
-				if s < x {
-					below++
+			at := chart.Point{X: float64(i) / 20}
+			parts := make([]float64, draws)
+			for d, all := range shares[way*draws : (way+1)*draws] {
+				for _, s := range all {
+					if s < at.X {
+						parts[d] += 1 / float64(len(all))
+					}
 				}
 			}
-			c.Points = append(c.Points, chart.Point{X: x, Y: float64(below) / float64(max(len(all), 1))})
+			estimate(&at, parts)
+			c.Points = append(c.Points, at)
 		}
 		panel.Curves = append(panel.Curves, c)
 	}
@@ -388,9 +390,9 @@ func geoffrayShare(p chart.Point) string { return fmt.Sprintf("%.1f +- %.1f %%",
 func judgeGeoffrayStatic(f map[string]*Figure) Finding {
 	at := f["nodes"].At(geoffrayWays[byPair].name, closNodes)
 	lft := f["nodes"].At(geoffrayWays[byDestination].name, closNodes)
-	out := Finding{Verdict: Holds, Measured: fmt.Sprintf("%s with a static route for each pair, as Myrinet has them; %s with InfiniBand's for each destination", geoffrayShare(at), geoffrayShare(lft)),
+	out := Finding{Measured: fmt.Sprintf("%s with a static route for each pair, as Myrinet has them; %s with InfiniBand's for each destination", geoffrayShare(at), geoffrayShare(lft)),
 		Why: "routes of pairs meet on cables up and down; those of destinations only on cables up, since each node of a leaf has a spine of its own; taken as: within 4 points"}
-	out.failIf(at.Y < 0.34 || at.Y > 0.42)
+	out.decide(within(at, 0.34, 0.42))
 	return out
 }
 
@@ -411,23 +413,28 @@ func judgeGeoffrayBest(f map[string]*Figure) Finding {
 	best, most := geoffrayBest(f["buffers"], 0)
 	out := Finding{Verdict: NotDecidable, Measured: fmt.Sprintf("%s (%s), and with other buffers up to %s (%s, %.0f bytes)", geoffrayShare(at), name, geoffrayShare(best), most, best.X),
 		Why: "a leaf that chooses a spine does not see the cable down from it, on which packets of other leaves meet; the paper's interfaces probe the whole path"}
-	if best.Y > 0.73 && best.Y < 0.81 {
-		out.Verdict, out.Why = Holds, ""
+	switch within(best, 0.73, 0.81) {
+	case 1:
+		out.Verdict, out.Why = Holds, "taken as: within 4 points"
+	case 0:
+		out.decide(0)
 	}
 	return out
 }
 
 func judgeGeoffrayGain(f map[string]*Figure) Finding {
 	best, name := geoffrayBest(f["nodes"], closNodes)
-	out := Finding{Verdict: Holds, Why: "a packet that would wait takes another spine; taken as: more than 10 % more, and the intervals apart"}
+	out := Finding{Why: "a packet that would wait takes another spine; taken as: more than 10 % more, by pattern"}
+	how := 1
 	for i, way := range []int{byPair, byDestination} {
 		at := f["nodes"].At(geoffrayWays[way].name, closNodes)
 		if i > 0 {
 			out.Measured += ", "
 		}
 		out.Measured += fmt.Sprintf("%+.0f %% over %s (%s)", 100*(best.Y/at.Y-1), geoffrayWays[way].name, geoffrayShare(at))
-		out.failIf(best.Y < 1.1*at.Y || best.Y-best.Half <= at.Y+at.Half)
+		how = min(how, beyond(ratio(best, at), 1.1))
 	}
+	out.decide(how)
 	out.Measured = fmt.Sprintf("%s with 512 nodes (%s): ", geoffrayShare(best), name) + out.Measured
 	return out
 }
@@ -441,7 +448,7 @@ func judgeGeoffraySmall(f map[string]*Figure) Finding {
 		}
 		best, _ := geoffrayBest(f["nodes"], at.X)
 		out.Measured += fmt.Sprintf("%.0f nodes %s; ", at.X, geoffrayShare(best))
-		if best.Y > 0.98 {
+		if beyond(best, 0.98) > 0 {
 			full = at.X
 		} else {
 			out.Verdict, out.As = HoldsAs, fmt.Sprintf("up to %.0f nodes", full)

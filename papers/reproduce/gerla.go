@@ -83,7 +83,7 @@ func gerlaNetOf(lab *Lab, name string, make func() (*fabric.Fabric, error)) (*ge
 
 // schedule draws groups of members, and IDs unless they go by place.
 func (n *gerlaNet) schedule(opt myrinet.Options, groups, members int, seed uint64, random bool) (*myrinet.Schedule, error) {
-	rng := rand.New(rand.NewPCG(seed, 0x6e1a))
+	rng := rand.New(rand.NewPCG(seed, 0))
 	hosts := n.f.CAPorts()
 	ids := rng.Perm(len(hosts))
 	if !random {
@@ -118,13 +118,14 @@ type gerlaPoint struct {
 type gerlaMetric struct {
 	prefix string // of its curves' names
 	value  func(r *lan.Result) float64
+	ends   bool // where more comes than goes
 }
 
 var (
-	lastLatency    = gerlaMetric{"", func(r *lan.Result) float64 { return r.Last.Value() * byteTime }}
-	carriedLoad    = gerlaMetric{"carried: ", func(r *lan.Result) float64 { return r.Utilization }}
-	multicastShare = gerlaMetric{"share: ", (*lan.Result).MulticastShare}
-	throughput     = gerlaMetric{"throughput: ", func(r *lan.Result) float64 { return r.Utilization }}
+	lastLatency    = gerlaMetric{"", func(r *lan.Result) float64 { return r.Last.Value() * byteTime }, true}
+	carriedLoad    = gerlaMetric{"carried: ", func(r *lan.Result) float64 { return r.Utilization }, false}
+	multicastShare = gerlaMetric{"share: ", (*lan.Result).MulticastShare, true}
+	throughput     = gerlaMetric{"throughput: ", func(r *lan.Result) float64 { return r.Utilization }, false}
 )
 
 // gerlaSetting is what all points of a figure share.
@@ -167,13 +168,13 @@ func (s *gerlaSetting) measure(lab *Lab, points []gerlaPoint, metrics []gerlaMet
 	results := make([]*lan.Result, len(points)*s.draws)
 	err := lab.Each(len(results), func(ctx context.Context, i int) error {
 		p, draw := &points[i/s.draws], i%s.draws
-		sched, err := s.net.schedule(myrinet.Options{Method: p.scheme.method}, s.groups, s.members, lab.Seed+uint64(draw), s.random)
+		sched, err := s.net.schedule(myrinet.Options{Method: p.scheme.method}, s.groups, s.members, stream(lab.Seed, "gerla groups", draw), s.random)
 		if err != nil {
 			return err
 		}
 		o := lan.Options{
 			Fabric: s.net.f, Tables: s.net.tables, Schedule: sched, Wires: s.wires, Adapters: lan.Adapters{CutThrough: p.scheme.cut},
-			Traffic: lan.Traffic{Multicast: p.share, MeanBytes: 400, Rate: p.rate}, Seed: lab.Seed + uint64(draw), Warmup: s.warmup, Time: s.time,
+			Traffic: lan.Traffic{Multicast: p.share, MeanBytes: 400, Rate: p.rate}, Seed: stream(lab.Seed, "gerla traffic", draw), Warmup: s.warmup, Time: s.time,
 		}
 		if p.scheme.quiet {
 			o.Traffic.Multicast = 0
@@ -189,11 +190,14 @@ func (s *gerlaSetting) measure(lab *Lab, points []gerlaPoint, metrics []gerlaMet
 	}
 	for i := range points {
 		for k, to := range points[i].to {
-			values := make([]float64, s.draws)
+			values, flows := make([]float64, s.draws), make([]flow, s.draws)
 			for d := range values {
-				values[d] = metrics[k].value(results[i*s.draws+d])
+				r := results[i*s.draws+d]
+				values[d] = metrics[k].value(r)
+				flows[d] = flow{r.Came, r.Went, r.Early.Value(), r.Late.Value()}
 			}
-			to.Y, to.Half = meanOf(values)
+			estimate(to, values)
+			to.Unsteady = metrics[k].ends && !allSteady(flows)
 		}
 	}
 	return nil
@@ -273,7 +277,7 @@ func (s *gerlaSetting) links(lab *Lab, p *chart.Panel) error {
 	}
 	for _, scheme := range []gerlaScheme{circuitSF, treeFlood} {
 		err := curve("links: "+scheme.name, func(d int) (float64, error) {
-			sched, err := s.net.schedule(myrinet.Options{Method: scheme.method, Return: scheme.method == myrinet.Circuit}, s.groups, s.members, lab.Seed+uint64(d), s.random)
+			sched, err := s.net.schedule(myrinet.Options{Method: scheme.method, Return: scheme.method == myrinet.Circuit}, s.groups, s.members, stream(lab.Seed, "gerla groups", d), s.random)
 			if err != nil {
 				return 0, err
 			}
@@ -351,9 +355,9 @@ const (
 	halfForward = "half of the hosts send: those that only pass on"
 )
 
-// gerlaRun is a run of the testbed with so many senders of eight, every other one
-// where it is half of them.
-func gerlaRun(ctx context.Context, lab *Lab, net *gerlaNet, senders, bytes int, time int64) (*lan.Result, error) {
+// gerlaRun is a draw of the testbed with so many senders of eight, every other one
+// where it is half of them. What is drawn is when hosts begin.
+func gerlaRun(ctx context.Context, lab *Lab, net *gerlaNet, senders, bytes int, time int64, draw int) (*lan.Result, error) {
 	hosts := net.f.CAPorts()
 	g := mft.Group{Name: "all", Receivers: hosts}
 	for i := range senders {
@@ -364,7 +368,7 @@ func gerlaRun(ctx context.Context, lab *Lab, net *gerlaNet, senders, bytes int, 
 		return nil, err
 	}
 	return lan.Run(ctx, lan.Options{
-		Fabric: net.f, Tables: net.tables, Schedule: s, Wires: lan.DefaultWires(), Seed: lab.Seed,
+		Fabric: net.f, Tables: net.tables, Schedule: s, Wires: lan.DefaultWires(), Seed: stream(lab.Seed, "gerla testbed", draw),
 		Adapters: lan.Adapters{Buffer: 25_000, Handle: 800, HandleByte: 1},
 		Traffic:  lan.Traffic{Multicast: 1, Bytes: bytes, Window: 4, Prepare: 400, PrepareByte: 1},
 		Warmup:   time / 10, Time: time,
@@ -376,10 +380,10 @@ func gerlaTestbed(lab *Lab, loss bool) (*Figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	time := int64(20_000_000)
+	time, draws := int64(4_000_000), 5
 	sizes := []int{512, 1024, 2048, 3072, 4096, 5120, 6144, 7168, 8192}
 	if lab.Quick {
-		time = 4_000_000
+		time, draws = 1_300_000, 3
 		sizes = []int{512, 2048, 8192}
 	}
 	x := chart.Axis{Label: "packet size", Unit: "bytes", Scale: chart.Linear}
@@ -388,6 +392,7 @@ func gerlaTestbed(lab *Lab, loss bool) (*Figure, error) {
 		{"adapters", "store and forward, 25000 bytes of input buffer, no ACKs; the processor takes 10 µs and 12.5 ns a byte for each worm, its own host's too"},
 		{"hosts", "5 µs and 12.5 ns a byte to make a worm, four at most ahead of the adapter"},
 		{"measured", fmt.Sprintf("%d byte times after %d", time, time/10)},
+		{"draws", fmt.Sprint(draws)},
 	}}
 	type row struct {
 		senders int
@@ -399,9 +404,10 @@ func gerlaTestbed(lab *Lab, loss bool) (*Figure, error) {
 		y = chart.Axis{Label: "lost of the worms that come to a host", Scale: chart.Linear}
 		rows = append(rows, row{4, []chart.Curve{newCurve(halfSend, sizes), newCurve(halfForward, sizes)}})
 	}
-	err = lab.Each(len(rows)*len(sizes), func(ctx context.Context, i int) error {
-		w, k := &rows[i/len(sizes)], i%len(sizes)
-		r, err := gerlaRun(ctx, lab, net, w.senders, sizes[k], time)
+	values := make([][2]float64, len(rows)*len(sizes)*draws) // by curve of the row
+	err = lab.Each(len(values), func(ctx context.Context, i int) error {
+		w, k := &rows[i/draws/len(sizes)], i/draws%len(sizes)
+		r, err := gerlaRun(ctx, lab, net, w.senders, sizes[k], time, i%draws)
 		if err != nil {
 			return err
 		}
@@ -419,19 +425,25 @@ func gerlaTestbed(lab *Lab, loss bool) (*Figure, error) {
 				receivers++
 			}
 		}
-		for c := range w.curves {
-			at := &w.curves[c].Points[k]
-			switch {
-			case !loss:
-				at.Y = bits / receivers / (float64(time) * byteTime)
-			case len(w.curves) == 2:
-				at.Y = lost[c] / came[c]
-			default:
-				at.Y = (lost[0] + lost[1]) / (came[0] + came[1])
-			}
+		switch {
+		case !loss:
+			values[i][0] = bits / receivers / (float64(time) * byteTime)
+		case len(w.curves) == 2:
+			values[i] = [2]float64{lost[0] / came[0], lost[1] / came[1]}
+		default:
+			values[i][0] = (lost[0] + lost[1]) / (came[0] + came[1])
 		}
 		return nil
 	})
+	for i := range len(rows) * len(sizes) {
+		for c, curve := range rows[i/len(sizes)].curves {
+			of := make([]float64, draws)
+			for d := range of {
+				of[d] = values[i*draws+d][c]
+			}
+			estimate(&curve.Points[i%len(sizes)], of)
+		}
+	}
 	panel := chart.Panel{X: x, Y: y}
 	for i := range rows {
 		panel.Curves = append(panel.Curves, rows[i].curves...)

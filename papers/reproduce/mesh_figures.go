@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"math"
 	"slices"
 
 	"github.com/ibweave/ibweave/report/chart"
@@ -123,6 +122,11 @@ type meshPoint struct {
 	to *chart.Point
 }
 
+// fixed says that there is nothing to draw.
+func (x *exchange) fixed() bool {
+	return x.sources == meshHosts && x.group == meshHosts && x.order != orderRandom && x.choice != slRandom
+}
+
 // measureMesh puts the mean makespan over so many draws into each point, in µs.
 func measureMesh(lab *Lab, points []meshPoint, draws int) error {
 	type one struct {
@@ -132,8 +136,8 @@ func measureMesh(lab *Lab, points []meshPoint, draws int) error {
 	var all []one
 	for i, p := range points {
 		n := draws
-		if p.sources == meshHosts && p.group == meshHosts && p.order != orderRandom && p.choice != slRandom {
-			n = 1 // nothing to draw
+		if p.fixed() {
+			n = 1
 		}
 		for d := range n {
 			x := p.exchange
@@ -155,35 +159,12 @@ func measureMesh(lab *Lab, points []meshPoint, draws int) error {
 		by[x.point] = append(by[x.point], times[i])
 	}
 	for i, p := range points {
-		p.to.Y, p.to.Half = meanOf(by[i])
+		estimate(p.to, by[i])
+		if p.fixed() {
+			p.to.N = 0
+		}
 	}
 	return nil
-}
-
-// student is the 97.5 % quantile of Student's t by degrees of freedom.
-var student = []float64{0, 12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262}
-
-// meanOf is the mean of 1 to 10 independent values, and half of its 95 % confidence
-// interval, 0 for one value.
-func meanOf(values []float64) (mean, half float64) {
-	mean, deviation := spreadOf(values)
-	if len(values) == 1 {
-		return mean, 0
-	}
-	return mean, student[len(values)-1] * deviation
-}
-
-// spreadOf is the mean of independent values, and its standard deviation.
-func spreadOf(values []float64) (mean, deviation float64) {
-	n := float64(len(values))
-	for _, v := range values {
-		mean += v / n
-	}
-	square := 0.0
-	for _, v := range values {
-		square += (v - mean) * (v - mean)
-	}
-	return mean, math.Sqrt(square / (n - 1) / n)
 }
 
 // meshParameters are the defaults; those of a case without sources are said in the
@@ -218,21 +199,26 @@ func figuresOf(cases ...meshCase) []string {
 }
 
 // result looks up a time in the figures, in µs.
-func (c *meshCase) result(figures map[string]*Figure, unicast bool, l lanes, bytes float64) float64 {
+func (c *meshCase) result(figures map[string]*Figure, unicast bool, l lanes, bytes float64) chart.Point {
 	i := slices.IndexFunc(c.figures[:], func(name string) bool {
 		return figures[name] != nil && figures[name].Curve(curveOf(unicast, l)) != nil
 	})
-	return figures[c.figures[i]].At(curveOf(unicast, l), bytes).Y
+	return figures[c.figures[i]].At(curveOf(unicast, l), bytes)
 }
 
 // speedup is unicast's time by multicast's.
-func (c *meshCase) speedup(figures map[string]*Figure, l lanes, bytes float64) float64 {
-	return c.result(figures, true, l, bytes) / c.result(figures, false, l, bytes)
+func (c *meshCase) speedup(figures map[string]*Figure, l lanes, bytes float64) chart.Point {
+	return ratio(c.result(figures, true, l, bytes), c.result(figures, false, l, bytes))
 }
 
 // gain is the share of a time that other lanes save.
-func (c *meshCase) gain(figures map[string]*Figure, unicast bool, l, other lanes, bytes float64) float64 {
-	return 1 - c.result(figures, unicast, l, bytes)/c.result(figures, unicast, other, bytes)
+func (c *meshCase) gain(figures map[string]*Figure, unicast bool, l, other lanes, bytes float64) chart.Point {
+	return saving(c.result(figures, unicast, l, bytes), c.result(figures, unicast, other, bytes))
+}
+
+// saving is which share of a time another one saves.
+func saving(time, other chart.Point) chart.Point {
+	return minus(chart.Point{Y: 1, Draws: slices.Repeat([]float64{1}, len(time.Draws))}, ratio(time, other))
 }
 
 // measured yields each case with each size that it was measured at.

@@ -63,7 +63,7 @@ func TestMesh(t *testing.T) {
 				unicast bool
 				lanes
 			}{{true, oneVL}, {true, twoBySL}, {true, fourBySL}, {false, oneVL}, {false, fourBySL}} {
-				got := 1000 * c.result(journal, curve.unicast, curve.lanes, tt.bytes)
+				got := 1000 * c.result(journal, curve.unicast, curve.lanes, tt.bytes).Y
 				if off := got/tt.want[i] - 1; math.Abs(off) > tt.band {
 					t.Errorf("%s, %v bytes, %s: %.0f ns is %+.1f %% off %.0f", c.short(), tt.bytes,
 						curveOf(curve.unicast, curve.lanes), got, 100*off, tt.want[i])
@@ -74,7 +74,7 @@ func TestMesh(t *testing.T) {
 			return
 		}
 		order := settingNamed("unicast-order")
-		got := 1000 * order.in(journal, panelOf([2]int{meshHosts, meshHosts}, 32), true, oneVL, 3)
+		got := 1000 * order.in(journal, panelOf([2]int{meshHosts, meshHosts}, 32), true, oneVL, 3).Y
 		if off := got/487582 - 1; math.Abs(off) > 0.1 {
 			t.Errorf("all sources in random order: %.0f ns is %+.1f %% off 487582", got, 100*off)
 		}

@@ -130,8 +130,12 @@ const (
 	// HoldsAs is a claim that fails as printed and holds when it is read
 	// otherwise: Finding.As says how.
 	HoldsAs Verdict = "holds as"
+	// WithinError is a claim of which the intervals have both outcomes in them.
+	WithinError Verdict = "within the error"
+	// OnDraw is a claim on which runs with several seeds do not agree.
+	OnDraw Verdict = "depends on the draw"
 	// NotDecidable is a claim that the measurements cannot tell: the paper leaves
-	// open what it depends on, or it is within the error.
+	// open what it depends on.
 	NotDecidable Verdict = "not decidable"
 	// NotMeasured is a claim some figures of which are not there.
 	NotMeasured Verdict = "not measured"
@@ -197,6 +201,30 @@ func (p *Paper) Judge(figures map[string]*Figure) []Judgement {
 			j.Finding = c.Judge(figures)
 		}
 		list = append(list, j)
+	}
+	return list
+}
+
+// Agree makes one list of the judgements of runs with several seeds: where these do not
+// agree, a claim depends on the draw. Numbers are those of the first run.
+func Agree(seeds []uint64, runs [][]Judgement) []Judgement {
+	list := slices.Clone(runs[0])
+	for i := range list {
+		j := &list[i]
+		says := make([]string, len(runs))
+		missing, differ := false, false
+		for r := range runs {
+			f := &runs[r][i].Finding
+			says[r] = fmt.Sprintf("seed %d: %s", seeds[r], f)
+			missing = missing || f.Verdict == NotMeasured
+			differ = differ || f.String() != runs[0][i].Finding.String()
+		}
+		switch {
+		case missing && differ:
+			j.Finding = Finding{Verdict: NotMeasured, Measured: strings.Join(says, "; ")}
+		case differ:
+			j.Verdict, j.As, j.Why = OnDraw, "", strings.Join(says, "; ")
+		}
 	}
 	return list
 }

@@ -140,6 +140,7 @@ func Run(ctx context.Context, work []Work, opt Options) ([]*Figure, error) {
 			}
 			f.ID, f.Title = w.ID(), w.Title
 			f.Version, f.Quick, f.Seed = opt.Version, opt.Quick, opt.Seed
+			f.endCurves()
 			figures[i] = f
 			if opt.Done == nil {
 				return nil

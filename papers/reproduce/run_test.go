@@ -163,14 +163,14 @@ func TestSaved(t *testing.T) {
 	if got, err := Load(dir, work[1], opt); got != nil || err != nil {
 		t.Errorf("never saved: %v, %v", got, err)
 	}
-	list, err := JudgeSaved(dir, p, opt)
+	list, err := JudgeSaved(dir, p, opt, []uint64{1})
 	if err != nil || list[0].Verdict != Holds || list[0].Measured != "4" || list[1].Verdict != NotMeasured || list[1].Measured != "without fig1" {
 		t.Errorf("%v, %+v", err, list)
 	}
 	if err := figures[1].Save(dir); err != nil {
 		t.Fatal(err)
 	}
-	if list, err = JudgeSaved(dir, p, opt); err != nil || list[1].Verdict != HoldsAs {
+	if list, err = JudgeSaved(dir, p, opt, []uint64{1}); err != nil || list[1].Verdict != HoldsAs {
 		t.Errorf("%v, %+v", err, list)
 	}
 	table, err := os.ReadFile(filepath.Join(dir, "squares", "verdicts.md"))
@@ -180,7 +180,7 @@ func TestSaved(t *testing.T) {
 		t.Errorf("%v\n%s", err, table)
 	}
 	csv, err := os.ReadFile(filepath.Join(dir, "squares", "fig0.csv"))
-	want = "panel,curve,x,x_axis,y,half_of_95_percent_interval,y_axis\n(a),i*i,0,i,0,0,i\n(a),i*i,1,i,1,0,i\n(a),i*i,2,i,4,0,i\n"
+	want = "panel,curve,x,x_axis,y,half_of_95_percent_interval,y_axis,n,steady,draws\n(a),i*i,0,i,0,0,i,0,true,\n(a),i*i,1,i,1,0,i,0,true,\n(a),i*i,2,i,4,0,i,0,true,\n"
 	if err != nil || string(csv) != want {
 		t.Errorf("%v\n%s", err, csv)
 	}
@@ -195,6 +195,29 @@ func TestSaved(t *testing.T) {
 	}
 	if got, err := Load(dir, work[1], opt); got != nil || err != nil {
 		t.Errorf("half a file: %v, %v", got, err)
+	}
+}
+
+// TestAgree has a claim that depends on the draw where seeds do not agree.
+func TestAgree(t *testing.T) {
+	run := func(verdicts ...Verdict) (list []Judgement) {
+		for i, v := range verdicts {
+			list = append(list, Judgement{Spec: fmt.Sprint(i), Finding: Finding{Verdict: v, Why: "so"}})
+		}
+		return list
+	}
+	as := run(Holds, HoldsAs, Holds, Fails)
+	as[1].As = "a mean"
+	got := Agree([]uint64{1, 2, 7}, [][]Judgement{run(Holds, HoldsAs, Holds, Fails), as, run(Holds, HoldsAs, Fails, NotMeasured)})
+	for i, want := range []Finding{
+		{Verdict: Holds, Why: "so"},
+		{Verdict: OnDraw, Why: "seed 1: holds as ; seed 2: holds as a mean; seed 7: holds as "},
+		{Verdict: OnDraw, Why: "seed 1: holds; seed 2: holds; seed 7: fails"},
+		{Verdict: NotMeasured, Measured: "seed 1: fails; seed 2: fails; seed 7: not measured"},
+	} {
+		if got[i].Finding != want {
+			t.Errorf("%d: %+v, want %+v", i, got[i].Finding, want)
+		}
 	}
 }
 

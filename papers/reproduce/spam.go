@@ -242,16 +242,29 @@ type spamPoint struct {
 	to, most *chart.Point
 }
 
+// The fewest draws of a point of figure 2, and of one that asks for the longest latency.
+const (
+	spamDraws     = 30
+	spamMostDraws = 200
+)
+
 // measure draws networks, senders and destinations until the mean latency is known
-// to 1 %, as the paper does, with 10 draws at least.
+// to 1 %, as the paper does.
 func (p *spamPoint) measure(ctx context.Context, seed uint64, quick bool) error {
-	var sum, square, most float64
-	for n := 1; ; n++ {
-		rng := rand.New(rand.NewPCG(seed, uint64(n)))
-		r, err := p.tree.network(p.switches, seed<<20+uint64(n))
+	least := spamDraws
+	switch {
+	case quick:
+		least = 10
+	case p.most != nil:
+		least = spamMostDraws
+	}
+	var draws []float64
+	for n := 0; ; n++ {
+		r, err := p.tree.network(p.switches, stream(seed, "spam network", n))
 		if err != nil {
 			return err
 		}
+		rng := rand.New(rand.NewPCG(stream(seed, "spam destinations", n), 0))
 		src := rng.IntN(p.switches)
 		to := someOf(rng, p.switches, p.d, src)
 		alone := r.alone
@@ -262,24 +275,21 @@ func (p *spamPoint) measure(ctx context.Context, seed uint64, quick bool) error 
 		if err != nil {
 			return err
 		}
-		us := float64(at) / float64(sim.Microsecond)
-		sum += us
-		square += us * us
-		most = max(most, us)
-		mean := sum / float64(n)
-		half := normal95 * math.Sqrt(max(0, square/float64(n)-mean*mean)/float64(n-1))
-		if n >= 10 && (half <= mean/100 || quick) {
-			p.to.Y, p.to.Half = mean, half
+		draws = append(draws, float64(at)/float64(sim.Microsecond))
+		if n+1 < least {
+			continue
+		}
+		if estimate(p.to, draws); p.to.Half <= spamPrecision*p.to.Y || quick {
 			if p.most != nil {
-				p.most.Y = most
+				p.most.Y, p.most.N = slices.Max(draws), len(draws)
 			}
 			return nil
 		}
 	}
 }
 
-// normal95 is the 97.5 % quantile of the normal distribution.
-const normal95 = 1.96
+// spamPrecision is the share of a mean to which the paper knows its points.
+const spamPrecision = 0.01
 
 // spamDestinations are the numbers of destinations in a network.
 func spamDestinations(switches int, quick bool) []int {
@@ -366,6 +376,8 @@ type mixture struct {
 	of        []int64 // by worm: its message
 	done      int
 	warm      int // messages that are not measured
+	flow      flow
+	latencies []float64 // of all messages, as they end
 	all, many batchMeans
 	err       error
 }
@@ -383,7 +395,7 @@ type mixed struct {
 func newMixture(r *spamRouters, d, parts int, rate float64, seed uint64) *mixture {
 	hosts := r.net.Fabric().CAPorts()
 	return &mixture{
-		r: r, hosts: hosts, d: d, parts: parts, gap: float64(sim.Microsecond) / float64(spamCycle) / rate, rng: rand.New(rand.NewPCG(seed, 3)),
+		r: r, hosts: hosts, d: d, parts: parts, gap: float64(sim.Microsecond) / float64(spamCycle) / rate, rng: rand.New(rand.NewPCG(seed, 0)),
 		next: make([]sim.Time, len(hosts)), ready: make([]sim.Time, len(hosts)), warm: 1000,
 		all: batchMeans{size: 100}, many: batchMeans{size: 10},
 	}
@@ -407,6 +419,9 @@ func (x *mixture) Wake(s *sim.Sim, id int64) {
 	}
 	host := int(id)
 	x.draw(s, host)
+	if x.done > x.warm {
+		x.flow.came++
+	}
 	m := mixed{src: host, start: max(s.Now(), x.ready[host])}
 	x.ready[host] = m.start + spamStartup
 	d, parts := 1, 1
@@ -457,48 +472,23 @@ func (x *mixture) Deliver(s *sim.Sim, d *sim.Delivery) {
 		return
 	}
 	us := float64(s.Now()-m.start) / float64(sim.Microsecond)
+	x.flow.went++
+	x.latencies = append(x.latencies, us)
 	x.all.add(us)
 	if m.multi {
 		x.many.add(us)
 	}
 }
 
-// batchMeans is a mean with an interval from the means of batches, since what
-// follows each other is alike.
-type batchMeans struct {
-	size  int
-	n     int
-	part  float64
-	means []float64
-}
-
-func (b *batchMeans) add(v float64) {
-	b.part += v
-	if b.n++; b.n%b.size == 0 {
-		b.means = append(b.means, b.part/float64(b.size))
-		b.part = 0
-	}
-}
-
-// interval is the mean and half of its 95 % confidence interval.
-func (b *batchMeans) interval() (mean, half float64) {
-	mean, deviation := spreadOf(b.means)
-	return mean, normal95 * deviation
-}
-
-// run measures until both latencies are known to 1 %, at most 12,000 messages. It
-// says false when more worms wait at hosts than there are hosts.
-func (x *mixture) run(ctx context.Context, quick bool) (steady bool, err error) {
+// run measures until both latencies are known to a share of their means, or until so many
+// messages have come. It says whether they are steady.
+func (x *mixture) run(ctx context.Context, share float64, least, most int) (steady bool, err error) {
 	s, err := sim.New(sim.Network{Fabric: x.r.net.Fabric(), Router: x.r}, spamHardware(), x)
 	if err != nil {
 		return false, err
 	}
 	for i := range x.hosts {
 		x.draw(s, i)
-	}
-	least, most := 4000, 12_000
-	if quick {
-		least, most, x.warm = 800, 800, 300
 	}
 	for {
 		if err := s.Run(ctx, s.Now()+100*sim.Microsecond); err != nil {
@@ -507,7 +497,7 @@ func (x *mixture) run(ctx context.Context, quick bool) (steady bool, err error) 
 		if x.err != nil {
 			return false, x.err
 		}
-		if s.Counts().Queued > int64(len(x.hosts)) {
+		if s.Counts().Queued > 2*int64(len(x.hosts)) {
 			return false, nil
 		}
 		if x.all.n < least {
@@ -515,8 +505,11 @@ func (x *mixture) run(ctx context.Context, quick bool) (steady bool, err error) 
 		}
 		all, allHalf := x.all.interval()
 		many, manyHalf := x.many.interval()
-		if x.all.n >= most || allHalf <= all/100 && manyHalf <= many/100 {
-			return true, nil
+		if x.all.n >= most || allHalf <= share*all && manyHalf <= share*many {
+			half := len(x.latencies) / 2
+			x.flow.early, _ = spreadOf(x.latencies[:half])
+			x.flow.late, _ = spreadOf(x.latencies[half:])
+			return x.flow.steady(), nil
 		}
 	}
 }
@@ -540,61 +533,102 @@ func spamRates(quick bool) []float64 {
 	return []float64{0.001, 0.002, 0.004, 0.006, 0.007, 0.008, 0.009, 0.01, 0.011, 0.012}
 }
 
+// The networks of figure 3, and the messages of each, at least and at most.
+const (
+	spamNetworks = 5
+	spamLeast    = 1000
+	spamMost     = 12_000
+)
+
+// mixedRun is what one network gives at one rate: latencies of all messages and of
+// multicasts.
+type mixedRun struct {
+	mean, half [2]float64
+	ok         bool // steady, and known well enough
+}
+
+// sweepRates measures a network at ascending rates, up to the first one at which it is not
+// steady or its latencies are not known well enough; share is how well.
+func (l *spamLoad) sweepRates(ctx context.Context, lab *Lab, rates []float64, draw int, share float64, least, most int) ([]mixedRun, error) {
+	runs := make([]mixedRun, len(rates))
+	for k, rate := range rates {
+		r, err := spamTrees[0].network(spamFigure3Nodes, stream(lab.Seed, "spam network", draw))
+		if err != nil {
+			return nil, err
+		}
+		m := newMixture(r, l.d, l.parts, rate, stream(lab.Seed, "spam traffic", draw))
+		if lab.Quick {
+			m.warm = 100
+		}
+		steady, err := m.run(ctx, share, least, most)
+		if err != nil {
+			return nil, err
+		}
+		p := &runs[k]
+		p.ok = steady
+		for i, b := range [2]*batchMeans{&m.all, &m.many} {
+			p.mean[i], p.half[i] = b.interval()
+			p.ok = p.ok && (p.half[i] <= share*p.mean[i] || lab.Quick)
+		}
+		if !p.ok {
+			break
+		}
+	}
+	return runs, nil
+}
+
+const spamFigure3Nodes = 128
+
 func spamFigure3(lab *Lab) (*Figure, error) {
-	const switches, networks = 128, 1
 	x := chart.Axis{Label: "arrival rate", Unit: "messages per µs and node", Scale: chart.Linear}
 	y := chart.Axis{Label: "latency", Unit: "µs", Scale: chart.Linear}
-	draws := networks
+	draws, least, most := spamNetworks, spamLeast, spamMost
 	if lab.Quick {
-		draws = 1
+		draws, least, most = 3, 300, 300
 	}
 	f := &Figure{
 		Parameters: []Parameter{
-			{"nodes", fmt.Sprint(switches)}, {"networks", fmt.Sprint(draws)}, {"message", fmt.Sprint(spamFlits, " flits")},
+			{"nodes", fmt.Sprint(spamFigure3Nodes)}, {"networks", fmt.Sprint(draws)}, {"message", fmt.Sprint(spamFlits, " flits")},
 			{"multicast", "10 % of the messages"}, {"times between messages", "geometric, in cycles of " + spamCycle.String()},
+			{"measured", fmt.Sprintf("%d to %d messages of each network, until the mean over these networks is known to 1 %%", least, most)},
+			{"curves end", "before the first rate at which a network is not steady, or not known so well"},
 		},
 		Panels: []chart.Panel{{Title: "(a) all messages", X: x, Y: y}, {Title: "(b) multicasts", X: x, Y: y}},
 	}
 	rates := spamRates(lab.Quick)
-	type point struct {
-		all, many, allHalf, manyHalf float64
-		steady                       bool
-	}
-	points := make([]point, len(spamLoads)*len(rates)*draws)
-	err := lab.Each(len(points), func(ctx context.Context, i int) error {
-		p := &points[i]
-		load, rate, draw := spamLoads[i/draws/len(rates)], rates[i/draws%len(rates)], uint64(i%draws)
-		r, err := spamTrees[0].network(switches, lab.Seed<<20+draw)
-		if err != nil {
-			return err
-		}
-		m := newMixture(r, load.d, load.parts, rate, lab.Seed<<20+draw)
-		if p.steady, err = m.run(ctx, lab.Quick); err != nil || !p.steady {
-			return err
-		}
-		p.all, p.allHalf = m.all.interval()
-		p.many, p.manyHalf = m.many.interval()
-		return nil
+	runs := make([][]mixedRun, len(spamLoads)*draws)
+	err := lab.Each(len(runs), func(ctx context.Context, i int) (err error) {
+		runs[i], err = spamLoads[i/draws].sweepRates(ctx, lab, rates, i%draws, spamPrecision*math.Sqrt(float64(draws)), least, most)
+		return err
 	})
+	if err != nil {
+		return nil, err
+	}
 	for c, load := range spamLoads {
-		all, many := chart.Curve{Name: load.name}, chart.Curve{Name: load.name}
+		curves := [2]chart.Curve{{Name: load.name}, {Name: load.name}}
 		for k, rate := range rates {
-			a, b, steady := chart.Point{X: rate}, chart.Point{X: rate}, true
-			for _, p := range points[(c*len(rates)+k)*draws : (c*len(rates)+k+1)*draws] {
-				a.Y += p.all / float64(draws)
-				b.Y += p.many / float64(draws)
-				a.Half = math.Hypot(a.Half, p.allHalf/float64(draws))
-				b.Half = math.Hypot(b.Half, p.manyHalf/float64(draws))
-				steady = steady && p.steady
+			at := [2]chart.Point{{X: rate, N: draws}, {X: rate, N: draws}}
+			ok := true
+			for _, run := range runs[c*draws : (c+1)*draws] {
+				p := run[k]
+				ok = ok && p.ok
+				for i := range at {
+					at[i].Y += p.mean[i] / float64(draws)
+					// Of these networks, not of all: what differs between them is in the draws.
+					at[i].Half = math.Hypot(at[i].Half, p.half[i]/float64(draws))
+					at[i].Draws = append(at[i].Draws, p.mean[i])
+				}
 			}
-			if !steady {
+			if !ok {
 				break
 			}
-			all.Points = append(all.Points, a)
-			many.Points = append(many.Points, b)
+			for i := range curves {
+				curves[i].Points = append(curves[i].Points, at[i])
+			}
 		}
-		f.Panels[0].Curves = append(f.Panels[0].Curves, all)
-		f.Panels[1].Curves = append(f.Panels[1].Curves, many)
+		for i := range curves {
+			f.Panels[i].Curves = append(f.Panels[i].Curves, curves[i])
+		}
 	}
-	return f, err
+	return f, nil
 }

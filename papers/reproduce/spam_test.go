@@ -71,21 +71,3 @@ func TestDoubling(t *testing.T) {
 		}
 	}
 }
-
-// TestBatchMeans has the interval of a mean.
-func TestBatchMeans(t *testing.T) {
-	rng := rand.New(rand.NewPCG(2, 2))
-	covers := 0
-	for range 400 {
-		b := batchMeans{size: 5}
-		for range 200 {
-			b.add(3 + rng.NormFloat64())
-		}
-		if mean, half := b.interval(); math.Abs(mean-3) <= half {
-			covers++
-		}
-	}
-	if covers < 360 || covers > 396 {
-		t.Errorf("%d of 400 intervals of 95 %% have the mean", covers)
-	}
-}

@@ -57,6 +57,15 @@ type Point struct {
 	// Half is half the width of the 95 % confidence interval of Y, in Y's unit;
 	// 0 where there is none, as for what has no chance in it.
 	Half float64 `json:"half,omitempty"`
+	// N is of how many independent values Y is the mean: 0 of what has no chance
+	// in it.
+	N int `json:"n,omitempty"`
+	// Draws, if any, are these values. Points of other curves with as many draws
+	// have the same networks and groups, in this order.
+	Draws []float64 `json:"draws,omitempty"`
+	// Unsteady says that Y depends on how long it is measured, since more comes than
+	// goes. Its curve ends here.
+	Unsteady bool `json:"unsteady,omitempty"`
 }
 
 // Curve is points that belong together, by ascending X.

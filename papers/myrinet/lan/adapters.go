@@ -512,6 +512,9 @@ func (a *adapters) unref(m int32) {
 		if x.left != 0 && !x.lost {
 			a.n.fail("message %d is gone, and %d members lack it", x.serial, x.left)
 		}
+		if a.measures() {
+			a.r.Went++
+		}
 		a.freeMsg = append(a.freeMsg, m)
 	}
 }
@@ -538,6 +541,11 @@ func (a *adapters) deliver(m, host int32) {
 		a.r.Completed++
 		if x.measured {
 			a.r.last.add(float64(late))
+			half := &a.r.Early
+			if x.born >= a.o.Warmup+a.o.Time/2 {
+				half = &a.r.Late
+			}
+			half.add(float64(late))
 			a.r.member.add(float64(x.sum) / float64(len(a.s.Groups[x.group].Members)-1))
 		}
 	}

@@ -93,6 +93,12 @@ type Result struct {
 	// Born, Completed and Lost are multicast messages: originated, at all members,
 	// and lost on the way to some.
 	Born, Completed int64
+	// Came and Went are messages, unicast too, that were born while measuring, and that
+	// were delivered or lost then. Early and Late part Last by the half of that time in
+	// which a message was born. A network that carries its load has as many that went,
+	// and latencies that do not grow.
+	Came, Went  int64
+	Early, Late Mean
 	// Transmitted counts worms that hosts have sent: unicast, multicast.
 	Transmitted [2]int64
 	Refused     int64 // multicast worms that found no room
@@ -352,6 +358,11 @@ func (a *adapters) length(h *adapter) int32 {
 	return int32(min(n, most))
 }
 
+// measures says whether it is the time of the measurement.
+func (a *adapters) measures() bool {
+	return a.n.now >= a.o.Warmup && a.n.now < a.o.Warmup+a.o.Time
+}
+
 // birth is the moment at which a host originates a message.
 func (a *adapters) birth(host int32) {
 	h := &a.host[host]
@@ -364,7 +375,10 @@ func (a *adapters) birth(host int32) {
 	if len(h.groups) > 0 && h.rng.Float64() < t.Multicast {
 		group = h.groups[h.rng.IntN(len(h.groups))]
 	}
-	measured := a.n.now >= a.o.Warmup && a.n.now < a.o.Warmup+a.o.Time
+	measured := a.measures()
+	if measured {
+		a.r.Came++
+	}
 	a.serial++
 	m := newItem(&a.msgs, &a.freeMsg, message{group: group, origin: host, bytes: bytes, left: 1, born: a.n.now, serial: a.serial, measured: measured})
 	h.backlog++

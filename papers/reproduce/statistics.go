@@ -1,0 +1,238 @@
+package reproduce
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math"
+
+	"github.com/ibweave/ibweave/report/chart"
+)
+
+// stream is the seed of the random numbers of a draw: another one for each seed of a run,
+// purpose and draw, so that runs with neighbouring seeds share nothing. All points of a figure
+// take the same streams, so that they can be compared draw by draw.
+func stream(seed uint64, purpose string, draw int) uint64 {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%d %s %d", seed, purpose, draw)
+	x := h.Sum64()
+	// The last step of SplitMix64, since FNV leaves alike what ends alike.
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// normal95 is the 97.5 % quantile of the normal distribution.
+const normal95 = 1.96
+
+// student is the 97.5 % quantile of Student's t by degrees of freedom, from 1 on.
+var student = []float64{0, 12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262}
+
+// studentOf is the 97.5 % quantile of Student's t, to 0.001. Beyond the table it is the
+// expansion by Fisher and Cornish.
+func studentOf(freedom int) float64 {
+	if freedom < len(student) {
+		return student[freedom]
+	}
+	const z = 1.959964
+	const z3, z5, z7 = z * z * z, z * z * z * z * z, z * z * z * z * z * z * z
+	v := float64(freedom)
+	return z + (z3+z)/(4*v) + (5*z5+16*z3+3*z)/(96*v*v) + (3*z7+19*z5+17*z3-15*z)/(384*v*v*v)
+}
+
+// meanOf is the mean of independent values, and half of its 95 % confidence interval, 0
+// for one value.
+func meanOf(values []float64) (mean, half float64) {
+	mean, deviation := spreadOf(values)
+	if len(values) == 1 {
+		return mean, 0
+	}
+	return mean, studentOf(len(values)-1) * deviation
+}
+
+// spreadOf is the mean of independent values, and its standard deviation.
+func spreadOf(values []float64) (mean, deviation float64) {
+	n := float64(len(values))
+	for _, v := range values {
+		mean += v / n
+	}
+	square := 0.0
+	for _, v := range values {
+		square += (v - mean) * (v - mean)
+	}
+	return mean, math.Sqrt(square / (n - 1) / n)
+}
+
+// estimate makes a point that of the values of draws.
+func estimate(p *chart.Point, values []float64) {
+	p.Y, p.Half = meanOf(values)
+	p.N = len(values)
+	if p.Draws = nil; len(values) > 1 {
+		p.Draws = values
+	}
+}
+
+// paired is what each draw gives of two points, and whether both have the same draws.
+func paired(a, b chart.Point, of func(a, b float64) float64) ([]float64, bool) {
+	if len(a.Draws) < 2 || len(a.Draws) != len(b.Draws) {
+		return nil, false
+	}
+	values := make([]float64, len(a.Draws))
+	for i := range values {
+		values[i] = of(a.Draws[i], b.Draws[i])
+	}
+	return values, true
+}
+
+// minus is a less b, with its interval: that of the differences by draw where both have the
+// same draws.
+func minus(a, b chart.Point) (d chart.Point) {
+	d.X = a.X
+	if values, ok := paired(a, b, func(a, b float64) float64 { return a - b }); ok {
+		estimate(&d, values)
+		return d
+	}
+	d.Y, d.Half = a.Y-b.Y, math.Hypot(a.Half, b.Half)
+	return d
+}
+
+// ratio is a by b, with its interval, likewise.
+func ratio(a, b chart.Point) (r chart.Point) {
+	r.X = a.X
+	if values, ok := paired(a, b, func(a, b float64) float64 { return a / b }); ok {
+		estimate(&r, values)
+		return r
+	}
+	r.Y = a.Y / b.Y
+	r.Half = math.Abs(r.Y) * math.Hypot(a.Half/a.Y, b.Half/b.Y)
+	return r
+}
+
+// above tells whether a is greater than b beyond the error of the difference.
+func above(a, b chart.Point) bool {
+	return beyond(minus(a, b), 0) > 0
+}
+
+// beyond tells whether the interval of a point is above a bound: 1, below it: -1, or has
+// it inside: 0. What has no error and is at the bound is not above it: -1.
+func beyond(p chart.Point, bound float64) int {
+	switch {
+	case p.Y-p.Half > bound:
+		return 1
+	case p.Y+p.Half < bound || p.Half == 0:
+		return -1
+	}
+	return 0
+}
+
+// within tells whether an interval is inside of another one: 1, apart from it: -1, or in
+// part: 0.
+func within(p chart.Point, low, high float64) int {
+	switch {
+	case p.Y-p.Half >= low && p.Y+p.Half <= high:
+		return 1
+	case p.Y-p.Half > high || p.Y+p.Half < low:
+		return -1
+	}
+	return 0
+}
+
+// decide makes a finding one of a claim that holds: 1, fails: -1, or is within the error: 0.
+// Only a claim that holds keeps its reason.
+func (f *Finding) decide(how int) {
+	switch {
+	case how > 0:
+		f.Verdict = Holds
+	case how < 0:
+		f.Verdict, f.Why = Fails, ""
+	default:
+		f.Verdict, f.Why = WithinError, overlaps
+	}
+}
+
+// overlaps is why a claim is not decided by what was measured.
+const overlaps = "the 95 % interval has both outcomes in it"
+
+// flow is what came and went while a draw was measured, and the mean latency of what came in
+// the first and in the second half of that time.
+type flow struct {
+	came, went  int64
+	early, late float64
+}
+
+// It is steady if as much goes as comes, but for leastLeft messages or mostLeft of them, and
+// if latency does not grow.
+const (
+	mostLeft   = 0.02
+	leastLeft  = 20
+	mostGrowth = 1.5
+)
+
+// steady says whether latencies are those of a network that carries its load, and not of how
+// long it was measured.
+func (f flow) steady() bool {
+	return float64(f.came-f.went) <= max(leastLeft, mostLeft*float64(f.came)) && !(f.late > mostGrowth*f.early)
+}
+
+// allSteady says whether all draws carry their load, and the mean latency of all does not grow:
+// that of one may have too few messages to tell.
+func allSteady(draws []flow) bool {
+	var all flow
+	for _, f := range draws {
+		all.early += f.early
+		all.late += f.late
+		f.early, f.late = 0, 0
+		if !f.steady() {
+			return false
+		}
+	}
+	return all.steady()
+}
+
+// endCurves cuts each curve off behind its first point that is not steady.
+func (f *Figure) endCurves() {
+	for i := range f.Panels {
+		for k := range f.Panels[i].Curves {
+			c := &f.Panels[i].Curves[k]
+			for n, at := range c.Points {
+				if at.Unsteady {
+					c.Points = c.Points[:n+1]
+					break
+				}
+			}
+		}
+	}
+}
+
+// steadyCurve is the points of a curve that are steady.
+func (f *Figure) steadyCurve(name string) []chart.Point {
+	points := f.Curve(name)
+	for i, at := range points {
+		if at.Unsteady {
+			return points[:i]
+		}
+	}
+	return points
+}
+
+// batchMeans is a mean with an interval from the means of batches, since what
+// follows each other is alike.
+type batchMeans struct {
+	size  int
+	n     int
+	part  float64
+	means []float64
+}
+
+func (b *batchMeans) add(v float64) {
+	b.part += v
+	if b.n++; b.n%b.size == 0 {
+		b.means = append(b.means, b.part/float64(b.size))
+		b.part = 0
+	}
+}
+
+// interval is the mean and half of its 95 % confidence interval.
+func (b *batchMeans) interval() (mean, half float64) {
+	mean, deviation := spreadOf(b.means)
+	return mean, studentOf(len(b.means)-1) * deviation
+}
