@@ -26,6 +26,12 @@ type Options struct {
 	// MaxDetour, if not nil, is how many switches more than needed a path between CA and router
 	// ports may pass. Without it engines take the detours that their guarantee needs.
 	MaxDetour *int
+	// Demand, if not nil, says what hosts send in the fabric, which has its LIDs, nil for nothing. Tables
+	// are fitted to it as far as the engine leaves a choice of ports.
+	Demand func(context.Context, *fabric.Fabric) (*lft.Demand, error)
+	// UniformFloor is how many times its load without Demand the load of one route from each host to
+	// each LID may be; 0 stands for lft.DefaultUniformFloor.
+	UniformFloor float64
 	// SL2VL is the scheme of SL-to-VL tables, one of SL2VLSchemes; "" is what
 	// the engine needs, else identity when Route.VLs is more than 1, else one
 	// VL for all traffic.
@@ -67,6 +73,8 @@ type Result struct {
 	Groups []mft.Group
 	Plan   *mft.Plan
 	Cost   *mft.Cost
+	// Fit is nil without a demand.
+	Fit *Fit
 	// Adaptive is nil without AddChoices.
 	Adaptive *Adaptive
 	// Verify is what the checker says. What the engine does not promise and
@@ -85,7 +93,7 @@ func (e *LIDError) Unwrap() error { return e.Err }
 
 // Run assigns LIDs, routes, makes multicast trees and verifies. Errors: a *LIDError, which holds a
 // *mesh.NotGridError where LIDs want a mesh and there is none, a
-// *lft.DomainError of the engine or for paths longer than Options.MaxDetour, a *GroupError, those of Options.Groups, and ctx's. Tables with findings are no
+// *lft.DomainError of the engine or for paths longer than Options.MaxDetour, a *GroupError, those of Options.Groups and Options.Demand, and ctx's. Tables with findings are no
 // error: see Result.Verify. With lft.KeepLIDs the LIDs of virtual ports have the entries of
 // the ports that they are on; other policies leave them out.
 func Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt Options) (*Result, error) {
@@ -104,7 +112,10 @@ func Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt Options) (*Result
 		if err != nil {
 			return &LIDError{err}
 		}
-		if r.Routing, err = e.Route(ctx, g, opt.Route); err != nil {
+		if r.Routing, err = e.Route(ctx, g, opt.routeOptions()); err != nil {
+			return err
+		}
+		if err := r.fit(ctx, &opt); err != nil {
 			return err
 		}
 		if opt.LIDs.Policy == lft.KeepLIDs {

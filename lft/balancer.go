@@ -125,13 +125,7 @@ func switchPorts(f *fabric.Fabric) int { return int(f.PortBase(fabric.NodeID(f.N
 // switches: 64 on the fastest, and more on slower ones, by the ratio of the rates. It is 64
 // where a rate is not known, and for ports that lead to no other switch.
 func LoadUnits(f *fabric.Fabric) []uint64 {
-	fastest := 0
-	for s := range fabric.NodeID(f.NumSwitches()) {
-		ports, _ := f.SwitchLinks(s)
-		for _, p := range ports {
-			fastest = max(fastest, f.Link(p).Mbps())
-		}
-	}
+	fastest := fastestRate(f)
 	unit := slices.Repeat([]uint64{capacityUnits}, switchPorts(f))
 	for s := range fabric.NodeID(f.NumSwitches()) {
 		ports, _ := f.SwitchLinks(s)
@@ -142,6 +136,17 @@ func LoadUnits(f *fabric.Fabric) []uint64 {
 		}
 	}
 	return unit
+}
+
+// fastestRate is the highest rate of a channel between switches, in Mbit/s; 0 where none is known.
+func fastestRate(f *fabric.Fabric) (fastest int) {
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		ports, _ := f.SwitchLinks(s)
+		for _, p := range ports {
+			fastest = max(fastest, f.Link(p).Mbps())
+		}
+	}
+	return fastest
 }
 
 func newBalancer(f *fabric.Fabric, newList func() ListNextHops) *balancer {

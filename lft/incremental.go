@@ -320,6 +320,9 @@ func (l *Incremental) MaxLoad() uint64 {
 	return most
 }
 
+// IsLegal says whether the engine could have made all entries.
+func (l *Incremental) IsLegal() bool { return len(l.uncounted) == 0 }
+
 // Snapshot is what the tables are for.
 func (l *Incremental) Snapshot() *fabric.Snapshot { return l.now }
 

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/traffic"
+	"github.com/ibweave/ibweave/verify/bound"
 )
 
 // folder is files by name.
@@ -230,6 +232,7 @@ func TestJudge(t *testing.T) {
 			list = append(list, c.draw(random, fmt.Sprintf("j%d", i), files))
 		}
 		background := float64(random.IntN(2)) * 0.25
+		var sum *lft.Demand
 		judge := func() *jobs.Result {
 			files["traffic"] = fmt.Sprintf("background: %g\njobs:\n", background)
 			for _, d := range list {
@@ -244,6 +247,9 @@ func TestJudge(t *testing.T) {
 				t.Fatalf("%v in\n%s", err, files["traffic"])
 			}
 			r, err := in.Judge(t.Context(), c.tables, nil, math.MaxInt)
+			if err == nil {
+				sum, err = in.Demand(t.Context())
+			}
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -251,13 +257,56 @@ func TestJudge(t *testing.T) {
 		}
 		got := judge()
 		c.check(t, list, background, got)
+		c.checkDemand(t, list, background, got, sum)
 		if t.Failed() {
 			t.Fatalf("seed %d:\n%s", seed, files["traffic"])
 		}
 		random.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+		before := sum
 		if a, b := mustJSON(t, got), mustJSON(t, judge()); a != b {
 			t.Fatalf("seed %d: in another order\n%s\nwas\n%s", seed, b, a)
 		}
+		if !reflect.DeepEqual(before, sum) {
+			t.Fatalf("seed %d: another demand in another order", seed)
+		}
+	}
+}
+
+// checkDemand compares the times of a demand, which jobs and background are together, with those of the
+// cables, which are of each by itself.
+func (c *cluster) checkDemand(t *testing.T, list []demand, background float64, got *jobs.Result, d *lft.Demand) {
+	t.Helper()
+	if (d == nil) != (got.Bytes == 0) {
+		t.Fatalf("demand %v of %v bytes", d, got.Bytes)
+	}
+	if d == nil {
+		return
+	}
+	times, err := bound.TimesUnder(t.Context(), c.f, c.tables, d)
+	want := 0.0
+	for _, x := range got.Loads.Cables {
+		want = max(want, x.Seconds)
+	}
+	if err != nil || !same(times.Switches, want) {
+		t.Errorf("%v, the busiest cable takes %v, want %v", err, times.Switches, want)
+	}
+	sent, received := map[fabric.PortID]float64{}, map[fabric.PortID]float64{}
+	ends, total := c.f.CAPorts(), 0.0
+	for _, x := range list {
+		for at, bytes := range x.bytes {
+			sent[at[0]] += bytes
+			received[at[1]] += bytes
+			total += bytes
+		}
+	}
+	most := 0.0
+	for _, p := range ends {
+		// The background is as much to each port.
+		rest := total * background / (1 - background) / float64(len(ends))
+		most = max(most, (max(sent[p], received[p])+rest)*8/float64(c.f.Link(p).Mbps())/1e6)
+	}
+	if !same(times.Hosts, most) {
+		t.Errorf("the busiest cable of a host takes %v, want %v", times.Hosts, most)
 	}
 }
 

@@ -39,13 +39,15 @@ type slowLinks struct {
 // routeChosen routes with the engine that suits the fabric best.
 func (a *app) routeChosen(ctx context.Context, c *compilation, label func(stage string) string) (*compile.Result, error) {
 	s := a.startStage(label("choose an engine for"))
-	found, r, err := choice.Choose(ctx, c.fabric, c.opt)
+	opt := c.opt
+	opt.Demand = nil
+	found, r, err := choice.Choose(ctx, c.fabric, opt)
 	s.end()
 	if err != nil {
 		return nil, err
 	}
 	c.engine, c.choice = r.Engine, found
-	if c.opt.Groups == nil {
+	if c.opt.Groups == nil && c.opt.Demand == nil {
 		return r, nil
 	}
 	return a.runEngine(ctx, c.fabric, c.engine, c.opt, label)
@@ -80,7 +82,9 @@ func (c *compilation) judge(ctx context.Context, a *app, s *judgement) error {
 	if s.Bandwidth, err = choice.Bandwidth(ctx, r.Routing); err != nil || s.Bandwidth == nil {
 		return err
 	}
-	s.Choice, err = choice.Advise(ctx, c.fabric, r, s.Bandwidth, c.opt)
+	if r.Fit == nil { // tables for jobs are not the best for all
+		s.Choice, err = choice.Advise(ctx, c.fabric, r, s.Bandwidth, c.opt)
+	}
 	return err
 }
 

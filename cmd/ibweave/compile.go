@@ -57,6 +57,8 @@ type order struct {
 	firstStep      bool
 	maxDetour      int
 	without        []string // nodes and cables that are taken out of the fabric
+	traffic        string
+	uniformFloor   float64
 	adaptive       bool
 	arGroups       int
 	groups, mcast  string
@@ -129,7 +131,7 @@ Multicast schemes, --mcast:
 	a.nameFlag(cmd)
 	a.kindFlag(cmd)
 	a.strictFlag(cmd)
-	cmd.Flags().StringVar(&a.hostGroups.name, "host-groups", "", "groups of hosts in `FILE` that --without can name (docs/groups.md)")
+	cmd.Flags().StringVar(&a.hostGroups.name, "host-groups", "", "groups of hosts in `FILE` that --without and the jobs of --traffic can name (docs/groups.md)")
 	cmd.Flags().BoolVar(&list, "engines", false, "list the engines")
 	return cmd
 }
@@ -147,6 +149,8 @@ func (o *order) flags(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&o.without, "without", nil, "make tables as if the cables of a `NODE`, of a GROUP of --host-groups with the leaves that only it uses, or the cable at NODE:PORT, were not there; may be repeated")
 	flags.BoolVar(&o.firstStep, "first-step", false, "of --previous, change as little as the plugin does at once: --rebalance comes later")
 	flags.IntVar(&o.maxDetour, "max-detour", 0, "paths between hosts may pass `N` switches more than shortest ones, 0 for none; an engine that needs more is refused (default as many as it needs)")
+	flags.StringVar(&o.traffic, "traffic", "", "make tables for what the jobs of a YAML `FILE` send (docs/traffic.md), as far as the engine leaves a choice of ports")
+	flags.Float64Var(&o.uniformFloor, "uniform-floor", lft.DefaultUniformFloor, "with --traffic no link gets more than `F` times the greatest load that routes of all hosts to all have without it, F from 1 on")
 	flags.StringVar(&o.origin, "origin", "", "`GUID` of the switch at coordinates 0,0 of a mesh; by default the corner that docs/meshes.md says")
 	flags.StringVar(&o.dims, "dims", "", "sizes of the dimensions of a mesh, in order, such as `16x16`; by default as found")
 	flags.StringVar(&o.sl2vl, "sl2vl", "", "`SCHEME` of the SL-to-VL tables: "+strings.Join(compile.SL2VLSchemes, ", ")+"; by default what the engine needs")
@@ -216,6 +220,7 @@ type summary struct {
 	Adaptive      *compile.Adaptive `json:"adaptive,omitempty"` // with --adaptive
 	Changes       *changeSummary    `json:"changes,omitempty"`  // with --previous
 	Saving        *savingSummary    `json:"saving,omitempty"`   // without it, over an older directory
+	Traffic       *trafficSummary   `json:"traffic,omitempty"`  // with --traffic, of jobs that send something
 	Verify        *verify.Result    `json:"verify"`
 	judgement
 }
@@ -331,7 +336,8 @@ type compilation struct {
 	opt      compile.Options
 	fabric   *fabric.Fabric // as read
 	only     []fabric.NodeID
-	previous *before // nil without --previous
+	previous *before  // nil without --previous
+	traffic  *fitting // nil without --traffic
 	result   *compile.Result
 }
 
@@ -371,12 +377,15 @@ func (a *app) parseOrder(cmd *cobra.Command, o *order) (*compilation, error) {
 		}
 		c.opt.MaxDetour = &o.maxDetour
 	}
-	c.opt.Route.FirstStep = o.firstStep
+	if !(o.uniformFloor >= 1 && o.uniformFloor <= maxRebalance) {
+		return nil, usagef("--uniform-floor %g: want 1 to %g", o.uniformFloor, float64(maxRebalance))
+	}
+	c.opt.Route.FirstStep, c.opt.UniformFloor = o.firstStep, o.uniformFloor
 	c.opt.LIDs.EnhancedPort0 = o.esp0
 	if o.guid2lid != "" && c.opt.LIDs.Policy != lft.KeepLIDs {
 		return nil, usagef("--guid2lid gives LIDs to keep, and --lids %s keeps none", o.lids)
 	}
-	return c, oneStdin(append([]string{o.topology, o.guid2lid, o.groups}, o.roots...)...)
+	return c, oneStdin(append([]string{o.topology, o.guid2lid, o.groups, o.traffic}, o.roots...)...)
 }
 
 // parseMesh reads where a mesh begins, and its dimensions.
@@ -472,6 +481,9 @@ func (a *app) readOrdered(c *compilation) (err error) {
 	if c.fabric, err = withoutParts(c.fabric, c.order.without, set); err != nil {
 		return err
 	}
+	if err := a.readOrderedTraffic(c); err != nil {
+		return err
+	}
 	if opt.Route.Roots, err = a.switches(c.fabric, "--roots", c.roots); err != nil {
 		return err
 	}
@@ -543,16 +555,19 @@ func (a *app) runOrdered(ctx context.Context, c *compilation) error {
 // summarize is what there is to say of the tables.
 func (c *compilation) summarize(ctx context.Context) (*summary, error) {
 	r := c.result
+	var err error
 	s := &summary{
 		Version: version, Engine: c.engine.Name(), Top: top(r.Routing), LIDs: countLIDs(c.fabric, r.Routing.Fabric, c.lids), Lanes: lanesOf(r),
 		Notes: append([]string{}, r.Routing.Notes...), Files: []string{}, Install: []string{}, InstallPlugin: []string{}, Groups: []mft.Entry{}, Trees: treesOf(r), Adaptive: r.Adaptive, Verify: r.Verify,
 	}
 	if r.Plan != nil {
 		s.Notes = append(s.Notes, r.Plan.Notes...)
-		var err error
 		if s.Groups, err = mft.Entries(r.Routing.Fabric, r.Plan.Trees); err != nil {
 			return nil, inputf("%s: %w", c.groups, err)
 		}
+	}
+	if s.Traffic, err = c.summarizeTraffic(ctx); err != nil {
+		return nil, err
 	}
 	if p := c.previous; p != nil {
 		q, err := quality.Measure(ctx, p.routing.Fabric, p.routing.Tables, quality.Options{})
@@ -570,6 +585,9 @@ func (a *app) writeTables(ctx context.Context, c *compilation, s *summary) error
 	w := outdir.Options{
 		Previous: c.previous.sum(), InstallDir: c.installDir, Lean: c.lean, Labels: c.labels, Zstd: c.zstd, Only: c.only, PairSLs: c.pathSL, Force: c.force,
 		Options: c.manifestOptions(r.Routing.Fabric, c.opt, s.LIDs.LMC),
+	}
+	if r.Fit != nil {
+		w.Options["traffic"], w.Options["uniform-floor"] = true, c.uniformFloor
 	}
 	stage := a.startStage("write " + c.output)
 	start := time.Now()
@@ -792,6 +810,9 @@ func (s *summary) text(b *facts, c *compilation) {
 	}
 	if s.Adaptive != nil {
 		adaptiveText(b, s.Adaptive)
+	}
+	if s.Traffic != nil {
+		s.Traffic.text(b)
 	}
 	if x := s.Changes; x != nil {
 		b.row("changes", "%s in %s of %d on %s since %s, where the most loaded link had %s", text.CountGrouped(x.Entries, "entry", "entries"),

@@ -96,7 +96,7 @@ func (a *app) readCompiledRouting(in *audit, dir string) (*lft.Routing, error) {
 // findSaving is what --previous would save where there are tables of an earlier compile in the
 // output directory; nil where it would save nothing, or cannot keep them.
 func (a *app) findSaving(ctx context.Context, c *compilation) *savingSummary {
-	if c.dryRun || c.previous != nil || len(c.roots) > 0 || c.opt.LIDs.Policy != lft.KeepLIDs {
+	if c.dryRun || c.previous != nil || c.result.Fit != nil || len(c.roots) > 0 || c.opt.LIDs.Policy != lft.KeepLIDs {
 		return nil
 	}
 	if _, err := os.Stat(filepath.Join(c.output, outdir.ManifestName)); err != nil {

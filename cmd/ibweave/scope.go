@@ -75,9 +75,10 @@ var scopes = map[string][]scope{
 		{flags: "host-groups", not: "damage", why: "figures are sums over damaged fabrics"},
 	},
 	"compile": {
-		{flags: "bound-iterations write-bound dry-run engine engines force format groups guid2lid lenient lids lmc lmc-esp0 max-detour kinds node-name-map output previous sl2vl strict topology vls without"},
+		{flags: "bound-iterations write-bound dry-run engine engines force format groups guid2lid lenient lids lmc lmc-esp0 max-detour kinds node-name-map output previous sl2vl strict topology traffic vls without"},
+		{flags: "uniform-floor", with: "traffic"},
 		{flags: "install-dir labels lean only path-sl zstd", not: "dry-run", why: "nothing is written", note: true},
-		{flags: "host-groups", with: "without", why: "it names them"},
+		{flags: "host-groups", with: "without traffic", why: "these name them"},
 		{flags: "adaptive", not: "groups", why: "no proof covers multicast packets together with all choices of ports"},
 		{flags: "ar-groups", with: "adaptive"},
 		{flags: "mcast", with: "groups"},

@@ -1,0 +1,113 @@
+package jobs
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+)
+
+// demandBits is how many bits the sum of a demand has.
+const demandBits = 46
+
+// Demand is what jobs and background send together, for the optimizer of tables; nil for nothing.
+// Amounts are rounded down to about 1e-13 of the sum. Its errors are that of ctx, and of jobs that
+// send more than can be counted.
+func (t *Traffic) Demand(ctx context.Context) (*lft.Demand, error) {
+	f := t.f
+	d := &lft.Demand{To: make([][]lft.Flow, int(f.MaxLID())+1)}
+	host := make([]uint64, f.NumPorts()) // by PortID of both ends of the cables of hosts
+	from := make([]int64, f.NumSwitches())
+	total := uint64(0)
+	for _, j := range t.jobs {
+		senders := t.senders(j)
+		for dst, to := range j.ends {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			lids := uint64(t.lids(to))
+			var list []fabric.NodeID
+			for src, amount := range senders(dst) {
+				if uint64(amount) > (scale*mostBytes-total)/lids {
+					return nil, fmt.Errorf("%s and the jobs before it send more than %d bytes; want smaller sizes or weights", j.name, int64(mostBytes))
+				}
+				n := uint64(amount) * lids
+				total += n
+				host[j.ends[src]] += n
+				host[f.Peer(to)] += n
+				s := f.PeerSwitch(j.ends[src])
+				if from[s] == 0 {
+					list = append(list, s)
+				}
+				from[s] += amount
+			}
+			for _, s := range list {
+				if s != f.PeerSwitch(to) {
+					for lid := range f.LIDs(to) {
+						d.To[lid] = append(d.To[lid], lft.Flow{From: s, Amount: from[s]})
+					}
+				}
+				from[s] = 0
+			}
+		}
+	}
+	if total == 0 {
+		return nil, nil
+	}
+	shift := bits.Len64(total) - demandBits
+	for lid, list := range d.To {
+		d.To[lid] = mergeFlows(list, shift)
+	}
+	ends, pairs := t.ends()
+	if pairs > 0 {
+		all := float64(scaleBy(total, shift))
+		d.Background = int64(float64(all*t.background) / (1 - t.background) / float64(pairs))
+	}
+	d.Host = t.hostLoads(host, ends, shift, d.Background)
+	d.Bytes = math.Ldexp(1.0/scale, shift)
+	return d, nil
+}
+
+// scaleBy divides by a power of 2.
+func scaleBy(n uint64, shift int) uint64 {
+	if shift < 0 {
+		return n << -shift
+	}
+	return n >> shift
+}
+
+// mergeFlows adds up the flows from one switch, and scales them.
+func mergeFlows(list []lft.Flow, shift int) (sum []lft.Flow) {
+	slices.SortFunc(list, func(a, b lft.Flow) int { return cmp.Compare(a.From, b.From) })
+	for i, x := range list {
+		if x.Amount = int64(scaleBy(uint64(x.Amount), shift)); i > 0 && sum[len(sum)-1].From == x.From {
+			sum[len(sum)-1].Amount += x.Amount
+			continue
+		}
+		sum = append(sum, x)
+	}
+	return sum
+}
+
+// hostLoads is lft.Demand.Host, of what jobs send by port and the background.
+func (t *Traffic) hostLoads(jobs []uint64, ends []fabric.PortID, shift int, background int64) []int64 {
+	load := make([]int64, len(jobs))
+	for p, n := range jobs {
+		load[p] = int64(scaleBy(n, shift))
+	}
+	lids := 0
+	for _, p := range ends {
+		lids += t.lids(p)
+	}
+	for _, p := range ends {
+		own := t.lids(p)
+		load[p] += background * int64(lids-own)
+		load[t.f.Peer(p)] += background * int64(own*(len(ends)-1))
+	}
+	return load
+}

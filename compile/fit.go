@@ -1,0 +1,87 @@
+package compile
+
+import (
+	"context"
+	"math"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+)
+
+// Fit is what fitting tables to a demand has done.
+type Fit struct {
+	lft.Fit
+	Original *lft.Tables // before
+	// Uniform and UniformBefore are the greatest loads of one route from each host to each LID after
+	// and before, in lft.LoadUnits.
+	Uniform, UniformBefore uint64
+	// Why says why the tables are not fitted, in a few words; "" for tables that are.
+	Why string
+}
+
+// floor is UniformFloor, or the default.
+func (o *Options) floor() float64 {
+	if o.UniformFloor == 0 {
+		return lft.DefaultUniformFloor
+	}
+	return o.UniformFloor
+}
+
+// routeOptions is Route, which with a demand does not take back what is fitted.
+func (o *Options) routeOptions() lft.Options {
+	route := o.Route
+	if o.Demand != nil {
+		route.Rebalance = max(route.RebalanceFactor(), o.floor())
+	}
+	return route
+}
+
+// fit fits the tables to opt.Demand. Of tables that are kept, only the entries change that the demand needs
+// for a load of opt.Route.Rebalance times a lower bound.
+func (r *Result) fit(ctx context.Context, opt *Options) error {
+	if opt.Demand == nil {
+		return nil
+	}
+	f := r.Routing.Fabric
+	d, err := opt.Demand(ctx, f)
+	if err != nil || d == nil {
+		return err
+	}
+	r.Fit = &Fit{Original: r.Routing.Tables, UniformBefore: lft.GreatestLoad(f, r.Routing.Tables)}
+	r.Fit.Uniform = r.Fit.UniformBefore
+	l, why := r.incremental()
+	if r.Fit.Why = why; l == nil {
+		return nil
+	}
+	x := lft.FitOptions{Most: opt.mostRoutes(r.Fit.UniformBefore), Slack: 1, Blocks: math.MaxInt}
+	if r.Routing.Kept {
+		x.Most = max(r.Fit.UniformBefore, opt.mostRoutes(l.LoadBound()))
+		x.Slack = opt.Route.RebalanceFactor()
+	}
+	fit, err := l.Fit(ctx, d, x)
+	if err != nil {
+		return err
+	}
+	r.Fit.Fit, r.Fit.Uniform = *fit, l.MaxLoad()
+	r.Routing.Tables = l.Routing(nil).Tables
+	return nil
+}
+
+// mostRoutes is the uniform load that the floor leaves of a load without demand.
+func (o *Options) mostRoutes(load uint64) uint64 { return uint64(float64(o.floor() * float64(load))) }
+
+// incremental is the tables with the ports that the engine allows; nil for none, with the reason.
+func (r *Result) incremental() (l *lft.Incremental, why string) {
+	e, ok := r.Engine.Engine.(lft.IncrementalEngine)
+	switch {
+	case !ok:
+		return nil, "the engine leaves no choice of ports"
+	case r.Routing.PathSLs != nil:
+		return nil, "paths have to stay on their virtual lanes"
+	}
+	l, ok = lft.NewIncremental(e, fabric.NewStableIndex(r.Routing.Fabric), r.Routing)
+	if !ok || !l.IsLegal() {
+		return nil, "some paths are not those of the engine's order"
+	}
+	return l, ""
+}

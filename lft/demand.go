@@ -1,0 +1,419 @@
+package lft
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// Demand is what hosts send where they do not all send as much to all. Amounts are in a unit of the
+// caller's, and less than 1<<48 in sum.
+type Demand struct {
+	// To is by LID what hosts on other switches send to it, ascending by switch. LIDs beyond its end
+	// get nothing.
+	To [][]Flow
+	// Background is what each host sends to each LID of another one besides.
+	Background int64
+	// Host is by PortID of both ends of a host's cable what leaves by it, the background included.
+	Host []int64
+	// Bytes is what an amount of 1 is.
+	Bytes float64
+}
+
+// Flow is what the hosts on a switch send to a LID.
+type Flow struct {
+	From   fabric.NodeID
+	Amount int64
+}
+
+// Fit is what fitting tables to a demand has done.
+type Fit struct {
+	// Before and After are the greatest loads of a channel between switches under the demand, in
+	// LoadUnits, and Least is a lower bound of both.
+	Before, After, Least uint64
+	// Displaced says that with a slack some entries changed for LIDs that had no share in a load above
+	// it, to make room.
+	Displaced bool
+}
+
+// FitOptions are the choices of Incremental.Fit.
+type FitOptions struct {
+	// Most is the greatest load, of one route from each host to each LID, that a channel may get.
+	Most uint64
+	// Slack is how many times a lower bound the load under the demand may be, 1 or more: no more
+	// entries change than that takes.
+	Slack float64
+	// Blocks is how many blocks of the tables may change.
+	Blocks int
+}
+
+// DefaultUniformFloor is how many times its load without a demand the load of one route from each
+// host to each LID may be for a demand, by default.
+const DefaultUniformFloor = 1.1
+
+const (
+	// fitWork bounds the channels that a fit looks at.
+	fitWork = 1 << 26
+	// fitPatience is how many passes there are without a smaller greatest load.
+	fitPatience = 24
+)
+
+// fitter moves routes for a demand. It is the scratch of one fit.
+type fitter struct {
+	*Incremental
+	FitOptions
+	demand *Demand
+	job    []int64 // by port: what leaves by it to a switch, without the background
+	none   []bool  // by LID: it is in no load
+	limit  uint64
+	strict bool // no load may become more than the limit
+	pass   int
+	work   int
+	taken  []move // changes, with the ports that the entries had before
+
+	// Of the LID at hand:
+	lid, dest, root int32
+	through         []int64 // by slot: what jobs send through it; 0 between LIDs
+	on              []int32 // slots with through, farthest first
+
+	// Of a search for a path from a slot, for what jobs send through it and for its routes:
+	from           int32
+	amount, routes int64
+	round          int32
+	found          []path // by slot
+}
+
+// path is the best path on from a slot.
+type path struct {
+	round     int32   // of the search, 0 for none
+	grow, sum float64 // of the squares of loads above the limit, and of loads; grow is infinite without a path
+	num       fabric.PortNum
+}
+
+// Fit moves routes so that the greatest load under a demand is small: at most opt.Slack times a lower bound,
+// if it finds such tables. It begins with the tables as they are, and changes no entries for LIDs without demand.
+//
+// The load of a channel is what jobs send over it and the background, times the ratio of the fastest
+// rate to its own. Passes have a limit, as those of Balance: each goes through the LIDs with a path that
+// has a channel above it. From switch after switch on such a path, the farthest first, it looks for the path where the
+// squares of the loads above the limit grow least in sum, among all legal ports of the switches
+// that pass on nothing else for the LID. With a slack, routes at first move only where no load comes above
+// it: then entries change only for LIDs that had a share in a load above it. Where that is not enough, others
+// make room.
+//
+// The result has no channel with more than opt.Most routes that had not before. The error is that
+// of ctx; then the tables are as they were.
+func (l *Incremental) Fit(ctx context.Context, d *Demand, opt FitOptions) (*Fit, error) {
+	l.countChanges()
+	r := l.newFitter(d, opt)
+	x := &Fit{Before: r.greatest(), Least: r.leastLoad()}
+	allowed := max(times(opt.Slack, x.Least), x.Least+x.Least/rebalanceDone)
+	kept, within := 0, 0 // of taken
+	if opt.Slack > 1 && x.Before > allowed {
+		r.limit, r.strict = allowed, true
+		for moved := -1; moved < len(r.taken) && ctx.Err() == nil; r.pass++ {
+			moved = len(r.taken)
+			r.movePass(ctx)
+		}
+		r.strict, kept, within = false, len(r.taken), len(r.taken)
+	}
+	high, low := r.greatest(), allowed
+	for last := r.pass + fitPatience; high > allowed && r.pass < last && r.work < fitWork && ctx.Err() == nil; r.pass++ {
+		r.limit = max(allowed, min(low+(high-low)/2, high-high/leastStep))
+		r.movePass(ctx)
+		now := r.greatest()
+		if now > r.limit && now-r.limit > (high-r.limit)/2 { // the limit was too low
+			low = r.limit
+		}
+		if now < high {
+			high, low = now, min(allowed, now)
+			kept, last = len(r.taken), r.pass+fitPatience
+		}
+	}
+	if ctx.Err() != nil {
+		kept = 0
+	}
+	r.undoTo(kept)
+	x.After, x.Displaced = high, len(r.taken) > within
+	return x, ctx.Err()
+}
+
+func (l *Incremental) newFitter(d *Demand, opt FitOptions) *fitter {
+	n := l.index.Slots()
+	r := &fitter{
+		Incremental: l, FitOptions: opt, demand: d,
+		job: make([]int64, l.index.NumPorts()), none: make([]bool, len(l.now.Dest)), through: make([]int64, n), found: make([]path, n),
+	}
+	l.peer = l.now.Peer
+	for _, lid := range l.uncounted {
+		r.none[lid] = true
+	}
+	for lid, dest := range l.now.Dest {
+		r.none[lid] = r.none[lid] || lid >= len(d.To) || dest == fabric.NoDestination || !l.now.CarriesLoad(dest)
+		if !r.begin(int32(lid)) {
+			continue
+		}
+		for _, s := range r.on {
+			r.job[l.index.Base[s]+int32(l.entry(s, r.lid))] += r.through[s]
+		}
+	}
+	return r
+}
+
+// begin reads what jobs send to a LID. It returns false for nothing.
+func (r *fitter) begin(lid int32) bool {
+	for _, s := range r.on {
+		r.through[s] = 0
+	}
+	r.on = r.on[:0]
+	if r.none[lid] || len(r.demand.To[lid]) == 0 {
+		return false
+	}
+	r.lid, r.dest = lid, r.now.Dest[lid]
+	r.root = r.index.Owner[r.dest]
+	for _, x := range r.demand.To[lid] {
+		s := r.now.Slot[x.From]
+		if s == r.root || r.entry(s, lid) == fabric.NoPath {
+			continue
+		}
+		r.follow(s, r.entry(s, lid), lid, r.root, func(out int32) {
+			u := r.index.Owner[out]
+			if r.through[u] == 0 {
+				r.on = append(r.on, u)
+			}
+			r.through[u] += x.Amount
+		})
+	}
+	return len(r.on) > 0
+}
+
+// loadOf is the load of a channel.
+func (r *fitter) loadOf(out int32) uint64 {
+	return uint64(r.job[out]+r.demand.Background*r.load[out]) * r.unit[out]
+}
+
+// greatest is the load of the busiest channel.
+func (r *fitter) greatest() (most uint64) {
+	for out := range r.job {
+		most = max(most, r.loadOf(int32(out)))
+	}
+	return most
+}
+
+// leastLoad is a lower bound of what is worth an effort: the load of a host's cable, or what jobs send from
+// or to the hosts of a switch, divided among its channels.
+func (r *fitter) leastLoad() uint64 {
+	const one = 1 << 20
+	least := 0.0
+	f := r.now.Fabric
+	fastest := fastestRate(f)
+	for p, amount := range r.demand.Host {
+		load := float64(amount * capacityUnits)
+		if mbps := f.Link(fabric.PortID(p)).Mbps(); mbps > 0 {
+			load *= float64(fastest) / float64(mbps)
+		}
+		least = max(least, load)
+	}
+	sent, got := make([]int64, r.index.Slots()), make([]int64, r.index.Slots())
+	for lid, none := range r.none {
+		if none {
+			continue
+		}
+		for _, x := range r.demand.To[lid] {
+			sent[r.now.Slot[x.From]] += x.Amount
+			got[r.index.Owner[r.now.Dest[lid]]] += x.Amount
+		}
+	}
+	for s := range int32(r.index.Slots()) {
+		room := uint64(0)
+		ports, _ := r.now.SwitchLinks(s)
+		for _, out := range ports {
+			room += one / r.unit[out]
+		}
+		if room > 0 {
+			least = max(least, float64(max(sent[s], got[s]))*one/float64(room))
+		}
+	}
+	return uint64(least)
+}
+
+// movePass goes through the LIDs once, each pass from another one on. It ends when ctx does.
+func (r *fitter) movePass(ctx context.Context) {
+	n := len(r.none)
+	for i := range n {
+		if !r.begin(int32((i + 31*r.pass) % n)) {
+			continue
+		}
+		if ctx.Err() != nil || r.work >= fitWork {
+			return
+		}
+		if !slices.ContainsFunc(r.on, func(s int32) bool { return r.loadOf(r.out(s)) > r.limit }) {
+			continue
+		}
+		r.loadColumn(r.lid)
+		r.sumFlows(r.dest, r.now)
+		hops, _ := r.dist.distancesTo(r.root)
+		slices.SortFunc(r.on, func(a, b int32) int { return cmp.Or(cmp.Compare(hops[b], hops[a]), cmp.Compare(a, b)) })
+		for _, s := range slices.Clone(r.on) {
+			if r.through[s] > 0 && r.maxLoad(s) > r.limit {
+				r.moveFrom(s)
+			}
+		}
+	}
+}
+
+// out is the port by which a slot sends the LID at hand.
+func (r *fitter) out(s int32) int32 { return r.index.Base[s] + int32(r.entry(s, r.lid)) }
+
+// maxLoad is the greatest load on the path from a slot.
+func (r *fitter) maxLoad(s int32) (most uint64) {
+	r.follow(s, r.entry(s, r.lid), r.lid, r.root, func(out int32) { most = max(most, r.loadOf(out)) })
+	return most
+}
+
+// moveFrom moves what goes through a slot to the best path, if there is one within the bounds.
+func (r *fitter) moveFrom(s int32) {
+	before := len(r.taken)
+	r.from, r.amount, r.routes = s, r.through[s], r.flow[s]
+	r.shift(s, -r.amount, -r.routes)
+	r.round++
+	if !math.IsInf(r.search(s).grow, 1) {
+		r.take(s)
+	}
+	r.shift(s, r.amount, r.routes)
+	if len(r.taken) > before && !r.mayKeep(s) {
+		r.shift(s, -r.amount, -r.routes)
+		for _, m := range slices.Backward(r.taken[before:]) {
+			r.change(m)
+		}
+		r.taken = r.taken[:before]
+		r.shift(s, r.amount, r.routes)
+	}
+	r.follow(s, r.entry(s, r.lid), r.lid, r.root, func(out int32) {
+		if u := r.index.Owner[out]; !slices.Contains(r.on, u) {
+			r.on = append(r.on, u)
+		}
+	})
+}
+
+// mayKeep says whether the path from a slot, whose routes have moved there, keeps within the bounds.
+func (r *fitter) mayKeep(s int32) bool {
+	ok := r.changedBlocks <= r.Blocks
+	r.follow(s, r.entry(s, r.lid), r.lid, r.root, func(out int32) {
+		ok = ok && uint64(r.load[out])*r.unit[out] <= r.Most && (!r.strict || r.loadOf(out) <= r.limit)
+	})
+	return ok
+}
+
+// shift adds to what goes over the path from a slot.
+func (r *fitter) shift(s int32, amount, routes int64) {
+	r.follow(s, r.entry(s, r.lid), r.lid, r.root, func(out int32) {
+		u := r.index.Owner[out]
+		r.job[out] += amount
+		r.through[u] += amount
+		r.load[out] += routes
+		r.flow[u] += routes
+	})
+}
+
+// take changes the entries on the path that search has found, the last one first.
+func (r *fitter) take(s int32) {
+	if s == r.root {
+		return
+	}
+	num := r.found[s].num
+	r.take(r.index.Owner[r.peer[r.index.Base[s]+int32(num)]])
+	if was := r.entry(s, r.lid); was != num {
+		blocks := r.changedBlocks
+		r.change(move{slot: s, lid: r.lid, num: num})
+		r.taken = append(r.taken, move{slot: s, lid: r.lid, num: was, opened: r.changedBlocks > blocks})
+	}
+}
+
+// change changes an entry, with the routes that go through its slot.
+func (r *fitter) change(m move) {
+	routes := r.flow[m.slot]
+	r.shift(m.slot, 0, -routes)
+	r.setEntry(m.slot, m.lid, m.num)
+	r.shift(m.slot, 0, routes)
+	r.closeBlock(m)
+}
+
+// closeBlock forgets that a block has changed, for a change that is taken back.
+func (r *fitter) closeBlock(m move) {
+	if m.opened {
+		r.changed[r.blockOf(m.slot, m.lid)] = false
+		r.changedBlocks--
+	}
+}
+
+// undoTo takes back all changes but the first ones.
+func (r *fitter) undoTo(n int) {
+	for _, m := range slices.Backward(r.taken[n:]) {
+		r.countRoutes(m.lid, -1)
+		r.setEntry(m.slot, m.lid, m.num)
+		r.closeBlock(m)
+		r.countRoutes(m.lid, 1)
+	}
+	r.taken = r.taken[:n]
+}
+
+// countRoutes adds the routes to a LID to the loads, or takes them off.
+func (l *Incremental) countRoutes(lid int32, sign int64) {
+	l.loadColumn(lid)
+	l.sumFlows(l.now.Dest[lid], l.now)
+	l.addFlows(l.now.Dest[lid], sign)
+}
+
+// search finds the best path from a slot, whose flows are in no load. Other slots with flows to the
+// LID keep their port. Of equal paths it is that with the least sum of loads, then the one that is there.
+func (r *fitter) search(s int32) *path {
+	x := &r.found[s]
+	if x.round == r.round {
+		return x
+	}
+	now := r.entry(s, r.lid)
+	*x = path{round: r.round, num: now}
+	if s == r.root {
+		return x
+	}
+	x.grow = math.Inf(1)
+	ports, neighbours := r.now.SwitchLinks(s)
+	turn := int(r.lid) + r.pass
+	for k := range ports {
+		k = (k + turn) % len(ports)
+		num := fabric.PortNum(ports[k] - r.index.Base[s])
+		if num != now && r.through[s] > 0 && s != r.from || !r.mayStep(r.root, s, neighbours[k]) {
+			continue
+		}
+		grow, sum := r.growCost(ports[k])
+		if math.IsInf(grow, 1) {
+			continue
+		}
+		beyond := r.search(neighbours[k])
+		grow, sum = grow+beyond.grow, sum+beyond.sum
+		if grow < x.grow || grow == x.grow && (sum < x.sum || sum == x.sum && num == now) {
+			x.grow, x.sum, x.num = grow, sum, num
+		}
+	}
+	return x
+}
+
+// growCost is how much the square of the load above the limit grows by the flows at hand on a channel,
+// infinite where that is not allowed; and the load then.
+func (r *fitter) growCost(out int32) (grow, load float64) {
+	r.work++
+	before := r.loadOf(out)
+	after := before + uint64(r.amount+r.demand.Background*r.routes)*r.unit[out]
+	if uint64(r.load[out]+r.routes)*r.unit[out] > r.Most || r.strict && after > r.limit {
+		return math.Inf(1), 0
+	}
+	if after > r.limit {
+		a, b := float64(after-r.limit), float64(max(before, r.limit)-r.limit)
+		grow = float64(a*a) - float64(b*b)
+	}
+	return grow, float64(after)
+}
