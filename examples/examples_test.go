@@ -152,7 +152,8 @@ func TestQuotes(t *testing.T) {
 		count                int
 	}{
 		{"groups.md", "host-groups", `(?m)^    (  (?:HOST GROUP|rack|partition) .*)$`, 14},
-		{"traffic.md", "traffic", `(?m)^    ((?:traffic  |JOB|cfd|train|checkpoint|BUSIEST|MF0|FROM|\d MF0).*)$`, 25},
+		{"traffic.md", "traffic", `(?m)^    ((?:traffic +\d+ jobs|JOB|cfd|train|checkpoint|BUSIEST|MF0|FROM|\d MF0).*)$`, 25},
+		{"place.md", "place", `(?m)^    ((?:job  |free  |sets  |SET  |\d  ).*)$`, 18},
 		{"counters.md", "counters", `(?m)^    (  .*)$`, 24},
 	} {
 		page, err := os.ReadFile("../docs/" + c.page)

@@ -200,10 +200,11 @@ do
 		jobs: [{name: a, slurm: $id, patterns: [{pattern: to-storage, size: 1M, to: node0020}]}]
 	end
 	ibweave traffic -t fabric --traffic traffic.yaml | grep '^a ' || cat $file
+	ibweave place -t fabric -e minhop --hosts 1 --slurm $file | grep '^free '
 done
 `
 	out, _ := runShell(t, work, "-c", script, "sh", host)
-	if want := strings.Repeat("a    1      1      1M\n", 3); out != want {
+	if want := strings.Repeat("a    1      1      1M\nfree         19 of 20 hosts\n", 3); out != want {
 		t.Errorf("%s, want %s", out, want)
 	}
 }

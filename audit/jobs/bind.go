@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"iter"
 	"math"
@@ -9,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/ibweave/ibweave/audit/groups"
+	"github.com/ibweave/ibweave/audit/yamlfile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/names"
 	"github.com/ibweave/ibweave/internal/text"
@@ -96,11 +98,57 @@ func (x *File) In(f *fabric.Fabric, set *groups.Set) (*Traffic, error) {
 		}
 		t.jobs = append(t.jobs, j)
 	}
-	// Sums in one order are the same for any order of the file.
+	t.sort()
+	return t, nil
+}
+
+// New is traffic of no jobs.
+func New(f *fabric.Fabric) *Traffic { return &Traffic{f: f, host: hostNumbers(f)} }
+
+// Clear is traffic of no jobs in the same fabric.
+func (t *Traffic) Clear() *Traffic { return &Traffic{f: t.f, host: t.host} }
+
+// Add adds a job with a name that no other has: hosts in the order of their ranks, a pattern of
+// traffic.Parse, its size in bytes, and the ranks of a host, 0 for one on each port. An error says what
+// is wrong with them.
+func (t *Traffic) Add(name string, hosts []Host, operation string, bytes float64, perHost int) error {
+	o, err := traffic.Parse(operation)
+	if err != nil {
+		return err
+	}
+	var list []host
+	for _, h := range hosts {
+		list = append(list, host{h.Name, h.Ports})
+	}
+	b := &binder{f: t.f, x: &File{text: &yamlfile.File{}}}
+	added, err := b.bind(&job{name: name, perHost: perHost, patterns: []pattern{{operation: o, bytes: bytes}}}, list, t.host)
+	if e := new(fabric.ParseError); errors.As(err, &e) {
+		err = e.Err // there is no file
+	}
+	if err != nil {
+		return err
+	}
+	t.jobs = append(t.jobs, added)
+	t.sort()
+	return nil
+}
+
+// sort orders jobs by name: sums in one order are the same for any order of the file.
+func (t *Traffic) sort() {
 	slices.SortFunc(t.jobs, func(a, b *flows) int {
 		return cmp.Or(text.Natural(a.name, b.name), strings.Compare(a.name, b.name))
 	})
-	return t, nil
+}
+
+// Busy is by adapter a job that runs on its host or writes to it, the first one by name.
+func (t *Traffic) Busy() map[fabric.NodeID]string {
+	busy := make(map[fabric.NodeID]string)
+	for _, j := range slices.Backward(t.jobs) {
+		for _, p := range j.ends {
+			busy[t.f.Owner(p)] = j.name
+		}
+	}
+	return busy
 }
 
 // hostNumbers numbers hosts by adapter. An adapter without the name of a host is one by itself.
@@ -135,6 +183,11 @@ func (b *binder) job(j *job, number []int32) (*flows, error) {
 	if err != nil {
 		return nil, err
 	}
+	return b.bind(j, hosts, number)
+}
+
+// bind is what a job sends on its hosts.
+func (b *binder) bind(j *job, hosts []host, number []int32) (*flows, error) {
 	if n := len(hosts) * j.perHost; n > allRanks {
 		return nil, b.x.text.Fail(j.at, "%s has %d ranks; want at most %d", j.name, n, allRanks)
 	}

@@ -96,7 +96,7 @@ func Read(name string, open func(name string) ([]byte, error)) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{file: file, name: name, open: open, x: &File{text: file, root: root}, slurm: make(map[string]string)}
+	r := &reader{file: file, name: name, open: open, x: &File{text: file, root: root}, slurm: make(map[string]slurmJob)}
 	var list *yaml.Node
 	err = file.Mapping(root, map[string]func(*yaml.Node) error{
 		"slurm":      r.slurmFile,
@@ -136,8 +136,8 @@ type reader struct {
 	name  string
 	open  func(string) ([]byte, error)
 	x     *File
-	slurm map[string]string // hosts by the id of a job
-	asked bool              // a file of Slurm was named
+	slurm map[string]slurmJob // by id
+	asked bool                // a file of Slurm was named
 }
 
 // background reads a part of all bytes.
@@ -270,15 +270,24 @@ var sizes = regexp.MustCompile(`^(\d{1,15}(?:\.\d{1,9})?)([kKMGT]?)(?:i?B)?$`)
 
 // size reads a number of bytes.
 func (r *reader) size(n *yaml.Node) (float64, error) {
-	m := sizes.FindStringSubmatch(n.Value)
-	if m != nil && n.Kind == yaml.ScalarNode {
-		v, err := strconv.ParseFloat(m[1], 64)
-		v *= map[string]float64{"": 1, "k": 1 << 10, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}[m[2]]
-		if err == nil && v > 0 && v <= maxSize {
-			return v, nil
-		}
+	if v, ok := ParseSize(n.Value); ok && n.Kind == yaml.ScalarNode {
+		return v, nil
 	}
-	return 0, r.file.Fail(n, "%s; want bytes, like 4096, 64K, 1.5M, 2G or 1T, at most 1024T", yamlfile.KindName(n))
+	return 0, r.file.Fail(n, "%s; want bytes, %s", yamlfile.KindName(n), Sizes)
+}
+
+// Sizes says what ParseSize takes.
+const Sizes = "like 4096, 64K, 1.5M, 2G or 1T, at most 1024T"
+
+// ParseSize reads a number of bytes above 0.
+func ParseSize(text string) (float64, bool) {
+	m := sizes.FindStringSubmatch(text)
+	if m == nil {
+		return 0, false
+	}
+	v, err := strconv.ParseFloat(m[1], 64)
+	v *= map[string]float64{"": 1, "k": 1 << 10, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}[m[2]]
+	return v, err == nil && v > 0 && v <= maxSize
 }
 
 // weight reads how often a pattern runs.

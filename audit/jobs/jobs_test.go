@@ -566,6 +566,55 @@ func TestSources(t *testing.T) {
 	}
 }
 
+// TestAddSlurm has the jobs of Slurm that hold hosts, and not those that wait or have ended.
+func TestAddSlurm(t *testing.T) {
+	f, err := gen.Irregular(gen.IrregularSpec{Switches: 4, Degree: 3, Hosts: 12, Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	given := make(map[fabric.GUID]string)
+	for i, p := range f.CAPorts() {
+		given[f.Node(f.Owner(p)).GUID] = fmt.Sprintf("n%02d", i+1)
+	}
+	f = f.WithNames(given)
+	for name, text := range map[string]string{
+		"json": `{"jobs": [{"job_id": 1, "nodes": "n[01-02]", "job_state": ["RUNNING"]}, {"job_id": 2, "nodes": "n03", "job_state": "SUSPENDED"},
+			{"job_id": 3, "nodes": "n[04-05]", "job_state": ["TIMEOUT"]}, {"job_id": 4, "nodes": "n06,x1", "job_state": ["CANCELLED", "COMPLETING"]},
+			{"job_id": 5, "nodes": "", "job_state": ["PENDING"]}, {"job_id": 6, "nodes": "n[11-12]"}, {"job_id": 7, "nodes": "x2", "job_state": ["RUNNING"]}]}`,
+		"text": "JobId=1 A=\n JobState=RUNNING\n NodeList=n[01-02]\nJobId=2\n JobState=SUSPENDED NodeList=n03\nJobId=3 JobState=TIMEOUT\n NodeList=n[04-05]\n" +
+			"JobId=4 JobState=COMPLETING NodeList=n06,x1\nJobId=5 JobState=PENDING NodeList=(null)\nJobId=6 NodeList=n[11-12]\nJobId=7 JobState=RUNNING NodeList=x2\n",
+	} {
+		x := jobs.New(f)
+		hosts := jobs.Hosts(f, fabric.HostKind)
+		if err := x.Add("mine", hosts[11:], "alltoall", 1, 0); err != nil { // n12
+			t.Fatal(err)
+		}
+		unknown, err := x.AddSlurm(name, []byte(text), 1<<20)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		got := map[string][]string{}
+		for n, job := range x.Busy() {
+			got[job] = append(got[job], f.Name(n).Text)
+		}
+		for _, list := range got {
+			slices.Sort(list)
+		}
+		want := map[string][]string{"mine": {"n12"}, "slurm 1": {"n01", "n02"}, "slurm 2": {"n03"}, "slurm 4": {"n06"}, "slurm 6": {"n11"}}
+		if fmt.Sprint(got) != fmt.Sprint(want) || fmt.Sprint(unknown) != "[x1 x2]" {
+			t.Errorf("%s: %v, want %v; unknown %v", name, got, want, unknown)
+		}
+	}
+	for text, want := range map[string]string{
+		"":                    "file: no JobId; want what squeue --json",
+		"JobId=4 NodeList=n[": "file: job 4: ",
+	} {
+		if _, err := jobs.New(f).AddSlurm("file", []byte(text), 1); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}
+
 // TestMatrix reads matrices in all their forms.
 func TestMatrix(t *testing.T) {
 	for text, want := range map[string]string{
@@ -671,6 +720,9 @@ func FuzzRead(f *testing.F) {
 		})
 		if (x == nil) == (err == nil) {
 			t.Fatalf("%v, %v", x, err)
+		}
+		if unknown, err := jobs.New(tree).AddSlurm("slurm", []byte(other), 1); err != nil && unknown != nil {
+			t.Fatalf("%v, %v", unknown, err)
 		}
 		if err != nil {
 			return

@@ -90,10 +90,10 @@ type Overlap struct {
 	Hosts string    `json:"hosts"` // a list with numbers in brackets
 }
 
-// load is what a job, by its index, has of the bytes of a channel.
-type load struct {
-	job   int32
-	bytes float64
+// Load is what a job has of the bytes of a channel.
+type Load struct {
+	Job   int32 // its index, in natural order of names
+	Bytes float64
 }
 
 // Judge measures the traffic: what jobs send by rows of a matrix, and what they load under t, which is
@@ -107,18 +107,12 @@ func (t *Traffic) Judge(ctx context.Context, tables *lft.Tables, rows *Rows, cab
 	if tables == nil {
 		return r, nil
 	}
-	by := make([][]load, t.f.NumPorts())
-	for i, j := range t.jobs {
-		units, lost, err := lft.DemandLoads(ctx, t.f, tables, j.ends, t.senders(j))
-		if err != nil {
-			return nil, err
-		}
-		for p, n := range units {
-			if n > 0 {
-				by[p] = append(by[p], load{int32(i), float64(n) / scale})
-			}
-		}
-		r.Jobs[i].Lost = float64(lost) / scale
+	by, lost, err := t.Loads(ctx, tables)
+	if err != nil {
+		return nil, err
+	}
+	for i := range r.Jobs {
+		r.Jobs[i].Lost = lost[i]
 	}
 	if r.Background > 0 {
 		routes, err := lft.ChannelLoads(ctx, t.f, tables)
@@ -128,7 +122,7 @@ func (t *Traffic) Judge(ctx context.Context, tables *lft.Tables, rows *Rows, cab
 		_, pairs := t.ends()
 		for p, n := range routes {
 			if n > 0 {
-				by[p] = append(by[p], load{int32(len(t.jobs)), float64(float64(r.Background*float64(n)) / float64(pairs))})
+				by[p] = append(by[p], Load{int32(len(t.jobs)), float64(float64(r.Background*float64(n)) / float64(pairs))})
 			}
 		}
 	}
@@ -138,6 +132,25 @@ func (t *Traffic) Judge(ctx context.Context, tables *lft.Tables, rows *Rows, cab
 	}
 	r.Loads = m.loads(cables)
 	return r, nil
+}
+
+// Loads is by PortID what jobs load under tables, by ascending job, and by job the bytes that the
+// tables do not deliver. It is without background. The error is that of ctx.
+func (t *Traffic) Loads(ctx context.Context, tables *lft.Tables) (by [][]Load, lost []float64, err error) {
+	by = make([][]Load, t.f.NumPorts())
+	for i, j := range t.jobs {
+		units, missing, err := lft.DemandLoads(ctx, t.f, tables, j.ends, t.senders(j))
+		if err != nil {
+			return nil, nil, err
+		}
+		for p, n := range units {
+			if n > 0 {
+				by[p] = append(by[p], Load{int32(i), float64(n) / scale})
+			}
+		}
+		lost = append(lost, float64(missing)/scale)
+	}
+	return by, lost, nil
 }
 
 // ends lists the ports of background traffic, and counts its pairs of a port and a LID of another one.
@@ -201,12 +214,12 @@ func sortedPairs[V any](m map[[2]int32]V) (list [][2]int32) {
 // meter relates loads to the rates of cables.
 type meter struct {
 	t       *Traffic
-	by      [][]load        // by PortID: what leaves it, by job
+	by      [][]Load        // by PortID: what leaves it, by job
 	rate    []float64       // by PortID: bytes per second; 0 without load
 	between []fabric.PortID // channels between switches with a load
 }
 
-func (t *Traffic) newMeter(by [][]load) *meter {
+func (t *Traffic) newMeter(by [][]Load) *meter {
 	m := &meter{t: t, by: by, rate: make([]float64, len(by))}
 	var cabled []fabric.PortID
 	for p := range by {
@@ -230,14 +243,14 @@ func (m *meter) times(job int32, j *flows) *Times {
 	alone, together := 0.0, 0.0
 	slowest := fabric.NoPort
 	visit := func(p fabric.PortID, isHost bool) {
-		i := slices.IndexFunc(m.by[p], func(l load) bool { return l.job == job })
+		i := slices.IndexFunc(m.by[p], func(l Load) bool { return l.Job == job })
 		if i < 0 {
 			return
 		}
-		own := m.by[p][i].bytes
+		own := m.by[p][i].Bytes
 		sum := 0.0
 		for _, l := range m.by[p] {
-			sum += min(l.bytes, own)
+			sum += min(l.Bytes, own)
 		}
 		alone = max(alone, own/m.rate[p])
 		if isHost {
@@ -267,24 +280,24 @@ func (m *meter) times(job int32, j *flows) *Times {
 // blame names the job that takes most of the time of another one on a cable.
 func (m *meter) blame(p fabric.PortID, job int32, x *Times) string {
 	const least = 1.000001 // less is rounding
-	own := m.by[p][slices.IndexFunc(m.by[p], func(l load) bool { return l.job == job })].bytes
+	own := m.by[p][slices.IndexFunc(m.by[p], func(l Load) bool { return l.Job == job })].Bytes
 	most, at := 0.0, job
 	for _, l := range m.by[p] {
-		if bytes := min(l.bytes, own); l.job != job && bytes > most {
-			most, at = bytes, l.job
+		if bytes := min(l.Bytes, own); l.Job != job && bytes > most {
+			most, at = bytes, l.Job
 		}
 	}
 	switch {
 	case x.Together > x.Alone*least:
-		return m.t.nameOf(at)
+		return m.t.Name(at)
 	case x.Alone > least:
-		return m.t.nameOf(job)
+		return m.t.Name(job)
 	}
 	return ""
 }
 
-// nameOf is the name of a job by its index.
-func (t *Traffic) nameOf(job int32) string {
+// Name is the name of a job by its index.
+func (t *Traffic) Name(job int32) string {
 	if int(job) == len(t.jobs) {
 		return Background
 	}
@@ -311,8 +324,8 @@ func (m *meter) loads(most int) *LoadsOf {
 	for _, p := range m.between {
 		for i, a := range m.by[p] {
 			for _, b := range m.by[p][i+1:] {
-				pair := [2]int32{a.job, b.job}
-				if int(b.job) == len(m.t.jobs) {
+				pair := [2]int32{a.Job, b.Job}
+				if int(b.Job) == len(m.t.jobs) {
 					continue // background is everywhere
 				}
 				s := pairs[pair]
@@ -321,7 +334,7 @@ func (m *meter) loads(most int) *LoadsOf {
 					pairs[pair] = s
 				}
 				s.cables++
-				if time := min(a.bytes, b.bytes) / m.rate[p]; time > s.seconds {
+				if time := min(a.Bytes, b.Bytes) / m.rate[p]; time > s.seconds {
 					s.seconds, s.worst = time, p
 				}
 			}
@@ -329,7 +342,7 @@ func (m *meter) loads(most int) *LoadsOf {
 	}
 	for _, pair := range sortedPairs(pairs) {
 		s := pairs[pair]
-		l.Shared = append(l.Shared, Shared{[2]string{m.t.nameOf(pair[0]), m.t.nameOf(pair[1])}, s.cables, s.seconds, m.cable(s.worst)})
+		l.Shared = append(l.Shared, Shared{[2]string{m.t.Name(pair[0]), m.t.Name(pair[1])}, s.cables, s.seconds, m.cable(s.worst)})
 	}
 	slices.SortStableFunc(l.Shared, func(a, b Shared) int { return cmp.Compare(b.Seconds, a.Seconds) })
 	return l
@@ -337,7 +350,7 @@ func (m *meter) loads(most int) *LoadsOf {
 
 func (m *meter) bytes(p fabric.PortID) (sum float64) {
 	for _, l := range m.by[p] {
-		sum += l.bytes
+		sum += l.Bytes
 	}
 	return sum
 }
@@ -348,7 +361,7 @@ func (m *meter) cable(p fabric.PortID) Cable {
 	c := Cable{From: verify.EndpointOf(f, p), To: verify.EndpointOf(f, f.Peer(p)), Rate: f.Link(p).Mbps(), Bytes: m.bytes(p), Jobs: []Part{}}
 	c.Seconds = c.Bytes / m.rate[p]
 	for _, l := range m.by[p] {
-		c.Jobs = append(c.Jobs, Part{m.t.nameOf(l.job), l.bytes})
+		c.Jobs = append(c.Jobs, Part{m.t.Name(l.Job), l.Bytes})
 	}
 	slices.SortStableFunc(c.Jobs, func(a, b Part) int { return cmp.Compare(b.Bytes, a.Bytes) })
 	return c
@@ -491,4 +504,19 @@ func newMatrix(rows *Rows, bytes map[[2]int32]float64) *Matrix {
 		m.Entries = append(m.Entries, Entry{index[at[0]], index[at[1]], math.Round(float64(bytes[at]*scale)) / scale})
 	}
 	return m
+}
+
+// Flows yields who sends how many bytes to whom, some pairs several times.
+func (t *Traffic) Flows(yield func(src, dst fabric.PortID, bytes float64) bool) {
+	for _, j := range t.jobs {
+		senders := t.senders(j)
+		for dst, to := range j.ends {
+			lids := float64(t.lids(to))
+			for src, amount := range senders(dst) {
+				if !yield(j.ends[src], to, float64(float64(amount)*lids)/scale) {
+					return
+				}
+			}
+		}
+	}
 }

@@ -5,12 +5,9 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/fabric/names"
 	"github.com/ibweave/ibweave/internal/graph"
-	"github.com/ibweave/ibweave/internal/hostlist"
 	"github.com/ibweave/ibweave/internal/text"
 )
 
@@ -39,8 +36,8 @@ const (
 //   - Storage is the hosts of that kind, or one in 32 hosts; there is none where a host has ports that no
 //     cables join. Background is 1 to 20 percent.
 //
-// Sizes are such that a port of a host sends and receives 4G at most. A host is its adapters with one
-// name; adapters without a name are hosts by themselves. All are in one part of the fabric. An error
+// Sizes are such that a port of a host sends and receives 4G at most. Hosts are those of
+// Hosts in the largest part of the fabric. An error
 // says that it has too few hosts.
 func Mix(f *fabric.Fabric, seed uint64) ([]byte, error) {
 	m := &mixer{f: f, random: rand.New(rand.NewPCG(seed, 0x6d6978)), joined: true}
@@ -59,19 +56,11 @@ func Mix(f *fabric.Fabric, seed uint64) ([]byte, error) {
 type mixer struct {
 	f       *fabric.Fabric
 	random  *rand.Rand
-	hosts   []mixHost // that run jobs: those with names in natural order, then adapters by NodeID
-	storage []mixHost
+	hosts   []Host // that run jobs
+	storage []Host
 	joined  bool   // cables join all ports of each host
 	busy    []bool // by index in hosts
 	jobs    []mixJob
-}
-
-// mixHost is a host of a mix.
-type mixHost struct {
-	name  string // "" for an adapter without one
-	guid  fabric.GUID
-	ports int
-	leaf  fabric.NodeID // of the first port
 }
 
 // mixJob is a job of a mix.
@@ -86,7 +75,7 @@ type mixJob struct {
 	store   float64  // its part of what goes to storage, by host; 0 for none
 }
 
-// findHosts finds the hosts in the largest part of the fabric.
+// findHosts finds the hosts of which the first port is in the largest part of the fabric.
 func (m *mixer) findHosts() {
 	f := m.f
 	part, parts := graph.Components(f.NumSwitches(), func(s fabric.NodeID) []fabric.NodeID { _, to := f.SwitchLinks(s); return to })
@@ -94,43 +83,19 @@ func (m *mixer) findHosts() {
 	for s := range fabric.NodeID(f.NumSwitches()) {
 		size[part[s]] += len(f.HostsOn(s))
 	}
-	named, _ := names.Hosts(f, nil, fabric.HostKind, fabric.ServiceKind)
-	finder := names.NewFinder(f)
-	is := make([]bool, f.NumNodes())
-	for _, h := range named {
-		if found, err := finder.Hosts(h.Name); err != nil || len(found) != 1 || !slices.Equal(found[0].Nodes, names.InOrder(f, h.Nodes)) {
+	for _, h := range Hosts(f, fabric.HostKind, fabric.ServiceKind) {
+		at := part[f.PeerSwitch(h.Ports[0])]
+		if int(at) != slices.Index(size, slices.Max(size)) {
 			continue
 		}
-		for _, n := range h.Nodes {
-			is[n] = true
+		for _, p := range h.Ports {
+			m.joined = m.joined && part[f.PeerSwitch(p)] == at
 		}
-		m.addHost(names.Host{Name: h.Name, Nodes: names.InOrder(f, h.Nodes)}, part, size)
-	}
-	for n := fabric.NodeID(f.NumSwitches()); n < fabric.NodeID(f.NumNodes()); n++ {
-		if kind := f.Kind(n); !is[n] && (kind == fabric.HostKind || kind == fabric.ServiceKind) {
-			m.addHost(names.Host{Nodes: []fabric.NodeID{n}}, part, size)
+		if f.Kind(h.Nodes[0]) == fabric.ServiceKind {
+			m.storage = append(m.storage, h)
+		} else {
+			m.hosts = append(m.hosts, h)
 		}
-	}
-}
-
-// addHost adds a host if its first port is in the largest part.
-func (m *mixer) addHost(h names.Host, part []int32, size []int) {
-	ports := (&binder{f: m.f}).host(h).ports
-	if len(ports) == 0 {
-		return
-	}
-	x := mixHost{h.Name, m.f.Node(h.Nodes[0]).GUID, len(ports), m.f.PeerSwitch(ports[0])}
-	at := part[x.leaf]
-	if size[at] < slices.Max(size) || slices.Index(size, size[at]) != int(at) {
-		return
-	}
-	for _, p := range ports {
-		m.joined = m.joined && part[m.f.PeerSwitch(p)] == at
-	}
-	if m.f.Kind(h.Nodes[0]) == fabric.ServiceKind {
-		m.storage = append(m.storage, x)
-	} else {
-		m.hosts = append(m.hosts, x)
 	}
 }
 
@@ -201,9 +166,9 @@ func (m *mixer) place(n int) (j mixJob) {
 		j.hosts, j.how = free[:n], "scattered"
 	}
 	slices.Sort(j.hosts)
-	j.least = m.hosts[j.hosts[0]].ports
+	j.least = len(m.hosts[j.hosts[0]].Ports)
 	for _, h := range j.hosts {
-		j.most, j.least = max(j.most, m.hosts[h].ports), min(j.least, m.hosts[h].ports)
+		j.most, j.least = max(j.most, len(m.hosts[h].Ports)), min(j.least, len(m.hosts[h].Ports))
 	}
 	return j
 }
@@ -214,7 +179,7 @@ func (m *mixer) byLeaf(free []int, n int) (hosts []int) {
 	on := make(map[fabric.NodeID][]int)
 	var leaves []fabric.NodeID
 	for _, h := range free {
-		leaf := m.hosts[h].leaf
+		leaf := m.f.PeerSwitch(m.hosts[h].Ports[0])
 		if on[leaf] == nil {
 			leaves = append(leaves, leaf)
 		}
@@ -247,21 +212,21 @@ func (m *mixer) write(seed uint64) []byte {
 	}
 	stores := 0
 	for _, h := range m.storage {
-		stores += h.ports
+		stores += len(h.Ports)
 	}
 	// A host's part of what storage takes.
 	part := mixUnit * float64(stores) * (0.5 + 0.5*m.random.Float64()) / max(writers, 1)
 	b := fmt.Appendf(nil, "# ibweave traffic --mix %d: %s on %d of %s, %d more for storage\n", seed, text.Count(len(m.jobs), "job", "jobs"), busy, text.Count(len(m.hosts), "host", "hosts"), len(m.storage))
 	b = fmt.Appendf(b, "background: %.2f\njobs:\n", 0.01*float64(1+m.random.IntN(20)))
-	var to []int
-	for i := range m.storage {
-		to = append(to, i)
-	}
-	storage := listOf(m.storage, to)
+	storage := List(m.storage)
 	for i := range m.jobs {
 		j := &m.jobs[i]
 		count[j.kind]++
-		b = fmt.Appendf(b, "  - name: %s-%d # %d hosts, %s\n    hosts: %q\n", j.kind, count[j.kind], len(j.hosts), j.how, listOf(m.hosts, j.hosts))
+		var hosts []Host
+		for _, h := range j.hosts {
+			hosts = append(hosts, m.hosts[h])
+		}
+		b = fmt.Appendf(b, "  - name: %s-%d # %d hosts, %s\n    hosts: %q\n", j.kind, count[j.kind], len(j.hosts), j.how, List(hosts))
 		if j.perHost > 0 {
 			b = fmt.Appendf(b, "    ranks-per-host: %d\n", j.perHost)
 		}
@@ -337,20 +302,4 @@ func sizeText(bytes float64) string {
 		return fmt.Sprintf("%dM", int(bytes)>>20)
 	}
 	return fmt.Sprintf("%dK", max(1, int(bytes)>>10))
-}
-
-// listOf is a list of hosts as a file has it.
-func listOf(hosts []mixHost, which []int) string {
-	var named, parts []string
-	for _, i := range which {
-		if h := &hosts[i]; h.name != "" {
-			named = append(named, h.name)
-		} else {
-			parts = append(parts, fmt.Sprintf("%#x", uint64(h.guid)))
-		}
-	}
-	if named != nil {
-		parts = slices.Insert(parts, 0, hostlist.Fold(named))
-	}
-	return strings.Join(parts, ",")
 }

@@ -5,12 +5,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/ibweave/ibweave/audit/yamlfile"
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/names"
+	"github.com/ibweave/ibweave/internal/hostlist"
+	"github.com/ibweave/ibweave/internal/text"
 )
 
 // slurmFile reads the hosts of Slurm jobs from what squeue --json or scontrol show job prints.
@@ -35,7 +40,8 @@ func (r *reader) slurmJob(n *yaml.Node) ([]word, error) {
 	if err != nil {
 		return nil, err
 	}
-	hosts, known := r.slurm[id]
+	j, known := r.slurm[id]
+	hosts := j.hosts
 	switch {
 	case !r.asked:
 		return nil, r.file.Fail(n, "a Slurm job without a file of them; want slurm: FILE above the jobs, with what squeue --json prints")
@@ -47,12 +53,77 @@ func (r *reader) slurmJob(n *yaml.Node) ([]word, error) {
 	return []word{{hosts, n}}, nil
 }
 
-// readSlurm reads the hosts of jobs by their ids; hosts are "" for a job that has none.
-func readSlurm(name string, data []byte) (map[string]string, error) {
+// slurmJob is a job of Slurm.
+type slurmJob struct {
+	hosts string // "" for a job that has none
+	ended bool   // its hosts are those that it had
+}
+
+// setStates sets whether a job has ended by its states: COMPLETING has not quite, whatever it is beside.
+func (j *slurmJob) setStates(states []string) {
+	for _, s := range states {
+		switch s {
+		case "COMPLETING":
+			j.ended = false
+			return
+		case "BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "REVOKED", "TIMEOUT":
+			j.ended = true
+		}
+	}
+}
+
+// AddSlurm adds the running jobs of what squeue --json or scontrol show job prints, each called slurm and
+// its number: an all-to-all of a size in bytes. Hosts of jobs that are there already are left
+// out. unknown is hosts that the fabric lacks. Errors are *fabric.ParseError.
+func (t *Traffic) AddSlurm(name string, data []byte, bytes float64) (unknown []string, err error) {
+	all, err := readSlurm(name, data)
+	if err != nil {
+		return nil, err
+	}
+	finder := names.NewFinder(t.f)
+	busy := t.Busy()
+	b := &binder{f: t.f}
+	total := 0
+	for _, id := range text.SortNatural(slices.Collect(maps.Keys(all))) {
+		j := all[id]
+		if j.ended || j.hosts == "" {
+			continue
+		}
+		list, err := hostlist.Expand(j.hosts)
+		if total += len(list); err == nil && total > hostlist.MaxNames {
+			err = fmt.Errorf("this job and those before it have more than %d hosts", hostlist.MaxNames)
+		}
+		if err != nil {
+			return nil, &fabric.ParseError{File: name, Err: fmt.Errorf("job %s: %w", id, err)}
+		}
+		var hosts []Host
+		for _, host := range list {
+			found, err := finder.Hosts(host)
+			if err != nil || len(found) != 1 {
+				unknown = append(unknown, host)
+				continue
+			}
+			ports := b.host(found[0]).ports
+			if len(ports) > 0 && !slices.ContainsFunc(found[0].Nodes, func(n fabric.NodeID) bool { return busy[n] != "" }) {
+				hosts = append(hosts, Host{Name: host, Nodes: found[0].Nodes, Ports: ports})
+			}
+		}
+		if len(hosts) == 0 {
+			continue
+		}
+		if err := t.Add("slurm "+id, hosts, "alltoall", bytes, 0); err != nil {
+			return nil, &fabric.ParseError{File: name, Err: fmt.Errorf("job %s: %w", id, err)}
+		}
+	}
+	return unknown, nil
+}
+
+// readSlurm reads jobs by their ids.
+func readSlurm(name string, data []byte) (map[string]slurmJob, error) {
 	if trimmed := bytes.TrimSpace(data); bytes.HasPrefix(trimmed, []byte("{")) {
 		return readSqueue(name, data)
 	}
-	jobs := make(map[string]string)
+	jobs := make(map[string]slurmJob)
 	id, line := "", 0
 	for text := range strings.Lines(string(data)) {
 		line++
@@ -61,11 +132,17 @@ func readSlurm(name string, data []byte) (map[string]string, error) {
 			switch {
 			case is && key == "JobId":
 				id = value
-				jobs[id] = ""
+				jobs[id] = slurmJob{}
+			case is && key == "JobState":
+				j := jobs[id]
+				j.setStates([]string{value})
+				jobs[id] = j
 			case is && key == "NodeList" && id == "":
 				return nil, &fabric.ParseError{File: name, Line: line, Text: strings.TrimSpace(text), Err: errors.New("a NodeList without a JobId before it")}
 			case is && key == "NodeList" && value != "(null)":
-				jobs[id] = value
+				j := jobs[id]
+				j.hosts = value
+				jobs[id] = j
 			}
 		}
 	}
@@ -75,12 +152,14 @@ func readSlurm(name string, data []byte) (map[string]string, error) {
 	return jobs, nil
 }
 
-// readSqueue reads JSON: all versions of Slurm's data parser have the members job_id and nodes.
-func readSqueue(name string, data []byte) (map[string]string, error) {
+// readSqueue reads JSON: all versions of Slurm's data parser have the members job_id, nodes and job_state, which
+// is a list from Slurm 23.11 on.
+func readSqueue(name string, data []byte) (map[string]slurmJob, error) {
 	var doc struct {
 		Jobs []struct {
 			ID    *int64 `json:"job_id"`
 			Nodes string `json:"nodes"`
+			State any    `json:"job_state"`
 		} `json:"jobs"`
 	}
 	if err := json.Unmarshal(data, &doc); err != nil {
@@ -98,11 +177,21 @@ func readSqueue(name string, data []byte) (map[string]string, error) {
 	if doc.Jobs == nil {
 		return nil, &fabric.ParseError{File: name, Err: errors.New(`no "jobs"; want what squeue --json prints`)}
 	}
-	jobs := make(map[string]string, len(doc.Jobs))
+	jobs := make(map[string]slurmJob, len(doc.Jobs))
 	for _, j := range doc.Jobs {
-		if j.ID != nil {
-			jobs[fmt.Sprint(*j.ID)] = j.Nodes
+		if j.ID == nil {
+			continue
 		}
+		x := slurmJob{hosts: j.Nodes}
+		states, _ := j.State.([]any)
+		var list []string
+		for _, s := range append(states, j.State) {
+			if s, is := s.(string); is {
+				list = append(list, s)
+			}
+		}
+		x.setStates(list)
+		jobs[fmt.Sprint(*j.ID)] = x
 	}
 	return jobs, nil
 }

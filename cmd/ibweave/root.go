@@ -72,7 +72,7 @@ and hands them to OpenSM.`,
 		return &usageError{err}
 	})
 	root.AddCommand(
-		a.genCommand(), a.compileCommand(), a.checkCommand(), a.planCommand(), a.diffCommand(), a.driftCommand(), a.compareCommand(), a.whatifCommand(), a.drainCommand(), a.moveCommand(), a.mergeCommand(), a.reportCommand(), a.simCommand(), a.scheduleCommand(), a.pathCommand(), a.countersCommand(), a.railsCommand(), a.trafficCommand(), a.slurmCommand(), a.reproduceCommand(), a.rehearseCommand(),
+		a.genCommand(), a.compileCommand(), a.checkCommand(), a.planCommand(), a.diffCommand(), a.driftCommand(), a.compareCommand(), a.whatifCommand(), a.drainCommand(), a.moveCommand(), a.mergeCommand(), a.reportCommand(), a.simCommand(), a.scheduleCommand(), a.pathCommand(), a.countersCommand(), a.railsCommand(), a.trafficCommand(), a.placeCommand(), a.slurmCommand(), a.reproduceCommand(), a.rehearseCommand(),
 		a.discoverCommand(), a.pullCommand(), a.joinCommand(), a.leaveCommand(), a.devicesCommand(), a.versionCommand(), a.manCommand(root), a.formsCommand(),
 	)
 	root.SetOut(a.exact)

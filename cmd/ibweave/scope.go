@@ -144,6 +144,10 @@ var scopes = map[string][]scope{
 		{flags: "lfts far plft engine traffic top host-groups format", not: "mix", why: "a mix is written for the hosts alone"},
 		{flags: "by", with: "host-groups", why: "they say which hosts are in it"},
 	},
+	"place": {
+		{flags: "topology lfts far plft engine hosts pattern size ranks-per-host traffic slurm busy top search host-groups lenient strict format kinds node-name-map"},
+		{flags: "host-group", with: "host-groups", why: "they say which hosts are in it"},
+	},
 	"counters": {{flags: "topology lfts before seconds hot top host-groups lenient strict format kinds node-name-map"}},
 	"slurm": {
 		{flags: "format host-regexp kinds lenient node-name-map output strict switch-names topology"},

@@ -137,6 +137,7 @@ var withoutEffectTests = []struct {
 	{"traffic -t f --mix 1 --top 3", "top", "with --mix: a mix is written for the hosts", false},
 	{"traffic -t f --mix 1 --host-groups f", "host-groups", "with --mix: a mix is written for the hosts", false},
 	{"traffic -t f --mix 1 --format json", "format", "with --mix: a mix is written for the hosts", false},
+	{"place d --hosts 4 --host-group r1", "host-group", "without --host-groups: they say which hosts", false},
 	{"drain d --host-group r1", "host-group", "without --host-groups: they say which hosts", false},
 	{"compare -t f -e updn --percent 2", "percent", "without --damage", false},
 	{"compare -t f -e updn --samples 2", "samples", "without --damage", false},

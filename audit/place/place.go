@@ -1,0 +1,335 @@
+// Package place finds hosts for a job where it and the jobs that run disturb each other least. It makes
+// no promise to other modules.
+//
+// Candidates are sets of free hosts, of families and of a search from the best of these: see families and
+// search. Each is judged by the loads that the job's pattern
+// puts on the cables of the tables, as package jobs counts them: jobs that have bytes left for a cable share
+// its rate evenly. The cost of a set is the time that the job takes there, and what a job that runs waits
+// longer on the worst cable. The least cost is first; among equals fewer shared cables, fewer
+// hops, fewer leaves, and fewer leaves that were free as a whole and are not any more.
+package place
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/ibweave/ibweave/audit/jobs"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/graph"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/verify"
+	"github.com/ibweave/ibweave/verify/bound"
+)
+
+// Options is the job to place.
+type Options struct {
+	Hosts   int     // 1 or more
+	Pattern string  // that traffic.Parse reads
+	Bytes   float64 // its size
+	PerHost int     // ranks; 0 for one on each port
+	Sets    int     // to list
+	Tries   int     // of the search
+}
+
+// Result is the advice.
+type Result struct {
+	Hosts   int     `json:"hosts"`
+	Pattern string  `json:"pattern"`
+	Bytes   float64 `json:"size_bytes"`
+	PerHost int     `json:"ranks_per_host"` // 0: one on each port
+	Free    int     `json:"free_hosts"`
+	All     int     `json:"all_hosts"`
+	Tried   int     `json:"sets_tried"`
+	Sets    []Set   `json:"sets"` // the best first
+}
+
+// Set is hosts for the job.
+type Set struct {
+	Rank     int      `json:"rank"`     // from 1
+	Families []string `json:"families"` // that found it
+	Hosts    string   `json:"hosts"`    // a list with numbers in brackets
+	Names    []string `json:"names"`    // in the order of ranks
+	// Cost is Seconds and Delay: what sets are ranked by.
+	Cost    float64 `json:"cost_seconds"`
+	Seconds float64 `json:"seconds"`       // of the job, with those that run
+	Alone   float64 `json:"alone_seconds"` // without them
+	Ideal   float64 `json:"ideal_seconds"` // on a crossbar: of the busiest cable of its hosts
+	// Bound is the time that no tables are below on these hosts: of the busiest cable of a host, and of what
+	// leaves or enters a switch over all of its cables to others.
+	Bound float64 `json:"bound_seconds"`
+	// Delay is how much longer a job that runs waits at most, on one cable; Delayed is its name, "" for none.
+	Delay   float64 `json:"delay_seconds"`
+	Delayed string  `json:"delayed_job"`
+	// Shared counts the directions of cables between switches on which the job and one that runs send.
+	Shared  int      `json:"shared_cables"`
+	Busiest *Busiest `json:"busiest_shared_cable"` // nil for none
+	Hops    float64  `json:"mean_hops"`            // switches that a byte passes in the mean
+	Leaves  int      `json:"leaves"`
+	Whole   int      `json:"whole_leaves"`  // of these, all of whose hosts the job has
+	Broken  int      `json:"broken_leaves"` // of these, free as a whole before and in part now
+	Lost    float64  `json:"lost_bytes"`    // that the tables do not deliver
+
+	members []int // indices of hosts, ascending
+}
+
+// Busiest is the slowest cable that the job shares.
+type Busiest struct {
+	From    verify.Endpoint `json:"from"`
+	To      verify.Endpoint `json:"to"`
+	Rate    int             `json:"rate_mbps"` // data rate; 0 unknown
+	Added   float64         `json:"added_bytes"`
+	Running float64         `json:"running_bytes"`
+	Seconds float64         `json:"seconds"` // for both
+}
+
+// placer finds hosts.
+type placer struct {
+	f       *fabric.Fabric
+	tables  *lft.Tables
+	opt     Options
+	hosts   []jobs.Host // free, in the order of ranks
+	units   []unit
+	unit    []int              // by host: its unit
+	running [][]jobs.Load      // by PortID
+	rate    []float64          // by PortID: bytes per second
+	between []fabric.PortID    // channels between switches
+	empty   *jobs.Traffic      // without jobs
+	names   func(int32) string // of jobs that run
+	steps   *graph.Search[fabric.NodeID]
+	tried   int
+}
+
+// Make finds sets of hosts for a job beside those that run. The hosts are those of jobs.Hosts, of which some are
+// free. Without enough of them there is no set. It takes O(switches x LIDs of the job), and the pairs that
+// send, for each set. Errors are that of ctx, and that a pattern is none for so many ranks.
+func Make(ctx context.Context, f *fabric.Fabric, tables *lft.Tables, running *jobs.Traffic, hosts []jobs.Host, free func(h *jobs.Host) bool, opt Options) (*Result, error) {
+	p, err := newPlacer(ctx, f, tables, running, hosts, free, opt)
+	if err != nil {
+		return nil, err
+	}
+	r := &Result{Hosts: opt.Hosts, Pattern: opt.Pattern, Bytes: opt.Bytes, PerHost: opt.PerHost, Free: len(p.hosts), All: len(hosts), Sets: []Set{}}
+	if len(p.hosts) < opt.Hosts {
+		return r, nil
+	}
+	sets, err := p.try(ctx)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(sets, compare)
+	if better, ok, err := p.search(ctx, sets[0], opt.Tries); err != nil {
+		return nil, err
+	} else if ok {
+		sets = slices.Insert(sets, 0, better)
+	}
+	r.Tried = p.tried
+	for i := range sets[:min(opt.Sets, len(sets))] {
+		s := &sets[i]
+		s.Rank = i + 1
+		s.Hosts = jobs.List(p.pick(s.members))
+		for _, h := range p.pick(s.members) {
+			s.Names = append(s.Names, h.Name)
+		}
+		if s.Bound, err = p.bound(s); err != nil {
+			return nil, err
+		}
+		r.Sets = append(r.Sets, *s)
+	}
+	return r, nil
+}
+
+func newPlacer(ctx context.Context, f *fabric.Fabric, tables *lft.Tables, running *jobs.Traffic, hosts []jobs.Host, free func(h *jobs.Host) bool, opt Options) (*placer, error) {
+	p := &placer{f: f, tables: tables, opt: opt, empty: running.Clear(), names: running.Name, steps: graph.NewSearch[fabric.NodeID](f.NumSwitches())}
+	for i := range hosts {
+		if free(&hosts[i]) {
+			p.hosts = append(p.hosts, hosts[i])
+		}
+	}
+	var err error
+	if p.running, _, err = running.Loads(ctx, tables); err != nil {
+		return nil, err
+	}
+	p.measure()
+	p.findUnits(hosts)
+	return p, nil
+}
+
+// try judges the sets of all families, each once.
+func (p *placer) try(ctx context.Context) (sets []Set, err error) {
+	found := make(map[string]int)
+	for members, family := range p.families {
+		slices.Sort(members)
+		key := fmt.Sprint(members)
+		if i, known := found[key]; known {
+			if !slices.Contains(sets[i].Families, family) {
+				sets[i].Families = append(sets[i].Families, family)
+			}
+			continue
+		}
+		found[key] = len(sets)
+		s := Set{Families: []string{family}, members: members}
+		if err := p.judge(ctx, &s); err != nil {
+			return nil, err
+		}
+		sets = append(sets, s)
+	}
+	return sets, nil
+}
+
+// compare has the better set first. Times count to the nanosecond, so that the order of sums decides nothing.
+func compare(a, b Set) int {
+	ns := func(s float64) int64 { return int64(math.Round(s * 1e9)) }
+	return cmp.Or(
+		cmp.Compare(a.Lost, b.Lost),
+		cmp.Compare(ns(a.Cost), ns(b.Cost)),
+		cmp.Compare(a.Shared, b.Shared),
+		cmp.Compare(ns(a.Hops), ns(b.Hops)),
+		cmp.Compare(a.Leaves, b.Leaves),
+		cmp.Compare(a.Broken, b.Broken),
+		slices.Compare(a.members, b.members))
+}
+
+// measure finds the rates of channels.
+func (p *placer) measure() {
+	p.rate = make([]float64, p.f.NumPorts())
+	var cabled []fabric.PortID
+	for port := range fabric.PortID(p.f.NumPorts()) {
+		if p.f.Peer(port) == fabric.NoPort {
+			continue
+		}
+		cabled = append(cabled, port)
+		if p.f.IsSwitch(p.f.Owner(port)) && p.f.PeerSwitch(port) != fabric.NoNode {
+			p.between = append(p.between, port)
+		}
+	}
+	for i, mbps := range bound.Rates(p.f, cabled) {
+		p.rate[cabled[i]] = float64(mbps) * 1e6 / 8
+	}
+}
+
+func (p *placer) pick(members []int) []jobs.Host {
+	list := make([]jobs.Host, len(members))
+	for i, h := range members {
+		list[i] = p.hosts[h]
+	}
+	return list
+}
+
+// job is the job on some hosts.
+func (p *placer) job(members []int) (*jobs.Traffic, error) {
+	t := p.empty.Clear()
+	return t, t.Add("job", p.pick(members), p.opt.Pattern, p.opt.Bytes, p.opt.PerHost)
+}
+
+// judge fills in what a set costs.
+func (p *placer) judge(ctx context.Context, s *Set) error {
+	t, err := p.job(s.members)
+	if err != nil {
+		return err
+	}
+	by, lost, err := t.Loads(ctx, p.tables)
+	if err != nil {
+		return err
+	}
+	p.tried++
+	s.Lost = lost[0]
+	own := func(port fabric.PortID) float64 {
+		if len(by[port]) == 0 {
+			return 0
+		}
+		return by[port][0].Bytes
+	}
+	sent, passed := 0.0, 0.0
+	for _, h := range s.members {
+		for _, port := range p.hosts[h].Ports {
+			out, in := own(port), own(p.f.Peer(port))
+			s.Ideal = max(s.Ideal, out/p.rate[port], in/p.rate[p.f.Peer(port)])
+			sent, passed = sent+out, passed+in
+		}
+	}
+	s.Alone, s.Seconds = s.Ideal, s.Ideal
+	slowest := fabric.NoPort
+	busiest := 0.0
+	for _, port := range p.between {
+		bytes := own(port)
+		if bytes == 0 {
+			continue
+		}
+		passed += bytes
+		s.Alone = max(s.Alone, bytes/p.rate[port])
+		with, all := bytes, bytes
+		for _, l := range p.running[port] {
+			both := min(bytes, l.Bytes)
+			with, all = with+both, all+l.Bytes
+			if d := both / p.rate[port]; d > s.Delay {
+				s.Delay, s.Delayed = d, p.names(l.Job)
+			}
+		}
+		s.Seconds = max(s.Seconds, with/p.rate[port])
+		if len(p.running[port]) > 0 {
+			s.Shared++
+			if time := all / p.rate[port]; time > busiest {
+				busiest, slowest = time, port
+			}
+		}
+	}
+	if slowest != fabric.NoPort {
+		s.Busiest = &Busiest{verify.EndpointOf(p.f, slowest), verify.EndpointOf(p.f, p.f.Peer(slowest)), p.f.Link(slowest).Mbps(), own(slowest), 0, busiest}
+		for _, l := range p.running[slowest] {
+			s.Busiest.Running += l.Bytes
+		}
+	}
+	if sent > 0 {
+		s.Hops = passed / sent
+	}
+	s.Cost = s.Seconds + s.Delay
+	p.countLeaves(s)
+	return nil
+}
+
+// countLeaves fills in which leaves a set has.
+func (p *placer) countLeaves(s *Set) {
+	taken := make(map[int]int)
+	for _, h := range s.members {
+		taken[p.unit[h]]++
+	}
+	s.Leaves = len(taken)
+	for u, n := range taken {
+		switch x := &p.units[u]; {
+		case n == x.size:
+			s.Whole++
+		case len(x.hosts) == x.size:
+			s.Broken++
+		}
+	}
+}
+
+// bound is the least time of any tables for a set, by the cables of hosts and the cuts around single
+// switches.
+func (p *placer) bound(s *Set) (float64, error) {
+	t, err := p.job(s.members)
+	if err != nil {
+		return 0, err
+	}
+	out, in := make(map[fabric.NodeID]float64), make(map[fabric.NodeID]float64)
+	t.Flows(func(src, dst fabric.PortID, bytes float64) bool {
+		if a, b := p.f.PeerSwitch(src), p.f.PeerSwitch(dst); a != b {
+			out[a] += bytes
+			in[b] += bytes
+		}
+		return true
+	})
+	cut := make(map[fabric.NodeID][2]float64) // rates out and in
+	for _, port := range p.between {
+		a, b := p.f.Owner(port), p.f.PeerSwitch(port)
+		cut[a] = [2]float64{cut[a][0] + p.rate[port], cut[a][1]}
+		cut[b] = [2]float64{cut[b][0], cut[b][1] + p.rate[port]}
+	}
+	least := s.Ideal
+	for sw, rates := range cut {
+		least = max(least, out[sw]/rates[0], in[sw]/rates[1])
+	}
+	return least, nil
+}

@@ -1,0 +1,261 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ibweave/ibweave/audit/groups"
+	"github.com/ibweave/ibweave/audit/jobs"
+	"github.com/ibweave/ibweave/audit/place"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/names"
+	"github.com/ibweave/ibweave/internal/hostlist"
+	"github.com/ibweave/ibweave/internal/text"
+	"github.com/ibweave/ibweave/traffic"
+)
+
+// placeOptions is what place is asked to do.
+type placeOptions struct {
+	audit
+	outputForm
+	place.Options
+	engine  string // "" for tables that are read
+	size    string
+	traffic string
+	slurm   string
+	busy    []string
+	groups  []string
+}
+
+// placeCommand finds hosts for a job.
+func (a *app) placeCommand() *cobra.Command {
+	var o placeOptions
+	cmd := &cobra.Command{
+		Use:   "place [DIR | -t TOPOLOGY {--lfts FILE | -e ENGINE}] --hosts N",
+		Short: "find free hosts for a job, where it and the jobs that run disturb each other least",
+		Long: `Find sets of free hosts for a job, and rank them by what the job and those that run wait
+for each other on the cables of the tables, of DIR, of FILE or made by ENGINE.
+
+Busy are the hosts of the jobs in --traffic (docs/traffic.md), of the running jobs in what
+squeue --json or scontrol show job prints (--slurm), each of which counts as an all-to-all
+of --size, and of --busy, such as hosts that are down. Names that the fabric lacks are
+listed and left out.
+
+Sets are the first free hosts in order; the fewest leaves, whole leaves, quiet leaves and
+those nearest to each other, of the fabric and of its parts; and what a search finds beside
+the best of them. Times are those of static loads, as ibweave traffic has them: COST is the
+time of the job with the others, and the longest that one of these waits for it.
+
+The exit status is 1 if there are too few free hosts.`,
+		Example: `  ibweave place tables --hosts 16 --traffic jobs.yaml
+  squeue --json | ibweave place tables --hosts 64 --pattern allreduce-ring --slurm - --format json
+  ibweave place -t fabric.txt -e updn --hosts 8 --busy 'node[001-100]'`,
+		Args: a.maxArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.parse(); err != nil {
+				return err
+			}
+			return a.place(cmd.Context(), &o, args)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&o.topology, "topology", "t", "", "topology `FILE`; - is standard input")
+	flags.StringVar(&o.lfts, "lfts", "", "`FILE` of forwarding tables")
+	o.choosing.flags(flags)
+	flags.StringVarP(&o.engine, "engine", "e", "", "route the topology with `ENGINE`, as compile does")
+	flags.IntVar(&o.Hosts, "hosts", 0, "find `N` hosts")
+	flags.StringVar(&o.Pattern, "pattern", "alltoall", "what the job sends: "+traffic.Operations)
+	flags.StringVar(&o.size, "size", "1G", "`BYTES` of the pattern, "+jobs.Sizes)
+	flags.IntVar(&o.PerHost, "ranks-per-host", 0, "ranks on each host; 0 is one on each port, and ports at the same place of their hosts send to each other alone")
+	flags.StringVar(&o.traffic, "traffic", "", "YAML `FILE` of the jobs that run and what they send")
+	flags.StringVar(&o.slurm, "slurm", "", "`FILE` of what squeue --json or scontrol show job prints")
+	flags.StringArrayVar(&o.busy, "busy", nil, "hosts that are not free, a `NAME` or list; may be repeated")
+	flags.StringArrayVar(&o.groups, "host-group", nil, "take hosts of `GROUP` or GROUPING:GROUP of --host-groups only; may be repeated")
+	flags.IntVar(&o.Sets, "top", 5, "list the `N` best sets")
+	flags.IntVar(&o.Tries, "search", 200, "try `N` sets beside the best one")
+	lenientFlag(flags, &o.lenient)
+	o.outputForm.define(flags, "text or json")
+	a.strictFlag(cmd)
+	a.nameFlag(cmd)
+	a.kindFlag(cmd)
+	a.hostGroupFlag(cmd)
+	a.require(cmd, "hosts")
+	return cmd
+}
+
+// parse checks the flags.
+func (o *placeOptions) parse() error {
+	const most, mostRanks = 1 << 20, 1 << 10
+	size, ok := jobs.ParseSize(o.size)
+	if o.Bytes = size; !ok {
+		return usagef("--size %q: want bytes, %s", o.size, jobs.Sizes)
+	}
+	for _, number := range []struct {
+		flag         string
+		n, from, ups int
+	}{{"hosts", o.Hosts, 1, most}, {"ranks-per-host", o.PerHost, 0, mostRanks}, {"top", o.Sets, 1, most}, {"search", o.Tries, 0, most}} {
+		if number.n < number.from || number.n > number.ups {
+			return usagef("--%s %d: want %d to %d", number.flag, number.n, number.from, number.ups)
+		}
+	}
+	if _, err := traffic.Parse(o.Pattern); err != nil {
+		return usagef("--pattern: %w", err)
+	}
+	return o.outputForm.parse()
+}
+
+func (a *app) place(ctx context.Context, o *placeOptions, args []string) error {
+	if err := oneStdin(o.topology, o.lfts, o.traffic, o.slurm); err != nil {
+		return err
+	}
+	var file *jobs.File
+	var slurm []byte
+	var err error
+	if o.traffic != "" {
+		if file, err = jobs.Read(o.traffic, a.readInput); err != nil {
+			return err
+		}
+	}
+	if o.slurm != "" {
+		if slurm, err = a.readInput(o.slurm); err != nil {
+			return err
+		}
+	}
+	f, tables, err := a.readOrRoute(ctx, "place", &o.audit, o.engine, args)
+	if err != nil {
+		return err
+	}
+	if tables == nil {
+		return usagef("place needs forwarding tables: a directory, --lfts FILE or -e ENGINE")
+	}
+	set, err := a.groupsOf(f, true)
+	if err != nil {
+		return err
+	}
+	running := jobs.New(f)
+	if file != nil {
+		if running, err = file.In(f, set); err != nil {
+			return err
+		}
+	}
+	taken, err := o.taken(f, set, running, slurm)
+	if err != nil {
+		return err
+	}
+	if n := len(taken.unknown); n > 0 {
+		fmt.Fprintf(a.stderr, "ibweave: %s that the fabric lacks: %s\n", text.Count(n, "busy host", "busy hosts"), hostlist.Shorten(hostlist.Fold(taken.unknown)))
+	}
+	stage := a.startStage("place")
+	defer stage.end()
+	r, err := place.Make(ctx, f, tables, running, jobs.Hosts(f, fabric.HostKind), taken.isFree, o.Options)
+	if err != nil {
+		if ctx.Err() == nil {
+			err = usagef("--pattern %s: %w", o.Pattern, err)
+		}
+		return err
+	}
+	if err := o.print(a.stdout, r, func(b *facts) { printPlaces(b, r) }); err != nil {
+		return err
+	}
+	if len(r.Sets) == 0 {
+		return errFindings
+	}
+	return nil
+}
+
+// taken says which hosts a job cannot have.
+type taken struct {
+	busy    map[fabric.NodeID]string
+	allowed map[fabric.NodeID]bool // nil for all
+	unknown []string               // busy hosts that the fabric lacks
+}
+
+func (t *taken) isFree(h *jobs.Host) bool {
+	return !slices.ContainsFunc(h.Nodes, func(n fabric.NodeID) bool { return t.busy[n] != "" || t.allowed != nil && !t.allowed[n] })
+}
+
+// taken adds the jobs of Slurm to those that run, and finds the hosts that are not free.
+func (o *placeOptions) taken(f *fabric.Fabric, set *groups.Set, running *jobs.Traffic, slurm []byte) (t *taken, err error) {
+	t = &taken{}
+	if slurm != nil {
+		if t.unknown, err = running.AddSlurm(o.slurm, slurm, o.Bytes); err != nil {
+			return nil, err
+		}
+	}
+	t.busy = running.Busy()
+	if len(t.unknown) > 0 && len(t.busy) == 0 {
+		return nil, inputf("%s: no host of its jobs is in the fabric, like %s; want names as adapters describe themselves, or a --node-name-map", o.slurm, t.unknown[0])
+	}
+	finder := names.NewFinder(f)
+	for _, list := range o.busy {
+		hosts, err := hostlist.Expand(list)
+		if err != nil {
+			return nil, usagef("--busy: %w", err)
+		}
+		for _, h := range hosts {
+			nodes, err := finder.Find(h)
+			if err != nil {
+				t.unknown = append(t.unknown, h)
+			}
+			for _, n := range nodes {
+				t.busy[n] = h
+			}
+		}
+	}
+	for _, name := range o.groups {
+		g, err := set.Find(name)
+		if err != nil {
+			return nil, usagef("--host-group: %w", err)
+		}
+		if t.allowed == nil {
+			t.allowed = make(map[fabric.NodeID]bool)
+		}
+		for _, n := range g.Nodes {
+			t.allowed[n] = true
+		}
+	}
+	return t, nil
+}
+
+// printPlaces writes advice for people.
+func printPlaces(b *facts, r *place.Result) {
+	b.row("job", "%s, %s of %s", text.Count(r.Hosts, "host", "hosts"), r.Pattern, bytesText(r.Bytes))
+	b.row("free", "%d of %s", r.Free, text.Count(r.All, "host", "hosts"))
+	if len(r.Sets) == 0 {
+		b.row("sets", "none: too few hosts are free")
+		return
+	}
+	b.row("sets", "%d tried", r.Tried)
+	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "\nSET\tCOST\tJOB\tALONE\tBOUND\tCROSSBAR\tDELAY\tSHARED\tHOPS\tLEAVES\tWHOLE\tFOUND BY")
+	for i := range r.Sets {
+		s := &r.Sets[i]
+		delay := seconds(s.Delay)
+		if s.Delayed != "" {
+			delay += " of " + s.Delayed
+		}
+		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%.2f\t%d\t%d\t%s\n", s.Rank, seconds(s.Cost), seconds(s.Seconds), seconds(s.Alone), seconds(s.Bound), seconds(s.Ideal),
+			delay, s.Shared, s.Hops, s.Leaves, s.Whole, strings.Join(s.Families[:1], ""))
+	}
+	_ = t.Flush() // a buffer takes all
+	t = tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	for i, head := 0, "\nSET\tBUSIEST SHARED CABLE\t\tTIME\tRUNNING\tADDED\n"; i < len(r.Sets); i++ {
+		if x := r.Sets[i].Busiest; x != nil {
+			fmt.Fprintf(t, "%s%d\t%s\t-> %s\t%s\t%s\t%s\n", head, i+1, label(x.From), label(x.To), seconds(x.Seconds), bytesText(x.Running), bytesText(x.Added))
+			head = ""
+		}
+	}
+	fmt.Fprintln(t, "\nSET\tHOSTS")
+	for i := range r.Sets {
+		fmt.Fprintf(t, "%d\t%s\n", i+1, r.Sets[i].Hosts)
+		if lost := r.Sets[i].Lost; lost > 0 {
+			fmt.Fprintf(t, "\t%s that the tables do not deliver\n", bytesText(lost))
+		}
+	}
+	_ = t.Flush()
+}
