@@ -18,35 +18,38 @@ type Operation struct {
 	// of data are those of nccl-tests: of an all-gather, that of what each rank has in the end, and of an
 	// all-to-all, that of all that a rank sends.
 	Share func(n int) float64
+
+	steps func(w *Writer, n int, size int64) // writes it among n ranks; nil sends all of the pattern at once
 }
 
 // maxRanks bounds grids and matrices.
 const maxRanks = 1 << 20
 
 // Operations names what Parse takes.
-const Operations = "allreduce-ring, allreduce-tree, reduce-scatter, all-gather, alltoall, broadcast, halo[:AxBxC], shift:BY or permutation[:SEED]"
+const Operations = "allreduce-ring, allreduce-tree, reduce-scatter, all-gather, alltoall, alltoall-bruck, broadcast, broadcast-ring, halo[:AxBxC], shift:BY or permutation[:SEED]"
 
 // Parse reads the name of an operation.
 func Parse(name string) (Operation, error) {
-	always := func(p Pattern, share func(n float64) float64) (Operation, error) {
-		return Operation{
-			func(int) (Pattern, error) { return p, nil },
-			func(n int) float64 { return share(float64(n)) },
-		}, nil
-	}
 	whole := func(float64) float64 { return 1 }
+	once := func(n float64) float64 { return (n - 1) / n } // around a ring, up to one step
 	kind, rest, has := strings.Cut(name, ":")
 	switch name {
-	case "allreduce-ring": // each part of the data goes around twice, up to one step
-		return always(Ring, func(n float64) float64 { return 2 * (n - 1) / n })
-	case "reduce-scatter", "all-gather":
-		return always(Ring, func(n float64) float64 { return (n - 1) / n })
+	case "allreduce-ring":
+		return always(Ring, func(n float64) float64 { return 2 * (n - 1) / n }, func(w *Writer, n int, size int64) { w.ring(n, size, 2*(n-1)) })
+	case "reduce-scatter":
+		return always(Ring, once, func(w *Writer, n int, size int64) { w.ring(n, size, n-1) })
+	case "all-gather":
+		return always(Ring, once, (*Writer).gather)
 	case "allreduce-tree":
-		return always(Tree, func(float64) float64 { return 0.5 })
+		return always(Tree, func(float64) float64 { return 0.5 }, (*Writer).trees)
 	case "alltoall":
-		return always(AllToAll, func(n float64) float64 { return 1 / n })
+		return always(AllToAll, func(n float64) float64 { return 1 / n }, (*Writer).pairwise)
+	case "alltoall-bruck":
+		return always(Bruck, func(n float64) float64 { return 1 / n }, (*Writer).bruck)
 	case "broadcast":
-		return always(Broadcast, whole)
+		return always(Broadcast, whole, (*Writer).binomial)
+	case "broadcast-ring":
+		return always(Chain, whole, (*Writer).chain)
 	}
 	switch kind {
 	case "halo":
@@ -56,7 +59,7 @@ func Parse(name string) (Operation, error) {
 		if err != nil {
 			break
 		}
-		return always(Shift(int(by)), whole)
+		return always(Shift(int(by)), whole, nil)
 	case "permutation":
 		seed, err := uint64(0), error(nil)
 		if has {
@@ -66,11 +69,20 @@ func Parse(name string) (Operation, error) {
 			break
 		}
 		return Operation{
-			func(n int) (Pattern, error) { return permutation(n, seed), nil },
-			func(int) float64 { return 1 },
+			Pattern: func(n int) (Pattern, error) { return permutation(n, seed), nil },
+			Share:   func(int) float64 { return 1 },
 		}, nil
 	}
 	return Operation{}, fmt.Errorf("pattern %q: want %s", name, Operations)
+}
+
+// always is an operation of one pattern.
+func always(p Pattern, share func(n float64) float64, steps func(w *Writer, n int, size int64)) (Operation, error) {
+	return Operation{
+		Pattern: func(int) (Pattern, error) { return p, nil },
+		Share:   func(n int) float64 { return share(float64(n)) },
+		steps:   steps,
+	}, nil
 }
 
 // parseHalo reads the sides of a grid; without any it has three dimensions, as even as can be. The data
@@ -89,7 +101,7 @@ func parseHalo(grid string, has bool) (Operation, error) {
 		dims, product = append(dims, n), product*n
 	}
 	return Operation{
-		func(n int) (Pattern, error) {
+		Pattern: func(n int) (Pattern, error) {
 			switch {
 			case !has:
 				return Halo(Dims(n, 3)), nil
@@ -98,7 +110,7 @@ func parseHalo(grid string, has bool) (Operation, error) {
 			}
 			return Halo(dims), nil
 		},
-		func(int) float64 { return 1 },
+		Share: func(int) float64 { return 1 },
 	}, nil
 }
 
@@ -133,8 +145,17 @@ func permutation(n int, seed uint64) Pattern {
 	}}
 }
 
-// ToLast has all ranks but the last few send to each of these.
-func ToLast(few int) Pattern {
+// ToStorage has all ranks but the last few send to each of these; the data is all that a rank sends.
+func ToStorage(few int) Operation {
+	p := toLast(few)
+	return Operation{
+		Pattern: func(int) (Pattern, error) { return p, nil },
+		Share:   func(int) float64 { return 1 / float64(few) },
+	}
+}
+
+// toLast has all ranks but the last few send to each of these.
+func toLast(few int) Pattern {
 	return Pattern{"to-storage", func(n, dst int) iter.Seq2[int, int64] {
 		return func(yield func(int, int64) bool) {
 			for src := 0; dst >= n-few && src < n-few; src++ {
@@ -197,12 +218,12 @@ func (m *Matrix) Operation() Operation {
 		}
 	}}
 	return Operation{
-		func(n int) (Pattern, error) {
+		Pattern: func(n int) (Pattern, error) {
 			if n != m.Ranks() {
 				return Pattern{}, fmt.Errorf("a matrix of %d ranks for %d", m.Ranks(), n)
 			}
 			return p, nil
 		},
-		func(int) float64 { return 1 },
+		Share: func(int) float64 { return 1 },
 	}
 }

@@ -17,7 +17,9 @@ func TestParse(t *testing.T) {
 		"allreduce-tree": 22, // two trees of eleven edges, each both ways, half of the data
 		"alltoall":       11,
 		"broadcast":      11,
-		"halo":           12 * 6, // 3 x 2 x 2
+		"broadcast-ring": 11,
+		"alltoall-bruck": 6 + 6 + 4 + 4, // the numbers below 12 with bit 0, 1, 2, 3
+		"halo":           12 * 6,        // 3 x 2 x 2
 		"halo:3x4":       12 * 4,
 		"shift:5":        12,
 		"shift:-12":      0,
@@ -82,7 +84,8 @@ func TestShift(t *testing.T) {
 			t.Errorf("a permutation of %d: one cycle has %d of them", n, got)
 		}
 		few := n / 3
-		for src, row := range matrix(t, traffic.ToLast(few), n) {
+		storage, _ := traffic.ToStorage(few).Pattern(n)
+		for src, row := range matrix(t, storage, n) {
 			for dst, amount := range row {
 				if want := src < n-few && dst >= n-few; (amount == 1) != want {
 					t.Fatalf("%d of %d are storage: %d sends %d to %d", few, n, src, amount, dst)

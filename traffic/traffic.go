@@ -6,6 +6,7 @@ package traffic
 
 import (
 	"iter"
+	"maps"
 	"math/bits"
 	"slices"
 )
@@ -38,6 +39,11 @@ var (
 	// Broadcast is from rank 0 along a binomial tree: a rank gets all data from the rank whose
 	// number lacks its lowest bit.
 	Broadcast = Pattern{"broadcast", broadcastSenders}
+	// Chain is a broadcast along the ranks: all but the last one send to the next one.
+	Chain = Pattern{"broadcast-ring", chainSenders}
+	// Bruck is an all-to-all by way of other ranks: a rank sends to those that are 1, 2, 4 and so on further,
+	// and a unit is the part for one rank.
+	Bruck = Pattern{"alltoall-bruck", bruckSenders}
 )
 
 // Halo exchanges with the neighbors in a grid of so many ranks along each dimension, the last one
@@ -89,6 +95,28 @@ func broadcastSenders(_, dst int) iter.Seq2[int, int64] {
 	}
 }
 
+func chainSenders(_, dst int) iter.Seq2[int, int64] {
+	return func(yield func(int, int64) bool) {
+		if dst > 0 {
+			yield(dst-1, 1)
+		}
+	}
+}
+
+func bruckSenders(n, dst int) iter.Seq2[int, int64] {
+	return func(yield func(int, int64) bool) {
+		parts := make(map[int]int64)
+		for by := 1; by < n; by *= 2 {
+			parts[(dst+n-by)%n] += int64(bruckParts(n, by))
+		}
+		for _, src := range slices.Sorted(maps.Keys(parts)) {
+			if !yield(src, parts[src]) {
+				return
+			}
+		}
+	}
+}
+
 func haloSenders(dims []int, dst int) iter.Seq2[int, int64] {
 	return func(yield func(int, int64) bool) {
 		var senders []int
@@ -130,54 +158,64 @@ func allSenders(n, dst int) iter.Seq2[int, int64] {
 	}
 }
 
-// treeSenders yields the neighbors in both trees. The second tree is the first one on the ranks in
-// reverse order, or for an odd number of ranks with each rank one place further: leaves are at
-// odd places.
+// treeSenders yields the neighbors in both trees.
 func treeSenders(n, dst int) iter.Seq2[int, int64] {
 	return func(yield func(int, int64) bool) {
-		place := [...]func(rank int) int{
-			func(rank int) int { return rank },
-			func(rank int) int { return n - 1 - rank },
-		}
-		back := place
-		if n%2 == 1 {
-			place[1] = func(rank int) int { return (rank + n - 1) % n }
-			back[1] = func(place int) int { return (place + 1) % n }
-		}
 		var senders []int
-		for tree := range place {
-			for _, other := range treeNeighbors(n, place[tree](dst)) {
-				senders = append(senders, back[tree](other))
+		for tree := range 2 {
+			parent, children := treeNeighbors(n, tree, dst)
+			if senders = append(senders, children...); parent != none {
+				senders = append(senders, parent)
 			}
 		}
 		yieldCounted(senders, yield)
 	}
 }
 
-// treeNeighbors lists the parent and the children of a place in the first tree. It numbers the places
+// treeNeighbors is the parent of a rank in one of the two trees, none for the root, and its children. The second
+// tree is the first one on the ranks in reverse order, or for an odd number of ranks with
+// each rank one place further: leaves are at odd places.
+func treeNeighbors(n, tree, rank int) (parent int, children []int) {
+	place, back := rank, func(place int) int { return place }
+	switch {
+	case tree == 1 && n%2 == 0:
+		place, back = n-1-rank, func(place int) int { return n - 1 - place }
+	case tree == 1:
+		place, back = (rank+n-1)%n, func(place int) int { return (place + 1) % n }
+	}
+	parent, children = placeNeighbors(n, place)
+	if parent != none {
+		parent = back(parent)
+	}
+	for i, c := range children {
+		children[i] = back(c)
+	}
+	return parent, children
+}
+
+// placeNeighbors is the parent of a place in the first tree, none for place 0, and its children. It numbers the places
 // of a complete binary tree in order, so that a place is the higher the more of its low bits are 0;
 // place 0 is above the top of it. Places that are n or higher are missing, and what is below them
 // moves up.
-func treeNeighbors(n, place int) (neighbors []int) {
+func placeNeighbors(n, place int) (parent int, children []int) {
 	low := place & -place
 	if place == 0 {
 		if n > 1 {
-			neighbors = append(neighbors, 1<<(bits.Len(uint(n-1))-1))
+			children = append(children, 1<<(bits.Len(uint(n-1))-1))
 		}
-		return neighbors
+		return none, children
 	}
-	parent := place&^low | low<<1
+	parent = place&^low | low<<1
 	if parent >= n {
 		parent = place &^ low
 	}
-	neighbors = append(neighbors, parent)
 	if low > 1 {
-		neighbors = append(neighbors, place-low/2)
+		children = append(children, place-low/2)
 	}
 	for step := low / 2; step > 0; step /= 2 {
 		if place+step < n {
-			return append(neighbors, place+step)
+			return parent, append(children, place+step)
 		}
 	}
-	return neighbors
+	return parent, children
 }

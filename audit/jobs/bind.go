@@ -55,6 +55,12 @@ type stream struct {
 	end     []int32   // by rank: index in ends
 	ranks   [][]int32 // by index in ends
 	unit    float64   // what a unit of the pattern is, in bytes / scale
+
+	set       int // communicator
+	storage   int // how many of the last ranks are of storage
+	operation traffic.Operation
+	size      float64 // bytes of data
+	weight    float64 // how often it runs
 }
 
 // senders yields the ports that send to a port, some of them several times, and how much to each
@@ -121,7 +127,7 @@ func (t *Traffic) Add(name string, hosts []Host, operation string, bytes float64
 		list = append(list, host{h.Name, h.Ports})
 	}
 	b := &binder{f: t.f, x: &File{text: &yamlfile.File{}}}
-	added, err := b.bind(&job{name: name, perHost: perHost, patterns: []pattern{{operation: o, bytes: bytes}}}, list, t.host)
+	added, err := b.bind(&job{name: name, perHost: perHost, patterns: []pattern{{operation: o, size: bytes, weight: 1}}}, list, t.host)
 	if e := new(fabric.ParseError); errors.As(err, &e) {
 		err = e.Err // there is no file
 	}
@@ -233,7 +239,7 @@ func (b *binder) pattern(t *flows, p *pattern, sets [][]int32) error {
 			}
 		}
 	}
-	for _, ranks := range sets {
+	for i, ranks := range sets {
 		operation, n := p.operation, len(ranks)
 		if p.ranks > 0 && p.ranks != n {
 			err := fmt.Errorf("a matrix of %d ranks, and the job has %s on %s", p.ranks, text.Count(n, "rank", "ranks"), text.Count(len(t.hosts), "host", "hosts"))
@@ -242,18 +248,17 @@ func (b *binder) pattern(t *flows, p *pattern, sets [][]int32) error {
 			}
 			return fail(err)
 		}
-		s := stream{end: ranks, unit: scale * p.bytes / float64(len(sets))}
+		s := stream{end: ranks, set: i, size: p.size / float64(len(sets)), weight: p.weight}
 		if p.storage {
 			s.end = slices.Concat(ranks, storage)
-			s.pattern = traffic.ToLast(len(storage))
-			s.unit /= float64(len(storage))
-		} else {
-			var err error
-			if s.pattern, err = operation.Pattern(n); err != nil {
-				return fail(err)
-			}
-			s.unit *= operation.Share(n)
+			operation, n, s.storage = traffic.ToStorage(len(storage)), len(s.end), len(storage)
 		}
+		var err error
+		if s.pattern, err = operation.Pattern(n); err != nil {
+			return fail(err)
+		}
+		s.operation = operation
+		s.unit = scale * p.size * p.weight / float64(len(sets)) * operation.Share(n)
 		t.streams = append(t.streams, s)
 	}
 	return nil

@@ -69,7 +69,8 @@ type pattern struct {
 	ranks     int    // that the pattern is for; 0 for any number
 	to        []word // names of storage, nil for other patterns
 	storage   bool
-	bytes     float64 // size times weight
+	size      float64 // bytes of data
+	weight    float64 // how often it runs
 }
 
 // Bounds of numbers.
@@ -262,7 +263,7 @@ func (r *reader) pattern(n *yaml.Node) (p pattern, err error) {
 			size = 1
 		}
 	}
-	p.bytes = float64(size * weight)
+	p.size, p.weight = size, weight
 	return p, nil
 }
 
