@@ -78,6 +78,7 @@ type limits struct {
 	sending, blocked, all Time
 	links                 []Time // by port: hosts blocked by its link, which sends
 	credits               []Time // by port: hosts blocked by credits that it waits for
+	waits                 *waits // of jobs; nil for none
 }
 
 // maxSamples bounds the samples of a simulation of unknown length: beyond it they are half as often.
@@ -131,23 +132,25 @@ func (l *limits) sample() {
 			l.sending += l.step
 		case pt.waiting != 0:
 			l.blocked += l.step
-			if at, credit := l.s.blocker(int32(h)); credit {
+			if at, credit := l.s.blockerOn(int32(h), l.s.waitingVL(pt)); credit {
 				l.credits[at] += l.step
 			} else {
 				l.links[at] += l.step
 			}
 		}
 	}
+	if l.waits != nil {
+		l.waits.sample(l.step)
+	}
 	if l.samples++; l.samples%maxSamples == 0 {
 		l.step *= 2
 	}
 }
 
-// blocker follows what a host that has a packet and does not send waits for. A port that sends leads on
+// blockerOn follows what packets on a VL wait for that a port does not send. A port that sends leads on
 // too, where there is no room for another packet behind it. The end is a port that waits for
 // credits, or one whose link sends.
-func (s *Sim) blocker(p int32) (at int32, credit bool) {
-	vl := s.waitingVL(&s.ports[p])
+func (s *Sim) blockerOn(p, vl int32) (at int32, credit bool) {
 	need := s.cells.items[s.branches.items[s.channels[s.ports[p].to*s.vls+vl].first].cell].flits
 	for range 64 { // packets that wait in a circle are a deadlock, which is found elsewhere
 		pt := &s.ports[p]

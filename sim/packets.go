@@ -372,6 +372,9 @@ func (s *Sim) send(ce *cell, pt *port, port, out int32) Time {
 	if pt.waiting != 0 {
 		s.wake(port)
 	}
+	if s.sent != nil {
+		s.sent[port] = s.packets.items[ce.packet].msg.Tag
+	}
 	s.channels[out].served = ce.in
 	return now + took
 }

@@ -179,6 +179,7 @@ type Sim struct {
 	branches pool[branch]
 	packets  pool[packet]
 	dues     pool[due]
+	sent     []int64         // by PortID: the tag of what it has sent last; nil if nothing asks
 	hostFree []Time          // by PortID: when a host is done with the start of its messages
 	masks    []mask          // by MLID from mft.MinMLID on
 	route    []fabric.PortID // scratch

@@ -1,0 +1,508 @@
+package sim
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/graph"
+	"github.com/ibweave/ibweave/traffic"
+)
+
+// Job is what a job sends: programs that run at the same time.
+type Job struct{ Parts []Part }
+
+// Part is a program among ports.
+type Part struct {
+	Program *traffic.Program
+	Ports   []fabric.PortID // by rank; several ranks may have the same one
+	Hosts   []int32         // by rank: ranks of one host send to each other without the fabric, in no time
+	// Multicast is by rank what a message to all goes to; nil where there is none.
+	Multicast []MulticastTo
+}
+
+// MulticastTo is where a rank sends what all others get: each port in Receivers that is not the sender's gets a
+// copy.
+type MulticastTo struct {
+	MLID      fabric.LID
+	SL        fabric.SL
+	Receivers []fabric.PortID
+}
+
+// Jobs are the jobs of a simulation. All begin at time 0.
+type Jobs struct {
+	Jobs []Job
+	// Background is bytes that all ports of CAs and routers with a LID send to each other, in packets of
+	// an MTU at random times. They are sent in the time that the slowest job takes on a crossbar, or
+	// as fast as links are, and go on at this rate until all jobs are done.
+	Background float64
+	Seed       uint64 // of Background
+	SLs        int    // as in Traffic
+}
+
+// JobsDone is what became of jobs.
+type JobsDone struct {
+	Jobs []JobDone // as in Jobs
+	// Waits says what packets of jobs have waited for, by moments of which there are many: ascending by
+	// job, port and By. With flits it is nil.
+	Waits []Waited
+	Busy  map[fabric.PortID]Time // by port of Waits: for how long it has sent
+	Time  Time                   // when the last job was done
+	// TimeUp says that the time was over before.
+	TimeUp     bool
+	Counts     Counts
+	Reordering *Reordering // nil without adaptive tables
+	Limits     Limits
+}
+
+// JobDone is what became of a job.
+type JobDone struct {
+	At       Time  // when it was done; 0 when it was not, or has nothing to send
+	Messages int64 // over the fabric
+	Bytes    int64 // of them, as they were sent
+	Left     int64 // messages that had not arrived everywhere
+	// Crossbar is the time that the busiest port of a host takes for the bytes of the job.
+	Crossbar Time
+}
+
+// Waited is how long packets of a job have waited for a port, while the last packet that it had sent was of
+// a job.
+type Waited struct {
+	Job, By int // indices in Jobs; as many as there are for the background
+	Port    fabric.PortID
+	// Time is of all packets together: those in buffers of switches, and the first one of each host and VL, but for
+	// the packets of its own job that the host itself sends.
+	Time Time
+}
+
+// RunJobs simulates jobs until all are done. maxTime, if not 0, ends it before. Errors are those of New
+// and Run, and of ports that cannot send or have no LID.
+func RunJobs(ctx context.Context, net Network, cfg Config, jobs Jobs, maxTime Time) (*JobsDone, error) {
+	d := &jobsDriver{Jobs: jobs, out: &JobsDone{Jobs: make([]JobDone, len(jobs.Jobs))}}
+	s, err := New(net, cfg, d)
+	if err != nil {
+		return nil, err
+	}
+	senders, err := d.prepare(s)
+	if err != nil {
+		return nil, err
+	}
+	l := newLimits(s, senders, firstStep)
+	if l != nil {
+		l.waits = newWaits(s, d.jobOf, len(jobs.Jobs)+1)
+	}
+	s.Wake(0, beginJobs)
+	if err := l.run(ctx, s, until(maxTime)); err != nil {
+		return nil, err
+	}
+	if d.err != nil {
+		return nil, d.err
+	}
+	if err := s.Deadlock(); err != nil {
+		return nil, err
+	}
+	m := d.out
+	for i := range m.Jobs {
+		m.Time = max(m.Time, m.Jobs[i].At)
+	}
+	if m.TimeUp = d.running > 0 && s.pending() > 0; m.TimeUp {
+		m.Time = s.Now()
+	}
+	m.Counts, m.Reordering, m.Limits = s.Counts(), s.Reordering(), l.result(m.Time, true)
+	if l != nil {
+		m.Waits, m.Busy = l.waits.list(), make(map[fabric.PortID]Time)
+		for _, w := range m.Waits {
+			m.Busy[w.Port] = s.Load(w.Port).Busy
+		}
+	}
+	return m, nil
+}
+
+// jobsDriver drives jobs.
+type jobsDriver struct {
+	Jobs
+	out     *JobsDone
+	parts   []jobPart
+	first   []int64         // by part: the number of its first message, its tag
+	running int             // jobs that are not done
+	sent    []int64         // by port: messages
+	copies  map[int64]int32 // by multicast message under way: those that are still to come
+	arrived []int64         // scratch
+	noise   noise
+	err     error
+}
+
+// jobPart is a part under way.
+type jobPart struct {
+	*Part
+	job   int
+	lids  []fabric.LID // by rank
+	waits []int32      // by message: how many it still waits for
+	next  *graph.CSR[int32]
+}
+
+// noise is the background.
+type noise struct {
+	hosts []fabric.PortID
+	rngs  []*rand.Rand // by host
+	gap   float64      // ps between messages of a host, 0 for none
+	bytes int          // of them
+	// By host: messages under way, and whether the next one waits for them.
+	sent   []int
+	stands []bool
+}
+
+// maxNoise is how many messages of the background a host has under way: without a bound, queues of a network
+// that carries less than the background grow for ever.
+const maxNoise = 8
+
+// The numbers of wakes: of the start, and from wakeHosts on of the hosts of the background.
+const (
+	beginJobs = iota
+	wakeHosts
+)
+
+// noiseTag is the tag of messages of host 0 of the background, and one less that of host 1.
+const noiseTag = -1
+
+// prepare checks all parts and counts what they send. It lists the ports that do.
+func (d *jobsDriver) prepare(s *Sim) (senders []fabric.PortID, err error) {
+	d.sent = make([]int64, len(s.ports))
+	d.copies = make(map[int64]int32)
+	number := int64(0)
+	slowest := Time(0)
+	for job := range d.Jobs.Jobs {
+		out := &d.out.Jobs[job]
+		bytes := make(map[fabric.PortID]*[2]int64) // that ports send and get
+		for i := range d.Jobs.Jobs[job].Parts {
+			p, err := newPart(s, &d.Jobs.Jobs[job].Parts[i], job)
+			if err != nil {
+				return nil, err
+			}
+			p.count(out, bytes)
+			d.parts, d.first = append(d.parts, p), append(d.first, number)
+			number += int64(len(p.waits))
+		}
+		for port, b := range bytes {
+			out.Crossbar = max(out.Crossbar, Time(math.Ceil(float64(max(b[0], b[1]))*float64(s.ports[port].rate)/1024)))
+			if b[0] > 0 {
+				senders = append(senders, port)
+			}
+		}
+		if out.Left = out.Messages; out.Left > 0 {
+			d.running++
+		}
+		slowest = max(slowest, out.Crossbar)
+	}
+	slices.Sort(senders)
+	d.prepareNoise(s, slowest)
+	return slices.Compact(senders), nil
+}
+
+// newPart checks a part.
+func newPart(s *Sim, part *Part, job int) (p jobPart, err error) {
+	f := s.net.Fabric
+	p = jobPart{Part: part, job: job}
+	for _, port := range p.Ports {
+		if port < 0 || int(port) >= len(s.ports) || !s.ports[port].sends || f.LID(port) == 0 {
+			return p, fmt.Errorf("port %d cannot send: want one of a CA or router, with a cable and a LID", port)
+		}
+		p.lids = append(p.lids, f.LID(port))
+	}
+	n := len(p.Program.Messages)
+	p.waits = make([]int32, n)
+	p.next = graph.NewCSR(n, func(m int32) []int32 {
+		after := p.Program.After(int(m))
+		p.waits[m] = int32(len(after))
+		return after
+	}).Reverse()
+	return p, nil
+}
+
+// count adds up what a part sends.
+func (p *jobPart) count(out *JobDone, bytes map[fabric.PortID]*[2]int64) {
+	add := func(port fabric.PortID, way int, n int64) {
+		if bytes[port] == nil {
+			bytes[port] = new([2]int64)
+		}
+		bytes[port][way] += n
+	}
+	for i, m := range p.Program.Messages {
+		if !p.crosses(i) {
+			continue
+		}
+		out.Messages++
+		out.Bytes += m.Bytes
+		from := p.Ports[m.Src]
+		add(from, 0, m.Bytes)
+		if m.Dst != traffic.All {
+			add(p.Ports[m.Dst], 1, m.Bytes)
+			continue
+		}
+		for _, to := range p.Multicast[m.Src].Receivers {
+			if to != from {
+				add(to, 1, m.Bytes)
+			}
+		}
+	}
+}
+
+// crosses says whether a message goes over the fabric.
+func (p *jobPart) crosses(i int) bool {
+	m := &p.Program.Messages[i]
+	if m.Dst == traffic.All {
+		return m.Bytes > 0 && p.copiesOf(m.Src) > 0
+	}
+	return m.Bytes > 0 && p.Hosts[m.Src] != p.Hosts[m.Dst]
+}
+
+// copiesOf is how many ports get what a rank sends to all.
+func (p *jobPart) copiesOf(rank int32) (n int32) {
+	for _, to := range p.Multicast[rank].Receivers {
+		if to != p.Ports[rank] {
+			n++
+		}
+	}
+	return n
+}
+
+// prepareNoise has the background sent in so much time.
+func (d *jobsDriver) prepareNoise(s *Sim, slowest Time) {
+	f := s.net.Fabric
+	for _, p := range f.CAPorts() {
+		if f.LID(p) != 0 && s.ports[p].sends && f.PortCounts(p, fabric.ForLoad) {
+			d.noise.hosts = append(d.noise.hosts, p)
+			d.noise.rngs = append(d.noise.rngs, rand.New(rand.NewPCG(d.Seed, uint64(p))))
+		}
+	}
+	if d.noise.bytes = s.cfg.MTU; d.noise.bytes == 0 {
+		d.noise.bytes = min(4096, s.cfg.FlitBytes*s.cfg.BufferFlits-s.cfg.HeaderBytes)
+	}
+	n := len(d.noise.hosts)
+	d.noise.sent, d.noise.stands = make([]int, n), make([]bool, n)
+	if d.Background > 0 && n > 1 {
+		least := Time(0) // no link carries more
+		for _, p := range d.noise.hosts {
+			least = max(least, takes(int32(d.noise.bytes+s.cfg.HeaderBytes), s.ports[p].rate))
+		}
+		d.noise.gap = max(float64(least), float64(d.noise.bytes)*float64(n)*float64(slowest)/d.Background)
+	}
+}
+
+// Wake begins all, or has a host send a packet of the background.
+func (d *jobsDriver) Wake(s *Sim, id int64) {
+	if id >= wakeHosts {
+		d.send(s, int(id-wakeHosts))
+		return
+	}
+	for i := range d.parts {
+		for m, waits := range d.parts[i].waits {
+			if waits == 0 {
+				d.begin(s, i, int32(m))
+			}
+		}
+	}
+	d.finish(s)
+	if d.noise.gap > 0 {
+		for i := range d.noise.hosts {
+			d.next(s, i)
+		}
+	}
+}
+
+// next has a host of the background send after a random time.
+func (d *jobsDriver) next(s *Sim, host int) {
+	gap := -math.Log(1-d.noise.rngs[host].Float64()) * d.noise.gap
+	s.Wake(s.Now()+Time(math.Round(gap)), int64(host)+wakeHosts)
+}
+
+// send has a host of the background send, as long as a job runs.
+func (d *jobsDriver) send(s *Sim, host int) {
+	if d.running == 0 {
+		return
+	}
+	if d.noise.stands[host] = d.noise.sent[host] == maxNoise; d.noise.stands[host] {
+		return
+	}
+	d.noise.sent[host]++
+	hosts := d.noise.hosts
+	to := Uniform{}.To(host, 0, len(hosts), d.noise.rngs[host])
+	d.give(s, Message{Src: hosts[host], DLID: s.net.Fabric.LID(hosts[to]), SL: d.sl(hosts[host], host), Bytes: d.noise.bytes, Tag: noiseTag - int64(host)})
+	d.next(s, host)
+}
+
+// sl is that of the next message of a port.
+func (d *jobsDriver) sl(p fabric.PortID, rank int) fabric.SL {
+	if d.SLs == 0 {
+		return PathSL
+	}
+	d.sent[p]++
+	return fabric.SL((int64(rank) + d.sent[p] - 1) % int64(d.SLs))
+}
+
+func (d *jobsDriver) give(s *Sim, m Message) {
+	if err := s.Send(m); err != nil && d.err == nil {
+		d.err = err
+	}
+}
+
+// begin sends a message, which waits for nothing more; one that does not go over the fabric has arrived.
+func (d *jobsDriver) begin(s *Sim, part int, i int32) {
+	p := &d.parts[part]
+	tag := d.first[part] + int64(i)
+	if !p.crosses(int(i)) {
+		d.arrived = append(d.arrived, tag)
+		return
+	}
+	m := &p.Program.Messages[i]
+	out := Message{Src: p.Ports[m.Src], Bytes: int(m.Bytes), Tag: tag}
+	if m.Dst == traffic.All {
+		to := &p.Multicast[m.Src]
+		out.DLID, out.SL = to.MLID, to.SL
+		d.copies[tag] = p.copiesOf(m.Src)
+	} else {
+		// The LIDs of a port get messages in turn.
+		out.DLID = p.lids[m.Dst] + fabric.LID(int(i)%(1<<s.net.Fabric.LMC(p.Ports[m.Dst])))
+		out.SL = d.sl(out.Src, int(m.Src))
+	}
+	d.give(s, out)
+}
+
+// Deliver goes on with what waits for a message.
+func (d *jobsDriver) Deliver(s *Sim, x *Delivery) {
+	switch {
+	case !x.Last:
+		return
+	case x.Tag <= noiseTag:
+		host := int(noiseTag - x.Tag)
+		if d.noise.sent[host]--; d.noise.stands[host] {
+			d.send(s, host)
+		}
+		return
+	}
+	if left, multi := d.copies[x.Tag]; multi {
+		if d.copies[x.Tag] = left - 1; left > 1 {
+			return
+		}
+		delete(d.copies, x.Tag)
+	}
+	out := &d.out.Jobs[d.parts[d.partOf(x.Tag)].job]
+	if out.Left--; out.Left == 0 {
+		out.At = x.At
+		d.running--
+	}
+	d.arrived = append(d.arrived, x.Tag)
+	d.finish(s)
+}
+
+// finish begins what has waited for messages that have arrived.
+func (d *jobsDriver) finish(s *Sim) {
+	for k := 0; k < len(d.arrived); k++ {
+		part := d.partOf(d.arrived[k])
+		p := &d.parts[part]
+		for _, next := range p.next.Next(int32(d.arrived[k] - d.first[part])) {
+			if p.waits[next]--; p.waits[next] == 0 {
+				d.begin(s, part, next)
+			}
+		}
+	}
+	d.arrived = d.arrived[:0]
+}
+
+// partOf is the part that a message is of.
+func (d *jobsDriver) partOf(tag int64) int {
+	i, found := slices.BinarySearch(d.first, tag)
+	if !found {
+		return i - 1
+	}
+	for i+1 < len(d.first) && d.first[i+1] == tag { // parts without messages
+		i++
+	}
+	return i
+}
+
+// jobOf is the job that a message is of.
+func (d *jobsDriver) jobOf(tag int64) int {
+	if tag <= noiseTag {
+		return len(d.out.Jobs)
+	}
+	return d.parts[d.partOf(tag)].job
+}
+
+// waits counts what packets wait for.
+type waits struct {
+	s     *Sim
+	jobOf func(tag int64) int
+	count []Time // by job: packets that wait for a port; scratch
+	of    map[Waited]Time
+}
+
+// neverSent is the tag of what a port has sent that has sent nothing.
+const neverSent = math.MinInt64
+
+func newWaits(s *Sim, jobOf func(tag int64) int, jobs int) *waits {
+	s.sent = make([]int64, len(s.ports))
+	for p := range s.sent {
+		s.sent[p] = neverSent
+	}
+	return &waits{s: s, jobOf: jobOf, count: make([]Time, jobs), of: make(map[Waited]Time)}
+}
+
+// sample adds so much time for each packet that waits now.
+func (w *waits) sample(step Time) {
+	s := w.s
+	for p := range s.ports {
+		pt := &s.ports[p]
+		for vl := int32(0); vl < s.vls && pt.waiting>>vl != 0; vl++ {
+			if pt.waiting>>vl&1 == 0 {
+				continue
+			}
+			w.countWaiting(int32(p), &s.channels[pt.to*s.vls+vl])
+			at, _ := s.blockerOn(int32(p), vl)
+			for job, n := range w.count {
+				if w.count[job] = 0; n == 0 || s.sent[at] == neverSent {
+					continue
+				}
+				by := w.jobOf(s.sent[at])
+				if by == job && int32(p) == at && pt.sends { // a host sends one packet after the other
+					continue
+				}
+				w.of[Waited{Job: job, By: by, Port: fabric.PortID(at)}] += n * step
+			}
+		}
+	}
+}
+
+// countWaiting counts the packets that wait for a port on a channel, and those behind them in their buffers.
+func (w *waits) countWaiting(p int32, o *channel) {
+	s := w.s
+	for b := o.first; b != none; b = s.branches.items[b].next {
+		br := &s.branches.items[b]
+		if s.waitsFor(br.cell) != p { // is counted there
+			continue
+		}
+		for c := br.cell; c != none; c = s.cells.items[c].next {
+			w.count[w.jobOf(s.packets.items[s.cells.items[c].packet].msg.Tag)]++
+		}
+		if br.in == none {
+			return
+		}
+	}
+}
+
+// list is what was counted.
+func (w *waits) list() []Waited {
+	out := make([]Waited, 0, len(w.of))
+	for x, t := range w.of {
+		x.Time = t
+		out = append(out, x)
+	}
+	slices.SortFunc(out, func(a, b Waited) int {
+		return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Port, b.Port), cmp.Compare(a.By, b.By))
+	})
+	return out
+}
