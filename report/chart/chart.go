@@ -29,6 +29,9 @@ type Axis struct {
 	Unit  string `json:"unit,omitempty"` // as in "ns"; "" for a number without one
 	// Scale is Linear or a logarithm.
 	Scale Scale `json:"scale"`
+	// Names, of a Y axis, are what values stand for: the last one is 1, the one before 2. Points are not
+	// joined then.
+	Names []string `json:"names,omitempty"`
 }
 
 // String is the axis' label with its unit.
@@ -92,6 +95,7 @@ type Chart struct {
 const (
 	panelWidth  = 9 * vg.Centimeter
 	panelHeight = 7.5 * vg.Centimeter
+	namesWidth  = 4 * vg.Centimeter // more, for names on the Y axis
 	margin      = 0.3 * vg.Centimeter
 	titleHeight = 0.8 * vg.Centimeter
 	legendLine  = 0.5 * vg.Centimeter
@@ -151,7 +155,11 @@ func (c *Chart) grid() (rows, columns int) {
 // size is that of the picture.
 func (c *Chart) size() (w, h vg.Length) {
 	rows, columns := c.grid()
-	return panelWidth*vg.Length(columns) + 2*margin,
+	width := panelWidth
+	if len(c.Panels) > 0 && c.Panels[0].Y.Names != nil {
+		width += namesWidth
+	}
+	return width*vg.Length(columns) + 2*margin,
 		panelHeight*vg.Length(rows) + titleHeight + legendLine*vg.Length(len(c.names())) + 3*margin
 }
 
@@ -348,7 +356,10 @@ func (p *Panel) plot(index map[string]int) (*plot.Plot, error) {
 			return nil, fmt.Errorf("curve %q: %w", curve.Name, err)
 		}
 		line.LineStyle, scatter.GlyphStyle = styleOf(index[curve.Name])
-		g.Add(line, scatter)
+		if p.Y.Names == nil {
+			g.Add(line)
+		}
+		g.Add(scatter)
 		for _, at := range curve.Points {
 			lowX, highX = min(lowX, at.X), max(highX, at.X)
 			low := at.Y - at.Half
@@ -360,6 +371,13 @@ func (p *Panel) plot(index map[string]int) (*plot.Plot, error) {
 	}
 	g.X.Min, g.X.Max = limits(lowX, highX, p.X.Scale, false)
 	g.Y.Min, g.Y.Max = limits(lowY, highY, p.Y.Scale, true)
+	if n := len(p.Y.Names); n > 0 {
+		ticks := make(plot.ConstantTicks, n)
+		for i, name := range p.Y.Names {
+			ticks[i] = plot.Tick{Value: float64(n - i), Label: name}
+		}
+		g.Y.Min, g.Y.Max, g.Y.Tick.Marker = 0.5, float64(n)+0.5, ticks
+	}
 	for _, curve := range p.Curves {
 		if !xys(curve.Points).intervals() {
 			continue

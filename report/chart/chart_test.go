@@ -9,6 +9,7 @@ import (
 	_ "image/png"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -189,4 +190,28 @@ func TestIntervalBelowZero(t *testing.T) {
 		t.Fatal(err)
 	}
 	texts(t, svg.Bytes())
+}
+
+// TestNames has names on the Y axis, and no lines between points.
+func TestNames(t *testing.T) {
+	y := Axis{Scale: Linear, Names: []string{"first", "second", "third"}}
+	a := []Point{{X: 1, Y: 3}, {X: 2, Y: 2}, {X: 1.5, Y: 1}}
+	c := &Chart{Panels: []Panel{{X: Axis{Label: "time", Scale: Linear}, Y: y, Curves: []Curve{{"a", a}}}}}
+	var named, plain bytes.Buffer
+	if err := c.SVG(&named); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range y.Names {
+		if got := texts(t, named.Bytes()); !slices.Contains(got, want) {
+			t.Errorf("%q is not among %q", want, got)
+		}
+	}
+	c.Panels[0].Y.Names = nil
+	if err := c.SVG(&plain); err != nil {
+		t.Fatal(err)
+	}
+	joins := func(svg []byte) int { return bytes.Count(svg, []byte("stroke:#0072B2")) }
+	if joins(named.Bytes()) >= joins(plain.Bytes()) {
+		t.Errorf("%d strokes with names, %d without", joins(named.Bytes()), joins(plain.Bytes()))
+	}
 }
