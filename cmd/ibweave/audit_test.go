@@ -290,6 +290,7 @@ func TestSchemas(t *testing.T) {
 			"../../examples/counters/after.txt", "--seconds", "60", "--host-groups", "../../examples/counters/groups.yaml"},
 		"traffic": {"traffic", "-t", "../../examples/traffic/fabric.ibnetdiscover", "-e", "updn", "--traffic", "../../examples/traffic/traffic.yaml"},
 		"place":   {"place", "-t", "../../examples/place/fabric.ibnetdiscover", "-e", "updn", "--hosts", "8", "--traffic", "../../examples/place/jobs.yaml"},
+		"simjobs": {"sim", "-t", "../../examples/traffic/fabric.ibnetdiscover", "--engines", "updn,minhop", "--vls", "1,2", "--adaptive", "free", "--traffic", "../../examples/traffic/traffic.yaml", "--scale", "0.001"},
 		"drain":   {"drain", tables, "--switch", "spine00", "--cable", "leaf00:37"},
 		"move":    {"move", "-t", "../../examples/move/fabric.ibnetdiscover", "-e", "updn", "../../examples/move/edits.yaml", "--at-once", "1"},
 	} {

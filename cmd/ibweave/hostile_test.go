@@ -99,6 +99,8 @@ var inputs = map[string]string{
 	"sim --groups":             "sim -t D/fabric.ibnetdiscover --lfts D/opensm-lfts.dump --mfts D/opensm.mcfdbs -g X --load 0.1",
 	"sim --trace":              "sim D --trace X",
 	"sim --rank-file":          "sim D --load 0.1 --rank-file X",
+	"sim --traffic":            "sim D --traffic X",
+	"sim --host-groups":        "sim D --traffic D/traffic.yaml --host-groups X",
 	"compare --node-name-map":  "compare -t D/fabric.ibnetdiscover -e updn --node-name-map X",
 	"compile --node-name-map":  "compile -t D/fabric.ibnetdiscover -e updn --dry-run --node-name-map X",
 	"diff --node-name-map":     "diff D D --node-name-map X",

@@ -86,9 +86,9 @@ and hands them to OpenSM.`,
 					if err := a.checkScopes(cmd, args, nil); err != nil {
 						return err
 					}
-				}
-				if err := a.readHostGroups(); err != nil {
-					return err
+					if err := a.readHostGroups(); err != nil {
+						return err
+					}
 				}
 				return body(cmd, args)
 			}

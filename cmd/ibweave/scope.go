@@ -31,7 +31,7 @@ const (
 	network  = "topology lfts sl2vl path-sl mfts groups lenient strict"
 	random   = "nothing is drawn at random then"
 	unsaid   = "JSON has all of it"
-	noTraces = "the trace says what is sent"
+	noTraces = "the file says what is sent"
 )
 
 // noisy is the flag of gen KIND that needs text.
@@ -183,16 +183,19 @@ var scopes = map[string][]scope{
 	},
 	"sim": {
 		{flags: network + " kinds node-name-map file jobs output state format load burst trace max-time arbitration buffer-flits buffer-packets copying " +
-			"credit-delay engine engines vls adaptive far plft full-checks header-bytes mbps mtu routing-delay startup vl-weights wire-delay"},
+			"credit-delay engine engines vls adaptive far plft full-checks header-bytes mbps mtu routing-delay startup traffic vl-weights wire-delay"},
+		{flags: "mcast scale top", with: "traffic", why: "they are about its jobs"},
+		{flags: "host-groups", with: "traffic", why: "its jobs may name groups"},
 		{flags: "buffer", not: "buffer-flits buffer-packets", why: "each lane has its own buffer then"},
 		{flags: "choice choose-again", with: "adaptive far", not: "adaptive=hbf", why: "packets have no choice then"},
 		{flags: "flit-bytes", not: "buffer-packets", why: "flits are of 64 bytes then, or of the packet", note: true},
-		{flags: "png svg", with: "adaptive far engines vls", why: "the picture compares routings"},
-		{flags: "flows", with: "adaptive far", not: "trace", why: "only adaptive tables tell flows apart"},
-		{flags: "bytes hosts lengths multicast rank-file sls", not: "trace", why: noTraces},
+		{flags: "png svg", with: "adaptive far engines vls traffic", why: "the picture compares routings"},
+		{flags: "flows", with: "adaptive far", not: "trace traffic", why: "only adaptive tables tell flows apart"},
+		{flags: "bytes hosts lengths multicast rank-file", not: "trace traffic", why: noTraces},
+		{flags: "sls", not: "trace", why: noTraces},
 		{flags: "rank-order", with: "pattern", why: "uniform traffic is the same in any order", note: true},
 		{flags: "seed", not: "trace", why: noTraces, note: true},
-		{flags: "pattern", not: "trace multicast=1", why: "there is no unicast to choose receivers for"},
+		{flags: "pattern", not: "trace traffic multicast=1", why: "there is no unicast to choose receivers for"},
 		{flags: "max-bytes", with: "lengths=geometric", note: true},
 		{flags: "repeat sources", with: "multicast", why: "the share of messages that go to groups"},
 		{flags: "order", with: "repeat"},

@@ -44,6 +44,7 @@ type simulation struct {
 	flits   int // of each lane instead; 0 for none
 	packets int // of the longest that each lane has room for instead; 0 for none
 
+	jobTraffic
 	ranks    ranks
 	engine   string   // for -t without tables; "" chooses one
 	engines  []string // several of them, to compare; nil for none
@@ -60,14 +61,14 @@ type simulation struct {
 func (a *app) simCommand() *cobra.Command {
 	in := simulation{cfg: sim.Defaults(), buffer: sim.PortBuffer, pattern: sim.Uniform{}, bytes: []int{256}, seeds: []uint64{1}, from: map[string]sourceLine{}}
 	cmd := &cobra.Command{
-		Use:   "sim [DIR | -t TOPOLOGY {--lfts FILE | -e ENGINE}] {--load LIST | --burst N | --trace FILE}",
+		Use:   "sim [DIR | -t TOPOLOGY {--lfts FILE | -e ENGINE}] {--load LIST | --burst N | --trace FILE | --traffic FILE}",
 		Short: "simulate the tables with traffic, packet by packet or flit by flit",
 		Long: `Simulate a fabric with the very tables that its switches get, and measure latency
 and throughput.
 
 DIR is what compile wrote or a folder of dumps as check takes it; or the tables come from the files that check takes,
 or from an engine, -e.
-There are three kinds of traffic:
+There are four kinds of traffic:
   --load LIST   open loop: hosts send at random times, on average this share of
                 their links' data rate; measured after a warm-up until the mean
                 latency is known to --error with 95 % confidence (batch means)
@@ -75,6 +76,9 @@ There are three kinds of traffic:
                 last receiver
   --trace FILE  the messages of a file: nanoseconds, source LID, destination LID,
                 bytes and perhaps the SL, a line each
+  --traffic FILE  the jobs of a file (docs/traffic.md), whose messages wait for each other as
+                those of collective operations do: how long each job takes, alone and with
+                the others, who waits for whom, and at which cables
 
 Hosts are those of the fabric, or of --hosts or --rank-file, and are ranks in this order.
 Messages go to them by --pattern, and a --multicast share of them to the groups
@@ -109,6 +113,7 @@ docs/simulator.md has the model, all parameters, and limits.`,
   ibweave sim tables --hosts 'n[001-064]' --pattern allreduce-tree --burst 100 --bytes 65536
   ibweave sim -t fabric.txt --adaptive all --burst 50 --bytes 4096 --pattern bisection --seed 1,2,3
   ibweave sim tables --adaptive free --load 0.2:1:0.2 --bytes 2048 --pattern shift:16 --svg gain.svg
+  ibweave sim -t fabric.txt --traffic jobs.yaml --engines updn,minhop --vls 1,2 --svg jobs.svg
   ibweave sim -f experiment.yaml`,
 		Args: a.maxArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.sim(cmd.Context(), &in, args) },
@@ -120,6 +125,8 @@ docs/simulator.md has the model, all parameters, and limits.`,
 	a.kindFlag(cmd)
 	a.strictFlag(cmd)
 	in.defineTraffic()
+	in.defineJobs()
+	a.hostGroupFlag(cmd)
 	in.defineHardware()
 	in.flags.StringVarP(&in.engine, "engine", "e", "", "make the tables of -t with `ENGINE`; names of OpenSM's engines stand for ours")
 	in.choosing.flags(in.flags)
@@ -141,7 +148,7 @@ docs/simulator.md has the model, all parameters, and limits.`,
 var ownFlags = map[string]bool{"file": true, "jobs": true, "output": true, "state": true, "format": true, "svg": true, "png": true, "help": true, "log-level": true, "log-format": true, "strict": true}
 
 // fileFlags name files.
-var fileFlags = map[string]bool{"topology": true, "lfts": true, "sl2vl": true, "path-sl": true, "mfts": true, "far": true, "plft": true, "groups": true, "trace": true, "rank-file": true, "node-name-map": true}
+var fileFlags = map[string]bool{"topology": true, "lfts": true, "sl2vl": true, "path-sl": true, "mfts": true, "far": true, "plft": true, "groups": true, "trace": true, "traffic": true, "host-groups": true, "rank-file": true, "node-name-map": true}
 
 func (in *simulation) defineTraffic() {
 	flags, t := in.flags, &in.traffic
@@ -199,7 +206,7 @@ func (in *simulation) defineHardware() {
 
 // choices are flags of which one is wanted: what the command line
 // says of one takes the place of all that an experiment file says.
-var choices = [][]string{{"tables", "topology", "lfts", "far", "engine"}, {"load", "burst", "trace"}, {"buffer", "buffer-flits", "buffer-packets"}}
+var choices = [][]string{{"tables", "topology", "lfts", "far", "engine"}, {"load", "burst", "trace", "traffic"}, {"buffer", "buffer-flits", "buffer-packets"}}
 
 // sourceLine is a place in an experiment file.
 type sourceLine struct {
@@ -244,10 +251,11 @@ func (a *app) sim(ctx context.Context, in *simulation, args []string) error {
 	if routings, err = a.addChoices(ctx, in, routings); err != nil {
 		return err
 	}
-	for _, picture := range []string{"svg", "png"} {
-		if in.given(picture) && len(routings) == 1 {
-			return usagef("--%s compares routings, and there is one: want two --engines or --vls, or --adaptive", picture)
-		}
+	if in.jobTraffic.file != "" {
+		return a.simulateJobs(ctx, in, routings)
+	}
+	if err := in.checkPictures(len(routings)); err != nil {
+		return err
 	}
 	run, err := a.prepare(in, routings, trees)
 	if err != nil {
@@ -277,6 +285,16 @@ func (a *app) sim(ctx context.Context, in *simulation, args []string) error {
 	return a.writeSimulated(run, form, in.output)
 }
 
+// checkPictures refuses pictures of one routing.
+func (in *simulation) checkPictures(routings int) error {
+	for _, picture := range []string{"svg", "png"} {
+		if in.given(picture) && routings == 1 {
+			return usagef("--%s compares routings, and there is one: want two --engines or --vls, or --adaptive", picture)
+		}
+	}
+	return nil
+}
+
 // check says what is wrong with flags by themselves.
 func (in *simulation) check(args []string) error {
 	kinds := 0
@@ -295,11 +313,11 @@ func (in *simulation) check(args []string) error {
 	switch {
 	case kinds > 1 && len(in.from) > 0:
 		last := slices.MaxFunc(choices[1], func(a, b string) int { return in.from[a].line - in.from[b].line })
-		return in.wrong(last, "a second kind of traffic: want one of load, burst and trace")
+		return in.wrong(last, "a second kind of traffic: want one of load, burst, trace and traffic")
 	case kinds == 0 && in.file != "":
-		return fail("no traffic: want a line with load, burst or trace, or --load LIST, --burst N or --trace FILE beside -f")
+		return fail("no traffic: want a line with load, burst, trace or traffic, or --load LIST, --burst N, --trace FILE or --traffic FILE beside -f")
 	case kinds != 1:
-		return usagef("sim needs one kind of traffic: --load LIST, --burst N or --trace FILE")
+		return usagef("sim needs one kind of traffic: --load LIST, --burst N, --trace FILE or --traffic FILE")
 	case in.given("burst") && in.burst == 0:
 		return in.wrong("burst", "0 messages: want 1 or more")
 	case in.engine != "" && (len(args) > 0 || in.hasTables()):
@@ -321,6 +339,10 @@ func (in *simulation) check(args []string) error {
 		return in.wrong("buffer-packets", "says the same as --buffer-flits: want one of them")
 	case in.ranks.hosts != "" && in.ranks.file != "":
 		return in.wrong("rank-file", "says the same as --hosts: want one of them")
+	case in.jobTraffic.file != "" && in.groups != "":
+		return in.wrong("groups", "are for --load and --burst: jobs have groups of their own")
+	case in.jobTraffic.file != "" && len(in.seeds) > 1:
+		return in.wrong("seed", "%d seeds: want one for --traffic", len(in.seeds))
 	case in.jobs < 0:
 		return usagef("--jobs %d: want 1 or more", in.jobs)
 	}
@@ -331,7 +353,7 @@ func (in *simulation) check(args []string) error {
 			}
 		}
 	}
-	return oneStdin(in.topology, in.lfts, in.sl2vl, in.pathSL, in.mfts, in.far, in.plft, in.groups, in.trace, in.ranks.file)
+	return oneStdin(in.topology, in.lfts, in.sl2vl, in.pathSL, in.mfts, in.far, in.plft, in.groups, in.trace, in.ranks.file, in.jobTraffic.file)
 }
 
 // readNetwork reads the tables, or makes them, and reads the groups.
@@ -441,6 +463,7 @@ type simParameters struct {
 	Routing string  `json:"routing,omitempty"` // with --engines, --vls and --adaptive
 	Engine  string  `json:"engine,omitempty"`  // of it, with --engines
 	VLs     int     `json:"vls,omitempty"`     // of it, with --vls
+	what    string  // which jobs; "" for other traffic
 }
 
 // prepare makes the points.
@@ -463,23 +486,14 @@ func (a *app) prepare(in *simulation, routings []simRouting, trees []mft.Tree) (
 			}
 		}
 	}
-	vls := 0
-	for i := range routings {
-		vls = max(vls, vlCount(routings[i].net))
-	}
-	if len(in.cfg.VLWeights) > 0 && len(in.cfg.VLWeights) < vls {
-		return nil, in.wrong("vl-weights", "%s for %s", text.CountGrouped(len(in.cfg.VLWeights), "weight", "weights"), text.CountGrouped(vls, "VL", "VLs"))
+	vls, err := in.mostLanes(routings)
+	if err != nil {
+		return nil, err
 	}
 	if in.trace != "" {
 		return r, a.readTrace(r, vls)
 	}
-	if vls == 1 {
-		for _, flag := range []string{"sls", "vl-weights"} {
-			if in.given(flag) {
-				fmt.Fprintf(a.stderr, "ibweave: --%s says nothing here: the tables have one virtual lane, so that no packet overtakes another; compile --vls N makes more\n", flag)
-			}
-		}
-	}
+	a.noteLanes(in, vls)
 	if r.hosts < 2 && in.ranks != (ranks{order: in.ranks.order}) {
 		return nil, inputf("%s takes part, with a LID and a cable: want 2 or more", text.CountGrouped(r.hosts, "CA port", "CA ports"))
 	}
@@ -516,6 +530,26 @@ func (a *app) prepare(in *simulation, routings []simRouting, trees []mft.Tree) (
 		}
 	}
 	return r, nil
+}
+
+// mostLanes is the most VLs that routings have, for all of which there have to be weights.
+func (in *simulation) mostLanes(routings []simRouting) (vls int, err error) {
+	for i := range routings {
+		vls = max(vls, vlCount(routings[i].net))
+	}
+	if len(in.cfg.VLWeights) > 0 && len(in.cfg.VLWeights) < vls {
+		err = in.wrong("vl-weights", "%s for %s", text.CountGrouped(len(in.cfg.VLWeights), "weight", "weights"), text.CountGrouped(vls, "VL", "VLs"))
+	}
+	return vls, err
+}
+
+// noteLanes says which flags have no effect with so many VLs.
+func (a *app) noteLanes(in *simulation, vls int) {
+	for _, flag := range []string{"sls", "vl-weights"} {
+		if vls == 1 && in.given(flag) {
+			fmt.Fprintf(a.stderr, "ibweave: --%s says nothing here: the tables have one virtual lane, so that no packet overtakes another; compile --vls N makes more\n", flag)
+		}
+	}
 }
 
 // readTrace makes the one point of a trace.

@@ -158,6 +158,11 @@ func (a *app) writeSimulated(r *simRun, form simForm, output string) error {
 	if output != "-" {
 		fmt.Fprintf(a.stdout, "wrote %s: %s\n", output, text.CountGrouped(len(r.results), "point", "points"))
 	}
+	return a.judgeSimulated(r)
+}
+
+// judgeSimulated says what is wrong with the tables.
+func (a *app) judgeSimulated(r *simRun) error {
 	var dropped, strayed int64
 	deadlocks := 0
 	for i := range r.results {
@@ -373,6 +378,9 @@ func (r *simRun) count(state string) (n int) {
 
 // text says which point it is, before a message.
 func (p *simParameters) text() string {
+	if p.what != "" {
+		return strings.TrimPrefix(p.Routing+", "+p.what+": ", ", ")
+	}
 	said := fmt.Sprintf("%d bytes, seed %d: ", p.Bytes, p.Seed)
 	if p.Load > 0 {
 		said = fmt.Sprintf("load %g, ", p.Load) + said

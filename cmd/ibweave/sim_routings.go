@@ -30,6 +30,7 @@ type simRouting struct {
 	vls    int    // of --vls; 0 for those of the tables
 	choice string // static, or how switches choose
 	sls    int    // that messages are spread over, as Traffic.SLs
+	mcast  string // scheme of --mcast, "" for unicast
 	net    sim.Network
 	routes *lft.Routing
 }
@@ -45,6 +46,9 @@ func (r *simRouting) name() string {
 	}
 	if r.choice != "" {
 		parts = append(parts, r.choice)
+	}
+	if r.mcast != "" {
+		parts = append(parts, "mcast "+r.mcast)
 	}
 	return strings.Join(parts, ", ")
 }

@@ -1,0 +1,190 @@
+package jobs
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
+	"github.com/ibweave/ibweave/traffic"
+)
+
+// Work is what a job sends, message by message.
+type Work struct {
+	Job   string
+	Hosts int
+	Ranks int
+	Parts []WorkPart // which run at the same time: one for each set of ports that run patterns among themselves
+}
+
+// WorkPart is the messages of a set of ranks. Patterns follow each other in the order of the file, each as often as its
+// weight says.
+type WorkPart struct {
+	Program *traffic.Program
+	Ports   []fabric.PortID // by rank; behind the ranks the ports of storage
+	Hosts   []int32         // by rank: ranks of one host have one number
+	Ranks   int             // without storage
+}
+
+// WorkOptions is how works are written.
+type WorkOptions struct {
+	// Scale is the part of the bytes of the file; 0 chooses the greatest power of 1/2, up to 1, with which
+	// there are at most MostPackets.
+	Scale     float64
+	MTU       int  // bytes of data of a packet; 0 for one packet a message
+	Multicast bool // broadcasts and all-gathers send each part once
+}
+
+// MostPackets is how many packets all jobs send where nobody says which part of the bytes they send.
+const MostPackets = 1 << 20
+
+// Bounds of works that are asked for.
+const (
+	allPackets  = 1 << 24
+	allMessages = 1 << 22
+)
+
+// errTooMuch says that works are above a bound.
+var errTooMuch = errors.New("too much")
+
+// Works writes what all jobs send, and says which part of the bytes it is, and how many bytes of background go
+// with it. Less than all comes from fewer runs first, down to one of each pattern, and then from smaller sizes.
+func (t *Traffic) Works(opt WorkOptions) (list []Work, scale, background float64, err error) {
+	scale = opt.Scale
+	bound := int64(allPackets)
+	if scale == 0 {
+		scale, bound = 1, MostPackets
+		for bytes := t.bytes(); opt.MTU > 0 && bytes*scale > float64(bound*int64(opt.MTU)); scale /= 2 {
+			continue
+		}
+	}
+	for {
+		var bytes int64
+		list, bytes, err = t.works(opt, scale, bound)
+		if t.background > 0 {
+			background = float64(float64(bytes)*t.background) / (1 - t.background)
+		}
+		switch {
+		case err == nil:
+			return list, scale, background, nil
+		case !errors.Is(err, errTooMuch):
+			return nil, 0, 0, err
+		case t.once(scale) && errors.As(err, new(*traffic.TooLongError)):
+			return nil, 0, 0, fmt.Errorf("%w, however little each sends; want fewer ranks", err)
+		case opt.Scale > 0:
+			return nil, 0, 0, fmt.Errorf("%w; want a smaller part of the bytes than %g", err, scale)
+		}
+		scale /= 2
+	}
+}
+
+// once says whether a part of the bytes is one run of each pattern at most.
+func (t *Traffic) once(part float64) bool {
+	return !slices.ContainsFunc(t.jobs, func(j *flows) bool {
+		return slices.ContainsFunc(j.streams, func(s stream) bool { return s.weight*part > 1 })
+	})
+}
+
+// bytes is what all jobs send between hosts.
+func (t *Traffic) bytes() (sum float64) {
+	for _, j := range t.jobs {
+		senders := t.senders(j)
+		for dst, to := range j.ends {
+			for _, amount := range senders(dst) {
+				sum += float64(amount) * float64(t.lids(to)) / scale
+			}
+		}
+	}
+	return sum
+}
+
+// works writes a part of what all jobs send, with so many packets at most.
+func (t *Traffic) works(opt WorkOptions, part float64, bound int64) (list []Work, bytes int64, err error) {
+	packets, messages := int64(0), 0
+	for _, j := range t.jobs {
+		w := Work{Job: j.name, Hosts: len(j.hosts), Ranks: j.ranks}
+		for set := 0; ; set++ {
+			p, err := j.part(set, opt.Multicast, part, allMessages-messages)
+			if err != nil {
+				return nil, 0, err
+			}
+			if p == nil {
+				break
+			}
+			for _, m := range p.Program.Messages {
+				messages++
+				copies := int64(1)
+				switch {
+				case m.Dst == traffic.All:
+					copies = int64(p.Ranks - 1)
+				case p.Hosts[m.Src] == p.Hosts[m.Dst]:
+					continue
+				}
+				bytes += m.Bytes * copies
+				if opt.MTU == 0 {
+					packets += min(m.Bytes, 1)
+				} else {
+					packets += (m.Bytes + int64(opt.MTU) - 1) / int64(opt.MTU)
+				}
+			}
+			if packets > bound {
+				return nil, 0, fmt.Errorf("%s and the jobs before it send %w: more than %s packets", j.name, errTooMuch, text.Grouped(bound))
+			}
+			w.Parts = append(w.Parts, *p)
+		}
+		list = append(list, w)
+	}
+	return list, bytes, nil
+}
+
+// part writes what a set of ranks sends; nil where there is no such set.
+func (j *flows) part(set int, multicast bool, share float64, messages int) (*WorkPart, error) {
+	var streams []*stream
+	for i := range j.streams {
+		if j.streams[i].set == set {
+			streams = append(streams, &j.streams[i])
+		}
+	}
+	if streams == nil {
+		return nil, nil
+	}
+	base := streams[0].end[:len(streams[0].end)-streams[0].storage]
+	p := &WorkPart{Ranks: len(base)}
+	ends := slices.Clone(base)
+	storage := make(map[int32]int32) // by index in ends of flows: rank
+	members := make([][]int32, len(streams))
+	for i, s := range streams {
+		for rank, e := range s.end {
+			r := int32(rank)
+			if rank >= len(base) {
+				var known bool
+				if r, known = storage[e]; !known {
+					r = int32(len(ends))
+					storage[e], ends = r, append(ends, e)
+				}
+			}
+			members[i] = append(members[i], r)
+		}
+	}
+	for _, e := range ends {
+		p.Ports, p.Hosts = append(p.Ports, j.ends[e]), append(p.Hosts, j.hostOf[e])
+	}
+	w := traffic.NewWriter(len(ends), messages)
+	w.Multicast = multicast
+	for i, s := range streams {
+		times := max(1, math.Round(s.weight*share))
+		size := int64(math.Round(s.size * s.weight * share / times))
+		for range int(times) {
+			var long *traffic.TooLongError
+			if err := w.Add(s.operation, members[i], size); errors.As(err, &long) {
+				return nil, fmt.Errorf("%s and the jobs before it send %w: %w", j.name, errTooMuch, &traffic.TooLongError{Limit: allMessages})
+			} else if err != nil {
+				return nil, err
+			}
+		}
+	}
+	p.Program = w.Program()
+	return p, nil
+}

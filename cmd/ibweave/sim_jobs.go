@@ -1,0 +1,575 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/ibweave/ibweave/audit/jobs"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
+	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/sim"
+	"github.com/ibweave/ibweave/sim/sweep"
+	"github.com/ibweave/ibweave/traffic"
+	"github.com/ibweave/ibweave/updown"
+)
+
+// jobTraffic is what sim is asked about jobs.
+type jobTraffic struct {
+	file  string   // "" for other traffic
+	scale float64  // part of the bytes; 0 chooses
+	mcast []string // schemes; nil for none
+	top   int      // cables that text lists
+	read  []string // digests of all files that were read for it
+}
+
+func (in *simulation) defineJobs() {
+	flags, j := in.flags, &in.jobTraffic
+	flags.StringVar(&j.file, "traffic", "", "simulate the jobs of YAML `FILE` (docs/traffic.md)")
+	in.share(&j.scale, "scale", 0, 1, "`PART` of the bytes of --traffic, up to 1; 0 takes as many halves of it as leave a million packets")
+	flags.Var(&listValue[string]{to: &j.mcast, parse: parseTreeScheme}, "mcast", "compare with broadcasts and all-gathers by multicast, on trees of `LIST`: union, updn-tree")
+	numberFlag(flags, &j.top, "top", 0, 1<<20, "of --traffic: list the `N` cables that are waited for most")
+}
+
+func parseTreeScheme(s string) ([]string, error) {
+	if s != "union" && s != "updn-tree" {
+		return nil, fmt.Errorf("%q: want union or updn-tree", s)
+	}
+	return []string{s}, nil
+}
+
+// jobsRun is a simulation of jobs that is ready to run.
+type jobsRun struct {
+	in         *simulation
+	routings   []simRouting
+	works      []jobs.Work // by unicast alone
+	multicasts []jobs.Work // with multicast; nil without --mcast
+	trees      []jobTrees  // by routing; nil for unicast
+	scale      float64
+	background float64
+	longest    int // bytes of a message
+	points     []jobsPoint
+	results    []jobsResult
+}
+
+// jobTrees is where ranks send what all get, by job, part and rank.
+type jobTrees [][][]sim.MulticastTo
+
+// jobsPoint is a routing with all jobs, or with one of them alone.
+type jobsPoint struct {
+	routing int
+	job     int // all of them if below 0
+}
+
+// jobsResult is what a point came to. Times are in nanoseconds.
+type jobsResult struct {
+	simResult
+	Jobs  []jobTime               `json:"jobs"`
+	Waits []jobWait               `json:"waits"`
+	Busy  map[fabric.PortID]int64 `json:"busy"` // ps, by port of Waits
+}
+
+// jobTime is when a job was done.
+type jobTime struct {
+	At       float64 `json:"at_ns"`
+	Messages int64   `json:"messages"`
+	Bytes    int64   `json:"bytes"`
+	Left     int64   `json:"left"`
+	Crossbar float64 `json:"crossbar_ns"`
+}
+
+// jobWait is sim.Waited.
+type jobWait struct {
+	Job  int           `json:"job"`
+	By   int           `json:"by"`
+	Port fabric.PortID `json:"port"`
+	Time int64         `json:"time"` // ps
+}
+
+// simulateJobs is sim --traffic.
+func (a *app) simulateJobs(ctx context.Context, in *simulation, routings []simRouting) error {
+	r, err := a.prepareJobs(ctx, in, routings)
+	if err != nil {
+		return err
+	}
+	opt := sweep.Options{Jobs: in.jobs, State: in.state}
+	base := simRun{in: in, routings: r.routings, net: r.routings[0].net}
+	if opt.Key, err = sweep.Key(struct {
+		Base any      `json:"base"`
+		Sums []string `json:"sums"`
+	}{base.key(), in.jobTraffic.read}); err != nil {
+		return err
+	}
+	stage := a.startStage("simulate " + text.CountGrouped(len(r.points), "point", "points"))
+	opt.Progress = stage.set
+	r.results, err = sweep.Run(ctx, len(r.points), opt, r.simulate)
+	stage.end()
+	var other *sweep.KeyError
+	if errors.As(err, &other) {
+		return &inputError{err}
+	}
+	if err != nil {
+		return err
+	}
+	return a.writeJobs(r)
+}
+
+// prepareJobs reads the jobs, and makes what all points have in common.
+func (a *app) prepareJobs(ctx context.Context, in *simulation, routings []simRouting) (*jobsRun, error) {
+	r := &jobsRun{in: in, routings: routings}
+	f := routings[0].net.Fabric
+	t, err := a.readJobs(in, f)
+	if err != nil {
+		return nil, err
+	}
+	for p := range fabric.PortID(f.NumPorts()) {
+		if in.cfg.Mbps == 0 && f.Peer(p) != fabric.NoPort && f.Link(p).Mbps() == 0 {
+			return nil, in.wrong("mbps", "the fabric does not say how fast the link of %s is: want megabits a second for all", f.PortName(p))
+		}
+	}
+	vls, err := in.mostLanes(routings)
+	if err != nil {
+		return nil, err
+	}
+	opt := jobs.WorkOptions{Scale: in.jobTraffic.scale, MTU: in.cfg.MTU}
+	if r.works, r.scale, r.background, err = t.Works(opt); err != nil {
+		return nil, inputf("%s: %w", in.jobTraffic.file, err)
+	}
+	for _, p := range partsOf(r.works) {
+		for _, port := range p.Ports {
+			if f.LID(port) == 0 {
+				return nil, inputf("%s has no LID for %s", cmp.Or(in.topology, "the fabric"), f.PortName(port))
+			}
+		}
+		for _, m := range p.Program.Messages {
+			r.longest = max(r.longest, int(m.Bytes))
+		}
+	}
+	if err := in.fits(max(r.longest, 1), vls); err != nil {
+		return nil, in.wrong("traffic", "%w", err)
+	}
+	r.trees = make([]jobTrees, len(routings))
+	if in.jobTraffic.mcast != nil {
+		if err := a.addTrees(ctx, r, t); err != nil {
+			return nil, err
+		}
+	}
+	if err := in.checkPictures(len(r.routings)); err != nil {
+		return nil, err
+	}
+	a.noteLanes(in, vls)
+	if in.given("seed") && r.background == 0 {
+		fmt.Fprintln(a.stderr, "ibweave: --seed says nothing here: there is no background, and nothing else is drawn at random")
+	}
+	all := len(r.works) > 1 || r.background > 0
+	for i := range r.routings {
+		for job := range r.works {
+			if all {
+				r.points = append(r.points, jobsPoint{i, job})
+			}
+		}
+	}
+	for i := range r.routings { // sweep begins with the last ones, which take longest
+		r.points = append(r.points, jobsPoint{i, -1})
+	}
+	return r, nil
+}
+
+// readJobs reads the file of jobs, and finds them in the fabric.
+func (a *app) readJobs(in *simulation, f *fabric.Fabric) (*jobs.Traffic, error) {
+	if err := a.readHostGroups(); err != nil {
+		return nil, err
+	}
+	file, err := jobs.Read(in.jobTraffic.file, func(name string) ([]byte, error) {
+		data, err := a.readInput(name)
+		in.jobTraffic.read = append(in.jobTraffic.read, textSum(data))
+		return data, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	set, err := a.groupsOf(f, true)
+	if err != nil {
+		return nil, err
+	}
+	if set != nil {
+		for _, g := range set.Groups {
+			in.jobTraffic.read = append(in.jobTraffic.read, fmt.Sprint(g.Grouping, g.Name, g.Nodes))
+		}
+	}
+	return file.In(f, set)
+}
+
+// partsOf lists the parts of all works.
+func partsOf(works []jobs.Work) (list []*jobs.WorkPart) {
+	for i := range works {
+		for k := range works[i].Parts {
+			list = append(list, &works[i].Parts[k])
+		}
+	}
+	return list
+}
+
+// addTrees adds to each routing those with multicast trees. What a scheme cannot do is left out with a
+// line on standard error.
+func (a *app) addTrees(ctx context.Context, r *jobsRun, t *jobs.Traffic) (err error) {
+	opt := jobs.WorkOptions{Scale: r.scale, MTU: r.in.cfg.MTU, Multicast: true}
+	if r.multicasts, _, _, err = t.Works(opt); err != nil {
+		return inputf("%s: %w", r.in.jobTraffic.file, err)
+	}
+	groups := r.groups()
+	if len(groups) == 0 {
+		return r.in.wrong("mcast", "no job has a broadcast or an all-gather of several hosts")
+	}
+	var list []simRouting
+	var trees []jobTrees
+	var said []string
+	for _, x := range r.routings {
+		list, trees = append(list, x), append(trees, nil)
+		for _, name := range r.in.jobTraffic.mcast {
+			x.mcast = name
+			s := a.startStage("make " + name + " trees")
+			plan, err := planTrees(ctx, &x, groups)
+			s.end()
+			var refused *mft.RefusedError
+			var budget *mft.BudgetError
+			if errors.As(err, &refused) || errors.As(err, &budget) {
+				if !slices.Contains(said, err.Error()) { // of other lanes and choices
+					said = append(said, err.Error())
+					fmt.Fprintf(a.stderr, "ibweave: left out %s: %v\n", x.name(), err)
+				}
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			x.net.Multicast = plan.Tables
+			list, trees = append(list, x), append(trees, r.findTrees(plan))
+		}
+	}
+	r.routings, r.trees = list, trees
+	return r.in.onlyOnce(list)
+}
+
+// groups has a group for each part that sends to all.
+func (r *jobsRun) groups() (list []mft.Group) {
+	for i, p := range partsOf(r.multicasts) {
+		g := mft.Group{Name: fmt.Sprintf("part %d", i), Receivers: slices.Compact(slices.Sorted(slices.Values(p.Ports[:p.Ranks])))}
+		for _, m := range p.Program.Messages {
+			if m.Dst == traffic.All {
+				g.Senders = append(g.Senders, p.Ports[m.Src])
+			}
+		}
+		slices.Sort(g.Senders)
+		if g.Senders = slices.Compact(g.Senders); len(g.Senders) > 0 && len(g.Receivers) > 1 {
+			list = append(list, g)
+		}
+	}
+	return list
+}
+
+// planTrees makes trees by a scheme of --mcast.
+func planTrees(ctx context.Context, x *simRouting, groups []mft.Group) (*mft.Plan, error) {
+	if x.mcast == "union" {
+		return mft.Union{}.Build(ctx, x.routes, groups, mft.Options{})
+	}
+	rank := x.routes.Order
+	if rank == nil {
+		order, err := updown.ChooseOrder(ctx, x.routes.Fabric, nil)
+		if err != nil {
+			return nil, err
+		}
+		rank = order.Rank
+	}
+	return mft.UpdnTree{Order: rank}.Build(ctx, x.routes, groups, mft.Options{Balance: true})
+}
+
+// findTrees finds the trees of all ranks.
+func (r *jobsRun) findTrees(plan *mft.Plan) (list jobTrees) {
+	type sender struct {
+		group string
+		port  fabric.PortID
+	}
+	of := make(map[sender]*mft.Tree)
+	for i := range plan.Trees {
+		for _, p := range plan.Trees[i].Senders {
+			of[sender{plan.Trees[i].Name, p}] = &plan.Trees[i]
+		}
+	}
+	part := 0
+	for i := range r.multicasts {
+		var parts [][]sim.MulticastTo
+		for k := range r.multicasts[i].Parts {
+			ports := r.multicasts[i].Parts[k].Ports
+			to := make([]sim.MulticastTo, len(ports))
+			for rank, p := range ports {
+				if t := of[sender{fmt.Sprintf("part %d", part), p}]; t != nil {
+					to[rank] = sim.MulticastTo{MLID: t.MLID, SL: t.SL, Receivers: t.Receivers}
+				}
+			}
+			parts = append(parts, to)
+			part++
+		}
+		list = append(list, parts)
+	}
+	return list
+}
+
+// jobsOf is what the simulator runs at a point.
+func (r *jobsRun) jobsOf(p jobsPoint) (list []sim.Job) {
+	works := r.works
+	if r.routings[p.routing].mcast != "" {
+		works = r.multicasts
+	}
+	for i := range works {
+		if p.job >= 0 && p.job != i {
+			continue
+		}
+		var job sim.Job
+		for k := range works[i].Parts {
+			w := &works[i].Parts[k]
+			part := sim.Part{Program: w.Program, Ports: w.Ports, Hosts: w.Hosts}
+			if trees := r.trees[p.routing]; trees != nil {
+				part.Multicast = trees[i][k]
+			}
+			job.Parts = append(job.Parts, part)
+		}
+		list = append(list, job)
+	}
+	return list
+}
+
+// simulate runs a point. Jobs alone have no background.
+func (r *jobsRun) simulate(ctx context.Context, i int) (jobsResult, error) {
+	p := r.points[i]
+	x := &r.routings[p.routing]
+	all := sim.Jobs{Jobs: r.jobsOf(p), SLs: x.sls, Seed: r.in.seeds[0]}
+	if p.job < 0 {
+		all.Background = r.background
+	}
+	m, err := sim.RunJobs(ctx, x.net, r.in.config(max(r.longest, 1), vlCount(x.net)), all, r.in.stop.MaxTime)
+	var deadlock *sim.DeadlockError
+	var broken *sim.ConservationError
+	switch {
+	case errors.As(err, &deadlock):
+		return jobsResult{simResult: deadlocked(deadlock)}, nil
+	case errors.As(err, &broken), ctx.Err() != nil:
+		return jobsResult{}, err
+	case err != nil:
+		return jobsResult{}, &usageError{err}
+	}
+	out := jobsResult{simResult: simResult{State: "done", Time: m.Time.Nanoseconds(), Reordering: reordered(m.Reordering), Limits: limited(&m.Limits, x.net.Fabric)}, Busy: map[fabric.PortID]int64{}}
+	out.count(m.Counts)
+	if m.TimeUp {
+		out.State = stateMaxTime
+	}
+	for i := range m.Jobs {
+		j := &m.Jobs[i]
+		out.Jobs = append(out.Jobs, jobTime{j.At.Nanoseconds(), j.Messages, j.Bytes, j.Left, j.Crossbar.Nanoseconds()})
+		out.Messages += j.Messages - j.Left
+		out.Incomplete += j.Left
+	}
+	for _, w := range m.Waits {
+		out.Waits = append(out.Waits, jobWait{w.Job, w.By, w.Port, int64(w.Time)})
+		out.Busy[w.Port] = int64(m.Busy[w.Port])
+	}
+	return out, nil
+}
+
+// result finds the result of a routing with one job alone, or with all.
+func (r *jobsRun) result(routing, job int) *jobsResult {
+	i := slices.Index(r.points, jobsPoint{routing, job})
+	if i < 0 { // the only job
+		i = slices.Index(r.points, jobsPoint{routing, -1})
+	}
+	return &r.results[i]
+}
+
+// jobCompared is a job with a routing. Times are in nanoseconds, 0 for a job that was not done.
+type jobCompared struct {
+	Job      string  `json:"job"`
+	Messages int64   `json:"messages"`
+	Bytes    int64   `json:"bytes"`
+	Crossbar float64 `json:"crossbar_ns"` // of the busiest host for the bytes of the job
+	Alone    float64 `json:"alone_ns"`
+	Together float64 `json:"together_ns"`
+	Slowdown float64 `json:"slowdown"` // together over alone
+	// Gain is how much faster it is done than with the first routing: 0.1 is a tenth more; null for the first one.
+	Gain *float64   `json:"gain"`
+	Left int64      `json:"left"` // messages that had not arrived
+	By   []waitedBy `json:"waits_for"`
+}
+
+// waitedBy is what the packets of a job wait for.
+type waitedBy struct {
+	Job     string     `json:"job"`     // whose packets are in the way; the job's own name for those of its own
+	Share   float64    `json:"share"`   // of the time that the packets of the job wait
+	Packets float64    `json:"packets"` // that wait for it, on average over the time of all jobs
+	Cable   waitedPort `json:"cable"`   // where most of it is
+}
+
+// waitedPort is the port that sends into a cable.
+type waitedPort struct {
+	Node fabric.GUID    `json:"node"`
+	Name string         `json:"name"`
+	Port fabric.PortNum `json:"port"`
+	Text string         `json:"text"` // from and to, for people
+}
+
+// cableWaited is a cable that packets wait for, by the port that sends into it.
+type cableWaited struct {
+	waitedPort
+	Busy    float64 `json:"busy"`    // share of the time in which it sends
+	Packets float64 `json:"packets"` // that wait for it, on average
+	Share   float64 `json:"share"`   // of the time that all packets wait
+	Jobs    []struct {
+		Job     string  `json:"job"`
+		By      string  `json:"waits_for"`
+		Packets float64 `json:"packets"`
+	} `json:"jobs"`
+}
+
+// routingCompared is a routing with all jobs.
+type routingCompared struct {
+	Routing   string  `json:"routing"` // "" where there is one
+	Engine    string  `json:"engine,omitempty"`
+	VLs       int     `json:"vls,omitempty"`
+	Adaptive  string  `json:"adaptive,omitempty"`
+	Multicast string  `json:"multicast,omitempty"`
+	State     string  `json:"state"`
+	Time      float64 `json:"time_ns"` // until the last job was done
+	// Slowdown is the geometric mean of those of jobs, 0 where one was not done; Gain is that of their
+	// gains, null for the first routing.
+	Slowdown   float64        `json:"slowdown"`
+	Gain       *float64       `json:"gain"`
+	Jobs       []jobCompared  `json:"jobs"`
+	Cables     []cableWaited  `json:"cables"`
+	Limits     *simLimits     `json:"limits,omitempty"`
+	Reordering *simReordering `json:"reordering,omitempty"`
+	Dropped    int64          `json:"dropped"`
+	Strayed    int64          `json:"strayed"`
+	Packets    int64          `json:"packets"`
+	Deadlock   *simDeadlock   `json:"deadlock,omitempty"`
+}
+
+// compare joins the points of each routing.
+func (r *jobsRun) compare() (list []routingCompared) {
+	for i := range r.routings {
+		x, all := &r.routings[i], r.result(i, -1)
+		c := routingCompared{
+			Routing: x.name(), Engine: x.engine, VLs: x.vls, Adaptive: x.choice, Multicast: x.mcast,
+			State: all.State, Time: all.Time, Jobs: []jobCompared{}, Limits: all.Limits, Reordering: all.Reordering,
+			Dropped: all.Dropped, Strayed: all.Strayed, Packets: all.Packets, Deadlock: all.Deadlock,
+		}
+		slowdown, gain, done := 0.0, 0.0, 0
+		for k := range r.works {
+			j := jobCompared{Job: r.works[k].Job, By: []waitedBy{}}
+			if all.Jobs != nil {
+				t := all.Jobs[k]
+				j.Messages, j.Bytes, j.Crossbar, j.Together, j.Left = t.Messages, t.Bytes, t.Crossbar, t.At, t.Left
+			}
+			if alone := r.result(i, k); alone.Jobs != nil {
+				j.Alone = alone.Jobs[min(k, len(alone.Jobs)-1)].At
+			}
+			if j.Alone > 0 && j.Together > 0 {
+				j.Slowdown = j.Together / j.Alone
+			}
+			if i > 0 && j.Together > 0 && list[0].Jobs[k].Together > 0 {
+				ratio := list[0].Jobs[k].Together / j.Together
+				more := ratio - 1
+				j.Gain = &more
+				gain += math.Log(ratio)
+			}
+			if j.Slowdown > 0 {
+				slowdown += math.Log(j.Slowdown)
+				done++
+			}
+			j.By = append(j.By, r.waitsOf(all, x.net.Fabric, k)...)
+			c.Jobs = append(c.Jobs, j)
+		}
+		if n := len(c.Jobs); done == n && n > 0 {
+			c.Slowdown = math.Exp(slowdown / float64(n))
+			if i > 0 && list[0].Slowdown > 0 {
+				more := math.Exp(gain/float64(n)) - 1
+				c.Gain = &more
+			}
+		}
+		c.Cables = r.cables(all, x.net.Fabric)
+		list = append(list, c)
+	}
+	return list
+}
+
+// nameOf is the name of a job by its index.
+func (r *jobsRun) nameOf(job int) string {
+	if job == len(r.works) {
+		return jobs.Background
+	}
+	return r.works[job].Job
+}
+
+func portWaited(f *fabric.Fabric, p fabric.PortID) waitedPort {
+	node := f.Owner(p)
+	return waitedPort{f.Node(node).GUID, f.Name(node).Text, f.Num(p), strings.ReplaceAll(f.PortName(p)+" -> "+f.PortName(f.Peer(p)), `"`, "")}
+}
+
+// waitsOf is what the packets of a job wait for, most first.
+func (r *jobsRun) waitsOf(all *jobsResult, f *fabric.Fabric, job int) (list []waitedBy) {
+	total := int64(0)
+	by, most, at := make([]int64, len(r.works)+1), make([]int64, len(r.works)+1), make([]fabric.PortID, len(r.works)+1)
+	for _, w := range all.Waits {
+		if w.Job != job {
+			continue
+		}
+		total += w.Time
+		by[w.By] += w.Time
+		if w.Time > most[w.By] {
+			most[w.By], at[w.By] = w.Time, w.Port
+		}
+	}
+	for k, t := range by {
+		if t > 0 {
+			list = append(list, waitedBy{r.nameOf(k), float64(t) / float64(total), float64(t) / 1000 / all.Time, portWaited(f, at[k])})
+		}
+	}
+	slices.SortStableFunc(list, func(x, y waitedBy) int { return cmp.Compare(y.Share, x.Share) })
+	return list
+}
+
+// cables lists the cables that are waited for, most first.
+func (r *jobsRun) cables(all *jobsResult, f *fabric.Fabric) []cableWaited {
+	total := int64(0)
+	of := make(map[fabric.PortID][]jobWait)
+	for _, w := range all.Waits {
+		total += w.Time
+		of[w.Port] = append(of[w.Port], w)
+	}
+	list := []cableWaited{}
+	mean := func(t int64) float64 { return float64(t) / 1000 / all.Time }
+	for p := range fabric.PortID(f.NumPorts()) {
+		waits := of[p]
+		if waits == nil {
+			continue
+		}
+		slices.SortStableFunc(waits, func(x, y jobWait) int { return cmp.Compare(y.Time, x.Time) })
+		sum := int64(0)
+		c := cableWaited{waitedPort: portWaited(f, p), Busy: mean(all.Busy[p])}
+		for _, w := range waits {
+			sum += w.Time
+			c.Jobs = append(c.Jobs, struct {
+				Job     string  `json:"job"`
+				By      string  `json:"waits_for"`
+				Packets float64 `json:"packets"`
+			}{r.nameOf(w.Job), r.nameOf(w.By), mean(w.Time)})
+		}
+		c.Packets, c.Share = mean(sum), float64(sum)/float64(total)
+		list = append(list, c)
+	}
+	slices.SortStableFunc(list, func(x, y cableWaited) int { return cmp.Compare(y.Packets, x.Packets) })
+	return list
+}
