@@ -19,6 +19,9 @@ go test -count=1 -timeout 60m ./compile -run 'TestIncremental$' -failures 10000 
 go test -count=1 -timeout 60m ./verify -run TestIncrementalChecker -trials 10000 -v | grep -E 'steps|^(ok|FAIL|---)'
 # Bounds against exact linear programs and all forwarding tables of small fabrics.
 go test -count=1 -timeout 60m ./verify/bound -fabrics 1000 -v | grep -E 'paths:|refused|^(ok|FAIL|---)'
+# Hosts for jobs against all sets of hosts, and tables for 20 mixes of jobs on three fabrics.
+go test -count=1 -timeout 60m ./audit/place -trials 1000 -mixes 20 -v | grep -E 'place_test|^(ok|FAIL|---)'
+go test -count=1 -timeout 60m ./audit/jobs -run TestGap -mixes 20 -v | grep -E 'median|^(ok|FAIL|---)'
 # Adaptive tables against a checker that follows every choice, and against all states of tiny
 # fabrics; changes of them that matter are found.
 go test -count=1 -timeout 60m ./verify/multipath -trials 10000 -tiny 1000 -mutations 1000 -v | grep -E 'map|seed|^(ok|FAIL|---)'
