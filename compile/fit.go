@@ -6,12 +6,14 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/verify/bound"
 )
 
 // Fit is what fitting tables to a demand has done.
 type Fit struct {
 	lft.Fit
-	Original *lft.Tables // before
+	Original *lft.Tables  // before
+	Bound    *bound.Bound // of the load under the demand; nil where nothing crosses a cut
 	// Uniform and UniformBefore are the greatest loads of one route from each host to each LID after
 	// and before, in lft.LoadUnits.
 	Uniform, UniformBefore uint64
@@ -47,13 +49,16 @@ func (r *Result) fit(ctx context.Context, opt *Options) error {
 	if err != nil || d == nil {
 		return err
 	}
-	r.Fit = &Fit{Original: r.Routing.Tables, UniformBefore: lft.GreatestLoad(f, r.Routing.Tables)}
+	r.Fit = &Fit{Original: r.Routing.Tables, Bound: bound.FindUnder(f, d), UniformBefore: lft.GreatestLoad(f, r.Routing.Tables)}
 	r.Fit.Uniform = r.Fit.UniformBefore
 	l, why := r.incremental()
 	if r.Fit.Why = why; l == nil {
 		return nil
 	}
 	x := lft.FitOptions{Most: opt.mostRoutes(r.Fit.UniformBefore), Slack: 1, Blocks: math.MaxInt}
+	if r.Fit.Bound != nil {
+		x.Least = r.Fit.Bound.Load
+	}
 	if r.Routing.Kept {
 		x.Most = max(r.Fit.UniformBefore, opt.mostRoutes(l.LoadBound()))
 		x.Slack = opt.Route.RebalanceFactor()

@@ -46,6 +46,8 @@ type FitOptions struct {
 	// Slack is how many times a lower bound the load under the demand may be, 1 or more: no more
 	// entries change than that takes.
 	Slack float64
+	// Least is a lower bound that the caller knows, in amounts on the fastest channel; 0 for none.
+	Least float64
 	// Blocks is how many blocks of the tables may change.
 	Blocks int
 }
@@ -133,8 +135,8 @@ func (l *Incremental) Fit(ctx context.Context, d *Demand, opt FitOptions) (*Fit,
 			kept, last = len(r.taken), r.pass+fitPatience
 		}
 	}
-	if ctx.Err() != nil {
-		kept = 0
+	if ctx.Err() != nil || high == x.Before && r.changedBlocks < r.Blocks {
+		kept = 0 // it would be no better for the changes
 	}
 	r.undoTo(kept)
 	x.After, x.Displaced = high, len(r.taken) > within
@@ -203,11 +205,9 @@ func (r *fitter) greatest() (most uint64) {
 	return most
 }
 
-// leastLoad is a lower bound of what is worth an effort: the load of a host's cable, or what jobs send from
-// or to the hosts of a switch, divided among its channels.
+// leastLoad is a lower bound of what is worth an effort: that of the caller, or the load of a host's cable.
 func (r *fitter) leastLoad() uint64 {
-	const one = 1 << 20
-	least := 0.0
+	least := r.Least * capacityUnits
 	f := r.now.Fabric
 	fastest := fastestRate(f)
 	for p, amount := range r.demand.Host {
@@ -216,26 +216,6 @@ func (r *fitter) leastLoad() uint64 {
 			load *= float64(fastest) / float64(mbps)
 		}
 		least = max(least, load)
-	}
-	sent, got := make([]int64, r.index.Slots()), make([]int64, r.index.Slots())
-	for lid, none := range r.none {
-		if none {
-			continue
-		}
-		for _, x := range r.demand.To[lid] {
-			sent[r.now.Slot[x.From]] += x.Amount
-			got[r.index.Owner[r.now.Dest[lid]]] += x.Amount
-		}
-	}
-	for s := range int32(r.index.Slots()) {
-		room := uint64(0)
-		ports, _ := r.now.SwitchLinks(s)
-		for _, out := range ports {
-			room += one / r.unit[out]
-		}
-		if room > 0 {
-			least = max(least, float64(max(sent[s], got[s]))*one/float64(room))
-		}
 	}
 	return uint64(least)
 }

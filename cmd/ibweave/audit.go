@@ -271,7 +271,7 @@ func (p *lineFinder) of(f *verify.Finding) (string, int) {
 
 // reportOptions are those of a report of an audit.
 func (in *audit) reportOptions(d demanded) report.Options {
-	opt := report.Options{Version: version, Topology: in.topology, Tables: cmp.Or(in.lfts, in.far), Certificate: in.certificate, Bound: in.bound, Verbose: in.verbose, Rules: in.rulesOf()}
+	opt := report.Options{Version: version, Topology: in.topology, Tables: cmp.Or(in.lfts, in.far), Certificate: in.certificate, Bound: in.bound, Verbose: in.verbose, Rules: in.rulesOf(), Lines: in.lines}
 	if d.shape != nil {
 		opt.Shape = d.shape
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 
 	"github.com/spf13/pflag"
 
@@ -25,8 +26,9 @@ func (b *bounding) flags(flags *pflag.FlagSet) {
 }
 
 // find looks for bounds of tables, of which r has the load, and writes them. Without tables, and
-// where these do not keep to the legal ports of their order, there is no bound for legal ports.
-func (b *bounding) find(ctx context.Context, a *app, tables *lft.Routing, r *verify.Result) ([]*bound.Bound, error) {
+// where these do not keep to the legal ports of their order, there is no bound for legal ports. The bound of jobs,
+// if there is one, is only written.
+func (b *bounding) find(ctx context.Context, a *app, tables *lft.Routing, r *verify.Result, jobs *bound.Bound) ([]*bound.Bound, error) {
 	s := a.startStage("bound")
 	defer s.end()
 	opt := bound.Options{Rounds: b.rounds, Load: r.GreatestLoad(), Order: tables.Order}
@@ -47,6 +49,9 @@ func (b *bounding) find(ctx context.Context, a *app, tables *lft.Routing, r *ver
 	for _, x := range found.List() {
 		text = x.Certificate.Append(text)
 	}
+	if jobs != nil {
+		text = jobs.Certificate.Append(text)
+	}
 	if text == nil {
 		return nil, inputf("--write-bound %s: there is no bound, since no cable between switches has routes", b.write)
 	}
@@ -60,7 +65,7 @@ func (a *app) checkBounds(ctx context.Context, in *audit, tables *lft.Routing, r
 	var list []*bound.Bound
 	if in.bound == "" || in.hasTables() || in.bounding != (bounding{}) {
 		var err error
-		if list, err = in.bounding.find(ctx, a, tables, r); err != nil {
+		if list, err = in.bounding.find(ctx, a, tables, r, nil); err != nil {
 			return err
 		}
 	}
@@ -74,7 +79,7 @@ func (a *app) checkBounds(ctx context.Context, in *audit, tables *lft.Routing, r
 			return err
 		}
 		for _, c := range proofs {
-			err := c.Check(f)
+			err := c.Check(f, in.jobs.demandOf())
 			if err != nil {
 				r.Add(verify.Finding{Rule: verify.BoundRule, Severity: verify.Error, Message: err.Error(), Count: 1})
 				continue
@@ -83,6 +88,10 @@ func (a *app) checkBounds(ctx context.Context, in *audit, tables *lft.Routing, r
 				continue // it is about other tables
 			}
 			load, _ := c.Bound.Float64()
+			if c.Demand != ([sha256.Size]byte{}) {
+				in.jobs.prove(f, load, in.bound)
+				continue
+			}
 			list = append(list, &bound.Bound{Load: load, Exact: c.Bound, Unit: max(c.Unit, 1), Words: "proven by " + in.bound, Close: true, Certificate: c})
 		}
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/verify"
+	"github.com/ibweave/ibweave/verify/bound"
 )
 
 // audit is what check is asked to look at.
@@ -51,7 +52,10 @@ type audit struct {
 	cablesDo    bool              // a run of ibdiagnet without tables is looked at for its cables
 	fromRun
 	partitioning
-	asFindings bool // make findings of what is odd in tables and files of a manifest
+	traffic    string      // "" for none
+	jobs       *fitting    // of traffic; nil for none
+	lines      [][2]string // what the tables are worth for them
+	asFindings bool        // make findings of what is odd in tables and files of a manifest
 	undecided  []verify.Undecided
 	findings   []verify.Finding
 	demands
@@ -160,6 +164,7 @@ func (o *auditing) flags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.buffer.Credits, "vl-credits", 0, "credits of 64 bytes that each VL of a port has, `N`, to see whether a packet fits; by default not known")
 	flags.IntVar(&o.buffer.MTU, "mtu", 4096, "greatest payload of packets in `BYTES`, for --vl-credits")
 	flags.StringVar(&o.certificate, "certificate", "", "also check the proof in `FILE` that there is no credit loop")
+	flags.StringVar(&o.traffic, "traffic", "", "also say what the tables are worth for the jobs of a YAML `FILE` (docs/traffic.md), for which --bound may have a proof")
 	flags.StringVar(&o.bound, "bound", "", "also check the proof in `FILE` that no tables have less load; does without tables, too")
 	o.bounding.flags(flags)
 	flags.BoolVarP(&o.verbose, "verbose", "v", false, "list the channels between switches that carry nothing, with reasons, and all partitions")
@@ -244,12 +249,12 @@ func (a *app) resolveAudit(in *audit, args []string) error {
 		if in.groups != "" && in.mfts == "" {
 			return usagef("-g says nothing without multicast tables, --mfts FILE")
 		}
-		return oneStdin(append([]string{in.topology, in.lfts, in.sl2vl, in.pathSL, in.mfts, in.far, in.plft, in.groups, in.certificate, in.bound, in.policy, in.pkeys, in.partitions}, in.plans...)...)
+		return oneStdin(append([]string{in.topology, in.lfts, in.sl2vl, in.pathSL, in.mfts, in.far, in.plft, in.groups, in.certificate, in.bound, in.traffic, in.policy, in.pkeys, in.partitions}, in.plans...)...)
 	}
 	if in.topology != "" || in.hasTables() || in.plft != "" || in.sl2vl != "" || in.pathSL != "" || in.mfts != "" || in.groups != "" {
 		return usagef("check takes a directory or -t and --lfts, not both")
 	}
-	if err := oneStdin(append([]string{in.policy, in.certificate, in.bound, in.pkeys, in.partitions}, in.plans...)...); err != nil {
+	if err := oneStdin(append([]string{in.policy, in.certificate, in.bound, in.traffic, in.pkeys, in.partitions}, in.plans...)...); err != nil {
 		return err
 	}
 	return a.resolve(in, args[0], !in.wanted() && !in.partitioned())
@@ -298,6 +303,10 @@ func (a *app) check(ctx context.Context, in *audit, level *threshold, reports []
 		in.places = newLineFinder(in)
 	}
 	if err := a.readSource(in, source); err != nil {
+		return err
+	}
+	var err error
+	if in.jobs, err = a.readFitting(in.traffic); err != nil {
 		return err
 	}
 	x, err := a.audit(ctx, in)
@@ -377,10 +386,22 @@ func (a *app) audit(ctx context.Context, in *audit) (x *auditResult, err error) 
 		}
 		in.findings, in.undecided = append(in.findings, findings...), append(in.undecided, undecided...)
 	}
+	if in.jobs != nil {
+		d, err := in.jobs.find(ctx, a, x.fabric)
+		if err != nil {
+			return nil, err
+		}
+		if d != nil {
+			in.jobs.bound = bound.FindUnder(x.fabric, d)
+		}
+	}
 	if x.tables != nil || in.bound != "" || in.write != "" {
 		if err := a.checkBounds(ctx, in, &lft.Routing{Fabric: x.fabric, Tables: x.tables, Order: x.options.Order}, x.result); err != nil {
 			return nil, err
 		}
+	}
+	if in.lines, err = in.jobs.lines(ctx, x.fabric, x.tables); err != nil {
+		return nil, err
 	}
 	x.result.Add(in.findings...)
 	x.result.Leave(in.undecided...)

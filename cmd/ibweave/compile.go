@@ -34,6 +34,7 @@ import (
 	"github.com/ibweave/ibweave/routing/fattree"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/verify"
+	"github.com/ibweave/ibweave/verify/bound"
 )
 
 // defaultInstallDir is where opensm.conf expects the tables. It does not
@@ -481,8 +482,11 @@ func (a *app) readOrdered(c *compilation) (err error) {
 	if c.fabric, err = withoutParts(c.fabric, c.order.without, set); err != nil {
 		return err
 	}
-	if err := a.readOrderedTraffic(c); err != nil {
+	if c.traffic, err = a.readFitting(c.order.traffic); err != nil {
 		return err
+	}
+	if c.traffic != nil {
+		c.opt.Demand = func(ctx context.Context, f *fabric.Fabric) (*lft.Demand, error) { return c.traffic.find(ctx, a, f) }
 	}
 	if opt.Route.Roots, err = a.switches(c.fabric, "--roots", c.roots); err != nil {
 		return err
@@ -543,7 +547,11 @@ func (a *app) runOrdered(ctx context.Context, c *compilation) error {
 	a.log.Info("routed", zap.String("engine", c.engine.Name()), zap.Float64("seconds", r.Seconds.Route))
 	r.Verify.Add(cabling.SlowLinks(r.Routing.Fabric, verify.DefaultFindings)...)
 	a.log.Info("verified", zap.String("verdict", r.Verify.Verdict), zap.Float64("seconds", r.Seconds.Verify))
-	bounds, err := c.bounding.find(ctx, a, r.Routing, r.Verify)
+	var jobs *bound.Bound
+	if r.Fit != nil {
+		c.traffic.bound, jobs = r.Fit.Bound, r.Fit.Bound
+	}
+	bounds, err := c.bounding.find(ctx, a, r.Routing, r.Verify, jobs)
 	if err != nil {
 		return err
 	}

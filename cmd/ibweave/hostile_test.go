@@ -59,6 +59,7 @@ var inputs = map[string]string{
 	"compile --guid2lid":       "compile -t D/fabric.ibnetdiscover -e updn --dry-run --guid2lid X",
 	"compile --previous":       "compile -t D/fabric.ibnetdiscover -e xy --dry-run --previous H",
 	"compile --groups":         "compile -t D/fabric.ibnetdiscover -e xy --dry-run -g X",
+	"check --traffic":          "check D --traffic X",
 	"compile --traffic":        "compile -t D/fabric.ibnetdiscover -e updn --dry-run --traffic X",
 	"compile --roots":          "compile -t D/fabric.ibnetdiscover -e updn --dry-run --roots X",
 	"diff arguments":           "diff D X",

@@ -61,7 +61,7 @@ func drawn(flags string, seed scope) []scope {
 // two ways of saying the same.
 var scopes = map[string][]scope{
 	"check": {
-		{flags: network + " far plft bound bound-iterations write-bound certificate copying explain fail-on format kinds mft-capacity node-name-map partitions pkeys plan policy report rules sm vl-credits wiring host-groups"},
+		{flags: network + " far plft bound bound-iterations write-bound certificate copying explain fail-on format kinds mft-capacity node-name-map partitions pkeys plan policy report rules sm traffic vl-credits wiring host-groups"},
 		{flags: "mtu", with: "vl-credits"},
 		{flags: "verbose", not: "format=json", why: unsaid, note: true},
 		{flags: "date", with: "policy", why: "waivers are in a policy", note: true},

@@ -28,7 +28,8 @@ import (
 // and port. "sources all" has no such lines: all switches with hosts are sources. "sources gate" has
 // one, the gate. A
 // fraction is in lowest terms. Where paths are legal ones, the line has "order N" before the fabric,
-// and the GUIDs of all N switches follow, in the order that says which ports are legal.
+// and the GUIDs of all N switches follow, in the order that says which ports are legal. A bound under a
+// demand has "demand sha256:<64 digits>" before the fabric.
 type Certificate struct {
 	Paths    Paths
 	Unit     int64             // 0 for routes that may be divided
@@ -37,6 +38,7 @@ type Certificate struct {
 	Gate     bool              // there is one source, a gate
 	Channels []Length          // by GUID and port
 	Order    []fabric.GUID     // for legal paths: all switches, the first on top; else nil
+	Demand   [sha256.Size]byte // see DemandDigest; 0 for one route from each host to each LID
 	Fabric   [sha256.Size]byte // see Digest
 }
 
@@ -68,6 +70,9 @@ func (c *Certificate) Append(b []byte) []byte {
 	b = fmt.Appendf(b, "%s paths %s unit %d bound %s sources %s channels %d", magic, c.Paths, c.Unit, c.Bound, sources, len(c.Channels))
 	if c.Paths == LegalPaths {
 		b = fmt.Appendf(b, " order %d", len(c.Order))
+	}
+	if c.Demand != ([sha256.Size]byte{}) {
+		b = fmt.Appendf(b, " demand %s%x", hashPrefix, c.Demand)
 	}
 	b = fmt.Appendf(b, " fabric %s%x\n", hashPrefix, c.Fabric)
 	for _, g := range c.Sources {
@@ -187,9 +192,13 @@ func parseHeader(s string) (c *Certificate, count lines, err error) {
 	if len(field) > 1 && field[1] == LegalPaths.String() {
 		keys = slices.Insert(keys, 5, "order")
 	}
+	demanded := len(field) > 3 && field[len(field)-4] == "demand"
+	if demanded {
+		keys = slices.Insert(keys, len(keys)-1, "demand")
+	}
 	for i, key := range keys {
 		if len(field) != 2*len(keys) || field[2*i] != key {
-			return fail("want %q", magic+" paths P unit U bound N/D sources S channels C fabric "+hashPrefix+"H, with order N before fabric where P is legal")
+			return fail("want %q", magic+" paths P unit U bound N/D sources S channels C fabric "+hashPrefix+"H, with order N before fabric where P is legal, and demand "+hashPrefix+"H for a demand")
 		}
 	}
 	c = &Certificate{}
@@ -225,14 +234,27 @@ func parseHeader(s string) (c *Certificate, count lines, err error) {
 		}
 		count.order = int(n)
 	}
-	last := field[len(field)-1]
-	digits, ok := strings.CutPrefix(last, hashPrefix)
-	hash, err := hex.DecodeString(digits)
-	if !ok || err != nil || len(hash) != len(c.Fabric) || strings.ToLower(digits) != digits {
-		return fail("fabric %q: want %s and %d hexadecimal digits in lower case", last, hashPrefix, 2*len(c.Fabric))
+	if c.Fabric, err = parseHash("fabric", field[len(field)-1]); err != nil {
+		return fail("%w", err)
 	}
-	copy(c.Fabric[:], hash)
-	return c, count, nil
+	if demanded {
+		c.Demand, err = parseHash("demand", field[len(field)-3])
+		if err == nil && c.Demand == ([sha256.Size]byte{}) {
+			err = errors.New("demand of no digest: want one that is not 0")
+		}
+	}
+	return c, count, err
+}
+
+// parseHash reads the value of a key.
+func parseHash(key, s string) (sum [sha256.Size]byte, err error) {
+	digits, ok := strings.CutPrefix(s, hashPrefix)
+	hash, err := hex.DecodeString(digits)
+	if !ok || err != nil || len(hash) != len(sum) || strings.ToLower(digits) != digits {
+		return sum, fmt.Errorf("%s %q: want %s and %d hexadecimal digits in lower case", key, s, hashPrefix, 2*len(sum))
+	}
+	copy(sum[:], hash)
+	return sum, nil
 }
 
 // maxDigits bounds the digits of a numerator and of a denominator.

@@ -86,7 +86,7 @@ func TestRaisedBoundsAreRefused(t *testing.T) {
 			if r.IntN(4) == 0 {
 				c.Bound.Mul(c.Bound, big.NewRat(2+r.Int64N(5), 1))
 			}
-			if err := c.Check(f); err == nil {
+			if err := c.Check(f, nil); err == nil {
 				t.Errorf("%s changed: a bound of %s holds, and some tables have %s", how, c.Bound, exact)
 			}
 			refused++
@@ -104,7 +104,7 @@ func TestOtherBoundsAreRefused(t *testing.T) {
 			for _, factor := range []*big.Rat{big.NewRat(1_000_001, 1_000_000), big.NewRat(999_999, 1_000_000)} {
 				c := clone(x.Certificate)
 				c.Bound.Mul(c.Bound, factor)
-				err := c.Check(f)
+				err := c.Check(f, nil)
 				want := "prove less"
 				if factor.Cmp(big.NewRat(1, 1)) < 0 {
 					want = "prove more"
@@ -159,7 +159,7 @@ func TestCheckErrors(t *testing.T) {
 	other := leaves(t, []int{2, 3}, []fabric.Link{{Width: 4, Speed: fabric.NDR}, {Width: 4, Speed: fabric.HDR}})
 	slower := leaves(t, []int{2, 2}, []fabric.Link{{Width: 4, Speed: fabric.NDR}, {Width: 4, Speed: fabric.NDR}})
 	for _, g := range []*fabric.Fabric{other, slower} {
-		if err := good.Check(g); err == nil || !strings.Contains(err.Error(), "other cables, rates, hosts") {
+		if err := good.Check(g, nil); err == nil || !strings.Contains(err.Error(), "other cables, rates, hosts") {
 			t.Errorf("another fabric: %v", err)
 		}
 	}
@@ -182,7 +182,7 @@ func TestCheckErrors(t *testing.T) {
 	} {
 		c := clone(good)
 		test.change(c)
-		if err := c.Check(f); err == nil || !strings.Contains(err.Error(), test.want) {
+		if err := c.Check(f, nil); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%v, want %q", err, test.want)
 		}
 	}

@@ -1,9 +1,16 @@
 package bound
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"math/big"
+	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/graph"
 	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/lft"
 )
@@ -75,4 +82,134 @@ func busiest(f *fabric.Fabric, ports []fabric.PortID, load []int64, d *lft.Deman
 		most = max(most, float64(float64(load[ports[i]])*d.Bytes)*8/float64(float64(rate)*1e6))
 	}
 	return most
+}
+
+// switchFlows is by switch what jobs send to the LIDs of its hosts, ascending by the switch that sends.
+func switchFlows(f *fabric.Fabric, d *lft.Demand) [][]lft.Flow {
+	to := make([][]lft.Flow, f.NumSwitches())
+	for lid, flows := range d.To {
+		p := f.LIDPort(fabric.LID(lid))
+		if len(flows) == 0 || p == fabric.NoPort || !f.PortCounts(p, fabric.ForLoad) || f.PeerSwitch(p) == fabric.NoNode {
+			continue
+		}
+		t := f.PeerSwitch(p)
+		to[t] = append(to[t], flows...)
+	}
+	for t, flows := range to {
+		slices.SortStableFunc(flows, func(a, b lft.Flow) int { return cmp.Compare(a.From, b.From) })
+		to[t] = flows[:0]
+		for _, x := range flows {
+			if n := len(to[t]); n > 0 && to[t][n-1].From == x.From {
+				to[t][n-1].Amount += x.Amount
+			} else {
+				to[t] = append(to[t], x)
+			}
+		}
+	}
+	return to
+}
+
+// DemandDigest names a demand: the SHA-256 of the background, and of what each switch gets from each other one, by
+// the GUIDs of both and the amount, in the order of receivers and then senders; all in 8 bytes, big-endian.
+func DemandDigest(f *fabric.Fabric, d *lft.Demand) [sha256.Size]byte {
+	b := binary.BigEndian.AppendUint64(nil, uint64(d.Background))
+	for t, flows := range switchFlows(f, d) {
+		for _, x := range flows {
+			b = binary.BigEndian.AppendUint64(b, uint64(f.Node(fabric.NodeID(t)).GUID))
+			b = binary.BigEndian.AppendUint64(b, uint64(f.Node(x.From).GUID))
+			b = binary.BigEndian.AppendUint64(b, uint64(x.Amount))
+		}
+	}
+	return sha256.Sum256(b)
+}
+
+// FindUnder looks for a bound under a demand among the cuts that Find tries; nil where nothing crosses one. Amounts
+// are divided at will, so Unit is 0, and Load is an amount on the fastest cable.
+func FindUnder(f *fabric.Fabric, d *lft.Demand) *Bound {
+	w := newNetwork(f)
+	component, components := graph.Components(f.NumSwitches(), f.Neighbors)
+	whole := make([]edgeSum, components)
+	for s, c := range component {
+		whole[c].hosts += w.hosts[s]
+		whole[c].lids += w.lids[s]
+	}
+	flows := switchFlows(f, d)
+	var best candidate
+	most := 0.0
+	for _, p := range w.partitions() {
+		list := make([]edgeSum, p.n)
+		in := make([]int32, p.n) // by class: the component that it is part of
+		for s, class := range p.of {
+			in[class] = component[s]
+			list[class].hosts += w.hosts[s]
+			list[class].lids += w.lids[s]
+		}
+		for t, from := range flows {
+			for _, x := range from {
+				if a, b := p.of[x.From], p.of[t]; a != b && component[x.From] == component[t] {
+					list[a].sent += x.Amount
+					list[b].got += x.Amount
+				}
+			}
+		}
+		for class := range list {
+			x, all := &list[class], &whole[in[class]]
+			sent := x.sent + d.Background*x.hosts*(all.lids-x.lids)
+			got := x.got + d.Background*(all.hosts-x.hosts)*x.lids
+			for _, e := range []struct {
+				need  int64
+				rates []int64
+				in    bool
+			}{{sent, p.sums[class].out, false}, {got, p.sums[class].in, true}} {
+				rate := int64(0)
+				for i, n := range e.rates {
+					rate += n * w.rates[i]
+				}
+				if rate == 0 || float64(e.need)/float64(rate) <= most {
+					continue
+				}
+				most = float64(e.need) / float64(rate)
+				best = w.demandCut(p, int32(class), e.in, component)
+				best.value = w.least(big.NewInt(e.need), e.rates, 0)
+				best.words = fmt.Sprintf("%s: all that it sends over %s", w.className(p, int32(class)), w.cables(e.rates))
+				if e.in {
+					best.words = fmt.Sprintf("%s: all that it gets over %s", w.className(p, int32(class)), w.cables(e.rates))
+				}
+			}
+		}
+	}
+	if best.value == nil {
+		return nil
+	}
+	b := w.bound(&best)
+	b.Certificate.Demand = DemandDigest(f, d)
+	return b
+}
+
+// edgeSum is what a class of switches has, and what jobs send from and to it.
+type edgeSum struct{ hosts, lids, sent, got int64 }
+
+// demandCut has the channels that leave a class, or enter it, and who sends over them.
+func (w *network) demandCut(p *partition, class int32, in bool, component []int32) candidate {
+	first := component[slices.Index(p.of, class)]
+	x := candidate{sources: make([]bool, len(w.hosts)), length: make([]int64, len(w.port))}
+	for s, h := range w.hosts {
+		x.sources[s] = h > 0 && component[s] == first && (p.of[s] == class) != in
+	}
+	for c, a := range w.from {
+		from, to := p.of[a], p.of[w.to[c]]
+		if from != to && (from == class && !in || to == class && in) {
+			x.length[c] = 1
+		}
+	}
+	return x
+}
+
+// Seconds is how long an amount takes on the fastest cable between switches.
+func Seconds(f *fabric.Fabric, d *lft.Demand, amount float64) float64 {
+	w := newNetwork(f)
+	if w.fastest == 0 {
+		return 0
+	}
+	return amount * d.Bytes * 8 / (float64(w.fastest) * 1e6)
 }

@@ -72,7 +72,7 @@ func TestEngines(t *testing.T) {
 				}
 				load := new(big.Rat).SetInt64(r.Verify.Balance.MaxRoutes)
 				for _, x := range b.List() {
-					if err := x.Certificate.Check(r.Routing.Fabric); err != nil {
+					if err := x.Certificate.Check(r.Routing.Fabric, nil); err != nil {
 						t.Errorf("%s, LMC %d, %s: %v", name, lmc, engine, err)
 					}
 					if x == b.Shortest && r.Verify.Unicast.NonMinimal > 0 {

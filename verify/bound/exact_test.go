@@ -111,7 +111,7 @@ func fractional(t *testing.T, w *network, c *Certificate) float64 {
 	value := w.least(x.need(w.lids), rates, 0)
 	proof := *c
 	proof.Unit, proof.Sources, proof.Bound = 0, nil, value
-	if err := proof.Check(w.f); err != nil {
+	if err := proof.Check(w.f, nil); err != nil {
 		t.Errorf("without a unit: %v", err)
 	}
 	v, _ := value.Float64()

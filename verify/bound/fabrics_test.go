@@ -189,7 +189,7 @@ func TestLegalPorts(t *testing.T) {
 func checkBounds(t testing.TB, f *fabric.Fabric, b *Bounds) {
 	t.Helper()
 	for _, x := range b.List() {
-		if err := x.Certificate.Check(f); err != nil {
+		if err := x.Certificate.Check(f, nil); err != nil {
 			t.Errorf("%s: %v", x.Words, err)
 		}
 	}

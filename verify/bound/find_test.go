@@ -148,7 +148,7 @@ func TestGates(t *testing.T) {
 	if x.value == nil || !x.gate {
 		t.Fatal("no gate")
 	}
-	if err := w.certificate(&x).Check(f); err != nil {
+	if err := w.certificate(&x).Check(f, nil); err != nil {
 		t.Error(err)
 	}
 	three := gateFabric(t)
@@ -156,7 +156,7 @@ func TestGates(t *testing.T) {
 	if got := b.Any.Exact.String(); got != "8/1" || !b.Any.Certificate.Gate {
 		t.Errorf("%s by %s, want 8/1 by a gate", got, b.Any.Words)
 	}
-	if list, err := Read("x", b.Any.Certificate.Append(nil)); err != nil || !list[0].Gate || list[0].Check(three) != nil {
+	if list, err := Read("x", b.Any.Certificate.Append(nil)); err != nil || !list[0].Gate || list[0].Check(three, nil) != nil {
 		t.Errorf("read again: %v", err)
 	}
 	for _, change := range []func(c *Certificate){
@@ -168,7 +168,7 @@ func TestGates(t *testing.T) {
 	} {
 		c := clone(b.Any.Certificate)
 		change(c)
-		if c.Check(three) == nil {
+		if c.Check(three, nil) == nil {
 			t.Errorf("a changed gate holds: %+v", c)
 		}
 	}

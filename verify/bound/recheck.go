@@ -2,12 +2,14 @@ package bound
 
 import (
 	"container/heap"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math/big"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/par"
+	"github.com/ibweave/ibweave/lft"
 )
 
 // Check proves the bound again for fabric f, by the theorem at the head of the package
@@ -15,8 +17,17 @@ import (
 // O(switches with hosts x channels), times the logarithm of the switches, on all CPUs.
 //
 // Errors say what does not hold: the certificate is of another fabric, names what the fabric does not
-// have, or claims more, or less, than its lengths prove.
-func (c *Certificate) Check(f *fabric.Fabric) error {
+// have, is for another demand than d, or claims more, or less, than its lengths prove.
+func (c *Certificate) Check(f *fabric.Fabric, d *lft.Demand) error {
+	demanded := c.Demand != ([sha256.Size]byte{})
+	switch {
+	case demanded && d == nil:
+		return errors.New("the bound is for a demand, and there is none")
+	case demanded && c.Demand != DemandDigest(f, d):
+		return errors.New("the bound is for another demand: its digest is not that of this one")
+	case demanded && (c.Gate || c.Unit != 0):
+		return errors.New("the bound is for a demand: want unit 0 and no gate")
+	}
 	if c.Fabric != Digest(f) {
 		return errors.New("the bound is for other cables, rates, hosts or LMCs: its digest is not that of this fabric")
 	}
@@ -49,7 +60,29 @@ func (c *Certificate) Check(f *fabric.Fabric) error {
 	} else if err := x.countSources(c, hosts); err != nil {
 		return err
 	}
-	return c.compare(x.need(lids), x.f, x.length)
+	need := x.need(lids)
+	if demanded {
+		need.Mul(need, big.NewInt(d.Background))
+		need.Add(need, x.needFor(d))
+	}
+	return c.compare(need, x.f, x.length)
+}
+
+// needFor is N of the theorem for what jobs send.
+func (x *recheck) needFor(d *lft.Demand) *big.Int {
+	sum := new(big.Int)
+	for t, flows := range switchFlows(x.f, d) {
+		if len(flows) == 0 {
+			continue
+		}
+		dist := x.distances(fabric.NodeID(t))
+		for _, flow := range flows {
+			if far := dist[flow.From]; far > 0 && x.counted[flow.From] > 0 {
+				sum.Add(sum, new(big.Int).Mul(big.NewInt(far), big.NewInt(flow.Amount)))
+			}
+		}
+	}
+	return sum
 }
 
 // recheck is what a certificate says, by the indices of a fabric.
