@@ -16,12 +16,12 @@ type Changes struct {
 
 // ChangesSince compares the tables of r with those of prev, switches by GUID. A switch
 // that prev did not have has all its entries to be written except those that are
-// fabric.NoPath. A switch without a LID can have nothing written.
+// fabric.NoPath. A switch without a LID or without a cable can have nothing written.
 func ChangesSince(prev, r *lft.Routing) Changes {
 	var c Changes
 	f := r.Fabric
 	for s := range fabric.NodeID(f.NumSwitches()) {
-		if f.LID(f.PortBase(s)) == 0 {
+		if f.LID(f.PortBase(s)) == 0 || !f.HasCable(s) {
 			continue
 		}
 		var old []fabric.PortNum

@@ -6,7 +6,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 )
 
 // GUID is an EUI-64: of a node, a system image or a port. The zero GUID is
@@ -192,6 +194,15 @@ func (l Link) String() string {
 		return ""
 	}
 	return strconv.Itoa(int(l.Width)) + "x" + l.Speed.String()
+}
+
+// ParseLink reads what String writes of a known rate, in upper or lower case.
+func ParseLink(text string) (l Link, ok bool) {
+	width, speed, _ := strings.Cut(text, "x")
+	n, err := strconv.ParseUint(width, 10, 8)
+	l.Width = uint8(n)
+	l.Speed, ok = ParseSpeed(strings.ToUpper(speed))
+	return l, ok && err == nil && slices.Contains([]uint8{1, 2, 4, 8, 12}, l.Width)
 }
 
 // ParseError is what every reader of ibweave returns for text it cannot use.

@@ -108,6 +108,9 @@ func (f *Fabric) WithLinks(links map[PortID]Link) *Fabric {
 	return &g
 }
 
+// HasCable says whether a node has a cable at any port.
+func (f *Fabric) HasCable(n NodeID) bool { return !alone(f.peer[f.base[n]:f.base[n+1]]) }
+
 func alone(peers []PortID) bool {
 	return !slices.ContainsFunc(peers, func(p PortID) bool { return p != NoPort })
 }

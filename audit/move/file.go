@@ -268,7 +268,7 @@ func (r *reader) apply(e edit) error {
 		c := ordered(fabric.Cable{A: a, B: b})
 		if len(args) == 3 {
 			var ok bool
-			if c.Link, ok = parseLink(args[2]); !ok {
+			if c.Link, ok = fabric.ParseLink(args[2]); !ok {
 				return r.Fail(e.node, "rate %q: want one like 4xHDR", args[2])
 			}
 		} else {
@@ -301,15 +301,6 @@ func (r *reader) unplug(p fabric.PortID) {
 		delete(r.at, c.A)
 		delete(r.at, c.B)
 	}
-}
-
-// parseLink reads a rate as fabric.Link writes it.
-func parseLink(text string) (l fabric.Link, ok bool) {
-	width, speed, _ := strings.Cut(text, "x")
-	n, err := strconv.ParseUint(width, 10, 8)
-	l.Width = uint8(n)
-	l.Speed, ok = fabric.ParseSpeed(strings.ToUpper(speed))
-	return l, ok && err == nil && slices.Contains([]uint8{1, 2, 4, 8, 12}, l.Width)
 }
 
 // quote is the reverse of splitWords for one word.
