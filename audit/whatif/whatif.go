@@ -623,3 +623,16 @@ func (t *trial) countUnjoined(g *fabric.Fabric) int64 {
 	}
 	return n
 }
+
+// One is the case that Run lists for the failure of the cable at a port, or of the switch that has
+// the port. The error is also that there is no such part.
+func One(ctx context.Context, base *compile.Result, route compile.Options, kind Kind, at fabric.PortID) (*Case, error) {
+	f := base.Routing.Fabric
+	for i, a := range listAtoms(f, &Options{Kind: kind}) {
+		if slices.Contains(a.cut, at) || kind == Links && a.cut[0] == f.Peer(at) {
+			c, err := newTrial(base, route).try(ctx, &failure{number: i, cut: a.cut, parts: []Part{a.part}})
+			return &c, err
+		}
+	}
+	return nil, fmt.Errorf("%s has no cable", f.PortName(at))
+}

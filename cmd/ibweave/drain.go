@@ -96,12 +96,6 @@ status is 1 when a part cannot be drained.`,
 	return cmd
 }
 
-// drainDocument is the JSON form.
-type drainDocument struct {
-	*drain.Plan
-	GoneHosts []string `json:"gone_hosts"` // by window, names with brackets
-}
-
 func (a *app) drain(ctx context.Context, o *drainOptions, dir string) error {
 	base, multicast, err := a.readCompiled(ctx, dir, o.lenient)
 	if err != nil {
@@ -125,15 +119,11 @@ func (a *app) drain(ctx context.Context, o *drainOptions, dir string) error {
 	if err != nil {
 		return err
 	}
-	d := &drainDocument{plan, []string{}}
-	for i := range plan.Windows {
-		_, hosts := names.Fold(f, plan.Windows[i].GoneHosts)
-		d.GoneHosts = append(d.GoneHosts, hosts)
-	}
 	if err := a.writeSteps(ctx, o.output, plan); err != nil {
 		return err
 	}
-	if err := o.print(a.stdout, d, func(b *facts) { d.print(b, len(parts)) }); err != nil {
+	d := plan.Document(f)
+	if err := o.print(a.stdout, d, func(b *facts) { printDrain(b, d, len(parts)) }); err != nil {
 		return err
 	}
 	if len(plan.Refused) > 0 {
@@ -192,27 +182,21 @@ func (o *drainOptions) parts(f *fabric.Fabric, set *groups.Set) (parts []drain.P
 			}
 			// Chips of one system are one part.
 			if is := names.ChipOf(f.Name(s).Text).System; len(chips) > 0 && is != system {
-				parts = append(parts, switchPart(f, chips))
+				parts = append(parts, drain.SwitchPart(f, chips))
 				chips, system = nil, is
 			} else {
 				system = is
 			}
 			chips = append(chips, s)
 		}
-		parts = append(parts, switchPart(f, chips))
+		parts = append(parts, drain.SwitchPart(f, chips))
 	}
 	for _, name := range o.cables {
 		p, err := findPort(f, name)
 		if err != nil {
 			return nil, usagef("--cable %q: %w", name, err)
 		}
-		part := drain.Part{Name: f.PortName(p), Cables: []fabric.PortID{p}}
-		for _, end := range [...]fabric.PortID{p, f.Peer(p)} {
-			if n := f.Owner(end); !f.IsSwitch(n) {
-				part.Nodes = append(part.Nodes, n)
-			}
-		}
-		parts = append(parts, part)
+		parts = append(parts, drain.CablePart(f, p))
 	}
 	for _, name := range o.groups {
 		g, err := set.Find(name)
@@ -232,7 +216,7 @@ func (o *drainOptions) parts(f *fabric.Fabric, set *groups.Set) (parts []drain.P
 func groupPart(f *fabric.Fabric, g *groups.Group) drain.Part {
 	p := drain.Part{Name: fmt.Sprintf("%s, %s", g, text.Count(len(g.Hosts), "host", "hosts")), Nodes: slices.Clone(g.Nodes)}
 	for _, n := range g.Nodes {
-		p.Cables = append(p.Cables, cabledPorts(f, n)...)
+		p.Cables = append(p.Cables, drain.Cabled(f, n)...)
 	}
 	leaves := 0
 	for _, leaf := range g.Leaves {
@@ -240,7 +224,7 @@ func groupPart(f *fabric.Fabric, g *groups.Group) drain.Part {
 			_, ours := slices.BinarySearch(g.Nodes, f.Owner(end))
 			return !ours && f.Kind(f.Owner(end)) != fabric.AggregationKind
 		}) {
-			addSwitch(&p, f, leaf)
+			p.AddSwitch(f, leaf)
 			leaves++
 		}
 	}
@@ -248,29 +232,6 @@ func groupPart(f *fabric.Fabric, g *groups.Group) drain.Part {
 		p.Name += " and " + text.Count(leaves, "leaf", "leaves")
 	}
 	return p
-}
-
-// switchPart is chips with all their cables and the hosts on them.
-func switchPart(f *fabric.Fabric, chips []fabric.NodeID) drain.Part {
-	p := drain.Part{Name: f.Name(chips[0]).String()}
-	if len(chips) > 1 {
-		p.Name = fmt.Sprintf("%q, %d chips", names.ChipOf(f.Name(chips[0]).Text).System, len(chips))
-	}
-	for _, s := range chips {
-		addSwitch(&p, f, s)
-	}
-	return p
-}
-
-// addSwitch adds a switch with all of its cables, and the hosts on it.
-func addSwitch(p *drain.Part, f *fabric.Fabric, s fabric.NodeID) {
-	p.Nodes = append(p.Nodes, s)
-	p.Cables = append(p.Cables, cabledPorts(f, s)...)
-	for _, host := range f.EndPortsOn(s) {
-		if n := f.Owner(host); !f.IsSwitch(n) {
-			p.Nodes = append(p.Nodes, n)
-		}
-	}
 }
 
 // withoutParts is a fabric without the cables of nodes, of groups of set, which may be nil, and
@@ -281,7 +242,7 @@ func withoutParts(f *fabric.Fabric, texts []string, set *groups.Set) (*fabric.Fa
 		nodes, err := names.Find(f, text)
 		if err == nil {
 			for _, n := range nodes {
-				cut = append(cut, cabledPorts(f, n)...)
+				cut = append(cut, drain.Cabled(f, n)...)
 			}
 			continue
 		}
@@ -307,16 +268,6 @@ func withoutParts(f *fabric.Fabric, texts []string, set *groups.Set) (*fabric.Fa
 		return f, nil
 	}
 	return f.Without(cut...), nil
-}
-
-// cabledPorts lists the ports of a node that have a cable.
-func cabledPorts(f *fabric.Fabric, n fabric.NodeID) (ports []fabric.PortID) {
-	for num := fabric.PortNum(1); num <= f.Node(n).NumPorts; num++ {
-		if p := f.Port(n, num); f.Peer(p) != fabric.NoPort {
-			ports = append(ports, p)
-		}
-	}
-	return ports
 }
 
 // findPort finds a port with a cable by NODE:PORT.
@@ -356,8 +307,8 @@ func (a *app) writeState(ctx context.Context, dir string, r *compile.Result) err
 	return err
 }
 
-// print writes a plan for people.
-func (d *drainDocument) print(b *facts, parts int) {
+// printDrain writes a plan for people.
+func printDrain(b *facts, d *drain.Document, parts int) {
 	drained := parts - len(d.Refused)
 	b.row("drain", "%d of %s in %s", drained, text.Count(parts, "part", "parts"), text.Count(len(d.Windows), "window", "windows"))
 	b.row("before", "%s on the busiest cable", text.CountGrouped(d.Before.MaxRoutes, "route", "routes"))

@@ -1,0 +1,169 @@
+package session
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
+	"github.com/ibweave/ibweave/lft"
+)
+
+// base is the first line of what Encode makes, as JSON. After it come the forwarding tables, switch
+// by switch, a byte for each LID.
+type base struct {
+	Engine string     `json:"engine"`
+	Order  []int32    `json:"order"`
+	MaxLID fabric.LID `json:"max_lid"`
+
+	Nodes  []fabric.Node `json:"nodes"` // as they were read; others are named by their place here
+	Ports  []basePort    `json:"ports"` // with something of their own
+	Cables []baseCable   `json:"cables"`
+	// Names are those of nodes that are not called by their descriptions, Kinds those that these
+	// do not give.
+	Names map[fabric.GUID]string `json:"names,omitempty"`
+	Kinds []fabric.KindRule      `json:"kinds,omitempty"`
+}
+
+type basePort struct {
+	Node  int            `json:"n"`
+	Num   fabric.PortNum `json:"p"`
+	GUID  fabric.GUID    `json:"g,omitempty"`
+	LID   fabric.LID     `json:"l,omitempty"`
+	LMC   uint8          `json:"m,omitempty"`
+	Label string         `json:"t,omitempty"`
+}
+
+type baseCable struct {
+	Nodes [2]int            `json:"n"`
+	Nums  [2]fabric.PortNum `json:"p"`
+	Link  fabric.Link       `json:"l"`
+}
+
+// Encode packs tables in force for Decode. Errors: tables on several virtual lanes.
+func Encode(e *compile.Engine, r *lft.Routing) ([]byte, error) {
+	if r.SL2VL != nil {
+		return nil, fmt.Errorf("the tables use %s: want tables on one lane", text.Count(r.SL2VL.VLs(), "virtual lane", "virtual lanes"))
+	}
+	f := r.Fabric
+	h := base{Engine: e.Name(), Order: r.Order, MaxLID: r.Tables.MaxLID(), Names: make(map[fabric.GUID]string)}
+	read := make([]fabric.NodeID, f.NumNodes()) // in the order in which they were read
+	for n := range read {
+		read[n] = fabric.NodeID(n)
+	}
+	slices.SortStableFunc(read, func(a, b fabric.NodeID) int { return cmp.Compare(f.Node(a).Order, f.Node(b).Order) })
+	place := make([]int, len(read))
+	for i, n := range read {
+		place[n] = i
+		node := f.Node(n)
+		h.Nodes = append(h.Nodes, *node)
+		if name := f.Name(n).Text; name != node.Description {
+			h.Names[node.GUID] = name
+		}
+		if !f.IsSwitch(n) {
+			h.Kinds = append(h.Kinds, fabric.KindRule{Kind: f.Kind(n), Pattern: node.GUID.String()})
+		}
+		for num := range node.NumPorts + 1 {
+			at := f.Port(n, num)
+			p := basePort{i, num, f.PortGUID(at), f.LID(at), f.LMC(at), f.Label(at)}
+			if p != (basePort{Node: i, Num: num}) {
+				h.Ports = append(h.Ports, p)
+			}
+		}
+	}
+	for _, c := range f.Cables() {
+		h.Cables = append(h.Cables, baseCable{[2]int{place[f.Owner(c.A)], place[f.Owner(c.B)]}, [2]fabric.PortNum{f.Num(c.A), f.Num(c.B)}, c.Link})
+	}
+	data, err := json.Marshal(&h)
+	if err != nil {
+		return nil, err
+	}
+	data = append(data, '\n')
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		for _, num := range r.Tables.Row(s) {
+			data = append(data, byte(num))
+		}
+	}
+	return data, nil
+}
+
+// build makes the fabric.
+func (h *base) build() (*fabric.Fabric, error) {
+	var b fabric.Builder
+	for i := range h.Nodes {
+		if _, err := b.AddNode(h.Nodes[i]); err != nil {
+			return nil, err
+		}
+	}
+	for _, p := range h.Ports {
+		var err error
+		if p.GUID != 0 || p.LID != 0 {
+			err = b.SetPort(p.Node, p.Num, p.GUID, p.LID, p.LMC)
+		}
+		if err == nil && p.Label != "" {
+			err = b.SetLabel(p.Node, p.Num, p.Label)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	for _, c := range h.Cables {
+		if err := b.Connect(c.Nodes[0], c.Nums[0], c.Nodes[1], c.Nums[1], c.Link); err != nil {
+			return nil, err
+		}
+	}
+	f, err := b.Build()
+	if err != nil {
+		return nil, err
+	}
+	f, _ = f.WithNames(h.Names).WithKinds(h.Kinds)
+	return f, nil
+}
+
+// Decode begins a session with what Encode packed. Errors: data that it did not, and those of New.
+func Decode(ctx context.Context, data []byte) (*Session, error) {
+	line, rows, _ := bytes.Cut(data, []byte("\n"))
+	var h base
+	if err := json.Unmarshal(line, &h); err != nil {
+		return nil, fmt.Errorf("packed tables: %w", err)
+	}
+	f, err := h.build()
+	if err != nil {
+		return nil, fmt.Errorf("packed tables: %w", err)
+	}
+	width := int(h.MaxLID) + 1
+	switch {
+	case h.MaxLID < f.MaxLID() || len(rows) != f.NumSwitches()*width:
+		return nil, fmt.Errorf("packed tables: %d entries for %d switches and LIDs up to %d", len(rows), f.NumSwitches(), h.MaxLID)
+	case h.Order != nil && !isOrder(h.Order, f.NumSwitches()):
+		return nil, fmt.Errorf("packed tables: want the ranks 0 to %d, each of one switch", f.NumSwitches()-1)
+	}
+	e, err := compile.EngineByName(h.Engine)
+	if err != nil {
+		return nil, fmt.Errorf("packed tables: %w", err)
+	}
+	r := &lft.Routing{Engine: h.Engine, Fabric: f, Tables: lft.NewTables(f.NumSwitches(), h.MaxLID), Order: h.Order}
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		row := r.Tables.Row(s)
+		for lid, num := range rows[int(s)*width : (int(s)+1)*width] {
+			row[lid] = fabric.PortNum(num)
+		}
+	}
+	return New(ctx, e, r)
+}
+
+// isOrder says whether each of n ranks is there once.
+func isOrder(ranks []int32, n int) bool {
+	sorted := slices.Sorted(slices.Values(ranks))
+	for i, rank := range sorted {
+		if int(rank) != i {
+			return false
+		}
+	}
+	return len(sorted) == n
+}

@@ -1,0 +1,468 @@
+// Package session tries changes of a fabric one after another, on the tables in force: cables and
+// switches that fail, are drained, slow down, come back or are plugged elsewhere. It stands behind
+// the page of ibweave report --interactive and opens no files. It makes no promise to other modules.
+//
+// Every step gives what a command gives for the same tables. A fabric with other cables has the
+// tables of compile --previous; a failure is also judged as whatif does it, and parts that are
+// drained are planned as drain does it. So what the page shows can be had again from the command
+// line.
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ibweave/ibweave/audit/drain"
+	"github.com/ibweave/ibweave/audit/whatif"
+	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// Session is tables in force, and the steps that were taken from there. Not safe for concurrent use.
+type Session struct {
+	states []*state // the first one is the base, then one for each step
+}
+
+// state is a fabric with its tables after a step.
+type state struct {
+	step    Step
+	whole   *fabric.Fabric // with the cables of what is drained
+	drained []drained
+	inForce *compile.Result // on whole
+	rest    *compile.Result // on what is not drained
+	plan    *drain.Plan     // that of the last steps in a row that drain; nil after other steps
+	back    *state          // with plan: what was before the part that was drained last
+}
+
+// drained is a part that is drained.
+type drained struct {
+	at   End
+	part drain.Part
+}
+
+// Answer is what a step does.
+type Answer struct {
+	Step string `json:"step"`
+	// Refused is why the step cannot be done; nothing has changed then, and the rest is empty.
+	Refused string `json:"refused,omitempty"`
+	// Before and After are the greatest loads.
+	Before drain.Load `json:"before"`
+	After  drain.Load `json:"after"`
+	// Changes are what a subnet manager writes, and Writes the same by switch.
+	Changes compile.Changes `json:"changes"`
+	Writes  []Write         `json:"writes"`
+	// Moved are the pairs of ports whose path is another than before, of those that had one before and
+	// have one now.
+	Moved int64 `json:"moved_pairs"`
+	Kept  bool  `json:"kept"` // the tables are those of before except for what had to change
+	// WhatIf is what whatif says of a failure, nil where parts are drained.
+	WhatIf *whatif.Case `json:"whatif,omitempty"`
+	// Drain is the plan of drain for all parts that are drained in a row.
+	Drain *drain.Document `json:"drain,omitempty"`
+	// Verify is the checker's verdict on the tables in force.
+	Verify *verify.Result `json:"verify"`
+}
+
+// Write is what a subnet manager writes to a switch.
+type Write struct {
+	Switch  fabric.GUID `json:"switch"`
+	Name    fabric.Name `json:"name"`
+	Entries int         `json:"entries"`
+	Blocks  int         `json:"blocks"`
+}
+
+// New begins with the tables in force. Errors: those of verify.Check.
+func New(ctx context.Context, e *compile.Engine, r *lft.Routing) (*Session, error) {
+	v, err := verify.Check(ctx, r.Fabric, r.Tables, verify.Options{SL2VL: r.SL2VL, PathSLs: r.PathSLs, Order: r.Order, Complete: true})
+	if err != nil {
+		return nil, err
+	}
+	base := &compile.Result{Engine: e, Routing: r, Verify: v}
+	return &Session{states: []*state{{whole: r.Fabric, inForce: base, rest: base}}}, nil
+}
+
+func (s *Session) now() *state { return s.states[len(s.states)-1] }
+
+// Result is the tables in force after the last step.
+func (s *Session) Result() *compile.Result { return s.now().inForce }
+
+// Steps lists the steps.
+func (s *Session) Steps() []string {
+	list := []string{}
+	for _, x := range s.states[1:] {
+		list = append(list, x.step.String())
+	}
+	return list
+}
+
+// Drained lists what is drained, as steps name it.
+func (s *Session) Drained() (list []string) {
+	for _, d := range s.now().drained {
+		list = append(list, d.at.String())
+	}
+	return list
+}
+
+// Undo takes the last step back, if there is one.
+func (s *Session) Undo() {
+	if len(s.states) > 1 {
+		s.states = s.states[:len(s.states)-1]
+	}
+}
+
+// refusal is why a step cannot be done.
+type refusal struct{ reason string }
+
+func (r *refusal) Error() string { return r.reason }
+
+func refuse(format string, args ...any) error { return &refusal{fmt.Sprintf(format, args...)} }
+
+// Do takes a step. Errors: those of compile.Run; a step that cannot be done is an Answer.
+func (s *Session) Do(ctx context.Context, step Step) (*Answer, error) {
+	before := s.now()
+	a := &Answer{Step: step.String(), Writes: []Write{}}
+	next, err := s.take(ctx, step, a)
+	var no *refusal
+	var domain *lft.DomainError
+	switch {
+	case errors.As(err, &no):
+		a.Refused = no.reason
+		return a, nil
+	case errors.As(err, &domain):
+		a.Refused = domain.Reason
+		return a, nil
+	case err != nil:
+		return nil, err
+	}
+	next.step = step
+	s.states = append(s.states, next)
+	old, r := before.inForce, next.inForce
+	a.Before, a.After = drain.LoadOf(before.rest.Verify), drain.LoadOf(next.rest.Verify)
+	a.Changes, a.Kept, a.Verify = compile.ChangesSince(old.Routing, r.Routing), next.rest.Routing.Kept, r.Verify
+	a.listWrites(old.Routing, r.Routing)
+	a.Moved = countMoved(old.Routing, r.Routing)
+	if step.Kind == Drain && next.plan != nil {
+		a.Drain = next.plan.Document(next.whole)
+	}
+	return a, nil
+}
+
+// take finds the state after a step.
+func (s *Session) take(ctx context.Context, step Step, a *Answer) (*state, error) {
+	now := s.now()
+	switch step.Kind {
+	case Fail:
+		return s.fail(ctx, step.At, a)
+	case Drain:
+		return s.drain(ctx, step.At)
+	case Restore:
+		return s.restore(ctx, step.At)
+	case Slow:
+		p, err := now.cabledPort(step.At)
+		if err != nil {
+			return nil, err
+		}
+		return now.reroute(ctx, now.whole.WithLinks(map[fabric.PortID]fabric.Link{p: step.Rate, now.whole.Peer(p): step.Rate}), now.drained)
+	case Recable:
+		return s.recable(ctx, step.At, step.To)
+	}
+	return nil, refuse("%q: want a kind of step", step.Kind)
+}
+
+// node finds the node of an end.
+func (x *state) node(e End) (fabric.NodeID, error) {
+	n, ok := x.whole.NodeByGUID(e.Node)
+	if !ok {
+		return n, refuse("the fabric has no node with GUID %s", e.Node)
+	}
+	if e.Port > x.whole.Node(n).NumPorts {
+		return n, refuse("%s has no port %d", x.whole.Name(n), e.Port)
+	}
+	return n, nil
+}
+
+// cabledPort finds a port with a cable.
+func (x *state) cabledPort(e End) (fabric.PortID, error) {
+	n, err := x.node(e)
+	if err != nil {
+		return fabric.NoPort, err
+	}
+	p := x.whole.Port(n, e.Port)
+	if e.Port == 0 || x.whole.Peer(p) == fabric.NoPort {
+		return p, refuse("%s has no cable", x.whole.PortName(p))
+	}
+	return p, nil
+}
+
+// part finds what is to fail or to be drained.
+func (x *state) part(e End) (drain.Part, error) {
+	if e.Port != 0 {
+		p, err := x.cabledPort(e)
+		if err != nil {
+			return drain.Part{}, err
+		}
+		return drain.CablePart(x.whole, p), nil
+	}
+	n, err := x.node(e)
+	if err != nil {
+		return drain.Part{}, err
+	}
+	if !x.whole.IsSwitch(n) {
+		return drain.Part{}, refuse("%s is no switch: want one of its cables, GUID:PORT", x.whole.Name(n))
+	}
+	part := drain.SwitchPart(x.whole, []fabric.NodeID{n})
+	if len(part.Cables) == 0 {
+		return part, refuse("%s has no cable", x.whole.Name(n))
+	}
+	return part, nil
+}
+
+// fail takes cables away.
+func (s *Session) fail(ctx context.Context, at End, a *Answer) (*state, error) {
+	now := s.now()
+	part, err := now.part(at)
+	if err != nil {
+		return nil, err
+	}
+	if len(now.drained) == 0 {
+		kind := whatif.Links
+		if at.Port == 0 {
+			kind = whatif.Switches
+		}
+		if a.WhatIf, err = whatif.One(ctx, now.inForce, compile.Options{}, kind, part.Cables[0]); err != nil {
+			return nil, err
+		}
+	}
+	return now.reroute(ctx, now.whole.Without(part.Cables...), now.drained)
+}
+
+// recable plugs the cable at one port into another instead of where it was. If that has a
+// cable, this one goes to where the first was: the two are exchanged.
+func (s *Session) recable(ctx context.Context, at, to End) (*state, error) {
+	now := s.now()
+	f := now.whole
+	p, err := now.cabledPort(at)
+	if err != nil {
+		return nil, err
+	}
+	n, err := now.node(to)
+	if err != nil {
+		return nil, err
+	}
+	left, goal := f.Peer(p), f.Port(n, to.Port)
+	if to.Port == 0 || goal == p || goal == left {
+		return nil, refuse("%s is no other port for the cable at %s", f.PortName(goal), f.PortName(p))
+	}
+	cables := f.Cables()
+	for i, c := range cables {
+		switch {
+		case c.A == p || c.B == p:
+			cables[i].A, cables[i].B = p, goal
+		case c.A == goal || c.B == goal:
+			cables[i].A, cables[i].B = left, f.Peer(goal)
+		}
+	}
+	return s.recabled(ctx, cables, now.drained)
+}
+
+// recabled is the state with other cables. Nodes that had none for a while have the LIDs of the base.
+func (s *Session) recabled(ctx context.Context, cables []fabric.Cable, parts []drained) (*state, error) {
+	g, err := s.states[0].whole.WithCables(cables)
+	if err != nil {
+		return nil, refuse("%v", err)
+	}
+	return s.now().reroute(ctx, g, parts)
+}
+
+// restore undoes what steps did to a part: its cables are as in the base where their ports are
+// free, and it is drained no more.
+func (s *Session) restore(ctx context.Context, at End) (*state, error) {
+	now, base := s.now(), s.states[0]
+	i := slices.IndexFunc(now.drained, func(d drained) bool { return d.at == at })
+	n, err := now.node(at)
+	if err != nil {
+		return nil, err
+	}
+	touched := func(p fabric.PortID) bool {
+		f := base.whole
+		return at.Port == 0 && f.Owner(p) == n || at.Port != 0 && p == f.Port(n, at.Port)
+	}
+	cables := now.whole.Cables()
+	used := make(map[fabric.PortID]int) // by port: 1 more than the index of its cable
+	for k, c := range cables {
+		used[c.A], used[c.B] = k+1, k+1
+	}
+	changed := false
+	for _, c := range base.whole.Cables() {
+		if !touched(c.A) && !touched(c.B) {
+			continue
+		}
+		switch k := used[c.A]; {
+		case k > 0 && k == used[c.B]:
+			changed = changed || cables[k-1].Link != c.Link
+			cables[k-1].Link = c.Link
+		case k == 0 && used[c.B] == 0:
+			changed, cables = true, append(cables, c)
+		}
+	}
+	left := slices.Clone(now.drained)
+	if i >= 0 {
+		left = slices.Delete(left, i, i+1)
+	}
+	switch {
+	case i < 0 && !changed:
+		return nil, refuse("%s is as it was, or its ports have other cables", at)
+	case !changed && now.plan != nil && i == len(left):
+		// The part that was drained last is put back as the plan says.
+		again := *now.back
+		return &again, nil
+	case !changed:
+		return now.reroute(ctx, now.whole, left)
+	}
+	return s.recabled(ctx, cables, left)
+}
+
+// reroute is the state with the cables of a fabric and with parts drained: the tables are those of
+// compile --previous on what is not drained.
+func (x *state) reroute(ctx context.Context, whole *fabric.Fabric, parts []drained) (*state, error) {
+	var cut []fabric.PortID
+	for _, d := range parts {
+		cut = append(cut, d.part.Cables...)
+	}
+	rest := whole
+	if len(cut) > 0 {
+		rest = whole.Without(cut...)
+	}
+	route := compile.Options{LIDs: lft.LIDOptions{LMC: lft.KeepLMC}}
+	if _, ok := x.rest.Engine.Engine.(lft.IncrementalEngine); ok {
+		route.Route.Previous = x.rest.Routing
+	}
+	r, err := compile.Run(ctx, rest, x.rest.Engine, route)
+	if err != nil {
+		return nil, err
+	}
+	next := &state{whole: whole, drained: parts, inForce: r, rest: r}
+	if len(cut) == 0 {
+		return next, nil
+	}
+	r.Routing.Fabric = rest
+	drain.DropPartitions(r.Verify)
+	routing := drain.Overlay(whole, r.Routing, x.inForce.Routing)
+	v, err := verify.Check(ctx, whole, routing.Tables, verify.Options{SL2VL: routing.SL2VL, PathSLs: routing.PathSLs, Complete: true})
+	next.inForce = &compile.Result{Engine: r.Engine, Routing: routing, Verify: v}
+	return next, err
+}
+
+// drain leads around a part. Steps in a row that drain make one plan with one window.
+func (s *Session) drain(ctx context.Context, at End) (*state, error) {
+	now := s.now()
+	part, err := now.part(at)
+	if err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(now.drained, func(d drained) bool { return d.at == at }) {
+		return nil, refuse("%s is drained already", part.Name)
+	}
+	parts := append(slices.Clone(now.drained), drained{at, part})
+	if len(now.drained) > 0 && now.plan == nil {
+		// Other steps came between: a plan has no such step.
+		return now.reroute(ctx, now.whole, parts)
+	}
+	first := len(s.states) - 1 // before the first of these drains
+	for s.states[first].plan != nil {
+		first--
+	}
+	list := make([]drain.Part, len(parts))
+	for i := range parts {
+		list[i] = parts[i].part
+	}
+	plan, err := drain.Make(ctx, s.states[first].inForce, compile.Options{}, list, drain.Options{})
+	if err != nil {
+		return nil, err
+	}
+	if len(plan.Refused) > 0 {
+		return nil, refuse("%s", plan.Refused[0].Reason)
+	}
+	if len(plan.Windows) > 1 {
+		return nil, refuse("%s cannot be out together with what is drained already", part.Name)
+	}
+	last := plan.Windows[0].Steps[len(list)-1]
+	return &state{whole: now.whole, drained: parts, inForce: last.Compiled, rest: last.Rest, plan: plan, back: now}, nil
+}
+
+// listWrites says what is written to each switch.
+func (a *Answer) listWrites(old, r *lft.Routing) {
+	f := r.Fabric
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		if !f.HasCable(s) {
+			continue
+		}
+		if entries, blocks := lft.CountChanges(old.Tables.Row(s), r.Tables.Row(s)); blocks > 0 {
+			a.Writes = append(a.Writes, Write{f.Node(s).GUID, f.Name(s), entries, blocks})
+		}
+	}
+}
+
+// countMoved counts the pairs of CA or router ports and LIDs of others whose path both routings have
+// and which pass other ports. O(switches x LIDs).
+func countMoved(old, r *lft.Routing) (moved int64) {
+	f, g := old.Fabric, r.Fabric
+	was, now := lft.NewForest(f), lft.NewForest(g)
+	before := make([]fabric.PortID, f.NumSwitches()) // by switch: its port in the old tree
+	other := make([]bool, f.NumSwitches())           // its path is another than before
+	for lid, may := range mayMove(old, r) {
+		p := g.LIDPort(fabric.LID(lid))
+		if !may || p == fabric.NoPort || g.IsSwitch(g.Owner(p)) || f.LIDPort(fabric.LID(lid)) != p {
+			continue
+		}
+		was.FindTree(old.Tables, fabric.LID(lid))
+		now.FindTree(r.Tables, fabric.LID(lid))
+		for s := range before {
+			before[s] = fabric.NoPort
+		}
+		for i, s := range was.Order {
+			if before[s] = f.Peer(p); i > 0 {
+				before[s] = was.Next[s]
+			}
+		}
+		for i, s := range now.Order {
+			out := g.Peer(p)
+			if i > 0 {
+				out = now.Next[s]
+			}
+			other[s] = before[s] != out || f.Peer(out) != g.Peer(out) || i > 0 && other[g.Owner(g.Peer(out))]
+			if !other[s] || before[s] == fabric.NoPort {
+				continue
+			}
+			for _, end := range g.EndPortsOn(s) {
+				if end != p && f.Peer(end) == g.Peer(end) && !g.IsSwitch(g.Owner(end)) {
+					moved++
+				}
+			}
+		}
+	}
+	return moved
+}
+
+// mayMove says by LID whether an entry for it is another than before, or leads over another cable.
+func mayMove(old, r *lft.Routing) []bool {
+	f, g := old.Fabric, r.Fabric
+	list := make([]bool, min(len(f.LIDPorts()), len(g.LIDPorts())))
+	for s := range fabric.NodeID(g.NumSwitches()) {
+		var other [256]bool // by port: it leads elsewhere
+		for num := range g.Node(s).NumPorts + 1 {
+			other[num] = f.Peer(f.Port(s, num)) != g.Peer(g.Port(s, num))
+		}
+		was, row := old.Tables.Row(s), r.Tables.Row(s)
+		for lid := range list {
+			if was[lid] != row[lid] || other[row[lid]] {
+				list[lid] = true
+			}
+		}
+	}
+	return list
+}

@@ -1,0 +1,361 @@
+package session_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ibweave/ibweave/audit/drain"
+	"github.com/ibweave/ibweave/audit/session"
+	"github.com/ibweave/ibweave/audit/whatif"
+	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// route makes the tables that a session begins with.
+func route(t *testing.T, f *fabric.Fabric, err error, engine string) *compile.Result {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := compile.EngineByName(engine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := compile.Run(context.Background(), f, e, compile.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// begin opens a session on tables as the page does.
+func begin(t *testing.T, r *compile.Result) *session.Session {
+	t.Helper()
+	data, err := session.Encode(r.Engine, r.Routing)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := session.Decode(context.Background(), data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// do takes a step that has to be possible.
+func do(t *testing.T, s *session.Session, text string) *session.Answer {
+	t.Helper()
+	step, err := session.ParseStep(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if step.String() != text {
+		t.Fatalf("%q is written as %q", text, step)
+	}
+	a, err := s.Do(context.Background(), step)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.Refused != "" {
+		t.Fatalf("%s: %s", text, a.Refused)
+	}
+	return a
+}
+
+// same compares what two documents are as JSON.
+func same(t *testing.T, what string, want, got any) {
+	t.Helper()
+	var list [2]any
+	for i, x := range []any{want, got} {
+		data, err := json.Marshal(x)
+		if err == nil {
+			err = json.Unmarshal(data, &list[i])
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff(list[0], list[1]); diff != "" {
+		t.Errorf("%s: %s", what, diff)
+	}
+}
+
+// sameTables compares the entries of all LIDs.
+func sameTables(t *testing.T, what string, want, got *lft.Routing) {
+	t.Helper()
+	if c := compile.ChangesSince(want, got); c.Entries > 0 {
+		t.Errorf("%s: %+v entries differ", what, c)
+	}
+}
+
+// TestCommands: steps give what compile --previous, whatif and drain give.
+func TestCommands(t *testing.T) {
+	ctx := context.Background()
+	f, err := gen.Tree(gen.TreeSpec{Ports: 24, Pods: []int{8}, Spines: 4, Parallel: 2, Hosts: 6})
+	base := route(t, f, err, "updn")
+	f = base.Routing.Fabric
+	s := begin(t, base)
+	_, above := f.SwitchLinks(0)
+	leaf, spine := fabric.NodeID(0), above[len(above)-1] // not the one of firstUp
+	cable := fmt.Sprintf("%s:%d", f.Node(leaf).GUID, f.Num(firstUp(f)))
+
+	keep := func(f *fabric.Fabric, previous *lft.Routing) *compile.Result {
+		t.Helper()
+		opt := compile.Options{}
+		opt.Route.Previous = previous
+		r, err := compile.Run(ctx, f, base.Engine, opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	// A cable, as compile --previous and as whatif.
+	a := do(t, s, "fail "+cable)
+	one := keep(f.Without(firstUp(f)), base.Routing)
+	sameTables(t, "cable", one.Routing, s.Result().Routing)
+	same(t, "cable", one.Verify, a.Verify)
+	same(t, "cable", compile.ChangesSince(base.Routing, one.Routing), a.Changes)
+	cases, err := whatif.Run(ctx, base, compile.Options{}, whatif.Options{Kind: whatif.Links, Depth: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := false
+	for i := range cases.Cases {
+		if cases.Cases[i].Number == a.WhatIf.Number {
+			found = true
+			same(t, "whatif", &cases.Cases[i], a.WhatIf)
+		}
+	}
+	if !found || a.Moved == 0 || !a.Kept || len(a.Writes) != a.Changes.Switches {
+		t.Errorf("%+v", a)
+	}
+	// A spine, then both come back.
+	spineGUID := f.Node(spine).GUID.String()
+	do(t, s, "fail "+spineGUID)
+	two := keep(f.Without(append(drain.Cabled(f, spine), firstUp(f))...), one.Routing)
+	sameTables(t, "spine", two.Routing, s.Result().Routing)
+	do(t, s, "restore "+cable)
+	three := keep(f.Without(drain.Cabled(f, spine)...), two.Routing)
+	sameTables(t, "cable again", three.Routing, s.Result().Routing)
+	a = do(t, s, "restore "+spineGUID)
+	four := keep(f, three.Routing)
+	sameTables(t, "spine again", four.Routing, s.Result().Routing)
+	same(t, "spine again", four.Verify, a.Verify)
+	// Two drains in a row are a plan with one window; the last one goes back to what was.
+	parts := []drain.Part{drain.SwitchPart(f, []fabric.NodeID{leaf}), drain.CablePart(f, firstUp(f))}
+	for i := range parts {
+		a = do(t, s, "drain "+[]string{f.Node(leaf).GUID.String(), cable}[i])
+		plan, err := drain.Make(ctx, four, compile.Options{}, parts[:i+1], drain.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, "drain", plan.Document(f), a.Drain)
+		sameTables(t, "drain", plan.Windows[0].Steps[i].Compiled.Routing, s.Result().Routing)
+	}
+	do(t, s, "restore "+cable)
+	do(t, s, "restore "+f.Node(leaf).GUID.String())
+	sameTables(t, "put back", four.Routing, s.Result().Routing)
+	for range s.Steps() {
+		s.Undo()
+	}
+	s.Undo()
+	sameTables(t, "undone", base.Routing, s.Result().Routing)
+}
+
+// firstUp is a port of the first switch that leads to another.
+func firstUp(f *fabric.Fabric) fabric.PortID {
+	ports, _ := f.SwitchLinks(0)
+	return ports[0]
+}
+
+// TestSteps: after any steps the tables are those that a whole check proves, paths that moved are
+// those that differ when every pair is followed, and undoing gives what was before.
+func TestSteps(t *testing.T) {
+	for seed := range uint64(short.Of(30, 8)) {
+		rnd := rand.New(rand.NewPCG(seed, 24))
+		f, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2 + int(seed%2)})
+		engine := []string{"updn", "fattree", "minhop"}[seed%3]
+		if seed%5 == 4 {
+			f, err = gen.Irregular(gen.IrregularSpec{Switches: 8, Degree: 3, Hosts: 12, Seed: seed})
+			engine = "layered"
+		}
+		base := route(t, f, err, engine)
+		if base.Routing.SL2VL != nil {
+			continue // several lanes
+		}
+		s := begin(t, base)
+		f = base.Routing.Fabric
+		taken := map[session.Kind]int{}
+		for range 12 {
+			before := s.Result().Routing
+			step := draw(rnd, f)
+			a, err := s.Do(context.Background(), step)
+			if err != nil {
+				t.Fatalf("seed %d, %v, %s: %v", seed, s.Steps(), step, err)
+			}
+			if a.Refused != "" {
+				sameTables(t, "refused", before, s.Result().Routing)
+				continue
+			}
+			taken[step.Kind]++
+			r := s.Result().Routing
+			v, err := verify.Check(context.Background(), r.Fabric, r.Tables, verify.Options{Complete: true, Order: r.Order})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !reflect.DeepEqual(v.Unicast, a.Verify.Unicast) {
+				t.Errorf("seed %d, %v: %+v, a check of all says %+v", seed, s.Steps(), a.Verify.Unicast, v.Unicast)
+			}
+			if moved := slowMoved(before, r); moved != a.Moved {
+				t.Errorf("seed %d, %v: %d paths moved, %d differ", seed, s.Steps(), a.Moved, moved)
+			}
+			if a.Changes != compile.ChangesSince(before, r) {
+				t.Errorf("seed %d, %v: %+v", seed, s.Steps(), a.Changes)
+			}
+			if rnd.IntN(6) == 0 {
+				s.Undo()
+				sameTables(t, "undone", before, s.Result().Routing)
+			}
+		}
+	}
+}
+
+// draw is a step that may be impossible.
+func draw(rnd *rand.Rand, f *fabric.Fabric) session.Step {
+	end := func(port bool) session.End {
+		n := fabric.NodeID(rnd.IntN(f.NumSwitches()))
+		e := session.End{Node: f.Node(n).GUID}
+		if port {
+			e.Port = fabric.PortNum(1 + rnd.IntN(int(f.Node(n).NumPorts)))
+		}
+		return e
+	}
+	kind := []session.Kind{session.Fail, session.Restore, session.Drain, session.Slow, session.Recable}[rnd.IntN(5)]
+	step := session.Step{Kind: kind, At: end(kind == session.Slow || kind == session.Recable || rnd.IntN(3) > 0)}
+	switch kind {
+	case session.Slow:
+		step.Rate, _ = fabric.ParseLink("1xSDR")
+	case session.Recable:
+		step.To = end(true)
+	}
+	return step
+}
+
+// slowMoved follows each pair of ports in both routings.
+func slowMoved(old, r *lft.Routing) (moved int64) {
+	follow := func(r *lft.Routing, from fabric.PortID, lid fabric.LID) (path []fabric.PortID, ok bool) {
+		f := r.Fabric
+		at := f.Peer(from)
+		for at != fabric.NoPort && len(path) <= 2*f.NumSwitches() {
+			if f.LIDPort(lid) == at {
+				return path, true
+			}
+			n := f.Owner(at)
+			if !f.IsSwitch(n) {
+				return nil, false
+			}
+			out, peer := r.Tables.Step(f, n, lid)
+			path = append(path, at, out)
+			at = peer
+		}
+		return nil, false
+	}
+	for _, from := range r.Fabric.CAPorts() {
+		for lid, p := range r.Fabric.LIDPorts() {
+			if p == fabric.NoPort || p == from || r.Fabric.IsSwitch(r.Fabric.Owner(p)) || old.Fabric.LIDPort(fabric.LID(lid)) != p {
+				continue
+			}
+			was, ok1 := follow(old, from, fabric.LID(lid))
+			is, ok2 := follow(r, from, fabric.LID(lid))
+			if ok1 && ok2 && !reflect.DeepEqual(was, is) && old.Fabric.Peer(from) == r.Fabric.Peer(from) {
+				moved++
+			}
+		}
+	}
+	return moved
+}
+
+// TestRefusals: what cannot be done changes nothing and says why.
+func TestRefusals(t *testing.T) {
+	f, err := gen.Tree(gen.TreeSpec{Ports: 8, Pods: []int{2}, Spines: 1, Hosts: 2})
+	base := route(t, f, err, "updn")
+	f = base.Routing.Fabric
+	s := begin(t, base)
+	host := f.Node(fabric.NodeID(f.NumSwitches())).GUID
+	up := f.Num(firstUp(f))
+	for text, want := range map[string]string{
+		"fail 0x1":                                                   "the fabric has no node with GUID 0x0000000000000001",
+		fmt.Sprintf("drain %s", host):                                f.Name(fabric.NodeID(f.NumSwitches())).String() + " is no switch: want one of its cables, GUID:PORT",
+		fmt.Sprintf("fail %s:200", f.Node(0).GUID):                   f.Name(0).String() + " has no port 200",
+		fmt.Sprintf("restore %s:%d", f.Node(0).GUID, up):             fmt.Sprintf("%s:%d is as it was, or its ports have other cables", f.Node(0).GUID, up),
+		fmt.Sprintf("recable %s:%d %s:1", f.Node(0).GUID, up, "0x1"): "the fabric has no node with GUID 0x0000000000000001",
+	} {
+		step, err := session.ParseStep(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := s.Do(context.Background(), step)
+		if err != nil || a.Refused != want || len(s.Steps()) != 0 {
+			t.Errorf("%s: %v, %q; want %q", text, err, a.Refused, want)
+		}
+	}
+	torus := route(t, f, nil, "updn")
+	torus.Routing.SL2VL = lft.NewSL2VL(f, lft.VLMap{})
+	if _, err := session.Encode(torus.Engine, torus.Routing); err == nil {
+		t.Error("tables with lanes are packed")
+	}
+}
+
+// FuzzParseStep: a step that is read is written as text that gives it again.
+func FuzzParseStep(f *testing.F) {
+	for _, text := range []string{"fail 0x1", "drain 1:2", "restore 0xffffffffffffffff:254", "slow 0x1:1 4xHDR", "recable 1:2 3:4", "slow 1 4x", "recable 1:1 2", "fail 0x1:255", "x y", ""} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		step, err := session.ParseStep(text)
+		if err != nil {
+			return
+		}
+		again, err := session.ParseStep(step.String())
+		if err != nil || again != step {
+			t.Fatalf("%q: %+v, %v", text, again, err)
+		}
+	})
+}
+
+// FuzzDecode: data that is read makes a session, and other data an error.
+func FuzzDecode(f *testing.F) {
+	made, err := gen.FatTree(gen.FatTreeSpec{Radix: 2, Levels: 2})
+	if err != nil {
+		f.Fatal(err)
+	}
+	e, err := compile.EngineByName("updn")
+	if err != nil {
+		f.Fatal(err)
+	}
+	r, err := compile.Run(context.Background(), made, e, compile.Options{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	data, err := session.Encode(e, r.Routing)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(data)
+	f.Add([]byte("{}\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if s, err := session.Decode(context.Background(), data); (s == nil) != (err != nil) {
+			t.Fatalf("%v, %v", s, err)
+		}
+	})
+}

@@ -1,0 +1,105 @@
+package session
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// Kind is what a step does.
+type Kind string
+
+// The kinds of steps.
+const (
+	Fail    Kind = "fail"    // a cable, or a switch with all of its cables
+	Drain   Kind = "drain"   // the same, while the cables stay
+	Restore Kind = "restore" // what failed or is drained, and the rate that a cable had
+	Slow    Kind = "slow"    // a cable has another rate
+	Recable Kind = "recable" // the cable at the first port goes to the second
+)
+
+// End is a node, or one of its ports.
+type End struct {
+	Node fabric.GUID
+	Port fabric.PortNum // 0 for the node
+}
+
+// String is GUID or GUID:PORT.
+func (e End) String() string {
+	if e.Port == 0 {
+		return e.Node.String()
+	}
+	return fmt.Sprintf("%s:%d", e.Node, e.Port)
+}
+
+func parseEnd(text string) (e End, err error) {
+	guid, port, isPort := strings.Cut(text, ":")
+	if e.Node, err = fabric.ParseGUID(guid); err != nil {
+		return e, err
+	}
+	if isPort {
+		n, err := strconv.ParseUint(port, 10, 8)
+		if err != nil || n < 1 || n > uint64(fabric.MaxPortNum) {
+			return e, fmt.Errorf("port %q: want 1 to %d", port, fabric.MaxPortNum)
+		}
+		e.Port = fabric.PortNum(n)
+	}
+	return e, nil
+}
+
+// Step is a change of a fabric.
+type Step struct {
+	Kind Kind
+	At   End
+	Rate fabric.Link // of Slow
+	To   End         // of Recable
+}
+
+// String is a step as ParseStep reads it.
+func (s Step) String() string {
+	text := string(s.Kind) + " " + s.At.String()
+	switch s.Kind {
+	case Slow:
+		text += " " + s.Rate.String()
+	case Recable:
+		text += " " + s.To.String()
+	}
+	return text
+}
+
+// ParseStep reads a step:
+//
+//	fail|drain|restore GUID[:PORT]
+//	slow GUID:PORT RATE              4xHDR
+//	recable GUID:PORT GUID:PORT
+//
+// The error says what would have been right.
+func ParseStep(text string) (s Step, err error) {
+	const want = "want fail, drain or restore and GUID or GUID:PORT, slow GUID:PORT RATE, or recable GUID:PORT GUID:PORT"
+	words := strings.Fields(text)
+	if len(words) < 2 {
+		return s, fmt.Errorf("%q: %s", text, want)
+	}
+	s.Kind = Kind(words[0])
+	if s.At, err = parseEnd(words[1]); err != nil {
+		return s, err
+	}
+	switch {
+	case (s.Kind == Fail || s.Kind == Drain || s.Kind == Restore) && len(words) == 2:
+		return s, nil
+	case s.Kind == Slow && len(words) == 3 && s.At.Port != 0:
+		var ok bool
+		if s.Rate, ok = fabric.ParseLink(words[2]); !ok {
+			return s, fmt.Errorf("rate %q: want one like 4xHDR", words[2])
+		}
+		return s, nil
+	case s.Kind == Recable && len(words) == 3 && s.At.Port != 0:
+		if s.To, err = parseEnd(words[2]); err == nil && s.To.Port == 0 {
+			err = fmt.Errorf("%q: want GUID:PORT", words[2])
+		}
+		return s, err
+	}
+	return s, fmt.Errorf("%q: %s", text, want)
+}
