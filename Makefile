@@ -15,8 +15,11 @@ OPENSM_HEADERS = $(and $(wildcard /usr/include/infiniband/opensm/osm_opensm.h),$
 # Further flags of go build.
 BUILDFLAGS ?=
 
+# The compiler for pages is built first, and embedded in the program.
 build:
-	$(GO) build -trimpath $(BUILDFLAGS) -o bin/ibweave ./cmd/ibweave
+	GOOS=wasip1 GOARCH=wasm CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -buildmode=c-shared -ldflags='-s -w' -o bin/page.wasm ./cmd/ibweave-page
+	gzip -9nc bin/page.wasm >cmd/ibweave/page.wasm.gz
+	$(GO) build -trimpath $(BUILDFLAGS) -tags interactive -o bin/ibweave ./cmd/ibweave
 ifneq ($(OPENSM_HEADERS),)
 	$(GO) build -trimpath $(BUILDFLAGS) -tags opensm -buildmode=c-shared -o bin/libibweave-opensm.so ./cmd/ibweave-opensm
 	rm -f bin/libibweave-opensm.h

@@ -27,8 +27,8 @@ done
 
 # The pipeline and the page run in a browser: they stand apart from files, from what
 # talks to subnet managers, and from plotting.
-portable=(./fabric/... ./lft/... ./mft/... ./mesh/... ./updown/... ./routing/... ./verify/... ./compile ./audit/whatif ./report/page)
-GOOS=js GOARCH=wasm go build "${portable[@]}"
+portable=(./fabric/... ./lft/... ./mft/... ./mesh/... ./updown/... ./routing/... ./verify/... ./compile ./audit/whatif ./audit/drain ./audit/session ./report/page ./cmd/ibweave-page)
+GOOS=wasip1 GOARCH=wasm go build "${portable[@]}"
 heavy=$(go list -deps "${portable[@]}" | grep -E '/internal/files$|/sminterface|^gonum.org/v1/plot' || true)
 if [ -n "$heavy" ]; then
 	echo "what runs in a browser imports, by whatever way (go mod why):" >&2

@@ -27,6 +27,8 @@ type reporting struct {
 	dark             bool
 	title            string
 	entries          int64
+	interactive      bool
+	compiler         string // file of the compiler for the page; "" for the one in the program
 }
 
 func (a *app) reportCommand() *cobra.Command {
@@ -49,9 +51,15 @@ cables only, and what is wrong with them (--wiring).
   group:NAME       the tree of a multicast group, by name or MLID
   credit-loop      the first credit loop; credit-loop:2 the second
 
+--interactive puts the tables of DIR, which compile wrote, and the compiler into the page: a
+click has a cable or a switch fail, be drained, come back, slow down or be plugged elsewhere, and
+the page shows what the tables are then, as compile --previous, whatif and drain give them. The
+page is larger by 4 MB at most.
+
 Whatever the findings are, the exit status is 0: check is what gates.`,
 		Example: `  ibweave report tables -o report.html
   ibweave report -t fabric.txt --lfts /var/log/opensm-lfts.dump --wiring -o report.html
+  ibweave report tables --interactive -o report.html
   ibweave report tables --svg path.svg --view 'path:host 0,host 31'`,
 		Args: a.maxArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -69,6 +77,8 @@ Whatever the findings are, the exit status is 0: check is what gates.`,
 	flags.BoolVar(&r.dark, "dark", false, "pictures on a dark ground")
 	flags.StringVar(&r.title, "title", "", "`TEXT` above it; by default the name of DIR or TOPOLOGY")
 	flags.Int64Var(&r.entries, "max-entries", page.DefaultMaxEntries, "leave forwarding tables with more than `N` entries out of the page, which then shows no paths")
+	flags.BoolVar(&r.interactive, "interactive", false, "put the compiler into the page, to try failures, drains and moves by clicks; for tables that compile wrote")
+	flags.StringVar(&r.compiler, "compiler", "", "the compiler for the page, `FILE` of cmd/ibweave-page; by default the one in this program, if make built it")
 	flags.StringVar(&r.now, "counters", "", "`FILE` of counters of ports, as ibweave counters takes it, to colour links by")
 	r.readings.flags(flags)
 	r.fileFlags(flags)
@@ -106,6 +116,9 @@ func (a *app) resolveReport(r *reporting, args []string) error {
 	if _, err := page.ParseView(r.view); err != nil {
 		return usagef("--view %w", err)
 	}
+	if r.interactive && len(args) == 0 {
+		return usagef("--interactive keeps tables that compile wrote: want DIR")
+	}
 	if len(args) == 1 {
 		r.title = cmp.Or(r.title, filepath.Base(filepath.Clean(args[0])))
 	} else if r.title = cmp.Or(r.title, filepath.Base(r.topology)); !r.hasTables() {
@@ -120,6 +133,13 @@ func (a *app) resolveReport(r *reporting, args []string) error {
 
 // writeReport reads, checks and draws.
 func (a *app) writeReport(ctx context.Context, r *reporting) error {
+	var compiler []byte
+	if r.interactive {
+		var err error
+		if compiler, err = a.readCompiler(r.compiler); err != nil {
+			return err
+		}
+	}
 	x, err := a.audit(ctx, &r.audit)
 	if err != nil {
 		return err
@@ -136,6 +156,12 @@ func (a *app) writeReport(ctx context.Context, r *reporting) error {
 			return err
 		}
 		in.Counters = c.colours(x.fabric)
+	}
+	if r.interactive {
+		if in.Base, err = a.packTables(r, x); err != nil {
+			return err
+		}
+		in.Compiler = compiler
 	}
 	if r.output != "" {
 		if err := a.writeComplete(r.output, func(w io.Writer) error { return page.Write(ctx, w, in) }); err != nil {

@@ -162,6 +162,8 @@ var scopes = map[string][]scope{
 	"report": {
 		{flags: network + " far plft kinds node-name-map output plan png policy svg wiring"},
 		{flags: "counters", with: "output", why: "pictures show routes"},
+		{flags: "interactive", with: "output", why: "pictures take no clicks"},
+		{flags: "compiler", with: "interactive"},
 		{flags: "before seconds", with: "counters"},
 		{flags: "date", with: "policy", why: "waivers are in a policy", note: true},
 		{flags: "dark", with: "svg png", why: "the page has a switch"},

@@ -257,6 +257,8 @@ var withoutEffectTests = []struct {
 	{"sim d --load 0.1 --host-groups g", "host-groups", "without --traffic: its jobs may name groups", false},
 	{"sim d --traffic f --flows 4 --adaptive free", "flows", "with --traffic", false},
 	{"sim d --load 0.1 --flows 4", "flows", "without --adaptive or --far: only adaptive tables", false},
+	{"report d --interactive --svg p", "interactive", "without --output: pictures take no clicks", false},
+	{"report d -o p --compiler c", "compiler", "without --interactive", false},
 	{"report d --counters c --svg p", "counters", "without --output: pictures show routes", false},
 	{"report d -o p --before c", "before", "without --counters", false},
 	{"report d -o p --seconds 3", "seconds", "without --counters", false},

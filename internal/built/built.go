@@ -36,15 +36,24 @@ func Program(name, pkg string, flags ...string) (file string, err error) {
 	if err != nil {
 		return "", err
 	}
-	return build(filepath.Join(cache, "ibweave-tests"), name, pkg, flags...)
+	return build(nil, filepath.Join(cache, "ibweave-tests"), name, pkg, flags...)
 }
 
-// build is Program with a folder for all programs.
-func build(all, name, pkg string, flags ...string) (file string, err error) {
+// Module is Program for the WebAssembly module of a package, as make builds it.
+func Module(name, pkg string) (file string, err error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	return build([]string{"GOOS=wasip1", "GOARCH=wasm"}, filepath.Join(cache, "ibweave-tests"), name, pkg, "-buildmode=c-shared", "-ldflags=-s -w")
+}
+
+// build is Program with a folder for all programs, and further variables of the environment.
+func build(env []string, all, name, pkg string, flags ...string) (file string, err error) {
 	flags = append([]string{"-buildvcs=false"}, flags...)
 	// With -buildmode=c-shared go list leaves a header in the package's folder.
 	listed := slices.DeleteFunc(slices.Clone(flags), func(f string) bool { return strings.HasPrefix(f, "-buildmode") })
-	packages, err := runGo("list", append(listed, "-deps", "-export", "-f", contents, pkg)...)
+	packages, err := runGo(env, "list", append(listed, "-deps", "-export", "-f", contents, pkg)...)
 	if err != nil {
 		return "", err
 	}
@@ -75,7 +84,7 @@ func build(all, name, pkg string, flags ...string) (file string, err error) {
 		return "", err
 	}
 	defer os.RemoveAll(made)
-	if _, err := runGo("build", append(flags, "-o", filepath.Join(made, name), pkg)...); err != nil {
+	if _, err := runGo(env, "build", append(flags, "-o", filepath.Join(made, name), pkg)...); err != nil {
 		return "", err
 	}
 	if err := os.Rename(made, dir); err != nil && !errors.Is(err, fs.ErrExist) { // another process was first
@@ -102,8 +111,9 @@ func removeOld(all string, since time.Time) error {
 }
 
 // runGo returns what a command of go prints.
-func runGo(command string, args ...string) ([]byte, error) {
+func runGo(env []string, command string, args ...string) ([]byte, error) {
 	cmd := exec.Command("go", append([]string{command}, args...)...)
+	cmd.Env = append(os.Environ(), env...)
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	out, err := cmd.Output()

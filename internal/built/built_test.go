@@ -23,7 +23,7 @@ func TestProgram(t *testing.T) {
 	program := func(text string, flags ...string) string {
 		t.Helper()
 		write("main.go", "package main\n\nfunc main() { print(\""+text+"\") }\n")
-		file, err := build(all, "hello", ".", flags...)
+		file, err := build(nil, all, "hello", ".", flags...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +55,7 @@ func TestProgram(t *testing.T) {
 		t.Errorf("%d programs are left, want 3: %v", len(left), err)
 	}
 	write("main.go", "package main\n")
-	if file, err := build(all, "hello", "."); err == nil {
+	if file, err := build(nil, all, "hello", "."); err == nil {
 		t.Errorf("a program without a main function is in %s", file)
 	}
 }

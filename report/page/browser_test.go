@@ -73,10 +73,6 @@ type tab struct {
 // test ends, the page must have asked for nothing but itself, and said nothing on the console.
 func open(t *testing.T, in *Input) *tab {
 	t.Helper()
-	shared, err := browser()
-	if err != nil {
-		t.Fatal(err)
-	}
 	name := filepath.Join(t.TempDir(), "report.html")
 	file, err := os.Create(name)
 	if err != nil {
@@ -88,6 +84,16 @@ func open(t *testing.T, in *Input) *tab {
 	if err := file.Close(); err != nil {
 		t.Fatal(err)
 	}
+	return openFile(t, name, "", in)
+}
+
+// openFile is open for a page that is written, with a fragment of its address; in has the fabric.
+func openFile(t *testing.T, name, fragment string, in *Input) *tab {
+	t.Helper()
+	shared, err := browser()
+	if err != nil {
+		t.Fatal(err)
+	}
 	ctx, stop := context.WithTimeout(shared, time.Minute)
 	p := &tab{t, ctx, in}
 	p.ctx = ctx
@@ -95,6 +101,9 @@ func open(t *testing.T, in *Input) *tab {
 		mu      sync.Mutex
 		trouble []string
 	)
+	if fragment != "" { // else the browser stays on the page that it has
+		p.must(chromedp.Do(ctx, chromedp.Navigate("about:blank")))
+	}
 	own := (&url.URL{Scheme: "file", Path: name}).String()
 	asked := 0
 	p.must(chromedp.Listen(ctx, func(ev any) {
@@ -102,9 +111,10 @@ func open(t *testing.T, in *Input) *tab {
 		defer mu.Unlock()
 		switch e := ev.(type) {
 		case *network.EventRequestWillBeSent:
-			if e.Request.URL == own {
+			if url, _, _ := strings.Cut(e.Request.URL, "#"); url == own {
 				asked++
-			} else {
+			} else if !strings.HasPrefix(e.Request.URL, "blob:null/") { // the text of a worker, from the page itself
+
 				trouble = append(trouble, "the page asks for "+e.Request.URL)
 			}
 		case *runtime.EventExceptionThrown:
@@ -130,7 +140,7 @@ func open(t *testing.T, in *Input) *tab {
 	p.must(err)
 	_, err = chromedp.Call(ctx, log.Enable, struct{}{})
 	p.must(err)
-	p.must(chromedp.Do(ctx, chromedp.EmulateViewport(1440, 900), chromedp.Navigate(own), chromedp.WaitReady(chromedp.CSS("html[data-ready]"))))
+	p.must(chromedp.Do(ctx, chromedp.EmulateViewport(1440, 900), chromedp.Navigate(own+fragment), chromedp.WaitReady(chromedp.CSS("html[data-ready]"))))
 	return p
 }
 

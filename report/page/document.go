@@ -37,6 +37,8 @@ type document struct {
 	Shape    string `json:"shape,omitempty"`
 	Layout   string `json:"layout"` // "grid" or "levels"
 	Switches int    `json:"switches"`
+	// Interactive says that the page has the compiler.
+	Interactive bool `json:"interactive,omitempty"`
 
 	Names []string      `json:"names"` // by node
 	GUIDs []fabric.GUID `json:"guids"` // by node
@@ -141,6 +143,28 @@ func Write(ctx context.Context, w io.Writer, in *Input) error {
 	if err != nil {
 		return err
 	}
+	return s.write(w, text, data)
+}
+
+// Update is the document and the arrays of a page that shows other cables or tables of the nodes
+// that it has: without places, which stay.
+func Update(ctx context.Context, in *Input) (text, data []byte, err error) {
+	if err := in.check(); err != nil {
+		return nil, nil, err
+	}
+	l := new(layout)
+	l.join(in.Fabric)
+	s, err := load(ctx, in, l)
+	if err != nil {
+		return nil, nil, err
+	}
+	doc, data := s.document()
+	text, err = json.Marshal(doc)
+	return text, data, err
+}
+
+// write fills in the template.
+func (s *scene) write(w io.Writer, text, data []byte) error {
 	var b bytes.Buffer
 	template := asset("page.html")
 	for {
@@ -153,9 +177,17 @@ func Write(ctx context.Context, w io.Writer, in *Input) error {
 		template = after
 		switch string(name) {
 		case "title":
-			b.WriteString(html.EscapeString(in.Title))
+			b.WriteString(html.EscapeString(s.Title))
 		case "style":
 			b.Write(asset("page.css"))
+		case "policy":
+			if s.Base != nil {
+				b.WriteString(" blob: 'wasm-unsafe-eval'; worker-src blob:")
+			}
+		case "compiler":
+			if err := s.writeCompiler(&b); err != nil {
+				return err
+			}
 		case "document":
 			if err := compress(&b, text); err != nil {
 				return err
@@ -168,10 +200,27 @@ func Write(ctx context.Context, w io.Writer, in *Input) error {
 			for _, name := range scripts {
 				b.Write(asset(name))
 			}
+			if s.Base != nil {
+				b.Write(asset("trial.js"))
+			}
 		}
 	}
-	_, err = w.Write(b.Bytes())
+	_, err := w.Write(b.Bytes())
 	return err
+}
+
+// writeCompiler writes the compiler, what it begins with, and the worker that runs it.
+func (s *scene) writeCompiler(b *bytes.Buffer) error {
+	if s.Base == nil {
+		return nil
+	}
+	b.WriteString(`<script type="application/gzip" id="tables">`)
+	if err := compress(b, s.Base); err != nil {
+		return err
+	}
+	fmt.Fprintf(b, "</script>\n<script type=\"application/gzip\" id=\"compiler\">%s</script>\n<script type=\"text/plain\" id=\"worker\">\n%s</script>\n",
+		base64.StdEncoding.EncodeToString(s.Compiler), asset("worker.js"))
+	return nil
 }
 
 // asset is an embedded file.
@@ -220,7 +269,7 @@ func (s *scene) packLabels(d *document, p *packer) {
 func (s *scene) document() (*document, []byte) {
 	f := s.Fabric
 	d := &document{
-		Title: s.Title, Version: s.Version, Shape: s.Shape, Layout: s.kind, Switches: f.NumSwitches(),
+		Title: s.Title, Version: s.Version, Shape: s.Shape, Layout: s.kind, Switches: f.NumSwitches(), Interactive: s.Base != nil,
 		Names: make([]string, f.NumNodes()), GUIDs: make([]fabric.GUID, f.NumNodes()),
 		Tables: "none", Max: s.max, Mean: s.mean, Result: s.Result,
 		Groups: []documentGroup{}, Rules: []documentRule{}, Links: []string{},

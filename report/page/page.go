@@ -51,6 +51,11 @@ type Input struct {
 	// has none: it is then drawn by distances.
 	Levels []int32
 
+	// Base, if not nil, has the compiler in the page try changes: what package session packed.
+	Base []byte
+	// Compiler is the program that does, in WebAssembly, as gzip.
+	Compiler []byte
+
 	// MaxEntries bounds the forwarding tables in a page; 0 for DefaultMaxEntries.
 	// Larger ones are left out: the page then shows no paths and says why.
 	MaxEntries int64
@@ -127,7 +132,12 @@ func newScene(ctx context.Context, in *Input) (*scene, error) {
 	if err := in.check(); err != nil {
 		return nil, err
 	}
-	s := &scene{Input: in, layout: arrange(in)}
+	return load(ctx, in, arrange(in))
+}
+
+// load is a scene with what the routes say.
+func load(ctx context.Context, in *Input, l *layout) (*scene, error) {
+	s := &scene{Input: in, layout: l}
 	if in.Tables == nil {
 		return s, nil
 	}

@@ -2,11 +2,8 @@
 
 const noPort = -1, noPath = 255, dropVL = 15, numSLs = 16;
 
-// inflate gives the bytes of an embedded gzip in base64.
-async function inflate(id) {
-  const element = document.getElementById(id);
-  const text = element.textContent;
-  element.remove(); // the text is no longer needed
+// unpack gives the bytes of a gzip in base64. The worker of interactive pages has it, too.
+async function unpack(text) {
   let bytes;
   if (Uint8Array.fromBase64) {
     bytes = Uint8Array.fromBase64(text);
@@ -19,12 +16,29 @@ async function inflate(id) {
   return new Response(stream).arrayBuffer();
 }
 
+// embedded gives an embedded text, which is no longer needed then.
+function embedded(id) {
+  const element = document.getElementById(id);
+  element.remove();
+  return element.textContent;
+}
+
 // load reads the document, with its arrays as members.
 async function load() {
-  const [text, data] = await Promise.all([inflate("document"), inflate("arrays")]);
+  const [text, data] = await Promise.all(["document", "arrays"].map(id => unpack(embedded(id))));
+  return prepare(parse(text, data));
+}
+
+// parse gives a document its arrays.
+function parse(text, data) {
   const D = JSON.parse(new TextDecoder().decode(text));
   const kinds = {u8: Uint8Array, u16: Uint16Array, i32: Int32Array, f32: Float32Array};
   for (const a of D.arrays) D[a.name] = new kinds[a.type](data, a.at, a.len);
+  return D;
+}
+
+// prepare finds what follows from a document.
+function prepare(D) {
   D.nodes = D.names.length;
 
   D.owner = new Int32Array(D.peer.length);

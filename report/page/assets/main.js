@@ -9,6 +9,7 @@ class App {
     this.stage = document.getElementById("fabric");
     this.head();
     this.view = new View(D, this.stage);
+    if (D.interactive) this.trial = new Trial(this);
     this.makeTabs();
     this.legend();
     this.listen();
@@ -18,10 +19,7 @@ class App {
   head() {
     const D = this.D, r = D.result;
     document.getElementById("title").textContent = D.title;
-    document.getElementById("subtitle").textContent = [D.shape && D.shape.split("\n")[0], `${plural(r.fabric.switches, "switch", "switches")}, ${plural(r.fabric.ca_ports, "CA port")}, ${plural(r.fabric.links, "link")}`, `ibweave ${D.version}`].filter(s => s).join(" · ");
-    const verdict = document.getElementById("verdict");
-    verdict.textContent = r.verdict;
-    verdict.classList.add({clean: "good", warnings: "warning", undecided: "warning", errors: "error"}[r.verdict]);
+    this.headline();
     const search = picker(D, "find", "Find a switch or host by name, GUID or LID", () => true, n => this.select(n, true));
     document.getElementById("search").append(search.element);
     this.stage.setAttribute("aria-label", `Drawing of ${plural(r.fabric.switches, "switch", "switches")} and ${plural(D.nodes - D.switches, "host")}`);
@@ -31,6 +29,30 @@ class App {
       this.recolour();
     });
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.recolour());
+  }
+
+  // headline says what the fabric has, and the verdict.
+  headline() {
+    const D = this.D, r = D.result;
+    document.getElementById("subtitle").textContent = [D.shape && D.shape.split("\n")[0], `${plural(r.fabric.switches, "switch", "switches")}, ${plural(r.fabric.ca_ports, "CA port")}, ${plural(r.fabric.links, "link")}`, `ibweave ${D.version}`].filter(s => s).join(" · ");
+    const verdict = document.getElementById("verdict");
+    verdict.textContent = r.verdict;
+    verdict.className = "badge " + {clean: "good", warnings: "warning", undecided: "warning", errors: "error"}[r.verdict];
+  }
+
+  // adopt shows another document of the same nodes.
+  adopt(D) {
+    const {view} = this, name = view.measure && view.measure.name;
+    this.clear();
+    this.D = view.D = D;
+    view.measure = D.measures.find(m => m.name === name) || D.measures[0];
+    view.prepare();
+    view.draw();
+    this.headline();
+    this.legend();
+    for (const t of this.tabs) this.fill(t.id);
+    this.path?.from.set(this.from);
+    this.path?.to.set(this.to);
   }
 
   // recolour follows the theme.
@@ -44,18 +66,22 @@ class App {
 
   // makeTabs makes the tabs of the panel; arrow keys, Home and End go between them.
   makeTabs() {
-    const D = this.D, findings = D.result.findings.length + D.result.undecided.length;
+    const D = this.D;
     this.tabs = [
       {id: "overview", name: "Overview", content: () => overview(this)},
       {id: "node", name: "Node", content: () => details(this)},
       D.tables === "here" && {id: "path", name: "Path", content: () => pathPanel(this)},
       D.groups.length > 0 && {id: "groups", name: "Multicast", content: () => groupsPanel(this)},
-      D.result.credit_loops.cycles.length > 0 && {id: "loops", name: "Credit loops", content: () => loopsPanel(this)},
-      {id: "findings", name: findings ? `Findings ${grouped(findings)}` : "Findings", content: () => findingsPanel(this)},
+      (D.interactive || D.result.credit_loops.cycles.length > 0) && {id: "loops", name: "Credit loops", content: () => loopsPanel(this)},
+      {id: "findings", name: () => {
+        const r = this.D.result, n = r.findings.length + r.undecided.length;
+        return n ? `Findings ${grouped(n)}` : "Findings";
+      }, content: () => findingsPanel(this)},
+      D.interactive && {id: "try", name: "Try", content: () => this.trial.panel()},
     ].filter(t => t);
     const bar = document.getElementById("tabs"), panels = document.getElementById("tabpanels");
     for (const t of this.tabs) {
-      t.tab = el("button", {type: "button", role: "tab", id: "tab-" + t.id, "aria-controls": "panel-" + t.id, onclick: () => this.open(t.id)}, t.name);
+      t.tab = el("button", {type: "button", role: "tab", id: "tab-" + t.id, "aria-controls": "panel-" + t.id, onclick: () => this.open(t.id)});
       t.panel = el("div", {role: "tabpanel", id: "panel-" + t.id, "aria-labelledby": "tab-" + t.id, tabindex: "0"});
       bar.append(t.tab);
       panels.append(t.panel);
@@ -74,7 +100,9 @@ class App {
 
   fill(id) {
     const t = this.tabs && this.tabs.find(t => t.id === id);
-    if (t) t.panel.replaceChildren(t.content());
+    if (!t) return;
+    t.tab.textContent = typeof t.name === "function" ? t.name() : t.name;
+    t.panel.replaceChildren(t.content());
   }
 
   open(id) {
@@ -136,12 +164,13 @@ class App {
       stage.focus();
     });
     stage.addEventListener("pick", ev => {
-      const {node, edge, further} = ev.detail;
+      const {node, edge, mark = -1, further} = ev.detail;
       if (node >= 0 && further && this.selected >= D.switches && D.tables === "here") {
         this.from = this.selected;
         this.setEnd("to", node);
       } else if (node >= 0) this.select(node, false);
       else if (edge >= 0) this.showLink(D.cables[D.edgeCables[edge]]);
+      else if (mark >= 0) this.trial.show(mark);
       else this.clear();
     });
     stage.addEventListener("end", ev => {
@@ -212,14 +241,20 @@ class App {
     for (const b of document.querySelectorAll(selector)) b.setAttribute("aria-pressed", String(value !== null && b.matches(value)));
   }
 
+  // about opens the tab about a node or a cable.
+  about(n, p) {
+    this.fill("node");
+    this.trial?.choose(n, p);
+    if (!this.trial || document.getElementById("panel-try").hidden) this.open("node");
+  }
+
   // select shows a node and what it is cabled to; reveal moves the drawing there.
   select(n, reveal) {
     const D = this.D, view = this.view;
     if (n === undefined || n < 0) return;
     this.selected = n;
     view.current = n;
-    this.fill("node");
-    this.open("node");
+    this.about(n, D.isSwitch(n) ? -1 : D.portOf(n));
     this.display(() => {
       const channels = [], nodes = [{node: n, colour: view.colours.accent}], labels = [n];
       for (let p = D.base[n] + 1; p < D.base[n + 1]; p++) {
@@ -241,8 +276,7 @@ class App {
   showLink(p) {
     const D = this.D, view = this.view, a = D.owner[p], b = D.owner[D.peer[p]];
     this.selected = a;
-    this.fill("node");
-    this.open("node");
+    this.about(-1, p);
     this.display(() => ({
       title: `${D.portName(p)} — ${D.portName(D.peer[p])}${view.measure ? thereAndBack(D, view.measure, p) : ""}`,
       channels: [{out: p, colour: view.colours.accent}],
@@ -397,15 +431,16 @@ async function start() {
   const app = new App(D);
   // For scripts and for the curious, in the console.
   window.ibweave = {
-    data: D,
+    get data() { return app.D; },
     screen: n => {
       const box = app.stage.getBoundingClientRect(), [x, y] = app.view.screen(n);
       return [box.left + x, box.top + y];
     },
-    find: name => D.names.indexOf(name),
-    path: (src, lid) => route(D, src, lid),
+    find: name => app.D.names.indexOf(name),
+    path: (src, lid) => route(app.D, src, lid),
     shown: () => app.view.shown && app.view.shown.channels.map(c => c.out),
     ready: performance.now(),
+    trial: app.trial,
   };
   document.documentElement.dataset.ready = "true";
 }

@@ -53,6 +53,7 @@ class View {
     this.shown = null; // see show
     this.least = 0; // edges with less load are faint
     this.pending = false;
+    this.marks = []; // lines that are always drawn: what has failed, is drained or new
     this.prepare();
     this.listen();
     new ResizeObserver(() => this.resize()).observe(stage);
@@ -184,9 +185,14 @@ class View {
 
   // curve is the line of an edge: the points of a cubic curve, all shifted aside.
   curve(e, shift) {
-    const D = this.D, a = D.edgeA[e], b = D.edgeB[e];
+    return this.line(this.D.edgeA[e], this.D.edgeB[e], this.D.edgeBend[e], shift);
+  }
+
+  // line is a curve between two nodes.
+  line(a, b, bend, shift) {
+    const D = this.D;
     const dx = D.x[b] - D.x[a], dy = D.y[b] - D.y[a], length = Math.hypot(dx, dy) || 1;
-    const px = dy / length, py = -dx / length, out = shift + 4 / 3 * D.edgeBend[e];
+    const px = dy / length, py = -dx / length, out = shift + 4 / 3 * bend;
     return [D.x[a] + px * shift, D.y[a] + py * shift, D.x[a] + px * out, D.y[a] + py * out,
       D.x[b] + px * out, D.y[b] + py * out, D.x[b] + px * shift, D.y[b] + py * shift];
   }
@@ -197,7 +203,7 @@ class View {
     const get = name => style.getPropertyValue(name).trim();
     this.colours = {
       switch: get("--switch"), host: get("--host"), ink: get("--ink"), muted: get("--muted"), ground: get("--ground"),
-      path: get("--path"), loop: get("--loop"), tree: get("--tree"), accent: get("--accent"), unused: get("--unused"),
+      path: get("--path"), warning: get("--warning"), loop: get("--loop"), tree: get("--tree"), accent: get("--accent"), unused: get("--unused"),
     };
     const ramp = ramps[get("--theme")] || ramps.light;
     this.ramp = ramp;
@@ -334,8 +340,36 @@ class View {
     for (let n = 0; n < D.switches; n++) this.addNode(c, n, x0, y0, x1, y1);
     c.fill();
     if (2 * 30 * s > 5) c.stroke();
+    this.paintMarks(c);
     this.label(c, dim ? 0.45 : 1, null);
     this.paintOverlay();
+  }
+
+  // paintMarks draws lines between nodes, with a cross on those that are no more.
+  paintMarks(c) {
+    const s = this.scale;
+    for (const {a, b, bend, shift, colour, gone} of this.marks) {
+      const [ax, ay, ...rest] = this.line(a, b, bend, 5 * s > 3.2 ? shift : 0);
+      c.globalAlpha = 0.9;
+      c.strokeStyle = this.colours[colour];
+      c.lineWidth = 1.8 / s;
+      c.setLineDash(gone ? [5 / s, 4 / s] : []);
+      c.beginPath();
+      c.moveTo(ax, ay);
+      c.bezierCurveTo(...rest);
+      c.stroke();
+      if (!gone) continue;
+      const [x, y] = along([ax, ay, ...rest], 0.5), r = Math.min(5 / s, 12);
+      c.setLineDash([]);
+      c.beginPath();
+      c.moveTo(x - r, y - r);
+      c.lineTo(x + r, y + r);
+      c.moveTo(x - r, y + r);
+      c.lineTo(x + r, y - r);
+      c.stroke();
+    }
+    c.setLineDash([]);
+    c.globalAlpha = 1;
   }
 
   // addNode adds a node's outline to the path.
@@ -528,23 +562,36 @@ class View {
     const reach = 5 / this.scale;
     let best = -1, nearest = reach;
     for (let e = 0; e < this.D.edges; e++) {
-      const curve = this.curve(e, 0), [ax, ay, cx, cy, dx, dy, bx, by] = curve;
-      if (x < Math.min(ax, bx, cx, dx) - reach || x > Math.max(ax, bx, cx, dx) + reach || y < Math.min(ay, by, cy, dy) - reach || y > Math.max(ay, by, cy, dy) + reach) continue;
-      const pieces = this.D.edgeBend[e] ? 16 : 1;
-      let px = ax, py = ay;
-      for (let i = 1; i <= pieces; i++) {
-        const [qx, qy] = pieces === 1 ? [bx, by] : along(curve, i / pieces);
-        const dx = qx - px, dy = qy - py;
-        const k = Math.min(Math.max(((x - px) * dx + (y - py) * dy) / (dx * dx + dy * dy || 1), 0), 1);
-        const d = Math.hypot(x - px - k * dx, y - py - k * dy);
-        if (d < nearest) {
-          nearest = d;
-          best = e;
-        }
-        [px, py] = [qx, qy];
+      const d = this.distance(this.curve(e, 0), this.D.edgeBend[e], x, y, reach);
+      if (d < nearest) {
+        nearest = d;
+        best = e;
       }
     }
     return best;
+  }
+
+  // markAt is the port of a mark at a place on the canvas, -1 for none.
+  markAt(sx, sy) {
+    const x = (sx - this.tx) / this.scale, y = (sy - this.ty) / this.scale, reach = 5 / this.scale;
+    const apart = 5 * this.scale > 3.2;
+    const mark = this.marks.find(m => this.distance(this.line(m.a, m.b, m.bend, apart ? m.shift : 0), m.bend, x, y, reach) < reach);
+    return mark ? mark.port : -1;
+  }
+
+  // distance is how far a place is from a curve, Infinity beyond reach.
+  distance(curve, bent, x, y, reach) {
+    const [ax, ay, cx, cy, dx, dy, bx, by] = curve, pieces = bent ? 16 : 1;
+    if (x < Math.min(ax, bx, cx, dx) - reach || x > Math.max(ax, bx, cx, dx) + reach || y < Math.min(ay, by, cy, dy) - reach || y > Math.max(ay, by, cy, dy) + reach) return Infinity;
+    let px = ax, py = ay, nearest = Infinity;
+    for (let i = 1; i <= pieces; i++) {
+      const [qx, qy] = pieces === 1 ? [bx, by] : along(curve, i / pieces);
+      const dx = qx - px, dy = qy - py;
+      const k = Math.min(Math.max(((x - px) * dx + (y - py) * dy) / (dx * dx + dy * dy || 1), 0), 1);
+      nearest = Math.min(nearest, Math.hypot(x - px - k * dx, y - py - k * dy));
+      [px, py] = [qx, qy];
+    }
+    return nearest;
   }
 
   // towards is the nearest node in a direction from the current one.
@@ -610,7 +657,8 @@ class View {
       stage.classList.remove("dragging");
       if (!was || was.moved) return;
       const [x, y] = place(ev), node = this.nodeAt(x, y);
-      this.emit("pick", {node, edge: node < 0 ? this.edgeAt(x, y) : -1, further: ev.shiftKey});
+      const edge = node < 0 ? this.edgeAt(x, y) : -1;
+      this.emit("pick", {node, edge, mark: node < 0 && edge < 0 ? this.markAt(x, y) : -1, further: ev.shiftKey});
     });
     stage.addEventListener("pointercancel", () => { drag = null; });
     stage.addEventListener("pointerleave", () => {

@@ -1,0 +1,85 @@
+// Command ibweave-page is the compiler in the page of ibweave report --interactive: built with
+// GOOS=wasip1 GOARCH=wasm -buildmode=c-shared it is a WebAssembly module, which a worker of the
+// page asks by the exported functions. docs/report.md says what the page does.
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/ibweave/ibweave/audit/session"
+	"github.com/ibweave/ibweave/internal/par"
+	"github.com/ibweave/ibweave/report/page"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// server answers what the page asks.
+type server struct {
+	session *session.Session
+}
+
+// reply is the first part of an answer, as JSON. If there is no error, the document and the arrays
+// of the page for the tables that are in force now follow.
+type reply struct {
+	Error  string          `json:"error,omitempty"`
+	Answer *session.Answer `json:"answer,omitempty"` // to a step
+	Steps  []string        `json:"steps"`
+	// Drained is the ends of steps that are drained now.
+	Drained []string `json:"drained,omitempty"`
+}
+
+// answer answers a request: a verb, and after a blank what it is about.
+//
+//	open BASE    begins with what session.Encode packed
+//	do STEP      takes a step
+//	undo         takes the last step back
+func (s *server) answer(request []byte) [][]byte {
+	parts, err := s.parts(request)
+	if err != nil {
+		data, _ := json.Marshal(&reply{Error: err.Error()}) // strings can be written
+		return [][]byte{data}
+	}
+	return parts
+}
+
+func (s *server) parts(request []byte) (parts [][]byte, err error) {
+	err = par.Catch(func() error {
+		parts, err = s.handle(context.Background(), request)
+		return err
+	})
+	return parts, err
+}
+
+func (s *server) handle(ctx context.Context, request []byte) ([][]byte, error) {
+	verb, rest, _ := bytes.Cut(request, []byte(" "))
+	var r reply
+	var err error
+	switch {
+	case string(verb) == "open":
+		s.session, err = session.Decode(ctx, rest)
+	case s.session == nil:
+		err = fmt.Errorf("nothing is open")
+	case string(verb) == "do":
+		var step session.Step
+		if step, err = session.ParseStep(string(rest)); err == nil {
+			r.Answer, err = s.session.Do(ctx, step)
+		}
+	case string(verb) == "undo":
+		s.session.Undo()
+	default:
+		err = fmt.Errorf("%q: want open, do or undo", verb)
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.Steps, r.Drained = s.session.Steps(), s.session.Drained()
+	head, err := json.Marshal(&r)
+	if err != nil || r.Answer != nil && r.Answer.Refused != "" {
+		return [][]byte{head}, err
+	}
+	now := s.session.Result()
+	text, data, err := page.Update(ctx, &page.Input{Fabric: now.Routing.Fabric, Tables: now.Routing.Tables, Result: now.Verify, Rules: verify.Rules})
+	return [][]byte{head, text, data}, err
+}

@@ -1,0 +1,297 @@
+package page
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/internal/built"
+	"github.com/ibweave/ibweave/sminterface/dump"
+)
+
+var (
+	topologyFlag = flag.String("topology", "", "FILE that TestBrowserTry tries changes of, instead of a tree of eight leaves")
+	withinFlag   = flag.Duration("within", time.Minute, "how long an answer of the page in TestBrowserTry may take")
+)
+
+// commands runs ibweave in a folder.
+type commands struct {
+	*testing.T
+	program, dir string
+}
+
+// build builds the program, and the compiler for pages into the folder, as page.wasm.gz.
+func build(t *testing.T) *commands {
+	t.Helper()
+	program, err := built.Program("ibweave", "../../cmd/ibweave", "-ldflags=-w")
+	if err != nil {
+		t.Fatal(err)
+	}
+	module, err := built.Module("page.wasm", "../../cmd/ibweave-page")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &commands{t, program, t.TempDir()}
+	data, err := os.ReadFile(module)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	if _, err = z.Write(data); err == nil {
+		err = z.Close()
+	}
+	if err == nil {
+		err = os.WriteFile(c.path("page.wasm.gz"), b.Bytes(), 0o666)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func (c *commands) path(name string) string { return filepath.Join(c.dir, name) }
+
+// run gives what a command prints; findings are no failure.
+func (c *commands) run(args ...string) []byte {
+	c.Helper()
+	cmd := exec.Command(c.program, args...)
+	cmd.Dir = c.dir
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil && cmd.ProcessState.ExitCode() != 1 {
+		c.Fatalf("ibweave %s: %v\n%s", strings.Join(args, " "), err, said.Bytes())
+	}
+	return out
+}
+
+// member is a part of a JSON document, by the names of members and the indices of lists.
+func (c *commands) member(data []byte, names ...any) any {
+	c.Helper()
+	var x any
+	if err := json.Unmarshal(data, &x); err != nil {
+		c.Fatalf("%v: %s", err, data)
+	}
+	for _, name := range names {
+		switch at := name.(type) {
+		case string:
+			x = x.(map[string]any)[at]
+		case int:
+			x = x.([]any)[at]
+		}
+	}
+	return x
+}
+
+// fabric reads the topology of a compiled directory.
+func (c *commands) fabric(dir string) *fabric.Fabric {
+	c.Helper()
+	text, err := os.ReadFile(c.path(dir + "/fabric.ibnetdiscover"))
+	if err != nil {
+		c.Fatal(err)
+	}
+	f, _, err := topology.Parse(dir, text, topology.Options{})
+	if err != nil {
+		c.Fatal(err)
+	}
+	return f
+}
+
+// try is a page on which changes are tried.
+type try struct {
+	*tab
+	*commands
+	taken int
+}
+
+// press clicks on a button of the panel and waits for the answer to the step.
+func (p *try) press(button string) []byte {
+	p.tab.Helper()
+	p.click(button)
+	p.taken++
+	p.wait("ibweave.trial.state === 'ready' && ibweave.trial.answers.length === %d", p.taken)
+	if took := time.Duration(eval[float64](p.tab, "ibweave.trial.took") * float64(time.Millisecond)); took > *withinFlag {
+		p.tab.Errorf("%s took %s, longer than %s", button, took, *withinFlag)
+	} else {
+		p.tab.Logf("%s: %s", button, took)
+	}
+	return []byte(eval[string](p.tab, "JSON.stringify(ibweave.trial.answers.at(-1))"))
+}
+
+// wait waits until an expression is true.
+func (p *try) wait(format string, args ...any) {
+	p.tab.Helper()
+	for range 3000 {
+		if eval[bool](p.tab, format, args...) {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	p.tab.Fatalf("not within 30 s: %s; the panel says %s", fmt.Sprintf(format, args...), p.text("#panel-try"))
+}
+
+// same compares documents.
+func (p *try) same(what string, want, got any) {
+	p.tab.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		p.tab.Errorf("%s: %s", what, diff)
+	}
+}
+
+// sameTables holds the tables in the page to those of a compiled directory.
+func (p *try) sameTables(dir string) {
+	p.tab.Helper()
+	f := p.fabric(dir)
+	text, err := os.ReadFile(p.path(dir + "/opensm-lfts.dump"))
+	if err != nil {
+		p.tab.Fatal(err)
+	}
+	tables, _, err := dump.ReadLFTs(dir, text, f, dump.Options{})
+	if err != nil {
+		p.tab.Fatal(err)
+	}
+	lids := eval[[]int](p.tab, "[...ibweave.data.lids]")
+	var want []int
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		for _, lid := range lids {
+			want = append(want, int(tables.Row(s)[lid]))
+		}
+	}
+	if got := eval[[]int](p.tab, "[...ibweave.data.lft]"); !slices.Equal(want, got) {
+		p.tab.Errorf("the tables are not those of %s", dir)
+	}
+}
+
+// compiled keeps tables by command, and holds the last answer of the page to that.
+func (p *try) compiled(answer []byte, from, to, topology string, without ...string) {
+	p.tab.Helper()
+	args := []string{"compile", "-t", topology, "--previous", from, "-o", to, "--format", "json"}
+	for _, w := range without {
+		args = append(args, "--without", w)
+	}
+	said := p.run(args...)
+	verdict := p.member(said, "verify").(map[string]any)
+	delete(verdict, "bound") // the command alone looks for one
+	p.same("verify", verdict, p.member(answer, "verify"))
+	changes := p.member(said, "changes").(map[string]any)
+	for name, n := range p.member(answer, "changes").(map[string]any) {
+		p.same(name, changes[name], n)
+	}
+	p.sameTables(to)
+}
+
+// TestBrowserTry has a cable and a switch fail, brings them back and drains another one, all by
+// clicks: the tables, what is written and what the checker says are those of the commands. Then
+// the address takes the steps again, and undoing takes them back.
+func TestBrowserTry(t *testing.T) {
+	c := build(t)
+	if *topologyFlag == "" {
+		c.run("gen", "tree", "--leaves", "8", "--spines", "4", "--parallel", "2", "--hosts", "6", "-o", "fabric.txt")
+	} else if err := os.Symlink(*topologyFlag, c.path("fabric.txt")); err != nil {
+		t.Fatal(err)
+	}
+	c.run("compile", "-t", "fabric.txt", "-e", "updn", "-o", "tables")
+	c.run("report", "tables", "--interactive", "--compiler", "page.wasm.gz", "-o", "page.html")
+	if info, err := os.Stat(c.path("page.html")); err != nil || info.Size() > 4e6 && *topologyFlag == "" {
+		t.Errorf("the page: %v, %v", info, err)
+	}
+	f := c.fabric("tables")
+	address, lft := "", []int(nil)
+	t.Run("clicks", func(t *testing.T) {
+		p := &try{tab: openFile(t, c.path("page.html"), "", &Input{Fabric: f}), commands: c}
+		p.click("#tab-try")
+		p.wait("ibweave.trial.warm")
+		p.clickThrough()
+		address, lft = eval[string](p.tab, "location.hash"), eval[[]int](p.tab, "[...ibweave.data.lft]")
+	})
+	t.Run("address", func(t *testing.T) {
+		p := &try{tab: openFile(t, c.path("page.html"), address, &Input{Fabric: f}), commands: c, taken: 5}
+		p.wait("ibweave.trial.answers.length === 5 && ibweave.trial.state === 'ready'")
+		want(p.tab, address, "location.hash")
+		want(p.tab, lft, "[...ibweave.data.lft]")
+		p.click("#tab-try")
+		for p.taken > 0 {
+			p.taken--
+			p.click("#try-undo")
+			p.wait("ibweave.trial.state === 'ready' && ibweave.trial.answers.length === %d", p.taken)
+		}
+		p.sameTables("tables")
+		want(p.tab, "", "location.hash")
+	})
+}
+
+// clickThrough takes the steps.
+func (p *try) clickThrough() {
+	p.tab.Helper()
+	f := p.in.Fabric
+	// A cable, where it is alone on the drawing.
+	at := eval[[]float64](p.tab, `(() => {
+		const {x, y, width, height} = document.getElementById("fabric").getBoundingClientRect(), {view} = ibweave.trial.app;
+		for (let i = 1; i < 100; i++) for (let k = 1; k < 100; k++) {
+			const at = [i * width / 100, k * height / 100];
+			if (view.nodeAt(...at) < 0 && view.edgeAt(...at) >= 0 && !document.elementFromPoint(x + at[0], y + at[1]).closest(".legend, .tools")) return [x + at[0], y + at[1]];
+		}
+	})()`)
+	p.tab.must(chromedp.Do(p.ctx, chromedp.MouseClickXY(at[0], at[1])))
+	cable := fabric.PortID(eval[int](p.tab, "ibweave.trial.port"))
+	end := func(n fabric.NodeID) string { return f.Node(n).GUID.String() }
+	port := fmt.Sprintf("%s:%d", end(f.Owner(cable)), f.Num(cable))
+	p.same("chosen", port, eval[string](p.tab, "ibweave.trial.end(-1, ibweave.trial.port)"))
+	answer := p.press("#try-fail")
+	p.compiled(answer, "tables", "one", "fabric.txt", port)
+	said := p.run("whatif", "-t", "fabric.txt", "-e", "updn", "--fail", "links", "--switch", end(f.Owner(cable)), "--fail-on", "never", "--format", "json")
+	number := p.member(answer, "whatif", "number")
+	found := false
+	for _, x := range p.member(said, "cases").([]any) {
+		if x.(map[string]any)["number"] == number {
+			found = true
+			p.same("whatif", x, p.member(answer, "whatif"))
+		}
+	}
+	if !found {
+		p.tab.Errorf("whatif has no case %v", number)
+	}
+	want(p.tab, 1, "ibweave.trial.app.view.marks.length")
+	want(p.tab, int(p.member(answer, "changes", "switches").(float64)), "document.querySelectorAll('#try-writes tr').length")
+
+	// A switch without hosts that the cable does not lead to; then both come back, the cable by a click
+	// where it was.
+	spine := fabric.NoNode
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		if len(f.HostsOn(s)) == 0 && s != f.Owner(cable) && s != f.Owner(f.Peer(cable)) {
+			spine = s
+		}
+	}
+	p.clickNode(spine)
+	p.compiled(p.press("#try-fail"), "one", "two", "one/fabric.ibnetdiscover", end(spine))
+	p.click("#clear")
+	p.click("#try-steps li:first-child button")
+	p.compiled(p.press("#try-restore"), "two", "three", "tables/fabric.ibnetdiscover", end(spine))
+	p.clickNode(spine)
+	p.compiled(p.press("#try-restore"), "three", "four", "tables/fabric.ibnetdiscover")
+	want(p.tab, 0, "ibweave.trial.app.view.marks.length")
+
+	leaf := f.Owner(cable)
+	if len(f.HostsOn(leaf)) == 0 {
+		leaf = f.Owner(f.Peer(cable))
+	}
+	p.clickNode(leaf)
+	answer = p.press("#try-drain")
+	p.same("drain", p.member(p.run("drain", "four", "--switch", end(leaf), "--format", "json", "-o", "plan")), p.member(answer, "drain"))
+	p.sameTables("plan/window-1/step-1")
+}
