@@ -12,6 +12,7 @@ declare -A package=(
 	[ibroute]=infiniband-diags
 	[ibdmchk]=ibutils
 	[chromium]=chromium
+	[firefox-esr]=firefox-esr
 	[prometheus]=prometheus
 	[promtool]=prometheus
 	[slurmctld]=slurmctld

@@ -57,6 +57,7 @@ event_plugin_options --config $root/etc/opensm/ibweave.yaml
 routing_engine ibweave-xy,no_fallback
 log_file $root/var/log/opensm.log
 CONF
+"$ibweave" report "$work/tables" --interactive -o "$work/page.html" >"$work/page" 2>&1 || fail 'the page has no compiler' "$work/page"
 export IBSIM_SOCKNAME=ibweave-$$ OSM_TMP_DIR=$work OSM_CACHE_DIR=$work
 mkfifo "$work/console"
 ibsim -s "$work/tables/fabric.ibnetdiscover" <"$work/console" >"$work/ibsim" 2>&1 &

@@ -270,7 +270,7 @@ func TestNamesHaveGUIDs(t *testing.T) {
 // write texts, or compare what a device says of itself.
 var descriptions = []string{
 	"fabric/", "sminterface/dump/", "sminterface/ibdiagnet/", "sminterface/mad/", "sminterface/ibsim/", "cmd/ibweave-opensm/plugin/snapshot.go",
-	"compile/outdir/files.go", "audit/diff/match.go", "audit/diff/nodes.go", "audit/cabling/cabling.go", "audit/cabling/plan/",
+	"compile/outdir/files.go", "audit/diff/match.go", "audit/diff/nodes.go", "audit/cabling/cabling.go", "audit/cabling/plan/", "audit/session/base.go",
 }
 
 // TestDescriptions: all else calls nodes by fabric.Name, which has the GUID where several

@@ -32,6 +32,7 @@ var (
 type commands struct {
 	*testing.T
 	program, dir string
+	always       []string // further flags
 }
 
 // build builds the program, and the compiler for pages into the folder, as page.wasm.gz.
@@ -45,7 +46,7 @@ func build(t *testing.T) *commands {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &commands{t, program, t.TempDir()}
+	c := &commands{T: t, program: program, dir: t.TempDir()}
 	data, err := os.ReadFile(module)
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +70,7 @@ func (c *commands) path(name string) string { return filepath.Join(c.dir, name) 
 // run gives what a command prints; findings are no failure.
 func (c *commands) run(args ...string) []byte {
 	c.Helper()
-	cmd := exec.Command(c.program, args...)
+	cmd := exec.Command(c.program, append(args, c.always...)...)
 	cmd.Dir = c.dir
 	var said bytes.Buffer
 	cmd.Stderr = &said
@@ -78,6 +79,21 @@ func (c *commands) run(args ...string) []byte {
 		c.Fatalf("ibweave %s: %v\n%s", strings.Join(args, " "), err, said.Bytes())
 	}
 	return out
+}
+
+// nameNodes has all commands from now on call nodes by names that are markup, have quotes, and turn
+// the direction of text.
+func (c *commands) nameNodes() {
+	c.Helper()
+	f := c.fabric("tables")
+	var names strings.Builder
+	for n := range fabric.NodeID(f.NumNodes()) {
+		fmt.Fprintf(&names, "%s \"</script><img src=x onerror='hacked=1'>\u202e&amp;'%d\"\n", f.Node(n).GUID, n)
+	}
+	if err := os.WriteFile(c.path("names"), []byte(names.String()), 0o666); err != nil {
+		c.Fatal(err)
+	}
+	c.always = []string{"--node-name-map", "names"}
 }
 
 // member is a part of a JSON document, by the names of members and the indices of lists.
@@ -206,6 +222,7 @@ func TestBrowserTry(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.run("compile", "-t", "fabric.txt", "-e", "updn", "-o", "tables")
+	c.nameNodes()
 	c.run("report", "tables", "--interactive", "--compiler", "page.wasm.gz", "-o", "page.html")
 	if info, err := os.Stat(c.path("page.html")); err != nil || info.Size() > 4e6 && *topologyFlag == "" {
 		t.Errorf("the page: %v, %v", info, err)
@@ -233,6 +250,31 @@ func TestBrowserTry(t *testing.T) {
 		p.sameTables("tables")
 		want(p.tab, "", "location.hash")
 	})
+	if !testing.Short() {
+		t.Run("firefox", func(t *testing.T) { inFirefox(t, c.path("page.html"), address, lft) })
+	}
+}
+
+// inFirefox holds the steps of an address, and undoing the last one, to what Chromium shows.
+func inFirefox(t *testing.T, name, address string, lft []int) {
+	b := startFirefox(t)
+	b.open(name, address)
+	wait := func(condition string) {
+		t.Helper()
+		for range 200 {
+			if ask[bool](b, "!!ibweave && "+condition) {
+				return
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		t.Fatalf("not within a minute: %s; %s", condition, ask[string](b, "[ibweave.trial.state, ibweave.trial.note, ibweave.trial.steps.join(), location.hash].join(' | ')"))
+	}
+	wait("ibweave.trial.answers.length === 5 && ibweave.trial.state === 'ready'")
+	if got := ask[[]int](b, "Array.from(ibweave.data.lft)"); !slices.Equal(lft, got) {
+		t.Error("Firefox has other tables than Chromium")
+	}
+	ask[bool](b, "document.getElementById('try-undo').click() || true")
+	wait("ibweave.trial.answers.length === 4 && ibweave.trial.state === 'ready'")
 }
 
 // clickThrough takes the steps.
@@ -285,6 +327,11 @@ func (p *try) clickThrough() {
 	p.clickNode(spine)
 	p.compiled(p.press("#try-restore"), "three", "four", "tables/fabric.ibnetdiscover")
 	want(p.tab, 0, "ibweave.trial.app.view.marks.length")
+
+	// What the nodes are called is text.
+	want(p.tab, 0, "document.querySelectorAll('img, #trial script').length")
+	want(p.tab, "undefined", "typeof hacked")
+	want(p.tab, true, "document.getElementById('try-steps').textContent.includes(\"</script><img src=x onerror='hacked=1'>\\u202e&amp;'\")")
 
 	leaf := f.Owner(cable)
 	if len(f.HostsOn(leaf)) == 0 {

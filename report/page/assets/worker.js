@@ -79,8 +79,8 @@ function run() {
       const parts = ask(encode(next.request));
       postMessage({id: next.id, parts}, parts);
     } else if (warm.length) {
-      ask(encode(warm.shift()));
-      ask(encode("undo"));
+      const taken = ask(encode(warm.shift())).length > 1; // else it is not possible now
+      if (taken) ask(encode("undo"));
       if (!warm.length) postMessage({warm: true});
     }
   } catch (err) {
