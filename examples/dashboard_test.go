@@ -13,6 +13,7 @@ import (
 // TestDashboard finds the metrics of the dashboard's queries in what the program writes, and
 // Prometheus understands the queries.
 func TestDashboard(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile("metrics/dashboard.json")
 	if err != nil {
 		t.Fatal(err)

@@ -33,12 +33,24 @@ var program = sync.OnceValue(func() string {
 	return file
 })
 
+func TestMain(m *testing.M) {
+	short.Overlap(6)                                  // Slurm looks for jobs every few seconds
+	os.Setenv("PATH", os.Getenv("PATH")+":/usr/sbin") // has slurmctld
+	os.Exit(m.Run())
+}
+
 // runShell runs a shell script in a directory, with the program on the PATH.
 func runShell(t *testing.T, dir string, args ...string) (output string, status int) {
 	t.Helper()
+	return runShellWith(t, "", dir, args...)
+}
+
+// runShellWith is runShell with a variable, "NAME=value".
+func runShellWith(t *testing.T, variable, dir string, args ...string) (output string, status int) {
+	t.Helper()
 	cmd := exec.Command("sh", args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(program())+":"+os.Getenv("PATH"))
+	cmd.Env = append(os.Environ(), variable, "PATH="+filepath.Dir(program())+":"+os.Getenv("PATH"))
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
@@ -51,6 +63,7 @@ func runShell(t *testing.T, dir string, args ...string) (output string, status i
 // added, and its fabric is what its README says. With UPDATE_EXAMPLES set,
 // expected.txt is written instead.
 func TestExamples(t *testing.T) {
+	t.Parallel()
 	scripts, err := filepath.Glob("*/run.sh")
 	if err != nil || len(scripts) < 3 {
 		t.Fatalf("examples: %v, %v", scripts, err)
@@ -184,6 +197,7 @@ var consoles = regexp.MustCompile("(?ms)^```console\n(.*?)^```$")
 // run one after the other in one directory, where examples is. With
 // UPDATE_EXAMPLES set, README.md is written instead.
 func TestREADME(t *testing.T) {
+	t.Parallel()
 	const name = "../README.md"
 	work := t.TempDir()
 	here, err := os.Getwd()

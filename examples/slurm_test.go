@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -64,16 +65,22 @@ func hostName(t *testing.T) string {
 	return host
 }
 
+// slurm is the variable that tells Slurm's programs which Slurm they ask.
+type slurm string
+
+// slurms counts the Slurms of this process.
+var slurms atomic.Int32
+
 // startSlurm starts the real slurmctld, which knows the nodes of a NodeName line, and other
 // daemons. They end with the test. files are beside slurm.conf, by name.
-func startSlurm(t *testing.T, nodes, settings string, files map[string]string, daemons ...[]string) {
+func startSlurm(t *testing.T, nodes, settings string, files map[string]string, daemons ...[]string) slurm {
 	t.Helper()
 	dir := t.TempDir()
 	me, err := user.Current()
 	if err != nil {
 		t.Fatal(err)
 	}
-	port := 20000 + 2*(os.Getpid()%10000)
+	port := 20000 + 2*((8*os.Getpid()+int(slurms.Add(1)))%10000)
 	config := filepath.Join(dir, "slurm.conf")
 	text := fmt.Sprintf(slurmConfig, hostName(t), me.Username, dir, port, port+1, nodes) + settings
 	if err := os.WriteFile(config, []byte(text), 0o666); err != nil {
@@ -89,11 +96,10 @@ func startSlurm(t *testing.T, nodes, settings string, files map[string]string, d
 			t.Fatal(err)
 		}
 	}
-	t.Setenv("SLURM_CONF", config)
-	t.Setenv("PATH", os.Getenv("PATH")+":/usr/sbin")
+	s := slurm("SLURM_CONF=" + config)
 	for _, args := range append([][]string{{"slurmctld", "-c", "-D"}}, daemons...) {
 		var said bytes.Buffer
-		cmd := exec.Command(args[0], args[1:]...)
+		cmd := s.command(args...)
 		cmd.Stdout, cmd.Stderr = &said, &said
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
@@ -113,13 +119,21 @@ func startSlurm(t *testing.T, nodes, settings string, files map[string]string, d
 			}
 		})
 	}
+	return s
 }
 
-// awaitSlurm waits until a command prints what it should.
-func awaitSlurm(t *testing.T, done func(out string) bool, args ...string) string {
+// command is one of Slurm's programs.
+func (s slurm) command(args ...string) *exec.Cmd {
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Env = append(os.Environ(), string(s))
+	return cmd
+}
+
+// await waits until a command prints what it should.
+func (s slurm) await(t *testing.T, done func(out string) bool, args ...string) string {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
-		out, _ := exec.Command(args[0], args[1:]...).CombinedOutput()
+		out, _ := s.command(args...).CombinedOutput()
 		if done(string(out)) {
 			return string(out)
 		}
@@ -132,9 +146,10 @@ func awaitSlurm(t *testing.T, done func(out string) bool, args ...string) string
 // TestSlurm runs the job array of whatif-slurm in a Slurm of its own: the shards
 // together are what one run without shards writes.
 func TestSlurm(t *testing.T) {
+	t.Parallel()
 	host := hostName(t)
-	startSlurm(t, fmt.Sprintf("%s NodeAddr=127.0.0.1 CPUs=%d State=UNKNOWN", host, runtime.NumCPU()), "", nil, []string{"slurmd", "-D", "-N", host})
-	awaitSlurm(t, func(out string) bool { return strings.TrimSpace(out) == "idle" }, "sinfo", "--noheader", "--format", "%T")
+	s := startSlurm(t, fmt.Sprintf("%s NodeAddr=127.0.0.1 CPUs=%d State=UNKNOWN", host, runtime.NumCPU()), "", nil, []string{"slurmd", "-D", "-N", host})
+	s.await(t, func(out string) bool { return strings.TrimSpace(out) == "idle" }, "sinfo", "--noheader", "--format", "%T")
 	// slurmctld looks for jobs every two seconds, and did so just now; sbatch --wait looks for
 	// their end after 2 and after 10 seconds.
 	time.Sleep(time.Second)
@@ -154,7 +169,7 @@ func TestSlurm(t *testing.T) {
 	if out, status := runShell(t, work, "-c", "mv fabric.ibnetdiscover was && ibweave "+string(args[1])+" 2>/dev/null && cmp was fabric.ibnetdiscover"); status != 0 {
 		t.Errorf("ibweave %s makes another fabric: %s", args[1], out)
 	}
-	out, status := runShell(t, work, "submit.sh")
+	out, status := runShellWith(t, string(s), work, "submit.sh")
 	got := out + fmt.Sprintf("exit status  %d\n", status)
 	want, err := os.ReadFile(filepath.Join(dir, "expected.txt"))
 	if err != nil {
@@ -175,11 +190,11 @@ func TestSlurm(t *testing.T) {
 	if out != "" {
 		t.Error(out)
 	}
-	checkSlurmJobs(t, host)
+	checkSlurmJobs(t, s, host)
 }
 
 // checkSlurmJobs has ibweave traffic find the host of a job in what Slurm prints of its jobs.
-func checkSlurmJobs(t *testing.T, host string) {
+func checkSlurmJobs(t *testing.T, s slurm, host string) {
 	t.Helper()
 	work := t.TempDir()
 	if err := os.CopyFS(work, os.DirFS("traffic")); err != nil {
@@ -203,7 +218,7 @@ do
 	ibweave place -t fabric -e minhop --hosts 1 --slurm $file | grep '^free '
 done
 `
-	out, _ := runShell(t, work, "-c", script, "sh", host)
+	out, _ := runShellWith(t, string(s), work, "-c", script, "sh", host)
 	if want := strings.Repeat("a    1      1      1M\nfree         19 of 20 hosts\n", 3); out != want {
 		t.Errorf("%s, want %s", out, want)
 	}
@@ -215,6 +230,7 @@ var slurmTopology = flag.String("slurm-topology", "", "`FILE` to test ibweave sl
 // TestSlurmTopology gives the real slurmctld the files that ibweave slurm writes. It shows the
 // same groups with the same hosts, and no other.
 func TestSlurmTopology(t *testing.T) {
+	t.Parallel()
 	kinds := map[string]string{
 		"rails":    "tree --leaves 3 --rails 2 --hosts 6 --spines 2 --parallel 3 --ports 24 --names site --aggregation-nodes",
 		"pods":     "tree --pods 3 --leaves 3,2,4 --hosts 12 --spines 4 --cores 4 --names site --service-hosts 2 --fill 70",
@@ -263,13 +279,13 @@ func checkSlurmTopology(t *testing.T, dir string) {
 		want[g.Name] = g
 		nodes = append(nodes, g.Hosts...)
 	}
-	startSlurm(t, strings.Join(nodes, ",")+" NodeAddr=127.0.0.1 State=UNKNOWN", "TopologyPlugin=topology/tree\n", map[string]string{"topology.conf": string(conf)})
-	out := awaitSlurm(t, func(out string) bool { return strings.Contains(out, "SwitchName=") }, "scontrol", "--oneliner", "show", "topology")
+	s := startSlurm(t, strings.Join(nodes, ",")+" NodeAddr=127.0.0.1 State=UNKNOWN", "TopologyPlugin=topology/tree\n", map[string]string{"topology.conf": string(conf)})
+	out := s.await(t, func(out string) bool { return strings.Contains(out, "SwitchName=") }, "scontrol", "--oneliner", "show", "topology")
 	expand := func(list string) []string {
 		if list == "" {
 			return []string{}
 		}
-		return slurmNames(t, list)
+		return s.names(t, list)
 	}
 	got := make(map[string]group)
 	for _, m := range regexp.MustCompile(`SwitchName=(\S+) Level=(\d+) LinkSpeed=1(?: Nodes=(\S+))?(?: Switches=(\S+))?`).FindAllStringSubmatch(out, -1) {
@@ -285,10 +301,10 @@ func checkSlurmTopology(t *testing.T, dir string) {
 	}
 }
 
-// slurmNames expands a list of names as Slurm does, in the order of their bytes.
-func slurmNames(t *testing.T, list string) []string {
+// names expands a list of names as Slurm does, in the order of their bytes.
+func (s slurm) names(t *testing.T, list string) []string {
 	t.Helper()
-	names, err := exec.Command("scontrol", "show", "hostnames", list).Output()
+	names, err := s.command("scontrol", "show", "hostnames", list).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -311,6 +327,7 @@ PartitionName=both Nodes=few,old`
 // TestSlurmPartitions holds the groups that are read from slurm.conf to the partitions of a real
 // slurmctld, and to what scontrol shows of them.
 func TestSlurmPartitions(t *testing.T) {
+	t.Parallel()
 	const name = "host-groups/fabric.ibnetdiscover"
 	data, err := os.ReadFile(name)
 	if err != nil {
@@ -320,21 +337,21 @@ func TestSlurmPartitions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	startSlurm(t, slurmPartitions, "", map[string]string{"more.conf": "NodeSet=old Feature=old\nPartitionName=DEFAULT Nodes=node0005\n"})
-	shown := awaitSlurm(t, func(out string) bool { return strings.Contains(out, "PartitionName=both") }, "scontrol", "--oneliner", "show", "partition")
-	nodes := awaitSlurm(t, func(string) bool { return true }, "scontrol", "--oneliner", "show", "node")
+	ctl := startSlurm(t, slurmPartitions, "", map[string]string{"more.conf": "NodeSet=old Feature=old\nPartitionName=DEFAULT Nodes=node0005\n"})
+	shown := ctl.await(t, func(out string) bool { return strings.Contains(out, "PartitionName=both") }, "scontrol", "--oneliner", "show", "partition")
+	nodes := ctl.await(t, func(string) bool { return true }, "scontrol", "--oneliner", "show", "node")
 	hosts := make(map[string]string) // by node
 	for _, m := range regexp.MustCompile(`NodeName=(\S+).* NodeHostName=(\S+)`).FindAllStringSubmatch(nodes, -1) {
 		hosts[m[1]] = m[2]
 	}
 	want := make(map[string][]string) // hosts by partition
 	for _, m := range regexp.MustCompile(`PartitionName=(\S+).* Nodes=(\S+)`).FindAllStringSubmatch(shown, -1) {
-		for _, node := range slurmNames(t, m[2]) {
+		for _, node := range ctl.names(t, m[2]) {
 			want[m[1]] = append(want[m[1]], hosts[node])
 		}
 		slices.Sort(want[m[1]])
 	}
-	config := os.Getenv("SLURM_CONF")
+	config := strings.TrimPrefix(string(ctl), "SLURM_CONF=")
 	list := filepath.Join(t.TempDir(), "shown") // with the names of hosts, as a site without other ones has them
 	text := strings.NewReplacer("gpu[1-12]", "node[0025-0036]", "gpu12", "node0036", "gpu3", "node0027").Replace(shown)
 	if err := os.WriteFile(list, []byte(text), 0o666); err != nil {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -43,7 +42,7 @@ const withFaults = "opensm,ibweave_fault"
 // The tests load the plugin into the real OpenSM, so it is built first; under -short
 // only with the tests' engines, for all tests. Programs find it by LD_LIBRARY_PATH.
 func TestMain(m *testing.M) {
-	flag.Parse()
+	short.Overlap(4)
 	short.UseMemory()
 	for dir, tags := range short.Of(map[*string]string{&libraries.lib: "opensm", &libraries.fault: withFaults}, map[*string]string{&libraries.fault: withFaults}) {
 		file, err := built.Program(library, ".", "-tags", tags, "-buildmode=c-shared", "-ldflags=-w")

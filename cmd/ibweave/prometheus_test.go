@@ -17,8 +17,12 @@ import (
 
 // TestPrometheus has the real Prometheus scrape what check writes, and asks it for the verdict.
 func TestPrometheus(t *testing.T) {
+	audit, err := filepath.Abs("../../examples/audit")
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Parallel() // it waits five seconds for its first scrape
-	out, err := exec.Command(program, "check", "-t", "../../examples/audit/opensm-subnet.lst", "--lfts", "../../examples/audit/opensm-lfts.dump", "--format", "prometheus").Output()
+	out, err := exec.Command(program, "check", "-t", filepath.Join(audit, "opensm-subnet.lst"), "--lfts", filepath.Join(audit, "opensm-lfts.dump"), "--format", "prometheus").Output()
 	if len(out) == 0 {
 		t.Fatal(err)
 	}

@@ -29,6 +29,7 @@ import (
 var program string
 
 func TestMain(m *testing.M) {
+	short.Overlap(4)
 	var err error
 	if program, err = built.Program("ibweave", ".", "-ldflags=-w"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -51,6 +52,7 @@ func TestMain(m *testing.M) {
 //	compress zstd|gzip FILE FILE
 //	replace FILE OLD NEW     replaces the first OLD in FILE, which must be there
 func TestScript(t *testing.T) {
+	t.Parallel() // with tests that wait for other programs and use no working directory
 	testscript.Run(t, testscript.Params{
 		Files:               scripts(t), // under -short each ends at its line "[short] stop"
 		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",

@@ -4,8 +4,10 @@
 package short
 
 import (
+	"flag"
 	"os"
 	"runtime/debug"
+	"strconv"
 	"testing"
 )
 
@@ -40,6 +42,19 @@ func Keys[K comparable, T any](table map[K]T, few ...K) (keys []K) {
 		keys = append(keys, key)
 	}
 	return keys
+}
+
+// Overlap lets TestMain run n parallel tests at once under -short, where they wait for other
+// programs more than they compute, unless -parallel says how many. It parses the flags.
+func Overlap(n int) {
+	if !flag.Parsed() {
+		flag.Parse()
+	}
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if testing.Short() && !given {
+		_ = flag.Lookup("test.parallel").Value.Set(strconv.Itoa(n)) // fails for no number
+	}
 }
 
 // UseMemory lets TestMain put temporary files into memory, unless $TMPDIR says where they go:

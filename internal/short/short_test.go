@@ -31,6 +31,20 @@ func TestShort(t *testing.T) {
 			t.Errorf("Keys are %v, want %v", got, want.keys)
 		}
 	}
+	parallel := flag.Lookup("test.parallel").Value
+	most, overlapped := parallel.String(), "37"
+	flag.Visit(func(f *flag.Flag) {
+		if f.Name == "test.parallel" {
+			overlapped = most
+		}
+	})
+	for short, want := range map[string]string{"true": overlapped, "false": most} {
+		flag.Set("test.short", short)
+		if Overlap(37); parallel.String() != want {
+			t.Errorf("with -short=%s %s tests overlap, want %s", short, parallel, want)
+		}
+		parallel.Set(most)
+	}
 	if got := Part(9, []int{4}); len(got) != 1 {
 		t.Errorf("Part of one case is %v", got)
 	}
