@@ -22,13 +22,13 @@ func TestChoose(t *testing.T) {
 		}
 		fabrics[name] = f
 	}
-	f, err := mesh.Generate(mesh.Spec{Dims: []int{short.Of(5, 4), 4}, Hosts: 2})
+	f, err := mesh.Generate(mesh.Spec{Dims: []int{short.Of(5, 3), 4}, Hosts: short.Of(2, 1)})
 	add("mesh", f, err)
 	f, err = mesh.Generate(mesh.Spec{Dims: short.Of([]int{5, 5}, []int{4, 3}), Wrap: []bool{true, true}, Hosts: 1})
 	add("torus", f, err)
-	f, err = gen.Irregular(gen.IrregularSpec{Switches: short.Of(24, 12), Degree: short.Of(5, 4), Hosts: 2, Seed: 7})
+	f, err = gen.Irregular(gen.IrregularSpec{Switches: short.Of(24, 8), Degree: short.Of(5, 3), Hosts: 2, Seed: 7})
 	add("irregular", f, err)
-	f, err = gen.FatTree(gen.FatTreeSpec{Radix: short.Of(8, 6), Levels: 2})
+	f, err = gen.FatTree(gen.FatTreeSpec{Radix: short.Of(8, 4), Levels: 2})
 	add("tree", f, err)
 	add("slow", f.WithLinks(slowCable(f)), nil)
 	for name, f := range fabrics {

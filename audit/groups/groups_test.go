@@ -160,8 +160,8 @@ func TestRefused(t *testing.T) {
 		"rack: slurm:loop":                  "more than 100 files are included",
 		"rack: slurm:hosts":                 "NodeName has 2 names and NodeHostname 3",
 		"rack: slurm:bracket":               "bracket:1: ",
-		"rack: {r1: 'n[1-1000000]', r2: 'n[1-1000000]'}": "more than 1048576 names",
-		"rack: {r1: file:none}":                          "file does not exist",
+		"rack: {r1: 'n[1-1000000]', r2: 'n[1-50000]'}": "more than 1048576 names",
+		"rack: {r1: file:none}":                        "file does not exist",
 	} {
 		files := folder{"x": text, "bad": "a: n1\nb", "empty": "# nothing\n", "loop": "Include loop\nInclude loop\n",
 			"hosts": "NodeName=a[1-2] NodeHostname=b[1-3]\nPartitionName=x Nodes=ALL", "bracket": "PartitionName=x Nodes=a]\n"}

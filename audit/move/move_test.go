@@ -190,7 +190,7 @@ func (d *drawing) moveOne() {
 func TestPlans(t *testing.T) {
 	engines := []string{"updn", "layered", "minhop", "fattree"}
 	plans, steps, refused, drained, limited, detours := 0, 0, 0, 0, 0, 0
-	for seed := range uint64(short.Of(120, 40)) {
+	for seed := uint64(short.Of(0, 18)); seed < short.Of[uint64](120, 40); seed++ { // some of the last ones have detours
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		old := drawFabric(t, rnd)
 		e, err := compile.EngineByName(engines[seed%4])

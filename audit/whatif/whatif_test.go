@@ -507,7 +507,7 @@ func checkScratch(t *testing.T, base *compile.Result, route compile.Options, opt
 
 // TestScratchIsFreed: what is routed from scratch for a failure is not kept with its Case.
 func TestScratchIsFreed(t *testing.T) {
-	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 3})
+	f, err := gen.FatTree(gen.FatTreeSpec{Radix: short.Of(8, 6), Levels: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -519,7 +519,7 @@ func TestScratchIsFreed(t *testing.T) {
 		return m.HeapAlloc
 	}
 	before := heap()
-	r := run(t, base, compile.Options{LIDs: lft.LIDOptions{LMC: lft.KeepLMC}}, Options{Depth: 1, Only: SwitchCables, FromScratch: true, Sample: short.Of(50, 20)})
+	r := run(t, base, compile.Options{LIDs: lft.LIDOptions{LMC: lft.KeepLMC}}, Options{Depth: 1, Only: SwitchCables, FromScratch: true, Sample: short.Of(50, 12)})
 	if each := int64(heap()-before) / int64(len(r.Cases)); each > 4<<10 {
 		t.Errorf("%d bytes for each of %d cases", each, len(r.Cases))
 	}
@@ -530,8 +530,8 @@ func TestScratchIsFreed(t *testing.T) {
 // TestSteps: after any failure the first step is small, and the loads of both are near those of
 // tables from scratch.
 func TestSteps(t *testing.T) {
-	sample := short.Of(60, 6)
-	f, err := gen.Tree(gen.TreeSpec{Ports: 64, Pods: []int{short.Of(31, 20)}, Hosts: short.Of(18, 12), Spines: short.Of(9, 6), Parallel: 2})
+	sample := short.Of(60, 4)
+	f, err := gen.Tree(gen.TreeSpec{Ports: 64, Pods: []int{short.Of(31, 12)}, Hosts: short.Of(18, 8), Spines: short.Of(9, 4), Parallel: 2})
 	if err == nil {
 		f, err = gen.DropLinks(f, short.Of(20, 8), 3)
 	}

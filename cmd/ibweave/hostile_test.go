@@ -631,7 +631,7 @@ func TestHostileStandardOutput(t *testing.T) {
 func TestHostileMemory(t *testing.T) {
 	t.Parallel()
 	name := filepath.Join(t.TempDir(), "groups.json")
-	if err := os.WriteFile(name, []byte(`[{"name":"a","receivers":[`+strings.Repeat("1,", short.Of(8, 5)<<20)+`1]}]`), 0o600); err != nil {
+	if err := os.WriteFile(name, []byte(`[{"name":"a","receivers":[`+strings.Repeat("[],", short.Of(10, 7)<<20)+`1]}]`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	d := tables(t)

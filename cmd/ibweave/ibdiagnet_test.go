@@ -28,8 +28,8 @@ import (
 // by its index, without one, and compressed.
 func TestLargeRun(t *testing.T) {
 	const most = 256 << 20 // bytes of memory
-	size := short.Of(500<<20, 40<<20)
-	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 16, Levels: 3})
+	size := short.Of(500<<20, 12<<20)
+	f, err := gen.FatTree(gen.FatTreeSpec{Radix: short.Of(16, 8), Levels: 3})
 	if err != nil {
 		t.Fatal(err)
 	}

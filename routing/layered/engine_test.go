@@ -84,15 +84,15 @@ func TestAnyNetwork(t *testing.T) {
 		var err error
 		switch rapid.IntRange(0, 3).Draw(t, "kind") {
 		case 0:
-			f, err = gen.Irregular(gen.IrregularSpec{Switches: rapid.IntRange(6, 24).Draw(t, "switches"), Degree: 4,
-				Hosts: rapid.IntRange(2, 40).Draw(t, "hosts"), Seed: seed})
+			f, err = gen.Irregular(gen.IrregularSpec{Switches: rapid.IntRange(6, short.Of(24, 12)).Draw(t, "switches"), Degree: 4,
+				Hosts: rapid.IntRange(2, short.Of(40, 20)).Draw(t, "hosts"), Seed: seed})
 		case 1:
-			f, err = mesh.Generate(mesh.Spec{Dims: []int{rapid.IntRange(2, 6).Draw(t, "x"), rapid.IntRange(2, 6).Draw(t, "y")},
+			f, err = mesh.Generate(mesh.Spec{Dims: []int{rapid.IntRange(2, short.Of(6, 4)).Draw(t, "x"), rapid.IntRange(2, short.Of(6, 5)).Draw(t, "y")},
 				Wrap: []bool{true, true}, Hosts: rapid.IntRange(0, 2).Draw(t, "hosts")})
 		case 2:
 			f, err = gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 3})
 		case 3:
-			f, err = gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 3})
+			f, err = gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: short.Of(3, 2)})
 		}
 		if err == nil && f.NumSwitches() > 8 {
 			spare := f.NumLinks() - len(f.CAPorts()) - (f.NumSwitches() - 1) // links that are not needed to connect all

@@ -254,7 +254,7 @@ func tinyTables(f *fabric.Fabric, r *rand.Rand, want string) (*adaptive.Tables, 
 func TestStates(t *testing.T) {
 	kinds := map[string]int{}
 	claims := []string{noLoop, escape, noClaim}
-	for seed, done := 0, 0; done < short.Of(*tiny, min(*tiny, 9)); seed++ {
+	for seed, done := 0, 0; done < short.Of(*tiny, min(*tiny, 6)); seed++ {
 		r := rand.New(rand.NewPCG(uint64(seed), 22))
 		want := claims[done%len(claims)]
 		f := tinyFabric(t, r)

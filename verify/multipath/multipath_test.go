@@ -18,7 +18,7 @@ var trials = flag.Int("trials", 1000, "random tables that are compared with a sl
 // TestAnyTables compares Check with a checker that follows every choice.
 func TestAnyTables(t *testing.T) {
 	kinds := map[string]int{}
-	for seed := range short.Of(*trials, 60) {
+	for seed := range short.Of(*trials, 30) {
 		r := rand.New(rand.NewPCG(uint64(seed), 20))
 		f := randomFabric(t, r, 2+r.IntN(5), r.IntN(6), 1+r.IntN(6))
 		tables, opt := randomTables(f, r), randomLanes(f, r)
