@@ -166,6 +166,7 @@ func TestQuotes(t *testing.T) {
 	}{
 		{"groups.md", "host-groups", `(?m)^    (  (?:HOST GROUP|rack|partition) .*)$`, 14},
 		{"traffic.md", "traffic", `(?m)^    ((?:traffic +\d+ jobs|JOB|cfd|train|checkpoint|BUSIEST|MF0|FROM|\d MF0).*)$`, 25},
+		{"simulator.md", "traffic", `(?m)^    ((?:traffic +\d+ jobs|JOB  |cfd  |checkpoint  |train  |all  ).*)$`, 6},
 		{"place.md", "place", `(?m)^    ((?:job  |free  |sets  |SET  |\d  ).*)$`, 18},
 		{"counters.md", "counters", `(?m)^    (  .*)$`, 24},
 	} {
