@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ibweave/ibweave/audit/groups"
+	"github.com/ibweave/ibweave/audit/jobs"
 	"github.com/ibweave/ibweave/audit/quality"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
@@ -31,6 +32,8 @@ type contest struct {
 	against string // name of the contender that others are compared with
 	damage  damage
 	quality quality.Options
+	traffic string     // file of jobs, "" for none
+	jobs    *jobs.File // nil for none
 }
 
 // contender is one column: an engine's tables, or those of a file.
@@ -45,7 +48,8 @@ type contender struct {
 	// Difference is to the reference; nil for itself, and where there are no bisections.
 	Difference *quality.Difference `json:"difference,omitempty"`
 	// Groups is sums by groups of hosts; nil without --host-groups.
-	Groups []groups.State `json:"host_groups,omitempty"`
+	Groups  []groups.State  `json:"host_groups,omitempty"`
+	Traffic *contestTraffic `json:"traffic,omitempty"` // with --traffic
 }
 
 // standings is the JSON document of compare.
@@ -83,17 +87,25 @@ the fastest cable over its own; 1 is what a crossbar would do. See docs/quality.
 ENGINE is one of ours, or opensm:NAME for an engine of OpenSM, which then runs on ibsim:
 opensm:minhop, opensm:updn, opensm:ftree, opensm:dfsssp, opensm:nue, opensm:lash.
 
+--traffic adds what the jobs of a file put on cables: the time of the busiest one over that of the
+busiest host's, which no tables can be below, and the most that a job is slowed down. It is static; sim
+--traffic simulates the jobs.
+
 --damage measures the same on fabrics of which 1, 3, 5 and 10 % of the cables between
 switches are gone at random, or of the switches without hosts, ten fabrics each. No host
 is cut off.`,
 		Example: `  ibweave compare -t fabric.txt -e updn,minhop,spam
   ibweave compare -t fabric.txt -e updn --lfts /var/log/opensm-lfts.dump
   ibweave compare -t torus.txt -e xy,updn --format json
+  ibweave compare -t fabric.txt -e updn,minhop,fattree --traffic jobs.yaml
   ibweave compare -t fabric.txt -e updn,opensm:updn --damage cables --svg damage.svg`,
 		Args: a.noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			opt, err := c.parse(cmd)
 			if err != nil {
+				return err
+			}
+			if err := a.readTraffic(&c); err != nil {
 				return err
 			}
 			in := audit{topology: c.topology, lfts: c.topology, lenient: c.lenient} // lfts for what the topology leaves undecided
@@ -124,6 +136,7 @@ is cut off.`,
 	a.kindFlag(cmd)
 	a.hostGroupFlag(cmd)
 	a.strictFlag(cmd)
+	flags.StringVar(&c.traffic, "traffic", "", "measure the jobs of YAML `FILE`, too (docs/traffic.md)")
 	flags.StringVar(&c.against, "against", "", "compare bandwidths with those of `NAME`, by default the first column")
 	flags.IntVar(&c.quality.Bisections, "bisections", quality.DefaultBisections, "random bisections to try, `N`; 0 for none")
 	flags.IntVar(&c.quality.Permutations, "permutations", quality.DefaultPermutations, "random permutations to try, `N`; 0 for none")
@@ -161,7 +174,7 @@ func (c *contest) parse(cmd *cobra.Command) (opt compile.Options, err error) {
 	if err := c.damage.parse(c); err != nil {
 		return opt, err
 	}
-	return opt, oneStdin(append([]string{c.topology}, append(c.lfts, c.roots...)...)...)
+	return opt, oneStdin(append([]string{c.topology, c.traffic}, append(c.lfts, c.roots...)...)...)
 }
 
 // checkAll says whether a column fails.
@@ -361,8 +374,10 @@ func (a *app) measure(ctx context.Context, c *contest, x *contender, r *lft.Rout
 	if x.Quality, err = quality.Measure(ctx, r.Fabric, r.Tables, opt); err != nil {
 		return err
 	}
-	x.Groups, err = a.groupStates(ctx, r.Fabric, r.Tables, true)
-	return err
+	if x.Groups, err = a.groupStates(ctx, r.Fabric, r.Tables, true); err != nil {
+		return err
+	}
+	return a.measureTraffic(ctx, c, x, r)
 }
 
 // text is the table for people.
@@ -438,6 +453,7 @@ func (s *standings) rows(shown []*contender) [][]string {
 	disjoint("  by different switches, mean", func(d *quality.Disjoint) string { return fmt.Sprintf("%.2f", d.Switches.Mean) })
 	disjoint("  that cables allow, mean", func(d *quality.Disjoint) string { return fmt.Sprintf("%.2f", d.Possible.Mean) })
 	s.patternRows(row, shown)
+	trafficRows(row, shown)
 	row("seconds to route and verify", func(x *contender) string {
 		if x.Seconds == nil {
 			return "-"

@@ -72,7 +72,7 @@ var scopes = map[string][]scope{
 		{flags: "against", not: "bisections=0", why: "there is no bandwidth to compare"},
 		{flags: "lids lmc roots", with: "engines", why: "tables of --lfts have their LIDs and paths", note: true},
 		{flags: "percent samples svg", with: "damage"},
-		{flags: "host-groups", not: "damage", why: "figures are sums over damaged fabrics"},
+		{flags: "host-groups traffic", not: "damage", why: "figures are sums over damaged fabrics"},
 	},
 	"compile": {
 		{flags: "bound-iterations write-bound dry-run engine engines force format groups guid2lid lenient lids lmc lmc-esp0 max-detour kinds node-name-map output previous sl2vl strict topology traffic vls without"},

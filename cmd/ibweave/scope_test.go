@@ -139,6 +139,7 @@ var withoutEffectTests = []struct {
 	{"traffic -t f --mix 1 --format json", "format", "with --mix: a mix is written for the hosts", false},
 	{"place d --hosts 4 --host-group r1", "host-group", "without --host-groups: they say which hosts", false},
 	{"drain d --host-group r1", "host-group", "without --host-groups: they say which hosts", false},
+	{"compare -t f -e updn --damage cables --traffic f", "traffic", "with --damage", false},
 	{"compare -t f -e updn --percent 2", "percent", "without --damage", false},
 	{"compare -t f -e updn --samples 2", "samples", "without --damage", false},
 	{"compare -t f -e updn --svg f", "svg", "without --damage", false},
