@@ -266,16 +266,22 @@ func (s *Session) recable(ctx context.Context, at, to End) (*state, error) {
 			cables[i].A, cables[i].B = left, f.Peer(goal)
 		}
 	}
-	return s.recabled(ctx, cables, now.drained)
+	// As in a plan of move, it is unplugged first.
+	between, err := now.reroute(ctx, f.Without(p, goal), now.drained)
+	if err != nil {
+		return nil, err
+	}
+	return s.recabled(ctx, between, cables, now.drained)
 }
 
-// recabled is the state with other cables. Nodes that had none for a while have the LIDs of the base.
-func (s *Session) recabled(ctx context.Context, cables []fabric.Cable, parts []drained) (*state, error) {
+// recabled is the state after another one with other cables. Nodes that had none for a while have the
+// LIDs of the base.
+func (s *Session) recabled(ctx context.Context, from *state, cables []fabric.Cable, parts []drained) (*state, error) {
 	g, err := s.states[0].whole.WithCables(cables)
 	if err != nil {
 		return nil, refuse("%v", err)
 	}
-	return s.now().reroute(ctx, g, parts)
+	return from.reroute(ctx, g, parts)
 }
 
 // restore undoes what steps did to a part: its cables are as in the base where their ports are
@@ -323,7 +329,7 @@ func (s *Session) restore(ctx context.Context, at End) (*state, error) {
 	case !changed:
 		return now.reroute(ctx, now.whole, left)
 	}
-	return s.recabled(ctx, cables, left)
+	return s.recabled(ctx, now, cables, left)
 }
 
 // reroute is the state with the cables of a fabric and with parts drained: the tables are those of

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ibweave/ibweave/audit/drain"
+	"github.com/ibweave/ibweave/audit/move"
 	"github.com/ibweave/ibweave/audit/session"
 	"github.com/ibweave/ibweave/audit/whatif"
 	"github.com/ibweave/ibweave/compile"
@@ -170,6 +171,50 @@ func TestCommands(t *testing.T) {
 	}
 	s.Undo()
 	sameTables(t, "undone", base.Routing, s.Result().Routing)
+}
+
+// TestExport: a plan of move that is written for some steps gives their tables.
+func TestExport(t *testing.T) {
+	f, err := gen.Tree(gen.TreeSpec{Ports: 24, Pods: []int{6}, Spines: 3, Parallel: 2, Hosts: 4})
+	base := route(t, f, err, "updn")
+	f = base.Routing.Fabric
+	s := begin(t, base)
+	if _, err := s.Export(); err == nil {
+		t.Error("there is a plan without steps")
+	}
+	up, _ := f.SwitchLinks(0)
+	other, _ := f.SwitchLinks(1)
+	end := func(p fabric.PortID) string { return fmt.Sprintf("%s:%d", f.Node(f.Owner(p)).GUID, f.Num(p)) }
+	for _, step := range []string{"fail " + end(up[0]), "recable " + end(up[2]) + " " + end(f.Peer(other[3])), "restore " + end(up[0])} {
+		do(t, s, step)
+	}
+	x, err := s.Export()
+	if err != nil {
+		t.Fatal(err)
+	}
+	job, err := move.Parse(x.File, []byte(x.Text), f)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, x.Text)
+	}
+	plan, err := move.Make(context.Background(), base, job, compile.Options{}, move.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(plan.Steps) != 3 {
+		t.Fatalf("%+v\n%s", plan.Refused, x.Text)
+	}
+	sameTables(t, "move", plan.Steps[2].After.Compiled.Routing, s.Result().Routing)
+	do(t, s, "slow "+end(up[0])+" 1xSDR")
+	if _, err := s.Export(); err == nil {
+		t.Error("a plan slows a cable down")
+	}
+	d := begin(t, base)
+	do(t, d, "drain "+end(up[0]))
+	do(t, d, "drain "+f.Node(1).GUID.String())
+	x, err = d.Export()
+	if want := "ibweave drain DIR --cable " + end(up[0]) + " --switch " + f.Node(1).GUID.String(); err != nil || x.Command != want {
+		t.Errorf("%+v, %v; want %s", x, err, want)
+	}
 }
 
 // firstUp is a port of the first switch that leads to another.

@@ -25,6 +25,7 @@ type server struct {
 type reply struct {
 	Error  string          `json:"error,omitempty"`
 	Answer *session.Answer `json:"answer,omitempty"` // to a step
+	Export *session.Export `json:"export,omitempty"`
 	Steps  []string        `json:"steps"`
 	// Drained is the ends of steps that are drained now.
 	Drained []string `json:"drained,omitempty"`
@@ -35,6 +36,7 @@ type reply struct {
 //	open BASE    begins with what session.Encode packed
 //	do STEP      takes a step
 //	undo         takes the last step back
+//	export       gives the steps for the command line, and no document
 func (s *server) answer(request []byte) [][]byte {
 	parts, err := s.parts(request)
 	if err != nil {
@@ -68,15 +70,17 @@ func (s *server) handle(ctx context.Context, request []byte) ([][]byte, error) {
 		}
 	case string(verb) == "undo":
 		s.session.Undo()
+	case string(verb) == "export":
+		r.Export, err = s.session.Export()
 	default:
-		err = fmt.Errorf("%q: want open, do or undo", verb)
+		err = fmt.Errorf("%q: want open, do, undo or export", verb)
 	}
 	if err != nil {
 		return nil, err
 	}
 	r.Steps, r.Drained = s.session.Steps(), s.session.Drained()
 	head, err := json.Marshal(&r)
-	if err != nil || r.Answer != nil && r.Answer.Refused != "" {
+	if err != nil || r.Export != nil || r.Answer != nil && r.Answer.Refused != "" {
 		return [][]byte{head}, err
 	}
 	now := s.session.Result()

@@ -341,4 +341,7 @@ func (p *try) clickThrough() {
 	answer = p.press("#try-drain")
 	p.same("drain", p.member(p.run("drain", "four", "--switch", end(leaf), "--format", "json", "-o", "plan")), p.member(answer, "drain"))
 	p.sameTables("plan/window-1/step-1")
+	// Steps of two kinds are no plan.
+	p.click("#try-export")
+	p.wait("document.getElementById('try-status').textContent.includes('want steps of one kind')")
 }

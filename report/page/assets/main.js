@@ -72,7 +72,7 @@ class App {
       {id: "node", name: "Node", content: () => details(this)},
       D.tables === "here" && {id: "path", name: "Path", content: () => pathPanel(this)},
       D.groups.length > 0 && {id: "groups", name: "Multicast", content: () => groupsPanel(this)},
-      (D.interactive || D.result.credit_loops.cycles.length > 0) && {id: "loops", name: "Credit loops", content: () => loopsPanel(this)},
+      D.result.credit_loops.cycles.length > 0 && {id: "loops", name: "Credit loops", content: () => loopsPanel(this)},
       {id: "findings", name: () => {
         const r = this.D.result, n = r.findings.length + r.undecided.length;
         return n ? `Findings ${grouped(n)}` : "Findings";
@@ -389,7 +389,7 @@ class App {
   showFinding(f) {
     const D = this.D, view = this.view;
     const cycle = D.result.credit_loops.cycles.findIndex(c => f.rule.includes("credit") && JSON.stringify(c) === JSON.stringify(f.witness));
-    if (cycle >= 0) {
+    if (cycle >= 0 && this.tabs.some(t => t.id === "loops")) {
       this.showLoop(D.result.credit_loops.cycles[cycle], cycle);
       return;
     }

@@ -93,6 +93,18 @@ class Trial {
     this.adopt(reply);
   }
 
+  // export shows the steps as a plan for the command line.
+  async export() {
+    const reply = await this.request("export");
+    this.exported = reply && reply.export;
+    this.refill();
+  }
+
+  plan({command, file, text}) {
+    const save = file && el("a", {download: file, href: URL.createObjectURL(new Blob([text], {type: "text/yaml"}))}, `Save ${file}`);
+    return [el("pre", {id: "try-command"}, command), text && el("pre", {id: "try-file"}, text), save && el("p", {}, save)].filter(Boolean);
+  }
+
   // request asks the compiler and gives the first part of its answer; undefined if there is an
   // error.
   async request(request) {
@@ -124,6 +136,7 @@ class Trial {
   }
 
   adopt(reply) {
+    this.exported = undefined;
     this.before = this.app.D;
     this.steps = reply.steps;
     this.app.view.marks = this.marks(reply.D, reply.drained || []);
@@ -194,7 +207,9 @@ class Trial {
     box.append(this.actions());
     if (this.steps.length) {
       box.append(el("h2", {}, "Steps"), el("ol", {class: "tried", id: "try-steps"}, this.steps.map(s => el("li", {}, el("button", {type: "button", class: "node", onclick: () => this.again(s)}, this.say(s))))),
-        el("p", {class: "buttons"}, el("button", {type: "button", id: "try-undo", disabled: this.state !== "ready", onclick: () => this.undo()}, "Undo the last step")));
+        el("p", {class: "buttons"}, el("button", {type: "button", id: "try-undo", disabled: this.state !== "ready", onclick: () => this.undo()}, "Undo the last step"),
+        el("button", {type: "button", id: "try-export", disabled: this.state !== "ready", onclick: () => this.export()}, "For the command line")));
+      if (this.exported) box.append(...this.plan(this.exported));
     }
     const a = this.answers[this.answers.length - 1];
     if (a) box.append(...this.about(a));
@@ -244,7 +259,7 @@ class Trial {
     const list = [el("h2", {}, "The last step"), facts([
       ["paths moved", grouped(a.moved_pairs)], ["not delivered", grouped(u.unreachable + u.loops), u.unreachable + u.loops ? "bad" : "good"],
       ["to write", change(a.changes)], ["entries", grouped(a.changes.entries)],
-      ["busiest link", load(a.after, a.before)], ["verified", a.verify.verdict, a.verify.verdict === "errors" ? "bad" : "good"],
+      ["busiest link", load(a.after, a.before)], ["verified", a.verify.verdict, {errors: "bad", clean: "good"}[a.verify.verdict]],
       ["tables", a.kept ? "kept" : "from scratch"],
     ])];
     if (first && first.refused) list.push(el("p", {class: "note"}, first.refused));
@@ -256,7 +271,7 @@ class Trial {
       list.push(el("h2", {}, "Drained together"), el("div", {class: "scroll"}, el("table", {id: "try-plan"},
         el("thead", {}, el("tr", {}, ["drain", "busiest", "write", "back", "order", "unplugged"].map(t => el("th", {scope: "col"}, t)))),
         el("tbody", {}, steps.map(s => el("tr", {}, [s.part, grouped(s.max_routes_per_link), grouped(s.drain.blocks), grouped(s.back.blocks), s.drain.order.kind, s.verdict_unplugged].map(t => el("td", {}, t))))))));
-      if (plan.windows[0].gone_hosts) list.push(el("p", {class: "note"}, `Without a cable when unplugged: ${plan.gone_hosts[0]}`));
+      if (plan.windows[0].gone_hosts) list.push(el("p", {class: "note"}, `Without a cable when unplugged: ${plan.gone_hosts[0].length > 200 ? plan.gone_hosts[0].slice(0, 200) + "…" : plan.gone_hosts[0]}`));
     }
     const loads = this.changed();
     if (loads.length) {
