@@ -14,13 +14,26 @@ import (
 	"strings"
 
 	"github.com/ibweave/ibweave/internal/files"
-	"github.com/ibweave/ibweave/report/chart"
 )
 
-// The suffixes of a figure's files, in DIR/PAPER/FIGURE.*: the data for programs
-// and for people, and the pictures. The JSON file comes last: where it is, the
-// others are.
-var suffixes = []string{".csv", ".svg", ".png", ".json"}
+// part is one of a figure's files, in DIR/PAPER/FIGURE.*.
+type part struct {
+	suffix string
+	write  func(io.Writer) error
+}
+
+// parts are the data for programs and for people, and the pictures. The JSON file comes
+// last: where it is, the others are.
+func (f *Figure) parts() []part {
+	list := []part{{".csv", f.CSV}}
+	if f.Rows != nil {
+		list = append(list, part{".txt", f.Text})
+	}
+	if p := f.picture(); p != nil {
+		list = append(list, part{".svg", p.SVG}, part{".png", p.PNG})
+	}
+	return append(list, part{".json", f.json})
+}
 
 // Save writes a figure's files below dir.
 func (f *Figure) Save(dir string) error {
@@ -28,9 +41,8 @@ func (f *Figure) Save(dir string) error {
 	if err := os.MkdirAll(filepath.Dir(base), 0o777); err != nil {
 		return err
 	}
-	picture := chart.Chart{Title: f.Title, Panels: f.Panels}
-	for i, write := range []func(io.Writer) error{f.CSV, picture.SVG, picture.PNG, f.json} {
-		if err := files.Write(base+suffixes[i], write); err != nil {
+	for _, p := range f.parts() {
+		if err := files.Write(base+p.suffix, p.write); err != nil {
 			return fmt.Errorf("%s: %w", f.ID, err)
 		}
 	}
@@ -41,6 +53,9 @@ func (f *Figure) Save(dir string) error {
 // to read the same number; draws are separated by blanks.
 func (f *Figure) CSV(w io.Writer) error {
 	out := csv.NewWriter(w)
+	if f.Rows != nil {
+		return f.rowsCSV(out)
+	}
 	number := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 	line := []string{"panel", "curve", "x", "x_axis", "y", "half_of_95_percent_interval", "y_axis", "n", "steady", "draws"}
 	if err := out.Write(line); err != nil {
@@ -65,6 +80,16 @@ func (f *Figure) CSV(w io.Writer) error {
 	return out.Error()
 }
 
+// rowsCSV writes the rows of an exhibit.
+func (f *Figure) rowsCSV(out *csv.Writer) error {
+	_ = out.Write([]string{"what", "paper", "computed"}) // Error has what Write says
+	for _, r := range f.Rows {
+		_ = out.Write([]string{r.What, r.Paper, r.Computed})
+	}
+	out.Flush()
+	return out.Error()
+}
+
 func (f *Figure) json(w io.Writer) error { return encode(w, f) }
 
 // encode writes v as indented JSON.
@@ -83,14 +108,10 @@ const maxFigure = 256 << 20
 // that is no figure counts as none: it is made again.
 func Load(dir string, w Work, opt Options) (*Figure, error) {
 	base := filepath.Join(dir, filepath.FromSlash(w.ID()))
-	for _, suffix := range suffixes {
-		if _, err := os.Stat(base + suffix); errors.Is(err, fs.ErrNotExist) {
-			return nil, nil
-		} else if err != nil {
-			return nil, err
-		}
-	}
 	data, err := files.ReadRegular(base+".json", maxFigure)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -100,6 +121,13 @@ func Load(dir string, w Work, opt Options) (*Figure, error) {
 	if in.Decode(f) != nil || f.ID != w.ID() || f.Title != w.Title ||
 		f.Version != opt.Version || f.Quick != opt.Quick || f.Seed != opt.Seed {
 		return nil, nil
+	}
+	for _, p := range f.parts() {
+		if _, err := os.Stat(base + p.suffix); errors.Is(err, fs.ErrNotExist) {
+			return nil, nil
+		} else if err != nil {
+			return nil, err
+		}
 	}
 	return f, nil
 }
@@ -166,13 +194,13 @@ func JudgeSaved(dir string, p *Paper, opt Options, seeds []uint64) ([]Judgement,
 	for i, seed := range seeds {
 		opt.Seed = seed
 		figures := map[string]*Figure{}
-		for k := range p.Experiments {
-			f, err := Load(SeedDir(dir, i, seed), Work{p, &p.Experiments[k]}, opt)
+		for w := range p.works() {
+			f, err := Load(SeedDir(dir, i, seed), w, opt)
 			if err != nil {
 				return nil, err
 			}
 			if f != nil {
-				figures[p.Experiments[k].Name] = f
+				figures[w.Name] = f
 			}
 		}
 		runs[i] = p.Judge(figures)

@@ -35,7 +35,9 @@ var gerla1996 = Paper{
 		{"fig12", "Fig. 12: throughput of host adapter multicast, four switches and eight hosts", func(lab *Lab) (*Figure, error) { return gerlaTestbed(lab, false) }},
 		{"fig13", "Fig. 13: packet loss per host, four switches and eight hosts", func(lab *Lab) (*Figure, error) { return gerlaTestbed(lab, true) }},
 	},
-	Claims: gerlaClaims,
+	Exhibits: gerlaExhibits,
+	Claims:   slices.Concat(claimsOf(gerlaRows...), gerlaClaims),
+	Ours:     []string{"M26-heavy, IDs by place", "M26-unicast, IDs by place"},
 }
 
 // microseconds of a byte time at 640 Mb/s (M2).

@@ -75,7 +75,9 @@ func (o *otherwise) with(figures map[string]*Figure) map[string]*Figure {
 func told(p *Paper, figures map[string]*Figure, others []otherwise) []numbers {
 	all := numbers{"as told", p, figures, map[string]string{}}
 	for _, c := range p.Claims {
-		all.want[c.Spec] = "holds"
+		if figures[c.Figures[0]] != nil { // exhibits have numbers of their own
+			all.want[c.Spec] = "holds"
+		}
 	}
 	list := []numbers{all}
 	for i := range others {
@@ -338,7 +340,7 @@ func minNumbers(t *testing.T) []numbers {
 // figures of which it holds, and others of which it does not. A judge that always says
 // the same fails one of them.
 func TestJudges(t *testing.T) {
-	list := slices.Concat(gerlaNumbers(), spamNumbers(), geoffrayNumbers(), minNumbers(t), meshNumbers())
+	list := slices.Concat(gerlaNumbers(), spamNumbers(), geoffrayNumbers(), minNumbers(t), meshNumbers(), exhibitNumbers(t))
 	holds, not := map[string]bool{}, map[string]bool{}
 	for _, n := range list {
 		judged := 0

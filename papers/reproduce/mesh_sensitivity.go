@@ -54,7 +54,7 @@ var meshSettings = []setting{
 		set: func(x *exchange, v float64) { x.mtu = int(v) }, bytes: [2]int{2048, 8192},
 	},
 	{
-		name: "unicast-order", axis: chart.Axis{Label: "order: 1 by LID, 2 by LID from the source on, 3 random", Scale: chart.Linear},
+		name: "unicast-order", axis: chart.Axis{Label: "order of unicast destinations", Scale: chart.Linear, Categories: []string{"by LID", "by LID from the source on", "random"}},
 		values: []float64{1, 2, 3}, quick: []float64{1, 3},
 		set: func(x *exchange, v float64) {
 			x.order = []unicastOrder{orderLID, orderRotate, orderRandom}[int(v)-1]
@@ -62,7 +62,7 @@ var meshSettings = []setting{
 		cases: [][2]int{{meshPart, meshPart}, {meshHosts, meshHosts}},
 	},
 	{
-		name: "service-levels", axis: chart.Axis{Label: "SL: 1 by sequence, 2 by destination, 3 random", Scale: chart.Linear},
+		name: "service-levels", axis: chart.Axis{Label: "SL of a packet", Scale: chart.Linear, Categories: []string{"by sequence", "by destination", "random"}},
 		values: []float64{1, 2, 3}, quick: []float64{1, 3},
 		set: func(x *exchange, v float64) {
 			x.choice = []slChoice{slBySequence, slByPair, slRandom}[int(v)-1]

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/ibweave/ibweave/report/chart"
@@ -27,7 +28,9 @@ var recursiveMIN = Paper{
 		{Name: "fig7", Title: "Fig. 7: throughput against the size of the network, offered load 1", Run: minFigure7},
 		{Name: "whole", Title: "Packets of which all copies arrive, 128 nodes, offered load 1", Run: minWhole},
 	},
-	Claims: []Claim{
+	Exhibits: minExhibits,
+	Ours:     []string{"N16-3", "N15-6", "N15-7"},
+	Claims: slices.Concat(claimsOf(minRows...), []Claim{
 		{
 			Spec: "N13", Paper: "copy rates with a random start address are computed stage by stage (figure 5)",
 			Figures: []string{"fig5"}, Judge: judgeMINRates,
@@ -60,7 +63,7 @@ var recursiveMIN = Paper{
 			Spec: "N12 whole", Paper: "it counts packets that are delivered to all outputs that they ask for (section 4.1)",
 			Figures: []string{"whole"}, Judge: judgeMINWhole,
 		},
-	},
+	}),
 }
 
 // minStages is the size of figures 5 and 6.

@@ -1,6 +1,8 @@
 package reproduce
 
 import (
+	"bytes"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -8,44 +10,50 @@ import (
 	"testing"
 )
 
-// TestNumbers has docs/reproduction.md resolve what it and this package call by number:
-// errata, and claims by their rows.
+// TestNumbers has docs/papers resolve what sources and documents call by number: errata
+// and reference values, and rules and experiments of papers where this package and the
+// pages name them.
 func TestNumbers(t *testing.T) {
-	page, err := os.ReadFile("../../docs/reproduction.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	sources, err := filepath.Glob("*.go")
-	if err != nil || len(sources) == 0 {
-		t.Fatal(sources, err)
-	}
-	text := string(page)
-	for _, name := range sources {
-		source, err := os.ReadFile(name)
+	var pages []byte
+	for _, name := range []string{"errata.md", "numbers.md"} {
+		page, err := os.ReadFile(filepath.Join("../../docs/papers", name))
 		if err != nil {
 			t.Fatal(err)
 		}
-		text += string(source)
+		pages = append(pages, page...)
 	}
-	numbers := map[string]bool{}
-	for _, n := range regexp.MustCompile(`\bE-[XSNM][0-9]+\b`).FindAllString(text, -1) {
-		numbers[n] = true
-	}
-	if len(numbers) < 10 {
-		t.Fatal(numbers)
-	}
-	for n := range numbers {
-		if !strings.Contains(string(page), `<a id="`+strings.ToLower(n)+`"></a>**`+n+"** ") {
-			t.Errorf("the page does not say what %s is", n)
+	cited := map[string]string{} // by number: a file
+	anywhere, here := regexp.MustCompile(`\b[EG]-[XSNM][0-9]+\b`), regexp.MustCompile(`\b[XSNM][0-9]+\b`)
+	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
 		}
-	}
-	for _, p := range Papers {
-		_, table, _ := strings.Cut(string(page), "<!-- verdicts of "+p.ID+" -->")
-		table, _, _ = strings.Cut(table, "<!-- end of verdicts -->")
-		for _, c := range p.Claims {
-			if !strings.Contains(table, "\n| "+c.Spec+" | ") {
-				t.Errorf("%s: no row of %s", p.ID, c.Spec)
+		if d.IsDir() && path != "../.." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "bin") {
+			return filepath.SkipDir
+		}
+		if ext := filepath.Ext(path); ext != ".go" && ext != ".md" {
+			return nil
+		}
+		source, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for _, n := range anywhere.FindAll(source, -1) {
+			cited[string(n)] = path
+		}
+		if dir := filepath.Base(filepath.Dir(path)); dir == "reproduce" || dir == "papers" {
+			for _, n := range here.FindAll(source, -1) {
+				cited[string(n)] = path
 			}
+		}
+		return nil
+	})
+	if err != nil || len(cited) < 100 {
+		t.Fatal(err, len(cited))
+	}
+	for n, path := range cited {
+		if bytes.Count(pages, []byte(`<a id="`+strings.ToLower(n)+`"></a>**`+n+"** ")) != 1 {
+			t.Errorf("docs/papers does not say once what %s is, which %s cites", n, path)
 		}
 	}
 }

@@ -13,6 +13,7 @@ package reproduce
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -37,8 +38,15 @@ type Paper struct {
 	// sentence each.
 	Notes       []string
 	Experiments []Experiment
-	Claims      []Claim
+	// Exhibits are worked examples, theorems and rules: figures of rows and drawings,
+	// which take seconds and are printed, too.
+	Exhibits []Experiment
+	Claims   []Claim
+	Ours     []string // Spec of the claims that are our additions, and not the paper's
 }
+
+// All is the experiments and the exhibits.
+func (p *Paper) All() []Experiment { return slices.Concat(p.Experiments, p.Exhibits) }
 
 // Experiment is one figure.
 type Experiment struct {
@@ -66,6 +74,9 @@ type Figure struct {
 	Seed       uint64        `json:"seed"`
 	Parameters []Parameter   `json:"parameters"`
 	Panels     []chart.Panel `json:"panels"`
+	// Rows and Drawings are what an exhibit has.
+	Rows     []Row           `json:"rows,omitempty"`
+	Drawings []chart.Drawing `json:"drawings,omitempty"`
 }
 
 // Curve is the points of a curve over all panels, by ascending X: where panels
@@ -181,6 +192,7 @@ type Judgement struct {
 	Spec    string   `json:"spec"`
 	Claim   string   `json:"claim"`
 	Figures []string `json:"figures"`
+	Ours    bool     `json:"ours,omitempty"` // our addition, no claim of the paper
 	Finding
 }
 
@@ -188,7 +200,7 @@ type Judgement struct {
 func (p *Paper) Judge(figures map[string]*Figure) []Judgement {
 	list := make([]Judgement, 0, len(p.Claims))
 	for _, c := range p.Claims {
-		j := Judgement{Paper: p.ID, Spec: c.Spec, Claim: c.Paper, Figures: c.Figures}
+		j := Judgement{Paper: p.ID, Spec: c.Spec, Claim: c.Paper, Figures: c.Figures, Ours: slices.Contains(p.Ours, c.Spec)}
 		var missing []string
 		for _, name := range c.Figures {
 			if figures[name] == nil {
@@ -235,6 +247,24 @@ type Work struct {
 	*Experiment
 }
 
+// works yields the experiments and the exhibits of p.
+func (p *Paper) works() iter.Seq[Work] {
+	return func(yield func(Work) bool) {
+		for _, list := range [][]Experiment{p.Experiments, p.Exhibits} {
+			for i := range list {
+				if !yield(Work{p, &list[i]}) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Prints says that the figure is an exhibit.
+func (w Work) Prints() bool {
+	return slices.ContainsFunc(w.Paper.Exhibits, func(x Experiment) bool { return x.Name == w.Name })
+}
+
 // ID is as in "zhou2010/fig10".
 func (w Work) ID() string { return w.Paper.ID + "/" + w.Name }
 
@@ -259,8 +289,7 @@ func Find(names []string) ([]Work, error) {
 	var work []Work
 	for _, p := range Papers {
 		used[p.ID] = true
-		for i := range p.Experiments {
-			w := Work{p, &p.Experiments[i]}
+		for w := range p.works() {
 			used[w.ID()] = true
 			if wanted["all"] || wanted[p.ID] || wanted[w.ID()] {
 				work = append(work, w)
@@ -276,7 +305,7 @@ func Find(names []string) ([]Work, error) {
 		for _, p := range Papers {
 			if isFigure && p.ID == paper {
 				e.Want = e.Want[:0]
-				for _, x := range p.Experiments {
+				for _, x := range p.All() {
 					e.Want = append(e.Want, p.ID+"/"+x.Name)
 				}
 				break

@@ -239,7 +239,7 @@ func TestRegistry(t *testing.T) {
 		}
 	}
 	for _, p := range Papers {
-		if work, err := Find([]string{p.ID, p.ID + "/" + p.Experiments[0].Name}); err != nil || len(work) != len(p.Experiments) {
+		if work, err := Find([]string{p.ID, p.ID + "/" + p.Experiments[0].Name}); err != nil || len(work) != len(p.All()) {
 			t.Errorf("%s: %d experiments, %v", p.ID, len(work), err)
 		}
 		for _, c := range p.Claims {

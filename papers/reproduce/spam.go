@@ -33,7 +33,9 @@ var spam1998 = Paper{
 		{Name: "fig2", Title: "Fig. 2: latency of a single multicast against the number of destinations", Run: spamFigure2},
 		{Name: "fig3", Title: "Fig. 3: latency against the arrival rate, 90 % unicast and 10 % multicast, 128 nodes", Run: spamFigure3},
 	},
-	Claims: []Claim{
+	Exhibits: spamExhibits,
+	Ours:     []string{"S15-3 deep"},
+	Claims: slices.Concat(claimsOf(spamRows...), []Claim{
 		{
 			Spec: "S15-1", Paper: "latency is essentially independent of the number of destinations (figure 2)",
 			Figures: []string{"fig2"}, Judge: judgeSPAMDestinations,
@@ -66,7 +68,7 @@ var spam1998 = Paper{
 			Spec: "S18", Paper: "destinations in contiguous parts relieve the root (section 5, future work)",
 			Figures: []string{"fig3"}, Judge: judgeSPAMParts,
 		},
-	},
+	}),
 }
 
 // The messages and times of the paper (S13).

@@ -12,7 +12,9 @@ var zhou2010 = Paper{
 		"Figures 22 to 24 are captioned with a group of 100 %; the text says 40 %, which is taken.",
 	},
 	Experiments: slices.Concat(meshExperiments(journalCases), meshSensitivity()),
-	Claims:      slices.Concat(meshClaims(journalCases, journalWords), sensitivityClaims()),
+	Exhibits:    zhouExhibits,
+	Claims:      slices.Concat(claimsOf(zhouRows...), meshClaims(journalCases, journalWords), sensitivityClaims()),
+	Ours:        []string{"X13", "X19", "X19 order"},
 }
 
 var journalCases = []meshCase{

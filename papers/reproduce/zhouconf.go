@@ -1,5 +1,7 @@
 package reproduce
 
+import "slices"
+
 // zhouConference is the conference version of the mesh paper; its figures 8 to 16
 // (X21). Its cases are among those of the journal version.
 var zhouConference = Paper{
@@ -10,7 +12,8 @@ var zhouConference = Paper{
 		"Only the 40 % of sources have the group of 40 %, so groups and sources of more than one change together.",
 	},
 	Experiments: meshExperiments(conferenceCases),
-	Claims:      meshClaims(conferenceCases, conferenceWords),
+	Exhibits:    zhouConferenceExhibits,
+	Claims:      slices.Concat(conferenceExhibitClaims(), meshClaims(conferenceCases, conferenceWords)),
 }
 
 var conferenceCases = []meshCase{

@@ -1,9 +1,10 @@
-// Package chart draws measurements as curves, in SVG and PNG, for whoever reads a
-// report or a paper's figure next to ours: panels side by side, axes with units,
-// intervals of confidence, and one legend below. Curves differ by colour (the
+// Package chart draws measurements, in SVG and PNG, for a reader who has a report or
+// a paper's figure beside ours: panels side by side, axes with units, intervals of
+// confidence, a legend below each panel, and a caption. Curves differ by colour (the
 // palette of Okabe and Ito, which colour-blind people tell apart), by marker and
-// by dashes, so that they can be told in black and white too. The same chart
-// gives the same bytes. It makes no promise to other modules.
+// by dashes, so that they can be told in black and white too. Drawings are networks
+// with packets on them, as pictures and as text. The same chart gives the same bytes.
+// It makes no promise to other modules.
 package chart
 
 import (
@@ -13,6 +14,7 @@ import (
 	"io"
 	"math"
 	"strconv"
+	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/font"
@@ -32,6 +34,8 @@ type Axis struct {
 	// Names, of a Y axis, are what values stand for: the last one is 1, the one before 2. Points are not
 	// joined then.
 	Names []string `json:"names,omitempty"`
+	// Categories, of an x axis, are the names of 1, 2 and so on: the panel has bars.
+	Categories []string `json:"categories,omitempty"`
 }
 
 // String is the axis' label with its unit.
@@ -75,6 +79,26 @@ type Point struct {
 type Curve struct {
 	Name   string  `json:"name"`
 	Points []Point `json:"points"`
+	// Look, if not "", has all curves with it look alike, in colour and marker: a
+	// scheme in all panels, a model and its simulation.
+	Look string `json:"-"`
+	Form Form   `json:"-"`
+}
+
+// Form is what a curve is drawn as.
+type Form uint8
+
+// The forms.
+const (
+	LineAndPoints Form = iota
+	LineOnly           // a model
+	PointsOnly         // measurements of what a line is the model of
+)
+
+// Level is a value that is claimed: a horizontal line.
+type Level struct {
+	Name string
+	Y    float64
 }
 
 // Panel is one system of coordinates.
@@ -83,22 +107,25 @@ type Panel struct {
 	X      Axis    `json:"x"`
 	Y      Axis    `json:"y"`
 	Curves []Curve `json:"curves"`
+	Levels []Level `json:"-"`
 }
 
 // Chart is panels side by side, and below each other where they are more than three.
 type Chart struct {
-	Title  string
-	Panels []Panel
+	Title   string
+	Panels  []Panel
+	Caption string // below all
 }
 
-// Sizes on paper: of a panel, of what is above and of a line of the legend.
+// Sizes on paper: of a panel without its legend, and of lines of text.
 const (
 	panelWidth  = 9 * vg.Centimeter
 	panelHeight = 7.5 * vg.Centimeter
 	namesWidth  = 4 * vg.Centimeter // more, for names on the Y axis
 	margin      = 0.3 * vg.Centimeter
-	titleHeight = 0.8 * vg.Centimeter
-	legendLine  = 0.5 * vg.Centimeter
+	axisName    = 0.7 * vg.Centimeter
+	thumb       = 1.2 * vg.Centimeter // of a curve in a legend
+	legendLine  = 0.42 * vg.Centimeter
 	pngDPI      = 120
 )
 
@@ -128,19 +155,25 @@ func styleOf(i int) (draw.LineStyle, draw.GlyphStyle) {
 		draw.GlyphStyle{Color: c, Radius: 3, Shape: markers[i%len(markers)]}
 }
 
-// names are the curves of all panels, each once, by where they come first.
-func (c *Chart) names() []string {
-	var names []string
-	seen := map[string]bool{}
+// look is the key of a curve's style.
+func (c *Curve) look() string {
+	if c.Look != "" {
+		return c.Look
+	}
+	return c.Name
+}
+
+// looks numbers the looks of all panels, by where they come first.
+func (c *Chart) looks() map[string]int {
+	index := map[string]int{}
 	for _, p := range c.Panels {
 		for _, curve := range p.Curves {
-			if !seen[curve.Name] {
-				seen[curve.Name] = true
-				names = append(names, curve.Name)
+			if _, seen := index[curve.look()]; !seen {
+				index[curve.look()] = len(index)
 			}
 		}
 	}
-	return names
+	return index
 }
 
 // grid is how the panels stand.
@@ -152,26 +185,125 @@ func (c *Chart) grid() (rows, columns int) {
 	return (len(c.Panels) + columns - 1) / columns, columns
 }
 
-// size is that of the picture.
-func (c *Chart) size() (w, h vg.Length) {
+// Texts of a chart.
+var (
+	titleStyle   = textStyle(11)
+	captionStyle = textStyle(8)
+	legendStyle  = textStyle(8.5)
+)
+
+func textStyle(size vg.Length) draw.TextStyle {
+	return draw.TextStyle{Color: color.Black, Font: face(size), XAlign: draw.XLeft, YAlign: draw.YTop, Handler: plot.DefaultTextHandler}
+}
+
+// wrap parts words into lines that are no wider than width, where words allow it.
+func wrap(words string, width vg.Length, style draw.TextStyle) []string {
+	var lines []string
+	line := ""
+	for _, word := range strings.Fields(words) {
+		switch {
+		case line == "":
+			line = word
+		case style.Width(line+" "+word) <= width:
+			line += " " + word
+		default:
+			lines = append(lines, line)
+			line = word
+		}
+	}
+	if line != "" {
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// lineHeight is the distance of lines of text.
+func lineHeight(style draw.TextStyle) vg.Length { return style.Font.Size * 1.3 }
+
+// fillLines writes lines from a point down.
+func fillLines(canvas draw.Canvas, style draw.TextStyle, at vg.Point, lines []string) {
+	for i, line := range lines {
+		canvas.FillText(style, vg.Point{X: at.X, Y: at.Y - lineHeight(style)*vg.Length(i)}, line)
+	}
+}
+
+// entry is a line of a legend: a curve, or a claimed level.
+type entry struct {
+	curve *Curve
+	lines []string
+}
+
+// legend is the entries below a panel, and how many lines they take.
+func (p *Panel) legend() (entries []entry, lines int) {
+	add := func(c *Curve, name string) {
+		e := entry{c, wrap(name, panelWidth-thumb-3*margin, legendStyle)}
+		if e.lines == nil {
+			e.lines = []string{""}
+		}
+		entries = append(entries, e)
+		lines += len(e.lines)
+	}
+	for i := range p.Curves {
+		add(&p.Curves[i], p.Curves[i].Name)
+	}
+	for _, l := range p.Levels {
+		add(nil, l.Name)
+	}
+	return entries, lines
+}
+
+// layout is the sizes of a chart's parts.
+type layout struct {
+	width, height  vg.Length
+	title, caption []string
+	legend         vg.Length // below each panel
+}
+
+func (c *Chart) layout() layout {
 	rows, columns := c.grid()
 	width := panelWidth
 	if len(c.Panels) > 0 && c.Panels[0].Y.Names != nil {
 		width += namesWidth
 	}
-	return width*vg.Length(columns) + 2*margin,
-		panelHeight*vg.Length(rows) + titleHeight + legendLine*vg.Length(len(c.names())) + 3*margin
+	l := layout{width: width*vg.Length(columns) + 2*margin}
+	for i := range c.Panels {
+		_, lines := c.Panels[i].legend()
+		l.legend = max(l.legend, legendLine*vg.Length(lines)+margin)
+	}
+	l.title = wrap(c.Title, l.width-2*margin, titleStyle)
+	l.caption = wrap(c.Caption, l.width-2*margin, captionStyle)
+	l.height = (panelHeight+l.legend)*vg.Length(rows) + 2*margin + l.above() + l.below()
+	return l
+}
+
+// above and below are the heights of the title and of the caption.
+func (l *layout) above() vg.Length { return lineHeight(titleStyle)*vg.Length(len(l.title)) + margin }
+func (l *layout) below() vg.Length {
+	if l.caption == nil {
+		return 0
+	}
+	return lineHeight(captionStyle)*vg.Length(len(l.caption)) + margin
 }
 
 // SVG writes the picture as SVG. Errors are those of w, and charts that cannot be
 // drawn: see check.
-func (c *Chart) SVG(w io.Writer) error {
+func (c *Chart) SVG(w io.Writer) error { return c.picture(w, writeSVG) }
+
+// PNG writes the picture as PNG of 120 dots an inch. Errors are those of SVG.
+func (c *Chart) PNG(w io.Writer) error { return c.picture(w, writePNG) }
+
+func (c *Chart) picture(w io.Writer, write func(io.Writer, vg.Length, vg.Length, func(draw.Canvas) error) error) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	width, height := c.size()
+	l := c.layout()
+	return write(w, l.width, l.height, func(canvas draw.Canvas) error { return c.draw(canvas, &l) })
+}
+
+// writeSVG writes what paint draws as SVG.
+func writeSVG(w io.Writer, width, height vg.Length, paint func(draw.Canvas) error) error {
 	canvas := vgsvg.NewWith(vgsvg.UseWH(width, height))
-	if err := c.draw(draw.New(canvas)); err != nil {
+	if err := paint(draw.New(canvas)); err != nil {
 		return err
 	}
 	var b bytes.Buffer
@@ -184,14 +316,10 @@ func (c *Chart) SVG(w io.Writer) error {
 	return err
 }
 
-// PNG writes the picture as PNG of 120 dots an inch. Errors are those of SVG.
-func (c *Chart) PNG(w io.Writer) error {
-	if err := c.check(); err != nil {
-		return err
-	}
-	width, height := c.size()
+// writePNG writes what paint draws as PNG.
+func writePNG(w io.Writer, width, height vg.Length, paint func(draw.Canvas) error) error {
 	canvas := vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(pngDPI))
-	if err := c.draw(draw.New(canvas)); err != nil {
+	if err := paint(draw.New(canvas)); err != nil {
 		return err
 	}
 	_, err := vgimg.PngCanvas{Canvas: canvas}.WriteTo(w)
@@ -231,19 +359,13 @@ func face(size vg.Length) font.Font {
 	return font.Font{Typeface: "Liberation", Variant: "Sans", Size: size}
 }
 
-func (c *Chart) draw(canvas draw.Canvas) error {
+func (c *Chart) draw(canvas draw.Canvas, l *layout) error {
 	canvas.SetColor(color.White)
 	canvas.Fill(canvas.Rectangle.Path())
-	names := c.names()
-	index := map[string]int{}
-	for i, name := range names {
-		index[name] = i
-	}
+	index := c.looks()
 	canvas = draw.Crop(canvas, margin, -margin, margin, -margin)
-	handler := plot.DefaultTextHandler
-	canvas.FillText(draw.TextStyle{
-		Color: color.Black, Font: face(11), XAlign: draw.XCenter, YAlign: draw.YTop, Handler: handler,
-	}, vg.Point{X: (canvas.Min.X + canvas.Max.X) / 2, Y: canvas.Max.Y}, c.Title)
+	fillLines(canvas, titleStyle, vg.Point{X: canvas.Min.X, Y: canvas.Max.Y}, l.title)
+	fillLines(canvas, captionStyle, vg.Point{X: canvas.Min.X, Y: canvas.Min.Y + l.below() - margin}, l.caption)
 
 	rows, columns := c.grid()
 	plots := make([][]*plot.Plot, rows)
@@ -256,17 +378,16 @@ func (c *Chart) draw(canvas draw.Canvas) error {
 			return fmt.Errorf("chart %q: %w", c.Title, err)
 		}
 	}
-	below := legendLine * vg.Length(len(names))
-	panels := draw.Crop(canvas, 0, 0, below+margin, -titleHeight)
+	panels := draw.Crop(canvas, 0, 0, l.below(), -l.above())
 	// Titles and the names of axes are drawn here: gonum/plot takes the middle of
 	// a logarithmic axis for the middle of its values, and makes room above for the
 	// name that stands there.
-	const name = 0.7 * vg.Centimeter
 	tiles := draw.Tiles{
-		Rows: rows, Cols: columns, PadX: name + 0.4*vg.Centimeter, PadY: 2*name + 0.4*vg.Centimeter,
-		PadLeft: name, PadTop: name, PadBottom: name,
+		Rows: rows, Cols: columns, PadX: axisName + 0.4*vg.Centimeter, PadY: 2*axisName + l.legend,
+		PadLeft: axisName, PadTop: axisName, PadBottom: axisName + l.legend,
 	}
-	style := draw.TextStyle{Color: color.Black, Font: face(9), XAlign: draw.XCenter, YAlign: draw.YCenter, Handler: handler}
+	style := textStyle(9)
+	style.XAlign, style.YAlign = draw.XCenter, draw.YCenter
 	for i, row := range plot.Align(plots, tiles, panels) {
 		for k, at := range row {
 			if plots[i][k] == nil {
@@ -277,25 +398,48 @@ func (c *Chart) draw(canvas draw.Canvas) error {
 			data := plots[i][k].DataCanvas(at)
 			middle := vg.Point{X: (data.Min.X + data.Max.X) / 2, Y: (data.Min.Y + data.Max.Y) / 2}
 			style.Rotation, style.Font = 0, face(10)
-			canvas.FillText(style, vg.Point{X: middle.X, Y: data.Max.Y + name/2 + 2}, p.Title)
+			canvas.FillText(style, vg.Point{X: middle.X, Y: data.Max.Y + axisName/2 + 2}, p.Title)
 			style.Font = face(9)
-			canvas.FillText(style, vg.Point{X: middle.X, Y: at.Min.Y - name/2 + 2}, p.X.String())
+			canvas.FillText(style, vg.Point{X: middle.X, Y: at.Min.Y - axisName/2 + 2}, p.X.String())
 			style.Rotation = math.Pi / 2
-			canvas.FillText(style, vg.Point{X: at.Min.X - name/2 + 2, Y: middle.Y}, p.Y.String())
+			canvas.FillText(style, vg.Point{X: at.Min.X - axisName/2 + 2, Y: middle.Y}, p.Y.String())
+			p.drawLegend(canvas, vg.Point{X: at.Min.X - axisName, Y: at.Min.Y - axisName}, index)
 		}
 	}
-
-	for i, name := range names {
-		line, marker := styleOf(i)
-		const thumb = 1.2 * vg.Centimeter
-		at := vg.Point{X: canvas.Min.X + margin, Y: canvas.Min.Y + below - legendLine*(vg.Length(i)+0.5)}
-		canvas.StrokeLine2(line, at.X, at.Y, at.X+thumb, at.Y)
-		canvas.DrawGlyph(marker, vg.Point{X: at.X + thumb/2, Y: at.Y})
-		canvas.FillText(draw.TextStyle{
-			Color: color.Black, Font: face(9), XAlign: draw.XLeft, YAlign: draw.YCenter, Handler: handler,
-		}, vg.Point{X: at.X + thumb + margin, Y: at.Y}, name)
-	}
 	return nil
+}
+
+// drawLegend writes what the curves of a panel are, from a point down.
+func (p *Panel) drawLegend(canvas draw.Canvas, at vg.Point, index map[string]int) {
+	entries, _ := p.legend()
+	for _, e := range entries {
+		middle := vg.Point{X: at.X + thumb/2, Y: at.Y - legendLine/2}
+		switch {
+		case e.curve == nil:
+			canvas.StrokeLine2(levelStyle, at.X, middle.Y, at.X+thumb, middle.Y)
+		case p.X.Categories != nil:
+			line, _ := styleOf(index[e.curve.look()])
+			half := vg.Length(4)
+			canvas.FillPolygon(line.Color, []vg.Point{
+				{X: middle.X - 2*half, Y: middle.Y - half}, {X: middle.X + 2*half, Y: middle.Y - half},
+				{X: middle.X + 2*half, Y: middle.Y + half}, {X: middle.X - 2*half, Y: middle.Y + half},
+			})
+		default:
+			line, marker := styleOf(index[e.curve.look()])
+			if e.curve.Form != PointsOnly {
+				canvas.StrokeLine2(line, at.X, middle.Y, at.X+thumb, middle.Y)
+			}
+			if e.curve.Form != LineOnly {
+				canvas.DrawGlyph(marker, middle)
+			}
+		}
+		style := legendStyle
+		style.YAlign = draw.YCenter
+		for i, line := range e.lines {
+			canvas.FillText(style, vg.Point{X: at.X + thumb + margin/2, Y: middle.Y - legendLine*vg.Length(i)}, line)
+		}
+		at.Y -= legendLine * vg.Length(len(e.lines))
+	}
 }
 
 // xys are the points of a curve as gonum/plot takes them.
@@ -312,17 +456,23 @@ func (p xys) intervals() bool {
 	return false
 }
 
-// intervals are the points of a curve with their intervals, down to the end of the
-// axis: a logarithm has no values from 0 on down.
+// intervals are the points of a curve with their intervals. Where a logarithm has no
+// place for the lower end, the upper half is all there is.
 type intervals struct {
 	xys
-	least float64
+	scale Scale
 }
 
 func (p intervals) YError(i int) (low, high float64) {
 	at := p.xys[i]
-	return min(at.Half, at.Y-p.least), at.Half
+	if p.scale != Linear && at.Half >= at.Y {
+		return 0, at.Half
+	}
+	return at.Half, at.Half
 }
+
+// levelStyle is the line of what is claimed.
+var levelStyle = draw.LineStyle{Color: color.Gray{0x60}, Width: 1, Dashes: []vg.Length{4, 2}}
 
 // plot is the panel; index gives each curve its look.
 func (p *Panel) plot(index map[string]int) (*plot.Plot, error) {
@@ -336,30 +486,73 @@ func (p *Panel) plot(index map[string]int) (*plot.Plot, error) {
 		if says.Scale != Linear {
 			axis.Scale, axis.Tick.Marker = plot.LogScale{}, powers(says.Scale.base())
 		}
+		if says.Categories != nil {
+			axis.Tick.Marker, axis.Tick.Length = categories(says.Categories), 0
+		}
 	}
 	grid := plotter.NewGrid()
 	for _, line := range []*draw.LineStyle{&grid.Horizontal, &grid.Vertical} {
 		*line = draw.LineStyle{Color: color.Gray{0xdd}, Width: 0.5}
 	}
+	if p.X.Categories != nil {
+		grid.Vertical.Width = 0
+	}
 	g.Add(grid)
-	lowX, highX, lowY, highY := math.Inf(1), math.Inf(-1), math.Inf(1), math.Inf(-1)
-	for _, curve := range p.Curves {
-		if len(curve.Points) == 0 {
+	p.setLimits(g)
+	for i := range p.Curves {
+		c := &p.Curves[i]
+		if len(c.Points) == 0 {
 			continue
 		}
-		line, err := plotter.NewLine(xys(curve.Points))
-		if err != nil {
-			return nil, fmt.Errorf("curve %q: %w", curve.Name, err)
+		line, marker := styleOf(index[c.look()])
+		if p.X.Categories != nil {
+			g.Add(&bars{c.Points, i, len(p.Curves), line.Color, p.Y.Scale})
+			continue
 		}
-		scatter, err := plotter.NewScatter(xys(curve.Points))
-		if err != nil {
-			return nil, fmt.Errorf("curve %q: %w", curve.Name, err)
+		if err := p.addCurve(g, c, line, marker); err != nil {
+			return nil, fmt.Errorf("curve %q: %w", c.Name, err)
 		}
-		line.LineStyle, scatter.GlyphStyle = styleOf(index[curve.Name])
-		if p.Y.Names == nil {
-			g.Add(line)
-		}
+	}
+	for _, level := range p.Levels {
+		g.Add(&plotter.Function{F: func(float64) float64 { return level.Y }, Samples: 2, LineStyle: levelStyle})
+	}
+	return g, nil
+}
+
+// addCurve draws a line, points and intervals.
+func (p *Panel) addCurve(g *plot.Plot, c *Curve, look draw.LineStyle, marker draw.GlyphStyle) error {
+	line, err := plotter.NewLine(xys(c.Points))
+	if err != nil {
+		return err
+	}
+	scatter, err := plotter.NewScatter(xys(c.Points))
+	if err != nil {
+		return err
+	}
+	line.LineStyle, scatter.GlyphStyle = look, marker
+	if c.Form != PointsOnly && p.Y.Names == nil {
+		g.Add(line)
+	}
+	if c.Form != LineOnly {
 		g.Add(scatter)
+	}
+	if !xys(c.Points).intervals() {
+		return nil
+	}
+	bars, err := plotter.NewYErrorBars(intervals{c.Points, p.Y.Scale})
+	if err != nil {
+		return err
+	}
+	bars.LineStyle = draw.LineStyle{Color: look.Color, Width: 0.8}
+	bars.CapWidth = 5
+	g.Add(bars)
+	return nil
+}
+
+// setLimits has the axes show all points, their intervals and the levels.
+func (p *Panel) setLimits(g *plot.Plot) {
+	lowX, highX, lowY, highY := math.Inf(1), math.Inf(-1), math.Inf(1), math.Inf(-1)
+	for _, curve := range p.Curves {
 		for _, at := range curve.Points {
 			lowX, highX = min(lowX, at.X), max(highX, at.X)
 			low := at.Y - at.Half
@@ -369,7 +562,13 @@ func (p *Panel) plot(index map[string]int) (*plot.Plot, error) {
 			lowY, highY = min(lowY, low), max(highY, at.Y+at.Half)
 		}
 	}
+	for _, level := range p.Levels {
+		lowY, highY = min(lowY, level.Y), max(highY, level.Y)
+	}
 	g.X.Min, g.X.Max = limits(lowX, highX, p.X.Scale, false)
+	if n := len(p.X.Categories); n > 0 {
+		g.X.Min, g.X.Max = 0.5, float64(n)+0.5
+	}
 	g.Y.Min, g.Y.Max = limits(lowY, highY, p.Y.Scale, true)
 	if n := len(p.Y.Names); n > 0 {
 		ticks := make(plot.ConstantTicks, n)
@@ -378,20 +577,45 @@ func (p *Panel) plot(index map[string]int) (*plot.Plot, error) {
 		}
 		g.Y.Min, g.Y.Max, g.Y.Tick.Marker = 0.5, float64(n)+0.5, ticks
 	}
-	for _, curve := range p.Curves {
-		if !xys(curve.Points).intervals() {
+}
+
+// bars are the points of one of several curves over categories.
+type bars struct {
+	points []Point
+	of, n  int // this curve, and how many there are
+	color  color.Color
+	scale  Scale
+}
+
+// Plot is for gonum/plot.
+func (b *bars) Plot(canvas draw.Canvas, g *plot.Plot) {
+	x, y := g.Transforms(&canvas)
+	width := (x(2) - x(1)) * 0.8 / vg.Length(b.n)
+	for _, at := range b.points {
+		left := x(at.X) + width*(vg.Length(b.of)-vg.Length(b.n)/2)
+		low, high := y(g.Y.Min), y(at.Y)
+		canvas.FillPolygon(b.color, []vg.Point{{X: left, Y: low}, {X: left + width*0.9, Y: low}, {X: left + width*0.9, Y: high}, {X: left, Y: high}})
+		if at.Half == 0 {
 			continue
 		}
-		bars, err := plotter.NewYErrorBars(intervals{curve.Points, g.Y.Min})
-		if err != nil {
-			return nil, fmt.Errorf("curve %q: %w", curve.Name, err)
-		}
-		look, _ := styleOf(index[curve.Name])
-		bars.LineStyle = draw.LineStyle{Color: look.Color, Width: 0.8}
-		bars.CapWidth = 5
-		g.Add(bars)
+		down, up := intervals{xys: xys{at}, scale: b.scale}.YError(0)
+		style := draw.LineStyle{Color: color.Black, Width: 0.8}
+		middle := left + width*0.45
+		canvas.StrokeLine2(style, middle, y(at.Y-down), middle, y(at.Y+up))
+		canvas.StrokeLine2(style, middle-2, y(at.Y+up), middle+2, y(at.Y+up))
 	}
-	return g, nil
+}
+
+// categories are ticks at 1, 2 and so on.
+type categories []string
+
+// Ticks is for gonum/plot.
+func (c categories) Ticks(_, _ float64) []plot.Tick {
+	ticks := make([]plot.Tick, len(c))
+	for i, name := range c {
+		ticks[i] = plot.Tick{Value: float64(i + 1), Label: name}
+	}
+	return ticks
 }
 
 // limits are the ends of an axis: of x the first and the last point; of y whole

@@ -23,8 +23,8 @@ func example() *Chart {
 	a := []Point{{X: 32, Y: 3.5}, {X: 64, Y: 50, Half: 10}, {X: 512, Y: 900}}
 	b := []Point{{X: 32, Y: 3.5}, {X: 64, Y: 5}}
 	return &Chart{Title: "Fig. 1", Panels: []Panel{
-		{Title: "(a)", X: size, Y: time, Curves: []Curve{{"unicast", a}, {"multicast", b}, {"none", nil}}},
-		{Title: "(b)", X: Axis{Label: "load", Scale: Linear}, Y: Axis{Label: "share", Scale: Linear}, Curves: []Curve{{"multicast", b}}},
+		{Title: "(a)", X: size, Y: time, Curves: []Curve{{Name: "unicast", Points: a}, {Name: "multicast", Points: b}, {Name: "none"}}},
+		{Title: "(b)", X: Axis{Label: "load", Scale: Linear}, Y: Axis{Label: "share", Scale: Linear}, Curves: []Curve{{Name: "multicast", Points: b}}},
 	}}
 }
 
@@ -48,7 +48,7 @@ func texts(t *testing.T, svg []byte) []string {
 }
 
 // TestSVG has titles, axes with units, powers at the ticks and each curve once in
-// the legend.
+// the legend of its panel.
 func TestSVG(t *testing.T) {
 	var b bytes.Buffer
 	if err := example().SVG(&b); err != nil {
@@ -57,7 +57,7 @@ func TestSVG(t *testing.T) {
 	got := texts(t, b.Bytes())
 	for want, n := range map[string]int{
 		"Fig. 1": 1, "(a)": 1, "(b)": 1, "data size (bytes)": 1, "time (µs)": 1, "load": 1, "share": 1,
-		"32": 2, "64": 2, "128": 1, "256": 1, "512": 1, "1000": 1, "100": 1, "10": 1, "unicast": 1, "multicast": 1, "none": 1,
+		"32": 2, "64": 2, "128": 1, "256": 1, "512": 1, "1000": 1, "100": 1, "10": 1, "unicast": 1, "multicast": 2, "none": 1,
 	} {
 		count := 0
 		for _, text := range got {
@@ -196,7 +196,7 @@ func TestIntervalBelowZero(t *testing.T) {
 func TestNames(t *testing.T) {
 	y := Axis{Scale: Linear, Names: []string{"first", "second", "third"}}
 	a := []Point{{X: 1, Y: 3}, {X: 2, Y: 2}, {X: 1.5, Y: 1}}
-	c := &Chart{Panels: []Panel{{X: Axis{Label: "time", Scale: Linear}, Y: y, Curves: []Curve{{"a", a}}}}}
+	c := &Chart{Panels: []Panel{{X: Axis{Label: "time", Scale: Linear}, Y: y, Curves: []Curve{{Name: "a", Points: a}}}}}
 	var named, plain bytes.Buffer
 	if err := c.SVG(&named); err != nil {
 		t.Fatal(err)

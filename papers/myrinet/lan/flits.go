@@ -57,6 +57,8 @@ type SwitchOptions struct {
 	Fabric *fabric.Fabric
 	UpDown *myrinet.UpDown // for broadcasts
 	Buffer int             // flits at each input port of a switch
+	// Rooms are the flits at input ports that have room for another number, 1 or more.
+	Rooms  map[fabric.PortID]int
 	Remedy Remedy
 	// FlagAfter is the cycles of IDLE after which Flush flags a port, and those for
 	// which a branch is blocked after which Interrupt ends the others: 2 or more, since
@@ -180,7 +182,7 @@ func RunSwitches(worms []SwitchWorm, o SwitchOptions) (*SwitchResult, error) {
 	quiet := 0
 	for ; ; x.cycle++ {
 		for p := range x.room {
-			x.room[p] = o.Buffer - flitsIn(x.buffer[p])
+			x.room[p] = o.room(fabric.PortID(p)) - flitsIn(x.buffer[p])
 		}
 		x.moved = false
 		for p := range x.buffer {
@@ -219,6 +221,14 @@ func RunSwitches(worms []SwitchWorm, o SwitchOptions) (*SwitchResult, error) {
 		slices.Sort(x.r.Arrived[i])
 	}
 	return x.r, nil
+}
+
+// room is the flits that an input port has room for.
+func (o *SwitchOptions) room(p fabric.PortID) int {
+	if n := o.Rooms[p]; n > 0 {
+		return n
+	}
+	return o.Buffer
 }
 
 // maxCycles ends what does not end by itself.

@@ -1,0 +1,220 @@
+package reproduce
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/report/chart"
+	"github.com/ibweave/ibweave/sim"
+)
+
+// Row is a line of an exhibit: what a paper has worked out, and what our code has.
+type Row struct {
+	What     string `json:"what"`
+	Paper    string `json:"paper,omitempty"` // "" where it does not say
+	Computed string `json:"computed"`
+}
+
+// rowList collects rows.
+type rowList []Row
+
+func (r *rowList) add(what, paper string, computed any) {
+	*r = append(*r, Row{what, paper, fmt.Sprint(computed)})
+}
+
+// yes is how rows answer.
+func yes(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+// rowsClaim is a claim that the rows of an exhibit are as the paper has them.
+type rowsClaim struct {
+	spec, words, exhibit string
+	why                  string // where it holds
+	// Rows that differ for a reason: with them alone the claim holds as something else.
+	differ []string
+	as     string
+	fails  string // why it fails
+}
+
+func (c rowsClaim) claim() Claim {
+	return Claim{Spec: c.spec, Paper: c.words, Figures: []string{c.exhibit}, Judge: func(f map[string]*Figure) Finding { return c.judge(f[c.exhibit]) }}
+}
+
+// judge compares the rows that the paper has.
+func (c *rowsClaim) judge(f *Figure) Finding {
+	rows, same, expected := 0, 0, 0
+	var says []string
+	for _, r := range f.Rows {
+		if r.Paper == "" {
+			continue
+		}
+		rows++
+		if r.Computed == r.Paper {
+			same++
+			continue
+		}
+		if slices.Contains(c.differ, r.What) {
+			expected++
+		}
+		says = append(says, fmt.Sprintf("%s: %s, not %s", r.What, r.Computed, r.Paper))
+	}
+	out := Finding{Verdict: Holds, Measured: fmt.Sprintf("%d of %d rows are as the paper has them", same, rows), Why: c.why}
+	if says != nil {
+		out.Measured += "; " + strings.Join(says, "; ")
+	}
+	switch {
+	case rows == 0:
+		return Finding{Verdict: NotDecidable, Measured: "the paper has no rows"}
+	case same == rows:
+	case same+expected == rows && c.as != "":
+		out.Verdict, out.As = HoldsAs, c.as
+	default:
+		out.Verdict, out.Why = Fails, c.fails
+	}
+	return out
+}
+
+// claimsOf makes claims of rows.
+func claimsOf(list ...rowsClaim) []Claim {
+	claims := make([]Claim, len(list))
+	for i, c := range list {
+		claims[i] = c.claim()
+	}
+	return claims
+}
+
+// Text writes an exhibit for a terminal: drawings, and rows in columns.
+func (f *Figure) Text(w io.Writer) error {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%s: %s\n", f.ID, f.Title)
+	for i := range f.Drawings {
+		b.WriteByte('\n')
+		if err := f.Drawings[i].Text(&b); err != nil {
+			return err
+		}
+	}
+	b.WriteByte('\n')
+	columns := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(columns, "\tthe paper\tcomputed\n")
+	for _, r := range f.Rows {
+		paper := r.Paper
+		if paper == "" {
+			paper = "-"
+		}
+		fmt.Fprintf(columns, "%s\t%s\t%s\n", r.What, paper, r.Computed)
+	}
+	if err := columns.Flush(); err != nil {
+		return err
+	}
+	b.WriteByte('\n')
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// place is where the node of a fabric is in a drawing; false leaves it out.
+type place func(n fabric.NodeID) (chart.Spot, bool)
+
+// plan is a drawing of a fabric, and which spots are which nodes.
+type plan struct {
+	chart.Drawing
+	f    *fabric.Fabric
+	spot map[fabric.NodeID]int
+}
+
+// drawFabric lays out a fabric: the nodes that at places, and their cables.
+func drawFabric(title string, f *fabric.Fabric, at place) *plan {
+	d := &plan{Drawing: chart.Drawing{Title: title, Cables: [][2]int{}, Arrows: []chart.Arrow{}}, f: f, spot: map[fabric.NodeID]int{}}
+	for n := range fabric.NodeID(f.NumNodes()) {
+		if s, ok := at(n); ok {
+			d.spot[n] = len(d.Spots)
+			d.Spots = append(d.Spots, s)
+		}
+	}
+	for p := range fabric.PortID(f.NumPorts()) {
+		q := f.Peer(p)
+		if q == fabric.NoPort || q < p {
+			continue
+		}
+		a, ok := d.spot[f.Owner(p)]
+		b, too := d.spot[f.Owner(q)]
+		if ok && too {
+			d.Cables = append(d.Cables, [2]int{a, b})
+		}
+	}
+	return d
+}
+
+// arrow has who on the cable out of a port, or wait for it. Ports whose cable is not
+// drawn have none.
+func (d *plan) arrow(out fabric.PortID, who string, waits bool) {
+	from, ok := d.spot[d.f.Owner(out)]
+	to, too := d.spot[d.f.Owner(d.f.Peer(out))]
+	a := chart.Arrow{From: from, To: to, Who: who, Waits: waits}
+	if ok && too && !slices.Contains(d.Arrows, a) {
+		d.Arrows = append(d.Arrows, a)
+	}
+}
+
+// deadlock has packets that wait for each other in a cycle on the cables: each holds what
+// the one before it waits for. who names packets.
+func (d *plan) deadlock(e *sim.DeadlockError, who func(w *sim.Wait) string) {
+	for i := range e.Waits {
+		w, next := &e.Waits[i], &e.Waits[(i+1)%len(e.Waits)]
+		s, _ := d.f.NodeByGUID(w.For.Switch)
+		out := d.f.Port(s, w.For.Port)
+		d.arrow(out, who(next), false)
+		if who(w) != who(next) {
+			d.arrow(out, who(w), true)
+		}
+	}
+}
+
+// lock sends messages at time 0 and says whether they all arrive or deadlock. Other
+// errors are the simulator's.
+func lock(ctx context.Context, net sim.Network, cfg sim.Config, messages []sim.Message) (*sim.DeadlockError, error) {
+	s, err := sim.New(net, cfg, nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range messages {
+		if err := s.Send(m); err != nil {
+			return nil, err
+		}
+	}
+	err = s.Run(ctx, sim.Forever)
+	if dead, ok := errors.AsType[*sim.DeadlockError](err); ok {
+		return dead, nil
+	}
+	if c := s.Counts(); err == nil && (c.Copies != 0 || c.Dropped != 0) {
+		err = fmt.Errorf("packets are lost: %+v", c)
+	}
+	return nil, err
+}
+
+// outcome is what lock found, in words.
+func outcome(dead bool) string {
+	if dead {
+		return "deadlock"
+	}
+	return "all arrive"
+}
+
+// exhibit makes an experiment of one piece of work.
+func exhibit(name, title string, fill func(ctx context.Context, lab *Lab, f *Figure) error) Experiment {
+	return Experiment{Name: name, Title: title, Run: func(lab *Lab) (*Figure, error) {
+		f := &Figure{}
+		err := lab.Each(1, func(ctx context.Context, _ int) error { return fill(ctx, lab, f) })
+		return f, err
+	}}
+}

@@ -1,0 +1,643 @@
+package reproduce
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mesh"
+	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/papers/myrinet"
+	"github.com/ibweave/ibweave/papers/myrinet/lan"
+	"github.com/ibweave/ibweave/report/chart"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// Worked figures and rules of the Myrinet paper (M7 to M20).
+var gerlaExhibits = []Experiment{
+	exhibit("headers", "Fig. 2: source routes of multicast worms, and groups of IP addresses", gerlaHeaders),
+	exhibit("deadlock", "Fig. 3: a multicast worm and a unicast worm", gerlaDeadlock),
+	exhibit("path-deadlock", "Fig. 4: a multicast worm that host adapters pass on", gerlaPathDeadlock),
+	exhibit("buffer-deadlock", "Figs. 6 and 7: buffers of host adapters", gerlaBufferDeadlock),
+}
+
+var gerlaRows = []rowsClaim{
+	{
+		spec: "M7", words: "a header of ports and pointers describes a multicast tree (figure 2, section 8.1)", exhibit: "headers",
+		why: "each switch finds the next port behind the pointer and stamps what is between on the copy",
+	},
+	{
+		spec: "M8", words: "with up/down routing a multicast and a unicast worm can deadlock; on the spanning tree, with interruption or with flushing worms cannot (figure 3, section 3)", exhibit: "deadlock",
+		why:    "a blocked branch stops the others, which hold what they have; two multicasts do that to each other on any tree",
+		differ: []string{"two multicasts at a time on the spanning tree"}, as: "for one multicast at a time",
+	},
+	{
+		spec: "M14", words: "passing on by cut-through without room for a whole worm can deadlock, with room it cannot (figure 4, section 4)", exhibit: "path-deadlock",
+		why: "through an adapter a worm goes up again after it went down, which up/down routes never do; an adapter that takes in all of it ends its path there",
+	},
+	{
+		spec: "M16", words: "one class of buffers can deadlock, two classes cannot (figures 6 and 7, section 4)", exhibit: "buffer-deadlock",
+		why: "messages ask for a higher ID or a higher class only",
+	},
+}
+
+func gerlaHeaders(_ context.Context, _ *Lab, f *Figure) error {
+	rows := rowList{}
+	leaf := func(p fabric.PortNum) myrinet.Branch { return myrinet.Branch{Port: p} }
+	tree := myrinet.TreeRoute{
+		{Port: 1, Below: myrinet.TreeRoute{leaf(2), leaf(4)}},
+		{Port: 3, Below: myrinet.TreeRoute{{Port: 5, Below: myrinet.TreeRoute{leaf(1), leaf(2)}}}},
+		leaf(6),
+	}
+	header, err := myrinet.AppendTree(nil, tree)
+	if err != nil {
+		return err
+	}
+	rows.add("header of a tree with 8 channels: 1(2 4) 3(5(1 2)) 6", "", fmt.Sprintf("% x", header))
+	rows.add("port behind the first pointer, the next one of the switch", "3", header[1+header[1]])
+	rng := rand.New(rand.NewPCG(7, 7))
+	same := true
+	const trees = 500
+	for range trees {
+		t := randomTree(rng, 4)
+		h, err := myrinet.AppendTree(nil, t)
+		if err != nil {
+			return err
+		}
+		back, err := splitTree(h)
+		if err != nil {
+			return err
+		}
+		same = same && fmt.Sprint(back) == fmt.Sprint(t)
+	}
+	rows.add(fmt.Sprintf("switches that take headers apart send worms along the tree, %d random trees", trees), "yes", yes(same))
+	// A unicast worm by ports 3, 5 and 1: each switch strips a byte.
+	data := "data"
+	sent, err := myrinet.AppendWorm(nil, myrinet.Route{3, 5, 1}, []byte(data))
+	if err != nil {
+		return err
+	}
+	var ports []string
+	for range 3 {
+		port, next, err := myrinet.Strip(sent)
+		if err != nil {
+			return err
+		}
+		ports, sent = append(ports, fmt.Sprint(port)), next
+	}
+	rows.add("ports that switches strip of a unicast worm by 3, 5 and 1", "3 5 1", strings.Join(ports, " "))
+	rest, err := myrinet.Open(sent)
+	if err != nil {
+		return err
+	}
+	rows.add("what is left behind the last switch, with a new checksum at each", data, string(rest))
+	for _, g := range []struct{ address, group string }{{"224.2.1.5", "5"}, {"239.9.9.5", "5"}, {"224.0.0.255", "255"}} {
+		id, err := myrinet.GroupOf(netip.MustParseAddr(g.address))
+		if err != nil {
+			return err
+		}
+		rows.add("group of "+g.address+": its last eight bits", g.group, id)
+	}
+	groups, err := myrinet.MyrinetGroups([]myrinet.Membership{
+		{Group: netip.MustParseAddr("224.2.1.5"), Hosts: []int32{1, 2}}, {Group: netip.MustParseAddr("239.9.9.5"), Hosts: []int32{2, 3}},
+	})
+	if err != nil {
+		return err
+	}
+	rows.add("hosts of group 5, of 224.2.1.5 with 1 and 2 and 239.9.9.5 with 2 and 3", "[1 2 3]", groups[5])
+	f.Rows = rows
+	return nil
+}
+
+// randomTree is a tree of up to three branches at each switch.
+func randomTree(rng *rand.Rand, depth int) (t myrinet.TreeRoute) {
+	for _, p := range rng.Perm(16)[:1+rng.IntN(3)] {
+		b := myrinet.Branch{Port: fabric.PortNum(p)}
+		if depth > 1 && rng.IntN(2) == 0 {
+			b.Below = randomTree(rng, depth-1)
+		}
+		t = append(t, b)
+	}
+	return t
+}
+
+// splitTree takes a header apart as switches do.
+func splitTree(header []byte) (t myrinet.TreeRoute, err error) {
+	stamps, _, err := myrinet.Split(header)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range stamps {
+		below, err := splitTree(s.Header)
+		if err != nil {
+			return nil, err
+		}
+		t = append(t, myrinet.Branch{Port: s.Port, Below: below})
+	}
+	return t, nil
+}
+
+// wormFlits is the length of worms in these figures.
+const wormFlits = 20
+
+// gerlaFigure3 is the network of figure 3: a tree A-B, A-C, B-E, C-D with a cross link
+// D-E, and hosts a, b, c and x at A, E, D and C.
+func gerlaFigure3() (*fabric.Fabric, error) {
+	p, err := gen.NewPlan(5, 4)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range []string{"A", "B", "C", "D", "E"} {
+		p.Switch(8, name)
+	}
+	for _, c := range [][4]int{{0, 1, 1, 1}, {0, 2, 2, 1}, {1, 2, 4, 1}, {2, 2, 3, 1}, {3, 2, 4, 2}} {
+		p.Cable(c[0], c[1], c[2], c[3])
+	}
+	for i, at := range []int{0, 4, 3, 2} {
+		p.Cable(p.CA(1, string("abcx"[i])), 1, at, 8)
+	}
+	return withLIDs(p.Fabric())
+}
+
+// withLIDs gives a fabric LIDs.
+func withLIDs(f *fabric.Fabric, err error) (*fabric.Fabric, error) {
+	if err != nil {
+		return nil, err
+	}
+	return lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs})
+}
+
+// worm makes a worm from a host to others, along tables.
+func worm(f *fabric.Fabric, t *lft.Tables, src fabric.PortID, to ...fabric.PortID) (lan.SwitchWorm, error) {
+	var list []myrinet.Route
+	for _, d := range to {
+		r, err := myrinet.SourceRoute(f, t, src, f.LID(d))
+		if err != nil {
+			return lan.SwitchWorm{}, err
+		}
+		list = append(list, r)
+	}
+	r, err := myrinet.TreeOf(list)
+	return lan.SwitchWorm{Source: src, Route: r, Flits: wormFlits}, err
+}
+
+// stuckWorms draws worms that wait for each other.
+func (d *plan) stuckWorms(waits []lan.SwitchWait, names string) {
+	for _, w := range waits {
+		d.arrow(w.Port, string(names[w.For]), false)
+		d.arrow(w.Port, string(names[w.Worm]), true)
+	}
+}
+
+// named places nodes by their names.
+func named(f *fabric.Fabric, at map[string][2]float64) place {
+	return func(n fabric.NodeID) (chart.Spot, bool) {
+		name := f.Name(n).Text
+		xy, ok := at[name]
+		return chart.Spot{Name: name, X: xy[0], Y: xy[1], End: !f.IsSwitch(n)}, ok
+	}
+}
+
+func gerlaDeadlock(ctx context.Context, lab *Lab, f *Figure) error {
+	fab, err := gerlaFigure3()
+	if err != nil {
+		return err
+	}
+	up, err := myrinet.NewUpDown(fab, 0)
+	if err != nil {
+		return err
+	}
+	all, err := up.Tables()
+	if err != nil {
+		return err
+	}
+	tree, err := up.TreeTables()
+	if err != nil {
+		return err
+	}
+	h := fab.CAPorts()
+	a, b, c, x := h[0], h[1], h[2], h[3]
+	rows := rowList{}
+	for _, scheme := range []struct {
+		name, loops, ends string
+		tables            *lft.Tables
+		remedy            lan.Remedy
+	}{
+		{"IDLE, all links", "yes", "deadlock", all, lan.Idle},
+		{"IDLE, spanning tree", "no", "all arrive", tree, lan.Idle},
+		{lan.Interrupt.String() + ", all links", "", "all arrive", all, lan.Interrupt},
+		{lan.Flush.String() + ", all links", "", "all arrive", all, lan.Flush},
+	} {
+		multicast, err := worm(fab, scheme.tables, a, b, c)
+		if err != nil {
+			return err
+		}
+		unicast, err := worm(fab, scheme.tables, x, b)
+		if err != nil {
+			return err
+		}
+		r, err := lan.RunSwitches([]lan.SwitchWorm{multicast, unicast}, lan.SwitchOptions{Fabric: fab, Buffer: 1, Remedy: scheme.remedy, FlagAfter: 10, Timeout: 30})
+		if err != nil {
+			return err
+		}
+		rows.add(scheme.name, scheme.ends, outcome(r.Deadlock != nil))
+		if r.Deadlock != nil {
+			d := drawFabric("Fig. 3: M from a to b and c, U from x to b", fab, named(fab, map[string][2]float64{
+				"A": {1, 3}, "B": {2, 2}, "C": {0, 2}, "E": {2, 1}, "D": {0, 1}, "a": {1, 4}, "b": {2, 0}, "c": {0, 0}, "x": {0, 3},
+			}))
+			d.stuckWorms(r.Deadlock, "MU")
+			f.Drawings = append(f.Drawings, d.Drawing)
+		}
+		if scheme.loops == "" {
+			continue
+		}
+		// The same as forwarding tables.
+		masks := mft.NewTables(fab)
+		masks.Add(mft.MinMLID, treeMask(fab, multicast))
+		v, err := verify.Check(ctx, fab, scheme.tables, verify.Options{Multicast: &verify.Multicast{Tables: masks, Copying: verify.Wormhole, Trees: []mft.Tree{
+			{Name: "a", MLID: mft.MinMLID, Senders: []fabric.PortID{a}, Receivers: []fabric.PortID{b, c}},
+		}}})
+		if err != nil {
+			return err
+		}
+		rows.add(scheme.name+": verify finds a credit loop of worms", scheme.loops, yes(v.Multicast.CreditLoops > 0))
+	}
+	if err := gerlaRandom(lab, &rows); err != nil {
+		return err
+	}
+	dead, err := twoOnALine()
+	if err != nil {
+		return err
+	}
+	rows.add("two multicasts at a time on the spanning tree", outcome(false), outcome(dead))
+	f.Rows = rows
+	f.Parameters = []Parameter{{"worms", fmt.Sprintf("%d flits", wormFlits)}, {"buffers", "1 flit"}, {"start", "both at time 0"}}
+	return nil
+}
+
+// treeMask is the ports of a worm's tree.
+func treeMask(f *fabric.Fabric, w lan.SwitchWorm) []fabric.PortID {
+	var ports []fabric.PortID
+	var walk func(at fabric.NodeID, t myrinet.TreeRoute)
+	walk = func(at fabric.NodeID, t myrinet.TreeRoute) {
+		for _, b := range t {
+			out := f.Port(at, b.Port)
+			ports = append(ports, out)
+			walk(f.Owner(f.Peer(out)), b.Below)
+		}
+	}
+	walk(f.Owner(f.Peer(w.Source)), w.Route)
+	slices.Sort(ports)
+	return ports
+}
+
+// twoOnALine says whether two multicasts on four switches in a row, a tree, deadlock.
+func twoOnALine() (bool, error) {
+	fab, err := withLIDs(mesh.Generate(mesh.Spec{Dims: []int{4, 1}, Hosts: 1}))
+	if err != nil {
+		return false, err
+	}
+	up, err := myrinet.NewUpDown(fab, 0)
+	if err != nil {
+		return false, err
+	}
+	tables, err := up.TreeTables()
+	if err != nil {
+		return false, err
+	}
+	h := fab.CAPorts()
+	one, err := worm(fab, tables, h[1], h[0], h[3])
+	if err != nil {
+		return false, err
+	}
+	two, err := worm(fab, tables, h[2], h[0], h[3])
+	if err != nil {
+		return false, err
+	}
+	r, err := lan.RunSwitches([]lan.SwitchWorm{one, two}, lan.SwitchOptions{Fabric: fab, Buffer: 1})
+	return r != nil && r.Deadlock != nil, err
+}
+
+// gerlaRandom has multicasts from the root, one after another, among unicast in random
+// networks.
+func gerlaRandom(lab *Lab, rows *rowList) error {
+	networks := 200
+	if lab.Quick {
+		networks = 40
+	}
+	schemes := []struct {
+		name, paper string
+		remedy      lan.Remedy
+		tree        bool
+		dead        int
+	}{
+		{name: "IDLE on all links"}, {name: "IDLE on the spanning tree", paper: "0", tree: true},
+		{name: "interruption", paper: "0", remedy: lan.Interrupt}, {name: "flushing", paper: "0", remedy: lan.Flush},
+	}
+	for n := range networks {
+		seed := lab.Seed<<32 + uint64(n)
+		fab, err := withLIDs(gen.Irregular(gen.IrregularSpec{Switches: 8, Degree: 3, Hosts: 16, Seed: seed}))
+		if err != nil {
+			return err
+		}
+		h := fab.CAPorts()
+		up, err := myrinet.NewUpDown(fab, fab.Owner(fab.Peer(h[0])))
+		if err != nil {
+			return err
+		}
+		all, err := up.Tables()
+		if err != nil {
+			return err
+		}
+		tree, err := up.TreeTables()
+		if err != nil {
+			return err
+		}
+		for i := range schemes {
+			s := &schemes[i]
+			rng := rand.New(rand.NewPCG(seed, 2))
+			var worms []lan.SwitchWorm
+			for range 4 {
+				var to []fabric.PortID
+				for _, k := range rng.Perm(len(h) - 1)[:5] {
+					to = append(to, h[k+1])
+				}
+				w, err := worm(fab, tree, h[0], to...)
+				if err != nil {
+					return err
+				}
+				worms = append(worms, w)
+			}
+			unicast := all
+			if s.tree {
+				unicast = tree
+			}
+			for range 20 {
+				src, dst := h[1+rng.IntN(len(h)-1)], h[1+rng.IntN(len(h)-1)]
+				start := rng.IntN(40)
+				if src == dst {
+					continue
+				}
+				w, err := worm(fab, unicast, src, dst)
+				if err != nil {
+					return err
+				}
+				w.Start = start
+				worms = append(worms, w)
+			}
+			r, err := lan.RunSwitches(worms, lan.SwitchOptions{Fabric: fab, UpDown: up, Buffer: 1, Remedy: s.remedy, FlagAfter: 8, Timeout: 60, Seed: seed})
+			if err != nil {
+				return err
+			}
+			if r.Deadlock != nil {
+				s.dead++
+			}
+		}
+	}
+	for _, s := range schemes {
+		rows.add(fmt.Sprintf("of %d random networks deadlock with %s", networks, s.name), s.paper, s.dead)
+	}
+	return nil
+}
+
+// gerlaRing is six switches in a ring with hosts. Routes up and down from v go either
+// way; adapters says whether A and B are switches, whose one cable worms come by and
+// leave by.
+func gerlaRing(adapters bool) (*fabric.Fabric, error) {
+	hosts := []struct {
+		name string
+		at   int
+	}{{"A", 0}, {"B", 3}, {"S", 0}, {"C", 5}, {"y", 4}, {"z", 1}}
+	switches := []string{"v", "p", "q", "w", "r", "u"}
+	n := len(switches)
+	if adapters {
+		n += 2
+	}
+	p, err := gen.NewPlan(n, 8)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range switches {
+		p.Switch(8, name)
+	}
+	for i := range switches {
+		p.Cable(i, 1, (i+1)%len(switches), 2)
+	}
+	used := map[int]int{}
+	for i, h := range hosts {
+		var node int
+		if adapters && i < 2 {
+			node = p.Switch(1, h.name)
+		} else {
+			node = p.CA(1, h.name)
+		}
+		used[h.at]++
+		p.Cable(node, 1, h.at, 4+used[h.at])
+	}
+	return withLIDs(p.Fabric())
+}
+
+func gerlaPathDeadlock(_ context.Context, _ *Lab, f *Figure) error {
+	fab, err := gerlaRing(false)
+	if err != nil {
+		return err
+	}
+	up, err := myrinet.NewUpDown(fab, 0)
+	if err != nil {
+		return err
+	}
+	tables, err := up.Tables()
+	if err != nil {
+		return err
+	}
+	hosts := map[string]fabric.PortID{}
+	for _, p := range fab.CAPorts() {
+		hosts[fab.Name(fab.Owner(p)).Text] = p
+	}
+	route := func(from, to string) (myrinet.Route, error) {
+		return myrinet.SourceRoute(fab, tables, hosts[from], fab.LID(hosts[to]))
+	}
+	// X goes on at the adapters by the port that it came by.
+	var x myrinet.Route
+	for _, leg := range [][2]string{{"S", "A"}, {"A", "B"}, {"B", "C"}} {
+		r, err := route(leg[0], leg[1])
+		if err != nil {
+			return err
+		}
+		if x != nil {
+			x = append(x, 1)
+		}
+		x = append(x, r...)
+	}
+	y, err := route("y", "z")
+	if err != nil {
+		return err
+	}
+	through, err := gerlaRing(true)
+	if err != nil {
+		return err
+	}
+	ends := map[string]fabric.PortID{}
+	for n := range fabric.NodeID(through.NumNodes()) {
+		ends[through.Name(n).Text] = through.Port(n, 1)
+	}
+	const flits = 60
+	rows := rowList{}
+	for _, room := range []struct {
+		what, paper string
+		rooms       map[fabric.PortID]int
+	}{
+		{"adapters without room for the worm", "deadlock", nil},
+		{"adapters with room for the worm", "all arrive", map[fabric.PortID]int{ends["A"]: flits, ends["B"]: flits}},
+	} {
+		// Y starts when X has taken the cables between A and B and not yet that behind B.
+		found := false
+		for start := range 40 {
+			worms := []lan.SwitchWorm{{Source: ends["S"], Route: x.Tree(), Flits: flits}, {Source: ends["y"], Route: y.Tree(), Flits: flits, Start: start}}
+			r, err := lan.RunSwitches(worms, lan.SwitchOptions{Fabric: through, Buffer: 1, Rooms: room.rooms})
+			if err != nil {
+				return err
+			}
+			if r.Deadlock == nil {
+				continue
+			}
+			if !found {
+				d := drawFabric("Fig. 4: X is passed on by A and B", through, named(through, map[string][2]float64{
+					"v": {1, 2}, "p": {2, 2}, "q": {2, 1}, "w": {1, 0}, "r": {0, 1}, "u": {0, 2}, "A": {1, 3}, "B": {1, 1},
+				}))
+				d.stuckWorms(r.Deadlock, "XY")
+				d.Notes = append(d.Notes, fmt.Sprintf("Y starts %d cycles after X.", start))
+				f.Drawings = append(f.Drawings, d.Drawing)
+			}
+			found = true
+		}
+		rows.add(room.what+", at some start of Y", room.paper, outcome(found))
+	}
+	f.Rows = rows
+	f.Parameters = []Parameter{{"worms", fmt.Sprintf("%d flits", flits)}, {"buffers of switches", "1 flit"}, {"starts of Y", "0 to 39 cycles after X"}}
+	return nil
+}
+
+func gerlaBufferDeadlock(ctx context.Context, lab *Lab, f *Figure) error {
+	fab, err := withLIDs(mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Wrap: []bool{true, true}, Hosts: 1}))
+	if err != nil {
+		return err
+	}
+	up, err := myrinet.NewUpDown(fab, 0)
+	if err != nil {
+		return err
+	}
+	tables, err := up.Tables()
+	if err != nil {
+		return err
+	}
+	hosts := fab.CAPorts()
+	id := func(p fabric.PortID) int32 {
+		i, _ := slices.BinarySearch(hosts, p)
+		return int32(i) + 1
+	}
+	group := func(name string, n int) mft.Group {
+		return mft.Group{Name: name, Receivers: hosts[:n], Senders: hosts[:n]}
+	}
+	rows := rowList{}
+	for _, classes := range []int{1, 2} {
+		s, err := myrinet.Build(fab, tables, []mft.Group{group("X and Y", 2)}, myrinet.Options{Classes: classes, ID: id, Return: true})
+		if err != nil {
+			return err
+		}
+		what := fmt.Sprintf("hosts A and B with %d %s of buffers", classes, []string{"class", "classes"}[classes-1])
+		waits := s.Check().Deadlock
+		rows.add(what+": waits close a cycle", yes(classes == 1), yes(waits != nil))
+		if waits != nil {
+			f.Drawings = append(f.Drawings, drawWaits("Fig. 6: one class of buffers", waits, func(host int32) string { return "host " + string(rune('A'+host)) }))
+		}
+		dead, err := overloaded(ctx, lab, fab, tables, classes, id)
+		if err != nil {
+			return err
+		}
+		rows.add(fmt.Sprintf("six groups of six on a 4x4 torus, overloaded, with %d %s", classes, []string{"class", "classes"}[classes-1]), outcome(classes == 1), outcome(dead))
+	}
+	five, err := myrinet.Build(fab, tables, []mft.Group{group("five", 5)}, myrinet.Options{ID: id})
+	if err != nil {
+		return err
+	}
+	rows.add("Fig. 7: from host 3 of five, hosts and classes", "4/1 5/1 1/2 2/2", circuitFrom(five, 3))
+	four, err := myrinet.Build(fab, tables, []mft.Group{group("four", 4)}, myrinet.Options{ID: id, Return: true})
+	if err != nil {
+		return err
+	}
+	rows.add("Fig. 8: hop length of a circuit of four", "4", four.Groups[0].Hops)
+	f.Rows = rows
+	return nil
+}
+
+// circuitFrom is the hosts and buffer classes that a message from the host with an ID
+// comes to.
+func circuitFrom(s *myrinet.Schedule, id int32) string {
+	var says []string
+	at, held, from := int32(slices.IndexFunc(s.Hosts, func(h myrinet.Host) bool { return h.ID == id })), myrinet.Class(0), int32(myrinet.Anyone)
+	for range s.Groups[0].Hops {
+		i := slices.IndexFunc(s.Groups[0].Sends, func(x myrinet.Send) bool {
+			return x.At == at && x.Held == held && (x.From == myrinet.Anyone || x.From == from)
+		})
+		if i < 0 {
+			break
+		}
+		x := s.Groups[0].Sends[i]
+		says = append(says, fmt.Sprintf("%d/%d", s.Hosts[x.To].ID, x.Class))
+		at, held, from = x.To, x.Class, x.At
+	}
+	return strings.Join(says, " ")
+}
+
+// drawWaits draws buffers of hosts in a circle.
+func drawWaits(title string, waits []myrinet.Wait, name func(host int32) string) chart.Drawing {
+	d := chart.Drawing{Title: title, Arrows: []chart.Arrow{}, Cables: [][2]int{}}
+	n := len(waits)
+	for i, w := range waits {
+		angle := 2 * math.Pi * float64(i) / float64(n)
+		d.Spots = append(d.Spots, chart.Spot{Name: fmt.Sprintf("%s, class %d", name(w.At), w.Held), X: 1 - math.Cos(angle), Y: 1 + math.Sin(angle)})
+		if n > 2 || i == 0 {
+			d.Cables = append(d.Cables, [2]int{i, (i + 1) % n})
+		}
+		d.Arrows = append(d.Arrows, chart.Arrow{From: i, To: (i + 1) % n, Who: string("XYZ"[i%3]), Waits: true})
+	}
+	return d
+}
+
+// overloaded says whether hosts that send without end, with buffers for one worm in each
+// class, deadlock.
+func overloaded(ctx context.Context, lab *Lab, fab *fabric.Fabric, tables *lft.Tables, classes int, id func(fabric.PortID) int32) (bool, error) {
+	rng := rand.New(rand.NewPCG(lab.Seed, 0x6e1b))
+	hosts := fab.CAPorts()
+	groups := make([]mft.Group, 6)
+	for g := range groups {
+		groups[g].Name = fmt.Sprintf("group %d", g)
+		for _, h := range rng.Perm(len(hosts))[:6] {
+			groups[g].Receivers = append(groups[g].Receivers, hosts[h])
+		}
+		slices.Sort(groups[g].Receivers)
+		groups[g].Senders = groups[g].Receivers
+	}
+	s, err := myrinet.Build(fab, tables, groups, myrinet.Options{Classes: classes, ID: id})
+	if err != nil {
+		return false, err
+	}
+	_, err = lan.Run(ctx, lan.Options{
+		Fabric: fab, Tables: tables, Schedule: s, Wires: lan.DefaultWires(), Seed: lab.Seed, Messages: 2000, Time: 1 << 40,
+		Adapters: lan.Adapters{Buffer: 2000, Acks: true, Timeout: 500, AckBytes: 8, CutThrough: true},
+		Traffic:  lan.Traffic{Window: 2, Multicast: 1, MeanBytes: 400, MaxBytes: 2000},
+	})
+	if _, ok := errors.AsType[*lan.DeadlockError](err); ok {
+		return true, nil
+	}
+	return false, err
+}

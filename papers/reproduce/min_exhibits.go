@@ -1,0 +1,447 @@
+package reproduce
+
+import (
+	"context"
+	"fmt"
+	"math/bits"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/report/chart"
+	"github.com/ibweave/ibweave/routing/banyan"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// Worked figures and theorems of the paper on multistage networks (N4 to N11).
+var minExhibits = []Experiment{
+	exhibit("region", "Fig. 2: a packet with the region 0100 to 1000", minRegion),
+	exhibit("two-phase", "Fig. 3: a multicast from 5 to 0, 3, 6, 11 and 13 in two phases", minTwoPhase),
+	exhibit("theorem1", "Theorem 1: copies of a multicast do not block each other", minTheorem1),
+	exhibit("deadlock", "Fig. 4: two multicasts that wait for each other", minDeadlock),
+	exhibit("theorem2", "Theorem 2: the upper input link first", minTheorem2),
+}
+
+var minRows = []rowsClaim{
+	{
+		spec: "N4", words: "a header with the least and the greatest address reaches a region, and no other nodes (section 2.2, figure 2)", exhibit: "region",
+		why: "each element splits the region at the bit of its stage",
+	},
+	{
+		spec: "N7", words: "two passes reach any set of destinations (section 3.1, figure 3)", exhibit: "two-phase",
+		why: "the copies of the first pass are on consecutive nodes, and their destinations ascend",
+	},
+	{
+		spec: "N8", words: "blocking does not occur among the copies of a multicast (theorem 1)", exhibit: "theorem1",
+		why: "they have property 1; copies of several multicasts may block each other (E-N10)",
+	},
+	{
+		spec: "N10", words: "multicasts 1 to 5..8 and 15 to 7..12 deadlock when elements choose differently; each asks for two links at both elements (figure 4)", exhibit: "deadlock",
+		why:    "at each of the two elements one of them asks for one link only, by the paper's own rule (E-N6); the deadlock is there all the same",
+		differ: []string{"links that 15 asks for at the first element", "links that 1 asks for at the second element"}, as: "with three requests at the two elements, not four",
+	},
+	{
+		spec: "N11", words: "the upper input link first guarantees deadlock freedom (theorem 2)", exhibit: "theorem2",
+		why:    "the proof gives all copies of one multicast the same priority at a stage, but a third worm holds up one branch of another, and then the one that came first has the link (E-N7)",
+		differ: []string{"1 to 1 and 2, 2 to 1 and 2, 0 to 0, in a network of 4", "of 432 threes of worms in a network of 4 deadlock"},
+		as:     "for two worms, or with room for whole packets",
+	},
+}
+
+func minRegion(_ context.Context, _ *Lab, f *Figure) error {
+	const n, source = 4, 5
+	rows := rowList{}
+	region := banyan.Region{Min: 4, Max: 8}
+	hops := banyan.Hops(n, source, region)
+	rows.add("nodes that get 0100 to 1000", "4 5 6 7 8", nodesOf(hops))
+	for stage := n - 1; stage >= 0; stage-- {
+		var says []string
+		for _, h := range hops {
+			if h.Stage == stage {
+				says = append(says, fmt.Sprintf("%d to %d [%04b, %04b]", h.In, h.Out, h.Header.Min, h.Header.Max))
+			}
+		}
+		rows.add(fmt.Sprintf("links of stage %d from node %d, and regions", stage, source), "", strings.Join(says, ", "))
+	}
+	missed, all := 0, 0
+	for stages := 3; stages <= 4; stages++ {
+		for from := range 1 << stages {
+			for low := range 1 << stages {
+				for high := low; high < 1<<stages; high++ {
+					var want []string
+					for a := low; a <= high; a++ {
+						want = append(want, fmt.Sprint(a))
+					}
+					all++
+					if nodesOf(banyan.Hops(stages, from, banyan.Region{Min: low, Max: high})) != strings.Join(want, " ") {
+						missed++
+					}
+				}
+			}
+		}
+	}
+	rows.add(fmt.Sprintf("of %d regions in networks of 8 and 16, from each node, reach other nodes or lack some", all), "0", missed)
+	cubes, wrong, err := minCubes()
+	if err != nil {
+		return err
+	}
+	rows.add(fmt.Sprintf("of %d cubes in a network of 8, from each node, reach other nodes or lack some", cubes), "", wrong)
+	f.Rows = rows
+	f.Drawings = []chart.Drawing{drawHops("Region 0100 to 1000 from node 5", n, hops, func(int) string { return "M" })}
+	return nil
+}
+
+// minCubes sends a packet with each cube header of a network of 8 from each node.
+func minCubes() (all, wrong int, err error) {
+	const n = 3
+	for set := 1; set < 1<<(1<<n); set++ {
+		to := elements(set)
+		cube, exact := banyan.CubeOf(to)
+		if !exact {
+			continue
+		}
+		if err := cube.Check(n); err != nil {
+			return all, wrong, err
+		}
+		for source := range 1 << n {
+			all++
+			if nodesOf(banyan.Hops(n, source, cube)) != strings.Trim(fmt.Sprint(to), "[]") || !cube.Has(to[0]) {
+				wrong++
+			}
+		}
+	}
+	return all, wrong, nil
+}
+
+// nodesOf are the nodes that a packet comes to.
+func nodesOf[H any](hops []banyan.Hop[H]) string {
+	var list []int
+	for _, h := range hops {
+		if h.Stage == 0 {
+			list = append(list, h.Out)
+		}
+	}
+	slices.Sort(list)
+	return strings.Trim(fmt.Sprint(list), "[]")
+}
+
+// drawHops draws the elements that packets pass, by stage from the left, and the nodes
+// that they come to. who names the packet of a hop by its index.
+func drawHops(title string, n int, hops []banyan.Hop[banyan.Region], who func(hop int) string) chart.Drawing {
+	d := chart.Drawing{Title: title, Arrows: []chart.Arrow{}, Cables: [][2]int{}}
+	index := map[string]int{}
+	spot := func(name string, x int, place float64, end bool) int {
+		i, ok := index[name]
+		if !ok {
+			i = len(d.Spots)
+			index[name] = i
+			d.Spots = append(d.Spots, chart.Spot{Name: name, X: float64(x), Y: float64(int(1)<<(n-1)-1) - place, End: end})
+		}
+		return i
+	}
+	for i, h := range hops {
+		from := spot(fmt.Sprintf("%d:SE%d", h.Stage, h.In/2), n-1-h.Stage, float64(h.In/2), false)
+		to := 0
+		if h.Stage > 0 {
+			in := banyan.Butterfly(h.Stage, h.Out)
+			to = spot(fmt.Sprintf("%d:SE%d", h.Stage-1, in/2), n-h.Stage, float64(in/2), false)
+		} else {
+			to = spot(fmt.Sprintf("node %d", h.Out), n, float64(h.Out)/2-0.25, true)
+		}
+		d.Cables = append(d.Cables, [2]int{from, to})
+		d.Arrows = append(d.Arrows, chart.Arrow{From: from, To: to, Who: who(i)})
+	}
+	return d
+}
+
+func minTwoPhase(_ context.Context, _ *Lab, f *Figure) error {
+	const n = 4
+	s, err := banyan.TwoPhase(n, 5, []int{0, 3, 6, 11, 13}, 4)
+	if err != nil {
+		return err
+	}
+	rows := rowList{}
+	rows.add("nodes that get a copy in phase 1", "4 5 6 7 8", nodesOf(banyan.Hops(n, s.Source, s.Copies)))
+	var sends []string
+	var hops []banyan.Hop[banyan.Region]
+	var packet []int
+	for i, x := range s.Sends {
+		sends = append(sends, fmt.Sprintf("%d to %d", x.From, x.To))
+		for _, h := range banyan.Hops(n, x.From, banyan.Region{Min: x.To, Max: x.To}) {
+			hops = append(hops, h)
+			packet = append(packet, i)
+		}
+	}
+	rows.add("sends of phase 2", "4 to 0, 5 to 3, 6 to 6, 7 to 11, 8 to 13", strings.Join(sends, ", "))
+	_, blocks := banyan.FirstConflict(n, s.Sends)
+	rows.add("copies of phase 2 block each other", "no", yes(blocks))
+	// Any set of destinations, any source, a start for each: all of a network of 8.
+	wrong, all := 0, 0
+	for set := 1; set < 1<<8; set++ {
+		for source := range 8 {
+			to := elements(set)
+			start := (set + source) % (8 - len(to) + 1)
+			s, err := banyan.TwoPhase(3, source, to, start)
+			if err != nil {
+				return err
+			}
+			all++
+			got := nodesOf(banyan.Hops(3, source, s.Copies))
+			if s.Sends != nil {
+				at := strings.Fields(got)
+				var list []int
+				for i, x := range s.Sends {
+					if i >= len(at) || at[i] != fmt.Sprint(x.From) {
+						wrong++
+						break
+					}
+					list = append(list, x.To)
+				}
+				slices.Sort(list)
+				got = strings.Trim(fmt.Sprint(list), "[]")
+			}
+			if got != strings.Trim(fmt.Sprint(to), "[]") {
+				wrong++
+			}
+		}
+	}
+	rows.add(fmt.Sprintf("of %d multicasts in a network of 8, each set of nodes from each source, miss a destination", all), "0", wrong)
+	f.Rows = rows
+	f.Drawings = []chart.Drawing{drawHops("Phase 2", n, hops, func(i int) string { return string("abcde"[packet[i]]) })}
+	return nil
+}
+
+// elements are the numbers of the bits that are set.
+func elements(set int) (list []int) {
+	for set != 0 {
+		list = append(list, bits.TrailingZeros(uint(set)))
+		set &= set - 1
+	}
+	return list
+}
+
+func minTheorem1(_ context.Context, lab *Lab, f *Figure) error {
+	rows, property := rowList{}, true
+	for n := 2; n <= 4; n++ {
+		size := 1 << n
+		all, blocked := 0, 0
+		for set := 1; set < 1<<size; set++ {
+			to := elements(set)
+			for start := 0; start+len(to) <= size; start++ {
+				sends := make([]banyan.Send, len(to))
+				for i, d := range to {
+					sends[i] = banyan.Send{From: start + i, To: d}
+				}
+				all++
+				if _, conflict := banyan.FirstConflict(n, sends); conflict {
+					blocked++
+				}
+				property = property && banyan.Concentrated(n, sends)
+			}
+		}
+		rows.add(fmt.Sprintf("of %d sets of copies in a network of %d block each other", all, size), "0", blocked)
+	}
+	rows.add("all of them have property 1", "yes", yes(property))
+	_, gap := banyan.FirstConflict(3, []banyan.Send{{From: 0, To: 0}, {From: 2, To: 1}})
+	rows.add("0 to 0 and 2 to 1 in a network of 8, sources that are not consecutive, block each other", "", yes(gap))
+	_, two := banyan.FirstConflict(3, []banyan.Send{{From: 0, To: 0}, {From: 1, To: 4}, {From: 4, To: 1}, {From: 5, To: 5}})
+	rows.add("two multicasts, 0 to 0 and 1 to 4, and 4 to 1 and 5 to 5, block each other", "", yes(two))
+	f.Rows = rows
+	return nil
+}
+
+// drawWorms draws the elements at which worms wait for each other, the nodes that they
+// come from, and the links that they hold and wait for.
+func drawWorms(title string, worms []banyan.Worm, r *banyan.WormResult) chart.Drawing {
+	d := chart.Drawing{Title: title, Arrows: []chart.Arrow{}, Cables: [][2]int{}}
+	who := func(w int) string { return fmt.Sprintf("worm of %d", worms[w].Source) }
+	n := len(r.Deadlock)
+	for i, w := range r.Deadlock {
+		d.Spots = append(d.Spots, chart.Spot{Name: fmt.Sprintf("node %d", worms[w.Worm].Source), Y: float64(n - 1 - i), End: true})
+	}
+	for i, w := range r.Deadlock {
+		y := float64(n - 1 - i)
+		element := len(d.Spots)
+		d.Spots = append(d.Spots,
+			chart.Spot{Name: fmt.Sprintf("stage %d, SE %d", w.Stage, w.Link/2), X: 1, Y: y},
+			chart.Spot{Name: fmt.Sprintf("link %d", w.Link), X: 2.5, Y: y, End: true})
+		d.Cables = append(d.Cables, [2]int{element, element + 1})
+		for k := range n {
+			d.Cables = append(d.Cables, [2]int{k, element})
+		}
+		d.Arrows = append(d.Arrows, chart.Arrow{From: element, To: element + 1, Who: who(w.For)},
+			chart.Arrow{From: element, To: element + 1, Who: who(w.Worm), Waits: true})
+	}
+	for _, w := range worms {
+		d.Notes = append(d.Notes, fmt.Sprintf("%d sends to %s.", w.Source, w.To))
+	}
+	return d
+}
+
+// wormTables has what verify says of worms as the trees of forwarding tables.
+func wormTables(ctx context.Context, stages int, worms []banyan.Worm, rows *rowList) error {
+	f, err := withLIDs(banyan.Banyan(stages, true))
+	if err != nil {
+		return err
+	}
+	r, err := banyan.Engine{}.Route(ctx, f, lft.Options{})
+	if err != nil {
+		return err
+	}
+	net, err := banyan.Detect(r.Fabric)
+	if err != nil {
+		return err
+	}
+	var groups []mft.Group
+	for _, w := range worms {
+		var to []int
+		for a := w.To.Min; a <= w.To.Max; a++ {
+			to = append(to, a)
+		}
+		g := net.Group(fmt.Sprint(w.Source), to...)
+		g.Senders = net.Outputs[w.Source : w.Source+1]
+		groups = append(groups, g)
+	}
+	plan, err := banyan.RegionTree{}.Build(ctx, r, groups, mft.Options{})
+	if err != nil {
+		return err
+	}
+	for _, c := range []struct {
+		what    string
+		copying verify.Copying
+	}{{"worms that branch", verify.Wormhole}, {"packets that InfiniBand switches copy", verify.Independent}} {
+		v, err := verify.Check(ctx, r.Fabric, r.Tables, verify.Options{
+			SL2VL: r.SL2VL, PathSLs: r.PathSLs, Multicast: &verify.Multicast{Tables: plan.Tables, Trees: plan.Trees, Copying: c.copying},
+		})
+		if err != nil {
+			return err
+		}
+		rows.add("as forwarding tables, verify finds a credit loop of "+c.what, "", yes(v.Multicast.CreditLoops > 0))
+	}
+	return nil
+}
+
+func minDeadlock(ctx context.Context, _ *Lab, f *Figure) error {
+	worms := []banyan.Worm{{Source: 1, To: banyan.Region{Min: 5, Max: 8}}, {Source: 15, To: banyan.Region{Min: 7, Max: 12}}}
+	asks := func(w banyan.Worm, stage, element int) (links int) {
+		for _, h := range banyan.Hops(4, w.Source, w.To) {
+			if h.Stage == stage && h.In/2 == element {
+				links++
+			}
+		}
+		return links
+	}
+	rows := rowList{}
+	first := func(swapped int) func(stage, element int) int {
+		return func(stage, element int) int {
+			if stage == 1 && element == swapped {
+				return 1
+			}
+			return 0
+		}
+	}
+	for _, tt := range []struct {
+		what, paper string
+		buffer      int
+		first       func(stage, element int) int
+	}{
+		{"worm of 1 first at one element, of 15 at the other", "deadlock", 1, first(5)},
+		{"worm of 15 first at one element, of 1 at the other", "deadlock", 1, first(3)},
+		{"upper input first at all elements", "all arrive", 1, nil},
+		{"worm of 1 first at one element, with room for whole packets", "", 6, first(5)},
+	} {
+		r, err := banyan.RunWorms(worms, banyan.WormOptions{Stages: 4, Flits: 6, Buffer: tt.buffer, First: tt.first})
+		if err != nil {
+			return err
+		}
+		rows.add(tt.what, tt.paper, outcome(r.Deadlock != nil))
+		if r.Deadlock != nil && f.Drawings == nil {
+			f.Drawings = []chart.Drawing{drawWorms("Fig. 4: 1 to 5..8 and 15 to 7..12", worms, r)}
+		}
+	}
+	rows.add("links that 1 asks for at the first element", "2", asks(worms[0], 1, 3))
+	rows.add("links that 15 asks for at the first element", "2", asks(worms[1], 1, 3))
+	rows.add("links that 1 asks for at the second element", "2", asks(worms[0], 1, 5))
+	rows.add("links that 15 asks for at the second element", "2", asks(worms[1], 1, 5))
+	if err := wormTables(ctx, 4, worms, &rows); err != nil {
+		return err
+	}
+	f.Rows = rows
+	f.Parameters = []Parameter{{"network", "16 nodes"}, {"worms", "6 flits"}, {"buffers", "1 flit where nothing else is said"}}
+	return nil
+}
+
+func minTheorem2(ctx context.Context, lab *Lab, f *Figure) error {
+	const flits = 6
+	run := func(stages, buffer int, worms ...banyan.Worm) (*banyan.WormResult, error) {
+		return banyan.RunWorms(worms, banyan.WormOptions{Stages: stages, Flits: flits, Buffer: buffer})
+	}
+	rows := rowList{}
+	counter := []banyan.Worm{{Source: 1, To: banyan.Region{Min: 1, Max: 2}}, {Source: 2, To: banyan.Region{Min: 1, Max: 2}}, {Source: 0, To: banyan.Region{}}}
+	r, err := run(2, 1, counter...)
+	if err != nil {
+		return err
+	}
+	rows.add("1 to 1 and 2, 2 to 1 and 2, 0 to 0, in a network of 4", outcome(false), outcome(r.Deadlock != nil))
+	f.Drawings = []chart.Drawing{drawWorms("The counterexample in a network of 4", counter, r)}
+	if err := wormTables(ctx, 2, counter, &rows); err != nil {
+		return err
+	}
+	// All threes of two worms to two nodes and one to one.
+	all, stuck, room := 0, 0, 0
+	for k := range 4 * 4 * 4 * 3 * 3 * 4 {
+		a, b, c := k/3/3/4/4/4, k/3/3/4/4%4, k/3/3/4%4
+		x, y, z := k/3/4%3, k/4%3, k%4
+		if a >= b || c == a || c == b {
+			continue
+		}
+		worms := []banyan.Worm{{Source: a, To: banyan.Region{Min: x, Max: x + 1}}, {Source: b, To: banyan.Region{Min: y, Max: y + 1}}, {Source: c, To: banyan.Region{Min: z, Max: z}}}
+		all++
+		for _, buffer := range []int{1, flits} {
+			r, err := run(2, buffer, worms...)
+			switch {
+			case err != nil:
+				return err
+			case r.Deadlock == nil:
+			case buffer == 1:
+				stuck++
+			default:
+				room++
+			}
+		}
+	}
+	rows.add(fmt.Sprintf("of %d threes of worms in a network of 4 deadlock", all), "0", stuck)
+	rows.add("the same with room for whole packets", "0", room)
+	trials := 5000
+	if lab.Quick {
+		trials = 1000
+	}
+	rng := rand.New(rand.NewPCG(lab.Seed, 11))
+	for k := 2; k <= 4; k++ {
+		stuck := 0
+		for range trials {
+			var worms []banyan.Worm
+			for _, source := range rng.Perm(16)[:k] {
+				a, b := rng.IntN(16), rng.IntN(16)
+				worms = append(worms, banyan.Worm{Source: source, To: banyan.Region{Min: min(a, b), Max: max(a, b)}})
+			}
+			r, err := run(4, 1, worms...)
+			if err != nil {
+				return err
+			}
+			if r.Deadlock != nil {
+				stuck++
+			}
+		}
+		paper := ""
+		if k == 2 {
+			paper = "0"
+		}
+		rows.add(fmt.Sprintf("of %d random sets of %d worms in a network of 16 deadlock", trials, k), paper, stuck)
+	}
+	f.Rows = rows
+	f.Parameters = []Parameter{{"worms", fmt.Sprintf("%d flits, all from time 0", flits)}, {"buffers", "1 flit where nothing else is said"}, {"arbitration", "the upper input link first"}}
+	return nil
+}

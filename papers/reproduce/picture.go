@@ -1,0 +1,94 @@
+package reproduce
+
+import (
+	"io"
+	"strings"
+
+	"github.com/ibweave/ibweave/report/chart"
+)
+
+// picture is a chart or drawings.
+type picture interface {
+	SVG(w io.Writer) error
+	PNG(w io.Writer) error
+}
+
+// levels are the values that papers claim in figures, as lines, by figure and panel.
+var levels = map[string]map[int][]chart.Level{
+	"spam/fig2":          {1: {{Name: "90 µs, as printed (section 4)", Y: 90}}, 2: {{Name: "14 µs (section 4)", Y: 14}}},
+	"gerla1996/fig10":    {2: {{Name: "46 % (section 7.1)", Y: 0.46}}},
+	"geoffray2008/nodes": {0: {{Name: "77 %, adaptive, 512 nodes (abstract)", Y: 0.77}, {Name: "38 %, static, 512 nodes (abstract)", Y: 0.38}}},
+}
+
+// prefixes of curves that several metrics have, which titles of panels and axes say.
+var prefixes = []string{"carried: ", "share: ", "throughput: ", "links: "}
+
+// simulated ends the name of a curve that a model has, too.
+const simulated = ", simulated"
+
+// picture is a figure's chart or its drawings; nil if it has neither.
+func (f *Figure) picture() picture {
+	caption := f.caption()
+	switch {
+	case f.Drawings != nil:
+		return &chart.Drawings{Title: f.Title, Drawings: f.Drawings, Caption: caption}
+	case f.Panels == nil:
+		return nil
+	}
+	c := &chart.Chart{Title: f.Title, Caption: caption}
+	for i, p := range f.Panels {
+		curves := make([]chart.Curve, len(p.Curves))
+		models := map[string]bool{}
+		for k, curve := range p.Curves {
+			if model, ok := strings.CutSuffix(curve.Name, simulated); ok {
+				models[model] = true
+			}
+			curves[k] = curve
+		}
+		for k := range curves {
+			curve := &curves[k]
+			for _, prefix := range prefixes {
+				curve.Name = strings.TrimPrefix(curve.Name, prefix)
+			}
+			curve.Look = strings.TrimSuffix(curve.Name, simulated)
+			switch {
+			case models[p.Curves[k].Name] || curve.Name == minModelled:
+				curve.Form = chart.LineOnly
+			case strings.HasSuffix(curve.Name, simulated):
+				curve.Form = chart.PointsOnly
+			}
+		}
+		p.Curves = curves
+		p.Levels = levels[f.ID][i]
+		c.Panels = append(c.Panels, p)
+	}
+	return c
+}
+
+// caption has all parameters.
+func (f *Figure) caption() string {
+	var says []string
+	for _, p := range f.Parameters {
+		says = append(says, p.Name+": "+p.Value)
+	}
+	caption := strings.Join(says, "; ")
+	if caption != "" {
+		caption += "."
+	}
+	intervals, open := false, false
+	for _, p := range f.Panels {
+		for _, c := range p.Curves {
+			for _, at := range c.Points {
+				intervals = intervals || at.Half > 0
+				open = open || at.Half >= at.Y && at.Half > 0 && p.Y.Scale != chart.Linear
+			}
+		}
+	}
+	if intervals {
+		caption += " Bars are 95 % intervals."
+	}
+	if open {
+		caption += " Of those that reach below 0 the logarithmic axis shows the upper half."
+	}
+	return strings.TrimSpace(caption)
+}
