@@ -42,6 +42,9 @@ Methods:
               of a tree that messages go down
   tree-flood  originators start, and members send to all neighbours in the tree but
               the one that the message came from
+  unicast     originators send to each member themselves
+  doubling    with each send of all that have a message twice as many have it; it
+              starts at the only sender, else at the lowest LID
 
 A message keeps its buffer at a host until the next hosts have taken it in. Schedules
 are checked: does every message come to every member once, and can buffers wait for

@@ -25,9 +25,16 @@ const (
 	// TreeFlood is the rooted tree on which originators start, and members pass a
 	// message on to all tree neighbours but the one that it came from.
 	TreeFlood
+	// Repeated is what the others are compared with: originators send to each other
+	// member themselves, the next higher ID first (M6).
+	Repeated
+	// Doubling is recursive doubling from the only sender, or else from the lowest
+	// ID, where originators send first: with each send of all that have a message
+	// twice as many have it. Members follow each other by ID from there on.
+	Doubling
 )
 
-var methods = [...]string{Circuit: "circuit", Tree: "tree", TreeFlood: "tree-flood"}
+var methods = [...]string{Circuit: "circuit", Tree: "tree", TreeFlood: "tree-flood", Repeated: "unicast", Doubling: "doubling"}
 
 // Methods lists the names of the methods.
 func Methods() []string { return methods[:] }
@@ -103,7 +110,9 @@ type Group struct {
 
 // Ordered says whether all members get the messages of the group in one order, as
 // long as no host sends a message before one that it has to send again.
-func (g *Group) Ordered() bool { return g.Method == Tree || g.Method == Circuit && g.Hops == 0 }
+func (g *Group) Ordered() bool {
+	return g.Method == Tree || g.Method == Doubling || g.Method == Circuit && g.Hops == 0
+}
 
 // Schedule says who sends to whom, in which class of buffers.
 type Schedule struct {
@@ -170,11 +179,11 @@ func Build(f *fabric.Fabric, t *lft.Tables, groups []mft.Group, opt Options) (*S
 	switch {
 	case opt.Classes > 2:
 		return nil, fmt.Errorf("%d classes of buffers: want 1 or 2, no method uses more", opt.Classes)
-	case opt.Ordered && opt.Method == TreeFlood:
-		return nil, errors.New("a flooded tree cannot be ordered: want method tree or circuit")
+	case opt.Ordered && (opt.Method == TreeFlood || opt.Method == Repeated):
+		return nil, fmt.Errorf("messages of %s cannot be ordered: want method tree, doubling or circuit", opt.Method)
 	case opt.Return && (opt.Ordered || opt.Method != Circuit):
 		return nil, errors.New("messages return to the originator on a circuit that is not ordered only")
-	case opt.MaxFanOut < 0 || opt.MaxFanOut > 0 && opt.Method == Circuit:
+	case opt.MaxFanOut < 0 || opt.MaxFanOut > 0 && opt.Method != Tree && opt.Method != TreeFlood:
 		return nil, errors.New("the fan-out, 1 or more, is that of trees")
 	}
 	if opt.ID == nil {
@@ -258,10 +267,17 @@ func (b *builder) group(in *mft.Group) error {
 		g.Senders = g.Members
 	}
 	if len(g.Members) > 1 {
-		if g.Method == Circuit {
+		switch g.Method {
+		case Circuit:
 			b.circuit(&g)
-		} else if err := b.tree(&g); err != nil {
-			return err
+		case Repeated:
+			repeat(&g)
+		case Doubling:
+			b.double(&g)
+		default:
+			if err := b.tree(&g); err != nil {
+				return err
+			}
 		}
 	}
 	slices.SortStableFunc(g.Sends, compareSends)
@@ -320,6 +336,59 @@ func (b *builder) circuit(g *Group) {
 	slices.SortFunc(g.Sends, func(a, b Send) int {
 		return cmp.Or(compareSends(a, b), cmp.Compare(a.To, b.To), cmp.Compare(a.Class, b.Class))
 	})
+}
+
+// repeat has each sender send to all others, from the next higher ID on.
+func repeat(g *Group) {
+	for i, o := range g.Members {
+		if _, ok := slices.BinarySearch(g.Senders, o); !ok {
+			continue
+		}
+		for k := 1; k < len(g.Members); k++ {
+			g.Sends = append(g.Sends, Send{At: o, Held: SendBuffer, From: Anyone, To: g.Members[(i+k)%len(g.Members)], Class: 1})
+		}
+	}
+}
+
+// double makes the schedule of recursive doubling. Classes are those of a circuit: members
+// before the root are the second class.
+func (b *builder) double(g *Group) {
+	root := 0
+	if len(g.Senders) == 1 {
+		root, _ = slices.BinarySearch(g.Members, g.Senders[0])
+	}
+	m := slices.Concat(g.Members[root:], g.Members[:root])
+	classOf := func(i int) Class {
+		if m[i] < m[0] {
+			return b.second()
+		}
+		return 1
+	}
+	// Member lo sees to those before hi: it sends to the first of their upper half, which
+	// sees to that half, and so on.
+	var serve func(lo, hi int, held Class)
+	serve = func(lo, hi int, held Class) {
+		for hi-lo > 1 {
+			mid := (lo + hi + 1) / 2
+			g.Sends = append(g.Sends, Send{At: m[lo], Held: held, From: Anyone, To: m[mid], Class: classOf(mid)})
+			serve(mid, hi, classOf(mid))
+			hi = mid
+		}
+	}
+	serve(0, len(m), 1)
+	down := g.Sends
+	for _, o := range g.Senders {
+		if o != m[0] {
+			g.Sends = append(g.Sends, Send{At: o, Held: SendBuffer, From: Anyone, To: m[0], Class: 1})
+			continue
+		}
+		for _, s := range down {
+			if s.At == o {
+				s.Held = SendBuffer
+				g.Sends = append(g.Sends, s)
+			}
+		}
+	}
 }
 
 // Parents is the rooted tree of members, indices of hosts: the parent of each, by

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -157,6 +158,7 @@ func TestRandomSchedules(t *testing.T) {
 		for _, opt := range []Options{
 			{Method: Circuit}, {Method: Circuit, Return: true}, {Method: Circuit, Ordered: true}, {Method: Circuit, Ordered: true, Classes: 1},
 			{Method: Tree}, {Method: Tree, Classes: 1}, {Method: Tree, MaxFanOut: 2}, {Method: TreeFlood}, {Method: TreeFlood, MaxFanOut: 1},
+			{Method: Repeated}, {Method: Repeated, Classes: 1}, {Method: Doubling}, {Method: Doubling, Classes: 1},
 		} {
 			opt.ID = id
 			s := mustSchedule(t, f, tables, opt, groups...)
@@ -173,7 +175,7 @@ func TestRandomSchedules(t *testing.T) {
 				if opt.Return {
 					want += n
 				}
-				if opt.Ordered || opt.Method == Tree {
+				if opt.Ordered || opt.Method == Tree || opt.Method == Doubling {
 					want += n - 1 // all but the root send to it
 				}
 				for _, x := range g.Sends {
@@ -188,6 +190,24 @@ func TestRandomSchedules(t *testing.T) {
 			back, err := Read("x", s.Append(nil))
 			if err != nil || !reflect.DeepEqual(back, s) || !bytes.Equal(back.Append(nil), s.Append(nil)) {
 				t.Fatalf("read back: %v", err)
+			}
+		}
+	}
+}
+
+// TestSoftware has the schedules that others are compared with: repeated unicast takes a step
+// for each member, recursive doubling ceil(log2(d + 1)) for d destinations.
+func TestSoftware(t *testing.T) {
+	f := torus8(t)
+	tables := routed(t, f)
+	rng := rand.New(rand.NewPCG(6, 0))
+	for n := 2; n < 20; n++ {
+		g := group(f, "g", rng.Perm(64)[:n]...)
+		g.Senders = g.Receivers[n/3 : n/3+1]
+		for m, steps := range map[Method]int{Repeated: n - 1, Doubling: bits.Len(uint(n - 1))} {
+			r := mustSchedule(t, f, tables, Options{Method: m}, g).Check()
+			if !r.Clean() || r.Sends != n-1 || r.Steps != steps {
+				t.Errorf("%s to %d: %+v, want %d steps", m, n-1, r, steps)
 			}
 		}
 	}
@@ -301,6 +321,8 @@ func TestBuildErrors(t *testing.T) {
 	for name, try := range map[string]func() error{
 		"three classes":   func() error { _, err := Build(f, tables, nil, Options{Classes: 3}); return err },
 		"ordered flood":   func() error { _, err := Build(f, tables, nil, Options{Method: TreeFlood, Ordered: true}); return err },
+		"ordered unicast": func() error { _, err := Build(f, tables, nil, Options{Method: Repeated, Ordered: true}); return err },
+		"doubling's fan":  func() error { _, err := Build(f, tables, nil, Options{Method: Doubling, MaxFanOut: 2}); return err },
 		"return of trees": func() error { _, err := Build(f, tables, nil, Options{Method: Tree, Return: true}); return err },
 		"ordered return":  func() error { _, err := Build(f, tables, nil, Options{Ordered: true, Return: true}); return err },
 		"fan-out":         func() error { _, err := Build(f, tables, nil, Options{MaxFanOut: 2}); return err },
