@@ -9,7 +9,6 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/lft"
-	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/papers/myrinet"
 	"github.com/ibweave/ibweave/papers/myrinet/lan"
@@ -34,10 +33,18 @@ var gerla1996 = Paper{
 		{"fig11", "Fig. 11: delay for varying proportions of multicast on a 24-node bidirectional shufflenet", gerlaShufflenet},
 		{"fig12", "Fig. 12: throughput of host adapter multicast, four switches and eight hosts", func(lab *Lab) (*Figure, error) { return gerlaTestbed(lab, false) }},
 		{"fig13", "Fig. 13: packet loss per host, four switches and eight hosts", func(lab *Lab) (*Figure, error) { return gerlaTestbed(lab, true) }},
+		{"unicast", "Repeated unicast beside figure 10's schemes", gerlaBaseline},
+		{"acks10", "Fig. 10 with ACK, NACK and buffers that end", func(lab *Lab) (*Figure, error) { return gerlaAcks(lab, false) }},
+		{"acks11", "Fig. 11 with ACK, NACK and buffers that end", func(lab *Lab) (*Figure, error) { return gerlaAcks(lab, true) }},
+		{"routes", "Up/down and XY routes on an 8x8 mesh", gerlaRoutes},
+		{"loss", "Loss at a host and from host to host", gerlaLoss},
+		{"hosts", "Figures 12 and 13 by window, hosts and buffers", gerlaHostsFigure},
 	},
 	Exhibits: gerlaExhibits,
-	Claims:   slices.Concat(claimsOf(gerlaRows...), gerlaClaims),
-	Ours:     []string{"M26-heavy, IDs by place", "M26-unicast, IDs by place"},
+	Claims:   slices.Concat(claimsOf(gerlaRows...), gerlaClaims, gerlaSystemClaims),
+	Ours: []string{
+		"M26-heavy, IDs by place", "M26-unicast, IDs by place", "M15", "M15 shufflenet", "M26-root, routes", "M28-curves, hosts",
+	},
 }
 
 // microseconds of a byte time at 640 Mb/s (M2).
@@ -138,6 +145,8 @@ type gerlaSetting struct {
 	wires           lan.Wires
 	warmup, time    int64
 	draws           int
+	adapters        lan.Adapters // but for CutThrough
+	maxBytes        int          // of a worm; 0 does not cut
 }
 
 // curves adds to the panels of f, one for each metric, a curve for each scheme: at
@@ -175,9 +184,10 @@ func (s *gerlaSetting) measure(lab *Lab, points []gerlaPoint, metrics []gerlaMet
 			return err
 		}
 		o := lan.Options{
-			Fabric: s.net.f, Tables: s.net.tables, Schedule: sched, Wires: s.wires, Adapters: lan.Adapters{CutThrough: p.scheme.cut},
-			Traffic: lan.Traffic{Multicast: p.share, MeanBytes: 400, Rate: p.rate}, Seed: stream(lab.Seed, "gerla traffic", draw), Warmup: s.warmup, Time: s.time,
+			Fabric: s.net.f, Tables: s.net.tables, Schedule: sched, Wires: s.wires, Adapters: s.adapters,
+			Traffic: lan.Traffic{Multicast: p.share, MeanBytes: 400, MaxBytes: s.maxBytes, Rate: p.rate}, Seed: stream(lab.Seed, "gerla traffic", draw), Warmup: s.warmup, Time: s.time,
 		}
+		o.Adapters.CutThrough = p.scheme.cut
 		if p.scheme.quiet {
 			o.Traffic.Multicast = 0
 		}
@@ -206,9 +216,7 @@ func (s *gerlaSetting) measure(lab *Lab, points []gerlaPoint, metrics []gerlaMet
 }
 
 func gerlaTorus(lab *Lab, random bool) (*Figure, error) {
-	net, err := gerlaNetOf(lab, "torus", func() (*fabric.Fabric, error) {
-		return mesh.Generate(mesh.Spec{Dims: []int{8, 8}, Wrap: []bool{true, true}, Hosts: 1})
-	})
+	net, err := gerlaTorusNet(lab)
 	if err != nil {
 		return nil, err
 	}
@@ -324,8 +332,15 @@ func gerlaParameters(s *gerlaSetting, net, share string) []Parameter {
 	}
 }
 
+func gerlaShufflenetNet(lab *Lab) (*gerlaNet, error) {
+	return gerlaNetOf(lab, "shufflenet", func() (*fabric.Fabric, error) { return gen.Shufflenet(2, 3) })
+}
+
+// gerlaGenerated is the load that the shufflenet's hosts generate.
+const gerlaGenerated = 0.05
+
 func gerlaShufflenet(lab *Lab) (*Figure, error) {
-	net, err := gerlaNetOf(lab, "shufflenet", func() (*fabric.Fabric, error) { return gen.Shufflenet(2, 3) })
+	net, err := gerlaShufflenetNet(lab)
 	if err != nil {
 		return nil, err
 	}
@@ -335,18 +350,17 @@ func gerlaShufflenet(lab *Lab) (*Figure, error) {
 		shares = []float64{0.05, 0.15, 0.3}
 		s.time = 600_000
 	}
-	const unicast = 0.05 // offered without multicast
 	x := chart.Axis{Label: "proportion of multicast in generated worms", Scale: chart.Linear}
 	f := &Figure{
 		Parameters: append(gerlaParameters(&s, "24-node bidirectional shufflenet", "as on the axis, at hosts that are in a group"),
-			Parameter{"generated", fmt.Sprintf("%v of a host's link, passing on not included", unicast)}),
+			Parameter{"generated", fmt.Sprintf("%v of a host's link, passing on not included", gerlaGenerated)}),
 		Panels: []chart.Panel{
 			{Title: "(a) latency to the last member", X: x, Y: chart.Axis{Label: "latency", Unit: "µs", Scale: chart.Linear}},
 			{Title: "(b) throughput", X: x, Y: chart.Axis{Label: "utilization of a host's link", Scale: chart.Linear}},
 		},
 	}
 	return f, s.curves(lab, f, []gerlaScheme{circuitSF, circuitCT, treeRoot, treeFlood}, []gerlaMetric{lastLatency, throughput}, shares,
-		func(share float64) gerlaPoint { return gerlaPoint{rate: unicast / 400, share: share} })
+		func(share float64) gerlaPoint { return gerlaPoint{rate: gerlaGenerated / 400, share: share} })
 }
 
 // The curves of figures 12 and 13.
@@ -359,94 +373,99 @@ const (
 
 // gerlaRun is a draw of the testbed with so many senders of eight, every other one
 // where it is half of them. What is drawn is when hosts begin.
-func gerlaRun(ctx context.Context, lab *Lab, net *gerlaNet, senders, bytes int, time int64, draw int) (*lan.Result, error) {
-	hosts := net.f.CAPorts()
-	g := mft.Group{Name: "all", Receivers: hosts}
-	for i := range senders {
-		g.Senders = append(g.Senders, hosts[i*len(hosts)/senders])
-	}
-	s, err := myrinet.Build(net.f, net.tables, []mft.Group{g}, myrinet.Options{Classes: 1})
+func gerlaRun(ctx context.Context, lab *Lab, net *gerlaNet, m gerlaMachine, senders, bytes int, time int64, draw int) (*lan.Result, error) {
+	s, err := myrinet.Build(net.f, net.tables, []mft.Group{gerlaGroup(net.f.CAPorts(), senders)}, myrinet.Options{Classes: 1})
 	if err != nil {
 		return nil, err
 	}
 	return lan.Run(ctx, lan.Options{
 		Fabric: net.f, Tables: net.tables, Schedule: s, Wires: lan.DefaultWires(), Seed: stream(lab.Seed, "gerla testbed", draw),
-		Adapters: lan.Adapters{Buffer: 25_000, Handle: 800, HandleByte: 1},
-		Traffic:  lan.Traffic{Multicast: 1, Bytes: bytes, Window: 4, Prepare: 400, PrepareByte: 1},
+		Adapters: lan.Adapters{Buffer: m.buffer, Handle: 800, HandleByte: 1},
+		Traffic:  lan.Traffic{Multicast: 1, Bytes: bytes, Window: m.window, Prepare: 400, PrepareByte: m.prepareByte},
 		Warmup:   time / 10, Time: time,
 	})
 }
 
-func gerlaTestbed(lab *Lab, loss bool) (*Figure, error) {
-	net, err := gerlaNetOf(lab, "four", gen.Myrinet4)
-	if err != nil {
-		return nil, err
-	}
-	time, draws := int64(4_000_000), 5
-	sizes := []int{512, 1024, 2048, 3072, 4096, 5120, 6144, 7168, 8192}
+// fabricMyrinet4 is the testbed.
+func fabricMyrinet4() (*fabric.Fabric, error) { return gen.Myrinet4() }
+
+// gerlaTestbedTime is how long the testbed is measured, in byte times, and how often.
+func gerlaTestbedTime(lab *Lab) (time int64, draws int) {
 	if lab.Quick {
-		time, draws = 1_300_000, 3
-		sizes = []int{512, 2048, 8192}
+		return 1_300_000, 3
 	}
-	x := chart.Axis{Label: "packet size", Unit: "bytes", Scale: chart.Linear}
-	f := &Figure{Parameters: []Parameter{
+	return 4_000_000, 5
+}
+
+// gerlaSizes are the packet sizes of figures 12 and 13.
+func gerlaSizes(lab *Lab) []int {
+	if lab.Quick {
+		return []int{512, 2048, 8192}
+	}
+	return []int{512, 1024, 2048, 3072, 4096, 5120, 6144, 7168, 8192}
+}
+
+var (
+	packetAxis   = chart.Axis{Label: "packet size", Unit: "bytes", Scale: chart.Linear}
+	receivedAxis = chart.Axis{Label: "received by a host", Unit: "Mb/s", Scale: chart.Linear}
+)
+
+func gerlaTestbedParameters(time int64, draws int) []Parameter {
+	return []Parameter{
 		{"network", "four switches in a ring, eight hosts in one group, a circuit without the last hop"},
 		{"adapters", "store and forward, 25000 bytes of input buffer, no ACKs; the processor takes 10 µs and 12.5 ns a byte for each worm, its own host's too"},
 		{"hosts", "5 µs and 12.5 ns a byte to make a worm, four at most ahead of the adapter"},
 		{"measured", fmt.Sprintf("%d byte times after %d", time, time/10)},
 		{"draws", fmt.Sprint(draws)},
-	}}
+	}
+}
+
+func gerlaTestbed(lab *Lab, loss bool) (*Figure, error) {
+	net, err := gerlaNetOf(lab, "four", fabricMyrinet4)
+	if err != nil {
+		return nil, err
+	}
+	time, draws := gerlaTestbedTime(lab)
+	sizes := gerlaSizes(lab)
+	f := &Figure{Parameters: gerlaTestbedParameters(time, draws)}
 	type row struct {
 		senders int
 		curves  []chart.Curve
 	}
 	rows := []row{{1, []chart.Curve{newCurve(oneSender, sizes)}}, {8, []chart.Curve{newCurve(allSenders, sizes)}}}
-	y := chart.Axis{Label: "received by a host", Unit: "Mb/s", Scale: chart.Linear}
+	y := receivedAxis
 	if loss {
 		y = chart.Axis{Label: "lost of the worms that come to a host", Scale: chart.Linear}
 		rows = append(rows, row{4, []chart.Curve{newCurve(halfSend, sizes), newCurve(halfForward, sizes)}})
 	}
-	values := make([][2]float64, len(rows)*len(sizes)*draws) // by curve of the row
-	err = lab.Each(len(values), func(ctx context.Context, i int) error {
-		w, k := &rows[i/draws/len(sizes)], i/draws%len(sizes)
-		r, err := gerlaRun(ctx, lab, net, w.senders, sizes[k], time, i%draws)
-		if err != nil {
-			return err
+	results := make([]testbed, len(rows)*len(sizes)*draws)
+	err = lab.Each(len(results), func(ctx context.Context, i int) error {
+		senders := rows[i/draws/len(sizes)].senders
+		r, err := gerlaRun(ctx, lab, net, machine1996, senders, sizes[i/draws%len(sizes)], time, i%draws)
+		if err == nil {
+			results[i] = testbedOf(r, senders, time)
 		}
-		var came, lost [2]float64 // of hosts that send, and of others
-		bits, receivers := 0.0, 0.0
-		for h, host := range r.Hosts {
-			kind := 0
-			if h%(8/w.senders) != 0 {
-				kind = 1
-			}
-			came[kind] += float64(host.Came)
-			lost[kind] += float64(host.Lost)
-			if w.senders > 1 || kind == 1 {
-				bits += 8 * float64(host.Bytes)
-				receivers++
-			}
-		}
-		switch {
-		case !loss:
-			values[i][0] = bits / receivers / (float64(time) * byteTime)
-		case len(w.curves) == 2:
-			values[i] = [2]float64{lost[0] / came[0], lost[1] / came[1]}
-		default:
-			values[i][0] = (lost[0] + lost[1]) / (came[0] + came[1])
-		}
-		return nil
+		return err
 	})
 	for i := range len(rows) * len(sizes) {
-		for c, curve := range rows[i/len(sizes)].curves {
+		curves := rows[i/len(sizes)].curves
+		for c, curve := range curves {
 			of := make([]float64, draws)
 			for d := range of {
-				of[d] = values[i*draws+d][c]
+				r := &results[i*draws+d]
+				switch {
+				case !loss:
+					of[d] = r.rate
+				case len(curves) == 2:
+					of[d] = r.at[c]
+				default:
+					of[d] = r.loss
+				}
 			}
 			estimate(&curve.Points[i%len(sizes)], of)
 		}
 	}
-	panel := chart.Panel{X: x, Y: y}
+	panel := chart.Panel{X: packetAxis, Y: y}
 	for i := range rows {
 		panel.Curves = append(panel.Curves, rows[i].curves...)
 	}

@@ -156,6 +156,28 @@ func gerlaNumbers() []numbers {
 			return lost[curve], 0
 		}),
 	}
+	latency[repeatedUnicast.name] = 70
+	figures["unicast"] = drawn(1, []string{repeatedUnicast.name, circuitSF.name, treeRoot.name, treeFlood.name}, []float64{0.01, 0.05}, func(_ int, curve string, _ float64) (float64, float64) {
+		return latency[curve], 1
+	})
+	var acks []string
+	for _, s := range []gerlaScheme{circuitSF, circuitCT, treeRoot, treeFlood} {
+		acks = append(acks, s.name, nacked.prefix+s.name)
+	}
+	figures["acks10"] = drawn(1, acks, []float64{0.02, 0.05}, func(_ int, curve string, _ float64) (float64, float64) { return latency[curve], 1 })
+	figures["acks11"] = figures["acks10"]
+	figures["routes"] = drawn(1, []string{byUpDown, byXY, hottest + byUpDown, hottest + byXY}, []float64{0.1, 0.2}, func(_ int, curve string, _ float64) (float64, float64) {
+		return map[string]float64{byUpDown: 0.1, byXY: 0.2}[curve], 0.01
+	})
+	figures["loss"] = drawn(1, []string{lostAtHop, lostHostToHost}, []float64{512, 8192}, func(_ int, curve string, x float64) (float64, float64) {
+		if x == 512 {
+			return 0, 0
+		}
+		return map[string]float64{lostAtHop: 0.3, lostHostToHost: 0.6}[curve], 0.01
+	})
+	figures["hosts"] = drawn(2*len(gerlaHostSettings), []string{oneSender, allSenders}, []float64{1, 4}, func(_ int, curve string, _ float64) (float64, float64) {
+		return map[string]float64{oneSender: 200, allSenders: 100}[curve], 1
+	})
 	// Cut-through that carries all, and takes so long.
 	through := func(latency float64) func(int, string, chart.Point) float64 {
 		return func(_ int, curve string, at chart.Point) float64 {
@@ -191,6 +213,22 @@ func gerlaNumbers() []numbers {
 		{"M26-same", "fails", "fig11", scaled(1.1, "throughput: "+treeFlood.name), false},
 		{"M26-grows", "fails", "fig11", func(_ int, _ string, at chart.Point) float64 { return 1 - at.X }, false},
 		{"M26-grows", "within the error", "fig11", set(0.1, "throughput"), false},
+		{"M6", "fails", "unicast", set(20, repeatedUnicast.name), false},
+		{"M6", "holds as against trees", "unicast", set(60, repeatedUnicast.name), false},
+		{"M15", "fails", "acks10", scaled(3, "tree"), false},
+		{"M15", "within the error", "acks10", set(35, circuitSF.name), false},
+		{"M15 shufflenet", "fails", "acks11", scaled(3, "tree"), false},
+		{"M26-root, routes", "fails", "routes", set(0.05, byXY), false},
+		{"M26-root, routes", "within the error", "routes", set(0.105, byXY), false},
+		{"M28-total", "fails", "loss", set(0.05, lostHostToHost), false},
+		{"M28-total", "not decidable", "loss", set(0.01, "at a host"), false},
+		{"M28-curves, hosts", "not decidable", "hosts", func(panel int, curve string, at chart.Point) float64 {
+			if panel == 2 && at.X == 4 && curve == oneSender {
+				return 50
+			}
+			return at.Y
+		}, false},
+		{"M28-curves, hosts", "within the error", "hosts", set(100, oneSender), false},
 		{"M28-curves", "fails", "fig12", scaled(0.1, oneSender), false},
 		{"M28-none", "fails", "fig13", set(0.01, oneSender), false},
 		{"M28-loss", "fails", "fig13", scaled(0.1, allSenders), false},

@@ -537,6 +537,9 @@ func (a *adapters) deliver(m, host int32) {
 		}
 		return
 	}
+	if x.measured {
+		a.r.Received++
+	}
 	if x.left == 0 {
 		a.r.Completed++
 		if x.measured {

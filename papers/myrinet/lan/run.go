@@ -99,6 +99,9 @@ type Result struct {
 	// and latencies that do not grow.
 	Came, Went  int64
 	Early, Late Mean
+	// Expected is copies of multicast messages that were born while measuring, one for
+	// each member but the originator, and Received those of them that have come.
+	Expected, Received int64
 	// Transmitted counts worms that hosts have sent: unicast, multicast.
 	Transmitted [2]int64
 	Refused     int64 // multicast worms that found no room
@@ -393,6 +396,9 @@ func (a *adapters) birth(host int32) {
 		a.r.Born++
 		g := &a.s.Groups[group]
 		a.msgs[m].left = int32(len(g.Members) - 1)
+		if measured {
+			a.r.Expected += int64(a.msgs[m].left)
+		}
 		hops := int32(g.Hops)
 		if hops == 0 {
 			hops = -1
