@@ -259,6 +259,20 @@ func spamNumbers() []numbers {
 			return 12, 0.1
 		}),
 	}
+	figures["multicast"] = drawn(1, loads, []float64{0.001, 0.002}, func(int, string, float64) (float64, float64) { return 13, 0.1 })
+	figures["large"] = drawn(1, []string{spamOne, spamBroadcast, spamBound}, []float64{128, 1024}, func(_ int, curve string, x float64) (float64, float64) {
+		if curve == spamBound {
+			return 10 * math.Log2(x), 0
+		}
+		return 13, 0.1
+	})
+	figures["schemes"] = drawn(1, []string{"SPAM", "lock-step", "path-based", "unicast-based"}, []float64{1, 4, 127}, func(_ int, curve string, x float64) (float64, float64) {
+		return map[string]float64{"SPAM": 13, "lock-step": 14, "path-based": 13 * x, "unicast-based": 13 * (1 + math.Log2(x))}[curve], 0.05
+	})
+	figures["buffers"] = drawn(1, []string{spamRateName(spamBufferRates[0]), spamRateName(spamBufferRates[1])}, []float64{1, 128}, func(_ int, _ string, x float64) (float64, float64) {
+		return 13 - x/128, 0.05
+	})
+	figures["root"] = drawn(1, []string{throughRoot, inParts}, []float64{2, 8, 64}, func(_ int, _ string, x float64) (float64, float64) { return 1 - 1/x, 0.01 })
 	return told(&spam1998, figures, []otherwise{
 		{"S15-1", "fails", "fig2", func(_ int, _ string, at chart.Point) float64 { return 13 + at.X/50 }, false},
 		{"S15-1", "holds as independent from 4 destinations on", "fig2", func(_ int, _ string, at chart.Point) float64 { return 13 - 1/at.X }, false},
@@ -272,6 +286,18 @@ func spamNumbers() []numbers {
 		{"S15-5", "holds as against software multicast with its messages", "fig2", set(70, "software, startups alone"), false},
 		{"S16", "fails", "fig3", scaled(1.5, spamLoads[3].name), false},
 		{"S18", "fails", "fig3", scaled(1.2, spamLoads[4].name), false},
+		{"S15-6", "fails", "large", set(50, spamBound), false},
+		{"S15-6", "within the error", "large", func(_ int, _ string, at chart.Point) float64 { return 13 + at.X/1e5 }, false},
+		{"S16 multicast", "fails", "multicast", scaled(1.5, spamLoads[3].name), false},
+		{"S16 multicast", "within the error", "multicast", scaled(1.25, spamLoads[3].name), false},
+		{"S18 schemes", "fails", "schemes", set(12, "path-based"), false},
+		{"S18 schemes", "fails", "schemes", set(12, "unicast-based"), false},
+		{"S18 schemes", "within the error", "schemes", set(13, "path-based"), false},
+		{"S18 lock-step", "fails", "schemes", set(10, "lock-step"), false},
+		{"S18 buffers", "fails", "buffers", func(_ int, _ string, at chart.Point) float64 { return at.X }, false},
+		{"S18 buffers", "within the error", "buffers", set(13, ""), false},
+		{"S18 root", "fails", "root", func(_ int, _ string, at chart.Point) float64 { return 1 / at.X }, false},
+		{"S18 root", "within the error", "root", set(0.5, throughRoot), false},
 		{"S18", "within the error", "fig3", set(12, spamLoads[4].name), false},
 	})
 }

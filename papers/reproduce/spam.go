@@ -32,10 +32,15 @@ var spam1998 = Paper{
 	Experiments: []Experiment{
 		{Name: "fig2", Title: "Fig. 2: latency of a single multicast against the number of destinations", Run: spamFigure2},
 		{Name: "fig3", Title: "Fig. 3: latency against the arrival rate, 90 % unicast and 10 % multicast, 128 nodes", Run: spamFigure3},
+		{Name: "multicast", Title: "Latency against the arrival rate, multicast alone, 128 nodes", Run: spamMulticasts},
+		{Name: "large", Title: "Networks of up to 1,024 nodes, one multicast", Run: spamLarge},
+		{Name: "schemes", Title: "Ways to multicast in an idle network of 128 nodes", Run: spamSchemes},
+		{Name: "buffers", Title: "Latency against the size of input buffers, figure 3's traffic", Run: spamBuffers},
+		{Name: "root", Title: "Multicasts that pass through the root", Run: spamRoot},
 	},
 	Exhibits: spamExhibits,
-	Ours:     []string{"S15-3 deep"},
-	Claims: slices.Concat(claimsOf(spamRows...), []Claim{
+	Ours:     []string{"S15-3 deep", "S16 multicast", "S18 schemes", "S18 lock-step"},
+	Claims: slices.Concat(claimsOf(spamRows...), spamSystemClaims, []Claim{
 		{
 			Spec: "S15-1", Paper: "latency is essentially independent of the number of destinations (figure 2)",
 			Figures: []string{"fig2"}, Judge: judgeSPAMDestinations,
@@ -158,18 +163,25 @@ func (r *spamRouters) hosts(list []int) []fabric.PortID {
 
 // alone is the latency of one multicast in an idle network.
 func (r *spamRouters) alone(ctx context.Context, src int, to []int) (sim.Time, error) {
-	cfg := spamHardware()
+	x, err := r.net.NewWorm(r.hosts(to))
+	if err != nil {
+		return 0, err
+	}
+	return r.sendAll(ctx, spamHardware(), src, []*updown.Worm{x})
+}
+
+// sendAll is the time until the last destination of some worms of a host has them, in an idle
+// network with a startup for each.
+func (r *spamRouters) sendAll(ctx context.Context, cfg sim.Config, src int, worms []*updown.Worm) (sim.Time, error) {
 	cfg.Startup = spamStartup
 	s, err := sim.New(sim.Network{Fabric: r.net.Fabric(), Router: r}, cfg, nil)
 	if err != nil {
 		return 0, err
 	}
-	x, err := r.net.NewWorm(r.hosts(to))
-	if err != nil {
-		return 0, err
-	}
-	if _, err := r.send(s, r.net.Fabric().CAPorts()[src], x); err != nil {
-		return 0, err
+	for _, x := range worms {
+		if _, err := r.send(s, r.net.Fabric().CAPorts()[src], x); err != nil {
+			return 0, err
+		}
 	}
 	err = s.Run(ctx, sim.Forever)
 	return s.Counts().LastAt, err
@@ -242,6 +254,7 @@ type spamPoint struct {
 	d        int
 	software bool
 	to, most *chart.Point
+	way      func(ctx context.Context, r *spamRouters, src int, to []int) (sim.Time, error) // nil is SPAM
 }
 
 // The fewest draws of a point of figure 2, and of one that asks for the longest latency.
@@ -270,8 +283,11 @@ func (p *spamPoint) measure(ctx context.Context, seed uint64, quick bool) error 
 		src := rng.IntN(p.switches)
 		to := someOf(rng, p.switches, p.d, src)
 		alone := r.alone
-		if p.software {
+		switch {
+		case p.software:
 			alone = r.bySoftware
+		case p.way != nil:
+			alone = func(ctx context.Context, src int, to []int) (sim.Time, error) { return p.way(ctx, r, src, to) }
 		}
 		at, err := alone(ctx, src, to)
 		if err != nil {
@@ -330,7 +346,7 @@ func spamFigure2(lab *Lab) (*Figure, error) {
 		list := spamDestinations(switches, lab.Quick)
 		c, long := newCurve(name, list), newCurve(name+longestBroadcast, list)
 		for i, d := range list {
-			p := spamPoint{tree, switches, d, software, &c.Points[i], nil}
+			p := spamPoint{tree: tree, switches: switches, d: d, software: software, to: &c.Points[i]}
 			if most {
 				p.most = &long.Points[i]
 			}
@@ -364,10 +380,9 @@ func spamFigure2(lab *Lab) (*Figure, error) {
 // mixture is the traffic of figure 3: hosts draw times between messages, and each
 // message is a multicast to d destinations once in ten times.
 type mixture struct {
+	spamLoad
 	r     *spamRouters
 	hosts []fabric.PortID
-	d     int
-	parts int // of the destinations of a multicast
 	gap   float64
 	rng   *rand.Rand
 	next  []sim.Time // by host: its next message
@@ -394,10 +409,10 @@ type mixed struct {
 }
 
 // newMixture makes traffic of rate messages a µs from each host.
-func newMixture(r *spamRouters, d, parts int, rate float64, seed uint64) *mixture {
+func newMixture(r *spamRouters, load spamLoad, rate float64, seed uint64) *mixture {
 	hosts := r.net.Fabric().CAPorts()
 	return &mixture{
-		r: r, hosts: hosts, d: d, parts: parts, gap: float64(sim.Microsecond) / float64(spamCycle) / rate, rng: rand.New(rand.NewPCG(seed, 0)),
+		spamLoad: load, r: r, hosts: hosts, gap: float64(sim.Microsecond) / float64(spamCycle) / rate, rng: rand.New(rand.NewPCG(seed, 0)),
 		next: make([]sim.Time, len(hosts)), ready: make([]sim.Time, len(hosts)), warm: 1000,
 		all: batchMeans{size: 100}, many: batchMeans{size: 10},
 	}
@@ -427,7 +442,7 @@ func (x *mixture) Wake(s *sim.Sim, id int64) {
 	m := mixed{src: host, start: max(s.Now(), x.ready[host])}
 	x.ready[host] = m.start + spamStartup
 	d, parts := 1, 1
-	if m.multi = x.rng.IntN(10) == 0; m.multi {
+	if m.multi = x.rng.IntN(10) == 0 || x.multicast; m.multi {
 		d, parts = x.d, x.parts
 	}
 	if m.worms, x.err = x.r.net.Partition(x.r.hosts(someOf(x.rng, len(x.hosts), d, host)), parts); x.err != nil {
@@ -485,7 +500,11 @@ func (x *mixture) Deliver(s *sim.Sim, d *sim.Delivery) {
 // run measures until both latencies are known to a share of their means, or until so many
 // messages have come. It says whether they are steady.
 func (x *mixture) run(ctx context.Context, share float64, least, most int) (steady bool, err error) {
-	s, err := sim.New(sim.Network{Fabric: x.r.net.Fabric(), Router: x.r}, spamHardware(), x)
+	cfg := spamHardware()
+	if x.buffer > 0 {
+		cfg.BufferFlits = x.buffer
+	}
+	s, err := sim.New(sim.Network{Fabric: x.r.net.Fabric(), Router: x.r}, cfg, x)
 	if err != nil {
 		return false, err
 	}
@@ -518,13 +537,17 @@ func (x *mixture) run(ctx context.Context, share float64, least, most int) (stea
 
 // spamLoad is a curve of figure 3.
 type spamLoad struct {
-	name     string
-	d, parts int
+	name      string
+	d         int
+	parts     int  // of the destinations of a multicast
+	multicast bool // alone
+	buffer    int  // flits of an input; 0 is 1
 }
 
 var spamLoads = []spamLoad{
-	{"8 destinations", 8, 1}, {"16 destinations", 16, 1}, {"32 destinations", 32, 1}, {"64 destinations", 64, 1},
-	{"64 destinations in 4 parts", 64, 4},
+	{name: "8 destinations", d: 8, parts: 1}, {name: "16 destinations", d: 16, parts: 1},
+	{name: "32 destinations", d: 32, parts: 1}, {name: "64 destinations", d: 64, parts: 1},
+	{name: "64 destinations in 4 parts", d: 64, parts: 4},
 }
 
 // spamRates are arrival rates, messages a µs from each host.
@@ -558,7 +581,7 @@ func (l *spamLoad) sweepRates(ctx context.Context, lab *Lab, rates []float64, dr
 		if err != nil {
 			return nil, err
 		}
-		m := newMixture(r, l.d, l.parts, rate, stream(lab.Seed, "spam traffic", draw))
+		m := newMixture(r, *l, rate, stream(lab.Seed, "spam traffic", draw))
 		if lab.Quick {
 			m.warm = 100
 		}
@@ -581,43 +604,35 @@ func (l *spamLoad) sweepRates(ctx context.Context, lab *Lab, rates []float64, dr
 
 const spamFigure3Nodes = 128
 
-func spamFigure3(lab *Lab) (*Figure, error) {
-	x := chart.Axis{Label: "arrival rate", Unit: "messages per µs and node", Scale: chart.Linear}
-	y := chart.Axis{Label: "latency", Unit: "µs", Scale: chart.Linear}
-	draws, least, most := spamNetworks, spamLeast, spamMost
-	if lab.Quick {
-		draws, least, most = 3, 300, 300
-	}
-	f := &Figure{
-		Parameters: []Parameter{
-			{"nodes", fmt.Sprint(spamFigure3Nodes)}, {"networks", fmt.Sprint(draws)}, {"message", fmt.Sprint(spamFlits, " flits")},
-			{"multicast", "10 % of the messages"}, {"times between messages", "geometric, in cycles of " + spamCycle.String()},
-			{"measured", fmt.Sprintf("%d to %d messages of each network, until the mean over these networks is known to 1 %%", least, most)},
-			{"curves end", "before the first rate at which a network is not steady, or not known so well"},
-		},
-		Panels: []chart.Panel{{Title: "(a) all messages", X: x, Y: y}, {Title: "(b) multicasts", X: x, Y: y}},
-	}
-	rates := spamRates(lab.Quick)
-	runs := make([][]mixedRun, len(spamLoads)*draws)
+// spamSweep is loads over rates, with what each network measures.
+type spamSweep struct {
+	loads              []spamLoad
+	rates              []float64
+	draws, least, most int
+}
+
+// curves measures panels of all messages and of multicasts.
+func (w *spamSweep) curves(lab *Lab, panels []chart.Panel) error {
+	runs := make([][]mixedRun, len(w.loads)*w.draws)
 	err := lab.Each(len(runs), func(ctx context.Context, i int) (err error) {
-		runs[i], err = spamLoads[i/draws].sweepRates(ctx, lab, rates, i%draws, spamPrecision*math.Sqrt(float64(draws)), least, most)
+		runs[i], err = w.loads[i/w.draws].sweepRates(ctx, lab, w.rates, i%w.draws, spamPrecision*math.Sqrt(float64(w.draws)), w.least, w.most)
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	for c, load := range spamLoads {
+	for c, load := range w.loads {
 		curves := [2]chart.Curve{{Name: load.name}, {Name: load.name}}
-		for k, rate := range rates {
-			at := [2]chart.Point{{X: rate, N: draws}, {X: rate, N: draws}}
+		for k, rate := range w.rates {
+			at := [2]chart.Point{{X: rate, N: w.draws}, {X: rate, N: w.draws}}
 			ok := true
-			for _, run := range runs[c*draws : (c+1)*draws] {
+			for _, run := range runs[c*w.draws : (c+1)*w.draws] {
 				p := run[k]
 				ok = ok && p.ok
 				for i := range at {
-					at[i].Y += p.mean[i] / float64(draws)
+					at[i].Y += p.mean[i] / float64(w.draws)
 					// Of these networks, not of all: what differs between them is in the draws.
-					at[i].Half = math.Hypot(at[i].Half, p.half[i]/float64(draws))
+					at[i].Half = math.Hypot(at[i].Half, p.half[i]/float64(w.draws))
 					at[i].Draws = append(at[i].Draws, p.mean[i])
 				}
 			}
@@ -628,9 +643,36 @@ func spamFigure3(lab *Lab) (*Figure, error) {
 				curves[i].Points = append(curves[i].Points, at[i])
 			}
 		}
-		for i := range curves {
-			f.Panels[i].Curves = append(f.Panels[i].Curves, curves[i])
+		for i := range panels {
+			panels[i].Curves = append(panels[i].Curves, curves[len(curves)-len(panels)+i])
 		}
 	}
-	return f, nil
+	return nil
+}
+
+var (
+	rateAxis        = chart.Axis{Label: "arrival rate", Unit: "messages per µs and node", Scale: chart.Linear}
+	spamLatencyAxis = chart.Axis{Label: "latency", Unit: "µs", Scale: chart.Linear}
+)
+
+// parameters are those of the traffic.
+func (w *spamSweep) parameters(multicast string) []Parameter {
+	return []Parameter{
+		{"nodes", fmt.Sprint(spamFigure3Nodes)}, {"networks", fmt.Sprint(w.draws)}, {"message", fmt.Sprint(spamFlits, " flits")},
+		{"multicast", multicast}, {"times between messages", "geometric, in cycles of " + spamCycle.String()},
+		{"measured", fmt.Sprintf("%d to %d messages of each network, until the mean over these networks is known to 1 %%", w.least, w.most)},
+		{"curves end", "before the first rate at which a network is not steady, or not known so well"},
+	}
+}
+
+func spamFigure3(lab *Lab) (*Figure, error) {
+	w := &spamSweep{spamLoads, spamRates(lab.Quick), spamNetworks, spamLeast, spamMost}
+	if lab.Quick {
+		w.draws, w.least, w.most = 3, 300, 300
+	}
+	f := &Figure{
+		Parameters: w.parameters("10 % of the messages"),
+		Panels:     []chart.Panel{{Title: "(a) all messages", X: rateAxis, Y: spamLatencyAxis}, {Title: "(b) multicasts", X: rateAxis, Y: spamLatencyAxis}},
+	}
+	return f, w.curves(lab, f.Panels)
 }

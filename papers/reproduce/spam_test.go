@@ -3,8 +3,10 @@ package reproduce
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
+	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/sim"
 )
 
@@ -29,6 +31,7 @@ func TestSPAM(t *testing.T) {
 	}
 	for spec, want := range map[string]Verdict{
 		"S15-1": HoldsAs, "S15-2": Holds, "S15-3 deep": Fails, "S15-4": Fails, "S15-5": Holds, "S16": Holds, "S18": Fails,
+		"S15-6": Holds, "S16 multicast": Holds, "S18 schemes": Holds, "S18 lock-step": Holds, "S18 buffers": Holds, "S18 root": Holds,
 	} {
 		got, ok := verdicts[spec]
 		if !ok && testing.Short() {
@@ -68,6 +71,39 @@ func TestDoubling(t *testing.T) {
 		low := sim.Time(softwareBound(d)) * sim.Microsecond
 		if at < low || at > low*5/4 {
 			t.Errorf("%d destinations: %s, want a little more than %s", d, at, low)
+		}
+	}
+}
+
+// TestPathWorms has each destination on one path, and paths down the tree that do not branch.
+func TestPathWorms(t *testing.T) {
+	r, err := spamTrees[0].network(64, 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := r.net.Fabric()
+	rng := rand.New(rand.NewPCG(2, 1))
+	for range 50 {
+		to := someOf(rng, 64, 1+rng.IntN(63), 0)
+		worms, err := r.pathWorms(to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []fabric.PortID
+		for _, x := range worms {
+			list := x.Destinations(f)
+			got = append(got, list...)
+			for i := range list[1:] {
+				if !r.net.IsAncestor(f.PeerSwitch(list[i]), f.PeerSwitch(list[i+1])) {
+					t.Fatalf("%v is no path", list)
+				}
+			}
+		}
+		want := r.hosts(to)
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Fatalf("worms to %v, want %v", got, want)
 		}
 	}
 }
