@@ -286,7 +286,7 @@ func spamNumbers() []numbers {
 		{"S15-5", "holds as against software multicast with its messages", "fig2", set(70, "software, startups alone"), false},
 		{"S16", "fails", "fig3", scaled(1.5, spamLoads[3].name), false},
 		{"S18", "fails", "fig3", scaled(1.2, spamLoads[4].name), false},
-		{"S15-6", "fails", "large", set(50, spamBound), false},
+		{"S15-6", "fails", "large", func(_ int, _ string, at chart.Point) float64 { return at.X / at.Y }, false},
 		{"S15-6", "within the error", "large", func(_ int, _ string, at chart.Point) float64 { return 13 + at.X/1e5 }, false},
 		{"S16 multicast", "fails", "multicast", scaled(1.5, spamLoads[3].name), false},
 		{"S16 multicast", "within the error", "multicast", scaled(1.25, spamLoads[3].name), false},
@@ -375,6 +375,17 @@ func minNumbers(t *testing.T) []numbers {
 	figures["whole"] = drawn(len(minParts), []string{minModelled, minParted, minArrived}, []float64{2, 16}, func(_ int, _ string, x float64) (float64, float64) {
 		return 1 / x, 0
 	})
+	var phases []string
+	for _, fanout := range minFanouts7 {
+		phases = append(phases, fmt.Sprintf(minPhaseOne, fanout), fmt.Sprintf(minTwoPhases, fanout))
+	}
+	figures["phase2"] = drawn(1, phases, []float64{0.1, 1}, func(_ int, _ string, x float64) (float64, float64) { return x, 0.001 })
+	figures["passes"] = drawn(1, []string{twoPhasePasses, doublingPasses, doublingBound}, []float64{2, 16}, func(_ int, curve string, x float64) (float64, float64) {
+		if curve == twoPhasePasses {
+			return 2, 0
+		}
+		return math.Log2(x), 0.1
+	})
 	upside := func(_ int, _ string, at chart.Point) float64 { return 1 / at.Y }
 	return told(&recursiveMIN, figures, []otherwise{
 		{"N13", "fails", "fig5", func(_ int, _ string, at chart.Point) float64 { return 1 - at.Y }, false},
@@ -384,6 +395,11 @@ func minNumbers(t *testing.T) []numbers {
 		{"N15-7", "fails", "fig7", func(_ int, _ string, at chart.Point) float64 { return at.X }, false},
 		{"N16-3", "fails", "fig7", upside, false},
 		{"N16-3", "not decidable", "fig7", func(_ int, _ string, at chart.Point) float64 { return 1 }, false},
+		{"N8", "fails", "phase2", scaled(0.5, fmt.Sprintf(minTwoPhases, 16)), false},
+		{"N8", "within the error", "phase2", scaled(0.95, fmt.Sprintf(minTwoPhases, 16)), false},
+		{"N17", "fails", "passes", set(3, twoPhasePasses), false},
+		{"N17", "fails", "passes", set(1, doublingPasses), false},
+		{"N17", "within the error", "passes", set(2, "recursive"), false},
 		{"N12 whole", "fails", "whole", scaled(0.5, minArrived), false},
 		{"N12", "fails", "fig7", func(_ int, curve string, at chart.Point) float64 {
 			if strings.HasSuffix(curve, "simulated") {

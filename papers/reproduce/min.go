@@ -27,10 +27,12 @@ var recursiveMIN = Paper{
 		{Name: "fig6", Title: "Fig. 6: throughput against the offered load, 128 nodes", Run: minFigure6},
 		{Name: "fig7", Title: "Fig. 7: throughput against the size of the network, offered load 1", Run: minFigure7},
 		{Name: "whole", Title: "Packets of which all copies arrive, 128 nodes, offered load 1", Run: minWhole},
+		{Name: "phase2", Title: "Throughput with phase 2 in the load, 128 nodes", Run: minPhaseTwo},
+		{Name: "passes", Title: "Passes through the network of a multicast, 128 nodes", Run: minPasses},
 	},
 	Exhibits: minExhibits,
-	Ours:     []string{"N16-3", "N15-6", "N15-7"},
-	Claims: slices.Concat(claimsOf(minRows...), []Claim{
+	Ours:     []string{"N16-3", "N15-6", "N15-7", "N8"},
+	Claims: slices.Concat(claimsOf(minRows...), minSystemClaims, []Claim{
 		{
 			Spec: "N13", Paper: "copy rates with a random start address are computed stage by stage (figure 5)",
 			Figures: []string{"fig5"}, Judge: judgeMINRates,
