@@ -175,7 +175,7 @@ func judgeMINPasses(f map[string]*Figure) Finding {
 		t := p.At(twoPhasePasses, at.X)
 		two.add(t.Y, "%v destinations", at.X)
 		more.add(at.Y/p.At(doublingBound, at.X).Y, "%v destinations", at.X)
-		if t.Y > 2 || at.Y+at.Half < p.At(doublingBound, at.X).Y-1e-9 {
+		if t.Y > 2+1e-9 || at.Y+at.Half < p.At(doublingBound, at.X).Y-1e-9 {
 			how = -1
 		}
 		if at.X > 3 {
