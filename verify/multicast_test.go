@@ -488,16 +488,74 @@ func masked(t testing.TB, m, n int, masks map[[2]int][]fabric.PortNum, senders, 
 	return f, xyTables(t, f, m, n, func(fabric.LID) bool { return false }), mc
 }
 
+// paperMasks are the masks of the mesh paper's example for the source (2,2), with the members'
+// host ports (G-X4).
+var (
+	paperMasks = map[[2]int][]fabric.PortNum{
+		{2, 2}: {1, 3}, {1, 2}: {3}, {0, 2}: {2}, {0, 3}: {2, 5}, {0, 4}: {5},
+		{3, 2}: {1, 2}, {3, 3}: {5}, {4, 2}: {4, 5}, {4, 1}: {4}, {4, 0}: {5},
+	}
+	paperMembers = [][2]int{{0, 3}, {0, 4}, {3, 3}, {4, 0}, {4, 2}}
+)
+
+// TestFlips turns each bit of the paper's masks: 14 that are set, without each of which members
+// lack copies, and 91 that are not. On the tree 4 of these bring copies to others, 14 lead to a
+// switch that has nothing to do with them, and 10 change nothing, 9 ports by which the packet comes
+// and the sender's own; 63 are at switches that it does not come to.
+func TestFlips(t *testing.T) {
+	const side = 5
+	got := map[string]int{}
+	for s := range side * side {
+		at := [2]int{s / side, s % side}
+		for port := fabric.PortNum(1); port <= 5; port++ {
+			outside := port == 1 && at[0] == side-1 || port == 2 && at[1] == side-1 || port == 3 && at[0] == 0 || port == 4 && at[1] == 0
+			if outside {
+				continue
+			}
+			masks := maps.Clone(paperMasks)
+			i := slices.Index(masks[at], port)
+			if i >= 0 {
+				masks[at] = slices.Delete(slices.Clone(masks[at]), i, i+1)
+			} else {
+				masks[at] = append(slices.Clone(masks[at]), port)
+			}
+			f, tables, mc := masked(t, side, side, masks, [][2]int{{2, 2}}, paperMembers)
+			r, err := Check(t.Context(), f, tables, Options{Multicast: mc})
+			if err != nil {
+				t.Fatal(err)
+			}
+			has := func(rule string) bool {
+				return slices.ContainsFunc(r.Findings, func(x Finding) bool { return x.Rule == rule })
+			}
+			kind := "no change"
+			switch {
+			case r.Multicast.Missing > 0:
+				kind = "missing"
+			case r.Multicast.Stray > 0:
+				kind = "stray"
+			case paperMasks[at] == nil && has(MulticastUnused):
+				kind = "unused"
+			case has(MulticastDeadEnd) && !has(MulticastUnused):
+				kind = "dead end"
+			}
+			if (i >= 0) != (kind == "missing") || r.Multicast.Duplicates+r.Multicast.Loops > 0 {
+				t.Errorf("port %d of %v: %s, %+v", port, at, kind, r.Multicast)
+			}
+			got[kind]++
+		}
+	}
+	want := map[string]int{"missing": 14, "stray": 4, "dead end": 14, "no change": 10, "unused": 63}
+	if !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
 // TestSharedMLID has the smallest counterexamples to one MLID for two senders
 // (G-X7), the paper's masks with another sender (G-X5), and all its nodes on one
 // MLID (G-X6).
 func TestSharedMLID(t *testing.T) {
 	type mask = map[[2]int][]fabric.PortNum
-	paper := mask{
-		{2, 2}: {1, 3}, {1, 2}: {3}, {0, 2}: {2}, {0, 3}: {2, 5}, {0, 4}: {5},
-		{3, 2}: {1, 2}, {3, 3}: {5}, {4, 2}: {4, 5}, {4, 1}: {4}, {4, 0}: {5},
-	}
-	members := [][2]int{{0, 3}, {0, 4}, {3, 3}, {4, 0}, {4, 2}}
+	paper, members := paperMasks, paperMembers
 	for _, tt := range []struct {
 		name               string
 		m, n               int
