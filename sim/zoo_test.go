@@ -117,10 +117,7 @@ func (x *zooCase) run(t *testing.T) (safe, dead bool) {
 	g := newGrid(t, x.m, x.n)
 	plan := x.plan(t, g)
 	ways := []Copying{x.cfg.Copying}
-	switch {
-	case x.cfg.Copying.flits() && x.cfg.BufferFlits >= 8:
-		ways[0] = Independent // there is room for whole packets
-	case x.cfg.Copying == GreedyWormhole: // verify has no name for it
+	if x.cfg.Copying == GreedyWormhole { // verify has no name for it
 		ways = []Copying{Wormhole, LockStep}
 	}
 	safe = true

@@ -31,7 +31,7 @@ var recursiveMIN = Paper{
 		{Name: "passes", Title: "Passes through the network of a multicast, 128 nodes", Run: minPasses},
 	},
 	Exhibits: minExhibits,
-	Ours:     []string{"N16-3", "N15-6", "N15-7", "N8"},
+	Ours:     []string{"N16-3", "N15-6", "N15-7", "N12 phase 2"},
 	Claims: slices.Concat(claimsOf(minRows...), minSystemClaims, []Claim{
 		{
 			Spec: "N13", Paper: "copy rates with a random start address are computed stage by stage (figure 5)",

@@ -143,7 +143,7 @@ func doublingIn(stages, source int, to []int) (passes int) {
 
 // minSystemClaims are claims that these figures decide.
 var minSystemClaims = []Claim{
-	{"N8", "throughput against the offered load (figure 6) is that of the two-phase algorithm (E-N8)", []string{"phase2"}, judgeMINPhaseTwo},
+	{"N12 phase 2", "throughput against the offered load (figure 6) is that of the two-phase algorithm (E-N8)", []string{"phase2"}, judgeMINPhaseTwo},
 	{"N17", "software multicast takes log2 f passes at least, the two-phase algorithm two (sections 1 and 3.1)", []string{"passes"}, judgeMINPasses},
 }
 

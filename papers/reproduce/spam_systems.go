@@ -361,11 +361,10 @@ func judgeSPAMBuffers(f map[string]*Figure) Finding {
 func judgeSPAMRoot(f map[string]*Figure) Finding {
 	c := f["root"].Curve(throughRoot)
 	first, last := c[0], c[len(c)-1]
-	how := 1
+	how := beyond(minus(last, first), 0)
 	for i := range c[1:] {
-		// No longer clearly more where nearly all do.
-		if c[i].Y < 0.9 {
-			how = min(how, beyond(minus(c[i+1], c[i]), 0))
+		if above(c[i], c[i+1]) {
+			how = -1
 		}
 	}
 	out := Finding{
