@@ -56,12 +56,11 @@ func (r *Result) fit(ctx context.Context, opt *Options) error {
 		return nil
 	}
 	x := lft.FitOptions{Most: opt.mostRoutes(r.Fit.UniformBefore), Slack: 1, Blocks: math.MaxInt}
+	if r.Routing.Kept {
+		x = opt.keptOptions(l)
+	}
 	if r.Fit.Bound != nil {
 		x.Least = r.Fit.Bound.Load
-	}
-	if r.Routing.Kept {
-		x.Most = max(r.Fit.UniformBefore, opt.mostRoutes(l.LoadBound()))
-		x.Slack = opt.Route.RebalanceFactor()
 	}
 	fit, err := l.Fit(ctx, d, x)
 	if err != nil {
@@ -70,6 +69,31 @@ func (r *Result) fit(ctx context.Context, opt *Options) error {
 	r.Fit.Fit, r.Fit.Uniform = *fit, l.MaxLoad()
 	r.Routing.Tables = l.Routing(nil).Tables
 	return nil
+}
+
+// keptOptions are those of a fit of tables that are kept.
+func (o *Options) keptOptions(l *lft.Incremental) lft.FitOptions {
+	return lft.FitOptions{Most: max(l.MaxLoad(), o.mostRoutes(l.LoadBound())), Slack: o.Route.RebalanceFactor(), Blocks: math.MaxInt}
+}
+
+// fitPart takes a step of a few blocks towards tables for opt.Demand. undo takes it back; it is nil where nothing has
+// changed.
+func fitPart(ctx context.Context, l *lft.Incremental, opt *Options) (undo func()) {
+	f := l.Snapshot().Fabric
+	d, err := opt.Demand(ctx, f)
+	if err != nil || d == nil || !l.IsLegal() {
+		return nil
+	}
+	x := opt.keptOptions(l)
+	x.Blocks = lft.PartBlocks
+	if b := bound.FindUnder(f, d); b != nil {
+		x.Least = b.Load
+	}
+	fit, err := l.Fit(ctx, d, x)
+	if err != nil || !fit.Changed() {
+		return nil
+	}
+	return fit.Undo
 }
 
 // mostRoutes is the uniform load that the floor leaves of a load without demand.

@@ -173,7 +173,8 @@ func (c *Incremental) prepareNext(r *Result) {
 // scratch, to learn what that gives. Run does not wait for that.
 func (c *Incremental) prepareRebalance(f *fabric.Fabric, opt Options) {
 	c.findScratch, c.scratch, c.scratchLoad = nil, nil, 0
-	if c.router.IsBalanced(opt.Route.RebalanceFactor(), 0) {
+	route := opt.routeOptions()
+	if c.router.IsBalanced(route.RebalanceFactor(), 0) {
 		return
 	}
 	engine := c.engine.Engine
@@ -191,8 +192,8 @@ func (c *Incremental) prepareRebalance(f *fabric.Fabric, opt Options) {
 }
 
 // Rebalance is for a caller whose fabric is that of the last Run. It moves some entries towards
-// tables with no load above opt.Route.Rebalance times that of tables from scratch: at most 64
-// blocks. Each step is proven together with the tables before: packets may meet entries
+// tables with no load above opt.Route.Rebalance times that of tables from scratch, or once they are that, towards
+// tables for opt.Demand: at most 64 blocks. Each step is proven together with the tables before: packets may meet entries
 // of both in any mixture. The result is nil when there is nothing to do, it is not prepared, or
 // nothing is proven; then all is as it was.
 func (c *Incremental) Rebalance(ctx context.Context, opt Options) (*Result, Step) {
@@ -210,16 +211,8 @@ func (c *Incremental) Rebalance(ctx context.Context, opt Options) (*Result, Step
 		c.scratch = nil
 	default:
 	}
-	if c.scratchLoad == 0 {
-		return nil, step
-	}
-	c.load = c.scratchLoad
-	factor := opt.Route.RebalanceFactor()
-	if c.router.IsBalanced(factor, c.load) {
-		return nil, step
-	}
 	start := time.Now()
-	undo := c.router.TakePart(factor, c.load)
+	undo := c.takePart(ctx, &opt)
 	if undo == nil {
 		return nil, step
 	}
@@ -243,6 +236,21 @@ func (c *Incremental) Rebalance(ctx context.Context, opt Options) (*Result, Step
 	r.regrade(opt.Multicast)
 	r.Seconds.Verify = time.Since(start).Seconds()
 	return r, step
+}
+
+// takePart moves some entries for Rebalance. undo takes that back; it is nil where nothing has changed.
+func (c *Incremental) takePart(ctx context.Context, opt *Options) (undo func()) {
+	route := opt.routeOptions()
+	factor := route.RebalanceFactor()
+	if c.scratchLoad > 0 {
+		if c.load = c.scratchLoad; !c.router.IsBalanced(factor, c.load) {
+			return c.router.TakePart(factor, c.load)
+		}
+	}
+	if opt.Demand == nil {
+		return nil
+	}
+	return fitPart(ctx, c.router, opt)
 }
 
 // Prepare begins to prepare for the next call of Run, if that is not done yet.

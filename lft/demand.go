@@ -37,7 +37,11 @@ type Fit struct {
 	// Displaced says that with a slack some entries changed for LIDs that had no share in a load above
 	// it, to make room.
 	Displaced bool
+	fitter    *fitter
 }
+
+// Undo takes the changes back. Nothing else may have changed the tables since.
+func (x *Fit) Undo() { x.fitter.undoTo(0) }
 
 // FitOptions are the choices of Incremental.Fit.
 type FitOptions struct {
@@ -51,6 +55,12 @@ type FitOptions struct {
 	// Blocks is how many blocks of the tables may change.
 	Blocks int
 }
+
+// PartBlocks is how many blocks the plugin changes at a time.
+const PartBlocks = firstStepBlocks
+
+// Changed says whether entries have changed.
+func (x *Fit) Changed() bool { return len(x.fitter.taken) > 0 }
 
 // DefaultUniformFloor is how many times its load without a demand the load of one route from each
 // host to each LID may be for a demand, by default.
@@ -111,7 +121,7 @@ type path struct {
 func (l *Incremental) Fit(ctx context.Context, d *Demand, opt FitOptions) (*Fit, error) {
 	l.countChanges()
 	r := l.newFitter(d, opt)
-	x := &Fit{Before: r.greatest(), Least: r.leastLoad()}
+	x := &Fit{Before: r.greatest(), Least: r.leastLoad(), fitter: r}
 	allowed := max(times(opt.Slack, x.Least), x.Least+x.Least/rebalanceDone)
 	kept, within := 0, 0 // of taken
 	if opt.Slack > 1 && x.Before > allowed {

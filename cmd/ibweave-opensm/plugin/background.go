@@ -22,6 +22,7 @@ const (
 	maxGroups   = 32 << 20
 	maxGUID2LID = 16 << 20
 	maxLabels   = 64 << 20
+	maxJobs     = 32 << 20
 )
 
 // hangError says that a file could not be read, or written, in time.

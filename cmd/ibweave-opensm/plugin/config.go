@@ -61,8 +61,11 @@ type Config struct {
 	Incremental bool
 	// Rebalance is lft.Options.Rebalance.
 	Rebalance float64
-	Multicast MulticastConfig
-	Log       LogConfig
+	// Traffic is a file of what jobs send, "" for none; UniformFloor is compile.Options.UniformFloor.
+	Traffic      string
+	UniformFloor float64
+	Multicast    MulticastConfig
+	Log          LogConfig
 	// Metrics is a file for metrics of Prometheus, "" for none.
 	Metrics string
 }
@@ -87,7 +90,7 @@ type LogConfig struct {
 // defaults is the configuration without a file.
 func defaults() *Config {
 	return &Config{
-		Verify: VerifyError, VLArb: ArbitrationOpenSM, Timeout: 10 * time.Minute, Incremental: true, Rebalance: lft.DefaultRebalance,
+		Verify: VerifyError, VLArb: ArbitrationOpenSM, Timeout: 10 * time.Minute, Incremental: true, Rebalance: lft.DefaultRebalance, UniformFloor: lft.DefaultUniformFloor,
 		Multicast: MulticastConfig{Scheme: SchemeAuto},
 		Log:       LogConfig{Level: zapcore.InfoLevel, Format: "console"},
 	}
@@ -194,6 +197,8 @@ func ParseConfig(name string, data []byte) (*Config, error) {
 		{"labels", func(n *yaml.Node) error { return r.path(n, &c.Labels) }},
 		{"incremental", func(n *yaml.Node) error { return r.boolean(n, &c.Incremental) }},
 		{"rebalance", func(n *yaml.Node) error { return r.factor(n, &c.Rebalance) }},
+		{"traffic", func(n *yaml.Node) error { return r.path(n, &c.Traffic) }},
+		{"uniform-floor", func(n *yaml.Node) error { return r.factor(n, &c.UniformFloor) }},
 		{"multicast", func(n *yaml.Node) error {
 			return r.mapping(n, []key{
 				{"scheme", func(n *yaml.Node) error { return r.oneOf(n, &c.Multicast.Scheme, multicastSchemes()...) }},

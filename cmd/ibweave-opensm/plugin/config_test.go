@@ -27,6 +27,8 @@ vlarb: equal
 timeout: 90s
 incremental: false
 rebalance: 1.25
+traffic: /etc/opensm/ibweave/traffic.yaml
+uniform-floor: 1.5
 multicast:
   scheme: comb
   groups: /etc/opensm/ibweave/groups.json
@@ -38,7 +40,7 @@ log:
 `
 	want := &Config{
 		File: "all", Roots: []fabric.GUID{0x2c90000000001, 2}, Origin: 0x200000, Dims: []int{16, 8, 4}, NoWrap: true, Repair: true,
-		VLs: 4, SL2VL: "dateline", Verify: VerifyWarn, VLArb: ArbitrationEqual, Timeout: 90 * time.Second, Rebalance: 1.25,
+		VLs: 4, SL2VL: "dateline", Verify: VerifyWarn, VLArb: ArbitrationEqual, Timeout: 90 * time.Second, Rebalance: 1.25, Traffic: "/etc/opensm/ibweave/traffic.yaml", UniformFloor: 1.5,
 		Multicast: MulticastConfig{Scheme: "comb", Groups: "/etc/opensm/ibweave/groups.json", Balance: true},
 		Log:       LogConfig{File: "/var/log/ibweave/plugin.log", Format: "json"},
 	}
@@ -63,7 +65,7 @@ log:
 func TestParseConfigErrors(t *testing.T) {
 	for _, tc := range []struct{ text, want string }{
 		{"rebalance: 0.9\n", "f:1:11: \"0.9\": want a number from 1 to 1000\n    rebalance: 0.9"},
-		{"vls: 2\nvl: 3\n", "f:2: no key \"vl\": want one of roots, origin, dims, no-wrap, repair, vls, sl2vl, verify, vlarb, timeout, labels, incremental, rebalance, multicast, log, metrics\n    vl: 3"},
+		{"vls: 2\nvl: 3\n", "f:2: no key \"vl\": want one of roots, origin, dims, no-wrap, repair, vls, sl2vl, verify, vlarb, timeout, labels, incremental, rebalance, traffic, uniform-floor, multicast, log, metrics\n    vl: 3"},
 		{"vls: 2\nvls: 4\n", "f:2: key \"vls\" is in line 1 already\n    vls: 4"},
 		{"vls: 3\n", "f:1:5: \"3\": want 1, 2, 4, 8 or 15 data VLs\n    vls: 3"},
 		{"vls:\n", "f:1:4: no value: want 1, 2, 4, 8 or 15"},

@@ -157,6 +157,11 @@ type Plugin struct {
 	// groupsError is why read is not what the file has now, "" when it is.
 	groupsError string
 
+	// Held by routing.
+	jobsFile  background[*declaredJobs]
+	jobs      *declaredJobs // the last that were read, nil for none
+	jobsError string        // what is wrong about the file, "" for nothing
+
 	// What Written has said of cables.
 	cablesOf   *Snapshot
 	slowCables string
@@ -187,6 +192,7 @@ func Open(options string, host Host) *Plugin {
 		p.log, p.close = openLog(&p.config.Log, host.LogDir, p.logTrouble)
 		p.meter.file, p.meter.log = p.config.Metrics, p.log
 		p.openLabels()
+		p.jobsFile.file = p.config.Traffic
 		if name := p.config.Multicast.Groups; name != "" {
 			p.groupsFile.file = name
 			p.groups, err = p.groupsFile.get(startTimeout, func() (*declaredGroups, error) { return readGroups(name, nil) })
@@ -525,6 +531,7 @@ func (p *Plugin) compile(ctx context.Context, f *fabric.Fabric, e *compile.Engin
 	p.routing.Lock()
 	defer p.routing.Unlock()
 	p.litter = true
+	p.follow(&opt)
 	if !p.config.Incremental {
 		r, err := compile.Run(ctx, f, e, opt)
 		return r, compile.Step{Why: "incremental is false"}, err
@@ -558,6 +565,7 @@ func (p *Plugin) rebalance(ctx context.Context, t *Tables, s *Snapshot) *Tables 
 	if err != nil {
 		return nil
 	}
+	p.follow(&opt)
 	var r *compile.Result
 	var step compile.Step
 	if err := par.Catch(func() error { r, step = last.Rebalance(ctx, opt); return nil }); err != nil {

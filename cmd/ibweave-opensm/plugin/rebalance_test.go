@@ -1,12 +1,17 @@
 package plugin
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/ibweave/ibweave/audit/jobs"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/verify/bound"
 )
 
 // TestRebalanced: after a failure the small repair is installed at once, and the next sweeps of the
@@ -61,5 +66,96 @@ func TestRebalanced(t *testing.T) {
 	}
 	if line := o.lines[len(o.lines)-1]; !strings.Contains(line, " routes on a link") {
 		t.Errorf("OpenSM's log has %q", line)
+	}
+}
+
+// TestTraffic: a new file of jobs is followed at the next sweeps of the same subnet, by small steps that end, and a
+// broken one, or one with hosts that are not there, changes nothing.
+func TestTraffic(t *testing.T) {
+	f, err := gen.Tree(gen.TreeSpec{Ports: 64, Pods: []int{10}, Hosts: 16, Spines: 8, Parallel: 2})
+	f = withLIDs(t, f, err)
+	name := filepath.Join(t.TempDir(), "traffic.yaml")
+	write := func(hosts string, by int) {
+		t.Helper()
+		text := fmt.Sprintf("jobs: [{name: a, hosts: [%s], patterns: [{pattern: \"shift:%d\", size: 1G}]}]\n", hosts, by)
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var hosts []string
+	for _, p := range f.CAPorts() {
+		hosts = append(hosts, f.Node(f.Owner(p)).GUID.String())
+	}
+	random := rand.New(rand.NewPCG(3, 3))
+	random.Shuffle(len(hosts), func(i, j int) { hosts[i], hosts[j] = hosts[j], hosts[i] })
+	all := strings.Join(hosts, ", ")
+	write(all, 1)
+	o := open(t, "traffic: "+name+"\nuniform-floor: 1.3\n")
+	seconds := func(r *lft.Routing) float64 {
+		t.Helper()
+		x, err := jobs.Read(name, os.ReadFile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in, err := x.In(f, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := in.Demand(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		times, err := bound.TimesUnder(t.Context(), f, r.Tables, d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return times.Switches
+	}
+	sweep := func() *Tables {
+		t.Helper()
+		got, err := o.Route(o.engine("updn"), snapshotOf(f, rand.New(rand.NewPCG(1, 2))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Written(got)
+		return got
+	}
+	plain, err := o.engines[o.engine("updn")].Route(t.Context(), f, lft.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := sweep()
+	if seconds(first.Routing) >= seconds(plain) {
+		t.Errorf("%v seconds, %v without traffic", seconds(first.Routing), seconds(plain))
+	}
+	o.SubnetUp()
+	o.last.Wait()
+	write(all, 7)
+	last, steps, was := first, 0, seconds(first.Routing)
+	for ; steps < 40; steps++ {
+		next := sweep()
+		if !next.Rebalanced {
+			break
+		}
+		if n := next.Step.Changes.Blocks; n == 0 || n > 64 {
+			t.Errorf("step %d: %d blocks", steps, n)
+		}
+		last = next
+	}
+	if is := seconds(last.Routing); steps == 0 || steps == 40 || is >= was {
+		t.Errorf("%d steps: %v seconds, %v before", steps, is, was)
+	}
+	if most, is := 1.3*float64(lft.GreatestLoad(f, plain.Tables)), lft.GreatestLoad(f, last.Routing.Tables); float64(is) > most {
+		t.Errorf("load %d of all to all, at most %v", is, most)
+	}
+	for _, broken := range []string{"nobody", "]"} {
+		write(broken, 1)
+		if next := sweep(); next.Rebalanced || next.Routing != last.Routing {
+			t.Errorf("%q changes tables", broken)
+		}
+		sweep()
+		if n := strings.Count(strings.Join(o.lines, "\n"), "ERR IBW1"); broken == "nobody" && n != 1 {
+			t.Errorf("%d lines of errors, want one: %q", n, o.lines)
+		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 const (
 	configTimes   = 64
 	groupsTimes   = 8
+	jobsTimes     = 16
 	guid2lidTimes = 16
 	labelsTimes   = 16
 )

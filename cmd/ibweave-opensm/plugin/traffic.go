@@ -1,0 +1,83 @@
+package plugin
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+
+	"go.uber.org/zap"
+
+	"github.com/ibweave/ibweave/audit/jobs"
+	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+)
+
+// declaredJobs is the file of traffic, and those that it names.
+type declaredJobs struct {
+	sum  [sha256.Size]byte // of all of them, to see whether they have changed
+	file *jobs.File
+}
+
+// readJobs reads a file of traffic. It gives old when that was made of the same bytes. Errors are
+// those of files, and *fabric.ParseError.
+func readJobs(name string, old *declaredJobs) (*declaredJobs, error) {
+	all := sha256.New()
+	file, err := jobs.Read(name, func(name string) ([]byte, error) {
+		data, err := readFile(name, maxJobs, jobsTimes)
+		fmt.Fprintf(all, "%d ", len(data))
+		all.Write(data)
+		return data, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	d := &declaredJobs{[sha256.Size]byte(all.Sum(nil)), file}
+	if old != nil && bytes.Equal(old.sum[:], d.sum[:]) {
+		return old, nil
+	}
+	return d, nil
+}
+
+// follow has the compiler make tables for the jobs of the file of traffic as it is now, if there is one. What
+// cannot be read is logged, and what was read before stays. Jobs that are not all in the subnet are logged, too, and
+// change nothing: the tables are for all to all then.
+func (p *Plugin) follow(opt *compile.Options) {
+	name, old := p.config.Traffic, p.jobs
+	if name == "" {
+		return
+	}
+	d, err := p.jobsFile.get(fileTimeout, func() (*declaredJobs, error) { return readJobs(name, old) })
+	if err != nil {
+		p.jobsTrouble(fmt.Errorf("%w; the last good jobs stay", err))
+	} else if d != old {
+		p.jobs, p.jobsError = d, ""
+		p.log.Info("jobs", zap.String("file", name))
+	}
+	if p.jobs == nil {
+		return
+	}
+	now := p.jobs
+	opt.UniformFloor = p.config.UniformFloor
+	opt.Demand = func(ctx context.Context, f *fabric.Fabric) (*lft.Demand, error) {
+		t, err := now.file.In(f, nil)
+		var d *lft.Demand
+		if err == nil {
+			d, err = t.Demand(ctx)
+		}
+		if err != nil && ctx.Err() == nil {
+			p.jobsTrouble(fmt.Errorf("%w; tables are not made for the jobs", err))
+			return nil, nil
+		}
+		return d, err
+	}
+}
+
+// jobsTrouble logs what is wrong about the file of traffic, once.
+func (p *Plugin) jobsTrouble(err error) {
+	if text := oneLine(err.Error()); p.jobsError != text {
+		p.jobsError = text
+		p.report(&Error{Code: BadConfig, Err: err})
+	}
+}
