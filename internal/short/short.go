@@ -1,6 +1,6 @@
 // Package short keeps tests short: they run fewer cases under go test -short, where every
-// test keeps some, have their temporary files in memory, and collect garbage less often. Only
-// tests import it. It makes no promise to other modules.
+// test keeps some, have their temporary files in memory, collect garbage less often, and overlap
+// where they wait. Only tests import it. It makes no promise to other modules.
 package short
 
 import (
