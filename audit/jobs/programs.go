@@ -31,14 +31,18 @@ type WorkPart struct {
 // WorkOptions is how works are written.
 type WorkOptions struct {
 	// Scale is the part of the bytes of the file; 0 chooses the greatest power of 1/2, up to 1, with which
-	// there are at most MostPackets.
+	// there are at most MostPackets, or PacketsEach for each message.
 	Scale     float64
 	MTU       int  // bytes of data of a packet; 0 for one packet a message
 	Multicast bool // broadcasts and all-gathers send each part once
 }
 
-// MostPackets is how many packets all jobs send where nobody says which part of the bytes they send.
-const MostPackets = 1 << 20
+// MostPackets is how many packets all jobs send where nothing says which part of the bytes they send, and PacketsEach
+// how many for each message if these are more.
+const (
+	MostPackets = 1 << 20
+	PacketsEach = 4
+)
 
 // Bounds of works that are asked for.
 const (
@@ -53,16 +57,15 @@ var errTooMuch = errors.New("too much")
 // with it. Less than all comes from fewer runs first, down to one of each pattern, and then from smaller sizes.
 func (t *Traffic) Works(opt WorkOptions) (list []Work, scale, background float64, err error) {
 	scale = opt.Scale
-	bound := int64(allPackets)
 	if scale == 0 {
-		scale, bound = 1, MostPackets
-		for bytes := t.bytes(); opt.MTU > 0 && bytes*scale > float64(bound*int64(opt.MTU)); scale /= 2 {
+		scale = 1
+		for bytes := t.bytes(); opt.MTU > 0 && bytes*scale > float64(PacketsEach*allMessages*opt.MTU); scale /= 2 {
 			continue
 		}
 	}
 	for {
 		var bytes int64
-		list, bytes, err = t.works(opt, scale, bound)
+		list, bytes, err = t.works(opt, scale)
 		if t.background > 0 {
 			background = float64(float64(bytes)*t.background) / (1 - t.background)
 		}
@@ -100,8 +103,8 @@ func (t *Traffic) bytes() (sum float64) {
 	return sum
 }
 
-// works writes a part of what all jobs send, with so many packets at most.
-func (t *Traffic) works(opt WorkOptions, part float64, bound int64) (list []Work, bytes int64, err error) {
+// works writes a part of what all jobs send.
+func (t *Traffic) works(opt WorkOptions, part float64) (list []Work, bytes int64, err error) {
 	packets, messages := int64(0), 0
 	for _, j := range t.jobs {
 		w := Work{Job: j.name, Hosts: len(j.hosts), Ranks: j.ranks}
@@ -129,12 +132,15 @@ func (t *Traffic) works(opt WorkOptions, part float64, bound int64) (list []Work
 					packets += (m.Bytes + int64(opt.MTU) - 1) / int64(opt.MTU)
 				}
 			}
-			if packets > bound {
-				return nil, 0, fmt.Errorf("%s and the jobs before it send %w: more than %s packets", j.name, errTooMuch, text.Grouped(bound))
+			if packets > allPackets {
+				return nil, 0, fmt.Errorf("%s and the jobs before it send %w: more than %s packets", j.name, errTooMuch, text.Grouped(allPackets))
 			}
 			w.Parts = append(w.Parts, *p)
 		}
 		list = append(list, w)
+	}
+	if opt.Scale == 0 && packets > max(MostPackets, int64(PacketsEach*messages)) {
+		return nil, 0, errTooMuch // of the packets that a part of the bytes is chosen for
 	}
 	return list, bytes, nil
 }

@@ -31,7 +31,7 @@ type jobTraffic struct {
 func (in *simulation) defineJobs() {
 	flags, j := in.flags, &in.jobTraffic
 	flags.StringVar(&j.file, "traffic", "", "simulate the jobs of YAML `FILE` (docs/traffic.md)")
-	in.share(&j.scale, "scale", 0, 1, "`PART` of the bytes of --traffic, up to 1; 0 takes as many halves of it as leave a million packets")
+	in.share(&j.scale, "scale", 0, 1, "`PART` of the bytes of --traffic, up to 1; 0 takes as many halves of it as leave a million packets, or four a message")
 	flags.Var(&listValue[string]{to: &j.mcast, parse: parseTreeScheme}, "mcast", "compare with broadcasts and all-gathers by multicast, on trees of `LIST`: union, updn-tree")
 	numberFlag(flags, &j.top, "top", 0, 1<<20, "of --traffic: list the `N` cables that are waited for most")
 }
