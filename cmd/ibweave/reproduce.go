@@ -32,6 +32,11 @@ func (a *app) reproduceCommand() *cobra.Command {
 and judge the claims of the papers' text by them. Without arguments, list what there
 is. Several names are separated by blanks or commas.
 
+Exhibits are worked examples, theorems and rules of the papers. They take seconds, and
+without -o they are printed: a drawing, what the paper has beside what the code
+computes, and the verdict. -o adds them to DIR as PAPER/EXHIBIT.txt, .csv, .json and,
+with a drawing, .svg and .png.
+
 DIR gets for each figure PAPER/FIGURE.csv, .svg, .png and .json, the last one with
 all parameters, and for each paper PAPER/verdicts.txt, .md and .json: each claim, what
 was measured, and the verdict: holds, fails, holds as something else than what is
@@ -80,6 +85,8 @@ type paperEntry struct {
 	Notes   []string      `json:"notes"`
 	Claims  int           `json:"claims"`
 	Figures []figureEntry `json:"figures"`
+	// Exhibits are printed.
+	Exhibits []figureEntry `json:"exhibits"`
 }
 
 type figureEntry struct {
@@ -91,16 +98,19 @@ type figureEntry struct {
 func (a *app) listPapers(form *outputForm) error {
 	list := make([]paperEntry, 0, len(reproduce.Papers))
 	for _, p := range reproduce.Papers {
-		e := paperEntry{ID: p.ID, Title: p.Title, Notes: append([]string{}, p.Notes...), Claims: len(p.Claims)}
+		e := paperEntry{ID: p.ID, Title: p.Title, Notes: append([]string{}, p.Notes...), Claims: len(p.Claims), Exhibits: []figureEntry{}}
 		for _, x := range p.Experiments {
 			e.Figures = append(e.Figures, figureEntry{p.ID + "/" + x.Name, x.Title})
+		}
+		for _, x := range p.Exhibits {
+			e.Exhibits = append(e.Exhibits, figureEntry{p.ID + "/" + x.Name, x.Title})
 		}
 		list = append(list, e)
 	}
 	return form.print(a.stdout, list, func(b *facts) {
 		for _, p := range list {
 			fmt.Fprintf(b, "%s: %s\n", p.ID, p.Title)
-			for _, f := range p.Figures {
+			for _, f := range slices.Concat(p.Figures, p.Exhibits) {
 				fmt.Fprintf(b, "  %-24s %s\n", f.ID, f.Title)
 			}
 			fmt.Fprintf(b, "  and %d claims\n", p.Claims)
@@ -115,12 +125,11 @@ type evaluated struct {
 	Made     []string              `json:"made"` // IDs of figures
 	Kept     []string              `json:"kept"`
 	Verdicts []reproduce.Judgement `json:"verdicts"`
+	// Exhibits are those that were printed and not written.
+	Exhibits []*reproduce.Figure `json:"exhibits,omitempty"`
 }
 
 func (a *app) reproduce(ctx context.Context, o *evaluation) error {
-	if o.dir == "" {
-		return usagef("reproduce needs a directory for the figures, -o DIR")
-	}
 	work, err := reproduce.Find(o.names)
 	var unknown *reproduce.UnknownError
 	if errors.As(err, &unknown) {
@@ -140,6 +149,10 @@ func (a *app) reproduce(ctx context.Context, o *evaluation) error {
 		}
 	}
 	opt := reproduce.Options{Quick: o.quick, Workers: o.cpus, Version: version + revision()}
+	if o.dir == "" {
+		opt.Seed = seeds[0]
+		return a.printExhibits(ctx, o, work, opt)
+	}
 	result := evaluated{Output: o.dir, Made: []string{}, Kept: []string{}, Verdicts: []reproduce.Judgement{}}
 	for i, seed := range seeds {
 		if err := a.measureFigures(ctx, o, work, opt, i, seed, &result); err != nil {
@@ -192,6 +205,40 @@ func (a *app) measureFigures(ctx context.Context, o *evaluation, work []reproduc
 	_, err := reproduce.Run(ctx, left, opt)
 	stage.end()
 	return err
+}
+
+// printExhibits makes exhibits and prints them with the claims that they decide.
+func (a *app) printExhibits(ctx context.Context, o *evaluation, work []reproduce.Work, opt reproduce.Options) error {
+	for _, w := range work {
+		if !w.Prints() {
+			return usagef("reproduce needs a directory for the figures, -o DIR: %s is one; without it exhibits are printed", w.ID())
+		}
+	}
+	figures, err := reproduce.Run(ctx, work, opt)
+	if err != nil {
+		return err
+	}
+	result := evaluated{Made: []string{}, Kept: []string{}, Verdicts: []reproduce.Judgement{}, Exhibits: figures}
+	for _, p := range reproduce.Papers {
+		named := map[string]*reproduce.Figure{}
+		for i, w := range work {
+			if w.Paper == p {
+				named[w.Name] = figures[i]
+				result.Made = append(result.Made, w.ID())
+			}
+		}
+		for _, j := range p.Judge(named) {
+			if j.Verdict != reproduce.NotMeasured {
+				result.Verdicts = append(result.Verdicts, j)
+			}
+		}
+	}
+	return o.print(a.stdout, &result, func(b *facts) {
+		for _, f := range result.Exhibits {
+			_ = f.Text(b) // a buffer takes all
+		}
+		_ = reproduce.VerdictText(b, result.Verdicts)
+	})
 }
 
 // text is the result for people.
