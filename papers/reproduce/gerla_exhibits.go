@@ -557,7 +557,7 @@ func gerlaBufferDeadlock(ctx context.Context, lab *Lab, f *Figure) error {
 		waits := s.Check().Deadlock
 		rows.add(what+": waits close a cycle", yes(classes == 1), yes(waits != nil))
 		if waits != nil {
-			f.Drawings = append(f.Drawings, drawWaits("Fig. 6: one class of buffers", waits, func(host int32) string { return "host " + string(rune('A'+host)) }))
+			f.Drawings = append(f.Drawings, drawWaits("Fig. 6: one class of buffers", waits, func(host int32) string { return "host " + string('A'+host) }))
 		}
 		dead, err := overloaded(ctx, lab, fab, tables, classes, id)
 		if err != nil {
@@ -583,7 +583,7 @@ func gerlaBufferDeadlock(ctx context.Context, lab *Lab, f *Figure) error {
 // comes to.
 func circuitFrom(s *myrinet.Schedule, id int32) string {
 	var says []string
-	at, held, from := int32(slices.IndexFunc(s.Hosts, func(h myrinet.Host) bool { return h.ID == id })), myrinet.Class(0), int32(myrinet.Anyone)
+	at, held, from := int32(slices.IndexFunc(s.Hosts, func(h myrinet.Host) bool { return h.ID == id })), myrinet.Class(0), myrinet.Anyone
 	for range s.Groups[0].Hops {
 		i := slices.IndexFunc(s.Groups[0].Sends, func(x myrinet.Send) bool {
 			return x.At == at && x.Held == held && (x.From == myrinet.Anyone || x.From == from)

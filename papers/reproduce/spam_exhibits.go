@@ -117,19 +117,17 @@ func spamExample(ctx context.Context, _ *Lab, f *Figure) error {
 	if err != nil {
 		return err
 	}
-	long := x
 	for _, w := range []struct {
 		src fabric.PortID
 		to  []fabric.PortID
 	}{{port(9, 6), []fabric.PortID{port(8, 6)}}, {port(5, 2), nil}} {
+		worm := x
 		if w.to != nil {
-			if long, err = net.NewWorm(w.to); err != nil {
+			if worm, err = net.NewWorm(w.to); err != nil {
 				return err
 			}
-		} else {
-			long = x
 		}
-		if _, err := r.send(s, w.src, long); err != nil {
+		if _, err := r.send(s, w.src, worm); err != nil {
 			return err
 		}
 	}

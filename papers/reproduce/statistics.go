@@ -21,9 +21,6 @@ func stream(seed uint64, purpose string, draw int) uint64 {
 	return x ^ x>>31
 }
 
-// normal95 is the 97.5 % quantile of the normal distribution.
-const normal95 = 1.96
-
 // student is the 97.5 % quantile of Student's t by degrees of freedom, from 1 on.
 var student = []float64{0, 12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262}
 
