@@ -334,7 +334,7 @@ func (w wiring) pairs() int {
 
 // TestDetectShapes: of 200 random grids, each is found.
 func TestDetectShapes(t *testing.T) {
-	smaller, seeds := 0, uint64(short.Of(200, 30))
+	smaller, seeds := 0, uint64(short.Of(200, 16))
 	for seed := range seeds {
 		if !findShape(t, seed, 800) {
 			smaller++
@@ -354,7 +354,7 @@ func TestDetectShapesRandom(t *testing.T) {
 // TestDetectBroken takes a twentieth of the switches and then a twentieth of
 // the cables away, whatever falls apart.
 func TestDetectBroken(t *testing.T) {
-	for seed := range uint64(short.Of(200, 30)) {
+	for seed := range uint64(short.Of(200, 16)) {
 		rng := rand.New(rand.NewPCG(seed, 2))
 		dims, wrap, w := drawGrid(rng, 600)
 		w = w.unplug(rng.Perm(w.switches)[:w.switches/20]...)
@@ -995,7 +995,7 @@ func fewest(w wiring) (best [2]int, ok bool) {
 // random connected graphs of few switches.
 func TestDetectSmall(t *testing.T) {
 	grids, none := 0, 0
-	cases := short.Of(400, 120)
+	cases := short.Of(400, 60)
 	for seed := range uint64(cases) {
 		rng := rand.New(rand.NewPCG(seed, 6))
 		w := wiring{switches: 3 + rng.IntN(6)}

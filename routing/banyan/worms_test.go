@@ -201,7 +201,7 @@ func randomWorms(r *rand.Rand, k, maxStart int) []Worm {
 // them.
 func TestRandomWorms(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 0))
-	for range short.Of(10000, 1000) * *trials {
+	for range short.Of(10000, 500) * *trials {
 		worms := randomWorms(r, 2, 12)
 		if x := runWorms(t, WormOptions{Stages: 4, Flits: 6, Buffer: 1 + r.IntN(6)}, worms...); x.Deadlock != nil {
 			t.Fatalf("%+v: %+v", worms, x)
@@ -209,7 +209,7 @@ func TestRandomWorms(t *testing.T) {
 	}
 	// Of 6,000 each the reference has 493 and 1503.
 	for k, want := range map[int]float64{3: 493. / 6000, 4: 1503. / 6000} {
-		stuck, all := 0, short.Of(3000, 600)**trials
+		stuck, all := 0, short.Of(3000, 400)**trials
 		for range all {
 			worms := randomWorms(r, k, 0)
 			if runWorms(t, WormOptions{Stages: 4, Flits: 6, Buffer: 1}, worms...).Deadlock != nil {
