@@ -75,7 +75,7 @@ func (b *balancer) balance(ctx context.Context) error {
 			return err
 		}
 	}
-	return b.rebalance(ctx)
+	return b.rebalance(ctx, bound)
 }
 
 const (
@@ -84,8 +84,8 @@ const (
 	capacityUnits = 64
 	// maxJobLIDs bounds the scratch memory of a job.
 	maxJobLIDs = 64
-	// batchJobs is how many jobs are listed or written at a time.
-	batchJobs = 8
+	// jobsAhead is how many jobs are listed, or yet to be written, besides those at work.
+	jobsAhead = 8
 	// LIDs take their paths again at most maxAgain times, and as often as visits no more
 	// than againWork channels.
 	maxAgain  = 2
@@ -130,7 +130,7 @@ func LoadUnits(f *fabric.Fabric) []uint64 {
 	for s := range fabric.NodeID(f.NumSwitches()) {
 		ports, _ := f.SwitchLinks(s)
 		for _, p := range ports {
-			if mbps := f.Link(p).Mbps(); mbps > 0 {
+			if mbps := f.Link(p).Mbps(); mbps > 0 && mbps < fastest {
 				unit[p] = uint64((capacityUnits*fastest + mbps/2) / mbps)
 			}
 		}
@@ -256,69 +256,79 @@ func (b *balancer) addJobs(t fabric.NodeID) {
 // those in the same block of the tables, so that both change together. Where there is none,
 // each switch takes another one, so that few entries change when a path is gone.
 func (b *balancer) routeAlike() {
-	var near [][]fabric.LID // by LID without load: those with load in its block
+	type follower struct {
+		lid  fabric.LID
+		turn uint32
+		like []fabric.LID // switch s takes the one at turn + s
+	}
+	var list []follower
 	for i := range b.jobs {
 		j := &b.jobs[i]
-		for _, lid := range j.others {
-			near = append(near, slices.DeleteFunc(slices.Clone(j.lids), func(like fabric.LID) bool { return like/BlockSize != lid/BlockSize }))
+		if len(j.lids) == 0 {
+			continue
+		}
+		for k, lid := range j.others {
+			x := follower{lid, uint32(lid) + uint32(k), j.lids}
+			near := slices.DeleteFunc(slices.Clone(j.lids), func(like fabric.LID) bool { return like/BlockSize != lid/BlockSize })
+			if n := len(near); n > 0 {
+				at := int(x.turn) % n
+				x.like = near[at : at+1]
+			}
+			list = append(list, x)
 		}
 	}
 	par.Each(len(b.hosts), func(s int) {
-		row, near := b.tables.Row(fabric.NodeID(s)), near
-		for i := range b.jobs {
-			j := &b.jobs[i]
-			for k, lid := range j.others {
-				at := int(lid) + k
-				switch {
-				case row[lid] != fabric.NoPath || len(j.lids) == 0:
-				case len(near[k]) > 0:
-					row[lid] = row[near[k][at%len(near[k])]]
-				default:
-					row[lid] = row[j.lids[(at+s)%len(j.lids)]]
-				}
+		row := b.tables.Row(fabric.NodeID(s))
+		for i := range list {
+			x := &list[i]
+			if row[x.lid] == fabric.NoPath {
+				row[x.lid] = row[x.like[(x.turn+uint32(s))%uint32(len(x.like))]]
 			}
-			near = near[len(j.others):]
 		}
 	})
+}
+
+// mixJobs spreads the jobs without LIDs to place evenly over the others, which keep their order.
+func mixJobs(jobs []balancerJob) []balancerJob {
+	var loaded, rest []balancerJob
+	for _, j := range jobs {
+		if len(j.lids) > 0 {
+			loaded = append(loaded, j)
+		} else {
+			rest = append(rest, j)
+		}
+	}
+	if len(loaded) == 0 {
+		return jobs
+	}
+	mixed := make([]balancerJob, 0, len(jobs))
+	for i, j := range loaded {
+		mixed = append(mixed, j)
+		mixed = append(mixed, rest[i*len(rest)/len(loaded):(i+1)*len(rest)/len(loaded)]...)
+	}
+	return mixed
 }
 
 // placeRoutes places the LIDs of jobs, one job after the other. Meanwhile other CPUs list the next
 // hops of the jobs ahead, and write the rows of those behind.
 func (b *balancer) placeRoutes(ctx context.Context, jobs []balancerJob, place func(c *chooser, d *destination)) error {
-	batches := slices.Collect(slices.Chunk(jobs, batchJobs))
-	batch := func(i int) []balancerJob {
-		if i < 0 || i >= len(batches) {
-			return nil
-		}
-		return batches[i]
-	}
-	var sets [3][batchJobs]*destination
-	for i := range sets {
-		for k := range sets[i] {
-			sets[i][k] = b.newDestination()
-		}
+	jobs = mixJobs(jobs)
+	ring := make([]*destination, jobsAhead+par.Workers(0, len(jobs)))
+	for i := range ring {
+		ring[i] = b.newDestination()
 	}
 	c := b.newChooser()
-	for i := -1; i <= len(batches); i++ {
-		now, behind, ahead := batch(i), batch(i-1), batch(i+1)
-		if err := par.ForEach(ctx, 0, 1+len(behind)+len(ahead), func(n int) error {
-			switch n--; {
-			case n < 0:
-				for k := range now {
-					place(c, sets[i%3][k])
-				}
-			case n < len(ahead):
-				return sets[(i+1)%3][n].set(b, &ahead[n])
-			default:
-				sets[(i+2)%3][n-len(ahead)].writeRows(b)
-			}
-			return nil
-		}); err != nil {
-			return err
-		}
-	}
+	err := par.Pipeline(ctx, len(jobs), len(ring), func(slot, i int) error {
+		return ring[slot].set(b, &jobs[i])
+	}, func(slot, _ int) error {
+		place(c, ring[slot])
+		return nil
+	}, func(slot, _ int) error {
+		ring[slot].writeRows(b)
+		return nil
+	})
 	b.sumLoads()
-	return nil
+	return err
 }
 
 // placeAgain places all LIDs again, each with the loads of all others.

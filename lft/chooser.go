@@ -11,13 +11,12 @@ import (
 type chooser struct {
 	*balancer
 	load     []uint64 // by PortID of switches: of the LIDs at hand
-	least    []uint64 // by index of the destination's switches: no next hop has a smaller load
-	cost     []uint64 // by the same: of the path on
+	cost     []uint64 // by index of the destination's switches: of the path on
 	arriving []int32  // by the same: routes that come there or begin there
 	choice   []uint8  // by the same: the next hop of the current LID
 	beyond   []uint64 // by index in the destination's next: the cost there
-	before   []int32  // arriving of the LID before
-	current  bool     // cost, choice and before are of the LID before, and loads have changed only by it
+	sent     []int32  // of the destination's inner, those with routes to the current LID
+	current  bool     // cost, choice and sent are of the LID before, and loads have changed only by it
 
 	penalties []penalty // for the LIDs before of the current port
 }
@@ -25,8 +24,8 @@ type chooser struct {
 func (b *balancer) newChooser() *chooser {
 	n := len(b.hosts)
 	return &chooser{
-		balancer: b, load: b.load, least: make([]uint64, n), cost: make([]uint64, n+1),
-		arriving: make([]int32, n+1), before: make([]int32, n+1), choice: make([]uint8, n),
+		balancer: b, load: b.load, cost: make([]uint64, n+1),
+		arriving: make([]int32, n+1), sent: make([]int32, 0, n), choice: make([]uint8, n),
 	}
 }
 
@@ -48,7 +47,7 @@ func (c *chooser) replaceJob(d *destination) {
 			c.addRoutes(d, -1)
 			for i, n := range c.arriving[:len(d.sources)] {
 				if n > 0 {
-					c.least[i] = min(c.least[i], c.load[d.channel(i, c.choice[i])])
+					d.at[i].least = min(d.at[i].least, c.load[d.channel(i, c.choice[i])])
 				}
 			}
 		}
@@ -137,15 +136,15 @@ func (c *chooser) penalize(d *destination) {
 func (c *chooser) findLeast(d *destination) {
 	c.beyond, c.current = slices.Grow(c.beyond[:0], len(d.next))[:len(d.next)], false
 	if len(c.loads) > 1 { // not known for each part
-		clear(c.least)
 		return
 	}
-	for i, base := range d.base {
-		least, load := uint64(math.MaxUint64), c.load[base:]
+	for i := range d.at {
+		at := &d.at[i]
+		least, load := uint64(math.MaxUint64), c.load[at.base:]
 		for _, num := range d.hops.Ports(i) {
 			least = min(least, load[num])
 		}
-		c.least[i] = least
+		at.least = least
 	}
 }
 
@@ -156,9 +155,9 @@ func (c *chooser) findLeast(d *destination) {
 // loads, costs beyond or turns have changed, and one of the first next hops has the least
 // load and the least cost beyond.
 func (c *chooser) choosePaths(d *destination, turn uint32) {
-	c.arriving, c.before = c.before, c.arriving
 	copy(c.arriving, d.sources)
 	c.cost[len(d.sources)] = 0
+	sent := c.sent // the LID before, to the switches not yet visited
 	for i := len(d.groups) - 1; i >= 0; i-- {
 		g := &d.groups[i]
 		next, beyond := d.next[g.next:][:g.hops], c.beyond[g.next:][:g.hops]
@@ -168,15 +167,30 @@ func (c *chooser) choosePaths(d *destination, turn uint32) {
 			first = d.job.turn
 		}
 		first %= uint32(g.hops)
-		if d.passed[g.first] {
-			c.chooseInner(d, g, int(first), changed || !c.current, least)
-		} else {
+		if !d.passed[g.first] {
 			c.chooseOuter(d, g, int(first), least)
+			continue
 		}
+		from := len(sent)
+		for from > 0 && sent[from-1] >= g.first {
+			from--
+		}
+		if changed || !c.current || d.sources[g.first] > 0 {
+			for k := g.first; k < g.end; k++ {
+				c.chooseInner(d, k, beyond, int(first), least)
+			}
+		} else {
+			for _, k := range sent[from:] {
+				c.chooseInner(d, k, beyond, int(first), least)
+			}
+		}
+		sent = sent[:from]
 	}
+	c.sent = c.sent[:0]
 	for _, i := range d.inner {
 		if n := c.arriving[i]; n > 0 {
 			c.send(d, int(i), n, 1)
+			c.sent = append(c.sent, i)
 		}
 	}
 	c.current = true
@@ -186,51 +200,46 @@ func (c *chooser) choosePaths(d *destination, turn uint32) {
 // is another than before.
 func (c *chooser) readBeyond(next []int32, beyond []uint64) (changed bool, least uint64) {
 	least = math.MaxUint64
+	var differ uint64
 	for k, v := range next {
 		cost := c.cost[v]
 		least = min(least, cost)
-		if beyond[k] != cost {
-			beyond[k], changed = cost, true
-		}
+		differ |= beyond[k] ^ cost
+		beyond[k] = cost
 	}
-	return changed, least
+	return differ != 0, least
 }
 
 // chooseOuter is for the switches of a group that are not passed. It adds their routes.
 func (c *chooser) chooseOuter(d *destination, g *group, first int, leastBeyond uint64) {
-	load, beyond, next := c.load, c.beyond[g.next:][:g.hops], d.next[g.next:][:g.hops]
-	choice, least := c.choice[g.first:g.end], c.least[g.first:g.end]
-	bases, sources, units := d.base[g.first:g.end], d.sources[g.first:g.end], d.units[g.first:g.end]
-	ports := d.hops.ports[d.hops.start[g.first]:]
-	for i, base := range bases {
-		k := first
-		port := base + fabric.PortID(ports[k])
-		if goal := least[i] + leastBeyond; load[port]+beyond[k] > goal {
-			k, _ = leastNextHop(load[base:], beyond, ports, k, goal)
-			port = base + fabric.PortID(ports[k])
+	load, ports, beyond, next := c.load, d.hops.ports, c.beyond[g.next:][:g.hops], d.next[g.next:][:g.hops]
+	at, sources, choice := d.at[g.first:g.end], d.sources[g.first:g.end], c.choice[g.first:g.end]
+	beyondFirst, toFirst := beyond[first], int32(0)
+	for i := range at {
+		at, n, k := &at[i], sources[i], first
+		port := at.base + fabric.PortID(ports[int(at.ports)+k])
+		if goal := at.least + leastBeyond; load[port]+beyondFirst > goal {
+			k, _ = leastNextHop(load[at.base:], beyond, ports[at.ports:], k, goal)
+			port = at.base + fabric.PortID(ports[int(at.ports)+k])
+			c.arriving[next[k]] += n
+		} else {
+			toFirst += n
 		}
 		choice[i] = uint8(k)
-		unit := units[i]
+		unit := at.unit
 		if unit == 0 {
 			unit = c.unit[port]
 		}
-		load[port] += uint64(sources[i]) * unit
-		c.arriving[next[k]] += sources[i]
-		ports = ports[g.hops:]
+		load[port] += uint64(n) * unit
 	}
+	c.arriving[next[first]] += toFirst
 }
 
-// chooseInner is for the switches of a group that are passed; see choosePaths for what stays.
-func (c *chooser) chooseInner(d *destination, g *group, first int, changed bool, leastBeyond uint64) {
-	beyond := c.beyond[g.next:][:g.hops]
-	for i := g.first; i < g.end; i++ {
-		if !changed && c.before[i] == 0 && d.sources[i] == 0 {
-			continue
-		}
-		load := c.load[d.base[i]:]
-		k, cost := leastNextHop(load, beyond, d.hops.Ports(int(i)), first, c.least[i]+leastBeyond)
-		c.choice[i], c.cost[i] = uint8(k), cost
-	}
+// chooseInner is for a switch that is passed; see choosePaths for what stays.
+func (c *chooser) chooseInner(d *destination, i int32, beyond []uint64, first int, leastBeyond uint64) {
+	at := &d.at[i]
+	k, cost := leastNextHop(c.load[at.base:], beyond, d.hops.ports[at.ports:], first, at.least+leastBeyond)
+	c.choice[i], c.cost[i] = uint8(k), cost
 }
 
 // leastNextHop finds the one of ports with the least sum of loads on the path, of equal ones the
@@ -257,7 +266,7 @@ func leastNextHop(load, beyond []uint64, ports []fabric.PortNum, first int, goal
 func (c *chooser) send(d *destination, i int, n int32, sign int64) {
 	k := c.choice[i]
 	port := d.channel(i, k)
-	unit := d.units[i]
+	unit := d.at[i].unit
 	if unit == 0 {
 		unit = c.unit[port]
 	}
@@ -286,7 +295,7 @@ func (c *chooser) addRoutes(d *destination, sign int64) {
 func (c *chooser) readEntries(d *destination, t *Tables, lid fabric.LID) bool {
 	all := true
 	for i, s := range d.hops.Switches {
-		if c.choice[i] = 0; d.hops.start[i+1]-d.hops.start[i] > 1 {
+		if c.choice[i] = 0; len(d.hops.Ports(i)) > 1 {
 			c.choice[i] = d.hops.find(i, t.Row(s)[lid])
 		}
 		all = all && c.choice[i] != noChoice
@@ -300,7 +309,7 @@ func (c *chooser) completePaths(d *destination, turn uint32) {
 	c.cost[len(d.sources)] = 0
 	c.beyond = slices.Grow(c.beyond[:0], len(d.next))[:len(d.next)]
 	for i := len(d.sources) - 1; i >= 0; i-- {
-		load, ports, next := c.load[d.base[i]:], d.hops.Ports(i), d.nextOf(i)
+		load, ports, next := c.load[d.at[i].base:], d.hops.Ports(i), d.nextOf(i)
 		if c.choice[i] == noChoice {
 			beyond := c.beyond[:len(ports)]
 			c.readBeyond(next, beyond)

@@ -9,10 +9,9 @@ type destination struct {
 	list    ListNextHops
 	job     *balancerJob
 	hops    NextHops
-	index   []int32         // by NodeID: the index of a switch
-	base    []fabric.PortID // by switch
-	sources []int32         // by switch: the routes that begin there
-	units   []uint64        // by switch: what a route adds to the load of each of its channels, 0 where they differ
+	index   []int32 // by NodeID: the index of a switch
+	at      []place // by switch
+	sources []int32 // by switch: the routes that begin there
 	// next lists the switches that next hops lead to, those of a group together; nextAt is by
 	// switch the beginning of its part.
 	next   []int32
@@ -21,6 +20,14 @@ type destination struct {
 	passed []bool  // by switch, the destination too: a next hop leads there
 	inner  []int32 // the switches that are passed
 	kept   []uint8 // by LID of the job, then by switch: its next hop
+}
+
+// place is what a choice at a switch needs: in one piece, since it is looked at for each LID.
+type place struct {
+	base  fabric.PortID
+	ports int32  // the first of its part of hops.ports
+	unit  uint64 // what a route adds to the load of each of its channels, 0 where they differ
+	least uint64 // no next hop has a smaller load
 }
 
 // group is switches in a row with next hops that lead to the same ones, one by one. All are
@@ -41,7 +48,7 @@ func (b *balancer) newDestination() *destination {
 // set lists the next hops for a job. All else is for LIDs with load.
 func (d *destination) set(b *balancer, j *balancerJob) error {
 	d.job = j
-	d.base, d.sources, d.units, d.kept = d.base[:0], d.sources[:0], d.units[:0], d.kept[:0]
+	d.at, d.sources, d.kept = d.at[:0], d.sources[:0], d.kept[:0]
 	h := &d.hops
 	h.Reset()
 	if err := d.list(j.t, h); err != nil || len(j.lids) == 0 {
@@ -49,9 +56,8 @@ func (d *destination) set(b *balancer, j *balancerJob) error {
 	}
 	for i, s := range h.Switches {
 		d.index[s] = int32(i)
-		d.base = append(d.base, b.fab.PortBase(s))
+		d.at = append(d.at, place{base: b.fab.PortBase(s), ports: h.parts[i].from, unit: b.switchUnit[s]})
 		d.sources = append(d.sources, int32(b.hosts[s]))
-		d.units = append(d.units, b.switchUnit[s])
 	}
 	d.index[j.t] = int32(len(h.Switches))
 	d.findNext(b)
@@ -66,9 +72,9 @@ func (d *destination) findNext(b *balancer) {
 		if d.passed[i] {
 			d.inner = append(d.inner, int32(i))
 		}
-		if i == 0 || !d.areAlike(b, i-1, i) {
+		if i == 0 || !d.isSameKind(i-1, i) || !d.hops.isAlike(i) && !d.areAlike(b, i-1, i) {
 			at := len(d.next)
-			to := b.to[d.base[i]:]
+			to := b.to[d.at[i].base:]
 			for _, num := range d.hops.Ports(i) {
 				v := d.index[to[num]]
 				d.next = append(d.next, v)
@@ -82,11 +88,16 @@ func (d *destination) findNext(b *balancer) {
 	}
 }
 
-// areAlike says whether two switches are of one group.
+// isSameKind says whether both or none of two switches are passed, and have sources.
+func (d *destination) isSameKind(i, j int) bool {
+	return d.passed[i] == d.passed[j] && (d.sources[i] == 0) == (d.sources[j] == 0)
+}
+
+// areAlike says whether next hops lead to the same switches from two switches.
 func (d *destination) areAlike(b *balancer, i, j int) bool {
-	ports, to := d.hops.Ports(i), b.to[d.base[i]:]
-	others, toOthers := d.hops.Ports(j), b.to[d.base[j]:]
-	if len(ports) != len(others) || d.passed[i] != d.passed[j] || (d.sources[i] == 0) != (d.sources[j] == 0) {
+	ports, to := d.hops.Ports(i), b.to[d.at[i].base:]
+	others, toOthers := d.hops.Ports(j), b.to[d.at[j].base:]
+	if len(ports) != len(others) {
 		return false
 	}
 	for k, num := range ports {
@@ -104,7 +115,7 @@ func (d *destination) nextOf(i int) []int32 {
 
 // channel is a next hop of the i-th switch.
 func (d *destination) channel(i int, k uint8) fabric.PortID {
-	return d.base[i] + fabric.PortID(d.hops.Ports(i)[k])
+	return d.at[i].base + fabric.PortID(d.hops.ports[int(d.at[i].ports)+int(k)])
 }
 
 // writeRows writes the rows of all switches for the LIDs of the job.

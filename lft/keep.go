@@ -17,7 +17,7 @@ func Improve(ctx context.Context, f *fabric.Fabric, tables *Tables, newList func
 	if err := b.placeAgain(ctx); err != nil {
 		return nil, err
 	}
-	if err := b.rebalance(ctx); err != nil {
+	if err := b.rebalance(ctx, BoundLoad(f)); err != nil {
 		return nil, err
 	}
 	if err := b.useIdle(ctx); err != nil {

@@ -8,9 +8,12 @@ type NextHops struct {
 	// Switches lists the switches that reach the destination, which is not among them. Each
 	// comes before the switches that its ports lead to.
 	Switches []fabric.NodeID
-	start    []int32 // by index in Switches: its part of ports; one more at the end
+	parts    []part // by index in Switches: its part of ports; those of AddAlike have the same
 	ports    []fabric.PortNum
 }
+
+// part is a part of a list.
+type part struct{ from, end int32 }
 
 // ListNextHops lists the next hops to switch t in h, which is empty. It does the same each
 // time it is called for t, and serves one goroutine at a time.
@@ -18,16 +21,26 @@ type ListNextHops func(t fabric.NodeID, h *NextHops) error
 
 // Add puts the ports of a switch at the end; it copies them. There is at least one.
 func (h *NextHops) Add(s fabric.NodeID, ports ...fabric.PortNum) {
-	if len(h.start) == 0 {
-		h.start = append(h.start, 0)
-	}
+	from := int32(len(h.ports))
 	h.Switches = append(h.Switches, s)
 	h.ports = append(h.ports, ports...)
-	h.start = append(h.start, int32(len(h.ports)))
+	h.parts = append(h.parts, part{from, int32(len(h.ports))})
 }
 
+// AddAlike puts switches at the end that have the ports of the last one, which lead to the same
+// switches from all of them.
+func (h *NextHops) AddAlike(list ...fabric.NodeID) {
+	h.Switches = append(h.Switches, list...)
+	for range list {
+		h.parts = append(h.parts, h.parts[len(h.parts)-1])
+	}
+}
+
+// isAlike says whether the i-th switch came by AddAlike.
+func (h *NextHops) isAlike(i int) bool { return i > 0 && h.parts[i] == h.parts[i-1] }
+
 // Ports lists the ports of the switch with an index in Switches.
-func (h *NextHops) Ports(i int) []fabric.PortNum { return h.ports[h.start[i]:h.start[i+1]] }
+func (h *NextHops) Ports(i int) []fabric.PortNum { return h.ports[h.parts[i].from:h.parts[i].end] }
 
 // find is the index of a port among those of the i-th switch, noChoice for one that is not
 // allowed.
@@ -41,7 +54,7 @@ func (h *NextHops) find(i int, num fabric.PortNum) uint8 {
 }
 
 // Reset empties h.
-func (h *NextHops) Reset() { h.Switches, h.start, h.ports = h.Switches[:0], h.start[:0], h.ports[:0] }
+func (h *NextHops) Reset() { h.Switches, h.parts, h.ports = h.Switches[:0], h.parts[:0], h.ports[:0] }
 
 // ShortestNextHops lists all ports that lead nearer.
 func ShortestNextHops(f *fabric.Fabric) ListNextHops {
@@ -81,17 +94,25 @@ func NewByDistance(list []fabric.NodeID) *ByDistance {
 // good until the next call.
 func (b *ByDistance) FarthestFirst(dist []uint8) []fabric.NodeID {
 	var start [257]int32 // start[i]: where distance 255-i begins, then goes on
-	for _, d := range dist {
-		start[256-int(d)]++
+	for from := 0; from < len(dist); {
+		d, end := dist[from], from+1
+		for end < len(dist) && dist[end] == d {
+			end++
+		}
+		start[256-int(d)] += int32(end - from)
+		from = end
 	}
 	unreachable, end := start[1], int32(len(dist))-start[256]
 	for i := 1; i < len(start); i++ {
 		start[i] += start[i-1]
 	}
+	last, at := fabric.Unreachable, start[0]
 	for _, u := range b.list {
-		at := &start[255-int(dist[u])]
-		b.sorted[*at] = u
-		*at++
+		if d := dist[u]; d != last {
+			start[255-int(last)], at, last = at, start[255-int(d)], d
+		}
+		b.sorted[at] = u
+		at++
 	}
 	return b.sorted[unreachable:end]
 }

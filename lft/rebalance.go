@@ -61,13 +61,12 @@ func (r *rebalancer) choose(i int, k uint8, lid fabric.LID) {
 	r.tables.Row(r.hops.Switches[i])[lid] = r.hops.Ports(i)[k]
 }
 
-// rebalance takes routes off the busiest channels. Each pass has a limit between the
+// rebalance takes routes off the busiest channels, given a lower bound of their load. Each pass has a limit between the
 // greatest load and its known lower bound, and goes through the LIDs with a path that has a
 // channel above it. Switch after switch, the farthest first, it moves the routes on such
 // paths to where the squares of the loads above the limit grow least in sum. All other
 // routes stay, so that routes to a LID still merge. The tables of the best pass remain.
-func (b *balancer) rebalance(ctx context.Context) error {
-	bound := BoundLoad(b.fab)
+func (b *balancer) rebalance(ctx context.Context, bound uint64) error {
 	return b.rebalanceTo(ctx, bound, bound+bound/rebalanceDone)
 }
 
@@ -138,11 +137,11 @@ func (r *rebalancer) hasIdle() bool {
 	for i, n := range r.sources {
 		reached[i] = n > 0
 	}
-	for i, base := range r.base {
+	for i := range r.at {
 		if !reached[i] {
 			continue
 		}
-		load, next := r.load[base:], r.nextOf(i)
+		load, next := r.load[r.at[i].base:], r.nextOf(i)
 		for k, num := range r.hops.Ports(i) {
 			if load[num] == 0 {
 				return true

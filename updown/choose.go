@@ -3,6 +3,7 @@ package updown
 import (
 	"cmp"
 	"context"
+	"iter"
 	"math"
 	"slices"
 
@@ -61,11 +62,16 @@ func ChooseOrder(ctx context.Context, f *fabric.Fabric, roots []fabric.NodeID) (
 	if f.NumSwitches() == 0 || len(roots) > 0 {
 		return NewOrder(f, roots), nil
 	}
+	var orders iter.Seq[*Order]
+	wait := par.Go(func() error { orders = levelOrders(f); return nil })
 	x := newNetwork(f)
 	l := x.newLegality()
+	if err := wait(); err != nil {
+		return nil, err
+	}
 	var byLevel []candidate
 	count := l.newCounter()
-	for o := range levelOrders(f) {
+	for o := range orders {
 		c := candidate{Order: o, bars: count.count(o, anyBars)}
 		if c.none() {
 			return o, ctx.Err()

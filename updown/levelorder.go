@@ -17,27 +17,27 @@ const treeShare = 0.9
 // from which most switches can be reached by going up, then those without hosts. It
 // yields nothing for fabrics that are not nearly trees.
 func levelOrders(f *fabric.Fabric) iter.Seq[*Order] {
+	level := levels.Of(f)
+	if slices.Max(level) == 0 || levels.Share(f, level) < treeShare {
+		return func(func(*Order) bool) {}
+	}
+	search := graph.NewSearch[fabric.NodeID](len(level))
+	x := newLevelled(f, level)
+	type leaf struct {
+		s            fabric.NodeID
+		above, hosts int
+	}
+	var leaves []leaf
+	for s := range fabric.NodeID(len(level)) {
+		if level[s] == 0 {
+			search.Run(x.up.Next, s)
+			leaves = append(leaves, leaf{s, len(search.Order), len(f.HostsOn(s))})
+		}
+	}
+	slices.SortStableFunc(leaves, func(a, b leaf) int {
+		return cmp.Or(cmp.Compare(b.above, a.above), cmp.Compare(min(a.hosts, 1), min(b.hosts, 1)))
+	})
 	return func(yield func(*Order) bool) {
-		level := levels.Of(f)
-		if slices.Max(level) == 0 || levels.Share(f, level) < treeShare {
-			return
-		}
-		search := graph.NewSearch[fabric.NodeID](len(level))
-		x := newLevelled(f, level)
-		type leaf struct {
-			s            fabric.NodeID
-			above, hosts int
-		}
-		var leaves []leaf
-		for s := range fabric.NodeID(len(level)) {
-			if level[s] == 0 {
-				search.Run(x.up.Next, s)
-				leaves = append(leaves, leaf{s, len(search.Order), len(f.HostsOn(s))})
-			}
-		}
-		slices.SortStableFunc(leaves, func(a, b leaf) int {
-			return cmp.Or(cmp.Compare(b.above, a.above), cmp.Compare(min(a.hosts, 1), min(b.hosts, 1)))
-		})
 		for _, top := range leaves[:min(len(leaves), someLeaves)] {
 			for _, others := range []uncovered{moreTops, anyHigher, atEnd} {
 				o, whole := x.newOrder(top.s, others)

@@ -69,8 +69,14 @@ func (d *directions) nextHops(e lft.Engine) func() lft.ListNextHops {
 			if !tree.growTo(t) {
 				return errTooLong(e)
 			}
-			for _, r := range tree.sort.FarthestFirst(tree.hops) {
-				h.Add(d.order.Switch[r], tree.ports(int32(r))...)
+			for list := tree.sort.FarthestFirst(tree.hops); len(list) > 0; {
+				first, n := int32(list[0]), tree.countAlike(list)
+				for i, r := range list[:n] {
+					list[i] = d.order.Switch[r]
+				}
+				h.Add(list[0], tree.ports(first)...)
+				h.AddAlike(list[1:n]...)
+				list = list[n:]
 			}
 			return nil
 		}
@@ -111,12 +117,18 @@ type channels struct {
 	port    []fabric.PortNum
 	class   []int32 // by rank, from 0
 	classes int
+	// kind is by rank a number of those in a row in directions.near that have in addition the
+	// same ports.
+	kind []int32
 }
 
 // from gives the channels of the switch with rank r.
 func (c *channels) from(r int32) (to []int32, port []fabric.PortNum) {
-	return c.ranksFrom(r), c.port[c.first[r]:c.first[r+1]]
+	return c.ranksFrom(r), c.portsFrom(r)
 }
+
+// portsFrom lists the ports of the channels of the switch with rank r.
+func (c *channels) portsFrom(r int32) []fabric.PortNum { return c.port[c.first[r]:c.first[r+1]] }
 
 // ranksFrom lists the ranks that the channels of the switch with rank r lead to.
 func (c *channels) ranksFrom(r int32) []int32 { return c.to[c.first[r]:c.first[r+1]] }
@@ -145,7 +157,21 @@ func newDirections(f *fabric.Fabric, order *Order) *directions {
 	for _, r := range near {
 		d.near = append(d.near, fabric.NodeID(r))
 	}
+	d.up.findKinds(near)
+	d.down.findKinds(near)
 	return d
+}
+
+// findKinds fills in kind.
+func (c *channels) findKinds(near []int32) {
+	c.kind = make([]int32, len(near))
+	for i, r := range near[min(1, len(near)):] {
+		last := near[i]
+		c.kind[r] = c.kind[last]
+		if c.class[r] != c.class[last] || !slices.Equal(c.portsFrom(r), c.portsFrom(last)) {
+			c.kind[r]++
+		}
+	}
 }
 
 // tree is the paths to one destination switch: scratch of one worker. It
@@ -317,6 +343,21 @@ func (x *tree) side(r int32) (c *channels, known *choice, hops []uint8) {
 	}
 	c = &x.d.down
 	return c, &x.downward[c.class[r]], x.down
+}
+
+// countAlike counts the switches at the beginning of a list of ranks that may use channels of the
+// same ports to the same switches. It does not find all.
+func (x *tree) countAlike(list []fabric.NodeID) int {
+	n, first := 1, int32(list[0])
+	if x.mixed {
+		return n
+	}
+	c, _, _ := x.side(first)
+	kind, up := c.kind[first], x.down[first] == fabric.Unreachable
+	for n < len(list) && c.kind[list[n]] == kind && (x.down[list[n]] == fabric.Unreachable) == up {
+		n++
+	}
+	return n
 }
 
 // ports lists the channels that the switch with rank r may use. The list is

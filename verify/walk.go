@@ -46,6 +46,25 @@ func (w *forest) find(root int32) {
 	slices.Reverse(w.order)
 }
 
+// allArrive says whether packets of all switches arrive at root. Then depth is 0 there and more
+// elsewhere; else it has no meaning, as all but next.
+func (w *forest) allArrive(root int32) bool {
+	for s := range w.depth {
+		w.depth[s] = depthUnknown
+	}
+	w.depth[root] = 0
+	for s := range int32(len(w.depth)) {
+		at := s
+		for ; at >= 0 && w.depth[at] == depthUnknown; at = w.next[at] {
+			w.depth[at] = s + 1
+		}
+		if at < 0 || w.depth[at] == s+1 {
+			return false
+		}
+	}
+	return true
+}
+
 // findFrom follows packets from a switch until something known.
 func (w *forest) findFrom(s int32) {
 	path, at := w.path[:0], s
@@ -61,15 +80,12 @@ func (w *forest) findFrom(s int32) {
 	if depth == depthFollowed {
 		depth = depthLoop
 	}
-	slices.Reverse(path)
-	for _, u := range path {
+	for _, u := range slices.Backward(path) {
 		if depth >= 0 {
 			depth++
+			w.order = append(w.order, u)
 		}
 		w.depth[u], w.end[u] = depth, end
-	}
-	if depth >= 0 {
-		w.order = append(w.order, path...)
 	}
 }
 
@@ -79,14 +95,21 @@ func (w *worker) walk(d *dest) {
 	for s := range w.n {
 		p := w.stage[s*lft.BlockSize+d.column]
 		w.paths.next[s] = w.leadsTo(int32(s), p)
-		w.cells[s] = uint32(p)<<cellBits | w.weigh(int32(s), d)
+		w.cells[s] = uint32(p) << cellBits
+		if d.ca {
+			w.cells[s] |= w.weigh(int32(s), d)
+		}
 	}
 	root := int32(-1)
 	if d.root >= 0 && w.cells[d.root]>>cellBits == uint32(d.last) {
 		root = d.root
 	}
-	w.paths.find(root)
 	arrive := root >= 0
+	if arrive && !d.ca && w.flow == nil && w.paths.allArrive(root) {
+		w.loadManagement(root)
+		return
+	}
+	w.paths.find(root)
 	if arrive && w.flow != nil {
 		t := &tree{d, 1, 0, w.paths.order}
 		if w.flow.drops {
@@ -94,9 +117,7 @@ func (w *worker) walk(d *dest) {
 		}
 		w.descend(t)
 	}
-	if d.ca || w.flow != nil || !arrive || len(w.paths.order) < w.n-1 { // else there is nothing to tell
-		w.tallyUp(d)
-	}
+	w.tallyUp(d)
 	switch {
 	case arrive && d.ca:
 		w.load([]dest{*d}, w.paths.order, false)

@@ -87,6 +87,7 @@ type ranker struct {
 	pendants []fabric.NodeID   // of these, switches with one neighbour
 	level    []int32           // by switch
 	shared   []int32           // by switch; 0 outside compare
+	touched  []fabric.NodeID   // scratch of compare
 }
 
 func (r *ranker) neighbors(s fabric.NodeID) []fabric.NodeID { return r.near[s] }
@@ -110,7 +111,7 @@ func (r *ranker) rank(leaves []fabric.NodeID) []int32 {
 			break
 		}
 	}
-	for c := int32(1); c < slices.Max(r.level); c++ {
+	for c := int32(2); c < slices.Max(r.level); c++ { // nothing on level 2 is cabled as a leaf
 		if r.foldDown(c) {
 			c = 0 // what came down may have left others alone
 		}
@@ -293,7 +294,7 @@ func (r *ranker) raiseBare() {
 // contains s if it has three quarters of the neighbours of s.
 func (r *ranker) compare(s fabric.NodeID, c, other int32) (most, beside float64, contained bool) {
 	own := r.countNear(s, c)
-	var touched []fabric.NodeID
+	touched := r.touched[:0]
 	for _, v := range r.near[s] {
 		if r.level[v] != c {
 			continue
@@ -307,6 +308,7 @@ func (r *ranker) compare(s fabric.NodeID, c, other int32) (most, beside float64,
 			}
 		}
 	}
+	r.touched = touched
 	for _, t := range touched {
 		n := int(r.shared[t])
 		r.shared[t] = 0

@@ -127,3 +127,51 @@ func TestPanic(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestPipeline: each number has its three calls, do in order, and its slot for itself; the error
+// is that of the lowest number.
+func TestPipeline(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n, slots := rapid.IntRange(0, 60).Draw(t, "n"), rapid.IntRange(1, 9).Draw(t, "slots")
+		fails := rapid.IntRange(0, 120).Draw(t, "fails")
+		in, next := make([]atomic.Int32, slots), 0
+		finished := make([]atomic.Bool, n)
+		err := Pipeline(context.Background(), n, slots, func(slot, i int) error {
+			if slot != i%slots || !in[slot].CompareAndSwap(0, int32(i)+1) {
+				panic("the slot is taken")
+			}
+			if i >= fails {
+				return fmt.Errorf("error of %d", i)
+			}
+			return nil
+		}, func(slot, i int) error {
+			if next++; in[slot].Load() != int32(i)+1 || next != i+1 {
+				panic("not prepared, or not in order")
+			}
+			return nil
+		}, func(slot, i int) error {
+			if !in[slot].CompareAndSwap(int32(i)+1, 0) || finished[i].Swap(true) {
+				panic("not done")
+			}
+			return nil
+		})
+		if fails < n {
+			if err == nil || err.Error() != fmt.Sprintf("error of %d", fails) {
+				t.Fatalf("error %v, want that of %d", err, fails)
+			}
+			return
+		}
+		if err != nil || next != n || !slicesAll(finished) {
+			t.Fatalf("%d of %d done, error %v", next, n, err)
+		}
+	})
+}
+
+func slicesAll(list []atomic.Bool) bool {
+	for i := range list {
+		if !list[i].Load() {
+			return false
+		}
+	}
+	return true
+}

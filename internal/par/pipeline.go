@@ -1,0 +1,81 @@
+package par
+
+import (
+	"context"
+	"sync"
+)
+
+// Step is a part of the work on number i of a Pipeline, which has a slot for it.
+type Step func(slot, i int) error
+
+// Pipeline calls prepare, do and finish for each of 0 to n-1, in this order: do for one number
+// after the other, ascending, and prepare and finish on all CPUs meanwhile. Up to slots numbers are
+// under way; number i has slot i % slots from prepare to finish. An error ends it as that of do ends
+// ForEach.
+func Pipeline(ctx context.Context, n, slots int, prepare, do, finish Step) error {
+	p := &pipeline{n: n, taken: make([]bool, slots), ready: make([]bool, slots)}
+	p.changed.L = &p.mu
+	var wg sync.WaitGroup
+	for worker := range Workers(0, n) {
+		wg.Go(func() { p.run(ctx, worker == 0, prepare, do, finish) })
+	}
+	wg.Wait()
+	if p.err != nil {
+		return p.err
+	}
+	return ctx.Err()
+}
+
+type pipeline struct {
+	n       int
+	mu      sync.Mutex // of all below
+	changed sync.Cond
+	taken   []bool // by slot: from prepare to finish
+	ready   []bool // by slot: from prepare to do
+	// The lowest numbers of which the step is not under way.
+	toPrepare, toDo, toFinish int
+
+	at  int // the lowest number with an error
+	err error
+}
+
+// run makes calls until none is left. One worker alone does, so that what do works on stays in the
+// caches of a CPU.
+func (p *pipeline) run(ctx context.Context, does bool, prepare, do, finish Step) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.err == nil && p.toFinish < p.n && ctx.Err() == nil {
+		slots := len(p.taken)
+		switch {
+		case does && p.ready[p.toDo%slots]:
+			p.call(do, p.toDo)
+			p.ready[p.toDo%slots] = false
+			p.toDo++
+		case p.toFinish < p.toDo:
+			i := p.toFinish
+			p.toFinish++
+			p.call(finish, i)
+			p.taken[i%slots] = false
+		case p.toPrepare < p.n && !p.taken[p.toPrepare%slots]:
+			i := p.toPrepare
+			p.toPrepare++
+			p.taken[i%slots] = true
+			p.call(prepare, i)
+			p.ready[i%slots] = true
+		default:
+			p.changed.Wait()
+			continue
+		}
+		p.changed.Broadcast()
+	}
+}
+
+// call makes a call without the lock.
+func (p *pipeline) call(step Step, i int) {
+	p.mu.Unlock()
+	err := Catch(func() error { return step(i%len(p.taken), i) })
+	p.mu.Lock()
+	if err != nil && (p.err == nil || i < p.at) {
+		p.at, p.err = i, err
+	}
+}
