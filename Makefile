@@ -7,7 +7,7 @@ SOAKTIME ?= 10m
 GOLANGCI ?= $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 DEADCODE ?= $(GO) run golang.org/x/tools/cmd/deadcode@v0.52.0
 
-.PHONY: build test race lint fuzz soak bench bench-plugin figures update man licenses install uninstall deb test-deb test-debian13 clean
+.PHONY: build test race lint fuzz soak bench bench-plugin figures pages update man licenses install uninstall deb test-deb test-debian13 clean
 
 # What the plugin is built with, from libopensm-dev and libibumad-dev.
 OPENSM_HEADERS = $(and $(wildcard /usr/include/infiniband/opensm/osm_opensm.h),$(wildcard /usr/include/infiniband/umad.h))
@@ -61,9 +61,14 @@ bench-plugin: build
 	scripts/install-tools.sh
 	scripts/bench-plugin.sh
 
-# All figures of the papers, into bin/figures, and those of docs/reproduction.md.
+# All figures of the papers, into bin/figures, and from there into docs/papers.
 figures: build
-	scripts/figures.sh
+	mkdir -p bin
+	GO="$(GO)" scripts/figures.sh
+
+# Tables and pictures of docs/papers from the figures in docs/papers/data.
+pages:
+	$(GO) test ./papers/reproduce -run TestPages -count=1 -args -update
 
 # Takes what the commands print now into README.md and the examples; read the diff.
 update:

@@ -2,6 +2,7 @@ package reproduce
 
 import (
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/ibweave/ibweave/report/chart"
@@ -38,9 +39,9 @@ func (f *Figure) picture() picture {
 	c := &chart.Chart{Title: f.Title, Caption: caption}
 	for i, p := range f.Panels {
 		curves := make([]chart.Curve, len(p.Curves))
-		models := map[string]bool{}
+		models := map[string]bool{} // names of curves that are simulated, too
 		for k, curve := range p.Curves {
-			if model, ok := strings.CutSuffix(curve.Name, simulated); ok {
+			if model, ok := strings.CutSuffix(curve.Name, simulated); ok && hasCurve(p, model) {
 				models[model] = true
 			}
 			curves[k] = curve
@@ -54,6 +55,8 @@ func (f *Figure) picture() picture {
 			switch {
 			case models[p.Curves[k].Name] || curve.Name == minModelled:
 				curve.Form = chart.LineOnly
+			case models[curve.Look]:
+				curve.Form, curve.Name = chart.PointsOnly, ""
 			case strings.HasSuffix(curve.Name, simulated):
 				curve.Form = chart.PointsOnly
 			}
@@ -63,6 +66,10 @@ func (f *Figure) picture() picture {
 		c.Panels = append(c.Panels, p)
 	}
 	return c
+}
+
+func hasCurve(p chart.Panel, name string) bool {
+	return slices.ContainsFunc(p.Curves, func(c chart.Curve) bool { return c.Name == name })
 }
 
 // caption has all parameters.
@@ -75,14 +82,18 @@ func (f *Figure) caption() string {
 	if caption != "" {
 		caption += "."
 	}
-	intervals, open := false, false
+	intervals, open, model := false, false, false
 	for _, p := range f.Panels {
 		for _, c := range p.Curves {
+			model = model || strings.HasSuffix(c.Name, simulated)
 			for _, at := range c.Points {
 				intervals = intervals || at.Half > 0
 				open = open || at.Half >= at.Y && at.Half > 0 && p.Y.Scale != chart.Linear
 			}
 		}
+	}
+	if model {
+		caption += " Lines are the model, points the simulation."
 	}
 	if intervals {
 		caption += " Bars are 95 % intervals."

@@ -13,6 +13,7 @@ import (
 	"image/color"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -77,7 +78,7 @@ type Point struct {
 
 // Curve is points that belong together, by ascending X.
 type Curve struct {
-	Name   string  `json:"name"`
+	Name   string  `json:"name"` // "" has no line in the legend: another curve of its look has
 	Points []Point `json:"points"`
 	// Look, if not "", has all curves with it look alike, in colour and marker: a
 	// scheme in all panels, a model and its simulation.
@@ -196,8 +197,10 @@ func textStyle(size vg.Length) draw.TextStyle {
 	return draw.TextStyle{Color: color.Black, Font: face(size), XAlign: draw.XLeft, YAlign: draw.YTop, Handler: plot.DefaultTextHandler}
 }
 
-// wrap parts words into lines that are no wider than width, where words allow it.
+// wrap parts words into lines that are no wider than width, where words allow it. It
+// leaves a tenth, for readers of SVG whose font is wider.
 func wrap(words string, width vg.Length, style draw.TextStyle) []string {
+	width *= 0.9
 	var lines []string
 	line := ""
 	for _, word := range strings.Fields(words) {
@@ -244,7 +247,9 @@ func (p *Panel) legend() (entries []entry, lines int) {
 		lines += len(e.lines)
 	}
 	for i := range p.Curves {
-		add(&p.Curves[i], p.Curves[i].Name)
+		if p.Curves[i].Name != "" {
+			add(&p.Curves[i], p.Curves[i].Name)
+		}
 	}
 	for _, l := range p.Levels {
 		add(nil, l.Name)
@@ -409,6 +414,11 @@ func (c *Chart) draw(canvas draw.Canvas, l *layout) error {
 	return nil
 }
 
+// hasPoints says whether a curve without a name is the points of another one.
+func (p *Panel) hasPoints(of *Curve) bool {
+	return slices.ContainsFunc(p.Curves, func(c Curve) bool { return c.Name == "" && c.Look == of.Look })
+}
+
 // drawLegend writes what the curves of a panel are, from a point down.
 func (p *Panel) drawLegend(canvas draw.Canvas, at vg.Point, index map[string]int) {
 	entries, _ := p.legend()
@@ -429,7 +439,7 @@ func (p *Panel) drawLegend(canvas draw.Canvas, at vg.Point, index map[string]int
 			if e.curve.Form != PointsOnly {
 				canvas.StrokeLine2(line, at.X, middle.Y, at.X+thumb, middle.Y)
 			}
-			if e.curve.Form != LineOnly {
+			if e.curve.Form != LineOnly || p.hasPoints(e.curve) {
 				canvas.DrawGlyph(marker, middle)
 			}
 		}

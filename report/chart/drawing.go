@@ -347,8 +347,16 @@ func (d *Drawing) draw(canvas draw.Canvas, corner vg.Point, width vg.Length) {
 		canvas.StrokeLine2(draw.LineStyle{Color: color.Gray{0xaa}, Width: 1}, a.X, a.Y, b.X, b.Y)
 	}
 	who := d.who()
+	type pair [2]int
+	lanes := map[pair][]Arrow{}
 	for _, a := range d.Arrows {
-		d.arrow(canvas, at(a.From), at(a.To), a, slices.Index(who, a.Who))
+		lanes[pair{a.From, a.To}] = append(lanes[pair{a.From, a.To}], a)
+	}
+	for _, a := range d.Arrows {
+		if lane := lanes[pair{a.From, a.To}]; lane != nil {
+			drawArrows(canvas, at(a.From), at(a.To), lane, who)
+			delete(lanes, pair{a.From, a.To})
+		}
 	}
 	style = textStyle(9)
 	style.XAlign, style.YAlign = draw.XCenter, draw.YCenter
@@ -364,28 +372,36 @@ func (d *Drawing) draw(canvas draw.Canvas, corner vg.Point, width vg.Length) {
 	}
 }
 
-// arrow draws a packet right of its cable, by its number, dashed where it waits.
-func (d *Drawing) arrow(canvas draw.Canvas, from, to vg.Point, a Arrow, number int) {
+// drawArrows draws packets right of their cable, dashed where they wait, and their names.
+func drawArrows(canvas draw.Canvas, from, to vg.Point, lane []Arrow, who []string) {
 	across := to.Sub(from)
 	length := vg.Length(math.Hypot(float64(across.X), float64(across.Y)))
 	along := across.Scale(1 / length)
 	right := vg.Point{X: along.Y, Y: -along.X}
-	offset := right.Scale(3 + 3*vg.Length(number%4))
-	start, end := from.Add(along.Scale(length*0.24)).Add(offset), to.Sub(along.Scale(length*0.24)).Add(offset)
-	line := draw.LineStyle{Color: palette[number%len(palette)], Width: 1.8}
-	if a.Waits {
-		line.Width, line.Dashes = 1.2, []vg.Length{3, 2}
+	// Room for the boxes at the ends.
+	clear := min(length/4, vg.Length(30*math.Abs(float64(along.X))+12*math.Abs(float64(along.Y))))
+	slices.SortStableFunc(lane, func(a, b Arrow) int { return strings.Compare(a.Who, b.Who) })
+	for i, a := range lane {
+		number := slices.Index(who, a.Who)
+		offset := right.Scale(3 + 4*vg.Length(i))
+		start, end := from.Add(along.Scale(clear)).Add(offset), to.Sub(along.Scale(clear+5)).Add(offset)
+		line := draw.LineStyle{Color: palette[number%len(palette)], Width: 1.8}
+		if a.Waits {
+			line.Width, line.Dashes = 1.2, []vg.Length{3, 2}
+		}
+		canvas.StrokeLine2(line, start.X, start.Y, end.X, end.Y)
+		const head = 5
+		canvas.FillPolygon(line.Color, []vg.Point{
+			end.Add(along.Scale(head)), end.Add(right.Scale(head / 2)), end.Sub(right.Scale(head / 2)),
+		})
+		if a.Waits {
+			continue
+		}
+		style := textStyle(8)
+		style.Color, style.XAlign, style.YAlign = line.Color, draw.XCenter, draw.YCenter
+		width := style.Width(a.Who)
+		beside := 7 + 4*vg.Length(len(lane)-1) + width/2*vg.Length(math.Abs(float64(right.X)))
+		middle := from.Add(to).Scale(0.5).Add(right.Scale(beside)).Add(along.Scale((vg.Length(i) - vg.Length(len(lane)-1)/2) * (width + 4)))
+		canvas.FillText(style, middle, a.Who)
 	}
-	canvas.StrokeLine2(line, start.X, start.Y, end.X, end.Y)
-	const head = 5
-	canvas.FillPolygon(line.Color, []vg.Point{
-		end.Add(along.Scale(head)), end.Add(right.Scale(head / 2)), end.Sub(right.Scale(head / 2)),
-	})
-	if a.Who == "" || a.Waits {
-		return
-	}
-	style := textStyle(8)
-	style.Color, style.XAlign, style.YAlign = line.Color, draw.XCenter, draw.YCenter
-	middle := start.Add(end).Scale(0.5).Add(right.Scale(8 + style.Width(a.Who)/3))
-	canvas.FillText(style, middle, a.Who)
 }

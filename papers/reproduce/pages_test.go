@@ -1,0 +1,311 @@
+package reproduce
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var (
+	updatePages = flag.Bool("update", false, "TestPages writes the tables and pictures of docs/papers again")
+	pageFigures = flag.String("figures", "", "with -update, TestPages takes the figures in this folder of reproduce -o into docs/papers/data")
+)
+
+// papersDir is the pages, their pictures and their data.
+const papersDir = "../../docs/papers"
+
+// pageSeeds are the seeds that the pages judge by. Pictures and numbers are those of the first.
+var pageSeeds = []uint64{1, 2, 3}
+
+// dataFile has the figures of a paper with a seed.
+func dataFile(p *Paper, seed uint64) string {
+	return filepath.Join(papersDir, "data", fmt.Sprintf("%s-%d.json.gz", p.ID, seed))
+}
+
+// pageData reads the committed figures of a paper by seed and name.
+func pageData(t *testing.T, p *Paper) []map[string]*Figure {
+	t.Helper()
+	runs := make([]map[string]*Figure, len(pageSeeds))
+	for i, seed := range pageSeeds {
+		runs[i] = map[string]*Figure{}
+		f, err := os.Open(dataFile(p, seed))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		z, err := gzip.NewReader(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var list []*Figure
+		if err := json.NewDecoder(z).Decode(&list); err != nil {
+			t.Fatalf("%s: %v", f.Name(), err)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for _, fig := range list {
+			for w := range p.works() {
+				if w.ID() == fig.ID && w.Title == fig.Title && fig.Seed == seed && !fig.Quick {
+					runs[i][w.Name] = fig
+				}
+			}
+		}
+	}
+	return runs
+}
+
+// takeFigures puts the figures of a run into the data of the pages.
+func takeFigures(t *testing.T, p *Paper, runs []map[string]*Figure) {
+	t.Helper()
+	for i, seed := range pageSeeds {
+		for w := range p.works() {
+			data, err := os.ReadFile(filepath.Join(SeedDir(*pageFigures, i, seed), filepath.FromSlash(w.ID())+".json"))
+			if errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			f := &Figure{}
+			if err := errors.Join(err, json.Unmarshal(data, f)); err != nil {
+				t.Fatal(err)
+			}
+			if f.Quick || f.Seed != seed || f.Title != w.Title {
+				t.Fatalf("%s: want a full run with seed %d of this program", w.ID(), seed)
+			}
+			runs[i][w.Name] = f
+		}
+		var list []*Figure
+		for w := range p.works() {
+			if f := runs[i][w.Name]; f != nil {
+				list = append(list, f)
+			}
+		}
+		if list == nil {
+			continue
+		}
+		var b bytes.Buffer
+		z := gzip.NewWriter(&b)
+		if err := errors.Join(os.MkdirAll(filepath.Join(papersDir, "data"), 0o777), json.NewEncoder(z).Encode(list), z.Close(),
+			os.WriteFile(dataFile(p, seed), b.Bytes(), 0o666)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// judged is a claim with its verdict and the seeds that it is by.
+type judged struct {
+	Judgement
+	seeds []string
+}
+
+// judgePage judges each claim with the seeds that have all of its figures.
+func judgePage(p *Paper, runs []map[string]*Figure) []judged {
+	var list []judged
+	by := make([][]Judgement, len(runs))
+	for i, figures := range runs {
+		by[i] = p.Judge(figures)
+	}
+	for k := range p.Claims {
+		var seeds []uint64
+		var one [][]Judgement
+		j := judged{}
+		for i := range runs {
+			if by[i][k].Verdict != NotMeasured {
+				seeds, one = append(seeds, pageSeeds[i]), append(one, by[i][k:k+1])
+				j.seeds = append(j.seeds, fmt.Sprint(pageSeeds[i]))
+			}
+		}
+		j.Judgement = by[0][k]
+		if len(one) > 0 {
+			j.Judgement = Agree(seeds, one)[0]
+		}
+		list = append(list, j)
+	}
+	return list
+}
+
+var pageCell = strings.NewReplacer("|", `\|`, "\n", " ", "<", "&lt;").Replace
+
+// anchor is a claim's place on its page.
+func anchor(spec string) string {
+	return strings.ToLower(strings.Map(func(r rune) rune {
+		switch {
+		case r == ' ':
+			return '-'
+		case r == ',':
+			return -1
+		}
+		return r
+	}, spec))
+}
+
+// blocks are the parts of a page that data make, by name.
+func blocks(p *Paper, runs []map[string]*Figure) map[string]string {
+	var claims, ours, details, exhibits, figures, notes strings.Builder
+	list := judgePage(p, runs)
+	for _, b := range []*strings.Builder{&claims, &ours} {
+		b.WriteString("| | claim | verdict |\n|---|---|---|\n")
+	}
+	for _, j := range list {
+		b := &claims
+		if j.Ours {
+			b = &ours
+		}
+		fmt.Fprintf(b, "| [%s](#%s) | %s | **%s** |\n", j.Spec, anchor(j.Spec), pageCell(j.Claim), pageCell(j.Finding.String()))
+		fmt.Fprintf(&details, "* <a id=\"%s\"></a>**%s**: %s. %s.", anchor(j.Spec), j.Spec, pageCell(j.Finding.String()), pageCell(j.Measured))
+		if j.Why != "" {
+			fmt.Fprintf(&details, " *%s.*", pageCell(j.Why))
+		}
+		if len(j.Figures) <= 3 {
+			fmt.Fprintf(&details, " By `%s`", strings.Join(j.Figures, "`, `"))
+		} else {
+			fmt.Fprintf(&details, " By `%s` to `%s`", j.Figures[0], j.Figures[len(j.Figures)-1])
+		}
+		if j.seeds != nil && !slices.ContainsFunc(p.Exhibits, func(x Experiment) bool { return x.Name == j.Figures[0] }) {
+			fmt.Fprintf(&details, ", seeds %s", strings.Join(j.seeds, ", "))
+		}
+		details.WriteString(".\n")
+	}
+	for w := range p.works() {
+		f := runs[0][w.Name]
+		if f == nil {
+			continue
+		}
+		b := &figures
+		if w.Prints() {
+			b = &exhibits
+			fmt.Fprintf(b, "### %s\n\n    ibweave reproduce %s\n\n", w.Title, w.ID())
+		}
+		if f.picture() != nil {
+			fmt.Fprintf(b, "![%s](%s.svg)\n\n", w.Title, w.ID())
+		}
+		if !w.Prints() {
+			continue
+		}
+		b.WriteString("| | the paper | computed |\n|---|---|---|\n")
+		for _, r := range f.Rows {
+			fmt.Fprintf(b, "| %s | %s | %s |\n", pageCell(r.What), pageCell(r.Paper), pageCell(r.Computed))
+		}
+		b.WriteString("\n")
+	}
+	for _, n := range p.Notes {
+		fmt.Fprintf(&notes, "* %s\n", n)
+	}
+	return map[string]string{
+		"claims": claims.String(), "additions": ours.String(), "details": details.String(),
+		"exhibits": exhibits.String(), "figures": figures.String(), "notes": notes.String(),
+	}
+}
+
+// index is a line for each paper.
+func index(all map[*Paper][]map[string]*Figure) string {
+	var b strings.Builder
+	b.WriteString("| page | claims of the paper | hold | hold as something else | fail | open |\n|---|---|---|---|---|---|\n")
+	for _, p := range Papers {
+		count := map[Verdict]int{}
+		n := 0
+		for _, j := range judgePage(p, all[p]) {
+			if j.Ours {
+				continue
+			}
+			n++
+			count[j.Verdict]++
+		}
+		open := n - count[Holds] - count[HoldsAs] - count[Fails]
+		fmt.Fprintf(&b, "| [%s](%s.md) | %d | %d | %d | %d | %d |\n", p.ID, p.ID, n, count[Holds], count[HoldsAs], count[Fails], open)
+	}
+	return b.String()
+}
+
+// fillPage puts blocks between their markers.
+func fillPage(t *testing.T, path string, blocks map[string]string) {
+	t.Helper()
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, used := string(page), 0
+	for name, block := range blocks {
+		begin, end := "<!-- "+name+" -->\n", "<!-- end of "+name+" -->\n"
+		before, rest, ok := strings.Cut(text, begin)
+		_, after, closed := strings.Cut(rest, end)
+		if !ok || !closed {
+			continue
+		}
+		used++
+		text = before + begin + "\n" + strings.TrimSpace(block) + "\n\n" + end + after
+	}
+	if used == 0 || blocks["claims"] != "" && (!strings.Contains(text, "<!-- claims -->") || !strings.Contains(text, "<!-- details -->")) {
+		t.Errorf("%s has no place for the verdicts", path)
+	}
+	if text == string(page) {
+		return
+	}
+	if !*updatePages {
+		t.Errorf("%s is not what docs/papers/data and the judges say: run make pages, and read the diff", path)
+		return
+	}
+	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestPages holds docs/papers to its data: verdicts are those that the judges give for the
+// committed figures, and pictures are drawn from them.
+func TestPages(t *testing.T) {
+	all := map[*Paper][]map[string]*Figure{}
+	for _, p := range Papers {
+		runs := pageData(t, p)
+		if *updatePages && *pageFigures != "" {
+			takeFigures(t, p, runs)
+		}
+		all[p] = runs
+		fillPage(t, filepath.Join(papersDir, p.ID+".md"), blocks(p, runs))
+		drawn := map[string]bool{}
+		for w := range p.works() {
+			f := runs[0][w.Name]
+			if f == nil {
+				t.Logf("%s is not in docs/papers/data", w.ID())
+				continue
+			}
+			picture := f.picture()
+			if picture == nil {
+				continue
+			}
+			path := filepath.Join(papersDir, filepath.FromSlash(w.ID())+".svg")
+			drawn[filepath.Base(path)] = true
+			var b bytes.Buffer
+			if err := picture.SVG(&b); err != nil {
+				t.Errorf("%s: %v", w.ID(), err)
+			}
+			if *updatePages {
+				if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o777), os.WriteFile(path, b.Bytes(), 0o666)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if old, err := os.ReadFile(path); err != nil || !bytes.Equal(old, b.Bytes()) {
+				t.Errorf("%s is not drawn from docs/papers/data: %v", path, err)
+			}
+		}
+		pictures, err := filepath.Glob(filepath.Join(papersDir, p.ID, "*.svg"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range pictures {
+			if !drawn[filepath.Base(path)] {
+				t.Errorf("%s is of no figure", path)
+			}
+		}
+	}
+	fillPage(t, filepath.Join(papersDir, "..", "reproduction.md"), map[string]string{"index": index(all)})
+}
