@@ -222,7 +222,7 @@ func index(all map[*Paper][]map[string]*Figure) string {
 			count[j.Verdict]++
 		}
 		open := n - count[Holds] - count[HoldsAs] - count[Fails]
-		fmt.Fprintf(&b, "| [%s](%s.md) | %d | %d | %d | %d | %d |\n", p.ID, p.ID, n, count[Holds], count[HoldsAs], count[Fails], open)
+		fmt.Fprintf(&b, "| [%s](papers/%s.md) | %d | %d | %d | %d | %d |\n", p.ID, p.ID, n, count[Holds], count[HoldsAs], count[Fails], open)
 	}
 	return b.String()
 }
