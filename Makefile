@@ -38,7 +38,7 @@ test:
 	scripts/install-tools.sh
 	$(GO) test ./...
 
-# The rooms that spread their work over goroutines, but for those whose tests
+# The rooms that spread their work over goroutines, except those whose tests
 # wait for OpenSM.
 race:
 	$(GO) test -race ./internal/files ./lft ./mesh ./mft ./audit/quality ./sim/sweep ./sminterface/mad ./cmd/ibweave-opensm/plugin ./sminterface/umad ./updown ./verify ./audit/whatif

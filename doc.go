@@ -25,7 +25,7 @@
 // No function logs or panics, and the result does not depend on the number of CPUs. Errors
 // in an input are *fabric.ParseError, with file and line. Functions that take a context
 // return its error soon after it ends. All values may be used by several goroutines at the
-// same time as long as nobody changes them.
+// same time as long as none changes them.
 //
 // The command ibweave does more; its other packages make no promise to other modules.
 package ibweave

@@ -47,7 +47,7 @@ func TestPackageComments(t *testing.T) {
 		case slices.Contains(supported, dir):
 			want = "supported"
 		case strings.HasPrefix(first, "Command "):
-			want = "" // nobody imports it
+			want = "" // no package imports it
 		}
 		if !strings.HasPrefix(first, "Package ") && !strings.HasPrefix(first, "Command ") || !strings.Contains(first, want) {
 			t.Errorf("%s: want a comment that says what the package does, and %q; it begins with %q", dir, want, first)

@@ -38,7 +38,7 @@ func TestIncremental(t *testing.T) {
 				var (
 					c              compile.Incremental
 					kept, byChange int
-					entries, anew  int
+					entries, fresh int
 					bounds         int // blocks that had to change
 					heap           []uint64
 					before         *compile.Result
@@ -79,7 +79,7 @@ func TestIncremental(t *testing.T) {
 						}
 						bounds += least
 						entries += how.Changes.Entries
-						anew += compile.ChangesSince(before.Routing, scratch.Routing).Entries
+						fresh += compile.ChangesSince(before.Routing, scratch.Routing).Entries
 					}
 					before = r
 					if every := max(steps/8, 1); step%every == every-1 {
@@ -92,10 +92,10 @@ func TestIncremental(t *testing.T) {
 				}
 				c.Wait()
 				t.Logf("%d steps, %d kept, %d verified by what changed: %d entries changed, %d from scratch; heap %d to %d KiB",
-					steps, kept, byChange, entries, anew, heap[len(heap)/2]>>10, heap[len(heap)-1]>>10)
+					steps, kept, byChange, entries, fresh, heap[len(heap)/2]>>10, heap[len(heap)-1]>>10)
 				// Tables with credit loops are never verified by what changed.
 				loops := !e.Guarantee().Has(lft.NoCreditLoop)
-				if kept < steps/2 || !loops && byChange < steps/2 || entries >= anew || bounds == 0 {
+				if kept < steps/2 || !loops && byChange < steps/2 || entries >= fresh || bounds == 0 {
 					t.Error("that is not what incremental is for")
 				}
 				if now, then := heap[len(heap)-1], heap[len(heap)/2]; now > then+then/4+1<<20 {
@@ -106,7 +106,7 @@ func TestIncremental(t *testing.T) {
 	}
 }
 
-// asChecked says that the verdict is that of the checker, but for notes.
+// asChecked says that the verdict is that of the checker, except for notes.
 func asChecked(t *testing.T, f *fabric.Fabric, e *compile.Engine, r *compile.Result, how compile.Step) {
 	t.Helper()
 	want, err := verify.Check(t.Context(), f, r.Routing.Tables, verify.Options{})

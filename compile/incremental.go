@@ -17,7 +17,7 @@ import (
 type Incremental struct {
 	engine  *Engine
 	routing *lft.Routing
-	spare   *lft.Tables // that nothing uses any more, nil for none
+	spare   *lft.Tables // no longer used, nil for none
 	prepared
 	prepare func() prepared // nil when there is nothing to prepare
 	ready   chan prepared   // gets what prepare makes; nil when it is not under way
@@ -48,7 +48,7 @@ func largeChange(f *fabric.Fabric) int { return max(1000, int(f.MaxLID())/4) }
 
 // Step is what Incremental.Run did.
 type Step struct {
-	// Kept says that the tables are those of before but for what had to change.
+	// Kept says that entries changed only where they had to.
 	Kept bool
 	// Why is the reason where they are not, in a few words.
 	Why string
@@ -280,8 +280,8 @@ func (c *Incremental) prepareRun() {
 	}()
 }
 
-// Recycle gives back tables of a Run before the last, which nothing uses any more:
-// another Run may write over them.
+// Recycle gives back unused tables of a Run before the last: another Run may write
+// over them.
 func (c *Incremental) Recycle(r *lft.Routing) {
 	_ = c.wait(context.Background())
 	if r != c.routing && c.readers.Load() == 0 {

@@ -256,7 +256,7 @@ func (m *multicaster) last(ctx context.Context, groups []mft.Group) (string, []m
 	return updnTreeScheme, groups
 }
 
-// DefaultSchemes is the schemes that a group with so many senders has by default, in
+// DefaultSchemes lists the schemes of a group with the given number of senders, in
 // the order in which they are tried: the next one where one refuses the group, or
 // where the check finds its trees wrong or in a credit loop with unicast. On banyan
 // networks that is region first, elsewhere union for one sender, and for several

@@ -181,7 +181,7 @@ func (x *flooded) visit(in fabric.PortID) {
 	x.path = x.path[:len(x.path)-1]
 }
 
-// exact says whether each receiver but the sender got one copy, and nobody else.
+// exact says whether each receiver but the sender got one copy, and no other port any.
 func (x *flooded) exact(sender fabric.PortID, receivers []fabric.PortID) bool {
 	want := map[fabric.PortID]int{}
 	for _, p := range receivers {

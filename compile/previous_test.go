@@ -33,7 +33,7 @@ func TestPrevious(t *testing.T) {
 				}
 				rng := rand.New(rand.NewPCG(5, 6))
 				walk := failures{f: whole, gone: map[fabric.PortID]bool{}, dead: map[fabric.NodeID]bool{}}
-				changed, anew := 0, 0
+				changed, fresh := 0, 0
 				worst := 0.0
 				steps := short.Of(max(*trials/2, 20), 2)
 				for range steps {
@@ -59,15 +59,15 @@ func TestPrevious(t *testing.T) {
 						t.Fatalf("%d pairs loop", got.Unicast.NonMinimal)
 					}
 					changed += differences(now, next)
-					anew += differences(now, scratch)
+					fresh += differences(now, scratch)
 					if want.Balance.MeanRoutes > 0 {
 						worst = max(worst, float64(got.Balance.MaxRoutes)/float64(want.Balance.MaxRoutes))
 					}
 					now = next
 				}
-				t.Logf("%d steps: %d entries changed, %d from scratch; at worst %.2f times the load on the most loaded link", steps, changed, anew, worst)
-				if changed > anew {
-					t.Errorf("%d entries changed, from scratch %d", changed, anew)
+				t.Logf("%d steps: %d entries changed, %d from scratch; at worst %.2f times the load on the most loaded link", steps, changed, fresh, worst)
+				if changed > fresh {
+					t.Errorf("%d entries changed, from scratch %d", changed, fresh)
 				}
 				// All is well again: nothing is left of the failures but choices among equals.
 				last, err := e.Route(t.Context(), whole, lft.Options{Previous: now})
@@ -75,7 +75,7 @@ func TestPrevious(t *testing.T) {
 					t.Fatal(err)
 				}
 				if r := check(t, whole, last.Tables); r.Unicast.Unreachable+r.Management.Unreachable > 0 {
-					t.Error("something is not reached any more")
+					t.Error("something is no longer reached")
 				}
 				again, err := e.Route(t.Context(), whole, lft.Options{Previous: last})
 				if err != nil {
@@ -238,7 +238,7 @@ func TestPreviousToACA(t *testing.T) {
 	}
 }
 
-// TestPreviousOfAnything: whoever wrote the tables before, the guarantee holds.
+// TestPreviousOfAnything: the guarantee holds with any previous tables.
 func TestPreviousOfAnything(t *testing.T) {
 	f, err := gen.Irregular(gen.IrregularSpec{Switches: 20, Degree: 4, Hosts: 31, Seed: 4})
 	if err != nil {
@@ -254,7 +254,7 @@ func TestPreviousOfAnything(t *testing.T) {
 			t.Fatal(err)
 		}
 		rng := rand.New(rand.NewPCG(7, 8))
-		for _, one := range []int{1, 5, 100} { // of so many entries, one is changed
+		for _, one := range []int{1, 5, 100} { // one entry in this many changes
 			for s := range fabric.NodeID(f.NumSwitches()) {
 				for lid := range before.Tables.Row(s) {
 					if rng.IntN(one) == 0 {

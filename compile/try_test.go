@@ -14,7 +14,7 @@ import (
 )
 
 // TestTry has random cables and switches fail. It compares what is tried with a routing
-// from the tables of before, and with those tables when it is undone.
+// from the same tables, and with those tables when it is undone.
 func TestTry(t *testing.T) {
 	fabrics := failingFabrics(t)
 	for _, name := range short.Keys(fabrics, "fat tree", "irregular", "torus") {

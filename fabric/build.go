@@ -26,7 +26,7 @@ type slot struct {
 	lmc  uint8
 }
 
-// Grow makes room for so many nodes and ports more, port 0 of each node included.
+// Grow makes room for more nodes and ports, port 0 of each node included.
 func (b *Builder) Grow(nodes, ports int) {
 	b.nodes, b.base, b.slots = slices.Grow(b.nodes, nodes), slices.Grow(b.base, nodes), slices.Grow(b.slots, ports)
 }

@@ -216,7 +216,7 @@ func TestBuilderErrors(t *testing.T) {
 		{`GUID 0x0000000000000020 is on two nodes, "one" and "a CA"`, func(b *Builder) error {
 			return build(b, Node{GUID: 0x20, Type: CA, Description: "a CA"})
 		}},
-		{`node "nobody" has GUID 0`, func(b *Builder) error { return build(b, Node{Type: CA, Description: "nobody"}) }},
+		{`node "absent" has GUID 0`, func(b *Builder) error { return build(b, Node{Type: CA, Description: "absent"}) }},
 		{`LID 5 is claimed by "two"[0] and by "host"[1]`, func(b *Builder) error { return lid(b, 2, 0, 5, 0, 3, 1, 5, 0) }},
 		{`LID 4 is claimed by "two"[0] and by "host"[1]`, func(b *Builder) error { return lid(b, 2, 0, 4, 0, 3, 1, 4, 2) }},
 		{`"host"[1]: LID 5 is not a multiple of 2, as LMC 1 wants`, func(b *Builder) error { return lid(b, 2, 0, 4, 0, 3, 1, 5, 1) }},

@@ -112,12 +112,12 @@ func TestWithKinds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules, err := fabric.ParseKindRules("service=n*, aggregation=n1*_1,host=oss1,gateway=0x5,router=s,service=nobody*")
+	rules, err := fabric.ParseKindRules("service=n*, aggregation=n1*_1,host=oss1,gateway=0x5,router=s,service=absent*")
 	if err != nil {
 		t.Fatal(err)
 	}
 	g, unused := f.WithKinds(rules)
-	if len(unused) != 2 || unused[0].Pattern != "s" || unused[1].Pattern != "nobody*" {
+	if len(unused) != 2 || unused[0].Pattern != "s" || unused[1].Pattern != "absent*" {
 		t.Errorf("unused: %v", unused)
 	}
 	for n, want := range []fabric.Kind{fabric.SwitchKind, fabric.ServiceKind, fabric.AggregationKind, fabric.HostKind, fabric.GatewayKind} {

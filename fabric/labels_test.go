@@ -7,7 +7,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// labelled builds two switches with a cable and a host, whose ports have labels but for
+// labelled builds two switches with a cable and a host, whose ports have labels, except
 // port 2 of the second switch. The second has the lower GUID: indices change in Build.
 func labelled(t *testing.T) *fabric.Fabric {
 	t.Helper()

@@ -8,7 +8,7 @@ import (
 // Without is the same subnet after the cables at some ports are gone; either end
 // of a cable names it, and ports without one are no error. Nodes and their indices
 // stay as they are, those that are cut off too. A CA or router port without a
-// cable has no LID any more, nor has a switch without any.
+// cable loses its LID, and so does a switch without any.
 func (f *Fabric) Without(cables ...PortID) *Fabric {
 	g := f.copyPorts()
 	var cut []PortID // ends that lost their cable

@@ -104,7 +104,7 @@ func (l *Incremental) updateTo(v *fabric.Snapshot, most int) bool {
 	return true
 }
 
-// removeGone takes off the loads what is not there any more: LIDs, which it adds to
+// removeGone takes off the loads what is no longer there: LIDs, which it adds to
 // uncounted where they are elsewhere, and sources. And it prepares peer.
 func (l *Incremental) removeGone(v *fabric.Snapshot, uncounted []bool) {
 	old := l.now
@@ -142,7 +142,7 @@ func (l *Incremental) removeGone(v *fabric.Snapshot, uncounted []bool) {
 	}
 }
 
-// comparePorts finds the ports of which entries from before may not serve any more: those
+// comparePorts finds the ports of which entries from before may no longer serve: those
 // whose cable is gone or new, which makes the channel fresh, or leads up now instead of
 // down; and the slots that have some.
 func (l *Incremental) comparePorts(old *fabric.Snapshot, oldRank []int32) (suspect []bool, changed []int32) {
@@ -177,7 +177,7 @@ func (l *Incremental) isUp(rank []int32, s, peer int32) bool {
 	return rank[l.index.Owner[peer]] < rank[s]
 }
 
-// listSuspects lists by LID the slots whose entry may not serve any more: new switches,
+// listSuspects lists by LID the slots whose entry may no longer serve: new switches,
 // and those with an entry for a suspect port.
 func (l *Incremental) listSuspects(old *fabric.Snapshot, changed []int32, suspect []bool) [][]int32 {
 	v := l.now

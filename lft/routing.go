@@ -101,7 +101,7 @@ type Routing struct {
 	// CAOrder is CA and router ports in the order in which the engine means hosts to be
 	// numbered, NoPort for a number without a host. Nil for engines without one.
 	CAOrder []fabric.PortID
-	// Kept says that Tables are those of Options.Previous but for what had to change.
+	// Kept says that entries of Options.Previous changed only where they had to.
 	Kept bool
 	// Notes is what the engine has to say about the fabric, for people: a line
 	// each.

@@ -94,7 +94,7 @@ func (c *copyTracker) wrong(sender fabric.PortID, receivers []fabric.PortID) str
 		return "it loops"
 	}
 	if c.waste > 0 {
-		return fmt.Sprintf("%d copies come to nobody", c.waste)
+		return fmt.Sprintf("%d copies come to no port", c.waste)
 	}
 	for p := range fabric.PortID(c.f.NumPorts()) {
 		want := 0

@@ -190,7 +190,7 @@ func nameOf(f *fabric.Fabric, s fabric.NodeID) string {
 	return fmt.Sprintf("%q (%s)", f.Name(s).Text, f.Node(s).GUID)
 }
 
-// namesOf lists switches for messages, at most so many.
+// namesOf lists switches for messages, at most as many as most says.
 func namesOf(f *fabric.Fabric, switches []fabric.NodeID, most int) string {
 	var names []string
 	for i, s := range switches {

@@ -23,7 +23,7 @@ var stride = [maxDims]uint64{
 	0xa0761d6478bd642f, 0x6c62272e07bb0143, 0xc4ceb9fe1a85ec53, 0x16f11fe89b0d677d,
 }
 
-// layout places the switches of a graph in a space of so many dimensions,
+// layout places the switches of a graph in a space of several dimensions,
 // which have no ends, and are rings where closeRing found them to be.
 //
 // It grows from one switch by conclusions that hold whatever is missing, as
@@ -61,7 +61,7 @@ func newLayout(g *links, dims int) *layout {
 	return l
 }
 
-// growLayouts grows layouts in so many dimensions until one fits, or gives what stood
+// growLayouts grows layouts in dims dimensions until one fits, or gives what stood
 // out in the best of them.
 func growLayouts(g *links, dims, layouts int) (found *fit, why trouble) {
 	seeds := g.seeds(dims)

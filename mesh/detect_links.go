@@ -170,7 +170,7 @@ type seed struct {
 	regular int    // pairs of its links on a cycle of four
 }
 
-// seeds are the switches with links in so many dimensions, the most regular
+// seeds are the switches with links in dims dimensions, the most regular
 // first.
 func (g *links) seeds(dims int) []seed {
 	var seeds []seed

@@ -275,7 +275,7 @@ func checkSound(t rapid.TB, g *Grid) {
 	}
 }
 
-// drawGrid is a random grid of at most so many switches.
+// drawGrid is a random grid of as many switches as most says, or fewer.
 func drawGrid(rng *rand.Rand, most int) (dims []int, wrap []bool, w wiring) {
 	for w.switches == 0 || w.switches > most {
 		dims = make([]int, 1+rng.IntN(5))

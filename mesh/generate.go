@@ -155,7 +155,7 @@ func plan(switches, firstHost, hosts int) (*gen.Plan, error) {
 	return gen.NewPlan(switches, switches*hosts)
 }
 
-// addSwitches adds the switches of a shape with so many ports each, and returns their
+// addSwitches adds the switches of a shape with the given number of ports, and returns their
 // coordinates.
 func addSwitches(p *gen.Plan, shape Shape, ports int) []string {
 	names := make([]string, shape.Positions())

@@ -171,7 +171,7 @@ func TestLIDsOfPort0(t *testing.T) {
 	}
 }
 
-// TestLIDsTooMany has a grid on which one switch has so many hosts that the
+// TestLIDsTooMany has a grid on which one switch has more hosts than LIDs, so that the
 // rule runs out of LIDs.
 func TestLIDsTooMany(t *testing.T) {
 	g := grow(t, plot{dims: []int{40, 40}, hosts: func(at int) int {

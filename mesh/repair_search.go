@@ -15,7 +15,7 @@ const (
 	// each number of VLs.
 	rounds = 8
 	// roundsWork bounds the broken entries that all searches for a number of
-	// VLs visit together; wholeRounds does so in fabrics where so many are
+	// VLs visit together; wholeRounds does so where so much is
 	// broken that it would be less than this many whole searches.
 	roundsWork  = 1 << 19
 	wholeRounds = 4
@@ -91,7 +91,7 @@ func (r *repairer) repeat(ctx context.Context, order []int32, vls int) (*detours
 	return nil, nil
 }
 
-// try goes through the columns in an order and takes up to so many VLs. Where
+// try goes through the columns in an order and takes up to vls VLs. Where
 // it fails it returns the place in the order.
 func (r *repairer) try(ctx context.Context, order []int32, prefer Dir, vls int) (*detours, int, error) {
 	r.prefer, r.newTurn, r.otherTurn = prefer, newTurn, otherTurn

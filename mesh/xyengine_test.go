@@ -11,7 +11,7 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// TestEngines routes fabrics whose coordinates nobody says: paths are the
+// TestEngines routes fabrics without given coordinates: paths are the
 // shortest there are, and no cycle exists.
 func TestEngines(t *testing.T) {
 	for name, shape := range shapes() {

@@ -182,7 +182,7 @@ func text(p *mft.Plan) []string {
 }
 
 // checkShared floods the trees of a plan in which groups may share MLIDs: all
-// receivers get a copy and nobody two; it returns the stray copies, a packet
+// receivers get a copy and none two; it returns the stray copies, a packet
 // from one sender of each group, and the groups without MLID.
 func checkShared(t testing.TB, groups []mft.Group, p *mft.Plan) (stray int, without []int) {
 	t.Helper()

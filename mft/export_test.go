@@ -6,7 +6,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// Verdict is what PlanUpdate's flood says of masks that nobody is writing:
+// Verdict is what PlanUpdate's flood says of masks that do not change:
 // loop, lose, duplicate or ok, the first of them that happens to a packet from
 // sender.
 func Verdict(f *fabric.Fabric, ports []fabric.PortID, sender fabric.PortID, receivers []fabric.PortID) string {

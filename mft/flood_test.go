@@ -109,8 +109,8 @@ func (fl *flood) verdict(sender fabric.PortID, receivers []fabric.PortID) string
 	return "stray"
 }
 
-// mustBeExact floods from every sender of every tree, wants no copy to cross a
-// link in vain, and compares the groups' senders with those of the trees.
+// mustBeExact floods from every sender of every tree, wants each copy that crosses
+// a link to be of use, and compares the groups' senders with those of the trees.
 func mustBeExact(t testing.TB, groups []mft.Group, p *mft.Plan) {
 	t.Helper()
 	f := p.Tables.Fabric()
@@ -129,7 +129,7 @@ func mustBeExact(t testing.TB, groups []mft.Group, p *mft.Plan) {
 		for _, s := range x.Senders {
 			fl := newFlood(f, p.Tables.Ports(x.MLID), s)
 			if v := fl.verdict(s, x.Receivers); v != "exact" || fl.waste > 0 {
-				t.Fatalf("%s, MLID %#x of %q from %s: %s, %d copies come to nobody", x.Scheme, x.MLID, x.Name, f.PortName(s), v, fl.waste)
+				t.Fatalf("%s, MLID %#x of %q from %s: %s, %d copies come to no port", x.Scheme, x.MLID, x.Name, f.PortName(s), v, fl.waste)
 			}
 		}
 	}

@@ -22,7 +22,7 @@ type Entry struct {
 	Why string    `json:"why,omitempty"`
 	SL  fabric.SL `json:"sl,omitempty"`
 	// Shared says that another MGID has the same MLID, which OpenSM never
-	// does: only whoever writes the switches' tables can install it.
+	// does: only a program that writes the switches' tables can install it.
 	Shared bool `json:"shared_mlid,omitempty"`
 }
 

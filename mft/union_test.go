@@ -38,7 +38,7 @@ func TestPaperUnion(t *testing.T) {
 		t.Errorf("cost %+v, want %+v", c.Trees[0], want)
 	}
 
-	// Whoever else sends on that MLID loses members silently (G-X5).
+	// Any other sender on that MLID loses members silently (G-X5).
 	for _, x := range []struct {
 		x, y  int
 		reach []int

@@ -100,7 +100,7 @@ func (e *UnsafeError) Error() string {
 //     one stage.
 //  2. Masks of switches to which no packet comes are written first, then those
 //     at which the old and the new paths part, in stages that are proven each,
-//     and last those to which no packet comes any more. This needs paths that
+//     and last those to which packets no longer come. This needs paths that
 //     part at one switch for a receiver: trees of one sender, mostly. The
 //     search is greedy: it may miss an order.
 //  3. Ports that are not in the new masks are taken out where packets come, and

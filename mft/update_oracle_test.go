@@ -26,11 +26,11 @@ func (e *LossError) Error() string {
 		uint16(e.MLID), e.Stage, e.fab.PortName(e.Receiver), e.fab.PortName(e.Sender))
 }
 
-// CheckUpdate proves an order of writes, whoever made it: from the tables of old
+// CheckUpdate proves an order of writes from any author: from the tables of old
 // it comes to those of new, in no mixture of the writes of a stage does a
 // packet loop or arrive twice, of any sender of the old or the new groups but
 // those in u.Stop and u.Start, and old members that stay get every packet
-// but for what u.Interrupted says. MLIDs that it calls faulty may do harm until
+// except for what u.Interrupted says. MLIDs that it calls faulty may do harm until
 // the stage is over that ends it.
 //
 // Errors: *LossError, others for harm and for writes that do not fit, and

@@ -499,7 +499,7 @@ func drawMasks(t *rapid.T, f *fabric.Fabric, senders, receivers []fabric.PortID)
 			}
 			a, b := entry(f, s), entry(f, d)
 			in[b] = true
-			// Down from the root to b, and up from a, but for what they share.
+			// Down from the root to b, and up from a, without what they share.
 			down, climb := map[fabric.PortID]bool{}, map[fabric.PortID]bool{}
 			for x := f.Owner(b); x != root; x = f.Owner(up[x]) {
 				down[up[x]] = true
@@ -638,7 +638,7 @@ func TestUpdates(t *testing.T) {
 			case slow != nil:
 				kinds[name+" is harmful"]++
 			case fast != nil:
-				kinds[name+" is refused in vain"]++
+				kinds[name+" is refused without need"]++
 			}
 		}
 	}
@@ -652,8 +652,8 @@ func TestUpdates(t *testing.T) {
 		}
 	}
 	for _, kind := range []string{"merged", "reversed"} {
-		if vain := kinds[kind+" is refused in vain"]; vain > 5+kinds[kind+" is harmful"]/20 {
-			t.Errorf("%d %s orders are refused in vain: %v", vain, kind, kinds)
+		if vain := kinds[kind+" is refused without need"]; vain > 5+kinds[kind+" is harmful"]/20 {
+			t.Errorf("%d %s orders are refused without need: %v", vain, kind, kinds)
 		}
 	}
 }

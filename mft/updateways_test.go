@@ -101,7 +101,7 @@ func mustShow(t *testing.T, f *fabric.Fabric, u *mft.Update, want string) {
 
 // TestMovedPath has one sender, s, whose path to r moves from X to Y: first the
 // masks where no packet comes, then the switch where paths part, last those where
-// no packet comes any more. Nothing is lost, but when the two ports of S are
+// packets no longer come. Nothing is lost, but when the two ports of S are
 // in two positions, which cannot be written at once.
 func TestMovedPath(t *testing.T) {
 	f, ports := diamond(t)
@@ -148,7 +148,7 @@ func TestPartlyInTurn(t *testing.T) {
 		t.Error(show(f, u))
 	}
 
-	// Of another group that gets the MLID nobody stays, whoever the members are.
+	// Of another group that gets the MLID no member stays.
 	a, b := netip.MustParseAddr("ff12:1b3e::1"), netip.MustParseAddr("ff12:1b3e::2")
 	old.Trees[0].MGID, new.Trees[0].MGID = a, b
 	u = mustPlan(t, old, new)

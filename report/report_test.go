@@ -224,7 +224,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// In Markdown what a fabric says is text: no table, link, mention or HTML comes of it,
+// In Markdown what a fabric says is text: it becomes no table, link, mention or HTML,
 // and the document stays within its size.
 func TestMarkdown(t *testing.T) {
 	r := &verify.Result{Verdict: "errors"}

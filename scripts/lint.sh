@@ -19,6 +19,7 @@ if [ -e /usr/include/infiniband/opensm/osm_opensm.h ]; then
 	go vet -tags opensm ./cmd/ibweave-opensm
 	"${golangci[@]}" run --build-tags opensm ./cmd/ibweave-opensm
 fi
+scripts/english.sh
 scripts/deadcode.sh
 
 for file in $(grep -oE '`[a-z0-9_/.-]+\.(go|c|yml|sh)`' ARCHITECTURE.md | tr -d '`' | sort -u); do

@@ -11,7 +11,7 @@ import (
 	"github.com/ibweave/ibweave/mft"
 )
 
-// Burst is closed loop: every host sends so many messages at once, at time 0, and
+// Burst is closed loop: every host sends the same number of messages at once, at time 0, and
 // the measurement ends when all have arrived. What a host sends is as in open loop,
 // but that it takes the groups that it may send to in turn. Hosts begin in the order
 // of Traffic.Hosts. With Traffic.Multicast 1, Sources 1 and one message it is one

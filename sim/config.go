@@ -154,7 +154,7 @@ type Config struct {
 	// a VLArbitration table (IBA 7.6.9). Packets are not cut: a VL goes on while
 	// any of its weight is left. Empty: one packet, or flit, from each in turn.
 	VLWeights []uint8
-	// FullChecks counts all flits and credits again every so many events; 0 leaves
+	// FullChecks is after how many events all flits and credits are counted again; 0 leaves
 	// it at what is checked as they move. Errors are *ConservationError.
 	FullChecks int
 }
@@ -181,20 +181,20 @@ func Defaults() Config {
 	}
 }
 
-// DivideBuffer gives each of so many VLs an equal part of a port's buffer, in whole flits.
+// DivideBuffer gives each VL an equal part of a port's buffer, in whole flits.
 func (c *Config) DivideBuffer(bytes, vls int) {
 	c.BufferFlits = bytes / c.FlitBytes / vls
 }
 
 // PacketBuffers makes flits of at most 64 bytes and buffers that take n packets
-// of so many bytes, headers not included, and nothing more.
+// with the given bytes of data, headers not included, and nothing more.
 func (c *Config) PacketBuffers(n, bytes int) {
 	bytes += c.HeaderBytes
 	c.FlitBytes = min(64, max(bytes, 1))
 	c.BufferFlits = n * c.flits(bytes)
 }
 
-// flits is how many flits a packet of so many bytes has.
+// flits is how many flits a packet with the given bytes of data has.
 func (c *Config) flits(bytes int) int { return (bytes + c.FlitBytes - 1) / c.FlitBytes }
 
 // maxBytes bounds packets, and buffers in bytes: far beyond any hardware, and

@@ -222,7 +222,7 @@ func (x *trial) golden(t *testing.T, copying Copying) (seen string, events int64
 
 // TestGolden compares all that can be seen of many random simulations, with all ways to
 // copy, arbitration, lanes, rates and routers, to what an earlier version of this
-// package did: whoever makes it faster changes no result. Who changes the model on
+// package did: a faster model has the same results. Who changes the model on
 // purpose runs it with -update, and says so.
 func TestGolden(t *testing.T) {
 	const file = "testdata/golden.txt"

@@ -417,7 +417,7 @@ func (s *Sim) moveAt(c int32, ce *cell, port, out int32) bool {
 	return true
 }
 
-// enter appends a cell to a buffer, in which it takes room for so many flits on its way
+// enter appends a cell to a buffer, in which it takes room for its flits on its way
 // and then there.
 func (s *Sim) enter(c, to, flits int32) {
 	s.counts.FlitHops += int64(flits)
@@ -445,7 +445,7 @@ func (s *Sim) depart(c int32, at Time) {
 	}
 }
 
-// vacate takes the first cell, which had so many flits, out of a buffer at a time from
+// vacate takes the first cell, with its flits, out of a buffer at a time from
 // now on, when its last tail leaves. The next one is the first one then.
 func (s *Sim) vacate(in, next, flits int32, at Time) {
 	s.makeRoom(in, flits, at)

@@ -12,7 +12,7 @@ type Pattern interface {
 	// To is the host, of n, that the k-th message of host i goes to, from 0. None,
 	// which is -1, and i itself send nothing. rng is host i's.
 	To(i int, k int64, n int, rng *rand.Rand) int
-	// For is the pattern for n hosts, or what is wrong with it for so many. To is
+	// For is the pattern for n hosts, or what is wrong with it for n. To is
 	// called of what it returns, and with the same n.
 	For(n int) (Pattern, error)
 	// String is the form that ParsePattern reads.

@@ -1,6 +1,6 @@
 // Package sim simulates a fabric with the very tables that its switches get:
 // linear and multicast forwarding tables, SL-to-VL tables and path SLs. It is
-// for whoever asks what a routing, virtual lanes or multicast buy, and knows no
+// for questions on what a routing, virtual lanes or multicast buy, and knows no
 // engine.
 // It makes no promise to other modules.
 //
@@ -475,7 +475,7 @@ func (s *Sim) Send(m Message) error {
 		return fmt.Errorf("SL %d: want 0 to %d", m.SL, lft.NumSLs-1)
 	}
 	if m.DLID == 0 || m.DLID > mft.MaxMLID {
-		return fmt.Errorf("nobody can have LID %d", m.DLID)
+		return fmt.Errorf("no port can have LID %d", m.DLID)
 	}
 	if m.Bytes < 1 || m.Bytes > maxBytes {
 		return fmt.Errorf("a message of %d bytes: want 1 to %d", m.Bytes, maxBytes)
@@ -815,7 +815,7 @@ func (s *Sim) end(until Time) error {
 	return nil
 }
 
-// check is what is done every so many events.
+// check is done whenever Config.FullChecks events have passed.
 func (s *Sim) check(ctx context.Context) error {
 	if s.broken != nil {
 		return s.broken

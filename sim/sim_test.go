@@ -120,7 +120,7 @@ func TestDrops(t *testing.T) {
 		{"wrong host", Network{Tables: astray}, 4, 5, 0, 5},
 		{"VL 15", Network{Tables: g.tables, SL2VL: drop}, 4, 0, 5, 0},
 		{"VL 15 at the host", Network{Tables: g.tables, SL2VL: host}, 4, 0, 5, 0},
-		{"LID that nobody has", Network{Tables: g.tables}, 100, 0, 5, 0},
+		{"unused LID", Network{Tables: g.tables}, 100, 0, 5, 0},
 		{"no tables", Network{}, 4, 0, 5, 0},
 		{"mask that ends", Network{Multicast: masks}, mft.MinMLID + 1, 0, 5, 0},
 		{"MLID without mask", Network{Multicast: masks}, mft.MinMLID + 2, 0, 5, 0},
@@ -483,8 +483,8 @@ func TestErrors(t *testing.T) {
 		{func(m *Message) { m.Src = -1 }, "port -1 cannot send"},
 		{func(m *Message) { m.Src = g.Port(0, 1) }, "cannot send: want one of a CA"},
 		{func(m *Message) { m.Src = fabric.PortID(g.NumPorts()) }, "cannot send"},
-		{func(m *Message) { m.DLID = 0 }, "nobody can have LID 0"},
-		{func(m *Message) { m.DLID = 0xffff }, "nobody can have LID 65535"},
+		{func(m *Message) { m.DLID = 0 }, "no port can have LID 0"},
+		{func(m *Message) { m.DLID = 0xffff }, "no port can have LID 65535"},
 		{func(m *Message) { m.SL = 16 }, "SL 16: want 0 to 15"},
 		{func(m *Message) { m.Bytes = 0 }, "a message of 0 bytes"},
 		{func(m *Message) { m.Bytes = 1 << 31 }, "want 1 to 1073741824"},
@@ -564,8 +564,8 @@ func TestConservation(t *testing.T) {
 }
 
 // TestFaults has a simulation that goes wrong while it runs: a credit that is lost or
-// made, flits and packets that are lost or doubled, in packets and in worms. Checks every so many
-// events find it soon; those that are always on at the latest when all has arrived.
+// made, flits and packets that are lost or doubled, in packets and in worms. Regular checks
+// find it soon; those that are always on at the latest when all has arrived.
 func TestFaults(t *testing.T) {
 	g := newGrid(t, 4, 4)
 	for name, spoil := range map[string]func(s *Sim, channel int){
@@ -578,7 +578,7 @@ func TestFaults(t *testing.T) {
 			s.packets.items[p].refs++
 			s.push(s.Now(), evDeliver, p, s.channels[i].port)
 		},
-		// All is in its place, and never goes on: seen when nothing happens any more.
+		// All is in its place, and never goes on: seen when no event is left.
 		"arrival lost": func(s *Sim, _ int) {
 			for s.soon.head == s.soon.tail {
 				e, _ := s.events.pop(Forever)

@@ -33,7 +33,7 @@ func bytePs(mbps int) int64 {
 	return (8_000_000*1024 + int64(mbps) - 1) / int64(mbps)
 }
 
-// takes is how long so many bytes take at a rate of bytePs, rounded up.
+// takes is how long some bytes take at a rate of bytePs, rounded up.
 func takes(bytes int32, rate int64) Time {
 	return Time((int64(bytes)*rate + 1023) >> 10)
 }

@@ -317,7 +317,7 @@ func (o *open) checkTrees(f *fabric.Fabric, index map[fabric.PortID]int) error {
 	return nil
 }
 
-// source is host i before its first message, on a link of so many ps a byte.
+// source is host i before its first message; its link takes bytePs ps a byte.
 func (o *open) source(i int, rate float64) source {
 	h := source{rng: rand.New(rand.NewPCG(o.Seed, uint64(i))), rate: rate, cycle: float64(o.Cycle)}
 	h.mean = rate * float64(o.Bytes) / o.Load
@@ -450,7 +450,7 @@ func (o *open) fly(s *Sim, copies int, multi bool) int64 {
 	return int64(k)
 }
 
-// send sends a message of host i that so many receivers get.
+// send sends a message of host i that as many receivers get as copies says.
 func (o *open) send(s *Sim, m Message, i, copies int) {
 	if o.SLs > 0 {
 		h := &o.sources[i]
@@ -557,8 +557,8 @@ func (o *open) run(ctx context.Context, s *Sim, until Time) error {
 	return o.err
 }
 
-// Gap is the mean time between two messages of a host whose link carries so many
-// megabits of data a second, which are what Config.Mbps is.
+// Gap is the mean time between two messages of a host whose link carries mbps
+// megabits of data a second, as in Config.Mbps.
 func (t *Traffic) Gap(mbps int) Time {
 	return Time(float64(bytePs(mbps)) / 1024 * float64(t.Bytes) / t.Load)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/ibweave/ibweave/mft"
 )
 
-// TestQueueing has two hosts that send to each other over cables that nobody else
+// TestQueueing has two hosts that send to each other over cables that no other host
 // uses: the queue of each is M/D/1, or M/G/1, whose mean wait is known (Pollaczek
 // and Khinchine).
 func TestQueueing(t *testing.T) {

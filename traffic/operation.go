@@ -12,7 +12,7 @@ import (
 
 // Operation is a collective operation on data of some size.
 type Operation struct {
-	// Pattern is the pattern of n ranks; the error says what is wrong with so many.
+	// Pattern is the pattern of n ranks; the error says what is wrong with n.
 	Pattern func(n int) (Pattern, error)
 	// Share is what a unit of the pattern is of n ranks, as a part of the data of one. Sizes
 	// of data are those of nccl-tests: of an all-gather, that of what each rank has in the end, and of an
@@ -114,7 +114,7 @@ func parseHalo(grid string, has bool) (Operation, error) {
 	}, nil
 }
 
-// Shift has each rank send to the one that is so many further.
+// Shift has each rank send to the one a fixed distance ahead.
 func Shift(by int) Pattern {
 	return Pattern{"shift", func(n, dst int) iter.Seq2[int, int64] {
 		return func(yield func(int, int64) bool) {

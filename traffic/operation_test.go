@@ -65,7 +65,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestShift has each rank send to the one that is so many further, a permutation along one cycle, and
+// TestShift has each rank send to the one a fixed distance ahead, a permutation along one cycle, and
 // all to storage.
 func TestShift(t *testing.T) {
 	for n := 1; n < 20; n++ {

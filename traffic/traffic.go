@@ -46,13 +46,13 @@ var (
 	Bruck = Pattern{"alltoall-bruck", bruckSenders}
 )
 
-// Halo exchanges with the neighbors in a grid of so many ranks along each dimension, the last one
+// Halo exchanges with the neighbors in a grid with the given numbers of ranks, the last dimension
 // fastest and each a ring. The number of ranks is their product.
 func Halo(dims []int) Pattern {
 	return Pattern{"halo", func(_, dst int) iter.Seq2[int, int64] { return haloSenders(dims, dst) }}
 }
 
-// Dims splits n ranks into a grid of so many dimensions, as even as their prime factors make it and the
+// Dims splits n ranks into a grid of the given dimensions, as even as their prime factors make it and the
 // longest first.
 func Dims(n, dimensions int) []int {
 	dims := make([]int, dimensions)

@@ -345,7 +345,7 @@ func followSPAM(rt *rapid.T, r *lft.Routing, parent []fabric.NodeID, from fabric
 }
 
 // exact floods a packet from sender: every receiver but the sender gets one
-// copy, nobody else gets any, no link is crossed twice.
+// copy, no other port gets any, no link is crossed twice.
 func exact(rt *rapid.T, f *fabric.Fabric, mask map[fabric.PortID]bool, sender fabric.PortID, receivers []fabric.PortID, waits turns) {
 	got := make(map[fabric.PortID]int)
 	crossed := make(map[fabric.PortID]bool)
@@ -379,7 +379,7 @@ func exact(rt *rapid.T, f *fabric.Fabric, mask map[fabric.PortID]bool, sender fa
 			} else if visit(peer, out) {
 				useful = true
 			} else {
-				rt.Fatalf("from %s: the copy that leaves %s comes to nobody", f.PortName(sender), f.PortName(out))
+				rt.Fatalf("from %s: the copy that leaves %s comes to no port", f.PortName(sender), f.PortName(out))
 			}
 		}
 		return useful

@@ -340,7 +340,7 @@ func TestPartition(t *testing.T) {
 	}
 }
 
-// TestCentre has lattices: nobody is nearer to all, and of equals nobody lower.
+// TestCentre has lattices: no switch is nearer to all, and of equals none is lower.
 func TestCentre(t *testing.T) {
 	for seed := range uint64(5) {
 		f, err := gen.Lattice(60, seed)

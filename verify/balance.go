@@ -24,7 +24,7 @@ type RelativeLoad struct {
 	Fastest string  `json:"fastest"` // rate of the fastest cable between switches
 }
 
-// UnknownRate is the Rate of a link of which nobody said it. It counts as the commonest.
+// UnknownRate is the Rate of a link whose rate is not given. It counts as the commonest.
 const UnknownRate = "unknown rate"
 
 // maxIdleNamed bounds the idle cables, and the switches, that a finding names.

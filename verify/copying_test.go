@@ -231,8 +231,8 @@ func TestReservingOnLanes(t *testing.T) {
 		n, _ := f.NodeByGUID(0x5000 + 0x100*fabric.GUID(switches[i]))
 		return f.Port(n, p)
 	}
-	// The unicast tables send everything clockwise round the ring, on VL 1, but for
-	// what crosses two cables from the first switch on: that has VL 2 on the first of
+	// The unicast tables send everything clockwise round the ring, on VL 1.
+	// Only what crosses two cables from the first switch on has VL 2 on the first of
 	// them. So no packet holds VL 1 of it and waits for the next.
 	tables := lft.NewTables(3, f.MaxLID())
 	for i := range switches {

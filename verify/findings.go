@@ -226,7 +226,7 @@ func (p *plan) reportDropped(c *collector, rule string, lid fabric.LID, t tally)
 		f.LID, f.Switch, f.Witness = lid, p.f.Node(fabric.NodeID(end)).GUID, p.witness(path, lid)
 		verb := "cannot reach it"
 		if rule == Misdelivered {
-			verb = "send to it in vain"
+			verb = "send to it and miss it"
 		}
 		f.Message = fmt.Sprintf("%s: %s %s; packets from %s end at %s, which %s",
 			p.lidName(lid), text.Count(t.pairs, "port", "ports"), verb, p.sourceName(source),

@@ -98,7 +98,7 @@ type formerPair struct {
 const maxPairs = 100 << 20
 
 // largeShare is the part of all paths from which on it is quicker to check all from
-// scratch: one in so many.
+// scratch: one in this many.
 const largeShare = 16
 
 // Check is what the function Check says of tables t of fabric v.Fabric. Where it went by

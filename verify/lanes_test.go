@@ -57,7 +57,7 @@ func someLanes(f *fabric.Fabric, r *rand.Rand) (*lft.SL2VL, *lft.PathSLs) {
 	return s, sls
 }
 
-// TestAnyLanes has tables, SL-to-VL tables and path SLs that nobody made on
+// TestAnyLanes has tables, random SL-to-VL tables and path SLs on
 // purpose: Check finds just what a walk of every pair finds.
 func TestAnyLanes(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
@@ -288,8 +288,8 @@ func TestTwoOrders(t *testing.T) {
 
 // TestLanesByWayOut has X17: where the VL follows from the way out alone each
 // cable has one VL, so that the network is that with one VL (Zhou, Liu and
-// Chung, Fig. 8(c) and (e)). The dependency graphs are the same but for the
-// names of the channels.
+// Chung, Fig. 8(c) and (e)). The dependency graphs are the same; only the
+// names of the channels differ.
 func TestLanesByWayOut(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	edges := func(d dependencies) map[[2]fabric.PortID]bool {
@@ -488,7 +488,7 @@ error sl-dropped 1: LID 6 of "host 5"[1]: 1 port cannot reach it; the SL-to-VL t
 warning management-sl-dropped 1: LID 1 of "switch 0"[0]: 1 port cannot reach it; the SL-to-VL table of "host 2"[1] drops all SLs {}
 warning management-sl-dropped 1: LID 2 of "switch 1"[0]: 1 port cannot reach it; the SL-to-VL table of "host 2"[1] drops all SLs {}
 `},
-		{"an SL that nobody may send", func(s *lft.SL2VL) {
+		{"an SL that no port may send", func(s *lft.SL2VL) {
 			for in, out := range s.PortPairs() {
 				s.Set(in, out, drop)
 			}

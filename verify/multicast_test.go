@@ -247,7 +247,7 @@ func someMulticast(f *fabric.Fabric, r *rand.Rand) *Multicast {
 		case 0, 1, 2:
 			t.Senders = some(1 + r.IntN(3))
 		case 3:
-			t.Senders = nil // nobody knows
+			t.Senders = nil // unknown
 		}
 		if r.IntN(2) == 0 {
 			t.SL = fabric.SL(r.IntN(4))
@@ -256,7 +256,7 @@ func someMulticast(f *fabric.Fabric, r *rand.Rand) *Multicast {
 			m.Tables.Add(mlid, someMasks(f, r, t.Receivers))
 		}
 		switch r.IntN(8) {
-		case 0: // nobody says who uses the MLID
+		case 0: // the MLID's senders are unknown
 		case 1: // two groups share it
 			o := t
 			o.Group, o.Name, o.Receivers = 100+g, "other", some(2)
@@ -415,7 +415,7 @@ func (w *slowMulticast) certificate(t testing.TB, r *Result, tables *lft.Tables,
 	}
 }
 
-// TestAnyMulticast has tables and masks that nobody made on purpose: Check finds
+// TestAnyMulticast has random tables and masks: Check finds
 // just what following every copy finds.
 func TestAnyMulticast(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
@@ -614,7 +614,7 @@ func TestMulticastFindings(t *testing.T) {
 		{"stray", mask{{0, 0}: {1}, {1, 0}: {2, 5}, {1, 1}: {5}}, MulticastStray, 1, `group "g" (MLID 0xc001): 1 pair of a sender and an end port that is no receiver; "host 1,0"[1] gets packets of "host 0,0"[1]`},
 		{"dead port", mask{{0, 0}: {1, 3}, {1, 0}: {2}, {1, 1}: {5}}, MulticastDeadPort, 1, `"switch 0,0"[3] has no cable and is in the mask of MLID 0xc001`},
 		{"dead end", mask{{0, 0}: {1, 2}, {1, 0}: {2}, {1, 1}: {5}}, MulticastDeadEnd, 1, `"switch 0,0"[2] leads to a switch with no other port in its mask and is in the mask of MLID 0xc001`},
-		{"nobody comes", mask{{0, 0}: {1}, {1, 0}: {2}, {1, 1}: {5}, {0, 1}: {1, 4}}, MulticastUnused, 2, `no sender's packets reach 2 ports in the masks of MLID 0xc001, such as "switch 0,1"[1]`},
+		{"no packet comes", mask{{0, 0}: {1}, {1, 0}: {2}, {1, 1}: {5}, {0, 1}: {1, 4}}, MulticastUnused, 2, `no sender's packets reach 2 ports in the masks of MLID 0xc001, such as "switch 0,1"[1]`},
 		{"no host port", mask{{0, 0}: {1}, {1, 0}: {2}, {1, 1}: {1}}, MulticastMissing, 1, `packets of "host 0,0"[1] come to switch "switch 1,1" (0x0000000000200003), which does not have port 5 of receiver "host 1,1"[1] in its mask`},
 		{"no way", mask{{0, 0}: {1}, {1, 1}: {5}}, MulticastMissing, 1, `no packet of "host 0,0"[1] comes to switch "switch 1,1" (0x0000000000200003) of receiver "host 1,1"[1]`},
 	} {
@@ -644,7 +644,7 @@ func TestMulticastFindings(t *testing.T) {
 	if i := slices.IndexFunc(r.Findings, func(x Finding) bool { return x.Rule == MulticastMissing }); r.Multicast.Missing != 1 || i < 0 || !strings.Contains(r.Findings[i].Message, "no cable to a switch") {
 		t.Errorf("back to back: %+v, %+v", r.Multicast, r.Findings)
 	}
-	// Masks of which nobody says who uses them.
+	// Masks with unknown senders.
 	f, tables, mc := masked(t, 2, 2, mask{{0, 0}: {1, 5}, {1, 0}: {3, 5}}, [][2]int{{0, 0}}, [][2]int{{1, 0}})
 	mc.Trees = nil
 	if r, _ := compareMulticast(t, f, tables, mc, nil, nil); r.Verdict != VerdictClean || r.Multicast.Pairs != 2 || len(r.Findings) != 0 {

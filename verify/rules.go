@@ -164,7 +164,7 @@ one by one, or held by the branches of a worm. Then output ports that packets
 leave by together wait for each other too, and that closes a cycle, or lets two
 packets hold what the other one wants. Independent copying, which is what
 InfiniBand switches do, has no such rule.`},
-	{UnassignedLID, Error, "ports", "a CA or router port with a cable has no LID", `Nobody can send to the port, and a clean result would say nothing about it.
+	{UnassignedLID, Error, "ports", "a CA or router port with a cable has no LID", `No port can send to it, and a clean result would say nothing about it.
 Assign LIDs before the tables are made.`},
 	{ManagementLoop, Error, "pairs", "management packets for a LID loop", `As unicast-loop, for packets from port 0 of a switch to any LID, or from any
 port to the LID of a switch. A subnet manager or performance manager that polls
@@ -196,7 +196,7 @@ from port 0 of switches there is one. On VL15 management packets need no
 credits; performance management and SA queries (GMPs) take a data VL. They are
 rare and small, so such a loop hardly ever stops a fabric, but nothing rules it
 out. An engine that guarantees freedom from credit loops avoids it.`},
-	{ManagementUnassignedLID, Warning, "ports", "port 0 of a switch has no LID", `Nobody can send to the switch but by directed routes.`},
+	{ManagementUnassignedLID, Warning, "ports", "port 0 of a switch has no LID", `Only directed routes lead to the switch.`},
 	{EmptyTable, Warning, "switches", "a switch has no forwarding entries at all", `Every entry of the switch is 255. If the switch forwards packets then its table
 is missing from the dump; otherwise it was just brought up, or is cut off from
 the subnet manager.`},
@@ -239,13 +239,13 @@ copies of one packet can stop each other.`},
 	{MulticastUnused, Note, "ports", "no packets reach some ports of multicast masks", `No sender's packets come to these switches, or none by another port. They do no harm
 until somebody else sends, or a port is added elsewhere. There is one finding for each
 MLID.`},
-	{MulticastUnknown, Note, "MLIDs", "there are multicast masks for an MLID of which nobody knows the senders", `Nobody said who sends on the MLID. All end ports in its masks were taken to send and
+	{MulticastUnknown, Note, "MLIDs", "there are multicast masks for an MLID without known senders", `It is not known which ports send on the MLID. All end ports in its masks were taken to send and
 to receive.`},
 	{MulticastLoneMember, Note, "groups", "multicast groups have one member", `The member has no other to send to, and OpenSM makes no tree for it; the group has an MLID
 all the same. IPv6 over IPoIB makes such a group for each address of a host
 (solicited-node groups). There is one finding, with the first of them.`},
-	{MulticastDeadEnd, Note, "MLIDs", "a multicast mask leads to a switch that has nobody to pass packets on to", `The switch at the other end of the cable has no other port in its mask for the
-MLID: copies cross the cable in vain. Trees that have a link in both directions
+	{MulticastDeadEnd, Note, "MLIDs", "a multicast mask leads to a switch that has no port to pass packets on to", `The switch at the other end of the cable has no other port in its mask for the
+MLID: copies cross the cable and are dropped. Trees that have a link in both directions
 for a member that only sends do that.`},
 	{DeadEntry, Note, "LIDs", "a forwarding entry leads nowhere", `The entry of an assigned LID is a port without a cable, a port that the switch
 does not have, or port 0 of another switch. Pairs whose packets meet the entry

@@ -371,7 +371,7 @@ func (s *slow) fromSwitches() (channels, deps int) {
 	return channels, deps
 }
 
-// lanes counts the VLs that packets are on, at least 1, but for cables between
+// lanes counts the VLs that packets are on, at least 1, except for cables between
 // two CAs.
 func (s *slow) lanes() int {
 	vls := map[fabric.VL]bool{}

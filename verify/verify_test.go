@@ -294,7 +294,7 @@ func compareCertificate(t testing.TB, s *slow, r *Result) {
 }
 
 // compareNumbered checks that a certificate numbers the channels that packets
-// take and no others, but for those from CAs: on one VL all of them, on several
+// take and no others, except those from CAs: on one VL all of them, on several
 // those that any packets take.
 func compareNumbered(t testing.TB, s *slow, number map[channel]int32, used map[channel]bool) {
 	t.Helper()
@@ -408,7 +408,7 @@ func TestChangedEntry(t *testing.T) {
 	}
 }
 
-// TestAnyTables checks tables that nobody made on purpose.
+// TestAnyTables checks random tables.
 func TestAnyTables(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 0))
@@ -744,7 +744,7 @@ note dead-entry 1: LID 4 of "host 3"[1]: switch "switch 1" (0x0000000000005100) 
 		{"wrong host", func(f *fabric.Fabric, row func(int) []fabric.PortNum) *fabric.Fabric {
 			row(0)[4] = 3
 			return nil
-		}, `error misdelivered 5: LID 4 of "host 3"[1]: 5 ports send to it in vain; packets from "host 6"[1] end at switch "switch 0" (0x0000000000005000), which sends it by port 3 to "host 6"[1], which has LID 7
+		}, `error misdelivered 5: LID 4 of "host 3"[1]: 5 ports send to it and miss it; packets from "host 6"[1] end at switch "switch 0" (0x0000000000005000), which sends it by port 3 to "host 6"[1], which has LID 7
 warning management-unreachable 3: LID 4 of "host 3"[1]: 3 ports cannot reach it; packets from switch "switch 0" (0x0000000000005000) itself end at switch "switch 0" (0x0000000000005000), which sends it by port 3 to "host 6"[1], which has LID 7
 `},
 		{"loop", func(f *fabric.Fabric, row func(int) []fabric.PortNum) *fabric.Fabric {

@@ -15,11 +15,11 @@ import (
 // lack most of the cables of that place, even where the fabric as a whole fits well.
 const (
 	leastFit     = 0.75 // what explains less is no shape at all
-	fitParts     = 8    // a certain shape deviates in at most one of so many cables, and of so many switches
+	fitParts     = 8    // a certain shape deviates in at most one cable in this many, and one switch in this many
 	fewPairs     = 12   // with fewer pairs of neighbours other shapes nearly fit too:
-	fewParts     = 16   // these deviate in at most one of so many cables
+	fewParts     = 16   // these deviate in at most one cable in this many
 	leastCables  = 8    // least cables of a tree of which one may be missing
-	misfitCables = 3    // a switch with so many cables missing, half of its cables or more, does not fit
+	misfitCables = 3    // a switch with this many cables missing, half of its cables or more, does not fit
 )
 
 // setCertainty sets Fit and Certain from the counts of countDeviations.

@@ -103,7 +103,7 @@ same. Update the expected topology, and guid2lid files if you keep LIDs.`},
 	{Name: DuplicateName, Severity: verify.Note, Count: "nodes", Summary: "several nodes have the same description", Explain: `Names in reports and in files by name are ambiguous then. Descriptions that adapters
 have before their host sets one are listed too: the host may not be up. A node-name map
 (--node-name-map) gives switches names of your own. For switches it is a warning.`},
-	{Name: PortDown, Severity: verify.Note, Count: "ports", Summary: "a port has no link where others like it have one", Explain: `A capture does not tell ports that are down from ports that nobody uses. This port
+	{Name: PortDown, Severity: verify.Note, Count: "ports", Summary: "a port has no link where others like it have one", Explain: `A capture does not tell ports that are down from unused ports. This port
 has no link, and at least three quarters of the nodes like it (same level and kind, or
 same device) have one on that port, to a host; or the other ports of the same adapter
 have one. With an expected topology there are no such findings: missing-cable is exact.`},

@@ -249,7 +249,7 @@ func TestSingleChanges(t *testing.T) {
 		if m := r.Links.Moved[0]; m.End.Name.Text != "host 0,0" || m.Old.String() != `"switch 0,0"[5]` || m.New.String() != `"switch 2,2"[1]` {
 			t.Errorf("%+v", m)
 		}
-		// Nobody can reach it there, but it reaches all but itself still.
+		// No port can reach it there, but it still reaches all others.
 		if p := r.Pairs; p.Lost != 8 || p.Rerouted != 8 {
 			t.Errorf("%+v", p)
 		}
@@ -682,7 +682,7 @@ func TestUpdateLines(t *testing.T) {
 	want := `MLID 0xc001: interrupted from stage 1 to 2, 1 (sender, receiver) pair; written at once, packets loop
     "r"[1] may miss packets
 MLID 0xc002: faulty until stage 1 is confirmed: packets come twice
-MLID 0xc003: "s"[1] must not send any more when stage 1 begins
+MLID 0xc003: "s"[1] must no longer send when stage 1 begins
 stage 1 of 1: 2 writes in 1 SMP, in any order
     0x0000000000000020 "S" MLID 0xc001 position 2: ports 33 40
     0x0000000000000020 "S" MLID 0xc002 position 2: no ports

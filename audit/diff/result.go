@@ -259,7 +259,7 @@ type PairChanges struct {
 	Compared int64 `json:"compared"`
 	Changed  int64 `json:"changed"`  // the sum of the next three
 	Rerouted int64 `json:"rerouted"` // arrive as before, on another path
-	Lost     int64 `json:"lost"`     // arrived, and do not any more
+	Lost     int64 `json:"lost"`     // arrived, and no longer do
 	Gained   int64 `json:"gained"`   // arrive now
 	Longer   int64 `json:"longer"`   // rerouted past more switches
 	Shorter  int64 `json:"shorter"`  // rerouted past fewer
@@ -462,7 +462,7 @@ type Finding struct {
 
 // The rules, gravest first.
 const (
-	PairsLost            = "pairs-lost"            // error: pairs arrived and do not any more
+	PairsLost            = "pairs-lost"            // error: pairs arrived and no longer do
 	TransientLoop        = "transient-loop"        // warning
 	TransientCreditLoop  = "transient-credit-loop" // warning
 	TransientManagement  = "transient-management"  // warning: as above, only with packets to and from switches

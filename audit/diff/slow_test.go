@@ -570,7 +570,7 @@ func TestOrderAgainstStates(t *testing.T) {
 		}
 		for d, l := range m.met {
 			if !slices.Contains(w.all.next(d[0]), d[1]) {
-				t.Fatalf("a packet for LID %d went from channel %d to %d, of which nobody knows", l, d[0], d[1])
+				t.Fatalf("a packet for LID %d went from channel %d to %d, which is not known", l, d[0], d[1])
 			}
 		}
 		// In the end all entries are new.
@@ -589,7 +589,7 @@ func TestOrderAgainstStates(t *testing.T) {
 		for s := range n {
 			for l := fabric.LID(1); l <= f.MaxLID(); l++ {
 				if m.old.Row(fabric.NodeID(s))[l] != m.new.Row(fabric.NodeID(s))[l] && !final[[2]int{s, int(l)}] {
-					t.Fatalf("nobody writes LID %d of switch %d", l, s)
+					t.Fatalf("LID %d of switch %d is not written", l, s)
 				}
 			}
 		}

@@ -476,7 +476,7 @@ func (t *printer) updateLines(p *UpdatePlan) []string {
 		}
 	}
 	for _, s := range p.Stop {
-		add("MLID %#04x: %s must not send any more when stage 1 begins", uint16(s.MLID), s.Port)
+		add("MLID %#04x: %s must no longer send when stage 1 begins", uint16(s.MLID), s.Port)
 	}
 	for i, stage := range p.Stages {
 		add("stage %d of %d: %s in %s, in any order", i+1, len(p.Stages), text.Count(len(stage.Writes), "write", "writes"), text.Count(stage.SMPs, "SMP", "SMPs"))

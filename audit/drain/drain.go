@@ -330,7 +330,7 @@ func LoadOf(v *verify.Result) Load {
 	return Load{MaxRoutes: v.Balance.MaxRoutes, MaxRelative: v.GreatestLoad()}
 }
 
-// Over is how many times the relative load of before this is, 0 where there was none.
+// Over is the ratio of the relative load to the earlier one, 0 where that is 0.
 func (l Load) Over(before Load) float64 {
 	if before.MaxRelative == 0 {
 		return 0

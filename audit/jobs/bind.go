@@ -265,7 +265,7 @@ func (b *binder) pattern(t *flows, p *pattern, sets [][]int32) error {
 }
 
 // communicators lists the ranks that run patterns among themselves, by index in ends: those at the same
-// place of their hosts, or all of them where there are so many on a host.
+// place of their hosts, or all ranks where one host has them all.
 func (t *flows) communicators(j *job) (sets [][]int32) {
 	if j.perHost == 0 {
 		for k := 0; ; k++ {

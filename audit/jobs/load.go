@@ -97,7 +97,7 @@ type Load struct {
 }
 
 // Judge measures the traffic: what jobs send by rows of a matrix, and what they load under t, which is
-// nil for no tables. Of cables there are so many. It takes O(switches x LIDs of the jobs), and the pairs of ranks that
+// nil for no tables. It lists at most the given number of cables. It takes O(switches x LIDs of the jobs), and the pairs of ranks that
 // send. Errors are that of ctx, and of jobs that send more than can be counted.
 func (t *Traffic) Judge(ctx context.Context, tables *lft.Tables, rows *Rows, cables int) (*Result, error) {
 	r := &Result{Jobs: []Job{}, Overlaps: t.overlaps()}

@@ -284,7 +284,7 @@ func (m *mixer) fill(j *mixJob) {
 	}
 }
 
-// add adds a pattern of so many bytes on a port of a host at most.
+// add adds a pattern with at most the given bytes on a port of a host.
 func (m *mixer) add(j *mixJob, pattern string, bytes float64) {
 	most := map[string]float64{"halo": 6, "allreduce-ring": 2, "allreduce-tree": 2}[pattern] // of a rank, by its size
 	if j.perHost > 0 {

@@ -270,7 +270,7 @@ func sorted(steps []move.Batch) []move.Batch {
 	return list
 }
 
-// withPorts gives all switches at least so many ports.
+// withPorts gives each switch at least as many ports as given.
 func withPorts(t *testing.T, f *fabric.Fabric, ports fabric.PortNum) *fabric.Fabric {
 	t.Helper()
 	var b fabric.Builder

@@ -76,7 +76,7 @@ func (b *builder) isTaken(f *fabric.Fabric, n fabric.NodeID) bool {
 	return taken
 }
 
-// freshGUID is a GUID above last for a node with so many ports that nothing else has.
+// freshGUID is an unused GUID above last for a node with the given number of ports.
 func (b *builder) freshGUID(last fabric.GUID, ports fabric.PortNum) fabric.GUID {
 	for g := last + 1; ; g++ {
 		free := true

@@ -42,8 +42,8 @@ func TestCheckConf(t *testing.T) {
 		{"A=1:0x100001=full;B=2:0x100003,0x100005;C=3:0x100008=full,0x100005;", []string{
 			NoFullMember + `: partition 0x0002 ("B") has 2 limited members and no full member to talk to`,
 			IsolatedHost + ": no other host to talk to: 1 port (H2)"}},
-		// A partner in the default partition counts, the subnet manager's port does not, but for its
-		// own sake and in other partitions.
+		// A partner in the default partition counts. The subnet manager's port counts as a partner in
+		// other partitions only.
 		{"Default=0x7fff:ALL,SELF=full,0x100003=full;", nil},
 		{"A=1:ALL,SELF=full;", nil},
 		{"Default=0x7fff:ALL=full;A=1:0x999,0x100004=full,0x888=full;", []string{

@@ -9,7 +9,7 @@
 //	  expected: cabling.ibnetdiscover   # or
 //	  generated: fattree radix 40 levels 2
 //	  allow-missing:
-//	    cables: 4                       # so many missing cables are notes
+//	    cables: 4                       # up to 4 missing cables are notes
 //	    at: ["leaf 3[12]", 're:^spine'] # and these, whatever their number
 //	links:
 //	  width: 4

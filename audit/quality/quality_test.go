@@ -254,10 +254,10 @@ func TestAsVerifySays(t *testing.T) {
 			t.Errorf("%s: %d at most and %g on average, verify says %d and %g", name, got.Links.Max, got.Links.Mean, b.MaxRoutes, b.MeanRoutes)
 		}
 		if got.Bisection != nil {
-			t.Errorf("%s: bisections that nobody wanted", name)
+			t.Errorf("%s: bisections that were not asked for", name)
 		}
 		if none := measure(t, r.Routing.Fabric, r.Routing.Tables, quality.Options{}); len(none.Hottest) > 0 || len(got.Hottest) == 0 {
-			t.Errorf("%s: %d of the most loaded channels, and %d where nobody wanted any", name, len(got.Hottest), len(none.Hottest))
+			t.Errorf("%s: %d of the most loaded channels, and %d where none were asked for", name, len(got.Hottest), len(none.Hottest))
 		}
 	}
 }

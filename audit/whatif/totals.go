@@ -22,7 +22,7 @@ type Totals struct {
 	Cut         int64      `json:"trivial_gone_pairs"` // most pairs that one of these cuts off
 	// Outage is of failures with a Case.Outage, nil without any.
 	Outage *OutageTotals `json:"until_rerouted,omitempty"`
-	// Groups is the most that each group of Before.Groups loses.
+	// Groups is the most that each group in Before.Groups loses.
 	Groups []groups.Worst `json:"host_groups,omitempty"`
 }
 

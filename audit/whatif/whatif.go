@@ -121,9 +121,9 @@ type Case struct {
 	Number int    `json:"number"` // among all failures of the fabric, from 0
 	Failed []Part `json:"failed"`
 	// Gone are pairs of which a port has lost its own cable: they could not do
-	// without it. Lost are pairs of ports that both have a cable, and do not reach
-	// each other any more, less those that did not before: where there are any, what
-	// failed is a single point of failure.
+	// without it. Lost are pairs of ports that both have a cable and no longer reach
+	// each other, less those that did not before. If there are any, what failed is a
+	// single point of failure.
 	Gone int64 `json:"gone_pairs"`
 	Lost int64 `json:"lost_pairs"`
 	// CreditLoops that there are afterwards, of management traffic too.

@@ -37,7 +37,7 @@ var (
 )
 
 // Cables, switches and hosts go and come, packets are lost, OpenSM is killed, and
-// whoever is there joins and leaves groups. After every change OpenSM, with the
+// the ports that are there join and leave groups. After every change OpenSM, with the
 // plugin, has tables in the switches by which all that is connected is reached, by
 // unicast and by multicast, without a loop and without a credit loop; they are those
 // that the compiler makes of the fabric as it is then, by the first engine that can,
@@ -431,7 +431,7 @@ func (c *chaos) change(g *chaosGroup) (p fabric.PortID, left mad.JoinState) {
 	return p, 0
 }
 
-// leave tells OpenSM that a port leaves. It may not know of the port any more.
+// leave tells OpenSM that a port leaves. It may no longer know the port.
 func (c *chaos) leave(g *chaosGroup, p fabric.PortID, state mad.JoinState) {
 	c.t.Helper()
 	c.history = append(c.history, fmt.Sprintf("# %s leaves %s as %s", c.f.PortName(p), g.mgid, state))
@@ -684,7 +684,7 @@ func (c *chaos) read(there []bool) (*have, error) {
 	h := &have{entries: make(map[fabric.GUID][]fabric.PortNum), masks: make(map[netip.Addr]map[fabric.GUID][]fabric.PortNum)}
 	for s := range fabric.NodeID(f.NumSwitches()) {
 		guid := f.Node(s).GUID
-		// Entries for LIDs that nobody has do not matter.
+		// Entries for unused LIDs do not matter.
 		row := slices.Clone(tables.LFT.Row(s))
 		for l := range row {
 			if f.LIDPort(fabric.LID(l)) == fabric.NoPort {

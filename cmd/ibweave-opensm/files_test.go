@@ -106,7 +106,7 @@ func newFileChaos(c *chaos) *fileChaos {
 	if err := dump.WriteGUID2LID(&lids, c.f); err != nil {
 		c.t.Fatal(err)
 	}
-	f.good["groups"], f.good["guid2lid"], f.good["log"] = groups, lids.Bytes(), []byte("a line of before\n")
+	f.good["groups"], f.good["guid2lid"], f.good["log"] = groups, lids.Bytes(), []byte("an older line\n")
 	// The disk is in a mount namespace of OpenSM's, so it is gone with it. Who may not have
 	// one has no full disk.
 	script := fmt.Sprintf("#!/bin/sh\nunshare %[1]s true || exec opensm \"$@\"\nexec unshare %[1]s sh -c 'mount -t tmpfs -o size=8k none %[2]s && exec opensm \"$@\"' opensm \"$@\"\n",

@@ -97,7 +97,7 @@ func (d *daemon) log() string {
 	return string(data)
 }
 
-// wait waits until OpenSM's log has a text so many times.
+// wait waits until OpenSM's log has a text as often as times says.
 func (d *daemon) wait(text string, times int) {
 	d.t.Helper()
 	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
@@ -370,7 +370,7 @@ func TestLive(t *testing.T) {
 	}
 
 	// A ring that is broken is no torus: updn takes over. A ring that is whole
-	// again has the tables of before.
+	// again has its former tables.
 	id := fmt.Sprintf("%q", "S-"+string(s.f.Node(6).GUID.AppendDigits(nil)))
 	if err := s.Console(t.Context(), "Unlink "+id+"[1]", nil); err != nil {
 		t.Fatal(err)

@@ -105,7 +105,7 @@ func TestRehearse(t *testing.T) {
 			members := 0
 			for _, tree := range r.Plan.Trees {
 				if len(tree.Receivers) == 0 {
-					continue // nobody makes the group
+					continue // the group is never made
 				}
 				all := slices.Concat(tree.Senders, tree.Receivers)
 				slices.Sort(all)
@@ -229,7 +229,7 @@ func TestRehearseFailures(t *testing.T) {
 	if got, err := rehearse.RunPlugin(t.Context(), r.Routing.Fabric, r.Routing.Tables, opt); got != nil || !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no plugin: %v", err)
 	}
-	// Whoever gives up at any stage leaves nothing.
+	// A rehearsal that ends at any stage leaves nothing.
 	for _, stage := range short.Part(2, []string{rehearse.StageSimulate, rehearse.StageJoin, rehearse.StageOpenSM, rehearse.StageSweep, rehearse.StageReadBack}) {
 		ctx, cancel := context.WithCancel(t.Context())
 		opt := rehearsal(r)

@@ -149,7 +149,7 @@ func TestHandover(t *testing.T) {
 		t.Error("a standby has routed")
 	}
 	// ibsim loses what it has handed to a program that ends, and a program on ibsim has
-	// no timeouts of the kernel: OpenSM would wait for that answer for ever. So nobody
+	// no timeouts of the kernel: OpenSM would wait for that answer for ever. So no program
 	// asks the master while it dies.
 	second.signal(syscall.SIGSTOP)
 	s.join(t, c, 3) // what the standby has asked is answered before

@@ -80,7 +80,7 @@ func (a *app) checkCommand() *cobra.Command {
 		Short: "audit forwarding tables and cabling, wherever they come from",
 		Long: `Audit forwarding tables: does every port reach every LID, without forwarding
 loops and without credit loops? Does every receiver of a multicast group get one
-copy, and nobody else any?
+copy, and no other port any?
 
 DIR is what compile wrote; its certificate is checked as well. Or it is a folder of
 dumps: OpenSM's own, what pull wrote, or ibnetdiscover and dump_lfts output under
@@ -110,7 +110,7 @@ prints. MLIDs that no group has are taken to be sent to and received by all end
 ports in their masks.
 
 P_Key tables are those of a run of ibdiagnet, what pull wrote, or the text of saquery
---smkey 1 PKTR. check says who is in which partition and who has nobody to talk to;
+--smkey 1 PKTR. check says which ports are in which partition and which have no partner;
 --partitions holds the tables to the partitions.conf of OpenSM, and without tables says
 what OpenSM would make of the file.
 

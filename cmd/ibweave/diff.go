@@ -45,7 +45,7 @@ old and new paths together can wait for each other's credits in a cycle, and in
 which order to write so that no state on the way has a loop.
 
 Differences are notes, loops on the way are warnings, and pairs that arrived and
-do not any more are errors.`,
+no longer do are errors.`,
 		Example: `  ibweave diff tables tables.new
   ibweave diff last-week.ibnetdiscover today.ibnetdiscover
   ibweave diff tables live-lfts.dump --fail-on note

@@ -216,7 +216,7 @@ func (g *generator) addFatTree() {
 func (g *generator) addTree() {
 	var tree gen.TreeSpec
 	c := g.treeKind("tree", "tree of pods below core switches, as sites have it", &tree, func() (*fabric.Fabric, error) { return gen.Tree(tree) })
-	c.Flags().IntVar(&tree.Rails, "rails", 1, "adapters of each host, each on a leaf of its own: so many leaves there are for each of --leaves")
+	c.Flags().IntVar(&tree.Rails, "rails", 1, "adapters of each host, each on a leaf of its own, so that each of --leaves is this many leaves")
 	c.Flags().IntVar(&tree.Spines, "spines", 10, "spines of each pod")
 	c.Flags().BoolVar(&tree.RailSpines, "rail-spines", false, "give each rail of a pod spines of its own")
 	c.Flags().IntVar(&tree.Parallel, "parallel", 1, "cables between a leaf and each spine of its pod")

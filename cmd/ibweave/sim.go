@@ -601,7 +601,7 @@ func sendersOf(trees []mft.Tree) int {
 	return len(senders)
 }
 
-// longest is the most bytes of data in a packet of messages of so many bytes.
+// longest is the most bytes of data in a packet of messages of the given size.
 func (in *simulation) longest(bytes int) int {
 	if in.traffic.Lengths == sim.Geometric && in.trace == "" {
 		bytes = in.traffic.MaxBytes
@@ -615,7 +615,7 @@ func (in *simulation) longest(bytes int) int {
 	return bytes
 }
 
-// config is the hardware for messages of so many bytes, with so many VLs.
+// config is the hardware for messages of the given bytes and number of VLs.
 func (in *simulation) config(bytes, vls int) sim.Config {
 	cfg := in.cfg
 	switch {

@@ -20,7 +20,7 @@ import (
 // the pattern has it.
 type collective struct {
 	text string
-	// of is the pattern of n ranks, or what is wrong with it for so many.
+	// of is the pattern of n ranks, or what is wrong with it for n.
 	of func(n int) (traffic.Pattern, error)
 	to [][]int32
 }

@@ -195,7 +195,7 @@ func (a *app) readMulticast(in *audit, f *fabric.Fabric) (*verify.Multicast, err
 	for i := range groups {
 		g := &groups[i]
 		if g.MLID == 0 {
-			return nil, inputf("%s: group %q has no mlid, so that nobody knows its masks; groups.json of a compiled directory has them", in.groups, g.Name)
+			return nil, inputf("%s: group %q has no mlid, so that its masks are unknown; groups.json of a compiled directory has them", in.groups, g.Name)
 		}
 		if _, ok := number[g.Name]; !ok {
 			number[g.Name] = i
@@ -229,7 +229,7 @@ func (in *audit) addGone(problems []dump.Problem) {
 }
 
 // mftCapacities is how many MLIDs each multicast table has room for, as --mft-capacity or
-// ibdiagnet says; nil when nobody does.
+// ibdiagnet says; nil when neither does.
 func (in *audit) mftCapacities(f *fabric.Fabric) (list []int) {
 	if in.mftCapacity == 0 && in.database == nil {
 		return nil

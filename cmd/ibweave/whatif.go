@@ -41,7 +41,7 @@ func (a *app) whatifCommand() *cobra.Command {
 		Short: "what every single failure would do",
 		Long: `Let every cable or every switch of a fabric fail, one at a time or two together,
 route what is left, verify it, and list the failures by the harm that they do:
-pairs of ports that cannot reach each other any more, though both still have a
+pairs of ports that can no longer reach each other, though both still have a
 cable (so that what failed is a single point of failure); credit loops; pairs that
 lost a port with its only cable; the load of the most loaded link; the forwarding
 entries that a subnet manager has to write, and in how many blocks of 64.

@@ -100,7 +100,7 @@ lmc_esp0 %s
 func PluginConfig(options map[string]any, groups string) ([]byte, error) {
 	var b []byte
 	for _, key := range slices.Sorted(maps.Keys(options)) {
-		// JSON is YAML, but for GUIDs in quotes and sizes in a list.
+		// JSON is YAML, except for GUIDs in quotes and sizes in a list.
 		text, err := json.Marshal(options[key])
 		if err != nil {
 			return nil, err

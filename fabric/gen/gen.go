@@ -49,7 +49,7 @@ type Plan struct {
 	err        error
 }
 
-// NewPlan starts a fabric of so many switches and ports of channel adapters
+// NewPlan starts a fabric with the given numbers of switches and ports of channel adapters
 // and returns an error that wraps fabric.ErrTooLarge when there are not
 // enough LIDs for them.
 func NewPlan(switches, caPorts int) (*Plan, error) {

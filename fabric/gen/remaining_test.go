@@ -7,7 +7,7 @@ import (
 	"github.com/ibweave/ibweave/fabric/gen"
 )
 
-// TestRemaining: a dead switch and the hosts that nobody reaches any more are gone, and
+// TestRemaining: a dead switch and the unreachable hosts are gone, and
 // all others are cabled as before.
 func TestRemaining(t *testing.T) {
 	whole, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 3})

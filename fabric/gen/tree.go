@@ -56,7 +56,7 @@ func PodSizes(pods int, leaves []int) ([]int, error) {
 }
 
 // Director makes the tree of Groups directors of Cores spine chips each, that have
-// so many line chips for each pod. Without, the leaves are the line chips of one director.
+// this many line chips for each pod. Without, the leaves are the line chips of one director.
 func Director(spec TreeSpec, lines int) (*fabric.Fabric, error) {
 	spec.Directors = true
 	switch {

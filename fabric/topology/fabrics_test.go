@@ -75,7 +75,7 @@ func shuffled(text string, seed uint64) string {
 	return out
 }
 
-// tell is everything that a Fabric holds, but for Node.Order, a line for each
+// tell is everything that a Fabric holds except Node.Order, a line for each
 // node and each port with a cable.
 func tell(f *fabric.Fabric) string {
 	var b strings.Builder

@@ -39,7 +39,7 @@ func Recognize(data []byte) Form {
 	return recognize(withLF(withoutEscapes(data[:min(len(data), 64*recognizeWithin)])), recognizeWithin)
 }
 
-// recognize is Recognize where the ends of lines are LF, within so many bytes.
+// recognize is Recognize where lines end with LF, in the first bytes, as many as within says.
 func recognize(data []byte, within int) Form {
 	for left := within; len(data) > 0 && left > 0; {
 		text, rest := cutLine(data)

@@ -25,7 +25,7 @@ func TestParseNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := f.WithNames(map[fabric.GUID]string{4: "new", 5: "nobody"})
+	g := f.WithNames(map[fabric.GUID]string{4: "new", 5: "absent"})
 	for _, x := range []struct{ got, want string }{
 		{f.Name(0).String(), `"old" 0x0000000000000003`}, {f.PortName(f.Port(1, 2)), `"old" 0x0000000000000004[2]`},
 		{g.Name(0).String(), `"old"`}, {g.PortName(g.Port(1, 2)), `"new"[2]`}, {g.Node(1).Description, "old"},

@@ -236,7 +236,7 @@ func TestParse(t *testing.T) {
 			"Channel Adapter 11 \"a\" ports 1\n  1 to 12 2 4xEDR lid 2 port GUID 11\nChannel Adapter 12 \"b\" ports 2\n  2 to 11 1 4xEDR lid 3 port GUID 12\n", "",
 		},
 		{
-			"port list whose every line can be split in several ways, but for a port without a cable",
+			"port list whose every line can be split in several ways, except for a port without a cable",
 			"SW 1 1 0x1 4x EDR - SW 2 1 0x2 ( 'x' - 'x' - 'x' )\nSW 2 2 0x2 4x SDR 'x'\nSW 2 1 0x2 4x EDR - SW 1 1 0x1 ( 'x' - 'x' - 'x' )\n",
 			"Switch 1 \"x' - 'x\" ports 1 lid 1\n  1 to 2 1 4xEDR\nSwitch 2 \"x\" ports 2 lid 2\n  1 to 1 1 4xEDR\n", "",
 		},

@@ -63,7 +63,7 @@ func expanded(text string) string {
 	return b.String()
 }
 
-// wrapped is text as a terminal of so many columns shows it; trim leaves out blanks at the
+// wrapped is text as a terminal of the given columns shows it; trim leaves out blanks at the
 // end of rows, as copies do.
 func wrapped(text string, columns int, trim bool) string {
 	var rows []string
@@ -104,7 +104,7 @@ func TestWrapped(t *testing.T) {
 			g, problems, err := Parse("in", []byte(shown), Options{})
 			if err != nil {
 				if strings.Count(shown, "\n")-strings.Count(text, "\n") < 4 {
-					continue // so few rows are joined by nobody: it is an error, and no other fabric
+					continue // so few rows are not joined: it is an error, and no other fabric
 				}
 				t.Errorf("%s: %v\n%s", what, err, shown)
 				continue

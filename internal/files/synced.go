@@ -8,7 +8,7 @@ import (
 
 // SyncedFile writes a new file that is to be on the disk when Close returns. What is
 // larger than a block goes there past the page cache where the file system can do
-// that (O_DIRECT): the cache would hold gigabytes that nobody is going to read soon,
+// that (O_DIRECT): the cache would hold gigabytes that are not read again soon,
 // and the disk would have nothing to do until they are synced. The disk writes one
 // block while the caller fills the next.
 //

@@ -264,6 +264,6 @@ func TestUpDownErrors(t *testing.T) {
 		t.Error("a path through a table that drops")
 	}
 	if _, err := Links(f, tables, a, f.MaxLID()+1); err == nil {
-		t.Error("a path to nobody")
+		t.Error("a path to no host")
 	}
 }

@@ -98,7 +98,7 @@ type Group struct {
 	Name   string
 	Method Method
 	// Hops is how often a message is sent on in a row, 1 or more: an originator
-	// puts that into the header, everybody takes one away, and whoever gets 0
+	// puts that into the header, each host takes one away, and the host that gets 0
 	// keeps the message to himself. 0 does not count.
 	Hops int
 	// Members and Senders are indices of hosts, ascending. Only senders originate.

@@ -394,7 +394,7 @@ func TestText(t *testing.T) {
 		{"senders 1 2 3\n", "", 8, "before the members and senders"},
 		{"senders 1 2 3", "members 1 2 3", 8, "second"},
 		{"1 send * > 2 1", "1 send * > 2 3", 9, "class"},
-		{"1 send * > 2 1", "1 send 2 > 2 1", 9, "nobody"},
+		{"1 send * > 2 1", "1 send 2 > 2 1", 9, "no sender"},
 		{"1 send * > 2 1", "1 send * > 1 1", 9, "itself"},
 		{"1 send * > 2 1", "1 send * > 2 send", 9, "class"},
 		{"1 send * > 2 1", "1 send > 2 1", 9, "want host"},

@@ -345,7 +345,7 @@ func (r *reader) send(f []string) error {
 			return err
 		}
 		if s.Held == SendBuffer {
-			return r.fail("a message in a send buffer comes from nobody: want *")
+			return r.fail("a message in a send buffer has no sender: want *")
 		}
 	}
 	if s.To, err = r.memberID(f[4]); err != nil {

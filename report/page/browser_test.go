@@ -487,7 +487,7 @@ func TestBrowserFindings(t *testing.T) {
 	want(p, count(func(i int) bool { return all[i].Severity.String() != severity }), shown)
 	p.click(".filter." + severity)
 
-	p.must(chromedp.Do(p.ctx, chromedp.SendKeys(chromedp.CSS("#findings-text"), "CIRCLE of nobody")))
+	p.must(chromedp.Do(p.ctx, chromedp.SendKeys(chromedp.CSS("#findings-text"), "CIRCLE of absent")))
 	want(p, 0, shown)
 	want(p, fmt.Sprintf("0 of %d findings", len(all)), "document.getElementById('findings-count').textContent")
 	p.must(chromedp.Do(p.ctx, chromedp.SendKeys(chromedp.CSS("#findings-text"), strings.Repeat(kb.Backspace, 16)+"credit-LOOP")))

@@ -27,7 +27,7 @@ const DefaultMaxEntries = 64 << 20
 type Input struct {
 	Title   string // of the page, such as the name of a file
 	Version string // of ibweave
-	Shape   string // what the fabric looks like, in words; "" when nobody asked
+	Shape   string // what the fabric looks like, in words; "" when not asked for
 
 	Fabric *fabric.Fabric
 	Tables *lft.Tables // rows for the switches of Fabric; nil without tables

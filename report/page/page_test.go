@@ -524,13 +524,13 @@ func TestViewErrors(t *testing.T) {
 		in         *Input
 		view, want string
 	}{
-		{all["cube"], "path:host 0,0,0/1,nobody", `no node with a LID is called "nobody"`},
+		{all["cube"], "path:host 0,0,0/1,absent", `no node with a LID is called "absent"`},
 		{all["cube"], "path:0xffff,1", `"0xffff"`},
 		{all["cube"], "path:60000,1", "no port has LID 60000"},
 		{all["cube"], "path:switch 0,0,0,host 0,0,0/1", "a path starts at a host"},
 		{all["cube"], "group:x", "no multicast tables"},
 		{all["cube"], "credit-loop", "0 are known"},
-		{all["mesh with groups"], "group:nobody", `no group is called "nobody"`},
+		{all["mesh with groups"], "group:absent", `no group is called "absent"`},
 		{all["torus with a loop"], "credit-loop:2", "1 are known"},
 		{&none, "path:1,2", "no forwarding tables"},
 	} {

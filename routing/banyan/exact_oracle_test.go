@@ -54,7 +54,7 @@ type part struct {
 // The two inputs of an element are reached from different nodes, so that what is
 // on one says nothing about the other, and by the symmetry of sources both have
 // the same distribution of headers, which depends on the address bits above the
-// stage only. Whoever wins a conflict, an output for which an input asks with
+// stage only. Whatever input wins a conflict, an output for which an input asks with
 // probability r has each header 2-r times as often as one input has it. It takes
 // O(n x nodes x log nodes).
 func Exact(n int, t Traffic, p Placement) (*Prediction, error) {

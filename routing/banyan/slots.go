@@ -418,7 +418,7 @@ func (s *simulator) deliverPackets() {
 				c.final++
 				continue
 			}
-			// Address bits that stages have looked at are not needed any more, so
+			// Address bits that stages have looked at are no longer needed, so
 			// the place of a copy among the others follows from where the packet
 			// was sent.
 			d := uint64(s.destinations[source*s.f+s.copyIndex(source, a)])

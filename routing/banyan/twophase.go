@@ -22,7 +22,7 @@ const (
 	CyclicStart
 	// EarlyCopies is case (B) of the paper, copies made in the first stages: the
 	// nodes are N/f apart, which is a cube with the first bits free. f is a power of
-	// two, but for the analytic model.
+	// two, except for the analytic model.
 	EarlyCopies
 )
 

@@ -37,7 +37,7 @@ type Wait struct {
 
 // WormResult is the outcome of RunWorms.
 type WormResult struct {
-	Cycles  int   // until the last flit arrived, or nothing moved any more
+	Cycles  int   // until the last flit arrived, or nothing moved
 	Arrived []int // by address: worms that have arrived as a whole
 	// Deadlock is a cycle of worms that wait for each other; nil when all
 	// arrived.
@@ -78,7 +78,7 @@ type wormNet struct {
 // Theorem 2 of the paper says that the upper input link first keeps this from
 // deadlock. That is so with two worms and with room for whole packets. With
 // three worms and less room it is not (E-N7): one of them holds up one branch of
-// another, whose branches then do not have the same priority any more, since the
+// another, whose branches then no longer have the same priority, since the
 // order of arrival comes before that of the inputs.
 func RunWorms(worms []Worm, o WormOptions) (*WormResult, error) {
 	x, err := newWormNet(worms, &o)

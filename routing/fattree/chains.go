@@ -180,7 +180,7 @@ type target struct {
 	lid     fabric.LID
 	u       int32 // its switch
 	i       int   // its host index there
-	k, lids int   // it is LID k of so many of a port
+	k, lids int   // it is LID k of a port with this many LIDs
 }
 
 // listTargets lists all LIDs.

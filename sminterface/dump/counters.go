@@ -132,7 +132,7 @@ func (c *Counters) Set(f *fabric.Fabric, k Counter, p fabric.PortID, v CounterVa
 	c.At[k][p] = v
 }
 
-// Value is a counter of so many bits as a port sends it. A value that stands still at the end
+// Value is a counter as a port sends it, of the given number of bits. A value that stands still at the end
 // of its bits is Full; 64 bits never do.
 func (k Counter) Value(raw uint64, bits uint8) CounterValue {
 	v := CounterValue{N: float64(raw), Known: true, Full: bits < 64 && raw >= 1<<bits-1}

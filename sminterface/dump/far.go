@@ -396,7 +396,7 @@ func (x *farSection) readEntry(line []byte) error {
 	return nil
 }
 
-// findSettings notes that there are lines that nobody understands.
+// findSettings notes that there are lines of unknown meaning.
 func (r *farReader) findSettings() {
 	n, first := 0, -1
 	for i := range r.read {

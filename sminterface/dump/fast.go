@@ -72,7 +72,7 @@ var digits3 = func() (t [256][3]byte) {
 	return t
 }()
 
-// appendRows appends the rows of a table, but for entries that name no port of the
+// appendRows appends the rows of a table, except entries that name no port of the
 // switch.
 func (r *rowTexts) appendRows(b []byte, table []fabric.PortNum, ports fabric.PortNum) []byte {
 	for l, p := range table {

@@ -278,7 +278,7 @@ func TestGroupsInOpenSM(t *testing.T) {
 	trees := []mft.Tree{
 		{Name: "three", MGID: mgid(t, "ff12:a01d::7"), MLID: 0xc007, Receivers: []fabric.PortID{hosts[0], hosts[5]}, Senders: []fabric.PortID{hosts[0], hosts[7]}, SL: 3},
 		{Name: "a switch", MGID: mgid(t, "ff15:1b3e:0:1::"), MLID: 0xc123, Receivers: []fabric.PortID{port0, hosts[1], hosts[8]}, Senders: []fabric.PortID{hosts[8]}},
-		{Name: "nobody", MGID: mgid(t, "ff1e:a01d::1"), MLID: 0xc002},
+		{Name: "absent", MGID: mgid(t, "ff1e:a01d::1"), MLID: 0xc002},
 	}
 	s := startSimulator(t, f)
 	file := filepath.Join(t.TempDir(), "opensm-sa.dump")

@@ -92,7 +92,7 @@ func TestReadPKeys(t *testing.T) {
 		}
 	}
 	// What we write is what saquery prints: its records are among ours, and the other way
-	// round but for empty blocks.
+	// round, except empty blocks.
 	tables, _, err := ReadPKeys("in", []byte(text("pkeys-saquery.txt")), f, Options{})
 	if err != nil {
 		t.Fatal(err)

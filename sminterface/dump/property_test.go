@@ -131,7 +131,7 @@ func TestTablesRoundTrip(t *testing.T) {
 			for s := range fabric.NodeID(f.NumSwitches()) {
 				for l, want := range tables.Row(s) {
 					if form == FDBs && f.LIDPort(fabric.LID(l)) == fabric.NoPort {
-						want = fabric.NoPath // no row for LIDs that nobody has
+						want = fabric.NoPath // no row for unused LIDs
 					}
 					if have := got.Row(s)[l]; have != want {
 						t.Fatalf("%s: switch %d LID %d port %d, want %d\n%s", form, s, l, have, want, &b)

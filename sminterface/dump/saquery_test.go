@@ -69,7 +69,7 @@ func TestReadSAQuery(t *testing.T) {
 	f := pair(t)
 	c := saMember("ff12:a01d::1", "0xC001", "fe80::c1", "0x21", "0x0")
 	d := saMember("ff12:a01d::1", "0xC001", "fe80::d1", "0x21", "0x0")
-	nobody := "in:1: contradiction: no members of group ff12:401b:ffff::ffff:ffff; saquery -m tells them with --smkey\n"
+	absent := "in:1: contradiction: no members of group ff12:401b:ffff::ffff:ffff; saquery -m tells them with --smkey\n"
 	broadcast := saMember("ff12:401b:ffff::ffff:ffff", "0xC000", "::", "0x20", "0x0")
 	for _, c := range []struct {
 		name, text string
@@ -84,9 +84,9 @@ func TestReadSAQuery(t *testing.T) {
 			"", "ff12:a01d::1 0xc001: b/0 c/1 from a/0 b/0 c/1 d/1\n", ""},
 		{"send-only, then full", saMember("ff12:a01d::1", "0xC001", "fe80::d1", "0x24", "0x0") + d, "", "ff12:a01d::1 0xc001: d/1\n", ""},
 		{"another subnet prefix", saMember("ff12:a01d::1", "0xC001", "fec0:0:0:1::c1", "0x21", "0x0"), "", "ff12:a01d::1 0xc001: c/1\n", ""},
-		{"without the SM_Key", broadcast + c, "", "ff12:401b:ffff::ffff:ffff 0xc000:\nff12:a01d::1 0xc001: c/1\n", nobody},
+		{"without the SM_Key", broadcast + c, "", "ff12:401b:ffff::ffff:ffff 0xc000:\nff12:a01d::1 0xc001: c/1\n", absent},
 		{"groups", saGroupText("ff12:401b:ffff::ffff:ffff", "0xC000", "0x0") + saGroupText("ff12:a01d::1", "0xC001", "0xF") + c, "",
-			"ff12:401b:ffff::ffff:ffff 0xc000:\nff12:a01d::1 0xc001 SL 15: c/1\n", nobody},
+			"ff12:401b:ffff::ffff:ffff 0xc000:\nff12:a01d::1 0xc001 SL 15: c/1\n", absent},
 		{"groups alone", saGroupText("ff12:a01d::1", "0xC001", "0xF") + saGroupText("ff12:401b:ffff::ffff:ffff", "0xC000", "0x0"), "",
 			"ff12:401b:ffff::ffff:ffff 0xc000:\nff12:a01d::1 0xc001 SL 15:\n", "in:1: missing: no members of any of 2 groups; saquery -m tells them with --smkey\n"},
 		{"records", saRecordText, "", "ff12:a01d::2 0xc005 SL 3: from d/1\n", ""},

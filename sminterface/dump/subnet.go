@@ -334,7 +334,7 @@ func linkField(b []byte, name string) (value string, rest []byte, ok bool) {
 	return string(b[:n]), b[n:], ok
 }
 
-// parseLink reads PHY=4x LOG=ACT SPD=10; files of before 2006 have no SPD, and
+// parseLink reads PHY=4x LOG=ACT SPD=10; files from years before 2006 have no SPD, and
 // ibdiagnet may have more fields.
 func (l *listLine) parseLink(b []byte) error {
 	const want = "want PHY=4x LOG=ACT SPD=10"

@@ -184,7 +184,7 @@ func (c *Client) abandon(err error) {
 	c.gone = err
 	c.setReadDeadline(past)
 	c.mu.Unlock()
-	_ = c.ctl.SetDeadline(past) // it is open, or nobody waits for it
+	_ = c.ctl.SetDeadline(past) // it is open, or no caller waits for it
 }
 
 var past = time.Unix(1, 0)

@@ -142,7 +142,7 @@ func resume(t *testing.T, s *Sim) {
 }
 
 // What is not answered is sent again, and given up in the end. Answers that
-// come too late are nobody's.
+// come too late are dropped.
 func TestClientTimeout(t *testing.T) {
 	s, _ := startTwin(t, mesh4x4(t))
 	c, err := s.Dial(t.Context(), "")
@@ -187,7 +187,7 @@ func TestClientTimeout(t *testing.T) {
 	}
 }
 
-// More than the socket takes is kept, and nobody waits for ever.
+// More than the socket takes is kept, and every wait ends.
 func TestClientBacklog(t *testing.T) {
 	s, _ := startTwin(t, mesh4x4(t))
 	c, err := s.Dial(t.Context(), "")
@@ -259,7 +259,7 @@ func TestClientRefused(t *testing.T) {
 		t.Error("a name of 32 bytes was taken")
 	}
 	var gone *NoServerError
-	if _, err := Dial(t.Context(), ClientConfig{Socket: "ibweave-nobody"}); !errors.As(err, &gone) || !errors.Is(err, syscall.ECONNREFUSED) {
+	if _, err := Dial(t.Context(), ClientConfig{Socket: "ibweave-absent"}); !errors.As(err, &gone) || !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Error(err)
 	}
 	// A place is free again when a client closes, and when it was refused.

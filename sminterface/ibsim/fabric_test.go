@@ -111,7 +111,7 @@ func TestTwin(t *testing.T) {
 		}
 		for guid := range fabric.GUID(1300) {
 			if seen[twin.PortGUID(guid)] != known(f, guid) {
-				t.Errorf("a port GUID that nobody has, %s, becomes %s", guid, twin.PortGUID(guid))
+				t.Errorf("an unused port GUID, %s, becomes %s", guid, twin.PortGUID(guid))
 			}
 		}
 		again, err := NewTwin(g)

@@ -355,7 +355,7 @@ const maxCommand = 126
 
 // Console gives ibsim's console a command, as Dump or Help, and calls each for
 // every line that it prints, without its end; the slice is valid during the call
-// only. ibsim answers nobody else meanwhile. A nil each is for commands that print
+// only. ibsim answers no other program meanwhile. A nil each is for commands that print
 // nothing when all is well, as Link, Unlink, Clear, Error or Baselid: what they print
 // is the error.
 func (s *Sim) Console(ctx context.Context, line string, each func(line []byte)) error {
@@ -416,7 +416,7 @@ var (
 )
 
 // console takes apart what ibsim prints on standard output. ibsim stops while
-// nobody reads it, so all is taken at once and only the end is kept.
+// no caller reads it, so all is taken at once and only the end is kept.
 type console struct {
 	ready chan struct{} // closed by the first readyLine
 	tail  tail
@@ -424,9 +424,9 @@ type console struct {
 	mu      sync.Mutex
 	lines   LineWriter
 	isReady bool
-	each    func([]byte) // nil when nobody has asked for anything
+	each    func([]byte) // nil without a request
 	done    chan struct{}
-	skip    int // answers that nobody waits for any more
+	skip    int // answers that no caller waits for
 }
 
 // expect has each called for every line up to the next endMark, which closes

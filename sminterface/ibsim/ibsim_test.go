@@ -141,7 +141,7 @@ func TestConsole(t *testing.T) {
 			t.Errorf("%q was taken", bad)
 		}
 	}
-	// An answer that nobody waits for must not be the next one's.
+	// An answer without a waiting caller must not be the next one's.
 	done, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range 3 {

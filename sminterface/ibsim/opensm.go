@@ -290,7 +290,7 @@ const upMessage = "SUBNET UP"
 // exitingMessage is of an answer that comes then (sm_mad_ctrl_rcv_callback in
 // osm_sm_mad_ctrl.c). Some are always under way when it is told to end.
 // unsentStatus is of what a sweep that has begun by then, for new multicast groups
-// say, does not send any more (osm_prepare_req_set in osm_req.c). Where a request
+// say, no longer sends (osm_prepare_req_set in osm_req.c). Where a request
 // cannot be sent for want of memory, "ERR 1102: Unable to acquire MAD" says so, too.
 const (
 	exitingMessage = "since we are exiting"

@@ -88,8 +88,8 @@ func (e *RMPPError) Error() string {
 }
 
 // Reassembly receives the segments of one answer of subnet administration and
-// makes one MAD of them (IBA 13.6.6.2): what the kernel does for programs that
-// use umad, and nobody for those that use ibsim. The zero value is ready.
+// makes one MAD of them (IBA 13.6.6.2): the kernel does so for programs that
+// use umad, but not for those that use ibsim. The zero value is ready.
 type Reassembly struct {
 	next   uint32 // segment that comes next, less 1
 	window uint32 // last segment that was allowed

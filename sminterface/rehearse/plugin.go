@@ -313,7 +313,7 @@ func (p *pluginRun) simulated(sim *ibsim.Sim) (err error) {
 	return p.stage(StageExplain, p.explainPlugin)
 }
 
-// cause is an error, or that of whoever has ended the rehearsal.
+// cause is an error, or the reason why the caller has ended the rehearsal.
 func (p *pluginRun) cause(err error) error {
 	if p.ctx.Err() != nil {
 		return context.Cause(p.ctx)

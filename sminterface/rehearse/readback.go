@@ -177,7 +177,7 @@ func (b *readback) readPort(line []byte) bool {
 	}
 	p := f.Port(b.node, fabric.PortNum(num))
 	if f.PortGUID(p) == 0 || f.LID(p) == 0 || num != 0 && f.Peer(p) == fabric.NoPort {
-		return true // no end port, or nobody said which LID it was to have
+		return true // no end port, or one without a wanted LID
 	}
 	_, rest, found = bytes.Cut(rest, []byte(" lid "))
 	var lid fabric.LID

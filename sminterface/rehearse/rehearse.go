@@ -274,7 +274,7 @@ type run struct {
 	opensmDir       string
 }
 
-// stage runs a part, with its name for whoever waits, and its time.
+// stage runs a part, with its name for the user, and its time.
 func (r *run) stage(name string, part func() error) error {
 	if err := r.ctx.Err(); err != nil {
 		return context.Cause(r.ctx)

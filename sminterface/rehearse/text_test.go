@@ -84,7 +84,7 @@ func TestReadTables(t *testing.T) {
 		{"port", strings.Replace(table10, "0x0001 000", "0x0001 004", 1), `"s" (0x0000000000000010), LID 1: port 0, OpenSM has port 4`, ""},
 		{"port that the switch does not have", strings.Replace(table10, "0x0001 000", "0x0001 009", 1), `"s" (0x0000000000000010), LID 1: port 0, OpenSM has port 9`, ""},
 		{"no path", strings.Replace(table10, "0x0002 001", "0x0002 255", 1), `"s" (0x0000000000000010), LID 2: port 1, OpenSM has no path`, ""},
-		{"LID 0 is nobody's", strings.Replace(table10, "0x0000 255", "0x0000 001", 1), "", ""},
+		{"LID 0 is no port's", strings.Replace(table10, "0x0000 255", "0x0000 001", 1), "", ""},
 		{"lower top", "Unicast lids [0x0-0x1] of switch guid 0x0000000000000010 (s):\n0x0000 255\n0x0001 000 \n2 lids dumped\n",
 			`"s" (0x0000000000000010), LID 2: port 1, OpenSM has no path`, ""},
 		{"never set up", "Unicast lids [0x0-0x0] of switch guid 0x0000000000000010 (s):\n0 lids dumped\n",

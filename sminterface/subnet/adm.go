@@ -54,7 +54,7 @@ func (c *Client) Manager(ctx context.Context) (Manager, error) {
 	return m, nil
 }
 
-// Adm sends a request to subnet administration. It fills in the header but for
+// Adm sends a request to subnet administration. It fills in the header except
 // the method, the attribute and the modifier; the answer is whole, however many
 // packets it had. Errors: a *mad.StatusError, and those of Get.
 func (c *Client) Adm(ctx context.Context, to Manager, a *mad.Adm) (*mad.Adm, error) {

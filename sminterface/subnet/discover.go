@@ -77,7 +77,7 @@ type foundPort struct {
 // the PortInfo of all ports of a switch; the PortInfo of the ports of CAs and
 // routers that have a cable (libibnetdisc's ibnetdisc.c asks for the same).
 //
-// The result does not depend on the order of answers, but for the routes among
+// The result does not depend on the order of answers, except the routes among
 // shortest ones. Node.Order is by kind and GUID, as in the text that package
 // topology writes. LIDs that are used twice, or that no port can have, are left
 // out.

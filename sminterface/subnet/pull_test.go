@@ -93,7 +93,7 @@ func TestPull(t *testing.T) {
 		t.Error("no port has the SL-to-VL map that was asked for")
 	}
 	if len(got.MFT.MLIDs()) != 0 {
-		t.Errorf("masks of %v, and nobody has joined", got.MFT.MLIDs())
+		t.Errorf("masks of %v, and no port has joined", got.MFT.MLIDs())
 	}
 }
 

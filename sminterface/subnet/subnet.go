@@ -26,7 +26,7 @@ import (
 
 // Transport carries MADs to and from a subnet, as package ibsim and package
 // umad do. It sends again what is not answered, as often as a packet says, and
-// gives the packet back (TimedOut) when all is in vain; it puts together answers
+// gives the packet back (TimedOut) when no answer comes; it puts together answers
 // of several packets. It answers to transaction IDs by their lower 32 bits.
 //
 // Send does not wait for the answer, and may be called concurrently. Receive is
@@ -70,7 +70,7 @@ type Client struct {
 
 // call is a request and what is to be done with the answer.
 type call struct {
-	ctx    context.Context // not sent any more when it is done
+	ctx    context.Context // no longer sent when it is done
 	packet mad.Packet
 	buf    [mad.Size]byte
 	tries  int // sent again because the receiver was busy

@@ -61,7 +61,7 @@ func ioctlNumber(read, write bool, number, size uint32) uint32 {
 }
 
 // The structs of ib_user_mad.h, in bytes. All of them are in the byte order of
-// the machine, but for what a comment says.
+// the machine, except where a comment says so.
 const (
 	sizeRegister  = 28 // ib_user_mad_reg_req
 	sizeRegister2 = 40 // ib_user_mad_reg_req2

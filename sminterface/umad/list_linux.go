@@ -33,7 +33,7 @@ func netdevs() ([]netdev, error) {
 	list := make([]netdev, len(links))
 	for i, l := range links {
 		at := l.Attrs()
-		kind := l.Type() // physical ones have none, but for IPoIB's
+		kind := l.Type() // physical ones have none, except IPoIB's
 		list[i] = netdev{name: at.Name, address: at.HardwareAddr, physical: kind == "ipoib" || kind == "device" && at.EncapType != "loopback"}
 	}
 	return list, nil

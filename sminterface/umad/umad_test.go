@@ -446,7 +446,7 @@ func TestHere(t *testing.T) {
 	if _, err := Open(PortInfo{Device: "none_0", Number: 1}); !errors.As(err, &open) || !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
-	if _, err := Open(PortInfo{Device: "none_0", Number: 1, Umad: "umad-of-nobody"}); !errors.As(err, &open) || !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "ib_umad") {
+	if _, err := Open(PortInfo{Device: "none_0", Number: 1, Umad: "umad-of-absent"}); !errors.As(err, &open) || !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "ib_umad") {
 		t.Error(err)
 	}
 }

@@ -81,7 +81,7 @@ func (b *background[T]) get(timeout time.Duration, read func() (T, error)) (T, e
 	return r.value, r.err
 }
 
-// readFile reads a regular file, for which parsing takes so many times its size of
+// readFile reads a regular file of at most limit bytes. Parsing it takes times its size of
 // memory at most.
 func readFile(name string, limit, times int64) ([]byte, error) {
 	info, err := os.Stat(name)

@@ -123,7 +123,7 @@ var fabrics = []struct {
 	}},
 }
 
-// Masks are exact for all members, whoever joins and leaves, and free of credit
+// Masks stay exact for all members as ports join and leave, and free of credit
 // loops together with unicast. Masks of groups that have not changed stay.
 func TestMasks(t *testing.T) {
 	for _, tc := range fabrics {
@@ -311,7 +311,7 @@ func TestMasksNeverFail(t *testing.T) {
 					want = "6 groups have last verified, such as ff12:a01c::"
 					for l := range have {
 						if !slices.Equal(first[l], have[l]) {
-							t.Errorf("MLID %#x has not the masks of before", uint16(l))
+							t.Errorf("MLID %#x does not have its former masks", uint16(l))
 						}
 					}
 				}
@@ -323,7 +323,7 @@ func TestMasksNeverFail(t *testing.T) {
 	}
 }
 
-// Masks of a fabric that has changed do not fit any more.
+// Masks no longer fit a fabric that has changed.
 func TestMasksThatNoLongerFit(t *testing.T) {
 	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 2})
 	f = withLIDs(t, f, err)
@@ -371,7 +371,7 @@ func TestMasksThatNoLongerFit(t *testing.T) {
 	}
 }
 
-// A group that OpenSM asks for and does not list, members that nobody knows, and
+// A group that OpenSM asks for and does not list, unknown members, and
 // solicited-node groups that share an MLID.
 func TestOddBoxes(t *testing.T) {
 	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2})

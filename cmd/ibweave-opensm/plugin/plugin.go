@@ -175,9 +175,9 @@ type refusal struct {
 	failure  *Error
 }
 
-// Open reads event_plugin_options and the configuration file that they name. A
-// Plugin always comes of it: where the configuration cannot be used, that has
-// been logged, and Setup refuses all engines with the same error.
+// Open reads event_plugin_options and the configuration file that they name. It
+// always returns a Plugin. If the configuration cannot be used, it logs the error,
+// and Setup refuses all engines with it.
 func Open(options string, host Host) *Plugin {
 	collectEarlier()
 	p := &Plugin{host: host, needs: routingNeeds, refused: make(map[int]refusal), log: zap.NewNop(), close: func() error { return nil }}
@@ -525,8 +525,8 @@ func (p *Plugin) tellAbsent(absent []fabric.GUID) {
 	}
 }
 
-// compile runs the compiler, from the last tables if that is wanted. What went wrong in
-// the middle, be it a panic, leaves nothing to go on from.
+// compile runs the compiler, from the last tables if that is wanted. After an error or
+// a panic the next run starts from scratch.
 func (p *Plugin) compile(ctx context.Context, f *fabric.Fabric, e *compile.Engine, opt compile.Options) (*compile.Result, compile.Step, error) {
 	p.routing.Lock()
 	defer p.routing.Unlock()

@@ -214,7 +214,7 @@ func TestUnchanged(t *testing.T) {
 			}
 		}
 	}
-	// Without a sweep nobody asks for masks, so one is to follow.
+	// OpenSM asks for masks in a sweep alone, so one is to follow.
 	s.Reroute = true
 	if got := route("updn", s); got.generation == before.generation || got.Fabric.NumLinks() != f.NumLinks()-1 || !got.SweepAgain {
 		t.Error("a cable is gone, and nothing was routed")
@@ -593,7 +593,7 @@ func BenchmarkRoute(b *testing.B) {
 			i := 0
 			for b.Loop() {
 				next := *s
-				next.MaxLID ^= fabric.LID(i & 1) // or it would be the subnet of before
+				next.MaxLID ^= fabric.LID(i & 1) // or the subnet would be unchanged
 				i++
 				t, err := o.Route(0, &next)
 				if err != nil {

@@ -642,7 +642,7 @@ func (a *adapters) stuck() {
 			}
 		}
 		if c == none {
-			a.n.fail("a copy waits for room that nobody has")
+			a.n.fail("a copy waits for room that no host has")
 			return
 		}
 	}

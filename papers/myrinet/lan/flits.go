@@ -20,7 +20,7 @@ const (
 	// spanning tree are the paper's first remedy (M9).
 	Idle Remedy = iota
 	// Interrupt has the other branches end what they have sent as a fragment and give
-	// their ports free. When nothing is blocked any more they send the header again,
+	// their ports free. When nothing is blocked they send the header again,
 	// and the rest; destinations put fragments together (M10). Multicast worms have
 	// to come one after another, as from the root they do.
 	Interrupt

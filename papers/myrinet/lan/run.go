@@ -51,7 +51,7 @@ type Options struct {
 	// Then what is on its way is awaited, if Drain says so.
 	Warmup, Time int64
 	Drain        bool
-	// Messages, if not 0, ends originating after so many multicast messages, and
+	// Messages, if not 0, ends originating after this many multicast messages, and
 	// Time with it.
 	Messages int64
 	// Delivered, if not nil, is called for each multicast message at each host that

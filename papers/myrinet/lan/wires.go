@@ -171,7 +171,7 @@ func (n *network) newHop(worm, ch, prev, total int32) int32 {
 	return int32(len(n.hops) - 1)
 }
 
-// send has a host send a worm of so many bytes, of which those of hop prev are yet
+// send has a host send a worm of some bytes, of which those of hop prev are yet
 // to come, into its channel, which is free.
 func (n *network) send(worm, ch, prev, bytes int32) int32 {
 	h := n.newHop(worm, ch, prev, bytes)
@@ -251,8 +251,8 @@ func (n *network) halt(i int32) {
 	}
 }
 
-// end is the moment at which a hop has sent all there is: the worm, or what has
-// come of it.
+// end is the moment at which a hop has sent all there is: the worm, or its
+// remains.
 func (n *network) end(i int32) {
 	h := &n.hops[i]
 	if n.gone(h) < h.total {
@@ -472,7 +472,7 @@ func (n *network) tail(i int32) {
 }
 
 // cut ends a worm that a host sends where it is. It says whether nothing of it has
-// been sent: then there is no hop any more.
+// been sent: then no hop is left.
 func (n *network) cut(i int32) (unsent bool) {
 	h := &n.hops[i]
 	if !h.running && h.sent == 0 {

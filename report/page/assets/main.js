@@ -121,7 +121,7 @@ class App {
     const D = this.D, m = this.view.measure, box = document.getElementById("legend");
     if (!m || D.measures.length === 1 && m.max === 0) return;
     const most = m.name === "routes" ? Math.max(m.max, Math.ceil(2 * m.mean)) : Math.max(m.max, 2 * m.mean);
-    const bound = el("input", {type: "range", id: "bound", min: 0, max: classes, value: this.view.least, "aria-label": `Show links with at least so many ${m.unit}`,
+    const bound = el("input", {type: "range", id: "bound", min: 0, max: classes, value: this.view.least, "aria-label": `Show links with at least this many ${m.unit}`,
       oninput: () => {
         this.view.least = +bound.value;
         say();
