@@ -190,30 +190,36 @@ func TestQuotes(t *testing.T) {
 	}
 }
 
-// consoles finds the blocks of README.md that show commands, after "$ ", and
-// what they print.
+// consoles finds the blocks of a page that show commands, after "$ ", and what they print.
 var consoles = regexp.MustCompile("(?ms)^```console\n(.*?)^```$")
 
-// The commands in README.md print what it says, up to measured times. They
-// run one after the other in one directory, where examples is. With
-// UPDATE_EXAMPLES set, README.md is written instead.
-func TestREADME(t *testing.T) {
-	t.Parallel()
-	const name = "../README.md"
-	work := t.TempDir()
+// The commands of README.md and of the first tour print what the page says, up to measured times.
+// Those of a page run one after the other in one directory, where examples is. With
+// UPDATE_EXAMPLES set, the pages are written instead.
+func TestPages(t *testing.T) {
 	here, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(here, filepath.Join(work, "examples")); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"../README.md", "../docs/start.md"} {
+		t.Run(filepath.Base(name), func(t *testing.T) {
+			t.Parallel()
+			work := t.TempDir()
+			if err := os.Symlink(here, filepath.Join(work, "examples")); err != nil {
+				t.Fatal(err)
+			}
+			runPage(t, name, work)
+		})
 	}
-	readme, err := os.ReadFile(name)
+}
+
+func runPage(t *testing.T, name, work string) {
+	page, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	commands := 0
-	now := consoles.ReplaceAllStringFunc(string(readme), func(block string) string {
+	now := consoles.ReplaceAllStringFunc(string(page), func(block string) string {
 		var b strings.Builder
 		b.WriteString("```console\n")
 		for line := range strings.Lines(block) {
@@ -230,7 +236,7 @@ func TestREADME(t *testing.T) {
 		return b.String()
 	})
 	if commands < 6 {
-		t.Errorf("%d commands in README.md", commands)
+		t.Errorf("%d commands in %s", commands, name)
 	}
 	if os.Getenv("UPDATE_EXAMPLES") != "" {
 		if err := os.WriteFile(name, []byte(now), 0o666); err != nil {
@@ -238,7 +244,7 @@ func TestREADME(t *testing.T) {
 		}
 		return
 	}
-	if d := cmp.Diff(measured.ReplaceAllString(string(readme), ""), measured.ReplaceAllString(now, "")); d != "" {
-		t.Errorf("commands print other text (-README.md +now); make update if that is right:\n%s", d)
+	if d := cmp.Diff(measured.ReplaceAllString(string(page), ""), measured.ReplaceAllString(now, "")); d != "" {
+		t.Errorf("commands print other text (-%s +now); make update if that is right:\n%s", name, d)
 	}
 }
