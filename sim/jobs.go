@@ -74,7 +74,7 @@ type JobDone struct {
 type Waited struct {
 	Job, By int // indices in Jobs; as many as there are for the background
 	Port    fabric.PortID
-	// Time is of all packets together: those in buffers of switches, and the first one of each host and VL, but for
+	// Time is of all packets together: those in buffers of switches, and the first one of each host and VL, except
 	// the packets of its own job that the host itself sends.
 	Time Time
 }

@@ -47,7 +47,7 @@ type Writer struct {
 // none is no message.
 const none = -1
 
-// NewWriter begins a program of so many ranks, and at most so many messages.
+// NewWriter begins a program with the given ranks, and at most the given messages.
 func NewWriter(ranks, limit int) *Writer {
 	w := &Writer{p: &Program{start: []int32{0}}, limit: limit, ready: make([]int32, ranks), over: make([][]int32, ranks)}
 	for i := range w.ready {
@@ -61,8 +61,8 @@ type TooLongError struct{ Limit int }
 
 func (e *TooLongError) Error() string { return fmt.Sprintf("more than %d messages", e.Limit) }
 
-// Add writes an operation among some of the ranks, in the order of members, of data of so many bytes. The
-// error is a *TooLongError, or says what is wrong with so many ranks.
+// Add writes an operation among some of the ranks, in the order of members, of the given bytes of data. The
+// error is a *TooLongError, or says what is wrong with that number of ranks.
 func (w *Writer) Add(o Operation, members []int32, size int64) error {
 	n := len(members)
 	p, err := o.Pattern(n)
@@ -147,7 +147,7 @@ func (w *Writer) finishAll(messages []int32) {
 	}
 }
 
-// part is the share of part i, of n, of so many bytes: all parts together are all bytes.
+// part is the share of part i, of n, of some bytes: all parts together are all bytes.
 func part(bytes int64, n, i int) int64 { return parts(bytes, n, i+1) - parts(bytes, n, i) }
 
 // parts is the share of the first few of n parts, rounded down.
@@ -194,7 +194,7 @@ const (
 // network cards send in turn with those to others; hosts of a simulator send in order.
 const window = 2
 
-// ring moves a block of each rank so many steps along a ring. A rank sends in each step what it has got
+// ring moves a block of each rank the given steps along a ring. A rank sends in each step what it has got
 // in the step before, slice by slice, and its own block in the first one. Much data takes several loops.
 func (w *Writer) ring(n int, size int64, steps int) {
 	if n < 2 {
@@ -254,7 +254,7 @@ func (w *Writer) trees(n int, size int64) {
 	}
 }
 
-// tree reduces data up a tree and sends it down again in so many pieces.
+// tree reduces data up a tree and sends it down again in the given pieces.
 func (w *Writer) tree(n, tree int, data int64, pieces int) {
 	parent, children := make([]int, n), make([][]int, n)
 	for rank := range n {

@@ -6,7 +6,7 @@
 // puts on the cables of the tables, as package jobs counts them: jobs that have bytes left for a cable share
 // its rate evenly. The cost of a set is the time that the job takes there, and what a job that runs waits
 // longer on the worst cable. The least cost is first; among equals fewer shared cables, fewer
-// hops, fewer leaves, and fewer leaves that were free as a whole and are not any more.
+// hops, fewer leaves, and fewer leaves that were free as a whole and no longer are.
 package place
 
 import (
@@ -104,7 +104,7 @@ type placer struct {
 
 // Make finds sets of hosts for a job beside those that run. The hosts are those of jobs.Hosts, of which some are
 // free. Without enough of them there is no set. It takes O(switches x LIDs of the job), and the pairs that
-// send, for each set. Errors are that of ctx, and that a pattern is none for so many ranks.
+// send, for each set. Errors are that of ctx, and that a pattern is none for that number of ranks.
 func Make(ctx context.Context, f *fabric.Fabric, tables *lft.Tables, running *jobs.Traffic, hosts []jobs.Host, free func(h *jobs.Host) bool, opt Options) (*Result, error) {
 	p, err := newPlacer(ctx, f, tables, running, hosts, free, opt)
 	if err != nil {

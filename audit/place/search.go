@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// search tries so many sets beside a set, and goes on from each that is better: some hosts of a
+// search tries the given number of sets beside a set, and goes on from each that is better: some hosts of a
 // unit, or all that it can, for as many of another one. The same set has the same end each time. ok is false
 // if none is better.
 func (p *placer) search(ctx context.Context, best Set, tries int) (_ Set, ok bool, err error) {

@@ -58,7 +58,7 @@ type Answer struct {
 	// Moved are the pairs of ports whose path is another than before, of those that had one before and
 	// have one now.
 	Moved int64 `json:"moved_pairs"`
-	Kept  bool  `json:"kept"` // the tables are those of before except for what had to change
+	Kept  bool  `json:"kept"` // entries changed only where they had to
 	// WhatIf is what whatif says of a failure, nil where parts are drained.
 	WhatIf *whatif.Case `json:"whatif,omitempty"`
 	// Drain is the plan of drain for all parts that are drained in a row.

@@ -543,7 +543,7 @@ func (in *simulation) mostLanes(routings []simRouting) (vls int, err error) {
 	return vls, err
 }
 
-// noteLanes says which flags have no effect with so many VLs.
+// noteLanes says which flags have no effect with that number of VLs.
 func (a *app) noteLanes(in *simulation, vls int) {
 	for _, flag := range []string{"sls", "vl-weights"} {
 		if vls == 1 && in.given(flag) {

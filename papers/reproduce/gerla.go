@@ -145,7 +145,7 @@ type gerlaSetting struct {
 	wires           lan.Wires
 	warmup, time    int64
 	draws           int
-	adapters        lan.Adapters // but for CutThrough
+	adapters        lan.Adapters // except CutThrough
 	maxBytes        int          // of a worm; 0 does not cut
 }
 
@@ -371,7 +371,7 @@ const (
 	halfForward = "half of the hosts send: those that only pass on"
 )
 
-// gerlaRun is a draw of the testbed with so many senders of eight, every other one
+// gerlaRun is a draw of the testbed with some senders of eight, every other one
 // where it is half of them. What is drawn is when hosts begin.
 func gerlaRun(ctx context.Context, lab *Lab, net *gerlaNet, m gerlaMachine, senders, bytes int, time int64, draw int) (*lan.Result, error) {
 	s, err := myrinet.Build(net.f, net.tables, []mft.Group{gerlaGroup(net.f.CAPorts(), senders)}, myrinet.Options{Classes: 1})

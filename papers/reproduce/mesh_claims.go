@@ -104,7 +104,7 @@ func meshClaims(cases []meshCase, words meshWords) []Claim {
 	} {
 		add(m.spec, words.shared, m.over, func(f map[string]*Figure) Finding { return judgeShared(f, m.over, m.unicast) })
 	}
-	// One source's multicast is a packet that waits for nobody: it says nothing of lanes.
+	// One source's multicast is a packet that waits for no other: it says nothing of lanes.
 	add("X22-3b large unicast, one source", words.sharedLarge, one, func(f map[string]*Figure) Finding { return judgeSharedLarge(f, one, true) })
 	add("X22-3b large unicast, more sources", words.sharedLarge, many, func(f map[string]*Figure) Finding { return judgeSharedLarge(f, many, true) })
 	add("X22-3b large multicast, more sources", words.sharedLarge, many, func(f map[string]*Figure) Finding { return judgeSharedLarge(f, many, false) })
@@ -320,7 +320,7 @@ func judgeLanes(f map[string]*Figure, cases []meshCase, unicast bool) Finding {
 	switch {
 	case steps.equal == steps.n():
 		out.Verdict = Fails
-		out.Why = "a single packet waits for nobody, so no lane can help it"
+		out.Why = "a single packet waits for no other, so no lane can help it"
 	case unicast && cases[0].sources == 1 && steps.equal > 0 && steps.better > 0 && steps.worse+steps.open == 0:
 		out.Verdict, out.As = HoldsAs, "from 1 VL to 2, with buffers of one packet"
 		out.Why = "no packets of several sources meet: the second lane only hides the time until a buffer's credit is back, which " +
@@ -412,7 +412,7 @@ func judgeShared(f map[string]*Figure, cases []meshCase, unicast bool) Finding {
 		out.Verdict = Holds
 	case pairs.equal == pairs.n():
 		out.Verdict = Fails
-		out.Why = "a single packet waits for nobody, so no lane can help it"
+		out.Why = "a single packet waits for no other, so no lane can help it"
 	default:
 		if out.Verdict, out.As = upTo.verdict(); out.Verdict == Fails && pairs.worse+pairs.equal == 0 {
 			out.decide(0)

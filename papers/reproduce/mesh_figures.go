@@ -127,7 +127,7 @@ func (x *exchange) fixed() bool {
 	return x.sources == meshHosts && x.group == meshHosts && x.order != orderRandom && x.choice != slRandom
 }
 
-// measureMesh puts the mean makespan over so many draws into each point, in µs.
+// measureMesh puts the mean makespan over the given draws into each point, in µs.
 func measureMesh(lab *Lab, points []meshPoint, draws int) error {
 	type one struct {
 		exchange

@@ -497,7 +497,7 @@ func (x *mixture) Deliver(s *sim.Sim, d *sim.Delivery) {
 	}
 }
 
-// run measures until both latencies are known to a share of their means, or until so many
+// run measures until both latencies are known to a share of their means, or until that many
 // messages have come. It says whether they are steady.
 func (x *mixture) run(ctx context.Context, share float64, least, most int) (steady bool, err error) {
 	cfg := spamHardware()

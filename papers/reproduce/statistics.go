@@ -156,7 +156,7 @@ type flow struct {
 	early, late float64
 }
 
-// It is steady if as much goes as comes, but for leastLeft messages or mostLeft of them, and
+// It is steady if as much goes as comes, except leastLeft messages or mostLeft of them, and
 // if latency does not grow.
 const (
 	mostLeft   = 0.02

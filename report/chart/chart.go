@@ -130,7 +130,7 @@ const (
 	pngDPI      = 120
 )
 
-// palette is Okabe and Ito's but for its yellow, which is weak on white.
+// palette is Okabe and Ito's without its yellow, which is weak on white.
 var palette = []color.Color{
 	color.RGBA{0x00, 0x72, 0xb2, 0xff}, // blue
 	color.RGBA{0xd5, 0x5e, 0x00, 0xff}, // vermilion

@@ -148,13 +148,13 @@ func TestTraffic(t *testing.T) {
 	if most, is := 1.3*float64(lft.GreatestLoad(f, plain.Tables)), lft.GreatestLoad(f, last.Routing.Tables); float64(is) > most {
 		t.Errorf("load %d of all to all, at most %v", is, most)
 	}
-	for _, broken := range []string{"nobody", "]"} {
+	for _, broken := range []string{"absent", "]"} {
 		write(broken, 1)
 		if next := sweep(); next.Rebalanced || next.Routing != last.Routing {
 			t.Errorf("%q changes tables", broken)
 		}
 		sweep()
-		if n := strings.Count(strings.Join(o.lines, "\n"), "ERR IBW1"); broken == "nobody" && n != 1 {
+		if n := strings.Count(strings.Join(o.lines, "\n"), "ERR IBW1"); broken == "absent" && n != 1 {
 			t.Errorf("%d lines of errors, want one: %q", n, o.lines)
 		}
 	}
