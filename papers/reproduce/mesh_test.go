@@ -89,6 +89,13 @@ func TestMesh(t *testing.T) {
 			want  string
 		}{
 			{&zhou2010, `
+X8: holds
+X7: holds as adaptive negative-first
+X2: holds as x*n + y + 1
+X6: holds as towards the destination's y in cases 3 and 4
+X9: holds as with the host's port at each member
+X13: fails
+X10: holds as with virtual cut-through and copies that leave one by one
 X22-1: holds
 X22-2a one source: holds
 X22-2a more sources: fails
@@ -113,6 +120,10 @@ X19: holds
 X19 order: not decidable
 `},
 			{&zhouConference, `
+X8: holds
+X2: holds as x*n + y + 1
+X6: holds as towards the destination's y in cases 3 and 4
+X9: holds as with the host's port at each member
 X22-1: holds
 X22-2a one source: holds
 X22-2a more sources: fails
