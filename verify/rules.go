@@ -196,7 +196,7 @@ from port 0 of switches there is one. On VL15 management packets need no
 credits; performance management and SA queries (GMPs) take a data VL. They are
 rare and small, so such a loop hardly ever stops a fabric, but nothing rules it
 out. An engine that guarantees freedom from credit loops avoids it.`},
-	{ManagementUnassignedLID, Warning, "ports", "port 0 of a switch has no LID", `Only directed routes lead to the switch.`},
+	{ManagementUnassignedLID, Warning, "ports", "port 0 of a switch has no LID", `The subnet manager reaches the switch by directed routes only; no packet with a LID comes to its port 0.`},
 	{EmptyTable, Warning, "switches", "a switch has no forwarding entries at all", `Every entry of the switch is 255. If the switch forwards packets then its table
 is missing from the dump; otherwise it was just brought up, or is cut off from
 the subnet manager.`},
