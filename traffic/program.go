@@ -201,7 +201,7 @@ func (w *Writer) ring(n int, size int64, steps int) {
 		return
 	}
 	loops := max(1, int((size+int64(n)*ncclChunk-1)/(int64(n)*ncclChunk)))
-	for loop := range loops {
+	for loop := 0; loop < loops && !w.full(); loop++ {
 		data := part(size, loops, loop)
 		w.ringLoop(n, data, steps)
 		w.finish()
@@ -240,7 +240,7 @@ func (w *Writer) trees(n int, size int64) {
 	if n < 2 {
 		return
 	}
-	for tree := range 2 {
+	for tree := 0; tree < 2 && !w.full(); tree++ {
 		half := part(size, 2, tree)
 		piece := int64(ncclStep)
 		depth := int64(bits.Len(uint(n-1)) + 1)
@@ -276,7 +276,7 @@ func (w *Writer) tree(n, tree int, data int64, pieces int) {
 		}
 		return none
 	}
-	for piece := range pieces {
+	for piece := 0; piece < pieces && !w.full(); piece++ {
 		bytes := part(data, pieces, piece)
 		var root []int32
 		for i := n - 1; i >= 0; i-- {
@@ -314,7 +314,7 @@ func (w *Writer) chain(n int, size int64) {
 	}
 	pieces := max(1, int((size+ncclStep-1)/ncclStep))
 	sent := make([][window]int32, n)
-	for piece := range pieces {
+	for piece := 0; piece < pieces && !w.full(); piece++ {
 		for rank := range n - 1 {
 			got, before := int32(none), int32(none)
 			if rank > 0 {

@@ -59,7 +59,8 @@ func (t *Traffic) Demand(ctx context.Context) (*lft.Demand, error) {
 	if total == 0 {
 		return nil, nil
 	}
-	shift := bits.Len64(total) - demandBits
+	// The background comes on top.
+	shift := bits.Len64(total) - demandBits + bits.Len64(uint64(1/(1-t.background)))
 	for lid, list := range d.To {
 		d.To[lid] = mergeFlows(list, shift)
 	}

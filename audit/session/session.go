@@ -257,6 +257,15 @@ func (s *Session) recable(ctx context.Context, at, to End) (*state, error) {
 	if to.Port == 0 || goal == p || goal == left {
 		return nil, refuse("%s is no other port for the cable at %s", f.PortName(goal), f.PortName(p))
 	}
+	for _, d := range now.drained {
+		for _, c := range d.part.Cables {
+			for _, moved := range [...]fabric.PortID{p, left, goal, f.Peer(goal)} {
+				if d.at.Port != 0 && moved != fabric.NoPort && (moved == c || moved == f.Peer(c)) {
+					return nil, refuse("%s is drained: restore it first", d.part.Name)
+				}
+			}
+		}
+	}
 	cables := f.Cables()
 	for i, c := range cables {
 		switch {
@@ -336,8 +345,14 @@ func (s *Session) restore(ctx context.Context, at End) (*state, error) {
 // compile --previous on what is not drained.
 func (x *state) reroute(ctx context.Context, whole *fabric.Fabric, parts []drained) (*state, error) {
 	var cut []fabric.PortID
-	for _, d := range parts {
-		cut = append(cut, d.part.Cables...)
+	parts = slices.Clone(parts)
+	for i, d := range parts {
+		if d.at.Port == 0 { // it may have other cables than when it was drained
+			if n, ok := whole.NodeByGUID(d.at.Node); ok {
+				parts[i].part = drain.SwitchPart(whole, []fabric.NodeID{n})
+			}
+		}
+		cut = append(cut, parts[i].part.Cables...)
 	}
 	rest := whole
 	if len(cut) > 0 {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/ibweave/ibweave/audit/jobs"
 	"github.com/ibweave/ibweave/internal/text"
@@ -86,7 +87,7 @@ func trafficRows(row func(name string, value func(x *contender) string), shown [
 	}
 	row("jobs, busiest cable", func(x *contender) string { return seconds(x.Traffic.Seconds) })
 	row("  over the busiest cable of a host", func(x *contender) string { return fmt.Sprintf("%.3f", x.Traffic.Gap) })
-	if shown[0].Traffic.Lost > 0 {
+	if slices.ContainsFunc(shown, func(x *contender) bool { return x.Traffic.Lost > 0 }) {
 		row("  bytes not delivered", func(x *contender) string { return bytesText(x.Traffic.Lost) })
 	}
 	slowest := func(value func(j *contestJob) float64) func(x *contender) string {

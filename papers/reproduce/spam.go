@@ -593,7 +593,7 @@ func (l *spamLoad) sweepRates(ctx context.Context, lab *Lab, rates []float64, dr
 		p.ok = steady
 		for i, b := range [2]*batchMeans{&m.all, &m.many} {
 			p.mean[i], p.half[i] = b.interval()
-			p.ok = p.ok && (p.half[i] <= share*p.mean[i] || lab.Quick)
+			p.ok = p.ok && !math.IsInf(p.half[i], 1) && (p.half[i] <= share*p.mean[i] || lab.Quick)
 		}
 		if !p.ok {
 			break

@@ -228,8 +228,12 @@ func (b *batchMeans) add(v float64) {
 	}
 }
 
-// interval is the mean and half of its 95 % confidence interval.
+// interval is the mean and half of its 95 % confidence interval, which is infinite with fewer
+// than two batches.
 func (b *batchMeans) interval() (mean, half float64) {
+	if len(b.means) < 2 {
+		return 0, math.Inf(1)
+	}
 	mean, deviation := spreadOf(b.means)
 	return mean, studentOf(len(b.means)-1) * deviation
 }

@@ -158,9 +158,10 @@ type Plugin struct {
 	groupsError string
 
 	// Held by routing.
-	jobsFile  background[*declaredJobs]
-	jobs      *declaredJobs // the last that were read, nil for none
-	jobsError string        // what is wrong about the file, "" for nothing
+	jobsFile background[*declaredJobs]
+	jobs     *declaredJobs // the last that were read, nil for none
+	// jobsFileError is why the file cannot be used, jobsError why its jobs cannot; "" for nothing.
+	jobsFileError, jobsError string
 
 	// What Written has said of cables.
 	cablesOf   *Snapshot

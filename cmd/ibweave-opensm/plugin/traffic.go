@@ -50,8 +50,8 @@ func (p *Plugin) follow(opt *compile.Options) {
 	}
 	d, err := p.jobsFile.get(fileTimeout, func() (*declaredJobs, error) { return readJobs(name, old) })
 	if err != nil {
-		p.jobsTrouble(fmt.Errorf("%w; the last good jobs stay", err))
-	} else if d != old {
+		p.jobsTrouble(&p.jobsFileError, fmt.Errorf("%w; the last good jobs stay", err))
+	} else if p.jobsFileError = ""; d != old {
 		p.jobs, p.jobsError = d, ""
 		p.log.Info("jobs", zap.String("file", name))
 	}
@@ -67,17 +67,20 @@ func (p *Plugin) follow(opt *compile.Options) {
 			d, err = t.Demand(ctx)
 		}
 		if err != nil && ctx.Err() == nil {
-			p.jobsTrouble(fmt.Errorf("%w; tables are not made for the jobs", err))
+			p.jobsTrouble(&p.jobsError, fmt.Errorf("%w; tables are not made for the jobs", err))
 			return nil, nil
+		}
+		if err == nil {
+			p.jobsError = ""
 		}
 		return d, err
 	}
 }
 
-// jobsTrouble logs what is wrong about the file of traffic, once.
-func (p *Plugin) jobsTrouble(err error) {
-	if text := oneLine(err.Error()); p.jobsError != text {
-		p.jobsError = text
+// jobsTrouble logs what is wrong about the file of traffic, unless it is the last error of its kind.
+func (p *Plugin) jobsTrouble(last *string, err error) {
+	if text := oneLine(err.Error()); *last != text {
+		*last = text
 		p.report(&Error{Code: BadConfig, Err: err})
 	}
 }

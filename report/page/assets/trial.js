@@ -34,7 +34,8 @@ class Trial {
     const warm = [], p = D.cables[0];
     if (p !== undefined) for (const n of [D.owner[p], D.owner[D.peer[p]]]) warm.push(`do fail ${this.end(-1, p)}`, `do fail ${this.end(n)}`, `do drain ${this.end(n)}`);
     const first = this.ask({compiler: embedded("compiler"), tables: embedded("tables"), warm});
-    const link = decodeURIComponent(location.hash.slice(1)).replaceAll("+", " ").split("&").filter(s => s);
+    let link = [];
+    try { link = decodeURIComponent(location.hash.slice(1)).replaceAll("+", " ").split("&").filter(s => s); } catch { /* no steps */ }
     addEventListener("hashchange", () => location.reload()); // another address was entered
     await first;
     URL.revokeObjectURL(code);
