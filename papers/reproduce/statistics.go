@@ -228,10 +228,10 @@ func (b *batchMeans) add(v float64) {
 	}
 }
 
-// interval is the mean and half of its 95 % confidence interval, which is infinite with fewer
-// than two batches.
+// interval is the mean and half of its 95 % confidence interval, which is infinite without a
+// whole batch.
 func (b *batchMeans) interval() (mean, half float64) {
-	if len(b.means) < 2 {
+	if len(b.means) == 0 {
 		return 0, math.Inf(1)
 	}
 	mean, deviation := spreadOf(b.means)
