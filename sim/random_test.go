@@ -453,7 +453,7 @@ func hasLoops(r *verify.Result) bool { return r.CreditLoops.Count+r.Multicast.Cr
 // some, the simulator is driven into them: by random traffic, or by traffic round the
 // cycle that verify names. With switches that copy as InfiniBand's do it always gets
 // there. The other ways to copy have cycles that need more than that traffic, or that
-// cannot close at all: see docs/simulator-validation.md.
+// cannot close at all: see docs/dev/simulator-validation.md.
 func TestRandomRoutings(t *testing.T) {
 	trials := short.Of(*trials, 16)
 	type tally struct{ clean, loops, byChance, aimed int }

@@ -82,7 +82,7 @@ this interval lies below -0.5 points.
 
 All-to-all, random permutations and shifts are traffic of all ports at once. Their
 figure is the greatest load of a cable: routes on it at the same time, times the rate of
-the fastest cable over its own; 1 is what a crossbar would do. See docs/quality.md.
+the fastest cable over its own; 1 is what a crossbar would do. See docs/dev/quality.md.
 
 ENGINE is one of ours, or opensm:NAME for an engine of OpenSM, which then runs on ibsim:
 opensm:minhop, opensm:updn, opensm:ftree, opensm:dfsssp, opensm:nue, opensm:lash.

@@ -103,7 +103,7 @@ the tables nothing is written, unless --force says so.
 
 Without -e several engines are tried on as many virtual lanes as --vls says, or one. The
 one wins that is nearest to the least load and the most bandwidth of all, the greater
-distance counting; docs/routing.md has the rule. With --previous it is that of DIR.
+distance counting; docs/dev/routing.md has the rule. With --previous it is that of DIR.
 
 Engines:
 ` + engineHelp() + `
@@ -152,7 +152,7 @@ func (o *order) flags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.maxDetour, "max-detour", 0, "paths between hosts may pass `N` switches more than shortest ones, 0 for none; an engine that needs more is refused (default as many as it needs)")
 	flags.StringVar(&o.traffic, "traffic", "", "make tables for what the jobs of a YAML `FILE` send (docs/traffic.md), as far as the engine leaves a choice of ports")
 	flags.Float64Var(&o.uniformFloor, "uniform-floor", lft.DefaultUniformFloor, "with --traffic no link gets more than `F` times the greatest load that routes of all hosts to all have without it, F from 1 on")
-	flags.StringVar(&o.origin, "origin", "", "`GUID` of the switch at coordinates 0,0 of a mesh; by default the corner that docs/meshes.md says")
+	flags.StringVar(&o.origin, "origin", "", "`GUID` of the switch at coordinates 0,0 of a mesh; by default the corner that docs/dev/meshes.md says")
 	flags.StringVar(&o.dims, "dims", "", "sizes of the dimensions of a mesh, in order, such as `16x16`; by default as found")
 	flags.StringVar(&o.sl2vl, "sl2vl", "", "`SCHEME` of the SL-to-VL tables: "+strings.Join(compile.SL2VLSchemes, ", ")+"; by default what the engine needs")
 	flags.BoolVar(&o.pathSL, "path-sl", false, "also write the SL of each path as ibdmchk reads it, a line for each pair")

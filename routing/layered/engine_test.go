@@ -119,7 +119,7 @@ func TestFatTree(t *testing.T) {
 }
 
 // The lanes that these networks took, and the routes on their busiest link, when the
-// figures of docs/layered.md were made. Fewer are welcome.
+// figures of docs/dev/layered.md were made. Fewer are welcome.
 func TestLanes(t *testing.T) {
 	torus := func(n int) *fabric.Fabric {
 		return withLIDs(t, 0)(mesh.Generate(mesh.Spec{Dims: []int{n, n}, Wrap: []bool{true, true}, Hosts: 1}))
