@@ -7,7 +7,7 @@ SOAKTIME ?= 10m
 GOLANGCI ?= $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 DEADCODE ?= $(GO) run golang.org/x/tools/cmd/deadcode@v0.52.0
 
-.PHONY: build test race lint fuzz soak bench bench-plugin figures pages update man licenses install uninstall deb test-deb test-debian13 clean
+.PHONY: build test race lint fuzz soak bench bench-plugin figures pages update man reference licenses install uninstall deb test-deb test-debian13 clean
 
 # What the plugin is built with, from libopensm-dev and libibumad-dev.
 OPENSM_HEADERS = $(and $(wildcard /usr/include/infiniband/opensm/osm_opensm.h),$(wildcard /usr/include/infiniband/umad.h))
@@ -75,6 +75,11 @@ update:
 	UPDATE_EXAMPLES=1 $(GO) test ./examples
 
 man: build
+
+# docs/reference, one page for each command, from what the commands say of themselves.
+reference:
+	rm -rf docs/reference
+	$(GO) run ./cmd/ibweave man --format markdown -o docs/reference
 
 # The licences of what is linked in, for the packages.
 licenses:

@@ -18,6 +18,7 @@ declare -A package=(
 	[slurmctld]=slurmctld
 	[slurmd]=slurmd
 	[sbatch]=slurm-client
+	[groff]=groff-base
 	[gcc]=gcc
 	[dh]=debhelper
 	[dpkg-buildpackage]=dpkg-dev

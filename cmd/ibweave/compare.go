@@ -127,8 +127,8 @@ is cut off.`,
 		},
 	}
 	flags := cmd.Flags()
-	c.routeFlags.define(flags, "LIDs of engines: keep, dense or mesh, as in compile", "switches on top of the up*/down* order, highest first: `GUID,..` or a file with a GUID a line")
-	c.outputForm.define(flags, "text or json")
+	c.routeFlags.define(flags, "`POLICY` of the LIDs of engines: keep, dense or mesh, as in compile", "switches on top of the up*/down* order, highest first: `GUID,..` or a file with a GUID a line")
+	c.outputForm.define(flags, "`FORM` of the output: text or json")
 	c.threshold.define(flags, failOnUsage+"; what is undecided fails with all but never")
 	flags.StringSliceVarP(&c.engines, "engines", "e", nil, "routing engines, `ENGINE,..`")
 	flags.StringArrayVar(&c.lfts, "lfts", nil, "`FILE` of forwarding tables, or a directory that compile wrote; may be repeated")
@@ -142,7 +142,7 @@ is cut off.`,
 	flags.IntVar(&c.quality.Permutations, "permutations", quality.DefaultPermutations, "random permutations to try, `N`; 0 for none")
 	flags.IntVar(&c.quality.Shifts, "shifts", quality.DefaultShifts, "shifts to try, at most `N`; 0 for none")
 	flags.Uint64Var(&c.quality.Seed, "seed", 1, "chooses bisections, permutations and, where there are too many, shifts")
-	flags.StringVar(&c.damage.kind, "damage", "", "compare on fabrics of which random `cables` or switches are gone")
+	flags.StringVar(&c.damage.kind, "damage", "", "compare on fabrics of which random `PARTS` are gone: cables or switches")
 	flags.Float64SliceVar(&c.damage.percents, "percent", []float64{1, 3, 5, 10}, "how many are gone, in percent, `P,..`")
 	flags.IntVar(&c.damage.samples, "samples", 10, "fabrics for each percentage, `N`")
 	flags.StringVar(&c.damage.svg, "svg", "", "write a picture of the figures by damage, `FILE`")

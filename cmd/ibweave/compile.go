@@ -80,33 +80,43 @@ func (a *app) compileCommand() *cobra.Command {
 		Long: `Make the forwarding tables of a fabric, prove them safe, and write what OpenSM
 needs to use them.
 
-FILE is ibnetdiscover text, opensm-subnet.lst, db_csv or lst of ibdiagnet, or a topology
-in another form that ibweave help forms lists; zstd and gzip are recognized. It may be a
-directory with one of them, such as that of a run of ibdiagnet, or its .tar, .tar.gz,
-.tar.zst or .zip.
-DIR gets OpenSM's own kinds of files, the fabric with its LIDs, the proof that
-there is no credit loop, and a manifest:
-  opensm-lfts.dump  opensm-lid-matrix.dump  guid2lid  opensm.conf
-  opensm.fdbs  opensm-subnet.lst  fabric.ibnetdiscover
-  certificate.txt  manifest.json
-and the orders of the switches and of the hosts where the engine has them:
-  switch-order  opensm-ftree-ca-order.dump
-and where paths need virtual lanes:
-  opensm-sl2vl.dump  path-sls.dump
-with --adaptive:
-  ibweave.far  adaptive.json
-and with multicast groups:
-  opensm.mcfdbs  mfts.dump  groups.json  partitions.conf
+FILE is ibnetdiscover text, opensm-subnet.lst, db_csv or lst of ibdiagnet, or a
+topology in another form that ibweave help forms lists. zstd and gzip are
+recognized. FILE may be a directory with one of these, such as that of a run of
+ibdiagnet, or its .tar, .tar.gz, .tar.zst or .zip.
 
-It appears as a whole: a crash leaves the old DIR or the new one. With errors in
-the tables nothing is written, unless --force says so.
+DIR gets these files:
+  opensm-lfts.dump            the forwarding tables
+  opensm-lid-matrix.dump      hops from each switch to each LID
+  guid2lid                    the LIDs, for OpenSM's cache folder
+  opensm.conf                 a configuration by which OpenSM loads them
+  opensm.fdbs                 the tables, as OpenSM dumps them
+  opensm-subnet.lst           the links, as OpenSM dumps them
+  fabric.ibnetdiscover        the fabric with its LIDs
+  certificate.txt             the proof that there is no credit loop
+  manifest.json               version, options and checksums
+  switch-order                order of the switches, where the engine has one
+  opensm-ftree-ca-order.dump  order of the hosts, where the engine has one
+  opensm-sl2vl.dump           SL-to-VL tables, where paths need lanes
+  path-sls.dump               SLs of paths, where paths need lanes
+  ibweave.far, adaptive.json  groups of ports, with --adaptive
+  opensm.mcfdbs, mfts.dump    multicast tables, with -g
+  groups.json                 the groups with their MLIDs, with -g
+  partitions.conf             the groups for OpenSM, with -g
 
-Without -e several engines are tried on as many virtual lanes as --vls says, or one. The
-one wins that is nearest to the least load and the most bandwidth of all, the greater
-distance counting; docs/dev/routing.md has the rule. With --previous it is that of DIR.
+DIR appears as a whole: a crash leaves the old DIR or the new one. With errors
+in the tables nothing is written, unless --force says so.
+
+The files make OpenSM load static tables, which stay as they are when a cable
+fails. The plugin for OpenSM makes tables that follow the fabric.
+
+Without -e several engines route the fabric, on as many virtual lanes as --vls
+says, or one. For each engine the worse of two distances counts: to the least
+load and to the most bandwidth of all. The engine with the smallest wins. With
+--previous it is the engine of that DIR.
 
 Engines:
-` + engineHelp() + `
+` + engineItems() + `
 Multicast schemes, --mcast:
 ` + schemeHelp(),
 		Example: `  ibweave compile -t fabric.txt -o tables
@@ -138,10 +148,10 @@ Multicast schemes, --mcast:
 }
 
 func (o *order) flags(flags *pflag.FlagSet) {
-	o.routeFlags.define(flags, "LIDs: keep those there are and fill the gaps; dense, all new from 1; or mesh, by coordinates",
+	o.routeFlags.define(flags, "`POLICY` of LIDs: keep those that there are and fill the gaps; dense, all new from 1; or mesh, by coordinates",
 		"switches on top of the up*/down* order, highest first, for fattree those of the highest level: `GUID,..` or a file with a GUID a line")
 	o.defineEngine(flags, &o.engine)
-	o.outputForm.define(flags, "form of the summary, text or json")
+	o.outputForm.define(flags, "`FORM` of the summary: text or json")
 	o.bounding.flags(flags)
 	flags.StringVarP(&o.output, "output", "o", "", "`DIR` to write")
 	flags.StringVar(&o.guid2lid, "guid2lid", "", "LIDs to keep, from a guid2lid `FILE` of OpenSM")
@@ -149,11 +159,11 @@ func (o *order) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.previous, "previous", "", "keep what a change of the fabric does not touch of the tables in `DIR`, which compile wrote with the same engine")
 	flags.StringArrayVar(&o.without, "without", nil, "make tables as if the cables of a `NODE`, of a GROUP of --host-groups with the leaves that only it uses, or the cable at NODE:PORT, were not there; may be repeated")
 	flags.BoolVar(&o.firstStep, "first-step", false, "of --previous, change as little as the plugin does at once: --rebalance comes later")
-	flags.IntVar(&o.maxDetour, "max-detour", 0, "paths between hosts may pass `N` switches more than shortest ones, 0 for none; an engine that needs more is refused (default as many as it needs)")
+	flags.IntVar(&o.maxDetour, "max-detour", 0, "paths between hosts may pass `N` switches more than shortest ones, 0 for none; an engine that needs more is refused; by default as many as it needs")
 	flags.StringVar(&o.traffic, "traffic", "", "make tables for what the jobs of a YAML `FILE` send (docs/traffic.md), as far as the engine leaves a choice of ports")
 	flags.Float64Var(&o.uniformFloor, "uniform-floor", lft.DefaultUniformFloor, "with --traffic no link gets more than `F` times the greatest load that routes of all hosts to all have without it, F from 1 on")
 	flags.StringVar(&o.origin, "origin", "", "`GUID` of the switch at coordinates 0,0 of a mesh; by default the corner that docs/dev/meshes.md says")
-	flags.StringVar(&o.dims, "dims", "", "sizes of the dimensions of a mesh, in order, such as `16x16`; by default as found")
+	flags.StringVar(&o.dims, "dims", "", "sizes of the dimensions of a mesh, in order, `SIZES` such as 16x16; by default as found")
 	flags.StringVar(&o.sl2vl, "sl2vl", "", "`SCHEME` of the SL-to-VL tables: "+strings.Join(compile.SL2VLSchemes, ", ")+"; by default what the engine needs")
 	flags.BoolVar(&o.pathSL, "path-sl", false, "also write the SL of each path as ibdmchk reads it, a line for each pair")
 	o.defineAdaptive(flags, "also make adaptive tables: every switch gets the largest groups of ports that leave the tables proven; OpenSM cannot load them")
@@ -197,6 +207,21 @@ func engineHelp() string {
 		if len(e.Counterparts) > 0 {
 			fmt.Fprintf(&b, "%17sstands for OpenSM's %s\n", "", strings.Join(e.Counterparts, ", "))
 		}
+	}
+	return b.String()
+}
+
+// engineItems lists the engines as items of a help text.
+func engineItems() string {
+	var b strings.Builder
+	for i := range compile.Engines {
+		e := &compile.Engines[i]
+		name := strings.Join(append([]string{e.Name()}, e.Aliases...), ", ")
+		fmt.Fprintf(&b, "  %s  %s. For %s. Guarantees: %s.", name, e.Summary, e.Domain, e.Promise())
+		if len(e.Counterparts) > 0 {
+			fmt.Fprintf(&b, " Stands for OpenSM's %s.", strings.Join(e.Counterparts, ", "))
+		}
+		b.WriteByte('\n')
 	}
 	return b.String()
 }

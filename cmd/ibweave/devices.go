@@ -53,7 +53,7 @@ umad device). The exit status is 4 when there is none.`,
 			return form.print(a.stdout, map[string]any{"ports": ports}, func(b *facts) { deviceTable(b, list) })
 		},
 	}
-	form.define(cmd.Flags(), "text or json")
+	form.define(cmd.Flags(), "`FORM` of the output: text or json")
 	return cmd
 }
 

@@ -88,7 +88,7 @@ status is 1 when a part cannot be drained.`,
 	flags.Float64Var(&o.rebalance, "rebalance", 1.1, "kept tables move routes until no link has more than `F` times the greatest load of tables from scratch, F from 1 on")
 	flags.StringVarP(&o.output, "output", "o", "", "write the tables of each step into `DIR`")
 	lenientFlag(flags, &o.lenient)
-	o.outputForm.define(flags, "text or json")
+	o.outputForm.define(flags, "`FORM` of the output: text or json")
 	a.strictFlag(cmd)
 	a.nameFlag(cmd)
 	a.kindFlag(cmd)

@@ -24,14 +24,14 @@ const (
 	exitEnvironment = 4
 )
 
-// exitHelp is their list in every help text and manual page.
-const exitHelp = `  0  done and clean
-  1  done, and there are findings at or above --fail-on, rules that the input
-     leaves undecided, or differences; or the engine says that it cannot do
-     this fabric
-  2  wrong usage
-  3  input that cannot be read or is invalid; the message has file:line
-  4  the environment lacks something, an input or output error, or interrupted`
+// exitItems is their list in every help text and manual page.
+var exitItems = []item{
+	{"0", "done and clean"},
+	{"1", "done, and there are findings at or above --fail-on, rules that the input leaves undecided, or differences; or the engine does not support this fabric"},
+	{"2", "wrong usage"},
+	{"3", "input that cannot be read or is invalid; the message has file:line"},
+	{"4", "the environment lacks something, an input or output error, or interrupted"},
+}
 
 // errFindings ends a command that did its work and printed what it found.
 var errFindings = errors.New("findings")

@@ -32,7 +32,7 @@ func (o *outputForm) define(flags *pflag.FlagSet, usage string) {
 // defineMetrics is define for a command that writes metrics, too.
 func (o *outputForm) defineMetrics(flags *pflag.FlagSet, command string) {
 	o.metrics = command
-	o.define(flags, "text, json or prometheus: metrics as node_exporter's textfile collector reads them")
+	o.define(flags, "`FORM` of the output: text, json, or prometheus: metrics as node_exporter's textfile collector reads them")
 }
 
 func (o *outputForm) parse() error {
@@ -67,7 +67,7 @@ type threshold struct {
 	never  bool
 }
 
-const failOnUsage = "exit with 1 for findings from this severity on: error, warning, note or never"
+const failOnUsage = "exit with 1 for findings from `SEVERITY` on: error, warning, note or never"
 
 func (t *threshold) define(flags *pflag.FlagSet, usage string) {
 	flags.StringVar(&t.failOn, "fail-on", "error", usage)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -22,7 +23,7 @@ here; check says what it cannot decide without it.
 	}
 }
 
-// formsText is the table of forms as indented lines.
+// formsText is the table of forms as items of a help text.
 func formsText() string {
 	var b strings.Builder
 	for _, kind := range dump.Kinds() {
@@ -32,12 +33,11 @@ func formsText() string {
 		b.WriteString("\n" + string(kind) + ":\n")
 		for _, form := range dump.Forms(kind) {
 			info := form.Info()
-			b.WriteString("  " + info.Name + ", from " + strings.ReplaceAll(info.From, "`", "") + "\n")
+			fmt.Fprintf(&b, "  %s  from %s", info.Name, strings.ReplaceAll(info.From, "`", ""))
 			if info.Lacks != "" {
-				for _, line := range wrapped("lacks "+info.Lacks, 78) {
-					b.WriteString("      " + line + "\n")
-				}
+				b.WriteString("; lacks " + strings.ReplaceAll(info.Lacks, "`", ""))
 			}
+			b.WriteByte('\n')
 		}
 	}
 	return b.String()

@@ -50,7 +50,7 @@ func TestFormsDoc(t *testing.T) {
 	help := formsText()
 	for _, kind := range dump.Kinds() {
 		for _, form := range dump.Forms(kind) {
-			if kind != dump.HelpsOpenSM && !strings.Contains(help, "\n  "+form.String()+", from ") {
+			if kind != dump.HelpsOpenSM && !strings.Contains(help, "\n  "+form.String()+"  from ") {
 				t.Errorf("help has no %s", form)
 			}
 		}

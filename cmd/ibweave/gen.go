@@ -65,7 +65,7 @@ Options after the kind make any kind like fabrics that operators have.`,
 	}
 	flags := g.cmd.PersistentFlags()
 	flags.StringVarP(&g.output, "output", "o", "-", "`FILE` to write, a directory for ibdiagnet2; - is standard output")
-	flags.StringVar(&g.format, "format", "ibnetdiscover", "form of what is written: "+genFormats())
+	flags.StringVar(&g.format, "format", "ibnetdiscover", "`FORM` of what is written: "+genFormats())
 	flags.Uint64Var(&g.noise, "noise", 0, "make the text look like a capture by a terminal of a fabric with faults, drawn from `SEED`")
 	o := &g.change
 	flags.IntVar(&o.SwitchPorts, "switch-ports", 0, "give each switch `N` ports at least")
@@ -96,9 +96,11 @@ Options after the kind make any kind like fabrics that operators have.`,
 // kind adds a kind of fabrics.
 func (g *generator) kind(use, short string, make func([]string) (*fabric.Fabric, error)) *cobra.Command {
 	c := &cobra.Command{
-		Use:   use,
-		Short: short,
-		Args:  g.noArgs,
+		Use:     use,
+		Short:   short,
+		Long:    kindHelp[use].about,
+		Example: "  ibweave gen " + use + kindHelp[use].flags,
+		Args:    g.noArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			form, known := genForms[g.format]
 			switch {
@@ -134,6 +136,35 @@ func (g *generator) kind(use, short string, make func([]string) (*fabric.Fabric,
 	}
 	g.cmd.AddCommand(c)
 	return c
+}
+
+// kindHelp is what kinds of fabrics say of themselves, and flags of an example.
+var kindHelp = map[string]struct{ about, flags string }{
+	"mesh": {`Make a mesh: switches on the points of a grid, a cable to each neighbour, and
+hosts on each switch. --wrap closes dimensions to rings. Port 1 of a switch
+leads east, 2 north, 3 west, 4 south, then those of further dimensions follow,
+then the hosts.`, " --dims 16x16 -o mesh.txt"},
+	"torus":     {"Make a torus: a mesh all of whose dimensions are rings.", " --dims 8x8x8 -o torus.txt"},
+	"hypercube": {"Make a hypercube of 2^N switches, each with a cable to the N others whose\nnumbers differ in one bit.", " --dim 6 -o cube.txt"},
+	"fattree":   {"Make a full fat tree of two or three levels. All its switches have as many ports\nas --radix says.", " --radix 36 --levels 3 -o tree.txt"},
+	"tree": {`Make a tree as sites have it: pods of leaves and spines, and core switches
+above them. Hosts can have an adapter on each of several rails. Flags add what
+is seen at sites: a pod that is half cabled, leaves for management, spare core
+switches.`, " --leaves 4 --rails 8 --hosts 32 --spines 16 --parallel 2 --ports 64 -o rails.txt"},
+	"director": {`Make directors: chassis with line chips and spine chips. Leaves are cabled to
+the line chips, or with --line-chips 0 the leaves are the line chips, with hosts
+on them.`, " --directors 2 --pods 2 --leaves 4 -o directors.txt"},
+	"myrinet4": {"Make four switches of 8 ports in a ring, with two hosts on each.", " -o ring.txt"},
+	"shufflenet": {`Make a shufflenet: K columns of P^K switches, each with cables to P switches of
+the next column, and the last column with the first. Each switch has one host.`, " --p 2 --k 3 -o shufflenet.txt"},
+	"lattice": {`Make an irregular network: switches of 8 ports on random points of a lattice, a
+cable between any two on neighbouring points, and one host on each switch. The
+paper on SPAM measures such networks.`, " --switches 128 --seed 3 -o lattice.txt"},
+	"banyan": {`Make a banyan network: N stages of 2x2 switches between 2^N processors. Each
+processor sends with one adapter and receives with another, or with
+--wrap-around uses one for both.`, " --stages 4 -o banyan.txt"},
+	"irregular": {`Make a connected random network in which every switch has the same number of
+cables to other switches. The hosts are spread over the switches.`, " --switches 64 --degree 5 --hosts 256 -o random.txt"},
 }
 
 // runFormat is the --format of a run of ibdiagnet.

@@ -119,7 +119,7 @@ func (a *app) memberCommand(name, done, short, long string, send func(*cobra.Com
 	f.StringVar(&m.port, "port-guid", "", "`GUID` of the port")
 	f.BoolVar(&m.sendOnly, "send-only", false, "as a send-only non-member")
 	f.BoolVar(&m.nonMember, "non-member", false, "as a non-member, which gets what is sent but does not keep the group alive")
-	m.outputForm.define(f, "text or json")
+	m.outputForm.define(f, "`FORM` of the output: text or json")
 	if name == "join" {
 		f.Uint16Var(&m.pkey, "pkey", 0xffff, "`P_Key` of a group that is made")
 		f.Uint32Var(&m.qkey, "qkey", 0x0b1b, "`Q_Key` of a group that is made")

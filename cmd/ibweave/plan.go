@@ -43,7 +43,7 @@ its own, or cannot be written in the form, stands there by its GUID.`,
 			return a.writePlan(&in, args[0], f, output)
 		},
 	}
-	cmd.Flags().StringVar(&form, "format", "ndt", "ndt, csv or topo")
+	cmd.Flags().StringVar(&form, "format", "ndt", "`FORM` of the plan: ndt, csv or topo")
 	cmd.Flags().StringVarP(&output, "output", "o", "-", "`FILE` to write; - is standard output")
 	lenientFlag(cmd.Flags(), &in.lenient)
 	a.nameFlag(cmd)

@@ -69,7 +69,7 @@ hosts' names.
 	o.pattern.define(flags)
 	flags.StringVar(&o.hosts, "host", "", "list the ports of `HOSTS`, a name or a list with numbers in brackets")
 	lenientFlag(flags, &o.lenient)
-	o.outputForm.define(flags, "text or json")
+	o.outputForm.define(flags, "`FORM` of the output: text or json")
 	o.threshold.define(flags, failOnUsage)
 	a.strictFlag(cmd)
 	a.nameFlag(cmd)

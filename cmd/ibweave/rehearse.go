@@ -60,10 +60,10 @@ guid2lid and of the comments of the tables with these.`,
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&via, "via", "file", "how OpenSM gets the tables: file or plugin")
+	cmd.Flags().StringVar(&via, "via", "file", "`HOW` OpenSM gets the tables: file or plugin")
 	cmd.Flags().StringVar(&library, "plugin", "", "`FILE` of the plugin; by default "+rehearse.LibraryName+" beside ibweave or where OpenSM finds it")
 	a.nameFlag(cmd)
-	form.define(cmd.Flags(), "text or json")
+	form.define(cmd.Flags(), "`FORM` of the output: text or json")
 	return cmd
 }
 

@@ -74,7 +74,7 @@ The same seed gives the same bytes, on any number of CPUs.`,
 	flags.BoolVar(&o.again, "again", false, "make figures again that DIR has already")
 	flags.UintSliceVar(&o.seeds, "seed", []uint{1}, "seeds of everything random, separated by commas")
 	flags.IntVar(&o.cpus, "cpus", 0, "points to measure at the same time; 0 is one for each CPU")
-	o.outputForm.define(flags, "text or json")
+	o.outputForm.define(flags, "`FORM` of the output: text or json")
 	return cmd
 }
 

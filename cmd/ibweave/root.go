@@ -76,8 +76,10 @@ and hands them to OpenSM.`,
 		a.discoverCommand(), a.pullCommand(), a.joinCommand(), a.leaveCommand(), a.devicesCommand(), a.versionCommand(), a.manCommand(root), a.formsCommand(),
 	)
 	root.SetOut(a.exact)
-	root.InitDefaultCompletionCmd() // which asks for the output now
-	root.SetHelpTemplate(root.HelpTemplate() + "\nExit status:\n" + exitHelp + "\n")
+	addCobraCommands(root)
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
+		_, _ = io.WriteString(cmd.OutOrStdout(), helpOf(cmd).help()) // a.exact has the error
+	})
 	walk(root, func(c *cobra.Command) {
 		if body := c.RunE; body != nil {
 			c.RunE = func(cmd *cobra.Command, args []string) error {
@@ -95,6 +97,63 @@ and hands them to OpenSM.`,
 		}
 	})
 	return root
+}
+
+// addCobraCommands adds the commands help and completion of cobra, in our words.
+func addCobraCommands(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd() // which asks for the output now
+	walk(root, func(c *cobra.Command) {
+		switch path := c.CommandPath(); path {
+		case "ibweave help":
+			c.Short = "print the help text of a command"
+			c.Long = "Print what COMMAND --help prints, or a topic such as forms."
+			c.Example = "  ibweave help compile\n  ibweave help forms"
+		case "ibweave completion":
+			c.Short = "write the completion script of a shell"
+			c.Long = `Write the script with which a shell completes commands, flags and their values:
+engines, formats, rules, schemes, and nodes of the fabric that -t names. The
+packages install these scripts.`
+			c.Example = "  ibweave completion bash > /etc/bash_completion.d/ibweave"
+		case "ibweave completion bash", "ibweave completion zsh", "ibweave completion fish", "ibweave completion powershell":
+			c.Short = "write the completion script of " + c.Name()
+			c.Long = completionHelp[c.Name()]
+			c.Flags().Lookup("no-descriptions").Usage = "complete words alone, without what they mean"
+		}
+	})
+}
+
+// completionHelp says how each shell takes its script.
+var completionHelp = map[string]string{
+	"bash": `Write the completion script of bash, which needs the package bash-completion.
+For this session:
+
+  source <(ibweave completion bash)
+
+For every session of all users:
+
+  ibweave completion bash > /etc/bash_completion.d/ibweave`,
+	"zsh": `Write the completion script of zsh. For this session:
+
+  source <(ibweave completion zsh)
+
+For every session, with a directory of $fpath:
+
+  ibweave completion zsh > "${fpath[1]}/_ibweave"
+
+Completion is on where ~/.zshrc has: autoload -U compinit; compinit.`,
+	"fish": `Write the completion script of fish. For this session:
+
+  ibweave completion fish | source
+
+For every session:
+
+  ibweave completion fish > ~/.config/fish/completions/ibweave.fish`,
+	"powershell": `Write the completion script of PowerShell. For this session:
+
+  ibweave completion powershell | Out-String | Invoke-Expression
+
+For every session, add the output of the command to the PowerShell profile.`,
 }
 
 // walk visits a command and all below it.

@@ -97,7 +97,7 @@ and one after it, no cycle closes.
 	lenientFlag(flags, &o.lenient)
 	a.strictFlag(cmd)
 	flags.BoolVar(&o.force, "force", false, "write schedules with errors, too")
-	o.outputForm.define(flags, "form of the summary, text or json")
+	o.outputForm.define(flags, "`FORM` of the summary: text or json")
 	return cmd
 }
 

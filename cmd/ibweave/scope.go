@@ -118,7 +118,7 @@ var scopes = map[string][]scope{
 	"gen tree":       append(generated("cores groups hosts leaves parallel pods ports rails spare-cores spines "+extras), managed, scope{flags: "rail-spines", with: "rails"}),
 	"join":           {{flags: asking + " format mgid mlid non-member pkey port-guid qkey send-only sl"}},
 	"leave":          {{flags: asking + " format mgid mlid non-member port-guid send-only"}},
-	"man":            {{flags: "output"}},
+	"man":            {{flags: "format output"}},
 	"merge": {
 		{flags: "fail-on format output sort"},
 		{flags: "top", not: "format=json", why: unsaid, note: true},
@@ -205,6 +205,7 @@ var scopes = map[string][]scope{
 		{flags: "cycle shape", with: "arrivals=negative-binomial", note: true},
 		{flags: "output-flits", with: "copying=wormhole|greedy-wormhole"},
 	},
+	"help":    {},
 	"version": {},
 	"whatif": {
 		{flags: "ar-groups", with: "adaptive"},

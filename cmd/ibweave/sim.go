@@ -68,17 +68,20 @@ and throughput.
 
 DIR is what compile wrote or a folder of dumps as check takes it; or the tables come from the files that check takes,
 or from an engine, -e.
+
 There are four kinds of traffic:
-  --load LIST   open loop: hosts send at random times, on average this share of
-                their links' data rate; measured after a warm-up until the mean
-                latency is known to --error with 95 % confidence (batch means)
-  --burst N     closed loop: every host sends N messages at once; the time to the
-                last receiver
-  --trace FILE  the messages of a file: nanoseconds, source LID, destination LID,
-                bytes and perhaps the SL, a line each
-  --traffic FILE  the jobs of a file (docs/traffic.md), whose messages wait for each other as
-                those of collective operations do: how long each job takes, alone and with
-                the others, who waits for whom, and at which cables
+  --load LIST     open loop: hosts send at random times, on average this share
+                  of their links' data rate; measured after a warm-up until the
+                  mean latency is known to --error with 95 % confidence (batch
+                  means)
+  --burst N       closed loop: every host sends N messages at once; the time to
+                  the last receiver
+  --trace FILE    the messages of a file: nanoseconds, source LID, destination
+                  LID, bytes and perhaps the SL, a line each
+  --traffic FILE  the jobs of a file (docs/traffic.md), whose messages wait for
+                  each other as those of collective operations do: how long each
+                  job takes, alone and with the others, who waits for whom, and
+                  at which cables
 
 Hosts are those of the fabric, or of --hosts or --rank-file, and are ranks in this order.
 Messages go to them by --pattern, and a --multicast share of them to the groups
@@ -132,13 +135,13 @@ docs/simulator.md has the model, all parameters, and limits.`,
 	in.choosing.flags(in.flags)
 	in.flags.Var(&listValue[string]{to: &in.engines, parse: func(s string) ([]string, error) { return []string{s}, nil }}, "engines", "compare the tables that each engine of `LIST` makes of -t")
 	in.flags.Var(&listValue[int]{to: &in.vls, parse: parseLanes}, "vls", "compare as many virtual lanes as `LIST` has, with the same buffer in all; messages are spread over them")
-	in.flags.StringVar(&in.adaptive, "adaptive", "", "compare with adaptive routing: free, hbf, all, or far, with the states of --far as they are")
+	in.flags.StringVar(&in.adaptive, "adaptive", "", "compare with adaptive routing, `HOW`: free, hbf, all, or far, with the states of --far as they are")
 	flags := in.flags
 	flags.StringVarP(&in.file, "file", "f", "", "experiment `FILE` with flags")
 	flags.IntVar(&in.jobs, "jobs", 0, "simulations at a time, `N`; by default one on each core")
 	flags.StringVarP(&in.output, "output", "o", "-", "`FILE` for the results; - is standard output")
 	flags.StringVar(&in.state, "state", "", "keep finished points in `FILE`, and go on from there")
-	flags.StringVar(&in.format, "format", "text", "text, csv or json")
+	flags.StringVar(&in.format, "format", "text", "`FORM` of the output: text, csv or json")
 	flags.StringVar(&in.svg, "svg", "", "write a picture of a comparison, `FILE`")
 	flags.StringVar(&in.png, "png", "", "the same as PNG, `FILE`")
 	return cmd
@@ -160,15 +163,15 @@ func (in *simulation) defineTraffic() {
 	flags.StringVar(&in.ranks.file, "rank-file", "", "the same from `FILE`: names of hosts in the order of ranks, # begins a comment")
 	flags.Var(&parsedValue[rankOrder]{to: &in.ranks.order, parse: parseRankOrder, text: "listed"}, "rank-order", "`ORDER` of ranks: listed, leaf by leaf (leaf), or random[:SEED]")
 	flags.Var(&listValue[int]{to: &in.bytes, parse: parseSizes, text: "256"}, "bytes", "length of messages, `LIST`")
-	flags.TextVar(&t.Lengths, "lengths", sim.Fixed, "fixed, or geometric with the mean of --bytes")
+	flags.TextVar(&t.Lengths, "lengths", sim.Fixed, "`LENGTHS` of messages: fixed, or geometric with the mean of --bytes")
 	numberFlag(flags, &t.MaxBytes, "max-bytes", 0, 1<<30, "cut geometric messages to `N` bytes; 0 does not")
-	flags.TextVar(&t.Arrivals, "arrivals", sim.Poisson, "times between messages: poisson, deterministic, negative-binomial")
+	flags.TextVar(&t.Arrivals, "arrivals", sim.Poisson, "`TIMES` between messages: poisson, deterministic, negative-binomial")
 	numberFlag(flags, &t.Shape, "shape", 0, 1000, "of negative-binomial: `N` geometric times; 0 is 1")
 	in.time(&t.Cycle, "cycle", "`TIME` of a cycle of negative-binomial; 0ns is that of a byte")
 	in.share(&t.Multicast, "multicast", 0, 1, "share of messages that go to groups, `0 to 1`")
 	flags.Var(&parsedValue[sourceCount]{to: &in.sources, parse: parseSources, text: "all"}, "sources", "hosts that do, of those that may send to groups: one, all, `N` or N%")
 	flags.BoolVar(&t.Repeat, "repeat", false, "multicast as one unicast message for each receiver")
-	flags.TextVar(&t.Order, "order", sim.ByLID, "order of --repeat: lid, from-self, shuffled")
+	flags.TextVar(&t.Order, "order", sim.ByLID, "`ORDER` of --repeat: lid, from-self, shuffled")
 	numberFlag(flags, &t.SLs, "sls", 0, 16, "spread messages over SL 0 to `N`-1 by host and count; 0 takes SLs of paths and groups")
 	numberFlag(flags, &t.Flows, "flows", 0, 1<<20, "flows between two hosts: messages are of flow 0 to `N`-1 in turn; 0 is 1")
 	flags.Var(&listValue[uint64]{to: &in.seeds, parse: parseSeeds, text: "1"}, "seed", "seed of everything random, `LIST`")
@@ -196,9 +199,9 @@ func (in *simulation) defineHardware() {
 	numberFlag(flags, &c.OutputFlits, "output-flits", 0, 1<<20, "flits in the output buffer of each port and VL, with wormhole copying")
 	numberFlag(flags, &c.MTU, "mtu", 0, 1<<30, "most bytes of data in a packet, `N`; 0 sends every message as one")
 	numberFlag(flags, &c.HeaderBytes, "header-bytes", 0, 1<<20, "bytes added to each packet")
-	flags.TextVar(&c.Copying, "copying", sim.Independent, "how switches copy and forward: independent as InfiniBand does, reserving, lock-step, wormhole, greedy-wormhole")
-	flags.TextVar(&c.Arbitration, "arbitration", sim.RoundRobin, "which input goes next: round-robin, fifo, lowest-port")
-	flags.TextVar(&c.Choice, "choice", sim.LeastQueued, "how adaptive switches choose for a packet: least-queued, most-credits")
+	flags.TextVar(&c.Copying, "copying", sim.Independent, "`HOW` switches copy and forward: independent as InfiniBand does, reserving, lock-step, wormhole, greedy-wormhole")
+	flags.TextVar(&c.Arbitration, "arbitration", sim.RoundRobin, "`RULE` for the input that goes next: round-robin, fifo, lowest-port")
+	flags.TextVar(&c.Choice, "choice", sim.LeastQueued, "`HOW` adaptive switches choose for a packet: least-queued, most-credits")
 	flags.BoolVar(&c.ChooseAgain, "choose-again", false, "a packet that is blocked takes the first port of its choice that is free")
 	flags.Var(&listValue[uint8]{to: &c.VLWeights, parse: parseWeights}, "vl-weights", "units of 64 bytes that VL 0, 1, .. may send in turn, `LIST`; by default one packet each")
 	numberFlag(flags, &c.FullChecks, "full-checks", 0, 1<<40, "count all flits and credits again every `N` events; 0 checks them as they move")

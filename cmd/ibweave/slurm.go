@@ -67,10 +67,10 @@ A block is a leaf with at least --block-size hosts.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&o.topology, "topology", "t", "", "topology `FILE`; - is standard input")
-	flags.StringVar(&o.format, "format", "conf", "conf, yaml or json")
+	flags.StringVar(&o.format, "format", "conf", "`FORM` of the output: conf, yaml or json")
 	flags.StringVarP(&o.output, "output", "o", "-", "`FILE` to write; - is standard output")
 	o.host.define(flags)
-	flags.StringVar(&o.switches, "switch-names", "fabric", "leaves have the names of their switches in the fabric, or `numbers`: leaf1, leaf2")
+	flags.StringVar(&o.switches, "switch-names", "fabric", "`NAMES` of leaves: those of their switches in the fabric, or numbers: leaf1, leaf2")
 	flags.IntVar(&o.blockSize, "block-size", 0, "a block has `N` hosts at least; by default as many as the smallest leaf")
 	lenientFlag(flags, &o.lenient)
 	a.strictFlag(cmd)

@@ -79,7 +79,7 @@ The exit status is 0, whatever the times are.`,
 	flags.StringVar(&o.by, "by", "", "sum up by the groups of `GROUPING`, like rack, instead of leaves")
 	flags.IntVar(&o.top, "top", 10, "list the `N` busiest cables, pairs of jobs and pairs of rows")
 	lenientFlag(flags, &o.lenient)
-	o.outputForm.define(flags, "text or json")
+	o.outputForm.define(flags, "`FORM` of the output: text or json")
 	a.strictFlag(cmd)
 	a.nameFlag(cmd)
 	a.kindFlag(cmd)

@@ -2,18 +2,17 @@ package main
 
 import (
 	"fmt"
-	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/cobra/doc"
 
 	"github.com/ibweave/ibweave/compile/outdir"
-	"github.com/ibweave/ibweave/internal/files"
 )
 
 // version is the release; the revision comes from the build.
@@ -23,6 +22,7 @@ func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "print the version",
+		Long:  "Print the version, the commit it was built from, and the version of Go.",
 		Args:  a.noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := fmt.Fprintf(a.stdout, "ibweave %s%s, %s\n", version, revision(), runtime.Version())
@@ -55,53 +55,61 @@ func revision() string {
 	return " (" + commit + modified + ")"
 }
 
-// manCommand writes the manual pages.
+// manCommand writes the manual pages, and the reference.
 func (a *app) manCommand(root *cobra.Command) *cobra.Command {
-	var dir string
+	var dir, format string
 	cmd := &cobra.Command{
 		Use:   "man",
 		Short: "write the manual pages",
-		Long:  "Write a manual page for each command, to be read with man -l FILE.",
-		Args:  a.noArgs,
+		Long: `Write a page for each command and each help topic into a directory: manual
+pages, to be read with man -l FILE, or Markdown, as in docs/reference.`,
+		Example: `  ibweave man -o man
+  man -l man/ibweave-compile.1
+  ibweave man --format markdown -o reference`,
+		Args: a.noArgs,
 		RunE: func(*cobra.Command, []string) error {
+			if format != "man" && format != "markdown" {
+				return usagef("--format %q: want man or markdown", format)
+			}
+			pages := manPages(root)
+			if format == "markdown" {
+				pages = referencePages(root)
+			}
 			if err := os.MkdirAll(dir, 0o777); err != nil {
 				return err
 			}
-			var err error
-			walk(root, func(c *cobra.Command) {
-				if err != nil || c != root && (!c.IsAvailableCommand() || c.IsAdditionalHelpTopicCommand()) {
-					return
+			for _, name := range slices.Sorted(maps.Keys(pages)) {
+				if err := a.writeOutput(filepath.Join(dir, name), []byte(pages[name])); err != nil {
+					return err
 				}
-				c.DisableAutoGenTag = true
-				c.Long = manText(c.Long)
-				if c.RunE != nil {
-					c.Long += "\n\n" + manText("Exit status:\n"+exitHelp)
-				}
-				header := &doc.GenManHeader{Section: "1", Source: "ibweave " + version, Manual: "ibweave"}
-				name := filepath.Join(dir, strings.ReplaceAll(c.CommandPath(), " ", "-")+".1")
-				err = files.Write(name, func(w io.Writer) error { return doc.GenMan(c, header, w) })
-			})
-			return err
+			}
+			return nil
 		},
 	}
 	cmd.Flags().StringVarP(&dir, "output", "o", "man", "`DIR` to write to")
+	cmd.Flags().StringVar(&format, "format", "man", "`FORM` of the pages: man or markdown")
 	return cmd
 }
 
-// manText makes Markdown of a help text: indented lines stay lines.
-func manText(help string) string {
-	var b strings.Builder
-	before := false
-	for line := range strings.Lines(help) {
-		indented := strings.HasPrefix(line, "  ")
-		if indented != before {
-			b.WriteByte('\n')
+// manPages is the manual pages by the names of their files.
+func manPages(root *cobra.Command) map[string]string {
+	pages := map[string]string{}
+	eachPage(root, func(p *helpPage) { pages[strings.ReplaceAll(p.command, " ", "-")+".1"] = p.man() })
+	return pages
+}
+
+// referencePages is the pages of docs/reference by the names of their files.
+func referencePages(root *cobra.Command) map[string]string {
+	pages := map[string]string{}
+	eachPage(root, func(p *helpPage) { pages[referenceFile(p.command)] = p.markdown() })
+	return pages
+}
+
+// eachPage visits the pages of all commands and help topics.
+func eachPage(root *cobra.Command, visit func(*helpPage)) {
+	walk(root, func(c *cobra.Command) {
+		if c == root || c.IsAvailableCommand() || c.IsAdditionalHelpTopicCommand() {
+			visit(helpOf(c))
 		}
-		if indented {
-			b.WriteString("    ")
-		}
-		b.WriteString(line)
-		before = indented
-	}
-	return b.String()
+	})
 }

@@ -91,11 +91,11 @@ Lost pairs are warnings, and credit loops that were not there before are errors.
 		},
 	}
 	flags := cmd.Flags()
-	o.routeFlags.define(flags, "LIDs: keep, dense or mesh, as in compile", "switches on top of the up*/down* order, highest first: `GUID,..` or a file with a GUID a line")
+	o.routeFlags.define(flags, "`POLICY` of LIDs: keep, dense or mesh, as in compile", "switches on top of the up*/down* order, highest first: `GUID,..` or a file with a GUID a line")
 	o.defineEngine(flags, &o.engine)
 	o.defineAdaptive(flags, "also say what is lost until tables are written again: with static tables, and with the adaptive tables of compile --adaptive, when switches drop dead ports from their groups")
-	flags.StringVar(&fail, "fail", "", "what fails: links or switches")
-	flags.StringVar(&only, "only", "", "what fails: isl, the cables between switches; hosts, the cables of hosts; or switches")
+	flags.StringVar(&fail, "fail", "", "`PARTS` that fail: links or switches")
+	flags.StringVar(&only, "only", "", "`PARTS` that fail: isl, the cables between switches; hosts, the cables of hosts; or switches")
 	flags.StringArrayVar(&o.at, "switch", nil, "only failures that touch this switch, `NAME` or GUID; may be repeated")
 	flags.BoolVar(&o.opt.FromScratch, "from-scratch", false, "also route what each failure leaves without the old tables, to compare the loads: takes a full route for each failure")
 	flags.IntVar(&o.opt.Depth, "depth", 1, "how many fail together: 1 or 2")
@@ -170,7 +170,7 @@ func (c *caseFlags) define(flags *pflag.FlagSet) {
 	c.outputForm.defineMetrics(flags, "whatif")
 	c.threshold.define(flags, failOnUsage)
 	flags.StringVarP(&c.file, "output", "o", "", "also write the result as JSON to `FILE`, as a whole or not at all")
-	flags.StringVar(&c.sort, "sort", "harm", "order of the failures: "+strings.Join(whatif.Orders, ", "))
+	flags.StringVar(&c.sort, "sort", "harm", "`ORDER` of the failures: "+strings.Join(whatif.Orders, ", "))
 	flags.IntVar(&c.top, "top", shownCases, "failures to name in the text, `N`, the first of that order")
 }
 

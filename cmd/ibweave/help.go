@@ -1,0 +1,348 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// helpPage is all that a command says of itself. The help text, the manual page and the page of
+// docs/reference are made from it, and from nothing else.
+type helpPage struct {
+	command  string // with ibweave in front
+	short    string
+	synopsis string  // "" for a help topic
+	about    []block // from the Long of the command
+	examples []string
+	commands []item
+	flags    []item
+	global   []item // flags of every command
+	exit     []item
+}
+
+// block is a paragraph, lines that stay as they are, or a list of items.
+type block struct {
+	text  string
+	lines []string // without the indentation of two blanks
+	items []item
+}
+
+// item is a flag, a command, an engine or another word, and what is said of it.
+type item struct{ head, text string }
+
+// helpOf collects what a command says of itself.
+func helpOf(c *cobra.Command) *helpPage {
+	p := &helpPage{command: c.CommandPath(), short: c.Short, about: blocksOf(c.Long)}
+	if c.Runnable() || c.HasAvailableSubCommands() {
+		c.InitDefaultHelpFlag()
+		c.Flags().Lookup("help").Usage = "print this text"
+		p.synopsis = c.UseLine()
+	}
+	for line := range strings.Lines(c.Example) {
+		p.examples = append(p.examples, shellLines(strings.TrimSpace(line))...)
+	}
+	for _, sub := range c.Commands() {
+		if sub.IsAvailableCommand() || sub.IsAdditionalHelpTopicCommand() {
+			p.commands = append(p.commands, item{sub.Name(), sub.Short})
+		}
+	}
+	if p.synopsis != "" {
+		p.flags, p.global = flagItems(c.LocalFlags()), flagItems(c.InheritedFlags())
+		p.exit = exitItems
+	}
+	return p
+}
+
+// typeValues is what the values of flags are called whose usage does not name them, by type.
+var typeValues = map[string]string{"int": "N", "uint": "N", "value": "N", "uints": "N,..", "duration": "TIME"}
+
+// flagItems is what flags say of themselves, in the order of their names.
+func flagItems(flags *pflag.FlagSet) (items []item) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Hidden {
+			return
+		}
+		head := "--" + f.Name
+		if f.Shorthand != "" {
+			head = "-" + f.Shorthand + ", " + head
+		}
+		value, text := pflag.UnquoteUsage(f)
+		value = cmp.Or(typeValues[value], value)
+		if value != "" {
+			head += " " + value
+		}
+		if f.Value.Type() != "bool" && !slices.Contains([]string{"", "0", "[]"}, f.DefValue) {
+			text += fmt.Sprintf(" (default %s)", f.DefValue)
+		}
+		items = append(items, item{head, text})
+	})
+	return items
+}
+
+// blocksOf takes a help text apart. Lines without indentation are paragraphs, which blank and
+// indented lines end. "  WORD  text" is an item, and goes on in lines with more indentation; other
+// lines with two blanks in front stay as they are.
+func blocksOf(long string) (blocks []block) {
+	ended := true
+	last := func(same bool) *block {
+		if ended || !same {
+			blocks = append(blocks, block{})
+		}
+		ended = false
+		return &blocks[len(blocks)-1]
+	}
+	for line := range strings.Lines(long) {
+		line = strings.TrimRight(line, " \n")
+		var b block
+		if len(blocks) > 0 {
+			b = blocks[len(blocks)-1]
+		}
+		inside, indented := strings.CutPrefix(line, "  ")
+		head, text, isItem := strings.Cut(inside, "  ")
+		switch {
+		case line == "":
+			ended = true
+		case !indented:
+			b := last(b.text != "")
+			b.text = strings.TrimSpace(b.text + " " + line)
+		case head == "" && b.items != nil && !ended:
+			i := &b.items[len(b.items)-1]
+			i.text += " " + strings.TrimSpace(line)
+		case isItem && head != "":
+			b := last(b.items != nil)
+			b.items = append(b.items, item{strings.TrimSpace(head), strings.TrimSpace(text)})
+		default:
+			b := last(b.lines != nil)
+			b.lines = append(b.lines, inside)
+		}
+	}
+	return blocks
+}
+
+// shellLines breaks a command of an example before flags, so that it fits on a manual page.
+func shellLines(command string) (lines []string) {
+	if len(command) <= manColumns {
+		return []string{command}
+	}
+	for i, part := range strings.Split(command, " -") {
+		if i > 0 {
+			part = "-" + part
+		}
+		switch last := len(lines) - 1; {
+		case i == 0:
+			lines = append(lines, part)
+		case len(lines[last])+len(part)+3 <= manColumns:
+			lines[last] += " " + part
+		default:
+			lines[last] += " \\"
+			lines = append(lines, "  "+part)
+		}
+	}
+	return lines
+}
+
+// Columns of a terminal, and where the text of an item begins.
+const (
+	columns    = 80
+	manColumns = 73 // without the margin that man leaves
+	itemColumn = 26
+)
+
+// help is the page as --help prints it.
+func (p *helpPage) help() string {
+	var b strings.Builder
+	for i, block := range p.about {
+		if i > 0 && (block.text != "" || p.about[i-1].text == "") {
+			b.WriteByte('\n')
+		}
+		block.help(&b)
+	}
+	section := func(title string, body func()) {
+		fmt.Fprintf(&b, "\n%s:\n", title)
+		body()
+	}
+	if p.synopsis != "" {
+		section("Usage", func() {
+			for i, line := range wrapped(p.synopsis, columns-6) {
+				fmt.Fprintf(&b, "%s%s\n", []string{"  ", "      "}[min(i, 1)], line)
+			}
+		})
+	}
+	if p.examples != nil {
+		section("Examples", func() { block{lines: p.examples}.help(&b) })
+	}
+	for _, s := range p.lists() {
+		section(s.title, func() { block{items: s.items}.help(&b) })
+	}
+	return b.String()
+}
+
+// itemList is a section of a page.
+type itemList struct {
+	title string
+	items []item
+}
+
+// lists is the sections of a page that list something.
+func (p *helpPage) lists() []itemList {
+	return slices.DeleteFunc([]itemList{
+		{"Commands", p.commands}, {"Flags", p.flags}, {"Global flags", p.global}, {"Exit status", p.exit},
+	}, func(l itemList) bool { return len(l.items) == 0 })
+}
+
+// help writes a block for a terminal.
+func (k block) help(b *strings.Builder) {
+	for _, line := range wrapped(k.text, columns) {
+		if line != "" {
+			b.WriteString(line + "\n")
+		}
+	}
+	for _, line := range k.lines {
+		b.WriteString(strings.TrimRight("  "+line, " ") + "\n")
+	}
+	at := 0 // the flags have room for -x in front, and all heads for two blanks behind
+	for _, i := range k.items {
+		at = min(max(at, len(i.label())+4), itemColumn)
+	}
+	for _, i := range k.items {
+		head := "  " + i.label()
+		for n, line := range wrapped(i.text, columns-at) {
+			if n == 0 && len(head)+2 > at {
+				b.WriteString(head + "\n")
+				head = ""
+			}
+			fmt.Fprintf(b, "%-*s%s\n", at, head, line)
+			head = ""
+		}
+	}
+}
+
+// label is the head, with room for a short flag in front of a long one.
+func (i item) label() string {
+	if strings.HasPrefix(i.head, "--") {
+		return "    " + i.head
+	}
+	return i.head
+}
+
+// manEscapes writes text as groff reads it.
+var manEscapes = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`)
+
+// manLine is a line of text, which does not begin as a request to groff.
+func manLine(text string) string {
+	text = manEscapes.Replace(text)
+	if strings.HasPrefix(text, ".") {
+		text = `\&` + text
+	}
+	return text
+}
+
+// man is the page as man reads it. Words are not hyphenated, and lines not justified.
+func (p *helpPage) man() string {
+	var b strings.Builder
+	name := strings.ReplaceAll(p.command, " ", "-")
+	fmt.Fprintf(&b, ".TH %s 1 \"\" \"ibweave %s\" \"ibweave\"\n.nh\n.ad l\n", strings.ToUpper(manEscapes.Replace(name)), version)
+	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", manEscapes.Replace(name), manEscapes.Replace(p.short))
+	if p.synopsis != "" {
+		fmt.Fprintf(&b, ".SH SYNOPSIS\n%s\n", manLine(p.synopsis))
+	}
+	b.WriteString(".SH DESCRIPTION\n")
+	for _, block := range p.about {
+		block.man(&b)
+	}
+	if p.examples != nil {
+		b.WriteString(".SH EXAMPLES\n")
+		block{lines: p.examples}.man(&b)
+	}
+	for _, s := range p.lists() {
+		fmt.Fprintf(&b, ".SH %s\n", strings.ToUpper(s.title))
+		block{items: s.items}.man(&b)
+	}
+	if parent := p.parent(); parent != "" {
+		fmt.Fprintf(&b, ".SH SEE ALSO\n.BR %s (1)\n", manEscapes.Replace(strings.ReplaceAll(parent, " ", "-")))
+	}
+	return b.String()
+}
+
+// parent is the command above this one.
+func (p *helpPage) parent() string {
+	return p.command[:max(0, strings.LastIndex(p.command, " "))]
+}
+
+// man writes a block for groff.
+func (k block) man(b *strings.Builder) {
+	if k.text != "" {
+		fmt.Fprintf(b, ".PP\n%s\n", manLine(k.text))
+	}
+	if k.lines != nil {
+		b.WriteString(".PP\n.nf\n")
+		for _, line := range k.lines {
+			b.WriteString(manLine(line) + "\n")
+		}
+		b.WriteString(".fi\n")
+	}
+	for _, i := range k.items {
+		fmt.Fprintf(b, ".TP\n\\fB%s\\fR\n%s\n", manEscapes.Replace(i.head), manLine(i.text))
+	}
+}
+
+// markdownEscapes keeps characters of plain text from being markup.
+var markdownEscapes = func() *strings.Replacer {
+	var pairs []string
+	for _, c := range "\\`*_<>[]|#&~" {
+		pairs = append(pairs, string(c), `\`+string(c))
+	}
+	return strings.NewReplacer(pairs...)
+}()
+
+// markdown is the page as docs/reference has it.
+func (p *helpPage) markdown() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# %s\n\n%s\n", p.command, markdownEscapes.Replace(p.short))
+	code := func(lines ...string) { fmt.Fprintf(&b, "\n```\n%s\n```\n", strings.Join(lines, "\n")) }
+	if p.synopsis != "" {
+		code(p.synopsis)
+	}
+	list := func(items []item) {
+		b.WriteByte('\n')
+		for _, i := range items {
+			head := "`" + i.head + "`"
+			if file := referenceFile(p.command + " " + i.head); slices.Contains(p.commands, i) {
+				head = fmt.Sprintf("[%s](%s)", i.head, file)
+			}
+			fmt.Fprintf(&b, "* %s: %s\n", head, markdownEscapes.Replace(i.text))
+		}
+	}
+	for _, block := range p.about {
+		switch {
+		case block.text != "":
+			fmt.Fprintf(&b, "\n%s\n", markdownEscapes.Replace(block.text))
+		case block.lines != nil:
+			code(block.lines...)
+		default:
+			list(block.items)
+		}
+	}
+	if p.examples != nil {
+		b.WriteString("\n## Examples\n")
+		code(p.examples...)
+	}
+	for _, s := range p.lists() {
+		fmt.Fprintf(&b, "\n## %s\n", s.title)
+		list(s.items)
+	}
+	return b.String()
+}
+
+// referenceFile is the name of the page of a command in docs/reference.
+func referenceFile(command string) string {
+	_, rest, below := strings.Cut(command, " ")
+	if !below {
+		return "README.md"
+	}
+	return strings.ReplaceAll(rest, " ", "-") + ".md"
+}
