@@ -423,6 +423,11 @@ func (p *parser) lidColumn(at place, lid fabric.LID) int {
 // build makes the fabric of what has been resolved.
 func (p *parser) build() (*fabric.Fabric, error) {
 	var b fabric.Builder
+	ports := 0
+	for i := range p.nodes {
+		ports += int(p.nodes[i].ports) + 1
+	}
+	b.Grow(len(p.nodes), ports)
 	for i := range p.nodes {
 		n := &p.nodes[i]
 		if _, err := b.AddNode(fabric.Node{
