@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -29,12 +30,13 @@ type reporting struct {
 	entries          int64
 	interactive      bool
 	compiler         string // file of the compiler for the page; "" for the one in the program
+	engines          []string
 }
 
 func (a *app) reportCommand() *cobra.Command {
 	var r reporting
 	cmd := &cobra.Command{
-		Use:   "report [DIR | -t TOPOLOGY [--lfts FILE]]",
+		Use:   "report [DIR | OLD NEW | -t TOPOLOGY [--lfts FILE | --engines A[,B]]]",
 		Short: "a page with pictures: the fabric, its paths, loads and findings",
 		Long: `Write one HTML page that shows a fabric and what check says of it, and needs nothing
 but a browser: no network, no server. It draws the switches in levels, or by their
@@ -45,11 +47,16 @@ cycle, and a multicast group its tree.
 DIR is what compile wrote or a folder of dumps as check takes it; else the files are those of check. Without tables there are
 cables only, and what is wrong with them (--wiring).
 
+OLD and NEW are two states, each a directory, a topology, or forwarding tables for the cables of -t or of
+the other state; with --engines A,B they are the tables of two engines. The page shows either state, or
+what differs: cables that are gone, new, moved or of another rate, nodes, forwarding entries and loads.
+
 --svg and --png write a picture of one view:
   fabric           everything
   path:SRC,DST     the path from one host to another, each by name, GUID or LID
   group:NAME       the tree of a multicast group, by name or MLID
   credit-loop      the first credit loop; credit-loop:2 the second
+  changes          what differs between two states
 
 --interactive puts the tables of DIR, which compile wrote, and the compiler into the page: a
 click has a cable or a switch fail, be drained, come back, slow down or be plugged elsewhere, and
@@ -60,26 +67,29 @@ Whatever the findings are, the exit status is 0: check is what gates.`,
 		Example: `  ibweave report tables -o report.html
   ibweave report -t fabric.txt --lfts /var/log/opensm-lfts.dump --wiring -o report.html
   ibweave report tables --interactive -o report.html
+  ibweave report yesterday today -o report.html
+  ibweave report -t fabric.txt --engines updn,ftree -o report.html
   ibweave report tables --svg path.svg --view 'path:host 0,host 31'`,
-		Args: a.maxArgs(1),
+		Args: a.maxArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := a.resolveReport(&r, args); err != nil {
 				return err
 			}
-			return a.writeReport(cmd.Context(), &r)
+			return a.writeReport(cmd.Context(), &r, args)
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&r.output, "output", "o", "", "page to write, `FILE`; - is standard output")
 	flags.StringVar(&r.svg, "svg", "", "write a picture of the view as SVG, `FILE`")
 	flags.StringVar(&r.png, "png", "", "write a picture of the view as PNG, `FILE`")
-	flags.StringVar(&r.view, "view", "fabric", "`VIEW` of pictures: fabric, path:SRC,DST, group:NAME or credit-loop")
+	flags.StringVar(&r.view, "view", "fabric", "`VIEW` of pictures: fabric, path:SRC,DST, group:NAME, credit-loop or changes")
 	flags.BoolVar(&r.dark, "dark", false, "pictures on a dark ground")
 	flags.StringVar(&r.title, "title", "", "`TEXT` above it; by default the name of DIR or TOPOLOGY")
 	flags.Int64Var(&r.entries, "max-entries", page.DefaultMaxEntries, "leave forwarding tables with more than `N` entries out of the page, which then shows no paths")
 	flags.BoolVar(&r.interactive, "interactive", false, "put the compiler into the page, to try failures, drains and moves by clicks; for tables that compile wrote")
 	flags.StringVar(&r.compiler, "compiler", "", "the compiler for the page, `FILE` of cmd/ibweave-page; by default the one in this program, if make built it")
 	flags.StringVar(&r.now, "counters", "", "`FILE` of counters of ports, as ibweave counters takes it, to colour links by")
+	flags.StringSliceVar(&r.engines, "engines", nil, "route the topology with `ENGINE`, or with two, A,B, to compare")
 	r.readings.flags(flags)
 	r.fileFlags(flags)
 	r.choosing.flags(flags)
@@ -97,6 +107,12 @@ func (a *app) resolveReport(r *reporting, args []string) error {
 	switch {
 	case len(args) == 0 && r.topology == "":
 		return usagef("report needs a directory of tables, or -t TOPOLOGY")
+	case len(args) == 2 && (r.hasTables() || r.plft != "" || r.sl2vl != "" || r.pathSL != "" || r.mfts != "" || r.groups != ""):
+		return usagef("report takes OLD and NEW, and the cables of dumps by -t; other files say nothing beside them")
+	case len(r.engines) > 0 && (len(args) > 0 || r.topology == "" || r.hasTables()):
+		return usagef("--engines route a topology: want -t TOPOLOGY without DIR and tables")
+	case len(r.engines) > 2:
+		return usagef("--engines %s: want one or two", strings.Join(r.engines, ","))
 	case len(args) == 1 && (r.topology != "" || r.hasTables() || r.plft != "" || r.sl2vl != "" || r.pathSL != "" || r.mfts != "" || r.groups != ""):
 		return usagef("report takes a directory or -t and --lfts, not both")
 	case r.output == "" && r.svg == "" && r.png == "":
@@ -116,23 +132,29 @@ func (a *app) resolveReport(r *reporting, args []string) error {
 	if _, err := page.ParseView(r.view); err != nil {
 		return usagef("--view %w", err)
 	}
-	if r.interactive && len(args) == 0 {
+	if r.interactive && len(args) != 1 {
 		return usagef("--interactive keeps tables that compile wrote: want DIR")
 	}
-	if len(args) == 1 {
-		r.title = cmp.Or(r.title, filepath.Base(filepath.Clean(args[0])))
+	if len(args) > 0 {
+		r.title = cmp.Or(r.title, filepath.Base(filepath.Clean(args[len(args)-1])))
 	} else if r.title = cmp.Or(r.title, filepath.Base(r.topology)); !r.hasTables() {
-		r.wiring = true // there is nothing else to find
+		r.wiring = r.wiring || len(r.engines) == 0 // there is nothing else to find
 	}
 	r.cablesDo, r.adaptiveToo = true, true
-	if err := a.resolveAudit(&r.audit, args); err != nil {
-		return err
+	if len(args) == 2 {
+		if err := oneStdin(append(args, r.topology)...); err != nil {
+			return err
+		}
+	} else if len(r.engines) == 0 {
+		if err := a.resolveAudit(&r.audit, args); err != nil {
+			return err
+		}
 	}
 	return a.readPolicy(&r.audit)
 }
 
 // writeReport reads, checks and draws.
-func (a *app) writeReport(ctx context.Context, r *reporting) error {
+func (a *app) writeReport(ctx context.Context, r *reporting, args []string) error {
 	var compiler []byte
 	if r.interactive {
 		var err error
@@ -140,16 +162,21 @@ func (a *app) writeReport(ctx context.Context, r *reporting) error {
 			return err
 		}
 	}
-	x, err := a.audit(ctx, &r.audit)
+	old, x, err := a.readStates(ctx, r, args)
 	if err != nil {
 		return err
 	}
-	s := a.startStage("draw")
-	defer s.end()
 	in, err := r.input(x)
 	if err != nil {
 		return err
 	}
+	if old != nil {
+		if in.Old, err = a.compareStates(ctx, r, old, x); err != nil {
+			return err
+		}
+	}
+	s := a.startStage("draw")
+	defer s.end()
 	if r.now != "" {
 		c, err := a.readCounters(&r.readings, &r.audit, x.fabric)
 		if err != nil {
@@ -158,7 +185,7 @@ func (a *app) writeReport(ctx context.Context, r *reporting) error {
 		in.Counters = c.colours(x.fabric)
 	}
 	if r.interactive {
-		if in.Base, err = a.packTables(r, x); err != nil {
+		if in.Base, err = a.packTables(r, x.auditResult); err != nil {
 			return err
 		}
 		in.Compiler = compiler
@@ -194,18 +221,23 @@ func (a *app) writeReport(ctx context.Context, r *reporting) error {
 	return nil
 }
 
-// input is what the page shows of an audit.
-func (r *reporting) input(x *auditResult) (*page.Input, error) {
+// input is what the page shows of a state.
+func (r *reporting) input(x *reported) (*page.Input, error) {
 	f := x.fabric
 	in := &page.Input{
-		Title: r.title, Version: version, Fabric: f, Tables: x.tables,
+		Title: r.title, State: x.name, Version: version, Fabric: f, Tables: x.tables,
 		SL2VL: x.options.SL2VL, PathSLs: x.options.PathSLs, Multicast: x.options.Multicast,
-		Adaptive: r.adaptive, Result: x.result, Rules: r.rulesOf(), MaxEntries: r.entries,
+		Adaptive: x.adaptive, Result: x.result, Rules: r.rulesOf(), MaxEntries: r.entries,
 	}
 	if in.Rules == nil {
 		in.Rules = verify.Rules
 	}
-	shape := x.shape
+	return in, findPlaces(in, x.shape)
+}
+
+// findPlaces gives the levels or the coordinates of the switches. The shape may be nil.
+func findPlaces(in *page.Input, shape *cabling.Shape) error {
+	f := in.Fabric
 	if shape == nil {
 		shape = cabling.Recognize(f)
 	}
@@ -215,15 +247,15 @@ func (r *reporting) input(x *auditResult) (*page.Input, error) {
 		grid, err := mesh.Detect(f, mesh.DetectOptions{})
 		var no *mesh.NotGridError
 		if errors.As(err, &no) {
-			return in, nil // it is drawn by levels then
+			return nil // it is drawn by levels then
 		}
 		if err != nil {
-			return nil, fmt.Errorf("coordinates: %w", err)
+			return fmt.Errorf("coordinates: %w", err)
 		}
 		in.Grid = &page.Grid{Dims: grid.Dims, Wrap: grid.Wrap}
 		for s := range fabric.NodeID(f.NumSwitches()) {
 			in.Grid.Coord = append(in.Grid.Coord, grid.Coord(s)...)
 		}
 	}
-	return in, nil
+	return nil
 }

@@ -160,7 +160,7 @@ var scopes = map[string][]scope{
 		{flags: "plugin", with: "via=plugin"},
 	},
 	"report": {
-		{flags: network + " far plft kinds node-name-map output plan png policy svg wiring"},
+		{flags: network + " engines far plft kinds node-name-map output plan png policy svg wiring"},
 		{flags: "counters", with: "output", why: "pictures show routes"},
 		{flags: "interactive", with: "output", why: "pictures take no clicks"},
 		{flags: "compiler", with: "interactive"},

@@ -50,6 +50,12 @@ type document struct {
 	Max    int64   `json:"max"`    // routes on the most loaded channel between switches
 	Mean   float64 `json:"mean"`
 
+	// Of two states: what is common to both, and in the document of the new one the changes.
+	State   string    `json:"state,omitempty"`
+	Box     []float64 `json:"box,omitempty"` // left, top, right, bottom
+	Changes []Change  `json:"changes,omitempty"`
+	Summary []Note    `json:"summary,omitempty"`
+
 	Counters []documentCounter `json:"counters,omitempty"`
 
 	Groups []documentGroup `json:"groups"`
@@ -134,16 +140,11 @@ func (p *packer) floats(name string, list []float32) {
 // Write writes the page: one HTML file that loads nothing from anywhere. Errors are
 // parts of in that do not belong together, ctx's, and those of w.
 func Write(ctx context.Context, w io.Writer, in *Input) error {
-	s, err := newScene(ctx, in)
+	old, s, err := scenes(ctx, in)
 	if err != nil {
 		return err
 	}
-	doc, data := s.document()
-	text, err := json.Marshal(doc)
-	if err != nil {
-		return err
-	}
-	return s.write(w, text, data)
+	return s.write(w, old)
 }
 
 // Update is the document and the arrays of a page that shows other cables or tables of the nodes
@@ -163,8 +164,28 @@ func Update(ctx context.Context, in *Input) (text, data []byte, err error) {
 	return text, data, err
 }
 
-// write fills in the template.
-func (s *scene) write(w io.Writer, text, data []byte) error {
+// writeData writes the document and the arrays; behind ends their ids.
+func (s *scene) writeData(b *bytes.Buffer, behind string) error {
+	doc, data := s.document()
+	text, err := json.Marshal(doc)
+	if err != nil {
+		return err
+	}
+	for _, part := range []struct {
+		id   string
+		data []byte
+	}{{"document", text}, {"arrays", data}} {
+		fmt.Fprintf(b, `<script type="application/gzip" id="%s%s">`, part.id, behind)
+		if err := compress(b, part.data); err != nil {
+			return err
+		}
+		b.WriteString("</script>\n")
+	}
+	return nil
+}
+
+// write fills in the template; old is nil where there is one state.
+func (s *scene) write(w io.Writer, old *scene) error {
 	var b bytes.Buffer
 	template := asset("page.html")
 	for {
@@ -188,12 +209,14 @@ func (s *scene) write(w io.Writer, text, data []byte) error {
 			if err := s.writeCompiler(&b); err != nil {
 				return err
 			}
-		case "document":
-			if err := compress(&b, text); err != nil {
+		case "data":
+			if err := s.writeData(&b, ""); err != nil {
 				return err
 			}
-		case "arrays":
-			if err := compress(&b, data); err != nil {
+			if old == nil {
+				break
+			}
+			if err := old.writeData(&b, "-old"); err != nil {
 				return err
 			}
 		case "script":
@@ -202,6 +225,9 @@ func (s *scene) write(w io.Writer, text, data []byte) error {
 			}
 			if s.Base != nil {
 				b.Write(asset("trial.js"))
+			}
+			if old != nil {
+				b.Write(asset("states.js"))
 			}
 		}
 	}
@@ -272,7 +298,14 @@ func (s *scene) document() (*document, []byte) {
 		Title: s.Title, Version: s.Version, Shape: s.Shape, Layout: s.kind, Switches: f.NumSwitches(), Interactive: s.Base != nil,
 		Names: make([]string, f.NumNodes()), GUIDs: make([]fabric.GUID, f.NumNodes()),
 		Tables: "none", Max: s.max, Mean: s.mean, Result: s.Result,
-		Groups: []documentGroup{}, Rules: []documentRule{}, Links: []string{},
+		Groups: []documentGroup{}, Rules: []documentRule{}, Links: []string{}, State: s.State,
+	}
+	if s.within != nil {
+		left, top, right, bottom := s.box()
+		d.Box = []float64{left, top, right, bottom}
+	}
+	if s.Old != nil {
+		d.Changes, d.Summary = s.Old.Changes, s.Old.Summary
 	}
 	for n := range fabric.NodeID(f.NumNodes()) {
 		d.Names[n] = strings.ToValidUTF8(f.Name(n).Label(), "\uFFFD")

@@ -69,6 +69,9 @@ const (
 
 // box is the smallest that has everything, in the units of the layout.
 func (l *layout) box() (left, top, right, bottom float64) {
+	if l.within != nil {
+		return l.within.box()
+	}
 	left, top, right, bottom = math.Inf(1), math.Inf(1), math.Inf(-1), math.Inf(-1)
 	take := func(x, y, r float64) {
 		left, top, right, bottom = min(left, x-r), min(top, y-r), max(right, x+r), max(bottom, y+r)
@@ -172,7 +175,7 @@ func (p *Picture) DrawOn(canvas Canvas) {
 	t := p.theme
 	width, height := p.Size()
 	canvas.Fill(rectangle(0, 0, width, height), t.ground)
-	d := &drawing{Picture: p, Canvas: canvas, left: margin, right: width - margin, top: height - margin, dim: len(p.channels) > 0}
+	d := &drawing{Picture: p, Canvas: canvas, left: margin, right: width - margin, top: height - margin, dim: len(p.channels) > 0 || p.faded}
 	canvas.Text(Text{Words: p.title, At: Point{d.left, d.top}, Size: 13, Color: t.ink})
 	d.fit()
 	d.drawEdges()
@@ -209,6 +212,9 @@ func (d *drawing) drawSwitches() {
 	for _, out := range d.channels {
 		d.drawChannel(out)
 	}
+	for _, s := range d.strokes {
+		d.drawStroke(s)
+	}
 	for s := range fabric.NodeID(f.NumSwitches()) {
 		c := t.node
 		if d.dim {
@@ -227,6 +233,24 @@ func (d *drawing) drawSwitches() {
 	}
 	for _, n := range slices.Sorted(maps.Keys(d.marks)) {
 		d.drawNode(n, d.marks[n])
+	}
+	for _, s := range d.spots {
+		d.drawAt(s.s.middle(s.n), s.s.radius[s.n], s.s.Fabric.IsSwitch(s.n), s.c)
+	}
+}
+
+// drawStroke draws a line, with a cross in its middle on a cable that is gone.
+func (d *drawing) drawStroke(s stroke) {
+	d.drawCurve(s.curve, s.pen)
+	if !s.cross {
+		return
+	}
+	place, _ := s.curve.at(0.5)
+	m, pen := d.at(place), Pen{Color: s.pen.Color, Width: s.pen.Width}
+	const r = 4
+	for _, way := range []float64{-r, r} {
+		a, b := Point{m.X - r, m.Y - way}, Point{m.X + r, m.Y + way}
+		d.Curve([4]Point{a, a, b, b}, pen)
 	}
 }
 
@@ -322,8 +346,12 @@ func (l *layout) middle(n fabric.NodeID) Point { return Point{float64(l.x[n]), f
 
 // drawNode draws a switch as a square, others as a disc.
 func (d *drawing) drawNode(n fabric.NodeID, c color.Color) {
-	m, r := d.at(d.middle(n)), d.scale*float64(d.radius[n])
-	if !d.Fabric.IsSwitch(n) {
+	d.drawAt(d.middle(n), d.radius[n], d.Fabric.IsSwitch(n), c)
+}
+
+func (d *drawing) drawAt(middle Point, radius float32, isSwitch bool, c color.Color) {
+	m, r := d.at(middle), d.scale*float64(radius)
+	if !isSwitch {
 		d.Disc(m, max(r, 0.5), c)
 		return
 	}
@@ -340,8 +368,7 @@ func (d *drawing) drawChannel(out fabric.PortID) {
 	f, p := d.Fabric, d.Picture
 	a, b := f.Owner(out), f.Owner(f.Peer(out))
 	c := p.straight(a, b)
-	key := edge{a: min(a, b), b: max(a, b)}
-	if i, ok := slices.BinarySearchFunc(p.edges, key, func(x, y edge) int { return cmp.Or(cmp.Compare(x.a, y.a), cmp.Compare(x.b, y.b)) }); ok {
+	if i, ok := p.edgeBetween(a, b); ok {
 		c = p.curve(i)
 		if p.edges[i].a != a {
 			slices.Reverse(c[:])
@@ -420,7 +447,11 @@ func (d *drawing) drawName(n fabric.NodeID) {
 
 // drawLegend says what the colours of links mean.
 func (d *drawing) drawLegend(y float64) {
-	if d.routes == nil || d.max == 0 || len(d.channels) > 0 {
+	if d.legend != "" {
+		d.Text(Text{Words: d.legend, At: Point{d.left, y - 3}, Size: 9, Color: d.theme.muted, Edge: Middle})
+		return
+	}
+	if d.routes == nil || d.max == 0 || d.dim {
 		return
 	}
 	const wide, steps = 5 * centimeter, 60

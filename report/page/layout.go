@@ -19,6 +19,7 @@ type layout struct {
 	radius []float32 // by node: half the width of what is drawn
 	edges  []edge    // by the switches they join
 	cables []fabric.PortID
+	within *layout // that a picture of this one has the size of; nil for its own
 }
 
 // edge is the cables between two switches, drawn as one line.

@@ -51,6 +51,11 @@ type Input struct {
 	// has none: it is then drawn by distances.
 	Levels []int32
 
+	// Old, if not nil, is another state, which the page compares with this one.
+	Old *Old
+	// State names this state beside Old, whose State names that one.
+	State string
+
 	// Base, if not nil, has the compiler in the page try changes: what package session packed.
 	Base []byte
 	// Compiler is the program that does, in WebAssembly, as gzip.

@@ -15,17 +15,17 @@ import (
 
 // View is what a picture shows.
 type View struct {
-	kind string // "fabric", "path", "group" or "credit-loop"
+	kind string // "fabric", "path", "group", "credit-loop" or "changes"
 	arg  string // of a path both ends, of a group its name
 	n    int    // of a credit loop its number, from 0
 }
 
-// ParseView reads "fabric", "path:SRC,DST", "group:NAME", "credit-loop" or
-// "credit-loop:2".
+// ParseView reads "fabric", "path:SRC,DST", "group:NAME", "credit-loop", "credit-loop:2" or
+// "changes".
 func ParseView(s string) (View, error) {
 	kind, arg, has := strings.Cut(s, ":")
 	switch {
-	case kind == "fabric" && !has:
+	case (kind == "fabric" || kind == "changes") && !has:
 		return View{kind: kind}, nil
 	case kind == "path" && strings.Contains(arg, ","), kind == "group" && arg != "":
 		return View{kind: kind, arg: arg}, nil
@@ -36,7 +36,7 @@ func ParseView(s string) (View, error) {
 			return View{kind: kind, n: n - 1}, nil
 		}
 	}
-	return View{}, fmt.Errorf("%q: want fabric, path:SRC,DST, group:NAME, credit-loop or credit-loop:N from 1 on", s)
+	return View{}, fmt.Errorf("%q: want fabric, path:SRC,DST, group:NAME, credit-loop, credit-loop:N from 1 on, or changes", s)
 }
 
 // PictureOptions are the choices of Draw.
@@ -55,12 +55,16 @@ type Picture struct {
 	marks    map[fabric.NodeID]color.Color
 	labels   []fabric.NodeID
 	tone     color.Color // of the channels
+	strokes  []stroke
+	spots    []spot
+	faded    bool   // all but these
+	legend   string // beside what colours of links mean; "" for the scale of loads
 }
 
 // theme is the colours of a picture, as in page.css and view.js.
 type theme struct {
-	ground, ink, muted, node, host, unused, path, loop, tree color.NRGBA
-	ramp                                                     []color.NRGBA
+	ground, ink, muted, node, host, unused, path, loop, tree, warning, accent color.NRGBA
+	ramp                                                                      []color.NRGBA
 }
 
 func rgb(v uint32) color.NRGBA {
@@ -69,20 +73,20 @@ func rgb(v uint32) color.NRGBA {
 
 var light = &theme{
 	ground: rgb(0xfbfbfa), ink: rgb(0x1c2430), muted: rgb(0x5d6878), node: rgb(0x33445a), host: rgb(0x8a97a8), unused: rgb(0xb6bcc5),
-	path: rgb(0x0b6bcb), loop: rgb(0xc62a1e), tree: rgb(0x0d7f5f),
+	path: rgb(0x0b6bcb), loop: rgb(0xc62a1e), tree: rgb(0x0d7f5f), warning: rgb(0x9a6100), accent: rgb(0x6a3fc4),
 	ramp: []color.NRGBA{rgb(0xc8d0da), rgb(0x9db9d3), rgb(0x5f9ac4), rgb(0x2f7fae), rgb(0xe0a32e), rgb(0xe2701f), rgb(0xc62a1e)},
 }
 
 var dark = &theme{
 	ground: rgb(0x10141a), ink: rgb(0xe6eaf0), muted: rgb(0x9aa6b6), node: rgb(0xb9c6d8), host: rgb(0x6f7d90), unused: rgb(0x4a5361),
-	path: rgb(0x5db4ff), loop: rgb(0xff6a5c), tree: rgb(0x45cf9f),
+	path: rgb(0x5db4ff), loop: rgb(0xff6a5c), tree: rgb(0x45cf9f), warning: rgb(0xf0b849), accent: rgb(0xb99cff),
 	ramp: []color.NRGBA{rgb(0x343d4a), rgb(0x3c5a78), rgb(0x3f7ea8), rgb(0x52a5c9), rgb(0xe3b341), rgb(0xf08a3c), rgb(0xff5c4d)},
 }
 
 // Draw prepares the picture of a view. Errors are those of Write, and
 // a *ViewError.
 func Draw(ctx context.Context, in *Input, view View, opt PictureOptions) (*Picture, error) {
-	s, err := newScene(ctx, in)
+	old, s, err := scenes(ctx, in)
 	if err != nil {
 		return nil, err
 	}
@@ -97,6 +101,8 @@ func Draw(ctx context.Context, in *Input, view View, opt PictureOptions) (*Pictu
 		err = p.showGroup(view.arg)
 	case "credit-loop":
 		err = p.showLoop(view.n)
+	case "changes":
+		err = p.showChanges(old)
 	default:
 		c := s.Result.Fabric
 		p.lines = append(p.lines, fmt.Sprintf("%d switches, %d CA ports, %d links", c.Switches, c.CAPorts, c.Links))

@@ -23,9 +23,9 @@ function embedded(id) {
   return element.textContent;
 }
 
-// load reads the document, with its arrays as members.
-async function load() {
-  const [text, data] = await Promise.all(["document", "arrays"].map(id => unpack(embedded(id))));
+// load reads a document, with its arrays as members.
+async function load(behind = "") {
+  const [text, data] = await Promise.all(["document", "arrays"].map(id => unpack(embedded(id + behind))));
   return prepare(parse(text, data));
 }
 
@@ -92,6 +92,11 @@ function prepare(D) {
     [g.ports, g.senders, g.receivers] = g.counts.map(part);
   }
   D.isSwitch = n => n < D.switches;
+  // nodeOf is the switch or the host with a GUID, -1 for none.
+  D.nodeOf = (guid, isSwitch) => {
+    const n = D.byGUID.get(guid) ?? -1;
+    return n >= 0 && D.isSwitch(n) !== Boolean(isSwitch) ? D.guids.indexOf(guid, isSwitch ? D.nodes : D.switches) : n;
+  };
   // The ports by which a switch may send to the LID of a column, by a private LFT.
   D.choices = (s, column, plft) => {
     const columns = D.lids.length, list = [];

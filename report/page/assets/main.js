@@ -1,7 +1,7 @@
 // The page: what is shown, and what clicks and keys do.
 
 class App {
-  constructor(D) {
+  constructor(D, old) {
     this.D = D;
     this.selected = -1;
     this.from = this.to = -1;
@@ -10,18 +10,20 @@ class App {
     this.head();
     this.view = new View(D, this.stage);
     if (D.interactive) this.trial = new Trial(this);
+    if (old) this.states = new States(this, old);
     this.makeTabs();
     this.legend();
     this.listen();
-    if (D.result.findings.some(f => f.severity === "error" && !f.waiver) || D.result.undecided.length) this.open("findings");
+    if (this.states) {
+      this.open("changes");
+      this.states.choose("both");
+    } else if (D.result.findings.some(f => f.severity === "error" && !f.waiver) || D.result.undecided.length) this.open("findings");
   }
 
   head() {
     const D = this.D, r = D.result;
     document.getElementById("title").textContent = D.title;
     this.headline();
-    const search = picker(D, "find", "Find a switch or host by name, GUID or LID", () => true, n => this.select(n, true));
-    document.getElementById("search").append(search.element);
     this.stage.setAttribute("aria-label", `Drawing of ${plural(r.fabric.switches, "switch", "switches")} and ${plural(D.nodes - D.switches, "host")}`);
     document.getElementById("theme").addEventListener("click", () => {
       const dark = getComputedStyle(document.documentElement).getPropertyValue("--theme").trim() === "dark";
@@ -31,19 +33,22 @@ class App {
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.recolour());
   }
 
-  // headline says what the fabric has, and the verdict.
+  // headline says what the fabric has, and the verdict, and has the search.
   headline() {
     const D = this.D, r = D.result;
+    const search = picker(D, "find", "Find a switch or host by name, GUID or LID", () => true, n => this.select(n, true));
+    document.getElementById("search").replaceChildren(search.element);
     document.getElementById("subtitle").textContent = [D.shape && D.shape.split("\n")[0], `${plural(r.fabric.switches, "switch", "switches")}, ${plural(r.fabric.ca_ports, "CA port")}, ${plural(r.fabric.links, "link")}`, `ibweave ${D.version}`].filter(s => s).join(" · ");
     const verdict = document.getElementById("verdict");
     verdict.textContent = r.verdict;
     verdict.className = "badge " + {clean: "good", warnings: "warning", undecided: "warning", errors: "error"}[r.verdict];
   }
 
-  // adopt shows another document of the same nodes.
+  // adopt shows another document.
   adopt(D) {
-    const {view} = this, name = view.measure && view.measure.name;
-    this.clear();
+    const {view} = this, name = view.measure && view.measure.name, was = this.D;
+    this.reset();
+    for (const end of ["selected", "from", "to"]) if (this[end] >= 0) this[end] = D.nodeOf(was.guids[this[end]], was.isSwitch(this[end]));
     this.D = view.D = D;
     view.measure = D.measures.find(m => m.name === name) || D.measures[0];
     view.prepare();
@@ -66,13 +71,15 @@ class App {
 
   // makeTabs makes the tabs of the panel; arrow keys, Home and End go between them.
   makeTabs() {
+    const has = what => [this.D, this.states && this.states.old].some(D => D && what(D));
     const D = this.D;
     this.tabs = [
+      this.states && {id: "changes", name: "Differences", content: () => this.states.panel()},
       {id: "overview", name: "Overview", content: () => overview(this)},
       {id: "node", name: "Node", content: () => details(this)},
-      D.tables === "here" && {id: "path", name: "Path", content: () => pathPanel(this)},
-      D.groups.length > 0 && {id: "groups", name: "Multicast", content: () => groupsPanel(this)},
-      D.result.credit_loops.cycles.length > 0 && {id: "loops", name: "Credit loops", content: () => loopsPanel(this)},
+      has(D => D.tables === "here") && {id: "path", name: "Path", content: () => pathPanel(this)},
+      has(D => D.groups.length > 0) && {id: "groups", name: "Multicast", content: () => groupsPanel(this)},
+      has(D => D.result.credit_loops.cycles.length > 0) && {id: "loops", name: "Credit loops", content: () => loopsPanel(this)},
       {id: "findings", name: () => {
         const r = this.D.result, n = r.findings.length + r.undecided.length;
         return n ? `Findings ${grouped(n)}` : "Findings";
@@ -119,6 +126,10 @@ class App {
   // may be coloured by.
   legend() {
     const D = this.D, m = this.view.measure, box = document.getElementById("legend");
+    if (this.states && this.states.mode === "both") {
+      box.replaceChildren(...this.states.legend());
+      return;
+    }
     if (!m || D.measures.length === 1 && m.max === 0) return;
     const most = m.name === "routes" ? Math.max(m.max, Math.ceil(2 * m.mean)) : Math.max(m.max, 2 * m.mean);
     const bound = el("input", {type: "range", id: "bound", min: 0, max: classes, value: this.view.least, "aria-label": `Show links with at least this many ${m.unit}`,
@@ -155,7 +166,7 @@ class App {
   }
 
   listen() {
-    const view = this.view, stage = this.stage, D = this.D;
+    const view = this.view, stage = this.stage;
     document.getElementById("zoom-in").addEventListener("click", () => view.zoom(1.4));
     document.getElementById("zoom-out").addEventListener("click", () => view.zoom(1 / 1.4));
     document.getElementById("zoom-fit").addEventListener("click", () => view.fit());
@@ -164,24 +175,24 @@ class App {
       stage.focus();
     });
     stage.addEventListener("pick", ev => {
-      const {node, edge, mark = -1, further} = ev.detail;
+      const {node, edge, mark = -1, further} = ev.detail, D = this.D;
       if (node >= 0 && further && this.selected >= D.switches && D.tables === "here") {
         this.from = this.selected;
         this.setEnd("to", node);
       } else if (node >= 0) this.select(node, false);
       else if (edge >= 0) this.showLink(D.cables[D.edgeCables[edge]]);
-      else if (mark >= 0) this.trial.show(mark);
+      else if (mark >= 0) (this.trial || this.states).show(mark);
       else this.clear();
     });
     stage.addEventListener("end", ev => {
-      if (D.tables === "here") this.setEnd(ev.detail.which === "f" ? "from" : "to", ev.detail.node);
+      if (this.D.tables === "here") this.setEnd(ev.detail.which === "f" ? "from" : "to", ev.detail.node);
     });
     stage.addEventListener("escape", () => this.clear());
     stage.addEventListener("current", ev => this.announce(ev.detail));
     const tip = document.getElementById("tip");
     stage.addEventListener("hover", ev => {
       const h = ev.detail;
-      tip.hidden = !h || view.shown && h.node < 0;
+      tip.hidden = !h || view.shown && !view.shown.all && h.node < 0;
       if (tip.hidden) return;
       tip.replaceChildren(...(h.node >= 0 ? this.aboutNode(h.node) : this.aboutEdge(h.edge)).map((line, i) => el(i ? "div" : "b", {}, line)));
       const right = h.x > view.width / 2, low = h.y > view.height / 2;
@@ -223,17 +234,24 @@ class App {
       const line = document.getElementById("shown");
       line.hidden = false;
       line.querySelector("span").textContent = what.title;
+      line.querySelector("button").hidden = Boolean(what.all);
     };
     this.again();
   }
 
+  // clear shows nothing, or with two states what differs.
   clear() {
+    this.reset();
+    if (this.states) this.states.light();
+  }
+
+  reset() {
     this.again = null;
     this.view.show(null);
     this.view.current = -1;
     this.view.draw();
     document.getElementById("shown").hidden = true;
-    this.press("[data-group], [data-loop]", null);
+    this.press("[data-group], [data-loop], [data-change]", null);
     this.group = -1;
   }
 
@@ -420,15 +438,15 @@ class App {
 }
 
 async function start() {
-  let D;
+  let D, old;
   try {
-    D = await load();
+    [D, old] = await Promise.all([load(), document.getElementById("document-old") && load("-old")]);
   } catch (err) {
     document.getElementById("title").textContent = "This page cannot be shown";
     document.getElementById("subtitle").textContent = `It needs a browser with DecompressionStream: Chromium 80, Firefox 113, Safari 16.4 or later (${err}).`;
     return;
   }
-  const app = new App(D);
+  const app = new App(D, old);
   // For scripts and for the curious, in the console.
   window.ibweave = {
     get data() { return app.D; },
@@ -441,6 +459,7 @@ async function start() {
     shown: () => app.view.shown && app.view.shown.channels.map(c => c.out),
     ready: performance.now(),
     trial: app.trial,
+    states: app.states,
   };
   document.documentElement.dataset.ready = "true";
 }

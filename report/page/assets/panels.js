@@ -132,6 +132,7 @@ function entryTable(app, n) {
 
 function pathPanel(app) {
   const D = app.D, result = el("div", {id: "path", "aria-live": "polite"});
+  if (D.tables !== "here") return el("p", {class: "note"}, "This state has no forwarding tables here.");
   const host = n => !D.isSwitch(n), any = n => D.lidOf(n) > 0;
   const from = picker(D, "from", "From host", host, n => app.setEnd("from", n));
   const to = picker(D, "to", "To host or switch", any, n => app.setEnd("to", n));

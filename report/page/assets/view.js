@@ -95,7 +95,8 @@ class View {
       bottom = Math.max(bottom, y);
       this.length += Math.hypot(D.x[D.edgeA[e]] - D.x[D.edgeB[e]], D.y[D.edgeA[e]] - D.y[D.edgeB[e]]);
     }
-    this.box = D.nodes ? {left, top, right, bottom} : {left: 0, top: 0, right: 1, bottom: 1};
+    if (D.box) [left, top, right, bottom] = D.box; // of both states
+    this.box = D.nodes || D.box ? {left, top, right, bottom} : {left: 0, top: 0, right: 1, bottom: 1};
     this.index();
     this.names();
   }
@@ -189,8 +190,7 @@ class View {
   }
 
   // line is a curve between two nodes.
-  line(a, b, bend, shift) {
-    const D = this.D;
+  line(a, b, bend, shift, D = this.D) {
     const dx = D.x[b] - D.x[a], dy = D.y[b] - D.y[a], length = Math.hypot(dx, dy) || 1;
     const px = dy / length, py = -dx / length, out = shift + 4 / 3 * bend;
     return [D.x[a] + px * shift, D.y[a] + py * shift, D.x[a] + px * out, D.y[a] + py * out,
@@ -232,7 +232,7 @@ class View {
   }
 
   fit() {
-    const {left, top, right, bottom} = this.box, margin = 36, below = 40, above = 22; // the legend, and what is shown
+    const {left, top, right, bottom} = this.box, margin = 36, below = 40, above = this.D.box && this.width < 700 ? 66 : 22; // the legend, and what is shown
     const w = Math.max(1, right - left), h = Math.max(1, bottom - top);
     this.scale = Math.max(1e-3, Math.min((this.width - 2 * margin) / w, (this.height - 2 * margin - above - below) / h, 1.6));
     this.tx = this.width / 2 - this.scale * (left + right) / 2;
@@ -340,7 +340,6 @@ class View {
     for (let n = 0; n < D.switches; n++) this.addNode(c, n, x0, y0, x1, y1);
     c.fill();
     if (2 * 30 * s > 5) c.stroke();
-    this.paintMarks(c);
     this.label(c, dim ? 0.45 : 1, null);
     this.paintOverlay();
   }
@@ -348,11 +347,11 @@ class View {
   // paintMarks draws lines between nodes, with a cross on those that are no more.
   paintMarks(c) {
     const s = this.scale;
-    for (const {a, b, bend, shift, colour, gone} of this.marks) {
-      const [ax, ay, ...rest] = this.line(a, b, bend, 5 * s > 3.2 ? shift : 0);
+    for (const {a, b, bend, shift, colour, gone, of} of this.marks) {
+      const [ax, ay, ...rest] = this.line(a, b, bend, 5 * s > 3.2 ? shift : 0, of);
       c.globalAlpha = 0.9;
       c.strokeStyle = this.colours[colour];
-      c.lineWidth = 1.8 / s;
+      c.lineWidth = 2.2 / s;
       c.setLineDash(gone ? [5 / s, 4 / s] : []);
       c.beginPath();
       c.moveTo(ax, ay);
@@ -440,11 +439,12 @@ class View {
     c.clearRect(0, 0, this.width, this.height);
     const world = () => c.setTransform(this.ratio * s, 0, 0, this.ratio * s, this.ratio * this.tx, this.ratio * this.ty);
     world();
+    // Lines first: the other direction would hide arrows.
+    if (this.shown) for (const ch of this.shown.channels) this.paintChannel(c, ch, false);
+    this.paintMarks(c);
     if (this.shown) {
-      // Lines first: the other direction would hide arrows.
-      for (const ch of this.shown.channels) this.paintChannel(c, ch, false);
       for (const ch of this.shown.channels) if (!ch.thin) this.paintChannel(c, ch, true);
-      for (const {node, colour} of this.shown.nodes) this.paintNode(c, node, colour);
+      for (const {node, colour, of} of this.shown.nodes) this.paintNode(c, node, colour, of);
       this.label(c, 1, this.shown.labels || []);
       world();
     }
@@ -472,8 +472,8 @@ class View {
     c.stroke();
   }
 
-  paintNode(c, n, colour) {
-    const D = this.D, r = Math.max(D.radius[n], (n < D.switches ? 4 : 3) / this.scale);
+  paintNode(c, n, colour, D = this.D) {
+    const r = Math.max(D.radius[n], (n < D.switches ? 4 : 3) / this.scale);
     c.beginPath();
     if (n < D.switches) c.roundRect(D.x[n] - r, D.y[n] - r, 2 * r, 2 * r, 0.28 * r);
     else c.arc(D.x[n], D.y[n], r, 0, 2 * Math.PI);
@@ -575,7 +575,7 @@ class View {
   markAt(sx, sy) {
     const x = (sx - this.tx) / this.scale, y = (sy - this.ty) / this.scale, reach = 5 / this.scale;
     const apart = 5 * this.scale > 3.2;
-    const mark = this.marks.find(m => this.distance(this.line(m.a, m.b, m.bend, apart ? m.shift : 0), m.bend, x, y, reach) < reach);
+    const mark = this.marks.find(m => this.distance(this.line(m.a, m.b, m.bend, apart ? m.shift : 0, m.of), m.bend, x, y, reach) < reach);
     return mark ? mark.port : -1;
   }
 

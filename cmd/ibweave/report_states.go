@@ -1,0 +1,189 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"github.com/ibweave/ibweave/audit/diff"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/lft/adaptive"
+	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/report/page"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// reported is a state that report shows.
+type reported struct {
+	*auditResult
+	name     string
+	adaptive *adaptive.Tables // nil for none
+}
+
+// readStates reads or routes the state that report shows, and the one before it; old is nil for one
+// state.
+func (a *app) readStates(ctx context.Context, r *reporting, args []string) (old, now *reported, err error) {
+	take := func(x *auditResult, name string, t *adaptive.Tables) { old, now = now, &reported{x, name, t} }
+	switch {
+	case len(r.engines) > 0:
+		f, err := a.fabricOf(&r.audit)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, engine := range r.engines {
+			x, err := a.auditEngine(ctx, &r.audit, f, engine)
+			if err != nil {
+				return nil, nil, err
+			}
+			take(x, engine, nil)
+		}
+	case len(args) == 2:
+		var states [2]*state
+		for i, name := range args {
+			if states[i], err = a.openState(name, r.lenient); err != nil {
+				return nil, nil, err
+			}
+		}
+		for i, s := range states {
+			x, err := a.auditState(ctx, r, s, states[1-i])
+			if err != nil {
+				return nil, nil, err
+			}
+			take(x, filepath.Base(filepath.Clean(s.name)), s.adaptive)
+		}
+		if old.name == now.name {
+			old.name, now.name = args[0], args[1]
+		}
+	default:
+		x, err := a.audit(ctx, &r.audit)
+		if err != nil {
+			return nil, nil, err
+		}
+		take(x, "", r.adaptive)
+	}
+	return old, now, nil
+}
+
+// auditState audits OLD or NEW. The topology of dumps of tables is that of -t, or the other one's.
+func (a *app) auditState(ctx context.Context, r *reporting, s, other *state) (*auditResult, error) {
+	s.demands = r.demands
+	switch {
+	case s.kind > unicastDump:
+		return nil, inputf("%s is %s; want a directory, a topology or forwarding tables", s.name, s.kind)
+	case s.kind == cables:
+		s.wiring = true // there is nothing else to find
+	case s.kind == unicastDump:
+		if s.topology = cmp.Or(r.topology, other.topology); s.topology == "" {
+			return nil, usagef("%s is %s, which does not tell the cables: name the topology, -t FILE", s.name, s.kind)
+		}
+	}
+	return a.audit(ctx, &s.audit)
+}
+
+// auditEngine routes a fabric and verifies the tables.
+func (a *app) auditEngine(ctx context.Context, in *audit, f *fabric.Fabric, engine string) (*auditResult, error) {
+	routing, err := a.routeBy(ctx, f, in.topology, engine, lft.Options{})
+	if err != nil {
+		return nil, err
+	}
+	x := &auditResult{fabric: routing.Fabric, tables: routing.Tables, options: verify.Options{SL2VL: routing.SL2VL, PathSLs: routing.PathSLs, Order: routing.Order}}
+	if x.result, err = a.verify(ctx, in, x.fabric, x.tables, &x.options); err != nil {
+		return nil, err
+	}
+	if err := a.checkBounds(ctx, in, routing, x.result); err != nil {
+		return nil, err
+	}
+	x.demanded, err = a.checkDemands(ctx, in, x.fabric, x.tables, x.result)
+	return x, err
+}
+
+// snapshot is a state as diff takes it.
+func (x *reported) snapshot() *diff.Snapshot {
+	s := &diff.Snapshot{Name: x.name, Fabric: x.fabric, Tables: x.tables, SL2VL: x.options.SL2VL, PathSLs: x.options.PathSLs, Adaptive: x.adaptive}
+	if m := x.options.Multicast; m != nil {
+		s.Multicast = &mft.Plan{Trees: m.Trees, Tables: m.Tables}
+	}
+	return s
+}
+
+// compareStates is the old state for the page, and what differs from it.
+func (a *app) compareStates(ctx context.Context, r *reporting, old, now *reported) (*page.Old, error) {
+	stage := a.startStage("compare")
+	defer stage.end()
+	d, err := diff.Compare(ctx, old.snapshot(), now.snapshot(), diff.Options{})
+	if err != nil {
+		return nil, err
+	}
+	o := &page.Old{Replaced: map[fabric.GUID]fabric.GUID{}, Changes: changes(d, old.fabric, now.fabric)}
+	for _, f := range d.Findings {
+		o.Summary = append(o.Summary, page.Note{Severity: f.Severity, Text: f.Message})
+	}
+	for _, x := range d.Nodes.Replaced {
+		o.Replaced[x.Old.GUID] = x.New.GUID
+	}
+	both, err := page.Union(old.fabric, now.fabric, o.Replaced)
+	if err != nil {
+		return nil, err
+	}
+	o.Both = &page.Input{Fabric: both, Result: verify.Unverified(both)}
+	if err := findPlaces(o.Both, nil); err != nil {
+		return nil, err
+	}
+	if o.Input, err = r.input(old); err == nil {
+		o.Title = old.name
+	}
+	return o, err
+}
+
+// changes lists what differs between two fabrics as the page shows it.
+func changes(d *diff.Result, old, now *fabric.Fabric) (list []page.Change) {
+	add := func(kind page.Kind, old, now []page.End, format string, args ...any) {
+		list = append(list, page.Change{Kind: kind, Text: fmt.Sprintf(format, args...), Old: old, New: now})
+	}
+	node := func(n diff.NodeRef) []page.End { return []page.End{{GUID: n.GUID, Switch: n.Type == "switch"}} }
+	cable := func(f *fabric.Fabric, ends ...diff.PortRef) (list []page.End) {
+		for _, p := range ends {
+			_, isSwitch := f.SwitchByGUID(p.GUID)
+			list = append(list, page.End{GUID: p.GUID, Switch: isSwitch, Port: p.Port})
+		}
+		return list
+	}
+	for _, n := range d.Nodes.Gone {
+		add(page.NodeGone, node(n), nil, "%s %s", n.Type, n.Name)
+	}
+	for _, n := range d.Nodes.New {
+		add(page.NodeNew, nil, node(n), "%s %s", n.Type, n.Name)
+	}
+	for _, x := range d.Nodes.Replaced {
+		add(page.NodeOther, nil, node(x.New), "%s %s in place of %s", x.New.Type, x.New.Name, x.Old.Name)
+	}
+	for _, x := range d.Nodes.Changed {
+		for _, f := range x.Fields {
+			add(page.NodeOther, nil, node(x.Node), "%s %s: %s %s, before %s", x.Node.Type, x.Node.Name, f.Name, f.New, f.Old)
+		}
+	}
+	for _, c := range d.Links.Gone {
+		add(page.CableGone, cable(old, c.A, c.B), nil, "%s — %s", c.A, c.B)
+	}
+	for _, c := range d.Links.New {
+		add(page.CableNew, nil, cable(now, c.A, c.B), "%s — %s", c.A, c.B)
+	}
+	for _, c := range d.Links.Moved {
+		add(page.Moved, cable(old, c.End, c.Old), cable(now, c.End, c.New), "%s from %s to %s", c.End, c.Old, c.New)
+	}
+	for _, c := range d.Links.Changed {
+		add(page.Rate, nil, cable(now, c.Link.A, c.Link.B), "%s — %s: %s, before %s", c.Link.A, c.Link.B, c.New, c.Old)
+	}
+	if d.LFTs != nil {
+		for _, s := range d.LFTs.Switches {
+			if s.Changed > 0 {
+				add(page.Entries, nil, []page.End{{GUID: s.Switch, Switch: true}}, "%s: %s of its table, %s to write",
+					s.Name, text.CountGrouped(s.Changed, "entry", "entries"), text.CountGrouped(s.Blocks, "block", "blocks"))
+			}
+		}
+	}
+	return list
+}
