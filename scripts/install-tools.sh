@@ -19,6 +19,7 @@ declare -A package=(
 	[slurmd]=slurmd
 	[sbatch]=slurm-client
 	[groff]=groff-base
+	[jq]=jq
 	[gcc]=gcc
 	[dh]=debhelper
 	[dpkg-buildpackage]=dpkg-dev

@@ -16,37 +16,6 @@ import (
 	"github.com/ibweave/ibweave/audit/policy"
 )
 
-// schema compiles a JSON schema of docs, or a part of one behind #.
-func schema(t *testing.T, name string) *jsonschema.Schema {
-	t.Helper()
-	c := jsonschema.NewCompiler()
-	c.AssertFormat()
-	files, err := filepath.Glob("../../docs/*.schema.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	const at = "https://github.com/ibweave/ibweave/docs/"
-	for _, file := range files {
-		data, err := os.Open(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		doc, err := jsonschema.UnmarshalJSON(data)
-		data.Close()
-		if err == nil {
-			err = c.AddResource(at+filepath.Base(file), doc)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	s, err := c.Compile(at + name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
 // audited runs check on many fabrics and tables, sound ones and broken ones, and gives
 // what it prints in a form.
 func audited(t *testing.T, form string) map[string][]byte {
@@ -110,10 +79,10 @@ waivers:
 	return all
 }
 
-// The JSON document is what docs/check.schema.json says, and no member of it is
+// The JSON document is what docs/schemas/check.schema.json says, and no member of it is
 // unknown there where it says that there are no others.
 func TestJSONSchema(t *testing.T) {
-	s := schema(t, "check.schema.json")
+	s := schemaOf(t, "check")
 	findings := map[string]bool{}
 	for name, text := range audited(t, "json") {
 		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
@@ -262,53 +231,6 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// Documents are what their schemas in docs say.
-func TestSchemas(t *testing.T) {
-	tables := filepath.Join(t.TempDir(), "tables")
-	if out, err := exec.Command(program, "compile", "-t", "../../examples/path/fabric.ibnetdiscover", "-e", "updn", "--adaptive", "-o", tables).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	// A host with two rails exchanged.
-	text, err := os.ReadFile("../../examples/rails/fabric.ibnetdiscover")
-	if err != nil {
-		t.Fatal(err)
-	}
-	broken := filepath.Join(t.TempDir(), "broken")
-	other := strings.NewReplacer(`"node0003 mlx5_1"`, `"node0003 mlx5_2"`, `"node0003 mlx5_2"`, `"node0003 mlx5_1"`, `"node0006 mlx5_3"`, `"unknown"`)
-	if err := os.WriteFile(broken, []byte(other.Replace(string(text))), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	counted := filepath.Join(t.TempDir(), "counted")
-	if out, err := exec.Command(program, "compile", "-t", "../../examples/counters/fabric.ibnetdiscover", "-e", "updn", "-o", counted).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	for name, args := range map[string][]string{
-		"slurm": {"slurm", "-t", "../../examples/slurm-topology/fabric.ibnetdiscover"},
-		"rails": {"rails", "-t", broken, "-e", "updn", "--fail-on", "never"},
-		"path":  {"path", tables, "node0001", "node0009"},
-		"counters": {"counters", counted,
-			"../../examples/counters/after.txt", "--seconds", "60", "--host-groups", "../../examples/counters/groups.yaml"},
-		"traffic": {"traffic", "-t", "../../examples/traffic/fabric.ibnetdiscover", "-e", "updn", "--traffic", "../../examples/traffic/traffic.yaml"},
-		"place":   {"place", "-t", "../../examples/place/fabric.ibnetdiscover", "-e", "updn", "--hosts", "8", "--traffic", "../../examples/place/jobs.yaml"},
-		"simjobs": {"sim", "-t", "../../examples/traffic/fabric.ibnetdiscover", "--engines", "updn,minhop", "--vls", "1,2", "--adaptive", "free", "--traffic", "../../examples/traffic/traffic.yaml", "--scale", "0.001"},
-		"drain":   {"drain", tables, "--switch", "spine00", "--cable", "leaf00:37"},
-		"move":    {"move", "-t", "../../examples/move/fabric.ibnetdiscover", "-e", "updn", "../../examples/move/edits.yaml", "--at-once", "1"},
-	} {
-		s := schema(t, name+".schema.json")
-		out, err := exec.Command(program, append(args, "--format", "json")...).Output()
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(out))
-		if err == nil {
-			err = s.Validate(doc)
-		}
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
 // TestGroupSchema has every list of groups in every document that has some.
 func TestGroupSchema(t *testing.T) {
 	dir := t.TempDir()
@@ -323,7 +245,7 @@ func TestGroupSchema(t *testing.T) {
 			t.Fatalf("%v: %s", err, out)
 		}
 	}
-	states, losses := schema(t, "groups.schema.json"), schema(t, "groups.schema.json#/$defs/losses")
+	states, losses := schemaOf(t, "host-groups"), schemaOf(t, "host-groups#/$defs/losses")
 	for name, args := range map[string][]string{
 		"check":   {"check", "-t", at("new/fabric.ibnetdiscover"), "--lfts", at("old/opensm-lfts.dump"), "--fail-on", "never"},
 		"wiring":  {"check", "-t", at("new/fabric.ibnetdiscover"), "--wiring"},

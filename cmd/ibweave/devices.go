@@ -46,15 +46,20 @@ umad device). The exit status is 4 when there is none.`,
 			if err != nil {
 				return err
 			}
-			ports := make([]devicePort, len(list))
-			for i, p := range list {
-				ports[i] = devicePort{p.Device, p.Number, p.GUID, p.LID, p.LMC, p.SMLID, p.State, p.LinkLayer, p.Rate, p.Umad, append([]string{}, p.Netdevs...)}
-			}
-			return form.print(a.stdout, map[string]any{"ports": ports}, func(b *facts) { deviceTable(b, list) })
+			return form.print(a.stdout, deviceDocument(list), func(b *facts) { deviceTable(b, list) })
 		},
 	}
 	form.define(cmd.Flags(), "`FORM` of the output: text or json")
 	return cmd
+}
+
+// deviceDocument is the ports in JSON.
+func deviceDocument(list []umad.PortInfo) map[string]any {
+	ports := make([]devicePort, len(list))
+	for i, p := range list {
+		ports[i] = devicePort{p.Device, p.Number, p.GUID, p.LID, p.LMC, p.SMLID, p.State, p.LinkLayer, p.Rate, p.Umad, append([]string{}, p.Netdevs...)}
+	}
+	return map[string]any{"ports": ports}
 }
 
 // deviceTable prints ports for people.

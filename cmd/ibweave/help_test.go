@@ -46,7 +46,7 @@ var (
 	heading = regexp.MustCompile(`(?m)^(?:([A-Z][a-z]+(?: [a-z]+)?):|<h2>(.*)</h2>|([A-Z]+(?: [A-Z]+)?))$`)
 )
 
-// sectionWords is the words of a page by its headings, which are the same in all forms but for
+// sectionWords is the words of a page by its headings, which differ between the forms only in
 // their case; what is said before the first section is one.
 func sectionWords(text string, plain func(string) string) map[string]string {
 	sections := map[string]string{}

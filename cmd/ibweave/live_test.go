@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,11 +32,9 @@ import (
 func TestLive(t *testing.T) {
 	type key struct{}
 	plugin := ""
-	all, err := filepath.Glob("testdata/live/*.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := scripts(t, "testdata/live/*.txtar")
 	if !testing.Short() { // subnet.txtar does without the plugin
+		var err error
 		plugin, err = built.Program(rehearse.LibraryName, "../ibweave-opensm", "-tags", "opensm", "-buildmode=c-shared", "-ldflags=-w")
 		if err != nil {
 			t.Fatalf("the plugin cannot be built; on Debian and Ubuntu, apt install libopensm-dev libibumad-dev gcc:\n%v", err)
@@ -49,7 +48,7 @@ func TestLive(t *testing.T) {
 		return s
 	}
 	testscript.Run(t, testscript.Params{
-		Files:               short.Of(all, []string{"testdata/live/subnet.txtar"}),
+		Files:               short.Of(all, slices.DeleteFunc(slices.Clone(all), func(name string) bool { return filepath.Base(name) != "subnet.txtar" })),
 		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
 		RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {
@@ -59,6 +58,9 @@ func TestLive(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"ibweave": func(ts *testscript.TestScript, neg bool, args []string) {
+				status(ts, neg, append([]string{"0", "ibweave"}, args...))
+			},
 			"status":  status,
 			"json":    wantJSON,
 			"nojson":  wantNoJSON,

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -44,7 +45,7 @@ func TestMain(m *testing.M) {
 // own commands there are
 //
 //	status N ibweave ARG..   runs the program and wants exit status N
-//	ibweave ARG..            runs the program, under -short in this process
+//	ibweave ARG..            runs the program, under -short in this process; JSON is held to its schema
 //	json FILE PATH WANT      FILE has WANT at PATH, member names and indices with dots between them
 //	nojson FILE PATH         FILE is one JSON document, which has nothing at PATH
 //	same DIR DIR             both directories have the same files with the same bytes
@@ -54,7 +55,7 @@ func TestMain(m *testing.M) {
 func TestScript(t *testing.T) {
 	t.Parallel() // with tests that wait for other programs and use no working directory
 	testscript.Run(t, testscript.Params{
-		Files:               scripts(t), // under -short each ends at its line "[short] stop"
+		Files:               scripts(t, "testdata/script/*.txtar"), // under -short each ends at its line "[short] stop"
 		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
 		RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {
@@ -76,15 +77,16 @@ func TestScript(t *testing.T) {
 	})
 }
 
-// scripts are the files of testdata/script. Under -short they say "ibweave" for "exec ibweave":
-// 450 starts of the program take 4 s of CPU time.
-func scripts(t *testing.T) []string {
+// scripts are files of testdata that say "ibweave" for "exec ibweave", so that each JSON document
+// is held to its schema, and that under -short programs need not start: 450 starts take 4 s of
+// CPU time.
+func scripts(t *testing.T, pattern string) []string {
 	t.Helper()
-	files, err := filepath.Glob("testdata/script/*.txtar")
+	files, err := filepath.Glob(pattern)
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no scripts: %v", err)
 	}
-	if !testing.Short() {
+	if os.Getenv("UPDATE_SCRIPTS") != "" {
 		return files
 	}
 	dir := t.TempDir()
@@ -106,19 +108,20 @@ var folder sync.Mutex
 
 // runHere runs a command line of a script in this process, if it does not need one of its own:
 // for standard input, another number of CPUs, ibsim, other programs on the PATH, or its own file.
-func runHere(ts *testscript.TestScript, args []string) (exit int, ok bool) {
+func runHere(ts *testscript.TestScript, args []string) (exit int, stdout string, ok bool) {
 	own := slices.Contains(args, "-") || slices.Contains(args, "rehearse") || ts.Getenv("GOMAXPROCS")+ts.Getenv("SIM_HOST") != "" || ts.Getenv("PATH") != os.Getenv("PATH")
 	if !testing.Short() || args[0] != "ibweave" || own {
-		return 0, false
+		return 0, "", false
 	}
 	folder.Lock()
 	defer folder.Unlock()
 	was, err := os.Getwd()
 	ts.Check(err)
 	ts.Check(os.Chdir(ts.MkAbs(".")))
-	exit = run(args[1:], strings.NewReader(""), ts.Stdout(), ts.Stderr())
+	var out bytes.Buffer
+	exit = run(args[1:], strings.NewReader(""), io.MultiWriter(ts.Stdout(), &out), ts.Stderr())
 	ts.Check(os.Chdir(was))
-	return exit, true
+	return exit, out.String(), true
 }
 
 func status(ts *testscript.TestScript, neg bool, args []string) {
@@ -127,7 +130,7 @@ func status(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	want, err := strconv.Atoi(args[0])
 	ts.Check(err)
-	got, ok := runHere(ts, args[1:])
+	got, document, ok := runHere(ts, args[1:])
 	if !ok {
 		if err := ts.Exec(args[1], args[2:]...); err != nil {
 			var exit *exec.ExitError
@@ -136,9 +139,13 @@ func status(ts *testscript.TestScript, neg bool, args []string) {
 			}
 			got = exit.ExitCode()
 		}
+		document = ts.ReadFile("stdout")
 	}
 	if got != want {
 		ts.Fatalf("exit status %d, want %d", got, want)
+	}
+	if args[1] == "ibweave" {
+		ts.Check(wantSchema(args[2:], document))
 	}
 }
 
