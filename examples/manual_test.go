@@ -1,0 +1,316 @@
+package examples
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/ibweave/ibweave/internal/built"
+)
+
+var (
+	// consoles finds the blocks of a page that show commands, after "$ ", and what they print.
+	consoles = regexp.MustCompile("(?ms)^```console\n(.*?)^```$")
+	// fences finds all blocks, with the words behind the first fence.
+	fences = regexp.MustCompile("(?ms)^ *```([^\n]*)\n(.*?)^ *```$")
+	// timed are times in a line of a log.
+	timed = regexp.MustCompile(` in [0-9.]+(µs|ms|s)\b`)
+	// unrun are the reasons for which a block of commands may say that no test runs it.
+	unrun = regexp.MustCompile(`^sh needs=(fabric|root|source|browser|time)$`)
+	// invoked finds ibweave with a command in a line, up to the next program.
+	invoked = regexp.MustCompile(`\bibweave ([a-z]+)([^|;<>&` + "`" + `\n]*)`)
+	option  = regexp.MustCompile(`(?:^| )(--[a-z][a-z0-9-]*)`)
+)
+
+// manual lists the pages for operators: README.md, docs and docs/runbooks.
+func manual(t *testing.T) (pages []string) {
+	t.Helper()
+	for _, pattern := range []string{"../README.md", "../docs/*.md", "../docs/runbooks/*.md"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%s: %v, %v", pattern, found, err)
+		}
+		pages = append(pages, found...)
+	}
+	return slices.DeleteFunc(pages, func(page string) bool { return page == "../docs/reproduction.md" }) // for researchers
+}
+
+// programs is a folder with ibweave and OpenSM's plugin beside it, as make leaves them in bin.
+var programs = sync.OnceValues(func() (string, error) {
+	plugin, err := built.Program("libibweave-opensm.so", "../cmd/ibweave-opensm", "-tags", "opensm", "-buildmode=c-shared", "-ldflags=-w")
+	if err != nil {
+		return "", err
+	}
+	dir, err := os.MkdirTemp("", "ibweave-programs-")
+	if err != nil {
+		return "", err
+	}
+	for _, file := range []string{program(), plugin} {
+		if err := os.Symlink(file, filepath.Join(dir, filepath.Base(file))); err != nil {
+			return "", err
+		}
+	}
+	return dir, nil
+})
+
+// The commands of the manual print what the page says, up to measured times. Those of a page
+// run one after the other in one directory, where examples is, after the file lab/env as soon as
+// lab.sh has made that. With UPDATE_EXAMPLES set, the pages are written instead.
+func TestPages(t *testing.T) {
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin, err := programs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(bin) })
+	env := append(os.Environ(), "LD_LIBRARY_PATH="+bin+":"+os.Getenv("LD_LIBRARY_PATH"), "PATH="+bin+":"+os.Getenv("PATH"))
+	t.Run("pages", func(t *testing.T) {
+		for _, name := range manual(t) {
+			page, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !consoles.Match(page) {
+				continue
+			}
+			t.Run(strings.TrimPrefix(name, "../"), func(t *testing.T) {
+				t.Parallel()
+				work := t.TempDir()
+				if err := os.Symlink(here, filepath.Join(work, "examples")); err != nil {
+					t.Fatal(err)
+				}
+				runPage(t, env, name, work, page)
+			})
+		}
+	})
+}
+
+func runPage(t *testing.T, env []string, name, work string, page []byte) {
+	t.Cleanup(func() {
+		if _, err := os.Stat(filepath.Join(work, "lab")); err == nil {
+			if out, status := runPageCommand(t, env, work, "sh examples/lab/lab.sh stop"); status != 0 {
+				t.Error(out)
+			}
+		}
+	})
+	now := consoles.ReplaceAllStringFunc(string(page), func(block string) string {
+		var b strings.Builder
+		b.WriteString("```console\n")
+		for line := range strings.Lines(block) {
+			command, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "$ ")
+			if !ok {
+				continue
+			}
+			out, _ := runPageCommand(t, env, work, strings.Replace(command, "go run ./cmd/ibweave", "ibweave", 1))
+			b.WriteString(line)
+			b.WriteString(out)
+		}
+		b.WriteString("```")
+		return b.String()
+	})
+	if os.Getenv("UPDATE_EXAMPLES") != "" {
+		if err := os.WriteFile(name, []byte(now), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if d := cmp.Diff(timeless(string(page)), timeless(now)); d != "" {
+		t.Errorf("commands print other text (-%s +now); make update if that is right:\n%s", name, d)
+	}
+}
+
+// runPageCommand runs a command of a page. Its output goes to a file, since OpenSM and ibsim of
+// lab.sh outlive the shell that starts them.
+func runPageCommand(t *testing.T, env []string, work, command string) (output string, status int) {
+	t.Helper()
+	out, err := os.CreateTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	cmd := exec.Command("sh", "-c", "[ ! -f lab/env ] || . lab/env\n"+command)
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = work, env, out, out
+	var exit *exec.ExitError
+	if err := cmd.Run(); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(out.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data), cmd.ProcessState.ExitCode()
+}
+
+func timeless(page string) string {
+	return timed.ReplaceAllString(measured.ReplaceAllString(page, ""), "")
+}
+
+// Each command of the manual is in a console block, which TestPages runs, or in a block that
+// says what it needs; and ibweave has each command and flag that any page names.
+func TestManualCommands(t *testing.T) {
+	known := make(map[string]string)
+	for _, name := range manual(t) {
+		if slices.Contains([]string{"place.md", "report.md", "simulator.md", "traffic.md"}, filepath.Base(name)) {
+			continue // written next
+		}
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		page := string(data)
+		for _, block := range fences.FindAllStringSubmatch(page, -1) {
+			if block[1] == "console" || unrun.MatchString(block[1]) {
+				continue
+			}
+			for line := range strings.Lines(block[2]) {
+				if line = strings.TrimSpace(line); isCommand(line) {
+					t.Errorf("%s: %q is in a block that no test runs; ```console, or ```sh needs=REASON", name, line)
+				}
+			}
+		}
+		outside := fences.ReplaceAllString(page, "")
+		for line := range strings.Lines(outside) {
+			if rest, ok := strings.CutPrefix(line, "    "); ok && isCommand(strings.TrimSpace(rest)) {
+				t.Errorf("%s: %q is in an indented block, which no test runs", name, rest)
+			}
+		}
+		for _, c := range invoked.FindAllStringSubmatch(page, -1) {
+			checkCommand(t, name, known, c[1], c[2])
+		}
+	}
+}
+
+func isCommand(line string) bool {
+	word, _, _ := strings.Cut(strings.TrimPrefix(line, "$ "), " ")
+	return slices.Contains([]string{"ibweave", "sudo", "make", "systemctl", "apt-get", "sh", "cp", "ibnetdiscover", "opensm"}, word)
+}
+
+// checkCommand looks for a command and its flags in ibweave's help; known keeps that.
+func checkCommand(t *testing.T, page string, known map[string]string, command, rest string) {
+	t.Helper()
+	if kind, _, _ := strings.Cut(strings.TrimSpace(rest), " "); command == "gen" && kind != "" && !strings.HasPrefix(kind, "-") {
+		command += " " + kind
+	}
+	if _, ok := known[command]; !ok {
+		out, err := exec.Command(program(), append(strings.Fields(command), "--help")...).CombinedOutput()
+		if err != nil || !bytes.Contains(out, []byte("ibweave "+command)) {
+			return // a word of a sentence
+		}
+		known[command] = string(out)
+	}
+	for _, flag := range option.FindAllStringSubmatch(rest, -1) {
+		if !regexp.MustCompile(regexp.QuoteMeta(flag[1]) + `\b`).MatchString(known[command]) {
+			t.Errorf("%s: ibweave %s has no flag %s", page, command, flag[1])
+		}
+	}
+}
+
+var (
+	codeSpan = regexp.MustCompile("`[^`\n]*`")
+	indented = regexp.MustCompile(`(?m)^    .*$`)
+	linked   = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading  = regexp.MustCompile(`(?m)^#+ +(.*)$`)
+	anchor   = regexp.MustCompile(`<a id="([^"]+)"`)
+	noSlug   = regexp.MustCompile(`[^\pL\pN_\- ]`)
+	named    = regexp.MustCompile(`\bdocs/[A-Za-z0-9_/-]+\.md\b`)
+)
+
+// documents lists the files of the repository with one of the extensions.
+func documents(t *testing.T, extensions ...string) (files []string) {
+	t.Helper()
+	out, err := exec.Command("git", "-C", "..", "ls-files", "-co", "--exclude-standard").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file := range strings.Lines(string(out)) {
+		if file = "../" + strings.TrimSpace(file); slices.Contains(extensions, filepath.Ext(file)) {
+			if _, err := os.Stat(file); err == nil {
+				files = append(files, file)
+			}
+		}
+	}
+	return files
+}
+
+// prose is a page without code.
+func prose(t *testing.T, file string) string {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return codeSpan.ReplaceAllString(indented.ReplaceAllString(fences.ReplaceAllString(string(data), ""), ""), "")
+}
+
+// anchors are the places of a page that a link can name, as GitHub calls them.
+func anchors(t *testing.T, file string) (found []string) {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := fences.ReplaceAllString(string(data), "")
+	for _, a := range anchor.FindAllStringSubmatch(page, -1) {
+		found = append(found, a[1])
+	}
+	for _, h := range heading.FindAllStringSubmatch(page, -1) {
+		slug := noSlug.ReplaceAllString(strings.ToLower(h[1]), "")
+		found = append(found, strings.ReplaceAll(slug, " ", "-"))
+	}
+	return found
+}
+
+// Every link between documents leads to a file and to a place in it.
+func TestLinks(t *testing.T) {
+	links := 0
+	for _, file := range documents(t, ".md") {
+		for _, l := range linked.FindAllStringSubmatch(prose(t, file), -1) {
+			path, place, _ := strings.Cut(l[1], "#")
+			if strings.Contains(path, ":") {
+				continue
+			}
+			links++
+			target := file
+			if path != "" {
+				target = filepath.Join(filepath.Dir(file), path)
+			}
+			if _, err := os.Stat(target); err != nil {
+				t.Errorf("%s links to %s, which is not there", file, l[1])
+			} else if place != "" && filepath.Ext(target) == ".md" && !slices.Contains(anchors(t, target), place) {
+				t.Errorf("%s links to %s, and %s has no such place", file, l[1], target)
+			}
+		}
+	}
+	if links < 200 {
+		t.Errorf("%d links", links)
+	}
+}
+
+// Pages that help, messages and comments name are there.
+func TestNamedPages(t *testing.T) {
+	for _, file := range append(documents(t, ".go", ".sh", ".yml", ".yaml", ".docs", ".txt", ".txtar"), "../Makefile") {
+		if strings.HasPrefix(file, "../papers/") { // names the pages that it writes
+			continue
+		}
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, page := range named.FindAllString(string(data), -1) {
+			if _, err := os.Stat(filepath.Join("..", page)); err != nil {
+				t.Errorf("%s names %s, which is not there", file, page)
+			}
+		}
+	}
+}
