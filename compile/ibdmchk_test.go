@@ -55,7 +55,7 @@ func multicastComplaints(t *testing.T, dir, mcfdbs string) (lines []string) {
 // with all members sending. It is content with ours, and whenever it complains of
 // a tree with a bit flipped so do we. The other way round does not hold: it starts
 // at one switch, knows no members, and does not follow what is not symmetric
-// (docs/multicast.md).
+// (docs/dev/multicast.md).
 func TestIBDMChkOnMulticast(t *testing.T) {
 	for i, on := range short.Part(2, fabricsOnTrial(t)[:5]) {
 		scheme, engineName := "updn-tree", "updn"

@@ -344,7 +344,7 @@ func loopsOf(t *testing.T, f *fabric.Fabric, engineName, scheme string, sets int
 
 // TestUnicastAndMulticast counts the sets of 50 groups that have a credit loop of
 // unicast and multicast together: none with the schemes that keep to the order of
-// the routing. With OpenSM's own trees most have (docs/multicast.md).
+// the routing. With OpenSM's own trees most have (docs/dev/multicast.md).
 func TestUnicastAndMulticast(t *testing.T) {
 	sets := short.Of(max(1, *trials/5), 4)
 	on := fabricsOnTrial(t)

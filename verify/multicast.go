@@ -32,7 +32,7 @@ type Multicast struct {
 
 // Copying is how a switch sends a packet to several ports, which decides what a
 // packet can hold while it waits (Zhou, Liu and Chung treat unicast only; see
-// docs/multicast.md).
+// docs/dev/multicast.md).
 type Copying uint8
 
 const (

@@ -176,7 +176,7 @@ one if the tables are clean.`},
 	{BoundRule, Error, "bounds", "a lower bound of the load is not proven", `The file of --bound says that no forwarding tables have a greatest load below a bound,
 and gives channels lengths, from which that follows. It does not follow: the file is
 for another fabric, or for other rates, hosts or LMCs, or it was changed. Write it again with
---write-bound. docs/bound.md says what it proves.`},
+--write-bound. docs/dev/bound.md says what it proves.`},
 	{FileChanged, Error, "files", "a file of a compiled directory is not as compile wrote it", `The manifest of the directory has the SHA-256 of every file. A file that the audit does
 not read (guid2lid, the lid matrix, partitions.conf, configurations) is changed or
 missing: OpenSM loads something else than what was proved, and with another guid2lid all

@@ -13,7 +13,7 @@ import (
 )
 
 // Result is what Compare found. Its JSON form is the document of
-// `ibweave diff --format json`, see docs/diff.md. Parts that were not compared,
+// `ibweave diff --format json`, see docs/dev/diff.md. Parts that were not compared,
 // since a snapshot does not have them, are nil; LIDs since a fabric has none.
 type Result struct {
 	Old       Side              `json:"old"`

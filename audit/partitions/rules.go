@@ -43,5 +43,5 @@ the node (ibstat says "Node GUID") and not of the port. OpenSM passes over it in
 There is one finding, with the first of them.`},
 	{Name: ConfReadOtherwise, Severity: verify.Warning, Count: "places", Summary: "OpenSM reads partitions.conf otherwise than it looks", Explain: `A word that OpenSM does not know is passed over or counts as limited, a later word for a
 port replaces an earlier one, a line is cut at 4,094 bytes. There is a finding for each
-place; docs/partitions.md has the rules by which OpenSM reads the file.`},
+place; docs/dev/partitions.md has the rules by which OpenSM reads the file.`},
 }

@@ -25,7 +25,7 @@
 
 /*
  * What the plugin and OpenSM take from here on, with some margin: measured with OpenSM
- * 3.3.23 and Go 1.26 on two CPUs, see docs/plugin.md. Address space is mostly what the
+ * 3.3.23 and Go 1.26 on two CPUs, see docs/dev/plugin.md. Address space is mostly what the
  * runtime and malloc reserve and never use, data mostly stacks.
  */
 #define NEEDED_SPACE	((size_t) 3 << 30)	/* OpenSM with the plugin has 2.2 GiB, alone 0.4 */

@@ -9,7 +9,7 @@ import (
 	"github.com/ibweave/ibweave/sminterface/dump"
 )
 
-var update = flag.Bool("update", false, "write the table of forms to docs/forms.md")
+var update = flag.Bool("update", false, "write the table of forms to docs/dev/forms.md")
 
 // formsTable is the table of forms in Markdown.
 func formsTable() string {
@@ -27,9 +27,9 @@ func formsTable() string {
 	return b.String() + "\n"
 }
 
-// docs/forms.md has the table that help prints.
+// docs/dev/forms.md has the table that help prints.
 func TestFormsDoc(t *testing.T) {
-	const file = "../../docs/forms.md"
+	const file = "../../docs/dev/forms.md"
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

@@ -12,17 +12,17 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Every command of docs/gen.md does what it says, and the page has each kind and each flag
+// Every command of docs/dev/gen.md does what it says, and the page has each kind and each flag
 // for any kind.
 func TestGenPage(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "gen.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "dev", "gen.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	text := strings.ReplaceAll(string(page), "\\\n", " ")
 	commands := regexp.MustCompile("(?m)(?:`|^ +)ibweave gen ([a-z][^`\n]*)").FindAllStringSubmatch(text, -1)
 	if len(commands) < 6 {
-		t.Fatalf("%d commands in docs/gen.md, want 6 or more", len(commands))
+		t.Fatalf("%d commands in docs/dev/gen.md, want 6 or more", len(commands))
 	}
 	for _, c := range commands {
 		args, _, _ := strings.Cut(c[1], " -o ")
@@ -37,12 +37,12 @@ func TestGenPage(t *testing.T) {
 		}
 		c.PersistentFlags().VisitAll(func(f *pflag.Flag) {
 			if !strings.Contains(text, "--"+f.Name) && f.Name != "output" && f.Name != "seed" {
-				t.Errorf("docs/gen.md lacks --%s", f.Name)
+				t.Errorf("docs/dev/gen.md lacks --%s", f.Name)
 			}
 		})
 		for _, kind := range kindNames(c) {
 			if !strings.Contains(text, "`"+kind+"`") {
-				t.Errorf("docs/gen.md lacks %s", kind)
+				t.Errorf("docs/dev/gen.md lacks %s", kind)
 			}
 			checkPage(t, text, c, kind)
 		}
@@ -60,7 +60,7 @@ func checkPage(t *testing.T, text string, c *cobra.Command, kind string) {
 	}
 	k.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
 		if !strings.Contains(text, "--"+f.Name) && f.Name != "help" {
-			t.Errorf("docs/gen.md lacks --%s of %s", f.Name, kind)
+			t.Errorf("docs/dev/gen.md lacks --%s of %s", f.Name, kind)
 		}
 	})
 }

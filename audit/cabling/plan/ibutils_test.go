@@ -43,7 +43,7 @@ func TestIbutilsTopo(t *testing.T) {
 }
 
 // ibtopodiff reads a plan of ours and OpenSM's list of the fabric and finds the same
-// systems in both. What Debian's build of it does after that is in docs/plan.md.
+// systems in both. What Debian's build of it does after that is in docs/dev/plan.md.
 func TestIbtopodiffReadsTopo(t *testing.T) {
 	f := fabrics(t)["tree"]
 	var topo, list bytes.Buffer
