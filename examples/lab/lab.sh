@@ -84,7 +84,8 @@ start)
 	printf 'export IBSIM_SOCKNAME=%s\nPATH=%s/lab/bin:$PATH\n' $IBSIM_SOCKNAME "$PWD" >lab/env
 	mkfifo lab/console
 	cp "$2" lab/fabric
-	ibsim -s "$2" <>lab/console >lab/ibsim.log 2>&1 &
+	: >lab/ibsim.log
+	ibsim -s "$2" <>lab/console >>lab/ibsim.log 2>&1 &
 	echo $! >lab/ibsim.pid
 	echo "force_log_flush TRUE" >lab/opensm.conf # the rest is what the site has
 	[ -z "${3:-}" ] || cat "$3" >>lab/opensm.conf
