@@ -477,14 +477,14 @@ func TestExperimentSchema(t *testing.T) {
 	}
 }
 
-// Recipes of docs/jq.md print what the page says, with the real jq.
+// Recipes of docs/schemas/README.md print what the page says, with the real jq.
 func TestRecipes(t *testing.T) {
-	text, err := os.ReadFile("../../docs/jq.md")
+	text, err := os.ReadFile("../../docs/schemas/README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if n := bytes.Count(text, []byte("\n")); n > 60 {
-		t.Errorf("docs/jq.md has %d lines, want at most 60", n)
+		t.Errorf("docs/schemas/README.md has %d lines, want at most 60", n)
 	}
 	_, block, _ := strings.Cut(string(text), "```console\n")
 	block, _, _ = strings.Cut(block, "```\n")
