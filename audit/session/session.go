@@ -107,6 +107,9 @@ func (s *Session) Drained() (list []string) {
 	return list
 }
 
+// Clone is an independent copy: steps of the one are none of the other.
+func (s *Session) Clone() *Session { return &Session{states: slices.Clip(s.states)} }
+
 // Undo takes the last step back, if there is one.
 func (s *Session) Undo() {
 	if len(s.states) > 1 {
@@ -139,7 +142,6 @@ func (s *Session) Do(ctx context.Context, step Step) (*Answer, error) {
 		return nil, err
 	}
 	next.step = step
-	s.states = append(s.states, next)
 	old, r := before.inForce, next.inForce
 	a.Before, a.After = drain.LoadOf(before.rest.Verify), drain.LoadOf(next.rest.Verify)
 	a.Changes, a.Kept, a.Verify = compile.ChangesSince(old.Routing, r.Routing), next.rest.Routing.Kept, r.Verify
@@ -148,6 +150,7 @@ func (s *Session) Do(ctx context.Context, step Step) (*Answer, error) {
 	if step.Kind == Drain && next.plan != nil {
 		a.Drain = next.plan.Document(next.whole)
 	}
+	s.states = append(s.states, next) // nothing fails from here on
 	return a, nil
 }
 

@@ -217,6 +217,38 @@ func TestExport(t *testing.T) {
 	}
 }
 
+// TestDrainedSwitchGetsCables: a drained switch that gets cables back carries no packets of others
+// over them.
+func TestDrainedSwitchGetsCables(t *testing.T) {
+	f, err := gen.Tree(gen.TreeSpec{Ports: 24, Pods: []int{6}, Spines: 3, Parallel: 2, Hosts: 4})
+	base := route(t, f, err, "minhop")
+	f = base.Routing.Fabric
+	s := begin(t, base)
+	spine := f.PeerSwitch(firstUp(f))
+	down, _ := f.SwitchLinks(spine)
+	var cables []string // to different leaves
+	for _, p := range []fabric.PortID{down[0], down[len(down)-1]} {
+		cables = append(cables, fmt.Sprintf("%s:%d", f.Node(spine).GUID, f.Num(p)))
+	}
+	for _, step := range []string{"fail " + cables[0], "fail " + cables[1], "drain " + f.Node(spine).GUID.String(), "restore " + cables[0], "restore " + cables[1]} {
+		do(t, s, step)
+	}
+	r := s.Result().Routing
+	if got, _ := r.Fabric.SwitchLinks(spine); len(got) != len(down) {
+		t.Fatalf("the spine has %d cables, want %d", len(got), len(down))
+	}
+	for n := range fabric.NodeID(f.NumSwitches()) {
+		for lid, p := range r.Fabric.LIDPorts() {
+			if p == fabric.NoPort || f.Owner(f.Attachment(p)) == spine || n == spine {
+				continue
+			}
+			if _, to := r.Tables.Step(r.Fabric, n, fabric.LID(lid)); to != fabric.NoPort && f.Owner(to) == spine {
+				t.Errorf("%s sends LID %d to the drained %s", f.Name(n), lid, f.Name(spine))
+			}
+		}
+	}
+}
+
 // firstUp is a port of the first switch that leads to another.
 func firstUp(f *fabric.Fabric) fabric.PortID {
 	ports, _ := f.SwitchLinks(0)

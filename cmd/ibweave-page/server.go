@@ -54,36 +54,46 @@ func (s *server) parts(request []byte) (parts [][]byte, err error) {
 	return parts, err
 }
 
+// handle answers a request. It goes on with the session only when the whole answer is there: else the
+// page would show another state than the session has.
 func (s *server) handle(ctx context.Context, request []byte) ([][]byte, error) {
 	verb, rest, _ := bytes.Cut(request, []byte(" "))
 	var r reply
 	var err error
+	var next *session.Session
+	if s.session != nil {
+		next = s.session.Clone()
+	}
 	switch {
 	case string(verb) == "open":
-		s.session, err = session.Decode(ctx, rest)
-	case s.session == nil:
+		next, err = session.Decode(ctx, rest)
+	case next == nil:
 		err = fmt.Errorf("nothing is open")
 	case string(verb) == "do":
 		var step session.Step
 		if step, err = session.ParseStep(string(rest)); err == nil {
-			r.Answer, err = s.session.Do(ctx, step)
+			r.Answer, err = next.Do(ctx, step)
 		}
 	case string(verb) == "undo":
-		s.session.Undo()
+		next.Undo()
 	case string(verb) == "export":
-		r.Export, err = s.session.Export()
+		r.Export, err = next.Export()
 	default:
 		err = fmt.Errorf("%q: want open, do, undo or export", verb)
 	}
 	if err != nil {
 		return nil, err
 	}
-	r.Steps, r.Drained = s.session.Steps(), s.session.Drained()
+	r.Steps, r.Drained = next.Steps(), next.Drained()
 	head, err := json.Marshal(&r)
 	if err != nil || r.Export != nil || r.Answer != nil && r.Answer.Refused != "" {
 		return [][]byte{head}, err
 	}
-	now := s.session.Result()
+	now := next.Result()
 	text, data, err := page.Update(ctx, &page.Input{Fabric: now.Routing.Fabric, Tables: now.Routing.Tables, Result: now.Verify, Rules: verify.Rules})
-	return [][]byte{head, text, data}, err
+	if err != nil {
+		return nil, err
+	}
+	s.session = next
+	return [][]byte{head, text, data}, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,8 +14,9 @@ import (
 	"github.com/ibweave/ibweave/fabric/gen"
 )
 
-// TestAnswers: what can be done has a document and arrays, what cannot says why.
-func TestAnswers(t *testing.T) {
+// packed is a small fabric with tables for a session, and one of its cables.
+func packed(t *testing.T) (data []byte, cable string) {
+	t.Helper()
 	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2})
 	if err != nil {
 		t.Fatal(err)
@@ -27,13 +29,57 @@ func TestAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := session.Encode(e, base.Routing)
+	data, err = session.Encode(e, base.Routing)
 	if err != nil {
 		t.Fatal(err)
 	}
-	leaf := f.Node(0).GUID
 	ports, _ := f.SwitchLinks(0)
-	cable := fmt.Sprintf("%s:%d", leaf, f.Num(ports[0]))
+	return data, fmt.Sprintf("%s:%d", f.Node(0).GUID, f.Num(ports[0]))
+}
+
+// ending is a context that ends when it has been asked some times.
+type ending struct {
+	context.Context
+	left atomic.Int32
+}
+
+func (c *ending) Err() error {
+	if c.left.Add(-1) < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// TestFailures: wherever an answer fails, the session has the steps that the page shows.
+func TestFailures(t *testing.T) {
+	data, cable := packed(t)
+	s := new(server)
+	s.answer([]byte("open " + string(data)))
+	for _, step := range []struct {
+		request string
+		before  int
+	}{{"do fail " + cable, 0}, {"undo", 1}} {
+		failed := 0
+		for n := int32(0); ; n++ {
+			ctx := &ending{Context: context.Background()}
+			ctx.left.Store(n)
+			if _, err := s.handle(ctx, []byte(step.request)); err == nil {
+				break
+			}
+			failed++
+			if steps := s.session.Steps(); len(steps) != step.before {
+				t.Fatalf("%s failed after %d: the steps are %q", step.request, n, steps)
+			}
+		}
+		if failed < 2 || len(s.session.Steps()) == step.before {
+			t.Errorf("%s failed %d times, then the steps are %q", step.request, failed, s.session.Steps())
+		}
+	}
+}
+
+// TestAnswers: what can be done has a document and arrays, what cannot says why.
+func TestAnswers(t *testing.T) {
+	data, cable := packed(t)
 	var s server
 	for _, tt := range []struct {
 		request string

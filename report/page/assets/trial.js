@@ -37,8 +37,12 @@ class Trial {
     let link = [];
     try { link = decodeURIComponent(location.hash.slice(1)).replaceAll("+", " ").split("&").filter(s => s); } catch { /* no steps */ }
     addEventListener("hashchange", () => location.reload()); // another address was entered
-    await first;
+    const {error} = head(await first);
     URL.revokeObjectURL(code);
+    if (error) {
+      this.fail(error);
+      return;
+    }
     this.state = "ready";
     this.refill();
     for (const step of link) if (!await this.do(step)) break;
@@ -114,10 +118,10 @@ class Trial {
     this.note = "";
     this.refill();
     const start = performance.now();
-    const [head, text, data] = await this.ask({request});
+    const parts = await this.ask({request}), [, text, data] = parts;
     this.took = performance.now() - start;
     this.state = "ready";
-    const reply = JSON.parse(new TextDecoder().decode(head));
+    const reply = head(parts);
     if (reply.error) {
       this.note = `Not possible: ${reply.error}.`;
       this.refill();
@@ -306,6 +310,9 @@ class Trial {
     else this.choose(n, -1);
   }
 }
+
+// head is the first part of an answer.
+const head = parts => JSON.parse(new TextDecoder().decode(parts[0]));
 
 // slower lists rates below one, "4xNDR".
 function slower(rate) {
