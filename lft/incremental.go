@@ -120,17 +120,16 @@ func NewIncremental(e IncrementalEngine, x *fabric.StableIndex, r *Routing) (*In
 // are those of routing from scratch.
 //
 // Where it cannot rebalance them for a lower bound of the greatest load, it routes from scratch
-// besides, to learn what that would give.
+// besides, to learn what that would give. With opt.Keeper it goes on from what that has of the
+// tables of opt.Previous.
 func Reroute(ctx context.Context, e IncrementalEngine, f *fabric.Fabric, opt Options) (r *Routing, err error) {
-	previous := opt.Previous
-	opt.Previous = nil
-	fromScratch := func() (*Routing, error) { return e.Route(ctx, f, opt) }
-	x := fabric.NewStableIndex(previous.Fabric, f)
-	l, ok := NewIncremental(e, x, previous)
-	if !ok {
-		return fromScratch()
+	previous, keeper := opt.Previous, opt.Keeper
+	opt.Previous, opt.Keeper = nil, nil
+	if keeper == nil {
+		keeper = new(Keeper)
 	}
-	v, ok := x.Snapshot(f)
+	fromScratch := func() (*Routing, error) { return e.Route(ctx, f, opt) }
+	l, v, ok := keeper.take(e, previous, f)
 	if !ok || !l.Update(v, 0) {
 		return fromScratch()
 	}
@@ -148,8 +147,63 @@ func Reroute(ctx context.Context, e IncrementalEngine, f *fabric.Fabric, opt Opt
 	if err == nil && ok {
 		r = l.Routing(nil)
 		r.Kept = true
+		keeper.l, keeper.of = l, r
 	}
 	return r, err
+}
+
+// Keeper has the Incremental with the tables that Reroute made last, so that the next Reroute from
+// these tables need not begin with a new one, which takes longer than most changes. The zero value has
+// none. The tables must not change. Not safe for concurrent use.
+type Keeper struct {
+	l  *Incremental
+	of *Routing // that l holds
+}
+
+// Hold gives an Incremental with the tables of a routing: the one that Reroute had, else a new one as
+// of NewIncremental. A caller that changes it has to undo that.
+func (k *Keeper) Hold(e IncrementalEngine, r *Routing) (*Incremental, bool) {
+	if k.holds(e, r) {
+		return k.l, true
+	}
+	l, ok := NewIncremental(e, fabric.NewStableIndex(r.Fabric), r)
+	*k = Keeper{}
+	if ok {
+		*k = Keeper{l, r}
+	}
+	return l, ok
+}
+
+func (k *Keeper) holds(e IncrementalEngine, r *Routing) bool {
+	return k.of == r && k.l.now.Fabric == r.Fabric && k.l.engine.Name() == e.Name() && k.l.restart()
+}
+
+// take is Hold for an update to fabric f, which the caller makes then: the keeper has it no more.
+func (k *Keeper) take(e IncrementalEngine, r *Routing, f *fabric.Fabric) (l *Incremental, v *fabric.Snapshot, ok bool) {
+	defer func() { *k = Keeper{} }()
+	if k.holds(e, r) && f.MaxLID() <= k.l.index.MaxLID {
+		if v, ok = k.l.index.Snapshot(f); ok {
+			return k.l, v, true
+		}
+	}
+	x := fabric.NewStableIndex(r.Fabric, f)
+	if l, ok = NewIncremental(e, x, r); !ok {
+		return nil, nil, false
+	}
+	v, ok = x.Snapshot(f)
+	return l, v, ok
+}
+
+// restart makes the order at hand the first one, as NewIncremental does with that of a routing. It
+// returns false if that leads to another order.
+func (l *Incremental) restart() bool {
+	if l.rank == nil {
+		return true
+	}
+	was := l.rank
+	l.first = slices.Clone(was)
+	l.setOrder()
+	return slices.Equal(was, l.rank)
 }
 
 // Clone is an independent copy, for another goroutine.

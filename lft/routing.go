@@ -45,6 +45,8 @@ type Options struct {
 	// Previous, if not nil, is a routing of a similar fabric with the same LIDs.
 	// An IncrementalEngine keeps of it what the difference does not touch.
 	Previous *Routing
+	// Keeper, if not nil, saves time where Previous is what it has, and changes no entry.
+	Keeper *Keeper
 	// Rebalance is how many times the greatest load of routing from scratch the tables may have
 	// that keep some of Previous, 1 or more; 0 stands for DefaultRebalance.
 	Rebalance float64

@@ -25,6 +25,7 @@ import (
 // Session is tables in force, and the steps that were taken from there. Not safe for concurrent use.
 type Session struct {
 	states []*state // the first one is the base, then one for each step
+	keeper *lft.Keeper
 }
 
 // state is a fabric with its tables after a step.
@@ -82,7 +83,7 @@ func New(ctx context.Context, e *compile.Engine, r *lft.Routing) (*Session, erro
 		return nil, err
 	}
 	base := &compile.Result{Engine: e, Routing: r, Verify: v}
-	return &Session{states: []*state{{whole: r.Fabric, inForce: base, rest: base}}}, nil
+	return &Session{[]*state{{whole: r.Fabric, inForce: base, rest: base}}, new(lft.Keeper)}, nil
 }
 
 func (s *Session) now() *state { return s.states[len(s.states)-1] }
@@ -108,7 +109,7 @@ func (s *Session) Drained() (list []string) {
 }
 
 // Clone is an independent copy: steps of the one are none of the other.
-func (s *Session) Clone() *Session { return &Session{states: slices.Clip(s.states)} }
+func (s *Session) Clone() *Session { return &Session{slices.Clip(s.states), s.keeper} }
 
 // Undo takes the last step back, if there is one.
 func (s *Session) Undo() {
@@ -169,7 +170,7 @@ func (s *Session) take(ctx context.Context, step Step, a *Answer) (*state, error
 		if err != nil {
 			return nil, err
 		}
-		return now.reroute(ctx, now.whole.WithLinks(map[fabric.PortID]fabric.Link{p: step.Rate, now.whole.Peer(p): step.Rate}), now.drained)
+		return s.reroute(ctx, now, now.whole.WithLinks(map[fabric.PortID]fabric.Link{p: step.Rate, now.whole.Peer(p): step.Rate}), now.drained)
 	case Recable:
 		return s.recable(ctx, step.At, step.To)
 	}
@@ -236,11 +237,11 @@ func (s *Session) fail(ctx context.Context, at End, a *Answer) (*state, error) {
 		if at.Port == 0 {
 			kind = whatif.Switches
 		}
-		if a.WhatIf, err = whatif.One(ctx, now.inForce, compile.Options{}, kind, part.Cables[0]); err != nil {
+		if a.WhatIf, err = whatif.One(ctx, now.inForce, compile.Options{Route: lft.Options{Keeper: s.keeper}}, kind, part.Cables[0]); err != nil {
 			return nil, err
 		}
 	}
-	return now.reroute(ctx, now.whole.Without(part.Cables...), now.drained)
+	return s.reroute(ctx, now, now.whole.Without(part.Cables...), now.drained)
 }
 
 // recable plugs the cable at one port into another instead of where it was. If that has a
@@ -279,7 +280,7 @@ func (s *Session) recable(ctx context.Context, at, to End) (*state, error) {
 		}
 	}
 	// As in a plan of move, it is unplugged first.
-	between, err := now.reroute(ctx, f.Without(p, goal), now.drained)
+	between, err := s.reroute(ctx, now, f.Without(p, goal), now.drained)
 	if err != nil {
 		return nil, err
 	}
@@ -293,7 +294,7 @@ func (s *Session) recabled(ctx context.Context, from *state, cables []fabric.Cab
 	if err != nil {
 		return nil, refuse("%v", err)
 	}
-	return from.reroute(ctx, g, parts)
+	return s.reroute(ctx, from, g, parts)
 }
 
 // restore undoes what steps did to a part: its cables are as in the base where their ports are
@@ -339,14 +340,14 @@ func (s *Session) restore(ctx context.Context, at End) (*state, error) {
 		again := *now.back
 		return &again, nil
 	case !changed:
-		return now.reroute(ctx, now.whole, left)
+		return s.reroute(ctx, now, now.whole, left)
 	}
 	return s.recabled(ctx, now, cables, left)
 }
 
-// reroute is the state with the cables of a fabric and with parts drained: the tables are those of
+// reroute is the state after x with the cables of a fabric and with parts drained: the tables are those of
 // compile --previous on what is not drained.
-func (x *state) reroute(ctx context.Context, whole *fabric.Fabric, parts []drained) (*state, error) {
+func (s *Session) reroute(ctx context.Context, x *state, whole *fabric.Fabric, parts []drained) (*state, error) {
 	var cut []fabric.PortID
 	parts = slices.Clone(parts)
 	for i, d := range parts {
@@ -361,7 +362,7 @@ func (x *state) reroute(ctx context.Context, whole *fabric.Fabric, parts []drain
 	if len(cut) > 0 {
 		rest = whole.Without(cut...)
 	}
-	route := compile.Options{LIDs: lft.LIDOptions{LMC: lft.KeepLMC}}
+	route := compile.Options{LIDs: lft.LIDOptions{LMC: lft.KeepLMC}, Route: lft.Options{Keeper: s.keeper}}
 	if _, ok := x.rest.Engine.Engine.(lft.IncrementalEngine); ok {
 		route.Route.Previous = x.rest.Routing
 	}
@@ -394,7 +395,7 @@ func (s *Session) drain(ctx context.Context, at End) (*state, error) {
 	parts := append(slices.Clone(now.drained), drained{at, part})
 	if len(now.drained) > 0 && now.plan == nil {
 		// Other steps came between: a plan has no such step.
-		return now.reroute(ctx, now.whole, parts)
+		return s.reroute(ctx, now, now.whole, parts)
 	}
 	first := len(s.states) - 1 // before the first of these drains
 	for s.states[first].plan != nil {
@@ -404,7 +405,7 @@ func (s *Session) drain(ctx context.Context, at End) (*state, error) {
 	for i := range parts {
 		list[i] = parts[i].part
 	}
-	plan, err := drain.Make(ctx, s.states[first].inForce, compile.Options{}, list, drain.Options{})
+	plan, err := drain.Make(ctx, s.states[first].inForce, compile.Options{Route: lft.Options{Keeper: s.keeper}}, list, drain.Options{})
 	if err != nil {
 		return nil, err
 	}
