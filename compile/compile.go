@@ -45,6 +45,8 @@ type Options struct {
 	// group and engine.
 	Multicast string
 	MFT       mft.Options
+	// Kept, if not nil, saves time where Route.Previous is what the last Run with it made.
+	Kept *Kept
 	// Stage, if not nil, is called when a stage begins: "route", "multicast",
 	// "verify".
 	Stage func(name string)
@@ -140,7 +142,7 @@ func Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt Options) (*Result
 	for {
 		err = stage("verify", &r.Seconds.Verify, func() error {
 			var err error
-			r.Verify, err = verify.Check(ctx, r.Routing.Fabric, r.Routing.Tables, opt.check)
+			r.Verify, err = opt.Kept.check(ctx, r.Routing, opt.check)
 			return err
 		})
 		if err != nil {

@@ -29,9 +29,12 @@ func (o *Options) floor() float64 {
 	return o.UniformFloor
 }
 
-// routeOptions is Route, which with a demand does not take back what is fitted.
+// routeOptions is Route with what is kept, which with a demand does not take back what is fitted.
 func (o *Options) routeOptions() lft.Options {
 	route := o.Route
+	if o.Kept != nil {
+		route.Keeper = &o.Kept.keeper
+	}
 	if o.Demand != nil {
 		route.Rebalance = max(route.RebalanceFactor(), o.floor())
 	}

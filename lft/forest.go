@@ -12,18 +12,33 @@ type Forest struct {
 	// Order lists the switches that deliver the LID: the one that it is cabled to
 	// first, and each after the one that it sends to.
 	Order []fabric.NodeID
-	child []int32 // by switch: one that sends to it, -1 for none
-	older []int32 // by switch: another one that sends to the same, -1 for none
+	base  []fabric.PortID // by switch, one more at the end
+	to    []int32         // by port of a switch: the other switch that it leads to, -1 for none
+	child []int32         // by switch: one that sends to it, -1 for none
+	older []int32         // by switch: another one that sends to the same, -1 for none
 	flow  []int64
 }
 
 // NewForest is for tables of f.
 func NewForest(f *fabric.Fabric) *Forest {
 	n := f.NumSwitches()
-	return &Forest{
+	x := &Forest{
 		f: f, Next: make([]fabric.PortID, n), Order: make([]fabric.NodeID, 0, n),
+		base: make([]fabric.PortID, n+1), to: make([]int32, switchPorts(f)),
 		child: make([]int32, n), older: make([]int32, n), flow: make([]int64, n),
 	}
+	for p := range x.to {
+		x.to[p] = -1
+	}
+	for s := range fabric.NodeID(n) {
+		x.base[s] = f.PortBase(s)
+		ports, to := f.SwitchLinks(s)
+		for i, p := range ports {
+			x.to[p] = int32(to[i])
+		}
+	}
+	x.base[n] = fabric.PortID(len(x.to))
+	return x
 }
 
 // Step is where a switch sends a LID: its port, and the port at the other end;
@@ -58,15 +73,12 @@ func (x *Forest) FindTree(t *Tables, lid fabric.LID) {
 		x.child[s] = -1
 	}
 	for s := range fabric.NodeID(len(x.child)) {
-		if s == root {
+		out := x.base[s] + fabric.PortID(t.Row(s)[lid])
+		if s == root || out >= x.base[s+1] {
 			continue
 		}
-		out, _ := t.Step(f, s, lid)
-		if out == fabric.NoPort {
-			continue
-		}
-		to := f.PeerSwitch(out)
-		if to == fabric.NoNode || to == s {
+		to := x.to[out]
+		if to < 0 {
 			continue
 		}
 		x.Next[s] = out
@@ -75,8 +87,8 @@ func (x *Forest) FindTree(t *Tables, lid fabric.LID) {
 	}
 	x.Order = append(x.Order, root)
 	for i := 0; i < len(x.Order); i++ {
-		for s := range x.From(x.Order[i]) {
-			x.Order = append(x.Order, s)
+		for s := x.child[x.Order[i]]; s >= 0; s = x.older[s] {
+			x.Order = append(x.Order, fabric.NodeID(s))
 		}
 	}
 }
@@ -102,6 +114,6 @@ func (x *Forest) Flow(sources []int64, visit func(out fabric.PortID, routes int6
 		s := x.Order[i]
 		out := x.Next[s]
 		visit(out, x.flow[s])
-		x.flow[x.f.Owner(x.f.Peer(out))] += x.flow[s]
+		x.flow[x.to[out]] += x.flow[s]
 	}
 }

@@ -174,8 +174,16 @@ func (k *Keeper) Hold(e IncrementalEngine, r *Routing) (*Incremental, bool) {
 	return l, ok
 }
 
+// Snapshot is what the tables of a routing are for, nil if the keeper does not have them.
+func (k *Keeper) Snapshot(r *Routing) *fabric.Snapshot {
+	if k.of != r || k.l.now.Fabric != r.Fabric {
+		return nil
+	}
+	return k.l.now
+}
+
 func (k *Keeper) holds(e IncrementalEngine, r *Routing) bool {
-	return k.of == r && k.l.now.Fabric == r.Fabric && k.l.engine.Name() == e.Name() && k.l.restart()
+	return k.Snapshot(r) != nil && k.l.engine.Name() == e.Name() && k.l.restart()
 }
 
 // take is Hold for an update to fabric f, which the caller makes then: the keeper has it no more.

@@ -108,12 +108,51 @@ func (w *IncrementalChecker) Check(ctx context.Context, v *fabric.Snapshot, t *l
 	one := opt.Complete && opt.SL2VL == nil && opt.PathSLs == nil && opt.Multicast == nil
 	if one && w.now != nil {
 		if v.Present == v.Fabric.NumSwitches() && w.update(v, t) {
-			return w.result(opt), true, nil
+			r, idle := w.result()
+			reportIdle(r, v.Fabric, nil, idle, nil, false)
+			opt.Buffer.report(r)
+			r.updateVerdict()
+			return r, true, nil
 		}
 		w.now = nil
 	}
 	r, err := Check(ctx, v.Fabric, t, opt)
 	return r, false, err
+}
+
+// Holds says whether it knows the tables for v, by which it goes on.
+func (w *IncrementalChecker) Holds(v *fabric.Snapshot) bool { return w.now == v }
+
+// CheckAll is Check with all notes: the Result is that of the function Check, without a Certificate.
+// Where there are notes that what changed does not tell, it checks all.
+func (w *IncrementalChecker) CheckAll(ctx context.Context, v *fabric.Snapshot, t *lft.Tables, opt Options) (*Result, error) {
+	one := opt.Complete && opt.SL2VL == nil && opt.PathSLs == nil && opt.Multicast == nil
+	if !one || w.now == nil || v.Present != v.Fabric.NumSwitches() {
+		return Check(ctx, v.Fabric, t, opt)
+	}
+	if !w.update(v, t) {
+		w.now = nil
+		return Check(ctx, v.Fabric, t, opt)
+	}
+	if r, idle := w.result(); r.Unicast.NonMinimal == 0 && !w.hasStale() {
+		opt.Buffer.report(r)
+		reportIdle(r, v.Fabric, t, idle, opt.Order, true)
+		r.updateVerdict()
+		return r, ctx.Err()
+	}
+	return Check(ctx, v.Fabric, t, opt)
+}
+
+// hasStale says whether there are entries for LIDs that no port has.
+func (w *IncrementalChecker) hasStale() bool {
+	for lid, dest := range w.now.Dest {
+		for s := range w.now.Node {
+			if dest == fabric.NoDestination && w.entry(int32(s), int32(lid)) != fabric.NoPath {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Try goes on to tables t of another fabric by what changed, until Undo takes it back. It
@@ -186,10 +225,10 @@ func (w *IncrementalChecker) setEntry(slot, lid int32, num fabric.PortNum) {
 	w.rows[at] = num
 }
 
-// result is what Check would have said, without notes.
-func (w *IncrementalChecker) result(opt Options) *Result {
+// result counts what Check counts, and lists the channels between switches without routes.
+func (w *IncrementalChecker) result() (r *Result, idle []fabric.PortID) {
 	f, x := w.now.Fabric, w.now.Index
-	r := Unverified(f)
+	r = Unverified(f)
 	r.Unicast.Pairs, r.Management.Pairs = countPairs(f)
 	r.Unicast.setHops(w.hops)
 	for extra, n := range w.longer {
@@ -204,11 +243,8 @@ func (w *IncrementalChecker) result(opt Options) *Result {
 			r.CreditLoops.Channels++
 		}
 	}
-	idle := balance(r, f, func(p fabric.PortID) int64 {
+	idle = balance(r, f, func(p fabric.PortID) int64 {
 		return w.routes[x.Base[w.now.Slot[f.Owner(p)]]+int32(f.Num(p))]
 	})
-	reportIdle(r, f, nil, idle, nil, false)
-	opt.Buffer.report(r)
-	r.updateVerdict()
-	return r
+	return r, idle
 }

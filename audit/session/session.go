@@ -25,7 +25,7 @@ import (
 // Session is tables in force, and the steps that were taken from there. Not safe for concurrent use.
 type Session struct {
 	states []*state // the first one is the base, then one for each step
-	keeper *lft.Keeper
+	kept   *compile.Kept
 }
 
 // state is a fabric with its tables after a step.
@@ -83,10 +83,13 @@ func New(ctx context.Context, e *compile.Engine, r *lft.Routing) (*Session, erro
 		return nil, err
 	}
 	base := &compile.Result{Engine: e, Routing: r, Verify: v}
-	return &Session{[]*state{{whole: r.Fabric, inForce: base, rest: base}}, new(lft.Keeper)}, nil
+	return &Session{[]*state{{whole: r.Fabric, inForce: base, rest: base}}, new(compile.Kept)}, nil
 }
 
 func (s *Session) now() *state { return s.states[len(s.states)-1] }
+
+// Prepare makes the next step take less time. A caller calls it when it has some.
+func (s *Session) Prepare() { s.kept.Start(s.now().rest) }
 
 // Result is the tables in force after the last step.
 func (s *Session) Result() *compile.Result { return s.now().inForce }
@@ -109,7 +112,7 @@ func (s *Session) Drained() (list []string) {
 }
 
 // Clone is an independent copy: steps of the one are none of the other.
-func (s *Session) Clone() *Session { return &Session{slices.Clip(s.states), s.keeper} }
+func (s *Session) Clone() *Session { return &Session{slices.Clip(s.states), s.kept} }
 
 // Undo takes the last step back, if there is one.
 func (s *Session) Undo() {
@@ -237,7 +240,7 @@ func (s *Session) fail(ctx context.Context, at End, a *Answer) (*state, error) {
 		if at.Port == 0 {
 			kind = whatif.Switches
 		}
-		if a.WhatIf, err = whatif.One(ctx, now.inForce, compile.Options{Route: lft.Options{Keeper: s.keeper}}, kind, part.Cables[0]); err != nil {
+		if a.WhatIf, err = whatif.One(ctx, now.inForce, compile.Options{Kept: s.kept}, kind, part.Cables[0]); err != nil {
 			return nil, err
 		}
 	}
@@ -362,7 +365,7 @@ func (s *Session) reroute(ctx context.Context, x *state, whole *fabric.Fabric, p
 	if len(cut) > 0 {
 		rest = whole.Without(cut...)
 	}
-	route := compile.Options{LIDs: lft.LIDOptions{LMC: lft.KeepLMC}, Route: lft.Options{Keeper: s.keeper}}
+	route := compile.Options{LIDs: lft.LIDOptions{LMC: lft.KeepLMC}, Kept: s.kept}
 	if _, ok := x.rest.Engine.Engine.(lft.IncrementalEngine); ok {
 		route.Route.Previous = x.rest.Routing
 	}
@@ -405,7 +408,7 @@ func (s *Session) drain(ctx context.Context, at End) (*state, error) {
 	for i := range parts {
 		list[i] = parts[i].part
 	}
-	plan, err := drain.Make(ctx, s.states[first].inForce, compile.Options{Route: lft.Options{Keeper: s.keeper}}, list, drain.Options{})
+	plan, err := drain.Make(ctx, s.states[first].inForce, compile.Options{Kept: s.kept}, list, drain.Options{})
 	if err != nil {
 		return nil, err
 	}

@@ -274,8 +274,11 @@ func TestSteps(t *testing.T) {
 		f = base.Routing.Fabric
 		taken := map[session.Kind]int{}
 		for range 12 {
-			before := s.Result().Routing
+			before, drained := s.Result().Routing, s.Drained()
 			step := draw(rnd, f)
+			if rnd.IntN(2) == 0 {
+				s.Prepare()
+			}
 			a, err := s.Do(context.Background(), step)
 			if err != nil {
 				t.Fatalf("seed %d, %v, %s: %v", seed, s.Steps(), step, err)
@@ -290,8 +293,19 @@ func TestSteps(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !reflect.DeepEqual(v.Unicast, a.Verify.Unicast) {
+			if len(s.Drained()) == 0 {
+				same(t, fmt.Sprintf("seed %d, %v", seed, s.Steps()), v, a.Verify)
+			} else if !reflect.DeepEqual(v.Unicast, a.Verify.Unicast) {
 				t.Errorf("seed %d, %v: %+v, a check of all says %+v", seed, s.Steps(), a.Verify.Unicast, v.Unicast)
+			}
+			if len(drained)+len(s.Drained()) == 0 && step.Kind != session.Recable { // which takes two steps
+				opt := compile.Options{LIDs: lft.LIDOptions{LMC: lft.KeepLMC}}
+				opt.Route.Previous = before
+				again, err := compile.Run(context.Background(), r.Fabric, base.Engine, opt)
+				if err != nil {
+					t.Fatal(err)
+				}
+				sameTables(t, fmt.Sprintf("seed %d, %v", seed, s.Steps()), again.Routing, r)
 			}
 			if moved := slowMoved(before, r); moved != a.Moved {
 				t.Errorf("seed %d, %v: %d paths moved, %d differ", seed, s.Steps(), a.Moved, moved)

@@ -408,7 +408,6 @@ func Run(ctx context.Context, base *compile.Result, route compile.Options, opt O
 	// All are cloned before the first of them changes the tables that it has.
 	trials := make(chan *trial, par.Workers(opt.Workers, len(list)))
 	first := newTrial(base, route)
-	first.startChecker()
 	for range cap(trials) - 1 {
 		trials <- first.clone()
 	}
@@ -445,7 +444,7 @@ type trial struct {
 	base    *compile.Result
 	route   compile.Options
 	router  *lft.Incremental // nil when every failure is routed from scratch
-	checker *verify.IncrementalChecker // nil when all is checked
+	checker *verify.IncrementalChecker
 	outages *outages // nil without adaptive tables
 }
 
@@ -457,26 +456,12 @@ func newTrial(base *compile.Result, route compile.Options) *trial {
 	if base.Adaptive != nil {
 		t.outages = newOutages(r.Fabric, base.Adaptive.Tables)
 	}
-	e, ok := base.Engine.Engine.(lft.IncrementalEngine)
-	if !ok || r.SL2VL != nil { // lanes are chosen for all paths together
-		return t
+	kept := route.Kept
+	if kept == nil {
+		kept = new(compile.Kept)
 	}
-	keeper := route.Route.Keeper
-	if keeper == nil {
-		keeper = new(lft.Keeper)
-	}
-	if router, ok := keeper.Hold(e, r); ok {
-		t.router = router
-	}
+	t.router, t.checker = kept.Start(base)
 	return t
-}
-
-// startChecker has failures verified by what changes, which pays off for several of them.
-func (t *trial) startChecker() {
-	if t.router != nil {
-		t.checker = new(verify.IncrementalChecker)
-		t.checker.Start(t.router.Snapshot(), t.base.Routing.Tables, t.base.Verify)
-	}
 }
 
 func (t *trial) clone() *trial {
@@ -583,12 +568,10 @@ func (t *trial) keepTables(ctx context.Context, c *Case, now *fabric.Snapshot) e
 func (t *trial) checkIncremental(ctx context.Context, c *Case, now *fabric.Snapshot) error {
 	g, tables := now.Fabric, t.router.Tables()
 	c.countChanges(t.base.Routing, g, tables)
-	if t.checker != nil {
-		defer t.checker.Undo()
-		if pairs, maxRoutes, ok := t.checker.Try(now, tables); ok {
-			c.Gone, c.MaxRoutes = t.base.Verify.Unicast.Pairs-pairs, maxRoutes
-			return nil
-		}
+	defer t.checker.Undo()
+	if pairs, maxRoutes, ok := t.checker.Try(now, tables); ok {
+		c.Gone, c.MaxRoutes = t.base.Verify.Unicast.Pairs-pairs, maxRoutes
+		return nil
 	}
 	v, err := verify.Check(ctx, g, tables, verify.Options{Complete: true, Workers: 1})
 	if err == nil {
@@ -639,7 +622,7 @@ func (t *trial) countUnjoined(g *fabric.Fabric) int64 {
 }
 
 // One is the case that Run lists for the failure of the cable at a port, or of the switch that has
-// the port. With route.Route.Keeper it takes less time. The error is also that there is no such part.
+// the port. With route.Kept it takes less time. The error is also that there is no such part.
 func One(ctx context.Context, base *compile.Result, route compile.Options, kind Kind, at fabric.PortID) (*Case, error) {
 	f := base.Routing.Fabric
 	for i, a := range listAtoms(f, &Options{Kind: kind}) {

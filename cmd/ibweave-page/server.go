@@ -37,6 +37,7 @@ type reply struct {
 //	do STEP      takes a step
 //	undo         takes the last step back
 //	export       gives the steps for the command line, and no document
+//	prepare      makes the next answer take less time, and answers nothing
 func (s *server) answer(request []byte) [][]byte {
 	parts, err := s.parts(request)
 	if err != nil {
@@ -78,8 +79,11 @@ func (s *server) handle(ctx context.Context, request []byte) ([][]byte, error) {
 		next.Undo()
 	case string(verb) == "export":
 		r.Export, err = next.Export()
+	case string(verb) == "prepare":
+		next.Prepare()
+		return nil, nil
 	default:
-		err = fmt.Errorf("%q: want open, do, undo or export", verb)
+		err = fmt.Errorf("%q: want open, do, undo, export or prepare", verb)
 	}
 	if err != nil {
 		return nil, err

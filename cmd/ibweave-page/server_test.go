@@ -96,7 +96,7 @@ func TestAnswers(t *testing.T) {
 		{"do fail", 1, `"fail": want fail, drain or restore and GUID or GUID:PORT, slow GUID:PORT RATE, or recable GUID:PORT GUID:PORT`, nil},
 		{"export", 1, "", []string{"fail " + cable}},
 		{"undo", 3, "", []string{}},
-		{"sing", 1, `"sing": want open, do, undo or export`, nil},
+		{"sing", 1, `"sing": want open, do, undo, export or prepare`, nil},
 	} {
 		parts := s.answer([]byte(tt.request))
 		var r reply

@@ -70,7 +70,9 @@ async function open({compiler, tables}) {
   return ask(request);
 }
 
-// run answers what waits, and else warms up.
+let prepared = false; // for the next step
+
+// run answers what waits, and else warms up or prepares for the next step.
 function run() {
   running = true;
   const next = queue.shift();
@@ -78,16 +80,20 @@ function run() {
     if (next) {
       const parts = ask(encode(next.request));
       postMessage({id: next.id, parts}, parts);
+      prepared = false;
     } else if (warm.length) {
       const taken = ask(encode(warm.shift())).length > 1; // else it is not possible now
       if (taken) ask(encode("undo"));
       if (!warm.length) postMessage({warm: true});
+    } else {
+      ask(encode("prepare"));
+      prepared = true;
     }
   } catch (err) {
     postMessage({failed: String(err)});
     return;
   }
-  running = queue.length + warm.length > 0;
+  running = queue.length + warm.length > 0 || !prepared;
   if (running) setTimeout(run); // messages come in between
 }
 
