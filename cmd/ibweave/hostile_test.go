@@ -138,6 +138,8 @@ var inputs = map[string]string{
 	"counters --host-groups":   "counters D D/rates.csv --host-groups X",
 	"counters --node-name-map": "counters D D/rates.csv --node-name-map X",
 	"report --counters":        "report D -o /dev/null --counters X",
+	"report --traffic":         "report D -o /dev/null --traffic X",
+	"report --host-groups":     "report D -o /dev/null --host-groups X",
 	"report --compiler":        "report D -o /dev/null --interactive --compiler X",
 	"report --before":          "report D -o /dev/null --counters D/perfquery --before X",
 	"traffic arguments":        "traffic H --traffic D/traffic.yaml",

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ibweave/ibweave/audit/cabling"
+	"github.com/ibweave/ibweave/audit/jobs"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/report/page"
@@ -31,6 +32,8 @@ type reporting struct {
 	interactive      bool
 	compiler         string // file of the compiler for the page; "" for the one in the program
 	engines          []string
+	cables           string     // that --cables names; "" for the first measure
+	jobsFile         *jobs.File // of --traffic; nil for none
 }
 
 func (a *app) reportCommand() *cobra.Command {
@@ -57,6 +60,11 @@ what differs: cables that are gone, new, moved or of another rate, nodes, forwar
   group:NAME       the tree of a multicast group, by name or MLID
   credit-loop      the first credit loop; credit-loop:2 the second
   changes          what differs between two states
+
+Cables show routes, or what --cables names: bound, the load in percent of the proven bound; trees, how many
+multicast trees use them; choices, how many LIDs adaptive switches may send by them; a counter of --counters; jobs
+or "job NAME", the bytes of --traffic; "group GROUPING NAME", the routes from and to a group of --host-groups. On
+the page a list has all of these.
 
 --interactive puts the tables of DIR, which compile wrote, and the compiler into the page: a
 click has a cable or a switch fail, be drained, come back, slow down or be plugged elsewhere, and
@@ -90,6 +98,9 @@ Whatever the findings are, the exit status is 0: check is what gates.`,
 	flags.StringVar(&r.compiler, "compiler", "", "the compiler for the page, `FILE` of cmd/ibweave-page; by default the one in this program, if make built it")
 	flags.StringVar(&r.now, "counters", "", "`FILE` of counters of ports, as ibweave counters takes it, to colour links by")
 	flags.StringSliceVar(&r.engines, "engines", nil, "route the topology with `ENGINE`, or with two, A,B, to compare")
+	flags.StringVar(&r.cables, "cables", "", "cables show `NAME`: routes, bound, trees, choices, a counter, jobs, \"job NAME\" or \"group GROUPING NAME\"")
+	flags.StringVar(&r.traffic, "traffic", "", "let cables show the bytes of the jobs of a YAML `FILE` (docs/traffic.md)")
+	a.hostGroupFlag(cmd)
 	r.readings.flags(flags)
 	r.fileFlags(flags)
 	r.choosing.flags(flags)
@@ -162,14 +173,24 @@ func (a *app) writeReport(ctx context.Context, r *reporting, args []string) erro
 			return err
 		}
 	}
+	if err := a.readHostGroups(); err != nil {
+		return err
+	}
+	if r.traffic != "" {
+		var err error
+		if r.jobsFile, err = jobs.Read(r.traffic, a.readInput); err != nil {
+			return err
+		}
+	}
 	old, x, err := a.readStates(ctx, r, args)
 	if err != nil {
 		return err
 	}
-	in, err := r.input(x)
+	in, err := a.reportInput(ctx, r, x)
 	if err != nil {
 		return err
 	}
+	in.Cables = r.cables
 	if old != nil {
 		if in.Old, err = a.compareStates(ctx, r, old, x); err != nil {
 			return err
@@ -182,7 +203,7 @@ func (a *app) writeReport(ctx context.Context, r *reporting, args []string) erro
 		if err != nil {
 			return err
 		}
-		in.Counters = c.colours(x.fabric)
+		in.Counters = append(in.Counters, c.colours(x.fabric)...)
 	}
 	if r.interactive {
 		if in.Base, err = a.packTables(r, x.auditResult); err != nil {
@@ -192,7 +213,7 @@ func (a *app) writeReport(ctx context.Context, r *reporting, args []string) erro
 	}
 	if r.output != "" {
 		if err := a.writeComplete(r.output, func(w io.Writer) error { return page.Write(ctx, w, in) }); err != nil {
-			return err
+			return viewError(r, err)
 		}
 	}
 	if r.svg == "" && r.png == "" {
@@ -203,12 +224,8 @@ func (a *app) writeReport(ctx context.Context, r *reporting, args []string) erro
 		return err
 	}
 	p, err := page.Draw(ctx, in, view, page.PictureOptions{Dark: r.dark})
-	var none *page.ViewError
-	if errors.As(err, &none) {
-		return usagef("--view %s: %w", r.view, err)
-	}
 	if err != nil {
-		return err
+		return viewError(r, err)
 	}
 	if r.svg != "" {
 		if err := a.writeComplete(r.svg, func(w io.Writer) error { return picture.WriteSVG(w, p) }); err != nil {
@@ -221,8 +238,21 @@ func (a *app) writeReport(ctx context.Context, r *reporting, args []string) erro
 	return nil
 }
 
-// input is what the page shows of a state.
-func (r *reporting) input(x *reported) (*page.Input, error) {
+// viewError makes wrong usage of views and measures that there are not.
+func viewError(r *reporting, err error) error {
+	var view *page.ViewError
+	var cables *page.CablesError
+	switch {
+	case errors.As(err, &view):
+		return usagef("--view %s: %w", r.view, err)
+	case errors.As(err, &cables):
+		return usagef("--cables: %w", err)
+	}
+	return err
+}
+
+// reportInput is what the page shows of a state.
+func (a *app) reportInput(ctx context.Context, r *reporting, x *reported) (*page.Input, error) {
 	f := x.fabric
 	in := &page.Input{
 		Title: r.title, State: x.name, Version: version, Fabric: f, Tables: x.tables,
@@ -231,6 +261,10 @@ func (r *reporting) input(x *reported) (*page.Input, error) {
 	}
 	if in.Rules == nil {
 		in.Rules = verify.Rules
+	}
+	var err error
+	if in.Counters, err = a.cableLoads(ctx, r, x); err != nil {
+		return nil, err
 	}
 	return in, findPlaces(in, x.shape)
 }

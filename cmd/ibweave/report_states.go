@@ -132,7 +132,7 @@ func (a *app) compareStates(ctx context.Context, r *reporting, old, now *reporte
 	if err := findPlaces(o.Both, nil); err != nil {
 		return nil, err
 	}
-	if o.Input, err = r.input(old); err == nil {
+	if o.Input, err = a.reportInput(ctx, r, old); err == nil {
 		o.Title = old.name
 	}
 	return o, err

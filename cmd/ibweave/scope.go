@@ -160,8 +160,8 @@ var scopes = map[string][]scope{
 		{flags: "plugin", with: "via=plugin"},
 	},
 	"report": {
-		{flags: network + " engines far plft kinds node-name-map output plan png policy svg wiring"},
-		{flags: "counters", with: "output", why: "pictures show routes"},
+		{flags: network + " cables engines far plft kinds node-name-map output plan png policy svg wiring"},
+		{flags: "counters host-groups traffic", with: "output cables", why: "pictures show routes"},
 		{flags: "interactive", with: "output", why: "pictures take no clicks"},
 		{flags: "compiler", with: "interactive"},
 		{flags: "before seconds", with: "counters"},

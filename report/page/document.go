@@ -56,6 +56,10 @@ type document struct {
 	Changes []Change  `json:"changes,omitempty"`
 	Summary []Note    `json:"summary,omitempty"`
 
+	// Bound is by the index in Links what part of the bound a route is, in percent.
+	Bound  []float64 `json:"bound,omitempty"`
+	Cables string    `json:"show,omitempty"` // what cables show first
+
 	Counters []documentCounter `json:"counters,omitempty"`
 
 	Groups []documentGroup `json:"groups"`
@@ -80,6 +84,19 @@ type documentGroup struct {
 type documentCounter struct {
 	Name string `json:"name"`
 	Unit string `json:"unit"`
+}
+
+// boundByLink is boundTimes by the index of the kind of a cable.
+func (s *scene) boundByLink(index map[fabric.Link]uint8) []float64 {
+	times := s.boundTimes()
+	if times == nil {
+		return nil
+	}
+	list := make([]float64, len(index))
+	for link, i := range index {
+		list[i] = times[link]
+	}
+	return list
 }
 
 type documentRule struct {
@@ -138,11 +155,16 @@ func (p *packer) floats(name string, list []float32) {
 }
 
 // Write writes the page: one HTML file that loads nothing from anywhere. Errors are
-// parts of in that do not belong together, ctx's, and those of w.
+// parts of in that do not belong together, a *CablesError, ctx's, and those of w.
 func Write(ctx context.Context, w io.Writer, in *Input) error {
 	old, s, err := scenes(ctx, in)
 	if err != nil {
 		return err
+	}
+	if in.Cables != "" {
+		if _, err := s.chooseMeasure(); err != nil {
+			return err
+		}
 	}
 	return s.write(w, old)
 }
@@ -364,6 +386,7 @@ func (s *scene) document() (*document, []byte) {
 		return s.edges[i].cables
 	})
 	p.ints("cables", len(s.cables), func(i int) int32 { return int32(s.cables[i]) })
+	d.Bound, d.Cables = s.boundByLink(known), s.Cables
 	if s.Tables != nil {
 		p.ints("routes", ports, func(i int) int32 { return int32(min(s.routes[i], math.MaxInt32)) })
 		d.Tables = s.packTables(p)

@@ -132,17 +132,16 @@ func (p *Picture) below() []string {
 	return p.lines
 }
 
-// warmth is the place of a load on the ramp, 0 to 1: the mean is in the middle, and the
-// far end is the greatest load, or twice the mean where that is more.
-func (s *scene) warmth(load int64) float64 {
-	n := float64(load)
+// warmth is the place of a value on the ramp, 0 to 1: the mean is in the middle, and the
+// far end is the greatest value, or twice the mean where that is more.
+func (m *measure) warmth(n float64) float64 {
 	switch {
-	case s.mean == 0:
+	case m.mean == 0:
 		return 0
-	case n <= s.mean:
-		return 0.5 * n / s.mean
+	case n <= m.mean:
+		return 0.5 * n / m.mean
 	}
-	return 0.5 + 0.5*(n-s.mean)/(max(float64(s.max), 2*s.mean)-s.mean)
+	return 0.5 + 0.5*(n-m.mean)/(max(m.max, 2*m.mean)-m.mean)
 }
 
 // shade is the colour of a place on the ramp.
@@ -262,15 +261,15 @@ func rectangle(x0, y0, x1, y1 float64) []Point {
 // drawEdges draws the links, the most loaded last.
 func (d *drawing) drawEdges() {
 	f, p := d.Fabric, d.Picture
-	load := make([]int64, len(p.edges))
+	load := make([]float64, len(p.edges))
 	order := make([]int, len(p.edges))
 	for i := range p.edges {
 		order[i] = i
-		if p.routes == nil {
+		if p.shows == nil {
 			continue
 		}
 		for _, c := range p.ports(i) {
-			load[i] = max(load[i], p.routes[c], p.routes[f.Peer(c)])
+			load[i] = max(load[i], p.shows.Values[c], p.shows.Values[f.Peer(c)])
 		}
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(load[a], load[b]) })
@@ -281,10 +280,10 @@ func (d *drawing) drawEdges() {
 		warm := 0.0
 		var dashes []float64
 		switch {
-		case p.routes != nil && load[i] == 0:
+		case p.shows != nil && load[i] == 0:
 			c, dashes = p.theme.unused, []float64{2, 2}
-		case p.routes != nil:
-			warm = p.warmth(load[i])
+		case p.shows != nil:
+			warm = p.shows.warmth(load[i])
 			c = p.theme.shade(warm)
 		}
 		strong := faint + (1-faint)*warm*warm
@@ -451,7 +450,13 @@ func (d *drawing) drawLegend(y float64) {
 		d.Text(Text{Words: d.legend, At: Point{d.left, y - 3}, Size: 9, Color: d.theme.muted, Edge: Middle})
 		return
 	}
-	if d.routes == nil || d.max == 0 || d.dim {
+	m := d.shows
+	if m == nil || d.dim {
+		return
+	}
+	what := m.Name + ", " + m.Unit
+	if m.max == 0 {
+		d.Text(Text{Words: what + ": 0 on all links", At: Point{d.left, y - 3}, Size: 9, Color: d.theme.muted, Edge: Middle})
 		return
 	}
 	const wide, steps = 5 * centimeter, 60
@@ -460,7 +465,9 @@ func (d *drawing) drawLegend(y float64) {
 		from := x + wide*float64(i)/steps
 		d.Fill(rectangle(from, y-6, x+wide, y), d.theme.shade((float64(i)+0.5)/steps))
 	}
-	most := max(d.max, int64(math.Ceil(2*d.mean)))
-	words := fmt.Sprintf("routes on a link: 0, mean %.1f, right end %d; busiest %d", d.mean, most, d.max)
+	words := fmt.Sprintf("%s on a link: 0, mean %.4g, right end %.4g; greatest %.4g", what, m.mean, max(m.max, 2*m.mean), m.max)
+	if m.Name == routesName {
+		words = fmt.Sprintf("routes on a link: 0, mean %.1f, right end %d; busiest %d", m.mean, max(d.max, int64(math.Ceil(2*m.mean))), d.max)
+	}
 	d.Text(Text{Words: words, At: Point{x + wide + 8, y - 3}, Size: 9, Color: d.theme.muted, Edge: Middle})
 }

@@ -42,8 +42,11 @@ type Input struct {
 	Result *verify.Result
 	Rules  []verify.Rule // that explain the findings
 
-	// Counters are what links may be coloured by besides routes.
+	// Counters are what cables may show besides routes, and what follows from the tables.
 	Counters []Counter
+	// Cables names what they show: routes, bound, trees, choices or a Counter; "" for the first of
+	// these that there is.
+	Cables string
 
 	// Grid has the coordinates of switches on a mesh or torus; nil elsewhere.
 	Grid *Grid

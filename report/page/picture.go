@@ -49,6 +49,7 @@ type Picture struct {
 	*scene
 	theme *theme
 	title string
+	shows *measure // by cables; nil for nothing
 	// Lines below: what the view shows, step by step.
 	lines    []string
 	channels []fabric.PortID // shown, by the ports they leave
@@ -83,8 +84,8 @@ var dark = &theme{
 	ramp: []color.NRGBA{rgb(0x343d4a), rgb(0x3c5a78), rgb(0x3f7ea8), rgb(0x52a5c9), rgb(0xe3b341), rgb(0xf08a3c), rgb(0xff5c4d)},
 }
 
-// Draw prepares the picture of a view. Errors are those of Write, and
-// a *ViewError.
+// Draw prepares the picture of a view. Errors are those of Write, a *ViewError and
+// a *CablesError.
 func Draw(ctx context.Context, in *Input, view View, opt PictureOptions) (*Picture, error) {
 	old, s, err := scenes(ctx, in)
 	if err != nil {
@@ -93,6 +94,9 @@ func Draw(ctx context.Context, in *Input, view View, opt PictureOptions) (*Pictu
 	p := &Picture{scene: s, theme: light, title: in.Title, marks: map[fabric.NodeID]color.Color{}}
 	if opt.Dark {
 		p.theme = dark
+	}
+	if p.shows, err = s.chooseMeasure(); err != nil {
+		return nil, err
 	}
 	switch view.kind {
 	case "path":
@@ -123,6 +127,14 @@ func (e *ViewError) Error() string { return e.Err.Error() }
 
 // Unwrap gives the cause.
 func (e *ViewError) Unwrap() error { return e.Err }
+
+// CablesError says that cables cannot show what is asked for.
+type CablesError struct{ Err error }
+
+func (e *CablesError) Error() string { return e.Err.Error() }
+
+// Unwrap gives the cause.
+func (e *CablesError) Unwrap() error { return e.Err }
 
 // showPath marks the path between two hosts, whose names may have commas.
 func (p *Picture) showPath(arg string) error {

@@ -70,9 +70,6 @@ function prepare(D) {
       D.edgeOf[p] = D.edgeOf[q] = e;
     }
   }
-  // What links may be coloured by, routes first.
-  D.measures = (D.counters || []).map((c, i) => measure(D, c.name, c.unit, D[`counter${i}`]));
-  if (D.routes) D.measures.unshift({...measure(D, "routes", "routes", D.routes), max: D.max, mean: D.mean});
   // By node that is no switch: the switches it is cabled to, the first one first.
   D.attached = new Int32Array(D.nodes).fill(-1);
   D.hosts = Array.from({length: D.switches}, () => []);
@@ -91,6 +88,7 @@ function prepare(D) {
     const part = n => D.members.subarray(at, at += n);
     [g.ports, g.senders, g.receivers] = g.counts.map(part);
   }
+  D.measures = measures(D);
   D.isSwitch = n => n < D.switches;
   // nodeOf is the switch or the host with a GUID, -1 for none.
   D.nodeOf = (guid, isSwitch) => {
@@ -122,6 +120,41 @@ function prepare(D) {
   };
   D.lidOf = n => D.lid[D.portOf(n)] || 0;
   return D;
+}
+
+// measures lists what cables can show, routes first, like Go's scene.measures.
+function measures(D) {
+  const list = [], ports = D.peer.length;
+  if (D.routes) list.push({...measure(D, "routes", "routes", D.routes), max: D.max, mean: D.mean});
+  if (D.bound && D.routes) list.push(measure(D, "bound", "% of the bound", Float64Array.from(D.routes, (n, p) => n * D.bound[D.link[p]])));
+  if (D.groups.length) {
+    const trees = new Int32Array(ports);
+    for (const g of D.groups) for (const p of g.ports) trees[p]++;
+    list.push(measure(D, "trees", "multicast trees", trees));
+  }
+  if (D.choice) list.push(measure(D, "choices", "LIDs that may take it", countChoices(D)));
+  return list.concat((D.counters || []).map((c, i) => measure(D, c.name, c.unit, D[`counter${i}`])));
+}
+
+// countChoices counts by port the LIDs for which a switch may choose it among several.
+function countChoices(D) {
+  const counts = new Int32Array(D.peer.length), columns = D.lids.length, plfts = D.choice.length / (D.switches * columns), sets = new Map();
+  const portsOf = set => {
+    if (!sets.has(set)) {
+      const list = [];
+      for (let p = 0; p < 256; p++) if (D.sets[32 * set + (p >> 3)] >> (p & 7) & 1) list.push(p);
+      sets.set(set, list.length > 1 ? list : []);
+    }
+    return sets.get(set);
+  };
+  for (let s = 0; s < D.switches; s++) {
+    for (let i = 0; i < columns; i++) {
+      const seen = new Set();
+      for (let plft = 0; plft < plfts; plft++) for (const p of portsOf(D.choice[(plft * D.switches + s) * columns + i])) seen.add(p);
+      for (const p of seen) if (D.base[s] + p < D.base[s + 1]) counts[D.base[s] + p]++;
+    }
+  }
+  return counts;
 }
 
 // measure is a value of ports, below 0 where it is not known, with its mean and its greatest on

@@ -150,9 +150,9 @@ class App {
     scale.style.background = `linear-gradient(to right, ${this.view.ramp.join(", ")})`;
     const mean = m.name === "routes" ? decimal(m.mean) : quantity(m, m.mean);
     const title = o => o.name === "routes" ? "routes on a link" : `${o.name}, ${o.unit}`;
-    const choice = el("select", {id: "colour", "aria-label": "Colour links by", onchange: () => this.colourBy(D.measures[+choice.value])},
+    const choice = el("select", {id: "colour", "aria-label": "Cables show", onchange: () => this.colourBy(D.measures[+choice.value])},
       D.measures.map((o, i) => el("option", {value: i, selected: o === m}, title(o))));
-    box.replaceChildren(D.measures.length > 1 ? choice : el("span", {class: "legend-title"}, title(m)),
+    box.replaceChildren(D.measures.length > 1 ? el("label", {}, "Cables show ", choice) : el("span", {class: "legend-title"}, title(m)),
       ...(m.max > 0 ? [el("div", {class: "key"}, scale, el("div", {class: "ticks"}, el("span", {}, "0"), el("span", {}, `mean ${mean}`), el("span", {}, quantity(m, most)))),
         el("div", {class: "key"}, bound, text)] : [el("span", {}, m.known ? "0 on all links" : "not known of any link")]));
   }
@@ -456,6 +456,7 @@ async function start() {
     },
     find: name => app.D.names.indexOf(name),
     path: (src, lid) => route(app.D, src, lid),
+    measure: () => app.view.measure?.name,
     shown: () => app.view.shown && app.view.shown.channels.map(c => c.out),
     ready: performance.now(),
     trial: app.trial,

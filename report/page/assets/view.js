@@ -42,7 +42,7 @@ function along(c, t) {
 class View {
   constructor(D, stage) {
     this.D = D;
-    this.measure = D.measures[0]; // that links are coloured by; undefined for none
+    this.measure = D.measures.find(m => m.name === D.show) || D.measures[0]; // that links are coloured by; undefined for none
     this.stage = stage;
     this.base = stage.querySelector("#base");
     this.overlay = stage.querySelector("#overlay");

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"iter"
+
+	"github.com/ibweave/ibweave/audit/groups"
+	"github.com/ibweave/ibweave/audit/jobs"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/report/page"
+)
+
+// cableLoads are what cables may show of jobs, --traffic, and of groups, --host-groups.
+func (a *app) cableLoads(ctx context.Context, r *reporting, x *reported) (list []page.Counter, err error) {
+	if r.traffic == "" && a.hostGroups.name == "" {
+		return nil, nil
+	}
+	if x.tables == nil {
+		return nil, usagef("--traffic and --host-groups say nothing without forwarding tables")
+	}
+	set, err := a.groupsOf(x.fabric, true)
+	if err != nil {
+		return nil, err
+	}
+	if r.jobsFile != nil {
+		if list, err = jobLoads(ctx, x, r.jobsFile, set); err != nil {
+			return nil, err
+		}
+	}
+	if set == nil {
+		return list, nil
+	}
+	s := a.startStage("count routes of groups")
+	defer s.end()
+	for i := range set.Groups {
+		c, err := groupLoads(ctx, x, &set.Groups[i])
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, c)
+		s.set(i+1, len(set.Groups))
+	}
+	return list, nil
+}
+
+// jobLoads are the bytes of all jobs, and of each.
+func jobLoads(ctx context.Context, x *reported, file *jobs.File, set *groups.Set) ([]page.Counter, error) {
+	t, err := file.In(x.fabric, set)
+	if err != nil {
+		return nil, err
+	}
+	by, lost, err := t.Loads(ctx, x.tables)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]page.Counter, len(lost)+1)
+	for i := range list {
+		list[i] = page.Counter{Name: "jobs", Unit: "bytes of all", Values: make([]float64, x.fabric.NumPorts())}
+		if i > 0 {
+			list[i].Name, list[i].Unit = "job "+t.Name(int32(i-1)), "bytes"
+		}
+	}
+	for p, loads := range by {
+		for _, l := range loads {
+			list[0].Values[p] += l.Bytes
+			list[l.Job+1].Values[p] += l.Bytes
+		}
+	}
+	return list, nil
+}
+
+// groupLoads is the routes of which an end is in a group.
+func groupLoads(ctx context.Context, x *reported, g *groups.Group) (c page.Counter, err error) {
+	f := x.fabric
+	member := make(map[fabric.NodeID]bool, len(g.Nodes))
+	for _, n := range g.Nodes {
+		member[n] = true
+	}
+	var ends []fabric.PortID
+	var all, own []int
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		for _, p := range f.HostsOn(s) {
+			if member[f.Owner(p)] {
+				own = append(own, len(ends))
+			}
+			all = append(all, len(ends))
+			ends = append(ends, p)
+		}
+	}
+	loads, _, err := lft.DemandLoads(ctx, f, x.tables, ends, func(dst int) iter.Seq2[int, int64] {
+		return func(yield func(int, int64) bool) {
+			from := own
+			if member[f.Owner(ends[dst])] {
+				from = all
+			}
+			for _, src := range from {
+				if src != dst && !yield(src, 1) {
+					return
+				}
+			}
+		}
+	})
+	if err != nil {
+		return c, err
+	}
+	c = page.Counter{Name: "group " + g.String(), Unit: "routes from and to it", Values: make([]float64, len(loads))}
+	for p, n := range loads {
+		c.Values[p] = float64(n)
+	}
+	return c, nil
+}

@@ -1,0 +1,148 @@
+package page
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/verify/bound"
+)
+
+// measure is what cables show, as measures of data.js has it.
+type measure struct {
+	Counter
+	max, mean float64 // of channels between switches whose value is known
+}
+
+// Names of the measures that need no Counter.
+const (
+	routesName  = "routes"
+	boundName   = "bound"
+	treesName   = "trees"
+	choicesName = "choices"
+)
+
+// measures lists what cables can show, routes first.
+func (s *scene) measures() (list []measure) {
+	add := func(name, unit string, value func(p fabric.PortID) float64) {
+		c := Counter{name, unit, make([]float64, s.Fabric.NumPorts())}
+		for p := range c.Values {
+			c.Values[p] = value(fabric.PortID(p))
+		}
+		list = append(list, s.measure(c))
+	}
+	if s.routes != nil {
+		add(routesName, "routes", func(p fabric.PortID) float64 { return float64(s.routes[p]) })
+	}
+	if times := s.boundTimes(); times != nil {
+		add(boundName, "% of the bound", func(p fabric.PortID) float64 { return float64(s.routes[p]) * times[s.Fabric.Link(p)] })
+	}
+	if groups := s.groups(); len(groups) > 0 {
+		trees := make([]float64, s.Fabric.NumPorts())
+		for _, g := range groups {
+			for _, p := range s.Multicast.Tables.Ports(g.MLID) {
+				trees[p]++
+			}
+		}
+		add(treesName, "multicast trees", func(p fabric.PortID) float64 { return trees[p] })
+	}
+	if s.Adaptive != nil && len(s.Adaptive.PLFTs) > 0 {
+		counts := s.countChoices()
+		add(choicesName, "LIDs that may take it", func(p fabric.PortID) float64 { return counts[p] })
+	}
+	for _, c := range s.Counters {
+		list = append(list, s.measure(c))
+	}
+	return list
+}
+
+// measure finds the mean and the greatest value.
+func (s *scene) measure(c Counter) measure {
+	m := measure{Counter: c}
+	sum, n := 0.0, 0
+	for sw := range fabric.NodeID(s.Fabric.NumSwitches()) {
+		ports, _ := s.Fabric.SwitchLinks(sw)
+		for _, p := range ports {
+			if v := c.Values[p]; v >= 0 {
+				sum += v
+				n++
+				m.max = max(m.max, v)
+			}
+		}
+	}
+	m.mean = sum / float64(max(n, 1))
+	return m
+}
+
+// boundTimes is by the kind of a cable what part of the bound a route is, in percent; nil without a
+// bound. A slow cable counts as often as it takes longer than the fastest.
+func (s *scene) boundTimes() map[fabric.Link]float64 {
+	b := s.Result.Bound
+	if b == nil || len(b.Bounds) == 0 || b.Bounds[0].Least <= 0 || s.routes == nil {
+		return nil
+	}
+	var channels []fabric.PortID
+	for sw := range fabric.NodeID(s.Fabric.NumSwitches()) {
+		ports, _ := s.Fabric.SwitchLinks(sw)
+		channels = append(channels, ports...)
+	}
+	rates := bound.Rates(s.Fabric, channels)
+	fastest := int64(1)
+	for i := range rates {
+		fastest = max(fastest, rates[i])
+	}
+	times := make(map[fabric.Link]float64)
+	for i, p := range channels {
+		times[s.Fabric.Link(p)] = 100 / b.Bounds[0].Least * float64(fastest) / float64(rates[i])
+	}
+	return times
+}
+
+// countChoices counts by port the LIDs for which a switch may choose it among several ports, by any
+// PLFT.
+func (s *scene) countChoices() []float64 {
+	f := s.Fabric
+	counts := make([]float64, f.NumPorts())
+	seen := make([]bool, int(fabric.MaxPortNum)+1)
+	for sw := range fabric.NodeID(f.NumSwitches()) {
+		for lid, port := range f.LIDPorts() {
+			if port == fabric.NoPort {
+				continue
+			}
+			clear(seen)
+			for plft := range s.Adaptive.PLFTs {
+				ports := s.choices(plft, sw, fabric.LID(lid))
+				if ports.Len() < 2 {
+					continue
+				}
+				ports.Each(func(p fabric.PortNum) {
+					if p <= f.Node(sw).NumPorts && !seen[p] {
+						seen[p] = true
+						counts[f.Port(sw, p)]++
+					}
+				})
+			}
+		}
+	}
+	return counts
+}
+
+// chooseMeasure finds what cables show; nil for nothing. Its error is a *CablesError.
+func (s *scene) chooseMeasure() (*measure, error) {
+	list, name := s.measures(), s.Cables
+	var known []string
+	for i := range list {
+		if name == "" || list[i].Name == name {
+			return &list[i], nil
+		}
+		known = append(known, list[i].Name)
+	}
+	switch {
+	case name == "":
+		return nil, nil
+	case len(known) == 0:
+		return nil, &CablesError{errors.New("there is nothing that cables can show")}
+	}
+	return nil, &CablesError{fmt.Errorf("%q is nothing that they show; want one of %s", name, strings.Join(known, ", "))}
+}
