@@ -266,9 +266,32 @@ func (s *scene) writeCompiler(b *bytes.Buffer) error {
 	if err := compress(b, s.Base); err != nil {
 		return err
 	}
-	fmt.Fprintf(b, "</script>\n<script type=\"application/gzip\" id=\"compiler\">%s</script>\n<script type=\"text/plain\" id=\"worker\">\n%s</script>\n",
-		base64.StdEncoding.EncodeToString(s.Compiler), asset("worker.js"))
+	b.WriteString("</script>\n<script type=\"application/gzip\" id=\"compiler\">")
+	writeSevens(b, s.Compiler)
+	fmt.Fprintf(b, "</script>\n<script type=\"text/plain\" id=\"worker\">\n%s</script>\n", asset("worker.js"))
 	return nil
+}
+
+// writeSevens appends data as text, seven bits in a character: one byte each but for three values that
+// HTML does not leave as they are. They are 128 more, in two bytes. base64 takes an eighth more.
+func writeSevens(b *bytes.Buffer, data []byte) {
+	held, n := uint32(0), 0
+	write := func(value uint32) {
+		if value == 0 || value == '\r' || value == '<' {
+			value += 128
+		}
+		b.WriteRune(rune(value))
+	}
+	for _, x := range data {
+		held = held<<8 | uint32(x)
+		for n += 8; n >= 7; {
+			n -= 7
+			write(held >> n & 127)
+		}
+	}
+	if n > 0 {
+		write(held << (7 - n) & 127)
+	}
 }
 
 // asset is an embedded file.

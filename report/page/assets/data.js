@@ -12,9 +12,10 @@ async function unpack(text) {
     bytes = new Uint8Array(binary.length);
     for (let i = 0; i < bytes.length; i++) bytes[i] = binary.charCodeAt(i);
   }
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return new Response(stream).arrayBuffer();
+  return inflate(bytes);
 }
+
+const inflate = bytes => new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
 
 // embedded gives an embedded text, which is no longer needed then.
 function embedded(id) {

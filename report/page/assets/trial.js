@@ -20,12 +20,13 @@ class Trial {
   }
 
   async start() {
-    const D = this.base, code = URL.createObjectURL(new Blob([unpack.toString(), "\n", embedded("worker")], {type: "text/javascript"}));
+    const D = this.base, code = URL.createObjectURL(new Blob([unpack.toString(), `\nconst inflate = ${inflate};\n`, embedded("worker")], {type: "text/javascript"}));
     this.worker = new Worker(code);
     this.worker.onmessage = ({data}) => {
       if (data.warm) this.warm = true;
       else if (data.failed) this.fail(data.failed);
       else {
+        this.worked = data.worked; // ms in the compiler
         this.waiting.get(data.id)(data.parts);
         this.waiting.delete(data.id);
       }

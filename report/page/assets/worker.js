@@ -1,5 +1,5 @@
 // The worker: runs the compiler, cmd/ibweave-page, which is the function answer of a WebAssembly
-// module. unpack of data.js stands before this text.
+// module. unpack and inflate of data.js stand before this text.
 
 const queue = []; // requests that wait
 let warm = [];    // requests that only make the browser compile the module well
@@ -56,10 +56,21 @@ function ask(request) {
   return Array.from({length: n}, (_, i) => bytes(module.part(i), module.size(i)).slice().buffer);
 }
 
+// sevens gives the bytes of a text that has seven bits in each character, as writeSevens packs them.
+function sevens(text) {
+  const bytes = new Uint8Array(Math.floor(text.length * 7 / 8));
+  for (let i = 0, at = 0, held = 0, n = 0; i < text.length; i++) {
+    held = held << 7 | text.charCodeAt(i) & 127;
+    n += 7;
+    if (n >= 8) bytes[at++] = held >> (n -= 8);
+  }
+  return bytes;
+}
+
 const encode = text => new TextEncoder().encode(text);
 
 async function open({compiler, tables}) {
-  const [code, base] = await Promise.all([unpack(compiler), unpack(tables)]);
+  const [code, base] = await Promise.all([inflate(sevens(compiler)), unpack(tables)]);
   const compiled = await WebAssembly.compile(code), imports = {};
   for (const {name} of WebAssembly.Module.imports(compiled)) imports[name] = wasi[name] || (() => 8);
   module = (await WebAssembly.instantiate(compiled, {wasi_snapshot_preview1: imports})).exports;
@@ -78,8 +89,8 @@ function run() {
   const next = queue.shift();
   try {
     if (next) {
-      const parts = ask(encode(next.request));
-      postMessage({id: next.id, parts}, parts);
+      const start = performance.now(), parts = ask(encode(next.request));
+      postMessage({id: next.id, parts, worked: performance.now() - start}, parts);
       prepared = false;
     } else if (warm.length) {
       const taken = ask(encode(warm.shift())).length > 1; // else it is not possible now
