@@ -149,7 +149,7 @@ func (r *routeFlags) defineEngine(flags *pflag.FlagSet, engine *string) {
 func (a *app) engine(name string) (*compile.Engine, error) {
 	e, err := compile.EngineByName(name)
 	if err != nil {
-		return nil, &usageError{err}
+		return nil, &usageError{fmt.Errorf("%w%s", err, near(name, flagValues()["engine"]))}
 	}
 	if line := e.IsCounterpart(name); line != "" {
 		fmt.Fprintf(a.stderr, "ibweave: %s\n", line)

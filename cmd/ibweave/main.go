@@ -29,15 +29,20 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	context.AfterFunc(ctx, stop)
 
 	exact := &remember{w: stdout}
-	text, messages := &printable{w: exact}, &printable{w: stderr}
-	a := &app{stdin: stdin, stdout: text, stderr: messages, exact: exact, screen: stderr, interrupted: ctx.Done()}
+	results, notes := &paper{w: exact}, &paper{w: stderr, lines: true}
+	text, messages := &printable{w: results}, &printable{w: notes}
+	a := &app{stdin: stdin, stdout: text, stderr: messages, results: results, notes: notes, exact: exact, terminal: stdout, screen: stderr, interrupted: ctx.Done()}
 	root := a.rootCommand()
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetErr(messages)
 	err := root.ExecuteContext(ctx)
 	text.end()
-	defer messages.end()
+	_ = results.end() // exact has the error
+	defer func() {
+		messages.end()
+		_ = notes.end()
+	}()
 	switch {
 	case err == nil:
 	case !a.running: // cobra's own errors have no type

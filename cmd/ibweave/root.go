@@ -27,7 +27,9 @@ import (
 type app struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer // what is not printable is escaped
+	results, notes *paper    // what is behind these
 	exact          io.Writer // standard output as it is
+	terminal       io.Writer // the same, without its errors
 	screen         io.Writer // standard error as it is
 	log            *zap.Logger
 	command        *cobra.Command // the one that is meant
@@ -59,17 +61,21 @@ and hands them to OpenSM.`,
 			return usagef("a command is needed: %s", strings.Join(kindNames(cmd), ", "))
 		},
 	}
-	var level, format string
+	var level, format, color string
 	flags := root.PersistentFlags()
 	flags.StringVar(&level, "log-level", "warn", "log to standard error from this `LEVEL` on: debug, info, warn, error")
 	flags.StringVar(&format, "log-format", "console", "`FORM` of the log, console or json")
+	flags.StringVar(&color, "color", "auto", "`WHEN` to colour verdicts and severities: auto, on a terminal unless NO_COLOR is set; always; or never")
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		a.command = cmd
+		if err := a.setPapers(cmd, color); err != nil {
+			return err
+		}
 		return a.openLog(level, format)
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		a.command = cmd
-		return &usageError{err}
+		return &usageError{fmt.Errorf("%w%s", err, nearFlag(cmd, err))}
 	})
 	root.AddCommand(
 		a.genCommand(), a.compileCommand(), a.checkCommand(), a.planCommand(), a.diffCommand(), a.driftCommand(), a.compareCommand(), a.whatifCommand(), a.drainCommand(), a.moveCommand(), a.mergeCommand(), a.reportCommand(), a.simCommand(), a.scheduleCommand(), a.pathCommand(), a.countersCommand(), a.railsCommand(), a.trafficCommand(), a.placeCommand(), a.slurmCommand(), a.reproduceCommand(), a.rehearseCommand(),
@@ -80,6 +86,7 @@ and hands them to OpenSM.`,
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
 		_, _ = io.WriteString(cmd.OutOrStdout(), helpOf(cmd).help()) // a.exact has the error
 	})
+	a.completeValues(root)
 	walk(root, func(c *cobra.Command) {
 		if body := c.RunE; body != nil {
 			c.RunE = func(cmd *cobra.Command, args []string) error {
@@ -182,7 +189,7 @@ func (a *app) maxArgs(n int) cobra.PositionalArgs {
 		}
 		a.command = cmd
 		if n == 0 && cmd.HasSubCommands() {
-			return usagef("%s has no %q: want one of %s", cmd.CommandPath(), args[0], strings.Join(kindNames(cmd), ", "))
+			return usagef("%s has no %q: want one of %s%s", cmd.CommandPath(), args[0], strings.Join(kindNames(cmd), ", "), near(args[0], kindNames(cmd)))
 		}
 		return usagef("unexpected argument %q", args[n])
 	}
@@ -213,7 +220,7 @@ func (a *app) openLog(level, format string) error {
 	default:
 		return usagef("--log-format %q: want console or json", format)
 	}
-	a.log = zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(a.stderr)), at))
+	a.log = zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(&printable{w: a.screen})), at))
 	return nil
 }
 
@@ -457,6 +464,9 @@ func (a *app) kindFlag(cmd *cobra.Command) {
 // --kinds, which go by these.
 func (a *app) named(f *fabric.Fabric) (*fabric.Fabric, error) {
 	f, err := a.renamed(f)
+	if err == nil && a.results != nil && a.results.width > 0 {
+		a.results.short = shortNames(f)
+	}
 	if err != nil || a.kinds == "" && a.policyKinds == nil {
 		return f, err
 	}

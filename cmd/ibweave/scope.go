@@ -303,7 +303,7 @@ func (a *app) checkScopes(cmd *cobra.Command, args []string, in *simulation) err
 		flags.Visit(func(f *pflag.Flag) {
 			const reason = "--%s says nothing with --%s, which only lists"
 			switch {
-			case f.Name == list, f.Name == "log-level", f.Name == "log-format", !givenFlag(f), other != nil:
+			case f.Name == list, f.Name == "log-level", f.Name == "log-format", f.Name == "color", !givenFlag(f), other != nil:
 			case slices.Contains(strings.Fields(besideLists), f.Name):
 				fmt.Fprintf(a.stderr, "ibweave: "+reason+"\n", f.Name, list)
 			default:

@@ -34,7 +34,7 @@ func TestScopes(t *testing.T) {
 			}
 		}
 		each := func(f *pflag.Flag) {
-			if n := in[f.Name]; n != 1 && !slices.Contains([]string{"help", "log-level", "log-format"}, f.Name) {
+			if n := in[f.Name]; n != 1 && !slices.Contains([]string{"help", "log-level", "log-format", "color"}, f.Name) {
 				t.Errorf("--%s of %s is in %d rows of scopes (scope.go), want 1: say when it has an effect", f.Name, name, n)
 			}
 		}

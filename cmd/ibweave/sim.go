@@ -148,7 +148,7 @@ docs/simulator.md has the model, all parameters, and limits.`,
 }
 
 // ownFlags are those that say how sim runs, not what it finds.
-var ownFlags = map[string]bool{"file": true, "jobs": true, "output": true, "state": true, "format": true, "svg": true, "png": true, "help": true, "log-level": true, "log-format": true, "strict": true}
+var ownFlags = map[string]bool{"file": true, "jobs": true, "output": true, "state": true, "format": true, "svg": true, "png": true, "help": true, "log-level": true, "log-format": true, "color": true, "strict": true}
 
 // fileFlags name files.
 var fileFlags = map[string]bool{"topology": true, "lfts": true, "sl2vl": true, "path-sl": true, "mfts": true, "far": true, "plft": true, "groups": true, "trace": true, "traffic": true, "host-groups": true, "rank-file": true, "node-name-map": true}

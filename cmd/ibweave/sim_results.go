@@ -152,7 +152,14 @@ func parseSimForm(name string) (simForm, error) {
 // the tables.
 func (a *app) writeSimulated(r *simRun, form simForm, output string) error {
 	r.nameWitnesses()
-	if err := a.writeComplete(output, func(w io.Writer) error { return form(w, r) }); err != nil {
+	write := func(w io.Writer) error { return form(w, r) }
+	err := error(nil)
+	if output == "-" {
+		err = write(a.stdout)
+	} else {
+		err = a.writeComplete(output, write)
+	}
+	if err != nil {
 		return err
 	}
 	if output != "-" {

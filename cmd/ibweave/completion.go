@@ -1,0 +1,136 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/agnivade/levenshtein"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/ibweave/ibweave/audit/policy"
+	"github.com/ibweave/ibweave/audit/whatif"
+	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/papers/myrinet"
+)
+
+// flagValues are values of flags that a shell completes, by the name of the flag, or by a command
+// and a flag where another command has others.
+func flagValues() map[string][]string {
+	var engines, schemes, rules []string
+	for i := range compile.Engines {
+		e := &compile.Engines[i]
+		engines = slices.Concat(engines, []string{e.Name()}, e.Aliases, e.Counterparts)
+	}
+	for _, s := range compile.MulticastSchemes {
+		schemes = append(schemes, s.Name)
+	}
+	for _, r := range policy.AllRules() {
+		rules = append(rules, r.Name)
+	}
+	return map[string][]string{
+		"engine": engines, "compare engines": engines, "sim engines": engines, "compile mcast": schemes, "sim mcast": {"union", "updn-tree"}, "sl2vl": compile.SL2VLSchemes, "explain": rules,
+		"fail-on": {"error", "warning", "note", "never"}, "lids": {"keep", "dense", "mesh"}, "color": {"auto", "always", "never"},
+		"log-level": {"debug", "info", "warn", "error"}, "log-format": {"console", "json"}, "via": {"file", "plugin"}, "damage": {"cables", "switches"},
+		"fail": {"links", "switches"}, "only": {"isl", "hosts", "switches"}, "sort": whatif.Orders, "move by": {"guid", "name"}, "names": {"site", "factory", "mixed"},
+		"switch-names": {"fabric", "numbers"}, "method": myrinet.Methods(), "check copying": {"independent", "reserving", "lock-step", "wormhole"},
+		"format": {"text", "json"}, "check format": {"text", "json", "sarif", "junit", "markdown", "codequality", "prometheus"}, "diff format": {"text", "json", "prometheus"},
+		"drift format": {"text", "json", "prometheus"}, "whatif format": {"text", "json", "prometheus"}, "merge format": {"text", "json", "prometheus"},
+		"sim format": {"text", "csv", "json"}, "plan format": {"ndt", "csv", "topo"}, "slurm format": {"conf", "yaml", "json"}, "man format": {"man", "markdown"},
+		"gen format": strings.Split(genFormats(), ", "), "sim adaptive": {"free", "hbf", "all", "far"},
+	}
+}
+
+// nodeFlags are flags whose values are nodes of the fabric that the command line names.
+const nodeFlags = "switch cable without only roots origin host all-from busy sm"
+
+// completeValues has shells complete the values of flags, and the nodes of path.
+func (a *app) completeValues(root *cobra.Command) {
+	values := flagValues()
+	walk(root, func(c *cobra.Command) {
+		_, command, _ := strings.Cut(c.CommandPath(), " ")
+		command, _, _ = strings.Cut(command, " ") // flags of gen KIND are those of gen
+		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			list, ok := values[command+" "+f.Name]
+			if !ok {
+				list, ok = values[f.Name]
+			}
+			var complete cobra.CompletionFunc
+			switch {
+			case ok && (f.Name != "only" || command == "whatif"):
+				complete = cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp)
+			case slices.Contains(strings.Fields(nodeFlags), f.Name):
+				complete = a.completeNodes
+			default:
+				return
+			}
+			if f.Value.Type() != "bool" && c.Flags().Lookup(f.Name) == f {
+				_ = c.RegisterFlagCompletionFunc(f.Name, complete) // that of a parent may be there
+			}
+		})
+		if command == "path" {
+			c.ValidArgsFunction = func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+				if given, _ := cmd.Flags().GetString("topology"); given == "" && len(args) == 0 {
+					return nil, cobra.ShellCompDirectiveDefault // the directory
+				}
+				return a.completeNodes(cmd, args, begun)
+			}
+		}
+	})
+}
+
+// completeNodes lists the nodes of the fabric of -t, or of the directory that is the first argument.
+func (a *app) completeNodes(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	name, _ := cmd.Flags().GetString("topology")
+	if name == "" && len(args) > 0 {
+		name = args[0]
+	}
+	if name == "" || name == "-" {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	a.stderr = io.Discard
+	f, err := a.readTopology(name, true)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var found []cobra.Completion
+	for n := range f.NumNodes() {
+		if node := f.Name(fabric.NodeID(n)); node.GUID != 0 {
+			found = append(found, cobra.CompletionWithDesc(node.GUID.String(), node.Text))
+		} else {
+			found = append(found, node.Text)
+		}
+	}
+	slices.Sort(found)
+	return slices.DeleteFunc(found, func(s string) bool { return !strings.HasPrefix(s, begun) }), cobra.ShellCompDirectiveNoFileComp
+}
+
+// near asks whether the word of a list is meant that is most like another one; "" without any.
+func near(word string, list []string) string {
+	best, distance := "", 1+max(1, len(word)/3)
+	for _, other := range list {
+		if d := levenshtein.ComputeDistance(strings.ToLower(word), strings.ToLower(other)); d < distance {
+			best, distance = other, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf("; did you mean %s?", best)
+}
+
+// nearFlag is near for an error of the flags of a command.
+func nearFlag(cmd *cobra.Command, err error) string {
+	_, name, ok := strings.Cut(err.Error(), "unknown flag: --")
+	if !ok {
+		return ""
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	cmd.InheritedFlags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	hint := near(name, names)
+	return strings.Replace(hint, "mean ", "mean --", 1)
+}

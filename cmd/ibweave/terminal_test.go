@@ -1,0 +1,171 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ibweave/ibweave/fabric/topology"
+)
+
+// onTerminal runs the program on a terminal of width columns, and gives what that shows.
+func onTerminal(t *testing.T, dir string, width uint16, env []string, args ...string) string {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer master.Close()
+	fd := int(master.Fd())
+	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
+	}
+	if err == nil {
+		err = unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 50, Col: width})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program, args...)
+	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = dir, slave, slave, slave
+	cmd.Env = append(append(os.Environ(), "TERM=xterm", "NO_COLOR="), env...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	slave.Close()
+	var shown bytes.Buffer
+	_, _ = io.Copy(&shown, master) // which ends with an error when the program has
+	if err := cmd.Wait(); err != nil && cmd.ProcessState.ExitCode() != exitFindings {
+		t.Errorf("%v: %v: %s", args, err, &shown)
+	}
+	return strings.ReplaceAll(shown.String(), "\r\n", "\n")
+}
+
+// escapes are colours, and lines of progress that have gone.
+var escapes = regexp.MustCompile("(?m)^.*[\u2800-\u28ff] \\d+s\n|\x1b\\[[0-9;]*[mAJ]")
+
+// words is the words of a text. Lists that have been broken behind commas are whole.
+func words(text string) []string {
+	text = regexp.MustCompile(`,\n +`).ReplaceAllString(text, ", ")
+	return strings.Fields(strings.NewReplacer(" \\\n", "\n", ",", ", ").Replace(text))
+}
+
+// longNames writes a tree with names as long as sites have them.
+func longNames(t *testing.T, dir, file string, flags ...string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	if run(append([]string{"gen", "tree", "--leaves", "4", "--hosts", "3", "--spines", "2", "--ports", "8", "--names", "site"}, flags...), strings.NewReader(""), &out, &errs) != exitClean {
+		t.Fatal(errs.String())
+	}
+	text := regexp.MustCompile(`MF0;(\w+):IS5035/U1`).ReplaceAllString(out.String(), "MF0;hpc2-row03-rack17-$1-ib:MQM8700/U1")
+	text = regexp.MustCompile(`"(node\d+) (mlx5_\d)"`).ReplaceAllString(text, `"hpc2-row03-rack17-$1-compute $2"`)
+	if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// On a terminal of 80 columns no line is longer, no word is broken and none is lost: the words are
+// those of a pipe, with short names.
+func TestTerminal(t *testing.T) {
+	dir := t.TempDir()
+	longNames(t, dir, "fabric")
+	longNames(t, dir, "worn", "--drop-links", "1")
+	for name, text := range map[string]string{
+		"groups.yaml": "groups:\n  - name: all\n    receivers: [\"re:^hpc2\"]\n",
+		"jobs.yaml":   "jobs:\n  - {name: climate, hosts: \"hpc2-row03-rack17-node[0001-0009]-compute\", patterns: [{pattern: alltoall, size: 1M}]}\n",
+		"edits.yaml":  "edits:\n  - unplug \"MF0;hpc2-row03-rack17-leaf00-ib:MQM8700/U1\":7\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "fabric"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, _, err := topology.Parse("fabric", data, topology.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	short := shortNames(f)
+	shorter := func(text string) string { return strings.ReplaceAll(short.Replace(text), string(gap), "") }
+	if got := shorter("MF0;hpc2-row03-rack17-leaf01-ib:MQM8700/U1"); len(got) > 32 || !strings.Contains(got, "leaf01") {
+		t.Errorf("the short name of leaf 1 is %q", got)
+	}
+	piped := func(args ...string) string {
+		t.Helper()
+		cmd := exec.Command(program, args...)
+		cmd.Dir = dir
+		out, err := cmd.CombinedOutput()
+		if err != nil && cmd.ProcessState.ExitCode() != exitFindings {
+			t.Fatalf("%v: %v: %s", args, err, out)
+		}
+		return string(out)
+	}
+	piped("compile", "-t", "fabric", "-e", "updn", "-o", "old")
+	piped("compile", "-t", "worn", "-e", "updn", "-g", "groups.yaml", "-o", "tables")
+	seconds := regexp.MustCompile(`(?m)^ *seconds.*(\n +.*)*|\d+\.\d+ s\b`)
+	named := 0
+	for _, line := range []string{
+		"compile -t worn -e updn -g groups.yaml --dry-run", "compile -t worn -e updn --install-dir /etc/opensm/fabrics/hpc2/ibweave -o other", "compile --engines",
+		"check tables --wiring", "check -t fabric --lfts tables/opensm-lfts.dump", "check --rules", "check --explain credit-loop",
+		"compare -t worn -e updn,minhop --bisections 5 --permutations 5 --shifts 5 --traffic jobs.yaml", "diff old tables", "diff old tables -v", "drift old --live tables/opensm-lfts.dump",
+		"whatif -t worn -e updn --fail links", "drain old --switch hpc2-row03-rack17-spine00-ib", "move old edits.yaml", "path tables 0x100000 0x100006",
+		"traffic tables --traffic jobs.yaml", "place tables --hosts 2 --traffic jobs.yaml", "schedule tables -g groups.yaml -o schedule", "sim tables --load 0.1 --max-time 20us", "reproduce", "version",
+		"gen mesh --dims 2x2 -o mesh", "report tables -o page.html", "rehearse tables",
+	} {
+		args := strings.Fields(line)
+		want := seconds.ReplaceAllString(shorter(piped(args...)), "")
+		shown := onTerminal(t, dir, columns, nil, args...)
+		plain := escapes.ReplaceAllString(shown, "")
+		for line := range strings.Lines(plain) {
+			line = strings.TrimSuffix(line, "\n")
+			if utf8.RuneCountInString(line) > columns && strings.Contains(strings.TrimSpace(line), " ") {
+				t.Errorf("%v: %d columns: %s", args, utf8.RuneCountInString(line), line)
+			}
+		}
+		got, all := words(seconds.ReplaceAllString(plain, "")), words(want)
+		if g, w := strings.Join(got, " "), strings.Join(all, " "); g != w {
+			t.Errorf("%v shows other words:\n%s\nwant\n%s", args, g, w)
+		}
+		if strings.Contains(plain, "hpc..") {
+			named++
+		}
+	}
+	if named < 8 {
+		t.Errorf("%d commands show short names, want 8 or more", named)
+	}
+	for _, c := range []struct {
+		color string
+		env   []string
+		want  bool
+	}{{"auto", nil, true}, {"auto", []string{"NO_COLOR=1"}, false}, {"never", nil, false}, {"always", []string{"NO_COLOR=1"}, true}} {
+		shown := onTerminal(t, dir, columns, c.env, "check", "tables", "--wiring", "--color", c.color)
+		if got := strings.Contains(shown, "verdict      \x1b[1;31merrors\x1b[0m") && strings.Contains(shown, "\n\x1b[1;31merror\x1b[0m: missing-cable"); got != c.want || !c.want && strings.Contains(shown, "\x1b") {
+			t.Errorf("--color %s, %v: coloured %t, want %t:\n%q", c.color, c.env, got, c.want, shown)
+		}
+	}
+	if text := piped("check", "tables", "--wiring"); strings.Contains(text, "\x1b") || strings.Contains(text, "hpc..") {
+		t.Errorf("a pipe has colours or short names: %q", text)
+	}
+	if text := piped("check", "tables", "--wiring", "--color", "always"); !strings.Contains(text, "\x1b[1;31merrors") {
+		t.Errorf("--color always does not colour: %q", text)
+	}
+	if text := onTerminal(t, dir, columns, nil, "check", "tables", "--format", "json", "--color", "always"); wantSchema([]string{"check", "--format", "json"}, text) != nil || strings.Contains(text, "\x1b") {
+		t.Errorf("JSON on a terminal: %s", text)
+	}
+}
