@@ -449,7 +449,7 @@ func TestActionDescribes(t *testing.T) {
 	var a action
 	readYAML(t, "../action.yml", &a)
 	text := readFile(t, "../action.yml")
-	doc := readFile(t, "../docs/runbooks/ci.md")
+	doc := readFile(t, "../docs/dev/ci.md")
 	if a.Name == "" || a.Description == "" || a.Runs.Using != "composite" || len(a.Inputs) < 10 || len(a.Outputs) < 3 {
 		t.Fatalf("%+v", a)
 	}

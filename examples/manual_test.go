@@ -311,3 +311,30 @@ func TestNamedPages(t *testing.T) {
 		}
 	}
 }
+
+// A person reads README.md in a few minutes, and each page of the manual in less.
+func TestManualSize(t *testing.T) {
+	const readme, whole, each = 150, 1800, 120
+	sum := 0
+	for _, name := range manual(t) {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := bytes.Count(data, []byte("\n"))
+		if name == "../README.md" {
+			if lines > readme {
+				t.Errorf("README.md has %d lines, want at most %d", lines, readme)
+			}
+			continue
+		}
+		sum += lines
+		if lines > each {
+			t.Errorf("%s has %d lines, want at most %d: details belong in docs/dev", name, lines, each)
+		}
+	}
+	if sum > whole {
+		t.Errorf("the manual has %d lines, want at most %d: details belong in docs/dev", sum, whole)
+	}
+	t.Logf("%d lines", sum)
+}
