@@ -822,7 +822,7 @@ host of the subnet manager:
 		fmt.Fprintf(b, "    %s\n", c)
 	}
 	if static {
-		fmt.Fprintf(b, "For the static files, add %s instead of %s.\n", outdir.ConfigName, outdir.PluginOpenSMName)
+		fmt.Fprintf(b, "For the static files, add %s instead of %s, and watch them\nfrom cron: ibweave drift DIR --umad mlx5_0 --summary\n", outdir.ConfigName, outdir.PluginOpenSMName)
 	}
 }
 
