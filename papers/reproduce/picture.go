@@ -3,6 +3,7 @@ package reproduce
 import (
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/ibweave/ibweave/report/chart"
@@ -22,7 +23,29 @@ var levels = map[string]map[int][]chart.Level{
 }
 
 // prefixes of curves that several metrics have, which titles of panels and axes say.
-var prefixes = []string{"carried: ", "share: ", "throughput: ", "links: "}
+var prefixes = []string{"carried: ", "share: ", "throughput: ", "links: ", "refused: "}
+
+// schemes are what looks the same in all pictures of a paper: curves of these names, or that
+// begin so where a blank ends one.
+var schemes = map[string][]string{
+	"zhou2010":  meshSchemes,
+	"zhou-conf": meshSchemes,
+	"min":       {"f = 1", "f = 2", "f = 4", "f = 8", "f = 16", "f = 32"},
+	"gerla1996": {"circuit, store and forward", "circuit, cut-through", "tree from its root", "tree, flooded"},
+}
+
+var meshSchemes = []string{"unicast, 1 VL", "multicast, 1 VL", "unicast, NESW: ", "multicast, NESW: ", "unicast, ", "multicast, "}
+
+// look is the scheme of a curve, or else its name.
+func look(paper, name string) string {
+	i := slices.IndexFunc(schemes[paper], func(s string) bool {
+		return name == s || strings.HasSuffix(s, " ") && strings.HasPrefix(name, s)
+	})
+	if i < 0 {
+		return name
+	}
+	return schemes[paper][i]
+}
 
 // simulated ends the name of a curve that a model has, too.
 const simulated = ", simulated"
@@ -36,6 +59,7 @@ func (f *Figure) picture() picture {
 	case f.Panels == nil:
 		return nil
 	}
+	paper, _, _ := strings.Cut(f.ID, "/")
 	c := &chart.Chart{Title: f.Title, Caption: caption}
 	for i, p := range f.Panels {
 		curves := make([]chart.Curve, len(p.Curves))
@@ -51,11 +75,14 @@ func (f *Figure) picture() picture {
 			for _, prefix := range prefixes {
 				curve.Name = strings.TrimPrefix(curve.Name, prefix)
 			}
-			curve.Look = strings.TrimSuffix(curve.Name, simulated)
+			curve.Look = look(paper, strings.TrimSuffix(curve.Name, simulated))
+			if slices.Contains(schemes[paper], curve.Look) {
+				c.Looks = schemes[paper]
+			}
 			switch {
 			case models[p.Curves[k].Name] || curve.Name == minModelled:
 				curve.Form = chart.LineOnly
-			case models[curve.Look]:
+			case models[strings.TrimSuffix(p.Curves[k].Name, simulated)]:
 				curve.Form, curve.Name = chart.PointsOnly, ""
 			case strings.HasSuffix(curve.Name, simulated):
 				curve.Form = chart.PointsOnly
@@ -63,9 +90,29 @@ func (f *Figure) picture() picture {
 		}
 		p.Curves = curves
 		p.Levels = levels[f.ID][i]
+		if p.Y.Label == "share" {
+			p.Most = 1
+		}
+		if p.X.Label == "draw" {
+			numberDraws(&p)
+		}
 		c.Panels = append(c.Panels, p)
 	}
 	return c
+}
+
+// numberDraws has draws, which are numbered from 0, as categories.
+func numberDraws(p *chart.Panel) {
+	for i := range p.Curves {
+		points := slices.Clone(p.Curves[i].Points)
+		for k := range points {
+			points[k].X++
+			if n := int(points[k].X); n > len(p.X.Categories) {
+				p.X.Categories = append(p.X.Categories, strconv.Itoa(n))
+			}
+		}
+		p.Curves[i].Points = points
+	}
 }
 
 func hasCurve(p chart.Panel, name string) bool {

@@ -10,9 +10,11 @@ package chart
 import (
 	"bytes"
 	"fmt"
+	"html"
 	"image/color"
 	"io"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -109,6 +111,7 @@ type Panel struct {
 	Y      Axis    `json:"y"`
 	Curves []Curve `json:"curves"`
 	Levels []Level `json:"-"`
+	Most   float64 `json:"-"` // 0, or the greatest value that can be: intervals end there
 }
 
 // Chart is panels side by side, and below each other where they are more than three.
@@ -116,6 +119,8 @@ type Chart struct {
 	Title   string
 	Panels  []Panel
 	Caption string // below all
+	// Looks are numbered first, so that a scheme looks the same in several charts.
+	Looks []string
 }
 
 // Sizes on paper: of a panel without its legend, and of lines of text.
@@ -139,6 +144,7 @@ var palette = []color.Color{
 	color.RGBA{0xe6, 0x9f, 0x00, 0xff}, // orange
 	color.RGBA{0x56, 0xb4, 0xe9, 0xff}, // sky
 	color.RGBA{0x00, 0x00, 0x00, 0xff}, // black
+	color.RGBA{0x90, 0x90, 0x90, 0xff}, // grey, which is ours
 }
 
 // markers are hollow where they can be, so that one on another shows.
@@ -149,7 +155,7 @@ var markers = []draw.GlyphDrawer{
 var dashes = [][]vg.Length{nil, {6, 3}, {2, 2}, {8, 2, 2, 2}}
 
 // styleOf is the look of the i-th curve of a chart. The numbers of markers and of
-// colours have no common divisor, so 35 curves differ.
+// colours have no common divisor, so 40 curves differ.
 func styleOf(i int) (draw.LineStyle, draw.GlyphStyle) {
 	c := palette[i%len(palette)]
 	return draw.LineStyle{Color: c, Width: 1.3, Dashes: dashes[i%len(dashes)]},
@@ -167,6 +173,9 @@ func (c *Curve) look() string {
 // looks numbers the looks of all panels, by where they come first.
 func (c *Chart) looks() map[string]int {
 	index := map[string]int{}
+	for i, look := range c.Looks {
+		index[look] = i
+	}
 	for _, p := range c.Panels {
 		for _, curve := range p.Curves {
 			if _, seen := index[curve.look()]; !seen {
@@ -197,10 +206,8 @@ func textStyle(size vg.Length) draw.TextStyle {
 	return draw.TextStyle{Color: color.Black, Font: face(size), XAlign: draw.XLeft, YAlign: draw.YTop, Handler: plot.DefaultTextHandler}
 }
 
-// wrap parts words into lines that are no wider than width, where words allow it. It
-// leaves a tenth, for readers of SVG whose font is wider.
+// wrap parts words into lines that are no wider than width, where words allow it.
 func wrap(words string, width vg.Length, style draw.TextStyle) []string {
-	width *= 0.9
 	var lines []string
 	line := ""
 	for _, word := range strings.Fields(words) {
@@ -317,8 +324,24 @@ func writeSVG(w io.Writer, width, height vg.Length, paint func(draw.Canvas) erro
 	}
 	// Fonts of the same widths, for readers who do not have Liberation.
 	const family = "font-family:Liberation Sans"
-	_, err := w.Write(bytes.ReplaceAll(b.Bytes(), []byte(family), []byte(family+",Arial,Helvetica,sans-serif")))
+	svg := bytes.ReplaceAll(b.Bytes(), []byte(family), []byte(family+",Arial,Helvetica,sans-serif"))
+	_, err := w.Write(svgText.ReplaceAllFunc(svg, fixWidth))
 	return err
+}
+
+// svgText is an element of text in gonum's SVG, with its size and its words.
+var svgText = regexp.MustCompile(`(?s)<text ([^>]*font-size:([0-9.]+)px[^>]*)>([^<]*)</text>`)
+
+// fixWidth has text take the room that it was laid out for, whatever font a reader has.
+func fixWidth(element []byte) []byte {
+	part := svgText.FindSubmatch(element)
+	size, err := strconv.ParseFloat(string(part[2]), 64)
+	if err != nil || len(part[3]) == 0 {
+		return element
+	}
+	style := textStyle(vg.Points(size))
+	return fmt.Appendf(nil, `<text textLength="%.4g" lengthAdjust="spacingAndGlyphs" %s>%s</text>`,
+		style.Width(html.UnescapeString(string(part[3]))).Points(), part[1], part[3])
 }
 
 // writePNG writes what paint draws as PNG.
@@ -402,12 +425,18 @@ func (c *Chart) draw(canvas draw.Canvas, l *layout) error {
 			p := &c.Panels[i*columns+k]
 			data := plots[i][k].DataCanvas(at)
 			middle := vg.Point{X: (data.Min.X + data.Max.X) / 2, Y: (data.Min.Y + data.Max.Y) / 2}
+			// Names are longer than the axis, or have a second line farther from it.
+			name := func(words string, at, away vg.Point, room vg.Length) {
+				lines := wrap(words, room, style)
+				at = at.Add(away.Scale(lineHeight(style) * vg.Length(len(lines)-1) / 2))
+				canvas.FillText(style, at, strings.Join(lines, "\n"))
+			}
 			style.Rotation, style.Font = 0, face(10)
-			canvas.FillText(style, vg.Point{X: middle.X, Y: data.Max.Y + axisName/2 + 2}, p.Title)
+			name(p.Title, vg.Point{X: middle.X, Y: data.Max.Y + axisName/2 + 2}, vg.Point{Y: 1}, panelWidth-2*margin)
 			style.Font = face(9)
-			canvas.FillText(style, vg.Point{X: middle.X, Y: at.Min.Y - axisName/2 + 2}, p.X.String())
+			name(p.X.String(), vg.Point{X: middle.X, Y: at.Min.Y - axisName/2 + 2}, vg.Point{Y: -1}, panelWidth-2*margin)
 			style.Rotation = math.Pi / 2
-			canvas.FillText(style, vg.Point{X: at.Min.X - axisName/2 + 2, Y: middle.Y}, p.Y.String())
+			name(p.Y.String(), vg.Point{X: at.Min.X - axisName/2 + 2, Y: middle.Y}, vg.Point{X: -1}, data.Size().Y)
 			p.drawLegend(canvas, vg.Point{X: at.Min.X - axisName, Y: at.Min.Y - axisName}, index)
 		}
 	}
@@ -466,19 +495,29 @@ func (p xys) intervals() bool {
 	return false
 }
 
-// intervals are the points of a curve with their intervals. Where a logarithm has no
-// place for the lower end, the upper half is all there is.
+// intervals are the points of a curve with their intervals.
 type intervals struct {
 	xys
-	scale Scale
+	of *Panel
 }
 
-func (p intervals) YError(i int) (low, high float64) {
-	at := p.xys[i]
-	if p.scale != Linear && at.Half >= at.Y {
-		return 0, at.Half
+func (p intervals) YError(i int) (low, high float64) { return p.of.interval(p.xys[i]) }
+
+// interval is how far a point's interval reaches down and up. Where a logarithm has no
+// place for the lower end, the upper half is all there is. Of what cannot be negative,
+// or more than the panel's most, it ends there.
+func (p *Panel) interval(at Point) (low, high float64) {
+	low, high = at.Half, at.Half
+	switch {
+	case p.Y.Scale != Linear && low >= at.Y:
+		low = 0
+	case at.Y >= 0:
+		low = min(low, at.Y)
 	}
-	return at.Half, at.Half
+	if p.Most > 0 && at.Y <= p.Most {
+		high = min(high, p.Most-at.Y)
+	}
+	return low, high
 }
 
 // levelStyle is the line of what is claimed.
@@ -516,7 +555,7 @@ func (p *Panel) plot(index map[string]int) (*plot.Plot, error) {
 		}
 		line, marker := styleOf(index[c.look()])
 		if p.X.Categories != nil {
-			g.Add(&bars{c.Points, i, len(p.Curves), line.Color, p.Y.Scale})
+			g.Add(&bars{p, c.Points, i, line.Color})
 			continue
 		}
 		if err := p.addCurve(g, c, line, marker); err != nil {
@@ -549,7 +588,7 @@ func (p *Panel) addCurve(g *plot.Plot, c *Curve, look draw.LineStyle, marker dra
 	if !xys(c.Points).intervals() {
 		return nil
 	}
-	bars, err := plotter.NewYErrorBars(intervals{c.Points, p.Y.Scale})
+	bars, err := plotter.NewYErrorBars(intervals{c.Points, p})
 	if err != nil {
 		return err
 	}
@@ -565,11 +604,8 @@ func (p *Panel) setLimits(g *plot.Plot) {
 	for _, curve := range p.Curves {
 		for _, at := range curve.Points {
 			lowX, highX = min(lowX, at.X), max(highX, at.X)
-			low := at.Y - at.Half
-			if low <= 0 && p.Y.Scale != Linear {
-				low = at.Y
-			}
-			lowY, highY = min(lowY, low), max(highY, at.Y+at.Half)
+			low, high := p.interval(at)
+			lowY, highY = min(lowY, at.Y-low), max(highY, at.Y+high)
 		}
 	}
 	for _, level := range p.Levels {
@@ -591,24 +627,25 @@ func (p *Panel) setLimits(g *plot.Plot) {
 
 // bars are the points of one of several curves over categories.
 type bars struct {
+	panel  *Panel
 	points []Point
-	of, n  int // this curve, and how many there are
+	of     int // this curve
 	color  color.Color
-	scale  Scale
 }
 
 // Plot is for gonum/plot.
 func (b *bars) Plot(canvas draw.Canvas, g *plot.Plot) {
 	x, y := g.Transforms(&canvas)
-	width := (x(2) - x(1)) * 0.8 / vg.Length(b.n)
+	n := vg.Length(len(b.panel.Curves))
+	width := (x(2) - x(1)) * 0.8 / n
 	for _, at := range b.points {
-		left := x(at.X) + width*(vg.Length(b.of)-vg.Length(b.n)/2)
+		left := x(at.X) + width*(vg.Length(b.of)-n/2)
 		low, high := y(g.Y.Min), y(at.Y)
 		canvas.FillPolygon(b.color, []vg.Point{{X: left, Y: low}, {X: left + width*0.9, Y: low}, {X: left + width*0.9, Y: high}, {X: left, Y: high}})
 		if at.Half == 0 {
 			continue
 		}
-		down, up := intervals{xys: xys{at}, scale: b.scale}.YError(0)
+		down, up := b.panel.interval(at)
 		style := draw.LineStyle{Color: color.Black, Width: 0.8}
 		middle := left + width*0.45
 		canvas.StrokeLine2(style, middle, y(at.Y-down), middle, y(at.Y+up))
@@ -622,8 +659,9 @@ type categories []string
 // Ticks is for gonum/plot.
 func (c categories) Ticks(_, _ float64) []plot.Tick {
 	ticks := make([]plot.Tick, len(c))
+	room := (panelWidth - 3*axisName) / vg.Length(len(c))
 	for i, name := range c {
-		ticks[i] = plot.Tick{Value: float64(i + 1), Label: name}
+		ticks[i] = plot.Tick{Value: float64(i + 1), Label: strings.Join(wrap(name, room, textStyle(8)), "\n")}
 	}
 	return ticks
 }

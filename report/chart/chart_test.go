@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"image"
 	"image/color"
 	_ "image/png"
@@ -165,10 +166,10 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestStyles has 35 curves that look different even without their dashes.
+// TestStyles has 40 curves that look different even without their dashes.
 func TestStyles(t *testing.T) {
 	seen := map[draw.GlyphStyle]int{}
-	for i := range 35 {
+	for i := range 40 {
 		line, glyph := styleOf(i)
 		if other, ok := seen[glyph]; ok || line.Color != glyph.Color {
 			t.Errorf("curve %d looks like %d, or its line unlike its marker", i, other)
@@ -213,5 +214,55 @@ func TestNames(t *testing.T) {
 	joins := func(svg []byte) int { return bytes.Count(svg, []byte("stroke:#0072B2")) }
 	if joins(named.Bytes()) >= joins(plain.Bytes()) {
 		t.Errorf("%d strokes with names, %d without", joins(named.Bytes()), joins(plain.Bytes()))
+	}
+}
+
+// TestFixedWidths has all text of an SVG take the room that it was laid out for: a long name of
+// an axis has two lines, and no line is longer than the picture.
+func TestFixedWidths(t *testing.T) {
+	c := example()
+	c.Panels[1].Y.Label = "a name of an axis that is much longer than the axis, & has to be parted"
+	var b bytes.Buffer
+	if err := c.SVG(&b); err != nil {
+		t.Fatal(err)
+	}
+	if n, m := bytes.Count(b.Bytes(), []byte("<text ")), bytes.Count(b.Bytes(), []byte("<text textLength=")); n != m || n == 0 {
+		t.Errorf("%d of %d texts have a width", m, n)
+	}
+	got := texts(t, b.Bytes())
+	const line = "longer than the axis, & has to be"
+	if !slices.Contains(got, line) {
+		t.Errorf("the long name is not parted: %q", got)
+	}
+	width := func(text string) string {
+		return fmt.Sprintf("%.4g", textStyle(9).Width(text).Points())
+	}
+	for _, text := range []string{"load", line} {
+		if want := `textLength="` + width(text) + `"`; !strings.Contains(b.String(), want) {
+			t.Errorf("no text has %s, the width of %q", want, text)
+		}
+	}
+}
+
+// TestIntervalEnds has intervals end at 0 of what cannot be negative, and at the most that can be.
+func TestIntervalEnds(t *testing.T) {
+	p := &Panel{Y: Axis{Scale: Linear}, Most: 1}
+	for _, tt := range []struct{ y, half, low, high float64 }{
+		{0.5, 0.2, 0.2, 0.2}, {0.1, 0.2, 0.1, 0.2}, {0.9, 0.2, 0.2, 0.1}, {-0.1, 0.2, 0.2, 0.2},
+	} {
+		if low, high := p.interval(Point{Y: tt.y, Half: tt.half}); math.Abs(low-tt.low)+math.Abs(high-tt.high) > 1e-12 {
+			t.Errorf("%+v: %v down, %v up", tt, low, high)
+		}
+	}
+}
+
+// TestLooks has a scheme look the same in charts that name it first.
+func TestLooks(t *testing.T) {
+	one, two := example(), example()
+	slices.Reverse(two.Panels[0].Curves)
+	one.Looks = []string{"multicast", "unicast"}
+	two.Looks = one.Looks
+	if a, b := one.looks(), two.looks(); a["multicast"] != 0 || a["unicast"] != 1 || b["multicast"] != 0 || b["none"] != a["none"] {
+		t.Errorf("%v and %v", a, b)
 	}
 }

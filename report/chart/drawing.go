@@ -341,7 +341,7 @@ func (d *Drawing) draw(canvas draw.Canvas, corner vg.Point, width vg.Length) {
 		return vg.Point{X: corner.X + free + cellWidth*vg.Length(s.X-left), Y: corner.Y - axisName - cellHeight*vg.Length(y-s.Y+bottom+0.4)}
 	}
 	style := textStyle(10)
-	canvas.FillText(style, corner, d.Title)
+	fillLines(canvas, style, corner, wrap(d.Title, width-2*margin, style))
 	for _, c := range d.Cables {
 		a, b := at(c[0]), at(c[1])
 		canvas.StrokeLine2(draw.LineStyle{Color: color.Gray{0xaa}, Width: 1}, a.X, a.Y, b.X, b.Y)
