@@ -45,6 +45,8 @@ Methods:
   unicast     originators send to each member themselves
   doubling    with each send of all that have a message twice as many have it; it
               starts at the only sender, else at the lowest LID
+  two-phase   originators send one packet, which switches copy, to as many hosts in a
+              row as there are members, and each of these sends to one member
 
 A message keeps its buffer at a host until the next hosts have taken it in. Schedules
 are checked: does every message come to every member once, and can buffers wait for

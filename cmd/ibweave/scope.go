@@ -185,7 +185,7 @@ var scopes = map[string][]scope{
 	},
 	"sim": {
 		{flags: network + " kinds node-name-map file jobs output state format load burst trace max-time arbitration buffer-flits buffer-packets copying " +
-			"credit-delay engine engines vls adaptive far plft full-checks header-bytes mbps mtu routing-delay startup traffic vl-weights wire-delay"},
+			"credit-delay engine engines vls adaptive far plft full-checks header-bytes mbps mtu router routing-delay startup traffic vl-weights wire-delay"},
 		{flags: "mcast scale top", with: "traffic", why: "they are about its jobs"},
 		{flags: "host-groups", with: "traffic", why: "its jobs may name groups"},
 		{flags: "buffer", not: "buffer-flits buffer-packets", why: "each lane has its own buffer then"},
@@ -203,7 +203,7 @@ var scopes = map[string][]scope{
 		{flags: "order", with: "repeat"},
 		{flags: "arrivals error max-queue min-messages warm-up", with: "load", why: "only open loop is measured so", note: true},
 		{flags: "cycle shape", with: "arrivals=negative-binomial", note: true},
-		{flags: "output-flits", with: "copying=wormhole|greedy-wormhole"},
+		{flags: "output-flits", with: "copying=wormhole|greedy-wormhole router"},
 	},
 	"help":    {},
 	"version": {},

@@ -244,6 +244,7 @@ var withoutEffectTests = []struct {
 	{"sim d --burst 1 --warm-up 1us", "warm-up", "without --load", true},
 	{"sim d --load 0.1 --cycle 1ns", "cycle", "without --arrivals negative-binomial", true},
 	{"sim d --load 0.1 --shape 2", "shape", "without --arrivals negative-binomial", true},
+	{"sim -t f --router spam --burst 1 --groups g --repeat", "repeat", "without --multicast", false},
 	{"sim d --load 0.1 --output-flits 2", "output-flits", "without --copying wormhole, greedy-wormhole", false},
 	{"sim d --load 0.1 --choice most-credits", "choice", "without --adaptive or --far: packets have no choice", false},
 	{"sim d --load 0.1 --buffer 9000 --buffer-packets 1", "buffer", "with --buffer-packets: each lane has its own", false},

@@ -50,6 +50,7 @@ type simulation struct {
 	engines  []string // several of them, to compare; nil for none
 	vls      []int    // VLs to compare; nil for those of the tables
 	adaptive string   // "" for static tables alone
+	router   string   // in place of tables; "" for tables
 	svg, png string   // files; "" for none
 
 	jobs   int
@@ -100,6 +101,10 @@ of --far FILE, or of DIR, or else as many as are proven free of credit loops. Wi
 compare them. -t alone takes the engine that compile would choose. The gain is in what is
 accepted; with several --seed it has a 95 % interval.
 
+--router spam has SPAM's own routers in place of tables, which compile cannot make: worms go up,
+then down a spanning tree from the centre, choose among the channels that are free, and split for a
+group; docs/dev/simulator.md has the paper's hardware.
+
 A deadlock is reported with the channels of its cycle, as check reports a credit
 loop, and exit status 1; so are packets that the tables lose.
 
@@ -117,6 +122,7 @@ docs/simulator.md has the model, all parameters, and limits.`,
   ibweave sim -t fabric.txt --adaptive all --burst 50 --bytes 4096 --pattern bisection --seed 1,2,3
   ibweave sim tables --adaptive free --load 0.2:1:0.2 --bytes 2048 --pattern shift:16 --svg gain.svg
   ibweave sim -t fabric.txt --traffic jobs.yaml --engines updn,minhop --vls 1,2 --svg jobs.svg
+  ibweave sim -t lattice.txt --router spam -g groups.yaml --multicast 0.1 --load 0.01 --bytes 128 --flit-bytes 1 --buffer-flits 1
   ibweave sim -f experiment.yaml`,
 		Args: a.maxArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.sim(cmd.Context(), &in, args) },
@@ -133,6 +139,7 @@ docs/simulator.md has the model, all parameters, and limits.`,
 	in.defineHardware()
 	in.flags.StringVarP(&in.engine, "engine", "e", "", "make the tables of -t with `ENGINE`; names of OpenSM's engines stand for ours")
 	in.choosing.flags(in.flags)
+	in.flags.StringVar(&in.router, "router", "", "in place of tables `NAME`: spam, whose routers choose for each worm")
 	in.flags.Var(&listValue[string]{to: &in.engines, parse: func(s string) ([]string, error) { return []string{s}, nil }}, "engines", "compare the tables that each engine of `LIST` makes of -t")
 	in.flags.Var(&listValue[int]{to: &in.vls, parse: parseLanes}, "vls", "compare as many virtual lanes as `LIST` has, with the same buffer in all; messages are spread over them")
 	in.flags.StringVar(&in.adaptive, "adaptive", "", "compare with adaptive routing, `HOW`: free, hbf, all, or far, with the states of --far as they are")
@@ -313,6 +320,11 @@ func (in *simulation) check(args []string) error {
 			return &fabric.ParseError{File: in.file, Line: 1, Err: fmt.Errorf(format, args...)}
 		}
 	}
+	if in.router != "" {
+		if err := in.checkRouter(args); err != nil {
+			return err
+		}
+	}
 	switch {
 	case kinds > 1 && len(in.from) > 0:
 		last := slices.MaxFunc(choices[1], func(a, b string) int { return in.from[a].line - in.from[b].line })
@@ -331,7 +343,7 @@ func (in *simulation) check(args []string) error {
 		return in.wrong("engines", "say the same as --engine: want one of them")
 	case in.routed(args) && (in.sl2vl != "" || in.pathSL != "" || in.mfts != ""):
 		return usagef("the engine makes all tables: want no --sl2vl, --path-sl and --mfts beside -t FILE")
-	case !in.routed(args) && len(args) == 0 && (in.topology == "" || !in.hasTables()):
+	case !in.routed(args) && in.router == "" && len(args) == 0 && (in.topology == "" || !in.hasTables()):
 		if in.file != "" {
 			return fail("no tables: want a line with tables, or with topology and lfts, or a directory beside -f")
 		}
@@ -361,9 +373,14 @@ func (in *simulation) check(args []string) error {
 
 // readNetwork reads the tables, or makes them, and reads the groups.
 func (a *app) readNetwork(ctx context.Context, in *simulation, args []string) (routings []simRouting, trees []mft.Tree, err error) {
-	if in.routed(args) {
+	var routers simRouting
+	switch {
+	case in.router != "":
+		routers, trees, err = a.routeWorms(ctx, in)
+		routings = []simRouting{routers}
+	case in.routed(args):
 		routings, err = a.routeSimulated(ctx, in)
-	} else {
+	default:
 		var r *lft.Routing
 		if r, err = a.readRouting(in, args); err == nil {
 			routings, err = in.divideLanes(r)
@@ -385,7 +402,7 @@ func (a *app) readNetwork(ctx context.Context, in *simulation, args []string) (r
 	switch {
 	case in.traffic.Multicast > 0 && in.groups == "":
 		return nil, nil, in.wrong("multicast", "needs groups: -g FILE, or a directory that was compiled with groups")
-	case in.groups == "" && in.mfts == "":
+	case in.groups == "" && in.mfts == "", in.router != "":
 	case in.traffic.Repeat:
 		trees, err = a.readReceivers(in, f)
 	case in.mfts == "":

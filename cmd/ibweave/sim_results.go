@@ -450,6 +450,9 @@ func (in *simulation) hardwareText() string {
 		mtu = fmt.Sprintf("MTU %d", c.MTU)
 	}
 	said := fmt.Sprintf("%s, wire %s, credit %s, routing %s; %s, %s, %s copying, %s", rate, c.WireDelay, c.CreditDelay, c.RoutingDelay, buffer, mtu, c.Copying, c.Arbitration)
+	if in.router != "" {
+		said += ", routers of SPAM in place of tables"
+	}
 	if in.adaptiveToo || in.adaptive != "" {
 		said += fmt.Sprintf(", choice %s", c.Choice)
 		if c.ChooseAgain {

@@ -33,6 +33,7 @@ type simRouting struct {
 	mcast  string // scheme of --mcast, "" for unicast
 	net    sim.Network
 	routes *lft.Routing
+	router sim.Router // in place of tables; nil for tables
 }
 
 // name is what tells it from the others, "" where there is no other.
@@ -171,7 +172,7 @@ func (in *simulation) divideLanes(r *lft.Routing) ([]simRouting, error) {
 // otherwise or the tables say which SL each path has.
 func (in *simulation) setNetwork(x *simRouting) {
 	r := x.routes
-	x.net = sim.Network{Fabric: r.Fabric, Tables: r.Tables, SL2VL: r.SL2VL, PathSLs: r.PathSLs}
+	x.net = sim.Network{Fabric: r.Fabric, Tables: r.Tables, SL2VL: r.SL2VL, PathSLs: r.PathSLs, Router: x.router}
 	x.sls = in.traffic.SLs
 	if x.vls > 1 && r.PathSLs == nil && !in.given("sls") {
 		x.sls = x.vls

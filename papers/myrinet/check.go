@@ -2,6 +2,7 @@ package myrinet
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -101,7 +102,9 @@ func (c *checker) group(r *Report, g int) {
 	for i, s := range grp.Sends {
 		if c.used[i] && s.Held != SendBuffer {
 			at := int(s.At)*(c.s.Classes+1) + int(s.Held)
-			c.waits[at] = append(c.waits[at], Wait{At: s.At, To: s.To, Held: s.Held, Class: s.Class, Group: g})
+			for to := range s.receivers() {
+				c.waits[at] = append(c.waits[at], Wait{At: s.At, To: to, Held: s.Held, Class: s.Class, Group: g})
+			}
 		}
 	}
 	for _, m := range grp.Members {
@@ -109,10 +112,25 @@ func (c *checker) group(r *Report, g int) {
 	}
 }
 
-// followMessage sends a message of o. Second copies are not followed, so it ends.
+// receivers are the hosts that get a message by one send.
+func (s Send) receivers() iter.Seq[int32] {
+	return func(yield func(int32) bool) {
+		for to := s.To; to <= s.To+s.More; to++ {
+			if to != s.At && !yield(to) {
+				return
+			}
+		}
+	}
+}
+
+// followMessage sends a message of o. Second copies are not followed, so it ends; a copy that
+// a host of a region has to pass on is none of its own.
 func (c *checker) followMessage(r *Report, g *Group, o int32) {
 	for _, m := range g.Members {
 		c.count[m] = 0
+	}
+	if g.Method == TwoPhase {
+		clear(c.count) // other hosts have copies, too
 	}
 	hops := int32(g.Hops)
 	if hops == 0 {
@@ -126,11 +144,18 @@ func (c *checker) followMessage(r *Report, g *Group, o int32) {
 		}
 		r.Steps = max(r.Steps, int(v.step))
 		for k, s := range g.Of(v.at, v.held, v.from) {
-			r.Sends++
-			c.count[s.To]++
 			c.used[c.index(g, v, k)] = true
-			if c.count[s.To] == 1 {
-				c.queue = append(c.queue, visit{at: s.To, from: v.at, held: s.Class, hops: max(v.hops-1, -1), step: v.step + int32(k) + 1})
+			for to := range s.receivers() {
+				r.Sends++
+				x := visit{at: to, from: v.at, held: s.Class, hops: max(v.hops-1, -1), step: v.step + int32(k) + 1}
+				if g.Method == TwoPhase && v.held == SendBuffer && len(g.Of(to, s.Class, v.at)) > 0 {
+					c.queue = append(c.queue, x) // it is for another host
+					continue
+				}
+				c.count[to]++
+				if c.count[to] == 1 {
+					c.queue = append(c.queue, x)
+				}
 			}
 		}
 	}

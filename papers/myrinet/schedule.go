@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 
@@ -32,9 +33,15 @@ const (
 	// ID, where originators send first: with each send of all that have a message
 	// twice as many have it. Members follow each other by ID from there on.
 	Doubling
+	// TwoPhase is the two-phase algorithm of the paper on banyan networks (N7): an originator
+	// sends to a region, which is as many hosts in a row as there are destinations, by one
+	// packet that switches copy; each of them sends to one destination. The regions of
+	// originators begin at random hosts. Where the destinations are a region, they get it in
+	// the first phase.
+	TwoPhase
 )
 
-var methods = [...]string{Circuit: "circuit", Tree: "tree", TreeFlood: "tree-flood", Repeated: "unicast", Doubling: "doubling"}
+var methods = [...]string{Circuit: "circuit", Tree: "tree", TreeFlood: "tree-flood", Repeated: "unicast", Doubling: "doubling", TwoPhase: "two-phase"}
 
 // Methods lists the names of the methods.
 func Methods() []string { return methods[:] }
@@ -90,6 +97,7 @@ type Send struct {
 	Held  Class // that the message is in there
 	From  int32 // index of the host that it came from, or Anyone
 	To    int32 // index
+	More  int32 // TwoPhase: hosts behind To that get it, too, in one packet; the sender among them does not
 	Class Class // that it asks for there
 }
 
@@ -179,7 +187,7 @@ func Build(f *fabric.Fabric, t *lft.Tables, groups []mft.Group, opt Options) (*S
 	switch {
 	case opt.Classes > 2:
 		return nil, fmt.Errorf("%d classes of buffers: want 1 or 2, no method uses more", opt.Classes)
-	case opt.Ordered && (opt.Method == TreeFlood || opt.Method == Repeated):
+	case opt.Ordered && (opt.Method == TreeFlood || opt.Method == Repeated || opt.Method == TwoPhase):
 		return nil, fmt.Errorf("messages of %s cannot be ordered: want method tree, doubling or circuit", opt.Method)
 	case opt.Return && (opt.Ordered || opt.Method != Circuit):
 		return nil, errors.New("messages return to the originator on a circuit that is not ordered only")
@@ -210,9 +218,17 @@ type builder struct {
 	ports []fabric.PortID // by index
 }
 
-// hosts lists all members of groups by ID.
+// hosts lists all members of groups by ID; all hosts where any may be in a region.
 func (b *builder) hosts(groups []mft.Group) error {
 	b.index = make(map[fabric.PortID]int32)
+	if b.opt.Method == TwoPhase {
+		for _, p := range b.f.CAPorts() {
+			if b.f.LID(p) != 0 && b.f.Peer(p) != fabric.NoPort {
+				b.index[p] = 0
+				b.ports = append(b.ports, p)
+			}
+		}
+	}
 	for i := range groups {
 		for _, list := range [2][]fabric.PortID{groups[i].Receivers, groups[i].Senders} {
 			for _, p := range list {
@@ -274,6 +290,8 @@ func (b *builder) group(in *mft.Group) error {
 			repeat(&g)
 		case Doubling:
 			b.double(&g)
+		case TwoPhase:
+			b.twoPhase(&g)
 		default:
 			if err := b.tree(&g); err != nil {
 				return err
@@ -386,6 +404,31 @@ func (b *builder) double(g *Group) {
 			if s.At == o {
 				s.Held = SendBuffer
 				g.Sends = append(g.Sends, s)
+			}
+		}
+	}
+}
+
+// twoPhase has each originator send to a region of its own.
+func (b *builder) twoPhase(g *Group) {
+	for _, o := range g.Senders {
+		to := slices.DeleteFunc(slices.Clone(g.Members), func(m int32) bool { return m == o })
+		n := int32(len(to))
+		if last := to[n-1]; last-to[0] < n || last-to[0] == n && to[0] < o && o < last {
+			g.Sends = append(g.Sends, Send{At: o, Held: SendBuffer, From: Anyone, To: to[0], More: last - to[0], Class: 1})
+			continue
+		}
+		// Drawn by group and originator.
+		rng := rand.New(rand.NewPCG(uint64(len(b.s.Groups)), uint64(b.s.Hosts[o].ID)))
+		first := rng.Int32N(int32(len(b.s.Hosts)) - n + 1)
+		g.Sends = append(g.Sends, Send{At: o, Held: SendBuffer, From: Anyone, To: first, More: n - 1, Class: 1})
+		for i, m := range to {
+			switch at := first + int32(i); at {
+			case m: // has its copy
+			case o:
+				g.Sends = append(g.Sends, Send{At: o, Held: SendBuffer, From: Anyone, To: m, Class: b.second()})
+			default:
+				g.Sends = append(g.Sends, Send{At: at, Held: 1, From: o, To: m, Class: b.second()})
 			}
 		}
 	}

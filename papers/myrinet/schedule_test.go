@@ -16,6 +16,7 @@ import (
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/routing/banyan"
 )
 
 // group is all hosts of f whose indices are given, all of them senders.
@@ -195,6 +196,101 @@ func TestRandomSchedules(t *testing.T) {
 	}
 }
 
+// TestTwoPhase has random groups: each originator sends to as many hosts in a row as it has
+// destinations, and these to the destinations by banyan.TwoPhase, in two steps.
+func TestTwoPhase(t *testing.T) {
+	f := torus8(t)
+	tables := routed(t, f)
+	rng := rand.New(rand.NewPCG(7, 0))
+	starts := map[int32]bool{}
+	for trial := range short.Of(60, 10) {
+		n := 2 + rng.IntN(30)
+		numbers := rng.Perm(64)[:n]
+		if trial%10 == 0 {
+			numbers = []int{20, 21, 22, 23, 24} // in a row, whoever sends
+		}
+		s := mustSchedule(t, f, tables, Options{Method: TwoPhase}, group(f, "g", numbers...))
+		r := s.Check()
+		if !r.Clean() || r.Steps != 2-btoi(trial%10 == 0) && n > 2 {
+			t.Fatalf("%v: %d steps, %q", numbers, r.Steps, s.Explain(r))
+		}
+		if back, err := Read("x", s.Append(nil)); err != nil || !reflect.DeepEqual(back, s) {
+			t.Fatalf("%v: read back: %v", numbers, err)
+		}
+		g := &s.Groups[0]
+		for _, o := range g.Senders {
+			to := []int{}
+			for _, m := range g.Members {
+				if m != o {
+					to = append(to, int(m))
+				}
+			}
+			region := g.Of(o, SendBuffer, Anyone)[0]
+			if int(region.More) == len(to) {
+				continue // a region with the originator in it
+			}
+			starts[region.To] = true
+			want, err := banyan.TwoPhase(6, int(o), to, int(region.To))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := map[int]int{} // by the host of the region: its destination
+			for _, x := range g.Sends {
+				if x.Held == 1 && x.From == o || x.Held == SendBuffer && x.At == o && x.More == 0 && x.Class == 2 {
+					got[int(x.At)] = int(x.To)
+				}
+			}
+			for _, x := range want.Sends {
+				if d, ok := got[x.From]; ok != (x.From != x.To) || ok && d != x.To {
+					t.Fatalf("%v from %d: host %d sends to %d, want %d", numbers, o, x.From, d, x.To)
+				}
+				delete(got, x.From)
+			}
+			if len(got) > 0 || want.Sends != nil && int(region.More) != len(to)-1 {
+				t.Fatalf("%v from %d: region of %d, and further sends %v", numbers, o, region.More+1, got)
+			}
+		}
+	}
+	if len(starts) < 20 {
+		t.Errorf("regions begin at %d hosts: want them spread", len(starts))
+	}
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// TestTwoPhaseFaults has schedules that Check finds wrong: a host of the region that sends to
+// another member, and one that does not send.
+func TestTwoPhaseFaults(t *testing.T) {
+	const text = "ibweave-schedule 1\nclasses 2\nhost 1 lid 1 port 1\nhost 2 lid 2 port 2\nhost 3 lid 3 port 3\nhost 4 lid 4 port 4\n" +
+		"group two-phase hops 0 \"g\"\nmembers 1 2 4\nsenders 1\n1 send * > 2-3 1\n2 1 1 > 4 2\n3 1 1 > 2 2\n"
+	for change, faults := range map[[2]string]int{
+		{"", ""}:                               0,
+		{"3 1 1 > 2 2", "3 1 1 > 4 2"}:         1, // 2 gets none, 4 gets two
+		{"2 1 1 > 4 2\n", ""}:                  1, // 4 gets none, 2 gets two
+		{"1 send * > 2-3 1", "1 send * > 2 1"}: 1,
+	} {
+		s, err := Read("x", []byte(strings.Replace(text, change[0], change[1], 1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := s.Check(); len(r.Faults) != faults {
+			t.Errorf("%q: %+v", change, r)
+		}
+	}
+	for line, want := range map[string]string{
+		"1 send * > 3-2 1": "want the lower ID first", "2 1 1 > 3-4 2": "want one host", "1 send * > 2-9 1": "no host has the ID 9",
+	} {
+		if _, err := Read("x", []byte(strings.Replace(text, "1 send * > 2-3 1", line, 1))); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", line, err, want)
+		}
+	}
+}
+
 // TestSoftware has the schedules that others are compared with: repeated unicast takes a step
 // for each member, recursive doubling ceil(log2(d + 1)) for d destinations.
 func TestSoftware(t *testing.T) {
@@ -322,6 +418,10 @@ func TestBuildErrors(t *testing.T) {
 		"three classes":   func() error { _, err := Build(f, tables, nil, Options{Classes: 3}); return err },
 		"ordered flood":   func() error { _, err := Build(f, tables, nil, Options{Method: TreeFlood, Ordered: true}); return err },
 		"ordered unicast": func() error { _, err := Build(f, tables, nil, Options{Method: Repeated, Ordered: true}); return err },
+		"two-phase in order": func() error {
+			_, err := Build(f, tables, nil, Options{Method: TwoPhase, Ordered: true})
+			return err
+		},
 		"doubling's fan":  func() error { _, err := Build(f, tables, nil, Options{Method: Doubling, MaxFanOut: 2}); return err },
 		"return of trees": func() error { _, err := Build(f, tables, nil, Options{Method: Tree, Return: true}); return err },
 		"ordered return":  func() error { _, err := Build(f, tables, nil, Options{Ordered: true, Return: true}); return err },
@@ -418,6 +518,7 @@ func TestText(t *testing.T) {
 // error has no result.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(sample))
+	f.Add([]byte("ibweave-schedule 1\nclasses 2\nhost 1 lid 1 port 1\nhost 2 lid 2 port 2\nhost 3 lid 3 port 3\ngroup two-phase hops 0 \"\"\nmembers 1 2\nsenders 2\n2 send * > 1-3 1\n3 1 2 > 1 2\n"))
 	f.Add([]byte("ibweave-schedule 1\nclasses 1\nhost 1 lid 1 port 1\nhost 2 lid 2 port 2\ngroup tree hops 0 \"\"\nmembers 1 2\nsenders 2\n1 1 2 > 2 1\n2 send * > 1 1\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s, err := Read("x", data)

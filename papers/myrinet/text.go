@@ -30,6 +30,8 @@ const maxText = 256 << 20
 // Hosts come by ID. A line with > says: host 7, which holds a message of the group
 // in class 1 and has it from anybody, sends it to host 9, where it asks for a
 // buffer of class 1; send is the send buffer of the originator. hops 0 is no limit.
+// In groups of two-phase "> 7-12" is one packet to all hosts with IDs from 7 to 12, and
+// any host may pass it on.
 // A # begins a comment, to the end of the line. Read reads it.
 func (s *Schedule) Append(b []byte) []byte {
 	b = fmt.Appendf(b, "%s\nclasses %d\n", textVersion, s.Classes)
@@ -53,7 +55,11 @@ func (s *Schedule) Append(b []byte) []byte {
 		}
 		b = append(b, '\n')
 		for _, x := range g.Sends {
-			b = fmt.Appendf(b, "%s %s %s > %s %s\n", id(x.At), x.Held, id(x.From), id(x.To), x.Class)
+			to := id(x.To)
+			if x.More > 0 {
+				to += "-" + id(x.To+x.More)
+			}
+			b = fmt.Appendf(b, "%s %s %s > %s %s\n", id(x.At), x.Held, id(x.From), to, x.Class)
 		}
 	}
 	return b
@@ -304,10 +310,10 @@ func (r *reader) id(s string) (int32, error) {
 	return i, nil
 }
 
-// memberID finds a member.
+// memberID finds a member; of two-phase any host.
 func (r *reader) memberID(s string) (int32, error) {
 	i, err := r.id(s)
-	if err == nil && !r.member[i] {
+	if err == nil && !r.member[i] && r.s.Groups[len(r.s.Groups)-1].Method != TwoPhase {
 		err = r.fail("host %s is no member of the group", s)
 	}
 	return i, err
@@ -348,10 +354,23 @@ func (r *reader) send(f []string) error {
 			return r.fail("a message in a send buffer has no sender: want *")
 		}
 	}
-	if s.To, err = r.memberID(f[4]); err != nil {
+	first, last, region := strings.Cut(f[4], "-")
+	if s.To, err = r.memberID(first); err != nil {
 		return err
 	}
-	if s.To == s.At {
+	if region {
+		if r.s.Groups[len(r.s.Groups)-1].Method != TwoPhase || s.Held != SendBuffer {
+			return r.fail("%s: want one host: originators of two-phase alone send to several", f[4])
+		}
+		end, err := r.id(last)
+		if err != nil {
+			return err
+		}
+		if s.More = end - s.To; s.More <= 0 {
+			return r.fail("%s: want the lower ID first", f[4])
+		}
+	}
+	if s.To == s.At && !region {
 		return r.fail("host %s sends to itself", f[0])
 	}
 	if s.Class, err = r.class(f[5], 1); err != nil {
@@ -365,7 +384,7 @@ func (r *reader) send(f []string) error {
 		case c == 0:
 			// All of one key are together.
 			for i := n - 1; i >= 0 && compareSends(g.Sends[i], s) == 0; i-- {
-				if g.Sends[i].To == s.To {
+				if g.Sends[i].To == s.To && g.Sends[i].More == 0 { // a region may have it, too
 					return r.fail("host %s sends to host %s twice", f[0], f[4])
 				}
 			}

@@ -154,6 +154,8 @@ func (o *Options) check() error {
 		return errors.New("worms that wait in the host's memory change their order: want no HostBuffer for ordered groups")
 	case len(o.Fabric.CAPorts()) < 2:
 		return errors.New("fewer than two hosts")
+	case slices.ContainsFunc(o.Schedule.Groups, func(g myrinet.Group) bool { return g.Method == myrinet.TwoPhase }):
+		return errors.New("two-phase is for switches that copy: want another method")
 	}
 	return nil
 }
