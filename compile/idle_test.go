@@ -40,7 +40,7 @@ func TestNoIdleWarnings(t *testing.T) {
 	add("banyan")(banyan.Banyan(3, true))
 	add("irregular")(gen.Irregular(gen.IrregularSpec{Switches: 20, Degree: 4, Hosts: 30, Seed: 3}))
 	ran := 0
-	for _, name := range short.Keys(list, "tree", "a host on a leaf of three levels", "mesh", "torus", "banyan", "irregular") {
+	for _, name := range short.Keys(list, "a host on a leaf of three levels", "torus", "banyan", "irregular") {
 		f := list[name]
 		for i := range compile.Engines {
 			e := &compile.Engines[i]

@@ -178,7 +178,7 @@ func TestChooseOrder(t *testing.T) {
 		{"two levels", ft(gen.FatTreeSpec{Radix: 8, Levels: 2}, 0), "leaf"},
 		{"two levels, links missing", ft(gen.FatTreeSpec{Radix: short.Of(16, 12), Levels: 2}, 12), "leaf"},
 		{"three levels", ft(gen.FatTreeSpec{Radix: 8, Levels: 3}, 0), "leaf"},
-		{"three levels, sampled", ft(gen.FatTreeSpec{Radix: 16, Levels: 3}, 0), "leaf"},
+		{"three levels, sampled", ft(gen.FatTreeSpec{Radix: short.Of(16, 10), Levels: 3}, 0), "leaf"},
 		{"three levels, links missing", ft(gen.FatTreeSpec{Radix: short.Of(12, 8), Levels: 3}, short.Of(40, 12)), "leaf"},
 		{"hosts on spines", cluster(t, clusterSpec{leaves: 12, spines: 5, hosts: 9, parallel: 2, missing: 7}), "leaf"},
 		{"mesh", grid(false, 8, short.Of(8, 5)), "switch 0,0"},

@@ -156,7 +156,7 @@ var sayNames = []struct {
 	{3, "check -t worn --policy policy --date 2026-01-01 --format json"}, {1, "check -t worn --policy generic --date 2026-01-01"},
 	{4, "diff updn other"}, {4, "diff -v updn other"}, {4, "diff updn other --format json"}, {4, "diff -v updn fat"}, {2, "diff tree worn"},
 	{1, "drift updn --live broken"}, {1, "drift updn --live broken -v"}, {1, "drift updn --live broken --format json"}, {1, "drift updn --live masks -v"},
-	{2, "compare -t tree -e updn,minhop"}, {2, "compare -t ring -e minhop"}, {2, "compare -t tree -e updn --format json"},
+	{2, "compare -t tree -e updn,minhop --bisections 100"}, {2, "compare -t ring -e minhop --bisections 100"}, {2, "compare -t tree -e updn --format json --bisections 100"},
 	{2, "whatif -t tree -e updn --fail links"}, {2, "whatif -t tree -e updn --fail switches"}, {2, "whatif -t tree -e updn --fail links --format json -o cases"}, {2, "merge cases"},
 	{4, "sim loop --burst 4 --pattern all-to-all --buffer-packets 1 --state points"}, {4, "sim loop --burst 4 --pattern all-to-all --buffer-packets 1 --state points"},
 	{4, "sim loop --burst 4 --pattern all-to-all --buffer-packets 1 --format json"},

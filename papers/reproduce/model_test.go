@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/papers/myrinet/lan"
 	"github.com/ibweave/ibweave/report/chart"
 )
@@ -239,7 +240,7 @@ func TestModelMesh(t *testing.T) {
 			return measureMesh(lab, []meshPoint{{newExchange(meshPart, meshPart, 32, unicast, oneVL, 1, 0), &ours}}, 5)
 		})
 		var values []float64
-		for range 8 {
+		for range short.Of(8, 4) {
 			values = append(values, modelMesh(rng, 32, unicast))
 		}
 		confirm(t, curveOf(unicast, oneVL)+", 102 sources to 102, 32 bytes, µs", ours, values)
@@ -306,7 +307,7 @@ func TestModelClos(t *testing.T) {
 		return measureGeoffray(lab, []geoffrayPoint{{bisection{nodes: closNodes, way: byDestination, buffers: 1}, &ours}})
 	})
 	var values []float64
-	for range 6 {
+	for range short.Of(6, 3) {
 		values = append(values, modelClos(rng, 64))
 	}
 	confirm(t, "512 nodes, static by destination, share", ours, values)
@@ -318,7 +319,7 @@ func TestModelLattice(t *testing.T) {
 	const n = 256
 	type place struct{ x, y int }
 	var values []float64
-	for draw := range uint64(200) {
+	for draw := range short.Of[uint64](200, 50) {
 		rng := rand.New(rand.NewPCG(73, draw))
 		taken := map[place]bool{{}: true}
 		list := []place{{}}

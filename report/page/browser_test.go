@@ -45,7 +45,9 @@ var browser = sync.OnceValues(func() (context.Context, error) {
 		return nil, fmt.Errorf("no Chromium; install it with apt-get install chromium, or run scripts/install-tools.sh")
 	}
 	// It draws without an emulated GPU and keeps no process ready for a next site: a third less CPU time.
+	// Under -short it does not optimize the page's compiler, which works for less time than that takes.
 	ctx, closeAll := chromedp.NewExecAllocator(context.Background(), chromedp.ExecPath(path), chromedp.Headless, chromedp.NoSandbox,
+		chromedp.Flag("js-flags", short.Of("", "--liftoff-only")),
 		chromedp.Flag("disable-gpu", true), chromedp.Flag("disable-software-rasterizer", true), chromedp.Flag("in-process-gpu", true),
 		chromedp.Flag("disable-features", "Translate,SpareRendererForSitePerProcess,BackForwardCache"),
 		chromedp.Flag("disable-dev-shm-usage", true), chromedp.WindowSize(1440, 900))

@@ -30,7 +30,7 @@ import (
 )
 
 var (
-	topologyFlag = flag.String("topology", "", "FILE that TestBrowserTry tries changes of, instead of a tree of eight leaves")
+	topologyFlag = flag.String("topology", "", "FILE that TestBrowserTry tries changes of, instead of a tree of eight leaves, or three")
 	withinFlag   = flag.Duration("within", time.Minute, "how long an answer of the page in TestBrowserTry may take")
 	taskFlag     = flag.Duration("task", time.Minute, "how long the page in TestBrowserTry may be busy without a pause")
 )

@@ -306,10 +306,10 @@ func TestChangedEntry(t *testing.T) {
 	alone(t)
 	f := grid(t, 4, 8)
 	dir := compiled(t, f, tables(f))
-	for _, c := range []struct {
+	for _, c := range short.Part(2, []struct {
 		lid  fabric.LID
 		port fabric.PortNum
-	}{{1, fabric.NoPath}, {33, 7}, {63, 7}, {64, 7}, {64, fabric.NoPath}} {
+	}{{1, fabric.NoPath}, {64, 7}, {33, 7}, {63, 7}, {64, fabric.NoPath}}) {
 		tb := tables(f)
 		s := fabric.NodeID(11)
 		was := tb.Row(s)[c.lid]
