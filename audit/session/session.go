@@ -37,6 +37,7 @@ type state struct {
 	rest    *compile.Result // on what is not drained
 	plan    *drain.Plan     // that of the last steps in a row that drain; nil after other steps
 	back    *state          // with plan: what was before the part that was drained last
+	loads   []int64         // those of lft.ChannelLoads for the tables in force; nil until they are counted
 }
 
 // drained is a part that is drained.
@@ -94,6 +95,15 @@ func (s *Session) Prepare() { s.kept.Start(s.now().rest) }
 // Result is the tables in force after the last step.
 func (s *Session) Result() *compile.Result { return s.now().inForce }
 
+// Loads is lft.ChannelLoads of the tables in force. Not to be changed.
+func (s *Session) Loads(ctx context.Context) (loads []int64, err error) {
+	x := s.now()
+	if x.loads == nil {
+		x.loads, err = lft.ChannelLoads(ctx, x.inForce.Routing.Fabric, x.inForce.Routing.Tables)
+	}
+	return x.loads, err
+}
+
 // Steps lists the steps.
 func (s *Session) Steps() []string {
 	list := []string{}
@@ -150,7 +160,7 @@ func (s *Session) Do(ctx context.Context, step Step) (*Answer, error) {
 	a.Before, a.After = drain.LoadOf(before.rest.Verify), drain.LoadOf(next.rest.Verify)
 	a.Changes, a.Kept, a.Verify = compile.ChangesSince(old.Routing, r.Routing), next.rest.Routing.Kept, r.Verify
 	a.listWrites(old.Routing, r.Routing)
-	a.Moved = countMoved(old.Routing, r.Routing)
+	a.Moved, next.loads = followMoved(old.Routing, r.Routing, before.loads)
 	if step.Kind == Drain && next.plan != nil {
 		a.Drain = next.plan.Document(next.whole)
 	}
@@ -435,13 +445,18 @@ func (a *Answer) listWrites(old, r *lft.Routing) {
 	}
 }
 
-// countMoved counts the pairs of CA or router ports and LIDs of others whose path both routings have
-// and which pass other ports. O(switches x LIDs).
-func countMoved(old, r *lft.Routing) (moved int64) {
+// followMoved counts the pairs of CA or router ports and LIDs of others whose path both routings have
+// and which pass other ports. It gives the loads of r from those of old, nil where some host came, went
+// or is not reached. O(switches x LIDs).
+func followMoved(old, r *lft.Routing, before []int64) (moved int64, loads []int64) {
 	f, g := old.Fabric, r.Fabric
 	was, now := lft.NewForest(f), lft.NewForest(g)
-	before := make([]fabric.PortID, f.NumSwitches()) // by switch: its port in the old tree
-	other := make([]bool, f.NumSwitches())           // its path is another than before
+	next := make([]fabric.PortID, f.NumSwitches()) // by switch: its port in the old tree
+	other := make([]bool, f.NumSwitches())         // its path is another than before
+	sources, all := hostsOnBoth(f, g)
+	if before != nil && sources != nil {
+		loads = slices.Clone(before)
+	}
 	for lid, may := range mayMove(old, r) {
 		p := g.LIDPort(fabric.LID(lid))
 		if !may || p == fabric.NoPort || g.IsSwitch(g.Owner(p)) || f.LIDPort(fabric.LID(lid)) != p {
@@ -449,12 +464,20 @@ func countMoved(old, r *lft.Routing) (moved int64) {
 		}
 		was.FindTree(old.Tables, fabric.LID(lid))
 		now.FindTree(r.Tables, fabric.LID(lid))
-		for s := range before {
-			before[s] = fabric.NoPort
+		if loads != nil && g.PortCounts(p, fabric.ForLoad) {
+			if reaches(was, sources) != all || reaches(now, sources) != all {
+				loads = nil
+			} else {
+				was.Flow(sources, func(out fabric.PortID, routes int64) { loads[out] -= routes })
+				now.Flow(sources, func(out fabric.PortID, routes int64) { loads[out] += routes })
+			}
+		}
+		for s := range next {
+			next[s] = fabric.NoPort
 		}
 		for i, s := range was.Order {
-			if before[s] = f.Peer(p); i > 0 {
-				before[s] = was.Next[s]
+			if next[s] = f.Peer(p); i > 0 {
+				next[s] = was.Next[s]
 			}
 		}
 		for i, s := range now.Order {
@@ -462,8 +485,8 @@ func countMoved(old, r *lft.Routing) (moved int64) {
 			if i > 0 {
 				out = now.Next[s]
 			}
-			other[s] = before[s] != out || f.Peer(out) != g.Peer(out) || i > 0 && other[g.Owner(g.Peer(out))]
-			if !other[s] || before[s] == fabric.NoPort {
+			other[s] = next[s] != out || f.Peer(out) != g.Peer(out) || i > 0 && other[g.Owner(g.Peer(out))]
+			if !other[s] || next[s] == fabric.NoPort {
 				continue
 			}
 			for _, end := range g.EndPortsOn(s) {
@@ -473,7 +496,33 @@ func countMoved(old, r *lft.Routing) (moved int64) {
 			}
 		}
 	}
-	return moved
+	return moved, loads
+}
+
+// hostsOnBoth counts by switch the ports that send load, and in all; nil where two fabrics of the same
+// nodes have other ones, or these have other LIDs.
+func hostsOnBoth(f, g *fabric.Fabric) (sources []int64, all int64) {
+	if len(f.CAPorts()) != len(g.CAPorts()) {
+		return nil, 0
+	}
+	sources = make([]int64, f.NumSwitches())
+	for s := range sources {
+		a, b := f.HostsOn(fabric.NodeID(s)), g.HostsOn(fabric.NodeID(s))
+		if !slices.EqualFunc(a, b, func(p, q fabric.PortID) bool { return p == q && f.LID(p) == g.LID(p) && f.LMC(p) == g.LMC(p) }) {
+			return nil, 0
+		}
+		sources[s] = int64(len(a))
+		all += sources[s]
+	}
+	return sources, all
+}
+
+// reaches counts the sources that a tree delivers.
+func reaches(tree *lft.Forest, sources []int64) (n int64) {
+	for _, s := range tree.Order {
+		n += sources[s]
+	}
+	return n
 }
 
 // mayMove says by LID whether an entry for it is another than before, or leads over another cable.

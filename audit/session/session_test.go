@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -306,6 +307,14 @@ func TestSteps(t *testing.T) {
 					t.Fatal(err)
 				}
 				sameTables(t, fmt.Sprintf("seed %d, %v", seed, s.Steps()), again.Routing, r)
+			}
+			loads, err := s.Loads(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			counted, err := lft.ChannelLoads(context.Background(), r.Fabric, r.Tables)
+			if err != nil || !slices.Equal(loads, counted) {
+				t.Errorf("seed %d, %v: %v, loads %v, counted %v", seed, s.Steps(), err, loads, counted)
 			}
 			if moved := slowMoved(before, r); moved != a.Moved {
 				t.Errorf("seed %d, %v: %d paths moved, %d differ", seed, s.Steps(), a.Moved, moved)

@@ -94,7 +94,11 @@ func (s *server) handle(ctx context.Context, request []byte) ([][]byte, error) {
 		return [][]byte{head}, err
 	}
 	now := next.Result()
-	text, data, err := page.Update(ctx, &page.Input{Fabric: now.Routing.Fabric, Tables: now.Routing.Tables, Result: now.Verify, Rules: verify.Rules})
+	loads, err := next.Loads(ctx)
+	if err != nil {
+		return nil, err
+	}
+	text, data, err := page.Update(ctx, &page.Input{Routes: loads, Fabric: now.Routing.Fabric, Tables: now.Routing.Tables, Result: now.Verify, Rules: verify.Rules})
 	if err != nil {
 		return nil, err
 	}

@@ -42,6 +42,9 @@ type Input struct {
 	Result *verify.Result
 	Rules  []verify.Rule // that explain the findings
 
+	// Routes is lft.ChannelLoads of Tables, nil for none that is at hand.
+	Routes []int64
+
 	// Counters are what cables may show besides routes, and what follows from the tables.
 	Counters []Counter
 	// Cables names what they show: routes, bound, trees, choices or a Counter; "" for the first of
@@ -150,8 +153,10 @@ func load(ctx context.Context, in *Input, l *layout) (*scene, error) {
 		return s, nil
 	}
 	var err error
-	if s.routes, err = lft.ChannelLoads(ctx, in.Fabric, in.Tables); err != nil {
-		return nil, err
+	if s.routes = in.Routes; s.routes == nil {
+		if s.routes, err = lft.ChannelLoads(ctx, in.Fabric, in.Tables); err != nil {
+			return nil, err
+		}
 	}
 	channels, sum := 0, int64(0)
 	for sw := range fabric.NodeID(in.Fabric.NumSwitches()) {
