@@ -99,7 +99,11 @@ func openFile(t *testing.T, name, fragment string, in *Input) *tab {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithTimeout(shared, time.Minute)
+	limit := time.Minute
+	if *topologyFlag != "" { // which may be large
+		limit = 10 * time.Minute
+	}
+	ctx, stop := context.WithTimeout(shared, limit)
 	p := &tab{t, ctx, in}
 	p.ctx = ctx
 	var (

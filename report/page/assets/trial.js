@@ -161,7 +161,7 @@ class Trial {
       const was = base.peer[p], is = D.peer[p];
       if (was > p && is !== was) mark(p, was, "loop", true);
       if (is < p) continue;
-      const of = [p, is].some(at => ends.has(this.end(-1, at)) || ends.has(this.end(base.owner[at])));
+      const of = drained.length > 0 && [p, is].some(at => ends.has(this.end(-1, at)) || ends.has(this.end(base.owner[at])));
       if (of) mark(p, is, "warning", false);
       else if (is !== was || D.links[D.link[p]] !== base.links[base.link[p]]) mark(p, is, "accent", false);
     }
