@@ -105,6 +105,9 @@ type documentRule struct {
 	Explain string `json:"explain"`
 }
 
+// aggregationType stands for aggregation nodes among the types of nodes.
+const aggregationType = 4
+
 // array is a part of the binary data: little-endian numbers.
 type array struct {
 	Name string `json:"name"`
@@ -374,7 +377,12 @@ func (s *scene) document() (*document, []byte) {
 		}
 		return int32(f.PortBase(fabric.NodeID(i)))
 	})
-	p.bytes("type", f.NumNodes(), func(i int) uint8 { return uint8(f.Node(fabric.NodeID(i)).Type) })
+	p.bytes("type", f.NumNodes(), func(i int) uint8 {
+		if f.Kind(fabric.NodeID(i)) == fabric.AggregationKind {
+			return aggregationType
+		}
+		return uint8(f.Node(fabric.NodeID(i)).Type)
+	})
 	p.ints("peer", ports, func(i int) int32 { return int32(f.Peer(fabric.PortID(i))) })
 	known := make(map[fabric.Link]uint8)
 	p.bytes("link", ports, func(i int) uint8 {

@@ -60,6 +60,11 @@ func arrange(in *Input) *layout {
 		l.onLevels(f, levels, hosts)
 	}
 	l.loose(f)
+	for n := range fabric.NodeID(f.NumNodes()) {
+		if f.Kind(n) == fabric.AggregationKind {
+			l.radius[n] *= 0.5
+		}
+	}
 	return l
 }
 

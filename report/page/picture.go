@@ -113,6 +113,7 @@ func Draw(ctx context.Context, in *Input, view View, opt PictureOptions) (*Pictu
 		if s.Shape != "" {
 			p.lines[0] += "; " + strings.SplitN(s.Shape, "\n", 2)[0]
 		}
+		p.markFaults()
 	}
 	if err != nil {
 		return nil, &ViewError{err}

@@ -269,6 +269,37 @@ func (p *Picture) markEnds(s *scene, ends []End, c color.Color, gone bool) {
 	}
 }
 
+// markFaults marks the cables that findings say are missing or slow.
+func (p *Picture) markFaults() {
+	missing, slow := 0, 0
+	for i := range p.Result.Findings {
+		x := &p.Result.Findings[i]
+		gone := x.Rule == "missing-cable"
+		if !gone && x.Rule != "link-degraded" || x.Waiver != nil || len(x.Ports) == 0 {
+			continue
+		}
+		var ends []End
+		for _, e := range x.Ports {
+			_, isSwitch := p.Fabric.SwitchByGUID(e.Node)
+			ends = append(ends, End{e.Node, isSwitch, max(e.Port, 1)})
+		}
+		if at := portOf(p.Fabric, ends[0]); len(ends) == 1 && at != fabric.NoPort && p.Fabric.Peer(at) != fabric.NoPort {
+			peer := p.Fabric.Peer(at)
+			ends = append(ends, endOf(p.Fabric, p.Fabric.Owner(peer), p.Fabric.Num(peer)))
+		}
+		if gone {
+			missing++
+			p.markEnds(p.scene, ends, p.theme.loop, true)
+		} else {
+			slow++
+			p.markEnds(p.scene, ends, p.theme.warning, false)
+		}
+	}
+	if missing+slow > 0 {
+		p.lines = append(p.lines, fmt.Sprintf("missing cables: %d, dashed with a cross; slow ones: %d, amber", missing, slow))
+	}
+}
+
 // spot is a node of either state in a colour.
 type spot struct {
 	s *scene

@@ -192,6 +192,35 @@ function thereAndBack(D, m, p) {
     : `: ${m.name} ${quantity(m, m.values[p])} at port ${D.num(p)}, ${quantity(m, m.values[q])} at the other end`;
 }
 
+// middle shortens a text in the middle, to most characters.
+function middle(text, most) {
+  if (text.length <= most) return text;
+  const tail = Math.ceil((most - 1) * 0.6);
+  return text.slice(0, most - 1 - tail) + "…" + text.slice(text.length - tail);
+}
+
+// distinct shortens names in the middle: words that all of them share become "…".
+function distinct(names) {
+  const words = names.map(name => name.split(/([\s:;,\/_.-]+)/));
+  if (words.some(w => w.length !== words[0].length)) return names;
+  const same = words[0].map((_, i) => words.every(w => w[i] === words[0][i]));
+  return words.map((w, k) => {
+    let short = "", skipped = "";
+    const skip = () => {
+      short += skipped.length > 2 ? "…" : skipped;
+      skipped = "";
+    };
+    w.forEach((word, i) => {
+      if (i % 2 === 0 && !same[i]) {
+        skip();
+        short += word;
+      } else skipped += word;
+    });
+    skip();
+    return short || names[k];
+  });
+}
+
 const format = new Intl.NumberFormat("en-US");
 const grouped = n => format.format(n);
 const decimal = n => new Intl.NumberFormat("en-US", {minimumFractionDigits: 1, maximumFractionDigits: 1}).format(n);

@@ -11,6 +11,7 @@ class App {
     this.view = new View(D, this.stage);
     if (D.interactive) this.trial = new Trial(this);
     if (old) this.states = new States(this, old);
+    else this.view.marks = faults(D);
     this.makeTabs();
     this.legend();
     this.listen();
@@ -36,7 +37,7 @@ class App {
   // headline says what the fabric has, and the verdict, and has the search.
   headline() {
     const D = this.D, r = D.result;
-    const search = picker(D, "find", "Find a switch or host by name, GUID or LID", () => true, n => this.select(n, true));
+    const search = picker(D, "find", "Find by name, GUID or LID", () => true, n => this.select(n, true));
     document.getElementById("search").replaceChildren(search.element);
     document.getElementById("subtitle").textContent = [D.shape && D.shape.split("\n")[0], `${plural(r.fabric.switches, "switch", "switches")}, ${plural(r.fabric.ca_ports, "CA port")}, ${plural(r.fabric.links, "link")}`, `ibweave ${D.version}`].filter(s => s).join(" · ");
     const verdict = document.getElementById("verdict");
@@ -131,6 +132,7 @@ class App {
       return;
     }
     if (!m || D.measures.length === 1 && m.max === 0) return;
+    const faulty = colour => this.view.marks.some(m => m.fault && m.colour === colour);
     const most = m.name === "routes" ? Math.max(m.max, Math.ceil(2 * m.mean)) : Math.max(m.max, 2 * m.mean);
     const bound = el("input", {type: "range", id: "bound", min: 0, max: classes, value: this.view.least, "aria-label": `Show links with at least this many ${m.unit}`,
       oninput: () => {
@@ -154,7 +156,8 @@ class App {
       D.measures.map((o, i) => el("option", {value: i, selected: o === m}, title(o))));
     box.replaceChildren(D.measures.length > 1 ? el("label", {}, "Cables show ", choice) : el("span", {class: "legend-title"}, title(m)),
       ...(m.max > 0 ? [el("div", {class: "key"}, scale, el("div", {class: "ticks"}, el("span", {}, "0"), el("span", {}, `mean ${mean}`), el("span", {}, quantity(m, most)))),
-        el("div", {class: "key"}, bound, text)] : [el("span", {}, m.known ? "0 on all links" : "not known of any link")]));
+        el("div", {class: "key"}, bound, text)] : [el("span", {}, m.known ? "0 on all links" : "not known of any link")]),
+      ...[["loop", "missing", "gone"], ["warning", "slow", "line"]].filter(([colour]) => faulty(colour)).map(([colour, text, kind]) => el("span", {class: `key-${kind} ${colour}`}, text)));
   }
 
   // colourBy colours links by another measure.
@@ -181,7 +184,7 @@ class App {
         this.setEnd("to", node);
       } else if (node >= 0) this.select(node, false);
       else if (edge >= 0) this.showLink(D.cables[D.edgeCables[edge]]);
-      else if (mark >= 0) (this.trial || this.states).show(mark);
+      else if (mark >= 0) this.showMark(mark);
       else this.clear();
     });
     stage.addEventListener("end", ev => {
@@ -225,6 +228,15 @@ class App {
   }
 
   announce(n) { document.getElementById("live").textContent = n < 0 ? "" : this.aboutNode(n).slice(0, 2).join(", "); }
+
+  // showMark shows what a mark in the drawing is about.
+  showMark(mark) {
+    if (this.states) this.states.show(mark);
+    else if (this.view.marks.some(m => m.fault)) {
+      this.open("findings");
+      this.showFinding(this.D.result.findings[mark]);
+    } else this.trial.show(mark);
+  }
 
   // display draws make() now, and again when the theme changes.
   display(make) {
@@ -435,6 +447,21 @@ class App {
     }));
     view.reveal(ends[0]);
   }
+}
+
+// faults marks the cables that findings say are missing or slow, with the number of the finding as port.
+function faults(D) {
+  const list = [];
+  D.result.findings.forEach((f, i) => {
+    const gone = f.rule === "missing-cable", ends = (f.ports || []).map(e => [D.byGUID.get(e.node), e.port]);
+    if (!gone && f.rule !== "link-degraded" || f.waiver || !ends.length || ends.some(([n]) => n === undefined)) return;
+    const [[a, num], [b] = []] = ends, p = D.base[a] + num, peer = D.peer[p] ?? noPort;
+    const to = peer === noPort || gone ? b : D.owner[peer];
+    if (to === undefined || to === a) return;
+    const e = D.edgesOf[a]?.find(e => D.edgeA[e] === to || D.edgeB[e] === to) ?? -1;
+    list.push({a: e < 0 ? a : D.edgeA[e], b: e < 0 ? to : D.edgeB[e], bend: e < 0 ? 0 : D.edgeBend[e], shift: 0, port: i, colour: gone ? "loop" : "warning", gone, fault: true});
+  });
+  return list;
 }
 
 async function start() {

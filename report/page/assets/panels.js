@@ -60,7 +60,7 @@ function swatch(app, load, m = app.D.measures[0]) {
   return s;
 }
 
-const kinds = ["node", "CA", "switch", "router"];
+const kinds = ["node", "CA", "switch", "router", "aggregation node"];
 
 function details(app) {
   const D = app.D, n = app.selected, box = el("div", {});

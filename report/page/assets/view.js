@@ -134,8 +134,10 @@ class View {
     const D = this.D;
     this.room = new Float32Array(D.nodes).fill(Infinity);
     this.brief = D.names.slice();
+    this.tight = D.names.slice(); // shorter still: without the words in the middle that all share
     this.longest = D.names.slice(); // by node: the longest name in its row
     this.longestBrief = this.brief.slice();
+    this.longestTight = this.tight.slice();
     const rows = new Map();
     for (let n = 0; n < D.nodes; n++) {
       const key = (D.isSwitch(n) ? "s" : "h") + D.y[n];
@@ -170,13 +172,14 @@ class View {
         const name = D.names[n];
         if (name.length > prefix.length + suffix.length) this.brief[n] = name.slice(prefix.length, name.length - suffix.length);
       }
+      distinct(list.map(n => this.brief[n])).forEach((text, i) => { this.tight[list[i]] = text; });
     };
     for (const [key, row] of rows) {
       if (key[0] !== "s") continue;
       shorten(row);
       const longest = list => row.reduce((most, n) => list[n].length > most.length ? list[n] : most, "");
-      const name = longest(D.names), brief = longest(this.brief);
-      for (const n of row) [this.longest[n], this.longestBrief[n]] = [name, brief];
+      const name = longest(D.names), brief = longest(this.brief), tight = longest(this.tight);
+      for (const n of row) [this.longest[n], this.longestBrief[n], this.longestTight[n]] = [name, brief, tight];
     }
     shorten(Array.from({length: D.nodes - D.switches}, (_, i) => D.switches + i));
     for (let n = D.switches; n < D.nodes; n++) {
@@ -234,8 +237,9 @@ class View {
   fit() {
     const {left, top, right, bottom} = this.box, margin = 36, below = 40, above = this.D.box && this.width < 700 ? 66 : 22; // the legend, and what is shown
     const w = Math.max(1, right - left), h = Math.max(1, bottom - top);
-    this.scale = Math.max(1e-3, Math.min((this.width - 2 * margin) / w, (this.height - 2 * margin - above - below) / h, 1.6));
-    this.tx = this.width / 2 - this.scale * (left + right) / 2;
+    const tools = 22; // at the right
+    this.scale = Math.max(1e-3, Math.min((this.width - 2 * margin - tools) / w, (this.height - 2 * margin - above - below) / h, 1.6));
+    this.tx = (this.width - tools) / 2 - this.scale * (left + right) / 2;
     this.ty = (this.height + above - below) / 2 - this.scale * (top + bottom) / 2;
     this.fitScale = this.scale;
     this.fitted = true;
@@ -388,7 +392,7 @@ class View {
 
   // label writes names where there is room; of all nodes, or always of some.
   label(c, alpha, some) {
-    const D = this.D, s = this.scale;
+    const D = this.D, s = this.scale, taken = []; // boxes of the labels that are written
     c.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
     c.textAlign = "center";
     c.lineJoin = "round";
@@ -405,13 +409,21 @@ class View {
         if (!fits(isSwitch ? this.longest[n] : text, room)) {
           text = this.brief[n];
           inside = isSwitch && fits(this.longestBrief[n], 2 * r - 4);
-          if (!text || !inside && !fits(isSwitch ? this.longestBrief[n] : text, room)) return;
+          if (!text || !inside && !fits(isSwitch ? this.longestBrief[n] : text, room)) {
+            text = this.tight[n];
+            if (!text || !fits(isSwitch ? this.longestTight[n] : text, room)) return;
+          }
         }
       }
       const above = isSwitch !== (D.layout === "grid");
       const half = c.measureText(text).width / 2;
-      const tx = some ? Math.min(Math.max(x, half + 4), this.width - half - 4) : x;
+      const tx = some || isSwitch && !inside ? Math.min(Math.max(x, half + 4), this.width - half - 4) : x;
       const ty = inside ? y + 0.36 * size : above ? y - r - 4 : y + r + size + 1;
+      if (isSwitch || some) {
+        const box = [tx - half - 2, ty - size, tx + half + 2, ty + 3];
+        if (taken.some(o => o[0] < box[2] && box[0] < o[2] && o[1] < box[3] && box[1] < o[3])) return;
+        taken.push(box);
+      }
       c.globalAlpha = alpha;
       if (!inside) {
         c.lineWidth = 3.5;
