@@ -483,6 +483,7 @@ async function start() {
     },
     find: name => app.D.names.indexOf(name),
     path: (src, lid) => route(app.D, src, lid),
+    view: app.view,
     measure: () => app.view.measure?.name,
     shown: () => app.view.shown && app.view.shown.channels.map(c => c.out),
     ready: performance.now(),
