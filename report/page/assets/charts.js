@@ -60,7 +60,7 @@ function ring(D, cycle) {
     svg.append(el("rect", {x: x - 8, y: y - 8, width: 16, height: 16, rx: 3, class: "box"}));
     if (n <= 24) {
       const [tx, ty] = at(i, radius + 22);
-      svg.append(el("text", {x: tx, y: ty + 4, class: "name", "text-anchor": tx < middle - 20 ? "end" : tx > middle + 20 ? "start" : "middle"}, middle(cycle[i].name, 18), el("title", {}, cycle[i].name)));
+      svg.append(el("text", {x: tx, y: ty + 4, class: "name", "text-anchor": tx < middle - 20 ? "end" : tx > middle + 20 ? "start" : "middle"}, shortened(cycle[i].name, 18), el("title", {}, cycle[i].name)));
     }
   }
   svg.append(el("text", {x: middle, y: middle - 4, class: "count"}, plural(n, "channel")), el("text", {x: middle, y: middle + 16, class: "count small"}, "each waits for the next"));

@@ -192,8 +192,8 @@ function thereAndBack(D, m, p) {
     : `: ${m.name} ${quantity(m, m.values[p])} at port ${D.num(p)}, ${quantity(m, m.values[q])} at the other end`;
 }
 
-// middle shortens a text in the middle, to most characters.
-function middle(text, most) {
+// shortened shortens a text in the middle, to most characters.
+function shortened(text, most) {
   if (text.length <= most) return text;
   const tail = Math.ceil((most - 1) * 0.6);
   return text.slice(0, most - 1 - tail) + "…" + text.slice(text.length - tail);
