@@ -439,6 +439,25 @@ type waits struct {
 	jobOf func(tag int64) int
 	count []Time // by job: packets that wait for a port; scratch
 	of    map[Waited]Time
+	// Packets that were looked at since the steps between samples grew, and the events up to then.
+	looked, events int64
+}
+
+// Samples look at one packet for each event, which costs a third of the simulation or about that, and at 4 million
+// more before the steps between them grow.
+const (
+	looksPerEvent = 1
+	freeLooks     = 1 << 22
+)
+
+// isCostly says that samples cost too much, once for each time that the steps between them shall grow.
+func (w *waits) isCostly() bool {
+	events := w.s.counts.Events
+	if w.looked <= freeLooks+looksPerEvent*(events-w.events) {
+		return false
+	}
+	w.looked, w.events = 0, events
+	return true
 }
 
 // neverSent is the tag of what a port has sent that has sent nothing.
@@ -487,6 +506,7 @@ func (w *waits) countWaiting(p int32, o *channel) {
 		}
 		for c := br.cell; c != none; c = s.cells.items[c].next {
 			w.count[w.jobOf(s.packets.items[s.cells.items[c].packet].msg.Tag)]++
+			w.looked++
 		}
 		if br.in == none {
 			return

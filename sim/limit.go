@@ -139,10 +139,12 @@ func (l *limits) sample() {
 			}
 		}
 	}
+	costly := false
 	if l.waits != nil {
 		l.waits.sample(l.step)
+		costly = l.waits.isCostly()
 	}
-	if l.samples++; l.samples%maxSamples == 0 {
+	if l.samples++; costly || l.samples%maxSamples == 0 {
 		l.step *= 2
 	}
 }
