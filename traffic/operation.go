@@ -26,7 +26,7 @@ type Operation struct {
 const maxRanks = 1 << 20
 
 // Operations names what Parse takes.
-const Operations = "allreduce-ring, allreduce-tree, reduce-scatter, all-gather, alltoall, alltoall-bruck, broadcast, broadcast-ring, halo[:AxBxC], shift:BY or permutation[:SEED]"
+const Operations = "allreduce-ring, allreduce-tree, reduce-scatter, all-gather, alltoall[:GROUP], alltoall-bruck, broadcast, broadcast-ring, halo[:AxBxC], shift:BY or permutation[:SEED]"
 
 // Parse reads the name of an operation.
 func Parse(name string) (Operation, error) {
@@ -52,6 +52,8 @@ func Parse(name string) (Operation, error) {
 		return always(Chain, whole, (*Writer).chain)
 	}
 	switch kind {
+	case "alltoall":
+		return parseGroups(rest)
 	case "halo":
 		return parseHalo(rest, has)
 	case "shift":
@@ -112,6 +114,45 @@ func parseHalo(grid string, has bool) (Operation, error) {
 		},
 		Share: func(int) float64 { return 1 },
 	}, nil
+}
+
+// parseGroups reads how many ranks that follow each other are a group. The data is all that a rank sends.
+func parseGroups(ranks string) (Operation, error) {
+	size, err := strconv.Atoi(ranks)
+	if err != nil || size < 1 || size > maxRanks {
+		return Operation{}, fmt.Errorf("pattern %q: want alltoall, or alltoall:GROUP with the number of ranks of a group", "alltoall:"+ranks)
+	}
+	return Operation{
+		Pattern: func(n int) (Pattern, error) {
+			if n%size != 0 {
+				return Pattern{}, fmt.Errorf("groups of %d ranks for %d ranks", size, n)
+			}
+			return inGroups(size), nil
+		},
+		Share: func(int) float64 { return 1 / float64(size) },
+		steps: func(w *Writer, n int, data int64) {
+			all := w.members
+			for first := 0; first < n && !w.full(); first += size {
+				w.members = all[first : first+size]
+				w.pairwise(size, data)
+			}
+			w.members = all
+		},
+	}, nil
+}
+
+// inGroups has each rank send to each other in its group.
+func inGroups(size int) Pattern {
+	return Pattern{AllToAll.Name, func(_, dst int) iter.Seq2[int, int64] {
+		return func(yield func(int, int64) bool) {
+			first := dst - dst%size
+			for src := first; src < first+size; src++ {
+				if src != dst && !yield(src, 1) {
+					return
+				}
+			}
+		}
+	}}
 }
 
 // Shift has each rank send to the one a fixed distance ahead.

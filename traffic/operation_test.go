@@ -2,6 +2,7 @@ package traffic_test
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,6 +17,8 @@ func TestParse(t *testing.T) {
 		"all-gather":     11,
 		"allreduce-tree": 22, // two trees of eleven edges, each both ways, half of the data
 		"alltoall":       11,
+		"alltoall:4":     12 * 3. / 4,
+		"alltoall:1":     0,
 		"broadcast":      11,
 		"broadcast-ring": 11,
 		"alltoall-bruck": 6 + 6 + 4 + 4, // the numbers below 12 with bit 0, 1, 2, 3
@@ -50,7 +53,8 @@ func TestParse(t *testing.T) {
 		"shift":         `pattern "shift": want`,
 		"shift:x":       `pattern "shift:x": want`,
 		"permutation:":  `pattern "permutation:": want`,
-		"alltoall:3":    `pattern "alltoall:3": want`,
+		"alltoall:":     `pattern "alltoall:": want alltoall, or alltoall:GROUP`,
+		"alltoall:0":    `pattern "alltoall:0": want alltoall, or alltoall:GROUP`,
 		"halo:0x3":      `pattern "halo:0x3": want halo, or halo:AxBxC`,
 		"halo:":         `pattern "halo:": want halo`,
 		"halo:99999999": `pattern "halo:99999999": want halo`,
@@ -62,6 +66,40 @@ func TestParse(t *testing.T) {
 	o, _ := traffic.Parse("halo:3x4")
 	if _, err := o.Pattern(13); err == nil || err.Error() != "a grid of 12 for 13 ranks" {
 		t.Error(err)
+	}
+	o, _ = traffic.Parse("alltoall:5")
+	if _, err := o.Pattern(13); err == nil || err.Error() != "groups of 5 ranks for 13 ranks" {
+		t.Error(err)
+	}
+}
+
+// TestGroups: in a program each group does what an all-to-all of its ranks does by itself.
+func TestGroups(t *testing.T) {
+	alone, all := write(t, "alltoall", 4, 4000, 2, false), write(t, "alltoall:4", 12, 4000, 2, false)
+	of := make([][]int32, 3) // by group: its messages
+	for i, m := range all.Messages {
+		if m.Src/4 != m.Dst/4 {
+			t.Fatalf("%d sends to %d", m.Src, m.Dst)
+		}
+		of[m.Src/4] = append(of[m.Src/4], int32(i))
+	}
+	for g, list := range of {
+		if len(list) != len(alone.Messages) {
+			t.Fatalf("group %d has %d messages, want %d", g, len(list), len(alone.Messages))
+		}
+		for k, want := range alone.Messages {
+			m := all.Messages[list[k]]
+			if m.Src%4 != want.Src || m.Dst%4 != want.Dst || m.Bytes != want.Bytes {
+				t.Errorf("group %d, message %d: %v, want %v", g, k, m, want)
+			}
+			var after []int32
+			for _, i := range all.After(int(list[k])) {
+				after = append(after, int32(slices.Index(list, i)))
+			}
+			if !slices.Equal(after, alone.After(k)) {
+				t.Errorf("group %d, message %d waits for %v, want %v", g, k, after, alone.After(k))
+			}
+		}
 	}
 }
 

@@ -165,7 +165,7 @@ func (in *simulation) defineTraffic() {
 	flags.Var(&listValue[float64]{to: &in.loads, parse: parseLoads}, "load", "open loop: share of its link's data rate that each host offers, in bytes of data; `LIST` of numbers and FIRST:LAST:STEP")
 	numberFlag(flags, &in.burst, "burst", 0, 1<<20, "closed loop: each host sends `N` messages at once")
 	flags.StringVar(&in.trace, "trace", "", "replay the messages of `FILE`")
-	flags.Var(&parsedValue[sim.Pattern]{to: &in.pattern, parse: parsePattern, text: "uniform"}, "pattern", "`PATTERN` of unicast: uniform, permutation[:SEED], bisection[:SEED], shift:BY, hot-spot:HOST:SHARE, alltoall, allreduce-ring, reduce-scatter, all-gather, allreduce-tree, broadcast, halo[:AxBxC]; hosts count from 0")
+	flags.Var(&parsedValue[sim.Pattern]{to: &in.pattern, parse: parsePattern, text: "uniform"}, "pattern", "`PATTERN` of unicast: uniform, permutation[:SEED], bisection[:SEED], shift:BY, hot-spot:HOST:SHARE, alltoall[:GROUP], allreduce-ring, reduce-scatter, all-gather, allreduce-tree, broadcast, halo[:AxBxC]; hosts count from 0")
 	flags.StringVar(&in.ranks.hosts, "hosts", "", "hosts that send and receive, `LIST` of names or n[001-064]; their ports are ranks in this order; by default all of the fabric")
 	flags.StringVar(&in.ranks.file, "rank-file", "", "the same from `FILE`: names of hosts in the order of ranks, # begins a comment")
 	flags.Var(&parsedValue[rankOrder]{to: &in.ranks.order, parse: parseRankOrder, text: "listed"}, "rank-order", "`ORDER` of ranks: listed, leaf by leaf (leaf), or random[:SEED]")

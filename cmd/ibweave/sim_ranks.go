@@ -62,7 +62,7 @@ func parsePattern(s string) (sim.Pattern, error) {
 	}
 	o, other := traffic.Parse(s)
 	switch {
-	case other != nil && strings.HasPrefix(s, "halo"):
+	case other != nil && (strings.HasPrefix(s, "halo") || strings.HasPrefix(s, "alltoall:")):
 		return nil, other
 	case other != nil:
 		return nil, fmt.Errorf("%w, or %s", err, traffic.Operations)
