@@ -527,6 +527,23 @@ func TestTooMuch(t *testing.T) {
 	}
 }
 
+// TestFewRanks: much data of few ranks goes in more pieces than there may be, and less of it in fewer.
+func TestFewRanks(t *testing.T) {
+	c := newCluster(t, rand.New(rand.NewPCG(1, 1)))
+	files := folder{"traffic": oneJob + "hosts: 'n[1-4]'\n    patterns: [{pattern: allreduce-ring, size: 1024T}]\n"}
+	x, err := jobs.Read("traffic", files.open)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := x.In(c.f, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if works, scale, _, err := in.Works(jobs.WorkOptions{}); err != nil || len(works) != 1 || scale >= 1 {
+		t.Errorf("%d works, scale %g, %v", len(works), scale, err)
+	}
+}
+
 // TestSources finds hosts by Slurm's files and by groups.
 func TestSources(t *testing.T) {
 	c := newCluster(t, rand.New(rand.NewPCG(1, 1)))
