@@ -13,12 +13,16 @@
 // count as equal, and of equal engines the first in the list wins, since the structure of its
 // paths is simpler.
 //
+// With a demand the tables of each are for the jobs, and their load comes first: engines are
+// out of the running whose busiest cable takes more than half a hundredth longer for all bytes than that of the best.
+//
 // layered takes the most time. On fabrics of more than a million forwarding entries it is tried
 // only where no load of the others is within a hundredth of a proven bound, and on more than 32
 // million not at all.
 package choice
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,6 +75,8 @@ type Candidate struct {
 	// Bandwidth is the mean effective bisection bandwidth, 0 to 1; 0 where there are no two
 	// ports to send.
 	Bandwidth float64 `json:"bandwidth"`
+	// Jobs is how many seconds the busiest cable takes for the bytes of a demand, 0 without one.
+	Jobs float64 `json:"job_seconds,omitempty"`
 	// Loss is the greater of the parts by which load and bandwidth are worse than the least
 	// load and the greatest bandwidth of the candidates in the running.
 	Loss float64 `json:"loss"`
@@ -125,15 +131,22 @@ func Choose(ctx context.Context, f *fabric.Fabric, opt compile.Options) (*Choice
 	if len(running) == 0 {
 		return nil, nil, &RefusedError{list, lanes}
 	}
-	best := least(running)
+	soonest := findSoonest(running)
+	best := least(soonest)
 	c := &Choice{Engine: best.Engine, Chosen: true, Candidates: list, Better: better(best, list)}
+	among := fmt.Sprintf("of %d engines", len(running))
+	if best.Jobs > 0 {
+		among = fmt.Sprintf("of the %d engines with the least load of the jobs", len(soonest))
+	}
 	switch {
 	case len(running) == 1:
 		c.Why = fmt.Sprintf("no other engine suits this fabric on %s", text.Count(lanes, "VL", "VLs"))
+	case len(soonest) == 1:
+		c.Why = fmt.Sprintf("of %d engines it has the least load of the jobs", len(running))
 	case best.Loss <= equal:
-		c.Why = fmt.Sprintf("of %d engines none has %.1f %% less load or more bandwidth", len(running), 100*equal)
+		c.Why = fmt.Sprintf("%s none has %.1f %% less load or more bandwidth", among, 100*equal)
 	default:
-		c.Why = fmt.Sprintf("of %d engines it is closest to the least load and the most bandwidth, %.1f %% off at most", len(running), 100*best.Loss)
+		c.Why = fmt.Sprintf("%s it is closest to the least load and the most bandwidth, %.1f %% off at most", among, 100*best.Loss)
 	}
 	return c, best.Result, nil
 }
@@ -247,15 +260,25 @@ func try(ctx context.Context, f *fabric.Fabric, opt compile.Options, names []str
 			return err
 		}
 		list[i] = candidate(r)
-		return list[i].measure(ctx)
+		return list[i].measure(ctx, opt.Demand)
 	})
 }
 
-// measure fills in the bandwidth.
-func (c *Candidate) measure(ctx context.Context) (err error) {
-	if c.Bisection, err = Bandwidth(ctx, c.Result.Routing); c.Bisection != nil {
+// measure fills in the bandwidth, and the time of jobs if there are any.
+func (c *Candidate) measure(ctx context.Context, demand func(context.Context, *fabric.Fabric) (*lft.Demand, error)) (err error) {
+	r := c.Result.Routing
+	if c.Bisection, err = Bandwidth(ctx, r); c.Bisection != nil {
 		c.Bandwidth = c.Bisection.Mean
 	}
+	if err != nil || demand == nil {
+		return err
+	}
+	d, err := demand(ctx, r.Fabric)
+	if err != nil || d == nil {
+		return err
+	}
+	t, err := bound.TimesUnder(ctx, r.Fabric, r.Tables, d)
+	c.Jobs = max(t.Switches, t.Hosts)
 	return err
 }
 
@@ -265,6 +288,12 @@ func candidate(r *compile.Result) Candidate {
 
 // runs says whether c has tables for a number of lanes.
 func (c *Candidate) runs(lanes int) bool { return c.Refused == "" && c.VLs <= lanes }
+
+// findSoonest lists the candidates with the least time of jobs.
+func findSoonest(list []*Candidate) []*Candidate {
+	best := slices.MinFunc(list, func(x, y *Candidate) int { return cmp.Compare(x.Jobs, y.Jobs) }).Jobs
+	return slices.DeleteFunc(slices.Clone(list), func(c *Candidate) bool { return part(c.Jobs, best) > equal })
+}
 
 // least sets the losses of candidates, and finds the first with the least.
 func least(list []*Candidate) *Candidate {
@@ -289,12 +318,12 @@ func part(x, y float64) float64 {
 }
 
 // better finds the candidate that is clearly better than one: in load or bandwidth, and not worse
-// in the other. Of several it is the one with the least loss among them.
+// in the other and for jobs. Of several it is the one with the least loss among them.
 func better(than *Candidate, list []Candidate) string {
 	var found []*Candidate
 	for i := range list {
 		c := list[i] // its loss is another one here
-		if c.Refused != "" || c.errors {
+		if c.Refused != "" || c.errors || part(c.Jobs, than.Jobs) > near {
 			continue
 		}
 		load, bandwidth := part(than.Load, c.Load), part(c.Bandwidth, than.Bandwidth)

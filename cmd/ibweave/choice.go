@@ -4,13 +4,16 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"sync"
 
 	"github.com/ibweave/ibweave/audit/cabling"
 	"github.com/ibweave/ibweave/audit/choice"
 	"github.com/ibweave/ibweave/audit/quality"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/compile/outdir"
+	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/text"
+	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/verify/bound"
 )
 
@@ -40,7 +43,14 @@ type slowLinks struct {
 func (a *app) routeChosen(ctx context.Context, c *compilation, label func(stage string) string) (*compile.Result, error) {
 	s := a.startStage(label("choose an engine for"))
 	opt := c.opt
-	opt.Demand = nil
+	if demand := opt.Demand; demand != nil { // engines are tried at the same time
+		var one sync.Mutex
+		opt.Demand = func(ctx context.Context, f *fabric.Fabric) (*lft.Demand, error) {
+			one.Lock()
+			defer one.Unlock()
+			return demand(ctx, f)
+		}
+	}
 	found, r, err := choice.Choose(ctx, c.fabric, opt)
 	s.end()
 	if err != nil {
@@ -97,7 +107,11 @@ func (j *judgement) text(b *facts) {
 	b.row("choice", "%s; -e names another", x.Why)
 	for i := range x.Candidates {
 		if c := &x.Candidates[i]; c.Refused == "" && c.Load > 0 {
-			b.row("", "%-8s load %s, bandwidth %.1f %%%s", c.Engine, loadText(c), 100*c.Bandwidth, lanesText(c))
+			jobs := ""
+			if c.Jobs > 0 {
+				jobs = fmt.Sprintf("jobs %s, ", seconds(c.Jobs))
+			}
+			b.row("", "%-8s %sload %s, bandwidth %.1f %%%s", c.Engine, jobs, loadText(c), 100*c.Bandwidth, lanesText(c))
 		}
 	}
 }
