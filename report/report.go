@@ -66,6 +66,9 @@ type Options struct {
 	Groups fmt.Stringer
 	// Lines are names and texts of further lines, after those about the load.
 	Lines [][2]string
+	// Traffic is what tables are worth for jobs, which Lines say in words: in JSON the member traffic; nil when it is
+	// not asked for.
+	Traffic any
 	// Place says where in which file a finding is, 1-based; nil, or line 0, for
 	// the beginning of the tables.
 	Place func(f *verify.Finding) (file string, line int)
@@ -102,13 +105,15 @@ type document struct {
 	Shape  fmt.Stringer `json:"shape,omitempty"`
 	Plan   fmt.Stringer `json:"plan,omitempty"`
 	Groups fmt.Stringer `json:"host_groups,omitempty"`
+	// Traffic is Options.Traffic.
+	Traffic any `json:"traffic,omitempty"`
 }
 
 // Write prints r in one of the forms. Errors are those of w.
 func Write(w io.Writer, form Form, r *verify.Result, opt Options) error {
 	switch form {
 	case JSONForm:
-		return JSON(w, document{r, opt.Shape, opt.Plan, opt.Groups})
+		return JSON(w, document{r, opt.Shape, opt.Plan, opt.Groups, opt.Traffic})
 	case SARIFForm:
 		return SARIF(w, r, opt)
 	case JUnitForm:

@@ -271,7 +271,10 @@ func (p *lineFinder) of(f *verify.Finding) (string, int) {
 
 // reportOptions are those of a report of an audit.
 func (in *audit) reportOptions(d demanded) report.Options {
-	opt := report.Options{Version: version, Topology: in.topology, Tables: cmp.Or(in.lfts, in.far), Certificate: in.certificate, Bound: in.bound, Verbose: in.verbose, Rules: in.rulesOf(), Lines: in.lines}
+	opt := report.Options{Version: version, Topology: in.topology, Tables: cmp.Or(in.lfts, in.far), Certificate: in.certificate, Bound: in.bound, Verbose: in.verbose, Rules: in.rulesOf()}
+	if in.worth != nil {
+		opt.Traffic, opt.Lines = in.worth, in.worth.lines()
+	}
 	if d.shape != nil {
 		opt.Shape = d.shape
 	}

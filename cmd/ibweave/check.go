@@ -52,10 +52,10 @@ type audit struct {
 	cablesDo    bool              // a run of ibdiagnet without tables is looked at for its cables
 	fromRun
 	partitioning
-	traffic    string      // "" for none
-	jobs       *fitting    // of traffic; nil for none
-	lines      [][2]string // what the tables are worth for them
-	asFindings bool        // make findings of what is odd in tables and files of a manifest
+	traffic    string        // "" for none
+	jobs       *fitting      // of traffic; nil for none
+	worth      *trafficWorth // what the tables are worth for them; nil for nothing
+	asFindings bool          // make findings of what is odd in tables and files of a manifest
 	undecided  []verify.Undecided
 	findings   []verify.Finding
 	demands
@@ -400,7 +400,7 @@ func (a *app) audit(ctx context.Context, in *audit) (x *auditResult, err error) 
 			return nil, err
 		}
 	}
-	if in.lines, err = in.jobs.lines(ctx, x.fabric, x.tables); err != nil {
+	if in.worth, err = in.jobs.judge(ctx, x.fabric, x.tables); err != nil {
 		return nil, err
 	}
 	x.result.Add(in.findings...)

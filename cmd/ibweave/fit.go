@@ -16,7 +16,7 @@ type fitting struct {
 	file   *jobs.File
 	demand *lft.Demand  // in the fabric with its LIDs; nil before, and without a byte between hosts
 	bound  *bound.Bound // of the demand; nil where nothing crosses a cut
-	proven [][2]string  // lines of what check has proven
+	proven []provenLoad // what check has proven
 }
 
 // demandOf is the demand; nil without --traffic.
@@ -29,19 +29,53 @@ func (x *fitting) demandOf() *lft.Demand {
 
 // prove notes a bound that a file proves.
 func (x *fitting) prove(f *fabric.Fabric, load float64, file string) {
-	x.proven = append(x.proven, [2]string{"", fmt.Sprintf("no routing can have less than %s, proven by %s", seconds(bound.Seconds(f, x.demand, load)), file)})
+	x.proven = append(x.proven, provenLoad{file, bound.Seconds(f, x.demand, load)})
 }
 
-// trafficSummary is what tables are worth for the jobs of --traffic.
-type trafficSummary struct {
-	// Seconds is how long the busiest cable takes for all bytes, and Before that with the tables without
-	// --traffic, or with those of --previous. Hosts is that of the busiest cable of a host, which is the same with all tables.
+// trafficLoad is the load of tables by the jobs of --traffic.
+type trafficLoad struct {
+	// Seconds is how long the busiest cable takes for all bytes, and Hosts the busiest cable of a host, which is the
+	// same with all tables.
 	Seconds float64 `json:"seconds"`
-	Before  float64 `json:"seconds_before"`
 	Hosts   float64 `json:"host_seconds"`
 	// Least is what no tables can be below: Hosts, or the bound that Words explains.
 	Least float64 `json:"least_seconds"`
 	Words string  `json:"witness"`
+}
+
+// String is the load and its bound in words.
+func (s *trafficLoad) String() string {
+	return fmt.Sprintf("load of the jobs %s, no routing can have less than %s: %s", seconds(s.Seconds), seconds(s.Least), s.Words)
+}
+
+// trafficWorth is what check says of the jobs of --traffic.
+type trafficWorth struct {
+	*trafficLoad              // nil without tables
+	Proven       []provenLoad `json:"proven,omitempty"`
+}
+
+// provenLoad is a load that no tables can be below, by a file of proofs.
+type provenLoad struct {
+	File  string  `json:"file"`
+	Least float64 `json:"least_seconds"`
+}
+
+// lines say the same to people.
+func (x *trafficWorth) lines() (list [][2]string) {
+	if x.trafficLoad != nil {
+		list = append(list, [2]string{"traffic", x.trafficLoad.String()})
+	}
+	for _, p := range x.Proven {
+		list = append(list, [2]string{"", fmt.Sprintf("no routing can have less than %s, proven by %s", seconds(p.Least), p.File)})
+	}
+	return list
+}
+
+// trafficSummary is what tables are worth for the jobs of --traffic.
+type trafficSummary struct {
+	trafficLoad
+	// Before is Seconds with the tables without --traffic, or with those of --previous.
+	Before float64 `json:"seconds_before"`
 	// Uniform is the greatest load of one route from each host to each LID over that before.
 	Uniform float64 `json:"uniform"`
 	Why     string  `json:"why,omitempty"` // the tables are not fitted
@@ -75,32 +109,33 @@ func (x *fitting) find(ctx context.Context, a *app, f *fabric.Fabric) (*lft.Dema
 	return x.demand, nil
 }
 
-// least is what no tables can be below, in seconds, and why; hosts is what the cables of hosts take.
-func (x *fitting) least(f *fabric.Fabric, hosts float64) (least float64, words string) {
-	least, words = hosts, "the busiest cable of a host"
-	if x.bound != nil {
-		if s := bound.Seconds(f, x.demand, x.bound.Load); s > least {
-			return s, x.bound.Words
-		}
-	}
-	return least, words
-}
-
-// lines say what tables are worth for the jobs, for check.
-func (x *fitting) lines(ctx context.Context, f *fabric.Fabric, tables *lft.Tables) ([][2]string, error) {
-	if x.demandOf() == nil {
-		return nil, nil
-	}
-	if tables == nil {
-		return x.proven, nil
-	}
+// load measures tables under the demand.
+func (x *fitting) load(ctx context.Context, f *fabric.Fabric, tables *lft.Tables) (s trafficLoad, err error) {
 	t, err := bound.TimesUnder(ctx, f, tables, x.demand)
 	if err != nil {
-		return nil, err
+		return s, err
 	}
-	least, words := x.least(f, t.Hosts)
-	line := fmt.Sprintf("load of the jobs %s, no routing can have less than %s: %s", seconds(max(t.Switches, t.Hosts)), seconds(least), words)
-	return append([][2]string{{"traffic", line}}, x.proven...), nil
+	s = trafficLoad{Seconds: max(t.Switches, t.Hosts), Hosts: t.Hosts, Least: t.Hosts, Words: "the busiest cable of a host"}
+	if x.bound != nil {
+		if least := bound.Seconds(f, x.demand, x.bound.Load); least > s.Least {
+			s.Least, s.Words = least, x.bound.Words
+		}
+	}
+	return s, nil
+}
+
+// judge says what tables are worth for the jobs, for check; nil for nothing.
+func (x *fitting) judge(ctx context.Context, f *fabric.Fabric, tables *lft.Tables) (*trafficWorth, error) {
+	if x.demandOf() == nil || tables == nil && x.proven == nil {
+		return nil, nil
+	}
+	worth := &trafficWorth{Proven: x.proven}
+	if tables == nil {
+		return worth, nil
+	}
+	load, err := x.load(ctx, f, tables)
+	worth.trafficLoad = &load
+	return worth, err
 }
 
 // summarizeTraffic measures tables under the demand; nil without one.
@@ -109,24 +144,23 @@ func (c *compilation) summarizeTraffic(ctx context.Context) (*trafficSummary, er
 	if x == nil {
 		return nil, nil
 	}
-	f, d := c.result.Routing.Fabric, c.traffic.demand
+	f := c.result.Routing.Fabric
 	s := &trafficSummary{Uniform: 1, Why: x.Why}
 	if x.UniformBefore > 0 {
 		s.Uniform = float64(x.Uniform) / float64(x.UniformBefore)
 	}
-	before, err := bound.TimesUnder(ctx, f, x.Original, d)
+	before, err := c.traffic.load(ctx, f, x.Original)
 	if err != nil {
 		return nil, err
 	}
-	after, err := bound.TimesUnder(ctx, f, c.result.Routing.Tables, d)
-	s.Before, s.Seconds, s.Hosts = max(before.Switches, before.Hosts), max(after.Switches, after.Hosts), after.Hosts
-	s.Least, s.Words = c.traffic.least(f, s.Hosts)
+	s.Before = before.Seconds
+	s.trafficLoad, err = c.traffic.load(ctx, f, c.result.Routing.Tables)
 	return s, err
 }
 
 // text is the lines of the summary.
 func (s *trafficSummary) text(b *facts) {
-	b.row("traffic", "load of the jobs %s, no routing can have less than %s: %s", seconds(s.Seconds), seconds(s.Least), s.Words)
+	b.row("traffic", "%s", &s.trafficLoad)
 	if s.Why != "" {
 		b.row("", "the tables are those without --traffic: %s", s.Why)
 		return
