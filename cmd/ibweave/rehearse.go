@@ -19,7 +19,7 @@ import (
 )
 
 func (a *app) rehearseCommand() *cobra.Command {
-	var via, library string
+	var via, library, traffic string
 	var form outputForm
 	cmd := &cobra.Command{
 		Use:   "rehearse DIR",
@@ -32,7 +32,8 @@ Files carry unicast tables only. With --via plugin OpenSM has the plugin, with t
 engine and the options that DIR was compiled with; ports join the multicast groups
 by requests to subnet administration; and the linear and multicast forwarding
 tables and SL-to-VL tables of all switches are compared, multicast by MGID, since
-OpenSM gives out MLIDs itself.
+OpenSM gives out MLIDs itself. Tables for jobs (compile --traffic) need the file of the
+jobs again: --traffic FILE.
 
 ibsim gives port p of a CA the port GUID caguid+p, so OpenSM gets copies of
 guid2lid and of the comments of the tables with these.`,
@@ -49,7 +50,7 @@ guid2lid and of the comments of the tables with these.`,
 			if err := form.parse(); err != nil {
 				return err
 			}
-			r, err := a.rehearse(cmd.Context(), args[0], rehearse.Via(via), library)
+			r, err := a.rehearse(cmd.Context(), args[0], rehearse.Via(via), library, traffic)
 			if err != nil {
 				return err
 			}
@@ -62,13 +63,14 @@ guid2lid and of the comments of the tables with these.`,
 	}
 	cmd.Flags().StringVar(&via, "via", "file", "`HOW` OpenSM gets the tables: file or plugin")
 	cmd.Flags().StringVar(&library, "plugin", "", "`FILE` of the plugin; by default "+rehearse.LibraryName+" beside ibweave or where OpenSM finds it")
+	cmd.Flags().StringVar(&traffic, "traffic", "", "the jobs of YAML `FILE` that DIR was compiled for, as the plugin follows them")
 	a.nameFlag(cmd)
 	form.define(cmd.Flags(), "`FORM` of the output: text or json")
 	return cmd
 }
 
 // rehearse reads a compiled directory and rehearses it.
-func (a *app) rehearse(ctx context.Context, dir string, via rehearse.Via, library string) (*rehearse.Report, error) {
+func (a *app) rehearse(ctx context.Context, dir string, via rehearse.Via, library, traffic string) (*rehearse.Report, error) {
 	var in audit
 	if err := in.findCompiled(dir); err != nil {
 		return nil, err
@@ -117,8 +119,34 @@ func (a *app) rehearse(ctx context.Context, dir string, via rehearse.Via, librar
 			return nil, err
 		}
 	}
-	plugin.Config = func(groups string) ([]byte, error) { return outdir.PluginConfig(m.Options, groups) }
+	jobs, err := a.pluginJobs(&in, dir, traffic)
+	if err != nil {
+		return nil, err
+	}
+	plugin.Config = func(groups string) ([]byte, error) {
+		config, err := outdir.PluginConfig(m.Options, groups)
+		return append(config, jobs...), err
+	}
 	return rehearse.RunPlugin(ctx, f, tables, plugin)
+}
+
+// pluginJobs is the lines of the plugin's configuration that name the jobs of --traffic.
+func (a *app) pluginJobs(in *audit, dir, traffic string) (string, error) {
+	options := in.compiled.Manifest.Options
+	forJobs, _ := options["traffic"].(bool)
+	switch {
+	case forJobs && traffic == "":
+		return "", usagef("%s has tables for jobs, and the plugin needs their file: want --traffic FILE", dir)
+	case traffic == "":
+		return "", nil
+	case !forJobs:
+		return "", usagef("--traffic: %s was compiled without it", dir)
+	}
+	if _, err := a.readFitting(traffic); err != nil { // the plugin would say it in its log alone
+		return "", err
+	}
+	name, err := filepath.Abs(traffic)
+	return fmt.Sprintf("traffic: %q\nuniform-floor: %v\n", name, options["uniform-floor"]), err
 }
 
 // readSchemes reads the names of the schemes of trees, which come from the same

@@ -157,7 +157,7 @@ var scopes = map[string][]scope{
 	"pull": {{flags: asking + " max-mlid no-path-sl node-name-map output"}},
 	"rehearse": {
 		{flags: "format node-name-map via"},
-		{flags: "plugin", with: "via=plugin"},
+		{flags: "plugin traffic", with: "via=plugin"},
 	},
 	"report": {
 		{flags: network + " cables engines far plft kinds node-name-map output plan png policy svg wiring"},

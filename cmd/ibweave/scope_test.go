@@ -206,6 +206,7 @@ var withoutEffectTests = []struct {
 	{"gen torus --dims 3x3 --seed 3", "seed", "without --drop-links", true},
 	{"merge f --format json --top 3", "top", "with --format json", true},
 	{"rehearse d --plugin f", "plugin", "without --via plugin", false},
+	{"rehearse d --traffic f", "traffic", "without --via plugin", false},
 	{"report d -o p --date 2026-12-31", "date", "without --policy", true},
 	{"report d -o p --dark", "dark", "without --svg or --png: the page has a switch", false},
 	{"report d -o p --view turns", "view", "without --svg or --png: the page has all views", false},
