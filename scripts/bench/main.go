@@ -70,7 +70,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags.StringVar(&b.library, "library", "bin/libibweave-opensm.so", "the plugin")
 	engines := flags.String("engines", "updn,minhop", "engines for -route that both have, with commas")
 	laneEngines := flags.String("layered-engines", "dfsssp,lash,nue", "engines of OpenSM for -layered, with commas")
-	only := flags.String("only", "", "measure this only, with commas: incremental, route, mesh, audit, discover, layered, plugin")
+	only := flags.String("only", "", "measure this only, with commas: incremental, jobs, route, mesh, audit, discover, layered, plugin")
 	measurements := []struct {
 		name, of, usage string
 		measure         func(which string) error
@@ -78,6 +78,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}{
 		{name: "incremental", of: "", usage: "radixes of fat trees in which things fail and come back, with commas: 24,36",
 			measure: func(which string) error { return b.incremental(ctx, which) }},
+		{name: "jobs", of: "", usage: "radixes of fat trees in which jobs change, with commas: 24",
+			measure: func(which string) error { return b.jobs(ctx, which) }},
 		{name: "route", of: "24", usage: "radixes to route, with commas; 36 takes OpenSM a minute a run",
 			measure: func(which string) error { return b.route(ctx, which, strings.Split(*engines, ",")) }},
 		{name: "mesh", of: "30x30", usage: "meshes to route with dor, with commas",
