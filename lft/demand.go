@@ -71,20 +71,22 @@ const (
 	fitWork = 1 << 26
 	// fitPatience is how many passes there are without a smaller greatest load.
 	fitPatience = 24
+	// spreadPart is which part of the greatest load routes are moved above, in at most spreadPasses.
+	spreadPart, spreadPasses = 4, 8
 )
 
 // fitter moves routes for a demand. It is the scratch of one fit.
 type fitter struct {
 	*Incremental
 	FitOptions
-	demand *Demand
-	job    []int64 // by port: what leaves by it to a switch, without the background
-	none   []bool  // by LID: it is in no load
-	limit  uint64
-	strict bool // no load may become more than the limit
-	pass   int
-	work   int
-	taken  []move // changes, with the ports that the entries had before
+	demand  *Demand
+	job     []int64 // by port: what leaves by it to a switch, without the background
+	none    []bool  // by LID: it is in no load
+	limit   uint64
+	ceiling uint64 // no load may become more
+	pass    int
+	work    int
+	taken   []move // changes, with the ports that the entries had before
 
 	// Of the LID at hand:
 	lid, dest, root int32
@@ -114,7 +116,7 @@ type path struct {
 // squares of the loads above the limit grow least in sum, among all legal ports of the switches
 // that pass on nothing else for the LID. With a slack, routes at first move only where no load comes above
 // it: then entries change only for LIDs that had a share in a load above it. Where that is not enough, others
-// make room.
+// make room. Without a slack, further passes spread the loads below the greatest one.
 //
 // The result has no channel with more than opt.Most routes that had not before. The error is that
 // of ctx; then the tables are as they were.
@@ -125,12 +127,12 @@ func (l *Incremental) Fit(ctx context.Context, d *Demand, opt FitOptions) (*Fit,
 	allowed := max(times(opt.Slack, x.Least), x.Least+x.Least/rebalanceDone)
 	kept, within := 0, 0 // of taken
 	if opt.Slack > 1 && x.Before > allowed {
-		r.limit, r.strict = allowed, true
+		r.limit, r.ceiling = allowed, allowed
 		for moved := -1; moved < len(r.taken) && ctx.Err() == nil; r.pass++ {
 			moved = len(r.taken)
 			r.movePass(ctx)
 		}
-		r.strict, kept, within = false, len(r.taken), len(r.taken)
+		r.ceiling, kept, within = math.MaxUint64, len(r.taken), len(r.taken)
 	}
 	high, low := r.greatest(), allowed
 	for last := r.pass + fitPatience; high > allowed && r.pass < last && r.work < fitWork && ctx.Err() == nil; r.pass++ {
@@ -149,14 +151,35 @@ func (l *Incremental) Fit(ctx context.Context, d *Demand, opt FitOptions) (*Fit,
 		kept = 0 // it would be no better for the changes
 	}
 	r.undoTo(kept)
-	x.After, x.Displaced = high, len(r.taken) > within
+	r.countJobs()
+	if opt.Slack == 1 {
+		r.spread(ctx, high)
+	}
+	if ctx.Err() != nil {
+		r.undoTo(0)
+	}
+	x.After, x.Displaced = r.greatest(), len(r.taken) > within
 	return x, ctx.Err()
+}
+
+// spread moves routes off channels that are busy, none the busiest: jobs that meet there wait for each other for a while, though
+// there is room for all bytes. The greatest load stays, and the squares of the loads above a part of it shrink.
+func (r *fitter) spread(ctx context.Context, greatest uint64) {
+	r.limit, r.ceiling = greatest/spreadPart, greatest
+	for range spreadPasses {
+		before := len(r.taken)
+		r.movePass(ctx)
+		r.pass++
+		if len(r.taken) == before || ctx.Err() != nil {
+			return
+		}
+	}
 }
 
 func (l *Incremental) newFitter(d *Demand, opt FitOptions) *fitter {
 	n := l.index.Slots()
 	r := &fitter{
-		Incremental: l, FitOptions: opt, demand: d,
+		Incremental: l, FitOptions: opt, demand: d, ceiling: math.MaxUint64,
 		job: make([]int64, l.index.NumPorts()), none: make([]bool, len(l.now.Dest)), through: make([]int64, n), found: make([]path, n),
 	}
 	l.peer = l.now.Peer
@@ -165,14 +188,22 @@ func (l *Incremental) newFitter(d *Demand, opt FitOptions) *fitter {
 	}
 	for lid, dest := range l.now.Dest {
 		r.none[lid] = r.none[lid] || lid >= len(d.To) || dest == fabric.NoDestination || !l.now.CarriesLoad(dest)
+	}
+	r.countJobs()
+	return r
+}
+
+// countJobs finds what jobs send by each port.
+func (r *fitter) countJobs() {
+	clear(r.job)
+	for lid := range r.none {
 		if !r.begin(int32(lid)) {
 			continue
 		}
 		for _, s := range r.on {
-			r.job[l.index.Base[s]+int32(l.entry(s, r.lid))] += r.through[s]
+			r.job[r.out(s)] += r.through[s]
 		}
 	}
-	return r
 }
 
 // begin reads what jobs send to a LID. It returns false for nothing.
@@ -293,7 +324,7 @@ func (r *fitter) moveFrom(s int32) {
 func (r *fitter) mayKeep(s int32) bool {
 	ok := r.changedBlocks <= r.Blocks
 	r.follow(s, r.entry(s, r.lid), r.lid, r.root, func(out int32) {
-		ok = ok && uint64(r.load[out])*r.unit[out] <= r.Most && (!r.strict || r.loadOf(out) <= r.limit)
+		ok = ok && uint64(r.load[out])*r.unit[out] <= r.Most && r.loadOf(out) <= r.ceiling
 	})
 	return ok
 }
@@ -340,7 +371,7 @@ func (r *fitter) closeBlock(m move) {
 	}
 }
 
-// undoTo takes back all changes but the first ones.
+// undoTo takes back all changes but the first ones. What jobs send by ports is not counted again.
 func (r *fitter) undoTo(n int) {
 	for _, m := range slices.Backward(r.taken[n:]) {
 		r.countRoutes(m.lid, -1)
@@ -398,7 +429,7 @@ func (r *fitter) growCost(out int32) (grow, load float64) {
 	r.work++
 	before := r.loadOf(out)
 	after := before + uint64(r.amount+r.demand.Background*r.routes)*r.unit[out]
-	if uint64(r.load[out]+r.routes)*r.unit[out] > r.Most || r.strict && after > r.limit {
+	if uint64(r.load[out]+r.routes)*r.unit[out] > r.Most || after > r.ceiling {
 		return math.Inf(1), 0
 	}
 	if after > r.limit {

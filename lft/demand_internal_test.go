@@ -190,7 +190,7 @@ func TestFit(t *testing.T) {
 		if l.changedBlocks > opt.Blocks || len(blocks) > l.changedBlocks {
 			t.Fatalf("seed %d: %d blocks, counted %d, allowed %d", seed, len(blocks), l.changedBlocks, opt.Blocks)
 		}
-		if fit.Before <= allowed && len(changed) > 0 {
+		if fit.Before <= allowed && opt.Slack > 1 && len(changed) > 0 {
 			t.Fatalf("seed %d: %d entries change for a load of %d, allowed %d", seed, len(changed), fit.Before, allowed)
 		}
 		if len(changed) > 0 {
