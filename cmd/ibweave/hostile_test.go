@@ -110,6 +110,7 @@ var inputs = map[string]string{
 	"drift --node-name-map":    "drift D --live D/opensm-lfts.dump --node-name-map X",
 	"pull --node-name-map":     "pull --ibsim -o NEW --node-name-map X",
 	"rehearse --node-name-map": "rehearse D --node-name-map X",
+	"rehearse --traffic":       "rehearse D --via plugin --traffic X",
 	"schedule --node-name-map": "schedule D -g D/groups.json --node-name-map X",
 	"sim --node-name-map":      "sim D --load 0.1 --node-name-map X",
 	"drain arguments":          "drain H --switch 0x0000000000200000",

@@ -132,6 +132,9 @@ func (a *app) rehearse(ctx context.Context, dir string, via rehearse.Via, librar
 
 // pluginJobs is the lines of the plugin's configuration that name the jobs of --traffic.
 func (a *app) pluginJobs(in *audit, dir, traffic string) (string, error) {
+	if _, err := a.readFitting(traffic); err != nil { // the plugin would say it in its log alone
+		return "", err
+	}
 	options := in.compiled.Manifest.Options
 	forJobs, _ := options["traffic"].(bool)
 	switch {
@@ -141,9 +144,6 @@ func (a *app) pluginJobs(in *audit, dir, traffic string) (string, error) {
 		return "", nil
 	case !forJobs:
 		return "", usagef("--traffic: %s was compiled without it", dir)
-	}
-	if _, err := a.readFitting(traffic); err != nil { // the plugin would say it in its log alone
-		return "", err
 	}
 	name, err := filepath.Abs(traffic)
 	return fmt.Sprintf("traffic: %q\nuniform-floor: %v\n", name, options["uniform-floor"]), err
