@@ -18,7 +18,9 @@ func TestBrowserReading(t *testing.T) {
 	f, err := gen.Options{AggregationNodes: true}.Apply(fatTree(t, 24, 2))
 	in := compiled(t, made(t, f, err), "updn", compile.Options{})
 	f = in.Fabric
-	end := func(n fabric.NodeID, p fabric.PortNum) verify.Endpoint { return verify.Endpoint{Node: f.Node(n).GUID, Port: p} }
+	end := func(n fabric.NodeID, p fabric.PortNum) verify.Endpoint {
+		return verify.Endpoint{Node: f.Node(n).GUID, Port: p}
+	}
 	ports, to := f.SwitchLinks(0)
 	in.Result.Add(
 		verify.Finding{Rule: "missing-cable", Severity: verify.Error, Message: "missing", Ports: []verify.Endpoint{end(0, f.Num(ports[0])), end(to[0], 1)}},
