@@ -8,7 +8,10 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
+
+	"github.com/spf13/cobra"
 
 	"github.com/ibweave/ibweave/compile"
 )
@@ -34,6 +37,9 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	a := &app{stdin: stdin, stdout: text, stderr: messages, results: results, notes: notes, exact: exact, terminal: stdout, screen: stderr, interrupted: ctx.Done()}
 	root := a.rootCommand()
 	root.SetArgs(args)
+	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
+		a.completeValues(root) // cobra keeps these functions, and all they refer to, until the process ends
+	}
 	root.SetIn(stdin)
 	root.SetErr(messages)
 	err := root.ExecuteContext(ctx)

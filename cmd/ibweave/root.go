@@ -86,7 +86,6 @@ and hands them to OpenSM.`,
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
 		_, _ = io.WriteString(cmd.OutOrStdout(), helpOf(cmd).help()) // a.exact has the error
 	})
-	a.completeValues(root)
 	walk(root, func(c *cobra.Command) {
 		if body := c.RunE; body != nil {
 			c.RunE = func(cmd *cobra.Command, args []string) error {
