@@ -403,6 +403,7 @@ class View {
       if (!some && (room < 12 || r < (isSwitch ? 4 : 7))) return;
       c.font = `${some ? 600 : 500} ${size}px system-ui, sans-serif`;
       let text = D.names[n], inside = false;
+      if (some && c.measureText(text).width > 0.5 * this.width) text = this.brief[n];
       if (!some) {
         // All in a row alike: whole names above, else what differs inside, else above.
         const fits = (t, most) => most === Infinity || c.measureText(t).width <= most;
@@ -417,7 +418,7 @@ class View {
       }
       const above = isSwitch !== (D.layout === "grid");
       const half = c.measureText(text).width / 2;
-      const tx = some || isSwitch && !inside ? Math.min(Math.max(x, half + 4), this.width - half - 4) : x;
+      const tx = some || isSwitch && !inside ? Math.min(Math.max(x, half + 4), this.width - half - (y < 140 ? 54 : 4)) : x; // beside the tools
       const ty = inside ? y + 0.36 * size : above ? y - r - 4 : y + r + size + 1;
       if (isSwitch || some) {
         const box = [tx - half - 2, ty - size, tx + half + 2, ty + 3];
