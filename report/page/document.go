@@ -275,7 +275,7 @@ func (s *scene) writeCompiler(b *bytes.Buffer) error {
 	return nil
 }
 
-// writeSevens appends data as text, seven bits in a character: one byte each but for three values that
+// writeSevens appends data as text, seven bits in a character: one byte each, except three values that
 // HTML does not leave as they are. They are 128 more, in two bytes. base64 takes an eighth more.
 func writeSevens(b *bytes.Buffer, data []byte) {
 	held, n := uint32(0), 0
