@@ -7,7 +7,7 @@ SOAKTIME ?= 10m
 GOLANGCI ?= $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 DEADCODE ?= $(GO) run golang.org/x/tools/cmd/deadcode@v0.52.0
 
-.PHONY: build test race lint fuzz soak bench bench-plugin figures pages update man reference licenses install uninstall deb test-deb test-debian13 clean
+.PHONY: build test race lint fuzz soak bench bench-plugin figures pages update man reference licenses install uninstall deb test-deb rpm test-rpm static test-debian13 clean
 
 # What the plugin is built with, from libopensm-dev and libibumad-dev.
 OPENSM_HEADERS = $(and $(wildcard /usr/include/infiniband/opensm/osm_opensm.h),$(wildcard /usr/include/infiniband/umad.h))
@@ -141,6 +141,25 @@ deb:
 test-deb:
 	scripts/install-tools.sh
 	scripts/test-deb.sh
+
+# RPMs in bin/rpm.
+rpm:
+	scripts/rpm.sh bin/rpm
+
+test-rpm:
+	scripts/install-tools.sh
+	scripts/test-rpm.sh
+
+# One file that needs no library, for each architecture, with SHA-256 sums, in bin/static.
+static:
+	rm -rf bin/static
+	GOOS=wasip1 GOARCH=wasm CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -buildmode=c-shared -ldflags='-s -w' -o bin/page.wasm ./cmd/ibweave-page
+	gzip -9nc bin/page.wasm >cmd/ibweave/page.wasm.gz
+	for arch in amd64 arm64; do \
+		CGO_ENABLED=0 GOOS=linux GOARCH=$$arch $(GO) build -trimpath -ldflags='-s -w' -tags interactive \
+			-o bin/static/ibweave-$$(sed -n 's/^const Version = "\(.*\)"$$/\1/p' compile/outdir/manifest.go)-linux-$$arch ./cmd/ibweave || exit 1; \
+	done
+	cd bin/static && sha256sum ibweave-* >SHA256SUMS
 
 # The plugin in the OpenSM of Debian 13, which is installed into bin/debian13; as root.
 test-debian13:

@@ -24,6 +24,7 @@ declare -A package=(
 	[dh]=debhelper
 	[dpkg-buildpackage]=dpkg-dev
 	[fakeroot]=fakeroot
+	[rpmbuild]=rpm
 )
 PATH=$PATH:/usr/sbin:/sbin
 
