@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,6 +15,7 @@ import (
 	"github.com/ibweave/ibweave/audit/cabling"
 	"github.com/ibweave/ibweave/audit/jobs"
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/report/page"
 	"github.com/ibweave/ibweave/report/picture"
@@ -60,6 +62,8 @@ what differs: cables that are gone, new, moved or of another rate, nodes, forwar
   group:NAME       the tree of a multicast group, by name or MLID
   credit-loop      the first credit loop; credit-loop:2 the second
   changes          what differs between two states
+  heat:load        a map leaf by leaf: routes on the busiest link of the paths from one to
+                   another; heat:hops the switches on a path, heat:paths the different paths
 
 Cables show routes, or what --cables names: bound, the load in percent of the proven bound; trees, how many
 multicast trees use them; choices, how many LIDs adaptive switches may send by them; a counter of --counters; jobs
@@ -90,7 +94,7 @@ Whatever the findings are, the exit status is 0: check is what gates.`,
 	flags.StringVarP(&r.output, "output", "o", "", "page to write, `FILE`; - is standard output")
 	flags.StringVar(&r.svg, "svg", "", "write a picture of the view as SVG, `FILE`")
 	flags.StringVar(&r.png, "png", "", "write a picture of the view as PNG, `FILE`")
-	flags.StringVar(&r.view, "view", "fabric", "`VIEW` of pictures: fabric, path:SRC,DST, group:NAME, credit-loop or changes")
+	flags.StringVar(&r.view, "view", "fabric", "`VIEW` of pictures: fabric, path:SRC,DST, group:NAME, credit-loop, changes or heat:load")
 	flags.BoolVar(&r.dark, "dark", false, "pictures on a dark ground")
 	flags.StringVar(&r.title, "title", "", "`TEXT` above it; by default the name of DIR or TOPOLOGY")
 	flags.Int64Var(&r.entries, "max-entries", page.DefaultMaxEntries, "leave forwarding tables with more than `N` entries out of the page, which then shows no paths")
@@ -205,7 +209,10 @@ func (a *app) writeReport(ctx context.Context, r *reporting, args []string) erro
 		}
 		in.Counters = append(in.Counters, c.colours(x.fabric)...)
 	}
-	if r.interactive {
+	if in.Groupings, err = a.groupings(x.fabric); err != nil {
+		return err
+	}
+	if a.trims(r, in) {
 		if in.Base, err = a.packTables(r, x.auditResult); err != nil {
 			return err
 		}
@@ -236,6 +243,41 @@ func (a *app) writeReport(ctx context.Context, r *reporting, args []string) erro
 		return a.writeComplete(r.png, func(w io.Writer) error { return picture.WritePNG(w, p) })
 	}
 	return nil
+}
+
+// trims says on standard error what a page is too small for, and whether it has the compiler.
+func (a *app) trims(r *reporting, in *page.Input) bool {
+	if in.Tables == nil || r.output == "" {
+		return r.interactive
+	}
+	entries := in.Entries()
+	if entries > r.entries {
+		fmt.Fprintf(a.stderr, "ibweave: the page is without forwarding tables and paths: they have %s entries, more than --max-entries %s; it shows loads, the heat map and findings\n",
+			text.Grouped(entries), text.Grouped(r.entries))
+	}
+	if r.interactive && entries > min(r.entries, page.MostInteractive) {
+		fmt.Fprintf(a.stderr, "ibweave: the page is without the compiler: the tables have %s entries, more than the %s of which it tries changes\n",
+			text.Grouped(entries), text.Grouped(min(r.entries, page.MostInteractive)))
+		return false
+	}
+	return r.interactive
+}
+
+// groupings are the groups of --host-groups as a page draws them.
+func (a *app) groupings(f *fabric.Fabric) (list []page.Grouping, err error) {
+	set, err := a.groupsOf(f, true)
+	if set == nil || err != nil {
+		return nil, err
+	}
+	for _, g := range set.Groups {
+		i := slices.IndexFunc(list, func(x page.Grouping) bool { return x.Name == g.Grouping })
+		if i < 0 {
+			i = len(list)
+			list = append(list, page.Grouping{Name: g.Grouping})
+		}
+		list[i].Groups = append(list[i].Groups, page.Group{Name: g.Name, Nodes: g.Nodes})
+	}
+	return list, nil
 }
 
 // viewError makes wrong usage of views and measures that there are not.

@@ -27,7 +27,7 @@ import (
 var assets embed.FS
 
 // scripts are the parts of the page's program, in order: they share one scope.
-var scripts = []string{"data.js", "paths.js", "view.js", "charts.js", "picker.js", "panels.js", "main.js"}
+var scripts = []string{"data.js", "paths.js", "view.js", "boxes.js", "heat.js", "charts.js", "picker.js", "panels.js", "main.js"}
 
 // document is what the page's program gets as JSON. Numbers of nodes and ports are
 // NodeIDs and PortIDs. What is long is in the arrays beside it.
@@ -61,6 +61,10 @@ type document struct {
 	Cables string    `json:"show,omitempty"` // what cables show first
 
 	Counters []documentCounter `json:"counters,omitempty"`
+
+	// Groupings are what may be closed to boxes; array grouping0 has by node the index of its
+	// group in the first of them, -1 for none.
+	Groupings []documentGrouping `json:"groupings,omitempty"`
 
 	Groups []documentGroup `json:"groups"`
 	Rules  []documentRule  `json:"rules"` // of the findings
@@ -97,6 +101,12 @@ func (s *scene) boundByLink(index map[fabric.Link]uint8) []float64 {
 		list[i] = times[link]
 	}
 	return list
+}
+
+// documentGrouping is the names of groups.
+type documentGrouping struct {
+	Name   string   `json:"name"`
+	Groups []string `json:"groups"`
 }
 
 type documentRule struct {
@@ -169,7 +179,7 @@ func Write(ctx context.Context, w io.Writer, in *Input) error {
 			return err
 		}
 	}
-	return s.write(w, old)
+	return s.write(ctx, w, old)
 }
 
 // Update is the document and the arrays of a page that shows other cables or tables of the nodes
@@ -184,14 +194,20 @@ func Update(ctx context.Context, in *Input) (text, data []byte, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	doc, data := s.document()
+	doc, data, err := s.document(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
 	text, err = json.Marshal(doc)
 	return text, data, err
 }
 
 // writeData writes the document and the arrays; behind ends their ids.
-func (s *scene) writeData(b *bytes.Buffer, behind string) error {
-	doc, data := s.document()
+func (s *scene) writeData(ctx context.Context, b *bytes.Buffer, behind string) error {
+	doc, data, err := s.document(ctx)
+	if err != nil {
+		return err
+	}
 	text, err := json.Marshal(doc)
 	if err != nil {
 		return err
@@ -210,7 +226,7 @@ func (s *scene) writeData(b *bytes.Buffer, behind string) error {
 }
 
 // write fills in the template; old is nil where there is one state.
-func (s *scene) write(w io.Writer, old *scene) error {
+func (s *scene) write(ctx context.Context, w io.Writer, old *scene) error {
 	var b bytes.Buffer
 	template := asset("page.html")
 	for {
@@ -235,13 +251,13 @@ func (s *scene) write(w io.Writer, old *scene) error {
 				return err
 			}
 		case "data":
-			if err := s.writeData(&b, ""); err != nil {
+			if err := s.writeData(ctx, &b, ""); err != nil {
 				return err
 			}
 			if old == nil {
 				break
 			}
-			if err := old.writeData(&b, "-old"); err != nil {
+			if err := old.writeData(ctx, &b, "-old"); err != nil {
 				return err
 			}
 		case "script":
@@ -340,7 +356,7 @@ func (s *scene) packLabels(d *document, p *packer) {
 }
 
 // document packs everything.
-func (s *scene) document() (*document, []byte) {
+func (s *scene) document(ctx context.Context) (*document, []byte, error) {
 	f := s.Fabric
 	d := &document{
 		Title: s.Title, Version: s.Version, Shape: s.Shape, Layout: s.kind, Switches: f.NumSwitches(), Interactive: s.Base != nil,
@@ -431,8 +447,32 @@ func (s *scene) document() (*document, []byte) {
 		p.floats(fmt.Sprintf("counter%d", i), values)
 	}
 	s.packGroups(d, p)
+	s.packGroupings(d, p)
+	h, err := s.heat(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if h != nil {
+		h.pack(p)
+	}
 	d.Arrays = p.arrays
-	return d, p.data
+	return d, p.data, nil
+}
+
+// Entries is how many entries of forwarding tables the page would hold; an adaptive one counts
+// as two.
+func (in *Input) Entries() int64 {
+	lids := int64(0)
+	for _, port := range in.Fabric.LIDPorts() {
+		if port != fabric.NoPort {
+			lids++
+		}
+	}
+	entries := lids * int64(in.Fabric.NumSwitches())
+	if in.Adaptive != nil {
+		entries += 2 * entries * int64(len(in.Adaptive.PLFTs)) // two bytes each
+	}
+	return entries
 }
 
 // packTables adds the forwarding tables for the LIDs that somebody has, and what gives
@@ -447,10 +487,7 @@ func (s *scene) packTables(p *packer) string {
 	}
 	limit := cmp.Or(s.MaxEntries, DefaultMaxEntries)
 	entries := int64(len(lids)) * int64(f.NumSwitches())
-	all := entries
-	if s.Adaptive != nil {
-		all += 2 * entries * int64(len(s.Adaptive.PLFTs)) // two bytes each
-	}
+	all := s.Entries()
 	slots := int64(0)
 	if s.SL2VL != nil {
 		for n := range fabric.NodeID(f.NumNodes()) {
@@ -587,6 +624,22 @@ func (s *scene) packGroups(d *document, p *packer) {
 		members = append(append(append(members, ports...), g.Senders...), g.Receivers...)
 	}
 	p.ints("members", len(members), func(i int) int32 { return int32(members[i]) })
+}
+
+// packGroupings adds what may be closed.
+func (s *scene) packGroupings(d *document, p *packer) {
+	for i, g := range s.groupings {
+		x := documentGrouping{Name: g.Name}
+		of := slices.Repeat([]int32{-1}, s.Fabric.NumNodes())
+		for k, group := range g.Groups {
+			x.Groups = append(x.Groups, strings.ToValidUTF8(group.Name, "\uFFFD"))
+			for _, n := range group.Nodes {
+				of[n] = int32(k)
+			}
+		}
+		d.Groupings = append(d.Groupings, x)
+		p.ints(fmt.Sprintf("grouping%d", i), len(of), func(i int) int32 { return of[i] })
+	}
 }
 
 // groups lists the trees by MLID, with those MLIDs of the tables that no group has:

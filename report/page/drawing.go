@@ -3,6 +3,7 @@ package page
 import (
 	"cmp"
 	"fmt"
+	"image"
 	"image/color"
 	"maps"
 	"math"
@@ -20,6 +21,8 @@ type Canvas interface {
 	Outline(polygon []Point, pen Pen)
 	Fill(polygon []Point, c color.Color)
 	Disc(middle Point, radius float64, c color.Color)
+	// Image draws an image between its lower left and its upper right corner.
+	Image(m image.Image, low, high Point)
 	Text(t Text)
 	TextWidth(t Text) float64
 }
@@ -119,6 +122,9 @@ func (p *Picture) Size() (width, height float64) {
 
 // height is that of the drawing in the picture.
 func (p *Picture) height() float64 {
+	if p.chart != nil {
+		return pictureMost
+	}
 	left, top, right, bottom := p.box()
 	inner := pictureWidth - 2*margin
 	return min(max(inner*((bottom-top)/max(right-left, 1)), pictureLeast), pictureMost)
@@ -176,13 +182,18 @@ func (p *Picture) DrawOn(canvas Canvas) {
 	canvas.Fill(rectangle(0, 0, width, height), t.ground)
 	d := &drawing{Picture: p, Canvas: canvas, left: margin, right: width - margin, top: height - margin, dim: len(p.channels) > 0 || p.faded}
 	canvas.Text(Text{Words: p.title, At: Point{d.left, d.top}, Size: 13, Color: t.ink})
-	d.fit()
-	d.drawEdges()
-	d.drawHosts()
-	d.drawSwitches()
-	d.drawNames()
+	d.upper = d.top - titleHeight
 	y := d.upper - p.height() - margin
-	d.drawLegend(y)
+	if p.chart != nil {
+		d.drawMap()
+	} else {
+		d.fit()
+		d.drawEdges()
+		d.drawHosts()
+		d.drawSwitches()
+		d.drawNames()
+		d.drawLegend(y)
+	}
 	for i, line := range p.below() {
 		canvas.Text(Text{Words: line, At: Point{d.left, y - 2*lineHeight - lineHeight*float64(i)}, Size: 9, Color: t.muted})
 	}
@@ -193,7 +204,6 @@ func (d *drawing) fit() {
 	left, top, right, bottom := d.box()
 	height := d.height()
 	d.fromX, d.fromY = left, top
-	d.upper = d.top - titleHeight
 	d.scale = min((d.right-d.left)/max(right-left, 1), height/max(bottom-top, 1), 1.2)
 	d.shift = ((d.right - d.left) - d.scale*(right-left)) / 2
 	d.down = (height - d.scale*(bottom-top)) / 2
@@ -459,15 +469,20 @@ func (d *drawing) drawLegend(y float64) {
 		d.Text(Text{Words: what + ": 0 on all links", At: Point{d.left, y - 3}, Size: 9, Color: d.theme.muted, Edge: Middle})
 		return
 	}
+	words := fmt.Sprintf("%s on a link: 0, mean %.4g, right end %.4g; greatest %.4g", what, m.mean, max(m.max, 2*m.mean), m.max)
+	if m.Name == routesName {
+		words = fmt.Sprintf("routes on a link: 0, mean %.1f, right end %d; busiest %d", m.mean, max(d.max, int64(math.Ceil(2*m.mean))), d.max)
+	}
+	d.drawRamp(y, words)
+}
+
+// drawRamp draws all colours, and what they mean beside them.
+func (d *drawing) drawRamp(y float64, words string) {
 	const wide, steps = 5 * centimeter, 60
 	x := d.left
 	for i := range steps {
 		from := x + wide*float64(i)/steps
 		d.Fill(rectangle(from, y-6, x+wide, y), d.theme.shade((float64(i)+0.5)/steps))
-	}
-	words := fmt.Sprintf("%s on a link: 0, mean %.4g, right end %.4g; greatest %.4g", what, m.mean, max(m.max, 2*m.mean), m.max)
-	if m.Name == routesName {
-		words = fmt.Sprintf("routes on a link: 0, mean %.1f, right end %d; busiest %d", m.mean, max(d.max, int64(math.Ceil(2*m.mean))), d.max)
 	}
 	d.Text(Text{Words: words, At: Point{x + wide + 8, y - 3}, Size: 9, Color: d.theme.muted, Edge: Middle})
 }

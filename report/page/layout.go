@@ -20,6 +20,9 @@ type layout struct {
 	edges  []edge    // by the switches they join
 	cables []fabric.PortID
 	within *layout // that a picture of this one has the size of; nil for its own
+	// groupings are what may be closed to boxes: pods, and the groups of the input with their
+	// switches.
+	groupings []Grouping
 }
 
 // edge is the cables between two switches, drawn as one line.
@@ -48,16 +51,19 @@ func arrange(in *Input) *layout {
 	}
 	l.join(f)
 	hosts := hostsOf(f)
+	level := in.Levels
 	if in.Grid != nil {
 		l.kind = "grid"
 		l.onGrid(f, in.Grid, hosts)
 	} else {
 		l.kind = "levels"
-		levels := in.Levels
-		if levels == nil {
-			levels = distances(f)
+		if level == nil {
+			level = distances(f)
 		}
-		l.onLevels(f, levels, hosts)
+		l.onLevels(f, level, hosts)
+	}
+	for _, g := range in.Groupings {
+		l.groupings = append(l.groupings, g.withSwitches(f, hosts, level))
 	}
 	l.loose(f)
 	for n := range fabric.NodeID(f.NumNodes()) {

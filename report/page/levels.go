@@ -63,9 +63,15 @@ func (l *layout) onLevels(f *fabric.Fabric, level []int32, hosts [][]fabric.Node
 	}
 	r := newRows(f, level, l.edges)
 	r.untangle()
+	if g, ok := r.podsOf(f, hosts); ok {
+		l.groupings = append(l.groupings, g)
+	}
 	widest := 0
 	for _, row := range r.rows {
 		widest = max(widest, len(row))
+	}
+	if widest > mostInRow && l.onTiles(r, hosts) {
+		return
 	}
 	levels := float64(len(r.rows))
 	width := float64(widest) * unit
@@ -106,7 +112,11 @@ func (l *layout) onLevels(f *fabric.Fabric, level []int32, hosts [][]fabric.Node
 type rows struct {
 	rows  [][]fabric.NodeID // by level, from the bottom
 	place []int64           // by switch: its place in its row, from 0 to 1<<20
-	pod   []int32           // by switch: comes first in the order of a row; see pods
+	pod   []int32           // by switch: comes first in the order of a row; see findPods
+	// pods is by switch of the lowest rows, below of them, the first switch of its pod; nil where
+	// the tree does not fall into pods.
+	pods  []fabric.NodeID
+	below int
 	// Neighbours one level up and down, by switch: a part of near.
 	start []int32
 	near  []fabric.NodeID
@@ -126,7 +136,7 @@ func newRows(f *fabric.Fabric, level []int32, edges []edge) *rows {
 			return cmp.Or(text.Natural(f.Name(a).Text, f.Name(b).Text), cmp.Compare(a, b))
 		})
 	}
-	r.pods(edges)
+	r.findPods(edges)
 	for _, row := range r.rows {
 		slices.SortStableFunc(row, func(a, b fabric.NodeID) int { return cmp.Compare(r.pod[a], r.pod[b]) })
 		r.number(row)
@@ -157,11 +167,11 @@ func newRows(f *fabric.Fabric, level []int32, edges []edge) *rows {
 // mostPodLevels bounds the levels that are looked at for pods.
 const mostPodLevels = 16
 
-// pods finds what belongs together: the parts that rows fall into when those above are
+// findPods finds what belongs together: the parts that rows fall into when those above are
 // taken away, such as the pods of a fat tree. Switches of a part stand side by side in
 // every row, and parts in the order of the first names in them. Rows are in the order of
 // names.
-func (r *rows) pods(edges []edge) {
+func (r *rows) findPods(edges []edge) {
 	if len(r.rows) > mostPodLevels {
 		return
 	}
@@ -205,6 +215,19 @@ func (r *rows) pods(edges []edge) {
 		parts[i] = make([]fabric.NodeID, n)
 		for s := range parts[i] {
 			parts[i][s] = find(fabric.NodeID(s))
+		}
+	}
+	for i := len(r.rows) - 2; i >= 0 && r.pods == nil; i-- {
+		count := 0
+		for _, row := range r.rows[:i+1] {
+			for _, s := range row {
+				if parts[i][s] == s {
+					count++
+				}
+			}
+		}
+		if count > 1 {
+			r.pods, r.below = parts[i], i+1
 		}
 	}
 	// From the top down: a part comes where the part above it comes, then by rank.

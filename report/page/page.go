@@ -23,6 +23,10 @@ import (
 // each.
 const DefaultMaxEntries = 64 << 20
 
+// MostInteractive is how many entries the tables have at most that a page can try changes of:
+// those of 2,500 switches and 6,500 end ports. With more a step would take a browser a minute.
+const MostInteractive = 16 << 20
+
 // Input is what a page or a picture shows. Only Fabric and Result must be there.
 type Input struct {
 	Title   string // of the page, such as the name of a file
@@ -61,6 +65,8 @@ type Input struct {
 	Old *Old
 	// State names this state beside Old, whose State names that one.
 	State string
+	// Groupings are groups of hosts that the drawing can close to boxes, beside pods.
+	Groupings []Grouping
 
 	// Base, if not nil, has the compiler in the page try changes: what package session packed.
 	Base []byte

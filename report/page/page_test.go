@@ -605,7 +605,10 @@ func TestNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	doc, _ := s.document()
+	doc, _, err := s.document(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
 	want := []string{"same " + f.Node(0).GUID.String(), "same " + f.Node(1).GUID.String(), f.Node(2).GUID.String(), "switch 1,1"}
 	if !slices.Equal(doc.Names[:4], want) {
 		t.Errorf("names %q, want %q", doc.Names[:4], want)
@@ -613,7 +616,7 @@ func TestNames(t *testing.T) {
 }
 
 func FuzzParseView(f *testing.F) {
-	for _, s := range []string{"fabric", "path:a,b", "group:g", "credit-loop", "credit-loop:3", "path:"} {
+	for _, s := range []string{"fabric", "path:a,b", "group:g", "credit-loop", "credit-loop:3", "path:", "heat:load", "heat:x"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

@@ -15,18 +15,20 @@ import (
 
 // View is what a picture shows.
 type View struct {
-	kind string // "fabric", "path", "group", "credit-loop" or "changes"
-	arg  string // of a path both ends, of a group its name
+	kind string // "fabric", "path", "group", "credit-loop", "changes" or "heat"
+	arg  string // of a path both ends, of a group its name, of a map one of heatKinds
 	n    int    // of a credit loop its number, from 0
 }
 
 // ParseView reads "fabric", "path:SRC,DST", "group:NAME", "credit-loop", "credit-loop:2" or
-// "changes".
+// "changes", "heat:load" or others of heatKinds.
 func ParseView(s string) (View, error) {
 	kind, arg, has := strings.Cut(s, ":")
 	switch {
 	case (kind == "fabric" || kind == "changes") && !has:
 		return View{kind: kind}, nil
+	case kind == "heat" && slices.Contains(heatKinds, arg):
+		return View{kind: kind, arg: arg}, nil
 	case kind == "path" && strings.Contains(arg, ","), kind == "group" && arg != "":
 		return View{kind: kind, arg: arg}, nil
 	case kind == "credit-loop" && !has:
@@ -36,7 +38,7 @@ func ParseView(s string) (View, error) {
 			return View{kind: kind, n: n - 1}, nil
 		}
 	}
-	return View{}, fmt.Errorf("%q: want fabric, path:SRC,DST, group:NAME, credit-loop, credit-loop:N from 1 on, or changes", s)
+	return View{}, fmt.Errorf("%q: want fabric, path:SRC,DST, group:NAME, credit-loop, credit-loop:N from 1 on, changes, heat:load, heat:hops or heat:paths", s)
 }
 
 // PictureOptions are the choices of Draw.
@@ -58,8 +60,9 @@ type Picture struct {
 	tone     color.Color // of the channels
 	strokes  []stroke
 	spots    []spot
-	faded    bool   // all but these
-	legend   string // beside what colours of links mean; "" for the scale of loads
+	faded    bool         // all but these
+	legend   string       // beside what colours of links mean; "" for the scale of loads
+	chart    *heatPicture // instead of the fabric; nil for the fabric
 }
 
 // theme is the colours of a picture, as in page.css and view.js.
@@ -107,6 +110,8 @@ func Draw(ctx context.Context, in *Input, view View, opt PictureOptions) (*Pictu
 		err = p.showLoop(view.n)
 	case "changes":
 		err = p.showChanges(old)
+	case "heat":
+		err = p.showHeat(ctx, view.arg)
 	default:
 		c := s.Result.Fabric
 		p.lines = append(p.lines, fmt.Sprintf("%d switches, %d CA ports, %d links", c.Switches, c.CAPorts, c.Links))
@@ -115,8 +120,11 @@ func Draw(ctx context.Context, in *Input, view View, opt PictureOptions) (*Pictu
 		}
 		p.markFaults()
 	}
+	if err != nil && ctx.Err() == nil {
+		err = &ViewError{err}
+	}
 	if err != nil {
-		return nil, &ViewError{err}
+		return nil, err
 	}
 	return p, nil
 }

@@ -4,6 +4,7 @@ package picture
 
 import (
 	"bytes"
+	"image"
 	"image/color"
 	"io"
 	"math"
@@ -95,6 +96,10 @@ func (c canvas) Disc(middle page.Point, radius float64, with color.Color) {
 	v.Arc(m, r, 0, 2*math.Pi)
 	v.Close()
 	c.fill(v, with)
+}
+
+func (c canvas) Image(m image.Image, low, high page.Point) {
+	c.to.DrawImage(vg.Rectangle{Min: at(low), Max: at(high)}, m)
 }
 
 func styleOf(t page.Text) draw.TextStyle {

@@ -13,6 +13,7 @@ class App {
     if (old) this.states = new States(this, old);
     else this.view.marks = faults(D);
     this.makeTabs();
+    modes(this);
     this.legend();
     this.listen();
     if (this.states) {
@@ -53,6 +54,7 @@ class App {
     this.D = view.D = D;
     view.measure = D.measures.find(m => m.name === name) || D.measures[0];
     view.prepare();
+    if (view.heat) view.heat = D.heatLeaf ? new Heat(view, view.heat.kind) : null;
     view.draw();
     this.headline();
     this.legend();
@@ -127,10 +129,15 @@ class App {
   // may be coloured by.
   legend() {
     const D = this.D, m = this.view.measure, box = document.getElementById("legend");
+    if (this.view.heat) {
+      box.replaceChildren(...this.view.heat.legend());
+      return;
+    }
     if (this.states && this.states.mode === "both") {
       box.replaceChildren(...this.states.legend());
       return;
     }
+    box.replaceChildren();
     if (!m || D.measures.length === 1 && m.max === 0) return;
     const faulty = colour => this.view.marks.some(m => m.fault && m.colour === colour);
     const most = m.name === "routes" ? Math.max(m.max, Math.ceil(2 * m.mean)) : Math.max(m.max, 2 * m.mean);
@@ -195,9 +202,9 @@ class App {
     const tip = document.getElementById("tip");
     stage.addEventListener("hover", ev => {
       const h = ev.detail;
-      tip.hidden = !h || view.shown && !view.shown.all && h.node < 0;
+      tip.hidden = !h || view.shown && !view.shown.all && !h.lines && h.node < 0;
       if (tip.hidden) return;
-      tip.replaceChildren(...(h.node >= 0 ? this.aboutNode(h.node) : this.aboutEdge(h.edge)).map((line, i) => el(i ? "div" : "b", {}, line)));
+      tip.replaceChildren(...(h.lines || (h.node >= 0 ? this.aboutNode(h.node) : this.aboutEdge(h.edge))).map((line, i) => el(i ? "div" : "b", {}, line)));
       const right = h.x > view.width / 2, low = h.y > view.height / 2;
       tip.style.left = `${h.x + (right ? -14 : 14)}px`;
       tip.style.top = `${h.y + (low ? -14 : 14)}px`;
@@ -227,7 +234,10 @@ class App {
     return lines;
   }
 
-  announce(n) { document.getElementById("live").textContent = n < 0 ? "" : this.aboutNode(n).slice(0, 2).join(", "); }
+  announce(n) {
+    const {nodes} = this.D;
+    document.getElementById("live").textContent = n < 0 ? "" : n < nodes ? this.aboutNode(n).slice(0, 2).join(", ") : this.view.boxes.about(n - nodes).join(", ");
+  }
 
   // showMark shows what a mark in the drawing is about.
   showMark(mark) {
@@ -486,6 +496,13 @@ async function start() {
     view: app.view,
     measure: () => app.view.measure?.name,
     shown: () => app.view.shown && app.view.shown.channels.map(c => c.out),
+    pan: (x, y) => app.view.pan(x, y),
+    zoom: factor => app.view.zoom(factor),
+    boxes: () => app.view.boxes.list.map(({left, right, top, bottom}, g) => ({name: app.view.boxes.names[g], closed: app.view.boxes.shut[g],
+      x: (left + right) / 2 * app.view.scale + app.view.tx, y: (top + bottom) / 2 * app.view.scale + app.view.ty})),
+    hides: n => app.view.boxes.hides(n),
+    pictures: () => app.view.pictures, // drawn so far; the first one at performance.now() drawn
+    drawn: () => app.view.drawn,
     ready: performance.now(),
     trial: app.trial,
     states: app.states,

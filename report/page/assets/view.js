@@ -6,6 +6,7 @@ const ramps = {
   dark: ["#343d4a", "#3c5a78", "#3f7ea8", "#52a5c9", "#e3b341", "#f08a3c", "#ff5c4d"],
 };
 const classes = 24;
+const part = 400, slice = 12; // lines that are drawn before others may have their turn, and milliseconds in a frame
 
 function mix(a, b, t) {
   const part = i => {
@@ -53,7 +54,15 @@ class View {
     this.shown = null; // see show
     this.least = 0; // edges with less load are faint
     this.pending = false;
+    this.front = this.job = null; // the picture of the fabric and where it is, and one that is being drawn
+    this.stale = true; // the picture is not of what is to be seen
+    this.heat = null; // a map that is shown instead of the fabric
+    this.pictures = 0; // that were drawn
+    this.seen = []; // the edges on the picture
     this.marks = []; // lines that are always drawn: what has failed, is drained or new
+    this.version = 0; // of the edges and their order
+    this.groupings = [];
+    this.boxes = new Boxes(this);
     this.prepare();
     this.listen();
     new ResizeObserver(() => this.resize()).observe(stage);
@@ -65,6 +74,7 @@ class View {
   // prepare makes what drawing needs and does not change.
   prepare() {
     const D = this.D;
+    this.boxes.adopt();
     this.choose(this.measure);
     this.cableEdge = new Int32Array(D.cables.length);
     this.cableShift = new Float32Array(D.cables.length);
@@ -105,6 +115,7 @@ class View {
   // last.
   choose(m) {
     const D = this.D;
+    this.version++;
     this.measure = m;
     const classOf = load => m ? (load <= 0 ? 0 : 1 + Math.min(classes - 1, Math.floor(warmth(m, load) * classes))) : 1;
     this.edgeClass = m ? Uint8Array.from(m.edge, classOf) : new Uint8Array(D.edges).fill(1);
@@ -213,6 +224,7 @@ class View {
     this.palette = [this.colours.unused];
     for (let i = 0; i < classes; i++) this.palette.push(shade(ramp, (i + 0.5) / classes));
     if (!this.measure) this.palette.fill(ramp[2]);
+    if (this.heat) this.heat.make();
     this.draw();
   }
 
@@ -235,7 +247,7 @@ class View {
   }
 
   fit() {
-    const {left, top, right, bottom} = this.box, margin = 36, below = 40, above = this.D.box && this.width < 700 ? 66 : 22; // the legend, and what is shown
+    const {left, top, right, bottom} = (this.heat || this).box, margin = 36, below = 40, above = this.D.box && this.width < 700 ? 66 : 22; // the legend, and what is shown
     const w = Math.max(1, right - left), h = Math.max(1, bottom - top);
     const tools = 22; // at the right
     this.scale = Math.max(1e-3, Math.min((this.width - 2 * margin - tools) / w, (this.height - 2 * margin - above - below) / h, 1.6));
@@ -252,19 +264,28 @@ class View {
     this.ty = y - (y - this.ty) * scale / this.scale;
     this.scale = scale;
     this.fitted = false;
-    this.draw();
+    this.move();
   }
 
   pan(dx, dy) {
     this.tx += dx;
     this.ty += dy;
     this.fitted = false;
-    this.draw();
+    this.move();
+  }
+
+  // frame zooms to a rectangle.
+  frame({left, top, right, bottom}) {
+    const room = Math.min((this.width - 60) / (right - left), (this.height - 140) / (bottom - top));
+    this.zoom(Math.min(room, 4) / this.scale);
+    this.pan(this.width / 2 - this.tx - this.scale * (left + right) / 2, this.height / 2 - this.ty - this.scale * (top + bottom) / 2);
   }
 
   // reveal moves the drawing so that a node is well inside.
   reveal(n) {
-    const [x, y] = this.screen(n);
+    const g = n < this.D.nodes && this.boxes.of ? this.boxes.of[n] : -1, at = this.spot(n);
+    if (g >= 0 && this.boxes.isClosed(g)) this.boxes.open(g);
+    const x = at.x * this.scale + this.tx, y = at.y * this.scale + this.ty;
     const margin = 60;
     const dx = x < margin ? margin - x : x > this.width - margin ? this.width - margin - x : 0;
     const dy = y < margin ? margin - y : y > this.height - margin ? this.height - margin - y : 0;
@@ -274,78 +295,188 @@ class View {
   // screen is where a node is on the canvas, in CSS pixels.
   screen(n) { return [this.D.x[n] * this.scale + this.tx, this.D.y[n] * this.scale + this.ty]; }
 
+  // draw draws the fabric again; move only what has moved.
   draw() {
+    this.stale = true;
+    this.move();
+  }
+
+  move() {
     if (this.pending) return;
     this.pending = true;
     requestAnimationFrame(() => {
       this.pending = false;
-      this.paint();
+      this.refresh();
     });
   }
 
-  paint() {
-    const D = this.D, c = this.base.getContext("2d"), s = this.scale;
+  // refresh makes a frame: the picture of the fabric, which is larger than the canvas, moves with the
+  // view, and another one is drawn behind it, part by part, when it no longer suits.
+  refresh() {
+    const c = this.base.getContext("2d");
+    if (this.heat) return this.heat.paint(c);
+    if (this.stale || !this.job && !this.suits()) {
+      const [mx, my] = [Math.round(this.width / 4), Math.round(this.height / 4)];
+      this.job = {scale: this.scale, tx: this.tx + mx, ty: this.ty + my, width: this.width + 2 * mx, height: this.height + 2 * my, canvas: this.spare || document.createElement("canvas")};
+      this.spare = null;
+      const wide = Math.ceil(this.job.width * this.ratio), high = Math.ceil(this.job.height * this.ratio), {canvas} = this.job;
+      if (canvas.width !== wide || canvas.height !== high) Object.assign(canvas, {width: wide, height: high});
+      this.job.rest = this.paint(canvas.getContext("2d", {willReadFrequently: true}));
+      this.stale = false;
+    }
+    if (this.job && this.advance()) {
+      this.spare = this.front && this.front.canvas;
+      this.front = this.job;
+      this.job = null;
+      this.drawn ??= performance.now();
+      this.pictures++;
+    }
+    const of = this.front || this.job, k = this.scale / of.scale;
+    let [x, y] = [this.tx - of.tx * k, this.ty - of.ty * k].map(v => v * this.ratio);
+    if (k === 1) [x, y] = [Math.round(x), Math.round(y)];
+    c.setTransform(1, 0, 0, 1, 0, 0);
+    c.clearRect(0, 0, this.base.width, this.base.height);
+    c.drawImage(of.canvas, x, y, of.canvas.width * k, of.canvas.height * k);
+    this.paintOverlay();
+    if (this.job || !this.suits()) this.move();
+  }
+
+  // suits says whether the picture is of this zoom and reaches well beyond the canvas.
+  suits() {
+    const {front: f} = this;
+    if (!f || f.scale !== this.scale) return false;
+    const left = f.tx - this.tx, top = f.ty - this.ty, least = 1 / 12; // of the margins of a quarter
+    return left >= least * this.width && top >= least * this.height &&
+      left + this.width <= f.width - least * this.width && top + this.height <= f.height - least * this.height;
+  }
+
+  // advance draws a part of the picture, as if the view were there, and says whether it is done.
+  advance() {
+    const {job} = this, now = {scale: this.scale, tx: this.tx, ty: this.ty, width: this.width, height: this.height};
+    const end = performance.now() + slice;
+    Object.assign(this, {scale: job.scale, tx: job.tx, ty: job.ty, width: job.width, height: job.height});
+    let done = false;
+    do {
+      done = job.rest.next().done;
+      job.canvas.getContext("2d").getImageData(0, 0, 1, 1); // what is drawn up to here is drawn now
+    } while (!done && performance.now() < end);
+    Object.assign(this, now);
+    return done;
+  }
+
+  // inside says whether a rectangle is on the canvas, in part.
+  inside(left, top, right, bottom) {
+    const {scale: s, tx, ty} = this;
+    return right * s + tx > 0 && left * s + tx < this.width && bottom * s + ty > 0 && top * s + ty < this.height;
+  }
+
+  // spot is where a node is, or the box that its number means when there are no more nodes.
+  spot(n) {
+    const {D} = this, b = n >= D.nodes && this.boxes.list[n - D.nodes];
+    if (!b) return {x: D.x[n], y: D.y[n], w: D.radius[n], h: D.radius[n]};
+    return {x: (b.left + b.right) / 2, y: (b.top + b.bottom) / 2, w: (b.right - b.left) / 2, h: (b.bottom - b.top) / 2};
+  }
+
+  *paint(c) {
+    const D = this.D, s = this.scale, {boxes} = this;
     const dim = this.shown !== null;
+    boxes.settle();
     c.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
     c.clearRect(0, 0, this.width, this.height);
     c.setTransform(this.ratio * s, 0, 0, this.ratio * s, this.ratio * this.tx, this.ratio * this.ty);
     const x0 = -this.tx / s, y0 = -this.ty / s, x1 = x0 + this.width / s, y1 = y0 + this.height / s;
+    const out = e => {
+      const a = D.edgeA[e], b = D.edgeB[e], bend = 1.4 * Math.abs(D.edgeBend[e]) + 14;
+      return Math.max(D.x[a], D.x[b]) + bend < x0 || Math.min(D.x[a], D.x[b]) - bend > x1 || Math.max(D.y[a], D.y[b]) + bend < y0 || Math.min(D.y[a], D.y[b]) - bend > y1;
+    };
 
     const apart = 5 * s > 3.2; // cables side by side
-    const order = apart ? this.cableOrder : this.edgeOrder, classOf = apart ? this.cableClass : this.edgeClass;
+    const order = apart ? boxes.cableOrder : boxes.edgeOrder, classOf = apart ? this.cableClass : this.edgeClass;
     const width = Math.min(2.2, Math.max(0.7, 100 * s * 0.03));
     // The more of the ground lines would hide, the fainter are those without much load.
     const cover = this.length * width / s / ((this.box.right - this.box.left) * (this.box.bottom - this.box.top) || 1);
     const dense = Math.min(1, Math.max(0.16, 0.42 / Math.sqrt(cover)));
+    const pen = (k, more) => {
+      const t = k / classes;
+      c.globalAlpha = dim || (this.measure && k < this.least) ? Math.min(0.1, dense) : this.measure ? dense + (1 - dense) * t ** 3 : dense;
+      c.strokeStyle = this.palette[k];
+      c.lineWidth = (width + (this.measure ? 0.9 * t * t : 0) + more) / s;
+      c.setLineDash(k === 0 && this.measure ? [4 / s, 3 / s] : []);
+    };
+    const seen = [];
     for (let i = 0; i < order.length;) {
       const k = classOf[order[i]];
-      const faint = dim || (this.measure && k < this.least);
+      let lines = 0;
       c.beginPath();
-      for (; i < order.length && classOf[order[i]] === k; i++) {
+      for (; i < order.length && classOf[order[i]] === k && lines < part; i++) {
         const e = apart ? this.cableEdge[order[i]] : order[i];
+        if (out(e)) continue;
+        lines++;
+        if (!apart || order[i] === D.edgeCables[e]) seen.push(e);
         const [ax, ay, px, py, qx, qy, bx, by] = this.curve(e, apart ? this.cableShift[order[i]] : 0);
-        if (Math.max(ax, bx, px, qx) < x0 || Math.min(ax, bx, px, qx) > x1 || Math.max(ay, by, py, qy) < y0 || Math.min(ay, by, py, qy) > y1) continue;
         c.moveTo(ax, ay);
         if (D.edgeBend[e]) c.bezierCurveTo(px, py, qx, qy, bx, by);
         else c.lineTo(bx, by);
       }
-      const t = k / classes;
-      c.globalAlpha = faint ? Math.min(0.1, dense) : this.measure ? dense + (1 - dense) * t ** 3 : dense;
-      c.strokeStyle = this.palette[k];
-      c.lineWidth = (width + (this.measure ? 0.9 * t * t : 0)) / s;
-      c.setLineDash(k === 0 && this.measure ? [4 / s, 3 / s] : []);
+      if (!lines) continue;
+      pen(k, 0);
       c.stroke();
+      if (lines === part) yield;
     }
+    for (let i = 0; i < boxes.joined.length;) {
+      const {kind} = boxes.joined[i], end = i + part;
+      c.beginPath();
+      for (; i < end && boxes.joined[i]?.kind === kind; i++) {
+        const [ax, ay, , , , , bx, by] = boxes.joined[i].curve;
+        c.moveTo(ax, ay);
+        c.lineTo(bx, by);
+      }
+      pen(kind, 0.5);
+      c.stroke();
+      if (i === end) yield;
+    }
+    this.seen = seen;
     c.setLineDash([]);
+    boxes.paint(c, dim ? 0.5 : 1);
 
     // Hosts, with a line to their switch where there are few.
-    c.globalAlpha = dim ? 0.3 : 1;
+    const shown = n => {
+      const r = D.radius[n];
+      return D.x[n] + r > x0 && D.x[n] - r < x1 && D.y[n] + r > y0 && D.y[n] - r < y1 && !boxes.hides(n);
+    };
+    const hosts = [], switches = [];
+    for (let n = D.switches; n < D.nodes; n++) if (shown(n)) hosts.push(n);
+    for (let n = 0; n < D.switches; n++) if (shown(n)) switches.push(n);
+    c.globalAlpha = dim ? 0.1 : 0.55;
     c.strokeStyle = this.colours.host;
     c.lineWidth = Math.min(1, 100 * s * 0.012) / s;
     c.beginPath();
-    for (let n = D.switches; n < D.nodes; n++) {
+    for (const n of hosts) {
       const to = D.attached[n];
       if (to < 0 || D.hosts[to].length > 4 || D.radius[n] * s < 1.2) continue;
       c.moveTo(D.x[n], D.y[n]);
       c.lineTo(D.x[to], D.y[to]);
     }
-    c.globalAlpha = dim ? 0.1 : 0.55;
     c.stroke();
     c.globalAlpha = dim ? 0.3 : 1;
     c.fillStyle = this.colours.host;
-    c.beginPath();
-    for (let n = D.switches; n < D.nodes; n++) this.addNode(c, n, x0, y0, x1, y1);
-    c.fill();
+    for (let i = 0; i < hosts.length; i += part) {
+      c.beginPath();
+      for (const n of hosts.slice(i, i + part)) this.addNode(c, n);
+      c.fill();
+      if (hosts.length > part) yield;
+    }
     c.fillStyle = this.colours.switch;
     c.strokeStyle = this.colours.ground;
     c.lineWidth = 1.2 / s;
     c.globalAlpha = dim ? 0.4 : 1;
     c.beginPath();
-    for (let n = 0; n < D.switches; n++) this.addNode(c, n, x0, y0, x1, y1);
+    for (const n of switches) this.addNode(c, n);
     c.fill();
     if (2 * 30 * s > 5) c.stroke();
+    if (hosts.length + switches.length > part) yield;
     this.label(c, dim ? 0.45 : 1, null);
-    this.paintOverlay();
+    boxes.write(c, dim ? 0.6 : 1);
   }
 
   // paintMarks draws lines between nodes, with a cross on those that are no more.
@@ -376,10 +507,9 @@ class View {
   }
 
   // addNode adds a node's outline to the path.
-  addNode(c, n, x0, y0, x1, y1) {
+  addNode(c, n) {
     const D = this.D, x = D.x[n], y = D.y[n];
     let r = D.radius[n];
-    if (x + r < x0 || x - r > x1 || y + r < y0 || y - r > y1) return;
     const least = (n < D.switches ? 1.1 : 0.5) / this.scale;
     if (r < least) r = least;
     if (r * this.scale < 2) c.rect(x - r, y - r, 2 * r, 2 * r);
@@ -435,7 +565,7 @@ class View {
       c.fillText(text, tx, ty);
     };
     if (some) some.forEach(write);
-    else for (let n = 0; n < D.nodes; n++) write(n);
+    else for (let n = 0; n < D.nodes; n++) if (!this.boxes.hides(n) && this.inside(D.x[n] - 90 / s, D.y[n] - 90 / s, D.x[n] + 90 / s, D.y[n] + 90 / s)) write(n);
     c.globalAlpha = 1;
   }
 
@@ -447,6 +577,7 @@ class View {
   }
 
   paintOverlay() {
+    if (this.heat) return;
     const D = this.D, c = this.overlay.getContext("2d"), s = this.scale;
     c.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
     c.clearRect(0, 0, this.width, this.height);
@@ -462,8 +593,9 @@ class View {
       world();
     }
     if (this.hover && this.hover.node >= 0) this.paintRing(c, this.hover.node, this.colours.accent, 1.5);
-    if (this.hover && this.hover.edge >= 0) {
-      const [ax, ay, ...rest] = this.curve(this.hover.edge, 0);
+    if (this.hover && this.hover.box >= 0) this.paintRing(c, D.nodes + this.hover.box, this.colours.accent, 1.5);
+    if (this.hover && (this.hover.edge >= 0 || this.hover.line)) {
+      const [ax, ay, ...rest] = this.hover.line ? this.hover.line.curve : this.curve(this.hover.edge, 0);
       c.beginPath();
       c.moveTo(ax, ay);
       c.bezierCurveTo(...rest);
@@ -477,9 +609,9 @@ class View {
   }
 
   paintRing(c, n, colour, width) {
-    const D = this.D, r = Math.max(D.radius[n], 3 / this.scale) + 3.5 / this.scale;
+    const {x, y, w, h} = this.spot(n), more = 3.5 / this.scale, rx = Math.max(w, 3 / this.scale) + more, ry = Math.max(h, 3 / this.scale) + more;
     c.beginPath();
-    c.roundRect(D.x[n] - r, D.y[n] - r, 2 * r, 2 * r, n < D.switches ? 0.35 * r : r);
+    c.roundRect(x - rx, y - ry, 2 * rx, 2 * ry, n < this.D.switches ? 0.35 * rx : Math.min(rx, ry, n < this.D.nodes ? rx : 2 * more));
     c.strokeStyle = colour;
     c.lineWidth = width / this.scale;
     c.stroke();
@@ -559,7 +691,9 @@ class View {
     const l0 = clamp(Math.floor((y - reach - this.box.top) / cell), lines), l1 = clamp(Math.floor((y + reach - this.box.top) / cell), lines);
     for (let l = l0; l <= l1; l++) {
       for (let i = start[l * columns + c0]; i < start[l * columns + c1 + 1]; i++) {
-        const n = list[i], d = Math.max(Math.abs(D.x[n] - x), Math.abs(D.y[n] - y)) - D.radius[n];
+        const n = list[i];
+        if (this.boxes.hides(n)) continue;
+        const d = Math.max(Math.abs(D.x[n] - x), Math.abs(D.y[n] - y)) - D.radius[n];
         if (d < 4 / this.scale && d < nearest) {
           nearest = d;
           best = n;
@@ -574,7 +708,7 @@ class View {
     const x = (sx - this.tx) / this.scale, y = (sy - this.ty) / this.scale;
     const reach = 5 / this.scale;
     let best = -1, nearest = reach;
-    for (let e = 0; e < this.D.edges; e++) {
+    for (const e of this.seen) {
       const d = this.distance(this.curve(e, 0), this.D.edgeBend[e], x, y, reach);
       if (d < nearest) {
         nearest = d;
@@ -582,6 +716,26 @@ class View {
       }
     }
     return best;
+  }
+
+  // under is what is at a place on the canvas: a node, the name of an open box or a closed box, an
+  // edge, a line between boxes; the others are -1 or null.
+  under(x, y) {
+    const {boxes} = this, at = {node: this.nodeAt(x, y), named: -1, box: -1, edge: -1, line: null, x, y};
+    if (at.node >= 0) return at;
+    if ((at.named = boxes.at(x, y, true)) >= 0 || (at.box = boxes.at(x, y, false)) >= 0 || (at.edge = this.edgeAt(x, y)) >= 0) return at;
+    const px = (x - this.tx) / this.scale, py = (y - this.ty) / this.scale, reach = 4 / this.scale;
+    at.line = boxes.joined.find(l => this.distance(l.curve, 0, px, py, reach) < reach) || null;
+    return at;
+  }
+
+  // about says what a box or a line between boxes is; nothing for others.
+  about({named, box, line}) {
+    const {D, boxes} = this, name = n => n < D.nodes ? D.names[n] : boxes.names[n - D.nodes];
+    if (named >= 0) return [...boxes.about(named), "click: close"];
+    if (box >= 0) return [...boxes.about(box), "click: open"];
+    const m = this.measure;
+    return line && [`${name(line.a)} — ${name(line.b)}`, plural(line.cables, "cable"), m && `${quantity(m, m.edge[line.e])} ${m.unit} at most`].filter(Boolean);
   }
 
   // markAt is the port of a mark at a place on the canvas, -1 for none.
@@ -609,11 +763,11 @@ class View {
 
   // towards is the nearest node in a direction from the current one.
   towards(dx, dy) {
-    const D = this.D, from = this.current;
+    const D = this.D, from = this.current, {x: fromX, y: fromY} = this.spot(from);
     let best = -1, nearest = Infinity;
-    for (let n = 0; n < D.nodes; n++) {
-      if (n === from) continue;
-      const x = D.x[n] - D.x[from], y = D.y[n] - D.y[from];
+    for (let n = 0; n < D.nodes + this.boxes.list.length; n++) {
+      if (n === from || (n < D.nodes ? this.boxes.hides(n) : !this.boxes.shut[n - D.nodes])) continue;
+      const at = this.spot(n), x = at.x - fromX, y = at.y - fromY;
       const along = x * dx + y * dy, aside = Math.abs(x * dy) + Math.abs(y * dx);
       if (along <= 1e-3 || aside > 2 * along) continue;
       const far = along + 3 * aside;
@@ -657,21 +811,28 @@ class View {
         this.pan(dx, dy);
         return;
       }
-      const [x, y] = place(ev), node = this.nodeAt(x, y);
-      const hover = {node, edge: node < 0 ? this.edgeAt(x, y) : -1, x, y};
-      this.hover = hover.node < 0 && hover.edge < 0 ? null : hover;
+      const hover = this.heat ? this.heat.under(...place(ev)) : this.under(...place(ev));
+      hover.lines = (this.heat || this).about(hover);
+      this.hover = hover.node < 0 && hover.edge < 0 && !hover.lines ? null : hover;
       stage.style.cursor = this.hover ? "pointer" : "";
       this.emit("hover", this.hover);
-      this.paintOverlay();
+      if (this.heat) this.move();
+      else this.paintOverlay();
     });
     stage.addEventListener("pointerup", ev => {
       const was = drag;
       drag = null;
       stage.classList.remove("dragging");
       if (!was || was.moved) return;
-      const [x, y] = place(ev), node = this.nodeAt(x, y);
-      const edge = node < 0 ? this.edgeAt(x, y) : -1;
-      this.emit("pick", {node, edge, mark: node < 0 && edge < 0 ? this.markAt(x, y) : -1, further: ev.shiftKey});
+      const [x, y] = place(ev);
+      if (this.heat) {
+        this.heat.pick(this.heat.under(x, y));
+        return;
+      }
+      const {node, edge, named, box} = this.under(x, y);
+      if (named >= 0) this.boxes.close(named);
+      else if (box >= 0) this.boxes.open(box);
+      else this.emit("pick", {node, edge, mark: node < 0 && edge < 0 ? this.markAt(x, y) : -1, further: ev.shiftKey});
     });
     stage.addEventListener("pointercancel", () => { drag = null; });
     stage.addEventListener("pointerleave", () => {
@@ -690,14 +851,24 @@ class View {
       const way = arrows[ev.key];
       if (way && ev.shiftKey) this.pan(-60 * way[0], -60 * way[1]);
       else if (way && this.D.nodes) {
-        const to = this.current < 0 ? 0 : this.towards(...way);
+        const box = this.boxes.hides(0) ? this.D.nodes + this.boxes.of[0] : 0;
+        const to = this.heat ? this.heat.towards(...way) : this.current < 0 ? box : this.towards(...way);
         if (to >= 0) this.go(to);
+      } else if (ev.key === "Enter" && this.heat) this.heat.pick({cell: this.heat.at});
+      else if (ev.key === "Enter" && this.current >= this.D.nodes) {
+        const g = this.current - this.D.nodes;
+        this.boxes.open(g);
+        this.go(this.boxes.list[g].first);
+      } else if (ev.key === "c" && this.current >= 0 && this.current < this.D.nodes && this.boxes.of?.[this.current] >= 0) {
+        const g = this.boxes.of[this.current];
+        this.boxes.close(g);
+        this.go(this.D.nodes + g);
       } else if (ev.key === "Enter" && this.current >= 0) this.emit("pick", {node: this.current, edge: -1, further: ev.shiftKey, keyboard: true});
       else if (ev.key === "Escape") this.emit("escape");
       else if (ev.key === "+" || ev.key === "=") this.zoom(1.4);
       else if (ev.key === "-") this.zoom(1 / 1.4);
       else if (ev.key === "0") this.fit();
-      else if ((ev.key === "f" || ev.key === "t") && this.current >= 0) this.emit("end", {node: this.current, which: ev.key});
+      else if ((ev.key === "f" || ev.key === "t") && this.current >= 0 && this.current < this.D.nodes) this.emit("end", {node: this.current, which: ev.key});
       else return;
       ev.preventDefault();
     });

@@ -1,0 +1,226 @@
+package page
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// Grouping is groups of nodes that the page can close, each to one box: racks, islands. A
+// node that several groups have is in the first of them.
+type Grouping struct {
+	Name   string
+	Groups []Group
+}
+
+// Group is nodes that belong together.
+type Group struct {
+	Name  string
+	Nodes []fabric.NodeID
+}
+
+// podsOf is what the layout knows to belong together: the parts that a tree falls into without
+// its upper rows, with their hosts, and switches above that are cabled to the same switches. It
+// is false where there are none.
+func (r *rows) podsOf(f *fabric.Fabric, hosts [][]fabric.NodeID) (Grouping, bool) {
+	if r.pods == nil {
+		return Grouping{}, false
+	}
+	g := Grouping{Name: "pods"}
+	if r.below == 1 {
+		g.Name = "leaves"
+	}
+	index := make(map[fabric.NodeID]int)
+	for _, row := range r.rows[:r.below] {
+		for _, s := range row {
+			k, ok := index[r.pods[s]]
+			if !ok {
+				k = len(g.Groups)
+				index[r.pods[s]] = k
+				g.Groups = append(g.Groups, Group{})
+			}
+			g.Groups[k].Nodes = append(g.Groups[k].Nodes, s)
+		}
+	}
+	planes := make(map[string]int)
+	for _, row := range r.rows[r.below:] {
+		for _, s := range row {
+			key := fmt.Sprint(r.near[r.start[s]:r.split[s]])
+			k, ok := planes[key]
+			if !ok {
+				k = len(g.Groups)
+				planes[key] = k
+				g.Groups = append(g.Groups, Group{})
+			}
+			g.Groups[k].Nodes = append(g.Groups[k].Nodes, s)
+		}
+	}
+	for k := range g.Groups {
+		x := &g.Groups[k]
+		if x.Name = sharedName(f, x.Nodes); x.Name == "" || len(x.Nodes) == 1 && k >= len(index) {
+			x.Name = fmt.Sprintf("%s %d", strings.TrimSuffix(g.Name, "s"), k+1)
+		}
+		for _, s := range x.Nodes {
+			x.Nodes = append(x.Nodes, hosts[s]...)
+		}
+	}
+	g.Groups = slices.DeleteFunc(g.Groups, func(x Group) bool { return len(x.Nodes) < 2 })
+	return g, len(g.Groups) > 1
+}
+
+// sharedName is what the names of nodes have in common, in whole words: what they end with,
+// else what they begin with; "" for nothing.
+func sharedName(f *fabric.Fabric, nodes []fabric.NodeID) string {
+	const separators = " :;/_,-"
+	head, tail := f.Name(nodes[0]).Text, f.Name(nodes[0]).Text
+	for _, n := range nodes[1:] {
+		name := f.Name(n).Text
+		i := 0
+		for i < min(len(head), len(name)) && head[i] == name[i] {
+			i++
+		}
+		head = head[:i]
+		for !strings.HasSuffix(name, tail) {
+			tail = tail[1:]
+		}
+	}
+	if len(nodes) == 1 {
+		return head
+	}
+	tail = tail[max(0, strings.IndexAny(tail, separators)):]
+	if tail = strings.Trim(tail, separators); tail != "" {
+		return strings.ToValidUTF8(tail, "\uFFFD")
+	}
+	return strings.ToValidUTF8(strings.Trim(head[:strings.LastIndexAny(head, separators)+1], separators), "\uFFFD")
+}
+
+// withSwitches adds to groups of hosts the switches whose hosts, or in a tree whose switches
+// below, are all of one group: racks and islands have their leaves then.
+func (g Grouping) withSwitches(f *fabric.Fabric, hosts [][]fabric.NodeID, level []int32) Grouping {
+	const none, several = -1, -2
+	of := slices.Repeat([]int{none}, f.NumNodes())
+	for k, x := range g.Groups {
+		for _, n := range x.Nodes {
+			if of[n] == none && !f.IsSwitch(n) {
+				of[n] = k
+			}
+		}
+	}
+	order := make([]fabric.NodeID, f.NumSwitches())
+	for s := range order {
+		order[s] = fabric.NodeID(s)
+	}
+	if level != nil {
+		slices.SortStableFunc(order, func(a, b fabric.NodeID) int { return cmp.Compare(level[a], level[b]) })
+	}
+	for _, s := range order {
+		below := slices.Clone(hosts[s])
+		if level != nil {
+			for _, t := range f.Neighbors(s) {
+				if level[t] < level[s] {
+					below = append(below, t)
+				}
+			}
+		}
+		for i, n := range below {
+			if i == 0 {
+				of[s] = of[n]
+			} else if of[n] != of[s] {
+				of[s] = several
+			}
+		}
+	}
+	all := Grouping{Name: g.Name, Groups: make([]Group, len(g.Groups))}
+	for k := range g.Groups {
+		all.Groups[k].Name = g.Groups[k].Name
+	}
+	for n, k := range of {
+		if k >= 0 {
+			all.Groups[k].Nodes = append(all.Groups[k].Nodes, fabric.NodeID(n))
+		}
+	}
+	return all
+}
+
+// mostInRow is how many switches the widest row of a tree has that is drawn as rows alone.
+const mostInRow = 512
+
+// onTiles places the pods of a wide tree as tiles, in lines of equal length, and what is above
+// them in tiles over these: rows of so many switches would be too long to see pods in them. It
+// is false where there are no pods.
+func (l *layout) onTiles(r *rows, hosts [][]fabric.NodeID) bool {
+	if r.pods == nil || len(l.groupings) == 0 || r.below != len(r.rows)-1 {
+		return false
+	}
+	at := make(map[fabric.NodeID]int)
+	var tiles [][][]fabric.NodeID // by pod and row
+	wide := 0
+	for i, row := range r.rows[:r.below] {
+		for _, s := range row {
+			k, ok := at[r.pods[s]]
+			if !ok {
+				k = len(tiles)
+				at[r.pods[s]] = k
+				tiles = append(tiles, make([][]fabric.NodeID, r.below))
+			}
+			tiles[k][i] = append(tiles[k][i], s)
+			wide = max(wide, len(tiles[k][i]))
+		}
+	}
+	width := float64(wide) * unit
+	gap := max(1.7*unit, 0.28*width)
+	height := gap * (float64(r.below) - 0.4)
+	columns := min(len(tiles), max(1, int(math.Round(math.Sqrt(1.7*float64(len(tiles))*height/width)))))
+	stepX, stepY := width+max(2*unit, 0.08*width), height+max(2*unit, 0.35*height)
+	for k, tile := range tiles {
+		left, bottom := float64(k%columns)*stepX, float64(k/columns)*stepY
+		for i, row := range tile {
+			spacing := width / float64(max(len(row), 1))
+			for j, s := range row {
+				x, y := left+(float64(j)+0.5)*spacing, bottom-float64(i)*gap
+				l.x[s], l.y[s], l.radius[s] = float32(x), float32(y), 0.3*unit
+				l.block(hosts[s], x, y+0.45*unit, 0.8*min(spacing, 3*unit), 0.5*gap, false)
+			}
+		}
+	}
+	l.aboveTiles(r, hosts, float64(columns)*stepX-(stepX-width), -float64(r.below)*gap)
+	return true
+}
+
+// aboveTiles places the top row over tiles of some width: switches with the same cables side by
+// side, as squares, from the bottom up.
+func (l *layout) aboveTiles(r *rows, hosts [][]fabric.NodeID, width, bottom float64) {
+	var planes [][]fabric.NodeID
+	known := make(map[string]int)
+	for _, s := range r.rows[r.below] {
+		key := fmt.Sprint(r.near[r.start[s]:r.split[s]])
+		k, ok := known[key]
+		if !ok {
+			k = len(planes)
+			known[key] = k
+			planes = append(planes, nil)
+		}
+		planes[k] = append(planes[k], s)
+	}
+	side := 1
+	for _, plane := range planes {
+		side = max(side, int(math.Ceil(math.Sqrt(float64(len(plane))))))
+	}
+	step := float64(side+1) * unit
+	columns := max(1, int((width+unit)/step))
+	columns = (len(planes) + (len(planes)+columns-1)/columns - 1) / ((len(planes) + columns - 1) / columns)
+	step = max(step, (width+unit)/float64(columns))
+	for k, plane := range planes {
+		left := float64(k%columns)*step + (step-float64(side)*unit)/2 - unit/2
+		y0 := bottom - 4*unit - float64(k/columns)*float64(side+2)*unit
+		for j, s := range plane {
+			x, y := left+(float64(j%side)+0.5)*unit, y0-float64(j/side)*unit
+			l.x[s], l.y[s], l.radius[s] = float32(x), float32(y), 0.3*unit
+			l.block(hosts[s], x, y+0.4*unit, 0.3*unit, 0.2*unit, false)
+		}
+	}
+}

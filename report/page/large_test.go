@@ -1,0 +1,268 @@
+package page
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
+)
+
+var largeFlag = flag.String("large", "", "FILE that ibweave report wrote: TestBrowserFrames holds it to the times of docs/report.md")
+
+// frames is what a page did while it was moved.
+type frames struct {
+	First      float64   // when the first picture was there, in ms
+	Frames     []float64 // in ms, while panning
+	Zooming    []float64
+	Tasks      []float64 // long ones, in ms, while panning or zooming
+	Pictures   int
+	Sizes      []float64 // of the steps of zoom
+	LongestMap float64   // frame of the heat map, in ms
+}
+
+// move pans and zooms frame by frame, the way a pointer would, over the fabric and its heat map.
+const move = `(async () => {
+	const r = {First: 0, Frames: [], Zooming: [], Tasks: [], Pictures: 0, Sizes: [], LongestMap: 0};
+	const next = () => new Promise(requestAnimationFrame);
+	while (!ibweave.drawn()) await next();
+	r.First = ibweave.drawn();
+	await new Promise(done => setTimeout(done, 500));
+	const observer = new PerformanceObserver(list => r.Tasks.push(...list.getEntries().map(e => e.duration)));
+	observer.observe({entryTypes: ["longtask"]});
+	const during = async (list, n, step) => {
+		let last = await next();
+		for (let i = 0; i < n; i++) {
+			step(i);
+			const now = await next();
+			list.push(now - last);
+			last = now;
+		}
+	};
+	const pan = list => during(list, %[1]d, i => ibweave.pan(i %% 60 < 30 ? 12 : -12, i %% 90 < 45 ? 7 : -7));
+	for (const factor of [1, 2, 2, 2, 3]) {
+		await during(r.Zooming, 10, () => ibweave.zoom(factor ** 0.1));
+		r.Sizes.push(factor);
+		await pan(r.Frames);
+	}
+	const mode = document.getElementById("mode"), frames = [];
+	if (mode) {
+		mode.value = "load";
+		mode.dispatchEvent(new Event("change"));
+		await next();
+		await pan(frames);
+		await during(r.Zooming, 20, () => ibweave.zoom(1.2));
+		await pan(frames);
+		r.LongestMap = Math.max(...frames);
+		r.Frames.push(...frames);
+	}
+	await new Promise(done => setTimeout(done, 200));
+	observer.disconnect();
+	r.Pictures = ibweave.pictures();
+	return r;
+})()`
+
+// TestBrowserFrames pans and zooms and says how long frames take. With -large FILE it fails where
+// the first picture takes more than 3 s, more than 5 % of the frames of a pan more than 50 ms, or
+// a task more than 200 ms.
+func TestBrowserFrames(t *testing.T) {
+	var p *tab
+	if *largeFlag != "" {
+		p = openFile(t, *largeFlag, "", nil)
+	} else {
+		p = open(t, compiled(t, fatTree(t, short.Of(16, 8), 3), "updn", compile.Options{}))
+	}
+	r := eval[frames](p, move, short.Of(60, 10))
+	slices.Sort(r.Frames)
+	slices.Sort(r.Zooming)
+	at := func(list []float64, share float64) float64 { return list[int(math.Ceil(share*float64(len(list))))-1] }
+	longest := 0.0
+	for _, task := range r.Tasks {
+		longest = max(longest, task)
+	}
+	t.Logf("first picture after %.0f ms; panning %d frames: median %.1f ms, 95 %% below %.1f ms, longest %.1f ms; zooming: 95 %% below %.1f ms; %d long tasks, the longest %.0f ms; longest frame of the heat map %.1f ms; %d pictures",
+		r.First, len(r.Frames), at(r.Frames, 0.5), at(r.Frames, 0.95), at(r.Frames, 1), at(r.Zooming, 0.95), len(r.Tasks), longest, r.LongestMap, r.Pictures)
+	if moved := len(r.Frames) + len(r.Zooming); r.Pictures > moved/2 {
+		t.Errorf("%d pictures of the fabric for %d frames: a pan moves the one that is there", r.Pictures, moved)
+	}
+	if *largeFlag == "" {
+		return
+	}
+	if r.First > 3000 || at(r.Frames, 0.95) > 50 || longest > 200 {
+		t.Error("want the first picture within 3 s, 95 % of the frames of a pan within 50 ms, no task over 200 ms")
+	}
+}
+
+// box is a group as it is drawn.
+type box struct {
+	Name   string
+	Closed bool
+	X, Y   float64
+}
+
+// TestBrowserBoxes: pods close and open, by the list, clicks and keys, and nodes in a closed one are not
+// there to be clicked on.
+func TestBrowserBoxes(t *testing.T) {
+	in := *compiled(t, fatTree(t, 4, 3), "updn", compile.Options{})
+	rack := Group{Name: "rack <b>1</b>"}
+	p0 := &tab{T: t, in: &in}
+	for _, host := range []string{"host 0 leaf 0 pod 0", "host 1 leaf 0 pod 0"} {
+		rack.Nodes = append(rack.Nodes, p0.node(host))
+	}
+	in.Groupings = []Grouping{{Name: "racks", Groups: []Group{rack}}}
+	p := open(t, &in)
+	closed := func() (names []string) {
+		t.Helper()
+		eval[bool](p, "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))")
+		for _, b := range eval[[]box](p, "ibweave.boxes()") {
+			if b.Closed {
+				names = append(names, b.Name)
+			}
+		}
+		return names
+	}
+	if got := closed(); got != nil {
+		t.Errorf("closed in a small fabric: %q", got)
+	}
+	choose := func(words string) {
+		t.Helper()
+		p.must(chromedp.Do(p.ctx, chromedp.SendKeys(chromedp.CSS("#boxes"), words)))
+	}
+	choose("pods")
+	if got := strings.Join(closed(), ", "); got != "pod 0, pod 1, pod 2, pod 3, core 0, core 1" {
+		t.Errorf("closed: %s", got)
+	}
+	clickBox := func(name string) {
+		t.Helper()
+		for _, b := range eval[[]box](p, "ibweave.boxes()") {
+			if b.Name == name {
+				stage := eval[[]float64](p, "(b => [b.left, b.top])(document.getElementById('fabric').getBoundingClientRect())")
+				p.must(chromedp.Do(p.ctx, chromedp.MouseClickXY(stage[0]+b.X, stage[1]+b.Y)))
+			}
+		}
+	}
+	clickBox("pod 1")
+	if got := closed(); slices.Contains(got, "pod 1") || len(got) != 5 {
+		t.Errorf("closed after a click on pod 1: %q", got)
+	}
+	leaf := p.node("leaf 1 pod 1")
+	p.clickNode(leaf)
+	want(p, "leaf 1 pod 1", "document.querySelector('#panel-node h2').textContent")
+	// A search opens the pod of what is found, c closes it, Enter opens it.
+	p.must(chromedp.Do(p.ctx, chromedp.SendKeys(chromedp.CSS("#find"), "leaf 0 pod 3"+kb.Enter)))
+	if got := closed(); slices.Contains(got, "pod 3") {
+		t.Errorf("closed after a search in pod 3: %q", got)
+	}
+	p.must(chromedp.Do(p.ctx, chromedp.Focus(chromedp.CSS("#fabric"))))
+	p.keys("c")
+	if got := closed(); !slices.Contains(got, "pod 3") {
+		t.Errorf("closed after c in pod 3: %q", got)
+	}
+	want(p, "pod 3, 4 switches, 4 hosts", "document.getElementById('live').textContent")
+	p.keys(kb.Enter)
+	if got := closed(); slices.Contains(got, "pod 3") {
+		t.Errorf("closed after Enter on pod 3: %q", got)
+	}
+	// A rack has the leaf whose hosts are all in it; its name is text.
+	choose("racks")
+	if got := strings.Join(closed(), ", "); got != rack.Name {
+		t.Errorf("closed: %s", got)
+	}
+	want(p, []bool{true, false}, "[%d, %d].map(n => ibweave.hides(n))", p.node("leaf 0 pod 0"), p.node("leaf 1 pod 0"))
+	choose(kb.Home)
+	if got := closed(); got != nil {
+		t.Errorf("closed without boxes: %q", got)
+	}
+}
+
+// TestBrowserHeat: the map is that of the tables, by the slow way, and a cell shows a path.
+func TestBrowserHeat(t *testing.T) {
+	for name, in := range inputs(t) {
+		if in.Tables == nil {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			s, err := newScene(context.Background(), in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			h, err := s.heat(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if h == nil {
+				t.Skip("one leaf")
+			}
+			for i, from := range h.leaves {
+				for j, to := range h.leaves {
+					hops, arrived, load, paths := 0, 0, int64(0), map[string]bool{}
+					for _, port := range in.Fabric.HostsOn(to) {
+						for lid := range in.Fabric.LIDs(port) {
+							n, most, way := slowWay(s, from, lid, port)
+							if n == 0 {
+								continue
+							}
+							arrived++
+							hops += n
+							load = max(load, most)
+							paths[way] = true
+						}
+					}
+					mean := 0
+					if arrived > 0 {
+						mean = (10*hops + arrived/2) / arrived
+					}
+					at := i*len(h.leaves) + j
+					if got, want := []int{int(h.hops[at]), int(h.load[at]), int(h.paths[at])}, []int{mean, int(load), len(paths)}; !slices.Equal(got, want) {
+						t.Fatalf("%s to %s: hops, load, paths %v, want %v", in.Fabric.Name(from), in.Fabric.Name(to), got, want)
+					}
+				}
+			}
+		})
+	}
+	p := open(t, compiled(t, fatTree(t, 8, 2), "updn", compile.Options{}))
+	p.must(chromedp.Do(p.ctx, chromedp.SendKeys(chromedp.CSS("#mode"), "heat map: div")))
+	if got := p.text("#legend"); !strings.Contains(got, "different paths") {
+		t.Error(got)
+	}
+	p.must(chromedp.Do(p.ctx, chromedp.Focus(chromedp.CSS("#fabric"))))
+	p.keys(kb.ArrowRight + kb.ArrowRight + kb.ArrowRight)
+	want(p, "leaf 0 → leaf 2, 28 routes on the busiest link, 3.0 switches on a path, 4 different paths", "document.getElementById('live').textContent")
+	p.keys(kb.Enter)
+	path := p.in.Path(p.port(p.node("host 0 leaf 0")), p.in.Fabric.LID(p.port(p.node("host 0 leaf 2"))))
+	want(p, outs(path), "ibweave.shown()")
+	p.must(chromedp.Do(p.ctx, chromedp.SendKeys(chromedp.CSS("#mode"), "fabric")))
+	if got := p.text("#legend"); !strings.Contains(got, "routes on a link") {
+		t.Error(got)
+	}
+}
+
+// slowWay follows a packet from a switch: switches, the greatest load, and the ports in words.
+func slowWay(s *scene, at fabric.NodeID, lid fabric.LID, port fabric.PortID) (hops int, load int64, way string) {
+	f := s.Fabric
+	for hops = 1; hops <= f.NumSwitches(); hops++ {
+		num := s.Tables.Row(at)[lid]
+		if num == 0 || num > f.Node(at).NumPorts || f.Peer(f.Port(at, num)) == fabric.NoPort {
+			return 0, 0, ""
+		}
+		out := f.Port(at, num)
+		if f.Peer(out) == port {
+			return hops, load, way
+		}
+		if at = f.PeerSwitch(out); at == fabric.NoNode {
+			return 0, 0, ""
+		}
+		load = max(load, s.routes[out])
+		way += fmt.Sprint(out, " ")
+	}
+	return 0, 0, ""
+}
