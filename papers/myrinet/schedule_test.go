@@ -207,7 +207,7 @@ func TestTwoPhase(t *testing.T) {
 		n := 2 + rng.IntN(30)
 		numbers := rng.Perm(64)[:n]
 		if trial%10 == 0 {
-			numbers = []int{20, 21, 22, 23, 24} // in a row, whoever sends
+			numbers = []int{20, 21, 22, 23, 24} // in a row, from every sender
 		}
 		s := mustSchedule(t, f, tables, Options{Method: TwoPhase}, group(f, "g", numbers...))
 		r := s.Check()

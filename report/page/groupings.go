@@ -150,7 +150,7 @@ func (g Grouping) withSwitches(f *fabric.Fabric, hosts [][]fabric.NodeID, level 
 const mostInRow = 512
 
 // onTiles places the pods of a wide tree as tiles, in lines of equal length, and what is above
-// them in tiles over these: rows of so many switches would be too long to see pods in them. It
+// them in tiles over these: rows of this many switches would be too long to see pods in them. It
 // is false where there are no pods.
 func (l *layout) onTiles(r *rows, hosts [][]fabric.NodeID) bool {
 	if r.pods == nil || len(l.groupings) == 0 || r.below != len(r.rows)-1 {
