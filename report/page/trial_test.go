@@ -350,7 +350,8 @@ func inFirefox(t *testing.T, name, address string, lft []int) {
 func (p *try) clickThrough() {
 	p.tab.Helper()
 	f := p.in.Fabric
-	// A cable, where it is alone on the drawing.
+	// A cable, where it is alone on the drawing, once that is there.
+	p.wait("ibweave.trial.app.view.seen.length > 0")
 	at := eval[[]float64](p.tab, `(() => {
 		const {x, y, width, height} = document.getElementById("fabric").getBoundingClientRect(), {view} = ibweave.trial.app;
 		for (let i = 1; i < 100; i++) for (let k = 1; k < 100; k++) {
