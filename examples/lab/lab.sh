@@ -87,7 +87,8 @@ start)
 	: >lab/ibsim.log
 	ibsim -s "$2" <>lab/console >>lab/ibsim.log 2>&1 &
 	echo $! >lab/ibsim.pid
-	echo "force_log_flush TRUE" >lab/opensm.conf # the rest is what the site has
+	# OpenSM looks at the fabric when unplug and plug tell it to, and not by a clock besides.
+	printf 'force_log_flush TRUE\nsweep_interval 0\n' >lab/opensm.conf
 	[ -z "${3:-}" ] || cat "$3" >>lab/opensm.conf
 	for _ in $(seq 100); do grep -q 'sim>' lab/ibsim.log && break; sleep 0.1; done
 	start_opensm
