@@ -6,7 +6,7 @@ const ramps = {
   dark: ["#343d4a", "#3c5a78", "#3f7ea8", "#52a5c9", "#e3b341", "#f08a3c", "#ff5c4d"],
 };
 const classes = 24;
-const part = 400, slice = 12; // lines that are drawn before others may have their turn, and milliseconds in a frame
+const part = 150, slice = 8; // lines that are drawn before others may have their turn, and milliseconds in a frame
 
 function mix(a, b, t) {
   const part = i => {
@@ -244,6 +244,7 @@ class View {
     this.ratio = ratio;
     if (untouched) this.fit();
     this.draw();
+    this.refresh(); // now: what had another size is empty
   }
 
   fit() {
@@ -353,7 +354,7 @@ class View {
   // advance draws a part of the picture, as if the view were there, and says whether it is done.
   advance() {
     const {job} = this, now = {scale: this.scale, tx: this.tx, ty: this.ty, width: this.width, height: this.height};
-    const end = performance.now() + slice;
+    const end = performance.now() + (this.front ? slice : 50); // the first one is waited for
     Object.assign(this, {scale: job.scale, tx: job.tx, ty: job.ty, width: job.width, height: job.height});
     let done = false;
     do {
