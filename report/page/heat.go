@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"image"
-	"image/color"
 	"math"
 	"slices"
 
@@ -209,7 +208,7 @@ func (p *Picture) showHeat(ctx context.Context, kind string) error {
 	for y := range zoom * n {
 		for x := range zoom * n {
 			i, j := order[y/zoom], order[x/zoom]
-			c := color.NRGBA(p.theme.ground)
+			c := p.theme.ground
 			switch {
 			case i == j:
 				c = p.theme.unused
