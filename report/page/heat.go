@@ -208,10 +208,9 @@ func (p *Picture) showHeat(ctx context.Context, kind string) error {
 	for y := range zoom * n {
 		for x := range zoom * n {
 			i, j := order[y/zoom], order[x/zoom]
-			c := p.theme.ground
+			c := p.theme.unused // of a leaf to itself
 			switch {
 			case i == j:
-				c = p.theme.unused
 			case h.hops[i*n+j] == 0:
 				c = p.theme.ink
 			default:
