@@ -7,6 +7,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export PATH=$PATH:/usr/sbin:/sbin
+[ "$(id -u)" = 0 ] || exec sudo -n --preserve-env=PATH "$0"
 work=$(mktemp -d)
 ibsim=
 cleanup() {

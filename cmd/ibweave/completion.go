@@ -45,7 +45,7 @@ func flagValues() map[string][]string {
 }
 
 // nodeFlags are flags whose values are nodes of the fabric that the command line names.
-const nodeFlags = "switch cable without only roots origin host all-from busy sm"
+const nodeFlags = "switch without only host all-from busy sm"
 
 // completeValues has shells complete the values of flags, and the nodes of path.
 func (a *app) completeValues(root *cobra.Command) {

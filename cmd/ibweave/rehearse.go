@@ -12,6 +12,7 @@ import (
 
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/compile/outdir"
+	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sminterface/rehearse"
@@ -119,7 +120,7 @@ func (a *app) rehearse(ctx context.Context, dir string, via rehearse.Via, librar
 			return nil, err
 		}
 	}
-	jobs, err := a.pluginJobs(&in, dir, traffic)
+	jobs, err := a.pluginJobs(&in, f, dir, traffic)
 	if err != nil {
 		return nil, err
 	}
@@ -131,8 +132,9 @@ func (a *app) rehearse(ctx context.Context, dir string, via rehearse.Via, librar
 }
 
 // pluginJobs is the lines of the plugin's configuration that name the jobs of --traffic.
-func (a *app) pluginJobs(in *audit, dir, traffic string) (string, error) {
-	if _, err := a.readFitting(traffic); err != nil { // the plugin would say it in its log alone
+func (a *app) pluginJobs(in *audit, f *fabric.Fabric, dir, traffic string) (string, error) {
+	jobs, err := a.readFitting(traffic) // the plugin would say what is wrong in its log alone
+	if err != nil {
 		return "", err
 	}
 	options := in.compiled.Manifest.Options
@@ -144,6 +146,9 @@ func (a *app) pluginJobs(in *audit, dir, traffic string) (string, error) {
 		return "", nil
 	case !forJobs:
 		return "", usagef("--traffic: %s was compiled without it", dir)
+	}
+	if _, err := jobs.file.In(f, nil); err != nil {
+		return "", usagef("--traffic: the plugin, which has no groups of hosts, cannot use the file: %w", err)
 	}
 	name, err := filepath.Abs(traffic)
 	return fmt.Sprintf("traffic: %q\nuniform-floor: %v\n", name, options["uniform-floor"]), err

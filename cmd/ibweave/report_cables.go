@@ -16,8 +16,12 @@ func (a *app) cableLoads(ctx context.Context, r *reporting, x *reported) (list [
 	if r.traffic == "" && a.hostGroups.name == "" {
 		return nil, nil
 	}
-	if x.tables == nil {
-		return nil, usagef("--traffic and --host-groups say nothing without forwarding tables")
+	switch {
+	case x.tables != nil:
+	case r.traffic != "":
+		return nil, usagef("--traffic says nothing without forwarding tables")
+	default: // groups are boxes alone
+		return nil, nil
 	}
 	set, err := a.groupsOf(x.fabric, true)
 	if err != nil {
@@ -56,7 +60,7 @@ func jobLoads(ctx context.Context, x *reported, file *jobs.File, set *groups.Set
 	}
 	list := make([]page.Counter, len(lost)+1)
 	for i := range list {
-		list[i] = page.Counter{Name: "jobs", Unit: "bytes of all", Values: make([]float64, x.fabric.NumPorts())}
+		list[i] = page.Counter{Name: "jobs", Unit: "bytes of all", FromTables: true, Values: make([]float64, x.fabric.NumPorts())}
 		if i > 0 {
 			list[i].Name, list[i].Unit = "job "+t.Name(int32(i-1)), "bytes"
 		}
@@ -104,7 +108,7 @@ func groupLoads(ctx context.Context, x *reported, g *groups.Group) (c page.Count
 	if err != nil {
 		return c, err
 	}
-	c = page.Counter{Name: "group " + g.String(), Unit: "routes from and to it", Values: make([]float64, len(loads))}
+	c = page.Counter{Name: "group " + g.String(), Unit: "routes from and to it", FromTables: true, Values: make([]float64, len(loads))}
 	for p, n := range loads {
 		c.Values[p] = float64(n)
 	}

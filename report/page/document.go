@@ -86,8 +86,9 @@ type documentGroup struct {
 
 // documentCounter is a counter; array counter0 has the first one by port, and so on.
 type documentCounter struct {
-	Name string `json:"name"`
-	Unit string `json:"unit"`
+	Name       string `json:"name"`
+	Unit       string `json:"unit"`
+	FromTables bool   `json:"tables,omitempty"`
 }
 
 // boundByLink is boundTimes by the index of the kind of a cable.
@@ -439,7 +440,7 @@ func (s *scene) document(ctx context.Context) (*document, []byte, error) {
 		d.Tables = s.packTables(p)
 	}
 	for i, c := range s.Counters {
-		d.Counters = append(d.Counters, documentCounter{c.Name, c.Unit})
+		d.Counters = append(d.Counters, documentCounter{c.Name, c.Unit, c.FromTables})
 		values := make([]float32, len(c.Values))
 		for p, v := range c.Values {
 			values[p] = float32(v)

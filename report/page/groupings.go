@@ -75,7 +75,7 @@ func (r *rows) podsOf(f *fabric.Fabric, hosts [][]fabric.NodeID) (Grouping, bool
 // sharedName is what the names of nodes have in common, in whole words: what they end with,
 // else what they begin with; "" for nothing.
 func sharedName(f *fabric.Fabric, nodes []fabric.NodeID) string {
-	const separators = " :;/_,-"
+	const separators = " :;/_,.-"
 	head, tail := f.Name(nodes[0]).Text, f.Name(nodes[0]).Text
 	for _, n := range nodes[1:] {
 		name := f.Name(n).Text
@@ -91,7 +91,11 @@ func sharedName(f *fabric.Fabric, nodes []fabric.NodeID) string {
 	if len(nodes) == 1 {
 		return head
 	}
-	tail = tail[max(0, strings.IndexAny(tail, separators)):]
+	if i := strings.IndexAny(tail, separators); i >= 0 && tail[i] != '.' { // a domain names no group
+		tail = tail[i:]
+	} else {
+		tail = ""
+	}
 	if tail = strings.Trim(tail, separators); tail != "" {
 		return strings.ToValidUTF8(tail, "\uFFFD")
 	}

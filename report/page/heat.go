@@ -159,7 +159,7 @@ func (p *Picture) showHeat(ctx context.Context, kind string) error {
 		return fmt.Errorf("a map needs forwarding tables, and 2 to %d switches with hosts", mostLeaves)
 	}
 	n := len(h.leaves)
-	group := make([]int, p.Fabric.NumNodes())
+	group := slices.Repeat([]int{-1}, p.Fabric.NumNodes())
 	if len(p.groupings) > 0 {
 		for k, g := range p.groupings[0].Groups {
 			for _, node := range g.Nodes {

@@ -26,7 +26,7 @@ const (
 // measures lists what cables can show, routes first.
 func (s *scene) measures() (list []measure) {
 	add := func(name, unit string, value func(p fabric.PortID) float64) {
-		c := Counter{name, unit, make([]float64, s.Fabric.NumPorts())}
+		c := Counter{Name: name, Unit: unit, Values: make([]float64, s.Fabric.NumPorts())}
 		for p := range c.Values {
 			c.Values[p] = value(fabric.PortID(p))
 		}

@@ -30,7 +30,7 @@ func measured(t *testing.T) *Input {
 	for p := range bytes {
 		bytes[p] = float64(p)
 	}
-	in.Counters = []Counter{{"job a", "bytes", bytes}}
+	in.Counters = []Counter{{Name: "job a", Unit: "bytes", Values: bytes}}
 	return &in
 }
 

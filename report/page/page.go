@@ -83,6 +83,9 @@ type Counter struct {
 	Name   string
 	Unit   string    // with the time, for a rate
 	Values []float64 // by PortID, of packets that leave there or of the port itself; below 0 unknown
+
+	// FromTables says that other tables have other values, so that trying a change drops it.
+	FromTables bool
 }
 
 // Grid is the coordinates of switches.

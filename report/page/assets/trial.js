@@ -135,8 +135,10 @@ class Trial {
   // document is what the page shows: places and what does not change are those of the base.
   document(text, data) {
     const {base} = this, D = parse(text, data);
-    for (const name of ["title", "version", "shape", "layout", "interactive", "counters", "x", "y", "radius"]) D[name] = base[name];
-    (base.counters || []).forEach((_, i) => { D[`counter${i}`] = base[`counter${i}`]; });
+    for (const name of ["title", "version", "shape", "layout", "interactive", "x", "y", "radius"]) D[name] = base[name];
+    const kept = [...(base.counters || []).keys()].filter(i => !base.counters[i].tables); // the others are of other tables
+    D.counters = kept.map(i => base.counters[i]);
+    kept.forEach((i, k) => { D[`counter${k}`] = base[`counter${i}`]; });
     for (let e = 0; e < D.edgeA.length; e++) D.edgeBend[e] = this.bends.get(`${D.edgeA[e]} ${D.edgeB[e]}`) || 0;
     return prepare(D);
   }
