@@ -132,6 +132,9 @@ func (a *app) compareStates(ctx context.Context, r *reporting, old, now *reporte
 	if err := findPlaces(o.Both, nil); err != nil {
 		return nil, err
 	}
+	if o.Both.Groupings, err = a.groupings(both); err != nil {
+		return nil, err
+	}
 	if o.Input, err = a.reportInput(ctx, r, old); err == nil {
 		o.Title = old.name
 	}

@@ -676,11 +676,25 @@ func TestBrowserWithout(t *testing.T) {
 			}
 			p.clickNode(4)
 			want(p, 5, "document.querySelectorAll('#links tbody tr').length")
+			// A map needs tables, boxes do not.
+			want(p, in.Tables != nil, "!!document.getElementById('mode')")
+			want(p, len(in.Groupings) > 0, "document.querySelectorAll('#boxes option').length === 2")
+			if len(in.Groupings) > 0 {
+				p.must(chromedp.Do(p.ctx, chromedp.SendKeys(chromedp.CSS("#boxes"), "racks")))
+				want(p, true, "(ibweave.view.boxes.settle(), ibweave.hides(%d))", in.Groupings[0].Groups[0].Nodes[0])
+			}
 		})
 	}
 	in.MaxEntries = 10
 	overview("large", "does not hold the forwarding tables: they have 162 entries, more than the 10")
 	in.Tables, in.SL2VL, in.PathSLs = nil, nil, nil
+	rack := []fabric.NodeID{}
+	for n := range fabric.NodeID(in.Fabric.NumNodes()) {
+		if !in.Fabric.IsSwitch(n) && len(rack) < 3 {
+			rack = append(rack, n)
+		}
+	}
+	in.Groupings = []Grouping{{Name: "racks", Groups: []Group{{"rack 1", rack}}}}
 	overview("none", "There are no forwarding tables")
 }
 

@@ -631,12 +631,9 @@ func (s *scene) packGroups(d *document, p *packer) {
 func (s *scene) packGroupings(d *document, p *packer) {
 	for i, g := range s.groupings {
 		x := documentGrouping{Name: g.Name}
-		of := slices.Repeat([]int32{-1}, s.Fabric.NumNodes())
-		for k, group := range g.Groups {
+		of := g.of(s.Fabric.NumNodes())
+		for _, group := range g.Groups {
 			x.Groups = append(x.Groups, strings.ToValidUTF8(group.Name, "\uFFFD"))
-			for _, n := range group.Nodes {
-				of[n] = int32(k)
-			}
 		}
 		d.Groupings = append(d.Groupings, x)
 		p.ints(fmt.Sprintf("grouping%d", i), len(of), func(i int) int32 { return of[i] })

@@ -102,6 +102,33 @@ func sharedName(f *fabric.Fabric, nodes []fabric.NodeID) string {
 	return strings.ToValidUTF8(strings.Trim(head[:strings.LastIndexAny(head, separators)+1], separators), "\uFFFD")
 }
 
+// of is by node the index of its group, -1 for none.
+func (g *Grouping) of(nodes int) []int32 {
+	of := slices.Repeat([]int32{-1}, nodes)
+	for k, x := range g.Groups {
+		for _, n := range x.Nodes {
+			of[n] = int32(k)
+		}
+	}
+	return of
+}
+
+// among is the groups of another fabric, whose node n has the place of node in[n] of this one.
+// Groups without nodes stay, so that groups have the same numbers in both.
+func (g *Grouping) among(in []fabric.NodeID, nodes int) Grouping {
+	of := g.of(nodes)
+	all := Grouping{Name: g.Name, Groups: make([]Group, len(g.Groups))}
+	for k := range g.Groups {
+		all.Groups[k].Name = g.Groups[k].Name
+	}
+	for n, at := range in {
+		if k := of[at]; k >= 0 {
+			all.Groups[k].Nodes = append(all.Groups[k].Nodes, fabric.NodeID(n))
+		}
+	}
+	return all
+}
+
 // withSwitches adds to groups of hosts the switches whose hosts, or in a tree whose switches
 // below, are all of one group: racks and islands have their leaves then.
 func (g Grouping) withSwitches(f *fabric.Fabric, hosts [][]fabric.NodeID, level []int32) Grouping {

@@ -159,22 +159,7 @@ func (p *Picture) showHeat(ctx context.Context, kind string) error {
 		return fmt.Errorf("a map needs forwarding tables, and 2 to %d switches with hosts", mostLeaves)
 	}
 	n := len(h.leaves)
-	group := slices.Repeat([]int{-1}, p.Fabric.NumNodes())
-	if len(p.groupings) > 0 {
-		for k, g := range p.groupings[0].Groups {
-			for _, node := range g.Nodes {
-				group[node] = k
-			}
-		}
-	}
-	order := make([]int, n)
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		x, y := h.leaves[a], h.leaves[b]
-		return cmp.Or(cmp.Compare(group[x], group[y]), cmp.Compare(p.y[x], p.y[y]), cmp.Compare(p.x[x], p.x[y]))
-	})
+	order := p.heatOrder(h)
 	value := func(i int) float64 { return float64(h.load[i]) }
 	switch kind {
 	case "hops":
@@ -225,6 +210,25 @@ func (p *Picture) showHeat(ctx context.Context, kind string) error {
 	first, last := p.Fabric.Name(h.leaves[order[0]]).Label(), p.Fabric.Name(h.leaves[order[n-1]]).Label()
 	p.lines = append(p.lines, fmt.Sprintf("a row sends, a column receives: %d leaves, from %s at the upper left to %s", n, first, last))
 	return nil
+}
+
+// heatOrder is the leaves in the order of the groups of the first grouping, those of none first, and
+// of the drawing.
+func (s *scene) heatOrder(h *heat) []int {
+	var first Grouping
+	if len(s.groupings) > 0 {
+		first = s.groupings[0]
+	}
+	group := first.of(s.Fabric.NumNodes())
+	order := make([]int, len(h.leaves))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		x, y := h.leaves[a], h.leaves[b]
+		return cmp.Or(cmp.Compare(group[x], group[y]), cmp.Compare(s.y[x], s.y[y]), cmp.Compare(s.x[x], s.x[y]))
+	})
+	return order
 }
 
 // drawMap draws a map and what its colours mean.

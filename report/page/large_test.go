@@ -249,6 +249,68 @@ func TestBrowserHeat(t *testing.T) {
 	}
 }
 
+// TestBrowserPorts: a cell of the map shows the path between the ports of its leaves, and lists give the
+// paths of the hosts' other ports.
+func TestBrowserPorts(t *testing.T) {
+	// Two rails: each of four hosts has a port on leaf 0 or 1, and one on leaf 2 or 3.
+	b := &fabric.Builder{}
+	add := func(guid fabric.GUID, kind fabric.NodeType, ports fabric.PortNum, name string) int {
+		n, err := b.AddNode(fabric.Node{GUID: guid, Type: kind, NumPorts: ports, Description: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	link := func(a int, p fabric.PortNum, c int, q fabric.PortNum) {
+		if err := b.Connect(a, p, c, q, fabric.Link{Width: 4, Speed: fabric.EDR}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	spine := add(1, fabric.Switch, 4, "spine")
+	var leaves [4]int
+	for i := range leaves {
+		leaves[i] = add(fabric.GUID(2+i), fabric.Switch, 4, fmt.Sprintf("leaf %d", i))
+		link(leaves[i], 4, spine, fabric.PortNum(i+1))
+	}
+	for h := range 4 {
+		host := add(fabric.GUID(100+10*h), fabric.CA, 2, fmt.Sprintf("host %d", h))
+		for rail := range 2 {
+			link(host, fabric.PortNum(rail+1), leaves[2*rail+h/2], fabric.PortNum(h%2+1))
+		}
+	}
+	f, err := b.Build()
+	p := open(t, compiled(t, made(t, f, err), "updn", compile.Options{}))
+	f = p.in.Fabric
+	at := func(name string, num fabric.PortNum) fabric.PortID { return f.Port(p.node(name), num) }
+	path := func(a, b fabric.PortID) []int { return outs(p.in.Path(a, f.LID(b))) }
+	p.must(chromedp.Do(p.ctx, chromedp.SendKeys(chromedp.CSS("#mode"), "heat map: load"), chromedp.Focus(chromedp.CSS("#fabric"))))
+	p.keys(kb.ArrowRight + kb.ArrowRight + kb.Enter) // from leaf 2, whose hosts are in no box, to leaf 3
+	want(p, path(at("host 0", 2), at("host 2", 2)), "ibweave.shown()")
+	want(p, []string{"from port 1, on leaf 0", "from port 2, on leaf 2"}, "[...document.querySelectorAll('#port option')].map(o => o.textContent)")
+	p.must(chromedp.Do(p.ctx, chromedp.SendKeys(chromedp.CSS("#port"), kb.Home)))
+	want(p, path(at("host 0", 1), at("host 2", 2)), "ibweave.shown()")
+	p.must(chromedp.Do(p.ctx, chromedp.SendKeys(chromedp.CSS("#lid"), kb.Home)))
+	want(p, path(at("host 0", 1), at("host 2", 1)), "ibweave.shown()")
+}
+
+// TestHeatOrder: leaves of no group come before those of the first one.
+func TestHeatOrder(t *testing.T) {
+	in := *compiled(t, grid(t, 1, false, 4), "updn", compile.Options{})
+	p := &tab{T: t, in: &in}
+	in.Groupings = []Grouping{{Name: "racks", Groups: []Group{{"b", []fabric.NodeID{p.node("host 0")}}, {"a", []fabric.NodeID{p.node("host 2")}}}}}
+	s, err := newScene(context.Background(), &in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := s.heat(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := s.heatOrder(h); !slices.Equal(got, []int{1, 3, 0, 2}) {
+		t.Errorf("order of leaves %v, want those of no rack first: 1, 3, 0, 2", got)
+	}
+}
+
 // switchesWithHosts counts the leaves.
 func switchesWithHosts(f *fabric.Fabric) (n int) {
 	for s := range fabric.NodeID(f.NumSwitches()) {

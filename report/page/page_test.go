@@ -615,6 +615,23 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// TestSharedName: what names of a group share in whole words, a domain apart.
+func TestSharedName(t *testing.T) {
+	f := grid(t, 0, false, 2, 1)
+	for _, c := range []struct{ a, b, want string }{
+		{"leaf 1 pod 3", "leaf 2 pod 3", "pod 3"},
+		{"spine-a1.dc1.example.org", "spine-a2.dc1.example.org", "spine"},
+		{"pod3-leaf1.example.org", "pod3-leaf2.example.org", "pod3"},
+		{"leaf1.example.org", "leaf2.example.org", ""},
+		{"x", "y", ""},
+	} {
+		named := f.WithNames(map[fabric.GUID]string{f.Node(0).GUID: c.a, f.Node(1).GUID: c.b})
+		if got := sharedName(named, []fabric.NodeID{0, 1}); got != c.want {
+			t.Errorf("%q and %q share %q, want %q", c.a, c.b, got, c.want)
+		}
+	}
+}
+
 func FuzzParseView(f *testing.F) {
 	for _, s := range []string{"fabric", "path:a,b", "group:g", "credit-loop", "credit-loop:3", "path:", "heat:load", "heat:x"} {
 		f.Add(s)

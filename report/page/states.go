@@ -15,7 +15,7 @@ import (
 type Old struct {
 	*Input // its Old is nil
 	// Both has the nodes and cables of both states, as Union joins them, with their coordinates
-	// or levels. Nodes have its places in both states.
+	// or levels. Nodes have its places and its groups in both states.
 	Both *Input
 	// Replaced is by old node the new one in its place.
 	Replaced map[fabric.GUID]fabric.GUID
@@ -159,6 +159,9 @@ func (o *Old) placed(f *fabric.Fabric, both *layout) (*layout, error) {
 	for i := range l.edges {
 		e := &l.edges[i]
 		e.bend = both.bendOf(in[e.a], in[e.b])
+	}
+	for _, g := range both.groupings {
+		l.groupings = append(l.groupings, g.among(in, len(both.x)))
 	}
 	return l, nil
 }

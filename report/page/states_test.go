@@ -71,6 +71,19 @@ func twoStates(t *testing.T) *Input {
 		n := named(name)
 		return End{f.Node(n).GUID, f.IsSwitch(n), port}
 	}
+	racks := Grouping{Name: "racks"}
+	for _, leaf := range []string{"leaf 2", "leaf 5"} {
+		rack := Group{Name: "rack of " + leaf}
+		for i := range 4 {
+			n, ok := nodeOf(both, end(fmt.Sprintf("host %d %s", i, leaf), 0))
+			if !ok {
+				t.Fatalf("no host %d of %s", i, leaf)
+			}
+			rack.Nodes = append(rack.Nodes, n)
+		}
+		racks.Groups = append(racks.Groups, rack)
+	}
+	now.Old.Both.Groupings = []Grouping{racks}
 	now.Old.Changes = []Change{
 		{Kind: NodeGone, Text: "switch spine 3", Old: []End{end("spine 3", 0)}},
 		{Kind: CableGone, Text: "leaf 0[8] — spine 3[1]", Old: []End{end("leaf 0", 8), end("spine 3", 1)}},
@@ -158,6 +171,25 @@ func TestBrowserStates(t *testing.T) {
 	want(p, outs(in.Path(p.port(c), in.Fabric.LID(p.port(d)))), "ibweave.shown()")
 	p.must(chromedp.Do(p.ctx, chromedp.SendKeys(chromedp.CSS("#find"), "spine 2"+kb.Enter)))
 	want(p, "Links of spine 2", "document.querySelector('#shown span').textContent")
+
+	// Boxes have the nodes of each state, and stay closed or open from one to the other.
+	p.must(chromedp.Do(p.ctx, chromedp.SendKeys(chromedp.CSS("#boxes"), "racks")))
+	hidden := "[%d, %d].map(n => (ibweave.view.boxes.settle(), ibweave.hides(n)))"
+	want(p, []bool{true, false}, hidden, p.node("host 0 leaf 2"), p.node("host 0 leaf 3"))
+	eval[bool](p, "(ibweave.view.boxes.open(0), true)")
+	p.click("#state-old + span")
+	want(p, []bool{false, true}, hidden, old.node("host 0 leaf 2"), old.node("host 0 leaf 5"))
+	want(p, "racks as boxes", "document.getElementById('boxes').selectedOptions[0].textContent")
+	// The list of maps says what is shown in either state.
+	p.must(chromedp.Do(p.ctx, chromedp.SendKeys(chromedp.CSS("#mode"), "heat map: hops")))
+	p.click("#state-new + span")
+	want(p, []string{"hops", "hops"}, "[document.getElementById('mode').value, ibweave.view.heat.kind]")
+	want(p, true, "document.getElementById('boxes').hidden")
+	eval[bool](p, "delete ibweave.states.old.heatLeaf") // as without tables
+	p.click("#state-old + span")
+	want(p, []bool{true, true, false}, "[ibweave.view.heat, document.getElementById('mode')].map(x => x === null).concat(document.getElementById('boxes').hidden)")
+	p.click("#state-new + span")
+	want(p, []bool{true, true}, "[document.getElementById('mode').value === '', ibweave.view.heat === null]")
 }
 
 // TestStates: places are the same in both states, and a picture has every change.

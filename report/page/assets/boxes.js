@@ -13,11 +13,12 @@ class Boxes {
   adopt() {
     const {view} = this, {D} = view;
     if (!D.groupings && D.nodes === this.nodes) return;
-    const was = this.nodes < 0 ? undefined : this.grouping;
+    const was = this.nodes < 0 ? undefined : this.grouping, {by} = this;
     this.nodes = D.nodes;
     this.auto = D.switches > large;
     view.groupings = (D.groupings || []).map((g, i) => ({...g, of: D[`grouping${i}`]}));
     this.choose(Math.min(was ?? (this.auto ? 0 : -1), view.groupings.length - 1));
+    if (by?.length === this.by.length) this.by = by; // another state: what is open stays so
   }
 
   // choose takes a grouping, -1 for none; in a large fabric the zoom closes its groups, elsewhere

@@ -119,6 +119,11 @@ function prepare(D) {
     for (let p = D.base[n] + 1; p < D.base[n + 1]; p++) if (D.peer[p] !== noPort) return p;
     return D.base[n] + 1;
   };
+  // sources are the ports of a host that a path can begin at; portsOn those of hosts on a switch that
+  // have a LID.
+  const ports = (n, fits) => Array.from({length: D.base[n + 1] - D.base[n] - 1}, (_, i) => D.base[n] + 1 + i).filter(fits);
+  D.sources = n => ports(n, p => D.peer[p] !== noPort);
+  D.portsOn = s => ports(s, p => D.peer[p] !== noPort && !D.isSwitch(D.owner[D.peer[p]]) && D.lid[D.peer[p]]).map(p => D.peer[p]).sort((p, q) => p - q);
   D.lidOf = n => D.lid[D.portOf(n)] || 0;
   return D;
 }

@@ -165,25 +165,30 @@ class Heat {
   }
 }
 
-// modes are the choices of how the fabric is drawn.
+// modes are the choices of how the fabric is drawn, as the document has them.
 function modes(app) {
   const {view, D} = app, boxes = view.boxes.choice(), box = document.getElementById("modes");
+  if (boxes) boxes.hidden = !!view.heat;
   const mode = D.heatLeaf && el("select", {id: "mode", "aria-label": "Show the fabric or a map", onchange: () => {
     view.heat = mode.value ? new Heat(view, mode.value) : null;
     if (boxes) boxes.hidden = !!view.heat;
     view.hover = null;
     view.fit();
     app.legend();
-  }}, el("option", {value: ""}, "fabric"), Object.entries(maps).map(([kind, m]) => el("option", {value: kind}, `heat map: ${m.name}`)));
+  }}, el("option", {value: ""}, "fabric"), Object.entries(maps).map(([kind, m]) => el("option", {value: kind, selected: view.heat?.kind === kind}, `heat map: ${m.name}`)));
   box.replaceChildren(...[mode, boxes].filter(Boolean));
+}
+
+// hear does what the map asks for.
+function hear(app) {
   app.stage.addEventListener("say", ev => { document.getElementById("live").textContent = ev.detail; });
   app.stage.addEventListener("cell", ev => {
     const {D} = app, [a, b] = ev.detail.ends;
     document.getElementById("live").textContent = ev.detail.lines.join(", ");
-    if (D.tables !== "here" || a === b) app.select(a, false);
-    else {
-      app.from = D.hosts[a][0];
-      app.setEnd("to", D.hosts[b][0]);
-    }
+    if (D.tables !== "here" || a === b) return app.select(a, false);
+    // By the ports on these two leaves, also where hosts have ports on several.
+    const [p, q] = [a, b].map(s => D.portsOn(s)[0]);
+    [app.from, app.to] = [D.owner[p], D.owner[q]];
+    app.showEnds(D.num(p), D.lid[q]);
   });
 }

@@ -14,6 +14,7 @@ class App {
     else this.view.marks = faults(D);
     this.makeTabs();
     modes(this);
+    hear(this);
     this.legend();
     this.listen();
     if (this.states) {
@@ -55,6 +56,7 @@ class App {
     view.measure = D.measures.find(m => m.name === name) || D.measures[0];
     view.prepare();
     if (view.heat) view.heat = D.heatLeaf ? new Heat(view, view.heat.kind) : null;
+    modes(this);
     view.draw();
     this.headline();
     this.legend();
@@ -331,24 +333,28 @@ class App {
       return;
     }
     this[which] = n;
+    this.showEnds();
+  }
+
+  // showEnds shows the path between the ends: from a port of the source, to a LID of the destination.
+  showEnds(num, lid) {
     this.path.from.set(this.from);
     this.path.to.set(this.to);
     this.open("path");
-    this.showPath();
+    this.showPath(lid, num);
   }
 
   swapEnds() {
     if (this.to >= 0 && this.D.isSwitch(this.to)) return;
     [this.from, this.to] = [this.to, this.from];
-    this.path.from.set(this.from);
-    this.path.to.set(this.to);
-    this.showPath();
+    this.showEnds();
   }
 
-  // showPath follows the packet between the chosen ends, to a LID of the destination.
-  showPath(lid) {
-    const D = this.D, view = this.view, {result, lid: chooser} = this.path;
-    chooser.hidden = true;
+  // showPath follows the packet between the chosen ends, to a LID of the destination and from a port of
+  // the source: by default from the first ones.
+  showPath(lid, num) {
+    const D = this.D, view = this.view, {result, lid: chooser, port} = this.path;
+    chooser.hidden = port.hidden = true;
     if (this.from < 0 || this.to < 0) {
       const other = this.from < 0 ? this.path.from : this.path.to;
       result.replaceChildren(el("p", {class: "note"}, "Choose both ends."));
@@ -366,9 +372,14 @@ class App {
     if (lid === undefined) lid = lids[0];
     if (lids.length > 1) {
       chooser.hidden = false;
-      chooser.replaceChildren(...lids.map(l => el("option", {value: l, selected: l === lid}, `LID ${l}`)));
+      chooser.replaceChildren(...lids.map(l => el("option", {value: l, selected: l === lid}, `LID ${l}${this.to >= D.switches && D.peer[D.byLID[l]] !== noPort ? `, on ${D.names[D.owner[D.peer[D.byLID[l]]]]}` : ""}`)));
     }
-    const path = route(D, D.portOf(this.from), lid);
+    const sources = D.sources(this.from), src = sources.find(p => D.num(p) === num) ?? D.portOf(this.from);
+    if (sources.length > 1) {
+      port.hidden = false;
+      port.replaceChildren(...sources.map(p => el("option", {value: D.num(p), selected: p === src}, `from port ${D.portText(p)}, on ${D.names[D.owner[D.peer[p]]]}`)));
+    }
+    const path = route(D, src, lid);
     result.replaceChildren(...pathResult(this, path));
     const ends = [this.from, this.to];
     const passed = [...new Set([ends[0], ...path.hops.map(h => D.owner[D.peer[h.out]])])];

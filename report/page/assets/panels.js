@@ -136,10 +136,12 @@ function pathPanel(app) {
   const host = n => !D.isSwitch(n), any = n => D.lidOf(n) > 0;
   const from = picker(D, "from", "From host", host, n => app.setEnd("from", n));
   const to = picker(D, "to", "To host or switch", any, n => app.setEnd("to", n));
-  const lid = el("select", {id: "lid", "aria-label": "LID of the destination", onchange: () => app.showPath(+lid.value)});
-  app.path = {from, to, result, lid};
+  const chosen = () => app.showPath(lid.hidden ? undefined : +lid.value, +port.value);
+  const lid = el("select", {id: "lid", "aria-label": "LID of the destination", hidden: true, onchange: chosen});
+  const port = el("select", {id: "port", "aria-label": "Port of the source", hidden: true, onchange: chosen});
+  app.path = {from, to, result, lid, port};
   return el("div", {}, el("div", {class: "ends"}, from.element, to.element,
-    el("button", {type: "button", id: "swap", title: "The other way", "aria-label": "The other way", onclick: () => app.swapEnds()}, "⇅")), lid, result);
+    el("button", {type: "button", id: "swap", title: "The other way", "aria-label": "The other way", onclick: () => app.swapEnds()}, "⇅")), port, lid, result);
 }
 
 // percent is a share of packets: 12.5 %.
