@@ -71,8 +71,10 @@ const (
 	fitWork = 1 << 26
 	// fitPatience is how many passes there are without a smaller greatest load.
 	fitPatience = 24
-	// spreadPart is which part of the greatest load routes are moved above, in at most spreadPasses.
+	// spreadPart is which part of the greatest load routes are moved above, in at most spreadPasses, the last of
+	// which makes the sum of the squares smaller by less than spreadGain.
 	spreadPart, spreadPasses = 4, 8
+	spreadGain               = 0.01
 )
 
 // fitter moves routes for a demand. It is the scratch of one fit.
@@ -80,8 +82,9 @@ type fitter struct {
 	*Incremental
 	FitOptions
 	demand  *Demand
-	job     []int64 // by port: what leaves by it to a switch, without the background
-	none    []bool  // by LID: it is in no load
+	job     []int64   // by port: what leaves by it to a switch, without the background
+	none    []bool    // by LID: it is in no load
+	carries [][]int32 // by LID: channels that carry what jobs send to it; nil where that is not known
 	limit   uint64
 	ceiling uint64 // no load may become more
 	pass    int
@@ -97,8 +100,16 @@ type fitter struct {
 	from           int32
 	amount, routes int64
 	round          int32
-	found          []path // by slot
+	found          []path      // by slot
+	steps          []legalStep // by switch port from the base of a slot on: where it may send for a root, by ascending port
+	stepsOf        []stepsOf   // by slot
 }
+
+// legalStep is a channel that a legal path may take.
+type legalStep struct{ out, to int32 }
+
+// stepsOf says how many steps a slot has for a root.
+type stepsOf struct{ root, n int32 }
 
 // path is the best path on from a slot.
 type path struct {
@@ -167,13 +178,24 @@ func (l *Incremental) Fit(ctx context.Context, d *Demand, opt FitOptions) (*Fit,
 func (r *fitter) spread(ctx context.Context, greatest uint64) {
 	r.limit, r.ceiling = greatest/spreadPart, greatest
 	for range spreadPasses {
-		before := len(r.taken)
+		before := r.squares()
 		r.movePass(ctx)
 		r.pass++
-		if len(r.taken) == before || ctx.Err() != nil {
+		if after := r.squares(); before-after < before*spreadGain || ctx.Err() != nil {
 			return
 		}
 	}
+}
+
+// squares is the sum of the squares of the loads above the limit, in parts of it.
+func (r *fitter) squares() (sum float64) {
+	for out := range r.job {
+		if load := r.loadOf(int32(out)); load > r.limit {
+			above := float64(load-r.limit) / float64(r.limit)
+			sum += float64(above * above)
+		}
+	}
+	return sum
 }
 
 func (l *Incremental) newFitter(d *Demand, opt FitOptions) *fitter {
@@ -181,6 +203,10 @@ func (l *Incremental) newFitter(d *Demand, opt FitOptions) *fitter {
 	r := &fitter{
 		Incremental: l, FitOptions: opt, demand: d, ceiling: math.MaxUint64,
 		job: make([]int64, l.index.NumPorts()), none: make([]bool, len(l.now.Dest)), through: make([]int64, n), found: make([]path, n),
+		carries: make([][]int32, len(l.now.Dest)), steps: make([]legalStep, l.index.NumPorts()), stepsOf: make([]stepsOf, n),
+	}
+	for s := range r.stepsOf {
+		r.stepsOf[s].root = -1
 	}
 	l.peer = l.now.Peer
 	for _, lid := range l.uncounted {
@@ -265,15 +291,14 @@ func (r *fitter) leastLoad() uint64 {
 func (r *fitter) movePass(ctx context.Context) {
 	n := len(r.none)
 	for i := range n {
-		if !r.begin(int32((i + 31*r.pass) % n)) {
-			continue
-		}
+		lid := int32((i + 31*r.pass) % n)
 		if ctx.Err() != nil || r.work >= fitWork {
 			return
 		}
-		if !slices.ContainsFunc(r.on, func(s int32) bool { return r.loadOf(r.out(s)) > r.limit }) {
+		if !slices.ContainsFunc(r.channels(lid), func(out int32) bool { return r.loadOf(out) > r.limit }) {
 			continue
 		}
+		r.begin(lid)
 		r.loadColumn(r.lid)
 		r.sumFlows(r.dest, r.now)
 		hops, _ := r.dist.distancesTo(r.root)
@@ -284,6 +309,19 @@ func (r *fitter) movePass(ctx context.Context) {
 			}
 		}
 	}
+}
+
+// channels lists those that carry what jobs send to a LID.
+func (r *fitter) channels(lid int32) []int32 {
+	if list := r.carries[lid]; list != nil || !r.begin(lid) {
+		return list
+	}
+	list := make([]int32, len(r.on))
+	for i, s := range r.on {
+		list[i] = r.out(s)
+	}
+	r.carries[lid] = list
+	return list
 }
 
 // out is the port by which a slot sends the LID at hand.
@@ -359,6 +397,7 @@ func (r *fitter) change(m move) {
 	routes := r.flow[m.slot]
 	r.shift(m.slot, 0, -routes)
 	r.setEntry(m.slot, m.lid, m.num)
+	r.carries[m.lid] = nil
 	r.shift(m.slot, 0, routes)
 	r.closeBlock(m)
 }
@@ -376,6 +415,7 @@ func (r *fitter) undoTo(n int) {
 	for _, m := range slices.Backward(r.taken[n:]) {
 		r.countRoutes(m.lid, -1)
 		r.setEntry(m.slot, m.lid, m.num)
+		r.carries[m.lid] = nil
 		r.closeBlock(m)
 		r.countRoutes(m.lid, 1)
 	}
@@ -402,25 +442,54 @@ func (r *fitter) search(s int32) *path {
 		return x
 	}
 	x.grow = math.Inf(1)
-	ports, neighbours := r.now.SwitchLinks(s)
-	turn := int(r.lid) + r.pass
-	for k := range ports {
-		k = (k + turn) % len(ports)
-		num := fabric.PortNum(ports[k] - r.index.Base[s])
-		if num != now && r.through[s] > 0 && s != r.from || !r.mayStep(r.root, s, neighbours[k]) {
+	steps, first := r.stepsFrom(s)
+	pinned := r.through[s] > 0 && s != r.from
+	for i := range steps {
+		if i += first; i >= len(steps) {
+			i -= len(steps)
+		}
+		num := fabric.PortNum(steps[i].out - r.index.Base[s])
+		if pinned && num != now {
 			continue
 		}
-		grow, sum := r.growCost(ports[k])
-		if math.IsInf(grow, 1) {
-			continue
+		grow, sum := r.growCost(steps[i].out)
+		if grow > x.grow || grow == x.grow && (sum > x.sum || math.IsInf(grow, 1)) {
+			continue // the path on adds to both
 		}
-		beyond := r.search(neighbours[k])
+		beyond := r.search(steps[i].to)
 		grow, sum = grow+beyond.grow, sum+beyond.sum
 		if grow < x.grow || grow == x.grow && (sum < x.sum || sum == x.sum && num == now) {
 			x.grow, x.sum, x.num = grow, sum, num
 		}
 	}
 	return x
+}
+
+// stepsFrom is where a slot may send the LID at hand, and which of that is first in turn.
+func (r *fitter) stepsFrom(s int32) (steps []legalStep, first int) {
+	of := &r.stepsOf[s]
+	ports, neighbours := r.now.SwitchLinks(s)
+	steps = r.steps[r.index.Base[s]:r.index.Base[s+1]]
+	if of.root != r.root {
+		*of = stepsOf{root: r.root}
+		for k, out := range ports {
+			if r.mayStep(r.root, s, neighbours[k]) {
+				steps[of.n] = legalStep{out, neighbours[k]}
+				of.n++
+			}
+		}
+	}
+	if steps = steps[:of.n]; len(steps) < 2 {
+		return steps, 0
+	}
+	turn := ports[(int(r.lid)+r.pass)%len(ports)]
+	for first < len(steps)-1 && steps[first].out < turn {
+		first++
+	}
+	if steps[first].out < turn {
+		first = 0
+	}
+	return steps, first
 }
 
 // growCost is how much the square of the load above the limit grows by the flows at hand on a channel,

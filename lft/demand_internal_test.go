@@ -266,3 +266,82 @@ func TestFitStops(t *testing.T) {
 		t.Error("entries have changed")
 	}
 }
+
+// plainSearch is search with all ports in turn, and without what it knows.
+func (r *fitter) plainSearch(s int32) path {
+	now := r.entry(s, r.lid)
+	if s == r.root {
+		return path{num: now}
+	}
+	x := path{num: now, grow: math.Inf(1)}
+	ports, neighbours := r.now.SwitchLinks(s)
+	for k := range ports {
+		k = (k + int(r.lid) + r.pass) % len(ports)
+		num := fabric.PortNum(ports[k] - r.index.Base[s])
+		if num != now && r.through[s] > 0 && s != r.from || !r.mayStep(r.root, s, neighbours[k]) {
+			continue
+		}
+		grow, sum := r.growCost(ports[k])
+		beyond := r.plainSearch(neighbours[k])
+		grow, sum = grow+beyond.grow, sum+beyond.sum
+		if !math.IsInf(grow, 1) && (grow < x.grow || grow == x.grow && (sum < x.sum || sum == x.sum && num == now)) {
+			x.grow, x.sum, x.num = grow, sum, num
+		}
+	}
+	return x
+}
+
+// TestFitSearch: after routes have moved, the channels of each LID are known, and the best path from each switch with a flow
+// to it is the one that a plain search finds.
+func TestFitSearch(t *testing.T) {
+	paths, free := 0, 0
+	for seed := range uint64(short.Of(60, 15)) {
+		random := rand.New(rand.NewPCG(seed, 2))
+		f := fitFabrics(t, random)
+		r, err := Minhop{}.Route(t.Context(), f, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, _ := NewIncremental(Minhop{}, fabric.NewStableIndex(f), r)
+		opt := FitOptions{Most: times(DefaultUniformFloor, GreatestLoad(f, r.Tables)), Slack: 1 + 0.1*float64(random.IntN(2)), Blocks: math.MaxInt}
+		fit, err := l.Fit(t.Context(), drawDemand(f, random), opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := fit.fitter
+		x.limit, x.ceiling = fit.After/(1+random.Uint64N(4)), fit.After*2
+		for lid := range int32(len(x.none)) {
+			known := slices.Clone(x.channels(lid))
+			if !x.begin(lid) {
+				continue
+			}
+			var carry []int32
+			for _, s := range x.on {
+				carry = append(carry, x.out(s))
+			}
+			slices.Sort(known)
+			if slices.Sort(carry); !slices.Equal(known, carry) {
+				t.Fatalf("seed %d: channels %v carry LID %d, known %v", seed, carry, lid, known)
+			}
+			l.loadColumn(lid)
+			l.sumFlows(x.dest, l.now)
+			for _, s := range slices.Clone(x.on) {
+				x.from, x.amount, x.routes = s, x.through[s], x.flow[s]
+				x.shift(s, -x.amount, -x.routes)
+				x.round++
+				x.pass += random.IntN(3)
+				got, want := *x.search(s), x.plainSearch(s)
+				if got.grow != want.grow || !math.IsInf(want.grow, 1) && (got.sum != want.sum || got.num != want.num) {
+					t.Fatalf("seed %d: the best path from %d to LID %d is %+v, want %+v", seed, s, lid, got, want)
+				}
+				if paths++; got.num != x.entry(s, lid) {
+					free++
+				}
+				x.shift(s, x.amount, x.routes)
+			}
+		}
+	}
+	if free == 0 || free == paths {
+		t.Errorf("%d of %d paths are others: want some", free, paths)
+	}
+}
