@@ -147,8 +147,13 @@ func (l *Incremental) Fit(ctx context.Context, d *Demand, opt FitOptions) (*Fit,
 	}
 	high, low := r.greatest(), allowed
 	for last := r.pass + fitPatience; high > allowed && r.pass < last && r.work < fitWork && ctx.Err() == nil; r.pass++ {
+		limit, moves := r.limit, len(r.taken)
 		r.limit = max(allowed, min(low+(high-low)/2, high-high/leastStep))
 		r.movePass(ctx)
+		if r.limit == limit && len(r.taken) == moves { // nor would the other passes move anything
+			r.pass = last
+			break
+		}
 		now := r.greatest()
 		if now > r.limit && now-r.limit > (high-r.limit)/2 { // the limit was too low
 			low = r.limit

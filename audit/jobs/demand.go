@@ -26,28 +26,33 @@ func (t *Traffic) Demand(ctx context.Context) (*lft.Demand, error) {
 	total := uint64(0)
 	for _, j := range t.jobs {
 		senders := t.senders(j)
+		leaf := make([]fabric.NodeID, len(j.ends))
+		for i, p := range j.ends {
+			leaf[i] = f.PeerSwitch(p)
+		}
 		for dst, to := range j.ends {
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
 			lids := uint64(t.lids(to))
+			left, sum := (scale*mostBytes-total)/lids, uint64(0) // to each LID
 			var list []fabric.NodeID
 			for src, amount := range senders(dst) {
-				if uint64(amount) > (scale*mostBytes-total)/lids {
+				if uint64(amount) > left-sum {
 					return nil, fmt.Errorf("%s and the jobs before it send more than %d bytes; want smaller sizes or weights", j.name, int64(mostBytes))
 				}
-				n := uint64(amount) * lids
-				total += n
-				host[j.ends[src]] += n
-				host[f.Peer(to)] += n
-				s := f.PeerSwitch(j.ends[src])
+				sum += uint64(amount)
+				host[j.ends[src]] += uint64(amount) * lids
+				s := leaf[src]
 				if from[s] == 0 {
 					list = append(list, s)
 				}
 				from[s] += amount
 			}
+			total += sum * lids
+			host[f.Peer(to)] += sum * lids
 			for _, s := range list {
-				if s != f.PeerSwitch(to) {
+				if s != leaf[dst] {
 					for lid := range f.LIDs(to) {
 						d.To[lid] = append(d.To[lid], lft.Flow{From: s, Amount: from[s]})
 					}

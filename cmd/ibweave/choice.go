@@ -4,16 +4,13 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"sync"
 
 	"github.com/ibweave/ibweave/audit/cabling"
 	"github.com/ibweave/ibweave/audit/choice"
 	"github.com/ibweave/ibweave/audit/quality"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/compile/outdir"
-	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/text"
-	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/verify/bound"
 )
 
@@ -42,16 +39,7 @@ type slowLinks struct {
 // routeChosen routes with the engine that suits the fabric best.
 func (a *app) routeChosen(ctx context.Context, c *compilation, label func(stage string) string) (*compile.Result, error) {
 	s := a.startStage(label("choose an engine for"))
-	opt := c.opt
-	if demand := opt.Demand; demand != nil { // engines are tried at the same time
-		var one sync.Mutex
-		opt.Demand = func(ctx context.Context, f *fabric.Fabric) (*lft.Demand, error) {
-			one.Lock()
-			defer one.Unlock()
-			return demand(ctx, f)
-		}
-	}
-	found, r, err := choice.Choose(ctx, c.fabric, opt)
+	found, r, err := choice.Choose(ctx, c.fabric, c.opt)
 	s.end()
 	if err != nil {
 		return nil, err

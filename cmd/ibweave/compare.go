@@ -33,6 +33,7 @@ type contest struct {
 	damage  damage
 	quality quality.Options
 	traffic string     // file of jobs, "" for none
+	fit     bool       // with the tables that compile --traffic makes, too
 	jobs    *jobs.File // nil for none
 }
 
@@ -47,6 +48,8 @@ type contender struct {
 	Quality *quality.Result  `json:"quality,omitempty"`
 	// Difference is to the reference; nil for itself, and where there are no bisections.
 	Difference *quality.Difference `json:"difference,omitempty"`
+	// Fitted says that the tables are for the jobs of --traffic.
+	Fitted bool `json:"fitted,omitempty"`
 	// Groups is sums by groups of hosts; nil without --host-groups.
 	Groups  []groups.State  `json:"host_groups,omitempty"`
 	Traffic *contestTraffic `json:"traffic,omitempty"` // with --traffic
@@ -89,7 +92,8 @@ opensm:minhop, opensm:updn, opensm:ftree, opensm:dfsssp, opensm:nue, opensm:lash
 
 --traffic adds what the jobs of a file put on cables: the time of the busiest one over that of the
 busiest host's, which no tables can be below, and the most that a job is slowed down. It is static; sim
---traffic simulates the jobs.
+--traffic simulates the jobs. --fit adds a column for each of our engines with the tables that compile
+--traffic makes.
 
 --damage measures the same on fabrics of which 1, 3, 5 and 10 % of the cables between
 switches are gone at random, or of the switches without hosts, ten fabrics each. No host
@@ -137,6 +141,7 @@ is cut off.`,
 	a.hostGroupFlag(cmd)
 	a.strictFlag(cmd)
 	flags.StringVar(&c.traffic, "traffic", "", "measure the jobs of YAML `FILE`, too (docs/traffic.md)")
+	flags.BoolVar(&c.fit, "fit", false, "compare with the tables that compile --traffic makes for the jobs, too")
 	flags.StringVar(&c.against, "against", "", "compare bandwidths with those of `NAME`, by default the first column")
 	flags.IntVar(&c.quality.Bisections, "bisections", quality.DefaultBisections, "random bisections to try, `N`; 0 for none")
 	flags.IntVar(&c.quality.Permutations, "permutations", quality.DefaultPermutations, "random permutations to try, `N`; 0 for none")
@@ -173,6 +178,9 @@ func (c *contest) parse(cmd *cobra.Command) (opt compile.Options, err error) {
 	}
 	if err := c.damage.parse(c); err != nil {
 		return opt, err
+	}
+	if c.fit && len(c.engines) == 0 {
+		return opt, usagef("--fit is about engines: want -e ENGINE,..")
 	}
 	return opt, oneStdin(append([]string{c.topology, c.traffic}, append(c.lfts, c.roots...)...)...)
 }
@@ -248,7 +256,17 @@ func (a *app) contendByEngines(ctx context.Context, c *contest, s *standings, f 
 		if err != nil {
 			return err
 		}
-		s.Contenders = append(s.Contenders, x)
+		if s.Contenders = append(s.Contenders, x); !c.fit || x.Refused != "" || strings.HasPrefix(name, openSMPrefix) {
+			continue
+		}
+		fitted := opt
+		fitted.Demand = (&fitting{name: c.traffic, file: c.jobs}).demandIn(a)
+		if x, err = a.contendByEngine(ctx, c, f, name, fitted); err != nil {
+			return err
+		}
+		if x != nil {
+			s.Contenders = append(s.Contenders, x)
+		}
 	}
 	return nil
 }
@@ -288,7 +306,7 @@ func (s *standings) names() []string {
 	return list
 }
 
-// contendByEngine routes f.
+// contendByEngine routes f. It returns nil if the tables are not for the jobs that opt asks for.
 func (a *app) contendByEngine(ctx context.Context, c *contest, f *fabric.Fabric, name string, opt compile.Options) (*contender, error) {
 	e, err := compile.EngineByName(name)
 	if err != nil {
@@ -303,6 +321,11 @@ func (a *app) contendByEngine(ctx context.Context, c *contest, f *fabric.Fabric,
 	}
 	if err != nil {
 		return nil, lidInput(c.topology, err)
+	}
+	if opt.Demand != nil {
+		if x.Name, x.Fitted = fittedName(x.Name), true; !a.isFitted(r, x.Name) {
+			return nil, nil
+		}
 	}
 	x.Verify, x.Seconds = r.Verify, &r.Seconds
 	return x, a.measure(ctx, c, x, r.Routing)

@@ -515,7 +515,7 @@ func (a *app) readOrdered(c *compilation) (err error) {
 		return err
 	}
 	if c.traffic != nil {
-		c.opt.Demand = func(ctx context.Context, f *fabric.Fabric) (*lft.Demand, error) { return c.traffic.find(ctx, a, f) }
+		c.opt.Demand = c.traffic.demandIn(a)
 	}
 	if opt.Route.Roots, err = a.switches(c.fabric, "--roots", c.roots); err != nil {
 		return err

@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/ibweave/ibweave/audit/jobs"
+	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/verify/bound"
@@ -17,6 +19,34 @@ type fitting struct {
 	demand *lft.Demand  // in the fabric with its LIDs; nil before, and without a byte between hosts
 	bound  *bound.Bound // of the demand; nil where nothing crosses a cut
 	proven []provenLoad // what check has proven
+}
+
+// demandFunc is compile.Options.Demand.
+type demandFunc = func(context.Context, *fabric.Fabric) (*lft.Demand, error)
+
+// demandIn is find for several engines, which are tried at the same time.
+func (x *fitting) demandIn(a *app) demandFunc {
+	var one sync.Mutex
+	return func(ctx context.Context, f *fabric.Fabric) (*lft.Demand, error) {
+		one.Lock()
+		defer one.Unlock()
+		return x.find(ctx, a, f)
+	}
+}
+
+// fittedName is the name of an engine's tables for the jobs.
+func fittedName(engine string) string { return engine + " for the jobs" }
+
+// isFitted says whether tables are for the jobs. A line on standard error says why they are not.
+func (a *app) isFitted(r *compile.Result, name string) bool {
+	why := "the jobs send nothing between hosts"
+	if r.Fit != nil {
+		why = r.Fit.Why
+	}
+	if why != "" {
+		fmt.Fprintf(a.stderr, "ibweave: left out %s: %s\n", name, why)
+	}
+	return why == ""
 }
 
 // demandOf is the demand; nil without --traffic.

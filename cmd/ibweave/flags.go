@@ -233,20 +233,20 @@ func (a *app) readOrRoute(ctx context.Context, command string, in *audit, engine
 	if err != nil {
 		return nil, nil, err
 	}
-	r, err := a.routeBy(ctx, f, in.topology, engine, lft.Options{})
+	r, err := a.routeBy(ctx, f, in.topology, engine, compile.Options{})
 	if err != nil {
 		return nil, nil, err
 	}
-	return r.Fabric, r.Tables, nil
+	return r.Routing.Fabric, r.Routing.Tables, nil
 }
 
 // routeBy routes the fabric of a topology with an engine, or for "" with the one that suits the
-// fabric best, which a line on standard error names. LIDs stay.
-func (a *app) routeBy(ctx context.Context, f *fabric.Fabric, topology, engine string, route lft.Options) (*lft.Routing, error) {
+// fabric best, which a line on standard error names. LIDs stay. Options are those of routes and demand.
+func (a *app) routeBy(ctx context.Context, f *fabric.Fabric, topology, engine string, opt compile.Options) (*compile.Result, error) {
 	if f.NumSwitches() == 0 {
 		return nil, inputf("%s has no switch, so there is nothing to route", topology)
 	}
-	opt := compile.Options{LIDs: lft.LIDOptions{LMC: lft.KeepLMC}, Route: route}
+	opt.LIDs.LMC = lft.KeepLMC
 	if engine == "" {
 		s := a.startStage("choose an engine")
 		c, r, err := choice.Choose(ctx, f, opt)
@@ -255,7 +255,7 @@ func (a *app) routeBy(ctx context.Context, f *fabric.Fabric, topology, engine st
 			return nil, lidInput(topology, err)
 		}
 		fmt.Fprintf(a.stderr, "ibweave: routed with %s; %s\n", r.Engine.Name(), c.Why)
-		return r.Routing, nil
+		return r, nil
 	}
 	e, err := a.engine(engine)
 	if err != nil {
@@ -265,7 +265,7 @@ func (a *app) routeBy(ctx context.Context, f *fabric.Fabric, topology, engine st
 	if err != nil {
 		return nil, lidInput(topology, err)
 	}
-	return r.Routing, nil
+	return r, nil
 }
 
 // lidInput makes wrong input of LIDs that a topology does not allow.

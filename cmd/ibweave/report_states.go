@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 
 	"github.com/ibweave/ibweave/audit/diff"
+	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/text"
-	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/lft/adaptive"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/report/page"
@@ -85,10 +85,11 @@ func (a *app) auditState(ctx context.Context, r *reporting, s, other *state) (*a
 
 // auditEngine routes a fabric and verifies the tables.
 func (a *app) auditEngine(ctx context.Context, in *audit, f *fabric.Fabric, engine string) (*auditResult, error) {
-	routing, err := a.routeBy(ctx, f, in.topology, engine, lft.Options{})
+	made, err := a.routeBy(ctx, f, in.topology, engine, compile.Options{})
 	if err != nil {
 		return nil, err
 	}
+	routing := made.Routing
 	x := &auditResult{fabric: routing.Fabric, tables: routing.Tables, options: verify.Options{SL2VL: routing.SL2VL, PathSLs: routing.PathSLs, Order: routing.Order}}
 	if x.result, err = a.verify(ctx, in, x.fabric, x.tables, &x.options); err != nil {
 		return nil, err

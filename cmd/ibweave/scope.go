@@ -73,6 +73,7 @@ var scopes = map[string][]scope{
 		{flags: "lids lmc roots", with: "engines", why: "tables of --lfts have their LIDs and paths", note: true},
 		{flags: "percent samples svg", with: "damage"},
 		{flags: "host-groups traffic", not: "damage", why: "figures are sums over damaged fabrics"},
+		{flags: "fit", with: "traffic", why: "tables are fitted to its jobs"},
 	},
 	"compile": {
 		{flags: "bound-iterations write-bound dry-run engine engines force format groups guid2lid lenient lids lmc lmc-esp0 max-detour kinds node-name-map output previous sl2vl strict topology traffic vls without"},
@@ -186,7 +187,7 @@ var scopes = map[string][]scope{
 	"sim": {
 		{flags: network + " kinds node-name-map file jobs output state format load burst trace max-time arbitration buffer-flits buffer-packets copying " +
 			"credit-delay engine engines vls adaptive far plft full-checks header-bytes mbps mtu router routing-delay startup traffic vl-weights wire-delay"},
-		{flags: "mcast scale top", with: "traffic", why: "they are about its jobs"},
+		{flags: "fit mcast scale top", with: "traffic", why: "they are about its jobs"},
 		{flags: "host-groups", with: "traffic", why: "its jobs may name groups"},
 		{flags: "buffer", not: "buffer-flits buffer-packets", why: "each lane has its own buffer then"},
 		{flags: "choice choose-again", with: "adaptive far", not: "adaptive=hbf", why: "packets have no choice then"},

@@ -255,6 +255,8 @@ var withoutEffectTests = []struct {
 	{"sim d --load 0.1 --png f", "png", "without --adaptive or --far or --engines or --vls or --traffic: the picture compares", false},
 	{"sim d --load 0.1 --svg f", "svg", "without --adaptive or --far", false},
 	{"sim d --load 0.1 --scale 0.5", "scale", "without --traffic: they are about its jobs", false},
+	{"sim -t f --engines updn --load 0.1 --fit", "fit", "without --traffic", false},
+	{"compare -t f -e updn --fit", "fit", "without --traffic: tables are fitted to its jobs", false},
 	{"sim d --load 0.1 --mcast union", "mcast", "without --traffic", false},
 	{"sim d --load 0.1 --top 5", "top", "without --traffic", false},
 	{"sim d --load 0.1 --host-groups g", "host-groups", "without --traffic: its jobs may name groups", false},

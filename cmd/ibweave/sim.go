@@ -341,6 +341,8 @@ func (in *simulation) check(args []string) error {
 		return in.wrong("engines", "route a topology, and there are tables: want -t FILE alone, or no --engines")
 	case in.engines != nil && in.engine != "":
 		return in.wrong("engines", "say the same as --engine: want one of them")
+	case in.jobTraffic.fit && !in.routed(args):
+		return in.wrong("fit", "makes tables, and there are some: want -t FILE with --engines or -e")
 	case in.routed(args) && (in.sl2vl != "" || in.pathSL != "" || in.mfts != ""):
 		return usagef("the engine makes all tables: want no --sl2vl, --path-sl and --mfts beside -t FILE")
 	case !in.routed(args) && in.router == "" && len(args) == 0 && (in.topology == "" || !in.hasTables()):

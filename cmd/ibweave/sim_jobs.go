@@ -25,6 +25,8 @@ type jobTraffic struct {
 	scale float64  // part of the bytes; 0 chooses
 	mcast []string // schemes; nil for none
 	top   int      // cables that text lists
+	fit   bool     // with the tables that compile --traffic makes, too
+	jobs  *jobs.File
 	read  []string // digests of all files that were read for it
 }
 
@@ -33,6 +35,7 @@ func (in *simulation) defineJobs() {
 	flags.StringVar(&j.file, "traffic", "", "simulate the jobs of YAML `FILE` (docs/traffic.md)")
 	in.share(&j.scale, "scale", 0, 1, "`PART` of the bytes of --traffic, up to 1; 0 takes as many halves of it as leave a million packets, or four a message")
 	flags.Var(&listValue[string]{to: &j.mcast, parse: parseTreeScheme}, "mcast", "compare with broadcasts and all-gathers by multicast, on trees of `LIST`: union, updn-tree")
+	flags.BoolVar(&j.fit, "fit", false, "compare with the tables that compile --traffic makes for these jobs")
 	numberFlag(flags, &j.top, "top", 0, 1<<20, "of --traffic: list the `N` cables that are waited for most")
 }
 
@@ -180,16 +183,32 @@ func (a *app) prepareJobs(ctx context.Context, in *simulation, routings []simRou
 	return r, nil
 }
 
+// readJobFile reads the file of jobs, once.
+func (a *app) readJobFile(in *simulation) (*jobs.File, error) {
+	if in.jobTraffic.jobs != nil {
+		return in.jobTraffic.jobs, nil
+	}
+	err := a.readHostGroups()
+	if err == nil {
+		in.jobTraffic.jobs, err = jobs.Read(in.jobTraffic.file, func(name string) ([]byte, error) {
+			data, err := a.readInput(name)
+			in.jobTraffic.read = append(in.jobTraffic.read, textSum(data))
+			return data, err
+		})
+	}
+	return in.jobTraffic.jobs, err
+}
+
+// demandOfJobs is what the jobs send, for --fit.
+func (a *app) demandOfJobs(in *simulation) (demandFunc, error) {
+	file, err := a.readJobFile(in)
+	x := &fitting{name: in.jobTraffic.file, file: file}
+	return x.demandIn(a), err
+}
+
 // readJobs reads the file of jobs, and finds them in the fabric.
 func (a *app) readJobs(in *simulation, f *fabric.Fabric) (*jobs.Traffic, error) {
-	if err := a.readHostGroups(); err != nil {
-		return nil, err
-	}
-	file, err := jobs.Read(in.jobTraffic.file, func(name string) ([]byte, error) {
-		data, err := a.readInput(name)
-		in.jobTraffic.read = append(in.jobTraffic.read, textSum(data))
-		return data, err
-	})
+	file, err := a.readJobFile(in)
 	if err != nil {
 		return nil, err
 	}
@@ -438,6 +457,7 @@ type cableWaited struct {
 type routingCompared struct {
 	Routing   string  `json:"routing"` // "" where there is one
 	Engine    string  `json:"engine,omitempty"`
+	Fitted    bool    `json:"fitted,omitempty"` // to the jobs
 	VLs       int     `json:"vls,omitempty"`
 	Adaptive  string  `json:"adaptive,omitempty"`
 	Multicast string  `json:"multicast,omitempty"`
@@ -462,7 +482,7 @@ func (r *jobsRun) compare() (list []routingCompared) {
 	for i := range r.routings {
 		x, all := &r.routings[i], r.result(i, -1)
 		c := routingCompared{
-			Routing: x.name(), Engine: x.engine, VLs: x.vls, Adaptive: x.choice, Multicast: x.mcast,
+			Routing: x.name(), Engine: x.engine, Fitted: x.fitted, VLs: x.vls, Adaptive: x.choice, Multicast: x.mcast,
 			State: all.State, Time: all.Time, Jobs: []jobCompared{}, Limits: all.Limits, Reordering: all.Reordering,
 			Dropped: all.Dropped, Strayed: all.Strayed, Packets: all.Packets, Deadlock: all.Deadlock,
 		}

@@ -183,6 +183,14 @@ func gainText(x *float64) string {
 	return fmt.Sprintf("%+.1f %%", 100**x)
 }
 
+// fittedText names tables that are for the jobs; "" for others.
+func (c *routingCompared) fittedText() string {
+	if c.Fitted {
+		return "tables for the jobs"
+	}
+	return ""
+}
+
 // bestOf is the routing with the greatest gain, the first of several.
 func bestOf(list []routingCompared) (best int) {
 	most := 0.0
@@ -211,7 +219,7 @@ func (r *jobsRun) writeBest(w io.Writer, list []routingCompared) {
 		c := &list[i]
 		var changes []string
 		for _, x := range []struct{ from, to string }{
-			{first.Engine, c.Engine}, {text.Count(first.VLs, "VL", "VLs"), text.Count(c.VLs, "VL", "VLs")},
+			{first.Engine, c.Engine}, {"", c.fittedText()}, {text.Count(first.VLs, "VL", "VLs"), text.Count(c.VLs, "VL", "VLs")},
 			{first.Adaptive, c.Adaptive}, {first.Multicast, c.Multicast},
 		} {
 			if x.from != x.to {

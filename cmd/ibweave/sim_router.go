@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
-	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sim"
 	"github.com/ibweave/ibweave/updown"
@@ -42,11 +42,11 @@ func (a *app) routeWorms(ctx context.Context, in *simulation) (x simRouting, tre
 	}
 	in.sums = map[string]string{in.topology: textSum(topology.Append(nil, f))}
 	// The engine's tables are not used, but the LIDs that it has given.
-	r, err := a.routeBy(ctx, f, in.topology, in.router, lft.Options{})
+	r, err := a.routeBy(ctx, f, in.topology, in.router, compile.Options{})
 	if err != nil {
 		return x, nil, err
 	}
-	f = r.Fabric
+	f = r.Routing.Fabric
 	if in.groups != "" {
 		if trees, err = a.readReceivers(in, f); err != nil {
 			return x, nil, err
@@ -62,7 +62,7 @@ func (a *app) routeWorms(ctx context.Context, in *simulation) (x simRouting, tre
 	if err != nil {
 		return x, nil, inputf("%s: --router %s: %w", in.topology, in.router, err)
 	}
-	return simRouting{routes: r, router: routers}, trees, nil
+	return simRouting{routes: r.Routing, router: routers}, trees, nil
 }
 
 // wormRouters are SPAM's routers, with the header of each worm that a host may send.

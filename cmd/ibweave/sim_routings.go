@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/internal/text"
@@ -26,7 +27,8 @@ const (
 // simRouting is a routing that points are simulated with. Where there is one only, its parts have no
 // names.
 type simRouting struct {
-	engine string // of --engines
+	engine string // of --engines and --fit
+	fitted bool   // to the jobs, by --fit
 	vls    int    // of --vls; 0 for those of the tables
 	choice string // static, or how switches choose
 	sls    int    // that messages are spread over, as Traffic.SLs
@@ -39,7 +41,10 @@ type simRouting struct {
 // name is what tells it from the others, "" where there is no other.
 func (r *simRouting) name() string {
 	var parts []string
-	if r.engine != "" {
+	switch {
+	case r.fitted:
+		parts = append(parts, fittedName(r.engine))
+	case r.engine != "":
 		parts = append(parts, r.engine)
 	}
 	if r.vls > 0 {
@@ -83,7 +88,7 @@ func (in *simulation) choices() ([]string, error) {
 // routed says whether the tables are to be made: -t FILE without tables.
 func (in *simulation) routed(args []string) bool {
 	return len(args) == 0 && in.topology != "" && !in.hasTables() &&
-		(in.engine != "" || in.engines != nil || in.adaptive != "" || in.vls != nil)
+		(in.engine != "" || in.engines != nil || in.adaptive != "" || in.vls != nil || in.jobTraffic.fit)
 }
 
 // routeSimulated makes the tables of -t: with an engine, with each of several, or with the one that
@@ -99,11 +104,18 @@ func (a *app) routeSimulated(ctx context.Context, in *simulation) ([]simRouting,
 	if engines == nil {
 		engines = []string{in.engine}
 	}
+	var demand demandFunc
+	if in.jobTraffic.fit {
+		if demand, err = a.demandOfJobs(in); err != nil {
+			return nil, err
+		}
+	}
 	var list []simRouting
 	var refused error
 	for _, engine := range engines {
 		for _, vls := range in.lanes() {
-			r, err := a.routeBy(ctx, f, in.topology, engine, lft.Options{VLs: vls})
+			x := simRouting{vls: vls}
+			r, err := a.routeBy(ctx, f, in.topology, engine, compile.Options{Route: lft.Options{VLs: vls}})
 			var domain *lft.DomainError
 			if errors.As(err, &domain) && len(engines) > 1 {
 				fmt.Fprintf(a.stderr, "ibweave: left out: %v\n", err)
@@ -113,11 +125,19 @@ func (a *app) routeSimulated(ctx context.Context, in *simulation) ([]simRouting,
 			if err != nil {
 				return nil, err
 			}
-			x := simRouting{vls: vls, routes: r}
-			if in.engines != nil {
-				x.engine = r.Engine
+			if x.routes = r.Routing; in.engines != nil || demand != nil {
+				x.engine = x.routes.Engine
 			}
 			list = append(list, x)
+			if demand == nil {
+				continue
+			}
+			if r, err = a.routeBy(ctx, f, in.topology, engine, compile.Options{Route: lft.Options{VLs: vls}, Demand: demand}); err != nil {
+				return nil, err
+			}
+			if x.routes, x.engine, x.fitted = r.Routing, r.Routing.Engine, true; a.isFitted(r, x.name()) {
+				list = append(list, x)
+			}
 		}
 	}
 	if len(list) == 0 {
