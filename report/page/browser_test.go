@@ -100,7 +100,7 @@ func openFile(t *testing.T, name, fragment string, in *Input) *tab {
 		t.Fatal(err)
 	}
 	limit := time.Minute
-	if *topologyFlag != "" { // which may be large
+	if *topologyFlag != "" || *largeFlag != "" { // which may be large
 		limit = 10 * time.Minute
 	}
 	ctx, stop := context.WithTimeout(shared, limit)

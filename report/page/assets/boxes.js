@@ -122,6 +122,10 @@ class Boxes {
   // write names the boxes, in pixels.
   write(c, alpha) {
     const {view} = this, {scale: s, colours} = view;
+    const write = (text, x, y, left) => {
+      const w = c.measureText(text).width;
+      if (view.job.written.add([left ? x : x - w / 2, y - 9, left ? x + w : x + w / 2, y + 2, text])) c.fillText(text, x, y);
+    };
     c.globalAlpha = alpha;
     c.textBaseline = "alphabetic";
     this.list.forEach((b, g) => {
@@ -132,7 +136,7 @@ class Boxes {
         c.font = "600 11px system-ui, sans-serif";
         c.textAlign = "left";
         c.fillStyle = colours.muted;
-        c.fillText(fitted(c, `− ${this.names[g]}`, Math.max(w, 60)), x0 - 4, y0 - 20);
+        write(fitted(c, `− ${this.names[g]}`, Math.max(w, 60)), x0 - 4, y0 - 20, true);
         return;
       }
       if (w < 18 || h < 12) return;
@@ -142,10 +146,10 @@ class Boxes {
       const lines = h > 30 ? this.about(g).slice(1) : [];
       let y = y0 + h / 2 + 4 - 6.5 * lines.length;
       const last = this.names[g].split(" ").pop();
-      c.fillText(c.measureText(this.names[g]).width > w && c.measureText(last).width <= w ? last : fitted(c, this.names[g], w), x0 + w / 2, y);
+      write(c.measureText(this.names[g]).width > w && c.measureText(last).width <= w ? last : fitted(c, this.names[g], w), x0 + w / 2, y);
       c.font = "10px system-ui, sans-serif";
       c.fillStyle = colours.muted;
-      for (const line of lines) if (c.measureText(line).width <= w) c.fillText(line, x0 + w / 2, y += 13);
+      for (const line of lines) if (c.measureText(line).width <= w) write(line, x0 + w / 2, y += 13);
     });
     c.globalAlpha = 1;
   }
@@ -195,7 +199,8 @@ class Boxes {
 
 // fitted is a text, with dots in its middle where it is wider than it may be.
 function fitted(c, text, most) {
-  for (let keep = text.length, full = text; c.measureText(text).width > most && keep > 1;) {
+  const long = c.measureText(text).width;
+  for (let keep = long > most ? Math.min(text.length, Math.ceil(text.length * most / long) + 3) : 1, full = text; c.measureText(text).width > most && keep > 1;) {
     keep--;
     text = full.slice(0, Math.ceil(keep / 2)) + "…" + full.slice(full.length - Math.floor(keep / 2));
   }

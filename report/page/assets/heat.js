@@ -91,13 +91,15 @@ class Heat {
     }
     c.stroke();
     // Names keep to the edges of the canvas.
+    view.written = new Names();
     const room = Math.min(110, Math.max(48, 0.13 * wide)), left = Math.min(Math.max(tx, room), width - 40), top = Math.min(Math.max(ty, room), height - 40);
     const write = (name, most, x, y, turned) => {
       c.save();
       c.translate(x, y);
       if (turned) c.rotate(-Math.PI / 2);
       c.textAlign = turned ? "left" : "right";
-      const text = fitted(c, name, most);
+      const text = fitted(c, name, most), long = c.measureText(text).width;
+      view.written.list.push(turned ? [x - 5, y - long, x + 5, y, text] : [x - long, y - 5, x, y + 5, text]);
       c.lineWidth = 4;
       c.strokeStyle = colours.ground;
       c.strokeText(text, 0, 0);

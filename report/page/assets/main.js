@@ -308,7 +308,7 @@ class App {
         nodes.push({node: m, colour: D.isSwitch(m) ? view.colours.switch : view.colours.host});
         if (D.isSwitch(m) && D.base[n + 1] - D.base[n] < 24) labels.push(m);
       }
-      return {title: `Links of ${D.names[n]}`, channels, nodes, labels};
+      return {title: `Links of ${shortened(D.names[n], 60)}`, channels, nodes, labels};
     });
     if (reveal) view.reveal(n);
     this.announce(n);
@@ -320,7 +320,7 @@ class App {
     this.selected = a;
     this.about(-1, p);
     this.display(() => ({
-      title: `${D.portName(p)} — ${D.portName(D.peer[p])}${view.measure ? thereAndBack(D, view.measure, p) : ""}`,
+      title: `${shortened(D.portName(p), 36)} — ${shortened(D.portName(D.peer[p]), 36)}${view.measure ? thereAndBack(D, view.measure, p) : ""}`,
       channels: [{out: p, colour: view.colours.accent}],
       nodes: [{node: a, colour: view.colours.switch}, {node: b, colour: view.colours.switch}], labels: [a, b],
     }));
@@ -388,7 +388,7 @@ class App {
     const split = out => path.hops.some(h => h.out === out && path.hops.some(o => o.from === h.from && o.hop === h.hop && o.out !== out));
     view.current = -1;
     this.display(() => ({
-      title: `Path from ${D.names[ends[0]]} to ${D.names[ends[1]]}`,
+      title: `Path from ${shortened(D.names[ends[0]], 36)} to ${shortened(D.names[ends[1]], 36)}`,
       channels: [...shares].map(([out, share]) => ({out, share: Math.min(share, 1), say: few && split(out), colour: path.lost ? view.colours.loop : view.colours.path})),
       nodes: passed.map(n => ({node: n, colour: n !== ends[0] && D.isSwitch(n) ? view.colours.switch : view.colours.path})),
       labels: few ? passed : ends,
@@ -512,6 +512,11 @@ async function start() {
     boxes: () => app.view.boxes.list.map(({left, right, top, bottom}, g) => ({name: app.view.boxes.names[g], closed: app.view.boxes.shut[g],
       x: (left + right) / 2 * app.view.scale + app.view.tx, y: (top + bottom) / 2 * app.view.scale + app.view.ty})),
     hides: n => app.view.boxes.hides(n),
+    written: () => { // names on the canvas, once it is drawn: left, top, right, bottom, text
+      const {view} = app, {front: f} = view;
+      if (view.pending || view.job || !view.heat && (f.scale !== view.scale || view.stale)) return null;
+      return [...view.written.list, ...(view.heat ? [] : f.written.list.map(([left, top, right, bottom, text]) => [left - f.tx + view.tx, top - f.ty + view.ty, right - f.tx + view.tx, bottom - f.ty + view.ty, text]))];
+    },
     pictures: () => app.view.pictures, // drawn so far; the first one at performance.now() drawn
     drawn: () => app.view.drawn,
     ready: performance.now(),

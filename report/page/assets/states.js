@@ -10,7 +10,7 @@ class States {
     this.moved = this.loads();
     const choices = [["old", old.state], ["both", "Differences"], ["new", this.now.state]];
     this.bar = el("div", {class: "states", role: "radiogroup", "aria-label": "State"}, choices.map(([mode, name]) =>
-      el("label", {title: name}, el("input", {type: "radio", name: "state", id: "state-" + mode, checked: mode === this.mode, onchange: () => this.choose(mode)}), el("span", {}, name))));
+      el("label", {title: name}, el("input", {type: "radio", name: "state", id: "state-" + mode, checked: mode === this.mode, onchange: () => this.choose(mode)}), el("span", {}, shortened(name, 24)))));
     document.getElementById("shown").before(this.bar);
   }
 

@@ -40,6 +40,28 @@ function along(c, t) {
   return [...place, ...way];
 }
 
+// Names are boxes of text that do not cover each other: left, top, right, bottom, text.
+class Names {
+  constructor() {
+    this.list = [];
+    this.bands = new Map(); // by 32 pixels of height
+  }
+
+  // add adds a box if it is free, or says that it is not; held ones are free for nothing else, and not
+  // in the list.
+  add(box, held) {
+    const bands = [];
+    for (let k = box[1] >> 5; k <= box[3] >> 5; k++) {
+      if (!this.bands.has(k)) this.bands.set(k, []);
+      bands.push(this.bands.get(k));
+    }
+    if (!held && bands.some(b => b.some(o => o[0] < box[2] && box[0] < o[2] && o[1] < box[3] && box[1] < o[3]))) return false;
+    for (const b of bands) b.push(box);
+    if (!held) this.list.push(box);
+    return true;
+  }
+}
+
 class View {
   constructor(D, stage) {
     this.D = D;
@@ -59,6 +81,7 @@ class View {
     this.heat = null; // a map that is shown instead of the fabric
     this.pictures = 0; // that were drawn
     this.seen = []; // the edges on the picture
+    this.written = new Names(); // on the canvas; those of a picture are in it
     this.marks = []; // lines that are always drawn: what has failed, is drained or new
     this.version = 0; // of the edges and their order
     this.groupings = [];
@@ -318,7 +341,7 @@ class View {
     if (this.heat) return this.heat.paint(c);
     if (this.stale || !this.job && !this.suits()) {
       const [mx, my] = [Math.round(this.width / 4), Math.round(this.height / 4)];
-      this.job = {scale: this.scale, tx: this.tx + mx, ty: this.ty + my, width: this.width + 2 * mx, height: this.height + 2 * my, canvas: this.spare || document.createElement("canvas")};
+      this.job = {scale: this.scale, tx: this.tx + mx, ty: this.ty + my, written: new Names(), aside: [mx, this.width], width: this.width + 2 * mx, height: this.height + 2 * my, canvas: this.spare || document.createElement("canvas")};
       this.spare = null;
       const wide = Math.ceil(this.job.width * this.ratio), high = Math.ceil(this.job.height * this.ratio), {canvas} = this.job;
       if (canvas.width !== wide || canvas.height !== high) Object.assign(canvas, {width: wide, height: high});
@@ -476,6 +499,7 @@ class View {
     c.fill();
     if (2 * 30 * s > 5) c.stroke();
     if (hosts.length + switches.length > part) yield;
+    if (dim) this.label(c, 0, this.shown.labels || []);
     this.label(c, dim ? 0.45 : 1, null);
     boxes.write(c, dim ? 0.6 : 1);
   }
@@ -521,9 +545,11 @@ class View {
     }
   }
 
-  // label writes names where there is room; of all nodes, or always of some.
+  // label writes names where there is room; of all nodes, or of some, for which others leave room: with
+  // alpha 0 they do.
   label(c, alpha, some) {
-    const D = this.D, s = this.scale, taken = []; // boxes of the labels that are written
+    const D = this.D, s = this.scale, names = some && alpha ? this.written : this.job.written;
+    const [left, wide] = names === this.written ? [0, this.width] : this.job.aside, right = left + wide; // of the canvas
     c.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
     c.textAlign = "center";
     c.lineJoin = "round";
@@ -534,7 +560,7 @@ class View {
       if (!some && (room < 12 || r < (isSwitch ? 4 : 7))) return;
       c.font = `${some ? 600 : 500} ${size}px system-ui, sans-serif`;
       let text = D.names[n], inside = false;
-      if (some && c.measureText(text).width > 0.5 * this.width) text = this.brief[n];
+      if (some && c.measureText(text).width > 0.4 * wide) text = fitted(c, this.brief[n] || text, 0.4 * wide);
       if (!some) {
         // All in a row alike: whole names above, else what differs inside, else above.
         const fits = (t, most) => most === Infinity || c.measureText(t).width <= most;
@@ -543,19 +569,20 @@ class View {
           inside = isSwitch && fits(this.longestBrief[n], 2 * r - 4);
           if (!text || !inside && !fits(isSwitch ? this.longestBrief[n] : text, room)) {
             text = this.tight[n];
-            if (!text || !fits(isSwitch ? this.longestTight[n] : text, room)) return;
+            if (!text || !fits(isSwitch ? this.longestTight[n] : text, room)) {
+              if (room < 48) return;
+              text = fitted(c, text || D.names[n], room);
+            }
           }
         }
       }
       const above = isSwitch !== (D.layout === "grid");
       const half = c.measureText(text).width / 2;
-      const tx = some || isSwitch && !inside ? Math.min(Math.max(x, half + 4), this.width - half - (y < 140 ? 54 : 4)) : x; // beside the tools
+      if (half < 1) return;
+      const near = x >= left && x <= right && (some || isSwitch && !inside); // else it is cut where the node is
+      const tx = near ? Math.min(Math.max(x, left + half + 4), right - half - (y < 140 ? 54 : 4)) : x; // beside the tools
       const ty = inside ? y + 0.36 * size : above ? y - r - 4 : y + r + size + 1;
-      if (isSwitch || some) {
-        const box = [tx - half - 2, ty - size, tx + half + 2, ty + 3];
-        if (taken.some(o => o[0] < box[2] && box[0] < o[2] && o[1] < box[3] && box[1] < o[3])) return;
-        taken.push(box);
-      }
+      if (!names.add([tx - half - 2, ty - size, tx + half + 2, ty + 3, text], !alpha) || !alpha) return;
       c.globalAlpha = alpha;
       if (!inside) {
         c.lineWidth = 3.5;
@@ -579,6 +606,7 @@ class View {
 
   paintOverlay() {
     if (this.heat) return;
+    this.written = new Names();
     const D = this.D, c = this.overlay.getContext("2d"), s = this.scale;
     c.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
     c.clearRect(0, 0, this.width, this.height);

@@ -1,0 +1,196 @@
+package page
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+
+	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
+	"github.com/ibweave/ibweave/verify"
+)
+
+var screensFlag = flag.String("screens", "", "folder that TestBrowserScreens writes pictures of all views to, as NAME-VIEW-WIDTH-SCHEME.png; with -large FILE of that page")
+
+// views are what a page shows, by name; each says whether the page has it.
+const views = `const views = (() => {
+	const {data: D} = ibweave, stage = document.getElementById("fabric"), $ = id => document.getElementById(id);
+	const send = (name, detail) => stage.dispatchEvent(new CustomEvent(name, {detail}));
+	const set = (list, value) => {
+		if (!list || ![...list.options].some(o => o.value === value)) return false;
+		list.value = value;
+		list.dispatchEvent(new Event("change"));
+		return true;
+	};
+	const press = button => Boolean(button) && (button.click(), true);
+	const middle = Math.floor(D.switches / 2), ends = [D.switches, D.nodes - 1].filter(n => n < D.nodes);
+	const views = {
+		fabric: () => press($("tab-overview")),
+		switch: () => (send("pick", {node: middle, edge: -1}), true),
+		host: () => ends.length > 1 && (send("pick", {node: ends[0], edge: -1}), true),
+		cable: () => D.edges > 0 && (send("pick", {node: -1, edge: D.edges >> 1}), true),
+		path: () => D.tables === "here" && ends.length > 1 && (send("end", {node: ends[0], which: "f"}), send("end", {node: ends[1], which: "t"}), true),
+		zoom: () => (ibweave.zoom(3), true),
+		group: () => press($("tab-groups")) && press(document.querySelector("[data-group]")),
+		loop: () => press($("tab-loops")) && press(document.querySelector("[data-loop]")),
+		findings: () => press($("tab-findings")) && Boolean(document.querySelector(".finding")),
+		difference: () => press($("tab-changes")) && press(document.querySelector("[data-change]")),
+		old: () => press($("state-old")),
+		boxes: () => set($("boxes"), "0"),
+		open: () => set($("boxes"), "0") && (ibweave.view.boxes.open(0), true),
+		"heat-load": () => set($("mode"), "load"),
+		"heat-hops": () => set($("mode"), "hops"),
+		"heat-paths": () => set($("mode"), "paths"),
+		try: () => press($("tab-try")) && (send("pick", {node: -1, edge: 0}), true),
+	};
+	for (const [i, m] of D.measures.entries()) if (i > 0) views["cables-" + m.name.replace(/\W+/g, "-")] = () => set($("colour"), String(i));
+	return views;
+})();`
+
+// show brings a page to a view and says whether it has it, and what is wrong there: more than the window, text
+// that is cut, beyond its panel or on other text, and parts that cover each other.
+const show = `(async name => {
+	` + views + `
+	const frame = () => new Promise(done => requestAnimationFrame(() => setTimeout(done)));
+	const $ = id => document.getElementById(id);
+	for (const [id, value] of [["mode", ""], ["boxes", "-1"], ["colour", "0"]]) {
+		if ($(id) && $(id).value !== value) ($(id).value = value, $(id).dispatchEvent(new Event("change")));
+	}
+	if ($("state-both") && !$("state-both").checked) $("state-both").click();
+	$("fabric").dispatchEvent(new CustomEvent("escape"));
+	$("tab-overview").click();
+	ibweave.view.fit();
+	await frame();
+	if (!views[name]()) return null;
+	document.activeElement.blur();
+	while (!ibweave.written()) await frame();
+	const bad = [], root = document.documentElement, [w, h] = [innerWidth, innerHeight];
+	const say = (e, what) => bad.push(what + ": " + e.outerHTML.slice(0, 100));
+	if (root.scrollWidth > w || root.scrollHeight > h) bad.push("the window scrolls: " + root.scrollWidth + " x " + root.scrollHeight);
+	const inside = (a, b) => a.left >= b.left - 1 && a.right <= b.right + 1 && a.top >= b.top - 1 && a.bottom <= b.bottom + 1;
+	const stage = document.querySelector(".stage").getBoundingClientRect();
+	const parts = [...document.querySelectorAll(".legend, .tools, .modes, .states, .shown")].filter(e => e.checkVisibility() && e.childNodes.length);
+	const clash = (a, b) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1;
+	parts.forEach((e, i) => {
+		const box = e.getBoundingClientRect();
+		if (!inside(box, stage)) say(e, "beyond the drawing");
+		for (const o of parts.slice(i + 1)) if (clash(box, o.getBoundingClientRect())) say(e, "on " + o.className);
+	});
+	// All text that is to be seen, by its lines.
+	const lines = [], walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), range = document.createRange();
+	const scrolls = e => e && e !== document.body && (/auto|scroll/.test(getComputedStyle(e).overflow + getComputedStyle(e).overflowX) ? e : scrolls(e.parentElement));
+	while (walk.nextNode()) {
+		const text = walk.currentNode, e = text.parentElement;
+		if (!text.data.trim() || e.closest("script, style, option, noscript, .hidden, .skip, [hidden]") || !e.checkVisibility()) continue;
+		range.selectNodeContents(text);
+		const panel = e.closest("header, .stage, aside").getBoundingClientRect(), scroller = scrolls(e), wide = scroller && (scroller.id === "tabs" || scroller.matches(".scroll, pre"));
+		for (const box of range.getClientRects()) {
+			if (box.width < 1 || box.bottom <= panel.top || box.top >= panel.bottom) continue;
+			const view = scroller ? scroller.getBoundingClientRect() : panel;
+			if (box.bottom <= view.top + 2 || box.top >= view.bottom - 2) continue; // to be scrolled to
+			if (!wide && (box.left < panel.left - 1 || box.right > panel.right + 1)) say(e, "beyond its panel");
+			for (let o = e; o && !o.matches("aside, header, .stage"); o = o.parentElement) {
+				const style = getComputedStyle(o), edge = o.getBoundingClientRect();
+				if (/hidden|clip/.test(style.overflow) && (box.right > edge.right + 1 || box.bottom > edge.bottom + 3)) say(e, "cut");
+			}
+			if (!wide || box.left >= view.left && box.right <= view.right) lines.push({box, e});
+		}
+	}
+	lines.sort((a, b) => a.box.top - b.box.top);
+	lines.forEach(({box, e}, i) => {
+		for (let k = i + 1; k < lines.length && lines[k].box.top < box.bottom - 3; k++) {
+			const o = lines[k].box, sticky = e.closest("th") || lines[k].e.closest("th"); // heads of tables stay over the rows
+			if (!sticky && box.left < o.right - 2 && o.left < box.right - 2) say(e, "on " + lines[k].e.outerHTML.slice(0, 60));
+		}
+	});
+	for (const e of document.querySelectorAll("[role=tabpanel]:not([hidden])")) if (e.scrollWidth > e.clientWidth + 1) say(e, "scrolls sideways");
+	// Names on the canvas.
+	const names = ibweave.written().map(([left, top, right, bottom, text]) => ({left, top, right, bottom, text}));
+	const seen = names.filter(n => n.right > 0 && n.left < ibweave.view.width && n.bottom > 0 && n.top < ibweave.view.height).sort((a, b) => a.top - b.top);
+	seen.forEach((n, i) => {
+		if (name !== "zoom" && name !== "open" && (n.left < 0 || n.right > ibweave.view.width || n.top < 0 || n.bottom > ibweave.view.height)) bad.push("cut at the edge: " + n.text);
+		for (let k = i + 1; k < seen.length && seen[k].top < n.bottom - 2; k++) if (clash(n, seen[k])) bad.push("the name " + n.text + " is on " + seen[k].text);
+	});
+	return {Bad: [...new Set(bad)].slice(0, 8), Names: seen.length};
+})(%s)`
+
+// screened is a fabric with what pages show: groups, choices, racks, a credit loop, faults and long names.
+func screened(t *testing.T) *Input {
+	t.Helper()
+	f := grid(t, 2, true, 4, 4)
+	names := make(map[fabric.GUID]string)
+	for n := range fabric.NodeID(f.NumNodes()) {
+		names[f.Node(n).GUID] = fmt.Sprintf("row-b.data-centre-2.example.org %s QM9700;U%d", f.Node(n).Description, n)
+	}
+	in := *withChoices(t, compiled(t, f.WithNames(names), "minhop", compile.Options{Groups: withGroups}), 4)
+	end := func(p fabric.PortID) verify.Endpoint {
+		return verify.Endpoint{Node: in.Fabric.Node(in.Fabric.Owner(p)).GUID, Port: in.Fabric.Num(p)}
+	}
+	ports, _ := in.Fabric.SwitchLinks(5)
+	result := *in.Result
+	result.Findings = slices.Clone(result.Findings)
+	in.Result = &result
+	for i, rule := range []string{"missing-cable", "link-degraded"} {
+		in.Result.Add(verify.Finding{Rule: rule, Severity: verify.Warning, Message: rule, Ports: []verify.Endpoint{end(ports[i]), end(in.Fabric.Peer(ports[i]))}})
+	}
+	hosts := in.Fabric.HostsOn(3)
+	in.Groupings = []Grouping{{Name: "racks", Groups: []Group{{Name: "rack 17 in row B of the second data centre", Nodes: []fabric.NodeID{in.Fabric.Owner(hosts[0]), in.Fabric.Owner(hosts[1])}}}}}
+	in.Title = strings.Repeat("a long title of a fabric ", 4)
+	return &in
+}
+
+// TestBrowserScreens looks at every view from 400 to 2560 px, light and dark: nothing is cut, beyond an edge or
+// on something else. With -screens DIR it writes pictures; with -large FILE of a page that report wrote.
+func TestBrowserScreens(t *testing.T) {
+	var p *tab
+	if *largeFlag != "" {
+		p = openFile(t, *largeFlag, "", nil)
+	} else {
+		p = open(t, screened(t))
+	}
+	file := strings.TrimSuffix(filepath.Base(*largeFlag), ".html")
+	like := func(what string) {
+		_, err := chromedp.Call(p.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: what}},
+		})
+		p.must(err)
+	}
+	defer like("")
+	names := eval[[]string](p, "(() => {%s return Object.keys(views); })()", views)
+	seen := map[string]bool{}
+	for _, scheme := range short.Of([]string{"light", "dark"}, []string{"dark"}) {
+		like(scheme)
+		for _, size := range short.Of([][2]int64{{400, 800}, {900, 700}, {1600, 900}, {2560, 1440}}, [][2]int64{{400, 800}, {1600, 900}}) {
+			p.must(chromedp.Do(p.ctx, chromedp.EmulateViewport(size[0], size[1])))
+			for _, view := range names {
+				got := eval[*struct {
+					Bad   []string
+					Names int
+				}](p, show, quoted(view))
+				if got == nil {
+					continue
+				}
+				seen[view] = true
+				for _, what := range got.Bad {
+					t.Errorf("%s, %d px, %s: %s", view, size[0], scheme, what)
+				}
+				if *screensFlag != "" {
+					picture, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
+					p.must(err)
+					p.must(os.WriteFile(filepath.Join(*screensFlag, fmt.Sprintf("%s-%s-%d-%s.png", file, view, size[0], scheme)), picture, 0o644))
+				}
+			}
+		}
+	}
+	if *largeFlag == "" && len(seen) < len(names)-3 { // one state, no compiler
+		t.Errorf("the page has %d of %d views", len(seen), len(names))
+	}
+}
