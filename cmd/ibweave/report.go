@@ -59,9 +59,11 @@ what differs: cables that are gone, new, moved or of another rate, nodes, forwar
 --svg and --png write a picture of one view:
   fabric           everything
   path:SRC,DST     the path from one host to another, each by name, GUID or LID
+  fan:DST          the ports by which each switch may send to a host or switch
   group:NAME       the tree of a multicast group, by name or MLID
   credit-loop      the first credit loop; credit-loop:2 the second
   changes          what differs between two states
+  boxes:GROUPING   each pod, or each group of --host-groups, as one box; boxes:pods,NAME with one open
   heat:load        a map leaf by leaf: routes on the busiest link of the paths from one to
                    another; heat:hops the switches on a path, heat:paths the different paths
 
@@ -94,7 +96,7 @@ Whatever the findings are, the exit status is 0: check is what gates.`,
 	flags.StringVarP(&r.output, "output", "o", "", "page to write, `FILE`; - is standard output")
 	flags.StringVar(&r.svg, "svg", "", "write a picture of the view as SVG, `FILE`")
 	flags.StringVar(&r.png, "png", "", "write a picture of the view as PNG, `FILE`")
-	flags.StringVar(&r.view, "view", "fabric", "`VIEW` of pictures: fabric, path:SRC,DST, group:NAME, credit-loop, changes or heat:load")
+	flags.StringVar(&r.view, "view", "fabric", "`VIEW` of pictures: fabric, path:SRC,DST, fan:DST, group:NAME, credit-loop, changes, boxes:GROUPING or heat:load")
 	flags.BoolVar(&r.dark, "dark", false, "pictures on a dark ground")
 	flags.StringVar(&r.title, "title", "", "`TEXT` above it; by default the name of DIR or TOPOLOGY")
 	flags.Int64Var(&r.entries, "max-entries", page.DefaultMaxEntries, "leave forwarding tables with more than `N` entries out of the page, which then shows no paths")

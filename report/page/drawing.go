@@ -173,6 +173,7 @@ type drawing struct {
 	scale, shift, down float64
 	fromX, fromY       float64
 	dim                bool // whether the fabric is only the background
+	taken              []area
 }
 
 // DrawOn draws the picture on a canvas of its size.
@@ -181,21 +182,21 @@ func (p *Picture) DrawOn(canvas Canvas) {
 	width, height := p.Size()
 	canvas.Fill(rectangle(0, 0, width, height), t.ground)
 	d := &drawing{Picture: p, Canvas: canvas, left: margin, right: width - margin, top: height - margin, dim: len(p.channels) > 0 || p.faded}
-	canvas.Text(Text{Words: p.title, At: Point{d.left, d.top}, Size: 13, Color: t.ink})
+	canvas.Text(Text{Words: d.fitted(p.title, 13, d.right-d.left), At: Point{d.left, d.top}, Size: 13, Color: t.ink})
 	d.upper = d.top - titleHeight
 	y := d.upper - p.height() - margin
 	if p.chart != nil {
 		d.drawMap()
 	} else {
 		d.fit()
-		d.drawEdges()
+		d.drawBoxes(d.drawEdges())
 		d.drawHosts()
 		d.drawSwitches()
 		d.drawNames()
 		d.drawLegend(y)
 	}
 	for i, line := range p.below() {
-		canvas.Text(Text{Words: line, At: Point{d.left, y - 2*lineHeight - lineHeight*float64(i)}, Size: 9, Color: t.muted})
+		canvas.Text(Text{Words: d.fitted(line, 9, d.right-d.left), At: Point{d.left, y - 2*lineHeight - lineHeight*float64(i)}, Size: 9, Color: t.muted})
 	}
 }
 
@@ -229,7 +230,9 @@ func (d *drawing) drawSwitches() {
 		if d.dim {
 			c = blend(t.ground, t.node, 0.35)
 		}
-		d.drawNode(s, c)
+		if !d.boxes.hides(s) {
+			d.drawNode(s, c)
+		}
 	}
 	for _, out := range d.channels {
 		for _, n := range []fabric.NodeID{f.Owner(out), f.Owner(f.Peer(out))} {
@@ -268,40 +271,30 @@ func rectangle(x0, y0, x1, y1 float64) []Point {
 	return []Point{{x0, y0}, {x1, y0}, {x1, y1}, {x0, y1}}
 }
 
-// drawEdges draws the links, the most loaded last.
-func (d *drawing) drawEdges() {
-	f, p := d.Fabric, d.Picture
-	load := make([]float64, len(p.edges))
-	order := make([]int, len(p.edges))
-	for i := range p.edges {
-		order[i] = i
-		if p.shows == nil {
-			continue
-		}
-		for _, c := range p.ports(i) {
-			load[i] = max(load[i], p.shows.Values[c], p.shows.Values[f.Peer(c)])
-		}
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(load[a], load[b]) })
-	thin := min(1.1, max(0.25, 600/float64(len(p.edges)+1)))
+// drawEdges draws the links, the most loaded last, and says what is the greatest load in each group.
+func (d *drawing) drawEdges() []float64 {
+	p := d.Picture
+	list, inside := p.lineUp()
+	thin := min(1.1, max(0.25, 600/float64(len(list)+1)))
 	faint := p.faint()
-	for _, i := range order {
+	for _, x := range list {
 		c := p.theme.ramp[2]
 		warm := 0.0
 		var dashes []float64
 		switch {
-		case p.shows != nil && load[i] == 0:
+		case p.shows != nil && x.load == 0:
 			c, dashes = p.theme.unused, []float64{2, 2}
 		case p.shows != nil:
-			warm = p.shows.warmth(load[i])
+			warm = p.shows.warmth(x.load)
 			c = p.theme.shade(warm)
 		}
 		strong := faint + (1-faint)*warm*warm
 		if d.dim {
 			strong = 0.2
 		}
-		d.drawCurve(p.curve(i), Pen{blend(p.theme.ground, c, strong), thin * (1 + 0.8*warm*warm), dashes})
+		d.drawCurve(x.curve, Pen{blend(p.theme.ground, c, strong), thin * (1 + 0.8*warm*warm), dashes})
 	}
+	return inside
 }
 
 // drawCurve draws a curve of the layout.
@@ -339,13 +332,13 @@ func (d *drawing) drawHosts() {
 	}
 	for s, list := range hostsOf(f) {
 		for _, n := range list {
-			if len(list) <= 4 {
+			if len(list) <= 4 && !d.boxes.hides(n) && !d.boxes.hides(fabric.NodeID(s)) {
 				d.drawCurve(d.straight(fabric.NodeID(s), n), Pen{Color: line, Width: 0.5})
 			}
 		}
 	}
 	for n := range fabric.NodeID(f.NumNodes()) {
-		if !f.IsSwitch(n) {
+		if !f.IsSwitch(n) && !d.boxes.hides(n) {
 			d.drawNode(n, dot)
 		}
 	}
@@ -387,6 +380,9 @@ func (d *drawing) drawChannel(out fabric.PortID) {
 	if len(p.channels) > 200 {
 		width = 1
 	}
+	if share, ok := p.shares[out]; ok {
+		width *= 0.3 + 0.7*math.Sqrt(share)
+	}
 	d.drawCurve(c, Pen{Color: p.tone, Width: width})
 	place, way := c.at(0.58)
 	mid := d.at(place)
@@ -401,63 +397,10 @@ func (d *drawing) drawChannel(out fabric.PortID) {
 	d.Fill([]Point{{mid.X + ux, mid.Y + uy}, {mid.X - ux - uy, mid.Y - uy + ux}, {mid.X - ux + uy, mid.Y - uy - ux}}, p.tone)
 }
 
-// drawNames writes the names of what is shown, or of all switches that have room.
-func (d *drawing) drawNames() {
-	f, p := d.Fabric, d.Picture
-	if len(p.channels) > 0 {
-		if len(p.labels) <= 40 {
-			for _, n := range p.labels {
-				d.drawName(n)
-			}
-		}
-		return
-	}
-	// The room of a row is that of its closest two switches.
-	room := make(map[float32]float64)
-	rows := make(map[float32][]float32)
-	for s := range fabric.NodeID(f.NumSwitches()) {
-		rows[p.y[s]] = append(rows[p.y[s]], p.x[s])
-	}
-	for y, row := range rows {
-		slices.Sort(row)
-		room[y] = math.Inf(1)
-		for i := 1; i < len(row); i++ {
-			room[y] = min(room[y], d.scale*float64(row[i]-row[i-1]))
-		}
-	}
-	for s := range fabric.NodeID(f.NumSwitches()) {
-		if d.TextWidth(Text{Words: f.Name(s).Label(), Size: nameSize})+4 < room[p.y[s]] {
-			d.drawName(s)
-		}
-	}
-}
-
-// nameSize is the size of the font of names.
-const nameSize = 8
-
-// drawName writes the name of a node above or below it, on a ground of its own so that
-// lines do not go through it.
-func (d *drawing) drawName(n fabric.NodeID) {
-	t := Text{Words: d.Fabric.Name(n).Label(), At: d.at(d.middle(n)), Size: nameSize, Color: d.theme.ink, Centered: true}
-	half := d.TextWidth(t)/2 + 1
-	t.At.X = min(max(t.At.X, d.left+half), d.right-half)
-	r := d.scale * float64(d.radius[n])
-	var low, high float64
-	if d.Fabric.IsSwitch(n) == (d.kind == "grid") {
-		t.At.Y = t.At.Y - r - 2
-		low, high = t.At.Y-0.95*nameSize, t.At.Y
-	} else {
-		t.Edge, t.At.Y = Bottom, t.At.Y+r+2
-		low, high = t.At.Y-1, t.At.Y+0.75*nameSize
-	}
-	d.Fill(rectangle(t.At.X-half, low, t.At.X+half, high), d.theme.ground)
-	d.Text(t)
-}
-
 // drawLegend says what the colours of links mean.
 func (d *drawing) drawLegend(y float64) {
 	if d.legend != "" {
-		d.Text(Text{Words: d.legend, At: Point{d.left, y - 3}, Size: 9, Color: d.theme.muted, Edge: Middle})
+		d.Text(Text{Words: d.fitted(d.legend, 9, d.right-d.left), At: Point{d.left, y - 3}, Size: 9, Color: d.theme.muted, Edge: Middle})
 		return
 	}
 	m := d.shows
@@ -484,5 +427,5 @@ func (d *drawing) drawRamp(y float64, words string) {
 		from := x + wide*float64(i)/steps
 		d.Fill(rectangle(from, y-6, x+wide, y), d.theme.shade((float64(i)+0.5)/steps))
 	}
-	d.Text(Text{Words: words, At: Point{x + wide + 8, y - 3}, Size: 9, Color: d.theme.muted, Edge: Middle})
+	d.Text(Text{Words: d.fitted(words, 9, d.right-x-wide-8), At: Point{x + wide + 8, y - 3}, Size: 9, Color: d.theme.muted, Edge: Middle})
 }

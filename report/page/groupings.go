@@ -48,6 +48,7 @@ func (r *rows) podsOf(f *fabric.Fabric, hosts [][]fabric.NodeID) (Grouping, bool
 	}
 	planes := make(map[string]int)
 	for _, row := range r.rows[r.below:] {
+		last := -1
 		for _, s := range row {
 			key := fmt.Sprint(r.near[r.start[s]:r.split[s]])
 			k, ok := planes[key]
@@ -56,13 +57,26 @@ func (r *rows) podsOf(f *fabric.Fabric, hosts [][]fabric.NodeID) (Grouping, bool
 				planes[key] = k
 				g.Groups = append(g.Groups, Group{})
 			}
+			if ok && k != last { // apart from the others: a box of all would be over what is between them
+				k = len(g.Groups)
+				g.Groups = append(g.Groups, Group{})
+				planes[key] = k
+			}
+			last = k
 			g.Groups[k].Nodes = append(g.Groups[k].Nodes, s)
 		}
 	}
+	common := ""
+	if f.NumSwitches() > 1 {
+		common = sharedName(f, slices.Concat(r.rows...))
+	}
 	for k := range g.Groups {
 		x := &g.Groups[k]
-		if x.Name = sharedName(f, x.Nodes); x.Name == "" || len(x.Nodes) == 1 && k >= len(index) {
-			x.Name = fmt.Sprintf("%s %d", strings.TrimSuffix(g.Name, "s"), k+1)
+		if x.Name = sharedName(f, x.Nodes); x.Name == "" || x.Name == common || len(x.Nodes) == 1 && k >= len(index) {
+			x.Name = fmt.Sprintf("%s %d", map[bool]string{true: "pod", false: "leaf"}[g.Name == "pods"], k+1)
+			if k >= len(index) {
+				x.Name = fmt.Sprintf("plane %d", k-len(index)+1)
+			}
 		}
 		for _, s := range x.Nodes {
 			x.Nodes = append(x.Nodes, hosts[s]...)

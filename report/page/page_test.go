@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -19,6 +20,7 @@ import (
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/lft/adaptive"
 	"github.com/ibweave/ibweave/mesh"
@@ -535,6 +537,11 @@ func TestViewErrors(t *testing.T) {
 		{all["mesh with groups"], "group:absent", `no group is called "absent"`},
 		{all["torus with a loop"], "credit-loop:2", "1 are known"},
 		{&none, "path:1,2", "no forwarding tables"},
+		{&none, "fan:1", "no forwarding tables"},
+		{all["cube"], "fan:absent", `no node with a LID is called "absent"`},
+		{all["cube"], "boxes:pods", `"pods" is no grouping of the drawing, which has none`},
+		{all["fat tree"], "boxes:racks", `"racks" is no grouping of the drawing, which has pods`},
+		{all["fat tree"], "boxes:pods,pod 99", `none of the pods is called "pod 99"`},
 	} {
 		view, err := ParseView(c.view)
 		if err != nil {
@@ -544,7 +551,7 @@ func TestViewErrors(t *testing.T) {
 			t.Errorf("%s: %v, want %q", c.view, err, c.want)
 		}
 	}
-	for _, s := range []string{"", "fabric:x", "path:", "path:a", "group:", "credit-loop:0", "credit-loop:x", "tree"} {
+	for _, s := range []string{"", "fabric:x", "path:", "path:a", "group:", "fan:", "boxes", "credit-loop:0", "credit-loop:x", "tree"} {
 		if _, err := ParseView(s); err == nil || !strings.Contains(err.Error(), "want fabric") {
 			t.Errorf("ParseView(%q): %v", s, err)
 		}
@@ -612,6 +619,95 @@ func TestNames(t *testing.T) {
 	want := []string{"same " + f.Node(0).GUID.String(), "same " + f.Node(1).GUID.String(), f.Node(2).GUID.String(), "switch 1,1"}
 	if !slices.Equal(doc.Names[:4], want) {
 		t.Errorf("names %q, want %q", doc.Names[:4], want)
+	}
+}
+
+// TestFans: all ways to a LID are those of packets from every host, in pictures and in the page, also by tables
+// that lose packets.
+func TestFans(t *testing.T) {
+	all := inputs(t)
+	cases := map[string]*Input{"choices": withChoices(t, all["broken torus"], 4), "lanes": all["torus with lanes"], "broken lattice": all["broken lattice"]}
+	for _, name := range short.Keys(cases, "choices", "lanes") {
+		in := cases[name]
+		t.Run(name, func(t *testing.T) {
+			p := open(t, in)
+			f := in.Fabric
+			type fanned struct {
+				Outs []int
+				Lost int
+				Why  string
+			}
+			got := eval[map[fabric.LID]fanned](p, "Object.fromEntries(ibweave.data.byLID.entries().filter(([, p]) => p >= 0).map(([lid]) => [lid, (f => ({Outs: f.outs, Lost: f.lost, Why: f.why}))(ibweave.fan(lid))]))")
+			for l, dst := range f.LIDPorts() {
+				if dst == fabric.NoPort {
+					continue
+				}
+				lid, want := fabric.LID(l), map[int]bool{}
+				loses := false
+				for src := range fabric.PortID(f.NumPorts()) {
+					if f.IsSwitch(f.Owner(src)) || f.Peer(src) == fabric.NoPort || src == dst {
+						continue
+					}
+					path := in.Path(src, lid)
+					loses = loses || path.Lost != "" && !strings.Contains(path.Lost, "loops at")
+					for _, h := range path.Hops {
+						want[int(h.Out)] = true
+					}
+				}
+				fan, outs := in.Fan(lid), []int{}
+				for _, out := range fan.Outs {
+					outs = append(outs, int(out))
+				}
+				if !slices.Equal(outs, slices.Sorted(maps.Keys(want))) || loses && fan.Lost == 0 || fan.Lost > 0 == (fan.Why == "") {
+					t.Fatalf("LID %d: ports %v, lost at %d places, %q; want %v, lost %t", lid, outs, fan.Lost, fan.Why, slices.Sorted(maps.Keys(want)), loses)
+				}
+				if diff := cmp.Diff(fanned{outs, fan.Lost, strings.ReplaceAll(fan.Why, `"`, "")}, got[lid]); diff != "" {
+					t.Fatalf("LID %d: %s", lid, diff)
+				}
+			}
+			if loses := slices.ContainsFunc(slices.Collect(maps.Values(got)), func(x fanned) bool { return x.Lost > 0 }); loses != (name != "lanes") {
+				t.Errorf("packets are lost: %t", loses)
+			}
+		})
+	}
+}
+
+// TestBoxes: a picture has a box for each closed group, with one line for all cables between two, and the nodes
+// of open ones.
+func TestBoxes(t *testing.T) {
+	in := inputs(t)["fat tree"] // 8 pods of 4 leaves and 4 spines, 4 planes of 4 cores
+	for _, c := range []struct {
+		view         string
+		lines, boxes int
+		hidden       int
+	}{{"boxes:pods", 8 * 4, 12, 208}, {"boxes:pods,pod 3", 7*4 + 16 + 4, 11, 184}, {"boxes:pods,pod 3,core 0", 7*3 + 7*4 + 16 + 3 + 4, 10, 180}} {
+		view, err := ParseView(c.view)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := Draw(context.Background(), in, view, PictureOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, inside := p.lineUp()
+		most := slices.Max(inside)
+		for _, x := range list {
+			most = max(most, x.load)
+		}
+		shut, hidden := 0, 0
+		for _, is := range p.boxes.shut {
+			if is {
+				shut++
+			}
+		}
+		for n := range fabric.NodeID(in.Fabric.NumNodes()) {
+			if p.boxes.hides(n) {
+				hidden++
+			}
+		}
+		if len(list) != c.lines || shut != c.boxes || hidden != c.hidden || most != float64(p.max) {
+			t.Errorf("%s: %d lines, %d boxes, %d nodes in them, load %g; want %d, %d, %d, %d", c.view, len(list), shut, hidden, most, c.lines, c.boxes, c.hidden, p.max)
+		}
 	}
 }
 

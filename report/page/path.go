@@ -2,6 +2,7 @@ package page
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -136,7 +137,7 @@ func (in *Input) fan(path *Path, src fabric.PortID, lid fabric.LID) {
 				path.lose(at.share, "the packet for LID %d loops at %s", lid, f.Name(s))
 				continue
 			}
-			ports := in.choices(in.Adaptive.Select.PLFT(s, num, path.SL), s, lid)
+			ports := in.next(s, num, path.SL, lid)
 			share := at.share / float64(max(ports.Len(), 1))
 			ports.Each(func(p fabric.PortNum) {
 				switch {
@@ -157,6 +158,122 @@ func (in *Input) fan(path *Path, src fabric.PortID, lid fabric.LID) {
 			}
 		}
 	}
+}
+
+// Fan is all that packets to a LID may take, from every port of hosts.
+type Fan struct {
+	Outs []fabric.PortID // ports that they leave, of hosts too, ascending
+	Lost int             // places where they do not go on, or come to another end
+	Why  string          // of the first one; "" for none
+}
+
+// Fan follows packets of all hosts to a LID, with the SL that each has. It takes a step for each input
+// port and SL.
+func (in *Input) Fan(lid fabric.LID) (fan Fan) {
+	type state struct {
+		at fabric.PortID
+		sl fabric.SL
+	}
+	f := in.Fabric
+	dst := f.LIDPort(lid)
+	taken, seen, queue := make([]bool, f.NumPorts()), make(map[state]bool), []state{}
+	lose := func(format string, args ...any) {
+		if fan.Lost++; fan.Lost == 1 {
+			fan.Why = fmt.Sprintf(format, args...)
+		}
+	}
+	take := func(inPort fabric.PortNum, out fabric.PortID, sl fabric.SL) {
+		if in.SL2VL != nil && in.SL2VL.At(inPort, out)[sl] == lft.DropVL {
+			lose("the SL-to-VL table of %s drops SL %d", f.PortName(out), sl)
+			return
+		}
+		taken[out] = true
+		to := f.Peer(out)
+		if x := (state{to, sl}); !f.IsSwitch(f.Owner(to)) {
+			if to != dst {
+				lose("the packet for LID %d comes to %s, which has another LID", lid, f.PortName(to))
+			}
+		} else if !seen[x] {
+			seen[x] = true
+			queue = append(queue, x)
+		}
+	}
+	for src := range fabric.PortID(f.NumPorts()) {
+		if f.IsSwitch(f.Owner(src)) || f.Peer(src) == fabric.NoPort || f.LID(src) == 0 || src == dst {
+			continue
+		}
+		sl := fabric.SL(0)
+		if first := f.PeerSwitch(src); in.PathSLs != nil && first != fabric.NoNode {
+			sl = in.PathSLs.SL(src, first, lid)
+		}
+		take(0, src, sl)
+	}
+	for len(queue) > 0 {
+		x := queue[0]
+		queue = queue[1:]
+		s, num := f.Owner(x.at), f.Num(x.at)
+		ports := in.next(s, num, x.sl, lid)
+		ports.Each(func(p fabric.PortNum) {
+			switch {
+			case p == fabric.ManagementPort:
+				if dst != f.PortBase(s) {
+					lose("%s takes LID %d for its own", f.Name(s), lid)
+				}
+			case p > f.Node(s).NumPorts:
+				lose("%s sends LID %d to port %d, which it does not have", f.Name(s), lid, p)
+			case f.Peer(f.Port(s, p)) == fabric.NoPort:
+				lose("%s sends LID %d to port %s, which has no cable", f.Name(s), lid, f.PortText(f.Port(s, p)))
+			default:
+				take(num, f.Port(s, p), x.sl)
+			}
+		})
+		if ports.Len() == 0 {
+			lose("%s has no entry for LID %d", f.Name(s), lid)
+		}
+	}
+	for p, is := range taken {
+		if is {
+			fan.Outs = append(fan.Outs, fabric.PortID(p))
+		}
+	}
+	return fan
+}
+
+// next is the ports by which a packet may leave a switch that it comes to by a port.
+func (in *Input) next(s fabric.NodeID, num fabric.PortNum, sl fabric.SL, lid fabric.LID) (ports adaptive.PortSet) {
+	if in.Adaptive != nil {
+		return in.choices(in.Adaptive.Select.PLFT(s, num, sl), s, lid)
+	}
+	if p := in.Tables.Row(s)[lid]; p != fabric.NoPath {
+		ports.Add(p)
+	}
+	return ports
+}
+
+// bySwitch goes over the nodes whose ports are taken, ascending, with these ports.
+func (x *Fan) bySwitch(f *fabric.Fabric) iter.Seq2[fabric.NodeID, []fabric.PortID] {
+	return func(yield func(fabric.NodeID, []fabric.PortID) bool) {
+		for i := 0; i < len(x.Outs); {
+			k := i
+			for k < len(x.Outs) && f.Owner(x.Outs[k]) == f.Owner(x.Outs[i]) {
+				k++
+			}
+			if !yield(f.Owner(x.Outs[i]), x.Outs[i:k]) {
+				return
+			}
+			i = k
+		}
+	}
+}
+
+// switches counts those that packets may leave by a port.
+func (x *Fan) switches(f *fabric.Fabric) (n int) {
+	for s := range x.bySwitch(f) {
+		if f.IsSwitch(s) {
+			n++
+		}
+	}
+	return n
 }
 
 // choices is the ports by which a packet may leave a switch by a PLFT; none without the PLFT.

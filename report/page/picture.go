@@ -15,13 +15,13 @@ import (
 
 // View is what a picture shows.
 type View struct {
-	kind string // "fabric", "path", "group", "credit-loop", "changes" or "heat"
-	arg  string // of a path both ends, of a group its name, of a map one of heatKinds
+	kind string // "fabric", "path", "fan", "group", "credit-loop", "changes", "boxes" or "heat"
+	arg  string // of a path both ends, of a fan its end, of a group or a grouping its name, of a map one of heatKinds
 	n    int    // of a credit loop its number, from 0
 }
 
-// ParseView reads "fabric", "path:SRC,DST", "group:NAME", "credit-loop", "credit-loop:2" or
-// "changes", "heat:load" or others of heatKinds.
+// ParseView reads "fabric", "path:SRC,DST", "fan:DST", "group:NAME", "credit-loop", "credit-loop:2",
+// "changes", "boxes:GROUPING", "boxes:GROUPING,OPEN", "heat:load" or others of heatKinds.
 func ParseView(s string) (View, error) {
 	kind, arg, has := strings.Cut(s, ":")
 	switch {
@@ -29,7 +29,7 @@ func ParseView(s string) (View, error) {
 		return View{kind: kind}, nil
 	case kind == "heat" && slices.Contains(heatKinds, arg):
 		return View{kind: kind, arg: arg}, nil
-	case kind == "path" && strings.Contains(arg, ","), kind == "group" && arg != "":
+	case kind == "path" && strings.Contains(arg, ","), (kind == "group" || kind == "fan" || kind == "boxes") && arg != "":
 		return View{kind: kind, arg: arg}, nil
 	case kind == "credit-loop" && !has:
 		return View{kind: kind}, nil
@@ -38,7 +38,7 @@ func ParseView(s string) (View, error) {
 			return View{kind: kind, n: n - 1}, nil
 		}
 	}
-	return View{}, fmt.Errorf("%q: want fabric, path:SRC,DST, group:NAME, credit-loop, credit-loop:N from 1 on, changes, heat:load, heat:hops or heat:paths", s)
+	return View{}, fmt.Errorf("%q: want fabric, path:SRC,DST, fan:DST, group:NAME, credit-loop, credit-loop:N from 1 on, changes, boxes:GROUPING, heat:load, heat:hops or heat:paths", s)
 }
 
 // PictureOptions are the choices of Draw.
@@ -54,7 +54,9 @@ type Picture struct {
 	shows *measure // by cables; nil for nothing
 	// Lines below: what the view shows, step by step.
 	lines    []string
-	channels []fabric.PortID // shown, by the ports they leave
+	channels []fabric.PortID           // shown, by the ports they leave
+	shares   map[fabric.PortID]float64 // of channels: how wide they are, from 0 to 1; 1 for others
+	boxes    *boxes                    // nil for none
 	marks    map[fabric.NodeID]color.Color
 	labels   []fabric.NodeID
 	tone     color.Color // of the channels
@@ -104,6 +106,10 @@ func Draw(ctx context.Context, in *Input, view View, opt PictureOptions) (*Pictu
 	switch view.kind {
 	case "path":
 		err = p.showPath(view.arg)
+	case "fan":
+		err = p.showFan(view.arg)
+	case "boxes":
+		err = p.showBoxes(view.arg)
 	case "group":
 		err = p.showGroup(view.arg)
 	case "credit-loop":
@@ -189,8 +195,10 @@ func (p *Picture) showPath(arg string) error {
 	p.tone = p.theme.path
 	p.marks[f.Owner(src)], p.marks[f.Owner(dst)] = p.theme.path, p.theme.path
 	p.labels = append(p.labels, f.Owner(src))
+	p.shares = make(map[fabric.PortID]float64)
 	for _, h := range path.Merged() {
 		p.channels = append(p.channels, h.Out)
+		p.shares[h.Out] = min(1, p.shares[h.Out]+h.Share)
 		p.labels = append(p.labels, f.Owner(f.Peer(h.Out)))
 		line := fmt.Sprintf("%s to %s, VL %d", f.PortName(h.Out), f.PortName(f.Peer(h.Out)), h.VL)
 		if h.Share < 0.9995 {
@@ -201,6 +209,45 @@ func (p *Picture) showPath(arg string) error {
 	if path.Lost != "" {
 		p.tone = p.theme.loop
 		p.lines = append(p.lines, "lost: "+path.Lost)
+	}
+	return nil
+}
+
+// showFan marks the ports by which switches may send to a destination.
+func (p *Picture) showFan(name string) error {
+	if p.Tables == nil {
+		return fmt.Errorf("there are no forwarding tables")
+	}
+	dst, err := p.endPort(strings.TrimSpace(name))
+	if err != nil {
+		return err
+	}
+	f, lid := p.Fabric, p.Fabric.LID(dst)
+	fan := p.Fan(lid)
+	p.title = fmt.Sprintf("%s: all ways to %s, LID %d", p.title, f.Name(f.Owner(dst)).Label(), lid)
+	p.tone = p.theme.path
+	p.shares = make(map[fabric.PortID]float64)
+	with := 0
+	for s, outs := range fan.bySwitch(f) {
+		var ports []string
+		for _, out := range outs {
+			p.channels = append(p.channels, out)
+			p.shares[out] = 1 / float64(len(outs))
+			ports = append(ports, f.PortText(out))
+		}
+		if f.IsSwitch(s) {
+			p.marks[s] = p.theme.node
+		}
+		if len(outs) > 1 {
+			with++
+			p.lines = append(p.lines, fmt.Sprintf("%s: ports %s", f.Name(s).Label(), strings.Join(ports, ", ")))
+		}
+	}
+	p.marks[f.Owner(dst)] = p.theme.path
+	p.labels = append(p.labels, f.Owner(dst))
+	p.lines = slices.Insert(p.lines, 0, fmt.Sprintf("%d of %d switches have a choice of ports", with, fan.switches(f)))
+	if fan.Lost > 0 {
+		p.lines = slices.Insert(p.lines, 1, fmt.Sprintf("packets are lost at %d places; the first: %s", fan.Lost, fan.Why))
 	}
 	return nil
 }

@@ -38,6 +38,7 @@ const views = `const views = (() => {
 		host: () => ends.length > 1 && (send("pick", {node: ends[0], edge: -1}), true),
 		cable: () => D.edges > 0 && (send("pick", {node: -1, edge: D.edges >> 1}), true),
 		path: () => D.tables === "here" && ends.length > 1 && (send("end", {node: ends[0], which: "f"}), send("end", {node: ends[1], which: "t"}), true),
+		fan: () => D.tables === "here" && ends.length > 1 && (send("end", {node: ends[1], which: "t"}), press($("from-all")) || true),
 		zoom: () => (ibweave.zoom(3), true),
 		group: () => press($("tab-groups")) && press(document.querySelector("[data-group]")),
 		loop: () => press($("tab-loops")) && press(document.querySelector("[data-loop]")),
@@ -115,7 +116,10 @@ const show = `(async name => {
 	// Names on the canvas.
 	const names = ibweave.written().map(([left, top, right, bottom, text]) => ({left, top, right, bottom, text}));
 	const seen = names.filter(n => n.right > 0 && n.left < ibweave.view.width && n.bottom > 0 && n.top < ibweave.view.height).sort((a, b) => a.top - b.top);
+	const frame0 = $("fabric").getBoundingClientRect(), covers = parts.map(e => e.getBoundingClientRect());
 	seen.forEach((n, i) => {
+		const at = {left: n.left + frame0.left, right: n.right + frame0.left, top: n.top + frame0.top, bottom: n.bottom + frame0.top};
+		if (name !== "zoom" && name !== "open") for (const o of covers) if (clash(at, o)) bad.push("the name " + n.text + " is under a part of the page");
 		if (name !== "zoom" && name !== "open" && (n.left < 0 || n.right > ibweave.view.width || n.top < 0 || n.bottom > ibweave.view.height)) bad.push("cut at the edge: " + n.text);
 		for (let k = i + 1; k < seen.length && seen[k].top < n.bottom - 2; k++) if (clash(n, seen[k])) bad.push("the name " + n.text + " is on " + seen[k].text);
 	});

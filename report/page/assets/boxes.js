@@ -28,6 +28,7 @@ class Boxes {
     this.grouping = i;
     this.of = i < 0 ? null : view.groupings[i].of;
     this.names = i < 0 ? [] : view.groupings[i].groups;
+    this.brief = briefly(this.names);
     this.by = this.names.map(() => !this.auto || undefined); // by group: closed, open, or as the zoom has it
     this.list = this.names.map(() => ({left: Infinity, top: Infinity, right: -Infinity, bottom: -Infinity, switches: 0, hosts: 0, least: Infinity, first: -1}));
     for (let n = 0; this.of && n < D.nodes; n++) {
@@ -139,14 +140,23 @@ class Boxes {
         write(fitted(c, `− ${this.names[g]}`, Math.max(w, 60)), x0 - 4, y0 - 20, true);
         return;
       }
-      if (w < 18 || h < 12) return;
+      if (w < 14 || h < 12) return;
       c.textAlign = "center";
       c.fillStyle = colours.ink;
       c.font = "600 11px system-ui, sans-serif";
       const lines = h > 30 ? this.about(g).slice(1) : [];
       let y = y0 + h / 2 + 4 - 6.5 * lines.length;
-      const last = this.names[g].split(" ").pop();
-      write(c.measureText(this.names[g]).width > w && c.measureText(last).width <= w ? last : fitted(c, this.names[g], w), x0 + w / 2, y);
+      const brief = [this.names[g], this.brief[g]].find(name => c.measureText(name).width <= w - 4);
+      if (!brief && h > 2 * w) { // upwards
+        c.save();
+        c.translate(x0 + w / 2 + 4, y0 + h / 2);
+        c.rotate(-Math.PI / 2);
+        const text = fitted(c, c.measureText(this.names[g]).width <= h - 8 ? this.names[g] : this.brief[g], h - 8), half = c.measureText(text).width / 2;
+        if (view.job.written.add([x0 + w / 2 - 5, y0 + h / 2 - half, x0 + w / 2 + 5, y0 + h / 2 + half, text])) c.fillText(text, 0, 0);
+        c.restore();
+        return;
+      }
+      write(brief || fitted(c, this.brief[g], w), x0 + w / 2, y);
       c.font = "10px system-ui, sans-serif";
       c.fillStyle = colours.muted;
       for (const line of lines) if (c.measureText(line).width <= w) write(line, x0 + w / 2, y += 13);
@@ -195,6 +205,16 @@ class Boxes {
     }}, el("option", {value: -1}, "nodes"), view.groupings.map((g, i) => el("option", {value: i, selected: i === this.grouping}, `${g.name} as boxes`)));
     return list;
   }
+}
+
+// briefly gives boxes what tells their names apart: those with as many words as each other.
+function briefly(names) {
+  const words = name => name.split(/[\s:;,\/_.-]+/).length, brief = names.slice();
+  for (const n of new Set(names.map(words))) {
+    const alike = names.map((_, i) => i).filter(i => words(names[i]) === n);
+    if (alike.length > 1) distinct(alike.map(i => names[i])).forEach((name, k) => { brief[alike[k]] = name.replace(/^…|…$/g, ""); });
+  }
+  return brief;
 }
 
 // fitted is a text, with dots in its middle where it is wider than it may be.

@@ -78,7 +78,7 @@ class Heat {
     c.font = "11px system-ui, sans-serif";
     c.lineJoin = "round";
     c.textBaseline = "middle";
-    const each = cell * s, named = each >= 13, rows = named ? Array.from({length: n}, (_, i) => ({from: i, to: i + 1, name: view.D.names[this.leaf(i)]})) : this.runs;
+    const each = cell * s, named = each >= 13, rows = named || !this.runs.length ? Array.from({length: n}, (_, i) => ({from: i, to: i + 1, name: view.D.names[this.leaf(i)], brief: view.tight[this.leaf(i)]})) : this.runs;
     c.strokeStyle = colours.ground;
     c.lineWidth = 1;
     c.beginPath();
@@ -93,12 +93,12 @@ class Heat {
     // Names keep to the edges of the canvas.
     view.written = new Names();
     const room = Math.min(110, Math.max(48, 0.13 * wide)), left = Math.min(Math.max(tx, room), width - 40), top = Math.min(Math.max(ty, room), height - 40);
-    const write = (name, most, x, y, turned) => {
+    const write = (name, brief, most, x, y, turned) => {
       c.save();
       c.translate(x, y);
       if (turned) c.rotate(-Math.PI / 2);
       c.textAlign = turned ? "left" : "right";
-      const text = fitted(c, name, most), long = c.measureText(text).width;
+      const text = fitted(c, brief && c.measureText(name).width > most ? brief : name, most), long = c.measureText(text).width;
       view.written.list.push(turned ? [x - 5, y - long, x + 5, y, text] : [x - long, y - 5, x, y + 5, text]);
       c.lineWidth = 4;
       c.strokeStyle = colours.ground;
@@ -108,14 +108,14 @@ class Heat {
       c.restore();
     };
     let [nextX, nextY] = [-Infinity, -Infinity];
-    for (const {from, to, name} of rows) {
+    for (const {from, to, name, brief} of rows) {
       const middle = (from + to) / 2 * each;
       if (ty + middle > Math.max(nextY, top) && ty + middle < height) {
-        write(name, room - 14, left - 5, ty + middle, false);
+        write(name, brief, room - 14, left - 5, ty + middle, false);
         nextY = ty + middle + 12;
       }
       if (tx + middle > Math.max(nextX, left) && tx + middle < width) {
-        write(name, room - 14, tx + middle, top - 5, true);
+        write(name, brief, room - 14, tx + middle, top - 5, true);
         nextX = tx + middle + 12;
       }
     }

@@ -328,7 +328,7 @@ class App {
 
   setEnd(which, n) {
     const D = this.D;
-    if (which === "from" && D.isSwitch(n)) {
+    if (which === "from" && n >= 0 && D.isSwitch(n)) {
       document.getElementById("live").textContent = "A path starts at a host";
       return;
     }
@@ -345,7 +345,7 @@ class App {
   }
 
   swapEnds() {
-    if (this.to >= 0 && this.D.isSwitch(this.to)) return;
+    if (this.to < 0 || this.D.isSwitch(this.to)) return;
     [this.from, this.to] = [this.to, this.from];
     this.showEnds();
   }
@@ -355,10 +355,10 @@ class App {
   showPath(lid, num) {
     const D = this.D, view = this.view, {result, lid: chooser, port} = this.path;
     chooser.hidden = port.hidden = true;
-    if (this.from < 0 || this.to < 0) {
-      const other = this.from < 0 ? this.path.from : this.path.to;
-      result.replaceChildren(el("p", {class: "note"}, "Choose both ends."));
-      if (this.from >= 0 || this.to >= 0) other.input.focus();
+    this.path.all.hidden = this.from < 0 || this.to < 0;
+    if (this.to < 0) {
+      result.replaceChildren(el("p", {class: "note"}, "Choose both ends, or only the destination, for all ways to it."));
+      if (this.from >= 0) this.path.to.input.focus();
       return;
     }
     const lids = [];
@@ -374,6 +374,7 @@ class App {
       chooser.hidden = false;
       chooser.replaceChildren(...lids.map(l => el("option", {value: l, selected: l === lid}, `LID ${l}${this.to >= D.switches && D.peer[D.byLID[l]] !== noPort ? `, on ${D.names[D.owner[D.peer[D.byLID[l]]]]}` : ""}`)));
     }
+    if (this.from < 0) return this.showFan(lid);
     const sources = D.sources(this.from), src = sources.find(p => D.num(p) === num) ?? D.portOf(this.from);
     if (sources.length > 1) {
       port.hidden = false;
@@ -392,6 +393,21 @@ class App {
       channels: [...shares].map(([out, share]) => ({out, share: Math.min(share, 1), say: few && split(out), colour: path.lost ? view.colours.loop : view.colours.path})),
       nodes: passed.map(n => ({node: n, colour: n !== ends[0] && D.isSwitch(n) ? view.colours.switch : view.colours.path})),
       labels: few ? passed : ends,
+    }));
+  }
+
+  // showFan shows the ports by which switches may send to a LID.
+  showFan(lid) {
+    const D = this.D, view = this.view, fan = fanTo(D, lid), by = new Map(); // by node: its ports
+    for (const out of fan.outs) by.set(D.owner[out], [...by.get(D.owner[out]) || [], out]);
+    this.path.result.replaceChildren(...fanResult(this, fan, by));
+    view.current = -1;
+    const {to} = this, few = by.size <= 20;
+    this.display(() => ({
+      title: `All ways to ${shortened(D.names[to], 60)}`,
+      channels: fan.outs.map(out => ({out, share: 1 / by.get(D.owner[out]).length, thin: fan.outs.length > 400, colour: view.colours.path})),
+      nodes: [...[...by.keys()].filter(D.isSwitch).map(node => ({node, colour: view.colours.switch})), {node: to, colour: view.colours.path}],
+      labels: few ? [to, ...by.keys()] : [to],
     }));
   }
 
@@ -504,6 +520,7 @@ async function start() {
     },
     find: name => app.D.names.indexOf(name),
     path: (src, lid) => route(app.D, src, lid),
+    fan: lid => fanTo(app.D, lid),
     view: app.view,
     measure: () => app.view.measure?.name,
     shown: () => app.view.shown && app.view.shown.channels.map(c => c.out),
@@ -514,7 +531,7 @@ async function start() {
     hides: n => app.view.boxes.hides(n),
     written: () => { // names on the canvas, once it is drawn: left, top, right, bottom, text
       const {view} = app, {front: f} = view;
-      if (view.pending || view.job || !view.heat && (f.scale !== view.scale || view.stale)) return null;
+      if (view.pending || !view.heat && (view.job || f.scale !== view.scale || view.stale)) return null;
       return [...view.written.list, ...(view.heat ? [] : f.written.list.map(([left, top, right, bottom, text]) => [left - f.tx + view.tx, top - f.ty + view.ty, right - f.tx + view.tx, bottom - f.ty + view.ty, text]))];
     },
     pictures: () => app.view.pictures, // drawn so far; the first one at performance.now() drawn

@@ -139,9 +139,10 @@ function pathPanel(app) {
   const chosen = () => app.showPath(lid.hidden ? undefined : +lid.value, +port.value);
   const lid = el("select", {id: "lid", "aria-label": "LID of the destination", hidden: true, onchange: chosen});
   const port = el("select", {id: "port", "aria-label": "Port of the source", hidden: true, onchange: chosen});
-  app.path = {from, to, result, lid, port};
+  const all = el("button", {type: "button", id: "from-all", hidden: true, onclick: () => app.setEnd("from", -1)}, "From all hosts");
+  app.path = {from, to, result, lid, port, all};
   return el("div", {}, el("div", {class: "ends"}, from.element, to.element,
-    el("button", {type: "button", id: "swap", title: "The other way", "aria-label": "The other way", onclick: () => app.swapEnds()}, "⇅")), port, lid, result);
+    el("button", {type: "button", id: "swap", title: "The other way", "aria-label": "The other way", onclick: () => app.swapEnds()}, "⇅")), port, lid, el("p", {class: "buttons"}, all), result);
 }
 
 // percent is a share of packets: 12.5 %.
@@ -173,6 +174,19 @@ function pathResult(app, path) {
       path.lost ? `Lost: ${all}${path.lost}` : `Delivered to LID ${path.lid} through ${plural(switches, "switch", "switches")}, SL ${path.sl}${choices > 1 ? ", by any choice" : ""}`),
     choices > 1 && el("p", {class: "note"}, "Shares are those of switches that take all ports of a choice equally often."),
     el("ol", {class: choices > 1 ? "steps fan" : "steps"}, steps),
+  ].filter(Boolean);
+}
+
+// fanResult is by switch the ports that it may send to a destination, those with a choice first.
+function fanResult(app, fan, by) {
+  const D = app.D, most = 200, switches = [...by.keys()].filter(D.isSwitch), choices = s => Number(by.get(s).length > 1);
+  const rows = switches.slice().sort((a, b) => choices(b) - choices(a) || a - b), some = switches.filter(choices).length;
+  return [
+    el("p", {class: fan.lost ? "outcome bad" : "outcome good", role: "status"}, fan.lost ? `Packets are lost at ${plural(fan.lost, "place")}; the first: ${fan.why}`
+      : `All packets to LID ${fan.lid} arrive, through ${plural(switches.length, "switch", "switches")}, ${grouped(some)} with a choice of ports`),
+    el("table", {id: "fan"}, el("thead", {}, el("tr", {}, el("th", {scope: "col"}, "switch"), el("th", {scope: "col"}, "may send by ports"))),
+      el("tbody", {}, rows.slice(0, most).map(s => el("tr", {}, el("td", {}, nodeButton(app, s)), el("td", {}, by.get(s).map(D.portText).join(", ")))))),
+    rows.length > most && el("p", {class: "note"}, `and ${grouped(rows.length - most)} more`),
   ].filter(Boolean);
 }
 

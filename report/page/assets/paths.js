@@ -116,3 +116,44 @@ function fan(D, path, column) {
     }
   }
 }
+
+// fanTo gives all that packets to a LID may take from every host: the ports that they leave, and at how
+// many places they are lost; like Go's Input.Fan.
+function fanTo(D, lid) {
+  const column = D.column[lid], dst = D.byLID[lid], outs = new Set(), seen = new Set(), queue = [], fan = {lid, outs: [], lost: 0, why: ""};
+  const lose = why => {
+    if (++fan.lost === 1) fan.why = why;
+  };
+  const take = (inPort, out, sl) => {
+    if (D.vlIndex && D.vlMaps[D.vlIndex[D.vlStart[out] + (D.isSwitch(D.owner[out]) ? inPort : 0)] * numSLs + sl] === dropVL) return lose(`the SL-to-VL table of ${D.portName(out)} drops SL ${sl}`);
+    outs.add(out);
+    const to = D.peer[out], state = to * numSLs + sl;
+    if (!D.isSwitch(D.owner[to])) {
+      if (to !== dst) lose(`the packet for LID ${lid} comes to ${D.portName(to)}, which has another LID`);
+    } else if (!seen.has(state)) {
+      seen.add(state);
+      queue.push(state);
+    }
+  };
+  for (let src = D.base[D.switches]; src < D.peer.length; src++) {
+    if (D.peer[src] === noPort || !D.lid[src] || src === dst) continue;
+    const first = D.owner[D.peer[src]];
+    take(0, src, D.sls && D.isSwitch(first) ? D.sls[D.slRow[first] * D.lids.length + column] : 0);
+  }
+  for (const state of queue) {
+    const at = Math.floor(state / numSLs), sl = state % numSLs, s = D.owner[at], name = D.names[s];
+    const entry = D.lft[s * D.lids.length + column];
+    const ports = D.choice ? D.choices(s, column, D.plft ? D.plft[at * numSLs + sl] : 0) : entry === noPath ? [] : [entry];
+    for (const num of ports) {
+      const out = D.base[s] + num;
+      if (num === 0) {
+        if (dst !== D.base[s]) lose(`${name} takes LID ${lid} for its own`);
+      } else if (out >= D.base[s + 1]) lose(`${name} sends LID ${lid} to port ${num}, which it does not have`);
+      else if (D.peer[out] === noPort) lose(`${name} sends LID ${lid} to port ${D.portText(out)}, which has no cable`);
+      else take(D.num(at), out, sl);
+    }
+    if (!ports.length) lose(`${name} has no entry for LID ${lid}`);
+  }
+  fan.outs = [...outs].sort((a, b) => a - b);
+  return fan;
+}

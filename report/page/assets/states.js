@@ -34,11 +34,11 @@ class States {
 
   // choose shows a state, or both.
   choose(mode) {
-    const {app} = this, path = !document.getElementById("panel-path")?.hidden && app.from >= 0 && app.to >= 0;
+    const {app} = this, path = !document.getElementById("panel-path")?.hidden && app.to >= 0;
     this.mode = mode;
     app.view.marks = mode === "both" ? this.marks() : [];
     app.adopt(mode === "old" ? this.old : this.now);
-    if (path && app.from >= 0 && app.to >= 0 && app.D.tables === "here") app.showPath();
+    if (path && app.to >= 0 && app.D.tables === "here") app.showPath();
     else this.light();
   }
 

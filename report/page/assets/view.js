@@ -341,7 +341,7 @@ class View {
     if (this.heat) return this.heat.paint(c);
     if (this.stale || !this.job && !this.suits()) {
       const [mx, my] = [Math.round(this.width / 4), Math.round(this.height / 4)];
-      this.job = {scale: this.scale, tx: this.tx + mx, ty: this.ty + my, written: new Names(), aside: [mx, this.width], width: this.width + 2 * mx, height: this.height + 2 * my, canvas: this.spare || document.createElement("canvas")};
+      this.job = {scale: this.scale, tx: this.tx + mx, ty: this.ty + my, written: new Names(), aside: [mx, this.width, my], width: this.width + 2 * mx, height: this.height + 2 * my, canvas: this.spare || document.createElement("canvas")};
       this.spare = null;
       const wide = Math.ceil(this.job.width * this.ratio), high = Math.ceil(this.job.height * this.ratio), {canvas} = this.job;
       if (canvas.width !== wide || canvas.height !== high) Object.assign(canvas, {width: wide, height: high});
@@ -549,7 +549,7 @@ class View {
   // alpha 0 they do.
   label(c, alpha, some) {
     const D = this.D, s = this.scale, names = some && alpha ? this.written : this.job.written;
-    const [left, wide] = names === this.written ? [0, this.width] : this.job.aside, right = left + wide; // of the canvas
+    const [left, wide, top] = names === this.written ? [0, this.width, 0] : this.job.aside, right = left + wide; // of the canvas
     c.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
     c.textAlign = "center";
     c.lineJoin = "round";
@@ -580,8 +580,8 @@ class View {
       const half = c.measureText(text).width / 2;
       if (half < 1) return;
       const near = x >= left && x <= right && (some || isSwitch && !inside); // else it is cut where the node is
-      const tx = near ? Math.min(Math.max(x, left + half + 4), right - half - (y < 140 ? 54 : 4)) : x; // beside the tools
       const ty = inside ? y + 0.36 * size : above ? y - r - 4 : y + r + size + 1;
+      const tx = near ? Math.min(Math.max(x, left + half + 4), right - half - (ty - size - top < 130 ? 54 : 4)) : x; // beside the tools
       if (!names.add([tx - half - 2, ty - size, tx + half + 2, ty + 3, text], !alpha) || !alpha) return;
       c.globalAlpha = alpha;
       if (!inside) {
