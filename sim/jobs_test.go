@@ -29,7 +29,7 @@ func partOf(t testing.TB, name string, size int64, times int, ports ...fabric.Po
 		p.Hosts = append(p.Hosts, int32(i))
 	}
 	for range times {
-		if err := w.Add(o, p.Hosts, size); err != nil {
+		if err := w.Add(o, p.Hosts, float64(size)); err != nil {
 			t.Fatal(err)
 		}
 	}

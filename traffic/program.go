@@ -61,9 +61,9 @@ type TooLongError struct{ Limit int }
 
 func (e *TooLongError) Error() string { return fmt.Sprintf("more than %d messages", e.Limit) }
 
-// Add writes an operation among some of the ranks, in the order of members, of the given bytes of data. The
-// error is a *TooLongError, or says what is wrong with that number of ranks.
-func (w *Writer) Add(o Operation, members []int32, size int64) error {
+// Add writes an operation among some of the ranks, in the order of members, of the given bytes of data, a part of one
+// where that is what an amount of a matrix is of. The error is a *TooLongError, or says what is wrong with that number of ranks.
+func (w *Writer) Add(o Operation, members []int32, size float64) error {
 	n := len(members)
 	p, err := o.Pattern(n)
 	if err != nil {
@@ -71,9 +71,9 @@ func (w *Writer) Add(o Operation, members []int32, size int64) error {
 	}
 	w.members = members
 	if o.steps != nil {
-		o.steps(w, n, size)
+		o.steps(w, n, int64(math.Round(size)))
 	} else {
-		w.atOnce(p, n, float64(size)*o.Share(n))
+		w.atOnce(p, n, size*o.Share(n))
 	}
 	w.finish()
 	if w.full() {

@@ -23,7 +23,7 @@ func write(t *testing.T, name string, n int, size int64, times int, multicast bo
 		members[i] = int32(i)
 	}
 	for range times {
-		if err := w.Add(o, members, size); err != nil {
+		if err := w.Add(o, members, float64(size)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -188,7 +188,7 @@ func (j *flows) part(set int, multicast bool, share float64, messages int) (*Wor
 	w.Multicast = multicast
 	for i, s := range streams {
 		times := max(1, math.Round(s.weight*share))
-		size := int64(math.Round(s.size * s.weight * share / times))
+		size := s.size * s.weight * share / times
 		for range int(times) {
 			var long *traffic.TooLongError
 			if err := w.Add(s.operation, members[i], size); errors.As(err, &long) {

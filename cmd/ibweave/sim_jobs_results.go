@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/csv"
 	"fmt"
 	"io"
@@ -208,9 +209,10 @@ func bestOf(list []routingCompared) (best int) {
 // writeBest says which routing is best, and what each change by itself buys.
 func (r *jobsRun) writeBest(w io.Writer, list []routingCompared) {
 	first, best := &list[0], bestOf(list)
-	fmt.Fprintf(w, "\ngain is how much faster jobs are done than with %s; of all, the geometric mean\n", first.Routing)
+	name := cmp.Or(first.Routing, "unicast alone") // --mcast is the only choice
+	fmt.Fprintf(w, "\ngain is how much faster jobs are done than with %s; of all, the geometric mean\n", name)
 	if best == 0 {
-		fmt.Fprintf(w, "best for these jobs: %s\n", first.Routing)
+		fmt.Fprintf(w, "best for these jobs: %s\n", name)
 	} else {
 		fmt.Fprintf(w, "best for these jobs: %s, %s\n", list[best].Routing, gainText(list[best].Gain))
 	}
