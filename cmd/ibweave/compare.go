@@ -515,7 +515,12 @@ func (s *standings) patternRows(row func(name string, value func(x *contender) s
 	row("all-to-all, greatest load", func(x *contender) string { return load(x.Quality.AllToAll) })
 	permutations := func(name string, value func(p *quality.Permutations) string) {
 		if shown[0].Quality.Permutations != nil {
-			row(name, func(x *contender) string { return value(x.Quality.Permutations) })
+			row(name, func(x *contender) string {
+				if x.Quality.Permutations == nil { // no two ports of its tables talk
+					return "-"
+				}
+				return value(x.Quality.Permutations)
+			})
 		}
 	}
 	permutations("random permutations, median load", func(p *quality.Permutations) string { return load(p.Median) })
@@ -523,7 +528,12 @@ func (s *standings) patternRows(row func(name string, value func(x *contender) s
 	permutations("  bandwidth, mean", func(p *quality.Permutations) string { return percent(p.Bandwidth) })
 	shifts := func(name string, value func(p *quality.Shifts) string) {
 		if shown[0].Quality.Shifts != nil {
-			row(name, func(x *contender) string { return value(x.Quality.Shifts) })
+			row(name, func(x *contender) string {
+				if x.Quality.Shifts == nil {
+					return "-"
+				}
+				return value(x.Quality.Shifts)
+			})
 		}
 	}
 	shifts("shifts, mean load", func(p *quality.Shifts) string { return fmt.Sprintf("%.2f", p.Contention) })
