@@ -34,9 +34,14 @@ var program = sync.OnceValue(func() string {
 })
 
 func TestMain(m *testing.M) {
+	short.UseMemory()
 	short.Overlap(6)                                  // Slurm looks for jobs every few seconds
 	os.Setenv("PATH", os.Getenv("PATH")+":/usr/sbin") // has slurmctld
-	os.Exit(m.Run())
+	status := m.Run()
+	if bin, err := programs(); err == nil {
+		os.RemoveAll(bin)
+	}
+	os.Exit(status)
 }
 
 // runShell runs a shell script in a directory, with the program on the PATH.

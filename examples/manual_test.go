@@ -73,7 +73,6 @@ func TestPages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { os.RemoveAll(bin) })
 	env := append(os.Environ(), "LD_LIBRARY_PATH="+bin+":"+os.Getenv("LD_LIBRARY_PATH"), "PATH="+bin+":"+os.Getenv("PATH"))
 	t.Run("pages", func(t *testing.T) {
 		for _, name := range manual(t) {
@@ -130,17 +129,23 @@ func runPage(t *testing.T, env []string, name, work string, page []byte) {
 	}
 }
 
-// runPageCommand runs a command of a page. Its output goes to a file, since OpenSM and ibsim of
-// lab.sh outlive the shell that starts them.
+// runPageCommand runs a command of a page.
 func runPageCommand(t *testing.T, env []string, work, command string) (output string, status int) {
+	t.Helper()
+	return runIn(t, env, work, "sh", "-c", "[ ! -f lab/env ] || . lab/env\n"+command)
+}
+
+// runIn runs a program in a directory. Its output goes to a file, since OpenSM and ibsim of lab.sh
+// outlive the shell that starts them.
+func runIn(t *testing.T, env []string, dir string, args ...string) (output string, status int) {
 	t.Helper()
 	out, err := os.CreateTemp(t.TempDir(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer out.Close()
-	cmd := exec.Command("sh", "-c", "[ ! -f lab/env ] || . lab/env\n"+command)
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = work, env, out, out
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, env, out, out
 	var exit *exec.ExitError
 	if err := cmd.Run(); err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
@@ -183,7 +188,7 @@ func TestManualCommands(t *testing.T) {
 			}
 		}
 		for _, c := range invoked.FindAllStringSubmatch(page, -1) {
-			checkCommand(t, name, known, c[1], c[2])
+			checkCommand(t, name, known, c[1], c[2]) // else a word of a sentence
 		}
 	}
 }
@@ -193,8 +198,9 @@ func isCommand(line string) bool {
 	return slices.Contains([]string{"ibweave", "sudo", "make", "systemctl", "apt-get", "sh", "cp", "ibnetdiscover", "opensm"}, word)
 }
 
-// checkCommand looks for a command and its flags in ibweave's help; known keeps that.
-func checkCommand(t *testing.T, page string, known map[string]string, command, rest string) {
+// checkCommand looks for a command and its flags in ibweave's help, which known keeps. It returns
+// false if there is no such command.
+func checkCommand(t *testing.T, page string, known map[string]string, command, rest string) bool {
 	t.Helper()
 	if kind, _, _ := strings.Cut(strings.TrimSpace(rest), " "); command == "gen" && kind != "" && !strings.HasPrefix(kind, "-") {
 		command += " " + kind
@@ -202,7 +208,7 @@ func checkCommand(t *testing.T, page string, known map[string]string, command, r
 	if _, ok := known[command]; !ok {
 		out, err := exec.Command(program(), append(strings.Fields(command), "--help")...).CombinedOutput()
 		if err != nil || !bytes.Contains(out, []byte("ibweave "+command)) {
-			return // a word of a sentence
+			return false
 		}
 		known[command] = string(out)
 	}
@@ -211,6 +217,7 @@ func checkCommand(t *testing.T, page string, known map[string]string, command, r
 			t.Errorf("%s: ibweave %s has no flag %s", page, command, flag[1])
 		}
 	}
+	return true
 }
 
 var (

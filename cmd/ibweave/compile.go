@@ -122,7 +122,7 @@ Multicast schemes, --mcast:
 ` + schemeHelp(),
 		Example: `  ibweave compile -t fabric.txt -o tables
   ibweave compile -t fabric.txt -e updn --lids dense --lmc 1 --dry-run
-  ibweave compile -t changed.txt -e updn --previous tables -o tables.new
+  ibweave compile -t changed.txt --previous tables -o tables.new
   ibweave compile -t fabric.txt -e updn --adaptive -o tables
   ibweave compile -t mesh.txt -e xy -g groups.yaml --mcast comb -o tables
   ibnetdiscover | ibweave compile -t - -e minhop -o tables --format json`,

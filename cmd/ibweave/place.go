@@ -53,7 +53,7 @@ time of the job with the others, and the longest that one of these waits for it.
 
 The exit status is 1 if there are too few free hosts.`,
 		Example: `  ibweave place tables --hosts 16 --traffic jobs.yaml
-  squeue --json | ibweave place tables --hosts 64 --pattern allreduce-ring --slurm - --format json
+  squeue --json | ibweave place tables --hosts 16 --pattern allreduce-ring --slurm - --format json
   ibweave place -t fabric.txt -e updn --hosts 8 --busy 'node[001-100]'`,
 		Args: a.maxArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

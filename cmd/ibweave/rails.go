@@ -49,7 +49,7 @@ hosts' names.
 		Example: `  ibweave rails -t fabric.txt
   ibweave rails -t fabric.txt --host 'n[001-016]'
   ibweave rails tables --format json
-  ibweave rails -t fabric.txt -e updn --host-regexp '^(?P<adapter>[AB])-(?P<host>.*)$'`,
+  ibweave rails -t planes.txt -e updn --host-regexp '^(?P<adapter>[AB])-(?P<host>.*)$'`,
 		Args: a.maxArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.outputForm.parse(); err != nil {

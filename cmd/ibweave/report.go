@@ -83,7 +83,7 @@ Whatever the findings are, the exit status is 0: check is what gates.`,
   ibweave report tables --interactive -o report.html
   ibweave report yesterday today -o report.html
   ibweave report -t fabric.txt --engines updn,ftree -o report.html
-  ibweave report tables --svg path.svg --view 'path:host 0,host 31'`,
+  ibweave report tables --svg path.svg --view 'path:n001 mlx5_0,n017 mlx5_0'`,
 		Args: a.maxArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := a.resolveReport(&r, args); err != nil {

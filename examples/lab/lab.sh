@@ -79,7 +79,7 @@ start)
 	[ -n "$preload" ] || fail "libumad2sim.so is missing: install ibsim-utils, opensm and infiniband-diags"
 	[ ! -e lab/ibsim.pid ] || fail "it runs already: lab.sh stop"
 	mkdir -p lab/bin lab/cache
-	for name in ibnetdiscover iblinkinfo perfquery saquery smpquery ibroute dump_lfts dump_fts; do wrap $name; done
+	for name in ibnetdiscover ibnodes iblinkinfo perfquery saquery smpquery ibroute dump_lfts dump_fts; do wrap $name; done
 	export IBSIM_SOCKNAME=lab-$$
 	printf 'export IBSIM_SOCKNAME=%s\nPATH=%s/lab/bin:$PATH\n' $IBSIM_SOCKNAME "$PWD" >lab/env
 	mkfifo lab/console
