@@ -70,12 +70,21 @@ func (r *rows) podsOf(f *fabric.Fabric, hosts [][]fabric.NodeID) (Grouping, bool
 	if f.NumSwitches() > 1 {
 		common = sharedName(f, slices.Concat(r.rows...))
 	}
+	names := make(map[string]int) // groups of this name
+	for k := range g.Groups {
+		g.Groups[k].Name = sharedName(f, g.Groups[k].Nodes)
+		names[g.Groups[k].Name]++
+	}
 	for k := range g.Groups {
 		x := &g.Groups[k]
-		if x.Name = sharedName(f, x.Nodes); x.Name == "" || x.Name == common || len(x.Nodes) == 1 && k >= len(index) {
-			x.Name = fmt.Sprintf("%s %d", map[bool]string{true: "pod", false: "leaf"}[g.Name == "pods"], k+1)
-			if k >= len(index) {
+		if x.Name == "" || x.Name == common || names[x.Name] > 1 || len(x.Nodes) == 1 && k >= len(index) {
+			switch {
+			case k >= len(index):
 				x.Name = fmt.Sprintf("plane %d", k-len(index)+1)
+			case r.below == 1:
+				x.Name = fmt.Sprintf("leaf %d", k+1)
+			default:
+				x.Name = fmt.Sprintf("pod %d", k+1)
 			}
 		}
 		for _, s := range x.Nodes {

@@ -711,6 +711,28 @@ func TestBoxes(t *testing.T) {
 	}
 }
 
+// TestPodNames: pods have numbers where the names of their switches share what those of others do, too.
+func TestPodNames(t *testing.T) {
+	f := fatTree(t, 4, 3)
+	names := make(map[fabric.GUID]string)
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		if name := f.Node(s).Description; strings.Contains(name, "pod") {
+			names[f.Node(s).GUID] = fmt.Sprintf("chassis-%d/U%d", s, 1+strings.Count("23", name[len(name)-1:]))
+		}
+	}
+	s, err := newScene(context.Background(), compiled(t, f.WithNames(names), "updn", compile.Options{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := []string{}
+	for _, g := range s.groupings[0].Groups {
+		got = append(got, g.Name)
+	}
+	if want := []string{"pod 1", "pod 2", "pod 3", "pod 4", "core 0", "core 1"}; !slices.Equal(got, want) {
+		t.Errorf("groups %q, want %q", got, want)
+	}
+}
+
 // TestSharedName: what names of a group share in whole words, a domain apart.
 func TestSharedName(t *testing.T) {
 	f := grid(t, 0, false, 2, 1)

@@ -46,7 +46,7 @@ function ring(D, cycle) {
     const a = 2 * Math.PI * i / n - Math.PI / 2;
     return [middle + r * Math.cos(a), middle + r * Math.sin(a)];
   };
-  const names = distinct(cycle.map(h => h.name));
+  const names = briefly(cycle.map(h => h.name));
   const pad = Math.min(0.3, 16 / radius * n / (2 * Math.PI));
   for (let i = 0; i < n; i++) {
     const [x0, y0] = at(i + pad, radius), [x1, y1] = at(i + 1 - pad, radius);
@@ -61,7 +61,7 @@ function ring(D, cycle) {
     svg.append(el("rect", {x: x - 8, y: y - 8, width: 16, height: 16, rx: 3, class: "box"}));
     if (n <= 24) {
       const [tx, ty] = at(i, radius + 22);
-      svg.append(el("text", {x: tx, y: ty + 4, class: "name", "text-anchor": tx < middle - 20 ? "end" : tx > middle + 20 ? "start" : "middle"}, shortened(names[i], 13), el("title", {}, cycle[i].name)));
+      svg.append(el("text", {x: tx, y: ty + 4, class: "name", "text-anchor": tx < middle - 20 ? "end" : tx > middle + 20 ? "start" : "middle"}, shortened(names[i], 11), el("title", {}, cycle[i].name)));
     }
   }
   svg.append(el("text", {x: middle, y: middle - 4, class: "count"}, plural(n, "channel")), el("text", {x: middle, y: middle + 16, class: "count small"}, "each waits for the next"));

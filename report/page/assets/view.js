@@ -271,7 +271,7 @@ class View {
   }
 
   fit() {
-    const {left, top, right, bottom} = (this.heat || this).box, margin = 36, below = 40, above = this.D.box && this.width < 700 ? 66 : 22; // the legend, and what is shown
+    const {left, top, right, bottom} = (this.heat || this).box, margin = 36, narrow = matchMedia("(max-width: 820px)").matches, below = narrow ? 0 : 40, above = narrow ? 0 : 22; // the legend, and what is shown: beside the drawing in a narrow window
     const w = Math.max(1, right - left), h = Math.max(1, bottom - top);
     const tools = 22; // at the right
     this.scale = Math.max(1e-3, Math.min((this.width - 2 * margin - tools) / w, (this.height - 2 * margin - above - below) / h, 1.6));
