@@ -530,7 +530,8 @@ func TestTooMuch(t *testing.T) {
 // TestFewRanks: much data of few ranks goes in more pieces than there may be, and less of it in fewer.
 func TestFewRanks(t *testing.T) {
 	c := newCluster(t, rand.New(rand.NewPCG(1, 1)))
-	files := folder{"traffic": oneJob + "hosts: 'n[1-4]'\n    patterns: [{pattern: allreduce-ring, size: 1024T}]\n"}
+	size := short.Of("1024T", "1T")
+	files := folder{"traffic": oneJob + "hosts: 'n[1-4]'\n    patterns: [{pattern: allreduce-ring, size: " + size + "}]\n"}
 	x, err := jobs.Read("traffic", files.open)
 	if err != nil {
 		t.Fatal(err)
