@@ -1,6 +1,10 @@
 package lft
 
-import "github.com/ibweave/ibweave/fabric"
+import (
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+)
 
 // loadColumn fills in column for a LID.
 func (l *Incremental) loadColumn(lid int32) {
@@ -78,18 +82,41 @@ func (l *Incremental) sourcesThrough(s, lid int32, loaded bool) int64 {
 	if l.flowsSet {
 		return l.flow[s]
 	}
-	sum := int64(0)
-	l.tree = append(l.tree[:0], s)
-	for i := 0; i < len(l.tree); i++ {
-		u := l.tree[i]
-		sum += int64(l.now.Sources[u])
+	l.sumFlowsThrough(s, lid)
+	return l.flow[s]
+}
+
+// sumFlowsThrough lists in tree the slots that send a LID through a slot by the entries that there
+// are at the moment, that one last, in the order of sumFlows, and computes how many sources send through
+// them.
+func (l *Incremental) sumFlowsThrough(s, lid int32) {
+	l.above = append(l.above[:0], s)
+	for i := 0; i < len(l.above); i++ {
+		u := l.above[i]
+		l.flow[u], l.waiting[u] = int64(l.now.Sources[u]), 0
 		for p := l.index.Base[u]; p < l.index.Base[u+1]; p++ {
 			if peer := l.peer[p]; peer >= 0 {
 				if from := l.index.Owner[peer]; int32(l.entry(from, lid)) == peer-l.index.Base[from] {
-					l.tree = append(l.tree, from)
+					l.above = append(l.above, from)
+					l.next[from] = u
+					l.waiting[u]++
 				}
 			}
 		}
 	}
-	return sum
+	slices.Sort(l.above)
+	l.tree = l.tree[:0]
+	for _, u := range l.above {
+		if l.waiting[u] == 0 {
+			l.tree = append(l.tree, u)
+		}
+	}
+	for i := 0; l.tree[i] != s; i++ {
+		u := l.tree[i]
+		to := l.next[u]
+		l.flow[to] += l.flow[u]
+		if l.waiting[to]--; l.waiting[to] == 0 {
+			l.tree = append(l.tree, to)
+		}
+	}
 }

@@ -34,7 +34,6 @@ type reliever struct {
 	limit  uint64
 	blocks int    // that may change in all
 	stuck  []bool // by port: no move makes its load smaller
-	via    []bool // by slot: packets to the LID at hand pass through the busy channel
 	work   int
 	taken  []move // with the ports that the entries had before
 }
@@ -101,7 +100,7 @@ func (l *Incremental) IsBalanced(factor float64, least uint64) bool {
 }
 
 func (l *Incremental) newReliever(limit uint64, blocks int) *reliever {
-	return &reliever{Incremental: l, limit: limit, blocks: blocks, stuck: make([]bool, len(l.load)), via: make([]bool, l.index.Slots())}
+	return &reliever{Incremental: l, limit: limit, blocks: blocks, stuck: make([]bool, len(l.load))}
 }
 
 // relieve takes routes off the channels with a load above the limit, until none is left or
@@ -109,7 +108,7 @@ func (l *Incremental) newReliever(limit uint64, blocks int) *reliever {
 //
 // It goes to the busiest channel, and takes the one change of an entry by which the squares of
 // loads above the limit fall most for what it costs, until the channel is within the limit:
-// O(LIDs on the channel x switches) for each change.
+// O(LIDs on the channel x channels before it) for each change.
 func (r *reliever) relieve() bool {
 	for r.work < relieveWork {
 		c := r.busiest()
@@ -147,12 +146,9 @@ func (r *reliever) bestMove(c int32) (best move, ok bool) {
 		if n != num || dest == fabric.NoDestination || r.index.Owner[dest] == u || !v.CarriesLoad(dest) {
 			continue
 		}
-		r.loadColumn(int32(lid))
-		r.sumFlows(dest, v)
-		clear(r.via)
-		// tree has the farthest first.
-		for _, s := range slices.Backward(slices.Clone(r.tree)) {
-			if r.via[s] = s == u || r.next[s] >= 0 && r.via[r.next[s]]; !r.via[s] || r.flow[s] == 0 {
+		r.sumFlowsThrough(u, int32(lid))
+		for _, s := range slices.Backward(r.tree) { // the nearest first
+			if r.flow[s] == 0 {
 				continue
 			}
 			if m, found := r.bestPort(s, int32(lid), dest); found && m.gain > best.gain {

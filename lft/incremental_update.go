@@ -21,6 +21,7 @@ type updateScratch struct {
 	viaFresh  []int32      // by slot: the serial of the last LID whose path from it has a fresh channel
 	work      [256][]int32 // slots by distance
 	tree      []int32
+	above     []int32          // slots of tree, ascending
 	column    []fabric.PortNum // by slot: the entries before
 	flow      []int64          // by slot: sources that send through it
 	next      []int32          // by slot: the slot that it sends to
