@@ -525,11 +525,16 @@ func reaches(tree *lft.Forest, sources []int64) (n int64) {
 	return n
 }
 
-// mayMove says by LID whether an entry for it is another than before, or leads over another cable.
+// mayMove says by LID whether an entry for it is another than before, or leads over another cable: of
+// switches with cables before and now, since a path that others share with the former one comes to no
+// other switch.
 func mayMove(old, r *lft.Routing) []bool {
 	f, g := old.Fabric, r.Fabric
 	list := make([]bool, min(len(f.LIDPorts()), len(g.LIDPorts())))
 	for s := range fabric.NodeID(g.NumSwitches()) {
+		if !f.HasCable(s) || !g.HasCable(s) {
+			continue
+		}
 		var other [256]bool // by port: it leads elsewhere
 		for num := range g.Node(s).NumPorts + 1 {
 			other[num] = f.Peer(f.Port(s, num)) != g.Peer(g.Port(s, num))
