@@ -2,6 +2,7 @@ package diff
 
 import (
 	"context"
+	"iter"
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -27,6 +28,7 @@ type mixture struct {
 	layers [2]layer
 	maxLID fabric.LID
 	to     []int32 // by PortID of a switch: the switch its cable leads to, -1 for none
+	cabled []bool  // by PortID of a switch
 	channelNumbers
 	classes int // of SLs with the same VL everywhere; 1 on one VL
 	classOf [lft.NumSLs]int
@@ -37,13 +39,16 @@ type mixture struct {
 type mixWorker struct {
 	*mixture
 	lid     fabric.LID
-	ca      bool          // it is that of a CA or router in one of the states
-	owner   fabric.PortID // the end port of the new fabric that has it in both states, or NoPort
-	next    [2][]int32    // by switch: the PortID that packets leave by, -1 for none
-	heads   [2][]int32    // by switch: the one that this leads to, -1 for none
-	changed []bool        // by switch: its entry for this LID
-	row     []int32       // for headsOf
-	sources []int32       // switches that CAs send to the LID from
+	ca      bool                // it is that of a CA or router in one of the states
+	owner   fabric.PortID       // the end port of the new fabric that has it in both states, or NoPort
+	next    [2][]int32          // by switch: the PortID that packets leave by, -1 for none
+	heads   [2][]int32          // by switch: the one that this leads to, -1 for none
+	changed []bool              // by switch: its entry for this LID
+	differs bool                // some entry for this LID has changed
+	block   int                 // that stage has, -1 for none
+	stage   [2][]fabric.PortNum // by switch and LID of the block: its entries
+	row     []int32             // for headsOf
+	sources []int32             // switches that CAs send to the LID from
 	search  *graph.Search[int32]
 	strong  graph.Strong[int32]
 	comp    []int32 // by switch: the component it is in, -1 for none
@@ -55,11 +60,11 @@ type mixWorker struct {
 	want    map[[2]int32]fabric.LID // when not nil: the first LID that has a dependency, 0 for none yet
 	left    int                     // zeros in want
 	// found by this goroutine
-	unicast, all *dependencies
-	transient    []fabric.LID  // with a loop that is in neither layer
-	unordered    int           // of these, LIDs for which no order of writes avoids it
-	own          [2]int        // LIDs for which a layer loops by itself
-	blocks       []*blockOrder // those with a write
+	deps      *dependencies // of all packets, or of those between CAs
+	transient []fabric.LID  // with a loop that is in neither layer
+	unordered int           // of these, LIDs for which no order of writes avoids it
+	own       [2]int        // LIDs for which a layer loops by itself
+	blocks    []*blockOrder // those with a write
 }
 
 // newMixture prepares both layers of a comparison.
@@ -67,9 +72,9 @@ func (c *comparison) newMixture() *mixture {
 	f := c.new
 	n := f.NumSwitches()
 	m := &mixture{match: c.match, f: f, n: n, classes: 1, maxLID: max(c.a.Tables.MaxLID(), c.b.Tables.MaxLID())}
-	m.to = make([]int32, f.PortBase(fabric.NodeID(n)))
+	m.to, m.cabled = make([]int32, f.PortBase(fabric.NodeID(n))), make([]bool, f.PortBase(fabric.NodeID(n)))
 	for x := range m.to {
-		m.to[x] = int32(f.PeerSwitch(fabric.PortID(x)))
+		m.to[x], m.cabled[x] = int32(f.PeerSwitch(fabric.PortID(x))), f.Peer(fabric.PortID(x)) != fabric.NoPort
 	}
 	old, new := layer{tables: c.a.Tables, row: make([]fabric.NodeID, n)}, layer{tables: c.b.Tables, row: make([]fabric.NodeID, n)}
 	for s := range n {
@@ -91,12 +96,12 @@ func (c *comparison) newMixture() *mixture {
 
 func (m *mixture) newWorker() *mixWorker {
 	w := &mixWorker{
-		mixture: m, changed: make([]bool, m.n), search: graph.NewSearch[int32](m.n), mark: make([]int32, m.n),
-		unicast: newDependencies(&m.channelNumbers), all: newDependencies(&m.channelNumbers),
+		mixture: m, changed: make([]bool, m.n), block: -1, search: graph.NewSearch[int32](m.n), mark: make([]int32, m.n),
+		deps: newDependencies(&m.channelNumbers),
 	}
 	for k := range w.next {
 		w.next[k], w.heads[k] = make([]int32, m.n), make([]int32, m.n)
-		w.onOwn[k] = make([]bool, m.n)
+		w.onOwn[k], w.stage[k] = make([]bool, m.n), make([]fabric.PortNum, m.n*lft.BlockSize)
 		if m.vls > 1 {
 			w.state[k] = make([]uint16, m.n*m.classes)
 		}
@@ -104,12 +109,9 @@ func (m *mixture) newWorker() *mixWorker {
 	return w
 }
 
-// run looks at all LIDs and returns one worker with what all found.
+// run looks at all LIDs and returns one worker with what all found, and the dependencies of all packets.
 func (m *mixture) run(ctx context.Context, workers int) (*mixWorker, error) {
-	list, err := par.ForEachWith(ctx, workers, int(m.maxLID)/lft.BlockSize+1, m.newWorker, func(w *mixWorker, b int) error {
-		w.checkBlock(b)
-		return nil
-	})
+	list, err := m.each(ctx, workers, (*mixWorker).checkBlock)
 	if err != nil {
 		return nil, err
 	}
@@ -120,8 +122,6 @@ func (m *mixture) run(ctx context.Context, workers int) (*mixWorker, error) {
 		for k, n := range o.own {
 			w.own[k] += n
 		}
-		w.unicast.join(o.unicast)
-		w.all.join(o.all)
 		w.blocks = append(w.blocks, o.blocks...)
 	}
 	slices.Sort(w.transient)
@@ -129,21 +129,79 @@ func (m *mixture) run(ctx context.Context, workers int) (*mixWorker, error) {
 	return w, nil
 }
 
+// unicast is the dependencies of packets between CAs. They are among those of all packets, and so have
+// no cycle where these have none.
+func (m *mixture) unicast(ctx context.Context, workers int) (*dependencies, error) {
+	list, err := m.each(ctx, workers, func(w *mixWorker, b int) {
+		for l := range w.lids(b) {
+			if w.setLID(l); w.ca {
+				w.findLoops()
+				w.addDependencies(w.deps, true)
+			}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return list[0].deps, nil
+}
+
+// each has workers look at all blocks, and joins the dependencies that they find for the first one.
+func (m *mixture) each(ctx context.Context, workers int, look func(w *mixWorker, b int)) ([]*mixWorker, error) {
+	list, err := par.ForEachWith(ctx, workers, int(m.maxLID)/lft.BlockSize+1, m.newWorker, func(w *mixWorker, b int) error {
+		look(w, b)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range list[1:] {
+		list[0].deps.join(o.deps)
+	}
+	return list, nil
+}
+
+// lids yields the LIDs of a block.
+func (m *mixture) lids(b int) iter.Seq[fabric.LID] {
+	return func(yield func(fabric.LID) bool) {
+		for l := max(1, b*lft.BlockSize); l < (b+1)*lft.BlockSize && l <= int(m.maxLID); l++ {
+			if !yield(fabric.LID(l)) {
+				return
+			}
+		}
+	}
+}
+
 // checkBlock looks at 64 LIDs.
 func (w *mixWorker) checkBlock(b int) {
 	order := &blockOrder{number: b, writes: make([]uint64, w.n)}
-	for l := max(1, b*lft.BlockSize); l < (b+1)*lft.BlockSize && l <= int(w.maxLID); l++ {
-		w.setLID(fabric.LID(l))
+	for l := range w.lids(b) {
+		w.setLID(l)
 		w.findLoops()
 		w.countLoops()
 		order.add(w)
-		if w.ca {
-			w.addDependencies(w.unicast, true)
-		}
-		w.addDependencies(w.all, false)
+		w.addDependencies(w.deps, false)
 	}
 	if slices.ContainsFunc(order.writes, func(set uint64) bool { return set != 0 }) {
 		w.blocks = append(w.blocks, order)
+	}
+}
+
+// stageBlock stages the entries of a block: those of one LID are far apart in the tables.
+func (w *mixWorker) stageBlock(b int) {
+	w.block = b
+	for k, a := range w.layers {
+		for s, r := range a.row {
+			to := w.stage[k][s*lft.BlockSize:][:lft.BlockSize]
+			n := 0
+			if r != fabric.NoNode {
+				row := a.tables.Row(r)
+				n = copy(to, row[min(b*lft.BlockSize, len(row)):])
+			}
+			for i := range to[n:] {
+				to[n+i] = fabric.NoPath
+			}
+		}
 	}
 }
 
@@ -155,28 +213,28 @@ func (w *mixWorker) setLID(l fabric.LID) {
 		w.owner = now
 	}
 	w.ca = was != fabric.NoPort && !w.old.IsSwitch(w.old.Owner(was)) || now != fabric.NoPort && !w.f.IsSwitch(w.f.Owner(now))
+	if b := int(l) / lft.BlockSize; b != w.block {
+		w.stageBlock(b)
+	}
+	w.differs = false
 	for s := range w.changed {
-		var entries [2]fabric.PortNum
-		for k := range w.layers {
-			a := &w.layers[k]
-			entries[k] = fabric.NoPath
-			if r := a.row[s]; r != fabric.NoNode {
-				entries[k] = entry(a.tables.Row(r), l)
-			}
+		at := s*lft.BlockSize + int(l)%lft.BlockSize
+		for k := range w.stage {
 			w.next[k][s], w.heads[k][s] = -1, -1
-			if out := outPort(w.f, fabric.NodeID(s), entries[k]); out != fabric.NoPort {
+			if out := w.outPort(fabric.NodeID(s), w.stage[k][at]); out != fabric.NoPort {
 				w.next[k][s], w.heads[k][s] = int32(out), w.to[out]
 			}
 		}
-		w.changed[s] = entries[0] != entries[1]
+		w.changed[s] = w.stage[0][at] != w.stage[1][at]
+		w.differs = w.differs || w.changed[s]
 	}
 }
 
 // outPort is the port that an entry of switch s leads out by, NoPort when the
 // packet is dropped or is for the switch itself.
-func outPort(f *fabric.Fabric, s fabric.NodeID, p fabric.PortNum) fabric.PortID {
-	out := f.PortBase(s) + fabric.PortID(p)
-	if p == fabric.ManagementPort || out >= f.PortBase(s+1) || f.Peer(out) == fabric.NoPort {
+func (m *mixture) outPort(s fabric.NodeID, p fabric.PortNum) fabric.PortID {
+	out := m.f.PortBase(s) + fabric.PortID(p)
+	if p == fabric.ManagementPort || out >= m.f.PortBase(s+1) || !m.cabled[out] {
 		return fabric.NoPort
 	}
 	return out
@@ -215,6 +273,10 @@ func (c *component) mixed() bool { return c.spare > 0 }
 // findLoops finds the strongly connected components that hold a loop, and the
 // loops that layers have by themselves, in O(switches).
 func (w *mixWorker) findLoops() {
+	w.loops = 0
+	if !w.differs && !w.anyLoops(w.heads[1]) {
+		return
+	}
 	w.loops = w.strong.Find(w.n, w.headsOf)
 	w.comp = w.strong.Of
 	if w.loops == 0 {
@@ -265,6 +327,22 @@ func (w *mixWorker) findLoops() {
 			}
 		}
 	}
+}
+
+// anyLoops says whether packets loop that go from each switch to one other.
+func (w *mixWorker) anyLoops(heads []int32) bool {
+	clear(w.mark)
+	for start := range int32(w.n) {
+		s := start
+		for s >= 0 && w.mark[s] == 0 {
+			w.mark[s] = start + 1
+			s = heads[s]
+		}
+		if s >= 0 && w.mark[s] == start+1 {
+			return true
+		}
+	}
+	return false
 }
 
 // countLoops counts the LID by the loops that were found.

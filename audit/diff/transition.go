@@ -44,11 +44,16 @@ func (c *comparison) writes() bool {
 // whether the old and the new tables have some by themselves.
 func (c *comparison) findCreditLoops(ctx context.Context, w *mixWorker) error {
 	d := &c.r.Transition.CreditLoops
-	unicast, all := w.unicast.cycles(), w.all.cycles()
-	d.Count, d.Management = len(unicast), len(all)
-	if d.Management == 0 {
+	all := w.deps.cycles()
+	if d.Management = len(all); d.Management == 0 {
 		return nil
 	}
+	fromCAs, err := w.unicast(ctx, c.opt.Workers)
+	if err != nil {
+		return err
+	}
+	unicast := fromCAs.cycles()
+	d.Count = len(unicast)
 	for k, x := range []*Snapshot{c.a, c.b} {
 		own, err := verify.Check(ctx, x.Fabric, x.Tables, verify.Options{SL2VL: x.SL2VL, PathSLs: x.PathSLs, Workers: c.opt.Workers, Witnesses: 1, Findings: 1})
 		if err != nil {
@@ -60,12 +65,12 @@ func (c *comparison) findCreditLoops(ctx context.Context, w *mixWorker) error {
 			d.New, d.NewManagement = own.CreditLoops.Count, own.Management.CreditLoops
 		}
 	}
-	into, g, components, management := &d.Cycles, w.unicast, unicast, false
+	into, g, components, management := &d.Cycles, fromCAs, unicast, false
 	if d.Count == 0 {
 		if d.OldManagement > 0 || d.NewManagement > 0 {
 			return nil // as ever: check shows it
 		}
-		into, g, components, management = &d.ManagementCycles, w.all, all, true
+		into, g, components, management = &d.ManagementCycles, w.deps, all, true
 	}
 	var cycles [][]int32
 	for _, members := range components[:min(c.opt.Witnesses, len(components))] {

@@ -97,6 +97,8 @@ type Change struct {
 	Loops       int        `json:"transient_loops"`
 	CreditLoops int        `json:"transient_credit_loops"`
 	Order       diff.Order `json:"order"` // in which no state has a loop
+
+	loops bool // in mixtures, or in the tables by themselves
 }
 
 // Refusal is a part that cannot be drained, and why.
@@ -223,7 +225,7 @@ func (p *planner) try(from *state, part *Part) (step *Step, next *state, reason 
 	if step.Drain, err = ChangeOf(p.ctx, whole, from.routing, next.routing); err != nil {
 		return nil, nil, "", err
 	}
-	if step.Back, err = ChangeOf(p.ctx, whole, next.routing, from.routing); err != nil {
+	if step.Back, err = step.Drain.back(p.ctx, whole, from.routing, next.routing); err != nil {
 		return nil, nil, "", err
 	}
 	return step, next, "", p.measureGroups(&step.Load, r.Routing)
@@ -307,8 +309,20 @@ func ChangeOf(ctx context.Context, f *fabric.Fabric, from, to *lft.Routing) (Cha
 	c := Change{Changes: compile.ChangesSince(from, to), Order: diff.Order{Kind: diff.OrderNone}}
 	if t := d.Transition; t != nil {
 		c.Loops, c.CreditLoops, c.Order = t.Loops, t.CreditLoops.Count-max(t.CreditLoops.Old, t.CreditLoops.New), t.Order
+		c.loops = t.Loops+t.OldLoops+t.NewLoops > 0
 	}
 	return c, nil
+}
+
+// back is ChangeOf for the way back. The mixtures are the same, and where none loops there is nothing to
+// choose in their order.
+func (c *Change) back(ctx context.Context, f *fabric.Fabric, from, to *lft.Routing) (Change, error) {
+	if c.loops {
+		return ChangeOf(ctx, f, to, from)
+	}
+	back := *c
+	back.Changes = compile.ChangesSince(to, from)
+	return back, nil
 }
 
 // closeWindow says which hosts a window leaves without a cable.
