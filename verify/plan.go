@@ -22,6 +22,7 @@ type plan struct {
 	lanes     *lanes            // nil without SL-to-VL tables
 	sources   []uint32          // by switch: CA and router ports cabled to it
 	hosts     []uint32          // by switch: those that count for load
+	alone     []int32           // switches without a cable
 	parts     *fabric.Components
 	ports     []int32 // by switch: its first PortID; one more at the end
 	units     []unit
@@ -54,6 +55,9 @@ func newPlan(f *fabric.Fabric, t *lft.Tables, l *lanes) *plan {
 	for s := range fabric.NodeID(n) {
 		p.sources[s], p.hosts[s] = uint32(len(f.EndPortsOn(s))), uint32(len(f.HostsOn(s)))
 		p.ports[s] = int32(f.PortBase(s))
+		if !f.HasCable(s) {
+			p.alone = append(p.alone, int32(s))
+		}
 	}
 	p.ports[n] = int32(len(p.to))
 	p.equivalent = p.findEquivalent()

@@ -35,8 +35,8 @@ type worker struct {
 	dist   []uint8 // by switch, after those of places beyond: see beyond
 	exact  *graph.Search[fabric.NodeID]
 	far    bool    // some switch is fabric.MaxHops links away or more: exact has how many
-	near   bool    // cables lead to all switches, and not far
-	order  []int32 // all switches but the root, the farthest first; valid if near, as the following
+	near   bool    // cables lead to all switches but those in alone, and not far
+	order  []int32 // these but the root, the farthest first; valid if near, as the following
 	levels []int64 // sources by distance
 	pure   []bool  // by class: shortest paths to the root lead into none of its switches
 
@@ -230,6 +230,9 @@ func (w *worker) minimal(dests []dest) {
 	if !dests[0].ca {
 		return // descend has found the dependencies
 	}
+	for i := range dests {
+		w.failAlone(&dests[i])
+	}
 	for h, sources := range w.levels {
 		w.delivered[h+1] += sources * int64(len(dests))
 	}
@@ -256,7 +259,10 @@ func (w *worker) root(t int32) {
 			dist[s] = uint8(d) // fabric.Unreachable for -1
 		}
 	}
-	w.near = !w.far && bytes.IndexByte(dist, fabric.Unreachable) < 0
+	w.near = !w.far
+	if bytes.IndexByte(dist, fabric.Unreachable) >= 0 {
+		w.near = w.near && w.flow == nil && bytes.Count(dist, []byte{fabric.Unreachable}) == len(w.alone)
+	}
 	if w.near {
 		w.sortByDistance(dist)
 		w.findPure(dist)
@@ -269,6 +275,9 @@ func (w *worker) sortByDistance(dist []uint8) {
 	var levels [256]int64
 	farthest := uint8(0)
 	for s, d := range dist {
+		if d == fabric.Unreachable {
+			continue
+		}
 		count[d]++
 		levels[d] += int64(w.sources[s])
 		farthest = max(farthest, d)
@@ -278,8 +287,9 @@ func (w *worker) sortByDistance(dist []uint8) {
 	for d := int(farthest); d >= 0; d-- {
 		at, count[d] = at+count[d], at
 	}
+	w.order = w.order[:at-1]
 	for s, d := range dist {
-		if d > 0 {
+		if d > 0 && d != fabric.Unreachable {
 			w.order[count[d]] = int32(s)
 			count[d]++
 		}
@@ -321,14 +331,14 @@ func (p *plan) weigh(s int32, d *dest) uint32 {
 
 // fill makes the cells of destinations that are all rooted where root was
 // called with. It says whether all their paths are minimal, that is, whether
-// each entry leads one link closer. The root itself, at distance 0, passes
+// each entry leads one link closer; switches in alone do not count. The root itself, at distance 0, passes
 // with an entry that leads out of the switches, whose distance is 255.
 func (w *worker) fill(dests []dest) bool {
 	g, column := len(dests), dests[0].column
 	together := w.usesEquivalence()
 	off := uint8(0) // bits in which some distance is not what it should be
 	for s := range w.n {
-		if together && w.isFollower(int32(s)) {
+		if w.dist[beyond+s] == fabric.Unreachable || together && w.isFollower(int32(s)) {
 			continue
 		}
 		row := w.stage[s*lft.BlockSize+column:][:g]

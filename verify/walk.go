@@ -46,11 +46,14 @@ func (w *forest) find(root int32) {
 	slices.Reverse(w.order)
 }
 
-// allArrive says whether packets of all switches arrive at root. Then depth is 0 there and more
+// allArrive says whether packets of all switches but those in alone arrive at root. Then depth is 0 there and more
 // elsewhere; else it has no meaning, as all but next.
-func (w *forest) allArrive(root int32) bool {
+func (w *forest) allArrive(root int32, alone []int32) bool {
 	for s := range w.depth {
 		w.depth[s] = depthUnknown
+	}
+	for _, s := range alone {
+		w.depth[s] = depthDead
 	}
 	w.depth[root] = 0
 	for s := range int32(len(w.depth)) {
@@ -105,7 +108,8 @@ func (w *worker) walk(d *dest) {
 		root = d.root
 	}
 	arrive := root >= 0
-	if arrive && !d.ca && w.flow == nil && w.paths.allArrive(root) {
+	if arrive && !d.ca && w.flow == nil && w.paths.allArrive(root, w.alone) {
+		w.failAlone(d)
 		w.loadManagement(root)
 		return
 	}
@@ -256,6 +260,16 @@ func (w *worker) fail(d *dest, bad *trouble, s int, pairs, management int64) {
 		w.noteDead(end, entry, d.lid)
 	case entry == fabric.NoPath:
 		w.gap.consider(gap{d.lid, end})
+	}
+}
+
+// failAlone is fail for the switches without a cable, where all others arrive.
+func (w *worker) failAlone(d *dest) {
+	for _, s := range w.alone {
+		if s != d.root {
+			w.apart[1]++
+			w.noteDead(s, w.stage[int(s)*lft.BlockSize+d.column], d.lid)
+		}
 	}
 }
 
