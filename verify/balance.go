@@ -212,6 +212,12 @@ func (u *usable) illegal(t *lft.Tables, channels []fabric.PortID, order []int32)
 			continue
 		}
 		legal := bound.LegalPorts(u.f, order, d)
+		if !bound.KeepsTo(u.f, t, legal, d) {
+			return nil
+		}
+		if !slices.ContainsFunc(open, func(p fabric.PortID) bool { return legal[p] }) {
+			continue
+		}
 		var queue []fabric.NodeID
 		for s := range u.reached {
 			if u.reached[s] = u.hasHosts(fabric.NodeID(s)); u.reached[s] {
@@ -228,9 +234,6 @@ func (u *usable) illegal(t *lft.Tables, channels []fabric.PortID, order []int32)
 			}
 		}
 		open = slices.DeleteFunc(open, func(p fabric.PortID) bool { return legal[p] && u.reached[u.f.Owner(p)] })
-	}
-	if len(open) > 0 && !bound.Keeps(u.f, t, order) {
-		return nil
 	}
 	return open
 }

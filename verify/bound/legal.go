@@ -89,26 +89,30 @@ func switchesByRank(rank []int32) []fabric.NodeID {
 // these is about the tables. It takes O(switches with hosts x channels), and O(switches x LIDs).
 func Keeps(f *fabric.Fabric, t *lft.Tables, rank []int32) bool {
 	for d := range fabric.NodeID(f.NumSwitches()) {
-		hosts := f.HostsOn(d)
-		if len(hosts) == 0 {
+		if len(f.HostsOn(d)) > 0 && !KeepsTo(f, t, LegalPorts(f, rank, d), d) {
+			return false
+		}
+	}
+	return true
+}
+
+// KeepsTo says whether all entries of tables for the hosts of switch d keep to the LegalPorts for it.
+func KeepsTo(f *fabric.Fabric, t *lft.Tables, legal []bool, d fabric.NodeID) bool {
+	hosts := f.HostsOn(d)
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		if s == d {
 			continue
 		}
-		legal := LegalPorts(f, rank, d)
-		for s := range fabric.NodeID(f.NumSwitches()) {
-			if s == d {
+		row := t.Row(s)
+		for _, p := range hosts {
+			first := f.LID(p)
+			if first == 0 {
 				continue
 			}
-			row := t.Row(s)
-			for _, p := range hosts {
-				first := f.LID(p)
-				if first == 0 {
-					continue
-				}
-				for lid := first; lid < first+1<<f.LMC(p) && int(lid) < len(row); lid++ {
-					out := row[lid]
-					if out != fabric.NoPath && (out > f.Node(s).NumPorts || !legal[f.Port(s, out)]) {
-						return false
-					}
+			for lid := first; lid < first+1<<f.LMC(p) && int(lid) < len(row); lid++ {
+				out := row[lid]
+				if out != fabric.NoPath && (out > f.Node(s).NumPorts || !legal[f.Port(s, out)]) {
+					return false
 				}
 			}
 		}
