@@ -219,25 +219,23 @@ func (w *mixWorker) setLID(l fabric.LID) {
 	w.differs = false
 	for s := range w.changed {
 		at := s*lft.BlockSize + int(l)%lft.BlockSize
-		for k := range w.stage {
-			w.next[k][s], w.heads[k][s] = -1, -1
-			if out := w.outPort(fabric.NodeID(s), w.stage[k][at]); out != fabric.NoPort {
-				w.next[k][s], w.heads[k][s] = int32(out), w.to[out]
-			}
+		w.next[0][s], w.heads[0][s] = w.leave(fabric.NodeID(s), w.stage[0][at])
+		if w.next[1][s], w.heads[1][s] = w.next[0][s], w.heads[0][s]; w.stage[0][at] != w.stage[1][at] {
+			w.next[1][s], w.heads[1][s] = w.leave(fabric.NodeID(s), w.stage[1][at])
 		}
 		w.changed[s] = w.stage[0][at] != w.stage[1][at]
 		w.differs = w.differs || w.changed[s]
 	}
 }
 
-// outPort is the port that an entry of switch s leads out by, NoPort when the
-// packet is dropped or is for the switch itself.
-func (m *mixture) outPort(s fabric.NodeID, p fabric.PortNum) fabric.PortID {
-	out := m.f.PortBase(s) + fabric.PortID(p)
-	if p == fabric.ManagementPort || out >= m.f.PortBase(s+1) || !m.cabled[out] {
-		return fabric.NoPort
+// leave is the PortID that an entry of switch s leads out by, and the switch that this leads to, -1 for
+// none: the packet is dropped or is for the switch itself.
+func (m *mixture) leave(s fabric.NodeID, p fabric.PortNum) (out, head int32) {
+	out = int32(m.f.PortBase(s)) + int32(p)
+	if p == fabric.ManagementPort || out >= int32(m.f.PortBase(s+1)) || !m.cabled[out] {
+		return -1, -1
 	}
-	return out
+	return out, m.to[out]
 }
 
 // headsOf is the switches that the next hops of a switch lead to.

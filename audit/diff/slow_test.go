@@ -885,7 +885,7 @@ func slowDependencies(m *mixture, a, b *Snapshot, ca bool) map[[2]int32]bool {
 	return deps
 }
 
-// slowOutPort is outPort by the fabric alone.
+// slowOutPort is the port of leave by the fabric alone.
 func slowOutPort(f *fabric.Fabric, s fabric.NodeID, p fabric.PortNum) fabric.PortID {
 	if p == fabric.ManagementPort || p > f.Node(s).NumPorts || f.Peer(f.Port(s, p)) == fabric.NoPort {
 		return fabric.NoPort
