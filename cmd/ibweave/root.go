@@ -82,7 +82,7 @@ and hands them to OpenSM.`,
 		a.discoverCommand(), a.pullCommand(), a.joinCommand(), a.leaveCommand(), a.devicesCommand(), a.versionCommand(), a.manCommand(root), a.formsCommand(),
 	)
 	root.SetOut(a.exact)
-	addCobraCommands(root)
+	a.addCobraCommands(root)
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
 		_, _ = io.WriteString(cmd.OutOrStdout(), helpOf(cmd).help()) // a.exact has the error
 	})
@@ -106,7 +106,7 @@ and hands them to OpenSM.`,
 }
 
 // addCobraCommands adds the commands help and completion of cobra, in our words.
-func addCobraCommands(root *cobra.Command) {
+func (a *app) addCobraCommands(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd() // which asks for the output now
 	walk(root, func(c *cobra.Command) {
@@ -115,6 +115,10 @@ func addCobraCommands(root *cobra.Command) {
 			c.Short = "print the help text of a command"
 			c.Long = "Print what COMMAND --help prints, or a topic such as forms."
 			c.Example = "  ibweave help compile\n  ibweave help forms"
+			c.Args = func(_ *cobra.Command, args []string) error {
+				command, rest, _ := root.Find(args) // the root, not an error, where there is none
+				return a.maxArgs(0)(command, rest)
+			}
 		case "ibweave completion":
 			c.Short = "write the completion script of a shell"
 			c.Long = `Write the script with which a shell completes commands, flags and their values:
