@@ -510,10 +510,11 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestTooMuch refuses more bytes than can be counted.
-func TestTooMuch(t *testing.T) {
+// oneOnFour is a job with one pattern on four hosts of a cluster.
+func oneOnFour(t *testing.T, pattern string) (*cluster, *jobs.Traffic) {
+	t.Helper()
 	c := newCluster(t, rand.New(rand.NewPCG(1, 1)))
-	files := folder{"traffic": oneJob + "hosts: 'n[1-4]'\n    patterns: [{pattern: alltoall, size: 1024T, weight: 1000000}]\n"}
+	files := folder{"traffic": oneJob + "hosts: 'n[1-4]'\n    patterns: [{pattern: " + pattern + "}]\n"}
 	x, err := jobs.Read("traffic", files.open)
 	if err != nil {
 		t.Fatal(err)
@@ -522,24 +523,20 @@ func TestTooMuch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err = in.Judge(t.Context(), c.tables, nil, 0); err == nil || !strings.Contains(err.Error(), "a and the jobs before it send more than") {
+	return c, in
+}
+
+// TestTooMuch refuses more bytes than can be counted.
+func TestTooMuch(t *testing.T) {
+	c, in := oneOnFour(t, "alltoall, size: 1024T, weight: 1000000")
+	if _, err := in.Judge(t.Context(), c.tables, nil, 0); err == nil || !strings.Contains(err.Error(), "a and the jobs before it send more than") {
 		t.Error(err)
 	}
 }
 
 // TestFewRanks: much data of few ranks goes in more pieces than there may be, and less of it in fewer.
 func TestFewRanks(t *testing.T) {
-	c := newCluster(t, rand.New(rand.NewPCG(1, 1)))
-	size := short.Of("1024T", "1T")
-	files := folder{"traffic": oneJob + "hosts: 'n[1-4]'\n    patterns: [{pattern: allreduce-ring, size: " + size + "}]\n"}
-	x, err := jobs.Read("traffic", files.open)
-	if err != nil {
-		t.Fatal(err)
-	}
-	in, err := x.In(c.f, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, in := oneOnFour(t, "allreduce-ring, size: "+short.Of("1024T", "1T"))
 	if works, scale, _, err := in.Works(jobs.WorkOptions{}); err != nil || len(works) != 1 || scale >= 1 {
 		t.Errorf("%d works, scale %g, %v", len(works), scale, err)
 	}
