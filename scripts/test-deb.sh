@@ -8,19 +8,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export PATH=$PATH:/usr/sbin:/sbin
-work=$(mktemp -d)
-ibsim=
-cleanup() {
-	[ -z "$ibsim" ] || kill "$ibsim" 2>/dev/null || true
-	rm -rf "$work"
-}
-trap cleanup EXIT
-fail() { # what is wrong, and a file that says more
-	echo "test-deb: $1" >&2
-	[ $# = 1 ] || cat "$2" >&2
-	exit 1
-}
-root=$work/root
+. scripts/packages.sh
 packages() { # arguments of dpkg
 	local as=()
 	[ "$(id -u)" = 0 ] || as=(fakeroot)

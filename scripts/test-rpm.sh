@@ -7,20 +7,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export PATH=$PATH:/usr/sbin:/sbin
-[ "$(id -u)" = 0 ] || exec sudo -n --preserve-env=PATH "$0"
-work=$(mktemp -d)
-ibsim=
-cleanup() {
-	[ -z "$ibsim" ] || kill "$ibsim" 2>/dev/null || true
-	rm -rf "$work"
-}
-trap cleanup EXIT
-fail() { # what is wrong, and a file that says more
-	echo "test-rpm: $1" >&2
-	[ $# = 1 ] || cat "$2" >&2
-	exit 1
-}
-root=$work/root
+[ "$(id -u)" = 0 ] || exec sudo -n --preserve-env=PATH scripts/test-rpm.sh
+. scripts/packages.sh
 packages() { rpm --root="$root" "$@" >"$work/rpm.log" 2>&1; }
 left() { (cd "$root" && find . -path ./var/lib/rpm -prune -o -path ./var/log -prune -o -path ./tmp -prune -o -type f -print) | sort; }
 
