@@ -62,11 +62,33 @@ func (l *Incremental) searchStale(old *fabric.Snapshot, changed []int32) (search
 			hops, down := l.dist.distancesTo(t)
 			l.journal.dist = append(l.journal.dist, formerDistances{t, slices.Clone(hops), slices.Clone(down)})
 		}
-		if !l.searchDistances(t, queue) {
+		if known := old.Node[t] != fabric.NoNode; !(known && l.mendDistances(t, changed, queue)) && !l.searchDistances(t, queue) {
 			return nil, false
 		}
 	}
 	return searched, true
+}
+
+// mendDistances computes the distances to one slot again from those at changed on. It returns false
+// when more of them are to be looked at than a search is worth. Where all distances follow from those
+// of the neighbours, they are the ones that a search finds: level by level, there is no other choice.
+func (l *Incremental) mendDistances(t int32, changed, queue []int32) bool {
+	hops, down := l.dist.distancesTo(t)
+	queue = append(queue[:0], changed...)
+	for i := 0; i < len(queue); i++ {
+		u := queue[i]
+		least, onlyDown := l.distanceFrom(t, u)
+		if hops[u] == least && down[u] == onlyDown {
+			continue
+		}
+		if i > l.dist.n/2 || least == fabric.MaxHops {
+			return false
+		}
+		hops[u], down[u] = least, onlyDown
+		_, neighbours := l.now.SwitchLinks(u)
+		queue = append(queue, neighbours...)
+	}
+	return true
 }
 
 // searchDistances computes the distances to one slot: O(channels). It returns false when one is

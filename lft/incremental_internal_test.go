@@ -63,6 +63,13 @@ func TestIncrementalLoads(t *testing.T) {
 		}
 		for s := range fabric.NodeID(f.NumSwitches()) {
 			a, b := l.now.Slot[s], other.now.Slot[s]
+			hops, down := l.dist.distancesTo(a)
+			wantHops, wantDown := other.dist.distancesTo(b)
+			for to, slot := range l.now.Slot {
+				if at := other.now.Slot[to]; hops[slot] != wantHops[at] || down[slot] != wantDown[at] {
+					t.Fatalf("step %d: switch %d is %d links from %d, %t; want %d, %t", step, to, hops[slot], s, down[slot], wantHops[at], wantDown[at])
+				}
+			}
 			for num := range int32(f.Node(s).NumPorts) + 1 {
 				if got, want := l.load[l.index.Base[a]+num], other.load[other.index.Base[b]+num]; got != want {
 					t.Fatalf("step %d: load on %s is %d, want %d", step, f.PortName(f.Port(s, fabric.PortNum(num))), got, want)
