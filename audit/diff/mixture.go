@@ -38,27 +38,27 @@ type mixture struct {
 // mixWorker is what one goroutine looks at LIDs with.
 type mixWorker struct {
 	*mixture
-	lid     fabric.LID
-	ca      bool                // it is that of a CA or router in one of the states
-	owner   fabric.PortID       // the end port of the new fabric that has it in both states, or NoPort
-	next    [2][]int32          // by switch: the PortID that packets leave by, -1 for none
-	heads   [2][]int32          // by switch: the one that this leads to, -1 for none
-	changed []bool              // by switch: its entry for this LID
-	differs bool                // some entry for this LID has changed
-	block   int                 // that stage has, -1 for none
-	stage   [2][]fabric.PortNum // by switch and LID of the block: its entries
-	row     []int32             // for headsOf
-	sources []int32             // switches that CAs send to the LID from
-	search  *graph.Search[int32]
-	strong  graph.Strong[int32]
-	comp    []int32 // by switch: the component it is in, -1 for none
-	loops   int     // components with a loop
-	parts   []component
-	mark    []int32   // for findLoops
-	onOwn   [2][]bool // by switch: on a loop of that layer
-	state   [2][]uint16
-	want    map[[2]int32]fabric.LID // when not nil: the first LID that has a dependency, 0 for none yet
-	left    int                     // zeros in want
+	lid      fabric.LID
+	ca       bool                // it is that of a CA or router in one of the states
+	owner    fabric.PortID       // the end port of the new fabric that has it in both states, or NoPort
+	next     [2][]int32          // by switch: the PortID that packets leave by, -1 for none
+	heads    [2][]int32          // by switch: the one that this leads to, -1 for none
+	changed  []bool              // by switch: its entry for this LID
+	distinct int                 // layers for this LID: 1 where no entry has changed
+	block    int                 // that stage has, -1 for none
+	stage    [2][]fabric.PortNum // by switch and LID of the block: its entries
+	row      []int32             // for headsOf
+	sources  []int32             // switches that CAs send to the LID from
+	search   *graph.Search[int32]
+	strong   graph.Strong[int32]
+	comp     []int32 // by switch: the component it is in, -1 for none
+	loops    int     // components with a loop
+	parts    []component
+	mark     []int32   // for findLoops
+	onOwn    [2][]bool // by switch: on a loop of that layer
+	state    [2][]uint16
+	want     map[[2]int32]fabric.LID // when not nil: the first LID that has a dependency, 0 for none yet
+	left     int                     // zeros in want
 	// found by this goroutine
 	deps      *dependencies // of all packets, or of those between CAs
 	transient []fabric.LID  // with a loop that is in neither layer
@@ -216,7 +216,7 @@ func (w *mixWorker) setLID(l fabric.LID) {
 	if b := int(l) / lft.BlockSize; b != w.block {
 		w.stageBlock(b)
 	}
-	w.differs = false
+	w.distinct = 1
 	for s := range w.changed {
 		at := s*lft.BlockSize + int(l)%lft.BlockSize
 		w.next[0][s], w.heads[0][s] = w.leave(fabric.NodeID(s), w.stage[0][at])
@@ -224,7 +224,9 @@ func (w *mixWorker) setLID(l fabric.LID) {
 			w.next[1][s], w.heads[1][s] = w.leave(fabric.NodeID(s), w.stage[1][at])
 		}
 		w.changed[s] = w.stage[0][at] != w.stage[1][at]
-		w.differs = w.differs || w.changed[s]
+		if w.changed[s] {
+			w.distinct = 2
+		}
 	}
 }
 
@@ -272,7 +274,7 @@ func (c *component) mixed() bool { return c.spare > 0 }
 // loops that layers have by themselves, in O(switches).
 func (w *mixWorker) findLoops() {
 	w.loops = 0
-	if !w.differs && !w.anyLoops(w.heads[1]) {
+	if w.distinct == 1 && !w.anyLoops(w.heads[1]) {
 		return
 	}
 	w.loops = w.strong.Find(w.n, w.headsOf)
@@ -403,12 +405,12 @@ func (w *mixWorker) searchFromCAs() {
 
 // addDependenciesAt adds the dependencies on one VL of packets that come to switch u.
 func (w *mixWorker) addDependenciesAt(g *dependencies, u int32) {
-	for a := range w.next {
+	for a := range w.distinct {
 		c, s := w.next[a][u], w.heads[a][u]
 		if s < 0 || a == 1 && c == w.next[0][u] {
 			continue
 		}
-		for b := range w.next {
+		for b := range w.distinct {
 			e := w.next[b][s]
 			if e < 0 || b == 1 && e == w.next[0][s] || w.loops > 0 && !w.counts(u, s, c, e) {
 				continue
