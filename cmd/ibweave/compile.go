@@ -163,7 +163,7 @@ func (o *order) flags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.maxDetour, "max-detour", 0, "paths between hosts may pass `N` switches more than shortest ones, 0 for none; an engine that needs more is refused; by default as many as it needs")
 	flags.StringVar(&o.traffic, "traffic", "", "make tables for what the jobs of a YAML `FILE` send (docs/traffic.md), as far as the engine leaves a choice of ports")
 	flags.Float64Var(&o.uniformFloor, "uniform-floor", lft.DefaultUniformFloor, "with --traffic no link gets more than `F` times the greatest load that routes of all hosts to all have without it, F from 1 on")
-	flags.StringVar(&o.origin, "origin", "", "`GUID` of the switch at coordinates 0,0 of a mesh; by default the corner that docs/dev/meshes.md says")
+	flags.StringVar(&o.origin, "origin", "", "`GUID` of the switch at coordinates 0,0 of a mesh; by default the corner that docs/dev/meshes.md names")
 	flags.StringVar(&o.dims, "dims", "", "sizes of the dimensions of a mesh, in order, `SIZES` such as 16x16; by default as found")
 	flags.StringVar(&o.sl2vl, "sl2vl", "", "`SCHEME` of the SL-to-VL tables: "+strings.Join(compile.SL2VLSchemes, ", ")+"; by default what the engine needs")
 	flags.BoolVar(&o.pathSL, "path-sl", false, "also write the SL of each path as ibdmchk reads it, a line for each pair")
@@ -806,23 +806,23 @@ func (s *summary) printInstall(b *facts) {
 	static := slices.Contains(s.Files, outdir.ConfigName)
 	if static {
 		b.WriteString(`
-These files are static: when a cable fails, pairs that used it stay unreachable until
-you compile again. OpenSM with the plugin (docs/install.md) routes again by itself.
+These files are static: when a cable fails, pairs that used it stay unreachable
+until you compile again. OpenSM with the plugin (docs/install.md) routes again.
 `)
 	} else {
 		b.WriteString(`
-OpenSM needs the plugin (docs/install.md) to route so; it routes again by itself when
-the fabric changes.
+OpenSM needs the plugin (docs/install.md) to route so; it routes again when the
+fabric changes.
 `)
 	}
-	b.WriteString(`The commands add lines to the site's opensm.conf, and its other options stay. On the
-host of the subnet manager:
+	b.WriteString(`The commands add lines to the site's opensm.conf; its other options stay. On
+the host of the subnet manager:
 `)
 	for _, c := range s.InstallPlugin {
 		fmt.Fprintf(b, "    %s\n", c)
 	}
 	if static {
-		fmt.Fprintf(b, "For the static files, add %s instead of %s, and watch them\nfrom cron: ibweave drift DIR --umad mlx5_0 --summary\n", outdir.ConfigName, outdir.PluginOpenSMName)
+		fmt.Fprintf(b, "For the static files, add %s instead of %s, and\nwatch them from cron: ibweave drift DIR --umad mlx5_0 --summary\n", outdir.ConfigName, outdir.PluginOpenSMName)
 	}
 }
 

@@ -146,7 +146,7 @@ leads east, 2 north, 3 west, 4 south, then those of further dimensions follow,
 then the hosts.`, " --dims 16x16 -o mesh.txt"},
 	"torus":     {"Make a torus: a mesh all of whose dimensions are rings.", " --dims 8x8x8 -o torus.txt"},
 	"hypercube": {"Make a hypercube of 2^N switches, each with a cable to the N others whose\nnumbers differ in one bit.", " --dim 6 -o cube.txt"},
-	"fattree":   {"Make a full fat tree of two or three levels. All its switches have as many ports\nas --radix says.", " --radix 36 --levels 3 -o tree.txt"},
+	"fattree":   {"Make a full fat tree of two or three levels. All its switches have\n--radix ports.", " --radix 36 --levels 3 -o tree.txt"},
 	"tree": {`Make a tree as sites have it: pods of leaves and spines, and core switches
 above them. Hosts can have an adapter on each of several rails. Flags add what
 is seen at sites: a pod that is half cabled, leaves for management, spare core

@@ -91,7 +91,7 @@ step-1/back, and with -t before. The exit status is 1 when some cables cannot be
 	flags := cmd.Flags()
 	flags.StringVarP(&o.topology, "topology", "t", "", "topology `FILE` of the fabric, instead of DIR; - is standard input")
 	flags.StringVarP(&o.engine, "engine", "e", "", "routing `ENGINE` for the first tables; by default one that suits the fabric")
-	flags.StringVar(&o.by, "by", "guid", "`WHAT` tells which nodes of a topology are there already: guid or name")
+	flags.StringVar(&o.by, "by", "guid", "find the nodes of a topology in the fabric by `WHAT`: guid or name")
 	flags.Float64Var(&o.opt.Limit, "limit", 0, "no cable gets more than `F` times the greatest load before, F from 1 on; by default any load")
 	flags.IntVar(&o.opt.AtOnce, "at-once", 0, "move at most `N` cables together where that is possible; by default as many as are safe")
 	flags.Float64Var(&o.rebalance, "rebalance", 1.1, "kept tables move routes until no link has more than `F` times the greatest load of tables from scratch, F from 1 on")

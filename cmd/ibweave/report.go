@@ -125,7 +125,7 @@ func (a *app) resolveReport(r *reporting, args []string) error {
 	case len(args) == 0 && r.topology == "":
 		return usagef("report needs a directory of tables, or -t TOPOLOGY")
 	case len(args) == 2 && (r.hasTables() || r.plft != "" || r.sl2vl != "" || r.pathSL != "" || r.mfts != "" || r.groups != ""):
-		return usagef("report takes OLD and NEW, and the cables of dumps by -t; other files say nothing beside them")
+		return usagef("report of two states takes OLD, NEW and -t for the cables of dumps; files of tables would belong to neither")
 	case len(r.engines) > 0 && (len(args) > 0 || r.topology == "" || r.hasTables()):
 		return usagef("--engines route a topology: want -t TOPOLOGY without DIR and tables")
 	case len(r.engines) > 2:
@@ -258,7 +258,7 @@ func (a *app) trims(r *reporting, in *page.Input) bool {
 			text.Grouped(entries), text.Grouped(r.entries))
 	}
 	if r.interactive && entries > min(r.entries, page.MostInteractive) {
-		fmt.Fprintf(a.stderr, "ibweave: the page is without the compiler: the tables have %s entries, more than the %s of which it tries changes\n",
+		fmt.Fprintf(a.stderr, "ibweave: the page has no compiler: the tables have %s entries, and it tries changes of %s at most\n",
 			text.Grouped(entries), text.Grouped(min(r.entries, page.MostInteractive)))
 		return false
 	}

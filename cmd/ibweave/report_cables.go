@@ -19,7 +19,7 @@ func (a *app) cableLoads(ctx context.Context, r *reporting, x *reported) (list [
 	switch {
 	case x.tables != nil:
 	case r.traffic != "":
-		return nil, usagef("--traffic says nothing without forwarding tables")
+		return nil, usagef("--traffic needs forwarding tables")
 	default: // groups are boxes alone
 		return nil, nil
 	}

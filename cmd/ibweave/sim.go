@@ -342,7 +342,7 @@ func (in *simulation) check(args []string) error {
 	case in.engines != nil && in.engine != "":
 		return in.wrong("engines", "say the same as --engine: want one of them")
 	case in.jobTraffic.fit && !in.routed(args):
-		return in.wrong("fit", "makes tables, and there are some: want -t FILE with --engines or -e")
+		return in.wrong("fit", "makes tables, and they were given: want -t FILE with --engines or -e")
 	case in.routed(args) && (in.sl2vl != "" || in.pathSL != "" || in.mfts != ""):
 		return usagef("the engine makes all tables: want no --sl2vl, --path-sl and --mfts beside -t FILE")
 	case !in.routed(args) && in.router == "" && len(args) == 0 && (in.topology == "" || !in.hasTables()):

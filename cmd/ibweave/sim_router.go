@@ -28,7 +28,7 @@ func (in *simulation) checkRouter(args []string) error {
 	case !in.given("copying"):
 		in.cfg.Copying = sim.Wormhole
 	case in.cfg.Copying != sim.Wormhole && in.cfg.Copying != sim.GreedyWormhole:
-		return in.wrong("router", "has worms: want --copying wormhole, its default, or greedy-wormhole, which can deadlock")
+		return in.wrong("router", "simulates worms: want --copying wormhole, its default, or greedy-wormhole, which can deadlock")
 	}
 	return nil
 }
