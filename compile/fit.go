@@ -29,14 +29,15 @@ func (o *Options) floor() float64 {
 	return o.UniformFloor
 }
 
-// routeOptions is Route with what is kept, which with a demand does not take back what is fitted.
+// routeOptions is Route with what is kept. With a demand a rebalance leaves floor times the load that it would
+// leave without: it does not take back what is fitted.
 func (o *Options) routeOptions() lft.Options {
 	route := o.Route
 	if o.Kept != nil {
 		route.Keeper = &o.Kept.keeper
 	}
 	if o.Demand != nil {
-		route.Rebalance = max(route.RebalanceFactor(), o.floor())
+		route.Rebalance = route.RebalanceFactor() * o.floor()
 	}
 	return route
 }
@@ -58,7 +59,7 @@ func (r *Result) fit(ctx context.Context, opt *Options) error {
 	if r.Fit.Why = why; l == nil {
 		return nil
 	}
-	x := lft.FitOptions{Most: opt.mostRoutes(r.Fit.UniformBefore), Slack: 1, Blocks: math.MaxInt}
+	x := lft.FitOptions{Most: opt.mostRoutes(r.Fit.UniformBefore), Slack: 1, Blocks: math.MaxInt, Spread: true}
 	if r.Routing.Kept {
 		x = opt.keptOptions(l)
 	}

@@ -3,12 +3,14 @@ package compile_test
 import (
 	"bytes"
 	"context"
+	"math"
 	"math/rand/v2"
 	"testing"
 
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/verify"
 	"github.com/ibweave/ibweave/verify/bound"
@@ -102,6 +104,68 @@ func TestFit(t *testing.T) {
 func verdictsMatch(a, b *verify.Result) bool {
 	return a.Worst() == b.Worst() && a.CreditLoops.Count == b.CreditLoops.Count && a.Unicast.Pairs == b.Unicast.Pairs && a.Unicast.Unreachable == b.Unicast.Unreachable &&
 		a.Management.CreditLoops == b.Management.CreditLoops
+}
+
+// TestFitSettles: tables that are fitted stay when neither fabric nor demand changes, for compile --previous and
+// for the plugin, also where all loads above the least one are to go (a rebalance of 1).
+func TestFitSettles(t *testing.T) {
+	f, err := gen.Tree(gen.TreeSpec{Ports: 24, Pods: []int{6}, Hosts: 8, Spines: 4, Parallel: 2})
+	if err == nil {
+		f, err = gen.DropLinks(f, 2, 1)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := engine(t, "updn")
+	for lmc := range 2 {
+		for _, rebalance := range []float64{0, 1} {
+			for seed := range uint64(short.Of(6, 2)) {
+				opt := compile.Options{
+					LIDs:   lft.LIDOptions{LMC: lmc},
+					Demand: func(_ context.Context, f *fabric.Fabric) (*lft.Demand, error) { return ringDemand(f, seed), nil },
+				}
+				var c compile.Incremental
+				first, _, err := c.Run(t.Context(), f, e, opt)
+				if err != nil {
+					t.Fatal(err)
+				}
+				c.Wait()
+				opt.Route.Rebalance = rebalance
+				steps := 0
+				for last := uint64(math.MaxUint64); steps < 20; steps++ {
+					r, _ := c.Rebalance(t.Context(), opt)
+					if r == nil {
+						break
+					}
+					d, err := bound.TimesUnder(t.Context(), r.Routing.Fabric, r.Routing.Tables, ringDemand(r.Routing.Fabric, seed))
+					if err != nil {
+						t.Fatal(err)
+					}
+					now := uint64(1e12 * d.Switches)
+					if now >= last {
+						t.Errorf("LMC %d, rebalance %g, seed %d: step %d gains nothing", lmc, rebalance, seed, steps)
+					}
+					last = now
+				}
+				opt.LIDs = lft.LIDOptions{LMC: lft.KeepLMC, Policy: lft.KeepLIDs}
+				runs, last := 0, first
+				for ; runs < 3; runs++ {
+					opt.Route.Previous = last.Routing
+					kept, err := compile.Run(t.Context(), last.Routing.Fabric, e, opt)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if compile.ChangesSince(last.Routing, kept.Routing).Entries == 0 {
+						break
+					}
+					last = kept
+				}
+				if steps == 20 || runs == 3 || runs > 0 && rebalance == 0 && last.Fit.After >= first.Fit.After {
+					t.Errorf("LMC %d, rebalance %g, seed %d: %d steps; the same demand changes entries in %d further runs", lmc, rebalance, seed, steps, runs)
+				}
+			}
+		}
+	}
 }
 
 // TestFitNothing: without a byte between hosts tables are those without a demand.

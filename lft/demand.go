@@ -54,6 +54,9 @@ type FitOptions struct {
 	Least float64
 	// Blocks is how many blocks of the tables may change.
 	Blocks int
+	// Spread also moves routes off channels below the greatest load, where that has become less. A second
+	// fit would spread again: it is for tables from scratch.
+	Spread bool
 }
 
 // PartBlocks is how many blocks the plugin changes at a time.
@@ -127,7 +130,7 @@ type path struct {
 // squares of the loads above the limit grow least in sum, among all legal ports of the switches
 // that pass on nothing else for the LID. With a slack, routes at first move only where no load comes above
 // it: then entries change only for LIDs that had a share in a load above it. Where that is not enough, others
-// make room. Without a slack, further passes spread the loads below the greatest one.
+// make room.
 //
 // The result has no channel with more than opt.Most routes that had not before. The error is that
 // of ctx; then the tables are as they were.
@@ -168,7 +171,7 @@ func (l *Incremental) Fit(ctx context.Context, d *Demand, opt FitOptions) (*Fit,
 	}
 	r.undoTo(kept)
 	r.countJobs()
-	if opt.Slack == 1 {
+	if opt.Spread && high < x.Before {
 		r.spread(ctx, high)
 	}
 	if ctx.Err() != nil {

@@ -154,9 +154,9 @@ func TestFit(t *testing.T) {
 			t.Fatal("cannot be updated")
 		}
 		uniform := GreatestLoad(f, r.Tables)
-		opt := FitOptions{Most: times(DefaultUniformFloor, uniform), Slack: 1, Blocks: math.MaxInt}
+		opt := FitOptions{Most: times(DefaultUniformFloor, uniform), Slack: 1, Blocks: math.MaxInt, Spread: true}
 		if random.IntN(2) == 0 {
-			opt.Slack = 1.1
+			opt.Slack, opt.Spread = 1.1, false
 		}
 		if random.IntN(3) == 0 {
 			opt.Blocks = 1 + random.IntN(20)
@@ -236,7 +236,7 @@ func TestFitCloses(t *testing.T) {
 	closed := 0.0
 	for seed := range uint64(demands) {
 		l, _ := NewIncremental(Minhop{}, fabric.NewStableIndex(f), r)
-		fit, err := l.Fit(t.Context(), drawDemand(f, rand.New(rand.NewPCG(seed, 1))), FitOptions{Most: 2 * GreatestLoad(f, r.Tables), Slack: 1, Blocks: math.MaxInt})
+		fit, err := l.Fit(t.Context(), drawDemand(f, rand.New(rand.NewPCG(seed, 1))), FitOptions{Most: 2 * GreatestLoad(f, r.Tables), Slack: 1, Blocks: math.MaxInt, Spread: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -259,7 +259,7 @@ func TestFitStops(t *testing.T) {
 	l, _ := NewIncremental(Minhop{}, fabric.NewStableIndex(f), r)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := l.Fit(ctx, drawDemand(f, random), FitOptions{Most: math.MaxInt64, Slack: 1, Blocks: math.MaxInt}); err == nil {
+	if _, err := l.Fit(ctx, drawDemand(f, random), FitOptions{Most: math.MaxInt64, Slack: 1, Blocks: math.MaxInt, Spread: true}); err == nil {
 		t.Error("no error")
 	}
 	if len(changedEntries(f, r.Tables, l.Routing(nil).Tables)) > 0 {

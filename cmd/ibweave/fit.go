@@ -19,6 +19,7 @@ type fitting struct {
 	demand *lft.Demand  // in the fabric with its LIDs; nil before, and without a byte between hosts
 	bound  *bound.Bound // of the demand; nil where nothing crosses a cut
 	proven []provenLoad // what check has proven
+	said   bool         // that the jobs send nothing
 }
 
 // demandFunc is compile.Options.Demand.
@@ -135,6 +136,10 @@ func (x *fitting) find(ctx context.Context, a *app, f *fabric.Fabric) (*lft.Dema
 			err = inputf("%s: %w", x.name, err)
 		}
 		return nil, err
+	}
+	if x.demand == nil && !x.said {
+		x.said = true
+		fmt.Fprintf(a.stderr, "ibweave: %s: the jobs send nothing between hosts\n", x.name)
 	}
 	return x.demand, nil
 }
