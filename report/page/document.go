@@ -55,6 +55,8 @@ type document struct {
 	Box     []float64 `json:"box,omitempty"` // left, top, right, bottom
 	Changes []Change  `json:"changes,omitempty"`
 	Summary []Note    `json:"summary,omitempty"`
+	// Was is by new node the old one that it replaces.
+	Was map[fabric.GUID]fabric.GUID `json:"was,omitempty"`
 
 	// Bound is by the index in Links what part of the bound a route is, in percent.
 	Bound  []float64 `json:"bound,omitempty"`
@@ -370,7 +372,7 @@ func (s *scene) document(ctx context.Context) (*document, []byte, error) {
 		d.Box = []float64{left, top, right, bottom}
 	}
 	if s.Old != nil {
-		d.Changes, d.Summary = s.Old.Changes, s.Old.Summary
+		d.Changes, d.Summary, d.Was = s.Old.Changes, s.Old.Summary, s.Old.was()
 	}
 	for n := range fabric.NodeID(f.NumNodes()) {
 		d.Names[n] = strings.ToValidUTF8(f.Name(n).Label(), "\uFFFD")

@@ -1,11 +1,15 @@
 package page
 
 import (
+	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/ibweave/ibweave/audit/cabling"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
@@ -39,4 +43,26 @@ func TestBrowserReading(t *testing.T) {
 		const box = e.getBoundingClientRect();
 		return box.left < 0 || box.right > 400.5;
 	}).map(e => e.outerHTML.slice(0, 80))`)
+}
+
+// TestParallelCables: cables that are missing between the same switches are all counted, and their line
+// joins these switches.
+func TestParallelCables(t *testing.T) {
+	f, err := gen.Tree(gen.TreeSpec{Ports: 16, Pods: []int{4}, Hosts: 4, Spines: 2, Parallel: 4})
+	ports, to := made(t, f, err).SwitchLinks(0)
+	other := slices.Index(to[1:], to[0]) + 1
+	in := compiled(t, f.Without(ports[0], ports[other]), "updn", compile.Options{})
+	in.Result.Findings = cabling.Check(in.Fabric, cabling.Options{}).Findings
+	if list := in.Result.Findings; len(list) != 1 || list[0].Count != 2 || len(list[0].Ports) != 4 {
+		t.Fatalf("findings %+v, want one of two cables", list)
+	}
+	p, err := Draw(context.Background(), in, View{}, PictureOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	i, _ := p.edgeBetween(0, to[0])
+	if !strings.HasPrefix(p.lines[1], "missing cables: 2,") || len(p.strokes) != 1 || p.strokes[0].curve != p.curve(i) {
+		t.Errorf("%q, lines %v, want %v", p.lines[1], p.strokes, p.curve(i))
+	}
+	want(open(t, in), [][]int{{0, int(to[0])}}, "ibweave.view.marks.map(m => [m.a, m.b])")
 }

@@ -24,6 +24,15 @@ type Old struct {
 	Summary []Note
 }
 
+// was is by new node the old one that it replaces.
+func (o *Old) was() map[fabric.GUID]fabric.GUID {
+	was := make(map[fabric.GUID]fabric.GUID, len(o.Replaced))
+	for old, now := range o.Replaced {
+		was[now] = old
+	}
+	return was
+}
+
 // Note is a sentence about the differences.
 type Note struct {
 	Severity verify.Severity `json:"severity"`
@@ -274,7 +283,7 @@ func (p *Picture) markEnds(s *scene, ends []End, c color.Color, gone bool) {
 
 // markFaults marks the cables that findings say are missing or slow.
 func (p *Picture) markFaults() {
-	missing, slow := 0, 0
+	missing, slow := int64(0), 0
 	for i := range p.Result.Findings {
 		x := &p.Result.Findings[i]
 		gone := x.Rule == "missing-cable"
@@ -290,15 +299,16 @@ func (p *Picture) markFaults() {
 			peer := p.Fabric.Peer(at)
 			ends = append(ends, endOf(p.Fabric, p.Fabric.Owner(peer), p.Fabric.Num(peer)))
 		}
-		if gone {
-			missing++
+		if gone { // ports of one node, and then as many of the other: all of these cables are one line
+			missing += x.Count
+			ends = []End{ends[0], ends[len(ends)-1]}
 			p.markEnds(p.scene, ends, p.theme.loop, true)
 		} else {
 			slow++
 			p.markEnds(p.scene, ends, p.theme.warning, false)
 		}
 	}
-	if missing+slow > 0 {
+	if missing > 0 || slow > 0 {
 		p.lines = append(p.lines, fmt.Sprintf("missing cables: %d, dashed with a cross; slow ones: %d, amber", missing, slow))
 	}
 }
@@ -318,10 +328,11 @@ func (p *Picture) showMovedLoads(old *scene) {
 	}
 	moved := make([]int64, len(p.edges)) // by edge: the greatest change of a channel
 	most := int64(0)
+	was := p.Old.was()
 	for i := range p.edges {
 		for _, out := range p.ports(i) {
 			for _, c := range []fabric.PortID{out, p.Fabric.Peer(out)} {
-				d := p.routes[c] - old.routesAt(endOf(p.Fabric, p.Fabric.Owner(c), p.Fabric.Num(c)))
+				d := p.routes[c] - old.routesAt(endOf(p.Fabric, p.Fabric.Owner(c), p.Fabric.Num(c)), was)
 				if max(d, -d) > max(moved[i], -moved[i]) {
 					moved[i] = d
 				}
@@ -348,8 +359,12 @@ func (p *Picture) showMovedLoads(old *scene) {
 	}
 }
 
-// routesAt is the routes on the channel out of a port, 0 where there is none.
-func (s *scene) routesAt(e End) int64 {
+// routesAt is the routes on the channel out of a port, 0 where there is none; was has the nodes that
+// others replace now.
+func (s *scene) routesAt(e End, was map[fabric.GUID]fabric.GUID) int64 {
+	if guid, ok := was[e.GUID]; ok {
+		e.GUID = guid
+	}
 	if p := portOf(s.Fabric, e); p != fabric.NoPort {
 		return s.routes[p]
 	}

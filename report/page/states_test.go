@@ -235,3 +235,45 @@ func TestStates(t *testing.T) {
 		t.Error("other bytes")
 	}
 }
+
+// TestReplaced: a switch with another GUID keeps its routes.
+func TestReplaced(t *testing.T) {
+	f := fatTree(t, 8, 2)
+	b := &fabric.Builder{}
+	gone, came := f.Node(fabric.NodeID(f.NumSwitches()-1)).GUID, fabric.GUID(0)
+	for n := range fabric.NodeID(f.NumNodes()) {
+		node := *f.Node(n)
+		if node.GUID == gone {
+			came = gone + 1
+			node.GUID = came
+		}
+		if _, err := b.AddNode(node); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for p := range fabric.PortID(f.NumPorts()) {
+		if q := f.Peer(p); p < q && q != fabric.NoPort {
+			if err := b.Connect(int(f.Owner(p)), f.Num(p), int(f.Owner(q)), f.Num(q), f.Link(p)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	g, err := b.Build()
+	old, now := compiled(t, f, "updn", compile.Options{}), compiled(t, made(t, g, err), "updn", compile.Options{})
+	old.State, now.State = "yesterday", "today"
+	replaced := map[fabric.GUID]fabric.GUID{gone: came}
+	both, err := Union(old.Fabric, now.Fabric, replaced)
+	now.Old = &Old{Input: old, Both: &Input{Fabric: made(t, both, err), Levels: cabling.Recognize(both).Level(), Result: verify.Unverified(both)}, Replaced: replaced}
+	view, err := ParseView("changes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := Draw(context.Background(), now, view, PictureOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.strokes) > 0 || p.legend != "" {
+		t.Errorf("%d links with other loads: %s", len(p.strokes), p.legend)
+	}
+	want(open(t, now), 0, "ibweave.states.moved.length")
+}

@@ -492,9 +492,9 @@ function faults(D) {
   D.result.findings.forEach((f, i) => {
     const gone = f.rule === "missing-cable", ends = (f.ports || []).map(e => [D.byGUID.get(e.node), e.port]);
     if (!gone && f.rule !== "link-degraded" || f.waiver || !ends.length || ends.some(([n]) => n === undefined)) return;
-    const [[a, num], [b] = []] = ends, p = D.base[a] + num, peer = D.peer[p] ?? noPort;
-    const to = peer === noPort || gone ? b : D.owner[peer];
-    if (to === undefined || to === a) return;
+    const [a, num] = ends[0], [b] = ends[ends.length - 1], p = D.base[a] + num, peer = D.peer[p] ?? noPort;
+    const to = peer === noPort || gone ? b : D.owner[peer]; // missing ones have the ports of one node, and then those of the other
+    if (to === a) return;
     const e = D.edgesOf[a]?.find(e => D.edgeA[e] === to || D.edgeB[e] === to) ?? -1;
     list.push({a: e < 0 ? a : D.edgeA[e], b: e < 0 ? to : D.edgeB[e], bend: e < 0 ? 0 : D.edgeBend[e], shift: 0, port: i, colour: gone ? "loop" : "warning", gone, fault: true});
   });

@@ -28,8 +28,8 @@ class States {
 
   // twin is the old port of a new one.
   twin(p) {
-    const {old, now} = this, n = now.owner[p];
-    return portOf(old, {guid: now.guids[n], switch: now.isSwitch(n), port: now.num(p)});
+    const {old, now} = this, n = now.owner[p], guid = now.guids[n];
+    return portOf(old, {guid: now.was?.[guid] ?? guid, switch: now.isSwitch(n), port: now.num(p)});
   }
 
   // choose shows a state, or both.
