@@ -67,7 +67,8 @@ sweep() {
 
 # tell gives ibsim a command: Unlink or ReLink, for all ports of a node or one.
 tell() {
-	id=$(sed -n "s/^[A-Z][a-z]*[[:space:]].*\"\(.*\)\"[[:space:]]*# \"$2\".*/\1/p" lab/fabric)
+	# The quoted words of a node's line are its id and its name. No character of the name is special.
+	id=$(name=$2 awk -F '"' '/^[A-Z]/ && index($0, "# \"" ENVIRON["name"] "\"") { print $2 }' lab/fabric)
 	[ -n "$id" ] || fail "the fabric has no node \"$2\""
 	printf '%s "%s"%s\n' "$1" "$id" "${3:+[$3]}" >lab/console
 	sleep 0.2
