@@ -40,8 +40,10 @@ share them, its lanes, and for the busiest cable between switches the hosts on b
 sides. Each LID of a port has a path of its own.
 
 SRC and DST are names of hosts, adapters or switches, GUIDs with 0x in front, or lists
-of these with numbers in brackets, n[001-004]. DST may be a LID. Of two hosts with
-several adapters, those of the same name speak to each other, with --all-ports all.
+of these with numbers in brackets, n[001-004]. Names that a terminal cuts, like
+prod..leaf03, stand for the one node that has such a name. DST may be a LID. Of two
+hosts with several adapters, those of the same name speak to each other, with
+--all-ports all.
 
 With adaptive routing, of DIR or of --far FILE, all choices of each path follow with their
 share of packets. The path itself and all routes are those of the static ports.

@@ -86,8 +86,9 @@ func (e *UnknownError) Error() string {
 // Find lists the nodes that a text means, in the order of the text and without repetitions.
 // The text is a GUID with 0x in front, a name, or names with commas between them and numbers in
 // brackets, n[001-004,7]. A name is that of a node, a switch system with all of its chips, or a
-// host with all of its adapters; case does not matter. The error is an *UnknownError, or about
-// brackets.
+// host with all of its adapters; case does not matter. Two dots in a name that no node has stand for three
+// characters or more, as names are cut on terminals, if one node alone has such a name. The error is an
+// *UnknownError, or about brackets or several such nodes.
 func Find(f *fabric.Fabric, text string) ([]fabric.NodeID, error) { return NewFinder(f).Find(text) }
 
 // Finder finds nodes by many texts.
@@ -105,6 +106,9 @@ func (x *Finder) Find(text string) ([]fabric.NodeID, error) {
 	if nodes := known[strings.ToLower(text)]; nodes != nil {
 		return nodes, nil // a description may have commas
 	}
+	if nodes, err := x.findCut(text); nodes != nil || err != nil {
+		return nodes, err
+	}
 	list, err := hostlist.Expand(text)
 	if err != nil {
 		return nil, err
@@ -119,6 +123,11 @@ func (x *Finder) Find(text string) ([]fabric.NodeID, error) {
 			}
 		}
 		if nodes == nil {
+			if nodes, err = x.findCut(name); err != nil {
+				return nil, err
+			}
+		}
+		if nodes == nil {
 			return nil, &UnknownError{name, nearest(known, strings.ToLower(name))}
 		}
 		for _, n := range nodes {
@@ -129,6 +138,27 @@ func (x *Finder) Find(text string) ([]fabric.NodeID, error) {
 		}
 	}
 	return found, nil
+}
+
+// findCut finds the one node whose name is cut in a text, by two dots; none is nil, several are an error.
+func (x *Finder) findCut(text string) (nodes []fabric.NodeID, err error) {
+	if !strings.Contains(text, "..") {
+		return nil, nil
+	}
+	like, err := regexp.Compile("(?is)^" + strings.ReplaceAll(regexp.QuoteMeta(text), `\.\.`, ".{3,}") + "$")
+	if err != nil {
+		return nil, err
+	}
+	var called []string
+	for n := range fabric.NodeID(x.f.NumNodes()) {
+		if name := x.f.Name(n).Text; like.MatchString(name) {
+			nodes, called = append(nodes, n), append(called, strconv.Quote(name))
+		}
+	}
+	if n := len(called); n > 1 {
+		return nil, fmt.Errorf("%d nodes have names like %q: %s%s", n, text, strings.Join(called[:min(n, 4)], ", "), map[bool]string{true: ", .."}[n > 4])
+	}
+	return nodes, nil
 }
 
 // Port finds a port by NODE:PORT, where PORT is its number or its label. The node has to be one
