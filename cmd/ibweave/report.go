@@ -149,6 +149,9 @@ func (a *app) resolveReport(r *reporting, args []string) error {
 	if _, err := page.ParseView(r.view); err != nil {
 		return usagef("--view %w", err)
 	}
+	if r.view == "changes" && len(args) < 2 && len(r.engines) < 2 {
+		return usagef("--view changes: there is one state; want OLD and NEW, or --engines A,B")
+	}
 	if r.interactive && len(args) != 1 {
 		return usagef("--interactive keeps tables that compile wrote: want DIR")
 	}
@@ -220,21 +223,25 @@ func (a *app) writeReport(ctx context.Context, r *reporting, args []string) erro
 		}
 		in.Compiler = compiler
 	}
+	return a.writeFiles(ctx, r, in)
+}
+
+// writeFiles writes the page and the pictures: none of them where a view or a measure is missing.
+func (a *app) writeFiles(ctx context.Context, r *reporting, in *page.Input) error {
+	var p *page.Picture
+	if r.svg != "" || r.png != "" {
+		view, err := page.ParseView(r.view)
+		if err != nil {
+			return err
+		}
+		if p, err = page.Draw(ctx, in, view, page.PictureOptions{Dark: r.dark}); err != nil {
+			return viewError(r, err)
+		}
+	}
 	if r.output != "" {
 		if err := a.writeComplete(r.output, func(w io.Writer) error { return page.Write(ctx, w, in) }); err != nil {
 			return viewError(r, err)
 		}
-	}
-	if r.svg == "" && r.png == "" {
-		return nil
-	}
-	view, err := page.ParseView(r.view)
-	if err != nil {
-		return err
-	}
-	p, err := page.Draw(ctx, in, view, page.PictureOptions{Dark: r.dark})
-	if err != nil {
-		return viewError(r, err)
 	}
 	if r.svg != "" {
 		if err := a.writeComplete(r.svg, func(w io.Writer) error { return picture.WriteSVG(w, p) }); err != nil {
@@ -307,7 +314,10 @@ func (a *app) reportInput(ctx context.Context, r *reporting, x *reported) (*page
 		in.Rules = verify.Rules
 	}
 	var err error
-	if in.Counters, err = a.cableLoads(ctx, r, x); err != nil {
+	if in.Counters, err = a.cableLoads(ctx, r, x); err != nil && x.name != "" {
+		err = fmt.Errorf("%s: %w", x.name, err)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return in, findPlaces(in, x.shape)

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"iter"
 
 	"github.com/ibweave/ibweave/audit/groups"
@@ -11,13 +13,17 @@ import (
 	"github.com/ibweave/ibweave/report/page"
 )
 
-// cableLoads are what cables may show of jobs, --traffic, and of groups, --host-groups.
+// cableLoads are what cables may show of jobs, --traffic, and of groups, --host-groups. An old state
+// without the hosts of the jobs, or without tables, is without the jobs.
 func (a *app) cableLoads(ctx context.Context, r *reporting, x *reported) (list []page.Counter, err error) {
 	if r.traffic == "" && a.hostGroups.name == "" {
 		return nil, nil
 	}
 	switch {
 	case x.tables != nil:
+	case r.traffic != "" && x.isOld:
+		a.tellNoJobs(x, errors.New("it has no forwarding tables"))
+		return nil, nil
 	case r.traffic != "":
 		return nil, usagef("--traffic needs forwarding tables")
 	default: // groups are boxes alone
@@ -28,8 +34,15 @@ func (a *app) cableLoads(ctx context.Context, r *reporting, x *reported) (list [
 		return nil, err
 	}
 	if r.jobsFile != nil {
-		if list, err = jobLoads(ctx, x, r.jobsFile, set); err != nil {
+		switch t, err := r.jobsFile.In(x.fabric, set); {
+		case err != nil && x.isOld:
+			a.tellNoJobs(x, err)
+		case err != nil:
 			return nil, err
+		default:
+			if list, err = jobLoads(ctx, x, t); err != nil {
+				return nil, err
+			}
 		}
 	}
 	if set == nil {
@@ -48,12 +61,13 @@ func (a *app) cableLoads(ctx context.Context, r *reporting, x *reported) (list [
 	return list, nil
 }
 
+// tellNoJobs says on standard error why a state shows no jobs.
+func (a *app) tellNoJobs(x *reported, why error) {
+	fmt.Fprintf(a.stderr, "ibweave: %s is without the jobs of --traffic: %v\n", x.name, why)
+}
+
 // jobLoads are the bytes of all jobs, and of each.
-func jobLoads(ctx context.Context, x *reported, file *jobs.File, set *groups.Set) ([]page.Counter, error) {
-	t, err := file.In(x.fabric, set)
-	if err != nil {
-		return nil, err
-	}
+func jobLoads(ctx context.Context, x *reported, t *jobs.Traffic) ([]page.Counter, error) {
 	by, lost, err := t.Loads(ctx, x.tables)
 	if err != nil {
 		return nil, err

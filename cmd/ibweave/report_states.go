@@ -20,13 +20,14 @@ import (
 type reported struct {
 	*auditResult
 	name     string
+	isOld    bool             // there is a newer one
 	adaptive *adaptive.Tables // nil for none
 }
 
 // readStates reads or routes the state that report shows, and the one before it; old is nil for one
 // state.
 func (a *app) readStates(ctx context.Context, r *reporting, args []string) (old, now *reported, err error) {
-	take := func(x *auditResult, name string, t *adaptive.Tables) { old, now = now, &reported{x, name, t} }
+	take := func(x *auditResult, name string, t *adaptive.Tables) { old, now = now, &reported{x, name, false, t} }
 	switch {
 	case len(r.engines) > 0:
 		f, err := a.fabricOf(&r.audit)
@@ -136,6 +137,7 @@ func (a *app) compareStates(ctx context.Context, r *reporting, old, now *reporte
 	if o.Both.Groupings, err = a.groupings(both); err != nil {
 		return nil, err
 	}
+	old.isOld = true
 	if o.Input, err = a.reportInput(ctx, r, old); err == nil {
 		o.Title = old.name
 	}
