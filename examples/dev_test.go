@@ -399,7 +399,7 @@ func (p *testsOf) has(kind, pattern string) bool {
 // Each command of the pages for developers, of the papers' pages and of the reference works.
 // ibweave and the lab's programs run; so do scripts/bench and scripts/judge without -short. A
 // test that go test names is there with its flags, and make test runs it; scripts and targets are
-// there. In blocks of the manual which need a fabric or time, ibweave runs too. -short runs three pages that need no lab.
+// there. In blocks of the manual which need a fabric, time or a browser, ibweave runs too. -short runs three pages that need no lab.
 func TestDevCommands(t *testing.T) {
 	pages := manual(t)
 	for _, pattern := range []string{"../docs/dev/*.md", "../docs/papers/*.md", "../docs/reproduction.md", "../docs/reference/*.md"} {
@@ -416,7 +416,7 @@ func TestDevCommands(t *testing.T) {
 		for _, c := range commandsOf(t, page) {
 			number++
 			c.check(t, known)
-			if !c.inline && (c.needs == "" || c.needs == "fabric" || c.needs == "time") {
+			if !c.inline && c.needs != "root" && c.needs != "source" {
 				runs[page] = append(runs[page], c)
 			}
 		}
