@@ -20,8 +20,8 @@ type server struct {
 	session *session.Session
 }
 
-// reply is the first part of an answer, as JSON. If there is no error, the document and the arrays
-// of the page for the tables that are in force now follow.
+// reply is the first part of an answer, as JSON. The document and the arrays of the page for the tables
+// that are in force now follow where it shows others than before.
 type reply struct {
 	Error  string          `json:"error,omitempty"`
 	Answer *session.Answer `json:"answer,omitempty"` // to a step
@@ -36,7 +36,8 @@ type reply struct {
 //	open BASE    begins with what session.Encode packed
 //	do STEP      takes a step
 //	undo         takes the last step back
-//	export       gives the steps for the command line, and no document
+//	export       gives the steps for the command line
+//	map          gives the arrays of the map leaf by leaf, which few look at, with the rest of their document
 //	prepare      makes the next answer take less time, and answers nothing
 func (s *server) answer(request []byte) [][]byte {
 	parts, err := s.parts(request)
@@ -79,11 +80,18 @@ func (s *server) handle(ctx context.Context, request []byte) ([][]byte, error) {
 		next.Undo()
 	case string(verb) == "export":
 		r.Export, err = next.Export()
+	case string(verb) == "map":
+		in, err := shown(ctx, s.session)
+		if err != nil {
+			return nil, err
+		}
+		text, data, err := page.Map(ctx, in)
+		return [][]byte{[]byte("{}"), text, data}, err
 	case string(verb) == "prepare":
 		next.Prepare()
 		return nil, nil
 	default:
-		err = fmt.Errorf("%q: want open, do, undo, export or prepare", verb)
+		err = fmt.Errorf("%q: want open, do, undo, export, map or prepare", verb)
 	}
 	if err != nil {
 		return nil, err
@@ -93,15 +101,25 @@ func (s *server) handle(ctx context.Context, request []byte) ([][]byte, error) {
 	if err != nil || r.Export != nil || r.Answer != nil && r.Answer.Refused != "" {
 		return [][]byte{head}, err
 	}
-	now := next.Result()
-	loads, err := next.Loads(ctx)
+	if string(verb) == "open" { // the page has the document
+		s.session = next
+		return [][]byte{head}, nil
+	}
+	in, err := shown(ctx, next)
 	if err != nil {
 		return nil, err
 	}
-	text, data, err := page.Update(ctx, &page.Input{Routes: loads, Fabric: now.Routing.Fabric, Tables: now.Routing.Tables, Result: now.Verify, Rules: verify.Rules})
+	text, data, err := page.Update(ctx, in)
 	if err != nil {
 		return nil, err
 	}
 	s.session = next
 	return [][]byte{head, text, data}, nil
+}
+
+// shown is what the page shows of the tables in force.
+func shown(ctx context.Context, s *session.Session) (*page.Input, error) {
+	now := s.Result()
+	loads, err := s.Loads(ctx)
+	return &page.Input{Routes: loads, Fabric: now.Routing.Fabric, Tables: now.Routing.Tables, Result: now.Verify, Rules: verify.Rules}, err
 }

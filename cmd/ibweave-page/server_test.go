@@ -86,14 +86,15 @@ func TestAnswers(t *testing.T) {
 	}{
 		{"undo", 1, "nothing is open", nil},
 		{"open nonsense", 1, "packed tables: invalid character 'o' in literal null (expecting 'u')", nil},
-		{"open " + string(data), 3, "", []string{}},
+		{"open " + string(data), 1, "", []string{}},
+		{"map", 3, "", nil},
 		{"export", 1, "there are no steps yet", nil},
 		{"do fail " + cable, 3, "", []string{"fail " + cable}},
 		{"do fail " + cable, 1, "", []string{"fail " + cable}}, // an answer that refuses
 		{"do fail", 1, `"fail": want fail, drain or restore and GUID or GUID:PORT, slow GUID:PORT RATE, or recable GUID:PORT GUID:PORT`, nil},
 		{"export", 1, "", []string{"fail " + cable}},
 		{"undo", 3, "", []string{}},
-		{"sing", 1, `"sing": want open, do, undo, export or prepare`, nil},
+		{"sing", 1, `"sing": want open, do, undo, export, map or prepare`, nil},
 	} {
 		parts := s.answer([]byte(tt.request))
 		var r reply

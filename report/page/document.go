@@ -186,31 +186,52 @@ func Write(ctx context.Context, w io.Writer, in *Input) error {
 }
 
 // Update is the document and the arrays of a page that shows other cables or tables of the nodes
-// that it has: without places, which stay.
+// that it has: without places, which stay, and without the arrays of Map.
 func Update(ctx context.Context, in *Input) (text, data []byte, err error) {
-	if err := in.check(); err != nil {
+	s, err := unplaced(ctx, in)
+	if err != nil {
 		return nil, nil, err
+	}
+	p := new(packer)
+	doc := s.document(p)
+	doc.Arrays = p.arrays
+	text, err = json.Marshal(doc)
+	return text, p.data, err
+}
+
+// Map is what Update leaves out: a document with arrays of the map leaf by leaf, none where there is no
+// map.
+func Map(ctx context.Context, in *Input) (text, data []byte, err error) {
+	s, err := unplaced(ctx, in)
+	if err != nil {
+		return nil, nil, err
+	}
+	p := &packer{arrays: []array{}}
+	if err := s.packHeat(ctx, p); err != nil {
+		return nil, nil, err
+	}
+	text, err = json.Marshal(map[string][]array{"arrays": p.arrays})
+	return text, p.data, err
+}
+
+// unplaced is a scene in which nodes have no places.
+func unplaced(ctx context.Context, in *Input) (*scene, error) {
+	if err := in.check(); err != nil {
+		return nil, err
 	}
 	l := new(layout)
 	l.join(in.Fabric)
-	s, err := load(ctx, in, l)
-	if err != nil {
-		return nil, nil, err
-	}
-	doc, data, err := s.document(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	text, err = json.Marshal(doc)
-	return text, data, err
+	return load(ctx, in, l)
 }
 
 // writeData writes the document and the arrays; behind ends their ids.
 func (s *scene) writeData(ctx context.Context, b *bytes.Buffer, behind string) error {
-	doc, data, err := s.document(ctx)
-	if err != nil {
+	p := new(packer)
+	doc := s.document(p)
+	if err := s.packHeat(ctx, p); err != nil {
 		return err
 	}
+	doc.Arrays = p.arrays
 	text, err := json.Marshal(doc)
 	if err != nil {
 		return err
@@ -218,7 +239,7 @@ func (s *scene) writeData(ctx context.Context, b *bytes.Buffer, behind string) e
 	for _, part := range []struct {
 		id   string
 		data []byte
-	}{{"document", text}, {"arrays", data}} {
+	}{{"document", text}, {"arrays", p.data}} {
 		fmt.Fprintf(b, `<script type="application/gzip" id="%s%s">`, part.id, behind)
 		if err := compress(b, part.data); err != nil {
 			return err
@@ -358,8 +379,8 @@ func (s *scene) packLabels(d *document, p *packer) {
 	})
 }
 
-// document packs everything.
-func (s *scene) document(ctx context.Context) (*document, []byte, error) {
+// document packs everything but the map leaf by leaf.
+func (s *scene) document(p *packer) *document {
 	f := s.Fabric
 	d := &document{
 		Title: s.Title, Version: s.Version, Shape: s.Shape, Layout: s.kind, Switches: f.NumSwitches(), Interactive: s.Base != nil,
@@ -388,7 +409,6 @@ func (s *scene) document(ctx context.Context) (*document, []byte, error) {
 		}
 	}
 
-	p := &packer{}
 	ports := f.NumPorts()
 	p.ints("base", f.NumNodes()+1, func(i int) int32 {
 		if i == f.NumNodes() {
@@ -451,15 +471,7 @@ func (s *scene) document(ctx context.Context) (*document, []byte, error) {
 	}
 	s.packGroups(d, p)
 	s.packGroupings(d, p)
-	h, err := s.heat(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	if h != nil {
-		h.pack(p)
-	}
-	d.Arrays = p.arrays
-	return d, p.data, nil
+	return d
 }
 
 // Entries is how many entries of forwarding tables the page would hold; an adaptive one counts

@@ -129,12 +129,17 @@ func (t *tracer) follow(s fabric.NodeID, lid fabric.LID, port fabric.PortID) way
 	return w
 }
 
-// pack adds the map to a document.
-func (h *heat) pack(p *packer) {
+// packHeat adds the map, if there is one.
+func (s *scene) packHeat(ctx context.Context, p *packer) error {
+	h, err := s.heat(ctx)
+	if h == nil || err != nil {
+		return err
+	}
 	p.ints("heatLeaf", len(h.leaves), func(i int) int32 { return int32(h.leaves[i]) })
 	p.ints("heatLoad", len(h.load), func(i int) int32 { return h.load[i] })
 	p.shorts("heatHops", len(h.hops), func(i int) uint16 { return h.hops[i] })
 	p.shorts("heatPaths", len(h.paths), func(i int) uint16 { return h.paths[i] })
+	return nil
 }
 
 // heatKinds are the maps.

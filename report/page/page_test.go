@@ -612,10 +612,7 @@ func TestNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	doc, _, err := s.document(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := s.document(new(packer))
 	want := []string{"same " + f.Node(0).GUID.String(), "same " + f.Node(1).GUID.String(), f.Node(2).GUID.String(), "switch 1,1"}
 	if !slices.Equal(doc.Names[:4], want) {
 		t.Errorf("names %q, want %q", doc.Names[:4], want)

@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ibweave/ibweave/audit/cabling"
+	"github.com/ibweave/ibweave/audit/session"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
@@ -259,6 +260,82 @@ func TestBrowserTryFails(t *testing.T) {
 	p.clickNode(0)
 	want(p.tab, true, "document.getElementById('try-fail').disabled")
 	want(p.tab, true, "document.getElementById('try-status').textContent.startsWith('There is no compiler: packed tables: ')")
+}
+
+// TestBrowserTryMeasures: after a step the map leaf by leaf is that of the new tables, whether it is
+// chosen then or shown while steps are taken; counters stay, and loads of jobs and groups, which are those
+// of other tables, go.
+func TestBrowserTryMeasures(t *testing.T) {
+	c := build(t)
+	compiler, err := os.ReadFile(c.path("page.wasm.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := compiled(t, fatTree(t, 4, 3), "updn", compile.Options{})
+	f := in.Fabric
+	e, err := compile.EngineByName("updn")
+	if err != nil {
+		t.Fatal(err)
+	}
+	base, err := compile.Run(t.Context(), f, e, compile.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.Compiler = compiler
+	if in.Base, err = session.Encode(e, base.Routing); err != nil {
+		t.Fatal(err)
+	}
+	in.Counters = []Counter{
+		{Name: "job a", Unit: "bytes", Values: make([]float64, f.NumPorts()), FromTables: true},
+		{Name: "SymbolErrorCounter", Unit: "errors", Values: slices.Repeat([]float64{7}, f.NumPorts())},
+	}
+	p := &try{tab: open(t, in), commands: c}
+	before := eval[[]int](p.tab, "[...ibweave.data.heatLoad]")
+	leaf := f.CASwitches()[0]
+	up, _ := f.SwitchLinks(leaf)
+	s, err := session.Decode(t.Context(), in.Base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.click("#tab-try")
+	p.wait("ibweave.trial.state === 'ready'")
+	for i, port := range up[:2] {
+		step := session.Step{Kind: session.Slow, At: session.End{Node: f.Node(leaf).GUID, Port: f.Num(port)}, Rate: fabric.Link{Width: 1, Speed: fabric.SDR}}
+		if i == 0 {
+			step = session.Step{Kind: session.Fail, At: step.At}
+		}
+		if _, err := s.Do(t.Context(), step); err != nil {
+			t.Fatal(err)
+		}
+		eval[bool](p.tab, "(ibweave.trial.do(%q), true)", step)
+		p.wait("ibweave.trial.state === 'ready' && ibweave.trial.answers.length === %d", i+1)
+		want(p.tab, 7, "ibweave.data.counter0[0]")
+		if i == 0 {
+			want(p.tab, []string{"routes on a link", "SymbolErrorCounter, errors"}, "[...document.querySelectorAll('#colour option')].map(o => o.textContent)")
+			want(p.tab, "undefined", "typeof ibweave.data.heatLoad")
+			p.must(chromedp.Do(p.ctx, chromedp.SendKeys(chromedp.CSS("#mode"), "heat map: load")))
+		}
+		p.wait("!!ibweave.data.heatLoad && ibweave.trial.app.view.heat?.values === ibweave.data.heatLoad")
+		now := s.Result()
+		x, err := newScene(t.Context(), &Input{Fabric: now.Routing.Fabric, Tables: now.Routing.Tables, Result: now.Verify})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, err := x.heat(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, list := range map[string]any{"heatLeaf": h.leaves, "heatLoad": h.load, "heatHops": h.hops, "heatPaths": h.paths} {
+			data, err := json.Marshal(list)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want(p.tab, string(data), "JSON.stringify([...ibweave.data.%s])", name)
+		}
+		if slices.Equal(before, eval[[]int](p.tab, "[...ibweave.data.heatLoad]")) {
+			t.Error("the step moves no load")
+		}
+	}
 }
 
 // TestInteractiveSize: a page for 600 hosts with the compiler in it is below 4 MB, with room for more.

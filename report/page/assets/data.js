@@ -33,9 +33,13 @@ async function load(behind = "") {
 // parse gives a document its arrays.
 function parse(text, data) {
   const D = JSON.parse(new TextDecoder().decode(text));
-  const kinds = {u8: Uint8Array, u16: Uint16Array, i32: Int32Array, f32: Float32Array};
-  for (const a of D.arrays) D[a.name] = new kinds[a.type](data, a.at, a.len);
+  unpackArrays(D, D.arrays, data);
   return D;
+}
+
+function unpackArrays(D, arrays, data) {
+  const kinds = {u8: Uint8Array, u16: Uint16Array, i32: Int32Array, f32: Float32Array};
+  for (const a of arrays) D[a.name] = new kinds[a.type](data, a.at, a.len);
 }
 
 // prepare finds what follows from a document.

@@ -171,8 +171,10 @@ class Heat {
 function modes(app) {
   const {view, D} = app, boxes = view.boxes.choice(), box = document.getElementById("modes");
   if (boxes) boxes.hidden = !!view.heat;
-  const mode = D.heatLeaf && el("select", {id: "mode", "aria-label": "Show the fabric or a map", onchange: () => {
-    view.heat = mode.value ? new Heat(view, mode.value) : null;
+  const mode = (D.heatLeaf || D.mapLater) && el("select", {id: "mode", "aria-label": "Show the fabric or a map", onchange: async () => {
+    if (mode.value && D.mapLater) await app.trial.addMap(D);
+    if (app.D !== D) return; // there are other choices now
+    view.heat = mode.value && D.heatLeaf ? new Heat(view, mode.value) : null;
     if (boxes) boxes.hidden = !!view.heat;
     view.hover = null;
     view.fit();

@@ -120,6 +120,8 @@ class Trial {
     this.refill();
     const start = performance.now();
     const parts = await this.ask({request}), [, text, data] = parts;
+    const D = text && this.document(text, data);
+    if (D && this.app.view.heat) await this.addMap(D);
     this.took = performance.now() - start;
     this.state = "ready";
     const reply = head(parts);
@@ -128,8 +130,15 @@ class Trial {
       this.refill();
       return undefined;
     }
-    if (text) reply.D = this.document(text, data);
+    reply.D = D;
     return reply;
+  }
+
+  // addMap completes the document of the last answer by the map leaf by leaf.
+  async addMap(D) {
+    const [, text, data] = await this.ask({request: "map"});
+    D.mapLater = false;
+    if (text) unpackArrays(D, JSON.parse(new TextDecoder().decode(text)).arrays, data);
   }
 
   // document is what the page shows: places and what does not change are those of the base.
@@ -139,6 +148,7 @@ class Trial {
     const kept = [...(base.counters || []).keys()].filter(i => !base.counters[i].tables); // the others are of other tables
     D.counters = kept.map(i => base.counters[i]);
     kept.forEach((i, k) => { D[`counter${k}`] = base[`counter${i}`]; });
+    D.mapLater = !!base.heatLeaf;
     for (let e = 0; e < D.edgeA.length; e++) D.edgeBend[e] = this.bends.get(`${D.edgeA[e]} ${D.edgeB[e]}`) || 0;
     return prepare(D);
   }
