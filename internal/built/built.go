@@ -39,7 +39,7 @@ func Program(name, pkg string, flags ...string) (file string, err error) {
 	return build(nil, filepath.Join(cache, "ibweave-tests"), name, pkg, flags...)
 }
 
-// Module is Program for the WebAssembly module of a package, as make builds it.
+// Module is Program for the WebAssembly module of a package, packed by gzip, as make builds it; name ends in .gz.
 func Module(name, pkg string) (file string, err error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -81,8 +81,14 @@ func build(env []string, all, name, pkg string, flags ...string) (file string, e
 		return "", err
 	}
 	defer os.RemoveAll(made)
-	if _, err := runGo(env, "build", append(flags, "-o", filepath.Join(made, name), pkg)...); err != nil {
+	plain, packed := strings.CutSuffix(filepath.Join(made, name), ".gz")
+	if _, err := runGo(env, "build", append(flags, "-o", plain, pkg)...); err != nil {
 		return "", err
+	}
+	if packed {
+		if _, err := run(nil, "gzip", "-9n", plain); err != nil {
+			return "", err
+		}
 	}
 	if err := os.Rename(made, dir); err != nil && !errors.Is(err, fs.ErrExist) { // another process was first
 		return "", err
