@@ -33,6 +33,9 @@ func (k *Kept) Start(r *Result) (*lft.Incremental, *verify.IncrementalChecker) {
 	return router, &k.checker
 }
 
+// Clone is an independent copy: a Run with the one changes nothing in the other.
+func (k *Kept) Clone() *Kept { return &Kept{k.keeper.Clone(), *k.checker.Clone()} }
+
 // check is verify.Check of what Run has made.
 func (k *Kept) check(ctx context.Context, r *lft.Routing, opt verify.Options) (*verify.Result, error) {
 	if k != nil {

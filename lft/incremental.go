@@ -182,6 +182,15 @@ func (k *Keeper) Snapshot(r *Routing) *fabric.Snapshot {
 	return k.l.now
 }
 
+// Clone is an independent copy.
+func (k *Keeper) Clone() Keeper {
+	c := *k
+	if k.l != nil {
+		c.l = k.l.Clone()
+	}
+	return c
+}
+
 func (k *Keeper) holds(e IncrementalEngine, r *Routing) bool {
 	return k.Snapshot(r) != nil && k.l.engine.Name() == e.Name() && k.l.restart()
 }

@@ -26,6 +26,7 @@ import (
 type Session struct {
 	states []*state // the first one is the base, then one for each step
 	kept   *compile.Kept
+	before *compile.Kept // for the state before the last one; nil where it is gone
 }
 
 // state is a fabric with its tables after a step.
@@ -84,7 +85,7 @@ func New(ctx context.Context, e *compile.Engine, r *lft.Routing) (*Session, erro
 		return nil, err
 	}
 	base := &compile.Result{Engine: e, Routing: r, Verify: v}
-	return &Session{[]*state{{whole: r.Fabric, inForce: base, rest: base}}, new(compile.Kept)}, nil
+	return &Session{states: []*state{{whole: r.Fabric, inForce: base, rest: base}}, kept: new(compile.Kept)}, nil
 }
 
 func (s *Session) now() *state { return s.states[len(s.states)-1] }
@@ -122,12 +123,17 @@ func (s *Session) Drained() (list []string) {
 }
 
 // Clone is an independent copy: steps of the one are none of the other.
-func (s *Session) Clone() *Session { return &Session{slices.Clip(s.states), s.kept} }
+func (s *Session) Clone() *Session {
+	return &Session{states: slices.Clip(s.states), kept: s.kept, before: s.before}
+}
 
 // Undo takes the last step back, if there is one.
 func (s *Session) Undo() {
 	if len(s.states) > 1 {
 		s.states = s.states[:len(s.states)-1]
+		if s.before != nil {
+			s.kept, s.before = s.before, nil
+		}
 	}
 }
 
@@ -140,7 +146,7 @@ func refuse(format string, args ...any) error { return &refusal{fmt.Sprintf(form
 
 // Do takes a step. Errors: those of compile.Run; a step that cannot be done is an Answer.
 func (s *Session) Do(ctx context.Context, step Step) (*Answer, error) {
-	before := s.now()
+	before, kept := s.now(), s.kept.Clone()
 	a := &Answer{Step: step.String(), Writes: []Write{}}
 	next, err := s.take(ctx, step, a)
 	var no *refusal
@@ -164,7 +170,7 @@ func (s *Session) Do(ctx context.Context, step Step) (*Answer, error) {
 	if step.Kind == Drain && next.plan != nil {
 		a.Drain = next.plan.Document(next.whole)
 	}
-	s.states = append(s.states, next) // nothing fails from here on
+	s.states, s.before = append(s.states, next), kept // nothing fails from here on
 	return a, nil
 }
 
@@ -293,11 +299,12 @@ func (s *Session) recable(ctx context.Context, at, to End) (*state, error) {
 		}
 	}
 	// As in a plan of move, it is unplugged first.
-	between, err := s.reroute(ctx, now, f.Without(p, goal), now.drained)
-	if err != nil {
+	between := *now
+	rest, _ := restOf(f.Without(p, goal), now.drained)
+	if between.rest, err = s.route(ctx, now, rest, compile.Options{Unverified: true}); err != nil {
 		return nil, err
 	}
-	return s.recabled(ctx, between, cables, now.drained)
+	return s.recabled(ctx, &between, cables, now.drained)
 }
 
 // recabled is the state after another one with other cables. Nodes that had none for a while have the
@@ -361,30 +368,13 @@ func (s *Session) restore(ctx context.Context, at End) (*state, error) {
 // reroute is the state after x with the cables of a fabric and with parts drained: the tables are those of
 // compile --previous on what is not drained.
 func (s *Session) reroute(ctx context.Context, x *state, whole *fabric.Fabric, parts []drained) (*state, error) {
-	var cut []fabric.PortID
-	parts = slices.Clone(parts)
-	for i, d := range parts {
-		if d.at.Port == 0 { // it may have other cables than when it was drained
-			if n, ok := whole.NodeByGUID(d.at.Node); ok {
-				parts[i].part = drain.SwitchPart(whole, []fabric.NodeID{n})
-			}
-		}
-		cut = append(cut, parts[i].part.Cables...)
-	}
-	rest := whole
-	if len(cut) > 0 {
-		rest = whole.Without(cut...)
-	}
-	route := compile.Options{LIDs: lft.LIDOptions{LMC: lft.KeepLMC}, Kept: s.kept}
-	if _, ok := x.rest.Engine.Engine.(lft.IncrementalEngine); ok {
-		route.Route.Previous = x.rest.Routing
-	}
-	r, err := compile.Run(ctx, rest, x.rest.Engine, route)
+	rest, parts := restOf(whole, parts)
+	r, err := s.route(ctx, x, rest, compile.Options{})
 	if err != nil {
 		return nil, err
 	}
 	next := &state{whole: whole, drained: parts, inForce: r, rest: r}
-	if len(cut) == 0 {
+	if rest == whole {
 		return next, nil
 	}
 	r.Routing.Fabric = rest
@@ -393,6 +383,34 @@ func (s *Session) reroute(ctx context.Context, x *state, whole *fabric.Fabric, p
 	v, err := verify.Check(ctx, whole, routing.Tables, verify.Options{SL2VL: routing.SL2VL, PathSLs: routing.PathSLs, Complete: true})
 	next.inForce = &compile.Result{Engine: r.Engine, Routing: routing, Verify: v}
 	return next, err
+}
+
+// restOf is what is left of a fabric without parts, which may have other cables than when they were
+// drained: it gives them too.
+func restOf(whole *fabric.Fabric, parts []drained) (*fabric.Fabric, []drained) {
+	var cut []fabric.PortID
+	parts = slices.Clone(parts)
+	for i, d := range parts {
+		if d.at.Port == 0 {
+			if n, ok := whole.NodeByGUID(d.at.Node); ok {
+				parts[i].part = drain.SwitchPart(whole, []fabric.NodeID{n})
+			}
+		}
+		cut = append(cut, parts[i].part.Cables...)
+	}
+	if len(cut) == 0 {
+		return whole, parts
+	}
+	return whole.Without(cut...), parts
+}
+
+// route keeps the tables of x as far as it can on what is not drained.
+func (s *Session) route(ctx context.Context, x *state, rest *fabric.Fabric, opt compile.Options) (*compile.Result, error) {
+	opt.LIDs, opt.Kept = lft.LIDOptions{LMC: lft.KeepLMC}, s.kept
+	if _, ok := x.rest.Engine.Engine.(lft.IncrementalEngine); ok {
+		opt.Route.Previous = x.rest.Routing
+	}
+	return compile.Run(ctx, rest, x.rest.Engine, opt)
 }
 
 // drain leads around a part. Steps in a row that drain make one plan with one window.
