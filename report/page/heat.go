@@ -10,6 +10,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/par"
+	"github.com/ibweave/ibweave/internal/text"
 )
 
 // mostLeaves is how many leaves have a map: it takes a square of them.
@@ -22,6 +23,8 @@ type heat struct {
 	load   []int32         // routes on the busiest link between switches of all these paths
 	hops   []uint16        // switches on a path in tenths, on average; 0 when no packet arrives
 	paths  []uint16        // different paths to the LIDs of the destination
+	lost   []uint16        // LIDs of the destination at which no packet arrives
+	lids   []uint16        // by leaf: LIDs of its hosts
 }
 
 // heat follows packets from every leaf to every LID of hosts. It takes a step for each switch and
@@ -39,6 +42,7 @@ func (s *scene) heat(ctx context.Context) (*heat, error) {
 		return nil, nil
 	}
 	h.load, h.hops, h.paths = make([]int32, n*n), make([]uint16, n*n), make([]uint16, n*n)
+	h.lost, h.lids = make([]uint16, n*n), make([]uint16, n)
 	_, err := par.ForEachWith(ctx, 0, n, func() *tracer {
 		return &tracer{scene: s, seen: make([]int32, f.NumSwitches()), way: make([]way, f.NumSwitches())}
 	}, func(t *tracer, j int) error {
@@ -72,9 +76,11 @@ func (t *tracer) column(h *heat, j int) {
 	for _, port := range t.Fabric.HostsOn(h.leaves[j]) {
 		for lid := range t.Fabric.LIDs(port) {
 			t.round++
+			h.lids[j]++
 			for i, leaf := range h.leaves {
 				w := t.follow(leaf, lid, port)
 				if w.hops == 0 {
+					h.lost[i*n+j]++
 					continue
 				}
 				hops[i] += int64(w.hops)
@@ -129,6 +135,9 @@ func (t *tracer) follow(s fabric.NodeID, lid fabric.LID, port fabric.PortID) way
 	return w
 }
 
+// dark says whether packets from a leaf to another one are lost, to one LID at least.
+func (h *heat) dark(i int) bool { return h.hops[i] == 0 || h.lost[i] > 0 }
+
 // packHeat adds the map, if there is one.
 func (s *scene) packHeat(ctx context.Context, p *packer) error {
 	h, err := s.heat(ctx)
@@ -139,6 +148,8 @@ func (s *scene) packHeat(ctx context.Context, p *packer) error {
 	p.ints("heatLoad", len(h.load), func(i int) int32 { return h.load[i] })
 	p.shorts("heatHops", len(h.hops), func(i int) uint16 { return h.hops[i] })
 	p.shorts("heatPaths", len(h.paths), func(i int) uint16 { return h.paths[i] })
+	p.shorts("heatLost", len(h.lost), func(i int) uint16 { return h.lost[i] })
+	p.shorts("heatLIDs", len(h.lids), func(i int) uint16 { return h.lids[i] })
 	return nil
 }
 
@@ -173,8 +184,13 @@ func (p *Picture) showHeat(ctx context.Context, kind string) error {
 		value = func(i int) float64 { return float64(h.paths[i]) }
 	}
 	m := &heatPicture{size: n, from: math.Inf(1), to: math.Inf(-1)}
+	dark := 0
 	for i := range n * n {
-		if i/n != i%n && h.hops[i] > 0 {
+		switch {
+		case i/n == i%n:
+		case h.dark(i):
+			dark++
+		default:
 			m.from, m.to = min(m.from, value(i)), max(m.to, value(i))
 		}
 	}
@@ -201,7 +217,7 @@ func (p *Picture) showHeat(ctx context.Context, kind string) error {
 			c := p.theme.unused // of a leaf to itself
 			switch {
 			case i == j:
-			case h.hops[i*n+j] == 0:
+			case h.dark(i*n + j):
 				c = p.theme.ink
 			default:
 				c = p.theme.shade(place(value(i*n + j)))
@@ -214,6 +230,9 @@ func (p *Picture) showHeat(ctx context.Context, kind string) error {
 	p.title = fmt.Sprintf("%s: %s, leaf by leaf", p.title, m.words)
 	first, last := p.Fabric.Name(h.leaves[order[0]]).Label(), p.Fabric.Name(h.leaves[order[n-1]]).Label()
 	p.lines = append(p.lines, fmt.Sprintf("a row sends, a column receives: %d leaves, from %s at the upper left to %s", n, first, last))
+	if dark > 0 {
+		p.lines = append(p.lines, fmt.Sprintf("dark: packets to some LIDs are lost, %s", text.CountGrouped(dark, "pair of leaves", "pairs of leaves")))
+	}
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"image/color"
 	"math"
 	"slices"
 	"strings"
@@ -207,9 +208,10 @@ func TestBrowserHeat(t *testing.T) {
 			}
 			for i, from := range h.leaves {
 				for j, to := range h.leaves {
-					hops, arrived, load, paths := 0, 0, int64(0), map[string]bool{}
+					hops, arrived, lids, load, paths := 0, 0, 0, int64(0), map[string]bool{}
 					for _, port := range in.Fabric.HostsOn(to) {
 						for lid := range in.Fabric.LIDs(port) {
+							lids++
 							n, most, way := slowWay(s, from, lid, port)
 							if n == 0 {
 								continue
@@ -225,8 +227,8 @@ func TestBrowserHeat(t *testing.T) {
 						mean = (10*hops + arrived/2) / arrived
 					}
 					at := i*len(h.leaves) + j
-					if got, want := []int{int(h.hops[at]), int(h.load[at]), int(h.paths[at])}, []int{mean, int(load), len(paths)}; !slices.Equal(got, want) {
-						t.Fatalf("%s to %s: hops, load, paths %v, want %v", in.Fabric.Name(from), in.Fabric.Name(to), got, want)
+					if got, want := []int{int(h.hops[at]), int(h.load[at]), int(h.paths[at]), int(h.lost[at]), int(h.lids[j])}, []int{mean, int(load), len(paths), lids - arrived, lids}; !slices.Equal(got, want) {
+						t.Fatalf("%s to %s: hops, load, paths, lost, LIDs %v, want %v", in.Fabric.Name(from), in.Fabric.Name(to), got, want)
 					}
 				}
 			}
@@ -247,6 +249,38 @@ func TestBrowserHeat(t *testing.T) {
 	if got := p.text("#legend"); !strings.Contains(got, "routes on a link") {
 		t.Error(got)
 	}
+}
+
+// TestHeatLoss: a pair of leaves of which a single LID is lost is dark, in pictures and on the page.
+func TestHeatLoss(t *testing.T) {
+	in := compiled(t, fatTree(t, 8, 2), "updn", compile.Options{})
+	p := &tab{T: t, in: in}
+	lid := in.Fabric.LID(p.port(p.node("host 0 leaf 2")))
+	draw := func() *Picture {
+		view, err := ParseView("heat:hops")
+		if err != nil {
+			t.Fatal(err)
+		}
+		drawn, err := Draw(context.Background(), in, view, PictureOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return drawn
+	}
+	colour := func(p *Picture) color.Color { return p.chart.image.At(2*p.chart.image.Bounds().Dx()/8, 0) }
+	if whole := draw(); colour(whole) == color.Color(whole.theme.ink) || len(whole.lines) != 1 {
+		t.Errorf("without loss: %v, %q", colour(whole), whole.lines)
+	}
+	in.Tables.Row(p.node("leaf 0"))[lid] = fabric.NoPath
+	if lossy := draw(); colour(lossy) != color.Color(lossy.theme.ink) || len(lossy.lines) != 2 || !strings.HasSuffix(lossy.lines[1], ", 1 pair of leaves") {
+		t.Errorf("with a loss: %v, %q", colour(lossy), lossy.lines)
+	}
+	p = open(t, in)
+	p.must(chromedp.Do(p.ctx, chromedp.SendKeys(chromedp.CSS("#mode"), "heat map: hops"), chromedp.Focus(chromedp.CSS("#fabric"))))
+	const inked = "(d => [0, 4].map(i => '#' + [...d.slice(i, i + 3)].map(v => v.toString(16).padStart(2, '0')).join('') === ibweave.view.colours.ink))(ibweave.view.heat.sizes[0].getContext('2d').getImageData(1, 0, 2, 1).data)"
+	want(p, []bool{false, true}, "%s", inked)
+	p.keys(kb.ArrowRight + kb.ArrowRight + kb.ArrowRight)
+	want(p, "leaf 0 → leaf 2, 1 of 4 LIDs lost, 28 routes on the busiest link, 3.0 switches on a path, 3 different paths", "document.getElementById('live').textContent")
 }
 
 // TestBrowserPorts: a cell of the map shows the path between the ports of its leaves, and lists give the

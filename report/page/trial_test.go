@@ -309,7 +309,7 @@ func TestBrowserTryMeasures(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for name, list := range map[string]any{"heatLeaf": h.leaves, "heatLoad": h.load, "heatHops": h.hops, "heatPaths": h.paths} {
+		for name, list := range map[string]any{"heatLeaf": h.leaves, "heatLoad": h.load, "heatHops": h.hops, "heatPaths": h.paths, "heatLost": h.lost, "heatLIDs": h.lids} {
 			data, err := json.Marshal(list)
 			if err != nil {
 				t.Fatal(err)

@@ -30,7 +30,7 @@ class Heat {
     this.at = null; // the cell that the keyboard is at
     [this.from, this.to] = [Infinity, 0];
     for (let i = 0; i < n * n; i++) {
-      if (i % (n + 1) === 0 || !D.heatHops[i]) continue; // a leaf to itself
+      if (i % (n + 1) === 0 || this.dark(i)) continue; // a leaf to itself
       this.from = Math.min(this.from, this.values[i]);
       this.to = Math.max(this.to, this.values[i]);
     }
@@ -41,18 +41,21 @@ class Heat {
 
   value([i, j]) { return this.order[i] * this.size + this.order[j]; }
 
+  // dark says whether packets are lost, to one LID at least.
+  dark(k) { return !this.view.D.heatHops[k] || this.view.D.heatLost[k] > 0; }
+
   // make draws the map, a pixel for each pair, and smaller ones for less zoom.
   make() {
     const {view, size: n} = this, {D, ramp} = view;
     const rgb = c => [5, 3, 1].reduce((all, i) => all << 8 | parseInt(c.slice(i, i + 2), 16), 255), colours = Array.from({length: 256}, (_, i) => rgb(shade(ramp, i / 255)));
     const none = rgb(view.colours.ink), own = rgb(view.colours.unused), {less} = maps[this.kind], range = this.to - this.from || 1;
     const place = v => this.kind === "load" ? warmth(D.measures.find(m => m.name === "routes"), v) : (less ? this.to - v : v - this.from) / range;
-    const image = new ImageData(n, n), pixels = new Int32Array(image.data.buffer), {order, values} = this, {heatHops} = D;
+    const image = new ImageData(n, n), pixels = new Int32Array(image.data.buffer), {order, values} = this;
     for (let i = 0, at = 0; i < n; i++) {
       const row = order[i] * n;
       for (let j = 0; j < n; j++, at++) {
         const k = row + order[j];
-        pixels[at] = i === j ? own : heatHops[k] ? colours[Math.max(0, Math.min(255, Math.round(255 * place(values[k]))))] : none;
+        pixels[at] = i === j ? own : this.dark(k) ? none : colours[Math.max(0, Math.min(255, Math.round(255 * place(values[k]))))];
       }
     }
     const canvas = size => Object.assign(document.createElement("canvas"), {width: size, height: size});
@@ -136,7 +139,8 @@ class Heat {
   about({cell}) {
     if (!cell) return null;
     const {D} = this.view, k = this.value(cell), [from, to] = cell.map(i => D.names[this.leaf(i)]);
-    return [`${from} → ${to}`, ...(D.heatHops[k] ? Object.values(maps).map(m => m.say(D[m.array][k])) : ["no packet arrives"])];
+    const lost = D.heatLost[k] && `${D.heatLost[k]} of ${plural(D.heatLIDs[k % this.size], "LID")} lost`;
+    return [`${from} → ${to}`, ...(lost ? [lost] : []), ...(D.heatHops[k] ? Object.values(maps).map(m => m.say(D[m.array][k])) : ["no packet arrives"])];
   }
 
   // pick shows the leaf that sends, or with tables a path between hosts.
