@@ -72,8 +72,9 @@ const DefaultUniformFloor = 1.1
 const (
 	// fitWork bounds the channels that a fit looks at.
 	fitWork = 1 << 26
-	// fitPatience is how many passes there are without a smaller greatest load.
-	fitPatience = 24
+	// fitPatience is how many passes there are without a smaller greatest load, and keptPatience with a
+	// slack: tables that are kept should follow the jobs soon.
+	fitPatience, keptPatience = 24, 8
 	// spreadPart is which part of the greatest load routes are moved above, in at most spreadPasses, the last of
 	// which makes the sum of the squares smaller by less than spreadGain.
 	spreadPart, spreadPasses = 4, 8
@@ -149,7 +150,11 @@ func (l *Incremental) Fit(ctx context.Context, d *Demand, opt FitOptions) (*Fit,
 		r.ceiling, kept, within = math.MaxUint64, len(r.taken), len(r.taken)
 	}
 	high, low := r.greatest(), allowed
-	for last := r.pass + fitPatience; high > allowed && r.pass < last && r.work < fitWork && ctx.Err() == nil; r.pass++ {
+	patience := fitPatience
+	if opt.Slack > 1 {
+		patience = keptPatience
+	}
+	for last := r.pass + patience; high > allowed && r.pass < last && r.work < fitWork && ctx.Err() == nil; r.pass++ {
 		limit, moves := r.limit, len(r.taken)
 		r.limit = max(allowed, min(low+(high-low)/2, high-high/leastStep))
 		r.movePass(ctx)
@@ -163,14 +168,16 @@ func (l *Incremental) Fit(ctx context.Context, d *Demand, opt FitOptions) (*Fit,
 		}
 		if now < high {
 			high, low = now, min(allowed, now)
-			kept, last = len(r.taken), r.pass+fitPatience
+			kept, last = len(r.taken), r.pass+patience
 		}
 	}
 	if ctx.Err() != nil || high == x.Before && r.changedBlocks < r.Blocks {
 		kept = 0 // it would be no better for the changes
 	}
-	r.undoTo(kept)
-	r.countJobs()
+	if kept < len(r.taken) {
+		r.undoTo(kept)
+		r.countJobs()
+	}
 	if opt.Spread && high < x.Before {
 		r.spread(ctx, high)
 	}

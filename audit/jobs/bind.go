@@ -75,13 +75,16 @@ func (t *Traffic) senders(j *flows) func(dst int) iter.Seq2[int, int64] {
 			for i := range j.streams {
 				s := &j.streams[i]
 				unit := s.unit / float64(max(lids, 1))
+				units, amount := int64(0), int64(0) // of the last sender; most send the same
 				for _, rank := range s.ranks[dst] {
 					for src, n := range s.pattern.Senders(len(s.end), int(rank)) {
 						from := s.end[src]
 						if j.hostOf[from] == j.hostOf[dst] {
 							continue
 						}
-						amount := int64(math.Round(min(float64(float64(n)*unit), scale*mostBytes)))
+						if n != units {
+							units, amount = n, int64(math.Round(min(float64(float64(n)*unit), scale*mostBytes)))
+						}
 						if amount > 0 && !yield(int(from), amount) {
 							return
 						}

@@ -51,13 +51,15 @@ func (t *Traffic) Demand(ctx context.Context) (*lft.Demand, error) {
 			}
 			total += sum * lids
 			host[f.Peer(to)] += sum * lids
+			var flows []lft.Flow
 			for _, s := range list {
 				if s != leaf[dst] {
-					for lid := range f.LIDs(to) {
-						d.To[lid] = append(d.To[lid], lft.Flow{From: s, Amount: from[s]})
-					}
+					flows = append(flows, lft.Flow{From: s, Amount: from[s]})
 				}
 				from[s] = 0
+			}
+			for lid := range f.LIDs(to) {
+				d.To[lid] = append(d.To[lid], flows...)
 			}
 		}
 	}

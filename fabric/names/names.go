@@ -222,10 +222,13 @@ func InOrder(f *fabric.Fabric, nodes []fabric.NodeID) []fabric.NodeID {
 
 // index lists nodes by all of their names in lower case.
 func index(f *fabric.Fabric) map[string][]fabric.NodeID {
-	known := make(map[string][]fabric.NodeID)
+	known := make(map[string][]fabric.NodeID, f.NumNodes())
 	for n := range fabric.NodeID(f.NumNodes()) {
 		description := strings.TrimSpace(f.Node(n).Description)
-		all := []string{description, strings.TrimSpace(f.Name(n).Text)}
+		all := []string{description}
+		if name := strings.TrimSpace(f.Name(n).Text); name != description {
+			all = append(all, name)
+		}
 		if f.IsSwitch(n) {
 			all = append(all, ChipOf(description).System)
 		} else {
