@@ -4,8 +4,6 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
-
-	"github.com/ibweave/ibweave/internal/hugepages"
 )
 
 // TuneGC spends memory on fewer collections: what a compilation allocates is in
@@ -25,11 +23,10 @@ func TuneGC() {
 // Reserved is what Reserve takes, in bytes: no collection begins below that after TuneGC.
 const Reserved = 28 << 20
 
-// Reserve has the heap take memory from the system ahead of Run, in huge pages where
-// there are: the first touch of each page takes long. It is for a program that has called
-// TuneGC and has time.
+// Reserve has the heap take memory from the system ahead of Run: the first touch of each
+// page takes long. It is for a program that has called TuneGC and has time.
 func Reserve() {
-	memory := hugepages.Make[uint8](Reserved)
+	memory := make([]byte, Reserved)
 	for i := 0; i < len(memory); i += os.Getpagesize() {
 		memory[i] = 1
 	}

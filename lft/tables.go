@@ -10,7 +10,6 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/internal/hugepages"
 	"github.com/ibweave/ibweave/internal/par"
 )
 
@@ -44,7 +43,7 @@ func NewTables(switches int, maxLID fabric.LID) *Tables {
 // newTables are tables of which all entries are yet to be written.
 func newTables(switches int, maxLID fabric.LID) *Tables {
 	stride := (int(maxLID)/BlockSize + 1) * BlockSize
-	return &Tables{maxLID: maxLID, stride: stride, entries: hugepages.Make[fabric.PortNum](switches * stride)}
+	return &Tables{maxLID: maxLID, stride: stride, entries: make([]fabric.PortNum, switches*stride)}
 }
 
 // Clone copies the tables.

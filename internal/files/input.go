@@ -8,7 +8,6 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/ibweave/ibweave/internal/hugepages"
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 )
@@ -83,7 +82,7 @@ func readStream(name string, from io.Reader, size int64, done *atomic.Int64, bou
 				return nil, b.err
 			}
 			if size > length {
-				part = append(hugepages.Make[byte](int(size) + 1)[:0], part...)
+				part = append(make([]byte, 0, size+1), part...)
 				continue
 			}
 			fallthrough

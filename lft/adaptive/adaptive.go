@@ -18,7 +18,6 @@ import (
 	"strconv"
 
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/internal/hugepages"
 	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/lft"
 )
@@ -129,7 +128,7 @@ type PLFT struct {
 // NewPLFT makes a PLFT in which all entries are Static and have no group. It keeps ports.
 func NewPLFT(ports *lft.Tables) *PLFT {
 	stride := int(ports.MaxLID()) + 1
-	p := &PLFT{Ports: ports, stride: stride, choice: hugepages.Make[uint16](ports.Switches() * stride)}
+	p := &PLFT{Ports: ports, stride: stride, choice: make([]uint16, ports.Switches()*stride)}
 	for i := range p.choice {
 		p.choice[i] = noGroup
 	}
