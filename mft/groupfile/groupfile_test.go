@@ -367,7 +367,7 @@ func TestHostile(t *testing.T) {
 	} {
 		start := time.Now()
 		groups, err := Parse("in", []byte(text), f)
-		if d := time.Since(start); d > 5*time.Second {
+		if d := time.Since(start); d > time.Minute { // hung: any of these takes less than a second
 			t.Errorf("%s: %v", name, d)
 		}
 		if err != nil && groups != nil {

@@ -289,7 +289,7 @@ func TestClientRefused(t *testing.T) {
 	time.AfterFunc(50*time.Millisecond, func() { closed <- s.Close() })
 	began := time.Now()
 	var p mad.Packet
-	if err := c.Receive(&p); err == nil || time.Since(began) > 5*time.Second {
+	if err := c.Receive(&p); err == nil || time.Since(began) > time.Minute { // hung
 		t.Errorf("%v after %v", err, time.Since(began))
 	}
 	for _, c := range append(clients[1:], c) {

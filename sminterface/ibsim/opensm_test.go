@@ -77,7 +77,7 @@ func TestNotUp(t *testing.T) {
 	if !errors.Is(err, ErrNotUp) || run == nil || run.UP || run.Engine != "" || run.NumErrors < 2 || !strings.Contains(err.Error(), "No routing engine able") {
 		t.Errorf("%+v, %v", run, err)
 	}
-	if took := time.Since(start); took > 5*time.Second {
+	if took := time.Since(start); took > time.Minute { // hung
 		t.Errorf("it took %v", took)
 	}
 	// With one, it has minhop's, whatever its exit status.
