@@ -33,7 +33,7 @@ type Incremental struct {
 type prepared struct {
 	router  *lft.Incremental // nil: the next Run is from scratch
 	checker *verify.IncrementalChecker
-	load    uint64 // greatest load of the last routing from scratch
+	load    uint64 // greatest load of the last routing from scratch, in lft.LoadUnits of router's fabric
 	// failure is why there is no router, a panic being a *par.Panic.
 	failure error
 }
@@ -324,11 +324,13 @@ func (c *Incremental) update(ctx context.Context, f *fabric.Fabric, opt Options,
 	if err != nil {
 		return nil, &LIDError{err}
 	}
-	now, ok := c.router.Snapshot().Index.Snapshot(f)
+	was := c.router.Snapshot()
+	now, ok := was.Index.Snapshot(f)
 	if !ok || !c.router.Update(now, largeChange(f)) {
 		step.Why = "the change is too large, or has new switches or higher LIDs"
 		return nil, nil
 	}
+	c.load = lft.Rescale(c.load, was.Fabric, f)
 	if err := c.router.TakeFirstStep(func() (uint64, error) { return c.load, nil }); err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package lft
 
 import (
 	"context"
+	"math"
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -147,6 +148,16 @@ func fastestRate(f *fabric.Fabric) (fastest int) {
 		}
 	}
 	return fastest
+}
+
+// Rescale turns a load in LoadUnits of one fabric into those of another, whose fastest channel may have
+// another rate.
+func Rescale(load uint64, from, to *fabric.Fabric) uint64 {
+	was, is := fastestRate(from), fastestRate(to)
+	if was == 0 || is == 0 {
+		return load
+	}
+	return uint64(math.Round(float64(load) * float64(is) / float64(was)))
 }
 
 func newBalancer(f *fabric.Fabric, newList func() ListNextHops) *balancer {

@@ -34,15 +34,16 @@ const maxIdleNamed = 4
 // the channels without any, in the order of ports; none when nothing has routes.
 func balance(r *Result, f *fabric.Fabric, routes func(fabric.PortID) int64) (idle []fabric.PortID) {
 	b := &r.Balance
+	r.scale, r.busiest = bound.ScaleOf(f), make(map[fabric.Link]int64)
 	var sum int64
-	fastest, most := fabric.NoPort, fabric.NoPort
-	differ := false
+	most := fabric.NoPort
+	rates := make(map[int]bool) // that are known
 	links := 0
 	for s := range fabric.NodeID(f.NumSwitches()) {
 		ports, _ := f.SwitchLinks(s)
 		for _, p := range ports {
 			links++
-			n := routes(p)
+			n, link := routes(p), f.Link(p)
 			sum += n
 			if n == 0 {
 				idle = append(idle, p)
@@ -50,11 +51,11 @@ func balance(r *Result, f *fabric.Fabric, routes func(fabric.PortID) int64) (idl
 			if n > b.MaxRoutes {
 				b.MaxRoutes, most = n, p
 			}
-			if rate := f.Link(p).Mbps(); rate > 0 {
-				differ = differ || fastest != fabric.NoPort && rate != f.Link(fastest).Mbps()
-				if fastest == fabric.NoPort || rate > f.Link(fastest).Mbps() {
-					fastest = p
-				}
+			if n > r.busiest[link] {
+				r.busiest[link] = n
+			}
+			if mbps := link.Mbps(); mbps > 0 {
+				rates[mbps] = true
 			}
 		}
 	}
@@ -65,19 +66,16 @@ func balance(r *Result, f *fabric.Fabric, routes func(fabric.PortID) int64) (idl
 	at := HopOf(f, most)
 	b.MaxLink = &at
 	b.IdleLinks = len(idle)
-	if !differ {
+	if len(rates) < 2 {
 		return idle
 	}
-	x := RelativeLoad{Fastest: f.Link(fastest).String()}
-	channels := make([]fabric.PortID, 0, links)
+	x := RelativeLoad{Fastest: r.scale.Fastest.String()}
 	for s := range fabric.NodeID(f.NumSwitches()) {
 		ports, _ := f.SwitchLinks(s)
-		channels = append(channels, ports...)
-	}
-	for i, rate := range bound.Rates(f, channels) {
-		p := channels[i]
-		if load := float64(routes(p)) * float64(f.Link(fastest).Mbps()) / float64(rate); load > x.Load {
-			x.Load, x.Routes, x.Link, x.Rate = load, routes(p), HopOf(f, p), f.Link(p).String()
+		for _, p := range ports {
+			if load := r.scale.Load(routes(p), f.Link(p)); load > x.Load {
+				x.Load, x.Routes, x.Link, x.Rate = load, routes(p), HopOf(f, p), f.Link(p).String()
+			}
 		}
 	}
 	if x.Rate == "" {

@@ -102,6 +102,19 @@ func (r *Result) GreatestLoad() float64 {
 	return float64(r.Balance.MaxRoutes)
 }
 
+// Scale is what relative loads of the fabric are counted in, zero where it has not been verified.
+func (r *Result) Scale() bound.Scale { return r.scale }
+
+// LoadOn is the greatest relative load of the routes that are delivered, on the scale of another
+// fabric, or on the own one where that knows no rate.
+func (r *Result) LoadOn(s bound.Scale) (most float64) {
+	s = s.Or(r.scale)
+	for link, routes := range r.busiest {
+		most = max(most, s.Load(routes, link))
+	}
+	return most
+}
+
 // LoadText writes a load, rounded down to a tenth: "714" or "714.2".
 func LoadText(x *big.Rat) string {
 	tenths := new(big.Int).Mul(x.Num(), big.NewInt(10))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/verify/bound"
 )
 
 // Result is what Check found. Its JSON form is the document of
@@ -28,6 +29,11 @@ type Result struct {
 	Findings    []Finding         `json:"findings"`             // sorted; never nil
 	Verdict     string            `json:"verdict"`              // the worst of "errors", "undecided", "warnings" and "clean"; notes are clean
 	proof       *certificateProof // nil when unicast or multicast traffic has a credit loop
+
+	// scale is what Balance.MaxRelative is counted in, and busiest has by rate the most routes on a
+	// channel between switches: the loads on any other scale. Zero and nil before balance.
+	scale   bound.Scale
+	busiest map[fabric.Link]int64
 }
 
 // FabricCounts says how large the fabric is.

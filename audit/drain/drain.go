@@ -20,6 +20,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/verify"
+	"github.com/ibweave/ibweave/verify/bound"
 )
 
 // Part is what is drained as a whole.
@@ -36,7 +37,8 @@ type Options struct {
 	Limit float64
 	// Groups, if not nil, is summed up by before the drain and after each step.
 	Groups *groups.Set
-	// Before is the load that Limit and Step.Factor are relative to, nil for that of the tables in force.
+	// Before is the load that Limit and Step.Factor are relative to, and has the scale of all loads; nil for
+	// that of the tables in force.
 	Before *Load
 	// Progress, if not nil, is told of each part before it is tried.
 	Progress func(part string)
@@ -84,8 +86,9 @@ type Step struct {
 
 // Load is the greatest load of tables.
 type Load struct {
-	MaxRoutes   int64   `json:"max_routes_per_link"`
-	MaxRelative float64 `json:"max_relative_load"` // routes where all cables have one rate
+	MaxRoutes   int64       `json:"max_routes_per_link"`
+	MaxRelative float64     `json:"max_relative_load"` // on Scale; routes where all cables have one rate
+	Scale       bound.Scale `json:"-"`                 // that of the fabric before, for all loads of a plan
 	// Groups is nil without Options.Groups.
 	Groups []groups.State `json:"host_groups,omitempty"`
 }
@@ -130,7 +133,7 @@ type state struct {
 // cut off that is no part, and the load stays below the limit. Errors: those of compile.Run.
 func Make(ctx context.Context, base *compile.Result, route compile.Options, parts []Part, opt Options) (*Plan, error) {
 	route.LIDs, route.Groups, route.Stage, route.Progress = lft.LIDOptions{LMC: lft.KeepLMC}, nil, nil, nil
-	before := LoadOf(base.Verify)
+	before := LoadOf(base.Verify, base.Verify.Scale())
 	if opt.Before != nil {
 		before = *opt.Before
 	}
@@ -209,7 +212,7 @@ func (p *planner) try(from *state, part *Part) (step *Step, next *state, reason 
 		return nil, nil, "", err
 	}
 	step = &Step{
-		Part: part.Name, Load: LoadOf(r.Verify), Lost: p.countLost(rest, next, r.Verify), Longer: r.Verify.Unicast.NonMinimal,
+		Part: part.Name, Load: LoadOf(r.Verify, p.plan.Before.Scale), Lost: p.countLost(rest, next, r.Verify), Longer: r.Verify.Unicast.NonMinimal,
 		Verdict: v.Verdict, Unplugged: r.Verify.Verdict, Rest: r,
 		Compiled: &compile.Result{Engine: p.base.Engine, Routing: next.routing, Verify: v},
 	}
@@ -339,12 +342,12 @@ func (p *planner) closeWindow(w *Window) {
 	w.Gone = len(w.GoneHosts)
 }
 
-// LoadOf is the greatest load that the checker found.
-func LoadOf(v *verify.Result) Load {
-	return Load{MaxRoutes: v.Balance.MaxRoutes, MaxRelative: v.GreatestLoad()}
+// LoadOf is the greatest load that the checker found, on a scale.
+func LoadOf(v *verify.Result, on bound.Scale) Load {
+	return Load{MaxRoutes: v.Balance.MaxRoutes, MaxRelative: v.LoadOn(on), Scale: on}
 }
 
-// Over is the ratio of the relative load to the earlier one, 0 where that is 0.
+// Over is the ratio of the relative load to the earlier one on the same scale, 0 where that is 0.
 func (l Load) Over(before Load) float64 {
 	if before.MaxRelative == 0 {
 		return 0

@@ -124,7 +124,7 @@ type planner struct {
 func Make(ctx context.Context, base *compile.Result, job *Job, route compile.Options, opt Options) (*Plan, error) {
 	route.LIDs, route.Groups, route.Stage, route.Progress = lft.LIDOptions{LMC: lft.KeepLMC}, nil, nil, nil
 	p := &planner{ctx: ctx, job: job, route: route, opt: opt, cables: job.Old, tried: make(map[ends]bool), plan: &Plan{
-		Before: drain.LoadOf(base.Verify), Limit: opt.Limit, Steps: []Step{}, Refused: []Refusal{},
+		Before: drain.LoadOf(base.Verify, base.Verify.Scale()), Limit: opt.Limit, Steps: []Step{}, Refused: []Refusal{},
 	}}
 	f, err := job.Nodes.WithCables(job.Old)
 	if err != nil {
@@ -255,7 +255,7 @@ func (p *planner) plug(s *Step, after *fabric.Fabric, rest *compile.Result, forc
 		drain.DropPartitions(r.Verify)
 	}
 	v := r.Verify
-	s.After = State{Load: drain.LoadOf(v), Longer: v.Unicast.NonMinimal, Verdict: v.Verdict, Compiled: r}
+	s.After = State{Load: drain.LoadOf(v, p.plan.Before.Scale), Longer: v.Unicast.NonMinimal, Verdict: v.Verdict, Compiled: r}
 	s.After.Factor = s.After.Over(p.plan.Before)
 	lost := v.Unicast.Unreachable + v.Unicast.Loops - rest.Verify.Unicast.Unreachable - rest.Verify.Unicast.Loops
 	switch {

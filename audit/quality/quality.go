@@ -42,17 +42,27 @@ type Options struct {
 	// intervals.
 	Seed    uint64
 	Hottest int // bounds the list of most loaded channels
+	// Whole is the fabric that f is what is left of: loads are multiples of a route on its fastest
+	// channel, so that those of different damages compare. nil for f itself.
+	Whole *fabric.Fabric
 	// Workers is how many goroutines share the work; 0 for one on each CPU.
 	// The result does not depend on it.
 	Workers int
+}
+
+func (o *Options) whole(f *fabric.Fabric) *fabric.Fabric {
+	if o.Whole == nil {
+		return f
+	}
+	return o.Whole
 }
 
 // Result is the figures of one set of tables.
 type Result struct {
 	Links Loads `json:"links"`
 	// AllToAll is the greatest relative load of a channel when every port sends to every
-	// LID: its routes times the rate of the fastest channel, over its own. A rate that is not
-	// known counts as the commonest.
+	// LID: its routes times the rate of the fastest channel of Options.Whole, over its own. A rate
+	// that is not known counts as the commonest of Whole.
 	AllToAll     float64       `json:"all_to_all"`
 	VLs          []VLLoads     `json:"vls,omitempty"` // by VL, those in use
 	Hottest      []Channel     `json:"hottest"`       // most loaded first; by GUID and port where equal
@@ -146,7 +156,7 @@ func Measure(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options) 
 
 // measurePatterns fills in what opt asks for.
 func (m *measurement) measurePatterns(ctx context.Context, r *Result, opt *Options) (err error) {
-	m.ends, m.rate = senders(m.f), rates(m.f)
+	m.ends, m.rate = senders(m.f), rates(m.f, opt.whole(m.f))
 	m.longest = m.totals.longest
 	m.next = make([]fabric.NodeID, m.f.NumPorts())
 	for p := range m.next {
@@ -199,7 +209,7 @@ type job struct {
 }
 
 func newMeasurement(f *fabric.Fabric, t *lft.Tables, opt *Options) *measurement {
-	m := &measurement{f: f, t: t, vls: 1, weight: weights(f), ports: make([][]fabric.PortNum, f.NumSwitches()), sources: make([]int64, f.NumSwitches())}
+	m := &measurement{f: f, t: t, vls: 1, weight: weights(f, opt.whole(f)), ports: make([][]fabric.PortNum, f.NumSwitches()), sources: make([]int64, f.NumSwitches())}
 	if opt.SL2VL != nil && opt.PathSLs != nil {
 		m.sl2vl, m.sls, m.vls = opt.SL2VL, opt.PathSLs, opt.SL2VL.VLs()
 		m.own = m.sls != nil && len(m.sls.Ports()) > 0

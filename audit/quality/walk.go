@@ -3,6 +3,7 @@ package quality
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/par"
@@ -21,41 +22,28 @@ func senders(f *fabric.Fabric) []fabric.PortID {
 	return ends
 }
 
-// rates is the data rate of each port's cable; all the same when any is unknown.
-func rates(f *fabric.Fabric) []float64 {
+// rates is the data rate of each port's cable; all the same when any of whole's is unknown.
+func rates(f, whole *fabric.Fabric) []float64 {
+	known := !slices.ContainsFunc(whole.Cables(), func(c fabric.Cable) bool { return c.Link.Mbps() == 0 })
 	rate := make([]float64, f.NumPorts())
 	for p := range rate {
-		if f.Peer(fabric.PortID(p)) == fabric.NoPort {
-			continue
+		if rate[p] = 1; known {
+			rate[p] = float64(f.Link(fabric.PortID(p)).Mbps())
 		}
-		mbps := f.Link(fabric.PortID(p)).Mbps()
-		if mbps == 0 {
-			for p := range rate {
-				rate[p] = 1
-			}
-			return rate
-		}
-		rate[p] = float64(mbps)
 	}
 	return rate
 }
 
-// weights is by PortID how long a route takes on a channel between switches: the rate of the
-// fastest one over its own, by the same rates as package bound. 0 for other ports.
-func weights(f *fabric.Fabric) []float64 {
-	var channels []fabric.PortID
+// weights is by PortID how long a route takes on a channel between switches, on the scale of
+// whole. 0 for other ports.
+func weights(f, whole *fabric.Fabric) []float64 {
+	scale := bound.ScaleOf(whole)
+	weight := make([]float64, f.NumPorts())
 	for s := range fabric.NodeID(f.NumSwitches()) {
 		ports, _ := f.SwitchLinks(s)
-		channels = append(channels, ports...)
-	}
-	rate := bound.Rates(f, channels)
-	fastest := int64(0)
-	for _, r := range rate {
-		fastest = max(fastest, r)
-	}
-	weight := make([]float64, f.NumPorts())
-	for i, p := range channels {
-		weight[p] = float64(fastest) / float64(rate[i])
+		for _, p := range ports {
+			weight[p] = scale.Load(1, f.Link(p))
+		}
 	}
 	return weight
 }

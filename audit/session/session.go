@@ -20,6 +20,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/verify"
+	"github.com/ibweave/ibweave/verify/bound"
 )
 
 // Session is tables in force, and the steps that were taken from there. Not safe for concurrent use.
@@ -89,6 +90,9 @@ func New(ctx context.Context, e *compile.Engine, r *lft.Routing) (*Session, erro
 }
 
 func (s *Session) now() *state { return s.states[len(s.states)-1] }
+
+// scale is that of the fabric before the first step: the relative loads of all answers are on it.
+func (s *Session) scale() bound.Scale { return s.states[0].inForce.Verify.Scale() }
 
 // Prepare makes the next step take less time. A caller calls it when it has some.
 func (s *Session) Prepare() { s.kept.Start(s.now().rest) }
@@ -163,7 +167,8 @@ func (s *Session) Do(ctx context.Context, step Step) (*Answer, error) {
 	}
 	next.step = step
 	old, r := before.inForce, next.inForce
-	a.Before, a.After = drain.LoadOf(before.rest.Verify), drain.LoadOf(next.rest.Verify)
+	scale := s.scale()
+	a.Before, a.After = drain.LoadOf(before.rest.Verify, scale), drain.LoadOf(next.rest.Verify, scale)
 	a.Changes, a.Kept, a.Verify = compile.ChangesSince(old.Routing, r.Routing), next.rest.Routing.Kept, r.Verify
 	a.listWrites(old.Routing, r.Routing)
 	a.Moved, next.loads = followMoved(old.Routing, r.Routing, before.loads)
@@ -436,7 +441,9 @@ func (s *Session) drain(ctx context.Context, at End) (*state, error) {
 	for i := range parts {
 		list[i] = parts[i].part
 	}
-	plan, err := drain.Make(ctx, s.states[first].inForce, compile.Options{Kept: s.kept}, list, drain.Options{})
+	base := s.states[first].inForce
+	load := drain.LoadOf(base.Verify, s.scale())
+	plan, err := drain.Make(ctx, base, compile.Options{Kept: s.kept}, list, drain.Options{Before: &load})
 	if err != nil {
 		return nil, err
 	}

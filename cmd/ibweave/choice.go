@@ -63,7 +63,8 @@ func (c *compilation) judge(ctx context.Context, a *app, s *judgement) error {
 			if err != nil {
 				return err
 			}
-			s.SlowLinks = &slowLinks{Links: n, Bound: b.Bounds[0].Least, AtFullRate: found.Any.Load}
+			scale := bound.ScaleOf(full)
+			s.SlowLinks = &slowLinks{Links: n, Bound: b.Bounds[0].Least, AtFullRate: r.Verify.Scale().Load(1, scale.Fastest) * found.Any.Load}
 		}
 	}
 	if c.choice == nil && !choice.Quick(f) {

@@ -90,6 +90,7 @@ func (d *damage) parse(c *contest) error {
 // damage measures the columns on the whole fabric and on damaged ones.
 func (a *app) damage(ctx context.Context, c *contest, f *fabric.Fabric, opt compile.Options) (*damaged, error) {
 	kind := damages[c.damage.kind]
+	c.quality.Whole = f
 	d := &damaged{Version: version, Damage: c.damage.kind, Of: kind.all(f)}
 	for _, percent := range append([]float64{0}, c.damage.percents...) {
 		l := damageLevel{Percent: percent, Gone: int(math.Round(float64(d.Of) * percent / 100))}

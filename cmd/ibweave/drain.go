@@ -311,7 +311,13 @@ func (a *app) writeState(ctx context.Context, dir string, r *compile.Result) err
 func printDrain(b *facts, d *drain.Document, parts int) {
 	drained := parts - len(d.Refused)
 	b.row("drain", "%d of %s in %s", drained, text.Count(parts, "part", "parts"), text.Count(len(d.Windows), "window", "windows"))
-	b.row("before", "%s on the busiest cable", text.CountGrouped(d.Before.MaxRoutes, "route", "routes"))
+	loads := []drain.Load{d.Before}
+	for i := range d.Windows {
+		for k := range d.Windows[i].Steps {
+			loads = append(loads, d.Windows[i].Steps[k].Load)
+		}
+	}
+	printBefore(b, loads)
 	for i := range d.Windows {
 		w := &d.Windows[i]
 		fmt.Fprintf(b, "\nwindow %d\n", i+1)
@@ -333,6 +339,15 @@ func printDrain(b *facts, d *drain.Document, parts int) {
 	}
 	for _, r := range d.Refused {
 		fmt.Fprintf(b, "\nerror: %s cannot be drained: %s\n", r.Part, r.Reason)
+	}
+}
+
+// printBefore writes the first of the loads of a plan, and what FACTOR divides where that is not routes.
+func printBefore(b *facts, loads []drain.Load) {
+	b.row("before", "%s on the busiest cable", text.CountGrouped(loads[0].MaxRoutes, "route", "routes"))
+	fastest := loads[0].Scale.Fastest.String()
+	if fastest != "" && slices.ContainsFunc(loads, func(l drain.Load) bool { return l.MaxRelative != float64(l.MaxRoutes) }) {
+		b.row("factor", "of loads by rate: the routes on a cable, times the rate of %s over its own", fastest)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ibweave/ibweave/audit/cabling/plan"
 	"github.com/ibweave/ibweave/audit/choice"
+	"github.com/ibweave/ibweave/audit/drain"
 	"github.com/ibweave/ibweave/audit/move"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
@@ -292,7 +293,14 @@ func (d *moveDocument) print(b *facts) {
 		out, in = out+len(d.Steps[i].Unplug), in+len(d.Steps[i].Plug)
 	}
 	b.row("move", "%s unplugged and %d plugged in, in %s", text.Count(out, "cable is", "cables are"), in, text.Count(len(d.Steps), "step", "steps"))
-	b.row("before", "%s on the busiest cable", text.CountGrouped(d.Before.MaxRoutes, "route", "routes"))
+	loads := []drain.Load{d.Before}
+	for i := range d.Steps {
+		if x := d.Steps[i].Drained; x != nil {
+			loads = append(loads, x.Load)
+		}
+		loads = append(loads, d.Steps[i].After.Load)
+	}
+	printBefore(b, loads)
 	for i := range d.Steps {
 		d.Steps[i].print(b, i+1)
 	}

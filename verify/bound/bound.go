@@ -160,11 +160,20 @@ func traffic(f *fabric.Fabric) (hosts, lids []int64) {
 // count as the commonest, of equally common ones as the highest; all are 1 when none is known.
 func Rates(f *fabric.Fabric, channels []fabric.PortID) []int64 {
 	rate := make([]int64, len(channels))
-	count := make(map[int64]int)
-	commonest := int64(1)
+	unknown := max(1, commonestRate(f, channels))
 	for i, p := range channels {
-		if rate[i] = int64(f.Link(p).Mbps()); rate[i] > 0 {
-			count[rate[i]]++
+		rate[i] = cmp.Or(int64(f.Link(p).Mbps()), unknown)
+	}
+	return rate
+}
+
+// commonestRate is the data rate in Mbit/s that most of some channels have, of equally common ones
+// the highest; 0 when none is known.
+func commonestRate(f *fabric.Fabric, channels []fabric.PortID) (commonest int64) {
+	count := make(map[int64]int)
+	for _, p := range channels {
+		if rate := int64(f.Link(p).Mbps()); rate > 0 {
+			count[rate]++
 		}
 	}
 	for r, n := range count {
@@ -172,12 +181,55 @@ func Rates(f *fabric.Fabric, channels []fabric.PortID) []int64 {
 			commonest = r
 		}
 	}
-	for i := range rate {
-		if rate[i] == 0 {
-			rate[i] = commonest
+	return commonest
+}
+
+// Scale is what relative loads are counted in: routes on a cable of one rate. Loads of two
+// fabrics, or of one before and after a change, have a ratio only on the same scale, since the fastest
+// cable of the one may be none of the other's.
+type Scale struct {
+	Fastest fabric.Link // zero where no rate is known
+	Unknown int64       // what a rate counts as that is not known, in Mbit/s; 0 where no rate is known
+}
+
+// ScaleOf is the scale of a fabric's relative loads: its fastest cable between switches, and the
+// commonest rate of these, as of Rates.
+func ScaleOf(f *fabric.Fabric) Scale {
+	var s Scale
+	channels := switchChannels(f)
+	for _, p := range channels {
+		if l := f.Link(p); l.Mbps() > s.Fastest.Mbps() {
+			s.Fastest = l
 		}
 	}
-	return rate
+	s.Unknown = commonestRate(f, channels)
+	return s
+}
+
+// Or is s, or another scale where s knows no rate.
+func (s Scale) Or(other Scale) Scale {
+	if s.Unknown == 0 {
+		return other
+	}
+	return s
+}
+
+// Load is the relative load of routes on a cable: as many routes take that time on a cable of s.Fastest.
+func (s Scale) Load(routes int64, l fabric.Link) float64 {
+	rate := cmp.Or(int64(l.Mbps()), s.Unknown)
+	if s.Unknown == 0 || rate == 0 {
+		return float64(routes)
+	}
+	return float64(routes) * float64(s.Fastest.Mbps()) / float64(rate)
+}
+
+// switchChannels lists the channels between switches, in the order of ports.
+func switchChannels(f *fabric.Fabric) (channels []fabric.PortID) {
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		ports, _ := f.SwitchLinks(s)
+		channels = append(channels, ports...)
+	}
+	return channels
 }
 
 // Digest names what a bound is about: switches with their hosts and LIDs, and the channels
@@ -188,12 +240,7 @@ func Rates(f *fabric.Fabric, channels []fabric.PortID) []int64 {
 func Digest(f *fabric.Fabric) [sha256.Size]byte {
 	var b []byte
 	hosts, lids := traffic(f)
-	var channels []fabric.PortID
-	for s := range hosts {
-		ports, _ := f.SwitchLinks(fabric.NodeID(s))
-		channels = append(channels, ports...)
-	}
-	rate := Rates(f, channels)
+	rate := Rates(f, switchChannels(f))
 	at := 0
 	for s := range hosts {
 		ports, to := f.SwitchLinks(fabric.NodeID(s))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ibweave/ibweave/internal/files"
 	"github.com/ibweave/ibweave/report/metrics"
+	"github.com/ibweave/ibweave/verify/bound"
 )
 
 // meter counts what the plugin does, for the file metrics.file. Its methods return at once: a
@@ -19,6 +20,7 @@ type meter struct {
 
 	mu      sync.Mutex
 	state   measured
+	scale   bound.Scale // of the first routing: relative loads of all are on it
 	writing bool
 	stale   bool // the state has changed since the goroutine took it
 }
@@ -48,7 +50,7 @@ type measured struct {
 		CAPorts     int     `json:"ca_ports"`
 		Links       int     `json:"links"`
 		MaxLID      uint16  `json:"max_lid"`
-		MaxRelative float64 `json:"max_relative_load"` // MaxRoutes where all cables have one rate
+		MaxRelative float64 `json:"max_relative_load"` // on meter.scale; MaxRoutes where all cables have one rate
 		Undecided   int     `json:"undecided_rules"`
 	} `json:"last_routing"`
 }
@@ -73,7 +75,8 @@ func (m *meter) written(t *Tables) {
 		l.Timestamp = time.Now().Unix()
 		l.Snapshot, l.Route, l.Verify, l.All = t.Timing.Snapshot.Seconds(), t.Timing.Route.Seconds(), t.Timing.Verify.Seconds(), t.Timing.Total().Seconds()
 		l.LIDs, l.Blocks = t.Step.LIDs, t.Step.Changes.Blocks
-		l.MaxRoutes, l.IdleLinks, l.MaxRelative = v.Balance.MaxRoutes, v.Balance.IdleLinks, v.GreatestLoad()
+		m.scale = m.scale.Or(v.Scale())
+		l.MaxRoutes, l.IdleLinks, l.MaxRelative = v.Balance.MaxRoutes, v.Balance.IdleLinks, v.LoadOn(m.scale)
 		l.Switches, l.CAPorts, l.Links, l.MaxLID = v.Fabric.Switches, v.Fabric.CAPorts, v.Fabric.Links, uint16(v.Fabric.MaxLID)
 		l.Findings, l.Undecided = len(v.Findings), len(v.Undecided)
 	})
