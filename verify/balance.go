@@ -24,6 +24,12 @@ type RelativeLoad struct {
 	Fastest string  `json:"fastest"` // rate of the fastest cable between switches
 }
 
+// linkLoad is the most routes on a channel between switches of one width and speed.
+type linkLoad struct {
+	Link   fabric.Link
+	Routes int64
+}
+
 // UnknownRate is the Rate of a link whose rate is not given. It counts as the commonest.
 const UnknownRate = "unknown rate"
 
@@ -34,11 +40,9 @@ const maxIdleNamed = 4
 // the channels without any, in the order of ports; none when nothing has routes.
 func balance(r *Result, f *fabric.Fabric, routes func(fabric.PortID) int64) (idle []fabric.PortID) {
 	b := &r.Balance
-	r.scale, r.busiest = bound.ScaleOf(f), make(map[fabric.Link]int64)
 	var sum int64
 	most := fabric.NoPort
-	rates := make(map[int]bool) // that are known
-	links := 0
+	links, kind := 0, 0
 	for s := range fabric.NodeID(f.NumSwitches()) {
 		ports, _ := f.SwitchLinks(s)
 		for _, p := range ports {
@@ -51,12 +55,12 @@ func balance(r *Result, f *fabric.Fabric, routes func(fabric.PortID) int64) (idl
 			if n > b.MaxRoutes {
 				b.MaxRoutes, most = n, p
 			}
-			if n > r.busiest[link] {
-				r.busiest[link] = n
+			if links == 1 || r.busiest[kind].Link != link {
+				if kind = slices.IndexFunc(r.busiest, func(x linkLoad) bool { return x.Link == link }); kind < 0 {
+					kind, r.busiest = len(r.busiest), append(r.busiest, linkLoad{Link: link})
+				}
 			}
-			if mbps := link.Mbps(); mbps > 0 {
-				rates[mbps] = true
-			}
+			r.busiest[kind].Routes = max(r.busiest[kind].Routes, n)
 		}
 	}
 	if most == fabric.NoPort {
@@ -66,7 +70,7 @@ func balance(r *Result, f *fabric.Fabric, routes func(fabric.PortID) int64) (idl
 	at := HopOf(f, most)
 	b.MaxLink = &at
 	b.IdleLinks = len(idle)
-	if len(rates) < 2 {
+	if !r.scale.Differ {
 		return idle
 	}
 	x := RelativeLoad{Fastest: r.scale.Fastest.String()}

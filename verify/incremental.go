@@ -158,20 +158,15 @@ func (w *IncrementalChecker) hasStale() bool {
 // Try goes on to tables t of another fabric by what changed, until Undo takes it back. It
 // returns false for tables that have a fault or that it cannot follow: then Check knows
 // more. Else all packets of the switches that are there arrive, and there is no credit
-// loop; pairs is as in UnicastCounts, and maxRoutes as in BalanceCounts.
-func (w *IncrementalChecker) Try(v *fabric.Snapshot, t *lft.Tables) (pairs, maxRoutes int64, ok bool) {
+// loop; the Result has no findings.
+func (w *IncrementalChecker) Try(v *fabric.Snapshot, t *lft.Tables) (r *Result, ok bool) {
 	w.journal = &checkerJournal{before: *w}
 	w.cloneCounts()
 	if w.now == nil || !w.update(v, t) {
-		return 0, 0, false
+		return nil, false
 	}
-	for p, routes := range w.routes {
-		if v.Peer[p] >= 0 {
-			maxRoutes = max(maxRoutes, routes)
-		}
-	}
-	pairs, _ = countPairs(v.Fabric)
-	return pairs, maxRoutes, true
+	r, _ = w.result()
+	return r, true
 }
 
 // Undo takes back the last Try, also one that returned false.

@@ -195,11 +195,11 @@ func TestIncrementalChecker(t *testing.T) {
 				}
 				now := snapshot(t, x, g)
 				if rng.IntN(2) == 0 {
-					pairs, most, ok := w.Try(now, tables)
+					r, ok := w.Try(now, tables)
 					w.Undo()
-					if ok && (pairs != want.Unicast.Pairs || most != want.Balance.MaxRoutes || want.Unicast.Unreachable+want.Unicast.Loops > 0 ||
+					if ok && (r.Unicast.Pairs != want.Unicast.Pairs || r.Balance.MaxRoutes != want.Balance.MaxRoutes || r.LoadOn(r.Scale()) != want.GreatestLoad() || want.Unicast.Unreachable+want.Unicast.Loops > 0 ||
 						want.CreditLoops.Count+want.Management.CreditLoops > 0) {
-						t.Fatalf("%d pairs, %d routes, but %+v %+v", pairs, most, want.Unicast, want.Balance)
+						t.Fatalf("%+v %+v, but %+v %+v", r.Unicast, r.Balance, want.Unicast, want.Balance)
 					}
 					if tried = ok || tried; rng.IntN(2) == 0 {
 						continue

@@ -15,8 +15,11 @@ type LoadBound struct {
 	// Load is the routes on the most loaded channel between switches, those on slower cables
 	// times the rate of the fastest over theirs; 0 where tables do not deliver all pairs and
 	// without tables.
-	Load   float64      `json:"load"`
-	Bounds []LowerBound `json:"bounds"` // never nil
+	Load float64 `json:"load"`
+	// Fastest is the rate of the fastest channel, "" where the rates of all are one: Load and bounds are
+	// routes on it.
+	Fastest string       `json:"fastest,omitempty"`
+	Bounds  []LowerBound `json:"bounds"` // never nil
 }
 
 // LowerBound is a Load that no tables are below.
@@ -47,6 +50,10 @@ const farAbove, muchAbove = 0.25, 0.5
 // that take longer paths than the shortest are not held to the bound of those that do not.
 func (r *Result) CompareBounds(list ...*bound.Bound) {
 	b := &LoadBound{Load: r.GreatestLoad(), Bounds: []LowerBound{}}
+	that := ""
+	if r.scale.Differ {
+		b.Fastest, that = r.scale.Fastest.String(), "that of "
+	}
 	for paths := bound.AnyPaths; paths <= bound.LegalPaths; paths++ {
 		var best *bound.Bound
 		for _, x := range list {
@@ -79,8 +86,17 @@ func (r *Result) CompareBounds(list ...*bound.Bound) {
 			severity = Warning
 		}
 		r.Add(Finding{Rule: FarFromBound, Severity: severity, Count: int64(b.Load - x.Least),
-			Message: fmt.Sprintf("the greatest load of a cable is %s, %s the proven bound of %s", text.Grouped(int64(math.Round(b.Load))), x.AboveText(), LoadText(x.Exact))})
+			Message: fmt.Sprintf("the greatest load of a cable is %s%s, %s the proven bound of %s", that, b.LoadText(), x.AboveText(), LoadText(x.Exact))})
 	}
+}
+
+// LoadText writes Load: "6,375", or "6,375 routes on 4xHDR" where rates differ, since no cable need have so many.
+func (b *LoadBound) LoadText() string {
+	n := int64(math.Round(b.Load))
+	if b.Fastest == "" {
+		return text.Grouped(n)
+	}
+	return text.CountGrouped(n, "route", "routes") + " on " + b.Fastest
 }
 
 // AboveText says how the load compares with the bound: "6.2 % above", "3.5 times".
@@ -102,15 +118,15 @@ func (r *Result) GreatestLoad() float64 {
 	return float64(r.Balance.MaxRoutes)
 }
 
-// Scale is what relative loads of the fabric are counted in, zero where it has not been verified.
+// Scale is what relative loads of the fabric are counted in.
 func (r *Result) Scale() bound.Scale { return r.scale }
 
 // LoadOn is the greatest relative load of the routes that are delivered, on the scale of another
 // fabric, or on the own one where that knows no rate.
 func (r *Result) LoadOn(s bound.Scale) (most float64) {
 	s = s.Or(r.scale)
-	for link, routes := range r.busiest {
-		most = max(most, s.Load(routes, link))
+	for _, x := range r.busiest {
+		most = max(most, s.Load(x.Routes, x.Link))
 	}
 	return most
 }

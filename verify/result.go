@@ -30,10 +30,10 @@ type Result struct {
 	Verdict     string            `json:"verdict"`              // the worst of "errors", "undecided", "warnings" and "clean"; notes are clean
 	proof       *certificateProof // nil when unicast or multicast traffic has a credit loop
 
-	// scale is what Balance.MaxRelative is counted in, and busiest has by rate the most routes on a
-	// channel between switches: the loads on any other scale. Zero and nil before balance.
+	// scale is what Balance.MaxRelative is counted in, and busiest has what LoadOn needs for the load on
+	// another scale: nil where routes have not been counted.
 	scale   bound.Scale
-	busiest map[fabric.Link]int64
+	busiest []linkLoad
 }
 
 // FabricCounts says how large the fabric is.

@@ -26,6 +26,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/verify/bound"
 )
 
 // Options are the choices of Check.
@@ -89,6 +90,7 @@ func Unverified(f *fabric.Fabric) *Result {
 		Undecided:   []Undecided{},
 		Findings:    []Finding{},
 		Verdict:     VerdictClean,
+		scale:       bound.ScaleOf(f),
 	}
 }
 

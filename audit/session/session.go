@@ -261,7 +261,7 @@ func (s *Session) fail(ctx context.Context, at End, a *Answer) (*state, error) {
 		if at.Port == 0 {
 			kind = whatif.Switches
 		}
-		if a.WhatIf, err = whatif.One(ctx, now.inForce, compile.Options{Kept: s.kept}, kind, part.Cables[0]); err != nil {
+		if a.WhatIf, err = whatif.One(ctx, now.inForce, compile.Options{Kept: s.kept}, kind, part.Cables[0], s.scale()); err != nil {
 			return nil, err
 		}
 	}

@@ -45,14 +45,16 @@ func (t *OutageTotals) add(o *Outage) {
 
 // StepTotals sum up steps.
 type StepTotals struct {
-	MaxRoutes  int64   `json:"max_routes_per_link"` // on the most loaded channel after any failure
-	MeanBlocks float64 `json:"mean_blocks"`         // that a subnet manager has to write
-	MaxBlocks  int     `json:"max_blocks"`
-	steps      int
+	MaxRoutes int64 `json:"max_routes_per_link"` // on the most loaded channel after any failure
+	// MaxRelative is the greatest Step.MaxRelative.
+	MaxRelative float64 `json:"max_relative_load,omitempty"`
+	MeanBlocks  float64 `json:"mean_blocks"` // that a subnet manager has to write
+	MaxBlocks   int     `json:"max_blocks"`
+	steps       int
 }
 
 func (t *StepTotals) add(s *Step) {
-	t.MaxRoutes = max(t.MaxRoutes, s.MaxRoutes)
+	t.MaxRoutes, t.MaxRelative = max(t.MaxRoutes, s.MaxRoutes), max(t.MaxRelative, s.MaxRelative)
 	t.MeanBlocks += (float64(s.Blocks) - t.MeanBlocks) / float64(t.steps+1)
 	t.MaxBlocks = max(t.MaxBlocks, s.Blocks)
 	t.steps++

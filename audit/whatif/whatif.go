@@ -21,6 +21,7 @@ import (
 	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/verify"
+	"github.com/ibweave/ibweave/verify/bound"
 )
 
 // Kind is what fails.
@@ -111,6 +112,10 @@ type Before struct {
 	CreditLoops int     `json:"credit_loops"`
 	MaxRoutes   int64   `json:"max_routes_per_link"`
 	MeanRoutes  float64 `json:"mean_routes_per_link"`
+	// MaxRelative is the greatest relative load, in routes on a cable of Fastest; 0 and "" where the
+	// rates of cables between switches are not known or do not differ.
+	MaxRelative float64 `json:"max_relative_load,omitempty"`
+	Fastest     string  `json:"fastest,omitempty"`
 	Entries     int64   `json:"entries"` // of all tables
 	// Groups is nil without Options.Groups.
 	Groups []groups.State `json:"host_groups,omitempty"`
@@ -154,6 +159,8 @@ type Step struct {
 	compile.Changes
 	// MaxRoutes is on the most loaded channel between switches.
 	MaxRoutes int64 `json:"max_routes_per_link"`
+	// MaxRelative is the greatest relative load, in routes on a cable of Before.Fastest; 0 where that is "".
+	MaxRelative float64 `json:"max_relative_load,omitempty"`
 }
 
 // Part is a cable, by both ends, or a switch.
@@ -223,7 +230,7 @@ func (r *Result) Sort(order string) error {
 	switch order {
 	case "harm":
 	case "load":
-		by = func(a, b *Case) int { return cmp.Compare(b.MaxRoutes, a.MaxRoutes) }
+		by = func(a, b *Case) int { return a.compareLoad(b) }
 	case "entries":
 		by = func(a, b *Case) int { return cmp.Compare(b.Entries, a.Entries) }
 	case "name":
@@ -246,9 +253,14 @@ func (c *Case) compare(d *Case) int {
 	refused := func(c *Case) int { return min(len(c.Refused), 1) }
 	return cmp.Or(
 		cmp.Compare(refused(d), refused(c)), cmp.Compare(d.Lost, c.Lost), cmp.Compare(d.CreditLoops, c.CreditLoops),
-		cmp.Compare(c.hosts(), d.hosts()), cmp.Compare(d.Gone, c.Gone), cmp.Compare(d.MaxRoutes, c.MaxRoutes), cmp.Compare(d.Entries, c.Entries),
+		cmp.Compare(c.hosts(), d.hosts()), cmp.Compare(d.Gone, c.Gone), c.compareLoad(d), cmp.Compare(d.Entries, c.Entries),
 		cmp.Compare(c.Number, d.Number),
 	)
+}
+
+// compareLoad puts the case with the greater load first, that of times where rates differ.
+func (c *Case) compareLoad(d *Case) int {
+	return cmp.Or(cmp.Compare(d.MaxRelative, c.MaxRelative), cmp.Compare(d.MaxRoutes, c.MaxRoutes))
 }
 
 // failure is the cables that fail.
@@ -389,6 +401,9 @@ func Run(ctx context.Context, base *compile.Result, route compile.Options, opt O
 			Entries: int64(f.NumSwitches()) * int64(f.MaxLID()),
 		},
 	}
+	if scale := base.Verify.Scale(); scale.Differ {
+		r.Before.MaxRelative, r.Before.Fastest = base.Verify.LoadOn(scale), scale.Fastest.String()
+	}
 	if opt.Sample > 0 {
 		r.Sample, r.Seed = opt.Sample, opt.Seed
 	}
@@ -407,7 +422,7 @@ func Run(ctx context.Context, base *compile.Result, route compile.Options, opt O
 	}
 	// All are cloned before the first of them changes the tables that it has.
 	trials := make(chan *trial, par.Workers(opt.Workers, len(list)))
-	first := newTrial(base, route)
+	first := newTrial(base, route, base.Verify.Scale())
 	for range cap(trials) - 1 {
 		trials <- first.clone()
 	}
@@ -446,12 +461,13 @@ type trial struct {
 	router  *lft.Incremental // nil when every failure is routed from scratch
 	checker *verify.IncrementalChecker
 	outages *outages // nil without adaptive tables
+	scale   bound.Scale
 }
 
-func newTrial(base *compile.Result, route compile.Options) *trial {
+func newTrial(base *compile.Result, route compile.Options, scale bound.Scale) *trial {
 	// What is left keeps its LIDs.
 	route.LIDs, route.Groups, route.Stage, route.Progress = lft.LIDOptions{LMC: lft.KeepLMC}, nil, nil, nil
-	t := &trial{base: base, route: route}
+	t := &trial{base: base, route: route, scale: scale}
 	r := base.Routing
 	if base.Adaptive != nil {
 		t.outages = newOutages(r.Fabric, base.Adaptive.Tables)
@@ -569,11 +585,11 @@ func (t *trial) checkIncremental(ctx context.Context, c *Case, now *fabric.Snaps
 	g, tables := now.Fabric, t.router.Tables()
 	c.countChanges(t.base.Routing, g, tables)
 	defer t.checker.Undo()
-	if pairs, maxRoutes, ok := t.checker.Try(now, tables); ok {
-		c.Gone, c.MaxRoutes = t.base.Verify.Unicast.Pairs-pairs, maxRoutes
-		return nil
+	v, ok := t.checker.Try(now, tables)
+	var err error
+	if !ok {
+		v, err = verify.Check(ctx, g, tables, verify.Options{Complete: true, Workers: 1})
 	}
-	v, err := verify.Check(ctx, g, tables, verify.Options{Complete: true, Workers: 1})
 	if err == nil {
 		t.fromCheck(c, g, v)
 	}
@@ -586,6 +602,9 @@ func (t *trial) fromCheck(c *Case, g *fabric.Fabric, v *verify.Result) {
 	c.Lost = max(0, v.Unicast.Unreachable+v.Unicast.Loops-t.countUnjoined(g))
 	c.CreditLoops = v.CreditLoops.Count + v.Management.CreditLoops
 	c.MaxRoutes = v.Balance.MaxRoutes
+	if t.scale.Differ {
+		c.MaxRelative = v.LoadOn(t.scale)
+	}
 }
 
 // countChanges counts what a subnet manager of g has to write.
@@ -622,12 +641,13 @@ func (t *trial) countUnjoined(g *fabric.Fabric) int64 {
 }
 
 // One is the case that Run lists for the failure of the cable at a port, or of the switch that has
-// the port. With route.Kept it takes less time. The error is also that there is no such part.
-func One(ctx context.Context, base *compile.Result, route compile.Options, kind Kind, at fabric.PortID) (*Case, error) {
+// the port, with relative loads on a scale if its rates differ. With route.Kept it takes less time. The error is also that there
+// is no such part.
+func One(ctx context.Context, base *compile.Result, route compile.Options, kind Kind, at fabric.PortID, scale bound.Scale) (*Case, error) {
 	f := base.Routing.Fabric
 	for i, a := range listAtoms(f, &Options{Kind: kind}) {
 		if slices.Contains(a.cut, at) || kind == Links && a.cut[0] == f.Peer(at) {
-			c, err := newTrial(base, route).try(ctx, &failure{number: i, cut: a.cut, parts: []Part{a.part}})
+			c, err := newTrial(base, route, scale).try(ctx, &failure{number: i, cut: a.cut, parts: []Part{a.part}})
 			return &c, err
 		}
 	}

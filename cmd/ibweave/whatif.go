@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -361,8 +362,14 @@ func printCases(b *facts, r *whatif.Result, top int, order string) {
 	t := r.Totals()
 	b.row("failures", "%s", caseTitle(r))
 	b.row("engine", "%s", r.Engine)
-	b.row("before", "%s pairs, %s unreachable; %s; at most %s routes on a link", text.Grouped(r.Before.Pairs), text.Grouped(r.Before.Unreachable),
-		text.CountGrouped(r.Before.CreditLoops, "credit loop", "credit loops"), text.Grouped(r.Before.MaxRoutes))
+	onFastest := func(load float64) string {
+		if r.Before.Fastest == "" {
+			return ""
+		}
+		return fmt.Sprintf(", in time as many as %s on %s", text.Grouped(int64(math.Round(load))), r.Before.Fastest)
+	}
+	b.row("before", "%s pairs, %s unreachable; %s; at most %s routes on a link%s", text.Grouped(r.Before.Pairs), text.Grouped(r.Before.Unreachable),
+		text.CountGrouped(r.Before.CreditLoops, "credit loop", "credit loops"), text.Grouped(r.Before.MaxRoutes), onFastest(r.Before.MaxRelative))
 	b.row("single points", "%s that still have a cable", text.CountGrouped(t.Lost, "failure separates ports", "failures separate ports"))
 	b.row("own cables", "%s", text.CountGrouped(t.Gone, "failure takes the only cable of a port", "failures take the only cable of a port"))
 	b.row("credit loops", "%s", text.CountGrouped(t.CreditLoops, "failure brings one", "failures bring one"))
@@ -373,10 +380,10 @@ func printCases(b *facts, r *whatif.Result, top int, order string) {
 	if r.FromScratch {
 		scratch = fmt.Sprintf(", %s when all is routed from scratch", text.Grouped(t.FromScratch))
 	}
-	b.row("load", "at most %s routes on a link%s", text.Grouped(t.MaxRoutes), scratch)
+	b.row("load", "at most %s routes on a link%s%s", text.Grouped(t.MaxRoutes), onFastest(t.MaxRelative), scratch)
 	b.row("to write", "%.1f blocks of 64 entries on average, at most %s", t.MeanBlocks, text.Grouped(t.MaxBlocks))
 	if t.RoutedFromScratch < len(r.Cases) {
-		b.row("rebalanced", "at most %s routes on a link; %.1f blocks on average, at most %s", text.Grouped(t.Last.MaxRoutes), t.Last.MeanBlocks, text.Grouped(t.Last.MaxBlocks))
+		b.row("rebalanced", "at most %s routes on a link%s; %.1f blocks on average, at most %s", text.Grouped(t.Last.MaxRoutes), onFastest(t.Last.MaxRelative), t.Last.MeanBlocks, text.Grouped(t.Last.MaxBlocks))
 	}
 	if x := t.Outage; x != nil {
 		b.row("until rerouted", "static tables lose at most %s, %.1f on average", text.CountGrouped(x.Max.Static, "pair", "pairs"), x.MeanStatic)
@@ -398,7 +405,7 @@ func printCases(b *facts, r *whatif.Result, top int, order string) {
 	}
 	fmt.Fprintln(b)
 	if len(list) > 0 {
-		printTable(b, list[:min(top, len(list))], r.FromScratch)
+		printTable(b, list[:min(top, len(list))], r.FromScratch, r.Before.Fastest)
 	}
 	if left := len(list) - top; left > 0 {
 		less := "and %s, see --top and --format json\n"
@@ -414,11 +421,14 @@ func printCases(b *facts, r *whatif.Result, top int, order string) {
 	}
 }
 
-// printTable is a line for each case.
-func printTable(b *facts, cases []whatif.Case, scratch bool) {
+// printTable is a line for each case, with relative loads in routes on a cable of fastest, unless that is "".
+func printTable(b *facts, cases []whatif.Case, scratch bool, fastest string) {
 	rows := [][]string{{"lost", "loops", "gone", "most", "blocks", "entries", "last", "blocks", "entries", ""}}
 	if scratch {
 		rows[0] = slices.Insert(rows[0], 4, "scratch")
+	}
+	if fastest != "" {
+		rows[0] = slices.Insert(rows[0], 4, "on "+fastest)
 	}
 	for i := range cases {
 		c := &cases[i]
@@ -434,6 +444,13 @@ func printTable(b *facts, cases []whatif.Case, scratch bool) {
 			text := "-"
 			if c.FromScratch != nil {
 				text = n(*c.FromScratch)
+			}
+			cells = slices.Insert(cells, 4, text)
+		}
+		if fastest != "" {
+			text := "-"
+			if c.Refused == "" {
+				text = n(int64(math.Round(c.MaxRelative)))
 			}
 			cells = slices.Insert(cells, 4, text)
 		}

@@ -171,11 +171,16 @@ func Rates(f *fabric.Fabric, channels []fabric.PortID) []int64 {
 // the highest; 0 when none is known.
 func commonestRate(f *fabric.Fabric, channels []fabric.PortID) (commonest int64) {
 	count := make(map[int64]int)
+	last, n := int64(0), 0 // most channels are like the one before
 	for _, p := range channels {
-		if rate := int64(f.Link(p).Mbps()); rate > 0 {
-			count[rate]++
+		if rate := int64(f.Link(p).Mbps()); rate != last {
+			count[last] += n
+			last, n = rate, 0
 		}
+		n++
 	}
+	count[last] += n
+	count[0] = 0 // not known
 	for r, n := range count {
 		if cmp.Or(cmp.Compare(n, count[commonest]), cmp.Compare(r, commonest)) > 0 {
 			commonest = r
@@ -190,6 +195,7 @@ func commonestRate(f *fabric.Fabric, channels []fabric.PortID) (commonest int64)
 type Scale struct {
 	Fastest fabric.Link // zero where no rate is known
 	Unknown int64       // what a rate counts as that is not known, in Mbit/s; 0 where no rate is known
+	Differ  bool        // the fabric has cables of several rates
 }
 
 // ScaleOf is the scale of a fabric's relative loads: its fastest cable between switches, and the
@@ -198,7 +204,9 @@ func ScaleOf(f *fabric.Fabric) Scale {
 	var s Scale
 	channels := switchChannels(f)
 	for _, p := range channels {
-		if l := f.Link(p); l.Mbps() > s.Fastest.Mbps() {
+		l, fastest := f.Link(p), s.Fastest.Mbps()
+		s.Differ = s.Differ || l.Mbps() > 0 && fastest > 0 && l.Mbps() != fastest
+		if l.Mbps() > fastest {
 			s.Fastest = l
 		}
 	}
