@@ -221,9 +221,9 @@ func bounds(r *verify.Result, row func(name, format string, args ...any)) {
 	if r.Bound == nil {
 		return
 	}
-	load, on := text.Grouped(int64(math.Round(r.Bound.Load))), ""
-	if m := r.Balance.MaxRelative; m != nil {
-		on = " on " + m.Fastest
+	load, time, that, on := r.Bound.LoadText(), "", "", ""
+	if fastest := r.Bound.Fastest; fastest != "" {
+		time, that, on = "the time of ", "that of ", " routes on "+fastest
 	}
 	name := "bound"
 	for _, x := range r.Bound.Bounds {
@@ -242,11 +242,11 @@ func bounds(r *verify.Result, row func(name, format string, args ...any)) {
 		}
 		switch {
 		case r.Bound.Load == 0:
-			row(name, "%s have less than %s on the most loaded link%s: %s", who, least, on, x.Witness)
+			row(name, "%s have less than %s%s%s on the most loaded link: %s", who, time, least, on, x.Witness)
 		case x.Above < 0.0005:
-			row(name, "%s%s, and %s have less: %s", load, on, who, x.Witness)
+			row(name, "%s%s, and %s have less: %s", time, load, who, x.Witness)
 		default:
-			row(name, "%s%s is %s %s, and %s have less than %s: %s", load, on, x.AboveText(), least, who, least, why)
+			row(name, "%s%s is %s %s%s, and %s have less than %s%s: %s", time, load, x.AboveText(), that, least, who, that, least, why)
 		}
 		name = ""
 	}

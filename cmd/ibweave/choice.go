@@ -34,6 +34,7 @@ type slowLinks struct {
 	// cables were as fast as others.
 	Bound      float64 `json:"bound"`
 	AtFullRate float64 `json:"bound_at_full_rate"`
+	fastest    string  // cable that both count
 }
 
 // routeChosen routes with the engine that suits the fabric best.
@@ -64,7 +65,7 @@ func (c *compilation) judge(ctx context.Context, a *app, s *judgement) error {
 				return err
 			}
 			scale := bound.ScaleOf(full)
-			s.SlowLinks = &slowLinks{Links: n, Bound: b.Bounds[0].Least, AtFullRate: r.Verify.Scale().Load(1, scale.Fastest) * found.Any.Load}
+			s.SlowLinks = &slowLinks{Links: n, Bound: b.Bounds[0].Least, AtFullRate: r.Verify.Scale().Load(1, scale.Fastest) * found.Any.Load, fastest: b.Fastest}
 		}
 	}
 	if c.choice == nil && !choice.Quick(f) {
@@ -105,7 +106,14 @@ func (j *judgement) text(b *facts) {
 	}
 }
 
-func loadText(c *choice.Candidate) string { return text.Grouped(int64(math.Round(c.Load))) }
+// loadText writes a load, with the cable that it counts where rates differ.
+func loadText(c *choice.Candidate) string {
+	load := text.Grouped(int64(math.Round(c.Load)))
+	if scale := c.Result.Verify.Scale(); scale.Differ {
+		load += " on " + scale.Fastest.String()
+	}
+	return load
+}
 
 // lanesText says what an engine needs beyond one lane.
 func lanesText(c *choice.Candidate) string {
@@ -143,7 +151,9 @@ func (j *judgement) lines() (list [][2]string) {
 	if s := j.SlowLinks; s != nil {
 		bound := "no lower"
 		if s.AtFullRate < s.Bound {
-			bound = text.Grouped(int64(s.AtFullRate))
+			if bound = text.Grouped(int64(s.AtFullRate)); s.fastest != "" {
+				bound += " on " + s.fastest
+			}
 		}
 		line("slow cables", "%s between switches; at the rate of others the bound would be %s", text.Grouped(s.Links), bound)
 	}
