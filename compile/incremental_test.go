@@ -3,12 +3,14 @@ package compile_test
 import (
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/ibweave/ibweave/audit/diff"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/verify"
@@ -177,5 +179,84 @@ func TestRebalance(t *testing.T) {
 	}
 	if _, step, err := c.Run(t.Context(), whole, e, compile.Options{}); err != nil || !step.Kept || !step.ByChange {
 		t.Errorf("%+v, %v", step, err)
+	}
+}
+
+// timeOf follows every pair of hosts, and finds the most time of a cable between switches: its routes over
+// its rate in Gbit/s.
+func timeOf(f *fabric.Fabric, tables *lft.Tables) (most float64) {
+	routes := make(map[fabric.PortID]int)
+	for _, src := range f.CAPorts() {
+		for _, dst := range f.CAPorts() {
+			if src == dst {
+				continue
+			}
+			path, _ := tables.Path(f, src, f.LID(dst), nil)
+			for _, p := range path {
+				if f.IsSwitch(f.Owner(p)) && f.PeerSwitch(p) != fabric.NoNode {
+					routes[p]++
+				}
+			}
+		}
+	}
+	for p, n := range routes {
+		most = max(most, float64(n)/(float64(f.Link(p).Mbps())/1000))
+	}
+	return most
+}
+
+// TestIncrementalRates: the load that later tables are held to is that of the last routing from scratch
+// also when the fastest cable comes or goes meanwhile. On these fabrics no lower bound is near it.
+func TestIncrementalRates(t *testing.T) {
+	kept, n := 0, short.Of(300, 40)
+	for seed := range uint64(n) {
+		rnd := rand.New(rand.NewPCG(seed, 3))
+		whole, err := gen.Irregular(gen.IrregularSpec{Switches: 12, Degree: 3, Hosts: 12, Seed: seed})
+		if err == nil {
+			whole, err = lft.AssignLIDs(whole, lft.LIDOptions{})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		ports, _ := whole.SwitchLinks(fabric.NodeID(rnd.IntN(whole.NumSwitches())))
+		p := ports[rnd.IntN(len(ports))]
+		fast, _ := fabric.ParseLink([]string{"4xFDR", "4xHDR", "8xNDR"}[rnd.IntN(3)])
+		faster := whole.WithLinks(map[fabric.PortID]fabric.Link{p: fast, whole.Peer(p): fast})
+		states := []*fabric.Fabric{whole, faster, whole}
+		if rest := faster.Without(p); len(rest.Components().List) == 1 && rnd.IntN(2) == 0 {
+			states = []*fabric.Fabric{faster, rest, faster}
+		}
+		var c compile.Incremental
+		var last float64 // of the last routing from scratch
+		for i, f := range states {
+			r, step, err := c.Run(t.Context(), f, engine(t, "updn"), compile.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Wait()
+			now := timeOf(f, r.Routing.Tables)
+			fastest := 0.0
+			for s := range fabric.NodeID(f.NumSwitches()) {
+				ports, _ := f.SwitchLinks(s)
+				for _, p := range ports {
+					fastest = max(fastest, float64(f.Link(p).Mbps())/1000)
+				}
+			}
+			const unit, slack = 64, 1.02 // of lft.LoadUnits, and for their rounding
+			most := compile.MaxDrift * max(last, float64(lft.BoundLoad(f))/unit/fastest)
+			switch {
+			case step.Kept && now > most*slack:
+				t.Errorf("seed %d, state %d: kept with %v, and %v are allowed", seed, i, now, most)
+			case !step.Kept && i > 0 && len(f.Cables()) == len(states[i-1].Cables()):
+				t.Errorf("seed %d, state %d: only a rate has changed: %s", seed, i, step.Why)
+			case step.Kept:
+				kept++
+			default:
+				last = now
+			}
+		}
+	}
+	if kept < n {
+		t.Errorf("%d of %d kept: the draw is too narrow", kept, 2*n)
 	}
 }

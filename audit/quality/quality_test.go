@@ -567,3 +567,51 @@ func TestErrors(t *testing.T) {
 		t.Error("cancelled")
 	}
 }
+
+// TestWhole: loads of what is left of a fabric are routes on the whole one's fastest cable, and its
+// bandwidths count rates only where those of the whole are known.
+func TestWhole(t *testing.T) {
+	for seed := range uint64(100) {
+		rnd := rand.New(rand.NewPCG(seed, 9))
+		f, err := gen.Tree(gen.TreeSpec{Ports: 8, Pods: []int{3}, Hosts: 2, Spines: 2, Parallel: 2})
+		f = must(t)(f, err)
+		links := make(map[fabric.PortID]fabric.Link)
+		var fast fabric.PortID // the only cable with 4xNDR
+		for _, c := range f.Cables() {
+			if f.IsSwitch(f.Owner(c.A)) && f.IsSwitch(f.Owner(c.B)) {
+				fast = c.A
+				links[c.A], _ = fabric.ParseLink([]string{"4xSDR", "4xQDR", "4xEDR"}[rnd.IntN(3)])
+				links[c.B] = links[c.A]
+			}
+		}
+		links[fast], _ = fabric.ParseLink("4xNDR")
+		links[f.Peer(fast)] = links[fast]
+		f = f.WithLinks(links)
+		r := compiled(t, f.Without(fast), "updn", 0).Routing
+		opt := quality.Options{Bisections: 20, Permutations: 20, Shifts: 20, Seed: seed}
+		alone := measure(t, r.Fabric, r.Tables, opt)
+		opt.Whole = f
+		part := measure(t, r.Fabric, r.Tables, opt)
+		want := 0.0
+		for p, routes := range walkAll(r.Fabric, r.Tables, nil, nil).routes {
+			want = max(want, float64(routes)/float64(r.Fabric.Link(p).Mbps())*float64(links[fast].Mbps()))
+		}
+		ratio := want / alone.AllToAll
+		for i, x := range [][2]float64{{part.AllToAll, want}, {part.Permutations.P99, ratio * alone.Permutations.P99}, {part.Shifts.Contention, ratio * alone.Shifts.Contention}, {part.Bisection.Mean, alone.Bisection.Mean}} {
+			if ratio <= 1 || math.Abs(x[0]-x[1]) > 1e-9*x[1] {
+				t.Errorf("seed %d, figure %d: %v, want %v; the scales differ by %v", seed, i, x[0], x[1], ratio)
+			}
+		}
+		// Where a rate of the whole is not known, all are equal with the cable and without.
+		equal := make(map[fabric.PortID]fabric.Link)
+		for p := range fabric.PortID(r.Fabric.NumPorts()) {
+			equal[p], _ = fabric.ParseLink("4xQDR")
+		}
+		opt.Whole = f.WithLinks(map[fabric.PortID]fabric.Link{fast: {}, f.Peer(fast): {}})
+		part = measure(t, r.Fabric, r.Tables, opt)
+		opt.Whole = nil
+		if same := measure(t, r.Fabric.WithLinks(equal), r.Tables, opt); part.Bisection.Mean != same.Bisection.Mean {
+			t.Errorf("seed %d: bandwidth %v with an unknown rate, %v with equal ones", seed, part.Bisection.Mean, same.Bisection.Mean)
+		}
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
@@ -54,13 +55,14 @@ func TestMetrics(t *testing.T) {
 	}
 	o := open(t, "metrics:\n  file: "+file+"\n", engines...)
 	rnd := rand.New(rand.NewPCG(1, 2))
-	route := func(s *Snapshot) {
+	route := func(s *Snapshot) *Tables {
 		t.Helper()
 		tables, err := o.Route(o.engine("updn"), s)
 		if err != nil {
 			t.Fatal(err)
 		}
 		o.Written(tables)
+		return tables
 	}
 	route(snapshotOf(f, rnd))
 	readMetrics(t, file, `ibweave_plugin_routings_from_scratch_total 1`)
@@ -77,6 +79,13 @@ func TestMetrics(t *testing.T) {
 		t.Error("no error")
 	}
 	readMetrics(t, file, `ibweave_plugin_fallbacks_total 1`)
+	// One faster cable makes no other slower: the series is on the scale of the first routing.
+	fast, p := fabric.Link{Width: 4, Speed: fabric.NDR}, f.Port(0, f.Node(0).NumPorts)
+	tables := route(snapshotOf(f.WithLinks(map[fabric.PortID]fabric.Link{p: fast, f.Peer(p): fast}), rnd))
+	if b := tables.Verify.Balance; b.MaxRelative == nil || b.MaxRelative.Load < 2*float64(b.MaxRoutes) {
+		t.Errorf("%+v", b)
+	}
+	readMetrics(t, file, fmt.Sprintf(`ibweave_plugin_last_routing_max_relative_load %d`, tables.Verify.Balance.MaxRoutes))
 }
 
 // TestMetricsKilled kills a process that writes metrics again and again: the file is whole.
