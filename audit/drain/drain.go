@@ -70,8 +70,9 @@ type Step struct {
 	Factor float64 `json:"factor"` // Load over that before the drain, 0 where there was none
 	Lost   int64   `json:"lost_pairs"`
 	Longer int64   `json:"non_minimal_pairs"`
-	// Verdict is the checker's on the tables with all parts still cabled, Unplugged that
-	// without the window's parts so far: that these are cut off is no finding.
+	// Verdict is the checker's on the tables with all parts still cabled, and at least warnings where
+	// Drain has credit loops; Unplugged is that without the window's parts so far: that these are cut
+	// off is no finding.
 	Verdict   string `json:"verdict"`
 	Unplugged string `json:"verdict_unplugged"`
 	// Drain is the change of tables that drains the part, Back the one that puts it back.
@@ -231,6 +232,7 @@ func (p *planner) try(from *state, part *Part) (step *Step, next *state, reason 
 	if step.Back, err = step.Drain.back(p.ctx, whole, from.routing, next.routing); err != nil {
 		return nil, nil, "", err
 	}
+	step.Verdict = step.Drain.Verdict(v.Verdict)
 	return step, next, "", p.measureGroups(&step.Load, r.Routing)
 }
 
@@ -315,6 +317,15 @@ func ChangeOf(ctx context.Context, f *fabric.Fabric, from, to *lft.Routing) (Cha
 		c.loops = t.Loops+t.OldLoops+t.NewLoops > 0
 	}
 	return c, nil
+}
+
+// Verdict is the worse of a verdict on the tables that a change leads to, "" for none, and that on the change:
+// warnings where credit loops are on the way.
+func (c *Change) Verdict(tables string) string {
+	if c.CreditLoops > 0 && (tables == "" || tables == verify.VerdictClean) {
+		return verify.VerdictWarnings
+	}
+	return tables
 }
 
 // back is ChangeOf for the way back. The mixtures are the same, and where none loops there is nothing to

@@ -329,7 +329,7 @@ func printDrain(b *facts, d *drain.Document, parts int) {
 		}
 		for k := len(w.Steps) - 1; k >= 0; k-- {
 			s := &w.Steps[k]
-			fmt.Fprintf(t, "  back %d\t%s\t\t\t%s\t%s\t\t\n", k+1, strings.ReplaceAll(s.Part, `"`, ""), writes(&s.Back), writeOrder(&s.Back))
+			fmt.Fprintf(t, "  back %d\t%s\t\t\t%s\t%s\t%s\t\n", k+1, strings.ReplaceAll(s.Part, `"`, ""), writes(&s.Back), writeOrder(&s.Back), s.Back.Verdict(""))
 		}
 		_ = t.Flush() // a buffer takes all
 		if w.Gone > 0 {
