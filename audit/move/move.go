@@ -63,8 +63,8 @@ type Step struct {
 	// Detour says that the cable is plugged into a port where it does not stay, since two cables that
 	// swap places cannot be out together.
 	Detour bool `json:"detour,omitempty"`
-	// Drained is the state in which the cables are moved; nil where none is unplugged. After is
-	// the one after that.
+	// Drained is the state in which the cables are moved; nil where none is unplugged and no entry is for
+	// a port that gets a cable. After is the one after that.
 	Drained *State `json:"drained,omitempty"`
 	After   State  `json:"after"`
 	// Down is adapters one of whose cables is moved, Gone those of which one goes without another for its
@@ -91,6 +91,9 @@ type State struct {
 	WriteFirst []fabric.GUID `json:"write_first,omitempty"`
 	Back       drain.Change  `json:"back"`
 	BackFirst  []fabric.GUID `json:"back_first,omitempty"`
+	// Cuts is true, of Drained, if these tables cut off hosts and switches whose cables move, since none that
+	// reach them are safe. Otherwise they work until they are unplugged.
+	Cuts bool `json:"cuts_off,omitempty"`
 	// BackCuts says that hosts and switches that came are cut off by the tables of Back already, since none
 	// that reach them are safe: else they work until they are unplugged.
 	BackCuts bool `json:"back_cuts_off,omitempty"`
@@ -173,14 +176,13 @@ func (p *planner) take(b Batch) (reason string, err error) {
 	}
 	before := p.now.Routing.Fabric
 	s := Step{Unplug: p.links(b.Unplug), Plug: p.links(b.Plug), Batch: b}
-	rest, force := p.now, p.now.Routing
-	if len(b.Unplug) > 0 {
+	rest := p.now
+	if len(b.Unplug) > 0 || newHolder(p.now.Routing, p.now.Routing, after, nil).usesAny() {
 		if rest, reason, err = p.drain(&s, b.Unplug); err != nil || reason != "" {
 			return reason, err
 		}
-		force = s.Drained.Compiled.Routing
 	}
-	if reason, err = p.plug(&s, after, rest, force); err != nil || reason != "" {
+	if reason, err = p.plug(&s, after, rest); err != nil || reason != "" {
 		return reason, err
 	}
 	s.listNodes(before, rest.Routing.Fabric, after)
@@ -234,9 +236,9 @@ func placed(r *lft.Routing) *lft.Routing {
 	return &c
 }
 
-// plug finds the tables after a step, on the cables of after. force is the tables that are in force
-// when these are there, and rest what of them is safe.
-func (p *planner) plug(s *Step, after *fabric.Fabric, rest *compile.Result, force *lft.Routing) (reason string, err error) {
+// plug finds the tables after a step, on the cables of after. rest is those that need only the cables that
+// stay.
+func (p *planner) plug(s *Step, after *fabric.Fabric, rest *compile.Result) (reason string, err error) {
 	r := &compile.Result{Engine: p.now.Engine, Routing: rest.Routing.On(after), Verify: rest.Verify}
 	if len(s.Plug) > 0 {
 		route := p.route
@@ -266,32 +268,57 @@ func (p *planner) plug(s *Step, after *fabric.Fabric, rest *compile.Result, forc
 	case p.opt.Limit > 0 && s.After.Factor > p.opt.Limit:
 		return fmt.Sprintf("the greatest load would be %.2f times that before", s.After.Factor), nil
 	}
+	return p.findWrites(s, after, rest)
+}
+
+// findWrites finds the tables in force while the cables of a step are moved, there and back, and all writes. It gives
+// the reason where packets would loop.
+func (p *planner) findWrites(s *Step, after *fabric.Fabric, rest *compile.Result) (reason string, err error) {
+	const unsafe = "no tables were found under which the cables can be moved"
+	now, r, before := p.now.Routing, s.After.Compiled, p.now.Routing.Fabric
+	force := now
+	if d := s.Drained; d != nil {
+		held, cuts, err := p.hold(d.Compiled, rest, now, after, r.Routing.Tables)
+		if err != nil || held == nil {
+			return unsafe, err
+		}
+		if held != d.Compiled {
+			d.Compiled, d.Cuts = held, cuts
+			if d.Write, err = drain.ChangeOf(p.ctx, before, now, held.Routing); err != nil {
+				return "", err
+			}
+			verdict := held.Verify.Verdict
+			if cuts {
+				verdict = rest.Verify.Verdict // that ports are cut off is told apart
+			}
+			d.Verdict = d.Write.Verdict(verdict)
+		}
+		force = held.Routing
+	}
 	s.After.WriteFirst = apart(after, rest.Routing.Fabric)
 	if s.After.Write, err = drain.ChangeOf(p.ctx, after, force.On(after), r.Routing); err != nil {
 		return "", err
 	}
-	leave := drain.Overlay(after, rest.Routing, r.Routing)
-	check := verify.Options{SL2VL: leave.SL2VL, PathSLs: leave.PathSLs, Complete: true}
-	if v, err = verify.Check(p.ctx, after, leave.Tables, check); err != nil {
+	s.After.Verdict = s.After.Write.Verdict(r.Verify.Verdict)
+	leave := &compile.Result{Engine: r.Engine, Routing: drain.Overlay(after, rest.Routing, r.Routing)}
+	if leave.Verify, err = check(p.ctx, leave.Routing); err != nil {
 		return "", err
 	}
-	if v.Verdict == verify.VerdictErrors {
-		// Without the hosts that came they are safe, on the cables that are left. Switches that came
-		// lead on what still comes by.
-		leave, v, s.After.BackCuts = rest.Routing.On(after), rest.Verify, true
-		for _, guid := range s.After.WriteFirst {
-			n, _ := after.SwitchByGUID(guid)
-			copy(leave.Tables.Row(n), r.Routing.Tables.Row(n))
-		}
+	if leave, s.After.BackCuts, err = p.hold(leave, rest, r.Routing, before, now.Tables); err != nil || leave == nil {
+		return unsafe, err
 	}
-	s.After.Leave = &compile.Result{Engine: r.Engine, Routing: leave, Verify: v}
-	if s.After.Back, err = drain.ChangeOf(p.ctx, after, r.Routing, leave); err != nil || s.Drained == nil {
+	s.After.Leave = leave
+	if s.After.Back, err = drain.ChangeOf(p.ctx, after, r.Routing, leave.Routing); err != nil || s.Drained == nil {
 		return "", err
 	}
-	before := p.now.Routing.Fabric
 	s.Drained.BackFirst = apart(before, rest.Routing.Fabric)
-	s.Drained.Back, err = drain.ChangeOf(p.ctx, before, leave.On(before), p.now.Routing)
+	s.Drained.Back, err = drain.ChangeOf(p.ctx, before, leave.Routing.On(before), now)
 	return "", err
+}
+
+// check verifies tables.
+func check(ctx context.Context, r *lft.Routing) (*verify.Result, error) {
+	return verify.Check(ctx, r.Fabric, r.Tables, verify.Options{SL2VL: r.SL2VL, PathSLs: r.PathSLs, Complete: true})
 }
 
 // apart lists the switches of f that have no cable in rest.

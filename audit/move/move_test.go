@@ -334,7 +334,9 @@ func (x *follower) follow(s *move.Step) {
 	force := x.before
 	if s.Drained != nil {
 		d := s.Drained.Compiled.Routing
-		x.all(was, d.Tables, "drained")
+		if !s.Drained.Cuts {
+			x.all(was, d.Tables, "drained")
+		}
 		x.stay(was, rest, d.Tables, moved, "drained, cables there")
 		x.mixed(was, rest, x.before.Tables, d.Tables, &s.Drained.Write, nil, "to drain")
 		x.load(rest, d.Tables, &s.Drained.Load, s.Drained.Factor)

@@ -345,12 +345,18 @@ func (s *moveStep) print(b *facts, number int) {
 	}
 	row("after", &s.After)
 	if len(s.Plug) > 0 {
-		fmt.Fprintf(t, "  back 2\t\t\t%s\t%s\t\t\n", writes(&s.After.Back), writeOrder(&s.After.Back))
+		fmt.Fprintf(t, "  back 2\t\t\t%s\t%s\t%s\t\n", writes(&s.After.Back), writeOrder(&s.After.Back), s.After.Back.Verdict(""))
 	}
 	if d := s.Drained; d != nil {
-		fmt.Fprintf(t, "  back 1\t\t\t%s\t%s\t\t\n", writes(&d.Back), newFirst(d.BackFirst)+writeOrder(&d.Back))
+		fmt.Fprintf(t, "  back 1\t\t\t%s\t%s\t%s\t\n", writes(&d.Back), newFirst(d.BackFirst)+writeOrder(&d.Back), d.Back.Verdict(""))
 	}
 	_ = t.Flush() // a buffer takes all
+	if s.Drained != nil && s.Drained.Cuts {
+		fmt.Fprintln(b, "  some of those that are unplugged are cut off once the drained tables are written")
+	}
+	if s.After.BackCuts {
+		fmt.Fprintln(b, "  some of those that are plugged in are cut off once the tables of back 2 are written")
+	}
 }
 
 // newFirst says how many switches are written before the others.

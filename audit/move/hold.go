@@ -1,0 +1,177 @@
+package move
+
+import (
+	"slices"
+
+	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/graph"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// Drained tables still lead to the ports whose cables are about to move. If an entry for such a LID is
+// for a switch port that gets another cable, the packets go elsewhere once that is plugged in, and can
+// come back to where they were.
+//
+// No packet loops without these entries, whichever cables have been moved. Packets for other LIDs use
+// cables that stay alone. Entries for the LID form a tree on the old cables, and no entry is left for a
+// new one. Nor do packets return to a switch all of whose cables move, when that gets its new entries
+// before the others.
+
+// holder changes tables so that no packet loops under them while cables are moved.
+type holder struct {
+	r    *lft.Routing   // on the old cables
+	rest *lft.Routing   // on those that stay
+	then *fabric.Fabric // with the new cables
+	// ports lists the switch ports that have no cable in rest and lead to a switch in then.
+	ports  []fabric.PortID
+	next   *lft.Tables // that switches without a cable in rest get before the others
+	strong graph.Strong[int32]
+	heads  []int32
+}
+
+func newHolder(r, rest *lft.Routing, then *fabric.Fabric, next *lft.Tables) *holder {
+	h := &holder{r: r, rest: rest, then: then, next: next}
+	for p := range then.PortBase(fabric.NodeID(then.NumSwitches())) {
+		if then.PeerSwitch(p) != fabric.NoNode && rest.Fabric.Peer(p) == fabric.NoPort {
+			h.ports = append(h.ports, p)
+		}
+	}
+	return h
+}
+
+// hold returns tables under which no packet loops while cables are moved from those of held to those of then,
+// and while switches without a cable in rest get their entries of next. held is drain.Overlay of rest and from.
+//
+// Packets for a LID that could loop take the path of those for a neighbour on the same switch. Where that is not
+// safe, their entries are taken out, and cuts is true: ports are cut off before their cables are unplugged. The
+// result is nil if packets could loop for a LID whose port keeps its cable. Errors: those of verify.Check.
+func (p *planner) hold(held, rest *compile.Result, from *lft.Routing, then *fabric.Fabric, next *lft.Tables) (r *compile.Result, cuts bool, err error) {
+	x := held.Routing.Fabric
+	if held.Verify.Verdict != verify.VerdictErrors {
+		h := newHolder(held.Routing.On(x), rest.Routing, then, next)
+		changed, cuts, safe := h.mend(true)
+		if !changed {
+			return held, false, nil
+		}
+		v, err := check(p.ctx, h.r)
+		if err != nil {
+			return nil, false, err
+		}
+		if safe && v.CreditLoops.Count == 0 && (cuts || v.Verdict != verify.VerdictErrors) {
+			return &compile.Result{Engine: held.Engine, Routing: h.r, Verify: v}, cuts, nil
+		}
+	}
+	h := newHolder(rest.Routing.On(x), rest.Routing, then, next)
+	for s := range fabric.NodeID(x.NumSwitches()) {
+		if h.isApart(s) {
+			copy(h.r.Tables.Row(s), from.Tables.Row(s)) // for what still comes by
+		}
+	}
+	if _, _, safe := h.mend(false); !safe {
+		return nil, false, nil
+	}
+	v, err := check(p.ctx, h.r)
+	return &compile.Result{Engine: held.Engine, Routing: h.r, Verify: v}, true, err
+}
+
+// mend changes the entries for LIDs whose packets could loop: with detour, it tries follow before it takes
+// entries out. cuts is true if a port can no longer be reached, and safe is false if packets could loop for a LID
+// whose port keeps its cable.
+func (h *holder) mend(detour bool) (changed, cuts, safe bool) {
+	for lid := fabric.LID(1); lid <= h.r.Tables.MaxLID(); lid++ {
+		if !h.loops(lid) {
+			continue
+		}
+		if h.rest.Fabric.LIDPort(lid) != fabric.NoPort {
+			return true, cuts, false
+		}
+		changed = true
+		if !detour || !h.follow(lid) || h.loops(lid) {
+			for _, p := range h.ports {
+				if row := h.r.Tables.Row(h.then.Owner(p)); row[lid] == h.then.Num(p) {
+					row[lid] = fabric.NoPath
+				}
+			}
+			cuts = cuts || h.r.Fabric.LIDPort(lid) != fabric.NoPort
+		}
+	}
+	return changed, cuts, true
+}
+
+// uses returns true if an entry for a LID is for one of ports.
+func (h *holder) uses(lid fabric.LID) bool {
+	return slices.ContainsFunc(h.ports, func(p fabric.PortID) bool { return h.r.Tables.Row(h.then.Owner(p))[lid] == h.then.Num(p) })
+}
+
+// usesAny returns true if an entry for any LID is for one of ports.
+func (h *holder) usesAny() bool {
+	return slices.ContainsFunc(h.ports, func(p fabric.PortID) bool { return slices.Contains(h.r.Tables.Row(h.then.Owner(p))[1:], h.then.Num(p)) })
+}
+
+// loops returns true if packets for a LID can loop while some cables are old and some new, or on the new
+// ones while some switches that are apart have their next entries. O(switches).
+func (h *holder) loops(lid fabric.LID) bool {
+	if !h.uses(lid) {
+		return false
+	}
+	find := func(add func(s fabric.NodeID, entry fabric.PortNum)) bool {
+		return h.strong.Find(h.then.NumSwitches(), func(s int32) []int32 {
+			h.heads = h.heads[:0]
+			add(fabric.NodeID(s), h.r.Tables.Row(fabric.NodeID(s))[lid])
+			return h.heads
+		}) > 0
+	}
+	return find(func(s fabric.NodeID, entry fabric.PortNum) {
+		h.add(h.r.Fabric, s, entry)
+		h.add(h.then, s, entry)
+	}) || find(func(s fabric.NodeID, entry fabric.PortNum) {
+		h.add(h.then, s, entry)
+		if h.isApart(s) && lid <= h.next.MaxLID() {
+			h.add(h.then, s, h.next.Row(s)[lid])
+		}
+	})
+}
+
+// add adds to heads the switch that an entry of switch s leads to on the cables of f, if any.
+func (h *holder) add(f *fabric.Fabric, s fabric.NodeID, entry fabric.PortNum) {
+	if entry <= f.Node(s).NumPorts {
+		if to := f.PeerSwitch(f.Port(s, entry)); to != fabric.NoNode {
+			h.heads = append(h.heads, int32(to))
+		}
+	}
+}
+
+// isApart returns true for a switch without a cable that stays.
+func (h *holder) isApart(s fabric.NodeID) bool {
+	return h.rest.Fabric.LID(h.rest.Fabric.PortBase(s)) == 0
+}
+
+// follow sends packets for a LID over cables that stay to the switch that its port is on, like those for an end
+// port that stays there, or else for the switch itself. It returns false, and changes nothing, if the switch is apart.
+func (h *holder) follow(lid fabric.LID) bool {
+	x, f := h.r.Fabric, h.rest.Fabric
+	port := x.LIDPort(lid)
+	at := x.Attachment(port)
+	if at == fabric.NoPort || h.isApart(x.Owner(at)) {
+		return false
+	}
+	like := f.LID(f.PortBase(x.Owner(at)))
+	if ends := f.EndPortsOn(x.Owner(at)); len(ends) > 0 {
+		like = f.LID(ends[0]) + (lid-x.LID(port))&(1<<f.LMC(ends[0])-1)
+	}
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		if h.isApart(s) {
+			continue
+		}
+		h.r.Tables.Row(s)[lid] = h.rest.Tables.Row(s)[like]
+		if h.r.PathSLs != nil && h.rest.PathSLs != nil {
+			row := slices.Clone(h.r.PathSLs.Given(s))
+			row[lid] = h.rest.PathSLs.Given(s)[like]
+			h.r.PathSLs.SetRow(row, s)
+		}
+	}
+	h.r.Tables.Row(x.Owner(at))[lid] = x.Num(at)
+	return true
+}
