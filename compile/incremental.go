@@ -2,6 +2,7 @@ package compile
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -68,7 +69,7 @@ type Step struct {
 // scratch where the engine is no lft.IncrementalEngine, for multicast and SL-to-VL schemes,
 // where the engine does not keep tables with several lanes, where the change or the drift of the
 // loads is too large, where the tables would have faults, and where keeping tables fails or
-// panics.
+// panics. Where the engine refuses that, tables are kept as with Options.Route.Previous.
 //
 // The next call needs a state that takes as long to prepare as to route from scratch.
 // Prepare does it in the background, when the caller has time; else the call does, and
@@ -126,7 +127,12 @@ func (c *Incremental) Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt 
 	}
 	c.engine, c.routing, c.prepared, c.prepare, c.ready = e, nil, prepared{}, nil, nil
 	c.findScratch, c.scratch, c.scratchLoad = nil, nil, 0
-	if r, err = Run(ctx, f, e, opt); err != nil {
+	r, err = Run(ctx, f, e, opt)
+	if refused := (*lft.DomainError)(nil); can && errors.As(err, &refused) && before != nil && before.Engine == e.Name() {
+		opt.Route.Previous = before
+		r, err = Run(ctx, f, e, opt)
+	}
+	if err != nil {
 		return nil, step, err
 	}
 	if r.Routing.Kept {
@@ -327,7 +333,7 @@ func (c *Incremental) update(ctx context.Context, f *fabric.Fabric, opt Options,
 	was := c.router.Snapshot()
 	now, ok := was.Index.Snapshot(f)
 	if !ok || !c.router.Update(now, largeChange(f)) {
-		step.Why = "the change is too large, or has new switches or higher LIDs"
+		step.Why = "the change is too large, or has new switches, higher LIDs or an order that does not serve"
 		return nil, nil
 	}
 	c.load = lft.Rescale(c.load, was.Fabric, f)

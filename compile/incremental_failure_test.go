@@ -11,6 +11,7 @@ import (
 	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/updown"
+	"github.com/ibweave/ibweave/verify"
 )
 
 // troubled routes as updn does, and does something else when it is to keep its order on
@@ -20,7 +21,7 @@ type troubled struct {
 	keep *func(f *fabric.Fabric)
 }
 
-func (e troubled) KeepOrder(f *fabric.Fabric, was []int32) []int32 {
+func (e troubled) KeepOrder(f *fabric.Fabric, was []int32) ([]int32, bool) {
 	(*e.keep)(f)
 	return e.Engine.KeepOrder(f, was)
 }
@@ -72,6 +73,40 @@ func TestIncrementalPanics(t *testing.T) {
 		}
 		if n := compile.ChangesSince(scratch.Routing, r.Routing); n != (compile.Changes{}) {
 			t.Errorf("%d: from scratch %+v would be others", i, n)
+		}
+	}
+}
+
+// picky routes as updn does, and refuses to do so from scratch on all fabrics but the first.
+type picky struct {
+	updown.Engine
+	links *int // of the first
+}
+
+func (e picky) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
+	if *e.links == 0 {
+		*e.links = f.NumLinks()
+	}
+	if opt.Previous == nil && f.NumLinks() != *e.links {
+		return nil, &lft.DomainError{Engine: e.Name(), Reason: "other cables"}
+	}
+	return e.Engine.Route(ctx, f, opt)
+}
+
+// What the engine refuses from scratch is kept, though the change is large.
+func TestIncrementalRefused(t *testing.T) {
+	whole, err := gen.FatTree(gen.FatTreeSpec{Radix: 48, Levels: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	spine := fabric.NodeID(whole.NumSwitches() - 1)
+	cables, _ := whole.SwitchLinks(spine)
+	e := &compile.Engine{Engine: picky{links: new(int)}}
+	var c compile.Incremental
+	for i, f := range []*fabric.Fabric{whole, whole.Without(cables[:len(cables)-1]...)} {
+		r, step, err := c.Run(t.Context(), f, e, compile.Options{})
+		if err != nil || step.Kept != (i > 0) || r.Verify.Fails(verify.Error) {
+			t.Errorf("%d: %+v, %v", i, step, err)
 		}
 	}
 }

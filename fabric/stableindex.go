@@ -113,6 +113,22 @@ func (x *StableIndex) Snapshot(f *Fabric) (*Snapshot, bool) {
 	return v, true
 }
 
+// Cabled is the same without switches that have a LID and no cable; v itself if there are none.
+func (v *Snapshot) Cabled() *Snapshot {
+	c := *v
+	c.Node, c.Dest = slices.Clone(v.Node), slices.Clone(v.Dest)
+	for slot, s := range v.Node {
+		if s != NoNode && !v.Fabric.HasCable(s) {
+			c.Node[slot], c.Dest[v.Fabric.LID(v.Fabric.PortBase(s))] = NoNode, NoDestination
+			c.Present--
+		}
+	}
+	if c.Present == v.Present {
+		return v
+	}
+	return &c
+}
+
 // addSwitch fills in a switch and its cables.
 func (v *Snapshot) addSwitch(s NodeID) {
 	f, x := v.Fabric, v.Index

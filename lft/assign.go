@@ -116,7 +116,7 @@ type assignment struct {
 }
 
 // AssignLIDs gives every end port its LIDs and returns the fabric that has
-// them; f is left alone. It takes time linear in ports and LIDs.
+// them, f itself if it has; f is left alone. It takes time linear in ports and LIDs.
 //
 // Errors: LIDs that cannot be kept (a *LIDConflictError for two ports that
 // claim one; a base LID that is not a multiple of 1<<LMC; ports whose LMCs
@@ -186,7 +186,20 @@ func AssignLIDs(f *fabric.Fabric, opt LIDOptions) (*fabric.Fabric, error) {
 			a.lmc[p] = 0
 		}
 	}
+	if len(f.VirtualLIDs()) == 0 && a.changesNothing() {
+		return f, nil
+	}
 	return f.WithLIDs(a.base, a.lmc)
+}
+
+// changesNothing returns true if all ports have the LIDs that they had.
+func (a *assignment) changesNothing() bool {
+	for p, l := range a.base {
+		if q := fabric.PortID(p); l != a.f.LID(q) || a.lmc[p] != a.f.LMC(q) {
+			return false
+		}
+	}
+	return true
 }
 
 // readTopology takes over the LIDs that f has.

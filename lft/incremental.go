@@ -16,8 +16,9 @@ type IncrementalEngine interface {
 	Engine
 	// KeepOrder gives the order of f's switches, rank by NodeID and 0 on top, that is
 	// most like an earlier order: was is by NodeID the rank there, -1 for switches that
-	// it did not have. It is nil when the engine has no order.
-	KeepOrder(f *fabric.Fabric, was []int32) []int32
+	// it did not have. It is nil when the engine has no order. ok is false if tables with that
+	// order break what the engine guarantees, so that none can be kept.
+	KeepOrder(f *fabric.Fabric, was []int32) (order []int32, ok bool)
 }
 
 // Incremental holds forwarding tables and updates them as the fabric changes, changing
@@ -51,11 +52,13 @@ type Incremental struct {
 	first  []int32          // by slot: its rank in the first order; nil without an order
 	rank   []int32          // by slot: its rank now
 	order  []int32          // slots that are there, by rank
+	serves bool             // the engine keeps its guarantee with order
+	moved  bool             // the last step changed entries
 	dist   distances
 	// uncounted lists LIDs with entries that no engine could have made; they are in no
 	// load.
 	uncounted []int32
-	journal   *journal // nil unless the last update is to be undone
+	journal   *journal // nil unless undo may be called
 	lids      int      // how many the last update looked at
 	// changed is by slot and block of LIDs whether an entry has changed since the last update
 	// began, and changedBlocks is how many have one, of switches that are there.
@@ -65,7 +68,7 @@ type Incremental struct {
 	updateScratch
 }
 
-// journal is what Undo needs: what an update changes in place.
+// journal is what undo needs: what an update and a step change in place.
 type journal struct {
 	before  Incremental
 	entries []formerEntry
@@ -117,20 +120,36 @@ func NewIncremental(e IncrementalEngine, x *fabric.StableIndex, r *Routing) (*In
 
 // Reroute updates the tables of opt.Previous for another fabric, and rebalances them. They are
 // from scratch where an Incremental cannot do that, or not as opt.Rebalance says. Errors
-// are those of routing from scratch.
+// are those of routing from scratch, where that is needed.
 //
 // Where it cannot rebalance them for a lower bound of the greatest load, it routes from scratch
-// besides, to learn what that would give. With opt.Keeper it goes on from what that has of the
+// besides, to learn what that would give. Where e refuses that with a *DomainError, it keeps the
+// tables, as near to the bound as it can come. With opt.Keeper it goes on from what that has of the
 // tables of opt.Previous.
 func Reroute(ctx context.Context, e IncrementalEngine, f *fabric.Fabric, opt Options) (r *Routing, err error) {
 	previous, keeper := opt.Previous, opt.Keeper
 	opt.Previous, opt.Keeper = nil, nil
-	if keeper == nil {
+	goesBack := keeper != nil
+	if !goesBack {
 		keeper = new(Keeper)
 	}
-	fromScratch := func() (*Routing, error) { return e.Route(ctx, f, opt) }
-	l, v, ok := keeper.take(e, previous, f)
-	if !ok || !l.Update(v, 0) {
+	fromScratch := func() (*Routing, error) { return keeper.routeFromScratch(ctx, e, f, opt) }
+	l, v, ok := keeper.begin(e, previous, f)
+	if !ok {
+		return fromScratch()
+	}
+	if goesBack {
+		l.startJournal()
+		keeper.former = nil // that of earlier changes
+		defer func() {
+			if r == nil || !r.Kept {
+				l.undo()
+			} else {
+				keeper.of, keeper.former = r, previous
+			}
+		}()
+	}
+	if !l.Update(v, 0) {
 		return fromScratch()
 	}
 	greatest := func() (uint64, error) {
@@ -147,31 +166,47 @@ func Reroute(ctx context.Context, e IncrementalEngine, f *fabric.Fabric, opt Opt
 	if err == nil && ok {
 		r = l.Routing(nil)
 		r.Kept = true
-		keeper.l, keeper.of = l, r
 	}
 	return r, err
 }
 
-// Keeper has the Incremental with the tables that Reroute made last, so that the next Reroute from
-// these tables need not begin with a new one, which takes longer than most changes. The zero value has
-// none. The tables must not change. Not safe for concurrent use.
+// Keeper has the Incremental with the tables that Reroute made last, and how to go back to those
+// that it made them from. So the next Reroute from either need not begin with a new Incremental,
+// which takes longer than most changes. It also has the last routing from scratch, for another step on
+// the same fabric. The zero value has none. The tables must not change, and Options only differ in
+// Previous, FirstStep and Rebalance. Not safe for concurrent use.
 type Keeper struct {
-	l  *Incremental
-	of *Routing // that l holds
+	l       *Incremental
+	of      *Routing // that l holds
+	former  *Routing // that l.undo leads to; nil for none
+	scratch struct {
+		of  *fabric.Fabric // nil for none
+		r   *Routing
+		err error
+	}
 }
 
-// Hold gives an Incremental with the tables of a routing: the one that Reroute had, else a new one as
-// of NewIncremental. A caller that changes it has to undo that.
-func (k *Keeper) Hold(e IncrementalEngine, r *Routing) (*Incremental, bool) {
-	if k.holds(e, r) {
-		return k.l, true
+func (k *Keeper) routeFromScratch(ctx context.Context, e Engine, f *fabric.Fabric, opt Options) (*Routing, error) {
+	if s := &k.scratch; s.of != f {
+		s.of = f
+		if s.r, s.err = e.Route(ctx, f, opt); ctx.Err() != nil {
+			s.of = nil
+		}
 	}
-	l, ok := NewIncremental(e, fabric.NewStableIndex(r.Fabric), r)
-	*k = Keeper{}
-	if ok {
-		*k = Keeper{l, r}
+	if k.scratch.err != nil {
+		return nil, k.scratch.err
 	}
-	return l, ok
+	r := *k.scratch.r // the caller may change what it gets
+	return &r, nil
+}
+
+// Hold prepares for a Reroute from a routing to a fabric without new switches or higher LIDs. It gives
+// what the tables are for, nil if e cannot keep them.
+func (k *Keeper) Hold(e IncrementalEngine, r *Routing) *fabric.Snapshot {
+	if !k.hold(e, r) && !k.start(e, fabric.NewStableIndex(r.Fabric), r) {
+		return nil
+	}
+	return k.l.now
 }
 
 // Snapshot is what the tables of a routing are for, nil if the keeper does not have them.
@@ -182,33 +217,65 @@ func (k *Keeper) Snapshot(r *Routing) *fabric.Snapshot {
 	return k.l.now
 }
 
-// Clone is an independent copy.
+// Former is what the tables were for from which Reroute made those that the keeper has; nil if they
+// are gone.
+func (k *Keeper) Former() *fabric.Snapshot {
+	if k.former == nil {
+		return nil
+	}
+	return k.l.journal.before.now
+}
+
+// IsLast returns true if the tables of a routing that Reroute made last, by a first step, are also
+// what it makes by a last step with Options.Rebalance of factor: neither step has anything to move.
+func (k *Keeper) IsLast(r *Routing, factor float64) bool {
+	return k.of == r && !k.l.moved && k.l.IsBalanced(factor, 0)
+}
+
+// Clone is an independent copy, which cannot go back.
 func (k *Keeper) Clone() Keeper {
-	c := *k
+	c := Keeper{of: k.of}
 	if k.l != nil {
 		c.l = k.l.Clone()
 	}
 	return c
 }
 
-func (k *Keeper) holds(e IncrementalEngine, r *Routing) bool {
+// hold goes back to the tables of r if the keeper can. It returns true if it has them then.
+func (k *Keeper) hold(e IncrementalEngine, r *Routing) bool {
+	if k.former != nil && k.former == r {
+		k.l.undo()
+		k.of, k.former = r, nil
+	}
 	return k.Snapshot(r) != nil && k.l.engine.Name() == e.Name() && k.l.restart()
 }
 
-// take is Hold for an update to fabric f, which the caller makes then: the keeper has it no more.
-func (k *Keeper) take(e IncrementalEngine, r *Routing, f *fabric.Fabric) (l *Incremental, v *fabric.Snapshot, ok bool) {
-	defer func() { *k = Keeper{} }()
-	if k.holds(e, r) && f.MaxLID() <= k.l.index.MaxLID {
+// start has the keeper begin with the tables of r. It returns false if e cannot keep them.
+func (k *Keeper) start(e IncrementalEngine, x *fabric.StableIndex, r *Routing) bool {
+	l, ok := NewIncremental(e, x, r)
+	k.l, k.of, k.former = l, r, nil
+	if !ok {
+		k.l, k.of = nil, nil
+	}
+	return ok
+}
+
+// begin gives an Incremental with the tables of r, and a fabric as its Update takes it. ok is false if
+// e cannot keep the tables.
+func (k *Keeper) begin(e IncrementalEngine, r *Routing, f *fabric.Fabric) (l *Incremental, v *fabric.Snapshot, ok bool) {
+	if k.hold(e, r) && f.MaxLID() <= k.l.index.MaxLID {
 		if v, ok = k.l.index.Snapshot(f); ok {
-			return k.l, v, true
+			return k.l, v.Cabled(), true
 		}
 	}
 	x := fabric.NewStableIndex(r.Fabric, f)
-	if l, ok = NewIncremental(e, x, r); !ok {
+	if !k.start(e, x, r) {
 		return nil, nil, false
 	}
-	v, ok = x.Snapshot(f)
-	return l, v, ok
+	if v, ok = x.Snapshot(f); !ok {
+		return nil, nil, false
+	}
+	return k.l, v.Cabled(), true
 }
 
 // restart makes the order at hand the first one, as NewIncremental does with that of a routing. It
@@ -223,9 +290,10 @@ func (l *Incremental) restart() bool {
 	return slices.Equal(was, l.rank)
 }
 
-// Clone is an independent copy, for another goroutine.
+// Clone is an independent copy, for another goroutine. It cannot undo.
 func (l *Incremental) Clone() *Incremental {
 	c := *l
+	c.journal = nil
 	c.rows, c.load = slices.Clone(l.rows), slices.Clone(l.load)
 	c.dist.hops, c.dist.down = slices.Clone(l.dist.hops), slices.Clone(l.dist.down)
 	c.changed = slices.Clone(l.changed)
@@ -233,15 +301,15 @@ func (l *Incremental) Clone() *Incremental {
 	return &c
 }
 
-// Try is Update with all LIDs, until Undo takes it back.
-func (l *Incremental) Try(v *fabric.Snapshot) bool {
+// startJournal has undo take back all that changes from now on.
+func (l *Incremental) startJournal() {
+	l.journal = nil // that of earlier changes
 	l.journal = &journal{before: *l}
 	l.load = slices.Clone(l.load)
-	return l.Update(v, 0)
 }
 
-// Undo takes back the last Try, also one that returned false.
-func (l *Incremental) Undo() {
+// undo takes back what has changed since startJournal, also an update that returned false.
+func (l *Incremental) undo() {
 	for _, e := range slices.Backward(l.journal.entries) {
 		l.rows[e.at] = e.num
 	}
@@ -252,7 +320,7 @@ func (l *Incremental) Undo() {
 	}
 	scratch := l.updateScratch
 	*l = l.journal.before
-	l.updateScratch = scratch
+	l.updateScratch = scratch // its slices may have grown
 }
 
 func (l *Incremental) row(slot int32) []fabric.PortNum {
@@ -298,7 +366,7 @@ func (l *Incremental) setFirstOrder(r *Routing) bool {
 			was[s] = r.Order[s]
 		}
 	}
-	if l.engine.KeepOrder(r.Fabric, was) == nil {
+	if order, _ := l.engine.KeepOrder(r.Fabric, was); order == nil {
 		return true
 	}
 	l.first = make([]int32, l.index.Slots())
@@ -313,7 +381,7 @@ func (l *Incremental) setFirstOrder(r *Routing) bool {
 
 // setOrder sets rank and order for the fabric at hand.
 func (l *Incremental) setOrder() {
-	l.rank, l.order = nil, nil
+	l.rank, l.order, l.serves = nil, nil, true
 	if l.first == nil {
 		return
 	}
@@ -325,7 +393,9 @@ func (l *Incremental) setOrder() {
 	for slot := range l.rank {
 		l.rank[slot] = -1
 	}
-	for s, rank := range l.engine.KeepOrder(l.now.Fabric, was) {
+	order, ok := l.engine.KeepOrder(l.now.Fabric, was)
+	l.serves = ok
+	for s, rank := range order {
 		l.rank[l.now.Slot[s]] = rank
 	}
 	l.order = make([]int32, len(l.now.Slot))
@@ -424,6 +494,9 @@ func (l *Incremental) Routing(old *Tables) *Routing {
 	par.Each(f.NumSwitches(), func(s int) {
 		row := r.Tables.Row(fabric.NodeID(s))
 		copy(row[:cap(row)], l.row(l.now.Slot[s])) // entries beyond its LIDs are NoPath
+		if lid := f.LID(f.PortBase(fabric.NodeID(s))); l.now.Node[l.now.Slot[s]] == fabric.NoNode && lid != 0 {
+			row[lid] = 0
+		}
 	})
 	if l.rank != nil {
 		r.Order = make([]int32, f.NumSwitches())

@@ -109,7 +109,7 @@ func TestTry(t *testing.T) {
 			cut = append(cut, fabric.PortID(rng.IntN(whole.NumPorts())))
 		}
 		v := snapshot(t, x, whole.Without(cut...))
-		if !l.Try(v) {
+		if l.startJournal(); !l.Update(v, 0) {
 			t.Fatal("not updated")
 		}
 		for s := range int32(x.Slots()) {
@@ -119,7 +119,7 @@ func TestTry(t *testing.T) {
 				}
 			}
 		}
-		l.Undo()
+		l.undo()
 		if !slices.Equal(l.rows, before.rows) || !slices.Equal(l.load, before.load) || !slices.Equal(l.dist.hops, before.dist.hops) ||
 			!slices.Equal(l.dist.down, before.dist.down) || l.now != before.now || l.journal != nil {
 			t.Fatal("something is left of what was undone")

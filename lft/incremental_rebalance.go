@@ -1,6 +1,7 @@
 package lft
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -74,20 +75,25 @@ func (l *Incremental) TakePart(factor float64, least uint64) (undo func()) {
 }
 
 // takeStep takes routes off until no load is above factor times LoadBound; where that cannot be,
-// above factor times what fromScratch says. It returns whether it came so far; else undo
-// says to leave entries as they were.
+// above factor times what fromScratch gives, or as near to LoadBound as it can come if that is a
+// *DomainError. It returns false if it did not come so far; with undo, entries are as they were then.
 func (l *Incremental) takeStep(factor float64, blocks int, fromScratch func() (uint64, error), undo bool) (bool, error) {
 	r := l.newReliever(times(factor, l.LoadBound()), blocks)
-	if r.relieve() {
+	ok := r.relieve()
+	if l.moved = len(r.taken) > 0; ok {
+		return true, nil
+	}
+	least, err := fromScratch()
+	if refused := (*DomainError)(nil); errors.As(err, &refused) {
 		return true, nil
 	}
 	r.undo()
-	least, err := fromScratch()
 	if err != nil {
 		return false, err
 	}
 	r = l.newReliever(times(factor, least), blocks)
-	ok := r.relieve()
+	ok = r.relieve()
+	l.moved = len(r.taken) > 0
 	if !ok && undo {
 		r.undo()
 	}

@@ -37,8 +37,8 @@ func newUpdateScratch(n int) updateScratch {
 }
 
 // Update changes the tables for another fabric. It returns false when the fabric has
-// higher LIDs than the index knows, or paths that are too long; then l is of no further
-// use. Switches may be gone and come back, and be in other places.
+// higher LIDs than the index knows, or paths that are too long, or an order with which the engine
+// does not keep its guarantee; then l is of no further use. Switches may be gone and come back, and be in other places.
 //
 // most bounds the LIDs of which all entries have to be looked at, 0 for no bound: with
 // more of them it returns false too.
@@ -53,7 +53,7 @@ func (l *Incremental) Update(v *fabric.Snapshot, most int) bool {
 	if between := v.WithoutMoved(l.now); between != v && !l.updateTo(between, most) {
 		return false
 	}
-	return l.updateTo(v, most)
+	return l.updateTo(v, most) && l.serves
 }
 
 // updateTo is Update where every port has the cable that it had, or none before or after.

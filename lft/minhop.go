@@ -44,4 +44,4 @@ func (e Minhop) Route(ctx context.Context, f *fabric.Fabric, opt Options) (*Rout
 var _ IncrementalEngine = Minhop{}
 
 // KeepOrder is nil: any shortest path will do.
-func (Minhop) KeepOrder(*fabric.Fabric, []int32) []int32 { return nil }
+func (Minhop) KeepOrder(*fabric.Fabric, []int32) ([]int32, bool) { return nil, true }

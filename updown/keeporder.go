@@ -18,7 +18,7 @@ var _ lft.IncrementalEngine = Engine{}
 // it comes last, or a neighbour is lifted above it, and if that is not possible the switch
 // comes after the first of its neighbours that has a place. Where all that bars much, and
 // the order of ChooseOrder less, it is that one.
-func (Engine) KeepOrder(f *fabric.Fabric, ranks []int32) []int32 {
+func (Engine) KeepOrder(f *fabric.Fabric, ranks []int32) ([]int32, bool) {
 	n := f.NumSwitches()
 	// Twice the rank, so that new switches find a place after any.
 	was := make([]int32, n)
@@ -44,7 +44,7 @@ func (Engine) KeepOrder(f *fabric.Fabric, ranks []int32) []int32 {
 	of, components := graph.Components(n, f.Neighbors)
 	kept := &Order{Rank: was, Switch: byRank}
 	if kept.connects(f, components) {
-		return was
+		return was, true
 	}
 	sunk := sinkRootless(f, byRank, was, of, components)
 	liftNeighbours(f, byRank, was)
@@ -62,7 +62,7 @@ func (Engine) KeepOrder(f *fabric.Fabric, ranks []int32) []int32 {
 		lifted.Rank[s], lifted.Switch[(*ranks)[0]] = (*ranks)[0], s
 		*ranks = (*ranks)[1:]
 	}
-	return chooseRepaired(f, lifted, sunk).Rank
+	return chooseRepaired(f, lifted, sunk).Rank, true
 }
 
 // maxSqueeze is how many times what is left of shortest next hops may have been there, for any

@@ -47,7 +47,7 @@ type IncrementalChecker struct {
 	hops         []int64         // delivered pairs by switches passed
 	longer       []int64         // of these, those that pass more than needed, by how many more
 	dependencies int             // how many of pairs of ports CAs send through
-	journal      *checkerJournal // nil unless the last update is to be undone
+	journal      *checkerJournal // nil unless undo may be called
 
 	checkerScratch
 }
@@ -75,7 +75,7 @@ type mark struct {
 	entry bool
 }
 
-// checkerJournal is what Undo needs: what an update changes in place.
+// checkerJournal is what undo needs: what an update changes in place.
 type checkerJournal struct {
 	before  IncrementalChecker
 	entries []formerEntry
@@ -155,22 +155,35 @@ func (w *IncrementalChecker) hasStale() bool {
 	return false
 }
 
-// Try goes on to tables t of another fabric by what changed, until Undo takes it back. It
-// returns false for tables that have a fault or that it cannot follow: then Check knows
-// more. Else all packets of the switches that are there arrive, and there is no credit
-// loop; the Result has no findings.
-func (w *IncrementalChecker) Try(v *fabric.Snapshot, t *lft.Tables) (r *Result, ok bool) {
+// Begin is for a caller whose next tables differ little from those for v. It goes back to these if
+// they are those of the last call of Begin, and has the next call of Begin do so.
+func (w *IncrementalChecker) Begin(v *fabric.Snapshot) {
+	if w.journal != nil && w.now != v && w.journal.before.now == v {
+		w.undo()
+	}
+	w.journal = nil // that of earlier changes
 	w.journal = &checkerJournal{before: *w}
 	w.cloneCounts()
-	if w.now == nil || !w.update(v, t) {
-		return nil, false
-	}
-	r, _ = w.result()
-	return r, true
 }
 
-// Undo takes back the last Try, also one that returned false.
-func (w *IncrementalChecker) Undo() {
+// Count is Check for a caller that wants no findings: it also goes by what changed where switches have
+// no cable. The Result is nil for tables that have a fault or that it cannot follow: then the function
+// Check knows more. Else all packets of the switches that are there arrive, there is no credit loop, and
+// the Result has the counts of unicast traffic and of the loads.
+func (w *IncrementalChecker) Count(v *fabric.Snapshot, t *lft.Tables) *Result {
+	if w.now == nil {
+		return nil
+	}
+	if !w.update(v, t) {
+		w.now = nil
+		return nil
+	}
+	r, _ := w.result()
+	return r
+}
+
+// undo takes back what has changed since Begin.
+func (w *IncrementalChecker) undo() {
 	for _, e := range slices.Backward(w.journal.entries) {
 		w.rows[e.at] = e.num
 	}
@@ -182,9 +195,10 @@ func (w *IncrementalChecker) Undo() {
 	w.checkerScratch = scratch
 }
 
-// Clone is an independent copy, for another goroutine.
+// Clone is an independent copy, for another goroutine. It cannot go back.
 func (w *IncrementalChecker) Clone() *IncrementalChecker {
 	c := *w
+	c.journal = nil
 	c.rows, c.pairs = slices.Clone(w.rows), slices.Clone(w.pairs)
 	c.cloneCounts()
 	c.dist = slices.Clone(w.dist)

@@ -27,7 +27,6 @@ import (
 type Session struct {
 	states []*state // the first one is the base, then one for each step
 	kept   *compile.Kept
-	before *compile.Kept // for the state before the last one; nil where it is gone
 }
 
 // state is a fabric with its tables after a step.
@@ -128,16 +127,13 @@ func (s *Session) Drained() (list []string) {
 
 // Clone is an independent copy: steps of the one are none of the other.
 func (s *Session) Clone() *Session {
-	return &Session{states: slices.Clip(s.states), kept: s.kept, before: s.before}
+	return &Session{states: slices.Clip(s.states), kept: s.kept}
 }
 
 // Undo takes the last step back, if there is one.
 func (s *Session) Undo() {
 	if len(s.states) > 1 {
 		s.states = s.states[:len(s.states)-1]
-		if s.before != nil {
-			s.kept, s.before = s.before, nil
-		}
 	}
 }
 
@@ -150,7 +146,7 @@ func refuse(format string, args ...any) error { return &refusal{fmt.Sprintf(form
 
 // Do takes a step. Errors: those of compile.Run; a step that cannot be done is an Answer.
 func (s *Session) Do(ctx context.Context, step Step) (*Answer, error) {
-	before, kept := s.now(), s.kept.Clone()
+	before := s.now()
 	a := &Answer{Step: step.String(), Writes: []Write{}}
 	next, err := s.take(ctx, step, a)
 	var no *refusal
@@ -175,7 +171,7 @@ func (s *Session) Do(ctx context.Context, step Step) (*Answer, error) {
 	if step.Kind == Drain && next.plan != nil {
 		a.Drain = next.plan.Document(next.whole)
 	}
-	s.states, s.before = append(s.states, next), kept // nothing fails from here on
+	s.states = append(s.states, next) // nothing fails from here on
 	return a, nil
 }
 

@@ -138,8 +138,8 @@ type Case struct {
 	// FromScratch is the same as Step.MaxRoutes  with tables that are made without the old ones; nil when Options did
 	// not ask for it, or the engine refuses.
 	FromScratch *int64 `json:"max_routes_from_scratch,omitempty"`
-	// Last is what comes of rebalancing these tables, see lft.Options.Rebalance; nil when all was
-	// routed from scratch.
+	// Last is the same for the last step, the tables of compile --previous: see lft.Options.Rebalance. It
+	// is nil when all was routed from scratch.
 	Last *Step `json:"last,omitempty"`
 	// Outage is there if the base has adaptive tables.
 	Outage *Outage `json:"until_rerouted,omitempty"`
@@ -457,26 +457,33 @@ func Run(ctx context.Context, base *compile.Result, route compile.Options, opt O
 // trial is what one worker needs.
 type trial struct {
 	base    *compile.Result
-	route   compile.Options
-	router  *lft.Incremental // nil when every failure is routed from scratch
-	checker *verify.IncrementalChecker
-	outages *outages // nil without adaptive tables
+	scratch compile.Options // of routing without the old tables
+	route   compile.Options // of routing as compile --previous
+	outages *outages        // nil without adaptive tables
 	scale   bound.Scale
 }
 
 func newTrial(base *compile.Result, route compile.Options, scale bound.Scale) *trial {
 	// What is left keeps its LIDs.
 	route.LIDs, route.Groups, route.Stage, route.Progress = lft.LIDOptions{LMC: lft.KeepLMC}, nil, nil, nil
-	t := &trial{base: base, route: route, scale: scale}
+	if route.Kept == nil {
+		route.Kept = &compile.Kept{CountOnly: true}
+	}
+	t := &trial{base: base, scratch: route, route: route, scale: scale}
+	t.scratch.Kept = nil
 	r := base.Routing
 	if base.Adaptive != nil {
 		t.outages = newOutages(r.Fabric, base.Adaptive.Tables)
 	}
-	kept := route.Kept
-	if kept == nil {
-		kept = new(compile.Kept)
+	if _, ok := base.Engine.Engine.(lft.IncrementalEngine); ok {
+		// As compile --previous: without the LIDs of virtual ports, and in the order of the old tables.
+		if len(r.Fabric.VirtualLIDs()) > 0 {
+			physical := *r
+			physical.Fabric, r = r.Fabric.WithoutVirtualLIDs(), &physical
+		}
+		t.route.Route.Previous, t.route.Route.Roots = r, nil
+		route.Kept.Start(&compile.Result{Engine: base.Engine, Routing: r, Verify: base.Verify})
 	}
-	t.router, t.checker = kept.Start(base)
 	return t
 }
 
@@ -485,9 +492,7 @@ func (t *trial) clone() *trial {
 	if t.outages != nil {
 		c.outages = t.outages.clone()
 	}
-	if t.router != nil {
-		c.router, c.checker = t.router.Clone(), t.checker.Clone()
-	}
+	c.route.Kept = t.route.Kept.Clone()
 	return &c
 }
 
@@ -495,27 +500,41 @@ func (t *trial) clone() *trial {
 func (t *trial) try(ctx context.Context, x *failure) (Case, error) {
 	c := Case{Number: x.number, Failed: x.parts}
 	g := t.base.Routing.Fabric.Without(x.cut...)
-	if t.router != nil {
-		if now, ok := t.router.Snapshot().Index.Snapshot(g); ok {
-			defer t.router.Undo()
-			if t.router.Try(now) {
-				return c, t.keepTables(ctx, &c, now)
-			}
-		}
-	}
-	c.RoutedFromScratch = true
-	r, err := compile.Run(ctx, g, t.base.Engine, t.route)
+	err := t.takeSteps(ctx, &c, g)
 	var refused *lft.DomainError
 	if errors.As(err, &refused) {
-		c.Refused = refused.Reason
-		return c, nil
+		c = Case{Number: x.number, Failed: x.parts, RoutedFromScratch: true, Refused: refused.Reason}
+		err = nil
 	}
+	return c, err
+}
+
+// takeSteps routes and verifies g, which a failure leaves, as compile --previous --first-step does, and
+// then without --first-step.
+func (t *trial) takeSteps(ctx context.Context, c *Case, g *fabric.Fabric) error {
+	opt := t.route
+	opt.Route.FirstStep = true
+	g, err := lft.AssignLIDs(g, opt.LIDs) // once, for both steps
 	if err != nil {
-		return c, err
+		return err
 	}
-	c.countChanges(t.base.Routing, g, r.Routing.Tables)
-	t.fromCheck(&c, g, r.Verify)
-	return c, nil
+	r, err := compile.Run(ctx, g, t.base.Engine, opt)
+	if err != nil {
+		return err
+	}
+	t.describe(c, r)
+	if c.RoutedFromScratch = !r.Routing.Kept; c.RoutedFromScratch {
+		return nil
+	}
+	last := *c
+	c.Last = &last.Step
+	if opt.Kept.IsLast(r.Routing, &opt) {
+		return nil
+	}
+	if r, err = compile.Run(ctx, g, t.base.Engine, t.route); err == nil {
+		t.describe(&last, r)
+	}
+	return err
 }
 
 // routeFromScratch routes what a failure leaves without the old tables.
@@ -527,7 +546,7 @@ func (t *trial) routeFromScratch(ctx context.Context, c *Case, cut []fabric.Port
 		}
 		return nil
 	}
-	r, err := compile.Run(ctx, t.base.Routing.Fabric.Without(cut...), t.base.Engine, t.route)
+	r, err := compile.Run(ctx, t.base.Routing.Fabric.Without(cut...), t.base.Engine, t.scratch)
 	var refused *lft.DomainError
 	if err == nil {
 		routes := r.Verify.Balance.MaxRoutes // a copy, so that the rest of r is freed
@@ -538,66 +557,10 @@ func (t *trial) routeFromScratch(ctx context.Context, c *Case, cut []fabric.Port
 	return err
 }
 
-// keepTables takes the first step with the router's tables, which a failure has changed, then the
-// last, and says what they are like.
-func (t *trial) keepTables(ctx context.Context, c *Case, now *fabric.Snapshot) error {
-	var scratch *compile.Result
-	load := uint64(0)
-	greatest := func() (_ uint64, err error) {
-		if scratch == nil {
-			if scratch, err = compile.Run(ctx, now.Fabric, t.base.Engine, t.route); err != nil {
-				return 0, err
-			}
-			load = lft.GreatestLoad(now.Fabric, scratch.Routing.Tables)
-		}
-		return load, nil
-	}
-	if err := t.router.TakeFirstStep(greatest); err != nil {
-		return err
-	}
-	if err := t.checkIncremental(ctx, c, now); err != nil {
-		return err
-	}
-	last := *c
-	c.Last = &last.Step
-	factor := t.route.Route.RebalanceFactor()
-	if t.router.IsBalanced(factor, 0) {
-		return nil
-	}
-	// As compile --previous, which does not take the first step before.
-	t.router.Undo()
-	t.router.Try(now)
-	ok, err := t.router.TakeLastStep(factor, greatest)
-	switch {
-	case err != nil:
-	case ok:
-		err = t.checkIncremental(ctx, &last, now)
-	default:
-		last.countChanges(t.base.Routing, now.Fabric, scratch.Routing.Tables)
-		t.fromCheck(&last, now.Fabric, scratch.Verify)
-	}
-	return err
-}
-
-// checkIncremental says what the router's tables are like: by what changed, or by a whole check
-// where the checker cannot follow them.
-func (t *trial) checkIncremental(ctx context.Context, c *Case, now *fabric.Snapshot) error {
-	g, tables := now.Fabric, t.router.Tables()
-	c.countChanges(t.base.Routing, g, tables)
-	defer t.checker.Undo()
-	v, ok := t.checker.Try(now, tables)
-	var err error
-	if !ok {
-		v, err = verify.Check(ctx, g, tables, verify.Options{Complete: true, Workers: 1})
-	}
-	if err == nil {
-		t.fromCheck(c, g, v)
-	}
-	return err
-}
-
-// fromCheck takes what a check of everything says about g.
-func (t *trial) fromCheck(c *Case, g *fabric.Fabric, v *verify.Result) {
+// describe says what tables after a failure are like, and what a subnet manager has to write for them.
+func (t *trial) describe(c *Case, r *compile.Result) {
+	g, v := r.Routing.Fabric, r.Verify
+	c.Changes = compile.ChangesSince(t.base.Routing, r.Routing)
 	c.Gone = t.base.Verify.Unicast.Pairs - v.Unicast.Pairs
 	c.Lost = max(0, v.Unicast.Unreachable+v.Unicast.Loops-t.countUnjoined(g))
 	c.CreditLoops = v.CreditLoops.Count + v.Management.CreditLoops
@@ -605,11 +568,6 @@ func (t *trial) fromCheck(c *Case, g *fabric.Fabric, v *verify.Result) {
 	if t.scale.Differ {
 		c.MaxRelative = v.LoadOn(t.scale)
 	}
-}
-
-// countChanges counts what a subnet manager of g has to write.
-func (c *Case) countChanges(before *lft.Routing, g *fabric.Fabric, tables *lft.Tables) {
-	c.Changes = compile.ChangesSince(before, &lft.Routing{Fabric: g, Tables: tables})
 }
 
 // countUnjoined counts the pairs of g that the tables from before the failure did not join in
@@ -645,6 +603,10 @@ func (t *trial) countUnjoined(g *fabric.Fabric) int64 {
 // is no such part.
 func One(ctx context.Context, base *compile.Result, route compile.Options, kind Kind, at fabric.PortID, scale bound.Scale) (*Case, error) {
 	f := base.Routing.Fabric
+	if k := route.Kept; k != nil {
+		defer func(was bool) { k.CountOnly = was }(k.CountOnly)
+		k.CountOnly = true
+	}
 	for i, a := range listAtoms(f, &Options{Kind: kind}) {
 		if slices.Contains(a.cut, at) || kind == Links && a.cut[0] == f.Peer(at) {
 			c, err := newTrial(base, route, scale).try(ctx, &failure{number: i, cut: a.cut, parts: []Part{a.part}})

@@ -40,7 +40,7 @@ func (Engine) Name() string { return "fattree" }
 func (Engine) Guarantee() lft.Guarantee { return lft.Reachable | lft.NoCreditLoop }
 
 // KeepOrder is that of updn.
-func (Engine) KeepOrder(f *fabric.Fabric, was []int32) []int32 {
+func (Engine) KeepOrder(f *fabric.Fabric, was []int32) ([]int32, bool) {
 	return updown.Engine{}.KeepOrder(f, was)
 }
 
@@ -56,7 +56,8 @@ const (
 // connected part with many hosts above the leaves, or with many cables that do not lead to the
 // next level.
 //
-// With opt.Previous it updates these tables as updn does.
+// With opt.Previous it updates these tables as updn does, of what is no fat tree any more too: they
+// are up*/down* whatever the shape, and what works need not go because it cannot be made again.
 func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
 	n := f.NumSwitches()
 	index, level := make([]int32, n), levels.Of(f)
@@ -64,6 +65,7 @@ func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*
 	search.Run(f.Neighbors, opt.Roots...)
 	r := &lft.Routing{Engine: e.Name(), Fabric: f}
 	var trees []*numbers
+	var refused error
 	for _, part := range listParts(f) {
 		if search.Reached(part[0]) {
 			height := int32(0)
@@ -75,10 +77,8 @@ func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*
 			}
 		}
 		x := newTree(f, part, level, index)
-		if !search.Reached(part[0]) {
-			if err := x.checkShape(); err != nil {
-				return nil, &lft.DomainError{Engine: e.Name(), Reason: err.Error()}
-			}
+		if !search.Reached(part[0]) && refused == nil {
+			refused = x.checkShape()
 		}
 		hosts := numberHosts(x)
 		trees = append(trees, hosts)
@@ -93,7 +93,13 @@ func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*
 			return nil, err
 		}
 		kept.CAOrder, kept.Notes = r.CAOrder, r.Notes
+		if refused != nil {
+			kept.Notes = append(kept.Notes, "the tables are kept, and could not be made again: "+refused.Error())
+		}
 		return kept, nil
+	}
+	if refused != nil {
+		return nil, &lft.DomainError{Engine: e.Name(), Reason: refused.Error()}
 	}
 	order, err := updown.OrderFor(ctx, f, &opt)
 	if err != nil {

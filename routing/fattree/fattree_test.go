@@ -734,6 +734,61 @@ func TestHostGone(t *testing.T) {
 	}
 }
 
+// TestPreviousOfNoTree: leaves in a row lose the switch above them. What is left is no fat tree, and tables
+// from before are kept, also by a step that would compare them with tables from scratch.
+func TestPreviousOfNoTree(t *testing.T) {
+	p, err := gen.NewPlan(4, 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 4 {
+		p.Switch(12, fmt.Sprint("switch ", i))
+	}
+	for leaf := range 3 {
+		p.Cable(leaf, 1, 3, 1+2*leaf)
+		p.Cable(leaf, 2, 3, 2+2*leaf)
+		for h := range 2 + leaf%2 {
+			p.Cable(p.CA(1, fmt.Sprint("host ", leaf, h)), 1, leaf, 5+h)
+		}
+	}
+	p.Cable(0, 3, 1, 4)
+	p.Cable(1, 3, 2, 4)
+	f, err := p.Fabric()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f = assign(t, f, 0)
+	before := route(t, f, fattree.Engine{})
+	left := f.Without(f.Port(3, 1), f.Port(3, 2), f.Port(3, 3), f.Port(3, 4), f.Port(3, 5), f.Port(3, 6))
+	refused := new(lft.DomainError)
+	if _, err := (fattree.Engine{}).Route(t.Context(), left, lft.Options{}); !errors.As(err, &refused) {
+		t.Fatalf("%v; want a refusal", err)
+	}
+	for _, first := range []bool{false, true} {
+		r, err := fattree.Engine{}.Route(t.Context(), left, lft.Options{Previous: before, FirstStep: first, Rebalance: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		clean(t, r)
+		if !r.Kept || !strings.HasSuffix(r.Notes[len(r.Notes)-1], "could not be made again: "+refused.Reason) {
+			t.Errorf("kept %v, %q", r.Kept, r.Notes)
+		}
+	}
+	// Whatever shape is left of whatever tables.
+	for seed := range uint64(short.Of(40, 8)) {
+		any, err := gen.Irregular(gen.IrregularSpec{Switches: 12, Degree: 3, Hosts: 20, Seed: seed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		any = assign(t, any, 0)
+		r, err := fattree.Engine{}.Route(t.Context(), any, lft.Options{Previous: route(t, any, updown.Engine{})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		clean(t, r)
+	}
+}
+
 // TestPrevious: with the tables from before, a host that goes from a damaged tree, and comes
 // back, leaves the entries for all others alone.
 func TestPrevious(t *testing.T) {

@@ -11,9 +11,15 @@ import (
 
 var _ lft.IncrementalEngine = Engine{}
 
-// KeepOrder is that of updn.
-func (Engine) KeepOrder(f *fabric.Fabric, was []int32) []int32 {
-	return updown.Engine{}.KeepOrder(f, was)
+// KeepOrder is that of updn. It serves if paths between hosts are shortest paths.
+func (Engine) KeepOrder(f *fabric.Fabric, was []int32) ([]int32, bool) {
+	rank, _ := updown.Engine{}.KeepOrder(f, was)
+	order, err := updown.OrderOf(&lft.Routing{Fabric: f, Order: rank})
+	if err != nil {
+		return rank, false
+	}
+	shortest, err := order.HasShortest(context.Background(), f)
+	return rank, shortest && err == nil
 }
 
 // keep gives opt.Previous for another fabric. On one lane it is what updn does, as long as paths
@@ -36,22 +42,14 @@ func (e Engine) keep(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*l
 			return fromScratch("there is no order of the switches to keep")
 		}
 		r, err := lft.Reroute(ctx, e, f, opt)
-		if err != nil || !r.Kept {
-			return r, err
+		switch {
+		case err != nil:
+		case r.Kept:
+			r.Notes = append(r.Notes, describeLanes(1))
+		default:
+			r.Notes = append(r.Notes, "routed from scratch: on the lane that there was some paths would be longer than a shortest path, or the loads too high")
 		}
-		order, err := updown.OrderOf(r)
-		if err != nil {
-			return nil, err
-		}
-		shortest, err := order.HasShortest(ctx, f)
-		if err != nil {
-			return nil, err
-		}
-		if !shortest {
-			return fromScratch("on the lane that there was some paths are longer than a shortest path")
-		}
-		r.Notes = append(r.Notes, describeLanes(1))
-		return r, ctx.Err()
+		return r, err
 	}
 	if p.SL2VL == nil || p.PathSLs == nil || opt.VLs > 0 && p.SL2VL.VLs() > opt.VLs {
 		return fromScratch("it has other virtual lanes")

@@ -349,7 +349,7 @@ func (e disordered) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options
 	return e.Engine.Route(ctx, f, opt)
 }
 
-func (e disordered) KeepOrder(f *fabric.Fabric, was []int32) []int32 {
+func (e disordered) KeepOrder(f *fabric.Fabric, was []int32) ([]int32, bool) {
 	if f.NumLinks() != *e.links {
 		panic("where was I?")
 	}
