@@ -34,6 +34,8 @@ type State struct {
 	// administration has them, and no table.
 	Trees   []mft.Tree
 	PathSLs *lft.PathSLs
+	// UnknownSLs says that nil PathSLs are not known, as in verify.Options.
+	UnknownSLs bool
 	// Unread says of each switch, by NodeID, that its tables could not be read. Nil
 	// stands for none.
 	Unread []bool

@@ -14,6 +14,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
@@ -332,6 +333,38 @@ func TestUnicastLoop(t *testing.T) {
 	r := compare(t, meant, live)
 	if r.Loops != 1 || r.Findings[0].Rule != verify.UnicastLoop || r.Findings[0].LID != lid || r.MFT != nil {
 		t.Errorf("%d loops, %+v", r.Loops, r.Findings)
+	}
+}
+
+// TestCablesInUse removes each cable from a fabric whose tables leave out one: it is an error just
+// where the checker finds packets that are lost, and else a warning.
+func TestCablesInUse(t *testing.T) {
+	f := grid(t).Fabric
+	var cables []fabric.PortID
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		ports, _ := f.SwitchLinks(s)
+		for _, p := range ports {
+			if p < f.Peer(p) {
+				cables = append(cables, p)
+			}
+		}
+	}
+	for _, spare := range short.Part(4, cables) {
+		meant := &State{Fabric: f, LFT: compiled(t, again(t, f.Without(spare), nil)).LFT}
+		for _, gone := range cables {
+			live := &State{Fabric: again(t, f.Without(gone), nil), LFT: meant.LFT}
+			v, err := verify.Check(t.Context(), live.Fabric, live.LFT, verify.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := verify.Warning
+			if v.Unicast.Unreachable+v.Management.Unreachable > 0 {
+				want = verify.Error
+			}
+			if r := compare(t, meant, live); r.Worst() != want || gone == spare && want != verify.Warning {
+				t.Errorf("without the cable of %s, which tables without that of %s use: worst is %v, want %v", f.PortName(gone), f.PortName(spare), r.Worst(), want)
+			}
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/text"
+	"github.com/ibweave/ibweave/lft/adaptive"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -35,7 +36,9 @@ no subnet manager has written it since. Or rows are missing in a dump of SL-to-V
 keeps LIDs over restarts. Only a live fabric, or a folder of pull, tells the LIDs of ports.`},
 	{Name: Cable, Severity: verify.Warning, Count: "ports", Summary: "a cable is not where it was when the tables were made", Explain: `The tables were made for other cables; diff of the two topologies names them all. Count
 is the ports of switches that lead elsewhere or nowhere, or that were not meant to lead
-anywhere. Only a live fabric, or a folder of pull, tells cables.`},
+anywhere. Where the switch sends packets to them, by an entry for a port that is there or a
+mask, they are lost or go astray, and that is an error. Only a live fabric, or a folder of
+pull, tells cables.`},
 	{Name: Extra, Severity: verify.Warning, Count: "entries", Summary: "a switch has entries that it was not meant to have", Explain: `Entries for LIDs that no port was to have, or masks of an MLID at a switch that its trees
 do not pass. Alone they bring no packet astray: to get there, it has to meet an entry
 that has changed. A host that was added since is the usual cause.`},
@@ -122,24 +125,20 @@ func (c *comparison) compareLIDsAndCables() {
 			continue
 		}
 		n := f.Node(fabric.NodeID(s))
-		var ports []verify.Endpoint
+		used := c.usedPorts(fabric.NodeID(s), to)
+		var inUse, idle []verify.Endpoint
 		for num := fabric.PortNum(1); num <= n.NumPorts; num++ {
-			if peer(f, f.Port(fabric.NodeID(s), num)) != peer(live, live.Port(to, num)) {
-				ports = append(ports, verify.EndpointOf(f, f.Port(fabric.NodeID(s), num)))
+			p := f.Port(fabric.NodeID(s), num)
+			switch {
+			case peer(f, p) == peer(live, live.Port(to, num)):
+			case used.Has(num):
+				inUse = append(inUse, verify.EndpointOf(f, p))
+			default:
+				idle = append(idle, verify.EndpointOf(f, p))
 			}
 		}
-		if len(ports) == 0 {
-			continue
-		}
-		names := make([]string, min(len(ports), 8))
-		for i := range names {
-			names[i] = ports[i].String()
-		}
-		if len(names) < len(ports) {
-			names = append(names, fmt.Sprintf("%d more", len(ports)-len(names)))
-		}
-		x := c.add(Cable, int64(len(ports)), n.GUID, "other cables than when the tables were made: %s", strings.Join(names, ", "))
-		x.Ports = ports
+		c.addCables(n.GUID, inUse, verify.Error, "packets are sent to cables that are gone or lead elsewhere than when the tables were made")
+		c.addCables(n.GUID, idle, verify.Warning, "other cables than when the tables were made")
 	}
 	for s := range fabric.NodeID(live.NumSwitches()) {
 		n := live.Node(s)
@@ -147,6 +146,50 @@ func (c *comparison) compareLIDsAndCables() {
 			c.add(Cable, 1, n.GUID, "switch %q (%s) was not there when the tables were made", live.Name(s).Text, n.GUID)
 		}
 	}
+}
+
+// usedPorts is the ports by which a switch sends packets to ports that are in the live fabric: by an
+// entry that leaves no choice, or a mask. What the live state does not tell is as meant.
+func (c *comparison) usedPorts(s, to fabric.NodeID) (used adaptive.PortSet) {
+	tables, masks, choices, at := c.live.LFT, c.live.MFT, c.live.Adaptive, to
+	if tables == nil {
+		tables, choices, at = c.meant.LFT, c.meant.Adaptive, s
+	}
+	if tables != nil {
+		for lid, out := range tables.Row(at) {
+			if out != fabric.NoPath && c.live.Fabric.LIDPort(fabric.LID(lid)) != fabric.NoPort &&
+				(choices == nil || choices.Choice(0, at, fabric.LID(lid)).State == adaptive.Static) {
+				used.Add(out)
+			}
+		}
+	}
+	if at = to; masks == nil {
+		masks, at = c.meant.MFT, s
+	}
+	if masks != nil {
+		for _, mlid := range masks.MLIDs() {
+			for _, p := range masks.Mask(at, mlid) {
+				used.Add(masks.Fabric().Num(p))
+			}
+		}
+	}
+	return used
+}
+
+// addCables adds a finding of ports of a switch with other cables than were meant, if there are any.
+func (c *comparison) addCables(sw fabric.GUID, ports []verify.Endpoint, severity verify.Severity, what string) {
+	if len(ports) == 0 {
+		return
+	}
+	names := make([]string, min(len(ports), 8))
+	for i := range names {
+		names[i] = ports[i].String()
+	}
+	if len(names) < len(ports) {
+		names = append(names, fmt.Sprintf("%d more", len(ports)-len(names)))
+	}
+	x := c.add(Cable, int64(len(ports)), sw, "%s: %s", what, strings.Join(names, ", "))
+	x.Ports, x.Severity = ports, severity
 }
 
 // findForeign lists the MLIDs that only the live state has.

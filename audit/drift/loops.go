@@ -23,7 +23,7 @@ var (
 // drifted, since tables may be meant to have one (minhop's guarantee is none).
 func (c *comparison) findLoops(ctx context.Context, workers int) ([]verify.Finding, error) {
 	f := c.live.Fabric
-	tables, opt := c.live.LFT, verify.Options{SL2VL: c.live.SL2VL, Workers: workers}
+	tables, opt := c.live.LFT, verify.Options{SL2VL: c.live.SL2VL, UnknownSLs: c.meant.UnknownSLs, Complete: true, Workers: workers}
 	masks := c.live.MFT
 	if c.sameFabric {
 		if tables == nil {
@@ -68,6 +68,11 @@ func (c *comparison) findLoops(ctx context.Context, workers int) ([]verify.Findi
 				looping[x.LID] = true
 			}
 			list = append(list, *x)
+		}
+	}
+	for _, u := range result.Undecided {
+		if opt.UnknownSLs && !c.r.Equal() && slices.Contains(creditLoopRules, u.Rule) {
+			list = append(list, verify.Finding{Rule: u.Rule, Severity: verify.Error, Message: "undecided: " + u.Reason, Count: 1, Witness: []verify.Hop{}})
 		}
 	}
 	delete(looping, 0) // that of findings which stand for more

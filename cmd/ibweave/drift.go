@@ -56,7 +56,8 @@ credit loops.
 
 Without anything but notes it prints nothing, so that cron sends mail only when
 there is something to read; -v prints a line even so. Missing and changed entries
-are errors, extra ones and cables that moved are warnings.`,
+are errors, and so are cables that are gone or moved while tables send packets to them;
+extra entries and other cables are warnings.`,
 		Example: `  ibweave drift tables --umad mlx5_0
   dump_lfts | ibweave drift tables --live -
   ibweave drift tables --live lfts --live mfts --fail-on warning
@@ -174,7 +175,7 @@ func (a *app) readFolder(dir string, lenient bool) (*drift.State, error) {
 	if err := a.readTablesBeside(&in, f, &opt); err != nil {
 		return nil, err
 	}
-	state := &drift.State{Fabric: f, LFT: tables, SL2VL: opt.SL2VL, PathSLs: opt.PathSLs, Adaptive: in.adaptive}
+	state := &drift.State{Fabric: f, LFT: tables, SL2VL: opt.SL2VL, PathSLs: opt.PathSLs, UnknownSLs: in.unknownSLs, Adaptive: in.adaptive}
 	if m := opt.Multicast; m != nil {
 		state.MFT, state.Trees = m.Tables, m.Trees
 	}
@@ -268,6 +269,15 @@ func driftLine(r *drift.Report, dir string) string {
 	fmt.Fprintf(&b, "%s of %s differ", n(r.Drifted), text.CountGrouped(r.Switches, "switch", "switches"))
 	if r.Unread > 0 {
 		fmt.Fprintf(&b, ", %s could not be compared", n(r.Unread))
+	}
+	cables := int64(0)
+	for i := range r.Findings {
+		if x := &r.Findings[i]; x.Rule == drift.Cable && x.Severity == verify.Error {
+			cables += x.Count
+		}
+	}
+	if cables > 0 {
+		fmt.Fprintf(&b, ", %s to a cable that is gone or moved", text.CountGrouped(cables, "port sends", "ports send"))
 	}
 	for _, x := range []struct {
 		name string
