@@ -34,6 +34,9 @@ type Snapshot struct {
 	// on one VL, and without PathSLs any path may have any SL.
 	SL2VL   *lft.SL2VL
 	PathSLs *lft.PathSLs
+	// UnknownSLs says that nil PathSLs are not known, as in verify.Options: credit loops that
+	// only paths with some SLs have are undecided.
+	UnknownSLs bool
 	// Multicast is the multicast tables, and the trees that they are made of
 	// where those are known.
 	Multicast *mft.Plan

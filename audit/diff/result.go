@@ -31,7 +31,7 @@ type Result struct {
 	// Transition is what can happen while the forwarding tables are written.
 	Transition *Transition `json:"transition"`
 	Findings   []Finding   `json:"findings"` // sorted; never nil
-	Equal      bool        `json:"equal"`    // no difference in what was compared
+	Equal      bool        `json:"equal"`    // no difference, and neither state has tables that the other lacks
 	Verdict    string      `json:"verdict"`  // as verify.Result has it
 }
 
@@ -45,6 +45,8 @@ type Side struct {
 	// Has is the parts that this state has: "lfts", "sl2vl", "path_sls",
 	// "multicast", "adaptive". Nodes and links are always there.
 	Has []string `json:"has"`
+	// UnknownSLs says that the state has several lanes, and does not tell the SLs of paths.
+	UnknownSLs bool `json:"-"`
 	// Groups is sums by groups of hosts; nil when they are not asked for.
 	Groups []groups.State `json:"host_groups,omitempty"`
 }
@@ -498,18 +500,14 @@ var parts = [...]struct{ name, words string }{
 
 func side(s *Snapshot) Side {
 	f := s.Fabric
-	d := Side{Name: s.Name, Switches: f.NumSwitches(), CAPorts: len(f.CAPorts()), Links: f.NumLinks(), MaxLID: f.MaxLID(), Has: []string{}}
+	d := Side{Name: s.Name, Switches: f.NumSwitches(), CAPorts: len(f.CAPorts()), Links: f.NumLinks(), MaxLID: f.MaxLID(), Has: []string{},
+		UnknownSLs: s.SL2VL != nil && s.PathSLs == nil && s.UnknownSLs}
 	for i, has := range []bool{s.Tables != nil, s.SL2VL != nil, s.PathSLs != nil, s.Multicast != nil, s.Adaptive != nil} {
 		if has {
 			d.Has = append(d.Has, parts[i].name)
 		}
 	}
 	return d
-}
-
-// unknownSLs says whether a state has several lanes, and does not tell the SLs of paths.
-func (s *Side) unknownSLs() bool {
-	return slices.Contains(s.Has, "sl2vl") && !slices.Contains(s.Has, "path_sls")
 }
 
 // addFindings makes findings of the differences, and the verdict of them.
@@ -573,6 +571,13 @@ func (r *Result) addFindings() {
 	}
 }
 
+// undecided returns true if there are credit loops on the way with some path SLs, which are
+// missing, and no known path has one.
+func (r *Result) undecided() bool {
+	x, y, c := &r.Old, &r.New, &r.Transition.CreditLoops
+	return c.Count > 0 && (x.UnknownSLs || y.UnknownSLs) && (c.Old == 0 || x.UnknownSLs) && (c.New == 0 || y.UnknownSLs)
+}
+
 // addWarnings makes the findings that are more than differences.
 func (r *Result) addWarnings() {
 	add := func(rule string, s verify.Severity, count int64, format string, args ...any) {
@@ -594,6 +599,9 @@ func (r *Result) addWarnings() {
 		}
 		c := &t.CreditLoops
 		switch {
+		case r.undecided():
+			add(TransientCreditLoop, verify.Warning, int64(c.Count),
+				"it is undecided whether paths wait for each other's credits in a cycle while tables are written: path SLs are missing, and with some SLs they do")
 		case c.Count > 0 && c.Old == 0 && c.New == 0:
 			add(TransientCreditLoop, verify.Warning, int64(c.Count),
 				"while tables are written, old and new paths together can wait for each other's credits in a cycle, though neither do by themselves")
@@ -604,12 +612,8 @@ func (r *Result) addWarnings() {
 			} else if c.New == 0 {
 				whose = "the old tables do"
 			}
-			assumed := ""
-			if c.Old > 0 && r.Old.unknownSLs() || c.New > 0 && r.New.unknownSLs() {
-				assumed = " where any path may have any SL, since path SLs are missing"
-			}
 			add(TransientCreditLoop, verify.Warning, int64(c.Count),
-				"while tables are written, paths can wait for each other's credits in a cycle; %s by themselves%s", whose, assumed)
+				"while tables are written, paths can wait for each other's credits in a cycle; %s by themselves", whose)
 		case c.Management > 0 && c.OldManagement == 0 && c.NewManagement == 0:
 			add(TransientManagement, verify.Warning, int64(c.Management),
 				"while tables are written, paths to and from switches close a cycle of credits, though neither old nor new ones do by themselves")

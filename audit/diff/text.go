@@ -115,6 +115,15 @@ func (t *printer) printFigures(r *Result) {
 	if len(equal) > 0 {
 		t.row("equal", "%s", strings.Join(equal, ", "))
 	}
+	var single []string
+	for _, f := range r.Findings {
+		if f.Rule == NotCompared {
+			single = append(single, f.Message)
+		}
+	}
+	if len(single) > 0 {
+		t.row("not compared", "%s", strings.Join(single, ", "))
+	}
 	if c := r.Transition; c != nil && c.Order.Kind != OrderNone {
 		loops := "no forwarding loop"
 		if c.Loops > 0 {
@@ -128,6 +137,8 @@ func (t *printer) printFigures(r *Result) {
 		}
 		credit := "no credit loop"
 		switch d := &c.CreditLoops; {
+		case r.undecided():
+			credit = "undecided credit loops"
 		case d.Count > 0:
 			credit = fmt.Sprintf("%s (old alone %d, new alone %d)", text.CountGrouped(d.Count, "credit loop", "credit loops"), d.Old, d.New)
 		case d.Management > 0:
@@ -186,7 +197,7 @@ func orderText(o *Order) string {
 func (t *printer) printFindings(r *Result) {
 	first := true
 	for _, f := range r.Findings {
-		if f.Severity > verify.Note || f.Rule == NotCompared {
+		if f.Severity > verify.Note {
 			if first {
 				fmt.Fprintln(t.w)
 			}

@@ -155,8 +155,12 @@ func (a *app) diff(ctx context.Context, c *comparison, old, new string) (*diff.R
 			return nil, err
 		}
 	}
+	told := [2]bool{snapshots[0].PathSLs != nil, snapshots[1].PathSLs != nil}
 	for i, s := range states {
 		s.limitToCommon(snapshots[i], snapshots[1-i])
+	}
+	for i, s := range snapshots {
+		s.UnknownSLs = states[i].unknownSLs || told[i] && s.PathSLs == nil
 	}
 	// A compiled directory without multicast tables has no groups.
 	for i, s := range snapshots {

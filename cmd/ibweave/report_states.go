@@ -104,7 +104,7 @@ func (a *app) auditEngine(ctx context.Context, in *audit, f *fabric.Fabric, engi
 
 // snapshot is a state as diff takes it.
 func (x *reported) snapshot() *diff.Snapshot {
-	s := &diff.Snapshot{Name: x.name, Fabric: x.fabric, Tables: x.tables, SL2VL: x.options.SL2VL, PathSLs: x.options.PathSLs, Adaptive: x.adaptive}
+	s := &diff.Snapshot{Name: x.name, Fabric: x.fabric, Tables: x.tables, SL2VL: x.options.SL2VL, PathSLs: x.options.PathSLs, UnknownSLs: x.options.UnknownSLs, Adaptive: x.adaptive}
 	if m := x.options.Multicast; m != nil {
 		s.Multicast = &mft.Plan{Trees: m.Trees, Tables: m.Tables}
 	}
