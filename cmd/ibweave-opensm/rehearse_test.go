@@ -45,7 +45,7 @@ func compiledOn(t *testing.T, f *fabric.Fabric, err error, engine string, opt co
 
 // rehearsal is the options for what was compiled.
 func rehearsal(r *compile.Result) rehearse.PluginOptions {
-	opt := rehearse.PluginOptions{Library: filepath.Join(libraries.lib, library), Engine: r.Routing.Engine, Config: config, SL2VL: r.Routing.SL2VL}
+	opt := rehearse.PluginOptions{Library: filepath.Join(libraries.lib, library), Engine: r.Routing.Engine, Config: config, Options: rehearse.Options{SL2VL: r.Routing.SL2VL}}
 	if r.Plan != nil {
 		opt.MFT, opt.Trees = r.Plan.Tables, r.Plan.Trees
 	}

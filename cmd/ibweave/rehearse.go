@@ -14,6 +14,7 @@ import (
 	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/text"
+	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sminterface/rehearse"
 	"github.com/ibweave/ibweave/verify"
@@ -29,7 +30,9 @@ func (a *app) rehearseCommand() *cobra.Command {
 read the tables back from the simulated switches, and compare entry by entry. DIR
 is what compile wrote. Needs opensm, ibsim-utils and infiniband-diags.
 
-Files carry unicast tables only. With --via plugin OpenSM has the plugin, with the
+Files carry forwarding tables, and SL-to-VL tables where OpenSM's qos_* options make
+them. Where the proof needs more, the SLs of paths say, or where there are multicast
+tables, the verdict is different, and the plugin is needed. With --via plugin OpenSM has the plugin, with the
 engine and the options that DIR was compiled with; ports join the multicast groups
 by requests to subnet administration; and the linear and multicast forwarding
 tables and SL-to-VL tables of all switches are compared, multicast by MGID, since
@@ -72,7 +75,7 @@ guid2lid and of the comments of the tables with these.`,
 
 // rehearse reads a compiled directory and rehearses it.
 func (a *app) rehearse(ctx context.Context, dir string, via rehearse.Via, library, traffic string) (*rehearse.Report, error) {
-	var in audit
+	in := audit{choosing: choosing{adaptiveToo: true}}
 	if err := in.findCompiled(dir); err != nil {
 		return nil, err
 	}
@@ -82,6 +85,10 @@ func (a *app) rehearse(ctx context.Context, dir string, via rehearse.Via, librar
 	}
 	if n := len(f.VirtualLIDs()); n > 0 {
 		return nil, &rehearse.UnfitError{Reason: fmt.Sprintf("virtual ports have %s of their own, and neither ibsim nor this OpenSM knows virtual ports", text.CountGrouped(n, "LID", "LIDs"))}
+	}
+	var lanes verify.Options
+	if err := a.readLanes(&in, f, &lanes); err != nil {
+		return nil, err
 	}
 	s := a.startStage("")
 	defer func() { s.end() }()
@@ -94,7 +101,7 @@ func (a *app) rehearse(ctx context.Context, dir string, via rehearse.Via, librar
 		if strings.HasSuffix(in.lfts, outdir.ZstdSuffix) {
 			return nil, inputf("%s has compressed dumps (compile --zstd), and OpenSM reads none; unpack them first: zstd -d --rm %s", dir, filepath.Join(dir, "*"+outdir.ZstdSuffix))
 		}
-		return rehearse.Run(ctx, f, tables, opt)
+		return a.rehearseFiles(ctx, &in, f, tables, &lanes, opt)
 	}
 	m := in.compiled.Manifest
 	if _, err := compile.EngineByName(m.Engine); err != nil {
@@ -103,12 +110,8 @@ func (a *app) rehearse(ctx context.Context, dir string, via rehearse.Via, librar
 	if _, partly := m.Options["only"]; partly {
 		return nil, inputf("%s has the tables of some switches only (compile --only), and the plugin makes all", dir)
 	}
+	opt.SL2VL = lanes.SL2VL
 	plugin := rehearse.PluginOptions{Options: opt, Library: library, Engine: m.Engine}
-	var lanes verify.Options
-	if err := a.readLanes(&in, f, &lanes); err != nil {
-		return nil, err
-	}
-	plugin.SL2VL = lanes.SL2VL
 	trees, err := a.readMulticast(&in, f)
 	if err != nil {
 		return nil, err
@@ -129,6 +132,25 @@ func (a *app) rehearse(ctx context.Context, dir string, via rehearse.Via, librar
 		return append(config, jobs...), err
 	}
 	return rehearse.RunPlugin(ctx, f, tables, plugin)
+}
+
+// rehearseFiles rehearses with OpenSM's file engine and the options that make the SL-to-VL tables.
+func (a *app) rehearseFiles(ctx context.Context, in *audit, f *fabric.Fabric, tables *lft.Tables, lanes *verify.Options, opt rehearse.Options) (*rehearse.Report, error) {
+	all := &compile.Result{Routing: &lft.Routing{SL2VL: lanes.SL2VL, PathSLs: lanes.PathSLs}}
+	if in.mfts != "" {
+		all.Plan = &mft.Plan{}
+	}
+	var err error
+	if opt.OpenSMOptions, err = outdir.QoSOptions(all); err != nil {
+		opt.NotCarried = err.Error()
+	} else {
+		opt.SL2VL = lanes.SL2VL
+	}
+	r, err := rehearse.Run(ctx, f, tables, opt)
+	if err == nil && in.far != "" {
+		r.Notes = append(r.Notes, "the choices of adaptive switches are not carried: OpenSM's file engine loads the static ports alone")
+	}
+	return r, err
 }
 
 // pluginJobs is the lines of the plugin's configuration that name the jobs of --traffic.
@@ -183,7 +205,11 @@ func printRehearsal(b *facts, r *rehearse.Report) {
 	b.row("entries", "%s compared, %s", n(r.Entries), text.CountGrouped(r.Differences, "difference", "differences"))
 	b.row("LIDs", "%s with other LIDs than ours", text.CountGrouped(r.WrongLIDs, "port", "ports"))
 	if r.Via == rehearse.ViaFile {
-		b.row("not carried", "multicast tables and SL-to-VL maps, which files do not hold")
+		if r.NotCarried != "" {
+			b.row("not carried", "%s; want --via plugin", r.NotCarried)
+		} else {
+			printMaps(b, r.SL2VL)
+		}
 	} else {
 		printByPlugin(b, r)
 	}
@@ -230,10 +256,15 @@ func printByPlugin(b *facts, r *rehearse.Report) {
 		b.row("multicast", "%s of %s have our masks; %s compared, %s", n(m.Equal), text.CountGrouped(m.Groups, "group", "groups"), n(m.Masks), text.CountGrouped(m.Differences, "difference", "differences"))
 		b.row("", "%s joined, %s refused; OpenSM gave %s another MLID than ours", text.CountGrouped(m.Members, "member", "members"), n(m.Refused), text.CountGrouped(m.OtherMLIDs, "group", "groups"))
 	}
-	if v := r.SL2VL; v == nil {
+	printMaps(b, r.SL2VL)
+	b.row("plugin", "%s", r.Plugin)
+}
+
+// printMaps prints how SL-to-VL tables compare.
+func printMaps(b *facts, r *rehearse.SL2VLReport) {
+	if r == nil {
 		b.row("SL-to-VL", "no tables")
 	} else {
-		b.row("SL-to-VL", "%s compared, %s", text.CountGrouped(v.Maps, "table", "tables"), text.CountGrouped(v.Differences, "difference", "differences"))
+		b.row("SL-to-VL", "%s compared, %s", text.CountGrouped(r.Maps, "table", "tables"), text.CountGrouped(r.Differences, "difference", "differences"))
 	}
-	b.row("plugin", "%s", r.Plugin)
 }

@@ -54,8 +54,6 @@ type PluginOptions struct {
 	// Config is the plugin's configuration. groups is what multicast.groups is to
 	// be, "" for none.
 	Config func(groups string) ([]byte, error)
-	// SL2VL is the SL-to-VL tables; nil for none, and then none are compared.
-	SL2VL *lft.SL2VL
 	// MFT is the multicast tables of Trees; nil for none.
 	MFT   *mft.Tables
 	Trees []mft.Tree
@@ -211,9 +209,6 @@ func RunPlugin(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt PluginO
 		r.report.Plugin = library
 		if opt.MFT != nil {
 			r.report.Multicast = &MulticastReport{Groups: len(opt.Trees), Samples: []MaskDifference{}, RefusedWhy: []string{}}
-		}
-		if opt.SL2VL != nil {
-			r.report.SL2VL = &SL2VLReport{Samples: []MapDifference{}}
 		}
 		if err := r.stage(StagePrepare, p.prepare); err != nil {
 			return err
@@ -467,10 +462,6 @@ func (p *pluginRun) readAll(ctx context.Context, sim *ibsim.Sim, c *subnet.Clien
 	if p.opt.MFT == nil && p.opt.SL2VL == nil {
 		return nil
 	}
-	d, err := c.Discover(ctx)
-	if err != nil {
-		return err
-	}
 	highest := mft.MinMLID
 	for _, l := range p.live {
 		highest = max(highest, l)
@@ -478,12 +469,9 @@ func (p *pluginRun) readAll(ctx context.Context, sim *ibsim.Sim, c *subnet.Clien
 	for i := range p.opt.Trees {
 		highest = max(highest, p.opt.Trees[i].MLID)
 	}
-	t, err := c.Pull(ctx, d, subnet.PullOptions{MFT: p.opt.MFT != nil, SL2VL: p.opt.SL2VL != nil, MaxMLID: highest})
+	t, err := pull(ctx, c, subnet.PullOptions{MFT: p.opt.MFT != nil, SL2VL: p.opt.SL2VL != nil, MaxMLID: highest})
 	if err != nil {
 		return err
-	}
-	if problems := slices.Concat(d.Problems, t.Problems); len(problems) > 0 {
-		return fmt.Errorf("tables could not be read: %s", problems[0])
 	}
 	if p.opt.MFT != nil {
 		p.compareMasks(t.MFT)
@@ -538,18 +526,18 @@ func (p *pluginRun) compareMasks(got *mft.Tables) {
 }
 
 // compareMaps compares SL-to-VL tables.
-func (p *pluginRun) compareMaps(got *lft.SL2VL) {
-	report, f := p.report.SL2VL, p.f
+func (r *run) compareMaps(got *lft.SL2VL) {
+	report, f := r.report.SL2VL, r.f
 	g := got.Fabric()
 	byGUID := make(map[fabric.GUID]fabric.PortID)
 	g.EndPorts(func(q fabric.PortID) { byGUID[g.PortGUID(q)] = q })
 	compare := func(in fabric.PortNum, out, found fabric.PortID) {
 		report.Maps++
-		want, have := p.opt.SL2VL.At(in, out), got.At(in, found)
+		want, have := r.opt.SL2VL.At(in, out), got.At(in, found)
 		if *want == *have {
 			return
 		}
-		if report.Differences++; report.Differences <= p.opt.Samples {
+		if report.Differences++; report.Differences <= r.opt.Samples {
 			d := MapDifference{Node: nameOf(f, f.Owner(out)), In: in, Out: f.Num(out), Labels: f.PortLabels(f.Owner(out))}
 			for sl := range want {
 				d.Ours, d.OpenSM = append(d.Ours, int(want[sl])), append(d.OpenSM, int(have[sl]))
@@ -565,7 +553,7 @@ func (p *pluginRun) compareMaps(got *lft.SL2VL) {
 		lft.EachMap(f, s, func(in, out fabric.PortNum) { compare(in, f.Port(s, out), g.Port(m, out)) })
 	}
 	for _, q := range f.CAPorts() {
-		if found, ok := byGUID[p.twin.PortGUID(f.PortGUID(q))]; ok && f.Peer(q) != fabric.NoPort {
+		if found, ok := byGUID[r.twin.PortGUID(f.PortGUID(q))]; ok && f.Peer(q) != fabric.NoPort {
 			compare(0, q, found)
 		}
 	}

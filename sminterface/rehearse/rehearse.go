@@ -6,7 +6,7 @@
 // What is compared comes from dump_fts of infiniband-diags, which reads the
 // switches by SMPs and knows nothing of the files or of OpenSM; ibsim's own
 // dump adds the LIDs that the ports have got, and the one entry that dump_fts
-// cannot read. Multicast and SL-to-VL tables, which only the plugin brings in, are
+// cannot read. SL-to-VL tables, and multicast tables, which only the plugin brings in, are
 // read by package subnet.
 package rehearse
 
@@ -18,6 +18,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -25,6 +26,7 @@ import (
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
+	"github.com/ibweave/ibweave/sminterface/subnet"
 )
 
 // The files of a compile directory that OpenSM gets.
@@ -41,6 +43,12 @@ type Options struct {
 	// with no change but to port GUIDs that ibsim cannot have. Without Dir,
 	// OpenSM gets files made of the fabric and the tables.
 	Dir string
+	// SL2VL is the SL-to-VL tables; nil for none, and then none are compared. By files
+	// OpenSMOptions have to make them.
+	SL2VL *lft.SL2VL
+	// NotCarried is why files cannot carry what the proof of the tables needs; "" where they
+	// can. It is a difference.
+	NotCarried string
 	// Samples is how many differences of each kind the report lists, 20 when
 	// 0.
 	Samples int
@@ -131,6 +139,8 @@ type Report struct {
 	Multicast *MulticastReport `json:"multicast,omitempty"` // nil when it was not compared
 	SL2VL     *SL2VLReport     `json:"sl2vl,omitempty"`     // likewise
 
+	NotCarried string `json:"not_carried,omitempty"` // as Options has it
+
 	OpenSM    string   `json:"opensm_version"`
 	Engine    string   `json:"opensm_engine"` // whose tables it configured: "file", unless it gave up
 	SubnetUp  bool     `json:"subnet_up"`
@@ -141,9 +151,10 @@ type Report struct {
 	Notes   []string           `json:"notes"`   // why, where it is known
 }
 
-// Equal says whether every switch has exactly the tables it was meant to have.
+// Equal says whether every switch has exactly the tables it was meant to have, and nothing is
+// missing that files do not carry.
 func (r *Report) Equal() bool {
-	return r.EqualSwitches == r.Switches && r.Differences == 0 && r.WrongLIDs == 0 &&
+	return r.NotCarried == "" && r.EqualSwitches == r.Switches && r.Differences == 0 && r.WrongLIDs == 0 &&
 		(r.Multicast == nil || r.Multicast.Equal == r.Multicast.Groups && r.Multicast.Differences == 0 && r.Multicast.Refused == 0) &&
 		(r.SL2VL == nil || r.SL2VL.Differences == 0)
 }
@@ -197,6 +208,10 @@ func rehearse(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options,
 			Via: via, Switches: f.NumSwitches(), Samples: []Difference{}, UnreadSamples: []Switch{}, LIDSamples: []LIDDifference{},
 			Errors: []string{}, Seconds: map[string]float64{}, Notes: []string{},
 		}}
+	r.report.NotCarried = opt.NotCarried
+	if opt.SL2VL != nil {
+		r.report.SL2VL = &SL2VLReport{Samples: []MapDifference{}}
+	}
 	err = all(r)
 	if removed := os.RemoveAll(dir); err == nil {
 		err = removed
@@ -322,13 +337,49 @@ func (r *run) simulated(sim *ibsim.Sim) error {
 	if err := r.stage(StageOpenSM, func() error { return r.runOpenSM(sim) }); err != nil {
 		return err
 	}
-	if err := r.stage(StageReadBack, func() error { return r.readBack(sim) }); err != nil {
+	if err := r.stage(StageReadBack, func() error { return errors.Join(r.readBack(sim), r.readMaps(sim)) }); err != nil {
 		return err
 	}
 	if r.report.Equal() {
 		return nil
 	}
 	return r.stage(StageExplain, r.explain)
+}
+
+// readMaps reads and compares SL-to-VL tables, if there are any.
+func (r *run) readMaps(sim *ibsim.Sim) (err error) {
+	if r.opt.SL2VL == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(r.ctx, r.timeout())
+	defer cancel()
+	transport, err := sim.Dial(ctx, "")
+	if err != nil {
+		return err
+	}
+	c := subnet.New(transport, subnet.Options{Timeout: 10 * time.Second})
+	defer func() { err = errors.Join(err, c.Close()) }()
+	t, err := pull(ctx, c, subnet.PullOptions{SL2VL: true})
+	if err == nil {
+		r.compareMaps(t.SL2VL)
+	}
+	return err
+}
+
+// pull reads tables of all switches; it is an error if some cannot be read.
+func pull(ctx context.Context, c *subnet.Client, opt subnet.PullOptions) (*subnet.Tables, error) {
+	d, err := c.Discover(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t, err := c.Pull(ctx, d, opt)
+	if err != nil {
+		return nil, err
+	}
+	if problems := slices.Concat(d.Problems, t.Problems); len(problems) > 0 {
+		return nil, fmt.Errorf("tables could not be read: %s", problems[0])
+	}
+	return t, nil
 }
 
 // prepareTwin makes the fabric that ibsim gets, and its LIDs for OpenSM.
