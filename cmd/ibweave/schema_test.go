@@ -25,7 +25,7 @@ import (
 
 // schemaFiles are the names of docs/schemas, without .schema.json.
 var schemaFiles = sync.OnceValues(func() ([]string, error) {
-	files, err := filepath.Glob("../../docs/schemas/*.schema.json")
+	files, err := filepath.Glob(filepath.Join(schemaDirectory, "*.schema.json")) // whatever the working directory is by now
 	for i, name := range files {
 		files[i] = strings.TrimSuffix(filepath.Base(name), ".schema.json")
 	}
