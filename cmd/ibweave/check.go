@@ -98,8 +98,8 @@ opensm-subnet.lst or lst of ibdiagnet, db_csv of ibdiagnet, what iblinkinfo prin
 another form that ibweave help forms lists, or a directory or archive with one of them.
 SL-to-VL tables are opensm-sl2vl.dump, what smpquery sl2vl
 prints, or ibdmchk's; path SLs are path-sls.dump of compile or ibdmchk's. Without
-tables everything is on one VL; with tables but no path SLs any path may have
-any SL.
+tables everything is on one VL. With tables but no path SLs, what only paths with some
+SLs have, credit loops say, is undecided.
 
 Adaptive routing is far of ibdiagnet: every choice that switches have is followed then.
 Which of several private LFTs a packet takes is in a file of its own, --plft.
@@ -246,6 +246,7 @@ func (a *app) resolveAudit(in *audit, args []string) error {
 		if in.pathSL != "" && in.sl2vl == "" {
 			return usagef("--path-sl says nothing without SL-to-VL tables, --sl2vl FILE")
 		}
+		in.unknownSLs = in.pathSL == ""
 		if in.groups != "" && in.mfts == "" {
 			return usagef("-g says nothing without multicast tables, --mfts FILE")
 		}

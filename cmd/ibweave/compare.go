@@ -88,7 +88,9 @@ figure is the greatest load of a cable: routes on it at the same time, times the
 the fastest cable over its own; 1 is what a crossbar would do. See docs/dev/quality.md.
 
 ENGINE is one of ours, or opensm:NAME for an engine of OpenSM, which then runs on ibsim:
-opensm:minhop, opensm:updn, opensm:ftree, opensm:dfsssp, opensm:nue, opensm:lash.
+opensm:minhop, opensm:updn, opensm:ftree, opensm:dfsssp, opensm:nue, opensm:lash. It runs with
+OpenSM's default options. dfsssp, lash, nue and torus-2QoS get qos TRUE, and their SL-to-VL tables
+and path SLs are read as well, for the verdict on credit loops.
 
 --traffic adds what the jobs of a file put on cables: the time of the busiest one over that of the
 busiest host's, which no tables can be below, and the most that a job is slowed down. It is static; sim
@@ -198,7 +200,10 @@ func (c *contest) checkAll(s *standings) error {
 // contestFabric reads the fabric of all columns, and gives our engines their own names.
 func (a *app) contestFabric(c *contest, in *audit, opt *compile.Options) (*fabric.Fabric, error) {
 	for i, name := range c.engines {
-		if strings.HasPrefix(name, openSMPrefix) {
+		if engine, is := strings.CutPrefix(name, openSMPrefix); is {
+			if err := checkOpenSMEngine(engine); err != nil {
+				return nil, err
+			}
 			continue
 		}
 		e, err := a.engine(name)
@@ -563,10 +568,19 @@ func (x *contender) routesOn(vl fabric.VL) string {
 	return "-"
 }
 
+// withOptions limits a refusal to the options that an engine had: OpenSM runs with its defaults,
+// and others, as roots for updn, might do.
+func (x *contender) withOptions() string {
+	if strings.HasPrefix(x.Name, openSMPrefix) {
+		return " with these options"
+	}
+	return ""
+}
+
 // explain says what the table has no room for.
 func (x *contender) explain(b *facts) {
 	if x.Refused != "" {
-		fmt.Fprintf(b, "\n%s cannot route this fabric: %s\n", x.Name, x.Refused)
+		fmt.Fprintf(b, "\n%s cannot route this fabric%s: %s\n", x.Name, x.withOptions(), x.Refused)
 		return
 	}
 	if len(x.Quality.Hottest) > 0 {

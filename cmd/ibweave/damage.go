@@ -270,7 +270,7 @@ func (d *damaged) writeFailures(b *facts) {
 			}
 		}
 		if refused > 0 {
-			fmt.Fprintf(b, "\n%s cannot route %d of %d fabrics, which its means leave out: %s\n", column.Name, refused, all, reason)
+			fmt.Fprintf(b, "\n%s cannot route %d of %d fabrics%s, which its means leave out: %s\n", column.Name, refused, all, column.withOptions(), reason)
 		}
 		if lost > 0 {
 			fmt.Fprintf(b, "\n%s loses pairs on %d of %d fabrics\n", column.Name, lost, all)

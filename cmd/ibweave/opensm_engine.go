@@ -2,25 +2,50 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/files"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
+	"github.com/ibweave/ibweave/sminterface/subnet"
 	"github.com/ibweave/ibweave/verify"
 )
 
 // openSMPrefix begins the name of an engine of OpenSM: "opensm:ftree".
 const openSMPrefix = "opensm:"
 
-// openSMLanes are the engines of OpenSM that keep paths apart by lanes, which its dumps do not
-// tell.
-var openSMLanes = []string{"dfsssp", "lash", "nue", "torus-2QoS"}
+// openSMEngine is an engine of OpenSM; lanes: see openSMEngines.
+type openSMEngine struct {
+	name  string
+	lanes bool
+}
+
+// openSMEngines lists the engines of OpenSM, and those of them whose freedom from credit loops
+// rests on virtual lanes: their SL-to-VL tables and path SLs are read beside the forwarding tables.
+var openSMEngines = []openSMEngine{
+	{"minhop", false}, {"updn", false}, {"dnup", false}, {"ftree", false}, {"dor", false}, {"sssp", false},
+	{"lash", true}, {"dfsssp", true}, {"nue", true}, {"torus-2QoS", true},
+}
+
+// checkOpenSMEngine returns wrong usage for an engine that OpenSM does not have.
+func checkOpenSMEngine(engine string) error {
+	var names []string
+	for _, e := range openSMEngines {
+		if e.name == engine {
+			return nil
+		}
+		names = append(names, openSMPrefix+e.name)
+	}
+	return usagef("engine %q: OpenSM has no such engine; want one of %s", openSMPrefix+engine, strings.Join(names, ", "))
+}
 
 // maxOpenSMDump is the greatest dump that is read, in bytes.
 const maxOpenSMDump = 8 << 30
@@ -33,9 +58,7 @@ func (a *app) contendByOpenSM(ctx context.Context, c *contest, f *fabric.Fabric,
 	if err != nil {
 		return nil, lidInput(c.topology, &compile.LIDError{Err: err})
 	}
-	s := a.startStage(x.Name + ": ibsim")
-	tables, used, err := routeByOpenSM(ctx, g, engine)
-	s.end()
+	r, in, used, err := a.routeByOpenSM(ctx, g, engine)
 	if err != nil {
 		return nil, err
 	}
@@ -43,22 +66,24 @@ func (a *app) contendByOpenSM(ctx context.Context, c *contest, f *fabric.Fabric,
 		x.Refused = "OpenSM has fallen back to " + used
 		return x, nil
 	}
-	in := audit{unknownSLs: slices.Contains(openSMLanes, engine)}
-	if x.Verify, err = a.verify(ctx, &in, g, tables, &verify.Options{Complete: true}); err != nil {
+	if x.Verify, err = a.verify(ctx, in, g, r.Tables, &verify.Options{SL2VL: r.SL2VL, PathSLs: r.PathSLs, Complete: true}); err != nil {
 		return nil, err
 	}
-	return x, a.measure(ctx, c, x, &lft.Routing{Fabric: g, Tables: tables})
+	x.Verify.Leave(in.undecided...)
+	return x, a.measure(ctx, c, x, r)
 }
 
-// routeByOpenSM also returns the engine that OpenSM has used in the end.
-func routeByOpenSM(ctx context.Context, f *fabric.Fabric, engine string) (tables *lft.Tables, used string, err error) {
+// routeByOpenSM has an engine of OpenSM route f on ibsim. in notes what of the lanes could not be
+// read; used is the engine that OpenSM has used in the end, whose lanes are read only if it is the
+// one that was asked for.
+func (a *app) routeByOpenSM(ctx context.Context, f *fabric.Fabric, engine string) (r *lft.Routing, in *audit, used string, err error) {
 	twin, err := ibsim.NewTwin(f)
 	if err != nil {
-		return nil, "", err
+		return nil, nil, "", err
 	}
 	sim, err := ibsim.StartTwin(ctx, twin, ibsim.Config{})
 	if err != nil {
-		return nil, "", err
+		return nil, nil, "", err
 	}
 	defer sim.Close() // with the folder of OpenSM
 	lmc := uint8(0)
@@ -66,15 +91,80 @@ func routeByOpenSM(ctx context.Context, f *fabric.Fabric, engine string) (tables
 		lmc = max(lmc, f.LMC(p))
 	}
 	const dumps = 0x43 // tables, and what is said by default
-	run, err := ibsim.RunOpenSM(ctx, sim, ibsim.OpenSMConfig{Engine: engine, Flags: dumps, LMC: lmc})
-	if err != nil {
-		return nil, "", err
+	cfg := ibsim.OpenSMConfig{Engine: engine, Flags: dumps, LMC: lmc, Options: []string{"sweep_interval 0"}}
+	lanes := slices.ContainsFunc(openSMEngines, func(e openSMEngine) bool { return e.name == engine && e.lanes })
+	if lanes {
+		cfg.Options = append(cfg.Options, "qos TRUE") // else there are no SL-to-VL tables
 	}
-	file := filepath.Join(run.Dir, "opensm-lfts.dump")
-	data, err := files.ReadRegular(file, maxOpenSMDump)
+	s := a.startStage(openSMPrefix + engine + ": ibsim")
+	o, err := ibsim.StartOpenSM(ctx, sim, cfg) // which writes the dumps before it says that the subnet is up
+	s.end()
 	if err != nil {
-		return nil, "", err
+		return nil, nil, "", err
 	}
-	tables, _, err = dump.ReadLFTs(file, data, twin.Fabric, dump.Options{})
-	return tables, run.Engine, err
+	defer func() { err = errors.Join(err, o.Stop()) }()
+	run := o.Run()
+	r, in = &lft.Routing{Fabric: f}, &audit{}
+	name, data, err := readOpenSMDump(run.Dir, outdir.LFTsName)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	if r.Tables, _, err = dump.ReadLFTs(name, data, twin.Fabric, dump.Options{}); err != nil || !lanes || !strings.EqualFold(run.Engine, engine) {
+		return r, in, run.Engine, err
+	}
+	if r.SL2VL, err = in.readOpenSMLanes(run.Dir, twin.Fabric, f); err == nil {
+		r.PathSLs, err = a.askPathSLs(ctx, sim, f, r.SL2VL)
+	}
+	in.unknownSLs = true // where there are no path SLs
+	return r, in, run.Engine, err
+}
+
+// readOpenSMDump reads a dump in OpenSM's folder.
+func readOpenSMDump(dir, base string) (name string, data []byte, err error) {
+	name = filepath.Join(dir, base)
+	data, err = files.ReadRegular(name, maxOpenSMDump)
+	return name, data, err
+}
+
+// readOpenSMLanes reads the SL-to-VL tables that OpenSM has written for the twin of f. Ports of CAs
+// and routers, whose GUIDs may be others there, are matched by LID. What has no row leaves rules
+// undecided.
+func (in *audit) readOpenSMLanes(dir string, twin, f *fabric.Fabric) (*lft.SL2VL, error) {
+	name, data, err := readOpenSMDump(dir, outdir.SL2VLName)
+	if err != nil {
+		return nil, err
+	}
+	read, problems, err := dump.ReadSL2VL(name, data, twin, dump.Options{})
+	if err != nil {
+		return nil, err
+	}
+	all, ends := in.laneRules()
+	in.addUndecided(problems, all, ends)
+	s := lft.NewSL2VL(f, lft.ConstantVL(0))
+	for from, out := range read.PortPairs() {
+		port := f.LIDPort(twin.LID(out))
+		if n := twin.Owner(out); twin.IsSwitch(n) {
+			port = f.Port(n, twin.Num(out)) // switches have the same numbers
+		}
+		if port != fabric.NoPort {
+			s.Set(from, port, *read.At(from, out))
+		}
+	}
+	return s, nil
+}
+
+// askPathSLs asks the OpenSM on sim for the SLs of all paths of f. Where it does not tell them, a
+// line goes to standard error and they are nil.
+func (a *app) askPathSLs(ctx context.Context, sim *ibsim.Sim, f *fabric.Fabric, sl2vl *lft.SL2VL) (sls *lft.PathSLs, err error) {
+	transport, err := sim.Dial(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	c := subnet.New(transport, subnet.Options{})
+	defer func() { err = errors.Join(err, c.Close()) }()
+	p, err := a.pullPaths(ctx, c, f, sl2vl, false)
+	if p.failed != nil {
+		fmt.Fprintf(a.stderr, "ibweave: path SLs were not read: %v; what depends on them is undecided\n", p.failed)
+	}
+	return p.sls, err
 }

@@ -59,7 +59,7 @@ error, and the exit status is 1.`,
 				if err != nil {
 					return err
 				}
-				paths, err := a.pullPaths(cmd.Context(), c, d, t, noPathSL)
+				paths, err := a.pullPaths(cmd.Context(), c, d.Fabric, t.SL2VL, noPathSL)
 				if err != nil {
 					return err
 				}
@@ -100,12 +100,12 @@ type pulledPaths struct {
 	requests int
 }
 
-// pullPaths asks for the SLs of paths, where VLs depend on them. Without an answer it prints
-// a warning, and check says what it cannot decide.
-func (a *app) pullPaths(ctx context.Context, c *subnet.Client, d *subnet.Discovery, t *subnet.Tables, not bool) (p pulledPaths, err error) {
-	drops := slices.ContainsFunc(t.SL2VL.Maps(), func(m lft.VLMap) bool { return slices.Contains(m[:], lft.DropVL) })
+// pullPaths asks subnet administration for the SLs of the paths of f, where VLs depend on them.
+// Without an answer failed is why. The error is ctx's.
+func (a *app) pullPaths(ctx context.Context, c *subnet.Client, f *fabric.Fabric, sl2vl *lft.SL2VL, not bool) (p pulledPaths, err error) {
+	drops := slices.ContainsFunc(sl2vl.Maps(), func(m lft.VLMap) bool { return slices.Contains(m[:], lft.DropVL) })
 	switch {
-	case t.SL2VL.VLs() <= 1 && !drops:
+	case sl2vl.VLs() <= 1 && !drops:
 		p.said = "not asked for: all SLs are on one VL"
 		return p, nil
 	case not:
@@ -116,7 +116,7 @@ func (a *app) pullPaths(ctx context.Context, c *subnet.Client, d *subnet.Discove
 	defer s.end()
 	sm, err := c.Manager(ctx)
 	if err == nil {
-		p.sls, p.requests, err = c.PathSLs(ctx, sm, d.Fabric)
+		p.sls, p.requests, err = c.PathSLs(ctx, sm, f)
 	}
 	if ctx.Err() != nil {
 		return p, err
@@ -125,7 +125,7 @@ func (a *app) pullPaths(ctx context.Context, c *subnet.Client, d *subnet.Discove
 		p.said, p.failed = "not read", err
 		return p, nil
 	}
-	p.said = fmt.Sprintf("%s in use", text.CountGrouped(slsInUse(d.Fabric, p.sls), "SL", "SLs"))
+	p.said = fmt.Sprintf("%s in use", text.CountGrouped(slsInUse(f, p.sls), "SL", "SLs"))
 	if n := len(p.sls.Ports()); n > 0 {
 		p.said += fmt.Sprintf("; %s on other SLs than the rest of their switch", text.CountGrouped(n, "port", "ports"))
 	}
