@@ -49,8 +49,8 @@ coordinates on a mesh or torus, with links coloured by the routes on them. A cli
 switch shows its links and entries, two hosts the path between them, a credit loop the
 cycle, and a multicast group its tree.
 
-DIR is what compile wrote or a folder of dumps as check takes it; else the files are those of check. Without tables there are
-cables only, and what is wrong with them (--wiring).
+DIR is what compile wrote or a folder of dumps as check takes it; else the files are those of check. Cables are
+looked at with and without tables, as check --wiring does.
 
 OLD and NEW are two states, each a directory, a topology, or forwarding tables for the cables of -t or of
 the other state; with --engines A,B they are the tables of two engines. The page shows either state, or
@@ -79,7 +79,7 @@ page is larger by 4 MB at most.
 
 Whatever the findings are, the exit status is 0: check is what gates.`,
 		Example: `  ibweave report tables -o report.html
-  ibweave report -t fabric.txt --lfts /var/log/opensm-lfts.dump --wiring -o report.html
+  ibweave report -t fabric.txt --lfts /var/log/opensm-lfts.dump -o report.html
   ibweave report tables --interactive -o report.html
   ibweave report yesterday today -o report.html
   ibweave report -t fabric.txt --engines updn,ftree -o report.html
@@ -111,7 +111,8 @@ Whatever the findings are, the exit status is 0: check is what gates.`,
 	r.fileFlags(flags)
 	r.choosing.flags(flags)
 	flags.StringVarP(&r.groups, "groups", "g", "", "`FILE` of multicast groups, with their MLIDs")
-	flags.BoolVar(&r.wiring, "wiring", false, "also look at the cables")
+	flags.BoolVar(&r.wiring, "wiring", true, "look at the cables, which report always does")
+	flags.Lookup("wiring").Hidden = true
 	r.demands.flags(flags)
 	a.nameFlag(cmd)
 	a.kindFlag(cmd)
@@ -157,9 +158,10 @@ func (a *app) resolveReport(r *reporting, args []string) error {
 	}
 	if len(args) > 0 {
 		r.title = cmp.Or(r.title, filepath.Base(filepath.Clean(args[len(args)-1])))
-	} else if r.title = cmp.Or(r.title, filepath.Base(r.topology)); !r.hasTables() {
-		r.wiring = r.wiring || len(r.engines) == 0 // there is nothing else to find
+	} else {
+		r.title = cmp.Or(r.title, filepath.Base(r.topology))
 	}
+	r.wiring = true // else a fabric would be clean with tables, and have errors without
 	r.cablesDo, r.adaptiveToo = true, true
 	if len(args) == 2 {
 		if err := oneStdin(append(args, r.topology)...); err != nil {

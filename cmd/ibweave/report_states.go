@@ -74,8 +74,6 @@ func (a *app) auditState(ctx context.Context, r *reporting, s, other *state) (*a
 	switch {
 	case s.kind > unicastDump:
 		return nil, inputf("%s is %s; want a directory, a topology or forwarding tables", s.name, s.kind)
-	case s.kind == cables:
-		s.wiring = true // there is nothing else to find
 	case s.kind == unicastDump:
 		if s.topology = cmp.Or(r.topology, other.topology); s.topology == "" {
 			return nil, usagef("%s is %s, which does not tell the cables: name the topology, -t FILE", s.name, s.kind)
