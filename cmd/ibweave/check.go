@@ -193,7 +193,7 @@ func (a *app) runCheck(cmd *cobra.Command, o *auditing, args []string) error {
 		return err
 	}
 	in.cablesDo, in.adaptiveToo, in.pkeysToo = true, true, true
-	if err := a.resolveAudit(in, args); err != nil {
+	if err := a.resolveAudit("check", in, args); err != nil {
 		return err
 	}
 	if err := a.readPolicy(in); err != nil {
@@ -228,14 +228,18 @@ func (in *audit) checkBuffer(credits bool) error {
 	return nil
 }
 
-// resolveAudit finds the files of a directory, or sees that all are named.
-func (a *app) resolveAudit(in *audit, args []string) error {
+// resolveAudit finds the files of a directory for a command, or sees that all are named.
+func (a *app) resolveAudit(command string, in *audit, args []string) error {
 	if len(args) == 0 && in.isFolderAlone() {
 		args, in.topology = []string{in.topology}, ""
 	}
 	if len(args) == 0 {
 		if in.topology == "" || !in.hasTables() && !in.wanted() && !in.partitioned() && in.bound == "" {
-			return usagef("check needs a directory of tables, or -t TOPOLOGY and --lfts FILE or --far FILE; or -t TOPOLOGY and --wiring, --plan FILE or --policy FILE, --pkeys FILE or --partitions FILE, or --bound FILE")
+			without := ""
+			if command == "check" {
+				without = "; or -t TOPOLOGY and --wiring, --plan FILE or --policy FILE, --pkeys FILE or --partitions FILE, or --bound FILE"
+			}
+			return usagef("%s needs a directory of tables, or -t TOPOLOGY and --lfts FILE or --far FILE%s", command, without)
 		}
 		if !in.hasTables() && (in.sl2vl != "" || in.pathSL != "" || in.mfts != "" || in.certificate != "") {
 			return usagef("other tables and certificates say nothing without forwarding tables, --lfts FILE")
@@ -253,7 +257,7 @@ func (a *app) resolveAudit(in *audit, args []string) error {
 		return oneStdin(append([]string{in.topology, in.lfts, in.sl2vl, in.pathSL, in.mfts, in.far, in.plft, in.groups, in.certificate, in.bound, in.traffic, in.policy, in.pkeys, in.partitions}, in.plans...)...)
 	}
 	if in.topology != "" || in.hasTables() || in.plft != "" || in.sl2vl != "" || in.pathSL != "" || in.mfts != "" || in.groups != "" {
-		return usagef("check takes a directory or -t and --lfts, not both")
+		return usagef("%s takes a directory or -t and --lfts, not both", command)
 	}
 	if err := oneStdin(append([]string{in.policy, in.certificate, in.bound, in.traffic, in.pkeys, in.partitions}, in.plans...)...); err != nil {
 		return err

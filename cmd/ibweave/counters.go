@@ -97,7 +97,7 @@ The exit status is 0, whatever is found.`,
 				return err
 			}
 			o.wiring, o.adaptiveToo = true, true // tables are not needed, and static ports will do
-			if err := a.resolveAudit(&o.audit, dir); err != nil {
+			if err := a.resolveAudit("counters", &o.audit, dir); err != nil {
 				return err
 			}
 			return a.counters(cmd.Context(), &o)

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"html"
+	"io"
 	"maps"
 	"os"
 	"os/exec"
@@ -189,4 +190,27 @@ func TestHelpIsComplete(t *testing.T) {
 			}
 		}
 	})
+}
+
+// An error that says what a command needs or takes names the command that was typed.
+func TestErrorsNameCommand(t *testing.T) {
+	topology := filepath.Join(tables(t), "fabric.ibnetdiscover")
+	needs, said := regexp.MustCompile(`(?m)^ibweave: (\w+) (?:needs|takes) `), 0
+	walk((&app{}).rootCommand(), func(c *cobra.Command) {
+		if c.Flags().Lookup("topology") == nil {
+			return
+		}
+		for _, args := range [][]string{{}, {"-t", topology}, {"-t", topology, "x", "y"}, {"-t", topology, "--lfts", "x", tables(t)}} {
+			var errs bytes.Buffer
+			got := run(append([]string{c.Name()}, args...), strings.NewReader(""), io.Discard, &errs)
+			for _, m := range needs.FindAllStringSubmatch(errs.String(), -1) {
+				if said++; m[1] != c.Name() || got != exitUsage {
+					t.Errorf("%s %v: exit status %d, %s", c.Name(), args, got, &errs)
+				}
+			}
+		}
+	})
+	if said < 20 {
+		t.Errorf("%d errors name a command, want 20 or more", said)
+	}
 }

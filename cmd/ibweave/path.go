@@ -70,7 +70,7 @@ when a packet is lost.`,
 				return usagef("path needs tables, DIR or -t TOPOLOGY and --lfts FILE, and behind them SRC and DST, or --all-from HOST in their place")
 			}
 			o.adaptiveToo = true
-			if err := a.resolveAudit(&o.audit, dir); err != nil {
+			if err := a.resolveAudit("path", &o.audit, dir); err != nil {
 				return err
 			}
 			return a.path(cmd.Context(), &o, args)

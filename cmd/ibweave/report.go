@@ -168,7 +168,7 @@ func (a *app) resolveReport(r *reporting, args []string) error {
 			return err
 		}
 	} else if len(r.engines) == 0 {
-		if err := a.resolveAudit(&r.audit, args); err != nil {
+		if err := a.resolveAudit("report", &r.audit, args); err != nil {
 			return err
 		}
 	}

@@ -75,7 +75,7 @@ and one after it, no cycle closes.
 			if o.opt.Method, err = myrinet.ParseMethod(o.method); err != nil {
 				return usagef("--%w", err)
 			}
-			if err := a.resolveAudit(&o.audit, args); err != nil {
+			if err := a.resolveAudit("schedule", &o.audit, args); err != nil {
 				return err
 			}
 			if err := oneStdin(o.topology, o.lfts, o.groups, o.check); err != nil {

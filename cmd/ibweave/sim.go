@@ -427,7 +427,7 @@ func (a *app) readRouting(in *simulation, args []string) (*lft.Routing, error) {
 	in.adaptiveToo = in.adaptive != "" || in.far != ""
 	groups := in.groups
 	in.groups = ""
-	if err := a.resolveAudit(&in.audit, args); err != nil {
+	if err := a.resolveAudit("sim", &in.audit, args); err != nil {
 		return nil, err
 	}
 	in.certificate = ""
