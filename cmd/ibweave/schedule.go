@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -11,6 +12,7 @@ import (
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/papers/myrinet"
+	"github.com/ibweave/ibweave/routing/banyan"
 	"github.com/ibweave/ibweave/sminterface/dump"
 )
 
@@ -46,7 +48,8 @@ Methods:
   doubling    with each send of all that have a message twice as many have it; it
               starts at the only sender, else at the lowest LID
   two-phase   originators send one packet, which switches copy, to as many hosts in a
-              row as there are members, and each of these sends to one member
+              row as there are members, and each of these sends to one member;
+              not on banyan networks, whose ports either send or receive
 
 A message keeps its buffer at a host until the next hosts have taken it in. Schedules
 are checked: does every message come to every member once, and can buffers wait for
@@ -128,6 +131,10 @@ func (a *app) schedule(o *scheduling) error {
 	s, err := a.makeSchedule(o, f, tables)
 	if err != nil {
 		return err
+	}
+	twoPhase := func(g myrinet.Group) bool { return g.Method == myrinet.TwoPhase }
+	if _, err := banyan.Detect(f); err == nil && (o.opt.Method == myrinet.TwoPhase || slices.ContainsFunc(s.Groups, twoPhase)) {
+		return &lft.DomainError{Engine: "two-phase", Reason: "it is a banyan network, whose ports either send or receive, and phase 1 would go to some that only send; want another --method"}
 	}
 	stage := a.startStage("check")
 	r := s.Check()
