@@ -1,11 +1,10 @@
 package plugin
 
 import (
+	"fmt"
 	"io"
 	"sync"
 	"time"
-
-	"go.uber.org/zap"
 
 	"github.com/ibweave/ibweave/internal/files"
 	"github.com/ibweave/ibweave/report/metrics"
@@ -15,14 +14,15 @@ import (
 // meter counts what the plugin does, for the file metrics.file. Its methods return at once: a
 // goroutine writes, and a slow disk costs states in between and no sweep.
 type meter struct {
-	file string // "" for none
-	log  *zap.Logger
+	file    string                   // "" for none
+	trouble func(l Level, err error) // tells OpenSM's log that the file cannot be written; nil for nobody
 
 	mu      sync.Mutex
 	state   measured
 	scale   bound.Scale // of the first routing: relative loads of all are on it
 	writing bool
-	stale   bool // the state has changed since the goroutine took it
+	stale   bool   // the state has changed since the goroutine took it
+	told    string // of the last error, since the file was written last
 }
 
 // measured is the document whose numbers are the metrics ibweave_plugin_*.
@@ -102,7 +102,6 @@ func (m *meter) update(change func(s *measured)) {
 
 // write writes states until the last one is in the file.
 func (m *meter) write() {
-	told := ""
 	for {
 		m.mu.Lock()
 		if m.writing = m.stale; !m.stale {
@@ -113,9 +112,27 @@ func (m *meter) write() {
 		state := m.state
 		m.mu.Unlock()
 		err := files.Write(m.file, func(w io.Writer) error { return metrics.Write(w, "plugin", &state) })
-		if err != nil && err.Error() != told {
-			told = err.Error()
-			m.log.Warn("metrics are not written: "+oneLine(told), zap.String("file", m.file))
-		}
+		m.tell(err)
 	}
+}
+
+// tell tells OpenSM's log of an error of writing, nil for none, unless it was told of the same before.
+func (m *meter) tell(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	said := ""
+	if err != nil {
+		said = err.Error()
+	}
+	if said != m.told && said != "" && m.trouble != nil {
+		m.trouble(LogError, fmt.Errorf("metrics are not written: %w", err))
+	}
+	m.told = said
+}
+
+// close keeps a goroutine that still writes from OpenSM's log, which may be gone.
+func (m *meter) close() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.trouble = nil
 }

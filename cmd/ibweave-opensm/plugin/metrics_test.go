@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -86,6 +87,65 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("%+v", b)
 	}
 	readMetrics(t, file, fmt.Sprintf(`ibweave_plugin_last_routing_max_relative_load %d`, tables.Verify.Balance.MaxRoutes))
+}
+
+// TestMetricsUnwritable: a file of metrics that cannot be written is one line in OpenSM's log,
+// however often it is tried, and one more when it fails again after it was written.
+func TestMetricsUnwritable(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "absent")
+	lines := make(chan string, 10)
+	m := &meter{file: filepath.Join(dir, "ibweave.prom"), trouble: func(l Level, err error) { lines <- fmt.Sprint(l, " ", err) }}
+	settle := func() {
+		m.fellBack()
+		for writing := true; writing; {
+			m.mu.Lock()
+			writing = m.writing
+			m.mu.Unlock()
+			runtime.Gosched()
+		}
+	}
+	want := func(n int) {
+		t.Helper()
+		if len(lines) != n {
+			t.Fatalf("%d lines in OpenSM's log, want %d", len(lines), n)
+		}
+	}
+	settle()
+	settle()
+	want(1)
+	if line := <-lines; !strings.HasPrefix(line, "1 metrics are not written: ") || !strings.Contains(line, m.file) {
+		t.Error(line)
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	settle()
+	want(0)
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	settle()
+	want(1)
+
+	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2})
+	f = withLIDs(t, f, err)
+	o := open(t, "metrics:\n  file: "+m.file+"\n")
+	tables, err := o.Route(o.engine("updn"), snapshotOf(f, rand.New(rand.NewPCG(1, 2))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := make(chan string, 100)
+	log := o.host.Log
+	o.host.Log = func(l Level, line string) {
+		log(l, line)
+		told <- line
+	}
+	o.Written(tables)
+	for line := range told { // of which there are others
+		if strings.HasPrefix(line, "ERR IBW9: metrics are not written: ") {
+			break
+		}
+	}
 }
 
 // TestMetricsKilled kills a process that writes metrics again and again: the file is whole.

@@ -62,7 +62,8 @@ const (
 	// Limits: the limits of the process leave too little for a routing. At the start it
 	// is the C half that says so, since Go's runtime does not start then.
 	Limits Code = "IBW8"
-	// LogTrouble: our own log cannot be written, which changes nothing else.
+	// LogTrouble: our own log or the file of metrics cannot be written, which changes nothing
+	// else.
 	LogTrouble Code = "IBW9"
 )
 
@@ -191,7 +192,10 @@ func Open(options string, host Host) *Plugin {
 			return err
 		}
 		p.log, p.close = openLog(&p.config.Log, host.LogDir, p.logTrouble)
-		p.meter.file, p.meter.log = p.config.Metrics, p.log
+		p.meter.file, p.meter.trouble = p.config.Metrics, func(l Level, err error) {
+			p.log.Warn(oneLine(err.Error()))
+			p.logTrouble(l, err)
+		}
 		p.openLabels()
 		p.jobsFile.file = p.config.Traffic
 		if name := p.config.Multicast.Groups; name != "" {
@@ -212,7 +216,7 @@ func Open(options string, host Host) *Plugin {
 	return p
 }
 
-// logTrouble tells OpenSM's log how ours is.
+// logTrouble tells OpenSM's log how ours is, and the file of metrics.
 func (p *Plugin) logTrouble(l Level, err error) {
 	if l == LogError {
 		err = &Error{Code: LogTrouble, Err: err}
@@ -221,7 +225,10 @@ func (p *Plugin) logTrouble(l Level, err error) {
 }
 
 // Close ends our log, for which it may wait some seconds.
-func (p *Plugin) Close() error { return p.close() }
+func (p *Plugin) Close() error {
+	p.meter.close()
+	return p.close()
+}
 
 // offered is a name that routing_engine may have, without Prefix, and its engine.
 type offered struct {

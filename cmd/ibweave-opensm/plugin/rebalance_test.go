@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -66,6 +67,20 @@ func TestRebalanced(t *testing.T) {
 	}
 	if line := o.lines[len(o.lines)-1]; !strings.Contains(line, " routes on a link") {
 		t.Errorf("OpenSM's log has %q", line)
+	}
+}
+
+// TestTrafficAbsent: without jobs at the start there are none that stay.
+func TestTrafficAbsent(t *testing.T) {
+	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2})
+	f = withLIDs(t, f, err)
+	o := open(t, "traffic: "+filepath.Join(t.TempDir(), "absent.yaml")+"\n")
+	if _, err := o.Route(o.engine("updn"), snapshotOf(f, rand.New(rand.NewPCG(1, 2)))); err != nil {
+		t.Fatal(err)
+	}
+	if i := slices.IndexFunc(o.lines, func(l string) bool { return strings.Contains(l, "absent.yaml") }); i < 0 ||
+		!strings.HasSuffix(o.lines[i], "; there were no jobs before, and tables are not made for any") {
+		t.Errorf("OpenSM's log has %q", o.lines)
 	}
 }
 

@@ -41,7 +41,7 @@ func readJobs(name string, old *declaredJobs) (*declaredJobs, error) {
 }
 
 // follow has the compiler make tables for the jobs of the file of traffic as it is now, if there is one. What
-// cannot be read is logged, and what was read before stays. Jobs that are not all in the subnet are logged, too, and
+// cannot be read is logged, and what was read before, if anything was, stays. Jobs that are not all in the subnet are logged, too, and
 // change nothing: the tables are for all to all then.
 func (p *Plugin) follow(opt *compile.Options) {
 	name, old := p.config.Traffic, p.jobs
@@ -50,7 +50,11 @@ func (p *Plugin) follow(opt *compile.Options) {
 	}
 	d, err := p.jobsFile.get(fileTimeout, func() (*declaredJobs, error) { return readJobs(name, old) })
 	if err != nil {
-		p.jobsTrouble(&p.jobsFileError, fmt.Errorf("%w; the last good jobs stay", err))
+		stays := "the last good jobs stay"
+		if old == nil {
+			stays = "there were no jobs before, and tables are not made for any"
+		}
+		p.jobsTrouble(&p.jobsFileError, fmt.Errorf("%w; %s", err, stays))
 	} else if p.jobsFileError = ""; d != old {
 		p.jobs, p.jobsError = d, ""
 		p.log.Info("jobs", zap.String("file", name))
