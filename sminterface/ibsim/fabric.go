@@ -30,6 +30,9 @@ type Twin struct {
 	taken  map[fabric.GUID]struct{}    // port GUIDs of Fabric
 }
 
+// DataVLs is how many data VLs the ports of ibsim have.
+const DataVLs = 8
+
 // firstSpare is the first of the GUIDs for CAs that cannot keep theirs.
 const firstSpare fabric.GUID = 0x1b51000000000000
 

@@ -557,6 +557,9 @@ func (r *run) compareMaps(got *lft.SL2VL) {
 			compare(0, q, found)
 		}
 	}
+	if n := r.opt.SL2VL.VLs(); report.Differences > 0 && n > ibsim.DataVLs {
+		r.note("the SL-to-VL tables have %d VLs, and ports of ibsim have %d, which OpenSM masks with", n, ibsim.DataVLs)
+	}
 }
 
 // explainPlugin adds notes on what is known to make tables differ.
