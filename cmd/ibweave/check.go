@@ -250,7 +250,7 @@ func (a *app) resolveAudit(command string, in *audit, args []string) error {
 		if in.pathSL != "" && in.sl2vl == "" {
 			return usagef("--path-sl says nothing without SL-to-VL tables, --sl2vl FILE")
 		}
-		in.unknownSLs = in.pathSL == ""
+		in.unknownSLs = in.sl2vl != "" && in.pathSL == ""
 		if in.groups != "" && in.mfts == "" {
 			return usagef("-g says nothing without multicast tables, --mfts FILE")
 		}

@@ -219,7 +219,7 @@ func TestSchemas(t *testing.T) {
 		"sim-traffic":    {"sim", "-t", traffic + "fabric.ibnetdiscover", "--engines", "updn,minhop", "--vls", "1,2", "--adaptive", "free", "--traffic", traffic + "traffic.yaml", "--scale", "0.001"},
 		"drain":          {"drain", tables, "--switch", "spine00", "--cable", "leaf00:37"},
 		"move":           {"move", "-t", example("move/fabric.ibnetdiscover"), "-e", "updn", example("move/edits.yaml"), "--at-once", "1"},
-		"rehearse":       {"rehearse", grid},
+		"rehearse":       {"rehearse", tables},
 	} {
 		name, _, _ := strings.Cut(name, "/")
 		if got := schemaName(args); got != name {
