@@ -56,8 +56,8 @@ var Causes = []Cause{Routing, Traffic, Both, Unrouted, Backpressure, Receiver}
 type Report struct {
 	Seconds float64 `json:"seconds,omitempty"`
 	// Ports have counters, of those with a cable; Channels between switches, of which Measured
-	// have known bytes. Stopped are those whose counter of 32 bits stands at its end, or was reset
-	// between two readings, and says nothing.
+	// have known bytes. Stopped are those whose counter of 32 bits stands at its end, wrapped, or was
+	// reset between two readings, and says nothing.
 	Ports    int `json:"ports"`
 	Cabled   int `json:"cabled_ports"`
 	Channels int `json:"channels"`
@@ -77,14 +77,14 @@ type Report struct {
 
 // Channel is a channel that is hot or congested.
 type Channel struct {
-	Cause  Cause           `json:"cause"`
-	From   verify.Endpoint `json:"from"`
-	To     verify.Endpoint `json:"to"`
-	Rate   int             `json:"rate_mbps"` // data rate; 0 unknown
-	Bytes  float64         `json:"bytes"`     // as counted; per second for rates
-	Use    float64         `json:"use,omitempty"`
-	Load   float64         `json:"load"` // B of the package comment
-	Routes int64           `json:"routes"`
+	Cause  Cause             `json:"cause"`
+	From   verify.Endpoint   `json:"from"`
+	To     verify.Endpoint   `json:"to"`
+	Rate   int               `json:"rate_mbps"` // data rate; 0 unknown
+	Bytes  dump.CounterValue `json:"bytes"`     // as counted; per second for rates
+	Use    float64           `json:"use,omitempty"`
+	Load   float64           `json:"load"` // B of the package comment
+	Routes int64             `json:"routes"`
 	// RouteLoad is R, PerRoute T, and ByRouting the share of routing; the last two are 0 where there are no
 	// routes or bytes.
 	RouteLoad float64 `json:"route_load"`
@@ -92,8 +92,8 @@ type Channel struct {
 	ByRouting float64 `json:"by_routing"`
 	// Wait is ticks in which the port had a packet and no credit, and WaitLoad that in proportion to the
 	// mean of all ports of switches. The length of a tick differs between chips.
-	Wait     float64 `json:"wait_ticks"`
-	WaitLoad float64 `json:"wait_load"`
+	Wait     dump.CounterValue `json:"wait_ticks"`
+	WaitLoad float64           `json:"wait_load"`
 	// WaitsFor is, for backpressure, the channel behind this one with the greatest wait; nil where none
 	// behind it waits.
 	WaitsFor *verify.Endpoint `json:"waits_for,omitempty"`
@@ -109,9 +109,9 @@ type Channel struct {
 
 // Talker is a port of a host that shares a channel.
 type Talker struct {
-	Port  verify.Endpoint `json:"port"`
-	Bytes float64         `json:"bytes"` // that it sent to all, or received from all
-	Share float64         `json:"share"` // of the bytes of all hosts that share the channel, to that side
+	Port  verify.Endpoint   `json:"port"`
+	Bytes dump.CounterValue `json:"bytes"` // that it sent to all, or received from all
+	Share float64           `json:"share"` // of the bytes of all hosts that share the channel, to that side
 }
 
 // leastUse is the share of its data rate below which no channel is hot: in a fabric at rest a few
@@ -129,14 +129,15 @@ type Cable struct {
 // End is what a port of a cable has counted.
 type End struct {
 	Port   verify.Endpoint `json:"port"`
-	Errors []Error         `json:"errors"` // those above 0, in the order of ErrorCounters
+	Errors []Error         `json:"errors"` // those that may be above 0, in the order of ErrorCounters
 }
 
 // Error is a counter of errors.
 type Error struct {
-	Counter string  `json:"counter"`
-	N       float64 `json:"n"`
-	AtLeast bool    `json:"at_least,omitempty"` // the counter stands at its end, or was reset
+	Counter string            `json:"counter"`
+	N       dump.CounterValue `json:"n"`
+	AtLeast bool              `json:"at_least,omitempty"` // the counter stands at its end, or was reset
+	Wrapped bool              `json:"wrapped,omitempty"`  // its 64 bits hold a difference below zero, so N may be too low
 }
 
 // ErrorCounters are those of errors that cables make. A port counts what comes in, so the cable
@@ -248,13 +249,13 @@ func (x *explainer) measure() {
 }
 
 // sent is what went over a channel: what the port sent, or else what the other end received. A
-// counter that stands still or was reset says nothing.
+// counter that stands still, wrapped or was reset says nothing.
 func (x *explainer) sent(c fabric.PortID) (v dump.CounterValue, stopped bool) {
 	for _, v := range []dump.CounterValue{x.c.Get(dump.XmitData, c), x.c.Get(dump.RcvData, x.f.Peer(c))} {
 		if v.Known && !v.Full {
 			return v, false
 		}
-		stopped = stopped || v.Full
+		stopped = stopped || v.Full || v.Wrapped
 	}
 	return dump.CounterValue{}, stopped
 }
@@ -283,21 +284,22 @@ func (x *explainer) judge(c fabric.PortID) {
 	if f.Peer(c) == fabric.NoPort {
 		return
 	}
-	h := Channel{channel: c, Rate: f.Link(c).Mbps(), Routes: x.routes[c], Wait: x.c.Get(dump.XmitWait, c).N}
+	h := Channel{channel: c, Rate: f.Link(c).Mbps(), Routes: x.routes[c], Wait: x.c.Get(dump.XmitWait, c)}
 	if x.meanWait > 0 {
-		h.WaitLoad = h.Wait / x.meanWait
+		h.WaitLoad = h.Wait.N / x.meanWait
 	}
 	congested := h.WaitLoad >= x.opt.Hot
+	if v, _ := x.sent(c); v.Known {
+		h.Bytes, h.Use = v, x.use(v.N, c)
+	}
 	if b := x.bytes[c]; !math.IsNaN(b) && x.meanBytes > 0 {
-		h.Bytes, h.Use, h.Load = b, x.use(b, c), x.relative(b, c)/x.meanBytes
+		h.Load = x.relative(b, c) / x.meanBytes
 		if x.meanRoutes > 0 {
 			h.RouteLoad = x.relative(float64(h.Routes), c) / x.meanRoutes
 		}
 		if h.RouteLoad > 0 && h.Load > 0 {
 			h.PerRoute = h.Load / h.RouteLoad
 		}
-	} else if v, _ := x.sent(c); v.Known {
-		h.Bytes, h.Use = v.N, x.use(v.N, c)
 	}
 	switch {
 	case h.Load >= x.opt.Hot && (h.Use == 0 || h.Use >= leastUse):
@@ -376,16 +378,16 @@ func (x *explainer) talkers(hosts []fabric.NodeID, own, other dump.Counter) (lis
 				continue
 			}
 			total += v.N
-			list = append(list, Talker{Port: verify.EndpointOf(x.f, p), Bytes: v.N})
+			list = append(list, Talker{Port: verify.EndpointOf(x.f, p), Bytes: v})
 		}
 	}
 	if total == 0 {
 		return nil
 	}
-	slices.SortStableFunc(list, func(a, b Talker) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	slices.SortStableFunc(list, func(a, b Talker) int { return cmp.Compare(b.Bytes.N, a.Bytes.N) })
 	list = list[:min(mostTalkers, len(list))]
 	for i := range list {
-		list[i].Share = list[i].Bytes / total
+		list[i].Share = list[i].Bytes.N / total
 	}
 	return list
 }
@@ -401,16 +403,18 @@ func (x *explainer) findErrors() {
 		}
 		var cable Cable
 		var w sums
+		listed := false
 		for i, port := range []fabric.PortID{p, q} {
 			end := End{Port: verify.EndpointOf(x.f, port), Errors: []Error{}}
 			counts := false
 			for _, k := range ErrorCounters {
 				v := x.c.Get(k, port)
 				counts = counts || v.Known
-				if v.N == 0 {
+				if v.N == 0 && !v.Full && !v.Wrapped {
 					continue
 				}
-				end.Errors = append(end.Errors, Error{k.Info().Name, v.N, v.Full})
+				listed = true
+				end.Errors = append(end.Errors, Error{k.Info().Name, v, v.Full, v.Wrapped})
 				w.all += v.N
 				if k == dump.LinkDowned {
 					w.downs += v.N
@@ -421,7 +425,7 @@ func (x *explainer) findErrors() {
 			}
 			cable.Ends[i] = end
 		}
-		if w.all > 0 {
+		if listed {
 			x.Errors, weights = append(x.Errors, cable), append(weights, w)
 		}
 	}

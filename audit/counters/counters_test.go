@@ -2,6 +2,7 @@ package counters_test
 
 import (
 	"context"
+	"encoding/json"
 	"math"
 	"slices"
 	"testing"
@@ -90,8 +91,8 @@ func TestByRouting(t *testing.T) {
 		if h.Cause != counters.Routing || math.Abs(h.ByRouting-1) > 1e-9 || math.Abs(h.PerRoute-1) > 1e-9 || h.Load < 1.5 {
 			t.Errorf("%+v", h)
 		}
-		if h.Routes != int64(math.Round(h.Bytes/1e6)) {
-			t.Errorf("%s: %d routes and %g bytes", h.From, h.Routes, h.Bytes)
+		if h.Routes != int64(math.Round(h.Bytes.N/1e6)) {
+			t.Errorf("%s: %d routes and %g bytes", h.From, h.Routes, h.Bytes.N)
 		}
 	}
 }
@@ -249,7 +250,7 @@ func TestWaitsAndGaps(t *testing.T) {
 	c.Set(f, dump.RcvData, f.Peer(channels[1]), stopped)
 	r := explain(t, f, tables, c, counters.Options{Hot: 1.5, Top: 10, Seconds: 1})
 	if len(r.Hot) != 2 || r.Hot[0].Cause != counters.Receiver || r.Hot[0].From != verify.EndpointOf(f, last) || r.Hot[1].Cause != counters.Backpressure ||
-		r.Hot[1].From != verify.EndpointOf(f, spine) || *r.Hot[1].WaitsFor != verify.EndpointOf(f, last) || r.Hot[1].Bytes == 0 {
+		r.Hot[1].From != verify.EndpointOf(f, spine) || *r.Hot[1].WaitsFor != verify.EndpointOf(f, last) || r.Hot[1].Bytes.N == 0 {
 		t.Errorf("%+v", r.Hot)
 	}
 	none := dump.CounterValue{Known: true}
@@ -264,7 +265,7 @@ func TestWaitsAndGaps(t *testing.T) {
 	if r.Stopped != 1 || r.Measured != r.Channels-1 {
 		t.Errorf("%d stopped, %d of %d measured", r.Stopped, r.Measured, r.Channels)
 	}
-	load, mbps := r.Hot[1].Bytes, float64(f.Link(spine).Mbps())
+	load, mbps := r.Hot[1].Bytes.N, float64(f.Link(spine).Mbps())
 	if want := load * 8 / (mbps * 1e6); math.Abs(r.MaxUse-want) > 1e-9 {
 		t.Errorf("greatest use %g, want %g", r.MaxUse, want)
 	}
@@ -302,8 +303,46 @@ func TestOneTalker(t *testing.T) {
 	}
 	for _, h := range r.Hot {
 		s, d := h.Senders, h.Receivers
-		if len(s) < 2 || s[0].Port != verify.EndpointOf(f, src) || s[0].Share != 1 || s[1].Bytes != 0 || d[0].Port != verify.EndpointOf(f, dst) || d[0].Share != 1 {
+		if len(s) < 2 || s[0].Port != verify.EndpointOf(f, src) || s[0].Share != 1 || s[1].Bytes.N != 0 || d[0].Port != verify.EndpointOf(f, dst) || d[0].Share != 1 {
 			t.Errorf("%+v", h)
+		}
+	}
+}
+
+// Of a counter in two widths the greater value counts, and errors that cannot be told are listed as
+// such: a counter at its end in both readings, and one that wrapped.
+func TestErrorsOfTwoWidths(t *testing.T) {
+	whole, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2})
+	f, tables := route(t, whole, err, "updn")
+	p := f.CAPorts()[0]
+	read := func(symbols, wide, downs uint64) *dump.Counters {
+		c := &dump.Counters{}
+		c.Set(f, dump.SymbolErrors, p, dump.SymbolErrors.Value(symbols, 16))
+		c.Set(f, dump.SymbolErrors, p, dump.SymbolErrors.Value(wide, 64))
+		c.Set(f, dump.LinkDowned, p, dump.LinkDowned.Value(downs, 8))
+		c.Set(f, dump.RcvErrors, p, dump.RcvErrors.Value(18446744073709551576, 64))
+		c.Set(f, dump.LocalIntegrityErrors, p, dump.LocalIntegrityErrors.Value(1<<53+1, 64))
+		return c
+	}
+	now, before := read(65535, 0, 255), read(65535, 0, 255)
+	since, _ := now.Since(f, before)
+	const wrapped = `{"counter":"PortRcvErrors","n":0,"wrapped":true}`
+	for c, want := range map[*dump.Counters]string{
+		now: `[{"counter":"LinkDownedCounter","n":255,"at_least":true},{"counter":"SymbolErrorCounter","n":65535,"at_least":true},` + wrapped +
+			`,{"counter":"LocalLinkIntegrityErrors","n":9007199254740993}]`,
+		since: `[{"counter":"LinkDownedCounter","n":0,"at_least":true},{"counter":"SymbolErrorCounter","n":0,"at_least":true},` + wrapped + `]`,
+	} {
+		r := explain(t, f, tables, c, counters.Options{Hot: 1.5})
+		if len(r.Errors) != 1 {
+			t.Fatalf("%+v, want %s", r.Errors, want)
+		}
+		for _, end := range r.Errors[0].Ends {
+			if end.Port != verify.EndpointOf(f, p) {
+				continue
+			}
+			if got, err := json.Marshal(end.Errors); err != nil || string(got) != want {
+				t.Errorf("%s, want %s: %v", got, want, err)
+			}
 		}
 	}
 }
@@ -329,8 +368,8 @@ func TestErrors(t *testing.T) {
 			ends[e.Port] = e.Errors
 		}
 		own, far := ends[verify.EndpointOf(f, want)], ends[verify.EndpointOf(f, f.Peer(want))]
-		if i == 0 && (len(own) != 1 || own[0] != (counters.Error{Counter: "LinkDownedCounter", N: 2}) || len(far) != 1 || far[0].N != 4) ||
-			i == 1 && (len(own) != 1 || own[0] != (counters.Error{Counter: "SymbolErrorCounter", N: 65535, AtLeast: true}) || len(far) != 0) {
+		if i == 0 && (len(own) != 1 || own[0] != (counters.Error{Counter: "LinkDownedCounter", N: dump.LinkDowned.Value(2, 8)}) || len(far) != 1 || far[0].N.N != 4) ||
+			i == 1 && (len(own) != 1 || own[0] != (counters.Error{Counter: "SymbolErrorCounter", N: dump.SymbolErrors.Value(65535, 16), AtLeast: true}) || len(far) != 0) {
 			t.Errorf("%d: %+v", i, r.Errors[i])
 		}
 	}

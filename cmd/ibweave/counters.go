@@ -352,7 +352,7 @@ func (d *countersDocument) printHot(b *facts) {
 		fmt.Fprintln(b, "routing is adaptive: routes are those of the static ports")
 	}
 	if d.Stopped > 0 {
-		fmt.Fprintf(b, "%s not known: a counter of 32 bits stands still at its end, 17 GB (perfquery -x has 64 bits), or was reset\n", text.CountGrouped(d.Stopped, "channel's bytes are", "channels' bytes are"))
+		fmt.Fprintf(b, "%s not known: a counter of 32 bits stands still at its end, 17 GB (perfquery -x has 64 bits), wrapped, or was reset\n", text.CountGrouped(d.Stopped, "channel's bytes are", "channels' bytes are"))
 	}
 	if len(d.Hot) == 0 {
 		fmt.Fprintf(b, "\nno channel is hot or congested, with %g times the mean\n", d.asked.hot)
@@ -409,7 +409,7 @@ func (h *sharedChannel) printSharers(b *facts, number int) {
 	indent := strings.Repeat(" ", len(strconv.Itoa(number)))
 	side := func(before, way, verb string, hosts int, list string, parts []groups.Part, talkers []counters.Talker) {
 		fmt.Fprintf(b, "%s %s %s, %s", before, way, text.CountGrouped(hosts, "host", "hosts"), hostlist.Shorten(list))
-		if n := len(talkers); n > 1 && (h.Cause == counters.Traffic || h.Cause == counters.Both) && talkers[0].Bytes > 1.5*talkers[n-1].Bytes {
+		if n := len(talkers); n > 1 && (h.Cause == counters.Traffic || h.Cause == counters.Both) && talkers[0].Share > 1.5*talkers[n-1].Share {
 			fmt.Fprintf(b, "; %s %s %s of their bytes", label(talkers[0].Port), verb, percent(talkers[0].Share))
 		}
 		fmt.Fprintln(b)
@@ -439,6 +439,7 @@ func (d *countersDocument) printErrors(b *facts) {
 	if d.asked.top > 0 {
 		fmt.Fprintln(w, "  COUNTED BY\tAT THE OTHER END\tLINK DOWNS\tRECOVERIES\tSYMBOL ERRORS\tRECEIVE ERRORS\tINTEGRITY ERRORS")
 	}
+	cells := "" // all of the table
 	for _, c := range d.Errors[:min(d.asked.top, len(d.Errors))] {
 		for i, e := range c.Ends {
 			if len(e.Errors) == 0 {
@@ -446,23 +447,47 @@ func (d *countersDocument) printErrors(b *facts) {
 			}
 			fmt.Fprintf(w, "  %s\t%s", label(e.Port), label(c.Ends[1-i].Port))
 			for _, k := range counters.ErrorCounters {
-				fmt.Fprintf(w, "\t%s", countOf(e.Errors, k))
+				cell := countOf(e.Errors, k)
+				cells += cell
+				fmt.Fprintf(w, "\t%s", cell)
 			}
 			fmt.Fprintln(w)
 		}
 	}
 	_ = w.Flush() // a buffer takes all
+	for _, m := range marks {
+		if strings.Contains(cells, m.mark) {
+			fmt.Fprintf(b, "  %s: %s\n", m.mark, m.meaning)
+		}
+	}
 	if n := len(d.Errors) - d.asked.top; n > 0 {
 		fmt.Fprintf(b, "  and %s more: --top, or --format json\n", text.Grouped(n))
 	}
 }
 
-// countOf is what a port counted of an error, with a plus for a lower bound.
+// marks are those of countOf, and what they mean.
+var marks = []struct{ mark, meaning string }{
+	{"+", "or more: the counter stands still at its end, or was reset; perfquery -R resets it"},
+	{"wrapped", "a number just below 2^64, a difference that went below zero: what was counted is not known"},
+}
+
+// countOf returns what a port counted of an error, with its marks, and - for none.
 func countOf(list []counters.Error, k dump.Counter) string {
 	for _, e := range list {
-		if e.Counter == k.Info().Name {
-			return strconv.FormatFloat(e.N, 'g', 6, 64) + map[bool]string{true: "+"}[e.AtLeast]
+		if e.Counter != k.Info().Name {
+			continue
 		}
+		n := strconv.FormatFloat(e.N.N, 'g', 6, 64) // a rate
+		if e.N.Count > 0 {
+			n = strconv.FormatUint(e.N.Count, 10)
+		}
+		if e.AtLeast {
+			n += marks[0].mark
+		}
+		if e.Wrapped {
+			n = strings.TrimPrefix(n+" ", "0 ") + marks[1].mark
+		}
+		return n
 	}
 	return "-"
 }
@@ -483,7 +508,7 @@ func times(x float64) string {
 // colours are the counters that the page may colour links by.
 func (c *reading) colours(f *fabric.Fabric) (list []page.Counter) {
 	for k := range dump.CounterCount {
-		if c.At[k] == nil {
+		if !c.Counts(k) {
 			continue
 		}
 		info := k.Info()

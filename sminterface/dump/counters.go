@@ -3,10 +3,10 @@ package dump
 import (
 	"bytes"
 	"encoding/csv"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -94,24 +94,85 @@ var (
 // CounterValue is what a counter says. The zero value says nothing.
 type CounterValue struct {
 	N     float64 // in the unit of the counter; above 2^53 the last digits are lost
+	Count uint64  // N with all its digits; 0 of rates
 	Known bool
-	Full  bool // the counter may have stopped there, or was reset: N is a lower bound
+	Full  bool // N is a lower bound: the counter stands at the end of its bits, or was reset
+	// Wrapped is set where the counter of 64 bits has a number from minWrapped on: a difference that
+	// went below zero, and no count. N is then what the counter of PortCounters says, if Known.
+	Wrapped bool
+
+	wide  bool // of 64 bits
+	reset bool // it was less than in the reading before
+}
+
+// Numbers of 64 bits that are no counts.
+const (
+	// minWrapped is out of reach: words at 100 GB/s take 5 years to come there.
+	minWrapped = 1 << 62
+	// noCounter and greater numbers stand for a counter that a port does not have.
+	noCounter = 1<<64 - 2
+)
+
+// MarshalJSON writes a count with all its digits.
+func (v CounterValue) MarshalJSON() ([]byte, error) {
+	if v.Count > 0 {
+		return strconv.AppendUint(nil, v.Count, 10), nil
+	}
+	return json.Marshal(v.N)
 }
 
 // Counters is a reading of the counters of ports.
 type Counters struct {
-	// At is by Counter and PortID; a column that no port has is nil.
-	At [CounterCount][]CounterValue
 	// Rates says that all values are per second, and not counted from a reset on.
 	Rates bool
+
+	// By Counter and PortID: short are those of PortCounters and rates, wide those of 64 bits.
+	// A column that no port has is nil.
+	short, wide [CounterCount][]CounterValue
 }
 
-// Get is what a counter of a port says.
-func (c *Counters) Get(k Counter, p fabric.PortID) CounterValue {
-	if c.At[k] == nil {
-		return CounterValue{}
+// Set gives a counter of a port of f a value. What Value made of 64 bits stands beside that of
+// PortCounters.
+func (c *Counters) Set(f *fabric.Fabric, k Counter, p fabric.PortID, v CounterValue) {
+	column := &c.short[k]
+	if v.wide {
+		column = &c.wide[k]
 	}
-	return c.At[k][p]
+	if *column == nil {
+		*column = make([]CounterValue, f.NumPorts())
+	}
+	(*column)[p] = v
+}
+
+// Get returns what a counter of a port says: where the port has it in both widths the greater
+// value, since either may stand still.
+func (c *Counters) Get(k Counter, p fabric.PortID) CounterValue {
+	return greater(c.both(k, p))
+}
+
+// both returns the values of a counter in the bits of PortCounters and in 64. A short one that has
+// the last bits of a wide one that wrapped has wrapped with it, and says nothing.
+func (c *Counters) both(k Counter, p fabric.PortID) (short, wide CounterValue) {
+	if c.short[k] != nil {
+		short = c.short[k][p]
+	}
+	if c.wide[k] != nil {
+		wide = c.wide[k][p]
+	}
+	if last := k.Value(1<<k.Info().Bits-1, k.Info().Bits).Count; wide.Wrapped && short.Count == wide.Count&last {
+		short = CounterValue{}
+	}
+	return short, wide
+}
+
+// greater returns the greater value, of equal ones that which is a lower bound.
+func greater(short, wide CounterValue) CounterValue {
+	v := short
+	if wide.Known && (!short.Known || wide.N > short.N || wide.N == short.N && !short.Full) {
+		v = wide
+	}
+	v.Wrapped = short.Wrapped || wide.Wrapped
+	return v
 }
 
 // Has says whether a port has a counter.
@@ -124,20 +185,23 @@ func (c *Counters) Has(p fabric.PortID) bool {
 	return false
 }
 
-// Set gives a counter of a port of f a value.
-func (c *Counters) Set(f *fabric.Fabric, k Counter, p fabric.PortID, v CounterValue) {
-	if c.At[k] == nil {
-		c.At[k] = make([]CounterValue, f.NumPorts())
-	}
-	c.At[k][p] = v
-}
+// Counts says whether any port may have a counter.
+func (c *Counters) Counts(k Counter) bool { return c.short[k] != nil || c.wide[k] != nil }
 
 // Value is a counter as a port sends it, of the given number of bits. A value that stands still at the end
-// of its bits is Full; 64 bits never do.
+// of its bits is Full; 64 bits never do, and have numbers that are Wrapped or say nothing.
 func (k Counter) Value(raw uint64, bits uint8) CounterValue {
-	v := CounterValue{N: float64(raw), Known: true, Full: bits < 64 && raw >= 1<<bits-1}
+	v := CounterValue{Count: raw, wide: bits == 64}
 	if k.Info().Words {
-		v.N *= 4
+		v.Count *= 4
+	}
+	switch {
+	case raw >= noCounter:
+		return CounterValue{wide: v.wide}
+	case raw >= minWrapped:
+		v.Wrapped = true
+	default:
+		v.N, v.Known, v.Full = float64(v.Count), true, !v.wide && raw >= 1<<bits-1
 	}
 	return v
 }
@@ -161,9 +225,12 @@ type perfReader struct {
 	seen     [2]map[fabric.PortID]bool
 }
 
+// maxRate is the greatest rate of a CSV: no port moves 10^18 bytes a second.
+const maxRate = 1e18
+
 // ReadCounters reads the counters of ports: what perfquery prints for one port after the other,
 // with -x or without it, or a CSV of rates. name is the file's, for messages. Of a port that
-// perfquery prints in both ways, the counters of 64 bits count.
+// perfquery prints in both ways, the greater value of each counter counts.
 //
 // The columns of the CSV are node, port and the Column of counters, in any order behind these two. A
 // node is a GUID or a name, a port its number or its label, a value a number of units per second;
@@ -270,9 +337,7 @@ func (r *perfReader) readField(line string) error {
 	if err != nil || bits < 64 && raw >= 1<<bits {
 		return fmt.Errorf("%s %q, want a number of up to %d bits", key, strings.TrimLeft(value, "."), bits)
 	}
-	if r.extended || !r.seen[1][r.port] || !r.c.Get(k, r.port).Known {
-		r.c.Set(r.f, k, r.port, k.Value(raw, bits))
-	}
+	r.c.Set(r.f, k, r.port, k.Value(raw, bits))
 	return nil
 }
 
@@ -378,8 +443,8 @@ func (r *ratesReader) readRow(columns []Counter, fields []string) error {
 			continue
 		}
 		v, err := strconv.ParseFloat(text, 64)
-		if err != nil || !(v >= 0) || math.IsInf(v, 0) {
-			return fmt.Errorf("%s %q, want a number per second from 0 on", k.Info().Column, text)
+		if err != nil || !(v >= 0 && v <= maxRate) {
+			return fmt.Errorf("%s %q, want a number per second from 0 to %g", k.Info().Column, text, maxRate)
 		}
 		r.c.Set(r.f, k, p, CounterValue{N: v, Known: true})
 	}
@@ -417,32 +482,55 @@ func (r *ratesReader) findPort(n fabric.NodeID, text string) (fabric.PortID, err
 	return fabric.NoPort, fmt.Errorf("node %s has no port %q; want a number up to %d, or a label", r.f.Node(n).GUID, text, most)
 }
 
-// Since is what was counted between a reading before and this one, both of f. A counter that is less than
-// before was reset between them: what it has counted since is a lower bound, and resets says of how many
-// ports. Values that only one of the readings has are left out.
+// Since is what was counted between a reading before and this one, both of f and no rates. A counter that
+// is less than before was reset between them: what it has counted since is a lower bound, and resets is
+// how many ports have such a value. Of a counter that stood at its end before, at least 0 were counted.
+// Values that only one of the readings has are left out.
 func (c *Counters) Since(f *fabric.Fabric, before *Counters) (d *Counters, resets int) {
 	d = &Counters{}
-	reset := make([]bool, f.NumPorts())
-	for k := range CounterCount {
-		for p, v := range c.At[k] {
-			p := fabric.PortID(p)
-			b := before.Get(k, p)
-			if !v.Known || !b.Known {
-				continue
+	for p := range fabric.PortID(f.NumPorts()) {
+		reset := false
+		for k := range CounterCount {
+			v := c.since(before, k, p)
+			reset = reset || v.reset
+			if v != (CounterValue{}) {
+				d.Set(f, k, p, v)
 			}
-			v.Full = v.Full || b.Full
-			if v.N < b.N {
-				reset[p], v.Full = true, true
-			} else {
-				v.N -= b.N
-			}
-			d.Set(f, k, p, v)
 		}
-	}
-	for _, r := range reset {
-		if r {
+		if reset {
 			resets++
 		}
 	}
 	return d, resets
+}
+
+// since returns the difference of a counter: the greater one where both readings have both widths. A
+// wide counter that is greater than the short one now has not stood still, and counts alone.
+func (c *Counters) since(before *Counters, k Counter, p fabric.PortID) CounterValue {
+	short, wide := c.both(k, p)
+	shortBefore, wideBefore := before.both(k, p)
+	v, w := short.since(shortBefore), wide.since(wideBefore)
+	switch {
+	case w.Known && !w.reset && wide.N > short.N:
+		return w
+	case !v.Known && !w.Known:
+		return c.Get(k, p).since(before.Get(k, p))
+	}
+	return greater(v, w)
+}
+
+// since returns the difference of two values of a counter, unknown if one of them is.
+func (v CounterValue) since(before CounterValue) CounterValue {
+	d := CounterValue{Known: v.Known && before.Known, Wrapped: v.Wrapped || before.Wrapped}
+	switch {
+	case !d.Known:
+	case v.Count < before.Count && !v.Full:
+		d.N, d.Count, d.Full, d.reset = v.N, v.Count, true, true
+	case v.Count < before.Count || before.Full:
+		d.Full = true
+	default:
+		d.Count, d.Full = v.Count-before.Count, v.Full
+		d.N = float64(d.Count)
+	}
+	return d
 }

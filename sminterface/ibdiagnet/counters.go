@@ -11,10 +11,6 @@ import (
 // counterSection has the counters of all ports.
 const counterSection = "PM_INFO"
 
-// noCounter is what some versions print for a counter that a port does not have, and greater
-// numbers.
-const noCounter = 1<<64 - 2
-
 // Reading is what a database says of counters.
 type Reading struct {
 	*dump.Counters
@@ -30,8 +26,8 @@ type counterDraft struct {
 }
 
 // ReadCounters reads the counters of the ports of f, which need not come from this database:
-// section PM_INFO. It needs no memory for the rest. A counter of 64 bits counts before that of
-// PortCounters. name is for messages.
+// section PM_INFO. It needs no memory for the rest. Of a counter of 64 bits and that of
+// PortCounters the greater value counts. name is for messages.
 //
 // Errors are as those of Read: no section PM_INFO, nodes and ports that f does not have, a second row
 // of a port, and numbers that are none or have too many bits; with Options.Lenient these but the
@@ -69,14 +65,11 @@ func (d *draft) readCounters(r *row) {
 	}
 	c.seen[p] = r.line
 	for k := range dump.CounterCount {
-		bits, cell := uint8(64), 2+2*int(k)
-		raw := r.number(cell, 1<<64-1)
-		if r.cell(cell) == "" || raw >= noCounter {
-			bits, cell = k.Info().Bits, cell+1
-			raw = r.number(cell, 1<<bits-1)
-		}
-		if r.err == nil && r.cell(cell) != "" {
-			c.made.Set(c.f, k, p, k.Value(raw, bits))
+		for i, bits := range []uint8{64, k.Info().Bits} {
+			cell := 2 + 2*int(k) + i
+			if v := k.Value(r.number(cell, 1<<bits-1), bits); r.err == nil && r.cell(cell) != "" {
+				c.made.Set(c.f, k, p, v)
+			}
 		}
 	}
 }

@@ -2,6 +2,9 @@ package ibdiagnet
 
 import (
 	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/big"
 	"reflect"
 	"strings"
 	"testing"
@@ -47,11 +50,12 @@ func TestReadCounters(t *testing.T) {
 					t.Fatalf("%s: %v %v", what, err, got)
 				}
 				for k := range dump.CounterCount {
-					for p, v := range want.At[k] {
-						if most := k.Value(1<<k.Info().Bits-1, k.Info().Bits); what == "old" && v.Known && v.N >= most.N {
+					for p := range fabric.PortID(f.NumPorts()) {
+						v := want.Get(k, p)
+						if most := k.Value(1<<k.Info().Bits-1, k.Info().Bits); v.Known && (what == "old" && v.N >= most.N || v.N == most.N) {
 							v = most
 						}
-						if g := got.Get(k, fabric.PortID(p)); g != v {
+						if g := got.Get(k, p); g.Count != v.Count || g.N != v.N || g.Known != v.Known || g.Full != v.Full || g.Wrapped {
 							t.Fatalf("%s: %s of port %d is %v, want %v", what, k.Info().Name, p, g, v)
 						}
 					}
@@ -81,7 +85,7 @@ func TestReadCountersOfVersions(t *testing.T) {
 	}
 	n, _ := f.NodeByGUID(0x10)
 	p := f.Port(n, 1)
-	for k, want := range map[dump.Counter]dump.CounterValue{dump.XmitData: {N: 4 * 255, Known: true}, dump.SymbolErrors: {N: 65535, Known: true, Full: true}, dump.RcvData: {}} {
+	for k, want := range map[dump.Counter]dump.CounterValue{dump.XmitData: dump.XmitData.Value(255, 32), dump.SymbolErrors: dump.SymbolErrors.Value(65535, 16), dump.RcvData: {}} {
 		if v := got.Get(k, p); v != want {
 			t.Errorf("%s is %v, want %v", k.Info().Name, v, want)
 		}
@@ -109,6 +113,174 @@ func TestReadCountersOfVersions(t *testing.T) {
 			t.Errorf("%s: lenient: %v %v", text, err, got)
 		}
 	}
+}
+
+// anyRaw draws what a port may have in a counter of some bits: numbers at the ends of all widths, too.
+func anyRaw(t *rapid.T, bits int, name string) uint64 {
+	most := uint64(1)<<bits - 1
+	ends := []uint64{0, 1, 15, 255, 65535, 65536, 1<<32 - 1, 1 << 53, 1<<53 + 1, 1<<62 - 1, 1 << 62, 1<<64 - 40, 1<<64 - 3, 1<<64 - 2, 1<<64 - 1}
+	return min(rapid.OneOf(rapid.SampledFrom(ends), rapid.Uint64Range(0, 70000), rapid.Uint64()).Draw(t, name), most)
+}
+
+// twoWidths is what a port has in a counter, nil for nothing.
+type twoWidths struct{ short, wide *uint64 }
+
+// readBoth reads counters k of a port from PM_INFO and from perfquery, where each has all values, and
+// demands that these are alike.
+func readBoth(t *rapid.T, f *fabric.Fabric, p fabric.PortID, k dump.Counter, c twoWidths) (fromCSV, fromText *dump.Counters) {
+	g, name := f.Node(f.Owner(p)).GUID, k.Info().Name
+	cell := func(raw *uint64, format string) string {
+		if raw == nil {
+			return "N/A"
+		}
+		return fmt.Sprintf(format, *raw)
+	}
+	csv := fmt.Sprintf("START_PM_INFO\nNodeGUID,PortGUID,PortNumber,%sExt,%s\n%s,%s,%d,%s,%s\nEND_PM_INFO\n", name, name, g, g, f.Num(p), cell(c.wide, "0x%016x"), cell(c.short, "%d"))
+	d, err := ReadCounters("x", strings.NewReader(csv), f, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var blocks []string
+	for head, raw := range map[string]*uint64{"# Port counters: ": c.short, "# Port extended counters: ": c.wide} {
+		block := fmt.Sprintf("%sLid %d port %d\nPortSelect:......................%d\n", head, f.LID(f.Port(f.Owner(p), 0)), f.Num(p), f.Num(p))
+		if raw != nil {
+			block += fmt.Sprintf("%s:....................%d\n", name, *raw)
+		}
+		blocks = append(blocks, block) // in an order of chance
+	}
+	list, problems, err := dump.ReadCounters("x", []byte(strings.Join(blocks, "")), f, dump.Options{})
+	if err != nil || problems != nil {
+		t.Fatal(err, problems)
+	}
+	if a, b := d.Get(k, p), list.Get(k, p); a != b {
+		t.Fatalf("PM_INFO says %+v, perfquery %+v", a, b)
+	}
+	return d.Counters, list
+}
+
+// Of a counter in two widths the greater value counts, with all its digits; one at the end of its bits
+// is a lower bound, and a difference below zero no count. The sums are those of math/big.
+func TestWidths(t *testing.T) {
+	db, err := Read("x", strings.NewReader(text), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := db.Fabric
+	n, _ := f.NodeByGUID(0x10)
+	p := f.Port(n, 1)
+	rapid.Check(t, func(t *rapid.T) {
+		k := dump.Counter(rapid.IntRange(0, int(dump.CounterCount)-1).Draw(t, "counter"))
+		var c twoWidths
+		if rapid.Bool().Draw(t, "short") {
+			raw := anyRaw(t, int(k.Info().Bits), "raw")
+			c.short = &raw
+		}
+		if rapid.Bool().Draw(t, "wide") {
+			raw := anyRaw(t, 64, "raw of 64 bits")
+			c.wide = &raw
+		}
+		read, _ := readBoth(t, f, p, k, c)
+		got := read.Get(k, p)
+
+		most, known, full, wrapped := new(big.Int), false, false, false
+		end := new(big.Int).Lsh(big.NewInt(1), uint(k.Info().Bits))
+		if c.short != nil {
+			known = true
+			most.SetUint64(*c.short)
+			full = new(big.Int).Add(most, big.NewInt(1)).Cmp(end) == 0
+		}
+		if c.wide != nil {
+			w := new(big.Int).SetUint64(*c.wide)
+			below := new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), 64), w) // 2^64
+			switch {
+			case below.Cmp(big.NewInt(2)) <= 0: // not there
+			case w.BitLen() > 62:
+				wrapped = true
+				if known && new(big.Int).Mod(w, end).Cmp(most) == 0 {
+					known, full = false, false
+					most.SetInt64(0)
+				}
+			case !known || w.Cmp(most) > 0:
+				most, known, full = w, true, false
+			}
+		}
+		if k.Info().Words {
+			most.Mul(most, big.NewInt(4))
+		}
+		about, _ := new(big.Float).SetInt(most).Float64()
+		if got.Known != known || got.Full != full || got.Wrapped != wrapped || got.N != about {
+			t.Fatalf("%s: %+v, want %v known %v full %v wrapped %v", k.Info().Name, got, most, known, full, wrapped)
+		}
+		if text, err := json.Marshal(got); err != nil || string(text) != most.String() {
+			t.Fatalf("JSON %s, want %v: %v", text, most, err)
+		}
+	})
+}
+
+// A difference is never more than what a port has counted, and exactly that where it is no lower bound,
+// whatever of its counters stands at its end, stands at 0, is missing, or was reset.
+func TestDifferences(t *testing.T) {
+	db, err := Read("x", strings.NewReader(text), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := db.Fabric
+	n, _ := f.NodeByGUID(0x10)
+	p := f.Port(n, 1)
+	rapid.Check(t, func(t *rapid.T) {
+		k := dump.Counter(rapid.IntRange(0, int(dump.CounterCount)-1).Draw(t, "counter"))
+		end := uint64(1)<<k.Info().Bits - 1
+		amount := rapid.Custom(func(t *rapid.T) uint64 {
+			return rapid.SampledFrom([]uint64{0, end / 2, end, 2 * end}).Draw(t, "about") + rapid.Uint64Range(0, end).Draw(t, "more")
+		})
+		first, after := amount.Draw(t, "first"), amount.Draw(t, "after")
+		at := after // since the reset
+		reset := rapid.Bool().Draw(t, "reset")
+		if reset {
+			at = rapid.Uint64Range(0, after).Draw(t, "counted after the reset")
+		} else {
+			at += first
+		}
+		dead := rapid.Bool().Draw(t, "64 bits stand at 0")
+		live, mode := !dead, ""
+		see := func(count uint64) (c twoWidths) {
+			short, wide := min(count, end), count
+			c.short, c.wide = &short, &wide
+			if dead {
+				wide = 0
+				return c
+			}
+			has := rapid.SampledFrom([]string{"both", "short", "wide"}).Draw(t, "widths")
+			mode += has + " "
+			switch has {
+			case "short":
+				c.wide, live = nil, false
+			case "wide":
+				c.short = nil
+			}
+			return c
+		}
+		before, beforeText := readBoth(t, f, p, k, see(first))
+		now, nowText := readBoth(t, f, p, k, see(at))
+		d, resets := now.Since(f, before)
+		other, _ := nowText.Since(f, beforeText)
+		got := d.Get(k, p)
+		if got != other.Get(k, p) {
+			t.Fatalf("PM_INFO says %+v, perfquery %+v", got, other.Get(k, p))
+		}
+		if k.Info().Words {
+			after, at, first = after*4, at*4, first*4
+		}
+		if !got.Known || got.Wrapped || got.Count > after || got.N != float64(got.Count) || !got.Full && !reset && got.Count != after {
+			t.Fatalf("%s, %s: %+v, %d resets; counted %d", k.Info().Name, mode, got, resets, after)
+		}
+		if live && !reset && got.Full && now.Get(k, p).N != k.Value(end, k.Info().Bits).N {
+			t.Fatalf("%s, %s: %+v is no lower bound, since 64 bits count", k.Info().Name, mode, got)
+		}
+		if resets > 0 && !reset || live && at < first && !got.Full {
+			t.Fatalf("%s, %s: %+v, %d resets; %d after %d", k.Info().Name, mode, got, resets, at, first)
+		}
+	})
 }
 
 // FuzzReadCounters: an error means no result, and a lenient read does not fail where a strict one

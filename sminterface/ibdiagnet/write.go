@@ -214,9 +214,9 @@ func (s *sectionWriter) counters(f *fabric.Fabric, opt *WriteOptions) {
 		for k := range dump.CounterCount {
 			v, full := opt.Values.Get(k, p), uint64(1)<<k.Info().Bits-1
 			if k.Info().Words {
-				v.N /= 4
+				v.Count /= 4
 			}
-			b = fmt.Appendf(b, ",0x%016x,%d", uint64(v.N), min(uint64(v.N), full))
+			b = fmt.Appendf(b, ",0x%016x,%d", v.Count, min(v.Count, full))
 		}
 		s.printf("%s,%s,%d%s\n", g, g, f.Num(p), b)
 	}
