@@ -347,6 +347,26 @@ func TestErrorsOfTwoWidths(t *testing.T) {
 	}
 }
 
+// Whatever the numbers that readers let through, all figures are finite.
+func TestFinite(t *testing.T) {
+	whole, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2})
+	f, tables := route(t, whole, err, "updn")
+	number := rapid.OneOf(rapid.Float64Range(0, 1e18), rapid.Float64Range(0, 1e-300), rapid.SampledFrom([]float64{0, 5e-324, 1, 1e18}))
+	rapid.Check(t, func(t *rapid.T) {
+		c := &dump.Counters{Rates: true}
+		few := rapid.SliceOfN(number, 1, 3).Draw(t, "numbers")
+		for p := range fabric.PortID(f.NumPorts()) {
+			for _, k := range append([]dump.Counter{dump.XmitData, dump.RcvData, dump.XmitWait}, counters.ErrorCounters...) {
+				c.Set(f, k, p, dump.CounterValue{N: rapid.SampledFrom(few).Draw(t, "n"), Known: true})
+			}
+		}
+		opt := counters.Options{Hot: 1 + rapid.Float64Range(1e-15, 1).Draw(t, "hot"), Top: 3, Seconds: rapid.SampledFrom([]float64{0, 0.001, 1, 1e9}).Draw(t, "seconds")}
+		if _, err := json.Marshal(explain(t, f, tables, c, opt)); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
 // Cables with errors come with the most link downs first.
 func TestErrors(t *testing.T) {
 	whole, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2})

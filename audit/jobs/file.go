@@ -76,6 +76,7 @@ type pattern struct {
 // Bounds of numbers.
 const (
 	maxSize   = 1 << 50
+	minWeight = 1e-6
 	maxWeight = 1e6
 	maxRanks  = 1 << 10 // per host
 	allRanks  = 1 << 17 // per job with ranks-per-host
@@ -294,8 +295,8 @@ func ParseSize(text string) (float64, bool) {
 // weight reads how often a pattern runs.
 func (r *reader) weight(n *yaml.Node) (float64, error) {
 	v, err := strconv.ParseFloat(n.Value, 64)
-	if n.Kind != yaml.ScalarNode || err != nil || !(v > 0 && v <= maxWeight) {
-		return 0, r.file.Fail(n, "%s; want a weight above 0, at most %g", yamlfile.KindName(n), maxWeight)
+	if n.Kind != yaml.ScalarNode || err != nil || !(v >= minWeight && v <= maxWeight) {
+		return 0, r.file.Fail(n, "%s; want a weight from %g to %g", yamlfile.KindName(n), minWeight, maxWeight)
 	}
 	return v, nil
 }

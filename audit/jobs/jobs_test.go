@@ -491,7 +491,7 @@ func TestErrors(t *testing.T) {
 		oneJob + "hosts: n1\n    patterns: [{pattern: gossip, size: 1}]":                                   "traffic:4:pattern \"gossip\": want allreduce-ring, ",
 		oneJob + "hosts: n1\n    patterns: [{pattern: alltoall}]":                                          "traffic:4:pattern alltoall has no size",
 		oneJob + "hosts: n1\n    patterns: [{pattern: alltoall, size: 3X}]":                                "traffic:4:\"3X\"; want bytes",
-		oneJob + "hosts: n1\n    patterns: [{pattern: alltoall, size: 3M, weight: -1}]":                    "want a weight above 0",
+		oneJob + "hosts: n1\n    patterns: [{pattern: alltoall, size: 3M, weight: -1}]":                    "want a weight from 1e-06 to 1e+06",
 		oneJob + "hosts: n1\n    patterns: [{pattern: to-storage, size: 3M}]":                              "want the hosts of storage",
 		oneJob + "hosts: n1\n    patterns: [{pattern: alltoall, size: 3M, file: m}]":                       "want a file beside matrix",
 		oneJob + "hosts: 'n[1-4]'\n    ranks-per-host: 1\n    patterns: [{pattern: 'halo:2x3', size: 3M}]": "traffic:5:a: a grid of 6 for 4 ranks",

@@ -296,8 +296,8 @@ func (r *reader) routing(p *Policy, n *yaml.Node) error {
 		},
 		"max-imbalance": func(v *yaml.Node) error {
 			x, err := strconv.ParseFloat(v.Value, 64)
-			if v.Kind != yaml.ScalarNode || err != nil || !(x >= 1) || math.IsInf(x, 0) {
-				return r.Fail(v, "%s; want a number from 1 on: routes on the most loaded link over the mean", yamlfile.KindName(v))
+			if v.Kind != yaml.ScalarNode || err != nil || !(x >= 1 && x <= maxImbalance) {
+				return r.Fail(v, "%s; want a number from 1 to %.0f: routes on the most loaded link over the mean", yamlfile.KindName(v), maxImbalance)
 			}
 			p.MaxImbalance = x
 			return nil
@@ -337,6 +337,9 @@ func (r *reader) rule(n *yaml.Node) (string, error) {
 // maxHops is the most switches that a limit can say: a directed route has 63 hops (IBA
 // 14.2.2).
 const maxHops = 64
+
+// maxImbalance is far above what routes of 49,151 LIDs can be.
+const maxImbalance = 1e6
 
 // Off is the severity of rules whose findings are left out.
 const Off = "off"

@@ -107,7 +107,7 @@ var broken = []struct {
 	{"place", "topology:\n  allow-missing: {at: ['leaf[300]']}\n", 2, "want 1 to 254"},
 	{"pattern", "topology:\n  allow-missing: {at: ['re:(']}\n", 2, "missing closing )"},
 	{"hops", "routing: {max-hops: 0}\n", 1, "from 1 to 64"},
-	{"imbalance", "routing: {max-imbalance: .nan}\n", 1, "from 1 on"},
+	{"imbalance", "routing: {max-imbalance: .nan}\n", 1, "from 1 to 1000000"},
 	{"property", "routing:\n  require: [fast]\n", 2, "minimal, updown or xy"},
 	{"root", "routing:\n  roots: ['leaf 0[1]']\n", 2, "want a switch"},
 	{"rule", "severities:\n  creditloop: off\n", 2, "is no rule"},

@@ -20,7 +20,6 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/files"
 	"github.com/ibweave/ibweave/lft"
-	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/verify"
 	"github.com/ibweave/ibweave/verify/bound"
@@ -189,9 +188,6 @@ func (a *app) runCheck(cmd *cobra.Command, o *auditing, args []string) error {
 	if err := in.copying.UnmarshalText([]byte(o.how)); err != nil {
 		return usagef("--%w", err)
 	}
-	if err := in.checkBuffer(cmd.Flags().Changed("vl-credits")); err != nil {
-		return err
-	}
 	in.cablesDo, in.adaptiveToo, in.pkeysToo = true, true, true
 	if err := a.resolveAudit("check", in, args); err != nil {
 		return err
@@ -204,28 +200,11 @@ func (a *app) runCheck(cmd *cobra.Command, o *auditing, args []string) error {
 			return usagef("--%s says nothing without multicast tables", name)
 		}
 	}
-	if in.mftCapacity < 0 || in.mftCapacity > mft.NumMLIDs {
-		return usagef("--mft-capacity %d: want 1 to %d", in.mftCapacity, mft.NumMLIDs)
-	}
-	if _, err := in.today(); err != nil {
-		return err
-	}
 	also, err := parseReports(o.reports)
 	if err != nil {
 		return err
 	}
 	return a.check(cmd.Context(), in, &o.level, append([]reportFile{{form: form}}, also...), o.source)
-}
-
-// checkBuffer sees that --vl-credits and --mtu make sense.
-func (in *audit) checkBuffer(credits bool) error {
-	switch {
-	case credits && in.buffer.Credits <= 0:
-		return usagef("--vl-credits %d: want 1 or more", in.buffer.Credits)
-	case in.buffer.MTU < 256 || in.buffer.MTU > 4096:
-		return usagef("--mtu %d: want 256 to 4096", in.buffer.MTU)
-	}
-	return nil
 }
 
 // resolveAudit finds the files of a directory for a command, or sees that all are named.

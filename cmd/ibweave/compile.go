@@ -187,14 +187,6 @@ func (o *order) defineAdaptive(flags *pflag.FlagSet, usage string) {
 	flags.IntVar(&o.arGroups, "ar-groups", adaptive.DefaultGroups, "groups that the group table of a switch holds, `N` up to "+strconv.Itoa(adaptive.MaxGroups))
 }
 
-// checkGroups sees that --ar-groups makes sense.
-func (o *order) checkGroups() error {
-	if o.arGroups < 1 || o.arGroups > adaptive.MaxGroups {
-		return usagef("--ar-groups %d: want 1 to %d", o.arGroups, adaptive.MaxGroups)
-	}
-	return nil
-}
-
 // engineHelp lists the engines with their domains and guarantees.
 func engineHelp() string {
 	var b strings.Builder
@@ -399,13 +391,7 @@ func (a *app) parseOrder(cmd *cobra.Command, o *order) (*compilation, error) {
 		return nil, err
 	}
 	if cmd.Flags().Changed("max-detour") {
-		if o.maxDetour < 0 {
-			return nil, usagef("--max-detour %d: want 0 or more", o.maxDetour)
-		}
 		c.opt.MaxDetour = &o.maxDetour
-	}
-	if !(o.uniformFloor >= 1 && o.uniformFloor <= maxRebalance) {
-		return nil, usagef("--uniform-floor %g: want 1 to %g", o.uniformFloor, float64(maxRebalance))
 	}
 	c.opt.Route.FirstStep, c.opt.UniformFloor = o.firstStep, o.uniformFloor
 	c.opt.LIDs.EnhancedPort0 = o.esp0
@@ -441,12 +427,6 @@ func (o *order) parseSchemes(opt *compile.Options) error {
 		if err := compile.CheckMulticastScheme(o.mcast); err != nil {
 			return usagef("--mcast: %w", err)
 		}
-	}
-	if err := o.checkGroups(); err != nil {
-		return err
-	}
-	if o.mftCapacity < 0 || o.mftCapacity > mft.NumMLIDs {
-		return usagef("--mft-capacity %d: want 1 to %d", o.mftCapacity, mft.NumMLIDs)
 	}
 	opt.MFT = mft.Options{Capacity: o.mftCapacity, Balance: o.balance}
 	return nil

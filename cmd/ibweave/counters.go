@@ -121,10 +121,6 @@ The exit status is 0, whatever is found.`,
 // arguments finds DIR and FILE.
 func (o *countersOptions) arguments(args []string) (dir []string, err error) {
 	switch {
-	case !(o.hot > 1):
-		return nil, usagef("--hot %g: want more than 1", o.hot)
-	case o.top < 0:
-		return nil, usagef("--top %d: want 0 or more", o.top)
 	case o.topology == "" && len(args) == 0:
 		return nil, usagef("counters needs tables, DIR or -t TOPOLOGY, and FILE behind them")
 	case o.topology != "" && len(args) > 1:
@@ -133,15 +129,7 @@ func (o *countersOptions) arguments(args []string) (dir []string, err error) {
 		dir, args = args[:1], args[1:]
 	}
 	o.now = cmp.Or(strings.Join(args, ""), o.topology, strings.Join(dir, ""))
-	return dir, o.readings.check()
-}
-
-// check sees that the flags make sense.
-func (r *readings) check() error {
-	if r.seconds < 0 || r.seconds != r.seconds || r.seconds > 1e12 {
-		return usagef("--seconds %g: want more than 0", r.seconds)
-	}
-	return oneStdin(r.now, r.before)
+	return dir, oneStdin(o.now, o.before)
 }
 
 // readCounters reads the counters of the ports of f.

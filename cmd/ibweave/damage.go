@@ -76,13 +76,6 @@ func (d *damage) parse(c *contest) error {
 		return usagef("--lfts has tables of the whole fabric: --damage is for engines only")
 	case len(c.roots) > 0:
 		return usagef("--roots: they may be gone with --damage")
-	case d.samples < 1:
-		return usagef("--samples %d: want 1 or more", d.samples)
-	}
-	for _, p := range d.percents {
-		if !(p > 0 && p <= 100) {
-			return usagef("--percent %g: want more than 0 and at most 100", p)
-		}
 	}
 	return nil
 }

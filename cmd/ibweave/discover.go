@@ -11,7 +11,6 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
-	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
 	"github.com/ibweave/ibweave/sminterface/mad"
 	"github.com/ibweave/ibweave/sminterface/subnet"
@@ -60,8 +59,6 @@ func (r *reach) args(cmd *cobra.Command, args []string) error {
 		return usagef("%s needs either --ibsim [NAME] or --umad DEVICE[:PORT]", cmd.CommandPath())
 	case r.node != "" && !r.viaIbsim:
 		return usagef("--node goes with --ibsim only")
-	case r.timeout <= 0 || r.retries < 0 || r.window < 1 || r.window > 1024:
-		return usagef("want --timeout above 0, --retries from 0, and --window from 1 to 1024")
 	}
 	return nil
 }
@@ -126,14 +123,6 @@ func (a *app) pull(ctx context.Context, c *subnet.Client, d *subnet.Discovery, m
 	s := a.startStage("read tables")
 	defer s.end()
 	return c.Pull(ctx, d, subnet.PullOptions{MaxMLID: fabric.LID(maxMLID)})
-}
-
-// checkMaxMLID looks at --max-mlid.
-func checkMaxMLID(mlid uint16) error {
-	if fabric.LID(mlid) < mft.MinMLID || fabric.LID(mlid) > mft.MaxMLID {
-		return usagef("--max-mlid %#x: want %#x to %#x", mlid, uint16(mft.MinMLID), uint16(mft.MaxMLID))
-	}
-	return nil
 }
 
 // subnetProblems prints what a sweep went on without, which is a finding.

@@ -72,10 +72,6 @@ status is 1 when a part cannot be drained.`,
 			switch {
 			case len(args) == 0 || len(o.switches)+len(o.cables)+len(o.groups) == 0:
 				return usagef("drain needs DIR, which compile wrote, and --switch, --cable or --host-group")
-			case o.limit != 0 && !(o.limit >= 1):
-				return usagef("--limit %g: want 1 or more", o.limit)
-			case !(o.rebalance >= 1 && o.rebalance <= maxRebalance):
-				return usagef("--rebalance %g: want 1 to %d", o.rebalance, maxRebalance)
 			}
 			return a.drain(cmd.Context(), &o, args[0])
 		},

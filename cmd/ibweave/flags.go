@@ -162,19 +162,9 @@ func (r *routeFlags) parse(cmd *cobra.Command) (opt compile.Options, err error) 
 	opt.LIDs.LMC = r.lmc
 	if !cmd.Flags().Changed("lmc") {
 		opt.LIDs.LMC = lft.KeepLMC
-	} else if r.lmc < 0 || r.lmc > fabric.MaxLMC {
-		return opt, usagef("--lmc %d: want 0 to %d", r.lmc, fabric.MaxLMC)
 	}
 	if opt.LIDs.Policy, err = lft.ParseLIDPolicy(r.lids); err != nil {
 		return opt, usagef("--lids: %w", err)
-	}
-	if r.vls != 0 {
-		if err := lft.CheckVLCount(r.vls); err != nil {
-			return opt, usagef("--vls: %w", err)
-		}
-	}
-	if r.rebalance != 0 && !(r.rebalance >= 1 && r.rebalance <= maxRebalance) {
-		return opt, usagef("--rebalance %g: want 1 to %g", r.rebalance, float64(maxRebalance))
 	}
 	opt.Route = lft.Options{NoWrap: r.noWrap, Repair: r.repair, VLs: r.vls, Rebalance: r.rebalance}
 	return opt, nil

@@ -113,9 +113,6 @@ func (g *generator) kind(use, short string, make func([]string) (*fabric.Fabric,
 			if err != nil {
 				return &usageError{err}
 			}
-			if g.change.Fill == 0 {
-				return usagef("--fill 0: want 1 to 100")
-			}
 			if g.change.Speeds, err = parseSpeeds(g.speeds); err != nil {
 				return &usageError{err}
 			}

@@ -8,8 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/lft"
-	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sminterface/mad"
 	"github.com/ibweave/ibweave/sminterface/subnet"
 )
@@ -32,8 +30,8 @@ func (m *membership) parse() (r subnet.Membership, err error) {
 	}
 	if m.mlid != "" {
 		n, err := strconv.ParseUint(m.mlid, 0, 16)
-		if err != nil || fabric.LID(n) < mft.MinMLID || fabric.LID(n) > mft.MaxMLID {
-			return r, usagef("--mlid %q: want %#x to %#x", m.mlid, uint16(mft.MinMLID), uint16(mft.MaxMLID))
+		if err != nil {
+			return r, err
 		}
 		r.MLID = fabric.LID(n)
 	}
@@ -49,9 +47,6 @@ func (m *membership) parse() (r subnet.Membership, err error) {
 		r.State = mad.NonMember
 	default:
 		r.State = mad.FullMember
-	}
-	if m.sl >= lft.NumSLs {
-		return r, usagef("--sl %d: want 0 to %d", m.sl, lft.NumSLs-1)
 	}
 	r.PKey, r.QKey, r.SL = m.pkey, m.qkey, fabric.SL(m.sl)
 	return r, m.outputForm.parse()

@@ -77,12 +77,6 @@ step-1/back, and with -t before. The exit status is 1 when some cables cannot be
 			switch {
 			case o.topology == "" && len(args) != 2 || o.topology != "" && len(args) != 1:
 				return usagef("move needs DIR, which compile wrote, or -t OLD, and NEW, a topology, a cabling plan or a file of edits")
-			case o.opt.Limit != 0 && !(o.opt.Limit >= 1):
-				return usagef("--limit %g: want 1 or more", o.opt.Limit)
-			case o.opt.AtOnce < 0:
-				return usagef("--at-once %d: want 1 or more", o.opt.AtOnce)
-			case !(o.rebalance >= 1 && o.rebalance <= maxRebalance):
-				return usagef("--rebalance %g: want 1 to %d", o.rebalance, maxRebalance)
 			case o.by != "guid" && o.by != "name":
 				return usagef("--by %q: want guid or name", o.by)
 			}

@@ -90,19 +90,7 @@ The exit status is 1 if there are too few free hosts.`,
 
 // parse checks the flags.
 func (o *placeOptions) parse() error {
-	const most, mostRanks = 1 << 20, 1 << 10
-	size, ok := jobs.ParseSize(o.size)
-	if o.Bytes = size; !ok {
-		return usagef("--size %q: want bytes, %s", o.size, jobs.Sizes)
-	}
-	for _, number := range []struct {
-		flag         string
-		n, from, ups int
-	}{{"hosts", o.Hosts, 1, most}, {"ranks-per-host", o.PerHost, 0, mostRanks}, {"top", o.Sets, 1, most}, {"search", o.Tries, 0, most}} {
-		if number.n < number.from || number.n > number.ups {
-			return usagef("--%s %d: want %d to %d", number.flag, number.n, number.from, number.ups)
-		}
-	}
+	o.Bytes, _ = jobs.ParseSize(o.size) // as ranges has it
 	if _, err := traffic.Parse(o.Pattern); err != nil {
 		return usagef("--pattern: %w", err)
 	}

@@ -51,9 +51,6 @@ error, and the exit status is 1.`,
 			if err := r.args(cmd, args); err != nil {
 				return err
 			}
-			if err := checkMaxMLID(mlid); err != nil {
-				return err
-			}
 			return a.sweep(cmd.Context(), &r, func(c *subnet.Client, d *subnet.Discovery) error {
 				t, err := a.pull(cmd.Context(), c, d, mlid)
 				if err != nil {

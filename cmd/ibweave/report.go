@@ -135,16 +135,11 @@ func (a *app) resolveReport(r *reporting, args []string) error {
 		return usagef("report takes a directory or -t and --lfts, not both")
 	case r.output == "" && r.svg == "" && r.png == "":
 		return usagef("nothing to write: -o FILE for the page, --svg FILE or --png FILE for a picture")
-	case r.entries <= 0:
-		return usagef("--max-entries %d: want 1 or more", r.entries)
 	}
 	if oneStdin(r.output, r.svg, r.png) != nil {
 		return usagef("standard output (-) can be one file only")
 	}
-	if err := r.readings.check(); err != nil {
-		return err
-	}
-	if _, err := r.today(); err != nil {
+	if err := oneStdin(r.now, r.before); err != nil {
 		return err
 	}
 	if _, err := page.ParseView(r.view); err != nil {

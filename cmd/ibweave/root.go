@@ -75,7 +75,7 @@ and hands them to OpenSM.`,
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		a.command = cmd
-		return &usageError{fmt.Errorf("%w%s", err, nearFlag(cmd, err))}
+		return flagError(cmd, err)
 	})
 	root.AddCommand(
 		a.genCommand(), a.compileCommand(), a.checkCommand(), a.planCommand(), a.diffCommand(), a.driftCommand(), a.compareCommand(), a.whatifCommand(), a.drainCommand(), a.moveCommand(), a.mergeCommand(), a.reportCommand(), a.simCommand(), a.scheduleCommand(), a.pathCommand(), a.countersCommand(), a.railsCommand(), a.trafficCommand(), a.placeCommand(), a.slurmCommand(), a.reproduceCommand(), a.rehearseCommand(),
@@ -87,6 +87,7 @@ and hands them to OpenSM.`,
 		_, _ = io.WriteString(cmd.OutOrStdout(), helpOf(cmd).help()) // a.exact has the error
 	})
 	walk(root, func(c *cobra.Command) {
+		limitFlags(c)
 		if body := c.RunE; body != nil {
 			c.RunE = func(cmd *cobra.Command, args []string) error {
 				a.running = true

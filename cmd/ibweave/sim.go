@@ -360,8 +360,6 @@ func (in *simulation) check(args []string) error {
 		return in.wrong("groups", "are for --load and --burst: jobs have groups of their own")
 	case in.jobTraffic.file != "" && len(in.seeds) > 1:
 		return in.wrong("seed", "%d seeds: want one for --traffic", len(in.seeds))
-	case in.jobs < 0:
-		return usagef("--jobs %d: want 1 or more", in.jobs)
 	}
 	if in.traffic.MaxBytes > 0 {
 		for _, n := range in.bytes {
@@ -778,9 +776,12 @@ func parseSources(s string) (c sourceCount, err error) {
 // maxPoints is the most values that a list may have.
 const maxPoints = 100_000
 
+// leastLoad is one message in minutes; time and memory are without end far below.
+const leastLoad = 1e-6
+
 // parseLoads reads "0.1,0.2:0.9:0.1".
 func parseLoads(item string) ([]float64, error) {
-	bad := fmt.Errorf("%q: want loads above 0, up to 1000, or FIRST:LAST:STEP such as 0.1:0.9:0.1", item)
+	bad := fmt.Errorf("%q: want loads from 0.000001 to 1000, or FIRST:LAST:STEP such as 0.1:0.9:0.1", item)
 	var n [3]float64
 	parts := strings.Split(item, ":")
 	if len(parts) != 1 && len(parts) != 3 {
@@ -788,7 +789,7 @@ func parseLoads(item string) ([]float64, error) {
 	}
 	for i, part := range parts {
 		var err error
-		if n[i], err = strconv.ParseFloat(part, 64); err != nil || !(n[i] > 0 && n[i] <= 1000) {
+		if n[i], err = strconv.ParseFloat(part, 64); err != nil || !(n[i] >= leastLoad && n[i] <= 1000) {
 			return nil, bad
 		}
 	}

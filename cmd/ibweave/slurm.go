@@ -99,9 +99,6 @@ func (a *app) slurm(o *slurmOptions) error {
 	if o.switches != "fabric" && !opt.Numbered {
 		return usagef("--switch-names %q: want fabric or numbers", o.switches)
 	}
-	if o.blockSize < 0 {
-		return usagef("--block-size %d: want a number of hosts, 1 or more", o.blockSize)
-	}
 	var err error
 	if opt.Host, err = o.host.parse(); err != nil {
 		return err

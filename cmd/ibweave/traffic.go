@@ -59,8 +59,6 @@ The exit status is 0, whatever the times are.`,
 				return err
 			}
 			switch {
-			case o.top < 0:
-				return usagef("--top %d: want 0 or more", o.top)
 			case o.mix > 0:
 				return a.mixTraffic(cmd.Context(), &o, args)
 			case o.traffic == "":

@@ -71,11 +71,8 @@ Lost pairs are warnings, and credit loops that were not there before are errors.
 			if err := parseFails(&o.opt, fail, only); err != nil {
 				return err
 			}
-			if err := parseShard(&o.opt, shard); err != nil {
-				return err
-			}
-			if err := o.checkGroups(); err != nil {
-				return err
+			if shard != "" {
+				o.opt.Shard, o.opt.Shards, _ = parseShard(shard) // as ranges has it
 			}
 			route, err := o.routeFlags.parse(cmd)
 			if err != nil {
@@ -138,25 +135,15 @@ func parseFails(opt *whatif.Options, fail, only string) error {
 	return nil
 }
 
-// parseShard reads --shard, and sees that --depth and --sample make sense.
-func parseShard(opt *whatif.Options, shard string) error {
-	if opt.Depth != 1 && opt.Depth != 2 {
-		return usagef("--depth %d: want 1 or 2", opt.Depth)
+// parseShard reads --shard, i/n.
+func parseShard(text string) (shard, shards int, err error) {
+	i, n, ok := strings.Cut(text, "/")
+	shard, err1 := strconv.Atoi(i)
+	shards, err2 := strconv.Atoi(n)
+	if !ok || err1 != nil || err2 != nil || shard < 1 || shard > shards {
+		err = strconv.ErrSyntax
 	}
-	if opt.Sample < 0 {
-		return usagef("--sample %d: want 1 or more", opt.Sample)
-	}
-	if shard == "" {
-		return nil
-	}
-	i, n, ok := strings.Cut(shard, "/")
-	var err1, err2 error
-	opt.Shard, err1 = strconv.Atoi(i)
-	opt.Shards, err2 = strconv.Atoi(n)
-	if !ok || err1 != nil || err2 != nil || opt.Shard < 1 || opt.Shard > opt.Shards {
-		return usagef("--shard %q: want i/n, i from 1 to n", shard)
-	}
-	return nil
+	return shard, shards, err
 }
 
 // caseFlags are those of whatif and merge.
@@ -178,9 +165,6 @@ func (c *caseFlags) define(flags *pflag.FlagSet) {
 func (c *caseFlags) parse() error {
 	if err := c.outputForm.parse(); err != nil {
 		return err
-	}
-	if c.top < 0 {
-		return usagef("--top %d: want 0 or more", c.top)
 	}
 	if err := new(whatif.Result).Sort(c.sort); err != nil {
 		return usagef("--sort %w", err)

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"math/big"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"pgregory.net/rapid"
+)
+
+// oddValues are numbers that scripts pass by mistake, an empty variable among them.
+var oddValues = []string{"", "0", "-1", "inf", "nan", "1e308", "1e999", "1e-300"}
+
+// rangeLines are the command lines that try a value which a flag takes, by command or command and flag. D is
+// a directory that compile wrote, NEW a folder that is not there. Commands that are not here ask a live
+// fabric, or take minutes.
+var rangeLines = map[string]string{
+	"check":              "check D --format json",
+	"check --vl-credits": "check D --mtu 512 --format json",
+	"compare":            "compare -t D/fabric.ibnetdiscover -e updn,minhop --permutations 3 --bisections 3 --shifts 3 --format json",
+	"compare --percent":  "compare -t D/fabric.ibnetdiscover -e updn --damage cables --samples 1 --permutations 3 --bisections 3 --shifts 3 --format json",
+	"compile":            "compile -t D/fabric.ibnetdiscover -e updn --dry-run --format json",
+	"counters":           "counters D D/perfquery --format json",
+	"counters --hot":     "counters D D/rates.csv --format json",
+	"drain":              "drain D --switch 0x0000000000200000 --format json",
+	"move":               "move D D/fabric.ibnetdiscover --format json",
+	"drift":              "drift D --live D/opensm-lfts.dump --format json",
+	"gen banyan":         "gen banyan --stages 2",
+	"gen director":       "gen director --ports 8 --hosts 2 --leaves 2 --spine-chips 2",
+	"gen fattree":        "gen fattree --radix 4",
+	"gen hypercube":      "gen hypercube --dim 2",
+	"gen irregular":      "gen irregular --switches 4 --degree 2 --hosts 3",
+	"gen lattice":        "gen lattice --switches 4",
+	"gen mesh":           "gen mesh --dims 2x2",
+	"gen myrinet4":       "gen myrinet4",
+	"gen shufflenet":     "gen shufflenet",
+	"gen torus":          "gen torus --dims 3x3",
+	"gen tree":           "gen tree --hosts 2 --leaves 2 --spines 2",
+	"place":              "place D --hosts 2 --search 3 --format json",
+	"report":             "report D --counters D/perfquery -o /dev/stdout",
+	"sim":                "sim D --burst 2 --format json",
+	"sim --load":         "sim D --min-messages 1 --max-time 20us --format json",
+	"sim --error":        "sim D --load 0.1 --min-messages 1 --max-time 20us --format json",
+	"sim --warm-up":      "sim D --load 0.1 --min-messages 1 --max-time 20us --format json",
+	"sim --max-time":     "sim D --load 0.1 --min-messages 1 --format json",
+	"sim --shape":        "sim D --load 0.1 --arrivals negative-binomial --min-messages 1 --max-time 20us --format json",
+	"sim --cycle":        "sim D --load 0.1 --arrivals negative-binomial --min-messages 1 --max-time 20us --format json",
+	"sim --scale":        "sim D --traffic D/traffic.yaml --format json",
+	"sim --top":          "sim D --traffic D/traffic.yaml --format json",
+	"slurm":              "slurm -t D/fabric.ibnetdiscover --format json",
+	"traffic":            "traffic D --traffic D/traffic.yaml --format json",
+	"whatif":             "whatif -t D/fabric.ibnetdiscover -e updn --fail links --format json",
+	"whatif --seed":      "whatif -t D/fabric.ibnetdiscover -e updn --fail links --sample 2 --format json",
+	"merge":              "merge D/whatif.json",
+	"schedule":           "schedule D -g D/groups.json",
+}
+
+// noNumber finds what is no number in JSON or text.
+var noNumber = regexp.MustCompile(`(?i)(^|[^\w])[+-]?(inf|infinity|nan)($|[^\w])`)
+
+// Every flag that takes a number or a day has a row in ranges, or a form of its own. It refuses an odd value
+// in one line that says what would be right, exit status 2, or takes it, and all that is printed then is finite.
+func TestRanges(t *testing.T) {
+	d := t.TempDir()
+	if !testing.Short() {
+		d = tables(t)
+	}
+	used := map[string]bool{}
+	walk(new(app).rootCommand(), func(c *cobra.Command) {
+		if !c.Runnable() || c.HasSubCommands() {
+			return
+		}
+		command := strings.TrimPrefix(c.CommandPath(), "ibweave ")
+		each := func(f *pflag.Flag) {
+			row, kind := rangeOf(c.Name(), f.Name), f.Value.Type()
+			own := kind == "value" || kind == "list"
+			ranged := false
+			if v, is := f.Value.(*rangedValue); is {
+				ranged = v.in == row
+			}
+			if isNumber(f) && !ranged {
+				t.Errorf("--%s of %s takes a number and has no row in ranges (ranges.go): say which", f.Name, command)
+			}
+			if !ranged && !own {
+				return
+			}
+			used[f.Name], used[c.Name()+"."+f.Name] = true, true
+			for _, value := range oddValues {
+				tryValue(t, d, command, f, value)
+			}
+		}
+		c.LocalFlags().VisitAll(each)
+		c.InheritedFlags().VisitAll(each)
+	})
+	for _, row := range ranges {
+		for _, name := range strings.Fields(row.flags) {
+			if !used[name] {
+				t.Errorf("ranges has --%s, which is no flag", name)
+			}
+		}
+	}
+}
+
+// tryValue gives a flag a value, and runs the command if the flag takes it.
+func tryValue(t *testing.T, d, command string, f *pflag.Flag, value string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	args := append(strings.Fields(command), "--"+f.Name+"="+value)
+	if f.Value.Set(value) != nil {
+		status := run(args, nil, &out, &errs)
+		line, rest, _ := strings.Cut(errs.String(), "\n")
+		if status != exitUsage || !strings.Contains(line, "want ") || out.Len() > 0 || !strings.HasPrefix(rest, "Try '") || strings.Count(rest, "\n") != 1 {
+			t.Errorf("%q: exit status %d, %s%s", args, status, &out, &errs)
+		}
+		return
+	}
+	line := rangeLines[command+" --"+f.Name]
+	if line == "" {
+		line = rangeLines[command]
+	}
+	if line == "" || testing.Short() {
+		return
+	}
+	args = append(inputArgs(line, d, d), args[len(args)-1])
+	status := run(args, nil, &out, &errs)
+	if status != exitClean && status != exitFindings && (status != exitUsage || out.Len() > 0) || noNumber.Match(out.Bytes()) || strings.Contains(errs.String(), "unsupported value") {
+		t.Errorf("%q: exit status %d, %.2000s%s", args, status, &out, &errs)
+	}
+}
+
+// Numbers in files are held to the same: the place of N has an odd value, and the file is refused with its
+// line and what would be right, or all that is printed is finite.
+func TestRangesOfFiles(t *testing.T) {
+	d := tables(t)
+	x := filepath.Join(d, "odd")
+	for _, c := range []struct{ line, text string }{
+		{"traffic D --format json --traffic", "jobs: [{name: a, hosts: '0x100000,0x100002', patterns: [{pattern: alltoall, size: N}]}]\n"},
+		{"traffic D --format json --traffic", "jobs: [{name: a, hosts: '0x100000,0x100002', patterns: [{pattern: alltoall, size: 1M, weight: N}]}]\n"},
+		{"traffic D --format json --traffic", "jobs: [{name: a, hosts: '0x100000,0x100002', ranks-per-host: N, patterns: [{pattern: alltoall, size: 1M}]}]\n"},
+		{"traffic D --format json --traffic", "background: N\njobs: [{name: a, hosts: '0x100000,0x100002', patterns: [{pattern: alltoall, size: 1M}]}]\n"},
+		{"check D --format json --policy", "routing: {max-imbalance: N}\n"},
+		{"check D --format json --policy", "routing: {max-hops: N}\n"},
+		{"sim -f", "tables: " + d + "\nload: N\nmin-messages: 1\nmax-time: 20us\n"},
+		{"sim -f", "tables: " + d + "\nburst: 2\nmulticast: N\n"},
+		{"counters D --format json", "node,port,xmit_bytes,xmit_wait,symbol_errors\n0x100000,1,N,N,N\n0x200000,1,N,1,1\n0x200000,2,1,N,N\n"},
+		{"counters D --format json", "# Port extended counters: Lid 1 port 1\nPortSelect:......................1\nPortXmitData:....................N\nPortXmitWait:....................N\nSymbolErrorCounter:..............N\n"},
+	} {
+		for _, value := range append(oddValues, ".inf", ".nan", "5e-324", "18446744073709551615") {
+			if err := os.WriteFile(x, []byte(strings.ReplaceAll(c.text, "N", value)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			var out, errs bytes.Buffer
+			status := run(append(inputArgs(c.line, d, d), x), nil, &out, &errs)
+			finite := (status == exitClean || status == exitFindings) && !noNumber.Match(out.Bytes()) && !strings.Contains(errs.String(), "unsupported value")
+			if refused := status == exitInput && out.Len() == 0 && strings.Contains(errs.String(), "want ") && strings.Contains(errs.String(), x+":"); !refused && !finite {
+				t.Errorf("%s with %q: exit status %d, %.1000s%s", c.line, value, status, &out, &errs)
+			}
+		}
+	}
+}
+
+// A flag takes a number where math/big finds it between the bounds of its row, and no other text.
+func TestRangeBounds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		row := rapid.SampledFrom(ranges).Draw(t, "row")
+		if row.check != nil {
+			return
+		}
+		x := rapid.OneOf(rapid.Float64(), rapid.Float64Range(-2, 2), rapid.SampledFrom([]float64{row.least, row.most, row.least - 1, row.most + 1})).Draw(t, "number")
+		text := fmt.Sprintf(rapid.SampledFrom([]string{"%g", "%.3f", "%e", "%.0f"}).Draw(t, "form"), x)
+		exact, ok := new(big.Rat).SetString(text)
+		bound := func(x float64) *big.Rat { return new(big.Rat).SetFloat64(x) }
+		want := ok && exact.Cmp(bound(row.least)) >= 0 && exact.Cmp(bound(row.most)) <= 0 &&
+			(!row.above || exact.Cmp(bound(row.least)) > 0) && (!row.not0 || exact.Sign() != 0)
+		near := ok && (row.most > 1e15 || exact.Sign() != 0 && exact.Cmp(bound(1e-300)) < 0 && exact.Cmp(bound(-1e-300)) > 0) // a float64 decides
+		if got := row.holds(text, false); (got == nil) != want && !near {
+			t.Fatalf("%s %q: %v, want taken %v", row.flags, text, got, want)
+		}
+	})
+}
