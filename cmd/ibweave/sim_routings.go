@@ -245,6 +245,7 @@ func withState(t *adaptive.Tables, state adaptive.State) *adaptive.Tables {
 	out.PLFTs = nil
 	for _, p := range t.PLFTs {
 		q := adaptive.NewPLFT(p.Ports)
+		q.Lacking = p.Lacking
 		for s := range fabric.NodeID(p.Ports.Switches()) {
 			for lid := range p.Row(s) {
 				if was, group := p.At(s, fabric.LID(lid)); was != adaptive.Static && group >= 0 {

@@ -117,12 +117,14 @@ type Tables struct {
 	Select *Selector
 }
 
-// PLFT is the private LFT of one number on all switches. A switch without the PLFT has
-// NoPath everywhere.
+// PLFT is the private LFT of one number on all switches.
 type PLFT struct {
-	Ports  *lft.Tables // the static ports
-	stride int
-	choice []uint16
+	Ports *lft.Tables // the static ports
+	// Lacking marks by NodeID the switches that have no PLFT of this number, and NoPath in all
+	// entries; nil if every switch has it, as all have number 0.
+	Lacking []bool
+	stride  int
+	choice  []uint16
 }
 
 // NewPLFT makes a PLFT in which all entries are Static and have no group. It keeps ports.
@@ -181,6 +183,9 @@ func (t *Tables) Check(f *fabric.Fabric) error {
 		if p.Ports.Switches() != n {
 			return fmt.Errorf("PLFT %d of %d switches for a fabric of %d", k, p.Ports.Switches(), n)
 		}
+		if p.Lacking != nil && len(p.Lacking) != n {
+			return fmt.Errorf("PLFT %d is lacking on %d switches of a fabric of %d", k, len(p.Lacking), n)
+		}
 		if err := par.ForEach(context.Background(), 0, n, func(i int) error {
 			s := fabric.NodeID(i)
 			for lid, e := range p.Row(s) {
@@ -224,6 +229,9 @@ func (t *Tables) Choices(plft int, s fabric.NodeID, lid fabric.LID) (ports PortS
 func (t *Tables) Has(s fabric.NodeID) bool {
 	return len(t.Groups[s]) > 0 || slices.ContainsFunc(t.PLFTs, func(p *PLFT) bool { return p.Has(s) })
 }
+
+// Lacks reports whether a switch has no PLFT of this number.
+func (p *PLFT) Lacks(s fabric.NodeID) bool { return p.Lacking != nil && p.Lacking[s] }
 
 // Has says whether a switch has an entry with a static port or a group.
 func (p *PLFT) Has(s fabric.NodeID) bool {

@@ -33,8 +33,9 @@ const maxPLFT = 7
 const maxGroupNumber = 1<<16 - 1
 
 // WriteFAR writes adaptive routing as ibdiagnet's far: for each switch its groups, and the
-// private LFTs in which it has a path, by ascending LID. Rows without a path are left out. An entry without a
-// group has the lowest number that no group of the switch has, which only Static ones can.
+// private LFTs that it has, by ascending LID. Rows without a path are left out. An entry
+// without a group, which only Static ones can be, has the lowest number that no group of the
+// switch has.
 // opt.Lean changes nothing. Errors are those of w, tables that do not belong to the fabric,
 // and entries that the form cannot say.
 func WriteFAR(w io.Writer, f *fabric.Fabric, t *adaptive.Tables, opt WriteOptions) error {
@@ -110,7 +111,7 @@ func appendFAR(b []byte, f *fabric.Fabric, t *adaptive.Tables, s fabric.NodeID) 
 		for top > 0 && !plft.HasEntry(s, fabric.LID(top)) {
 			top--
 		}
-		if top == 0 && i > 0 {
+		if plft.Lacks(s) {
 			continue
 		}
 		b = fmt.Appendf(b, "%s %d%s 0x%04x\n%s\n%s\n", plftNumber, i, farTop, top, farLFTHead, farRuler)
@@ -176,7 +177,8 @@ type farEntry struct {
 
 // ReadFAR reads adaptive routing from ibdiagnet's far: the groups and private LFTs of each
 // switch. name is the file's, for messages. Select is nil, for this form does not say it:
-// ReadPLFTMap does. A private LFT has NoPath where it has no row.
+// ReadPLFTMap does. A private LFT has NoPath where it has no row. Other than number 0 it is
+// Lacking on switches whose section has no line with its number.
 //
 // Switches are matched by node GUID, and one without a section is a Missing Problem. What
 // stands between the first line of a section and its groups is not understood, and
@@ -422,8 +424,12 @@ func (r *farReader) tables() *adaptive.Tables {
 		}
 	}
 	tables := &adaptive.Tables{Groups: make([][]adaptive.Group, r.f.NumSwitches())}
-	for range n {
-		tables.PLFTs = append(tables.PLFTs, adaptive.NewPLFT(lft.NewTables(r.f.NumSwitches(), fabric.LID(maxLID))))
+	for i := range n {
+		plft := adaptive.NewPLFT(lft.NewTables(r.f.NumSwitches(), fabric.LID(maxLID)))
+		if i > 0 { // number 0 is the linear table, which every switch has
+			plft.Lacking = slices.Repeat([]bool{true}, r.f.NumSwitches())
+		}
+		tables.PLFTs = append(tables.PLFTs, plft)
 	}
 	par.Each(len(r.read), func(i int) {
 		x, s := &r.read[i], r.sections[i].sw
@@ -433,6 +439,9 @@ func (r *farReader) tables() *adaptive.Tables {
 		tables.Groups[s] = x.groups
 		for _, t := range x.plfts {
 			plft := tables.PLFTs[t.number]
+			if plft.Lacking != nil {
+				plft.Lacking[s] = false
+			}
 			for l, e := range t.entries {
 				if e.given {
 					plft.Ports.Row(s)[l] = e.port

@@ -230,7 +230,13 @@ func drawAdaptive(t *rapid.T, f *fabric.Fabric) *adaptive.Tables {
 	}
 	for range rapid.IntRange(1, maxPLFT+1).Draw(t, "PLFTs") {
 		plft := adaptive.NewPLFT(lft.NewTables(f.NumSwitches(), max(f.MaxLID(), 8)))
+		if len(x.PLFTs) > 0 {
+			plft.Lacking = rapid.SliceOfN(rapid.Bool(), f.NumSwitches(), f.NumSwitches()).Draw(t, "lacking")
+		}
 		for s := range fabric.NodeID(f.NumSwitches()) {
+			if plft.Lacks(s) {
+				continue
+			}
 			for l := fabric.LID(1); l <= 8; l++ {
 				if rapid.Bool().Draw(t, "path") {
 					continue
@@ -264,6 +270,11 @@ func TestFARRoundTrip(t *testing.T) {
 		got, problems, err := ReadFAR("in", written, f, Options{})
 		if err != nil || problems != nil || choices(f, got) != choices(f, x) || !reflect.DeepEqual(got.Groups, x.Groups) {
 			t.Fatalf("%v %v\n%s\n%s\n%s", err, problems, choices(f, x), choices(f, got), written)
+		}
+		for i, plft := range x.PLFTs[:len(got.PLFTs)] {
+			if !slices.Equal(got.PLFTs[i].Lacking, plft.Lacking) {
+				t.Fatalf("PLFT %d is lacking on %v, want %v\n%s", i, got.PLFTs[i].Lacking, plft.Lacking, written)
+			}
 		}
 		if again := text(t, func(w io.Writer) error { return WriteFAR(w, f, got, WriteOptions{}) }); !bytes.Equal(again, written) {
 			t.Fatalf("%s\nagain:\n%s", written, again)

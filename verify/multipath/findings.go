@@ -207,11 +207,15 @@ func (w *worker) fate(x int32) (num fabric.PortNum, text string) {
 	at, d := w.c.nodes[x], &w.dests[0]
 	s := fabric.NodeID(at.s)
 	var bad []fabric.PortNum
+	where := "" // the first PLFT without a choice, if there are several
 	for k, t := range w.t.PLFTs {
-		if at.plft != anyPLFT && int(at.plft) != k || d.lid > t.Ports.MaxLID() {
+		if at.plft != anyPLFT && int(at.plft) != k || at.plft == anyPLFT && t.Lacks(s) {
 			continue
 		}
-		choices := w.t.Choices(k, s, d.lid)
+		choices := w.t.Choice(k, s, d.lid).Ports
+		if choices.Len() == 0 && where == "" && len(w.t.PLFTs) > 1 {
+			where = fmt.Sprintf(" in PLFT %d", k)
+		}
 		choices.Each(func(num fabric.PortNum) {
 			if num > w.f.Node(s).NumPorts {
 				bad = append(bad, num)
@@ -225,7 +229,7 @@ func (w *worker) fate(x int32) (num fabric.PortNum, text string) {
 		})
 	}
 	if len(bad) == 0 {
-		return fabric.NoPath, "has no entry for it"
+		return fabric.NoPath, "has no entry for it" + where
 	}
 	num = bad[0]
 	choice := w.choiceText(at, d.lid, num)

@@ -67,8 +67,8 @@ func (r *Result) AddTo(v *verify.Result) {
 
 // Check examines the adaptive tables t of fabric f for all LIDs of f. What is wrong with pairs
 // that no cables join, and with ports without a LID, verify.Check of the static tables tells.
-// Where Select is nil and there are several PLFTs, packets may take any of them at each
-// switch; if that does harm it is undecided.
+// Where Select is nil and there are several PLFTs, packets may take at each switch any of
+// those that it has; if that does harm it is undecided.
 //
 // It takes O(entries) time, and O(nodes x ports) for each class of SLs and each switch with
 // LIDs behind it, or for each LID of these where the choices of other switches differ. It

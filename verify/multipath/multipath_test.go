@@ -3,12 +3,15 @@ package multipath_test
 import (
 	"cmp"
 	"flag"
+	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/short"
+	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/verify"
 	"github.com/ibweave/ibweave/verify/multipath"
 )
@@ -129,4 +132,164 @@ func checkCertificate(t *testing.T, s *slow, c *verify.Certificate, r *rand.Rand
 	if err := c.CheckAdaptive(s.f, s.t, opt); err == nil {
 		t.Errorf("the certificate holds without climbing from %v to %v", d.from, d.to)
 	}
+}
+
+// farEntry is a row of a private LFT in a random far file.
+type farEntry struct {
+	static int // 255 for no path
+	free   bool
+	group  []int // its ports
+}
+
+// randomFAR writes a far file with PLFT 0 on all switches and PLFT 1 on most. It returns the
+// rows by switch, PLFT and LID; a switch has nil for a PLFT that it lacks. Most rows lead
+// nearer to the LID. Some are missing, have static port 255, or lead anywhere.
+func randomFAR(f *fabric.Fabric, r *rand.Rand) (string, [][2]map[fabric.LID]farEntry) {
+	var b strings.Builder
+	b.WriteString("File version: 1\n")
+	rows := make([][2]map[fabric.LID]farEntry, f.NumSwitches())
+	hops := f.Distances()
+	spoil := []int{10, 100, 1000}[r.IntN(3)]
+	for s := range rows {
+		var groups [][]int
+		var tables strings.Builder
+		for plft := range 1 + min(1, r.IntN(6)) {
+			rows[s][plft] = map[fabric.LID]farEntry{}
+			fmt.Fprintf(&tables, "PLFT_NUM: %d, top: 0x%04x\nLID Static Port Lid State Group\n-\n", plft, f.MaxLID())
+			for lid := fabric.LID(1); lid <= f.MaxLID(); lid++ {
+				at := f.Attachment(f.LIDPort(lid))
+				if at == fabric.NoPort {
+					continue
+				}
+				var near []int
+				links, to := f.SwitchLinks(fabric.NodeID(s))
+				for i, out := range links {
+					if hops.To(f.Owner(at))[to[i]] < hops.To(f.Owner(at))[s] {
+						near = append(near, int(f.Num(out)))
+					}
+				}
+				if int(f.Owner(at)) == s {
+					near = []int{int(f.Num(at))}
+				}
+				e := farEntry{static: 255, free: r.IntN(2) == 0}
+				if len(near) > 0 && (!e.free || r.IntN(4) > 0) {
+					e.static = near[r.IntN(len(near))]
+				}
+				if e.free && (e.static == 255 || r.IntN(4) > 0) {
+					e.group = near
+				}
+				if r.IntN(spoil) == 0 {
+					switch r.IntN(4) {
+					case 0:
+						continue // no row
+					case 1:
+						e = farEntry{static: 255}
+					case 2:
+						e = farEntry{static: 255, free: true}
+					default:
+						e.static = r.IntN(int(f.Node(fabric.NodeID(s)).NumPorts) + 1)
+					}
+				}
+				rows[s][plft][lid] = e
+				state := "Static"
+				if e.free {
+					state = "Free"
+				}
+				fmt.Fprintf(&tables, "0x%04x %d %s %d\n", lid, e.static, state, len(groups))
+				groups = append(groups, e.group)
+			}
+		}
+		fmt.Fprintf(&b, "\nSwitch 0x%016x, LID 1\nGroups Definition:\nGroup Sub Group WHBF Ports\n-\n", uint64(f.Node(fabric.NodeID(s)).GUID))
+		for i, ports := range groups {
+			fmt.Fprintf(&b, "%d 0 0 ", i)
+			for _, p := range ports {
+				fmt.Fprintf(&b, "%d,", p)
+			}
+			b.WriteByte('\n')
+		}
+		fmt.Fprintf(&b, "LFT Definition:\n%s", tables.String())
+	}
+	return b.String(), rows
+}
+
+// TestFARWithTwoPLFTs reads random far files with two private LFTs of which nothing says
+// which packets take which, and follows each packet by every choice of every table.
+func TestFARWithTwoPLFTs(t *testing.T) {
+	lossy := 0
+	for seed := range short.Of(*trials, 50) {
+		r := rand.New(rand.NewPCG(uint64(seed), 8))
+		f := randomFabric(t, r, 1+r.IntN(5), r.IntN(6), 2+r.IntN(5))
+		text, rows := randomFAR(f, r)
+		tables, problems, err := dump.ReadFAR("far", []byte(text), f, dump.Options{})
+		if err != nil || problems != nil {
+			t.Fatalf("seed %d: %v %v\n%s", seed, err, problems, text)
+		}
+		got, err := multipath.Check(t.Context(), f, tables, multipath.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		// lost follows a packet from a switch; seen has the switches that it was in.
+		var lost func(s fabric.NodeID, lid fabric.LID, seen map[fabric.NodeID]bool) bool
+		lost = func(s fabric.NodeID, lid fabric.LID, seen map[fabric.NodeID]bool) bool {
+			if seen[s] {
+				return false
+			}
+			seen[s] = true
+			for _, plft := range rows[s] {
+				if plft == nil {
+					continue
+				}
+				e, has := plft[lid]
+				choices := slices.Clone(e.group)
+				if has && e.static != 255 {
+					choices = append(choices, e.static)
+				}
+				if len(choices) == 0 {
+					return true
+				}
+				for _, num := range choices {
+					out := f.Port(s, fabric.PortNum(num))
+					peer, owner := f.Peer(out), f.LIDPort(lid)
+					switch {
+					case out == owner, num > 0 && peer == owner:
+					case num == 0, peer == fabric.NoPort, !f.IsSwitch(f.Owner(peer)):
+						return true
+					default:
+						if lost(f.Owner(peer), lid, seen) {
+							return true
+						}
+					}
+				}
+			}
+			return false
+		}
+		var pairs, management int64
+		f.EndPorts(func(from fabric.PortID) {
+			for lid := fabric.LID(1); lid <= f.MaxLID(); lid++ {
+				to := f.LIDPort(lid)
+				start, end := f.Attachment(from), f.Attachment(to)
+				parts := f.Components()
+				switch {
+				case to == from, start == fabric.NoPort, end == fabric.NoPort, parts.Of[f.Owner(start)] != parts.Of[f.Owner(end)]:
+				case !lost(f.Owner(start), lid, map[fabric.NodeID]bool{}):
+				case f.IsSwitch(f.Owner(from)) || f.IsSwitch(f.Owner(to)):
+					management++
+				default:
+					pairs++
+				}
+			}
+		})
+		if n := got.Counts; n.DeadEnds != pairs || n.ManagementDeadEnds != management {
+			t.Fatalf("seed %d: %d pairs lost and %d of management, want %d and %d\n%s", seed, n.DeadEnds, n.ManagementDeadEnds, pairs, management, text)
+		}
+		told := append([]verify.Undecided{}, got.Undecided...)
+		for _, x := range got.Findings {
+			told = append(told, verify.Undecided{Rule: x.Rule})
+		}
+		if is := slices.ContainsFunc(told, func(u verify.Undecided) bool { return u.Rule == multipath.DeadEnd }); is != (pairs > 0) {
+			t.Fatalf("seed %d: %d pairs are lost, and %v is told", seed, pairs, told)
+		}
+		lossy += int(min(1, pairs))
+	}
+	t.Logf("%d with pairs that are lost", lossy)
 }

@@ -112,7 +112,19 @@ func randomTables(f *fabric.Fabric, r *rand.Rand) *adaptive.Tables {
 		}
 		t.PLFTs = append(t.PLFTs, randomPLFT(f, t, r, style, []int{0, 0, 60, 10}[r.IntN(4)], states))
 	}
-	if r.IntN(8) > 0 {
+	if len(t.PLFTs) > 1 && r.IntN(3) == 0 { // not all switches have the last
+		p := t.PLFTs[len(t.PLFTs)-1]
+		p.Lacking = make([]bool, f.NumSwitches())
+		for s := range p.Lacking {
+			if p.Lacking[s] = r.IntN(2) == 0; p.Lacking[s] {
+				for l := range p.Ports.Row(fabric.NodeID(s)) {
+					p.Ports.Row(fabric.NodeID(s))[l] = fabric.NoPath
+					p.Set(fabric.NodeID(s), fabric.LID(l), adaptive.Static, -1)
+				}
+			}
+		}
+	}
+	if r.IntN(3) > 0 {
 		t.Select = adaptive.NewSelector(f)
 		some := len(t.PLFTs)
 		if r.IntN(40) == 0 {

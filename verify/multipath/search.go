@@ -259,7 +259,8 @@ func (w *worker) open(x int32) bool {
 }
 
 // choose fills in the ports by which packets leave a node and those that they wait for,
-// without those where they are lost. It returns false if there are such, or no ports.
+// without those where they are lost. It returns false if there are such, or if one of the
+// PLFTs that packets may take there leaves them no port.
 func (w *worker) choose(x int32) (ok bool) {
 	at := &w.c.nodes[x]
 	set, bind := w.set(x), w.bind[int(x)*w.words:(int(x)+1)*w.words]
@@ -274,32 +275,35 @@ func (w *worker) choose(x int32) (ok bool) {
 	if at.plft == anyPLFT {
 		first, end = 0, len(w.t.PLFTs)
 	}
+	tables := 0
 	ok = true
-	for i := range dests {
-		for k := first; k < min(end, len(w.t.PLFTs)); k++ {
-			ok = w.addEntry(w.t.PLFTs[k], at.s, dests[i].lid, set, bind) && ok
+	for _, t := range w.t.PLFTs[min(first, len(w.t.PLFTs)):min(end, len(w.t.PLFTs))] {
+		if at.plft == anyPLFT && t.Lacks(fabric.NodeID(at.s)) {
+			continue // no packet takes it there
+		}
+		tables++
+		for i := range dests {
+			ok = w.addEntry(t, at.s, dests[i].lid, set, bind) && ok
 		}
 	}
 	if at.plft == anyPLFT {
 		copy(bind, set) // static ports of which PLFT a packet is offered is not known
 	}
-	return w.filter(x, set, bind) && ok
+	return w.filter(x, set, bind) && ok && tables > 0
 }
 
-// addEntry adds the choices of an entry to sets. It returns false if one is no port of the
-// switch.
+// addEntry adds the choices of an entry to sets. It returns false if there is none, or one
+// that is no port of the switch.
 func (w *worker) addEntry(p *adaptive.PLFT, s int32, lid fabric.LID, set, bind []uint64) (ok bool) {
 	row := p.Ports.Row(fabric.NodeID(s))
 	if int(lid) >= len(row) {
-		return true
+		return false
 	}
 	static := row[lid]
-	ok = true
 	if static <= w.numPorts[s] {
 		set[static>>6] |= 1 << (static & 63)
 		bind[static>>6] |= 1 << (static & 63)
-	} else {
-		ok = static == fabric.NoPath
+		ok = true
 	}
 	state, group := p.At(fabric.NodeID(s), lid)
 	if state == adaptive.Static || group < 0 {
@@ -308,6 +312,7 @@ func (w *worker) addEntry(p *adaptive.PLFT, s int32, lid fabric.LID, set, bind [
 	g := &w.groups[s]
 	free := w.escape && state == adaptive.Free && static <= w.numPorts[s]
 	for i, ports := range g.ports[group*w.words : (group+1)*w.words] {
+		ok = ok || ports != 0 && static == fabric.NoPath
 		set[i] |= ports
 		if !free {
 			bind[i] |= ports
@@ -320,7 +325,6 @@ func (w *worker) addEntry(p *adaptive.PLFT, s int32, lid fabric.LID, set, bind [
 func (w *worker) filter(x int32, set, bind []uint64) (ok bool) {
 	at := &w.c.nodes[x]
 	ok = true
-	any, unsent := uint64(0), uint64(0)
 	for i := range set {
 		good := w.toSwitch[int(at.s)*w.words+i]
 		if at.s == w.dests[0].root {
@@ -332,7 +336,6 @@ func (w *worker) filter(x int32, set, bind []uint64) (ok bool) {
 				kept |= lanes[(int(x)*len(w.vls)+vl)*w.words+i]
 			}
 			if at.own {
-				unsent |= set[i] &^ kept
 				set[i] &= kept
 			}
 			good &= kept
@@ -340,9 +343,8 @@ func (w *worker) filter(x int32, set, bind []uint64) (ok bool) {
 		ok = ok && set[i]&^good == 0
 		set[i] &= good
 		bind[i] &= good
-		any |= set[i]
 	}
-	return ok && any|unsent != 0
+	return ok
 }
 
 // addDependencies adds those of the nodes that are reached.

@@ -92,25 +92,29 @@ func (s *slow) look(in fabric.PortID, lid fabric.LID, sl fabric.SL) (h hop) {
 	own := f.Num(in) == 0 && s.opt.PathSLs == nil
 	plfts := []int{}
 	for k := range s.t.PLFTs {
-		if s.t.Select == nil || s.t.Select.PLFT(at, f.Num(in), sl) == k {
+		switch p := s.t.PLFTs[k]; {
+		case s.t.Select != nil && s.t.Select.PLFT(at, f.Num(in), sl) != k:
+		case s.t.Select == nil && len(s.t.PLFTs) > 1 && p.Lacking != nil && p.Lacking[at]:
+		default:
 			plfts = append(plfts, k)
 		}
 	}
-	some := false
+	h.bad = len(plfts) == 0
 	offers := map[fabric.PortID]bool{}
 	for _, k := range plfts {
 		t := s.t.PLFTs[k]
 		if lid > t.Ports.MaxLID() {
+			h.bad = true
 			continue
 		}
 		state, _ := t.At(at, lid)
 		static := t.Ports.Row(at)[lid]
 		choices := s.t.Choices(k, at, lid)
+		h.bad = h.bad || choices.Len() == 0
 		for num := range 256 {
 			if !choices.Has(fabric.PortNum(num)) {
 				continue
 			}
-			some = true
 			if num > int(f.Node(at).NumPorts) {
 				h.bad = true
 				continue
@@ -135,7 +139,6 @@ func (s *slow) look(in fabric.PortID, lid fabric.LID, sl fabric.SL) (h hop) {
 			}
 		}
 	}
-	h.bad = h.bad || !some
 	h.offers = slices.Sorted(maps.Keys(offers))
 	return h
 }

@@ -250,8 +250,7 @@ func (x *tableCheck) checkSelected(s fabric.NodeID) {
 		}
 	}
 	for k, plft := range x.t.PLFTs {
-		has := func(p fabric.PortNum) bool { return p != fabric.NoPath }
-		if !selected[k] && slices.ContainsFunc(plft.Ports.Row(s), has) {
+		if !selected[k] && plft.Has(s) {
 			x.add(UnselectedPLFT, s, 1, "%s has a PLFT %d that no input port with a cable selects", switchName(x.f, s), k)
 		}
 	}
