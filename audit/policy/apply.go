@@ -70,21 +70,23 @@ func (p *Policy) regrade(list []verify.Finding) []verify.Finding {
 	return kept
 }
 
-// applyWaivers excuses findings, and adds findings about the waivers.
+// applyWaivers excuses findings that any waiver in force matches, until the last day of all of
+// these, and adds findings about the waivers.
 func (p *Policy) applyWaivers(list []verify.Finding, today time.Time) []verify.Finding {
-	own := list[:len(list):len(list)]
+	var about []verify.Finding
 	for i := range p.Waivers {
 		w := &p.Waivers[i]
 		expired := today.After(w.Until)
-		excused := 0
-		for j := range own {
-			x := &own[j]
+		until := w.Until.Format(time.DateOnly)
+		matched := 0
+		for j := range list {
+			x := &list[j]
 			if !w.matches(x) {
 				continue
 			}
-			excused++
-			if !expired && x.Waiver == nil {
-				x.Waiver = &verify.Waiver{Until: w.Until.Format(time.DateOnly), Reason: w.Reason}
+			matched++
+			if !expired && (x.Waiver == nil || x.Waiver.Until < until) {
+				x.Waiver = &verify.Waiver{Until: until, Reason: w.Reason}
 			}
 		}
 		say := func(rule, format string, args ...any) {
@@ -92,19 +94,19 @@ func (p *Policy) applyWaivers(list []verify.Finding, today time.Time) []verify.F
 			if severity == verify.Clean {
 				return
 			}
-			list = append(list, verify.Finding{
+			about = append(about, verify.Finding{
 				Rule: rule, Severity: severity, Count: 1, Witness: []verify.Hop{},
 				Message: fmt.Sprintf("the waiver of %s (%s) ", w.what(), w.Reason) + fmt.Sprintf(format, args...),
 			})
 		}
 		switch {
 		case expired:
-			say(WaiverExpired, "expired on %s; findings that match it: %d", w.Until.Format(time.DateOnly), excused)
-		case excused == 0:
+			say(WaiverExpired, "expired on %s; findings that match it: %d", until, matched)
+		case matched == 0:
 			say(WaiverUnused, "excuses nothing")
 		}
 	}
-	return list
+	return append(list, about...)
 }
 
 // severity is that of a rule under the policy.

@@ -85,11 +85,11 @@ type Policy struct {
 
 // Waiver excuses findings for some time.
 type Waiver struct {
-	Line        int    // of the file
-	Rule        string // "" for any, with a fingerprint
-	Fingerprint string // "" for any
-	At          *Place // nil for anywhere
-	Until       time.Time
+	Line        int       // of the file
+	Rule        string    // "" for any, with a fingerprint
+	Fingerprint string    // "" for any
+	At          *Place    // nil for anywhere
+	Until       time.Time // the last day in force, at 0:00 UTC
 	Reason      string
 }
 
@@ -379,7 +379,7 @@ var fingerprint = regexp.MustCompile(`^[0-9a-f]{16}$`)
 
 func (r *reader) waivers(p *Policy, n *yaml.Node) error {
 	return r.List(n, "waivers", func(item *yaml.Node) error {
-		w := Waiver{Line: item.Line}
+		w, hasEnd := Waiver{Line: item.Line}, false
 		err := r.Mapping(item, map[string]func(*yaml.Node) error{
 			"rule": func(v *yaml.Node) (err error) {
 				w.Rule, err = r.rule(v)
@@ -398,6 +398,7 @@ func (r *reader) waivers(p *Policy, n *yaml.Node) error {
 				return err
 			},
 			"until": func(v *yaml.Node) (err error) {
+				hasEnd = true
 				if w.Until, err = time.Parse(time.DateOnly, v.Value); err != nil || v.Kind != yaml.ScalarNode {
 					return r.Fail(v, "%s; want the last day of the waiver, like 2026-12-31", yamlfile.KindName(v))
 				}
@@ -413,7 +414,7 @@ func (r *reader) waivers(p *Policy, n *yaml.Node) error {
 			return err
 		case w.Rule == "" && w.Fingerprint == "":
 			return r.Fail(item, "a waiver of everything; want rule: or fingerprint:")
-		case w.Until.IsZero():
+		case !hasEnd:
 			return r.Fail(item, "a waiver without an end; want until:, like 2026-12-31")
 		case w.Reason == "":
 			return r.Fail(item, "a waiver without a reason; want reason:")

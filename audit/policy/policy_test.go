@@ -3,6 +3,8 @@ package policy
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -269,6 +271,58 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// TestAnyWaiverInForce excuses a finding that several waivers match, in any order of these, if
+// one of them is in force, until the last day of those.
+func TestAnyWaiverInForce(t *testing.T) {
+	days := []string{"0001-01-01", "2025-12-31", "2026-01-01", "2026-06-01", "9999-12-31"}
+	today, err := time.Parse(time.DateOnly, "2026-01-01")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 9))
+		text := "waivers:\n"
+		last := map[string]string{} // of those in force, by rule
+		expired := 0
+		for range 1 + r.IntN(5) {
+			rule, day := []string{"missing-cable", "port-down"}[r.IntN(2)], days[r.IntN(len(days))]
+			text += fmt.Sprintf("  - {rule: %s, until: %s, reason: r}\n", rule, day)
+			if day < "2026-01-01" {
+				expired++
+			} else {
+				last[rule] = max(last[rule], day)
+			}
+		}
+		p, err := Parse("p", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		result := &verify.Result{}
+		for _, rule := range []string{"missing-cable", "port-down", "missing-cable"} {
+			result.Findings = append(result.Findings, verify.Finding{Rule: rule, Severity: verify.Error, Count: 1})
+		}
+		p.Apply(result, f, today)
+		for _, x := range result.Findings {
+			until := ""
+			if x.Waiver != nil {
+				until = x.Waiver.Until
+			}
+			if x.Rule == WaiverExpired {
+				expired--
+			} else if until != last[x.Rule] {
+				t.Errorf("seed %d: %s is excused until %q, want %q by\n%s", seed, x.Rule, until, last[x.Rule], text)
+			}
+		}
+		if expired != 0 {
+			t.Errorf("seed %d: %d more waivers expired than told in\n%s", seed, expired, text)
+		}
+	}
+}
+
 // Apply: what is allowed, regraded, waived, and what the waivers themselves are.
 func TestApply(t *testing.T) {
 	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 2})
@@ -311,6 +365,7 @@ func TestApply(t *testing.T) {
 		{"off and allowed", "topology: {allow-missing: {cables: 3}}\nseverities: {missing-cable: error}", "2026-01-01", "note:a note:b note:c", verify.VerdictClean},
 		{"waived on its last day", "waivers: [{rule: missing-cable, until: 2026-01-01, reason: r}]", "2026-01-01", "note:c waived:a waived:b", verify.VerdictClean},
 		{"expired", "waivers: [{rule: missing-cable, at: '0x200003[7]', until: 2026-01-01, reason: r}]", "2026-01-02", "error:a error:b warning:waiver-expired note:c", verify.VerdictErrors},
+		{"expired on the first day of all", "waivers: [{rule: missing-cable, until: 0001-01-01, reason: r}]", "2026-01-02", "error:a error:b warning:waiver-expired note:c", verify.VerdictErrors},
 		{"unused", "waivers: [{rule: moved-cable, until: 2026-01-01, reason: r}]", "2026-01-01", "error:a error:b note:c note:waiver-unused", verify.VerdictErrors},
 		{"by place", "waivers: [{rule: missing-cable, at: 'leaf 3[8]', until: 2026-01-01, reason: r}]", "2026-01-01", "error:a note:c waived:b", verify.VerdictErrors},
 		{"by fingerprint", "waivers: [{fingerprint: " + prints[0] + ", until: 2026-01-01, reason: r}]", "2026-01-01", "error:b note:c waived:a", verify.VerdictErrors},
