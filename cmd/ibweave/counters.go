@@ -206,15 +206,29 @@ func (a *app) readReading(in *audit, name string, f *fabric.Fabric) (c *dump.Cou
 	case !isFolder(name):
 		err = a.eachReading(name, read)
 	case files.Archive(name):
+		taken, failed := "", error(nil)
 		err = files.EachMember(name, func(m files.Member) error {
-			from := bufio.NewReaderSize(m.From, 64<<10)
-			head, err := from.Peek(64 << 10)
-			form := dump.Recognize(head)
-			if c != nil || err != nil && err != io.EOF || !hasCounters(form) || files.IsArchive(head) {
+			if m.Name == taken { // of two with one name, as tar -r makes them, the last counts
+				taken, failed, c, date = "", nil, nil, time.Time{}
+			}
+			if taken != "" {
 				return nil
 			}
-			return read(filepath.Join(name, m.Name), form, from)
+			from := bufio.NewReaderSize(m.From, 64<<10)
+			head, err := from.Peek(64 << 10)
+			if err != nil && err != io.EOF {
+				return err
+			}
+			if form := dump.Recognize(head); hasCounters(form) && !files.IsArchive(head) {
+				taken, failed = m.Name, read(filepath.Join(name, m.Name), form, from)
+			}
+			return nil
 		})
+		if err != nil {
+			err = &inputError{err}
+		} else {
+			err = failed
+		}
 	default:
 		var found *contents
 		if found, err = listFolder(name); err != nil {

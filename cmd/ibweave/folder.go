@@ -78,6 +78,13 @@ func (c *contents) add(name string, form dump.Form, head []byte) {
 	c.generated[name] = form == dump.Database || ibdiagnet.IsGenerated(head)
 }
 
+// remove takes a file out again.
+func (c *contents) remove(name string) {
+	for form, names := range c.files {
+		c.files[form] = slices.DeleteFunc(names, func(n string) bool { return n == name })
+	}
+}
+
 // path is the name of a file for messages, and to open it where dir is a folder.
 func (c *contents) path(name string) string { return filepath.Join(c.dir, name) }
 

@@ -76,11 +76,13 @@ func (a *app) list(in *audit, dir string) (*contents, error) {
 		if err != nil && err != io.EOF {
 			return err
 		}
-		form := dump.Recognize(head)
-		if form == dump.Unknown || files.IsArchive(head) || slices.Contains(c.files[form], m.Name) {
-			return nil // of two with one name, as tar -r makes them, the first counts
+		form, path := dump.Recognize(head), c.path(m.Name)
+		c.remove(m.Name) // of two with one name, as tar -r makes them, the last counts
+		delete(in.loaded, path)
+		delete(in.databases, path)
+		if form == dump.Unknown || files.IsArchive(head) {
+			return nil
 		}
-		path := c.path(m.Name)
 		if form == dump.Database {
 			in.keepDatabase(path)(ibdiagnet.Read(path, text, a.databaseOptions(in)))
 		} else if data, err := files.ReadAll(path, text, inputLimit, new(atomic.Int64)); err != nil {

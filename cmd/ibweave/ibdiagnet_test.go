@@ -1,10 +1,13 @@
 package main
 
 import (
+	"archive/tar"
+	"archive/zip"
 	"bufio"
 	"bytes"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +20,7 @@ import (
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/sminterface/dump"
@@ -259,4 +263,89 @@ func TestVirtualPorts(t *testing.T) {
 	check("entries", exitClean, "verdict      warnings (1 warning)", tables)
 	tables.Row(2)[whole.MaxLID()] = fabric.NoPath
 	check("an entry less", exitFindings, "unicast-unreachable", tables)
+}
+
+// TestFilesOfOneName reads archives in which names come several times, with other text each
+// time, and the directory that unpacking leaves, in which the last of each counts.
+func TestFilesOfOneName(t *testing.T) {
+	var texts []string
+	for _, radix := range []int{4, 6} {
+		f, err := gen.FatTree(gen.FatTreeSpec{Radix: radix, Levels: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var database bytes.Buffer
+		if err := ibdiagnet.Write(&database, f, ibdiagnet.WriteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, database.String(), string(topology.Append(nil, f)))
+	}
+	texts = append(texts, "notes", "", texts[0][:len(texts[0])/2])
+	names := []string{"run/ibdiagnet2.db_csv", "run/ibdiagnet2.ibnetdiscover", "run/notes.txt"}
+	it := filepath.Join(t.TempDir(), "it")
+	check := func(name string) string {
+		var out, errs bytes.Buffer
+		status := run([]string{"check", "-t", name, "--wiring"}, nil, &out, &errs)
+		if status == exitInput {
+			return "no input"
+		}
+		return fmt.Sprint(status, strings.ReplaceAll(out.String(), name+"/run/", name+"/"))
+	}
+	for seed := range uint64(short.Of(40, 10)) {
+		r := rand.New(rand.NewPCG(seed, 10))
+		var plain, zipped bytes.Buffer
+		tars, zips := tar.NewWriter(&plain), zip.NewWriter(&zipped)
+		if err := os.RemoveAll(it); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Mkdir(it, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for range 1 + r.IntN(6) {
+			name, text := names[r.IntN(len(names))], texts[r.IntN(len(texts))]
+			err := tars.WriteHeader(&tar.Header{Name: "./"[:2*r.IntN(2)] + name, Mode: 0o600, Size: int64(len(text)), Typeflag: tar.TypeReg})
+			if err == nil {
+				_, err = io.WriteString(tars, text)
+			}
+			var w io.Writer
+			if err == nil {
+				w, err = zips.Create(name)
+			}
+			if err == nil {
+				_, err = io.WriteString(w, text)
+			}
+			if err == nil {
+				err = os.WriteFile(filepath.Join(it, filepath.Base(name)), []byte(text), 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := tars.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := zips.Close(); err != nil {
+			t.Fatal(err)
+		}
+		var packed bytes.Buffer
+		z := gzip.NewWriter(&packed)
+		if _, err := z.Write(plain.Bytes()); err != nil {
+			t.Fatal(err)
+		}
+		if err := z.Close(); err != nil {
+			t.Fatal(err)
+		}
+		want := check(it)
+		if err := os.RemoveAll(it); err != nil {
+			t.Fatal(err)
+		}
+		for _, data := range [][]byte{plain.Bytes(), packed.Bytes(), zipped.Bytes()} {
+			if err := os.WriteFile(it, data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if got := check(it); got != want {
+				t.Fatalf("seed %d: %s\nwant, as from what is unpacked:\n%s", seed, got, want)
+			}
+		}
+	}
 }

@@ -62,9 +62,11 @@ func isTar(head []byte) bool {
 
 // EachMember visits the regular files of an archive, in its order. Members are text that
 // is read as it comes: nothing is unpacked to a disk, so that their paths are names and no
-// more. A member that is zstd, gzip or UTF-16 itself is undone too. It stops where the text
-// is out of proportion to the archive. Errors: those of the system and of visit,
-// *RefusedError, and what is wrong with the archive.
+// more. Of several members with one name the last is what unpacking leaves. A member that is
+// zstd, gzip or UTF-16 itself is undone too. It stops where the text is out of proportion to
+// the archive. The archive is read to its end with its checksums, whatever visit reads; that
+// of a compressed member is checked if visit reads the member to its end. Errors: those of
+// the system and of visit, *RefusedError, and what is wrong with the archive.
 func EachMember(name string, visit func(Member) error) error {
 	f, size, err := openRegular(name, math.MaxInt64)
 	if err != nil {
@@ -158,6 +160,9 @@ func eachTar(name string, text io.Reader, visit func(Member) error) error {
 		case err == io.EOF && last.zeros < 512:
 			return archiveError(name, "tar", io.ErrUnexpectedEOF)
 		case err == io.EOF:
+			if _, err := io.Copy(io.Discard, text); err != nil { // the checksum is behind the tar's end
+				return archiveError(name, "tar", err)
+			}
 			return nil
 		case err != nil:
 			return archiveError(name, "tar", err)
@@ -226,7 +231,10 @@ func eachZip(name string, f *os.File, size int64, visit func(Member) error) erro
 			return archiveError(name, "zip", err)
 		}
 		all.from = from
-		err = visit(Member{plainPath(x.Name), int64(min(x.UncompressedSize64, math.MaxInt64)), &memberReader{name, all}})
+		m := Member{plainPath(x.Name), int64(min(x.UncompressedSize64, math.MaxInt64)), &memberReader{name, all}}
+		if err = visit(m); err == nil {
+			_, err = io.Copy(io.Discard, m.From)
+		}
 		if err = errors.Join(err, from.Close()); err != nil {
 			return err
 		}

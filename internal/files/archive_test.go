@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -151,6 +152,77 @@ func TestEachMember(t *testing.T) {
 	}
 	if Archive(t.TempDir()) || Archive("/dev/zero") || Archive("not there") {
 		t.Error("no regular file is an archive")
+	}
+}
+
+// TestDamagedArchives flips, cuts off and adds bytes at random places of archives whose
+// checksums cover them, also where the visitor reads nothing, and expects a refusal. What is
+// in them is stored without compression, so that only a checksum tells a flipped byte.
+func TestDamagedArchives(t *testing.T) {
+	text := []byte(strings.Repeat("START_NODES\n", 400))
+	plain := tarOf(t, member{"a", text, 0}, member{"b", text, 0})
+	stored := func(data []byte) []byte {
+		return compressed(t, data, func(w io.Writer) (io.WriteCloser, error) { return gzip.NewWriterLevel(w, gzip.NoCompression) })
+	}
+	noise := make([]byte, 5000) // which zstd and zip store as it is
+	r := rand.New(rand.NewPCG(1, 10))
+	for i := range noise {
+		noise[i] = byte(r.Uint32())
+	}
+	plainNoise := tarOf(t, member{"a", noise, 0})
+	file := filepath.Join(t.TempDir(), "x")
+	visit := func(data []byte, all bool) error {
+		if err := os.WriteFile(file, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return EachMember(file, func(m Member) (err error) {
+			if all {
+				_, err = io.Copy(io.Discard, m.From)
+			}
+			return err
+		})
+	}
+	for _, c := range []struct {
+		name     string
+		data     []byte
+		from, to int    // the bytes that may be flipped
+		tail     string // that may not be added; "" if all may
+		all      bool   // the visitor reads members to their ends
+	}{
+		{"tar.gz, nothing read", stored(plain), 600, len(plain), "junk", false},
+		{"tar.gz", stored(plain), 600, len(plain), "junk", true},
+		{"tar.gz, checksum", stored(plain), -8, 0, "junk", true},
+		{"tar.zst, nothing read", zst(t, plainNoise), 1000, 4000, "junk", false},
+		{"tar.zst, checksum", zst(t, plainNoise), -4, 0, "junk", true},
+		{"zip, nothing read", zipOf(t, member{"a", noise, 0}), 100, 4000, "", false},
+		{"gz in tar", tarOf(t, member{"a.gz", stored(text), 0}), 600, 4000, "", true},
+		{"gz in zip, nothing read", zipOf(t, member{"a.gz", stored(noise), 0}), 100, 4000, "", false},
+		{"zst in tar.gz, nothing read", stored(tarOf(t, member{"a.zst", zst(t, noise), 0})), 600, 4000, "junk", false},
+	} {
+		if c.to <= 0 {
+			c.from, c.to = c.from+len(c.data), c.to+len(c.data)
+		}
+		if err := visit(c.data, c.all); err != nil {
+			t.Errorf("%s, undamaged: %v", c.name, err)
+		}
+		for range 20 {
+			damaged := bytes.Clone(c.data)
+			at := c.from + r.IntN(c.to-c.from)
+			damaged[at] ^= 1 << r.IntN(8)
+			if err := visit(damaged, c.all); err == nil || !strings.Contains(err.Error(), file) {
+				t.Errorf("%s: byte %d of %d is flipped: %v", c.name, at, len(damaged), err)
+			}
+			at = 100 + r.IntN(len(c.data)-100)
+			if err := visit(c.data[:at], c.all); err == nil || !strings.Contains(err.Error(), file) {
+				t.Errorf("%s: cut to %d bytes of %d: %v", c.name, at, len(damaged), err)
+			}
+		}
+		if c.tail == "" {
+			continue
+		}
+		if err := visit(append(bytes.Clone(c.data), c.tail...), c.all); err == nil {
+			t.Errorf("%s with %q behind it: no error", c.name, c.tail)
+		}
 	}
 }
 
