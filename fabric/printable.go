@@ -1,7 +1,9 @@
 package fabric
 
 import (
+	"bytes"
 	"fmt"
+	"strconv"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -37,6 +39,42 @@ func AppendPrintable(dst, text []byte) (printable, rest []byte) {
 	return appendPrintable(dst, string(text[:end]), true), text[end:]
 }
 
+// PrintableJSON is what json.Marshal wrote, with strings that are, once they are decoded, as
+// AppendPrintable makes text. It is for pages and other viewers, which show decoded strings:
+// where AppendPrintable leaves \u202e, the escape of a character, it leaves \\u202e, its name.
+func PrintableJSON(text []byte) []byte {
+	out := make([]byte, 0, len(text))
+	for len(text) > 0 {
+		r, size := utf8.DecodeRune(text) // size is that of the character as JSON has it
+		if r == '\\' && len(text) > 1 {
+			size = 2
+			switch text[1] {
+			case 'b':
+				r = '\b'
+			case 'f':
+				r = '\f'
+			case 'r':
+				r = '\r'
+			case 'u':
+				size = min(6, len(text))
+				if v, err := strconv.ParseUint(string(text[2:size]), 16, 16); err == nil {
+					r = rune(v)
+				}
+			}
+		}
+		if r == '\t' || r == '\n' || !isHidden(r) {
+			out = append(out, text[:size]...)
+		} else {
+			out = append(out, bytes.ReplaceAll(appendPrintable(nil, string(r), true), []byte(`\`), []byte(`\\`))...)
+		}
+		text = text[size:]
+	}
+	return out
+}
+
+// isHidden reports whether a character acts on what shows it, or hides there.
+func isHidden(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }
+
 func appendPrintable(dst []byte, s string, lines bool) []byte {
 	for i, r := range s {
 		size := utf8.RuneLen(r)
@@ -50,7 +88,7 @@ func appendPrintable(dst []byte, s string, lines bool) []byte {
 			dst = append(dst, `\n`...)
 		case r < ' ', r == utf8.RuneError && size == 1:
 			dst = fmt.Appendf(dst, `\x%02x`, s[i])
-		case !unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp):
+		case !isHidden(r):
 			dst = utf8.AppendRune(dst, r)
 		case r < 0x10000:
 			dst = fmt.Appendf(dst, `\u%04x`, r)

@@ -28,7 +28,8 @@ func TestPrintable(t *testing.T) {
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		s := rapid.OneOf(rapid.String(), rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) })).Draw(t, "s")
+		hidden := rapid.StringOf(rapid.SampledFrom([]rune("a\\u/\"<\t\n\b\f\r\x1b\x7f\u0085\u009b\u00ad\u061c\u200b\u200e\u200f\u2028\u2029\u202a\u202e\u2066\u2069\ufeff\U000e0041")))
+		s := rapid.OneOf(rapid.String(), hidden, rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) })).Draw(t, "s")
 		text, err := json.Marshal(s)
 		if err != nil {
 			t.Fatal(err)
@@ -43,6 +44,10 @@ func TestPrintable(t *testing.T) {
 		var want, got string
 		if err := errors.Join(json.Unmarshal(text, &want), json.Unmarshal(out, &got)); err != nil || len(rest) > 0 || got != want {
 			t.Fatalf("%q became %q, %v", want, got, err)
+		}
+		visible, rest := AppendPrintable(nil, []byte(want))
+		if err := json.Unmarshal(PrintableJSON(text), &got); err != nil || len(rest) > 0 || got != string(visible) {
+			t.Fatalf("%q is shown as %q, %v; want %q", want, got, err, visible)
 		}
 		if p := Printable(s); Printable(p) != p {
 			t.Fatalf("%q is not printable", p)

@@ -62,5 +62,5 @@ func CodeQuality(w io.Writer, r *verify.Result, opt Options) error {
 			Location: codeQualityLocation{filepath.ToSlash(filepath.Clean(file)), codeQualityLines{line}},
 		})
 	}
-	return JSON(w, list)
+	return viewerJSON(w, list)
 }

@@ -5,11 +5,13 @@
 package report
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 
+	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/report/metrics"
 	"github.com/ibweave/ibweave/verify"
 )
@@ -135,6 +137,16 @@ func JSON(w io.Writer, v any) error {
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
 	return e.Encode(v)
+}
+
+// viewerJSON is JSON for viewers, which show strings as they are.
+func viewerJSON(w io.Writer, v any) error {
+	var b bytes.Buffer
+	if err := JSON(&b, v); err != nil {
+		return err
+	}
+	_, err := w.Write(fabric.PrintableJSON(b.Bytes()))
+	return err
 }
 
 // undecided says what is undecided, and why.

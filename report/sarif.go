@@ -175,7 +175,7 @@ func SARIF(w io.Writer, r *verify.Result, opt Options) error {
 	if notices != nil {
 		run.Calls = []sarifCall{{true, notices}}
 	}
-	return JSON(w, sarifLog{Schema: sarifSchema, Version: "2.1.0", Runs: []sarifRun{run}})
+	return viewerJSON(w, sarifLog{Schema: sarifSchema, Version: "2.1.0", Runs: []sarifRun{run}})
 }
 
 // sarifUndecided is a rule that is undecided as a result. index is by rule.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 
 	"github.com/ibweave/ibweave/audit/session"
+	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/report/page"
 	"github.com/ibweave/ibweave/verify"
@@ -43,7 +44,7 @@ func (s *server) answer(request []byte) [][]byte {
 	parts, err := s.parts(request)
 	if err != nil {
 		data, _ := json.Marshal(&reply{Error: err.Error()}) // strings can be written
-		return [][]byte{data}
+		return [][]byte{fabric.PrintableJSON(data)}
 	}
 	return parts
 }
@@ -98,6 +99,7 @@ func (s *server) handle(ctx context.Context, request []byte) ([][]byte, error) {
 	}
 	r.Steps, r.Drained = next.Steps(), next.Drained()
 	head, err := json.Marshal(&r)
+	head = fabric.PrintableJSON(head)
 	if err != nil || r.Export != nil || r.Answer != nil && r.Answer.Refused != "" {
 		return [][]byte{head}, err
 	}

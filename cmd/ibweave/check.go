@@ -307,7 +307,7 @@ func (a *app) check(ctx context.Context, in *audit, level *threshold, reports []
 		if f.name == "" {
 			err = report.Write(a.stdout, f.form, x.result, placed)
 		} else {
-			err = files.Write(f.name, func(w io.Writer) error { return report.Write(&printable{w: w}, f.form, x.result, placed) })
+			err = files.Write(f.name, printed(func(w io.Writer) error { return report.Write(w, f.form, x.result, placed) }))
 		}
 		if err != nil {
 			return err

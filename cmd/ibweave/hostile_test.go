@@ -3,6 +3,7 @@ package main
 import (
 	"archive/tar"
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -707,7 +708,7 @@ func TestInterruptedInput(t *testing.T) {
 // acts finds what a terminal would act on.
 func acts(s string) string {
 	for i, r := range s {
-		if size := utf8.RuneLen(r); r != '\n' && r != '\t' && unicode.In(r, unicode.Cc, unicode.Cf) || r == utf8.RuneError && !strings.HasPrefix(s[i:], "\ufffd") {
+		if size := utf8.RuneLen(r); r != '\n' && r != '\t' && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) || r == utf8.RuneError && !strings.HasPrefix(s[i:], "\ufffd") {
 			return fmt.Sprintf("%q", s[max(0, i-40):min(len(s), i+size+40)])
 		}
 	}
@@ -797,5 +798,130 @@ func TestHostileText(t *testing.T) {
 				t.Errorf("%s: JSON has no %q\n%.3000q", line, want, fmt.Sprint(doc))
 			}
 		}
+	}
+}
+
+// shown is what a viewer shows of a file: its text, the strings of JSON, and those that a page packs.
+func shown(t *testing.T, name string) (texts []string) {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var add func(v any)
+	add = func(v any) {
+		switch v := v.(type) {
+		case string:
+			texts = append(texts, v)
+		case []any:
+			for _, x := range v {
+				add(x)
+			}
+		case map[string]any:
+			for key, x := range v {
+				texts = append(texts, key)
+				add(x)
+			}
+		}
+	}
+	decode := func(data []byte) {
+		var v any
+		if err := json.Unmarshal(data, &v); err != nil {
+			t.Fatal(err)
+		}
+		add(v)
+	}
+	switch filepath.Ext(name) {
+	case ".sarif", ".json":
+		decode(data)
+	case ".html":
+		packed := regexp.MustCompile(`<script type="application/gzip" id="document[^"]*">([^<]*)</script>`)
+		list := packed.FindAllSubmatch(data, -1)
+		if len(list) == 0 {
+			t.Fatalf("%s has no document", name)
+		}
+		for _, m := range list {
+			z, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, bytes.NewReader(m[1])))
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := io.ReadAll(z)
+			if err != nil {
+				t.Fatal(err)
+			}
+			decode(text)
+		}
+	}
+	return append(texts, string(data))
+}
+
+// TestHiddenCharacters gives nodes, groups and files names with characters that turn the direction
+// of text, end lines or cannot be seen, and looks for them in what viewers show: they are escaped.
+func TestHiddenCharacters(t *testing.T) {
+	const hidden = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c\u2028\u2029\u0085\u009b\u200b\ufeff\u00ad\U000e0041\x7f"
+	d, h := tables(t), t.TempDir()
+	in := func(name string) string { return filepath.Join(h, name) }
+	text, err := os.ReadFile(filepath.Join(d, "fabric.ibnetdiscover"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lfts, err := os.ReadFile(filepath.Join(d, "opensm-lfts.dump"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := in("x" + hidden)
+	for name, data := range map[string]string{
+		base:            regexp.MustCompile(`(# "[^"]*)"`).ReplaceAllString(string(text), "${1}"+hidden+"\""),
+		in("cut"):       regexp.MustCompile(`(?m)^0x0003 \d+`).ReplaceAllString(string(lfts), "0x0003 003"),
+		in("policy"):    fmt.Sprintf("waivers: [{rule: unicast-unreachable, until: 9999-12-31, reason: %q}]\n", "r"+hidden),
+		in("jobs.yaml"): fmt.Sprintf("jobs: [{name: %q, hosts: '0x100000,0x100002', patterns: [{pattern: alltoall, size: 64K}]}]\n", "j"+hidden),
+		in("groups"):    fmt.Sprintf("host-regexp: '^(host.[0-9]+,[0-9]+)'\nrack: {%q: 're:.*'}\n", "g"+hidden),
+	} {
+		if err := os.WriteFile(name, []byte(data), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	damaged := "check -t BASE --lfts H/cut --policy H/policy --host-groups H/groups --report "
+	written := map[string]string{
+		"page.html":    "report -t BASE --lfts H/cut --host-groups H/groups -o ",
+		"fabric.svg":   "report -t BASE --lfts H/cut --svg ",
+		"path.svg":     "report -t BASE --lfts H/cut --view path:0x100000,0x100002 --svg ",
+		"heat.svg":     "report -t BASE --lfts H/cut --view heat:load --svg ",
+		"x.sarif":      damaged + "sarif=",
+		"quality.json": damaged + "codequality=",
+		"junit.xml":    damaged + "junit=",
+		"summary.md":   damaged + "markdown=",
+		"metrics.prom": damaged + "prometheus=",
+		"check.txt":    damaged + "text=",
+		"sim.csv":      "sim -t BASE --lfts H/cut --load 0.1 --format csv -o ",
+		"sim.svg":      "sim -t BASE -e updn --load 0.1,0.2 --adaptive all -o H/o --svg ",
+		"jobs.svg":     "sim -t BASE -e updn --traffic H/jobs.yaml --adaptive all -o H/o --svg ",
+		"whatif":       "whatif -t BASE -e updn --fail switches -o ",
+		"topology":     "slurm -t BASE --host-regexp ^host.([0-9]),[0-1] -o ",
+	}
+	for name, line := range written {
+		args := strings.Fields(line + "FILE")
+		for i := range args {
+			args[i] = strings.NewReplacer("BASE", base, "H/", h+"/", "FILE", in(name)).Replace(args[i])
+		}
+		var out, errs bytes.Buffer
+		if got := run(args, strings.NewReader(""), &out, &errs); got != exitClean && got != exitFindings {
+			t.Errorf("%s: exit status %d, %s", line, got, &errs)
+			continue
+		}
+		texts := append(shown(t, in(name)), out.String(), errs.String())
+		for _, text := range texts {
+			if found := acts(text); found != "" {
+				t.Errorf("%s: %s", line, found)
+				break
+			}
+		}
+		if name != "sim.csv" && name != "sim.svg" && !slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(s, `\u202e`) }) {
+			t.Errorf("%s: no name with an escape", line)
+		}
+	}
+	// An escape in the value of a label has a backslash of its own (Exposition formats, prometheus.io).
+	if text := shown(t, in("metrics.prom"))[0]; strings.Contains(strings.ReplaceAll(text, `\\`, ""), `\u`) {
+		t.Errorf("metrics:\n%s", text)
 	}
 }

@@ -56,6 +56,15 @@ func (p *printable) end() {
 	}
 }
 
+// printed is write for a file of text or JSON, which is printable there as on standard output.
+func printed(write func(io.Writer) error) func(io.Writer) error {
+	return func(w io.Writer) error {
+		p := &printable{w: w}
+		defer p.end()
+		return write(p)
+	}
+}
+
 // watchMemory ends the process when it takes more memory than there is for it, before
 // the system does that without a word: of all memory that it has or may still have,
 // an eighth stays. What was being written is left to the next command, as after a crash.

@@ -42,7 +42,7 @@ func (a *app) writeJobs(r *jobsRun) error {
 	case "json":
 		write = func(w io.Writer) error { return r.writeJSON(w, &base, list) }
 	}
-	if err := a.writeComplete(r.in.output, write); err != nil {
+	if err := a.writeComplete(r.in.output, printed(write)); err != nil {
 		return err
 	}
 	if r.in.output != "-" {

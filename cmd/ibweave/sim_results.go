@@ -157,7 +157,7 @@ func (a *app) writeSimulated(r *simRun, form simForm, output string) error {
 	if output == "-" {
 		err = write(a.stdout)
 	} else {
-		err = a.writeComplete(output, write)
+		err = a.writeComplete(output, printed(write))
 	}
 	if err != nil {
 		return err

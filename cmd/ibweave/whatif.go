@@ -289,7 +289,7 @@ func (a *app) writeCases(r *whatif.Result, out *caseFlags) error {
 		return err
 	}
 	if out.file != "" {
-		if err := a.writeComplete(out.file, func(w io.Writer) error { return report.JSON(w, r) }); err != nil {
+		if err := a.writeComplete(out.file, printed(func(w io.Writer) error { return report.JSON(w, r) })); err != nil {
 			return err
 		}
 	}

@@ -26,6 +26,8 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgimg"
 	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/ibweave/ibweave/fabric"
 )
 
 // Axis says what a coordinate is.
@@ -324,7 +326,8 @@ func writeSVG(w io.Writer, width, height vg.Length, paint func(draw.Canvas) erro
 	}
 	// Fonts of the same widths, for readers who do not have Liberation.
 	const family = "font-family:Liberation Sans"
-	svg := bytes.ReplaceAll(b.Bytes(), []byte(family), []byte(family+",Arial,Helvetica,sans-serif"))
+	svg, _ := fabric.AppendPrintable(nil, b.Bytes())
+	svg = bytes.ReplaceAll(svg, []byte(family), []byte(family+",Arial,Helvetica,sans-serif"))
 	_, err := w.Write(svgText.ReplaceAllFunc(svg, fixWidth))
 	return err
 }

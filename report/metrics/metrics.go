@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/text"
 )
 
@@ -82,14 +83,16 @@ func (p *printer) object(path []string, members map[string]any) {
 }
 
 // escape writes the value of a label.
-var escape = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
+func escape(v string) string { return labelEscapes.Replace(fabric.Printable(v)) }
+
+var labelEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 
 // info writes a metric that has the texts of the document as labels.
 func (p *printer) info(members map[string]any) {
 	var labels []string
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		if v, ok := members[name].(string); ok && name != "verdict" && v != "" {
-			labels = append(labels, name+`="`+escape.Replace(v)+`"`)
+			labels = append(labels, name+`="`+escape(v)+`"`)
 		}
 	}
 	if labels != nil {
@@ -178,7 +181,7 @@ func (p *printer) groups(path []string, list []any) {
 			own := slices.Clone(labels)
 			for _, name := range slices.Sorted(maps.Keys(members)) {
 				if v, ok := members[name].(string); ok {
-					own = append(own, name+`="`+escape.Replace(v)+`"`)
+					own = append(own, name+`="`+escape(v)+`"`)
 				}
 			}
 			for name, v := range members {

@@ -196,7 +196,7 @@ func Update(ctx context.Context, in *Input) (text, data []byte, err error) {
 	doc := s.document(p)
 	doc.Arrays = p.arrays
 	text, err = json.Marshal(doc)
-	return text, p.data, err
+	return fabric.PrintableJSON(text), p.data, err
 }
 
 // Map is what Update leaves out: a document with arrays of the map leaf by leaf, none where there is no
@@ -239,7 +239,7 @@ func (s *scene) writeData(ctx context.Context, b *bytes.Buffer, behind string) e
 	for _, part := range []struct {
 		id   string
 		data []byte
-	}{{"document", text}, {"arrays", p.data}} {
+	}{{"document", fabric.PrintableJSON(text)}, {"arrays", p.data}} {
 		fmt.Fprintf(b, `<script type="application/gzip" id="%s%s">`, part.id, behind)
 		if err := compress(b, part.data); err != nil {
 			return err
@@ -263,7 +263,7 @@ func (s *scene) write(ctx context.Context, w io.Writer, old *scene) error {
 		template = after
 		switch string(name) {
 		case "title":
-			b.WriteString(html.EscapeString(s.Title))
+			b.WriteString(html.EscapeString(fabric.Printable(s.Title)))
 		case "style":
 			b.Write(asset("page.css"))
 		case "policy":

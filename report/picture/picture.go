@@ -16,6 +16,7 @@ import (
 	"gonum.org/v1/plot/vg/vgimg"
 	"gonum.org/v1/plot/vg/vgsvg"
 
+	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/report/page"
 )
 
@@ -114,6 +115,10 @@ func styleOf(t page.Text) draw.TextStyle {
 	return style
 }
 
-func (c canvas) Text(t page.Text) { c.to.FillText(styleOf(t), at(t.At), t.Words) }
+func (c canvas) Text(t page.Text) {
+	c.to.FillText(styleOf(t), at(t.At), fabric.Printable(t.Words))
+}
 
-func (c canvas) TextWidth(t page.Text) float64 { return float64(styleOf(t).Width(t.Words)) }
+func (c canvas) TextWidth(t page.Text) float64 {
+	return float64(styleOf(t).Width(fabric.Printable(t.Words)))
+}

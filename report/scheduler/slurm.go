@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/hostlist"
 	"github.com/ibweave/ibweave/internal/text"
 )
@@ -58,16 +59,8 @@ func (t *Topology) writeHead(b *strings.Builder, wants string) {
 	leaves := t.Leaves()
 	fmt.Fprintf(b, "# %s on %s, for %s\n", text.CountGrouped(t.Hosts, "host", "hosts"), text.CountGrouped(len(leaves), "leaf", "leaves"), wants)
 	for _, out := range t.LeftOut {
-		fmt.Fprintf(b, "# left out, %s: %s, %s\n", out.Reason, text.Count(len(out.Nodes), "adapter", "adapters"), strings.Map(printable, text.Few(slices.Compact(slices.Clone(out.Nodes)), 4)))
+		fmt.Fprintf(b, "# left out, %s: %s, %s\n", out.Reason, text.Count(len(out.Nodes), "adapter", "adapters"), fabric.Printable(text.Few(slices.Compact(slices.Clone(out.Nodes)), 4)))
 	}
-}
-
-// printable keeps a comment on its line.
-func printable(r rune) rune {
-	if r < ' ' || r == 0x7f {
-		return '?'
-	}
-	return r
 }
 
 // SmallestLeaf is the least number of hosts on a leaf.

@@ -140,7 +140,7 @@ func TestBombs(t *testing.T) {
 			t.Errorf("%s: a line of %d bytes: %.100q", name, len(line), line)
 		}
 	}
-	if line := (&Error{Code: BadConfig, Err: errors.New("a\x1b[2J\n\tb")}).Error(); line != "ERR IBW1: a?[2J; b" {
+	if line := (&Error{Code: BadConfig, Err: errors.New("a\x1b[2J\u202e\n\tb")}).Error(); line != `ERR IBW1: a\x1b[2J\u202e; b` {
 		t.Errorf("%q", line)
 	}
 	var roots strings.Builder
@@ -282,6 +282,29 @@ func TestLogOfOtherKinds(t *testing.T) {
 			if told := l.say(t, "c"); len(told) != 1 || !strings.Contains(l.has(t), `{"lines": 3`) {
 				t.Errorf("%s: %q\n%s", name, told, l.has(t))
 			}
+		}
+	}
+}
+
+// Characters that turn or end lines are escaped in OpenSM's log and in both forms of ours.
+func TestHiddenInLogs(t *testing.T) {
+	for _, form := range []string{"json", "console"} {
+		dir := t.TempDir()
+		config := filepath.Join(dir, "ibweave.yaml")
+		writeFile(t, config, []byte("log: {format: "+form+"}\n"))
+		var told string
+		p := Open("--config "+config, Host{LogDir: dir, Log: func(_ Level, line string) { told = line }})
+		p.host.Log(LogInfo, "a\u202eb\u2028c\x1b")
+		p.log.Info("x\u202ey", zap.String("switch", "leaf\u2066 1"))
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+		if told != `a\u202eb\u2028c\x1b` {
+			t.Errorf("OpenSM's log has %q", told)
+		}
+		has, err := os.ReadFile(filepath.Join(dir, LogName))
+		if err != nil || !strings.Contains(string(has), `x\u202ey`) || !strings.Contains(string(has), `leaf\u2066 1`) {
+			t.Errorf("our log has %q, %v", has, err)
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	"golang.org/x/sys/unix"
 
+	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/files"
 )
 
@@ -77,16 +78,17 @@ type logFile struct {
 	tell   func(Level, error)
 }
 
-// Write puts a line into the queue. It has no error.
-func (l *logFile) Write(line []byte) (int, error) {
+// Write makes a line printable and puts it into the queue. It has no error.
+func (l *logFile) Write(text []byte) (int, error) {
+	line, _ := fabric.AppendPrintable(nil, text)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
-		return len(line), nil
+		return len(text), nil
 	}
 	if len(l.queue)+len(line) > maxQueue {
 		l.lose(1, &hangError{l.name, fileTimeout})
-		return len(line), nil
+		return len(text), nil
 	}
 	l.queue = append(l.queue, line...)
 	l.busy = true
@@ -94,7 +96,7 @@ func (l *logFile) Write(line []byte) (int, error) {
 	case l.wake <- struct{}{}:
 	default:
 	}
-	return len(line), nil
+	return len(text), nil
 }
 
 // trouble counts no line, and tells.

@@ -28,7 +28,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode"
 
 	"go.uber.org/zap"
 
@@ -89,22 +88,17 @@ func (e *Error) Unwrap() error { return e.Err }
 // maxLine bounds a line of a log, in bytes: it may quote what is in a file.
 const maxLine = 2000
 
-// oneLine joins the lines of a message, as OpenSM's log has a line for each, without
-// control characters.
+// oneLine joins the lines of a message, as OpenSM's log has a line for each, and makes them
+// printable.
 func oneLine(s string) string {
-	if len(s) > maxLine {
-		s = strings.ToValidUTF8(s[:maxLine], "") + "..."
-	}
 	lines := strings.Split(strings.TrimSpace(s), "\n")
 	for i := range lines {
-		lines[i] = strings.Map(func(r rune) rune {
-			if unicode.IsControl(r) && r != '\t' {
-				return '?'
-			}
-			return r
-		}, strings.TrimSpace(lines[i]))
+		lines[i] = fabric.Printable(strings.TrimSpace(lines[i]))
 	}
-	return strings.Join(lines, "; ")
+	if s = strings.Join(lines, "; "); len(s) > maxLine {
+		s = strings.ToValidUTF8(s[:maxLine], "") + "..."
+	}
+	return s
 }
 
 // Level is the importance of a line in OpenSM's log.
@@ -182,6 +176,8 @@ type refusal struct {
 // and Setup refuses all engines with it.
 func Open(options string, host Host) *Plugin {
 	collectEarlier()
+	log := host.Log
+	host.Log = func(l Level, line string) { log(l, fabric.Printable(line)) }
 	p := &Plugin{host: host, needs: routingNeeds, refused: make(map[int]refusal), log: zap.NewNop(), close: func() error { return nil }}
 	p.offer()
 	err := p.guard("", func() error {
