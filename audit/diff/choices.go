@@ -32,7 +32,7 @@ func (c *comparison) compareChoices(ctx context.Context) error {
 		for plft := range max(len(x.PLFTs), len(y.PLFTs)) {
 			for _, t := range c.targets {
 				ch := change{plft, x.Choice(plft, was, t.old), y.Choice(plft, s, t.new)}
-				if ch.old == ch.new || ch.old.Ports.Len() < 2 && ch.new.Ports.Len() < 2 { // of linear tables
+				if ch.old == ch.new || plft == 0 && ch.old.Ports.Len() < 2 && ch.new.Ports.Len() < 2 { // of linear tables
 					continue
 				}
 				k, known := at[ch]

@@ -32,12 +32,14 @@ func TestChoices(t *testing.T) {
 			t.Fatal(err)
 		}
 		var changed, wider, narrower, listed int64
-		for s := range fabric.NodeID(f.NumSwitches()) {
+		for i := range f.NumSwitches() * 2 {
+			s, plft := fabric.NodeID(i/2), i%2
 			for lid := fabric.LID(1); lid <= f.MaxLID(); lid++ {
-				x, y := a.Choices(0, s, lid), b.Choices(0, s, lid)
-				stateX, _ := a.PLFTs[0].At(s, lid)
-				stateY, _ := b.PLFTs[0].At(s, lid)
-				if x.Len() < 2 && y.Len() < 2 || x == y && stateX == stateY {
+				x, y := a.Choices(plft, s, lid), b.Choices(plft, s, lid)
+				stateX, _ := a.PLFTs[plft].At(s, lid)
+				stateY, _ := b.PLFTs[plft].At(s, lid)
+				none := x.Len() < 2 && y.Len() < 2 // a choice
+				if none && plft == 0 || x == y && (none || stateX == stateY) {
 					continue
 				}
 				changed++
@@ -70,9 +72,13 @@ func TestChoices(t *testing.T) {
 	}
 }
 
-// someChoices has two groups in each switch, and entries of all states.
+// someChoices has two groups in each switch, and in two private LFTs entries of all states, of
+// which some have no port.
 func someChoices(f *fabric.Fabric, r *rand.Rand) *adaptive.Tables {
-	t := &adaptive.Tables{PLFTs: []*adaptive.PLFT{adaptive.NewPLFT(lft.NewTables(f.NumSwitches(), f.MaxLID()))}}
+	t := &adaptive.Tables{}
+	for range 2 {
+		t.PLFTs = append(t.PLFTs, adaptive.NewPLFT(lft.NewTables(f.NumSwitches(), f.MaxLID())))
+	}
 	for s := range fabric.NodeID(f.NumSwitches()) {
 		groups := make([]adaptive.Group, 2)
 		for i := range groups {
@@ -82,9 +88,13 @@ func someChoices(f *fabric.Fabric, r *rand.Rand) *adaptive.Tables {
 			}
 		}
 		t.Groups = append(t.Groups, groups)
-		for lid := fabric.LID(1); lid <= f.MaxLID(); lid++ {
-			t.PLFTs[0].Ports.Row(s)[lid] = fabric.PortNum(1 + r.IntN(4))
-			t.PLFTs[0].Set(s, lid, adaptive.State(r.IntN(3)), r.IntN(2))
+		for _, p := range t.PLFTs {
+			for lid := fabric.LID(1); lid <= f.MaxLID(); lid++ {
+				if r.IntN(5) > 0 {
+					p.Ports.Row(s)[lid] = fabric.PortNum(1 + r.IntN(4))
+				}
+				p.Set(s, lid, adaptive.State(r.IntN(3)), r.IntN(2))
+			}
 		}
 	}
 	return t

@@ -341,14 +341,14 @@ func (c *comparison) compareEntries(s, to fabric.NodeID) {
 	}
 }
 
-// compareChoices compares the choices of an adaptive switch. Entries without one in either
-// state are those of the linear table.
+// compareChoices compares the choices of an adaptive switch. Entries of private LFT 0 without
+// one in either state are those of the linear table.
 func (c *comparison) compareChoices(s, to fabric.NodeID) {
 	p, meant, live := &c.per, c.meant.Adaptive, c.live.Adaptive
 	for plft := range max(len(meant.PLFTs), len(live.PLFTs)) {
 		for lid := fabric.LID(1); lid <= max(c.meant.Fabric.MaxLID(), c.live.Fabric.MaxLID()); lid++ {
 			x := Choice{plft, lid, meant.Choice(plft, s, lid), live.Choice(plft, to, lid)}
-			if x.Meant.Ports.Len() < 2 && x.Live.Ports.Len() < 2 {
+			if most := max(x.Meant.Ports.Len(), x.Live.Ports.Len()); most == 0 || most == 1 && plft == 0 {
 				continue
 			}
 			p.Choices.Compared++

@@ -16,6 +16,7 @@ import (
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/lft/adaptive"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/updown"
@@ -496,5 +497,29 @@ func TestErrors(t *testing.T) {
 	cancel()
 	if _, err := Compare(ctx, meant, meant, Options{}); err == nil {
 		t.Error("a cancelled comparison has no error")
+	}
+}
+
+// TestLostEntryOfSecondPLFT takes an entry with one port from private LFT 1: no linear table has it.
+func TestLostEntryOfSecondPLFT(t *testing.T) {
+	meant, live := grid(t), grid(t)
+	for _, s := range []*State{meant, live} {
+		s.Adaptive = &adaptive.Tables{Groups: make([][]adaptive.Group, s.Fabric.NumSwitches())}
+		for range 2 {
+			ports := lft.NewTables(s.Fabric.NumSwitches(), s.Fabric.MaxLID())
+			for n := range fabric.NodeID(s.Fabric.NumSwitches()) {
+				copy(ports.Row(n), s.LFT.Row(n))
+			}
+			s.Adaptive.PLFTs = append(s.Adaptive.PLFTs, adaptive.NewPLFT(ports))
+		}
+	}
+	live.Adaptive.PLFTs[1].Ports.Row(3)[5] = fabric.NoPath
+	r, err := Compare(t.Context(), meant, live, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries := int64(meant.Fabric.NumSwitches()) * int64(meant.Fabric.MaxLID())
+	if r.Choices == nil || int64(r.Choices.Compared) != entries || r.Choices.Changed != 1 {
+		t.Errorf("%+v, want 1 of %d entries", r.Choices, entries)
 	}
 }
