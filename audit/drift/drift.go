@@ -149,7 +149,7 @@ type Report struct {
 	LFT   *Counts `json:"lft"`
 	MFT   *Counts `json:"mft"`
 	SL2VL *Counts `json:"sl2vl"`
-	// Choices counts entries of a private LFT with a choice of ports.
+	// Choices counts entries of private LFTs: in number 0 those with a choice of ports, in others all.
 	Choices *Counts `json:"adaptive"`
 	// Loops is how many MLIDs and LIDs have packets that loop, of those that have
 	// a finding: verify.DefaultFindings of each rule at most.
