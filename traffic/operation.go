@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -212,29 +213,50 @@ func toLast(few int) Pattern {
 type Matrix struct {
 	start  []int // by receiver, and one more: of what it gets in the others
 	src    []int32
-	amount []int64
+	amount []int64 // 1 is a unit of the pattern
+	unit   float64 // what a unit is of an amount of 1: a power of 2
 }
 
 // Entry is how much a rank sends to another.
 type Entry struct {
 	Src, Dst int32
-	Amount   int64 // 0 or more
+	Amount   float64 // 0 or more, finite
 }
 
+// matrixBits is how many bits the greatest amount of a matrix may have in units.
+const matrixBits = 52
+
 // NewMatrix makes a matrix of n ranks. Entries are in any order; amounts of a pair add up, and those of
-// a rank to itself do not count.
+// a rank to itself do not count. Amounts are exact if they are whole and below 1 << matrixBits; others are
+// rounded to 2^-matrixBits of the greatest.
 func NewMatrix(n int, entries []Entry) *Matrix {
 	sorted := slices.Clone(entries)
-	slices.SortFunc(sorted, func(a, b Entry) int { return cmp.Or(cmp.Compare(a.Dst, b.Dst), cmp.Compare(a.Src, b.Src)) })
-	m := &Matrix{start: make([]int, n+1)}
+	slices.SortFunc(sorted, func(a, b Entry) int {
+		return cmp.Or(cmp.Compare(a.Dst, b.Dst), cmp.Compare(a.Src, b.Src), cmp.Compare(a.Amount, b.Amount))
+	})
+	var pairs []Entry
+	whole, greatest := true, 0.0
 	for _, e := range sorted {
-		k := len(m.src) - 1
+		k := len(pairs) - 1
 		switch {
 		case e.Src == e.Dst || e.Amount == 0:
-		case m.start[e.Dst+1] > 0 && m.src[k] == e.Src:
-			m.amount[k] += e.Amount
+			continue
+		case k >= 0 && pairs[k].Src == e.Src && pairs[k].Dst == e.Dst:
+			pairs[k].Amount += e.Amount
 		default:
-			m.src, m.amount = append(m.src, e.Src), append(m.amount, e.Amount)
+			k++
+			pairs = append(pairs, e)
+		}
+		whole = whole && e.Amount == math.Trunc(e.Amount)
+		greatest = max(greatest, pairs[k].Amount)
+	}
+	m := &Matrix{start: make([]int, n+1), unit: 1}
+	if _, bits := math.Frexp(greatest); !whole || bits > matrixBits {
+		m.unit = math.Ldexp(1, max(bits-matrixBits, -1022))
+	}
+	for _, e := range pairs {
+		if amount := int64(math.Round(e.Amount / m.unit)); amount > 0 {
+			m.src, m.amount = append(m.src, e.Src), append(m.amount, amount)
 			m.start[e.Dst+1]++
 		}
 	}
@@ -265,6 +287,6 @@ func (m *Matrix) Operation() Operation {
 			}
 			return p, nil
 		},
-		Share: func(int) float64 { return 1 },
+		Share: func(int) float64 { return m.unit },
 	}
 }

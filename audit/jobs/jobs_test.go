@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -453,6 +454,15 @@ func (c *cluster) checkCables(t *testing.T, loads map[string]map[fabric.PortID]f
 		if shared[s.Jobs] != s.Cables {
 			t.Errorf("%v share %d cables, want %d", s.Jobs, s.Cables, shared[s.Jobs])
 		}
+		// The two alone: with all jobs of the cable, many jobs on the same hosts had the cube of their number.
+		if len(s.Worst.Jobs) != 2 {
+			t.Errorf("%v: %d jobs on the worst cable that they share", s.Jobs, len(s.Worst.Jobs))
+		}
+		for _, part := range s.Worst.Jobs {
+			if !slices.Contains(s.Jobs[:], part.Job) || !about(part.Bytes, loads[part.Job][c.port(&s.Worst)]) {
+				t.Errorf("%v: %+v", s.Jobs, s.Worst)
+			}
+		}
 		delete(shared, s.Jobs)
 	}
 	if len(shared) > 0 {
@@ -633,7 +643,7 @@ func TestAddSlurm(t *testing.T) {
 // TestMatrix reads matrices in all their forms.
 func TestMatrix(t *testing.T) {
 	for text, want := range map[string]string{
-		"0,1.4,2\r\n# x\r\n3,9,4\r\n5,6,0": "0>1:1 0>2:2 1>0:3 1>2:4 2>0:5 2>1:6",
+		"0,1.4,2\r\n# x\r\n3,9,4\r\n5,6,0": "0>1:1.4 0>2:2 1>0:3 1>2:4 2>0:5 2>1:6",
 		"\ufeff0;1\n2;0\n":                 "0>1:1 1>0:2",
 		"0\t1\n1e3\t0\n":                   "0>1:1 1>0:1000",
 		" 0   1 \n 2 0\n\n":                "0>1:1 1>0:2",
@@ -648,8 +658,12 @@ func TestMatrix(t *testing.T) {
 		"NaN\n":                                                     "m:1: \"NaN\"; want a number",
 		"":                                                          "m: no numbers",
 		"src,dst,bytes\n":                                           "m: no numbers",
-		"src,dst,bytes\n1,99999999,1\n":                             "m:2: \"99999999\"; want a number from 0 to 65535",
-		"src,dst,bytes\n1,1\n":                                      "m:2: 2 cells; want 3 as in the head",
+		"src,dst,bytes\n1,99999999,1\n":                             "m:2: \"99999999\"; want the number of a rank, a whole number from 0 to 65535",
+		"src,dst,bytes\n0,1,0.25\n0.0,1,5e-1\n1,0,1e15\n": "0>1:0.75 1>0:1e+15",
+		"src,dst,bytes\n0,1,1e-9\n1.0,0,3e-9\n":           "0>1:1e-09 1>0:3e-09",
+		"src,dst,bytes\n0,1,1\n1.9,2,1\n":                 "m:3: \"1.9\"; want the number of a rank, a whole number from 0 to 65535",
+		"src,dst,bytes\n0,2.5,1\n":                        "m:2: \"2.5\"; want the number of a rank",
+		"src,dst,bytes\n1,1\n":                            "m:2: 2 cells; want 3 as in the head",
 	} {
 		m, err := jobs.ReadMatrix("m", []byte(text))
 		var got []string
@@ -665,12 +679,49 @@ func TestMatrix(t *testing.T) {
 		}
 		for dst := range m.Ranks() {
 			for src, n := range p.Senders(m.Ranks(), dst) {
-				got = append(got, fmt.Sprintf("%d>%d:%d", src, dst, n))
+				got = append(got, fmt.Sprintf("%d>%d:%.9g", src, dst, float64(n)*m.Operation().Share(m.Ranks())))
 			}
 		}
 		slices.Sort(got)
 		if strings.Join(got, " ") != want {
 			t.Errorf("%q: %s, want %s", text, got, want)
+		}
+	}
+}
+
+// TestMatrixTimesSize: what a matrix sends is its numbers times the size, whatever the one is divided and the
+// other multiplied by.
+func TestMatrixTimesSize(t *testing.T) {
+	c, _ := oneOnFour(t, "alltoall, size: 1M")
+	rng := rand.New(rand.NewPCG(13, 1))
+	for range 200 {
+		scale := math.Pow(10, 18*rng.Float64()-12)
+		rows, want := "", 0.0
+		for i := range 4 {
+			for k := range 4 {
+				amount := scale * rng.Float64()
+				rows += fmt.Sprintf("%v ", amount)
+				if i != k {
+					want += amount
+				}
+			}
+			rows += "\n"
+		}
+		size := math.Min(1e9/scale, 1e14)
+		x, err := jobs.Read("f", folder{"f": oneJob + fmt.Sprintf("hosts: 'n[1-4]'\n    ranks-per-host: 1\n    patterns: [{pattern: matrix, file: m, size: %.3f}]\n", size), "m": rows}.open)
+		if err != nil {
+			t.Fatal(err)
+		}
+		traffic, err := x.In(c.f, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := traffic.Judge(t.Context(), nil, nil, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if size, _ = strconv.ParseFloat(fmt.Sprintf("%.3f", size), 64); !about(r.Bytes, want*size) {
+			t.Errorf("amounts up to %g of %g bytes: %v bytes, want %v", scale, size, r.Bytes, want*size)
 		}
 	}
 }

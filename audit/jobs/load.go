@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -79,7 +80,8 @@ type Part struct {
 type Shared struct {
 	Jobs   [2]string `json:"jobs"`
 	Cables int       `json:"cables"` // directions
-	// Seconds is how long the lesser bytes of the two take at most, on Worst.
+	// Seconds is how long the lesser bytes of the two take at most, on Worst, whose Jobs are these two
+	// alone: there are as many pairs as the square of the jobs.
 	Seconds float64 `json:"seconds"`
 	Worst   Cable   `json:"worst"`
 }
@@ -187,17 +189,36 @@ func (t *Traffic) overlaps() []Overlap {
 			}
 		}
 	}
-	shared := make(map[[2]int32][]string)
-	for n, jobs := range on {
+	// Hosts of the same jobs go together, and so do pairs of jobs on the same of these classes of hosts.
+	classes := make(map[string][]int32) // by the text of a list of jobs: hosts
+	for _, n := range slices.Sorted(maps.Keys(on)) {
+		key := fmt.Sprint(on[n])
+		classes[key] = append(classes[key], n)
+	}
+	shared := make(map[[2]int32][]int32) // by pair of jobs: the first host of each class
+	for _, hosts := range classes {
+		jobs := on[hosts[0]]
 		for i, a := range jobs {
 			for _, b := range jobs[i+1:] {
-				shared[[2]int32{a, b}] = append(shared[[2]int32{a, b}], name[n])
+				shared[[2]int32{a, b}] = append(shared[[2]int32{a, b}], hosts[0])
 			}
 		}
 	}
+	folded := make(map[string]string) // by the text of a list of first hosts
 	list := []Overlap{}
 	for _, pair := range sortedPairs(shared) {
-		list = append(list, Overlap{[2]string{t.jobs[pair[0]].name, t.jobs[pair[1]].name}, hostlist.Fold(shared[pair])})
+		slices.Sort(shared[pair])
+		key := fmt.Sprint(shared[pair])
+		if _, known := folded[key]; !known {
+			var names []string
+			for _, first := range shared[pair] {
+				for _, n := range classes[fmt.Sprint(on[first])] {
+					names = append(names, name[n])
+				}
+			}
+			folded[key] = hostlist.Fold(names)
+		}
+		list = append(list, Overlap{[2]string{t.jobs[pair[0]].name, t.jobs[pair[1]].name}, folded[key]})
 	}
 	return list
 }
@@ -216,13 +237,17 @@ type meter struct {
 	t       *Traffic
 	by      [][]Load        // by PortID: what leaves it, by job
 	rate    []float64       // by PortID: bytes per second; 0 without load
+	bytes   []float64       // by PortID: the sum of by
 	between []fabric.PortID // channels between switches with a load
 }
 
 func (t *Traffic) newMeter(by [][]Load) *meter {
-	m := &meter{t: t, by: by, rate: make([]float64, len(by))}
+	m := &meter{t: t, by: by, rate: make([]float64, len(by)), bytes: make([]float64, len(by))}
 	var cabled []fabric.PortID
-	for p := range by {
+	for p, loads := range by {
+		for _, l := range loads {
+			m.bytes[p] += l.Bytes
+		}
 		if p := fabric.PortID(p); t.f.Peer(p) != fabric.NoPort {
 			cabled = append(cabled, p)
 		}
@@ -271,7 +296,7 @@ func (m *meter) times(job int32, j *flows) *Times {
 		return x
 	}
 	x.Alone, x.Together = alone/x.Ideal, together/x.Ideal
-	c := m.cable(slowest)
+	c := m.cable(slowest, m.by[slowest])
 	x.Cable = &c
 	x.Blame = m.blame(slowest, job, x)
 	return x
@@ -309,16 +334,17 @@ func (m *meter) loads(most int) *LoadsOf {
 	l := &LoadsOf{Cables: []Cable{}, Shared: []Shared{}}
 	seconds := make(map[fabric.PortID]float64, len(m.between))
 	for _, p := range m.between {
-		seconds[p] = m.bytes(p) / m.rate[p]
+		seconds[p] = m.bytes[p] / m.rate[p]
 	}
 	slices.SortFunc(m.between, func(a, b fabric.PortID) int { return cmp.Or(cmp.Compare(seconds[b], seconds[a]), cmp.Compare(a, b)) })
 	for _, p := range m.between[:min(most, len(m.between))] {
-		l.Cables = append(l.Cables, m.cable(p))
+		l.Cables = append(l.Cables, m.cable(p, m.by[p]))
 	}
 	type sharing struct {
 		cables  int
 		seconds float64
 		worst   fabric.PortID
+		parts   [2]Load
 	}
 	pairs := make(map[[2]int32]*sharing)
 	for _, p := range m.between {
@@ -335,32 +361,25 @@ func (m *meter) loads(most int) *LoadsOf {
 				}
 				s.cables++
 				if time := min(a.Bytes, b.Bytes) / m.rate[p]; time > s.seconds {
-					s.seconds, s.worst = time, p
+					s.seconds, s.worst, s.parts = time, p, [2]Load{a, b}
 				}
 			}
 		}
 	}
 	for _, pair := range sortedPairs(pairs) {
 		s := pairs[pair]
-		l.Shared = append(l.Shared, Shared{[2]string{m.t.Name(pair[0]), m.t.Name(pair[1])}, s.cables, s.seconds, m.cable(s.worst)})
+		l.Shared = append(l.Shared, Shared{[2]string{m.t.Name(pair[0]), m.t.Name(pair[1])}, s.cables, s.seconds, m.cable(s.worst, s.parts[:])})
 	}
 	slices.SortStableFunc(l.Shared, func(a, b Shared) int { return cmp.Compare(b.Seconds, a.Seconds) })
 	return l
 }
 
-func (m *meter) bytes(p fabric.PortID) (sum float64) {
-	for _, l := range m.by[p] {
-		sum += l.Bytes
-	}
-	return sum
-}
-
-// cable is a channel with its loads.
-func (m *meter) cable(p fabric.PortID) Cable {
+// cable is a channel with some of its loads.
+func (m *meter) cable(p fabric.PortID, loads []Load) Cable {
 	f := m.t.f
-	c := Cable{From: verify.EndpointOf(f, p), To: verify.EndpointOf(f, f.Peer(p)), Rate: f.Link(p).Mbps(), Bytes: m.bytes(p), Jobs: []Part{}}
+	c := Cable{From: verify.EndpointOf(f, p), To: verify.EndpointOf(f, f.Peer(p)), Rate: f.Link(p).Mbps(), Bytes: m.bytes[p], Jobs: []Part{}}
 	c.Seconds = c.Bytes / m.rate[p]
-	for _, l := range m.by[p] {
+	for _, l := range loads {
 		c.Jobs = append(c.Jobs, Part{m.t.Name(l.Job), l.Bytes})
 	}
 	slices.SortStableFunc(c.Jobs, func(a, b Part) int { return cmp.Compare(b.Bytes, a.Bytes) })

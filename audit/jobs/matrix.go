@@ -122,7 +122,7 @@ func (m *matrixReader) add(list []string) error {
 		return fmt.Errorf("more than %d ranks; want as many rows as columns", min(m.columns, maxMatrix))
 	}
 	for dst, cell := range list {
-		amount, err := number(cell, maxAmount)
+		amount, err := amount(cell)
 		if err != nil {
 			return err
 		}
@@ -158,29 +158,38 @@ func (m *matrixReader) triple(list []string) error {
 	if len(list) != m.columns {
 		return fmt.Errorf("%d cells; want %d as in the head", len(list), m.columns)
 	}
-	src, err := number(list[m.triples[0]], maxMatrix-1)
+	src, err := rank(list[m.triples[0]])
 	if err != nil {
 		return err
 	}
-	dst, err := number(list[m.triples[1]], maxMatrix-1)
+	dst, err := rank(list[m.triples[1]])
 	if err != nil {
 		return err
 	}
-	amount, err := number(list[m.triples[2]], maxAmount)
+	amount, err := amount(list[m.triples[2]])
 	if err != nil {
 		return err
 	}
-	e := traffic.Entry{Src: int32(src), Dst: int32(dst), Amount: amount}
+	e := traffic.Entry{Src: src, Dst: dst, Amount: amount}
 	m.most = max(m.most, e.Src, e.Dst)
 	m.entries = append(m.entries, e)
 	return nil
 }
 
-// number reads a number, to the nearest integer.
-func number(cell string, most float64) (int64, error) {
+// amount reads how much a rank sends, from 0 to maxAmount, with or without a fraction.
+func amount(cell string) (float64, error) {
 	v, err := strconv.ParseFloat(cell, 64)
-	if err != nil || !(v >= 0 && v <= most) {
-		return 0, fmt.Errorf("%q; want a number from 0 to %.0f", shorten(cell), most)
+	if err != nil || !(v >= 0 && v <= maxAmount) {
+		return 0, fmt.Errorf("%q; want a number from 0 to %d", shorten(cell), int64(maxAmount))
 	}
-	return int64(math.Round(v)), nil
+	return v, nil
+}
+
+// rank reads the number of a rank, which tools may write as 1.0 or 1e3.
+func rank(cell string) (int32, error) {
+	v, err := strconv.ParseFloat(cell, 64)
+	if err != nil || !(v >= 0 && v < maxMatrix) || v != math.Trunc(v) {
+		return 0, fmt.Errorf("%q; want the number of a rank, a whole number from 0 to %d", shorten(cell), maxMatrix-1)
+	}
+	return int32(v), nil
 }
