@@ -11,6 +11,7 @@ import (
 func (p *parser) resolve() (*fabric.Fabric, error) {
 	for _, step := range []func() error{
 		p.matchCables,      // both ends must agree
+		p.checkTypes,       // before ports of a mistyped switch are taken for those of an adapter
 		p.resolvePortGUIDs, // needs to know which ports have a cable
 		p.resolveLIDs,      // needs to know which lines speak of one port
 	} {
@@ -150,6 +151,46 @@ func (p *parser) agreeOnLink(a, b *portLine) {
 	}
 	p.note(b.at, p.column(b), "%s is %s here, but %s is %s in line %d: taken as %s", p.portName(b), b.link, p.portName(a), a.link, a.at.num, slow)
 	a.link, b.link = slow, slow
+}
+
+// checkTypes returns an error if the text gives its switches another type.
+func (p *parser) checkTypes() error {
+	var first *portLine
+	wrong, switches := 0, 0
+	for i := range p.nodes {
+		n := &p.nodes[i]
+		if n.kind == fabric.Switch {
+			switches++
+			continue
+		}
+		var last *portLine
+		for _, at := range p.slots[n.base : n.base+int(n.ports)+1] {
+			if at == 0 || p.ports[at-1].back < 0 {
+				continue
+			}
+			l := &p.ports[at-1]
+			if last != nil && l.guid == last.guid && (l.guid != 0 || p.anyLID(l) != 0 && p.anyLID(l) == p.anyLID(last)) {
+				if wrong++; first == nil {
+					first = l
+				}
+				break
+			}
+			last = l
+		}
+	}
+	if first == nil || switches > wrong {
+		return nil
+	}
+	n := &p.nodes[first.node]
+	return p.refusal(first.at, 0, "%w", MistypedError(n.guid, n.kind))
+}
+
+// anyLID is the LID that a port with a cable says it has, or else that its neighbour says.
+func (p *parser) anyLID(l *portLine) fabric.LID {
+	if l.lid != 0 {
+		return l.lid
+	}
+	return p.ports[l.back].peerLID
 }
 
 // resolvePortGUIDs finds the GUIDs of end ports. The line of the port itself counts

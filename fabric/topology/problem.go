@@ -85,6 +85,13 @@ func (p *parser) refusal(at place, column int, format string, args ...any) error
 	return &fabric.ParseError{File: p.file, Line: int(at.num), Column: column, Text: string(p.textOf(at)), Err: fmt.Errorf(format, args...)}
 }
 
+// MistypedError is the error about a node that is no switch, with two ports that have one GUID, or one LID
+// where the text gives no GUIDs. A reader that finds as many such nodes as switches, or more, returns it also
+// where it is lenient: it would go on without the switches.
+func MistypedError(guid fabric.GUID, kind fabric.NodeType) error {
+	return fmt.Errorf("switches are listed as another type: node %s is a %s here, but its ports have one GUID or LID, as only those of a switch have; want a list with the types of the nodes", guid, kind)
+}
+
 // fail is for what cannot be used: an error, or in a lenient read a Problem
 // that says what is lost by it, and errDropped.
 func (p *parser) fail(at place, column int, lost, format string, args ...any) error {

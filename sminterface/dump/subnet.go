@@ -381,6 +381,7 @@ type subnetReader struct {
 	owner map[fabric.LID]endPort
 	odd   map[int]bool    // nodes, by index in b, of which a contradiction has been listed
 	zero  map[endPort]int // offsets of the lines of those with LID 0 and an active cable
+	typed map[int]int     // offset of a line by index of a node that contradicts its type
 
 	records int                    // lines that are records, or broken ones
 	pending map[ProblemKind]*fault // foreign lines since the last record
@@ -486,6 +487,7 @@ func ReadSubnetList(name string, data []byte, opt Options) (*fabric.Fabric, []Pr
 		owner:      make(map[fabric.LID]endPort),
 		odd:        make(map[int]bool),
 		zero:       make(map[endPort]int),
+		typed:      make(map[int]int),
 		pending:    make(map[ProblemKind]*fault),
 		foreign:    make(map[ProblemKind]*fault),
 	}
@@ -508,6 +510,9 @@ func ReadSubnetList(name string, data []byte, opt Options) (*fabric.Fabric, []Pr
 		}
 	})
 	r.settle(false)
+	if err := r.checkTypes(); err != nil {
+		return nil, nil, err
+	}
 	r.notice()
 	problems, err := r.listProblems()
 	if err != nil {
@@ -520,6 +525,23 @@ func ReadSubnetList(name string, data []byte, opt Options) (*fabric.Fabric, []Pr
 	return f, problems, nil
 }
 
+// checkTypes returns an error if the list gives its switches another type.
+func (r *subnetReader) checkTypes() error {
+	switches, first := 0, -1
+	for _, node := range r.index {
+		if r.b.Node(node).Type == fabric.Switch {
+			switches++
+		}
+		if at, wrong := r.typed[node]; wrong && (first < 0 || at < r.typed[first]) {
+			first = node
+		}
+	}
+	if first < 0 || switches > len(r.typed) {
+		return nil
+	}
+	return r.errorAt(r.typed[first], topology.MistypedError(r.b.Node(first).GUID, r.b.Node(first).Type))
+}
+
 // readLine enters a line. It changes nothing when it returns an error.
 func (r *subnetReader) readLine(at int, line []byte) error {
 	l, err := parseSubnetLine(line)
@@ -528,7 +550,7 @@ func (r *subnetReader) readLine(at int, line []byte) error {
 	}
 	first, second := &l.first, &l.second
 	for _, e := range []*record{first, second} {
-		if err := r.check(e); err != nil {
+		if err := r.check(e, at); err != nil {
 			return err
 		}
 	}
@@ -563,9 +585,9 @@ func (r *subnetReader) readLine(at int, line []byte) error {
 	return r.b.Connect(first.index, first.num, second.index, second.num, l.link)
 }
 
-// check finds the node of a record, and compares the record with what lines before
-// said.
-func (r *subnetReader) check(e *record) error {
+// check finds the node of a record in the line at an offset, and compares the record with what lines
+// before said.
+func (r *subnetReader) check(e *record, at int) error {
 	i, known := r.index[e.node.GUID]
 	if e.index = i; !known {
 		e.index = -1
@@ -579,6 +601,12 @@ func (r *subnetReader) check(e *record) error {
 		}
 	}
 	if o, owned := r.owner[e.lid]; owned && o != (endPort{e.index, e.endPort()}) {
+		if o.node == e.index && r.ports[o].guid == e.portGUID {
+			if _, known := r.typed[e.index]; !known {
+				r.typed[e.index] = at
+			}
+			return topology.MistypedError(e.node.GUID, e.node.Type)
+		}
 		return fmt.Errorf("LID %d belongs to %q already", e.lid, r.b.Node(o.node).Description)
 	}
 	return nil

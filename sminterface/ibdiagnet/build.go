@@ -35,6 +35,9 @@ func (d *draft) build() (*Database, error) {
 	b := &builder{draft: d, index: map[fabric.GUID]int{}, nodeRow: map[fabric.GUID]int{}, ports: map[portAt]*portRow{},
 		guids: map[fabric.GUID]portAt{}, owner: map[fabric.LID]int{}, cables: map[portAt]int{}}
 	b.addNodes()
+	if err := b.checkTypes(); err != nil {
+		return nil, err
+	}
 	b.addPorts()
 	b.addLinks()
 	b.noteMissingLIDs()
@@ -105,6 +108,39 @@ func (b *builder) takeGUID(p portAt, g fabric.GUID, line int) bool {
 	}
 	b.guids[g] = p
 	return true
+}
+
+// checkTypes returns an error if NODES gives the switches another type.
+func (b *builder) checkTypes() error {
+	type end struct{ node, port fabric.GUID }
+	rows := map[end]*portRow{} // the first one
+	wrong := map[fabric.GUID]bool{}
+	var mistyped *nodeRow // the first one
+	for i := range b.draft.ports {
+		p := &b.draft.ports[i]
+		at, known := b.index[p.at.node]
+		if !known || p.guid == 0 || wrong[p.at.node] || b.b.Node(at).Type == fabric.Switch {
+			continue
+		}
+		first := rows[end{p.at.node, p.guid}]
+		if first == nil {
+			rows[end{p.at.node, p.guid}] = p
+		} else if first.at != p.at {
+			if wrong[p.at.node] = true; len(wrong) == 1 {
+				mistyped = &b.nodes[b.nodeRow[p.at.node]]
+			}
+		}
+	}
+	switches := 0
+	for _, at := range b.index {
+		if b.b.Node(at).Type == fabric.Switch {
+			switches++
+		}
+	}
+	if mistyped == nil || switches > len(wrong) {
+		return nil
+	}
+	return parseError(b.file, mistyped.line, []byte(mistyped.text), "NODES: %w", topology.MistypedError(mistyped.node.GUID, mistyped.node.Type))
 }
 
 // addPorts enters the GUIDs and LIDs of end ports.

@@ -139,6 +139,18 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// TestMistyped: a database that gives its switch another type is refused with the row, also where the read is
+// lenient.
+func TestMistyped(t *testing.T) {
+	wrong := strings.Replace(text, `/U1",3,2,1,1`, `/U1",3,1,1,1`, 1)
+	for _, lenient := range []bool{false, true} {
+		_, err := read(t, []byte(wrong), Options{Lenient: lenient})
+		if err == nil || !strings.HasPrefix(err.Error(), "x.db_csv:5: NODES: switches are listed as another type: node 0x0000000000000010") {
+			t.Errorf("lenient %v: %v", lenient, err)
+		}
+	}
+}
+
 // What is wrong is told with its line, and left out of a lenient read.
 func TestBroken(t *testing.T) {
 	for _, c := range []struct {
