@@ -11,6 +11,7 @@ import (
 
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/verify"
@@ -130,5 +131,43 @@ func asChecked(t *testing.T, f *fabric.Fabric, e *compile.Engine, r *compile.Res
 	}
 	if d := cmp.Diff(want, r.Verify, cmpopts.IgnoreUnexported(verify.Result{}, verify.Finding{})); d != "" {
 		t.Fatalf("%+v: the checker says -, with what is known +:\n%s", how, d)
+	}
+}
+
+// TestIncrementalKeepsLayered: tables of layered that are kept on one lane have shortest paths between hosts,
+// as those have that it makes from scratch.
+func TestIncrementalKeepsLayered(t *testing.T) {
+	kept, longer := 0, 0
+	for seed := range uint64(short.Of(300, 100)) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		f, err := gen.Irregular(gen.IrregularSpec{Switches: 6, Degree: 5, Hosts: 12, Seed: seed})
+		if err == nil {
+			f, err = lft.AssignLIDs(f, lft.LIDOptions{})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var cut []fabric.PortID
+		for s := range fabric.NodeID(f.NumSwitches()) {
+			ports, _ := f.SwitchLinks(s)
+			cut = append(cut, ports[rng.IntN(len(ports))])
+		}
+		e := engine(t, "layered")
+		var c compile.Incremental
+		for _, g := range []*fabric.Fabric{f, f.Without(cut[:2]...), f.Without(cut...)} {
+			r, step, err := c.Run(t.Context(), g, e, compile.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Wait()
+			if step.Kept && r.Routing.SL2VL == nil {
+				if kept++; r.Verify.Unicast.NonMinimal > 0 {
+					longer++
+				}
+			}
+		}
+	}
+	if kept == 0 || longer > 0 {
+		t.Errorf("tables were kept in %d steps, in %d of them with paths that are longer than a shortest path", kept, longer)
 	}
 }
