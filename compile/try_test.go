@@ -13,8 +13,8 @@ import (
 	"github.com/ibweave/ibweave/mesh"
 )
 
-// TestTry has random cables and switches fail. It compares what a Keeper makes that goes back to the
-// same tables for each, with what is made from them anew.
+// TestTry has random cables and switches fail. It compares the tables of a Keeper that goes back to
+// the same tables for each failure with those of a new Keeper.
 func TestTry(t *testing.T) {
 	fabrics := failingFabrics(t)
 	for _, name := range short.Keys(fabrics, "fat tree", "torus") {

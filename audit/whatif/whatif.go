@@ -159,7 +159,8 @@ type Step struct {
 	compile.Changes
 	// MaxRoutes is on the most loaded channel between switches.
 	MaxRoutes int64 `json:"max_routes_per_link"`
-	// MaxRelative is the greatest relative load, in routes on a cable of Before.Fastest; 0 where that is "".
+	// MaxRelative is the greatest relative load, in routes on a cable of the rate Before.Fastest;
+	// 0 where Fastest is empty.
 	MaxRelative float64 `json:"max_relative_load,omitempty"`
 }
 

@@ -323,8 +323,8 @@ func runProgram(t *testing.T, stdout io.Writer, environment []string, args ...st
 	return runCommand(t, stdout, environment, append([]string{"ibweave"}, args...)...)
 }
 
-// runWithin runs the program as a process that the kernel gives at most so many bytes of
-// memory to write to (RLIMIT_DATA); with more it dies of a fatal error, exit status 2.
+// runWithin runs the program as a process to which the kernel gives at most that many bytes
+// of memory for data (RLIMIT_DATA); with more it dies of a fatal error, exit status 2.
 // The limit is the process' own: what the parent reads of a child after its end (Maxrss)
 // also has the parent's memory at the fork.
 func runWithin(t *testing.T, most int64, args ...string) finished {

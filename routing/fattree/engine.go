@@ -56,8 +56,8 @@ const (
 // connected part with many hosts above the leaves, or with many cables that do not lead to the
 // next level.
 //
-// With opt.Previous it updates these tables as updn does, of what is no fat tree any more too: they
-// are up*/down* whatever the shape, and what works need not go because it cannot be made again.
+// With opt.Previous it updates these tables as updn does, also if what is left is no longer a fat
+// tree: the tables are up*/down* whatever its shape, so working ones are kept.
 func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
 	n := f.NumSwitches()
 	index, level := make([]int32, n), levels.Of(f)

@@ -15,7 +15,7 @@ import (
 // goroutine writes, and a slow disk costs states in between and no sweep.
 type meter struct {
 	file    string                   // "" for none
-	trouble func(l Level, err error) // tells OpenSM's log that the file cannot be written; nil for nobody
+	trouble func(l Level, err error) // tells OpenSM's log that the file cannot be written; may be nil
 
 	mu      sync.Mutex
 	state   measured
