@@ -470,17 +470,6 @@ func (l *Incremental) Snapshot() *fabric.Snapshot { return l.now }
 // LIDs is how many the last update looked at.
 func (l *Incremental) LIDs() int { return l.lids }
 
-// Tables is the tables as they are, not a copy: the next call of a method may change
-// them. It is nil where a switch has another NodeID than its slot.
-func (l *Incremental) Tables() *Tables {
-	for s, slot := range l.now.Slot {
-		if int32(s) != slot {
-			return nil
-		}
-	}
-	return &Tables{maxLID: l.now.Fabric.MaxLID(), stride: l.stride, entries: l.rows[:len(l.now.Slot)*l.stride]}
-}
-
 // Routing is the routing as it is, with tables of its own. Tables that nothing uses any
 // more may be given to be written over, which takes a third of the time.
 func (l *Incremental) Routing(old *Tables) *Routing {
