@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Formats, vets and lints, looks for what no program reaches, builds what runs in a
-# browser, and proves that the linter holds the arrows of ARCHITECTURE.md: in a module
-# made for it, packages of every room import a room that they must not, and each of these
-# imports has to be found.
+# Formats, vets and lints, holds rooms to their budgets, looks for what no program reaches,
+# builds what runs in a browser, and proves that the linter holds the arrows of
+# ARCHITECTURE.md: in a module made for it, packages of every room import a room that they
+# must not, and each of these imports has to be found.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 read -ra golangci <<<"${GOLANGCI:?run make lint}"
@@ -20,6 +20,7 @@ if [ -e /usr/include/infiniband/opensm/osm_opensm.h ]; then
 	"${golangci[@]}" run --build-tags opensm ./cmd/ibweave-opensm
 fi
 scripts/english.sh
+scripts/size.sh
 scripts/deadcode.sh
 
 for file in $(grep -oE '`[a-z0-9_/.-]+\.(go|c|yml|sh)`' ARCHITECTURE.md | tr -d '`' | sort -u); do
