@@ -14,7 +14,7 @@ cd "$(dirname "$0")/.."
 to=$(realpath -m "${1:?usage: scripts/guard.sh FOLDER [FOLDER-OF-BEFORE]}")
 before=${2:+$(realpath "$2")}
 rm -rf "$to"
-mkdir -p "$to/fabrics" "$to/damaged" "$to/gen" "$to/out"
+mkdir -p "$to/fabrics" "$to/damaged" "$to/gen" "$to/examples" "$to/out"
 export bin="$to/ibweave" to
 go build -trimpath -buildvcs=false -o "$bin" ./cmd/ibweave
 
@@ -210,7 +210,6 @@ example() {
 	cd "$to/examples/$1"
 	PATH=$to:$PATH bash run.sh >output 2>errors || echo "status $?" >>errors
 	sed -i -E -e '/^seconds (  |to )/d' -e "s#$to/##g" output errors
-	find . -name manifest.json -delete # has the time of files that it was given
 }
 export -f others example
 for f in $(ls "$to/fabrics"); do # diff compares with updn, which comes first
@@ -242,7 +241,10 @@ if [ -z "${GUARD_ONLY:-}" ]; then
 	cd - >/dev/null
 fi
 cd "$to"
-find fabrics damaged gen out dir examples -type f 2>/dev/null | LC_ALL=C sort | xargs -d '\n' sha256sum >sums
+# Plans and examples have configurations with absolute paths, and their sums in manifests.
+find dir examples -name '*.conf' -exec sed -i "s#$to/##g" {} +
+find dir examples -name manifest.json -exec sed -i -e '/"opensm.*\.conf"/d' -e "s#$to/##g" {} +
+find fabrics damaged gen out dir examples -type f | LC_ALL=C sort | xargs -d '\n' sha256sum >sums
 echo "$(wc -l <sums) outputs of $(ls fabrics | wc -l) fabrics: $(sha256sum <sums | cut -c 1-16)"
 [ -n "$before" ] || exit 0
 names="[0-9a-f]*  (fabrics|damaged|gen|out|dir)/(${GUARD_ONLY:-.*})([-.].*)?"
