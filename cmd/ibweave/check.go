@@ -76,7 +76,7 @@ func (a *app) checkCommand() *cobra.Command {
 	var explain string
 	cmd := &cobra.Command{
 		Use:   "check [DIR | -t TOPOLOGY --lfts FILE | -t TOPOLOGY --wiring]",
-		Short: "audit forwarding tables and cabling, wherever they come from",
+		Short: "find what is wrong with tables and cables, wherever they come from",
 		Long: `Audit forwarding tables: does every port reach every LID, without forwarding
 loops and without credit loops? Does every receiver of a multicast group get one
 copy, and no other port any?

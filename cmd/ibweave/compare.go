@@ -67,7 +67,7 @@ func (a *app) compareCommand() *cobra.Command {
 	var c contest
 	cmd := &cobra.Command{
 		Use:   "compare -t FILE [-e ENGINE,..] [--lfts FILE ..]",
-		Short: "engines and existing tables side by side",
+		Short: "engines, OpenSM's too, and existing tables side by side",
 		Long: `Route a fabric with several engines, and put their tables side by side with those
 that a fabric has: are they right, how long are the paths, how do routes spread
 over cables, and what is left of the bandwidth when half of the ports sends to the

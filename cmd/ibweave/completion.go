@@ -38,7 +38,7 @@ func flagValues() map[string][]string {
 		"fail": {"links", "switches"}, "only": {"isl", "hosts", "switches"}, "sort": whatif.Orders, "move by": {"guid", "name"}, "names": {"site", "factory", "mixed"},
 		"switch-names": {"fabric", "numbers"}, "method": myrinet.Methods(), "check copying": {"independent", "reserving", "lock-step", "wormhole"},
 		"format": {"text", "json"}, "check format": {"text", "json", "sarif", "junit", "markdown", "codequality", "prometheus"}, "diff format": {"text", "json", "prometheus"},
-		"drift format": {"text", "json", "prometheus"}, "whatif format": {"text", "json", "prometheus"}, "merge format": {"text", "json", "prometheus"},
+		"drift format": {"text", "json", "prometheus"}, "whatif format": {"text", "json", "prometheus"},
 		"sim format": {"text", "csv", "json"}, "plan format": {"ndt", "csv", "topo"}, "slurm format": {"conf", "yaml", "json"}, "man format": {"man", "markdown"},
 		"gen format": strings.Split(genFormats(), ", "), "sim adaptive": {"free", "hbf", "all", "far"},
 	}

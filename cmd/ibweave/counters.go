@@ -65,7 +65,7 @@ func (a *app) countersCommand() *cobra.Command {
 	var o countersOptions
 	cmd := &cobra.Command{
 		Use:   "counters [DIR | -t TOPOLOGY [--lfts FILE]] [FILE]",
-		Short: "say which cables are hot by routing and which by traffic, and which have errors",
+		Short: "which cables have errors, and which are hot by routing or traffic",
 		Long: `Compare what the ports have counted with the routes of forwarding tables: which cables
 between switches carry more than others because many routes cross them, and which
 because few routes carry much; who shares them; where packets wait; and which cables

@@ -28,7 +28,7 @@ func (a *app) diffCommand() *cobra.Command {
 	var verbose bool
 	cmd := &cobra.Command{
 		Use:   "diff OLD NEW",
-		Short: "what a change does, whom it affects, and in which order to write it",
+		Short: "what a change does, whom it affects, and what to write first",
 		Long: `Compare two states of a fabric: nodes, cables, LIDs, forwarding tables,
 SL-to-VL tables, path SLs, multicast tables and choices of adaptive switches that
 changed, and the pairs of ports whose path did.

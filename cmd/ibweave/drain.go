@@ -39,7 +39,7 @@ func (a *app) drainCommand() *cobra.Command {
 	var o drainOptions
 	cmd := &cobra.Command{
 		Use:   "drain DIR",
-		Short: "plan how switches and cables are taken out of use and put back",
+		Short: "plan how to take switches and cables out of use, and back",
 		Long: `Plan how the tables of DIR, which compile wrote and the fabric has, are led around
 switches and cables before these are unplugged, and back. Each part is drained by tables of
 its own, in which what needs no change stays, and which are proven twice: with the part

@@ -37,7 +37,7 @@ func (a *app) driftCommand() *cobra.Command {
 	var d drifting
 	cmd := &cobra.Command{
 		Use:   "drift DIR --live FILE.. | --ibsim [NAME] | --umad DEVICE[:PORT]",
-		Short: "do the switches still have the tables that were compiled",
+		Short: "has the fabric drifted from the tables that were compiled",
 		Long: `Read the tables of DIR, which compile wrote or which is a folder of dumps as check
 takes it, back, and compare them with those
 that the switches have: linear forwarding tables, and multicast tables and

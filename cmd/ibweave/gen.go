@@ -41,7 +41,7 @@ func (a *app) genCommand() *cobra.Command {
 	g := &generator{app: a}
 	g.cmd = &cobra.Command{
 		Use:   "gen KIND",
-		Short: "make a fabric",
+		Short: "make a fabric: a tree, mesh, torus, directors, ..",
 		Long: `Make a fabric and write it as ibnetdiscover text, which ibsim loads, or with
 --format ibdiagnet2 as the directory that ibdiagnet writes: db_csv, lst and
 ibnetdiscover text. --format has other forms of topologies, too, for tests of what

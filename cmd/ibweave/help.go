@@ -18,7 +18,7 @@ type helpPage struct {
 	synopsis string  // "" for a help topic
 	about    []block // from the Long of the command
 	examples []string
-	commands []item
+	commands []itemList // by groups, of which a command without them has one
 	flags    []item
 	global   []item // flags of every command
 	exit     []item
@@ -46,9 +46,15 @@ func helpOf(c *cobra.Command) *helpPage {
 		p.examples = append(p.examples, shellLines(strings.TrimSpace(line))...)
 	}
 	for _, sub := range c.Commands() {
-		if sub.IsAvailableCommand() || sub.IsAdditionalHelpTopicCommand() {
-			p.commands = append(p.commands, item{sub.Name(), sub.Short})
+		if !sub.IsAvailableCommand() {
+			continue
 		}
+		title := cmp.Or(sub.GroupID, "Commands")
+		if n := len(p.commands); n == 0 || p.commands[n-1].title != title {
+			p.commands = append(p.commands, itemList{title: title})
+		}
+		last := &p.commands[len(p.commands)-1]
+		last.items = append(last.items, item{sub.Name(), sub.Short})
 	}
 	if p.synopsis != "" {
 		p.flags, p.global = flagItems(c.LocalFlags()), flagItems(c.InheritedFlags())
@@ -189,9 +195,28 @@ type itemList struct {
 
 // lists is the sections of a page that list something.
 func (p *helpPage) lists() []itemList {
-	return slices.DeleteFunc([]itemList{
-		{"Commands", p.commands}, {"Flags", p.flags}, {"Global flags", p.global}, {"Exit status", p.exit},
-	}, func(l itemList) bool { return len(l.items) == 0 })
+	return slices.DeleteFunc(append(slices.Clone(p.commands),
+		itemList{"Flags", p.flags}, itemList{"Global flags", p.global}, itemList{"Exit status", p.exit},
+	), func(l itemList) bool { return len(l.items) == 0 })
+}
+
+// overview is what --help prints of the program: its commands by groups, in 40 lines at most.
+func (p *helpPage) overview() string {
+	var b strings.Builder
+	p.about[0].help(&b)
+	b.WriteString("\nUsage: ibweave COMMAND [flags]\n\n")
+	for _, g := range p.commands {
+		fmt.Fprintf(&b, "%s:\n", g.title)
+		for _, c := range g.items {
+			fmt.Fprintf(&b, "  %-10s%s\n", c.head, c.text)
+		}
+	}
+	b.WriteString(`
+ibweave COMMAND --help has flags and examples; ibweave help forms, what is read.
+Exit status: 0 clean; 1 findings or differences; 2 wrong usage; 3 bad input;
+4 the environment lacks something.
+`)
+	return b.String()
 }
 
 // help writes a block for a terminal.
@@ -311,7 +336,7 @@ func (p *helpPage) markdown() string {
 		b.WriteByte('\n')
 		for _, i := range items {
 			head := "`" + i.head + "`"
-			if file := referenceFile(p.command + " " + i.head); slices.Contains(p.commands, i) {
+			if file := referenceFile(p.command + " " + i.head); slices.ContainsFunc(p.commands, func(l itemList) bool { return slices.Contains(l.items, i) }) {
 				head = fmt.Sprintf("[%s](%s)", i.head, file)
 			}
 			fmt.Fprintf(&b, "* %s: %s\n", head, markdownEscapes.Replace(i.text))

@@ -68,7 +68,7 @@ var inputs = map[string]string{
 	"diff --topology":          "diff D/opensm-lfts.dump D/opensm-lfts.dump -t X",
 	"drift arguments":          "drift H --live D/opensm-lfts.dump",
 	"drift --live":             "drift D --live X",
-	"merge arguments":          "merge X",
+	"whatif arguments":         "whatif --merge X",
 	"plan arguments":           "plan X",
 	"plan --node-name-map":     "plan D/fabric.ibnetdiscover --node-name-map X",
 	"rehearse arguments":       "rehearse H",
@@ -194,7 +194,7 @@ var outputs = map[string]string{
 	"sim --svg":             "sim D --adaptive free --burst 1 --svg X",
 	"sim --png":             "sim D --adaptive free --burst 1 --png X",
 	"whatif --output":       "whatif -t D/fabric.ibnetdiscover -e updn --fail links -o X",
-	"merge --output":        "merge D/whatif.json -o X",
+	"whatif --merge -o":     "whatif --merge D/whatif.json -o X",
 
 	"pull --output":      "pull --ibsim -o F/opensm-lfts.dump",
 	"man --output":       "man -o F/ibweave-gen.1",
@@ -620,7 +620,7 @@ func TestHostileStandardOutput(t *testing.T) {
 	})
 	d := tables(t)
 	for _, line := range []string{"check D", "check D --format json", "compile --engines", "compile -t D/fabric.ibnetdiscover -e updn --dry-run", "compare -t D/fabric.ibnetdiscover -e updn",
-		"diff D D", "drift D --live D/opensm-lfts.dump -v", "whatif -t D/fabric.ibnetdiscover -e updn --fail links", "merge D/whatif.json", "report D -o -", "sim D --load 0.1 --max-time 20us",
+		"diff D D", "drift D --live D/opensm-lfts.dump -v", "whatif -t D/fabric.ibnetdiscover -e updn --fail links", "whatif --merge D/whatif.json", "report D -o -", "sim D --load 0.1 --max-time 20us",
 		"schedule D -g D/groups.json", "gen mesh --dims 3x3", "reproduce", "version", "completion bash", "check --rules", "check --explain credit-loop"} {
 		lines = append(lines, inputArgs(line, d, ""))
 	}

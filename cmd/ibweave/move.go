@@ -40,7 +40,7 @@ func (a *app) moveCommand() *cobra.Command {
 	var o moveOptions
 	cmd := &cobra.Command{
 		Use:   "move [DIR | -t OLD] NEW",
-		Short: "plan how cables, switches and hosts are moved, added and taken away",
+		Short: "plan how to move, add and remove cables, switches and hosts",
 		Long: `Plan the steps from a fabric to another one: which cables are unplugged and plugged in
 together, and the tables before, during and after each step. DIR is what compile wrote and
 the fabric has; -t OLD is the fabric alone, for which tables are made first. NEW is the

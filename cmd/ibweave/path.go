@@ -33,7 +33,7 @@ func (a *app) pathCommand() *cobra.Command {
 	var o pathOptions
 	cmd := &cobra.Command{
 		Use:   "path [DIR | -t TOPOLOGY --lfts FILE] SRC DST",
-		Short: "show the paths between two hosts, and whom they meet",
+		Short: "the paths between two hosts, and who shares their cables",
 		Long: `Follow packets from SRC to DST and back through the forwarding tables of DIR, as
 check takes it, or of FILE: the cables of each path with their rates, the routes that
 share them, its lanes, and for the busiest cable between switches the hosts on both

@@ -37,7 +37,7 @@ func (a *app) placeCommand() *cobra.Command {
 	var o placeOptions
 	cmd := &cobra.Command{
 		Use:   "place [DIR | -t TOPOLOGY {--lfts FILE | -e ENGINE}] --hosts N",
-		Short: "find free hosts for a job, where it and the jobs that run disturb each other least",
+		Short: "find free hosts for a job, where it disturbs others least",
 		Long: `Find sets of free hosts for a job, and rank them by what the job and those that run wait
 for each other on the cables of the tables, of DIR, of FILE or made by ENGINE.
 

@@ -32,7 +32,7 @@ func (a *app) railsCommand() *cobra.Command {
 	var o railsOptions
 	cmd := &cobra.Command{
 		Use:   "rails [DIR | -t TOPOLOGY [--lfts FILE | -e ENGINE]]",
-		Short: "which port is on which rail, what is swapped or missing, and the load of each rail",
+		Short: "which port is on which rail, and what is swapped or missing",
 		Long: `Find the rails of a fabric: port k of each host, on the leaf where the hosts beside it
 have theirs. Ports of the same name are on one rail, mlx5_3 of all hosts; where hosts
 call their adapters differently, those on the same leaves, else those in the same place

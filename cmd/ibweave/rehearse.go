@@ -25,7 +25,7 @@ func (a *app) rehearseCommand() *cobra.Command {
 	var form outputForm
 	cmd := &cobra.Command{
 		Use:   "rehearse DIR",
-		Short: "load compiled tables with the real OpenSM on the real ibsim, and compare",
+		Short: "try tables without hardware: in the real OpenSM, on the real ibsim",
 		Long: `Start ibsim with the fabric of DIR and OpenSM with its files, or with the plugin,
 read the tables back from the simulated switches, and compare entry by entry. DIR
 is what compile wrote. Needs opensm, ibsim-utils and infiniband-diags.

@@ -43,6 +43,8 @@ type app struct {
 	interrupted    <-chan struct{} // closed by SIGINT and SIGTERM
 }
 
+func init() { cobra.EnableCommandSorting = false }
+
 // rootCommand is the program's tree of commands.
 func (a *app) rootCommand() *cobra.Command {
 	root := &cobra.Command{
@@ -77,14 +79,37 @@ and hands them to OpenSM.`,
 		a.command = cmd
 		return flagError(cmd, err)
 	})
-	root.AddCommand(
-		a.genCommand(), a.compileCommand(), a.checkCommand(), a.planCommand(), a.diffCommand(), a.driftCommand(), a.compareCommand(), a.whatifCommand(), a.drainCommand(), a.moveCommand(), a.mergeCommand(), a.reportCommand(), a.simCommand(), a.scheduleCommand(), a.pathCommand(), a.countersCommand(), a.railsCommand(), a.trafficCommand(), a.placeCommand(), a.slurmCommand(), a.reproduceCommand(), a.rehearseCommand(),
-		a.discoverCommand(), a.pullCommand(), a.joinCommand(), a.leaveCommand(), a.devicesCommand(), a.versionCommand(), a.manCommand(root), a.formsCommand(),
-	)
+	// Groups and commands are in the order of the help text.
+	for _, g := range []struct {
+		name     string
+		commands []*cobra.Command
+	}{
+		{"Audit", []*cobra.Command{a.checkCommand(), a.compareCommand(), a.diffCommand(), a.pathCommand(), a.countersCommand(), a.railsCommand(), a.reportCommand()}},
+		{"Route", []*cobra.Command{a.compileCommand(), a.rehearseCommand()}},
+		{"Change", []*cobra.Command{a.whatifCommand(), a.drainCommand(), a.moveCommand(), a.driftCommand()}},
+		{"Live", []*cobra.Command{a.discoverCommand(), a.pullCommand(), a.devicesCommand(), a.joinCommand(), a.leaveCommand()}},
+		{"Simulate", []*cobra.Command{a.genCommand(), a.simCommand(), a.trafficCommand(), a.placeCommand()}},
+		{"Export", []*cobra.Command{a.slurmCommand(), a.planCommand()}},
+	} {
+		root.AddGroup(&cobra.Group{ID: g.name, Title: g.name})
+		for _, c := range g.commands {
+			c.GroupID = g.name
+			root.AddCommand(c)
+		}
+	}
+	root.AddCommand(a.scheduleCommand(), a.reproduceCommand(), a.versionCommand(), a.manCommand(root), a.formsCommand())
 	root.SetOut(a.exact)
 	a.addCobraCommands(root)
+	for _, c := range root.Commands() {
+		c.Hidden = c.GroupID == ""
+	}
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
-		_, _ = io.WriteString(cmd.OutOrStdout(), helpOf(cmd).help()) // a.exact has the error
+		page := helpOf(cmd)
+		text := page.help()
+		if cmd == root {
+			text = page.overview()
+		}
+		_, _ = io.WriteString(cmd.OutOrStdout(), text) // a.exact has the error
 	})
 	walk(root, func(c *cobra.Command) {
 		limitFlags(c)

@@ -90,7 +90,7 @@ func schemaOf(t *testing.T, name string) *jsonschema.Schema {
 }
 
 // schemaNames are the schemas of commands whose name is another one.
-var schemaNames = map[string]string{"leave": "join", "merge": "whatif"}
+var schemaNames = map[string]string{"leave": "join"}
 
 // schemaName is the schema of what a command line prints with --format json.
 func schemaName(args []string) string {

@@ -120,10 +120,6 @@ var scopes = map[string][]scope{
 	"join":           {{flags: asking + " format mgid mlid non-member pkey port-guid qkey send-only sl"}},
 	"leave":          {{flags: asking + " format mgid mlid non-member port-guid send-only"}},
 	"man":            {{flags: "format output"}},
-	"merge": {
-		{flags: "fail-on format output sort"},
-		{flags: "top", not: "format=json", why: unsaid, note: true},
-	},
 	"drain": {
 		{flags: "cable format host-groups kinds lenient limit node-name-map output rebalance strict switch"},
 		{flags: "host-group", with: "host-groups", why: "they say which hosts are in it"},
@@ -210,7 +206,7 @@ var scopes = map[string][]scope{
 	"version": {},
 	"whatif": {
 		{flags: "ar-groups", with: "adaptive"},
-		{flags: "adaptive depth engine fail fail-on format from-scratch host-groups lenient lids lmc kinds node-name-map only output sample shard sort strict switch topology rebalance vls"},
+		{flags: "adaptive depth engine fail fail-on format from-scratch host-groups lenient lids lmc kinds merge node-name-map only output sample shard sort strict switch topology rebalance vls"},
 		{flags: "seed", with: "sample", why: random, note: true},
 		{flags: "top", not: "format=json", why: unsaid, note: true},
 		{flags: "no-wrap", with: grids, note: true},

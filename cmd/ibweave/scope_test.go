@@ -204,7 +204,7 @@ var withoutEffectTests = []struct {
 	{"gen myrinet4 --seed 3", "seed", "without --drop-links", true},
 	{"gen shufflenet --seed 3", "seed", "without --drop-links", true},
 	{"gen torus --dims 3x3 --seed 3", "seed", "without --drop-links", true},
-	{"merge f --format json --top 3", "top", "with --format json", true},
+	{"whatif --merge f --format json --top 3", "top", "with --format json", true},
 	{"rehearse d --plugin f", "plugin", "without --via plugin", false},
 	{"rehearse d --traffic f", "traffic", "without --via plugin", false},
 	{"report d -o p --date 2026-12-31", "date", "without --policy", true},

@@ -305,7 +305,7 @@ func TestHelp(t *testing.T) {
 		if got := run(append(path, "--help"), strings.NewReader(""), &out, &errs); got != exitClean || errs.Len() > 0 {
 			t.Errorf("%v --help: exit status %d, %s", path, got, &errs)
 		}
-		if !strings.Contains(out.String(), "\nExit status:\n  0  done and clean\n") {
+		if len(path) > 0 && !strings.Contains(out.String(), "\nExit status:\n  0  done and clean\n") {
 			t.Errorf("%v --help does not list the exit statuses:\n%s", path, &out)
 		}
 	}

@@ -63,7 +63,7 @@ func (a *app) simCommand() *cobra.Command {
 	in := simulation{cfg: sim.Defaults(), buffer: sim.PortBuffer, pattern: sim.Uniform{}, bytes: []int{256}, seeds: []uint64{1}, from: map[string]sourceLine{}}
 	cmd := &cobra.Command{
 		Use:   "sim [DIR | -t TOPOLOGY {--lfts FILE | -e ENGINE}] {--load LIST | --burst N | --trace FILE | --traffic FILE}",
-		Short: "simulate the tables with traffic, packet by packet or flit by flit",
+		Short: "simulate tables with traffic, packet by packet or flit by flit",
 		Long: `Simulate a fabric with the very tables that its switches get, and measure latency
 and throughput.
 

@@ -33,7 +33,7 @@ func (a *app) trafficCommand() *cobra.Command {
 	var o trafficOptions
 	cmd := &cobra.Command{
 		Use:   "traffic [DIR | -t TOPOLOGY [--lfts FILE | -e ENGINE]] --traffic FILE | --mix SEED",
-		Short: "what jobs send, the cables that they load and share, and which job slows which down",
+		Short: "what jobs send, which cables they share, which job slows another",
 		Long: `Show the traffic of jobs, which a YAML file names: their hosts, by name or by the number
 of a Slurm job, and what their ranks send: ring and tree all-reduce, reduce-scatter,
 all-gather, alltoall, broadcast, halo, shift, permutation, to storage, or a recorded

@@ -108,7 +108,7 @@ func referencePages(root *cobra.Command) map[string]string {
 // eachPage visits the pages of all commands and help topics.
 func eachPage(root *cobra.Command, visit func(*helpPage)) {
 	walk(root, func(c *cobra.Command) {
-		if c == root || c.IsAvailableCommand() || c.IsAdditionalHelpTopicCommand() {
+		if c.Name() != "help" {
 			visit(helpOf(c))
 		}
 	})

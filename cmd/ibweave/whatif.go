@@ -36,10 +36,11 @@ func (a *app) whatifCommand() *cobra.Command {
 		o                 failing
 		fail, shard, only string
 		out               caseFlags
+		merge             bool
 	)
 	cmd := &cobra.Command{
-		Use:   "whatif -t FILE -e ENGINE {--fail links|switches | --only isl|hosts|switches}",
-		Short: "what every single failure would do",
+		Use:   "whatif {-t FILE -e ENGINE {--fail links|switches | --only isl|hosts|switches} | --merge FILE..}",
+		Short: "what the failure of each cable or switch would do",
 		Long: `Let every cable or every switch of a fabric fail, one at a time or two together,
 route what is left, verify it, and list the failures by the harm that they do:
 pairs of ports that can no longer reach each other, though both still have a
@@ -53,7 +54,8 @@ one line what the loss of host cables does when each cuts off its own host only;
 
 updn, minhop, fattree and layered on one lane mend their tables, so that what the failure did not touch stays as
 it is; other engines route all again. Where failures are many, --sample draws some,
-and --shard divides them among machines: merge puts the results together.
+and --shard divides them among machines: --merge puts the results together, the
+same, byte for byte, as one run without shards.
 
 Lost pairs are warnings, and credit loops that were not there before are errors.`,
 		Example: `  ibweave whatif -t fabric.txt -e updn --fail links
@@ -62,9 +64,39 @@ Lost pairs are warnings, and credit loops that were not there before are errors.
   ibweave whatif -t fabric.txt -e updn --fail links --switch 'spine 1'
   ibweave whatif -t fabric.txt -e updn --fail switches --depth 2 --sample 10000
   ibweave whatif -t fabric.txt -e updn --fail links --depth 2 --shard 3/16 -o part-3.json
-  ibweave merge part-*.json`,
-		Args: a.noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+  ibweave whatif --merge part-*.json -o all.json`,
+		Aliases: []string{"merge"}, // ibweave merge FILE.., as it was called
+		Args: func(cmd *cobra.Command, args []string) error {
+			if cmd.CalledAs() == "merge" {
+				if err := cmd.Flags().Set("merge", "true"); err != nil {
+					return err
+				}
+			}
+			if merge {
+				return nil
+			}
+			return a.noArgs(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if merge {
+				var other *pflag.Flag
+				cmd.LocalFlags().Visit(func(f *pflag.Flag) {
+					if !slices.Contains([]string{"merge", "fail-on", "format", "output", "sort", "top"}, f.Name) {
+						other = f
+					}
+				})
+				if other != nil {
+					return usagef("--%s has no effect with --merge: the files have their results", other.Name)
+				}
+				if err := out.parse(); err != nil {
+					return err
+				}
+				r, err := a.merged(args)
+				if err != nil {
+					return err
+				}
+				return a.writeCases(r, &out)
+			}
 			if o.topology == "" || o.engine == "" || fail == "" && only == "" {
 				return usagef("whatif needs a topology, -t FILE, an engine, -e ENGINE, and what fails, --fail links or switches, or --only isl, hosts or switches")
 			}
@@ -100,6 +132,7 @@ Lost pairs are warnings, and credit loops that were not there before are errors.
 	flags.IntVar(&o.opt.Sample, "sample", 0, "try `N` failures drawn at random; by default all")
 	flags.Uint64Var(&o.opt.Seed, "seed", 1, "chooses the sample")
 	flags.StringVar(&shard, "shard", "", "try part `i/n` of the failures only")
+	flags.BoolVar(&merge, "merge", false, "put the results of --shard in the files FILE.. together")
 	a.nameFlag(cmd)
 	a.kindFlag(cmd)
 	a.hostGroupFlag(cmd)
@@ -146,7 +179,7 @@ func parseShard(text string) (shard, shards int, err error) {
 	return shard, shards, err
 }
 
-// caseFlags are those of whatif and merge.
+// caseFlags are those of whatif, with --merge too.
 type caseFlags struct {
 	outputForm
 	threshold
@@ -241,46 +274,32 @@ func (a *app) whatif(ctx context.Context, o *failing, route compile.Options) (*w
 	return r, nil
 }
 
-func (a *app) mergeCommand() *cobra.Command {
-	var out caseFlags
-	cmd := &cobra.Command{
-		Use:   "merge FILE..",
-		Short: "put the shards of whatif together",
-		Long: `Put the results of whatif --shard together: the same, byte for byte, as one run
-without shards. All shards must be of the same run, and each there once.`,
-		Example: `  ibweave merge part-*.json -o all.json`,
-		Args:    cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usagef("merge needs the files that whatif --shard wrote")
-			}
-			if err := out.parse(); err != nil {
-				return err
-			}
-			if err := oneStdin(args...); err != nil {
-				return err
-			}
-			var results []*whatif.Result
-			for _, name := range args {
-				data, err := a.readInput(name)
-				if err != nil {
-					return err
-				}
-				r, err := whatif.Read(name, data)
-				if err != nil {
-					return err
-				}
-				results = append(results, r)
-			}
-			r, err := whatif.Merge(args, results)
-			if err != nil {
-				return &inputError{err}
-			}
-			return a.writeCases(r, &out)
-		},
+// merged reads the files that whatif --shard wrote, and puts them together: the same, byte
+// for byte, as one run without shards. All must be of the same run, and each there once.
+func (a *app) merged(names []string) (*whatif.Result, error) {
+	if len(names) == 0 {
+		return nil, usagef("--merge needs the files that whatif --shard wrote")
 	}
-	out.define(cmd.Flags())
-	return cmd
+	if err := oneStdin(names...); err != nil {
+		return nil, err
+	}
+	var results []*whatif.Result
+	for _, name := range names {
+		data, err := a.readInput(name)
+		if err != nil {
+			return nil, err
+		}
+		r, err := whatif.Read(name, data)
+		if err != nil {
+			return nil, err
+		}
+		results = append(results, r)
+	}
+	r, err := whatif.Merge(names, results)
+	if err != nil {
+		return nil, &inputError{err}
+	}
+	return r, nil
 }
 
 // writeCases writes a result where it is wanted, and says whether it is bad.

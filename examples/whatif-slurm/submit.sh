@@ -4,4 +4,4 @@
 set -eu
 rm -f shard-*.json
 sbatch --quiet --wait job.sh
-ibweave merge shard-*.json -o all.json --top 5 --fail-on warning
+ibweave whatif --merge shard-*.json -o all.json --top 5 --fail-on warning
