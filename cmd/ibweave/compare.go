@@ -66,7 +66,7 @@ type standings struct {
 func (a *app) compareCommand() *cobra.Command {
 	var c contest
 	cmd := &cobra.Command{
-		Use:   "compare -t FILE [-e ENGINE,..] [--lfts FILE ..]",
+		Use:   "compare TOPOLOGY [-e ENGINE,..] [--lfts FILE ..]",
 		Short: "engines, OpenSM's too, and existing tables side by side",
 		Long: `Route a fabric with several engines, and put their tables side by side with those
 that a fabric has: are they right, how long are the paths, how do routes spread
@@ -105,7 +105,7 @@ is cut off.`,
   ibweave compare -t torus.txt -e xy,updn --format json
   ibweave compare -t fabric.txt -e updn,minhop,fattree --traffic jobs.yaml
   ibweave compare -t fabric.txt -e updn,opensm:updn --damage cables --svg damage.svg`,
-		Args: a.noArgs,
+		Args: a.topologyArg,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			opt, err := c.parse(cmd)
 			if err != nil {

@@ -76,7 +76,7 @@ func (a *app) compileCommand() *cobra.Command {
 	var o order
 	var list bool
 	cmd := &cobra.Command{
-		Use:   "compile -t FILE [-e ENGINE] -o DIR",
+		Use:   "compile TOPOLOGY [-e ENGINE] -o DIR",
 		Short: "make forwarding tables for OpenSM, and prove them",
 		Long: `Make the forwarding tables of a fabric, prove them safe, and write what OpenSM
 needs to use them.
@@ -126,7 +126,7 @@ Multicast schemes, --mcast:
   ibweave compile -t fabric.txt -e updn --adaptive -o tables
   ibweave compile -t mesh.txt -e xy -g groups.yaml --mcast comb -o tables
   ibnetdiscover | ibweave compile -t - -e minhop -o tables --format json`,
-		Args: a.noArgs,
+		Args: a.topologyArg,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if list {
 				_, err := io.WriteString(a.stdout, engineHelp())

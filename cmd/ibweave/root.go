@@ -224,6 +224,21 @@ func (a *app) maxArgs(n int) cobra.PositionalArgs {
 	}
 }
 
+// topologyArg takes an argument as the topology, just as -t FILE.
+func (a *app) topologyArg(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if f := cmd.Flags().Lookup("topology"); f.Changed {
+		a.command = cmd
+		return usagef("the topology is %q and --topology %s: want one of them", args[0], f.Value)
+	}
+	if err := a.maxArgs(1)(cmd, args); err != nil {
+		return err
+	}
+	return cmd.Flags().Set("topology", args[0])
+}
+
 // require makes flags mandatory.
 func (a *app) require(cmd *cobra.Command, flags ...string) {
 	for _, name := range flags {

@@ -39,7 +39,7 @@ func (a *app) whatifCommand() *cobra.Command {
 		merge             bool
 	)
 	cmd := &cobra.Command{
-		Use:   "whatif {-t FILE -e ENGINE {--fail links|switches | --only isl|hosts|switches} | --merge FILE..}",
+		Use:   "whatif {TOPOLOGY -e ENGINE {--fail links|switches | --only isl|hosts|switches} | --merge FILE..}",
 		Short: "what the failure of each cable or switch would do",
 		Long: `Let every cable or every switch of a fabric fail, one at a time or two together,
 route what is left, verify it, and list the failures by the harm that they do:
@@ -75,13 +75,13 @@ Lost pairs are warnings, and credit loops that were not there before are errors.
 			if merge {
 				return nil
 			}
-			return a.noArgs(cmd, args)
+			return a.topologyArg(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if merge {
 				var other *pflag.Flag
-				cmd.LocalFlags().Visit(func(f *pflag.Flag) {
-					if !slices.Contains([]string{"merge", "fail-on", "format", "output", "sort", "top"}, f.Name) {
+				cmd.Flags().Visit(func(f *pflag.Flag) {
+					if cmd.LocalFlags().Lookup(f.Name) != nil && !slices.Contains([]string{"merge", "fail-on", "format", "output", "sort", "top"}, f.Name) {
 						other = f
 					}
 				})
