@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -75,7 +76,7 @@ func (a *app) checkCommand() *cobra.Command {
 	var rules bool
 	var explain string
 	cmd := &cobra.Command{
-		Use:   "check [DIR | -t TOPOLOGY --lfts FILE | -t TOPOLOGY --wiring]",
+		Use:   "check DIR | TOPOLOGY [--lfts FILE]",
 		Short: "find what is wrong with tables and cables, wherever they come from",
 		Long: `Audit forwarding tables: does every port reach every LID, without forwarding
 loops and without credit loops? Does every receiver of a multicast group get one
@@ -94,7 +95,8 @@ and so does -t DIR.
 Otherwise the tables come from FILE: opensm-lfts.dump, what dump_lfts or ibroute print,
 opensm.fdbs or the fdbs of ibdiagnet. TOPOLOGY is ibnetdiscover text,
 opensm-subnet.lst or lst of ibdiagnet, db_csv of ibdiagnet, what iblinkinfo prints or
-another form that ibweave help forms lists, or a directory or archive with one of them.
+another form that ibweave help forms lists, or a directory or archive with one of them; -t names
+it, too. Of a topology without tables the cables are looked at.
 SL-to-VL tables are opensm-sl2vl.dump, what smpquery sl2vl
 prints, or ibdmchk's; path SLs are path-sls.dump of compile or ibdmchk's. Without
 tables everything is on one VL. With tables but no path SLs, what only paths with some
@@ -124,12 +126,12 @@ Forms are recognized by content, zstd and gzip as well; - is standard input.`,
 		Example: `  ibweave check tables
   ibweave check /var/log
   ibweave check /var/tmp/ibdiagnet2
-  ibweave check -t fabric.txt --wiring
+  ibweave check fabric.txt
   ibweave check /var/tmp/ibdiagnet2 --partitions /etc/opensm/partitions.conf
   ibweave check -t fabric.txt --plan switches.ndt,hosts.ndt
   ibweave check tables --policy policy.yaml --format sarif
   ibweave check tables --report sarif=ibweave.sarif --report junit=ibweave.xml
-  ibweave check -t fabric.txt --lfts /var/log/opensm-lfts.dump
+  ibweave check fabric.txt --lfts /var/log/opensm-lfts.dump
   dump_lfts | ibweave check -t fabric.txt --lfts - --format json
   ibweave check --explain credit-loop`,
 		Args: a.maxArgs(1),
@@ -212,13 +214,21 @@ func (a *app) resolveAudit(command string, in *audit, args []string) error {
 	if len(args) == 0 && in.isFolderAlone() {
 		args, in.topology = []string{in.topology}, ""
 	}
+	if len(args) > 0 && in.topology == "" && isFile(args[0]) { // as -t FILE
+		args, in.topology = nil, args[0]
+	}
 	if len(args) == 0 {
+		asks := in.wanted() || in.partitioned() || in.bound != "" || in.sl2vl+in.pathSL+in.mfts+in.groups+in.plft+in.certificate+in.traffic != ""
+		if in.topology != "" && in.cablesDo && !in.hasTables() && !asks {
+			in.wiring = true
+			fmt.Fprintf(a.stderr, "%s: no forwarding tables, so that only the cables are looked at\n", in.topology)
+		}
 		if in.topology == "" || !in.hasTables() && !in.wanted() && !in.partitioned() && in.bound == "" {
 			without := ""
 			if command == "check" {
-				without = "; or -t TOPOLOGY and --wiring, --plan FILE or --policy FILE, --pkeys FILE or --partitions FILE, or --bound FILE"
+				without = "; or a TOPOLOGY alone, whose cables it looks at, or with --plan, --policy, --pkeys, --partitions or --bound FILE"
 			}
-			return usagef("%s needs a directory of tables, or -t TOPOLOGY and --lfts FILE or --far FILE%s", command, without)
+			return usagef("%s needs a directory of tables, or a TOPOLOGY and --lfts FILE or --far FILE%s", command, without)
 		}
 		if !in.hasTables() && (in.sl2vl != "" || in.pathSL != "" || in.mfts != "" || in.certificate != "") {
 			return usagef("other tables and certificates say nothing without forwarding tables, --lfts FILE")
@@ -242,6 +252,12 @@ func (a *app) resolveAudit(command string, in *audit, args []string) error {
 		return err
 	}
 	return a.resolve(in, args[0], !in.wanted() && !in.partitioned())
+}
+
+// isFile reports that a name is standard input or a file that is neither folder nor archive.
+func isFile(name string) bool {
+	info, err := os.Stat(name)
+	return name == "-" || err == nil && !info.IsDir() && !files.Archive(name)
 }
 
 // findCompiled finds the files of a directory that compile wrote.

@@ -127,13 +127,19 @@ Multicast schemes, --mcast:
   ibweave compile -t mesh.txt -e xy -g groups.yaml --mcast comb -o tables
   ibnetdiscover | ibweave compile -t - -e minhop -o tables --format json`,
 		Args: a.topologyArg,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if list {
+				if err := a.checkScopes(cmd, args, nil); err != nil {
+					return err
+				}
 				_, err := io.WriteString(a.stdout, engineHelp())
 				return err
 			}
-			c, err := a.parseOrder(cmd, &o)
+			c, err := a.parseOrder(cmd, args, &o)
 			if err != nil {
+				return err
+			}
+			if err := a.readHostGroups(); err != nil {
 				return err
 			}
 			return a.compile(cmd.Context(), c)
@@ -361,75 +367,59 @@ type compilation struct {
 }
 
 // parseOrder sees that the flags make sense.
-func (a *app) parseOrder(cmd *cobra.Command, o *order) (*compilation, error) {
-	if err := o.outputForm.parse(); err != nil {
-		return nil, err
-	}
+func (a *app) parseOrder(cmd *cobra.Command, args []string, o *order) (*compilation, error) {
 	c := &compilation{order: o}
+	var wrong []error // all that is wrong with the flags, the engine first
 	var err error
-	if c.opt, err = o.routeFlags.parse(cmd); err != nil {
-		return nil, err
+	if o.engine != "" {
+		c.engine, err = a.engine(o.engine)
+		wrong = append(wrong, err)
 	}
 	if o.topology == "" {
-		return nil, usagef("compile needs a topology, -t FILE")
+		wrong = append(wrong, usagef("compile needs a topology, FILE or -t FILE"))
 	}
 	if (o.output == "") != o.dryRun {
-		return nil, usagef("compile needs either a directory to write, -o DIR, or --dry-run")
+		wrong = append(wrong, usagef("compile needs either a directory to write, -o DIR, or --dry-run"))
 	}
-	if o.engine != "" {
-		if c.engine, err = a.engine(o.engine); err != nil {
-			return nil, err
+	wrong = append(wrong, wrongValues(cmd)...)
+	wrong = append(wrong, a.checkScopes(cmd, args, nil), o.outputForm.parse())
+	c.opt, err = o.routeFlags.parse(cmd)
+	wrong = append(wrong, err)
+	if !filepath.IsAbs(o.installDir) {
+		wrong = append(wrong, usagef("--install-dir %q: want an absolute path", o.installDir))
+	}
+	if o.origin != "" {
+		if c.opt.Route.Origin, err = fabric.ParseGUID(o.origin); err != nil {
+			wrong = append(wrong, usagef("--origin: %w", err))
 		}
 	}
-	if !filepath.IsAbs(o.installDir) {
-		return nil, usagef("--install-dir %q: want an absolute path", o.installDir)
+	if c.opt.SL2VL = o.sl2vl; o.sl2vl != "" {
+		if err := compile.CheckSL2VLScheme(o.sl2vl); err != nil {
+			wrong = append(wrong, usagef("--sl2vl: %w", err))
+		}
 	}
-	if err := o.parseMesh(&c.opt); err != nil {
-		return nil, err
+	if c.opt.Multicast = o.mcast; o.mcast != "" {
+		if err := compile.CheckMulticastScheme(o.mcast); err != nil {
+			wrong = append(wrong, usagef("--mcast: %w", err))
+		}
 	}
-	if err := o.parseSchemes(&c.opt); err != nil {
-		return nil, err
-	}
+	c.opt.MFT = mft.Options{Capacity: o.mftCapacity, Balance: o.balance}
 	if cmd.Flags().Changed("max-detour") {
 		c.opt.MaxDetour = &o.maxDetour
 	}
 	c.opt.Route.FirstStep, c.opt.UniformFloor = o.firstStep, o.uniformFloor
 	c.opt.LIDs.EnhancedPort0 = o.esp0
 	if o.guid2lid != "" && c.opt.LIDs.Policy != lft.KeepLIDs {
-		return nil, usagef("--guid2lid gives LIDs to keep, and --lids %s keeps none", o.lids)
+		wrong = append(wrong, usagef("--guid2lid gives LIDs to keep, and --lids %s keeps none", o.lids))
 	}
-	return c, oneStdin(append([]string{o.topology, o.guid2lid, o.groups, o.traffic}, o.roots...)...)
-}
-
-// parseMesh reads where a mesh begins, and its dimensions.
-func (o *order) parseMesh(opt *compile.Options) (err error) {
+	wrong = append(wrong, oneStdin(append([]string{o.topology, o.guid2lid, o.groups, o.traffic}, o.roots...)...))
+	if err := errors.Join(wrong...); err != nil {
+		return nil, &usageError{err}
+	}
 	if o.dims != "" {
-		if opt.Route.Dims, err = parseDims(o.dims); err != nil {
-			return &usageError{err}
-		}
+		c.opt.Route.Dims, err = parseDims(o.dims)
 	}
-	if o.origin != "" {
-		if opt.Route.Origin, err = fabric.ParseGUID(o.origin); err != nil {
-			return usagef("--origin: %w", err)
-		}
-	}
-	return nil
-}
-
-// parseSchemes reads the schemes of SL-to-VL tables and of multicast.
-func (o *order) parseSchemes(opt *compile.Options) error {
-	if opt.SL2VL = o.sl2vl; o.sl2vl != "" {
-		if err := compile.CheckSL2VLScheme(o.sl2vl); err != nil {
-			return usagef("--sl2vl: %w", err)
-		}
-	}
-	if opt.Multicast = o.mcast; o.mcast != "" {
-		if err := compile.CheckMulticastScheme(o.mcast); err != nil {
-			return usagef("--mcast: %w", err)
-		}
-	}
-	opt.MFT = mft.Options{Capacity: o.mftCapacity, Balance: o.balance}
-	return nil
+	return c, err
 }
 
 // compile is the command.

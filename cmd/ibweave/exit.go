@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/ibweave/ibweave/audit/choice"
 	"github.com/ibweave/ibweave/audit/policy"
@@ -96,7 +97,9 @@ func (a *app) report(err error) int {
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintln(a.stderr, "ibweave: interrupted; nothing was left half done")
 	case status == exitUsage:
-		fmt.Fprintf(a.stderr, "ibweave: %v\n", err)
+		for line := range strings.Lines(err.Error()) { // one for each thing that is wrong
+			fmt.Fprintf(a.stderr, "ibweave: %s\n", strings.TrimSuffix(line, "\n"))
+		}
 		fmt.Fprintf(a.stderr, "Try '%s --help'.\n", a.invoked())
 	default:
 		fmt.Fprintf(a.stderr, "ibweave: %v\n", err)

@@ -69,6 +69,8 @@ var inputs = map[string]string{
 	"drift arguments":          "drift H --live D/opensm-lfts.dump",
 	"drift --live":             "drift D --live X",
 	"whatif arguments":         "whatif --merge X",
+	"compile arguments":        "compile X -e updn --dry-run",
+	"compare arguments":        "compare X -e updn --bisections 5",
 	"plan arguments":           "plan X",
 	"plan --node-name-map":     "plan D/fabric.ibnetdiscover --node-name-map X",
 	"rehearse arguments":       "rehearse H",
@@ -194,7 +196,6 @@ var outputs = map[string]string{
 	"sim --svg":             "sim D --adaptive free --burst 1 --svg X",
 	"sim --png":             "sim D --adaptive free --burst 1 --png X",
 	"whatif --output":       "whatif -t D/fabric.ibnetdiscover -e updn --fail links -o X",
-	"whatif --merge -o":     "whatif --merge D/whatif.json -o X",
 
 	"pull --output":      "pull --ibsim -o F/opensm-lfts.dump",
 	"man --output":       "man -o F/ibweave-gen.1",
@@ -214,14 +215,14 @@ var otherFiles = map[string]string{
 }
 
 // namesFile tells flags and arguments that name files by their help.
-var namesFile = regexp.MustCompile(`\b(FILE|DIR|PATH|OLD)\b|\ba (file|directory|folder) `)
+var namesFile = regexp.MustCompile(`\b(FILE|TOPOLOGY|DIR|PATH|OLD)\b|\ba (file|directory|folder) `)
 
 // Every flag and every argument that names a file is in one of the tables.
 func TestFilesListed(t *testing.T) {
 	var found []string
 	walk((&app{}).rootCommand(), func(c *cobra.Command) {
 		name := strings.TrimPrefix(c.CommandPath(), "ibweave ")
-		use, _, _ := strings.Cut(strings.NewReplacer(" -t FILE", "", " -o DIR", "", "--lfts FILE", "").Replace(c.Use), "--live")
+		use, _, _ := strings.Cut(strings.NewReplacer(" -t FILE", "", " -t TOPOLOGY", "", " -o DIR", "", "--lfts FILE", "").Replace(c.Use), "--live")
 		if namesFile.MatchString(use) {
 			found = append(found, name+" arguments")
 		}

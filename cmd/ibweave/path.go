@@ -32,7 +32,7 @@ type pathOptions struct {
 func (a *app) pathCommand() *cobra.Command {
 	var o pathOptions
 	cmd := &cobra.Command{
-		Use:   "path [DIR | -t TOPOLOGY --lfts FILE] SRC DST",
+		Use:   "path {DIR | TOPOLOGY --lfts FILE} SRC DST",
 		Short: "the paths between two hosts, and who shares their cables",
 		Long: `Follow packets from SRC to DST and back through the forwarding tables of DIR, as
 check takes it, or of FILE: the cables of each path with their rates, the routes that
@@ -67,7 +67,7 @@ when a packet is lost.`,
 				dir, args = args[:min(1, len(args))], args[min(1, len(args)):]
 			}
 			if len(args) != wanted || o.topology == "" && len(dir) == 0 {
-				return usagef("path needs tables, DIR or -t TOPOLOGY and --lfts FILE, and behind them SRC and DST, or --all-from HOST in their place")
+				return usagef("path needs tables, DIR or TOPOLOGY and --lfts FILE, and behind them SRC and DST, or --all-from HOST in their place")
 			}
 			o.adaptiveToo = true
 			if err := a.resolveAudit("path", &o.audit, dir); err != nil {

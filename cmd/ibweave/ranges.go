@@ -118,6 +118,9 @@ type rangedValue struct {
 	pflag.Value
 	in    *valueRange
 	whole bool
+	later bool   // wrongValues returns what Set would refuse
+	text  string // of a value out of the range, if later
+	err   error
 }
 
 // rangeError is a value that a flag does not take: --limit 0: want 1 to 1000.
@@ -128,15 +131,40 @@ func (v *rangedValue) Set(text string) error {
 	if strings.HasSuffix(v.Type(), "Slice") {
 		items = strings.Split(text, ",")
 	}
+	var wrong error
 	for _, item := range items {
-		if err := v.in.holds(item, v.whole); err != nil {
-			return &rangeError{err}
+		wrong = cmp.Or(wrong, v.in.holds(item, v.whole))
+	}
+	if wrong == nil && v.Value.Set(text) != nil { // such as 1_0
+		wrong = v.in.wanted()
+	}
+	switch {
+	case wrong == nil:
+		return nil
+	case v.later:
+		v.text, v.err = text, wrong
+		return nil
+	}
+	return &rangeError{wrong}
+}
+
+// wrongValues returns an error for each flag of a command with a value out of its range, where
+// parsing did not stop at the first.
+func wrongValues(c *cobra.Command) (list []error) {
+	c.Flags().Visit(func(f *pflag.Flag) {
+		if v, ok := f.Value.(*rangedValue); ok && v.err != nil {
+			list = append(list, wrongValue(f, v.text, v.err))
 		}
+	})
+	return list
+}
+
+// wrongValue is the error of a value that a flag does not take.
+func wrongValue(f *pflag.Flag, text string, err error) error {
+	if text == "" || !isNumber(f) {
+		text = strconv.Quote(text)
 	}
-	if v.Value.Set(text) != nil { // such as 1_0
-		return &rangeError{v.in.wanted()}
-	}
-	return nil
+	return usagef("--%s %s: %w", f.Name, text, err)
 }
 
 // holds returns nil for a value of the range, else what is wanted.
@@ -182,7 +210,7 @@ func limitFlags(c *cobra.Command) {
 	limit := func(f *pflag.Flag) {
 		_, done := f.Value.(*rangedValue)
 		if r := rangeOf(c.Name(), f.Name); r != nil && !done && (isNumber(f) || f.Value.Type() == "string" && r.check != nil) {
-			f.Value = &rangedValue{f.Value, r, !strings.HasPrefix(f.Value.Type(), "float")}
+			f.Value = &rangedValue{Value: f.Value, in: r, whole: !strings.HasPrefix(f.Value.Type(), "float"), later: c.Name() == "compile"}
 		}
 	}
 	c.Flags().VisitAll(limit)
@@ -201,9 +229,5 @@ func flagError(cmd *cobra.Command, err error) error {
 	if !errors.As(err, &invalid) || !errors.As(err, &out) {
 		return &usageError{fmt.Errorf("%w%s", err, nearFlag(cmd, err))}
 	}
-	value := invalid.GetValue()
-	if value == "" || !isNumber(invalid.GetFlag()) {
-		value = strconv.Quote(value)
-	}
-	return usagef("--%s %s: %w", invalid.GetFlag().Name, value, out)
+	return wrongValue(invalid.GetFlag(), invalid.GetValue(), out)
 }

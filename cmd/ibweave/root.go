@@ -116,7 +116,7 @@ and hands them to OpenSM.`,
 		if body := c.RunE; body != nil {
 			c.RunE = func(cmd *cobra.Command, args []string) error {
 				a.running = true
-				if cmd.Name() != "sim" { // whose experiment file is to be read first
+				if cmd.Name() != "sim" && cmd.Name() != "compile" { // sim reads its experiment file before, compile looks at the engine
 					if err := a.checkScopes(cmd, args, nil); err != nil {
 						return err
 					}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -309,6 +310,7 @@ func (a *app) checkScopes(cmd *cobra.Command, args []string, in *simulation) err
 		})
 		return other
 	}
+	var wrong []error
 	for i := range scopes[command] {
 		s := &scopes[command][i]
 		for _, name := range strings.Fields(s.flags) {
@@ -325,10 +327,11 @@ func (a *app) checkScopes(cmd *cobra.Command, args []string, in *simulation) err
 				}
 			}
 			if !s.note {
-				return usagef("--%s %s", name, reason)
+				wrong = append(wrong, usagef("--%s %s", name, reason))
+				continue
 			}
 			fmt.Fprintf(a.stderr, "ibweave: --%s %s\n", name, reason)
 		}
 	}
-	return nil
+	return errors.Join(wrong...)
 }

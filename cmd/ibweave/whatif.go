@@ -132,7 +132,7 @@ Lost pairs are warnings, and credit loops that were not there before are errors.
 	flags.IntVar(&o.opt.Sample, "sample", 0, "try `N` failures drawn at random; by default all")
 	flags.Uint64Var(&o.opt.Seed, "seed", 1, "chooses the sample")
 	flags.StringVar(&shard, "shard", "", "try part `i/n` of the failures only")
-	flags.BoolVar(&merge, "merge", false, "put the results of --shard in the files FILE.. together")
+	flags.BoolVar(&merge, "merge", false, "put together the results of --shard")
 	a.nameFlag(cmd)
 	a.kindFlag(cmd)
 	a.hostGroupFlag(cmd)
