@@ -27,7 +27,7 @@ go test -count=1 -timeout 60m ./audit/jobs -run TestGap -mixes 20 -v | grep -E '
 go test -count=1 -timeout 60m ./verify/multipath -trials 10000 -tiny 1000 -mutations 1000 -v | grep -E 'map|seed|^(ok|FAIL|---)'
 # 1,000 processes that write a directory are killed.
 go test -count=1 -timeout 60m ./compile/outdir -run TestKill -kills 1000 -v | grep -E 'killed|^(ok|FAIL|---)'
-go test -count=1 -timeout 60m ./routing/banyan -trials 20
+go test -count=1 -timeout 60m ./papers/multistage -trials 20
 go test -count=1 -timeout 60m ./routing/fattree -run TestDamaged -trials 500 -v | grep -E 'flows|sum|^(ok|FAIL|---)'
 go test -count=1 -timeout 60m ./audit/cabling -run 'TestFaults|TestNoErrorsByGuess|TestErrorsOfCertainShapes' -trials 2000 -v | grep -E '^(ok|FAIL|---)'
 go test -count=1 -timeout 60m ./audit/cabling -run TestMissingCables -trials 1000 -v | grep -E 'named|^(ok|FAIL|---)'

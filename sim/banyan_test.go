@@ -84,7 +84,7 @@ func runBanyan(t *testing.T, w *banyan.Network, p *mft.Plan, cfg Config) (*log, 
 // arrive. With two more worms they deadlock all the same (E-N7), unless buffers have
 // room for whole packets. verify has it of worms that may wait for each other in
 // both cases, and in that of three worms in a network of four, and that InfiniBand's
-// copying is safe. banyan.RunWorms has the elements of the paper, which begin to
+// copying is safe. RunWorms of papers/multistage has the elements of the paper, which begin to
 // send by one output before they have the other; there three worms are enough
 // (G-N7), and two if elements differ in who goes first.
 func TestBanyanWorms(t *testing.T) {

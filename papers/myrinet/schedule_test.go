@@ -16,7 +16,7 @@ import (
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
-	"github.com/ibweave/ibweave/routing/banyan"
+	"github.com/ibweave/ibweave/papers/multistage"
 )
 
 // group is all hosts of f whose indices are given, all of them senders.
@@ -197,7 +197,7 @@ func TestRandomSchedules(t *testing.T) {
 }
 
 // TestTwoPhase has random groups: each originator sends to as many hosts in a row as it has
-// destinations, and these to the destinations by banyan.TwoPhase, in two steps.
+// destinations, and these to the destinations by multistage.TwoPhase, in two steps.
 func TestTwoPhase(t *testing.T) {
 	f := torus8(t)
 	tables := routed(t, f)
@@ -230,7 +230,7 @@ func TestTwoPhase(t *testing.T) {
 				continue // a region with the originator in it
 			}
 			starts[region.To] = true
-			want, err := banyan.TwoPhase(6, int(o), to, int(region.To))
+			want, err := multistage.TwoPhase(6, int(o), to, int(region.To))
 			if err != nil {
 				t.Fatal(err)
 			}

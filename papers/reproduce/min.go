@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ibweave/ibweave/papers/multistage"
 	"github.com/ibweave/ibweave/report/chart"
-	"github.com/ibweave/ibweave/routing/banyan"
 )
 
 // recursiveMIN is the paper on multicast in wrap-around banyan networks (N15, N16).
@@ -74,7 +74,7 @@ const minStages = 7
 var (
 	minFanouts  = []int{2, 4, 8, 16, 32}
 	minParts    = []float64{0.1, 0.5, 1}
-	minStarts   = []banyan.Placement{banyan.RandomStart, banyan.EarlyCopies, banyan.AlignedStart}
+	minStarts   = []multistage.Placement{multistage.RandomStart, multistage.EarlyCopies, multistage.AlignedStart}
 	minFanouts7 = []int{4, 16} // of figure 7
 )
 
@@ -89,14 +89,14 @@ func minSlots(quick bool, stages int) int {
 
 func minFigure5(*Lab) (*Figure, error) {
 	f := &Figure{Parameters: []Parameter{{"stages", fmt.Sprint(minStages)}}}
-	for i, p := range []banyan.Placement{banyan.RandomStart, banyan.AlignedStart} {
+	for i, p := range []multistage.Placement{multistage.RandomStart, multistage.AlignedStart} {
 		panel := chart.Panel{
 			Title: []string{"(a) random start address", "(b) aligned start address, not in the paper"}[i],
 			X:     chart.Axis{Label: "stage, 6 is the first", Scale: chart.Linear},
 			Y:     chart.Axis{Label: "copy rate", Scale: chart.Linear},
 		}
 		for _, fanout := range minFanouts {
-			c, err := banyan.CopyRates(minStages, fanout, p)
+			c, err := multistage.CopyRates(minStages, fanout, p)
 			if err != nil {
 				return nil, err
 			}
@@ -114,8 +114,8 @@ func minFigure5(*Lab) (*Figure, error) {
 // minPoint is a point to be simulated, and where it goes.
 type minPoint struct {
 	stages  int
-	traffic banyan.Traffic
-	start   banyan.Placement
+	traffic multistage.Traffic
+	start   multistage.Placement
 	to      *chart.Point
 	whole   *chart.Point // packets of which all copies arrive, if not nil
 }
@@ -124,14 +124,14 @@ type minPoint struct {
 func simulateMIN(lab *Lab, points []minPoint) error {
 	return lab.Each(len(points), func(ctx context.Context, i int) error {
 		p := &points[i]
-		r, err := banyan.SimulateSlots(ctx, banyan.SlotOptions{
+		r, err := multistage.SimulateSlots(ctx, multistage.SlotOptions{
 			Stages: p.stages, Traffic: p.traffic, Placement: p.start,
 			Slots: minSlots(lab.Quick, p.stages), Seed: stream(lab.Seed, "min", 0),
 		})
 		if err != nil {
 			return err
 		}
-		blocks := r.Slots / banyan.SlotBlock
+		blocks := r.Slots / multistage.SlotBlock
 		p.to.Y, p.to.Half, p.to.N = r.Throughput.Mean, r.Throughput.Half, blocks
 		if p.whole != nil {
 			p.whole.Y, p.whole.Half, p.whole.N = r.Whole.Mean, r.Whole.Half, blocks
@@ -141,12 +141,12 @@ func simulateMIN(lab *Lab, points []minPoint) error {
 }
 
 // modelMIN is the throughput by the paper's model.
-func modelMIN(stages int, t banyan.Traffic, start banyan.Placement) (float64, error) {
-	c, err := banyan.CopyRates(stages, t.Fanout, start)
+func modelMIN(stages int, t multistage.Traffic, start multistage.Placement) (float64, error) {
+	c, err := multistage.CopyRates(stages, t.Fanout, start)
 	if err != nil {
 		return 0, err
 	}
-	p, err := banyan.Predict(c, t)
+	p, err := multistage.Predict(c, t)
 	if err != nil {
 		return 0, err
 	}
@@ -155,7 +155,7 @@ func modelMIN(stages int, t banyan.Traffic, start banyan.Placement) (float64, er
 
 // minCurves makes a curve of the model and, with points yet to be measured, one of
 // the simulation.
-func minCurves(name string, start banyan.Placement, at []float64, where func(x float64) (int, banyan.Traffic), simulate func(x float64) bool) (curves [2]chart.Curve, points []minPoint, err error) {
+func minCurves(name string, start multistage.Placement, at []float64, where func(x float64) (int, multistage.Traffic), simulate func(x float64) bool) (curves [2]chart.Curve, points []minPoint, err error) {
 	curves[0].Name, curves[1].Name = name, name+", simulated"
 	for _, x := range at {
 		stages, t := where(x)
@@ -180,7 +180,7 @@ var minThroughput = chart.Axis{Label: "throughput", Unit: "packets per node and 
 func minFigure6(lab *Lab) (*Figure, error) {
 	f := &Figure{Parameters: []Parameter{
 		{"stages", fmt.Sprint(minStages)}, {"slots simulated", fmt.Sprint(minSlots(lab.Quick, minStages))},
-		{"start address", banyan.RandomStart.String()},
+		{"start address", multistage.RandomStart.String()},
 	}}
 	var points []minPoint
 	var loads []float64
@@ -194,9 +194,9 @@ func minFigure6(lab *Lab) (*Figure, error) {
 			Y:     minThroughput,
 		}
 		for _, fanout := range append([]int{1}, minFanouts...) {
-			curves, more, err := minCurves(fmt.Sprint("f = ", fanout), banyan.RandomStart, loads,
-				func(x float64) (int, banyan.Traffic) {
-					return minStages, banyan.Traffic{Load: x, Multicast: m, Fanout: fanout}
+			curves, more, err := minCurves(fmt.Sprint("f = ", fanout), multistage.RandomStart, loads,
+				func(x float64) (int, multistage.Traffic) {
+					return minStages, multistage.Traffic{Load: x, Multicast: m, Fanout: fanout}
 				},
 				func(x float64) bool { return x == 1 || !lab.Quick && int(math.Round(10*x))%2 == 0 })
 			if err != nil {
@@ -211,11 +211,11 @@ func minFigure6(lab *Lab) (*Figure, error) {
 }
 
 // minCase names the ways to place copies as the paper does.
-func minCase(p banyan.Placement) string {
+func minCase(p multistage.Placement) string {
 	switch p {
-	case banyan.RandomStart:
+	case multistage.RandomStart:
 		return "(A) random start"
-	case banyan.EarlyCopies:
+	case multistage.EarlyCopies:
 		return "(B) first stages"
 	}
 	return "aligned start, not in the paper"
@@ -236,8 +236,8 @@ func minFigure7(lab *Lab) (*Figure, error) {
 		for _, fanout := range minFanouts7 {
 			for _, start := range minStarts {
 				curves, more, err := minCurves(fmt.Sprintf("f = %d, %s", fanout, minCase(start)), start, sizes,
-					func(x float64) (int, banyan.Traffic) {
-						return int(x), banyan.Traffic{Load: 1, Multicast: m, Fanout: fanout}
+					func(x float64) (int, multistage.Traffic) {
+						return int(x), multistage.Traffic{Load: 1, Multicast: m, Fanout: fanout}
 					},
 					func(x float64) bool { return !lab.Quick || x == 7 })
 				if err != nil {
@@ -262,7 +262,7 @@ const (
 func minWhole(lab *Lab) (*Figure, error) {
 	f := &Figure{Parameters: []Parameter{
 		{"stages", fmt.Sprint(minStages)}, {"slots simulated", fmt.Sprint(minSlots(lab.Quick, minStages))},
-		{"offered load", "1"}, {"start address", banyan.RandomStart.String()},
+		{"offered load", "1"}, {"start address", multistage.RandomStart.String()},
 	}}
 	var points []minPoint
 	for i, m := range minParts {
@@ -273,13 +273,13 @@ func minWhole(lab *Lab) (*Figure, error) {
 			Curves: []chart.Curve{newCurve(minModelled, minFanouts), newCurve(minParted, minFanouts), newCurve(minArrived, minFanouts)},
 		}
 		for k, fanout := range minFanouts {
-			t := banyan.Traffic{Load: 1, Multicast: m, Fanout: fanout}
-			y, err := modelMIN(minStages, t, banyan.RandomStart)
+			t := multistage.Traffic{Load: 1, Multicast: m, Fanout: fanout}
+			y, err := modelMIN(minStages, t, multistage.RandomStart)
 			if err != nil {
 				return nil, err
 			}
 			panel.Curves[0].Points[k].Y = y
-			points = append(points, minPoint{minStages, t, banyan.RandomStart, &panel.Curves[1].Points[k], &panel.Curves[2].Points[k]})
+			points = append(points, minPoint{minStages, t, multistage.RandomStart, &panel.Curves[1].Points[k], &panel.Curves[2].Points[k]})
 		}
 		f.Panels = append(f.Panels, panel)
 	}
@@ -357,11 +357,11 @@ func judgeMINLoad(f map[string]*Figure) Finding {
 
 // minComparison compares two ways to place copies at all points of figure 7, by
 // the model and, beyond the error, by simulation.
-func minComparison(f *Figure, a, b banyan.Placement) (model, simulated span, clear, against int) {
+func minComparison(f *Figure, a, b multistage.Placement) (model, simulated span, clear, against int) {
 	for i := range f.Panels {
 		one := f.panel(i)
 		for _, fanout := range minFanouts7 {
-			name := func(start banyan.Placement) string { return fmt.Sprintf("f = %d, %s", fanout, minCase(start)) }
+			name := func(start multistage.Placement) string { return fmt.Sprintf("f = %d, %s", fanout, minCase(start)) }
 			for _, at := range one.Curve(name(a)) {
 				model.add(at.Y/one.At(name(b), at.X).Y, "f = %d, m = %v, n = %v", fanout, minParts[i], at.X)
 			}
@@ -381,7 +381,7 @@ func minComparison(f *Figure, a, b banyan.Placement) (model, simulated span, cle
 }
 
 func judgeMINCases(f map[string]*Figure) Finding {
-	model, simulated, clear, against := minComparison(f["fig7"], banyan.RandomStart, banyan.EarlyCopies)
+	model, simulated, clear, against := minComparison(f["fig7"], multistage.RandomStart, multistage.EarlyCopies)
 	out := Finding{Verdict: Holds, Measured: fmt.Sprintf("(A) has %.3f (%s) to %.3f (%s) times the throughput of (B) by the model; simulated %.3f to %.3f, clearly more at %d of %d points, clearly less at %d",
 		model.low, model.atLow, model.high, model.atHigh, simulated.low, simulated.high, clear, simulated.n, against),
 		Why: "copies that are made late block others at fewer stages"}
@@ -395,7 +395,7 @@ func judgeMINSize(f map[string]*Figure) Finding {
 	for i, p := range f["fig7"].Panels {
 		one := f["fig7"].panel(i)
 		for _, fanout := range minFanouts7 {
-			curve := one.Curve(fmt.Sprintf("f = %d, %s", fanout, minCase(banyan.RandomStart)))
+			curve := one.Curve(fmt.Sprintf("f = %d, %s", fanout, minCase(multistage.RandomStart)))
 			for i := range curve {
 				out.failIf(i > 0 && curve[i].Y >= curve[i-1].Y)
 			}
@@ -408,7 +408,7 @@ func judgeMINSize(f map[string]*Figure) Finding {
 
 // judgeMINAligned compares random with aligned start addresses.
 func judgeMINAligned(f map[string]*Figure) Finding {
-	model, simulated, clear, against := minComparison(f["fig7"], banyan.RandomStart, banyan.AlignedStart)
+	model, simulated, clear, against := minComparison(f["fig7"], multistage.RandomStart, multistage.AlignedStart)
 	out := Finding{Verdict: Holds, Measured: fmt.Sprintf("random start has %.3f (%s) to %.3f (%s) times the throughput of an aligned one by the model; simulated %.3f to %.3f, clearly more at %d of %d points, clearly less at %d",
 		model.low, model.atLow, model.high, model.atHigh, simulated.low, simulated.high, clear, simulated.n, against)}
 	switch {

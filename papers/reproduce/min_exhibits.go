@@ -10,6 +10,7 @@ import (
 
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/papers/multistage"
 	"github.com/ibweave/ibweave/report/chart"
 	"github.com/ibweave/ibweave/routing/banyan"
 	"github.com/ibweave/ibweave/verify"
@@ -53,8 +54,8 @@ var minRows = []rowsClaim{
 func minRegion(_ context.Context, _ *Lab, f *Figure) error {
 	const n, source = 4, 5
 	rows := rowList{}
-	region := banyan.Region{Min: 4, Max: 8}
-	hops := banyan.Hops(n, source, region)
+	region := multistage.Region{Min: 4, Max: 8}
+	hops := multistage.Hops(n, source, region)
 	rows.add("nodes that get 0100 to 1000", "4 5 6 7 8", nodesOf(hops))
 	for stage := n - 1; stage >= 0; stage-- {
 		var says []string
@@ -75,7 +76,7 @@ func minRegion(_ context.Context, _ *Lab, f *Figure) error {
 						want = append(want, fmt.Sprint(a))
 					}
 					all++
-					if nodesOf(banyan.Hops(stages, from, banyan.Region{Min: low, Max: high})) != strings.Join(want, " ") {
+					if nodesOf(multistage.Hops(stages, from, multistage.Region{Min: low, Max: high})) != strings.Join(want, " ") {
 						missed++
 					}
 				}
@@ -98,7 +99,7 @@ func minCubes() (all, wrong int, err error) {
 	const n = 3
 	for set := 1; set < 1<<(1<<n); set++ {
 		to := elements(set)
-		cube, exact := banyan.CubeOf(to)
+		cube, exact := multistage.CubeOf(to)
 		if !exact {
 			continue
 		}
@@ -107,7 +108,7 @@ func minCubes() (all, wrong int, err error) {
 		}
 		for source := range 1 << n {
 			all++
-			if nodesOf(banyan.Hops(n, source, cube)) != strings.Trim(fmt.Sprint(to), "[]") || !cube.Has(to[0]) {
+			if nodesOf(multistage.Hops(n, source, cube)) != strings.Trim(fmt.Sprint(to), "[]") || !cube.Has(to[0]) {
 				wrong++
 			}
 		}
@@ -116,7 +117,7 @@ func minCubes() (all, wrong int, err error) {
 }
 
 // nodesOf are the nodes that a packet comes to.
-func nodesOf[H any](hops []banyan.Hop[H]) string {
+func nodesOf[H any](hops []multistage.Hop[H]) string {
 	var list []int
 	for _, h := range hops {
 		if h.Stage == 0 {
@@ -129,7 +130,7 @@ func nodesOf[H any](hops []banyan.Hop[H]) string {
 
 // drawHops draws the elements that packets pass, by stage from the left, and the nodes
 // that they come to. who names the packet of a hop by its index.
-func drawHops(title string, n int, hops []banyan.Hop[banyan.Region], who func(hop int) string) chart.Drawing {
+func drawHops(title string, n int, hops []multistage.Hop[multistage.Region], who func(hop int) string) chart.Drawing {
 	d := chart.Drawing{Title: title, Arrows: []chart.Arrow{}, Cables: [][2]int{}}
 	index := map[string]int{}
 	spot := func(name string, x int, place float64, end bool) int {
@@ -158,24 +159,24 @@ func drawHops(title string, n int, hops []banyan.Hop[banyan.Region], who func(ho
 
 func minTwoPhase(_ context.Context, _ *Lab, f *Figure) error {
 	const n = 4
-	s, err := banyan.TwoPhase(n, 5, []int{0, 3, 6, 11, 13}, 4)
+	s, err := multistage.TwoPhase(n, 5, []int{0, 3, 6, 11, 13}, 4)
 	if err != nil {
 		return err
 	}
 	rows := rowList{}
-	rows.add("nodes that get a copy in phase 1", "4 5 6 7 8", nodesOf(banyan.Hops(n, s.Source, s.Copies)))
+	rows.add("nodes that get a copy in phase 1", "4 5 6 7 8", nodesOf(multistage.Hops(n, s.Source, s.Copies)))
 	var sends []string
-	var hops []banyan.Hop[banyan.Region]
+	var hops []multistage.Hop[multistage.Region]
 	var packet []int
 	for i, x := range s.Sends {
 		sends = append(sends, fmt.Sprintf("%d to %d", x.From, x.To))
-		for _, h := range banyan.Hops(n, x.From, banyan.Region{Min: x.To, Max: x.To}) {
+		for _, h := range multistage.Hops(n, x.From, multistage.Region{Min: x.To, Max: x.To}) {
 			hops = append(hops, h)
 			packet = append(packet, i)
 		}
 	}
 	rows.add("sends of phase 2", "4 to 0, 5 to 3, 6 to 6, 7 to 11, 8 to 13", strings.Join(sends, ", "))
-	_, blocks := banyan.FirstConflict(n, s.Sends)
+	_, blocks := multistage.FirstConflict(n, s.Sends)
 	rows.add("copies of phase 2 block each other", "no", yes(blocks))
 	// Any set of destinations, any source, a start for each: all of a network of 8.
 	wrong, all := 0, 0
@@ -183,12 +184,12 @@ func minTwoPhase(_ context.Context, _ *Lab, f *Figure) error {
 		for source := range 8 {
 			to := elements(set)
 			start := (set + source) % (8 - len(to) + 1)
-			s, err := banyan.TwoPhase(3, source, to, start)
+			s, err := multistage.TwoPhase(3, source, to, start)
 			if err != nil {
 				return err
 			}
 			all++
-			got := nodesOf(banyan.Hops(3, source, s.Copies))
+			got := nodesOf(multistage.Hops(3, source, s.Copies))
 			if s.Sends != nil {
 				at := strings.Fields(got)
 				var list []int
@@ -230,23 +231,23 @@ func minTheorem1(_ context.Context, lab *Lab, f *Figure) error {
 		for set := 1; set < 1<<size; set++ {
 			to := elements(set)
 			for start := 0; start+len(to) <= size; start++ {
-				sends := make([]banyan.Send, len(to))
+				sends := make([]multistage.Send, len(to))
 				for i, d := range to {
-					sends[i] = banyan.Send{From: start + i, To: d}
+					sends[i] = multistage.Send{From: start + i, To: d}
 				}
 				all++
-				if _, conflict := banyan.FirstConflict(n, sends); conflict {
+				if _, conflict := multistage.FirstConflict(n, sends); conflict {
 					blocked++
 				}
-				property = property && banyan.Concentrated(n, sends)
+				property = property && multistage.Concentrated(n, sends)
 			}
 		}
 		rows.add(fmt.Sprintf("of %d sets of copies in a network of %d block each other", all, size), "0", blocked)
 	}
 	rows.add("all of them have property 1", "yes", yes(property))
-	_, gap := banyan.FirstConflict(3, []banyan.Send{{From: 0, To: 0}, {From: 2, To: 1}})
+	_, gap := multistage.FirstConflict(3, []multistage.Send{{From: 0, To: 0}, {From: 2, To: 1}})
 	rows.add("0 to 0 and 2 to 1 in a network of 8, sources that are not consecutive, block each other", "", yes(gap))
-	_, two := banyan.FirstConflict(3, []banyan.Send{{From: 0, To: 0}, {From: 1, To: 4}, {From: 4, To: 1}, {From: 5, To: 5}})
+	_, two := multistage.FirstConflict(3, []multistage.Send{{From: 0, To: 0}, {From: 1, To: 4}, {From: 4, To: 1}, {From: 5, To: 5}})
 	rows.add("two multicasts, 0 to 0 and 1 to 4, and 4 to 1 and 5 to 5, block each other", "", yes(two))
 	f.Rows = rows
 	return nil
@@ -254,7 +255,7 @@ func minTheorem1(_ context.Context, lab *Lab, f *Figure) error {
 
 // drawWorms draws the elements at which worms wait for each other, the nodes that they
 // come from, and the links that they hold and wait for.
-func drawWorms(title string, worms []banyan.Worm, r *banyan.WormResult) chart.Drawing {
+func drawWorms(title string, worms []multistage.Worm, r *multistage.WormResult) chart.Drawing {
 	d := chart.Drawing{Title: title, Arrows: []chart.Arrow{}, Cables: [][2]int{}}
 	who := func(w int) string { return fmt.Sprintf("worm of %d", worms[w].Source) }
 	n := len(r.Deadlock)
@@ -281,7 +282,7 @@ func drawWorms(title string, worms []banyan.Worm, r *banyan.WormResult) chart.Dr
 }
 
 // wormTables has what verify says of worms as the trees of forwarding tables.
-func wormTables(ctx context.Context, stages int, worms []banyan.Worm, rows *rowList) error {
+func wormTables(ctx context.Context, stages int, worms []multistage.Worm, rows *rowList) error {
 	f, err := withLIDs(banyan.Banyan(stages, true))
 	if err != nil {
 		return err
@@ -324,9 +325,9 @@ func wormTables(ctx context.Context, stages int, worms []banyan.Worm, rows *rowL
 }
 
 func minDeadlock(ctx context.Context, _ *Lab, f *Figure) error {
-	worms := []banyan.Worm{{Source: 1, To: banyan.Region{Min: 5, Max: 8}}, {Source: 15, To: banyan.Region{Min: 7, Max: 12}}}
-	asks := func(w banyan.Worm, stage, element int) (links int) {
-		for _, h := range banyan.Hops(4, w.Source, w.To) {
+	worms := []multistage.Worm{{Source: 1, To: multistage.Region{Min: 5, Max: 8}}, {Source: 15, To: multistage.Region{Min: 7, Max: 12}}}
+	asks := func(w multistage.Worm, stage, element int) (links int) {
+		for _, h := range multistage.Hops(4, w.Source, w.To) {
 			if h.Stage == stage && h.In/2 == element {
 				links++
 			}
@@ -352,7 +353,7 @@ func minDeadlock(ctx context.Context, _ *Lab, f *Figure) error {
 		{"upper input first at all elements", "all arrive", 1, nil},
 		{"worm of 1 first at one element, with room for whole packets", "", 6, first(5)},
 	} {
-		r, err := banyan.RunWorms(worms, banyan.WormOptions{Stages: 4, Flits: 6, Buffer: tt.buffer, First: tt.first})
+		r, err := multistage.RunWorms(worms, multistage.WormOptions{Stages: 4, Flits: 6, Buffer: tt.buffer, First: tt.first})
 		if err != nil {
 			return err
 		}
@@ -375,11 +376,11 @@ func minDeadlock(ctx context.Context, _ *Lab, f *Figure) error {
 
 func minTheorem2(ctx context.Context, lab *Lab, f *Figure) error {
 	const flits = 6
-	run := func(stages, buffer int, worms ...banyan.Worm) (*banyan.WormResult, error) {
-		return banyan.RunWorms(worms, banyan.WormOptions{Stages: stages, Flits: flits, Buffer: buffer})
+	run := func(stages, buffer int, worms ...multistage.Worm) (*multistage.WormResult, error) {
+		return multistage.RunWorms(worms, multistage.WormOptions{Stages: stages, Flits: flits, Buffer: buffer})
 	}
 	rows := rowList{}
-	counter := []banyan.Worm{{Source: 1, To: banyan.Region{Min: 1, Max: 2}}, {Source: 2, To: banyan.Region{Min: 1, Max: 2}}, {Source: 0, To: banyan.Region{}}}
+	counter := []multistage.Worm{{Source: 1, To: multistage.Region{Min: 1, Max: 2}}, {Source: 2, To: multistage.Region{Min: 1, Max: 2}}, {Source: 0, To: multistage.Region{}}}
 	r, err := run(2, 1, counter...)
 	if err != nil {
 		return err
@@ -397,7 +398,7 @@ func minTheorem2(ctx context.Context, lab *Lab, f *Figure) error {
 		if a >= b || c == a || c == b {
 			continue
 		}
-		worms := []banyan.Worm{{Source: a, To: banyan.Region{Min: x, Max: x + 1}}, {Source: b, To: banyan.Region{Min: y, Max: y + 1}}, {Source: c, To: banyan.Region{Min: z, Max: z}}}
+		worms := []multistage.Worm{{Source: a, To: multistage.Region{Min: x, Max: x + 1}}, {Source: b, To: multistage.Region{Min: y, Max: y + 1}}, {Source: c, To: multistage.Region{Min: z, Max: z}}}
 		all++
 		for _, buffer := range []int{1, flits} {
 			r, err := run(2, buffer, worms...)
@@ -422,10 +423,10 @@ func minTheorem2(ctx context.Context, lab *Lab, f *Figure) error {
 	for k := 2; k <= 4; k++ {
 		stuck := 0
 		for range trials {
-			var worms []banyan.Worm
+			var worms []multistage.Worm
 			for _, source := range rng.Perm(16)[:k] {
 				a, b := rng.IntN(16), rng.IntN(16)
-				worms = append(worms, banyan.Worm{Source: source, To: banyan.Region{Min: min(a, b), Max: max(a, b)}})
+				worms = append(worms, multistage.Worm{Source: source, To: multistage.Region{Min: min(a, b), Max: max(a, b)}})
 			}
 			r, err := run(4, 1, worms...)
 			if err != nil {

@@ -7,8 +7,8 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/ibweave/ibweave/papers/multistage"
 	"github.com/ibweave/ibweave/report/chart"
-	"github.com/ibweave/ibweave/routing/banyan"
 )
 
 // What the paper on banyan networks speaks of and does not show.
@@ -30,12 +30,12 @@ func minPhaseTwo(lab *Lab) (*Figure, error) {
 	f := &Figure{
 		Parameters: []Parameter{
 			{"stages", fmt.Sprint(minStages)}, {"multicast", "50 % of the packets"}, {"slots simulated", fmt.Sprint(minSlots(lab.Quick, minStages))},
-			{"start address", banyan.RandomStart.String()}, {"offered load", "of phase 1"},
+			{"start address", multistage.RandomStart.String()}, {"offered load", "of phase 1"},
 		},
 		Panels: []chart.Panel{{X: chart.Axis{Label: "offered load", Unit: "copies per node and slot", Scale: chart.Linear}, Y: minThroughput}},
 	}
 	type point struct {
-		banyan.Traffic
+		multistage.Traffic
 		recycle bool
 		to      *chart.Point
 	}
@@ -44,21 +44,21 @@ func minPhaseTwo(lab *Lab) (*Figure, error) {
 		for i, name := range []string{minPhaseOne, minTwoPhases} {
 			c := newCurve(fmt.Sprintf(name, fanout), loads)
 			for k, load := range loads {
-				points = append(points, point{banyan.Traffic{Load: load, Multicast: part, Fanout: fanout}, i > 0, &c.Points[k]})
+				points = append(points, point{multistage.Traffic{Load: load, Multicast: part, Fanout: fanout}, i > 0, &c.Points[k]})
 			}
 			f.Panels[0].Curves = append(f.Panels[0].Curves, c)
 		}
 	}
 	return f, lab.Each(len(points), func(ctx context.Context, i int) error {
 		p := &points[i]
-		r, err := banyan.SimulateSlots(ctx, banyan.SlotOptions{
-			Stages: minStages, Traffic: p.Traffic, Placement: banyan.RandomStart, Recycle: p.recycle,
+		r, err := multistage.SimulateSlots(ctx, multistage.SlotOptions{
+			Stages: minStages, Traffic: p.Traffic, Placement: multistage.RandomStart, Recycle: p.recycle,
 			Slots: minSlots(lab.Quick, minStages), Seed: stream(lab.Seed, "min", 0),
 		})
 		if err != nil {
 			return err
 		}
-		p.to.Y, p.to.Half, p.to.N = r.Final.Mean, r.Final.Half, r.Slots/banyan.SlotBlock
+		p.to.Y, p.to.Half, p.to.N = r.Final.Mean, r.Final.Half, r.Slots/multistage.SlotBlock
 		return nil
 	})
 }
@@ -87,14 +87,14 @@ func minPasses(lab *Lab) (*Figure, error) {
 		for range draws {
 			perm := rng.Perm(1 << minStages)
 			to := slices.Sorted(slices.Values(perm[1 : f+1]))
-			s, err := banyan.TwoPhase(minStages, perm[0], to, rng.IntN(1<<minStages-f+1))
+			s, err := multistage.TwoPhase(minStages, perm[0], to, rng.IntN(1<<minStages-f+1))
 			if err != nil {
 				return nil, err
 			}
 			two := 2.0
 			if len(s.Sends) == 0 {
 				two = 1
-			} else if _, ok := banyan.FirstConflict(minStages, s.Sends); ok {
+			} else if _, ok := multistage.FirstConflict(minStages, s.Sends); ok {
 				return nil, fmt.Errorf("copies from %d to %v block each other in phase 2", perm[0], to)
 			}
 			values[0] = append(values[0], two)
@@ -124,12 +124,12 @@ func doublingIn(stages, source int, to []int) (passes int) {
 	parts := []part{{0, len(hosts)}}
 	for len(parts) > 0 {
 		passes++
-		var sends []banyan.Send
+		var sends []multistage.Send
 		var next []part
 		for _, p := range parts {
 			mid := (p.lo + p.hi + 1) / 2
-			send := banyan.Send{From: hosts[p.lo], To: hosts[mid]}
-			if _, blocked := banyan.FirstConflict(stages, append(sends, send)); blocked {
+			send := multistage.Send{From: hosts[p.lo], To: hosts[mid]}
+			if _, blocked := multistage.FirstConflict(stages, append(sends, send)); blocked {
 				next = append(next, p)
 				continue
 			}

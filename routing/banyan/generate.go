@@ -1,14 +1,7 @@
-// Package banyan routes banyan multistage interconnection networks (MINs), with the
-// multicast and the performance model of the paper on recursive multicast in
-// wrap-around MINs. It makes no promise to other modules.
-//
-// For its own hardware: the headers that elements route by (Region, Cube), the
-// algorithm (TwoPhase), what blocks what (FirstConflict), the model of an
-// unbuffered network (CopyRates, Predict), and simulations of unbuffered networks
-// by time slots (SimulateSlots) and of worms by flits (RunWorms).
-//
-// On InfiniBand: the fabric (Banyan, Detect), forwarding tables (Engine) and
-// multicast forwarding tables (RegionTree).
+// Package banyan routes banyan multistage interconnection networks (MINs), those of the
+// paper on recursive multicast in wrap-around MINs: it makes the fabric (Banyan), finds
+// it (Detect), and makes forwarding tables (Engine) and multicast forwarding tables
+// (RegionTree). It makes no promise to other modules.
 //
 // Networks have n stages, numbered n-1, the first, to 0, and N = 1<<n processors
 // or nodes, numbered from 0 like the links of each stage from the top.
@@ -30,9 +23,9 @@ const (
 	outputPort   = 3
 )
 
-// maxStages is the most for which there are LIDs: 4,096 processors with two
+// MaxStages is the most for which there are LIDs: 4,096 processors with two
 // ports each and 24,576 switching elements.
-const maxStages = 12
+const MaxStages = 12
 
 // Banyan makes the network of n stages for N = 1<<n processors. Stages are
 // numbered n-1, the first, to 0, and each has N/2 switching elements of 2x2.
@@ -50,8 +43,8 @@ const maxStages = 12
 // direction only, but InfiniBand cables work in both: the forwarding tables
 // see to it that no packet goes back.
 func Banyan(stages int, wrapAround bool) (*fabric.Fabric, error) {
-	if stages < 1 || stages > maxStages {
-		return nil, fmt.Errorf("banyan network of %d stages: want 1 to %d", stages, maxStages)
+	if stages < 1 || stages > MaxStages {
+		return nil, fmt.Errorf("banyan network of %d stages: want 1 to %d", stages, MaxStages)
 	}
 	n := 1 << stages
 	p, err := gen.NewPlan(stages*n/2, 2*n)

@@ -3,7 +3,6 @@ package banyan
 import (
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/mft"
@@ -65,7 +64,7 @@ func (w *Network) Address(p fabric.PortID) (address int, sends bool) {
 // every cable is checked.
 func Detect(f *fabric.Fabric) (*Network, error) {
 	w := &Network{Fabric: f}
-	for n := 1; n <= maxStages; n++ {
+	for n := 1; n <= MaxStages; n++ {
 		if f.NumSwitches() == n<<n/2 {
 			w.Stages = n
 		}
@@ -215,31 +214,4 @@ func (w *Network) Group(name string, addresses ...int) mft.Group {
 	}
 	slices.Sort(g.Receivers)
 	return g
-}
-
-// PhaseOne is a group for each place that Phase 1 may put f copies in, "region
-// 4-8" for the processors 4 to 8. With their trees in the switches any processor
-// can begin a two-phase multicast to any f destinations by the MLID of a region,
-// and the second phase needs unicast tables only. Each group is an MLID:
-// RandomStart takes N-f+1 of them, AlignedStart N divided by a power of two that
-// is f or the next one.
-func (w *Network) PhaseOne(f int, p Placement) ([]mft.Group, error) {
-	if err := p.Check(w.Stages, f); err != nil {
-		return nil, err
-	}
-	count, step := p.Places(w.Stages, f)
-	groups := make([]mft.Group, count)
-	addresses := make([]int, f)
-	for k := range groups {
-		name := "region " + strconv.Itoa(k*step) + "-" + strconv.Itoa((k*step+f-1)&(w.Size()-1))
-		for l := range addresses {
-			addresses[l] = (k*step + l) & (w.Size() - 1)
-			if p == EarlyCopies {
-				addresses[l] = k + l*(w.Size()/f)
-				name = "every " + strconv.Itoa(w.Size()/f) + " from " + strconv.Itoa(k)
-			}
-		}
-		groups[k] = w.Group(name, addresses...)
-	}
-	return groups, nil
 }

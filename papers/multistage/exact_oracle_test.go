@@ -1,4 +1,4 @@
-package banyan
+package multistage
 
 import (
 	"cmp"

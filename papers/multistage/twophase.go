@@ -1,8 +1,10 @@
-package banyan
+package multistage
 
 import (
 	"fmt"
 	"math/bits"
+
+	"github.com/ibweave/ibweave/routing/banyan"
 )
 
 // Placement is which nodes get the f copies of a multicast packet that Phase 1
@@ -39,8 +41,8 @@ func (p Placement) String() string {
 // Check says whether copies for f destinations can be placed in a network of n
 // stages.
 func (p Placement) Check(n, f int) error {
-	if n < 1 || n > maxStages {
-		return fmt.Errorf("banyan network of %d stages: want 1 to %d", n, maxStages)
+	if n < 1 || n > banyan.MaxStages {
+		return fmt.Errorf("banyan network of %d stages: want 1 to %d", n, banyan.MaxStages)
 	}
 	most := 1 << n
 	if p == CyclicStart {
@@ -101,8 +103,8 @@ type Schedule struct {
 func TwoPhase(n, source int, destinations []int, start int) (*Schedule, error) {
 	size := 1 << n
 	f := len(destinations)
-	if n < 1 || n > maxStages {
-		return nil, fmt.Errorf("banyan network of %d stages: want 1 to %d", n, maxStages)
+	if n < 1 || n > banyan.MaxStages {
+		return nil, fmt.Errorf("banyan network of %d stages: want 1 to %d", n, banyan.MaxStages)
 	}
 	if source < 0 || source >= size {
 		return nil, fmt.Errorf("source %d: want 0 to %d", source, size-1)

@@ -1,4 +1,4 @@
-package banyan
+package multistage
 
 // Send is a unicast packet: from processor From to processor To.
 type Send struct{ From, To int }

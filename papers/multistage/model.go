@@ -1,7 +1,9 @@
-package banyan
+package multistage
 
 import (
 	"fmt"
+
+	"github.com/ibweave/ibweave/routing/banyan"
 )
 
 // Traffic is what the nodes of an unbuffered network send in every time slot
@@ -25,8 +27,8 @@ func (t Traffic) meanCopies() float64 { return 1 - t.Multicast + t.Multicast*flo
 // Check says whether there can be such traffic in a network of n stages.
 func (t Traffic) Check(n int) error {
 	switch {
-	case n < 1 || n > maxStages:
-		return fmt.Errorf("banyan network of %d stages: want 1 to %d", n, maxStages)
+	case n < 1 || n > banyan.MaxStages:
+		return fmt.Errorf("banyan network of %d stages: want 1 to %d", n, banyan.MaxStages)
 	case t.Fanout < 1 || t.Fanout > 1<<n:
 		return fmt.Errorf("fanout %d: want 1 to %d", t.Fanout, 1<<n)
 	case !(t.Multicast >= 0 && t.Multicast <= 1):

@@ -1,9 +1,20 @@
-package banyan
+// Package multistage has the networks of the paper on recursive multicast in wrap-around
+// multistage interconnection networks as its own hardware works: the headers that elements
+// route by (Region, Cube), the algorithm (TwoPhase), what blocks what (FirstConflict), the
+// model of an unbuffered network (CopyRates, Predict), and simulations of unbuffered networks
+// by time slots (SimulateSlots) and of worms by flits (RunWorms). Their fabrics and tables
+// are those of package banyan.
+//
+// Networks have n stages, numbered n-1, the first, to 0, and N = 1<<n processors or nodes,
+// numbered from 0 like the links of each stage from the top.
+package multistage
 
 import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/ibweave/ibweave/routing/banyan"
 )
 
 // Outputs is a set of output ports of a switching element: bit b stands for
@@ -152,7 +163,7 @@ func Hops[H Header[H]](n, source int, h H) []Hop[H] {
 		header H
 	}
 	var hops []Hop[H]
-	now := []arrival{{Shuffle(n, source), h}}
+	now := []arrival{{banyan.Shuffle(n, source), h}}
 	for stage := n - 1; stage >= 0; stage-- {
 		var next []arrival
 		for _, a := range now {
@@ -161,7 +172,7 @@ func Hops[H Header[H]](n, source int, h H) []Hop[H] {
 				if ports.Has(b) {
 					link := a.link&^1 | b
 					hops = append(hops, Hop[H]{Stage: stage, In: a.link, Out: link, Header: out[b]})
-					next = append(next, arrival{Butterfly(stage, link), out[b]})
+					next = append(next, arrival{banyan.Butterfly(stage, link), out[b]})
 				}
 			}
 		}

@@ -1,4 +1,4 @@
-package banyan
+package multistage
 
 import (
 	"fmt"
@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/ibweave/ibweave/routing/banyan"
 )
 
 // printHops is a line for each stage and element: input link, element and
@@ -203,7 +205,7 @@ func TestHeaderCheck(t *testing.T) {
 // TestOutLink compares destination tags with headers for one address.
 func TestOutLink(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		n := rapid.IntRange(1, maxStages).Draw(t, "stages")
+		n := rapid.IntRange(1, banyan.MaxStages).Draw(t, "stages")
 		source := rapid.IntRange(0, 1<<n-1).Draw(t, "source")
 		to := rapid.IntRange(0, 1<<n-1).Draw(t, "destination")
 		hops := Hops(n, source, Region{to, to})

@@ -1,4 +1,4 @@
-package banyan
+package multistage
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 	"math"
 	"math/bits"
 	"math/rand/v2"
+
+	"github.com/ibweave/ibweave/routing/banyan"
 )
 
 // Arbiter is which of two packets gets an output of an element that both want.
@@ -115,7 +117,7 @@ type slotCounts struct {
 	copies  int64 // of Phase 1, delivered
 	whole   int64 // multicast packets with all copies delivered
 	final   int64 // copies that came to a destination of their packet
-	into    [maxStages]struct{ packets, multicast int64 }
+	into    [banyan.MaxStages]struct{ packets, multicast int64 }
 }
 
 func summarize(o *SlotOptions, blocks []slotCounts) *SlotResult {
@@ -322,7 +324,7 @@ func (s *simulator) drawDestinations(a int) (lo int, ok bool) {
 // passStages passes the packets through all stages, and leaves them in links by node.
 func (s *simulator) passStages() {
 	for a, x := range s.inject {
-		s.links[Shuffle(s.n, a)] = x
+		s.links[banyan.Shuffle(s.n, a)] = x
 	}
 	for i := s.n - 1; i >= 0; i-- {
 		s.routeStage(i)

@@ -1,10 +1,11 @@
-package banyan
+package multistage
 
 import (
 	"fmt"
 	"slices"
 
 	"github.com/ibweave/ibweave/internal/graph"
+	"github.com/ibweave/ibweave/routing/banyan"
 )
 
 // Worm is a multicast packet under wormhole or virtual cut-through switching.
@@ -103,8 +104,8 @@ func RunWorms(worms []Worm, o WormOptions) (*WormResult, error) {
 }
 
 func newWormNet(worms []Worm, o *WormOptions) (*wormNet, error) {
-	if o.Stages < 1 || o.Stages > maxStages {
-		return nil, fmt.Errorf("banyan network of %d stages: want 1 to %d", o.Stages, maxStages)
+	if o.Stages < 1 || o.Stages > banyan.MaxStages {
+		return nil, fmt.Errorf("banyan network of %d stages: want 1 to %d", o.Stages, banyan.MaxStages)
 	}
 	if o.Flits < 1 || o.Buffer < 1 {
 		return nil, fmt.Errorf("%d flits, buffers of %d: want at least 1", o.Flits, o.Buffer)
@@ -164,7 +165,7 @@ func (x *wormNet) runCycle(now int) bool {
 		}
 	}
 	for i, w := range x.worms {
-		at := (x.o.Stages-1)*x.size + Shuffle(x.o.Stages, w.Source)
+		at := (x.o.Stages-1)*x.size + banyan.Shuffle(x.o.Stages, w.Source)
 		if w.Start <= now && int(x.sent[i]) < x.o.Flits && !x.full[at] {
 			x.pushFlit(x.o.Stages-1, at%x.size, flit{int32(i), x.sent[i]})
 			x.sent[i]++
@@ -201,7 +202,7 @@ func (x *wormNet) moveElement(stage, e int) bool {
 		}
 		f := flit{x.holder[at+b], x.next[l][b]}
 		if stage > 0 {
-			next := Butterfly(stage, 2*e+b)
+			next := banyan.Butterfly(stage, 2*e+b)
 			if x.full[(stage-1)*x.size+next] {
 				continue
 			}
@@ -293,7 +294,7 @@ func (x *wormNet) findCycle() []Wait {
 				if o := x.owner[stage*x.size+out]; o != 0 && int(o)-1 != link%2 {
 					holder = x.holder[stage*x.size+out]
 				} else if stage > 0 {
-					next := x.fifo[(stage-1)*x.size+Butterfly(stage, out)]
+					next := x.fifo[(stage-1)*x.size+banyan.Butterfly(stage, out)]
 					if len(next) > 0 {
 						holder = next[0].worm
 					}
