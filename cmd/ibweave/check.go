@@ -17,6 +17,7 @@ import (
 
 	"github.com/ibweave/ibweave/audit/drift"
 	"github.com/ibweave/ibweave/audit/policy"
+	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/files"
@@ -323,7 +324,7 @@ func (a *app) check(ctx context.Context, in *audit, level *threshold, reports []
 		if f.name == "" {
 			err = report.Write(a.stdout, f.form, x.result, placed)
 		} else {
-			err = files.Write(f.name, printed(func(w io.Writer) error { return report.Write(w, f.form, x.result, placed) }))
+			err = files.Write(f.name, cli.Printed(func(w io.Writer) error { return report.Write(w, f.form, x.result, placed) }))
 		}
 		if err != nil {
 			return err

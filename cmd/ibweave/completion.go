@@ -12,6 +12,7 @@ import (
 
 	"github.com/ibweave/ibweave/audit/policy"
 	"github.com/ibweave/ibweave/audit/whatif"
+	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/papers/myrinet"
@@ -50,7 +51,7 @@ const nodeFlags = "switch without only host all-from busy sm"
 // completeValues has shells complete the values of flags, and the nodes of path.
 func (a *app) completeValues(root *cobra.Command) {
 	values := flagValues()
-	walk(root, func(c *cobra.Command) {
+	cli.Walk(root, func(c *cobra.Command) {
 		_, command, _ := strings.Cut(c.CommandPath(), " ")
 		command, _, _ = strings.Cut(command, " ") // flags of gen KIND are those of gen
 		c.LocalFlags().VisitAll(func(f *pflag.Flag) {

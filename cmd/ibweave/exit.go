@@ -8,6 +8,7 @@ import (
 
 	"github.com/ibweave/ibweave/audit/choice"
 	"github.com/ibweave/ibweave/audit/policy"
+	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/files"
 	"github.com/ibweave/ibweave/lft"
@@ -18,21 +19,12 @@ import (
 
 // The exit statuses of every command.
 const (
-	exitClean       = 0
-	exitFindings    = 1
-	exitUsage       = 2
-	exitInput       = 3
-	exitEnvironment = 4
+	exitClean       = cli.Clean
+	exitFindings    = cli.Findings
+	exitUsage       = cli.Usage
+	exitInput       = cli.Input
+	exitEnvironment = cli.Environment
 )
-
-// exitItems is their list in every help text and manual page.
-var exitItems = []item{
-	{"0", "done and clean"},
-	{"1", "done, and there are findings at or above --fail-on, rules that the input leaves undecided, or differences; or the engine does not support this fabric"},
-	{"2", "wrong usage"},
-	{"3", "input that cannot be read or is invalid; the message has file:line"},
-	{"4", "the environment lacks something, an input or output error, or interrupted"},
-}
 
 // errFindings ends a command that did its work and printed what it found.
 var errFindings = errors.New("findings")

@@ -42,19 +42,3 @@ func formsText() string {
 	}
 	return b.String()
 }
-
-// wrapped breaks text into lines of most bytes or fewer.
-func wrapped(text string, most int) (lines []string) {
-	line := ""
-	for word := range strings.FieldsSeq(text) {
-		if line != "" && len(line)+1+len(word) > most {
-			lines = append(lines, line)
-			line = ""
-		}
-		if line != "" {
-			line += " "
-		}
-		line += word
-	}
-	return append(lines, line)
-}

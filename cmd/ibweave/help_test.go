@@ -16,13 +16,15 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"github.com/yuin/goldmark"
+
+	"github.com/ibweave/ibweave/cmd/cli"
 )
 
 // docs/reference has what the commands say of themselves, and no page of a command that there
 // is no longer.
 func TestReference(t *testing.T) {
 	const dir = "../../docs/reference"
-	want := referencePages((&app{}).rootCommand())
+	want := cli.ReferencePages((&app{}).rootCommand())
 	files, err := os.ReadDir(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -72,18 +74,18 @@ func sectionWords(text string, plain func(string) string) map[string]string {
 }
 
 // rendered is a page as people read it: by groff, by a reader of Markdown, and as it is.
-func rendered(t *testing.T, p *helpPage) (help, man, markdown map[string]string, manText string) {
+func rendered(t *testing.T, p *cli.Page) (help, man, markdown map[string]string, manText string) {
 	t.Helper()
 	cmd := exec.Command("groff", "-man", "-Tascii", "-P-cbou", "-rLL=80n", "-ww")
-	cmd.Stdin = strings.NewReader(p.man())
+	cmd.Stdin = strings.NewReader(p.Man())
 	var warnings bytes.Buffer
 	cmd.Stderr = &warnings
 	out, err := cmd.Output()
 	if err != nil || warnings.Len() > 0 {
-		t.Fatalf("%s: groff: %v, %s", p.command, err, &warnings)
+		t.Fatalf("%s: groff: %v, %s", p.Command, err, &warnings)
 	}
 	same := func(s string) string { return s }
-	help = sectionWords(p.help(), same)
+	help = sectionWords(p.Help(), same)
 	lines := strings.Split(string(out), "\n")
 	for i, line := range lines { // page heads and feet
 		if strings.HasPrefix(line, "IBWEAVE") || strings.HasPrefix(line, "ibweave "+version) {
@@ -92,7 +94,7 @@ func rendered(t *testing.T, p *helpPage) (help, man, markdown map[string]string,
 	}
 	man = sectionWords(strings.Join(lines, "\n"), same)
 	var b bytes.Buffer
-	if err := goldmark.Convert([]byte(p.markdown()), &b); err != nil {
+	if err := goldmark.Convert([]byte(p.Markdown()), &b); err != nil {
 		t.Fatal(err)
 	}
 	markdown = sectionWords(b.String(), func(s string) string {
@@ -106,38 +108,37 @@ func rendered(t *testing.T, p *helpPage) (help, man, markdown map[string]string,
 // words, in each section, when groff, a reader of Markdown and a terminal show them.
 func TestPagesAgree(t *testing.T) {
 	pages := 0
-	eachPage((&app{}).rootCommand(), func(p *helpPage) {
+	cli.EachPage((&app{}).rootCommand(), func(p *cli.Page) {
 		pages++
 		help, man, markdown, manText := rendered(t, p)
-		for name, text := range map[string]string{"help": p.help(), "man": manText} {
+		for name, text := range map[string]string{"help": p.Help(), "man": manText} {
 			for line := range strings.Lines(text) {
-				if n := len([]rune(strings.TrimRight(line, "\n"))); n > columns {
-					t.Errorf("%s: a line of the %s has %d columns: %s", p.command, name, n, line)
+				if n := len([]rune(strings.TrimRight(line, "\n"))); n > cli.Columns {
+					t.Errorf("%s: a line of the %s has %d columns: %s", p.Command, name, n, line)
 				}
 			}
 		}
 		squeeze := func(s string) string { // blanks around markup are not words
 			return strings.NewReplacer(" ", "", "\x00", "").Replace(s)
 		}
-		sections := []string{"", "usage", "examples"}
-		for _, l := range p.lists() {
-			sections = append(sections, strings.ToLower(l.title))
-		}
-		for i, section := range sections {
+		for i, section := range []string{
+			"", "usage", "examples",
+			"commands", "audit", "route", "change", "live", "simulate", "export", "flags", "global flags", "exit status",
+		} {
 			words := help[section]
 			inMan, inMarkdown := man[section], markdown[section]
 			switch section {
 			case "":
 				inMan = man["description"]
 				_, inMarkdown, _ = strings.Cut(markdown[""], "\x00")
-				head := strings.TrimSpace(p.short + " " + p.synopsis)
+				head := strings.TrimSpace(p.Short + " " + p.Synopsis)
 				rest, ok := strings.CutPrefix(squeeze(inMarkdown), squeeze(head))
 				if !ok {
-					t.Errorf("%s: the Markdown does not begin with %q", p.command, head)
+					t.Errorf("%s: the Markdown does not begin with %q", p.Command, head)
 				}
 				inMarkdown = rest
 			case "usage":
-				inMan, inMarkdown = man["synopsis"], p.synopsis // which the case before has seen
+				inMan, inMarkdown = man["synopsis"], p.Synopsis // which the case before has seen
 			}
 			inMarkdown = squeeze(inMarkdown)
 			if i >= 3 || section == "" {
@@ -145,17 +146,17 @@ func TestPagesAgree(t *testing.T) {
 				inMarkdown, words, inMan = strings.ReplaceAll(inMarkdown, ":", ""), strings.ReplaceAll(words, ":", ""), strings.ReplaceAll(inMan, ":", "")
 			}
 			if squeeze(words) != squeeze(inMan) {
-				t.Errorf("%s: %s: help and manual page differ:\n%s\n%s", p.command, section, words, inMan)
+				t.Errorf("%s: %s: help and manual page differ:\n%s\n%s", p.Command, section, words, inMan)
 			}
 			if squeeze(words) != inMarkdown {
-				t.Errorf("%s: %s: help and Markdown differ:\n%s\n%s", p.command, section, squeeze(words), inMarkdown)
+				t.Errorf("%s: %s: help and Markdown differ:\n%s\n%s", p.Command, section, squeeze(words), inMarkdown)
 			}
 		}
-		if p.synopsis != "" && !strings.Contains(help["flags"], "--help print this text") {
-			t.Errorf("%s: no flags in %q", p.command, help["flags"])
+		if p.Synopsis != "" && !strings.Contains(help["flags"], "--help print this text") {
+			t.Errorf("%s: no flags in %q", p.Command, help["flags"])
 		}
-		if want := strings.TrimSpace(strings.ReplaceAll(p.command, " ", "-") + " - " + p.short); man["name"] != want {
-			t.Errorf("%s: the name of the manual page is %q, want %q", p.command, man["name"], want)
+		if want := strings.TrimSpace(strings.ReplaceAll(p.Command, " ", "-") + " - " + p.Short); man["name"] != want {
+			t.Errorf("%s: the name of the manual page is %q, want %q", p.Command, man["name"], want)
 		}
 	})
 	if pages < 45 {
@@ -167,10 +168,10 @@ func TestPagesAgree(t *testing.T) {
 // a terminal.
 func TestOverview(t *testing.T) {
 	root := (&app{}).rootCommand()
-	text := helpOf(root).overview()
+	text := cli.PageOf(root).Overview()
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
-	if len(lines) > 40 || slices.ContainsFunc(lines, func(l string) bool { return len(l) > columns }) {
-		t.Errorf("%d lines, want at most 40, of at most %d columns:\n%s", len(lines), columns, text)
+	if len(lines) > 40 || slices.ContainsFunc(lines, func(l string) bool { return len(l) > cli.Columns }) {
+		t.Errorf("%d lines, want at most 40, of at most %d columns:\n%s", len(lines), cli.Columns, text)
 	}
 	for _, c := range root.Commands() {
 		if shown := strings.Contains(text, "\n  "+c.Name()+" "); shown == c.Hidden {
@@ -183,7 +184,7 @@ func TestOverview(t *testing.T) {
 // value is, and pages of docs that they name exist.
 func TestHelpIsComplete(t *testing.T) {
 	docs := regexp.MustCompile(`docs/[\w/.-]+\.md`)
-	walk((&app{}).rootCommand(), func(c *cobra.Command) {
+	cli.Walk((&app{}).rootCommand(), func(c *cobra.Command) {
 		path := c.CommandPath()
 		if path == "ibweave help" {
 			return

@@ -24,6 +24,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft/adaptive"
@@ -220,7 +221,7 @@ var namesFile = regexp.MustCompile(`\b(FILE|TOPOLOGY|DIR|PATH|OLD)\b|\ba (file|d
 // Every flag and every argument that names a file is in one of the tables.
 func TestFilesListed(t *testing.T) {
 	var found []string
-	walk((&app{}).rootCommand(), func(c *cobra.Command) {
+	cli.Walk((&app{}).rootCommand(), func(c *cobra.Command) {
 		name := strings.TrimPrefix(c.CommandPath(), "ibweave ")
 		use, _, _ := strings.Cut(strings.NewReplacer(" -t FILE", "", " -t TOPOLOGY", "", " -o DIR", "", "--lfts FILE", "").Replace(c.Use), "--live")
 		if namesFile.MatchString(use) {
@@ -615,7 +616,7 @@ func TestHostileStandardOutput(t *testing.T) {
 	}
 	defer disk.Close()
 	var lines [][]string
-	walk((&app{}).rootCommand(), func(c *cobra.Command) {
+	cli.Walk((&app{}).rootCommand(), func(c *cobra.Command) {
 		path := strings.Fields(c.CommandPath())[1:]
 		lines = append(lines, append(slices.Clone(path), "--help"), append([]string{"help"}, path...))
 	})

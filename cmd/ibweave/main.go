@@ -13,12 +13,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/compile"
 )
 
 func main() {
 	compile.TuneGC()
-	go watchMemory(os.Stderr)
+	go cli.WatchMemory(os.Stderr, "ibweave")
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
@@ -31,9 +32,9 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	defer stop()
 	context.AfterFunc(ctx, stop)
 
-	exact := &remember{w: stdout}
-	results, notes := &paper{w: exact}, &paper{w: stderr, lines: true}
-	text, messages := &printable{w: results}, &printable{w: notes}
+	exact := &cli.Remember{To: stdout}
+	results, notes := cli.NewPaper(exact, false), cli.NewPaper(stderr, true)
+	text, messages := &cli.Printable{To: results}, &cli.Printable{To: notes}
 	a := &app{stdin: stdin, stdout: text, stderr: messages, results: results, notes: notes, exact: exact, terminal: stdout, screen: stderr, interrupted: ctx.Done()}
 	root := a.rootCommand()
 	root.SetArgs(args)
@@ -43,11 +44,11 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root.SetIn(stdin)
 	root.SetErr(messages)
 	err := root.ExecuteContext(ctx)
-	text.end()
-	_ = results.end() // exact has the error
+	text.End()
+	_ = results.End() // exact has the error
 	defer func() {
-		messages.end()
-		_ = notes.end()
+		messages.End()
+		_ = notes.End()
 	}()
 	switch {
 	case err == nil:
@@ -56,8 +57,8 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	case ctx.Err() != nil:
 		err = fmt.Errorf("%w: %w", context.Canceled, err)
 	}
-	if status := exitStatus(err); exact.err != nil && (status == exitClean || status == exitFindings) {
-		err = exact.err // what was to be said was not
+	if status := exitStatus(err); exact.Err != nil && (status == exitClean || status == exitFindings) {
+		err = exact.Err // what was to be said was not
 	}
 	return a.report(err)
 }

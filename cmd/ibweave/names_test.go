@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/ibweave/ibweave/cmd/cli"
 )
 
 // noFabric are the commands that read no fabric, with those below them.
@@ -21,7 +23,7 @@ var noFabric = []string{"gen", "forms", "join", "leave", "devices", "reproduce",
 func TestNameMapFlag(t *testing.T) {
 	a := &app{}
 	for _, c := range a.rootCommand().Commands() {
-		walk(c, func(c *cobra.Command) {
+		cli.Walk(c, func(c *cobra.Command) {
 			first := strings.Fields(c.CommandPath())[1]
 			if has, want := c.Flags().Lookup("node-name-map") != nil, !slices.Contains(noFabric, first); has != want {
 				t.Errorf("%s has --node-name-map: %t, want %t; a command that reads a fabric calls nameFlag, others are in noFabric", c.CommandPath(), has, want)

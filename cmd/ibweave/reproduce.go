@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/papers/reproduce"
 )
 
@@ -145,7 +146,7 @@ func (a *app) reproduce(ctx context.Context, o *evaluation) error {
 			return usagef("--seed has %d twice: want different seeds", s)
 		}
 	}
-	opt := reproduce.Options{Quick: o.quick, Workers: o.cpus, Version: version + revision()}
+	opt := reproduce.Options{Quick: o.quick, Workers: o.cpus, Version: version + cli.Revision()}
 	if o.dir == "" {
 		opt.Seed = seeds[0]
 		return a.printExhibits(ctx, o, work, opt)

@@ -14,9 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 
 	"github.com/ibweave/ibweave/audit/capture"
+	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/internal/files"
@@ -26,11 +26,11 @@ import (
 // app is one run of the program.
 type app struct {
 	stdin          io.Reader
-	stdout, stderr io.Writer // what is not printable is escaped
-	results, notes *paper    // what is behind these
-	exact          io.Writer // standard output as it is
-	terminal       io.Writer // the same, without its errors
-	screen         io.Writer // standard error as it is
+	stdout, stderr io.Writer  // what is not printable is escaped
+	results, notes *cli.Paper // what is behind these
+	exact          io.Writer  // standard output as it is
+	terminal       io.Writer  // the same, without its errors
+	screen         io.Writer  // standard error as it is
 	log            *zap.Logger
 	command        *cobra.Command // the one that is meant
 	running        bool           // the command line made sense
@@ -104,14 +104,14 @@ and hands them to OpenSM.`,
 		c.Hidden = c.GroupID == ""
 	}
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
-		page := helpOf(cmd)
-		text := page.help()
+		page := cli.PageOf(cmd)
+		text := page.Help()
 		if cmd == root {
-			text = page.overview()
+			text = page.Overview()
 		}
 		_, _ = io.WriteString(cmd.OutOrStdout(), text) // a.exact has the error
 	})
-	walk(root, func(c *cobra.Command) {
+	cli.Walk(root, func(c *cobra.Command) {
 		limitFlags(c)
 		if body := c.RunE; body != nil {
 			c.RunE = func(cmd *cobra.Command, args []string) error {
@@ -134,69 +134,14 @@ and hands them to OpenSM.`,
 // addCobraCommands adds the commands help and completion of cobra, in our words.
 func (a *app) addCobraCommands(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
-	root.InitDefaultCompletionCmd() // which asks for the output now
-	walk(root, func(c *cobra.Command) {
-		switch path := c.CommandPath(); path {
-		case "ibweave help":
-			c.Short = "print the help text of a command"
-			c.Long = "Print what COMMAND --help prints, or a topic such as forms."
-			c.Example = "  ibweave help compile\n  ibweave help forms"
-			c.Args = func(_ *cobra.Command, args []string) error {
-				command, rest, _ := root.Find(args) // the root, not an error, where there is none
-				return a.maxArgs(0)(command, rest)
-			}
-		case "ibweave completion":
-			c.Short = "write the completion script of a shell"
-			c.Long = `Write the script with which a shell completes commands, flags and their values:
-engines, formats, rules, schemes, and nodes of the fabric that -t names. The
-packages install these scripts.`
-			c.Example = "  ibweave completion bash > /etc/bash_completion.d/ibweave"
-		case "ibweave completion bash", "ibweave completion zsh", "ibweave completion fish", "ibweave completion powershell":
-			c.Short = "write the completion script of " + c.Name()
-			c.Long = completionHelp[c.Name()]
-			c.Flags().Lookup("no-descriptions").Usage = "complete words alone, without what they mean"
-		}
-	})
-}
-
-// completionHelp says how each shell takes its script.
-var completionHelp = map[string]string{
-	"bash": `Write the completion script of bash, which needs the package bash-completion.
-For this session:
-
-  source <(ibweave completion bash)
-
-For every session of all users:
-
-  ibweave completion bash > /etc/bash_completion.d/ibweave`,
-	"zsh": `Write the completion script of zsh. For this session:
-
-  source <(ibweave completion zsh)
-
-For every session, with a directory of $fpath:
-
-  ibweave completion zsh > "${fpath[1]}/_ibweave"
-
-Completion is on where ~/.zshrc has: autoload -U compinit; compinit.`,
-	"fish": `Write the completion script of fish. For this session:
-
-  ibweave completion fish | source
-
-For every session:
-
-  ibweave completion fish > ~/.config/fish/completions/ibweave.fish`,
-	"powershell": `Write the completion script of PowerShell. For this session:
-
-  ibweave completion powershell | Out-String | Invoke-Expression
-
-For every session, add the output of the command to the PowerShell profile.`,
-}
-
-// walk visits a command and all below it.
-func walk(c *cobra.Command, visit func(*cobra.Command)) {
-	visit(c)
-	for _, sub := range c.Commands() {
-		walk(sub, visit)
+	cli.DescribeCompletion(root, "engines, formats, rules, schemes, and nodes of the fabric that -t names")
+	help, _, _ := root.Find([]string{"help"})
+	help.Short = "print the help text of a command"
+	help.Long = "Print what COMMAND --help prints, or a topic such as forms."
+	help.Example = "  ibweave help compile\n  ibweave help forms"
+	help.Args = func(_ *cobra.Command, args []string) error {
+		command, rest, _ := root.Find(args) // the root, not an error, where there is none
+		return a.maxArgs(0)(command, rest)
 	}
 }
 
@@ -249,22 +194,21 @@ func (a *app) require(cmd *cobra.Command, flags ...string) {
 }
 
 // openLog sets the log up.
-func (a *app) openLog(level, format string) error {
-	at, err := zapcore.ParseLevel(level)
-	if err != nil {
-		return usagef("--log-level %q: want debug, info, warn or error", level)
+func (a *app) openLog(level, format string) (err error) {
+	if a.log, err = cli.OpenLog(a.screen, level, format); err != nil {
+		return &usageError{err}
 	}
-	var encoder zapcore.Encoder
-	switch format {
-	case "console":
-		c := zap.NewDevelopmentEncoderConfig()
-		encoder = zapcore.NewConsoleEncoder(c)
-	case "json":
-		encoder = zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig())
-	default:
-		return usagef("--log-format %q: want console or json", format)
+	return nil
+}
+
+// setPapers finds out how results and messages are shown. Documents for programs stay as they are.
+func (a *app) setPapers(cmd *cobra.Command, color string) error {
+	if err := a.notes.Set(a.screen, color); err != nil {
+		return &usageError{err}
 	}
-	a.log = zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(&printable{w: a.screen})), at))
+	if f := cmd.Flags().Lookup("format"); f == nil || f.Value.String() == "text" {
+		return a.results.Set(a.terminal, color)
+	}
 	return nil
 }
 
@@ -348,14 +292,14 @@ func (a *app) readRaw(name string) ([]byte, error) {
 	go func() {
 		ended <- func() (err error) {
 			if name != "-" {
-				f, err := open(name, &s.total) // which waits for the writer of a FIFO
+				f, err := open(name, &s.Total) // which waits for the writer of a FIFO
 				if err != nil {
 					return err
 				}
 				defer f.Close()
 				from = f
 			}
-			if data, err = files.ReadAll(name, from, inputLimit, &s.done); err != nil {
+			if data, err = files.ReadAll(name, from, inputLimit, &s.Done); err != nil {
 				return &inputError{err}
 			}
 			return nil
@@ -508,8 +452,8 @@ func (a *app) kindFlag(cmd *cobra.Command) {
 // --kinds, which go by these.
 func (a *app) named(f *fabric.Fabric) (*fabric.Fabric, error) {
 	f, err := a.renamed(f)
-	if err == nil && a.results != nil && a.results.width > 0 {
-		a.results.short = shortNames(f)
+	if err == nil && a.results != nil {
+		a.results.Shorten(f)
 	}
 	if err != nil || a.kinds == "" && a.policyKinds == nil {
 		return f, err

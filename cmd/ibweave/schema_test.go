@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/ibweave/ibweave/cmd/cli"
 	plugin "github.com/ibweave/ibweave/cmd/ibweave-opensm/plugin"
 	"github.com/ibweave/ibweave/sminterface/umad"
 )
@@ -137,7 +138,7 @@ func TestEveryDocumentHasSchema(t *testing.T) {
 	used := map[string]bool{"host-groups": true, "manifest": true, "compare-damage": true, "sim-traffic": true}
 	documents := 0
 	for _, c := range (&app{}).rootCommand().Commands() {
-		walk(c, func(c *cobra.Command) {
+		cli.Walk(c, func(c *cobra.Command) {
 			f := c.LocalFlags().Lookup("format")
 			if f == nil || !strings.Contains(f.Usage, "json") {
 				return

@@ -8,13 +8,15 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/ibweave/ibweave/cmd/cli"
 )
 
 // TestScopes has every flag of every command: it has a scope in scopes, and without
 // what that asks for it is wrong usage, or said.
 func TestScopes(t *testing.T) {
 	commands := map[string]bool{}
-	walk(new(app).rootCommand(), func(c *cobra.Command) {
+	cli.Walk(new(app).rootCommand(), func(c *cobra.Command) {
 		name := strings.TrimPrefix(c.CommandPath(), "ibweave ")
 		if !c.Runnable() || c.HasSubCommands() {
 			return

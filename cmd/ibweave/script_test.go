@@ -21,6 +21,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/spf13/cobra"
 
+	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/internal/built"
 	"github.com/ibweave/ibweave/internal/short"
 )
@@ -292,7 +293,7 @@ func replace(ts *testscript.TestScript, neg bool, args []string) {
 func TestHelp(t *testing.T) {
 	root := (&app{}).rootCommand()
 	var paths [][]string
-	walk(root, func(c *cobra.Command) {
+	cli.Walk(root, func(c *cobra.Command) {
 		if c.IsAvailableCommand() || c == root {
 			paths = append(paths, strings.Fields(c.CommandPath())[1:])
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
@@ -674,7 +675,7 @@ func (r *simRun) key() any {
 		Version    string            `json:"version"`
 		Parameters map[string]string `json:"parameters"`
 		Input      map[string]string `json:"input"`
-	}{version + revision(), r.parameters(), input}
+	}{version + cli.Revision(), r.parameters(), input}
 }
 
 // parameters are the flags that decide what the results are.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/report/chart"
@@ -42,7 +43,7 @@ func (a *app) writeJobs(r *jobsRun) error {
 	case "json":
 		write = func(w io.Writer) error { return r.writeJSON(w, &base, list) }
 	}
-	if err := a.writeComplete(r.in.output, printed(write)); err != nil {
+	if err := a.writeComplete(r.in.output, cli.Printed(write)); err != nil {
 		return err
 	}
 	if r.in.output != "-" {

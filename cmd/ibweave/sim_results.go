@@ -9,6 +9,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/report"
@@ -157,7 +158,7 @@ func (a *app) writeSimulated(r *simRun, form simForm, output string) error {
 	if output == "-" {
 		err = write(a.stdout)
 	} else {
-		err = a.writeComplete(output, printed(write))
+		err = a.writeComplete(output, cli.Printed(write))
 	}
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/report/scheduler"
 )
@@ -117,7 +118,7 @@ func (a *app) slurm(o *slurmOptions) error {
 	if blocks, _ := t.Blocks(o.blockSize); len(blocks) == 0 && o.format != "conf" {
 		return usagef("--block-size %d: every leaf has fewer hosts", o.blockSize)
 	}
-	return a.writeComplete(o.output, printed(func(w io.Writer) error { return write(w, t) }))
+	return a.writeComplete(o.output, cli.Printed(func(w io.Writer) error { return write(w, t) }))
 }
 
 // schedulerDocument is the JSON form.

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/fabric/topology"
 )
 
@@ -101,8 +102,8 @@ func TestTerminal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	short := shortNames(f)
-	shorter := func(text string) string { return strings.ReplaceAll(short.Replace(text), string(gap), "") }
+	short := cli.ShortNames(f)
+	shorter := func(text string) string { return strings.ReplaceAll(short.Replace(text), string(cli.Gap), "") }
 	if got := shorter("MF0;hpc2-row03-rack17-leaf01-ib:MQM8700/U1"); len(got) > 32 || !strings.Contains(got, "leaf01") {
 		t.Errorf("the short name of leaf 1 is %q", got)
 	}
@@ -130,11 +131,11 @@ func TestTerminal(t *testing.T) {
 	} {
 		args := strings.Fields(line)
 		want := seconds.ReplaceAllString(shorter(piped(args...)), "")
-		shown := onTerminal(t, dir, columns, nil, args...)
+		shown := onTerminal(t, dir, cli.Columns, nil, args...)
 		plain := escapes.ReplaceAllString(shown, "")
 		for line := range strings.Lines(plain) {
 			line = strings.TrimSuffix(line, "\n")
-			if utf8.RuneCountInString(line) > columns && strings.Contains(strings.TrimSpace(line), " ") {
+			if utf8.RuneCountInString(line) > cli.Columns && strings.Contains(strings.TrimSpace(line), " ") {
 				t.Errorf("%v: %d columns: %s", args, utf8.RuneCountInString(line), line)
 			}
 		}
@@ -154,7 +155,7 @@ func TestTerminal(t *testing.T) {
 		env   []string
 		want  bool
 	}{{"auto", nil, true}, {"auto", []string{"NO_COLOR=1"}, false}, {"never", nil, false}, {"always", []string{"NO_COLOR=1"}, true}} {
-		shown := onTerminal(t, dir, columns, c.env, "check", "tables", "--wiring", "--color", c.color)
+		shown := onTerminal(t, dir, cli.Columns, c.env, "check", "tables", "--wiring", "--color", c.color)
 		if got := strings.Contains(shown, "verdict      \x1b[1;31merrors\x1b[0m") && strings.Contains(shown, "\n\x1b[1;31merror\x1b[0m: missing-cable"); got != c.want || !c.want && strings.Contains(shown, "\x1b") {
 			t.Errorf("--color %s, %v: coloured %t, want %t:\n%q", c.color, c.env, got, c.want, shown)
 		}
@@ -165,7 +166,7 @@ func TestTerminal(t *testing.T) {
 	if text := piped("check", "tables", "--wiring", "--color", "always"); !strings.Contains(text, "\x1b[1;31merrors") {
 		t.Errorf("--color always does not colour: %q", text)
 	}
-	if text := onTerminal(t, dir, columns, nil, "check", "tables", "--format", "json", "--color", "always"); wantSchema([]string{"check", "--format", "json"}, text) != nil || strings.Contains(text, "\x1b") {
+	if text := onTerminal(t, dir, cli.Columns, nil, "check", "tables", "--format", "json", "--color", "always"); wantSchema([]string{"check", "--format", "json"}, text) != nil || strings.Contains(text, "\x1b") {
 		t.Errorf("JSON on a terminal: %s", text)
 	}
 }

@@ -6,12 +6,11 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"runtime/debug"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/compile/outdir"
 )
 
@@ -25,34 +24,10 @@ func (a *app) versionCommand() *cobra.Command {
 		Long:  "Print the version, the commit it was built from, and the version of Go.",
 		Args:  a.noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(a.stdout, "ibweave %s%s, %s\n", version, revision(), runtime.Version())
+			_, err := fmt.Fprintf(a.stdout, "ibweave %s%s, %s\n", version, cli.Revision(), runtime.Version())
 			return err
 		},
 	}
-}
-
-// revision is " (0123456789ab)" with the commit that was built, and
-// "modified" if the tree was.
-func revision() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return ""
-	}
-	commit, modified := "", ""
-	for _, s := range info.Settings {
-		switch s.Key {
-		case "vcs.revision":
-			commit = s.Value[:min(12, len(s.Value))]
-		case "vcs.modified":
-			if s.Value == "true" {
-				modified = ", modified"
-			}
-		}
-	}
-	if commit == "" {
-		return ""
-	}
-	return " (" + commit + modified + ")"
 }
 
 // manCommand writes the manual pages, and the reference.
@@ -71,9 +46,9 @@ pages, to be read with man -l FILE, or Markdown, as in docs/reference.`,
 			if format != "man" && format != "markdown" {
 				return usagef("--format %q: want man or markdown", format)
 			}
-			pages := manPages(root)
+			pages := cli.ManPages(root)
 			if format == "markdown" {
-				pages = referencePages(root)
+				pages = cli.ReferencePages(root)
 			}
 			if err := os.MkdirAll(dir, 0o777); err != nil {
 				return err
@@ -89,27 +64,4 @@ pages, to be read with man -l FILE, or Markdown, as in docs/reference.`,
 	cmd.Flags().StringVarP(&dir, "output", "o", "man", "`DIR` to write to")
 	cmd.Flags().StringVar(&format, "format", "man", "`FORM` of the pages: man or markdown")
 	return cmd
-}
-
-// manPages is the manual pages by the names of their files.
-func manPages(root *cobra.Command) map[string]string {
-	pages := map[string]string{}
-	eachPage(root, func(p *helpPage) { pages[strings.ReplaceAll(p.command, " ", "-")+".1"] = p.man() })
-	return pages
-}
-
-// referencePages is the pages of docs/reference by the names of their files.
-func referencePages(root *cobra.Command) map[string]string {
-	pages := map[string]string{}
-	eachPage(root, func(p *helpPage) { pages[referenceFile(p.command)] = p.markdown() })
-	return pages
-}
-
-// eachPage visits the pages of all commands and help topics.
-func eachPage(root *cobra.Command, visit func(*helpPage)) {
-	walk(root, func(c *cobra.Command) {
-		if c.Name() != "help" {
-			visit(helpOf(c))
-		}
-	})
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ibweave/ibweave/audit/groups"
 	"github.com/ibweave/ibweave/audit/whatif"
+	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/text"
@@ -308,7 +309,7 @@ func (a *app) writeCases(r *whatif.Result, out *caseFlags) error {
 		return err
 	}
 	if out.file != "" {
-		if err := a.writeComplete(out.file, printed(func(w io.Writer) error { return report.JSON(w, r) })); err != nil {
+		if err := a.writeComplete(out.file, cli.Printed(func(w io.Writer) error { return report.JSON(w, r) })); err != nil {
 			return err
 		}
 	}

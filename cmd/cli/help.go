@@ -1,4 +1,7 @@
-package main
+// Package cli is what the command lines of ibweave and ibweave-papers share: help texts,
+// manual pages and reference of what cobra's commands say of themselves, completion, exit
+// statuses, progress, the log, and text that suits a terminal.
+package cli
 
 import (
 	"cmp"
@@ -8,39 +11,41 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/ibweave/ibweave/compile/outdir"
 )
 
-// helpPage is all that a command says of itself. The help text, the manual page and the page of
+// Page is all that a command says of itself. The help text, the manual page and the page of
 // docs/reference are made from it, and from nothing else.
-type helpPage struct {
-	command  string // with ibweave in front
-	short    string
-	synopsis string  // "" for a help topic
+type Page struct {
+	Command  string // with the program in front
+	Short    string
+	Synopsis string  // "" for a help topic
 	about    []block // from the Long of the command
 	examples []string
 	commands []itemList // by groups, of which a command without them has one
-	flags    []item
-	global   []item // flags of every command
-	exit     []item
+	flags    []Item
+	global   []Item // flags of every command
+	exit     []Item
 }
 
 // block is a paragraph, lines that stay as they are, or a list of items.
 type block struct {
 	text  string
 	lines []string // without the indentation of two blanks
-	items []item
+	items []Item
 }
 
-// item is a flag, a command, an engine or another word, and what is said of it.
-type item struct{ head, text string }
+// Item is a flag, a command, an engine or another word, and what is said of it.
+type Item struct{ Head, Text string }
 
-// helpOf collects what a command says of itself.
-func helpOf(c *cobra.Command) *helpPage {
-	p := &helpPage{command: c.CommandPath(), short: c.Short, about: blocksOf(c.Long)}
+// PageOf collects what a command says of itself.
+func PageOf(c *cobra.Command) *Page {
+	p := &Page{Command: c.CommandPath(), Short: c.Short, about: blocksOf(c.Long)}
 	if c.Runnable() || c.HasAvailableSubCommands() {
 		c.InitDefaultHelpFlag()
 		c.Flags().Lookup("help").Usage = "print this text"
-		p.synopsis = c.UseLine()
+		p.Synopsis = c.UseLine()
 	}
 	for line := range strings.Lines(c.Example) {
 		p.examples = append(p.examples, shellLines(strings.TrimSpace(line))...)
@@ -54,11 +59,11 @@ func helpOf(c *cobra.Command) *helpPage {
 			p.commands = append(p.commands, itemList{title: title})
 		}
 		last := &p.commands[len(p.commands)-1]
-		last.items = append(last.items, item{sub.Name(), sub.Short})
+		last.items = append(last.items, Item{sub.Name(), sub.Short})
 	}
-	if p.synopsis != "" {
+	if p.Synopsis != "" {
 		p.flags, p.global = flagItems(c.LocalFlags()), flagItems(c.InheritedFlags())
-		p.exit = exitItems
+		p.exit = exitStatuses
 	}
 	return p
 }
@@ -67,7 +72,7 @@ func helpOf(c *cobra.Command) *helpPage {
 var typeValues = map[string]string{"int": "N", "uint": "N", "value": "N", "uints": "N,..", "duration": "TIME"}
 
 // flagItems is what flags say of themselves, in the order of their names.
-func flagItems(flags *pflag.FlagSet) (items []item) {
+func flagItems(flags *pflag.FlagSet) (items []Item) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		if f.Hidden {
 			return
@@ -84,7 +89,7 @@ func flagItems(flags *pflag.FlagSet) (items []item) {
 		if f.Value.Type() != "bool" && !slices.Contains([]string{"", "0", "[]"}, f.DefValue) {
 			text += fmt.Sprintf(" (default %s)", f.DefValue)
 		}
-		items = append(items, item{head, text})
+		items = append(items, Item{head, text})
 	})
 	return items
 }
@@ -117,10 +122,10 @@ func blocksOf(long string) (blocks []block) {
 			b.text = strings.TrimSpace(b.text + " " + line)
 		case head == "" && b.items != nil && !ended:
 			i := &b.items[len(b.items)-1]
-			i.text += " " + strings.TrimSpace(line)
+			i.Text += " " + strings.TrimSpace(line)
 		case isItem && head != "":
 			b := last(b.items != nil)
-			b.items = append(b.items, item{strings.TrimSpace(head), strings.TrimSpace(text)})
+			b.items = append(b.items, Item{strings.TrimSpace(head), strings.TrimSpace(text)})
 		default:
 			b := last(b.lines != nil)
 			b.lines = append(b.lines, inside)
@@ -153,13 +158,13 @@ func shellLines(command string) (lines []string) {
 
 // Columns of a terminal, and where the text of an item begins.
 const (
-	columns    = 80
+	Columns    = 80
 	manColumns = 73 // without the margin that man leaves
 	itemColumn = 26
 )
 
-// help is the page as --help prints it.
-func (p *helpPage) help() string {
+// Help is the page as --help prints it.
+func (p *Page) Help() string {
 	var b strings.Builder
 	for i, block := range p.about {
 		if i > 0 && (block.text != "" || p.about[i-1].text == "") {
@@ -171,9 +176,9 @@ func (p *helpPage) help() string {
 		fmt.Fprintf(&b, "\n%s:\n", title)
 		body()
 	}
-	if p.synopsis != "" {
+	if p.Synopsis != "" {
 		section("Usage", func() {
-			for i, line := range wrapped(p.synopsis, columns-6) {
+			for i, line := range wrapped(p.Synopsis, Columns-6) {
 				fmt.Fprintf(&b, "%s%s\n", []string{"  ", "      "}[min(i, 1)], line)
 			}
 		})
@@ -190,25 +195,25 @@ func (p *helpPage) help() string {
 // itemList is a section of a page.
 type itemList struct {
 	title string
-	items []item
+	items []Item
 }
 
 // lists is the sections of a page that list something.
-func (p *helpPage) lists() []itemList {
+func (p *Page) lists() []itemList {
 	return slices.DeleteFunc(append(slices.Clone(p.commands),
 		itemList{"Flags", p.flags}, itemList{"Global flags", p.global}, itemList{"Exit status", p.exit},
 	), func(l itemList) bool { return len(l.items) == 0 })
 }
 
-// overview is what --help prints of the program: its commands by groups, in 40 lines at most.
-func (p *helpPage) overview() string {
+// Overview is what --help prints of a program: its commands by groups, in 40 lines at most.
+func (p *Page) Overview() string {
 	var b strings.Builder
 	p.about[0].help(&b)
 	b.WriteString("\nUsage: ibweave COMMAND [flags]\n\n")
 	for _, g := range p.commands {
 		fmt.Fprintf(&b, "%s:\n", g.title)
 		for _, c := range g.items {
-			fmt.Fprintf(&b, "  %-10s%s\n", c.head, c.text)
+			fmt.Fprintf(&b, "  %-10s%s\n", c.Head, c.Text)
 		}
 	}
 	b.WriteString(`
@@ -221,7 +226,7 @@ Exit status: 0 clean; 1 findings or differences; 2 wrong usage; 3 bad input;
 
 // help writes a block for a terminal.
 func (k block) help(b *strings.Builder) {
-	for _, line := range wrapped(k.text, columns) {
+	for _, line := range wrapped(k.text, Columns) {
 		if line != "" {
 			b.WriteString(line + "\n")
 		}
@@ -235,7 +240,7 @@ func (k block) help(b *strings.Builder) {
 	}
 	for _, i := range k.items {
 		head := "  " + i.label()
-		for n, line := range wrapped(i.text, columns-at) {
+		for n, line := range wrapped(i.Text, Columns-at) {
 			if n == 0 && len(head)+2 > at {
 				b.WriteString(head + "\n")
 				head = ""
@@ -247,11 +252,11 @@ func (k block) help(b *strings.Builder) {
 }
 
 // label is the head, with room for a short flag in front of a long one.
-func (i item) label() string {
-	if strings.HasPrefix(i.head, "--") {
-		return "    " + i.head
+func (i Item) label() string {
+	if strings.HasPrefix(i.Head, "--") {
+		return "    " + i.Head
 	}
-	return i.head
+	return i.Head
 }
 
 // manEscapes writes text as groff reads it.
@@ -266,14 +271,14 @@ func manLine(text string) string {
 	return text
 }
 
-// man is the page as man reads it. Words are not hyphenated, and lines not justified.
-func (p *helpPage) man() string {
+// Man is the page as man reads it. Words are not hyphenated, and lines not justified.
+func (p *Page) Man() string {
 	var b strings.Builder
-	name := strings.ReplaceAll(p.command, " ", "-")
-	fmt.Fprintf(&b, ".TH %s 1 \"\" \"ibweave %s\" \"ibweave\"\n.nh\n.ad l\n", strings.ToUpper(manEscapes.Replace(name)), version)
-	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", manEscapes.Replace(name), manEscapes.Replace(p.short))
-	if p.synopsis != "" {
-		fmt.Fprintf(&b, ".SH SYNOPSIS\n%s\n", manLine(p.synopsis))
+	name := strings.ReplaceAll(p.Command, " ", "-")
+	fmt.Fprintf(&b, ".TH %s 1 \"\" \"ibweave %s\" \"ibweave\"\n.nh\n.ad l\n", strings.ToUpper(manEscapes.Replace(name)), outdir.Version)
+	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", manEscapes.Replace(name), manEscapes.Replace(p.Short))
+	if p.Synopsis != "" {
+		fmt.Fprintf(&b, ".SH SYNOPSIS\n%s\n", manLine(p.Synopsis))
 	}
 	b.WriteString(".SH DESCRIPTION\n")
 	for _, block := range p.about {
@@ -294,8 +299,8 @@ func (p *helpPage) man() string {
 }
 
 // parent is the command above this one.
-func (p *helpPage) parent() string {
-	return p.command[:max(0, strings.LastIndex(p.command, " "))]
+func (p *Page) parent() string {
+	return p.Command[:max(0, strings.LastIndex(p.Command, " "))]
 }
 
 // man writes a block for groff.
@@ -311,7 +316,7 @@ func (k block) man(b *strings.Builder) {
 		b.WriteString(".fi\n")
 	}
 	for _, i := range k.items {
-		fmt.Fprintf(b, ".TP\n\\fB%s\\fR\n%s\n", manEscapes.Replace(i.head), manLine(i.text))
+		fmt.Fprintf(b, ".TP\n\\fB%s\\fR\n%s\n", manEscapes.Replace(i.Head), manLine(i.Text))
 	}
 }
 
@@ -324,22 +329,22 @@ var markdownEscapes = func() *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }()
 
-// markdown is the page as docs/reference has it.
-func (p *helpPage) markdown() string {
+// Markdown is the page as docs/reference has it.
+func (p *Page) Markdown() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# %s\n\n%s\n", p.command, markdownEscapes.Replace(p.short))
+	fmt.Fprintf(&b, "# %s\n\n%s\n", p.Command, markdownEscapes.Replace(p.Short))
 	code := func(lines ...string) { fmt.Fprintf(&b, "\n```\n%s\n```\n", strings.Join(lines, "\n")) }
-	if p.synopsis != "" {
-		code(p.synopsis)
+	if p.Synopsis != "" {
+		code(p.Synopsis)
 	}
-	list := func(items []item) {
+	list := func(items []Item) {
 		b.WriteByte('\n')
 		for _, i := range items {
-			head := "`" + i.head + "`"
-			if file := referenceFile(p.command + " " + i.head); slices.ContainsFunc(p.commands, func(l itemList) bool { return slices.Contains(l.items, i) }) {
-				head = fmt.Sprintf("[%s](%s)", i.head, file)
+			head := "`" + i.Head + "`"
+			if file := referenceFile(p.Command + " " + i.Head); slices.ContainsFunc(p.commands, func(l itemList) bool { return slices.Contains(l.items, i) }) {
+				head = fmt.Sprintf("[%s](%s)", i.Head, file)
 			}
-			fmt.Fprintf(&b, "* %s: %s\n", head, markdownEscapes.Replace(i.text))
+			fmt.Fprintf(&b, "* %s: %s\n", head, markdownEscapes.Replace(i.Text))
 		}
 	}
 	for _, block := range p.about {
@@ -370,4 +375,51 @@ func referenceFile(command string) string {
 		return "README.md"
 	}
 	return strings.ReplaceAll(rest, " ", "-") + ".md"
+}
+
+// ManPages is the manual pages by the names of their files.
+func ManPages(root *cobra.Command) map[string]string {
+	pages := map[string]string{}
+	EachPage(root, func(p *Page) { pages[strings.ReplaceAll(p.Command, " ", "-")+".1"] = p.Man() })
+	return pages
+}
+
+// ReferencePages is the pages of docs/reference by the names of their files.
+func ReferencePages(root *cobra.Command) map[string]string {
+	pages := map[string]string{}
+	EachPage(root, func(p *Page) { pages[referenceFile(p.Command)] = p.Markdown() })
+	return pages
+}
+
+// EachPage visits the pages of all commands and help topics.
+func EachPage(root *cobra.Command, visit func(*Page)) {
+	Walk(root, func(c *cobra.Command) {
+		if c.Name() != "help" {
+			visit(PageOf(c))
+		}
+	})
+}
+
+// Walk visits a command and all below it.
+func Walk(c *cobra.Command, visit func(*cobra.Command)) {
+	visit(c)
+	for _, sub := range c.Commands() {
+		Walk(sub, visit)
+	}
+}
+
+// wrapped breaks text into lines of most bytes or fewer.
+func wrapped(text string, most int) (lines []string) {
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		if line != "" && len(line)+1+len(word) > most {
+			lines = append(lines, line)
+			line = ""
+		}
+		if line != "" {
+			line += " "
+		}
+		line += word
+	}
+	return append(lines, line)
 }

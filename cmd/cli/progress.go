@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"io"
@@ -23,26 +23,26 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// stage is something under way that may take long. Its methods may be called
-// concurrently, end once.
-type stage struct {
-	done, total atomic.Int64
+// Stage is something under way that may take long. Its methods may be called
+// concurrently, End once.
+type Stage struct {
+	Done, Total atomic.Int64
 	stop        chan struct{}
 	ended       sync.WaitGroup
 }
 
-// startStage shows a stage on standard error, if that is a terminal, once it
+// StartStage shows a stage on screen, if that is a terminal, once it
 // has lasted progressAfter: as a bar when the total is known by then, else as
 // the time that it has taken.
-func (a *app) startStage(name string) *stage {
-	s := &stage{stop: make(chan struct{})}
-	if isTerminal(a.screen) {
+func StartStage(screen io.Writer, name string) *Stage {
+	s := &Stage{stop: make(chan struct{})}
+	if isTerminal(screen) {
 		start := time.Now()
 		s.ended.Go(func() {
 			select {
 			case <-s.stop:
 			case <-time.After(progressAfter):
-				s.draw(a.screen, fabric.Printable(name), start)
+				s.draw(screen, fabric.Printable(name), start)
 			}
 		})
 	}
@@ -50,12 +50,12 @@ func (a *app) startStage(name string) *stage {
 }
 
 // draw draws the stage until it ends.
-func (s *stage) draw(w io.Writer, name string, start time.Time) {
+func (s *Stage) draw(w io.Writer, name string, start time.Time) {
 	const redraw = 100 * time.Millisecond
 	p := mpb.New(mpb.WithOutput(w), mpb.WithWidth(40), mpb.WithRefreshRate(redraw))
 	elapsed := decor.Any(func(decor.Statistics) string { return " " + time.Since(start).Round(time.Second).String() })
 	var bar *mpb.Bar
-	if total := s.total.Load(); total > 0 {
+	if total := s.Total.Load(); total > 0 {
 		bar = p.AddBar(total, mpb.PrependDecorators(decor.Name(name+" ")), mpb.AppendDecorators(decor.Percentage(), elapsed))
 	} else {
 		bar = p.New(1, mpb.SpinnerStyle().PositionLeft(), mpb.BarWidth(2),
@@ -70,21 +70,21 @@ func (s *stage) draw(w io.Writer, name string, start time.Time) {
 			p.Wait()
 			return
 		case <-tick.C:
-			if total := s.total.Load(); total > 0 {
-				bar.SetCurrent(min(s.done.Load(), total-1)) // a full bar would end
+			if total := s.Total.Load(); total > 0 {
+				bar.SetCurrent(min(s.Done.Load(), total-1)) // a full bar would end
 			}
 		}
 	}
 }
 
-// set says how much is done, of all.
-func (s *stage) set(done, total int) {
-	s.done.Store(int64(done))
-	s.total.Store(int64(total))
+// Set says how much is done, of all.
+func (s *Stage) Set(done, total int) {
+	s.Done.Store(int64(done))
+	s.Total.Store(int64(total))
 }
 
-// end takes the stage off the screen and returns when it is gone.
-func (s *stage) end() {
+// End takes the stage off the screen and returns when it is gone.
+func (s *Stage) End() {
 	close(s.stop)
 	s.ended.Wait()
 }

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -11,15 +11,14 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// paper is where text for people goes. On a terminal it makes long names shorter, breaks lines
+// Paper is where text for people goes. On a terminal it makes long names shorter, breaks lines
 // between words, and colours verdicts and severities. Elsewhere bytes stay as they are.
-type paper struct {
+type Paper struct {
 	w     io.Writer
 	width int  // columns; 0 leaves lines as they are
 	lines bool // messages: a line does not wait for those after it
@@ -31,34 +30,37 @@ type paper struct {
 // longestBlock is how many bytes wait for the end of a block.
 const longestBlock = 1 << 20
 
-// set finds out what a writer shows: color is the value of --color.
-func (p *paper) set(screen io.Writer, color string) {
+// NewPaper is paper on w. With lines set each line is written at once.
+func NewPaper(w io.Writer, lines bool) *Paper { return &Paper{w: w, lines: lines} }
+
+// Set finds out what a writer shows: color is the value of --color. The error says which
+// values there are.
+func (p *Paper) Set(screen io.Writer, color string) error {
+	if color != "auto" && color != "always" && color != "never" {
+		return fmt.Errorf("--color %q: want auto, always or never", color)
+	}
 	terminal := isTerminal(screen)
 	p.color = color == "always" || color == "auto" && terminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	if !terminal {
-		return
+		return nil
 	}
 	if width, _, err := term.GetSize(int(screen.(*os.File).Fd())); err == nil && width >= narrowest {
 		p.width = width
 	}
+	return nil
 }
 
-// setPapers finds out how results and messages are shown. Documents for programs stay as they are.
-func (a *app) setPapers(cmd *cobra.Command, color string) error {
-	if color != "auto" && color != "always" && color != "never" {
-		return usagef("--color %q: want auto, always or never", color)
+// Shorten makes the names of a fabric shorter that are long, where lines are broken.
+func (p *Paper) Shorten(f *fabric.Fabric) {
+	if p.width > 0 {
+		p.short = ShortNames(f)
 	}
-	a.notes.set(a.screen, color)
-	if f := cmd.Flags().Lookup("format"); f == nil || f.Value.String() == "text" {
-		a.results.set(a.terminal, color)
-	}
-	return nil
 }
 
 // narrowest is the least number of columns that text is broken for.
 const narrowest = 40
 
-func (p *paper) Write(b []byte) (int, error) {
+func (p *Paper) Write(b []byte) (int, error) {
 	if p.width == 0 && !p.color {
 		return p.w.Write(b)
 	}
@@ -71,11 +73,11 @@ func (p *paper) Write(b []byte) (int, error) {
 	return len(b), p.flush(end)
 }
 
-// end writes what waits for the end of a block.
-func (p *paper) end() error { return p.flush(p.block.Len()) }
+// End writes what waits for the end of a block.
+func (p *Paper) End() error { return p.flush(p.block.Len()) }
 
 // flush writes the first n bytes of what waits.
-func (p *paper) flush(n int) error {
+func (p *Paper) flush(n int) error {
 	if n == 0 {
 		return nil
 	}
@@ -89,7 +91,7 @@ func (p *paper) flush(n int) error {
 }
 
 // print prints a block of lines.
-func (p *paper) print(b *strings.Builder, block string) {
+func (p *Paper) print(b *strings.Builder, block string) {
 	if p.short != nil && p.width > 0 {
 		block = p.shorten(block)
 	}
@@ -108,12 +110,12 @@ func (p *paper) print(b *strings.Builder, block string) {
 	}
 }
 
-// gap fills the place of what a name lost, in a line of a table.
-const gap = '\x00'
+// Gap fills the place of what a name lost, in a line of a table.
+const Gap = '\x00'
 
 // shorten makes the names in a block shorter. A table stays one: the blanks behind a name grow by
 // what it lost, and then columns that are blank in all lines go, except two of them.
-func (p *paper) shorten(block string) string {
+func (p *Paper) shorten(block string) string {
 	shorter := p.short.Replace(block)
 	if shorter == block {
 		return block
@@ -131,16 +133,16 @@ func (p *paper) shorten(block string) string {
 		lost := 0
 		for rest := []rune(line); len(rest) > 0; rest = rest[1:] {
 			switch {
-			case rest[0] == gap:
+			case rest[0] == Gap:
 				lost++
 				continue
 			case lost > 0 && rest[0] == ' ' && len(rest) > 1 && rest[1] == ' ':
-				moved = append(moved, slices.Repeat([]rune{gap}, lost)...)
+				moved = append(moved, slices.Repeat([]rune{Gap}, lost)...)
 				lost = 0
 			}
 			moved = append(moved, rest[0])
 		}
-		if line = string(moved); strings.ContainsRune(line, gap) || strings.Contains(strings.TrimLeft(line, " "), "  ") {
+		if line = string(moved); strings.ContainsRune(line, Gap) || strings.Contains(strings.TrimLeft(line, " "), "  ") {
 			table = append(table, moved)
 			continue
 		}
@@ -155,7 +157,7 @@ func (p *paper) shorten(block string) string {
 func squeezed(lines [][]rune) string {
 	blank := func(column int) bool {
 		for _, line := range lines {
-			if column < len(line) && line[column] != gap && line[column] != ' ' {
+			if column < len(line) && line[column] != Gap && line[column] != ' ' {
 				return false
 			}
 		}
@@ -184,7 +186,7 @@ func squeezed(lines [][]rune) string {
 		for column, c := range line {
 			switch {
 			case drop[column]:
-			case c == gap:
+			case c == Gap:
 				text.WriteByte(' ')
 			default:
 				text.WriteRune(c)
@@ -196,7 +198,7 @@ func squeezed(lines [][]rune) string {
 }
 
 // command begins lines that people copy into a shell.
-var command = regexp.MustCompile(`^\s+(?:sudo|ibweave|systemctl|mkdir|cp|cat|install|opensm) `)
+var command = regexp.MustCompile(`^\s+(?:sudo|ibweave|ibweave-papers|systemctl|mkdir|cp|cat|install|opensm) `)
 
 // broken breaks a line between words; what follows is indented as the text of the line is. Commands
 // end in a backslash there.
@@ -269,9 +271,9 @@ const cut = ".."
 // shortName is how many characters of a long name a terminal shows, at least.
 const shortName = 24
 
-// shortNames makes the names of a fabric shorter that are long, all at the same places: as many
+// ShortNames makes the names of a fabric shorter that are long, all at the same places: as many
 // characters are left as keep different names different.
-func shortNames(f *fabric.Fabric) *strings.Replacer {
+func ShortNames(f *fabric.Fabric) *strings.Replacer {
 	all := map[string]bool{}
 	longest := 0
 	for n := range f.NumNodes() {
@@ -320,7 +322,7 @@ func shortened(all map[string]bool, head, tail int) (pairs []string, ok bool) {
 	slices.SortFunc(long, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), strings.Compare(a, b)) })
 	for _, name := range long {
 		s := shortForm(name, head, tail)
-		pairs = append(pairs, name, s+strings.Repeat(string(gap), len(name)-len(s)))
+		pairs = append(pairs, name, s+strings.Repeat(string(Gap), len(name)-len(s)))
 	}
 	return pairs, true
 }

@@ -1,0 +1,83 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/files"
+)
+
+// Remember keeps the first error of a writer and drops what comes after it. Its caller
+// asks for Err at the end: cobra prints or drops such errors.
+type Remember struct {
+	To  io.Writer
+	Err error
+}
+
+func (r *Remember) Write(p []byte) (int, error) {
+	if r.Err == nil {
+		_, r.Err = r.To.Write(p)
+	}
+	return len(p), nil
+}
+
+// Printable passes text of people and JSON on to a terminal: names, lines of input and
+// names of files are in it, and none of them may act on the terminal.
+type Printable struct {
+	To   io.Writer
+	mu   sync.Mutex
+	rest []byte // the beginning of a character
+	out  []byte
+}
+
+func (p *Printable) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	text := b
+	if len(p.rest) > 0 {
+		text = append(p.rest, b...)
+	}
+	var rest []byte
+	p.out, rest = fabric.AppendPrintable(p.out[:0], text)
+	p.rest = append([]byte(nil), rest...)
+	_, err := p.To.Write(p.out)
+	return len(b), err
+}
+
+// End writes the rest of text that ends within a character.
+func (p *Printable) End() {
+	if len(p.rest) > 0 {
+		_, _ = io.WriteString(p.To, fabric.Printable(string(p.rest)))
+		p.rest = nil
+	}
+}
+
+// Printed is write for a file of text or JSON, which is printable there as on standard output.
+func Printed(write func(io.Writer) error) func(io.Writer) error {
+	return func(w io.Writer) error {
+		p := &Printable{To: w}
+		defer p.End()
+		return write(p)
+	}
+}
+
+// WatchMemory ends the process when it takes more memory than there is for it, before
+// the system does that without a word: of all memory that it has or may still have,
+// an eighth stays. What was being written is left to the next command, as after a crash.
+func WatchMemory(stderr io.Writer, program string) {
+	const worthLooking = 256 << 20
+	for range time.Tick(20 * time.Millisecond) {
+		has := files.Resident()
+		if has < worthLooking {
+			continue
+		}
+		if all := has + files.Available(); has > all/8*7 {
+			fmt.Fprintf(stderr, "%s: the input takes more than %s of memory, seven eighths of what there is; want a smaller input, or a machine with more memory\n", program, files.Size(all/8*7))
+			os.Exit(Input)
+		}
+	}
+}
