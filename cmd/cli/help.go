@@ -1,6 +1,7 @@
 // Package cli is what the command lines of ibweave and ibweave-papers share: help texts,
 // manual pages and reference of what cobra's commands say of themselves, completion, exit
-// statuses, progress, the log, and text that suits a terminal.
+// statuses, progress, the log, and text that suits a terminal. It makes no promise to other
+// modules.
 package cli
 
 import (
@@ -377,18 +378,19 @@ func referenceFile(command string) string {
 	return strings.ReplaceAll(rest, " ", "-") + ".md"
 }
 
-// ManPages is the manual pages by the names of their files.
-func ManPages(root *cobra.Command) map[string]string {
+// Pages is the pages of all commands by the names of their files: manual pages, or those of
+// docs/reference, as the value of --format, man or markdown, says. Another value is an error.
+func Pages(root *cobra.Command, format string) (map[string]string, error) {
 	pages := map[string]string{}
-	EachPage(root, func(p *Page) { pages[strings.ReplaceAll(p.Command, " ", "-")+".1"] = p.Man() })
-	return pages
-}
-
-// ReferencePages is the pages of docs/reference by the names of their files.
-func ReferencePages(root *cobra.Command) map[string]string {
-	pages := map[string]string{}
-	EachPage(root, func(p *Page) { pages[referenceFile(p.Command)] = p.Markdown() })
-	return pages
+	switch format {
+	case "man":
+		EachPage(root, func(p *Page) { pages[strings.ReplaceAll(p.Command, " ", "-")+".1"] = p.Man() })
+	case "markdown":
+		EachPage(root, func(p *Page) { pages[referenceFile(p.Command)] = p.Markdown() })
+	default:
+		return nil, fmt.Errorf("--format %q: want man or markdown", format)
+	}
+	return pages, nil
 }
 
 // EachPage visits the pages of all commands and help topics.

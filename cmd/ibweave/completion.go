@@ -1,12 +1,10 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"slices"
 	"strings"
 
-	"github.com/agnivade/levenshtein"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -15,7 +13,6 @@ import (
 	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/papers/myrinet"
 )
 
 // flagValues are values of flags that a shell completes, by the name of the flag, or by a command
@@ -37,7 +34,7 @@ func flagValues() map[string][]string {
 		"fail-on": {"error", "warning", "note", "never"}, "lids": {"keep", "dense", "mesh"}, "color": {"auto", "always", "never"},
 		"log-level": {"debug", "info", "warn", "error"}, "log-format": {"console", "json"}, "via": {"file", "plugin"}, "damage": {"cables", "switches"},
 		"fail": {"links", "switches"}, "only": {"isl", "hosts", "switches"}, "sort": whatif.Orders, "move by": {"guid", "name"}, "names": {"site", "factory", "mixed"},
-		"switch-names": {"fabric", "numbers"}, "method": myrinet.Methods(), "check copying": {"independent", "reserving", "lock-step", "wormhole"},
+		"switch-names": {"fabric", "numbers"}, "check copying": {"independent", "reserving", "lock-step", "wormhole"},
 		"format": {"text", "json"}, "check format": {"text", "json", "sarif", "junit", "markdown", "codequality", "prometheus"}, "diff format": {"text", "json", "prometheus"},
 		"drift format": {"text", "json", "prometheus"}, "whatif format": {"text", "json", "prometheus"},
 		"sim format": {"text", "csv", "json"}, "plan format": {"ndt", "csv", "topo"}, "slurm format": {"conf", "yaml", "json"}, "man format": {"man", "markdown"},
@@ -107,31 +104,4 @@ func (a *app) completeNodes(cmd *cobra.Command, args []string, begun string) ([]
 	}
 	slices.Sort(found)
 	return slices.DeleteFunc(found, func(s string) bool { return !strings.HasPrefix(s, begun) }), cobra.ShellCompDirectiveNoFileComp
-}
-
-// near asks whether the word of a list is meant that is most like another one; "" without any.
-func near(word string, list []string) string {
-	best, distance := "", 1+max(1, len(word)/3)
-	for _, other := range list {
-		if d := levenshtein.ComputeDistance(strings.ToLower(word), strings.ToLower(other)); d < distance {
-			best, distance = other, d
-		}
-	}
-	if best == "" {
-		return ""
-	}
-	return fmt.Sprintf("; did you mean %s?", best)
-}
-
-// nearFlag is near for an error of the flags of a command.
-func nearFlag(cmd *cobra.Command, err error) string {
-	_, name, ok := strings.Cut(err.Error(), "unknown flag: --")
-	if !ok {
-		return ""
-	}
-	var names []string
-	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	cmd.InheritedFlags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	hint := near(name, names)
-	return strings.Replace(hint, "mean ", "mean --", 1)
 }

@@ -39,6 +39,13 @@ func usagef(format string, args ...any) error {
 	return &usageError{fmt.Errorf(format, args...)}
 }
 
+// movedError is the name of a command that another program has now.
+type movedError string
+
+func (e movedError) Error() string {
+	return fmt.Sprintf("%s is a command of ibweave-papers: ibweave-papers %s", string(e), string(e))
+}
+
 // inputError is input that cannot be read or is invalid.
 type inputError struct{ err error }
 
@@ -92,7 +99,9 @@ func (a *app) report(err error) int {
 		for line := range strings.Lines(err.Error()) { // one for each thing that is wrong
 			fmt.Fprintf(a.stderr, "ibweave: %s\n", strings.TrimSuffix(line, "\n"))
 		}
-		fmt.Fprintf(a.stderr, "Try '%s --help'.\n", a.invoked())
+		if _, moved := errors.AsType[movedError](err); !moved {
+			fmt.Fprintf(a.stderr, "Try '%s --help'.\n", a.invoked())
+		}
 	default:
 		fmt.Fprintf(a.stderr, "ibweave: %v\n", err)
 	}

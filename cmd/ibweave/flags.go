@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ibweave/ibweave/audit/choice"
+	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
@@ -149,7 +150,7 @@ func (r *routeFlags) defineEngine(flags *pflag.FlagSet, engine *string) {
 func (a *app) engine(name string) (*compile.Engine, error) {
 	e, err := compile.EngineByName(name)
 	if err != nil {
-		return nil, &usageError{fmt.Errorf("%w%s", err, near(name, flagValues()["engine"]))}
+		return nil, &usageError{fmt.Errorf("%w%s", err, cli.Near(name, flagValues()["engine"]))}
 	}
 	if line := e.IsCounterpart(name); line != "" {
 		fmt.Fprintf(a.stderr, "ibweave: %s\n", line)

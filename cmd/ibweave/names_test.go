@@ -17,7 +17,7 @@ import (
 )
 
 // noFabric are the commands that read no fabric, with those below them.
-var noFabric = []string{"gen", "forms", "join", "leave", "devices", "reproduce", "version", "man", "completion", "help"}
+var noFabric = []string{"gen", "forms", "join", "leave", "devices", "reproduce", "schedule", "version", "man", "completion", "help"}
 
 // TestNameMapFlag: every command has --node-name-map, except those that read no fabric.
 func TestNameMapFlag(t *testing.T) {
@@ -162,7 +162,6 @@ var sayNames = []struct {
 	{2, "whatif -t tree -e updn --fail links"}, {2, "whatif -t tree -e updn --fail switches"}, {2, "whatif -t tree -e updn --fail links --format json -o cases"}, {2, "whatif --merge cases"},
 	{4, "sim loop --burst 4 --pattern all-to-all --buffer-packets 1 --state points"}, {4, "sim loop --burst 4 --pattern all-to-all --buffer-packets 1 --state points"},
 	{4, "sim loop --burst 4 --pattern all-to-all --buffer-packets 1 --format json"},
-	{0, "schedule updn -g groups --method circuit --classes 1 --force -o schedule"},
 	{1, "report updn --svg - --view path:0x100000,0x100006"}, {1, "report loop --svg - --view credit-loop"},
 }
 

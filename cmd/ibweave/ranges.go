@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ibweave/ibweave/audit/jobs"
+	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/lft/adaptive"
@@ -45,15 +46,14 @@ const (
 // and refuse values themselves: a test fails for a flag without a row.
 var ranges = []valueRange{
 	{flags: "ar-groups", least: 1, most: adaptive.MaxGroups},
-	{flags: "at-once block-size dim groups hosts-per-leaf jobs max-entries max-fan-out planes radix sample samples stages switches vl-credits", least: 1, most: maxNumber},
+	{flags: "at-once block-size dim groups hosts-per-leaf jobs max-entries planes radix sample samples stages switches vl-credits", least: 1, most: maxNumber},
 	{flags: "bisections cores degree directors drop-links half-cabled hosts hottest k leaves levels line-chips management-hosts management-leaves " +
 		"max-detour p parallel permutations pods ports rails retries service-hosts shifts spare-cores spine-chips spines switch-ports top", most: maxNumber},
 	{flags: "place.hosts place.top", least: 1, most: 1 << 20},
 	{flags: "search", most: 1 << 20},
 	{flags: "ranks-per-host", most: 1 << 10},
 	{flags: "bound-iterations", least: -maxNumber, most: maxNumber, not0: true, want: "rounds, 1 or more, or -1 for cuts alone"},
-	{flags: "classes depth", least: 1, most: 2},
-	{flags: "cpus", most: maxNumber, want: "1 or more, or 0 for all"},
+	{flags: "depth", least: 1, most: 2},
 	{flags: "date", check: func(text string) error { _, err := time.Parse(time.DateOnly, text); return err }, want: "a day, like 2026-12-31"},
 	{flags: "dims", check: func(text string) error { _, err := mesh.ParseDims(text); return err }},
 	{flags: "fill", least: 1, most: 100},
@@ -227,7 +227,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	var invalid *pflag.InvalidValueError
 	var out *rangeError
 	if !errors.As(err, &invalid) || !errors.As(err, &out) {
-		return &usageError{fmt.Errorf("%w%s", err, nearFlag(cmd, err))}
+		return &usageError{fmt.Errorf("%w%s", err, cli.NearFlag(cmd, err))}
 	}
 	return wrongValue(invalid.GetFlag(), invalid.GetValue(), out)
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"pgregory.net/rapid"
+
+	"github.com/ibweave/ibweave/cmd/cli"
 )
 
 // oddValues are numbers that scripts pass by mistake, an empty variable among them.
@@ -73,7 +75,7 @@ func TestRanges(t *testing.T) {
 		d = tables(t)
 	}
 	used := map[string]bool{}
-	walk(new(app).rootCommand(), func(c *cobra.Command) {
+	cli.Walk(new(app).rootCommand(), func(c *cobra.Command) {
 		if !c.Runnable() || c.HasSubCommands() {
 			return
 		}

@@ -97,7 +97,7 @@ and hands them to OpenSM.`,
 			root.AddCommand(c)
 		}
 	}
-	root.AddCommand(a.scheduleCommand(), a.reproduceCommand(), a.versionCommand(), a.manCommand(root), a.formsCommand())
+	root.AddCommand(a.versionCommand(), a.manCommand(root), a.formsCommand(), movedCommand("reproduce"), movedCommand("schedule"))
 	root.SetOut(a.exact)
 	a.addCobraCommands(root)
 	for _, c := range root.Commands() {
@@ -141,7 +141,18 @@ func (a *app) addCobraCommands(root *cobra.Command) {
 	help.Example = "  ibweave help compile\n  ibweave help forms"
 	help.Args = func(_ *cobra.Command, args []string) error {
 		command, rest, _ := root.Find(args) // the root, not an error, where there is none
+		if command.DisableFlagParsing {
+			return command.RunE(command, nil)
+		}
 		return a.maxArgs(0)(command, rest)
+	}
+}
+
+// movedCommand is a hidden command that says where it is now.
+func movedCommand(name string) *cobra.Command {
+	return &cobra.Command{
+		Use: name, Hidden: true, DisableFlagParsing: true,
+		RunE: func(*cobra.Command, []string) error { return &usageError{movedError(name)} },
 	}
 }
 
@@ -163,7 +174,7 @@ func (a *app) maxArgs(n int) cobra.PositionalArgs {
 		}
 		a.command = cmd
 		if n == 0 && cmd.HasSubCommands() {
-			return usagef("%s has no %q: want one of %s%s", cmd.CommandPath(), args[0], strings.Join(kindNames(cmd), ", "), near(args[0], kindNames(cmd)))
+			return usagef("%s has no %q: want one of %s%s", cmd.CommandPath(), args[0], strings.Join(kindNames(cmd), ", "), cli.Near(args[0], kindNames(cmd)))
 		}
 		return usagef("unexpected argument %q", args[n])
 	}

@@ -169,18 +169,6 @@ var scopes = map[string][]scope{
 		{flags: "max-entries", with: "output", why: "pictures have no tables", note: true},
 		{flags: "title", with: "output svg png"},
 	},
-	"reproduce": {
-		{flags: "format"},
-		{flags: "again output", with: "DIR", why: "without the names of figures they are listed"},
-		{flags: "cpus quick seed", with: "DIR", why: "without the names of figures they are listed", note: true},
-	},
-	"schedule": {
-		{flags: "topology lfts groups lenient strict check format node-name-map"},
-		{flags: "classes force method", not: "check", why: "no schedule is made", note: true},
-		{flags: "output", not: "check", why: "no schedule is made"},
-		{flags: "ordered return", with: "method=circuit"},
-		{flags: "max-fan-out", with: "method=tree|tree-flood"},
-	},
 	"sim": {
 		{flags: network + " kinds node-name-map file jobs output state format load burst trace max-time arbitration buffer-flits buffer-packets copying " +
 			"credit-delay engine engines vls adaptive far plft full-checks header-bytes mbps mtu router routing-delay startup traffic vl-weights wire-delay"},

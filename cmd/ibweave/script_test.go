@@ -318,3 +318,22 @@ func TestExitStatus(t *testing.T) {
 		t.Errorf("wrapped findings give %d", got)
 	}
 }
+
+// TestMoved has the commands that ibweave-papers has now: one line says so.
+func TestMoved(t *testing.T) {
+	for _, name := range []string{"reproduce", "schedule"} {
+		want := fmt.Sprintf("ibweave: %s is a command of ibweave-papers: ibweave-papers %s\n", name, name)
+		for _, args := range [][]string{{name}, {name, "--help"}, {name, "zhou2010", "--quick", "-o", "d"}, {"help", name}} {
+			var out, errs bytes.Buffer
+			if got := run(args, strings.NewReader(""), &out, &errs); got != exitUsage || errs.String() != want || out.Len() > 0 {
+				t.Errorf("%v: exit status %d, %q, %q", args, got, &out, &errs)
+			}
+		}
+	}
+	var out, errs bytes.Buffer
+	run([]string{"--help"}, strings.NewReader(""), &out, &errs)
+	run([]string{cobra.ShellCompNoDescRequestCmd, ""}, strings.NewReader(""), &out, &errs)
+	if strings.Contains(out.String(), "reproduce") || strings.Contains(out.String(), "schedule ") {
+		t.Errorf("help or completion has them:\n%s", &out)
+	}
+}

@@ -126,7 +126,7 @@ func TestTerminal(t *testing.T) {
 		"check tables --wiring", "check -t fabric --lfts tables/opensm-lfts.dump", "check --rules", "check --explain credit-loop",
 		"compare -t worn -e updn,minhop --bisections 5 --permutations 5 --shifts 5 --traffic jobs.yaml", "diff old tables", "diff old tables -v", "drift old --live tables/opensm-lfts.dump",
 		"whatif -t worn -e updn --fail links", "drain old --switch hpc2-row03-rack17-spine00-ib", "move old edits.yaml", "path tables 0x100000 0x100006",
-		"traffic tables --traffic jobs.yaml", "place tables --hosts 2 --traffic jobs.yaml", "schedule tables -g groups.yaml -o schedule", "sim tables --load 0.1 --max-time 20us", "reproduce", "version",
+		"traffic tables --traffic jobs.yaml", "place tables --hosts 2 --traffic jobs.yaml", "sim tables --load 0.1 --max-time 20us", "version",
 		"gen mesh --dims 2x2 -o mesh", "report tables -o page.html", "rehearse tables",
 	} {
 		args := strings.Fields(line)

@@ -43,12 +43,9 @@ pages, to be read with man -l FILE, or Markdown, as in docs/reference.`,
   ibweave man --format markdown -o reference`,
 		Args: a.noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			if format != "man" && format != "markdown" {
-				return usagef("--format %q: want man or markdown", format)
-			}
-			pages := cli.ManPages(root)
-			if format == "markdown" {
-				pages = cli.ReferencePages(root)
+			pages, err := cli.Pages(root, format)
+			if err != nil {
+				return &usageError{err}
 			}
 			if err := os.MkdirAll(dir, 0o777); err != nil {
 				return err

@@ -3,7 +3,7 @@
 // route by (Region, Cube), the algorithm (TwoPhase), what blocks what (FirstConflict), the
 // model of an unbuffered network (CopyRates, Predict), and simulations of unbuffered networks
 // by time slots (SimulateSlots) and of worms by flits (RunWorms). Their fabrics and tables
-// are those of package banyan.
+// are those of package banyan. It makes no promise to other modules.
 //
 // Networks have n stages, numbered n-1, the first, to 0, and N = 1<<n processors or nodes,
 // numbered from 0 like the links of each stage from the top.

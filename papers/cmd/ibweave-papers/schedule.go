@@ -1,16 +1,21 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/mft/groupfile"
 	"github.com/ibweave/ibweave/papers/myrinet"
 	"github.com/ibweave/ibweave/routing/banyan"
 	"github.com/ibweave/ibweave/sminterface/dump"
@@ -18,7 +23,7 @@ import (
 
 // scheduling is what schedule is asked to do.
 type scheduling struct {
-	audit
+	source
 	outputForm
 	groups string
 	method string
@@ -58,10 +63,19 @@ two classes of buffers, one for messages before the turn from high LIDs to low o
 and one after it, no cycle closes.
 
 --check FILE looks at a schedule, and at the hosts and paths that it needs.`,
-		Example: `  ibweave schedule tables -g groups.yaml --method tree -o schedule.txt
-  ibweave schedule tables --check schedule.txt`,
-		Args: a.maxArgs(1),
+		Example: `  ibweave-papers schedule tables -g groups.yaml --method tree -o schedule.txt
+  ibweave-papers schedule tables --check schedule.txt`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				a.command = cmd.CommandPath()
+				return usagef("unexpected argument %q", args[1])
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := a.refuseIdle(cmd.Flags(), o.idle(cmd.Flags())); err != nil {
+				return err
+			}
 			if err := o.outputForm.parse(); err != nil {
 				return err
 			}
@@ -78,13 +92,14 @@ and one after it, no cycle closes.
 			if o.opt.Method, err = myrinet.ParseMethod(o.method); err != nil {
 				return usagef("--%w", err)
 			}
-			if err := a.resolveAudit("schedule", &o.audit, args); err != nil {
+			if len(args) == 1 && (o.topology != "" || o.lfts != "") {
+				return usagef("schedule takes a directory or -t and --lfts, not both")
+			}
+			if err := oneStdin(o.topology, o.lfts, o.groups, o.check, a.nameMap); err != nil {
 				return err
 			}
-			if err := oneStdin(o.topology, o.lfts, o.groups, o.check); err != nil {
-				return err
-			}
-			return a.schedule(&o)
+			o.dir = strings.Join(args, "")
+			return a.schedule(cmd.Context(), &o)
 		},
 	}
 	flags := cmd.Flags()
@@ -98,12 +113,29 @@ and one after it, no cycle closes.
 	flags.IntVar(&o.opt.MaxFanOut, "max-fan-out", 0, "trees: the most hosts that one sends to; by default any number")
 	flags.StringVar(&o.check, "check", "", "look at the schedule in `FILE`")
 	flags.StringVarP(&o.output, "output", "o", "-", "`FILE` to write; - is standard output")
-	a.nameFlag(cmd)
-	lenientFlag(flags, &o.lenient)
-	a.strictFlag(cmd)
+	flags.StringVar(&a.nameMap, "node-name-map", "", "call nodes by the names in `FILE`, a node-name map as of infiniband-diags or what ibnodes prints")
+	flags.BoolVar(&o.lenient, "lenient", false, "leave out of the input what is broken, and list it")
+	flags.BoolVar(&a.strict, "strict", false, "refuse a topology with anything that its tool does not print, and impossible LIDs")
+	cmd.MarkFlagsMutuallyExclusive("strict", "lenient")
 	flags.BoolVar(&o.force, "force", false, "write schedules with errors, too")
-	o.outputForm.define(flags, "`FORM` of the summary: text or json")
+	o.outputForm.define(cmd, "`FORM` of the summary: text or json")
+	complete(cmd, "method", myrinet.Methods()...)
 	return cmd
+}
+
+// idle lists the flags that have no effect beside the others.
+func (o *scheduling) idle(flags *pflag.FlagSet) (list []idle) {
+	if given(flags.Lookup("check")) {
+		const why = "with --check: no schedule is made"
+		list = append(list, idle{"classes force method", why, true}, idle{"output", why, false})
+	}
+	if o.method != "circuit" {
+		list = append(list, idle{"ordered return", "without --method circuit", false})
+	}
+	if o.method != "tree" && o.method != "tree-flood" {
+		list = append(list, idle{"max-fan-out", "without --method tree, tree-flood", false})
+	}
+	return list
 }
 
 // scheduled is the JSON document of schedule.
@@ -123,12 +155,12 @@ type scheduled struct {
 	lines     []string // what is wrong
 }
 
-func (a *app) schedule(o *scheduling) error {
-	f, tables, err := a.readTables(&o.audit)
+func (a *app) schedule(ctx context.Context, o *scheduling) error {
+	f, tables, err := a.readTables(ctx, &o.source)
 	if err != nil {
 		return err
 	}
-	s, err := a.makeSchedule(o, f, tables)
+	s, err := a.makeSchedule(ctx, o, f, tables)
 	if err != nil {
 		return err
 	}
@@ -136,9 +168,9 @@ func (a *app) schedule(o *scheduling) error {
 	if _, err := banyan.Detect(f); err == nil && (o.opt.Method == myrinet.TwoPhase || slices.ContainsFunc(s.Groups, twoPhase)) {
 		return &lft.DomainError{Engine: "two-phase", Reason: "it is a banyan network, whose ports either send or receive, and phase 1 would go to some that only send; want another --method"}
 	}
-	stage := a.startStage("check")
+	stage := cli.StartStage(a.screen, "check")
 	r := s.Check()
-	stage.end()
+	stage.End()
 	d := scheduled{
 		Hosts: len(s.Hosts), Groups: len(s.Groups), Classes: s.Classes, Messages: r.Messages, Sends: r.Sends, Steps: r.Steps,
 		Faults: len(r.Faults), Deadlock: []string{}, Verdict: "clean", lines: s.Explain(r),
@@ -179,42 +211,52 @@ func (a *app) schedule(o *scheduling) error {
 }
 
 // makeSchedule reads or builds the schedule.
-func (a *app) makeSchedule(o *scheduling, f *fabric.Fabric, tables *lft.Tables) (*myrinet.Schedule, error) {
+func (a *app) makeSchedule(ctx context.Context, o *scheduling, f *fabric.Fabric, tables *lft.Tables) (*myrinet.Schedule, error) {
 	if o.check != "" {
-		data, err := a.readInput(o.check)
+		data, err := a.readInput(ctx, o.check)
 		if err != nil {
 			return nil, err
 		}
 		return myrinet.Read(o.check, data)
 	}
-	text, err := a.readInput(o.groups)
+	text, err := a.readInput(ctx, o.groups)
 	if err != nil {
 		return nil, err
 	}
 	var groups []mft.Group
-	if groups, _, err = a.parseGroups(o.groups, text, f, dump.Options{Lenient: o.lenient}); err != nil {
+	if dump.Recognize(text) == dump.SAQuery {
+		var problems []dump.Problem
+		groups, problems, err = dump.ReadSAQuery(o.groups, text, f, dump.Options{Lenient: o.lenient})
+		listProblems(a.stderr, problems, o.lenient)
+	} else {
+		groups, err = groupfile.Parse(o.groups, text, f)
+	}
+	if err != nil {
 		return nil, err
 	}
-	stage := a.startStage("schedule")
-	defer stage.end()
+	stage := cli.StartStage(a.screen, "schedule")
+	defer stage.End()
 	s, err := myrinet.Build(f, tables, groups, o.opt)
 	if err != nil {
-		return nil, &usageError{err}
+		return nil, &failure{cli.Usage, err}
 	}
 	return s, nil
 }
 
 // text is the document for people.
-func (d *scheduled) text(b *facts) {
+func (d *scheduled) text(b *bytes.Buffer) {
 	n := text.Grouped[int]
-	b.row("schedule", "%s, %s, %s of buffers", text.CountGrouped(d.Groups, "group", "groups"), text.CountGrouped(d.Hosts, "host", "hosts"), text.CountGrouped(d.Classes, "class", "classes"))
-	b.row("messages", "%s, %s sends, at most %s one after another", n(d.Messages), n(d.Sends), n(d.Steps))
-	b.row("links", "%s crossed between switches, %.2f by a send", n(d.Links), d.MeanLinks)
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(b, "%-13s%s\n", name, fmt.Sprintf(format, args...))
+	}
+	row("schedule", "%s, %s, %s of buffers", text.CountGrouped(d.Groups, "group", "groups"), text.CountGrouped(d.Hosts, "host", "hosts"), text.CountGrouped(d.Classes, "class", "classes"))
+	row("messages", "%s, %s sends, at most %s one after another", n(d.Messages), n(d.Sends), n(d.Steps))
+	row("links", "%s crossed between switches, %.2f by a send", n(d.Links), d.MeanLinks)
 	for _, line := range d.lines {
 		fmt.Fprintln(b, line)
 	}
 	if d.Output != "" && d.Output != "-" {
-		b.row("output", "%s", d.Output)
+		row("output", "%s", d.Output)
 	}
-	b.row("verdict", "%s", d.Verdict)
+	row("verdict", "%s", d.Verdict)
 }

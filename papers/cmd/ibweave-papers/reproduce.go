@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ibweave/ibweave/cmd/cli"
+	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/papers/reproduce"
 )
 
@@ -50,10 +52,16 @@ DIR/seed-N, and a claim on which they do not agree depends on the draw.
 Figures that the same program wrote into DIR, with the same seed and all of --quick or
 not, are kept, so an interrupted run goes on where it was; --again makes them again.
 The same seed gives the same bytes, on any number of CPUs.`,
-		Example: `  ibweave reproduce
-  ibweave reproduce zhou2010 -o figures
-  ibweave reproduce zhou2010/fig10 zhou2010/fig13 --quick -o figures`,
+		Example: `  ibweave-papers reproduce
+  ibweave-papers reproduce zhou2010 -o figures
+  ibweave-papers reproduce zhou2010/fig10 zhou2010/fig13 --quick -o figures`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				const why = "without arguments: without the names of figures they are listed"
+				if err := a.refuseIdle(cmd.Flags(), []idle{{"again output", why, false}, {"cpus quick seed", why, true}}); err != nil {
+					return err
+				}
+			}
 			if err := o.outputForm.parse(); err != nil {
 				return err
 			}
@@ -72,7 +80,7 @@ The same seed gives the same bytes, on any number of CPUs.`,
 	flags.BoolVar(&o.again, "again", false, "make figures again that DIR has already")
 	flags.UintSliceVar(&o.seeds, "seed", []uint{1}, "seeds of everything random, separated by commas")
 	flags.IntVar(&o.cpus, "cpus", 0, "points to measure at the same time; 0 is one for each CPU")
-	o.outputForm.define(flags, "`FORM` of the output: text or json")
+	o.outputForm.define(cmd, "`FORM` of the output: text or json")
 	return cmd
 }
 
@@ -105,7 +113,7 @@ func (a *app) listPapers(form *outputForm) error {
 		}
 		list = append(list, e)
 	}
-	return form.print(a.stdout, list, func(b *facts) {
+	return form.print(a.stdout, list, func(b *bytes.Buffer) {
 		for _, p := range list {
 			fmt.Fprintf(b, "%s: %s\n", p.ID, p.Title)
 			for _, f := range slices.Concat(p.Figures, p.Exhibits) {
@@ -113,7 +121,7 @@ func (a *app) listPapers(form *outputForm) error {
 			}
 			fmt.Fprintf(b, "  and %d claims\n", p.Claims)
 		}
-		b.WriteString("ibweave reproduce all -o DIR makes all of these\n")
+		b.WriteString("ibweave-papers reproduce all -o DIR makes all of these\n")
 	})
 }
 
@@ -131,7 +139,7 @@ func (a *app) reproduce(ctx context.Context, o *evaluation) error {
 	work, err := reproduce.Find(o.names)
 	var unknown *reproduce.UnknownError
 	if errors.As(err, &unknown) {
-		return &usageError{err}
+		return &failure{cli.Usage, err}
 	}
 	if err != nil {
 		return err
@@ -146,7 +154,7 @@ func (a *app) reproduce(ctx context.Context, o *evaluation) error {
 			return usagef("--seed has %d twice: want different seeds", s)
 		}
 	}
-	opt := reproduce.Options{Quick: o.quick, Workers: o.cpus, Version: version + cli.Revision()}
+	opt := reproduce.Options{Quick: o.quick, Workers: o.cpus, Version: outdir.Version + cli.Revision()}
 	if o.dir == "" {
 		opt.Seed = seeds[0]
 		return a.printExhibits(ctx, o, work, opt)
@@ -194,14 +202,14 @@ func (a *app) measureFigures(ctx context.Context, o *evaluation, work []reproduc
 		result.Made = append(result.Made, name(w))
 		left = append(left, w)
 	}
-	stage := a.startStage(fmt.Sprintf("%d figures", len(left)))
-	opt.Progress = stage.set
+	stage := cli.StartStage(a.screen, fmt.Sprintf("%d figures", len(left)))
+	opt.Progress = stage.Set
 	opt.Done = func(w reproduce.Work, f *reproduce.Figure) error {
 		a.log.Info("measured " + name(w))
 		return f.Save(dir)
 	}
 	_, err := reproduce.Run(ctx, left, opt)
-	stage.end()
+	stage.End()
 	return err
 }
 
@@ -231,7 +239,7 @@ func (a *app) printExhibits(ctx context.Context, o *evaluation, work []reproduce
 			}
 		}
 	}
-	return o.print(a.stdout, &result, func(b *facts) {
+	return o.print(a.stdout, &result, func(b *bytes.Buffer) {
 		for _, f := range result.Exhibits {
 			_ = f.Text(b) // a buffer takes all
 		}
@@ -240,7 +248,7 @@ func (a *app) printExhibits(ctx context.Context, o *evaluation, work []reproduce
 }
 
 // text is the result for people.
-func (r *evaluated) text(b *facts) {
+func (r *evaluated) text(b *bytes.Buffer) {
 	_ = reproduce.VerdictText(b, r.Verdicts) // a buffer takes all
 	counts := map[reproduce.Verdict]int{}
 	for _, j := range r.Verdicts {
