@@ -1,4 +1,5 @@
-# Each target works in a fresh clone. `make` builds bin/ibweave.
+# Each target works in a fresh clone. `make` builds bin/ibweave and bin/ibweave-papers, of two
+# modules that go.work joins.
 
 GO       ?= go
 FUZZTIME ?= 10s
@@ -8,6 +9,10 @@ GOLANGCI ?= $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.
 DEADCODE ?= $(GO) run golang.org/x/tools/cmd/deadcode@v0.52.0
 
 .PHONY: build test race lint fuzz soak bench bench-plugin figures pages update man reference licenses install uninstall deb test-deb rpm test-rpm static test-debian13 clean
+
+# Of this module and of papers, whatever the environment has.
+export GOWORK := $(CURDIR)/go.work
+PACKAGES = ./... ./papers/...
 
 # What the plugin is built with, from libopensm-dev and libibumad-dev.
 OPENSM_HEADERS = $(and $(wildcard /usr/include/infiniband/opensm/osm_opensm.h),$(wildcard /usr/include/infiniband/umad.h))
@@ -20,6 +25,7 @@ build:
 	GOOS=wasip1 GOARCH=wasm CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -buildmode=c-shared -ldflags='-s -w' -o bin/page.wasm ./cmd/ibweave-page
 	gzip -9nc bin/page.wasm >cmd/ibweave/page.wasm.gz
 	$(GO) build -trimpath $(BUILDFLAGS) -tags interactive -o bin/ibweave ./cmd/ibweave
+	$(GO) build -trimpath $(BUILDFLAGS) -o bin/ibweave-papers ./papers/cmd/ibweave-papers
 ifneq ($(OPENSM_HEADERS),)
 	$(GO) build -trimpath $(BUILDFLAGS) -tags opensm -buildmode=c-shared -o bin/libibweave-opensm.so ./cmd/ibweave-opensm
 	rm -f bin/libibweave-opensm.h
@@ -27,16 +33,18 @@ else
 	@echo 'no plugin for OpenSM: it needs the headers of libopensm-dev and libibumad-dev'
 endif
 	rm -rf bin/man bin/completion
-	bin/ibweave man -o bin/man
 	mkdir -p bin/completion
-	bin/ibweave completion bash >bin/completion/ibweave.bash
-	bin/ibweave completion zsh >bin/completion/_ibweave
-	bin/ibweave completion fish >bin/completion/ibweave.fish
+	for program in ibweave ibweave-papers; do \
+		bin/$$program man -o bin/man && \
+		bin/$$program completion bash >bin/completion/$$program.bash && \
+		bin/$$program completion zsh >bin/completion/_$$program && \
+		bin/$$program completion fish >bin/completion/$$program.fish || exit 1; \
+	done
 
 # The tests run the real OpenSM, ibsim, infiniband-diags and ibdmchk.
 test:
 	scripts/install-tools.sh
-	$(GO) test ./...
+	$(GO) test $(PACKAGES)
 
 # The rooms that spread their work over goroutines, except those whose tests
 # wait for OpenSM.
@@ -76,10 +84,12 @@ update:
 
 man: build
 
-# docs/reference, one page for each command, from what the commands say of themselves.
+# docs/reference, one page for each command, from what the commands say of themselves; those
+# of ibweave-papers in docs/reference/papers.
 reference:
 	rm -rf docs/reference
 	$(GO) run ./cmd/ibweave man --format markdown -o docs/reference
+	$(GO) run ./papers/cmd/ibweave-papers man --format markdown -o docs/reference/papers
 
 # The licences of what is linked in, for the packages.
 licenses:
@@ -107,12 +117,14 @@ DROP_IN = $(DESTDIR)$(UNITDIR)/opensm@.service.d/ibweave.conf
 
 install:
 	@test -x bin/ibweave || { echo 'nothing is built: run make first' >&2; exit 1; }
-	$(INSTALL) -D -m 755 bin/ibweave $(DESTDIR)$(BINDIR)/ibweave
 	$(INSTALL) -d $(DESTDIR)$(MANDIR)/man1
 	$(INSTALL) -m 644 bin/man/*.1 $(DESTDIR)$(MANDIR)/man1
-	$(INSTALL) -D -m 644 bin/completion/ibweave.bash $(DESTDIR)$(BASHDIR)/ibweave
-	$(INSTALL) -D -m 644 bin/completion/_ibweave $(DESTDIR)$(ZSHDIR)/_ibweave
-	$(INSTALL) -D -m 644 bin/completion/ibweave.fish $(DESTDIR)$(FISHDIR)/ibweave.fish
+	for program in ibweave ibweave-papers; do \
+		$(INSTALL) -D -m 755 bin/$$program $(DESTDIR)$(BINDIR)/$$program && \
+		$(INSTALL) -D -m 644 bin/completion/$$program.bash $(DESTDIR)$(BASHDIR)/$$program && \
+		$(INSTALL) -D -m 644 bin/completion/_$$program $(DESTDIR)$(ZSHDIR)/_$$program && \
+		$(INSTALL) -D -m 644 bin/completion/$$program.fish $(DESTDIR)$(FISHDIR)/$$program.fish || exit 1; \
+	done
 ifneq ($(wildcard bin/libibweave-opensm.so),)
 	$(INSTALL) -D -m 644 bin/libibweave-opensm.so $(DESTDIR)$(LIBDIR)/libibweave-opensm.so
 	test -e $(CONFIG) || $(INSTALL) -D -m 644 cmd/ibweave-opensm/ibweave.yaml $(CONFIG)
@@ -125,9 +137,11 @@ endif
 
 # Leaves configuration that somebody has changed.
 uninstall:
-	rm -f $(DESTDIR)$(BINDIR)/ibweave $(DESTDIR)$(LIBDIR)/libibweave-opensm.so
+	rm -f $(DESTDIR)$(BINDIR)/ibweave $(DESTDIR)$(BINDIR)/ibweave-papers $(DESTDIR)$(LIBDIR)/libibweave-opensm.so
 	rm -f $(DESTDIR)$(MANDIR)/man1/ibweave.1 $(DESTDIR)$(MANDIR)/man1/ibweave-*.1
-	rm -f $(DESTDIR)$(BASHDIR)/ibweave $(DESTDIR)$(ZSHDIR)/_ibweave $(DESTDIR)$(FISHDIR)/ibweave.fish
+	for program in ibweave ibweave-papers; do \
+		rm -f $(DESTDIR)$(BASHDIR)/$$program $(DESTDIR)$(ZSHDIR)/_$$program $(DESTDIR)$(FISHDIR)/$$program.fish; \
+	done
 	rm -f $(DROP_IN)
 	-rmdir $(dir $(DROP_IN)) 2>/dev/null
 	if cmp -s cmd/ibweave-opensm/ibweave.yaml $(CONFIG); then rm $(CONFIG); fi
@@ -150,14 +164,17 @@ test-rpm:
 	scripts/install-tools.sh
 	scripts/test-rpm.sh
 
-# One file that needs no library, for each architecture, with SHA-256 sums, in bin/static.
+# One file of each program that needs no library, for each architecture, with SHA-256 sums, in
+# bin/static.
 static:
 	rm -rf bin/static
 	GOOS=wasip1 GOARCH=wasm CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -buildmode=c-shared -ldflags='-s -w' -o bin/page.wasm ./cmd/ibweave-page
 	gzip -9nc bin/page.wasm >cmd/ibweave/page.wasm.gz
 	for arch in amd64 arm64; do \
-		CGO_ENABLED=0 GOOS=linux GOARCH=$$arch $(GO) build -trimpath -ldflags='-s -w' -tags interactive \
-			-o bin/static/ibweave-$$(sed -n 's/^const Version = "\(.*\)"$$/\1/p' compile/outdir/manifest.go)-linux-$$arch ./cmd/ibweave || exit 1; \
+		name=$$(sed -n 's/^const Version = "\(.*\)"$$/\1/p' compile/outdir/manifest.go)-linux-$$arch; \
+		export CGO_ENABLED=0 GOOS=linux GOARCH=$$arch; \
+		$(GO) build -trimpath -ldflags='-s -w' -tags interactive -o bin/static/ibweave-$$name ./cmd/ibweave && \
+		$(GO) build -trimpath -ldflags='-s -w' -o bin/static/ibweave-papers-$$name ./papers/cmd/ibweave-papers || exit 1; \
 	done
 	cd bin/static && sha256sum ibweave-* >SHA256SUMS
 

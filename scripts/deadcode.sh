@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fails if there are functions that no program reaches, besides those of
+# Fails if there are functions of either module that no program reaches, besides those of
 # scripts/deadcode.exempt, and if one of its lines exempts nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -9,7 +9,7 @@ read -ra deadcode <<<"${DEADCODE:?run make lint}"
 # tree a function calls all of that.
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
-git ls-files -z '*.go' '*.[ch]' go.mod go.sum report/page/assets scripts/deadcode.exempt | tar -c --null -T - | tar -x -C "$copy"
+git ls-files -z '*.go' '*.[ch]' go.mod go.sum go.work papers/go.mod papers/go.sum report/page/assets scripts/deadcode.exempt | tar -c --null -T - | tar -x -C "$copy"
 cd "$copy"
 plugin=cmd/ibweave-opensm
 tags=()
@@ -24,7 +24,7 @@ fi
 # Nor does it know that the worker of a page calls what cmd/ibweave-page exports.
 printf 'package main\n\nfunc init() { new(server).answer(nil) }\n' >cmd/ibweave-page/exported.go
 # cgo's wrappers of exported functions are called from C alone.
-dead=$("${deadcode[@]}" "${tags[@]}" ./cmd/... ./scripts/... | grep -v "unreachable func: _cgoexp_" || true)
+dead=$("${deadcode[@]}" "${tags[@]}" ./cmd/... ./scripts/... ./papers/cmd/... | grep -v "unreachable func: _cgoexp_" || true)
 if [ ${#tags[@]} = 0 ]; then
 	dead=$(grep -v "^$plugin/" <<<"$dead" || true) # its bridge needs OpenSM's headers
 fi

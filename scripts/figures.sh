@@ -6,6 +6,6 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 figures=$(realpath -m "${1:-bin/figures}")
 
-bin/ibweave reproduce all --seed 1,2,3 -o "$figures" >"$figures.txt"
+bin/ibweave-papers reproduce all --seed 1,2,3 -o "$figures" >"$figures.txt"
 "${GO:-go}" test ./papers/reproduce -run TestPages -count=1 -args -update -figures "$figures"
 tail -n 2 "$figures.txt"

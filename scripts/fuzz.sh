@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs every fuzz target of the module for as long as $1 says (default 10s), or
+# Runs every fuzz target of both modules for as long as $1 says (default 10s), or
 # as often (5000x). At the end of a time go test now and then fails with nothing
 # but "context deadline exceeded", so what must not fail by chance should count.
 set -euo pipefail
@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 time=${1:-10s}
 
 targets=0
-for package in $(go list ./...); do
+for package in $(go list ./... ./papers/...); do
 	listed=$(go test -list '^Fuzz' "$package")
 	for name in $(grep '^Fuzz' <<<"$listed" || true); do
 		echo "fuzz $package $name for $time"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Prints the licences of all that is linked into the program and the plugin: go
-# itself, and each module.
+# Prints the licences of all that is linked into the programs and the plugin: go
+# itself, and each module that is not ours.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 go=${GO:-go}
@@ -22,7 +22,7 @@ print() { # name, folder
 }
 
 print "Go's standard library, $("$go" env GOVERSION)" "$("$go" env GOROOT)"
-modules=$("$go" list -deps -tags opensm -f '{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}|{{.Dir}}{{end}}{{end}}' ./cmd/ibweave ./cmd/ibweave-opensm)
+modules=$("$go" list -deps -tags opensm -f '{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}|{{.Dir}}{{end}}{{end}}' ./cmd/ibweave ./cmd/ibweave-opensm ./papers/cmd/ibweave-papers)
 while IFS='|' read -r name dir; do
 	print "$name" "$dir"
 done < <(LC_ALL=C sort -u <<<"$modules")

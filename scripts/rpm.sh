@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the packages ibweave and ibweave-opensm into a folder, bin/rpm by default:
+# Builds the packages ibweave, ibweave-papers and ibweave-opensm into a folder, bin/rpm by default:
 #
 #     scripts/rpm.sh [FOLDER]
 #

@@ -52,7 +52,7 @@ go test -count=1 -timeout 60m ./sim -run 'TestRandomRoutings|TestFullLoad|TestSP
 go test -count=1 -timeout 60m ./papers/myrinet/lan -run TestBufferDeadlock -multicasts 1000000 -v |
 	grep -E 'multicasts|buffers|^(ok|FAIL|---)'
 
-mapfile -t packages < <(go list -test -f '{{if .ForTest}}{{.ForTest}} {{join .Imports " "}}{{end}}' ./... |
+mapfile -t packages < <(go list -test -f '{{if .ForTest}}{{.ForTest}} {{join .Imports " "}}{{end}}' ./... ./papers/... |
 	grep 'pgregory.net/rapid' | cut -d ' ' -f 1 | sort -u)
 end=$(($(date +%s) + $(echo "$time" | sed -E 's/s$//; s/m$/*60/; s/h$/*3600/')))
 rounds=0

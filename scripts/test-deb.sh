@@ -25,16 +25,21 @@ dpkg-query -s opensm libc6 >"$work/status"
 sed 's/^Version: 3\.3\.[0-9]*/Version: 3.3.99/' "$work/status" >"$root/var/lib/dpkg/status"
 ! packages -i "$work"/deb/*.deb || fail 'the plugin was installed beside an OpenSM that does not load it'
 grep -q 'ibweave-opensm depends on opensm (<< 3.3.[0-9]*.~)' "$work/dpkg" || fail 'dpkg does not say that OpenSM has another version' "$work/dpkg"
-packages --purge ibweave-opensm ibweave || fail 'purge of packages that are not configured' "$work/dpkg"
+packages --purge ibweave-opensm ibweave-papers ibweave || fail 'purge of packages that are not configured' "$work/dpkg"
 cp "$work/status" "$root/var/lib/dpkg/status"
 packages -i "$work"/deb/*.deb || fail 'dpkg -i' "$work/dpkg"
 
 ibweave=$root/usr/bin/ibweave
 lib=$(dirname "$root"/usr/lib/*/libibweave-opensm.so)
-for page in ibweave ibweave-compile ibweave-rehearse; do
+for page in ibweave ibweave-compile ibweave-path ibweave-rehearse ibweave-papers ibweave-papers-reproduce; do
 	zcat "$root/usr/share/man/man1/$page.1.gz" | grep -q '^\.TH' || fail "the manual page of $page"
 done
-bash -c ". '$root/usr/share/bash-completion/completions/ibweave' && complete -p ibweave" >/dev/null || fail 'completion'
+for program in ibweave ibweave-papers; do
+	bash -c ". '$root/usr/share/bash-completion/completions/$program' && complete -p $program" >/dev/null || fail "completion of $program"
+done
+owned=$(cd "$work/deb" && dpkg-deb -c ibweave_*.deb | grep -c ibweave-papers || true)
+[ "$owned" = 0 ] || fail 'ibweave has files of ibweave-papers'
+"$root/usr/bin/ibweave-papers" reproduce min/region | grep -q 'holds$' || fail 'ibweave-papers'
 
 # OpenSM finds the plugin by its name and has the configuration as it is installed.
 "$ibweave" gen mesh --dims 4x4 -o "$work/mesh.txt" 2>/dev/null
@@ -65,14 +70,14 @@ grep -q routed "$root/var/log/ibweave.log" || fail 'the plugin has no log'
 LD_PRELOAD=$umad dump_lfts >"$work/switches" 2>/dev/null
 "$ibweave" diff "$work/tables/opensm-lfts.dump" "$work/switches" -t "$work/tables/fabric.ibnetdiscover" >"$work/diff" || fail 'the switches have other tables than compile makes' "$work/diff"
 
-packages --purge ibweave-opensm ibweave || fail 'dpkg --purge' "$work/dpkg"
+packages --purge ibweave-opensm ibweave-papers ibweave || fail 'dpkg --purge' "$work/dpkg"
 [ "$(left "$root")" = ./var/log/opensm.log ] || fail "purge leaves: $(left "$root")"
 
 # From source, to another prefix. Configuration that was changed stays.
 make -s build
 install() { make -s "$@" DESTDIR="$work/made" PREFIX=/opt LIBDIR=/opt/lib >/dev/null || fail "make $*"; }
 install install
-for file in bin/ibweave lib/libibweave-opensm.so share/man/man1/ibweave.1 lib/systemd/system/opensm@.service.d/ibweave.conf; do
+for file in bin/ibweave bin/ibweave-papers lib/libibweave-opensm.so share/man/man1/ibweave.1 lib/systemd/system/opensm@.service.d/ibweave.conf; do
 	[ -s "$work/made/opt/$file" ] || fail "make install has not installed $file"
 done
 echo 'timeout: 1m' >>"$work/made/etc/opensm/ibweave.yaml"

@@ -49,12 +49,15 @@ grep -q "opensm >= $version is needed by ibweave-opensm" "$work/rpm.log" || fail
 packages -i "$work"/topdir/RPMS/*/opensm-*.rpm || fail 'rpm -i of the host' "$work/rpm.log"
 left >"$work/before"
 packages -i "$work"/packages/*.rpm || fail 'rpm -i' "$work/rpm.log"
-packages -V ibweave ibweave-opensm || fail 'rpm -V' "$work/rpm.log"
+packages -V ibweave ibweave-papers ibweave-opensm || fail 'rpm -V' "$work/rpm.log"
 
-for page in ibweave ibweave-compile ibweave-rehearse; do
+for page in ibweave ibweave-compile ibweave-rehearse ibweave-papers ibweave-papers-reproduce; do
 	zcat "$root/usr/share/man/man1/$page.1.gz" | grep -q '^\.TH' || fail "the manual page of $page"
 done
-bash -c ". '$root/usr/share/bash-completion/completions/ibweave' && complete -p ibweave" >/dev/null || fail 'completion'
+for program in ibweave ibweave-papers; do
+	bash -c ". '$root/usr/share/bash-completion/completions/$program' && complete -p $program" >/dev/null || fail "completion of $program"
+done
+! packages -ql ibweave || ! grep -q papers "$work/rpm.log" || fail 'ibweave has files of ibweave-papers' "$work/rpm.log"
 for file in usr/share/zsh/site-functions/_ibweave usr/share/fish/vendor_completions.d/ibweave.fish etc/opensm/ibweave.yaml usr/lib/systemd/system/opensm@.service.d/ibweave.conf; do
 	[ -s "$root/$file" ] || fail "$file is not installed"
 done
@@ -67,6 +70,7 @@ mknod -m 666 "$root/dev/urandom" c 1 9
 inside ibweave gen mesh --dims 4x4 -o /tmp/mesh.txt >/dev/null
 inside ibweave compile -t /tmp/mesh.txt -e xy -o /tmp/tables >/dev/null || fail 'compile'
 inside ibweave check /tmp/tables >"$work/check" || fail 'check' "$work/check"
+inside ibweave-papers reproduce min/region >"$work/region" || fail 'ibweave-papers' "$work/region"
 cat >"$root/tmp/opensm.conf" <<CONF
 event_plugin_name ibweave-opensm
 event_plugin_options --config /etc/opensm/ibweave.yaml
@@ -89,7 +93,7 @@ grep -q 'ibweave: ibweave-xy: 16 switches' "$log" || fail 'OpenSM did not route 
 ! grep -q 'ERR IBW' "$log" || fail 'the plugin complains' "$log"
 rm "$root/usr/bin/env"
 
-packages -e ibweave ibweave-opensm || fail 'rpm -e' "$work/rpm.log"
+packages -e ibweave ibweave-papers ibweave-opensm || fail 'rpm -e' "$work/rpm.log"
 left | grep -v '^./etc/ld.so.cache$' | diff "$work/before" - >"$work/diff" || fail 'rpm -e leaves' "$work/diff"
 
 # The static binary needs no library, and its checksum holds.
@@ -98,6 +102,6 @@ make -s static >/dev/null
 for binary in bin/static/ibweave-*-linux-"$(go env GOARCH)"; do
 	mkdir -p "$work/empty"
 	cp "$binary" "$work/empty/ibweave"
-	chroot "$work/empty" /ibweave version >/dev/null || fail 'the static binary needs more than itself'
+	chroot "$work/empty" /ibweave version >/dev/null || fail "$binary needs more than itself"
 done
 echo 'test-rpm: built, installed, routed a 4x4 mesh in a root of its own, and removed without a trace'
