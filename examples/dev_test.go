@@ -82,11 +82,11 @@ cp $examples/traffic/* .; cp fabric.ibnetdiscover fabric.txt; rm -r tables; ibwe
 ibweave join --ibsim --mgid ff12:a01d:fe80::1 --port-guid 0x100001
 ibweave join --ibsim --mgid ff12:a01d:fe80::1 --port-guid 0x100005
 ibweave join --ibsim --mgid ff12:a01d:fe80::1 --port-guid 0x100003 --send-only`,
-	"reference/merge.md":    shards,
-	"reference/move.md":     `printf 'edits:\n  - unplug leaf00:37\n' >edits.yaml`,
-	"reference/rails.md":    rails,
-	"reference/report.md":   `gzip -1 <$page >page.wasm.gz`,
-	"reference/schedule.md": `cp trees/* tables`,
+	"reference/merge.md":           shards,
+	"reference/move.md":            `printf 'edits:\n  - unplug leaf00:37\n' >edits.yaml`,
+	"reference/rails.md":           rails,
+	"reference/report.md":          `gzip -1 <$page >page.wasm.gz`,
+	"reference/papers/schedule.md": `cp trees/* tables`,
 
 	"reference/sim.md": `
 cp trees/* tables; cp trees/opensm-lfts.dump .
@@ -177,7 +177,7 @@ var (
 	// absolute finds files of a machine, which a test has in its folder.
 	absolute = regexp.MustCompile(`(^|[\s>=])/(etc|var)/`)
 	// harmless are the programs that run; others are in blocks that say what they need.
-	harmless = strings.Fields("echo squeue ibweave ibnetdiscover ibnodes ibdmchk dump_lfts for cat cp mv mkdir")
+	harmless = strings.Fields("echo squeue ibweave ibweave-papers ibnetdiscover ibnodes ibdmchk dump_lfts for cat cp mv mkdir")
 	others   = strings.Fields("go make sudo sh systemctl apt-get gzip sbatch squeue opensm")
 	// verdicts are the lines by which a command says why its exit status is 1.
 	verdicts = regexp.MustCompile(`(?m)^verdict +[a-z]|"verdict":|drifted;|cannot route|not support`)
@@ -259,8 +259,8 @@ func words(command string) (list []string) {
 func (c *pageCommand) check(t *testing.T, known map[string]string) {
 	t.Helper()
 	for _, call := range invoked.FindAllStringSubmatch(c.text, -1) {
-		if !checkCommand(t, c.page, known, call[1], call[2]) {
-			t.Errorf("%s: ibweave has no command %s: %s", c.page, call[1], c.text)
+		if !checkCommand(t, c.page, known, call[1], call[2], call[3]) {
+			t.Errorf("%s: %s has no command %s: %s", c.page, call[1], call[2], c.text)
 		}
 	}
 	list := words(leads.ReplaceAllString(c.text, ""))
@@ -402,7 +402,7 @@ func (p *testsOf) has(kind, pattern string) bool {
 // there. In blocks of the manual which need a fabric, time or a browser, ibweave runs too. -short runs three pages that need no lab.
 func TestDevCommands(t *testing.T) {
 	pages := manual(t)
-	for _, pattern := range []string{"../docs/dev/*.md", "../docs/papers/*.md", "../docs/reproduction.md", "../docs/reference/*.md"} {
+	for _, pattern := range []string{"../docs/dev/*.md", "../docs/papers/*.md", "../docs/reproduction.md", "../docs/reference/*.md", "../docs/reference/papers/*.md"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil || len(found) == 0 {
 			t.Fatalf("%s: %v, %v", pattern, found, err)

@@ -24,14 +24,19 @@ var measured = regexp.MustCompile(`(?m)^(seconds +).*$`)
 // generated finds in an example's README how its fabric was made.
 var generated = regexp.MustCompile(`(?m)^    ibweave (gen .*)$`)
 
-// program is ibweave, built for all tests.
-var program = sync.OnceValue(func() string {
-	file, err := built.Program("ibweave", "../cmd/ibweave", "-ldflags=-w")
+// program is ibweave, built for all tests, and papers ibweave-papers.
+var (
+	program = sync.OnceValue(func() string { return build("ibweave", "../cmd/ibweave") })
+	papers  = sync.OnceValue(func() string { return build("ibweave-papers", "../papers/cmd/ibweave-papers") })
+)
+
+func build(name, pkg string) string {
+	file, err := built.Program(name, pkg, "-ldflags=-w")
 	if err != nil {
 		panic(err)
 	}
 	return file
-})
+}
 
 func TestMain(m *testing.M) {
 	short.UseMemory()

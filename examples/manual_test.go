@@ -25,8 +25,8 @@ var (
 	timed = regexp.MustCompile(` in [0-9.]+(µs|ms|s)\b`)
 	// unrun are the reasons for which a block of commands may say that no test runs it.
 	unrun = regexp.MustCompile(`^sh needs=(fabric|root|source|browser|time)$`)
-	// invoked finds ibweave with a command in a line, up to the next program.
-	invoked = regexp.MustCompile(`\bibweave ([a-z]+)([^|;<>&` + "`" + `\n]*)`)
+	// invoked finds one of our programs with a command in a line, up to the next program.
+	invoked = regexp.MustCompile(`\b(ibweave(?:-papers)?) ([a-z]+)([^|;<>&` + "`" + `\n]*)`)
 	option  = regexp.MustCompile(`(?:^| )(--[a-z][a-z0-9-]*)`)
 )
 
@@ -43,7 +43,7 @@ func manual(t *testing.T) (pages []string) {
 	return slices.DeleteFunc(pages, func(page string) bool { return page == "../docs/reproduction.md" }) // for researchers
 }
 
-// programs is a folder with ibweave and OpenSM's plugin beside it, as make leaves them in bin.
+// programs is a folder with our programs and OpenSM's plugin beside it, as make leaves them in bin.
 var programs = sync.OnceValues(func() (string, error) {
 	plugin, err := built.Program("libibweave-opensm.so", "../cmd/ibweave-opensm", "-tags", "opensm", "-buildmode=c-shared", "-ldflags=-w")
 	if err != nil {
@@ -53,7 +53,7 @@ var programs = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for _, file := range []string{program(), plugin} {
+	for _, file := range []string{program(), papers(), plugin} {
 		if err := os.Symlink(file, filepath.Join(dir, filepath.Base(file))); err != nil {
 			return "", err
 		}
@@ -188,7 +188,7 @@ func TestManualCommands(t *testing.T) {
 			}
 		}
 		for _, c := range invoked.FindAllStringSubmatch(page, -1) {
-			checkCommand(t, name, known, c[1], c[2]) // else a word of a sentence
+			checkCommand(t, name, known, c[1], c[2], c[3]) // else a word of a sentence
 		}
 	}
 }
@@ -198,23 +198,28 @@ func isCommand(line string) bool {
 	return slices.Contains([]string{"ibweave", "sudo", "make", "systemctl", "apt-get", "sh", "cp", "ibnetdiscover", "opensm"}, word)
 }
 
-// checkCommand looks for a command and its flags in ibweave's help, which known keeps. It returns
-// false if there is no such command.
-func checkCommand(t *testing.T, page string, known map[string]string, command, rest string) bool {
+// checkCommand looks for a command and its flags in the help of a program, ibweave or
+// ibweave-papers, which known keeps. It returns false if there is no such command.
+func checkCommand(t *testing.T, page string, known map[string]string, name, command, rest string) bool {
 	t.Helper()
+	run := program
+	if name == "ibweave-papers" {
+		run = papers
+	}
 	if kind, _, _ := strings.Cut(strings.TrimSpace(rest), " "); command == "gen" && kind != "" && !strings.HasPrefix(kind, "-") {
 		command += " " + kind
 	}
-	if _, ok := known[command]; !ok {
-		out, err := exec.Command(program(), append(strings.Fields(command), "--help")...).CombinedOutput()
-		if err != nil || !bytes.Contains(out, []byte("ibweave "+command)) {
+	called := name + " " + command
+	if _, ok := known[called]; !ok {
+		out, err := exec.Command(run(), append(strings.Fields(command), "--help")...).CombinedOutput()
+		if err != nil || !bytes.Contains(out, []byte(called)) {
 			return false
 		}
-		known[command] = string(out)
+		known[called] = string(out)
 	}
 	for _, flag := range option.FindAllStringSubmatch(rest, -1) {
-		if !regexp.MustCompile(regexp.QuoteMeta(flag[1]) + `\b`).MatchString(known[command]) {
-			t.Errorf("%s: ibweave %s has no flag %s", page, command, flag[1])
+		if !regexp.MustCompile(regexp.QuoteMeta(flag[1]) + `\b`).MatchString(known[called]) {
+			t.Errorf("%s: %s has no flag %s", page, called, flag[1])
 		}
 	}
 	return true

@@ -204,7 +204,7 @@ func blocks(p *Paper, runs []map[string]*Figure) map[string]string {
 		b := &figures
 		if w.Prints() {
 			b = &exhibits
-			fmt.Fprintf(b, "### %s\n\n    ibweave reproduce %s\n\n", w.Title, w.ID())
+			fmt.Fprintf(b, "### %s\n\n    ibweave-papers reproduce %s\n\n", w.Title, w.ID())
 		}
 		if f.picture() != nil {
 			fmt.Fprintf(b, "![%s](%s.svg)\n\n", w.Title, w.ID())
