@@ -77,6 +77,9 @@ func (a *app) find(in *source, dir string, tables bool) error {
 	if _, there := os.Lstat(filepath.Join(dir, outdir.ManifestName)); there == nil {
 		return inputf("%w", err)
 	}
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() && !files.Archive(dir) {
+		return inputf("%s is a file, want a directory; files are named by -t FILE --lfts FILE", dir)
+	}
 	found, err := in.listDumps(dir)
 	if err != nil {
 		return inputf("%w", err)
@@ -87,21 +90,22 @@ func (a *app) find(in *source, dir string, tables bool) error {
 	}
 	var parts []string
 	for i, kind := range kinds {
-		name := ""
+		var names []string // the one to read first
 		for _, form := range dump.Forms(kind) {
-			names := found[form]
-			if name == "" && len(names) > 1 {
-				return inputf("%s has several files of %s in one form, %s: name the files, -t FILE --lfts FILE", dir, kind, strings.Join(names, " and "))
+			if list := found[form]; len(names) == 0 && len(list) > 1 {
+				return inputf("%s has several files of %s in one form, %s: name the files, -t FILE --lfts FILE", dir, kind, strings.Join(list, " and "))
 			}
-			if name == "" && len(names) == 1 {
-				name = names[0]
-			}
+			names = append(names, found[form]...)
 		}
-		if name == "" {
+		if len(names) == 0 {
 			return inputf("%s is no directory that compile wrote: it has no %s. As a folder of dumps it lacks %s", dir, outdir.ManifestName, kind)
 		}
-		*[]*string{&in.topology, &in.lfts}[i] = filepath.Join(dir, name)
-		parts = append(parts, string(kind)+" "+name)
+		*[]*string{&in.topology, &in.lfts}[i] = filepath.Join(dir, names[0])
+		part := string(kind) + " " + names[0]
+		if len(names) > 1 {
+			part += ", not " + strings.Join(names[1:], ", ")
+		}
+		parts = append(parts, part)
 	}
 	fmt.Fprintf(a.stderr, "%s: %s\n", dir, strings.Join(parts, "; "))
 	return nil
