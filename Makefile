@@ -10,8 +10,8 @@ DEADCODE ?= $(GO) run golang.org/x/tools/cmd/deadcode@v0.52.0
 
 .PHONY: build test race lint fuzz soak bench bench-plugin figures pages update man reference licenses install uninstall deb test-deb rpm test-rpm static test-debian13 clean
 
-# Of this module and of papers, whatever the environment has.
-export GOWORK := $(CURDIR)/go.work
+# go.work joins this module and papers, and GOWORK=off in the environment would hide it.
+unexport GOWORK
 PACKAGES = ./... ./papers/...
 
 # What the plugin is built with, from libopensm-dev and libibumad-dev.
