@@ -25,6 +25,7 @@ import (
 	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/files"
+	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/report"
 )
 
@@ -218,13 +219,14 @@ func exitStatus(err error) int {
 		known   *failure
 		parse   *fabric.ParseError
 		refused *files.RefusedError
+		domain  *lft.DomainError
 	)
 	switch {
 	case err == nil:
 		return cli.Clean
 	case errors.Is(err, context.Canceled):
 		return cli.Environment
-	case errors.Is(err, errFindings):
+	case errors.Is(err, errFindings), errors.As(err, &domain):
 		return cli.Findings
 	case errors.As(err, &known):
 		return known.status

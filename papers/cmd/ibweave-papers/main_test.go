@@ -24,6 +24,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/internal/short"
+	"github.com/ibweave/ibweave/routing/banyan"
 )
 
 func TestMain(m *testing.M) {
@@ -66,7 +67,8 @@ func TestScript(t *testing.T) {
 
 // writeTables compiles a fabric of gen, as ibweave gen KIND and ibweave compile -e updn do.
 func writeTables(kind, dir string) error {
-	make := map[string]func() (*fabric.Fabric, error){"myrinet4": gen.Myrinet4, "shufflenet": func() (*fabric.Fabric, error) { return gen.Shufflenet(2, 3) }}[kind]
+	make := map[string]func() (*fabric.Fabric, error){"myrinet4": gen.Myrinet4, "shufflenet": func() (*fabric.Fabric, error) { return gen.Shufflenet(2, 3) },
+		"banyan": func() (*fabric.Fabric, error) { return banyan.Banyan(3, true) }}[kind]
 	f, err := make()
 	if err != nil {
 		return err

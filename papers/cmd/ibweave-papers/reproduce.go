@@ -65,6 +65,9 @@ The same seed gives the same bytes, on any number of CPUs.`,
 			if err := o.outputForm.parse(); err != nil {
 				return err
 			}
+			if o.cpus < 0 {
+				return usagef("--cpus %d: want 1 or more, or 0 for all", o.cpus)
+			}
 			for _, arg := range args {
 				o.names = append(o.names, strings.Split(arg, ",")...)
 			}
