@@ -393,10 +393,11 @@ func Pages(root *cobra.Command, format string) (map[string]string, error) {
 	return pages, nil
 }
 
-// EachPage visits the pages of all commands and help topics.
+// EachPage visits the pages of all commands and help topics, but those of help itself and of
+// commands without a text, which have moved.
 func EachPage(root *cobra.Command, visit func(*Page)) {
 	Walk(root, func(c *cobra.Command) {
-		if c.Name() != "help" {
+		if c.Name() != "help" && c.Long != "" {
 			visit(PageOf(c))
 		}
 	})
