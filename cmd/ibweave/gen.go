@@ -14,11 +14,9 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
-	"github.com/ibweave/ibweave/fabric/gen/noise"
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/internal/files"
 	"github.com/ibweave/ibweave/internal/text"
-	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/routing/banyan"
 	"github.com/ibweave/ibweave/sminterface/dump"
@@ -31,7 +29,6 @@ type generator struct {
 	cmd    *cobra.Command
 	output string
 	format string
-	noise  uint64
 	change gen.Options
 	speeds []string
 }
@@ -50,7 +47,7 @@ links of UFM.
 
 The same kind, flags and seed give the same bytes. Switches have the GUIDs from
 0x200000 on, channel adapters those from 0x100000 on, aggregation nodes those from
-0x300000 on; no port has a LID, but with --noise.
+0x300000 on; no port has a LID.
 
 Options after the kind make any kind like fabrics that operators have.`,
 		Example: `  ibweave gen fattree --radix 8 --levels 2 -o fat.ibnetdiscover
@@ -66,7 +63,6 @@ Options after the kind make any kind like fabrics that operators have.`,
 	flags := g.cmd.PersistentFlags()
 	flags.StringVarP(&g.output, "output", "o", "-", "`FILE` to write, a directory for ibdiagnet2; - is standard output")
 	flags.StringVar(&g.format, "format", "ibnetdiscover", "`FORM` of what is written: "+genFormats())
-	flags.Uint64Var(&g.noise, "noise", 0, "make the text look like a capture by a terminal of a fabric with faults, drawn from `SEED`")
 	o := &g.change
 	flags.IntVar(&o.SwitchPorts, "switch-ports", 0, "give each switch `N` ports at least")
 	flags.IntVar(&o.Fill, "fill", 100, "take random hosts away, so that `PERCENT` of 100 stay and one on each switch that has hosts")
@@ -101,7 +97,7 @@ func (g *generator) kind(use, short string, make func([]string) (*fabric.Fabric,
 		Long:    kindHelp[use].about,
 		Example: "  ibweave gen " + use + kindHelp[use].flags,
 		Args:    g.noArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: func(_ *cobra.Command, args []string) error {
 			form, known := genForms[g.format]
 			switch {
 			case !known && g.format != runFormat:
@@ -119,16 +115,13 @@ func (g *generator) kind(use, short string, make func([]string) (*fabric.Fabric,
 			if f, err = g.change.Apply(f); err != nil {
 				return &usageError{err}
 			}
-			switch {
-			case g.format == runFormat:
+			if g.format == runFormat {
 				return g.writeRun(f, g.output)
-			case cmd.Flags().Changed("noise"):
-				return g.writeNoise(f, form)
 			}
 			if g.change.Labels && g.format == "ibnetdiscover" {
-				form.Append = topology.AppendLabelled
+				form = topology.AppendLabelled
 			}
-			return g.writeTopology(f, form.Append, g.output)
+			return g.writeTopology(f, form, g.output)
 		},
 	}
 	g.cmd.AddCommand(c)
@@ -168,17 +161,17 @@ cables to other switches. The hosts are spread over the switches.`, " --switches
 const runFormat = "ibdiagnet2"
 
 // genForms are the other forms that --format names.
-var genForms = map[string]noise.List{
-	"ibnetdiscover": {Append: topology.Append}, // whose noise is that of noise.Make
-	"ports":         noise.Decimal(topology.AppendPortList),
-	"iblinkinfo":    noise.Decimal(func(b []byte, f *fabric.Fabric) []byte { return topology.AppendLinkInfo(b, f, false) }, "Switch: ", "CA: ", "Router: "),
-	"iblinkinfo-l":  noise.Decimal(func(b []byte, f *fabric.Fabric) []byte { return topology.AppendLinkInfo(b, f, true) }),
-	"ufm":           {Append: topology.AppendUFMLinks},
-	"lst": noise.Subnet(func(b []byte, f *fabric.Fabric) []byte {
+var genForms = map[string]func([]byte, *fabric.Fabric) []byte{
+	"ibnetdiscover": topology.Append,
+	"ports":         topology.AppendPortList,
+	"iblinkinfo":    func(b []byte, f *fabric.Fabric) []byte { return topology.AppendLinkInfo(b, f, false) },
+	"iblinkinfo-l":  func(b []byte, f *fabric.Fabric) []byte { return topology.AppendLinkInfo(b, f, true) },
+	"ufm":           topology.AppendUFMLinks,
+	"lst": func(b []byte, f *fabric.Fabric) []byte {
 		out := bytes.NewBuffer(b)
 		_ = dump.WriteSubnetList(out, f, dump.SubnetListOptions{}) // whose errors are those of the writer
 		return out.Bytes()
-	}),
+	},
 }
 
 // genFormats lists what --format can be.
@@ -373,33 +366,6 @@ func (a *app) writeTopology(f *fabric.Fabric, form func([]byte, *fabric.Fabric) 
 	}
 	if name != "-" {
 		fmt.Fprintf(a.stdout, "wrote %s: %s\n", name, fabricSize(f))
-	}
-	return nil
-}
-
-// writeNoise writes text with noise, of a fabric with LIDs: some are spoilt.
-func (g *generator) writeNoise(f *fabric.Fabric, form noise.List) error {
-	f, err := lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs})
-	if err != nil {
-		return err
-	}
-	var noisy *noise.Text
-	if g.format == "ibnetdiscover" {
-		noisy, err = noise.Make(f, g.noise)
-	} else {
-		noisy, err = noise.MakeList(f, form, g.noise)
-	}
-	if err != nil {
-		return err
-	}
-	if err := g.writeOutput(g.output, noisy.Data); err != nil {
-		return err
-	}
-	if g.output != "-" {
-		fmt.Fprintf(g.stdout, "wrote %s: %s; %s, %s, %s\n", g.output, fabricSize(f),
-			text.CountGrouped(noisy.Foreign+noisy.Timeouts+noisy.Errors, "foreign line", "foreign lines"),
-			text.CountGrouped(len(noisy.InvalidLIDs), "invalid LID", "invalid LIDs"),
-			text.CountGrouped(len(noisy.Loopbacks), "loopback plug", "loopback plugs"))
 	}
 	return nil
 }

@@ -35,9 +35,6 @@ const (
 	noTraces = "the file says what is sent"
 )
 
-// noisy is the flag of gen KIND that needs text.
-var noisy = scope{flags: "noise", not: "format=ibdiagnet2", why: "a terminal prints no directory"}
-
 // everyKind is the flags of gen KIND that each kind has, without the seed.
 const everyKind = "output format aggregation-nodes drop-links fill labels names planes service-hosts speed switch-ports "
 
@@ -54,7 +51,7 @@ func generated(flags string) []scope {
 
 // drawn is the flags of gen KIND that has a scope for the seed.
 func drawn(flags string, seed scope) []scope {
-	return []scope{{flags: everyKind + flags}, noisy, {flags: "split", with: "labels"}, seed}
+	return []scope{{flags: everyKind + flags}, {flags: "split", with: "labels"}, seed}
 }
 
 // scopes has all flags of all commands, by the words after ibweave: a test fails for a

@@ -1,4 +1,4 @@
-package noise_test
+package topology_test
 
 import (
 	"bytes"
@@ -12,7 +12,6 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
-	"github.com/ibweave/ibweave/fabric/gen/noise"
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
@@ -131,8 +130,8 @@ func distinct(t *rapid.T, f *fabric.Fabric) {
 	})
 }
 
-// found is what a reader noticed, in the words of noise.Text.
-func found(t *rapid.T, f *fabric.Fabric, problems []topology.Problem) (x noise.Text) {
+// found is what a reader noticed, in the words of noisyText.
+func found(t *rapid.T, f *fabric.Fabric, problems []topology.Problem) (x noisyText) {
 	for _, p := range problems {
 		n, _ := f.NodeByGUID(p.Node)
 		switch p.Kind {
@@ -161,7 +160,7 @@ func found(t *rapid.T, f *fabric.Fabric, problems []topology.Problem) (x noise.T
 func TestNoise(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := generated(t)
-		noisy, err := noise.Make(f, rapid.Uint64().Draw(t, "seed"))
+		noisy, err := makeNoise(f, rapid.Uint64().Draw(t, "seed"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -196,11 +195,11 @@ func TestSameSeedSameBytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for seed := range uint64(20) {
-		a, err := noise.Make(f, seed)
+		a, err := makeNoise(f, seed)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if b, err := noise.Make(f, seed); err != nil || !bytes.Equal(a.Data, b.Data) {
+		if b, err := makeNoise(f, seed); err != nil || !bytes.Equal(a.Data, b.Data) {
 			t.Fatalf("seed %d: other bytes, %v", seed, err)
 		}
 	}

@@ -1,4 +1,4 @@
-package noise_test
+package topology_test
 
 import (
 	"bytes"
@@ -11,7 +11,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/fabric/gen/noise"
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/sminterface/ibdiagnet"
@@ -71,12 +70,12 @@ var lists = []struct {
 	write func([]byte, *fabric.Fabric) []byte
 	form  topology.Form
 	types bool // routers are told from adapters
-	noise noise.List
+	noise noisyList
 }{
-	{"ports", topology.AppendPortList, topology.PortList, true, noise.Decimal(topology.AppendPortList)},
-	{"iblinkinfo", linkInfo, topology.LinkInfo, true, noise.Decimal(linkInfo, "Switch: ", "CA: ", "Router: ")},
-	{"iblinkinfo -l", linkLines, topology.LinkInfo, false, noise.Decimal(linkLines)},
-	{"links of UFM", topology.AppendUFMLinks, topology.UFMLinks, false, noise.List{Append: topology.AppendUFMLinks}},
+	{"ports", topology.AppendPortList, topology.PortList, true, decimalList(topology.AppendPortList)},
+	{"iblinkinfo", linkInfo, topology.LinkInfo, true, decimalList(linkInfo, "Switch: ", "CA: ", "Router: ")},
+	{"iblinkinfo -l", linkLines, topology.LinkInfo, false, decimalList(linkLines)},
+	{"links of UFM", topology.AppendUFMLinks, topology.UFMLinks, false, noisyList{Append: topology.AppendUFMLinks}},
 }
 
 func linkInfo(b []byte, f *fabric.Fabric) []byte  { return topology.AppendLinkInfo(b, f, false) }
@@ -101,7 +100,7 @@ func TestListNoise(t *testing.T) {
 			if onePort(f) && !list.types || twins(f) && list.name == "iblinkinfo" {
 				continue
 			}
-			noisy, err := noise.MakeList(f, list.noise, seed)
+			noisy, err := makeNoisyList(f, list.noise, seed)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -125,7 +124,7 @@ func TestListNoise(t *testing.T) {
 		if at < len(lists) || f.NumLinks() == 0 {
 			return
 		}
-		noisy, err := noise.MakeList(f, noise.Subnet(subnetList), seed)
+		noisy, err := makeNoisyList(f, subnetNoise(subnetList), seed)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,9 +148,9 @@ func TestListNoise(t *testing.T) {
 }
 
 // deserved checks that problems are what the noise deserves.
-func deserved(t *rapid.T, noisy *noise.Text, g *fabric.Fabric, problems []topology.Problem) {
+func deserved(t *rapid.T, noisy *noisyText, g *fabric.Fabric, problems []topology.Problem) {
 	// Lists may not say which adapter a port is on: LIDs that cannot be are counted.
-	x := noise.Text{Data: noisy.Data}
+	x := noisyText{Data: noisy.Data}
 	for _, p := range problems {
 		switch p.Kind {
 		case topology.ForeignLines:

@@ -1,8 +1,4 @@
-// Package noise makes ibnetdiscover text look as terminals, editors and half-broken fabrics
-// leave it, and says what a reader has to make of it. It makes no promise to other modules.
-//
-// Tests of readers and `ibweave gen --noise` use it, instead of real captures.
-package noise
+package topology_test
 
 import (
 	"bytes"
@@ -15,8 +11,9 @@ import (
 	"github.com/ibweave/ibweave/fabric/topology"
 )
 
-// Text is a capture with noise in it.
-type Text struct {
+// noisyText is text as terminals, editors and half-broken fabrics leave it, and what a reader has
+// to make of it.
+type noisyText struct {
 	Data   []byte
 	Fabric *fabric.Fabric // as it is to be read: ports with a LID that cannot be have none
 	// Foreign, Timeouts and Errors count lines that are no topology text, in the classes of
@@ -27,11 +24,11 @@ type Text struct {
 	InvalidLIDs, Loopbacks []fabric.PortID
 }
 
-// Make writes f with noise. The same fabric and seed give the same bytes. Every kind of
+// makeNoise writes f with noise. The same fabric and seed give the same bytes. Every kind of
 // noise is there or not, as the seed has it: a byte order mark, other ends of lines, other
 // blanks, ibdiagnet's form with labels of ports, foreign lines and errors of the sweep
 // before, between and after the stanzas, LIDs that cannot be, loopback plugs.
-func Make(f *fabric.Fabric, seed uint64) (*Text, error) {
+func makeNoise(f *fabric.Fabric, seed uint64) (*noisyText, error) {
 	m := &maker{f: f, rand: rand.New(rand.NewPCG(seed, 0x6e6f697365)), said: map[fabric.PortID]string{}}
 	m.t.Fabric = f
 	if m.may() {
@@ -49,11 +46,11 @@ func Make(f *fabric.Fabric, seed uint64) (*Text, error) {
 	return &m.t, nil
 }
 
-// maker is the state of one Make.
+// maker is the state of makeNoise and makeNoisyList.
 type maker struct {
 	f    *fabric.Fabric
 	rand *rand.Rand
-	t    Text
+	t    noisyText
 	style
 	said map[fabric.PortID]string // what the text says for the LID of an end port, where it cannot be
 	out  bytes.Buffer

@@ -1,4 +1,4 @@
-package noise
+package topology_test
 
 import (
 	"fmt"
@@ -9,8 +9,8 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// List is a form that has a line for each port or each link, and no stanzas.
-type List struct {
+// noisyList is a form that has a line for each port or each link, and no stanzas.
+type noisyList struct {
 	Append func([]byte, *fabric.Fabric) []byte // writes a fabric
 	// LID is how a LID stands in a line, such as " %d ", and Bad what may stand in its place where
 	// no port can have it; none for a form without LIDs.
@@ -23,18 +23,18 @@ type List struct {
 	Head []string
 }
 
-// Decimal is a list whose LIDs are decimal numbers between blanks.
-func Decimal(write func([]byte, *fabric.Fabric) []byte, head ...string) List {
-	return List{Append: write, LID: " %d ", Bad: []string{"65535", "0", "49152", "70000", "18446744073709551616"}, Head: head}
+// decimalList is a list whose LIDs are decimal numbers between blanks.
+func decimalList(write func([]byte, *fabric.Fabric) []byte, head ...string) noisyList {
+	return noisyList{Append: write, LID: " %d ", Bad: []string{"65535", "0", "49152", "70000", "18446744073709551616"}, Head: head}
 }
 
-// Subnet is OpenSM's list of links, which write writes.
-func Subnet(write func([]byte, *fabric.Fabric) []byte) List {
-	return List{Append: write, LID: " LID:%04X ", Bad: []string{"FFFF", "C000", "0000"}, Cables: true}
+// subnetNoise is OpenSM's list of links, which write writes.
+func subnetNoise(write func([]byte, *fabric.Fabric) []byte) noisyList {
+	return noisyList{Append: write, LID: " LID:%04X ", Bad: []string{"FFFF", "C000", "0000"}, Cables: true}
 }
 
-// MakeList is Make for a list. It has no loopback plugs.
-func MakeList(f *fabric.Fabric, form List, seed uint64) (*Text, error) {
+// makeNoisyList is makeNoise for a list. It has no loopback plugs.
+func makeNoisyList(f *fabric.Fabric, form noisyList, seed uint64) (*noisyText, error) {
 	m := &maker{f: f, rand: rand.New(rand.NewPCG(seed, 0x6c697374)), said: map[fabric.PortID]string{}}
 	m.t.Fabric = f
 	marked := f
