@@ -183,18 +183,18 @@ func writeFile(ctx context.Context, name string, write func(io.Writer) error) (s
 	if err != nil {
 		return "", err
 	}
-	w := &sumWriter{ctx: ctx, file: files.NewSyncedFile(f), sum: sha256.New()}
-	if err := cmp.Or(write(w), w.file.Close()); err != nil {
+	h := sha256.New()
+	if err := files.WriteSynced(f, func(to io.Writer) error { return write(&sumWriter{ctx, to, h}) }); err != nil {
 		return "", err
 	}
-	return hex.EncodeToString(w.sum.Sum(nil)), nil
+	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// sumWriter writes to a file and keeps its hash.
+// sumWriter writes to a file and adds what it writes to a hash.
 type sumWriter struct {
-	ctx  context.Context
-	file *files.SyncedFile
-	sum  hash.Hash
+	ctx context.Context
+	to  io.Writer
+	sum hash.Hash
 }
 
 func (w *sumWriter) Write(b []byte) (int, error) {
@@ -202,7 +202,7 @@ func (w *sumWriter) Write(b []byte) (int, error) {
 		return 0, err
 	}
 	w.sum.Write(b)
-	return w.file.Write(b)
+	return w.to.Write(b)
 }
 
 // lockDirectory opens a directory and locks it until it is closed. The error

@@ -157,8 +157,7 @@ func writeRegular(target string, old fs.FileInfo, write func(io.Writer) error) e
 		return err
 	}
 	temporary := f.Name()
-	s := NewSyncedFile(f)
-	if err := cmp.Or(write(s), s.Close()); err != nil {
+	if err := WriteSynced(f, write); err != nil {
 		return errors.Join(err, os.Remove(temporary))
 	}
 	if !inPlace {
@@ -171,6 +170,20 @@ func writeRegular(target string, old fs.FileInfo, write func(io.Writer) error) e
 		}
 	}
 	return errors.Join(overwrite(target, temporary), os.Remove(temporary))
+}
+
+// WriteSynced writes the output of write to f, a new file, through a buffer, and makes it last
+// (fsync). It closes f, also after an error.
+func WriteSynced(f *os.File, write func(io.Writer) error) error {
+	b := bufio.NewWriterSize(f, 64<<10)
+	err := write(b)
+	if err == nil {
+		err = b.Flush()
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
 }
 
 // createTemporary creates a new file beside target with the mode, owner, group and ACL

@@ -369,3 +369,20 @@ func TestWriteInPlace(t *testing.T) {
 		t.Errorf("%v are left, %v", left, err)
 	}
 }
+
+// A disk that is full is an error, whether the output fits in the buffer or not.
+func TestWriteSyncedFull(t *testing.T) {
+	for _, size := range []int{1, 1 << 20} {
+		f, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = WriteSynced(f, func(w io.Writer) error {
+			_, err := w.Write(make([]byte, size))
+			return err
+		})
+		if !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("%d bytes: %v, want %v", size, err, syscall.ENOSPC)
+		}
+	}
+}
