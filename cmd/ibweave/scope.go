@@ -167,8 +167,9 @@ var scopes = map[string][]scope{
 		{flags: "title", with: "output svg png"},
 	},
 	"sim": {
-		{flags: network + " kinds node-name-map file jobs output state format load burst trace max-time arbitration buffer-flits buffer-packets copying " +
+		{flags: network + " kinds node-name-map file jobs output format load burst trace max-time arbitration buffer-flits buffer-packets copying " +
 			"credit-delay engine engines vls adaptive far plft full-checks header-bytes mbps mtu router routing-delay startup traffic vl-weights wire-delay"},
+		{flags: "state", not: "traffic", why: "only sweeps are kept"},
 		{flags: "fit mcast scale top", with: "traffic", why: "they are about its jobs"},
 		{flags: "host-groups", with: "traffic", why: "its jobs may name groups"},
 		{flags: "buffer", not: "buffer-flits buffer-packets", why: "each lane has its own buffer then"},

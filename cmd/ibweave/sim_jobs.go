@@ -27,7 +27,6 @@ type jobTraffic struct {
 	top   int      // cables that text lists
 	fit   bool     // with the tables that compile --traffic makes, too
 	jobs  *jobs.File
-	read  []string // digests of all files that were read for it
 }
 
 func (in *simulation) defineJobs() {
@@ -69,29 +68,12 @@ type jobsPoint struct {
 	job     int // all of them if below 0
 }
 
-// jobsResult is what a point came to. Times are in nanoseconds.
+// jobsResult is what a point came to. After a deadlock it has no jobs and waits.
 type jobsResult struct {
 	simResult
-	Jobs  []jobTime               `json:"jobs"`
-	Waits []jobWait               `json:"waits"`
-	Busy  map[fabric.PortID]int64 `json:"busy"` // ps, by port of Waits
-}
-
-// jobTime is when a job was done.
-type jobTime struct {
-	At       float64 `json:"at_ns"`
-	Messages int64   `json:"messages"`
-	Bytes    int64   `json:"bytes"`
-	Left     int64   `json:"left"`
-	Crossbar float64 `json:"crossbar_ns"`
-}
-
-// jobWait is sim.Waited.
-type jobWait struct {
-	Job  int           `json:"job"`
-	By   int           `json:"by"`
-	Port fabric.PortID `json:"port"`
-	Time int64         `json:"time"` // ps
+	jobs  []sim.JobDone
+	waits []sim.Waited
+	busy  map[fabric.PortID]sim.Time // by port of waits
 }
 
 // simulateJobs is sim --traffic.
@@ -100,22 +82,9 @@ func (a *app) simulateJobs(ctx context.Context, in *simulation, routings []simRo
 	if err != nil {
 		return err
 	}
-	opt := sweep.Options{Jobs: in.jobs, State: in.state}
-	base := simRun{in: in, routings: r.routings, net: r.routings[0].net}
-	if opt.Key, err = sweep.Key(struct {
-		Base any      `json:"base"`
-		Sums []string `json:"sums"`
-	}{base.key(), in.jobTraffic.read}); err != nil {
-		return err
-	}
 	stage := a.startStage("simulate " + text.CountGrouped(len(r.points), "point", "points"))
-	opt.Progress = stage.set
-	r.results, err = sweep.Run(ctx, len(r.points), opt, r.simulate)
+	r.results, err = sweep.Run(ctx, len(r.points), sweep.Options{Jobs: in.jobs, Progress: stage.set}, r.simulate)
 	stage.end()
-	var other *sweep.KeyError
-	if errors.As(err, &other) {
-		return &inputError{err}
-	}
 	if err != nil {
 		return err
 	}
@@ -190,11 +159,7 @@ func (a *app) readJobFile(in *simulation) (*jobs.File, error) {
 	}
 	err := a.readHostGroups()
 	if err == nil {
-		in.jobTraffic.jobs, err = jobs.Read(in.jobTraffic.file, func(name string) ([]byte, error) {
-			data, err := a.readInput(name)
-			in.jobTraffic.read = append(in.jobTraffic.read, textSum(data))
-			return data, err
-		})
+		in.jobTraffic.jobs, err = jobs.Read(in.jobTraffic.file, a.readInput)
 	}
 	return in.jobTraffic.jobs, err
 }
@@ -215,11 +180,6 @@ func (a *app) readJobs(in *simulation, f *fabric.Fabric) (*jobs.Traffic, error) 
 	set, err := a.groupsOf(f, true)
 	if err != nil {
 		return nil, err
-	}
-	if set != nil {
-		for _, g := range set.Groups {
-			in.jobTraffic.read = append(in.jobTraffic.read, fmt.Sprint(g.Grouping, g.Name, g.Nodes))
-		}
 	}
 	return file.In(f, set)
 }
@@ -382,20 +342,15 @@ func (r *jobsRun) simulate(ctx context.Context, i int) (jobsResult, error) {
 	case err != nil:
 		return jobsResult{}, &usageError{err}
 	}
-	out := jobsResult{simResult: simResult{State: "done", Time: m.Time.Nanoseconds(), Reordering: reordered(m.Reordering), Limits: limited(&m.Limits, x.net.Fabric)}, Busy: map[fabric.PortID]int64{}}
+	out := jobsResult{simResult: simResult{State: "done", Time: m.Time.Nanoseconds(), Reordering: reordered(m.Reordering), Limits: limited(&m.Limits, x.net.Fabric)}, jobs: m.Jobs, waits: m.Waits, busy: m.Busy}
 	out.count(m.Counts)
 	if m.TimeUp {
 		out.State = stateMaxTime
 	}
 	for i := range m.Jobs {
 		j := &m.Jobs[i]
-		out.Jobs = append(out.Jobs, jobTime{j.At.Nanoseconds(), j.Messages, j.Bytes, j.Left, j.Crossbar.Nanoseconds()})
 		out.Messages += j.Messages - j.Left
 		out.Incomplete += j.Left
-	}
-	for _, w := range m.Waits {
-		out.Waits = append(out.Waits, jobWait{w.Job, w.By, w.Port, int64(w.Time)})
-		out.Busy[w.Port] = int64(m.Busy[w.Port])
 	}
 	return out, nil
 }
@@ -489,12 +444,12 @@ func (r *jobsRun) compare() (list []routingCompared) {
 		slowdown, gain, done := 0.0, 0.0, 0
 		for k := range r.works {
 			j := jobCompared{Job: r.works[k].Job, By: []waitedBy{}}
-			if all.Jobs != nil {
-				t := all.Jobs[k]
-				j.Messages, j.Bytes, j.Crossbar, j.Together, j.Left = t.Messages, t.Bytes, t.Crossbar, t.At, t.Left
+			if all.jobs != nil {
+				t := all.jobs[k]
+				j.Messages, j.Bytes, j.Crossbar, j.Together, j.Left = t.Messages, t.Bytes, t.Crossbar.Nanoseconds(), t.At.Nanoseconds(), t.Left
 			}
-			if alone := r.result(i, k); alone.Jobs != nil {
-				j.Alone = alone.Jobs[min(k, len(alone.Jobs)-1)].At
+			if alone := r.result(i, k); alone.jobs != nil {
+				j.Alone = alone.jobs[min(k, len(alone.jobs)-1)].At.Nanoseconds()
 			}
 			if j.Alone > 0 && j.Together > 0 {
 				j.Slowdown = j.Together / j.Alone
@@ -540,9 +495,9 @@ func portWaited(f *fabric.Fabric, p fabric.PortID) waitedPort {
 
 // waitsOf is what the packets of a job wait for, most first.
 func (r *jobsRun) waitsOf(all *jobsResult, f *fabric.Fabric, job int) (list []waitedBy) {
-	total := int64(0)
-	by, most, at := make([]int64, len(r.works)+1), make([]int64, len(r.works)+1), make([]fabric.PortID, len(r.works)+1)
-	for _, w := range all.Waits {
+	total := sim.Time(0)
+	by, most, at := make([]sim.Time, len(r.works)+1), make([]sim.Time, len(r.works)+1), make([]fabric.PortID, len(r.works)+1)
+	for _, w := range all.waits {
 		if w.Job != job {
 			continue
 		}
@@ -563,22 +518,22 @@ func (r *jobsRun) waitsOf(all *jobsResult, f *fabric.Fabric, job int) (list []wa
 
 // cables lists the cables that are waited for, most first.
 func (r *jobsRun) cables(all *jobsResult, f *fabric.Fabric) []cableWaited {
-	total := int64(0)
-	of := make(map[fabric.PortID][]jobWait)
-	for _, w := range all.Waits {
+	total := sim.Time(0)
+	of := make(map[fabric.PortID][]sim.Waited)
+	for _, w := range all.waits {
 		total += w.Time
 		of[w.Port] = append(of[w.Port], w)
 	}
 	list := []cableWaited{}
-	mean := func(t int64) float64 { return float64(t) / 1000 / all.Time }
+	mean := func(t sim.Time) float64 { return float64(t) / 1000 / all.Time }
 	for p := range fabric.PortID(f.NumPorts()) {
 		waits := of[p]
 		if waits == nil {
 			continue
 		}
-		slices.SortStableFunc(waits, func(x, y jobWait) int { return cmp.Compare(y.Time, x.Time) })
-		sum := int64(0)
-		c := cableWaited{waitedPort: portWaited(f, p), Busy: mean(all.Busy[p])}
+		slices.SortStableFunc(waits, func(x, y sim.Waited) int { return cmp.Compare(y.Time, x.Time) })
+		sum := sim.Time(0)
+		c := cableWaited{waitedPort: portWaited(f, p), Busy: mean(all.busy[p])}
 		for _, w := range waits {
 			sum += w.Time
 			c.Jobs = append(c.Jobs, struct {

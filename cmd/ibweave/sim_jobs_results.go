@@ -55,7 +55,7 @@ func (a *app) writeJobs(r *jobsRun) error {
 // jobsText says what is simulated.
 func (r *jobsRun) jobsText() string {
 	messages, bytes := 0, int64(0)
-	for _, j := range r.result(0, -1).Jobs {
+	for _, j := range r.result(0, -1).jobs {
 		messages += int(j.Messages)
 		bytes += j.Bytes
 	}
