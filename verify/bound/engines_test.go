@@ -160,3 +160,29 @@ func BenchmarkFind(b *testing.B) {
 		})
 	}
 }
+
+// Lengths give better bounds than cuts on a random fabric; they are sought for tables that are
+// more than 2 % above the cut, and for no others.
+func TestNearCuts(t *testing.T) {
+	f, err := gen.Irregular(gen.IrregularSpec{Switches: 10, Degree: 3, Hosts: 10, Seed: 7})
+	if err != nil {
+		t.Fatal(err)
+	}
+	find := func(opt bound.Options) float64 {
+		b, err := bound.Find(t.Context(), f, opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b.Any.Load
+	}
+	cut, best := find(bound.Options{Rounds: -1}), find(bound.Options{Rounds: 40})
+	if best <= cut {
+		t.Fatalf("lengths give %g, the cut %g", best, cut)
+	}
+	for _, rounds := range []int{0, 40} {
+		near, far := find(bound.Options{Rounds: rounds, Load: 1.019 * cut}), find(bound.Options{Rounds: rounds, Load: 1.021 * cut})
+		if near != cut || far <= cut {
+			t.Errorf("%d rounds: %g for tables within 2 %% of the cut and %g for others, the cut is %g", rounds, near, far, cut)
+		}
+	}
+}

@@ -13,8 +13,8 @@ type Options struct {
 	// many as take little time, in large fabrics none, and below 0 for none. Cuts are
 	// always tried.
 	Rounds int
-	// Load is the greatest relative load of tables, 0 when there are none. If a cut is within 1 % of
-	// it, a default search is left out.
+	// Load is the greatest relative load of tables, 0 when there are none. If a cut is within 2 % of
+	// it, no lengths are sought, whatever Rounds says.
 	Load float64
 	// Order is the place of each switch in an up*/down* order, 0 on top, which says what ports are
 	// legal. What is no order of all switches, see IsOrder, counts as none.
@@ -70,7 +70,9 @@ func Find(ctx context.Context, f *fabric.Fabric, opt Options) (*Bounds, error) {
 	shortest, legal := best, best
 	shortest.improve(w.neighbors())
 	rounds, mean := opt.Rounds, opt.Rounds > 0
-	if near, _ := shortest.value.Float64(); rounds == 0 && (near*1.01 < opt.Load || opt.Load == 0) {
+	if near, _ := shortest.value.Float64(); opt.Load > 0 && near*1.02 >= opt.Load {
+		rounds, mean = 0, false
+	} else if rounds == 0 {
 		affordable := maxVisits / (len(w.targets) * len(w.port))
 		mean = affordable > 0
 		if rounds = min(defaultRounds, affordable-len(lengthScales)); rounds < minRounds {
