@@ -26,8 +26,6 @@ type plan struct {
 	parts     *fabric.Components
 	ports     []int32 // by switch: its first PortID; one more at the end
 	units     []unit
-
-	equivalent equivalence
 }
 
 // unit is what a worker does at a time: up to lft.BlockSize LIDs that have ports, those
@@ -60,7 +58,6 @@ func newPlan(f *fabric.Fabric, t *lft.Tables, l *lanes) *plan {
 		}
 	}
 	p.ports[n] = int32(len(p.to))
-	p.equivalent = p.findEquivalent()
 	p.findUnits()
 	if n*n <= maxMatrix {
 		p.hops = f.Distances()

@@ -14,8 +14,7 @@ import (
 // unit.
 type worker struct {
 	*plan
-	own    *loads // of each channel
-	shared *loads // of the first switch of each class, for each of its switches; nil when classes are not taken together
+	own *loads // of each channel
 
 	delivered  Histogram // pairs by switches passed
 	nonMinimal int64     // of these, those that pass more than needed
@@ -27,7 +26,6 @@ type worker struct {
 	gap        gap // the first
 
 	stage []fabric.PortNum // the unit's entries, lft.BlockSize for each switch
-	same  []bool           // by class: these are the same on all its switches
 	cells []uint32         // by switch and LID of one root
 
 	// By destination switch.
@@ -38,7 +36,6 @@ type worker struct {
 	near   bool    // cables lead to all switches but those in alone, and not far
 	order  []int32 // these but the root, the farthest first; valid if near, as the following
 	levels []int64 // sources by distance
-	pure   []bool  // by class: shortest paths to the root lead into none of its switches
 
 	flow *flow // nil when VLs can be left out
 
@@ -71,14 +68,14 @@ func (l *loads) deps(ch int) (cas, idle []uint64) {
 	return l.records[at : at+l.words], l.records[at+l.words : at+2*l.words]
 }
 
-// add adds what o has for n channels from the channel from on to those from to on.
-func (l *loads) add(o *loads, to, from, n int) {
-	for i := range n {
-		*l.routes(to + i) += *o.routes(from + i)
-		l.caEnds[to+i] = l.caEnds[to+i] || o.caEnds[from+i]
-		l.idleEnds[to+i] = l.idleEnds[to+i] || o.idleEnds[from+i]
-		cas, idle := l.deps(to + i)
-		moreCAs, moreIdle := o.deps(from + i)
+// add adds what o has for each channel.
+func (l *loads) add(o *loads) {
+	for ch := range l.caEnds {
+		*l.routes(ch) += *o.routes(ch)
+		l.caEnds[ch] = l.caEnds[ch] || o.caEnds[ch]
+		l.idleEnds[ch] = l.idleEnds[ch] || o.idleEnds[ch]
+		cas, idle := l.deps(ch)
+		moreCAs, moreIdle := o.deps(ch)
 		for k := range cas {
 			cas[k] |= moreCAs[k]
 			idle[k] |= moreIdle[k]
@@ -132,14 +129,10 @@ func newWorker(p *plan) *worker {
 		dist:      make([]uint8, beyond+p.n),
 		exact:     graph.NewSearch[fabric.NodeID](p.n),
 		order:     make([]int32, max(0, p.n-1)),
-		pure:      make([]bool, len(p.equivalent.list)),
-		same:      make([]bool, len(p.equivalent.list)),
 		paths:     newForest(p.n),
 	}
 	if p.lanes.tracks() {
 		w.flow = newFlow(p.lanes)
-	} else if len(p.equivalent.list) > 0 {
-		w.shared = newLoads(p.channels)
 	}
 	// The root's entry has to lead out of the switches, from distance 0 to 255.
 	w.dist[beyond+toCA], w.dist[beyond+toPort0], w.dist[beyond+toNowhere] = 255, 255, 254
@@ -156,7 +149,6 @@ func (w *worker) unit(u *unit) {
 	if w.flow != nil {
 		w.flow.load(u)
 	}
-	w.findSame()
 	for dests := u.dests; len(dests) > 0; {
 		n := 1
 		for n < len(dests) && dests[n].root == dests[0].root && dests[n].ca == dests[0].ca && dests[n].loads == dests[0].loads {
@@ -183,7 +175,6 @@ func (w *worker) stageEntries(dests []dest) {
 				to[i] = w.entry(s, dests[i].lid)
 			}
 		}
-		clear(to[n:]) // so that rows are equal when their entries are
 	}
 }
 
@@ -237,7 +228,7 @@ func (w *worker) minimal(dests []dest) {
 		w.delivered[h+1] += sources * int64(len(dests))
 	}
 	w.delivered[1] -= int64(len(dests)) // the owners
-	w.load(dests, w.order, w.usesEquivalence())
+	w.load(dests, w.order)
 }
 
 // root prepares for destinations at switch t.
@@ -265,7 +256,6 @@ func (w *worker) root(t int32) {
 	}
 	if w.near {
 		w.sortByDistance(dist)
-		w.findPure(dist)
 	}
 }
 
@@ -335,10 +325,9 @@ func (p *plan) weigh(s int32, d *dest) uint32 {
 // with an entry that leads out of the switches, whose distance is 255.
 func (w *worker) fill(dests []dest) bool {
 	g, column := len(dests), dests[0].column
-	together := w.usesEquivalence()
 	off := uint8(0) // bits in which some distance is not what it should be
 	for s := range w.n {
-		if w.dist[beyond+s] == fabric.Unreachable || together && w.isFollower(int32(s)) {
+		if w.dist[beyond+s] == fabric.Unreachable {
 			continue
 		}
 		row := w.stage[s*lft.BlockSize+column:][:g]
@@ -346,9 +335,6 @@ func (w *worker) fill(dests []dest) bool {
 		to := w.to[w.ports[s]:w.ports[s+1]]
 		want := w.dist[beyond+s] - 1
 		sources := w.weigh(int32(s), &dests[0])
-		if together {
-			sources = sources&maxSources*w.classSize(int32(s)) | sources&noLoad
-		}
 		for i, p := range row {
 			if int(p) >= len(to) {
 				return false
@@ -368,20 +354,11 @@ func (w *worker) fill(dests []dest) bool {
 // load sends the packets of all sources down the trees of LIDs of CAs on one
 // switch, of which there are cells. order is the switches of the trees without the root,
 // each before the one it leads to in any of them.
-func (w *worker) load(dests []dest, order []int32, together bool) {
+func (w *worker) load(dests []dest, order []int32) {
 	g, words, stride, cells := len(dests), w.words, w.own.stride(), w.cells
 	for _, s := range order {
-		l := w.own
-		if together {
-			if w.isFollower(s) {
-				continue
-			}
-			if w.classSize(s) > 1 {
-				l = w.shared
-			}
-		}
 		first, end := int(w.ports[s]), int(w.ports[s+1])
-		records, to := l.records[first*stride:end*stride], w.to[first:end]
+		records, to := w.own.records[first*stride:end*stride], w.to[first:end]
 		for i, cell := range cells[int(s)*g:][:g] {
 			port, sources := int(cell>>cellBits), cell&maxSources
 			next := int(to[port])*g + i

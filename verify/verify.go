@@ -207,16 +207,12 @@ func (p *plan) run(ctx context.Context, opt Options) (*worker, error) {
 	for _, w := range workers[1:] {
 		workers[0].merge(w)
 	}
-	workers[0].shareOut()
 	return workers[0], nil
 }
 
 // merge takes over what another worker found.
 func (w *worker) merge(o *worker) {
-	w.own.add(o.own, 0, 0, w.count())
-	if w.usesEquivalence() {
-		w.shared.add(o.shared, 0, 0, w.count())
-	}
+	w.own.add(o.own)
 	if w.flow != nil {
 		for port, classes := range o.flow.sent {
 			w.flow.sent[port] |= classes

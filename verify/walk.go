@@ -124,7 +124,7 @@ func (w *worker) walk(d *dest) {
 	w.tallyUp(d)
 	switch {
 	case arrive && d.ca:
-		w.load([]dest{*d}, w.paths.order, false)
+		w.load([]dest{*d}, w.paths.order)
 	case arrive && w.flow == nil:
 		w.loadManagement(d.root)
 	}
