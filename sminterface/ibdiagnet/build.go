@@ -360,7 +360,6 @@ func (b *builder) makeDatabase(f *fabric.Fabric) *Database {
 	}
 	for _, v := range b.vports {
 		if v.Port = portOf(v.at); v.Port != fabric.NoPort {
-			v.Name = b.vnodes[vportAt{v.at, v.Index}]
 			d.VPorts = append(d.VPorts, v.VPort)
 		}
 	}

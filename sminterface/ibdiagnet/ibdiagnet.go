@@ -94,18 +94,15 @@ func (d *Database) NodeLine(g fabric.GUID) int { return d.nodeLines[g] }
 // PortLine is the line of the row of a port's cable in LINKS, 0 when there is none.
 func (d *Database) PortLine(p fabric.PortID) int { return d.portLines[p] }
 
-// Run is the row of RUN_INFO; parts that are not there are "".
+// Run is the row of RUN_INFO.
 type Run struct {
-	Version string // of ibdiagnet
-	Date    string
-	Args    string
+	Date string // "" when it is not there
 }
 
 // Port is what a database says of a port beyond the model.
 type Port struct {
 	State PortState // logical
-	VLCap uint8     // data VLs that the port can have: 1, 2, 4, 8 or 15; 0 unknown
-	OpVLs uint8     // data VLs in operation, as VLCap
+	OpVLs uint8     // data VLs in operation: 1, 2, 4, 8 or 15; 0 unknown
 	MTU   int       // of the neighbour (NeighborMTU), in bytes; 0 unknown
 	LMC   uint8
 }
@@ -123,11 +120,7 @@ const (
 
 // Switch is what a database says of a switch beyond the model.
 type Switch struct {
-	Known         bool // there is a row
-	LinearFDBTop  fabric.LID
-	LinearFDBCap  int // LIDs
-	MCastFDBCap   int // MLIDs
-	MCastFDBTop   fabric.LID
+	MCastFDBCap   int // MLIDs; 0 unknown
 	EnhancedPort0 bool
 }
 
@@ -136,7 +129,6 @@ type SM struct {
 	Node, Port fabric.GUID
 	PortNum    fabric.PortNum
 	State      uint8 // SMInfo.SMState: 0 not active, 1 discovering, 2 standby, 3 master
-	Priority   uint8
 }
 
 // MasterSM is SM.State of the master.
@@ -146,17 +138,13 @@ const MasterSM = 3
 type VPort struct {
 	Port  fabric.PortID // the port that it is on
 	Index int           // 0 is the port itself
-	GUID  fabric.GUID
-	LID   fabric.LID // 0 for none
-	State PortState
-	Name  string // of its virtual node; "" when not known
+	LID   fabric.LID    // 0 for none
 }
 
 // Warning is a row of a section WARNINGS_x or ERRORS_x: something that ibdiagnet found.
 type Warning struct {
 	Section string // without START_
 	Line    int
-	Scope   string // CLUSTER, SYSTEM, NODE or PORT
 	Node    fabric.GUID
 	PortNum int    // 0 when the event is none of a port
 	Event   string // as PORT_HIERARCHY_MISSING

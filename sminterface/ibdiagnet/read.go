@@ -64,7 +64,6 @@ type draft struct {
 	sms      []SM
 	pkeys    []pkeyRow
 	vports   []vportRow
-	vnodes   map[vportAt]string
 	warnings []Warning
 
 	counters *counterDraft // nil: the counters are not asked for, else nothing but them
@@ -79,12 +78,6 @@ type draft struct {
 type pkeyRow struct {
 	at  portAt
 	key fabric.PKey
-}
-
-// vportAt is a virtual port.
-type vportAt struct {
-	portAt
-	index int
 }
 
 // maxProblems bounds the list of problems.
@@ -171,7 +164,7 @@ func readDraft(from io.Reader, empty func() *draft) (*draft, error) {
 
 func newDraft(name string, opt Options) *draft {
 	return &draft{file: name, lenient: opt.Lenient && !opt.Strict, strict: opt.Strict, counted: map[topology.Kind]int{}, switches: map[fabric.GUID]Switch{},
-		labels: map[portAt]string{}, vnodes: map[vportAt]string{}, unread: map[string]bool{}, rows: map[string]int{}, lines: map[string]int{}}
+		labels: map[portAt]string{}, unread: map[string]bool{}, rows: map[string]int{}, lines: map[string]int{}}
 }
 
 // readText reads all rows, and says what is missing.
@@ -293,7 +286,7 @@ func (d *draft) sortProblems() {
 }
 
 func (d *draft) readRun(r *row) {
-	d.run = Run{Version: r.words(0), Date: r.words(1), Args: r.words(2)}
+	d.run = Run{Date: r.words(0)}
 }
 
 func (d *draft) readNode(r *row) {
@@ -325,7 +318,7 @@ func (r *row) port() portAt {
 func (d *draft) readPort(r *row) {
 	p := portRow{line: r.line, at: r.port(), guid: r.guid(2), lid: r.cell(3)}
 	p.link = fabric.Link{Width: widths[r.small(5, 255)], Speed: speedOf(uint32(r.small(6, 1<<32-1)))}
-	p.info = Port{State: PortState(r.small(7, 4)), VLCap: vlCount(r.small(8, 15)), OpVLs: vlCount(r.small(9, 15)), MTU: mtuBytes(r.small(10, 7)),
+	p.info = Port{State: PortState(r.small(7, 4)), OpVLs: vlCount(r.small(8, 15)), MTU: mtuBytes(r.small(9, 7)),
 		LMC: uint8(r.number(4, fabric.MaxLMC))}
 	if r.err == nil {
 		d.ports = append(d.ports, p)
@@ -343,8 +336,7 @@ func (d *draft) readLink(r *row) {
 func (d *draft) readSwitch(r *row) {
 	g := r.guid(0)
 	if r.err == nil {
-		d.switches[g] = Switch{Known: true, LinearFDBTop: fabric.LID(r.small(1, 0xffff)), LinearFDBCap: int(r.small(2, 1<<17)),
-			MCastFDBCap: int(r.small(3, 1<<17)), MCastFDBTop: fabric.LID(r.small(4, 0xffff)), EnhancedPort0: r.small(5, 1) == 1}
+		d.switches[g] = Switch{MCastFDBCap: int(r.small(1, 1<<17)), EnhancedPort0: r.small(2, 1) == 1}
 	}
 }
 
@@ -382,7 +374,7 @@ func joinLabel(r *row) string {
 }
 
 func (d *draft) readSM(r *row) {
-	s := SM{Node: r.guid(0), Port: r.guid(1), PortNum: fabric.PortNum(r.small(2, uint64(fabric.MaxPortNum))), State: uint8(r.small(3, 255)), Priority: uint8(r.small(4, 255))}
+	s := SM{Node: r.guid(0), Port: r.guid(1), PortNum: fabric.PortNum(r.small(2, uint64(fabric.MaxPortNum))), State: uint8(r.small(3, 255))}
 	if r.err == nil {
 		d.sms = append(d.sms, s)
 	}
@@ -400,8 +392,8 @@ func (d *draft) readPKey(r *row) {
 
 func (d *draft) readVPort(r *row) {
 	at := r.port()
-	v := VPort{Index: int(r.small(2, 1<<16)), GUID: r.guid(3), State: PortState(r.small(5, 4))}
-	lid := r.number(4, 0xffff)
+	v := VPort{Index: int(r.small(2, 1<<16))}
+	lid := r.number(3, 0xffff)
 	if lid <= uint64(fabric.MaxUnicastLID) {
 		v.LID = fabric.LID(lid)
 	}
@@ -410,15 +402,8 @@ func (d *draft) readVPort(r *row) {
 	}
 }
 
-func (d *draft) readVNode(r *row) {
-	at := r.port()
-	if r.err == nil {
-		d.vnodes[vportAt{at, int(r.small(2, 1<<16))}] = r.words(3)
-	}
-}
-
 func (d *draft) readWarning(r *row) {
-	w := Warning{Section: r.table.name, Line: r.line, Scope: r.cell(0), Node: r.guid(1), PortNum: int(r.small(2, 255)), Event: r.cell(3), Summary: r.words(4)}
+	w := Warning{Section: r.table.name, Line: r.line, Node: r.guid(0), PortNum: int(r.small(1, 255)), Event: r.cell(2), Summary: r.words(3)}
 	if r.err == nil {
 		d.warnings = append(d.warnings, w)
 	}
@@ -451,7 +436,7 @@ func speedOf(code uint32) fabric.Speed {
 	return fabric.SpeedUnknown
 }
 
-// vlCount decodes VLCap and OperationalVLs (IBA 14.2.5.6) into data VLs.
+// vlCount decodes OperationalVLs (IBA 14.2.5.6) into data VLs.
 func vlCount(code uint64) uint8 {
 	return [16]uint8{1: 1, 2: 2, 3: 4, 4: 8, 5: 15}[code]
 }

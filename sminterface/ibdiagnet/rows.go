@@ -132,26 +132,24 @@ func parseNumber(text string) (uint64, error) {
 
 // The columns of each section that is used, in the order of the cells below.
 var forms = map[string]*sectionForm{
-	"RUN_INFO": {columns: []column{maybe("ibdiagnetversion"), maybe("date"), maybe("args")}, read: (*draft).readRun},
+	"RUN_INFO": {columns: []column{maybe("date")}, read: (*draft).readRun},
 	"NODES": {columns: []column{must("nodeguid"), must("nodetype"), must("numports"), maybe("nodedesc", "nodedescription"),
 		maybe("systemimageguid", "sysimageguid", "systemguid"), maybe("portguid"), maybe("vendorid"), maybe("deviceid"),
 		maybe("localportnum")}, read: (*draft).readNode},
 	"PORTS": {columns: []column{must("nodeguid"), must("portnum", "portnumber"), maybe("portguid"), maybe("lid"), maybe("lmc"),
 		maybe("linkwidthactv", "linkwidthactive"), maybe("linkspeedactv", "linkspeedactive"), maybe("portstate"),
-		maybe("vlcap"), maybe("opvls"), maybe("nmtu", "neighbormtu")}, read: (*draft).readPort},
+		maybe("opvls"), maybe("nmtu", "neighbormtu")}, read: (*draft).readPort},
 	"LINKS": {columns: []column{must("nodeguid1"), must("portnum1"), must("nodeguid2"), must("portnum2")}, read: (*draft).readLink},
-	"SWITCHES": {columns: []column{must("nodeguid"), maybe("linearfdbtop"), maybe("linearfdbcap"), maybe("mcastfdbcap"),
-		maybe("mcastfdbtop"), maybe("enp0", "enhancedport0")}, read: (*draft).readSwitch},
+	"SWITCHES": {columns: []column{must("nodeguid"), maybe("mcastfdbcap"), maybe("enp0", "enhancedport0")},
+		read: (*draft).readSwitch},
 	"PORT_HIERARCHY_INFO": {columns: []column{must("nodeguid"), must("portnum", "portnumber"), maybe("label"), maybe("bus"), maybe("device"),
 		maybe("function"), maybe("asic"), maybe("cage"), maybe("port"), maybe("split")}, read: (*draft).readLabel},
-	"SM_INFO": {columns: []column{must("nodeguid"), maybe("guid", "portguid"), maybe("portnumber", "portnum"), maybe("smstate", "state"),
-		maybe("priority")}, read: (*draft).readSM},
+	"SM_INFO": {columns: []column{must("nodeguid"), maybe("guid", "portguid"), maybe("portnumber", "portnum"), maybe("smstate", "state")},
+		read: (*draft).readSM},
 	"PKEY": {columns: []column{must("nodeguid"), must("localportnum", "portnum", "portnumber"), must("pkey"), maybe("membership")},
 		read: (*draft).readPKey},
-	"VPORTS": {columns: []column{must("nodeguid"), must("portnum", "portnumber"), maybe("vportindex"), maybe("vportguid"), maybe("vportlid"),
-		maybe("vportstate")}, read: (*draft).readVPort},
-	"VNODES": {columns: []column{must("nodeguid"), must("portnum", "portnumber"), maybe("vportindex"), maybe("vnodedesc")},
-		read: (*draft).readVNode},
+	"VPORTS": {columns: []column{must("nodeguid"), must("portnum", "portnumber"), maybe("vportindex"), maybe("vportlid")},
+		read: (*draft).readVPort},
 }
 
 // counterForm is that of PM_INFO: the port, and of each counter the column of 64 bits and the
@@ -172,7 +170,7 @@ func isNeeded(section string) bool {
 }
 
 // warningForm is that of all sections of warnings and errors.
-var warningForm = &sectionForm{columns: []column{maybe("scope"), maybe("nodeguid"), maybe("portnumber", "portnum"), maybe("eventname"),
+var warningForm = &sectionForm{columns: []column{maybe("nodeguid"), maybe("portnumber", "portnum"), maybe("eventname"),
 	maybe("summary")}, read: (*draft).readWarning}
 
 // formOf is how a section is read, nil when nothing of it is needed.

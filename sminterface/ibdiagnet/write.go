@@ -16,10 +16,6 @@ import (
 
 // WriteOptions are what a caller may ask of Write.
 type WriteOptions struct {
-	// SM is the port of the master subnet manager, 0 for none.
-	SM fabric.GUID
-	// VLs is how many data VLs all ports have, 1, 2, 4, 8 or 15; 0 is 4.
-	VLs int
 	// Counters is how many rows section PM_INFO has, which readers of a fabric skip. They
 	// are of the ports with a cable in turn. 0 leaves the section out.
 	Counters int
@@ -95,7 +91,7 @@ func writeSections(s *sectionWriter, f *fabric.Fabric, opt WriteOptions, offset 
 	})
 	s.section("PORTS", "NodeGuid,PortGuid,PortNum,LID,LinkWidthActv,LinkSpeedActv,LMC,PortPhyState,PortState,VLCap,NMTU,OpVLs", func() {
 		for _, n := range nodes {
-			s.ports(f, n, opt)
+			s.ports(f, n)
 		}
 	})
 	s.section("SWITCHES", "NodeGUID,LinearFDBCap,MCastFDBCap,LinearFDBTop,ENP0,MCastFDBTop", func() {
@@ -109,9 +105,6 @@ func writeSections(s *sectionWriter, f *fabric.Fabric, opt WriteOptions, offset 
 		s.section("PORT_HIERARCHY_INFO", "NodeGUID,PortGUID,PortNum,Label", func() { s.labels(f, nodes) })
 	}
 	s.section("LINKS", "NodeGuid1,PortNum1,NodeGuid2,PortNum2", func() { s.links(f, nodes) })
-	if opt.SM != 0 {
-		s.section("SM_INFO", "NodeGUID,PortGUID,PortNumber,GUID,Sm_Key,ActCount,SmState,Priority", func() { s.manager(f, opt.SM) })
-	}
 	if opt.Counters > 0 {
 		s.section(counterSection, counterHeader(), func() { s.counters(f, &opt) })
 	}
@@ -137,14 +130,14 @@ func (s *sectionWriter) node(f *fabric.Fabric, n fabric.NodeID) {
 	s.printf("\"%s\",%d,%d,%s,%s,%s,%d,%d,%d\n", desc, x.NumPorts, x.Type, x.SystemGUID, x.GUID, f.PortGUID(f.Port(n, num)), x.DeviceID, x.VendorID, num)
 }
 
-// ports writes the rows of PORTS of a node. Rows of external ports of a switch have the
-// GUID of its port 0.
-func (s *sectionWriter) ports(f *fabric.Fabric, n fabric.NodeID, opt WriteOptions) {
+// ports writes the rows of PORTS of a node, all with 4 data VLs. Rows of external ports of a
+// switch have the GUID of its port 0.
+func (s *sectionWriter) ports(f *fabric.Fabric, n fabric.NodeID) {
 	first := fabric.PortNum(1)
 	if f.IsSwitch(n) {
 		first = fabric.ManagementPort
 	}
-	vls := vlCode(opt.VLs)
+	const vls = 3 // the code of 4
 	for num := first; num <= f.Node(n).NumPorts; num++ {
 		p := f.Port(n, num)
 		end := p
@@ -188,15 +181,6 @@ func (s *sectionWriter) links(f *fabric.Fabric, nodes []fabric.NodeID) {
 			s.printf("%s,%d,%s,%d\n", f.Node(n).GUID, num, f.Node(other).GUID, f.Num(peer))
 		}
 	}
-}
-
-// manager writes the row of the master subnet manager.
-func (s *sectionWriter) manager(f *fabric.Fabric, sm fabric.GUID) {
-	f.EndPorts(func(p fabric.PortID) {
-		if f.PortGUID(p) == sm {
-			s.printf("%s,%s,%d,%s,0x0000000000000001,1,%d,14\n", f.Node(f.Owner(p)).GUID, sm, f.Num(p), sm, MasterSM)
-		}
-	})
 }
 
 // counters writes rows of PM_INFO, of the ports with a cable in turn.
@@ -271,16 +255,6 @@ func speedCodeOf(speed fabric.Speed) uint32 {
 		}
 	}
 	return 0
-}
-
-// vlCode encodes a number of data VLs.
-func vlCode(vls int) int {
-	for code := range uint64(6) {
-		if int(vlCount(code)) == vls && vls > 0 {
-			return int(code)
-		}
-	}
-	return 3
 }
 
 // WriteHead writes the lines that ibdiagnet begins its other files with.
