@@ -68,7 +68,7 @@ var ranges = []valueRange{
 		return err
 	}, want: fmt.Sprintf("%#x to %#x", uint16(mft.MinMLID), uint16(mft.MaxMLID))},
 	{flags: "mft-capacity", least: 1, most: float64(mft.NumMLIDs)},
-	{flags: "mix noise", least: 1, most: maxSeed, want: "a seed, 1 to 2^64-1"},
+	{flags: "mix", least: 1, most: maxSeed, want: "a seed, 1 to 2^64-1"},
 	{flags: "mkey", most: maxSeed, want: "a key, 0 to 2^64-1"},
 	{flags: "mtu", least: 256, most: 4096},
 	{flags: "percent", most: 100, above: true},
