@@ -90,6 +90,38 @@ func TestAsCompilePrevious(t *testing.T) {
 	}
 }
 
+// TestVirtualPorts: LIDs of virtual ports are there before and after a failure. A cable between switches
+// that fails takes no pair away, and leaves the other cables no less to carry.
+func TestVirtualPorts(t *testing.T) {
+	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2})
+	if err == nil {
+		f, err = lft.AssignLIDs(f, lft.LIDOptions{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ports := map[fabric.LID]fabric.PortID{}
+	for i, p := range f.CAPorts()[:4] {
+		ports[fabric.LID(100+i)] = p
+	}
+	if f, err = f.WithVirtualLIDs(ports); err != nil {
+		t.Fatal(err)
+	}
+	for _, engine := range []string{"updn", "spam"} {
+		base := routed(t, f, engine, compile.Options{})
+		got := run(t, base, compile.Options{}, Options{Depth: 1, Only: SwitchCables})
+		for i := range got.Cases {
+			if c := &got.Cases[i]; c.Gone != 0 || c.Lost != 0 || c.MaxRoutes < base.Verify.Balance.MaxRoutes {
+				t.Errorf("%s: %v: %d pairs gone, %d lost, %d routes on the most loaded cable, %d before",
+					engine, c.Failed, c.Gone, c.Lost, c.MaxRoutes, base.Verify.Balance.MaxRoutes)
+			}
+		}
+		if len(got.Cases) == 0 {
+			t.Error("nothing failed")
+		}
+	}
+}
+
 // randomFabric is a small tree, torus or irregular network, some with cables missing.
 func randomFabric(t *testing.T, rng *rand.Rand) (f *fabric.Fabric) {
 	t.Helper()

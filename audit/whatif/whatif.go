@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -500,8 +501,10 @@ func (t *trial) clone() *trial {
 // try has something fail.
 func (t *trial) try(ctx context.Context, x *failure) (Case, error) {
 	c := Case{Number: x.number, Failed: x.parts}
-	g := t.base.Routing.Fabric.Without(x.cut...)
-	err := t.takeSteps(ctx, &c, g)
+	g, err := t.without(x.cut)
+	if err == nil {
+		err = t.takeSteps(ctx, &c, g)
+	}
 	var refused *lft.DomainError
 	if errors.As(err, &refused) {
 		c = Case{Number: x.number, Failed: x.parts, RoutedFromScratch: true, Refused: refused.Reason}
@@ -510,12 +513,27 @@ func (t *trial) try(ctx context.Context, x *failure) (Case, error) {
 	return c, err
 }
 
+// without returns what a failure leaves of the fabric, with the LIDs of virtual ports on ports that still
+// have a cable.
+func (t *trial) without(cut []fabric.PortID) (*fabric.Fabric, error) {
+	f := t.base.Routing.Fabric
+	g, virtual := f.Without(cut...), f.VirtualLIDs()
+	maps.DeleteFunc(virtual, func(_ fabric.LID, p fabric.PortID) bool { return g.LID(p) == 0 })
+	if len(virtual) == 0 {
+		return g, nil
+	}
+	return g.WithVirtualLIDs(virtual)
+}
+
 // takeSteps routes and verifies g, which a failure leaves, as compile --previous --first-step does, and
 // then without --first-step.
 func (t *trial) takeSteps(ctx context.Context, c *Case, g *fabric.Fabric) error {
 	opt := t.route
 	opt.Route.FirstStep = true
-	g, err := lft.AssignLIDs(g, opt.LIDs) // once, for both steps
+	var err error
+	if len(g.VirtualLIDs()) == 0 { // else compile.Run adds those of virtual ports
+		g, err = lft.AssignLIDs(g, opt.LIDs) // once, for both steps
+	}
 	if err != nil {
 		return err
 	}
@@ -547,7 +565,11 @@ func (t *trial) routeFromScratch(ctx context.Context, c *Case, cut []fabric.Port
 		}
 		return nil
 	}
-	r, err := compile.Run(ctx, t.base.Routing.Fabric.Without(cut...), t.base.Engine, t.scratch)
+	g, err := t.without(cut)
+	if err != nil {
+		return err
+	}
+	r, err := compile.Run(ctx, g, t.base.Engine, t.scratch)
 	var refused *lft.DomainError
 	if err == nil {
 		routes := r.Verify.Balance.MaxRoutes // a copy, so that the rest of r is freed
