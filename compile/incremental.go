@@ -136,7 +136,7 @@ func (c *Incremental) Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt 
 		return nil, step, err
 	}
 	if r.Routing.Kept {
-		step = Step{Kept: true}
+		step.Kept, step.Why = true, ""
 	}
 	if before != nil {
 		step.Changes = ChangesSince(before, r.Routing)

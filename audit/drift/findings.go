@@ -151,14 +151,18 @@ func (c *comparison) compareLIDsAndCables() {
 // usedPorts is the ports by which a switch sends packets to ports that are in the live fabric: by an
 // entry that leaves no choice, or a mask. What the live state does not tell is as meant.
 func (c *comparison) usedPorts(s, to fabric.NodeID) (used adaptive.PortSet) {
-	tables, masks, choices, at := c.live.LFT, c.live.MFT, c.live.Adaptive, to
+	tables, masks, at := c.live.LFT, c.live.MFT, to
 	if tables == nil {
-		tables, choices, at = c.meant.LFT, c.meant.Adaptive, s
+		tables, at = c.meant.LFT, s
+	}
+	choices, by := c.live.Adaptive, to
+	if choices == nil {
+		choices, by = c.meant.Adaptive, s
 	}
 	if tables != nil {
 		for lid, out := range tables.Row(at) {
 			if out != fabric.NoPath && c.live.Fabric.LIDPort(fabric.LID(lid)) != fabric.NoPort &&
-				(choices == nil || choices.Choice(0, at, fabric.LID(lid)).State == adaptive.Static) {
+				(choices == nil || choices.Choice(0, by, fabric.LID(lid)).State == adaptive.Static) {
 				used.Add(out)
 			}
 		}

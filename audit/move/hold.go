@@ -73,7 +73,10 @@ func (p *planner) hold(held, rest *compile.Result, from *lft.Routing, then *fabr
 		return nil, false, nil
 	}
 	v, err := check(p.ctx, h.r)
-	return &compile.Result{Engine: held.Engine, Routing: h.r, Verify: v}, true, err
+	if err != nil || v.CreditLoops.Count > 0 {
+		return nil, false, err
+	}
+	return &compile.Result{Engine: held.Engine, Routing: h.r, Verify: v}, true, nil
 }
 
 // mend changes the entries for LIDs whose packets could loop: with detour, it tries follow before it takes
