@@ -62,7 +62,7 @@ func build(t *testing.T) *commands {
 
 func (c *commands) path(name string) string { return filepath.Join(c.dir, name) }
 
-// run gives what a command prints; findings are no failure.
+// run gives what a command prints, as the page shows text; findings are no failure.
 func (c *commands) run(args ...string) []byte {
 	c.Helper()
 	cmd := exec.Command(c.program, append(args, c.always...)...)
@@ -73,7 +73,7 @@ func (c *commands) run(args ...string) []byte {
 	if err != nil && cmd.ProcessState.ExitCode() != 1 {
 		c.Fatalf("ibweave %s: %v\n%s", strings.Join(args, " "), err, said.Bytes())
 	}
-	return out
+	return fabric.PrintableJSON(out)
 }
 
 // nameNodes has all commands from now on call nodes by names that are markup, have quotes and control
@@ -536,10 +536,11 @@ func (p *try) recable(cable fabric.PortID) {
 	p.undo()
 }
 
-// namesAreText: what the nodes are called is text, in the panel, in lists of matches, and in tips.
+// namesAreText: what the nodes are called is text, in the panel, in lists of matches, and in tips, and
+// characters that hide or turn the direction of text are escaped.
 func (p *try) namesAreText() {
 	p.tab.Helper()
-	const name = `</script><img src=x onerror='hacked=1'>\u202e&amp;\x07\x01'`
+	const name = `</script><img src=x onerror='hacked=1'>\\u202e&amp;\\x07\\x01'` // of JavaScript
 	p.click("#find")
 	p.keys("onerror")
 	want(p.tab, true, "document.getElementById('find-list').textContent.includes(\"%s\")", name)

@@ -337,7 +337,13 @@ func (r *run) simulated(sim *ibsim.Sim) error {
 	if err := r.stage(StageOpenSM, func() error { return r.runOpenSM(sim) }); err != nil {
 		return err
 	}
-	if err := r.stage(StageReadBack, func() error { return errors.Join(r.readBack(sim), r.readMaps(sim)) }); err != nil {
+	readAll := func() error {
+		if err := r.readBack(sim); err != nil {
+			return err
+		}
+		return r.readMaps(sim)
+	}
+	if err := r.stage(StageReadBack, readAll); err != nil {
 		return err
 	}
 	if r.report.Equal() {
