@@ -82,7 +82,6 @@ cp $examples/traffic/* .; cp fabric.ibnetdiscover fabric.txt; rm -r tables; ibwe
 ibweave join --ibsim --mgid ff12:a01d:fe80::1 --port-guid 0x100001
 ibweave join --ibsim --mgid ff12:a01d:fe80::1 --port-guid 0x100005
 ibweave join --ibsim --mgid ff12:a01d:fe80::1 --port-guid 0x100003 --send-only`,
-	"reference/merge.md":           shards,
 	"reference/move.md":            `printf 'edits:\n  - unplug leaf00:37\n' >edits.yaml`,
 	"reference/rails.md":           rails,
 	"reference/report.md":          `gzip -1 <$page >page.wasm.gz`,

@@ -50,7 +50,8 @@ type audit struct {
 	sums        map[string]string // SHA-256 by path of what was read, when not nil
 	loaded      map[string][]byte // text by path of what need not be read again
 	places      *lineFinder       // to be filled; nil when it is not needed
-	cablesDo    bool              // a run of ibdiagnet without tables is looked at for its cables
+	cablesDo    bool              // a topology or run of ibdiagnet without tables is looked at for its cables
+	cablesAlone bool              // and this is one
 	fromRun
 	partitioning
 	traffic    string        // "" for none
@@ -215,21 +216,21 @@ func (a *app) resolveAudit(command string, in *audit, args []string) error {
 	if len(args) == 0 && in.isFolderAlone() {
 		args, in.topology = []string{in.topology}, ""
 	}
-	if len(args) > 0 && in.topology == "" && isFile(args[0]) { // as -t FILE
+	argument := len(args) > 0 && in.topology == "" && isFile(args[0])
+	if argument { // as -t FILE
 		args, in.topology = nil, args[0]
 	}
 	if len(args) == 0 {
-		asks := in.wanted() || in.partitioned() || in.bound != "" || in.sl2vl+in.pathSL+in.mfts+in.groups+in.plft+in.certificate+in.traffic != ""
-		if in.topology != "" && in.cablesDo && !in.hasTables() && !asks {
-			in.wiring = true
-			fmt.Fprintf(a.stderr, "%s: no forwarding tables, so that only the cables are looked at\n", in.topology)
+		asks := in.wanted() || in.partitioned() || in.bound != "" || in.bounding != (bounding{}) || in.sl2vl+in.pathSL+in.mfts+in.groups+in.plft+in.certificate+in.traffic != ""
+		if argument && in.cablesDo && !in.hasTables() && !asks {
+			in.wiring, in.cablesAlone = true, true
 		}
 		if in.topology == "" || !in.hasTables() && !in.wanted() && !in.partitioned() && in.bound == "" {
 			without := ""
 			if command == "check" {
-				without = "; or a TOPOLOGY alone, whose cables it looks at, or with --plan, --policy, --pkeys, --partitions or --bound FILE"
+				without = "; or -t TOPOLOGY and --wiring, --plan FILE or --policy FILE, --pkeys FILE or --partitions FILE, or --bound FILE"
 			}
-			return usagef("%s needs a directory of tables, or a TOPOLOGY and --lfts FILE or --far FILE%s", command, without)
+			return usagef("%s needs a directory of tables, or -t TOPOLOGY and --lfts FILE or --far FILE%s", command, without)
 		}
 		if !in.hasTables() && (in.sl2vl != "" || in.pathSL != "" || in.mfts != "" || in.certificate != "") {
 			return usagef("other tables and certificates say nothing without forwarding tables, --lfts FILE")
@@ -313,6 +314,9 @@ func (a *app) check(ctx context.Context, in *audit, level *threshold, reports []
 	x, err := a.audit(ctx, in)
 	if err != nil {
 		return err
+	}
+	if in.cablesAlone {
+		fmt.Fprintf(a.stderr, "%s: no forwarding tables, so that only the cables are looked at\n", in.topology)
 	}
 	opt := in.reportOptions(x.demanded)
 	opt.FailOn, opt.Never = level.at, level.never

@@ -129,7 +129,10 @@ Multicast schemes, --mcast:
 		Args: a.topologyArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if list {
-				if err := a.checkScopes(cmd, args, nil); err != nil {
+				if err := errors.Join(wrongValues(cmd)...); err != nil {
+					return &usageError{err}
+				}
+				if err := a.sayNotes(a.checkScopes(cmd, args, nil)); err != nil {
 					return err
 				}
 				_, err := io.WriteString(a.stdout, engineHelp())
@@ -376,13 +379,14 @@ func (a *app) parseOrder(cmd *cobra.Command, args []string, o *order) (*compilat
 		wrong = append(wrong, err)
 	}
 	if o.topology == "" {
-		wrong = append(wrong, usagef("compile needs a topology, FILE or -t FILE"))
+		wrong = append(wrong, usagef("compile needs a topology, -t FILE or FILE alone"))
 	}
 	if (o.output == "") != o.dryRun {
 		wrong = append(wrong, usagef("compile needs either a directory to write, -o DIR, or --dry-run"))
 	}
 	wrong = append(wrong, wrongValues(cmd)...)
-	wrong = append(wrong, a.checkScopes(cmd, args, nil), o.outputForm.parse())
+	notes, idle := a.checkScopes(cmd, args, nil)
+	wrong = append(wrong, idle, o.outputForm.parse())
 	c.opt, err = o.routeFlags.parse(cmd)
 	wrong = append(wrong, err)
 	if !filepath.IsAbs(o.installDir) {
@@ -415,6 +419,9 @@ func (a *app) parseOrder(cmd *cobra.Command, args []string, o *order) (*compilat
 	wrong = append(wrong, oneStdin(append([]string{o.topology, o.guid2lid, o.groups, o.traffic}, o.roots...)...))
 	if err := errors.Join(wrong...); err != nil {
 		return nil, &usageError{err}
+	}
+	if err := a.sayNotes(notes, nil); err != nil {
+		return nil, err
 	}
 	if o.dims != "" {
 		c.opt.Route.Dims, err = parseDims(o.dims)

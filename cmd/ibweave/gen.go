@@ -322,6 +322,14 @@ func kindNames(cmd *cobra.Command) []string {
 	return names
 }
 
+// allNames is kindNames with the commands that are hidden, and what commands were called.
+func allNames(cmd *cobra.Command) (names []string) {
+	for _, c := range cmd.Commands() {
+		names = append(append(names, c.Name()), c.Aliases...)
+	}
+	return names
+}
+
 // parseDims reads --dims.
 func parseDims(s string) ([]int, error) {
 	dims, err := mesh.ParseDims(s)

@@ -116,7 +116,7 @@ var inputs = map[string]string{
 	"move arguments":           "move D X",
 	"move --topology":          "move -t X -e updn D/fabric.ibnetdiscover",
 	"move --node-name-map":     "move D D/fabric.ibnetdiscover --node-name-map X",
-	"path arguments":           "path X n1 n2",
+	"path arguments":           "path H n1 n2",
 	"path --topology":          "path -t X --lfts D/opensm-lfts.dump n1 n2",
 	"path --lfts":              "path -t D/fabric.ibnetdiscover --lfts X --all-from 0x0000000000100000",
 	"path --sl2vl":             "path -t D/fabric.ibnetdiscover --lfts D/opensm-lfts.dump --sl2vl X --all-from 0x0000000000100000",

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"go.uber.org/zap"
 
 	"github.com/ibweave/ibweave/audit/capture"
@@ -116,8 +117,11 @@ and hands them to OpenSM.`,
 		if body := c.RunE; body != nil {
 			c.RunE = func(cmd *cobra.Command, args []string) error {
 				a.running = true
+				if err := emptyName(cmd); err != nil {
+					return err
+				}
 				if cmd.Name() != "sim" && cmd.Name() != "compile" { // sim reads its experiment file before, compile looks at the engine
-					if err := a.checkScopes(cmd, args, nil); err != nil {
+					if err := a.sayNotes(a.checkScopes(cmd, args, nil)); err != nil {
 						return err
 					}
 					if err := a.readHostGroups(); err != nil {
@@ -174,10 +178,21 @@ func (a *app) maxArgs(n int) cobra.PositionalArgs {
 		}
 		a.command = cmd
 		if n == 0 && cmd.HasSubCommands() {
-			return usagef("%s has no %q: want one of %s%s", cmd.CommandPath(), args[0], strings.Join(kindNames(cmd), ", "), cli.Near(args[0], kindNames(cmd)))
+			return usagef("%s has no %q: want one of %s%s", cmd.CommandPath(), args[0], strings.Join(kindNames(cmd), ", "), cli.Near(args[0], allNames(cmd)))
 		}
 		return usagef("unexpected argument %q", args[n])
 	}
+}
+
+// emptyName is the error of a flag that names a file and was given an empty name, such as the
+// unset variable of a script: without the file the command would look at less, without a word.
+func emptyName(cmd *cobra.Command) (err error) {
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if what, _ := pflag.UnquoteUsage(f); what == "FILE" && f.Value.Type() == "string" && f.Value.String() == "" {
+			err = usagef("--%s \"\": want the name of a file", f.Name)
+		}
+	})
+	return err
 }
 
 // topologyArg takes an argument as the topology, just as -t FILE.

@@ -273,10 +273,10 @@ func withoutEffect(s *scope, flags *pflag.FlagSet, args []string) (reason string
 	return reason
 }
 
-// checkScopes looks for flags without effect: wrong usage, or a line on standard
+// checkScopes returns the flags without effect: wrong usage, or notes, lines for standard
 // error. in is the simulation of sim, whose file may have lines for other kinds of
 // traffic; nil for other commands.
-func (a *app) checkScopes(cmd *cobra.Command, args []string, in *simulation) error {
+func (a *app) checkScopes(cmd *cobra.Command, args []string, in *simulation) (notes []string, err error) {
 	command := strings.TrimPrefix(cmd.CommandPath(), "ibweave ")
 	flags := cmd.Flags()
 	for _, list := range lists[command] {
@@ -289,12 +289,12 @@ func (a *app) checkScopes(cmd *cobra.Command, args []string, in *simulation) err
 			switch {
 			case f.Name == list, f.Name == "log-level", f.Name == "log-format", f.Name == "color", !givenFlag(f), other != nil:
 			case slices.Contains(strings.Fields(besideLists), f.Name):
-				fmt.Fprintf(a.stderr, "ibweave: "+reason+"\n", f.Name, list)
+				notes = append(notes, fmt.Sprintf(reason, f.Name, list))
 			default:
 				other = usagef(reason, f.Name, list)
 			}
 		})
-		return other
+		return notes, other
 	}
 	var wrong []error
 	for i := range scopes[command] {
@@ -316,8 +316,18 @@ func (a *app) checkScopes(cmd *cobra.Command, args []string, in *simulation) err
 				wrong = append(wrong, usagef("--%s %s", name, reason))
 				continue
 			}
-			fmt.Fprintf(a.stderr, "ibweave: --%s %s\n", name, reason)
+			notes = append(notes, fmt.Sprintf("--%s %s", name, reason))
 		}
 	}
-	return errors.Join(wrong...)
+	return notes, errors.Join(wrong...)
+}
+
+// sayNotes prints the notes of checkScopes, of a command line that makes sense, or returns its error.
+func (a *app) sayNotes(notes []string, err error) error {
+	if err == nil {
+		for _, note := range notes {
+			fmt.Fprintf(a.stderr, "ibweave: %s\n", note)
+		}
+	}
+	return err
 }

@@ -304,7 +304,7 @@ func byDefault(c *cobra.Command, condition string) bool {
 // TestDefaultValue has flags without effect that are set to their default values.
 func TestDefaultValue(t *testing.T) {
 	t.Chdir(t.TempDir())
-	for _, args := range []string{"check --rules --format text", "sim d --trace f --pattern uniform", "rehearse d --plugin="} {
+	for _, args := range []string{"check --rules --format text", "sim d --trace f --pattern uniform"} {
 		var out, err bytes.Buffer
 		if status := run(strings.Fields(args), nil, &out, &err); status == 2 || strings.Contains(err.String(), "says nothing") {
 			t.Errorf("%s: status %d, %s", args, status, err.String())

@@ -249,7 +249,7 @@ func (a *app) sim(ctx context.Context, in *simulation, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := a.checkScopes(a.command, args, in); err != nil {
+	if err := a.sayNotes(a.checkScopes(a.command, args, in)); err != nil {
 		return err
 	}
 	if err := in.check(args); err != nil {

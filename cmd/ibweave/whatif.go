@@ -80,23 +80,7 @@ Lost pairs are warnings, and credit loops that were not there before are errors.
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if merge {
-				var other *pflag.Flag
-				cmd.Flags().Visit(func(f *pflag.Flag) {
-					if cmd.LocalFlags().Lookup(f.Name) != nil && !slices.Contains([]string{"merge", "fail-on", "format", "output", "sort", "top"}, f.Name) {
-						other = f
-					}
-				})
-				if other != nil {
-					return usagef("--%s has no effect with --merge: the files have their results", other.Name)
-				}
-				if err := out.parse(); err != nil {
-					return err
-				}
-				r, err := a.merged(args)
-				if err != nil {
-					return err
-				}
-				return a.writeCases(r, &out)
+				return a.mergeShards(cmd, args, &out)
 			}
 			if o.topology == "" || o.engine == "" || fail == "" && only == "" {
 				return usagef("whatif needs a topology, -t FILE, an engine, -e ENGINE, and what fails, --fail links or switches, or --only isl, hosts or switches")
@@ -273,6 +257,27 @@ func (a *app) whatif(ctx context.Context, o *failing, route compile.Options) (*w
 	r.Version = version
 	r.Options = o.manifestOptions(base.Routing.Fabric, route, countLIDs(f, base.Routing.Fabric, o.lids).LMC)
 	return r, nil
+}
+
+// mergeShards is whatif --merge FILE..: it prints and writes what one run without shards would have.
+func (a *app) mergeShards(cmd *cobra.Command, names []string, out *caseFlags) error {
+	var other *pflag.Flag
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if cmd.LocalFlags().Lookup(f.Name) != nil && !slices.Contains([]string{"merge", "fail-on", "format", "output", "sort", "top"}, f.Name) {
+			other = f
+		}
+	})
+	if other != nil {
+		return usagef("--%s has no effect with --merge: the files have their results", other.Name)
+	}
+	if err := out.parse(); err != nil {
+		return err
+	}
+	r, err := a.merged(names)
+	if err != nil {
+		return err
+	}
+	return a.writeCases(r, out)
 }
 
 // merged reads the files that whatif --shard wrote, and puts them together: the same, byte
