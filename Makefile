@@ -49,7 +49,7 @@ test:
 # The rooms that spread their work over goroutines, except those whose tests
 # wait for OpenSM.
 race:
-	$(GO) test -race ./internal/files ./lft ./mesh ./mft ./audit/quality ./sim/sweep ./sminterface/mad ./cmd/ibweave-opensm/plugin ./sminterface/umad ./updown ./verify ./audit/whatif
+	$(GO) test -race -timeout 30m ./internal/files ./lft ./mesh ./mft ./audit/quality ./sim/sweep ./sminterface/mad ./cmd/ibweave-opensm/plugin ./sminterface/umad ./updown ./verify ./audit/whatif
 
 lint:
 	GOLANGCI="$(GOLANGCI)" DEADCODE="$(DEADCODE)" scripts/lint.sh
