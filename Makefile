@@ -44,7 +44,7 @@ endif
 # The tests run the real OpenSM, ibsim, infiniband-diags and ibdmchk.
 test:
 	scripts/install-tools.sh
-	$(GO) test $(PACKAGES)
+	$(GO) test -timeout 30m $(PACKAGES)
 
 # The rooms that spread their work over goroutines, except those whose tests
 # wait for OpenSM.
