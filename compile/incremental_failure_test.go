@@ -111,6 +111,24 @@ func TestIncrementalRefused(t *testing.T) {
 	}
 }
 
+// cornered is picky, and panics when it is to keep its order.
+type cornered struct{ picky }
+
+func (cornered) KeepOrder(*fabric.Fabric, []int32) ([]int32, bool) { panic("no order") }
+
+// Where it fails to keep tables and the engine refuses from scratch, tables are kept, and the failure is told.
+func TestIncrementalCornered(t *testing.T) {
+	whole, damaged := wholeAndDamaged(t)
+	e := &compile.Engine{Engine: cornered{picky{links: new(int)}}}
+	var c compile.Incremental
+	for i, f := range []*fabric.Fabric{whole, damaged} {
+		r, step, err := c.Run(t.Context(), f, e, compile.Options{})
+		if err != nil || step.Kept != (i > 0) || panics(step) != (i > 0) || r.Verify.Fails(verify.Error) {
+			t.Errorf("%d: %+v, %v", i, step, err)
+		}
+	}
+}
+
 // Run waits for what is prepared no longer than its context lets it, and not at all where
 // it has no use for that.
 func TestIncrementalWaits(t *testing.T) {

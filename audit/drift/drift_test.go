@@ -369,6 +369,44 @@ func TestCablesInUse(t *testing.T) {
 	}
 }
 
+// TestCablesOfChoices removes each cable whose entries at one end may all use another port, too: where the live
+// state does not tell choices, those that were meant stand, and no packet has to take the cable from that end.
+func TestCablesOfChoices(t *testing.T) {
+	meant := grid(t)
+	meant.MFT, meant.Trees, meant.SL2VL = nil, nil, nil
+	f := meant.Fabric
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		ports, _ := f.SwitchLinks(s)
+		for i, p := range ports {
+			both := adaptive.Group{Number: 1, Subgroups: []adaptive.Subgroup{{}}}
+			both.Subgroups[0].Ports.Add(f.Num(p))
+			both.Subgroups[0].Ports.Add(f.Num(ports[(i+1)%len(ports)]))
+			plft := adaptive.NewPLFT(meant.LFT)
+			meant.Adaptive = &adaptive.Tables{Groups: make([][]adaptive.Group, f.NumSwitches()), PLFTs: []*adaptive.PLFT{plft}}
+			meant.Adaptive.Groups[s] = []adaptive.Group{both}
+			for lid, out := range meant.LFT.Row(s) {
+				if out == f.Num(p) {
+					plft.Set(s, fabric.LID(lid), adaptive.Free, 0)
+				}
+			}
+			live := &State{Fabric: again(t, f.Without(p), nil), LFT: meant.LFT}
+			var idle, used []fabric.GUID
+			for _, x := range compare(t, meant, live).Findings {
+				switch {
+				case x.Rule == Cable && x.Severity == verify.Error:
+					used = append(used, x.Switch)
+				case x.Rule == Cable:
+					idle = append(idle, x.Switch)
+				}
+			}
+			here, there := f.Node(s).GUID, f.Node(f.Owner(f.Peer(p))).GUID
+			if !slices.Equal(idle, []fabric.GUID{here}) || !slices.Equal(used, []fabric.GUID{there}) {
+				t.Errorf("without the cable of %s: idle at %v, in use at %v", f.PortName(p), idle, used)
+			}
+		}
+	}
+}
+
 // A live fabric tells LIDs and cables too, and switches that did not answer.
 func TestLive(t *testing.T) {
 	meant := grid(t)

@@ -181,6 +181,7 @@ func (w *walker) step(s *move.Step, was, rest, next []fabric.Cable, before *lft.
 		w.order("to drain", before, drained, &d.Write, x)
 		w.load(rest, drained, d.MaxRoutes, "drained")
 		w.tell(d.Verdict, &d.Write)
+		w.noCreditLoop("drained", d.Compiled)
 		if d.Cuts {
 			w.cuts++
 			w.justify(x, cablingOf(rest), y)
@@ -195,11 +196,22 @@ func (w *walker) step(s *move.Step, was, rest, next []fabric.Cable, before *lft.
 	w.load(next, after, s.After.MaxRoutes, "after")
 	w.tell(s.After.Verdict, &s.After.Write)
 	w.order("to leave the new cables", after, leave, &s.After.Back, y)
+	w.noCreditLoop("back", s.After.Leave)
 	w.only("back", leave, y, x)
 	if d := s.Drained; d != nil {
 		ready = w.first("back", leave, before, d.BackFirst, x)
 		w.order("to be back", ready, before, &d.Back, x)
 		w.apart += min(1, len(d.BackFirst))
+	}
+}
+
+// noCreditLoop checks tables on the cables of their own fabric.
+func (w *walker) noCreditLoop(when string, c *compile.Result) {
+	w.t.Helper()
+	r := c.Routing
+	v, err := verify.Check(w.t.Context(), r.Fabric, r.Tables, verify.Options{SL2VL: r.SL2VL, PathSLs: r.PathSLs})
+	if err != nil || v.CreditLoops.Count > 0 {
+		w.t.Errorf("seed %d: %s: %d credit loops, %v", w.seed, when, v.CreditLoops.Count, err)
 	}
 }
 
