@@ -22,7 +22,7 @@ func TestParseFabric(t *testing.T) {
 	if err := dump.WriteSubnetList(&list, f, dump.SubnetListOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := ibdiagnet.Write(&database, f, ibdiagnet.WriteOptions{}); err != nil {
+	if err := ibdiagnet.Write(&database, f); err != nil {
 		t.Fatal(err)
 	}
 	for form, text := range map[string][]byte{

@@ -395,7 +395,7 @@ func (a *app) writeRun(f *fabric.Fabric, dir string) error {
 		name  string
 		write func(io.Writer) error
 	}{
-		{"ibdiagnet2.db_csv", func(w io.Writer) error { return ibdiagnet.Write(w, f, ibdiagnet.WriteOptions{}) }},
+		{"ibdiagnet2.db_csv", func(w io.Writer) error { return ibdiagnet.Write(w, f) }},
 		{"ibdiagnet2.ibnetdiscover", framed(func(w io.Writer) error {
 			_, err := w.Write(topology.AppendLabelled(nil, f))
 			return err

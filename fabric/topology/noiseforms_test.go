@@ -37,7 +37,7 @@ var forms = []struct {
 	},
 	{
 		"db_csv",
-		func(b *bytes.Buffer, f *fabric.Fabric) error { return ibdiagnet.Write(b, f, ibdiagnet.WriteOptions{}) },
+		func(b *bytes.Buffer, f *fabric.Fabric) error { return ibdiagnet.Write(b, f) },
 		func(data []byte) (*fabric.Fabric, int, error) {
 			d, err := ibdiagnet.Read("in", bytes.NewReader(data), ibdiagnet.Options{Strict: true})
 			if err != nil {

@@ -33,12 +33,9 @@ type counterDraft struct {
 // of a port, and numbers that are none or have too many bits; with Options.Lenient these but the
 // first are Problems.
 func ReadCounters(name string, from io.Reader, f *fabric.Fabric, opt Options) (*Reading, error) {
-	d, err := readDraft(from, func() *draft {
-		d := newDraft(name, opt)
-		d.counters = &counterDraft{f, &dump.Counters{}, make([]int, f.NumPorts())}
-		return d
-	})
-	if err != nil {
+	d := newDraft(name, opt)
+	d.counters = &counterDraft{f, &dump.Counters{}, make([]int, f.NumPorts())}
+	if err := d.readText(from); err != nil {
 		return nil, err
 	}
 	if _, there := d.lines[counterSection]; !there {

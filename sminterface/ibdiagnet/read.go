@@ -1,6 +1,7 @@
 package ibdiagnet
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -119,9 +120,7 @@ func (d *draft) wrong(line int, text []byte, format string, args ...any) {
 	}
 }
 
-// Read reads a database. name is for messages. Where from is a file, or something else
-// that has ReadAt and Size, and its INDEX_TABLE is right, only the sections that are used
-// are read.
+// Read reads a database. name is for messages.
 //
 // Errors are *fabric.ParseError and those of from; the database is then nil. Errors of a
 // strict read are: no section NODES or LINKS, numbers that are none or out of range, two
@@ -133,33 +132,11 @@ func (d *draft) wrong(line int, text []byte, format string, args ...any) {
 // slower one counts, and a Contradiction says so. A port that has a cable to itself
 // counts as one without a cable.
 func Read(name string, from io.Reader, opt Options) (*Database, error) {
-	d, err := readDraft(from, func() *draft { return newDraft(name, opt) })
-	if err != nil {
+	d := newDraft(name, opt)
+	if err := d.readText(from); err != nil {
 		return nil, err
 	}
-	db, err := d.build()
-	if err != nil {
-		return nil, err
-	}
-	return db, nil
-}
-
-// readDraft reads the rows of a database into an empty draft, by its index or else all of it.
-func readDraft(from io.Reader, empty func() *draft) (*draft, error) {
-	if file, ok := from.(sized); ok {
-		d := empty()
-		index, err := readIndex(file)
-		if err == nil {
-			d.index = index
-			err = d.readText(func(v *visitor) error { return walkIndexed(file, index, v) })
-		}
-		if !errors.Is(err, errNoIndex) {
-			return d, err
-		}
-		from = io.NewSectionReader(file, 0, file.Size())
-	}
-	d := empty()
-	return d, d.readText(func(v *visitor) error { return d.walkAll(from, v) })
+	return d.build()
 }
 
 func newDraft(name string, opt Options) *draft {
@@ -168,9 +145,9 @@ func newDraft(name string, opt Options) *draft {
 }
 
 // readText reads all rows, and says what is missing.
-func (d *draft) readText(walk func(*visitor) error) error {
+func (d *draft) readText(from io.Reader) error {
 	var r row
-	err := walk(&visitor{
+	err := d.walkAll(from, &visitor{
 		wants: func(name string) bool { return name == indexName || d.formOf(name) != nil },
 		begin: func(t *table, line int) error {
 			d.lines[t.name] = line
@@ -249,9 +226,9 @@ func (d *draft) leaveOut(section string, line int, text []byte, err error) {
 func (d *draft) walkAll(from io.Reader, v *visitor) error {
 	r := newLineReader(from)
 	promised := false
-	first, err := r.from.Peek(maxMark)
+	first, err := r.from.Peek(maxFirst)
 	if err == nil || err == io.EOF {
-		promised = promisesIndex(first)
+		promised = bytes.Contains(first, []byte(indexPromise))
 	}
 	err = walk(r, v)
 	_, there := d.lines[indexName]

@@ -3,10 +3,12 @@ package ibdiagnet
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -20,6 +22,33 @@ const (
 	endMark   = "END_"
 	indexName = "INDEX_TABLE"
 )
+
+// indexPromise begins the first line of a database that ends with an INDEX_TABLE, in the
+// first maxFirst bytes.
+const (
+	indexPromise = "# INDEX_TABLE offset:"
+	maxFirst     = 256
+)
+
+// entry is a row of INDEX_TABLE. The header row of a section is at offset and in line, and
+// END_ begins size bytes behind; a reader needs the name and the number of rows.
+type entry struct {
+	name         string
+	offset, size int64
+	line, rows   int
+}
+
+// indexEntry reads a row of INDEX_TABLE.
+func (t *table) indexEntry(row []byte) (e entry, err error) {
+	fields, err := t.split(nil, row)
+	name, rows := t.column("name"), t.column("rows")
+	if err != nil || name < 0 || rows < 0 {
+		return e, cmp.Or(err, errors.New("no name or no rows"))
+	}
+	e.name = string(bytes.TrimSpace(fields[name]))
+	e.rows, err = strconv.Atoi(string(bytes.TrimSpace(fields[rows])))
+	return e, err
+}
 
 // errLongLine is for text that is no database.
 var errLongLine = fmt.Errorf("a line of more than %d bytes; want db_csv of ibdiagnet", maxLine)

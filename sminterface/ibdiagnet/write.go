@@ -11,17 +11,7 @@ import (
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/sminterface/dump"
 )
-
-// WriteOptions are what a caller may ask of Write.
-type WriteOptions struct {
-	// Counters is how many rows section PM_INFO has, which readers of a fabric skip. They
-	// are of the ports with a cable in turn. 0 leaves the section out.
-	Counters int
-	// Values is what these rows say; zeros where it says nothing.
-	Values dump.Counters
-}
 
 // Written is the time in what is written, so that the same fabric gives the same bytes.
 const Written = "2000-01-01 00:00:00 UTC +0000"
@@ -31,16 +21,13 @@ const Version = `"IBDIAGNET 2.10.0.IBWEAVE"`
 
 // Write writes a database with the sections that Read uses, and INDEX_TABLE. Nodes come in
 // the order of Node.Order. Read makes the same fabric of it. The only errors are those of w.
-func Write(w io.Writer, f *fabric.Fabric, opt WriteOptions) error {
-	var index bytes.Buffer
-	body := &sectionWriter{w: &index}
+func Write(w io.Writer, f *fabric.Fabric) error {
 	// The place of the index is in the first line: so everything is counted before.
 	counted := &sectionWriter{w: io.Discard}
-	writeSections(counted, f, opt, 0, 0)
-	offset, line := counted.offset, counted.line
+	writeSections(counted, f, 0, 0)
 	out := bufio.NewWriterSize(w, 1<<20)
-	body.w = out
-	writeSections(body, f, opt, offset, line)
+	body := &sectionWriter{w: out}
+	writeSections(body, f, counted.offset, counted.line)
 	body.printf("\n\n%s%s\nName, Offset, Size, Line, Rows\n", startMark, indexName)
 	for _, e := range body.index {
 		body.printf("%s,%12d,%12d,%12d,%12d\n", e.name, e.offset, e.size, e.line, e.rows)
@@ -79,7 +66,7 @@ func (s *sectionWriter) section(name, header string, rows func()) {
 }
 
 // writeSections writes all but the index, whose place it says.
-func writeSections(s *sectionWriter, f *fabric.Fabric, opt WriteOptions, offset int64, line int) {
+func writeSections(s *sectionWriter, f *fabric.Fabric, offset int64, line int) {
 	// The mark of the index follows two blank lines.
 	s.printf("%s %11d, line: %11d\n", indexPromise, offset+2, line+3)
 	nodes := nodesInOrder(f)
@@ -105,9 +92,6 @@ func writeSections(s *sectionWriter, f *fabric.Fabric, opt WriteOptions, offset 
 		s.section("PORT_HIERARCHY_INFO", "NodeGUID,PortGUID,PortNum,Label", func() { s.labels(f, nodes) })
 	}
 	s.section("LINKS", "NodeGuid1,PortNum1,NodeGuid2,PortNum2", func() { s.links(f, nodes) })
-	if opt.Counters > 0 {
-		s.section(counterSection, counterHeader(), func() { s.counters(f, &opt) })
-	}
 }
 
 func nodesInOrder(f *fabric.Fabric) []fabric.NodeID {
@@ -130,14 +114,14 @@ func (s *sectionWriter) node(f *fabric.Fabric, n fabric.NodeID) {
 	s.printf("\"%s\",%d,%d,%s,%s,%s,%d,%d,%d\n", desc, x.NumPorts, x.Type, x.SystemGUID, x.GUID, f.PortGUID(f.Port(n, num)), x.DeviceID, x.VendorID, num)
 }
 
-// ports writes the rows of PORTS of a node, all with 4 data VLs. Rows of external ports of a
-// switch have the GUID of its port 0.
+// ports writes the rows of PORTS of a node. Rows of external ports of a switch have the
+// GUID of its port 0.
 func (s *sectionWriter) ports(f *fabric.Fabric, n fabric.NodeID) {
 	first := fabric.PortNum(1)
 	if f.IsSwitch(n) {
 		first = fabric.ManagementPort
 	}
-	const vls = 3 // the code of 4
+	const vls = 3 // the code of 4 data VLs
 	for num := first; num <= f.Node(n).NumPorts; num++ {
 		p := f.Port(n, num)
 		end := p
@@ -181,42 +165,6 @@ func (s *sectionWriter) links(f *fabric.Fabric, nodes []fabric.NodeID) {
 			s.printf("%s,%d,%s,%d\n", f.Node(n).GUID, num, f.Node(other).GUID, f.Num(peer))
 		}
 	}
-}
-
-// counters writes rows of PM_INFO, of the ports with a cable in turn.
-func (s *sectionWriter) counters(f *fabric.Fabric, opt *WriteOptions) {
-	var ports []fabric.PortID
-	for p := range fabric.PortID(f.NumPorts()) {
-		if f.Peer(p) != fabric.NoPort {
-			ports = append(ports, p)
-		}
-	}
-	for i := 0; i < opt.Counters && len(ports) > 0; i++ {
-		p := ports[i%len(ports)]
-		g := f.Node(f.Owner(p)).GUID
-		var b []byte
-		for k := range dump.CounterCount {
-			v, full := opt.Values.Get(k, p), uint64(1)<<k.Info().Bits-1
-			if k.Info().Words {
-				v.Count /= 4
-			}
-			b = fmt.Appendf(b, ",0x%016x,%d", v.Count, min(v.Count, full))
-		}
-		s.printf("%s,%s,%d%s\n", g, g, f.Num(p), b)
-	}
-}
-
-// counterHeader is that of PM_INFO: each counter in 64 bits and in those of PortCounters.
-func counterHeader() string {
-	header := "NodeGUID,PortGUID,PortNumber"
-	for k := range dump.CounterCount {
-		ext := "Ext"
-		if k <= dump.RcvPkts {
-			ext = "Extended"
-		}
-		header += "," + k.Info().Name + ext + "," + k.Info().Name
-	}
-	return header
 }
 
 func bit(b bool) int {
