@@ -61,9 +61,9 @@ type ClientConfig struct {
 
 // Client sends MADs to a running ibsim, as a program does that is attached to a
 // node: port 1 of a CA, port 0 of a switch. It does what the kernel does for
-// programs with a real device: it sends again what is not answered in time, and
-// puts together answers of several packets. At most MaxClients can be
-// connected to an ibsim.
+// programs with a real device: it sends again what is not answered in time. Answers have
+// one packet: libumad2sim.so cuts those of OpenSM off at 256 bytes. At most MaxClients can
+// be connected to an ibsim.
 //
 // Send and Close are safe for concurrent use. Receive is for one goroutine.
 type Client struct {
@@ -100,7 +100,6 @@ type exchange struct {
 	timeout  time.Duration
 	deadline time.Time
 	retries  int
-	parts    *mad.Reassembly
 }
 
 // Dial connects to an ibsim. Errors: a *NoServerError where no ibsim listens,
@@ -571,59 +570,12 @@ func (c *Client) handle(p *mad.Packet, b []byte) bool {
 		}
 		fallthrough
 	case lost:
-		c.giveUp(p, key, x)
-		return true
-	case rmpp(m):
-		return c.addSegment(p, key, x, b)
+		b = x.request[:]
 	}
 	delete(c.waiting, key)
 	c.unpack(p, b)
+	p.TimedOut = lost
 	return true
-}
-
-// giveUp ends an exchange without an answer. The lock is held.
-func (c *Client) giveUp(p *mad.Packet, key uint32, x *exchange) {
-	delete(c.waiting, key)
-	c.unpack(p, x.request[:])
-	p.TimedOut = true
-}
-
-// addSegment takes a segment of a long answer, and says whether the exchange has come
-// to its end. The lock is held.
-func (c *Client) addSegment(p *mad.Packet, key uint32, x *exchange, b []byte) bool {
-	if x.parts == nil {
-		x.parts = new(mad.Reassembly)
-	}
-	reply, whole, err := x.parts.Segment(b[simReqHead:])
-	c.arm(x)
-	if reply != nil {
-		request := x.request
-		copy(request[simReqHead:], reply)
-		_ = c.write(request[:]) // the sender sends again
-	}
-	switch {
-	case err != nil:
-		c.giveUp(p, key, x)
-		return true
-	case whole == nil:
-		return false
-	}
-	delete(c.waiting, key)
-	c.unpack(p, b)
-	p.Data = whole
-	return true
-}
-
-// rmpp says whether a MAD is a segment of several. OpenSM leaves it to the
-// kernel to number them and libumad2sim.so does not: it cuts answers off at 256
-// bytes, and these have RMPP in use but no segment.
-func rmpp(m []byte) bool {
-	if mad.Class(m[1]) != mad.SubnAdm {
-		return false
-	}
-	var h mad.RMPP
-	h.Unmarshal(m[mad.HeaderSize:])
-	return h.Flags&mad.RMPPActive != 0 && h.Segment > 0
 }
 
 // expire sends again what has waited long enough, or gives it up.

@@ -350,17 +350,11 @@ func TestClientUDP(t *testing.T) {
 	}
 }
 
-// The segments of a long answer are put together, and acknowledged. ibsim
-// itself never has any: a socket in its place sends them.
-func TestClientSegments(t *testing.T) {
+// OpenSM's answers through libumad2sim.so say that they are one packet of several, and are
+// as long as the header says: a socket in ibsim's place sends one.
+func TestClientShortAnswer(t *testing.T) {
 	c, server := fakeServer(t)
-	var data []byte
-	for i := range 1000 {
-		data = append(data, byte(i), byte(i>>8))
-	}
-	const each = mad.AdmDataSize
-	count := (len(data) + each - 1) / each
-	a := mad.Adm{Header: mad.Header{BaseVersion: 1, Class: mad.SubnAdm, ClassVersion: 2, Method: mad.GetTable, TransactionID: 5, Attribute: mad.AttrPathRecord}}
+	a := mad.Adm{Header: mad.Header{BaseVersion: 1, Class: mad.SubnAdm, ClassVersion: 2, Method: mad.GetTable, TransactionID: 6}}
 	if err := c.Send(&mad.Packet{LID: 7, QP: 1, Timeout: 10 * time.Second, Data: a.Append(nil)}); err != nil {
 		t.Fatal(err)
 	}
@@ -368,63 +362,12 @@ func TestClientSegments(t *testing.T) {
 	if binary.BigEndian.Uint16(got[0:]) != 7 || binary.BigEndian.Uint32(got[8:]) != 1 || binary.BigEndian.Uint32(got[12:]) != 1 || binary.BigEndian.Uint64(got[24:]) != 256 {
 		t.Errorf("request %x", got[:simReqHead])
 	}
-	done := make(chan mad.Packet, 1)
-	go func() {
-		var p mad.Packet
-		if c.Receive(&p) == nil {
-			p.Data = append([]byte(nil), p.Data...)
-			done <- p
-		}
-		close(done)
-	}()
 	a.Method = mad.GetTableResp
-	acks := 0
-	for i := range count {
-		part := data[i*each : min(len(data), (i+1)*each)]
-		a.RMPP = mad.RMPP{Version: 1, Type: mad.RMPPData, Flags: mad.RMPPActive, Segment: uint32(i + 1)}
-		if i == 0 {
-			a.RMPP.Flags |= mad.RMPPFirst
-		}
-		if i == count-1 {
-			a.RMPP.Flags |= mad.RMPPLast
-			a.RMPP.PayloadLength = uint32(len(part) + 20)
-		}
-		a.Data = part
-		server.write(a.Append(nil), mad.Size)
-		if i == 0 || i == count-1 {
-			var ack mad.Adm
-			if err := ack.Unmarshal(server.read()[simReqHead:]); err != nil || ack.RMPP.Type != mad.RMPPAck || int(ack.RMPP.Segment) != i+1 {
-				t.Fatalf("acknowledgement %+v, %v", ack.RMPP, err)
-			}
-			acks++
-		}
-	}
-	p := <-done
-	if err := a.Unmarshal(p.Data); err != nil || string(a.Data) != string(data) || acks != 2 || p.TimedOut {
-		t.Errorf("%d bytes of %d, %v", len(a.Data), len(data), err)
-	}
-	// OpenSM's answers through libumad2sim.so have RMPP in use, and no
-	// segment: they are whole, and as long as the header says.
-	a = mad.Adm{Header: mad.Header{BaseVersion: 1, Class: mad.SubnAdm, ClassVersion: 2, Method: mad.GetTable, TransactionID: 6}}
-	if err := c.Send(&mad.Packet{LID: 7, QP: 1, Timeout: 10 * time.Second, Data: a.Append(nil)}); err != nil {
-		t.Fatal(err)
-	}
-	server.read()
-	a.Method, a.RMPP = mad.GetTableResp, mad.RMPP{Flags: mad.RMPPActive}
-	server.write(a.Append(nil), 112)
+	answer := a.Append(nil)
+	answer[mad.HeaderSize+2] = 1 // RMPP is active
+	server.write(answer, 112)
 	if p := receive(t, c); len(p.Data) != 112 || p.TimedOut {
 		t.Errorf("%d bytes", len(p.Data))
-	}
-	// And one that the other side gives up.
-	a.Method, a.TransactionID = mad.GetTable, 7
-	if err := c.Send(&mad.Packet{LID: 7, QP: 1, Timeout: 10 * time.Second, Data: a.Append(nil)}); err != nil {
-		t.Fatal(err)
-	}
-	server.read()
-	a.Method, a.RMPP = mad.GetTableResp, mad.RMPP{Version: 1, Type: mad.RMPPAbort, Flags: mad.RMPPActive, Status: 126, Segment: 1}
-	server.write(a.Append(nil), mad.Size)
-	if p := receive(t, c); !p.TimedOut {
-		t.Errorf("%+v", p)
 	}
 }
 

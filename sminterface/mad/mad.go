@@ -5,7 +5,7 @@
 //
 // Offsets and bit fields are those of the InfiniBand Architecture
 // Specification, volume 1: 13.4 (MAD headers), 14.2 (subnet management), 15.2
-// (subnet administration) and 13.6 (RMPP). Values are in host byte order,
+// (subnet administration). Values are in host byte order,
 // except in the bytes. Reserved bits are written as 0 and ignored when read.
 //
 // Everything here is safe for concurrent use on different values.
@@ -235,7 +235,7 @@ type Packet struct {
 	// TimedOut says of a received packet that it is the MAD that was sent,
 	// to which no answer came.
 	TimedOut bool
-	// Data is the MAD: Size bytes, or more where RMPP put several together.
+	// Data is the MAD: Size bytes, or more where several packets were put together.
 	Data []byte
 }
 

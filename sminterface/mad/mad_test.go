@@ -6,12 +6,10 @@ import (
 	"errors"
 	"net/netip"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
-	"pgregory.net/rapid"
 )
 
 func TestNodeDescription(t *testing.T) {
@@ -189,138 +187,6 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// sender sends an answer in segments, as IBA 13.6.6.3 has it, over a link that
-// loses and repeats some.
-type sender struct {
-	segments [][]byte
-	next     int // index of the segment to send
-	window   int
-	acked    int
-}
-
-func newSender(data []byte) *sender {
-	s := &sender{window: 1}
-	count := max(1, (len(data)+AdmDataSize-1)/AdmDataSize)
-	for i := range count {
-		part := data[i*AdmDataSize : min(len(data), (i+1)*AdmDataSize)]
-		a := Adm{Header: Header{BaseVersion: 1, Class: SubnAdm, ClassVersion: AdmVersion, Method: GetTableResp, TransactionID: 77, Attribute: AttrPathRecord},
-			RMPP: RMPP{Version: 1, Type: RMPPData, Flags: RMPPActive, Segment: uint32(i + 1)}, AttributeOffset: 14, Data: part}
-		if i == 0 {
-			a.RMPP.Flags |= RMPPFirst
-			a.RMPP.PayloadLength = uint32(len(data) + 20*count)
-		}
-		if i == count-1 {
-			a.RMPP.Flags |= RMPPLast
-			a.RMPP.PayloadLength = uint32(len(part) + 20)
-		}
-		s.segments = append(s.segments, a.Append(nil))
-	}
-	return s
-}
-
-func TestReassembly(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		data := rapid.SliceOfN(rapid.Byte(), 0, 20*AdmDataSize).Draw(t, "data")
-		if rapid.Bool().Draw(t, "long") {
-			data = bytes.Repeat(append(data, 1), 20)
-		}
-		s := newSender(data)
-		var r Reassembly
-		var whole []byte
-		for steps := 0; whole == nil; steps++ {
-			if steps > 100000 {
-				t.Fatal("no end")
-			}
-			if s.next >= min(s.window, len(s.segments)) {
-				s.next = s.acked // timeout: from the last one acknowledged on
-			}
-			b := s.segments[s.next]
-			s.next++
-			if steps%3 == 1 && rapid.IntRange(0, 4).Draw(t, "lost") == 0 {
-				continue
-			}
-			reply, got, err := r.Segment(b)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got != nil {
-				whole = slices.Clone(got)
-			}
-			if reply == nil {
-				continue
-			}
-			var a Adm
-			if err := a.Unmarshal(reply); err != nil {
-				t.Fatal(err)
-			}
-			if a.Method != GetTable || a.TransactionID != 77 || a.RMPP.Type != RMPPAck || a.RMPP.Flags != RMPPActive || a.RMPP.Version != 1 || len(reply) != Size {
-				t.Fatalf("reply %+v", a)
-			}
-			if int(a.RMPP.Segment) < s.acked || int(a.RMPP.PayloadLength) < s.window || a.RMPP.Segment > a.RMPP.PayloadLength {
-				t.Fatalf("acknowledged %d of window %d, before %d of %d", a.RMPP.Segment, a.RMPP.PayloadLength, s.acked, s.window)
-			}
-			s.acked, s.window = int(a.RMPP.Segment), int(a.RMPP.PayloadLength)
-			s.next = max(s.acked, 0)
-		}
-		var a Adm
-		if err := a.Unmarshal(whole); err != nil || !bytes.Equal(a.Data, data) || a.AttributeOffset != 14 {
-			t.Fatalf("%d bytes, want %d: %v", len(a.Data), len(data), err)
-		}
-		// What comes twice is acknowledged again, and not more.
-		reply, got, err := r.Segment(s.segments[len(s.segments)-1])
-		if reply == nil || got != nil || err != nil {
-			t.Fatalf("the last segment again: %x, %x, %v", reply, got, err)
-		}
-	})
-}
-
-func TestReassemblyFails(t *testing.T) {
-	change := func(f func(*RMPP)) []byte {
-		b := slices.Clone(newSender(make([]byte, 500)).segments[0])
-		var h RMPP
-		h.Unmarshal(b[HeaderSize:])
-		f(&h)
-		h.Marshal(b[HeaderSize:])
-		return b
-	}
-	for name, c := range map[string]struct {
-		b     []byte
-		reply uint8 // status of the abort
-		peer  bool
-	}{
-		"version":        {change(func(h *RMPP) { h.Version = 2 }), 125, false},
-		"type":           {change(func(h *RMPP) { h.Type = 9 }), 121, false},
-		"no first flag":  {change(func(h *RMPP) { h.Flags = RMPPActive }), 120, false},
-		"segment 0":      {change(func(h *RMPP) { h.Segment, h.Flags = 0, RMPPActive }), 120, false},
-		"beyond":         {change(func(h *RMPP) { h.Segment, h.Flags = 2, RMPPActive }), 123, false},
-		"last too long":  {change(func(h *RMPP) { h.Flags |= RMPPLast; h.PayloadLength = 221 }), 119, false},
-		"last too short": {change(func(h *RMPP) { h.Flags |= RMPPLast; h.PayloadLength = 19 }), 119, false},
-		"abort":          {change(func(h *RMPP) { h.Type, h.Status = RMPPAbort, 1 }), 0, true},
-		"stop":           {change(func(h *RMPP) { h.Type, h.Status = RMPPStop, 1 }), 0, true},
-	} {
-		var r Reassembly
-		reply, whole, err := r.Segment(c.b)
-		var failed *RMPPError
-		if whole != nil || !errors.As(err, &failed) || failed.Peer != c.peer || (reply == nil) != c.peer {
-			t.Errorf("%s: %x, %v", name, reply, err)
-			continue
-		}
-		if reply != nil {
-			var a Adm
-			if err := a.Unmarshal(reply); err != nil || a.RMPP.Type != RMPPAbort || a.RMPP.Status != c.reply {
-				t.Errorf("%s: %+v, %v", name, a.RMPP, err)
-			}
-		}
-	}
-	var r Reassembly
-	if _, _, err := r.Segment(make([]byte, 100)); err == nil {
-		t.Error("100 bytes")
-	}
-	if reply, whole, err := r.Segment(change(func(h *RMPP) { h.Type = RMPPAck })); reply != nil || whole != nil || err != nil {
-		t.Errorf("an acknowledgement: %x, %x, %v", reply, whole, err)
-	}
-}
-
 func FuzzSMP(f *testing.F) {
 	s := SMP{Header: Header{BaseVersion: 1, Class: SubnDirected, ClassVersion: 1, Method: GetResp, TransactionID: 1 << 40, Attribute: AttrNodeInfo, Modifier: 3},
 		Status: 28, Returning: true, HopCount: 2, MKey: 5, DrSLID: PermissiveLID, DrDLID: PermissiveLID, InitialPath: [64]fabric.PortNum{0, 1, 2}}
@@ -352,8 +218,7 @@ func FuzzAdm(f *testing.F) {
 	m := MCMemberRecord{MLID: 0xc000, JoinState: FullMember}
 	p := PathRecord{DLID: 7, SLID: 9, NumPath: 3, SL: 2}
 	for _, data := range [][]byte{m.Append(nil), p.Append(nil), nil} {
-		a := Adm{Header: Header{Class: SubnAdm, Method: GetTableResp}, RMPP: RMPP{Version: 1, Type: RMPPData, Flags: 7, Segment: 1, PayloadLength: 20 + uint32(len(data))},
-			SMKey: 1, AttributeOffset: uint16(len(data)+7) / 8, ComponentMask: 3, Data: data}
+		a := Adm{Header: Header{Class: SubnAdm, Method: GetTableResp}, SMKey: 1, AttributeOffset: uint16(len(data)+7) / 8, ComponentMask: 3, Data: data}
 		f.Add(a.Append(nil))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -371,12 +236,6 @@ func FuzzAdm(f *testing.F) {
 		again.Data = again.Data[:len(a.Data)] // filled up to a MAD
 		if !reflect.DeepEqual(a, again) {
 			t.Fatalf("%+v\nbecame %+v", a, again)
-		}
-		var r Reassembly
-		for range 2 {
-			if reply, whole, err := r.Segment(data); err != nil && whole != nil || reply != nil && len(reply) != Size {
-				t.Fatalf("%x, %x, %v", reply, whole, err)
-			}
 		}
 		list, err := a.Records(MCMemberRecordSize)
 		if err != nil && list != nil {

@@ -14,17 +14,19 @@ const AdmVersion = 2
 
 // The parts of a MAD of subnet administration (IBA 15.2.1.1), in bytes.
 const (
-	RMPPHeaderSize = 12
-	AdmHeaderSize  = HeaderSize + RMPPHeaderSize + 20 // up to the record
-	AdmDataSize    = Size - AdmHeaderSize
+	AdmHeaderSize = HeaderSize + 12 + 20 // with the header of RMPP, up to the record
+	AdmDataSize   = Size - AdmHeaderSize
 )
 
-// Adm is a MAD of subnet administration, whole: with RMPP, Data has the records
-// of all segments.
+// MaxAnswer is the longest answer of several packets, in bytes. A subnet of 49,151 ports has
+// 9 MB of NodeRecords.
+const MaxAnswer = 64 << 20
+
+// Adm is a MAD of subnet administration, whole: Data has the records of all packets of an
+// answer, which the kernel puts together. The header of RMPP is written as 0.
 type Adm struct {
 	Header
 	Status Status
-	RMPP   RMPP
 	SMKey  uint64 // 0 unless the request is to be trusted
 	// AttributeOffset is the distance between records, in units of 8 bytes.
 	AttributeOffset uint16
@@ -39,7 +41,6 @@ func (a *Adm) Append(b []byte) []byte {
 	m := b[from:]
 	a.Header.Marshal(m)
 	binary.BigEndian.PutUint16(m[4:], uint16(a.Status))
-	a.RMPP.Marshal(m[HeaderSize:])
 	binary.BigEndian.PutUint64(m[36:], a.SMKey)
 	binary.BigEndian.PutUint16(m[44:], a.AttributeOffset)
 	binary.BigEndian.PutUint64(m[48:], a.ComponentMask)
@@ -69,7 +70,6 @@ func (a *Adm) Unmarshal(b []byte) error {
 		ComponentMask:   binary.BigEndian.Uint64(b[48:]),
 		Data:            b[AdmHeaderSize:],
 	}
-	a.RMPP.Unmarshal(b[HeaderSize:])
 	return nil
 }
 

@@ -26,8 +26,7 @@ import (
 
 // Transport carries MADs to and from a subnet, as package ibsim and package
 // umad do. It sends again what is not answered, as often as a packet says, and
-// gives the packet back (TimedOut) when no answer comes; it puts together answers
-// of several packets. It answers to transaction IDs by their lower 32 bits.
+// gives the packet back (TimedOut) when no answer comes. It answers to transaction IDs by their lower 32 bits.
 //
 // Send does not wait for the answer, and may be called concurrently. Receive is
 // called by one goroutine, until it returns an error; the data holds until the

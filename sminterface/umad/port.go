@@ -117,8 +117,8 @@ func (p *Port) Receive(m *mad.Packet) error {
 			// The answer has several packets. The header says how long it is.
 			var h header
 			h.unmarshal(p.buf)
-			if h.length <= uint32(len(p.buf)) || h.length > HeaderSize+mad.MaxRMPP {
-				return fmt.Errorf("umad: a message of %d bytes, want more than %d and at most %d", h.length, len(p.buf), HeaderSize+mad.MaxRMPP)
+			if h.length <= uint32(len(p.buf)) || h.length > HeaderSize+mad.MaxAnswer {
+				return fmt.Errorf("umad: a message of %d bytes, want more than %d and at most %d", h.length, len(p.buf), HeaderSize+mad.MaxAnswer)
 			}
 			p.buf = make([]byte, h.length)
 			continue
