@@ -422,7 +422,7 @@ type console struct {
 	tail  tail
 
 	mu      sync.Mutex
-	lines   LineWriter
+	lines   lineCutter
 	isReady bool
 	each    func([]byte) // nil without a request
 	done    chan struct{}
@@ -452,7 +452,7 @@ func (c *console) abandon() {
 func (c *console) Write(b []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.lines.Each = c.line
+	c.lines.each = c.line
 	c.lines.add(b)
 	// Neither the prompt nor the mark has an end of line.
 	if rest := trimPrompts(c.lines.partial); bytes.HasPrefix(rest, endBytes) {

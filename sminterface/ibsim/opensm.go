@@ -271,7 +271,7 @@ type logWatch struct {
 	each     func(LogLine)
 	hopeless bool // OpenSM would try again for ever
 
-	lines    LineWriter
+	lines    lineCutter
 	started  bool
 	first    time.Time
 	building time.Time
@@ -305,7 +305,7 @@ func exiting(message string) bool {
 // newLogWatch tells run, and each unless it is nil, of what is written to lines.
 func newLogWatch(run *OpenSMRun, each func(LogLine)) *logWatch {
 	w := &logWatch{run: run, each: each}
-	w.lines.Each = w.line
+	w.lines.each = w.line
 	return w
 }
 

@@ -56,28 +56,22 @@ func (p *process) kill() {
 	}
 }
 
-// LineWriter cuts what is written to it into lines, without their ends. Of lines longer
+// lineCutter cuts what is written to it into lines, without their ends. Of lines longer
 // than 64 KiB it keeps the beginning. It is not safe for concurrent use.
-type LineWriter struct {
-	Each    func(line []byte) // called for every line that is complete
+type lineCutter struct {
+	each    func(line []byte) // called for every line that is complete
 	partial []byte
 }
 
 const maxLine = 1 << 16
 
-// Write takes b over. It has no errors.
-func (w *LineWriter) Write(b []byte) (int, error) {
-	w.add(b)
-	return len(b), nil
-}
-
-func (w *LineWriter) add(b []byte) {
+func (w *lineCutter) add(b []byte) {
 	for found := true; found; {
 		var line []byte
 		line, b, found = bytes.Cut(b, []byte("\n"))
 		w.partial = append(w.partial, line[:min(len(line), maxLine-len(w.partial))]...)
 		if found {
-			w.Each(w.partial)
+			w.each(w.partial)
 			w.partial = w.partial[:0]
 		}
 	}

@@ -86,7 +86,7 @@ func (r *run) explainUnread() {
 		r.note("%d of the switches are more than %d links away from %s, where OpenSM ran: directed routes do not reach them", far, maxDirectedHops, r.f.Name(centre))
 	}
 	if apart+far == 0 {
-		r.note("OpenSM and dump_fts did not find all switches: see the errors")
+		r.note("OpenSM did not find all switches: see the errors")
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/files"
@@ -283,12 +282,10 @@ func (p *pluginRun) simulated(sim *ibsim.Sim) (err error) {
 	defer func() { err = errors.Join(err, o.Stop()) }()
 	ctx, cancel := context.WithTimeout(p.ctx, p.timeout())
 	defer cancel()
-	transport, err := sim.Dial(ctx, "")
+	c, err := dial(ctx, sim)
 	if err != nil {
 		return err
 	}
-	// OpenSM may be busy with the joins before.
-	c := subnet.New(transport, subnet.Options{Timeout: 10 * time.Second})
 	defer func() { err = errors.Join(err, c.Close()) }()
 	if p.opt.MFT != nil {
 		if err := p.stage(StageJoin, func() error { return p.join(ctx, c) }); err != nil {
@@ -298,7 +295,7 @@ func (p *pluginRun) simulated(sim *ibsim.Sim) (err error) {
 	if err := p.stage(StageSweep, func() error { return o.Sweep(ctx) }); err != nil {
 		return p.cause(err)
 	}
-	if err := p.stage(StageReadBack, func() error { return p.readAll(ctx, sim, c) }); err != nil {
+	if err := p.stage(StageReadBack, func() error { return p.readAll(ctx, c) }); err != nil {
 		return p.cause(err)
 	}
 	p.reportOpenSM(o.Run())
@@ -306,14 +303,6 @@ func (p *pluginRun) simulated(sim *ibsim.Sim) (err error) {
 		return nil
 	}
 	return p.stage(StageExplain, p.explainPlugin)
-}
-
-// cause is an error, or the reason why the caller has ended the rehearsal.
-func (p *pluginRun) cause(err error) error {
-	if p.ctx.Err() != nil {
-		return context.Cause(p.ctx)
-	}
-	return err
 }
 
 // startOpenSM runs OpenSM. Where the plugin does not serve, OpenSM takes an engine
@@ -453,15 +442,8 @@ func (j *joining) checkRefused(q joinRequest, err error) error {
 	return nil
 }
 
-// readAll reads all tables and compares them: forwarding tables as Run does,
-// the others by our own requests.
-func (p *pluginRun) readAll(ctx context.Context, sim *ibsim.Sim, c *subnet.Client) error {
-	if err := p.readBack(sim); err != nil {
-		return err
-	}
-	if p.opt.MFT == nil && p.opt.SL2VL == nil {
-		return nil
-	}
+// readAll reads all tables and compares them.
+func (p *pluginRun) readAll(ctx context.Context, c *subnet.Client) error {
 	highest := mft.MinMLID
 	for _, l := range p.live {
 		highest = max(highest, l)
@@ -469,17 +451,11 @@ func (p *pluginRun) readAll(ctx context.Context, sim *ibsim.Sim, c *subnet.Clien
 	for i := range p.opt.Trees {
 		highest = max(highest, p.opt.Trees[i].MLID)
 	}
-	t, err := pull(ctx, c, subnet.PullOptions{MFT: p.opt.MFT != nil, SL2VL: p.opt.SL2VL != nil, MaxMLID: highest})
-	if err != nil {
-		return err
-	}
-	if p.opt.MFT != nil {
+	t, err := p.readBack(ctx, c, subnet.PullOptions{MFT: p.opt.MFT != nil, MaxMLID: highest})
+	if err == nil && p.opt.MFT != nil {
 		p.compareMasks(t.MFT)
 	}
-	if p.opt.SL2VL != nil {
-		p.compareMaps(t.SL2VL)
-	}
-	return nil
+	return err
 }
 
 // compareMasks compares the masks of all groups, by MGID. Switches have the same GUIDs in

@@ -3,11 +3,8 @@
 // then have, and compares entry by entry.
 // It makes no promise to other modules.
 //
-// What is compared comes from dump_fts of infiniband-diags, which reads the
-// switches by SMPs and knows nothing of the files or of OpenSM; ibsim's own
-// dump adds the LIDs that the ports have got, and the one entry that dump_fts
-// cannot read. SL-to-VL tables, and multicast tables, which only the plugin brings in, are
-// read by package subnet.
+// What is compared is read by package subnet, which asks the switches and ports by SMPs and
+// knows nothing of the files or of OpenSM. Multicast tables only the plugin brings in.
 package rehearse
 
 import (
@@ -18,7 +15,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -26,7 +22,6 @@ import (
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
-	"github.com/ibweave/ibweave/sminterface/subnet"
 )
 
 // The files of a compile directory that OpenSM gets.
@@ -184,7 +179,7 @@ func rehearse(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options,
 	if opt.Samples == 0 {
 		opt.Samples = 20
 	}
-	for _, program := range []string{"ibsim", opt.OpenSM, "dump_fts"} {
+	for _, program := range []string{"ibsim", opt.OpenSM} {
 		if _, err := ibsim.Find(program); err != nil {
 			return nil, err
 		}
@@ -337,55 +332,13 @@ func (r *run) simulated(sim *ibsim.Sim) error {
 	if err := r.stage(StageOpenSM, func() error { return r.runOpenSM(sim) }); err != nil {
 		return err
 	}
-	readAll := func() error {
-		if err := r.readBack(sim); err != nil {
-			return err
-		}
-		return r.readMaps(sim)
-	}
-	if err := r.stage(StageReadBack, readAll); err != nil {
+	if err := r.stage(StageReadBack, func() error { return r.readTables(sim) }); err != nil {
 		return err
 	}
 	if r.report.Equal() {
 		return nil
 	}
 	return r.stage(StageExplain, r.explain)
-}
-
-// readMaps reads and compares SL-to-VL tables, if there are any.
-func (r *run) readMaps(sim *ibsim.Sim) (err error) {
-	if r.opt.SL2VL == nil {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(r.ctx, r.timeout())
-	defer cancel()
-	transport, err := sim.Dial(ctx, "")
-	if err != nil {
-		return err
-	}
-	c := subnet.New(transport, subnet.Options{Timeout: 10 * time.Second})
-	defer func() { err = errors.Join(err, c.Close()) }()
-	t, err := pull(ctx, c, subnet.PullOptions{SL2VL: true})
-	if err == nil {
-		r.compareMaps(t.SL2VL)
-	}
-	return err
-}
-
-// pull reads tables of all switches; it is an error if some cannot be read.
-func pull(ctx context.Context, c *subnet.Client, opt subnet.PullOptions) (*subnet.Tables, error) {
-	d, err := c.Discover(ctx)
-	if err != nil {
-		return nil, err
-	}
-	t, err := c.Pull(ctx, d, opt)
-	if err != nil {
-		return nil, err
-	}
-	if problems := slices.Concat(d.Problems, t.Problems); len(problems) > 0 {
-		return nil, fmt.Errorf("tables could not be read: %s", problems[0])
-	}
-	return t, nil
 }
 
 // prepareTwin makes the fabric that ibsim gets, and its LIDs for OpenSM.

@@ -204,7 +204,7 @@ func TestEqual(t *testing.T) {
 		f    *fabric.Fabric
 	}{
 		{"mesh 4x4", grid(t, 4, 4)},
-		// dump_fts does not read the last of 64 or 128 LIDs.
+		// The last of 64 or 128 LIDs is alone in its block.
 		{"mesh 4x8, highest LID 64", grid(t, 4, 8)},
 		{"mesh 8x8, highest LID 128", grid(t, 8, 8)},
 		{"irregular", irregular(t, 12, 0)},
@@ -547,7 +547,7 @@ func TestTwo(t *testing.T) {
 	wg.Wait()
 }
 
-// Cancelled in each of its stages, a rehearsal leaves nothing.
+// Cancelled in each of its stages, a rehearsal leaves nothing. It may be done before.
 func TestCancelled(t *testing.T) {
 	alone(t)
 	f := grid(t, short.Of(12, 5), 12)
@@ -567,7 +567,7 @@ func TestCancelled(t *testing.T) {
 			}
 		}})
 		cancel()
-		if r != nil || err != context.Canceled {
+		if done := err == nil && r.Equal() && at.after > 0; !done && (r != nil || err != context.Canceled) {
 			t.Errorf("%s after %v: %v, %v", at.stage, at.after, r, err)
 		}
 		if left := running(os.Getpid()); len(left) > 0 {
