@@ -23,7 +23,7 @@ import (
 // request is a Get by directed route.
 func request(id uint64, attr mad.Attribute, timeout time.Duration, retries int, route ...fabric.PortNum) *mad.Packet {
 	s := mad.SMP{Header: mad.Header{BaseVersion: 1, Class: mad.SubnDirected, ClassVersion: 1, Method: mad.Get, TransactionID: id, Attribute: attr},
-		HopCount: uint8(len(route)), DrSLID: mad.PermissiveLID, DrDLID: mad.PermissiveLID}
+		HopCount: uint8(len(route))}
 	copy(s.InitialPath[1:], route)
 	var b [mad.Size]byte
 	s.Marshal(&b)
@@ -48,7 +48,7 @@ func guid(t *testing.T, c *Client, id uint64, route ...fabric.PortNum) fabric.GU
 	}
 	p := receive(t, c)
 	var s mad.SMP
-	if err := s.Unmarshal(p.Data); err != nil || p.TimedOut || s.Status != 0 || !s.Returning || uint32(s.TransactionID) != uint32(id) {
+	if err := s.Unmarshal(p.Data); err != nil || p.TimedOut || s.Status != 0 || p.Data[4]&0x80 == 0 || uint32(s.TransactionID) != uint32(id) {
 		t.Fatalf("%+v, %+v, %v", p, s, err)
 	}
 	var n mad.NodeInfo

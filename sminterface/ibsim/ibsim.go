@@ -38,15 +38,10 @@ const MaxClients = 10
 type Config struct {
 	// Program is ibsim, by default the one on $PATH.
 	Program string
-	// Preload is libumad2sim.so, by default the one that is installed.
-	Preload string
 	// Nodes, Switches and Ports are what ibsim has room for; switches count
 	// as nodes, and their port 0 as a port. 0 leaves ibsim's own limits:
 	// 2048, 256 and 10240.
 	Nodes, Switches, Ports int
-	// LinearCap and MulticastCap are the sizes of the forwarding tables of
-	// every switch, in LIDs. 0 means all that InfiniBand can address.
-	LinearCap, MulticastCap int
 	// Host is the id of the node that clients are attached to ("S-..." or
 	// "H-..."), by default the first in the file.
 	Host string
@@ -95,10 +90,9 @@ func Start(ctx context.Context, topologyFile string, cfg Config) (*Sim, error) {
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Preload == "" {
-		if cfg.Preload, err = findPreload(); err != nil {
-			return nil, err
-		}
+	preload, err := findPreload()
+	if err != nil {
+		return nil, err
 	}
 	if cfg.Timeout == 0 {
 		cfg.Timeout = time.Minute
@@ -107,7 +101,7 @@ func Start(ctx context.Context, topologyFile string, cfg Config) (*Sim, error) {
 		return nil, err
 	}
 	s := &Sim{
-		preload: cfg.Preload, host: cfg.Host, ctx: ctx,
+		preload: preload, host: cfg.Host, ctx: ctx,
 		slots: make(chan struct{}, MaxClients), closing: make(chan struct{}),
 	}
 	s.out.ready = make(chan struct{})
@@ -139,20 +133,11 @@ func (s *Sim) start(ctx context.Context, program, topologyFile string, cfg Confi
 	rand.Read(random[:]) // never fails
 	s.socket = "ibweave-" + strconv.Itoa(os.Getpid()) + "-" + hex.EncodeToString(random[:])
 
-	args := []string{"-s"}
+	args := []string{"-s", "-L", "49152", "-M", "16383"} // tables of all LIDs and MLIDs
 	for _, limit := range []struct {
-		flag        string
-		value, most int
-	}{
-		{"-N", cfg.Nodes, 0},
-		{"-S", cfg.Switches, 0},
-		{"-P", cfg.Ports, 0},
-		{"-L", cfg.LinearCap, 0xC000},
-		{"-M", cfg.MulticastCap, 0x3FFF},
-	} {
-		if limit.value == 0 {
-			limit.value = limit.most
-		}
+		flag  string
+		value int
+	}{{"-N", cfg.Nodes}, {"-S", cfg.Switches}, {"-P", cfg.Ports}} {
 		if limit.value > 0 {
 			args = append(args, limit.flag, strconv.Itoa(limit.value))
 		}

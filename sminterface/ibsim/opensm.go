@@ -41,8 +41,6 @@ type OpenSMConfig struct {
 	LMCPort0 bool
 	// Options are further lines for opensm.conf: "qos TRUE".
 	Options []string
-	// Args are further arguments.
-	Args []string
 	// Env is further variables of its environment, "NAME=value".
 	Env []string
 	// Flags are OpenSM's log flags (-D), 0x03 when 0. With 0x40 it writes
@@ -169,7 +167,6 @@ func prepareOpenSM(s *Sim, cfg OpenSMConfig, flags ...string) (p *preparedOpenSM
 			p.args = append(p.args, opt.flag, opt.value)
 		}
 	}
-	p.args = append(p.args, cfg.Args...)
 	p.env = append([]string{"OSM_TMP_DIR=" + cfg.Dir, "OSM_CACHE_DIR=" + cache}, cfg.Env...)
 	return p, nil
 }

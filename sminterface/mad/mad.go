@@ -36,11 +36,14 @@ const (
 
 var classNames = map[Class]string{SubnLID: "SubnLID", SubnDirected: "SubnDirected", SubnAdm: "SubnAdm"}
 
-func (c Class) String() string {
-	if name, ok := classNames[c]; ok {
+func (c Class) String() string { return nameOf(classNames, c, "class %#02x") }
+
+// nameOf is the name of a number, or what format makes of it where it has none.
+func nameOf[T ~uint8 | ~uint16](names map[T]string, v T, format string) string {
+	if name, ok := names[v]; ok {
 		return name
 	}
-	return fmt.Sprintf("class %#02x", uint8(c))
+	return fmt.Sprintf(format, uint16(v))
 }
 
 // Method is what a MAD asks for or answers (IBA 13.4.5, 15.2.2).
@@ -63,12 +66,7 @@ var methodNames = map[Method]string{
 	GetResp: "GetResp", GetTableResp: "GetTableResp", DeleteResp: "DeleteResp",
 }
 
-func (m Method) String() string {
-	if name, ok := methodNames[m]; ok {
-		return name
-	}
-	return fmt.Sprintf("method %#02x", uint8(m))
-}
+func (m Method) String() string { return nameOf(methodNames, m, "method %#02x") }
 
 // Attribute is what a MAD is about (IBA 14.2.5, 15.2.5). Numbers mean different
 // things to subnet management and to subnet administration.
@@ -106,10 +104,7 @@ func (a Attribute) Name(c Class) string {
 	if c == SubnAdm {
 		names = admAttributes
 	}
-	if name, ok := names[a]; ok {
-		return name
-	}
-	return fmt.Sprintf("attribute %#04x", uint16(a))
+	return nameOf(names, a, "attribute %#04x")
 }
 
 // Status is the status field of a MAD (IBA 13.4.7): 0 when all is well. In a

@@ -189,7 +189,7 @@ func TestRecords(t *testing.T) {
 
 func FuzzSMP(f *testing.F) {
 	s := SMP{Header: Header{BaseVersion: 1, Class: SubnDirected, ClassVersion: 1, Method: GetResp, TransactionID: 1 << 40, Attribute: AttrNodeInfo, Modifier: 3},
-		Status: 28, Returning: true, HopCount: 2, MKey: 5, DrSLID: PermissiveLID, DrDLID: PermissiveLID, InitialPath: [64]fabric.PortNum{0, 1, 2}}
+		Status: 28, HopCount: 2, MKey: 5, InitialPath: [64]fabric.PortNum{0, 1, 2}}
 	var b [Size]byte
 	s.Marshal(&b)
 	f.Add(b[:])

@@ -316,7 +316,6 @@ func (c *Client) newSMP(ctx context.Context, to Target, method mad.Method, attr 
 		x.packet.LID = mad.PermissiveLID
 		s.Class = mad.SubnDirected
 		s.HopCount = uint8(len(to.Route))
-		s.DrSLID, s.DrDLID = mad.PermissiveLID, mad.PermissiveLID
 		copy(s.InitialPath[1:], to.Route)
 	}
 	if data != nil {
