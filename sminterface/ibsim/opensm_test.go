@@ -89,11 +89,8 @@ func TestNotUp(t *testing.T) {
 
 func TestTimeout(t *testing.T) {
 	s, _ := startTwin(t, mesh4x4(t))
-	for _, limit := range []time.Duration{1, time.Millisecond, 20 * time.Millisecond} {
+	for _, limit := range []time.Duration{1, time.Millisecond} {
 		run, err := RunOpenSM(t.Context(), s, OpenSMConfig{Timeout: limit})
-		if err == nil && limit > time.Millisecond && run.UP {
-			continue // a fast machine
-		}
 		if !errors.Is(err, context.DeadlineExceeded) || run != nil && run.UP {
 			t.Errorf("%+v, %v", run, err)
 		}
