@@ -47,17 +47,21 @@ func (r *run) explainFallback() {
 			break
 		}
 	}
-	instead := "no tables at all"
-	if report.Engine != "" {
-		instead = "its own " + report.Engine + " tables"
-	}
-	r.note("OpenSM gave up %s and has %s instead%s", lftsFile, instead, why)
+	r.note("OpenSM gave up %s and has %s instead%s", lftsFile, report.instead(), why)
 	for _, e := range report.Errors {
 		if strings.Contains(e, "Invalid port ") {
 			r.note("a row names a port that the switch does not have, and OpenSM gives up the whole file at the first one; a LID without a path must have no row, not one with port 255")
 			return
 		}
 	}
+}
+
+// instead says what tables OpenSM has where it did not take ours.
+func (r *Report) instead() string {
+	if r.Engine == "" {
+		return "no tables at all"
+	}
+	return "its own " + r.Engine + " tables"
 }
 
 // maxDirectedHops is how many links a directed route can have (IBA 14.2.2).

@@ -542,11 +542,7 @@ func (r *run) compareMaps(got *lft.SL2VL) {
 func (p *pluginRun) explainPlugin() error {
 	r := p.report
 	if want := enginePrefix + p.opt.Engine; r.Engine != want {
-		instead := "no tables at all"
-		if r.Engine != "" {
-			instead = "its own " + r.Engine + " tables"
-		}
-		p.note("OpenSM did not use %s and has %s instead%s", want, instead, p.pluginComplaint())
+		p.note("OpenSM did not use %s and has %s instead%s", want, r.instead(), p.pluginComplaint())
 	}
 	p.explainUnread()
 	if r.WrongLIDs > 0 {
