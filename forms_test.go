@@ -19,7 +19,7 @@ func TestParseFabric(t *testing.T) {
 		t.Fatal(err)
 	}
 	var list, database bytes.Buffer
-	if err := dump.WriteSubnetList(&list, f, dump.SubnetListOptions{}); err != nil {
+	if err := dump.WriteSubnetList(&list, f); err != nil {
 		t.Fatal(err)
 	}
 	if err := ibdiagnet.Write(&database, f); err != nil {

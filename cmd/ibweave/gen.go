@@ -169,7 +169,7 @@ var genForms = map[string]func([]byte, *fabric.Fabric) []byte{
 	"ufm":           topology.AppendUFMLinks,
 	"lst": func(b []byte, f *fabric.Fabric) []byte {
 		out := bytes.NewBuffer(b)
-		_ = dump.WriteSubnetList(out, f, dump.SubnetListOptions{}) // whose errors are those of the writer
+		_ = dump.WriteSubnetList(out, f) // whose errors are those of the writer
 		return out.Bytes()
 	},
 }
@@ -400,7 +400,7 @@ func (a *app) writeRun(f *fabric.Fabric, dir string) error {
 			_, err := w.Write(topology.AppendLabelled(nil, f))
 			return err
 		})},
-		{"ibdiagnet2.lst", framed(func(w io.Writer) error { return dump.WriteSubnetList(w, f, dump.SubnetListOptions{}) })},
+		{"ibdiagnet2.lst", framed(func(w io.Writer) error { return dump.WriteSubnetList(w, f) })},
 	} {
 		if err := files.Write(filepath.Join(dir, file.name), file.write); err != nil {
 			return err

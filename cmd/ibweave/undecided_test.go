@@ -225,7 +225,7 @@ func (w *whole) pieces(t *rapid.T, complete bool) (list []*piece) {
 	forms := []piece{form("ibnetdiscover", "", func(b io.Writer) error { return topology.Write(b, f) })}
 	lmc := slices.ContainsFunc(f.CAPorts(), func(p fabric.PortID) bool { return f.LMC(p) > 0 })
 	if !complete || !lmc {
-		forms = append(forms, form("subnet.lst", "", func(b io.Writer) error { return dump.WriteSubnetList(b, f, dump.SubnetListOptions{}) }))
+		forms = append(forms, form("subnet.lst", "", func(b io.Writer) error { return dump.WriteSubnetList(b, f) }))
 	}
 	add("-t", forms...)
 	opt := dump.WriteOptions{Lean: rapid.Bool().Draw(t, "lean")}

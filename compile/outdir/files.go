@@ -146,7 +146,7 @@ func (c *contents) addTables() {
 	c.addDump(LIDMatrixName, func(w io.Writer) error { return dump.WriteLIDMatrix(w, f, t, opt) })
 	c.addDump(FDBsName, func(w io.Writer) error { return dump.WriteFDBs(w, f, t, opt) })
 	c.add(GUID2LIDName, func(w io.Writer) error { return dump.WriteGUID2LID(w, f) })
-	c.add(SubnetListName, func(w io.Writer) error { return dump.WriteSubnetList(w, f, dump.SubnetListOptions{}) })
+	c.add(SubnetListName, func(w io.Writer) error { return dump.WriteSubnetList(w, f) })
 	c.add(TopologyName, func(w io.Writer) error {
 		if c.opt.Labels {
 			return topology.WriteLabelled(w, f)

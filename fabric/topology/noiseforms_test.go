@@ -50,7 +50,7 @@ var forms = []struct {
 	{
 		"subnet list",
 		func(b *bytes.Buffer, f *fabric.Fabric) error {
-			return dump.WriteSubnetList(b, f, dump.SubnetListOptions{})
+			return dump.WriteSubnetList(b, f)
 		},
 		func(data []byte) (*fabric.Fabric, int, error) {
 			f, problems, err := dump.ReadSubnetList("in", data, dump.Options{})
@@ -83,7 +83,7 @@ func linkLines(b []byte, f *fabric.Fabric) []byte { return topology.AppendLinkIn
 
 func subnetList(b []byte, f *fabric.Fabric) []byte {
 	out := bytes.NewBuffer(b)
-	if err := dump.WriteSubnetList(out, f, dump.SubnetListOptions{}); err != nil {
+	if err := dump.WriteSubnetList(out, f); err != nil {
 		panic(err) // a Buffer has none
 	}
 	return out.Bytes()

@@ -101,7 +101,7 @@ func BenchmarkReadLFTs(b *testing.B) {
 
 func BenchmarkReadSubnetList(b *testing.B) {
 	f, _ := benchFabric(b)
-	data := text(b, func(w io.Writer) error { return WriteSubnetList(w, f, SubnetListOptions{}) })
+	data := text(b, func(w io.Writer) error { return WriteSubnetList(w, f) })
 	benchmarkRead(b, data, func() error {
 		_, _, err := ReadSubnetList("bench", data, Options{})
 		return err
@@ -134,7 +134,7 @@ func BenchmarkWriteLIDMatrix(b *testing.B) {
 
 func BenchmarkWriteSubnetList(b *testing.B) {
 	f, _ := benchFabric(b)
-	benchmarkWrite(b, func(w io.Writer) error { return WriteSubnetList(w, f, SubnetListOptions{}) })
+	benchmarkWrite(b, func(w io.Writer) error { return WriteSubnetList(w, f) })
 }
 
 func BenchmarkWriteGUID2LID(b *testing.B) {

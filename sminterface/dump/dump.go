@@ -77,31 +77,17 @@ const (
 	Gone
 )
 
+// kindNames are the kinds in messages.
+var kindNames = [...]string{
+	Dropped: "dropped", Truncated: "truncated", Contradiction: "contradiction", Missing: "missing", MissingEnds: "missing",
+	PrivateTables: "private tables", NotUnderstood: "not understood", InvalidLID: "invalid LID", Loopback: "loopback plug",
+	ForeignLines: "foreign lines", SweepTimeout: "sweep", SweepError: "sweep", Gone: "gone",
+}
+
 // String is the kind in lower case, for messages.
 func (k ProblemKind) String() string {
-	switch k {
-	case Dropped:
-		return "dropped"
-	case Truncated:
-		return "truncated"
-	case Contradiction:
-		return "contradiction"
-	case Missing, MissingEnds:
-		return "missing"
-	case PrivateTables:
-		return "private tables"
-	case NotUnderstood:
-		return "not understood"
-	case InvalidLID:
-		return "invalid LID"
-	case Loopback:
-		return "loopback plug"
-	case ForeignLines:
-		return "foreign lines"
-	case SweepTimeout, SweepError:
-		return "sweep"
-	case Gone:
-		return "gone"
+	if int(k) < len(kindNames) {
+		return kindNames[k]
 	}
 	return "problem kind " + strconv.Itoa(int(k))
 }

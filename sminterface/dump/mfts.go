@@ -179,7 +179,7 @@ func ReadMFTs(name string, data []byte, f *fabric.Fabric, opt Options) (*mft.Tab
 	var read func(sec *section, at int, line []byte) (mftRow, error)
 	switch {
 	case form == MCFDBs:
-		r.findSections(mcfdbsSwitch, r.readMCFDBsHead)
+		r.findSections(mcfdbsSwitch, guidHead(mcfdbsSwitch))
 		read = r.readMCFDBsLine
 	case form == MFTs:
 		r.findSections(multicastMLIDs, r.readMFTHead)
@@ -223,17 +223,6 @@ const (
 	mcfdbsSwitch   = "Switch 0x"
 	multicastMLIDs = "Multicast mlids "
 )
-
-// readMCFDBsHead reads the first line of a section of opensm.mcfdbs.
-func (r *mftReader) readMCFDBsHead(_ *section, line []byte) (fabric.GUID, error) {
-	s := scanner{rest: bytes.TrimSpace(line)}
-	s.want(mcfdbsSwitch)
-	guid := fabric.GUID(s.hex(16))
-	if !s.atEnd() {
-		return 0, errors.New("bad GUID; want Switch 0x0123456789abcdef")
-	}
-	return guid, nil
-}
 
 // readMFTHead reads the first line of a section of ibroute -M.
 func (r *mftReader) readMFTHead(sec *section, line []byte) (fabric.GUID, error) {

@@ -35,7 +35,7 @@ func TestMistyped(t *testing.T) {
 		as    string
 		read  func(data []byte, lenient bool) (*fabric.Fabric, error)
 	}{
-		"opensm-subnet.lst": {text(t, func(w io.Writer) error { return WriteSubnetList(w, f, SubnetListOptions{}) }), `({ )(SW)( Ports:\w+ SystemGUID:\w+ NodeGUID:$)`, "CA",
+		"opensm-subnet.lst": {text(t, func(w io.Writer) error { return WriteSubnetList(w, f) }), `({ )(SW)( Ports:\w+ SystemGUID:\w+ NodeGUID:$)`, "CA",
 			func(data []byte, lenient bool) (*fabric.Fabric, error) {
 				g, _, err := ReadSubnetList("x", data, Options{Lenient: lenient})
 				return g, err

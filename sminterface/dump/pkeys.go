@@ -1,6 +1,7 @@
 package dump
 
 import (
+	"bufio"
 	"bytes"
 	"fmt"
 	"io"
@@ -289,7 +290,7 @@ func (r *pkeyReader) noteMissing() {
 // blocks of a port that are in use, and the first one in any case. The form names ports by
 // LIDs: tables of ports without one are left out. Errors are those of w.
 func WritePKeys(w io.Writer, f *fabric.Fabric, tables [][]fabric.PKey) error {
-	var b bytes.Buffer
+	out := bufio.NewWriterSize(w, 64<<10)
 	for p := range fabric.PortID(f.NumPorts()) {
 		keys, lid := tables[p], f.LID(p)
 		if n := f.Owner(p); f.IsSwitch(n) {
@@ -299,7 +300,7 @@ func WritePKeys(w io.Writer, f *fabric.Fabric, tables [][]fabric.PKey) error {
 			continue
 		}
 		for block := 0; block == 0 || block*pkeyBlock < len(keys); block++ {
-			fmt.Fprintf(&b, "%s\n\t\tLID........................%d\n\t\tPort.......................%d\n\t\tBlock......................%d\n\t\t%s\n",
+			fmt.Fprintf(out, "%s\n\t\tLID........................%d\n\t\tPort.......................%d\n\t\tBlock......................%d\n\t\t%s\n",
 				pkeyRecord, lid, f.Num(p), block, pkeyTable)
 			for i := block * pkeyBlock; i < (block+1)*pkeyBlock; i++ {
 				key, before, after := fabric.PKey(0), " ", ""
@@ -312,17 +313,10 @@ func WritePKeys(w io.Writer, f *fabric.Fabric, tables [][]fabric.PKey) error {
 				case 7:
 					after = "\n"
 				}
-				fmt.Fprintf(&b, "%s%s%s", before, key, after)
+				fmt.Fprintf(out, "%s%s%s", before, key, after)
 			}
-			b.WriteByte('\n')
-		}
-		if b.Len() > 64<<10 {
-			if _, err := w.Write(b.Bytes()); err != nil {
-				return err
-			}
-			b.Reset()
+			fmt.Fprintln(out)
 		}
 	}
-	_, err := w.Write(b.Bytes())
-	return err
+	return out.Flush()
 }

@@ -33,7 +33,7 @@ func ReadPLFTMap(name string, data []byte, f *fabric.Fabric, opt Options) (*adap
 	if form := Recognize(data); form != PLFTMap {
 		return nil, nil, r.notForm(form, "choice of private LFTs", "ibweave's own form, PLFTs of switch 0x0123456789abcdef; the form of ibdiagnet's plft is not public")
 	}
-	r.findSections(plftsOf, r.readHead)
+	r.findSections(plftsOf, guidHead(plftsOf))
 	par.Each(len(r.sections), func(i int) {
 		if sec := &r.sections[i]; !sec.skip {
 			r.readSection(sec)
@@ -42,17 +42,6 @@ func ReadPLFTMap(name string, data []byte, f *fabric.Fabric, opt Options) (*adap
 	r.joinSections()
 	r.findMissing()
 	return finish(&r.textReader, r.x)
-}
-
-// readHead reads the first line of a section.
-func (r *plftReader) readHead(_ *section, line []byte) (fabric.GUID, error) {
-	s := scanner{rest: bytes.TrimSpace(line)}
-	s.want(plftsOf)
-	guid := fabric.GUID(s.hex(16))
-	if !s.atEnd() {
-		return 0, errors.New("bad GUID; want PLFTs of switch 0x0123456789abcdef")
-	}
-	return guid, nil
 }
 
 // readSection reads the rows of a switch.

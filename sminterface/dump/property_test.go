@@ -244,7 +244,7 @@ func TestSubnetListRoundTrip(t *testing.T) {
 			return
 		}
 		var b bytes.Buffer
-		if err := WriteSubnetList(&b, f, SubnetListOptions{SM: f.MaxLID()}); err != nil {
+		if err := WriteSubnetList(&b, f); err != nil {
 			t.Fatal(err)
 		}
 		g, problems, err := ReadSubnetList("in", b.Bytes(), Options{})

@@ -484,7 +484,7 @@ const errText = "want { SW Ports:24 SystemGUID:.. NodeGUID:.. PortGUID:.. VenID:
 // Foreign lines around a list of links are passed over and counted, those among its records
 // are an error, and LID 0 is a finding where other ports have LIDs.
 func TestSubnetListNoise(t *testing.T) {
-	list := string(text(t, func(w io.Writer) error { return WriteSubnetList(w, pair(t), SubnetListOptions{}) }))
+	list := string(text(t, func(w io.Writer) error { return WriteSubnetList(w, pair(t)) }))
 	first, rest, _ := strings.Cut(list, "\n")
 	before, behind := "=~=~= PuTTY =~=~=\nibwarn: [7] mad_rpc: timeout\n", "[root@host ~]# \nlogout"
 	found := func(data string, opt Options) (string, error) {
@@ -532,7 +532,7 @@ func TestRecognize(t *testing.T) {
 	f := pair(t)
 	files := written(t, f, mustRead(t, "in", []byte(tabA+tabB), f), WriteOptions{})
 	files[GUID2LID] = text(t, func(w io.Writer) error { return WriteGUID2LID(w, f) })
-	files[SubnetList] = text(t, func(w io.Writer) error { return WriteSubnetList(w, f, SubnetListOptions{}) })
+	files[SubnetList] = text(t, func(w io.Writer) error { return WriteSubnetList(w, f) })
 	files[SL2VL], files[SMPQuerySL2VL], files[IBDMSL2VL] = []byte(dumpAll), []byte(queryA), []byte(ibdmA)
 	files[PathSLs], files[IBDMPathSLs] = []byte(pathsAB), []byte(pairsAB)
 	for form, data := range files {
@@ -620,7 +620,7 @@ func TestWriteErrors(t *testing.T) {
 			t.Errorf("%s: no switches give\n%s", name, none)
 		}
 	}
-	if err := WriteSubnetList(&failing{}, f, SubnetListOptions{}); !errors.Is(err, io.ErrShortWrite) {
+	if err := WriteSubnetList(&failing{}, f); !errors.Is(err, io.ErrShortWrite) {
 		t.Error(err)
 	}
 	if err := WriteGUID2LID(&failing{}, f); !errors.Is(err, io.ErrShortWrite) {

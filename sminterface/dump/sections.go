@@ -124,6 +124,19 @@ func (sec *section) readSwitchName(text []byte) (fabric.GUID, error) {
 	return guid, nil
 }
 
+// guidHead reads a first line that has the GUID of a switch behind begin, and no more.
+func guidHead(begin string) func(*section, []byte) (fabric.GUID, error) {
+	return func(_ *section, line []byte) (fabric.GUID, error) {
+		s := scanner{rest: bytes.TrimSpace(line)}
+		s.want(begin)
+		guid := fabric.GUID(s.hex(16))
+		if !s.atEnd() {
+			return 0, fmt.Errorf("bad GUID; want %s0123456789abcdef", begin)
+		}
+		return guid, nil
+	}
+}
+
 // checkLID compares the LID that the first line of a section has with the fabric's.
 func (r *sectionReader) checkLID(sec *section) {
 	if own := r.f.LID(r.f.PortBase(sec.sw)); sec.lid > 0 && int(own) != sec.lid {

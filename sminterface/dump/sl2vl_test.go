@@ -298,7 +298,7 @@ func TestAgainstIBDM(t *testing.T) {
 		t.Helper()
 		put(name, func(w io.Writer) error { return WriteIBDMPathSLs(w, f, p) })
 	}
-	put("subnet.lst", func(w io.Writer) error { return WriteSubnetList(w, f, SubnetListOptions{SM: f.LID(0)}) })
+	put("subnet.lst", func(w io.Writer) error { return WriteSubnetList(w, f) })
 	put("fdbs", func(w io.Writer) error { return WriteFDBs(w, f, tables, WriteOptions{}) })
 	put("mcfdbs", func(io.Writer) error { return nil })
 	putPaths("psl", paths)

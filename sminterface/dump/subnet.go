@@ -15,15 +15,29 @@ import (
 	"github.com/ibweave/ibweave/fabric/topology"
 )
 
-// linkSpeed is a value of SPD.
-type linkSpeed struct {
-	text  string
-	speed fabric.Speed
+// word is what stands for a value in a record.
+type word[T comparable] struct {
+	text string
+	is   T
+}
+
+// textOf is the first word for a value, or the first of all.
+func textOf[T comparable](words []word[T], v T) string {
+	return words[max(0, slices.IndexFunc(words, func(w word[T]) bool { return w.is == v }))].text
+}
+
+// valueOf is what a word stands for.
+func valueOf[T comparable](words []word[T], text string) (v T, known bool) {
+	i := slices.IndexFunc(words, func(w word[T]) bool { return w.text == text })
+	if i < 0 {
+		return v, false
+	}
+	return words[i].is, true
 }
 
 // linkSpeeds are the values of SPD. OpenSM 3.3.23 knows them up to 50 and
 // prints ?? for faster links; 100 and 200 are what ibdiagnet prints.
-var linkSpeeds = [...]linkSpeed{
+var linkSpeeds = []word[fabric.Speed]{
 	{"??", fabric.SpeedUnknown},
 	{"2.5", fabric.SDR},
 	{"5", fabric.DDR},
@@ -38,34 +52,15 @@ var linkSpeeds = [...]linkSpeed{
 	{"UNKNOWN", fabric.SpeedUnknown},
 }
 
-// linkWidth is a value of PHY.
-type linkWidth struct {
-	text  string
-	width uint8
-}
-
 // linkWidths are the values of PHY. OpenSM 3.3.23 prints ?? for 2x.
-var linkWidths = [...]linkWidth{{"??", 0}, {"1x", 1}, {"2x", 2}, {"4x", 4}, {"8x", 8}, {"12x", 12}, {"UNKNOWN", 0}}
-
-// nodeType is how a record names a type.
-type nodeType struct {
-	text string
-	is   fabric.NodeType
-}
+var linkWidths = []word[uint8]{{"??", 0}, {"1x", 1}, {"2x", 2}, {"4x", 4}, {"8x", 8}, {"12x", 12}, {"UNKNOWN", 0}}
 
 // nodeTypes are how records name the types; RTR is ibdiagnet's.
-var nodeTypes = [...]nodeType{{"SW", fabric.Switch}, {"CA", fabric.CA}, {"Rt", fabric.Router}, {"RTR", fabric.Router}}
+var nodeTypes = []word[fabric.NodeType]{{"SW", fabric.Switch}, {"CA", fabric.CA}, {"Rt", fabric.Router}, {"RTR", fabric.Router}}
 
 // revision is what every record has for Rev: NodeInfo's Revision, which the
 // fabric does not keep, as ibsim answers it.
 const revision = "000000A1"
-
-// SubnetListOptions are what a caller may ask of WriteSubnetList.
-type SubnetListOptions struct {
-	// SM is the LID of the master subnet manager's port, 0 for none. Records
-	// of nodes with this LID have the mark -SM.
-	SM fabric.LID
-}
 
 // WriteSubnetList writes opensm-subnet.lst, as osm_dump.c does: a line for
 // each port with a cable, with the port and its neighbour. The two records of
@@ -75,9 +70,9 @@ type SubnetListOptions struct {
 // Where the fabric knows no width or speed, and for 2x links, OpenSM's ?? is
 // printed; NDR and XDR links have ibdiagnet's 100 and 200. All links are
 // active. Rev is constant. FDR10 is printed for both ends; OpenSM sees it
-// only on ports of devices that it knows to have it. The only errors are
-// those of w.
-func WriteSubnetList(w io.Writer, f *fabric.Fabric, opt SubnetListOptions) error {
+// only on ports of devices that it knows to have it. Records of the master subnet manager's node
+// lack OpenSM's mark -SM. The only errors are those of w.
+func WriteSubnetList(w io.Writer, f *fabric.Fabric) error {
 	nodes := make([]fabric.NodeID, f.NumNodes())
 	for n := range nodes {
 		nodes[n] = fabric.NodeID(n)
@@ -91,49 +86,31 @@ func WriteSubnetList(w io.Writer, f *fabric.Fabric, opt SubnetListOptions) error
 				continue
 			}
 			link := f.Link(port)
-			b = appendRecord(b, f, port, opt, false)
+			width := link.Width
+			if width == 2 { // as OpenSM has it
+				width = 0
+			}
+			b = appendRecord(b, f, port, false)
 			b = append(b, ' ')
-			b = appendRecord(b, f, peer, opt, true)
-			b = append(append(b, " PHY="...), widthText(link.Width)...)
-			b = append(append(b, " LOG=ACT SPD="...), speedText(link.Speed)...)
+			b = appendRecord(b, f, peer, true)
+			b = append(append(b, " PHY="...), textOf(linkWidths, width)...)
+			b = append(append(b, " LOG=ACT SPD="...), textOf(linkSpeeds, link.Speed)...)
 			b = append(b, '\n')
 		}
 		return b
 	})
 }
 
-func widthText(width uint8) string {
-	for _, w := range linkWidths {
-		if w.width == width && width != 2 {
-			return w.text
-		}
-	}
-	return linkWidths[0].text
-}
-
-func speedText(speed fabric.Speed) string {
-	for _, s := range linkSpeeds {
-		if s.speed == speed {
-			return s.text
-		}
-	}
-	return linkSpeeds[0].text
-}
-
 // appendRecord appends what is between braces of a port; second says that it
 // is the neighbour's.
-func appendRecord(b []byte, f *fabric.Fabric, p fabric.PortID, opt SubnetListOptions, second bool) []byte {
+func appendRecord(b []byte, f *fabric.Fabric, p fabric.PortID, second bool) []byte {
 	n := f.Owner(p)
 	node := f.Node(n)
 	end := p // the port that has the GUID and the LID
 	if f.IsSwitch(n) {
 		end = f.PortBase(n)
 	}
-	i := slices.IndexFunc(nodeTypes[:], func(t nodeType) bool { return t.is == node.Type })
-	b = append(append(b, "{ "...), nodeTypes[i].text...)
-	if opt.SM != 0 && f.LID(end) == opt.SM {
-		b = append(b, "-SM"...)
-	}
+	b = append(append(b, "{ "...), textOf(nodeTypes, node.Type)...)
 	b = appendHex(append(b, " Ports:"...), uint64(node.NumPorts), 2, upperHex)
 	b = node.SystemGUID.AppendDigits(append(b, " SystemGUID:"...))
 	b = node.GUID.AppendDigits(append(b, " NodeGUID:"...))
@@ -256,8 +233,8 @@ func (e *record) parseNode(b []byte) (rest []byte, err error) {
 		return nil, errRecord
 	}
 	name := string(bytes.TrimSuffix(word, []byte("-SM")))
-	i := slices.IndexFunc(nodeTypes[:], func(t nodeType) bool { return t.text == name })
-	if i < 0 {
+	kind, known := valueOf(nodeTypes, name)
+	if !known {
 		return nil, fmt.Errorf("node type %q: want SW, CA or Rt", name)
 	}
 	r := fieldReader{rest: b}
@@ -280,7 +257,7 @@ func (e *record) parseNode(b []byte) (rest []byte, err error) {
 	r.refuse(!ok, "no description: %w", errRecord)
 	e.portGUID = fabric.GUID(port)
 	e.node = fabric.Node{
-		Type: nodeTypes[i].is, NumPorts: fabric.PortNum(ports), SystemGUID: fabric.GUID(system), GUID: fabric.GUID(guid),
+		Type: kind, NumPorts: fabric.PortNum(ports), SystemGUID: fabric.GUID(system), GUID: fabric.GUID(guid),
 		VendorID: uint32(vendor), DeviceID: uint16(device),
 	}
 	return rest, r.err
@@ -343,11 +320,10 @@ func (l *listLine) parseLink(b []byte) error {
 	if !ok1 || !ok2 {
 		return errors.New("no state of the link; " + want)
 	}
-	width := slices.IndexFunc(linkWidths[:], func(w linkWidth) bool { return w.text == phy })
-	if width < 0 {
+	var known bool
+	if l.link.Width, known = valueOf(linkWidths, phy); !known {
 		return fmt.Errorf("link width %q: want 1x, 2x, 4x, 8x, 12x or ??", phy)
 	}
-	l.link.Width = linkWidths[width].width
 	switch log {
 	case "ACT", "ARM", "INI":
 		l.up = true
@@ -364,11 +340,9 @@ func (l *listLine) parseLink(b []byte) error {
 	if !ok {
 		return errors.New("no speed of the link; " + want)
 	}
-	speed := slices.IndexFunc(linkSpeeds[:], func(s linkSpeed) bool { return s.text == spd })
-	if speed < 0 {
+	if l.link.Speed, known = valueOf(linkSpeeds, spd); !known {
 		return fmt.Errorf("link speed %q: want 2.5, 5, 10, FDR10, 14, 25, 50, 100, 200 or ??", spd)
 	}
-	l.link.Speed = linkSpeeds[speed].speed
 	return nil
 }
 

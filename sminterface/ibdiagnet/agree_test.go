@@ -17,7 +17,7 @@ func TestFilesAgree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := anyFabric(t)
 		var lst bytes.Buffer
-		if err := dump.WriteSubnetList(&lst, f, dump.SubnetListOptions{}); err != nil {
+		if err := dump.WriteSubnetList(&lst, f); err != nil {
 			t.Fatal(err)
 		}
 		fabrics := map[string]*fabric.Fabric{"db_csv": f}

@@ -50,7 +50,7 @@ func TestIbtopodiffReadsTopo(t *testing.T) {
 	if err := Write(&topo, f, Topo); err != nil {
 		t.Fatal(err)
 	}
-	if err := dump.WriteSubnetList(&list, f, dump.SubnetListOptions{}); err != nil {
+	if err := dump.WriteSubnetList(&list, f); err != nil {
 		t.Fatal(err)
 	}
 	dir := ibutilsFolder(t, topo.Bytes())
