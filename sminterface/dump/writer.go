@@ -2,6 +2,7 @@ package dump
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"math/bits"
@@ -90,49 +91,14 @@ func switchesToWrite(f *fabric.Fabric, only []fabric.NodeID) ([]fabric.NodeID, e
 // format appends piece i to b and gives the result. No more than a few pieces a
 // CPU are in memory. It ends with the first error of w.
 func writeInOrder(w io.Writer, n int, format func(i int, b []byte) []byte) error {
-	type piece struct {
-		text []byte
-		wait func() error
-	}
-	ahead := 2 * runtime.GOMAXPROCS(0)
-	queue := make(chan *piece, ahead)
-	free := make(chan []byte, ahead) // buffers: a piece takes one before its place in the queue
-	for range ahead {
-		free <- nil
-	}
-	stop := make(chan struct{})
-	go func() {
-		defer close(queue)
-		for i := range n {
-			p := new(piece)
-			select {
-			case p.text = <-free:
-			case <-stop:
-				return
-			}
-			p.wait = par.Go(func() error {
-				p.text = format(i, p.text[:0])
-				return nil
-			})
-			queue <- p
-		}
-	}()
-	defer func() {
-		close(stop)
-		for p := range queue {
-			_ = p.wait() // an error before counts
-		}
-	}()
-	for p := range queue {
-		if err := p.wait(); err != nil {
-			return err
-		}
-		if _, err := w.Write(p.text); err != nil {
-			return err
-		}
-		free <- p.text
-	}
-	return nil
+	buffers := make([][]byte, 2*runtime.GOMAXPROCS(0))
+	return par.Pipeline(context.Background(), n, len(buffers), func(slot, i int) error {
+		buffers[slot] = format(i, buffers[slot][:0])
+		return nil
+	}, func(slot, _ int) error {
+		_, err := w.Write(buffers[slot])
+		return err
+	}, func(_, _ int) error { return nil })
 }
 
 // writeSwitches writes a section for each switch that a writer of tables is asked for.
