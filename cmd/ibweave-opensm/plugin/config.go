@@ -19,6 +19,7 @@ import (
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mesh"
 )
 
 // The values of verify.
@@ -299,28 +300,29 @@ func (r *reader) scalar(n *yaml.Node, want string) (string, error) {
 	return n.Value, nil
 }
 
-func (r *reader) boolean(n *yaml.Node, to *bool) error {
-	s, err := r.scalar(n, "true or false")
-	if err != nil {
-		return err
-	}
-	if n.Tag != "!!bool" || n.Decode(to) != nil {
-		return r.fail(n, fmt.Errorf("%q: want true or false", s))
-	}
-	return nil
-}
-
-func (r *reader) oneOf(n *yaml.Node, to *string, values ...string) error {
-	want := "one of " + strings.Join(values, ", ")
+// value reads a scalar and sets to, where parse takes the text; want says what it takes.
+func value[T any](r *reader, n *yaml.Node, to *T, want string, parse func(string) (T, bool)) error {
 	s, err := r.scalar(n, want)
 	if err != nil {
 		return err
 	}
-	if !slices.Contains(values, s) {
+	v, ok := parse(s)
+	if !ok {
 		return r.fail(n, fmt.Errorf("%q: want %s", s, want))
 	}
-	*to = s
+	*to = v
 	return nil
+}
+
+func (r *reader) boolean(n *yaml.Node, to *bool) error {
+	return value(r, n, to, "true or false", func(string) (v, ok bool) {
+		ok = n.Tag == "!!bool" && n.Decode(&v) == nil
+		return v, ok
+	})
+}
+
+func (r *reader) oneOf(n *yaml.Node, to *string, values ...string) error {
+	return value(r, n, to, "one of "+strings.Join(values, ", "), func(s string) (string, bool) { return s, slices.Contains(values, s) })
 }
 
 func (r *reader) guid(n *yaml.Node, to *fabric.GUID) error {
@@ -359,76 +361,35 @@ func (r *reader) guids(n *yaml.Node, to *[]fabric.GUID) error {
 }
 
 func (r *reader) dims(n *yaml.Node, to *[]int) error {
-	const want = "sizes like 16x16"
-	s, err := r.scalar(n, want)
-	if err != nil {
-		return err
-	}
-	for _, word := range strings.Split(s, "x") {
-		d, err := strconv.Atoi(word)
-		if err != nil || d < 1 || d > int(fabric.MaxUnicastLID) {
-			return r.fail(n, fmt.Errorf("%q: want %s", s, want))
-		}
-		*to = append(*to, d)
-	}
-	return nil
+	return value(r, n, to, "sizes like 16x16", func(s string) ([]int, bool) {
+		dims, err := mesh.ParseDims(s)
+		return dims, err == nil && slices.Min(dims) >= 1 && slices.Max(dims) <= int(fabric.MaxUnicastLID)
+	})
 }
 
 func (r *reader) vls(n *yaml.Node, to *int) error {
-	s, err := r.scalar(n, "1, 2, 4, 8 or 15")
-	if err != nil {
-		return err
-	}
-	v, err := strconv.Atoi(s)
-	if err == nil {
-		err = lft.CheckVLCount(v)
-	}
-	if err != nil {
-		return r.fail(n, fmt.Errorf("%q: want 1, 2, 4, 8 or 15 data VLs", s))
-	}
-	*to = v
-	return nil
+	return value(r, n, to, "1, 2, 4, 8 or 15 data VLs", func(s string) (int, bool) {
+		v, err := strconv.Atoi(s)
+		return v, err == nil && lft.CheckVLCount(v) == nil
+	})
 }
 
 func (r *reader) duration(n *yaml.Node, to *time.Duration) error {
-	const want = "a time above zero like 30s or 5m"
-	s, err := r.scalar(n, want)
-	if err != nil {
-		return err
-	}
-	d, err := time.ParseDuration(s)
-	if err != nil || d <= 0 {
-		return r.fail(n, fmt.Errorf("%q: want %s", s, want))
-	}
-	*to = d
-	return nil
+	return value(r, n, to, "a time above zero like 30s or 5m", func(s string) (time.Duration, bool) {
+		d, err := time.ParseDuration(s)
+		return d, err == nil && d > 0
+	})
 }
 
 func (r *reader) factor(n *yaml.Node, to *float64) error {
-	const want = "a number from 1 to 1000"
-	s, err := r.scalar(n, want)
-	if err != nil {
-		return err
-	}
-	x, err := strconv.ParseFloat(s, 64)
-	if err != nil || !(x >= 1 && x <= 1000) {
-		return r.fail(n, fmt.Errorf("%q: want %s", s, want))
-	}
-	*to = x
-	return nil
+	return value(r, n, to, "a number from 1 to 1000", func(s string) (float64, bool) {
+		x, err := strconv.ParseFloat(s, 64)
+		return x, err == nil && x >= 1 && x <= 1000
+	})
 }
 
 func (r *reader) path(n *yaml.Node, to *string) error {
-	const want = "an absolute path"
-	s, err := r.scalar(n, want)
-	if err != nil {
-		return err
-	}
-	if !filepath.IsAbs(s) {
-		return r.fail(n, fmt.Errorf("%q: want %s", s, want))
-	}
-	*to = s
-	return nil
+	return value(r, n, to, "an absolute path", func(s string) (string, bool) { return s, filepath.IsAbs(s) })
 }
 
 func (r *reader) level(n *yaml.Node, to *zapcore.Level) error {
