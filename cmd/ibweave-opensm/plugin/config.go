@@ -1,12 +1,9 @@
 package plugin
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +13,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/ibweave/ibweave/audit/yamlfile"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
@@ -147,168 +145,83 @@ func unquote(s string) string {
 	return s
 }
 
-// key is a key of a mapping, and what its value does.
-type key struct {
-	name string
-	set  func(*yaml.Node) error
-}
-
 // reader reads one file.
-type reader struct {
-	name  string
-	lines [][]byte
-}
+type reader struct{ *yamlfile.File }
 
-// yamlLine is how the YAML library says where an error is.
-var yamlLine = regexp.MustCompile(`^yaml: (?:unmarshal errors:\s*)?line (\d+): `)
+// keys has what the value of each key of a mapping does.
+type keys = map[string]func(*yaml.Node) error
 
-// ParseConfig reads a configuration file. Errors are *fabric.ParseError: YAML
-// that is none, keys that there are not or that come twice, values that are not
-// of the kind.
+// ParseConfig reads a configuration file. Errors are *fabric.ParseError: text that is not
+// YAML, unknown or duplicate keys, values that are not of the kind.
 func ParseConfig(name string, data []byte) (*Config, error) {
-	r := &reader{name: name, lines: bytes.Split(data, []byte("\n"))}
 	c := defaults()
 	c.File = name
-	d := yaml.NewDecoder(bytes.NewReader(data))
 	var doc yaml.Node
-	switch err := d.Decode(&doc); {
-	case errors.Is(err, io.EOF): // nothing but comments
+	if err := yaml.Unmarshal(data, &doc); err == nil && doc.IsZero() { // nothing but comments
 		return c, nil
-	case err != nil:
-		return nil, r.syntax(err)
 	}
-	var more yaml.Node
-	switch err := d.Decode(&more); {
-	case err == nil:
-		return nil, r.fail(&more, errors.New("a second document: want one"))
-	case !errors.Is(err, io.EOF):
-		return nil, r.syntax(err)
+	f, root, err := yamlfile.Parse(name, data, "a configuration", "keys such as roots")
+	if err != nil {
+		return nil, err
 	}
-	top := []key{
-		{"roots", func(n *yaml.Node) error { return r.guids(n, &c.Roots) }},
-		{"origin", func(n *yaml.Node) error { return r.guid(n, &c.Origin) }},
-		{"dims", func(n *yaml.Node) error { return r.dims(n, &c.Dims) }},
-		{"no-wrap", func(n *yaml.Node) error { return r.boolean(n, &c.NoWrap) }},
-		{"repair", func(n *yaml.Node) error { return r.boolean(n, &c.Repair) }},
-		{"vls", func(n *yaml.Node) error { return r.vls(n, &c.VLs) }},
-		{"sl2vl", func(n *yaml.Node) error { return r.oneOf(n, &c.SL2VL, compile.SL2VLSchemes...) }},
-		{"verify", func(n *yaml.Node) error { return r.oneOf(n, &c.Verify, VerifyError, VerifyWarn) }},
-		{"vlarb", func(n *yaml.Node) error { return r.oneOf(n, &c.VLArb, ArbitrationOpenSM, ArbitrationEqual) }},
-		{"timeout", func(n *yaml.Node) error { return r.duration(n, &c.Timeout) }},
-		{"labels", func(n *yaml.Node) error { return r.path(n, &c.Labels) }},
-		{"incremental", func(n *yaml.Node) error { return r.boolean(n, &c.Incremental) }},
-		{"rebalance", func(n *yaml.Node) error { return r.factor(n, &c.Rebalance) }},
-		{"traffic", func(n *yaml.Node) error { return r.path(n, &c.Traffic) }},
-		{"uniform-floor", func(n *yaml.Node) error { return r.factor(n, &c.UniformFloor) }},
-		{"multicast", func(n *yaml.Node) error {
-			return r.mapping(n, []key{
-				{"scheme", func(n *yaml.Node) error { return r.oneOf(n, &c.Multicast.Scheme, multicastSchemes()...) }},
-				{"groups", func(n *yaml.Node) error { return r.path(n, &c.Multicast.Groups) }},
-				{"balance", func(n *yaml.Node) error { return r.boolean(n, &c.Multicast.Balance) }},
+	r := &reader{f}
+	err = r.mapping(root, keys{
+		"roots":         func(n *yaml.Node) error { return r.guids(n, &c.Roots) },
+		"origin":        func(n *yaml.Node) error { return r.guid(n, &c.Origin) },
+		"dims":          func(n *yaml.Node) error { return r.dims(n, &c.Dims) },
+		"no-wrap":       func(n *yaml.Node) error { return r.boolean(n, &c.NoWrap) },
+		"repair":        func(n *yaml.Node) error { return r.boolean(n, &c.Repair) },
+		"vls":           func(n *yaml.Node) error { return r.vls(n, &c.VLs) },
+		"sl2vl":         func(n *yaml.Node) error { return r.oneOf(n, &c.SL2VL, compile.SL2VLSchemes...) },
+		"verify":        func(n *yaml.Node) error { return r.oneOf(n, &c.Verify, VerifyError, VerifyWarn) },
+		"vlarb":         func(n *yaml.Node) error { return r.oneOf(n, &c.VLArb, ArbitrationOpenSM, ArbitrationEqual) },
+		"timeout":       func(n *yaml.Node) error { return r.duration(n, &c.Timeout) },
+		"labels":        func(n *yaml.Node) error { return r.path(n, &c.Labels) },
+		"incremental":   func(n *yaml.Node) error { return r.boolean(n, &c.Incremental) },
+		"rebalance":     func(n *yaml.Node) error { return r.factor(n, &c.Rebalance) },
+		"traffic":       func(n *yaml.Node) error { return r.path(n, &c.Traffic) },
+		"uniform-floor": func(n *yaml.Node) error { return r.factor(n, &c.UniformFloor) },
+		"multicast": func(n *yaml.Node) error {
+			return r.mapping(n, keys{
+				"scheme":  func(n *yaml.Node) error { return r.oneOf(n, &c.Multicast.Scheme, multicastSchemes()...) },
+				"groups":  func(n *yaml.Node) error { return r.path(n, &c.Multicast.Groups) },
+				"balance": func(n *yaml.Node) error { return r.boolean(n, &c.Multicast.Balance) },
 			})
-		}},
-		{"log", func(n *yaml.Node) error {
-			return r.mapping(n, []key{
-				{"file", func(n *yaml.Node) error { return r.path(n, &c.Log.File) }},
-				{"level", func(n *yaml.Node) error { return r.level(n, &c.Log.Level) }},
-				{"format", func(n *yaml.Node) error { return r.oneOf(n, &c.Log.Format, "console", "json") }},
+		},
+		"log": func(n *yaml.Node) error {
+			return r.mapping(n, keys{
+				"file":   func(n *yaml.Node) error { return r.path(n, &c.Log.File) },
+				"level":  func(n *yaml.Node) error { return r.level(n, &c.Log.Level) },
+				"format": func(n *yaml.Node) error { return r.oneOf(n, &c.Log.Format, "console", "json") },
 			})
-		}},
-		{"metrics", func(n *yaml.Node) error {
-			return r.mapping(n, []key{{"file", func(n *yaml.Node) error { return r.path(n, &c.Metrics) }}})
-		}},
-	}
-	if err := r.mapping(doc.Content[0], top); err != nil {
+		},
+		"metrics": func(n *yaml.Node) error {
+			return r.mapping(n, keys{"file": func(n *yaml.Node) error { return r.path(n, &c.Metrics) }})
+		},
+	})
+	if err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
-// syntax is the error for text that is not YAML.
-func (r *reader) syntax(err error) error {
-	line, message := 0, strings.TrimPrefix(err.Error(), "yaml: ")
-	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
-		line, _ = strconv.Atoi(m[1])
-		message = err.Error()[len(m[0]):]
-	}
-	return r.at(line, 0, errors.New(message))
-}
-
-// fail is the error for a value.
-func (r *reader) fail(n *yaml.Node, err error) error { return r.at(n.Line, max(0, n.Column-1), err) }
-
-func (r *reader) at(line, column int, err error) error {
-	e := &fabric.ParseError{File: r.name, Line: line, Column: column, Err: err}
-	if line > 0 && line <= len(r.lines) {
-		e.Text = string(bytes.TrimRight(r.lines[line-1], "\r"))
-	}
-	return e
-}
-
-// what says in words what a node is.
-func what(n *yaml.Node) string {
-	switch n.Kind {
-	case yaml.MappingNode:
-		return "a mapping"
-	case yaml.SequenceNode:
-		return "a list"
-	case yaml.AliasNode:
-		return "an alias"
-	}
-	return strconv.Quote(n.Value)
-}
-
 // mapping reads a mapping with these keys. An empty value has none.
-func (r *reader) mapping(n *yaml.Node, keys []key) error {
+func (r *reader) mapping(n *yaml.Node, keys keys) error {
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
 		return nil
 	}
-	var names []string
-	for _, k := range keys {
-		names = append(names, k.name)
-	}
-	if n.Kind != yaml.MappingNode {
-		return r.fail(n, fmt.Errorf("%s: want a mapping with %s", what(n), strings.Join(names, ", ")))
-	}
-	seen := make(map[string]int)
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		k, v := n.Content[i], n.Content[i+1]
-		at := slices.Index(names, k.Value)
-		if k.Kind != yaml.ScalarNode || at < 0 {
-			return r.fail(k, fmt.Errorf("no key %s: want one of %s", what(k), strings.Join(names, ", ")))
-		}
-		if line, twice := seen[k.Value]; twice {
-			return r.fail(k, fmt.Errorf("key %q is in line %d already", k.Value, line))
-		}
-		seen[k.Value] = k.Line
-		if err := keys[at].set(v); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// scalar is the text of a value.
-func (r *reader) scalar(n *yaml.Node, want string) (string, error) {
-	if n.Kind != yaml.ScalarNode || n.Tag == "!!null" {
-		what := what(n)
-		if n.Tag == "!!null" {
-			what = "no value"
-		}
-		return "", r.fail(n, fmt.Errorf("%s: want %s", what, want))
-	}
-	return n.Value, nil
+	return r.Mapping(n, keys)
 }
 
 // value reads a scalar and sets to, where parse takes the text; want says what it takes.
 func value[T any](r *reader, n *yaml.Node, to *T, want string, parse func(string) (T, bool)) error {
-	s, err := r.scalar(n, want)
+	s, err := r.Text(n, want)
 	if err != nil {
 		return err
 	}
 	v, ok := parse(s)
 	if !ok {
-		return r.fail(n, fmt.Errorf("%q: want %s", s, want))
+		return r.Fail(n, "%q; want %s", s, want)
 	}
 	*to = v
 	return nil
@@ -326,38 +239,25 @@ func (r *reader) oneOf(n *yaml.Node, to *string, values ...string) error {
 }
 
 func (r *reader) guid(n *yaml.Node, to *fabric.GUID) error {
-	const want = "a GUID like 0x0002c90000000001"
-	s, err := r.scalar(n, want)
-	if err != nil {
-		return err
-	}
-	// Without 0x YAML and people take digits for a decimal number.
-	if !strings.HasPrefix(s, "0x") {
-		return r.fail(n, fmt.Errorf("%q: want %s", s, want))
-	}
-	if *to, err = fabric.ParseGUID(s); err != nil {
-		return r.fail(n, err)
-	}
-	return nil
+	return value(r, n, to, "a GUID like 0x0002c90000000001", func(s string) (fabric.GUID, bool) {
+		g, err := fabric.ParseGUID(s)
+		// Without 0x YAML and people take digits for a decimal number.
+		return g, err == nil && strings.HasPrefix(s, "0x")
+	})
 }
 
 func (r *reader) guids(n *yaml.Node, to *[]fabric.GUID) error {
-	if n.Kind != yaml.SequenceNode {
-		return r.fail(n, fmt.Errorf("%s: want a list of GUIDs like [0x0002c90000000001]", what(n)))
-	}
-	seen := make(map[fabric.GUID]bool)
-	for _, v := range n.Content {
+	return r.List(n, "GUIDs like [0x0002c90000000001]", func(v *yaml.Node) error {
 		var g fabric.GUID
 		if err := r.guid(v, &g); err != nil {
 			return err
 		}
-		if seen[g] {
-			return r.fail(v, fmt.Errorf("%s is in the list already", g))
+		if slices.Contains(*to, g) {
+			return r.Fail(v, "%s is in the list already", g)
 		}
-		seen[g] = true
 		*to = append(*to, g)
-	}
-	return nil
+		return nil
+	})
 }
 
 func (r *reader) dims(n *yaml.Node, to *[]int) error {

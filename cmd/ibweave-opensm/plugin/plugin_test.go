@@ -276,7 +276,7 @@ func TestFailures(t *testing.T) {
 		{"error", "error", "", nil, CannotRoute, "ERR IBW2: ibweave-error: no; way"},
 		{"timeout", "slow", "timeout: 5ms", nil, CannotRoute, "ERR IBW2: ibweave-slow: not done after 5ms (timeout in "},
 		{"hole", "hole", "", nil, NotVerified, "ERR IBW3: ibweave-hole: its tables break a rule: "},
-		{"configuration", "minhop", "vls: 3", nil, BadConfig, `ibweave.yaml:1:5: "3": want 1, 2, 4, 8 or 15 data VLs`},
+		{"configuration", "minhop", "vls: 3", nil, BadConfig, `ibweave.yaml:1:5: "3"; want 1, 2, 4, 8 or 15 data VLs`},
 		{"origin", "minhop", "origin: 0x77", nil, BadConfig, "the switch of origin, 0x0000000000000077, is not in the subnet"},
 		{"switch without LID", "minhop", "", func(s *Snapshot) {
 			for i := range s.Nodes {
