@@ -56,13 +56,11 @@ const (
 	ForShape
 	// ForBisection: the node is in the halves of a bisection.
 	ForBisection
-	// ForHostsPerLeaf: the node is one of the hosts of its leaf.
-	ForHostsPerLeaf
 )
 
 // uses is by kind what the nodes count for.
 var uses = [...]Use{
-	HostKind:        ForLoad | ForShape | ForBisection | ForHostsPerLeaf,
+	HostKind:        ForLoad | ForShape | ForBisection,
 	AggregationKind: 0,
 	RouterKind:      ForLoad,
 	ServiceKind:     ForLoad,

@@ -153,7 +153,7 @@ func (p *instance) takeSnapshot(osm *C.struct_osm_opensm) *plugin.Snapshot {
 		n := &nodes[i]
 		t.Nodes[i] = plugin.Node{
 			GUID: fabric.GUID(n.guid), SystemGUID: fabric.GUID(n.system_guid), Type: uint8(n._type), NumPorts: uint8(n.num_ports),
-			EnhancedPort0: n.enhanced_port0 != 0, First: int32(n.first), LinearCap: uint16(n.linear_cap), MulticastCap: uint16(n.multicast_cap),
+			EnhancedPort0: n.enhanced_port0 != 0, First: int32(n.first), LinearCap: uint16(n.linear_cap),
 			VendorID: uint32(n.vendor_id), DeviceID: uint16(n.device_id), Description: all.String()[from:ends[i]],
 		}
 		from = ends[i]

@@ -259,7 +259,6 @@ int ibw_snapshot_take(const struct osm_opensm *osm, struct ibw_snapshot *s, stru
 		memcpy(to->description, node->node_desc.description, sizeof(to->description) - 1);
 		if (node->sw) {
 			to->linear_cap = cl_ntoh16(node->sw->switch_info.lin_cap);
-			to->multicast_cap = cl_ntoh16(node->sw->switch_info.mcast_cap);
 			to->enhanced_port0 = ib_switch_info_is_enhanced_port0(&node->sw->switch_info) ? 1 : 0;
 		}
 		for (p = 0; p <= ni->num_ports; p++) {

@@ -18,7 +18,6 @@ struct ibw_node {
 	int32_t first;		/* index of port 0 in ports */
 	uint16_t device_id;
 	uint16_t linear_cap;
-	uint16_t multicast_cap;
 	uint8_t type;
 	uint8_t num_ports;
 	uint8_t enhanced_port0;

@@ -106,9 +106,8 @@ type Level uint8
 
 // The levels, with the values of osm_log_level_t.
 const (
-	LogError   Level = 0x01
-	LogInfo    Level = 0x02
-	LogVerbose Level = 0x04
+	LogError Level = 0x01
+	LogInfo  Level = 0x02
 )
 
 // Host is what the plugin needs of OpenSM.

@@ -37,7 +37,7 @@ func snapshotOf(f *fabric.Fabric, rnd *rand.Rand) *Snapshot {
 		node := f.Node(fabric.NodeID(n))
 		s.Nodes = append(s.Nodes, Node{
 			GUID: node.GUID, SystemGUID: node.SystemGUID, Type: uint8(node.Type), NumPorts: uint8(node.NumPorts),
-			EnhancedPort0: node.EnhancedPort0, First: int32(len(s.Ports)), LinearCap: 0xC000, MulticastCap: 0x3FFF,
+			EnhancedPort0: node.EnhancedPort0, First: int32(len(s.Ports)), LinearCap: 0xC000,
 			VendorID: node.VendorID, DeviceID: node.DeviceID, Description: node.Description,
 		})
 		for num := fabric.PortNum(0); num <= node.NumPorts; num++ {

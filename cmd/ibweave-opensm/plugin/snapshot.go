@@ -32,7 +32,6 @@ type Node struct {
 	EnhancedPort0    bool
 	First            int32  // index of port 0 in Ports
 	LinearCap        uint16 // of switches: entries of the LFT
-	MulticastCap     uint16 // of switches: entries of the MFT
 	VendorID         uint32
 	DeviceID         uint16
 	Description      string
