@@ -2,33 +2,19 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
-	"strconv"
 	"time"
 
 	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
-	"github.com/ibweave/ibweave/lft"
 )
 
 // incremental has things fail in a fat tree of three levels and come back, one at a
 // time, and prints how long it takes to route and to verify that with the last result in
 // memory, and what a subnet manager has to write then.
 func (b *bench) incremental(ctx context.Context, radix string) error {
-	k, err := strconv.Atoi(radix)
-	if err != nil {
-		return errors.New("want a radix")
-	}
-	whole, err := gen.FatTree(gen.FatTreeSpec{Radix: k, Levels: 3})
-	if err == nil {
-		whole, err = lft.AssignLIDs(whole, lft.LIDOptions{})
-	}
-	if err != nil {
-		return err
-	}
-	e, err := compile.EngineByName("updn")
+	whole, k, e, err := fatTree(radix, gen.Options{})
 	if err != nil {
 		return err
 	}
@@ -53,11 +39,7 @@ func (b *bench) incremental(ctx context.Context, radix string) error {
 		last := base
 		var least [2][2]int
 		for range b.runs {
-			for i, f := range []int{0, 1} {
-				g := damaged
-				if f == 1 {
-					g = whole
-				}
+			for i, g := range []*fabric.Fabric{damaged, whole} {
 				start := time.Now()
 				r, step, err := c.Run(ctx, g, e, compile.Options{})
 				took[i] = append(took[i], time.Since(start))
@@ -77,10 +59,8 @@ func (b *bench) incremental(ctx context.Context, radix string) error {
 		}
 		base = last
 		for i, what := range []string{" fails", " returns"} {
-			slices.Sort(took[i])
 			fmt.Fprintf(b.out, "%-22s %28s %8d %8d %8d %12s %12s\n", x.Name+what,
-				fmt.Sprintf("%.1f (%.1f to %.1f)", ms(took[i][b.runs/2]), ms(took[i][0]), ms(took[i][b.runs-1])),
-				steps[i].LIDs, steps[i].Changes.Entries, steps[i].Changes.Blocks,
+				spread(took[i]), steps[i].LIDs, steps[i].Changes.Entries, steps[i].Changes.Blocks,
 				timesLeast(steps[i].Changes.Blocks, least[i][0]), timesLeast(steps[i].Changes.Blocks, least[i][1]))
 		}
 	}

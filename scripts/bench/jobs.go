@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -25,21 +23,7 @@ const jobChanges = 6
 // it takes to find the tables for the new jobs with the old ones in memory, and what changes. What jobs send is
 // added up, bounded and fitted; nothing is verified.
 func (b *bench) jobs(ctx context.Context, radix string) error {
-	k, err := strconv.Atoi(radix)
-	if err != nil {
-		return errors.New("want a radix")
-	}
-	f, err := gen.FatTree(gen.FatTreeSpec{Radix: k, Levels: 3})
-	if err == nil {
-		f, err = gen.Options{Names: "site", Seed: 1}.Apply(f)
-	}
-	if err == nil {
-		f, err = lft.AssignLIDs(f, lft.LIDOptions{})
-	}
-	if err != nil {
-		return err
-	}
-	e, err := compile.EngineByName("updn")
+	f, k, e, err := fatTree(radix, gen.Options{Names: "site", Seed: 1})
 	if err != nil {
 		return err
 	}
@@ -102,13 +86,12 @@ func (b *bench) changeJobs(ctx context.Context, what string, e *compile.Engine, 
 		took = append(took, time.Since(start))
 		changes = compile.ChangesSince(from.Routing, l.Routing(nil))
 	}
-	slices.Sort(took)
 	more := ""
 	if fit.Displaced {
 		more = ", some to make room"
 	}
 	unit := func(load uint64) string { return fmt.Sprintf("%.3f", float64(load)/float64(fit.Least)) }
-	fmt.Fprintf(b.out, "%-28s %28s %8d %8d %10s %10s %10s%s\n", what, fmt.Sprintf("%.1f (%.1f to %.1f)", ms(took[b.runs/2]), ms(took[0]), ms(took[b.runs-1])),
+	fmt.Fprintf(b.out, "%-28s %28s %8d %8d %10s %10s %10s%s\n", what, spread(took),
 		changes.Entries, changes.Blocks, unit(fit.After), unit(fit.Before), "1", more)
 	return nil
 }

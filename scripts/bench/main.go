@@ -33,11 +33,13 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
@@ -295,6 +297,31 @@ func median(d []time.Duration) time.Duration {
 
 func (b *bench) row(what string, d []time.Duration) {
 	fmt.Fprintf(b.out, "  %-32s %9.1f ms (%.1f to %.1f)\n", what, ms(median(d)), ms(slices.Min(d)), ms(slices.Max(d)))
+}
+
+// spread is the median of times in ms, with the least and the greatest.
+func spread(d []time.Duration) string {
+	return fmt.Sprintf("%.1f (%.1f to %.1f)", ms(median(d)), ms(slices.Min(d)), ms(slices.Max(d)))
+}
+
+// fatTree is the fat tree of three levels of a radix, with LIDs, and the engine updn for it.
+func fatTree(radix string, change gen.Options) (*fabric.Fabric, int, *compile.Engine, error) {
+	k, err := strconv.Atoi(radix)
+	if err != nil {
+		return nil, 0, nil, errors.New("want a radix")
+	}
+	f, err := gen.FatTree(gen.FatTreeSpec{Radix: k, Levels: 3})
+	if err == nil {
+		f, err = change.Apply(f)
+	}
+	if err == nil {
+		f, err = lft.AssignLIDs(f, lft.LIDOptions{})
+	}
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	e, err := compile.EngineByName("updn")
+	return f, k, e, err
 }
 
 func (b *bench) ratio(theirs, ours []time.Duration) {
