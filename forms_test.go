@@ -27,8 +27,6 @@ func TestParseFabric(t *testing.T) {
 	}
 	for form, text := range map[string][]byte{
 		"ibnetdiscover": topology.Append(nil, f), "subnet list": list.Bytes(), "db_csv": database.Bytes(),
-		"ports": topology.AppendPortList(nil, f), "iblinkinfo": topology.AppendLinkInfo(nil, f, false),
-		"iblinkinfo -l": topology.AppendLinkInfo(nil, f, true), "UFM": topology.AppendUFMLinks(nil, f),
 	} {
 		g, err := ibweave.ParseFabric(form, text)
 		if err != nil || !fabric.SameTopology(f, g) {

@@ -59,7 +59,6 @@ cp run/* .`,
 	"dev/counters.md": counters,
 	"counters.md":     counters,
 	"dev/fattree.md":  "sed -n 's/^Switch.*\"S-\\([0-9a-f]*\\)\".*spine.*/0x\\1/p' fabric.txt >spines.txt",
-	"dev/forms.md":    "ibweave gen fattree --radix 8 --levels 2 --format ufm -o links.json",
 	"dev/groups.md": `
 cp $examples/host-groups/* .; cp fabric.ibnetdiscover fabric.txt; rm -r tables; ibweave compile -t fabric.txt -e updn -o tables`,
 	"dev/move.md":       `cp $examples/move/* .; rm -r tables; ibweave compile -t fabric.ibnetdiscover -e updn -o tables`,

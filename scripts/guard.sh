@@ -196,7 +196,7 @@ others() {
 	run "$f.whatif-shard" "$bin" whatif -t "$t" -e updn --lenient --fail links --shard 1/2 --sample 8 -o "dir/$x/part1.json"
 	run "$f.whatif-shard2" "$bin" whatif -t "$t" -e updn --lenient --fail links --shard 2/2 --sample 8 -o "dir/$x/part2.json"
 	run "$f.merge" "$bin" merge "dir/$x/part1.json" "dir/$x/part2.json" --format json
-	for more in ibdiagnet2 lst ports iblinkinfo ufm; do
+	for more in ibdiagnet2 lst; do
 		[ -e "damaged/$f" ] || continue
 		read -ra words <<<"$(cat "gen/$f")"
 		run "$f.form-$more" "$bin" gen "${words[@]}" --format "$more" -o "dir/$x/form-$more"

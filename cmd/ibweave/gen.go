@@ -41,9 +41,8 @@ func (a *app) genCommand() *cobra.Command {
 		Short: "make a fabric: a tree, mesh, torus, directors, ..",
 		Long: `Make a fabric and write it as ibnetdiscover text, which ibsim loads, or with
 --format ibdiagnet2 as the directory that ibdiagnet writes: db_csv, lst and
-ibnetdiscover text. --format has other forms of topologies, too, for tests of what
-reads them: ports is ibnetdiscover -p, lst is opensm-subnet.lst, and ufm is the list of
-links of UFM.
+ibnetdiscover text. --format lst is the list of links that OpenSM writes,
+opensm-subnet.lst.
 
 The same kind, flags and seed give the same bytes. Switches have the GUIDs from
 0x200000 on, channel adapters those from 0x100000 on, aggregation nodes those from
@@ -163,10 +162,6 @@ const runFormat = "ibdiagnet2"
 // genForms are the other forms that --format names.
 var genForms = map[string]func([]byte, *fabric.Fabric) []byte{
 	"ibnetdiscover": topology.Append,
-	"ports":         topology.AppendPortList,
-	"iblinkinfo":    func(b []byte, f *fabric.Fabric) []byte { return topology.AppendLinkInfo(b, f, false) },
-	"iblinkinfo-l":  func(b []byte, f *fabric.Fabric) []byte { return topology.AppendLinkInfo(b, f, true) },
-	"ufm":           topology.AppendUFMLinks,
 	"lst": func(b []byte, f *fabric.Fabric) []byte {
 		out := bytes.NewBuffer(b)
 		_ = dump.WriteSubnetList(out, f) // whose errors are those of the writer
