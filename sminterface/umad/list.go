@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,44 +39,17 @@ func (p PortInfo) usable() bool { return p.LinkLayer == "InfiniBand" && p.Umad !
 // ErrNoDevices says that the machine has no RDMA device.
 var ErrNoDevices = errors.New("this machine has no RDMA device: the kernel lists none in /sys/class/infiniband")
 
-// system is what List asks: /sys, and the kernel by netlink.
-type system struct {
-	sys fs.FS
-	// devices lists the RDMA devices; an error leaves that to /sys.
-	devices func() ([]string, error)
-	// netdevs lists the network interfaces.
-	netdevs func() ([]netdev, error)
-	// deviceOf gives the RDMA device of a network interface, "" or an error for none.
-	deviceOf func(netdev string) (string, error)
-}
-
-// netdev is a network interface of the kernel's.
-type netdev struct {
-	name     string
-	address  []byte // of hardware: 20 bytes for IPoIB (RFC 4391, section 9.1.1)
-	physical bool   // not one that software makes, such as a bridge
-}
+// system is /sys.
+type system struct{ fs.FS }
 
 // List lists the ports of the machine's RDMA devices, by device and number, as
-// the kernel tells by netlink and in /sys. Errors: ErrNoDevices, and what
-// reading /sys gives.
-func List() ([]PortInfo, error) { return kernel().list() }
+// the kernel tells in /sys. Errors: ErrNoDevices, and what reading /sys gives.
+func List() ([]PortInfo, error) { return system{os.DirFS("/sys")}.list() }
 
-func (s *system) list() ([]PortInfo, error) {
-	devices, err := s.devices()
-	if err != nil || len(devices) == 0 {
-		// Older kernels, and sandboxes, have no netlink for RDMA.
-		entries, err := fs.ReadDir(s.sys, "class/infiniband")
-		if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
-			return nil, ErrNoDevices
-		}
-		if err != nil {
-			return nil, err
-		}
-		devices = nil
-		for _, e := range entries {
-			devices = append(devices, e.Name())
-		}
+func (s system) list() ([]PortInfo, error) {
+	devices, err := fs.ReadDir(s, "class/infiniband")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
 	}
 	umads, err := s.umads()
 	if err != nil {
@@ -83,7 +57,7 @@ func (s *system) list() ([]PortInfo, error) {
 	}
 	var list []PortInfo
 	for _, device := range devices {
-		entries, err := fs.ReadDir(s.sys, "class/infiniband/"+device+"/ports")
+		entries, err := fs.ReadDir(s, "class/infiniband/"+device.Name()+"/ports")
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // it has just gone
 		}
@@ -95,7 +69,7 @@ func (s *system) list() ([]PortInfo, error) {
 			if err != nil {
 				continue
 			}
-			p, err := s.port(device, fabric.PortNum(number))
+			p, err := s.port(device.Name(), fabric.PortNum(number))
 			if err != nil {
 				return nil, err
 			}
@@ -114,8 +88,8 @@ func (s *system) list() ([]PortInfo, error) {
 }
 
 // attribute reads a line of /sys; what is not there is "".
-func (s *system) attribute(name string) string {
-	b, err := fs.ReadFile(s.sys, name)
+func (s system) attribute(name string) string {
+	b, err := fs.ReadFile(s, name)
 	if err != nil {
 		return ""
 	}
@@ -123,7 +97,7 @@ func (s *system) attribute(name string) string {
 }
 
 // number reads a number of /sys, in any base, "" being 0.
-func (s *system) number(name string, bits int) (uint64, error) {
+func (s system) number(name string, bits int) (uint64, error) {
 	text := s.attribute(name)
 	if text == "" {
 		return 0, nil
@@ -135,7 +109,7 @@ func (s *system) number(name string, bits int) (uint64, error) {
 	return n, nil
 }
 
-func (s *system) port(device string, number fabric.PortNum) (PortInfo, error) {
+func (s system) port(device string, number fabric.PortNum) (PortInfo, error) {
 	p := PortInfo{Device: device, Number: number}
 	dir := fmt.Sprintf("class/infiniband/%s/ports/%d/", device, number)
 	// 4: ACTIVE
@@ -163,8 +137,8 @@ func (s *system) port(device string, number fabric.PortNum) (PortInfo, error) {
 }
 
 // umads finds the umad device of each port, by mlx5_0:1.
-func (s *system) umads() (map[string]string, error) {
-	entries, err := fs.ReadDir(s.sys, "class/infiniband_mad")
+func (s system) umads() (map[string]string, error) {
+	entries, err := fs.ReadDir(s, "class/infiniband_mad")
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -179,61 +153,38 @@ func (s *system) umads() (map[string]string, error) {
 	return found, nil
 }
 
-// attach finds the network interfaces of ports. The hardware address of an IPoIB
-// interface ends with the GUID of its port. Of others, and where no port has that
-// GUID, the kernel says the device, and which port of several is theirs.
-func (s *system) attach(list []PortInfo) {
-	netdevs, err := s.netdevs()
-	if err != nil {
-		return // names are all that is lost
-	}
-	for _, d := range netdevs {
-		if i := slices.IndexFunc(list, func(p PortInfo) bool { return p.GUID != 0 && d.ipoib() && p.GUID == d.guid() }); i >= 0 {
-			list[i].Netdevs = append(list[i].Netdevs, d.name)
-			continue
-		}
-		if !d.physical {
-			continue
-		}
-		device, err := s.deviceOf(d.name)
-		if err != nil || device == "" {
-			continue
-		}
-		var ports []int
-		for i, p := range list {
-			if p.Device == device && (p.LinkLayer == "InfiniBand") == d.ipoib() {
-				ports = append(ports, i)
-			}
-		}
-		for _, i := range ports {
-			if len(ports) == 1 || s.hasGIDsOf(list[i], d.name) {
-				list[i].Netdevs = append(list[i].Netdevs, d.name)
+// attach finds the network interfaces of ports: those for which a port has GIDs, and those of
+// IPoIB whose hardware address ends with the GUID of the port (RFC 4391, section 9.1.1).
+func (s system) attach(list []PortInfo) {
+	ipoib := make(map[fabric.GUID][]string)
+	for _, name := range s.names("class/net") {
+		if address := strings.Split(s.attribute("class/net/"+name+"/address"), ":"); len(address) == 20 {
+			if guid, err := fabric.ParseGUID(strings.Join(address[12:], "")); err == nil && guid != 0 {
+				ipoib[guid] = append(ipoib[guid], name)
 			}
 		}
 	}
 	for i := range list {
-		slices.Sort(list[i].Netdevs)
+		p := &list[i]
+		p.Netdevs = slices.Clone(ipoib[p.GUID])
+		dir := fmt.Sprintf("class/infiniband/%s/ports/%d/gid_attrs/ndevs", p.Device, p.Number)
+		for _, gid := range s.names(dir) {
+			if name := s.attribute(dir + "/" + gid); name != "" {
+				p.Netdevs = append(p.Netdevs, name)
+			}
+		}
+		slices.Sort(p.Netdevs)
+		p.Netdevs = slices.Compact(p.Netdevs)
 	}
 }
 
-func (d *netdev) ipoib() bool { return len(d.address) == 20 }
-
-// guid is the end of an IPoIB interface's address.
-func (d *netdev) guid() (g fabric.GUID) {
-	for _, b := range d.address[12:] {
-		g = g<<8 | fabric.GUID(b)
+// names lists what a folder of /sys has, nothing for one that cannot be read.
+func (s system) names(dir string) (list []string) {
+	entries, _ := fs.ReadDir(s, dir)
+	for _, e := range entries {
+		list = append(list, e.Name())
 	}
-	return g
-}
-
-// hasGIDsOf says whether a port has GIDs for a network interface.
-func (s *system) hasGIDsOf(p PortInfo, netdev string) bool {
-	dir := fmt.Sprintf("class/infiniband/%s/ports/%d/gid_attrs/ndevs", p.Device, p.Number)
-	entries, err := fs.ReadDir(s.sys, dir)
-	if err != nil {
-		return false
-	}
-	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return s.attribute(dir+"/"+e.Name()) == netdev })
+	return list
 }
 
 // NotFoundError says that no port has a name.

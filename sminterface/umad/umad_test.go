@@ -354,35 +354,25 @@ func sysfs() fstest.MapFS {
 	put("infiniband/roce_0/ports/1/link_layer", "Ethernet")
 	put("infiniband/roce_0/ports/1/state", "4: ACTIVE")
 	put("infiniband/mlx5_1/ports/2/gid_attrs/ndevs/1", "ib7")
+	for _, gid := range []string{"0", "1"} {
+		put("infiniband/roce_0/ports/1/gid_attrs/ndevs/"+gid, "eth0")
+	}
+	put("infiniband/roce_0/ports/1/gid_attrs/ndevs/2", "")
+	const ofMlx50Port2 = "80:00:02:08:fe:80:00:00:00:00:00:00:00:02:c9:03:00:a1:01:02"
+	for name, address := range map[string]string{
+		"ib0": ofMlx50Port2, "ib0.8001": ofMlx50Port2, "ib8": "80:00:02:08:fe:80:00:00:00:00:00:00:00:02:c9:03:00:a1:99:99",
+		"ib9": "80:00:02:08:fe:80:00:00:00:00:00:00:00:00:00:00:00:00:00:00", "eth0": "01:02:03:04:05:06", "br0": "01:02:03:04:05:06", "lo": "00:00:00:00:00:00",
+	} {
+		put("net/"+name+"/address", address)
+	}
+	put("net/bonding_masters", "")
 	put("infiniband_mad/issm0/ibdev", "mlx5_0")
 	put("infiniband_mad/abi_version", "5")
 	return m
 }
 
 func TestList(t *testing.T) {
-	address := append(make([]byte, 4), 0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 2, 0xc9, 3, 0, 0xa1, 1, 2)
-	s := &system{
-		sys:     sysfs(),
-		devices: func() ([]string, error) { return nil, syscall.EPROTONOSUPPORT },
-		netdevs: func() ([]netdev, error) {
-			other := append(slices.Clone(address[:19]), 99)
-			return []netdev{{"ib0.8001", address, false}, {"ib0", address, true}, {"eth0", []byte{1, 2, 3, 4, 5, 6}, true}, {"eno1", []byte{1, 2, 3, 4, 5, 7}, true},
-				{"br0", []byte{1, 2, 3, 4, 5, 6}, false}, {"ib7", other, true}, {"ib8", other, true}, {"gone0", nil, true}}, nil
-		},
-		deviceOf: func(name string) (string, error) {
-			switch name {
-			case "eth0", "br0":
-				return "roce_0", nil
-			case "ib7": // an address that no port has
-				return "mlx5_1", nil
-			case "ib8":
-				return "", nil
-			case "gone0":
-				return "gone_0", nil
-			}
-			return "", fmt.Errorf("no RDMA device for %s", name)
-		},
-	}
+	s := system{sysfs()}
 	list, err := s.list()
 	if err != nil {
 		t.Fatal(err)
@@ -415,23 +405,12 @@ func TestList(t *testing.T) {
 			t.Errorf("%q is %v, %v, want %s", name, p, err, port)
 		}
 	}
-	// Netlink says which devices there are, if it can.
-	s.devices = func() ([]string, error) { return []string{"mlx5_1", "gone_0"}, nil }
-	if list, err := s.list(); err != nil || len(list) != 2 || list[0].Device != "mlx5_1" {
-		t.Errorf("%v, %v", list, err)
-	}
-	for name, broken := range map[string]*system{
-		"no class":   {sys: fstest.MapFS{}, devices: s.devices, netdevs: s.netdevs},
-		"no netlink": {sys: fstest.MapFS{}, devices: func() ([]string, error) { return nil, syscall.EPROTONOSUPPORT }, netdevs: s.netdevs},
-	} {
-		if list, err := broken.list(); !errors.Is(err, ErrNoDevices) || list != nil {
-			t.Errorf("%s: %v, %v", name, list, err)
-		}
+	if list, err := (system{fstest.MapFS{}}).list(); !errors.Is(err, ErrNoDevices) || list != nil {
+		t.Errorf("without devices: %v, %v", list, err)
 	}
 	bad := sysfs()
 	bad["class/infiniband/mlx5_0/ports/1/lid"] = &fstest.MapFile{Data: []byte("0x10000\n")}
-	s = &system{sys: bad, devices: func() ([]string, error) { return nil, nil }, netdevs: s.netdevs}
-	if list, err := s.list(); err == nil || list != nil {
+	if list, err := (system{bad}).list(); err == nil || list != nil {
 		t.Errorf("a LID of 17 bits: %v", list)
 	}
 }
