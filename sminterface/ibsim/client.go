@@ -1,15 +1,14 @@
 package ibsim
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"net/netip"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -37,21 +36,14 @@ const (
 	simTimedOut = 110 // ETIMEDOUT of Linux, wherever ibsim runs
 )
 
-// DefaultSocket and DefaultServerPort are where ibsim listens unless it is told
-// otherwise.
-const (
-	DefaultSocket     = "sim"
-	DefaultServerPort = 8003
-)
+// DefaultSocket is where ibsim listens unless it is told otherwise.
+const DefaultSocket = "sim"
 
 // ClientConfig says how to reach a running ibsim. The zero value is what
-// libumad2sim.so takes from the environment: IBSIM_SOCKNAME or, for ibsim -r,
-// IBSIM_SERVER_NAME and IBSIM_SERVER_PORT, and SIM_HOST.
+// libumad2sim.so takes from the environment: IBSIM_SOCKNAME and SIM_HOST.
 type ClientConfig struct {
 	// Socket is the name that ibsim's abstract sockets begin with.
 	Socket string
-	// Server is host:port of an ibsim that listens to UDP (-r).
-	Server string
 	// Node is the id or the description of the node that the client is
 	// attached to, at most 31 bytes; "" is ibsim's default, the first one.
 	Node string
@@ -68,30 +60,23 @@ type ClientConfig struct {
 // Send and Close are safe for concurrent use. Receive is for one goroutine.
 type Client struct {
 	ctl     net.Conn
-	data    socket
-	out     *net.UnixAddr // that data sends to; nil for UDP
-	raw     syscall.RawConn
+	data    *net.UnixConn
+	out     *net.UnixAddr // that data sends to
 	id      uint32
 	node    string
 	timeout time.Duration
 	onClose func()
 
-	mu       sync.Mutex
-	waiting  map[uint32]*exchange // by the lower half of the transaction ID
-	armed    time.Time            // read deadline; zero for none
-	expired  []*exchange          // timed out, not yet received
-	backlog  [][]byte             // requests that ibsim had no room for
-	draining bool                 // a goroutine sends the backlog
-	closed   bool
-	gone     error // ibsim has ended
+	mu      sync.Mutex
+	waiting map[uint32]*exchange // by the lower half of the transaction ID
+	armed   time.Time            // read deadline; zero for none
+	expired []*exchange          // timed out, not yet received
+	queue   []*exchange          // requests to be sent
+	sending bool                 // a goroutine sends them
+	closed  bool
+	gone    error // ibsim has ended
 
 	in [simReqSize + 1]byte
-}
-
-// socket carries MADs.
-type socket interface {
-	net.Conn
-	syscall.Conn
 }
 
 // exchange is a request that waits for its answer.
@@ -105,24 +90,9 @@ type exchange struct {
 // Dial connects to an ibsim. Errors: a *NoServerError where no ibsim listens,
 // and a *RefusedError.
 func Dial(ctx context.Context, cfg ClientConfig) (*Client, error) {
-	if cfg.Socket == "" && cfg.Server == "" {
-		cfg.Socket = os.Getenv("IBSIM_SOCKNAME")
-		if name := os.Getenv("IBSIM_SERVER_NAME"); name != "" {
-			port := os.Getenv("IBSIM_SERVER_PORT")
-			if port == "" {
-				port = strconv.Itoa(DefaultServerPort)
-			}
-			cfg.Server = net.JoinHostPort(name, port)
-		} else if cfg.Socket == "" {
-			cfg.Socket = DefaultSocket
-		}
-	}
-	if cfg.Node == "" {
-		cfg.Node = os.Getenv("SIM_HOST")
-	}
-	if cfg.Timeout == 0 {
-		cfg.Timeout = 10 * time.Second
-	}
+	cfg.Socket = cmp.Or(cfg.Socket, os.Getenv("IBSIM_SOCKNAME"), DefaultSocket)
+	cfg.Node = cmp.Or(cfg.Node, os.Getenv("SIM_HOST"))
+	cfg.Timeout = cmp.Or(cfg.Timeout, 10*time.Second)
 	if len(cfg.Node) > 31 || strings.ContainsRune(cfg.Node, 0) {
 		return nil, fmt.Errorf("ibsim takes names of nodes of at most 31 bytes, not %q", cfg.Node)
 	}
@@ -177,7 +147,7 @@ func (s *Sim) Dial(ctx context.Context, node string) (*Client, error) {
 	return c, nil
 }
 
-// abandon ends Receive, since ibsim has.
+// abandon ends Receive, since ibsim has ended.
 func (c *Client) abandon(err error) {
 	c.mu.Lock()
 	c.gone = err
@@ -193,12 +163,12 @@ func (s *Sim) Socket() string { return s.socket }
 
 // NoServerError says that no ibsim listens.
 type NoServerError struct {
-	Where string
-	Err   error
+	Socket string
+	Err    error
 }
 
 func (e *NoServerError) Error() string {
-	return "no ibsim listens at " + e.Where + ": " + e.Err.Error()
+	return fmt.Sprintf("no ibsim listens at the abstract socket %q: %v", e.Socket, e.Err)
 }
 
 // Unwrap gives the cause.
@@ -216,17 +186,9 @@ func (e *RefusedError) Error() string {
 }
 
 func (c *Client) connect(ctx context.Context, cfg ClientConfig) error {
-	where := "the abstract socket " + strconv.Quote(cfg.Socket)
-	var number uint32
-	var err error
-	if cfg.Server != "" {
-		where = cfg.Server
-		number, err = c.bindUDP(ctx, cfg.Server)
-	} else {
-		number, err = c.bindUnix(cfg.Socket)
-	}
+	number, err := c.bind(cfg.Socket)
 	if err != nil {
-		return &NoServerError{Where: where, Err: err}
+		return &NoServerError{Socket: cfg.Socket, Err: err}
 	}
 	var info [64]byte // struct sim_client_info: id, queue pair, is SM, node
 	binary.NativeEndian.PutUint32(info[0:], number)
@@ -236,18 +198,13 @@ func (c *Client) connect(ctx context.Context, cfg ClientConfig) error {
 	case errors.Is(err, errControl):
 		return &RefusedError{Node: cfg.Node}
 	case err != nil:
-		return &NoServerError{Where: where, Err: err}
+		return &NoServerError{Socket: cfg.Socket, Err: err}
 	}
 	c.id = binary.NativeEndian.Uint32(answer[:])
 	name, _, _ := strings.Cut(string(answer[12:44]), "\x00")
 	c.node = name
-	if cfg.Server == "" {
-		c.out = unixAddress(cfg.Socket, "out"+strconv.FormatUint(uint64(c.id), 10))
-	} else if err := c.connectUDP(ctx, cfg.Server); err != nil {
-		return err
-	}
-	c.raw, err = c.data.SyscallConn()
-	return err
+	c.out = unixAddress(cfg.Socket, "out"+strconv.FormatUint(uint64(c.id), 10))
+	return nil
 }
 
 // unixAddress is one of ibsim's names, which end with the zero of a C string.
@@ -255,9 +212,9 @@ func unixAddress(socket, name string) *net.UnixAddr {
 	return &net.UnixAddr{Net: "unixgram", Name: "@" + socket + ":" + name + "\x00"}
 }
 
-// bindUnix makes the sockets of a client. libumad2sim.so takes its process id
+// bind makes the sockets of a client. libumad2sim.so takes its process id
 // for a number; ours are beyond those.
-func (c *Client) bindUnix(socket string) (number uint32, err error) {
+func (c *Client) bind(socket string) (number uint32, err error) {
 	for range 100 {
 		number = 1<<30 | rand.Uint32N(1<<30)
 		digits := strconv.FormatUint(uint64(number), 10)
@@ -279,39 +236,6 @@ func (c *Client) bindUnix(socket string) (number uint32, err error) {
 		return number, nil
 	}
 	return 0, err
-}
-
-func (c *Client) bindUDP(ctx context.Context, server string) (number uint32, err error) {
-	var d net.Dialer
-	if c.ctl, err = d.DialContext(ctx, "udp4", server); err != nil {
-		return 0, err
-	}
-	host := c.ctl.LocalAddr().(*net.UDPAddr)
-	in, err := net.ListenUDP("udp4", &net.UDPAddr{IP: host.IP})
-	if err != nil {
-		return 0, err
-	}
-	c.data = in
-	return uint32(in.LocalAddr().(*net.UDPAddr).Port), nil
-}
-
-// connectUDP makes the data socket one to ibsim's for this client, which is at
-// the port after the server's plus the number of the client.
-func (c *Client) connectUDP(ctx context.Context, server string) error {
-	to := c.ctl.RemoteAddr().(*net.UDPAddr)
-	local := c.data.LocalAddr().(*net.UDPAddr)
-	if err := c.data.Close(); err != nil {
-		return err
-	}
-	c.data = nil
-	remote := netip.AddrPortFrom(to.AddrPort().Addr(), uint16(to.Port)+1+uint16(c.id))
-	d := net.Dialer{LocalAddr: local}
-	conn, err := d.DialContext(ctx, "udp4", remote.String())
-	if err != nil {
-		return &NoServerError{Where: server, Err: err}
-	}
-	c.data = conn.(*net.UDPConn)
-	return nil
 }
 
 var errControl = errors.New("refused")
@@ -425,7 +349,8 @@ func (c *Client) Send(p *mad.Packet) error {
 	case c.gone != nil:
 		return c.gone
 	case p.Timeout <= 0:
-		return c.write(b)
+		c.write(x)
+		return nil
 	}
 	key := uint32(mad.TransactionID(p.Data))
 	if c.waiting[key] != nil {
@@ -433,11 +358,8 @@ func (c *Client) Send(p *mad.Packet) error {
 	}
 	c.waiting[key] = x
 	c.arm(x)
-	err := c.write(b)
-	if err != nil {
-		delete(c.waiting, key)
-	}
-	return err
+	c.write(x)
+	return nil
 }
 
 // arm sets the deadline of an exchange, and that of Receive if it comes first.
@@ -457,40 +379,32 @@ func (c *Client) setReadDeadline(t time.Time) {
 	_ = c.data.SetReadDeadline(t) // it fails on closed sockets only, which Receive sees itself
 }
 
-// write sends a request without waiting. ibsim's socket has room for
+// write has a request sent, and does not wait. ibsim's socket has room for
 // net.unix.max_dgram_qlen of them, 10 by default, and ibsim itself does nothing
 // else while a client's socket is full: one that waits for room to write, and
 // does not read meanwhile, would wait for ever. The lock is held.
-func (c *Client) write(b []byte) error {
-	if !c.draining {
-		if err := c.tryWrite(b); !errors.Is(err, syscall.EAGAIN) {
-			return err
-		}
-		c.draining = true
-		go c.drain()
+func (c *Client) write(x *exchange) {
+	c.queue = append(c.queue, x)
+	if !c.sending {
+		c.sending = true
+		go c.sendQueue()
 	}
-	c.backlog = append(c.backlog, slices.Clone(b))
-	return nil
 }
 
-// drain sends the backlog, and waits for room.
-func (c *Client) drain() {
+// sendQueue sends what is in the queue, and waits for room.
+func (c *Client) sendQueue() {
 	for {
 		c.mu.Lock()
-		if len(c.backlog) == 0 || c.closed {
-			c.backlog = nil
-			c.draining = false
+		if len(c.queue) == 0 || c.closed || c.gone != nil {
+			c.queue, c.sending = nil, false
 			c.mu.Unlock()
 			return
 		}
-		b := c.backlog[0]
-		c.backlog = c.backlog[1:]
+		x := c.queue[0]
+		c.queue = c.queue[1:]
 		c.mu.Unlock()
-		// Without success, the request times out.
-		if in, ok := c.data.(*net.UnixConn); ok {
-			_, _ = in.WriteToUnix(b, c.out)
-		} else {
-			_, _ = c.data.Write(b)
+		if _, err := c.data.WriteToUnix(x.request[:], c.out); err != nil && !errors.Is(err, net.ErrClosed) {
+			c.abandon(fmt.Errorf("ibsim has gone: %w", err))
 		}
 	}
 }
@@ -565,10 +479,8 @@ func (c *Client) handle(p *mad.Packet, b []byte) bool {
 		// ibsim says at once that it has dropped a packet, or found no way.
 		x.retries--
 		c.arm(x)
-		if c.write(x.request[:]) == nil {
-			return false
-		}
-		fallthrough
+		c.write(x)
+		return false
 	case lost:
 		b = x.request[:]
 	}
@@ -604,6 +516,6 @@ func (c *Client) expire() {
 	}
 	for _, x := range again {
 		c.arm(x)
-		_ = c.write(x.request[:]) // or it expires again
+		c.write(x)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -16,7 +15,6 @@ import (
 	"time"
 
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/sminterface/mad"
 )
 
@@ -299,54 +297,6 @@ func TestClientRefused(t *testing.T) {
 	}
 	if err := <-closed; err != nil {
 		t.Error(err)
-	}
-}
-
-// ibsim -r listens to UDP.
-func TestClientUDP(t *testing.T) {
-	f := mesh4x4(t)
-	twin, err := NewTwin(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "fabric")
-	if err := os.WriteFile(file, topology.Append(nil, twin.Fabric), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	program, err := Find("ibsim")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := strconv.Itoa(20000 + rand.IntN(10000))
-	cmd := exec.Command(program, "-s", "-r", "-l", port, file)
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := begin(cmd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.kill()
-	defer stdin.Close()
-	cfg := ClientConfig{Server: net.JoinHostPort("127.0.0.1", port), Node: twin.NodeID(2), Timeout: 200 * time.Millisecond}
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		c, err := Dial(t.Context(), cfg)
-		if err == nil {
-			for id := range uint64(20) {
-				if got := guid(t, c, id+1); got != twin.Fabric.Node(2).GUID {
-					t.Errorf("the local node is %s", got)
-				}
-			}
-			if err := c.Close(); err != nil {
-				t.Error(err)
-			}
-			return
-		}
-		var gone *NoServerError
-		if !errors.As(err, &gone) || time.Now().After(deadline) {
-			t.Fatal(err)
-		}
 	}
 }
 
