@@ -10,6 +10,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+	"golang.org/x/text/encoding/unicode"
 )
 
 // Limit says how many bytes an input of more than StartSize bytes may have, by its
@@ -114,6 +115,23 @@ func newBound(name string, start []byte, limit Limit, copies int64) (bound, erro
 		b = bound{most, tooLarge(name, most)}
 	}
 	return b, nil
+}
+
+// Text in UTF-16 is what PowerShell's > and Excel's "Unicode text" leave. A byte order
+// mark begins it.
+const (
+	littleEndian = "UTF-16LE"
+	bigEndian    = "UTF-16BE"
+)
+
+// newUTF16 makes UTF-8 of UTF-16 without its byte order mark. What is no UTF-16 becomes
+// the replacement character.
+func newUTF16(form string, from io.Reader) io.Reader {
+	order := unicode.LittleEndian
+	if form == bigEndian {
+		order = unicode.BigEndian
+	}
+	return unicode.UTF16(order, unicode.UseBOM).NewDecoder().Reader(from)
 }
 
 // compression tells zstd, gzip and UTF-16 by the first bytes, "" for none of them.
