@@ -188,6 +188,19 @@ func (l Link) Mbps() int {
 	return int(l.Width) * speeds[l.Speed].mbps
 }
 
+// Or returns l with the width and the speed of m where l has none.
+func (l Link) Or(m Link) Link {
+	return Link{cmp.Or(l.Width, m.Width), cmp.Or(l.Speed, m.Speed)}
+}
+
+// Slower returns the slower of two links, of equally fast ones the narrower, else l.
+func (l Link) Slower(m Link) Link {
+	if cmp.Or(cmp.Compare(m.Mbps(), l.Mbps()), cmp.Compare(m.Width, l.Width)) < 0 {
+		return m
+	}
+	return l
+}
+
 // String is ibnetdiscover's form, "4xNDR", or "" when unknown.
 func (l Link) String() string {
 	if l.Width == 0 || l.Speed == SpeedUnknown {

@@ -129,26 +129,11 @@ func (p *parser) countAstray() (n int) {
 // different speeds for the ends of an FDR10 link when it does not ask one of
 // the devices about FDR10.
 func (p *parser) agreeOnLink(a, b *portLine) {
+	a.link, b.link = a.link.Or(b.link), b.link.Or(a.link)
 	if a.link == b.link {
 		return
 	}
-	fill := func(l *fabric.Link, from fabric.Link) {
-		if l.Width == 0 {
-			l.Width = from.Width
-		}
-		if l.Speed == fabric.SpeedUnknown {
-			l.Speed = from.Speed
-		}
-	}
-	fill(&a.link, b.link)
-	fill(&b.link, a.link)
-	if a.link == b.link {
-		return
-	}
-	slow := a.link
-	if s, t := a.link.Mbps(), b.link.Mbps(); t < s || t == s && b.link.Width < a.link.Width {
-		slow = b.link
-	}
+	slow := a.link.Slower(b.link)
 	p.note(b.at, p.column(b), "%s is %s here, but %s is %s in line %d: taken as %s", p.portName(b), b.link, p.portName(a), a.link, a.at.num, slow)
 	a.link, b.link = slow, slow
 }

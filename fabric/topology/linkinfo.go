@@ -136,12 +136,11 @@ func (p *parser) readInfoHead(l *line) (*infoHead, error) {
 	l.letters()
 	l.skip(": ")
 	if h.kind == fabric.Switch {
-		start := *l
-		g, ok := l.number()
-		if !ok || g == 0 || !l.skip(" ") {
-			return nil, p.failHere(start.at, lost, "GUID %q: want 0x and 1 to 16 hexadecimal digits", start.nextToken())
+		var err error
+		if h.guid, err = p.readInfoGUID(l, lost); err != nil {
+			return nil, err
 		}
-		h.guid = fabric.GUID(g)
+		l.skip(" ")
 	}
 	name, ok := bytes.CutSuffix(l.rest(), []byte(":"))
 	if !ok {
@@ -149,6 +148,16 @@ func (p *parser) readInfoHead(l *line) (*infoHead, error) {
 	}
 	h.name = name
 	return &h, nil
+}
+
+// readInfoGUID reads 0x and a GUID, behind which is a blank.
+func (p *parser) readInfoGUID(l *line, lost string) (fabric.GUID, error) {
+	start := *l
+	g, ok := l.number()
+	if !ok || g == 0 || !l.isBlank() {
+		return 0, p.failHere(start.at, lost, "GUID %q: want 0x and 1 to 16 hexadecimal digits", start.nextToken())
+	}
+	return fabric.GUID(g), nil
 }
 
 // infoEnd is what a row says of one end: LID, port number, and the number on the chassis,
@@ -183,15 +192,13 @@ func (l *line) skipChassis() bool {
 const wantRow = "want LID, port[ ] ==( state of the link )==> and the other end, as iblinkinfo prints them"
 
 // readInfoRow reads a row of the node that head says, nil for none.
-func (p *parser) readInfoRow(l *line, head *infoHead, dropped bool, x *infoRow) error {
+func (p *parser) readInfoRow(l *line, head *infoHead, dropped bool, x *infoRow) (err error) {
 	const lost = "row dropped"
 	start := *l
 	if l.is('0') && bytes.HasPrefix(l.rest(), []byte("0x")) {
-		g, ok := l.number()
-		if !ok || g == 0 {
-			return p.failHere(start.at, lost, "GUID %q: want 0x and 1 to 16 hexadecimal digits", start.nextToken())
+		if x.own.guid, err = p.readInfoGUID(l, lost); err != nil {
+			return err
 		}
-		x.own.guid = fabric.GUID(g)
 		l.skipBlanks()
 	}
 	var own infoEnd
@@ -286,15 +293,12 @@ func (p *parser) takeEnd(e infoEnd, to *listPort) error {
 }
 
 // readInfoPeer reads the other end of a cable.
-func (p *parser) readInfoPeer(l *line, x *infoRow) error {
+func (p *parser) readInfoPeer(l *line, x *infoRow) (err error) {
 	const lost = "row dropped"
 	if ahead := *l; ahead.skip("0x") {
-		start := *l
-		g, ok := l.number()
-		if !ok || g == 0 {
-			return p.failHere(start.at, lost, "GUID %q: want 0x and 1 to 16 hexadecimal digits", start.nextToken())
+		if x.peer.guid, err = p.readInfoGUID(l, lost); err != nil {
+			return err
 		}
-		x.peer.guid = fabric.GUID(g)
 	}
 	end, ok := l.readInfoEnd()
 	last := bytes.LastIndexByte(l.text, '"')

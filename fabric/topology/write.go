@@ -180,17 +180,12 @@ func appendLID(b []byte, f *fabric.Fabric, p fabric.PortID) []byte {
 	return strconv.AppendUint(b, uint64(f.LMC(p)), 10)
 }
 
-// appendID appends "S-0002c90000000001", as ibnetdiscover's node_name.
-func appendID(b []byte, n *fabric.Node) []byte {
-	kind := byte('H')
-	switch n.Type {
-	case fabric.Switch:
-		kind = 'S'
-	case fabric.Router:
-		kind = 'R'
-	}
-	b = append(b, '"', kind, '-')
-	return append(n.GUID.AppendDigits(b), '"')
+// appendID appends the ID of a node in quotes.
+func appendID(b []byte, n *fabric.Node) []byte { return append(AppendID(append(b, '"'), n), '"') }
+
+// AppendID appends the id of a node, S-0002c90000000001, as ibnetdiscover's node_name.
+func AppendID(b []byte, n *fabric.Node) []byte {
+	return n.GUID.AppendDigits(append(b, idKind(n.Type), '-'))
 }
 
 func appendHex(b []byte, v uint64) []byte {

@@ -203,15 +203,7 @@ func nearest(f *fabric.Fabric, p, q fabric.PortID) fabric.Link {
 // NodeID is the id by which ibsim knows a node of the twin: that of package
 // topology.
 func (t *Twin) NodeID(n fabric.NodeID) string {
-	node := t.Fabric.Node(n)
-	id := "H-"
-	switch node.Type {
-	case fabric.Switch:
-		id = "S-"
-	case fabric.Router:
-		id = "R-"
-	}
-	return string(node.GUID.AppendDigits([]byte(id)))
+	return string(topology.AppendID(nil, t.Fabric.Node(n)))
 }
 
 // Centre is the switch that OpenSM and the other programs are attached to: in

@@ -425,18 +425,5 @@ func (s *sweep) link(n int32, p fabric.PortNum) fabric.Link {
 	}
 	port := &s.nodes[n].ports[p]
 	a, z := end(n, p), end(port.peer, port.num)
-	fill := func(l *fabric.Link, from fabric.Link) {
-		if l.Width == 0 {
-			l.Width = from.Width
-		}
-		if l.Speed == fabric.SpeedUnknown {
-			l.Speed = from.Speed
-		}
-	}
-	fill(&a, z)
-	fill(&z, a)
-	if s, t := a.Mbps(), z.Mbps(); t < s || t == s && z.Width < a.Width {
-		return z
-	}
-	return a
+	return a.Or(z).Slower(z.Or(a))
 }
