@@ -9,8 +9,6 @@
 //     against ibdmchk;
 //   - discovery of a simulated fabric, as whole processes, against ibnetdiscover,
 //     with the same fabric found;
-//   - the engine layered against OpenSM's dfsssp, lash and nue, with lanes, loads
-//     and bisection bandwidth;
 //   - a failure and its repair with the last result in memory;
 //   - the plugin's ibweave-updn, by the time inside its callbacks that it logs,
 //     against OpenSM's updn, beside an engine that does nothing.
@@ -70,8 +68,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags.IntVar(&b.runs, "runs", 5, "runs of each program")
 	flags.StringVar(&b.program, "ibweave", "bin/ibweave", "the program")
 	flags.StringVar(&b.library, "library", "bin/libibweave-opensm.so", "the plugin")
-	engines := flags.String("engines", "updn,minhop", "engines for -route that both have, with commas")
-	laneEngines := flags.String("layered-engines", "dfsssp,lash,nue", "engines of OpenSM for -layered, with commas")
+	engines := flags.String("engines", "updn,minhop", "engines for -route that both have or that have a counterpart, such as dfsssp, with commas")
 	only := flags.String("only", "", "measure this only, with commas: incremental, jobs, route, mesh, audit, discover, layered, plugin")
 	measurements := []struct {
 		name, of, usage string
@@ -90,8 +87,6 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 			measure: func(which string) error { return b.audit(ctx, which) }},
 		{name: "discover", of: "16x16,12", usage: "what to discover, with commas: meshes, radixes of fat trees, files",
 			measure: func(which string) error { return b.discover(ctx, which) }},
-		{name: "layered", of: "12,8x8t", usage: "what to route with layered and OpenSM's engines that use lanes, with commas: radixes of fat trees, meshes, tori as 8x8t, files; 24 takes OpenSM minutes",
-			measure: func(which string) error { return b.layered(ctx, which, strings.Split(*laneEngines, ",")) }},
 		{name: "plugin", of: "24", usage: "radixes to route with OpenSM's plugin, with commas",
 			measure: func(which string) error { return b.plugin(ctx, which) }},
 	}
@@ -120,7 +115,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 }
 
 // twin is the fabric of a measurement, with LIDs, for ibsim: the radix of a fat tree of
-// three levels; a mesh such as 30x30, or a torus such as 8x8t, with a host on each switch;
+// three levels; a mesh such as 30x30, with a host on each switch;
 // or a file.
 func (b *bench) twin(ctx context.Context, which string) (*ibsim.Twin, error) {
 	f, err := b.fabricOf(ctx, which)
@@ -137,17 +132,12 @@ func (b *bench) twin(ctx context.Context, which string) (*ibsim.Twin, error) {
 func (b *bench) fabricOf(ctx context.Context, which string) (*fabric.Fabric, error) {
 	var text []byte
 	var err error
-	sizes, torus := strings.CutSuffix(which, "t")
-	if strings.Trim(which, "0123456789xt") != "" {
+	if strings.Trim(which, "0123456789x") != "" {
 		text, err = os.ReadFile(which)
 	} else if !strings.Contains(which, "x") {
 		text, err = exec.CommandContext(ctx, b.program, "gen", "fattree", "--levels", "3", "--radix", which).Output()
 	} else {
-		kind := "mesh"
-		if torus {
-			kind = "torus"
-		}
-		text, err = exec.CommandContext(ctx, b.program, "gen", kind, "--dims", sizes).Output()
+		text, err = exec.CommandContext(ctx, b.program, "gen", "mesh", "--dims", which).Output()
 	}
 	if err != nil {
 		return nil, err
@@ -175,9 +165,13 @@ func (b *bench) compile(ctx context.Context, file, engine string) (s compile.Sec
 	var summary struct {
 		Seconds compile.Seconds `json:"seconds"`
 	}
-	err = json.Unmarshal([]byte(said), &summary)
+	// In front of it may be a line about a counterpart.
+	err = json.Unmarshal([]byte(said[max(0, strings.IndexByte(said, '{')):]), &summary)
 	return summary.Seconds, process, err
 }
+
+// qos is what OpenSM needs for path SLs, and nue for lanes, as many as ibsim's ports have.
+var qos = []string{"qos TRUE", "nue_max_num_vls 8"}
 
 // route routes a fabric with each of the engines, whose names both programs have.
 func (b *bench) route(ctx context.Context, which string, engines []string) error {
@@ -193,7 +187,7 @@ func (b *bench) route(ctx context.Context, which string, engines []string) error
 	for _, name := range engines {
 		var theirs, route, check, both, process []time.Duration
 		for range b.runs {
-			t, err := openSM(ctx, twin, ibsim.OpenSMConfig{Engine: name, Flags: 0x07})
+			t, err := openSM(ctx, twin, ibsim.OpenSMConfig{Engine: name, Flags: 0x07, Options: qos})
 			if err != nil {
 				return err
 			}
