@@ -113,41 +113,43 @@ func (m *multicaster) rows() []int32 {
 	return row
 }
 
-// order is the up*/down* order of the routing, and one of its own where that has
-// none.
-func (m *multicaster) order(ctx context.Context) ([]int32, error) {
-	if m.r.Order != nil {
-		return m.r.Order, nil
-	}
-	order, err := updown.ChooseOrder(ctx, m.r.Fabric, nil)
-	if err != nil {
-		return nil, err
-	}
-	return order.Rank, nil
-}
-
 // scheme makes a scheme by its name.
 func (m *multicaster) scheme(ctx context.Context, name string) (mft.Scheme, error) {
 	switch name {
-	case unionScheme:
-		return mft.Union{}, nil
 	case unionRowScheme:
 		return mft.UnionRow{Class: m.rows()}, nil
+	case combScheme:
+		return m.comb, nil
+	}
+	return NewScheme(ctx, name, m.r)
+}
+
+// NewScheme returns the multicast scheme of a name for a routing, except union-row and comb,
+// which depend on the grid. updn-tree has the order of the routing, or one of its own where
+// that has none. Errors: ctx's, and a name that is none.
+func NewScheme(ctx context.Context, name string, r *lft.Routing) (mft.Scheme, error) {
+	switch name {
+	case unionScheme:
+		return mft.Union{}, nil
 	case unionMergeScheme:
 		return mft.UnionMerge{}, nil
 	case unionTurnsScheme:
 		return mft.UnionTurns{}, nil
 	case openSMScheme:
 		return mft.OpenSM{}, nil
-	case combScheme:
-		return m.comb, nil
 	case spamScheme:
 		return updown.SPAMTree{}, nil
 	case regionScheme:
 		return banyan.RegionTree{}, nil
 	case updnTreeScheme:
-		order, err := m.order(ctx)
-		return mft.UpdnTree{Order: order}, err
+		if r.Order != nil {
+			return mft.UpdnTree{Order: r.Order}, nil
+		}
+		order, err := updown.ChooseOrder(ctx, r.Fabric, nil)
+		if err != nil {
+			return nil, err
+		}
+		return mft.UpdnTree{Order: order.Rank}, nil
 	}
 	return nil, CheckMulticastScheme(name)
 }

@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"cmp"
 	"fmt"
 
 	"go.uber.org/zap"
@@ -45,7 +46,7 @@ func (p *Plugin) openLabels() {
 		return err
 	})
 	if failed != nil {
-		p.report(&Error{Code: or(failed.Code, BadConfig), Err: fmt.Errorf("labels: %w; ports are named without labels", failed.Err)})
+		p.report(&Error{Code: cmp.Or(failed.Code, BadConfig), Err: fmt.Errorf("labels: %w; ports are named without labels", failed.Err)})
 		return
 	}
 	p.log.Info("labels", zap.String("file", name), zap.Int("nodes", len(p.labels)))

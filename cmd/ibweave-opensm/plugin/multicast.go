@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,8 +15,6 @@ import (
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
-	"github.com/ibweave/ibweave/routing/banyan"
-	"github.com/ibweave/ibweave/updown"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -141,18 +140,11 @@ func (p *Plugin) Masks(box Box, boxes func() []Box) []SwitchPort {
 		return nil
 	})
 	if failed != nil {
-		failed.Code = or(failed.Code, Multicast)
+		failed.Code = cmp.Or(failed.Code, Multicast)
 		p.report(failed)
 		return m.emergency(&box)
 	}
 	return m.switchPorts(x.ports)
-}
-
-func or(a, b Code) Code {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 // renew forgets what belongs to an older routing. What was planned little by
@@ -296,45 +288,23 @@ func (m *masks) scheme(ctx context.Context, name string, groups []mft.Group) (mf
 	if s := m.schemes[name]; s != nil {
 		return s, nil
 	}
-	var s mft.Scheme
-	switch name {
-	case unionScheme:
-		s = mft.Union{}
-	case mergeScheme:
-		s = mft.UnionMerge{}
-	case turnsScheme:
-		s = mft.UnionTurns{}
-	case spamScheme:
-		s = updown.SPAMTree{}
-	case regionScheme:
-		s = banyan.RegionTree{}
-	case combScheme:
-		var (
-			comb mesh.Comb
-			err  error
-		)
-		if whole := m.p.groups.whole(m.tables); len(whole) > 0 {
-			comb, _, err = mesh.Comb{Grid: m.mesh()}.Choose(ctx, m.tables.Routing, whole)
+	if name != combScheme {
+		s, err := compile.NewScheme(ctx, name, m.tables.Routing)
+		if err == nil {
+			m.schemes[name] = s
 		}
-		if comb.Trunks == nil {
-			comb, _, err = mesh.Comb{Grid: m.mesh()}.Choose(ctx, m.tables.Routing, groups)
-		}
-		if err != nil {
-			return nil, err
-		}
-		s = comb
-	case updnTreeScheme:
-		rank := m.tables.Routing.Order
-		if rank == nil {
-			order, err := updown.ChooseOrder(ctx, m.tables.Fabric, nil)
-			if err != nil {
-				return nil, err
-			}
-			rank = order.Rank
-		}
-		s = mft.UpdnTree{Order: rank}
-	default:
-		return nil, fmt.Errorf("no multicast scheme %q", name)
+		return s, err
+	}
+	var s mesh.Comb
+	var err error
+	if whole := m.p.groups.whole(m.tables); len(whole) > 0 {
+		s, _, err = mesh.Comb{Grid: m.mesh()}.Choose(ctx, m.tables.Routing, whole)
+	}
+	if s.Trunks == nil {
+		s, _, err = mesh.Comb{Grid: m.mesh()}.Choose(ctx, m.tables.Routing, groups)
+	}
+	if err != nil {
+		return nil, err
 	}
 	m.schemes[name] = s
 	return s, nil
@@ -635,7 +605,7 @@ func (m *masks) emergency(box *Box) (ports []SwitchPort) {
 		return nil
 	})
 	if failed != nil {
-		failed.Code = or(failed.Code, Multicast)
+		failed.Code = cmp.Or(failed.Code, Multicast)
 		m.p.report(failed)
 	}
 	return ports

@@ -21,6 +21,7 @@
 package plugin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -201,9 +202,7 @@ func Open(options string, host Host) *Plugin {
 		return err
 	})
 	if err != nil {
-		if err.Code == "" {
-			err.Code = BadConfig
-		}
+		err.Code = cmp.Or(err.Code, BadConfig)
 		p.failed = err
 		p.report(err)
 	}
@@ -322,7 +321,7 @@ func (p *Plugin) panicked(engine string, w *par.Panic) *Error {
 func (p *Plugin) Guard(engine string, f func() error) error {
 	failed := p.guard(engine, f)
 	if failed != nil {
-		failed.Code = or(failed.Code, BadSubnet)
+		failed.Code = cmp.Or(failed.Code, BadSubnet)
 	}
 	return p.reported(failed)
 }
@@ -359,9 +358,7 @@ func (p *Plugin) Route(engine int, s *Snapshot) (*Tables, error) {
 		})
 	}
 	if err != nil {
-		if err.Code == "" {
-			err.Code = CannotRoute
-		}
+		err.Code = cmp.Or(err.Code, CannotRoute)
 		p.refuse(engine, s, err)
 		p.meter.fellBack()
 		p.host.Log(LogError, err.Error()+"; OpenSM goes on with its next engine")
