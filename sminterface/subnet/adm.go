@@ -12,10 +12,6 @@ import (
 	"github.com/ibweave/ibweave/sminterface/mad"
 )
 
-// DefaultSMKey is the key by which OpenSM trusts a request unless it has another
-// (OSM_DEFAULT_SA_KEY): it shows the ports of a group to such requests only.
-const DefaultSMKey uint64 = 1
-
 // Manager is where the subnet manager is, as the local port knows it.
 type Manager struct {
 	LID          fabric.LID

@@ -14,6 +14,10 @@ import (
 	"github.com/ibweave/ibweave/sminterface/mad"
 )
 
+// defaultSMKey is the key by which OpenSM trusts a request unless it has another
+// (OSM_DEFAULT_SA_KEY): it shows the ports of a group to such requests only.
+const defaultSMKey uint64 = 1
+
 func TestMain(m *testing.M) {
 	short.UseMemory()
 	m.Run()
@@ -63,7 +67,7 @@ func TestJoin(t *testing.T) {
 	state := func(i int) mad.JoinState {
 		t.Helper()
 		list, err := c.Members(t.Context(), m, mad.MCMemberRecord{MGID: mgid, PortGID: mad.PortGID(m.SubnetPrefix, port(i))},
-			mad.MCMemberMGID|mad.MCMemberPortGID, DefaultSMKey)
+			mad.MCMemberMGID|mad.MCMemberPortGID, defaultSMKey)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,7 +125,7 @@ func TestJoin(t *testing.T) {
 		}
 	}
 	// Four records do not fit into one of libumad2sim.so's MADs.
-	if _, err := c.Members(t.Context(), m, mad.MCMemberRecord{MGID: mgid}, mad.MCMemberMGID, DefaultSMKey); !errors.Is(err, mad.ErrTruncated) {
+	if _, err := c.Members(t.Context(), m, mad.MCMemberRecord{MGID: mgid}, mad.MCMemberMGID, defaultSMKey); !errors.Is(err, mad.ErrTruncated) {
 		t.Errorf("a long list: %v", err)
 	}
 	if _, err := c.Leave(t.Context(), m, Membership{MGID: mgid, MLID: 0xc010, Port: port(1), State: mad.SendOnlyNonMember}); err != nil {

@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"io/fs"
 	"runtime"
-	"syscall"
 )
 
 // Device is an open /dev/infiniband/umadN, or what behaves like one.
@@ -32,7 +31,6 @@ type Device interface {
 
 // The requests of ioctl, of type 0x1b.
 var (
-	ioctlRegister   = ioctlNumber(true, true, 1, sizeRegister)
 	ioctlUnregister = ioctlNumber(false, true, 2, 4)
 	ioctlEnablePKey = ioctlNumber(false, false, 3, 0)
 	ioctlRegister2  = ioctlNumber(true, true, 4, sizeRegister2)
@@ -63,7 +61,6 @@ func ioctlNumber(read, write bool, number, size uint32) uint32 {
 // The structs of ib_user_mad.h, in bytes. All of them are in the byte order of
 // the machine, except where a comment says so.
 const (
-	sizeRegister  = 28 // ib_user_mad_reg_req
 	sizeRegister2 = 40 // ib_user_mad_reg_req2
 	// HeaderSize is the length of ib_user_mad_hdr, which is in front of each
 	// MAD: with a P_Key index, since IB_USER_MAD_ENABLE_PKEY.
@@ -112,7 +109,7 @@ type agent struct {
 }
 
 // register registers an agent, which gets no requests of others, and returns its
-// number. Kernels before 3.18 know the older request only.
+// number. Kernels from 3.18 on know the request.
 func register(d Device, a agent) (uint32, error) {
 	var b [sizeRegister2]byte
 	n := binary.NativeEndian
@@ -120,19 +117,7 @@ func register(d Device, a agent) (uint32, error) {
 	b[8], b[9] = a.class, a.version
 	b[36] = a.rmpp
 	err := d.Ioctl(ioctlRegister2, b[:])
-	if err == nil {
-		return n.Uint32(b[0:]), nil
-	}
-	if !errors.Is(err, syscall.ENOTTY) && !errors.Is(err, syscall.EINVAL) {
-		return 0, err
-	}
-	var old [sizeRegister]byte
-	old[20], old[21], old[22] = a.qpn, a.class, a.version
-	old[26] = a.rmpp
-	if err := d.Ioctl(ioctlRegister, old[:]); err != nil {
-		return 0, err
-	}
-	return n.Uint32(old[0:]), nil
+	return n.Uint32(b[0:]), err
 }
 
 // unregister gives an agent back.

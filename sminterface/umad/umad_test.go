@@ -27,7 +27,6 @@ import (
 // that are longer than what is read into. What it sends goes to answer, or to a
 // network behind it.
 type device struct {
-	old  bool // a kernel without REGISTER_AGENT2
 	pkey bool
 	// answer gives what is read after a write: messages, header included.
 	answer func(h header, m []byte) [][]byte
@@ -57,15 +56,10 @@ func (d *device) Ioctl(request uint32, arg []byte) error {
 	case 0x00001b03:
 		d.pkey = true
 	case 0xc0281b04:
-		if d.old {
-			return syscall.ENOTTY
-		}
 		if binary.NativeEndian.Uint32(arg[12:]) != 0 {
 			return syscall.EINVAL
 		}
 		return d.register(arg, agent{class: arg[8], version: arg[9], rmpp: arg[36], qpn: uint8(binary.NativeEndian.Uint32(arg[4:]))})
-	case 0xc01c1b01:
-		return d.register(arg, agent{qpn: arg[20], class: arg[21], version: arg[22], rmpp: arg[26]})
 	case 0x40041b02:
 		id := binary.NativeEndian.Uint32(arg)
 		if _, ok := d.agents[id]; !ok {
@@ -159,47 +153,44 @@ func message(h header, m []byte) []byte {
 }
 
 func TestPort(t *testing.T) {
-	for _, old := range []bool{false, true} {
-		d := newDevice()
-		d.old = old
-		d.answer = func(h header, m []byte) [][]byte {
-			if h.timeoutMS != 1500 || h.retries != 2 || h.lid != 0xffff || h.qpn != 0 || h.qkey != 0 {
-				t.Errorf("header %+v", h)
-			}
-			if m[23] == 9 { // no answer: the kernel gives the header back
-				h.status = 110
-				return [][]byte{message(h, m[:mad.HeaderSize])}
-			}
-			m[3] |= byte(mad.Response)
-			m[4] |= 0x80
-			m[64] = 42
-			return [][]byte{message(header{agent: h.agent, lid: 3}, m)}
+	d := newDevice()
+	d.answer = func(h header, m []byte) [][]byte {
+		if h.timeoutMS != 1500 || h.retries != 2 || h.lid != 0xffff || h.qpn != 0 || h.qkey != 0 {
+			t.Errorf("header %+v", h)
 		}
-		p, err := New(d)
-		if err != nil {
-			t.Fatal(err)
+		if m[23] == 9 { // no answer: the kernel gives the header back
+			h.status = 110
+			return [][]byte{message(h, m[:mad.HeaderSize])}
 		}
-		if len(d.agents) != 3 || !d.pkey {
-			t.Errorf("agents %v", d.agents)
-		}
-		c := subnet.New(p, subnet.Options{Timeout: 1500*time.Millisecond - 1, Retries: 2})
-		data, err := c.Get(t.Context(), subnet.Target{Route: []fabric.PortNum{1, 2}}, mad.AttrNodeDescription, 0)
-		if err != nil || data[0] != 42 {
-			t.Errorf("%x, %v", data, err)
-		}
-		_, err = c.Get(t.Context(), subnet.Target{Route: []fabric.PortNum{1, 2}}, mad.AttrPortInfo, 9)
-		if !errors.Is(err, subnet.ErrTimeout) || !strings.Contains(err.Error(), "Get(PortInfo, 0x9) to route 0,1,2") {
-			t.Errorf("no answer: %v", err)
-		}
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-		if !d.closed || len(d.agents) > 0 {
-			t.Errorf("closed %v, agents %v", d.closed, d.agents)
-		}
-		if _, err := c.Get(t.Context(), subnet.Target{}, mad.AttrNodeInfo, 0); !errors.Is(err, subnet.ErrClosed) {
-			t.Errorf("after Close: %v", err)
-		}
+		m[3] |= byte(mad.Response)
+		m[4] |= 0x80
+		m[64] = 42
+		return [][]byte{message(header{agent: h.agent, lid: 3}, m)}
+	}
+	p, err := New(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(d.agents) != 3 || !d.pkey {
+		t.Errorf("agents %v", d.agents)
+	}
+	c := subnet.New(p, subnet.Options{Timeout: 1500*time.Millisecond - 1, Retries: 2})
+	data, err := c.Get(t.Context(), subnet.Target{Route: []fabric.PortNum{1, 2}}, mad.AttrNodeDescription, 0)
+	if err != nil || data[0] != 42 {
+		t.Errorf("%x, %v", data, err)
+	}
+	_, err = c.Get(t.Context(), subnet.Target{Route: []fabric.PortNum{1, 2}}, mad.AttrPortInfo, 9)
+	if !errors.Is(err, subnet.ErrTimeout) || !strings.Contains(err.Error(), "Get(PortInfo, 0x9) to route 0,1,2") {
+		t.Errorf("no answer: %v", err)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	if !d.closed || len(d.agents) > 0 {
+		t.Errorf("closed %v, agents %v", d.closed, d.agents)
+	}
+	if _, err := c.Get(t.Context(), subnet.Target{}, mad.AttrNodeInfo, 0); !errors.Is(err, subnet.ErrClosed) {
+		t.Errorf("after Close: %v", err)
 	}
 }
 
