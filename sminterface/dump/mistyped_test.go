@@ -3,6 +3,7 @@ package dump
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"regexp"
 	"strings"
@@ -40,7 +41,7 @@ func TestMistyped(t *testing.T) {
 				g, _, err := ReadSubnetList("x", data, Options{Lenient: lenient})
 				return g, err
 			}},
-		"ibnetdiscover -p": {topology.AppendPortList(nil, f), `()(SW)( +\d+ +\d+ 0x$)`, "CA", parse},
+		"ibnetdiscover -p": {portList(f), `()(SW)( +\d+ +\d+ 0x$)`, "CA", parse},
 		"ibnetdiscover":    {topology.Append(nil, f), `(?m)(^)(Switch)(\s+\d+ "S-$)`, "Ca", parse},
 	} {
 		mistype := func(guid string) []byte {
@@ -60,4 +61,22 @@ func TestMistyped(t *testing.T) {
 			}
 		}
 	}
+}
+
+// portList is what ibnetdiscover -p prints of a fabric's cables, from both ends.
+func portList(f *fabric.Fabric) (b []byte) {
+	side := func(p fabric.PortID) string {
+		word, end := "CA", p
+		if n := f.Owner(p); f.IsSwitch(n) {
+			word, end = "SW", f.PortBase(n)
+		}
+		return fmt.Sprintf("%s %5d %2d %s", word, f.LID(end), f.Num(p), f.PortGUID(end))
+	}
+	for _, c := range f.Cables() {
+		for _, p := range []fabric.PortID{c.A, c.B} {
+			q := f.Peer(p)
+			b = fmt.Appendf(b, "%s 4x SDR - %s ( '%s' - '%s' )\n", side(p), side(q), f.Node(f.Owner(p)).Description, f.Node(f.Owner(q)).Description)
+		}
+	}
+	return b
 }
