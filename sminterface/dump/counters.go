@@ -256,25 +256,23 @@ func ReadCounters(name string, data []byte, f *fabric.Fabric, opt Options) (*Cou
 	}
 }
 
-func (r *perfReader) readLine(at int, line []byte) {
+func (r *perfReader) readLine(at int, line []byte) error {
 	line = bytes.TrimSpace(line)
 	switch {
 	case beginsWith(line, perfHead), beginsWith(line, perfExtended):
 		r.inside = true
-		if err := r.readHead(string(line)); err != nil {
-			r.skip = true
-			r.add(at, Dropped, err)
-		}
+		err := r.readHead(string(line))
+		r.skip = err != nil
+		return err
 	case isSilent(line), bytes.HasPrefix(line, libraryWarning):
 	case bytes.Contains(line, []byte("iberror: ")):
 		r.add(at, Missing, errors.New("perfquery had no answer here"))
 	case !r.inside:
-		r.drop(at, "text before the first port; want %sLid 5 port 1", perfExtended)
+		return fmt.Errorf("text before the first port; want %sLid 5 port 1", perfExtended)
 	case !r.skip:
-		if err := r.readField(string(line)); err != nil {
-			r.add(at, Dropped, err)
-		}
+		return r.readField(string(line))
 	}
+	return nil
 }
 
 // readHead reads the first line of a port: # Port extended counters: Lid 5 port 1 (CapMask: 0x5300).
@@ -283,7 +281,7 @@ func (r *perfReader) readHead(line string) error {
 	if !extended {
 		rest = strings.TrimPrefix(line, perfHead)
 	}
-	r.extended, r.skip = extended, false
+	r.extended = extended
 	s := scanner{rest: []byte(rest)}
 	s.want("Lid ")
 	lid := s.decimal(5)
@@ -366,10 +364,10 @@ func readRates(name string, data []byte, f *fabric.Fabric, opt Options) (*Counte
 		}
 	}
 	var columns []Counter
-	r.eachLine(func(at int, line []byte) {
+	r.eachLine(func(_ int, line []byte) error {
 		line = bytes.TrimSpace(bytes.TrimPrefix(line, []byte("\ufeff")))
 		if isSilent(line) || bytes.HasPrefix(line, libraryWarning) {
-			return
+			return nil
 		}
 		row := csv.NewReader(bytes.NewReader(line))
 		row.TrimLeadingSpace = true
@@ -390,9 +388,7 @@ func readRates(name string, data []byte, f *fabric.Fabric, opt Options) (*Counte
 		default:
 			err = r.readRow(columns, fields)
 		}
-		if err != nil {
-			r.add(at, Dropped, err)
-		}
+		return err
 	})
 	if columns == nil && !r.failed { // its header is wrong
 		return nil, nil, r.errorAt(0, errors.New("no header row that can be read; want node,port,xmit_bytes"))

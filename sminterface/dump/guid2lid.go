@@ -43,10 +43,10 @@ func ReadGUID2LID(name string, data []byte, opt Options) ([]lft.LIDRange, []Prob
 	return finish(&r.textReader, r.list)
 }
 
-func (r *guid2lidReader) readLine(at int, line []byte) {
+func (r *guid2lidReader) readLine(at int, line []byte) error {
 	if len(bytes.TrimSpace(line)) == 0 {
 		r.joined = false
-		return
+		return nil
 	}
 	one, err := parseGUID2LID(line)
 	if err == nil {
@@ -56,8 +56,7 @@ func (r *guid2lidReader) readLine(at int, line []byte) {
 		err = r.takenError(one)
 	}
 	if err != nil {
-		r.add(at, Dropped, err)
-		return
+		return err
 	}
 	if r.joined {
 		r.add(at, Contradiction, fmt.Errorf("no empty line before port %s: OpenSM takes this line as part of the one before", one.Port))
@@ -68,6 +67,7 @@ func (r *guid2lidReader) readLine(at int, line []byte) {
 	for l := one.Min; l <= one.Max; l++ {
 		r.owner[l] = one.Port
 	}
+	return nil
 }
 
 var errGUID2LID = errors.New("want a port GUID and its first and last LID: 0x0123456789abcdef 0x0001 0x0001")

@@ -122,34 +122,29 @@ func readPathPairs(text textReader, f *fabric.Fabric) (*lft.PathSLs, []Problem, 
 var errIBDMPath = errors.New("want a source's node GUID, a DLID and an SL, all but the GUID in decimal: 0x0123456789abcdef 6 1")
 
 // readLine reads a line of either form.
-func (r *pathPairReader) readLine(at int, line []byte) {
+func (r *pathPairReader) readLine(_ int, line []byte) error {
 	if line[0] != '0' {
-		r.readHead(at, line)
-		return
+		return r.readHead(line)
 	}
 	s := scanner{rest: line}
 	v := s.hex0x(16)
 	if s.bad {
-		r.add(at, Dropped, errIBDMPath)
-		return
+		return errIBDMPath
 	}
 	afterLID := s
 	if afterLID.skipBlanks(); afterLID.has(":") {
-		r.readSectionPath(at, v, afterLID)
-		return
+		return r.readSectionPath(v, afterLID)
 	}
 	dlid, sl, ok := parsePair(s)
 	if !ok {
-		r.add(at, Dropped, errIBDMPath)
-		return
+		return errIBDMPath
 	}
 	if guid := fabric.GUID(v); guid != r.source || len(r.from) == 0 {
 		if r.source, r.from = guid, r.portsOf(guid); len(r.from) == 0 {
-			r.drop(at, "the fabric has no node %s on a switch", guid)
-			return
+			return fmt.Errorf("the fabric has no node %s on a switch", guid)
 		}
 	}
-	r.addPath(at, dlid, sl)
+	return r.addPath(dlid, sl)
 }
 
 // parsePair reads the DLID and the SL that follow the GUID in a line of ibdmchk
@@ -163,26 +158,24 @@ func parsePair(s scanner) (dlid uint64, sl int, ok bool) {
 }
 
 // readSectionPath reads a line in a section from its colon on.
-func (r *pathPairReader) readSectionPath(at int, dlid uint64, s scanner) {
+func (r *pathPairReader) readSectionPath(dlid uint64, s scanner) error {
 	s.skipBlanks()
 	sl := s.decimal(3)
 	switch {
 	case !s.atEnd():
-		r.drop(at, "want a DLID and an SL: 0x0006 : 1")
+		return errors.New("want a DLID and an SL: 0x0006 : 1")
 	case r.from == nil:
-		r.drop(at, "no source before this line; want a line such as Channel Adapter 0x0123456789abcdef, .. with a port GUID")
-	default:
-		r.addPath(at, dlid, sl)
+		return errors.New("no source before this line; want a line such as Channel Adapter 0x0123456789abcdef, .. with a port GUID")
 	}
+	return r.addPath(dlid, sl)
 }
 
 // readHead reads the first line of a section.
-func (r *pathPairReader) readHead(at int, line []byte) {
+func (r *pathPairReader) readHead(line []byte) error {
 	r.source, r.from = 0, nil
 	guid, kind, ok := parseSectionHead(line)
 	if !ok {
-		r.drop(at, "want a section's first line such as Channel Adapter 0x0123456789abcdef, .. with a port GUID, or %v", errIBDMPath)
-		return
+		return fmt.Errorf("want a section's first line such as Channel Adapter 0x0123456789abcdef, .. with a port GUID, or %v", errIBDMPath)
 	}
 	port, known := r.byGUID[guid]
 	if kind == fabric.Switch {
@@ -193,9 +186,9 @@ func (r *pathPairReader) readHead(at int, line []byte) {
 	}
 	if r.from = []fabric.PortID{}; known {
 		r.from = append(r.from, port)
-		return
+		return nil
 	}
-	r.drop(at, "the fabric has no %s with port GUID %s on a switch", kind, guid)
+	return fmt.Errorf("the fabric has no %s with port GUID %s on a switch", kind, guid)
 }
 
 // parseSectionHead reads the first line of a section.
@@ -231,14 +224,12 @@ func (r *pathPairReader) portsOf(guid fabric.GUID) []fabric.PortID {
 }
 
 // addPath enters the SL of the paths from the ports of a line to a LID.
-func (r *pathPairReader) addPath(at int, dlid uint64, sl int) {
+func (r *pathPairReader) addPath(dlid uint64, sl int) error {
 	switch {
 	case dlid > uint64(r.f.MaxLID()) || r.f.LIDPort(fabric.LID(dlid)) == fabric.NoPort:
-		r.drop(at, "no port of the fabric has LID %d", dlid)
-		return
+		return fmt.Errorf("no port of the fabric has LID %d", dlid)
 	case sl >= lft.NumSLs:
-		r.drop(at, "SL %d, want 0 to %d", sl, lft.NumSLs-1)
-		return
+		return fmt.Errorf("SL %d, want 0 to %d", sl, lft.NumSLs-1)
 	}
 	for _, port := range r.from {
 		row := r.rows[port]
@@ -247,11 +238,11 @@ func (r *pathPairReader) addPath(at int, dlid uint64, sl int) {
 			r.rows[port] = row
 		}
 		if was := row[dlid]; was != lft.UnknownSL && was != fabric.SL(sl) {
-			r.drop(at, "SL %d from %s to LID %d, which has SL %d already", sl, r.f.PortName(port), dlid, was)
-			return
+			return fmt.Errorf("SL %d from %s to LID %d, which has SL %d already", sl, r.f.PortName(port), dlid, was)
 		}
 		row[dlid] = fabric.SL(sl)
 	}
+	return nil
 }
 
 // findMissing notes how many paths between CA or router ports have no line.

@@ -2,6 +2,7 @@ package dump
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -198,13 +199,14 @@ func ReadPathSLs(name string, data []byte, f *fabric.Fabric, opt Options) (*lft.
 }
 
 // eachPathLine calls read for every line of path SLs that says something.
-func (r *textReader) eachPathLine(read func(at int, line []byte)) {
-	r.eachLine(func(at int, line []byte) {
-		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' {
-			read(at, line)
-			r.checkEnd(at)
+func (r *textReader) eachPathLine(read func(at int, line []byte) error) {
+	r.eachLine(func(at int, line []byte) error {
+		if line = bytes.TrimSpace(line); len(line) == 0 || line[0] == '#' {
+			return nil
 		}
+		return read(at, line)
 	})
+	r.checkEnd('#')
 }
 
 // pathCounts is how many sources path SLs have, -1 where that is not known.
@@ -237,33 +239,33 @@ func readPathBlocks(text textReader, f *fabric.Fabric) (*lft.PathSLs, []Problem,
 	return finish(&r.textReader, r.paths)
 }
 
-func (r *pathBlockReader) readLine(at int, line []byte) {
+func (r *pathBlockReader) readLine(at int, line []byte) error {
 	s := scanner{rest: line}
 	switch {
 	case r.paths == nil && beginsWith(line, pathHead):
-		r.readHead(at, line)
+		return r.readHead(line)
 	case s.has("dlid "):
-		r.readDLIDs(at, s)
+		return r.readDLIDs(s)
 	case s.has("switch 0x"):
-		r.readSwitch(at, s)
+		return r.readSwitch(at, s)
 	case s.has("port 0x"):
-		r.readPort(at, s)
-	default:
-		r.drop(at, "want switch 0x0123456789abcdef \"..\", or dlid 1-5 sl 0")
+		return r.readPort(at, s)
 	}
+	return errors.New("want switch 0x0123456789abcdef \"..\", or dlid 1-5 sl 0")
 }
 
 const pathHead = "Path SLs ["
 
 // readHead reads the first line.
-func (r *pathBlockReader) readHead(at int, line []byte) {
+func (r *pathBlockReader) readHead(line []byte) (err error) {
 	high, counts, ok := parsePathHead(line)
 	if !ok {
-		r.drop(at, "want Path SLs [1-N] of M switches, or of M switches and P ports, with N of 0 to %d", fabric.MaxUnicastLID)
+		err = fmt.Errorf("want Path SLs [1-N] of M switches, or of M switches and P ports, with N of 0 to %d", fabric.MaxUnicastLID)
 		high, counts = int(r.f.MaxLID()), pathCounts{-1, -1}
 	}
 	r.high, r.said, r.next = high, counts, 1
 	r.paths = lft.UnknownPathSLs(r.f.NumSwitches(), max(fabric.LID(high), r.f.MaxLID()))
+	return err
 }
 
 func parsePathHead(line []byte) (high int, counts pathCounts, ok bool) {
@@ -290,29 +292,29 @@ func (r *pathBlockReader) beginSource(at int) {
 }
 
 // readSwitch reads a line with a switch, from the digits of its GUID on.
-func (r *pathBlockReader) readSwitch(at int, s scanner) {
+func (r *pathBlockReader) readSwitch(at int, s scanner) error {
 	r.beginSource(at)
 	guid := fabric.GUID(s.hex(16))
 	if !s.atWordEnd() {
-		r.drop(at, "bad GUID; want switch 0x0123456789abcdef \"..\"")
-		return
+		return errors.New("bad GUID; want switch 0x0123456789abcdef \"..\"")
 	}
 	r.count.switches++
 	sw, known := r.f.SwitchByGUID(guid)
 	switch {
 	case !known:
-		r.drop(at, "the fabric has no switch %s", guid)
+		return fmt.Errorf("the fabric has no switch %s", guid)
 	case r.given[sw]:
-		r.drop(at, "switch %s for a second time", guid)
+		return fmt.Errorf("switch %s for a second time", guid)
 	default:
 		r.given[sw] = true
 		r.switches = append(r.switches, sw)
 	}
+	return nil
 }
 
 // readPort reads a line with a source port of its own, from the digits of its
 // node's GUID on.
-func (r *pathBlockReader) readPort(at int, s scanner) {
+func (r *pathBlockReader) readPort(at int, s scanner) error {
 	r.beginSource(at)
 	r.count.ports++
 	guid := fabric.GUID(s.hex(16))
@@ -320,24 +322,22 @@ func (r *pathBlockReader) readPort(at int, s scanner) {
 	num := s.decimal(3)
 	s.want("]")
 	if !s.atWordEnd() {
-		r.drop(at, "bad port; want port 0x0123456789abcdef[1] \"..\" with the node's GUID")
-		return
+		return errors.New("bad port; want port 0x0123456789abcdef[1] \"..\" with the node's GUID")
 	}
 	node, known := r.f.NodeByGUID(guid)
 	if !known || num > int(r.f.Node(node).NumPorts) || (num == 0) != r.f.IsSwitch(node) {
-		r.drop(at, "the fabric has no source port %s[%d]", guid, num)
-		return
+		return fmt.Errorf("the fabric has no source port %s[%d]", guid, num)
 	}
 	port := r.f.Port(node, fabric.PortNum(num))
 	if r.paths.PortRow(port) != nil || slices.Contains(r.ports, port) {
-		r.drop(at, "port %s[%d] for a second time", guid, num)
-		return
+		return fmt.Errorf("port %s[%d] for a second time", guid, num)
 	}
 	r.ports = append(r.ports, port)
+	return nil
 }
 
 // readDLIDs reads a line with a range of DLIDs and their SL, behind its first word.
-func (r *pathBlockReader) readDLIDs(at int, s scanner) {
+func (r *pathBlockReader) readDLIDs(s scanner) (err error) {
 	from := s.decimal(5)
 	to := from
 	if s.has("-") {
@@ -347,34 +347,31 @@ func (r *pathBlockReader) readDLIDs(at int, s scanner) {
 	sl := int(lft.UnknownSL)
 	if !s.has(unknownSL) {
 		if sl = s.decimal(2); sl >= lft.NumSLs && s.atEnd() {
-			r.drop(at, "SL %d, want 0 to %d", sl, lft.NumSLs-1)
-			return
+			return fmt.Errorf("SL %d, want 0 to %d", sl, lft.NumSLs-1)
 		}
 	}
 	switch {
 	case !s.atEnd():
-		r.drop(at, "want dlid 1-5 sl 0, or dlid 6 sl 1")
-		return
+		return errors.New("want dlid 1-5 sl 0, or dlid 6 sl 1")
 	case from == 0 || to < from || to > r.high:
-		r.drop(at, "DLIDs %d to %d, want some of 1 to %d, the lower first", from, to, r.high)
-		return
+		return fmt.Errorf("DLIDs %d to %d, want some of 1 to %d, the lower first", from, to, r.high)
 	case !r.begun:
-		r.drop(at, "no switch before this line; want switch 0x0123456789abcdef \"..\"")
-		return
+		return errors.New("no switch before this line; want switch 0x0123456789abcdef \"..\"")
 	}
 	if r.row == nil {
 		r.row = unknownRow(r.paths.MaxLID())
 	}
 	if from != r.next {
-		r.drop(at, "the block goes on with DLID %d, want %d", from, r.next)
+		err = fmt.Errorf("the block goes on with DLID %d, want %d", from, r.next)
 		if from < r.next {
-			return // the first counts
+			return err // the first counts
 		}
 	}
 	for l := from; l <= to; l++ {
 		r.row[l] = fabric.SL(sl)
 	}
 	r.next = to + 1
+	return err
 }
 
 // unknownRow is a row of path SLs of which nothing is known.

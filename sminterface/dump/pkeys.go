@@ -3,6 +3,7 @@ package dump
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -62,17 +63,18 @@ func isPKeyHead(line, next []byte) bool {
 // what is cut.
 func ReadPKeys(name string, data []byte, f *fabric.Fabric, opt Options) ([][]fabric.PKey, []Problem, error) {
 	r := &pkeyReader{textReader: newTextReader(name, data, opt), f: f, at: fabric.NoPort, tables: make([][]fabric.PKey, f.NumPorts())}
-	read := map[Form]func(int, []byte){PKeyRecords: r.readRecordLine, SMPQueryPKeys: r.readQueryLine, PKeyGroups: r.readGroupLine}[Recognize(data)]
+	read := map[Form]func(int, []byte) error{PKeyRecords: r.readRecordLine, SMPQueryPKeys: r.readQueryLine, PKeyGroups: r.readGroupLine}[Recognize(data)]
 	if read == nil {
 		return nil, nil, r.notForm(Recognize(data), "P_Key tables", "what saquery --smkey 1 PKTR prints")
 	}
 	r.ports = make(map[fabric.GUID]fabric.PortID)
 	f.EndPorts(func(p fabric.PortID) { r.ports[f.PortGUID(p)] = p })
-	r.eachLine(func(at int, line []byte) {
+	r.eachLine(func(at int, line []byte) error {
 		line = bytes.TrimSpace(line)
-		if !isSilent(line) && !bytes.HasPrefix(line, libraryWarning) {
-			read(at, line)
+		if isSilent(line) || bytes.HasPrefix(line, libraryWarning) {
+			return nil
 		}
+		return read(at, line)
 	})
 	if r.open && !r.failed {
 		r.add(r.lastLine(len(data)), Truncated, fmt.Errorf("the last P_Key table has no end: %w", ErrTruncated))
@@ -126,24 +128,24 @@ func (r *pkeyReader) find(lid fabric.LID, num int) (fabric.PortID, error) {
 }
 
 // readKeys reads a row of entries.
-func (r *pkeyReader) readKeys(at int, row []byte, most int) {
+func (r *pkeyReader) readKeys(row []byte, most int) error {
 	n := 0
 	for word := range bytes.FieldsSeq(row) {
 		s := scanner{rest: word}
 		key := s.hex0x(4)
 		if n++; !s.atEnd() || n > most {
-			r.drop(at, "want up to %d P_Keys, like 0x8001 0x7fff", most)
-			return
+			return fmt.Errorf("want up to %d P_Keys, like 0x8001 0x7fff", most)
 		}
 		r.put(fabric.PKey(key))
 	}
+	return nil
 }
 
 // pkeyRecordFields are what a record has before its table.
 var pkeyRecordFields = []string{"LID", "Port", "Block"}
 
 // readRecordLine reads a line of saquery PKTR.
-func (r *pkeyReader) readRecordLine(at int, line []byte) {
+func (r *pkeyReader) readRecordLine(at int, line []byte) error {
 	const perRow = 8
 	key, value, isField := bytes.Cut(line, []byte("."))
 	number := func(most int) int {
@@ -162,7 +164,7 @@ func (r *pkeyReader) readRecordLine(at int, line []byte) {
 		}
 		r.open, r.at, r.lid, r.rows = true, fabric.NoPort, 0, 0
 	case !r.open:
-		r.drop(at, "text before the first record; want %s", pkeyRecord)
+		return fmt.Errorf("text before the first record; want %s", pkeyRecord)
 	case isField && string(key) == "LID":
 		r.lid = fabric.LID(max(0, number(int(fabric.MaxUnicastLID))))
 	case isField && string(key) == "Port":
@@ -178,16 +180,17 @@ func (r *pkeyReader) readRecordLine(at int, line []byte) {
 	case bytes.Equal(line, pkeyTable):
 		r.rows = pkeyBlock / perRow
 	case r.rows > 0:
-		r.readKeys(at, line, perRow)
 		r.rows--
 		r.open = r.rows > 0
+		return r.readKeys(line, perRow)
 	default:
-		r.drop(at, "want one of %q, or the row of a table", pkeyRecordFields)
+		return fmt.Errorf("want one of %q, or the row of a table", pkeyRecordFields)
 	}
+	return nil
 }
 
 // readQueryLine reads a line of smpquery pkeys, or one that says of which port the next are.
-func (r *pkeyReader) readQueryLine(at int, line []byte) {
+func (r *pkeyReader) readQueryLine(at int, line []byte) error {
 	if lid, num, guid, ok := pkeyHead(line); ok {
 		if r.open {
 			r.drop(at, "the P_Key table before this one has no end")
@@ -205,35 +208,33 @@ func (r *pkeyReader) readQueryLine(at int, line []byte) {
 		}
 		r.open = true
 		r.enter(p)
-		return
+		return nil
 	}
 	if bytes.HasSuffix(line, pkeyCapacity) && r.open {
 		r.open = false
-		return
+		return nil
 	}
 	first, row, ok := bytes.Cut(line, []byte(":"))
 	s := scanner{rest: first}
 	if s.decimal(5); !ok || !s.atEnd() || !r.open {
-		r.drop(at, "want a row of smpquery pkeys, or the port of the next table, like Lid 5")
-		return
+		return errors.New("want a row of smpquery pkeys, or the port of the next table, like Lid 5")
 	}
-	r.readKeys(at, row, pkeyBlock)
+	return r.readKeys(row, pkeyBlock)
 }
 
 // readGroupLine reads a line of ibdiagnet's pkey: the head of a partition, or a member
 // (FORMATS: "Full h1/U1/P1 lid=0x0001 guid=0x.. dev=..").
-func (r *pkeyReader) readGroupLine(at int, line []byte) {
+func (r *pkeyReader) readGroupLine(_ int, line []byte) error {
 	if rest, isHead := bytes.CutPrefix(line, pkeyGroup); isHead {
 		s := scanner{rest: rest}
 		if r.key = fabric.PKey(s.hex0x(4)).Partition(); !s.atWordEnd() || r.key == 0 {
-			r.drop(at, "want a partition, like GROUP PKey:0x7fff Hosts:12")
 			r.key = 0
+			return errors.New("want a partition, like GROUP PKey:0x7fff Hosts:12")
 		}
-		return
+		return nil
 	}
 	if r.key == 0 {
-		r.drop(at, "a member without a partition; want %s0x7fff", pkeyGroup)
-		return
+		return fmt.Errorf("a member without a partition; want %s0x7fff", pkeyGroup)
 	}
 	member, _, _ := bytes.Cut(line, []byte(" "))
 	_, fields, ok := bytes.Cut(line, []byte(" lid="))
@@ -245,24 +246,22 @@ func (r *pkeyReader) readGroupLine(at int, line []byte) {
 	key := r.key
 	switch {
 	case !ok || !s.atWordEnd():
-		r.drop(at, "want a member, like Full h1/U1/P1 lid=0x0001 guid=0x0000000000000001 dev=4129")
-		return
+		return errors.New("want a member, like Full h1/U1/P1 lid=0x0001 guid=0x0000000000000001 dev=4129")
 	case string(member) == "Full":
 		key |= fabric.FullMember
 	case string(member) != "Limited" && string(member) != "Part" && string(member) != "Partial":
-		r.drop(at, "membership %q, want Full or Limited", member)
-		return
+		return fmt.Errorf("membership %q, want Full or Limited", member)
 	}
 	p, known := r.ports[guid]
 	if !known {
 		var err error
 		if p, err = r.find(lid, -1); err != nil {
-			r.add(at, Dropped, fmt.Errorf("the fabric has no end port %s, and %w", guid, err))
-			return
+			return fmt.Errorf("the fabric has no end port %s, and %w", guid, err)
 		}
 	}
 	r.enter(p)
 	r.put(key)
+	return nil
 }
 
 // noteMissing notes the end ports with a LID and without a table. Where no port has a LID, the topology

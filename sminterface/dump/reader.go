@@ -170,21 +170,24 @@ func newTextReader(name string, data []byte, opt Options) textReader {
 }
 
 // eachLine calls read for every line, without its end, and stops where a strict
-// reader does.
-func (r *textReader) eachLine(read func(at int, line []byte)) {
+// reader does. A line of which read returns an error is left out.
+func (r *textReader) eachLine(read func(at int, line []byte) error) {
 	r.number = 0
 	for at := 0; at < len(r.data) && !r.failed; {
 		line, next := cutLine(r.data, at)
 		r.number++
-		read(at, line)
+		if err := read(at, line); err != nil {
+			r.add(at, Dropped, err)
+		}
 		at = next
 	}
 }
 
-// checkEnd notes that the line at offset at has no end, as the last line of a
-// file that is cut short.
-func (r *textReader) checkEnd(at int) {
-	if !r.failed && bytes.IndexByte(r.data[at:], '\n') < 0 {
+// checkEnd notes that the last line has no end, as in a file that is cut short, unless it is
+// blank or begins with the mark of a comment.
+func (r *textReader) checkEnd(comment byte) {
+	at := bytes.LastIndexByte(r.data, '\n') + 1
+	if line := bytes.TrimSpace(r.data[at:]); !r.failed && len(line) > 0 && line[0] != comment {
 		r.add(at, Truncated, fmt.Errorf("the last line has no end: %w", ErrTruncated))
 	}
 }

@@ -114,7 +114,7 @@ type saReader struct {
 	index   map[mft.MGID]int // in groups
 }
 
-func (r *saReader) readLine(at int, line []byte) {
+func (r *saReader) readLine(at int, line []byte) error {
 	line = bytes.TrimSpace(line)
 	switch {
 	case len(line) == 0, line[0] == '#', bytes.HasPrefix(line, libraryWarning):
@@ -122,13 +122,13 @@ func (r *saReader) readLine(at int, line []byte) {
 		r.endRecord(at)
 		r.record = saRecord{at: at, need: neededFields(line)}
 	case r.record.need == nil:
-		r.drop(at, "text before the first record; want MCMemberRecord member dump:")
+		return errors.New("text before the first record; want MCMemberRecord member dump:")
 	default:
-		if err := r.record.readField(line); err != nil {
-			r.record.wrong = true
-			r.add(at, Dropped, err)
-		}
+		err := r.record.readField(line)
+		r.record.wrong = r.record.wrong || err != nil
+		return err
 	}
+	return nil
 }
 
 // neededFields is what a record with this first line has.

@@ -121,7 +121,7 @@ type sl2vlReader struct {
 // nothing of the form, and sections that end too early.
 func ReadSL2VL(name string, data []byte, f *fabric.Fabric, opt Options) (*lft.SL2VL, []Problem, error) {
 	r := &sl2vlReader{textReader: newTextReader(name, data, opt), f: f, of: fabric.NoPort}
-	var read func(at int, line []byte)
+	var read func(at int, line []byte) error
 	switch form := Recognize(data); form {
 	case SL2VL:
 		read = r.readDumpLine
@@ -135,12 +135,13 @@ func ReadSL2VL(name string, data []byte, f *fabric.Fabric, opt Options) (*lft.SL
 	r.s = lft.NewSL2VL(f, lft.ConstantVL(0))
 	r.given = make([][]bool, f.NumPorts())
 	r.byGUID = portsByGUID(f, f.CAPorts())
-	r.eachLine(func(at int, line []byte) {
-		if line = bytes.TrimSpace(line); len(line) > 0 {
-			read(at, line)
-			r.checkEnd(at)
+	r.eachLine(func(at int, line []byte) error {
+		if line = bytes.TrimSpace(line); len(line) == 0 {
+			return nil
 		}
+		return read(at, line)
 	})
+	r.checkEnd(0)
 	r.closeSection(len(data))
 	r.findMissing()
 	return finish(&r.textReader, r.s)
@@ -156,7 +157,7 @@ func portsByGUID(f *fabric.Fabric, ports []fabric.PortID) map[fabric.GUID]fabric
 }
 
 // readDumpLine reads a line of opensm-sl2vl.dump.
-func (r *sl2vlReader) readDumpLine(at int, line []byte) {
+func (r *sl2vlReader) readDumpLine(at int, line []byte) error {
 	switch c := line[0]; {
 	case c == '#':
 		if bytes.HasPrefix(line, []byte("#--")) && r.open {
@@ -164,19 +165,20 @@ func (r *sl2vlReader) readDumpLine(at int, line []byte) {
 			r.open = r.rulers < 2
 		}
 	case c < '0' || c > '9':
-		r.readDumpHead(at, line)
+		return r.readDumpHead(at, line)
 	case !r.open:
-		r.drop(at, "a row outside of a section; want a line such as Switch 0x0123456789abcdef, base LID 1, \"..\" before it")
+		return errors.New("a row outside of a section; want a line such as Switch 0x0123456789abcdef, base LID 1, \"..\" before it")
 	default:
-		r.addRow(at, line, parseDumpRow)
+		return r.addRow(line, parseDumpRow)
 	}
+	return nil
 }
 
 // readDumpHead reads the first line of a section of opensm-sl2vl.dump.
-func (r *sl2vlReader) readDumpHead(at int, line []byte) {
+func (r *sl2vlReader) readDumpHead(at int, line []byte) error {
 	r.closeSection(at)
 	if r.failed {
-		return
+		return nil
 	}
 	r.at, r.of, r.open, r.rulers = at, fabric.NoPort, true, 0
 	s := scanner{rest: line}
@@ -188,37 +190,33 @@ func (r *sl2vlReader) readDumpHead(at int, line []byte) {
 		}
 	}
 	if kind == 0 {
-		r.drop(at, "want a section's first line such as Switch 0x0123456789abcdef, base LID 1, \"..\", or a row such as 0   1   : 0  1  2 ..")
-		return
+		return errors.New("want a section's first line such as Switch 0x0123456789abcdef, base LID 1, \"..\", or a row such as 0   1   : 0  1  2 ..")
 	}
 	guid := fabric.GUID(s.hex(16))
 	if s.want(baseLID); s.bad {
-		r.drop(at, "bad GUID; want %s 0x0123456789abcdef%s1, \"..\"", kind, baseLID)
-		return
+		return fmt.Errorf("bad GUID; want %s 0x0123456789abcdef%s1, \"..\"", kind, baseLID)
 	}
 	lid := s.decimal(5)
 	if s.bad || lid > int(fabric.MaxUnicastLID) {
-		r.drop(at, "bad base LID; want 0 to %d", fabric.MaxUnicastLID)
-		return
+		return fmt.Errorf("bad base LID; want 0 to %d", fabric.MaxUnicastLID)
 	}
 	if kind == fabric.Switch {
 		sw, known := r.f.SwitchByGUID(guid)
 		if !known {
-			r.drop(at, "the fabric has no switch %s", guid)
-			return
+			return fmt.Errorf("the fabric has no switch %s", guid)
 		}
 		r.of = r.f.PortBase(sw)
 	} else {
 		p, known := r.byGUID[guid]
 		if !known {
-			r.drop(at, "the fabric has no CA or router port %s with a cable", guid)
-			return
+			return fmt.Errorf("the fabric has no CA or router port %s with a cable", guid)
 		}
 		r.of = p
 	}
 	if own := r.f.LID(r.of); int(own) != lid {
 		r.add(at, Contradiction, fmt.Errorf("%s %s has LID %d in the fabric, here %d", kind, guid, own, lid))
 	}
+	return nil
 }
 
 // closeSection ends the section that is being read; at is the offset behind it.
@@ -232,7 +230,7 @@ func (r *sl2vlReader) closeSection(at int) {
 
 // readSMPQueryLine reads a line of what smpquery sl2vl prints. The warnings of
 // libibmad, which a shell may have put among them, say nothing.
-func (r *sl2vlReader) readSMPQueryLine(at int, line []byte) {
+func (r *sl2vlReader) readSMPQueryLine(_ int, line []byte) error {
 	s := scanner{rest: line}
 	switch {
 	case s.has("# SL2VL table: "):
@@ -240,35 +238,33 @@ func (r *sl2vlReader) readSMPQueryLine(at int, line []byte) {
 		s.want("Lid ")
 		lid := s.decimal(5)
 		if !s.atEnd() || lid > int(fabric.MaxUnicastLID) {
-			r.drop(at, "no LID; want # SL2VL table: Lid 1, as smpquery sl2vl prints it when it is given a LID")
-			return
+			return errors.New("no LID; want # SL2VL table: Lid 1, as smpquery sl2vl prints it when it is given a LID")
 		}
 		if r.of = r.f.LIDPort(fabric.LID(lid)); r.of == fabric.NoPort {
-			r.drop(at, "no port of the fabric has LID %d", lid)
+			return fmt.Errorf("no port of the fabric has LID %d", lid)
 		}
 	case line[0] == '#', bytes.HasPrefix(line, libraryWarning):
 	default:
-		r.addRow(at, line, parseSMPQueryRow)
+		return r.addRow(line, parseSMPQueryRow)
 	}
+	return nil
 }
 
 // readIBDMLine reads a line of ibdmchk -d.
-func (r *sl2vlReader) readIBDMLine(at int, line []byte) {
+func (r *sl2vlReader) readIBDMLine(_ int, line []byte) error {
 	if line[0] == '#' {
-		return
+		return nil
 	}
 	guid, row, ok := parseIBDMRow(line)
 	if !ok {
-		r.drop(at, "want a switch's GUID, way in, way out and 16 VLs: 0x0123456789abcdef 1 2 0x01 0x23 0x45 0x67 0x89 0xab 0xcd 0xef")
-		return
+		return errors.New("want a switch's GUID, way in, way out and 16 VLs: 0x0123456789abcdef 1 2 0x01 0x23 0x45 0x67 0x89 0xab 0xcd 0xef")
 	}
 	s, known := r.f.SwitchByGUID(guid)
 	if !known {
-		r.drop(at, "the fabric has no switch %s", guid)
-		return
+		return fmt.Errorf("the fabric has no switch %s", guid)
 	}
 	r.of = r.f.PortBase(s)
-	r.addMap(at, row)
+	return r.addMap(row)
 }
 
 // sl2vlRow is what a row says: the VLs of packets from an input port to an output
@@ -359,32 +355,29 @@ func parseIBDMRow(line []byte) (guid fabric.GUID, row sl2vlRow, ok bool) {
 }
 
 // addRow enters a row of the current section.
-func (r *sl2vlReader) addRow(at int, line []byte, parse func([]byte) (sl2vlRow, error)) {
+func (r *sl2vlReader) addRow(line []byte, parse func([]byte) (sl2vlRow, error)) error {
 	row, err := parse(line)
 	if err != nil {
-		r.add(at, Dropped, err)
-		return
+		return err
 	}
-	r.addMap(at, row)
+	return r.addMap(row)
 }
 
 // addMap enters the map of a row of the current section.
-func (r *sl2vlReader) addMap(at int, row sl2vlRow) {
+func (r *sl2vlReader) addMap(row sl2vlRow) error {
 	if r.of == fabric.NoPort {
-		return
+		return nil
 	}
 	node := r.f.Node(r.f.Owner(r.of))
 	p := r.of
 	if node.Type != fabric.Switch {
 		if row.in != 0 || row.out != 0 {
-			r.drop(at, "way in %d and way out %d of %s, which is no switch; want 0 for both", row.in, row.out, r.f.PortName(p))
-			return
+			return fmt.Errorf("way in %d and way out %d of %s, which is no switch; want 0 for both", row.in, row.out, r.f.PortName(p))
 		}
 	} else {
 		for _, v := range []int{row.in, row.out} {
 			if v > int(node.NumPorts) {
-				r.drop(at, "port %d of switch %s, which has ports 0 to %d", v, node.GUID, node.NumPorts)
-				return
+				return fmt.Errorf("port %d of switch %s, which has ports 0 to %d", v, node.GUID, node.NumPorts)
 			}
 		}
 		p += fabric.PortID(row.out)
@@ -395,12 +388,13 @@ func (r *sl2vlReader) addMap(at int, row sl2vlRow) {
 	in := fabric.PortNum(row.in)
 	if r.given[p][in] {
 		if *r.s.At(in, p) != row.vls {
-			r.drop(at, "a second row for way in %d and way out %d of %s %s, with other VLs", row.in, row.out, node.Type, node.GUID)
+			return fmt.Errorf("a second row for way in %d and way out %d of %s %s, with other VLs", row.in, row.out, node.Type, node.GUID)
 		}
-		return
+		return nil
 	}
 	r.given[p][in] = true
 	r.s.Set(in, p, row.vls)
+	return nil
 }
 
 // hasRow says whether there was a row for an input and an output port.

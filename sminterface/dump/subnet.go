@@ -468,20 +468,17 @@ func ReadSubnetList(name string, data []byte, opt Options) (*fabric.Fabric, []Pr
 	if form := Recognize(data); form != SubnetList {
 		return nil, nil, r.notForm(form, "list of links", "opensm-subnet.lst")
 	}
-	r.eachLine(func(at int, line []byte) {
-		line = bytes.TrimRight(line, " \t")
-		if isSilent(line) {
-			return
-		}
-		if !isRecord(line) {
+	r.eachLine(func(at int, line []byte) error {
+		switch line = bytes.TrimRight(line, " \t"); {
+		case isSilent(line):
+			return nil
+		case !isRecord(line):
 			r.passOver(at, line)
-			return
+			return nil
 		}
 		r.settle(r.records > 0)
 		r.records++
-		if err := r.readLine(at, line); err != nil {
-			r.add(at, Dropped, err)
-		}
+		return r.readLine(at, line)
 	})
 	r.settle(false)
 	if err := r.checkTypes(); err != nil {
