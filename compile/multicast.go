@@ -171,11 +171,7 @@ func (m *multicaster) fit(ctx context.Context, groups []mft.Group, opt mft.Optio
 // chooseTrunks makes the combs' trunks, which depend on all groups, and gives
 // groups the SLs that go with them. It says whether there are any that are safe.
 func (m *multicaster) chooseTrunks(ctx context.Context, groups []mft.Group) ([]mft.Group, error) {
-	comb := mesh.Comb{Grid: m.mesh()}
-	if m.opt.Balance && m.r.SL2VL != nil && m.r.PathSLs == nil {
-		comb.VLs = len(slLanes(m.r.SL2VL))
-	}
-	comb, groups, err := comb.Choose(ctx, m.r, groups)
+	comb, groups, err := mesh.Comb{Grid: m.mesh(), VLs: len(m.lanes())}.Choose(ctx, m.r, groups)
 	if err != nil {
 		return nil, err
 	}
@@ -183,10 +179,12 @@ func (m *multicaster) chooseTrunks(ctx context.Context, groups []mft.Group) ([]m
 	return groups, nil
 }
 
-// slLanes is SLs with a VL each that no other one of them meets anywhere: the
-// lowest SL of each VL, where all ports have the same SL-to-VL table, else none.
-func slLanes(s *lft.SL2VL) (sls []fabric.SL) {
-	if len(s.Maps()) != 1 {
+// lanes lists SLs with a VL each that no other one of them meets anywhere: the
+// lowest SL of each VL, where all ports have the same SL-to-VL table. There are none where
+// groups are not to be balanced, or paths have SLs of their own.
+func (m *multicaster) lanes() (sls []fabric.SL) {
+	s := m.r.SL2VL
+	if !m.opt.Balance || s == nil || m.r.PathSLs != nil || len(s.Maps()) != 1 {
 		return nil
 	}
 	var seen uint16
@@ -202,10 +200,7 @@ func slLanes(s *lft.SL2VL) (sls []fabric.SL) {
 // divide gives groups that have SL 0 an SL, so that they share the VLs evenly.
 // On each VL an up*/down* tree is as safe as on any other.
 func (m *multicaster) divide(groups []mft.Group) []mft.Group {
-	if !m.opt.Balance || m.r.SL2VL == nil || m.r.PathSLs != nil {
-		return groups
-	}
-	sls := slLanes(m.r.SL2VL)
+	sls := m.lanes()
 	if len(sls) < 2 {
 		return groups
 	}

@@ -91,11 +91,4 @@ func findGUID(line []byte) (at, end int, g fabric.GUID, ok bool) {
 }
 
 // hexDigits counts the hexadecimal digits that b begins with.
-func hexDigits(b []byte) int {
-	for n, c := range b {
-		if !('0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F') {
-			return n
-		}
-	}
-	return len(b)
-}
+func hexDigits(b []byte) int { return len(b) - len(bytes.TrimLeft(b, "0123456789abcdefABCDEF")) }
