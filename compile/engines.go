@@ -62,17 +62,17 @@ var Engines = []Engine{
 		Summary: "dimension-order routing; rings of four switches or more take two VLs",
 	},
 	{
-		Engine:  mesh.NegativeFirst{},
+		Engine:  mesh.NegativeFirst,
 		Domain:  "meshes and hypercubes",
 		Summary: "all hops towards smaller coordinates first",
 	},
 	{
-		Engine:  mesh.WestFirst{},
+		Engine:  mesh.WestFirst,
 		Domain:  "meshes and hypercubes",
 		Summary: "hops towards smaller coordinates of the first dimension first",
 	},
 	{
-		Engine:  mesh.NorthLast{},
+		Engine:  mesh.NorthLast,
 		Domain:  "meshes and hypercubes",
 		Summary: "hops towards greater coordinates of the last dimension last",
 	},

@@ -634,14 +634,14 @@ func TestCombTurnModels(t *testing.T) {
 	g := generated(t, Spec{Dims: []int{4, 5}, Hosts: 1}, lft.LIDOptions{})
 	groups := randomGroups(rand.New(rand.NewPCG(11, 12)), endPorts(g.Fabric), 100, 9)
 	for _, tt := range []struct {
-		engine turnEngine
+		engine TurnModel
 		rows   []int // that are safe
 		cols   []int
 		want   string
 	}{
-		{NegativeFirst{}, []int{0}, []int{0}, "column 0"},
-		{WestFirst{}, []int{0, 1, 2, 3, 4}, []int{0}, "row 2"},
-		{NorthLast{}, []int{0}, []int{0, 1, 2, 3}, "column 1"},
+		{NegativeFirst, []int{0}, []int{0}, "column 0"},
+		{WestFirst, []int{0, 1, 2, 3, 4}, []int{0}, "row 2"},
+		{NorthLast, []int{0}, []int{0, 1, 2, 3}, "column 1"},
 	} {
 		r, err := routeTurns(t.Context(), tt.engine, g, lft.Options{})
 		if err != nil {

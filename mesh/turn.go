@@ -3,6 +3,7 @@ package mesh
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
@@ -31,67 +32,46 @@ import (
 // They are engines for open grids. On tori they refuse unless Options.NoWrap
 // leaves the cables that close rings unused.
 
-// NegativeFirst takes negative directions first: in two dimensions west and
-// south, then east and north. Its deterministic form takes the negative
-// directions by dimension, then the positive ones.
-type NegativeFirst struct{}
+// TurnModel is an engine that routes by one of them.
+type TurnModel uint8
 
-// WestFirst goes west first, then to any other direction. In n dimensions it
-// is all-but-one-negative-first: the negative directions of all dimensions but
-// the last come first. Its deterministic form is west, then north or south,
-// then east: those negative directions by dimension, then the last dimension,
-// then the positive directions of the others, from the last to the first.
-type WestFirst struct{}
+const (
+	// NegativeFirst takes negative directions first: in two dimensions west and
+	// south, then east and north. Its deterministic form takes the negative
+	// directions by dimension, then the positive ones.
+	NegativeFirst TurnModel = iota
+	// WestFirst goes west first, then to any other direction. In n dimensions it
+	// is all-but-one-negative-first: the negative directions of all dimensions but
+	// the last come first. Its deterministic form is west, then north or south,
+	// then east: those negative directions by dimension, then the last dimension,
+	// then the positive directions of the others, from the last to the first.
+	WestFirst
+	// NorthLast goes north last, after all other directions. In n dimensions it is
+	// all-but-one-positive-last: the positive directions of all dimensions but the
+	// first come last. Its deterministic form is south, then east or west, then
+	// north: the negative directions of those dimensions from the last to the
+	// second, then the first dimension, then the positive directions by
+	// dimension.
+	NorthLast
+)
 
-// NorthLast goes north last, after all other directions. In n dimensions it is
-// all-but-one-positive-last: the positive directions of all dimensions but the
-// first come last. Its deterministic form is south, then east or west, then
-// north: the negative directions of those dimensions from the last to the
-// second, then the first dimension, then the positive directions by
-// dimension.
-type NorthLast struct{}
-
-// Name is "negative-first".
-func (NegativeFirst) Name() string { return "negative-first" }
-
-// Name is "west-first".
-func (WestFirst) Name() string { return "west-first" }
-
-// Name is "north-last".
-func (NorthLast) Name() string { return "north-last" }
+// Name is "negative-first", "west-first" or "north-last".
+func (m TurnModel) Name() string {
+	return [...]string{"negative-first", "west-first", "north-last"}[m]
+}
 
 // Guarantee is NoCreditLoop; on grids without missing cables or switches all
 // pairs reach each other as well, by shortest paths of an open mesh.
-func (NegativeFirst) Guarantee() lft.Guarantee { return lft.NoCreditLoop }
-
-// Guarantee is that of NegativeFirst.
-func (WestFirst) Guarantee() lft.Guarantee { return lft.NoCreditLoop }
-
-// Guarantee is that of NegativeFirst.
-func (NorthLast) Guarantee() lft.Guarantee { return lft.NoCreditLoop }
+func (TurnModel) Guarantee() lft.Guarantee { return lft.NoCreditLoop }
 
 // Route takes what XY takes on a whole grid; where parts are missing also
 // O(switches x (switches x directions + LIDs)).
-func (e NegativeFirst) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
-	return routeTurnsOn(ctx, e, f, opt)
-}
-
-// Route is like that of NegativeFirst.
-func (e WestFirst) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
-	return routeTurnsOn(ctx, e, f, opt)
-}
-
-// Route is like that of NegativeFirst.
-func (e NorthLast) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
-	return routeTurnsOn(ctx, e, f, opt)
-}
-
-func routeTurnsOn(ctx context.Context, e turnEngine, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
-	g, err := detectFor(e.Name(), f, opt)
+func (m TurnModel) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
+	g, err := detectFor(m.Name(), f, opt)
 	if err != nil {
 		return nil, err
 	}
-	r, err := routeTurns(ctx, e, g, opt)
+	r, err := routeTurns(ctx, m, g, opt)
 	if err != nil {
 		return nil, err
 	}
@@ -99,68 +79,41 @@ func routeTurnsOn(ctx context.Context, e turnEngine, f *fabric.Fabric, opt lft.O
 	return r, nil
 }
 
-// turns is a turn model.
+// turns is the deterministic form of a turn model.
 type turns struct {
-	order []Dir // of the deterministic form
+	order []Dir // of the path
 	// first is how many directions of order are the first set; the others
 	// are the second.
 	first int
 }
 
-func (NegativeFirst) turns(dims int) turns {
-	var t turns
+// turns is that of a grid with dims dimensions.
+func (m TurnModel) turns(dims int) turns {
+	var negative, positive []Dir // by dimension
 	for d := range dims {
-		t.order = append(t.order, Minus(d))
+		negative, positive = append(negative, Minus(d)), append(positive, Plus(d))
 	}
-	t.first = dims
-	for d := range dims {
-		t.order = append(t.order, Plus(d))
-	}
-	return t
-}
-
-func (WestFirst) turns(dims int) turns {
 	last := dims - 1
-	var t turns
-	for d := range last {
-		t.order = append(t.order, Minus(d))
+	switch m {
+	case WestFirst:
+		slices.Reverse(positive)
+		return turns{slices.Concat(negative[:last], []Dir{Plus(last), Minus(last)}, positive[1:]), last}
+	case NorthLast:
+		slices.Reverse(negative)
+		return turns{slices.Concat(negative, positive), dims + 1}
 	}
-	t.first = last
-	t.order = append(t.order, Plus(last), Minus(last))
-	for d := last - 1; d >= 0; d-- {
-		t.order = append(t.order, Plus(d))
-	}
-	return t
-}
-
-func (NorthLast) turns(dims int) turns {
-	var t turns
-	for d := dims - 1; d > 0; d-- {
-		t.order = append(t.order, Minus(d))
-	}
-	t.order = append(t.order, Minus(0), Plus(0))
-	t.first = len(t.order)
-	for d := 1; d < dims; d++ {
-		t.order = append(t.order, Plus(d))
-	}
-	return t
-}
-
-// turnEngine is what the three have in common.
-type turnEngine interface {
-	lft.Engine
-	turns(dims int) turns
+	return turns{slices.Concat(negative, positive), dims}
 }
 
 // routeTurns is Route of the turn models on a grid.
-func routeTurns(ctx context.Context, e turnEngine, g *Grid, opt lft.Options) (*lft.Routing, error) {
+func routeTurns(ctx context.Context, m TurnModel, g *Grid, opt lft.Options) (*lft.Routing, error) {
 	for d, wrap := range g.Wrap {
 		if wrap && !opt.NoWrap {
-			return nil, &lft.DomainError{Engine: e.Name(), Reason: fmt.Sprintf(
+			return nil, &lft.DomainError{Engine: m.Name(), Reason: fmt.Sprintf(
 				"dimension %d is a ring of %d switches, and this turn model is for open meshes; without the cables that close rings (no-wrap) it can", d+1, g.Dims[d])}
 		}
 	}
-	model := e.turns(len(g.Dims))
+	model := m.turns(len(g.Dims))
 	p := newPaths(g, opt.NoWrap, model.order)
 	tables, broken, err := p.tables(ctx)
 	if err != nil {
@@ -171,7 +124,7 @@ func routeTurns(ctx context.Context, e turnEngine, g *Grid, opt lft.Options) (*l
 			return nil, err
 		}
 	}
-	return &lft.Routing{Engine: e.Name(), Fabric: g.Fabric, Tables: tables}, nil
+	return &lft.Routing{Engine: m.Name(), Fabric: g.Fabric, Tables: tables}, nil
 }
 
 // bypass replaces NoPath where the model has a way to the destination.

@@ -14,9 +14,9 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-var turnEngines = []turnEngine{NegativeFirst{}, WestFirst{}, NorthLast{}}
+var turnEngines = []TurnModel{NegativeFirst, WestFirst, NorthLast}
 
-func turned(t testing.TB, e turnEngine, g *Grid, opt lft.Options) *lft.Routing {
+func turned(t testing.TB, e TurnModel, g *Grid, opt lft.Options) *lft.Routing {
 	t.Helper()
 	r, err := routeTurns(t.Context(), e, g, opt)
 	if err != nil {
@@ -29,19 +29,19 @@ func turned(t testing.TB, e turnEngine, g *Grid, opt lft.Options) *lft.Routing {
 // one after the other, in the compass and in three dimensions.
 func TestTurnOrder(t *testing.T) {
 	for _, tt := range []struct {
-		engine turnEngine
+		engine TurnModel
 		dims   int
 		want   string
 	}{
-		{NegativeFirst{}, 2, "W S | E N"},
-		{WestFirst{}, 2, "W | N S E"},
-		{NorthLast{}, 2, "S W E | N"},
-		{NegativeFirst{}, 3, "W S -2 | E N +2"},
-		{WestFirst{}, 3, "W S | +2 -2 N E"},
-		{NorthLast{}, 3, "-2 S W E | N +2"},
-		{NegativeFirst{}, 1, "W | E"},
-		{WestFirst{}, 1, "| E W"},
-		{NorthLast{}, 1, "W E |"},
+		{NegativeFirst, 2, "W S | E N"},
+		{WestFirst, 2, "W | N S E"},
+		{NorthLast, 2, "S W E | N"},
+		{NegativeFirst, 3, "W S -2 | E N +2"},
+		{WestFirst, 3, "W S | +2 -2 N E"},
+		{NorthLast, 3, "-2 S W E | N +2"},
+		{NegativeFirst, 1, "W | E"},
+		{WestFirst, 1, "| E W"},
+		{NorthLast, 1, "W E |"},
 	} {
 		model := tt.engine.turns(tt.dims)
 		var names []string
@@ -202,7 +202,7 @@ func TestTurnModelsBypassParallel(t *testing.T) {
 	// From N(0,1) to N(1,2): east, then north, is broken at N(1,1).
 	g := grow(t, plot{dims: []int{3, 3}, links: []int{2, 2}, hosts: func(int) int { return 4 },
 		missing: func(at, d int) bool { return at == 4 && d == 1 }})
-	r := turned(t, NegativeFirst{}, g, lft.Options{})
+	r := turned(t, NegativeFirst, g, lft.Options{})
 	used := make(map[fabric.PortID]int)
 	f := g.Fabric
 	for _, p := range f.CAPorts() {
@@ -274,7 +274,7 @@ func copies(g *Grid, out map[fabric.NodeID]map[Dir]bool, from fabric.NodeID) map
 func TestNegativeFirstCopies(t *testing.T) {
 	g := generated(t, Spec{Dims: []int{4, 4}, Hosts: 1}, lft.LIDOptions{})
 	at := func(x, y int) fabric.NodeID { return g.At(4*x + y) }
-	model := NegativeFirst{}.turns(2)
+	model := NegativeFirst.turns(2)
 	// ways lists the shortest ways that the model allows.
 	var dirs func(s, t fabric.NodeID, second bool) [][]Dir
 	dirs = func(s, t fabric.NodeID, second bool) [][]Dir {

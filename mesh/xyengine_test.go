@@ -18,7 +18,7 @@ func TestEngines(t *testing.T) {
 		g := grow(t, shape)
 		engines := []lft.Engine{XY{}}
 		if !slices.Contains(g.Wrap, true) {
-			engines = append(engines, NegativeFirst{}, WestFirst{}, NorthLast{})
+			engines = append(engines, NegativeFirst, WestFirst, NorthLast)
 		}
 		for _, e := range engines {
 			t.Run(name+"/"+e.Name(), func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestEnginesRefuse(t *testing.T) {
 	tree := must(gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 2}))
 	torus := must(Generate(Spec{Dims: []int{4, 5}, Wrap: []bool{true, true}, Hosts: 1}))
 	mesh := must(Generate(Spec{Dims: []int{4, 5}, Hosts: 1}))
-	for _, e := range []lft.Engine{XY{}, NegativeFirst{}, WestFirst{}, NorthLast{}} {
+	for _, e := range []lft.Engine{XY{}, NegativeFirst, WestFirst, NorthLast} {
 		_, isXY := e.(XY)
 		for _, tt := range []struct {
 			name   string

@@ -312,7 +312,7 @@ func zhouNegativeFirst(ctx context.Context, _ *Lab, f *Figure) error {
 	rows.add("N(3,2) gets it twice, in some choice of negative-first paths", "yes", yes(twice > 0))
 	rows.add("N(3,2) alone gets it twice, in some choice of negative-first paths", "yes", yes(alone > 0))
 	rows.add("choices of paths, and those with two or more copies at N(3,2)", "", fmt.Sprintf("%d, %d", choices, twice))
-	nf, err := mesh.NegativeFirst{}.Route(ctx, fab, lft.Options{})
+	nf, err := mesh.NegativeFirst.Route(ctx, fab, lft.Options{})
 	if err != nil {
 		return err
 	}
