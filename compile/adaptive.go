@@ -13,28 +13,22 @@ import (
 type Adaptive struct {
 	Tables *adaptive.Tables `json:"-"`
 	adaptive.Stats
-	// Limit is how many groups a switch may have, and Unlimited how many entries have a choice
-	// without a limit.
-	Limit       int   `json:"group_limit"`
-	Unlimited   int64 `json:"adaptive_without_limit"`
+	// Limit is how many groups the group table of a switch has by default.
+	Limit       int `json:"group_limit"`
 	certificate *verify.Certificate
 }
 
-// AddChoices widens the tables of r to adaptive ones, with at most limit groups in a switch, and
-// verifies them: findings go to r.Verify. Multicast packets have no part in the proof. Errors:
-// a *lft.DomainError for static tables with a credit loop, and ctx's.
-func (r *Result) AddChoices(ctx context.Context, limit int) error {
+// AddChoices widens the tables of r to adaptive ones and verifies them: findings go to r.Verify,
+// those of switches that need more groups than a group table has by default among them.
+// Multicast packets have no part in the proof. Errors: a *lft.DomainError for static tables with
+// a credit loop, and ctx's.
+func (r *Result) AddChoices(ctx context.Context) error {
 	start := time.Now()
 	t, err := adaptive.Widen(ctx, r.Routing)
 	if err != nil {
 		return err
 	}
-	a := &Adaptive{Tables: t, Limit: limit, Stats: adaptive.Measure(r.Routing.Fabric, t)}
-	a.Unlimited = a.Adaptive
-	if a.MaxGroups > limit {
-		adaptive.Narrow(t, limit)
-		a.Stats = adaptive.Measure(r.Routing.Fabric, t)
-	}
+	a := &Adaptive{Tables: t, Limit: adaptive.DefaultGroups, Stats: adaptive.Measure(r.Routing.Fabric, t)}
 	r.Seconds.Route += time.Since(start).Seconds()
 	start = time.Now()
 	v, err := multipath.Check(ctx, r.Routing.Fabric, t, multipath.Options{SL2VL: r.Routing.SL2VL, PathSLs: r.Routing.PathSLs})
@@ -42,6 +36,13 @@ func (r *Result) AddChoices(ctx context.Context, limit int) error {
 		return err
 	}
 	v.AddTo(r.Verify)
+	if a.MaxGroups > a.Limit {
+		for _, x := range multipath.CheckTables(r.Routing.Fabric, t, 0) {
+			if x.Rule == multipath.ManyGroups {
+				r.Verify.Add(x)
+			}
+		}
+	}
 	a.certificate = v.Certificate()
 	r.Adaptive = a
 	r.Seconds.Verify += time.Since(start).Seconds()

@@ -82,7 +82,7 @@ func TestWidenIsProven(t *testing.T) {
 		}
 		fabrics[fmt.Sprintf("damaged %d of %s", seed, base)] = f
 	}
-	wider, gain := map[string]int{}, 0.0
+	wider := map[string]int{}
 	for _, name := range short.Keys(fabrics, "mesh 4x4", "hypercube 4", "fattree 2 levels", "banyan", "damaged 0 of fattree 3 levels", "damaged 1 of mesh 4x4") {
 		f := assign(t, fabrics[name], lft.LIDOptions{LMC: len(name) % 2})
 		for i := range compile.Engines {
@@ -118,61 +118,13 @@ func TestWidenIsProven(t *testing.T) {
 			if !sameChoices(tables, again) {
 				t.Errorf("%s: other tables on one CPU", what)
 			}
-			limit := 1 + len(name)%3
-			adaptive.Narrow(tables, limit)
-			if v := checkAll(t, r, tables); !isProven(v, checkAll(t, r, onlyStatic(r))) {
-				t.Errorf("%s: not proven with %d groups", what, limit)
-			}
-			gain += isNarrower(t, r, tables, again, limit)
 		}
-	}
-	if gain < 1 {
-		t.Errorf("joining groups gains %g", gain)
 	}
 	for i := range compile.Engines {
 		if e := &compile.Engines[i]; wider[e.Name()] == 0 && e.Name() != "banyan" && e.Name() != "minhop" {
 			t.Errorf("%s: no group at all", e.Name())
 		}
 	}
-}
-
-// isNarrower fails unless a switch has at most limit groups, with parts of the choices that there
-// were, and at least as much choice in the sum of 1-1/k as with the limit groups alone that are worth most.
-// It returns how much more.
-func isNarrower(t *testing.T, r *lft.Routing, narrow, wide *adaptive.Tables, limit int) (gain float64) {
-	t.Helper()
-	for s := range fabric.NodeID(r.Fabric.NumSwitches()) {
-		if n := len(narrow.Groups[s]); n > limit {
-			t.Errorf("switch %d has %d groups, want %d", s, n, limit)
-		}
-		worth, groups := 0.0, make([]float64, len(wide.Groups[s]))
-		for lid, port := range r.Tables.Row(s) {
-			is, was := narrow.Choices(0, s, fabric.LID(lid)), wide.Choices(0, s, fabric.LID(lid))
-			if port == fabric.NoPath {
-				continue
-			}
-			worth += 1 - 1/float64(is.Len())
-			if _, g := wide.PLFTs[0].At(s, fabric.LID(lid)); g >= 0 {
-				groups[g] += 1 - 1/float64(was.Len())
-			}
-			for i := range is {
-				if is[i]&^was[i] != 0 || !is.Has(port) {
-					t.Fatalf("switch %d, LID %d: %v of %v with static port %d", s, lid, is, was, port)
-				}
-			}
-		}
-		slices.Sort(groups)
-		slices.Reverse(groups)
-		best := 0.0
-		for _, x := range groups[:min(limit, len(groups))] {
-			best += x
-		}
-		if worth < best-1e-9 {
-			t.Errorf("switch %d: choice %g, the best %d groups alone have %g", s, worth, limit, best)
-		}
-		gain += worth - best
-	}
-	return gain
 }
 
 // TestWidenAsLegal compares the groups on trees with the ports that updn and fattree allow: they
@@ -302,4 +254,71 @@ func with(t *adaptive.Tables, s fabric.NodeID, lid fabric.LID, set adaptive.Port
 	u.Groups[s] = append(slices.Clone(t.Groups[s]), g)
 	u.PLFTs[0].Set(s, lid, adaptive.Free, g.Number)
 	return u
+}
+
+// A switch whose 40 neighbours lead to more leaves than a group table has groups, each leaf by
+// another three of them, is warned of. It takes seconds.
+func TestManyGroups(t *testing.T) {
+	if testing.Short() {
+		return
+	}
+	const middle, leaves = 40, adaptive.DefaultGroups + 8
+	var b fabric.Builder
+	var used [1 + middle + leaves]fabric.PortNum
+	port := func(node int) fabric.PortNum { used[node]++; return used[node] }
+	for n := range used {
+		if _, err := b.AddNode(fabric.Node{Type: fabric.Switch, GUID: fabric.GUID(1 + n), NumPorts: 254, Description: fmt.Sprint("switch ", n)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	connect := func(a, c int) {
+		if err := b.Connect(a, port(a), c, port(c), fabric.Link{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	host := func(s int) {
+		n, err := b.AddNode(fabric.Node{Type: fabric.CA, GUID: fabric.GUID(10000 + s), NumPorts: 1, Description: fmt.Sprint("host ", s)})
+		if err == nil {
+			err = b.SetPort(n, 1, fabric.GUID(20000+s), 0, 0)
+		}
+		if err == nil {
+			err = b.Connect(s, port(s), n, 1, fabric.Link{})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for m := range middle {
+		connect(0, 1+m)
+	}
+	for leaf := range leaves {
+		second, third := 1, 3+leaf/middle // no two of the sets are turned into each other
+		if third >= 39 {
+			second, third = 2, third-34
+		}
+		for _, m := range []int{0, second, third} {
+			connect(1+middle+leaf, 1+(leaf+m)%middle)
+		}
+		host(1 + middle + leaf)
+	}
+	host(0)
+	f, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := compile.EngineByName("updn")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := compile.Run(t.Context(), f, e, compile.Options{Route: lft.Options{Roots: []fabric.NodeID{0}}})
+	if err == nil {
+		err = r.AddChoices(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(r.Verify.Findings, func(x verify.Finding) bool { return x.Rule == multipath.ManyGroups })
+	if i < 0 || r.Verify.Findings[i].Switch != 1 || r.Verify.Findings[i].Count != int64(leaves) {
+		t.Errorf("%d groups: findings %v, want one of %s about switch 0 with %d", r.Adaptive.MaxGroups, r.Verify.Findings, multipath.ManyGroups, leaves)
+	}
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/internal/short"
-	"github.com/ibweave/ibweave/lft/adaptive"
 	"github.com/ibweave/ibweave/mesh"
 )
 
@@ -36,7 +35,7 @@ func TestOutage(t *testing.T) {
 		engine string
 	}{{tree, "updn"}, {irregular, "updn"}, {torus, "xy"}, {line, "updn"}} {
 		base := routed(t, c.f, c.engine, compile.Options{})
-		if err := base.AddChoices(t.Context(), adaptive.DefaultGroups); err != nil {
+		if err := base.AddChoices(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		for _, kind := range []Kind{Links, Switches} {

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -27,7 +26,6 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
-	"github.com/ibweave/ibweave/lft/adaptive"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/mft/groupfile"
@@ -62,7 +60,6 @@ type order struct {
 	traffic        string
 	uniformFloor   float64
 	adaptive       bool
-	arGroups       int
 	groups, mcast  string
 	mftCapacity    int
 	balance        bool
@@ -176,7 +173,7 @@ func (o *order) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.dims, "dims", "", "sizes of the dimensions of a mesh, in order, `SIZES` such as 16x16; by default as found")
 	flags.StringVar(&o.sl2vl, "sl2vl", "", "`SCHEME` of the SL-to-VL tables: "+strings.Join(compile.SL2VLSchemes, ", ")+"; by default what the engine needs")
 	flags.BoolVar(&o.pathSL, "path-sl", false, "also write the SL of each path as ibdmchk reads it, a line for each pair")
-	o.defineAdaptive(flags, "also make adaptive tables: every switch gets the largest groups of ports that leave the tables proven; OpenSM cannot load them")
+	flags.BoolVar(&o.adaptive, "adaptive", false, "also make adaptive tables: every switch gets the largest groups of ports that leave the tables proven; OpenSM cannot load them")
 	flags.StringVarP(&o.groups, "groups", "g", "", "`FILE` of multicast groups: YAML, JSON, groups.json, or what saquery -m prints")
 	flags.StringVar(&o.mcast, "mcast", "", "multicast `SCHEME`: "+compile.MulticastSchemeNames()+"; by default region on banyan networks, elsewhere union for groups with one sender, and for others union-row on meshes or updn-tree, and the next one where the check refuses that")
 	flags.IntVar(&o.mftCapacity, "mft-capacity", 0, "multicast LIDs that a switch's table has, `N` from 0xc000 on (MulticastFDBCap); by default all there are")
@@ -188,12 +185,6 @@ func (o *order) flags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.zstd, "zstd", false, "compress the dumps of tables, which check, diff and the others read as they are, and OpenSM unpacked")
 	flags.StringSliceVar(&o.only, "only", nil, "write the tables of these switches only: `GUID,..`")
 	flags.StringVar(&o.installDir, "install-dir", defaultInstallDir, "absolute `PATH` of the files in "+outdir.ConfigName)
-}
-
-// defineAdaptive defines the flags of adaptive tables.
-func (o *order) defineAdaptive(flags *pflag.FlagSet, usage string) {
-	flags.BoolVar(&o.adaptive, "adaptive", false, usage)
-	flags.IntVar(&o.arGroups, "ar-groups", adaptive.DefaultGroups, "groups that the group table of a switch holds, `N` up to "+strconv.Itoa(adaptive.MaxGroups))
 }
 
 // engineHelp lists the engines with their domains and guarantees.
@@ -544,7 +535,7 @@ func (a *app) runOrdered(ctx context.Context, c *compilation) error {
 	}
 	if c.adaptive {
 		stage := a.startStage(label("adaptive"))
-		err = r.AddChoices(ctx, c.arGroups)
+		err = r.AddChoices(ctx)
 		stage.end()
 		if err != nil {
 			return err
@@ -660,7 +651,7 @@ func (o *order) manifestOptions(f *fabric.Fabric, opt compile.Options, lmc uint8
 		m["sl2vl"] = o.sl2vl
 	}
 	if o.adaptive {
-		m["adaptive"], m["ar-groups"] = true, o.arGroups
+		m["adaptive"] = true
 	}
 	if o.groups != "" {
 		m["mcast"], m["mft-capacity"], m["mcast-balance"] = o.mcast, o.mftCapacity, o.balance
@@ -866,11 +857,7 @@ func (l *laneSummary) text(b *facts) {
 // adaptiveText says how much choice the switches have.
 func adaptiveText(b *facts, a *compile.Adaptive) {
 	b.row("choices", "%s of %s entries to other switches have a choice, of %.1f ports in the mean and %d at most", text.Grouped(a.Adaptive), text.Grouped(a.Entries), a.Ports, a.Widest)
-	groups := fmt.Sprintf("at most %s in a switch, %s allowed", text.CountGrouped(a.MaxGroups, "group", "groups"), text.Grouped(a.Limit))
-	if lost := a.Unlimited - a.Adaptive; lost > 0 {
-		groups += fmt.Sprintf("; without this limit %s would have a choice", text.CountGrouped(lost, "more entry", "more entries"))
-	}
-	b.row("", "%s", groups)
+	b.row("", "at most %s in a switch; a group table has %s by default", text.CountGrouped(a.MaxGroups, "group", "groups"), text.Grouped(a.Limit))
 	b.row("", "OpenSM cannot load them: %s is the plan, and for check and sim", outdir.FARName)
 }
 

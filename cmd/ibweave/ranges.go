@@ -17,7 +17,6 @@ import (
 	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
-	"github.com/ibweave/ibweave/lft/adaptive"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
 )
@@ -45,7 +44,6 @@ const (
 // ranges has all flags that take numbers, or days, but those of sim that are a parsedValue or listValue
 // and refuse values themselves: a test fails for a flag without a row.
 var ranges = []valueRange{
-	{flags: "ar-groups", least: 1, most: adaptive.MaxGroups},
 	{flags: "at-once block-size dim groups hosts-per-leaf jobs max-entries planes radix sample samples stages switches vl-credits", least: 1, most: maxNumber},
 	{flags: "bisections cores degree directors drop-links half-cabled hosts hottest k leaves levels line-chips management-hosts management-leaves " +
 		"max-detour p parallel permutations pods ports rails retries service-hosts shifts spare-cores spine-chips spines switch-ports top", most: maxNumber},

@@ -79,7 +79,6 @@ var scopes = map[string][]scope{
 		{flags: "install-dir labels lean only path-sl zstd", not: "dry-run", why: "nothing is written", note: true},
 		{flags: "host-groups", with: "without traffic", why: "these name them"},
 		{flags: "adaptive", not: "groups", why: "no proof covers multicast packets together with all choices of ports"},
-		{flags: "ar-groups", with: "adaptive"},
 		{flags: "mcast", with: "groups"},
 		{flags: "first-step rebalance", with: "previous"},
 		{flags: "mcast-balance mft-capacity", with: "groups", note: true},
@@ -192,7 +191,6 @@ var scopes = map[string][]scope{
 	"help":    {},
 	"version": {},
 	"whatif": {
-		{flags: "ar-groups", with: "adaptive"},
 		{flags: "adaptive depth engine fail fail-on format from-scratch host-groups lenient lids lmc kinds merge node-name-map only output sample shard sort strict switch topology rebalance vls"},
 		{flags: "seed", with: "sample", why: random, note: true},
 		{flags: "top", not: "format=json", why: unsaid, note: true},

@@ -253,8 +253,6 @@ var withoutEffectTests = []struct {
 	{"rails -t f --format json --host n", "host", "with --format json: JSON has all of it", true},
 	{"slurm -t f --block-size 4", "block-size", "without --format yaml, json: topology.conf has no blocks", true},
 	{"compile -t f -e updn -o d -g f --adaptive", "adaptive", "with --groups: no proof covers", false},
-	{"compile -t f -e updn -o d --ar-groups 9", "ar-groups", "without --adaptive", false},
-	{"whatif -t f -e updn --fail links --ar-groups 9", "ar-groups", "without --adaptive", false},
 	{"whatif -t f -e updn --fail links --seed 2", "seed", "without --sample: nothing is drawn", true},
 	{"whatif -t f -e updn --fail links --format json --top 3", "top", "with --format json", true},
 	{"whatif -t f -e updn --fail links --no-wrap", "no-wrap", "without --engine xy", true},

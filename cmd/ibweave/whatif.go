@@ -108,7 +108,7 @@ Lost pairs are warnings, and credit loops that were not there before are errors.
 	flags := cmd.Flags()
 	o.routeFlags.define(flags, "`POLICY` of LIDs: keep, dense or mesh, as in compile", "switches on top of the up*/down* order, highest first: `GUID,..` or a file with a GUID a line")
 	o.defineEngine(flags, &o.engine)
-	o.defineAdaptive(flags, "also say what is lost until tables are written again: with static tables, and with the adaptive tables of compile --adaptive, when switches drop dead ports from their groups")
+	flags.BoolVar(&o.adaptive, "adaptive", false, "also say what is lost until tables are written again: with static tables, and with the adaptive tables of compile --adaptive, when switches drop dead ports from their groups")
 	flags.StringVar(&fail, "fail", "", "`PARTS` that fail: links or switches")
 	flags.StringVar(&only, "only", "", "`PARTS` that fail: isl, the cables between switches; hosts, the cables of hosts; or switches")
 	flags.StringArrayVar(&o.at, "switch", nil, "only failures that touch this switch, `NAME` or GUID; may be repeated")
@@ -240,7 +240,7 @@ func (a *app) whatif(ctx context.Context, o *failing, route compile.Options) (*w
 		return nil, lidInput(o.topology, err)
 	}
 	if o.adaptive {
-		if err := base.AddChoices(ctx, o.arGroups); err != nil {
+		if err := base.AddChoices(ctx); err != nil {
 			return nil, err
 		}
 	}

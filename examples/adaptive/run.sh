@@ -8,6 +8,3 @@ grep 'leaf 0' tables/adaptive.json
 echo
 head -n 4 tables/certificate.txt
 ibweave check tables | grep -E '^(adaptive|certificate|verdict)'
-echo
-ibweave compile -t fabric.ibnetdiscover -e fattree --adaptive --ar-groups 1 --dry-run >summary.txt
-grep -A 1 '^choices' summary.txt

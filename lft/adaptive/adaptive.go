@@ -99,6 +99,11 @@ func countRows(f *fabric.Fabric) int { return int(f.PortBase(fabric.NodeID(f.Num
 // MaxGroups is the greatest number of groups in the group table of a switch.
 const MaxGroups = 1<<stateShift - 1
 
+// DefaultGroups is how many groups the group table of a switch has by default: NVIDIA's NVOS
+// manual gives 1792 as default and limit (25.02.4002, "nv action change system profile
+// adaptive-routing-groups", 128 to 1792).
+const DefaultGroups = 1792
+
 // An entry has the state above the index of its group in the switch's group table.
 const (
 	stateShift = 14

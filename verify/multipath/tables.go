@@ -19,6 +19,7 @@ const (
 	EmptyGroup     = "adaptive-empty-group"
 	StaticOutside  = "adaptive-static-outside"
 	UnselectedPLFT = "adaptive-unselected-plft"
+	ManyGroups     = "adaptive-many-groups"
 	UnevenGroups   = "adaptive-uneven-groups"
 	GroupOfOne     = "adaptive-group-of-one"
 )
@@ -45,6 +46,9 @@ for each switch.`},
 safe, and what is not is undecided. With it, a private LFT that has entries and that no input
 port with a cable selects by any SL is not in use. There is one finding for each
 switch.`},
+	{Name: ManyGroups, Severity: verify.Warning, Count: "groups", Summary: "a switch uses more groups than a group table usually holds", Explain: `The entries of the switch need more groups than 1,792, the greatest size of a group table
+that NVIDIA's manual of NVOS gives. A subnet manager cannot write all of them, unless this
+switch has a larger table. There is one finding for each switch.`},
 	{Name: UnevenGroups, Severity: verify.Warning, Count: "LIDs", Summary: "a switch has fewer choices for a LID than one with cables to the same switches", Explain: `Two switches have as many cables to each switch, so that what serves one serves the other.
 For LIDs behind neither of them, one has fewer ports to choose from. Traffic from its hosts
 collides more than that of its neighbours: the subnet manager has not given it all its
@@ -182,10 +186,12 @@ func (x *tableCheck) isUp(s fabric.NodeID, p fabric.PortNum) bool {
 func (x *tableCheck) checkGroups(s fabric.NodeID) {
 	var empty, single []int // numbers
 	var down adaptive.PortSet
+	inUse := 0
 	for i, used := range x.used(s) {
 		if !used {
 			continue
 		}
+		inUse++
 		group := &x.t.Groups[s][i]
 		ports := group.Ports()
 		switch ports.Len() {
@@ -201,6 +207,9 @@ func (x *tableCheck) checkGroups(s fabric.NodeID) {
 		})
 	}
 	name := switchName(x.f, s)
+	if inUse > adaptive.DefaultGroups {
+		x.add(ManyGroups, s, inUse, "%s uses %s, more than the %d of a group table by default", name, text.Count(inUse, "group", "groups"), adaptive.DefaultGroups)
+	}
 	if len(empty) > 0 {
 		x.add(EmptyGroup, s, len(empty), "%s uses %s without a port, %d the first", name, text.Count(len(empty), "group", "groups"), empty[0])
 	}

@@ -3,6 +3,7 @@ package multipath_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -63,6 +64,15 @@ func TestTableRules(t *testing.T) {
 			g.Subgroups[0].Ports.Add(3)
 		},
 			`note 1 switch "leaf 0" (0x0000000000200000) uses 1 group of one port, 1 the first`},
+		{multipath.ManyGroups, func(x *adaptive.Tables, g *adaptive.Group) {
+			p := adaptive.NewPLFT(lft.NewTables(f.NumSwitches(), 3000))
+			x.Groups[leaf] = slices.Repeat([]adaptive.Group{*g}, adaptive.DefaultGroups+1)
+			for i := range x.Groups[leaf] {
+				p.Set(leaf, fabric.LID(1000+i), adaptive.Free, i)
+			}
+			x.PLFTs = append(x.PLFTs, p)
+		},
+			`warning 1793 switch "leaf 0" (0x0000000000200000) uses 1793 groups, more than the 1792 of a group table by default`},
 		{multipath.UnevenGroups, func(x *adaptive.Tables, _ *adaptive.Group) {
 			x.PLFTs[0].Set(leaf, f.LID(f.CAPorts()[4]), adaptive.Static, -1)
 		},
