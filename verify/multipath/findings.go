@@ -49,7 +49,6 @@ func (c *collector) close() {
 // reportTroubles is about pairs whose packets are lost or loop.
 func (p *plan) reportTroubles(c *collector, list []trouble) {
 	w := newWorker(p, nil, nil, false, false)
-	w.slow = newSlowSearch(len(w.state), len(w.senders))
 	n := &c.r.Counts
 	for _, t := range list {
 		for i, at := range []struct {
@@ -98,7 +97,7 @@ func (w *worker) searchFor(f *verify.Finding, from *sender, is func(x int32) boo
 		if !w.sends(from, w.c, f.LID) {
 			continue
 		}
-		w.searchSlowly()
+		w.trace()
 		s := graph.NewSearch[int32](len(w.c.nodes))
 		s.Run(w.next(), w.c.node[from.in])
 		for _, x := range s.Order {
@@ -113,7 +112,7 @@ func (w *worker) searchFor(f *verify.Finding, from *sender, is func(x int32) boo
 // describeDeadEnd tells how packets are lost.
 func (w *worker) describeDeadEnd(f *verify.Finding, t tally) {
 	from := &w.senders[t.from]
-	way := w.searchFor(f, from, func(x int32) bool { return w.slow.lost[x] })
+	way := w.searchFor(f, from, func(x int32) bool { return w.nodes.lost[x] })
 	for i, x := range way[:len(way)-1] {
 		f.Witness = append(f.Witness, w.step(x, way[i+1]))
 	}
@@ -129,10 +128,10 @@ func (w *worker) describeDeadEnd(f *verify.Finding, t tally) {
 // describeLoop tells how packets loop.
 func (w *worker) describeLoop(f *verify.Finding, t tally) {
 	from := &w.senders[t.from]
-	way := w.searchFor(f, from, func(x int32) bool { return w.slow.cycles.Of[x] >= 0 })
-	component := w.slow.cycles.Of[way[len(way)-1]]
+	way := w.searchFor(f, from, func(x int32) bool { return w.nodes.cycles.Of[x] >= 0 })
+	component := w.nodes.cycles.Of[way[len(way)-1]]
 	var members []int32
-	for x, of := range w.slow.cycles.Of {
+	for x, of := range w.nodes.cycles.Of {
 		if of == component {
 			members = append(members, int32(x))
 		}
@@ -396,10 +395,7 @@ func (w *worker) holds(a, b int32, unicast bool, h *verify.Hop) bool {
 		return false
 	}
 	for _, w.c = range w.classes {
-		if w.slow == nil {
-			w.slow = newSlowSearch(len(w.state), len(w.senders))
-		}
-		w.searchSlowly()
+		w.trace()
 		w.keepLive()
 		next := w.c.next[portA]
 		for i, x := range w.order {

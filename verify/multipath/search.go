@@ -2,6 +2,7 @@ package multipath
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft/adaptive"
@@ -19,35 +20,18 @@ type worker struct {
 	c       *class
 	dests   []dest
 	last    []uint64 // ports from the root to the owners
-	state   []uint8  // by node
 	sets    []uint64 // by node that is reached: the ports that packets may leave by, words for each
 	bind    []uint64 // the same: the ports that they wait for; sets itself unless escape
-	order   []int32  // the nodes that are reached, each after those that it leads to if none loops
+	order   []int32  // the nodes that are reached
 	fromCAs int      // how many of order packets of CAs reach, the first ones
-	stack   []frame
 
 	left []dest // of the unit
 	same []bool // by index in left: can be searched with the first
 
-	swept    []swept     // by class; nil to search
-	slow     *slowSearch // of LIDs with packets that are lost or loop; nil before the first
+	swept    []swept // by class; nil to search
+	nodes    *nodeSearch
 	troubles []trouble
 }
-
-// frame is a node on the path of the depth-first search.
-type frame struct {
-	x    int32
-	base int32 // the first PortID of the switch
-	word int
-	left uint64 // of the word: ports that are not followed yet
-}
-
-// The states of a node.
-const (
-	stateNew = iota
-	stateOpen
-	stateDone
-)
 
 func newWorker(p *plan, unicast, all *cdg, escape, sweep bool) *worker {
 	most := 0
@@ -56,7 +40,7 @@ func newWorker(p *plan, unicast, all *cdg, escape, sweep bool) *worker {
 	}
 	w := &worker{
 		plan: p, unicast: unicast, all: all, escape: escape, last: make([]uint64, p.words),
-		state: make([]uint8, most), sets: make([]uint64, most*p.words),
+		sets: make([]uint64, most*p.words), nodes: newNodeSearch(most, len(p.senders)),
 	}
 	if w.bind = w.sets; escape {
 		w.bind = make([]uint64, len(w.sets))
@@ -86,10 +70,14 @@ func (w *worker) unit(dests []dest) {
 
 // together checks w.dests. It returns false if packets for some are lost or loop.
 func (w *worker) together() bool {
+	s := w.nodes
 	for _, w.c = range w.classes {
-		if !w.search() {
+		inSearch := w.reach()
+		lost := slices.ContainsFunc(s.reached.Order, func(x int32) bool { return s.lost[x] })
+		if lost || s.cycles.Find(len(w.c.nodes), inSearch) > 0 {
 			return false
 		}
+		w.order = append(w.order, s.reached.Order...)
 		w.addDependencies()
 	}
 	return true
@@ -181,81 +169,14 @@ func (w *worker) compare(plft int, s int32) (n int) {
 // set is the set of a node.
 func (w *worker) set(x int32) []uint64 { return w.sets[int(x)*w.words : (int(x)+1)*w.words] }
 
-// search finds the nodes that packets for the LIDs reach. It returns false if some packets
-// are lost or loop, and has then looked at some nodes only.
-func (w *worker) search() bool {
-	w.begin()
-	d := &w.dests[0]
-	w.fromCAs = 0
-	for i := range w.senders {
-		x := &w.senders[i]
-		if i == w.ports0 && d.ca {
-			w.fromCAs = len(w.order)
-		}
-		if w.owns(x, d) || !w.sends(x, w.c, d.lid) {
-			continue
-		}
-		if start := w.c.node[x.in]; w.state[start] == stateNew && !w.visit(start) {
-			return false
-		}
-	}
-	return true
-}
-
 // owns says whether the only port of a sender is the owner of the LIDs.
 func (w *worker) owns(x *sender, d *dest) bool {
 	return len(x.ports) == 1 && len(w.dests) == 1 && x.ports[0] == w.f.LIDPort(d.lid)
 }
 
-// visit searches from a node that is new. Most ports lead to nodes that are done, so that
-// what the inner loop needs is at hand.
-func (w *worker) visit(start int32) bool {
-	if !w.open(start) {
-		return false
-	}
-	state, next := w.state, w.c.next
-	for len(w.stack) > 0 {
-		at := &w.stack[len(w.stack)-1]
-		left, base := at.left, at.base+int32(at.word)*64
-		to := int32(-1)
-		for left != 0 {
-			x := next[base+int32(bits.TrailingZeros64(left))]
-			left &= left - 1
-			if state[x] != stateDone {
-				to = x
-				break
-			}
-		}
-		at.left = left
-		switch {
-		case to >= 0:
-			if state[to] == stateOpen || !w.open(to) {
-				return false
-			}
-		case at.word+1 < w.words:
-			at.word++
-			at.left = w.onward(at.x, at.word)
-		default:
-			state[at.x] = stateDone
-			w.order = append(w.order, at.x)
-			w.stack = w.stack[:len(w.stack)-1]
-		}
-	}
-	return true
-}
-
 // onward is a word of the ports by which packets leave a node for other switches.
 func (w *worker) onward(x int32, word int) uint64 {
 	return w.sets[int(x)*w.words+word] & w.toSwitch[int(w.c.nodes[x].s)*w.words+word]
-}
-
-// open begins with a node. It returns false if a choice of it loses packets.
-func (w *worker) open(x int32) bool {
-	w.stack = append(w.stack, frame{x: x, base: w.c.nodes[x].base})
-	w.state[x] = stateOpen
-	ok := w.choose(x)
-	w.stack[len(w.stack)-1].left = w.onward(x, 0)
-	return ok
 }
 
 // choose fills in the ports by which packets leave a node and those that they wait for,

@@ -7,9 +7,9 @@ import (
 	"github.com/ibweave/ibweave/internal/graph"
 )
 
-// slowSearch is what is known of the nodes that packets for one LID of one class reach,
-// where some are lost or loop.
-type slowSearch struct {
+// nodeSearch is what is known of the nodes that packets for one LID of one class reach, or
+// for several LIDs with the same choices.
+type nodeSearch struct {
 	lost    []bool // by node: a choice loses packets, or there is none
 	reached *graph.Search[int32]
 	// The nodes from which some choices lead to a node that loses packets, into a cycle, and
@@ -25,8 +25,8 @@ const (
 	canLoop
 )
 
-func newSlowSearch(nodes, senders int) *slowSearch {
-	s := &slowSearch{lost: make([]bool, nodes), flags: make([]uint8, senders)}
+func newNodeSearch(nodes, senders int) *nodeSearch {
+	s := &nodeSearch{lost: make([]bool, nodes), flags: make([]uint8, senders)}
 	for _, x := range []**graph.Search[int32]{&s.reached, &s.dead, &s.loop, &s.live} {
 		*x = graph.NewSearch[int32](nodes)
 	}
@@ -57,19 +57,16 @@ type tally struct {
 // packets that can still arrive make dependencies.
 func (w *worker) apart(dests []dest) {
 	w.dests = dests
-	if w.slow == nil {
-		w.slow = newSlowSearch(len(w.state), len(w.senders))
-	}
-	clear(w.slow.flags)
+	clear(w.nodes.flags)
 	for _, w.c = range w.classes {
-		w.searchSlowly()
+		w.trace()
 		w.flag()
 		w.keepLive()
 		w.addDependencies()
 	}
 	w.order = w.order[:0]
 	d, bad := &dests[0], trouble{lid: dests[0].lid}
-	for i, flags := range w.slow.flags {
+	for i, flags := range w.nodes.flags {
 		x := &w.senders[i]
 		pairs := int64(len(x.ports))
 		for _, port := range x.ports {
@@ -97,15 +94,9 @@ func (w *worker) apart(dests []dest) {
 	}
 }
 
-// begin readies w for searches of one destination.
+// begin readies w for searches of w.dests.
 func (w *worker) begin() {
-	for _, x := range w.order {
-		w.state[x] = stateNew
-	}
-	for i := range w.stack {
-		w.state[w.stack[i].x] = stateNew
-	}
-	w.order, w.stack = w.order[:0], w.stack[:0]
+	w.order = w.order[:0]
 	clear(w.last)
 	for _, d := range w.dests {
 		if d.root >= 0 {
@@ -114,9 +105,10 @@ func (w *worker) begin() {
 	}
 }
 
-// searchSlowly finds out of all nodes that packets reach what can become of them there.
-func (w *worker) searchSlowly() {
-	s, d := w.slow, &w.dests[0]
+// reach finds the nodes that packets for w.dests reach, and where they are lost. It returns where
+// choices lead from these nodes.
+func (w *worker) reach() (inSearch graph.Next[int32]) {
+	s, d := w.nodes, &w.dests[0]
 	w.begin()
 	s.reached.Reset()
 	next := w.next()
@@ -133,12 +125,18 @@ func (w *worker) searchSlowly() {
 			s.reached.Extend(choose, w.c.node[x.in])
 		}
 	}
-	inSearch := func(x int32) []int32 {
+	return func(x int32) []int32 {
 		if !s.reached.Reached(x) {
 			return nil
 		}
 		return next(x)
 	}
+}
+
+// trace finds out of all nodes that packets reach what can become of them there.
+func (w *worker) trace() {
+	s := w.nodes
+	inSearch := w.reach()
 	back := graph.NewCSR(len(w.c.nodes), inSearch).Reverse()
 	s.cycles.Find(len(w.c.nodes), inSearch)
 	var lost, loop, live []int32
@@ -188,7 +186,7 @@ func (w *worker) next() graph.Next[int32] {
 
 // flag notes what can become of the packets of each sender.
 func (w *worker) flag() {
-	s, d := w.slow, &w.dests[0]
+	s, d := w.nodes, &w.dests[0]
 	for i := range w.senders {
 		x := &w.senders[i]
 		if w.owns(x, d) || !w.sends(x, w.c, d.lid) {
@@ -208,7 +206,7 @@ func (w *worker) flag() {
 // keepLive keeps the choices that lead to nodes from which packets can arrive. Where the
 // static port is none of them, packets wait for all that are.
 func (w *worker) keepLive() {
-	s := w.slow
+	s := w.nodes
 	w.order = append(w.order, s.reached.Order...)
 	for _, x := range w.order {
 		set, bind := w.set(x), w.bind[int(x)*w.words:(int(x)+1)*w.words]
