@@ -39,7 +39,7 @@ func levelOrders(f *fabric.Fabric) iter.Seq[*Order] {
 	})
 	return func(yield func(*Order) bool) {
 		for _, top := range leaves[:min(len(leaves), someLeaves)] {
-			for _, others := range []uncovered{moreTops, anyHigher, atEnd} {
+			for _, others := range []uncovered{moreTops, anyHigher} {
 				o, whole := x.newOrder(top.s, others)
 				if !yield(o) {
 					return
@@ -87,8 +87,6 @@ const (
 	// anyHigher: they come where their level puts them, after a lower switch, which loses
 	// its other next hops.
 	anyHigher
-	// atEnd: they come last, and carry no traffic.
-	atEnd
 )
 
 // newOrder makes an order for a tree, of which some cables may be missing, with a leaf on
@@ -130,13 +128,6 @@ func (x *levelled) newOrder(top fabric.NodeID, others uncovered) (o *Order, whol
 		return cmp.Or(cmp.Compare(cone.Distance[a], cone.Distance[b]), cmp.Compare(a, b))
 	})
 	prefix = append(prefix, rest...)
-	if others == atEnd {
-		for s := range key {
-			if x.isPeak(fabric.NodeID(s)) && !cone.Reached(fabric.NodeID(s)) {
-				key[s] = 1
-			}
-		}
-	}
 	for i, s := range prefix {
 		key[s] = int32(i-len(prefix)) - highest
 	}
