@@ -113,9 +113,6 @@ func Detect(f *fabric.Fabric, opt DetectOptions) (*Grid, error) {
 				return nil, err
 			}
 			g, extra = rest, err.Cables
-			if better, _ := infer(g, thorough); better != nil {
-				found = better
-			}
 		}
 	}
 	if found == nil {

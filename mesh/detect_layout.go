@@ -478,8 +478,7 @@ func (l *layout) rate(c *candidate) bool {
 // lengthening is the cost of one more position along a dimension.
 func (l *layout) lengthening(dim int) int32 { return 1 << 20 / (l.high[dim] - l.low[dim] + 1) }
 
-// makeFit makes a fit of a layout, or says what stands in the way. It searches places
-// for the switches that have none, unless these are many.
+// makeFit makes a fit of a layout, or says what stands in the way.
 func (l *layout) makeFit() (*fit, trouble) {
 	why := trouble{left: l.g.switches() - len(l.order), lone: fabric.NoNode}
 	for s, placed := range l.placed {
@@ -495,7 +494,7 @@ func (l *layout) makeFit() (*fit, trouble) {
 			}
 		}
 	}
-	if len(why.odd) > 0 {
+	if why.left > 0 || len(why.odd) > 0 {
 		return nil, why
 	}
 	dims, wrap := make([]int, l.dims), make([]bool, l.dims)
@@ -504,17 +503,11 @@ func (l *layout) makeFit() (*fit, trouble) {
 		dims[d], wrap[d] = int(l.high[d]-l.low[d]+1), l.ring[d] > 0
 		positions = min(positions*dims[d], most+1)
 	}
-	shape := newShape(dims, wrap)
-	switch {
-	case positions > most && why.left == 0:
+	if positions > most {
 		return nil, trouble{wide: dims}
-	case positions > most:
-	case why.left == 0:
-		if f, ok := newFit(dims, wrap, l.positions(shape)); ok {
-			return accept(l.g, f.finest())
-		}
-	case why.left <= leftSwitches && positions >= l.g.switches():
-		return searchRest(l.g, shape, l.order, l.positions(shape)), why
+	}
+	if f, ok := newFit(dims, wrap, l.positions(newShape(dims, wrap))); ok {
+		return accept(l.g, f.finest())
 	}
 	return nil, why
 }

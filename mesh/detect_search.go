@@ -13,9 +13,6 @@ const (
 	// missing cables can leave nothing regular, or something that is a smaller
 	// grid.
 	searchSwitches = 64
-	// leftSwitches is up to how many switches are searched a place for in a
-	// shape that is known.
-	leftSwitches = 64
 	// searchSteps bounds the switches placed in all searches of a fabric.
 	searchSteps = 100_000
 )
@@ -187,24 +184,6 @@ func (r *search) keep() bool {
 	r.best = f
 	r.allowed = f.missing - 1
 	return f.missing == 0 || f.absent() == 0 // the number of missing links is given
-}
-
-// searchRest searches positions for the switches that are not placed, those of the
-// others being given.
-func searchRest(g *links, s Shape, placed []fabric.NodeID, position []int) *fit {
-	steps := searchSteps
-	r := newSearch(g, s, s.mostMissing(g.switches()), &steps)
-	for _, x := range placed {
-		r.occupy(x, position[x])
-	}
-	if r.missing > r.allowed {
-		return nil
-	}
-	r.run()
-	if r.best == nil {
-		return nil
-	}
-	return r.best.finest()
 }
 
 // searchShapes looks for a better fit than best, which may be nil, in all
