@@ -3,13 +3,13 @@ package multipath
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"math/bits"
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/lft/adaptive"
+	"github.com/ibweave/ibweave/verify"
 )
 
 // plan is what all workers read. Sets of the ports of a switch are words of bits, port 0 the
@@ -91,7 +91,7 @@ func newPlan(f *fabric.Fabric, t *adaptive.Tables, opt Options, certain bool) (*
 	if opt.SL2VL != nil && !fabric.SameNodes(opt.SL2VL.Fabric(), f) {
 		return nil, errors.New("SL-to-VL tables of other nodes than the fabric has")
 	}
-	inUse, err := p.slsInUse()
+	inUse, err := verify.SLsInUse(f, opt.PathSLs)
 	if err != nil {
 		return nil, err
 	}
@@ -140,45 +140,6 @@ func (p *plan) findGroups() {
 		}
 		p.groups[s] = g
 	}
-}
-
-// slsInUse is the SLs that packets may have.
-func (p *plan) slsInUse() (inUse uint16, err error) {
-	sls := p.opt.PathSLs
-	if sls == nil {
-		return 0xffff, nil
-	}
-	if sls.Switches() != p.n || sls.MaxLID() < p.f.MaxLID() {
-		return 0, fmt.Errorf("path SLs of %d switches and LIDs up to %d for a fabric of %d and up to %d",
-			sls.Switches(), sls.MaxLID(), p.n, p.f.MaxLID())
-	}
-	var seen [256]bool
-	known := make(map[*fabric.SL]bool) // switches share rows
-	look := func(row []fabric.SL) {
-		if !known[&row[0]] {
-			known[&row[0]] = true
-			for _, sl := range row[1 : int(p.f.MaxLID())+1] {
-				seen[sl] = true
-			}
-		}
-	}
-	for s := range fabric.NodeID(p.n) {
-		look(sls.Given(s))
-	}
-	for _, port := range sls.Ports() {
-		look(sls.PortRow(port))
-	}
-	for sl, ok := range seen {
-		switch {
-		case ok && sl == int(lft.UnknownSL):
-			inUse = 0xffff
-		case ok && sl >= lft.NumSLs:
-			return 0, fmt.Errorf("a path has SL %d: want 0 to %d", sl, lft.NumSLs-1)
-		case ok:
-			inUse |= 1 << sl
-		}
-	}
-	return inUse, nil
 }
 
 // selections numbers the SLs by the PLFTs that they take: equal ones take the same
