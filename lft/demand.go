@@ -417,14 +417,6 @@ func (r *fitter) change(m move) {
 	r.closeBlock(m)
 }
 
-// closeBlock forgets that a block has changed, for a change that is taken back.
-func (r *fitter) closeBlock(m move) {
-	if m.opened {
-		r.changed[r.blockOf(m.slot, m.lid)] = false
-		r.changedBlocks--
-	}
-}
-
 // undoTo takes back all changes but the first ones. What jobs send by ports is not counted again.
 func (r *fitter) undoTo(n int) {
 	for _, m := range slices.Backward(r.taken[n:]) {
@@ -516,9 +508,5 @@ func (r *fitter) growCost(out int32) (grow, load float64) {
 	if uint64(r.load[out]+r.routes)*r.unit[out] > r.Most || after > r.ceiling {
 		return math.Inf(1), 0
 	}
-	if after > r.limit {
-		a, b := float64(after-r.limit), float64(max(before, r.limit)-r.limit)
-		grow = float64(a*a) - float64(b*b)
-	}
-	return grow, float64(after)
+	return growth(before, after, r.limit), float64(after)
 }

@@ -211,10 +211,15 @@ func (r *reliever) take(m move) {
 func (r *reliever) undo() {
 	for _, m := range slices.Backward(r.taken) {
 		r.change(m)
-		if m.opened {
-			r.changed[r.blockOf(m.slot, m.lid)] = false
-			r.changedBlocks--
-		}
+		r.closeBlock(m)
+	}
+}
+
+// closeBlock forgets that a block has changed, for a change that is taken back.
+func (l *Incremental) closeBlock(m move) {
+	if m.opened {
+		l.changed[l.blockOf(m.slot, m.lid)] = false
+		l.changedBlocks--
 	}
 }
 
@@ -247,11 +252,7 @@ func (l *Incremental) addRoutes(s int32, num fabric.PortNum, lid, t int32, route
 func (r *reliever) growCost(s int32, num fabric.PortNum, lid, t int32, routes int64) (grow float64) {
 	r.follow(s, num, lid, t, func(out int32) {
 		r.work++
-		after := uint64(r.load[out]+routes) * r.unit[out]
-		if after > r.limit {
-			a, b := float64(after-r.limit), float64(max(uint64(r.load[out])*r.unit[out], r.limit)-r.limit)
-			grow += float64(a*a) - float64(b*b)
-		}
+		grow += growth(uint64(r.load[out])*r.unit[out], uint64(r.load[out]+routes)*r.unit[out], r.limit)
 	})
 	return grow
 }

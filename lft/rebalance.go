@@ -359,13 +359,18 @@ func (r *rebalancer) growCost(p step, n uint64) (grow float64, sum uint64) {
 		before := r.load[c]
 		after := before + n*r.unit[c]
 		sum += before
-		if after > r.limit {
-			a := float64(after - r.limit)
-			b := float64(max(before, r.limit) - r.limit)
-			grow += float64(a*a) - float64(b*b)
-		}
+		grow += growth(before, after, r.limit)
 	})
 	return grow, sum
+}
+
+// growth is how much the square of a load above a limit grows.
+func growth(before, after, limit uint64) float64 {
+	if after <= limit {
+		return 0
+	}
+	a, b := float64(after-limit), float64(max(before, limit)-limit)
+	return float64(a*a) - float64(b*b)
 }
 
 // BoundLoad is a lower bound of the greatest load of any tables, in LoadUnits: the routes

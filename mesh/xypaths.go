@@ -165,7 +165,7 @@ func (p *paths) around(d, x, y int, odd uint8) (Dir, int) {
 func (p *paths) tables(ctx context.Context) (t *lft.Tables, broken int, err error) {
 	f := p.g.Fabric
 	t = lft.NewTables(f.NumSwitches(), f.MaxLID())
-	unit := capacities(f)
+	unit := lft.LoadUnits(f)
 	var lost atomic.Int64
 	err = eachSwitch(ctx, f.NumSwitches(), func() func(fabric.NodeID) {
 		r := newRow(p, unit)
@@ -189,24 +189,6 @@ func eachSwitch(ctx context.Context, switches int, newWork func() func(fabric.No
 	return err
 }
 
-// capacities gives by PortID what one path adds to the load of a channel: 64
-// on the fastest link, on slower ones more in proportion.
-func capacities(f *fabric.Fabric) []uint64 {
-	const fastestUnit = 64
-	unit := make([]uint64, f.NumPorts())
-	fastest := 0
-	for p := range unit {
-		fastest = max(fastest, f.Link(fabric.PortID(p)).Mbps())
-	}
-	for p := range unit {
-		unit[p] = fastestUnit
-		if mbps := f.Link(fabric.PortID(p)).Mbps(); mbps > 0 {
-			unit[p] = uint64((fastestUnit*fastest + mbps/2) / mbps)
-		}
-	}
-	return unit
-}
-
 // row makes one row of the tables after the other: scratch of a worker.
 //
 // Directions are known by their rank, the place in the list of their order;
@@ -214,7 +196,7 @@ func capacities(f *fabric.Fabric) []uint64 {
 // direction of a path is the least rank of those that its dimensions want.
 type row struct {
 	*paths
-	unit    []uint64 // by PortID
+	unit    []uint64 // by PortID of switches: what a path adds to the load
 	arrived uint8    // rank of a dimension that wants no hop
 	lost    uint8    // rank of a path that is broken
 	rankOf  []uint8  // by order and direction
@@ -231,7 +213,7 @@ type row struct {
 // choice is the parallel links of a switch in one direction.
 type choice struct {
 	ports []fabric.PortID
-	unit  []uint64 // by index in ports, as of capacities
+	unit  []uint64 // by index in ports
 	load  []uint64 // the same
 	turn  int      // for LIDs without load
 }

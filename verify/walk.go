@@ -46,28 +46,6 @@ func (w *forest) find(root int32) {
 	slices.Reverse(w.order)
 }
 
-// allArrive says whether packets of all switches but those in alone arrive at root. Then depth is 0 there and more
-// elsewhere; else it has no meaning, as all but next.
-func (w *forest) allArrive(root int32, alone []int32) bool {
-	for s := range w.depth {
-		w.depth[s] = depthUnknown
-	}
-	for _, s := range alone {
-		w.depth[s] = depthDead
-	}
-	w.depth[root] = 0
-	for s := range int32(len(w.depth)) {
-		at := s
-		for ; at >= 0 && w.depth[at] == depthUnknown; at = w.next[at] {
-			w.depth[at] = s + 1
-		}
-		if at < 0 || w.depth[at] == s+1 {
-			return false
-		}
-	}
-	return true
-}
-
 // findFrom follows packets from a switch until something known.
 func (w *forest) findFrom(s int32) {
 	path, at := w.path[:0], s
@@ -108,11 +86,6 @@ func (w *worker) walk(d *dest) {
 		root = d.root
 	}
 	arrive := root >= 0
-	if arrive && !d.ca && w.flow == nil && w.paths.allArrive(root, w.alone) {
-		w.failAlone(d)
-		w.loadManagement(root)
-		return
-	}
 	w.paths.find(root)
 	if arrive && w.flow != nil {
 		t := &tree{d, 1, 0, w.paths.order}
