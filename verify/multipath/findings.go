@@ -48,7 +48,7 @@ func (c *collector) close() {
 
 // reportTroubles is about pairs whose packets are lost or loop.
 func (p *plan) reportTroubles(c *collector, list []trouble) {
-	w := newWorker(p, nil, nil, false, false)
+	w := newWorker(p, nil, nil, false)
 	n := &c.r.Counts
 	for _, t := range list {
 		for i, at := range []struct {
@@ -307,7 +307,7 @@ func (p *plan) judge(ctx context.Context, c *collector, union *found) error {
 	if level := union.unicast.levels(); level != nil {
 		c.r.proof = &proof{union.unicast, level, false}
 	}
-	bound, err := p.run(ctx, true, false)
+	bound, err := p.run(ctx, true)
 	if err != nil {
 		return err
 	}
@@ -359,7 +359,7 @@ func (p *plan) describeCreditLoop(f *verify.Finding, g *cdg, members []int32, un
 // holders names the channels of a cycle, each with the lowest LID of packets that hold it while
 // they wait for the next one.
 func (p *plan) holders(g *cdg, cycle []int32, unicast, escape bool) []verify.Hop {
-	w := newWorker(p, nil, nil, escape, false)
+	w := newWorker(p, nil, nil, escape)
 	hops := make([]verify.Hop, len(cycle))
 	left := len(cycle)
 	for lid := fabric.LID(1); lid <= p.f.MaxLID() && left > 0; lid++ {

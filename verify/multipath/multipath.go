@@ -105,17 +105,11 @@ func check(ctx context.Context, f *fabric.Fabric, t *adaptive.Tables, opt Option
 		return nil, nil, err
 	}
 	r := &Result{Findings: []verify.Finding{}}
-	sweep := p.canSweep()
-	union, err := p.run(ctx, false, sweep)
+	union, err := p.run(ctx, false)
 	if err != nil {
 		return nil, nil, err
 	}
 	level := union.all.levels()
-	if level == nil && sweep {
-		if union, err = p.run(ctx, false, false); err != nil {
-			return nil, nil, err
-		}
-	}
 	r.count(p, union.all)
 	c := &collector{r: r, limit: opt.Findings}
 	p.reportTroubles(c, union.troubles)
@@ -135,12 +129,11 @@ type found struct {
 	troubles     []trouble
 }
 
-// run looks at all LIDs. With escape the dependencies are those on static ports. With sweep
-// unicast lacks what is in all, and loops are not found that close a cycle of all.
-func (p *plan) run(ctx context.Context, escape, sweep bool) (*found, error) {
+// run looks at all LIDs. With escape the dependencies are those on static ports.
+func (p *plan) run(ctx context.Context, escape bool) (*found, error) {
 	u := &found{unicast: newCDG(p), all: newCDG(p)}
 	workers, err := par.ForEachWith(ctx, p.opt.Workers, len(p.units),
-		func() *worker { return newWorker(p, u.unicast, u.all, escape, sweep) },
+		func() *worker { return newWorker(p, u.unicast, u.all, escape) },
 		func(w *worker, i int) error {
 			w.unit(p.units[i])
 			return nil

@@ -402,11 +402,4 @@ func (p *plan) findUnits() {
 		p.units = append(p.units, dests[:n])
 		dests = dests[n:]
 	}
-	// Switches with cables to the same ones, such as the leaves of a pod, side by side.
-	slices.SortStableFunc(p.units, func(a, b []dest) int {
-		if min(a[0].root, b[0].root) < 0 {
-			return cmp.Compare(a[0].root, b[0].root)
-		}
-		return slices.Compare(f.Neighbors(fabric.NodeID(a[0].root)), f.Neighbors(fabric.NodeID(b[0].root)))
-	})
 }

@@ -28,12 +28,11 @@ type worker struct {
 	left []dest // of the unit
 	same []bool // by index in left: can be searched with the first
 
-	swept    []swept // by class; nil to search
 	nodes    *nodeSearch
 	troubles []trouble
 }
 
-func newWorker(p *plan, unicast, all *cdg, escape, sweep bool) *worker {
+func newWorker(p *plan, unicast, all *cdg, escape bool) *worker {
 	most := 0
 	for _, c := range p.classes {
 		most = max(most, len(c.nodes))
@@ -45,11 +44,6 @@ func newWorker(p *plan, unicast, all *cdg, escape, sweep bool) *worker {
 	if w.bind = w.sets; escape {
 		w.bind = make([]uint64, len(w.sets))
 	}
-	for range w.classes {
-		if sweep {
-			w.swept = append(w.swept, swept{sets: make([]uint64, len(w.sets))})
-		}
-	}
 	return w
 }
 
@@ -59,7 +53,7 @@ func (w *worker) unit(dests []dest) {
 	for len(w.left) > 0 {
 		n := w.bundle()
 		w.dests = w.left[:n]
-		if (w.swept == nil || !w.sweep()) && !w.together() {
+		if !w.together() {
 			for i := range n {
 				w.apart(w.left[i : i+1])
 			}
