@@ -94,8 +94,10 @@ func (w *worker) apart(dests []dest) {
 	}
 }
 
-// begin readies w for searches of w.dests.
-func (w *worker) begin() {
+// reach finds the nodes that packets for w.dests reach, and where they are lost. It returns where
+// choices lead from these nodes.
+func (w *worker) reach() (inSearch graph.Next[int32]) {
+	s, d := w.nodes, &w.dests[0]
 	w.order = w.order[:0]
 	clear(w.last)
 	for _, d := range w.dests {
@@ -103,13 +105,6 @@ func (w *worker) begin() {
 			w.last[d.last>>6] |= 1 << (d.last & 63)
 		}
 	}
-}
-
-// reach finds the nodes that packets for w.dests reach, and where they are lost. It returns where
-// choices lead from these nodes.
-func (w *worker) reach() (inSearch graph.Next[int32]) {
-	s, d := w.nodes, &w.dests[0]
-	w.begin()
 	s.reached.Reset()
 	next := w.next()
 	choose := func(x int32) []int32 {
