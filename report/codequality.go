@@ -47,12 +47,7 @@ func CodeQuality(w io.Writer, r *verify.Result, opt Options) error {
 		if len(list) == maxResults {
 			break
 		}
-		file, line := opt.subject(), 1
-		if opt.Place != nil {
-			if name, n := opt.Place(f); n > 0 {
-				file, line = name, n
-			}
-		}
+		file, line := opt.place(f)
 		print := f.Fingerprint
 		if print == "" {
 			print = fingerprint(f)

@@ -28,15 +28,12 @@ type (
 		Class   string        `xml:"classname,attr"`
 		Name    string        `xml:"name,attr"`
 		Failure *junitFailure `xml:"failure,omitempty"`
-		Output  *junitOutput  `xml:"system-out,omitempty"`
+		Output  string        `xml:"system-out,omitempty"`
 	}
 	junitFailure struct {
 		Message string `xml:"message,attr"`
 		Type    string `xml:"type,attr"`
 		Text    string `xml:",chardata"`
-	}
-	junitOutput struct {
-		Text string `xml:",chardata"`
 	}
 )
 
@@ -116,7 +113,7 @@ func JUnit(w io.Writer, r *verify.Result, opt Options) error {
 			c.Failure = &junitFailure{Message: first, Type: name, Text: failed.String()}
 		}
 		if mild.Len() > 0 {
-			c.Output = &junitOutput{mild.String()}
+			c.Output = mild.String()
 		}
 		suite.Cases = append(suite.Cases, c)
 	}

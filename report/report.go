@@ -92,6 +92,16 @@ func (o *Options) subject() string {
 	return o.Tables
 }
 
+// place is where a finding is.
+func (o *Options) place(f *verify.Finding) (file string, line int) {
+	if o.Place != nil {
+		if file, line = o.Place(f); line > 0 {
+			return file, line
+		}
+	}
+	return o.subject(), 1
+}
+
 // fails says whether a finding is a failure.
 func (o *Options) fails(f *verify.Finding) bool {
 	return !o.Never && f.Waiver == nil && f.Severity >= o.FailOn

@@ -204,7 +204,7 @@ func TestJUnit(t *testing.T) {
 				if c.Failure != nil {
 					failed++
 				}
-				if c.Output != nil {
+				if c.Output != "" {
 					mild++
 				}
 			}

@@ -194,12 +194,7 @@ func sarifUndecided(u verify.Undecided, index map[string]int, opt *Options) sari
 
 // sarifFinding is a finding as a result. index is by rule.
 func sarifFinding(f *verify.Finding, index map[string]int, opt *Options) sarifResult {
-	file, line := opt.subject(), 1
-	if opt.Place != nil {
-		if name, n := opt.Place(f); n > 0 {
-			file, line = name, n
-		}
-	}
+	file, line := opt.place(f)
 	at := sarifLocation{Physical: &sarifPhysical{sarifURI{fileURI(file)}, sarifRegion{line}}}
 	switch {
 	case len(f.Ports) > 0 && f.LID == 0:
