@@ -93,17 +93,24 @@ type documentCounter struct {
 	FromTables bool   `json:"tables,omitempty"`
 }
 
-// boundByLink is boundTimes by the index of the kind of a cable.
-func (s *scene) boundByLink(index map[fabric.Link]uint8) []float64 {
-	times := s.boundTimes()
-	if times == nil {
-		return nil
+// numbered numbers different values in the order in which they come.
+type numbered[T comparable] struct {
+	numbers map[T]int
+	list    []T
+}
+
+// number is the number of a value, from 0 on.
+func (x *numbered[T]) number(v T) int {
+	k, known := x.numbers[v]
+	if !known {
+		if x.numbers == nil {
+			x.numbers = make(map[T]int)
+		}
+		k = len(x.list)
+		x.numbers[v] = k
+		x.list = append(x.list, v)
 	}
-	list := make([]float64, len(index))
-	for link, i := range index {
-		list[i] = times[link]
-	}
-	return list
+	return k
 }
 
 // documentGrouping is the names of groups.
@@ -365,18 +372,12 @@ func compress(b *bytes.Buffer, data []byte) error {
 // packLabels packs what is printed at the ports.
 func (s *scene) packLabels(d *document, p *packer) {
 	f := s.Fabric
-	d.Labels = []string{""}
-	known := map[string]int32{"": 0}
+	var labels numbered[string]
+	labels.number("")
 	p.ints("label", f.NumPorts(), func(i int) int32 {
-		label := strings.ToValidUTF8(f.Label(fabric.PortID(i)), "\uFFFD")
-		k, ok := known[label]
-		if !ok {
-			k = int32(len(d.Labels))
-			known[label] = k
-			d.Labels = append(d.Labels, label)
-		}
-		return k
+		return int32(labels.number(strings.ToValidUTF8(f.Label(fabric.PortID(i)), "\uFFFD")))
 	})
+	d.Labels = labels.list
 }
 
 // document packs everything but the map leaf by leaf.
@@ -386,7 +387,7 @@ func (s *scene) document(p *packer) *document {
 		Title: s.Title, Version: s.Version, Shape: s.Shape, Layout: s.kind, Switches: f.NumSwitches(), Interactive: s.Base != nil,
 		Names: make([]string, f.NumNodes()), GUIDs: make([]fabric.GUID, f.NumNodes()),
 		Tables: "none", Max: s.max, Mean: s.mean, Result: s.Result,
-		Groups: []documentGroup{}, Rules: []documentRule{}, Links: []string{}, State: s.State,
+		Groups: []documentGroup{}, Rules: []documentRule{}, Links: []string{}, State: s.State, Cables: s.Cables,
 	}
 	if s.within != nil {
 		left, top, right, bottom := s.box()
@@ -423,17 +424,15 @@ func (s *scene) document(p *packer) *document {
 		return uint8(f.Node(fabric.NodeID(i)).Type)
 	})
 	p.ints("peer", ports, func(i int) int32 { return int32(f.Peer(fabric.PortID(i))) })
-	known := make(map[fabric.Link]uint8)
-	p.bytes("link", ports, func(i int) uint8 {
-		l := f.Link(fabric.PortID(i))
-		k, ok := known[l]
-		if !ok {
-			k = uint8(len(d.Links))
-			known[l] = k
-			d.Links = append(d.Links, l.String())
+	var links numbered[fabric.Link]
+	p.bytes("link", ports, func(i int) uint8 { return uint8(links.number(f.Link(fabric.PortID(i)))) })
+	times := s.boundTimes()
+	for _, l := range links.list {
+		d.Links = append(d.Links, l.String())
+		if times != nil {
+			d.Bound = append(d.Bound, times[l])
 		}
-		return k
-	})
+	}
 	if f.Labelled() {
 		s.packLabels(d, p)
 	}
@@ -456,7 +455,6 @@ func (s *scene) document(p *packer) *document {
 		return s.edges[i].cables
 	})
 	p.ints("cables", len(s.cables), func(i int) int32 { return int32(s.cables[i]) })
-	d.Bound, d.Cables = s.boundByLink(known), s.Cables
 	if s.Tables != nil {
 		p.ints("routes", ports, func(i int) int32 { return int32(min(s.routes[i], math.MaxInt32)) })
 		d.Tables = s.packTables(p)
@@ -531,20 +529,16 @@ func (s *scene) packTables(p *packer) string {
 	}
 	if sls := s.PathSLs; sls != nil {
 		// Switches share rows.
-		index := make(map[*fabric.SL]int32)
-		number := make([]int32, f.NumSwitches())
+		var first numbered[*fabric.SL]
 		var rows [][]fabric.SL
-		for sw := range fabric.NodeID(f.NumSwitches()) {
-			row := sls.Row(sw)
-			k, ok := index[&row[0]]
-			if !ok {
-				k = int32(len(rows))
-				index[&row[0]] = k
+		p.ints("slRow", f.NumSwitches(), func(i int) int32 {
+			row := sls.Row(fabric.NodeID(i))
+			k := first.number(&row[0])
+			if k == len(rows) {
 				rows = append(rows, row)
 			}
-			number[sw] = k
-		}
-		p.ints("slRow", len(number), func(i int) int32 { return number[i] })
+			return int32(k)
+		})
 		p.begin("sls", "u8", len(rows)*len(lids))
 		for _, row := range rows {
 			for _, l := range lids {
@@ -576,28 +570,22 @@ func (s *scene) packTables(p *packer) string {
 // 0 for none, and which PLFT a packet takes by input port and SL. It says why it cannot.
 func (s *scene) packChoices(p *packer, lids []fabric.LID) string {
 	f, t := s.Fabric, s.Adaptive
-	known := map[adaptive.PortSet]uint16{{}: 0}
-	list := []adaptive.PortSet{{}}
+	var sets numbered[adaptive.PortSet]
+	sets.number(adaptive.PortSet{})
 	p.begin("choice", "u16", len(t.PLFTs)*f.NumSwitches()*len(lids))
 	for plft := range t.PLFTs {
 		for sw := range fabric.NodeID(f.NumSwitches()) {
 			for _, l := range lids {
-				set := s.choices(plft, sw, l)
-				k, ok := known[set]
-				if !ok {
-					if len(list) > math.MaxUint16 {
-						return fmt.Sprintf("they have more than %d different choices", math.MaxUint16)
-					}
-					k = uint16(len(list))
-					known[set] = k
-					list = append(list, set)
+				k := sets.number(s.choices(plft, sw, l))
+				if k > math.MaxUint16 {
+					return fmt.Sprintf("they have more than %d different choices", math.MaxUint16)
 				}
-				p.data = binary.LittleEndian.AppendUint16(p.data, k)
+				p.data = binary.LittleEndian.AppendUint16(p.data, uint16(k))
 			}
 		}
 	}
-	p.begin("sets", "u8", 32*len(list)) // a bit for each port
-	for _, set := range list {
+	p.begin("sets", "u8", 32*len(sets.list)) // a bit for each port
+	for _, set := range sets.list {
 		for _, word := range set {
 			p.data = binary.LittleEndian.AppendUint64(p.data, word)
 		}

@@ -34,13 +34,11 @@ func (r *rows) podsOf(f *fabric.Fabric, hosts [][]fabric.NodeID) (Grouping, bool
 	if r.below == 1 {
 		g.Name = "leaves"
 	}
-	index := make(map[fabric.NodeID]int)
+	var pods numbered[fabric.NodeID]
 	for _, row := range r.rows[:r.below] {
 		for _, s := range row {
-			k, ok := index[r.pods[s]]
-			if !ok {
-				k = len(g.Groups)
-				index[r.pods[s]] = k
+			k := pods.number(r.pods[s])
+			if k == len(g.Groups) {
 				g.Groups = append(g.Groups, Group{})
 			}
 			g.Groups[k].Nodes = append(g.Groups[k].Nodes, s)
@@ -52,12 +50,7 @@ func (r *rows) podsOf(f *fabric.Fabric, hosts [][]fabric.NodeID) (Grouping, bool
 		for _, s := range row {
 			key := fmt.Sprint(r.near[r.start[s]:r.split[s]])
 			k, ok := planes[key]
-			if !ok {
-				k = len(g.Groups)
-				planes[key] = k
-				g.Groups = append(g.Groups, Group{})
-			}
-			if ok && k != last { // apart from the others: a box of all would be over what is between them
+			if !ok || k != last { // apart from the others: a box of all would be over what is between them
 				k = len(g.Groups)
 				g.Groups = append(g.Groups, Group{})
 				planes[key] = k
@@ -77,10 +70,10 @@ func (r *rows) podsOf(f *fabric.Fabric, hosts [][]fabric.NodeID) (Grouping, bool
 	}
 	for k := range g.Groups {
 		x := &g.Groups[k]
-		if x.Name == "" || x.Name == common || names[x.Name] > 1 || len(x.Nodes) == 1 && k >= len(index) {
+		if x.Name == "" || x.Name == common || names[x.Name] > 1 || len(x.Nodes) == 1 && k >= len(pods.list) {
 			switch {
-			case k >= len(index):
-				x.Name = fmt.Sprintf("plane %d", k-len(index)+1)
+			case k >= len(pods.list):
+				x.Name = fmt.Sprintf("plane %d", k-len(pods.list)+1)
 			case r.below == 1:
 				x.Name = fmt.Sprintf("leaf %d", k+1)
 			default:
@@ -139,13 +132,22 @@ func (g *Grouping) of(nodes int) []int32 {
 // among is the groups of another fabric, whose node n has the place of node in[n] of this one.
 // Groups without nodes stay, so that groups have the same numbers in both.
 func (g *Grouping) among(in []fabric.NodeID, nodes int) Grouping {
-	of := g.of(nodes)
+	of, here := g.of(nodes), make([]int32, len(in))
+	for n, at := range in {
+		here[n] = of[at]
+	}
+	return g.with(here)
+}
+
+// with is groups of the same names with other nodes: by node the index of its group, below 0
+// for none.
+func (g *Grouping) with(of []int32) Grouping {
 	all := Grouping{Name: g.Name, Groups: make([]Group, len(g.Groups))}
 	for k := range g.Groups {
 		all.Groups[k].Name = g.Groups[k].Name
 	}
-	for n, at := range in {
-		if k := of[at]; k >= 0 {
+	for n, k := range of {
+		if k >= 0 {
 			all.Groups[k].Nodes = append(all.Groups[k].Nodes, fabric.NodeID(n))
 		}
 	}
@@ -156,11 +158,11 @@ func (g *Grouping) among(in []fabric.NodeID, nodes int) Grouping {
 // below, are all of one group: racks and islands have their leaves then.
 func (g Grouping) withSwitches(f *fabric.Fabric, hosts [][]fabric.NodeID, level []int32) Grouping {
 	const none, several = -1, -2
-	of := slices.Repeat([]int{none}, f.NumNodes())
+	of := slices.Repeat([]int32{none}, f.NumNodes())
 	for k, x := range g.Groups {
 		for _, n := range x.Nodes {
 			if of[n] == none && !f.IsSwitch(n) {
-				of[n] = k
+				of[n] = int32(k)
 			}
 		}
 	}
@@ -188,16 +190,7 @@ func (g Grouping) withSwitches(f *fabric.Fabric, hosts [][]fabric.NodeID, level 
 			}
 		}
 	}
-	all := Grouping{Name: g.Name, Groups: make([]Group, len(g.Groups))}
-	for k := range g.Groups {
-		all.Groups[k].Name = g.Groups[k].Name
-	}
-	for n, k := range of {
-		if k >= 0 {
-			all.Groups[k].Nodes = append(all.Groups[k].Nodes, fabric.NodeID(n))
-		}
-	}
-	return all
+	return g.with(of)
 }
 
 // mostInRow is how many switches the widest row of a tree has that is drawn as rows alone.
@@ -210,15 +203,13 @@ func (l *layout) onTiles(r *rows, hosts [][]fabric.NodeID) bool {
 	if r.pods == nil || len(l.groupings) == 0 || r.below != len(r.rows)-1 {
 		return false
 	}
-	at := make(map[fabric.NodeID]int)
+	var pods numbered[fabric.NodeID]
 	var tiles [][][]fabric.NodeID // by pod and row
 	wide := 0
 	for i, row := range r.rows[:r.below] {
 		for _, s := range row {
-			k, ok := at[r.pods[s]]
-			if !ok {
-				k = len(tiles)
-				at[r.pods[s]] = k
+			k := pods.number(r.pods[s])
+			if k == len(tiles) {
 				tiles = append(tiles, make([][]fabric.NodeID, r.below))
 			}
 			tiles[k][i] = append(tiles[k][i], s)
@@ -249,13 +240,10 @@ func (l *layout) onTiles(r *rows, hosts [][]fabric.NodeID) bool {
 // side, as squares, from the bottom up.
 func (l *layout) aboveTiles(r *rows, hosts [][]fabric.NodeID, width, bottom float64) {
 	var planes [][]fabric.NodeID
-	known := make(map[string]int)
+	var cables numbered[string]
 	for _, s := range r.rows[r.below] {
-		key := fmt.Sprint(r.near[r.start[s]:r.split[s]])
-		k, ok := known[key]
-		if !ok {
-			k = len(planes)
-			known[key] = k
+		k := cables.number(fmt.Sprint(r.near[r.start[s]:r.split[s]]))
+		if k == len(planes) {
 			planes = append(planes, nil)
 		}
 		planes[k] = append(planes[k], s)

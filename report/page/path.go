@@ -126,7 +126,7 @@ func (in *Input) fan(path *Path, src fabric.PortID, lid fabric.LID) {
 	for hop := 1; len(next) > 0; hop++ {
 		here, next = next, here[:0]
 		for _, at := range here {
-			s, num := f.Owner(at.port), f.Num(at.port)
+			s := f.Owner(at.port)
 			switch {
 			case !f.IsSwitch(s):
 				if f.LIDPort(lid) != at.port {
@@ -137,26 +137,36 @@ func (in *Input) fan(path *Path, src fabric.PortID, lid fabric.LID) {
 				path.lose(at.share, "the packet for LID %d loops at %s", lid, f.Name(s))
 				continue
 			}
-			ports := in.next(s, num, path.SL, lid)
-			share := at.share / float64(max(ports.Len(), 1))
-			ports.Each(func(p fabric.PortNum) {
-				switch {
-				case p == fabric.ManagementPort:
-					if f.LIDPort(lid) != f.PortBase(s) {
-						path.lose(share, "%s takes LID %d for its own", f.Name(s), lid)
-					}
-				case p > f.Node(s).NumPorts:
-					path.lose(share, "%s sends LID %d to port %d, which it does not have", f.Name(s), lid, p)
-				case f.Peer(f.Port(s, p)) == fabric.NoPort:
-					path.lose(share, "%s sends LID %d to port %s, which has no cable", f.Name(s), lid, f.PortText(f.Port(s, p)))
-				default:
-					take(hop, at.port, f.Port(s, p), share)
-				}
-			})
-			if ports.Len() == 0 {
-				path.lose(share, "%s has no entry for LID %d", f.Name(s), lid)
-			}
+			in.exits(at.port, at.share, path.SL, lid, path.lose, func(out fabric.PortID, share float64) { take(hop, at.port, out, share) })
 		}
+	}
+}
+
+// exits gives take the ports by which packets to a LID may leave the switch of a port that they came
+// to, and the share of them that takes each. It gives lose the shares that go nowhere.
+func (in *Input) exits(at fabric.PortID, share float64, sl fabric.SL, lid fabric.LID,
+	lose func(share float64, format string, args ...any), take func(out fabric.PortID, share float64),
+) {
+	f := in.Fabric
+	s := f.Owner(at)
+	ports := in.next(s, f.Num(at), sl, lid)
+	share /= float64(max(ports.Len(), 1))
+	ports.Each(func(p fabric.PortNum) {
+		switch {
+		case p == fabric.ManagementPort:
+			if f.LIDPort(lid) != f.PortBase(s) {
+				lose(share, "%s takes LID %d for its own", f.Name(s), lid)
+			}
+		case p > f.Node(s).NumPorts:
+			lose(share, "%s sends LID %d to port %d, which it does not have", f.Name(s), lid, p)
+		case f.Peer(f.Port(s, p)) == fabric.NoPort:
+			lose(share, "%s sends LID %d to port %s, which has no cable", f.Name(s), lid, f.PortText(f.Port(s, p)))
+		default:
+			take(f.Port(s, p), share)
+		}
+	})
+	if ports.Len() == 0 {
+		lose(share, "%s has no entry for LID %d", f.Name(s), lid)
 	}
 }
 
@@ -177,21 +187,21 @@ func (in *Input) Fan(lid fabric.LID) (fan Fan) {
 	f := in.Fabric
 	dst := f.LIDPort(lid)
 	taken, seen, queue := make([]bool, f.NumPorts()), make(map[state]bool), []state{}
-	lose := func(format string, args ...any) {
+	lose := func(_ float64, format string, args ...any) {
 		if fan.Lost++; fan.Lost == 1 {
 			fan.Why = fmt.Sprintf(format, args...)
 		}
 	}
 	take := func(inPort fabric.PortNum, out fabric.PortID, sl fabric.SL) {
 		if in.SL2VL != nil && in.SL2VL.At(inPort, out)[sl] == lft.DropVL {
-			lose("the SL-to-VL table of %s drops SL %d", f.PortName(out), sl)
+			lose(0, "the SL-to-VL table of %s drops SL %d", f.PortName(out), sl)
 			return
 		}
 		taken[out] = true
 		to := f.Peer(out)
 		if x := (state{to, sl}); !f.IsSwitch(f.Owner(to)) {
 			if to != dst {
-				lose("the packet for LID %d comes to %s, which has another LID", lid, f.PortName(to))
+				lose(0, "the packet for LID %d comes to %s, which has another LID", lid, f.PortName(to))
 			}
 		} else if !seen[x] {
 			seen[x] = true
@@ -211,25 +221,7 @@ func (in *Input) Fan(lid fabric.LID) (fan Fan) {
 	for len(queue) > 0 {
 		x := queue[0]
 		queue = queue[1:]
-		s, num := f.Owner(x.at), f.Num(x.at)
-		ports := in.next(s, num, x.sl, lid)
-		ports.Each(func(p fabric.PortNum) {
-			switch {
-			case p == fabric.ManagementPort:
-				if dst != f.PortBase(s) {
-					lose("%s takes LID %d for its own", f.Name(s), lid)
-				}
-			case p > f.Node(s).NumPorts:
-				lose("%s sends LID %d to port %d, which it does not have", f.Name(s), lid, p)
-			case f.Peer(f.Port(s, p)) == fabric.NoPort:
-				lose("%s sends LID %d to port %s, which has no cable", f.Name(s), lid, f.PortText(f.Port(s, p)))
-			default:
-				take(num, f.Port(s, p), x.sl)
-			}
-		})
-		if ports.Len() == 0 {
-			lose("%s has no entry for LID %d", f.Name(s), lid)
-		}
+		in.exits(x.at, 0, x.sl, lid, lose, func(out fabric.PortID, _ float64) { take(f.Num(x.at), out, x.sl) })
 	}
 	for p, is := range taken {
 		if is {
