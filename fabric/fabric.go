@@ -226,6 +226,21 @@ func (f *Fabric) SwitchLinks(s NodeID) (ports []PortID, to []NodeID) {
 // Neighbors is SwitchLinks without the channels.
 func (f *Fabric) Neighbors(s NodeID) []NodeID { return f.to[f.first[s]:f.first[s+1]] }
 
+// Channels lists the directed channels between switches, by switch and port number. Not to be
+// changed.
+func (f *Fabric) Channels() []PortID { return f.chans }
+
+// Cabled yields the ports of a node that have a cable, by number.
+func (f *Fabric) Cabled(n NodeID) iter.Seq[PortID] {
+	return func(yield func(PortID) bool) {
+		for p := f.base[n]; p < f.base[n+1]; p++ {
+			if f.peer[p] != NoPort && !yield(p) {
+				return
+			}
+		}
+	}
+}
+
 // EndPorts visits the ports that have LIDs: port 0 of each switch, then the
 // ports of CAs and routers that have a cable.
 func (f *Fabric) EndPorts(visit func(PortID)) {

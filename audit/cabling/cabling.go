@@ -237,11 +237,8 @@ func (c *checker) checkNodes() {
 		claim(f.Node(n).GUID, f.PortBase(n))
 	}
 	for n := range fabric.NodeID(f.NumNodes()) {
-		if f.IsSwitch(n) {
-			continue
-		}
-		for num := fabric.PortNum(1); num <= f.Node(n).NumPorts; num++ {
-			if p := f.Port(n, num); f.Peer(p) != fabric.NoPort {
+		for p := range f.Cabled(n) {
+			if !f.IsSwitch(n) {
 				claim(f.PortGUID(p), p)
 			}
 		}

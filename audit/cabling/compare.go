@@ -141,10 +141,8 @@ func (m *comparison) addStranger(rule string, side *fabric.Fabric, n fabric.Node
 // peersOf lists the ports that a node's cables lead to.
 func peersOf(f *fabric.Fabric, n fabric.NodeID) []fabric.PortID {
 	var list []fabric.PortID
-	for num := fabric.PortNum(1); num <= f.Node(n).NumPorts; num++ {
-		if peer := f.Peer(f.Port(n, num)); peer != fabric.NoPort {
-			list = append(list, peer)
-		}
+	for p := range f.Cabled(n) {
+		list = append(list, f.Peer(p))
 	}
 	return list
 }

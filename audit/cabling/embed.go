@@ -189,11 +189,8 @@ func embedded(f, full *fabric.Fabric, hosts bool, kind, name string) *Shape {
 // another one, if most have one there.
 func towardSwitches(f *fabric.Fabric) []int {
 	lead := make([]int, int(fabric.MaxPortNum)+1)
-	for sw := range fabric.NodeID(f.NumSwitches()) {
-		ports, _ := f.SwitchLinks(sw)
-		for _, p := range ports {
-			lead[f.Num(p)]++
-		}
+	for _, p := range f.Channels() {
+		lead[f.Num(p)]++
 	}
 	for num := range lead {
 		if 2*lead[num] < f.NumSwitches() {

@@ -195,14 +195,10 @@ func (c *checker) linksShown() []fabric.Link {
 	shows := make([]fabric.Link, f.NumPorts())
 	for n := range fabric.NodeID(f.NumNodes()) {
 		clear(local)
-		var ports []fabric.PortID
-		for num := fabric.PortNum(1); num <= f.Node(n).NumPorts; num++ {
-			if p := f.Port(n, num); f.Peer(p) != fabric.NoPort {
-				ports = append(ports, p)
-				addLink(local, kindOf(p), f.Link(p))
-			}
+		for p := range f.Cabled(n) {
+			addLink(local, kindOf(p), f.Link(p))
 		}
-		for _, p := range ports {
+		for p := range f.Cabled(n) {
 			k, own := kindOf(p), f.Link(p)
 			near, all := local[k], whole[k].usual(own, 8)
 			switch {
@@ -397,14 +393,10 @@ func (c *checker) checkPortsDown(s *Shape) {
 			uses[k] = u
 		}
 		u.nodes++
-		for num := fabric.PortNum(1); num <= k.ports; num++ {
-			peer := f.Peer(f.Port(n, num))
-			if peer == fabric.NoPort {
-				continue
-			}
+		for p := range f.Cabled(n) {
 			linked[n]++
-			if !f.IsSwitch(n) || !f.IsSwitch(f.Owner(peer)) {
-				u.used[num]++
+			if !f.IsSwitch(n) || !f.IsSwitch(f.Owner(f.Peer(p))) {
+				u.used[f.Num(p)]++
 			}
 		}
 	}

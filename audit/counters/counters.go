@@ -175,8 +175,8 @@ func Explain(ctx context.Context, f *fabric.Fabric, t *lft.Tables, c *dump.Count
 		return x.Report, nil
 	}
 	for s := range fabric.NodeID(f.NumSwitches()) {
-		for num := fabric.PortNum(1); num <= f.Node(s).NumPorts; num++ {
-			x.judge(f.Port(s, num))
+		for p := range f.Cabled(s) {
+			x.judge(p)
 		}
 	}
 	slices.SortStableFunc(x.Hot, func(a, b Channel) int {
@@ -198,12 +198,7 @@ func (h *Channel) heat() float64 {
 func (x *explainer) measure() {
 	f := x.f
 	x.byRate = true
-	var channels []fabric.PortID
-	for s := range fabric.NodeID(f.NumSwitches()) {
-		ports, _ := f.SwitchLinks(s)
-		channels = append(channels, ports...)
-	}
-	for _, c := range channels {
+	for _, c := range f.Channels() {
 		x.byRate = x.byRate && f.Link(c).Mbps() > 0
 	}
 	x.bytes = make([]float64, f.NumPorts())
@@ -225,7 +220,7 @@ func (x *explainer) measure() {
 	x.meanWait = wait / float64(max(ports, 1))
 	var bytes, routes, use float64
 	rated := 0 // channels of known rate
-	for _, c := range channels {
+	for _, c := range f.Channels() {
 		v, stopped := x.sent(c)
 		x.Channels++
 		if stopped {
@@ -281,9 +276,6 @@ func (x *explainer) use(bytes float64, c fabric.PortID) float64 {
 // what a host receives has no other way.
 func (x *explainer) judge(c fabric.PortID) {
 	f := x.f
-	if f.Peer(c) == fabric.NoPort {
-		return
-	}
 	h := Channel{channel: c, Rate: f.Link(c).Mbps(), Routes: x.routes[c], Wait: x.c.Get(dump.XmitWait, c)}
 	if x.meanWait > 0 {
 		h.WaitLoad = h.Wait.N / x.meanWait
@@ -365,11 +357,7 @@ func (x *explainer) findSharers(finder *paths.Finder) {
 func (x *explainer) talkers(hosts []fabric.NodeID, own, other dump.Counter) (list []Talker) {
 	total := 0.0
 	for _, n := range hosts {
-		for num := fabric.PortNum(1); num <= x.f.Node(n).NumPorts; num++ {
-			p := x.f.Port(n, num)
-			if x.f.Peer(p) == fabric.NoPort {
-				continue
-			}
+		for p := range x.f.Cabled(n) {
 			v := x.c.Get(own, p)
 			if !v.Known || v.Full {
 				v = x.c.Get(other, x.f.Peer(p))

@@ -1,6 +1,8 @@
 package diff
 
 import (
+	"slices"
+
 	"github.com/ibweave/ibweave/fabric"
 )
 
@@ -62,24 +64,21 @@ func (m *match) findReplacement(n fabric.NodeID) fabric.NodeID {
 	node := m.old.Node(n)
 	votes := map[fabric.NodeID]int{}
 	cables := 0
-	for p := fabric.PortNum(1); p <= node.NumPorts; p++ {
-		peer := m.old.Peer(m.old.Port(n, p))
-		if peer == fabric.NoPort {
-			continue
-		}
+	for p := range m.old.Cabled(n) {
 		cables++
+		peer := m.old.Peer(p)
 		at := m.node[m.old.Owner(peer)]
 		if at == fabric.NoNode || m.old.Num(peer) > m.new.Node(at).NumPorts {
 			continue
 		}
 		now := m.new.Peer(m.new.Port(at, m.old.Num(peer)))
-		if now != fabric.NoPort && m.new.Num(now) == p && m.back[m.new.Owner(now)] == fabric.NoNode {
+		if now != fabric.NoPort && m.new.Num(now) == m.old.Num(p) && m.back[m.new.Owner(now)] == fabric.NoNode {
 			votes[m.new.Owner(now)]++
 		}
 	}
 	for at, n := range votes {
 		now := m.new.Node(at)
-		if now.Type != node.Type || now.NumPorts != node.NumPorts || 2*n <= max(cables, degree(m.new, at)) {
+		if now.Type != node.Type || now.NumPorts != node.NumPorts || 2*n <= max(cables, len(slices.Collect(m.new.Cabled(at)))) {
 			continue
 		}
 		if node.Type == fabric.Switch || now.Description == node.Description {
@@ -87,17 +86,6 @@ func (m *match) findReplacement(n fabric.NodeID) fabric.NodeID {
 		}
 	}
 	return fabric.NoNode
-}
-
-// degree is how many ports of a node have a cable.
-func degree(f *fabric.Fabric, n fabric.NodeID) int {
-	cables := 0
-	for p := 1; p <= int(f.Node(n).NumPorts); p++ {
-		if f.Peer(f.PortBase(n)+fabric.PortID(p)) != fabric.NoPort {
-			cables++
-		}
-	}
-	return cables
 }
 
 // portsOf is the ports of other by PortID of f, NoPort for those that it does

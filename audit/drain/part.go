@@ -2,6 +2,7 @@ package drain
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/names"
@@ -33,22 +34,12 @@ func CablePart(f *fabric.Fabric, p fabric.PortID) Part {
 // AddSwitch adds a switch with all of its cables, and the hosts on it.
 func (p *Part) AddSwitch(f *fabric.Fabric, s fabric.NodeID) {
 	p.Nodes = append(p.Nodes, s)
-	p.Cables = append(p.Cables, Cabled(f, s)...)
+	p.Cables = slices.AppendSeq(p.Cables, f.Cabled(s))
 	for _, host := range f.EndPortsOn(s) {
 		if n := f.Owner(host); !f.IsSwitch(n) {
 			p.Nodes = append(p.Nodes, n)
 		}
 	}
-}
-
-// Cabled lists the ports of a node that have a cable.
-func Cabled(f *fabric.Fabric, n fabric.NodeID) (ports []fabric.PortID) {
-	for num := fabric.PortNum(1); num <= f.Node(n).NumPorts; num++ {
-		if p := f.Port(n, num); f.Peer(p) != fabric.NoPort {
-			ports = append(ports, p)
-		}
-	}
-	return ports
 }
 
 // Document is the JSON form of a plan.

@@ -228,8 +228,8 @@ func (s *Set) add(g Group) {
 // leavesOf lists the switches that nodes are cabled to, ascending.
 func leavesOf(f *fabric.Fabric, nodes []fabric.NodeID) (leaves []fabric.NodeID) {
 	for _, n := range nodes {
-		for num := fabric.PortNum(1); num <= f.Node(n).NumPorts; num++ {
-			if s := f.PeerSwitch(f.Port(n, num)); s != fabric.NoNode {
+		for p := range f.Cabled(n) {
+			if s := f.PeerSwitch(p); s != fabric.NoNode {
 				leaves = append(leaves, s)
 			}
 		}

@@ -68,13 +68,10 @@ type stream struct {
 func (t *Traffic) senders(j *flows) func(dst int) iter.Seq2[int, int64] {
 	return func(dst int) iter.Seq2[int, int64] {
 		return func(yield func(int, int64) bool) {
-			lids := 0
-			for range t.f.LIDs(j.ends[dst]) {
-				lids++
-			}
+			lids := t.lids(j.ends[dst])
 			for i := range j.streams {
 				s := &j.streams[i]
-				unit := s.unit / float64(max(lids, 1))
+				unit := s.unit / float64(lids)
 				units, amount := int64(0), int64(0) // of the last sender; most send the same
 				for _, rank := range s.ranks[dst] {
 					for src, n := range s.pattern.Senders(len(s.end), int(rank)) {
@@ -360,8 +357,8 @@ func (b *binder) find(lists []word) (hosts []host, err error) {
 func (b *binder) host(x names.Host) host {
 	h := host{name: x.Name}
 	for _, n := range x.Nodes {
-		for num := range b.f.Node(n).NumPorts {
-			if p := b.f.Port(n, num+1); b.f.PeerSwitch(p) != fabric.NoNode {
+		for p := range b.f.Cabled(n) {
+			if b.f.PeerSwitch(p) != fabric.NoNode {
 				h.ports = append(h.ports, p)
 			}
 		}

@@ -39,11 +39,8 @@ func rates(f, whole *fabric.Fabric) []float64 {
 func weights(f, whole *fabric.Fabric) []float64 {
 	scale := bound.ScaleOf(whole)
 	weight := make([]float64, f.NumPorts())
-	for s := range fabric.NodeID(f.NumSwitches()) {
-		ports, _ := f.SwitchLinks(s)
-		for _, p := range ports {
-			weight[p] = scale.Load(1, f.Link(p))
-		}
+	for _, p := range f.Channels() {
+		weight[p] = scale.Load(1, f.Link(p))
 	}
 	return weight
 }

@@ -186,11 +186,7 @@ type meter struct {
 }
 
 func newMeter(r *Result) *meter {
-	m := &meter{r: r}
-	for s := range fabric.NodeID(r.f.NumSwitches()) {
-		ports, _ := r.f.SwitchLinks(s)
-		m.channels = append(m.channels, ports...)
-	}
+	m := &meter{r: r, channels: slices.Clone(r.f.Channels())}
 	for _, ends := range r.ends {
 		for _, p := range ends {
 			m.channels = append(m.channels, p, r.f.Peer(p))

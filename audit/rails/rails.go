@@ -192,15 +192,14 @@ func (x *finder) findHosts() {
 		for _, n := range h.Nodes {
 			_, adapter := names.Split(x.f.Name(n).Text, x.opt.Host)
 			cabled := len(y.ports)
-			for num := fabric.PortNum(1); num <= x.f.Node(n).NumPorts; num++ {
-				p := x.f.Port(n, num)
+			for p := range x.f.Cabled(n) {
 				s := x.f.PeerSwitch(p)
 				if s == fabric.NoNode {
 					continue
 				}
 				name := adapter
 				if x.f.Node(n).NumPorts > 1 {
-					name += fmt.Sprintf("[%d]", num)
+					name += fmt.Sprintf("[%d]", x.f.Num(p))
 				}
 				key := name
 				if x.labels {

@@ -212,7 +212,7 @@ func (o *drainOptions) parts(f *fabric.Fabric, set *groups.Set) (parts []drain.P
 func groupPart(f *fabric.Fabric, g *groups.Group) drain.Part {
 	p := drain.Part{Name: fmt.Sprintf("%s, %s", g, text.Count(len(g.Hosts), "host", "hosts")), Nodes: slices.Clone(g.Nodes)}
 	for _, n := range g.Nodes {
-		p.Cables = append(p.Cables, drain.Cabled(f, n)...)
+		p.Cables = slices.AppendSeq(p.Cables, f.Cabled(n))
 	}
 	leaves := 0
 	for _, leaf := range g.Leaves {
@@ -238,7 +238,7 @@ func withoutParts(f *fabric.Fabric, texts []string, set *groups.Set) (*fabric.Fa
 		nodes, err := names.Find(f, text)
 		if err == nil {
 			for _, n := range nodes {
-				cut = append(cut, drain.Cabled(f, n)...)
+				cut = slices.AppendSeq(cut, f.Cabled(n))
 			}
 			continue
 		}

@@ -61,14 +61,11 @@ func (s *scene) measures() (list []measure) {
 func (s *scene) measure(c Counter) measure {
 	m := measure{Counter: c}
 	sum, n := 0.0, 0
-	for sw := range fabric.NodeID(s.Fabric.NumSwitches()) {
-		ports, _ := s.Fabric.SwitchLinks(sw)
-		for _, p := range ports {
-			if v := c.Values[p]; v >= 0 {
-				sum += v
-				n++
-				m.max = max(m.max, v)
-			}
+	for _, p := range s.Fabric.Channels() {
+		if v := c.Values[p]; v >= 0 {
+			sum += v
+			n++
+			m.max = max(m.max, v)
 		}
 	}
 	m.mean = sum / float64(max(n, 1))
@@ -82,11 +79,7 @@ func (s *scene) boundTimes() map[fabric.Link]float64 {
 	if b == nil || len(b.Bounds) == 0 || b.Bounds[0].Least <= 0 || s.routes == nil {
 		return nil
 	}
-	var channels []fabric.PortID
-	for sw := range fabric.NodeID(s.Fabric.NumSwitches()) {
-		ports, _ := s.Fabric.SwitchLinks(sw)
-		channels = append(channels, ports...)
-	}
+	channels := s.Fabric.Channels()
 	rates := bound.Rates(s.Fabric, channels)
 	fastest := int64(1)
 	for i := range rates {

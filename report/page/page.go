@@ -167,15 +167,11 @@ func load(ctx context.Context, in *Input, l *layout) (*scene, error) {
 			return nil, err
 		}
 	}
-	channels, sum := 0, int64(0)
-	for sw := range fabric.NodeID(in.Fabric.NumSwitches()) {
-		ports, _ := in.Fabric.SwitchLinks(sw)
-		for _, p := range ports {
-			channels++
-			sum += s.routes[p]
-			s.max = max(s.max, s.routes[p])
-		}
+	sum := int64(0)
+	for _, p := range in.Fabric.Channels() {
+		sum += s.routes[p]
+		s.max = max(s.max, s.routes[p])
 	}
-	s.mean = float64(sum) / float64(max(channels, 1))
+	s.mean = float64(sum) / float64(max(len(in.Fabric.Channels()), 1))
 	return s, nil
 }

@@ -126,8 +126,8 @@ func (b *builder) findHosts() {
 
 // switchesOf lists the switches that a node's ports are cabled to.
 func (b *builder) switchesOf(n fabric.NodeID) (list []fabric.NodeID) {
-	for p := fabric.PortNum(1); p <= b.f.Node(n).NumPorts; p++ {
-		if s := b.f.PeerSwitch(b.f.Port(n, p)); s != fabric.NoNode {
+	for p := range b.f.Cabled(n) {
+		if s := b.f.PeerSwitch(p); s != fabric.NoNode {
 			list = append(list, s)
 		}
 	}

@@ -407,11 +407,9 @@ func (b *binder) number(x *bound) error {
 			}
 		}
 		cabled := 0
-		for num := fabric.PortNum(1); num <= b.f.Node(s.node).NumPorts; num++ {
-			if b.f.Peer(b.f.Port(s.node, num)) != fabric.NoPort {
-				s.num = num
-				cabled++
-			}
+		for p := range b.f.Cabled(s.node) {
+			s.num = b.f.Num(p)
+			cabled++
 		}
 		if cabled != 1 {
 			e := x.cable.Ends[i]
