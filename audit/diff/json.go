@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strconv"
 )
 
 // JSON prints the document of a result, with two blanks a level. Switches of the
@@ -83,17 +82,11 @@ func (e Entries) append(b []byte) []byte {
 		if i > 0 {
 			b = append(b, ", "...)
 		}
-		b = append(b, `{"lid": `...)
-		b = strconv.AppendInt(b, int64(x.LID), 10)
+		b = fmt.Appendf(b, `{"lid": %d`, x.LID)
 		if x.OldLID != x.LID {
-			b = append(b, `, "old_lid": `...)
-			b = strconv.AppendInt(b, int64(x.OldLID), 10)
+			b = fmt.Appendf(b, `, "old_lid": %d`, x.OldLID)
 		}
-		b = append(b, `, "old": `...)
-		b = strconv.AppendInt(b, int64(x.Old), 10)
-		b = append(b, `, "new": `...)
-		b = strconv.AppendInt(b, int64(x.New), 10)
-		b = append(b, '}')
+		b = fmt.Appendf(b, `, "old": %d, "new": %d}`, x.Old, x.New)
 	}
 	return append(b, ']')
 }

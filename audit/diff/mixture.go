@@ -54,7 +54,7 @@ type mixWorker struct {
 	comp     []int32 // by switch: the component it is in, -1 for none
 	loops    int     // components with a loop
 	parts    []component
-	mark     []int32   // for findLoops
+	mark     []int32   // for loopsOf
 	onOwn    [2][]bool // by switch: on a loop of that layer
 	state    [2][]uint16
 	want     map[[2]int32]fabric.LID // when not nil: the first LID that has a dependency, 0 for none yet
@@ -302,19 +302,7 @@ func (w *mixWorker) findLoops() {
 	for k, heads := range w.heads {
 		on := w.onOwn[k]
 		clear(on)
-		// Mark walks with the number of their start; one that meets its own
-		// mark has found a loop.
-		mark := w.mark
-		clear(mark)
-		for start := range int32(w.n) {
-			s := start
-			for s >= 0 && mark[s] == 0 {
-				mark[s] = start + 1
-				s = heads[s]
-			}
-			if s < 0 || mark[s] != start+1 || on[s] {
-				continue
-			}
+		for s := range w.loopsOf(heads) {
 			p := &w.parts[w.comp[s]]
 			p.loops[k] = true
 			known := k == 1 // as a loop of the other layer
@@ -329,18 +317,28 @@ func (w *mixWorker) findLoops() {
 	}
 }
 
-// anyLoops says whether packets loop that go from each switch to one other.
+// loopsOf yields a switch of each loop of packets that go from each switch to one other, -1 for none.
+// Walks are marked with the number of their start; one that meets its own mark has found a loop.
+func (w *mixWorker) loopsOf(heads []int32) iter.Seq[int32] {
+	return func(yield func(int32) bool) {
+		clear(w.mark)
+		for start := range int32(w.n) {
+			s := start
+			for s >= 0 && w.mark[s] == 0 {
+				w.mark[s] = start + 1
+				s = heads[s]
+			}
+			if s >= 0 && w.mark[s] == start+1 && !yield(s) {
+				return
+			}
+		}
+	}
+}
+
+// anyLoops returns true if packets loop that go from each switch to one other.
 func (w *mixWorker) anyLoops(heads []int32) bool {
-	clear(w.mark)
-	for start := range int32(w.n) {
-		s := start
-		for s >= 0 && w.mark[s] == 0 {
-			w.mark[s] = start + 1
-			s = heads[s]
-		}
-		if s >= 0 && w.mark[s] == start+1 {
-			return true
-		}
+	for range w.loopsOf(heads) {
+		return true
 	}
 	return false
 }

@@ -24,13 +24,13 @@ func (c *comparison) compareMulticast(ctx context.Context) error {
 		}
 		// Switches of either mask that both states have, as nodes of the new one.
 		var switches []fabric.NodeID
-		for ports := old; len(ports) > 0; ports = ports[len(maskOf(c.old, ports)):] {
-			if s := c.node[c.old.Owner(ports[0])]; s != fabric.NoNode {
+		for _, p := range old {
+			if s := c.node[c.old.Owner(p)]; s != fabric.NoNode {
 				switches = append(switches, s)
 			}
 		}
-		for ports := new; len(ports) > 0; ports = ports[len(maskOf(c.new, ports)):] {
-			if s := c.new.Owner(ports[0]); c.back[s] != fabric.NoNode {
+		for _, p := range new {
+			if s := c.new.Owner(p); c.back[s] != fabric.NoNode {
 				switches = append(switches, s)
 			}
 		}
@@ -64,7 +64,14 @@ func (c *comparison) compareMulticast(ctx context.Context) error {
 
 // newUpdatePlan is an order of writes by GUID and port number.
 func newUpdatePlan(f *fabric.Fabric, u *mft.Update) *UpdatePlan {
-	p := &UpdatePlan{Stages: []MaskStage{}, Interrupted: []Interruption{}, Stop: []Sender{}, Start: []Sender{}}
+	senders := func(from []mft.MLIDSender) []Sender {
+		list := []Sender{}
+		for _, s := range from {
+			list = append(list, Sender{MLID: s.MLID, Port: portRef(f, s.Port)})
+		}
+		return list
+	}
+	p := &UpdatePlan{Stages: []MaskStage{}, Interrupted: []Interruption{}, Stop: senders(u.Stop), Start: senders(u.Start)}
 	for i, stage := range u.Stages {
 		s := MaskStage{SMPs: u.SMPs(i), Writes: make([]MaskWrite, len(stage))}
 		for k := range stage {
@@ -82,20 +89,5 @@ func newUpdatePlan(f *fabric.Fabric, u *mft.Update) *UpdatePlan {
 		}
 		p.Interrupted = append(p.Interrupted, d)
 	}
-	for _, s := range u.Stop {
-		p.Stop = append(p.Stop, Sender{MLID: s.MLID, Port: portRef(f, s.Port)})
-	}
-	for _, s := range u.Start {
-		p.Start = append(p.Start, Sender{MLID: s.MLID, Port: portRef(f, s.Port)})
-	}
 	return p
-}
-
-// maskOf is the ports at the start of a list that are of one switch.
-func maskOf(f *fabric.Fabric, ports []fabric.PortID) []fabric.PortID {
-	n := 1
-	for n < len(ports) && f.Owner(ports[n]) == f.Owner(ports[0]) {
-		n++
-	}
-	return ports[:n]
 }

@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -22,31 +23,32 @@ func (c *comparison) compareNodes() {
 			d.Replaced = append(d.Replaced, Replacement{Old: nodeRef(c.old, fabric.NodeID(n)), New: nodeRef(c.new, at)})
 		}
 		var fields []Field
-		add := func(name, old, new string) {
+		add := func(name string, old, new any) {
 			if old != new {
-				fields = append(fields, Field{Name: name, Old: old, New: new})
+				fields = append(fields, Field{Name: name, Old: fmt.Sprint(old), New: fmt.Sprint(new)})
 			}
 		}
 		add("name", node.Description, now.Description)
-		add("ports", number(node.NumPorts), number(now.NumPorts))
+		add("ports", node.NumPorts, now.NumPorts)
 		if node.GUID == now.GUID {
 			// A replaced node has its own serial numbers; that says nothing.
 			if node.SystemGUID != 0 && now.SystemGUID != 0 {
-				add("system_guid", node.SystemGUID.String(), now.SystemGUID.String())
+				add("system_guid", node.SystemGUID, now.SystemGUID)
 			}
 			if node.DeviceID != 0 && now.DeviceID != 0 {
-				add("device", number(node.DeviceID), number(now.DeviceID))
+				add("device", node.DeviceID, now.DeviceID)
 			}
 		}
 		if c.old.IsSwitch(fabric.NodeID(n)) {
 			if port0 {
-				add("enhanced_port_0", yes(node.EnhancedPort0), yes(now.EnhancedPort0))
+				yes := map[bool]string{false: "no", true: "yes"}
+				add("enhanced_port_0", yes[node.EnhancedPort0], yes[now.EnhancedPort0])
 			}
 		} else {
 			for p := 1; p <= int(min(node.NumPorts, now.NumPorts)); p++ {
 				x, y := c.old.PortBase(fabric.NodeID(n))+fabric.PortID(p), c.new.PortBase(at)+fabric.PortID(p)
 				if c.old.Peer(x) != fabric.NoPort && c.new.Peer(y) != fabric.NoPort && node.GUID == now.GUID {
-					add("port_guid "+number(p), c.old.PortGUID(x).String(), c.new.PortGUID(y).String())
+					add(fmt.Sprint("port_guid ", p), c.old.PortGUID(x), c.new.PortGUID(y))
 				}
 			}
 		}

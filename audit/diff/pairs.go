@@ -10,18 +10,14 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// tally counts pairs by what became of them.
-type tally struct{ rerouted, lost, gained, longer, shorter int64 }
-
-func (t *tally) add(u tally, times int64) {
-	t.rerouted += u.rerouted * times
-	t.lost += u.lost * times
-	t.gained += u.gained * times
-	t.longer += u.longer * times
-	t.shorter += u.shorter * times
+func (t *PairCounts) add(u PairCounts, times int64) {
+	t.Changed += u.Changed * times
+	t.Rerouted += u.Rerouted * times
+	t.Lost += u.Lost * times
+	t.Gained += u.Gained * times
+	t.Longer += u.Longer * times
+	t.Shorter += u.Shorter * times
 }
-
-func (t *tally) changed() int64 { return t.rerouted + t.lost + t.gained }
 
 // sourceGroup is CA and router ports whose packets take the same path to any
 // destination: those of one switch, before and after.
@@ -45,15 +41,15 @@ type pairWorker struct {
 	old, new         *lft.Forest
 	oldHops, newHops []int32 // by switch: how many switches packets pass, itself included; 0 where they do not arrive
 	same             []bool  // by switch of the new fabric: packets take the same cables in both states, if they arrive
-	total            tally
-	byGroup          []tally         // of each port of a group, its own LIDs included
-	own              map[int32]tally // by new PortID of a source: what is about its own LIDs
+	total            PairCounts
+	byGroup          []PairCounts         // of each port of a group, its own LIDs included
+	own              map[int32]PairCounts // by new PortID of a source: what is about its own LIDs
 	destinations     []destinationTally
 }
 
 type destinationTally struct {
 	target
-	tally
+	PairCounts
 }
 
 // comparePairs counts the pairs that are affected: for each destination LID the tree
@@ -104,17 +100,16 @@ func (c *comparison) comparePairs(ctx context.Context) error {
 		}
 		w.destinations = append(w.destinations, o.destinations...)
 	}
-	t := w.total
-	d.Changed, d.Rerouted, d.Lost, d.Gained, d.Longer, d.Shorter = t.changed(), t.rerouted, t.lost, t.gained, t.longer, t.shorter
+	d.PairCounts = w.total
 	for _, t := range w.destinations {
-		d.Destinations = append(d.Destinations, affected(c.new, t.port, t.new, t.tally))
+		d.Destinations = append(d.Destinations, Affected{portRef(c.new, t.port), t.new, t.PairCounts})
 	}
 	for _, x := range c.new.CAPorts() {
 		if g := p.groupOf[x]; g >= 0 {
 			t := w.byGroup[g]
 			t.add(w.own[int32(x)], -1)
-			if t.changed() > 0 {
-				d.Sources = append(d.Sources, affected(c.new, x, c.new.LID(x), t))
+			if t.Changed > 0 {
+				d.Sources = append(d.Sources, Affected{portRef(c.new, x), c.new.LID(x), t})
 			}
 		}
 	}
@@ -132,13 +127,6 @@ func allPairs(f *fabric.Fabric) (n int64) {
 		}
 	}
 	return n
-}
-
-func affected(f *fabric.Fabric, x fabric.PortID, l fabric.LID, t tally) Affected {
-	return Affected{
-		Port: portRef(f, x), LID: l, Changed: t.changed(),
-		Rerouted: t.rerouted, Lost: t.lost, Gained: t.gained, Longer: t.longer, Shorter: t.shorter,
-	}
 }
 
 // worst is the first n of a list, the most affected first.
@@ -194,7 +182,7 @@ func (p *pairCounter) newWorker() *pairWorker {
 	m, n := p.old.NumSwitches(), p.new.NumSwitches()
 	return &pairWorker{
 		old: lft.NewForest(p.old), new: lft.NewForest(p.new), oldHops: make([]int32, m), newHops: make([]int32, n), same: make([]bool, n),
-		byGroup: make([]tally, len(p.groups)), own: map[int32]tally{},
+		byGroup: make([]PairCounts, len(p.groups)), own: map[int32]PairCounts{},
 	}
 }
 
@@ -209,7 +197,7 @@ func (p *pairCounter) countPairs(w *pairWorker, t target) {
 	d := destinationTally{target: t}
 	for k, g := range p.groups {
 		one := classifyPair(w, g)
-		if one == (tally{}) {
+		if one == (PairCounts{}) {
 			continue
 		}
 		ports := g.ports
@@ -222,8 +210,8 @@ func (p *pairCounter) countPairs(w *pairWorker, t target) {
 		}
 		d.add(one, ports)
 	}
-	if d.changed() > 0 {
-		w.total.add(d.tally, 1)
+	if d.Changed > 0 {
+		w.total.add(d.PairCounts, 1)
 		w.destinations = append(w.destinations, d)
 	}
 }
@@ -239,7 +227,7 @@ func (p *pairCounter) differs(t target) bool {
 }
 
 // classifyPair says what became of the pair of a port of a group and a destination.
-func classifyPair(w *pairWorker, g sourceGroup) (one tally) {
+func classifyPair(w *pairWorker, g sourceGroup) (one PairCounts) {
 	// As in verify, a CA that is cabled to another one reaches no other port.
 	var old, new int32
 	if g.old != fabric.NoNode {
@@ -252,15 +240,15 @@ func classifyPair(w *pairWorker, g sourceGroup) (one tally) {
 	switch {
 	case !before && !after:
 	case !before:
-		one.gained = 1
+		one = PairCounts{Changed: 1, Gained: 1}
 	case !after:
-		one.lost = 1
+		one = PairCounts{Changed: 1, Lost: 1}
 	case !g.same || !w.same[g.new]:
-		one.rerouted = 1
+		one = PairCounts{Changed: 1, Rerouted: 1}
 		if new > old {
-			one.longer = 1
+			one.Longer = 1
 		} else if new < old {
-			one.shorter = 1
+			one.Shorter = 1
 		}
 	}
 	return one

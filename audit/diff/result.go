@@ -30,7 +30,7 @@ type Result struct {
 	Pairs *PairChanges `json:"pairs"`
 	// Transition is what can happen while the forwarding tables are written.
 	Transition *Transition `json:"transition"`
-	Findings   []Finding   `json:"findings"` // sorted; never nil
+	Findings   []Finding   `json:"findings"` // the gravest first; never nil
 	Equal      bool        `json:"equal"`    // no difference, and neither state has tables that the other lacks
 	Verdict    string      `json:"verdict"`  // as verify.Result has it
 }
@@ -212,20 +212,23 @@ type MapChange struct {
 // ChoiceChanges is choices of adaptive switches that changed, of a switch, a destination and
 // a private LFT. Entries without a choice in either state are those of LFTs.
 type ChoiceChanges struct {
-	Changed  int64          `json:"changed"`
-	Wider    int64          `json:"wider"`    // they have all ports that they had, and more
-	Narrower int64          `json:"narrower"` // they lost ports, and have no new ones
+	ChoiceCounts
 	Switches []ChoiceChange `json:"switches"` // those with a change
+}
+
+// ChoiceCounts counts choices that changed.
+type ChoiceCounts struct {
+	Changed  int64 `json:"changed"`
+	Wider    int64 `json:"wider"`    // they have all ports that they had, and more
+	Narrower int64 `json:"narrower"` // they lost ports, and have no new ones
 }
 
 // ChoiceChange is a switch of these.
 type ChoiceChange struct {
-	Switch   fabric.GUID `json:"switch"`
-	Name     fabric.Name `json:"name"`
-	Changed  int64       `json:"changed"`
-	Wider    int64       `json:"wider"`
-	Narrower int64       `json:"narrower"`
-	Sets     []SetChange `json:"sets"` // by PLFT and first LID
+	Switch fabric.GUID `json:"switch"`
+	Name   fabric.Name `json:"name"`
+	ChoiceCounts
+	Sets []SetChange `json:"sets"` // by PLFT and first LID
 }
 
 // SetChange is another choice for some LIDs.
@@ -259,14 +262,9 @@ type PathSLChange struct {
 // among NodeChanges. A path is the cables that it takes.
 type PairChanges struct {
 	Compared int64 `json:"compared"`
-	Changed  int64 `json:"changed"`  // the sum of the next three
-	Rerouted int64 `json:"rerouted"` // arrive as before, on another path
-	Lost     int64 `json:"lost"`     // arrived, and no longer do
-	Gained   int64 `json:"gained"`   // arrive now
-	Longer   int64 `json:"longer"`   // rerouted past more switches
-	Shorter  int64 `json:"shorter"`  // rerouted past fewer
-	Gone     int64 `json:"gone"`     // pairs with an end that went
-	New      int64 `json:"new"`      // pairs with an end that came
+	PairCounts
+	Gone int64 `json:"gone"` // pairs with an end that went
+	New  int64 `json:"new"`  // pairs with an end that came
 	// Destinations and Sources are the ports with the most pairs that are lost,
 	// then with the most that changed, at most Options.Worst.
 	Destinations []Affected `json:"destinations"`
@@ -277,16 +275,21 @@ type PairChanges struct {
 	AllSources      int `json:"all_sources"`
 }
 
+// PairCounts counts pairs by what became of them.
+type PairCounts struct {
+	Changed  int64 `json:"changed"`  // the sum of the next three
+	Rerouted int64 `json:"rerouted"` // arrive as before, on another path
+	Lost     int64 `json:"lost"`     // arrived, and no longer do
+	Gained   int64 `json:"gained"`   // arrive now
+	Longer   int64 `json:"longer"`   // rerouted past more switches
+	Shorter  int64 `json:"shorter"`  // rerouted past fewer
+}
+
 // Affected is an end port and its pairs that changed.
 type Affected struct {
-	Port     PortRef    `json:"port"`
-	LID      fabric.LID `json:"lid"` // in the new state
-	Changed  int64      `json:"changed"`
-	Rerouted int64      `json:"rerouted"`
-	Lost     int64      `json:"lost"`
-	Gained   int64      `json:"gained"`
-	Longer   int64      `json:"longer"`
-	Shorter  int64      `json:"shorter"`
+	Port PortRef    `json:"port"`
+	LID  fabric.LID `json:"lid"` // in the new state
+	PairCounts
 }
 
 // Transition is what can happen while old forwarding tables become new ones, on
@@ -632,11 +635,10 @@ func (r *Result) addWarnings() {
 
 // Worst is the gravest severity among the findings, verify.Clean without any.
 func (r *Result) Worst() verify.Severity {
-	worst := verify.Clean
-	for i := range r.Findings {
-		worst = max(worst, r.Findings[i].Severity)
+	if len(r.Findings) == 0 {
+		return verify.Clean
 	}
-	return worst
+	return r.Findings[0].Severity
 }
 
 func nodeRef(f *fabric.Fabric, id fabric.NodeID) NodeRef {

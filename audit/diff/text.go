@@ -45,18 +45,18 @@ func (t *printer) row(name, format string, args ...any) {
 	fmt.Fprintf(t.w, "%-13s%s\n", name, fmt.Sprintf(format, args...))
 }
 
-// section prints a title and a line for each of n, or for the first of them.
-func section(t *printer, title string, n int, line func(i int) string) {
-	if n == 0 {
+// section prints a title and a line for each item of a list, or for the first of them.
+func section[T any](t *printer, title string, list []T, line func(x *T) string) {
+	if len(list) == 0 {
 		return
 	}
 	fmt.Fprintf(t.w, "\n%s:\n", title)
-	for i := range n {
-		if i == few && n > few+1 && !t.verbose {
-			fmt.Fprintf(t.w, "    and %s more\n", text.Grouped(n-few))
+	for i := range list {
+		if i == few && len(list) > few+1 && !t.verbose {
+			fmt.Fprintf(t.w, "    and %s more\n", text.Grouped(len(list)-few))
 			break
 		}
-		fmt.Fprintf(t.w, "    %s\n", line(i))
+		fmt.Fprintf(t.w, "    %s\n", line(&list[i]))
 	}
 }
 
@@ -90,8 +90,9 @@ func (t *printer) printFigures(r *Result) {
 		part("LIDs", len(d.Changed) > 0, "%s", text.CountGrouped(len(d.Changed), "port has another one", "ports have other ones"))
 	}
 	if d := r.LFTs; d != nil {
-		part("entries", d.Changed+d.Gone+d.New+d.Blocks > 0, "%s of %s changed%s; %s of %s blocks to write, on %s",
-			text.Grouped(d.Changed), text.Grouped(d.Entries), t.cameAndWent(d), text.Grouped(d.Blocks), text.Grouped(d.OfBlocks),
+		changed := fmt.Sprintf("%s of %s changed", text.Grouped(d.Changed), text.Grouped(d.Entries))
+		part("entries", d.Changed+d.Gone+d.New+d.Blocks > 0, "%s; %s of %s blocks to write, on %s",
+			list(changed, counted(d.New, "for new LIDs"), counted(d.Gone, "for LIDs that went")), text.Grouped(d.Blocks), text.Grouped(d.OfBlocks),
 			text.CountGrouped(len(d.Switches), "switch", "switches"))
 	}
 	if d := r.SL2VL; d != nil {
@@ -149,15 +150,6 @@ func (t *printer) printFigures(r *Result) {
 	}
 }
 
-// cameAndWent says how many entries are for destinations of one state only.
-func (t *printer) cameAndWent(d *LFTChanges) string {
-	s := list(counted(int(d.New), "for new LIDs"), counted(int(d.Gone), "for LIDs that went"))
-	if s != "" {
-		s = ", " + s
-	}
-	return s
-}
-
 // orderText is an order in a line.
 func orderText(o *Order) string {
 	switch o.Kind {
@@ -195,50 +187,39 @@ func orderText(o *Order) string {
 
 // printFindings prints what is more than a difference.
 func (t *printer) printFindings(r *Result) {
-	first := true
-	for _, f := range r.Findings {
-		if f.Severity > verify.Note {
-			if first {
-				fmt.Fprintln(t.w)
-			}
-			first = false
-			fmt.Fprintf(t.w, "%s: %s: %s\n", f.Severity, f.Rule, f.Message)
+	for i, f := range r.Findings { // the gravest first
+		if f.Severity <= verify.Note {
+			break
 		}
+		if i == 0 {
+			fmt.Fprintln(t.w)
+		}
+		fmt.Fprintf(t.w, "%s: %s: %s\n", f.Severity, f.Rule, f.Message)
 	}
 }
 
 // printChanges prints nodes, cables and LIDs.
 func (t *printer) printChanges(r *Result) {
-	node := func(n NodeRef) string { return fmt.Sprintf("%s %s %q", n.Type, n.GUID, n.Name.Text) }
-	nodes := func(title string, refs []NodeRef) {
-		section(t, title, len(refs), func(i int) string { return node(refs[i]) })
-	}
-	nodes("nodes that went", r.Nodes.Gone)
-	nodes("new nodes", r.Nodes.New)
-	section(t, "nodes that were replaced", len(r.Nodes.Replaced), func(i int) string {
-		x := &r.Nodes.Replaced[i]
-		return fmt.Sprintf("%s is now %s %q", node(x.Old), x.New.GUID, x.New.Name.Text)
+	node := func(n *NodeRef) string { return fmt.Sprintf("%s %s %q", n.Type, n.GUID, n.Name.Text) }
+	section(t, "nodes that went", r.Nodes.Gone, node)
+	section(t, "new nodes", r.Nodes.New, node)
+	section(t, "nodes that were replaced", r.Nodes.Replaced, func(x *Replacement) string {
+		return fmt.Sprintf("%s is now %s %q", node(&x.Old), x.New.GUID, x.New.Name.Text)
 	})
-	section(t, "nodes that changed", len(r.Nodes.Changed), func(i int) string {
-		x := &r.Nodes.Changed[i]
-		s := node(x.Node)
+	section(t, "nodes that changed", r.Nodes.Changed, func(x *NodeChange) string {
+		s := node(&x.Node)
 		for _, f := range x.Fields {
 			s += fmt.Sprintf("  %s %s -> %s", f.Name, f.Old, f.New)
 		}
 		return s
 	})
-	link := func(l LinkRef) string { return strings.TrimRight(fmt.Sprintf("%s -- %s  %s", l.A, l.B, l.Link), " ") }
-	links := func(title string, refs []LinkRef) {
-		section(t, title, len(refs), func(i int) string { return link(refs[i]) })
-	}
-	links("links that went", r.Links.Gone)
-	links("new links", r.Links.New)
-	section(t, "links that moved", len(r.Links.Moved), func(i int) string {
-		x := &r.Links.Moved[i]
+	link := func(l *LinkRef) string { return strings.TrimRight(fmt.Sprintf("%s -- %s  %s", l.A, l.B, l.Link), " ") }
+	section(t, "links that went", r.Links.Gone, link)
+	section(t, "new links", r.Links.New, link)
+	section(t, "links that moved", r.Links.Moved, func(x *LinkMove) string {
 		return fmt.Sprintf("%s: from %s to %s", x.End, x.Old, x.New)
 	})
-	section(t, "links with another width or speed", len(r.Links.Changed), func(i int) string {
-		x := &r.Links.Changed[i]
+	section(t, "links with another width or speed", r.Links.Changed, func(x *LinkChange) string {
 		return fmt.Sprintf("%s -- %s: %s -> %s", x.Link.A, x.Link.B, x.Old, x.New)
 	})
 	lid := func(l fabric.LID, lmc uint8) string {
@@ -253,8 +234,7 @@ func (t *printer) printChanges(r *Result) {
 	if r.LIDs == nil {
 		return
 	}
-	section(t, "ports with other LIDs", len(r.LIDs.Changed), func(i int) string {
-		x := &r.LIDs.Changed[i]
+	section(t, "ports with other LIDs", r.LIDs.Changed, func(x *LIDChange) string {
 		return fmt.Sprintf("%s: %s -> %s", x.Port, lid(x.Old, x.OldLMC), lid(x.New, x.NewLMC))
 	})
 }
@@ -282,8 +262,7 @@ func (t *printer) printTables(r *Result) {
 		for i := range most[:min(few, len(most))] {
 			wide = max(wide, len(fmt.Sprintf("%q", most[i].Name.Text)))
 		}
-		section(t, title, len(most), func(i int) string {
-			x := &most[i]
+		section(t, title, most, func(x *SwitchChange) string {
 			s := fmt.Sprintf("%-*s  %s  %s in %s", wide, fmt.Sprintf("%q", x.Name.Text), x.Switch,
 				text.CountGrouped(x.Changed, "entry", "entries"), text.CountGrouped(x.Blocks, "block", "blocks"))
 			if !t.verbose && d.Changed > few {
@@ -300,14 +279,12 @@ func (t *printer) printTables(r *Result) {
 		})
 	}
 	if d := r.SL2VL; d != nil {
-		section(t, "SL-to-VL maps that changed", len(d.Ports), func(i int) string {
-			x := &d.Ports[i]
+		section(t, "SL-to-VL maps that changed", d.Ports, func(x *MapChange) string {
 			return fmt.Sprintf("%s in by port %s: %v -> %v", x.Out, fabric.PortLabels{x.In: x.InLabel}.Text(x.In), x.Old, x.New)
 		})
 	}
 	if d := r.Adaptive; d != nil {
-		section(t, "choices of adaptive switches that changed", len(d.Switches), func(i int) string {
-			x := &d.Switches[i]
+		section(t, "choices of adaptive switches that changed", d.Switches, func(x *ChoiceChange) string {
 			s := fmt.Sprintf("%s: %s", x.Name, text.CountGrouped(x.Changed, "entry", "entries"))
 			for k := range x.Sets {
 				if k == few && !t.verbose {
@@ -327,8 +304,7 @@ func (t *printer) printTables(r *Result) {
 		})
 	}
 	if d := r.PathSLs; d != nil {
-		section(t, "path SLs that changed", len(d.Paths), func(i int) string {
-			x := &d.Paths[i]
+		section(t, "path SLs that changed", d.Paths, func(x *PathSLChange) string {
 			from := x.Name.String()
 			if x.Source != nil {
 				from = x.Source.String()
@@ -355,10 +331,9 @@ func (t *printer) printAffected(r *Result) {
 		for i := range refs {
 			wide = max(wide, len(refs[i].Port.String()))
 		}
-		section(t, title, len(refs), func(i int) string {
-			x := &refs[i]
-			return fmt.Sprintf("%-*s  LID %-5d  %s", wide, x.Port, x.LID, list(counted(int(x.Lost), "lost"), counted(int(x.Gained), "gained"),
-				counted(int(x.Rerouted), "rerouted"), counted(int(x.Longer), "longer"), counted(int(x.Shorter), "shorter")))
+		section(t, title, refs, func(x *Affected) string {
+			return fmt.Sprintf("%-*s  LID %-5d  %s", wide, x.Port, x.LID, list(counted(x.Lost, "lost"), counted(x.Gained, "gained"),
+				counted(x.Rerouted, "rerouted"), counted(x.Longer, "longer"), counted(x.Shorter, "shorter")))
 		})
 	}
 	lines("destinations with pairs that are affected", p.AllDestinations, p.Destinations)
@@ -407,20 +382,17 @@ func (t *printer) printOrder(r *Result) {
 	o := &r.Transition.Order
 	switch {
 	case o.Kind == OrderSwitches:
-		section(t, "write in this order, the switches of a line together", len(o.names), func(i int) string {
-			return fmt.Sprintf("%d: %s", i+1, t.joinNames(o.names[i]))
-		})
+		section(t, "write in this order, the switches of a line together", t.stageLines(o.names), func(line *string) string { return *line })
 	case o.Kind == OrderBlocks:
-		section(t, "write in this order, blocks side by side", len(o.Blocks), func(i int) string {
-			b := &o.Blocks[i]
+		section(t, "write in this order, blocks side by side", o.Blocks, func(b *BlockOrder) string {
 			var s strings.Builder
 			fmt.Fprintf(&s, "LIDs %d to %d", b.Block*64, b.Block*64+63)
 			for _, p := range b.Passes {
 				if p.LIDs != nil {
 					fmt.Fprintf(&s, "\n      of these %s", strings.Trim(fmt.Sprint(p.LIDs), "[]"))
 				}
-				for k := range p.Stages {
-					fmt.Fprintf(&s, "\n        %d: %s", k+1, t.joinNames(p.names[k]))
+				for _, line := range t.stageLines(p.names) {
+					s.WriteString("\n        " + line)
 				}
 			}
 			return s.String()
@@ -428,20 +400,19 @@ func (t *printer) printOrder(r *Result) {
 	}
 }
 
-// joinNames lists switches.
-func (t *printer) joinNames(list []fabric.Name) string {
-	var s strings.Builder
-	for i, name := range list {
-		if i == few && len(list) > few+1 && !t.verbose {
-			fmt.Fprintf(&s, " and %s more", text.Grouped(len(list)-few))
-			break
+// stageLines lists the switches of each stage.
+func (t *printer) stageLines(stages [][]fabric.Name) (lines []string) {
+	for i, names := range stages {
+		var words []string
+		for _, name := range names {
+			words = append(words, name.String())
 		}
-		if i > 0 {
-			s.WriteString(" ")
+		if n := len(words); n > few+1 && !t.verbose {
+			words = append(words[:few], "and "+text.Grouped(n-few)+" more")
 		}
-		s.WriteString(name.String())
+		lines = append(lines, fmt.Sprintf("%d: %s", i+1, strings.Join(words, " ")))
 	}
-	return s.String()
+	return lines
 }
 
 // printMulticast prints masks.
@@ -450,8 +421,7 @@ func (t *printer) printMulticast(r *Result) {
 	if d == nil {
 		return
 	}
-	section(t, "multicast masks that changed", len(d.Changed), func(i int) string {
-		x := &d.Changed[i]
+	section(t, "multicast masks that changed", d.Changed, func(x *MLIDChange) string {
 		s := fmt.Sprintf("MLID %#04x: %s", uint16(x.MLID), text.CountGrouped(len(x.Masks), "switch", "switches"))
 		if !t.verbose && len(x.Masks) > few {
 			return s
@@ -462,8 +432,7 @@ func (t *printer) printMulticast(r *Result) {
 		return s
 	})
 	if d.Update != nil {
-		lines := t.updateLines(d.Update)
-		section(t, "order of writes of multicast masks", len(lines), func(i int) string { return lines[i] })
+		section(t, "order of writes of multicast masks", t.updateLines(d.Update), func(line *string) string { return *line })
 	}
 }
 
@@ -518,16 +487,14 @@ func (t *printer) printVerdict(r *Result) {
 	if r.Equal {
 		verdict = "equal"
 	}
-	if s := list(some(count[verify.Error], "error", "errors"), some(count[verify.Warning], "warning", "warnings")); s != "" {
-		verdict += " (" + s + ")"
+	var parts []string
+	for _, s := range []verify.Severity{verify.Error, verify.Warning} {
+		if n := count[s]; n > 0 {
+			parts = append(parts, text.CountGrouped(n, s.String(), s.String()+"s"))
+		}
+	}
+	if parts != nil {
+		verdict += " (" + strings.Join(parts, ", ") + ")"
 	}
 	fmt.Fprintf(t.w, "\nverdict      %s\n", verdict)
-}
-
-// some is plural, or "" for none.
-func some(n int64, one, many string) string {
-	if n == 0 {
-		return ""
-	}
-	return text.CountGrouped(n, one, many)
 }

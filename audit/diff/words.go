@@ -1,24 +1,14 @@
 package diff
 
 import (
-	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// number is a number in text.
-func number[T ~int | ~uint8 | ~uint16 | ~uint32](n T) string { return fmt.Sprint(uint64(n)) }
-
-func yes(b bool) string {
-	if b {
-		return "yes"
-	}
-	return "no"
-}
-
 // counted is "3 gone", or "" for none.
-func counted(n int, what string) string {
+func counted[N text.Integer](n N, what string) string {
 	if n == 0 {
 		return ""
 	}
@@ -27,15 +17,5 @@ func counted(n int, what string) string {
 
 // list puts commas between the words that are not empty.
 func list(words ...string) string {
-	var b strings.Builder
-	for _, w := range words {
-		if w == "" {
-			continue
-		}
-		if b.Len() > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(w)
-	}
-	return b.String()
+	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), ", ")
 }
