@@ -23,12 +23,9 @@ type Expected struct {
 	// Unjudged says which cables the plan says nothing about, in words; nil for none.
 	Unjudged []string
 
-	f           *fabric.Fabric
-	plan        *Plan
-	bound       []bound
-	substitutes []substitute
-	filled      int
-	number      []int // by NodeID of f, then of invented nodes: index in the builder, or -1
+	*binder
+	plan   *Plan
+	number []int // by NodeID of f, then of invented nodes: index in the builder, or -1
 }
 
 // Bind finds the nodes and ports of f that a plan means, and makes the fabric that the
@@ -44,7 +41,7 @@ func Bind(f *fabric.Fabric, p *Plan, opt Options) (*Expected, error) {
 	if err := b.bind(p); err != nil {
 		return nil, err
 	}
-	e := &Expected{f: f, plan: p, bound: b.bound, substitutes: b.substitutes, filled: b.filled, Problems: b.problems, Invented: map[fabric.GUID]bool{}}
+	e := &Expected{binder: b, plan: p, Problems: b.problems, Invented: map[fabric.GUID]bool{}}
 	betweenSwitches, ofHosts := b.kinds()
 	if !betweenSwitches {
 		e.Unjudged = append(e.Unjudged, "cables between switches")
@@ -53,7 +50,7 @@ func Bind(f *fabric.Fabric, p *Plan, opt Options) (*Expected, error) {
 		e.Unjudged = append(e.Unjudged, "cables of hosts")
 	}
 	var err error
-	e.Fabric, err = e.build(b, !betweenSwitches, !ofHosts)
+	e.Fabric, err = e.build(!betweenSwitches, !ofHosts)
 	return e, err
 }
 
@@ -75,10 +72,10 @@ func (b *binder) kinds() (switches, hosts bool) {
 
 // build makes the fabric. The plan says nothing of cables between switches where
 // switches is set, nor of those of hosts where hosts is.
-func (e *Expected) build(b *binder, switches, hosts bool) (*fabric.Fabric, error) {
+func (e *Expected) build(switches, hosts bool) (*fabric.Fabric, error) {
 	f := e.f
-	in := e.members(b, switches, hosts)
-	e.number = make([]int, f.NumNodes()+len(b.invented))
+	in := e.members(switches, hosts)
+	e.number = make([]int, f.NumNodes()+len(e.invented))
 	ports := make([]fabric.PortNum, len(e.number)) // highest that the plan names
 	for i := range e.bound {
 		for _, s := range e.bound[i].ends {
@@ -103,7 +100,7 @@ func (e *Expected) build(b *binder, switches, hosts bool) (*fabric.Fabric, error
 		}
 	}
 	next := fabric.GUID(1)
-	for i := range b.invented {
+	for i := range e.invented {
 		n := fabric.NodeID(f.NumNodes() + i)
 		for {
 			if _, taken := f.NodeByGUID(next); !taken {
@@ -111,10 +108,10 @@ func (e *Expected) build(b *binder, switches, hosts bool) (*fabric.Fabric, error
 			}
 			next++
 		}
-		if err := add(n, fabric.Node{GUID: next, Type: b.invented[i].typ, Description: b.invented[i].name}); err != nil {
+		if err := add(n, fabric.Node{GUID: next, Type: e.invented[i].typ, Description: e.invented[i].name}); err != nil {
 			return nil, err
 		}
-		for num, label := range b.invented[i].ports {
+		for num, label := range e.invented[i].ports {
 			if num <= ports[n] {
 				if err := out.SetLabel(e.number[n], num, label); err != nil {
 					return nil, err
@@ -132,7 +129,14 @@ func (e *Expected) build(b *binder, switches, hosts bool) (*fabric.Fabric, error
 	}
 	for p := range fabric.PortID(f.NumPorts()) {
 		q := f.Peer(p)
-		if q < p || !in[f.Owner(p)] || !in[f.Owner(q)] || !e.unplanned(b, p, q, switches, hosts) {
+		if q < p || !in[f.Owner(p)] || !in[f.Owner(q)] {
+			continue
+		}
+		unjudged := hosts
+		if f.IsSwitch(f.Owner(p)) && f.IsSwitch(f.Owner(q)) {
+			unjudged = switches
+		}
+		if e.x.planned(p, q) && !unjudged {
 			continue
 		}
 		a, z := e.number[f.Owner(p)], e.number[f.Owner(q)]
@@ -151,8 +155,8 @@ func (e *Expected) build(b *binder, switches, hosts bool) (*fabric.Fabric, error
 // members says which nodes of f the plan expects: those that it names, all chips of a
 // system of which it names one, and their aggregation nodes. Where it says nothing of a
 // kind of cables, the nodes of these too.
-func (e *Expected) members(b *binder, switches, hosts bool) []bool {
-	f := e.f
+func (b *binder) members(switches, hosts bool) []bool {
+	f := b.f
 	in := make([]bool, f.NumNodes())
 	systems := map[fabric.GUID]bool{}
 	names := map[string]bool{}
@@ -178,14 +182,13 @@ func (e *Expected) members(b *binder, switches, hosts bool) []bool {
 	return in
 }
 
-// unplanned says whether a cable is one that the plan says nothing about.
-func (e *Expected) unplanned(b *binder, p, q fabric.PortID, switches, hosts bool) bool {
-	f := e.f
-	m, n := f.Owner(p), f.Owner(q)
-	if f.IsSwitch(m) && f.IsSwitch(n) {
-		return switches || b.x.internal(m, n)
+// planned says whether a cable is plugged by hand.
+func (x *index) planned(p, q fabric.PortID) bool {
+	m, n := x.f.Owner(p), x.f.Owner(q)
+	if x.f.IsSwitch(m) && x.f.IsSwitch(n) {
+		return !x.internal(m, n)
 	}
-	return hosts || f.Kind(m) == fabric.AggregationKind || f.Kind(n) == fabric.AggregationKind
+	return x.f.Kind(m) != fabric.AggregationKind && x.f.Kind(n) != fabric.AggregationKind
 }
 
 // internal says whether a cable between two switches is inside a chassis: they are chips
@@ -308,14 +311,6 @@ func (e *Expected) Judge(r *cabling.Result) (*Verdict, []verify.Finding) {
 	findings := e.otherAdapters(v, w)
 	v.AsPlanned = v.Planned - len(v.Miswired) - len(v.MissingInFabric)
 	return v, findings
-}
-
-// port is the port of the fabric at a spot, NoPort when it has none.
-func (e *Expected) port(s spot) fabric.PortID {
-	if int(s.node) >= e.f.NumNodes() || s.num > e.f.Node(s.node).NumPorts {
-		return fabric.NoPort
-	}
-	return e.f.Port(s.node, s.num)
 }
 
 // otherAdapters adds cables to another adapter of the host that the plan names.

@@ -113,7 +113,7 @@ func Write(out io.Writer, f *fabric.Fabric, form Form) error {
 func (w *writer) each(visit func(p, q fabric.PortID) error) error {
 	for p := range fabric.PortID(w.f.NumPorts()) {
 		q := w.f.Peer(p)
-		if q < p || !w.planned(p, q) {
+		if q < p || !w.b.x.planned(p, q) {
 			continue
 		}
 		a, z := p, q
@@ -125,15 +125,6 @@ func (w *writer) each(visit func(p, q fabric.PortID) error) error {
 		}
 	}
 	return nil
-}
-
-// planned says whether a cable is plugged by hand.
-func (w *writer) planned(p, q fabric.PortID) bool {
-	m, n := w.f.Owner(p), w.f.Owner(q)
-	if w.f.IsSwitch(m) && w.f.IsSwitch(n) {
-		return !w.b.x.internal(m, n)
-	}
-	return w.f.Kind(m) != fabric.AggregationKind && w.f.Kind(n) != fabric.AggregationKind
 }
 
 // table writes CSV: a row for each cable, with the fields in more behind it.
