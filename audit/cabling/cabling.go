@@ -113,6 +113,15 @@ func nodeEndpoint(f *fabric.Fabric, n fabric.NodeID, port fabric.PortNum) verify
 	return e
 }
 
+// nodeEndpoints names nodes.
+func nodeEndpoints(f *fabric.Fabric, nodes []fabric.NodeID) []verify.Endpoint {
+	list := make([]verify.Endpoint, len(nodes))
+	for i, n := range nodes {
+		list[i] = nodeEndpoint(f, n, 0)
+	}
+	return list
+}
+
 // endpoints names ports.
 func endpoints(f *fabric.Fabric, ports ...fabric.PortID) []verify.Endpoint {
 	list := make([]verify.Endpoint, len(ports))
@@ -205,11 +214,7 @@ func (c *checker) checkNodes() {
 		if len(nodes) == 1 || c.oneHost(nodes) || !slices.ContainsFunc(nodes, func(n fabric.NodeID) bool { return f.Kind(n) != fabric.AggregationKind }) {
 			continue // aggregation nodes are all called the same
 		}
-		ports := make([]verify.Endpoint, 0, min(len(nodes), maxPorts))
-		for _, n := range nodes[:min(len(nodes), maxPorts)] {
-			ports = append(ports, nodeEndpoint(f, n, 0))
-		}
-		c.add(DuplicateName, len(nodes), ports, "%s have the description %q: the first are %s and %s",
+		c.add(DuplicateName, len(nodes), nodeEndpoints(f, nodes[:min(len(nodes), maxPorts)]), "%s have the description %q: the first are %s and %s",
 			text.Count(len(nodes), "node", "nodes"), name, f.Node(nodes[0]).GUID, f.Node(nodes[1]).GUID)
 		if f.IsSwitch(nodes[0]) {
 			c.findings[len(c.findings)-1].Severity = verify.Warning

@@ -50,6 +50,12 @@ func (m *comparison) matchNodes() {
 		description string
 	}
 	names := make(map[name][2][]fabric.NodeID) // nodes of f and of e without a partner
+	note := func(side int, f *fabric.Fabric, n fabric.NodeID) {
+		k := name{f.Node(n).Type, f.Name(n).Text}
+		at := names[k]
+		at[side] = append(at[side], n)
+		names[k] = at
+	}
 	for n := range fabric.NodeID(m.f.NumNodes()) {
 		x := m.f.Node(n)
 		o, ok := m.e.NodeByGUID(x.GUID)
@@ -58,17 +64,11 @@ func (m *comparison) matchNodes() {
 			continue
 		}
 		m.toE[n] = fabric.NoNode
-		k := name{x.Type, m.f.Name(n).Text}
-		at := names[k]
-		at[0] = append(at[0], n)
-		names[k] = at
+		note(0, m.f, n)
 	}
 	for o := range fabric.NodeID(m.e.NumNodes()) {
 		if m.toF[o] == fabric.NoNode && !m.invented[m.e.Node(o).GUID] {
-			k := name{m.e.Node(o).Type, m.e.Name(o).Text}
-			at := names[k]
-			at[1] = append(at[1], o)
-			names[k] = at
+			note(1, m.e, o)
 		}
 	}
 	for n := range fabric.NodeID(m.f.NumNodes()) {

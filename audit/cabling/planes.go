@@ -3,6 +3,7 @@ package cabling
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -55,18 +56,12 @@ func (c *checker) checkPlanes() {
 	}
 	p.takeReported()
 	p.findShort()
-	var pairs []pair
-	for k := range p.lanes {
-		if len(p.all[k.from].chips) > 0 {
-			pairs = append(pairs, k)
-		}
-	}
-	slices.SortFunc(pairs, func(a, b pair) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to)) })
+	pairs := slices.SortedFunc(maps.Keys(p.lanes), func(a, b pair) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to)) })
 	slow := map[fabric.NodeID][]fabric.PortID{} // by chip
 	for _, k := range pairs {
 		back := pair{k.to, k.from}
 		both := len(p.all[k.to].chips) > 0
-		if both && k.to < k.from {
+		if len(p.all[k.from].chips) == 0 || both && k.to < k.from {
 			continue // seen from the other side
 		}
 		if !p.all[k.from].short && !p.all[k.to].short {
@@ -186,17 +181,8 @@ func (p *planes) findShort() {
 			continue
 		}
 		p.all[i].short = true
-		p.add(UnevenPlanes, usual-len(s), p.endpointsOf(s), "%s has %d planes, and %d of the %d systems like it have %d", p.systemName(s), len(s), n, len(like), usual)
+		p.add(UnevenPlanes, usual-len(s), nodeEndpoints(p.f, s), "%s has %d planes, and %d of the %d systems like it have %d", p.systemName(s), len(s), n, len(like), usual)
 	}
-}
-
-// endpointsOf names chips.
-func (p *planes) endpointsOf(chips []fabric.NodeID) []verify.Endpoint {
-	list := make([]verify.Endpoint, len(chips))
-	for i, s := range chips {
-		list[i] = nodeEndpoint(p.f, s, 0)
-	}
-	return list
 }
 
 // systemName is what the names of chips begin with, "MF0;spine-1:Q3400_RA" for
@@ -224,11 +210,9 @@ func (p *planes) lacking(k pair) []fabric.PortID {
 	for _, at := range p.lanes[k] {
 		users[f.Num(at)]++
 	}
-	var nums []fabric.PortNum
-	for num := range users {
-		nums = append(nums, num)
-	}
-	slices.SortFunc(nums, func(a, b fabric.PortNum) int { return cmp.Or(-cmp.Compare(users[a], users[b]), cmp.Compare(a, b)) })
+	nums := slices.SortedFunc(maps.Keys(users), func(a, b fabric.PortNum) int {
+		return cmp.Or(-cmp.Compare(users[a], users[b]), cmp.Compare(a, b))
+	})
 	var list []fabric.PortID
 	for i, s := range chips {
 		need := usual - counts[i]
@@ -272,12 +256,8 @@ func (p *planes) reportMissing(k pair, near, far []fabric.PortID) {
 			ends = append(ends, at)
 			text += "; it should lead to " + f.PortName(at)
 		}
-		list := make([]verify.Endpoint, len(ends))
-		for j, at := range ends {
-			list[j] = verify.EndpointOf(f, at)
-		}
 		p.markNamed(ends...)
-		p.add(UnevenPlanes, 1, list, "%s", text)
+		p.add(UnevenPlanes, 1, endpoints(f, ends...), "%s", text)
 	}
 }
 
