@@ -45,8 +45,7 @@ func (m *measurement) measureBisections(ctx context.Context, opt *Options) (*Bis
 	if err != nil {
 		return nil, err
 	}
-	b := &Bisection{Bisections: opt.Bisections, Seed: opt.Seed, Routes: half, Lost: lostOf(trials)}
-	b.means = bandwidths(trials)
+	b := &Bisection{Bisections: opt.Bisections, Seed: opt.Seed, Routes: half, Lost: trials.lost, means: trials.bandwidth}
 	b.Mean, b.Low, b.High = Interval(b.means)
 	b.Low, b.High = max(b.Low, 0), min(b.High, 1)
 	b.Least, b.Most = slices.Min(b.means), slices.Max(b.means)

@@ -39,14 +39,14 @@ func (m *measurement) measurePermutations(ctx context.Context, opt *Options) (*P
 	if err != nil {
 		return nil, err
 	}
-	x := contentions(trials)
+	x := trials.contention
 	slices.Sort(x)
 	return &Permutations{
-		Permutations: opt.Permutations, Seed: opt.Seed, Lost: lostOf(trials),
+		Permutations: opt.Permutations, Seed: opt.Seed, Lost: trials.lost,
 		Median:    stat.Quantile(0.5, stat.Empirical, x, nil),
 		P99:       stat.Quantile(0.99, stat.Empirical, x, nil),
 		Most:      x[len(x)-1],
-		Bandwidth: stat.Mean(bandwidths(trials), nil),
+		Bandwidth: stat.Mean(trials.bandwidth, nil),
 	}, nil
 }
 
@@ -114,8 +114,8 @@ func (m *measurement) measureShifts(ctx context.Context, opt *Options) (*Shifts,
 	if err != nil {
 		return nil, err
 	}
-	x.Lost = lostOf(trials)
-	contention, bandwidth := contentions(trials), bandwidths(trials)
+	x.Lost = trials.lost
+	contention, bandwidth := trials.contention, trials.bandwidth
 	x.Contention, x.Most = stat.Mean(contention, nil), slices.Max(contention)
 	x.Worst = by[slices.Index(contention, x.Most)]
 	x.Bandwidth, x.Least = stat.Mean(bandwidth, nil), slices.Min(bandwidth)

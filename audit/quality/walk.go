@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/par"
@@ -52,28 +53,10 @@ type trial struct {
 	lost       int64   // routes that the tables do not deliver
 }
 
-func bandwidths(trials []trial) []float64 {
-	list := make([]float64, len(trials))
-	for i, t := range trials {
-		list[i] = t.bandwidth
-	}
-	return list
-}
-
-func contentions(trials []trial) []float64 {
-	list := make([]float64, len(trials))
-	for i, t := range trials {
-		list[i] = t.contention
-	}
-	return list
-}
-
-func lostOf(trials []trial) int64 {
-	sum := int64(0)
-	for _, t := range trials {
-		sum += t.lost
-	}
-	return sum
+// trials is what became of several patterns.
+type trials struct {
+	bandwidth, contention []float64 // by pattern
+	lost                  int64     // of all
 }
 
 // walker follows patterns of traffic through the tables: the scratch of one worker.
@@ -104,15 +87,19 @@ type hop struct {
 }
 
 // tryAll tries n patterns, which draw gives to a walker.
-func (m *measurement) tryAll(ctx context.Context, workers, n int, draw func(w *walker, i int)) ([]trial, error) {
-	trials := make([]trial, n)
+func (m *measurement) tryAll(ctx context.Context, workers, n int, draw func(w *walker, i int)) (*trials, error) {
+	all := &trials{bandwidth: make([]float64, n), contention: make([]float64, n)}
+	var lost atomic.Int64
 	start := func() *walker { return &walker{m: m, count: make([]int32, m.f.NumPorts())} }
 	_, err := par.ForEachWith(ctx, workers, n, start, func(w *walker, i int) error {
 		draw(w, i)
-		trials[i] = w.try()
+		t := w.try()
+		all.bandwidth[i], all.contention[i] = t.bandwidth, t.contention
+		lost.Add(t.lost)
 		return nil
 	})
-	return trials, err
+	all.lost = lost.Load()
+	return all, err
 }
 
 // shuffle is a list in random order, good until the next one.
