@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
@@ -81,6 +82,18 @@ type Counts struct {
 
 // Differ is how many differ.
 func (c *Counts) Differ() int { return c.Missing + c.Extra + c.Changed }
+
+// note counts a difference, where the meant or the live state may have nothing.
+func (c *Counts) note(extra, missing bool) {
+	switch {
+	case missing:
+		c.Missing++
+	case extra:
+		c.Extra++
+	default:
+		c.Changed++
+	}
+}
 
 func (c *Counts) add(o *Counts) {
 	c.Compared += o.Compared
@@ -325,16 +338,10 @@ func (c *comparison) compareEntries(s, to fabric.NodeID) {
 			continue
 		}
 		p.LFT.Compared++
-		switch {
-		case x.Meant == x.Live:
+		if x.Meant == x.Live {
 			continue
-		case x.Live == fabric.NoPath:
-			p.LFT.Missing++
-		case x.Meant == fabric.NoPath:
-			p.LFT.Extra++
-		default:
-			p.LFT.Changed++
 		}
+		p.LFT.note(x.Meant == fabric.NoPath, x.Live == fabric.NoPath)
 		if len(p.Entries) < c.samples {
 			p.Entries = append(p.Entries, x)
 		}
@@ -372,35 +379,21 @@ func (c *comparison) compareMasks(s, to fabric.NodeID) {
 			continue
 		}
 		p.MFT.Compared++
-		x := Mask{mlid, []int{}, []int{}}
-		has := [2][256]bool{}
-		for _, port := range meant {
-			has[0][c.meant.Fabric.Num(port)] = true
-		}
-		for _, port := range live {
-			has[1][c.live.Fabric.Num(port)] = true
-		}
-		for port := range c.meant.Fabric.Node(s).NumPorts + 1 {
-			if has[0][port] && !has[1][port] {
-				x.Missing = append(x.Missing, int(port))
-			} else if has[1][port] && !has[0][port] {
-				x.Extra = append(x.Extra, int(port))
-			}
-		}
-		switch {
-		case len(x.Missing)+len(x.Extra) == 0:
+		old, now := c.meant.Fabric.Nums(meant), c.live.Fabric.Nums(live)
+		x := Mask{mlid, without(old, now), without(now, old)}
+		if len(x.Missing)+len(x.Extra) == 0 {
 			continue
-		case len(live) == 0:
-			p.MFT.Missing++
-		case len(meant) == 0:
-			p.MFT.Extra++
-		default:
-			p.MFT.Changed++
 		}
+		p.MFT.note(len(meant) == 0, len(live) == 0)
 		if len(p.Masks) < c.samples {
 			p.Masks = append(p.Masks, x)
 		}
 	}
+}
+
+// without is the ports of a list that another one has not.
+func without(list, other []int) []int {
+	return slices.DeleteFunc(slices.Clone(list), func(port int) bool { return slices.Contains(other, port) })
 }
 
 // compareMaps compares the SL-to-VL maps between ports of a node that have cables in the

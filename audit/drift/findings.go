@@ -1,7 +1,9 @@
 package drift
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -185,41 +187,34 @@ func (c *comparison) addCables(sw fabric.GUID, ports []verify.Endpoint, severity
 	if len(ports) == 0 {
 		return
 	}
-	names := make([]string, min(len(ports), 8))
+	names := make([]string, len(ports))
 	for i := range names {
 		names[i] = ports[i].String()
 	}
-	if len(names) < len(ports) {
-		names = append(names, fmt.Sprintf("%d more", len(ports)-len(names)))
-	}
-	x := c.add(Cable, int64(len(ports)), sw, "%s: %s", what, strings.Join(names, ", "))
+	x := c.add(Cable, int64(len(ports)), sw, "%s: %s", what, few(names))
 	x.Ports, x.Severity = ports, severity
 }
 
 // findForeign lists the MLIDs that only the live state has.
 func (c *comparison) findForeign() {
 	var list []string
-	meant := map[fabric.LID]bool{}
-	for _, l := range c.meant.MFT.MLIDs() {
-		meant[l] = true
-	}
-	first, n := fabric.LID(0), 0
+	first, meant := fabric.LID(0), c.meant.MFT.MLIDs()
 	for _, l := range c.live.MFT.MLIDs() {
-		if meant[l] || len(c.live.MFT.Ports(l)) == 0 {
+		if _, is := slices.BinarySearch(meant, l); is || len(c.live.MFT.Ports(l)) == 0 {
 			continue
 		}
-		if n++; n == 1 {
-			first = l
-		}
-		if n <= 8 {
-			list = append(list, fmt.Sprintf("%#x", uint16(l)))
-		}
+		list = append(list, fmt.Sprintf("%#x", uint16(l)))
+		first = cmp.Or(first, l)
 	}
-	if n == 0 {
-		return
+	if list != nil {
+		c.add(ForeignMLID, int64(len(list)), 0, "masks of MLIDs that were not compiled: %s", few(list)).LID = first
 	}
-	if n > len(list) {
-		list = append(list, fmt.Sprintf("%d more", n-len(list)))
+}
+
+// few lists words, of many the first eight.
+func few(words []string) string {
+	if n := len(words); n > 8 {
+		words = append(words[:8], fmt.Sprintf("%d more", n-8))
 	}
-	c.add(ForeignMLID, int64(n), 0, "masks of MLIDs that were not compiled: %s", strings.Join(list, ", ")).LID = first
+	return strings.Join(words, ", ")
 }
