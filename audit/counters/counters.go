@@ -124,6 +124,8 @@ const mostTalkers = 3
 // Cable is a cable with errors.
 type Cable struct {
 	Ends [2]End `json:"ends"` // of the lower port first
+
+	downs, all float64 // link downs, and all errors
 }
 
 // End is what a port of a cable has counted.
@@ -382,15 +384,12 @@ func (x *explainer) talkers(hosts []fabric.NodeID, own, other dump.Counter) (lis
 
 // findErrors lists the cables with errors.
 func (x *explainer) findErrors() {
-	type sums struct{ downs, all float64 }
-	var weights []sums
 	for p := range fabric.PortID(x.f.NumPorts()) {
 		q := x.f.Peer(p)
 		if q == fabric.NoPort || q < p {
 			continue
 		}
 		var cable Cable
-		var w sums
 		listed := false
 		for i, port := range []fabric.PortID{p, q} {
 			end := End{Port: verify.EndpointOf(x.f, port), Errors: []Error{}}
@@ -403,9 +402,9 @@ func (x *explainer) findErrors() {
 				}
 				listed = true
 				end.Errors = append(end.Errors, Error{k.Info().Name, v, v.Full, v.Wrapped})
-				w.all += v.N
+				cable.all += v.N
 				if k == dump.LinkDowned {
-					w.downs += v.N
+					cable.downs += v.N
 				}
 			}
 			if counts {
@@ -414,19 +413,10 @@ func (x *explainer) findErrors() {
 			cable.Ends[i] = end
 		}
 		if listed {
-			x.Errors, weights = append(x.Errors, cable), append(weights, w)
+			x.Errors = append(x.Errors, cable)
 		}
 	}
-	order := make([]int, len(x.Errors))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		return cmp.Or(cmp.Compare(weights[b].downs, weights[a].downs), cmp.Compare(weights[b].all, weights[a].all))
+	slices.SortStableFunc(x.Errors, func(a, b Cable) int {
+		return cmp.Or(cmp.Compare(b.downs, a.downs), cmp.Compare(b.all, a.all))
 	})
-	sorted := make([]Cable, len(order))
-	for i, at := range order {
-		sorted[i] = x.Errors[at]
-	}
-	x.Errors = sorted
 }
