@@ -35,18 +35,12 @@ const mostBytes = 1 << 54
 // flows is who of a job's ports sends how much to whom.
 type flows struct {
 	name    string
-	hosts   []host
+	hosts   []Host
 	ranks   int
 	ends    []fabric.PortID
 	hostOf  []int32 // by index in ends, as Traffic.host
 	index   map[fabric.PortID]int32
 	streams []stream
-}
-
-// host is the ports of a host.
-type host struct {
-	name  string
-	ports []fabric.PortID // in natural order of the names of their adapters
 }
 
 // stream is a pattern among ranks.
@@ -122,12 +116,8 @@ func (t *Traffic) Add(name string, hosts []Host, operation string, bytes float64
 	if err != nil {
 		return err
 	}
-	var list []host
-	for _, h := range hosts {
-		list = append(list, host{h.Name, h.Ports})
-	}
 	b := &binder{f: t.f, x: &File{text: &yamlfile.File{}}}
-	added, err := b.bind(&job{name: name, perHost: perHost, patterns: []pattern{{operation: o, size: bytes, weight: 1}}}, list, t.host)
+	added, err := b.bind(&job{name: name, perHost: perHost, patterns: []pattern{{operation: o, size: bytes, weight: 1}}}, hosts, t.host)
 	if e := new(fabric.ParseError); errors.As(err, &e) {
 		err = e.Err // there is no file
 	}
@@ -193,7 +183,7 @@ func (b *binder) job(j *job, number []int32) (*flows, error) {
 }
 
 // bind is what a job sends on its hosts.
-func (b *binder) bind(j *job, hosts []host, number []int32) (*flows, error) {
+func (b *binder) bind(j *job, hosts []Host, number []int32) (*flows, error) {
 	if n := len(hosts) * j.perHost; n > allRanks {
 		return nil, b.x.text.Fail(j.at, "%s has %d ranks; want at most %d", j.name, n, allRanks)
 	}
@@ -234,7 +224,7 @@ func (b *binder) pattern(t *flows, p *pattern, sets [][]int32) error {
 			return err
 		}
 		for i := range hosts {
-			for _, port := range hosts[i].ports {
+			for _, port := range hosts[i].Ports {
 				storage = append(storage, t.end(port))
 			}
 		}
@@ -271,8 +261,8 @@ func (t *flows) communicators(j *job) (sets [][]int32) {
 		for k := 0; ; k++ {
 			var ranks []int32
 			for i := range t.hosts {
-				if k < len(t.hosts[i].ports) {
-					ranks = append(ranks, t.end(t.hosts[i].ports[k]))
+				if k < len(t.hosts[i].Ports) {
+					ranks = append(ranks, t.end(t.hosts[i].Ports[k]))
 				}
 			}
 			if len(ranks) == 0 {
@@ -288,7 +278,7 @@ func (t *flows) communicators(j *job) (sets [][]int32) {
 		if j.cyclic {
 			h, k = r%n, r/n
 		}
-		ports := t.hosts[h].ports
+		ports := t.hosts[h].Ports
 		ranks[r] = t.end(ports[k*len(ports)/j.perHost])
 	}
 	return [][]int32{ranks}
@@ -306,7 +296,7 @@ func (t *flows) end(p fabric.PortID) int32 {
 }
 
 // group lists the hosts of a group.
-func (b *binder) group(g *word) ([]host, error) {
+func (b *binder) group(g *word) ([]Host, error) {
 	if b.set == nil {
 		return nil, b.x.text.Fail(g.at, "group %q; want the file of groups, --host-groups FILE", g.text)
 	}
@@ -314,10 +304,10 @@ func (b *binder) group(g *word) ([]host, error) {
 	if err != nil {
 		return nil, b.x.text.Fail(g.at, "%w", err)
 	}
-	var list []host
+	var list []Host
 	for _, h := range b.set.HostsOf(found) {
 		h.Nodes = names.InOrder(b.f, h.Nodes)
-		if x := b.host(h); len(x.ports) > 0 {
+		if x := b.host(h); len(x.Ports) > 0 {
 			list = append(list, x)
 		}
 	}
@@ -328,20 +318,20 @@ func (b *binder) group(g *word) ([]host, error) {
 }
 
 // find lists hosts by name, in the order of the lists.
-func (b *binder) find(lists []word) (hosts []host, err error) {
+func (b *binder) find(lists []word) (hosts []Host, err error) {
 	used := make(map[fabric.PortID]bool)
 	for _, list := range lists {
-		fail := func(err error) ([]host, error) { return nil, b.x.text.Fail(list.at, "%w", err) }
+		fail := func(err error) ([]Host, error) { return nil, b.x.text.Fail(list.at, "%w", err) }
 		found, err := b.finder.Hosts(list.text)
 		if err != nil {
 			return fail(err)
 		}
 		for _, x := range found {
 			h := b.host(x)
-			if len(h.ports) == 0 {
+			if len(h.Ports) == 0 {
 				return fail(fmt.Errorf("%q has no port with a cable to a switch", x.Name))
 			}
-			for _, p := range h.ports {
+			for _, p := range h.Ports {
 				if used[p] {
 					return fail(fmt.Errorf("%q is named twice; ranks-per-host says how many ranks a host has", x.Name))
 				}
@@ -353,13 +343,13 @@ func (b *binder) find(lists []word) (hosts []host, err error) {
 	return hosts, nil
 }
 
-// host is the ports of a host that are cabled to a switch.
-func (b *binder) host(x names.Host) host {
-	h := host{name: x.Name}
+// host is a host with its ports that are cabled to a switch.
+func (b *binder) host(x names.Host) Host {
+	h := Host{Name: x.Name, Nodes: x.Nodes}
 	for _, n := range x.Nodes {
 		for p := range b.f.Cabled(n) {
 			if b.f.PeerSwitch(p) != fabric.NoNode {
-				h.ports = append(h.ports, p)
+				h.Ports = append(h.Ports, p)
 			}
 		}
 	}

@@ -24,8 +24,9 @@ type Host struct {
 func Hosts(f *fabric.Fabric, kinds ...fabric.Kind) (list []Host) {
 	b := &binder{f: f}
 	add := func(h names.Host, guid bool) {
-		if ports := b.host(h).ports; len(ports) > 0 {
-			list = append(list, Host{h.Name, h.Nodes, ports, guid})
+		if x := b.host(h); len(x.Ports) > 0 {
+			x.guid = guid
+			list = append(list, x)
 		}
 	}
 	named, _ := names.Hosts(f, nil, kinds...)

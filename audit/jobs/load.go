@@ -181,8 +181,8 @@ func (t *Traffic) overlaps() []Overlap {
 	name := make(map[int32]string)
 	for i, j := range t.jobs {
 		for _, h := range j.hosts {
-			n := t.host[t.f.Owner(h.ports[0])]
-			name[n] = h.name
+			n := t.host[t.f.Owner(h.Ports[0])]
+			name[n] = h.Name
 			if list := on[n]; len(list) == 0 || list[len(list)-1] != int32(i) {
 				on[n] = append(list, int32(i))
 			}
@@ -223,42 +223,42 @@ func (t *Traffic) overlaps() []Overlap {
 }
 
 // sortedPairs is the keys of a map, ascending.
-func sortedPairs[V any](m map[[2]int32]V) (list [][2]int32) {
-	for pair := range m {
-		list = append(list, pair)
-	}
-	slices.SortFunc(list, func(a, b [2]int32) int { return slices.Compare(a[:], b[:]) })
-	return list
+func sortedPairs[V any](m map[[2]int32]V) [][2]int32 {
+	return slices.SortedFunc(maps.Keys(m), func(a, b [2]int32) int { return slices.Compare(a[:], b[:]) })
 }
 
 // meter relates loads to the rates of cables.
 type meter struct {
 	t       *Traffic
 	by      [][]Load        // by PortID: what leaves it, by job
-	rate    []float64       // by PortID: bytes per second; 0 without load
+	rate    []float64       // as of Rates
 	bytes   []float64       // by PortID: the sum of by
 	between []fabric.PortID // channels between switches with a load
 }
 
 func (t *Traffic) newMeter(by [][]Load) *meter {
-	m := &meter{t: t, by: by, rate: make([]float64, len(by)), bytes: make([]float64, len(by))}
-	var cabled []fabric.PortID
+	m := &meter{t: t, by: by, rate: Rates(t.f), bytes: make([]float64, len(by))}
 	for p, loads := range by {
 		for _, l := range loads {
 			m.bytes[p] += l.Bytes
 		}
-		if p := fabric.PortID(p); t.f.Peer(p) != fabric.NoPort {
-			cabled = append(cabled, p)
-		}
 	}
-	for i, mbps := range bound.Rates(t.f, cabled) {
-		p := cabled[i]
-		m.rate[p] = float64(mbps) * 1e6 / 8
-		if len(by[p]) > 0 && t.f.IsSwitch(t.f.Owner(p)) && t.f.PeerSwitch(p) != fabric.NoNode {
-			m.between = append(m.between, p)
-		}
-	}
+	m.between = slices.DeleteFunc(slices.Clone(t.f.Channels()), func(p fabric.PortID) bool { return len(by[p]) == 0 })
 	return m
+}
+
+// Rates is by PortID how many bytes a second its cable carries, 0 without one. Unknown rates count as
+// the commonest.
+func Rates(f *fabric.Fabric) []float64 {
+	var cabled []fabric.PortID
+	for n := range fabric.NodeID(f.NumNodes()) {
+		cabled = slices.AppendSeq(cabled, f.Cabled(n))
+	}
+	rate := make([]float64, f.NumPorts())
+	for i, mbps := range bound.Rates(f, cabled) {
+		rate[cabled[i]] = float64(mbps) * 1e6 / 8
+	}
+	return rate
 }
 
 // times measures one job.

@@ -99,14 +99,10 @@ func (t *Traffic) isTooLong(opt WorkOptions) bool {
 
 // bytes is what all jobs send between hosts.
 func (t *Traffic) bytes() (sum float64) {
-	for _, j := range t.jobs {
-		senders := t.senders(j)
-		for dst, to := range j.ends {
-			for _, amount := range senders(dst) {
-				sum += float64(amount) * float64(t.lids(to)) / scale
-			}
-		}
-	}
+	t.Flows(func(_, _ fabric.PortID, bytes float64) bool {
+		sum += bytes
+		return true
+	})
 	return sum
 }
 

@@ -103,9 +103,9 @@ func (t *Traffic) AddSlurm(name string, data []byte, bytes float64) (unknown []s
 				unknown = append(unknown, host)
 				continue
 			}
-			ports := b.host(found[0]).ports
-			if len(ports) > 0 && !slices.ContainsFunc(found[0].Nodes, func(n fabric.NodeID) bool { return busy[n] != "" }) {
-				hosts = append(hosts, Host{Name: host, Nodes: found[0].Nodes, Ports: ports})
+			h := b.host(found[0])
+			if h.Name = host; len(h.Ports) > 0 && !slices.ContainsFunc(h.Nodes, func(n fabric.NodeID) bool { return busy[n] != "" }) {
+				hosts = append(hosts, h)
 			}
 		}
 		if len(hosts) == 0 {

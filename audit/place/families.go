@@ -77,20 +77,10 @@ func mostFree(a, b *unit) int { return cmp.Compare(len(b.hosts), len(a.hosts)) }
 var orders = []order{
 	{"fewest leaves", func(a, b *unit, _, _ int) int { return mostFree(a, b) }, true},
 	{"whole leaves", func(a, b *unit, _, _ int) int {
-		return cmp.Or(-compareBool(len(a.hosts) == a.size, len(b.hosts) == b.size), mostFree(a, b))
+		return cmp.Or(cmp.Compare(min(a.size-len(a.hosts), 1), min(b.size-len(b.hosts), 1)), mostFree(a, b))
 	}, true},
 	{"quiet leaves", func(a, b *unit, _, _ int) int { return cmp.Or(cmp.Compare(a.quiet, b.quiet), mostFree(a, b)) }, false},
 	{"nearest leaves", func(a, b *unit, m, n int) int { return cmp.Or(cmp.Compare(m, n), mostFree(a, b)) }, true},
-}
-
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return 1
-	}
-	return -1
 }
 
 // mostCentres bounds the units that families are around.

@@ -21,7 +21,6 @@ import (
 	"github.com/ibweave/ibweave/internal/graph"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/verify"
-	"github.com/ibweave/ibweave/verify/bound"
 )
 
 // Options is the job to place.
@@ -141,7 +140,7 @@ func Make(ctx context.Context, f *fabric.Fabric, tables *lft.Tables, running *jo
 }
 
 func newPlacer(ctx context.Context, f *fabric.Fabric, tables *lft.Tables, running *jobs.Traffic, hosts []jobs.Host, free func(h *jobs.Host) bool, opt Options) (*placer, error) {
-	p := &placer{f: f, tables: tables, opt: opt, empty: running.Clear(), names: running.Name, steps: graph.NewSearch[fabric.NodeID](f.NumSwitches())}
+	p := &placer{f: f, tables: tables, opt: opt, rate: jobs.Rates(f), between: f.Channels(), empty: running.Clear(), names: running.Name, steps: graph.NewSearch[fabric.NodeID](f.NumSwitches())}
 	for i := range hosts {
 		if free(&hosts[i]) {
 			p.hosts = append(p.hosts, hosts[i])
@@ -151,7 +150,6 @@ func newPlacer(ctx context.Context, f *fabric.Fabric, tables *lft.Tables, runnin
 	if p.running, _, err = running.Loads(ctx, tables); err != nil {
 		return nil, err
 	}
-	p.measure()
 	p.findUnits(hosts)
 	return p, nil
 }
@@ -189,24 +187,6 @@ func compare(a, b Set) int {
 		cmp.Compare(a.Leaves, b.Leaves),
 		cmp.Compare(a.Broken, b.Broken),
 		slices.Compare(a.members, b.members))
-}
-
-// measure finds the rates of channels.
-func (p *placer) measure() {
-	p.rate = make([]float64, p.f.NumPorts())
-	var cabled []fabric.PortID
-	for port := range fabric.PortID(p.f.NumPorts()) {
-		if p.f.Peer(port) == fabric.NoPort {
-			continue
-		}
-		cabled = append(cabled, port)
-		if p.f.IsSwitch(p.f.Owner(port)) && p.f.PeerSwitch(port) != fabric.NoNode {
-			p.between = append(p.between, port)
-		}
-	}
-	for i, mbps := range bound.Rates(p.f, cabled) {
-		p.rate[cabled[i]] = float64(mbps) * 1e6 / 8
-	}
 }
 
 func (p *placer) pick(members []int) []jobs.Host {
