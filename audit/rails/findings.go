@@ -3,6 +3,7 @@ package rails
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -57,11 +58,7 @@ func (r *Result) sortFindings() {
 
 // Worst is the severity of the gravest finding.
 func (r *Result) Worst() verify.Severity {
-	worst := verify.Clean
-	for i := range r.Findings {
-		worst = max(worst, r.Findings[i].Severity)
-	}
-	return worst
+	return (&verify.Result{Findings: r.Findings}).Worst()
 }
 
 // list fills in hosts, leaves and rails, and the findings about hosts.
@@ -95,12 +92,7 @@ func (x *finder) list() {
 		}
 		r.Hosts = append(r.Hosts, y)
 	}
-	leaves := make([]fabric.NodeID, 0, len(ports))
-	for leaf := range ports {
-		leaves = append(leaves, leaf)
-	}
-	slices.SortFunc(leaves, x.byName)
-	for _, leaf := range leaves {
+	for _, leaf := range slices.SortedFunc(maps.Keys(ports), x.byName) {
 		l := Leaf{Switch: x.f.Node(leaf).GUID, Name: x.f.Name(leaf), Rails: []int{}, Ports: ports[leaf]}
 		for rail := range r.Rails {
 			if r.on[leaf]>>rail&1 != 0 {
