@@ -207,15 +207,14 @@ func (p *planner) try(from *state, part *Part) (step *Step, next *state, reason 
 	r.Routing.Fabric = rest
 	DropPartitions(r.Verify)
 	next.routing = Overlay(whole, r.Routing, from.routing)
-	check := verify.Options{SL2VL: next.routing.SL2VL, PathSLs: next.routing.PathSLs, Complete: true}
-	v, err := verify.Check(p.ctx, whole, next.routing.Tables, check)
+	inForce, err := Judge(p.ctx, p.base.Engine, next.routing)
 	if err != nil {
 		return nil, nil, "", err
 	}
+	v := inForce.Verify
 	step = &Step{
 		Part: part.Name, Load: LoadOf(r.Verify, p.plan.Before.Scale), Lost: p.countLost(rest, next, r.Verify), Longer: r.Verify.Unicast.NonMinimal,
-		Verdict: v.Verdict, Unplugged: r.Verify.Verdict, Rest: r,
-		Compiled: &compile.Result{Engine: p.base.Engine, Routing: next.routing, Verify: v},
+		Verdict: v.Verdict, Unplugged: r.Verify.Verdict, Rest: r, Compiled: inForce,
 	}
 	step.Factor = step.Over(p.plan.Before)
 	switch {
@@ -234,6 +233,12 @@ func (p *planner) try(from *state, part *Part) (step *Step, next *state, reason 
 	}
 	step.Verdict = step.Drain.Verdict(v.Verdict)
 	return step, next, "", p.measureGroups(&step.Load, r.Routing)
+}
+
+// Judge is tables with what the checker says of them.
+func Judge(ctx context.Context, e *compile.Engine, r *lft.Routing) (*compile.Result, error) {
+	v, err := verify.Check(ctx, r.Fabric, r.Tables, verify.Options{SL2VL: r.SL2VL, PathSLs: r.PathSLs, Complete: true})
+	return &compile.Result{Engine: e, Routing: r, Verify: v}, err
 }
 
 // measureGroups says what groups of hosts are like with some tables.

@@ -3,6 +3,7 @@ package move
 import (
 	"slices"
 
+	"github.com/ibweave/ibweave/audit/drain"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/graph"
@@ -55,12 +56,12 @@ func (p *planner) hold(held, rest *compile.Result, from *lft.Routing, then *fabr
 		if !changed {
 			return held, false, nil
 		}
-		v, err := check(p.ctx, h.r)
+		r, err := drain.Judge(p.ctx, held.Engine, h.r)
 		if err != nil {
 			return nil, false, err
 		}
-		if safe && v.CreditLoops.Count == 0 && (cuts || v.Verdict != verify.VerdictErrors) {
-			return &compile.Result{Engine: held.Engine, Routing: h.r, Verify: v}, cuts, nil
+		if safe && r.Verify.CreditLoops.Count == 0 && (cuts || r.Verify.Verdict != verify.VerdictErrors) {
+			return r, cuts, nil
 		}
 	}
 	h := newHolder(rest.Routing.On(x), rest.Routing, then, next)
@@ -72,11 +73,11 @@ func (p *planner) hold(held, rest *compile.Result, from *lft.Routing, then *fabr
 	if _, _, safe := h.mend(false); !safe {
 		return nil, false, nil
 	}
-	v, err := check(p.ctx, h.r)
-	if err != nil || v.CreditLoops.Count > 0 {
+	r, err = drain.Judge(p.ctx, held.Engine, h.r)
+	if err != nil || r.Verify.CreditLoops.Count > 0 {
 		return nil, false, err
 	}
-	return &compile.Result{Engine: held.Engine, Routing: h.r, Verify: v}, true, nil
+	return r, true, nil
 }
 
 // mend changes the entries for LIDs whose packets could loop: with detour, it tries follow before it takes

@@ -300,8 +300,8 @@ func (p *planner) findWrites(s *Step, after *fabric.Fabric, rest *compile.Result
 		return "", err
 	}
 	s.After.Verdict = s.After.Write.Verdict(r.Verify.Verdict)
-	leave := &compile.Result{Engine: r.Engine, Routing: drain.Overlay(after, rest.Routing, r.Routing)}
-	if leave.Verify, err = check(p.ctx, leave.Routing); err != nil {
+	leave, err := drain.Judge(p.ctx, r.Engine, drain.Overlay(after, rest.Routing, r.Routing))
+	if err != nil {
 		return "", err
 	}
 	if leave, s.After.BackCuts, err = p.hold(leave, rest, r.Routing, before, now.Tables); err != nil || leave == nil {
@@ -314,11 +314,6 @@ func (p *planner) findWrites(s *Step, after *fabric.Fabric, rest *compile.Result
 	s.Drained.BackFirst = apart(before, rest.Routing.Fabric)
 	s.Drained.Back, err = drain.ChangeOf(p.ctx, before, leave.Routing.On(before), now)
 	return "", err
-}
-
-// check verifies tables.
-func check(ctx context.Context, r *lft.Routing) (*verify.Result, error) {
-	return verify.Check(ctx, r.Fabric, r.Tables, verify.Options{SL2VL: r.SL2VL, PathSLs: r.PathSLs, Complete: true})
 }
 
 // apart lists the switches of f that have no cable in rest.

@@ -380,9 +380,7 @@ func (s *Session) reroute(ctx context.Context, x *state, whole *fabric.Fabric, p
 	}
 	r.Routing.Fabric = rest
 	drain.DropPartitions(r.Verify)
-	routing := drain.Overlay(whole, r.Routing, x.inForce.Routing)
-	v, err := verify.Check(ctx, whole, routing.Tables, verify.Options{SL2VL: routing.SL2VL, PathSLs: routing.PathSLs, Complete: true})
-	next.inForce = &compile.Result{Engine: r.Engine, Routing: routing, Verify: v}
+	next.inForce, err = drain.Judge(ctx, r.Engine, drain.Overlay(whole, r.Routing, x.inForce.Routing))
 	return next, err
 }
 
