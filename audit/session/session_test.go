@@ -144,10 +144,10 @@ func TestCommands(t *testing.T) {
 	// A spine, then both come back.
 	spineGUID := f.Node(spine).GUID.String()
 	do(t, s, "fail "+spineGUID)
-	two := keep(f.Without(append(drain.Cabled(f, spine), firstUp(f))...), one.Routing)
+	two := keep(f.Without(append(slices.Collect(f.Cabled(spine)), firstUp(f))...), one.Routing)
 	sameTables(t, "spine", two.Routing, s.Result().Routing)
 	do(t, s, "restore "+cable)
-	three := keep(f.Without(drain.Cabled(f, spine)...), two.Routing)
+	three := keep(f.Without(slices.Collect(f.Cabled(spine))...), two.Routing)
 	sameTables(t, "cable again", three.Routing, s.Result().Routing)
 	a = do(t, s, "restore "+spineGUID)
 	four := keep(f, three.Routing)

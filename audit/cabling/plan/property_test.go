@@ -178,7 +178,7 @@ func TestPlanRoundTrip(t *testing.T) {
 				}
 				v, r := judge(t, f, text.Bytes())
 				w := newWriter(f)
-				planned := slices.DeleteFunc(cablesOf(f), func(c pair) bool { return !w.planned(c[0], c[1]) })
+				planned := slices.DeleteFunc(cablesOf(f), func(c pair) bool { return !w.b.x.planned(c[0], c[1]) })
 				if v.AsPlanned != len(planned) || v.Planned != len(planned) || len(v.Miswired)+len(v.MissingInFabric)+len(v.MissingInPlan)+len(r.Recabled) > 0 {
 					t.Fatalf("%d cables to plan: %s", len(planned), v)
 				}
@@ -309,7 +309,7 @@ func TestMendAnything(t *testing.T) {
 		var kept []pair
 		var plugs []fabric.PortID
 		for _, c := range cablesOf(f) {
-			if !w.planned(c[0], c[1]) || rnd.IntN(3) == 0 {
+			if !w.b.x.planned(c[0], c[1]) || rnd.IntN(3) == 0 {
 				kept = append(kept, c)
 			} else {
 				plugs = append(plugs, c[0], c[1])
@@ -317,7 +317,7 @@ func TestMendAnything(t *testing.T) {
 		}
 		rnd.Shuffle(len(plugs), func(i, j int) { plugs[i], plugs[j] = plugs[j], plugs[i] })
 		for ; len(plugs) > 6; plugs = plugs[2:] {
-			if w.planned(plugs[0], plugs[1]) {
+			if w.b.x.planned(plugs[0], plugs[1]) {
 				kept = append(kept, newPair(plugs[0], plugs[1]))
 			}
 		}
