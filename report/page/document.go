@@ -149,32 +149,20 @@ func (p *packer) begin(name, kind string, n int) {
 	p.arrays = append(p.arrays, array{name, kind, len(p.data), n})
 }
 
-func (p *packer) bytes(name string, n int, at func(i int) uint8) {
-	p.begin(name, "u8", n)
-	for i := range n {
-		p.data = append(p.data, at(i))
+// pack adds n numbers.
+func pack[T uint8 | uint16 | int32 | float32](p *packer, name string, n int, at func(i int) T) {
+	list := make([]T, n)
+	for i := range list {
+		list[i] = at(i)
 	}
+	packList(p, name, list)
 }
 
-func (p *packer) shorts(name string, n int, at func(i int) uint16) {
-	p.begin(name, "u16", n)
-	for i := range n {
-		p.data = binary.LittleEndian.AppendUint16(p.data, at(i))
-	}
-}
-
-func (p *packer) ints(name string, n int, at func(i int) int32) {
-	p.begin(name, "i32", n)
-	for i := range n {
-		p.data = binary.LittleEndian.AppendUint32(p.data, uint32(at(i)))
-	}
-}
-
-func (p *packer) floats(name string, list []float32) {
-	p.begin(name, "f32", len(list))
-	for _, v := range list {
-		p.data = binary.LittleEndian.AppendUint32(p.data, math.Float32bits(v))
-	}
+// packList adds the numbers of a list.
+func packList[T uint8 | uint16 | int32 | float32](p *packer, name string, list []T) {
+	var zero T
+	p.begin(name, map[any]string{uint8(0): "u8", uint16(0): "u16", int32(0): "i32", float32(0): "f32"}[zero], len(list))
+	p.data, _ = binary.Append(p.data, binary.LittleEndian, list) // of a fixed size, and so without an error
 }
 
 // Write writes the page: one HTML file that loads nothing from anywhere. Errors are
@@ -374,7 +362,7 @@ func (s *scene) packLabels(d *document, p *packer) {
 	f := s.Fabric
 	var labels numbered[string]
 	labels.number("")
-	p.ints("label", f.NumPorts(), func(i int) int32 {
+	pack(p, "label", f.NumPorts(), func(i int) int32 {
 		return int32(labels.number(strings.ToValidUTF8(f.Label(fabric.PortID(i)), "\uFFFD")))
 	})
 	d.Labels = labels.list
@@ -411,21 +399,21 @@ func (s *scene) document(p *packer) *document {
 	}
 
 	ports := f.NumPorts()
-	p.ints("base", f.NumNodes()+1, func(i int) int32 {
+	pack(p, "base", f.NumNodes()+1, func(i int) int32 {
 		if i == f.NumNodes() {
 			return int32(ports)
 		}
 		return int32(f.PortBase(fabric.NodeID(i)))
 	})
-	p.bytes("type", f.NumNodes(), func(i int) uint8 {
+	pack(p, "type", f.NumNodes(), func(i int) uint8 {
 		if f.Kind(fabric.NodeID(i)) == fabric.AggregationKind {
 			return aggregationType
 		}
 		return uint8(f.Node(fabric.NodeID(i)).Type)
 	})
-	p.ints("peer", ports, func(i int) int32 { return int32(f.Peer(fabric.PortID(i))) })
+	pack(p, "peer", ports, func(i int) int32 { return int32(f.Peer(fabric.PortID(i))) })
 	var links numbered[fabric.Link]
-	p.bytes("link", ports, func(i int) uint8 { return uint8(links.number(f.Link(fabric.PortID(i)))) })
+	pack(p, "link", ports, func(i int) uint8 { return uint8(links.number(f.Link(fabric.PortID(i)))) })
 	times := s.boundTimes()
 	for _, l := range links.list {
 		d.Links = append(d.Links, l.String())
@@ -436,36 +424,28 @@ func (s *scene) document(p *packer) *document {
 	if f.Labelled() {
 		s.packLabels(d, p)
 	}
-	p.shorts("lid", ports, func(i int) uint16 { return uint16(f.LID(fabric.PortID(i))) })
-	p.bytes("lmc", ports, func(i int) uint8 { return f.LMC(fabric.PortID(i)) })
-	p.floats("x", s.x)
-	p.floats("y", s.y)
-	p.floats("radius", s.radius)
-	p.ints("edgeA", len(s.edges), func(i int) int32 { return int32(s.edges[i].a) })
-	p.ints("edgeB", len(s.edges), func(i int) int32 { return int32(s.edges[i].b) })
-	bend := make([]float32, len(s.edges))
-	for i, e := range s.edges {
-		bend[i] = e.bend
-	}
-	p.floats("edgeBend", bend)
-	p.ints("edgeCables", len(s.edges)+1, func(i int) int32 {
+	pack(p, "lid", ports, func(i int) uint16 { return uint16(f.LID(fabric.PortID(i))) })
+	pack(p, "lmc", ports, func(i int) uint8 { return f.LMC(fabric.PortID(i)) })
+	packList(p, "x", s.x)
+	packList(p, "y", s.y)
+	packList(p, "radius", s.radius)
+	pack(p, "edgeA", len(s.edges), func(i int) int32 { return int32(s.edges[i].a) })
+	pack(p, "edgeB", len(s.edges), func(i int) int32 { return int32(s.edges[i].b) })
+	pack(p, "edgeBend", len(s.edges), func(i int) float32 { return s.edges[i].bend })
+	pack(p, "edgeCables", len(s.edges)+1, func(i int) int32 {
 		if i == len(s.edges) {
 			return int32(len(s.cables))
 		}
 		return s.edges[i].cables
 	})
-	p.ints("cables", len(s.cables), func(i int) int32 { return int32(s.cables[i]) })
+	pack(p, "cables", len(s.cables), func(i int) int32 { return int32(s.cables[i]) })
 	if s.Tables != nil {
-		p.ints("routes", ports, func(i int) int32 { return int32(min(s.routes[i], math.MaxInt32)) })
+		pack(p, "routes", ports, func(i int) int32 { return int32(min(s.routes[i], math.MaxInt32)) })
 		d.Tables = s.packTables(p)
 	}
 	for i, c := range s.Counters {
 		d.Counters = append(d.Counters, documentCounter{c.Name, c.Unit, c.FromTables})
-		values := make([]float32, len(c.Values))
-		for p, v := range c.Values {
-			values[p] = float32(v)
-		}
-		p.floats(fmt.Sprintf("counter%d", i), values)
+		pack(p, fmt.Sprintf("counter%d", i), len(c.Values), func(k int) float32 { return float32(c.Values[k]) })
 	}
 	s.packGroups(d, p)
 	s.packGroupings(d, p)
@@ -475,30 +455,28 @@ func (s *scene) document(p *packer) *document {
 // Entries is how many entries of forwarding tables the page would hold; an adaptive one counts
 // as two.
 func (in *Input) Entries() int64 {
-	lids := int64(0)
-	for _, port := range in.Fabric.LIDPorts() {
-		if port != fabric.NoPort {
-			lids++
-		}
-	}
-	entries := lids * int64(in.Fabric.NumSwitches())
+	entries := int64(len(in.lids())) * int64(in.Fabric.NumSwitches())
 	if in.Adaptive != nil {
 		entries += 2 * entries * int64(len(in.Adaptive.PLFTs)) // two bytes each
 	}
 	return entries
 }
 
-// packTables adds the forwarding tables for the LIDs that somebody has, and what gives
-// virtual lanes: "here", or why not.
-func (s *scene) packTables(p *packer) string {
-	f := s.Fabric
-	var lids []fabric.LID
-	for l, port := range f.LIDPorts() {
+// lids lists the LIDs that a port has.
+func (in *Input) lids() (lids []fabric.LID) {
+	for l, port := range in.Fabric.LIDPorts() {
 		if port != fabric.NoPort {
 			lids = append(lids, fabric.LID(l))
 		}
 	}
-	limit := cmp.Or(s.MaxEntries, DefaultMaxEntries)
+	return lids
+}
+
+// packTables adds the forwarding tables for the LIDs that somebody has, and what gives
+// virtual lanes: "here", or why not.
+func (s *scene) packTables(p *packer) string {
+	f := s.Fabric
+	lids, limit := s.lids(), cmp.Or(s.MaxEntries, DefaultMaxEntries)
 	entries := int64(len(lids)) * int64(f.NumSwitches())
 	all := s.Entries()
 	slots := int64(0)
@@ -513,7 +491,7 @@ func (s *scene) packTables(p *packer) string {
 	case slots > limit:
 		return fmt.Sprintf("the SL-to-VL tables have %d entries, more than the %d that a page may hold", slots, limit)
 	}
-	p.shorts("lids", len(lids), func(i int) uint16 { return uint16(lids[i]) })
+	pack(p, "lids", len(lids), func(i int) uint16 { return uint16(lids[i]) })
 	p.begin("lft", "u8", int(entries))
 	p.data = slices.Grow(p.data, int(entries))
 	for sw := range fabric.NodeID(f.NumSwitches()) {
@@ -531,7 +509,7 @@ func (s *scene) packTables(p *packer) string {
 		// Switches share rows.
 		var first numbered[*fabric.SL]
 		var rows [][]fabric.SL
-		p.ints("slRow", f.NumSwitches(), func(i int) int32 {
+		pack(p, "slRow", f.NumSwitches(), func(i int) int32 {
 			row := sls.Row(fabric.NodeID(i))
 			k := first.number(&row[0])
 			if k == len(rows) {
@@ -548,20 +526,21 @@ func (s *scene) packTables(p *packer) string {
 	}
 	if s.SL2VL != nil {
 		maps := s.SL2VL.Maps()
-		p.bytes("vlMaps", len(maps)*lft.NumSLs, func(i int) uint8 { return uint8(maps[i/lft.NumSLs][i%lft.NumSLs]) })
+		pack(p, "vlMaps", len(maps)*lft.NumSLs, func(i int) uint8 { return uint8(maps[i/lft.NumSLs][i%lft.NumSLs]) })
 		starts := make([]int32, f.NumPorts())
 		at := int32(0)
 		for port := range starts {
 			starts[port] = at
 			at += int32(s.waysIn(f.Owner(fabric.PortID(port))))
 		}
-		p.ints("vlStart", len(starts), func(i int) int32 { return starts[i] })
-		p.begin("vlIndex", "u16", int(slots))
+		packList(p, "vlStart", starts)
+		var index []uint16
 		for port := range fabric.PortID(f.NumPorts()) {
 			for in := range s.waysIn(f.Owner(port)) {
-				p.data = binary.LittleEndian.AppendUint16(p.data, s.SL2VL.Index(fabric.PortNum(in), port))
+				index = append(index, s.SL2VL.Index(fabric.PortNum(in), port))
 			}
 		}
+		packList(p, "vlIndex", index)
 	}
 	return "here"
 }
@@ -572,7 +551,7 @@ func (s *scene) packChoices(p *packer, lids []fabric.LID) string {
 	f, t := s.Fabric, s.Adaptive
 	var sets numbered[adaptive.PortSet]
 	sets.number(adaptive.PortSet{})
-	p.begin("choice", "u16", len(t.PLFTs)*f.NumSwitches()*len(lids))
+	choices := make([]uint16, 0, len(t.PLFTs)*f.NumSwitches()*len(lids))
 	for plft := range t.PLFTs {
 		for sw := range fabric.NodeID(f.NumSwitches()) {
 			for _, l := range lids {
@@ -580,20 +559,19 @@ func (s *scene) packChoices(p *packer, lids []fabric.LID) string {
 				if k > math.MaxUint16 {
 					return fmt.Sprintf("they have more than %d different choices", math.MaxUint16)
 				}
-				p.data = binary.LittleEndian.AppendUint16(p.data, uint16(k))
+				choices = append(choices, uint16(k))
 			}
 		}
 	}
+	packList(p, "choice", choices)
 	p.begin("sets", "u8", 32*len(sets.list)) // a bit for each port
 	for _, set := range sets.list {
-		for _, word := range set {
-			p.data = binary.LittleEndian.AppendUint64(p.data, word)
-		}
+		p.data, _ = binary.Append(p.data, binary.LittleEndian, set)
 	}
 	if t.Select == nil || len(t.PLFTs) == 1 {
 		return ""
 	}
-	p.bytes("plft", f.NumPorts()*lft.NumSLs, func(i int) uint8 {
+	pack(p, "plft", f.NumPorts()*lft.NumSLs, func(i int) uint8 {
 		port := fabric.PortID(i / lft.NumSLs)
 		if s := f.Owner(port); f.IsSwitch(s) {
 			return t.Select.Row(s, f.Num(port))[i%lft.NumSLs]
@@ -626,7 +604,7 @@ func (s *scene) packGroups(d *document, p *packer) {
 		d.Groups = append(d.Groups, x)
 		members = append(append(append(members, ports...), g.Senders...), g.Receivers...)
 	}
-	p.ints("members", len(members), func(i int) int32 { return int32(members[i]) })
+	pack(p, "members", len(members), func(i int) int32 { return int32(members[i]) })
 }
 
 // packGroupings adds what may be closed.
@@ -638,7 +616,7 @@ func (s *scene) packGroupings(d *document, p *packer) {
 			x.Groups = append(x.Groups, strings.ToValidUTF8(group.Name, "\uFFFD"))
 		}
 		d.Groupings = append(d.Groupings, x)
-		p.ints(fmt.Sprintf("grouping%d", i), len(of), func(i int) int32 { return of[i] })
+		packList(p, fmt.Sprintf("grouping%d", i), of)
 	}
 }
 

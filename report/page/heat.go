@@ -144,12 +144,12 @@ func (s *scene) packHeat(ctx context.Context, p *packer) error {
 	if h == nil || err != nil {
 		return err
 	}
-	p.ints("heatLeaf", len(h.leaves), func(i int) int32 { return int32(h.leaves[i]) })
-	p.ints("heatLoad", len(h.load), func(i int) int32 { return h.load[i] })
-	p.shorts("heatHops", len(h.hops), func(i int) uint16 { return h.hops[i] })
-	p.shorts("heatPaths", len(h.paths), func(i int) uint16 { return h.paths[i] })
-	p.shorts("heatLost", len(h.lost), func(i int) uint16 { return h.lost[i] })
-	p.shorts("heatLIDs", len(h.lids), func(i int) uint16 { return h.lids[i] })
+	pack(p, "heatLeaf", len(h.leaves), func(i int) int32 { return int32(h.leaves[i]) })
+	packList(p, "heatLoad", h.load)
+	packList(p, "heatHops", h.hops)
+	packList(p, "heatPaths", h.paths)
+	packList(p, "heatLost", h.lost)
+	packList(p, "heatLIDs", h.lids)
 	return nil
 }
 

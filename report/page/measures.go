@@ -99,13 +99,10 @@ func (s *scene) countChoices() []float64 {
 	counts := make([]float64, f.NumPorts())
 	seen := make([]bool, int(fabric.MaxPortNum)+1)
 	for sw := range fabric.NodeID(f.NumSwitches()) {
-		for lid, port := range f.LIDPorts() {
-			if port == fabric.NoPort {
-				continue
-			}
+		for _, lid := range s.lids() {
 			clear(seen)
 			for plft := range s.Adaptive.PLFTs {
-				ports := s.choices(plft, sw, fabric.LID(lid))
+				ports := s.choices(plft, sw, lid)
 				if ports.Len() < 2 {
 					continue
 				}
