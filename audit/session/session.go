@@ -167,7 +167,7 @@ func (s *Session) Do(ctx context.Context, step Step) (*Answer, error) {
 	a.Before, a.After = drain.LoadOf(before.rest.Verify, scale), drain.LoadOf(next.rest.Verify, scale)
 	a.Changes, a.Kept, a.Verify = compile.ChangesSince(old.Routing, r.Routing), next.rest.Routing.Kept, r.Verify
 	a.listWrites(old.Routing, r.Routing)
-	a.Moved, next.loads = followMoved(old.Routing, r.Routing, before.loads)
+	a.Moved = countMoved(old.Routing, r.Routing)
 	if step.Kind == Drain && next.plan != nil {
 		a.Drain = next.plan.Document(next.whole)
 	}
@@ -464,18 +464,13 @@ func (a *Answer) listWrites(old, r *lft.Routing) {
 	}
 }
 
-// followMoved counts the pairs of CA or router ports and LIDs of others whose path both routings have
-// and which pass other ports. It gives the loads of r from those of old, nil where some host came, went
-// or is not reached. O(switches x LIDs).
-func followMoved(old, r *lft.Routing, before []int64) (moved int64, loads []int64) {
+// countMoved counts the pairs of CA or router ports and LIDs of others whose path both routings have
+// and which pass other ports. O(switches x LIDs).
+func countMoved(old, r *lft.Routing) (moved int64) {
 	f, g := old.Fabric, r.Fabric
 	was, now := lft.NewForest(f), lft.NewForest(g)
 	next := make([]fabric.PortID, f.NumSwitches()) // by switch: its port in the old tree
 	other := make([]bool, f.NumSwitches())         // its path is another than before
-	sources, all := hostsOnBoth(f, g)
-	if before != nil && sources != nil {
-		loads = slices.Clone(before)
-	}
 	for lid, may := range mayMove(old, r) {
 		p := g.LIDPort(fabric.LID(lid))
 		if !may || p == fabric.NoPort || g.IsSwitch(g.Owner(p)) || f.LIDPort(fabric.LID(lid)) != p {
@@ -483,14 +478,6 @@ func followMoved(old, r *lft.Routing, before []int64) (moved int64, loads []int6
 		}
 		was.FindTree(old.Tables, fabric.LID(lid))
 		now.FindTree(r.Tables, fabric.LID(lid))
-		if loads != nil && g.PortCounts(p, fabric.ForLoad) {
-			if reaches(was, sources) != all || reaches(now, sources) != all {
-				loads = nil
-			} else {
-				was.Flow(sources, func(out fabric.PortID, routes int64) { loads[out] -= routes })
-				now.Flow(sources, func(out fabric.PortID, routes int64) { loads[out] += routes })
-			}
-		}
 		for s := range next {
 			next[s] = fabric.NoPort
 		}
@@ -515,33 +502,7 @@ func followMoved(old, r *lft.Routing, before []int64) (moved int64, loads []int6
 			}
 		}
 	}
-	return moved, loads
-}
-
-// hostsOnBoth counts by switch the ports that send load, and in all; nil where two fabrics of the same
-// nodes have other ones, or these have other LIDs.
-func hostsOnBoth(f, g *fabric.Fabric) (sources []int64, all int64) {
-	if len(f.CAPorts()) != len(g.CAPorts()) {
-		return nil, 0
-	}
-	sources = make([]int64, f.NumSwitches())
-	for s := range sources {
-		a, b := f.HostsOn(fabric.NodeID(s)), g.HostsOn(fabric.NodeID(s))
-		if !slices.EqualFunc(a, b, func(p, q fabric.PortID) bool { return p == q && f.LID(p) == g.LID(p) && f.LMC(p) == g.LMC(p) }) {
-			return nil, 0
-		}
-		sources[s] = int64(len(a))
-		all += sources[s]
-	}
-	return sources, all
-}
-
-// reaches counts the sources that a tree delivers.
-func reaches(tree *lft.Forest, sources []int64) (n int64) {
-	for _, s := range tree.Order {
-		n += sources[s]
-	}
-	return n
+	return moved
 }
 
 // mayMove says by LID whether an entry for it is another than before, or leads over another cable: of
