@@ -431,21 +431,19 @@ func (m *measurement) result(hottest int) *Result {
 		all      []int64
 		byVL     = make([][]int64, m.vls)
 	)
-	for s := range fabric.NodeID(f.NumSwitches()) {
-		ports, to := f.SwitchLinks(s)
-		for i, p := range ports {
-			sum := int64(0)
-			for vl, n := range c.routes[int(p)*m.vls:][:m.vls] {
-				sum += n
-				byVL[vl] = append(byVL[vl], n)
-			}
-			all = append(all, sum)
-			r.AllToAll = max(r.AllToAll, float64(sum)*m.weight[p])
-			channels = append(channels, Channel{
-				Switch: f.Node(s).GUID, Name: f.Name(s), Port: f.Num(p), Label: f.Label(p),
-				ToSwitch: f.Node(to[i]).GUID, ToName: f.Name(to[i]), ToPort: f.Num(f.Peer(p)), ToLabel: f.Label(f.Peer(p)), Routes: sum,
-			})
+	for _, p := range f.Channels() {
+		sum := int64(0)
+		for vl, n := range c.routes[int(p)*m.vls:][:m.vls] {
+			sum += n
+			byVL[vl] = append(byVL[vl], n)
 		}
+		all = append(all, sum)
+		r.AllToAll = max(r.AllToAll, float64(sum)*m.weight[p])
+		s, to := f.Owner(p), f.PeerSwitch(p)
+		channels = append(channels, Channel{
+			Switch: f.Node(s).GUID, Name: f.Name(s), Port: f.Num(p), Label: f.Label(p),
+			ToSwitch: f.Node(to).GUID, ToName: f.Name(to), ToPort: f.Num(f.Peer(p)), ToLabel: f.Label(f.Peer(p)), Routes: sum,
+		})
 	}
 	r.Links = loadsOf(all)
 	if m.sls != nil {
