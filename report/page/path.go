@@ -41,28 +41,7 @@ func (in *Input) Path(src fabric.PortID, lid fabric.LID) Path {
 	if first := f.PeerSwitch(src); in.PathSLs != nil && first != fabric.NoNode {
 		path.SL = in.PathSLs.SL(src, first, lid)
 	}
-	if in.Adaptive != nil {
-		in.fan(&path, src, lid)
-		return path
-	}
-	outs, err := in.Tables.Path(f, src, lid, nil)
-	inPort, from := fabric.PortNum(0), fabric.NoPort
-	for _, out := range outs {
-		vl := fabric.VL(0)
-		if in.SL2VL != nil {
-			vl = in.SL2VL.At(inPort, out)[path.SL]
-		}
-		if vl == lft.DropVL {
-			path.lose(1, "the SL-to-VL table of %s drops SL %d", f.PortName(out), path.SL)
-			return path
-		}
-		path.Hops = append(path.Hops, Channel{out, vl, 1, len(path.Hops), from})
-		from = f.Peer(out)
-		inPort = f.Num(from)
-	}
-	if err != nil {
-		path.lose(1, "%s", err)
-	}
+	in.fan(&path, src, lid)
 	return path
 }
 
