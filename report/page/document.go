@@ -62,7 +62,8 @@ type document struct {
 	Bound  []float64 `json:"bound,omitempty"`
 	Cables string    `json:"show,omitempty"` // what cables show first
 
-	Counters []documentCounter `json:"counters,omitempty"`
+	// Counters have their values in arrays: counter0 has those of the first one by port, and so on.
+	Counters []Counter `json:"counters,omitempty"`
 
 	// Groupings are what may be closed to boxes; array grouping0 has by node the index of its
 	// group in the first of them, -1 for none.
@@ -84,13 +85,6 @@ type documentGroup struct {
 	Scheme string `json:"scheme,omitempty"`
 	SL     int    `json:"sl"`
 	Counts [3]int `json:"counts"` // ports in masks, senders, receivers
-}
-
-// documentCounter is a counter; array counter0 has the first one by port, and so on.
-type documentCounter struct {
-	Name       string `json:"name"`
-	Unit       string `json:"unit"`
-	FromTables bool   `json:"tables,omitempty"`
 }
 
 // numbered numbers different values in the order in which they come.
@@ -372,7 +366,7 @@ func (s *scene) packLabels(d *document, p *packer) {
 func (s *scene) document(p *packer) *document {
 	f := s.Fabric
 	d := &document{
-		Title: s.Title, Version: s.Version, Shape: s.Shape, Layout: s.kind, Switches: f.NumSwitches(), Interactive: s.Base != nil,
+		Title: s.Title, Version: s.Version, Shape: s.Shape, Layout: s.kind, Switches: f.NumSwitches(), Interactive: s.Base != nil, Counters: s.Counters,
 		Names: make([]string, f.NumNodes()), GUIDs: make([]fabric.GUID, f.NumNodes()),
 		Tables: "none", Max: s.max, Mean: s.mean, Result: s.Result,
 		Groups: []documentGroup{}, Rules: []documentRule{}, Links: []string{}, State: s.State, Cables: s.Cables,
@@ -444,7 +438,6 @@ func (s *scene) document(p *packer) *document {
 		d.Tables = s.packTables(p)
 	}
 	for i, c := range s.Counters {
-		d.Counters = append(d.Counters, documentCounter{c.Name, c.Unit, c.FromTables})
 		pack(p, fmt.Sprintf("counter%d", i), len(c.Values), func(k int) float32 { return float32(c.Values[k]) })
 	}
 	s.packGroups(d, p)

@@ -80,12 +80,12 @@ type Input struct {
 
 // Counter is a counter of ports.
 type Counter struct {
-	Name   string
-	Unit   string    // with the time, for a rate
-	Values []float64 // by PortID, of packets that leave there or of the port itself; below 0 unknown
+	Name   string    `json:"name"`
+	Unit   string    `json:"unit"` // with the time, for a rate
+	Values []float64 `json:"-"`    // by PortID, of packets that leave there or of the port itself; below 0 unknown
 
 	// FromTables says that other tables have other values, so that trying a change drops it.
-	FromTables bool
+	FromTables bool `json:"tables,omitempty"`
 }
 
 // Grid is the coordinates of switches.
@@ -106,13 +106,8 @@ func (in *Input) check() error {
 		if in.Tables == nil {
 			return fmt.Errorf("adaptive routing without tables of the static ports")
 		}
-		for i, p := range t.PLFTs {
-			if p.Ports.Switches() != f.NumSwitches() || p.Ports.MaxLID() < f.MaxLID() {
-				return fmt.Errorf("PLFT %d has %d switches and LIDs up to %d: the fabric has %d and %d", i, p.Ports.Switches(), p.Ports.MaxLID(), f.NumSwitches(), f.MaxLID())
-			}
-		}
-		if t.Select != nil && !t.Select.Fits(f) {
-			return fmt.Errorf("what selects PLFTs is not of this fabric")
+		if err := t.Check(f); err != nil {
+			return err
 		}
 	}
 	if s := in.SL2VL; s != nil && s.Fabric() != f {
