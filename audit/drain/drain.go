@@ -190,22 +190,12 @@ func (p *planner) try(from *state, part *Part) (step *Step, next *state, reason 
 	whole := p.base.Routing.Fabric
 	next = &state{cables: append(slices.Clone(from.cables), part.Cables...), nodes: append(slices.Clone(from.nodes), part.Nodes...)}
 	slices.Sort(next.nodes)
-	route := p.route
-	if _, ok := p.base.Engine.Engine.(lft.IncrementalEngine); ok {
-		route.Route.Previous = from.reduced
-	}
 	rest := whole.Without(next.cables...)
-	r, err := compile.Run(p.ctx, rest, p.base.Engine, route)
-	var refused *lft.DomainError
-	if errors.As(err, &refused) {
-		return nil, nil, refused.Reason, nil
-	}
-	if err != nil {
-		return nil, nil, "", err
+	r, reason, err := Keep(p.ctx, p.base.Engine, rest, from.reduced, p.route)
+	if err != nil || reason != "" {
+		return nil, nil, reason, err
 	}
 	next.reduced = r.Routing
-	r.Routing.Fabric = rest
-	DropPartitions(r.Verify)
 	next.routing = Overlay(whole, r.Routing, from.routing)
 	inForce, err := Judge(p.ctx, p.base.Engine, next.routing)
 	if err != nil {
@@ -233,6 +223,25 @@ func (p *planner) try(from *state, part *Part) (step *Step, next *state, reason 
 	}
 	step.Verdict = step.Drain.Verdict(v.Verdict)
 	return step, next, "", p.measureGroups(&step.Load, r.Routing)
+}
+
+// Keep compiles tables on f with route, and keeps those of previous if the engine can. It gives the reason
+// where the engine refuses f. Findings that cables do not join all nodes are left out.
+func Keep(ctx context.Context, e *compile.Engine, f *fabric.Fabric, previous *lft.Routing, route compile.Options) (r *compile.Result, reason string, err error) {
+	if _, ok := e.Engine.(lft.IncrementalEngine); ok {
+		route.Route.Previous = previous
+	}
+	r, err = compile.Run(ctx, f, e, route)
+	var refused *lft.DomainError
+	if errors.As(err, &refused) {
+		return nil, refused.Reason, nil
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	r.Routing.Fabric = f
+	DropPartitions(r.Verify)
+	return r, "", nil
 }
 
 // Judge is tables with what the checker says of them.

@@ -11,7 +11,6 @@ package move
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -241,20 +240,10 @@ func placed(r *lft.Routing) *lft.Routing {
 func (p *planner) plug(s *Step, after *fabric.Fabric, rest *compile.Result) (reason string, err error) {
 	r := &compile.Result{Engine: p.now.Engine, Routing: rest.Routing.On(after), Verify: rest.Verify}
 	if len(s.Plug) > 0 {
-		route := p.route
-		if _, ok := p.now.Engine.Engine.(lft.IncrementalEngine); ok {
-			route.Route.Previous = placed(rest.Routing)
+		r, reason, err = drain.Keep(p.ctx, p.now.Engine, after, placed(rest.Routing), p.route)
+		if err != nil || reason != "" {
+			return reason, err
 		}
-		r, err = compile.Run(p.ctx, after, p.now.Engine, route)
-		var refused *lft.DomainError
-		if errors.As(err, &refused) {
-			return refused.Reason, nil
-		}
-		if err != nil {
-			return "", err
-		}
-		r.Routing.Fabric = after
-		drain.DropPartitions(r.Verify)
 	}
 	v := r.Verify
 	s.After = State{Load: drain.LoadOf(v, p.plan.Before.Scale), Longer: v.Unicast.NonMinimal, Verdict: v.Verdict, Compiled: r}
