@@ -160,11 +160,10 @@ func (c *checker) checkComponents() {
 	f := c.f
 	part := graph.NewUnionFind[fabric.NodeID](f.NumNodes())
 	cabled := make([]bool, f.NumNodes())
-	for p := range fabric.PortID(f.NumPorts()) {
-		if peer := f.Peer(p); peer != fabric.NoPort {
-			cabled[f.Owner(p)] = true
-			part.Join(f.Owner(p), f.Owner(peer))
-		}
+	for _, x := range f.Cables() {
+		a, b := f.Owner(x.A), f.Owner(x.B)
+		cabled[a], cabled[b] = true, true
+		part.Join(a, b)
 	}
 	explained := make(map[fabric.NodeID]bool) // nodes that a missing cable names
 	for _, ends := range c.joined {

@@ -41,10 +41,7 @@ func (c *checker) compareExpected(e *fabric.Fabric, invented map[fabric.GUID]boo
 // matchNodes finds out which nodes are the same.
 func (m *comparison) matchNodes() {
 	m.toE = make([]fabric.NodeID, m.f.NumNodes())
-	m.toF = make([]fabric.NodeID, m.e.NumNodes())
-	for n := range m.toF {
-		m.toF[n] = fabric.NoNode
-	}
+	m.toF = slices.Repeat([]fabric.NodeID{fabric.NoNode}, m.e.NumNodes())
 	type name struct {
 		typ         fabric.NodeType
 		description string
@@ -159,16 +156,10 @@ func (m *comparison) portOfF(p fabric.PortID) fabric.PortID {
 // compareCables compares the cables between nodes that both have.
 func (m *comparison) compareCables() {
 	f := m.f
-	m.want = make([]fabric.PortID, f.NumPorts())
-	m.have = make([]fabric.PortID, f.NumPorts())
-	for p := range m.want {
-		m.want[p], m.have[p] = fabric.NoPort, fabric.NoPort
-	}
-	for p := range fabric.PortID(m.e.NumPorts()) {
-		peer := m.e.Peer(p)
-		if peer < p {
-			continue
-		}
+	m.want = slices.Repeat([]fabric.PortID{fabric.NoPort}, f.NumPorts())
+	m.have = slices.Clone(m.want)
+	for _, c := range m.e.Cables() {
+		p, peer := c.A, c.B
 		a, b := m.portOfF(p), m.portOfF(peer)
 		switch {
 		case a != fabric.NoPort && b != fabric.NoPort:
@@ -177,10 +168,9 @@ func (m *comparison) compareCables() {
 			m.add(MissingCable, 1, endpoints(m.e, p, peer), "%s should lead to %s; one of these nodes has fewer ports now", m.e.PortName(p), m.e.PortName(peer))
 		}
 	}
-	for p := range fabric.PortID(f.NumPorts()) {
-		peer := f.Peer(p)
-		if peer != fabric.NoPort && m.toE[f.Owner(p)] != fabric.NoNode && m.toE[f.Owner(peer)] != fabric.NoNode {
-			m.have[p] = peer
+	for _, c := range f.Cables() {
+		if m.toE[f.Owner(c.A)] != fabric.NoNode && m.toE[f.Owner(c.B)] != fabric.NoNode {
+			m.have[c.A], m.have[c.B] = c.B, c.A
 		}
 	}
 	// Follow what should be and what is in turn, from an end of a path where there

@@ -147,10 +147,7 @@ func embedded(f, full *fabric.Fabric, hosts bool, kind, name string) *Shape {
 		return nil
 	}
 	s := &Shape{Kind: kind, Name: name}
-	at := make([]fabric.NodeID, full.NumSwitches())
-	for t := range at {
-		at[t] = fabric.NoNode
-	}
+	at := slices.Repeat([]fabric.NodeID{fabric.NoNode}, full.NumSwitches())
 	for sw, t := range place {
 		at[t] = fabric.NodeID(sw)
 	}

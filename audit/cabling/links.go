@@ -117,13 +117,9 @@ func (c *checker) checkLinks(opt Options) {
 		return
 	}
 	shows := c.linksShown()
-	for p := range fabric.PortID(f.NumPorts()) {
-		peer := f.Peer(p)
-		if peer < p { // NoPort is less than every port
-			continue
-		}
-		if link := slowerEnd(f, p, peer); link != (fabric.Link{}) {
-			c.checkLink(opt, p, peer, link, shows)
+	for _, x := range f.Cables() {
+		if link := slowerEnd(f, x.A, x.B); link != (fabric.Link{}) {
+			c.checkLink(opt, x.A, x.B, link, shows)
 		}
 	}
 }

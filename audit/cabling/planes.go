@@ -50,7 +50,7 @@ type pair struct{ from, to int32 }
 
 // checkPlanes looks at all systems of several planes.
 func (c *checker) checkPlanes() {
-	p := &planes{checker: c, system: make([]int32, c.f.NumNodes()), lanes: map[pair][]fabric.PortID{}}
+	p := &planes{checker: c, system: slices.Repeat([]int32{-1}, c.f.NumNodes()), lanes: map[pair][]fabric.PortID{}}
 	if !p.findPlanes() {
 		return
 	}
@@ -85,9 +85,6 @@ func (p *planes) findPlanes() bool {
 		return false
 	}
 	p.all = make([]planeSet, len(candidates), f.NumNodes())
-	for n := range p.system {
-		p.system[n] = -1
-	}
 	for i, chips := range candidates {
 		p.all[i].chips = chips
 		for _, s := range chips {

@@ -129,10 +129,10 @@ func (x *blockFinder) groupLevel(level int32) []*block {
 	}
 	slices.SortStableFunc(order, func(a, b fabric.NodeID) int { return len(up[b]) - len(up[a]) })
 	var blocks []*block
-	var pivot []fabric.NodeID     // by block: its first switch
-	pivotsAt := make([][]int, n)  // by upper switch: the blocks whose first switch is joined to it
-	votes := make(map[[2]int]int) // by upper switch and block: switches joined to it
-	chosen := make([]int, n)      // by upper switch: its block
+	var pivot []fabric.NodeID             // by block: its first switch
+	pivotsAt := make([][]int, n)          // by upper switch: the blocks whose first switch is joined to it
+	votes := make(map[[2]int]int)         // by upper switch and block: switches joined to it
+	chosen := slices.Repeat([]int{-1}, n) // by upper switch: its block
 	for _, s := range order {
 		shared := make([]int, len(blocks))
 		for _, t := range up[s] {
@@ -157,9 +157,6 @@ func (x *blockFinder) groupLevel(level int32) []*block {
 		for _, t := range up[s] {
 			votes[[2]int{int(t), best}]++
 		}
-	}
-	for t := range chosen {
-		chosen[t] = -1
 	}
 	for k, b := range blocks {
 		for _, s := range b.lower {

@@ -384,14 +384,10 @@ func (x *explainer) talkers(hosts []fabric.NodeID, own, other dump.Counter) (lis
 
 // findErrors lists the cables with errors.
 func (x *explainer) findErrors() {
-	for p := range fabric.PortID(x.f.NumPorts()) {
-		q := x.f.Peer(p)
-		if q == fabric.NoPort || q < p {
-			continue
-		}
+	for _, c := range x.f.Cables() {
 		var cable Cable
 		listed := false
-		for i, port := range []fabric.PortID{p, q} {
+		for i, port := range []fabric.PortID{c.A, c.B} {
 			end := End{Port: verify.EndpointOf(x.f, port), Errors: []Error{}}
 			counts := false
 			for _, k := range ErrorCounters {

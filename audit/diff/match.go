@@ -21,13 +21,10 @@ type match struct {
 // ports of nodes that are matched. A CA or router has to have its description,
 // too, since another host on a switch port is another host.
 func matchNodes(old, new *fabric.Fabric) *match {
-	m := &match{old: old, new: new, node: make([]fabric.NodeID, old.NumNodes()), back: make([]fabric.NodeID, new.NumNodes())}
-	for n := range m.back {
-		m.back[n] = fabric.NoNode
-	}
+	none := []fabric.NodeID{fabric.NoNode}
+	m := &match{old: old, new: new, node: slices.Repeat(none, old.NumNodes()), back: slices.Repeat(none, new.NumNodes())}
 	var went []fabric.NodeID
 	for n := range m.node {
-		m.node[n] = fabric.NoNode
 		at, ok := new.NodeByGUID(old.Node(fabric.NodeID(n)).GUID)
 		if !ok || new.Node(at).Type != old.Node(fabric.NodeID(n)).Type {
 			went = append(went, fabric.NodeID(n))

@@ -153,10 +153,7 @@ func (p *pairCounter) groupSources() {
 		p.cable[x] = was != fabric.NoPort && p.sameCable(was, fabric.PortID(x))
 		p.still = p.still && p.cable[x] && was == fabric.PortID(x)
 	}
-	p.groupOf = make([]int32, p.new.NumPorts())
-	for x := range p.groupOf {
-		p.groupOf[x] = -1
-	}
+	p.groupOf = slices.Repeat([]int32{-1}, p.new.NumPorts())
 	known := map[sourceGroup]int32{}
 	for i, x := range p.new.CAPorts() {
 		was := p.backPort[x]

@@ -294,20 +294,18 @@ func listAtoms(f *fabric.Fabric, opt *Options) []atom {
 		}
 		return list
 	}
-	for p := range fabric.PortID(f.NumPorts()) {
-		if q := f.Peer(p); q > p {
-			m, n := f.Owner(p), f.Owner(q)
-			host := !f.IsSwitch(m) || !f.IsSwitch(n)
-			if host && opt.Only == SwitchCables || !host && opt.Only == HostCables {
-				continue
-			}
-			from, to := f.Name(m), f.Name(n)
-			list = append(list, atom{at: at(m) || at(n), cut: []fabric.PortID{p}, part: Part{
-				GUID: f.Node(m).GUID, Name: from.Text, Port: f.Num(p), To: f.Node(n).GUID, ToName: to.Text, ToPort: f.Num(q), Host: host,
-				Label: f.Label(p), ToLabel: f.Label(q),
-				Ambiguous: from.GUID != 0, ToAmbiguous: to.GUID != 0,
-			}})
+	for _, c := range f.Cables() {
+		m, n := f.Owner(c.A), f.Owner(c.B)
+		host := !f.IsSwitch(m) || !f.IsSwitch(n)
+		if host && opt.Only == SwitchCables || !host && opt.Only == HostCables {
+			continue
 		}
+		from, to := f.Name(m), f.Name(n)
+		list = append(list, atom{at: at(m) || at(n), cut: []fabric.PortID{c.A}, part: Part{
+			GUID: f.Node(m).GUID, Name: from.Text, Port: f.Num(c.A), To: f.Node(n).GUID, ToName: to.Text, ToPort: f.Num(c.B), Host: host,
+			Label: f.Label(c.A), ToLabel: f.Label(c.B),
+			Ambiguous: from.GUID != 0, ToAmbiguous: to.GUID != 0,
+		}})
 	}
 	return list
 }

@@ -123,19 +123,15 @@ func Union(old, now *fabric.Fabric, replaced map[fabric.GUID]fabric.GUID) (*fabr
 		}
 	}
 	for _, f := range []*fabric.Fabric{now, old} {
-		for p := range fabric.PortID(f.NumPorts()) {
-			q := f.Peer(p)
-			if q < p {
-				continue
-			}
-			x, i := at(f, p)
-			y, k := at(f, q)
+		for _, c := range f.Cables() {
+			x, i := at(f, c.A)
+			y, k := at(f, c.B)
 			_, _, one := b.Connected(x, i)
 			_, _, other := b.Connected(y, k)
 			if one || other || i > b.Node(x).NumPorts || k > b.Node(y).NumPorts {
 				continue
 			}
-			if err := b.Connect(x, i, y, k, f.Link(p)); err != nil {
+			if err := b.Connect(x, i, y, k, c.Link); err != nil {
 				return nil, err
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -430,10 +431,7 @@ func (b *binder) port(s spot) fabric.PortID {
 // guessTypes says of nodes that only the plan has whether they are switches: those with a
 // port above 2, and those that are not cabled to switches alone.
 func (b *binder) guessTypes() {
-	toSwitch := make([]bool, len(b.invented))
-	for i := range toSwitch {
-		toSwitch[i] = true
-	}
+	toSwitch := slices.Repeat([]bool{true}, len(b.invented))
 	for i := range b.bound {
 		for end, s := range b.bound[i].ends {
 			other := b.bound[i].ends[1-end]

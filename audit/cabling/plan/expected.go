@@ -127,9 +127,9 @@ func (e *Expected) build(switches, hosts bool) (*fabric.Fabric, error) {
 			return nil, err
 		}
 	}
-	for p := range fabric.PortID(f.NumPorts()) {
-		q := f.Peer(p)
-		if q < p || !in[f.Owner(p)] || !in[f.Owner(q)] {
+	for _, c := range f.Cables() {
+		p, q := c.A, c.B
+		if !in[f.Owner(p)] || !in[f.Owner(q)] {
 			continue
 		}
 		unjudged := hosts
@@ -303,9 +303,9 @@ func (e *Expected) Judge(r *cabling.Result) (*Verdict, []verify.Finding) {
 	for _, c := range beyond {
 		v.MissingInFabric = append(v.MissingInFabric, listed(c))
 	}
-	for p := range fabric.PortID(f.NumPorts()) {
-		if q := f.Peer(p); q > p && (e.number[f.Owner(p)] < 0 || e.number[f.Owner(q)] < 0) {
-			v.MissingInPlan = append(v.MissingInPlan, actual([2]fabric.PortID{p, q}))
+	for _, c := range f.Cables() {
+		if e.number[f.Owner(c.A)] < 0 || e.number[f.Owner(c.B)] < 0 {
+			v.MissingInPlan = append(v.MissingInPlan, actual([2]fabric.PortID{c.A, c.B}))
 		}
 	}
 	findings := e.otherAdapters(v, w)

@@ -111,12 +111,11 @@ func Write(out io.Writer, f *fabric.Fabric, form Form) error {
 
 // each visits the cables that a plan has, hosts first.
 func (w *writer) each(visit func(p, q fabric.PortID) error) error {
-	for p := range fabric.PortID(w.f.NumPorts()) {
-		q := w.f.Peer(p)
-		if q < p || !w.b.x.planned(p, q) {
+	for _, c := range w.f.Cables() {
+		a, z := c.A, c.B
+		if !w.b.x.planned(a, z) {
 			continue
 		}
-		a, z := p, q
 		if w.f.IsSwitch(w.f.Owner(a)) && !w.f.IsSwitch(w.f.Owner(z)) {
 			a, z = z, a
 		}
