@@ -288,15 +288,14 @@ func (a *app) groupings(f *fabric.Fabric) (list []page.Grouping, err error) {
 
 // viewError makes wrong usage of views and measures that there are not.
 func viewError(r *reporting, err error) error {
-	var view *page.ViewError
-	var cables *page.CablesError
+	var wrong *page.RequestError
 	switch {
-	case errors.As(err, &view):
+	case !errors.As(err, &wrong):
+		return err
+	case wrong.Of == "view":
 		return usagef("--view %s: %w", r.view, err)
-	case errors.As(err, &cables):
-		return usagef("--cables: %w", err)
 	}
-	return err
+	return usagef("--cables: %w", err)
 }
 
 // reportInput is what the page shows of a state.

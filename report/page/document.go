@@ -160,7 +160,7 @@ func packList[T uint8 | uint16 | int32 | float32](p *packer, name string, list [
 }
 
 // Write writes the page: one HTML file that loads nothing from anywhere. Errors are
-// parts of in that do not belong together, a *CablesError, ctx's, and those of w.
+// parts of in that do not belong together, a *RequestError, ctx's, and those of w.
 func Write(ctx context.Context, w io.Writer, in *Input) error {
 	old, s, err := scenes(ctx, in)
 	if err != nil {

@@ -118,7 +118,7 @@ func (s *scene) countChoices() []float64 {
 	return counts
 }
 
-// chooseMeasure finds what cables show; nil for nothing. Its error is a *CablesError.
+// chooseMeasure finds what cables show; nil for nothing. Its error is a *RequestError.
 func (s *scene) chooseMeasure() (*measure, error) {
 	list, name := s.measures(), s.Cables
 	var known []string
@@ -132,7 +132,7 @@ func (s *scene) chooseMeasure() (*measure, error) {
 	case name == "":
 		return nil, nil
 	case len(known) == 0:
-		return nil, &CablesError{errors.New("there is nothing that cables can show")}
+		return nil, &RequestError{"cables", errors.New("there is nothing that cables can show")}
 	}
-	return nil, &CablesError{fmt.Errorf("%q is nothing that they show; want one of %s", name, strings.Join(known, ", "))}
+	return nil, &RequestError{"cables", fmt.Errorf("%q is nothing that they show; want one of %s", name, strings.Join(known, ", "))}
 }

@@ -125,7 +125,7 @@ func TestMeasures(t *testing.T) {
 	}
 	in.Cables = "absent"
 	_, err = Draw(context.Background(), in, view, PictureOptions{})
-	none := new(CablesError)
+	none := new(RequestError)
 	if !errors.As(err, &none) || !strings.Contains(err.Error(), "want one of routes, bound, trees, choices, job a") {
 		t.Error(err)
 	}

@@ -89,8 +89,7 @@ var dark = &theme{
 	ramp: []color.NRGBA{rgb(0x343d4a), rgb(0x3c5a78), rgb(0x3f7ea8), rgb(0x52a5c9), rgb(0xe3b341), rgb(0xf08a3c), rgb(0xff5c4d)},
 }
 
-// Draw prepares the picture of a view. Errors are those of Write, a *ViewError and
-// a *CablesError.
+// Draw prepares the picture of a view. Errors are those of Write, and a *RequestError of the view.
 func Draw(ctx context.Context, in *Input, view View, opt PictureOptions) (*Picture, error) {
 	old, s, err := scenes(ctx, in)
 	if err != nil {
@@ -127,7 +126,7 @@ func Draw(ctx context.Context, in *Input, view View, opt PictureOptions) (*Pictu
 		p.markFaults()
 	}
 	if err != nil && ctx.Err() == nil {
-		err = &ViewError{err}
+		err = &RequestError{"view", err}
 	}
 	if err != nil {
 		return nil, err
@@ -135,21 +134,16 @@ func Draw(ctx context.Context, in *Input, view View, opt PictureOptions) (*Pictu
 	return p, nil
 }
 
-// ViewError says why there is nothing to see in a view: the input does not have it.
-type ViewError struct{ Err error }
+// RequestError says why a view, or Input.Cables, has nothing to show: the input does not have it.
+type RequestError struct {
+	Of  string // "view" or "cables"
+	Err error
+}
 
-func (e *ViewError) Error() string { return e.Err.Error() }
-
-// Unwrap gives the cause.
-func (e *ViewError) Unwrap() error { return e.Err }
-
-// CablesError says that cables cannot show what is asked for.
-type CablesError struct{ Err error }
-
-func (e *CablesError) Error() string { return e.Err.Error() }
+func (e *RequestError) Error() string { return e.Err.Error() }
 
 // Unwrap gives the cause.
-func (e *CablesError) Unwrap() error { return e.Err }
+func (e *RequestError) Unwrap() error { return e.Err }
 
 // showPath marks the path between two hosts, whose names may have commas.
 func (p *Picture) showPath(arg string) error {
