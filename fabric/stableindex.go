@@ -133,14 +133,8 @@ func (v *Snapshot) Cabled() *Snapshot {
 func (v *Snapshot) addSwitch(s NodeID) {
 	f, x := v.Fabric, v.Index
 	slot, base := v.Slot[s], f.PortBase(s)
-	cabled := false
-	for num := int32(1); num <= int32(f.Node(s).NumPorts); num++ {
-		peer := f.Peer(base + PortID(num))
-		if peer == NoPort {
-			continue
-		}
-		cabled = true
-		at := &v.Peer[x.Base[slot]+num]
+	for p := range f.Cabled(s) {
+		peer, at := f.Peer(p), &v.Peer[x.Base[slot]+int32(p-base)]
 		switch {
 		case f.IsSwitch(f.Owner(peer)):
 			*at = v.number(peer)
@@ -153,7 +147,7 @@ func (v *Snapshot) addSwitch(s NodeID) {
 	v.Sources[slot] = int32(len(f.HostsOn(s)))
 	v.Others[slot] = int32(len(f.EndPortsOn(s))) - v.Sources[slot]
 	hasLID := f.LID(base) != 0
-	if cabled || hasLID {
+	if f.HasCable(s) || hasLID {
 		v.Node[slot] = s
 		v.Present++
 		v.Whole = v.Whole && hasLID

@@ -25,12 +25,9 @@ func DropLinks(f *fabric.Fabric, n int, seed uint64) (*fabric.Fabric, error) {
 		return f, nil
 	}
 	var cables []fabric.PortID // the lower port of each
-	for s := range fabric.NodeID(f.NumSwitches()) {
-		ports, _ := f.SwitchLinks(s)
-		for _, p := range ports {
-			if p < f.Peer(p) {
-				cables = append(cables, p)
-			}
+	for _, p := range f.Channels() {
+		if p < f.Peer(p) {
+			cables = append(cables, p)
 		}
 	}
 	newRand(seed).Shuffle(len(cables), func(i, j int) { cables[i], cables[j] = cables[j], cables[i] })

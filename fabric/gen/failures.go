@@ -1,6 +1,10 @@
 package gen
 
-import "github.com/ibweave/ibweave/fabric"
+import (
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+)
 
 // Failure is a thing that fails, for benchmarks.
 type Failure struct {
@@ -27,13 +31,7 @@ func FatTreeFailures(f *fabric.Fabric, radix int) []Failure {
 		}
 		return nil
 	}
-	all := func(s fabric.NodeID) []fabric.PortID {
-		var list []fabric.PortID
-		for num := range f.Node(s).NumPorts {
-			list = append(list, f.Port(s, num+1))
-		}
-		return list
-	}
+	all := func(s fabric.NodeID) []fabric.PortID { return slices.Collect(f.Cabled(s)) }
 	return []Failure{
 		{"leaf-spine", between(leaf, spine)},
 		{"spine-core", between(spine, core)},

@@ -48,14 +48,10 @@ func Of(f *fabric.Fabric) []int32 {
 // Share is the share of the cables between switches that join neighbouring levels, 1
 // without such cables.
 func Share(f *fabric.Fabric, level []int32) float64 {
-	all, good := 0, 0
-	for s := range fabric.NodeID(f.NumSwitches()) {
-		_, to := f.SwitchLinks(s)
-		all += len(to)
-		for _, t := range to {
-			if d := level[s] - level[t]; d == 1 || d == -1 {
-				good++
-			}
+	all, good := len(f.Channels()), 0
+	for _, p := range f.Channels() {
+		if d := level[f.Owner(p)] - level[f.PeerSwitch(p)]; d == 1 || d == -1 {
+			good++
 		}
 	}
 	if all == 0 {

@@ -106,10 +106,8 @@ func appendNode(b []byte, f *fabric.Fabric, id fabric.NodeID, labels bool) []byt
 		b = appendLID(b, f, f.PortBase(id))
 	}
 	b = append(b, '\n')
-	for p := fabric.PortNum(1); p <= n.NumPorts; p++ {
-		if at := f.Port(id, p); f.Peer(at) != fabric.NoPort {
-			b = appendPort(b, f, n, at, p, labels)
-		}
+	for p := range f.Cabled(id) {
+		b = appendPort(b, f, n, p, f.Num(p), labels)
 	}
 	return b
 }
