@@ -22,7 +22,7 @@ func CopyCounts(n, f int, p Placement) ([]int64, error) {
 	count, step := p.Places(n, f)
 	now, next := make([]Region, 0, f), make([]Region, 0, f)
 	for i := range count {
-		now = append(now[:0], regionFrom(n, i*step, f))
+		now = append(now[:0], regionFrom(i*step, f))
 		k[n]++
 		for stage := n - 1; stage >= 0; stage-- {
 			next = next[:0]
@@ -79,7 +79,7 @@ func Exact(n int, t Traffic, p Placement) (*Prediction, error) {
 	links := []link{{unicast: rate * (1 - t.Multicast)}} // by address bits above the stage
 	count, step := p.Places(n, t.Fanout)
 	for k := range count {
-		links[0].parts = append(links[0].parts, part{regionFrom(n, k*step, t.Fanout), rate * t.Multicast / float64(count)})
+		links[0].parts = append(links[0].parts, part{regionFrom(k*step, t.Fanout), rate * t.Multicast / float64(count)})
 	}
 	mean := func() (all, unicast float64) {
 		for _, l := range links {

@@ -12,6 +12,7 @@ package multistage
 import (
 	"cmp"
 	"fmt"
+	"math/bits"
 	"slices"
 
 	"github.com/ibweave/ibweave/routing/banyan"
@@ -32,64 +33,42 @@ type Header[H any] interface {
 	Split(stage int) (out [2]H, ports Outputs)
 }
 
-// Region is the region encoding: all addresses from Min to Max. NEC's Cenju-3
-// has it.
-//
-// A region may also go on at 0 after the last address, 1<<n - 1. Such a cyclic
-// region has Min > Max, and fits one header only when Min is in the upper half
-// of the addresses and Max in the lower (E-N3): the paper does not use the bits
-// 1 and 0 that the first stage then finds, and here they mean both ports.
+// Region is the region encoding: all addresses from Min to Max, which do not go on at 0
+// behind the last one (E-N3). NEC's Cenju-3 has it.
 type Region struct{ Min, Max int }
 
 // Check says whether elements of a network of n stages can route by r.
 func (r Region) Check(n int) error {
 	top := 1 << n
-	if r.Min < 0 || r.Max < 0 || r.Min >= top || r.Max >= top {
-		return fmt.Errorf("region %v: want addresses from 0 to %d", r, top-1)
-	}
-	if r.Min > r.Max && (r.Min < top/2 || r.Max >= top/2) {
-		return fmt.Errorf("region %v: one that goes on at 0 must begin at %d or above and end below", r, top/2)
+	if r.Min < 0 || r.Max < r.Min || r.Max >= top {
+		return fmt.Errorf("region %v: want addresses from 0 to %d, the lower one first", r, top-1)
 	}
 	return nil
 }
 
-// Size is how many of 1<<n addresses are in r.
-func (r Region) Size(n int) int { return (r.Max-r.Min)&(1<<n-1) + 1 }
-
-// Has says whether an address is in r.
-func (r Region) Has(a int) bool {
-	if r.Min > r.Max {
-		return a >= r.Min || a <= r.Max
-	}
-	return r.Min <= a && a <= r.Max
-}
+// Size is how many addresses are in r.
+func (r Region) Size() int { return r.Max - r.Min + 1 }
 
 func (r Region) String() string { return fmt.Sprintf("%d-%d", r.Min, r.Max) }
 
 // Split is the decision and the recursion of section 2.2: a packet goes to the
 // port that bit stage of both addresses says, and to both ports where Min has a
-// 0 and Max a 1 (or the other way round, see Region). The bits above are the
-// same in Min and Max whenever a packet comes to a stage (E-N2).
+// 0 and Max a 1. The bits above are the same in Min and Max whenever a packet comes
+// to a stage (E-N2).
 func (r Region) Split(stage int) (out [2]Region, ports Outputs) {
 	bit := 1 << stage
 	low := bit - 1
-	switch first, last := r.Min>>stage&1, r.Max>>stage&1; {
-	case first == last:
+	if first := r.Min >> stage & 1; first == r.Max>>stage&1 {
 		out[first] = r
 		return out, 1 << first
-	case first < last:
-		out[0] = Region{r.Min, r.Max&^bit | low}
-		out[1] = Region{(r.Min | bit) &^ low, r.Max}
-	default:
-		out[0] = Region{r.Min &^ (bit | low), r.Max}
-		out[1] = Region{r.Min, r.Max | bit | low}
 	}
+	out[0] = Region{r.Min, r.Max&^bit | low}
+	out[1] = Region{(r.Min | bit) &^ low, r.Max}
 	return out, 3
 }
 
-// RegionOf is the region that consists of the addresses, which are ascending and
-// without repetition. It says whether there is one; cyclic ones are not looked
-// for.
+// RegionOf returns the region that consists of the addresses, which are ascending and
+// without repetition, and whether there is one.
 func RegionOf(addresses []int) (Region, bool) {
 	if len(addresses) == 0 {
 		return Region{}, false
@@ -140,11 +119,7 @@ func CubeOf(addresses []int) (c Cube, exact bool) {
 		c.Free |= a ^ addresses[0]
 	}
 	c.Fixed = addresses[0] &^ c.Free
-	size := 1
-	for b := c.Free; b != 0; b &= b - 1 {
-		size *= 2
-	}
-	return c, size == len(addresses)
+	return c, 1<<bits.OnesCount(uint(c.Free)) == len(addresses)
 }
 
 // Hop is a copy of a packet that passes an element.

@@ -79,8 +79,6 @@ func countCopies(n, f int, p Placement, i int) int64 {
 		return int64(count)
 	case p == AlignedStart:
 		return int64(count) * int64((f-1)>>i+1)
-	case p == CyclicStart:
-		return int64(count) + int64(f-1)<<(n-i)
 	}
 	return sumQuotients(count+f-1, i) - sumQuotients(f-1, i) - sumQuotients(count, i) + int64(count)*int64(step)
 }

@@ -83,8 +83,6 @@ func TestCopyRates(t *testing.T) {
 		{4, 5, RandomStart, "1/3 1/2 1/2 2/3"},
 		{7, 4, AlignedStart, "0 0 0 0 0 1 1"},
 		{4, 5, AlignedStart, "0 1 1/2 2/3"},
-		// (f-1)/(f-1+2^(i+1)), and at the first stage (f-1)/2^(n-1).
-		{7, 4, CyclicStart, "3/64 3/67 3/35 3/19 3/11 3/7 3/5"},
 	} {
 		if got := fractions(tt.n, tt.f, tt.p); got != tt.want {
 			t.Errorf("n=%d, f=%d, %v: %s, want %s", tt.n, tt.f, tt.p, got, tt.want)
@@ -103,10 +101,7 @@ func TestCopyRates(t *testing.T) {
 func TestCopyRatesClosedForm(t *testing.T) {
 	for n := 1; n <= 7; n++ {
 		for f := 1; f <= 1<<n; f++ {
-			for _, p := range []Placement{RandomStart, AlignedStart, CyclicStart} {
-				if p == CyclicStart && f > 1<<n/2+1 {
-					continue
-				}
+			for _, p := range []Placement{RandomStart, AlignedStart} {
 				k, err := CopyCounts(n, f, p)
 				if err != nil {
 					t.Fatal(err)
@@ -343,7 +338,7 @@ func TestExactIsEnumeration(t *testing.T) {
 	}{
 		{1, 1, RandomStart, 0.5}, {1, 2, RandomStart, 0.5},
 		{2, 1, RandomStart, 0.25}, {2, 2, RandomStart, 0.25}, {2, 3, RandomStart, 0.5}, {2, 4, RandomStart, 0.5},
-		{2, 2, CyclicStart, 0.5}, {2, 3, CyclicStart, 0.5}, {2, 2, AlignedStart, 0.5}, {2, 2, EarlyCopies, 0.5},
+		{2, 2, AlignedStart, 0.5}, {2, 2, EarlyCopies, 0.5},
 		{3, 6, RandomStart, 1}, {3, 7, RandomStart, 1}, {3, 4, AlignedStart, 1}, {3, 4, EarlyCopies, 1},
 	} {
 		for _, arbiter := range []Arbiter{UpperInput, LowerInput} {
@@ -403,7 +398,7 @@ func TestExactIsEnumeration(t *testing.T) {
 func TestExactAndModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 8).Draw(t, "stages")
-		p := rapid.SampledFrom([]Placement{RandomStart, AlignedStart, CyclicStart, EarlyCopies}).Draw(t, "placement")
+		p := rapid.SampledFrom([]Placement{RandomStart, AlignedStart, EarlyCopies}).Draw(t, "placement")
 		same := p == AlignedStart || p == EarlyCopies
 		most := n
 		if !same {
@@ -446,11 +441,10 @@ func TestModelRefuses(t *testing.T) {
 		err  error
 		want string
 	}{
-		{rates(3, 9, RandomStart), "fanout 9 with random placement in a network of 8 nodes: want 1 to 8"},
-		{rates(3, 6, CyclicStart), "fanout 6 with cyclic placement in a network of 8 nodes: want 1 to 5"},
+		{rates(3, 9, RandomStart), "fanout 9: want 1 to the 8 nodes of the network"},
 		{rates(13, 2, RandomStart), "banyan network of 13 stages: want 1 to 12"},
-		{rates(3, 0, EarlyCopies), "fanout 0 with random placement in a network of 8 nodes: want 1 to 8"},
-		{rates(3, 1, 9), "placement 9: want one of [random aligned cyclic early]"},
+		{rates(3, 0, EarlyCopies), "fanout 0: want 1 to the 8 nodes of the network"},
+		{rates(3, 1, 9), "placement 9: want one of [random aligned early]"},
 		{counts(3, 3, EarlyCopies), "fanout 3 with early placement: want a power of two"},
 		{counts(3, 2, EarlyCopies), "early placement has no regions"},
 		{model(true3, Traffic{1, 0.5, 9}), "fanout 9: want 1 to 8"},

@@ -45,14 +45,12 @@ func FirstConflict(n int, sends []Send) (Conflict, bool) {
 
 // Concentrated says whether packets, in their order, have Property 1 of the
 // paper, so that they cannot block each other: their sources are consecutive,
-// and their destinations go up all the way or down all the way. Sources may go
-// on at 0 after the last processor of 1<<n, which the paper does not say but
-// which does not block either.
-func Concentrated(n int, sends []Send) bool {
+// and their destinations go up all the way or down all the way.
+func Concentrated(sends []Send) bool {
 	up, down := true, true
 	for i := 1; i < len(sends); i++ {
 		a, b := sends[i-1], sends[i]
-		if b.From != (a.From+1)&(1<<n-1) {
+		if b.From != a.From+1 {
 			return false
 		}
 		up = up && a.To < b.To

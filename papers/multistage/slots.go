@@ -74,7 +74,6 @@ type Estimate struct {
 // SlotResult is what a simulation measured. Rates are for each node and slot.
 type SlotResult struct {
 	Slots int
-	Into  []StageRates // by stage
 	// Throughput counts as Predict does: unicast packets, and copies of Phase 1 as
 	// a part of 1/f each.
 	Throughput Estimate
@@ -84,8 +83,6 @@ type SlotResult struct {
 	// Final counts copies as a part of 1/f when they have come to the
 	// destinations of their packet. Without Recycle it is Throughput.
 	Final Estimate
-	// Sent is the packets that nodes sent, without those of Phase 2.
-	Sent Estimate
 }
 
 // SimulateSlots simulates an unbuffered network in which a packet, or the part
@@ -112,29 +109,14 @@ func SimulateSlots(ctx context.Context, o SlotOptions) (*SlotResult, error) {
 
 // slotCounts is what one block counted.
 type slotCounts struct {
-	sent    int64
 	unicast int64 // delivered
 	copies  int64 // of Phase 1, delivered
 	whole   int64 // multicast packets with all copies delivered
 	final   int64 // copies that came to a destination of their packet
-	into    [banyan.MaxStages]struct{ packets, multicast int64 }
 }
 
 func summarize(o *SlotOptions, blocks []slotCounts) *SlotResult {
-	n, f := o.Stages, float64(o.Traffic.Fanout)
-	r := &SlotResult{Slots: len(blocks) * SlotBlock, Into: make([]StageRates, n)}
-	chances := float64(SlotBlock) * float64(int(1)<<n)
-	for i := range r.Into {
-		var packets, multicast int64
-		for b := range blocks {
-			packets += blocks[b].into[i].packets
-			multicast += blocks[b].into[i].multicast
-		}
-		r.Into[i].Packets = float64(packets) / chances / float64(len(blocks))
-		if packets > 0 {
-			r.Into[i].Multicast = float64(multicast) / float64(packets)
-		}
-	}
+	f, chances := float64(o.Traffic.Fanout), float64(SlotBlock)*float64(int(1)<<o.Stages)
 	estimate := func(of func(*slotCounts) float64) (e Estimate) {
 		var squares float64
 		for b := range blocks {
@@ -149,11 +131,12 @@ func summarize(o *SlotOptions, blocks []slotCounts) *SlotResult {
 		e.Half = 1.96 * math.Sqrt(squares/(k-1)/k)
 		return e
 	}
-	r.Sent = estimate(func(c *slotCounts) float64 { return float64(c.sent) })
-	r.Throughput = estimate(func(c *slotCounts) float64 { return float64(c.unicast) + float64(c.copies)/f })
-	r.Whole = estimate(func(c *slotCounts) float64 { return float64(c.unicast + c.whole) })
-	r.Final = estimate(func(c *slotCounts) float64 { return float64(c.unicast) + float64(c.final)/f })
-	return r
+	return &SlotResult{
+		Slots:      len(blocks) * SlotBlock,
+		Throughput: estimate(func(c *slotCounts) float64 { return float64(c.unicast) + float64(c.copies)/f }),
+		Whole:      estimate(func(c *slotCounts) float64 { return float64(c.unicast + c.whole) }),
+		Final:      estimate(func(c *slotCounts) float64 { return float64(c.unicast) + float64(c.final)/f }),
+	}
 }
 
 // A packet on a link is one word, 0 for none: the lowest and the highest address
@@ -267,7 +250,6 @@ func (s *simulator) generatePackets() {
 			s.inject[a] = 0
 			continue
 		}
-		s.counts.sent++
 		x := present | uint64(a)<<sourceShift
 		if s.multicastRate == 0 || s.multicastRate != math.MaxUint64 && s.pcg.Uint64() >= s.multicastRate {
 			d := uint64(s.drawBelow(s.size))
@@ -295,7 +277,7 @@ func (s *simulator) placeHeader(k int) uint64 {
 		c := cubeFrom(s.n, k, s.f)
 		return uint64(c.Fixed) | uint64(c.Fixed|c.Free)<<highShift
 	}
-	r := regionFrom(s.n, k*s.step, s.f)
+	r := regionFrom(k*s.step, s.f)
 	return uint64(r.Min) | uint64(r.Max)<<highShift
 }
 
@@ -338,10 +320,8 @@ func (s *simulator) routeStage(i int) {
 	in, out := s.links, s.after[:len(s.links)]
 	bit := uint64(1) << i
 	low := bit - 1
-	// What Region.Split clears and sets in the header on port 0 and 1. At the
-	// first stage regions may go on at 0 after the last address, and Min has the 1.
+	// What Region.Split clears and sets in the header on port 0 and 1.
 	clear0, set0, clear1, set1 := bit<<highShift, low<<highShift, low, bit
-	cyclic := s.o.Placement == CyclicStart && i == s.n-1
 	// Butterfly of the two outputs of an element: it moves the one whose bit i is
 	// not its bit 0.
 	move := 1<<i | 1
@@ -357,7 +337,6 @@ func (s *simulator) routeStage(i int) {
 	if s.o.Arbiter == LowerInput {
 		coins = math.MaxUint64
 	}
-	var packets, multicasts uint64
 	for e := 0; e+1 < len(in); e += 2 {
 		if s.o.Arbiter == RandomInput {
 			if coins >>= 2; e%64 == 0 {
@@ -365,18 +344,12 @@ func (s *simulator) routeStage(i int) {
 			}
 		}
 		a, b := in[e], in[e+1]
-		packets += a>>63 + b>>63
-		multicasts += a>>62&1 + b>>62&1
 		// 1 for port 0, 2 for port 1, 3 for both: a bit that is 1 asks for port 1.
 		wantA := ((1 + a>>lo&1) | (1 + a>>hi&1)) & -(a >> 63)
 		wantB := ((1 + b>>lo&1) | (1 + b>>hi&1)) & -(b >> 63)
 		bothA, bothB := -(wantA & (wantA >> 1)), -(wantB & (wantB >> 1)) // all bits or none
 		a0, a1 := a&^(bothA&clear0)|bothA&set0, a&^(bothA&clear1)|bothA&set1
 		b0, b1 := b&^(bothB&clear0)|bothB&set0, b&^(bothB&clear1)|bothB&set1
-		if cyclic {
-			a0, a1 = splitCyclic(a, a0, a1, i)
-			b0, b1 = splitCyclic(b, b0, b1, i)
-		}
 		from0 := -(wantB & (^wantA | coins) & 1)      // port 0 has what input 1 sends
 		from1 := -(wantB & (^wantA | coins) >> 1 & 1) // port 1
 		out0 := b0&from0 | a0&^from0&-(wantA&1)
@@ -385,18 +358,6 @@ func (s *simulator) routeStage(i int) {
 		out[e^move&-high] = out0
 		out[(e+1)^move&(high-1)] = out1
 	}
-	s.counts.into[i].packets += int64(packets)
-	s.counts.into[i].multicast += int64(multicasts)
-}
-
-// splitCyclic is Region.Split at the first stage, i, for a packet x whose
-// region goes on at 0 after the last address, and else what it is given.
-func splitCyclic(x, x0, x1 uint64, i int) (upper, lower uint64) {
-	if x>>i&1 <= x>>(i+highShift)&1 {
-		return x0, x1
-	}
-	all := uint64(2)<<i - 1
-	return x &^ all, x | all<<highShift
 }
 
 // deliverPackets counts the packets that came to the nodes, and keeps those that they send on.
@@ -439,5 +400,5 @@ func (s *simulator) copyIndex(source, a int) int {
 	if s.cube {
 		return (a - first) / (s.size / s.f)
 	}
-	return (a - first) & (s.size - 1)
+	return a - first
 }

@@ -19,16 +19,13 @@ const (
 	// AlignedStart takes an s that is a multiple of the least power of two that is
 	// not below f, so that copies are made in the last stages only.
 	AlignedStart
-	// CyclicStart takes any s; the region goes on at 0, see Region. f is at most
-	// N/2+1 then, or else not all of them fit a header.
-	CyclicStart
 	// EarlyCopies is case (B) of the paper, copies made in the first stages: the
 	// nodes are N/f apart, which is a cube with the first bits free. f is a power of
 	// two, except for the analytic model.
 	EarlyCopies
 )
 
-var placements = [...]string{RandomStart: "random", AlignedStart: "aligned", CyclicStart: "cyclic", EarlyCopies: "early"}
+var placements = [...]string{RandomStart: "random", AlignedStart: "aligned", EarlyCopies: "early"}
 
 // String is the word for it.
 func (p Placement) String() string {
@@ -44,15 +41,11 @@ func (p Placement) Check(n, f int) error {
 	if n < 1 || n > banyan.MaxStages {
 		return fmt.Errorf("banyan network of %d stages: want 1 to %d", n, banyan.MaxStages)
 	}
-	most := 1 << n
-	if p == CyclicStart {
-		most = most/2 + 1
-	}
 	switch {
 	case int(p) >= len(placements):
 		return fmt.Errorf("%v: want one of %v", p, placements)
-	case f < 1 || f > most:
-		return fmt.Errorf("fanout %d with %s placement in a network of %d nodes: want 1 to %d", f, p, 1<<n, most)
+	case f < 1 || f > 1<<n:
+		return fmt.Errorf("fanout %d: want 1 to the %d nodes of the network", f, 1<<n)
 	case p == EarlyCopies && f&(f-1) != 0:
 		return fmt.Errorf("fanout %d with %s placement: want a power of two", f, p)
 	}
@@ -67,8 +60,6 @@ func (p Placement) Places(n, f int) (count, step int) {
 	case AlignedStart:
 		step = 1 << bits.Len(uint(f-1))
 		return size / step, step
-	case CyclicStart:
-		return size, 1
 	case EarlyCopies:
 		return size / f, 1
 	}
@@ -76,7 +67,7 @@ func (p Placement) Places(n, f int) (count, step int) {
 }
 
 // regionFrom is the region of f nodes from s on.
-func regionFrom(n, s, f int) Region { return Region{s, (s + f - 1) & (1<<n - 1)} }
+func regionFrom(s, f int) Region { return Region{s, s + f - 1} }
 
 // cubeFrom is the cube of f nodes, a power of two, the first of which is s.
 func cubeFrom(n, s, f int) Cube { return Cube{Fixed: s, Free: 1<<n - (1<<n)/f} }
@@ -120,15 +111,12 @@ func TwoPhase(n, source int, destinations []int, start int) (*Schedule, error) {
 	if r, ok := RegionOf(destinations); ok {
 		return &Schedule{Source: source, Copies: r}, nil
 	}
-	if start < 0 || start >= size {
-		return nil, fmt.Errorf("start address %d: want 0 to %d", start, size-1)
-	}
-	s := &Schedule{Source: source, Copies: regionFrom(n, start, f), Sends: make([]Send, f)}
+	s := &Schedule{Source: source, Copies: regionFrom(start, f), Sends: make([]Send, f)}
 	if err := s.Copies.Check(n); err != nil {
 		return nil, fmt.Errorf("start address %d for %d copies: %w", start, f, err)
 	}
 	for l, d := range destinations {
-		s.Sends[l] = Send{From: (start + l) & (size - 1), To: d}
+		s.Sends[l] = Send{From: start + l, To: d}
 	}
 	return s, nil
 }

@@ -128,7 +128,7 @@ func newWormNet(worms []Worm, o *WormOptions) (*wormNet, error) {
 		if err := w.To.Check(o.Stages); err != nil {
 			return nil, fmt.Errorf("worm %d: %w", i, err)
 		}
-		x.remaining += o.Flits * w.To.Size(o.Stages)
+		x.remaining += o.Flits * w.To.Size()
 	}
 	return x, nil
 }
@@ -140,11 +140,7 @@ func (x *wormNet) wantedOutputs(worm int32, stage, link int) (o Outputs) {
 	for b := range 2 {
 		first := link>>(stage+1)<<(stage+1) | b<<stage
 		last := first | (1<<stage - 1)
-		in := r.Min <= last && r.Max >= first
-		if r.Min > r.Max {
-			in = r.Min <= last || r.Max >= first
-		}
-		if in {
+		if r.Min <= last && r.Max >= first {
 			o |= 1 << b
 		}
 	}

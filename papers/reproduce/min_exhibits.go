@@ -239,7 +239,7 @@ func minTheorem1(_ context.Context, lab *Lab, f *Figure) error {
 				if _, conflict := multistage.FirstConflict(n, sends); conflict {
 					blocked++
 				}
-				property = property && multistage.Concentrated(n, sends)
+				property = property && multistage.Concentrated(sends)
 			}
 		}
 		rows.add(fmt.Sprintf("of %d sets of copies in a network of %d block each other", all, size), "0", blocked)
