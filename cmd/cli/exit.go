@@ -9,6 +9,9 @@ const (
 	Environment = 4
 )
 
+// FindingsNote is the annotation of a root command that says what status 1 of its program is.
+const FindingsNote = "findings"
+
 // exitStatuses is in every help text and manual page.
 var exitStatuses = []Item{
 	{"0", "done and clean"},

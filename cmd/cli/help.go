@@ -64,7 +64,10 @@ func PageOf(c *cobra.Command) *Page {
 	}
 	if p.Synopsis != "" {
 		p.flags, p.global = flagItems(c.LocalFlags()), flagItems(c.InheritedFlags())
-		p.exit = exitStatuses
+		p.exit = slices.Clone(exitStatuses)
+		if note, ok := c.Root().Annotations[FindingsNote]; ok {
+			p.exit[Findings].Text = note
+		}
 	}
 	return p
 }

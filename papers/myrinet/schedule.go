@@ -185,7 +185,7 @@ func Build(f *fabric.Fabric, t *lft.Tables, groups []mft.Group, opt Options) (*S
 		opt.Classes = 2
 	}
 	switch {
-	case opt.Classes > 2:
+	case opt.Classes < 0 || opt.Classes > 2:
 		return nil, fmt.Errorf("%d classes of buffers: want 1 or 2, no method uses more", opt.Classes)
 	case opt.Ordered && (opt.Method == TreeFlood || opt.Method == Repeated || opt.Method == TwoPhase):
 		return nil, fmt.Errorf("messages of %s cannot be ordered: want method tree, doubling or circuit", opt.Method)

@@ -44,8 +44,6 @@ type app struct {
 	log            *zap.Logger
 	command        string // the one that is meant
 	running        bool   // the command line made sense
-	nameMap        string // file of --node-name-map
-	strict         bool
 }
 
 // run is the whole program: it returns the exit status. SIGINT and SIGTERM end what is under
@@ -99,9 +97,10 @@ and on the tables that it makes, and compiles schedules for multicast in softwar
   ibweave-papers reproduce zhou2010 -o figures`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
+		Annotations:   map[string]string{cli.FindingsNote: "a schedule with errors, which is not written without --force; or the method does not support this fabric"},
+		Args:          a.maxArgs(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return usagef("a command is needed: reproduce, schedule, man, version, completion, help")
+			return usagef("a command is needed: %s", strings.Join(commandNames(cmd), ", "))
 		},
 	}
 	var level, format, color string
@@ -119,13 +118,16 @@ and on the tables that it makes, and compiles schedules for multicast in softwar
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		a.command = cmd.CommandPath()
+		if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok && numbers[bad.GetFlag().Name] != "" {
+			return wrongNumber(bad.GetFlag().Name, bad.GetValue())
+		}
 		return fmt.Errorf("%w%s", err, cli.NearFlag(cmd, err))
 	})
 	root.AddCommand(a.reproduceCommand(), a.scheduleCommand(), a.manCommand(root), &cobra.Command{
 		Use:   "version",
 		Short: "print the version",
 		Long:  "Print the version, the commit it was built from, and the version of Go.",
-		Args:  cobra.NoArgs,
+		Args:  a.maxArgs(0),
 		RunE: func(*cobra.Command, []string) error {
 			_, err := fmt.Fprintf(a.stdout, "ibweave-papers %s%s, %s\n", outdir.Version, cli.Revision(), runtime.Version())
 			return err
@@ -153,6 +155,42 @@ and on the tables that it makes, and compiles schedules for multicast in softwar
 	return root
 }
 
+// commandNames lists the commands of a program.
+func commandNames(root *cobra.Command) (names []string) {
+	for _, c := range root.Commands() {
+		names = append(names, c.Name())
+	}
+	return names
+}
+
+// maxArgs refuses arguments behind the first n; the first one of the program is a command.
+func (a *app) maxArgs(n int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) <= n {
+			return nil
+		}
+		a.command = cmd.CommandPath()
+		if !cmd.HasParent() {
+			names := commandNames(cmd)
+			return usagef("%s has no %q: want one of %s%s", cmd.Name(), args[0], strings.Join(names, ", "), cli.Near(args[0], names))
+		}
+		return usagef("unexpected argument %q", args[n])
+	}
+}
+
+// numbers says what flags take that have a number.
+var numbers = map[string]string{
+	"classes":     "1 or 2",
+	"cpus":        "1 or more, or 0 for all",
+	"max-fan-out": "1 or more",
+	"seed":        "different numbers from 0 to 2^64-1, as in 1,2,3",
+}
+
+// wrongNumber is the error of a flag that does not take a value.
+func wrongNumber(flag string, value any) error {
+	return usagef("--%s %v: want %s", flag, value, numbers[flag])
+}
+
 // manCommand writes the manual pages, and the reference.
 func (a *app) manCommand(root *cobra.Command) *cobra.Command {
 	var dir, format string
@@ -162,7 +200,7 @@ func (a *app) manCommand(root *cobra.Command) *cobra.Command {
 		Long: `Write a page for each command into a directory: manual pages, to be read with
 man -l FILE, or Markdown, as in docs/reference/papers.`,
 		Example: "  ibweave-papers man -o man",
-		Args:    cobra.NoArgs,
+		Args:    a.maxArgs(0),
 		RunE: func(*cobra.Command, []string) error {
 			pages, err := cli.Pages(root, format)
 			if err != nil {

@@ -66,7 +66,7 @@ The same seed gives the same bytes, on any number of CPUs.`,
 				return err
 			}
 			if o.cpus < 0 {
-				return usagef("--cpus %d: want 1 or more, or 0 for all", o.cpus)
+				return wrongNumber("cpus", o.cpus)
 			}
 			for _, arg := range args {
 				o.names = append(o.names, strings.Split(arg, ",")...)
@@ -140,22 +140,21 @@ type evaluated struct {
 
 func (a *app) reproduce(ctx context.Context, o *evaluation) error {
 	work, err := reproduce.Find(o.names)
-	var unknown *reproduce.UnknownError
-	if errors.As(err, &unknown) {
-		return &failure{cli.Usage, err}
+	if unknown, ok := errors.AsType[*reproduce.UnknownError](err); ok {
+		return usagef("%w%s", err, cli.Near(unknown.Name, unknown.Want))
 	}
 	if err != nil {
 		return err
-	}
-	if len(o.seeds) == 0 {
-		return usagef("--seed without a number: want one or more, as in 1,2,3")
 	}
 	seeds := make([]uint64, len(o.seeds))
 	for i, s := range o.seeds {
 		seeds[i] = uint64(s)
 		if slices.Contains(seeds[:i], seeds[i]) {
-			return usagef("--seed has %d twice: want different seeds", s)
+			return wrongNumber("seed", o.seeds)
 		}
+	}
+	if len(seeds) == 0 {
+		return wrongNumber("seed", `""`)
 	}
 	opt := reproduce.Options{Quick: o.quick, Workers: o.cpus, Version: outdir.Version + cli.Revision()}
 	if o.dir == "" {

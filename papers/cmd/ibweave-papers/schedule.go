@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -39,8 +38,8 @@ func (a *app) scheduleCommand() *cobra.Command {
 		Use:   "schedule [DIR | -t TOPOLOGY --lfts FILE]",
 		Short: "compile software multicast schedules over unicast tables",
 		Long: `Compile schedules by which the hosts of a group pass messages on to each other in
-software, over the unicast forwarding tables of DIR, as check takes it, or of FILE:
-who sends to whom, in which class of buffers. Groups are what compile takes.
+software, over the unicast forwarding tables of DIR, which compile wrote, or of
+FILE: who sends to whom, in which class of buffers. Groups are what compile takes.
 
 Methods:
   circuit     each member sends to the one with the next higher LID, the highest to
@@ -65,13 +64,7 @@ and one after it, no cycle closes.
 --check FILE looks at a schedule, and at the hosts and paths that it needs.`,
 		Example: `  ibweave-papers schedule tables -g groups.yaml --method tree -o schedule.txt
   ibweave-papers schedule tables --check schedule.txt`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				a.command = cmd.CommandPath()
-				return usagef("unexpected argument %q", args[1])
-			}
-			return nil
-		},
+		Args: a.maxArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := a.refuseIdle(cmd.Flags(), o.idle(cmd.Flags())); err != nil {
 				return err
@@ -90,16 +83,22 @@ and one after it, no cycle closes.
 			}
 			var err error
 			if o.opt.Method, err = myrinet.ParseMethod(o.method); err != nil {
-				return usagef("--%w", err)
+				return usagef("--%w%s", err, cli.Near(o.method, myrinet.Methods()))
+			}
+			if o.opt.Classes < 1 || o.opt.Classes > 2 {
+				return wrongNumber("classes", o.opt.Classes)
+			}
+			if o.opt.MaxFanOut < 1 && given(cmd.Flags().Lookup("max-fan-out")) {
+				return wrongNumber("max-fan-out", o.opt.MaxFanOut)
 			}
 			if len(args) == 1 && (o.topology != "" || o.lfts != "") {
 				return usagef("schedule takes a directory or -t and --lfts, not both")
 			}
-			if err := oneStdin(o.topology, o.lfts, o.groups, o.check, a.nameMap); err != nil {
+			if err := oneStdin(o.topology, o.lfts, o.groups, o.check, o.nameMap); err != nil {
 				return err
 			}
 			o.dir = strings.Join(args, "")
-			return a.schedule(cmd.Context(), &o)
+			return a.schedule(&o)
 		},
 	}
 	flags := cmd.Flags()
@@ -113,9 +112,9 @@ and one after it, no cycle closes.
 	flags.IntVar(&o.opt.MaxFanOut, "max-fan-out", 0, "trees: the most hosts that one sends to; by default any number")
 	flags.StringVar(&o.check, "check", "", "look at the schedule in `FILE`")
 	flags.StringVarP(&o.output, "output", "o", "-", "`FILE` to write; - is standard output")
-	flags.StringVar(&a.nameMap, "node-name-map", "", "call nodes by the names in `FILE`, a node-name map as of infiniband-diags or what ibnodes prints")
+	flags.StringVar(&o.nameMap, "node-name-map", "", "call nodes by the names in `FILE`, a node-name map as of infiniband-diags or what ibnodes prints")
 	flags.BoolVar(&o.lenient, "lenient", false, "leave out of the input what is broken, and list it")
-	flags.BoolVar(&a.strict, "strict", false, "refuse a topology with anything that its tool does not print, and impossible LIDs")
+	flags.BoolVar(&o.strict, "strict", false, "refuse a topology with anything that its tool does not print, and impossible LIDs")
 	cmd.MarkFlagsMutuallyExclusive("strict", "lenient")
 	flags.BoolVar(&o.force, "force", false, "write schedules with errors, too")
 	o.outputForm.define(cmd, "`FORM` of the summary: text or json")
@@ -155,12 +154,12 @@ type scheduled struct {
 	lines     []string // what is wrong
 }
 
-func (a *app) schedule(ctx context.Context, o *scheduling) error {
-	f, tables, err := a.readTables(ctx, &o.source)
+func (a *app) schedule(o *scheduling) error {
+	f, tables, err := a.readTables(&o.source)
 	if err != nil {
 		return err
 	}
-	s, err := a.makeSchedule(ctx, o, f, tables)
+	s, err := a.makeSchedule(o, f, tables)
 	if err != nil {
 		return err
 	}
@@ -211,15 +210,15 @@ func (a *app) schedule(ctx context.Context, o *scheduling) error {
 }
 
 // makeSchedule reads or builds the schedule.
-func (a *app) makeSchedule(ctx context.Context, o *scheduling, f *fabric.Fabric, tables *lft.Tables) (*myrinet.Schedule, error) {
+func (a *app) makeSchedule(o *scheduling, f *fabric.Fabric, tables *lft.Tables) (*myrinet.Schedule, error) {
 	if o.check != "" {
-		data, err := a.readInput(ctx, o.check)
+		data, err := a.readInput(&o.source, o.check)
 		if err != nil {
 			return nil, err
 		}
 		return myrinet.Read(o.check, data)
 	}
-	text, err := a.readInput(ctx, o.groups)
+	text, err := a.readInput(&o.source, o.groups)
 	if err != nil {
 		return nil, err
 	}
