@@ -415,6 +415,7 @@ func TestBuildErrors(t *testing.T) {
 	same := func(fabric.PortID) int32 { return 1 }
 	onSwitch := mft.Group{Name: "s", Receivers: []fabric.PortID{f.Port(0, 0)}}
 	for name, try := range map[string]func() error{
+		"no classes":      func() error { _, err := Build(f, tables, nil, Options{Classes: -1}); return err },
 		"three classes":   func() error { _, err := Build(f, tables, nil, Options{Classes: 3}); return err },
 		"ordered flood":   func() error { _, err := Build(f, tables, nil, Options{Method: TreeFlood, Ordered: true}); return err },
 		"ordered unicast": func() error { _, err := Build(f, tables, nil, Options{Method: Repeated, Ordered: true}); return err },

@@ -393,7 +393,7 @@ func gerlaRandom(lab *Lab, rows *rowList) error {
 				w.Start = start
 				worms = append(worms, w)
 			}
-			r, err := lan.RunSwitches(worms, lan.SwitchOptions{Fabric: fab, UpDown: up, Buffer: 1, Remedy: s.remedy, FlagAfter: 8, Timeout: 60, Seed: seed})
+			r, err := lan.RunSwitches(worms, lan.SwitchOptions{Fabric: fab, Buffer: 1, Remedy: s.remedy, FlagAfter: 8, Timeout: 60, Seed: seed})
 			if err != nil {
 				return err
 			}

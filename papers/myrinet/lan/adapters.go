@@ -17,11 +17,6 @@ type Adapters struct {
 	// Buffer is how many bytes each class of buffers takes (M15); 0 takes any
 	// number. A worm needs room for all of its bytes before it is taken in.
 	Buffer int
-	// HostBuffer is how many bytes more each class has in the host's memory, which
-	// the adapter turns to when its own are full. Worms there are passed on after
-	// they have been read back, at FetchTime byte times for each byte.
-	HostBuffer int
-	FetchTime  int
 	// Acks has adapters answer multicast worms with ACK, or with NACK where there is
 	// no room: then the sender stops, and begins again after Timeout byte times and a
 	// random part of as many, twice as many after each further NACK, up to 64 times:
@@ -70,7 +65,6 @@ type message struct {
 	refs     int32 // worms and copies
 	born     int64
 	serial   int64
-	sum      int64 // of the latencies of members that have it
 	measured bool
 	lost     bool // on its way to some member
 }
@@ -85,7 +79,6 @@ type copyOf struct {
 	pending int32 // sends that are not done
 	coming  int32 // hop that brings it, none when all of it is there
 	passing bool  // its sends are in the queue
-	inHost  bool  // in the host's memory
 	used    bool
 }
 
@@ -113,7 +106,6 @@ type adapter struct {
 	answered bool    // the last worm was an ACK or NACK: others have their turn
 	busy     int64   // until when the processor is
 	free     []int32 // bytes, by class
-	freeHost []int32
 	out      fabric.PortID
 	rng      *rand.Rand
 	backlog  int32 // own messages that are not sent
@@ -248,8 +240,8 @@ func (a *adapters) head(host, hop int32) {
 	}
 	h := &a.host[host]
 	h.came++
-	inHost, ok := a.reserve(h, x.class, x.bytes)
-	through := ok && a.o.Adapters.CutThrough && !inHost && !a.o.Adapters.slow() && a.idle(h)
+	ok := a.reserve(h, x.class, x.bytes)
+	through := ok && a.o.Adapters.CutThrough && !a.o.Adapters.slow() && a.idle(h)
 	if a.o.Adapters.Acks {
 		kind := ackWorm
 		if !ok {
@@ -260,7 +252,6 @@ func (a *adapters) head(host, hop int32) {
 	}
 	if !ok {
 		h.lost++
-		a.r.Refused++
 		if !a.o.Adapters.Acks {
 			a.msgs[x.msg].lost = true
 		}
@@ -272,7 +263,7 @@ func (a *adapters) head(host, hop int32) {
 		a.jobs[x.job].taken = true
 	}
 	c := newItem(&a.copies, &a.freeCopy, copyOf{
-		msg: x.msg, host: host, from: a.host[x.from].at, held: x.class, hops: x.hops, coming: hop, inHost: inHost, used: true,
+		msg: x.msg, host: host, from: a.host[x.from].at, held: x.class, hops: x.hops, coming: hop, used: true,
 	})
 	x.copy = c
 	a.msgs[x.msg].refs++
@@ -304,21 +295,16 @@ func (a *adapters) wormOf(j, host int32) int32 {
 	})
 }
 
-// reserve takes room for a worm.
-func (a *adapters) reserve(h *adapter, class myrinet.Class, bytes int32) (inHost, ok bool) {
+// reserve takes room for a worm, if there is.
+func (a *adapters) reserve(h *adapter, class myrinet.Class, bytes int32) bool {
 	if a.o.Adapters.Buffer == 0 {
-		return false, true
+		return true
 	}
-	if h.free[class] >= bytes {
-		h.free[class] -= bytes
-		return false, true
+	if h.free[class] < bytes {
+		return false
 	}
-	if h.freeHost[class] >= bytes {
-		h.freeHost[class] -= bytes
-		a.r.Overflows++
-		return true, true
-	}
-	return false, false
+	h.free[class] -= bytes
+	return true
 }
 
 // tail is the moment at which the last byte of a worm comes to a host.
@@ -342,11 +328,7 @@ func (a *adapters) tail(host, hop int32) {
 			y := &a.copies[c]
 			y.coming = none
 			if !y.passing {
-				fetch := int64(0)
-				if y.inHost {
-					fetch = int64(x.bytes) * int64(a.o.Adapters.FetchTime)
-				}
-				a.handle(c, fetch)
+				a.handle(c)
 			} else if y.pending == 0 {
 				a.release(c)
 			}
@@ -361,18 +343,16 @@ func (a *adapters) tail(host, hop int32) {
 // slow says whether the processor takes any time.
 func (x *Adapters) slow() bool { return x.Handle > 0 || x.HandleByte > 0 }
 
-// handle has the processor pass a copy on when it is done with those before, and
-// when fetch byte times have passed.
-func (a *adapters) handle(c int32, fetch int64) {
+// handle has the processor pass a copy on when it is done with those before.
+func (a *adapters) handle(c int32) {
 	o := &a.o.Adapters
 	x := &a.copies[c]
 	h := &a.host[x.host]
 	if o.slow() {
 		h.busy = max(h.busy, a.n.now) + int64(o.Handle) + int64(o.HandleByte*float64(a.msgs[x.msg].bytes))
-		fetch = max(fetch, h.busy-a.n.now)
 	}
-	if fetch > 0 {
-		a.n.push(fetch, evReady, c, 0)
+	if h.busy > a.n.now {
+		a.n.push(h.busy-a.n.now, evReady, c, 0)
 	} else {
 		a.ready(c)
 	}
@@ -493,11 +473,7 @@ func (a *adapters) release(c int32) {
 	host, msg, held, bytes := x.host, x.msg, x.held, a.msgs[x.msg].bytes
 	x.used = false
 	if held != myrinet.SendBuffer && a.o.Adapters.Buffer > 0 {
-		if x.inHost {
-			h.freeHost[held] += bytes
-		} else {
-			h.free[held] += bytes
-		}
+		h.free[held] += bytes
 	}
 	a.freeCopy = append(a.freeCopy, c)
 	a.unref(msg)
@@ -529,12 +505,7 @@ func (a *adapters) deliver(m, host int32) {
 		return // its own comes back, which confirms it or puts it in order
 	}
 	x.left--
-	late := a.n.now - x.born
-	x.sum += late
 	if x.group == none {
-		if x.measured {
-			a.r.unicast.add(float64(late))
-		}
 		return
 	}
 	if x.measured {
@@ -543,13 +514,12 @@ func (a *adapters) deliver(m, host int32) {
 	if x.left == 0 {
 		a.r.Completed++
 		if x.measured {
-			a.r.last.add(float64(late))
 			half := &a.r.Early
 			if x.born >= a.o.Warmup+a.o.Time/2 {
 				half = &a.r.Late
 			}
-			half.add(float64(late))
-			a.r.member.add(float64(x.sum) / float64(len(a.s.Groups[x.group].Members)-1))
+			half.add(float64(a.n.now - x.born))
+			a.r.Last.add(float64(a.n.now - x.born))
 		}
 	}
 }
@@ -566,7 +536,6 @@ func (a *adapters) stuck() {
 	}
 	// dead counts the bytes that copies which are not known to go on hold.
 	dead := make(map[pool]int32)
-	deadHost := make(map[pool]int32)
 	pending := make([][]int32, len(a.copies))
 	goes := make([]bool, len(a.copies))
 	for j := range a.jobs {
@@ -575,15 +544,8 @@ func (a *adapters) stuck() {
 		}
 	}
 	add := func(c int32, sign int32) {
-		x := &a.copies[c]
-		if x.held == myrinet.SendBuffer {
-			return
-		}
-		p := pool{x.host, x.held}
-		if x.inHost {
-			deadHost[p] += sign * a.msgs[x.msg].bytes
-		} else {
-			dead[p] += sign * a.msgs[x.msg].bytes
+		if x := &a.copies[c]; x.held != myrinet.SendBuffer {
+			dead[pool{x.host, x.held}] += sign * a.msgs[x.msg].bytes
 		}
 	}
 	for c := range a.copies {
@@ -594,8 +556,7 @@ func (a *adapters) stuck() {
 	fits := func(j int32) bool {
 		x := &a.jobs[j]
 		p := pool{a.hostOf[x.send.To], x.send.Class}
-		bytes := a.msgs[a.copies[x.copy].msg].bytes
-		return int32(a.o.Adapters.Buffer)-dead[p] >= bytes || int32(a.o.Adapters.HostBuffer)-deadHost[p] >= bytes
+		return int32(a.o.Adapters.Buffer)-dead[p] >= a.msgs[a.copies[x.copy].msg].bytes
 	}
 	for changed := true; changed; {
 		changed = false

@@ -44,19 +44,14 @@ func (r Remedy) String() string {
 type SwitchWorm struct {
 	Source fabric.PortID     // port of a CA; its worms leave in the order of the list
 	Route  myrinet.TreeRoute // from its switch on
-	// Broadcast has Route, which must have no branches, lead to the root, or be empty
-	// there, and every switch from there on copy the worm to its hosts and its
-	// downward links of the spanning tree (M12).
-	Broadcast bool
-	Flits     int // 1 for the header and the data, 2 or more
-	Start     int // cycle in which the header leaves, at the earliest
+	Flits  int               // 1 for the header and the data, 2 or more
+	Start  int               // cycle in which the header leaves, at the earliest
 }
 
 // SwitchOptions are the choices of RunSwitches.
 type SwitchOptions struct {
 	Fabric *fabric.Fabric
-	UpDown *myrinet.UpDown // for broadcasts
-	Buffer int             // flits at each input port of a switch
+	Buffer int // flits at each input port of a switch
 	// Rooms are the flits at input ports that have room for another number, 1 or more.
 	Rooms  map[fabric.PortID]int
 	Remedy Remedy
@@ -161,10 +156,7 @@ func RunSwitches(worms []SwitchWorm, o SwitchOptions) (*SwitchResult, error) {
 		if peer == fabric.NoPort || o.Fabric.IsSwitch(o.Fabric.Owner(w.Source)) || !o.Fabric.IsSwitch(o.Fabric.Owner(peer)) || w.Flits < 2 {
 			return nil, fmt.Errorf("worm %d: want a CA port with a cable to a switch, and 2 flits or more", i)
 		}
-		if w.Broadcast && o.UpDown == nil {
-			return nil, fmt.Errorf("worm %d: a broadcast without a spanning tree", i)
-		}
-		hosts, err := x.hosts(o.Fabric.Owner(peer), w.Route, w.Broadcast, 0)
+		hosts, err := x.hosts(o.Fabric.Owner(peer), w.Route)
 		if err != nil {
 			return nil, fmt.Errorf("worm %d: %w", i, err)
 		}
@@ -244,54 +236,31 @@ func flitsIn(b []cell) (n int) {
 }
 
 // hosts counts the hosts at the ends of a route.
-func (x *switches) hosts(at fabric.NodeID, r myrinet.TreeRoute, broadcast bool, depth int) (int, error) {
-	if depth > 1000 || broadcast && len(r) > 1 {
-		return 0, fmt.Errorf("a route that loops, or a broadcast with branches")
-	}
-	outs := x.expand(at, r, broadcast)
-	if len(outs) == 0 {
-		return 0, fmt.Errorf("the route ends at switch %s", x.o.Fabric.Name(at))
+func (x *switches) hosts(at fabric.NodeID, r myrinet.TreeRoute) (int, error) {
+	f := x.o.Fabric
+	if len(r) == 0 {
+		return 0, fmt.Errorf("the route ends at switch %s", f.Name(at))
 	}
 	sum := 0
-	for _, b := range outs {
-		if b.Port < 1 || b.Port > x.o.Fabric.Node(at).NumPorts || x.o.Fabric.Peer(x.o.Fabric.Port(at, b.Port)) == fabric.NoPort {
-			return 0, fmt.Errorf("port %d of switch %s leads nowhere", b.Port, x.o.Fabric.Name(at))
+	for _, b := range r {
+		if b.Port < 1 || b.Port > f.Node(at).NumPorts || f.Peer(f.Port(at, b.Port)) == fabric.NoPort {
+			return 0, fmt.Errorf("port %d of switch %s leads nowhere", b.Port, f.Name(at))
 		}
-		to := x.o.Fabric.Owner(x.o.Fabric.Peer(x.o.Fabric.Port(at, b.Port)))
-		if !x.o.Fabric.IsSwitch(to) {
+		to := f.Owner(f.Peer(f.Port(at, b.Port)))
+		if !f.IsSwitch(to) {
 			if len(b.Below) > 0 {
-				return 0, fmt.Errorf("the route goes on behind host %s", x.o.Fabric.Name(to))
+				return 0, fmt.Errorf("the route goes on behind host %s", f.Name(to))
 			}
 			sum++
 			continue
 		}
-		n, err := x.hosts(to, b.Below, broadcast, depth+1)
+		n, err := x.hosts(to, b.Below)
 		if err != nil {
 			return 0, err
 		}
 		sum += n
 	}
 	return sum, nil
-}
-
-// expand is the branches at a switch: those of the route, or, at and below the root
-// of a broadcast, the hosts and downward tree links.
-func (x *switches) expand(at fabric.NodeID, r myrinet.TreeRoute, broadcast bool) myrinet.TreeRoute {
-	if len(r) > 0 || !broadcast {
-		return r
-	}
-	f := x.o.Fabric
-	for p := fabric.PortNum(1); p <= f.Node(at).NumPorts; p++ {
-		out := f.Port(at, p)
-		peer := f.Peer(out)
-		if peer == fabric.NoPort {
-			continue
-		}
-		if to := f.Owner(peer); !f.IsSwitch(to) || x.o.UpDown.Up(to) == peer {
-			r = append(r, myrinet.Branch{Port: p})
-		}
-	}
-	return r
 }
 
 // emit has a source send a flit, and says whether it has something to wait for.
@@ -379,9 +348,8 @@ func (x *switches) enter(in fabric.PortID) *crossing {
 	f := x.o.Fabric
 	head := x.buffer[in][0]
 	c := &crossing{worm: head.worm}
-	at := f.Owner(in)
-	for _, br := range x.expand(at, head.route, x.worms[c.worm].Broadcast) {
-		c.outs = append(c.outs, way{port: f.Port(at, br.Port), route: br.Below})
+	for _, br := range head.route {
+		c.outs = append(c.outs, way{port: f.Port(f.Owner(in), br.Port), route: br.Below})
 	}
 	x.through[in] = c
 	return c

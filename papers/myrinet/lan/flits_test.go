@@ -210,8 +210,8 @@ func TestTreeIsNotEnough(t *testing.T) {
 	}
 }
 
-// TestRandomSwitches has random irregular networks with multicasts from the root
-// and broadcasts, one after another, among unicast from everywhere on all up/down
+// TestRandomSwitches has random irregular networks with multicasts from the root,
+// one after another, among unicast from everywhere on all up/down
 // links: with interruption and with flushing all arrive, with IDLE alone some stop;
 // on the spanning tree IDLE is enough.
 func TestRandomSwitches(t *testing.T) {
@@ -247,22 +247,17 @@ func TestRandomSwitches(t *testing.T) {
 			for range 4 {
 				w := SwitchWorm{Source: hosts[0], Flits: 12}
 				var to []fabric.PortID
-				if rng.IntN(3) == 0 {
-					w.Broadcast = true
-					to = append(to, hosts...)
-				} else {
-					var list []myrinet.Route
-					for _, h := range rng.Perm(len(hosts) - 1)[:5] {
-						to = append(to, hosts[h+1])
-						r, err := myrinet.SourceRoute(f, tree, hosts[0], f.LID(hosts[h+1]))
-						if err != nil {
-							t.Fatal(err)
-						}
-						list = append(list, r)
-					}
-					if w.Route, err = myrinet.TreeOf(list); err != nil {
+				var list []myrinet.Route
+				for _, h := range rng.Perm(len(hosts) - 1)[:10] {
+					to = append(to, hosts[h+1])
+					r, err := myrinet.SourceRoute(f, tree, hosts[0], f.LID(hosts[h+1]))
+					if err != nil {
 						t.Fatal(err)
 					}
+					list = append(list, r)
+				}
+				if w.Route, err = myrinet.TreeOf(list); err != nil {
+					t.Fatal(err)
 				}
 				slices.Sort(to)
 				worms, want = append(worms, w), append(want, to)
@@ -279,7 +274,7 @@ func TestRandomSwitches(t *testing.T) {
 				worms = append(worms, SwitchWorm{Source: hosts[a], Route: r.Tree(), Flits: 12, Start: rng.IntN(40)})
 				want = append(want, []fabric.PortID{hosts[b]})
 			}
-			r, err := RunSwitches(worms, SwitchOptions{Fabric: f, UpDown: u, Buffer: 1, Remedy: tt.remedy, FlagAfter: 8, Timeout: 60, Seed: seed})
+			r, err := RunSwitches(worms, SwitchOptions{Fabric: f, Buffer: 1, Remedy: tt.remedy, FlagAfter: 8, Timeout: 60, Seed: seed})
 			if err != nil {
 				t.Fatalf("seed %d, %s: %v", seed, tt.remedy, err)
 			}
@@ -318,7 +313,6 @@ func TestSwitchErrors(t *testing.T) {
 		"no port":   func(w *SwitchWorm, _ *SwitchOptions) { w.Route = myrinet.Route{200}.Tree() },
 		"in switch": func(w *SwitchWorm, _ *SwitchOptions) { w.Route = myrinet.Route{1, 2}.Tree() },
 		"behind":    func(w *SwitchWorm, _ *SwitchOptions) { w.Route = myrinet.Route{1, 2, 8, 1}.Tree() },
-		"tree":      func(w *SwitchWorm, _ *SwitchOptions) { w.Broadcast = true },
 		"no route":  func(w *SwitchWorm, _ *SwitchOptions) { w.Route = nil },
 	} {
 		w, o := good, SwitchOptions{Fabric: g.f, Buffer: 1}

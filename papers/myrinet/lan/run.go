@@ -83,15 +83,11 @@ type HostResult struct {
 // Result is what Run has measured. Latencies are in byte times, from when a message
 // is born to when its last byte has come.
 type Result struct {
-	Last    Mean // of multicast messages, to the last member
-	Member  Mean // the same, to a member on the mean
-	Unicast Mean
-	// Offered is the utilization of a host's output link that the traffic asks for
-	// on the mean, with what is passed on; 0 with Window. Utilization is what was
-	// measured, without ACKs and what was cut off.
-	Offered, Utilization float64
-	// Born, Completed and Lost are multicast messages: originated, at all members,
-	// and lost on the way to some.
+	Last Mean // of multicast messages, to the last member
+	// Utilization is that of a host's output link, with what is passed on, without ACKs
+	// and what was cut off.
+	Utilization float64
+	// Born and Completed are multicast messages: originated, and at all members.
 	Born, Completed int64
 	// Came and Went are messages, unicast too, that were born while measuring, and that
 	// were delivered or lost then. Early and Late part Last by the half of that time in
@@ -104,15 +100,8 @@ type Result struct {
 	Expected, Received int64
 	// Transmitted counts worms that hosts have sent: unicast, multicast.
 	Transmitted [2]int64
-	Refused     int64 // multicast worms that found no room
 	Nacks       int64
-	Overflows   int64 // worms in the host's memory
 	Hosts       []HostResult
-	Time        int64 // when it ended
-	Crossings   int64 // channels crossed by worms
-	MostFill    int   // bytes in an input buffer of a switch, ever
-
-	last, member, unicast Mean
 }
 
 // MulticastShare is the share of multicast in the worms that hosts have sent.
@@ -144,14 +133,12 @@ func (o *Options) check() error {
 		return errors.New("windows and times are not negative")
 	case o.Warmup < 0 || o.Time <= 0 || o.Time > math.MaxInt64/8 || o.Warmup > math.MaxInt64/8:
 		return errors.New("the measurement takes no time")
-	case a.Buffer < 0 || a.HostBuffer < 0 || a.FetchTime < 0 || a.Handle < 0 || !(a.HandleByte >= 0):
+	case a.Buffer < 0 || a.Handle < 0 || !(a.HandleByte >= 0):
 		return errors.New("buffers and times of adapters are not negative")
 	case a.Acks && (a.Timeout < 1 || a.AckBytes < 1):
 		return errors.New("ACKs have a length and a timeout")
-	case a.Buffer > 0 && a.Acks && o.most() > max(a.Buffer, a.HostBuffer):
-		return fmt.Errorf("worms of up to %d bytes for buffers of %d: want room for one, or a MaxBytes", o.most(), max(a.Buffer, a.HostBuffer))
-	case a.HostBuffer > 0 && a.Acks && slices.ContainsFunc(o.Schedule.Groups, func(g myrinet.Group) bool { return g.Ordered() }):
-		return errors.New("worms that wait in the host's memory change their order: want no HostBuffer for ordered groups")
+	case a.Buffer > 0 && a.Acks && o.most() > a.Buffer:
+		return fmt.Errorf("worms of up to %d bytes for buffers of %d: want room for one, or a MaxBytes", o.most(), a.Buffer)
 	case len(o.Fabric.CAPorts()) < 2:
 		return errors.New("fewer than two hosts")
 	case slices.ContainsFunc(o.Schedule.Groups, func(g myrinet.Group) bool { return g.Method == myrinet.TwoPhase }):
@@ -255,7 +242,6 @@ func (a *adapters) fill() error {
 		*h = adapter{at: none, sending: none, out: p, rng: rand.New(rand.NewPCG(a.o.Seed, uint64(i)))}
 		for range a.s.Classes + 1 {
 			h.free = append(h.free, int32(a.o.Adapters.Buffer))
-			h.freeHost = append(h.freeHost, int32(a.o.Adapters.HostBuffer))
 		}
 		for _, q := range f.CAPorts() {
 			if p == q {
@@ -300,9 +286,6 @@ func (a *adapters) fill() error {
 		h.next = a.interval(h)
 		a.n.push(h.next, evBirth, int32(i), 0)
 	}
-	if t.Window == 0 {
-		a.r.Offered = t.Rate * a.meanBytes() * a.o.Sends()
-	}
 	return nil
 }
 
@@ -331,13 +314,6 @@ func (o *Options) Sends() float64 {
 		}
 	}
 	return sum / float64(hosts)
-}
-
-func (a *adapters) meanBytes() float64 {
-	if a.o.Traffic.Bytes > 0 {
-		return float64(a.o.Traffic.Bytes)
-	}
-	return a.o.Traffic.MeanBytes
 }
 
 // interval is the byte times to the next worm of a Poisson process.
@@ -408,7 +384,7 @@ func (a *adapters) birth(host int32) {
 		c := newItem(&a.copies, &a.freeCopy, copyOf{msg: m, host: host, from: myrinet.Anyone, held: myrinet.SendBuffer, hops: hops, coming: none, used: true})
 		a.msgs[m].refs++
 		a.copies[c].pending = int32(len(a.sends(c)))
-		a.handle(c, 0)
+		a.handle(c)
 	}
 	h = &a.host[host]
 	if t.Window == 0 {
@@ -453,17 +429,11 @@ func (a *adapters) empty() error {
 
 func (a *adapters) result() *Result {
 	r := a.r
-	r.Last, r.Member, r.Unicast = r.last, r.member, r.unicast
 	for i := range a.host {
 		h := &a.host[i]
 		r.Transmitted[0] += h.transmitted[0]
 		r.Transmitted[1] += h.transmitted[1]
 		r.Hosts[i].Came, r.Hosts[i].Lost = h.came, h.lost
-	}
-	r.Time = a.n.last
-	r.Crossings = a.n.worms
-	for i := range a.n.chans {
-		r.MostFill = max(r.MostFill, int(a.n.chans[i].most))
 	}
 	return r
 }

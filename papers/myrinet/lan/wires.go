@@ -99,7 +99,6 @@ type channel struct {
 	stopSent    bool
 	version     int32
 	sent        int64 // bytes in all
-	most        int32 // fill ever
 }
 
 // hop is a worm that crosses a channel. It begins when the worm asks for the
@@ -128,13 +127,11 @@ type network struct {
 	wires  Wires
 	events *sim.Events[event]
 	now    int64
-	last   int64     // time of the last event
 	chans  []channel // by the PortID that it leaves by
 	hops   []hop
 	free   []int32
 	hosts  *adapters
 	broken error
-	worms  int64 // channels crossed by worms, in all
 }
 
 func newNetwork(f *fabric.Fabric, t *lft.Tables, w Wires) (*network, error) {
@@ -273,7 +270,6 @@ func (n *network) done(i int32) {
 	h.sent = h.total
 	h.running = false
 	h.version++
-	n.worms++
 	n.push(int64(n.wires.Delay), evTail, i, 0)
 	c := &n.chans[h.ch]
 	c.sent += int64(h.total)
@@ -359,7 +355,6 @@ func (n *network) flow(ch int32, in, out bool) {
 	if c.out {
 		c.fill -= d
 	}
-	c.most = max(c.most, c.fill)
 	c.fillAt, c.in, c.out = n.now, in, out
 	c.version++
 	if c.fill < 0 || int(c.fill) > n.wires.Slack() {
@@ -511,7 +506,6 @@ func (n *network) run(until int64) error {
 			break
 		}
 		n.now = int64(n.events.Now())
-		n.last = n.now
 		switch e.kind {
 		case evOn:
 			n.on(e.a)
