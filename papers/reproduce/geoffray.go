@@ -3,6 +3,7 @@ package reproduce
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
@@ -32,10 +33,10 @@ var geoffray2008 = Paper{
 		{Name: "buffers", Title: "512 nodes: room in switches", Run: geoffrayBuffers},
 	},
 	Claims: []Claim{
-		{Spec: "AR-1", Paper: "with static routing the effective bisection bandwidth of a Clos network of 512 nodes is as low as 38 % (abstract)", Figures: []string{"nodes"}, Judge: judgeGeoffrayStatic},
-		{Spec: "AR-2", Paper: "the best adaptive routing increases it to 77 % (abstract)", Figures: []string{"nodes", "buffers"}, Judge: judgeGeoffrayBest},
-		{Spec: "AR-3", Paper: "adaptive routing improves the throughput significantly (abstract)", Figures: []string{"nodes"}, Judge: judgeGeoffrayGain},
-		{Spec: "AR-4", Paper: "it increases it to 100 % for smaller node counts (abstract)", Figures: []string{"nodes"}, Judge: judgeGeoffraySmall},
+		{"AR-1", "with static routing the effective bisection bandwidth of a Clos network of 512 nodes is as low as 38 % (abstract)", []string{"nodes"}, judgeGeoffrayStatic},
+		{"AR-2", "the best adaptive routing increases it to 77 % (abstract)", []string{"nodes", "buffers"}, judgeGeoffrayBest},
+		{"AR-3", "adaptive routing improves the throughput significantly (abstract)", []string{"nodes"}, judgeGeoffrayGain},
+		{"AR-4", "it increases it to 100 % for smaller node counts (abstract)", []string{"nodes"}, judgeGeoffraySmall},
 	},
 }
 
@@ -390,10 +391,8 @@ func geoffrayShare(p chart.Point) string { return fmt.Sprintf("%.1f +- %.1f %%",
 func judgeGeoffrayStatic(f map[string]*Figure) Finding {
 	at := f["nodes"].At(geoffrayWays[byPair].name, closNodes)
 	lft := f["nodes"].At(geoffrayWays[byDestination].name, closNodes)
-	out := Finding{Measured: fmt.Sprintf("%s with a static route for each pair, as Myrinet has them; %s with InfiniBand's for each destination", geoffrayShare(at), geoffrayShare(lft)),
-		Why: "routes of pairs meet on cables up and down; those of destinations only on cables up, since each node of a leaf has a spine of its own; taken as: within 4 points"}
-	out.decide(within(at, 0.34, 0.42))
-	return out
+	return decided(within(at, 0.34, 0.42), "routes of pairs meet on cables up and down; those of destinations only on cables up, since each node of a leaf has a spine of its own; taken as: within 4 points",
+		"%s with a static route for each pair, as Myrinet has them; %s with InfiniBand's for each destination", geoffrayShare(at), geoffrayShare(lft))
 }
 
 // geoffrayBest is the adaptive routing with the greatest bandwidth in a figure.
@@ -424,19 +423,15 @@ func judgeGeoffrayBest(f map[string]*Figure) Finding {
 
 func judgeGeoffrayGain(f map[string]*Figure) Finding {
 	best, name := geoffrayBest(f["nodes"], closNodes)
-	out := Finding{Why: "a packet that would wait takes another spine; taken as: more than 10 % more, by pattern"}
 	how := 1
-	for i, way := range []int{byPair, byDestination} {
+	var says []string
+	for _, way := range []int{byPair, byDestination} {
 		at := f["nodes"].At(geoffrayWays[way].name, closNodes)
-		if i > 0 {
-			out.Measured += ", "
-		}
-		out.Measured += fmt.Sprintf("%+.0f %% over %s (%s)", 100*(best.Y/at.Y-1), geoffrayWays[way].name, geoffrayShare(at))
+		says = append(says, fmt.Sprintf("%+.0f %% over %s (%s)", 100*(best.Y/at.Y-1), geoffrayWays[way].name, geoffrayShare(at)))
 		how = min(how, beyond(ratio(best, at), 1.1))
 	}
-	out.decide(how)
-	out.Measured = fmt.Sprintf("%s with 512 nodes (%s): ", geoffrayShare(best), name) + out.Measured
-	return out
+	return decided(how, "a packet that would wait takes another spine; taken as: more than 10 % more, by pattern",
+		"%s with 512 nodes (%s): %s", geoffrayShare(best), name, strings.Join(says, ", "))
 }
 
 func judgeGeoffraySmall(f map[string]*Figure) Finding {

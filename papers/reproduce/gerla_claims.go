@@ -1,8 +1,10 @@
 package reproduce
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/ibweave/ibweave/report/chart"
@@ -29,14 +31,14 @@ var gerlaClaims = []Claim{
 	{"M28-where", "loss is only significant where hosts originate as well as forward", []string{"fig13"}, judgeWhere},
 }
 
+// highest returns the point with the greatest value.
+func highest(points []chart.Point) chart.Point {
+	return slices.MaxFunc(points, func(a, b chart.Point) int { return cmp.Compare(a.Y, b.Y) })
+}
+
 // carried is the most that a scheme carries.
-func carried(f *Figure, scheme gerlaScheme) (most chart.Point) {
-	for _, p := range f.Curve("carried: " + scheme.name) {
-		if p.Y > most.Y {
-			most = p
-		}
-	}
-	return most
+func carried(f *Figure, scheme gerlaScheme) chart.Point {
+	return highest(f.Curve("carried: " + scheme.name))
 }
 
 // steady is the greatest load at which all of some schemes are steady, 0 if there is none.
@@ -70,18 +72,32 @@ func (c *compared) add(a, b chart.Point) {
 	}
 }
 
-// judge makes a finding one of the claim that the first values are above the others:
-// they are wherever the error does not hide it, which is at more than half of the points.
-func (c *compared) judge(out *Finding) {
-	out.Measured += fmt.Sprintf("; clearly so at %d of %d points, clearly not at %d", c.above, c.n, c.below)
+// finding is that of the claim that the first values are above the others: they are
+// wherever the error does not hide it, which is at more than half of the points.
+func (c *compared) finding(why, measured string, args ...any) Finding {
+	how := 0
 	switch {
 	case c.below > 0:
-		out.decide(-1)
+		how = -1
 	case 2*c.above > c.n:
-		out.decide(1)
-	default:
-		out.decide(0)
+		how = 1
 	}
+	return decided(how, why, "%s; clearly so at %d of %d points, clearly not at %d", fmt.Sprintf(measured, args...), c.above, c.n, c.below)
+}
+
+// againstTrees compares the latency of a scheme with those of both trees, at the loads, or
+// proportions, until one at which all are steady. s has how many times as long it takes.
+func againstTrees(f *Figure, scheme gerlaScheme, until float64, where string) (s span, c compared) {
+	for _, tree := range []gerlaScheme{treeRoot, treeFlood} {
+		for _, p := range f.Curve(tree.name) {
+			if p.X <= until {
+				at := f.At(scheme.name, p.X)
+				s.add(at.Y/p.Y, where, tree.name, p.X)
+				c.add(at, p)
+			}
+		}
+	}
+	return s, c
 }
 
 // meanPoint is the mean of points, draw by draw.
@@ -106,34 +122,17 @@ func meanPoint(points []chart.Point) (p chart.Point) {
 func judgeShare(figures map[string]*Figure) Finding {
 	f := figures["fig10"]
 	nine, ten := meanPoint(f.steadyCurve("share: "+circuitSF.name)), meanPoint(f.steadyCurve("share: "+treeRoot.name))
-	out := Finding{
-		Measured: fmt.Sprintf("%s with nine transmissions of a multicast worm (circuit), %s with ten, or nine from the root (tree from its root)", interval(nine, 3), interval(ten, 3)),
-		Why:      "52 of the 64 hosts are in one of ten groups of ten on the mean, so 8.2 % of all worms are multicast; taken as: 42 to 49 % at all steady loads together (E-M7)",
-	}
-	out.decide(min(within(nine, 0.42, 0.49), within(ten, 0.42, 0.49)))
-	return out
+	return decided(min(within(nine, 0.42, 0.49), within(ten, 0.42, 0.49)),
+		"52 of the 64 hosts are in one of ten groups of ten on the mean, so 8.2 % of all worms are multicast; taken as: 42 to 49 % at all steady loads together (E-M7)",
+		"%s with nine transmissions of a multicast worm (circuit), %s with ten, or nine from the root (tree from its root)", interval(nine, 3), interval(ten, 3))
 }
 
 func judgeTree(figures map[string]*Figure) Finding {
 	f := figures["fig10"]
-	var s span
-	var c compared
 	until := steady(f, circuitSF, treeRoot, treeFlood)
-	for _, tree := range []gerlaScheme{treeRoot, treeFlood} {
-		for _, p := range f.Curve(tree.name) {
-			if p.X <= until {
-				circuit := f.At(circuitSF.name, p.X)
-				s.add(circuit.Y/p.Y, "%s, load %v", tree.name, p.X)
-				c.add(circuit, p)
-			}
-		}
-	}
-	out := Finding{
-		Measured: fmt.Sprintf("up to a load of %v, at which all are steady, the circuit takes %.2f (%s) to %.1f times as long (%s)", until, s.low, s.atLow, s.high, s.atHigh),
-		Why:      "a message is stored nine times in a row on the circuit, and as often as the tree is deep on the tree, over fewer links",
-	}
-	c.judge(&out)
-	return out
+	s, c := againstTrees(f, circuitSF, until, "%s, load %v")
+	return c.finding("a message is stored nine times in a row on the circuit, and as often as the tree is deep on the tree, over fewer links",
+		"up to a load of %v, at which all are steady, the circuit takes %.2f (%s) to %.1f times as long (%s)", until, s.low, s.atLow, s.high, s.atHigh)
 }
 
 // judgeCut compares cut-through with both trees at the lightest load, or at the
@@ -170,35 +169,28 @@ func judgeCut(f *Figure, light bool) Finding {
 	return out
 }
 
-// judgeEqual has the claim that two points are the same, within a share of the second.
-func judgeEqual(out *Finding, a, b chart.Point, share float64) {
+// judgeEqual judges that two points are the same, within a share of the second.
+func judgeEqual(a, b chart.Point, share float64, why, measured string, args ...any) Finding {
 	r := ratio(a, b)
-	out.Measured += fmt.Sprintf("; the ratio is %s", interval(r, 3))
-	out.decide(within(r, 1-share, 1+share))
+	return decided(within(r, 1-share, 1+share), why, "%s; the ratio is %s", fmt.Sprintf(measured, args...), interval(r, 3))
 }
 
 func judgeAlike(figures map[string]*Figure) Finding {
 	f := figures["fig10"]
 	sf, ct := carried(f, circuitSF), carried(f, circuitCT)
-	out := Finding{
-		Measured: fmt.Sprintf("at most %s of a host's link is carried with store and forward, %s with cut-through", interval(sf, 3), interval(ct, 3)),
-		Why:      "the worms and their ways are the same, and at heavy load nearly all are stored; taken as: within 5 %",
-	}
-	judgeEqual(&out, ct, sf, 0.05)
-	return out
+	return judgeEqual(ct, sf, 0.05, "the worms and their ways are the same, and at heavy load nearly all are stored; taken as: within 5 %",
+		"at most %s of a host's link is carried with store and forward, %s with cut-through", interval(sf, 3), interval(ct, 3))
 }
 
 func judgeUnicast(f *Figure) Finding {
 	sf, ct, none := carried(f, circuitSF), carried(f, circuitCT), carried(f, unicastOnly)
-	out := Finding{
-		Measured: fmt.Sprintf("at most %s and %s of a host's link is carried with circuits, %s without multicast", interval(sf, 3), interval(ct, 3), interval(none, 3)),
-		Why:      "with random IDs each hop of a circuit leads to a random host, as unicast does; taken as: within 7 %",
-	}
 	farther := sf
 	if math.Abs(ct.Y-none.Y) > math.Abs(sf.Y-none.Y) {
 		farther = ct
 	}
-	if judgeEqual(&out, farther, none, 0.07); out.Verdict == Fails {
+	out := judgeEqual(farther, none, 0.07, "with random IDs each hop of a circuit leads to a random host, as unicast does; taken as: within 7 %",
+		"at most %s and %s of a host's link is carried with circuits, %s without multicast", interval(sf, 3), interval(ct, 3), interval(none, 3))
+	if out.Verdict == Fails {
 		out.Why = "hops of circuits are not as long as those of unicast"
 	}
 	return out
@@ -215,15 +207,12 @@ func judgeThroughput(figures map[string]*Figure) Finding {
 		return sum
 	}
 	tree, all, circuit := mean("links: "+treeFlood.name), mean("links: all pairs"), mean("links: "+circuitSF.name)
-	out := Finding{
-		Measured: fmt.Sprintf("at most %s of a host's link with the tree from its root and %s flooded, %s with the circuit; a send of the tree crosses %.2f links, of the circuit %.2f, all pairs %.2f",
-			interval(root, 3), interval(flood, 3), interval(sf, 3), tree, circuit, all),
-		Why: "the fewer links a worm crosses, the more worms fit",
-	}
 	var c compared
 	c.add(root, sf)
 	c.add(flood, sf)
-	c.judge(&out)
+	out := c.finding("the fewer links a worm crosses, the more worms fit",
+		"at most %s of a host's link with the tree from its root and %s flooded, %s with the circuit; a send of the tree crosses %.2f links, of the circuit %.2f, all pairs %.2f",
+		interval(root, 3), interval(flood, 3), interval(sf, 3), tree, circuit, all)
 	out.failIf(tree >= all)
 	return out
 }
@@ -232,64 +221,40 @@ func judgeRoot(figures map[string]*Figure) Finding {
 	f := figures["fig10"]
 	none := carried(f, unicastOnly)
 	hot, mean := f.At("load of the hottest link, of a host's", 0).Y, f.At("load of a link on the mean, of a host's", 0).Y
-	out := Finding{
-		Measured: fmt.Sprintf("unicast saturates at %.3f of a host's link; the hottest link, out of the root, has %.1f times the load of a host's link, a link on the mean %.1f: at saturation %s and %s of them is used",
-			none.Y, hot, mean, percent(hot*none.Y), percent(mean*none.Y)),
-		Why: "the links at the root are full long before the others, and worms that are blocked hold further links; taken as: they have twice the mean load, and more than half of them is used",
-	}
 	how := beyond(chart.Point{Y: hot * none.Y, Half: hot * none.Half}, 0.5)
 	if hot <= 2*mean {
 		how = -1
 	}
-	out.decide(how)
-	return out
+	return decided(how, "the links at the root are full long before the others, and worms that are blocked hold further links; taken as: they have twice the mean load, and more than half of them is used",
+		"unicast saturates at %.3f of a host's link; the hottest link, out of the root, has %.1f times the load of a host's link, a link on the mean %.1f: at saturation %s and %s of them is used",
+		none.Y, hot, mean, percent(hot*none.Y), percent(mean*none.Y))
 }
 
 func judgeShufflenet(figures map[string]*Figure) Finding {
 	f := figures["fig11"]
-	var sf, ct span
-	var c compared
 	until := steady(f, circuitSF, circuitCT, treeRoot, treeFlood)
-	for _, tree := range []gerlaScheme{treeRoot, treeFlood} {
-		for _, p := range f.Curve(tree.name) {
-			if p.X <= until {
-				circuit := f.At(circuitSF.name, p.X)
-				sf.add(circuit.Y/p.Y, "%s, %v", tree.name, p.X)
-				ct.add(f.At(circuitCT.name, p.X).Y/p.Y, "%s, %v", tree.name, p.X)
-				c.add(circuit, p)
-			}
-		}
-	}
-	out := Finding{
-		Measured: fmt.Sprintf("the circuit takes %.2f (%s) to %.2f times as long (%s) with store and forward, %.2f to %.2f times with cut-through",
-			sf.low, sf.atLow, sf.high, sf.atHigh, ct.low, ct.high),
-		Why: "cables of 1000 byte times are longer than worms, so what counts is how many sends follow each other, whether they are cut through or not",
-	}
-	c.judge(&out)
-	return out
+	sf, c := againstTrees(f, circuitSF, until, "%s, %v")
+	ct, _ := againstTrees(f, circuitCT, until, "%s, %v")
+	return c.finding("cables of 1000 byte times are longer than worms, so what counts is how many sends follow each other, whether they are cut through or not",
+		"the circuit takes %.2f (%s) to %.2f times as long (%s) with store and forward, %.2f to %.2f times with cut-through",
+		sf.low, sf.atLow, sf.high, sf.atHigh, ct.low, ct.high)
 }
 
 func judgeSameTraffic(figures map[string]*Figure) Finding {
 	f := figures["fig11"]
-	var flood, root span
-	how := 1
+	var flood tally
+	var root span
 	for _, p := range f.Curve("throughput: " + circuitSF.name) {
 		r := ratio(f.At("throughput: "+treeFlood.name, p.X), p)
-		flood.add(r.Y, "%v", p.X)
+		flood.add(within(r, 0.97, 1.03), r.Y, "%v", p.X)
 		root.add(ratio(f.At("throughput: "+treeRoot.name, p.X), p).Y, "%v", p.X)
-		how = min(how, within(r, 0.97, 1.03))
 	}
-	out := Finding{
-		Measured: fmt.Sprintf("the flooded tree carries %.3f to %.3f times what the circuit does, the tree from its root %.3f to %.3f", flood.low, flood.high, root.low, root.high),
-		Why:      "both take one send for each member but the originator; what starts at the root takes one more; taken as: the flooded tree within 3 %",
-	}
-	out.decide(how)
-	return out
+	return decided(flood.how(), "both take one send for each member but the originator; what starts at the root takes one more; taken as: the flooded tree within 3 %",
+		"the flooded tree carries %.3f to %.3f times what the circuit does, the tree from its root %.3f to %.3f", flood.low, flood.high, root.low, root.high)
 }
 
 func judgeGrows(figures map[string]*Figure) Finding {
 	f := figures["fig11"]
-	out := Finding{Why: "each multicast worm that is generated is sent several times"}
 	var says []string
 	var c compared
 	for _, s := range []gerlaScheme{circuitSF, treeRoot, treeFlood} {
@@ -298,9 +263,7 @@ func judgeGrows(figures map[string]*Figure) Finding {
 		c.add(b, a)
 		says = append(says, fmt.Sprintf("%s: %s at %v, %s at %v", s.name, interval(a, 3), a.X, interval(b, 3), b.X))
 	}
-	out.Measured = "utilization of a host's link, " + strings.Join(says, "; ")
-	c.judge(&out)
-	return out
+	return c.finding("each multicast worm that is generated is sent several times", "utilization of a host's link, %s", strings.Join(says, "; "))
 }
 
 // gerlaHosts is what decides figures 12 and 13, of which the paper gives no numbers.
@@ -332,13 +295,12 @@ func judgeSenders(figures map[string]*Figure) Finding {
 }
 
 func judgeNoLoss(figures map[string]*Figure) Finding {
-	out := Finding{Verdict: Holds, Measured: "nothing is lost at any size", Why: "adapters receive and pass on as fast as one takes worms from its host" + gerlaHosts}
-	for _, p := range figures["fig13"].Curve(oneSender) {
+	for _, p := range slices.Backward(figures["fig13"].Curve(oneSender)) {
 		if p.Y > 0 {
-			out = Finding{Verdict: Fails, Measured: fmt.Sprintf("%s lost at %v bytes", percent(p.Y), p.X)}
+			return Finding{Verdict: Fails, Measured: fmt.Sprintf("%s lost at %v bytes", percent(p.Y), p.X)}
 		}
 	}
-	return out
+	return Finding{Verdict: Holds, Measured: "nothing is lost at any size", Why: "adapters receive and pass on as fast as one takes worms from its host" + gerlaHosts}
 }
 
 func judgeLoss(figures map[string]*Figure) Finding {
@@ -348,32 +310,20 @@ func judgeLoss(figures map[string]*Figure) Finding {
 		s.add(p.Y, "%v bytes", p.X)
 		how = max(how, beyond(p, 0.05))
 	}
-	out := Finding{
-		Measured: fmt.Sprintf("%s (%s) to %s (%s) of the worms that come to a host are lost", percent(s.low), s.atLow, percent(s.high), s.atHigh),
-		Why:      "seven worms come to a host for each that it originates, six of them to be passed on by the one output link; taken as: more than 5 % at some size" + gerlaHosts,
-	}
-	out.decide(how)
-	return out
+	return decided(how, "seven worms come to a host for each that it originates, six of them to be passed on by the one output link; taken as: more than 5 % at some size"+gerlaHosts,
+		"%s (%s) to %s (%s) of the worms that come to a host are lost", percent(s.low), s.atLow, percent(s.high), s.atHigh)
 }
 
 func judgeWhere(figures map[string]*Figure) Finding {
-	f := figures["fig13"]
-	var both, only span
-	for _, p := range f.Curve(halfSend) {
-		both.add(p.Y, "%v bytes", p.X)
+	var of [2]span
+	for i, name := range []string{halfSend, halfForward} {
+		for _, p := range figures["fig13"].Curve(name) {
+			of[i].add(p.Y, "%v bytes", p.X)
+		}
 	}
-	for _, p := range f.Curve(halfForward) {
-		only.add(p.Y, "%v bytes", p.X)
-	}
-	out := Finding{
-		Measured: fmt.Sprintf("with every other host sending, %s to %s are lost at hosts that send, %s to %s at those that only pass on",
-			percent(both.low), percent(both.high), percent(only.low), percent(only.high)),
-	}
-	switch {
-	case both.high > 0.02 && only.high < both.high/10:
-		out.Verdict, out.Why = Holds, "what comes to a host is no faster than a link, and so is passed on as fast as it comes, unless the host's own worms take their turns"+gerlaHosts
-	default:
-		out.Verdict = Fails
-	}
-	return out
+	both, only := of[0], of[1]
+	return holdsIf(both.high > 0.02 && only.high < both.high/10,
+		"what comes to a host is no faster than a link, and so is passed on as fast as it comes, unless the host's own worms take their turns"+gerlaHosts,
+		"with every other host sending, %s to %s are lost at hosts that send, %s to %s at those that only pass on",
+		percent(both.low), percent(both.high), percent(only.low), percent(only.high))
 }

@@ -369,28 +369,22 @@ var gerlaSystemClaims = []Claim{
 
 func judgeBaseline(figures map[string]*Figure) Finding {
 	f := figures["unicast"]
-	var trees, circuit compared
-	var s, t span
+	var circuit compared
+	var t span
 	until := steady(f, circuitSF, treeRoot, treeFlood, repeatedUnicast)
+	s, trees := againstTrees(f, repeatedUnicast, until, "%s, load %v")
 	for _, p := range f.Curve(repeatedUnicast.name) {
 		if p.X > until {
 			break
-		}
-		for _, tree := range []gerlaScheme{treeRoot, treeFlood} {
-			at := f.At(tree.name, p.X)
-			s.add(p.Y/at.Y, "%s, load %v", tree.name, p.X)
-			trees.add(p, at)
 		}
 		at := f.At(circuitSF.name, p.X)
 		t.add(p.Y/at.Y, "load %v", p.X)
 		circuit.add(p, at)
 	}
-	out := Finding{
-		Measured: fmt.Sprintf("up to a load of %v repeated unicast takes %.2f (%s) to %.2f times as long (%s) as trees, %.2f to %.2f times as long as the circuit with full reassembly",
-			until, s.low, s.atLow, s.high, s.atHigh, t.low, t.high),
-		Why: "nine worms leave one host, one after the other",
-	}
-	if trees.judge(&out); out.Verdict == Holds && 2*circuit.above <= circuit.n {
+	out := trees.finding("nine worms leave one host, one after the other",
+		"up to a load of %v repeated unicast takes %.2f (%s) to %.2f times as long (%s) as trees, %.2f to %.2f times as long as the circuit with full reassembly",
+		until, s.low, s.atLow, s.high, s.atHigh, t.low, t.high)
+	if out.Verdict == Holds && 2*circuit.above <= circuit.n {
 		out.Verdict, out.As = HoldsAs, "against trees"
 		out.Why += "; on a circuit nine are stored one after the other, over as many links each"
 	}
@@ -398,18 +392,9 @@ func judgeBaseline(figures map[string]*Figure) Finding {
 }
 
 func judgeAcks(f *Figure) Finding {
-	var order compared
-	var s, refused span
 	until := steady(f, circuitSF, treeRoot, treeFlood)
-	for _, tree := range []gerlaScheme{treeRoot, treeFlood} {
-		for _, p := range f.Curve(tree.name) {
-			if p.X <= until {
-				circuit := f.At(circuitSF.name, p.X)
-				s.add(circuit.Y/p.Y, "%s, %v", tree.name, p.X)
-				order.add(circuit, p)
-			}
-		}
-	}
+	s, order := againstTrees(f, circuitSF, until, "%s, %v")
+	var refused span
 	for _, scheme := range []gerlaScheme{circuitSF, circuitCT, treeRoot, treeFlood} {
 		for _, p := range f.Curve(nacked.prefix + scheme.name) {
 			if p.X <= until {
@@ -417,57 +402,36 @@ func judgeAcks(f *Figure) Finding {
 			}
 		}
 	}
-	out := Finding{
-		Measured: fmt.Sprintf("up to %v the circuit takes %.2f (%s) to %.2f times as long (%s) as trees; of a worm at most %.4f are refused (%s)", until, s.low, s.atLow, s.high, s.atHigh, refused.high, refused.atHigh),
-		Why:      "buffers of 25,000 bytes have room for dozens of worms of 400, and an answer takes the time of 8 bytes",
-	}
-	order.judge(&out)
-	return out
+	return order.finding("buffers of 25,000 bytes have room for dozens of worms of 400, and an answer takes the time of 8 bytes",
+		"up to %v the circuit takes %.2f (%s) to %.2f times as long (%s) as trees; of a worm at most %.4f are refused (%s)", until, s.low, s.atLow, s.high, s.atHigh, refused.high, refused.atHigh)
 }
 
 func judgeRoutes(figures map[string]*Figure) Finding {
 	f := figures["routes"]
-	most := func(name string) (p chart.Point) {
-		for _, at := range f.Curve(name) {
-			if at.Y > p.Y {
-				p = at
-			}
-		}
-		return p
-	}
-	up, xy := most(byUpDown), most(byXY)
+	up, xy := highest(f.Curve(byUpDown)), highest(f.Curve(byXY))
 	hot, other := f.Curve(hottest + byUpDown)[0].Y, f.Curve(hottest + byXY)[0].Y
-	out := Finding{
-		Measured: fmt.Sprintf("on an 8x8 mesh unicast saturates at %s of a host's link with up/down and at %s with XY; the hottest link has the paths of %.1f and of %.1f hosts", interval(up, 3), interval(xy, 3), hot, other),
-		Why:      "up/down sends most paths by the root, XY spreads them; a torus, as the paper has it, deadlocks with XY alone",
-	}
-	out.decide(beyond(minus(xy, up), 0))
-	return out
+	return decided(beyond(minus(xy, up), 0), "up/down sends most paths by the root, XY spreads them; a torus, as the paper has it, deadlocks with XY alone",
+		"on an 8x8 mesh unicast saturates at %s of a host's link with up/down and at %s with XY; the hottest link has the paths of %.1f and of %.1f hosts", interval(up, 3), interval(xy, 3), hot, other)
 }
 
 func judgeTotalLoss(figures map[string]*Figure) Finding {
 	f := figures["loss"]
 	const considerable, unacceptable = 0.05, 0.1
-	var hop, whole span
-	how := 1
+	var hop tally
+	var whole span
 	for _, p := range f.Curve(lostAtHop) {
 		if p.Y < considerable {
 			continue
 		}
 		all := f.At(lostHostToHost, p.X)
-		hop.add(p.Y, "%v bytes", p.X)
+		hop.add(min(beyond(minus(all, p), 0), beyond(all, unacceptable)), p.Y, "%v bytes", p.X)
 		whole.add(all.Y, "%v bytes", p.X)
-		how = min(how, beyond(minus(all, p), 0), beyond(all, unacceptable))
 	}
 	if hop.n == 0 {
 		return Finding{Verdict: NotDecidable, Measured: "no size has a loss of 5 % at a host"}
 	}
-	out := Finding{
-		Measured: fmt.Sprintf("where a host loses %s to %s of what comes, members lack %s to %s of what they should have", percent(hop.low), percent(hop.high), percent(whole.low), percent(whole.high)),
-		Why:      "a worm that is lost at a host lacks at all that follow; taken as: more than 10 %, where 5 % are lost at a host" + gerlaHosts,
-	}
-	out.decide(how)
-	return out
+	return decided(hop.how(), "a worm that is lost at a host lacks at all that follow; taken as: more than 10 %, where 5 % are lost at a host"+gerlaHosts,
+		"where a host loses %s to %s of what comes, members lack %s to %s of what they should have", percent(hop.low), percent(hop.high), percent(whole.low), percent(whole.high))
 }
 
 func judgeHosts(figures map[string]*Figure) Finding {

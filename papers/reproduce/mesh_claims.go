@@ -2,6 +2,7 @@ package reproduce
 
 import (
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"strings"
@@ -147,21 +148,15 @@ var allLanes = []lanes{oneVL, twoBySL, twoByDir, fourBySL, fourByDir}
 var bySL = []lanes{oneVL, twoBySL, fourBySL}
 
 func judgeWins(f map[string]*Figure, cases []meshCase) Finding {
-	var s span
-	how := 1
+	var t tally
 	for c, b := range measured(f, cases) {
 		for _, l := range allLanes {
 			speedup := c.speedup(f, l, b)
-			s.add(speedup.Y, "%s, %v bytes, %s", c.short(), b, l.label)
-			how = min(how, beyond(speedup, 1))
+			t.add(beyond(speedup, 1), speedup.Y, "%s, %v bytes, %s", c.short(), b, l.label)
 		}
 	}
-	out := Finding{
-		Measured: fmt.Sprintf("unicast takes %.1f (%s) to %.0f times as long (%s), in %d cases", s.low, s.atLow, s.high, s.atHigh, s.n),
-		Why:      "a multicast crosses each link of its tree once, repeated unicast once for each destination behind it",
-	}
-	out.decide(how)
-	return out
+	return decided(t.how(), "a multicast crosses each link of its tree once, repeated unicast once for each destination behind it",
+		"unicast takes %.1f (%s) to %.0f times as long (%s), in %d cases", t.low, t.atLow, t.high, t.atHigh, t.n)
 }
 
 // change counts what differs by more than meshNoise, beyond the error.
@@ -365,22 +360,20 @@ func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
 
 // judgeMost compares what 4 VLs gain for unicast and for multicast.
 func judgeMost(f map[string]*Figure, cases []meshCase) Finding {
-	most, how := 0, 1
-	var uni, multi span
+	most := 0
+	var uni tally
+	var multi span
 	for c, b := range measured(f, cases) {
 		u, m := c.gain(f, true, fourBySL, oneVL, b), c.gain(f, false, fourBySL, oneVL, b)
-		uni.add(u.Y, "%s, %v bytes", c.short(), b)
-		multi.add(m.Y, "%s, %v bytes", c.short(), b)
 		more := beyond(minus(u, m), -meshNoise)
-		how = min(how, more)
+		uni.add(more, u.Y, "%s, %v bytes", c.short(), b)
+		multi.add(m.Y, "%s, %v bytes", c.short(), b)
 		if more > 0 {
 			most++
 		}
 	}
-	out := Finding{Measured: fmt.Sprintf("4 VLs against 1: unicast gains %s to %s, multicast %s to %s; unicast as much or more in %d of %d cases",
-		percent(uni.low), percent(uni.high), percent(multi.low), percent(multi.high), most, uni.n)}
-	out.decide(how)
-	return out
+	return decided(uni.how(), "", "4 VLs against 1: unicast gains %s to %s, multicast %s to %s; unicast as much or more in %d of %d cases",
+		percent(uni.low), percent(uni.high), percent(multi.low), percent(multi.high), most, uni.n)
 }
 
 // sharing are the pairs of configurations with as many VLs: by SL, and dedicated.
@@ -490,67 +483,51 @@ func judgeDedicated(f map[string]*Figure, cases []meshCase) Finding {
 	return out
 }
 
-// pairs calls do for the cases of several and of all sources that can be compared:
-// with equal groups, else, in the conference version, with what there is.
-func pairs(several, everybody []meshCase, do func(a, b meshCase)) {
-	equal := false
-	for range 2 {
-		for _, a := range several {
-			for _, b := range everybody {
-				if a.group == b.group || equal {
-					do(a, b)
+// pairs yields the cases of several and of all sources that can be compared: with equal
+// groups, or, in the conference version, with what there is.
+func pairs(several, everybody []meshCase) iter.Seq2[*meshCase, *meshCase] {
+	return func(yield func(a, b *meshCase) bool) {
+		for i := range several {
+			for k := range everybody {
+				a, b := &several[i], &everybody[k]
+				if (a.group == b.group || len(several) == 1) && !yield(a, b) {
+					return
 				}
 			}
 		}
-		if len(several) > 1 {
-			return
-		}
-		equal = !equal
 	}
 }
 
 func judgeSlower(f map[string]*Figure, several, everybody []meshCase) Finding {
-	var s span
-	how := 1
-	pairs(several, everybody, func(a, b meshCase) {
-		sizes := a.sizesOf(f)
-		for _, size := range sizes {
+	var t tally
+	for a, b := range pairs(several, everybody) {
+		for _, size := range a.sizesOf(f) {
 			for _, unicast := range []bool{true, false} {
 				for _, l := range allLanes {
 					r := ratio(b.result(f, unicast, l, size), a.result(f, unicast, l, size))
-					s.add(r.Y, "%s, %v bytes, %s", b.short(), size, curveOf(unicast, l))
-					how = min(how, beyond(r, 1))
+					t.add(beyond(r, 1), r.Y, "%s, %v bytes, %s", b.short(), size, curveOf(unicast, l))
 				}
 			}
 		}
-	})
-	out := Finding{
-		Measured: fmt.Sprintf("%.2f (%s) to %.2f (%s) times as long, in %d comparisons", s.low, s.atLow, s.high, s.atHigh, s.n),
-		Why:      "links and receivers have more packets to carry and to take in",
 	}
-	out.decide(how)
-	return out
+	return decided(t.how(), "links and receivers have more packets to carry and to take in",
+		"%.2f (%s) to %.2f (%s) times as long, in %d comparisons", t.low, t.atLow, t.high, t.atHigh, t.n)
 }
 
 func judgeSimilar(f map[string]*Figure, several, everybody []meshCase) Finding {
 	const similar = 1.5
-	var s span
-	how := 1
-	pairs(several, everybody, func(a, b meshCase) {
-		sizes := a.sizesOf(f)
-		for _, size := range sizes {
+	var t tally
+	for a, b := range pairs(several, everybody) {
+		for _, size := range a.sizesOf(f) {
 			for _, l := range bySL {
 				r := ratio(b.speedup(f, l, size), a.speedup(f, l, size))
-				s.add(r.Y, "%d receivers, %v bytes, %s", b.group, size, l.label)
-				how = min(how, within(r, 1/similar, similar))
+				t.add(within(r, 1/similar, similar), r.Y, "%d receivers, %v bytes, %s", b.group, size, l.label)
 			}
 		}
-	})
-	out := Finding{
-		Measured: fmt.Sprintf("speedups with all sources are %.2f (%s) to %.2f (%s) times those with several", s.low, s.atLow, s.high, s.atHigh),
-		Why:      "taken as: speedups within a factor of 1.5; the paper does not say what similar is",
 	}
-	if out.decide(how); out.Verdict == Fails && several[0].group != everybody[0].group && len(several) == 1 {
+	out := decided(t.how(), "taken as: speedups within a factor of 1.5; the paper does not say what similar is",
+		"speedups with all sources are %.2f (%s) to %.2f (%s) times those with several", t.low, t.atLow, t.high, t.atHigh)
+	if out.Verdict == Fails && several[0].group != everybody[0].group && len(several) == 1 {
 		out.Verdict = NotDecidable
 		out.Why = "the paper does not say what similar is, and the group grows with the sources, and the speedup with the group"
 	}

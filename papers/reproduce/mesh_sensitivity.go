@@ -175,24 +175,19 @@ func sensitivityClaims() []Claim {
 		{
 			Spec: "X19", Paper: "multicast outperforms unicast in all cases: whatever the paper does not give", Figures: all,
 			Judge: func(f map[string]*Figure) Finding {
-				var s span
-				how := 1
+				var s tally
 				for _, name := range all {
 					for i, p := range f[name].Panels {
 						one := f[name].panel(i)
 						for _, l := range sensitivityLanes {
 							for _, at := range one.Curve(curveOf(true, l)) {
 								speedup := ratio(at, one.At(curveOf(false, l), at.X))
-								how = min(how, beyond(speedup, 1))
-								s.add(speedup.Y, "%s %v, %s, %s", strings.TrimPrefix(name, "x19-"), at.X, p.Title, l.label)
+								s.add(beyond(speedup, 1), speedup.Y, "%s %v, %s, %s", strings.TrimPrefix(name, "x19-"), at.X, p.Title, l.label)
 							}
 						}
 					}
 				}
-				out := Finding{Measured: fmt.Sprintf("unicast takes %.1f (%s) to %.0f times as long (%s), in %d cases",
-					s.low, s.atLow, s.high, s.atHigh, s.n)}
-				out.decide(how)
-				return out
+				return decided(s.how(), "", "unicast takes %.1f (%s) to %.0f times as long (%s), in %d cases", s.low, s.atLow, s.high, s.atHigh, s.n)
 			},
 		},
 		{

@@ -33,38 +33,14 @@ var recursiveMIN = Paper{
 	Exhibits: minExhibits,
 	Ours:     []string{"N16-3", "N15-6", "N15-7", "N12 phase 2"},
 	Claims: slices.Concat(claimsOf(minRows...), minSystemClaims, []Claim{
-		{
-			Spec: "N13", Paper: "copy rates with a random start address are computed stage by stage (figure 5)",
-			Figures: []string{"fig5"}, Judge: judgeMINRates,
-		},
-		{
-			Spec: "N16-1", Paper: "with fanout 1 the throughput is that of the classic unbuffered banyan network (section 4.2)",
-			Figures: []string{"fig6"}, Judge: judgeMINClassic,
-		},
-		{
-			Spec: "N15-6", Paper: "throughput against the offered load, with f or m varying (figure 6)",
-			Figures: []string{"fig6"}, Judge: judgeMINLoad,
-		},
-		{
-			Spec: "N16-2", Paper: "the random start address, (A), outperforms copies made in the first stages, (B) (figure 7)",
-			Figures: []string{"fig7"}, Judge: judgeMINCases,
-		},
-		{
-			Spec: "N15-7", Paper: "throughput falls with the size of the network (figure 7)",
-			Figures: []string{"fig7"}, Judge: judgeMINSize,
-		},
-		{
-			Spec: "N16-3", Paper: "the random start address outperforms an aligned one (so figure 7 could be read, though its (B) is something else)",
-			Figures: []string{"fig7"}, Judge: judgeMINAligned,
-		},
-		{
-			Spec: "N12", Paper: "the analytic model gives the throughput of the network (section 4.1)",
-			Figures: []string{"fig6", "fig7"}, Judge: judgeMINModel,
-		},
-		{
-			Spec: "N12 whole", Paper: "it counts packets that are delivered to all outputs that they ask for (section 4.1)",
-			Figures: []string{"whole"}, Judge: judgeMINWhole,
-		},
+		{"N13", "copy rates with a random start address are computed stage by stage (figure 5)", []string{"fig5"}, judgeMINRates},
+		{"N16-1", "with fanout 1 the throughput is that of the classic unbuffered banyan network (section 4.2)", []string{"fig6"}, judgeMINClassic},
+		{"N15-6", "throughput against the offered load, with f or m varying (figure 6)", []string{"fig6"}, judgeMINLoad},
+		{"N16-2", "the random start address, (A), outperforms copies made in the first stages, (B) (figure 7)", []string{"fig7"}, judgeMINCases},
+		{"N15-7", "throughput falls with the size of the network (figure 7)", []string{"fig7"}, judgeMINSize},
+		{"N16-3", "the random start address outperforms an aligned one (so figure 7 could be read, though its (B) is something else)", []string{"fig7"}, judgeMINAligned},
+		{"N12", "the analytic model gives the throughput of the network (section 4.1)", []string{"fig6", "fig7"}, judgeMINModel},
+		{"N12 whole", "it counts packets that are delivered to all outputs that they ask for (section 4.1)", []string{"whole"}, judgeMINWhole},
 	}),
 }
 
@@ -156,7 +132,7 @@ func modelMIN(stages int, t multistage.Traffic, start multistage.Placement) (flo
 // minCurves makes a curve of the model and, with points yet to be measured, one of
 // the simulation.
 func minCurves(name string, start multistage.Placement, at []float64, where func(x float64) (int, multistage.Traffic), simulate func(x float64) bool) (curves [2]chart.Curve, points []minPoint, err error) {
-	curves[0].Name, curves[1].Name = name, name+", simulated"
+	curves[0].Name, curves[1].Name = name, name+simulated
 	for _, x := range at {
 		stages, t := where(x)
 		y, err := modelMIN(stages, t, start)
@@ -325,10 +301,8 @@ func judgeMINClassic(f map[string]*Figure) Finding {
 			worst = max(worst, math.Abs(at.Y-classic(minStages, at.X)))
 		}
 	}
-	out := Finding{Verdict: Holds, Measured: fmt.Sprintf("%.6f at load 1 with every m; off the recursion p - p^2/4 by less than %.0e", f["fig6"].At("f = 1", 1).Y, max(1e-12, worst))}
-	out.Why = "a packet with one destination is never copied"
-	out.failIf(worst > 1e-12)
-	return out
+	return holdsIf(worst <= 1e-12, "a packet with one destination is never copied",
+		"%.6f at load 1 with every m; off the recursion p - p^2/4 by less than %.0e", f["fig6"].At("f = 1", 1).Y, max(1e-12, worst))
 }
 
 func judgeMINLoad(f map[string]*Figure) Finding {
@@ -349,15 +323,14 @@ func judgeMINLoad(f map[string]*Figure) Finding {
 		}
 		says = append(says, fmt.Sprintf("%s %s", p.Title, strings.Join(ends, " ")))
 	}
-	out := Finding{Verdict: Holds, Measured: "at load 1, f = 2 to 32: " + strings.Join(says, "; "),
-		Why: "throughput rises with the load, and falls with f and m: the load counts copies, throughput packets, so that it is below load/f for m = 1"}
-	out.failIf(!rising || !less)
-	return out
+	return holdsIf(rising && less, "throughput rises with the load, and falls with f and m: the load counts copies, throughput packets, so that it is below load/f for m = 1",
+		"at load 1, f = 2 to 32: %s", strings.Join(says, "; "))
 }
 
 // minComparison compares two ways to place copies at all points of figure 7, by
 // the model and, beyond the error, by simulation.
-func minComparison(f *Figure, a, b multistage.Placement) (model, simulated span, clear, against int) {
+func minComparison(f *Figure, a, b multistage.Placement, nameA, nameB string) (model span, clear, against int, measured string) {
+	var slots span
 	for i := range f.Panels {
 		one := f.panel(i)
 		for _, fanout := range minFanouts7 {
@@ -365,9 +338,9 @@ func minComparison(f *Figure, a, b multistage.Placement) (model, simulated span,
 			for _, at := range one.Curve(name(a)) {
 				model.add(at.Y/one.At(name(b), at.X).Y, "f = %d, m = %v, n = %v", fanout, minParts[i], at.X)
 			}
-			for _, at := range one.Curve(name(a) + ", simulated") {
-				other := one.At(name(b)+", simulated", at.X)
-				simulated.add(at.Y/other.Y, "f = %d, m = %v, n = %v", fanout, minParts[i], at.X)
+			for _, at := range one.Curve(name(a) + simulated) {
+				other := one.At(name(b)+simulated, at.X)
+				slots.add(at.Y/other.Y, "f = %d, m = %v, n = %v", fanout, minParts[i], at.X)
 				switch {
 				case above(at, other):
 					clear++
@@ -377,16 +350,13 @@ func minComparison(f *Figure, a, b multistage.Placement) (model, simulated span,
 			}
 		}
 	}
-	return
+	return model, clear, against, fmt.Sprintf("%s has %.3f (%s) to %.3f (%s) times the throughput of %s by the model; simulated %.3f to %.3f, clearly more at %d of %d points, clearly less at %d",
+		nameA, model.low, model.atLow, model.high, model.atHigh, nameB, slots.low, slots.high, clear, slots.n, against)
 }
 
 func judgeMINCases(f map[string]*Figure) Finding {
-	model, simulated, clear, against := minComparison(f["fig7"], multistage.RandomStart, multistage.EarlyCopies)
-	out := Finding{Verdict: Holds, Measured: fmt.Sprintf("(A) has %.3f (%s) to %.3f (%s) times the throughput of (B) by the model; simulated %.3f to %.3f, clearly more at %d of %d points, clearly less at %d",
-		model.low, model.atLow, model.high, model.atHigh, simulated.low, simulated.high, clear, simulated.n, against),
-		Why: "copies that are made late block others at fewer stages"}
-	out.failIf(model.low <= 1 || against > 0)
-	return out
+	model, _, against, measured := minComparison(f["fig7"], multistage.RandomStart, multistage.EarlyCopies, "(A)", "(B)")
+	return holdsIf(model.low > 1 && against == 0, "copies that are made late block others at fewer stages", "%s", measured)
 }
 
 func judgeMINSize(f map[string]*Figure) Finding {
@@ -408,9 +378,8 @@ func judgeMINSize(f map[string]*Figure) Finding {
 
 // judgeMINAligned compares random with aligned start addresses.
 func judgeMINAligned(f map[string]*Figure) Finding {
-	model, simulated, clear, against := minComparison(f["fig7"], multistage.RandomStart, multistage.AlignedStart)
-	out := Finding{Verdict: Holds, Measured: fmt.Sprintf("random start has %.3f (%s) to %.3f (%s) times the throughput of an aligned one by the model; simulated %.3f to %.3f, clearly more at %d of %d points, clearly less at %d",
-		model.low, model.atLow, model.high, model.atHigh, simulated.low, simulated.high, clear, simulated.n, against)}
+	model, clear, against, measured := minComparison(f["fig7"], multistage.RandomStart, multistage.AlignedStart, "random start", "an aligned one")
+	out := Finding{Verdict: Holds, Measured: measured}
 	switch {
 	case model.high < 1 && clear == 0:
 		out.Verdict = Fails
@@ -423,21 +392,20 @@ func judgeMINAligned(f map[string]*Figure) Finding {
 
 // judgeMINModel compares the model with the simulation.
 func judgeMINModel(f map[string]*Figure) Finding {
-	var s span
-	inside, how := 0, 1
+	var s tally
+	inside := 0
 	for _, name := range []string{"fig6", "fig7"} {
 		for i, p := range f[name].Panels {
 			one := f[name].panel(i)
 			for _, c := range p.Curves {
-				base, ok := strings.CutSuffix(c.Name, ", simulated")
+				base, ok := strings.CutSuffix(c.Name, simulated)
 				if !ok {
 					continue
 				}
 				for _, at := range c.Points {
 					model := one.At(base, at.X)
 					r := ratio(at, model)
-					s.add(r.Y-1, "%s, %s, %s, x = %v", name, p.Title, base, at.X)
-					how = min(how, within(r, 0.9, 1.1))
+					s.add(within(r, 0.9, 1.1), r.Y-1, "%s, %s, %s, x = %v", name, p.Title, base, at.X)
 					if beyond(at, model.Y) == 0 {
 						inside++
 					}
@@ -448,8 +416,8 @@ func judgeMINModel(f map[string]*Figure) Finding {
 	out := Finding{Verdict: Holds, Measured: fmt.Sprintf("simulation and model differ by %s (%s) to %s (%s); the model is in the interval at %d of %d points",
 		percent(s.low), s.atLow, percent(s.high), s.atHigh, inside, s.n)}
 	switch {
-	case how < 1:
-		out.decide(how)
+	case s.how() < 1:
+		out.decide(s.how())
 	case inside < s.n*9/10:
 		out.Verdict, out.As = HoldsAs, "an approximation"
 		out.Why = "the model forgets what a header has been through, and copies of a region, whose addresses follow each other, meet more often than " +
@@ -460,20 +428,18 @@ func judgeMINModel(f map[string]*Figure) Finding {
 
 // judgeMINWhole compares the model with packets of which all copies arrive.
 func judgeMINWhole(f map[string]*Figure) Finding {
-	var s span
-	how := 1
+	var s tally
 	for i, p := range f["whole"].Panels {
 		one := f["whole"].panel(i)
 		for _, at := range one.Curve(minArrived) {
 			r := ratio(at, one.At(minModelled, at.X))
-			s.add(r.Y, "%s, f = %v", p.Title, at.X)
-			how = min(how, within(r, 0.9, 1.1))
+			s.add(within(r, 0.9, 1.1), r.Y, "%s, f = %v", p.Title, at.X)
 		}
 	}
 	all := f["whole"].panel(len(minParts) - 1)
-	out := Finding{Measured: fmt.Sprintf("packets of which all copies arrive are %.2f (%s) to %.2f (%s) times what the model has; for f = 16 and m = 1 %s by simulation, %.4f by the model",
-		s.low, s.atLow, s.high, s.atHigh, interval(all.At(minArrived, 16), 4), all.At(minModelled, 16).Y)}
-	if out.decide(how); out.Verdict == Fails {
+	out := decided(s.how(), "", "packets of which all copies arrive are %.2f (%s) to %.2f (%s) times what the model has; for f = 16 and m = 1 %s by simulation, %.4f by the model",
+		s.low, s.atLow, s.high, s.atHigh, interval(all.At(minArrived, 16), 4), all.At(minModelled, 16).Y)
+	if out.Verdict == Fails {
 		out.Why = "its formula counts each copy that arrives as a part 1/f of a packet, and of many copies one is lost nearly always (E-N5); taken as: within 10 %"
 	}
 	return out

@@ -148,20 +148,16 @@ var minSystemClaims = []Claim{
 }
 
 func judgeMINPhaseTwo(f map[string]*Figure) Finding {
-	var s span
-	how := 1
+	var s tally
 	for _, fanout := range minFanouts7 {
 		for _, at := range f["phase2"].Curve(fmt.Sprintf(minTwoPhases, fanout)) {
 			r := ratio(at, f["phase2"].At(fmt.Sprintf(minPhaseOne, fanout), at.X))
-			s.add(r.Y, "f = %d, load %v", fanout, at.X)
-			how = min(how, within(r, 0.95, 1.05))
+			s.add(within(r, 0.95, 1.05), r.Y, "f = %d, load %v", fanout, at.X)
 		}
 	}
-	out := Finding{
-		Measured: fmt.Sprintf("packets that come to their destinations are %.2f (%s) to %.2f (%s) times those of phase 1", s.low, s.atLow, s.high, s.atHigh),
-		Why:      "taken as: within 5 %",
-	}
-	if out.decide(how); out.Verdict == Fails {
+	out := decided(s.how(), "taken as: within 5 %",
+		"packets that come to their destinations are %.2f (%s) to %.2f (%s) times those of phase 1", s.low, s.atLow, s.high, s.atHigh)
+	if out.Verdict == Fails {
 		out.Why = "copies pass the network once more, in place of new packets, and are blocked once more; taken as: within 5 %"
 	}
 	return out
@@ -182,11 +178,7 @@ func judgeMINPasses(f map[string]*Figure) Finding {
 			how = min(how, beyond(minus(at, t), 0))
 		}
 	}
-	out := Finding{
-		Measured: fmt.Sprintf("two phases take %.2f (%s) to %.2f passes (%s); recursive doubling takes %.2f (%s) to %.2f times (%s) the ceil(log2(f + 1)) that it takes without conflicts",
-			two.low, two.atLow, two.high, two.atHigh, more.low, more.atLow, more.high, more.atHigh),
-		Why: "destinations that are a region take one pass; unicast packets of one step want the same links",
-	}
-	out.decide(how)
-	return out
+	return decided(how, "destinations that are a region take one pass; unicast packets of one step want the same links",
+		"two phases take %.2f (%s) to %.2f passes (%s); recursive doubling takes %.2f (%s) to %.2f times (%s) the ceil(log2(f + 1)) that it takes without conflicts",
+		two.low, two.atLow, two.high, two.atHigh, more.low, more.atLow, more.high, more.atHigh)
 }

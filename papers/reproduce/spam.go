@@ -41,38 +41,14 @@ var spam1998 = Paper{
 	Exhibits: spamExhibits,
 	Ours:     []string{"S15-3 deep", "S16 multicast", "S18 schemes", "S18 lock-step"},
 	Claims: slices.Concat(claimsOf(spamRows...), spamSystemClaims, []Claim{
-		{
-			Spec: "S15-1", Paper: "latency is essentially independent of the number of destinations (figure 2)",
-			Figures: []string{"fig2"}, Judge: judgeSPAMDestinations,
-		},
-		{
-			Spec: "S15-2", Paper: "latency is largely independent of the size of the network (figure 2)",
-			Figures: []string{"fig2"}, Judge: judgeSPAMSize,
-		},
-		{
-			Spec: "S15-3", Paper: "a broadcast in 256 nodes takes under 14 µs (section 4)",
-			Figures: []string{"fig2"}, Judge: func(f map[string]*Figure) Finding { return judgeSPAMBroadcast(f, spamTrees[0]) },
-		},
-		{
-			Spec: "S15-3 deep", Paper: "the same with any spanning tree: the paper asks for no kind of tree (section 3)",
-			Figures: []string{"fig2"}, Judge: func(f map[string]*Figure) Finding { return judgeSPAMBroadcast(f, spamTrees[2]) },
-		},
-		{
-			Spec: "S15-4", Paper: "for software multicast the startups alone take 90 µs then (section 4)",
-			Figures: []string{"fig2"}, Judge: judgeSPAMSoftware,
-		},
-		{
-			Spec: "S15-5", Paper: "a more than six-fold difference (section 4)",
-			Figures: []string{"fig2"}, Judge: judgeSPAMFactor,
-		},
-		{
-			Spec: "S16", Paper: "even in relatively heavy traffic latency remains largely independent of the number of destinations (figure 3)",
-			Figures: []string{"fig3"}, Judge: judgeSPAMTraffic,
-		},
-		{
-			Spec: "S18", Paper: "destinations in contiguous parts relieve the root (section 5, future work)",
-			Figures: []string{"fig3"}, Judge: judgeSPAMParts,
-		},
+		{"S15-1", "latency is essentially independent of the number of destinations (figure 2)", []string{"fig2"}, judgeSPAMDestinations},
+		{"S15-2", "latency is largely independent of the size of the network (figure 2)", []string{"fig2"}, judgeSPAMSize},
+		{"S15-3", "a broadcast in 256 nodes takes under 14 µs (section 4)", []string{"fig2"}, func(f map[string]*Figure) Finding { return judgeSPAMBroadcast(f, spamTrees[0]) }},
+		{"S15-3 deep", "the same with any spanning tree: the paper asks for no kind of tree (section 3)", []string{"fig2"}, func(f map[string]*Figure) Finding { return judgeSPAMBroadcast(f, spamTrees[2]) }},
+		{"S15-4", "for software multicast the startups alone take 90 µs then (section 4)", []string{"fig2"}, judgeSPAMSoftware},
+		{"S15-5", "a more than six-fold difference (section 4)", []string{"fig2"}, judgeSPAMFactor},
+		{"S16", "even in relatively heavy traffic latency remains largely independent of the number of destinations (figure 3)", []string{"fig3"}, judgeSPAMTraffic},
+		{"S18", "destinations in contiguous parts relieve the root (section 5, future work)", []string{"fig3"}, judgeSPAMParts},
 	}),
 }
 

@@ -41,28 +41,22 @@ func judgeSPAMDestinations(f map[string]*Figure) Finding {
 
 func judgeSPAMSize(f map[string]*Figure) Finding {
 	a := f["fig2"].panel(0)
-	var s span
-	how := 1
+	var s tally
 	for _, at := range a.Curve(nodes(128)) {
 		if at.X < 127 {
 			r := ratio(a.At(nodes(256), at.X), at)
-			s.add(r.Y-1, "%v destinations", at.X)
-			how = min(how, -beyond(r, 1.1))
+			s.add(-beyond(r, 1.1), r.Y-1, "%v destinations", at.X)
 		}
 	}
-	out := Finding{
-		Measured: fmt.Sprintf("256 nodes take %s (%s) to %s (%s) longer than 128", percent(s.low), s.atLow, percent(s.high), s.atHigh),
-		Why:      "ways grow with the square root of the number of nodes, and each router more takes 50 ns; taken as: within 10 %",
-	}
-	out.decide(how)
-	return out
+	return decided(s.how(), "ways grow with the square root of the number of nodes, and each router more takes 50 ns; taken as: within 10 %",
+		"256 nodes take %s (%s) to %s (%s) longer than 128", percent(s.low), s.atLow, percent(s.high), s.atHigh)
 }
 
 func judgeSPAMBroadcast(f map[string]*Figure, tree spamTree) Finding {
 	c := f["fig2"].panel(2)
 	mean, most := c.At(tree.name, 255), c.At(tree.name+longestBroadcast, 255)
-	out := Finding{Measured: fmt.Sprintf("%s µs on average, %.2f at most in %d networks", interval(mean, 2), most.Y, most.N), Why: "no processor is more than 54 routers away"}
-	out.decide(-beyond(mean, 14))
+	out := decided(-beyond(mean, 14), "no processor is more than 54 routers away",
+		"%s µs on average, %.2f at most in %d networks", interval(mean, 2), most.Y, most.N)
 	switch {
 	case out.Verdict == Fails:
 		out.Why = "ways in this tree are long: it takes 55 routers to be above 14 µs"
@@ -76,12 +70,8 @@ func judgeSPAMBroadcast(f map[string]*Figure, tree spamTree) Finding {
 func judgeSPAMSoftware(f map[string]*Figure) Finding {
 	b := f["fig2"].panel(1)
 	bound, measured := b.At("software, startups alone", 255).Y, b.At("software, "+nodes(256), 255)
-	out := Finding{
-		Verdict:  Holds,
-		Measured: fmt.Sprintf("%.0f µs of startups for 255 destinations; %s µs in the simulation, with unicast worms", bound, interval(measured, 1)),
-	}
-	if bound != 90 {
-		out.Verdict = Fails
+	out := holdsIf(bound == 90, "", "%.0f µs of startups for 255 destinations; %s µs in the simulation, with unicast worms", bound, interval(measured, 1))
+	if out.Verdict == Fails {
 		out.Why = "the bound is ceil(log2(d+1)) startups, which are 8 for the 255 destinations of a broadcast in 256 nodes, not 9 (E-S1)"
 	}
 	return out
@@ -91,11 +81,8 @@ func judgeSPAMFactor(f map[string]*Figure) Finding {
 	spam := f["fig2"].panel(0).At(nodes(256), 255)
 	b := f["fig2"].panel(1)
 	bound, software := ratio(b.At("software, startups alone", 255), spam), ratio(b.At("software, "+nodes(256), 255), spam)
-	out := Finding{
-		Measured: fmt.Sprintf("the startups alone are %s times SPAM's latency, software multicast as simulated %s times", interval(bound, 2), interval(software, 2)),
-		Why:      "with 80 µs in place of the printed 90, which would give 6.4 to 6.9 times",
-	}
-	out.decide(beyond(bound, 6))
+	out := decided(beyond(bound, 6), "with 80 µs in place of the printed 90, which would give 6.4 to 6.9 times",
+		"the startups alone are %s times SPAM's latency, software multicast as simulated %s times", interval(bound, 2), interval(software, 2))
 	if out.Verdict != Holds && beyond(software, 6) > 0 {
 		out.Verdict, out.As, out.Why = HoldsAs, "against software multicast with its messages", "with 80 µs in place of the printed 90 the startups alone are not clearly six times as long"
 	}
@@ -157,12 +144,8 @@ func judgeSPAMTraffic(f map[string]*Figure) Finding {
 	if len(says) == 0 {
 		return Finding{Verdict: NotDecidable, Measured: "no rate is steady for all"}
 	}
-	out := Finding{
-		Measured: fmt.Sprintf("multicasts to 8 to 64 take %s messages per µs and node: factors of up to %s, and up to rate %v", strings.Join(says, ", "), interval(worst, 2), heaviest),
-		Why:      "a worm waits for the root's channels once, however many destinations it has; taken as: within 25 %, as long as multicasts to 8 take at most half as long again as in an idle network",
-	}
-	out.decide(-beyond(worst, 1.25))
-	return out
+	return decided(-beyond(worst, 1.25), "a worm waits for the root's channels once, however many destinations it has; taken as: within 25 %, as long as multicasts to 8 take at most half as long again as in an idle network",
+		"multicasts to 8 to 64 take %s messages per µs and node: factors of up to %s, and up to rate %v", strings.Join(says, ", "), interval(worst, 2), heaviest)
 }
 
 func judgeSPAMParts(f map[string]*Figure) Finding {

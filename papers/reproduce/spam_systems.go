@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/report/chart"
@@ -268,21 +269,18 @@ var spamSystemClaims = []Claim{
 }
 
 func judgeSPAMLarge(f map[string]*Figure) Finding {
-	all := f["large"].Curve(spamBroadcast)
-	out := Finding{Why: "a startup more for twice the nodes, and ways that grow with the root of their number"}
 	how := 1
 	var last chart.Point
-	for i, at := range all {
+	var says []string
+	for i, at := range f["large"].Curve(spamBroadcast) {
 		factor := ratio(f["large"].At(spamBound, at.X), at)
 		if i > 0 {
 			how = min(how, beyond(minus(factor, last), 0))
-			out.Measured += ", "
 		}
-		out.Measured += fmt.Sprintf("%s with %v nodes", interval(factor, 2), at.X)
+		says = append(says, fmt.Sprintf("%s with %v nodes", interval(factor, 2), at.X))
 		last = factor
 	}
-	out.decide(how)
-	return out
+	return decided(how, "a startup more for twice the nodes, and ways that grow with the root of their number", "%s", strings.Join(says, ", "))
 }
 
 func judgeSPAMAlone(f map[string]*Figure) Finding {
@@ -293,54 +291,38 @@ func judgeSPAMAlone(f map[string]*Figure) Finding {
 		return Finding{Verdict: NotDecidable, Measured: "no rate is steady for both"}
 	}
 	r := ratio(b.At(many, last), b.At(few, last))
-	out := Finding{
-		Measured: fmt.Sprintf("at rate %v, the last that is steady for both, multicasts to 64 take %s times as long as those to 8; curves end at %v and %v", last, interval(r, 2), lastRate(b, many), lastRate(b, few)),
-		Why:      "a worm waits for the root's channels once, however many destinations it has; taken as: within 25 %",
-	}
-	out.decide(-beyond(r, 1.25))
-	return out
+	return decided(-beyond(r, 1.25), "a worm waits for the root's channels once, however many destinations it has; taken as: within 25 %",
+		"at rate %v, the last that is steady for both, multicasts to 64 take %s times as long as those to 8; curves end at %v and %v", last, interval(r, 2), lastRate(b, many), lastRate(b, few))
 }
 
 func judgeSPAMSchemes(f map[string]*Figure) Finding {
-	var s [2]span
-	how := 1
+	var s [2]tally
 	for i, name := range []string{"path-based", "unicast-based"} {
 		for _, at := range f["schemes"].Curve(name) {
 			if at.X > 1 {
 				r := ratio(at, f["schemes"].At("SPAM", at.X))
-				s[i].add(r.Y, "%v destinations", at.X)
-				how = min(how, beyond(r, 1))
+				s[i].add(beyond(r, 1), r.Y, "%v destinations", at.X)
 			}
 		}
 	}
-	out := Finding{
-		Measured: fmt.Sprintf("worms by paths take %.2f (%s) to %.2f times as long (%s), recursive doubling %.2f to %.2f times", s[0].low, s[0].atLow, s[0].high, s[0].atHigh, s[1].low, s[1].high),
-		Why:      "each further worm of a host takes a startup",
-	}
-	out.decide(how)
-	return out
+	return decided(min(s[0].how(), s[1].how()), "each further worm of a host takes a startup",
+		"worms by paths take %.2f (%s) to %.2f times as long (%s), recursive doubling %.2f to %.2f times", s[0].low, s[0].atLow, s[0].high, s[0].atHigh, s[1].low, s[1].high)
 }
 
 func judgeSPAMLockStep(f map[string]*Figure) Finding {
-	var s span
-	how := 1
+	var s tally
 	for _, at := range f["schemes"].Curve("lock-step") {
 		r := ratio(at, f["schemes"].At("SPAM", at.X))
-		s.add(r.Y, "%v destinations", at.X)
-		how = min(how, beyond(r, 0.99))
+		s.add(beyond(r, 0.99), r.Y, "%v destinations", at.X)
 	}
-	out := Finding{
-		Measured: fmt.Sprintf("without output buffers a multicast takes %.3f (%s) to %.3f times as long (%s)", s.low, s.atLow, s.high, s.atHigh),
-		Why:      "a flit waits in the only buffer of an input until all branches have it",
-	}
-	out.decide(how)
-	return out
+	return decided(s.how(), "a flit waits in the only buffer of an input until all branches have it",
+		"without output buffers a multicast takes %.3f (%s) to %.3f times as long (%s)", s.low, s.atLow, s.high, s.atHigh)
 }
 
 func judgeSPAMBuffers(f map[string]*Figure) Finding {
 	a := f["buffers"].panel(0)
-	out := Finding{Why: "a worm that is blocked holds fewer channels"}
 	how := 1
+	var says []string
 	for _, rate := range spamBufferRates {
 		c := a.Curve(spamRateName(rate))
 		if len(c) < 2 {
@@ -348,14 +330,10 @@ func judgeSPAMBuffers(f map[string]*Figure) Finding {
 		}
 		first, last := c[0], c[len(c)-1]
 		r := ratio(last, first)
-		if out.Measured != "" {
-			out.Measured += "; "
-		}
-		out.Measured += fmt.Sprintf("at rate %v %.2f µs with %v flit and %.2f with %v, %s times", rate, first.Y, first.X, last.Y, last.X, interval(r, 3))
+		says = append(says, fmt.Sprintf("at rate %v %.2f µs with %v flit and %.2f with %v, %s times", rate, first.Y, first.X, last.Y, last.X, interval(r, 3)))
 		how = min(how, -beyond(r, 1))
 	}
-	out.decide(how)
-	return out
+	return decided(how, "a worm that is blocked holds fewer channels", "%s", strings.Join(says, "; "))
 }
 
 func judgeSPAMRoot(f map[string]*Figure) Finding {
@@ -367,11 +345,7 @@ func judgeSPAMRoot(f map[string]*Figure) Finding {
 			how = -1
 		}
 	}
-	out := Finding{
-		Measured: fmt.Sprintf("%s of worms to %v and %s of those to %v have the root as the least common ancestor of their destinations; of 4 parts to %v %s do",
-			percent(first.Y), first.X, percent(last.Y), last.X, last.X, percent(f["root"].At(inParts, last.X).Y)),
-		Why: "destinations that lie in two subtrees of the root meet at it only",
-	}
-	out.decide(how)
-	return out
+	return decided(how, "destinations that lie in two subtrees of the root meet at it only",
+		"%s of worms to %v and %s of those to %v have the root as the least common ancestor of their destinations; of 4 parts to %v %s do",
+		percent(first.Y), first.X, percent(last.Y), last.X, last.X, percent(f["root"].At(inParts, last.X).Y))
 }

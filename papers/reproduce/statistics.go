@@ -146,6 +146,36 @@ func (f *Finding) decide(how int) {
 	}
 }
 
+// decided returns the finding of a claim that holds: 1, fails: -1, or is within the error: 0,
+// and what was measured. Only a claim that holds keeps its reason.
+func decided(how int, why, measured string, args ...any) Finding {
+	out := Finding{Measured: fmt.Sprintf(measured, args...), Why: why}
+	out.decide(how)
+	return out
+}
+
+// holdsIf returns the finding of a claim that holds or fails, by numbers without error.
+func holdsIf(holds bool, why, measured string, args ...any) Finding {
+	out := Finding{Verdict: Holds, Measured: fmt.Sprintf(measured, args...), Why: why}
+	out.failIf(!holds)
+	return out
+}
+
+// tally is values at points, and how a claim fares that is about all of them.
+type tally struct {
+	span
+	lost int // 0 if it holds everywhere, 1 if an error hides that somewhere, 2 if it fails
+}
+
+// add takes in whether the claim holds at a point, as decide has it, and the value there.
+func (t *tally) add(how int, v float64, format string, args ...any) {
+	t.span.add(v, format, args...)
+	t.lost = max(t.lost, 1-how)
+}
+
+// how is as decide takes it.
+func (t *tally) how() int { return 1 - t.lost }
+
 // overlaps is why a claim is not decided by what was measured.
 const overlaps = "the 95 % interval has both outcomes in it"
 
