@@ -9,6 +9,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/papers/myrinet"
 	"github.com/ibweave/ibweave/papers/myrinet/lan"
@@ -66,28 +67,64 @@ var (
 	unicastOnly = gerlaScheme{name: "no multicast", quiet: true}
 )
 
-// gerlaNet is a network and its routes.
+// gerlaNet is a network with LIDs, up/down routes from the switch of its first host, and
+// such routes on the spanning tree alone.
 type gerlaNet struct {
-	f      *fabric.Fabric
-	tables *lft.Tables
+	f            *fabric.Fabric
+	tables, tree *lft.Tables
+}
+
+// withLIDs gives a fabric LIDs.
+func withLIDs(f *fabric.Fabric, err error) (*fabric.Fabric, error) {
+	if err != nil {
+		return nil, err
+	}
+	return lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs})
+}
+
+// withRoutes gives a network LIDs and routes.
+func withRoutes(f *fabric.Fabric, err error) (*gerlaNet, error) {
+	if f, err = withLIDs(f, err); err != nil {
+		return nil, err
+	}
+	u, err := myrinet.NewUpDown(f, f.Owner(f.Peer(f.CAPorts()[0])))
+	if err != nil {
+		return nil, err
+	}
+	n := &gerlaNet{f: f}
+	if n.tables, err = u.Tables(); err == nil {
+		n.tree, err = u.TreeTables()
+	}
+	return n, err
 }
 
 func gerlaNetOf(lab *Lab, name string, make func() (*fabric.Fabric, error)) (*gerlaNet, error) {
-	return Once(lab, "gerla "+name, func(context.Context) (*gerlaNet, error) {
-		f, err := make()
-		if err != nil {
-			return nil, err
-		}
-		if f, err = lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs}); err != nil {
-			return nil, err
-		}
-		u, err := myrinet.NewUpDown(f, 0)
-		if err != nil {
-			return nil, err
-		}
-		t, err := u.Tables()
-		return &gerlaNet{f, t}, err
+	return Once(lab, "gerla "+name, func(context.Context) (*gerlaNet, error) { return withRoutes(make()) })
+}
+
+// gerlaTestbedNet is the four switches and eight hosts of figures 12 and 13.
+func gerlaTestbedNet(lab *Lab) (*gerlaNet, error) { return gerlaNetOf(lab, "four", gen.Myrinet4) }
+
+// torusSetting is that of figure 10.
+func torusSetting(lab *Lab, draws int, random bool) (*gerlaSetting, error) {
+	net, err := gerlaNetOf(lab, "torus", func() (*fabric.Fabric, error) {
+		return mesh.Generate(mesh.Spec{Dims: []int{8, 8}, Wrap: []bool{true, true}, Hosts: 1})
 	})
+	s := &gerlaSetting{net: net, groups: 10, members: 10, random: random, wires: lan.DefaultWires(), warmup: 300_000, time: 1_500_000, draws: draws}
+	if lab.Quick {
+		s.warmup, s.time = 100_000, 200_000
+	}
+	return s, err
+}
+
+// shufflenetSetting is that of figure 11.
+func shufflenetSetting(lab *Lab, draws int) (*gerlaSetting, error) {
+	net, err := gerlaNetOf(lab, "shufflenet", func() (*fabric.Fabric, error) { return gen.Shufflenet(2, 3) })
+	s := &gerlaSetting{net: net, groups: 4, members: 6, random: true, wires: lan.LongWires(1000), warmup: 300_000, time: 4_000_000, draws: draws}
+	if lab.Quick {
+		s.time = 600_000
+	}
+	return s, err
 }
 
 // schedule draws groups of members, and IDs unless they go by place.
@@ -216,25 +253,20 @@ func (s *gerlaSetting) measure(lab *Lab, points []gerlaPoint, metrics []gerlaMet
 }
 
 func gerlaTorus(lab *Lab, random bool) (*Figure, error) {
-	net, err := gerlaTorusNet(lab)
+	s, err := torusSetting(lab, 5, random)
 	if err != nil {
 		return nil, err
 	}
-	s := gerlaSetting{net: net, groups: 10, members: 10, random: random, wires: lan.DefaultWires(), warmup: 300_000, time: 1_500_000, draws: 5}
 	loads := []float64{0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.07, 0.08, 0.09, 0.1, 0.11, 0.12}
-	if lab.Quick {
-		loads = []float64{0.02, 0.05, 0.08, 0.1, 0.12}
-		s.warmup, s.time = 100_000, 200_000
-	} else if !random {
+	if lab.Quick || !random {
 		loads = []float64{0.02, 0.05, 0.08, 0.1, 0.12}
 	}
-	x := chart.Axis{Label: "offered load, utilization of a host's link", Scale: chart.Linear}
 	f := &Figure{
-		Parameters: gerlaParameters(&s, "8x8 torus", "10 % of the worms of hosts that are in a group"),
+		Parameters: gerlaParameters(s, "8x8 torus", "10 % of the worms of hosts that are in a group"),
 		Panels: []chart.Panel{
-			{Title: "(a) latency to the last member", X: x, Y: chart.Axis{Label: "latency", Unit: "µs", Scale: chart.Log10}},
-			{Title: "(b) carried load", X: x, Y: chart.Axis{Label: "utilization of a host's link", Scale: chart.Linear}},
-			{Title: "(c) multicast in transmitted worms", X: x, Y: chart.Axis{Label: "share", Scale: chart.Linear}},
+			{Title: "(a) latency to the last member", X: loadAxis, Y: latencyAxis},
+			{Title: "(b) carried load", X: loadAxis, Y: carriedAxis},
+			{Title: "(c) multicast in transmitted worms", X: loadAxis, Y: chart.Axis{Label: "share", Scale: chart.Linear}},
 			{Title: "(d) links of a send, by draw of groups", X: chart.Axis{Label: "draw", Scale: chart.Linear}, Y: chart.Axis{Label: "links between switches", Scale: chart.Linear}},
 		},
 	}
@@ -249,67 +281,71 @@ func gerlaTorus(lab *Lab, random bool) (*Figure, error) {
 // links fills a panel with the mean links of sends, by draw, and how many paths go
 // over the hottest link and over a link on the mean.
 func (s *gerlaSetting) links(lab *Lab, p *chart.Panel) error {
-	load := make([]int, s.net.f.NumPorts())
-	var sum, pairs, channels, hottest float64
-	for _, a := range s.net.f.CAPorts() {
-		for _, b := range s.net.f.CAPorts() {
-			if a == b {
-				continue
-			}
-			path, err := s.net.tables.Path(s.net.f, a, s.net.f.LID(b), nil)
-			if err != nil {
-				return err
-			}
-			for _, out := range path[1 : len(path)-1] {
-				load[out]++
-				hottest = max(hottest, float64(load[out]))
-			}
-			sum += float64(len(path) - 2)
-			pairs++
-		}
+	sum, hottest, err := s.net.crossed()
+	if err != nil {
+		return err
 	}
+	channels := 0.0
 	for sw := range fabric.NodeID(s.net.f.NumSwitches()) {
 		ports, _ := s.net.f.SwitchLinks(sw)
 		channels += float64(len(ports))
 	}
-	each := pairs / float64(len(s.net.f.CAPorts())) // destinations of a host
-	curve := func(name string, at func(draw int) (float64, error)) error {
-		c := chart.Curve{Name: name}
-		for d := range s.draws {
-			y, err := at(d)
+	hosts := float64(len(s.net.f.CAPorts()))
+	draws := make([]int, s.draws)
+	for d := range draws {
+		draws[d] = d
+	}
+	for _, scheme := range []gerlaScheme{circuitSF, treeFlood} {
+		curve := newCurve("links: "+scheme.name, draws)
+		for d := range draws {
+			sched, err := s.net.schedule(myrinet.Options{Method: scheme.method, Return: scheme.method == myrinet.Circuit}, s.groups, s.members, stream(lab.Seed, "gerla groups", d), s.random)
 			if err != nil {
 				return err
 			}
-			c.Points = append(c.Points, chart.Point{X: float64(d), Y: y})
-		}
-		p.Curves = append(p.Curves, c)
-		return nil
-	}
-	for _, scheme := range []gerlaScheme{circuitSF, treeFlood} {
-		err := curve("links: "+scheme.name, func(d int) (float64, error) {
-			sched, err := s.net.schedule(myrinet.Options{Method: scheme.method, Return: scheme.method == myrinet.Circuit}, s.groups, s.members, stream(lab.Seed, "gerla groups", d), s.random)
-			if err != nil {
-				return 0, err
-			}
 			c, err := sched.Cost(s.net.f, s.net.tables)
 			if err != nil {
-				return 0, err
+				return err
 			}
-			return c.MeanLinks, nil
-		})
-		if err != nil {
-			return err
+			curve.Points[d].Y = c.MeanLinks
 		}
+		p.Curves = append(p.Curves, curve)
 	}
-	for _, c := range []struct {
-		name  string
-		value float64
-	}{{"links: all pairs", sum / pairs}, {"load of the hottest link, of a host's", hottest / each}, {"load of a link on the mean, of a host's", sum / channels / each}} {
-		if err := curve(c.name, func(int) (float64, error) { return c.value, nil }); err != nil {
-			return err
-		}
-	}
+	p.Curves = append(p.Curves, flatCurve("links: all pairs", draws, sum/(hosts*(hosts-1))),
+		flatCurve("load of the hottest link, of a host's", draws, hottest/(hosts-1)),
+		flatCurve("load of a link on the mean, of a host's", draws, sum/channels/(hosts-1)))
 	return nil
+}
+
+// flatCurve has one value at all xs.
+func flatCurve[N int | float64](name string, xs []N, y float64) chart.Curve {
+	c := newCurve(name, xs)
+	for i := range c.Points {
+		c.Points[i].Y = y
+	}
+	return c
+}
+
+// crossed counts the links between switches that the paths of all pairs cross, and how many
+// paths go over the hottest one.
+func (n *gerlaNet) crossed() (sum, hottest float64, err error) {
+	load := make([]float64, n.f.NumPorts())
+	for _, a := range n.f.CAPorts() {
+		for _, b := range n.f.CAPorts() {
+			if a == b {
+				continue
+			}
+			path, err := n.tables.Path(n.f, a, n.f.LID(b), nil)
+			if err != nil {
+				return 0, 0, err
+			}
+			for _, out := range path[1 : len(path)-1] {
+				load[out]++
+				hottest = max(hottest, load[out])
+			}
+			sum += float64(len(path) - 2)
+		}
+	}
+	return sum, hottest, nil
 }
 
 func gerlaParameters(s *gerlaSetting, net, share string) []Parameter {
@@ -332,31 +368,25 @@ func gerlaParameters(s *gerlaSetting, net, share string) []Parameter {
 	}
 }
 
-func gerlaShufflenetNet(lab *Lab) (*gerlaNet, error) {
-	return gerlaNetOf(lab, "shufflenet", func() (*fabric.Fabric, error) { return gen.Shufflenet(2, 3) })
-}
-
 // gerlaGenerated is the load that the shufflenet's hosts generate.
 const gerlaGenerated = 0.05
 
 func gerlaShufflenet(lab *Lab) (*Figure, error) {
-	net, err := gerlaShufflenetNet(lab)
+	s, err := shufflenetSetting(lab, 5)
 	if err != nil {
 		return nil, err
 	}
-	s := gerlaSetting{net: net, groups: 4, members: 6, random: true, wires: lan.LongWires(1000), warmup: 300_000, time: 4_000_000, draws: 5}
 	shares := []float64{0.05, 0.1, 0.15, 0.2, 0.25, 0.3}
 	if lab.Quick {
 		shares = []float64{0.05, 0.15, 0.3}
-		s.time = 600_000
 	}
 	x := chart.Axis{Label: "proportion of multicast in generated worms", Scale: chart.Linear}
 	f := &Figure{
-		Parameters: append(gerlaParameters(&s, "24-node bidirectional shufflenet", "as on the axis, at hosts that are in a group"),
+		Parameters: append(gerlaParameters(s, "24-node bidirectional shufflenet", "as on the axis, at hosts that are in a group"),
 			Parameter{"generated", fmt.Sprintf("%v of a host's link, passing on not included", gerlaGenerated)}),
 		Panels: []chart.Panel{
 			{Title: "(a) latency to the last member", X: x, Y: chart.Axis{Label: "latency", Unit: "µs", Scale: chart.Linear}},
-			{Title: "(b) throughput", X: x, Y: chart.Axis{Label: "utilization of a host's link", Scale: chart.Linear}},
+			{Title: "(b) throughput", X: x, Y: carriedAxis},
 		},
 	}
 	return f, s.curves(lab, f, []gerlaScheme{circuitSF, circuitCT, treeRoot, treeFlood}, []gerlaMetric{lastLatency, throughput}, shares,
@@ -385,9 +415,6 @@ func gerlaRun(ctx context.Context, lab *Lab, net *gerlaNet, m gerlaMachine, send
 		Warmup:   time / 10, Time: time,
 	})
 }
-
-// fabricMyrinet4 is the testbed.
-func fabricMyrinet4() (*fabric.Fabric, error) { return gen.Myrinet4() }
 
 // gerlaTestbedTime is how long the testbed is measured, in byte times, and how often.
 func gerlaTestbedTime(lab *Lab) (time int64, draws int) {
@@ -421,54 +448,73 @@ func gerlaTestbedParameters(time int64, draws int) []Parameter {
 }
 
 func gerlaTestbed(lab *Lab, loss bool) (*Figure, error) {
-	net, err := gerlaNetOf(lab, "four", fabricMyrinet4)
-	if err != nil {
-		return nil, err
-	}
-	time, draws := gerlaTestbedTime(lab)
-	sizes := gerlaSizes(lab)
-	f := &Figure{Parameters: gerlaTestbedParameters(time, draws)}
-	type row struct {
-		senders int
-		curves  []chart.Curve
-	}
-	rows := []row{{1, []chart.Curve{newCurve(oneSender, sizes)}}, {8, []chart.Curve{newCurve(allSenders, sizes)}}}
 	y := receivedAxis
+	list := []testbedCurve{{oneSender, 1, received}, {allSenders, 8, received}}
 	if loss {
 		y = chart.Axis{Label: "lost of the worms that come to a host", Scale: chart.Linear}
-		rows = append(rows, row{4, []chart.Curve{newCurve(halfSend, sizes), newCurve(halfForward, sizes)}})
+		list = []testbedCurve{{oneSender, 1, lost}, {allSenders, 8, lost}, {halfSend, 4, lostWhereSent}, {halfForward, 4, lostWherePassed}}
 	}
-	results := make([]testbed, len(rows)*len(sizes)*draws)
-	err = lab.Each(len(results), func(ctx context.Context, i int) error {
-		senders := rows[i/draws/len(sizes)].senders
-		r, err := gerlaRun(ctx, lab, net, machine1996, senders, sizes[i/draws%len(sizes)], time, i%draws)
+	return testbedFigure(lab, y, list)
+}
+
+// testbedCurve is a curve of figures 12 and 13, over packet sizes.
+type testbedCurve struct {
+	name    string
+	senders int
+	value   func(r *testbed) float64
+}
+
+// testbedFigure measures curves of one panel.
+func testbedFigure(lab *Lab, y chart.Axis, list []testbedCurve) (*Figure, error) {
+	panel := chart.Panel{X: packetAxis, Y: y}
+	sizes := gerlaSizes(lab)
+	var points []testbedPoint
+	for _, c := range list {
+		curve := newCurve(c.name, sizes)
+		for k, bytes := range sizes {
+			points = append(points, testbedPoint{machine1996, c.senders, bytes, c.value, &curve.Points[k]})
+		}
+		panel.Curves = append(panel.Curves, curve)
+	}
+	time, draws := gerlaTestbedTime(lab)
+	f := &Figure{Parameters: gerlaTestbedParameters(time, draws), Panels: []chart.Panel{panel}}
+	return f, measureTestbed(lab, points)
+}
+
+// testbedPoint is a setting of the testbed, what is measured, and where it goes.
+type testbedPoint struct {
+	machine        gerlaMachine
+	senders, bytes int
+	value          func(r *testbed) float64
+	to             *chart.Point
+}
+
+// measureTestbed gives each point the mean of several draws. Points of one setting share
+// their runs.
+func measureTestbed(lab *Lab, points []testbedPoint) error {
+	net, err := gerlaTestbedNet(lab)
+	if err != nil {
+		return err
+	}
+	time, draws := gerlaTestbedTime(lab)
+	values := make([]float64, len(points)*draws)
+	err = lab.Each(len(values), func(ctx context.Context, i int) error {
+		p, draw := &points[i/draws], i%draws
+		key := fmt.Sprintf("gerla testbed %+v %d %d %d", p.machine, p.senders, p.bytes, draw)
+		r, err := Once(lab, key, func(context.Context) (*testbed, error) {
+			r, err := gerlaRun(ctx, lab, net, p.machine, p.senders, p.bytes, time, draw)
+			if err != nil {
+				return nil, err
+			}
+			return testbedOf(r, p.senders, time), nil
+		})
 		if err == nil {
-			results[i] = testbedOf(r, senders, time)
+			values[i] = p.value(r)
 		}
 		return err
 	})
-	for i := range len(rows) * len(sizes) {
-		curves := rows[i/len(sizes)].curves
-		for c, curve := range curves {
-			of := make([]float64, draws)
-			for d := range of {
-				r := &results[i*draws+d]
-				switch {
-				case !loss:
-					of[d] = r.rate
-				case len(curves) == 2:
-					of[d] = r.at[c]
-				default:
-					of[d] = r.loss
-				}
-			}
-			estimate(&curve.Points[i%len(sizes)], of)
-		}
+	for i, p := range points {
+		estimate(p.to, values[i*draws:(i+1)*draws])
 	}
-	panel := chart.Panel{X: packetAxis, Y: y}
-	for i := range rows {
-		panel.Curves = append(panel.Curves, rows[i].curves...)
-	}
-	f.Panels = []chart.Panel{panel}
-	return f, err
+	return err
 }

@@ -150,7 +150,7 @@ const wormFlits = 20
 
 // gerlaFigure3 is the network of figure 3: a tree A-B, A-C, B-E, C-D with a cross link
 // D-E, and hosts a, b, c and x at A, E, D and C.
-func gerlaFigure3() (*fabric.Fabric, error) {
+func gerlaFigure3() (*gerlaNet, error) {
 	p, err := gen.NewPlan(5, 4)
 	if err != nil {
 		return nil, err
@@ -164,29 +164,28 @@ func gerlaFigure3() (*fabric.Fabric, error) {
 	for i, at := range []int{0, 4, 3, 2} {
 		p.Cable(p.CA(1, string("abcx"[i])), 1, at, 8)
 	}
-	return withLIDs(p.Fabric())
+	return withRoutes(p.Fabric())
 }
 
-// withLIDs gives a fabric LIDs.
-func withLIDs(f *fabric.Fabric, err error) (*fabric.Fabric, error) {
-	if err != nil {
-		return nil, err
-	}
-	return lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs})
-}
-
-// worm makes a worm from a host to others, along tables.
-func worm(f *fabric.Fabric, t *lft.Tables, src fabric.PortID, to ...fabric.PortID) (lan.SwitchWorm, error) {
-	var list []myrinet.Route
-	for _, d := range to {
-		r, err := myrinet.SourceRoute(f, t, src, f.LID(d))
-		if err != nil {
-			return lan.SwitchWorm{}, err
+// worms makes a worm along tables of each way: from its first host to the others.
+func (n *gerlaNet) worms(t *lft.Tables, ways ...[]fabric.PortID) ([]lan.SwitchWorm, error) {
+	worms := make([]lan.SwitchWorm, len(ways))
+	for i, way := range ways {
+		var list []myrinet.Route
+		for _, d := range way[1:] {
+			r, err := myrinet.SourceRoute(n.f, t, way[0], n.f.LID(d))
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, r)
 		}
-		list = append(list, r)
+		r, err := myrinet.TreeOf(list)
+		if err != nil {
+			return nil, err
+		}
+		worms[i] = lan.SwitchWorm{Source: way[0], Route: r, Flits: wormFlits}
 	}
-	r, err := myrinet.TreeOf(list)
-	return lan.SwitchWorm{Source: src, Route: r, Flits: wormFlits}, err
+	return worms, nil
 }
 
 // stuckWorms draws worms that wait for each other.
@@ -207,22 +206,11 @@ func named(f *fabric.Fabric, at map[string][2]float64) place {
 }
 
 func gerlaDeadlock(ctx context.Context, lab *Lab, f *Figure) error {
-	fab, err := gerlaFigure3()
+	net, err := gerlaFigure3()
 	if err != nil {
 		return err
 	}
-	up, err := myrinet.NewUpDown(fab, 0)
-	if err != nil {
-		return err
-	}
-	all, err := up.Tables()
-	if err != nil {
-		return err
-	}
-	tree, err := up.TreeTables()
-	if err != nil {
-		return err
-	}
+	fab := net.f
 	h := fab.CAPorts()
 	a, b, c, x := h[0], h[1], h[2], h[3]
 	rows := rowList{}
@@ -231,20 +219,16 @@ func gerlaDeadlock(ctx context.Context, lab *Lab, f *Figure) error {
 		tables            *lft.Tables
 		remedy            lan.Remedy
 	}{
-		{"IDLE, all links", "yes", "deadlock", all, lan.Idle},
-		{"IDLE, spanning tree", "no", "all arrive", tree, lan.Idle},
-		{lan.Interrupt.String() + ", all links", "", "all arrive", all, lan.Interrupt},
-		{lan.Flush.String() + ", all links", "", "all arrive", all, lan.Flush},
+		{"IDLE, all links", "yes", "deadlock", net.tables, lan.Idle},
+		{"IDLE, spanning tree", "no", "all arrive", net.tree, lan.Idle},
+		{lan.Interrupt.String() + ", all links", "", "all arrive", net.tables, lan.Interrupt},
+		{lan.Flush.String() + ", all links", "", "all arrive", net.tables, lan.Flush},
 	} {
-		multicast, err := worm(fab, scheme.tables, a, b, c)
+		worms, err := net.worms(scheme.tables, []fabric.PortID{a, b, c}, []fabric.PortID{x, b})
 		if err != nil {
 			return err
 		}
-		unicast, err := worm(fab, scheme.tables, x, b)
-		if err != nil {
-			return err
-		}
-		r, err := lan.RunSwitches([]lan.SwitchWorm{multicast, unicast}, lan.SwitchOptions{Fabric: fab, Buffer: 1, Remedy: scheme.remedy, FlagAfter: 10, Timeout: 30})
+		r, err := lan.RunSwitches(worms, lan.SwitchOptions{Fabric: fab, Buffer: 1, Remedy: scheme.remedy, FlagAfter: 10, Timeout: 30})
 		if err != nil {
 			return err
 		}
@@ -261,7 +245,7 @@ func gerlaDeadlock(ctx context.Context, lab *Lab, f *Figure) error {
 		}
 		// The same as forwarding tables.
 		masks := mft.NewTables(fab)
-		masks.Add(mft.MinMLID, treeMask(fab, multicast))
+		masks.Add(mft.MinMLID, treeMask(fab, worms[0]))
 		v, err := verify.Check(ctx, fab, scheme.tables, verify.Options{Multicast: &verify.Multicast{Tables: masks, Copying: verify.Wormhole, Trees: []mft.Tree{
 			{Name: "a", MLID: mft.MinMLID, Senders: []fabric.PortID{a}, Receivers: []fabric.PortID{b, c}},
 		}}})
@@ -301,28 +285,16 @@ func treeMask(f *fabric.Fabric, w lan.SwitchWorm) []fabric.PortID {
 
 // twoOnALine says whether two multicasts on four switches in a row, a tree, deadlock.
 func twoOnALine() (bool, error) {
-	fab, err := withLIDs(mesh.Generate(mesh.Spec{Dims: []int{4, 1}, Hosts: 1}))
+	net, err := withRoutes(mesh.Generate(mesh.Spec{Dims: []int{4, 1}, Hosts: 1}))
 	if err != nil {
 		return false, err
 	}
-	up, err := myrinet.NewUpDown(fab, 0)
+	h := net.f.CAPorts()
+	worms, err := net.worms(net.tree, []fabric.PortID{h[1], h[0], h[3]}, []fabric.PortID{h[2], h[0], h[3]})
 	if err != nil {
 		return false, err
 	}
-	tables, err := up.TreeTables()
-	if err != nil {
-		return false, err
-	}
-	h := fab.CAPorts()
-	one, err := worm(fab, tables, h[1], h[0], h[3])
-	if err != nil {
-		return false, err
-	}
-	two, err := worm(fab, tables, h[2], h[0], h[3])
-	if err != nil {
-		return false, err
-	}
-	r, err := lan.RunSwitches([]lan.SwitchWorm{one, two}, lan.SwitchOptions{Fabric: fab, Buffer: 1})
+	r, err := lan.RunSwitches(worms, lan.SwitchOptions{Fabric: net.f, Buffer: 1})
 	return r != nil && r.Deadlock != nil, err
 }
 
@@ -344,56 +316,45 @@ func gerlaRandom(lab *Lab, rows *rowList) error {
 	}
 	for n := range networks {
 		seed := lab.Seed<<32 + uint64(n)
-		fab, err := withLIDs(gen.Irregular(gen.IrregularSpec{Switches: 8, Degree: 3, Hosts: 16, Seed: seed}))
+		net, err := withRoutes(gen.Irregular(gen.IrregularSpec{Switches: 8, Degree: 3, Hosts: 16, Seed: seed}))
 		if err != nil {
 			return err
 		}
-		h := fab.CAPorts()
-		up, err := myrinet.NewUpDown(fab, fab.Owner(fab.Peer(h[0])))
-		if err != nil {
-			return err
-		}
-		all, err := up.Tables()
-		if err != nil {
-			return err
-		}
-		tree, err := up.TreeTables()
-		if err != nil {
-			return err
-		}
+		h := net.f.CAPorts()
 		for i := range schemes {
 			s := &schemes[i]
 			rng := rand.New(rand.NewPCG(seed, 2))
-			var worms []lan.SwitchWorm
+			var multicasts, unicasts [][]fabric.PortID
 			for range 4 {
-				var to []fabric.PortID
+				way := h[:1:1]
 				for _, k := range rng.Perm(len(h) - 1)[:5] {
-					to = append(to, h[k+1])
+					way = append(way, h[k+1])
 				}
-				w, err := worm(fab, tree, h[0], to...)
-				if err != nil {
-					return err
-				}
-				worms = append(worms, w)
+				multicasts = append(multicasts, way)
 			}
-			unicast := all
-			if s.tree {
-				unicast = tree
-			}
+			var starts []int
 			for range 20 {
 				src, dst := h[1+rng.IntN(len(h)-1)], h[1+rng.IntN(len(h)-1)]
-				start := rng.IntN(40)
-				if src == dst {
-					continue
+				if start := rng.IntN(40); src != dst {
+					unicasts, starts = append(unicasts, []fabric.PortID{src, dst}), append(starts, start)
 				}
-				w, err := worm(fab, unicast, src, dst)
-				if err != nil {
-					return err
-				}
-				w.Start = start
-				worms = append(worms, w)
 			}
-			r, err := lan.RunSwitches(worms, lan.SwitchOptions{Fabric: fab, Buffer: 1, Remedy: s.remedy, FlagAfter: 8, Timeout: 60, Seed: seed})
+			worms, err := net.worms(net.tree, multicasts...)
+			if err != nil {
+				return err
+			}
+			tables := net.tables
+			if s.tree {
+				tables = net.tree
+			}
+			more, err := net.worms(tables, unicasts...)
+			if err != nil {
+				return err
+			}
+			for k, start := range starts {
+				more[k].Start = start
+			}
+			r, err := lan.RunSwitches(append(worms, more...), lan.SwitchOptions{Fabric: net.f, Buffer: 1, Remedy: s.remedy, FlagAfter: 8, Timeout: 60, Seed: seed})
 			if err != nil {
 				return err
 			}
@@ -442,28 +403,20 @@ func gerlaRing(adapters bool) (*fabric.Fabric, error) {
 		used[h.at]++
 		p.Cable(node, 1, h.at, 4+used[h.at])
 	}
-	return withLIDs(p.Fabric())
+	return p.Fabric()
 }
 
 func gerlaPathDeadlock(_ context.Context, _ *Lab, f *Figure) error {
-	fab, err := gerlaRing(false)
-	if err != nil {
-		return err
-	}
-	up, err := myrinet.NewUpDown(fab, 0)
-	if err != nil {
-		return err
-	}
-	tables, err := up.Tables()
+	net, err := withRoutes(gerlaRing(false))
 	if err != nil {
 		return err
 	}
 	hosts := map[string]fabric.PortID{}
-	for _, p := range fab.CAPorts() {
-		hosts[fab.Name(fab.Owner(p)).Text] = p
+	for _, p := range net.f.CAPorts() {
+		hosts[net.f.Name(net.f.Owner(p)).Text] = p
 	}
 	route := func(from, to string) (myrinet.Route, error) {
-		return myrinet.SourceRoute(fab, tables, hosts[from], fab.LID(hosts[to]))
+		return myrinet.SourceRoute(net.f, net.tables, hosts[from], net.f.LID(hosts[to]))
 	}
 	// X goes on at the adapters by the port that it came by.
 	var x myrinet.Route
@@ -481,7 +434,7 @@ func gerlaPathDeadlock(_ context.Context, _ *Lab, f *Figure) error {
 	if err != nil {
 		return err
 	}
-	through, err := gerlaRing(true)
+	through, err := withLIDs(gerlaRing(true))
 	if err != nil {
 		return err
 	}
@@ -527,19 +480,11 @@ func gerlaPathDeadlock(_ context.Context, _ *Lab, f *Figure) error {
 }
 
 func gerlaBufferDeadlock(ctx context.Context, lab *Lab, f *Figure) error {
-	fab, err := withLIDs(mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Wrap: []bool{true, true}, Hosts: 1}))
+	net, err := withRoutes(mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Wrap: []bool{true, true}, Hosts: 1}))
 	if err != nil {
 		return err
 	}
-	up, err := myrinet.NewUpDown(fab, 0)
-	if err != nil {
-		return err
-	}
-	tables, err := up.Tables()
-	if err != nil {
-		return err
-	}
-	hosts := fab.CAPorts()
+	fab, tables, hosts := net.f, net.tables, net.f.CAPorts()
 	id := func(p fabric.PortID) int32 {
 		i, _ := slices.BinarySearch(hosts, p)
 		return int32(i) + 1

@@ -31,22 +31,6 @@ func gerlaFull() lan.Adapters {
 // gerlaMostBytes cuts worms where buffers are finite: 9 KB at most (M2).
 const gerlaMostBytes = 9000
 
-func gerlaTorusNet(lab *Lab) (*gerlaNet, error) {
-	return gerlaNetOf(lab, "torus", func() (*fabric.Fabric, error) {
-		return mesh.Generate(mesh.Spec{Dims: []int{8, 8}, Wrap: []bool{true, true}, Hosts: 1})
-	})
-}
-
-// gerlaTorusSetting is that of figure 10 with fewer draws.
-func gerlaTorusSetting(lab *Lab) (*gerlaSetting, error) {
-	net, err := gerlaTorusNet(lab)
-	s := &gerlaSetting{net: net, groups: 10, members: 10, random: true, wires: lan.DefaultWires(), warmup: 300_000, time: 1_500_000, draws: gerlaSystemDraws}
-	if lab.Quick {
-		s.warmup, s.time = 100_000, 200_000
-	}
-	return s, err
-}
-
 var (
 	loadAxis    = chart.Axis{Label: "offered load, utilization of a host's link", Scale: chart.Linear}
 	latencyAxis = chart.Axis{Label: "latency", Unit: "µs", Scale: chart.Log10}
@@ -55,7 +39,7 @@ var (
 
 // gerlaBaseline is repeated unicast in the place of figure 10's schemes.
 func gerlaBaseline(lab *Lab) (*Figure, error) {
-	s, err := gerlaTorusSetting(lab)
+	s, err := torusSetting(lab, gerlaSystemDraws, true)
 	if err != nil {
 		return nil, err
 	}
@@ -78,17 +62,12 @@ var nacked = gerlaMetric{"refused: ", func(r *lan.Result) float64 { return float
 
 // gerlaAcks is figures 10 and 11 with adapters that answer, and whose buffers end.
 func gerlaAcks(lab *Lab, shufflenet bool) (*Figure, error) {
-	s, err := gerlaTorusSetting(lab)
+	s, err := torusSetting(lab, gerlaSystemDraws, true)
 	loads := []float64{0.02, 0.05, 0.08, 0.1}
 	x, name, share := loadAxis, "8x8 torus", "10 % of the worms of hosts that are in a group"
 	point := func(load float64) gerlaPoint { return gerlaPoint{load: load, share: 0.1} }
 	if shufflenet {
-		var net *gerlaNet
-		net, err = gerlaShufflenetNet(lab)
-		s = &gerlaSetting{net: net, groups: 4, members: 6, random: true, wires: lan.LongWires(1000), warmup: 300_000, time: 4_000_000, draws: gerlaSystemDraws}
-		if lab.Quick {
-			s.time = 600_000
-		}
+		s, err = shufflenetSetting(lab, gerlaSystemDraws)
 		loads = []float64{0.05, 0.15, 0.3}
 		x.Label, name, share = "proportion of multicast in generated worms", "24-node bidirectional shufflenet", "as on the axis, at hosts that are in a group"
 		point = func(share float64) gerlaPoint { return gerlaPoint{rate: gerlaGenerated / 400, share: share} }
@@ -140,13 +119,13 @@ func gerlaRoutes(lab *Lab) (*Figure, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &gerlaNet{r.Routing.Fabric, r.Routing.Tables}, nil
+		return &gerlaNet{f: r.Routing.Fabric, tables: r.Routing.Tables}, nil
 	})
 	if err != nil {
 		return nil, err
 	}
 	loads := []float64{0.05, 0.1, 0.15, 0.2, 0.25, 0.3}
-	s, err := gerlaTorusSetting(lab)
+	s, err := torusSetting(lab, gerlaSystemDraws, true)
 	if err != nil {
 		return nil, err
 	}
@@ -171,40 +150,13 @@ func gerlaRoutes(lab *Lab) (*Figure, error) {
 			return nil, err
 		}
 		f.Panels[0].Curves = append(f.Panels[0].Curves, one.Panels[0].Curves...)
-		hot, err := net.hottest()
+		_, hot, err := net.crossed()
 		if err != nil {
 			return nil, err
 		}
-		c := newCurve(hottest+name, loads)
-		for k := range c.Points {
-			c.Points[k].Y = hot
-		}
-		f.Panels[1].Curves = append(f.Panels[1].Curves, c)
+		f.Panels[1].Curves = append(f.Panels[1].Curves, flatCurve(hottest+name, loads, hot/float64(len(net.f.CAPorts())-1)))
 	}
 	return f, nil
-}
-
-// hottest is how many paths of all pairs go over the hottest link between switches, by the
-// destinations of a host.
-func (n *gerlaNet) hottest() (float64, error) {
-	load, most := make([]int, n.f.NumPorts()), 0
-	hosts := n.f.CAPorts()
-	for _, a := range hosts {
-		for _, b := range hosts {
-			if a == b {
-				continue
-			}
-			path, err := n.tables.Path(n.f, a, n.f.LID(b), nil)
-			if err != nil {
-				return 0, err
-			}
-			for _, out := range path[1 : len(path)-1] {
-				load[out]++
-				most = max(most, load[out])
-			}
-		}
-	}
-	return float64(most) / float64(len(hosts)-1), nil
 }
 
 // gerlaMachine is hosts and adapters of figures 12 and 13.
@@ -239,19 +191,9 @@ const (
 
 // gerlaHostsFigure varies hosts and adapters of figures 12 and 13.
 func gerlaHostsFigure(lab *Lab) (*Figure, error) {
-	net, err := gerlaNetOf(lab, "four", fabricMyrinet4)
-	if err != nil {
-		return nil, err
-	}
 	time, draws := gerlaTestbedTime(lab)
-	f := &Figure{Parameters: gerlaTestbedParameters(time, draws)}
-	f.Parameters = append(f.Parameters, Parameter{"packet size", fmt.Sprint(gerlaHostBytes, " bytes")})
-	type point struct {
-		machine    gerlaMachine
-		senders    int
-		rate, loss *chart.Point
-	}
-	var points []point
+	f := &Figure{Parameters: append(gerlaTestbedParameters(time, draws), Parameter{"packet size", fmt.Sprint(gerlaHostBytes, " bytes")})}
+	var points []testbedPoint
 	for i, s := range gerlaHostSettings {
 		values := s.values
 		if lab.Quick {
@@ -268,60 +210,19 @@ func gerlaHostsFigure(lab *Lab) (*Figure, error) {
 			for k, v := range values {
 				m := machine1996
 				s.set(&m, v)
-				points = append(points, point{m, senders, &a.Points[k], &b.Points[k]})
+				points = append(points, testbedPoint{m, senders, gerlaHostBytes, received, &a.Points[k]}, testbedPoint{m, senders, gerlaHostBytes, lost, &b.Points[k]})
 			}
 			rate.Curves, loss.Curves = append(rate.Curves, a), append(loss.Curves, b)
 		}
 		f.Panels = append(f.Panels, rate, loss)
 	}
-	results := make([]testbed, len(points)*draws)
-	err = lab.Each(len(results), func(ctx context.Context, i int) error {
-		p := &points[i/draws]
-		r, err := gerlaRun(ctx, lab, net, p.machine, p.senders, gerlaHostBytes, time, i%draws)
-		if err == nil {
-			results[i] = testbedOf(r, p.senders, time)
-		}
-		return err
-	})
-	for i, p := range points {
-		rates, losses := make([]float64, draws), make([]float64, draws)
-		for d := range draws {
-			rates[d], losses[d] = results[i*draws+d].rate, results[i*draws+d].loss
-		}
-		estimate(p.rate, rates)
-		estimate(p.loss, losses)
-	}
-	return f, err
+	return f, measureTestbed(lab, points)
 }
 
 // gerlaLoss is what is lost at a host, and of what each member should have.
 func gerlaLoss(lab *Lab) (*Figure, error) {
-	net, err := gerlaNetOf(lab, "four", fabricMyrinet4)
-	if err != nil {
-		return nil, err
-	}
-	time, draws := gerlaTestbedTime(lab)
-	sizes := gerlaSizes(lab)
-	atHop, whole := newCurve(lostAtHop, sizes), newCurve(lostHostToHost, sizes)
-	results := make([]testbed, len(sizes)*draws)
-	err = lab.Each(len(results), func(ctx context.Context, i int) error {
-		r, err := gerlaRun(ctx, lab, net, machine1996, 8, sizes[i/draws], time, i%draws)
-		if err == nil {
-			results[i] = testbedOf(r, 8, time)
-		}
-		return err
-	})
-	for k := range sizes {
-		hop, all := make([]float64, draws), make([]float64, draws)
-		for d := range draws {
-			hop[d], all[d] = results[k*draws+d].loss, results[k*draws+d].hostToHost
-		}
-		estimate(&atHop.Points[k], hop)
-		estimate(&whole.Points[k], all)
-	}
-	return &Figure{Parameters: gerlaTestbedParameters(time, draws), Panels: []chart.Panel{{
-		X: packetAxis, Y: chart.Axis{Label: "lost, all hosts send", Scale: chart.Linear}, Curves: []chart.Curve{atHop, whole},
-	}}}, err
+	return testbedFigure(lab, chart.Axis{Label: "lost, all hosts send", Scale: chart.Linear},
+		[]testbedCurve{{lostAtHop, 8, lost}, {lostHostToHost, 8, lostInAll}})
 }
 
 // testbed is what a run of the testbed gives.
@@ -332,8 +233,17 @@ type testbed struct {
 	hostToHost float64    // of what each member should have
 }
 
+// What points of the testbed show.
+var (
+	received        = func(r *testbed) float64 { return r.rate }
+	lost            = func(r *testbed) float64 { return r.loss }
+	lostWhereSent   = func(r *testbed) float64 { return r.at[0] }
+	lostWherePassed = func(r *testbed) float64 { return r.at[1] }
+	lostInAll       = func(r *testbed) float64 { return r.hostToHost }
+)
+
 // testbedOf sums up a run with some senders of eight, every (8/senders)th of them.
-func testbedOf(r *lan.Result, senders int, time int64) testbed {
+func testbedOf(r *lan.Result, senders int, time int64) *testbed {
 	var came, lost [2]float64 // of hosts that send, and of others
 	bits, receivers := 0.0, 0.0
 	for h, host := range r.Hosts {
@@ -348,7 +258,7 @@ func testbedOf(r *lan.Result, senders int, time int64) testbed {
 			receivers++
 		}
 	}
-	return testbed{
+	return &testbed{
 		rate:       bits / receivers / (float64(time) * byteTime),
 		loss:       (lost[0] + lost[1]) / (came[0] + came[1]),
 		at:         [2]float64{lost[0] / came[0], lost[1] / came[1]},

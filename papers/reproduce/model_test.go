@@ -476,11 +476,11 @@ func TestModelTorus(t *testing.T) {
 	values := []float64{9 * hop * byteTime}
 	var ours chart.Point
 	onLab(t, func(lab *Lab) error {
-		s, err := gerlaTorusSetting(lab)
+		s, err := torusSetting(lab, 5, true)
 		if err != nil {
 			return err
 		}
-		s.time, s.draws = 1_500_000, 5
+		s.time = 1_500_000
 		return s.measure(lab, []gerlaPoint{{scheme: circuitSF, load: load, share: 0.1, to: []*chart.Point{&ours}}},
 			[]gerlaMetric{{value: func(r *lan.Result) float64 { return r.Last.Value() * byteTime }}})
 	})
