@@ -22,11 +22,9 @@ type Row struct {
 	Computed string `json:"computed"`
 }
 
-// rowList collects rows.
-type rowList []Row
-
-func (r *rowList) add(what, paper string, computed any) {
-	*r = append(*r, Row{what, paper, fmt.Sprint(computed)})
+// add adds a row.
+func (f *Figure) add(what, paper string, computed any) {
+	f.Rows = append(f.Rows, Row{what, paper, fmt.Sprint(computed)})
 }
 
 // yes is how rows answer.

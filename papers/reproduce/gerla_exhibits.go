@@ -50,7 +50,6 @@ var gerlaRows = []rowsClaim{
 }
 
 func gerlaHeaders(_ context.Context, _ *Lab, f *Figure) error {
-	rows := rowList{}
 	leaf := func(p fabric.PortNum) myrinet.Branch { return myrinet.Branch{Port: p} }
 	tree := myrinet.TreeRoute{
 		{Port: 1, Below: myrinet.TreeRoute{leaf(2), leaf(4)}},
@@ -61,8 +60,8 @@ func gerlaHeaders(_ context.Context, _ *Lab, f *Figure) error {
 	if err != nil {
 		return err
 	}
-	rows.add("header of a tree with 8 channels: 1(2 4) 3(5(1 2)) 6", "", fmt.Sprintf("% x", header))
-	rows.add("port behind the first pointer, the next one of the switch", "3", header[1+header[1]])
+	f.add("header of a tree with 8 channels: 1(2 4) 3(5(1 2)) 6", "", fmt.Sprintf("% x", header))
+	f.add("port behind the first pointer, the next one of the switch", "3", header[1+header[1]])
 	rng := rand.New(rand.NewPCG(7, 7))
 	same := true
 	const trees = 500
@@ -78,7 +77,7 @@ func gerlaHeaders(_ context.Context, _ *Lab, f *Figure) error {
 		}
 		same = same && fmt.Sprint(back) == fmt.Sprint(t)
 	}
-	rows.add(fmt.Sprintf("switches that take headers apart send worms along the tree, %d random trees", trees), "yes", yes(same))
+	f.add(fmt.Sprintf("switches that take headers apart send worms along the tree, %d random trees", trees), "yes", yes(same))
 	// A unicast worm by ports 3, 5 and 1: each switch strips a byte.
 	data := "data"
 	sent, err := myrinet.AppendWorm(nil, myrinet.Route{3, 5, 1}, []byte(data))
@@ -93,18 +92,18 @@ func gerlaHeaders(_ context.Context, _ *Lab, f *Figure) error {
 		}
 		ports, sent = append(ports, fmt.Sprint(port)), next
 	}
-	rows.add("ports that switches strip of a unicast worm by 3, 5 and 1", "3 5 1", strings.Join(ports, " "))
+	f.add("ports that switches strip of a unicast worm by 3, 5 and 1", "3 5 1", strings.Join(ports, " "))
 	rest, err := myrinet.Open(sent)
 	if err != nil {
 		return err
 	}
-	rows.add("what is left behind the last switch, with a new checksum at each", data, string(rest))
+	f.add("what is left behind the last switch, with a new checksum at each", data, string(rest))
 	for _, g := range []struct{ address, group string }{{"224.2.1.5", "5"}, {"239.9.9.5", "5"}, {"224.0.0.255", "255"}} {
 		id, err := myrinet.GroupOf(netip.MustParseAddr(g.address))
 		if err != nil {
 			return err
 		}
-		rows.add("group of "+g.address+": its last eight bits", g.group, id)
+		f.add("group of "+g.address+": its last eight bits", g.group, id)
 	}
 	groups, err := myrinet.MyrinetGroups([]myrinet.Membership{
 		{Group: netip.MustParseAddr("224.2.1.5"), Hosts: []int32{1, 2}}, {Group: netip.MustParseAddr("239.9.9.5"), Hosts: []int32{2, 3}},
@@ -112,8 +111,7 @@ func gerlaHeaders(_ context.Context, _ *Lab, f *Figure) error {
 	if err != nil {
 		return err
 	}
-	rows.add("hosts of group 5, of 224.2.1.5 with 1 and 2 and 239.9.9.5 with 2 and 3", "[1 2 3]", groups[5])
-	f.Rows = rows
+	f.add("hosts of group 5, of 224.2.1.5 with 1 and 2 and 239.9.9.5 with 2 and 3", "[1 2 3]", groups[5])
 	return nil
 }
 
@@ -213,7 +211,6 @@ func gerlaDeadlock(ctx context.Context, lab *Lab, f *Figure) error {
 	fab := net.f
 	h := fab.CAPorts()
 	a, b, c, x := h[0], h[1], h[2], h[3]
-	rows := rowList{}
 	for _, scheme := range []struct {
 		name, loops, ends string
 		tables            *lft.Tables
@@ -232,7 +229,7 @@ func gerlaDeadlock(ctx context.Context, lab *Lab, f *Figure) error {
 		if err != nil {
 			return err
 		}
-		rows.add(scheme.name, scheme.ends, outcome(r.Deadlock != nil))
+		f.add(scheme.name, scheme.ends, outcome(r.Deadlock != nil))
 		if r.Deadlock != nil {
 			d := drawFabric("Fig. 3: M from a to b and c, U from x to b", fab, named(fab, map[string][2]float64{
 				"A": {1, 3}, "B": {2, 2}, "C": {0, 2}, "E": {2, 1}, "D": {0, 1}, "a": {1, 4}, "b": {2, 0}, "c": {0, 0}, "x": {0, 3},
@@ -252,17 +249,16 @@ func gerlaDeadlock(ctx context.Context, lab *Lab, f *Figure) error {
 		if err != nil {
 			return err
 		}
-		rows.add(scheme.name+": verify finds a credit loop of worms", scheme.loops, yes(v.Multicast.CreditLoops > 0))
+		f.add(scheme.name+": verify finds a credit loop of worms", scheme.loops, yes(v.Multicast.CreditLoops > 0))
 	}
-	if err := gerlaRandom(lab, &rows); err != nil {
+	if err := gerlaRandom(lab, f); err != nil {
 		return err
 	}
 	dead, err := twoOnALine()
 	if err != nil {
 		return err
 	}
-	rows.add("two multicasts at a time on the spanning tree", outcome(false), outcome(dead))
-	f.Rows = rows
+	f.add("two multicasts at a time on the spanning tree", outcome(false), outcome(dead))
 	f.Parameters = []Parameter{{"worms", fmt.Sprintf("%d flits", wormFlits)}, {"buffers", "1 flit"}, {"start", "both at time 0"}}
 	return nil
 }
@@ -300,7 +296,7 @@ func twoOnALine() (bool, error) {
 
 // gerlaRandom has multicasts from the root, one after another, among unicast in random
 // networks.
-func gerlaRandom(lab *Lab, rows *rowList) error {
+func gerlaRandom(lab *Lab, to *Figure) error {
 	networks := 200
 	if lab.Quick {
 		networks = 40
@@ -364,7 +360,7 @@ func gerlaRandom(lab *Lab, rows *rowList) error {
 		}
 	}
 	for _, s := range schemes {
-		rows.add(fmt.Sprintf("of %d random networks deadlock with %s", networks, s.name), s.paper, s.dead)
+		to.add(fmt.Sprintf("of %d random networks deadlock with %s", networks, s.name), s.paper, s.dead)
 	}
 	return nil
 }
@@ -443,7 +439,6 @@ func gerlaPathDeadlock(_ context.Context, _ *Lab, f *Figure) error {
 		ends[through.Name(n).Text] = through.Port(n, 1)
 	}
 	const flits = 60
-	rows := rowList{}
 	for _, room := range []struct {
 		what, paper string
 		rooms       map[fabric.PortID]int
@@ -472,9 +467,8 @@ func gerlaPathDeadlock(_ context.Context, _ *Lab, f *Figure) error {
 			}
 			found = true
 		}
-		rows.add(room.what+", at some start of Y", room.paper, outcome(found))
+		f.add(room.what+", at some start of Y", room.paper, outcome(found))
 	}
-	f.Rows = rows
 	f.Parameters = []Parameter{{"worms", fmt.Sprintf("%d flits", flits)}, {"buffers of switches", "1 flit"}, {"starts of Y", "0 to 39 cycles after X"}}
 	return nil
 }
@@ -492,7 +486,6 @@ func gerlaBufferDeadlock(ctx context.Context, lab *Lab, f *Figure) error {
 	group := func(name string, n int) mft.Group {
 		return mft.Group{Name: name, Receivers: hosts[:n], Senders: hosts[:n]}
 	}
-	rows := rowList{}
 	for _, classes := range []int{1, 2} {
 		s, err := myrinet.Build(fab, tables, []mft.Group{group("X and Y", 2)}, myrinet.Options{Classes: classes, ID: id, Return: true})
 		if err != nil {
@@ -500,7 +493,7 @@ func gerlaBufferDeadlock(ctx context.Context, lab *Lab, f *Figure) error {
 		}
 		what := fmt.Sprintf("hosts A and B with %d %s of buffers", classes, []string{"class", "classes"}[classes-1])
 		waits := s.Check().Deadlock
-		rows.add(what+": waits close a cycle", yes(classes == 1), yes(waits != nil))
+		f.add(what+": waits close a cycle", yes(classes == 1), yes(waits != nil))
 		if waits != nil {
 			f.Drawings = append(f.Drawings, drawWaits("Fig. 6: one class of buffers", waits, func(host int32) string { return "host " + string('A'+host) }))
 		}
@@ -508,19 +501,18 @@ func gerlaBufferDeadlock(ctx context.Context, lab *Lab, f *Figure) error {
 		if err != nil {
 			return err
 		}
-		rows.add(fmt.Sprintf("six groups of six on a 4x4 torus, overloaded, with %d %s", classes, []string{"class", "classes"}[classes-1]), outcome(classes == 1), outcome(dead))
+		f.add(fmt.Sprintf("six groups of six on a 4x4 torus, overloaded, with %d %s", classes, []string{"class", "classes"}[classes-1]), outcome(classes == 1), outcome(dead))
 	}
 	five, err := myrinet.Build(fab, tables, []mft.Group{group("five", 5)}, myrinet.Options{ID: id})
 	if err != nil {
 		return err
 	}
-	rows.add("Fig. 7: from host 3 of five, hosts and classes", "4/1 5/1 1/2 2/2", circuitFrom(five, 3))
+	f.add("Fig. 7: from host 3 of five, hosts and classes", "4/1 5/1 1/2 2/2", circuitFrom(five, 3))
 	four, err := myrinet.Build(fab, tables, []mft.Group{group("four", 4)}, myrinet.Options{ID: id, Return: true})
 	if err != nil {
 		return err
 	}
-	rows.add("Fig. 8: hop length of a circuit of four", "4", four.Groups[0].Hops)
-	f.Rows = rows
+	f.add("Fig. 8: hop length of a circuit of four", "4", four.Groups[0].Hops)
 	return nil
 }
 

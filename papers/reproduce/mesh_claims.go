@@ -1,6 +1,7 @@
 package reproduce
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"math"
@@ -10,109 +11,75 @@ import (
 	"github.com/ibweave/ibweave/report/chart"
 )
 
-// meshWords are what the two versions of the mesh paper say; "" is not said.
-type meshWords struct {
-	wins, size, sources, group string // multicast against unicast, and its speedup
-	lanesUnicast, lanesMulti   string // more VLs
-	mostUnicast                string
-	shared, sharedLarge        string // VLs that are not tied to ports
-	dedicated                  string
-	slower, similar            string // all sources
-	alone                      string // one source
-}
-
-var journalWords = meshWords{
-	wins:         "multicast outperforms unicast in all cases (remark 1)",
-	size:         "the larger the message, the better the speedup (remark 2)",
-	sources:      "the more sources, the better the speedup (remark 2)",
-	group:        "the larger the group, the better the speedup (remark 2)",
-	lanesUnicast: "with more virtual lanes better performance: unicast (remark 3)",
-	lanesMulti:   "with more virtual lanes better performance: multicast (remark 3)",
-	mostUnicast:  "more virtual lanes help especially unicast (remark 3)",
-	shared:       "with as many virtual lanes, better not to tie ports to lanes: clearly at small sizes (cases 1 and 2, remark 3)",
-	sharedLarge:  "this is not clear when the data size is large (cases 1 and 2)",
-	dedicated:    "ports tied to lanes are configurations of 2 and of 4 virtual lanes (section 3.2)",
-	slower:       "all sources take longer than several (case 3)",
-	similar:      "results of all sources are similar to those of several (case 3)",
-	alone:        "with one source, two packets never contend for a buffer (case 1)",
-}
-
-var conferenceWords = meshWords{
-	wins:         "multicast outperforms unicast in all cases (remark 1)",
-	size:         "the larger the message, the better the speedup (remark 2)",
-	sources:      "the more sources, the better the speedup (remark 2)",
-	group:        "the larger the group, the better the speedup (remark 2)",
-	lanesUnicast: "with more virtual lanes unicast performs better (remark 3)",
-	shared:       "with as many virtual lanes, better not to tie ports to lanes (cases 1 and 2, remark 3)",
-	sharedLarge:  "this is not clear when the data size is large (cases 1 and 2)",
-	dedicated:    "ports tied to lanes are configurations of 2 and of 4 virtual lanes (section 3.2)",
-	slower:       "all sources take more time than several (case 3)",
-	similar:      "results of all sources are similar to those of several (case 3)",
-}
-
 // Differences below this share of a time are none: the order of events at one
 // moment moves times as much.
 const meshNoise = 0.005
 
-// meshClaims are the claims X22 of cases.
-func meshClaims(cases []meshCase, words meshWords) []Claim {
-	var list []Claim
-	add := func(spec, text string, over []meshCase, judge func(f map[string]*Figure) Finding) {
-		if text != "" && len(over) > 0 {
-			list = append(list, Claim{Spec: spec, Paper: text, Figures: figuresOf(over...), Judge: judge})
-		}
-	}
-	pick := func(keep func(c meshCase) bool) []meshCase {
-		var list []meshCase
-		for _, c := range cases {
-			if keep(c) {
-				list = append(list, c)
-			}
-		}
-		return list
-	}
-	one := pick(func(c meshCase) bool { return c.sources == 1 })
-	many := pick(func(c meshCase) bool { return c.sources > 1 })
-	several := pick(func(c meshCase) bool { return c.sources > 1 && c.sources < meshHosts })
-	everybody := pick(func(c meshCase) bool { return c.sources == meshHosts })
+// What several claims say.
+const (
+	largerBetter = "the larger the message, the better the speedup (remark 2)"
+	moreUnicast  = "with more virtual lanes better performance: unicast (remark 3)"
+	moreUnicast2 = "with more virtual lanes unicast performs better (remark 3)"
+	moreMulti    = "with more virtual lanes better performance: multicast (remark 3)"
+	untied       = "with as many virtual lanes, better not to tie ports to lanes: clearly at small sizes (cases 1 and 2, remark 3)"
+	untied2      = "with as many virtual lanes, better not to tie ports to lanes (cases 1 and 2, remark 3)"
+	unclearLarge = "this is not clear when the data size is large (cases 1 and 2)"
+	notSaid      = "-"
+)
 
-	add("X22-1", words.wins, cases, func(f map[string]*Figure) Finding { return judgeWins(f, cases) })
-	add("X22-2a one source", words.size, one, func(f map[string]*Figure) Finding { return judgeSize(f, one) })
-	add("X22-2a more sources", words.size, many, func(f map[string]*Figure) Finding { return judgeSize(f, many) })
-	add("X22-2b", words.sources, cases, func(f map[string]*Figure) Finding { return judgeSources(f, cases) })
-	add("X22-2c", words.group, cases, func(f map[string]*Figure) Finding { return judgeGroup(f, cases) })
-	for _, m := range []struct {
-		spec, text string
-		unicast    bool
-		over       []meshCase
-	}{
-		{"X22-3a unicast, one source", words.lanesUnicast, true, one},
-		{"X22-3a unicast, more sources", words.lanesUnicast, true, many},
-		{"X22-3a multicast, one source", words.lanesMulti, false, one},
-		{"X22-3a multicast, more sources", words.lanesMulti, false, many},
-	} {
-		add(m.spec, m.text, m.over, func(f map[string]*Figure) Finding { return judgeLanes(f, m.over, m.unicast) })
+// meshClaims are the claims X22 of cases, in the words of the journal version or of the
+// conference's.
+func meshClaims(cases []meshCase, conference bool) []Claim {
+	type judge func(f map[string]*Figure, cases []meshCase) Finding
+	pick := func(keep func(sources int) bool) []meshCase {
+		return slices.DeleteFunc(slices.Clone(cases), func(c meshCase) bool { return !keep(c.sources) })
 	}
-	add("X22-3a most", words.mostUnicast, cases, func(f map[string]*Figure) Finding { return judgeMost(f, cases) })
-	for _, m := range []struct {
-		spec    string
-		unicast bool
-		over    []meshCase
-	}{
-		{"X22-3b unicast", true, cases},
-		{"X22-3b multicast, one source", false, one},
-		{"X22-3b multicast, more sources", false, many},
-	} {
-		add(m.spec, words.shared, m.over, func(f map[string]*Figure) Finding { return judgeShared(f, m.over, m.unicast) })
+	one := pick(func(sources int) bool { return sources == 1 })
+	many := pick(func(sources int) bool { return sources > 1 })
+	several := pick(func(sources int) bool { return sources > 1 && sources < meshHosts })
+	everybody := pick(func(sources int) bool { return sources == meshHosts })
+	by := func(j func(f map[string]*Figure, cases []meshCase, unicast bool) Finding, unicast bool) judge {
+		return func(f map[string]*Figure, cases []meshCase) Finding { return j(f, cases, unicast) }
 	}
-	// One source's multicast is a packet that waits for no other: it says nothing of lanes.
-	add("X22-3b large unicast, one source", words.sharedLarge, one, func(f map[string]*Figure) Finding { return judgeSharedLarge(f, one, true) })
-	add("X22-3b large unicast, more sources", words.sharedLarge, many, func(f map[string]*Figure) Finding { return judgeSharedLarge(f, many, true) })
-	add("X22-3b large multicast, more sources", words.sharedLarge, many, func(f map[string]*Figure) Finding { return judgeSharedLarge(f, many, false) })
-	add("X17", words.dedicated, cases, func(f map[string]*Figure) Finding { return judgeDedicated(f, cases) })
-	late := append(several[:len(several):len(several)], everybody...)
-	add("X22-4 slower", words.slower, late, func(f map[string]*Figure) Finding { return judgeSlower(f, several, everybody) })
-	add("X22-4 similar", words.similar, late, func(f map[string]*Figure) Finding { return judgeSimilar(f, several, everybody) })
+	late := func(j func(f map[string]*Figure, several, everybody []meshCase) Finding) judge {
+		return func(f map[string]*Figure, _ []meshCase) Finding { return j(f, several, everybody) }
+	}
+	var list []Claim
+	for _, c := range []struct {
+		spec, journal string
+		conference    string // "" if its words are the same
+		over          []meshCase
+		judge         judge
+	}{
+		{"X22-1", "multicast outperforms unicast in all cases (remark 1)", "", cases, judgeWins},
+		{"X22-2a one source", largerBetter, "", one, judgeSize},
+		{"X22-2a more sources", largerBetter, "", many, judgeSize},
+		{"X22-2b", "the more sources, the better the speedup (remark 2)", "", cases, judgeSources},
+		{"X22-2c", "the larger the group, the better the speedup (remark 2)", "", cases, judgeGroup},
+		{"X22-3a unicast, one source", moreUnicast, moreUnicast2, one, by(judgeLanes, true)},
+		{"X22-3a unicast, more sources", moreUnicast, moreUnicast2, many, by(judgeLanes, true)},
+		{"X22-3a multicast, one source", moreMulti, notSaid, one, by(judgeLanes, false)},
+		{"X22-3a multicast, more sources", moreMulti, notSaid, many, by(judgeLanes, false)},
+		{"X22-3a most", "more virtual lanes help especially unicast (remark 3)", notSaid, cases, judgeMost},
+		{"X22-3b unicast", untied, untied2, cases, by(judgeShared, true)},
+		{"X22-3b multicast, one source", untied, untied2, one, by(judgeShared, false)},
+		{"X22-3b multicast, more sources", untied, untied2, many, by(judgeShared, false)},
+		// One source's multicast is a packet that waits for no other: it says nothing of lanes.
+		{"X22-3b large unicast, one source", unclearLarge, "", one, by(judgeSharedLarge, true)},
+		{"X22-3b large unicast, more sources", unclearLarge, "", many, by(judgeSharedLarge, true)},
+		{"X22-3b large multicast, more sources", unclearLarge, "", many, by(judgeSharedLarge, false)},
+		{"X17", "ports tied to lanes are configurations of 2 and of 4 virtual lanes (section 3.2)", "", cases, judgeDedicated},
+		{"X22-4 slower", "all sources take longer than several (case 3)", "all sources take more time than several (case 3)", many, late(judgeSlower)},
+		{"X22-4 similar", "results of all sources are similar to those of several (case 3)", "", many, late(judgeSimilar)},
+	} {
+		text := c.journal
+		if conference {
+			text = cmp.Or(c.conference, text)
+		}
+		if text != notSaid {
+			list = append(list, Claim{c.spec, text, figuresOf(c.over...), func(f map[string]*Figure) Finding { return c.judge(f, c.over) }})
+		}
+	}
 	return list
 }
 

@@ -147,7 +147,7 @@ func sensitivityClaims() []Claim {
 	}
 	return []Claim{
 		{
-			Spec: "X22-5", Paper: journalWords.alone, Figures: []string{"x19-buffers"},
+			Spec: "X22-5", Paper: "with one source, two packets never contend for a buffer (case 1)", Figures: []string{"x19-buffers"},
 			Judge: func(f map[string]*Figure) Finding {
 				buffers := settingNamed("buffers")
 				panel := panelOf([2]int{1, meshPart}, smallBytes[0])

@@ -53,10 +53,9 @@ var minRows = []rowsClaim{
 
 func minRegion(_ context.Context, _ *Lab, f *Figure) error {
 	const n, source = 4, 5
-	rows := rowList{}
 	region := multistage.Region{Min: 4, Max: 8}
 	hops := multistage.Hops(n, source, region)
-	rows.add("nodes that get 0100 to 1000", "4 5 6 7 8", nodesOf(hops))
+	f.add("nodes that get 0100 to 1000", "4 5 6 7 8", nodesOf(hops))
 	for stage := n - 1; stage >= 0; stage-- {
 		var says []string
 		for _, h := range hops {
@@ -64,7 +63,7 @@ func minRegion(_ context.Context, _ *Lab, f *Figure) error {
 				says = append(says, fmt.Sprintf("%d to %d [%04b, %04b]", h.In, h.Out, h.Header.Min, h.Header.Max))
 			}
 		}
-		rows.add(fmt.Sprintf("links of stage %d from node %d, and regions", stage, source), "", strings.Join(says, ", "))
+		f.add(fmt.Sprintf("links of stage %d from node %d, and regions", stage, source), "", strings.Join(says, ", "))
 	}
 	missed, all := 0, 0
 	for stages := 3; stages <= 4; stages++ {
@@ -83,13 +82,12 @@ func minRegion(_ context.Context, _ *Lab, f *Figure) error {
 			}
 		}
 	}
-	rows.add(fmt.Sprintf("of %d regions in networks of 8 and 16, from each node, reach other nodes or lack some", all), "0", missed)
+	f.add(fmt.Sprintf("of %d regions in networks of 8 and 16, from each node, reach other nodes or lack some", all), "0", missed)
 	cubes, wrong, err := minCubes()
 	if err != nil {
 		return err
 	}
-	rows.add(fmt.Sprintf("of %d cubes in a network of 8, from each node, reach other nodes or lack some", cubes), "", wrong)
-	f.Rows = rows
+	f.add(fmt.Sprintf("of %d cubes in a network of 8, from each node, reach other nodes or lack some", cubes), "", wrong)
 	f.Drawings = []chart.Drawing{drawHops("Region 0100 to 1000 from node 5", n, hops, func(int) string { return "M" })}
 	return nil
 }
@@ -163,8 +161,7 @@ func minTwoPhase(_ context.Context, _ *Lab, f *Figure) error {
 	if err != nil {
 		return err
 	}
-	rows := rowList{}
-	rows.add("nodes that get a copy in phase 1", "4 5 6 7 8", nodesOf(multistage.Hops(n, s.Source, s.Copies)))
+	f.add("nodes that get a copy in phase 1", "4 5 6 7 8", nodesOf(multistage.Hops(n, s.Source, s.Copies)))
 	var sends []string
 	var hops []multistage.Hop[multistage.Region]
 	var packet []int
@@ -175,9 +172,9 @@ func minTwoPhase(_ context.Context, _ *Lab, f *Figure) error {
 			packet = append(packet, i)
 		}
 	}
-	rows.add("sends of phase 2", "4 to 0, 5 to 3, 6 to 6, 7 to 11, 8 to 13", strings.Join(sends, ", "))
+	f.add("sends of phase 2", "4 to 0, 5 to 3, 6 to 6, 7 to 11, 8 to 13", strings.Join(sends, ", "))
 	_, blocks := multistage.FirstConflict(n, s.Sends)
-	rows.add("copies of phase 2 block each other", "no", yes(blocks))
+	f.add("copies of phase 2 block each other", "no", yes(blocks))
 	// Any set of destinations, any source, a start for each: all of a network of 8.
 	wrong, all := 0, 0
 	for set := 1; set < 1<<8; set++ {
@@ -208,8 +205,7 @@ func minTwoPhase(_ context.Context, _ *Lab, f *Figure) error {
 			}
 		}
 	}
-	rows.add(fmt.Sprintf("of %d multicasts in a network of 8, each set of nodes from each source, miss a destination", all), "0", wrong)
-	f.Rows = rows
+	f.add(fmt.Sprintf("of %d multicasts in a network of 8, each set of nodes from each source, miss a destination", all), "0", wrong)
 	f.Drawings = []chart.Drawing{drawHops("Phase 2", n, hops, func(i int) string { return string("abcde"[packet[i]]) })}
 	return nil
 }
@@ -224,7 +220,7 @@ func elements(set int) (list []int) {
 }
 
 func minTheorem1(_ context.Context, lab *Lab, f *Figure) error {
-	rows, property := rowList{}, true
+	property := true
 	for n := 2; n <= 4; n++ {
 		size := 1 << n
 		all, blocked := 0, 0
@@ -242,14 +238,13 @@ func minTheorem1(_ context.Context, lab *Lab, f *Figure) error {
 				property = property && multistage.Concentrated(sends)
 			}
 		}
-		rows.add(fmt.Sprintf("of %d sets of copies in a network of %d block each other", all, size), "0", blocked)
+		f.add(fmt.Sprintf("of %d sets of copies in a network of %d block each other", all, size), "0", blocked)
 	}
-	rows.add("all of them have property 1", "yes", yes(property))
+	f.add("all of them have property 1", "yes", yes(property))
 	_, gap := multistage.FirstConflict(3, []multistage.Send{{From: 0, To: 0}, {From: 2, To: 1}})
-	rows.add("0 to 0 and 2 to 1 in a network of 8, sources that are not consecutive, block each other", "", yes(gap))
+	f.add("0 to 0 and 2 to 1 in a network of 8, sources that are not consecutive, block each other", "", yes(gap))
 	_, two := multistage.FirstConflict(3, []multistage.Send{{From: 0, To: 0}, {From: 1, To: 4}, {From: 4, To: 1}, {From: 5, To: 5}})
-	rows.add("two multicasts, 0 to 0 and 1 to 4, and 4 to 1 and 5 to 5, block each other", "", yes(two))
-	f.Rows = rows
+	f.add("two multicasts, 0 to 0 and 1 to 4, and 4 to 1 and 5 to 5, block each other", "", yes(two))
 	return nil
 }
 
@@ -282,7 +277,7 @@ func drawWorms(title string, worms []multistage.Worm, r *multistage.WormResult) 
 }
 
 // wormTables has what verify says of worms as the trees of forwarding tables.
-func wormTables(ctx context.Context, stages int, worms []multistage.Worm, rows *rowList) error {
+func wormTables(ctx context.Context, stages int, worms []multistage.Worm, to *Figure) error {
 	f, err := withLIDs(banyan.Banyan(stages, true))
 	if err != nil {
 		return err
@@ -319,7 +314,7 @@ func wormTables(ctx context.Context, stages int, worms []multistage.Worm, rows *
 		if err != nil {
 			return err
 		}
-		rows.add("as forwarding tables, verify finds a credit loop of "+c.what, "", yes(v.Multicast.CreditLoops > 0))
+		to.add("as forwarding tables, verify finds a credit loop of "+c.what, "", yes(v.Multicast.CreditLoops > 0))
 	}
 	return nil
 }
@@ -334,7 +329,6 @@ func minDeadlock(ctx context.Context, _ *Lab, f *Figure) error {
 		}
 		return links
 	}
-	rows := rowList{}
 	first := func(swapped int) func(stage, element int) int {
 		return func(stage, element int) int {
 			if stage == 1 && element == swapped {
@@ -357,19 +351,18 @@ func minDeadlock(ctx context.Context, _ *Lab, f *Figure) error {
 		if err != nil {
 			return err
 		}
-		rows.add(tt.what, tt.paper, outcome(r.Deadlock != nil))
+		f.add(tt.what, tt.paper, outcome(r.Deadlock != nil))
 		if r.Deadlock != nil && f.Drawings == nil {
 			f.Drawings = []chart.Drawing{drawWorms("Fig. 4: 1 to 5..8 and 15 to 7..12", worms, r)}
 		}
 	}
-	rows.add("links that 1 asks for at the first element", "2", asks(worms[0], 1, 3))
-	rows.add("links that 15 asks for at the first element", "2", asks(worms[1], 1, 3))
-	rows.add("links that 1 asks for at the second element", "2", asks(worms[0], 1, 5))
-	rows.add("links that 15 asks for at the second element", "2", asks(worms[1], 1, 5))
-	if err := wormTables(ctx, 4, worms, &rows); err != nil {
+	f.add("links that 1 asks for at the first element", "2", asks(worms[0], 1, 3))
+	f.add("links that 15 asks for at the first element", "2", asks(worms[1], 1, 3))
+	f.add("links that 1 asks for at the second element", "2", asks(worms[0], 1, 5))
+	f.add("links that 15 asks for at the second element", "2", asks(worms[1], 1, 5))
+	if err := wormTables(ctx, 4, worms, f); err != nil {
 		return err
 	}
-	f.Rows = rows
 	f.Parameters = []Parameter{{"network", "16 nodes"}, {"worms", "6 flits"}, {"buffers", "1 flit where nothing else is said"}}
 	return nil
 }
@@ -379,15 +372,14 @@ func minTheorem2(ctx context.Context, lab *Lab, f *Figure) error {
 	run := func(stages, buffer int, worms ...multistage.Worm) (*multistage.WormResult, error) {
 		return multistage.RunWorms(worms, multistage.WormOptions{Stages: stages, Flits: flits, Buffer: buffer})
 	}
-	rows := rowList{}
 	counter := []multistage.Worm{{Source: 1, To: multistage.Region{Min: 1, Max: 2}}, {Source: 2, To: multistage.Region{Min: 1, Max: 2}}, {Source: 0, To: multistage.Region{}}}
 	r, err := run(2, 1, counter...)
 	if err != nil {
 		return err
 	}
-	rows.add("1 to 1 and 2, 2 to 1 and 2, 0 to 0, in a network of 4", outcome(false), outcome(r.Deadlock != nil))
+	f.add("1 to 1 and 2, 2 to 1 and 2, 0 to 0, in a network of 4", outcome(false), outcome(r.Deadlock != nil))
 	f.Drawings = []chart.Drawing{drawWorms("The counterexample in a network of 4", counter, r)}
-	if err := wormTables(ctx, 2, counter, &rows); err != nil {
+	if err := wormTables(ctx, 2, counter, f); err != nil {
 		return err
 	}
 	// All threes of two worms to two nodes and one to one.
@@ -413,8 +405,8 @@ func minTheorem2(ctx context.Context, lab *Lab, f *Figure) error {
 			}
 		}
 	}
-	rows.add(fmt.Sprintf("of %d threes of worms in a network of 4 deadlock", all), "0", stuck)
-	rows.add("the same with room for whole packets", "0", room)
+	f.add(fmt.Sprintf("of %d threes of worms in a network of 4 deadlock", all), "0", stuck)
+	f.add("the same with room for whole packets", "0", room)
 	trials := 5000
 	if lab.Quick {
 		trials = 1000
@@ -440,9 +432,8 @@ func minTheorem2(ctx context.Context, lab *Lab, f *Figure) error {
 		if k == 2 {
 			paper = "0"
 		}
-		rows.add(fmt.Sprintf("of %d random sets of %d worms in a network of 16 deadlock", trials, k), paper, stuck)
+		f.add(fmt.Sprintf("of %d random sets of %d worms in a network of 16 deadlock", trials, k), paper, stuck)
 	}
-	f.Rows = rows
 	f.Parameters = []Parameter{{"worms", fmt.Sprintf("%d flits, all from time 0", flits)}, {"buffers", "1 flit where nothing else is said"}, {"arbitration", "the upper input link first"}}
 	return nil
 }

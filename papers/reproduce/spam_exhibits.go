@@ -96,19 +96,18 @@ func spamExample(ctx context.Context, _ *Lab, f *Figure) error {
 	if err != nil {
 		return err
 	}
-	rows := rowList{}
-	rows.add("channels 5-2, 2-3 and 3-4", "up, down cross, down cross", fmt.Sprintf("%s, %s, %s", net.Channel(port(5, 2)), net.Channel(port(2, 3)), net.Channel(port(3, 4))))
-	rows.add("least common ancestor of 8, 9, 10 and 11", "4", int(fab.Node(x.At).GUID))
+	f.add("channels 5-2, 2-3 and 3-4", "up, down cross, down cross", fmt.Sprintf("%s, %s, %s", net.Channel(port(5, 2)), net.Channel(port(2, 3)), net.Channel(port(3, 4))))
+	f.add("least common ancestor of 8, 9, 10 and 11", "4", int(fab.Node(x.At).GUID))
 	allowed := func(from, at, to int) bool {
 		return slices.Contains(net.Allowed(fab.Owner(port(at, to)), fab.Peer(port(from, at)), x, nil), port(at, to))
 	}
-	rows.add("5, 2, 3, 4 is a path of the header", "yes", yes(allowed(5, 2, 3) && allowed(2, 3, 4)))
+	f.add("5, 2, 3, 4 is a path of the header", "yes", yes(allowed(5, 2, 3) && allowed(2, 3, 4)))
 	split := func(from, at int) string {
 		return vertices(fab, net.Route(allFree{}, fab.Owner(port(at, from)), fab.Peer(port(from, at)), x, nil))
 	}
-	rows.add("requests at 4", "6 7", split(3, 4))
-	rows.add("requests at 6", "8 9 10", split(4, 6))
-	rows.add("requests at 7", "11", split(4, 7))
+	f.add("requests at 4", "6 7", split(3, 4))
+	f.add("requests at 6", "8 9 10", split(4, 6))
+	f.add("requests at 7", "11", split(4, 7))
 
 	// A long worm from 9 has the channel from 6 to 8.
 	r := &spamRouters{net: net}
@@ -135,14 +134,13 @@ func spamExample(ctx context.Context, _ *Lab, f *Figure) error {
 		return err
 	}
 	flits := func(from, to int) string { return fmt.Sprint(s.Load(port(from, to)).Bytes) }
-	rows.add("flits that 6 has, while its channel to 8 is busy", "1", flits(4, 6))
-	rows.add("flits that 7 and 11 have", "2, 2", flits(4, 7)+", "+flits(7, 11))
-	rows.add("flits that 9 and 10 have", "0, 0", flits(6, 9)+", "+flits(6, 10))
+	f.add("flits that 6 has, while its channel to 8 is busy", "1", flits(4, 6))
+	f.add("flits that 7 and 11 have", "2, 2", flits(4, 7)+", "+flits(7, 11))
+	f.add("flits that 9 and 10 have", "0, 0", flits(6, 9)+", "+flits(6, 10))
 	if err := s.Run(ctx, sim.Forever); err != nil {
 		return err
 	}
-	rows.add("flits that 9, 10 and 11 have in the end, of 128", "128, 128, 128", flits(6, 9)+", "+flits(6, 10)+", "+flits(7, 11))
-	f.Rows = rows
+	f.add("flits that 9, 10 and 11 have in the end, of 128", "128, 128, 128", flits(6, 9)+", "+flits(6, 10)+", "+flits(7, 11))
 	d := drawFabric("Fig. 1: the worm M by 5, 2, 3, 4", fab, named(fab, map[string][2]float64{
 		"1": {2, 4}, "2": {0, 3}, "3": {2, 3}, "4": {4, 3}, "5": {0, 2}, "6": {3, 2}, "7": {5, 2}, "8": {2, 1}, "9": {3, 1}, "10": {4, 1}, "11": {5, 1},
 	}))
@@ -223,10 +221,8 @@ func spamTheorem1(ctx context.Context, lab *Lab, f *Figure) error {
 			}
 		}
 	}
-	rows := rowList{}
-	rows.add(fmt.Sprintf("of %d random networks at saturation deadlock, with %d multicasts", networks, multicasts), "0", dead[sim.Wormhole])
-	rows.add("the same, when worms ask for their channels one by one", "", dead[sim.GreedyWormhole])
-	f.Rows = rows
+	f.add(fmt.Sprintf("of %d random networks at saturation deadlock, with %d multicasts", networks, multicasts), "0", dead[sim.Wormhole])
+	f.add("the same, when worms ask for their channels one by one", "", dead[sim.GreedyWormhole])
 	f.Parameters = []Parameter{{"networks", "6 to 19 switches, half on a lattice, half irregular"}, {"worms", "six of each host at time 0, half of them multicasts"}, {"buffers", "1 flit at each input and output"}}
 	return nil
 }
@@ -291,11 +287,9 @@ func spamTheorem2(_ context.Context, lab *Lab, f *Figure) error {
 			}
 		}
 	}
-	rows := rowList{}
-	rows.add(fmt.Sprintf("of %d destinations in %d random networks have a route that comes back to a channel", targets, networks), "0", cycles)
-	rows.add("routers from which no allowed channel leads on to the destination", "0", ends)
-	rows.add("channels of the longest route behind the first one", "", longest)
-	f.Rows = rows
+	f.add(fmt.Sprintf("of %d destinations in %d random networks have a route that comes back to a channel", targets, networks), "0", cycles)
+	f.add("routers from which no allowed channel leads on to the destination", "0", ends)
+	f.add("channels of the longest route behind the first one", "", longest)
 	f.Parameters = []Parameter{{"networks", "6 to 19 switches, half on a lattice, half irregular"}, {"routes", "all that the routing function allows, from each processor to each other one"}}
 	return nil
 }

@@ -155,7 +155,6 @@ func zhouDeadlock(ctx context.Context, _ *Lab, f *Figure) error {
 		names[fab.Node(fab.Owner(src)).GUID] = p.who
 		packets = append(packets, sim.Message{Src: src, DLID: fab.LID(dst), Bytes: 64})
 	}
-	rows := rowList{}
 	for _, routing := range []struct {
 		figure, name, loops, ends string
 		tables                    *lft.Tables
@@ -164,14 +163,14 @@ func zhouDeadlock(ctx context.Context, _ *Lab, f *Figure) error {
 		if err != nil {
 			return err
 		}
-		rows.add(routing.figure+", "+routing.name+": verify finds a credit loop", routing.loops, yes(v.CreditLoops.Count > 0))
+		f.add(routing.figure+", "+routing.name+": verify finds a credit loop", routing.loops, yes(v.CreditLoops.Count > 0))
 		cfg := meshHardware()
 		cfg.PacketBuffers(1, 64)
 		dead, err := lock(ctx, sim.Network{Fabric: fab, Tables: routing.tables}, cfg, packets)
 		if err != nil {
 			return err
 		}
-		rows.add(routing.figure+", "+routing.name+": the four packets in the simulator", routing.ends, outcome(dead != nil))
+		f.add(routing.figure+", "+routing.name+": the four packets in the simulator", routing.ends, outcome(dead != nil))
 		d := drawFabric(routing.figure+": "+routing.name, fab, meshPlace(fab, 2))
 		if dead != nil {
 			d.deadlock(dead, func(w *sim.Wait) string { return names[w.Src] })
@@ -185,7 +184,6 @@ func zhouDeadlock(ctx context.Context, _ *Lab, f *Figure) error {
 		}
 		f.Drawings = append(f.Drawings, d.Drawing)
 	}
-	f.Rows = rows
 	f.Parameters = []Parameter{{"mesh", "2x2"}, {"packets", "64 bytes each, all sent at time 0"}, {"buffer of a port", "1 packet"}}
 	return nil
 }
@@ -283,8 +281,7 @@ func zhouNegativeFirst(ctx context.Context, _ *Lab, f *Figure) error {
 	if err != nil {
 		return err
 	}
-	rows := rowList{}
-	rows.add("XY routing: copies at N(2,2), N(3,2), N(3,3)", "[1 1 1]", once)
+	f.add("XY routing: copies at N(2,2), N(3,2), N(3,3)", "[1 1 1]", once)
 	// All destinations are north-east, so that adaptive negative-first takes any
 	// shortest way.
 	var shown [][]fabric.PortNum
@@ -309,9 +306,9 @@ func zhouNegativeFirst(ctx context.Context, _ *Lab, f *Figure) error {
 			}
 		}
 	}
-	rows.add("N(3,2) gets it twice, in some choice of negative-first paths", "yes", yes(twice > 0))
-	rows.add("N(3,2) alone gets it twice, in some choice of negative-first paths", "yes", yes(alone > 0))
-	rows.add("choices of paths, and those with two or more copies at N(3,2)", "", fmt.Sprintf("%d, %d", choices, twice))
+	f.add("N(3,2) gets it twice, in some choice of negative-first paths", "yes", yes(twice > 0))
+	f.add("N(3,2) alone gets it twice, in some choice of negative-first paths", "yes", yes(alone > 0))
+	f.add("choices of paths, and those with two or more copies at N(3,2)", "", fmt.Sprintf("%d, %d", choices, twice))
 	nf, err := mesh.NegativeFirst.Route(ctx, fab, lft.Options{})
 	if err != nil {
 		return err
@@ -320,8 +317,7 @@ func zhouNegativeFirst(ctx context.Context, _ *Lab, f *Figure) error {
 	if err != nil {
 		return err
 	}
-	rows.add("deterministic negative-first, each source with all others as its group: all get one copy", "", yes(trees))
-	f.Rows = rows
+	f.add("deterministic negative-first, each source with all others as its group: all get one copy", "", yes(trees))
 	for i, ways := range [][][]fabric.PortNum{xy, shown} {
 		d := drawFabric([]string{"Fig. 3: XY routing", "Fig. 4: negative-first routing, one of the choices"}[i], fab, meshPlace(fab, n))
 		for k, way := range ways {
@@ -358,7 +354,6 @@ func oneSourceTrees(ctx context.Context, r *lft.Routing) (bool, error) {
 }
 
 func zhouLIDs(ctx context.Context, _ *Lab, f *Figure) error {
-	rows := rowList{}
 	for _, m := range []struct {
 		m, n  int
 		names map[[2]int]string // what the paper has
@@ -379,14 +374,14 @@ func zhouLIDs(ctx context.Context, _ *Lab, f *Figure) error {
 				lids[lid] = true
 				printed[x*m.m+y+1] = true
 				if want := m.names[[2]int{x, y}]; want != "" {
-					rows.add(fmt.Sprintf("N(%d,%d) in a mesh of %d x %d", x, y, m.m, m.n), want, lid)
+					f.add(fmt.Sprintf("N(%d,%d) in a mesh of %d x %d", x, y, m.m, m.n), want, lid)
 				}
 			}
 		}
 		if m.m != m.n {
 			nodes := fmt.Sprint(m.m * m.n)
-			rows.add(fmt.Sprintf("LIDs in a mesh of %d x %d by the printed formula", m.m, m.n), nodes, len(printed))
-			rows.add(fmt.Sprintf("LIDs in a mesh of %d x %d with x*n + y + 1", m.m, m.n), nodes, len(lids))
+			f.add(fmt.Sprintf("LIDs in a mesh of %d x %d by the printed formula", m.m, m.n), nodes, len(printed))
+			f.add(fmt.Sprintf("LIDs in a mesh of %d x %d with x*n + y + 1", m.m, m.n), nodes, len(lids))
 			continue
 		}
 		d := drawFabric(fmt.Sprintf("A mesh of %d x %d", m.m, m.n), fab, func(s fabric.NodeID) (chart.Spot, bool) {
@@ -398,7 +393,6 @@ func zhouLIDs(ctx context.Context, _ *Lab, f *Figure) error {
 		})
 		f.Drawings = append(f.Drawings, d.Drawing)
 	}
-	f.Rows = rows
 	return nil
 }
 
@@ -409,9 +403,8 @@ func zhouPaths(ctx context.Context, _ *Lab, f *Figure) error {
 		return err
 	}
 	fab, tables := r.Routing.Fabric, r.Routing.Tables
-	rows := rowList{}
 	for i, s := range [][2]int{{2, 2}, {1, 2}, {0, 2}} {
-		rows.add(fmt.Sprintf("port of LID 4 at N(%d,%d)", s[0], s[1]), []string{"3", "3", "2"}[i], tables.Row(node(n, s[0], s[1]))[4])
+		f.add(fmt.Sprintf("port of LID 4 at N(%d,%d)", s[0], s[1]), []string{"3", "3", "2"}[i], tables.Row(node(n, s[0], s[1]))[4])
 	}
 	d := drawFabric("XY routing from N(2,2)", fab, meshPlace(fab, n))
 	from := hostOf(fab, node(n, 2, 2))
@@ -437,7 +430,7 @@ func zhouPaths(ctx context.Context, _ *Lab, f *Figure) error {
 				ports = append(ports, fmt.Sprintf("%d,%d_%d", s/n, s%n, fab.Num(at)))
 			}
 		}
-		rows.add(fmt.Sprintf("ports to N(%d,%d), path %s", p.x, p.y, p.who), p.ports, strings.Join(ports, " "))
+		f.add(fmt.Sprintf("ports to N(%d,%d), path %s", p.x, p.y, p.who), p.ports, strings.Join(ports, " "))
 		if err := d.follow(tables, from, dlid, p.who); err != nil {
 			return err
 		}
@@ -451,9 +444,9 @@ func zhouPaths(ctx context.Context, _ *Lab, f *Figure) error {
 			}
 			y += c.step
 		}
-		rows.add(fmt.Sprintf("case %d as printed leads from N(2,2) to N(%d,%d)", i+3, c.x, c.y), "yes", yes(y == c.y))
+		f.add(fmt.Sprintf("case %d as printed leads from N(2,2) to N(%d,%d)", i+3, c.x, c.y), "yes", yes(y == c.y))
 	}
-	f.Rows, f.Drawings = rows, []chart.Drawing{d.Drawing}
+	f.Drawings = []chart.Drawing{d.Drawing}
 	return nil
 }
 
@@ -479,7 +472,6 @@ func zhouMasks(ctx context.Context, _ *Lab, f *Figure) error {
 		return err
 	}
 	fab, mlid := r.Routing.Fabric, r.Plan.Trees[0].MLID
-	rows := rowList{}
 	d := drawFabric("The tree of N(2,2)", fab, meshPlace(fab, n))
 	var printed []fabric.PortID
 	for _, row := range []struct {
@@ -497,20 +489,20 @@ func zhouMasks(ctx context.Context, _ *Lab, f *Figure) error {
 				d.arrow(p, "M", false)
 			}
 		}
-		rows.add(fmt.Sprintf("output ports of N(%d,%d) to other nodes", row.x, row.y), row.mask, strings.Join(mask, " "))
+		f.add(fmt.Sprintf("output ports of N(%d,%d) to other nodes", row.x, row.y), row.mask, strings.Join(mask, " "))
 	}
 	slices.Sort(printed)
 	got, err := copies(ctx, fab, printed, hostOf(fab, node(n, 2, 2)))
 	if err != nil {
 		return err
 	}
-	rows.add("members that the printed sets reach, of 5", "5", len(got))
+	f.add("members that the printed sets reach, of 5", "5", len(got))
 	ours, err := copies(ctx, fab, r.Plan.Tables.Ports(mlid), hostOf(fab, node(n, 2, 2)))
 	if err != nil {
 		return err
 	}
-	rows.add("members that compiled masks reach, of 5", "5", len(ours))
-	f.Rows, f.Drawings = rows, []chart.Drawing{d.Drawing}
+	f.add("members that compiled masks reach, of 5", "5", len(ours))
+	f.Drawings = []chart.Drawing{d.Drawing}
 	return nil
 }
 
@@ -528,14 +520,13 @@ func zhouSenders(ctx context.Context, _ *Lab, f *Figure) error {
 	}
 	fab, tables := each.Routing.Fabric, each.Routing.Tables
 	group := exampleGroup(fab, all...)[0]
-	rows := rowList{}
 	check := func(what, paper string, masks *mft.Tables, trees []mft.Tree) error {
 		v, err := verify.Check(ctx, fab, tables, verify.Options{Multicast: &verify.Multicast{Tables: masks, Trees: trees}})
 		if err != nil {
 			return err
 		}
 		m := v.Multicast
-		rows.add(what, paper, fmt.Sprintf("%d lost, %d twice, %d senders loop", m.Missing, m.Duplicates, m.Loops))
+		f.add(what, paper, fmt.Sprintf("%d lost, %d twice, %d senders loop", m.Missing, m.Duplicates, m.Loops))
 		return nil
 	}
 	one := mft.Tree{Name: group.Name, MLID: mft.MinMLID, Senders: group.Senders, Receivers: group.Receivers}
@@ -564,7 +555,6 @@ func zhouSenders(ctx context.Context, _ *Lab, f *Figure) error {
 	if err := check(fmt.Sprintf("six senders with a multicast LID for each row, %d of them", len(byRow.Plan.Trees)), "", byRow.Plan.Tables, byRow.Plan.Trees); err != nil {
 		return err
 	}
-	f.Rows = rows
 	d := drawFabric("The union of the masks of six senders", fab, meshPlace(fab, n))
 	for _, p := range masks.Ports(one.MLID) {
 		d.arrow(p, "M", false)
@@ -611,7 +601,6 @@ func copyingRows(independent bool) (names []string) {
 }
 
 func zhouCopying(ctx context.Context, _ *Lab, f *Figure) error {
-	rows := rowList{}
 	for i, k := range zhouKnots {
 		r, err := zhouMesh(ctx, k.m, k.n, func(f *fabric.Fabric) (groups []mft.Group, err error) {
 			for i, p := range k.packets {
@@ -647,14 +636,14 @@ func zhouCopying(ctx context.Context, _ *Lab, f *Figure) error {
 			if err != nil {
 				return err
 			}
-			rows.add(c.row, outcome(false), outcome(dead != nil))
+			f.add(c.row, outcome(false), outcome(dead != nil))
 			v, err := verify.Check(ctx, fab, r.Routing.Tables, verify.Options{
 				Multicast: &verify.Multicast{Tables: r.Plan.Tables, Trees: r.Plan.Trees, Copying: c.check},
 			})
 			if err != nil {
 				return err
 			}
-			rows.add(c.row+": verify finds a credit loop", "", yes(v.Multicast.CreditLoops > 0))
+			f.add(c.row+": verify finds a credit loop", "", yes(v.Multicast.CreditLoops > 0))
 			if dead == nil {
 				continue
 			}
@@ -663,7 +652,6 @@ func zhouCopying(ctx context.Context, _ *Lab, f *Figure) error {
 			f.Drawings = append(f.Drawings, d.Drawing)
 		}
 	}
-	f.Rows = rows
 	f.Parameters = []Parameter{{"packets", "8 flits, all sent at time 0"}, {"buffer of a port", "1 flit with wormhole, else a packet"}}
 	return nil
 }

@@ -13,7 +13,7 @@ var zhouConference = Paper{
 	},
 	Experiments: meshExperiments(conferenceCases),
 	Exhibits:    zhouConferenceExhibits,
-	Claims:      slices.Concat(conferenceExhibitClaims(), meshClaims(conferenceCases, conferenceWords)),
+	Claims:      slices.Concat(conferenceExhibitClaims(), meshClaims(conferenceCases, true)),
 }
 
 var conferenceCases = []meshCase{
