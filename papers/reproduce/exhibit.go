@@ -11,7 +11,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/report/chart"
+	"github.com/ibweave/ibweave/papers/drawing"
 	"github.com/ibweave/ibweave/sim"
 )
 
@@ -121,18 +121,18 @@ func (f *Figure) Text(w io.Writer) error {
 }
 
 // place is where the node of a fabric is in a drawing; false leaves it out.
-type place func(n fabric.NodeID) (chart.Spot, bool)
+type place func(n fabric.NodeID) (drawing.Spot, bool)
 
 // plan is a drawing of a fabric, and which spots are which nodes.
 type plan struct {
-	chart.Drawing
+	drawing.Network
 	f    *fabric.Fabric
 	spot map[fabric.NodeID]int
 }
 
 // drawFabric lays out a fabric: the nodes that at places, and their cables.
 func drawFabric(title string, f *fabric.Fabric, at place) *plan {
-	d := &plan{Drawing: chart.Drawing{Title: title, Cables: [][2]int{}, Arrows: []chart.Arrow{}}, f: f, spot: map[fabric.NodeID]int{}}
+	d := &plan{Network: drawing.Network{Title: title, Cables: [][2]int{}, Arrows: []drawing.Arrow{}}, f: f, spot: map[fabric.NodeID]int{}}
 	for n := range fabric.NodeID(f.NumNodes()) {
 		if s, ok := at(n); ok {
 			d.spot[n] = len(d.Spots)
@@ -158,7 +158,7 @@ func drawFabric(title string, f *fabric.Fabric, at place) *plan {
 func (d *plan) arrow(out fabric.PortID, who string, waits bool) {
 	from, ok := d.spot[d.f.Owner(out)]
 	to, too := d.spot[d.f.Owner(d.f.Peer(out))]
-	a := chart.Arrow{From: from, To: to, Who: who, Waits: waits}
+	a := drawing.Arrow{From: from, To: to, Who: who, Waits: waits}
 	if ok && too && !slices.Contains(d.Arrows, a) {
 		d.Arrows = append(d.Arrows, a)
 	}

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/ibweave/ibweave/report/chart"
+	"github.com/ibweave/ibweave/papers/drawing"
 )
 
 // madeExhibits are the exhibits of all papers, made once.
@@ -80,7 +80,7 @@ func TestExhibits(t *testing.T) {
 				continue
 			}
 			waits++
-			if !slices.ContainsFunc(made[id].Drawings[0].Arrows, func(b chart.Arrow) bool {
+			if !slices.ContainsFunc(made[id].Drawings[0].Arrows, func(b drawing.Arrow) bool {
 				return !b.Waits && b.From == a.From && b.To == a.To && b.Who != a.Who
 			}) {
 				t.Errorf("%s: nothing holds what %s waits for", id, a.Who)

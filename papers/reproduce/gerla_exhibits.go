@@ -15,9 +15,9 @@ import (
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/papers/drawing"
 	"github.com/ibweave/ibweave/papers/myrinet"
 	"github.com/ibweave/ibweave/papers/myrinet/lan"
-	"github.com/ibweave/ibweave/report/chart"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -196,10 +196,10 @@ func (d *plan) stuckWorms(waits []lan.SwitchWait, names string) {
 
 // named places nodes by their names.
 func named(f *fabric.Fabric, at map[string][2]float64) place {
-	return func(n fabric.NodeID) (chart.Spot, bool) {
+	return func(n fabric.NodeID) (drawing.Spot, bool) {
 		name := f.Name(n).Text
 		xy, ok := at[name]
-		return chart.Spot{Name: name, X: xy[0], Y: xy[1], End: !f.IsSwitch(n)}, ok
+		return drawing.Spot{Name: name, X: xy[0], Y: xy[1], End: !f.IsSwitch(n)}, ok
 	}
 }
 
@@ -235,7 +235,7 @@ func gerlaDeadlock(ctx context.Context, lab *Lab, f *Figure) error {
 				"A": {1, 3}, "B": {2, 2}, "C": {0, 2}, "E": {2, 1}, "D": {0, 1}, "a": {1, 4}, "b": {2, 0}, "c": {0, 0}, "x": {0, 3},
 			}))
 			d.stuckWorms(r.Deadlock, "MU")
-			f.Drawings = append(f.Drawings, d.Drawing)
+			f.Drawings = append(f.Drawings, d.Network)
 		}
 		if scheme.loops == "" {
 			continue
@@ -463,7 +463,7 @@ func gerlaPathDeadlock(_ context.Context, _ *Lab, f *Figure) error {
 				}))
 				d.stuckWorms(r.Deadlock, "XY")
 				d.Notes = append(d.Notes, fmt.Sprintf("Y starts %d cycles after X.", start))
-				f.Drawings = append(f.Drawings, d.Drawing)
+				f.Drawings = append(f.Drawings, d.Network)
 			}
 			found = true
 		}
@@ -536,16 +536,16 @@ func circuitFrom(s *myrinet.Schedule, id int32) string {
 }
 
 // drawWaits draws buffers of hosts in a circle.
-func drawWaits(title string, waits []myrinet.Wait, name func(host int32) string) chart.Drawing {
-	d := chart.Drawing{Title: title, Arrows: []chart.Arrow{}, Cables: [][2]int{}}
+func drawWaits(title string, waits []myrinet.Wait, name func(host int32) string) drawing.Network {
+	d := drawing.Network{Title: title, Arrows: []drawing.Arrow{}, Cables: [][2]int{}}
 	n := len(waits)
 	for i, w := range waits {
 		angle := 2 * math.Pi * float64(i) / float64(n)
-		d.Spots = append(d.Spots, chart.Spot{Name: fmt.Sprintf("%s, class %d", name(w.At), w.Held), X: 1 - math.Cos(angle), Y: 1 + math.Sin(angle)})
+		d.Spots = append(d.Spots, drawing.Spot{Name: fmt.Sprintf("%s, class %d", name(w.At), w.Held), X: 1 - math.Cos(angle), Y: 1 + math.Sin(angle)})
 		if n > 2 || i == 0 {
 			d.Cables = append(d.Cables, [2]int{i, (i + 1) % n})
 		}
-		d.Arrows = append(d.Arrows, chart.Arrow{From: i, To: (i + 1) % n, Who: string("XYZ"[i%3]), Waits: true})
+		d.Arrows = append(d.Arrows, drawing.Arrow{From: i, To: (i + 1) % n, Who: string("XYZ"[i%3]), Waits: true})
 	}
 	return d
 }

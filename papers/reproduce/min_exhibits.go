@@ -10,8 +10,8 @@ import (
 
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/papers/drawing"
 	"github.com/ibweave/ibweave/papers/multistage"
-	"github.com/ibweave/ibweave/report/chart"
 	"github.com/ibweave/ibweave/routing/banyan"
 	"github.com/ibweave/ibweave/verify"
 )
@@ -88,7 +88,7 @@ func minRegion(_ context.Context, _ *Lab, f *Figure) error {
 		return err
 	}
 	f.add(fmt.Sprintf("of %d cubes in a network of 8, from each node, reach other nodes or lack some", cubes), "", wrong)
-	f.Drawings = []chart.Drawing{drawHops("Region 0100 to 1000 from node 5", n, hops, func(int) string { return "M" })}
+	f.Drawings = []drawing.Network{drawHops("Region 0100 to 1000 from node 5", n, hops, func(int) string { return "M" })}
 	return nil
 }
 
@@ -128,15 +128,15 @@ func nodesOf[H any](hops []multistage.Hop[H]) string {
 
 // drawHops draws the elements that packets pass, by stage from the left, and the nodes
 // that they come to. who names the packet of a hop by its index.
-func drawHops(title string, n int, hops []multistage.Hop[multistage.Region], who func(hop int) string) chart.Drawing {
-	d := chart.Drawing{Title: title, Arrows: []chart.Arrow{}, Cables: [][2]int{}}
+func drawHops(title string, n int, hops []multistage.Hop[multistage.Region], who func(hop int) string) drawing.Network {
+	d := drawing.Network{Title: title, Arrows: []drawing.Arrow{}, Cables: [][2]int{}}
 	index := map[string]int{}
 	spot := func(name string, x int, place float64, end bool) int {
 		i, ok := index[name]
 		if !ok {
 			i = len(d.Spots)
 			index[name] = i
-			d.Spots = append(d.Spots, chart.Spot{Name: name, X: float64(x), Y: float64(int(1)<<(n-1)-1) - place, End: end})
+			d.Spots = append(d.Spots, drawing.Spot{Name: name, X: float64(x), Y: float64(int(1)<<(n-1)-1) - place, End: end})
 		}
 		return i
 	}
@@ -150,7 +150,7 @@ func drawHops(title string, n int, hops []multistage.Hop[multistage.Region], who
 			to = spot(fmt.Sprintf("node %d", h.Out), n, float64(h.Out)/2-0.25, true)
 		}
 		d.Cables = append(d.Cables, [2]int{from, to})
-		d.Arrows = append(d.Arrows, chart.Arrow{From: from, To: to, Who: who(i)})
+		d.Arrows = append(d.Arrows, drawing.Arrow{From: from, To: to, Who: who(i)})
 	}
 	return d
 }
@@ -206,7 +206,7 @@ func minTwoPhase(_ context.Context, _ *Lab, f *Figure) error {
 		}
 	}
 	f.add(fmt.Sprintf("of %d multicasts in a network of 8, each set of nodes from each source, miss a destination", all), "0", wrong)
-	f.Drawings = []chart.Drawing{drawHops("Phase 2", n, hops, func(i int) string { return string("abcde"[packet[i]]) })}
+	f.Drawings = []drawing.Network{drawHops("Phase 2", n, hops, func(i int) string { return string("abcde"[packet[i]]) })}
 	return nil
 }
 
@@ -250,25 +250,25 @@ func minTheorem1(_ context.Context, lab *Lab, f *Figure) error {
 
 // drawWorms draws the elements at which worms wait for each other, the nodes that they
 // come from, and the links that they hold and wait for.
-func drawWorms(title string, worms []multistage.Worm, r *multistage.WormResult) chart.Drawing {
-	d := chart.Drawing{Title: title, Arrows: []chart.Arrow{}, Cables: [][2]int{}}
+func drawWorms(title string, worms []multistage.Worm, r *multistage.WormResult) drawing.Network {
+	d := drawing.Network{Title: title, Arrows: []drawing.Arrow{}, Cables: [][2]int{}}
 	who := func(w int) string { return fmt.Sprintf("worm of %d", worms[w].Source) }
 	n := len(r.Deadlock)
 	for i, w := range r.Deadlock {
-		d.Spots = append(d.Spots, chart.Spot{Name: fmt.Sprintf("node %d", worms[w.Worm].Source), Y: float64(n - 1 - i), End: true})
+		d.Spots = append(d.Spots, drawing.Spot{Name: fmt.Sprintf("node %d", worms[w.Worm].Source), Y: float64(n - 1 - i), End: true})
 	}
 	for i, w := range r.Deadlock {
 		y := float64(n - 1 - i)
 		element := len(d.Spots)
 		d.Spots = append(d.Spots,
-			chart.Spot{Name: fmt.Sprintf("stage %d, SE %d", w.Stage, w.Link/2), X: 1, Y: y},
-			chart.Spot{Name: fmt.Sprintf("link %d", w.Link), X: 2.5, Y: y, End: true})
+			drawing.Spot{Name: fmt.Sprintf("stage %d, SE %d", w.Stage, w.Link/2), X: 1, Y: y},
+			drawing.Spot{Name: fmt.Sprintf("link %d", w.Link), X: 2.5, Y: y, End: true})
 		d.Cables = append(d.Cables, [2]int{element, element + 1})
 		for k := range n {
 			d.Cables = append(d.Cables, [2]int{k, element})
 		}
-		d.Arrows = append(d.Arrows, chart.Arrow{From: element, To: element + 1, Who: who(w.For)},
-			chart.Arrow{From: element, To: element + 1, Who: who(w.Worm), Waits: true})
+		d.Arrows = append(d.Arrows, drawing.Arrow{From: element, To: element + 1, Who: who(w.For)},
+			drawing.Arrow{From: element, To: element + 1, Who: who(w.Worm), Waits: true})
 	}
 	for _, w := range worms {
 		d.Notes = append(d.Notes, fmt.Sprintf("%d sends to %s.", w.Source, w.To))
@@ -353,7 +353,7 @@ func minDeadlock(ctx context.Context, _ *Lab, f *Figure) error {
 		}
 		f.add(tt.what, tt.paper, outcome(r.Deadlock != nil))
 		if r.Deadlock != nil && f.Drawings == nil {
-			f.Drawings = []chart.Drawing{drawWorms("Fig. 4: 1 to 5..8 and 15 to 7..12", worms, r)}
+			f.Drawings = []drawing.Network{drawWorms("Fig. 4: 1 to 5..8 and 15 to 7..12", worms, r)}
 		}
 	}
 	f.add("links that 1 asks for at the first element", "2", asks(worms[0], 1, 3))
@@ -378,7 +378,7 @@ func minTheorem2(ctx context.Context, lab *Lab, f *Figure) error {
 		return err
 	}
 	f.add("1 to 1 and 2, 2 to 1 and 2, 0 to 0, in a network of 4", outcome(false), outcome(r.Deadlock != nil))
-	f.Drawings = []chart.Drawing{drawWorms("The counterexample in a network of 4", counter, r)}
+	f.Drawings = []drawing.Network{drawWorms("The counterexample in a network of 4", counter, r)}
 	if err := wormTables(ctx, 2, counter, f); err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ibweave/ibweave/papers/drawing"
 	"github.com/ibweave/ibweave/report/chart"
 )
 
@@ -55,7 +56,7 @@ func (f *Figure) picture() picture {
 	caption := f.caption()
 	switch {
 	case f.Drawings != nil:
-		return &chart.Drawings{Title: f.Title, Drawings: f.Drawings, Caption: caption}
+		return &drawing.Sheet{Title: f.Title, Drawings: f.Drawings, Caption: caption}
 	case f.Panels == nil:
 		return nil
 	}

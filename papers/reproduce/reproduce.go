@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ibweave/ibweave/papers/drawing"
 	"github.com/ibweave/ibweave/report/chart"
 )
 
@@ -75,8 +76,8 @@ type Figure struct {
 	Parameters []Parameter   `json:"parameters"`
 	Panels     []chart.Panel `json:"panels"`
 	// Rows and Drawings are what an exhibit has.
-	Rows     []Row           `json:"rows,omitempty"`
-	Drawings []chart.Drawing `json:"drawings,omitempty"`
+	Rows     []Row             `json:"rows,omitempty"`
+	Drawings []drawing.Network `json:"drawings,omitempty"`
 }
 
 // Curve is the points of a curve over all panels, by ascending X: where panels

@@ -11,7 +11,7 @@ import (
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/internal/graph"
 	"github.com/ibweave/ibweave/mft"
-	"github.com/ibweave/ibweave/report/chart"
+	"github.com/ibweave/ibweave/papers/drawing"
 	"github.com/ibweave/ibweave/sim"
 	"github.com/ibweave/ibweave/updown"
 )
@@ -149,7 +149,7 @@ func spamExample(ctx context.Context, _ *Lab, f *Figure) error {
 	}
 	d.arrow(port(6, 8), "M", true)
 	d.arrow(port(6, 8), "busy", false)
-	f.Drawings = []chart.Drawing{d.Drawing}
+	f.Drawings = []drawing.Network{d.Network}
 	return nil
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
-	"github.com/ibweave/ibweave/report/chart"
+	"github.com/ibweave/ibweave/papers/drawing"
 	"github.com/ibweave/ibweave/sim"
 	"github.com/ibweave/ibweave/verify"
 )
@@ -113,9 +113,9 @@ func hostOf(f *fabric.Fabric, s fabric.NodeID) fabric.PortID { return f.Peer(f.P
 
 // meshPlace draws the switches of a mesh with n rows by their coordinates.
 func meshPlace(f *fabric.Fabric, n int) place {
-	return func(s fabric.NodeID) (chart.Spot, bool) {
+	return func(s fabric.NodeID) (drawing.Spot, bool) {
 		x, y := int(s)/n, int(s)%n
-		return chart.Spot{Name: fmt.Sprintf("N(%d,%d)", x, y), X: float64(x), Y: float64(y)}, f.IsSwitch(s)
+		return drawing.Spot{Name: fmt.Sprintf("N(%d,%d)", x, y), X: float64(x), Y: float64(y)}, f.IsSwitch(s)
 	}
 }
 
@@ -182,7 +182,7 @@ func zhouDeadlock(ctx context.Context, _ *Lab, f *Figure) error {
 				}
 			}
 		}
-		f.Drawings = append(f.Drawings, d.Drawing)
+		f.Drawings = append(f.Drawings, d.Network)
 	}
 	f.Parameters = []Parameter{{"mesh", "2x2"}, {"packets", "64 bytes each, all sent at time 0"}, {"buffer of a port", "1 packet"}}
 	return nil
@@ -327,7 +327,7 @@ func zhouNegativeFirst(ctx context.Context, _ *Lab, f *Figure) error {
 				at = fab.Owner(fab.Peer(fab.Port(at, p)))
 			}
 		}
-		f.Drawings = append(f.Drawings, d.Drawing)
+		f.Drawings = append(f.Drawings, d.Network)
 	}
 	f.Parameters = []Parameter{{"mesh", "4x4"}, {"multicast", "N(1,1) to N(2,2), N(3,2) and N(3,3)"}}
 	return nil
@@ -384,14 +384,14 @@ func zhouLIDs(ctx context.Context, _ *Lab, f *Figure) error {
 			f.add(fmt.Sprintf("LIDs in a mesh of %d x %d with x*n + y + 1", m.m, m.n), nodes, len(lids))
 			continue
 		}
-		d := drawFabric(fmt.Sprintf("A mesh of %d x %d", m.m, m.n), fab, func(s fabric.NodeID) (chart.Spot, bool) {
+		d := drawFabric(fmt.Sprintf("A mesh of %d x %d", m.m, m.n), fab, func(s fabric.NodeID) (drawing.Spot, bool) {
 			spot, ok := meshPlace(fab, m.n)(s)
 			if ok {
 				spot.Name = fmt.Sprint(fab.LID(hostOf(fab, s)))
 			}
 			return spot, ok
 		})
-		f.Drawings = append(f.Drawings, d.Drawing)
+		f.Drawings = append(f.Drawings, d.Network)
 	}
 	return nil
 }
@@ -446,7 +446,7 @@ func zhouPaths(ctx context.Context, _ *Lab, f *Figure) error {
 		}
 		f.add(fmt.Sprintf("case %d as printed leads from N(2,2) to N(%d,%d)", i+3, c.x, c.y), "yes", yes(y == c.y))
 	}
-	f.Drawings = []chart.Drawing{d.Drawing}
+	f.Drawings = []drawing.Network{d.Network}
 	return nil
 }
 
@@ -502,7 +502,7 @@ func zhouMasks(ctx context.Context, _ *Lab, f *Figure) error {
 		return err
 	}
 	f.add("members that compiled masks reach, of 5", "5", len(ours))
-	f.Drawings = []chart.Drawing{d.Drawing}
+	f.Drawings = []drawing.Network{d.Network}
 	return nil
 }
 
@@ -559,7 +559,7 @@ func zhouSenders(ctx context.Context, _ *Lab, f *Figure) error {
 	for _, p := range masks.Ports(one.MLID) {
 		d.arrow(p, "M", false)
 	}
-	f.Drawings = []chart.Drawing{d.Drawing}
+	f.Drawings = []drawing.Network{d.Network}
 	f.Parameters = []Parameter{{"mesh", "5x5"}, {"group", "of figure 9; N(2,2) and the members send"}}
 	return nil
 }
@@ -649,7 +649,7 @@ func zhouCopying(ctx context.Context, _ *Lab, f *Figure) error {
 			}
 			d := drawFabric(k.name, fab, meshPlace(fab, k.n))
 			d.deadlock(dead, func(w *sim.Wait) string { return names[w.DLID] })
-			f.Drawings = append(f.Drawings, d.Drawing)
+			f.Drawings = append(f.Drawings, d.Network)
 		}
 	}
 	f.Parameters = []Parameter{{"packets", "8 flits, all sent at time 0"}, {"buffer of a port", "1 flit with wormhole, else a packet"}}

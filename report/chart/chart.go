@@ -1,10 +1,9 @@
 // Package chart draws measurements, in SVG and PNG, for a reader who has a report or
 // a paper's figure beside ours: panels side by side, axes with units, intervals of
 // confidence, a legend below each panel, and a caption. Curves differ by colour (the
-// palette of Okabe and Ito, which colour-blind people tell apart), by marker and
-// by dashes, so that they can be told in black and white too. Drawings are networks
-// with packets on them, as pictures and as text. The same chart gives the same bytes.
-// It makes no promise to other modules.
+// Palette of Okabe and Ito, which colour-blind people tell apart), by marker and
+// by dashes, so that they can be told in black and white too. The same chart gives the
+// same bytes. It makes no promise to other modules.
 package chart
 
 import (
@@ -137,8 +136,8 @@ const (
 	pngDPI      = 120
 )
 
-// palette is Okabe and Ito's without its yellow, which is weak on white.
-var palette = []color.Color{
+// Palette is the colours of curves and packets: Okabe and Ito's without its yellow, which is weak on white.
+var Palette = []color.Color{
 	color.RGBA{0x00, 0x72, 0xb2, 0xff}, // blue
 	color.RGBA{0xd5, 0x5e, 0x00, 0xff}, // vermilion
 	color.RGBA{0x00, 0x9e, 0x73, 0xff}, // green
@@ -159,7 +158,7 @@ var dashes = [][]vg.Length{nil, {6, 3}, {2, 2}, {8, 2, 2, 2}}
 // styleOf is the look of the i-th curve of a chart. The numbers of markers and of
 // colours have no common divisor, so 40 curves differ.
 func styleOf(i int) (draw.LineStyle, draw.GlyphStyle) {
-	c := palette[i%len(palette)]
+	c := Palette[i%len(Palette)]
 	return draw.LineStyle{Color: c, Width: 1.3, Dashes: dashes[i%len(dashes)]},
 		draw.GlyphStyle{Color: c, Radius: 3, Shape: markers[i%len(markers)]}
 }
@@ -199,17 +198,18 @@ func (c *Chart) grid() (rows, columns int) {
 
 // Texts of a chart.
 var (
-	titleStyle   = textStyle(11)
-	captionStyle = textStyle(8)
-	legendStyle  = textStyle(8.5)
+	titleStyle   = TextStyle(11)
+	captionStyle = TextStyle(8)
+	legendStyle  = TextStyle(8.5)
 )
 
-func textStyle(size vg.Length) draw.TextStyle {
+// TextStyle is black text of a size, from its upper left corner on.
+func TextStyle(size vg.Length) draw.TextStyle {
 	return draw.TextStyle{Color: color.Black, Font: face(size), XAlign: draw.XLeft, YAlign: draw.YTop, Handler: plot.DefaultTextHandler}
 }
 
-// wrap parts words into lines that are no wider than width, where words allow it.
-func wrap(words string, width vg.Length, style draw.TextStyle) []string {
+// Wrap parts words into lines that are no wider than width, where words allow it.
+func Wrap(words string, width vg.Length, style draw.TextStyle) []string {
 	var lines []string
 	line := ""
 	for _, word := range strings.Fields(words) {
@@ -229,13 +229,13 @@ func wrap(words string, width vg.Length, style draw.TextStyle) []string {
 	return lines
 }
 
-// lineHeight is the distance of lines of text.
-func lineHeight(style draw.TextStyle) vg.Length { return style.Font.Size * 1.3 }
+// LineHeight is the distance of lines of text.
+func LineHeight(style draw.TextStyle) vg.Length { return style.Font.Size * 1.3 }
 
-// fillLines writes lines from a point down.
-func fillLines(canvas draw.Canvas, style draw.TextStyle, at vg.Point, lines []string) {
+// FillLines writes lines from a point down.
+func FillLines(canvas draw.Canvas, style draw.TextStyle, at vg.Point, lines []string) {
 	for i, line := range lines {
-		canvas.FillText(style, vg.Point{X: at.X, Y: at.Y - lineHeight(style)*vg.Length(i)}, line)
+		canvas.FillText(style, vg.Point{X: at.X, Y: at.Y - LineHeight(style)*vg.Length(i)}, line)
 	}
 }
 
@@ -248,7 +248,7 @@ type entry struct {
 // legend is the entries below a panel, and how many lines they take.
 func (p *Panel) legend() (entries []entry, lines int) {
 	add := func(c *Curve, name string) {
-		e := entry{c, wrap(name, panelWidth-thumb-3*margin, legendStyle)}
+		e := entry{c, Wrap(name, panelWidth-thumb-3*margin, legendStyle)}
 		if e.lines == nil {
 			e.lines = []string{""}
 		}
@@ -266,52 +266,67 @@ func (p *Panel) legend() (entries []entry, lines int) {
 	return entries, lines
 }
 
-// layout is the sizes of a chart's parts.
-type layout struct {
-	width, height  vg.Length
-	title, caption []string
-	legend         vg.Length // below each panel
+// Sheet is a title, a picture below it, and a caption below that.
+type Sheet struct {
+	Title, Caption string
+	// Width has the margins on both sides, Height is that of the picture alone.
+	Width, Height vg.Length
 }
 
-func (c *Chart) layout() layout {
+// SVG writes the sheet as SVG. paint draws the picture on its part of the canvas. Errors are
+// those of w and of paint.
+func (s *Sheet) SVG(w io.Writer, paint func(draw.Canvas) error) error {
+	return s.write(w, writeSVG, paint)
+}
+
+// PNG writes the sheet as PNG of 120 dots an inch. Errors are those of SVG.
+func (s *Sheet) PNG(w io.Writer, paint func(draw.Canvas) error) error {
+	return s.write(w, writePNG, paint)
+}
+
+func (s *Sheet) write(w io.Writer, form func(io.Writer, vg.Length, vg.Length, func(draw.Canvas) error) error, paint func(draw.Canvas) error) error {
+	title, caption := Wrap(s.Title, s.Width-2*margin, titleStyle), Wrap(s.Caption, s.Width-2*margin, captionStyle)
+	above, below := LineHeight(titleStyle)*vg.Length(len(title))+margin, vg.Length(0)
+	if caption != nil {
+		below = LineHeight(captionStyle)*vg.Length(len(caption)) + margin
+	}
+	return form(w, s.Width, s.Height+2*margin+above+below, func(canvas draw.Canvas) error {
+		canvas.SetColor(color.White)
+		canvas.Fill(canvas.Rectangle.Path())
+		canvas = draw.Crop(canvas, margin, -margin, margin, -margin)
+		FillLines(canvas, titleStyle, vg.Point{X: canvas.Min.X, Y: canvas.Max.Y}, title)
+		FillLines(canvas, captionStyle, vg.Point{X: canvas.Min.X, Y: canvas.Min.Y + below - margin}, caption)
+		return paint(draw.Crop(canvas, 0, 0, below, -above))
+	})
+}
+
+// sheet is the sizes of the chart; legend is the height of those below panels.
+func (c *Chart) sheet() (s *Sheet, legend vg.Length) {
 	rows, columns := c.grid()
 	width := panelWidth
 	if len(c.Panels) > 0 && c.Panels[0].Y.Names != nil {
 		width += namesWidth
 	}
-	l := layout{width: width*vg.Length(columns) + 2*margin}
 	for i := range c.Panels {
 		_, lines := c.Panels[i].legend()
-		l.legend = max(l.legend, legendLine*vg.Length(lines)+margin)
+		legend = max(legend, legendLine*vg.Length(lines)+margin)
 	}
-	l.title = wrap(c.Title, l.width-2*margin, titleStyle)
-	l.caption = wrap(c.Caption, l.width-2*margin, captionStyle)
-	l.height = (panelHeight+l.legend)*vg.Length(rows) + 2*margin + l.above() + l.below()
-	return l
-}
-
-// above and below are the heights of the title and of the caption.
-func (l *layout) above() vg.Length { return lineHeight(titleStyle)*vg.Length(len(l.title)) + margin }
-func (l *layout) below() vg.Length {
-	if l.caption == nil {
-		return 0
-	}
-	return lineHeight(captionStyle)*vg.Length(len(l.caption)) + margin
+	return &Sheet{c.Title, c.Caption, width*vg.Length(columns) + 2*margin, (panelHeight + legend) * vg.Length(rows)}, legend
 }
 
 // SVG writes the picture as SVG. Errors are those of w, and charts that cannot be
 // drawn: see check.
-func (c *Chart) SVG(w io.Writer) error { return c.picture(w, writeSVG) }
+func (c *Chart) SVG(w io.Writer) error { return c.picture(w, (*Sheet).SVG) }
 
 // PNG writes the picture as PNG of 120 dots an inch. Errors are those of SVG.
-func (c *Chart) PNG(w io.Writer) error { return c.picture(w, writePNG) }
+func (c *Chart) PNG(w io.Writer) error { return c.picture(w, (*Sheet).PNG) }
 
-func (c *Chart) picture(w io.Writer, write func(io.Writer, vg.Length, vg.Length, func(draw.Canvas) error) error) error {
+func (c *Chart) picture(w io.Writer, write func(*Sheet, io.Writer, func(draw.Canvas) error) error) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	l := c.layout()
-	return write(w, l.width, l.height, func(canvas draw.Canvas) error { return c.draw(canvas, &l) })
+	s, legend := c.sheet()
+	return write(s, w, func(canvas draw.Canvas) error { return c.draw(canvas, legend) })
 }
 
 // writeSVG writes what paint draws as SVG.
@@ -342,7 +357,7 @@ func fixWidth(element []byte) []byte {
 	if err != nil || len(part[3]) == 0 {
 		return element
 	}
-	style := textStyle(vg.Points(size))
+	style := TextStyle(vg.Points(size))
 	return fmt.Appendf(nil, `<text textLength="%.4g" lengthAdjust="spacingAndGlyphs" %s>%s</text>`,
 		style.Width(html.UnescapeString(string(part[3]))).Points(), part[1], part[3])
 }
@@ -390,14 +405,9 @@ func face(size vg.Length) font.Font {
 	return font.Font{Typeface: "Liberation", Variant: "Sans", Size: size}
 }
 
-func (c *Chart) draw(canvas draw.Canvas, l *layout) error {
-	canvas.SetColor(color.White)
-	canvas.Fill(canvas.Rectangle.Path())
+// draw draws the panels, with legends of a height below them.
+func (c *Chart) draw(canvas draw.Canvas, legend vg.Length) error {
 	index := c.looks()
-	canvas = draw.Crop(canvas, margin, -margin, margin, -margin)
-	fillLines(canvas, titleStyle, vg.Point{X: canvas.Min.X, Y: canvas.Max.Y}, l.title)
-	fillLines(canvas, captionStyle, vg.Point{X: canvas.Min.X, Y: canvas.Min.Y + l.below() - margin}, l.caption)
-
 	rows, columns := c.grid()
 	plots := make([][]*plot.Plot, rows)
 	for i := range plots {
@@ -409,17 +419,16 @@ func (c *Chart) draw(canvas draw.Canvas, l *layout) error {
 			return fmt.Errorf("chart %q: %w", c.Title, err)
 		}
 	}
-	panels := draw.Crop(canvas, 0, 0, l.below(), -l.above())
 	// Titles and the names of axes are drawn here: gonum/plot takes the middle of
 	// a logarithmic axis for the middle of its values, and makes room above for the
 	// name that stands there.
 	tiles := draw.Tiles{
-		Rows: rows, Cols: columns, PadX: axisName + 0.4*vg.Centimeter, PadY: 2*axisName + l.legend,
-		PadLeft: axisName, PadTop: axisName, PadBottom: axisName + l.legend,
+		Rows: rows, Cols: columns, PadX: axisName + 0.4*vg.Centimeter, PadY: 2*axisName + legend,
+		PadLeft: axisName, PadTop: axisName, PadBottom: axisName + legend,
 	}
-	style := textStyle(9)
+	style := TextStyle(9)
 	style.XAlign, style.YAlign = draw.XCenter, draw.YCenter
-	for i, row := range plot.Align(plots, tiles, panels) {
+	for i, row := range plot.Align(plots, tiles, canvas) {
 		for k, at := range row {
 			if plots[i][k] == nil {
 				continue
@@ -430,8 +439,8 @@ func (c *Chart) draw(canvas draw.Canvas, l *layout) error {
 			middle := vg.Point{X: (data.Min.X + data.Max.X) / 2, Y: (data.Min.Y + data.Max.Y) / 2}
 			// Names are longer than the axis, or have a second line farther from it.
 			name := func(words string, at, away vg.Point, room vg.Length) {
-				lines := wrap(words, room, style)
-				at = at.Add(away.Scale(lineHeight(style) * vg.Length(len(lines)-1) / 2))
+				lines := Wrap(words, room, style)
+				at = at.Add(away.Scale(LineHeight(style) * vg.Length(len(lines)-1) / 2))
 				canvas.FillText(style, at, strings.Join(lines, "\n"))
 			}
 			style.Rotation, style.Font = 0, face(10)
@@ -664,7 +673,7 @@ func (c categories) Ticks(_, _ float64) []plot.Tick {
 	ticks := make([]plot.Tick, len(c))
 	room := (panelWidth - 3*axisName) / vg.Length(len(c))
 	for i, name := range c {
-		ticks[i] = plot.Tick{Value: float64(i + 1), Label: strings.Join(wrap(name, room, textStyle(8)), "\n")}
+		ticks[i] = plot.Tick{Value: float64(i + 1), Label: strings.Join(Wrap(name, room, TextStyle(8)), "\n")}
 	}
 	return ticks
 }

@@ -105,12 +105,12 @@ func TestPNG(t *testing.T) {
 			seen[color.RGBAModel.Convert(picture.At(x, y))]++
 		}
 	}
-	for i, c := range palette[:3] {
+	for i, c := range Palette[:3] {
 		if n := seen[c]; n < 20 {
 			t.Errorf("%d pixels of curve %d", n, i)
 		}
 	}
-	if n := seen[palette[3]]; n != 0 {
+	if n := seen[Palette[3]]; n != 0 {
 		t.Errorf("%d pixels of a curve that is not there", n)
 	}
 	if seen[color.RGBA{0xff, 0xff, 0xff, 0xff}] < bounds.Dx()*bounds.Dy()/2 {
@@ -235,7 +235,7 @@ func TestFixedWidths(t *testing.T) {
 		t.Errorf("the long name is not parted: %q", got)
 	}
 	width := func(text string) string {
-		return fmt.Sprintf("%.4g", textStyle(9).Width(text).Points())
+		return fmt.Sprintf("%.4g", TextStyle(9).Width(text).Points())
 	}
 	for _, text := range []string{"load", line} {
 		if want := `textLength="` + width(text) + `"`; !strings.Contains(b.String(), want) {

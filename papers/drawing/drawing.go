@@ -1,4 +1,7 @@
-package chart
+// Package drawing draws networks with packets on their cables, as the figures of papers have
+// them: as pictures in SVG and PNG, and as text. The same drawing gives the same bytes. It
+// makes no promise to other modules.
+package drawing
 
 import (
 	"bytes"
@@ -11,6 +14,8 @@ import (
 
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/ibweave/ibweave/report/chart"
 )
 
 // Spot is a node of a drawing. X goes right and Y up, in cells of a grid.
@@ -31,8 +36,8 @@ type Arrow struct {
 	Waits bool `json:"waits,omitempty"`
 }
 
-// Drawing is a network with packets on its cables.
-type Drawing struct {
+// Network is a drawing of a network with packets on its cables.
+type Network struct {
 	Title  string   `json:"title"`
 	Spots  []Spot   `json:"spots"`
 	Cables [][2]int `json:"cables"` // indices of spots
@@ -40,10 +45,10 @@ type Drawing struct {
 	Notes  []string `json:"notes,omitempty"` // sentences below it
 }
 
-// Drawings are drawings side by side under one title.
-type Drawings struct {
+// Sheet is drawings side by side under one title.
+type Sheet struct {
 	Title    string
-	Drawings []Drawing
+	Drawings []Network
 	Caption  string
 }
 
@@ -53,10 +58,16 @@ const (
 	cellHeight = 1.9 * vg.Centimeter
 	textWidth  = 14
 	textHeight = 4
+
+	margin      = 0.3 * vg.Centimeter
+	titleHeight = 0.7 * vg.Centimeter // of a drawing's title
 )
 
+// lineStyle is that of the lines below a drawing.
+var lineStyle = chart.TextStyle(8)
+
 // extent is the least coordinates, and how far the greatest ones are from them.
-func (d *Drawing) extent() (left, bottom, width, height float64) {
+func (d *Network) extent() (left, bottom, width, height float64) {
 	left, bottom = math.Inf(1), math.Inf(1)
 	for _, s := range d.Spots {
 		left, bottom = min(left, s.X), min(bottom, s.Y)
@@ -69,7 +80,7 @@ func (d *Drawing) extent() (left, bottom, width, height float64) {
 
 // Check says why a drawing is none: no spots, negative coordinates, or lines between
 // spots that it does not have.
-func (d *Drawing) Check() error {
+func (d *Network) Check() error {
 	if len(d.Spots) == 0 {
 		return fmt.Errorf("drawing %q has no spots", d.Title)
 	}
@@ -93,7 +104,7 @@ func (d *Drawing) Check() error {
 }
 
 // who lists the packets of a drawing, each once, ascending.
-func (d *Drawing) who() []string {
+func (d *Network) who() []string {
 	var list []string
 	for _, a := range d.Arrows {
 		if !slices.Contains(list, a.Who) {
@@ -108,7 +119,7 @@ func (d *Drawing) who() []string {
 const mostSteps = 9
 
 // says has a line for each packet: what it has, and what it waits for.
-func (d *Drawing) says() []string {
+func (d *Network) says() []string {
 	var list []string
 	for _, who := range d.who() {
 		var on, waits []string
@@ -138,7 +149,7 @@ func (d *Drawing) says() []string {
 
 // Text writes the drawing in ASCII: spots in brackets, cables, packets on them by
 // name with the direction, and a line for each packet.
-func (d *Drawing) Text(w io.Writer) error {
+func (d *Network) Text(w io.Writer) error {
 	if err := d.Check(); err != nil {
 		return err
 	}
@@ -267,81 +278,55 @@ func (p paper) String() string {
 	return b.String()
 }
 
-// sheet is the sizes of drawings on paper.
-type sheet struct {
-	width, height, above, below vg.Length
-	title, caption              []string
-	widths                      []vg.Length
-	lines                       [][]string // below each drawing
-	tall                        vg.Length  // of the drawings with their titles
-	text                        vg.Length  // of the lines
-}
+// SVG writes the drawings as SVG. Errors are those of w and of Network.Check.
+func (c *Sheet) SVG(w io.Writer) error { return c.picture(w, (*chart.Sheet).SVG) }
 
-func (c *Drawings) sheet() sheet {
-	var s sheet
-	s.width = 2 * margin
+// PNG writes the drawings as PNG of 120 dots an inch. Errors are those of SVG.
+func (c *Sheet) PNG(w io.Writer) error { return c.picture(w, (*chart.Sheet).PNG) }
+
+func (c *Sheet) picture(w io.Writer, write func(*chart.Sheet, io.Writer, func(draw.Canvas) error) error) error {
+	sheet := &chart.Sheet{Title: c.Title, Caption: c.Caption, Width: 2 * margin}
+	var widths []vg.Length
+	var says [][]string      // below each drawing
+	var tall, text vg.Length // of the drawings with their titles, and of the lines
 	for i := range c.Drawings {
 		d := &c.Drawings[i]
+		if err := d.Check(); err != nil {
+			return err
+		}
 		_, _, x, y := d.extent()
 		width := max(cellWidth*vg.Length(x+1.2), 7*vg.Centimeter)
 		var lines []string
 		for _, line := range d.says() {
-			lines = append(lines, wrap(line, width-2*margin, captionStyle)...)
+			lines = append(lines, chart.Wrap(line, width-2*margin, lineStyle)...)
 		}
-		s.widths, s.lines = append(s.widths, width), append(s.lines, lines)
-		s.width += width
-		s.tall = max(s.tall, cellHeight*vg.Length(y+1)+axisName)
-		s.text = max(s.text, lineHeight(captionStyle)*vg.Length(len(lines))+margin)
+		widths, says = append(widths, width), append(says, lines)
+		sheet.Width += width
+		tall = max(tall, cellHeight*vg.Length(y+1)+titleHeight)
+		text = max(text, chart.LineHeight(lineStyle)*vg.Length(len(lines))+margin)
 	}
-	s.title = wrap(c.Title, s.width-2*margin, titleStyle)
-	s.caption = wrap(c.Caption, s.width-2*margin, captionStyle)
-	s.above = lineHeight(titleStyle)*vg.Length(len(s.title)) + margin
-	if s.caption != nil {
-		s.below = lineHeight(captionStyle)*vg.Length(len(s.caption)) + margin
-	}
-	s.height = s.above + s.tall + s.text + s.below + 2*margin
-	return s
-}
-
-// SVG writes the drawings as SVG. Errors are those of w and of Drawing.Check.
-func (c *Drawings) SVG(w io.Writer) error { return c.picture(w, writeSVG) }
-
-// PNG writes the drawings as PNG of 120 dots an inch. Errors are those of SVG.
-func (c *Drawings) PNG(w io.Writer) error { return c.picture(w, writePNG) }
-
-func (c *Drawings) picture(w io.Writer, write func(io.Writer, vg.Length, vg.Length, func(draw.Canvas) error) error) error {
-	for i := range c.Drawings {
-		if err := c.Drawings[i].Check(); err != nil {
-			return err
-		}
-	}
-	s := c.sheet()
-	return write(w, s.width, s.height, func(canvas draw.Canvas) error {
-		canvas.SetColor(color.White)
-		canvas.Fill(canvas.Rectangle.Path())
-		canvas = draw.Crop(canvas, margin, -margin, margin, -margin)
-		fillLines(canvas, titleStyle, vg.Point{X: canvas.Min.X, Y: canvas.Max.Y}, s.title)
-		fillLines(canvas, captionStyle, vg.Point{X: canvas.Min.X, Y: canvas.Min.Y + s.below - margin}, s.caption)
-		left, top := canvas.Min.X, canvas.Max.Y-s.above
+	sheet.Height = tall + text
+	return write(sheet, w, func(canvas draw.Canvas) error {
+		at := vg.Point{X: canvas.Min.X, Y: canvas.Max.Y}
 		for i := range c.Drawings {
-			c.Drawings[i].draw(canvas, vg.Point{X: left, Y: top}, s.widths[i])
-			fillLines(canvas, captionStyle, vg.Point{X: left, Y: top - s.tall}, s.lines[i])
-			left += s.widths[i]
+			c.Drawings[i].draw(canvas, at, widths[i])
+			chart.FillLines(canvas, lineStyle, vg.Point{X: at.X, Y: at.Y - tall}, says[i])
+			at.X += widths[i]
 		}
 		return nil
 	})
 }
 
 // draw puts a drawing below and right of a point.
-func (d *Drawing) draw(canvas draw.Canvas, corner vg.Point, width vg.Length) {
+func (d *Network) draw(canvas draw.Canvas, corner vg.Point, width vg.Length) {
 	left, bottom, x, y := d.extent()
 	free := (width - cellWidth*vg.Length(x)) / 2
 	at := func(i int) vg.Point {
 		s := d.Spots[i]
-		return vg.Point{X: corner.X + free + cellWidth*vg.Length(s.X-left), Y: corner.Y - axisName - cellHeight*vg.Length(y-s.Y+bottom+0.4)}
+		return vg.Point{X: corner.X + free + cellWidth*vg.Length(s.X-left), Y: corner.Y - titleHeight - cellHeight*vg.Length(y-s.Y+bottom+0.4)}
 	}
-	style := textStyle(10)
-	fillLines(canvas, style, corner, wrap(d.Title, width-2*margin, style))
+	style := chart.TextStyle(10)
+	chart.FillLines(canvas, style, corner, chart.Wrap(d.Title, width-2*margin, style))
 	for _, c := range d.Cables {
 		a, b := at(c[0]), at(c[1])
 		canvas.StrokeLine2(draw.LineStyle{Color: color.Gray{0xaa}, Width: 1}, a.X, a.Y, b.X, b.Y)
@@ -358,7 +343,7 @@ func (d *Drawing) draw(canvas draw.Canvas, corner vg.Point, width vg.Length) {
 			delete(lanes, pair{a.From, a.To})
 		}
 	}
-	style = textStyle(9)
+	style = chart.TextStyle(9)
 	style.XAlign, style.YAlign = draw.XCenter, draw.YCenter
 	for i, s := range d.Spots {
 		p := at(i)
@@ -385,7 +370,7 @@ func drawArrows(canvas draw.Canvas, from, to vg.Point, lane []Arrow, who []strin
 		number := slices.Index(who, a.Who)
 		offset := right.Scale(3 + 4*vg.Length(i))
 		start, end := from.Add(along.Scale(clear)).Add(offset), to.Sub(along.Scale(clear+5)).Add(offset)
-		line := draw.LineStyle{Color: palette[number%len(palette)], Width: 1.8}
+		line := draw.LineStyle{Color: chart.Palette[number%len(chart.Palette)], Width: 1.8}
 		if a.Waits {
 			line.Width, line.Dashes = 1.2, []vg.Length{3, 2}
 		}
@@ -397,7 +382,7 @@ func drawArrows(canvas draw.Canvas, from, to vg.Point, lane []Arrow, who []strin
 		if a.Waits {
 			continue
 		}
-		style := textStyle(8)
+		style := chart.TextStyle(8)
 		style.Color, style.XAlign, style.YAlign = line.Color, draw.XCenter, draw.YCenter
 		width := style.Width(a.Who)
 		beside := 7 + 4*vg.Length(len(lane)-1) + width/2*vg.Length(math.Abs(float64(right.X)))
