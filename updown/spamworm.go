@@ -247,12 +247,6 @@ func (w *SPAMNetwork) IsAncestor(s, t fabric.NodeID) bool {
 	return w.above[int(t)*len(w.parent)+int(s)] == ancestor
 }
 
-// IsExtendedAncestor says whether down cross channels, or none, and then tree
-// channels down, or none, lead from s to t.
-func (w *SPAMNetwork) IsExtendedAncestor(s, t fabric.NodeID) bool {
-	return w.above[int(t)*len(w.parent)+int(s)] != unrelated
-}
-
 // Worm is the header of a message.
 type Worm struct {
 	// At is the switch that the worm is routed to: the least common ancestor of
@@ -297,26 +291,6 @@ func (w *SPAMNetwork) NewWorm(to []fabric.PortID) (*Worm, error) {
 		x.At = w.parent[x.At]
 	}
 	return x, nil
-}
-
-// Partition makes worms of destinations: as many as k says, and no more than there
-// are, of contiguous parts of the tree's order that differ by one destination at
-// most. The paper proposes it as future work, so that not every multicast has the
-// root as its least common ancestor. Errors are those of NewWorm.
-func (w *SPAMNetwork) Partition(to []fabric.PortID, k int) ([]*Worm, error) {
-	all, err := w.NewWorm(to)
-	if err != nil {
-		return nil, err
-	}
-	k = max(1, min(k, len(to)))
-	sorted := all.Destinations(w.f)
-	list := make([]*Worm, k)
-	for i := range list {
-		if list[i], err = w.NewWorm(sorted[i*len(sorted)/k : (i+1)*len(sorted)/k]); err != nil {
-			return nil, err
-		}
-	}
-	return list, nil
 }
 
 // Channels says which channels would take a worm at once. *sim.Sim is one.

@@ -137,6 +137,26 @@ func (r *spamRouters) hosts(list []int) []fabric.PortID {
 	return ports
 }
 
+// partition makes worms of the processors of a list of numbers: as many as k says, and no
+// more than there are, of contiguous parts of the tree's order that differ by one destination
+// at most. The paper proposes it as future work, so that not every multicast has the root
+// as its least common ancestor.
+func (r *spamRouters) partition(list []int, k int) ([]*updown.Worm, error) {
+	all, err := r.net.NewWorm(r.hosts(list))
+	if err != nil {
+		return nil, err
+	}
+	sorted := all.Destinations(r.net.Fabric())
+	worms := make([]*updown.Worm, max(1, min(k, len(sorted))))
+	for i := range worms {
+		part := sorted[i*len(sorted)/len(worms) : (i+1)*len(sorted)/len(worms)]
+		if worms[i], err = r.net.NewWorm(part); err != nil {
+			return nil, err
+		}
+	}
+	return worms, nil
+}
+
 // alone is the latency of one multicast in an idle network.
 func (r *spamRouters) alone(ctx context.Context, src int, to []int) (sim.Time, error) {
 	x, err := r.net.NewWorm(r.hosts(to))
@@ -421,7 +441,7 @@ func (x *mixture) Wake(s *sim.Sim, id int64) {
 	if m.multi = x.rng.IntN(10) == 0 || x.multicast; m.multi {
 		d, parts = x.d, x.parts
 	}
-	if m.worms, x.err = x.r.net.Partition(x.r.hosts(someOf(x.rng, len(x.hosts), d, host)), parts); x.err != nil {
+	if m.worms, x.err = x.r.partition(someOf(x.rng, len(x.hosts), d, host), parts); x.err != nil {
 		return
 	}
 	m.left = d

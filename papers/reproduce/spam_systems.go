@@ -225,9 +225,9 @@ func spamRoot(lab *Lab) (*Figure, error) {
 		rng := rand.New(rand.NewPCG(stream(lab.Seed, "spam root", draw), uint64(d)))
 		root := lowestSwitch(r.net.Fabric())
 		for range worms {
-			to := r.hosts(someOf(rng, spamSchemeNodes, d, rng.IntN(spamSchemeNodes)))
+			to := someOf(rng, spamSchemeNodes, d, rng.IntN(spamSchemeNodes))
 			for k, n := range [2]int{1, 4} {
-				list, err := r.net.Partition(to, n)
+				list, err := r.partition(to, n)
 				if err != nil {
 					return err
 				}

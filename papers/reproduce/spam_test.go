@@ -107,3 +107,37 @@ func TestPathWorms(t *testing.T) {
 		}
 	}
 }
+
+// TestPartition has the parts of a multicast: contiguous, even, all of it.
+func TestPartition(t *testing.T) {
+	r, err := spamTrees[1].network(40, 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := make([]int, 40)
+	for i := range list {
+		list[i] = i
+	}
+	whole, err := r.net.NewWorm(r.hosts(list))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := whole.Destinations(r.net.Fabric())
+	for _, k := range []int{0, 1, 3, 7, 40, 100} {
+		parts, err := r.partition(list, k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var joined []fabric.PortID
+		for _, x := range parts {
+			d := x.Destinations(r.net.Fabric())
+			joined = append(joined, d...)
+			if len(d) < 40/len(parts) || len(d) > (39+len(parts))/len(parts) {
+				t.Errorf("%d parts: one of %d", k, len(d))
+			}
+		}
+		if len(parts) != max(1, min(k, 40)) || !slices.Equal(joined, all) {
+			t.Errorf("%d parts: %d worms to %v, want %v", k, len(parts), joined, all)
+		}
+	}
+}
