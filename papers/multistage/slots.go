@@ -10,21 +10,6 @@ import (
 	"github.com/ibweave/ibweave/routing/banyan"
 )
 
-// Arbiter is which of two packets gets an output of an element that both want.
-type Arbiter uint8
-
-const (
-	// RandomInput chooses with equal probability, for each output by itself.
-	RandomInput Arbiter = iota
-	// UpperInput is the paper's upper input link first (section 3.2): the packet
-	// on input 0. Packets meet at the stage of the lowest bit in which their
-	// sources differ, so this is one order of all sources: by their bits read
-	// backwards.
-	UpperInput
-	// LowerInput prefers the packet on input 1.
-	LowerInput
-)
-
 // SlotBlock is the slots that are simulated with one stream of random numbers,
 // and whose mean is one sample for the confidence intervals.
 const SlotBlock = 128
@@ -38,7 +23,6 @@ type SlotOptions struct {
 	Stages    int
 	Traffic   Traffic
 	Placement Placement
-	Arbiter   Arbiter
 	// Recycle adds Phase 2: multicast packets get random destinations, and a
 	// node that receives a copy in one slot sends it to its destination in the
 	// next, instead of a packet of its own. Where the destinations happen to be
@@ -86,7 +70,7 @@ type SlotResult struct {
 }
 
 // SimulateSlots simulates an unbuffered network in which a packet, or the part
-// of its copies, that loses an output is dropped. All packets of a slot pass the
+// of its copies, that loses an output to a coin is dropped. All packets of a slot pass the
 // whole network in it.
 //
 // The result depends on the options alone. It takes O(Stages x nodes) for each
@@ -162,6 +146,7 @@ type simulator struct {
 	size int // nodes
 	f    int
 	pcg  rand.PCG
+	coin func() uint64 // 64 bits; tests have one that always falls on one side
 
 	rate, multicastRate uint64 // probabilities of 64 bits
 	places, step        int
@@ -200,6 +185,7 @@ func newSimulator(o *SlotOptions) *simulator {
 		delivered:     make([]uint16, size),
 		drawn:         make([]uint64, (size+63)/64),
 	}
+	s.coin = s.pcg.Uint64
 	s.places, s.step = o.Placement.Places(n, f)
 	if o.Recycle {
 		s.destinations = make([]uint16, size*f)
@@ -332,16 +318,10 @@ func (s *simulator) routeStage(i int) {
 	if s.cube {
 		clear0, set0, clear1, set1 = 0, 0, 0, 0
 	}
-	// A coin for each output: 1 gives it to input 1.
-	coins := uint64(0)
-	if s.o.Arbiter == LowerInput {
-		coins = math.MaxUint64
-	}
+	coins := uint64(0) // for each output: 1 gives it to input 1
 	for e := 0; e+1 < len(in); e += 2 {
-		if s.o.Arbiter == RandomInput {
-			if coins >>= 2; e%64 == 0 {
-				coins = s.pcg.Uint64()
-			}
+		if coins >>= 2; e%64 == 0 {
+			coins = s.coin()
 		}
 		a, b := in[e], in[e+1]
 		// 1 for port 0, 2 for port 1, 3 for both: a bit that is 1 asks for port 1.

@@ -30,21 +30,19 @@ func simulate(t testing.TB, o SlotOptions) *SlotResult {
 	return r
 }
 
-// TestSlotsAndExact runs 128 nodes with real headers, and every placement and
-// arbiter: Exact has to be in the confidence interval.
+// TestSlotsAndExact runs 128 nodes with real headers, and every placement: Exact has to be
+// in the confidence interval.
 func TestSlotsAndExact(t *testing.T) {
 	for _, p := range []Placement{RandomStart, AlignedStart, EarlyCopies} {
 		for _, f := range short.Part(1, []int{4, 32}) {
 			for _, m := range short.Part(1, []float64{0.1, 1}) {
-				for _, a := range []Arbiter{RandomInput, UpperInput, LowerInput} {
-					o := SlotOptions{Stages: 7, Traffic: Traffic{Load: 1, Multicast: m, Fanout: f}, Placement: p, Arbiter: a, Slots: 2048 * *trials, Seed: 11}
-					got, want := simulate(t, o), exact(t, 7, p, 1, m, f)
-					if !has(got.Throughput, want.Throughput) {
-						t.Errorf("%v, f=%d, m=%g, %v: %v, exactly %.6f", p, f, m, a, got.Throughput, want.Throughput)
-					}
-					if got.Final != got.Throughput {
-						t.Errorf("%v, f=%d, m=%g, %v: %v, at the destinations %v", p, f, m, a, got.Throughput, got.Final)
-					}
+				o := SlotOptions{Stages: 7, Traffic: Traffic{Load: 1, Multicast: m, Fanout: f}, Placement: p, Slots: 2048 * *trials, Seed: 11}
+				got, want := simulate(t, o), exact(t, 7, p, 1, m, f)
+				if !has(got.Throughput, want.Throughput) {
+					t.Errorf("%v, f=%d, m=%g: %v, exactly %.6f", p, f, m, got.Throughput, want.Throughput)
+				}
+				if got.Final != got.Throughput {
+					t.Errorf("%v, f=%d, m=%g: %v, at the destinations %v", p, f, m, got.Throughput, got.Final)
 				}
 			}
 		}
@@ -77,11 +75,10 @@ func TestSlotsReference(t *testing.T) {
 			t.Errorf("f=%d, m=%g: %v, model %.4f, want %s", tt.f, tt.m, got.Throughput, model, tt.model)
 		}
 	}
-	for a, want := range map[Arbiter]float64{RandomInput: 0.0753, UpperInput: 0.0993, LowerInput: 0.0993} {
-		got := simulate(t, SlotOptions{Stages: 7, Traffic: Traffic{Load: 1, Multicast: 1, Fanout: 4}, Arbiter: a, Slots: 8192 * *trials, Seed: 3})
-		if !near(got.Whole.Mean, want, 0.015*want) {
-			t.Errorf("%v: %v multicast packets delivered to all, the reference has %g", a, got.Whole, want)
-		}
+	const want = 0.0753
+	got := simulate(t, SlotOptions{Stages: 7, Traffic: Traffic{Load: 1, Multicast: 1, Fanout: 4}, Slots: 8192 * *trials, Seed: 3})
+	if !near(got.Whole.Mean, want, 0.015*want) {
+		t.Errorf("%v multicast packets delivered to all, the reference has %g", got.Whole, want)
 	}
 }
 
@@ -144,31 +141,6 @@ func TestRecycle(t *testing.T) {
 	all := simulate(t, SlotOptions{Stages: 3, Traffic: Traffic{Load: 0.5, Multicast: 1, Fanout: 8}, Recycle: true, Slots: 2048, Seed: 5})
 	if all.Final != all.Throughput {
 		t.Errorf("to all nodes: %v in one pass, %v", all.Throughput, all.Final)
-	}
-}
-
-// TestArbiters has nodes whose packets always win: with the upper input link first
-// that is node 0, with the lower one the last.
-func TestArbiters(t *testing.T) {
-	for _, a := range []Arbiter{RandomInput, UpperInput, LowerInput} {
-		s := newSimulator(&SlotOptions{Stages: 4, Traffic: Traffic{Load: 1, Fanout: 1}, Arbiter: a})
-		var arrived [2]int
-		for range 400 {
-			s.runSlot()
-			for _, x := range s.links {
-				switch x >> sourceShift & address {
-				case 0:
-					arrived[0] += int(x >> 63)
-				case 15:
-					arrived[1]++
-				}
-			}
-		}
-		// Of packets that anybody may stop, 0.45 arrive.
-		upper, lower := arrived[0] == 400, arrived[1] == 400
-		if upper != (a == UpperInput) || lower != (a == LowerInput) {
-			t.Errorf("%v: of 400 packets %d arrive from node 0 and %d from node 15", a, arrived[0], arrived[1])
-		}
 	}
 }
 

@@ -307,50 +307,47 @@ func geoffrayParameters(lab *Lab) []Parameter {
 var geoffrayBandwidth = chart.Axis{Label: "effective bisection bandwidth", Unit: "of a pair alone", Scale: chart.Linear}
 
 func geoffrayNodes(lab *Lab) (*Figure, error) {
-	f := &Figure{Parameters: append(geoffrayParameters(lab), Parameter{"room of an input buffer", "1 packet"})}
-	panel := chart.Panel{X: chart.Axis{Label: "nodes", Scale: chart.Log2}, Y: geoffrayBandwidth}
 	sizes := []int{32, 64, 128, 256, closNodes}
 	if lab.Quick {
 		sizes = []int{32, closNodes}
 	}
-	for way := range geoffrayWays {
-		panel.Curves = append(panel.Curves, newCurve(geoffrayWays[way].name, sizes))
-	}
-	var points []geoffrayPoint
-	for way := range geoffrayWays {
-		for i, n := range sizes {
-			points = append(points, geoffrayPoint{bisection{nodes: n, way: way, buffers: 1}, &panel.Curves[way].Points[i]})
+	return geoffrayFigure(lab, chart.Axis{Label: "nodes", Scale: chart.Log2}, func(way int) (xs []int, runs []bisection) {
+		for _, n := range sizes {
+			runs = append(runs, bisection{nodes: n, way: way, buffers: 1})
 		}
-	}
-	f.Panels = []chart.Panel{panel}
-	return f, measureGeoffray(lab, points)
+		return sizes, runs
+	}, Parameter{"room of an input buffer", "1 packet"})
 }
 
 func geoffrayBuffers(lab *Lab) (*Figure, error) {
-	f := &Figure{Parameters: append(geoffrayParameters(lab), Parameter{"nodes", fmt.Sprint(closNodes)}, Parameter{"512 bytes", "worms, flit by flit"})}
-	panel := chart.Panel{X: chart.Axis{Label: "room of an input buffer", Unit: "bytes", Scale: chart.Log2}, Y: geoffrayBandwidth}
-	rooms := []int{1, 2, 4, 16}
-	var points []geoffrayPoint
-	for way := range geoffrayWays {
-		c := chart.Curve{Name: geoffrayWays[way].name}
-		var runs []bisection
+	room := chart.Axis{Label: "room of an input buffer", Unit: "bytes", Scale: chart.Log2}
+	return geoffrayFigure(lab, room, func(way int) (xs []int, runs []bisection) {
 		if way != choosingAgain && !lab.Quick { // worms choose once
-			c.Points = append(c.Points, chart.Point{X: 512})
-			runs = append(runs, bisection{nodes: closNodes, way: way})
+			xs, runs = []int{512}, []bisection{{nodes: closNodes, way: way}}
 		}
-		for _, n := range rooms {
+		for _, n := range []int{1, 2, 4, 16} {
 			if n == 1 || n == 16 || !lab.Quick {
-				c.Points = append(c.Points, chart.Point{X: float64(n * geoffrayMTU)})
-				runs = append(runs, bisection{nodes: closNodes, way: way, buffers: n})
+				xs, runs = append(xs, n*geoffrayMTU), append(runs, bisection{nodes: closNodes, way: way, buffers: n})
 			}
 		}
-		for i := range runs {
-			points = append(points, geoffrayPoint{runs[i], &c.Points[i]})
+		return xs, runs
+	}, Parameter{"nodes", fmt.Sprint(closNodes)}, Parameter{"512 bytes", "worms, flit by flit"})
+}
+
+// geoffrayFigure has the bandwidth of each routing at the runs that points gives.
+func geoffrayFigure(lab *Lab, x chart.Axis, points func(way int) (xs []int, runs []bisection), parameters ...Parameter) (*Figure, error) {
+	panel := chart.Panel{X: x, Y: geoffrayBandwidth}
+	var all []geoffrayPoint
+	for way := range geoffrayWays {
+		xs, runs := points(way)
+		c := newCurve(geoffrayWays[way].name, xs)
+		for i, run := range runs {
+			all = append(all, geoffrayPoint{run, &c.Points[i]})
 		}
 		panel.Curves = append(panel.Curves, c)
 	}
-	f.Panels = []chart.Panel{panel}
-	return f, measureGeoffray(lab, points)
+	f := &Figure{Parameters: append(geoffrayParameters(lab), parameters...), Panels: []chart.Panel{panel}}
+	return f, measureGeoffray(lab, all)
 }
 
 // geoffrayPairs is the distribution over pairs, of all patterns together.

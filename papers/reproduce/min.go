@@ -129,26 +129,39 @@ func modelMIN(stages int, t multistage.Traffic, start multistage.Placement) (flo
 	return p.Throughput, nil
 }
 
-// minCurves makes a curve of the model and, with points yet to be measured, one of
-// the simulation.
-func minCurves(name string, start multistage.Placement, at []float64, where func(x float64) (int, multistage.Traffic), simulate func(x float64) bool) (curves [2]chart.Curve, points []minPoint, err error) {
-	curves[0].Name, curves[1].Name = name, name+simulated
-	for _, x := range at {
-		stages, t := where(x)
-		y, err := modelMIN(stages, t, start)
-		if err != nil {
-			return curves, nil, err
+// minCurve is a curve of the model, with one of the simulation.
+type minCurve struct {
+	name   string
+	fanout int
+	start  multistage.Placement
+}
+
+// minPanels adds a panel for each part of multicast to f, with curves of the model at xs, and
+// of the simulation at some of them. at is the network and the load of an x.
+func minPanels(lab *Lab, f *Figure, axis chart.Axis, list []minCurve, xs []float64, at func(x float64) (stages int, load float64), simulate func(x float64) bool) error {
+	some := slices.DeleteFunc(slices.Clone(xs), func(x float64) bool { return !simulate(x) })
+	var points []minPoint
+	for i, m := range minParts {
+		panel := chart.Panel{Title: fmt.Sprintf("(%c) %.0f %% multicast", 'a'+i, 100*m), X: axis, Y: minThroughput}
+		for _, c := range list {
+			model, slots := newCurve(c.name, xs), newCurve(c.name+simulated, some)
+			for k, x := range xs {
+				stages, load := at(x)
+				t := multistage.Traffic{Load: load, Multicast: m, Fanout: c.fanout}
+				y, err := modelMIN(stages, t, c.start)
+				if err != nil {
+					return err
+				}
+				model.Points[k].Y = y
+				if n := slices.Index(some, x); n >= 0 {
+					points = append(points, minPoint{stages: stages, traffic: t, start: c.start, to: &slots.Points[n]})
+				}
+			}
+			panel.Curves = append(panel.Curves, model, slots)
 		}
-		curves[0].Points = append(curves[0].Points, chart.Point{X: x, Y: y})
-		if simulate(x) {
-			curves[1].Points = append(curves[1].Points, chart.Point{X: x})
-			points = append(points, minPoint{stages: stages, traffic: t, start: start})
-		}
+		f.Panels = append(f.Panels, panel)
 	}
-	for i := range points {
-		points[i].to = &curves[1].Points[i]
-	}
-	return curves, points, nil
+	return simulateMIN(lab, points)
 }
 
 var minThroughput = chart.Axis{Label: "throughput", Unit: "packets per node and slot", Scale: chart.Linear}
@@ -158,32 +171,18 @@ func minFigure6(lab *Lab) (*Figure, error) {
 		{"stages", fmt.Sprint(minStages)}, {"slots simulated", fmt.Sprint(minSlots(lab.Quick, minStages))},
 		{"start address", multistage.RandomStart.String()},
 	}}
-	var points []minPoint
 	var loads []float64
 	for i := range 10 {
 		loads = append(loads, float64(i+1)/10)
 	}
-	for i, m := range minParts {
-		panel := chart.Panel{
-			Title: fmt.Sprintf("(%c) %.0f %% multicast", 'a'+i, 100*m),
-			X:     chart.Axis{Label: "offered load", Unit: "copies per node and slot", Scale: chart.Linear},
-			Y:     minThroughput,
-		}
-		for _, fanout := range append([]int{1}, minFanouts...) {
-			curves, more, err := minCurves(fmt.Sprint("f = ", fanout), multistage.RandomStart, loads,
-				func(x float64) (int, multistage.Traffic) {
-					return minStages, multistage.Traffic{Load: x, Multicast: m, Fanout: fanout}
-				},
-				func(x float64) bool { return x == 1 || !lab.Quick && int(math.Round(10*x))%2 == 0 })
-			if err != nil {
-				return nil, err
-			}
-			panel.Curves = append(panel.Curves, curves[:]...)
-			points = append(points, more...)
-		}
-		f.Panels = append(f.Panels, panel)
+	var list []minCurve
+	for _, fanout := range append([]int{1}, minFanouts...) {
+		list = append(list, minCurve{fmt.Sprint("f = ", fanout), fanout, multistage.RandomStart})
 	}
-	return f, simulateMIN(lab, points)
+	x := chart.Axis{Label: "offered load", Unit: "copies per node and slot", Scale: chart.Linear}
+	at := func(x float64) (stages int, load float64) { return minStages, x }
+	simulate := func(x float64) bool { return x == 1 || !lab.Quick && int(math.Round(10*x))%2 == 0 }
+	return f, minPanels(lab, f, x, list, loads, at, simulate)
 }
 
 // minCase names the ways to place copies as the paper does.
@@ -201,31 +200,16 @@ func minFigure7(lab *Lab) (*Figure, error) {
 	f := &Figure{Parameters: []Parameter{
 		{"offered load", "1"}, {"slots simulated, up to 7 stages, then half for each more", fmt.Sprint(minSlots(lab.Quick, minStages))},
 	}}
-	var points []minPoint
-	sizes := []float64{5, 6, 7, 8, 9, 10}
-	for i, m := range minParts {
-		panel := chart.Panel{
-			Title: fmt.Sprintf("(%c) %.0f %% multicast", 'a'+i, 100*m),
-			X:     chart.Axis{Label: "stages n of a network for 2^n nodes", Scale: chart.Linear},
-			Y:     minThroughput,
+	var list []minCurve
+	for _, fanout := range minFanouts7 {
+		for _, start := range minStarts {
+			list = append(list, minCurve{fmt.Sprintf("f = %d, %s", fanout, minCase(start)), fanout, start})
 		}
-		for _, fanout := range minFanouts7 {
-			for _, start := range minStarts {
-				curves, more, err := minCurves(fmt.Sprintf("f = %d, %s", fanout, minCase(start)), start, sizes,
-					func(x float64) (int, multistage.Traffic) {
-						return int(x), multistage.Traffic{Load: 1, Multicast: m, Fanout: fanout}
-					},
-					func(x float64) bool { return !lab.Quick || x == 7 })
-				if err != nil {
-					return nil, err
-				}
-				panel.Curves = append(panel.Curves, curves[:]...)
-				points = append(points, more...)
-			}
-		}
-		f.Panels = append(f.Panels, panel)
 	}
-	return f, simulateMIN(lab, points)
+	x := chart.Axis{Label: "stages n of a network for 2^n nodes", Scale: chart.Linear}
+	at := func(x float64) (stages int, load float64) { return int(x), 1 }
+	simulate := func(x float64) bool { return !lab.Quick || x == 7 }
+	return f, minPanels(lab, f, x, list, []float64{5, 6, 7, 8, 9, 10}, at, simulate)
 }
 
 // The curves of minWhole.

@@ -356,7 +356,7 @@ func TestModelLattice(t *testing.T) {
 	}
 	var ours chart.Point
 	onLab(t, func(lab *Lab) error {
-		p := spamPoint{tree: spamTrees[0], switches: n, d: n - 1, to: &ours}
+		p := spamPoint{tree: spamTrees[0], switches: n, d: n - 1, way: (*spamRouters).alone, to: &ours}
 		return lab.Each(1, func(ctx context.Context, _ int) error { return p.measure(ctx, lab.Seed, true) })
 	})
 	confirm(t, "broadcast in 256 nodes, µs", ours, values)

@@ -248,10 +248,12 @@ type spamPoint struct {
 	tree     spamTree
 	switches int
 	d        int
-	software bool
+	way      spamWay
 	to, most *chart.Point
-	way      func(ctx context.Context, r *spamRouters, src int, to []int) (sim.Time, error) // nil is SPAM
 }
+
+// spamWay multicasts in an idle network, and returns the latency to the last destination.
+type spamWay func(r *spamRouters, ctx context.Context, src int, to []int) (sim.Time, error)
 
 // The fewest draws of a point of figure 2, and of one that asks for the longest latency.
 const (
@@ -278,14 +280,7 @@ func (p *spamPoint) measure(ctx context.Context, seed uint64, quick bool) error 
 		rng := rand.New(rand.NewPCG(stream(seed, "spam destinations", n), 0))
 		src := rng.IntN(p.switches)
 		to := someOf(rng, p.switches, p.d, src)
-		alone := r.alone
-		switch {
-		case p.software:
-			alone = r.bySoftware
-		case p.way != nil:
-			alone = func(ctx context.Context, src int, to []int) (sim.Time, error) { return p.way(ctx, r, src, to) }
-		}
-		at, err := alone(ctx, src, to)
+		at, err := p.way(r, ctx, src, to)
 		if err != nil {
 			return err
 		}
@@ -300,6 +295,11 @@ func (p *spamPoint) measure(ctx context.Context, seed uint64, quick bool) error 
 			return nil
 		}
 	}
+}
+
+// measureSPAM measures points.
+func measureSPAM(lab *Lab, points []spamPoint) error {
+	return lab.Each(len(points), func(ctx context.Context, i int) error { return points[i].measure(ctx, lab.Seed, lab.Quick) })
 }
 
 // spamPrecision is the share of a mean to which the paper knows its points.
@@ -338,11 +338,11 @@ func spamFigure2(lab *Lab) (*Figure, error) {
 		},
 	}
 	var points []spamPoint
-	curve := func(panel int, name string, tree spamTree, switches int, software, most bool) {
+	curve := func(panel int, name string, tree spamTree, switches int, way spamWay, most bool) {
 		list := spamDestinations(switches, lab.Quick)
 		c, long := newCurve(name, list), newCurve(name+longestBroadcast, list)
 		for i, d := range list {
-			p := spamPoint{tree: tree, switches: switches, d: d, software: software, to: &c.Points[i]}
+			p := spamPoint{tree: tree, switches: switches, d: d, way: way, to: &c.Points[i]}
 			if most {
 				p.most = &long.Points[i]
 			}
@@ -354,10 +354,10 @@ func spamFigure2(lab *Lab) (*Figure, error) {
 		}
 	}
 	for _, n := range spamSizes {
-		curve(0, nodes(n), spamTrees[0], n, false, false)
+		curve(0, nodes(n), spamTrees[0], n, (*spamRouters).alone, false)
 	}
 	for _, n := range spamSizes {
-		curve(1, "software, "+nodes(n), spamTrees[0], n, true, false)
+		curve(1, "software, "+nodes(n), spamTrees[0], n, (*spamRouters).bySoftware, false)
 	}
 	bound := chart.Curve{Name: "software, startups alone"}
 	for _, d := range spamDestinations(256, lab.Quick) {
@@ -365,9 +365,9 @@ func spamFigure2(lab *Lab) (*Figure, error) {
 	}
 	f.Panels[1].Curves = append(f.Panels[1].Curves, bound)
 	for _, t := range spamTrees {
-		curve(2, t.name, t, 256, false, true)
+		curve(2, t.name, t, 256, (*spamRouters).alone, true)
 	}
-	err := lab.Each(len(points), func(ctx context.Context, i int) error { return points[i].measure(ctx, lab.Seed, lab.Quick) })
+	err := measureSPAM(lab, points)
 	// SPAM in the panel of software, too.
 	f.Panels[1].Curves = slices.Concat(f.Panels[0].Curves, f.Panels[1].Curves)
 	return f, err

@@ -56,14 +56,14 @@ func spamLarge(lab *Lab) (*Figure, error) {
 	one, all, bound := newCurve(spamOne, sizes), newCurve(spamBroadcast, sizes), newCurve(spamBound, sizes)
 	var points []spamPoint
 	for i, n := range sizes {
-		points = append(points, spamPoint{tree: spamTrees[0], switches: n, d: 1, to: &one.Points[i]}, spamPoint{tree: spamTrees[0], switches: n, d: n - 1, to: &all.Points[i]})
+		points = append(points, spamPoint{tree: spamTrees[0], switches: n, d: 1, way: (*spamRouters).alone, to: &one.Points[i]}, spamPoint{tree: spamTrees[0], switches: n, d: n - 1, way: (*spamRouters).alone, to: &all.Points[i]})
 		bound.Points[i].Y = softwareBound(n - 1)
 	}
 	f := &Figure{
 		Parameters: []Parameter{{"message", fmt.Sprint(spamFlits, " flits")}, {"startup", spamStartup.String()}},
 		Panels:     []chart.Panel{{X: x, Y: wide, Curves: []chart.Curve{one, all, bound}}},
 	}
-	return f, lab.Each(len(points), func(ctx context.Context, i int) error { return points[i].measure(ctx, lab.Seed, lab.Quick) })
+	return f, measureSPAM(lab, points)
 }
 
 // pathWorms is path-based multicast by SPAM's own tree: each worm goes down one path of the tree
@@ -106,31 +106,33 @@ func (r *spamRouters) pathWorms(to []int) ([]*updown.Worm, error) {
 	return worms, nil
 }
 
+// lockStep is the latency of one multicast without output buffers.
+func (r *spamRouters) lockStep(ctx context.Context, src int, to []int) (sim.Time, error) {
+	x, err := r.net.NewWorm(r.hosts(to))
+	if err != nil {
+		return 0, err
+	}
+	cfg := spamHardware()
+	cfg.OutputFlits = 0
+	return r.sendAll(ctx, cfg, src, []*updown.Worm{x})
+}
+
+// byPaths is the latency of one multicast by pathWorms.
+func (r *spamRouters) byPaths(ctx context.Context, src int, to []int) (sim.Time, error) {
+	worms, err := r.pathWorms(to)
+	if err != nil {
+		return 0, err
+	}
+	return r.sendAll(ctx, spamHardware(), src, worms)
+}
+
 // spamWays are the ways to multicast of spamSchemes.
 var spamWays = []struct {
 	name string
-	way  func(ctx context.Context, r *spamRouters, src int, to []int) (sim.Time, error)
+	way  spamWay
 }{
-	{"SPAM", nil},
-	{"lock-step", func(ctx context.Context, r *spamRouters, src int, to []int) (sim.Time, error) {
-		x, err := r.net.NewWorm(r.hosts(to))
-		if err != nil {
-			return 0, err
-		}
-		cfg := spamHardware()
-		cfg.OutputFlits = 0
-		return r.sendAll(ctx, cfg, src, []*updown.Worm{x})
-	}},
-	{"path-based", func(ctx context.Context, r *spamRouters, src int, to []int) (sim.Time, error) {
-		worms, err := r.pathWorms(to)
-		if err != nil {
-			return 0, err
-		}
-		return r.sendAll(ctx, spamHardware(), src, worms)
-	}},
-	{"unicast-based", func(ctx context.Context, r *spamRouters, src int, to []int) (sim.Time, error) {
-		return r.bySoftware(ctx, src, to)
-	}},
+	{"SPAM", (*spamRouters).alone}, {"lock-step", (*spamRouters).lockStep},
+	{"path-based", (*spamRouters).byPaths}, {"unicast-based", (*spamRouters).bySoftware},
 }
 
 const spamSchemeNodes = 128
@@ -156,7 +158,7 @@ func spamSchemes(lab *Lab) (*Figure, error) {
 		}
 		f.Panels[0].Curves = append(f.Panels[0].Curves, c)
 	}
-	return f, lab.Each(len(points), func(ctx context.Context, i int) error { return points[i].measure(ctx, lab.Seed, lab.Quick) })
+	return f, measureSPAM(lab, points)
 }
 
 // spamBufferRates are arrival rates of spamBuffers.
