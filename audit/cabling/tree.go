@@ -402,21 +402,27 @@ func (x *blockFinder) findSurplus(s *Shape) {
 	f := x.f
 	part := graph.NewUnionFind[fabric.NodeID](f.NumSwitches())
 	odd, all := make([]int, f.NumSwitches()), make([]int, f.NumSwitches())
-	for _, p := range f.Channels() {
-		sw := f.Owner(p)
-		if all[sw]++; x.explained[p] {
-			part.Join(sw, f.PeerSwitch(p))
-		} else {
-			odd[sw]++
+	for sw := range fabric.NodeID(f.NumSwitches()) {
+		ports, to := f.SwitchLinks(sw)
+		all[sw] = len(ports)
+		for i, p := range ports {
+			if x.explained[p] {
+				part.Join(sw, to[i])
+			} else {
+				odd[sw]++
+			}
 		}
 	}
-	for _, p := range f.Channels() {
-		if x.explained[p] || p > f.Peer(p) {
-			continue
-		}
-		s.unexplained++
-		if sw, t := f.Owner(p), f.PeerSwitch(p); 2*odd[sw] <= all[sw] && 2*odd[t] <= all[t] && part.Find(sw) == part.Find(t) {
-			s.surplus = append(s.surplus, p)
+	for sw := range fabric.NodeID(f.NumSwitches()) {
+		ports, to := f.SwitchLinks(sw)
+		for i, p := range ports {
+			if x.explained[p] || p > f.Peer(p) {
+				continue
+			}
+			s.unexplained++
+			if t := to[i]; 2*odd[sw] <= all[sw] && 2*odd[t] <= all[t] && part.Find(sw) == part.Find(t) {
+				s.surplus = append(s.surplus, p)
+			}
 		}
 	}
 }
@@ -442,21 +448,39 @@ func (b *block) sortCables(f *fabric.Fabric) {
 
 // countPorts votes for the ports of the cables between a lower and an upper switch of a block,
 // by port number: in up for ports of the lower one, in down for ports of the upper one.
-// Switches beside it vote for the port by which they lead to the same switch.
+// Switches beside it vote for the port by which they lead to the same switch, and twice
+// for the one that is as far from the port to a third switch as theirs is: rows of ports
+// may begin anywhere.
 func (b *block) countPorts(f *fabric.Fabric, i, j int, up, down []int) {
-	clear(up)
-	clear(down)
-	for r := range b.lower {
-		for _, p := range b.cables[r*len(b.upper)+j] {
-			if r != i {
-				up[f.Num(p)]++
-			}
+	near := func(i, j int) []fabric.PortID { return b.cables[i*len(b.upper)+j] }
+	vote(up, len(b.lower), i, len(b.upper), j, near, f.Num)
+	vote(down, len(b.upper), j, len(b.lower), i, func(i, j int) []fabric.PortID { return near(j, i) },
+		func(p fabric.PortID) fabric.PortNum { return f.Num(f.Peer(p)) })
+}
+
+// vote is countPorts for one side: of rows switches beside the one, and columns switches that
+// they lead to.
+func vote(votes []int, rows, row, columns, column int, cables func(row, column int) []fabric.PortID, num func(fabric.PortID) fabric.PortNum) {
+	clear(votes)
+	var third []int
+	for c := 0; c < columns && len(third) < 8; c++ {
+		if c != column && len(cables(row, c)) > 0 {
+			third = append(third, c)
 		}
 	}
-	for c := range b.upper {
-		for _, p := range b.cables[i*len(b.upper)+c] {
-			if c != j {
-				down[f.Num(f.Peer(p))]++
+	for r := range rows {
+		if r == row {
+			continue
+		}
+		for _, p := range cables(r, column) {
+			votes[num(p)] += max(1, len(third))
+			for _, c := range third {
+				if other := cables(r, c); len(other) > 0 {
+					x := int(num(p)) - int(num(other[0])) + int(num(cables(row, c)[0]))
+					if 0 < x && x < len(votes) {
+						votes[x] += 2
+					}
+				}
 			}
 		}
 	}
