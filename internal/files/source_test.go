@@ -27,7 +27,7 @@ var theirOwn = map[string]string{
 	"compile/outdir/directory.go":                 "makes a directory of its own and exchanges it with the old one",
 	"cmd/ibweave/root.go:open":                    "opens what files.ReadAll reads",
 	"cmd/ibweave/folder.go:formOf":                "opens a regular file for files.Head",
-	"papers/cmd/ibweave-papers/read.go:readWhole": "opens what files.ReadAll reads",
+	"papers/cmd/ibweave-papers/read.go:readInput": "opens what files.ReadAll reads",
 	"fabric/topology/topology.go:Read":            "reads what its caller has opened and limits",
 	"sminterface/ibsim/":                          "files in a private folder, for ibsim and OpenSM",
 	"sminterface/rehearse/copy.go":                "copies line by line into a private folder",
