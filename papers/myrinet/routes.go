@@ -51,9 +51,6 @@ func NewUpDown(f *fabric.Fabric, root fabric.NodeID) (*UpDown, error) {
 	return u, nil
 }
 
-// Up is the port of a switch to its parent in the spanning tree, NoPort for a root.
-func (u *UpDown) Up(s fabric.NodeID) fabric.PortID { return u.up[s] }
-
 // Goes says whether the channel that leaves a switch by a port to another switch
 // goes up.
 func (u *UpDown) Goes(p fabric.PortID) (up bool) {
