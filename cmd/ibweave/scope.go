@@ -28,45 +28,28 @@ type scope struct {
 const (
 	grids    = "engine=xy|negative-first|west-first|north-last"
 	ordered  = "engine=updn|spam|layered|fattree"
-	asking   = "ibsim mkey node retries timeout umad window"
-	network  = "topology lfts sl2vl path-sl mfts groups lenient strict"
 	random   = "nothing is drawn at random then"
 	unsaid   = "JSON has all of it"
 	noTraces = "the file says what is sent"
 )
 
-// everyKind is the flags of gen KIND that each kind has, without the seed.
-const everyKind = "output format aggregation-nodes drop-links fill labels names planes service-hosts speed switch-ports "
-
-// extras is the flags of gen tree and gen director for what is not above all leaves alike.
-const extras = "half-cabled management-leaves"
-
-// managed is the flag of them that needs leaves of management.
-var managed = scope{flags: "management-hosts", with: "management-leaves", note: true}
-
-// generated is the flags of gen KIND.
-func generated(flags string) []scope {
-	return drawn(flags, scope{flags: "seed", with: "drop-links fill names=mixed speed", why: random, note: true})
-}
-
-// drawn is the flags of gen KIND that has a scope for the seed.
-func drawn(flags string, seed scope) []scope {
-	return []scope{{flags: everyKind + flags}, {flags: "split", with: "labels"}, seed}
-}
-
-// scopes has all flags of all commands, by the words after ibweave: a test fails for a
-// flag without one. Commands check themselves what depends on their input, or is about
+// scopes has the flags that are without effect unless a condition holds, by the words after ibweave,
+// or their first one. Commands check themselves what depends on their input, or is about
 // two ways of saying the same.
 var scopes = map[string][]scope{
+	// Of every command that has such a flag, after the rows of its own.
+	"": {
+		{flags: "date", with: "policy", why: "waivers are in a policy", note: true},
+		{flags: "host-group", with: "host-groups", why: "they say which hosts are in it"},
+		{flags: "no-wrap", with: grids, note: true},
+		{flags: "repair", with: "engine=xy", note: true},
+	},
 	"check": {
-		{flags: network + " far plft bound bound-iterations write-bound certificate copying explain fail-on format kinds mft-capacity node-name-map partitions pkeys plan policy report rules sm traffic vl-credits wiring host-groups"},
 		{flags: "mtu", with: "vl-credits"},
 		{flags: "verbose", not: "format=json", why: unsaid, note: true},
-		{flags: "date", with: "policy", why: "waivers are in a policy", note: true},
 		{flags: "source", with: "format=sarif|codequality report", why: "other forms do not locate findings", note: true},
 	},
 	"compare": {
-		{flags: "bisections damage engines fail-on format hottest lenient lfts kinds node-name-map permutations seed shifts strict topology"},
 		{flags: "against", not: "bisections=0", why: "there is no bandwidth to compare"},
 		{flags: "lids lmc roots", with: "engines", why: "tables of --lfts have their LIDs and paths", note: true},
 		{flags: "percent samples svg", with: "damage"},
@@ -74,7 +57,6 @@ var scopes = map[string][]scope{
 		{flags: "fit", with: "traffic", why: "tables are fitted to its jobs"},
 	},
 	"compile": {
-		{flags: "bound-iterations write-bound dry-run engine engines force format groups guid2lid lenient lids lmc lmc-esp0 max-detour kinds node-name-map output previous sl2vl strict topology traffic vls without"},
 		{flags: "uniform-floor", with: "traffic"},
 		{flags: "install-dir labels lean only path-sl zstd", not: "dry-run", why: "nothing is written", note: true},
 		{flags: "host-groups", with: "without traffic", why: "these name them"},
@@ -83,91 +65,42 @@ var scopes = map[string][]scope{
 		{flags: "first-step rebalance", with: "previous"},
 		{flags: "mcast-balance mft-capacity", with: "groups", note: true},
 		{flags: "dims origin", with: grids + " lids=mesh groups", why: "only these look for a mesh", note: true},
-		{flags: "no-wrap", with: grids, note: true},
-		{flags: "repair", with: "engine=xy", note: true},
 		{flags: "roots", with: ordered, why: "other engines have no order of the switches", note: true},
 	},
-	"completion bash":       {{flags: "no-descriptions"}},
-	"completion fish":       {{flags: "no-descriptions"}},
-	"completion powershell": {{flags: "no-descriptions"}},
-	"completion zsh":        {{flags: "no-descriptions"}},
-	"devices":               {{flags: "format"}},
-	"diff": {
-		{flags: "fail-on format host-groups lenient node-name-map strict topology"},
-		{flags: "verbose", not: "format=json", why: unsaid, note: true},
-	},
-	"discover": {{flags: asking + " output node-name-map"}},
+	"diff": {{flags: "verbose", not: "format=json", why: unsaid, note: true}},
 	"drift": {
-		{flags: "fail-on format lenient live ibsim umad node max-mlid node-name-map strict"},
 		{flags: "mkey retries timeout window", not: "live", why: "files are not asked", note: true},
 		{flags: "summary verbose", not: "format=json", why: unsaid, note: true},
 		{flags: "samples", not: "summary", why: "a line has no list", note: true},
 	},
-	"gen banyan":     generated("stages wrap-around"),
-	"gen director":   append(generated("directors hosts leaves line-chips pods ports spine-chips "+extras), managed),
-	"gen fattree":    generated("hosts-per-leaf levels radix"),
-	"gen hypercube":  generated("dim hosts"),
-	"gen irregular":  drawn("degree hosts switches", scope{flags: "seed"}),
-	"gen lattice":    drawn("switches", scope{flags: "seed"}),
-	"gen mesh":       generated("dims hosts wrap"),
-	"gen myrinet4":   generated(""),
-	"gen shufflenet": generated("k p"),
-	"gen torus":      generated("dims hosts"),
-	"gen tree":       append(generated("cores groups hosts leaves parallel pods ports rails spare-cores spines "+extras), managed, scope{flags: "rail-spines", with: "rails"}),
-	"join":           {{flags: asking + " format mgid mlid non-member pkey port-guid qkey send-only sl"}},
-	"leave":          {{flags: asking + " format mgid mlid non-member port-guid send-only"}},
-	"man":            {{flags: "format output"}},
-	"drain": {
-		{flags: "cable format host-groups kinds lenient limit node-name-map output rebalance strict switch"},
-		{flags: "host-group", with: "host-groups", why: "they say which hosts are in it"},
+	"gen": {
+		{flags: "management-hosts", with: "management-leaves", note: true},
+		{flags: "rail-spines", with: "rails"},
+		{flags: "seed", with: "drop-links fill names=mixed speed", why: random, note: true},
+		{flags: "split", with: "labels"},
 	},
-	"move": {
-		{flags: "at-once by format kinds lenient limit node-name-map output rebalance strict topology write-plan"},
-		{flags: "engine", with: "topology", why: "DIR has its engine"},
-	},
-	"path": {
-		{flags: "topology lfts sl2vl path-sl mfts far plft lenient strict format kinds node-name-map all-from"},
-		{flags: "all-ports", not: "all-from", why: "all ports of the host send then", note: true},
-	},
-	"rails": {
-		{flags: "topology lfts far plft engine host-regexp lenient strict format fail-on kinds node-name-map"},
-		{flags: "host", not: "format=json", why: unsaid, note: true},
-	},
+	"gen irregular": {{flags: "split", with: "labels"}},
+	"gen lattice":   {{flags: "split", with: "labels"}},
+	"move":          {{flags: "engine", with: "topology", why: "DIR has its engine"}},
+	"path":          {{flags: "all-ports", not: "all-from", why: "all ports of the host send then", note: true}},
+	"rails":         {{flags: "host", not: "format=json", why: unsaid, note: true}},
 	"traffic": {
-		{flags: "topology mix lenient strict kinds node-name-map"},
 		{flags: "lfts far plft engine traffic top host-groups format", not: "mix", why: "a mix is written for the hosts alone"},
 		{flags: "by", with: "host-groups", why: "they say which hosts are in it"},
 	},
-	"place": {
-		{flags: "topology lfts far plft engine hosts pattern size ranks-per-host traffic slurm busy top search host-groups lenient strict format kinds node-name-map"},
-		{flags: "host-group", with: "host-groups", why: "they say which hosts are in it"},
-	},
-	"counters": {{flags: "topology lfts before seconds hot top host-groups lenient strict format kinds node-name-map"}},
-	"slurm": {
-		{flags: "format host-regexp kinds lenient node-name-map output strict switch-names topology"},
-		{flags: "block-size", with: "format=yaml|json", why: "topology.conf has no blocks", note: true},
-	},
-	"plan": {{flags: "format lenient kinds node-name-map output"}},
-	"pull": {{flags: asking + " max-mlid no-path-sl node-name-map output"}},
-	"rehearse": {
-		{flags: "format node-name-map via"},
-		{flags: "plugin traffic", with: "via=plugin"},
-	},
+	"slurm":    {{flags: "block-size", with: "format=yaml|json", why: "topology.conf has no blocks", note: true}},
+	"rehearse": {{flags: "plugin traffic", with: "via=plugin"}},
 	"report": {
-		{flags: network + " cables engines far plft kinds node-name-map output plan png policy svg wiring"},
 		{flags: "counters host-groups traffic", with: "output cables", why: "pictures show routes"},
 		{flags: "interactive", with: "output", why: "pictures take no clicks"},
 		{flags: "compiler", with: "interactive"},
 		{flags: "before seconds", with: "counters"},
-		{flags: "date", with: "policy", why: "waivers are in a policy", note: true},
 		{flags: "dark", with: "svg png", why: "the page has a switch"},
 		{flags: "view", with: "svg png", why: "the page has all views"},
 		{flags: "max-entries", with: "output", why: "pictures have no tables", note: true},
 		{flags: "title", with: "output svg png"},
 	},
 	"sim": {
-		{flags: network + " kinds node-name-map file jobs output format load burst trace max-time arbitration buffer-flits buffer-packets copying " +
-			"credit-delay engine engines vls adaptive far plft full-checks header-bytes mbps mtu router routing-delay startup traffic vl-weights wire-delay"},
 		{flags: "state", not: "traffic", why: "only sweeps are kept"},
 		{flags: "fit mcast scale top", with: "traffic", why: "they are about its jobs"},
 		{flags: "host-groups", with: "traffic", why: "its jobs may name groups"},
@@ -188,16 +121,21 @@ var scopes = map[string][]scope{
 		{flags: "cycle shape", with: "arrivals=negative-binomial", note: true},
 		{flags: "output-flits", with: "copying=wormhole|greedy-wormhole router"},
 	},
-	"help":    {},
-	"version": {},
 	"whatif": {
-		{flags: "adaptive depth engine fail fail-on format from-scratch host-groups lenient lids lmc kinds merge node-name-map only output sample shard sort strict switch topology rebalance vls"},
 		{flags: "seed", with: "sample", why: random, note: true},
 		{flags: "top", not: "format=json", why: unsaid, note: true},
-		{flags: "no-wrap", with: grids, note: true},
-		{flags: "repair", with: "engine=xy", note: true},
 		{flags: "roots", with: ordered, why: "other engines have no order of the switches", note: true},
 	},
+}
+
+// scopesOf lists the rows for a command, some of them of flags that it does not have.
+func scopesOf(command string) []scope {
+	rows, ok := scopes[command]
+	if !ok {
+		command, _, _ = strings.Cut(command, " ")
+		rows = scopes[command]
+	}
+	return slices.Concat(rows, scopes[""])
 }
 
 // lists are flags that make a command list something and do nothing else.
@@ -295,13 +233,12 @@ func (a *app) checkScopes(cmd *cobra.Command, args []string, in *simulation) (no
 		return notes, other
 	}
 	var wrong []error
-	for i := range scopes[command] {
-		s := &scopes[command][i]
+	for _, s := range scopesOf(command) {
 		for _, name := range strings.Fields(s.flags) {
 			if !givenFlag(flags.Lookup(name)) {
 				continue
 			}
-			reason := withoutEffect(s, flags, args)
+			reason := withoutEffect(&s, flags, args)
 			if reason == "" {
 				continue
 			}
