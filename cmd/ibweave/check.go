@@ -186,9 +186,6 @@ func (a *app) runCheck(cmd *cobra.Command, o *auditing, args []string) error {
 	if err != nil {
 		return usagef("--format: %w", err)
 	}
-	if err := o.level.parse(); err != nil {
-		return err
-	}
 	if err := in.copying.UnmarshalText([]byte(o.how)); err != nil {
 		return usagef("--%w", err)
 	}
@@ -319,7 +316,7 @@ func (a *app) check(ctx context.Context, in *audit, level *threshold, reports []
 		fmt.Fprintf(a.stderr, "%s: no forwarding tables, so that only the cables are looked at\n", in.topology)
 	}
 	opt := in.reportOptions(x.demanded)
-	opt.FailOn, opt.Never = level.at, level.never
+	opt.FailOn, opt.Never = level.at(), level.never()
 	if opt.Groups, err = a.auditedGroups(ctx, x); err != nil {
 		return err
 	}

@@ -149,7 +149,7 @@ is cut off.`,
 	flags.IntVar(&c.quality.Permutations, "permutations", quality.DefaultPermutations, "random permutations to try, `N`; 0 for none")
 	flags.IntVar(&c.quality.Shifts, "shifts", quality.DefaultShifts, "shifts to try, at most `N`; 0 for none")
 	flags.Uint64Var(&c.quality.Seed, "seed", 1, "chooses bisections, permutations and, where there are too many, shifts")
-	flags.StringVar(&c.damage.kind, "damage", "", "compare on fabrics of which random `PARTS` are gone: cables or switches")
+	wordFlag(flags, &c.damage.kind, "damage", "compare on fabrics of which random `PARTS` are gone: cables or switches", "cables", "switches")
 	flags.Float64SliceVar(&c.damage.percents, "percent", []float64{1, 3, 5, 10}, "how many are gone, in percent, `P,..`")
 	flags.IntVar(&c.damage.samples, "samples", 10, "fabrics for each percentage, `N`")
 	flags.StringVar(&c.damage.svg, "svg", "", "write a picture of the figures by damage, `FILE`")
@@ -161,12 +161,6 @@ is cut off.`,
 func (c *contest) parse(cmd *cobra.Command) (opt compile.Options, err error) {
 	if c.topology == "" || len(c.engines)+len(c.lfts) == 0 {
 		return opt, usagef("compare needs a topology, -t FILE, and engines, -e ENGINE,.., or tables, --lfts FILE")
-	}
-	if err := c.outputForm.parse(); err != nil {
-		return opt, err
-	}
-	if err := c.threshold.parse(); err != nil {
-		return opt, err
 	}
 	if opt, err = c.routeFlags.parse(cmd); err != nil {
 		return opt, err
@@ -190,7 +184,7 @@ func (c *contest) parse(cmd *cobra.Command) (opt compile.Options, err error) {
 // checkAll says whether a column fails.
 func (c *contest) checkAll(s *standings) error {
 	for _, x := range s.Contenders {
-		if !c.never && (x.Refused != "" || x.Verify.Fails(c.at)) {
+		if !c.never() && (x.Refused != "" || x.Verify.Fails(c.at())) {
 			return errFindings
 		}
 	}

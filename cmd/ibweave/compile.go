@@ -377,7 +377,7 @@ func (a *app) parseOrder(cmd *cobra.Command, args []string, o *order) (*compilat
 	}
 	wrong = append(wrong, wrongValues(cmd)...)
 	notes, idle := a.checkScopes(cmd, args, nil)
-	wrong = append(wrong, idle, o.outputForm.parse())
+	wrong = append(wrong, idle)
 	c.opt, err = o.routeFlags.parse(cmd)
 	wrong = append(wrong, err)
 	if !filepath.IsAbs(o.installDir) {

@@ -9,14 +9,13 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ibweave/ibweave/audit/policy"
-	"github.com/ibweave/ibweave/audit/whatif"
 	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// flagValues are values of flags that a shell completes, by the name of the flag, or by a command
-// and a flag where another command has others.
+// flagValues are values that a shell completes of flags that are no word, by the name of the flag, or
+// by a command and a flag where another command has others.
 func flagValues() map[string][]string {
 	var engines, schemes, rules []string
 	for i := range compile.Engines {
@@ -31,14 +30,10 @@ func flagValues() map[string][]string {
 	}
 	return map[string][]string{
 		"engine": engines, "compare engines": engines, "sim engines": engines, "compile mcast": schemes, "sim mcast": {"union", "updn-tree"}, "sl2vl": compile.SL2VLSchemes, "explain": rules,
-		"fail-on": {"error", "warning", "note", "never"}, "lids": {"keep", "dense", "mesh"}, "color": {"auto", "always", "never"},
-		"log-level": {"debug", "info", "warn", "error"}, "log-format": {"console", "json"}, "via": {"file", "plugin"}, "damage": {"cables", "switches"},
-		"fail": {"links", "switches"}, "only": {"isl", "hosts", "switches"}, "sort": whatif.Orders, "move by": {"guid", "name"}, "names": {"site", "factory", "mixed"},
-		"switch-names": {"fabric", "numbers"}, "check copying": {"independent", "reserving", "lock-step", "wormhole"},
-		"format": {"text", "json"}, "check format": {"text", "json", "sarif", "junit", "markdown", "codequality", "prometheus"}, "diff format": {"text", "json", "prometheus"},
-		"drift format": {"text", "json", "prometheus"}, "whatif format": {"text", "json", "prometheus"},
-		"sim format": {"text", "csv", "json"}, "plan format": {"ndt", "csv", "topo"}, "slurm format": {"conf", "yaml", "json"}, "man format": {"man", "markdown"},
-		"gen format": strings.Split(genFormats(), ", "), "sim adaptive": {"free", "hbf", "all", "far"},
+		"lids": {"keep", "dense", "mesh"}, "color": {"auto", "always", "never"}, "log-level": {"debug", "info", "warn", "error"}, "log-format": {"console", "json"},
+		"names": {"site", "factory", "mixed"}, "man format": {"man", "markdown"},
+		"check copying": {"independent", "reserving", "lock-step", "wormhole"},
+		"check format":  {"text", "json", "sarif", "junit", "markdown", "codequality", "prometheus"}, "gen format": strings.Split(genFormats(), ", "),
 	}
 }
 
@@ -56,9 +51,12 @@ func (a *app) completeValues(root *cobra.Command) {
 			if !ok {
 				list, ok = values[f.Name]
 			}
+			if w, is := f.Value.(*rangedValue); is && w.in.words != nil {
+				list, ok = w.in.words, true
+			}
 			var complete cobra.CompletionFunc
 			switch {
-			case ok && (f.Name != "only" || command == "whatif"):
+			case ok:
 				complete = cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp)
 			case slices.Contains(strings.Fields(nodeFlags), f.Name):
 				complete = a.completeNodes

@@ -89,9 +89,6 @@ The exit status is 0, whatever is found.`,
   ibweave counters -t fabric.txt --lfts opensm-lfts.dump rates.csv --format json`,
 		Args: a.maxArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.outputForm.parse(); err != nil {
-				return err
-			}
 			dir, err := o.arguments(args)
 			if err != nil {
 				return err

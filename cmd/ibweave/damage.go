@@ -70,8 +70,6 @@ func (d *damage) parse(c *contest) error {
 	switch {
 	case d.kind == "":
 		return nil
-	case damages[d.kind].drop == nil:
-		return usagef("--damage %q: want cables or switches", d.kind)
 	case len(c.lfts) > 0:
 		return usagef("--lfts has tables of the whole fabric: --damage is for engines only")
 	case len(c.roots) > 0:

@@ -39,9 +39,6 @@ umad device). The exit status is 4 when there is none.`,
   ibweave devices --format json`,
 		Args: a.noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			if err := form.parse(); err != nil {
-				return err
-			}
 			list, err := umad.List()
 			if err != nil {
 				return err

@@ -55,12 +55,6 @@ no longer do are errors.`,
 			if len(args) < 2 {
 				return usagef("diff needs two states, OLD and NEW")
 			}
-			if err := c.outputForm.parse(); err != nil {
-				return err
-			}
-			if err := c.threshold.parse(); err != nil {
-				return err
-			}
 			if err := oneStdin(args[0], args[1], c.topology); err != nil {
 				return err
 			}
@@ -69,7 +63,7 @@ no longer do are errors.`,
 				return err
 			}
 			switch {
-			case c.json:
+			case c.isJSON():
 				err = diff.JSON(a.stdout, r)
 			case c.isMetrics():
 				err = metrics.Write(a.stdout, c.metrics, r)

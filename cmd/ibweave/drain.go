@@ -66,9 +66,6 @@ status is 1 when a part cannot be drained.`,
   ibweave drain tables --switch director1 --limit 1.5 -o plan`,
 		Args: a.maxArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.outputForm.parse(); err != nil {
-				return err
-			}
 			switch {
 			case len(args) == 0 || len(o.switches)+len(o.cables)+len(o.groups) == 0:
 				return usagef("drain needs DIR, which compile wrote, and --switch, --cable or --host-group")

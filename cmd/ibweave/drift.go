@@ -67,12 +67,6 @@ extra entries and other cables are warnings.`,
 			if len(args) == 0 {
 				return usagef("drift needs a directory that compile wrote")
 			}
-			if err := d.outputForm.parse(); err != nil {
-				return err
-			}
-			if err := d.threshold.parse(); err != nil {
-				return err
-			}
 			if err := d.check(cmd, args[1:]); err != nil {
 				return err
 			}

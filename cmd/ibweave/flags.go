@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strconv"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -14,6 +16,7 @@ import (
 	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/verify"
@@ -22,12 +25,16 @@ import (
 // outputForm is the flag --format of commands that print text or JSON.
 type outputForm struct {
 	format  string
-	json    bool
 	metrics string // name of the command in metrics; "" where prometheus is no form
 }
 
 func (o *outputForm) define(flags *pflag.FlagSet, usage string) {
-	flags.StringVar(&o.format, "format", "text", usage)
+	words := []string{"text", "json"}
+	if o.metrics != "" {
+		words = append(words, "prometheus")
+	}
+	o.format = "text"
+	wordFlag(flags, &o.format, "format", usage, words...)
 }
 
 // defineMetrics is define for a command that writes metrics, too.
@@ -36,61 +43,63 @@ func (o *outputForm) defineMetrics(flags *pflag.FlagSet, command string) {
 	o.define(flags, "`FORM` of the output: text, json, or prometheus: metrics as node_exporter's textfile collector reads them")
 }
 
-func (o *outputForm) parse() error {
-	o.json = o.format == "json"
-	switch {
-	case o.format == "text" || o.json || o.isMetrics():
-		return nil
-	case o.metrics != "":
-		return usagef("--format %q: want text, json or prometheus", o.format)
-	}
-	return usagef("--format %q: want text or json", o.format)
-}
-
 // isMetrics says whether metrics are wanted.
-func (o *outputForm) isMetrics() bool { return o.metrics != "" && o.format == "prometheus" }
+func (o *outputForm) isMetrics() bool { return o.format == "prometheus" }
+
+// isJSON says whether a JSON document is wanted.
+func (o *outputForm) isJSON() bool { return o.format == "json" }
 
 // print prints a document as JSON, or its text, which is written at once.
-func (o *outputForm) print(w io.Writer, document any, text func(b *facts)) error {
-	if o.json {
+func (o *outputForm) print(w io.Writer, document any, write func(b *facts)) error {
+	if o.isJSON() {
 		return report.JSON(w, document)
 	}
 	var b facts
-	text(&b)
+	write(&b)
 	_, err := w.Write(b.Bytes())
 	return err
 }
 
 // threshold is the flag --fail-on.
-type threshold struct {
-	failOn string
-	at     verify.Severity
-	never  bool
-}
+type threshold struct{ failOn string }
 
 const failOnUsage = "exit with 1 for findings from `SEVERITY` on: error, warning, note or never"
 
 func (t *threshold) define(flags *pflag.FlagSet, usage string) {
-	flags.StringVar(&t.failOn, "fail-on", "error", usage)
+	t.failOn = "error"
+	wordFlag(flags, &t.failOn, "fail-on", usage, "error", "warning", "note", "never")
 }
 
-func (t *threshold) parse() error {
-	if t.failOn == "never" {
-		t.never = true
-		return nil
-	}
-	if err := t.at.UnmarshalText([]byte(t.failOn)); err != nil || t.at == verify.Clean {
-		return usagef("--fail-on %q: want error, warning, note or never", t.failOn)
-	}
-	return nil
+// never says whether no finding fails.
+func (t *threshold) never() bool { return t.failOn == "never" }
+
+// at is the least severity that fails, unless none does.
+func (t *threshold) at() (s verify.Severity) {
+	_ = s.UnmarshalText([]byte(t.failOn)) // never is none
+	return s
 }
 
 // checkWorst is errFindings if the worst finding is at or above the threshold.
 func (t *threshold) checkWorst(worst verify.Severity) error {
-	if !t.never && worst >= t.at {
+	if !t.never() && worst >= t.at() {
 		return errFindings
 	}
 	return nil
+}
+
+// wordFlag defines a flag that takes one of words, and has the default that is in *to. Shells complete them.
+func wordFlag(flags *pflag.FlagSet, to *string, name, usage string, words ...string) {
+	flags.StringVar(to, name, *to, usage)
+	f := flags.Lookup(name)
+	f.Value = &rangedValue{Value: f.Value, in: &valueRange{
+		words: words, want: text.List(words, "or"),
+		check: func(given string) error {
+			if !slices.Contains(words, given) {
+				return strconv.ErrSyntax
+			}
+			return nil
+		},
+	}}
 }
 
 // facts is text for people: lines that begin with a name.

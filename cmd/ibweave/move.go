@@ -37,7 +37,7 @@ type moveOptions struct {
 
 // moveCommand plans how a fabric is recabled.
 func (a *app) moveCommand() *cobra.Command {
-	var o moveOptions
+	o := moveOptions{by: "guid"}
 	cmd := &cobra.Command{
 		Use:   "move [DIR | -t OLD] NEW",
 		Short: "plan how to move, add and remove cables, switches and hosts",
@@ -71,14 +71,8 @@ step-1/back, and with -t before. The exit status is 1 when some cables cannot be
   ibweave move tables planned.ndt --at-once 2 --write-plan steps.yaml -o plan`,
 		Args: a.maxArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.outputForm.parse(); err != nil {
-				return err
-			}
-			switch {
-			case o.topology == "" && len(args) != 2 || o.topology != "" && len(args) != 1:
+			if o.topology == "" && len(args) != 2 || o.topology != "" && len(args) != 1 {
 				return usagef("move needs DIR, which compile wrote, or -t OLD, and NEW, a topology, a cabling plan or a file of edits")
-			case o.by != "guid" && o.by != "name":
-				return usagef("--by %q: want guid or name", o.by)
 			}
 			return a.move(cmd.Context(), &o, args)
 		},
@@ -86,7 +80,7 @@ step-1/back, and with -t before. The exit status is 1 when some cables cannot be
 	flags := cmd.Flags()
 	flags.StringVarP(&o.topology, "topology", "t", "", "topology `FILE` of the fabric, instead of DIR; - is standard input")
 	flags.StringVarP(&o.engine, "engine", "e", "", "routing `ENGINE` for the first tables; by default one that suits the fabric")
-	flags.StringVar(&o.by, "by", "guid", "find the nodes of a topology in the fabric by `WHAT`: guid or name")
+	wordFlag(flags, &o.by, "by", "find the nodes of a topology in the fabric by `WHAT`: guid or name", "guid", "name")
 	flags.Float64Var(&o.opt.Limit, "limit", 0, "no cable gets more than `F` times the greatest load before, F from 1 on; by default any load")
 	flags.IntVar(&o.opt.AtOnce, "at-once", 0, "move at most `N` cables together where that is possible; by default as many as are safe")
 	flags.Float64Var(&o.rebalance, "rebalance", 1.1, "kept tables move routes until no link has more than `F` times the greatest load of tables from scratch, F from 1 on")

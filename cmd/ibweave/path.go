@@ -55,9 +55,6 @@ when a packet is lost.`,
   ibweave path tables --all-from n001`,
 		Args: a.maxArgs(3),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.outputForm.parse(); err != nil {
-				return err
-			}
 			wanted := 2
 			if o.allFrom != "" {
 				wanted = 0

@@ -94,7 +94,7 @@ func (o *placeOptions) parse() error {
 	if _, err := traffic.Parse(o.Pattern); err != nil {
 		return usagef("--pattern: %w", err)
 	}
-	return o.outputForm.parse()
+	return nil
 }
 
 func (a *app) place(ctx context.Context, o *placeOptions, args []string) error {

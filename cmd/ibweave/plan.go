@@ -16,7 +16,12 @@ import (
 // planCommand writes a cabling plan.
 func (a *app) planCommand() *cobra.Command {
 	var in audit
-	var form, output string
+	var output string
+	form := string(plan.Forms[0])
+	var forms []string
+	for _, f := range plan.Forms {
+		forms = append(forms, string(f))
+	}
 	cmd := &cobra.Command{
 		Use:   "plan DIR|FILE",
 		Short: "write a cabling plan from a fabric",
@@ -36,14 +41,10 @@ its own, or cannot be written in the form, stands there by its GUID.`,
 			if len(args) == 0 {
 				return usagef("plan needs a topology: DIR or FILE")
 			}
-			f, err := plan.ParseForm(form)
-			if err != nil {
-				return usagef("--format %w", err)
-			}
-			return a.writePlan(&in, args[0], f, output)
+			return a.writePlan(&in, args[0], plan.Form(form), output)
 		},
 	}
-	cmd.Flags().StringVar(&form, "format", "ndt", "`FORM` of the plan: ndt, csv or topo")
+	wordFlag(cmd.Flags(), &form, "format", "`FORM` of the plan: ndt, csv or topo", forms...)
 	cmd.Flags().StringVarP(&output, "output", "o", "-", "`FILE` to write; - is standard output")
 	lenientFlag(cmd.Flags(), &in.lenient)
 	a.nameFlag(cmd)

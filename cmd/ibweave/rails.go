@@ -52,12 +52,6 @@ hosts' names.
   ibweave rails -t planes.txt -e updn --host-regexp '^(?P<adapter>[AB])-(?P<host>.*)$'`,
 		Args: a.maxArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.outputForm.parse(); err != nil {
-				return err
-			}
-			if err := o.threshold.parse(); err != nil {
-				return err
-			}
 			return a.rails(cmd.Context(), &o, args)
 		},
 	}

@@ -32,6 +32,7 @@ type valueRange struct {
 	want        string // what the flag takes, "" to say the bounds
 	// check, if any, takes the place of the bounds: errors of it say what is wanted, if want is "".
 	check func(text string) error
+	words []string // that a flag takes, where it was defined by wordFlag
 }
 
 // Bounds that are far from any use, and where sums are still finite.
@@ -205,10 +206,13 @@ func (r *valueRange) wanted() error {
 
 // limitFlags makes the flags of a command take what ranges says.
 func limitFlags(c *cobra.Command) {
+	later := c.Name() == "compile"
 	limit := func(f *pflag.Flag) {
-		_, done := f.Value.(*rangedValue)
-		if r := rangeOf(c.Name(), f.Name); r != nil && !done && (isNumber(f) || f.Value.Type() == "string" && r.check != nil) {
-			f.Value = &rangedValue{Value: f.Value, in: r, whole: !strings.HasPrefix(f.Value.Type(), "float"), later: c.Name() == "compile"}
+		v, done := f.Value.(*rangedValue)
+		if done {
+			v.later = later
+		} else if r := rangeOf(c.Name(), f.Name); r != nil && (isNumber(f) || f.Value.Type() == "string" && r.check != nil) {
+			f.Value = &rangedValue{Value: f.Value, in: r, whole: !strings.HasPrefix(f.Value.Type(), "float"), later: later}
 		}
 	}
 	c.Flags().VisitAll(limit)

@@ -21,7 +21,8 @@ import (
 )
 
 func (a *app) rehearseCommand() *cobra.Command {
-	var via, library, traffic string
+	via := string(rehearse.ViaFile)
+	var library, traffic string
 	var form outputForm
 	cmd := &cobra.Command{
 		Use:   "rehearse DIR",
@@ -48,12 +49,6 @@ guid2lid and of the comments of the tables with these.`,
 			if len(args) == 0 {
 				return usagef("rehearse needs a directory that compile wrote")
 			}
-			if via != string(rehearse.ViaFile) && via != string(rehearse.ViaPlugin) {
-				return usagef("--via %q: want file or plugin", via)
-			}
-			if err := form.parse(); err != nil {
-				return err
-			}
 			r, err := a.rehearse(cmd.Context(), args[0], rehearse.Via(via), library, traffic)
 			if err != nil {
 				return err
@@ -65,7 +60,7 @@ guid2lid and of the comments of the tables with these.`,
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&via, "via", "file", "`HOW` OpenSM gets the tables: file or plugin")
+	wordFlag(cmd.Flags(), &via, "via", "`HOW` OpenSM gets the tables: file or plugin", string(rehearse.ViaFile), string(rehearse.ViaPlugin))
 	cmd.Flags().StringVar(&library, "plugin", "", "`FILE` of the plugin; by default "+rehearse.LibraryName+" beside ibweave or where OpenSM finds it")
 	cmd.Flags().StringVar(&traffic, "traffic", "", "the jobs of YAML `FILE` that DIR was compiled for, as the plugin follows them")
 	a.nameFlag(cmd)

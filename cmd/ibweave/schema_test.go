@@ -239,7 +239,7 @@ func TestSchemas(t *testing.T) {
 		holdToSchema(t, name, out)
 	}
 	var list bytes.Buffer // this machine need not have a port
-	form := outputForm{json: true}
+	form := outputForm{format: "json"}
 	if err := form.print(&list, deviceDocument([]umad.PortInfo{{Device: "mlx5_0", Number: 1, GUID: 0x1234, LID: 5, State: "4: ACTIVE", LinkLayer: "InfiniBand", Rate: "100 Gb/sec (4X EDR)", Umad: "/dev/infiniband/umad0", Netdevs: []string{"ib0"}}}), nil); err != nil {
 		t.Fatal(err)
 	}

@@ -61,7 +61,7 @@ type simulation struct {
 }
 
 func (a *app) simCommand() *cobra.Command {
-	in := simulation{cfg: sim.Defaults(), buffer: sim.PortBuffer, pattern: sim.Uniform{}, bytes: []int{256}, seeds: []uint64{1}, from: map[string]sourceLine{}}
+	in := simulation{format: "text", cfg: sim.Defaults(), buffer: sim.PortBuffer, pattern: sim.Uniform{}, bytes: []int{256}, seeds: []uint64{1}, from: map[string]sourceLine{}}
 	cmd := &cobra.Command{
 		Use:   "sim [DIR | -t TOPOLOGY {--lfts FILE | -e ENGINE}] {--load LIST | --burst N | --trace FILE | --traffic FILE}",
 		Short: "simulate tables with traffic, packet by packet or flit by flit",
@@ -143,13 +143,13 @@ docs/simulator.md has the model, all parameters, and limits.`,
 	in.flags.StringVar(&in.router, "router", "", "in place of tables `NAME`: spam, whose routers choose for each worm")
 	in.flags.Var(&listValue[string]{to: &in.engines, parse: func(s string) ([]string, error) { return []string{s}, nil }}, "engines", "compare the tables that each engine of `LIST` makes of -t")
 	in.flags.Var(&listValue[int]{to: &in.vls, parse: parseLanes}, "vls", "compare as many virtual lanes as `LIST` has, with the same buffer in all; messages are spread over them")
-	in.flags.StringVar(&in.adaptive, "adaptive", "", "compare with adaptive routing, `HOW`: free, hbf, all, or far, with the states of --far as they are")
+	wordFlag(in.flags, &in.adaptive, "adaptive", "compare with adaptive routing, `HOW`: free, hbf, all, or far, with the states of --far as they are", routedFree, routedHBF, "all", routedAsRead)
 	flags := in.flags
 	flags.StringVarP(&in.file, "file", "f", "", "experiment `FILE` with flags")
 	flags.IntVar(&in.jobs, "jobs", 0, "simulations at a time, `N`; by default one on each core")
 	flags.StringVarP(&in.output, "output", "o", "-", "`FILE` for the results; - is standard output")
 	flags.StringVar(&in.state, "state", "", "keep finished points in `FILE`, and go on from there")
-	flags.StringVar(&in.format, "format", "text", "`FORM` of the output: text, csv or json")
+	wordFlag(flags, &in.format, "format", "`FORM` of the output: text, csv or json", "text", "csv", "json")
 	flags.StringVar(&in.svg, "svg", "", "write a picture of a comparison, `FILE`")
 	flags.StringVar(&in.png, "png", "", "the same as PNG, `FILE`")
 	return cmd
@@ -245,10 +245,6 @@ func (a *app) sim(ctx context.Context, in *simulation, args []string) error {
 			return err
 		}
 	}
-	form, err := parseSimForm(in.format)
-	if err != nil {
-		return err
-	}
 	if err := a.sayNotes(a.checkScopes(a.command, args, in)); err != nil {
 		return err
 	}
@@ -293,7 +289,7 @@ func (a *app) sim(ctx context.Context, in *simulation, args []string) error {
 			return err
 		}
 	}
-	return a.writeSimulated(run, form, in.output)
+	return a.writeSimulated(run, in.output)
 }
 
 // checkPictures refuses pictures of one routing.

@@ -134,26 +134,19 @@ func (r *simRun) nameWitnesses() {
 	}
 }
 
-// simForm is a form of the results.
-type simForm func(w io.Writer, r *simRun) error
-
-func parseSimForm(name string) (simForm, error) {
-	switch name {
-	case "text":
-		return writeSimText, nil
-	case "csv":
-		return writeSimCSV, nil
-	case "json":
-		return writeSimJSON, nil
-	}
-	return nil, usagef("--format %q: want text, csv or json", name)
-}
-
 // writeSimulated writes the results, and says on standard error what is wrong with
 // the tables.
-func (a *app) writeSimulated(r *simRun, form simForm, output string) error {
+func (a *app) writeSimulated(r *simRun, output string) error {
 	r.nameWitnesses()
-	write := func(w io.Writer) error { return form(w, r) }
+	write := func(w io.Writer) error {
+		switch r.in.format {
+		case "csv":
+			return writeSimCSV(w, r)
+		case "json":
+			return writeSimJSON(w, r)
+		}
+		return writeSimText(w, r)
+	}
 	err := error(nil)
 	if output == "-" {
 		err = write(a.stdout)

@@ -70,19 +70,16 @@ func (r *simRun) routing(name string) *simRouting {
 }
 
 // choices lists how switches choose in the routings that are compared; nil where they do not.
-func (in *simulation) choices() ([]string, error) {
-	switch in.adaptive {
-	case "":
-		if in.far != "" {
-			return []string{routedStatic, routedAsRead}, nil
-		}
-		return nil, nil
-	case routedFree, routedHBF, routedAsRead:
-		return []string{routedStatic, in.adaptive}, nil
-	case "all":
-		return []string{routedStatic, routedFree, routedHBF}, nil
+func (in *simulation) choices() []string {
+	switch {
+	case in.adaptive == "all":
+		return []string{routedStatic, routedFree, routedHBF}
+	case in.adaptive != "":
+		return []string{routedStatic, in.adaptive}
+	case in.far != "":
+		return []string{routedStatic, routedAsRead}
 	}
-	return nil, usagef("--adaptive %q: want free, hbf, all or far", in.adaptive)
+	return nil
 }
 
 // routed says whether the tables are to be made: -t FILE without tables.
@@ -202,9 +199,9 @@ func (in *simulation) setNetwork(x *simRouting) {
 // addChoices adds to each of the routings those with a choice of ports, which have the same static
 // ports and lanes.
 func (a *app) addChoices(ctx context.Context, in *simulation, static []simRouting) ([]simRouting, error) {
-	choices, err := in.choices()
-	if err != nil || choices == nil {
-		return static, err
+	choices := in.choices()
+	if choices == nil {
+		return static, nil
 	}
 	if in.choosing.adaptive == nil && in.adaptive == routedAsRead {
 		return nil, in.wrong("adaptive", "far: there is none: want --far FILE, or a directory with adaptive routing")
@@ -214,6 +211,7 @@ func (a *app) addChoices(ctx context.Context, in *simulation, static []simRoutin
 		tables := in.choosing.adaptive
 		if tables == nil {
 			s := a.startStage("find choices")
+			var err error
 			tables, err = adaptive.Widen(ctx, x.routes)
 			s.end()
 			if err != nil {

@@ -44,7 +44,7 @@ func (h *hostPattern) parse() (*regexp.Regexp, error) {
 
 // slurmCommand writes the topology of a scheduler.
 func (a *app) slurmCommand() *cobra.Command {
-	var o slurmOptions
+	o := slurmOptions{format: "conf", switches: "fabric"}
 	cmd := &cobra.Command{
 		Use:   "slurm -t TOPOLOGY",
 		Short: "write Slurm's topology files from a fabric",
@@ -68,10 +68,10 @@ A block is a leaf with at least --block-size hosts.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&o.topology, "topology", "t", "", "topology `FILE`; - is standard input")
-	flags.StringVar(&o.format, "format", "conf", "`FORM` of the output: conf, yaml or json")
+	wordFlag(flags, &o.format, "format", "`FORM` of the output: conf, yaml or json", "conf", "yaml", "json")
 	flags.StringVarP(&o.output, "output", "o", "-", "`FILE` to write; - is standard output")
 	o.host.define(flags)
-	flags.StringVar(&o.switches, "switch-names", "fabric", "`NAMES` of leaves: those of their switches in the fabric, or numbers: leaf1, leaf2")
+	wordFlag(flags, &o.switches, "switch-names", "`NAMES` of leaves: those of their switches in the fabric, or numbers: leaf1, leaf2", "fabric", "numbers")
 	flags.IntVar(&o.blockSize, "block-size", 0, "a block has `N` hosts at least; by default as many as the smallest leaf")
 	lenientFlag(flags, &o.lenient)
 	a.strictFlag(cmd)
@@ -83,23 +83,7 @@ A block is a leaf with at least --block-size hosts.`,
 
 // slurm reads a fabric and writes its groups.
 func (a *app) slurm(o *slurmOptions) error {
-	var write func(w io.Writer, t *scheduler.Topology) error
-	switch o.format {
-	case "conf":
-		write = func(w io.Writer, t *scheduler.Topology) error { return t.WriteConf(w) }
-	case "yaml":
-		write = func(w io.Writer, t *scheduler.Topology) error { return t.WriteYAML(w, o.blockSize) }
-	case "json":
-		write = func(w io.Writer, t *scheduler.Topology) error {
-			return report.JSON(w, newSchedulerDocument(t, o.blockSize))
-		}
-	default:
-		return usagef("--format %q: want conf, yaml or json", o.format)
-	}
 	opt := scheduler.Options{Numbered: o.switches == "numbers"}
-	if o.switches != "fabric" && !opt.Numbered {
-		return usagef("--switch-names %q: want fabric or numbers", o.switches)
-	}
 	var err error
 	if opt.Host, err = o.host.parse(); err != nil {
 		return err
@@ -118,7 +102,15 @@ func (a *app) slurm(o *slurmOptions) error {
 	if blocks, _ := t.Blocks(o.blockSize); len(blocks) == 0 && o.format != "conf" {
 		return usagef("--block-size %d: every leaf has fewer hosts", o.blockSize)
 	}
-	return a.writeComplete(o.output, cli.Printed(func(w io.Writer) error { return write(w, t) }))
+	return a.writeComplete(o.output, cli.Printed(func(w io.Writer) error {
+		switch o.format {
+		case "yaml":
+			return t.WriteYAML(w, o.blockSize)
+		case "json":
+			return report.JSON(w, newSchedulerDocument(t, o.blockSize))
+		}
+		return t.WriteConf(w)
+	}))
 }
 
 // schedulerDocument is the JSON form.

@@ -55,9 +55,6 @@ The exit status is 0, whatever the times are.`,
   ibweave traffic -t fabric.txt --mix 1 > jobs.yaml`,
 		Args: a.maxArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.outputForm.parse(); err != nil {
-				return err
-			}
 			switch {
 			case o.mix > 0:
 				return a.mixTraffic(cmd.Context(), &o, args)
