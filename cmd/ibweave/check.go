@@ -148,10 +148,8 @@ Forms are recognized by content, zstd and gzip as well; - is standard input.`,
 		},
 	}
 	o.flags(cmd.Flags())
-	a.nameFlag(cmd)
-	a.kindFlag(cmd)
+	a.fabricFlags(cmd)
 	a.hostGroupFlag(cmd)
-	a.strictFlag(cmd)
 	cmd.Flags().BoolVar(&rules, "rules", false, "list the rules")
 	cmd.Flags().StringVar(&explain, "explain", "", "explain one `RULE`")
 	return cmd

@@ -146,9 +146,7 @@ Multicast schemes, --mcast:
 		},
 	}
 	o.flags(cmd.Flags())
-	a.nameFlag(cmd)
-	a.kindFlag(cmd)
-	a.strictFlag(cmd)
+	a.fabricFlags(cmd)
 	cmd.Flags().StringVar(&a.hostGroups.name, "host-groups", "", "groups of hosts in `FILE` that --without and the jobs of --traffic can name (docs/groups.md)")
 	cmd.Flags().BoolVar(&list, "engines", false, "list the engines")
 	return cmd

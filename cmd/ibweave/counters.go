@@ -108,9 +108,7 @@ The exit status is 0, whatever is found.`,
 	flags.Float64Var(&o.hot, "hot", 1.5, "a cable is hot from `F` times the mean on, F above 1")
 	flags.IntVar(&o.top, "top", 10, "list `N` hot cables with who shares them, and N with errors")
 	o.outputForm.define(flags, "`FORM` of the output: text or json")
-	a.strictFlag(cmd)
-	a.nameFlag(cmd)
-	a.kindFlag(cmd)
+	a.fabricFlags(cmd)
 	a.hostGroupFlag(cmd)
 	return cmd
 }

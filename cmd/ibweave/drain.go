@@ -82,9 +82,7 @@ status is 1 when a part cannot be drained.`,
 	flags.StringVarP(&o.output, "output", "o", "", "write the tables of each step into `DIR`")
 	lenientFlag(flags, &o.lenient)
 	o.outputForm.define(flags, "`FORM` of the output: text or json")
-	a.strictFlag(cmd)
-	a.nameFlag(cmd)
-	a.kindFlag(cmd)
+	a.fabricFlags(cmd)
 	a.hostGroupFlag(cmd)
 	return cmd
 }

@@ -121,6 +121,22 @@ func lenientFlag(flags *pflag.FlagSet, to *bool) {
 	flags.BoolVar(to, "lenient", false, "leave out of the input what is broken, and list it")
 }
 
+// fabricFlags defines the flags of a command that reads a fabric, with --lenient, and counts hosts.
+func (a *app) fabricFlags(cmd *cobra.Command) {
+	a.strictFlag(cmd)
+	a.nameFlag(cmd)
+	a.kindFlag(cmd)
+}
+
+// routedFlags defines the flags of a fabric whose forwarding tables are read or made, as readOrRoute does.
+func (in *audit) routedFlags(flags *pflag.FlagSet, engine *string) {
+	flags.StringVarP(&in.topology, "topology", "t", "", "topology `FILE`; - is standard input")
+	flags.StringVar(&in.lfts, "lfts", "", "`FILE` of forwarding tables")
+	in.choosing.flags(flags)
+	flags.StringVarP(engine, "engine", "e", "", "route the topology with `ENGINE`, as compile does")
+	lenientFlag(flags, &in.lenient)
+}
+
 // maxRebalance bounds --rebalance; nothing is moved for so much.
 const maxRebalance = 1000
 

@@ -88,9 +88,7 @@ step-1/back, and with -t before. The exit status is 1 when some cables cannot be
 	flags.StringVar(&o.write, "write-plan", "", "write the steps as a `FILE` that move takes as NEW")
 	lenientFlag(flags, &o.lenient)
 	o.outputForm.define(flags, "`FORM` of the output: text or json")
-	a.strictFlag(cmd)
-	a.nameFlag(cmd)
-	a.kindFlag(cmd)
+	a.fabricFlags(cmd)
 	return cmd
 }
 

@@ -64,10 +64,7 @@ The exit status is 1 if there are too few free hosts.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&o.topology, "topology", "t", "", "topology `FILE`; - is standard input")
-	flags.StringVar(&o.lfts, "lfts", "", "`FILE` of forwarding tables")
-	o.choosing.flags(flags)
-	flags.StringVarP(&o.engine, "engine", "e", "", "route the topology with `ENGINE`, as compile does")
+	o.audit.routedFlags(flags, &o.engine)
 	flags.IntVar(&o.Hosts, "hosts", 0, "find `N` hosts")
 	flags.StringVar(&o.Pattern, "pattern", "alltoall", "`PATTERN` that the job sends: "+traffic.Operations)
 	flags.StringVar(&o.size, "size", "1G", "`BYTES` of the pattern, "+jobs.Sizes)
@@ -78,11 +75,8 @@ The exit status is 1 if there are too few free hosts.`,
 	flags.StringArrayVar(&o.groups, "host-group", nil, "take hosts of `GROUP` or GROUPING:GROUP of --host-groups only; may be repeated")
 	flags.IntVar(&o.Sets, "top", 5, "list the `N` best sets")
 	flags.IntVar(&o.Tries, "search", 200, "try `N` sets beside the best one")
-	lenientFlag(flags, &o.lenient)
 	o.outputForm.define(flags, "`FORM` of the output: text or json")
-	a.strictFlag(cmd)
-	a.nameFlag(cmd)
-	a.kindFlag(cmd)
+	a.fabricFlags(cmd)
 	a.hostGroupFlag(cmd)
 	a.require(cmd, "hosts")
 	return cmd

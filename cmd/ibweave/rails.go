@@ -56,18 +56,12 @@ hosts' names.
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&o.topology, "topology", "t", "", "topology `FILE`; - is standard input")
-	flags.StringVar(&o.lfts, "lfts", "", "`FILE` of forwarding tables")
-	o.choosing.flags(flags)
-	flags.StringVarP(&o.engine, "engine", "e", "", "route the topology with `ENGINE`, as compile does")
+	o.audit.routedFlags(flags, &o.engine)
 	o.pattern.define(flags)
 	flags.StringVar(&o.hosts, "host", "", "list the ports of `HOSTS`, a name or a list with numbers in brackets")
-	lenientFlag(flags, &o.lenient)
 	o.outputForm.define(flags, "`FORM` of the output: text or json")
 	o.threshold.define(flags, failOnUsage)
-	a.strictFlag(cmd)
-	a.nameFlag(cmd)
-	a.kindFlag(cmd)
+	a.fabricFlags(cmd)
 	return cmd
 }
 

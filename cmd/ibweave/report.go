@@ -114,9 +114,7 @@ Whatever the findings are, the exit status is 0: check is what gates.`,
 	flags.BoolVar(&r.wiring, "wiring", true, "look at the cables, which report always does")
 	flags.Lookup("wiring").Hidden = true
 	r.demands.flags(flags)
-	a.nameFlag(cmd)
-	a.kindFlag(cmd)
-	a.strictFlag(cmd)
+	a.fabricFlags(cmd)
 	return cmd
 }
 

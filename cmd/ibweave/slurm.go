@@ -74,9 +74,7 @@ A block is a leaf with at least --block-size hosts.`,
 	wordFlag(flags, &o.switches, "switch-names", "`NAMES` of leaves: those of their switches in the fabric, or numbers: leaf1, leaf2", "fabric", "numbers")
 	flags.IntVar(&o.blockSize, "block-size", 0, "a block has `N` hosts at least; by default as many as the smallest leaf")
 	lenientFlag(flags, &o.lenient)
-	a.strictFlag(cmd)
-	a.nameFlag(cmd)
-	a.kindFlag(cmd)
+	a.fabricFlags(cmd)
 	a.require(cmd, "topology")
 	return cmd
 }

@@ -65,19 +65,13 @@ The exit status is 0, whatever the times are.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&o.topology, "topology", "t", "", "topology `FILE`; - is standard input")
-	flags.StringVar(&o.lfts, "lfts", "", "`FILE` of forwarding tables")
-	o.choosing.flags(flags)
-	flags.StringVarP(&o.engine, "engine", "e", "", "route the topology with `ENGINE`, as compile does")
+	o.audit.routedFlags(flags, &o.engine)
 	flags.StringVar(&o.traffic, "traffic", "", "YAML `FILE` of jobs and what they send (docs/traffic.md)")
 	flags.Uint64Var(&o.mix, "mix", 0, "write a YAML file of jobs for the fabric to standard output, drawn from `SEED`")
 	flags.StringVar(&o.by, "by", "", "sum up by the groups of `GROUPING`, like rack, instead of leaves")
 	flags.IntVar(&o.top, "top", 10, "list the `N` busiest cables, pairs of jobs and pairs of rows")
-	lenientFlag(flags, &o.lenient)
 	o.outputForm.define(flags, "`FORM` of the output: text or json")
-	a.strictFlag(cmd)
-	a.nameFlag(cmd)
-	a.kindFlag(cmd)
+	a.fabricFlags(cmd)
 	a.hostGroupFlag(cmd)
 	return cmd
 }

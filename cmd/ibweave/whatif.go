@@ -115,10 +115,8 @@ Lost pairs are warnings, and credit loops that were not there before are errors.
 	flags.Uint64Var(&o.opt.Seed, "seed", 1, "chooses the sample")
 	flags.StringVar(&shard, "shard", "", "try part `i/n` of the failures only")
 	flags.BoolVar(&merge, "merge", false, "put together the results of --shard")
-	a.nameFlag(cmd)
-	a.kindFlag(cmd)
+	a.fabricFlags(cmd)
 	a.hostGroupFlag(cmd)
-	a.strictFlag(cmd)
 	out.define(flags)
 	return cmd
 }
