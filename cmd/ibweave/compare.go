@@ -163,13 +163,6 @@ func (c *contest) parse(cmd *cobra.Command) (opt compile.Options, err error) {
 	if opt, err = c.routeFlags.parse(cmd); err != nil {
 		return opt, err
 	}
-	for flag, n := range map[string]int{
-		"bisections": c.quality.Bisections, "hottest": c.quality.Hottest, "permutations": c.quality.Permutations, "shifts": c.quality.Shifts,
-	} {
-		if n < 0 {
-			return opt, usagef("--%s %d: want 0 or more", flag, n)
-		}
-	}
 	if err := c.damage.parse(c); err != nil {
 		return opt, err
 	}
@@ -458,85 +451,56 @@ func (s *standings) rows(shown []*contender) [][]string {
 		}
 	}
 	row("ways between two switches, mean", func(x *contender) string { return fmt.Sprintf("%.2f", x.Quality.Diversity.Mean) })
-	disjoint := func(name string, value func(d *quality.Disjoint) string) {
-		if slices.ContainsFunc(shown, func(x *contender) bool { return x.Quality.Diversity.Disjoint != nil }) {
-			row(name, func(x *contender) string {
-				if x.Quality.Diversity.Disjoint == nil {
-					return "-"
-				}
-				return value(x.Quality.Diversity.Disjoint)
-			})
-		}
+	disjoint := func(x *contender) *quality.Disjoint { return x.Quality.Diversity.Disjoint }
+	if slices.ContainsFunc(shown, func(x *contender) bool { return disjoint(x) != nil }) {
+		row("disjoint paths to the LIDs of a port, mean", orDash(disjoint, func(d *quality.Disjoint) string { return fmt.Sprintf("%.2f", d.Cables.Mean) }))
+		row("  least", orDash(disjoint, func(d *quality.Disjoint) string { return fmt.Sprint(d.Cables.Min) }))
+		row("  by different switches, mean", orDash(disjoint, func(d *quality.Disjoint) string { return fmt.Sprintf("%.2f", d.Switches.Mean) }))
+		row("  that cables allow, mean", orDash(disjoint, func(d *quality.Disjoint) string { return fmt.Sprintf("%.2f", d.Possible.Mean) }))
 	}
-	disjoint("disjoint paths to the LIDs of a port, mean", func(d *quality.Disjoint) string { return fmt.Sprintf("%.2f", d.Cables.Mean) })
-	disjoint("  least", func(d *quality.Disjoint) string { return fmt.Sprint(d.Cables.Min) })
-	disjoint("  by different switches, mean", func(d *quality.Disjoint) string { return fmt.Sprintf("%.2f", d.Switches.Mean) })
-	disjoint("  that cables allow, mean", func(d *quality.Disjoint) string { return fmt.Sprintf("%.2f", d.Possible.Mean) })
 	s.patternRows(row, shown)
 	trafficRows(row, shown)
-	row("seconds to route and verify", func(x *contender) string {
-		if x.Seconds == nil {
-			return "-"
-		}
-		return fmt.Sprintf("%.3f", x.Seconds.Route+x.Seconds.Verify)
-	})
+	row("seconds to route and verify", orDash(func(x *contender) *compile.Seconds { return x.Seconds }, func(t *compile.Seconds) string { return fmt.Sprintf("%.3f", t.Route+t.Verify) }))
 	return rows
+}
+
+// orDash is a cell with a part of a column, - for a column without it.
+func orDash[T any](part func(x *contender) *T, value func(*T) string) func(x *contender) string {
+	return func(x *contender) string {
+		if p := part(x); p != nil {
+			return value(p)
+		}
+		return "-"
+	}
 }
 
 // patternRows are the lines about patterns of traffic.
 func (s *standings) patternRows(row func(name string, value func(x *contender) string), shown []*contender) {
-	bisections := func(name string, value func(q *quality.Bisection) string) {
-		row(name, func(x *contender) string {
-			if x.Quality.Bisection == nil {
-				return "-"
-			}
-			return value(x.Quality.Bisection)
-		})
-	}
-	bisections("bisection bandwidth, mean", func(q *quality.Bisection) string { return percent(q.Mean) })
-	bisections("  95 % interval, +-", func(q *quality.Bisection) string { return percent((q.High - q.Low) / 2) })
-	bisections("  worst bisection", func(q *quality.Bisection) string { return percent(q.Least) })
+	bisection := func(x *contender) *quality.Bisection { return x.Quality.Bisection }
+	row("bisection bandwidth, mean", orDash(bisection, func(q *quality.Bisection) string { return percent(q.Mean) }))
+	row("  95 % interval, +-", orDash(bisection, func(q *quality.Bisection) string { return percent((q.High - q.Low) / 2) }))
+	row("  worst bisection", orDash(bisection, func(q *quality.Bisection) string { return percent(q.Least) }))
 	if s.Against != "" {
-		differences := func(name string, value func(d *quality.Difference) string) {
-			row(name, func(x *contender) string {
-				if x.Difference == nil {
-					return "-"
-				}
-				return value(x.Difference)
-			})
-		}
-		differences("  points more than "+s.Against, func(d *quality.Difference) string { return fmt.Sprintf("%+.2f", 100*d.Mean) })
-		differences("    95 % interval, +-", func(d *quality.Difference) string { return fmt.Sprintf("%.2f", 50*(d.High-d.Low)) })
-		differences("    so it is", func(d *quality.Difference) string { return d.Verdict })
+		difference := func(x *contender) *quality.Difference { return x.Difference }
+		row("  points more than "+s.Against, orDash(difference, func(d *quality.Difference) string { return fmt.Sprintf("%+.2f", 100*d.Mean) }))
+		row("    95 % interval, +-", orDash(difference, func(d *quality.Difference) string { return fmt.Sprintf("%.2f", 50*(d.High-d.Low)) }))
+		row("    so it is", orDash(difference, func(d *quality.Difference) string { return d.Verdict }))
 	}
 	row("all-to-all, greatest load", func(x *contender) string { return load(x.Quality.AllToAll) })
-	permutations := func(name string, value func(p *quality.Permutations) string) {
-		if shown[0].Quality.Permutations != nil {
-			row(name, func(x *contender) string {
-				if x.Quality.Permutations == nil { // no two ports of its tables talk
-					return "-"
-				}
-				return value(x.Quality.Permutations)
-			})
-		}
+	// Columns of whose tables no two ports talk have neither.
+	if shown[0].Quality.Permutations != nil {
+		permutations := func(x *contender) *quality.Permutations { return x.Quality.Permutations }
+		row("random permutations, median load", orDash(permutations, func(p *quality.Permutations) string { return load(p.Median) }))
+		row("  load of the 99th percentile", orDash(permutations, func(p *quality.Permutations) string { return load(p.P99) }))
+		row("  bandwidth, mean", orDash(permutations, func(p *quality.Permutations) string { return percent(p.Bandwidth) }))
 	}
-	permutations("random permutations, median load", func(p *quality.Permutations) string { return load(p.Median) })
-	permutations("  load of the 99th percentile", func(p *quality.Permutations) string { return load(p.P99) })
-	permutations("  bandwidth, mean", func(p *quality.Permutations) string { return percent(p.Bandwidth) })
-	shifts := func(name string, value func(p *quality.Shifts) string) {
-		if shown[0].Quality.Shifts != nil {
-			row(name, func(x *contender) string {
-				if x.Quality.Shifts == nil {
-					return "-"
-				}
-				return value(x.Quality.Shifts)
-			})
-		}
+	if shown[0].Quality.Shifts != nil {
+		shifts := func(x *contender) *quality.Shifts { return x.Quality.Shifts }
+		row("shifts, mean load", orDash(shifts, func(p *quality.Shifts) string { return fmt.Sprintf("%.2f", p.Contention) }))
+		row("  greatest load", orDash(shifts, func(p *quality.Shifts) string { return load(p.Most) }))
+		row("  bandwidth, mean", orDash(shifts, func(p *quality.Shifts) string { return percent(p.Bandwidth) }))
+		row("  worst shift", orDash(shifts, func(p *quality.Shifts) string { return percent(p.Least) }))
 	}
-	shifts("shifts, mean load", func(p *quality.Shifts) string { return fmt.Sprintf("%.2f", p.Contention) })
-	shifts("  greatest load", func(p *quality.Shifts) string { return load(p.Most) })
-	shifts("  bandwidth, mean", func(p *quality.Shifts) string { return percent(p.Bandwidth) })
-	shifts("  worst shift", func(p *quality.Shifts) string { return percent(p.Least) })
 }
 
 // percent is a part of 1.

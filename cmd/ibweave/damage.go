@@ -120,37 +120,26 @@ type damageFigure struct {
 }
 
 var damageFigures = []damageFigure{
-	{"bisection bandwidth", "%", func(q *quality.Result) (float64, bool) {
-		if q.Bisection == nil {
-			return 0, false
-		}
-		return 100 * q.Bisection.Mean, true
-	}, 1, false},
+	{"bisection bandwidth", "%", partOf(bisectionOf, func(b *quality.Bisection) float64 { return 100 * b.Mean }), 1, false},
 	{"all-to-all, greatest load", "routes", func(q *quality.Result) (float64, bool) { return q.AllToAll, true }, 0, true},
-	{"random permutations, median load", "routes", func(q *quality.Result) (float64, bool) {
-		if q.Permutations == nil {
-			return 0, false
+	{"random permutations, median load", "routes", partOf(permutationsOf, func(p *quality.Permutations) float64 { return p.Median }), 1, true},
+	{"random permutations, 99th percentile", "routes", partOf(permutationsOf, func(p *quality.Permutations) float64 { return p.P99 }), 1, true},
+	{"shifts, mean load", "routes", partOf(shiftsOf, func(s *quality.Shifts) float64 { return s.Contention }), 2, true},
+	{"shifts, greatest load", "routes", partOf(shiftsOf, func(s *quality.Shifts) float64 { return s.Most }), 1, true},
+}
+
+func bisectionOf(q *quality.Result) *quality.Bisection       { return q.Bisection }
+func permutationsOf(q *quality.Result) *quality.Permutations { return q.Permutations }
+func shiftsOf(q *quality.Result) *quality.Shifts             { return q.Shifts }
+
+// partOf is a figure that is known where a part of the result is there.
+func partOf[T any](part func(q *quality.Result) *T, value func(*T) float64) func(q *quality.Result) (float64, bool) {
+	return func(q *quality.Result) (float64, bool) {
+		if p := part(q); p != nil {
+			return value(p), true
 		}
-		return q.Permutations.Median, true
-	}, 1, true},
-	{"random permutations, 99th percentile", "routes", func(q *quality.Result) (float64, bool) {
-		if q.Permutations == nil {
-			return 0, false
-		}
-		return q.Permutations.P99, true
-	}, 1, true},
-	{"shifts, mean load", "routes", func(q *quality.Result) (float64, bool) {
-		if q.Shifts == nil {
-			return 0, false
-		}
-		return q.Shifts.Contention, true
-	}, 2, true},
-	{"shifts, greatest load", "routes", func(q *quality.Result) (float64, bool) {
-		if q.Shifts == nil {
-			return 0, false
-		}
-		return q.Shifts.Most, true
-	}, 1, true},
+		return 0, false
+	}
 }
 
 // summary is a figure of a column over the samples of a level.
