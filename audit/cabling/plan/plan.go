@@ -71,16 +71,6 @@ const (
 // Forms lists the forms, the one that most sites have first.
 var Forms = []Form{NDT, CSV, Topo}
 
-// ParseForm reads the name of a form.
-func ParseForm(s string) (Form, error) {
-	for _, f := range Forms {
-		if s == string(f) {
-			return f, nil
-		}
-	}
-	return "", fmt.Errorf("%q: want ndt, csv or topo", s)
-}
-
 // Problem is a row that was left out.
 type Problem struct{ Err *fabric.ParseError }
 
