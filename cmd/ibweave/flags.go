@@ -46,7 +46,7 @@ func (o *outputForm) defineMetrics(flags *pflag.FlagSet, command string) {
 // isMetrics says whether metrics are wanted.
 func (o *outputForm) isMetrics() bool { return o.format == "prometheus" }
 
-// isJSON says whether a JSON document is wanted.
+// isJSON returns true with --format json.
 func (o *outputForm) isJSON() bool { return o.format == "json" }
 
 // print prints a document as JSON, or its text, which is written at once.
@@ -70,10 +70,10 @@ func (t *threshold) define(flags *pflag.FlagSet, usage string) {
 	wordFlag(flags, &t.failOn, "fail-on", usage, "error", "warning", "note", "never")
 }
 
-// never says whether no finding fails.
+// never returns true with --fail-on never.
 func (t *threshold) never() bool { return t.failOn == "never" }
 
-// at is the least severity that fails, unless none does.
+// at returns the least severity that fails; it has no meaning where never is true.
 func (t *threshold) at() (s verify.Severity) {
 	_ = s.UnmarshalText([]byte(t.failOn)) // never is none
 	return s
