@@ -329,10 +329,7 @@ func (a *app) check(ctx context.Context, in *audit, level *threshold, reports []
 			return err
 		}
 	}
-	if opt.Fails(x.result) {
-		return errFindings
-	}
-	return nil
+	return findingsIf(opt.Fails(x.result))
 }
 
 // auditResult is what an audit read and found.

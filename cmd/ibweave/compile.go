@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -447,13 +448,7 @@ func (a *app) compile(ctx context.Context, c *compilation) error {
 		}
 	}
 	s.Seconds = c.result.Seconds
-	if err := c.print(a.stdout, s, func(b *facts) { s.text(b, c) }); err != nil {
-		return err
-	}
-	if failed {
-		return errFindings
-	}
-	return nil
+	return cmp.Or(c.print(a.stdout, s, func(b *facts) { s.text(b, c) }), findingsIf(failed))
 }
 
 // readOrdered reads the fabric and all that goes with it.

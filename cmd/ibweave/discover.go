@@ -128,10 +128,7 @@ func (a *app) pull(ctx context.Context, c *subnet.Client, d *subnet.Discovery, m
 // subnetProblems prints what a sweep went on without, which is a finding.
 func (a *app) subnetProblems(problems []subnet.Problem) error {
 	a.listProblems(len(problems), true, func(i int) string { return problems[i].String() })
-	if len(problems) > 0 {
-		return errFindings
-	}
-	return nil
+	return findingsIf(len(problems) > 0)
 }
 
 // refused makes findings of what the subnet itself says no to.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -114,13 +115,7 @@ func (a *app) drain(ctx context.Context, o *drainOptions, dir string) error {
 		return err
 	}
 	d := plan.Document(f)
-	if err := o.print(a.stdout, d, func(b *facts) { printDrain(b, d, len(parts)) }); err != nil {
-		return err
-	}
-	if len(plan.Refused) > 0 {
-		return errFindings
-	}
-	return nil
+	return cmp.Or(o.print(a.stdout, d, func(b *facts) { printDrain(b, d, len(parts)) }), findingsIf(len(plan.Refused) > 0))
 }
 
 // readCompiled reads the tables that are in force, and verifies them. multicast says whether there are

@@ -81,7 +81,12 @@ func (t *threshold) at() (s verify.Severity) {
 
 // checkWorst is errFindings if the worst finding is at or above the threshold.
 func (t *threshold) checkWorst(worst verify.Severity) error {
-	if !t.never() && worst >= t.at() {
+	return findingsIf(!t.never() && worst >= t.at())
+}
+
+// findingsIf returns errFindings if something was found.
+func findingsIf(found bool) error {
+	if found {
 		return errFindings
 	}
 	return nil

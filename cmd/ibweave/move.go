@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -141,13 +142,7 @@ func (a *app) move(ctx context.Context, o *moveOptions, args []string) error {
 		s.goneS, s.GoneNames = names.Fold(job.Nodes, s.GoneSwitches)
 		d.Steps = append(d.Steps, s)
 	}
-	if err := o.print(a.stdout, d, d.print); err != nil {
-		return err
-	}
-	if len(found.Refused) > 0 {
-		return errFindings
-	}
-	return nil
+	return cmp.Or(o.print(a.stdout, d, d.print), findingsIf(len(found.Refused) > 0))
 }
 
 // movedTables reads the tables in force, or makes some.

@@ -172,13 +172,7 @@ func (a *app) path(ctx context.Context, o *pathOptions, args []string) error {
 		}
 		d.Paths = append(d.Paths, x)
 	}
-	if err := o.print(a.stdout, d, func(b *facts) { d.print(b, o.allFrom != "") }); err != nil {
-		return err
-	}
-	if d.Lost > 0 {
-		return errFindings
-	}
-	return nil
+	return cmp.Or(o.print(a.stdout, d, func(b *facts) { d.print(b, o.allFrom != "") }), findingsIf(d.Lost > 0))
 }
 
 // endPair is a packet to follow.

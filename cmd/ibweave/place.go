@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -141,13 +142,7 @@ func (a *app) place(ctx context.Context, o *placeOptions, args []string) error {
 		}
 		return err
 	}
-	if err := o.print(a.stdout, r, func(b *facts) { printPlaces(b, r) }); err != nil {
-		return err
-	}
-	if len(r.Sets) == 0 {
-		return errFindings
-	}
-	return nil
+	return cmp.Or(o.print(a.stdout, r, func(b *facts) { printPlaces(b, r) }), findingsIf(len(r.Sets) == 0))
 }
 
 // taken says which hosts a job cannot have.

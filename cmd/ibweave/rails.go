@@ -101,10 +101,7 @@ func (a *app) rails(ctx context.Context, o *railsOptions, args []string) error {
 		}
 	}
 	d.Verdict = cmp.Or(map[verify.Severity]string{verify.Warning: verify.VerdictWarnings, verify.Error: verify.VerdictErrors}[d.Worst()], verify.VerdictClean)
-	if err := o.print(a.stdout, d, func(b *facts) { d.print(b, wanted) }); err != nil {
-		return err
-	}
-	return o.checkWorst(d.Worst())
+	return cmp.Or(o.print(a.stdout, d, func(b *facts) { d.print(b, wanted) }), o.checkWorst(d.Worst()))
 }
 
 // listed lists the hosts that --host names, in its order.

@@ -180,10 +180,7 @@ func (a *app) judgeSimulated(r *simRun) error {
 		fmt.Fprintf(a.stderr, "ibweave: the tables lose packets: %s dropped, %s at the wrong port; check says which\n",
 			text.Grouped(dropped), text.Grouped(strayed))
 	}
-	if deadlocks > 0 || dropped > 0 || strayed > 0 {
-		return errFindings
-	}
-	return nil
+	return findingsIf(deadlocks > 0 || dropped > 0 || strayed > 0)
 }
 
 func writeSimJSON(w io.Writer, r *simRun) error {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -308,10 +309,7 @@ func (a *app) writeCases(r *whatif.Result, out *caseFlags) error {
 		}
 		return out.checkWorst(r.Worst())
 	}
-	if err := out.print(a.stdout, r, func(b *facts) { printCases(b, r, out.top, out.sort) }); err != nil {
-		return err
-	}
-	return out.checkWorst(r.Worst())
+	return cmp.Or(out.print(a.stdout, r, func(b *facts) { printCases(b, r, out.top, out.sort) }), out.checkWorst(r.Worst()))
 }
 
 // caseTitle says which failures these are.
