@@ -58,10 +58,9 @@ type File struct {
 func (r *File) Fail(n *yaml.Node, format string, args ...any) error {
 	e := &fabric.ParseError{File: r.name, Err: fmt.Errorf(format, args...)}
 	if n != nil && n.Line > 0 {
-		e.Line, e.Column = n.Line, max(0, n.Column-1)
-		if n.Line <= len(r.lines) {
-			e.Text = strings.TrimRight(string(r.lines[n.Line-1]), "\r")
-		}
+		// YAML has lines end at more characters than editors do.
+		e.Line, e.Column = min(n.Line, len(r.lines)), max(0, n.Column-1)
+		e.Text = strings.TrimRight(string(r.lines[e.Line-1]), "\r")
 	}
 	return e
 }

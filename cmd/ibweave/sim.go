@@ -12,7 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v3"
 
+	"github.com/ibweave/ibweave/audit/yamlfile"
 	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/text"
@@ -27,9 +29,10 @@ import (
 // simulation is what sim is asked to do.
 type simulation struct {
 	audit
-	flags *pflag.FlagSet
-	file  string                // experiment file, "" for none
-	from  map[string]sourceLine // by flag: where the experiment file sets it
+	flags      *pflag.FlagSet
+	file       string                // experiment file, "" for none
+	experiment *yamlfile.File        // what is in it
+	from       map[string]*yaml.Node // by flag: where the experiment file sets it
 
 	loads   []float64
 	bytes   []int
@@ -61,7 +64,7 @@ type simulation struct {
 }
 
 func (a *app) simCommand() *cobra.Command {
-	in := simulation{format: "text", cfg: sim.Defaults(), buffer: sim.PortBuffer, pattern: sim.Uniform{}, bytes: []int{256}, seeds: []uint64{1}, from: map[string]sourceLine{}}
+	in := simulation{format: "text", cfg: sim.Defaults(), buffer: sim.PortBuffer, pattern: sim.Uniform{}, bytes: []int{256}, seeds: []uint64{1}, from: map[string]*yaml.Node{}}
 	cmd := &cobra.Command{
 		Use:   "sim [DIR | -t TOPOLOGY {--lfts FILE | -e ENGINE}] {--load LIST | --burst N | --trace FILE | --traffic FILE}",
 		Short: "simulate tables with traffic, packet by packet or flit by flit",
@@ -146,7 +149,7 @@ docs/simulator.md has the model, all parameters, and limits.`,
 	flags.StringVarP(&in.file, "file", "f", "", "experiment `FILE` with flags")
 	flags.IntVar(&in.jobs, "jobs", 0, "simulations at a time, `N`; by default one on each core")
 	flags.StringVarP(&in.output, "output", "o", "-", "`FILE` for the results; - is standard output")
-	flags.StringVar(&in.state, "state", "", "keep finished points in `FILE`, and go on from there")
+	flags.StringVar(&in.state, "state", "", "keep finished points of a sweep in `FILE`, and go on from there")
 	wordFlag(flags, &in.format, "format", "`FORM` of the output: text, csv or json", "text", "csv", "json")
 	flags.StringVar(&in.svg, "svg", "", "write a picture of a comparison, `FILE`")
 	flags.StringVar(&in.png, "png", "", "the same as PNG, `FILE`")
@@ -217,17 +220,11 @@ func (in *simulation) defineHardware() {
 // says of one takes the place of all that an experiment file says.
 var choices = [][]string{{"tables", "topology", "lfts", "far", "engine"}, {"load", "burst", "trace", "traffic"}, {"buffer", "buffer-flits", "buffer-packets"}}
 
-// sourceLine is a place in an experiment file.
-type sourceLine struct {
-	line int
-	text string
-}
-
 // wrong says what is wrong with a flag, and where an experiment file sets it.
 func (in *simulation) wrong(flag, format string, args ...any) error {
 	err := fmt.Errorf("%s: %w", flag, fmt.Errorf(format, args...))
 	if at, ok := in.from[flag]; ok {
-		return &fabric.ParseError{File: in.file, Line: at.line, Text: at.text, Err: err}
+		return in.experiment.Fail(at, "%w", err)
 	}
 	return usagef("--%w", err)
 }
@@ -283,7 +280,7 @@ func (a *app) sim(ctx context.Context, in *simulation, args []string) error {
 	}
 	run.compared = run.compare()
 	if run.compared != nil {
-		if err := a.drawCompared(run); err != nil {
+		if err := a.drawChart(in, run.chart()); err != nil {
 			return err
 		}
 	}
@@ -312,7 +309,7 @@ func (in *simulation) check(args []string) error {
 	fail := usagef
 	if in.file != "" {
 		fail = func(format string, args ...any) error {
-			return &fabric.ParseError{File: in.file, Line: 1, Err: fmt.Errorf(format, args...)}
+			return in.experiment.Fail(&yaml.Node{Line: 1}, format, args...)
 		}
 	}
 	if in.router != "" {
@@ -322,7 +319,13 @@ func (in *simulation) check(args []string) error {
 	}
 	switch {
 	case kinds > 1 && len(in.from) > 0:
-		last := slices.MaxFunc(choices[1], func(a, b string) int { return in.from[a].line - in.from[b].line })
+		line := func(flag string) int {
+			if at := in.from[flag]; at != nil {
+				return at.Line
+			}
+			return 0
+		}
+		last := slices.MaxFunc(choices[1], func(a, b string) int { return line(a) - line(b) })
 		return in.wrong(last, "a second kind of traffic: want one of load, burst, trace and traffic")
 	case kinds == 0 && in.file != "":
 		return fail("no traffic: want a line with load, burst, trace or traffic, or --load LIST, --burst N, --trace FILE or --traffic FILE beside -f")
@@ -804,37 +807,23 @@ func parseLoads(item string) ([]float64, error) {
 	return loads, nil
 }
 
-func parseSizes(item string) ([]int, error) {
-	n, err := strconv.Atoi(item)
-	if err != nil || n < 1 || n > 1<<30 {
-		return nil, fmt.Errorf("%q: want 1 to %d bytes", item, 1<<30)
+// wholeNumbers reads the items of a list of numbers; want says what they may be.
+func wholeNumbers[T int | uint8 | uint64](want string, allowed func(n uint64) bool) func(item string) ([]T, error) {
+	return func(item string) ([]T, error) {
+		n, err := strconv.ParseUint(item, 10, 64)
+		if err != nil || !allowed(n) {
+			return nil, fmt.Errorf("%q: want %s", item, want)
+		}
+		return []T{T(n)}, nil
 	}
-	return []int{n}, nil
 }
 
-func parseLanes(item string) ([]int, error) {
-	n, err := strconv.Atoi(item)
-	if err != nil || !slices.Contains([]int{1, 2, 4, 8, 15}, n) {
-		return nil, fmt.Errorf("%q: want 1, 2, 4, 8 or 15 virtual lanes", item)
-	}
-	return []int{n}, nil
-}
-
-func parseSeeds(item string) ([]uint64, error) {
-	n, err := strconv.ParseUint(item, 10, 64)
-	if err != nil {
-		return nil, fmt.Errorf("%q: want a number from 0 on", item)
-	}
-	return []uint64{n}, nil
-}
-
-func parseWeights(item string) ([]uint8, error) {
-	n, err := strconv.ParseUint(item, 10, 8)
-	if err != nil || n == 0 {
-		return nil, fmt.Errorf("%q: want 1 to 255", item)
-	}
-	return []uint8{uint8(n)}, nil
-}
+var (
+	parseSizes   = wholeNumbers[int](fmt.Sprintf("1 to %d bytes", 1<<30), func(n uint64) bool { return n >= 1 && n <= 1<<30 })
+	parseLanes   = wholeNumbers[int]("1, 2, 4, 8 or 15 virtual lanes", func(n uint64) bool { return slices.Contains([]uint64{1, 2, 4, 8, 15}, n) })
+	parseSeeds   = wholeNumbers[uint64]("a number from 0 on", func(uint64) bool { return true })
+	parseWeights = wholeNumbers[uint8]("1 to 255", func(n uint64) bool { return n >= 1 && n <= math.MaxUint8 })
+)
 
 // listValue is a flag whose value is a list with commas.
 type listValue[T any] struct {

@@ -299,16 +299,15 @@ func (r *simRun) sizesOfCurves() []int {
 	return []int{0}
 }
 
-// drawCompared writes the pictures that are asked for.
-func (a *app) drawCompared(r *simRun) error {
-	c := r.chart()
-	if r.in.svg != "" {
-		if err := a.writeComplete(r.in.svg, c.SVG); err != nil {
+// drawChart writes the pictures that are asked for.
+func (a *app) drawChart(in *simulation, c *chart.Chart) error {
+	if in.svg != "" {
+		if err := a.writeComplete(in.svg, c.SVG); err != nil {
 			return err
 		}
 	}
-	if r.in.png != "" {
-		return a.writeComplete(r.in.png, c.PNG)
+	if in.png != "" {
+		return a.writeComplete(in.png, c.PNG)
 	}
 	return nil
 }

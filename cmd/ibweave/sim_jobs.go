@@ -68,12 +68,10 @@ type jobsPoint struct {
 	job     int // all of them if below 0
 }
 
-// jobsResult is what a point came to. After a deadlock it has no jobs and waits.
+// jobsResult is what a point came to.
 type jobsResult struct {
 	simResult
-	jobs  []sim.JobDone
-	waits []sim.Waited
-	busy  map[fabric.PortID]sim.Time // by port of waits
+	*sim.JobsDone // nil after a deadlock
 }
 
 // simulateJobs is sim --traffic.
@@ -336,23 +334,22 @@ func (r *jobsRun) simulate(ctx context.Context, i int) (jobsResult, error) {
 	var broken *sim.ConservationError
 	switch {
 	case errors.As(err, &deadlock):
-		return jobsResult{simResult: deadlocked(deadlock)}, nil
+		return jobsResult{deadlocked(deadlock), nil}, nil
 	case errors.As(err, &broken), ctx.Err() != nil:
 		return jobsResult{}, err
 	case err != nil:
 		return jobsResult{}, &usageError{err}
 	}
-	out := jobsResult{simResult: simResult{State: "done", Time: m.Time.Nanoseconds(), Reordering: reordered(m.Reordering), Limits: limited(&m.Limits, x.net.Fabric)}, jobs: m.Jobs, waits: m.Waits, busy: m.Busy}
+	out := simResult{State: "done", Time: m.Time.Nanoseconds(), Reordering: reordered(m.Reordering), Limits: limited(&m.Limits, x.net.Fabric)}
 	out.count(m.Counts)
 	if m.TimeUp {
 		out.State = stateMaxTime
 	}
 	for i := range m.Jobs {
-		j := &m.Jobs[i]
-		out.Messages += j.Messages - j.Left
-		out.Incomplete += j.Left
+		out.Messages += m.Jobs[i].Messages - m.Jobs[i].Left
+		out.Incomplete += m.Jobs[i].Left
 	}
-	return out, nil
+	return jobsResult{out, m}, nil
 }
 
 // result finds the result of a routing with one job alone, or with all.
@@ -438,18 +435,18 @@ func (r *jobsRun) compare() (list []routingCompared) {
 		x, all := &r.routings[i], r.result(i, -1)
 		c := routingCompared{
 			Routing: x.name(), Engine: x.engine, Fitted: x.fitted, VLs: x.vls, Adaptive: x.choice, Multicast: x.mcast,
-			State: all.State, Time: all.Time, Jobs: []jobCompared{}, Limits: all.Limits, Reordering: all.Reordering,
+			State: all.State, Time: all.simResult.Time, Jobs: []jobCompared{}, Limits: all.simResult.Limits, Reordering: all.simResult.Reordering,
 			Dropped: all.Dropped, Strayed: all.Strayed, Packets: all.Packets, Deadlock: all.Deadlock,
 		}
 		slowdown, gain, done := 0.0, 0.0, 0
 		for k := range r.works {
 			j := jobCompared{Job: r.works[k].Job, By: []waitedBy{}}
-			if all.jobs != nil {
-				t := all.jobs[k]
+			if all.JobsDone != nil {
+				t := &all.Jobs[k]
 				j.Messages, j.Bytes, j.Crossbar, j.Together, j.Left = t.Messages, t.Bytes, t.Crossbar.Nanoseconds(), t.At.Nanoseconds(), t.Left
 			}
-			if alone := r.result(i, k); alone.jobs != nil {
-				j.Alone = alone.jobs[min(k, len(alone.jobs)-1)].At.Nanoseconds()
+			if alone := r.result(i, k); alone.JobsDone != nil {
+				j.Alone = alone.Jobs[min(k, len(alone.Jobs)-1)].At.Nanoseconds()
 			}
 			if j.Alone > 0 && j.Together > 0 {
 				j.Slowdown = j.Together / j.Alone
@@ -464,7 +461,9 @@ func (r *jobsRun) compare() (list []routingCompared) {
 				slowdown += math.Log(j.Slowdown)
 				done++
 			}
-			j.By = append(j.By, r.waitsOf(all, x.net.Fabric, k)...)
+			if all.JobsDone != nil {
+				j.By = append(j.By, r.waitsOf(all.JobsDone, x.net.Fabric, k)...)
+			}
 			c.Jobs = append(c.Jobs, j)
 		}
 		if n := len(c.Jobs); done == n && n > 0 {
@@ -474,7 +473,9 @@ func (r *jobsRun) compare() (list []routingCompared) {
 				c.Gain = &more
 			}
 		}
-		c.Cables = r.cables(all, x.net.Fabric)
+		if c.Cables = []cableWaited{}; all.JobsDone != nil {
+			c.Cables = append(c.Cables, r.cables(all.JobsDone, x.net.Fabric)...)
+		}
 		list = append(list, c)
 	}
 	return list
@@ -494,10 +495,10 @@ func portWaited(f *fabric.Fabric, p fabric.PortID) waitedPort {
 }
 
 // waitsOf is what the packets of a job wait for, most first.
-func (r *jobsRun) waitsOf(all *jobsResult, f *fabric.Fabric, job int) (list []waitedBy) {
+func (r *jobsRun) waitsOf(all *sim.JobsDone, f *fabric.Fabric, job int) (list []waitedBy) {
 	total := sim.Time(0)
 	by, most, at := make([]sim.Time, len(r.works)+1), make([]sim.Time, len(r.works)+1), make([]fabric.PortID, len(r.works)+1)
-	for _, w := range all.waits {
+	for _, w := range all.Waits {
 		if w.Job != job {
 			continue
 		}
@@ -509,7 +510,7 @@ func (r *jobsRun) waitsOf(all *jobsResult, f *fabric.Fabric, job int) (list []wa
 	}
 	for k, t := range by {
 		if t > 0 {
-			list = append(list, waitedBy{r.nameOf(k), float64(t) / float64(total), float64(t) / 1000 / all.Time, portWaited(f, at[k])})
+			list = append(list, waitedBy{r.nameOf(k), float64(t) / float64(total), float64(t) / 1000 / all.Time.Nanoseconds(), portWaited(f, at[k])})
 		}
 	}
 	slices.SortStableFunc(list, func(x, y waitedBy) int { return cmp.Compare(y.Share, x.Share) })
@@ -517,15 +518,15 @@ func (r *jobsRun) waitsOf(all *jobsResult, f *fabric.Fabric, job int) (list []wa
 }
 
 // cables lists the cables that are waited for, most first.
-func (r *jobsRun) cables(all *jobsResult, f *fabric.Fabric) []cableWaited {
+func (r *jobsRun) cables(all *sim.JobsDone, f *fabric.Fabric) []cableWaited {
 	total := sim.Time(0)
 	of := make(map[fabric.PortID][]sim.Waited)
-	for _, w := range all.waits {
+	for _, w := range all.Waits {
 		total += w.Time
 		of[w.Port] = append(of[w.Port], w)
 	}
 	list := []cableWaited{}
-	mean := func(t sim.Time) float64 { return float64(t) / 1000 / all.Time }
+	mean := func(t sim.Time) float64 { return float64(t) / 1000 / all.Time.Nanoseconds() }
 	for p := range fabric.PortID(f.NumPorts()) {
 		waits := of[p]
 		if waits == nil {
@@ -533,7 +534,7 @@ func (r *jobsRun) cables(all *jobsResult, f *fabric.Fabric) []cableWaited {
 		}
 		slices.SortStableFunc(waits, func(x, y sim.Waited) int { return cmp.Compare(y.Time, x.Time) })
 		sum := sim.Time(0)
-		c := cableWaited{waitedPort: portWaited(f, p), Busy: mean(all.busy[p])}
+		c := cableWaited{waitedPort: portWaited(f, p), Busy: mean(all.Busy[p])}
 		for _, w := range waits {
 			sum += w.Time
 			c.Jobs = append(c.Jobs, struct {

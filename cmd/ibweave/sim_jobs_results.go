@@ -55,9 +55,11 @@ func (a *app) writeJobs(r *jobsRun) error {
 // jobsText says what is simulated.
 func (r *jobsRun) jobsText() string {
 	messages, bytes := 0, int64(0)
-	for _, j := range r.result(0, -1).jobs {
-		messages += int(j.Messages)
-		bytes += j.Bytes
+	if done := r.result(0, -1).JobsDone; done != nil {
+		for i := range done.Jobs {
+			messages += int(done.Jobs[i].Messages)
+			bytes += done.Jobs[i].Bytes
+		}
 	}
 	said := fmt.Sprintf("%s of %s, %s, %s", text.CountGrouped(len(r.works), "job", "jobs"), r.in.jobTraffic.file,
 		text.CountGrouped(messages, "message", "messages"), bytesText(float64(bytes)))
@@ -313,13 +315,5 @@ func (a *app) drawJobs(r *jobsRun, list []routingCompared) error {
 		}
 		c.Panels = append(c.Panels, p)
 	}
-	if r.in.svg != "" {
-		if err := a.writeComplete(r.in.svg, c.SVG); err != nil {
-			return err
-		}
-	}
-	if r.in.png != "" {
-		return a.writeComplete(r.in.png, c.PNG)
-	}
-	return nil
+	return a.drawChart(r.in, c)
 }

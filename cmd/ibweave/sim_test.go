@@ -12,6 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v3"
+
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/short"
 )
@@ -132,26 +135,20 @@ func TestListValue(t *testing.T) {
 	}
 }
 
+// FuzzExperiment reads experiment files, from standard input and without a simulation: errors name
+// a line of the file.
 func FuzzExperiment(f *testing.F) {
 	f.Add([]byte("tables: ../tables\nload: [0.1:0.3:0.1, 0.5] # comment\nrepeat: true\n"))
 	f.Add([]byte("a: &x 1\nb: *x\nc: {d: e}\n"))
 	f.Add([]byte("load: |\n  0.1\n---\n"))
 	f.Add([]byte("{load: 0.1, ? bytes : 3, \"x\": !!binary aGk=}"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		settings, err := parseExperiment("f", data)
-		var parse *fabric.ParseError
-		if err != nil {
-			if settings != nil || !errors.As(err, &parse) || parse.Line > bytes.Count(data, []byte("\n"))+1 {
-				t.Fatalf("%v, %v", settings, err)
-			}
-			return
-		}
-		names := map[string]bool{}
-		for _, s := range settings {
-			if s.line < 1 || s.line > bytes.Count(data, []byte("\n"))+1 || names[s.name] {
-				t.Fatalf("%+v", s)
-			}
-			names[s.name] = true
+		in := simulation{file: "-", from: map[string]*yaml.Node{}, flags: pflag.NewFlagSet("", pflag.ContinueOnError)}
+		in.flags.Var(&listValue[float64]{to: &in.loads, parse: parseLoads}, "load", "")
+		in.flags.BoolVar(&in.traffic.Repeat, "repeat", false, "")
+		_, err := (&app{stdin: bytes.NewReader(data)}).readExperiment(&in, nil)
+		if parse := (*fabric.ParseError)(nil); err != nil && (!errors.As(err, &parse) || parse.Line > bytes.Count(data, []byte("\n"))+1) {
+			t.Fatal(err)
 		}
 	})
 }
