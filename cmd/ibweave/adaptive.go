@@ -76,7 +76,7 @@ func (a *app) checkChoices(ctx context.Context, in *audit, x *auditResult) error
 		return nil
 	}
 	s := a.startStage("verify choices")
-	defer s.end()
+	defer s.End()
 	if in.lfts != "" {
 		x.result.Add(multipath.CompareStatic(x.fabric, t, x.tables, 0)...)
 	}

@@ -97,7 +97,7 @@ func (a *app) checkDemands(ctx context.Context, in *audit, f *fabric.Fabric, t *
 	}
 	s := a.startStage("wiring")
 	w := cabling.Check(f, opt)
-	s.end()
+	s.End()
 	r.Add(w.Findings...)
 	if planned != nil {
 		var findings []verify.Finding
@@ -110,7 +110,7 @@ func (a *app) checkDemands(ctx context.Context, in *audit, f *fabric.Fabric, t *
 	}
 	d.shape = w.Shape
 	s = a.startStage("policy")
-	defer s.end()
+	defer s.End()
 	routing, err := p.Routing(ctx, f, t, r)
 	if err != nil {
 		return d, err

@@ -30,7 +30,7 @@ func (b *bounding) flags(flags *pflag.FlagSet) {
 // if there is one, is only written.
 func (b *bounding) find(ctx context.Context, a *app, tables *lft.Routing, r *verify.Result, jobs *bound.Bound) ([]*bound.Bound, error) {
 	s := a.startStage("bound")
-	defer s.end()
+	defer s.End()
 	opt := bound.Options{Rounds: b.rounds, Load: r.GreatestLoad(), Order: tables.Order}
 	if b.write != "" && b.rounds == 0 {
 		opt.Rounds = writeRounds

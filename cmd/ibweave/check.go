@@ -286,14 +286,6 @@ func (in *audit) findCompiled(dir string) error {
 	return nil
 }
 
-// fileError makes wrong input of a file that cannot be read.
-func fileError(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return err
-	}
-	return &inputError{err}
-}
-
 // check audits, and writes the reports, of which the first is for standard output.
 func (a *app) check(ctx context.Context, in *audit, level *threshold, reports []reportFile, source string) error {
 	if slices.ContainsFunc(reports, func(f reportFile) bool { return located(f.form) }) {
@@ -377,9 +369,9 @@ func (a *app) audit(ctx context.Context, in *audit) (x *auditResult, err error) 
 	if in.compiled != nil {
 		s := a.startStage("compare files with " + outdir.ManifestName)
 		findings, undecided, err := in.compiled.CheckRest(ctx)
-		s.end()
+		s.End()
 		if err != nil {
-			return nil, fileError(ctx, err)
+			return nil, inputUnlessDone(ctx, err)
 		}
 		in.findings, in.undecided = append(in.findings, findings...), append(in.undecided, undecided...)
 	}
@@ -409,8 +401,8 @@ func (a *app) audit(ctx context.Context, in *audit) (x *auditResult, err error) 
 // verify checks tables with what was read beside them.
 func (a *app) verify(ctx context.Context, in *audit, f *fabric.Fabric, tables *lft.Tables, opt *verify.Options) (*verify.Result, error) {
 	s := a.startStage("verify")
-	defer s.end()
-	opt.Progress, opt.UnknownSLs, opt.LostRows = s.set, in.unknownSLs, in.lostRows
+	defer s.End()
+	opt.Progress, opt.UnknownSLs, opt.LostRows = s.Set, in.unknownSLs, in.lostRows
 	return verify.Check(ctx, f, tables, *opt)
 }
 
@@ -441,8 +433,7 @@ func (a *app) checkTables(ctx context.Context, in *audit, f *fabric.Fabric, tabl
 	}
 	if err != nil {
 		finding := verify.Finding{Rule: verify.CertificateRule, Severity: verify.Error, Message: err.Error(), Count: 1}
-		var at *verify.DependencyError
-		if errors.As(err, &at) {
+		if at, ok := errors.AsType[*verify.DependencyError](err); ok {
 			finding.LID, finding.Switch = at.LID, at.Out.GUID
 		}
 		r.Add(finding)

@@ -41,7 +41,7 @@ type slowLinks struct {
 func (a *app) routeChosen(ctx context.Context, c *compilation, label func(stage string) string) (*compile.Result, error) {
 	s := a.startStage(label("choose an engine for"))
 	found, r, err := choice.Choose(ctx, c.fabric, c.opt)
-	s.end()
+	s.End()
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func (a *app) routeChosen(ctx context.Context, c *compilation, label func(stage 
 // judge adds to the summary what the fabric is, and how good its tables are.
 func (c *compilation) judge(ctx context.Context, a *app, s *judgement) error {
 	stage := a.startStage("compare")
-	defer stage.end()
+	defer stage.End()
 	r, f := c.result, c.result.Routing.Fabric
 	s.Shape, s.Choice = cabling.Recognize(f), c.choice
 	if b := r.Verify.Bound; b != nil {

@@ -304,8 +304,7 @@ func (a *app) contendByEngine(ctx context.Context, c *contest, f *fabric.Fabric,
 	}
 	x := &contender{Name: e.Name()}
 	r, err := a.runEngine(ctx, f, e, opt, func(stage string) string { return e.Name() + ": " + stage })
-	var outside *lft.DomainError
-	if errors.As(err, &outside) {
+	if outside, ok := errors.AsType[*lft.DomainError](err); ok {
 		x.Refused = outside.Reason
 		return x, nil
 	}
@@ -381,7 +380,7 @@ func sameCables(f, g *fabric.Fabric) error {
 // measure fills in what is said of the tables of a column.
 func (a *app) measure(ctx context.Context, c *contest, x *contender, r *lft.Routing) (err error) {
 	s := a.startStage(x.Name + ": traffic")
-	defer s.end()
+	defer s.End()
 	opt := c.quality
 	opt.SL2VL, opt.PathSLs, opt.CAOrder = r.SL2VL, r.PathSLs, r.CAOrder
 	if x.Quality, err = quality.Measure(ctx, r.Fabric, r.Tables, opt); err != nil {

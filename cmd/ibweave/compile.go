@@ -511,17 +511,13 @@ func (a *app) runOrdered(ctx context.Context, c *compilation) error {
 	} else {
 		r, err = a.runEngine(ctx, c.fabric, c.engine, c.opt, label)
 	}
-	var notGrid *mesh.NotGridError
-	var groups *compile.GroupError
+	groups, wrongGroups := errors.AsType[*compile.GroupError](err)
 	switch {
-	case errors.As(err, &notGrid):
+	case is[*mesh.NotGridError](err):
 		return err
-	case errors.As(err, &groups):
-		var refused *mft.RefusedError
-		var budget *mft.BudgetError
-		if errors.As(err, &refused) || errors.As(err, &budget) {
-			return fmt.Errorf("%s: %w", c.groups, groups.Err)
-		}
+	case wrongGroups && isRefused(err):
+		return fmt.Errorf("%s: %w", c.groups, groups.Err)
+	case wrongGroups:
 		return inputf("%s: %w", c.groups, groups.Err)
 	case err != nil:
 		return lidInput(c.topology, err)
@@ -529,7 +525,7 @@ func (a *app) runOrdered(ctx context.Context, c *compilation) error {
 	if c.adaptive {
 		stage := a.startStage(label("adaptive"))
 		err = r.AddChoices(ctx)
-		stage.end()
+		stage.End()
 		if err != nil {
 			return err
 		}
@@ -591,7 +587,7 @@ func (a *app) writeTables(ctx context.Context, c *compilation, s *summary) error
 	start := time.Now()
 	names, err := outdir.Write(ctx, c.output, r, w)
 	r.Seconds.Write = time.Since(start).Seconds()
-	stage.end()
+	stage.End()
 	if err != nil {
 		return err
 	}

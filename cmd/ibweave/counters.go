@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -169,14 +168,11 @@ const runDate = "2006-01-02 15:04:05 MST -0700"
 func (a *app) readReading(in *audit, name string, f *fabric.Fabric) (c *dump.Counters, date time.Time, err error) {
 	read := func(name string, form dump.Form, from io.Reader) error {
 		s := a.startStage("read counters of " + name)
-		defer s.end()
+		defer s.End()
 		if form == dump.Database {
 			r, err := ibdiagnet.ReadCounters(name, from, f, a.databaseOptions(in))
-			var parse *fabric.ParseError
-			if err != nil && !errors.As(err, &parse) {
-				return &inputError{err}
-			} else if err != nil {
-				return err
+			if err != nil {
+				return parseOrInput(err)
 			}
 			a.listProblems(len(r.Problems), in.lenient, func(i int) string { return r.Problems[i].String() })
 			c = r.Counters
@@ -297,7 +293,7 @@ func (a *app) counters(ctx context.Context, o *countersOptions) error {
 	}
 	stage := a.startStage("compare")
 	r, err := counters.Explain(ctx, f, tables, c.Counters, counters.Options{Hot: o.hot, Top: o.top, Seconds: c.seconds})
-	stage.end()
+	stage.End()
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+
 	"github.com/ibweave/ibweave/report/metrics"
 
 	"github.com/spf13/cobra"
@@ -163,7 +164,7 @@ func (a *app) diff(ctx context.Context, c *comparison, old, new string) (*diff.R
 		}
 	}
 	stage := a.startStage("compare")
-	defer stage.end()
+	defer stage.End()
 	r, err := diff.Compare(ctx, snapshots[0], snapshots[1], diff.Options{})
 	if err != nil {
 		return nil, err

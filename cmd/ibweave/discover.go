@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -107,7 +106,7 @@ func (a *app) sweep(ctx context.Context, r *reach, do func(*subnet.Client, *subn
 	s := a.startStage("discover")
 	began := time.Now()
 	d, err := c.Discover(ctx)
-	s.end()
+	s.End()
 	if err != nil {
 		return err
 	}
@@ -121,7 +120,7 @@ func (a *app) sweep(ctx context.Context, r *reach, do func(*subnet.Client, *subn
 // pull reads the tables of all switches.
 func (a *app) pull(ctx context.Context, c *subnet.Client, d *subnet.Discovery, maxMLID uint16) (*subnet.Tables, error) {
 	s := a.startStage("read tables")
-	defer s.end()
+	defer s.End()
 	return c.Pull(ctx, d, subnet.PullOptions{MaxMLID: fabric.LID(maxMLID)})
 }
 
@@ -133,12 +132,7 @@ func (a *app) subnetProblems(problems []subnet.Problem) error {
 
 // refused makes findings of what the subnet itself says no to.
 func (a *app) refused(err error) error {
-	var (
-		status *mad.StatusError
-		mlid   *subnet.MLIDError
-		group  *subnet.NoGroupError
-	)
-	if errors.As(err, &status) || errors.As(err, &mlid) || errors.As(err, &group) {
+	if is[*mad.StatusError](err) || is[*subnet.MLIDError](err) || is[*subnet.NoGroupError](err) {
 		fmt.Fprintf(a.stderr, "ibweave: %v\n", err)
 		return errFindings
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -107,7 +106,7 @@ func (a *app) drain(ctx context.Context, o *drainOptions, dir string) error {
 	var route compile.Options
 	route.Route.Rebalance = o.rebalance
 	plan, err := drain.Make(ctx, base, route, parts, drain.Options{Limit: o.limit, Groups: set})
-	stage.end()
+	stage.End()
 	if err != nil {
 		return err
 	}
@@ -135,7 +134,7 @@ func (a *app) readCompiled(ctx context.Context, dir string, lenient bool) (r *co
 		return nil, false, err
 	}
 	stage := a.startStage("verify")
-	defer stage.end()
+	defer stage.End()
 	v, err := verify.Check(ctx, routing.Fabric, routing.Tables, verify.Options{SL2VL: routing.SL2VL, PathSLs: routing.PathSLs, Order: routing.Order, Complete: true})
 	if err != nil {
 		return nil, false, err
@@ -187,8 +186,7 @@ func (o *drainOptions) parts(f *fabric.Fabric, set *groups.Set) (parts []drain.P
 	for _, name := range o.groups {
 		g, err := set.Find(name)
 		if err != nil {
-			var parse *fabric.ParseError
-			if !errors.As(err, &parse) {
+			if !is[*fabric.ParseError](err) {
 				err = usagef("--host-group: %w", err)
 			}
 			return nil, err

@@ -138,7 +138,7 @@ func (a *app) drift(ctx context.Context, d *drifting, dir string) (*drift.Report
 		return nil, inputf("%s and %s have no table in common: nothing to compare", dir, strings.Join(d.live, ", "))
 	}
 	s := a.startStage("compare")
-	defer s.end()
+	defer s.End()
 	r, err := drift.Compare(ctx, meant, live, drift.Options{Samples: d.samples})
 	if err != nil {
 		return nil, err

@@ -17,15 +17,6 @@ import (
 	"github.com/ibweave/ibweave/sminterface/rehearse"
 )
 
-// The exit statuses of every command.
-const (
-	exitClean       = cli.Clean
-	exitFindings    = cli.Findings
-	exitUsage       = cli.Usage
-	exitInput       = cli.Input
-	exitEnvironment = cli.Environment
-)
-
 // errFindings ends a command that did its work and printed what it found.
 var errFindings = errors.New("findings")
 
@@ -56,37 +47,48 @@ func inputf(format string, args ...any) error {
 	return &inputError{fmt.Errorf(format, args...)}
 }
 
+// inputUnlessDone makes an error wrong input, unless the command was interrupted.
+func inputUnlessDone(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	return &inputError{err}
+}
+
+// parseOrInput makes an error wrong input, unless it names a line.
+func parseOrInput(err error) error {
+	if err == nil || is[*fabric.ParseError](err) {
+		return err
+	}
+	return &inputError{err}
+}
+
 // exitStatus maps an error to the exit status. Errors of unknown type count as environment
 // errors (4).
 func exitStatus(err error) int {
-	var (
-		usage  *usageError
-		input  *inputError
-		parse  *fabric.ParseError
-		domain *lft.DomainError
-		none   *choice.RefusedError
-		unfit  *rehearse.UnfitError
-		grid   *mesh.NotGridError
-		refuse *mft.RefusedError
-		budget *mft.BudgetError
-		root   *policy.RootError
-		huge   *files.RefusedError
-	)
 	switch {
 	case err == nil:
-		return exitClean
+		return cli.Clean
 	case errors.Is(err, context.Canceled):
-		return exitEnvironment
-	case errors.Is(err, errFindings), errors.As(err, &domain), errors.As(err, &none), errors.As(err, &unfit), errors.As(err, &grid),
-		errors.As(err, &refuse), errors.As(err, &budget):
-		return exitFindings
-	case errors.As(err, &usage):
-		return exitUsage
-	case errors.As(err, &input), errors.As(err, &parse), errors.As(err, &root), errors.As(err, &huge):
-		return exitInput
+		return cli.Environment
+	case errors.Is(err, errFindings), is[*lft.DomainError](err), is[*choice.RefusedError](err), is[*rehearse.UnfitError](err), is[*mesh.NotGridError](err), isRefused(err):
+		return cli.Findings
+	case is[*usageError](err):
+		return cli.Usage
+	case is[*inputError](err), is[*fabric.ParseError](err), is[*policy.RootError](err), is[*files.RefusedError](err):
+		return cli.Input
 	}
-	return exitEnvironment
+	return cli.Environment
 }
+
+// is returns whether an error is, or wraps, one of type E.
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
+
+// isRefused returns whether a multicast scheme has no trees for some groups.
+func isRefused(err error) bool { return is[*mft.RefusedError](err) || is[*mft.BudgetError](err) }
 
 // report prints an error for people and gives the exit status.
 func (a *app) report(err error) int {
@@ -95,11 +97,11 @@ func (a *app) report(err error) int {
 	case err == nil, errors.Is(err, errFindings):
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintln(a.stderr, "ibweave: interrupted; nothing was left half done")
-	case status == exitUsage:
+	case status == cli.Usage:
 		for line := range strings.Lines(err.Error()) { // one for each thing that is wrong
 			fmt.Fprintf(a.stderr, "ibweave: %s\n", strings.TrimSuffix(line, "\n"))
 		}
-		if _, moved := errors.AsType[movedError](err); !moved {
+		if !is[movedError](err) {
 			fmt.Fprintf(a.stderr, "Try '%s --help'.\n", a.invoked())
 		}
 	default:

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -213,12 +212,12 @@ func (a *app) readFabric(r *routeFlags, why string) (*fabric.Fabric, error) {
 // runEngine is compile.Run, which shows its stages.
 func (a *app) runEngine(ctx context.Context, f *fabric.Fabric, e *compile.Engine, opt compile.Options, label func(stage string) string) (*compile.Result, error) {
 	stage := a.startStage("")
-	defer func() { stage.end() }()
+	defer func() { stage.End() }()
 	opt.Stage = func(name string) {
-		stage.end()
+		stage.End()
 		stage = a.startStage(label(name))
 	}
-	opt.Progress = func(done, total int) { stage.set(done, total) }
+	opt.Progress = func(done, total int) { stage.Set(done, total) }
 	return compile.Run(ctx, f, e, opt)
 }
 
@@ -271,7 +270,7 @@ func (a *app) routeBy(ctx context.Context, f *fabric.Fabric, topology, engine st
 	if engine == "" {
 		s := a.startStage("choose an engine")
 		c, r, err := choice.Choose(ctx, f, opt)
-		s.end()
+		s.End()
 		if err != nil {
 			return nil, lidInput(topology, err)
 		}
@@ -291,8 +290,7 @@ func (a *app) routeBy(ctx context.Context, f *fabric.Fabric, topology, engine st
 
 // lidInput makes wrong input of LIDs that a topology does not allow.
 func lidInput(topology string, err error) error {
-	var lids *compile.LIDError
-	if errors.As(err, &lids) {
+	if is[*compile.LIDError](err) {
 		return inputf("%s: %w", topology, err)
 	}
 	return err

@@ -65,7 +65,7 @@ func (a *app) list(in *audit, dir string) (*contents, error) {
 		return listFolder(dir)
 	}
 	s := a.startStage("read " + dir)
-	defer s.end()
+	defer s.End()
 	c := newContents(dir)
 	if in.loaded == nil {
 		in.loaded = map[string][]byte{}
@@ -119,17 +119,14 @@ func (a *app) databaseAt(in *audit, path string) (*ibdiagnet.Database, error) {
 		return d.Database, d.err
 	}
 	s := a.startStage("read " + path)
-	defer s.end()
+	defer s.End()
 	t, err := files.OpenText(path)
 	if err != nil {
 		return nil, &inputError{err}
 	}
 	defer func() { _ = t.Close() }()
 	d, err := ibdiagnet.Read(path, t.From, a.databaseOptions(in))
-	var parse *fabric.ParseError
-	if err != nil && !errors.As(err, &parse) {
-		err = &inputError{err}
-	}
+	err = parseOrInput(err)
 	in.keepDatabase(path)(d, err)
 	return d, err
 }
@@ -296,14 +293,14 @@ func (a *app) compareRun(in, from *audit, f *fabric.Fabric) {
 	for _, path := range from.beside {
 		var problems []topology.Problem
 		g, err := a.besideFabric(from, path, &problems)
-		var parse *fabric.ParseError
+		parse, isParse := errors.AsType[*fabric.ParseError](err)
 		switch {
-		case errors.Is(err, ibdiagnet.ErrCut) && errors.As(err, &parse):
+		case errors.Is(err, ibdiagnet.ErrCut) && isParse:
 			problems = append(problems, topology.Problem{Kind: ibdiagnet.CutFile, File: path, Line: parse.Line, Count: 1, Message: parse.Err.Error()})
 		case err != nil && in.ends[path]: // that it is cut is said already
 		case err != nil:
 			why := err.Error()
-			if errors.As(err, &parse) { // without the text of the line
+			if isParse { // without the text of the line
 				why = fmt.Sprintf("line %d: %v", parse.Line, parse.Err)
 			}
 			problems = append(problems, topology.Problem{Kind: ibdiagnet.FilesDisagree, File: path, Count: 1,

@@ -23,7 +23,7 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// run is the whole program: it returns the exit status, which is exitEnvironment if
+// run is the whole program: it returns the exit status, which is cli.Environment if
 // standard output could not be written (a pipe that is closed ends the process, as it
 // does other tools). SIGINT and SIGTERM
 // end what is under way in good order; a second one ends the process at once.
@@ -57,7 +57,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	case ctx.Err() != nil:
 		err = fmt.Errorf("%w: %w", context.Canceled, err)
 	}
-	if status := exitStatus(err); exact.Err != nil && (status == exitClean || status == exitFindings) {
+	if status := exitStatus(err); exact.Err != nil && (status == cli.Clean || status == cli.Findings) {
 		err = exact.Err // what was to be said was not
 	}
 	return a.report(err)

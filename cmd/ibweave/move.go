@@ -125,7 +125,7 @@ func (a *app) move(ctx context.Context, o *moveOptions, args []string) error {
 	var route compile.Options
 	route.Route.Rebalance = o.rebalance
 	found, err := move.Make(ctx, base, job, route, o.opt)
-	stage.end()
+	stage.End()
 	if err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func (a *app) movedTables(ctx context.Context, o *moveOptions, args []string) (r
 	if o.engine == "" {
 		stage := a.startStage("choose an engine")
 		_, r, err = choice.Choose(ctx, f, opt)
-		stage.end()
+		stage.End()
 	} else {
 		var e *compile.Engine
 		if e, err = a.engine(o.engine); err == nil {

@@ -98,7 +98,7 @@ func (a *app) routeByOpenSM(ctx context.Context, f *fabric.Fabric, engine string
 	}
 	s := a.startStage(openSMPrefix + engine + ": ibsim")
 	o, err := ibsim.StartOpenSM(ctx, sim, cfg) // which writes the dumps before it says that the subnet is up
-	s.end()
+	s.End()
 	if err != nil {
 		return nil, nil, "", err
 	}

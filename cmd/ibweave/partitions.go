@@ -72,7 +72,7 @@ func (a *app) checkPartitions(in *audit, f *fabric.Fabric, r *verify.Result) err
 		return nil
 	}
 	s := a.startStage("partitions")
-	defer s.end()
+	defer s.End()
 	found := partitions.Check(&x)
 	r.Partitions = &found.Counts
 	r.Add(found.Findings...)

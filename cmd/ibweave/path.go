@@ -144,7 +144,7 @@ func (a *app) path(ctx context.Context, o *pathOptions, args []string) error {
 		return err
 	}
 	stage := a.startStage("follow")
-	defer stage.end()
+	defer stage.End()
 	finder, err := paths.New(ctx, f, tables, paths.Options{SL2VL: opt.SL2VL, PathSLs: opt.PathSLs})
 	if err != nil {
 		return err

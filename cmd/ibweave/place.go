@@ -134,7 +134,7 @@ func (a *app) place(ctx context.Context, o *placeOptions, args []string) error {
 		fmt.Fprintf(a.stderr, "ibweave: %s that the fabric lacks: %s\n", text.Count(n, "busy host", "busy hosts"), hostlist.Shorten(hostlist.Fold(taken.unknown)))
 	}
 	stage := a.startStage("place")
-	defer stage.end()
+	defer stage.End()
 	r, err := place.Make(ctx, f, tables, running, jobs.Hosts(f, fabric.HostKind), taken.isFree, o.Options)
 	if err != nil {
 		if ctx.Err() == nil {

@@ -76,7 +76,7 @@ func (a *app) writePlan(in *audit, from string, form plan.Form, output string) e
 // expectPlan reads plans, and says in opt what they mean of f.
 func (a *app) expectPlan(in *audit, names []string, f *fabric.Fabric, opt *cabling.Options) (*plan.Expected, error) {
 	s := a.startStage("plan")
-	defer s.end()
+	defer s.End()
 	var plans []*plan.Plan
 	var problems []plan.Problem
 	for _, name := range names {

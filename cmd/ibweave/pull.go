@@ -110,7 +110,7 @@ func (a *app) pullPaths(ctx context.Context, c *subnet.Client, f *fabric.Fabric,
 		return p, nil
 	}
 	s := a.startStage("read path SLs")
-	defer s.end()
+	defer s.End()
 	sm, err := c.Manager(ctx)
 	if err == nil {
 		p.sls, p.requests, err = c.PathSLs(ctx, sm, f)
@@ -158,7 +158,7 @@ type pulledPKeys struct {
 // pullPKeys reads the P_Key tables of end ports.
 func (a *app) pullPKeys(ctx context.Context, c *subnet.Client, d *subnet.Discovery) (p pulledPKeys, err error) {
 	s := a.startStage("read P_Key tables")
-	defer s.end()
+	defer s.End()
 	p.tables, p.problems, p.requests, err = c.PKeys(ctx, d)
 	return p, err
 }

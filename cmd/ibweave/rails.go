@@ -82,7 +82,7 @@ func (a *app) rails(ctx context.Context, o *railsOptions, args []string) error {
 		return err
 	}
 	stage := a.startStage("find rails")
-	defer stage.end()
+	defer stage.End()
 	d := &railsDocument{}
 	d.Result, err = rails.Find(f, rails.Options{Host: pattern})
 	if err != nil {

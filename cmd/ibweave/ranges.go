@@ -226,9 +226,9 @@ func isNumber(f *pflag.Flag) bool {
 
 // flagError is the error of a flag: of a value out of its range, --limit 0: want 1 to 1000000.
 func flagError(cmd *cobra.Command, err error) error {
-	var invalid *pflag.InvalidValueError
-	var out *rangeError
-	if !errors.As(err, &invalid) || !errors.As(err, &out) {
+	invalid, _ := errors.AsType[*pflag.InvalidValueError](err)
+	out, isOut := errors.AsType[*rangeError](err)
+	if invalid == nil || !isOut {
 		return &usageError{fmt.Errorf("%w%s", err, cli.NearFlag(cmd, err))}
 	}
 	return wrongValue(invalid.GetFlag(), invalid.GetValue(), out)

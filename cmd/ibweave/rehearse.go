@@ -86,9 +86,9 @@ func (a *app) rehearse(ctx context.Context, dir string, via rehearse.Via, librar
 		return nil, err
 	}
 	s := a.startStage("")
-	defer func() { s.end() }()
+	defer func() { s.End() }()
 	opt := rehearse.Options{Dir: dir, Progress: func(name string) {
-		s.end()
+		s.End()
 		s = a.startStage(name)
 		a.log.Info(name)
 	}}

@@ -201,7 +201,7 @@ func (a *app) writeReport(ctx context.Context, r *reporting, args []string) erro
 		}
 	}
 	s := a.startStage("draw")
-	defer s.end()
+	defer s.End()
 	if r.now != "" {
 		c, err := a.readCounters(&r.readings, &r.audit, x.fabric)
 		if err != nil {
@@ -286,9 +286,9 @@ func (a *app) groupings(f *fabric.Fabric) (list []page.Grouping, err error) {
 
 // viewError makes wrong usage of views and measures that there are not.
 func viewError(r *reporting, err error) error {
-	var wrong *page.RequestError
+	wrong, ok := errors.AsType[*page.RequestError](err)
 	switch {
-	case !errors.As(err, &wrong):
+	case !ok:
 		return err
 	case wrong.Of == "view":
 		return usagef("--view %s: %w", r.view, err)
@@ -327,8 +327,7 @@ func findPlaces(in *page.Input, shape *cabling.Shape) error {
 	switch shape.Kind {
 	case cabling.Mesh, cabling.Torus, cabling.MixedGrid, cabling.Hypercube, cabling.Ring, cabling.Line:
 		grid, err := mesh.Detect(f, mesh.DetectOptions{})
-		var no *mesh.NotGridError
-		if errors.As(err, &no) {
+		if is[*mesh.NotGridError](err) {
 			return nil // it is drawn by levels then
 		}
 		if err != nil {

@@ -49,14 +49,14 @@ func (a *app) cableLoads(ctx context.Context, r *reporting, x *reported) (list [
 		return list, nil
 	}
 	s := a.startStage("count routes of groups")
-	defer s.end()
+	defer s.End()
 	for i := range set.Groups {
 		c, err := groupLoads(ctx, x, &set.Groups[i])
 		if err != nil {
 			return nil, err
 		}
 		list = append(list, c)
-		s.set(i+1, len(set.Groups))
+		s.Set(i+1, len(set.Groups))
 	}
 	return list, nil
 }

@@ -112,7 +112,7 @@ func (x *reported) snapshot() *diff.Snapshot {
 // compareStates is the old state for the page, and what differs from it.
 func (a *app) compareStates(ctx context.Context, r *reporting, old, now *reported) (*page.Old, error) {
 	stage := a.startStage("compare")
-	defer stage.end()
+	defer stage.End()
 	d, err := diff.Compare(ctx, old.snapshot(), now.snapshot(), diff.Options{})
 	if err != nil {
 		return nil, err

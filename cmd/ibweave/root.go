@@ -240,13 +240,7 @@ func (a *app) setPapers(cmd *cobra.Command, color string) error {
 
 // oneStdin refuses names of which several are standard input.
 func oneStdin(names ...string) error {
-	n := 0
-	for _, name := range names {
-		if name == "-" {
-			n++
-		}
-	}
-	if n > 1 {
+	if i := slices.Index(names, "-"); i >= 0 && slices.Contains(names[i+1:], "-") {
 		return errOneStdin
 	}
 	return nil
@@ -312,7 +306,7 @@ func (a *app) readRaw(name string) ([]byte, error) {
 	}
 	a.stdinRead = a.stdinRead || name == "-"
 	s := a.startStage("read " + name)
-	defer s.end()
+	defer s.End()
 	var data []byte
 	ended := make(chan error, 1)
 	go func() {
@@ -359,6 +353,9 @@ func open(name string, size *atomic.Int64) (*os.File, error) {
 	size.Store(info.Size())
 	return f, nil
 }
+
+// startStage shows a stage on standard error, see cli.StartStage.
+func (a *app) startStage(name string) *cli.Stage { return cli.StartStage(a.screen, name) }
 
 // readTopology reads the fabric from a file, or from a run of ibdiagnet.
 func (a *app) readTopology(name string, lenient bool) (*fabric.Fabric, error) {

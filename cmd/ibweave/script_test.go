@@ -26,6 +26,15 @@ import (
 	"github.com/ibweave/ibweave/internal/short"
 )
 
+// The exit statuses of every command.
+const (
+	exitClean       = cli.Clean
+	exitFindings    = cli.Findings
+	exitUsage       = cli.Usage
+	exitInput       = cli.Input
+	exitEnvironment = cli.Environment
+)
+
 // program is the program as users have it: libraries of tests would add 10 ms to each of its
 // 300 starts. It is on the PATH, too.
 var program string

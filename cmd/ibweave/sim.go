@@ -268,11 +268,10 @@ func (a *app) sim(ctx context.Context, in *simulation, args []string) error {
 		return err
 	}
 	stage := a.startStage(fmt.Sprintf("simulate %s", text.CountGrouped(len(run.points), "point", "points")))
-	opt.Progress = stage.set
+	opt.Progress = stage.Set
 	run.results, err = sweep.Run(ctx, len(run.points), opt, run.simulate)
-	stage.end()
-	var other *sweep.KeyError
-	if errors.As(err, &other) {
+	stage.End()
+	if is[*sweep.KeyError](err) {
 		return &inputError{err}
 	}
 	if err != nil {
@@ -716,14 +715,13 @@ func (r *simRun) simulate(ctx context.Context, i int) (simResult, error) {
 		}
 		m, err = sim.Measure(ctx, net, cfg, traffic, stop)
 	}
-	var deadlock *sim.DeadlockError
-	var broken *sim.ConservationError
+	deadlock, isDeadlock := errors.AsType[*sim.DeadlockError](err)
 	switch {
-	case errors.As(err, &deadlock):
+	case isDeadlock:
 		return deadlocked(deadlock), nil
 	case err == nil:
 		return measured(m, net.Fabric, r.in.loads == nil), nil
-	case errors.As(err, &broken), ctx.Err() != nil:
+	case is[*sim.ConservationError](err), ctx.Err() != nil:
 		return simResult{}, err
 	}
 	if r.in.file != "" {

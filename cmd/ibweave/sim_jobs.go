@@ -81,8 +81,8 @@ func (a *app) simulateJobs(ctx context.Context, in *simulation, routings []simRo
 		return err
 	}
 	stage := a.startStage("simulate " + text.CountGrouped(len(r.points), "point", "points"))
-	r.results, err = sweep.Run(ctx, len(r.points), sweep.Options{Jobs: in.jobs, Progress: stage.set}, r.simulate)
-	stage.end()
+	r.results, err = sweep.Run(ctx, len(r.points), sweep.Options{Jobs: in.jobs, Progress: stage.Set}, r.simulate)
+	stage.End()
 	if err != nil {
 		return err
 	}
@@ -212,10 +212,8 @@ func (a *app) addTrees(ctx context.Context, r *jobsRun, t *jobs.Traffic) (err er
 			x.mcast = name
 			s := a.startStage("make " + name + " trees")
 			plan, err := planTrees(ctx, &x, groups)
-			s.end()
-			var refused *mft.RefusedError
-			var budget *mft.BudgetError
-			if errors.As(err, &refused) || errors.As(err, &budget) {
+			s.End()
+			if isRefused(err) {
 				if !slices.Contains(said, err.Error()) { // of other lanes and choices
 					said = append(said, err.Error())
 					fmt.Fprintf(a.stderr, "ibweave: left out %s: %v\n", x.name(), err)
@@ -330,12 +328,11 @@ func (r *jobsRun) simulate(ctx context.Context, i int) (jobsResult, error) {
 		all.Background = r.background
 	}
 	m, err := sim.RunJobs(ctx, x.net, r.in.config(max(r.longest, 1), vlCount(x.net)), all, r.in.stop.MaxTime)
-	var deadlock *sim.DeadlockError
-	var broken *sim.ConservationError
+	deadlock, isDeadlock := errors.AsType[*sim.DeadlockError](err)
 	switch {
-	case errors.As(err, &deadlock):
+	case isDeadlock:
 		return jobsResult{deadlocked(deadlock), nil}, nil
-	case errors.As(err, &broken), ctx.Err() != nil:
+	case is[*sim.ConservationError](err), ctx.Err() != nil:
 		return jobsResult{}, err
 	case err != nil:
 		return jobsResult{}, &usageError{err}

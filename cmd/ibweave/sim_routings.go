@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -113,8 +112,7 @@ func (a *app) routeSimulated(ctx context.Context, in *simulation) ([]simRouting,
 		for _, vls := range in.lanes() {
 			x := simRouting{vls: vls}
 			r, err := a.routeBy(ctx, f, in.topology, engine, compile.Options{Route: lft.Options{VLs: vls}})
-			var domain *lft.DomainError
-			if errors.As(err, &domain) && len(engines) > 1 {
+			if is[*lft.DomainError](err) && len(engines) > 1 {
 				fmt.Fprintf(a.stderr, "ibweave: left out: %v\n", err)
 				refused = err
 				continue
@@ -213,7 +211,7 @@ func (a *app) addChoices(ctx context.Context, in *simulation, static []simRoutin
 			s := a.startStage("find choices")
 			var err error
 			tables, err = adaptive.Widen(ctx, x.routes)
-			s.end()
+			s.End()
 			if err != nil {
 				return nil, err
 			}

@@ -92,7 +92,7 @@ func (a *app) readLFTs(in *audit, f *fabric.Fabric) (*lft.Tables, error) {
 		in.places.readTables(text)
 	}
 	s := a.startStage("parse " + in.lfts)
-	defer s.end()
+	defer s.End()
 	tables, problems, err := dump.ReadLFTs(in.lfts, text, f, dump.Options{Lenient: in.lenient, AnyPort: in.asFindings})
 	if err != nil {
 		return nil, err
@@ -127,7 +127,7 @@ func (a *app) parseTables(in *audit, name string, rules, ends []string, parse fu
 		return err
 	}
 	s := a.startStage("parse " + name)
-	defer s.end()
+	defer s.End()
 	problems, err := parse(data)
 	if err != nil {
 		return err

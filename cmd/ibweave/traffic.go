@@ -118,7 +118,7 @@ func (a *app) traffic(ctx context.Context, o *trafficOptions, args []string) err
 		return err
 	}
 	stage := a.startStage("measure traffic")
-	defer stage.end()
+	defer stage.End()
 	r, err := t.Judge(ctx, tables, rows, o.top)
 	if err != nil {
 		if ctx.Err() == nil {

@@ -233,8 +233,8 @@ func (a *app) whatif(ctx context.Context, o *failing, route compile.Options) (*w
 		return nil, err
 	}
 	s := a.startStage("failures")
-	defer s.end()
-	o.opt.Progress = func(done, total int) { s.set(done, total) }
+	defer s.End()
+	o.opt.Progress = s.Set
 	r, err := whatif.Run(ctx, base, route, o.opt)
 	if err != nil {
 		return nil, err
