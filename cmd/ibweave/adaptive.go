@@ -39,24 +39,15 @@ func choiceRules() []string {
 }
 
 // readChoices reads adaptive routing, and what selects its private LFTs.
-func (a *app) readChoices(in *audit, f *fabric.Fabric) error {
+func (a *app) readChoices(in *audit, f *fabric.Fabric) (err error) {
 	if in.far == "" {
 		return nil
 	}
-	opt := dump.Options{Lenient: in.lenient}
-	if err := a.parseTables(in, in.far, choiceRules(), nil, func(data []byte) (problems []dump.Problem, err error) {
-		if in.places != nil && in.lfts == "" {
-			in.places.readTables(data)
-		}
-		in.adaptive, problems, err = dump.ReadFAR(in.far, data, f, opt)
-		return problems, err
-	}); err != nil || in.plft == "" {
+	if in.adaptive, err = readDump(a, in, in.far, f, choiceRules(), nil, dump.ReadFAR); err != nil || in.plft == "" {
 		return err
 	}
-	return a.parseTables(in, in.plft, choiceRules(), nil, func(data []byte) (problems []dump.Problem, err error) {
-		in.adaptive.Select, problems, err = dump.ReadPLFTMap(in.plft, data, f, opt)
-		return problems, err
-	})
+	in.adaptive.Select, err = readDump(a, in, in.plft, f, choiceRules(), nil, dump.ReadPLFTMap)
+	return err
 }
 
 // withoutKnown leaves out that there are private LFTs, if all of them are known.

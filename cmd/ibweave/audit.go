@@ -64,16 +64,12 @@ type demanded struct {
 }
 
 // readPolicy reads the policy, whose kinds of nodes the fabric has from the beginning.
-func (a *app) readPolicy(in *audit) error {
+func (a *app) readPolicy(in *audit) (err error) {
 	in.held = &policy.Policy{}
 	if in.policy == "" {
 		return nil
 	}
-	data, err := a.readInput(in.policy)
-	if err != nil {
-		return err
-	}
-	if in.held, err = policy.Parse(in.policy, data); err != nil {
+	if in.held, err = readAs(a, &audit{}, in.policy, policy.Parse); err != nil {
 		return err
 	}
 	a.policyKinds = in.held.Kinds

@@ -70,11 +70,7 @@ func (a *app) checkBounds(ctx context.Context, in *audit, tables *lft.Routing, r
 		}
 	}
 	if in.bound != "" {
-		data, err := a.readAudited(in, in.bound)
-		if err != nil {
-			return err
-		}
-		proofs, err := bound.Read(in.bound, data)
+		proofs, err := readAs(a, in, in.bound, bound.Read)
 		if err != nil {
 			return err
 		}

@@ -348,12 +348,8 @@ func (a *app) audit(ctx context.Context, in *audit) (x *auditResult, err error) 
 		return nil, err
 	}
 	x.result = verify.Unverified(x.fabric)
-	if in.compiled != nil {
-		if order, listed := in.compiled.Find(outdir.OrderName); listed {
-			if x.options.Order, err = a.readOrder(order, x.fabric); err != nil {
-				return nil, err
-			}
-		}
+	if x.options.Order, err = a.readOrder(in.compiled, x.fabric); err != nil {
+		return nil, err
 	}
 	if x.tables != nil {
 		if x.result, err = a.checkTables(ctx, in, x.fabric, x.tables, &x.options); err != nil {
@@ -418,11 +414,7 @@ func (a *app) checkTables(ctx context.Context, in *audit, f *fabric.Fabric, tabl
 	if in.certificate == "" {
 		return r, nil
 	}
-	proof, err := a.readAudited(in, in.certificate)
-	if err != nil {
-		return nil, err
-	}
-	c, err := verify.ReadCertificate(in.certificate, proof)
+	c, err := readAs(a, in, in.certificate, verify.ReadCertificate)
 	if err != nil {
 		return nil, err
 	}

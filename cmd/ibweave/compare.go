@@ -111,7 +111,7 @@ is cut off.`,
 			if err != nil {
 				return err
 			}
-			if err := a.readTraffic(&c); err != nil {
+			if c.jobs, err = a.readJobFile(c.traffic); err != nil {
 				return err
 			}
 			in := audit{topology: c.topology, lfts: c.topology, lenient: c.lenient} // lfts for what the topology leaves undecided

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/ibweave/ibweave/audit/jobs"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/verify/bound"
@@ -35,11 +34,7 @@ func (a *app) measureTraffic(ctx context.Context, c *contest, x *contender, r *l
 	if c.jobs == nil {
 		return nil
 	}
-	set, err := a.groupsOf(r.Fabric, true)
-	if err != nil {
-		return err
-	}
-	t, err := c.jobs.In(r.Fabric, set)
+	t, _, err := a.jobsIn(c.jobs, r.Fabric, true)
 	if err != nil {
 		return err
 	}
@@ -49,10 +44,7 @@ func (a *app) measureTraffic(ctx context.Context, c *contest, x *contender, r *l
 		d, err = t.Demand(ctx)
 	}
 	if err != nil {
-		if ctx.Err() == nil {
-			err = inputf("%s: %w", c.traffic, err)
-		}
-		return err
+		return inputUnlessDone(ctx, fmt.Errorf("%s: %w", c.traffic, err))
 	}
 	x.Traffic = &contestTraffic{Jobs: []contestJob{}}
 	for i := range all.Jobs {
@@ -70,14 +62,6 @@ func (a *app) measureTraffic(ctx context.Context, c *contest, x *contender, r *l
 	x.Traffic.Seconds, x.Traffic.Hosts = times.Switches, times.Hosts
 	x.Traffic.Gap = max(1, times.Switches/times.Hosts)
 	return nil
-}
-
-// readTraffic reads the jobs of --traffic.
-func (a *app) readTraffic(c *contest) (err error) {
-	if c.traffic != "" {
-		c.jobs, err = jobs.Read(c.traffic, a.readInput)
-	}
-	return err
 }
 
 // trafficRows are the lines about jobs.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/ibweave/ibweave/report/metrics"
 
@@ -90,25 +91,14 @@ no longer do are errors.`,
 type state struct {
 	name string
 	audit
-	kind stateKind
+	kind dump.Kind // "" for a directory
 }
 
-// stateKind is what a state is.
-type stateKind uint8
+// is names what a state is.
+func (s *state) is() string { return cmp.Or(string(s.kind), "directory") }
 
-const (
-	directory stateKind = iota
-	cables              // a topology
-	unicastDump
-	multicastDump
-	sl2vlDump
-	pathSLDump
-	adaptiveDump
-)
-
-func (k stateKind) String() string {
-	return [...]string{"directory", "topology", "forwarding tables", "multicast tables", "SL-to-VL tables", "path SLs", "adaptive routing"}[k]
-}
+// isDump returns whether it is a dump of tables, which does not tell the cables.
+func (s *state) isDump() bool { return s.kind != "" && s.kind != dump.Topology }
 
 // diff reads both states and compares them.
 func (a *app) diff(ctx context.Context, c *comparison, old, new string) (*diff.Result, error) {
@@ -120,18 +110,18 @@ func (a *app) diff(ctx context.Context, c *comparison, old, new string) (*diff.R
 		}
 		states[i] = s
 	}
-	if x, y := states[0].kind, states[1].kind; x != directory && y != directory && x != y {
+	if x, y := states[0].kind, states[1].kind; x != "" && y != "" && x != y {
 		return nil, inputf("%s is %s and %s is %s: nothing to compare", old, x, new, y)
 	}
-	if c.topology != "" && states[0].kind <= cables && states[1].kind <= cables {
-		return nil, usagef("-t is for dumps of tables, which do not tell the cables: %s is %s and %s is %s, so leave it out", old, states[0].kind, new, states[1].kind)
+	if c.topology != "" && !states[0].isDump() && !states[1].isDump() {
+		return nil, usagef("-t is for dumps of tables, which do not tell the cables: %s is %s and %s is %s, so leave it out", old, states[0].is(), new, states[1].is())
 	}
 	// One topology is read once, so that it is one fabric.
 	fabrics := map[string]*fabric.Fabric{}
 	var snapshots [2]*diff.Snapshot
 	for i, s := range states {
 		other := states[1-i]
-		if s.kind > cables {
+		if s.isDump() {
 			s.topology = cmp.Or(c.topology, other.topology)
 			if s.topology == "" {
 				return nil, usagef("%s is %s, which does not tell the cables: name the topology, -t FILE", s.name, s.kind)
@@ -180,29 +170,26 @@ func (a *app) diff(ctx context.Context, c *comparison, old, new string) (*diff.R
 // still say whether there are credit loops.
 func (s *state) limitToCommon(mine, other *diff.Snapshot) {
 	switch {
-	case s.kind == directory:
-	case s.kind > cables && mine.Fabric == other.Fabric:
+	case s.kind == "":
+	case s.isDump() && mine.Fabric == other.Fabric:
 		mine.Tables = cmp.Or(mine.Tables, other.Tables)
 		mine.SL2VL = cmp.Or(mine.SL2VL, other.SL2VL)
 		mine.PathSLs = cmp.Or(mine.PathSLs, other.PathSLs)
 		mine.Multicast = cmp.Or(mine.Multicast, other.Multicast)
 		mine.Adaptive = cmp.Or(mine.Adaptive, other.Adaptive)
 	default:
-		if mine.Tables == nil {
-			other.Tables = nil
-		}
-		if mine.SL2VL == nil {
-			other.SL2VL = nil
-		}
-		if mine.PathSLs == nil {
-			other.PathSLs = nil
-		}
-		if mine.Multicast == nil {
-			other.Multicast = nil
-		}
-		if mine.Adaptive == nil {
-			other.Adaptive = nil
-		}
+		dropUntold(mine.Tables, &other.Tables)
+		dropUntold(mine.SL2VL, &other.SL2VL)
+		dropUntold(mine.PathSLs, &other.PathSLs)
+		dropUntold(mine.Multicast, &other.Multicast)
+		dropUntold(mine.Adaptive, &other.Adaptive)
+	}
+}
+
+// dropUntold drops tables that the other side does not have.
+func dropUntold[T any](mine *T, other **T) {
+	if mine == nil {
+		*other = nil
 	}
 }
 
@@ -213,7 +200,7 @@ func (a *app) openState(name string, lenient bool) (*state, error) {
 		return s, a.resolve(&s.audit, name, false)
 	}
 	if isDatabase(name) {
-		s.kind, s.topology = cables, name
+		s.kind, s.topology = dump.Topology, name
 		return s, nil
 	}
 	data, err := a.readInput(name)
@@ -222,19 +209,10 @@ func (a *app) openState(name string, lenient bool) (*state, error) {
 	}
 	s.loaded = map[string][]byte{name: data}
 	form := dump.Recognize(data)
-	switch form.Info().Kind {
-	case dump.ForwardingTables:
-		s.kind, s.lfts = unicastDump, name
-	case dump.AdaptiveTables:
-		s.kind, s.far = adaptiveDump, name
-	case dump.MulticastTables:
-		s.kind, s.mfts = multicastDump, name
-	case dump.SL2VLTables:
-		s.kind, s.sl2vl = sl2vlDump, name
-	case dump.SLsOfPaths:
-		s.kind, s.pathSL = pathSLDump, name
-	case dump.Topology:
-		s.kind, s.topology = cables, name
+	switch s.kind = form.Info().Kind; s.kind {
+	case dump.Topology, dump.ForwardingTables, dump.AdaptiveTables, dump.MulticastTables, dump.SL2VLTables, dump.SLsOfPaths:
+		i := slices.IndexFunc(folderKinds, func(k folderKind) bool { return k.kind == s.kind })
+		*folderKinds[i].file(&s.audit) = name
 	case "":
 		return nil, &fabric.ParseError{File: name, Err: errors.New("neither a topology nor tables; want ibnetdiscover text, opensm-subnet.lst, or a dump of tables")}
 	default:
@@ -246,7 +224,7 @@ func (a *app) openState(name string, lenient bool) (*state, error) {
 // stateFabric reads the topology of a state, which may be that of the other one.
 func (a *app) stateFabric(s, other *state) (*fabric.Fabric, error) {
 	from := s
-	if s.kind > cables && s.topology == other.topology {
+	if s.isDump() && s.topology == other.topology {
 		from = other
 	}
 	return a.fabricBy(&s.audit, &from.audit)
@@ -256,18 +234,10 @@ func (a *app) stateFabric(s, other *state) (*fabric.Fabric, error) {
 func (a *app) readState(s *state, f *fabric.Fabric) (*diff.Snapshot, error) {
 	x := &diff.Snapshot{Name: s.name, Fabric: f}
 	var err error
-	if err := a.readChoices(&s.audit, f); err != nil {
+	if x.Tables, err = a.tablesOf(&s.audit, f); err != nil {
 		return nil, err
 	}
 	x.Adaptive = s.adaptive
-	switch {
-	case s.lfts != "":
-		if x.Tables, err = a.readLFTs(&s.audit, f); err != nil {
-			return nil, err
-		}
-	case x.Adaptive != nil:
-		x.Tables = x.Adaptive.PLFTs[0].Ports
-	}
 	var lanes verify.Options
 	if err := a.readLanes(&s.audit, f, &lanes); err != nil {
 		return nil, err

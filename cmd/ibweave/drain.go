@@ -129,7 +129,7 @@ func (a *app) readCompiled(ctx context.Context, dir string, lenient bool) (r *co
 	if err != nil {
 		return nil, false, inputf("%s: %v", filepath.Join(dir, outdir.ManifestName), err)
 	}
-	routing, err := a.readCompiledRouting(&in, dir)
+	routing, err := a.readCompiledRouting(&in)
 	if err != nil {
 		return nil, false, err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/ibweave/ibweave/audit/groups"
 	"github.com/ibweave/ibweave/audit/jobs"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
@@ -121,21 +122,35 @@ func (a *app) readFitting(name string) (*fitting, error) {
 	return &fitting{name: name, file: file}, err
 }
 
+// readJobFile reads a file of jobs; nil for none.
+func (a *app) readJobFile(name string) (*jobs.File, error) {
+	if name == "" {
+		return nil, nil
+	}
+	return jobs.Read(name, a.readInput)
+}
+
+// jobsIn finds the jobs of a file in a fabric, and the groups of --host-groups, see groupsOf.
+func (a *app) jobsIn(file *jobs.File, f *fabric.Fabric, tell bool) (*jobs.Traffic, *groups.Set, error) {
+	set, err := a.groupsOf(f, tell)
+	if err != nil {
+		return nil, nil, err
+	}
+	t := jobs.New(f)
+	if file != nil {
+		t, err = file.In(f, set)
+	}
+	return t, set, err
+}
+
 // find finds what the jobs send in a fabric.
 func (x *fitting) find(ctx context.Context, a *app, f *fabric.Fabric) (*lft.Demand, error) {
-	set, err := a.groupsOf(f, false)
-	if err != nil {
-		return nil, err
-	}
-	t, err := x.file.In(f, set)
+	t, _, err := a.jobsIn(x.file, f, false)
 	if err != nil {
 		return nil, err
 	}
 	if x.demand, err = t.Demand(ctx); err != nil {
-		if ctx.Err() == nil {
-			err = inputf("%s: %w", x.name, err)
-		}
-		return nil, err
+		return nil, inputUnlessDone(ctx, fmt.Errorf("%s: %w", x.name, err))
 	}
 	if x.demand == nil && !x.said {
 		x.said = true

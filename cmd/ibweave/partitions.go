@@ -35,7 +35,7 @@ func (p *partitioning) partitioned() bool { return p.pkeys != "" || p.partitions
 var partitionRules = []string{partitions.Missing, partitions.Unexpected, partitions.WrongMembership, partitions.NoDefaultPartition, partitions.NoFullMember, partitions.IsolatedHost}
 
 // checkPartitions adds to r what is found out about P_Key tables and partitions.conf.
-func (a *app) checkPartitions(in *audit, f *fabric.Fabric, r *verify.Result) error {
+func (a *app) checkPartitions(in *audit, f *fabric.Fabric, r *verify.Result) (err error) {
 	x := partitions.Audit{Fabric: f, Name: in.partitions, Manager: fabric.NoPort}
 	if in.database != nil {
 		x.Tables = in.database.PKeys
@@ -45,26 +45,18 @@ func (a *app) checkPartitions(in *audit, f *fabric.Fabric, r *verify.Result) err
 	}
 	if in.pkeys != "" {
 		undecided := len(in.undecided)
-		if err := a.parseTables(in, in.pkeys, partitionRules, nil, func(data []byte) (problems []dump.Problem, err error) {
-			x.Tables, problems, err = dump.ReadPKeys(in.pkeys, data, f, dump.Options{Lenient: in.lenient})
-			return problems, err
-		}); err != nil {
+		if x.Tables, err = readDump(a, in, in.pkeys, f, partitionRules, nil, dump.ReadPKeys); err != nil {
 			return err
 		}
 		r.Leave(in.undecided[undecided:]...)
 	}
 	if in.manager != "" {
-		var err error
 		if x.Manager, err = findEndPort(f, in.manager); err != nil {
 			return usagef("--sm: %w", err)
 		}
 	}
 	if in.partitions != "" {
-		data, err := a.readAudited(in, in.partitions)
-		if err != nil {
-			return err
-		}
-		if x.Conf, err = dump.ReadPartitions(in.partitions, data); err != nil {
+		if x.Conf, err = readAs(a, in, in.partitions, dump.ReadPartitions); err != nil {
 			return err
 		}
 	}

@@ -128,16 +128,13 @@ func (p *sharedPath) spread(in *page.Input, src fabric.PortID) {
 }
 
 func (a *app) path(ctx context.Context, o *pathOptions, args []string) error {
-	f, tables, err := a.readTables(&o.audit)
+	r, err := a.readRouting(&o.audit)
 	if err != nil {
 		return err
 	}
-	if tables == nil {
+	f := r.Fabric
+	if r.Tables == nil {
 		return inputf("%s: no forwarding tables", cmp.Or(o.topology, "DIR"))
-	}
-	var opt verify.Options
-	if err := a.readLanes(&o.audit, f, &opt); err != nil {
-		return err
 	}
 	pairs, err := o.pairs(f, args)
 	if err != nil {
@@ -145,12 +142,12 @@ func (a *app) path(ctx context.Context, o *pathOptions, args []string) error {
 	}
 	stage := a.startStage("follow")
 	defer stage.End()
-	finder, err := paths.New(ctx, f, tables, paths.Options{SL2VL: opt.SL2VL, PathSLs: opt.PathSLs})
+	finder, err := paths.New(ctx, f, r.Tables, paths.Options{SL2VL: r.SL2VL, PathSLs: r.PathSLs})
 	if err != nil {
 		return err
 	}
 	d := &pathDocument{Paths: []sharedPath{}}
-	drawn := &page.Input{Fabric: f, Tables: tables, Adaptive: o.adaptive, SL2VL: opt.SL2VL, PathSLs: opt.PathSLs}
+	drawn := &page.Input{Fabric: f, Tables: r.Tables, Adaptive: o.adaptive, SL2VL: r.SL2VL, PathSLs: r.PathSLs}
 	found := make([]paths.Path, len(pairs))
 	for i, p := range pairs {
 		if found[i] = finder.Find(p.src, p.lid); found[i].Lost != "" {

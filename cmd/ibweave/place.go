@@ -96,14 +96,11 @@ func (a *app) place(ctx context.Context, o *placeOptions, args []string) error {
 	if err := oneStdin(o.topology, o.lfts, o.traffic, o.slurm); err != nil {
 		return err
 	}
-	var file *jobs.File
-	var slurm []byte
-	var err error
-	if o.traffic != "" {
-		if file, err = jobs.Read(o.traffic, a.readInput); err != nil {
-			return err
-		}
+	file, err := a.readJobFile(o.traffic)
+	if err != nil {
+		return err
 	}
+	var slurm []byte
 	if o.slurm != "" {
 		if slurm, err = a.readInput(o.slurm); err != nil {
 			return err
@@ -116,15 +113,9 @@ func (a *app) place(ctx context.Context, o *placeOptions, args []string) error {
 	if tables == nil {
 		return usagef("place needs forwarding tables: a directory, --lfts FILE or -e ENGINE")
 	}
-	set, err := a.groupsOf(f, true)
+	running, set, err := a.jobsIn(file, f, true)
 	if err != nil {
 		return err
-	}
-	running := jobs.New(f)
-	if file != nil {
-		if running, err = file.In(f, set); err != nil {
-			return err
-		}
 	}
 	taken, err := o.taken(f, set, running, slurm)
 	if err != nil {

@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
-	"github.com/ibweave/ibweave/verify"
 )
 
 // before is the tables of --previous.
@@ -62,7 +62,7 @@ func (a *app) readPrevious(c *compilation) (*before, error) {
 	}
 	hash := sha256.Sum256(manifest)
 	b := &before{manifest: hex.EncodeToString(hash[:])}
-	if b.routing, err = a.readCompiledRouting(&in, dir); err != nil {
+	if b.routing, err = a.readCompiledRouting(&in); err != nil {
 		return nil, err
 	}
 	c.opt.Route.Previous = b.routing
@@ -73,24 +73,15 @@ func (a *app) readPrevious(c *compilation) (*before, error) {
 }
 
 // readCompiledRouting reads what an engine made of a directory that findCompiled has found.
-func (a *app) readCompiledRouting(in *audit, dir string) (*lft.Routing, error) {
-	f, tables, err := a.readTables(in)
+func (a *app) readCompiledRouting(in *audit) (*lft.Routing, error) {
+	r, err := a.readRouting(in)
 	if err != nil {
 		return nil, err
 	}
-	m := in.compiled.Manifest
-	r := &lft.Routing{Engine: m.Engine, Fabric: f.WithoutVirtualLIDs(), Tables: tables}
-	if _, ok := m.Files[outdir.OrderName]; ok {
-		if r.Order, err = a.readOrder(filepath.Join(dir, outdir.OrderName), f); err != nil {
-			return nil, err
-		}
-	}
-	var lanes verify.Options
-	if err := a.readLanes(in, f, &lanes); err != nil {
-		return nil, err
-	}
-	r.SL2VL, r.PathSLs = lanes.SL2VL, lanes.PathSLs
-	return r, nil
+	r.Engine = in.compiled.Manifest.Engine
+	r.Order, err = a.readOrder(in.compiled, r.Fabric)
+	r.Fabric = r.Fabric.WithoutVirtualLIDs()
+	return r, err
 }
 
 // findSaving is what --previous would save where there are tables of an earlier compile in the
@@ -136,16 +127,20 @@ func sharesSwitches(f, g *fabric.Fabric) bool {
 	return 2*n > g.NumSwitches()
 }
 
-// readOrder reads the rank of each switch.
-func (a *app) readOrder(name string, f *fabric.Fabric) ([]int32, error) {
+// readOrder reads the rank of each switch from a directory that compile wrote; nil where it has none.
+func (a *app) readOrder(d *outdir.Directory, f *fabric.Fabric) ([]int32, error) {
+	if d == nil {
+		return nil, nil
+	}
+	name, listed := d.Find(outdir.OrderName)
+	if !listed {
+		return nil, nil
+	}
 	list, err := a.switchFile(f, name)
 	if err != nil {
 		return nil, err
 	}
-	rank := make([]int32, f.NumSwitches())
-	for i := range rank {
-		rank[i] = -1
-	}
+	rank := slices.Repeat([]int32{-1}, f.NumSwitches())
 	for i, s := range list {
 		if rank[s] >= 0 {
 			return nil, &fabric.ParseError{File: name, Line: i + 1, Err: fmt.Errorf("%s is there twice", f.Node(s).GUID)}

@@ -17,7 +17,6 @@ import (
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sminterface/rehearse"
-	"github.com/ibweave/ibweave/verify"
 )
 
 func (a *app) rehearseCommand() *cobra.Command {
@@ -74,16 +73,13 @@ func (a *app) rehearse(ctx context.Context, dir string, via rehearse.Via, librar
 	if err := in.findCompiled(dir); err != nil {
 		return nil, err
 	}
-	f, tables, err := a.readTables(&in)
+	routing, err := a.readRouting(&in)
 	if err != nil {
 		return nil, err
 	}
+	f, tables := routing.Fabric, routing.Tables
 	if n := len(f.VirtualLIDs()); n > 0 {
 		return nil, &rehearse.UnfitError{Reason: fmt.Sprintf("virtual ports have %s of their own, and neither ibsim nor this OpenSM knows virtual ports", text.CountGrouped(n, "LID", "LIDs"))}
-	}
-	var lanes verify.Options
-	if err := a.readLanes(&in, f, &lanes); err != nil {
-		return nil, err
 	}
 	s := a.startStage("")
 	defer func() { s.End() }()
@@ -96,7 +92,7 @@ func (a *app) rehearse(ctx context.Context, dir string, via rehearse.Via, librar
 		if strings.HasSuffix(in.lfts, outdir.ZstdSuffix) {
 			return nil, inputf("%s has compressed dumps (compile --zstd), and OpenSM reads none; unpack them first: zstd -d --rm %s", dir, filepath.Join(dir, "*"+outdir.ZstdSuffix))
 		}
-		return a.rehearseFiles(ctx, &in, f, tables, &lanes, opt)
+		return rehearseFiles(ctx, &in, routing, opt)
 	}
 	m := in.compiled.Manifest
 	if _, err := compile.EngineByName(m.Engine); err != nil {
@@ -105,7 +101,7 @@ func (a *app) rehearse(ctx context.Context, dir string, via rehearse.Via, librar
 	if _, partly := m.Options["only"]; partly {
 		return nil, inputf("%s has the tables of some switches only (compile --only), and the plugin makes all", dir)
 	}
-	opt.SL2VL = lanes.SL2VL
+	opt.SL2VL = routing.SL2VL
 	plugin := rehearse.PluginOptions{Options: opt, Library: library, Engine: m.Engine}
 	trees, err := a.readMulticast(&in, f)
 	if err != nil {
@@ -130,8 +126,8 @@ func (a *app) rehearse(ctx context.Context, dir string, via rehearse.Via, librar
 }
 
 // rehearseFiles rehearses with OpenSM's file engine and the options that make the SL-to-VL tables.
-func (a *app) rehearseFiles(ctx context.Context, in *audit, f *fabric.Fabric, tables *lft.Tables, lanes *verify.Options, opt rehearse.Options) (*rehearse.Report, error) {
-	all := &compile.Result{Routing: &lft.Routing{SL2VL: lanes.SL2VL, PathSLs: lanes.PathSLs}}
+func rehearseFiles(ctx context.Context, in *audit, routing *lft.Routing, opt rehearse.Options) (*rehearse.Report, error) {
+	all := &compile.Result{Routing: routing}
 	if in.mfts != "" {
 		all.Plan = &mft.Plan{}
 	}
@@ -139,9 +135,9 @@ func (a *app) rehearseFiles(ctx context.Context, in *audit, f *fabric.Fabric, ta
 	if opt.OpenSMOptions, err = outdir.QoSOptions(all); err != nil {
 		opt.NotCarried = err.Error()
 	} else {
-		opt.SL2VL = lanes.SL2VL
+		opt.SL2VL = routing.SL2VL
 	}
-	r, err := rehearse.Run(ctx, f, tables, opt)
+	r, err := rehearse.Run(ctx, routing.Fabric, routing.Tables, opt)
 	if err == nil && in.far != "" {
 		r.Notes = append(r.Notes, "the choices of adaptive switches are not carried: OpenSM's file engine loads the static ports alone")
 	}

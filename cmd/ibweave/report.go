@@ -180,11 +180,9 @@ func (a *app) writeReport(ctx context.Context, r *reporting, args []string) erro
 	if err := a.readHostGroups(); err != nil {
 		return err
 	}
-	if r.traffic != "" {
-		var err error
-		if r.jobsFile, err = jobs.Read(r.traffic, a.readInput); err != nil {
-			return err
-		}
+	var err error
+	if r.jobsFile, err = a.readJobFile(r.traffic); err != nil {
+		return err
 	}
 	old, x, err := a.readStates(ctx, r, args)
 	if err != nil {
@@ -213,7 +211,7 @@ func (a *app) writeReport(ctx context.Context, r *reporting, args []string) erro
 		return err
 	}
 	if a.trims(r, in) {
-		if in.Base, err = a.packTables(r, x.auditResult); err != nil {
+		if in.Base, err = packTables(r, x.auditResult); err != nil {
 			return err
 		}
 		in.Compiler = compiler

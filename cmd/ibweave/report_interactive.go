@@ -21,7 +21,7 @@ var pageCompiler []byte
 var wasmMagic = []byte("\x00asm\x01\x00\x00\x00")
 
 // packTables packs the tables in force for the compiler in the page.
-func (a *app) packTables(r *reporting, x *auditResult) ([]byte, error) {
+func packTables(r *reporting, x *auditResult) ([]byte, error) {
 	if r.compiled == nil {
 		return nil, usagef("--interactive keeps tables that compile wrote: want a directory with %s", outdir.ManifestName)
 	}
@@ -33,12 +33,7 @@ func (a *app) packTables(r *reporting, x *auditResult) ([]byte, error) {
 	if err != nil {
 		return nil, inputf("%s: %v", filepath.Join(dir, outdir.ManifestName), err)
 	}
-	routing := &lft.Routing{Engine: m.Engine, Fabric: x.fabric.WithoutVirtualLIDs(), Tables: x.tables, SL2VL: x.options.SL2VL}
-	if _, ok := m.Files[outdir.OrderName]; ok {
-		if routing.Order, err = a.readOrder(filepath.Join(dir, outdir.OrderName), x.fabric); err != nil {
-			return nil, err
-		}
-	}
+	routing := &lft.Routing{Engine: m.Engine, Fabric: x.fabric.WithoutVirtualLIDs(), Tables: x.tables, SL2VL: x.options.SL2VL, Order: x.options.Order}
 	data, err := session.Encode(e, routing)
 	if err != nil {
 		return nil, inputf("%s: --interactive: %w", dir, err)

@@ -13,6 +13,7 @@ import (
 	"github.com/ibweave/ibweave/lft/adaptive"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/report/page"
+	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -72,9 +73,9 @@ func (a *app) readStates(ctx context.Context, r *reporting, args []string) (old,
 func (a *app) auditState(ctx context.Context, r *reporting, s, other *state) (*auditResult, error) {
 	s.demands = r.demands
 	switch {
-	case s.kind > unicastDump:
+	case s.isDump() && s.kind != dump.ForwardingTables:
 		return nil, inputf("%s is %s; want a directory, a topology or forwarding tables", s.name, s.kind)
-	case s.kind == unicastDump:
+	case s.isDump():
 		if s.topology = cmp.Or(r.topology, other.topology); s.topology == "" {
 			return nil, usagef("%s is %s, which does not tell the cables: name the topology, -t FILE", s.name, s.kind)
 		}

@@ -379,7 +379,7 @@ func (a *app) readNetwork(ctx context.Context, in *simulation, args []string) (r
 		routings, err = a.routeSimulated(ctx, in)
 	default:
 		var r *lft.Routing
-		if r, err = a.readRouting(in, args); err == nil {
+		if r, err = a.readSimulated(in, args); err == nil {
 			routings, err = in.divideLanes(r)
 		}
 	}
@@ -416,8 +416,8 @@ func (a *app) readNetwork(ctx context.Context, in *simulation, args []string) (r
 	return routings, trees, err
 }
 
-// readRouting reads the unicast tables and lanes.
-func (a *app) readRouting(in *simulation, args []string) (*lft.Routing, error) {
+// readSimulated reads the unicast tables and lanes.
+func (a *app) readSimulated(in *simulation, args []string) (*lft.Routing, error) {
 	in.sums = map[string]string{}
 	in.adaptiveToo = in.adaptive != "" || in.far != ""
 	groups := in.groups
@@ -429,15 +429,12 @@ func (a *app) readRouting(in *simulation, args []string) (*lft.Routing, error) {
 	if groups != "" {
 		in.groups = groups
 	}
-	f, tables, err := a.readTables(&in.audit)
+	r, err := a.readRouting(&in.audit)
 	if err != nil {
 		return nil, err
 	}
-	var lanes verify.Options
-	if err := a.readLanes(&in.audit, f, &lanes); err != nil {
-		return nil, err
-	}
-	return &lft.Routing{Engine: "--adaptive", Fabric: f, Tables: tables, SL2VL: lanes.SL2VL, PathSLs: lanes.PathSLs}, nil
+	r.Engine = "--adaptive"
+	return r, nil
 }
 
 // readReceivers reads groups of which MLIDs do not matter.

@@ -93,7 +93,11 @@ func (a *app) simulateJobs(ctx context.Context, in *simulation, routings []simRo
 func (a *app) prepareJobs(ctx context.Context, in *simulation, routings []simRouting) (*jobsRun, error) {
 	r := &jobsRun{in: in, routings: routings}
 	f := routings[0].net.Fabric
-	t, err := a.readJobs(in, f)
+	file, err := a.readSimulatedJobs(in)
+	if err != nil {
+		return nil, err
+	}
+	t, _, err := a.jobsIn(file, f, true)
 	if err != nil {
 		return nil, err
 	}
@@ -150,8 +154,8 @@ func (a *app) prepareJobs(ctx context.Context, in *simulation, routings []simRou
 	return r, nil
 }
 
-// readJobFile reads the file of jobs, once.
-func (a *app) readJobFile(in *simulation) (*jobs.File, error) {
+// readSimulatedJobs reads the file of jobs, once.
+func (a *app) readSimulatedJobs(in *simulation) (*jobs.File, error) {
 	if in.jobTraffic.jobs != nil {
 		return in.jobTraffic.jobs, nil
 	}
@@ -160,26 +164,6 @@ func (a *app) readJobFile(in *simulation) (*jobs.File, error) {
 		in.jobTraffic.jobs, err = jobs.Read(in.jobTraffic.file, a.readInput)
 	}
 	return in.jobTraffic.jobs, err
-}
-
-// demandOfJobs is what the jobs send, for --fit.
-func (a *app) demandOfJobs(in *simulation) (demandFunc, error) {
-	file, err := a.readJobFile(in)
-	x := &fitting{name: in.jobTraffic.file, file: file}
-	return x.demandIn(a), err
-}
-
-// readJobs reads the file of jobs, and finds them in the fabric.
-func (a *app) readJobs(in *simulation, f *fabric.Fabric) (*jobs.Traffic, error) {
-	file, err := a.readJobFile(in)
-	if err != nil {
-		return nil, err
-	}
-	set, err := a.groupsOf(f, true)
-	if err != nil {
-		return nil, err
-	}
-	return file.In(f, set)
 }
 
 // partsOf lists the parts of all works.

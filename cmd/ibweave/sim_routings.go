@@ -102,9 +102,11 @@ func (a *app) routeSimulated(ctx context.Context, in *simulation) ([]simRouting,
 	}
 	var demand demandFunc
 	if in.jobTraffic.fit {
-		if demand, err = a.demandOfJobs(in); err != nil {
+		file, err := a.readSimulatedJobs(in)
+		if err != nil {
 			return nil, err
 		}
+		demand = (&fitting{name: in.jobTraffic.file, file: file}).demandIn(a)
 	}
 	var list []simRouting
 	var refused error

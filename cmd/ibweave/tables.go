@@ -57,6 +57,15 @@ func (a *app) readAudited(in *audit, name string) ([]byte, error) {
 	return data, nil
 }
 
+// readAs is readAudited for a file that parse reads.
+func readAs[T any](a *app, in *audit, name string, parse func(name string, data []byte) (T, error)) (t T, err error) {
+	data, err := a.readAudited(in, name)
+	if err != nil {
+		return t, err
+	}
+	return parse(name, data)
+}
+
 // textSum is the SHA-256 of a text.
 func textSum(data []byte) string {
 	sum := sha256.Sum256(data)
@@ -69,17 +78,33 @@ func (a *app) readTables(in *audit) (*fabric.Fabric, *lft.Tables, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := a.readChoices(in, f); err != nil {
-		return nil, nil, err
-	}
-	if in.lfts == "" {
-		if in.adaptive == nil {
-			return f, nil, nil
-		}
-		return f, in.adaptive.PLFTs[0].Ports, nil
-	}
-	tables, err := a.readLFTs(in, f)
+	tables, err := a.tablesOf(in, f)
 	return f, tables, err
+}
+
+// tablesOf reads the tables of f, which are nil when there are none, and adaptive routing.
+func (a *app) tablesOf(in *audit, f *fabric.Fabric) (*lft.Tables, error) {
+	err := a.readChoices(in, f)
+	switch {
+	case err != nil:
+		return nil, err
+	case in.lfts != "":
+		return a.readLFTs(in, f)
+	case in.adaptive != nil:
+		return in.adaptive.PLFTs[0].Ports, nil
+	}
+	return nil, nil
+}
+
+// readRouting reads a fabric, its tables, which are nil when there are none, and its lanes.
+func (a *app) readRouting(in *audit) (*lft.Routing, error) {
+	f, tables, err := a.readTables(in)
+	if err != nil {
+		return nil, err
+	}
+	var lanes verify.Options
+	err = a.readLanes(in, f, &lanes)
+	return &lft.Routing{Fabric: f, Tables: tables, SL2VL: lanes.SL2VL, PathSLs: lanes.PathSLs}, err
 }
 
 // readLFTs reads the forwarding tables of f.
@@ -119,62 +144,61 @@ func (a *app) readTablesBeside(in *audit, f *fabric.Fabric, opt *verify.Options)
 	return err
 }
 
-// parseTables reads a file of tables. What its problems leave undecided goes into in:
+// readDump reads a file of tables of f. What its problems leave undecided goes into in:
 // rules, and ends where it lacks CA and router ports only.
-func (a *app) parseTables(in *audit, name string, rules, ends []string, parse func(data []byte) ([]dump.Problem, error)) error {
+func readDump[T any](a *app, in *audit, name string, f *fabric.Fabric, rules, ends []string,
+	read func(name string, data []byte, f *fabric.Fabric, opt dump.Options) (T, []dump.Problem, error),
+) (t T, err error) {
 	data, err := a.readAudited(in, name)
 	if err != nil {
-		return err
+		return t, err
+	}
+	if in.places != nil && name == in.places.tables {
+		in.places.readTables(data)
 	}
 	s := a.startStage("parse " + name)
 	defer s.End()
-	problems, err := parse(data)
-	if err != nil {
-		return err
+	t, problems, err := read(name, data, f, dump.Options{Lenient: in.lenient})
+	if err == nil {
+		a.dumpProblems(problems, in.lenient)
+		in.addUndecided(problems, rules, ends)
 	}
-	a.dumpProblems(problems, in.lenient)
-	in.addUndecided(problems, rules, ends)
-	return nil
+	return t, err
 }
 
 // readLanes reads SL-to-VL tables and path SLs into opt.
-func (a *app) readLanes(in *audit, f *fabric.Fabric, opt *verify.Options) error {
+func (a *app) readLanes(in *audit, f *fabric.Fabric, opt *verify.Options) (err error) {
 	all, ends := in.laneRules()
-	lenient := dump.Options{Lenient: in.lenient}
 	if in.sl2vl != "" {
-		if err := a.parseTables(in, in.sl2vl, all, ends, func(data []byte) (problems []dump.Problem, err error) {
-			opt.SL2VL, problems, err = dump.ReadSL2VL(in.sl2vl, data, f, lenient)
-			return problems, err
-		}); err != nil {
+		if opt.SL2VL, err = readDump(a, in, in.sl2vl, f, all, ends, dump.ReadSL2VL); err != nil {
 			return err
 		}
 	}
-	if in.pathSL == "" {
-		return nil
+	if in.pathSL != "" {
+		opt.PathSLs, err = readDump(a, in, in.pathSL, f, all, nil, readPathSLs)
 	}
-	return a.parseTables(in, in.pathSL, all, nil, func(data []byte) (problems []dump.Problem, err error) {
-		opt.PathSLs, problems, err = dump.ReadPathSLs(in.pathSL, data, f, lenient)
-		for i := range problems {
-			if problems[i].Kind == dump.Missing {
-				// The checker knows which SLs are unknown, and what that leaves undecided.
-				problems[i].Kind = dump.MissingEnds
-			}
+	return err
+}
+
+// readPathSLs is dump.ReadPathSLs. That SLs are missing leaves nothing undecided here: the
+// checker knows which SLs are unknown, and what that leaves undecided.
+func readPathSLs(name string, data []byte, f *fabric.Fabric, opt dump.Options) (*lft.PathSLs, []dump.Problem, error) {
+	sls, problems, err := dump.ReadPathSLs(name, data, f, opt)
+	for i := range problems {
+		if problems[i].Kind == dump.Missing {
+			problems[i].Kind = dump.MissingEnds
 		}
-		return problems, err
-	})
+	}
+	return sls, problems, err
 }
 
 // readMulticast reads multicast tables and groups, nil without tables.
-func (a *app) readMulticast(in *audit, f *fabric.Fabric) (*verify.Multicast, error) {
+func (a *app) readMulticast(in *audit, f *fabric.Fabric) (m *verify.Multicast, err error) {
 	if in.mfts == "" {
 		return nil, nil
 	}
-	m := &verify.Multicast{Copying: in.copying, Capacity: in.mftCapacities(f)}
-	err := a.parseTables(in, in.mfts, verify.MulticastRules, nil, func(data []byte) (problems []dump.Problem, err error) {
-		m.Tables, problems, err = dump.ReadMFTs(in.mfts, data, f, dump.Options{Lenient: in.lenient})
-		return problems, err
-	})
-	if err != nil {
+	m = &verify.Multicast{Copying: in.copying, Capacity: in.mftCapacities(f)}
+	if m.Tables, err = readDump(a, in, in.mfts, f, verify.MulticastRules, nil, dump.ReadMFTs); err != nil {
 		return nil, err
 	}
 	if in.groups == "" {
@@ -209,17 +233,12 @@ func (a *app) readMulticast(in *audit, f *fabric.Fabric) (*verify.Multicast, err
 
 // addGone makes a finding of members of groups that the fabric lacks.
 func (in *audit) addGone(problems []dump.Problem) {
-	i := slices.IndexFunc(problems, isGone)
-	if i < 0 {
+	problems = slices.DeleteFunc(slices.Clone(problems), func(p dump.Problem) bool { return !isGone(p) })
+	n := len(problems)
+	if n == 0 {
 		return
 	}
-	n := 0
-	for k := range problems {
-		if isGone(problems[k]) {
-			n++
-		}
-	}
-	first := &problems[i]
+	first := &problems[0]
 	message := first.Err.Error()
 	if n > 1 {
 		message = fmt.Sprintf("%d members of groups are no end ports of the fabric; the first: %s", n, message)
@@ -234,12 +253,11 @@ func (in *audit) mftCapacities(f *fabric.Fabric) (list []int) {
 	if in.mftCapacity == 0 && in.database == nil {
 		return nil
 	}
+	if in.mftCapacity != 0 {
+		return slices.Repeat([]int{in.mftCapacity}, f.NumSwitches())
+	}
 	for s := range f.NumSwitches() {
-		capacity := in.mftCapacity
-		if capacity == 0 {
-			capacity = in.database.Switches[s].MCastFDBCap
-		}
-		list = append(list, capacity)
+		list = append(list, in.database.Switches[s].MCastFDBCap)
 	}
 	return list
 }

@@ -105,11 +105,7 @@ func (a *app) traffic(ctx context.Context, o *trafficOptions, args []string) err
 	if err != nil {
 		return err
 	}
-	set, err := a.groupsOf(f, true)
-	if err != nil {
-		return err
-	}
-	t, err := file.In(f, set)
+	t, set, err := a.jobsIn(file, f, true)
 	if err != nil {
 		return err
 	}
@@ -121,10 +117,7 @@ func (a *app) traffic(ctx context.Context, o *trafficOptions, args []string) err
 	defer stage.End()
 	r, err := t.Judge(ctx, tables, rows, o.top)
 	if err != nil {
-		if ctx.Err() == nil {
-			err = inputf("%s: %w", o.traffic, err)
-		}
-		return err
+		return inputUnlessDone(ctx, fmt.Errorf("%s: %w", o.traffic, err))
 	}
 	return o.print(a.stdout, r, func(b *facts) { printTraffic(b, r, o.top) })
 }

@@ -273,11 +273,7 @@ func (a *app) merged(names []string) (*whatif.Result, error) {
 	}
 	var results []*whatif.Result
 	for _, name := range names {
-		data, err := a.readInput(name)
-		if err != nil {
-			return nil, err
-		}
-		r, err := whatif.Read(name, data)
+		r, err := readAs(a, &audit{}, name, whatif.Read)
 		if err != nil {
 			return nil, err
 		}
