@@ -50,14 +50,6 @@ func (a *app) readChoices(in *audit, f *fabric.Fabric) (err error) {
 	return err
 }
 
-// withoutKnown leaves out that there are private LFTs, if all of them are known.
-func (in *audit) withoutKnown(problems []dump.Problem) []dump.Problem {
-	return slices.DeleteFunc(problems, func(p dump.Problem) bool {
-		private, ok := p.Err.(dump.PrivateTablesError)
-		return ok && in.adaptive != nil && private.In(in.adaptive)
-	})
-}
-
 // checkChoices adds to the result of static tables what packets can come to by any choice.
 // With several private LFTs no packet needs to take number 0 all the way: what is
 // wrong with it alone is not said then.

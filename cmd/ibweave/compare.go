@@ -444,7 +444,12 @@ func (s *standings) rows(shown []*contender) [][]string {
 	row("  Gini coefficient", func(x *contender) string { return fmt.Sprintf("%.3f", x.Quality.Links.Gini) })
 	count("links without routes", func(x *contender) int64 { return int64(x.Quality.Links.Unused) })
 	for vl := range fabric.VL(lft.NumSLs) {
-		routes := func(x *contender) string { return x.routesOn(vl) }
+		routes := func(x *contender) string {
+			if i := slices.IndexFunc(x.Quality.VLs, func(l quality.VLLoads) bool { return l.VL == vl }); i >= 0 {
+				return text.Grouped(x.Quality.VLs[i].Max)
+			}
+			return "-"
+		}
 		if slices.ContainsFunc(shown, func(x *contender) bool { return routes(x) != "-" }) {
 			row(fmt.Sprintf("routes of a link on VL %d, most", vl), routes)
 		}
@@ -511,16 +516,6 @@ func load(x float64) string {
 		return text.Grouped(n)
 	}
 	return fmt.Sprintf("%.2f", x)
-}
-
-// routesOn is the most routes of a link on a VL, "-" where none are known.
-func (x *contender) routesOn(vl fabric.VL) string {
-	for _, l := range x.Quality.VLs {
-		if l.VL == vl {
-			return text.Grouped(l.Max)
-		}
-	}
-	return "-"
 }
 
 // withOptions limits a refusal to the options that an engine had: OpenSM runs with its defaults,

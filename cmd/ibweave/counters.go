@@ -210,7 +210,7 @@ func (a *app) readReading(in *audit, name string, f *fabric.Fabric) (c *dump.Cou
 			if err != nil && err != io.EOF {
 				return err
 			}
-			if form := dump.Recognize(head); hasCounters(form) && !files.IsArchive(head) {
+			if form := dump.Recognize(head); (form == dump.Database || form.Info().Kind == dump.PortCounters) && !files.IsArchive(head) {
 				taken, failed = m.Name, read(filepath.Join(name, m.Name), form, from)
 			}
 			return nil
@@ -235,11 +235,6 @@ func (a *app) readReading(in *audit, name string, f *fabric.Fabric) (c *dump.Cou
 		err = inputf("%s has no counters; want FILE, or a folder with db_csv of ibdiagnet, what perfquery prints, or a CSV of rates", name)
 	}
 	return c, date, err
-}
-
-// hasCounters says whether a text of a form may have counters.
-func hasCounters(form dump.Form) bool {
-	return form == dump.Database || form.Info().Kind == dump.PortCounters
 }
 
 // eachReading gives read the text of a file, or of standard input.

@@ -308,10 +308,8 @@ func (a *app) compareDamaged(ctx context.Context, c *contest, f *fabric.Fabric, 
 	if err != nil {
 		return err
 	}
-	if c.damage.svg != "" {
-		if err := a.writeComplete(c.damage.svg, func(w io.Writer) error { return d.chart().SVG(w) }); err != nil {
-			return err
-		}
+	if err := a.writePictures(c.damage.svg, "", func(w io.Writer) error { return d.chart().SVG(w) }, nil); err != nil {
+		return err
 	}
 	if err := c.print(a.stdout, d, d.text); err != nil {
 		return err

@@ -129,8 +129,12 @@ func (a *app) diff(ctx context.Context, c *comparison, old, new string) (*diff.R
 		}
 		f, ok := fabrics[s.topology]
 		if !ok {
+			from := s // or the other one, which has read the topology
+			if s.isDump() && s.topology == other.topology {
+				from = other
+			}
 			var err error
-			if f, err = a.stateFabric(s, other); err != nil {
+			if f, err = a.fabricBy(&s.audit, &from.audit); err != nil {
 				return nil, err
 			}
 			fabrics[s.topology] = f
@@ -219,15 +223,6 @@ func (a *app) openState(name string, lenient bool) (*state, error) {
 		return nil, &fabric.ParseError{File: name, Err: errors.New("this is " + form.String() + "; want a topology or a dump of tables")}
 	}
 	return s, nil
-}
-
-// stateFabric reads the topology of a state, which may be that of the other one.
-func (a *app) stateFabric(s, other *state) (*fabric.Fabric, error) {
-	from := s
-	if s.isDump() && s.topology == other.topology {
-		from = other
-	}
-	return a.fabricBy(&s.audit, &from.audit)
 }
 
 // readState reads the tables of a state.

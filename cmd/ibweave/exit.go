@@ -102,7 +102,11 @@ func (a *app) report(err error) int {
 			fmt.Fprintf(a.stderr, "ibweave: %s\n", strings.TrimSuffix(line, "\n"))
 		}
 		if !is[movedError](err) {
-			fmt.Fprintf(a.stderr, "Try '%s --help'.\n", a.invoked())
+			name := "ibweave"
+			if a.command != nil {
+				name = a.command.CommandPath()
+			}
+			fmt.Fprintf(a.stderr, "Try '%s --help'.\n", name)
 		}
 	default:
 		fmt.Fprintf(a.stderr, "ibweave: %v\n", err)

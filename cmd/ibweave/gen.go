@@ -81,10 +81,7 @@ Options after the kind make any kind like fabrics that operators have.`,
 	g.addTree()
 	g.addDirector()
 	g.kind("myrinet4", "four switches in a ring with eight hosts", func([]string) (*fabric.Fabric, error) { return gen.Myrinet4() })
-	g.addShufflenet()
-	g.addLattice()
-	g.addBanyan()
-	g.addIrregular()
+	g.addNetworks()
 	return g.cmd
 }
 
@@ -114,13 +111,18 @@ func (g *generator) kind(use, short string, make func([]string) (*fabric.Fabric,
 			if f, err = g.change.Apply(f); err != nil {
 				return &usageError{err}
 			}
-			if g.format == runFormat {
-				return g.writeRun(f, g.output)
-			}
 			if g.change.Labels && g.format == "ibnetdiscover" {
 				form = topology.AppendLabelled
 			}
-			return g.writeTopology(f, form, g.output)
+			if g.format == runFormat {
+				err = writeRun(f, g.output)
+			} else {
+				err = g.writeOutput(g.output, form(nil, f))
+			}
+			if err == nil && g.output != "-" {
+				fmt.Fprintf(g.stdout, "wrote %s: %s\n", g.output, fabricSize(f))
+			}
+			return err
 		},
 	}
 	g.cmd.AddCommand(c)
@@ -272,31 +274,23 @@ func (g *generator) treeKind(use, short string, tree *gen.TreeSpec, make func() 
 	return c
 }
 
-func (g *generator) addShufflenet() {
+// addNetworks adds the shufflenet, and networks that are no trees or grids.
+func (g *generator) addNetworks() {
 	var p, k int
 	c := g.kind("shufflenet", "bidirectional (p, k) shufflenet; p 2 and k 3 is Gerla's 24-node network", func([]string) (*fabric.Fabric, error) { return gen.Shufflenet(p, k) })
 	c.Flags().IntVar(&p, "p", 2, "cables from a switch to the next column")
 	c.Flags().IntVar(&k, "k", 3, "columns")
-}
-
-func (g *generator) addLattice() {
 	var points int
-	c := g.kind("lattice", "irregular network of 8-port switches on lattice points", func([]string) (*fabric.Fabric, error) { return gen.Lattice(points, g.change.Seed) })
+	c = g.kind("lattice", "irregular network of 8-port switches on lattice points", func([]string) (*fabric.Fabric, error) { return gen.Lattice(points, g.change.Seed) })
 	c.Flags().IntVar(&points, "switches", 128, "switches")
-}
-
-func (g *generator) addBanyan() {
 	var stages int
 	var wrapAround bool
-	c := g.kind("banyan", "banyan multistage network of 2x2 switches", func([]string) (*fabric.Fabric, error) { return banyan.Banyan(stages, wrapAround) })
+	c = g.kind("banyan", "banyan multistage network of 2x2 switches", func([]string) (*fabric.Fabric, error) { return banyan.Banyan(stages, wrapAround) })
 	c.Flags().IntVar(&stages, "stages", 0, "stages `N`; there are 2^N processors")
 	c.Flags().BoolVar(&wrapAround, "wrap-around", false, "a processor sends and receives with one channel adapter")
 	g.require(c, "stages")
-}
-
-func (g *generator) addIrregular() {
 	var random gen.IrregularSpec
-	c := g.kind("irregular", "connected random network, every switch of the same degree", func([]string) (*fabric.Fabric, error) {
+	c = g.kind("irregular", "connected random network, every switch of the same degree", func([]string) (*fabric.Fabric, error) {
 		random.Seed = g.change.Seed
 		return gen.Irregular(random)
 	})
@@ -362,19 +356,8 @@ func parseSpeeds(names []string) ([]fabric.Speed, error) {
 	return speeds, nil
 }
 
-// writeTopology writes the text of a fabric to a file or standard output.
-func (a *app) writeTopology(f *fabric.Fabric, form func([]byte, *fabric.Fabric) []byte, name string) error {
-	if err := a.writeOutput(name, form(nil, f)); err != nil {
-		return err
-	}
-	if name != "-" {
-		fmt.Fprintf(a.stdout, "wrote %s: %s\n", name, fabricSize(f))
-	}
-	return nil
-}
-
 // writeRun writes a directory as a run of ibdiagnet leaves it.
-func (a *app) writeRun(f *fabric.Fabric, dir string) error {
+func writeRun(f *fabric.Fabric, dir string) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
@@ -401,7 +384,6 @@ func (a *app) writeRun(f *fabric.Fabric, dir string) error {
 			return err
 		}
 	}
-	fmt.Fprintf(a.stdout, "wrote %s: %s\n", dir, fabricSize(f))
 	return nil
 }
 

@@ -126,7 +126,10 @@ func (a *app) place(ctx context.Context, o *placeOptions, args []string) error {
 	}
 	stage := a.startStage("place")
 	defer stage.End()
-	r, err := place.Make(ctx, f, tables, running, jobs.Hosts(f, fabric.HostKind), taken.isFree, o.Options)
+	isFree := func(h *jobs.Host) bool {
+		return !slices.ContainsFunc(h.Nodes, func(n fabric.NodeID) bool { return taken.busy[n] != "" || taken.allowed != nil && !taken.allowed[n] })
+	}
+	r, err := place.Make(ctx, f, tables, running, jobs.Hosts(f, fabric.HostKind), isFree, o.Options)
 	if err != nil {
 		if ctx.Err() == nil {
 			err = usagef("--pattern %s: %w", o.Pattern, err)
@@ -141,10 +144,6 @@ type taken struct {
 	busy    map[fabric.NodeID]string
 	allowed map[fabric.NodeID]bool // nil for all
 	unknown []string               // busy hosts that the fabric lacks
-}
-
-func (t *taken) isFree(h *jobs.Host) bool {
-	return !slices.ContainsFunc(h.Nodes, func(n fabric.NodeID) bool { return t.busy[n] != "" || t.allowed != nil && !t.allowed[n] })
 }
 
 // taken adds the jobs of Slurm to those that run, and finds the hosts that are not free.

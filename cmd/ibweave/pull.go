@@ -60,7 +60,10 @@ error, and the exit status is 1.`,
 				if err != nil {
 					return err
 				}
-				pkeys, err := a.pullPKeys(cmd.Context(), c, d)
+				s := a.startStage("read P_Key tables")
+				var pkeys pulledPKeys
+				pkeys.tables, pkeys.problems, pkeys.requests, err = c.PKeys(cmd.Context(), d)
+				s.End()
 				if err != nil {
 					return err
 				}
@@ -153,14 +156,6 @@ type pulledPKeys struct {
 	tables   [][]fabric.PKey
 	problems []subnet.Problem
 	requests int
-}
-
-// pullPKeys reads the P_Key tables of end ports.
-func (a *app) pullPKeys(ctx context.Context, c *subnet.Client, d *subnet.Discovery) (p pulledPKeys, err error) {
-	s := a.startStage("read P_Key tables")
-	defer s.End()
-	p.tables, p.problems, p.requests, err = c.PKeys(ctx, d)
-	return p, err
 }
 
 // String says how many tables and partitions there are.

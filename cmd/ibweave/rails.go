@@ -139,7 +139,11 @@ func (d *railsDocument) print(b *facts, hosts []*rails.Host) {
 	}
 	for _, h := range hosts {
 		for _, p := range h.Ports {
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", h.Host, cmp.Or(p.Adapter, "-"), numberOr(p.Rail, "-"), label(p.Leaf))
+			rail := "-"
+			if p.Rail > 0 {
+				rail = fmt.Sprint(p.Rail)
+			}
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", h.Host, cmp.Or(p.Adapter, "-"), rail, label(p.Leaf))
 		}
 	}
 	_ = t.Flush() // a buffer takes all
@@ -158,14 +162,6 @@ func meeting(level int) string {
 		return "on spines"
 	}
 	return fmt.Sprintf("on level %d", level)
-}
-
-// numberOr is a number, or a text for 0.
-func numberOr(n int, none string) string {
-	if n == 0 {
-		return none
-	}
-	return fmt.Sprint(n)
 }
 
 // printLoads writes the loads of all patterns.

@@ -236,15 +236,7 @@ func (a *app) writeFiles(ctx context.Context, r *reporting, in *page.Input) erro
 			return viewError(r, err)
 		}
 	}
-	if r.svg != "" {
-		if err := a.writeComplete(r.svg, func(w io.Writer) error { return picture.WriteSVG(w, p) }); err != nil {
-			return err
-		}
-	}
-	if r.png != "" {
-		return a.writeComplete(r.png, func(w io.Writer) error { return picture.WritePNG(w, p) })
-	}
-	return nil
+	return a.writePictures(r.svg, r.png, func(w io.Writer) error { return picture.WriteSVG(w, p) }, func(w io.Writer) error { return picture.WritePNG(w, p) })
 }
 
 // trims says on standard error what a page is too small for, and whether it has the compiler.

@@ -69,12 +69,15 @@ and hands them to OpenSM.`,
 	flags.StringVar(&level, "log-level", "warn", "log to standard error from this `LEVEL` on: debug, info, warn, error")
 	flags.StringVar(&format, "log-format", "console", "`FORM` of the log, console or json")
 	flags.StringVar(&color, "color", "auto", "`WHEN` to colour verdicts and severities: auto, on a terminal unless NO_COLOR is set; always; or never")
-	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) (err error) {
 		a.command = cmd
-		if err := a.setPapers(cmd, color); err != nil {
+		if err = a.setPapers(cmd, color); err != nil {
 			return err
 		}
-		return a.openLog(level, format)
+		if a.log, err = cli.OpenLog(a.screen, level, format); err != nil {
+			return &usageError{err}
+		}
+		return nil
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		a.command = cmd
@@ -160,14 +163,6 @@ func movedCommand(name string) *cobra.Command {
 	}
 }
 
-// invoked is the name of the command that runs, for messages.
-func (a *app) invoked() string {
-	if a.command != nil {
-		return a.command.CommandPath()
-	}
-	return "ibweave"
-}
-
 // noArgs and maxArgs are cobra's, as usage errors.
 func (a *app) noArgs(cmd *cobra.Command, args []string) error { return a.maxArgs(0)(cmd, args) }
 
@@ -217,14 +212,6 @@ func (a *app) require(cmd *cobra.Command, flags ...string) {
 			panic(err) // there is no such flag: found by every test
 		}
 	}
-}
-
-// openLog sets the log up.
-func (a *app) openLog(level, format string) (err error) {
-	if a.log, err = cli.OpenLog(a.screen, level, format); err != nil {
-		return &usageError{err}
-	}
-	return nil
 }
 
 // setPapers finds out how results and messages are shown. Documents for programs stay as they are.
@@ -428,22 +415,19 @@ func listProblemsOf(problems []dump.Problem) (noticed []topology.Problem, rest [
 // where no findings are wanted, and prints the rest of the problems.
 func (a *app) tellProblems(in *audit, f *fabric.Fabric, problems []topology.Problem) {
 	findings := capture.Findings(f, problems)
-	switch {
-	case !in.asFindings:
-		for i := range findings {
-			fmt.Fprintln(a.stderr, findings[i].Message)
+	for _, x := range findings {
+		if !in.asFindings {
+			fmt.Fprintln(a.stderr, x.Message)
+			continue
 		}
-	default:
-		for _, x := range findings {
-			n := 1
-			for i := range in.findings {
-				if in.findings[i].Rule == x.Rule {
-					n++
-				}
+		n := 1
+		for i := range in.findings {
+			if in.findings[i].Rule == x.Rule {
+				n++
 			}
-			x.Fingerprint = capture.Fingerprint(x.Rule, n)
-			in.findings = append(in.findings, x)
 		}
+		x.Fingerprint = capture.Fingerprint(x.Rule, n)
+		in.findings = append(in.findings, x)
 	}
 	rest := slices.DeleteFunc(slices.Clone(problems), func(p topology.Problem) bool { return capture.RuleOf(p.Kind) != "" })
 	a.listProblems(len(rest), in.lenient, func(i int) string { return rest[i].String() })

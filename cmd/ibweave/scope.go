@@ -156,27 +156,26 @@ func holds(condition string, flags *pflag.FlagSet, args []string) (string, bool)
 	for _, c := range strings.Fields(condition) {
 		name, values, isValue := strings.Cut(c, "=")
 		f := flags.Lookup(name)
+		value := ""
+		if f != nil {
+			value = f.Value.String()
+		}
+		if e, err := compile.EngineByName(value); name == "engine" && err == nil {
+			value = e.Name()
+		}
 		switch {
 		case name == "DIR" && len(args) > 0:
 			return "arguments", true
 		case f == nil:
-		case name == "engine" && f.Value.String() == "":
+		case name == "engine" && value == "":
 			return "an engine that is chosen", true
-		case isValue && slices.Contains(strings.Split(values, "|"), engineOf(name, f.Value.String())):
+		case isValue && slices.Contains(strings.Split(values, "|"), value):
 			return "--" + name + " " + f.Value.String(), true
 		case !isValue && givenFlag(f):
 			return "--" + name, true
 		}
 	}
 	return "", false
-}
-
-// engineOf is the engine that a value of --engine names, and the values of other flags.
-func engineOf(flag, value string) string {
-	if e, err := compile.EngineByName(value); flag == "engine" && err == nil {
-		return e.Name()
-	}
-	return value
 }
 
 // conditionText is a condition in words.

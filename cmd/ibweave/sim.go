@@ -279,11 +279,12 @@ func (a *app) sim(ctx context.Context, in *simulation, args []string) error {
 	}
 	run.compared = run.compare()
 	if run.compared != nil {
-		if err := a.drawChart(in, run.chart()); err != nil {
+		c := run.chart()
+		if err := a.writePictures(in.svg, in.png, c.SVG, c.PNG); err != nil {
 			return err
 		}
 	}
-	return a.writeSimulated(run, in.output)
+	return a.writeSimulated(run)
 }
 
 // checkPictures refuses pictures of one routing.

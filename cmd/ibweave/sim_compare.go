@@ -252,13 +252,17 @@ func (r *simRun) chart() *chart.Chart {
 		x = func(c *simCompared) float64 { return float64(c.Bytes) }
 	}
 	out := &chart.Chart{Title: r.in.trafficText(r)}
+	sizes := []int{0} // that have curves of their own, 0 where all are on one
+	if len(r.in.loads) > 1 && len(r.in.bytes) > 1 {
+		sizes = r.in.bytes
+	}
 	panels := simPanels
 	if !r.choosing() {
 		panels = panels[:len(panels)-1]
 	}
 	for _, p := range panels {
 		panel := chart.Panel{Title: p.title, X: axis, Y: chart.Axis{Label: p.label, Unit: p.unit, Scale: p.scale}}
-		for _, bytes := range r.sizesOfCurves() {
+		for _, bytes := range sizes {
 			for i := range r.compared {
 				c := &r.compared[i]
 				if bytes > 0 && c.Bytes != bytes || c.Seeds == 0 {
@@ -291,23 +295,15 @@ func (r *simRun) chart() *chart.Chart {
 	return out
 }
 
-// sizesOfCurves are the sizes that have curves of their own, 0 where all are on one.
-func (r *simRun) sizesOfCurves() []int {
-	if len(r.in.loads) > 1 && len(r.in.bytes) > 1 {
-		return r.in.bytes
-	}
-	return []int{0}
-}
-
-// drawChart writes the pictures that are asked for.
-func (a *app) drawChart(in *simulation, c *chart.Chart) error {
-	if in.svg != "" {
-		if err := a.writeComplete(in.svg, c.SVG); err != nil {
+// writePictures writes pictures as SVG and PNG into files, "" for none.
+func (a *app) writePictures(svg, png string, writeSVG, writePNG func(io.Writer) error) error {
+	if svg != "" {
+		if err := a.writeComplete(svg, writeSVG); err != nil {
 			return err
 		}
 	}
-	if in.png != "" {
-		return a.writeComplete(in.png, c.PNG)
+	if png != "" {
+		return a.writeComplete(png, writePNG)
 	}
 	return nil
 }

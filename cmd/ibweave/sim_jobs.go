@@ -33,16 +33,14 @@ func (in *simulation) defineJobs() {
 	flags, j := in.flags, &in.jobTraffic
 	flags.StringVar(&j.file, "traffic", "", "simulate the jobs of YAML `FILE` (docs/traffic.md)")
 	in.share(&j.scale, "scale", 0, 1, "`PART` of the bytes of --traffic, up to 1; 0 takes as many halves of it as leave a million packets, or four a message")
-	flags.Var(&listValue[string]{to: &j.mcast, parse: parseTreeScheme}, "mcast", "compare with broadcasts and all-gathers by multicast, on trees of `LIST`: union, updn-tree")
+	flags.Var(&listValue[string]{to: &j.mcast, parse: func(s string) ([]string, error) {
+		if s != "union" && s != "updn-tree" {
+			return nil, fmt.Errorf("%q: want union or updn-tree", s)
+		}
+		return []string{s}, nil
+	}}, "mcast", "compare with broadcasts and all-gathers by multicast, on trees of `LIST`: union, updn-tree")
 	flags.BoolVar(&j.fit, "fit", false, "compare with the tables that compile --traffic makes for these jobs")
 	numberFlag(flags, &j.top, "top", 0, 1<<20, "of --traffic: list the `N` cables that are waited for most")
-}
-
-func parseTreeScheme(s string) ([]string, error) {
-	if s != "union" && s != "updn-tree" {
-		return nil, fmt.Errorf("%q: want union or updn-tree", s)
-	}
-	return []string{s}, nil
 }
 
 // jobsRun is a simulation of jobs that is ready to run.
@@ -376,14 +374,17 @@ type waitedPort struct {
 // cableWaited is a cable that packets wait for, by the port that sends into it.
 type cableWaited struct {
 	waitedPort
-	Busy    float64 `json:"busy"`    // share of the time in which it sends
-	Packets float64 `json:"packets"` // that wait for it, on average
-	Share   float64 `json:"share"`   // of the time that all packets wait
-	Jobs    []struct {
-		Job     string  `json:"job"`
-		By      string  `json:"waits_for"`
-		Packets float64 `json:"packets"`
-	} `json:"jobs"`
+	Busy    float64    `json:"busy"`    // share of the time in which it sends
+	Packets float64    `json:"packets"` // that wait for it, on average
+	Share   float64    `json:"share"`   // of the time that all packets wait
+	Jobs    []jobWaits `json:"jobs"`
+}
+
+// jobWaits is how many packets of a job wait for those of another one, on average.
+type jobWaits struct {
+	Job     string  `json:"job"`
+	By      string  `json:"waits_for"`
+	Packets float64 `json:"packets"`
 }
 
 // routingCompared is a routing with all jobs.
@@ -518,11 +519,7 @@ func (r *jobsRun) cables(all *sim.JobsDone, f *fabric.Fabric) []cableWaited {
 		c := cableWaited{waitedPort: portWaited(f, p), Busy: mean(all.Busy[p])}
 		for _, w := range waits {
 			sum += w.Time
-			c.Jobs = append(c.Jobs, struct {
-				Job     string  `json:"job"`
-				By      string  `json:"waits_for"`
-				Packets float64 `json:"packets"`
-			}{r.nameOf(w.Job), r.nameOf(w.By), mean(w.Time)})
+			c.Jobs = append(c.Jobs, jobWaits{r.nameOf(w.Job), r.nameOf(w.By), mean(w.Time)})
 		}
 		c.Packets, c.Share = mean(sum), float64(sum)/float64(total)
 		list = append(list, c)

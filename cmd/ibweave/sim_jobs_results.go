@@ -9,7 +9,6 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/report/chart"
@@ -36,18 +35,13 @@ func (a *app) writeJobs(r *jobsRun) error {
 	if err := a.drawJobs(r, list); err != nil {
 		return err
 	}
-	write := func(w io.Writer) error { return r.writeText(w, &base, list) }
-	switch r.in.format {
-	case "csv":
-		write = func(w io.Writer) error { return writeJobsCSV(w, list) }
-	case "json":
-		write = func(w io.Writer) error { return r.writeJSON(w, &base, list) }
-	}
-	if err := a.writeComplete(r.in.output, cli.Printed(write)); err != nil {
+	err := a.writeResults(r.in, text.CountGrouped(len(list), "routing", "routings"), map[string]func(io.Writer) error{
+		"text": func(w io.Writer) error { return r.writeText(w, &base, list) },
+		"csv":  func(w io.Writer) error { return writeJobsCSV(w, list) },
+		"json": func(w io.Writer) error { return r.writeJSON(w, &base, list) },
+	})
+	if err != nil {
 		return err
-	}
-	if r.in.output != "-" {
-		fmt.Fprintf(a.stdout, "wrote %s: %s\n", r.in.output, text.CountGrouped(len(list), "routing", "routings"))
 	}
 	return a.judgeSimulated(&base)
 }
@@ -67,17 +61,13 @@ func (r *jobsRun) jobsText() string {
 		said += " and " + bytesText(r.background) + " of background"
 	}
 	if r.scale < 1 {
-		said += fmt.Sprintf("; %s of the bytes of the file", partText(r.scale))
+		part := strconv.FormatFloat(r.scale, 'g', -1, 64)
+		if n := 1 / r.scale; n == float64(int64(n)) {
+			part = fmt.Sprintf("1/%d", int64(n))
+		}
+		said += fmt.Sprintf("; %s of the bytes of the file", part)
 	}
 	return said
-}
-
-// partText is a part of 1: 1/64, or 0.3.
-func partText(x float64) string {
-	if n := 1 / x; n == float64(int64(n)) {
-		return fmt.Sprintf("1/%d", int64(n))
-	}
-	return strconv.FormatFloat(x, 'g', -1, 64)
 }
 
 // writeText writes results for people.
@@ -187,14 +177,6 @@ func gainText(x *float64) string {
 	return fmt.Sprintf("%+.1f %%", 100**x)
 }
 
-// fittedText names tables that are for the jobs; "" for others.
-func (c *routingCompared) fittedText() string {
-	if c.Fitted {
-		return "tables for the jobs"
-	}
-	return ""
-}
-
 // bestOf is the routing with the greatest gain, the first of several.
 func bestOf(list []routingCompared) (best int) {
 	most := 0.0
@@ -223,8 +205,12 @@ func (r *jobsRun) writeBest(w io.Writer, list []routingCompared) {
 	for i := range list {
 		c := &list[i]
 		var changes []string
+		fitted := ""
+		if c.Fitted {
+			fitted = "tables for the jobs"
+		}
 		for _, x := range []struct{ from, to string }{
-			{first.Engine, c.Engine}, {"", c.fittedText()}, {text.Count(first.VLs, "VL", "VLs"), text.Count(c.VLs, "VL", "VLs")},
+			{first.Engine, c.Engine}, {"", fitted}, {text.Count(first.VLs, "VL", "VLs"), text.Count(c.VLs, "VL", "VLs")},
 			{first.Adaptive, c.Adaptive}, {first.Multicast, c.Multicast},
 		} {
 			if x.from != x.to {
@@ -241,26 +227,20 @@ func (r *jobsRun) writeBest(w io.Writer, list []routingCompared) {
 }
 
 func (r *jobsRun) writeJSON(w io.Writer, base *simRun, list []routingCompared) error {
-	f := base.net.Fabric
 	type job struct {
 		Job   string `json:"job"`
 		Hosts int    `json:"hosts"`
 		Ranks int    `json:"ranks"`
 	}
 	doc := struct {
-		Fabric struct {
-			Switches int `json:"switches"`
-			CAPorts  int `json:"ca_ports"`
-			Links    int `json:"links"`
-		} `json:"fabric"`
+		Fabric     simFabric         `json:"fabric"`
 		Parameters map[string]string `json:"parameters"`
 		Scale      float64           `json:"scale"`
 		Background float64           `json:"background_bytes"`
 		Jobs       []job             `json:"jobs"`
 		Routings   []routingCompared `json:"routings"`
 		Best       string            `json:"best,omitempty"`
-	}{Parameters: base.parameters(), Scale: r.scale, Background: r.background, Jobs: []job{}, Routings: list, Best: list[bestOf(list)].Routing}
-	doc.Fabric.Switches, doc.Fabric.CAPorts, doc.Fabric.Links = f.NumSwitches(), len(f.CAPorts()), f.NumLinks()
+	}{Fabric: fabricDocument(base.net.Fabric), Parameters: base.parameters(), Scale: r.scale, Background: r.background, Jobs: []job{}, Routings: list, Best: list[bestOf(list)].Routing}
 	for i := range r.works {
 		doc.Jobs = append(doc.Jobs, job{r.works[i].Job, r.works[i].Hosts, r.works[i].Ranks})
 	}
@@ -315,5 +295,5 @@ func (a *app) drawJobs(r *jobsRun, list []routingCompared) error {
 		}
 		c.Panels = append(c.Panels, p)
 	}
-	return a.drawChart(r.in, c)
+	return a.writePictures(r.in.svg, r.in.png, c.SVG, c.PNG)
 }

@@ -23,11 +23,8 @@ type simLimits struct {
 	Credit   float64 `json:"by_credit"`
 	// The link that blocks most, by the port that sends into it; where none does, the busiest one.
 	Link struct {
-		Node fabric.GUID    `json:"node"`
-		Name string         `json:"name"`
-		Port fabric.PortNum `json:"port"`
-		Text string         `json:"text"` // name and port for people
-		Busy float64        `json:"busy"` // share of the time in which it sends
+		waitedPort
+		Busy float64 `json:"busy"` // share of the time in which it sends
 	} `json:"link"`
 	FullHostLinks int `json:"full_host_links"` // directions of links that are
 	FullCables    int `json:"full_cables"`
@@ -42,9 +39,8 @@ func limited(l *sim.Limits, f *fabric.Fabric) *simLimits {
 		Resource: l.Limit, Sending: l.Sending, Blocked: l.Blocked, FullHostLinks: l.Full[sim.HostLink], FullCables: l.Full[sim.Cable],
 		HostLink: l.By[sim.HostLink], Cable: l.By[sim.Cable], Buffer: l.By[sim.Buffer], Credit: l.By[sim.Credit],
 	}
-	node := f.Owner(l.Link)
-	out.Link.Node, out.Link.Name = f.Node(node).GUID, f.Name(node).Text
-	out.Link.Port, out.Link.Text, out.Link.Busy = f.Num(l.Link), f.PortName(l.Link), l.Busy
+	out.Link.waitedPort, out.Link.Busy = portWaited(f, l.Link), l.Busy
+	out.Link.Text = f.PortName(l.Link)
 	return out
 }
 

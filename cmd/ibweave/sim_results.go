@@ -136,30 +136,31 @@ func (r *simRun) nameWitnesses() {
 
 // writeSimulated writes the results, and says on standard error what is wrong with
 // the tables.
-func (a *app) writeSimulated(r *simRun, output string) error {
+func (a *app) writeSimulated(r *simRun) error {
 	r.nameWitnesses()
-	write := func(w io.Writer) error {
-		switch r.in.format {
-		case "csv":
-			return writeSimCSV(w, r)
-		case "json":
-			return writeSimJSON(w, r)
-		}
-		return writeSimText(w, r)
-	}
-	err := error(nil)
-	if output == "-" {
-		err = write(a.stdout)
-	} else {
-		err = a.writeComplete(output, cli.Printed(write))
-	}
+	err := a.writeResults(r.in, text.CountGrouped(len(r.results), "point", "points"), map[string]func(io.Writer) error{
+		"text": func(w io.Writer) error { return writeSimText(w, r) },
+		"csv":  func(w io.Writer) error { return writeSimCSV(w, r) },
+		"json": func(w io.Writer) error { return writeSimJSON(w, r) },
+	})
 	if err != nil {
 		return err
 	}
-	if output != "-" {
-		fmt.Fprintf(a.stdout, "wrote %s: %s\n", output, text.CountGrouped(len(r.results), "point", "points"))
-	}
 	return a.judgeSimulated(r)
+}
+
+// writeResults writes results in the form that is asked for; of a file, standard output says what
+// is in it.
+func (a *app) writeResults(in *simulation, what string, forms map[string]func(io.Writer) error) error {
+	write := forms[in.format]
+	if in.output == "-" {
+		return write(a.stdout)
+	}
+	err := a.writeComplete(in.output, cli.Printed(write))
+	if err == nil {
+		fmt.Fprintf(a.stdout, "wrote %s: %s\n", in.output, what)
+	}
+	return err
 }
 
 // judgeSimulated says what is wrong with the tables.
@@ -183,24 +184,30 @@ func (a *app) judgeSimulated(r *simRun) error {
 	return findingsIf(deadlocks > 0 || dropped > 0 || strayed > 0)
 }
 
+// simFabric is the fabric in JSON.
+type simFabric struct {
+	Switches int `json:"switches"`
+	CAPorts  int `json:"ca_ports"`
+	Links    int `json:"links"`
+	VLs      int `json:"vls,omitempty"` // that the tables have; not with jobs
+}
+
+func fabricDocument(f *fabric.Fabric) simFabric {
+	return simFabric{Switches: f.NumSwitches(), CAPorts: len(f.CAPorts()), Links: f.NumLinks()}
+}
+
 func writeSimJSON(w io.Writer, r *simRun) error {
 	type point struct {
 		simParameters
 		simResult
 	}
-	f := r.net.Fabric
 	doc := struct {
-		Fabric struct {
-			Switches int `json:"switches"`
-			CAPorts  int `json:"ca_ports"`
-			Links    int `json:"links"`
-			VLs      int `json:"vls"`
-		} `json:"fabric"`
+		Fabric     simFabric         `json:"fabric"`
 		Parameters map[string]string `json:"parameters"`
 		Points     []point           `json:"points"`
 		Compared   []simCompared     `json:"comparison,omitempty"`
-	}{Parameters: r.parameters(), Compared: r.compared}
-	doc.Fabric.Switches, doc.Fabric.CAPorts, doc.Fabric.Links, doc.Fabric.VLs = f.NumSwitches(), len(f.CAPorts()), f.NumLinks(), vlCount(r.net)
+	}{Fabric: fabricDocument(r.net.Fabric), Parameters: r.parameters(), Compared: r.compared}
+	doc.Fabric.VLs = vlCount(r.net)
 	for i := range r.results {
 		doc.Points = append(doc.Points, point{r.points[i], r.results[i]})
 	}

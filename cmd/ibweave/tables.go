@@ -122,7 +122,10 @@ func (a *app) readLFTs(in *audit, f *fabric.Fabric) (*lft.Tables, error) {
 	if err != nil {
 		return nil, err
 	}
-	problems = in.withoutKnown(problems)
+	problems = slices.DeleteFunc(problems, func(p dump.Problem) bool { // of private LFTs that are all known
+		private, ok := p.Err.(dump.PrivateTablesError)
+		return ok && in.adaptive != nil && private.In(in.adaptive)
+	})
 	a.dumpProblems(problems, in.lenient)
 	in.addUndecided(problems, verify.UnicastRules, nil)
 	in.lostRows = dump.Recognize(text) == dump.LFTs

@@ -244,7 +244,8 @@ func (a *app) whatif(ctx context.Context, o *failing, route compile.Options) (*w
 	return r, nil
 }
 
-// mergeShards is whatif --merge FILE..: it prints and writes what one run without shards would have.
+// mergeShards is whatif --merge FILE..: it puts together what whatif --shard wrote, and prints and writes
+// the same, byte for byte, as one run without shards. All must be of the same run, and each there once.
 func (a *app) mergeShards(cmd *cobra.Command, names []string, out *caseFlags) error {
 	var other *pflag.Flag
 	cmd.Flags().Visit(func(f *pflag.Flag) {
@@ -255,35 +256,25 @@ func (a *app) mergeShards(cmd *cobra.Command, names []string, out *caseFlags) er
 	if other != nil {
 		return usagef("--%s has no effect with --merge: the files have their results", other.Name)
 	}
-	r, err := a.merged(names)
-	if err != nil {
-		return err
-	}
-	return a.writeCases(r, out)
-}
-
-// merged reads the files that whatif --shard wrote, and puts them together: the same, byte
-// for byte, as one run without shards. All must be of the same run, and each there once.
-func (a *app) merged(names []string) (*whatif.Result, error) {
 	if len(names) == 0 {
-		return nil, usagef("--merge needs the files that whatif --shard wrote")
+		return usagef("--merge needs the files that whatif --shard wrote")
 	}
 	if err := oneStdin(names...); err != nil {
-		return nil, err
+		return err
 	}
 	var results []*whatif.Result
 	for _, name := range names {
 		r, err := readAs(a, &audit{}, name, whatif.Read)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		results = append(results, r)
 	}
 	r, err := whatif.Merge(names, results)
 	if err != nil {
-		return nil, &inputError{err}
+		return &inputError{err}
 	}
-	return r, nil
+	return a.writeCases(r, out)
 }
 
 // writeCases writes a result where it is wanted, and says whether it is bad.
