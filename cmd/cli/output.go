@@ -4,8 +4,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 	"sync"
 	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/files"
@@ -80,4 +84,47 @@ func WatchMemory(stderr io.Writer, program string) {
 			os.Exit(Input)
 		}
 	}
+}
+
+// OpenLog is the log of --log-level and --log-format on a screen. The error says which
+// values these have.
+func OpenLog(screen io.Writer, level, format string) (*zap.Logger, error) {
+	at, err := zapcore.ParseLevel(level)
+	if err != nil {
+		return nil, fmt.Errorf("--log-level %q: want debug, info, warn or error", level)
+	}
+	var encoder zapcore.Encoder
+	switch format {
+	case "console":
+		encoder = zapcore.NewConsoleEncoder(zap.NewDevelopmentEncoderConfig())
+	case "json":
+		encoder = zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig())
+	default:
+		return nil, fmt.Errorf("--log-format %q: want console or json", format)
+	}
+	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(&Printable{To: screen})), at)), nil
+}
+
+// Revision is " (0123456789ab)" with the commit that was built, and
+// "modified" if the tree was.
+func Revision() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	commit, modified := "", ""
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			commit = s.Value[:min(12, len(s.Value))]
+		case "vcs.modified":
+			if s.Value == "true" {
+				modified = ", modified"
+			}
+		}
+	}
+	if commit == "" {
+		return ""
+	}
+	return " (" + commit + modified + ")"
 }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -13,8 +14,16 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ibweave/ibweave/audit/choice"
+	"github.com/ibweave/ibweave/audit/policy"
 	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/files"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mesh"
+	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/sminterface/rehearse"
 )
 
 func main() {
@@ -61,4 +70,101 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		err = exact.Err // what was to be said was not
 	}
 	return a.report(err)
+}
+
+// errFindings ends a command that did its work and printed what it found.
+var errFindings = errors.New("findings")
+
+// usageError is a command line that makes no sense.
+type usageError struct{ err error }
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+func usagef(format string, args ...any) error {
+	return &usageError{fmt.Errorf(format, args...)}
+}
+
+// movedError is the name of a command that another program has now.
+type movedError string
+
+func (e movedError) Error() string {
+	return fmt.Sprintf("%s is a command of ibweave-papers: ibweave-papers %s", string(e), string(e))
+}
+
+// inputError is input that cannot be read or is invalid.
+type inputError struct{ err error }
+
+func (e *inputError) Error() string { return e.err.Error() }
+func (e *inputError) Unwrap() error { return e.err }
+
+func inputf(format string, args ...any) error {
+	return &inputError{fmt.Errorf(format, args...)}
+}
+
+// inputUnlessDone makes an error wrong input, unless the command was interrupted.
+func inputUnlessDone(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	return &inputError{err}
+}
+
+// parseOrInput makes an error wrong input, unless it names a line.
+func parseOrInput(err error) error {
+	if err == nil || is[*fabric.ParseError](err) {
+		return err
+	}
+	return &inputError{err}
+}
+
+// exitStatus maps an error to the exit status. Errors of unknown type count as environment
+// errors (4).
+func exitStatus(err error) int {
+	switch {
+	case err == nil:
+		return cli.Clean
+	case errors.Is(err, context.Canceled):
+		return cli.Environment
+	case errors.Is(err, errFindings), is[*lft.DomainError](err), is[*choice.RefusedError](err), is[*rehearse.UnfitError](err), is[*mesh.NotGridError](err), isRefused(err):
+		return cli.Findings
+	case is[*usageError](err):
+		return cli.Usage
+	case is[*inputError](err), is[*fabric.ParseError](err), is[*policy.RootError](err), is[*files.RefusedError](err):
+		return cli.Input
+	}
+	return cli.Environment
+}
+
+// is returns whether an error is, or wraps, one of type E.
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
+
+// isRefused returns whether a multicast scheme has no trees for some groups.
+func isRefused(err error) bool { return is[*mft.RefusedError](err) || is[*mft.BudgetError](err) }
+
+// report prints an error for people and gives the exit status.
+func (a *app) report(err error) int {
+	status := exitStatus(err)
+	switch {
+	case err == nil, errors.Is(err, errFindings):
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintln(a.stderr, "ibweave: interrupted; nothing was left half done")
+	case status == cli.Usage:
+		for line := range strings.Lines(err.Error()) { // one for each thing that is wrong
+			fmt.Fprintf(a.stderr, "ibweave: %s\n", strings.TrimSuffix(line, "\n"))
+		}
+		if !is[movedError](err) {
+			name := "ibweave"
+			if a.command != nil {
+				name = a.command.CommandPath()
+			}
+			fmt.Fprintf(a.stderr, "Try '%s --help'.\n", name)
+		}
+	default:
+		fmt.Fprintf(a.stderr, "ibweave: %v\n", err)
+	}
+	return status
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -8,12 +9,16 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/ibweave/ibweave/audit/cabling"
 	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/lft/adaptive"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/verify"
+	"github.com/ibweave/ibweave/verify/multipath"
 )
 
 // fileFlags defines the flags that name the files of an audit.
@@ -263,4 +268,158 @@ func (in *audit) mftCapacities(f *fabric.Fabric) (list []int) {
 		list = append(list, in.database.Switches[s].MCastFDBCap)
 	}
 	return list
+}
+
+// choosing is what an audit has of adaptive routing.
+type choosing struct {
+	far         string // "" for none
+	plft        string // "" for none
+	adaptiveToo bool   // the command looks at it
+	adaptive    *adaptive.Tables
+}
+
+func (c *choosing) flags(flags *pflag.FlagSet) {
+	flags.StringVar(&c.far, "far", "", "`FILE` of adaptive routing, ibdiagnet's far; its static ports do without --lfts")
+	flags.StringVar(&c.plft, "plft", "", "`FILE` that says which private LFT a packet takes, for --far")
+}
+
+// hasTables says whether there are forwarding tables, static or adaptive.
+func (in *audit) hasTables() bool { return in.lfts != "" || in.far != "" }
+
+// choiceRules are those that rest on adaptive routing.
+func choiceRules() []string {
+	rules := slices.Clone(verify.UnicastRules)
+	for _, r := range multipath.Rules {
+		rules = append(rules, r.Name)
+	}
+	return rules
+}
+
+// readChoices reads adaptive routing, and what selects its private LFTs.
+func (a *app) readChoices(in *audit, f *fabric.Fabric) (err error) {
+	if in.far == "" {
+		return nil
+	}
+	if in.adaptive, err = readDump(a, in, in.far, f, choiceRules(), nil, dump.ReadFAR); err != nil || in.plft == "" {
+		return err
+	}
+	in.adaptive.Select, err = readDump(a, in, in.plft, f, choiceRules(), nil, dump.ReadPLFTMap)
+	return err
+}
+
+// checkChoices adds to the result of static tables what packets can come to by any choice.
+// With several private LFTs no packet needs to take number 0 all the way: what is
+// wrong with it alone is not said then.
+func (a *app) checkChoices(ctx context.Context, in *audit, x *auditResult) error {
+	t := in.adaptive
+	if t == nil {
+		return nil
+	}
+	s := a.startStage("verify choices")
+	defer s.End()
+	if in.lfts != "" {
+		x.result.Add(multipath.CompareStatic(x.fabric, t, x.tables, 0)...)
+	}
+	if len(t.PLFTs) > 1 {
+		alone := append(slices.Clone(verify.UnicastRules), verify.LaneRules...)
+		x.result.Edit(func(list []verify.Finding) []verify.Finding {
+			return slices.DeleteFunc(list, func(f verify.Finding) bool { return slices.Contains(alone, f.Rule) })
+		})
+	}
+	r, err := multipath.Check(ctx, x.fabric, t, multipath.Options{SL2VL: x.options.SL2VL, PathSLs: x.options.PathSLs, UnknownSLs: in.unknownSLs})
+	if err != nil {
+		return err
+	}
+	r.AddTo(x.result)
+	x.result.Add(multipath.CheckTables(x.fabric, t, 0)...)
+	return nil
+}
+
+// addUndecided notes which rules the problems of a file leave undecided: some where the file
+// lacks CA and router ports only.
+func (in *audit) addUndecided(problems []dump.Problem, rules, ends []string) {
+	reason := map[string]*omission{}
+	for i := range problems {
+		p := &problems[i]
+		key, what, of := "", p.File+": "+p.Err.Error(), rules
+		switch p.Kind {
+		case dump.Dropped, dump.Truncated:
+			key, what = "lenient", p.File+": --lenient left something out: "+p.Err.Error()
+			if p.Line > 0 {
+				what = fmt.Sprintf("%s:%d: --lenient left this out: %v", p.File, p.Line, p.Err)
+			}
+		case dump.Missing:
+			key = "missing"
+		case dump.MissingEnds:
+			key, of = "ends", ends
+		case dump.PrivateTables:
+			key = "private"
+		default:
+			continue
+		}
+		if reason[key] == nil {
+			reason[key] = &omission{what: what, rules: of}
+		}
+		reason[key].n++
+	}
+	for _, l := range reason {
+		in.addOmission(l)
+	}
+}
+
+// omission is what a reader left out, or did not find: the first one and how many.
+type omission struct {
+	what  string
+	n     int
+	rules []string
+}
+
+func (in *audit) addOmission(l *omission) {
+	if l.n > 1 {
+		l.what += fmt.Sprintf("; and %d more like that", l.n-1)
+	}
+	for _, rule := range l.rules {
+		in.undecided = append(in.undecided, verify.Undecided{Rule: rule, Reason: l.what})
+	}
+}
+
+// addUndecidedTopology is addUndecided for ibnetdiscover text.
+func (in *audit) addUndecidedTopology(name string, problems []topology.Problem) {
+	l := omission{rules: in.topologyRules()}
+	for i := range problems {
+		if p := &problems[i]; p.Kind == topology.Dropped {
+			if l.n += p.Count; l.what == "" {
+				l.what = fmt.Sprintf("%s:%d: --lenient left something out: %s", name, p.Line, p.Message)
+			}
+		}
+	}
+	if l.n > 0 {
+		in.addOmission(&l)
+	}
+}
+
+// topologyRules are those that rest on the topology.
+func (in *audit) topologyRules() (rules []string) {
+	if in.hasTables() {
+		rules = append(rules, verify.UnicastRules...)
+	}
+	if in.mfts != "" {
+		rules = append(rules, verify.MulticastRules...)
+	}
+	if in.wanted() {
+		rules = append(rules, cabling.MissingCable)
+	}
+	return rules
+}
+
+// laneRules are those that rest on SL-to-VL tables and path SLs, and those of them that
+// rest on the tables of CAs and routers.
+func (in *audit) laneRules() (all, ends []string) {
+	all = append(all, verify.LaneRules...)
+	ends = append(ends, verify.SLDropped, verify.ManagementSLDropped)
+	if in.mfts != "" {
+		all = append(all, verify.MulticastMissing, verify.MulticastCreditLoop)
+		ends = append(ends, verify.MulticastMissing)
+	}
+	return all, ends
 }
