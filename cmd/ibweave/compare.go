@@ -272,7 +272,7 @@ func (s *standings) compareWith(name string) error {
 	}
 	i := slices.IndexFunc(s.Contenders, func(x *contender) bool { return x.Name == name || name == "" && x.Quality != nil })
 	if i < 0 && name != "" {
-		return usagef("--against %q: want one of the columns, %s", name, text.List(s.names(), "and"))
+		return usagef("--against %q: want one of the columns, %s", name, text.List(each(s.Contenders, nameOf), "and"))
 	}
 	if i < 0 || s.Contenders[i].Quality == nil {
 		return nil
@@ -288,14 +288,7 @@ func (s *standings) compareWith(name string) error {
 	return nil
 }
 
-// names are those of all columns.
-func (s *standings) names() []string {
-	var list []string
-	for _, x := range s.Contenders {
-		list = append(list, x.Name)
-	}
-	return list
-}
+func nameOf(x *contender) string { return x.Name }
 
 // contendByEngine routes f. It returns nil if the tables are not for the jobs that opt asks for.
 func (a *app) contendByEngine(ctx context.Context, c *contest, f *fabric.Fabric, name string, opt compile.Options) (*contender, error) {
@@ -418,17 +411,11 @@ func (s *standings) text(b *facts) {
 
 // rows are the lines of the table.
 func (s *standings) rows(shown []*contender) [][]string {
-	rows := [][]string{{""}}
-	for _, x := range shown {
-		rows[0] = append(rows[0], x.Name)
-	}
+	var rows [][]string
 	row := func(name string, value func(x *contender) string) {
-		r := []string{name}
-		for _, x := range shown {
-			r = append(r, value(x))
-		}
-		rows = append(rows, r)
+		rows = append(rows, append([]string{name}, each(shown, value)...))
 	}
+	row("", nameOf)
 	count := func(name string, value func(x *contender) int64) {
 		row(name, func(x *contender) string { return text.Grouped(value(x)) })
 	}

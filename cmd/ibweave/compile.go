@@ -605,46 +605,26 @@ func (a *app) writeTables(ctx context.Context, c *compilation, s *summary) error
 
 // manifestOptions are the options that decide what a result is.
 func (o *order) manifestOptions(f *fabric.Fabric, opt compile.Options, lmc uint8) map[string]any {
-	roots := []fabric.GUID{}
-	for _, s := range opt.Route.Roots {
-		roots = append(roots, f.Node(s).GUID)
-	}
-	m := map[string]any{"lids": o.lids, "lmc": lmc, "roots": roots}
-	if o.origin != "" {
-		m["origin"] = opt.Route.Origin
-	}
-	if o.dims != "" {
-		m["dims"] = opt.Route.Dims
-	}
-	for name, on := range map[string]bool{"no-wrap": o.noWrap, "repair": o.repair} {
-		if on {
-			m[name] = true
+	m := map[string]any{"lids": o.lids, "lmc": lmc, "roots": each(opt.Route.Roots, func(s fabric.NodeID) fabric.GUID { return f.Node(s).GUID })}
+	set := func(given bool, name string, value any) {
+		if given {
+			m[name] = value
 		}
 	}
-	if o.vls != 0 {
-		m["vls"] = o.vls
-	}
-	if o.rebalance != lft.DefaultRebalance {
-		m["rebalance"] = o.rebalance
-	}
-	if opt.MaxDetour != nil {
-		m["max-detour"] = *opt.MaxDetour
-	}
-	if o.firstStep {
-		m["first-step"] = true
-	}
-	if len(o.without) > 0 {
-		m["without"] = o.without
-	}
-	if o.sl2vl != "" {
-		m["sl2vl"] = o.sl2vl
-	}
-	if o.adaptive {
-		m["adaptive"] = true
-	}
-	if o.groups != "" {
-		m["mcast"], m["mft-capacity"], m["mcast-balance"] = o.mcast, o.mftCapacity, o.balance
-	}
+	set(o.origin != "", "origin", opt.Route.Origin)
+	set(o.dims != "", "dims", opt.Route.Dims)
+	set(o.noWrap, "no-wrap", true)
+	set(o.repair, "repair", true)
+	set(o.vls != 0, "vls", o.vls)
+	set(o.rebalance != lft.DefaultRebalance, "rebalance", o.rebalance)
+	set(opt.MaxDetour != nil, "max-detour", o.maxDetour)
+	set(o.firstStep, "first-step", true)
+	set(len(o.without) > 0, "without", o.without)
+	set(o.sl2vl != "", "sl2vl", o.sl2vl)
+	set(o.adaptive, "adaptive", true)
+	set(o.groups != "", "mcast", o.mcast)
+	set(o.groups != "", "mft-capacity", o.mftCapacity)
+	set(o.groups != "", "mcast-balance", o.balance)
 	return m
 }
 
@@ -852,10 +832,7 @@ func adaptiveText(b *facts, a *compile.Adaptive) {
 
 // text says how many trees of which scheme there are, and what they cost.
 func (t *treeSummary) text(b *facts) {
-	var schemes []string
-	for _, name := range slices.Sorted(maps.Keys(t.ByScheme)) {
-		schemes = append(schemes, text.Grouped(t.ByScheme[name])+" "+name)
-	}
+	schemes := each(slices.Sorted(maps.Keys(t.ByScheme)), func(name string) string { return text.Grouped(t.ByScheme[name]) + " " + name })
 	separator := ""
 	if len(schemes) > 0 {
 		separator = ": "

@@ -12,22 +12,22 @@ import (
 	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/verify"
 )
 
 // flagValues are values that a shell completes of flags that are no word, by the name of the flag, or
 // by a command and a flag where another command has others.
 func flagValues() map[string][]string {
-	var engines, schemes, rules []string
+	var engines []string
 	for i := range compile.Engines {
 		e := &compile.Engines[i]
 		engines = slices.Concat(engines, []string{e.Name()}, e.Aliases, e.Counterparts)
 	}
+	var schemes []string
 	for _, s := range compile.MulticastSchemes {
 		schemes = append(schemes, s.Name)
 	}
-	for _, r := range policy.AllRules() {
-		rules = append(rules, r.Name)
-	}
+	rules := each(policy.AllRules(), func(r verify.Rule) string { return r.Name })
 	return map[string][]string{
 		"engine": engines, "compare engines": engines, "sim engines": engines, "compile mcast": schemes, "sim mcast": {"union", "updn-tree"}, "sl2vl": compile.SL2VLSchemes, "explain": rules,
 		"lids": {"keep", "dense", "mesh"}, "color": {"auto", "always", "never"}, "log-level": {"debug", "info", "warn", "error"}, "log-format": {"console", "json"},

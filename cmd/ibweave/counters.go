@@ -401,11 +401,8 @@ func (h *sharedChannel) printSharers(b *facts, number int) {
 			fmt.Fprintf(b, "; %s %s %s of their bytes", label(talkers[0].Port), verb, percent(talkers[0].Share))
 		}
 		fmt.Fprintln(b)
-		var all []string
-		for _, p := range parts {
-			all = append(all, fmt.Sprintf("%s %s %d of %d", p.Grouping, p.Group, p.Hosts, p.Of))
-		}
-		if len(all) > 0 {
+		if len(parts) > 0 {
+			all := each(parts, func(p groups.Part) string { return fmt.Sprintf("%s %s %d of %d", p.Grouping, p.Group, p.Hosts, p.Of) })
 			fmt.Fprintf(b, "  %s       %s\n", indent, hostlist.Shorten(strings.Join(all, ", ")))
 		}
 	}

@@ -185,10 +185,7 @@ func (d *damaged) text(b *facts) {
 		if figure.unit == "%" {
 			title += ", %"
 		}
-		rows := [][]string{{title}}
-		for _, x := range whole.Contenders {
-			rows[0] = append(rows[0], x.Name)
-		}
+		rows := [][]string{append([]string{title}, each(whole.Contenders, nameOf)...)}
 		for l := range d.Levels {
 			level := &d.Levels[l]
 			row := []string{level.name()}
@@ -207,10 +204,7 @@ func (d *damaged) noun() string { return damages[d.Damage].of }
 
 // percents is all levels but the whole fabric.
 func (d *damaged) percents() string {
-	var list []string
-	for _, l := range d.Levels[1:] {
-		list = append(list, strconv.FormatFloat(l.Percent, 'g', -1, 64))
-	}
+	list := each(d.Levels[1:], func(l damageLevel) string { return strconv.FormatFloat(l.Percent, 'g', -1, 64) })
 	return text.List(list, "and") + " %"
 }
 

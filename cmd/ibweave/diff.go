@@ -197,21 +197,38 @@ func dropUntold[T any](mine *T, other **T) {
 	}
 }
 
-// openState finds out what a state is.
-func (a *app) openState(name string, lenient bool) (*state, error) {
-	s := &state{name: name, audit: audit{lenient: lenient, choosing: choosing{adaptiveToo: true}}}
-	if isFolder(name) {
-		return s, a.resolve(&s.audit, name, false)
-	}
-	if isDatabase(name) {
-		s.kind, s.topology = dump.Topology, name
-		return s, nil
+// openFile reads a file. Folders, of whose adaptive routing there is no word unless it is
+// wanted, and db_csv are read later.
+func (a *app) openFile(name string, lenient, adaptive bool) (*audit, error) {
+	in := &audit{topology: name, lenient: lenient, choosing: choosing{adaptiveToo: adaptive}}
+	switch {
+	case isFolder(name):
+		in.topology = ""
+		return in, a.resolve(in, name, false)
+	case isDatabase(name):
+		return in, nil
 	}
 	data, err := a.readInput(name)
+	in.loaded = map[string][]byte{name: data}
+	return in, err
+}
+
+// openState finds out what a state is.
+func (a *app) openState(name string, lenient bool) (*state, error) {
+	in, err := a.openFile(name, lenient, true)
 	if err != nil {
 		return nil, err
 	}
-	s.loaded = map[string][]byte{name: data}
+	s := &state{name: name, audit: *in}
+	data, read := s.loaded[name]
+	switch {
+	case isFolder(name):
+		return s, nil
+	case !read:
+		s.kind = dump.Topology
+		return s, nil
+	}
+	s.topology = ""
 	form := dump.Recognize(data)
 	switch s.kind = form.Info().Kind; s.kind {
 	case dump.Topology, dump.ForwardingTables, dump.AdaptiveTables, dump.MulticastTables, dump.SL2VLTables, dump.SLsOfPaths:

@@ -66,8 +66,7 @@ status is 1 when a part cannot be drained.`,
   ibweave drain tables --switch director1 --limit 1.5 -o plan`,
 		Args: a.maxArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			switch {
-			case len(args) == 0 || len(o.switches)+len(o.cables)+len(o.groups) == 0:
+			if len(args) == 0 || len(o.switches)+len(o.cables)+len(o.groups) == 0 {
 				return usagef("drain needs DIR, which compile wrote, and --switch, --cable or --host-group")
 			}
 			return a.drain(cmd.Context(), &o, args[0])

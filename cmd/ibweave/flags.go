@@ -106,6 +106,15 @@ func wordFlag(flags *pflag.FlagSet, to *string, name, usage string, words ...str
 	}}
 }
 
+// each returns what of makes of each element of a list, in the same order.
+func each[T, U any](list []T, of func(T) U) []U {
+	out := make([]U, len(list))
+	for i, x := range list {
+		out[i] = of(x)
+	}
+	return out
+}
+
 // facts is text for people: lines that begin with a name.
 type facts struct {
 	bytes.Buffer
@@ -267,25 +276,31 @@ func (a *app) routeBy(ctx context.Context, f *fabric.Fabric, topology, engine st
 		return nil, inputf("%s has no switch, so there is nothing to route", topology)
 	}
 	opt.LIDs.LMC = lft.KeepLMC
+	r, why, err := a.routeOrChoose(ctx, f, engine, opt)
+	if err == nil && engine == "" {
+		fmt.Fprintf(a.stderr, "ibweave: routed with %s; %s\n", r.Engine.Name(), why)
+	}
+	return r, lidInput(topology, err)
+}
+
+// routeOrChoose routes with an engine, or for "" with the one that suits the fabric best, and says
+// why it does.
+func (a *app) routeOrChoose(ctx context.Context, f *fabric.Fabric, engine string, opt compile.Options) (r *compile.Result, why string, err error) {
 	if engine == "" {
 		s := a.startStage("choose an engine")
+		defer s.End()
 		c, r, err := choice.Choose(ctx, f, opt)
-		s.End()
 		if err != nil {
-			return nil, lidInput(topology, err)
+			return nil, "", err
 		}
-		fmt.Fprintf(a.stderr, "ibweave: routed with %s; %s\n", r.Engine.Name(), c.Why)
-		return r, nil
+		return r, c.Why, nil
 	}
 	e, err := a.engine(engine)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	r, err := a.runEngine(ctx, f, e, opt, func(stage string) string { return stage })
-	if err != nil {
-		return nil, lidInput(topology, err)
-	}
-	return r, nil
+	r, err = a.runEngine(ctx, f, e, opt, func(stage string) string { return stage })
+	return r, "", err
 }
 
 // lidInput makes wrong input of LIDs that a topology does not allow.

@@ -74,30 +74,22 @@ func (a *app) auditedGroups(ctx context.Context, x *auditResult) (fmt.Stringer, 
 		return nil, err
 	}
 	states, err := s.Measure(ctx, x.fabric, x.tables)
-	if err != nil {
-		return nil, err
-	}
-	return groups.States(s.AddFindings(states, x.result.Findings)), nil
+	return groups.States(s.AddFindings(states, x.result.Findings)), err
 }
 
 // groupRows are the lines of compare about groups: the routes on the busiest uplink of each, and
 // the pairs that are lost.
 func groupRows(shown []*contender) [][]string {
-	rows := [][]string{{"busiest uplink of"}}
-	for _, x := range shown {
-		rows[0] = append(rows[0], x.Name)
-	}
+	rows := [][]string{append([]string{"busiest uplink of"}, each(shown, nameOf)...)}
 	for _, g := range shown[0].Groups {
-		row := []string{"  " + g.Grouping + " " + g.Group}
-		for _, x := range shown {
+		rows = append(rows, append([]string{"  " + g.Grouping + " " + g.Group}, each(shown, func(x *contender) string {
 			own := g.In(x.Groups)
 			cell := text.Grouped(own.MaxRoutes)
 			if n := own.Lost; n > 0 {
 				cell += fmt.Sprintf(", %s lost", text.CountGrouped(n, "pair", "pairs"))
 			}
-			row = append(row, cell)
-		}
-		rows = append(rows, row)
+			return cell
+		})...))
 	}
 	return rows
 }

@@ -76,10 +76,9 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 var errFindings = errors.New("findings")
 
 // usageError is a command line that makes no sense.
-type usageError struct{ err error }
+type usageError struct{ error }
 
-func (e *usageError) Error() string { return e.err.Error() }
-func (e *usageError) Unwrap() error { return e.err }
+func (e *usageError) Unwrap() error { return e.error }
 
 func usagef(format string, args ...any) error {
 	return &usageError{fmt.Errorf(format, args...)}
@@ -93,10 +92,9 @@ func (e movedError) Error() string {
 }
 
 // inputError is input that cannot be read or is invalid.
-type inputError struct{ err error }
+type inputError struct{ error }
 
-func (e *inputError) Error() string { return e.err.Error() }
-func (e *inputError) Unwrap() error { return e.err }
+func (e *inputError) Unwrap() error { return e.error }
 
 func inputf(format string, args ...any) error {
 	return &inputError{fmt.Errorf(format, args...)}

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ibweave/ibweave/audit/cabling/plan"
-	"github.com/ibweave/ibweave/audit/choice"
 	"github.com/ibweave/ibweave/audit/drain"
 	"github.com/ibweave/ibweave/audit/move"
 	"github.com/ibweave/ibweave/compile"
@@ -155,17 +154,7 @@ func (a *app) movedTables(ctx context.Context, o *moveOptions, args []string) (r
 		return nil, false, err
 	}
 	f = f.WithoutVirtualLIDs()
-	opt := compile.Options{LIDs: lft.LIDOptions{LMC: lft.KeepLMC}}
-	if o.engine == "" {
-		stage := a.startStage("choose an engine")
-		_, r, err = choice.Choose(ctx, f, opt)
-		stage.End()
-	} else {
-		var e *compile.Engine
-		if e, err = a.engine(o.engine); err == nil {
-			r, err = a.runEngine(ctx, f, e, opt, func(stage string) string { return stage })
-		}
-	}
+	r, _, err = a.routeOrChoose(ctx, f, o.engine, compile.Options{LIDs: lft.LIDOptions{LMC: lft.KeepLMC}})
 	if err == nil && r.Verify.Verdict == verify.VerdictErrors {
 		err = inputf("%s: the tables of %s have errors, which ibweave compile lists; want a fabric that they are safe for", o.topology, r.Engine.Name())
 	}
@@ -175,7 +164,7 @@ func (a *app) movedTables(ctx context.Context, o *moveOptions, args []string) (r
 // readJob reads what the fabric is to become.
 func (a *app) readJob(o *moveOptions, old *fabric.Fabric, name string) (*move.Job, error) {
 	var want *fabric.Fabric
-	s, err := a.openTarget(name, o.lenient)
+	s, err := a.openFile(name, o.lenient, false)
 	if err != nil {
 		return nil, err
 	}
@@ -200,21 +189,6 @@ func (a *app) readJob(o *moveOptions, old *fabric.Fabric, name string) (*move.Jo
 		return nil, inputf("%s: %w", name, err)
 	}
 	return job, nil
-}
-
-// openTarget reads a file of a topology or a plan; a folder, and db_csv, are read as topologies alone.
-func (a *app) openTarget(name string, lenient bool) (*audit, error) {
-	s := &audit{topology: name, lenient: lenient}
-	switch {
-	case isFolder(name):
-		s.topology = ""
-		return s, a.resolve(s, name, false)
-	case isDatabase(name):
-		return s, nil
-	}
-	data, err := a.readInput(name)
-	s.loaded = map[string][]byte{name: data}
-	return s, err
 }
 
 // plannedFabric is what a cabling plan makes of a fabric.

@@ -179,13 +179,12 @@ type endPair struct {
 }
 
 // pairs lists the packets that the arguments mean: those there, each with those back behind it.
-func (o *pathOptions) pairs(f *fabric.Fabric, args []string) ([]endPair, error) {
+func (o *pathOptions) pairs(f *fabric.Fabric, args []string) (list []endPair, err error) {
 	if o.allFrom != "" {
 		sources, err := endPorts(f, o.allFrom)
 		if err != nil {
 			return nil, usagef("--all-from: %w", err)
 		}
-		var list []endPair
 		for _, src := range sources {
 			for _, dst := range f.CAPorts() {
 				if f.Owner(dst) != f.Owner(src) && f.PortCounts(dst, fabric.ForLoad) {
@@ -205,7 +204,6 @@ func (o *pathOptions) pairs(f *fabric.Fabric, args []string) ([]endPair, error) 
 		if dst == fabric.NoPort {
 			return nil, usagef("DST: no port has LID %d", lid)
 		}
-		var list []endPair
 		for _, src := range sources {
 			list = appendLIDs(append(list, endPair{src, lid}), f, dst, src)
 		}
@@ -215,7 +213,6 @@ func (o *pathOptions) pairs(f *fabric.Fabric, args []string) ([]endPair, error) 
 	if err != nil {
 		return nil, usagef("DST: %w", err)
 	}
-	var list []endPair
 	for _, src := range sources {
 		for _, dst := range destinations {
 			if src != dst && (o.allPorts || speak(f, src, dst, destinations)) {

@@ -17,11 +17,8 @@ import (
 func (a *app) planCommand() *cobra.Command {
 	var in audit
 	var output string
-	form := string(plan.Forms[0])
-	var forms []string
-	for _, f := range plan.Forms {
-		forms = append(forms, string(f))
-	}
+	forms := each(plan.Forms, func(f plan.Form) string { return string(f) })
+	form := forms[0]
 	cmd := &cobra.Command{
 		Use:   "plan DIR|FILE",
 		Short: "write a cabling plan from a fabric",

@@ -193,15 +193,42 @@ func (r *ranks) text(n int) string {
 // findRanks lists the ports that take part in the order of their ranks.
 func (a *app) findRanks(in *simulation, f *fabric.Fabric) (list []fabric.PortID, err error) {
 	sends := func(p fabric.PortID) bool { return f.LID(p) != 0 && f.Peer(p) != fabric.NoPort }
+	finder, known := names.NewFinder(f), map[fabric.PortID]bool{}
+	add := func(hosts string) error { // each host's adapters in natural order of their names
+		found, err := finder.Hosts(hosts)
+		if err != nil {
+			return err
+		}
+		for _, h := range found {
+			before := len(list)
+			for _, n := range h.Nodes {
+				for num := range f.Node(n).NumPorts {
+					p := f.Port(n, num+1)
+					if !sends(p) {
+						continue
+					}
+					if known[p] {
+						return fmt.Errorf("%q is named twice", h.Name)
+					}
+					known[p] = true
+					list = append(list, p)
+				}
+			}
+			if len(list) == before {
+				return fmt.Errorf("%q has no port with a LID and a cable", h.Name)
+			}
+		}
+		return nil
+	}
 	switch {
 	case in.ranks.file != "":
-		list, err = a.readRanks(in, f, sends)
+		if err = a.readRanks(in, add); err == nil && len(list) == 0 {
+			err = inputf("%s names no host", in.ranks.file)
+		}
 	case in.ranks.hosts != "":
-		b := newRankList(f, sends)
-		if err = b.add(in.ranks.hosts); err != nil {
+		if err = add(in.ranks.hosts); err != nil {
 			err = in.wrong("hosts", "%w", err)
 		}
-		list = b.ports
 	default:
 		for _, p := range f.CAPorts() {
 			if sends(p) && f.PortCounts(p, fabric.ForLoad) {
@@ -225,13 +252,12 @@ func (a *app) findRanks(in *simulation, f *fabric.Fabric) (list []fabric.PortID,
 	return list, nil
 }
 
-// readRanks reads names of hosts, lists of them on each line.
-func (a *app) readRanks(in *simulation, f *fabric.Fabric, sends func(fabric.PortID) bool) ([]fabric.PortID, error) {
+// readRanks reads names of hosts, lists of them on each line, and adds them.
+func (a *app) readRanks(in *simulation, add func(hosts string) error) error {
 	data, err := a.readAudited(&in.audit, in.ranks.file)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	b := newRankList(f, sends)
 	number := 0
 	for line := range bytes.Lines(data) {
 		number++
@@ -240,52 +266,8 @@ func (a *app) readRanks(in *simulation, f *fabric.Fabric, sends func(fabric.Port
 		if hosts = strings.TrimSpace(hosts); hosts == "" {
 			continue
 		}
-		if err = b.add(hosts); err != nil {
-			return nil, &fabric.ParseError{File: in.ranks.file, Line: number, Text: said, Err: err}
-		}
-	}
-	if len(b.ports) == 0 {
-		return nil, inputf("%s names no host", in.ranks.file)
-	}
-	return b.ports, nil
-}
-
-// rankList is ports in the order of their ranks.
-type rankList struct {
-	ports  []fabric.PortID
-	known  map[fabric.PortID]bool
-	f      *fabric.Fabric
-	finder *names.Finder
-	sends  func(fabric.PortID) bool
-}
-
-func newRankList(f *fabric.Fabric, sends func(fabric.PortID) bool) *rankList {
-	return &rankList{known: map[fabric.PortID]bool{}, f: f, finder: names.NewFinder(f), sends: sends}
-}
-
-// add adds the ports of hosts, each host's adapters in natural order of their names.
-func (b *rankList) add(hosts string) error {
-	found, err := b.finder.Hosts(hosts)
-	if err != nil {
-		return err
-	}
-	for _, h := range found {
-		before := len(b.ports)
-		for _, n := range h.Nodes {
-			for num := range b.f.Node(n).NumPorts {
-				p := b.f.Port(n, num+1)
-				if !b.sends(p) {
-					continue
-				}
-				if b.known[p] {
-					return fmt.Errorf("%q is named twice", h.Name)
-				}
-				b.known[p] = true
-				b.ports = append(b.ports, p)
-			}
-		}
-		if len(b.ports) == before {
-			return fmt.Errorf("%q has no port with a LID and a cable", h.Name)
+		if err := add(hosts); err != nil {
+			return &fabric.ParseError{File: in.ranks.file, Line: number, Text: said, Err: err}
 		}
 	}
 	return nil

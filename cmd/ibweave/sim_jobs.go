@@ -48,17 +48,13 @@ type jobsRun struct {
 	in         *simulation
 	routings   []simRouting
 	works      []jobs.Work // by unicast alone
-	multicasts []jobs.Work // with multicast; nil without --mcast
-	trees      []jobTrees  // by routing; nil for unicast
+	jobs       [][]sim.Job // by routing, and in the order of works
 	scale      float64
 	background float64
 	longest    int // bytes of a message
 	points     []jobsPoint
 	results    []jobsResult
 }
-
-// jobTrees is where ranks send what all get, by job, part and rank.
-type jobTrees [][][]sim.MulticastTo
 
 // jobsPoint is a routing with all jobs, or with one of them alone.
 type jobsPoint struct {
@@ -125,7 +121,7 @@ func (a *app) prepareJobs(ctx context.Context, in *simulation, routings []simRou
 	if err := in.fits(max(r.longest, 1), vls); err != nil {
 		return nil, in.wrong("traffic", "%w", err)
 	}
-	r.trees = make([]jobTrees, len(routings))
+	r.jobs = slices.Repeat([][]sim.Job{jobsOf(r.works, nil)}, len(routings))
 	if in.jobTraffic.mcast != nil {
 		if err := a.addTrees(ctx, r, t); err != nil {
 			return nil, err
@@ -176,20 +172,21 @@ func partsOf(works []jobs.Work) (list []*jobs.WorkPart) {
 
 // addTrees adds to each routing those with multicast trees. What a scheme cannot do is left out with a
 // line on standard error.
-func (a *app) addTrees(ctx context.Context, r *jobsRun, t *jobs.Traffic) (err error) {
+func (a *app) addTrees(ctx context.Context, r *jobsRun, t *jobs.Traffic) error {
 	opt := jobs.WorkOptions{Scale: r.scale, MTU: r.in.cfg.MTU, Multicast: true}
-	if r.multicasts, _, _, err = t.Works(opt); err != nil {
+	works, _, _, err := t.Works(opt)
+	if err != nil {
 		return inputf("%s: %w", r.in.jobTraffic.file, err)
 	}
-	groups := r.groups()
+	groups := groupsOf(works)
 	if len(groups) == 0 {
 		return r.in.wrong("mcast", "no job has a broadcast or an all-gather of several hosts")
 	}
 	var list []simRouting
-	var trees []jobTrees
+	var all [][]sim.Job
 	var said []string
-	for _, x := range r.routings {
-		list, trees = append(list, x), append(trees, nil)
+	for i, x := range r.routings {
+		list, all = append(list, x), append(all, r.jobs[i])
 		for _, name := range r.in.jobTraffic.mcast {
 			x.mcast = name
 			s := a.startStage("make " + name + " trees")
@@ -206,16 +203,16 @@ func (a *app) addTrees(ctx context.Context, r *jobsRun, t *jobs.Traffic) (err er
 				return err
 			}
 			x.net.Multicast = plan.Tables
-			list, trees = append(list, x), append(trees, r.findTrees(plan))
+			list, all = append(list, x), append(all, jobsOf(works, plan))
 		}
 	}
-	r.routings, r.trees = list, trees
+	r.routings, r.jobs = list, all
 	return r.in.onlyOnce(list)
 }
 
-// groups has a group for each part that sends to all.
-func (r *jobsRun) groups() (list []mft.Group) {
-	for i, p := range partsOf(r.multicasts) {
+// groupsOf has a group for each part that sends to all.
+func groupsOf(works []jobs.Work) (list []mft.Group) {
+	for i, p := range partsOf(works) {
 		g := mft.Group{Name: fmt.Sprintf("part %d", i), Receivers: slices.Compact(slices.Sorted(slices.Values(p.Ports[:p.Ranks])))}
 		for _, m := range p.Program.Messages {
 			if m.Dst == traffic.All {
@@ -246,57 +243,36 @@ func planTrees(ctx context.Context, x *simRouting, groups []mft.Group) (*mft.Pla
 	return mft.UpdnTree{Order: rank}.Build(ctx, x.routes, groups, mft.Options{Balance: true})
 }
 
-// findTrees finds the trees of all ranks.
-func (r *jobsRun) findTrees(plan *mft.Plan) (list jobTrees) {
+// jobsOf is what the simulator runs: by unicast, or with a plan on its trees.
+func jobsOf(works []jobs.Work, plan *mft.Plan) []sim.Job {
 	type sender struct {
 		group string
 		port  fabric.PortID
 	}
-	of := make(map[sender]*mft.Tree)
-	for i := range plan.Trees {
-		for _, p := range plan.Trees[i].Senders {
-			of[sender{plan.Trees[i].Name, p}] = &plan.Trees[i]
-		}
-	}
-	part := 0
-	for i := range r.multicasts {
-		var parts [][]sim.MulticastTo
-		for k := range r.multicasts[i].Parts {
-			ports := r.multicasts[i].Parts[k].Ports
-			to := make([]sim.MulticastTo, len(ports))
-			for rank, p := range ports {
-				if t := of[sender{fmt.Sprintf("part %d", part), p}]; t != nil {
-					to[rank] = sim.MulticastTo{MLID: t.MLID, SL: t.SL, Receivers: t.Receivers}
-				}
+	trees := make(map[sender]*mft.Tree)
+	if plan != nil {
+		for i := range plan.Trees {
+			for _, p := range plan.Trees[i].Senders {
+				trees[sender{plan.Trees[i].Name, p}] = &plan.Trees[i]
 			}
-			parts = append(parts, to)
-			part++
 		}
-		list = append(list, parts)
 	}
-	return list
-}
-
-// jobsOf is what the simulator runs at a point.
-func (r *jobsRun) jobsOf(p jobsPoint) (list []sim.Job) {
-	works := r.works
-	if r.routings[p.routing].mcast != "" {
-		works = r.multicasts
-	}
+	list := make([]sim.Job, len(works))
+	number := 0
 	for i := range works {
-		if p.job >= 0 && p.job != i {
-			continue
-		}
-		var job sim.Job
-		for k := range works[i].Parts {
-			w := &works[i].Parts[k]
+		for _, w := range works[i].Parts {
 			part := sim.Part{Program: w.Program, Ports: w.Ports, Hosts: w.Hosts}
-			if trees := r.trees[p.routing]; trees != nil {
-				part.Multicast = trees[i][k]
+			if plan != nil {
+				part.Multicast = each(w.Ports, func(p fabric.PortID) (to sim.MulticastTo) {
+					if t := trees[sender{fmt.Sprintf("part %d", number), p}]; t != nil {
+						to = sim.MulticastTo{MLID: t.MLID, SL: t.SL, Receivers: t.Receivers}
+					}
+					return to
+				})
 			}
-			job.Parts = append(job.Parts, part)
+			number++
+			list[i].Parts = append(list[i].Parts, part)
 		}
-		list = append(list, job)
 	}
 	return list
 }
@@ -305,9 +281,9 @@ func (r *jobsRun) jobsOf(p jobsPoint) (list []sim.Job) {
 func (r *jobsRun) simulate(ctx context.Context, i int) (jobsResult, error) {
 	p := r.points[i]
 	x := &r.routings[p.routing]
-	all := sim.Jobs{Jobs: r.jobsOf(p), SLs: x.sls, Seed: r.in.seeds[0]}
-	if p.job < 0 {
-		all.Background = r.background
+	all := sim.Jobs{Jobs: r.jobs[p.routing], SLs: x.sls, Seed: r.in.seeds[0], Background: r.background}
+	if p.job >= 0 {
+		all.Jobs, all.Background = all.Jobs[p.job:p.job+1], 0
 	}
 	m, err := sim.RunJobs(ctx, x.net, r.in.config(max(r.longest, 1), vlCount(x.net)), all, r.in.stop.MaxTime)
 	deadlock, isDeadlock := errors.AsType[*sim.DeadlockError](err)

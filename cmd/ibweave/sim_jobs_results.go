@@ -121,10 +121,7 @@ func (r *jobsRun) writeText(w io.Writer, base *simRun, list []routingCompared) e
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		fmt.Fprintf(t, "\nMOST WAITED FOR%s\tPACKETS\tBUSY\tWHO WAITS FOR WHOM\n", name)
 		for _, c := range best.Cables[:top] {
-			var who []string
-			for _, x := range c.Jobs {
-				who = append(who, fmt.Sprintf("%s for %s %.1f", x.Job, x.By, x.Packets))
-			}
+			who := each(c.Jobs, func(x jobWaits) string { return fmt.Sprintf("%s for %s %.1f", x.Job, x.By, x.Packets) })
 			fmt.Fprintf(t, "%s\t%.1f\t%.0f %%\t%s\n", c.Text, c.Packets, 100*c.Busy, text.Few(who, 3))
 		}
 		if err := t.Flush(); err != nil {
@@ -271,10 +268,7 @@ func (a *app) drawJobs(r *jobsRun, list []routingCompared) error {
 	if r.in.svg == "" && r.in.png == "" {
 		return nil
 	}
-	y := chart.Axis{Scale: chart.Linear}
-	for i := range list {
-		y.Names = append(y.Names, list[i].Routing)
-	}
+	y := chart.Axis{Scale: chart.Linear, Names: each(list, func(c routingCompared) string { return c.Routing })}
 	c := &chart.Chart{Title: r.jobsText()}
 	for _, panel := range []struct {
 		title, label string

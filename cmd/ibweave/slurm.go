@@ -120,13 +120,7 @@ type schedulerDocument struct {
 }
 
 func newSchedulerDocument(t *scheduler.Topology, size int) *schedulerDocument {
-	names := func(groups []scheduler.Group) []string {
-		list := []string{}
-		for i := range groups {
-			list = append(list, groups[i].Name)
-		}
-		return list
-	}
+	name := func(g scheduler.Group) string { return g.Name }
 	blocks, tooFew := t.Blocks(size)
-	return &schedulerDocument{t, size, names(blocks), names(tooFew)}
+	return &schedulerDocument{t, size, each(blocks, name), each(tooFew, name)}
 }

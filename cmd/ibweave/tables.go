@@ -288,11 +288,7 @@ func (in *audit) hasTables() bool { return in.lfts != "" || in.far != "" }
 
 // choiceRules are those that rest on adaptive routing.
 func choiceRules() []string {
-	rules := slices.Clone(verify.UnicastRules)
-	for _, r := range multipath.Rules {
-		rules = append(rules, r.Name)
-	}
-	return rules
+	return slices.Concat(verify.UnicastRules, each(multipath.Rules, func(r verify.Rule) string { return r.Name }))
 }
 
 // readChoices reads adaptive routing, and what selects its private LFTs.

@@ -201,10 +201,7 @@ func printTrafficLoads(t *tabwriter.Writer, l *jobs.LoadsOf, top int) {
 		fmt.Fprintln(t, "\nBUSIEST CABLES\t\tTIME\tBYTES\tJOBS")
 	}
 	for _, c := range l.Cables {
-		var parts []string
-		for _, p := range c.Jobs {
-			parts = append(parts, fmt.Sprintf("%s %s", p.Job, bytesText(p.Bytes)))
-		}
+		parts := each(c.Jobs, func(p jobs.Part) string { return fmt.Sprintf("%s %s", p.Job, bytesText(p.Bytes)) })
 		fmt.Fprintf(t, "%s\t-> %s\t%s\t%s\t%s\n", label(c.From), label(c.To), seconds(c.Seconds), bytesText(c.Bytes), text.Few(parts, 4))
 	}
 	if len(l.Shared) > 0 {

@@ -310,21 +310,17 @@ func caseTitle(r *whatif.Result) string {
 	case r.Only == "hosts":
 		one, more = "cable of a host", "cables of hosts"
 	}
-	each := "every " + one
+	said := "every " + one
 	if r.Depth == 2 {
-		each = "every two " + more
+		said = "every two " + more
 	}
 	if r.Sample > 0 && r.Sample == r.Failures {
-		each = fmt.Sprintf("a sample with seed %d of %s", r.Seed, each)
+		said = fmt.Sprintf("a sample with seed %d of %s", r.Seed, said)
 	}
 	if len(r.At) > 0 {
-		guids := make([]string, len(r.At))
-		for i, g := range r.At {
-			guids[i] = g.String()
-		}
-		each += " at " + strings.Join(guids, " or ")
+		said += " at " + strings.Join(each(r.At, fabric.GUID.String), " or ")
 	}
-	said := fmt.Sprintf("%s: %s", each, text.CountGrouped(len(r.Cases), "failure", "failures"))
+	said += fmt.Sprintf(": %s", text.CountGrouped(len(r.Cases), "failure", "failures"))
 	if r.Shard != "" {
 		said += fmt.Sprintf(", shard %s of %s", r.Shard, text.Grouped(r.Failures))
 	}
