@@ -3,6 +3,7 @@ package cabling
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -63,8 +64,8 @@ func (s *Shape) fit() float64 {
 // countPairs counts the pairs of switches that cables join.
 func countPairs(f *fabric.Fabric) int {
 	n := 0
-	for _, edges := range adjacency(f) {
-		n += len(edges)
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		n += len(slices.Compact(slices.Sorted(slices.Values(f.Neighbors(s)))))
 	}
 	return n / 2
 }

@@ -9,11 +9,10 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/mesh"
-	"github.com/ibweave/ibweave/routing/banyan"
 )
 
-// kinds are the fabrics that a generator line can name, with their words. They are
-// those of `ibweave gen`; a word may have its -- in front.
+// kinds are the fabrics that a generator line can name, with their words: those of
+// `ibweave gen` whose shape is recognized with cables missing. A word may have its -- in front.
 var kinds = []struct {
 	name  string
 	words []string
@@ -46,21 +45,6 @@ var kinds = []struct {
 	}},
 	{"hypercube", []string{"dim", "hosts"}, func(l *line) (*fabric.Fabric, error) {
 		return mesh.Hypercube(l.number("dim", 0), l.number("hosts", 1))
-	}},
-	{"shufflenet", []string{"p", "k"}, func(l *line) (*fabric.Fabric, error) {
-		return gen.Shufflenet(l.number("p", 2), l.number("k", 3))
-	}},
-	{"myrinet4", nil, func(*line) (*fabric.Fabric, error) { return gen.Myrinet4() }},
-	{"lattice", []string{"switches", "seed"}, func(l *line) (*fabric.Fabric, error) {
-		return gen.Lattice(l.number("switches", 128), uint64(l.number("seed", 1)))
-	}},
-	{"banyan", []string{"stages", "wrap-around"}, func(l *line) (*fabric.Fabric, error) {
-		return banyan.Banyan(l.number("stages", 0), l.truth("wrap-around"))
-	}},
-	{"irregular", []string{"switches", "degree", "hosts", "seed"}, func(l *line) (*fabric.Fabric, error) {
-		return gen.Irregular(gen.IrregularSpec{
-			Switches: l.number("switches", 0), Degree: l.number("degree", 0), Hosts: l.number("hosts", 0), Seed: uint64(l.number("seed", 1)),
-		})
 	}},
 }
 
@@ -95,7 +79,7 @@ func Generate(text string) (*fabric.Fabric, error) {
 		if _, dup := l.words[word]; dup {
 			return nil, fmt.Errorf("generator line %q: %s comes twice", text, word)
 		}
-		if slices.Contains([]string{"wrap", "wrap-around", "rail-spines"}, word) && (j+1 == len(fields) || slices.Contains(k.words, strings.TrimPrefix(fields[j+1], "--"))) {
+		if slices.Contains([]string{"wrap", "rail-spines"}, word) && (j+1 == len(fields) || slices.Contains(k.words, strings.TrimPrefix(fields[j+1], "--"))) {
 			l.words[word] = "all"
 			continue
 		}
