@@ -3,190 +3,215 @@ package policy
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/spf13/pflag"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/mesh"
+	"github.com/ibweave/ibweave/routing/banyan"
 )
 
-// kinds are the fabrics that a generator line can name, with their words: those of
-// `ibweave gen` whose shape is recognized with cables missing. A word may have its -- in front.
-var kinds = []struct {
-	name  string
-	words []string
-	make  func(*line) (*fabric.Fabric, error)
-}{
-	{"fattree", []string{"radix", "levels", "hosts-per-leaf"}, func(l *line) (*fabric.Fabric, error) {
-		return gen.FatTree(gen.FatTreeSpec{Radix: l.number("radix", 0), Levels: l.number("levels", 2), HostsPerLeaf: l.number("hosts-per-leaf", 0)})
+// Kind is a kind of fabrics that `ibweave gen` makes.
+type Kind struct {
+	Name     string
+	Short    string // in a line
+	About    string // in sentences
+	Example  string // flags of an example
+	Required string // flags that have to be given, with blanks between them
+	// Wanted says that a policy can want the kind, since cabling recognizes it with cables missing.
+	Wanted bool
+	// Define defines the flags of the kind. seed is that of everything random.
+	Define func(flags *pflag.FlagSet, seed *uint64) maker
+}
+
+// maker makes the fabric that parsed flags describe.
+type maker = func() (*fabric.Fabric, error)
+
+// Kinds lists the kinds in the order of help.
+var Kinds = []Kind{
+	{"mesh", "n-dimensional mesh", `Make a mesh: switches on the points of a grid, a cable to each neighbour, and
+hosts on each switch. --wrap closes dimensions to rings. Port 1 of a switch
+leads east, 2 north, 3 west, 4 south, then those of further dimensions follow,
+then the hosts.`, "--dims 16x16 -o mesh.txt", "dims", true, func(flags *pflag.FlagSet, _ *uint64) maker {
+		grid := defineGrid(flags)
+		wrap := flags.String("wrap", "", "make rings of all dimensions, or of the named ones: `x,y,z` or numbers from 1")
+		flags.Lookup("wrap").NoOptDefVal = WrapAll
+		return func() (*fabric.Fabric, error) { return grid(*wrap) }
 	}},
-	{"tree", append(treeWords(), "rails", "rail-spines", "spines", "parallel", "groups", "cores", "spare-cores"), func(l *line) (*fabric.Fabric, error) {
-		spec := l.tree()
-		spec.Rails, spec.RailSpines = l.number("rails", 1), l.truth("rail-spines")
-		spec.Spines, spec.Parallel = l.number("spines", 10), l.number("parallel", 1)
-		spec.Groups, spec.Cores, spec.SpareCores = l.number("groups", 0), l.number("cores", 0), l.number("spare-cores", 0)
-		return gen.Tree(spec)
+	{"torus", "n-dimensional torus: a mesh with all dimensions wrapped", "Make a torus: a mesh all of whose dimensions are rings.", "--dims 8x8x8 -o torus.txt", "dims", true, func(flags *pflag.FlagSet, _ *uint64) maker {
+		grid := defineGrid(flags)
+		return func() (*fabric.Fabric, error) { return grid(WrapAll) }
 	}},
-	{"director", append(treeWords(), "directors", "line-chips", "spine-chips"), func(l *line) (*fabric.Fabric, error) {
-		spec := l.tree()
-		spec.Groups, spec.Cores = l.number("directors", 1), l.number("spine-chips", 20)
-		return gen.Director(spec, l.number("line-chips", 4))
+	{"hypercube", "hypercube", `Make a hypercube of 2^N switches, each with a cable to the N others whose
+numbers differ in one bit.`, "--dim 6 -o cube.txt", "dim", true, func(flags *pflag.FlagSet, _ *uint64) maker {
+		dim, hosts := flags.Int("dim", 0, "dimensions"), flags.Int("hosts", 1, "hosts on each switch")
+		return func() (*fabric.Fabric, error) { return mesh.Hypercube(*dim, *hosts) }
 	}},
-	{"mesh", []string{"dims", "wrap", "hosts"}, func(l *line) (*fabric.Fabric, error) {
-		spec := mesh.Spec{Dims: l.sizes("dims"), Hosts: l.number("hosts", 1)}
-		spec.Wrap = l.wraps("wrap", len(spec.Dims))
-		return l.grid(spec)
+	{"fattree", "fat tree of two or three levels", `Make a full fat tree of two or three levels. All its switches have
+--radix ports.`, "--radix 36 --levels 3 -o tree.txt", "radix", true, func(flags *pflag.FlagSet, _ *uint64) maker {
+		var tree gen.FatTreeSpec
+		flags.IntVar(&tree.Radix, "radix", 0, "ports of each switch, an even number")
+		flags.IntVar(&tree.Levels, "levels", 2, "levels of switches, 2 or 3")
+		flags.IntVar(&tree.HostsPerLeaf, "hosts-per-leaf", 0, "hosts on each leaf; half the radix when not given")
+		return func() (*fabric.Fabric, error) { return gen.FatTree(tree) }
 	}},
-	{"torus", []string{"dims", "hosts"}, func(l *line) (*fabric.Fabric, error) {
-		spec := mesh.Spec{Dims: l.sizes("dims"), Hosts: l.number("hosts", 1)}
-		spec.Wrap = slices.Repeat([]bool{true}, len(spec.Dims))
-		return l.grid(spec)
+	{"tree", "tree of pods below core switches, as sites have it", `Make a tree as sites have it: pods of leaves and spines, and core switches
+above them. Hosts can have an adapter on each of several rails. Flags add what
+is seen at sites: a pod that is half cabled, leaves for management, spare core
+switches.`, "--leaves 4 --rails 8 --hosts 32 --spines 16 --parallel 2 --ports 64 -o rails.txt", "", true, func(flags *pflag.FlagSet, _ *uint64) maker {
+		var tree gen.TreeSpec
+		setPods := defineTree(flags, &tree)
+		flags.IntVar(&tree.Rails, "rails", 1, "adapters of each host, each on a leaf of its own, so that each of --leaves is this many leaves")
+		flags.IntVar(&tree.Spines, "spines", 10, "spines of each pod")
+		flags.BoolVar(&tree.RailSpines, "rail-spines", false, "give each rail of a pod spines of its own")
+		flags.IntVar(&tree.Parallel, "parallel", 1, "cables between a leaf and each spine of its pod")
+		flags.IntVar(&tree.Groups, "groups", 0, "groups of core switches, each above as many spines of each pod; as many as spines when not given")
+		flags.IntVar(&tree.Cores, "cores", 0, "core switches of each group")
+		flags.IntVar(&tree.SpareCores, "spare-cores", 0, "core switches more in each group, with cables to the first pod only")
+		return func() (*fabric.Fabric, error) {
+			if err := setPods(); err != nil {
+				return nil, err
+			}
+			return gen.Tree(tree)
+		}
 	}},
-	{"hypercube", []string{"dim", "hosts"}, func(l *line) (*fabric.Fabric, error) {
-		return mesh.Hypercube(l.number("dim", 0), l.number("hosts", 1))
+	{"director", "directors, chassis of line and spine chips, with leaves or hosts below", `Make directors: chassis with line chips and spine chips. Leaves are cabled to
+the line chips, or with --line-chips 0 the leaves are the line chips, with hosts
+on them.`, "--directors 2 --pods 2 --leaves 4 -o directors.txt", "", true, func(flags *pflag.FlagSet, _ *uint64) maker {
+		var tree gen.TreeSpec
+		setPods := defineTree(flags, &tree)
+		flags.IntVar(&tree.Groups, "directors", 1, "directors")
+		lines := flags.Int("line-chips", 4, "line chips of each director for each pod; 0: the leaves are the line chips of one director")
+		flags.IntVar(&tree.Cores, "spine-chips", 20, "spine chips of each director")
+		return func() (*fabric.Fabric, error) {
+			if err := setPods(); err != nil {
+				return nil, err
+			}
+			return gen.Director(tree, *lines)
+		}
+	}},
+	{"myrinet4", "four switches in a ring with eight hosts", "Make four switches of 8 ports in a ring, with two hosts on each.", "-o ring.txt", "", false, func(*pflag.FlagSet, *uint64) maker { return gen.Myrinet4 }},
+	{"shufflenet", "bidirectional (p, k) shufflenet; p 2 and k 3 is Gerla's 24-node network", `Make a shufflenet: K columns of P^K switches, each with cables to P switches of
+the next column, and the last column with the first. Each switch has one host.`, "--p 2 --k 3 -o shufflenet.txt", "", false, func(flags *pflag.FlagSet, _ *uint64) maker {
+		p, k := flags.Int("p", 2, "cables from a switch to the next column"), flags.Int("k", 3, "columns")
+		return func() (*fabric.Fabric, error) { return gen.Shufflenet(*p, *k) }
+	}},
+	{"lattice", "irregular network of 8-port switches on lattice points", `Make an irregular network: switches of 8 ports on random points of a lattice, a
+cable between any two on neighbouring points, and one host on each switch. The
+paper on SPAM measures such networks.`, "--switches 128 --seed 3 -o lattice.txt", "", false, func(flags *pflag.FlagSet, seed *uint64) maker {
+		points := flags.Int("switches", 128, "switches")
+		return func() (*fabric.Fabric, error) { return gen.Lattice(*points, *seed) }
+	}},
+	{"banyan", "banyan multistage network of 2x2 switches", `Make a banyan network: N stages of 2x2 switches between 2^N processors. Each
+processor sends with one adapter and receives with another, or with
+--wrap-around uses one for both.`, "--stages 4 -o banyan.txt", "stages", false, func(flags *pflag.FlagSet, _ *uint64) maker {
+		stages := flags.Int("stages", 0, "stages `N`; there are 2^N processors")
+		wrapAround := flags.Bool("wrap-around", false, "a processor sends and receives with one channel adapter")
+		return func() (*fabric.Fabric, error) { return banyan.Banyan(*stages, *wrapAround) }
+	}},
+	{"irregular", "connected random network, every switch of the same degree", `Make a connected random network in which every switch has the same number of
+cables to other switches. The hosts are spread over the switches.`, "--switches 64 --degree 5 --hosts 256 -o random.txt", "switches degree hosts", false, func(flags *pflag.FlagSet, seed *uint64) maker {
+		var random gen.IrregularSpec
+		flags.IntVar(&random.Switches, "switches", 0, "switches")
+		flags.IntVar(&random.Degree, "degree", 0, "cables from each switch to other switches")
+		flags.IntVar(&random.Hosts, "hosts", 0, "hosts in all")
+		return func() (*fabric.Fabric, error) {
+			random.Seed = *seed
+			return gen.Irregular(random)
+		}
 	}},
 }
 
-// line is the words of a generator line, and what is wrong with them.
-type line struct {
-	words map[string]string
-	err   error
+// WrapAll is the value of --wrap without one: all dimensions are rings.
+const WrapAll = "all"
+
+// defineGrid defines the flags of grids, and returns what makes one whose rings are those
+// of wrap, as mesh.ParseWrap reads it.
+func defineGrid(flags *pflag.FlagSet) func(wrap string) (*fabric.Fabric, error) {
+	dims := flags.String("dims", "", "switches along each dimension, `AxB[xC..]`, x first")
+	hosts := flags.Int("hosts", 1, "hosts on each switch")
+	return func(wrap string) (_ *fabric.Fabric, err error) {
+		spec := mesh.Spec{Hosts: *hosts}
+		if spec.Dims, err = mesh.ParseDims(*dims); err != nil {
+			return nil, fmt.Errorf("--dims %q: %w", *dims, err)
+		}
+		if wrap != "" {
+			var ok bool
+			if spec.Wrap, ok = mesh.ParseWrap(wrap, len(spec.Dims)); !ok {
+				return nil, fmt.Errorf("--wrap %q: want dimensions of the %d-dimensional mesh, like x,y or 1,2", wrap, len(spec.Dims))
+			}
+		}
+		return mesh.Generate(spec)
+	}
 }
 
-// Generate makes the fabric of a generator line: a kind as `ibweave gen` has it, and
-// its flags, with or without --, each followed by its value.
+// defineTree defines the flags that trees of both kinds have, and returns what sets the
+// pods of tree by them.
+func defineTree(flags *pflag.FlagSet, tree *gen.TreeSpec) (setPods func() error) {
+	pods := flags.Int("pods", 1, "pods, which meet in the switches on top")
+	leaves := flags.IntSlice("leaves", []int{8}, "leaves of each pod: `N`, or as many numbers as pods, with commas")
+	flags.IntVar(&tree.Ports, "ports", 40, "ports of each switch and chip")
+	flags.IntVar(&tree.Hosts, "hosts", 20, "hosts on each leaf")
+	flags.IntVar(&tree.HalfCabled, "half-cabled", 0, "last pods, or leaves where there is one level above, that have every second cable up only")
+	flags.IntVar(&tree.Management, "management-leaves", 0, "leaves more, each with two cables to one spine; half of them below a spine of their own if there are core switches")
+	flags.IntVar(&tree.ManagementHosts, "management-hosts", 4, "hosts on each of --management-leaves")
+	return func() (err error) {
+		tree.Pods, err = gen.PodSizes(*pods, *leaves)
+		return err
+	}
+}
+
+// Generate makes the fabric of a generator line: a kind that a policy can want, and its
+// flags, with or without --, each followed by its value.
 func Generate(text string) (*fabric.Fabric, error) {
-	fields := strings.Fields(strings.ReplaceAll(text, "=", " "))
-	names := make([]string, len(kinds))
-	for i := range kinds {
-		names[i] = kinds[i].name
-	}
-	i := -1
-	if len(fields) > 0 {
-		i = slices.Index(names, fields[0])
-	}
-	if i < 0 {
-		return nil, fmt.Errorf("generator line %q: want one of %s, and its sizes, like fattree radix 40 levels 2", text, strings.Join(names, ", "))
-	}
-	k := &kinds[i]
-	l := &line{words: make(map[string]string)}
-	for j := 1; j < len(fields); j++ {
-		word := strings.TrimPrefix(fields[j], "--")
-		if !slices.Contains(k.words, word) {
-			return nil, fmt.Errorf("generator line %q: %s has no %q; want %s", text, k.name, fields[j], oneOf(k.words))
-		}
-		if _, dup := l.words[word]; dup {
-			return nil, fmt.Errorf("generator line %q: %s comes twice", text, word)
-		}
-		if slices.Contains([]string{"wrap", "rail-spines"}, word) && (j+1 == len(fields) || slices.Contains(k.words, strings.TrimPrefix(fields[j+1], "--"))) {
-			l.words[word] = "all"
-			continue
-		}
-		if j++; j == len(fields) {
-			return nil, fmt.Errorf("generator line %q: %s needs a value", text, word)
-		}
-		l.words[word] = fields[j]
-	}
-	f, err := k.make(l)
-	if l.err != nil {
-		err = l.err
-	}
+	f, err := generate(strings.Fields(strings.ReplaceAll(text, "=", " ")))
 	if err != nil {
 		return nil, fmt.Errorf("generator line %q: %w", text, err)
 	}
 	return f, nil
 }
 
-func oneOf(words []string) string {
-	if len(words) == 0 {
-		return "nothing after it"
-	}
-	return strings.Join(words, ", ")
-}
-
-func (l *line) fail(word, want string) {
-	if l.err == nil {
-		l.err = fmt.Errorf("%s %q: want %s", word, l.words[word], want)
-	}
-}
-
-// number reads a number; absent gives what it is without.
-func (l *line) number(word string, absent int) int {
-	s, ok := l.words[word]
-	if !ok {
-		return absent
-	}
-	n, err := strconv.Atoi(s)
-	if err != nil || n < 0 {
-		l.fail(word, "a number")
-	}
-	return n
-}
-
-func (l *line) truth(word string) bool {
-	s, ok := l.words[word]
-	if ok && s != "all" {
-		l.fail(word, "no value")
-	}
-	return ok
-}
-
-// treeWords are the words that trees of both kinds have.
-func treeWords() []string {
-	return []string{"pods", "leaves", "ports", "hosts", "half-cabled", "management-leaves", "management-hosts"}
-}
-
-// tree reads them, with what gen has without them.
-func (l *line) tree() gen.TreeSpec {
-	spec := gen.TreeSpec{
-		Ports: l.number("ports", 40), Hosts: l.number("hosts", 20), HalfCabled: l.number("half-cabled", 0),
-		Management: l.number("management-leaves", 0), ManagementHosts: l.number("management-hosts", 4),
-	}
-	leaves := []int{8}
-	if s, ok := l.words["leaves"]; ok {
-		leaves = nil
-		for field := range strings.SplitSeq(s, ",") {
-			n, err := strconv.Atoi(field)
-			if err != nil {
-				l.fail("leaves", "numbers, with commas between them")
-			}
-			leaves = append(leaves, n)
+func generate(fields []string) (*fabric.Fabric, error) {
+	var names []string
+	var make maker
+	var flags pflag.FlagSet
+	for _, k := range Kinds {
+		if !k.Wanted {
+			continue
+		}
+		names = append(names, k.Name)
+		if len(fields) > 0 && fields[0] == k.Name {
+			make = k.Define(&flags, new(uint64))
 		}
 	}
-	pods, err := gen.PodSizes(l.number("pods", 1), leaves)
-	if l.err == nil {
-		l.err = err
+	if make == nil {
+		return nil, fmt.Errorf("want one of %s, and its sizes, like fattree radix 40 levels 2", strings.Join(names, ", "))
 	}
-	spec.Pods = pods
-	return spec
-}
-
-// sizes reads 16x16x4.
-func (l *line) sizes(word string) []int {
-	dims, err := mesh.ParseDims(l.words[word])
-	if err != nil && l.err == nil {
-		l.err = fmt.Errorf("%s %q: %w", word, l.words[word], err)
+	var words []string
+	flags.SortFlags = false
+	flags.VisitAll(func(f *pflag.Flag) { words = append(words, f.Name) })
+	for j := 1; j < len(fields); j++ {
+		word := strings.TrimPrefix(fields[j], "--")
+		flag := flags.Lookup(word)
+		switch {
+		case flag == nil:
+			return nil, fmt.Errorf("%s has no %q; want %s", fields[0], fields[j], strings.Join(words, ", "))
+		case flag.Changed:
+			return nil, fmt.Errorf("%s comes twice", word)
+		}
+		value := flag.NoOptDefVal
+		if value == "" || j+1 < len(fields) && !slices.Contains(words, strings.TrimPrefix(fields[j+1], "--")) {
+			if j++; j == len(fields) {
+				return nil, fmt.Errorf("%s needs a value", word)
+			}
+			value = fields[j]
+		}
+		if flags.Set(word, value) != nil {
+			want := map[string]string{"int": "a number", "intSlice": "numbers, with commas between them", "bool": "no value"}
+			return nil, fmt.Errorf("%s %q: want %s", word, value, want[flag.Value.Type()])
+		}
 	}
-	return dims
-}
-
-// wraps reads which of n dimensions are rings: all, or x,y,z and numbers from 1.
-func (l *line) wraps(word string, n int) []bool {
-	s, ok := l.words[word]
-	if !ok {
-		return nil
-	}
-	wrap, ok := mesh.ParseWrap(s, n)
-	if !ok {
-		l.fail(word, fmt.Sprintf("dimensions of %d, like x,y or 1,2", n))
-	}
-	return wrap
-}
-
-func (l *line) grid(spec mesh.Spec) (*fabric.Fabric, error) {
-	if l.err != nil {
-		return nil, l.err
-	}
-	return mesh.Generate(spec)
+	return make()
 }

@@ -414,7 +414,9 @@ func (a *app) parseOrder(cmd *cobra.Command, args []string, o *order) (*compilat
 		return nil, err
 	}
 	if o.dims != "" {
-		c.opt.Route.Dims, err = parseDims(o.dims)
+		if c.opt.Route.Dims, err = mesh.ParseDims(o.dims); err != nil {
+			err = fmt.Errorf("--dims %q: %w", o.dims, err)
+		}
 	}
 	return c, err
 }
