@@ -128,12 +128,9 @@ func switchPorts(f *fabric.Fabric) int { return int(f.PortBase(fabric.NodeID(f.N
 func LoadUnits(f *fabric.Fabric) []uint64 {
 	fastest := fastestRate(f)
 	unit := slices.Repeat([]uint64{capacityUnits}, switchPorts(f))
-	for s := range fabric.NodeID(f.NumSwitches()) {
-		ports, _ := f.SwitchLinks(s)
-		for _, p := range ports {
-			if mbps := f.Link(p).Mbps(); mbps > 0 && mbps < fastest {
-				unit[p] = uint64((capacityUnits*fastest + mbps/2) / mbps)
-			}
+	for _, p := range f.Channels() {
+		if mbps := f.Link(p).Mbps(); mbps > 0 && mbps < fastest {
+			unit[p] = uint64((capacityUnits*fastest + mbps/2) / mbps)
 		}
 	}
 	return unit
@@ -141,11 +138,8 @@ func LoadUnits(f *fabric.Fabric) []uint64 {
 
 // fastestRate is the highest rate of a channel between switches, in Mbit/s; 0 where none is known.
 func fastestRate(f *fabric.Fabric) (fastest int) {
-	for s := range fabric.NodeID(f.NumSwitches()) {
-		ports, _ := f.SwitchLinks(s)
-		for _, p := range ports {
-			fastest = max(fastest, f.Link(p).Mbps())
-		}
+	for _, p := range f.Channels() {
+		fastest = max(fastest, f.Link(p).Mbps())
 	}
 	return fastest
 }

@@ -101,12 +101,9 @@ func (l *lanes) sl2vl() *lft.SL2VL {
 			}
 		}
 	}
-	for n := range fabric.NodeID(f.NumSwitches()) {
-		ports, _ := f.SwitchLinks(n)
-		for _, p := range ports {
-			if way := l.g.Dir(p); way != NoDir {
-				s.SetOut(p, byDim[way.Dim()])
-			}
+	for _, p := range f.Channels() {
+		if way := l.g.Dir(p); way != NoDir {
+			s.SetOut(p, byDim[way.Dim()])
 		}
 	}
 	return s
@@ -251,27 +248,24 @@ func ByDirection(g *Grid, vls int, preset Preset) (*lft.SL2VL, error) {
 	f := g.Fabric
 	n := len(g.Dims)
 	s := lft.NewSL2VL(f, lft.ConstantVL(0))
-	for u := range fabric.NodeID(f.NumSwitches()) {
-		ports, _ := f.SwitchLinks(u)
-		for _, p := range ports {
-			way := g.Dir(p)
-			if way == NoDir || vls == 1 {
-				continue
-			}
-			vl := 0
-			if vls >= 2*n {
-				vl = way.Dim()
-				if preset == FigurePreset {
-					vl = n - 1 - vl
-				}
-				if !way.Positive() {
-					vl += n
-				}
-			} else if !way.Positive() {
-				vl = 1
-			}
-			s.SetOut(p, lft.ConstantVL(fabric.VL(vl)))
+	for _, p := range f.Channels() {
+		way := g.Dir(p)
+		if way == NoDir || vls == 1 {
+			continue
 		}
+		vl := 0
+		if vls >= 2*n {
+			vl = way.Dim()
+			if preset == FigurePreset {
+				vl = n - 1 - vl
+			}
+			if !way.Positive() {
+				vl += n
+			}
+		} else if !way.Positive() {
+			vl = 1
+		}
+		s.SetOut(p, lft.ConstantVL(fabric.VL(vl)))
 	}
 	return s, nil
 }

@@ -36,16 +36,10 @@ func (g *Grid) LIDs(lmc []uint8) ([]fabric.LID, error) {
 	blocks := 0
 	for s := range fabric.NodeID(f.NumSwitches()) {
 		switchLMC = max(switchLMC, lmc[f.PortBase(s)])
-		hosts := 0
-		for num := fabric.PortNum(1); num != 0 && num <= f.Node(s).NumPorts; num++ {
-			peer := f.Peer(f.Port(s, num))
-			if peer == fabric.NoPort || f.IsSwitch(f.Owner(peer)) {
-				continue
-			}
-			block[peer] = hosts
-			hosts++
+		for i, p := range f.EndPortsOn(s) {
+			block[p] = i
 		}
-		blocks = max(blocks, hosts)
+		blocks = max(blocks, len(f.EndPortsOn(s)))
 	}
 	for _, p := range f.CAPorts() {
 		hostLMC = max(hostLMC, lmc[p])

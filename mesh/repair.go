@@ -243,15 +243,12 @@ func (r *repairer) write(base *lft.Routing, found *detours) {
 		base.SL2VL = lft.NewSL2VL(f, lft.IdentityVLs(used))
 		return
 	}
-	for s := range fabric.NodeID(f.NumSwitches()) {
-		ports, _ := f.SwitchLinks(s)
-		for _, out := range ports {
-			m := *base.SL2VL.At(0, out) // XY's depend on the output port only
-			for i := range used {
-				m[r.firstSL+i] = fabric.VL(r.firstVL + i)
-			}
-			base.SL2VL.SetOut(out, m)
+	for _, out := range f.Channels() {
+		m := *base.SL2VL.At(0, out) // XY's depend on the output port only
+		for i := range used {
+			m[r.firstSL+i] = fabric.VL(r.firstVL + i)
 		}
+		base.SL2VL.SetOut(out, m)
 	}
 }
 

@@ -42,31 +42,27 @@ func balance(r *Result, f *fabric.Fabric, routes func(fabric.PortID) int64) (idl
 	b := &r.Balance
 	var sum int64
 	most := fabric.NoPort
-	links, kind := 0, 0
-	for s := range fabric.NodeID(f.NumSwitches()) {
-		ports, _ := f.SwitchLinks(s)
-		for _, p := range ports {
-			links++
-			n, link := routes(p), f.Link(p)
-			sum += n
-			if n == 0 {
-				idle = append(idle, p)
-			}
-			if n > b.MaxRoutes {
-				b.MaxRoutes, most = n, p
-			}
-			if links == 1 || r.busiest[kind].Link != link {
-				if kind = slices.IndexFunc(r.busiest, func(x linkLoad) bool { return x.Link == link }); kind < 0 {
-					kind, r.busiest = len(r.busiest), append(r.busiest, linkLoad{Link: link})
-				}
-			}
-			r.busiest[kind].Routes = max(r.busiest[kind].Routes, n)
+	kind := 0
+	for i, p := range f.Channels() {
+		n, link := routes(p), f.Link(p)
+		sum += n
+		if n == 0 {
+			idle = append(idle, p)
 		}
+		if n > b.MaxRoutes {
+			b.MaxRoutes, most = n, p
+		}
+		if i == 0 || r.busiest[kind].Link != link {
+			if kind = slices.IndexFunc(r.busiest, func(x linkLoad) bool { return x.Link == link }); kind < 0 {
+				kind, r.busiest = len(r.busiest), append(r.busiest, linkLoad{Link: link})
+			}
+		}
+		r.busiest[kind].Routes = max(r.busiest[kind].Routes, n)
 	}
 	if most == fabric.NoPort {
 		return nil
 	}
-	b.MeanRoutes = float64(sum) / float64(links)
+	b.MeanRoutes = float64(sum) / float64(len(f.Channels()))
 	at := HopOf(f, most)
 	b.MaxLink = &at
 	b.IdleLinks = len(idle)
@@ -74,12 +70,9 @@ func balance(r *Result, f *fabric.Fabric, routes func(fabric.PortID) int64) (idl
 		return idle
 	}
 	x := RelativeLoad{Fastest: r.scale.Fastest.String()}
-	for s := range fabric.NodeID(f.NumSwitches()) {
-		ports, _ := f.SwitchLinks(s)
-		for _, p := range ports {
-			if load := r.scale.Load(routes(p), f.Link(p)); load > x.Load {
-				x.Load, x.Routes, x.Link, x.Rate = load, routes(p), HopOf(f, p), f.Link(p).String()
-			}
+	for _, p := range f.Channels() {
+		if load := r.scale.Load(routes(p), f.Link(p)); load > x.Load {
+			x.Load, x.Routes, x.Link, x.Rate = load, routes(p), HopOf(f, p), f.Link(p).String()
 		}
 	}
 	if x.Rate == "" {
@@ -106,12 +99,7 @@ func reportIdle(r *Result, f *fabric.Fabric, t *lft.Tables, idle []fabric.PortID
 	if len(idle) == 0 || r.Unicast.Unreachable+r.Unicast.Loops > 0 {
 		return
 	}
-	channels := 0
-	for s := range fabric.NodeID(f.NumSwitches()) {
-		ports, _ := f.SwitchLinks(s)
-		channels += len(ports)
-	}
-	gross := 5*len(idle) > 2*channels
+	gross := 5*len(idle) > 2*len(f.Channels())
 	if !gross && !notes {
 		return
 	}
@@ -157,7 +145,7 @@ func reportIdle(r *Result, f *fabric.Fabric, t *lft.Tables, idle []fabric.PortID
 		named = append(named, f.PortName(p)+arrow+f.PortName(peer))
 	}
 	x.Switch = x.Ports[0].Node
-	x.Message = fmt.Sprintf("%d of %d channels between switches carry no route though shortest paths could take them", len(list), channels)
+	x.Message = fmt.Sprintf("%d of %d channels between switches carry no route though shortest paths could take them", len(list), len(f.Channels()))
 	if both > 0 {
 		x.Message += fmt.Sprintf(", both directions of %s among them", text.Count(both/2, "cable", "cables"))
 	}
@@ -242,11 +230,7 @@ func (u *usable) illegal(t *lft.Tables, channels []fabric.PortID, order []int32)
 
 // explain gives the reasons of idle channels.
 func (u *usable) explain(idle []fabric.PortID, isIdle []bool, illegal []fabric.PortID) (list []IdleChannel) {
-	var channels []fabric.PortID
-	for s := range fabric.NodeID(u.f.NumSwitches()) {
-		ports, _ := u.f.SwitchLinks(s)
-		channels = append(channels, ports...)
-	}
+	channels := u.f.Channels()
 	rate, fastest := make([]int64, u.f.NumPorts()), make([]int64, u.f.NumSwitches())
 	for i, x := range bound.Rates(u.f, channels) {
 		s := u.f.Owner(channels[i])

@@ -311,8 +311,7 @@ func (c *checker) checkLevels(s *Shape) {
 	}
 	up := make([]int, f.NumSwitches())
 	for sw := range fabric.NodeID(f.NumSwitches()) {
-		_, to := f.SwitchLinks(sw)
-		for _, t := range to {
+		for _, t := range f.Neighbors(sw) {
 			if s.level[t] == s.level[sw]+1 {
 				up[sw]++
 			}

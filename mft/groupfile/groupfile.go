@@ -331,16 +331,10 @@ func (p *parser) port(ports []fabric.PortID, n *node) ([]fabric.PortID, error) {
 
 // nodePorts appends the end ports of a node.
 func (p *parser) nodePorts(ports []fabric.PortID, n fabric.NodeID) []fabric.PortID {
-	base := p.f.PortBase(n)
 	if p.f.IsSwitch(n) {
-		return append(ports, base)
+		return append(ports, p.f.PortBase(n))
 	}
-	for i := range fabric.PortID(p.f.Node(n).NumPorts) {
-		if port := base + i + 1; p.f.Peer(port) != fabric.NoPort {
-			ports = append(ports, port)
-		}
-	}
-	return ports
+	return slices.AppendSeq(ports, p.f.Cabled(n))
 }
 
 // guid appends the end port that has a GUID.

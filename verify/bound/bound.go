@@ -202,7 +202,7 @@ type Scale struct {
 // commonest rate of these, as of Rates.
 func ScaleOf(f *fabric.Fabric) Scale {
 	var s Scale
-	channels := switchChannels(f)
+	channels := f.Channels()
 	for _, p := range channels {
 		l, fastest := f.Link(p), s.Fastest.Mbps()
 		s.Differ = s.Differ || l.Mbps() > 0 && fastest > 0 && l.Mbps() != fastest
@@ -231,15 +231,6 @@ func (s Scale) Load(routes int64, l fabric.Link) float64 {
 	return float64(routes) * float64(s.Fastest.Mbps()) / float64(rate)
 }
 
-// switchChannels lists the channels between switches, in the order of ports.
-func switchChannels(f *fabric.Fabric) (channels []fabric.PortID) {
-	for s := range fabric.NodeID(f.NumSwitches()) {
-		ports, _ := f.SwitchLinks(s)
-		channels = append(channels, ports...)
-	}
-	return channels
-}
-
 // Digest names what a bound is about: switches with their hosts and LIDs, and the channels
 // between them with their rates. It is the SHA-256 of these in the order of NodeIDs and port
 // numbers: of each switch the GUID, the number of hosts and of their LIDs, and of channels,
@@ -248,7 +239,7 @@ func switchChannels(f *fabric.Fabric) (channels []fabric.PortID) {
 func Digest(f *fabric.Fabric) [sha256.Size]byte {
 	var b []byte
 	hosts, lids := traffic(f)
-	rate := Rates(f, switchChannels(f))
+	rate := Rates(f, f.Channels())
 	at := 0
 	for s := range hosts {
 		ports, to := f.SwitchLinks(fabric.NodeID(s))

@@ -50,18 +50,13 @@ func TimesUnder(ctx context.Context, f *fabric.Fabric, t *lft.Tables, d *lft.Dem
 	if err != nil {
 		return x, err
 	}
-	var ports []fabric.PortID
-	for s := range fabric.NodeID(f.NumSwitches()) {
-		channels, _ := f.SwitchLinks(s)
-		ports = append(ports, channels...)
-	}
 	sum := make([]int64, f.NumPorts())
 	for _, w := range workers {
 		for p, n := range w.load {
 			sum[p] += n
 		}
 	}
-	x.Switches, x.Hosts = busiest(f, ports, sum, d), hostTime(f, d)
+	x.Switches, x.Hosts = busiest(f, f.Channels(), sum, d), hostTime(f, d)
 	return x, nil
 }
 

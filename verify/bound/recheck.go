@@ -268,11 +268,7 @@ func (h *frontier) Pop() any {
 // compare says whether the bound is the least L with C(L) >= need: it holds for the bound, and
 // for nothing below it.
 func (c *Certificate) compare(need *big.Int, f *fabric.Fabric, length []int64) error {
-	var ports []fabric.PortID
-	for s := range fabric.NodeID(f.NumSwitches()) {
-		channels, _ := f.SwitchLinks(s)
-		ports = append(ports, channels...)
-	}
+	ports := f.Channels()
 	rate, fastest := Rates(f, ports), int64(0)
 	for _, r := range rate {
 		fastest = max(fastest, r)
