@@ -42,6 +42,9 @@ type Snapshot struct {
 	Multicast *mft.Plan
 	// Adaptive is the choices of adaptive switches. Pairs and Transition are about Tables alone.
 	Adaptive *adaptive.Tables
+	// Unread says of each switch, by NodeID, that its tables could not be read, which drift
+	// reports and Compare does not look at. Nil stands for none.
+	Unread []bool
 }
 
 // Options are what a caller may ask of Compare.
@@ -80,7 +83,7 @@ type comparison struct {
 // error when that ends first.
 func Compare(ctx context.Context, a, b *Snapshot, opt Options) (*Result, error) {
 	for _, s := range []*Snapshot{a, b} {
-		if err := s.check(); err != nil {
+		if err := s.Check(); err != nil {
 			return nil, err
 		}
 	}
@@ -128,8 +131,8 @@ func Compare(ctx context.Context, a, b *Snapshot, opt Options) (*Result, error) 
 	return c.r, nil
 }
 
-// check says whether the parts of a snapshot belong together.
-func (s *Snapshot) check() error {
+// Check returns an error if the parts of a snapshot do not belong together.
+func (s *Snapshot) Check() error {
 	switch f := s.Fabric; {
 	case f == nil:
 		return errors.New("nothing can be compared without a fabric")
@@ -141,6 +144,8 @@ func (s *Snapshot) check() error {
 		return fmt.Errorf("%s: path SLs from %d switches for a fabric of %d", s.Name, s.PathSLs.Switches(), f.NumSwitches())
 	case s.Multicast != nil && s.Multicast.Tables.Fabric().NumPorts() != f.NumPorts():
 		return fmt.Errorf("%s: multicast tables of another fabric", s.Name)
+	case s.Unread != nil && len(s.Unread) != f.NumSwitches():
+		return fmt.Errorf("%s: %d switches read or not, of %d", s.Name, len(s.Unread), f.NumSwitches())
 	}
 	if s.Adaptive != nil {
 		if err := s.Adaptive.Check(s.Fabric); err != nil {

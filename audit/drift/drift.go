@@ -11,53 +11,14 @@ package drift
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
+	"github.com/ibweave/ibweave/audit/diff"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/lft/adaptive"
-	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/verify"
 )
-
-// State is what the switches of a fabric forward by. Tables that are nil are not
-// known, and are not compared.
-type State struct {
-	Fabric *fabric.Fabric
-	LFT    *lft.Tables
-	MFT    *mft.Tables
-	SL2VL  *lft.SL2VL
-	// Adaptive is the choices of adaptive switches.
-	Adaptive *adaptive.Tables
-	// Trees are the senders and receivers of the MLIDs, and PathSLs the SLs of the
-	// paths, where they are known. Those of the live state are not used: subnet
-	// administration has them, and no table.
-	Trees   []mft.Tree
-	PathSLs *lft.PathSLs
-	// UnknownSLs says that nil PathSLs are not known, as in verify.Options.
-	UnknownSLs bool
-	// Unread says of each switch, by NodeID, that its tables could not be read. Nil
-	// stands for none.
-	Unread []bool
-}
-
-// check says whether the tables are of the fabric.
-func (s *State) check(what string) error {
-	switch {
-	case s.LFT != nil && s.LFT.Switches() != s.Fabric.NumSwitches():
-		return fmt.Errorf("%s: tables of %d switches for a fabric of %d", what, s.LFT.Switches(), s.Fabric.NumSwitches())
-	case s.MFT != nil && s.MFT.Fabric() != s.Fabric:
-		return fmt.Errorf("%s: multicast tables of another fabric", what)
-	case s.SL2VL != nil && s.SL2VL.Fabric() != s.Fabric:
-		return fmt.Errorf("%s: SL-to-VL tables of another fabric", what)
-	case s.Adaptive != nil && s.Adaptive.Check(s.Fabric) != nil:
-		return fmt.Errorf("%s: %w", what, s.Adaptive.Check(s.Fabric))
-	case s.Unread != nil && len(s.Unread) != s.Fabric.NumSwitches():
-		return fmt.Errorf("%s: %d switches read or not, of %d", what, len(s.Unread), s.Fabric.NumSwitches())
-	}
-	return nil
-}
 
 // Options are what a caller may ask of Compare.
 type Options struct {
@@ -182,7 +143,7 @@ func (r *Report) Worst() verify.Severity { return (&verify.Result{Findings: r.Fi
 
 // comparison is a Compare under way.
 type comparison struct {
-	meant, live *State
+	meant, live *diff.Snapshot
 	samples     int
 	toLive      []fabric.NodeID // by switch of meant; NoNode
 	sameFabric  bool            // both fabrics are one
@@ -196,8 +157,8 @@ type comparison struct {
 // verify takes at most.
 //
 // Errors: ctx's own, and tables that are not of their fabric.
-func Compare(ctx context.Context, meant, live *State, opt Options) (*Report, error) {
-	if err := errors.Join(meant.check("meant"), live.check("live")); err != nil {
+func Compare(ctx context.Context, meant, live *diff.Snapshot, opt Options) (*Report, error) {
+	if err := errors.Join(meant.Check(), live.Check()); err != nil {
 		return nil, err
 	}
 	c := &comparison{
@@ -214,7 +175,7 @@ func Compare(ctx context.Context, meant, live *State, opt Options) (*Report, err
 	if err := c.compareTables(ctx); err != nil {
 		return nil, err
 	}
-	if meant.MFT != nil && live.MFT != nil {
+	if meant.Multicast != nil && live.Multicast != nil {
 		c.findForeign()
 	}
 	loops, err := c.findLoops(ctx, opt.Workers)
@@ -241,10 +202,10 @@ func (c *comparison) matchSwitches() {
 // compareTables compares the tables of each switch, and the maps of CAs and routers.
 func (c *comparison) compareTables(ctx context.Context) error {
 	r := c.r
-	if c.meant.LFT != nil && c.live.LFT != nil {
+	if c.meant.Tables != nil && c.live.Tables != nil {
 		r.LFT = &Counts{}
 	}
-	if c.meant.MFT != nil && c.live.MFT != nil {
+	if c.meant.Multicast != nil && c.live.Multicast != nil {
 		r.MFT = &Counts{}
 	}
 	if c.meant.SL2VL != nil && c.live.SL2VL != nil {
@@ -324,7 +285,7 @@ func (c *comparison) compareSwitch(s fabric.NodeID) {
 
 // compareEntries compares linear forwarding tables.
 func (c *comparison) compareEntries(s, to fabric.NodeID) {
-	meant, live := c.meant.LFT.Row(s), c.live.LFT.Row(to)
+	meant, live := c.meant.Tables.Row(s), c.live.Tables.Row(to)
 	p := &c.per
 	for lid := 1; lid < max(len(meant), len(live)); lid++ {
 		x := Entry{fabric.LID(lid), fabric.NoPath, fabric.NoPath}
@@ -373,8 +334,8 @@ func (c *comparison) compareChoices(s, to fabric.NodeID) {
 // compareMasks compares the masks of the MLIDs that the meant state has.
 func (c *comparison) compareMasks(s, to fabric.NodeID) {
 	p := &c.per
-	for _, mlid := range c.meant.MFT.MLIDs() {
-		meant, live := c.meant.MFT.Mask(s, mlid), c.live.MFT.Mask(to, mlid)
+	for _, mlid := range c.meant.Multicast.Tables.MLIDs() {
+		meant, live := c.meant.Multicast.Tables.Mask(s, mlid), c.live.Multicast.Tables.Mask(to, mlid)
 		if len(meant)+len(live) == 0 {
 			continue
 		}

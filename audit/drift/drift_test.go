@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/ibweave/ibweave/audit/diff"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/fabric/topology"
@@ -24,7 +25,7 @@ import (
 )
 
 // grid is a 4x4 mesh with tables, and one group of all hosts on the MLIDs of the rows.
-func grid(t testing.TB) *State {
+func grid(t testing.TB) *diff.Snapshot {
 	t.Helper()
 	f, err := mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Hosts: 1})
 	if err != nil {
@@ -34,7 +35,7 @@ func grid(t testing.TB) *State {
 }
 
 // compiled is up*/down* tables of a fabric and a tree of OpenSM's for a group of all its hosts.
-func compiled(t testing.TB, f *fabric.Fabric) *State {
+func compiled(t testing.TB, f *fabric.Fabric) *diff.Snapshot {
 	t.Helper()
 	f, err := lft.AssignLIDs(f, lft.LIDOptions{})
 	if err != nil {
@@ -50,7 +51,7 @@ func compiled(t testing.TB, f *fabric.Fabric) *State {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &State{Fabric: f, LFT: r.Tables, MFT: p.Tables, Trees: p.Trees, SL2VL: lft.NewSL2VL(f, lft.IdentityVLs(1))}
+	return &diff.Snapshot{Fabric: f, Tables: r.Tables, Multicast: p, SL2VL: lft.NewSL2VL(f, lft.IdentityVLs(1))}
 }
 
 // again is the same fabric, read from its text.
@@ -79,7 +80,7 @@ func masksOf(m *mft.Tables) map[[2]int][]fabric.PortNum {
 	return out
 }
 
-func remade(f *fabric.Fabric, masks map[[2]int][]fabric.PortNum) *mft.Tables {
+func remade(f *fabric.Fabric, masks map[[2]int][]fabric.PortNum) *mft.Plan {
 	by := map[fabric.LID][]fabric.PortID{}
 	for key, ports := range masks {
 		for _, n := range ports {
@@ -97,10 +98,10 @@ func remade(f *fabric.Fabric, masks map[[2]int][]fabric.PortNum) *mft.Tables {
 		slices.Sort(by[l])
 		m.Add(l, by[l])
 	}
-	return m
+	return &mft.Plan{Tables: m}
 }
 
-func compare(t rapid.TB, meant, live *State) *Report {
+func compare(t rapid.TB, meant, live *diff.Snapshot) *Report {
 	t.Helper()
 	r, err := Compare(context.Background(), meant, live, Options{Samples: 1 << 20})
 	if err != nil {
@@ -134,17 +135,17 @@ func TestEqual(t *testing.T) {
 	for name, f := range fabrics {
 		meant := compiled(t, f)
 		other := again(t, meant.Fabric, nil)
-		for _, live := range []*State{
-			{Fabric: meant.Fabric, LFT: meant.LFT, MFT: meant.MFT, SL2VL: meant.SL2VL},
-			{Fabric: meant.Fabric, LFT: meant.LFT},
-			{Fabric: meant.Fabric, MFT: meant.MFT},
-			{Fabric: other, LFT: meant.LFT, MFT: remade(other, masksOf(meant.MFT)), SL2VL: lft.NewSL2VL(other, lft.IdentityVLs(1))},
+		for _, live := range []*diff.Snapshot{
+			{Fabric: meant.Fabric, Tables: meant.Tables, Multicast: meant.Multicast, SL2VL: meant.SL2VL},
+			{Fabric: meant.Fabric, Tables: meant.Tables},
+			{Fabric: meant.Fabric, Multicast: meant.Multicast},
+			{Fabric: other, Tables: meant.Tables, Multicast: remade(other, masksOf(meant.Multicast.Tables)), SL2VL: lft.NewSL2VL(other, lft.IdentityVLs(1))},
 		} {
 			r := compare(t, meant, live)
 			if !r.Equal() || len(r.Findings) > 0 || r.Drifted > 0 || len(r.PerSwitch) > 0 {
 				t.Errorf("%s: %+v", name, r)
 			}
-			if live.LFT != nil && r.LFT.Compared == 0 || live.MFT != nil && r.MFT.Compared == 0 {
+			if live.Tables != nil && r.LFT.Compared == 0 || live.Multicast != nil && r.MFT.Compared == 0 {
 				t.Errorf("%s: nothing was compared: %+v", name, r)
 			}
 		}
@@ -157,8 +158,8 @@ func TestRandom(t *testing.T) {
 	f := meant.Fabric
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
-		live := &State{Fabric: f, LFT: meant.LFT.Clone(), SL2VL: meant.SL2VL.Clone()}
-		masks := masksOf(meant.MFT)
+		live := &diff.Snapshot{Fabric: f, Tables: meant.Tables.Clone(), SL2VL: meant.SL2VL.Clone()}
+		masks := masksOf(meant.Multicast.Tables)
 		wantLFT, wantMFT, wantMaps := map[string]bool{}, map[string]bool{}, 0
 		for range rapid.IntRange(0, 12).Draw(t, "changes") {
 			s := fabric.NodeID(rng.IntN(f.NumSwitches()))
@@ -169,9 +170,9 @@ func TestRandom(t *testing.T) {
 				if rng.IntN(3) == 0 {
 					port = fabric.NoPath
 				}
-				live.LFT.Row(s)[lid] = port
+				live.Tables.Row(s)[lid] = port
 				key := fmt.Sprintf("%d/%d", s, lid)
-				if wantLFT[key] = port != meant.LFT.Row(s)[lid]; !wantLFT[key] {
+				if wantLFT[key] = port != meant.Tables.Row(s)[lid]; !wantLFT[key] {
 					delete(wantLFT, key)
 				}
 			case 1:
@@ -193,9 +194,9 @@ func TestRandom(t *testing.T) {
 				}
 			}
 		}
-		live.MFT = remade(f, masks)
+		live.Multicast = remade(f, masks)
 		for s := range fabric.NodeID(f.NumSwitches()) {
-			a, b := meant.MFT.Mask(s, 0xc001), live.MFT.Mask(s, 0xc001)
+			a, b := meant.Multicast.Tables.Mask(s, 0xc001), live.Multicast.Tables.Mask(s, 0xc001)
 			if !slices.Equal(a, b) {
 				wantMFT[fmt.Sprint(s)] = true
 			}
@@ -206,14 +207,14 @@ func TestRandom(t *testing.T) {
 			s, _ := f.SwitchByGUID(p.GUID)
 			for _, e := range p.Entries {
 				gotLFT[fmt.Sprintf("%d/%d", s, e.LID)] = true
-				if e.Meant != meant.LFT.Row(s)[e.LID] || e.Live != live.LFT.Row(s)[e.LID] {
+				if e.Meant != meant.Tables.Row(s)[e.LID] || e.Live != live.Tables.Row(s)[e.LID] {
 					t.Errorf("switch %d: %+v", s, e)
 				}
 			}
 			for _, m := range p.Masks {
 				gotMFT[fmt.Sprint(s)] = true
 				var ports []int
-				for _, q := range meant.MFT.Mask(s, m.MLID) {
+				for _, q := range meant.Multicast.Tables.Mask(s, m.MLID) {
 					if !slices.Contains(m.Missing, int(f.Num(q))) {
 						ports = append(ports, int(f.Num(q)))
 					}
@@ -221,7 +222,7 @@ func TestRandom(t *testing.T) {
 				ports = append(ports, m.Extra...)
 				slices.Sort(ports)
 				var want []int
-				for _, q := range live.MFT.Mask(s, m.MLID) {
+				for _, q := range live.Multicast.Tables.Mask(s, m.MLID) {
 					want = append(want, int(f.Num(q)))
 				}
 				if !slices.Equal(ports, want) {
@@ -250,8 +251,8 @@ func TestMulticastLoop(t *testing.T) {
 	// these to each other: two for each.
 	square := []fabric.NodeID{0, 1, 4, 5}
 	for _, mlid := range []fabric.LID{0xc001, 0xc123} {
-		live := &State{Fabric: f, LFT: meant.LFT.Clone()}
-		masks := masksOf(meant.MFT)
+		live := &diff.Snapshot{Fabric: f, Tables: meant.Tables.Clone()}
+		masks := masksOf(meant.Multicast.Tables)
 		for _, s := range square {
 			ports, to := f.SwitchLinks(s)
 			key := [2]int{int(s), int(mlid)}
@@ -264,8 +265,8 @@ func TestMulticastLoop(t *testing.T) {
 			slices.Sort(masks[key])
 			masks[key] = slices.Compact(masks[key])
 		}
-		live.LFT.Row(7)[3] = fabric.NoPath // and something else
-		live.MFT = remade(f, masks)
+		live.Tables.Row(7)[3] = fabric.NoPath // and something else
+		live.Multicast = remade(f, masks)
 		r := compare(t, meant, live)
 		if r.Loops != 1 || len(r.Findings) < 2 || r.Findings[0].Rule != verify.MulticastLoop || r.Findings[0].LID != mlid || r.Equal() {
 			t.Fatalf("MLID %#x: %d loops, %+v", uint16(mlid), r.Loops, r.Findings)
@@ -277,7 +278,7 @@ func TestMulticastLoop(t *testing.T) {
 		for i, h := range w {
 			s, _ := f.SwitchByGUID(h.Switch)
 			next, _ := f.SwitchByGUID(w[(i+1)%len(w)].Switch)
-			if f.Owner(f.Peer(f.Port(s, h.Port))) != next || !slices.Contains(live.MFT.Mask(s, mlid), f.Port(s, h.Port)) {
+			if f.Owner(f.Peer(f.Port(s, h.Port))) != next || !slices.Contains(live.Multicast.Tables.Mask(s, mlid), f.Port(s, h.Port)) {
 				t.Errorf("the cycle is %+v", w)
 			}
 		}
@@ -297,7 +298,7 @@ func TestLoopOfNobody(t *testing.T) {
 	meant := grid(t)
 	f := meant.Fabric
 	last := f.Peer(f.Port(15, 5))
-	meant.Trees = []mft.Tree{{Name: "all", MLID: 0xc001, Senders: []fabric.PortID{last}, Receivers: f.CAPorts()}}
+	meant.Multicast.Trees = []mft.Tree{{Name: "all", MLID: 0xc001, Senders: []fabric.PortID{last}, Receivers: f.CAPorts()}}
 	masks := map[[2]int][]fabric.PortNum{}
 	square := []fabric.NodeID{0, 1, 4, 5}
 	for _, s := range square {
@@ -310,13 +311,13 @@ func TestLoopOfNobody(t *testing.T) {
 			}
 		}
 	}
-	r := compare(t, meant, &State{Fabric: f, LFT: meant.LFT, MFT: remade(f, masks)})
+	r := compare(t, meant, &diff.Snapshot{Fabric: f, Tables: meant.Tables, Multicast: remade(f, masks)})
 	if r.Loops != 1 || r.Findings[0].Rule != verify.MulticastLoop || !strings.Contains(r.Findings[0].Message, `group "all"`) {
 		t.Errorf("%d loops, %+v", r.Loops, r.Findings)
 	}
 	// The same in a fabric that was found again.
 	other := again(t, f, nil)
-	r = compare(t, meant, &State{Fabric: other, LFT: meant.LFT, MFT: remade(other, masks)})
+	r = compare(t, meant, &diff.Snapshot{Fabric: other, Tables: meant.Tables, Multicast: remade(other, masks)})
 	if r.Loops != 1 || r.Findings[0].Rule != verify.MulticastLoop {
 		t.Errorf("another fabric: %d loops, %+v", r.Loops, r.Findings)
 	}
@@ -326,11 +327,11 @@ func TestLoopOfNobody(t *testing.T) {
 func TestUnicastLoop(t *testing.T) {
 	meant := grid(t)
 	f := meant.Fabric
-	live := &State{Fabric: f, LFT: meant.LFT.Clone()}
+	live := &diff.Snapshot{Fabric: f, Tables: meant.Tables.Clone()}
 	ports, to := f.SwitchLinks(0)
 	lid := f.LID(f.Peer(f.Port(15, 5)))
-	live.LFT.Row(0)[lid] = f.Num(ports[0])
-	live.LFT.Row(to[0])[lid] = f.Num(f.Peer(ports[0]))
+	live.Tables.Row(0)[lid] = f.Num(ports[0])
+	live.Tables.Row(to[0])[lid] = f.Num(f.Peer(ports[0]))
 	r := compare(t, meant, live)
 	if r.Loops != 1 || r.Findings[0].Rule != verify.UnicastLoop || r.Findings[0].LID != lid || r.MFT != nil {
 		t.Errorf("%d loops, %+v", r.Loops, r.Findings)
@@ -351,10 +352,10 @@ func TestCablesInUse(t *testing.T) {
 		}
 	}
 	for _, spare := range short.Part(4, cables) {
-		meant := &State{Fabric: f, LFT: compiled(t, again(t, f.Without(spare), nil)).LFT}
+		meant := &diff.Snapshot{Fabric: f, Tables: compiled(t, again(t, f.Without(spare), nil)).Tables}
 		for _, gone := range cables {
-			live := &State{Fabric: again(t, f.Without(gone), nil), LFT: meant.LFT}
-			v, err := verify.Check(t.Context(), live.Fabric, live.LFT, verify.Options{})
+			live := &diff.Snapshot{Fabric: again(t, f.Without(gone), nil), Tables: meant.Tables}
+			v, err := verify.Check(t.Context(), live.Fabric, live.Tables, verify.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -373,7 +374,7 @@ func TestCablesInUse(t *testing.T) {
 // state does not tell choices, those that were meant stand, and no packet has to take the cable from that end.
 func TestCablesOfChoices(t *testing.T) {
 	meant := grid(t)
-	meant.MFT, meant.Trees, meant.SL2VL = nil, nil, nil
+	meant.Multicast, meant.SL2VL = nil, nil
 	f := meant.Fabric
 	for s := range fabric.NodeID(f.NumSwitches()) {
 		ports, _ := f.SwitchLinks(s)
@@ -381,15 +382,15 @@ func TestCablesOfChoices(t *testing.T) {
 			both := adaptive.Group{Number: 1, Subgroups: []adaptive.Subgroup{{}}}
 			both.Subgroups[0].Ports.Add(f.Num(p))
 			both.Subgroups[0].Ports.Add(f.Num(ports[(i+1)%len(ports)]))
-			plft := adaptive.NewPLFT(meant.LFT)
+			plft := adaptive.NewPLFT(meant.Tables)
 			meant.Adaptive = &adaptive.Tables{Groups: make([][]adaptive.Group, f.NumSwitches()), PLFTs: []*adaptive.PLFT{plft}}
 			meant.Adaptive.Groups[s] = []adaptive.Group{both}
-			for lid, out := range meant.LFT.Row(s) {
+			for lid, out := range meant.Tables.Row(s) {
 				if out == f.Num(p) {
 					plft.Set(s, fabric.LID(lid), adaptive.Free, 0)
 				}
 			}
-			live := &State{Fabric: again(t, f.Without(p), nil), LFT: meant.LFT}
+			live := &diff.Snapshot{Fabric: again(t, f.Without(p), nil), Tables: meant.Tables}
 			var idle, used []fabric.GUID
 			for _, x := range compare(t, meant, live).Findings {
 				switch {
@@ -412,7 +413,7 @@ func TestLive(t *testing.T) {
 	meant := grid(t)
 	host := meant.Fabric.CAPorts()[0]
 	lid := meant.Fabric.LID(host)
-	sameLFT := func(f *fabric.Fabric) *State { return &State{Fabric: f, LFT: meant.LFT} }
+	sameLFT := func(f *fabric.Fabric) *diff.Snapshot { return &diff.Snapshot{Fabric: f, Tables: meant.Tables} }
 	rules := func(r *Report) map[string]int {
 		m := map[string]int{}
 		for _, x := range r.Findings {
@@ -445,9 +446,9 @@ func TestLive(t *testing.T) {
 	unread := sameLFT(again(t, meant.Fabric, nil))
 	unread.Unread = make([]bool, 16)
 	unread.Unread[3] = true
-	unread.LFT = meant.LFT.Clone()
-	for i := range unread.LFT.Row(3) {
-		unread.LFT.Row(3)[i] = fabric.NoPath
+	unread.Tables = meant.Tables.Clone()
+	for i := range unread.Tables.Row(3) {
+		unread.Tables.Row(3)[i] = fabric.NoPath
 	}
 	r = compare(t, meant, unread)
 	if got := rules(r); got[Unread] != 1 || got[Missing] != 0 || r.Unread != 1 || r.LFT.Missing != 0 {
@@ -472,9 +473,9 @@ func TestLive(t *testing.T) {
 		if !ok {
 			t.Fatal("no such switch")
 		}
-		copy(tables.Row(s), meant.LFT.Row(from))
+		copy(tables.Row(s), meant.Tables.Row(from))
 	}
-	r = compare(t, meant, &State{Fabric: gone, LFT: tables})
+	r = compare(t, meant, &diff.Snapshot{Fabric: gone, Tables: tables})
 	if got := rules(r); got[Unread] != 1 || got[Cable] < 3 || r.LFT.Differ() != 0 {
 		t.Errorf("replaced: %v, %+v", got, r.Findings)
 	}
@@ -487,7 +488,7 @@ func TestCreditLoop(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	loops := func(a, b *State) (n int) {
+	loops := func(a, b *diff.Snapshot) (n int) {
 		for _, x := range compare(t, a, b).Findings {
 			if x.Rule == verify.CreditLoop {
 				n++
@@ -495,8 +496,8 @@ func TestCreditLoop(t *testing.T) {
 		}
 		return n
 	}
-	minhop := &State{Fabric: meant.Fabric, LFT: r.Tables}
-	if n := loops(&State{Fabric: meant.Fabric, LFT: meant.LFT}, minhop); n == 0 {
+	minhop := &diff.Snapshot{Fabric: meant.Fabric, Tables: r.Tables}
+	if n := loops(&diff.Snapshot{Fabric: meant.Fabric, Tables: meant.Tables}, minhop); n == 0 {
 		t.Error("minhop's credit loop was not found")
 	}
 	if n := loops(minhop, minhop); n != 0 {
@@ -512,7 +513,7 @@ func TestCreditLoop(t *testing.T) {
 		sls.SetRow(slices.Repeat([]fabric.SL{1}, int(f.MaxLID())+1), s)
 	}
 	sls.SetPorts(make([]fabric.SL, int(f.MaxLID())+1), f.CAPorts()...)
-	if n := loops(&State{Fabric: f, LFT: meant.LFT, SL2VL: dropping, PathSLs: sls}, &State{Fabric: f, LFT: r.Tables, SL2VL: dropping}); n == 0 {
+	if n := loops(&diff.Snapshot{Fabric: f, Tables: meant.Tables, SL2VL: dropping, PathSLs: sls}, &diff.Snapshot{Fabric: f, Tables: r.Tables, SL2VL: dropping}); n == 0 {
 		t.Error("the credit loop of hosts with path SLs of their own was not found")
 	}
 }
@@ -520,10 +521,14 @@ func TestCreditLoop(t *testing.T) {
 // States that do not belong together are refused.
 func TestErrors(t *testing.T) {
 	meant := grid(t)
-	other := grid(t)
-	for _, live := range []*State{
-		{Fabric: meant.Fabric, LFT: lft.NewTables(3, 10)},
-		{Fabric: meant.Fabric, MFT: other.MFT},
+	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := compiled(t, f)
+	for _, live := range []*diff.Snapshot{
+		{Fabric: meant.Fabric, Tables: lft.NewTables(3, 10)},
+		{Fabric: meant.Fabric, Multicast: other.Multicast},
 		{Fabric: meant.Fabric, SL2VL: other.SL2VL},
 		{Fabric: meant.Fabric, Unread: make([]bool, 2)},
 	} {
@@ -541,12 +546,12 @@ func TestErrors(t *testing.T) {
 // TestLostEntryOfSecondPLFT takes an entry with one port from private LFT 1: no linear table has it.
 func TestLostEntryOfSecondPLFT(t *testing.T) {
 	meant, live := grid(t), grid(t)
-	for _, s := range []*State{meant, live} {
+	for _, s := range []*diff.Snapshot{meant, live} {
 		s.Adaptive = &adaptive.Tables{Groups: make([][]adaptive.Group, s.Fabric.NumSwitches())}
 		for range 2 {
 			ports := lft.NewTables(s.Fabric.NumSwitches(), s.Fabric.MaxLID())
 			for n := range fabric.NodeID(s.Fabric.NumSwitches()) {
-				copy(ports.Row(n), s.LFT.Row(n))
+				copy(ports.Row(n), s.Tables.Row(n))
 			}
 			s.Adaptive.PLFTs = append(s.Adaptive.PLFTs, adaptive.NewPLFT(ports))
 		}

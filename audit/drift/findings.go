@@ -153,9 +153,9 @@ func (c *comparison) compareLIDsAndCables() {
 // usedPorts is the ports by which a switch sends packets to ports that are in the live fabric: by an
 // entry that leaves no choice, or a mask. What the live state does not tell is as meant.
 func (c *comparison) usedPorts(s, to fabric.NodeID) (used adaptive.PortSet) {
-	tables, masks, at := c.live.LFT, c.live.MFT, to
+	tables, masks, at := c.live.Tables, c.live.Multicast, to
 	if tables == nil {
-		tables, at = c.meant.LFT, s
+		tables, at = c.meant.Tables, s
 	}
 	choices, by := c.live.Adaptive, to
 	if choices == nil {
@@ -170,12 +170,12 @@ func (c *comparison) usedPorts(s, to fabric.NodeID) (used adaptive.PortSet) {
 		}
 	}
 	if at = to; masks == nil {
-		masks, at = c.meant.MFT, s
+		masks, at = c.meant.Multicast, s
 	}
 	if masks != nil {
-		for _, mlid := range masks.MLIDs() {
-			for _, p := range masks.Mask(at, mlid) {
-				used.Add(masks.Fabric().Num(p))
+		for _, mlid := range masks.Tables.MLIDs() {
+			for _, p := range masks.Tables.Mask(at, mlid) {
+				used.Add(masks.Tables.Fabric().Num(p))
 			}
 		}
 	}
@@ -198,9 +198,9 @@ func (c *comparison) addCables(sw fabric.GUID, ports []verify.Endpoint, severity
 // findForeign lists the MLIDs that only the live state has.
 func (c *comparison) findForeign() {
 	var list []string
-	first, meant := fabric.LID(0), c.meant.MFT.MLIDs()
-	for _, l := range c.live.MFT.MLIDs() {
-		if _, is := slices.BinarySearch(meant, l); is || len(c.live.MFT.Ports(l)) == 0 {
+	first, meant := fabric.LID(0), c.meant.Multicast.Tables.MLIDs()
+	for _, l := range c.live.Multicast.Tables.MLIDs() {
+		if _, is := slices.BinarySearch(meant, l); is || len(c.live.Multicast.Tables.Ports(l)) == 0 {
 			continue
 		}
 		list = append(list, fmt.Sprintf("%#x", uint16(l)))

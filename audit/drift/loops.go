@@ -23,17 +23,17 @@ var (
 // drifted, since tables may be meant to have one (minhop's guarantee is none).
 func (c *comparison) findLoops(ctx context.Context, workers int) ([]verify.Finding, error) {
 	f := c.live.Fabric
-	tables, opt := c.live.LFT, verify.Options{SL2VL: c.live.SL2VL, UnknownSLs: c.meant.UnknownSLs, Complete: true, Workers: workers}
-	masks := c.live.MFT
+	tables, opt := c.live.Tables, verify.Options{SL2VL: c.live.SL2VL, UnknownSLs: c.meant.UnknownSLs, Complete: true, Workers: workers}
+	masks := c.live.Multicast
 	if c.sameFabric {
 		if tables == nil {
-			tables = c.meant.LFT
+			tables = c.meant.Tables
 		}
 		if opt.SL2VL == nil {
 			opt.SL2VL = c.meant.SL2VL
 		}
 		if masks == nil {
-			masks = c.meant.MFT
+			masks = c.meant.Multicast
 		}
 	}
 	if tables == nil {
@@ -43,7 +43,7 @@ func (c *comparison) findLoops(ctx context.Context, workers int) ([]verify.Findi
 		opt.PathSLs = c.movePathSLs(tables)
 	}
 	if masks != nil {
-		opt.Multicast = &verify.Multicast{Tables: masks, Trees: c.listTrees(masks)}
+		opt.Multicast = &verify.Multicast{Tables: masks.Tables, Trees: c.listTrees(masks.Tables)}
 	}
 	result, err := verify.Check(ctx, f, tables, opt)
 	if err != nil {
@@ -110,8 +110,12 @@ func (c *comparison) movePathSLs(live *lft.Tables) *lft.PathSLs {
 func (c *comparison) listTrees(masks *mft.Tables) []mft.Tree {
 	f := c.live.Fabric
 	meant := map[fabric.LID]mft.Tree{}
-	for i := range c.meant.Trees {
-		t := &c.meant.Trees[i]
+	var known []mft.Tree
+	if c.meant.Multicast != nil {
+		known = c.meant.Multicast.Trees
+	}
+	for i := range known {
+		t := &known[i]
 		of, ok := meant[t.MLID]
 		if !ok {
 			of = mft.Tree{Group: t.Group, Name: t.Name, MGID: t.MGID, MLID: t.MLID, SL: t.SL}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ibweave/ibweave/audit/diff"
 	"github.com/ibweave/ibweave/audit/drift"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/text"
@@ -125,7 +126,7 @@ func (a *app) drift(ctx context.Context, d *drifting, dir string) (*drift.Report
 	if err != nil {
 		return nil, err
 	}
-	var live *drift.State
+	var live *diff.Snapshot
 	if len(d.live) > 0 {
 		live, err = a.readLive(d, meant.Fabric)
 	} else {
@@ -134,7 +135,7 @@ func (a *app) drift(ctx context.Context, d *drifting, dir string) (*drift.Report
 	if err != nil {
 		return nil, err
 	}
-	if (meant.LFT == nil || live.LFT == nil) && (meant.MFT == nil || live.MFT == nil) && (meant.SL2VL == nil || live.SL2VL == nil) {
+	if (meant.Tables == nil || live.Tables == nil) && (meant.Multicast == nil || live.Multicast == nil) && (meant.SL2VL == nil || live.SL2VL == nil) {
 		return nil, inputf("%s and %s have no table in common: nothing to compare", dir, strings.Join(d.live, ", "))
 	}
 	s := a.startStage("compare")
@@ -150,7 +151,7 @@ func (a *app) drift(ctx context.Context, d *drifting, dir string) (*drift.Report
 }
 
 // readFolder reads a compiled directory, or a folder of dumps: of pull, or OpenSM's own.
-func (a *app) readFolder(dir string, lenient bool) (*drift.State, error) {
+func (a *app) readFolder(dir string, lenient bool) (*diff.Snapshot, error) {
 	in := audit{lenient: lenient, choosing: choosing{adaptiveToo: true}}
 	if err := a.resolve(&in, dir, false); err != nil {
 		return nil, err
@@ -163,17 +164,14 @@ func (a *app) readFolder(dir string, lenient bool) (*drift.State, error) {
 	if err := a.readTablesBeside(&in, f, &opt); err != nil {
 		return nil, err
 	}
-	state := &drift.State{Fabric: f, LFT: tables, SL2VL: opt.SL2VL, PathSLs: opt.PathSLs, UnknownSLs: in.unknownSLs, Adaptive: in.adaptive}
-	if m := opt.Multicast; m != nil {
-		state.MFT, state.Trees = m.Tables, m.Trees
-	}
-	return state, nil
+	opt.UnknownSLs = in.unknownSLs
+	return snapshot(dir, f, tables, &opt, in.adaptive), nil
 }
 
 // readLive reads dumps of what is live, on the cables of f unless they come with a
 // topology.
-func (a *app) readLive(d *drifting, f *fabric.Fabric) (*drift.State, error) {
-	live := &drift.State{Fabric: f}
+func (a *app) readLive(d *drifting, f *fabric.Fabric) (*diff.Snapshot, error) {
+	live := &diff.Snapshot{Name: "live", Fabric: f}
 	if len(d.live) == 1 && isFolder(d.live[0]) {
 		return a.readFolder(d.live[0], d.lenient)
 	}
@@ -188,8 +186,8 @@ func (a *app) readLive(d *drifting, f *fabric.Fabric) (*drift.State, error) {
 		form := dump.Recognize(data)
 		switch form.Info().Kind {
 		case dump.ForwardingTables:
-			twice = live.LFT != nil
-			live.LFT, problems, err = dump.ReadLFTs(name, data, f, opt)
+			twice = live.Tables != nil
+			live.Tables, problems, err = dump.ReadLFTs(name, data, f, opt)
 		case dump.AdaptiveTables:
 			twice = live.Adaptive != nil
 			live.Adaptive, problems, err = dump.ReadFAR(name, data, f, opt)
@@ -197,8 +195,9 @@ func (a *app) readLive(d *drifting, f *fabric.Fabric) (*drift.State, error) {
 			twice = live.SL2VL != nil
 			live.SL2VL, problems, err = dump.ReadSL2VL(name, data, f, opt)
 		case dump.MulticastTables:
-			twice = live.MFT != nil
-			live.MFT, problems, err = dump.ReadMFTs(name, data, f, opt)
+			twice = live.Multicast != nil
+			live.Multicast = &mft.Plan{}
+			live.Multicast.Tables, problems, err = dump.ReadMFTs(name, data, f, opt)
 		case "":
 			return nil, &fabric.ParseError{File: name, Err: fmt.Errorf("no dump of tables; want what dump_lfts or dump_mfts print, opensm-lfts.dump, opensm.mcfdbs, opensm-sl2vl.dump or far of ibdiagnet")}
 		default:
@@ -217,15 +216,15 @@ func (a *app) readLive(d *drifting, f *fabric.Fabric) (*drift.State, error) {
 		}
 		d.parts.addUndecided(problems, []string{drift.Unread}, []string{drift.Unread})
 	}
-	if live.LFT == nil && live.Adaptive != nil {
-		live.LFT = live.Adaptive.PLFTs[0].Ports
+	if live.Tables == nil && live.Adaptive != nil {
+		live.Tables = live.Adaptive.PLFTs[0].Ports
 	}
 	return live, nil
 }
 
 // pullLive reads the tables of a live subnet. What could not be read goes to standard
 // error, and a switch among that is a finding.
-func (a *app) pullLive(ctx context.Context, d *drifting) (live *drift.State, err error) {
+func (a *app) pullLive(ctx context.Context, d *drifting) (live *diff.Snapshot, err error) {
 	err = a.sweep(ctx, &d.reach, func(c *subnet.Client, found *subnet.Discovery) error {
 		t, err := a.pull(ctx, c, found, d.mlid)
 		if err != nil {
@@ -233,7 +232,10 @@ func (a *app) pullLive(ctx context.Context, d *drifting) (live *drift.State, err
 		}
 		problems := append(found.Problems, t.Problems...)
 		a.listProblems(len(problems), true, func(i int) string { return problems[i].String() })
-		live = &drift.State{Fabric: found.Fabric, LFT: t.LFT, MFT: t.MFT, SL2VL: t.SL2VL, Unread: make([]bool, len(t.Read))}
+		live = &diff.Snapshot{Name: "live", Fabric: found.Fabric, Tables: t.LFT, SL2VL: t.SL2VL, Unread: make([]bool, len(t.Read))}
+		if t.MFT != nil {
+			live.Multicast = &mft.Plan{Tables: t.MFT}
+		}
 		for i, ok := range t.Read {
 			live.Unread[i] = !ok
 		}

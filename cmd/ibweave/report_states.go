@@ -106,10 +106,15 @@ func (a *app) auditEngine(ctx context.Context, in *audit, f *fabric.Fabric, engi
 	return x, err
 }
 
-// snapshot is a state as diff takes it.
+// snapshot returns the state of a reported one, for diff.
 func (x *reported) snapshot() *diff.Snapshot {
-	s := &diff.Snapshot{Name: x.name, Fabric: x.fabric, Tables: x.tables, SL2VL: x.options.SL2VL, PathSLs: x.options.PathSLs, UnknownSLs: x.options.UnknownSLs, Adaptive: x.adaptive}
-	if m := x.options.Multicast; m != nil {
+	return snapshot(x.name, x.fabric, x.tables, &x.options, x.adaptive)
+}
+
+// snapshot returns tables, with what is read beside them in opt, for diff and drift.
+func snapshot(name string, f *fabric.Fabric, tables *lft.Tables, opt *verify.Options, choices *adaptive.Tables) *diff.Snapshot {
+	s := &diff.Snapshot{Name: name, Fabric: f, Tables: tables, SL2VL: opt.SL2VL, PathSLs: opt.PathSLs, UnknownSLs: opt.UnknownSLs, Adaptive: choices}
+	if m := opt.Multicast; m != nil {
 		s.Multicast = &mft.Plan{Trees: m.Trees, Tables: m.Tables}
 	}
 	return s
