@@ -165,7 +165,7 @@ func TestRebalance(t *testing.T) {
 			t.Errorf("%+v, said %+v", n, step.Changes)
 		}
 		asChecked(t, damaged, e, r, step)
-		d, err := diff.Compare(t.Context(), &diff.Snapshot{Fabric: damaged, Tables: last.Routing.Tables}, &diff.Snapshot{Fabric: damaged, Tables: r.Routing.Tables}, diff.Options{})
+		d, err := diff.Compare(t.Context(), &diff.Snapshot{Fabric: damaged, Tables: last.Routing.Tables}, &diff.Snapshot{Fabric: damaged, Tables: r.Routing.Tables})
 		if err != nil {
 			t.Fatal(err)
 		}

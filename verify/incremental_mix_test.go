@@ -48,7 +48,7 @@ func TestMayMix(t *testing.T) {
 			var w verify.IncrementalChecker
 			w.Start(now, a, check(a))
 			may := w.MayMix(b)
-			d, err := diff.Compare(t.Context(), &diff.Snapshot{Fabric: f, Tables: a}, &diff.Snapshot{Fabric: f, Tables: b}, diff.Options{})
+			d, err := diff.Compare(t.Context(), &diff.Snapshot{Fabric: f, Tables: a}, &diff.Snapshot{Fabric: f, Tables: b})
 			if err != nil {
 				t.Fatal(err)
 			}

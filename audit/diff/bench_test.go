@@ -32,7 +32,7 @@ func BenchmarkCompareFatTree24(b *testing.B) {
 	b.Run("compare", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if r, err = Compare(context.Background(), states[0], states[1], Options{}); err != nil {
+			if r, err = Compare(context.Background(), states[0], states[1]); err != nil {
 				b.Fatal(err)
 			}
 		}

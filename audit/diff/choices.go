@@ -16,7 +16,7 @@ func (c *comparison) compareChoices(ctx context.Context) error {
 	c.r.Adaptive = d
 	x, y := c.a.Adaptive, c.b.Adaptive
 	results := make([]ChoiceChange, c.new.NumSwitches())
-	err := par.ForEach(ctx, c.opt.Workers, len(results), func(i int) error {
+	err := par.ForEach(ctx, 0, len(results), func(i int) error {
 		s := fabric.NodeID(i)
 		was := c.back[s]
 		if was == fabric.NoNode {

@@ -27,7 +27,7 @@ func TestChoices(t *testing.T) {
 			b = a
 		}
 		got, err := diff.Compare(t.Context(),
-			&diff.Snapshot{Name: "a", Fabric: f, Adaptive: a}, &diff.Snapshot{Name: "b", Fabric: f, Adaptive: b}, diff.Options{})
+			&diff.Snapshot{Name: "a", Fabric: f, Adaptive: a}, &diff.Snapshot{Name: "b", Fabric: f, Adaptive: b})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -47,30 +47,18 @@ type Snapshot struct {
 	Unread []bool
 }
 
-// Options are what a caller may ask of Compare.
-type Options struct {
-	// Workers is how many goroutines share the work; 0 for one on each CPU.
-	// The result does not depend on it.
-	Workers int
-	// Witnesses bounds the loops that are shown of each kind; 0 for
-	// DefaultWitnesses. All are counted.
-	Witnesses int
-	// Worst bounds the lists of the ports that are affected most; 0 for
-	// DefaultWorst.
-	Worst int
-}
-
-// The defaults of Options.
+// maxWitnesses bounds the loops that are shown of each kind, and mostAffected the lists of the
+// ports that are affected most. All are counted.
 const (
-	DefaultWitnesses = 16
-	DefaultWorst     = 10
+	maxWitnesses = 16
+	mostAffected = 10
 )
 
 // comparison is what all parts of Compare share.
 type comparison struct {
 	*match
 	a, b    *Snapshot
-	opt     Options
+	worst   int // bounds the lists of the ports that are affected most
 	targets []target
 	r       *Result
 }
@@ -81,19 +69,18 @@ type comparison struct {
 // tables tell VLs apart, that times the SLs that behave differently. Errors:
 // snapshots without a fabric, tables that are not of their fabric, and ctx's
 // error when that ends first.
-func Compare(ctx context.Context, a, b *Snapshot, opt Options) (*Result, error) {
+func Compare(ctx context.Context, a, b *Snapshot) (*Result, error) {
+	return compareStates(ctx, a, b, mostAffected)
+}
+
+// compareStates is Compare with another bound of the lists of ports that are affected most.
+func compareStates(ctx context.Context, a, b *Snapshot, worst int) (*Result, error) {
 	for _, s := range []*Snapshot{a, b} {
 		if err := s.Check(); err != nil {
 			return nil, err
 		}
 	}
-	if opt.Witnesses <= 0 {
-		opt.Witnesses = DefaultWitnesses
-	}
-	if opt.Worst <= 0 {
-		opt.Worst = DefaultWorst
-	}
-	c := &comparison{match: matchNodes(a.Fabric, b.Fabric), a: a, b: b, opt: opt, r: newResult(a, b)}
+	c := &comparison{match: matchNodes(a.Fabric, b.Fabric), a: a, b: b, worst: worst, r: newResult(a, b)}
 	c.compareNodes()
 	c.compareLinks()
 	c.compareLIDs()

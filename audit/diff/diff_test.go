@@ -103,7 +103,7 @@ func route(t *testing.T, e lft.Engine, f *fabric.Fabric) *Snapshot {
 
 func compare(t *testing.T, a, b *Snapshot) *Result {
 	t.Helper()
-	r, err := Compare(context.Background(), a, b, Options{})
+	r, err := Compare(context.Background(), a, b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -624,14 +624,14 @@ func TestInvalid(t *testing.T) {
 		"multicast": {Fabric: small, Multicast: a.Multicast},
 	} {
 		for _, pair := range [][2]*Snapshot{{a, b}, {b, a}} {
-			if r, err := Compare(context.Background(), pair[0], pair[1], Options{}); err == nil || r != nil {
+			if r, err := Compare(context.Background(), pair[0], pair[1]); err == nil || r != nil {
 				t.Errorf("%s: no error", name)
 			}
 		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if r, err := Compare(ctx, a, a, Options{}); err != context.Canceled || r != nil {
+	if r, err := Compare(ctx, a, a); err != context.Canceled || r != nil {
 		t.Errorf("cancelled: %v", err)
 	}
 }

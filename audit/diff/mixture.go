@@ -110,8 +110,8 @@ func (m *mixture) newWorker() *mixWorker {
 }
 
 // run looks at all LIDs and returns one worker with what all found, and the dependencies of all packets.
-func (m *mixture) run(ctx context.Context, workers int) (*mixWorker, error) {
-	list, err := m.each(ctx, workers, (*mixWorker).checkBlock)
+func (m *mixture) run(ctx context.Context) (*mixWorker, error) {
+	list, err := m.each(ctx, (*mixWorker).checkBlock)
 	if err != nil {
 		return nil, err
 	}
@@ -131,8 +131,8 @@ func (m *mixture) run(ctx context.Context, workers int) (*mixWorker, error) {
 
 // unicast is the dependencies of packets between CAs. They are among those of all packets, and so have
 // no cycle where these have none.
-func (m *mixture) unicast(ctx context.Context, workers int) (*dependencies, error) {
-	list, err := m.each(ctx, workers, func(w *mixWorker, b int) {
+func (m *mixture) unicast(ctx context.Context) (*dependencies, error) {
+	list, err := m.each(ctx, func(w *mixWorker, b int) {
 		for l := range w.lids(b) {
 			if w.setLID(l); w.ca {
 				w.findLoops()
@@ -147,8 +147,8 @@ func (m *mixture) unicast(ctx context.Context, workers int) (*dependencies, erro
 }
 
 // each has workers look at all blocks, and joins the dependencies that they find for the first one.
-func (m *mixture) each(ctx context.Context, workers int, look func(w *mixWorker, b int)) ([]*mixWorker, error) {
-	list, err := par.ForEachWith(ctx, workers, int(m.maxLID)/lft.BlockSize+1, m.newWorker, func(w *mixWorker, b int) error {
+func (m *mixture) each(ctx context.Context, look func(w *mixWorker, b int)) ([]*mixWorker, error) {
+	list, err := par.ForEachWith(ctx, 0, int(m.maxLID)/lft.BlockSize+1, m.newWorker, func(w *mixWorker, b int) error {
 		look(w, b)
 		return nil
 	})

@@ -78,7 +78,7 @@ func (c *comparison) comparePairs(ctx context.Context) error {
 	c.r.Pairs = d
 	blocks := (len(targets) + lft.BlockSize - 1) / lft.BlockSize
 	// Blocks of LIDs, whose entries are next to each other in memory.
-	workers, err := par.ForEachWith(ctx, c.opt.Workers, blocks, p.newWorker, func(w *pairWorker, b int) error {
+	workers, err := par.ForEachWith(ctx, 0, blocks, p.newWorker, func(w *pairWorker, b int) error {
 		for _, t := range targets[b*lft.BlockSize : min(len(targets), (b+1)*lft.BlockSize)] {
 			p.countPairs(w, t)
 		}
@@ -114,8 +114,8 @@ func (c *comparison) comparePairs(ctx context.Context) error {
 		}
 	}
 	d.AllDestinations, d.AllSources = len(d.Destinations), len(d.Sources)
-	d.Destinations = worst(d.Destinations, c.opt.Worst)
-	d.Sources = worst(d.Sources, c.opt.Worst)
+	d.Destinations = worst(d.Destinations, c.worst)
+	d.Sources = worst(d.Sources, c.worst)
 	return nil
 }
 

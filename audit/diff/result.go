@@ -266,7 +266,7 @@ type PairChanges struct {
 	Gone int64 `json:"gone"` // pairs with an end that went
 	New  int64 `json:"new"`  // pairs with an end that came
 	// Destinations and Sources are the ports with the most pairs that are lost,
-	// then with the most that changed, at most Options.Worst.
+	// then with the most that changed, at most mostAffected.
 	Destinations []Affected `json:"destinations"`
 	Sources      []Affected `json:"sources"`
 	// All is how many destination LIDs and how many source ports are affected
@@ -326,7 +326,7 @@ type CreditLoops struct {
 	Management    int `json:"management"`
 	OldManagement int `json:"old_management"`
 	NewManagement int `json:"new_management"`
-	// Cycles has a short witness each, at most Options.Witnesses, never nil;
+	// Cycles has a short witness each, at most maxWitnesses, never nil;
 	// ManagementCycles for those of management traffic when there are no others,
 	// and neither the old nor the new tables have some by themselves.
 	Cycles           [][]MixedHop `json:"cycles"`

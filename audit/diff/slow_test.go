@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -204,11 +205,13 @@ func TestAgainstSlow(t *testing.T) {
 				row[1+r.IntN(len(row)-1)] = fabric.PortNum(r.IntN(8))
 			}
 		}
-		x, err := Compare(context.Background(), a, b, Options{Worst: 1000})
+		x, err := compareStates(context.Background(), a, b, 1000)
 		if err != nil {
 			t.Fatal(err)
 		}
-		one, err := Compare(context.Background(), a, b, Options{Worst: 1000, Workers: 1})
+		cpus := runtime.GOMAXPROCS(1)
+		one, err := compareStates(context.Background(), a, b, 1000)
+		runtime.GOMAXPROCS(cpus)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -216,12 +219,12 @@ func TestAgainstSlow(t *testing.T) {
 		if d := cmp.Diff(x, one, unexported); d != "" {
 			t.Fatalf("on one goroutine: %s", d)
 		}
-		if self, err := Compare(context.Background(), a, a, Options{}); err != nil || !self.Equal || len(self.Findings) > 0 {
+		if self, err := Compare(context.Background(), a, a); err != nil || !self.Equal || len(self.Findings) > 0 {
 			t.Fatalf("a is not equal to itself: %v %+v", err, self.Findings)
 		}
 		checkPairs(t, a, b, x)
 		checkForms(t, x)
-		y, err := Compare(context.Background(), b, a, Options{Worst: 1000})
+		y, err := compareStates(context.Background(), b, a, 1000)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -488,7 +491,7 @@ func TestOrderAgainstStates(t *testing.T) {
 				}
 			}
 		}
-		res, err := Compare(context.Background(), &Snapshot{Fabric: f, Tables: m.old}, &Snapshot{Fabric: f, Tables: m.new}, Options{})
+		res, err := Compare(context.Background(), &Snapshot{Fabric: f, Tables: m.old}, &Snapshot{Fabric: f, Tables: m.new})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -564,7 +567,7 @@ func TestOrderAgainstStates(t *testing.T) {
 		// What packets depend on while the order is kept is among what has been
 		// looked at for credit loops, whatever has been left out there.
 		c := &comparison{match: matchNodes(f, f), a: &Snapshot{Fabric: f, Tables: m.old}, b: &Snapshot{Fabric: f, Tables: m.new}}
-		w, err := c.newMixture().run(context.Background(), 1)
+		w, err := c.newMixture().run(context.Background())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -697,7 +700,7 @@ func TestDependenciesAgainstPaths(t *testing.T) {
 				}
 			}
 		}
-		res, err := Compare(context.Background(), a, b, Options{})
+		res, err := Compare(context.Background(), a, b)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -716,11 +719,11 @@ func TestDependenciesAgainstPaths(t *testing.T) {
 		if m.vls > 1 {
 			lanes++
 		}
-		w, err := m.run(context.Background(), 1)
+		w, err := m.run(context.Background())
 		if err != nil {
 			t.Fatal(err)
 		}
-		unicast, err := m.unicast(context.Background(), 1)
+		unicast, err := m.unicast(context.Background())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -89,7 +89,7 @@ func (c *comparison) compareEntries(ctx context.Context) error {
 		gone, new int64
 	}
 	results := make([]switchResult, c.new.NumSwitches())
-	err := par.ForEach(ctx, c.opt.Workers, len(results), func(s int) error {
+	err := par.ForEach(ctx, 0, len(results), func(s int) error {
 		n := c.new.Node(fabric.NodeID(s))
 		r := &results[s]
 		r.Switch, r.Name, r.Entries = n.GUID, c.new.Name(fabric.NodeID(s)), Entries{}

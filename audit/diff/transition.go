@@ -20,13 +20,13 @@ func (c *comparison) findTransition(ctx context.Context) error {
 		return nil
 	}
 	m := c.newMixture()
-	w, err := m.run(ctx, c.opt.Workers)
+	w, err := m.run(ctx)
 	if err != nil {
 		return err
 	}
 	t.Loops, t.OldLoops, t.NewLoops, t.Unordered = len(w.transient), w.own[0], w.own[1], w.unordered
 	t.Order = makeOrder(c.new, w.blocks)
-	for _, l := range w.transient[:min(c.opt.Witnesses, len(w.transient))] {
+	for _, l := range w.transient[:min(maxWitnesses, len(w.transient))] {
 		t.Cycles = append(t.Cycles, w.shortestLoop(l))
 	}
 	return c.findCreditLoops(ctx, w)
@@ -48,14 +48,14 @@ func (c *comparison) findCreditLoops(ctx context.Context, w *mixWorker) error {
 	if d.Management = len(all); d.Management == 0 {
 		return nil
 	}
-	fromCAs, err := w.unicast(ctx, c.opt.Workers)
+	fromCAs, err := w.unicast(ctx)
 	if err != nil {
 		return err
 	}
 	unicast := fromCAs.cycles()
 	d.Count = len(unicast)
 	for k, x := range []*Snapshot{c.a, c.b} {
-		own, err := verify.Check(ctx, x.Fabric, x.Tables, verify.Options{SL2VL: x.SL2VL, PathSLs: x.PathSLs, Workers: c.opt.Workers, Witnesses: 1, Findings: 1})
+		own, err := verify.Check(ctx, x.Fabric, x.Tables, verify.Options{SL2VL: x.SL2VL, PathSLs: x.PathSLs, Witnesses: 1, Findings: 1})
 		if err != nil {
 			return err
 		}
@@ -73,7 +73,7 @@ func (c *comparison) findCreditLoops(ctx context.Context, w *mixWorker) error {
 		into, g, components, management = &d.ManagementCycles, w.deps, all, true
 	}
 	var cycles [][]int32
-	for _, members := range components[:min(c.opt.Witnesses, len(components))] {
+	for _, members := range components[:min(maxWitnesses, len(components))] {
 		cycles = append(cycles, g.shortest(members))
 	}
 	if err := w.findLIDs(ctx, g, cycles, management); err != nil {

@@ -321,7 +321,7 @@ func ChangeOf(ctx context.Context, f *fabric.Fabric, from, to *lft.Routing) (Cha
 	snapshot := func(r *lft.Routing) *diff.Snapshot {
 		return &diff.Snapshot{Fabric: f, Tables: r.Tables, SL2VL: r.SL2VL, PathSLs: r.PathSLs}
 	}
-	d, err := diff.Compare(ctx, snapshot(from), snapshot(to), diff.Options{})
+	d, err := diff.Compare(ctx, snapshot(from), snapshot(to))
 	if err != nil {
 		return Change{}, err
 	}

@@ -25,9 +25,6 @@ type Options struct {
 	// Samples bounds the entries that are listed for each switch and table; 0 for
 	// DefaultSamples. All are counted.
 	Samples int
-	// Workers is how many goroutines follow packets; 0 for one on each CPU. The
-	// report does not depend on it.
-	Workers int
 }
 
 // DefaultSamples is how many entries of a switch and table are listed.
@@ -178,7 +175,7 @@ func Compare(ctx context.Context, meant, live *diff.Snapshot, opt Options) (*Rep
 	if meant.Multicast != nil && live.Multicast != nil {
 		c.findForeign()
 	}
-	loops, err := c.findLoops(ctx, opt.Workers)
+	loops, err := c.findLoops(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -107,7 +108,9 @@ func compare(t rapid.TB, meant, live *diff.Snapshot) *Report {
 	if err != nil {
 		t.Fatal(err)
 	}
-	one, err := Compare(context.Background(), meant, live, Options{Samples: 1 << 20, Workers: 1})
+	cpus := runtime.GOMAXPROCS(1)
+	one, err := Compare(context.Background(), meant, live, Options{Samples: 1 << 20})
+	runtime.GOMAXPROCS(cpus)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,9 +21,9 @@ var (
 // findLoops finds the loops of the live state. What the live state does not tell is as
 // meant. Forwarding loops are always found; credit loops only when something has
 // drifted, since tables may be meant to have one (minhop's guarantee is none).
-func (c *comparison) findLoops(ctx context.Context, workers int) ([]verify.Finding, error) {
+func (c *comparison) findLoops(ctx context.Context) ([]verify.Finding, error) {
 	f := c.live.Fabric
-	tables, opt := c.live.Tables, verify.Options{SL2VL: c.live.SL2VL, UnknownSLs: c.meant.UnknownSLs, Complete: true, Workers: workers}
+	tables, opt := c.live.Tables, verify.Options{SL2VL: c.live.SL2VL, UnknownSLs: c.meant.UnknownSLs, Complete: true}
 	masks := c.live.Multicast
 	if c.sameFabric {
 		if tables == nil {

@@ -38,7 +38,7 @@ func (m *measurement) measureBisections(ctx context.Context, opt *Options) (*Bis
 	if half == 0 {
 		return nil, nil
 	}
-	trials, err := m.tryAll(ctx, opt.Workers, opt.Bisections, func(w *walker, i int) {
+	trials, err := m.tryAll(ctx, opt.Bisections, func(w *walker, i int) {
 		ends := w.shuffle(m.ends, rand.NewPCG(opt.Seed, uint64(i)))
 		w.senders, w.receivers = ends[:half], ends[half:2*half]
 	})

@@ -37,7 +37,7 @@ type Spread struct {
 // hops), and O(switches with hosts x LIDs of a port x channels). A figure of more than 8 LIDs
 // may be too small where their paths meet in ways that take more than some thousand steps to
 // look at; fabrics of trees are not of this kind. Errors: ctx's.
-func Disjointness(ctx context.Context, f *fabric.Fabric, t *lft.Tables, workers int) (*Disjoint, error) {
+func Disjointness(ctx context.Context, f *fabric.Fabric, t *lft.Tables) (*Disjoint, error) {
 	var ports []fabric.PortID
 	most := 1
 	var terminals []fabric.NodeID
@@ -58,7 +58,7 @@ func Disjointness(ctx context.Context, f *fabric.Fabric, t *lft.Tables, workers 
 	}
 	possible := cuts(f, terminals, most)
 	start := func() *disjointWorker { return newDisjointWorker(f, t, terminals, possible, most) }
-	all, err := par.ForEachWith(ctx, workers, len(ports), start, func(w *disjointWorker, i int) error {
+	all, err := par.ForEachWith(ctx, 0, len(ports), start, func(w *disjointWorker, i int) error {
 		w.count(ports[i])
 		return nil
 	})

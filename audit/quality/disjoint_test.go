@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/bits"
 	"math/rand/v2"
+	"runtime"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -131,14 +132,16 @@ func TestDisjoint(t *testing.T) {
 			want := disjointByWalking(f, tables)
 			near := cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) < 1e-9 })
 			for workers := 1; workers < 4; workers += 2 {
-				got, err := quality.Disjointness(t.Context(), f, tables, workers)
+				cpus := runtime.GOMAXPROCS(workers)
+				got, err := quality.Disjointness(t.Context(), f, tables)
+				runtime.GOMAXPROCS(cpus)
 				if d := cmp.Diff(want, got, near); d != "" || err != nil {
 					t.Errorf("%s, %d changes, %d workers: %v (-want +got):\n%s", name, changes, workers, err, d)
 				}
 			}
 		}
 	}
-	if d, err := quality.Disjointness(t.Context(), parted, lft.NewTables(parted.NumSwitches(), 1), 0); d != nil || err != nil {
+	if d, err := quality.Disjointness(t.Context(), parted, lft.NewTables(parted.NumSwitches(), 1)); d != nil || err != nil {
 		t.Errorf("no port has several LIDs: %+v, %v", d, err)
 	}
 }
@@ -167,7 +170,7 @@ func TestManyLIDs(t *testing.T) {
 				r.Tables.Row(s)[r.Fabric.LID(to)+fabric.LID(k)] = fabric.PortNum(1 + k%ports)
 			}
 		}
-		d, err := quality.Disjointness(t.Context(), r.Fabric, r.Tables, 1)
+		d, err := quality.Disjointness(t.Context(), r.Fabric, r.Tables)
 		if err != nil || d.LIDs != 128 || d.Pairs != 2 || d.Cables != (quality.Spread{Min: ports, Mean: float64(ports)}) ||
 			d.Switches != d.Cables || d.Possible.Min != 40 {
 			t.Errorf("%d ports: %+v, %v", ports, d, err)
@@ -188,7 +191,7 @@ func TestPossible(t *testing.T) {
 				}
 			}
 		}
-		d, err := quality.Disjointness(t.Context(), r.Fabric, r.Tables, 0)
+		d, err := quality.Disjointness(t.Context(), r.Fabric, r.Tables)
 		if err != nil || math.Abs(d.Possible.Mean-float64(sum)/float64(n)) > 1e-9 {
 			t.Errorf("seed %d: %+v, %v; all cuts have %d of %d", seed, d, err, sum, n)
 		}
@@ -229,7 +232,7 @@ func TestPathsGiveWay(t *testing.T) {
 		p.Cable(a, port(a), b, port(b))
 	}
 	r := compiled(t, must(t)(p.Fabric()), "updn", 2).Routing
-	d, err := quality.Disjointness(t.Context(), r.Fabric, r.Tables, 1)
+	d, err := quality.Disjointness(t.Context(), r.Fabric, r.Tables)
 	if err != nil || d.Pairs != 2 || d.Possible != (quality.Spread{Min: 3, Mean: 3}) {
 		t.Errorf("%+v, %v; want 3 possible", d, err)
 	}

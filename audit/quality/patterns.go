@@ -33,7 +33,7 @@ func (m *measurement) measurePermutations(ctx context.Context, opt *Options) (*P
 	if len(m.ends) < 2 {
 		return nil, nil
 	}
-	trials, err := m.tryAll(ctx, opt.Workers, opt.Permutations, func(w *walker, i int) {
+	trials, err := m.tryAll(ctx, opt.Permutations, func(w *walker, i int) {
 		w.senders, w.receivers = m.ends, w.shuffle(m.ends, rand.NewPCG(opt.Seed, permutationStream|uint64(i)))
 	})
 	if err != nil {
@@ -108,7 +108,7 @@ func (m *measurement) measureShifts(ctx context.Context, opt *Options) (*Shifts,
 	}
 	x.Shifts = len(by)
 	twice := slices.Concat(order, order)
-	trials, err := m.tryAll(ctx, opt.Workers, len(by), func(w *walker, i int) {
+	trials, err := m.tryAll(ctx, len(by), func(w *walker, i int) {
 		w.senders, w.receivers = order, twice[by[i]:]
 	})
 	if err != nil {

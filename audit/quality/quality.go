@@ -11,7 +11,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"runtime"
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -45,9 +44,6 @@ type Options struct {
 	// Whole is the fabric that f is what is left of: loads are multiples of a route on its fastest
 	// channel, so that those of different damages compare. nil for f itself.
 	Whole *fabric.Fabric
-	// Workers is how many goroutines share the work; 0 for one on each CPU.
-	// The result does not depend on it.
-	Workers int
 }
 
 func (o *Options) whole(f *fabric.Fabric) *fabric.Fabric {
@@ -136,16 +132,13 @@ func Measure(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options) 
 	if s := opt.SL2VL; s != nil && s.Fabric() != f {
 		return nil, fmt.Errorf("SL-to-VL tables are not of this fabric")
 	}
-	if opt.Workers <= 0 {
-		opt.Workers = runtime.GOMAXPROCS(0)
-	}
 	m := newMeasurement(f, t, &opt)
-	if err := m.countRoutes(ctx, opt.Workers); err != nil {
+	if err := m.countRoutes(ctx); err != nil {
 		return nil, err
 	}
 	r := m.result(opt.Hottest)
 	var err error
-	if r.Diversity.Disjoint, err = Disjointness(ctx, f, t, opt.Workers); err != nil {
+	if r.Diversity.Disjoint, err = Disjointness(ctx, f, t); err != nil {
 		return nil, err
 	}
 	if err := m.measurePatterns(ctx, r, &opt); err != nil {
@@ -273,9 +266,9 @@ func (m *measurement) newCounts() *counts {
 }
 
 // countRoutes fills in m.totals.
-func (m *measurement) countRoutes(ctx context.Context, workers int) error {
+func (m *measurement) countRoutes(ctx context.Context) error {
 	m.totals = m.newCounts()
-	all, err := par.ForEachWith(ctx, workers, len(m.jobs), m.newCounts, func(c *counts, i int) error {
+	all, err := par.ForEachWith(ctx, 0, len(m.jobs), m.newCounts, func(c *counts, i int) error {
 		m.count(c, &m.jobs[i])
 		return nil
 	})

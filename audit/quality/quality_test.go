@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -296,11 +297,14 @@ func TestTellsRoutingsApart(t *testing.T) {
 // TestWorkers: the same on any number of CPUs.
 func TestWorkers(t *testing.T) {
 	for name, r := range fabrics(t) {
-		opt := quality.Options{SL2VL: r.Routing.SL2VL, PathSLs: r.Routing.PathSLs, Bisections: 50, Permutations: 20, Shifts: 20, Seed: 3, Workers: 1}
+		opt := quality.Options{SL2VL: r.Routing.SL2VL, PathSLs: r.Routing.PathSLs, Bisections: 50, Permutations: 20, Shifts: 20, Seed: 3}
+		cpus := runtime.GOMAXPROCS(1)
 		one := measure(t, r.Routing.Fabric, r.Routing.Tables, opt)
-		opt.Workers = 5
-		if d := cmp.Diff(one, measure(t, r.Routing.Fabric, r.Routing.Tables, opt), cmp.AllowUnexported(quality.Bisection{})); d != "" {
-			t.Errorf("%s (-1 +5 workers):\n%s", name, d)
+		runtime.GOMAXPROCS(5)
+		five := measure(t, r.Routing.Fabric, r.Routing.Tables, opt)
+		runtime.GOMAXPROCS(cpus)
+		if d := cmp.Diff(one, five, cmp.AllowUnexported(quality.Bisection{})); d != "" {
+			t.Errorf("%s (-1 +5 CPUs):\n%s", name, d)
 		}
 	}
 }

@@ -87,11 +87,11 @@ type hop struct {
 }
 
 // tryAll tries n patterns, which draw gives to a walker.
-func (m *measurement) tryAll(ctx context.Context, workers, n int, draw func(w *walker, i int)) (*trials, error) {
+func (m *measurement) tryAll(ctx context.Context, n int, draw func(w *walker, i int)) (*trials, error) {
 	all := &trials{bandwidth: make([]float64, n), contention: make([]float64, n)}
 	var lost atomic.Int64
 	start := func() *walker { return &walker{m: m, count: make([]int32, m.f.NumPorts())} }
-	_, err := par.ForEachWith(ctx, workers, n, start, func(w *walker, i int) error {
+	_, err := par.ForEachWith(ctx, 0, n, start, func(w *walker, i int) error {
 		draw(w, i)
 		t := w.try()
 		all.bandwidth[i], all.contention[i] = t.bandwidth, t.contention

@@ -72,7 +72,7 @@ func (c *compilation) judge(ctx context.Context, a *app, s *judgement) error {
 		return nil
 	}
 	var err error
-	if s.Diversity, err = quality.Disjointness(ctx, f, r.Routing.Tables, 0); err != nil {
+	if s.Diversity, err = quality.Disjointness(ctx, f, r.Routing.Tables); err != nil {
 		return err
 	}
 	if c.choice != nil {

@@ -159,7 +159,7 @@ func (a *app) diff(ctx context.Context, c *comparison, old, new string) (*diff.R
 	}
 	stage := a.startStage("compare")
 	defer stage.End()
-	r, err := diff.Compare(ctx, snapshots[0], snapshots[1], diff.Options{})
+	r, err := diff.Compare(ctx, snapshots[0], snapshots[1])
 	if err != nil {
 		return nil, err
 	}

@@ -124,7 +124,7 @@ func snapshot(name string, f *fabric.Fabric, tables *lft.Tables, opt *verify.Opt
 func (a *app) compareStates(ctx context.Context, r *reporting, old, now *reported) (*page.Old, error) {
 	stage := a.startStage("compare")
 	defer stage.End()
-	d, err := diff.Compare(ctx, old.snapshot(), now.snapshot(), diff.Options{})
+	d, err := diff.Compare(ctx, old.snapshot(), now.snapshot())
 	if err != nil {
 		return nil, err
 	}
