@@ -281,7 +281,7 @@ func WriteFinding(w io.Writer, f *verify.Finding) {
 // verdict prints the last line: the verdict, and how many findings there are and how
 // much is undecided.
 func verdict(w io.Writer, r *verify.Result) {
-	count := map[verify.Severity]int64{}
+	var count verify.Tally
 	waived := int64(0)
 	for i := range r.Findings {
 		if r.Findings[i].Waiver != nil {
@@ -290,12 +290,7 @@ func verdict(w io.Writer, r *verify.Result) {
 		}
 		count[r.Findings[i].Severity]++
 	}
-	var parts []string
-	for _, s := range []verify.Severity{verify.Error, verify.Warning, verify.Note} {
-		if n := count[s]; n > 0 {
-			parts = append(parts, text.CountGrouped(n, s.String(), s.String()+"s"))
-		}
-	}
+	parts := count.Words(verify.Note)
 	if n := len(r.Undecided); n > 0 {
 		parts = append(parts, text.Grouped(n)+" undecided")
 	}

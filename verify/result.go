@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/verify/bound"
 )
@@ -345,6 +346,30 @@ const (
 	VerdictErrors    = "errors"
 )
 
+// Verdict is that of findings of which the gravest has the severity, if nothing is undecided.
+func (s Severity) Verdict() string {
+	switch s {
+	case Error:
+		return VerdictErrors
+	case Warning:
+		return VerdictWarnings
+	}
+	return VerdictClean
+}
+
+// Tally counts things by severity.
+type Tally [Error + 1]int64
+
+// Words lists the counts that are not 0 in words, the gravest first and down to a severity.
+func (t *Tally) Words(least Severity) (words []string) {
+	for s := Error; s >= least; s-- {
+		if n := t[s]; n > 0 {
+			words = append(words, text.CountGrouped(n, s.String(), s.String()+"s"))
+		}
+	}
+	return words
+}
+
 // Worst is the gravest severity among the findings that are not waived, Clean
 // without any.
 func (r *Result) Worst() Severity {
@@ -442,14 +467,9 @@ func (r *Result) updateVerdict() {
 	if r.Undecided = slices.Compact(r.Undecided); r.Undecided == nil {
 		r.Undecided = []Undecided{}
 	}
-	switch worst := r.Worst(); {
-	case worst == Error:
-		r.Verdict = VerdictErrors
-	case len(r.Undecided) > 0:
+	if worst := r.Worst(); worst < Error && len(r.Undecided) > 0 {
 		r.Verdict = VerdictUndecided
-	case worst == Warning:
-		r.Verdict = VerdictWarnings
-	default:
-		r.Verdict = VerdictClean
+	} else {
+		r.Verdict = worst.Verdict()
 	}
 }

@@ -564,14 +564,7 @@ func (r *Result) addFindings() {
 	}
 	r.addWarnings()
 	slices.SortStableFunc(r.Findings, func(a, b Finding) int { return -cmp.Compare(a.Severity, b.Severity) })
-	switch r.Worst() {
-	case verify.Error:
-		r.Verdict = verify.VerdictErrors
-	case verify.Warning:
-		r.Verdict = verify.VerdictWarnings
-	default:
-		r.Verdict = verify.VerdictClean
-	}
+	r.Verdict = r.Worst().Verdict()
 }
 
 // undecided returns true if there are credit loops on the way with some path SLs, which are

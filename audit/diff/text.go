@@ -479,7 +479,7 @@ func (t *printer) updateLines(p *UpdatePlan) []string {
 
 // printVerdict prints the last line.
 func (t *printer) printVerdict(r *Result) {
-	count := map[verify.Severity]int64{}
+	var count verify.Tally
 	for _, f := range r.Findings {
 		count[f.Severity]++
 	}
@@ -487,14 +487,8 @@ func (t *printer) printVerdict(r *Result) {
 	if r.Equal {
 		verdict = "equal"
 	}
-	var parts []string
-	for _, s := range []verify.Severity{verify.Error, verify.Warning} {
-		if n := count[s]; n > 0 {
-			parts = append(parts, text.CountGrouped(n, s.String(), s.String()+"s"))
-		}
-	}
-	if parts != nil {
-		verdict += " (" + strings.Join(parts, ", ") + ")"
+	if words := count.Words(verify.Warning); words != nil {
+		verdict += " (" + strings.Join(words, ", ") + ")"
 	}
 	fmt.Fprintf(t.w, "\nverdict      %s\n", verdict)
 }

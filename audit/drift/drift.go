@@ -142,7 +142,7 @@ func (r *Report) Worst() verify.Severity { return (&verify.Result{Findings: r.Fi
 type comparison struct {
 	meant, live *diff.Snapshot
 	samples     int
-	toLive      []fabric.NodeID // by switch of meant; NoNode
+	toLive      []fabric.NodeID // by node of meant; NoNode
 	sameFabric  bool            // both fabrics are one
 	r           *Report
 	per         Switch // of the switch that is looked at
@@ -165,7 +165,7 @@ func Compare(ctx context.Context, meant, live *diff.Snapshot, opt Options) (*Rep
 	if c.samples <= 0 {
 		c.samples = DefaultSamples
 	}
-	c.matchSwitches()
+	c.matchNodes()
 	if !c.sameFabric {
 		c.compareLIDsAndCables()
 	}
@@ -183,16 +183,17 @@ func Compare(ctx context.Context, meant, live *diff.Snapshot, opt Options) (*Rep
 	return c.r, nil
 }
 
-// matchSwitches finds the switches of the meant state in the live one.
-func (c *comparison) matchSwitches() {
-	n := c.meant.Fabric.NumSwitches()
-	c.toLive = make([]fabric.NodeID, n)
-	for s := range fabric.NodeID(n) {
-		to, ok := c.live.Fabric.SwitchByGUID(c.meant.Fabric.Node(s).GUID)
-		if !ok || c.live.Fabric.Node(to).NumPorts != c.meant.Fabric.Node(s).NumPorts {
+// matchNodes finds the nodes in the live fabric: by GUID, of the same kind and with as many
+// ports.
+func (c *comparison) matchNodes() {
+	f, live := c.meant.Fabric, c.live.Fabric
+	c.toLive = make([]fabric.NodeID, f.NumNodes())
+	for n := range fabric.NodeID(len(c.toLive)) {
+		to, ok := live.NodeByGUID(f.Node(n).GUID)
+		if !ok || live.IsSwitch(to) != f.IsSwitch(n) || live.Node(to).NumPorts != f.Node(n).NumPorts {
 			to = fabric.NoNode
 		}
-		c.toLive[s] = to
+		c.toLive[n] = to
 	}
 }
 
@@ -220,7 +221,7 @@ func (c *comparison) compareTables(ctx context.Context) error {
 		if f.IsSwitch(n) {
 			c.compareSwitch(n)
 		} else if r.SL2VL != nil {
-			c.compareMaps(n, c.findHost(n))
+			c.compareMaps(n, c.toLive[n])
 		}
 		p := &c.per
 		for _, x := range []struct{ sum, one *Counts }{{r.LFT, &p.LFT}, {r.MFT, &p.MFT}, {r.SL2VL, &p.SL2VL}, {r.Choices, &p.Choices}} {
@@ -239,16 +240,6 @@ func (c *comparison) compareTables(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// findHost finds a CA or router in the live state.
-func (c *comparison) findHost(n fabric.NodeID) fabric.NodeID {
-	node := c.meant.Fabric.Node(n)
-	to, ok := c.live.Fabric.NodeByGUID(node.GUID)
-	if !ok || c.live.Fabric.IsSwitch(to) || c.live.Fabric.Node(to).NumPorts != node.NumPorts {
-		return fabric.NoNode
-	}
-	return to
 }
 
 // compareSwitch compares the tables of a switch.

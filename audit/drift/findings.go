@@ -122,7 +122,7 @@ func (c *comparison) compareLIDsAndCables() {
 		}
 		return e
 	}
-	for s, to := range c.toLive {
+	for s, to := range c.toLive[:f.NumSwitches()] {
 		if to == fabric.NoNode {
 			continue
 		}

@@ -90,7 +90,7 @@ func (c *comparison) movePathSLs(live *lft.Tables) *lft.PathSLs {
 		copy(row, given)
 		return row
 	}
-	for s, to := range c.toLive {
+	for s, to := range c.toLive[:c.meant.Fabric.NumSwitches()] {
 		if to != fabric.NoNode {
 			sls.SetRow(extended(c.meant.PathSLs.Given(fabric.NodeID(s))), to)
 		}

@@ -67,19 +67,11 @@ func (x *State) lost() string {
 
 // findings counts the findings of each severity.
 func (x *State) findings() string {
-	var parts []string
-	for _, s := range []verify.Severity{verify.Error, verify.Warning, verify.Note} {
-		n := 0
-		for _, f := range x.Findings {
-			if f.Severity == s {
-				n += f.Count
-			}
-		}
-		if n > 0 {
-			parts = append(parts, text.CountGrouped(n, s.String(), s.String()+"s"))
-		}
+	var count verify.Tally
+	for _, f := range x.Findings {
+		count[f.Severity] += int64(f.Count)
 	}
-	return cmp.Or(strings.Join(parts, ", "), "-")
+	return cmp.Or(strings.Join(count.Words(verify.Note), ", "), "-")
 }
 
 // table aligns rows under a head, and leaves columns out in which nothing is said.

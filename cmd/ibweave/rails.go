@@ -14,7 +14,6 @@ import (
 	"github.com/ibweave/ibweave/audit/rails"
 	"github.com/ibweave/ibweave/internal/hostlist"
 	"github.com/ibweave/ibweave/internal/text"
-	"github.com/ibweave/ibweave/verify"
 )
 
 // railsOptions is what rails is asked to do.
@@ -100,7 +99,7 @@ func (a *app) rails(ctx context.Context, o *railsOptions, args []string) error {
 			return err
 		}
 	}
-	d.Verdict = cmp.Or(map[verify.Severity]string{verify.Warning: verify.VerdictWarnings, verify.Error: verify.VerdictErrors}[d.Worst()], verify.VerdictClean)
+	d.Verdict = d.Worst().Verdict()
 	return cmp.Or(o.print(a.stdout, d, func(b *facts) { d.print(b, wanted) }), o.checkWorst(d.Worst()))
 }
 
