@@ -636,14 +636,8 @@ func (r *Result) Worst() verify.Severity {
 
 func nodeRef(f *fabric.Fabric, id fabric.NodeID) NodeRef {
 	n := f.Node(id)
-	t := "ca"
-	switch n.Type {
-	case fabric.Switch:
-		t = "switch"
-	case fabric.Router:
-		t = "router"
-	}
-	return NodeRef{GUID: n.GUID, Name: f.Name(id), Type: t}
+	types := map[fabric.NodeType]string{fabric.Switch: "switch", fabric.CA: "ca", fabric.Router: "router"}
+	return NodeRef{GUID: n.GUID, Name: f.Name(id), Type: types[n.Type]}
 }
 
 func portRef(f *fabric.Fabric, p fabric.PortID) PortRef {

@@ -41,18 +41,6 @@ type Counts struct {
 // Differ is how many differ.
 func (c *Counts) Differ() int { return c.Missing + c.Extra + c.Changed }
 
-// note counts a difference, where the meant or the live state may have nothing.
-func (c *Counts) note(extra, missing bool) {
-	switch {
-	case missing:
-		c.Missing++
-	case extra:
-		c.Extra++
-	default:
-		c.Changed++
-	}
-}
-
 func (c *Counts) add(o *Counts) {
 	c.Compared += o.Compared
 	c.Missing += o.Missing
@@ -199,19 +187,17 @@ func (c *comparison) matchNodes() {
 
 // compareTables compares the tables of each switch, and the maps of CAs and routers.
 func (c *comparison) compareTables(ctx context.Context) error {
+	countIf := func(both bool) *Counts {
+		if both {
+			return &Counts{}
+		}
+		return nil
+	}
 	r := c.r
-	if c.meant.Tables != nil && c.live.Tables != nil {
-		r.LFT = &Counts{}
-	}
-	if c.meant.Multicast != nil && c.live.Multicast != nil {
-		r.MFT = &Counts{}
-	}
-	if c.meant.SL2VL != nil && c.live.SL2VL != nil {
-		r.SL2VL = &Counts{}
-	}
-	if c.meant.Adaptive != nil && c.live.Adaptive != nil {
-		r.Choices = &Counts{}
-	}
+	r.LFT = countIf(c.meant.Tables != nil && c.live.Tables != nil)
+	r.MFT = countIf(c.meant.Multicast != nil && c.live.Multicast != nil)
+	r.SL2VL = countIf(c.meant.SL2VL != nil && c.live.SL2VL != nil)
+	r.Choices = countIf(c.meant.Adaptive != nil && c.live.Adaptive != nil)
 	f := c.meant.Fabric
 	for n := range fabric.NodeID(f.NumNodes()) {
 		if err := ctx.Err(); err != nil {
@@ -271,6 +257,25 @@ func (c *comparison) compareSwitch(s fabric.NodeID) {
 	}
 }
 
+// note counts an entry x of a table that either side has, and lists it with the first that
+// differ. It is extra if only the live side has it, and missing if only the meant one has.
+func note[T any](c *comparison, n *Counts, list *[]T, x T, differs, extra, missing bool) {
+	n.Compared++
+	switch {
+	case !differs:
+		return
+	case missing:
+		n.Missing++
+	case extra:
+		n.Extra++
+	default:
+		n.Changed++
+	}
+	if len(*list) < c.samples {
+		*list = append(*list, x)
+	}
+}
+
 // compareEntries compares linear forwarding tables.
 func (c *comparison) compareEntries(s, to fabric.NodeID) {
 	meant, live := c.meant.Tables.Row(s), c.live.Tables.Row(to)
@@ -286,14 +291,7 @@ func (c *comparison) compareEntries(s, to fabric.NodeID) {
 		if x.Meant == fabric.NoPath && x.Live == fabric.NoPath {
 			continue
 		}
-		p.LFT.Compared++
-		if x.Meant == x.Live {
-			continue
-		}
-		p.LFT.note(x.Meant == fabric.NoPath, x.Live == fabric.NoPath)
-		if len(p.Entries) < c.samples {
-			p.Entries = append(p.Entries, x)
-		}
+		note(c, &p.LFT, &p.Entries, x, x.Meant != x.Live, x.Meant == fabric.NoPath, x.Live == fabric.NoPath)
 	}
 }
 
@@ -307,14 +305,7 @@ func (c *comparison) compareChoices(s, to fabric.NodeID) {
 			if most := max(x.Meant.Ports.Len(), x.Live.Ports.Len()); most == 0 || most == 1 && plft == 0 {
 				continue
 			}
-			p.Choices.Compared++
-			if x.Meant == x.Live {
-				continue
-			}
-			p.Choices.Changed++
-			if len(p.Sets) < c.samples {
-				p.Sets = append(p.Sets, x)
-			}
+			note(c, &p.Choices, &p.Sets, x, x.Meant != x.Live, false, false)
 		}
 	}
 }
@@ -327,16 +318,9 @@ func (c *comparison) compareMasks(s, to fabric.NodeID) {
 		if len(meant)+len(live) == 0 {
 			continue
 		}
-		p.MFT.Compared++
 		old, now := c.meant.Fabric.Nums(meant), c.live.Fabric.Nums(live)
 		x := Mask{mlid, without(old, now), without(now, old)}
-		if len(x.Missing)+len(x.Extra) == 0 {
-			continue
-		}
-		p.MFT.note(len(meant) == 0, len(live) == 0)
-		if len(p.Masks) < c.samples {
-			p.Masks = append(p.Masks, x)
-		}
+		note(c, &p.MFT, &p.Masks, x, len(x.Missing)+len(x.Extra) > 0, len(meant) == 0, len(live) == 0)
 	}
 }
 
@@ -361,15 +345,8 @@ func (c *comparison) compareMaps(n, to fabric.NodeID) {
 			if in > 0 && (!f.IsSwitch(n) || f.Peer(f.Port(n, in)) == fabric.NoPort) || in == out {
 				continue
 			}
-			p.SL2VL.Compared++
 			meant, live := c.meant.SL2VL.At(in, f.Port(n, out)), c.live.SL2VL.At(in, c.live.Fabric.Port(to, out))
-			if *meant == *live {
-				continue
-			}
-			p.SL2VL.Changed++
-			if len(p.Maps) < c.samples {
-				p.Maps = append(p.Maps, Lanes{in, out, *meant, *live})
-			}
+			note(c, &p.SL2VL, &p.Maps, Lanes{in, out, *meant, *live}, *meant != *live, false, false)
 		}
 	}
 }

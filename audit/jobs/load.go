@@ -409,17 +409,12 @@ type Rows struct {
 // leaves sums up by leaf.
 func (t *Traffic) leaves() *Rows {
 	f := t.f
-	order := make([]fabric.NodeID, f.NumSwitches())
-	for s := range order {
-		order[s] = fabric.NodeID(s)
-	}
+	order := f.Switches()
 	slices.SortStableFunc(order, func(a, b fabric.NodeID) int { return text.Natural(f.Name(a).Label(), f.Name(b).Label()) })
 	x := &Rows{By: "leaf"}
-	for _, s := range order {
-		x.Names = append(x.Names, f.Name(s).Label())
-	}
 	x.Of = make([]int32, f.NumSwitches())
 	for i, s := range order {
+		x.Names = append(x.Names, f.Name(s).Label())
 		x.Of[s] = int32(i)
 	}
 	return x

@@ -213,12 +213,6 @@ func (w *writer) topoType(p fabric.PortID) string {
 	if m := names.ChipOf(x.Description).Model; m != "" && w.f.IsSwitch(n) && !strings.ContainsAny(m, " \t") {
 		return m
 	}
-	typ := "HCA"
-	switch x.Type {
-	case fabric.Switch:
-		typ = "SWITCH"
-	case fabric.Router:
-		typ = "ROUTER"
-	}
-	return fmt.Sprintf("%s%d", typ, x.NumPorts)
+	types := map[fabric.NodeType]string{fabric.Switch: "SWITCH", fabric.CA: "HCA", fabric.Router: "ROUTER"}
+	return fmt.Sprintf("%s%d", types[x.Type], x.NumPorts)
 }
