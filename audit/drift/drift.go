@@ -20,13 +20,6 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// Options are what a caller may ask of Compare.
-type Options struct {
-	// Samples bounds the entries that are listed for each switch and table; 0 for
-	// DefaultSamples. All are counted.
-	Samples int
-}
-
 // DefaultSamples is how many entries of a switch and table are listed.
 const DefaultSamples = 20
 
@@ -138,20 +131,18 @@ type comparison struct {
 
 // Compare compares the tables that are live with those that were meant. The fabrics
 // may be one, as for a dump that does not tell the cables, or two that were found at
-// different times. Complexity: the entries of all tables, and twice the time that
+// different times. samples bounds the entries that are listed for each switch and table; all
+// are counted. Complexity: the entries of all tables, and twice the time that
 // verify takes at most.
 //
 // Errors: ctx's own, and tables that are not of their fabric.
-func Compare(ctx context.Context, meant, live *diff.Snapshot, opt Options) (*Report, error) {
+func Compare(ctx context.Context, meant, live *diff.Snapshot, samples int) (*Report, error) {
 	if err := errors.Join(meant.Check(), live.Check()); err != nil {
 		return nil, err
 	}
 	c := &comparison{
-		meant: meant, live: live, samples: opt.Samples, sameFabric: meant.Fabric == live.Fabric,
+		meant: meant, live: live, samples: samples, sameFabric: meant.Fabric == live.Fabric,
 		r: &Report{Switches: meant.Fabric.NumSwitches(), Findings: []verify.Finding{}, PerSwitch: []Switch{}},
-	}
-	if c.samples <= 0 {
-		c.samples = DefaultSamples
 	}
 	c.matchNodes()
 	if !c.sameFabric {

@@ -104,12 +104,12 @@ func remade(f *fabric.Fabric, masks map[[2]int][]fabric.PortNum) *mft.Plan {
 
 func compare(t rapid.TB, meant, live *diff.Snapshot) *Report {
 	t.Helper()
-	r, err := Compare(context.Background(), meant, live, Options{Samples: 1 << 20})
+	r, err := Compare(context.Background(), meant, live, 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
 	cpus := runtime.GOMAXPROCS(1)
-	one, err := Compare(context.Background(), meant, live, Options{Samples: 1 << 20})
+	one, err := Compare(context.Background(), meant, live, 1<<20)
 	runtime.GOMAXPROCS(cpus)
 	if err != nil {
 		t.Fatal(err)
@@ -535,13 +535,13 @@ func TestErrors(t *testing.T) {
 		{Fabric: meant.Fabric, SL2VL: other.SL2VL},
 		{Fabric: meant.Fabric, Unread: make([]bool, 2)},
 	} {
-		if r, err := Compare(context.Background(), meant, live, Options{}); err == nil || r != nil {
+		if r, err := Compare(context.Background(), meant, live, DefaultSamples); err == nil || r != nil {
 			t.Errorf("%+v: %v", r, err)
 		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := Compare(ctx, meant, meant, Options{}); err == nil {
+	if _, err := Compare(ctx, meant, meant, DefaultSamples); err == nil {
 		t.Error("a cancelled comparison has no error")
 	}
 }
@@ -560,7 +560,7 @@ func TestLostEntryOfSecondPLFT(t *testing.T) {
 		}
 	}
 	live.Adaptive.PLFTs[1].Ports.Row(3)[5] = fabric.NoPath
-	r, err := Compare(t.Context(), meant, live, Options{})
+	r, err := Compare(t.Context(), meant, live, DefaultSamples)
 	if err != nil {
 		t.Fatal(err)
 	}

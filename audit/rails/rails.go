@@ -24,12 +24,6 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// Options says how hosts are named.
-type Options struct {
-	// Host finds the names of a host and its adapter: see names.Split.
-	Host *regexp.Regexp
-}
-
 // maxRails bounds the rails. Hosts have a dozen adapters, and four ports for each with planes.
 const maxRails = 64
 
@@ -122,7 +116,7 @@ type gap struct {
 // finder finds rails.
 type finder struct {
 	f       *fabric.Fabric
-	opt     Options
+	pattern *regexp.Regexp // see Find
 	hosts   []host
 	leftOut map[string][]fabric.NodeID
 	usual   int                   // ports of a host
@@ -133,14 +127,15 @@ type finder struct {
 	out     *Result
 }
 
-// Find finds the rails of a fabric. Hosts may count their adapters in different orders, so that one
+// Find finds the rails of a fabric. pattern finds the names of a host and its adapter: see
+// names.Split. Hosts may count their adapters in different orders, so that one
 // name is on different rails; where adapters have labels, which are their PCI addresses, rails are
 // those of labels if fewer ports are misplaced then. It takes O(ports of hosts x ports of a host).
 // Errors: ErrNoRails, ErrTooMany.
-func Find(f *fabric.Fabric, opt Options) (*Result, error) {
-	r, err := find(f, opt, false)
+func Find(f *fabric.Fabric, pattern *regexp.Regexp) (*Result, error) {
+	r, err := find(f, pattern, false)
 	if f.Labelled() && (err == nil || errors.Is(err, ErrTooMany)) {
-		other, otherErr := find(f, opt, true)
+		other, otherErr := find(f, pattern, true)
 		if otherErr == nil && (err != nil || other.misplaced() < r.misplaced()) {
 			r, err = other, nil
 		}
@@ -156,8 +151,8 @@ func (r *Result) misplaced() (n int) {
 	return n
 }
 
-func find(f *fabric.Fabric, opt Options, labels bool) (*Result, error) {
-	x := &finder{f: f, opt: opt, labels: labels, out: &Result{f: f, By: "names", Rails: []Rail{}, Leaves: []Leaf{}, Hosts: []Host{}}}
+func find(f *fabric.Fabric, pattern *regexp.Regexp, labels bool) (*Result, error) {
+	x := &finder{f: f, pattern: pattern, labels: labels, out: &Result{f: f, By: "names", Rails: []Rail{}, Leaves: []Leaf{}, Hosts: []Host{}}}
 	if labels {
 		x.out.By = "labels"
 	}
@@ -184,13 +179,13 @@ func find(f *fabric.Fabric, opt Options, labels bool) (*Result, error) {
 // findHosts collects the ports of all hosts, and says which are members: those with more than half
 // of the usual number of ports.
 func (x *finder) findHosts() {
-	found, leftOut := names.Hosts(x.f, x.opt.Host, fabric.HostKind)
+	found, leftOut := names.Hosts(x.f, x.pattern, fabric.HostKind)
 	x.leftOut = leftOut
 	var counts []int
 	for _, h := range found {
 		y := host{name: h.Name}
 		for _, n := range h.Nodes {
-			_, adapter := names.Split(x.f.Name(n).Text, x.opt.Host)
+			_, adapter := names.Split(x.f.Name(n).Text, x.pattern)
 			cabled := len(y.ports)
 			for p := range x.f.Cabled(n) {
 				s := x.f.PeerSwitch(p)

@@ -127,7 +127,7 @@ func (d *draft) unplug(p fabric.PortID) {
 
 func find(t *testing.T, f *fabric.Fabric) *rails.Result {
 	t.Helper()
-	r, err := rails.Find(f, rails.Options{})
+	r, err := rails.Find(f, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -389,7 +389,7 @@ func TestNames(t *testing.T) {
 	}
 	// Hosts with one port, and adapters of which no two hosts have the same.
 	one := newDraft(t, gen.TreeSpec{Ports: 32, Pods: []int{2}, Hosts: 6, Spines: 2}, gen.Options{Names: "site"}, 1)
-	if _, err := rails.Find(one.fabric(), rails.Options{}); !errors.Is(err, rails.ErrNoRails) {
+	if _, err := rails.Find(one.fabric(), nil); !errors.Is(err, rails.ErrNoRails) {
 		t.Error(err)
 	}
 	for n := range fabric.NodeID(d.f.NumNodes()) {
@@ -397,7 +397,7 @@ func TestNames(t *testing.T) {
 			d.name[n] = fmt.Sprintf("%s ib%d", host, n)
 		}
 	}
-	if r, err := rails.Find(d.fabric(), rails.Options{}); err != nil || len(r.Rails) != 4 {
+	if r, err := rails.Find(d.fabric(), nil); err != nil || len(r.Rails) != 4 {
 		t.Errorf("of adapters that no two hosts have: %v", err)
 	}
 	// Hosts with more ports than any have.
@@ -416,7 +416,7 @@ func TestNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := rails.Find(f, rails.Options{}); !errors.Is(err, rails.ErrTooMany) {
+	if _, err := rails.Find(f, nil); !errors.Is(err, rails.ErrTooMany) {
 		t.Errorf("of hosts with 100 ports: %v", err)
 	}
 }

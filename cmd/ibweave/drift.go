@@ -140,7 +140,7 @@ func (a *app) drift(ctx context.Context, d *drifting, dir string) (*drift.Report
 	}
 	s := a.startStage("compare")
 	defer s.End()
-	r, err := drift.Compare(ctx, meant, live, drift.Options{Samples: d.samples})
+	r, err := drift.Compare(ctx, meant, live, d.samples)
 	if err != nil {
 		return nil, err
 	}
