@@ -133,12 +133,9 @@ func (b *balancer) countBranches(ctx context.Context) (n int, err error) {
 
 // countIdle counts the channels without load.
 func (b *balancer) countIdle() (n int) {
-	for s := range fabric.NodeID(len(b.hosts)) {
-		ports, _ := b.fab.SwitchLinks(s)
-		for _, c := range ports {
-			if b.load[c] == 0 {
-				n++
-			}
+	for _, c := range b.fab.Channels() {
+		if b.load[c] == 0 {
+			n++
 		}
 	}
 	return n

@@ -73,25 +73,19 @@ func Measure(ctx context.Context, r *lft.Routing, p *Plan) (*Cost, error) {
 		c.Crossings += t.Crossings
 		c.Unicast += t.Unicast
 	}
-	links := 0
-	for s := range fabric.NodeID(f.NumSwitches()) {
-		ports, _ := f.SwitchLinks(s)
-		links += len(ports)
-		next := 0
-		for n := range fabric.PortID(f.Node(s).NumPorts) + 1 {
-			p := f.PortBase(s) + n
-			if next < len(ports) && ports[next] == p {
-				next++
-				if c.Load[p] > c.MaxLink {
-					c.MaxLink, c.Hottest = c.Load[p], p
-				}
-			} else {
-				c.MaxHost = max(c.MaxHost, c.Load[p])
-			}
+	links := f.Channels()
+	next := 0
+	for i, n := range c.Load {
+		if p := fabric.PortID(i); next == len(links) || links[next] != p {
+			c.MaxHost = max(c.MaxHost, n)
+			continue
+		} else if n > c.MaxLink {
+			c.MaxLink, c.Hottest = n, p
 		}
+		next++
 	}
-	if links > 0 {
-		c.MeanLink = float64(c.Crossings) / float64(links)
+	if len(links) > 0 {
+		c.MeanLink = float64(c.Crossings) / float64(len(links))
 	}
 	return c, nil
 }

@@ -99,7 +99,8 @@ func reportIdle(r *Result, f *fabric.Fabric, t *lft.Tables, idle []fabric.PortID
 	if len(idle) == 0 || r.Unicast.Unreachable+r.Unicast.Loops > 0 {
 		return
 	}
-	gross := 5*len(idle) > 2*len(f.Channels())
+	channels := len(f.Channels())
+	gross := 5*len(idle) > 2*channels
 	if !gross && !notes {
 		return
 	}

@@ -210,7 +210,7 @@ func ScaleOf(f *fabric.Fabric) Scale {
 			s.Fastest = l
 		}
 	}
-	s.Unknown = commonestRate(f, channels)
+	s.Unknown = commonestRate(f, f.Channels())
 	return s
 }
 
