@@ -2,7 +2,6 @@ package graph
 
 import (
 	"cmp"
-	"container/heap"
 	"slices"
 )
 
@@ -12,7 +11,7 @@ import (
 // the beginning, it is the lowest of all that are left. It takes O(edges x log
 // vertices).
 func BestFirst[V ~int32](n int, next Next[V], key []int32) []V {
-	h := frontier[V]{key: key}
+	h := byKey[V](key)
 	starts := make([]V, n)
 	for v := range starts {
 		starts[v] = V(v)
@@ -23,12 +22,12 @@ func BestFirst[V ~int32](n int, next Next[V], key []int32) []V {
 	add := func(v V) {
 		if !seen[v] {
 			seen[v] = true
-			heap.Push(&h, v)
+			h.Push(v)
 		}
 	}
 	for _, start := range starts {
-		for add(start); len(h.list) > 0; {
-			v := heap.Pop(&h).(V)
+		for add(start); h.Len() > 0; {
+			v := h.Pop()
 			list = append(list, v)
 			for _, w := range next(v) {
 				add(w)
@@ -38,24 +37,47 @@ func BestFirst[V ~int32](n int, next Next[V], key []int32) []V {
 	return list
 }
 
-// frontier is a heap of vertices by key, then number.
-type frontier[V ~int32] struct {
-	key  []int32
-	list []V
+// Heap gives out its elements in the order of Before, which tells whether a comes before b. Elements
+// of which neither is before the other come in any order.
+type Heap[E any] struct {
+	Before func(a, b E) bool
+	list   []E
 }
 
-func (h *frontier[V]) Len() int { return len(h.list) }
-func (h *frontier[V]) Less(i, j int) bool {
-	a, b := h.list[i], h.list[j]
-	return cmp.Or(cmp.Compare(h.key[a], h.key[b]), cmp.Compare(a, b)) < 0
+// byKey is a heap of vertices by key, then number.
+func byKey[V ~int32](key []int32) *Heap[V] {
+	return &Heap[V]{Before: func(a, b V) bool { return key[a] < key[b] || key[a] == key[b] && a < b }}
 }
-func (h *frontier[V]) Swap(i, j int) { h.list[i], h.list[j] = h.list[j], h.list[i] }
-func (h *frontier[V]) Push(v any)    { h.list = append(h.list, v.(V)) }
-func (h *frontier[V]) Pop() any {
-	last := len(h.list) - 1
-	v := h.list[last]
-	h.list = h.list[:last]
-	return v
+
+// Len is the number of elements.
+func (h *Heap[E]) Len() int { return len(h.list) }
+
+// Push adds an element. O(log elements).
+func (h *Heap[E]) Push(e E) {
+	i := len(h.list)
+	h.list = append(h.list, e)
+	for ; i > 0 && h.Before(e, h.list[(i-1)/2]); i = (i - 1) / 2 {
+		h.list[i] = h.list[(i-1)/2]
+	}
+	h.list[i] = e
+}
+
+// Pop takes the first element out; there has to be one. O(log elements).
+func (h *Heap[E]) Pop() E {
+	first, n := h.list[0], len(h.list)-1
+	e := h.list[n]
+	h.list = h.list[:n]
+	for i, k := 0, 1; n > 0; i, k = k, 2*k+1 {
+		if k+1 < n && h.Before(h.list[k+1], h.list[k]) {
+			k++
+		}
+		if k >= n || !h.Before(h.list[k], e) {
+			h.list[i] = e
+			break
+		}
+		h.list[i] = h.list[k]
+	}
+	return first
 }
 
 // TopologicalByKey is TopologicalOrder with lower keys first where edges leave a choice: the
@@ -68,19 +90,19 @@ func TopologicalByKey[V ~int32](n int, next Next[V], key []int32) []V {
 			missing[w]++
 		}
 	}
-	h := frontier[V]{key: key}
+	h := byKey[V](key)
 	for v, m := range missing {
 		if m == 0 {
-			heap.Push(&h, V(v))
+			h.Push(V(v))
 		}
 	}
 	list := make([]V, 0, n)
-	for len(h.list) > 0 {
-		v := heap.Pop(&h).(V)
+	for h.Len() > 0 {
+		v := h.Pop()
 		list = append(list, v)
 		for _, w := range next(v) {
 			if missing[w]--; missing[w] == 0 {
-				heap.Push(&h, w)
+				h.Push(w)
 			}
 		}
 	}

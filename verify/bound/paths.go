@@ -41,18 +41,18 @@ type number interface{ int64 | float64 }
 // tree is the least lengths of paths to one switch, and scratch of one worker.
 type tree[T number] struct {
 	*ways
-	length []T     // by channel
-	dist   []T     // by switch
-	order  []int32 // switches with a path, each after those that its paths lead to
-	rank   []int32 // by switch: its place in order, -1 without a path
-	climbs []bool  // by switch: may send up, for legal paths
-	heap   []entry[T]
-	first  []int32 // by distance in hops: its part of order
+	length []T                  // by channel
+	dist   []T                  // by switch
+	order  []int32              // switches with a path, each after those that its paths lead to
+	rank   []int32              // by switch: its place in order, -1 without a path
+	climbs []bool               // by switch: may send up, for legal paths
+	heap   graph.Heap[entry[T]] // the nearest first
+	first  []int32              // by distance in hops: its part of order
 }
 
 func newTree[T number](w *ways, length []T) *tree[T] {
 	n := w.f.NumSwitches()
-	return &tree[T]{ways: w, length: length, dist: make([]T, n), rank: make([]int32, n)}
+	return &tree[T]{ways: w, length: length, dist: make([]T, n), rank: make([]int32, n), heap: graph.Heap[entry[T]]{Before: entry[T].before}}
 }
 
 // grow finds the paths to the i-th target.
@@ -101,7 +101,7 @@ func (x *tree[T]) growByHops() {
 			continue
 		}
 		least, some := T(0), false
-		for c := x.first0(s); c < x.network.first[s+1]; c++ {
+		for c := x.network.first[s]; c < x.network.first[s+1]; c++ {
 			if x.onward(s, c) {
 				if d := x.dist[x.to[c]] + x.length[c]; !some || d < least {
 					least, some = d, true
@@ -112,18 +112,16 @@ func (x *tree[T]) growByHops() {
 	}
 }
 
-func (x *tree[T]) first0(s int32) int32 { return x.network.first[s] }
-
 // growNearest is Dijkstra's algorithm from switch t backward.
 func (x *tree[T]) growNearest(t fabric.NodeID) {
 	for s := range x.rank {
 		x.rank[s] = -2 // not seen
 	}
 	x.order = x.order[:0]
-	x.heap = append(x.heap[:0], entry[T]{0, int32(t)})
+	x.heap.Push(entry[T]{0, int32(t)})
 	x.dist[t], x.rank[t] = 0, -1
-	for len(x.heap) > 0 {
-		v := x.pop()
+	for x.heap.Len() > 0 {
+		v := x.heap.Pop()
 		if x.rank[v.at] >= 0 {
 			continue
 		}
@@ -136,7 +134,7 @@ func (x *tree[T]) growNearest(t fabric.NodeID) {
 			}
 			if d := v.dist + x.length[back]; x.rank[from] == -2 || d < x.dist[from] {
 				x.dist[from], x.rank[from] = d, -1
-				x.push(entry[T]{d, int32(from)})
+				x.heap.Push(entry[T]{d, int32(from)})
 			}
 		}
 	}
@@ -145,47 +143,13 @@ func (x *tree[T]) growNearest(t fabric.NodeID) {
 	}
 }
 
-// entry is a switch that is reached, in a heap with the nearest first.
+// entry is a switch that is reached.
 type entry[T number] struct {
 	dist T
 	at   int32
 }
 
 func (a entry[T]) before(b entry[T]) bool { return a.dist < b.dist || a.dist == b.dist && a.at < b.at }
-
-func (x *tree[T]) push(e entry[T]) {
-	h := append(x.heap, e)
-	i := len(h) - 1
-	for i > 0 && e.before(h[(i-1)/2]) {
-		h[i] = h[(i-1)/2]
-		i = (i - 1) / 2
-	}
-	h[i] = e
-	x.heap = h
-}
-
-func (x *tree[T]) pop() entry[T] {
-	h := x.heap
-	least, e := h[0], h[len(h)-1]
-	h = h[:len(h)-1]
-	x.heap = h
-	i := 0
-	for 2*i+1 < len(h) {
-		k := 2*i + 1
-		if k+1 < len(h) && h[k+1].before(h[k]) {
-			k++
-		}
-		if !h[k].before(e) {
-			break
-		}
-		h[i] = h[k]
-		i = k
-	}
-	if len(h) > 0 {
-		h[i] = e
-	}
-	return least
-}
 
 // onward says whether packets to the target may go by channel c of switch s: it leads nearer.
 func (x *tree[T]) onward(s, c int32) bool {

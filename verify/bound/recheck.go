@@ -1,13 +1,13 @@
 package bound
 
 import (
-	"container/heap"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math/big"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/graph"
 	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/lft"
 )
@@ -224,9 +224,10 @@ func (x *recheck) search(t fabric.NodeID, length func(fabric.PortID) int64, allo
 		dist[s] = -1
 	}
 	dist[t] = 0
-	open := &frontier{{t, 0}}
+	open := graph.Heap[reached]{Before: func(a, b reached) bool { return a.distance < b.distance }}
+	open.Push(reached{t, 0})
 	for open.Len() > 0 {
-		v := heap.Pop(open).(reached)
+		v := open.Pop()
 		if v.distance > dist[v.at] {
 			continue
 		}
@@ -238,7 +239,7 @@ func (x *recheck) search(t fabric.NodeID, length func(fabric.PortID) int64, allo
 			}
 			if d := v.distance + length(p); dist[to[k]] < 0 || d < dist[to[k]] {
 				dist[to[k]] = d
-				heap.Push(open, reached{to[k], d})
+				open.Push(reached{to[k], d})
 			}
 		}
 	}
@@ -249,20 +250,6 @@ func (x *recheck) search(t fabric.NodeID, length func(fabric.PortID) int64, allo
 type reached struct {
 	at       fabric.NodeID
 	distance int64
-}
-
-// frontier is a heap, nearest first.
-type frontier []reached
-
-func (h frontier) Len() int           { return len(h) }
-func (h frontier) Less(i, j int) bool { return h[i].distance < h[j].distance }
-func (h frontier) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *frontier) Push(v any)        { *h = append(*h, v.(reached)) }
-func (h *frontier) Pop() any {
-	old := *h
-	v := old[len(old)-1]
-	*h = old[:len(old)-1]
-	return v
 }
 
 // compare says whether the bound is the least L with C(L) >= need: it holds for the bound, and
