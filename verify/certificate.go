@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/verify/bound"
 )
 
 // Certificate proves that tables have no credit loop: it gives each channel
@@ -112,7 +112,6 @@ const (
 	trafficUnicast   = "unicast"
 	plusManagement   = "+management"
 	plusMulticast    = "+multicast"
-	hashPrefix       = "sha256:"
 )
 
 // Append appends the certificate's text to b.
@@ -125,7 +124,7 @@ func (c *Certificate) Append(b []byte) []byte {
 		traffic += plusMulticast
 	}
 	b = slices.Grow(b, 128+32*len(c.Channels))
-	b = fmt.Appendf(b, "%s traffic %s vls %d channels %d fabric %s%x\n", certificateMagic, traffic, c.VLs, len(c.Channels), hashPrefix, c.Fabric)
+	b = fmt.Appendf(b, "%s traffic %s vls %d channels %d fabric %s%x\n", certificateMagic, traffic, c.VLs, len(c.Channels), bound.HashPrefix, c.Fabric)
 	for _, ch := range c.Channels {
 		b = append(ch.GUID.Append(b), ' ')
 		b = append(strconv.AppendUint(b, uint64(ch.Port), 10), ' ')
@@ -193,7 +192,7 @@ func parseCertificateHeader(s string) (c *Certificate, channels int, err error) 
 	}
 	field := strings.Split(rest, " ")
 	if len(field) != 8 || field[0] != "traffic" || field[2] != "vls" || field[4] != "channels" || field[6] != "fabric" {
-		return nil, 0, fmt.Errorf("want %q", certificateMagic+" traffic T vls V channels C fabric "+hashPrefix+"H")
+		return nil, 0, fmt.Errorf("want %q", certificateMagic+" traffic T vls V channels C fabric "+bound.HashPrefix+"H")
 	}
 	c = &Certificate{}
 	traffic, ok := strings.CutPrefix(field[1], trafficUnicast)
@@ -204,19 +203,17 @@ func parseCertificateHeader(s string) (c *Certificate, channels int, err error) 
 	if !ok || traffic != "" {
 		return nil, 0, fmt.Errorf("traffic %q: want %s, and %s or %s or both after it", field[1], trafficUnicast, plusManagement, plusMulticast)
 	}
-	if c.VLs, err = parseDecimal(field[3], 1, 15); err != nil {
+	vls, err := bound.ParseDecimal(field[3], 1, 15)
+	if err != nil {
 		return nil, 0, fmt.Errorf("vls %w", err)
 	}
-	if channels, err = parseDecimal(field[5], 0, math.MaxInt32); err != nil {
+	n, err := bound.ParseDecimal(field[5], 0, math.MaxInt32)
+	if err != nil {
 		return nil, 0, fmt.Errorf("channels %w", err)
 	}
-	digits, ok := strings.CutPrefix(field[7], hashPrefix)
-	hash, err := hex.DecodeString(digits)
-	if !ok || err != nil || len(hash) != len(c.Fabric) || strings.ToLower(digits) != digits {
-		return nil, 0, fmt.Errorf("fabric %q: want %s and %d hexadecimal digits in lower case", field[7], hashPrefix, 2*len(c.Fabric))
-	}
-	copy(c.Fabric[:], hash)
-	return c, channels, nil
+	c.VLs = int(vls)
+	c.Fabric, err = bound.ParseHash("fabric", field[7])
+	return c, int(n), err
 }
 
 // parseNumberedChannel reads one line of a channel.
@@ -225,33 +222,21 @@ func parseNumberedChannel(text []byte) (ch NumberedChannel, err error) {
 	if len(field) != 4 {
 		return ch, errors.New("want a GUID, a port, a VL and a number")
 	}
-	if ch.GUID, err = fabric.ParseGUID(field[0]); err != nil {
+	if ch.GUID, err = bound.ParseGUID(field[0]); err != nil {
 		return ch, err
 	}
-	if ch.GUID == 0 || ch.GUID.String() != field[0] {
-		return ch, fmt.Errorf("GUID %q: want 0x and 16 hexadecimal digits in lower case, not all 0", field[0])
-	}
-	port, err := parseDecimal(field[1], 1, int(fabric.MaxPortNum))
+	port, err := bound.ParseDecimal(field[1], 1, int64(fabric.MaxPortNum))
 	if err != nil {
 		return ch, fmt.Errorf("port %w", err)
 	}
-	vl, err := parseDecimal(field[2], 0, 14)
+	vl, err := bound.ParseDecimal(field[2], 0, 14)
 	if err != nil {
 		return ch, fmt.Errorf("VL %w", err)
 	}
-	number, err := parseDecimal(field[3], 0, math.MaxInt32)
+	number, err := bound.ParseDecimal(field[3], 0, math.MaxInt32)
 	if err != nil {
 		return ch, fmt.Errorf("number %w", err)
 	}
 	ch.Port, ch.VL, ch.Number = fabric.PortNum(port), fabric.VL(vl), int32(number)
 	return ch, nil
-}
-
-// parseDecimal reads a number in the one way that it is written.
-func parseDecimal(s string, low, high int) (int, error) {
-	n, err := strconv.Atoi(s)
-	if err != nil || n < low || n > high || strconv.Itoa(n) != s {
-		return 0, fmt.Errorf("%q: want %d to %d", s, low, high)
-	}
-	return n, nil
 }

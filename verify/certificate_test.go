@@ -13,6 +13,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/verify/bound"
 )
 
 // line is two switches, a host on each.
@@ -289,7 +290,7 @@ func FuzzReadCertificate(f *testing.F) {
 	f.Add(good[:len(good)/2])
 	sl2vl := lft.NewSL2VL(fab, lft.IdentityVLs(3))
 	f.Add(mustCheck(f, fab, tables, Options{SL2VL: sl2vl}).Certificate().Append(nil))
-	f.Add([]byte(certificateMagic + " traffic unicast vls 15 channels 0 fabric " + hashPrefix + strings.Repeat("0", 64) + "\n"))
+	f.Add([]byte(certificateMagic + " traffic unicast vls 15 channels 0 fabric " + bound.HashPrefix + strings.Repeat("0", 64) + "\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c, err := ReadCertificate("f", data)
 		if err != nil {

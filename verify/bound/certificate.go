@@ -53,8 +53,9 @@ type Length struct {
 const MaxLength = 1 << 30
 
 const (
-	magic      = "ibweave bound 1"
-	hashPrefix = "sha256:"
+	magic = "ibweave bound 1"
+	// HashPrefix is in front of the digits of all hashes.
+	HashPrefix = "sha256:"
 	allSources = "all"
 	gateSource = "gate"
 )
@@ -72,9 +73,9 @@ func (c *Certificate) Append(b []byte) []byte {
 		b = fmt.Appendf(b, " order %d", len(c.Order))
 	}
 	if c.Demand != ([sha256.Size]byte{}) {
-		b = fmt.Appendf(b, " demand %s%x", hashPrefix, c.Demand)
+		b = fmt.Appendf(b, " demand %s%x", HashPrefix, c.Demand)
 	}
-	b = fmt.Appendf(b, " fabric %s%x\n", hashPrefix, c.Fabric)
+	b = fmt.Appendf(b, " fabric %s%x\n", HashPrefix, c.Fabric)
 	for _, g := range c.Sources {
 		b = append(g.Append(b), '\n')
 	}
@@ -162,7 +163,7 @@ func (r *reader) guids(n int, what string) (list []fabric.GUID, err error) {
 		if err := r.next(fmt.Sprintf("%d %s, as the head says", n, what)); err != nil {
 			return nil, err
 		}
-		g, err := parseGUID(r.text)
+		g, err := ParseGUID(r.text)
 		if err != nil {
 			return nil, err
 		}
@@ -198,7 +199,7 @@ func parseHeader(s string) (c *Certificate, count lines, err error) {
 	}
 	for i, key := range keys {
 		if len(field) != 2*len(keys) || field[2*i] != key {
-			return fail("want %q", magic+" paths P unit U bound N/D sources S channels C fabric "+hashPrefix+"H, with order N before fabric where P is legal, and demand "+hashPrefix+"H for a demand")
+			return fail("want %q", magic+" paths P unit U bound N/D sources S channels C fabric "+HashPrefix+"H, with order N before fabric where P is legal, and demand "+HashPrefix+"H for a demand")
 		}
 	}
 	c = &Certificate{}
@@ -207,7 +208,7 @@ func parseHeader(s string) (c *Certificate, count lines, err error) {
 		return fail("paths %q: want %s", field[1], strings.Join(pathNames[:], ", "))
 	}
 	c.Paths = Paths(paths)
-	if c.Unit, err = parseDecimal(field[3], 0, math.MaxInt32); err != nil {
+	if c.Unit, err = ParseDecimal(field[3], 0, math.MaxInt32); err != nil {
 		return fail("unit %w", err)
 	}
 	if c.Bound, ok = parseFraction(field[5]); !ok {
@@ -219,26 +220,26 @@ func parseHeader(s string) (c *Certificate, count lines, err error) {
 	case gateSource:
 		c.Gate, n = true, 1
 	default:
-		if n, err = parseDecimal(field[7], 1, math.MaxInt32); err != nil {
+		if n, err = ParseDecimal(field[7], 1, math.MaxInt32); err != nil {
 			return fail("sources %w, or %s or %s", err, allSources, gateSource)
 		}
 	}
 	count.sources = int(n)
-	if n, err = parseDecimal(field[9], 1, math.MaxInt32); err != nil {
+	if n, err = ParseDecimal(field[9], 1, math.MaxInt32); err != nil {
 		return fail("channels %w", err)
 	}
 	count.channels = int(n)
 	if c.Paths == LegalPaths {
-		if n, err = parseDecimal(field[11], 1, math.MaxInt32); err != nil {
+		if n, err = ParseDecimal(field[11], 1, math.MaxInt32); err != nil {
 			return fail("order %w", err)
 		}
 		count.order = int(n)
 	}
-	if c.Fabric, err = parseHash("fabric", field[len(field)-1]); err != nil {
+	if c.Fabric, err = ParseHash("fabric", field[len(field)-1]); err != nil {
 		return fail("%w", err)
 	}
 	if demanded {
-		c.Demand, err = parseHash("demand", field[len(field)-3])
+		c.Demand, err = ParseHash("demand", field[len(field)-3])
 		if err == nil && c.Demand == ([sha256.Size]byte{}) {
 			err = errors.New("demand of no digest: want one that is not 0")
 		}
@@ -246,12 +247,13 @@ func parseHeader(s string) (c *Certificate, count lines, err error) {
 	return c, count, err
 }
 
-// parseHash reads the value of a key.
-func parseHash(key, s string) (sum [sha256.Size]byte, err error) {
-	digits, ok := strings.CutPrefix(s, hashPrefix)
+// ParseHash reads the value of a key of a certificate, of which the error tells: HashPrefix and
+// 64 digits.
+func ParseHash(key, s string) (sum [sha256.Size]byte, err error) {
+	digits, ok := strings.CutPrefix(s, HashPrefix)
 	hash, err := hex.DecodeString(digits)
 	if !ok || err != nil || len(hash) != len(sum) || strings.ToLower(digits) != digits {
-		return sum, fmt.Errorf("%s %q: want %s and %d hexadecimal digits in lower case", key, s, hashPrefix, 2*len(sum))
+		return sum, fmt.Errorf("%s %q: want %s and %d hexadecimal digits in lower case", key, s, HashPrefix, 2*len(sum))
 	}
 	copy(sum[:], hash)
 	return sum, nil
@@ -279,22 +281,22 @@ func parseLength(text string) (x Length, err error) {
 	if len(field) != 3 {
 		return x, errors.New("want a GUID, a port and a length")
 	}
-	if x.Switch, err = parseGUID(field[0]); err != nil {
+	if x.Switch, err = ParseGUID(field[0]); err != nil {
 		return x, err
 	}
-	port, err := parseDecimal(field[1], 1, int64(fabric.MaxPortNum))
+	port, err := ParseDecimal(field[1], 1, int64(fabric.MaxPortNum))
 	if err != nil {
 		return x, fmt.Errorf("port %w", err)
 	}
 	x.Port = fabric.PortNum(port)
-	if x.Length, err = parseDecimal(field[2], 1, MaxLength); err != nil {
+	if x.Length, err = ParseDecimal(field[2], 1, MaxLength); err != nil {
 		return x, fmt.Errorf("length %w", err)
 	}
 	return x, nil
 }
 
-// parseGUID reads a GUID in the one way that it is written.
-func parseGUID(s string) (fabric.GUID, error) {
+// ParseGUID reads a GUID of a certificate in the one way that it is written.
+func ParseGUID(s string) (fabric.GUID, error) {
 	g, err := fabric.ParseGUID(s)
 	if err == nil && (g == 0 || g.String() != s) {
 		err = fmt.Errorf("GUID %q: want 0x and 16 hexadecimal digits in lower case, not all 0", s)
@@ -302,8 +304,8 @@ func parseGUID(s string) (fabric.GUID, error) {
 	return g, err
 }
 
-// parseDecimal reads a number in the one way that it is written.
-func parseDecimal(s string, low, high int64) (int64, error) {
+// ParseDecimal reads a number of a certificate in the one way that it is written, low to high.
+func ParseDecimal(s string, low, high int64) (int64, error) {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || n < low || n > high || strconv.FormatInt(n, 10) != s {
 		return 0, fmt.Errorf("%q: want %d to %d", s, low, high)

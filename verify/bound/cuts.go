@@ -172,13 +172,10 @@ func (w *network) cuts(partitions []*partition) (best candidate) {
 		}
 		for class := range p.sums {
 			x, all := &p.sums[class], &whole[in[class]]
-			out := edge{x.hosts, all.lids - x.lids, x.out}
-			if value, unit := w.bestUnit(&out, &limit); value != nil {
-				best = w.cut(p, int32(class), false, component, &out, value, unit)
-			}
-			into := edge{subtract(all.hosts, x.hosts), x.lids, x.in}
-			if value, unit := w.bestUnit(&into, &limit); value != nil {
-				best = w.cut(p, int32(class), true, component, &into, value, unit)
+			for i, e := range []edge{{x.hosts, all.lids - x.lids, x.out}, {subtract(all.hosts, x.hosts), x.lids, x.in}} {
+				if value, unit := w.bestUnit(&e, &limit); value != nil {
+					best = w.cut(p, int32(class), i == 1, component, &e, value, unit)
+				}
 			}
 		}
 	}
@@ -254,17 +251,8 @@ func (w *network) bestUnit(e *edge, limit *float64) (value *big.Rat, unit int64)
 
 // cut writes down what the edge of a class proves.
 func (w *network) cut(p *partition, class int32, in bool, component []int32, e *edge, value *big.Rat, unit int64) candidate {
-	first := fabric.NodeID(slices.Index(p.of, class))
-	x := candidate{value: value, unit: unit, sources: make([]bool, len(w.hosts)), length: make([]int64, len(w.port))}
-	for s, h := range w.hosts {
-		inside := p.of[s] == class
-		x.sources[s] = h >= unit && component[s] == component[first] && inside != in
-	}
-	for c, a := range w.from {
-		if from, to := p.of[a], p.of[w.to[c]]; from != to && (from == class && !in || to == class && in) {
-			x.length[c] = 1
-		}
-	}
+	x := w.crossing(p, class, in, component, unit)
+	x.value, x.unit = value, unit
 	var hosts int64
 	for _, c := range e.hosts {
 		if c.hosts >= unit {
@@ -276,6 +264,38 @@ func (w *network) cut(p *partition, class int32, in bool, component []int32, e *
 		routes = fmt.Sprintf("%s to %s", text.CountGrouped(hosts, "host beyond sends", "hosts beyond send"), text.CountGrouped(e.lids, "LID", "LIDs"))
 	}
 	x.words = fmt.Sprintf("%s: %s over %s", w.className(p, class), routes, w.cables(e.rates)) + w.lumps(&x, e.rates, hosts*e.lids)
+	return x
+}
+
+// crossing has the channels that leave a class, or enter it, and the switches with as many hosts as a
+// unit or more that send over them.
+func (w *network) crossing(p *partition, class int32, in bool, component []int32, unit int64) candidate {
+	first := component[slices.Index(p.of, class)]
+	x := w.newCandidate()
+	for s, h := range w.hosts {
+		x.sources[s] = h >= unit && component[s] == first && (p.of[s] == class) != in
+	}
+	for c, a := range w.from {
+		if from, to := p.of[a], p.of[w.to[c]]; from != to && (from == class && !in || to == class && in) {
+			x.length[c] = 1
+		}
+	}
+	return x
+}
+
+func (w *network) newCandidate() candidate {
+	return candidate{sources: make([]bool, len(w.hosts)), length: make([]int64, len(w.port))}
+}
+
+// fromOne has the channels from one source to some switches.
+func (w *network) fromOne(s fabric.NodeID, to func(fabric.NodeID) bool) candidate {
+	x := w.newCandidate()
+	x.sources[s] = true
+	for c := w.first[s]; c < w.first[s+1]; c++ {
+		if to(w.to[c]) {
+			x.length[c] = 1
+		}
+	}
 	return x
 }
 
@@ -306,13 +326,8 @@ func (w *network) gates(partitions []*partition) (best candidate) {
 			if value == nil {
 				continue
 			}
-			best = candidate{value: value, unit: unit, sources: make([]bool, len(w.hosts)), length: make([]int64, len(w.port)), gate: true}
-			best.sources[g] = true
-			for c := w.first[g]; c < w.first[g+1]; c++ {
-				if p.of[w.to[c]] == int32(class) {
-					best.length[c] = 1
-				}
-			}
+			best = w.fromOne(g, func(t fabric.NodeID) bool { return p.of[t] == int32(class) })
+			best.value, best.unit, best.gate = value, unit, true
 			best.words = fmt.Sprintf("%s: %s to %s over %s from %s alone", w.className(p, int32(class)), text.CountGrouped(behind, "host beyond sends", "hosts beyond send"),
 				text.CountGrouped(x.lids, "LID", "LIDs"), w.cables(x.in), w.f.Name(g)) + w.lumps(&best, x.in, behind*x.lids)
 		}
@@ -383,13 +398,8 @@ func (w *network) neighbors() (best candidate) {
 			if value == nil {
 				continue
 			}
-			best = candidate{value: value, paths: ShortestPaths, unit: unit, sources: make([]bool, len(w.hosts)), length: make([]int64, len(w.port))}
-			best.sources[s] = true
-			for c := w.first[s]; c < w.first[s+1]; c++ {
-				if w.to[c] == t {
-					best.length[c] = 1
-				}
-			}
+			best = w.fromOne(fabric.NodeID(s), func(o fabric.NodeID) bool { return o == t })
+			best.value, best.unit, best.paths = value, unit, ShortestPaths
 			best.words = fmt.Sprintf("%s: %s to the %s of its neighbor %s over %s", w.f.Name(fabric.NodeID(s)),
 				text.CountGrouped(h, "host sends", "hosts send"), text.CountGrouped(w.lids[t], "LID", "LIDs"), w.f.Name(t), w.cables(rates)) + w.lumps(&best, rates, h*w.lids[t])
 		}

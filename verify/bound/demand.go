@@ -164,7 +164,7 @@ func FindUnder(f *fabric.Fabric, d *lft.Demand) *Bound {
 					continue
 				}
 				most = float64(e.need) / float64(rate)
-				best = w.demandCut(p, int32(class), e.in, component)
+				best = w.crossing(p, int32(class), e.in, component, 1)
 				best.value = w.least(big.NewInt(e.need), e.rates, 0)
 				best.words = fmt.Sprintf("%s: all that it sends over %s", w.className(p, int32(class)), w.cables(e.rates))
 				if e.in {
@@ -183,22 +183,6 @@ func FindUnder(f *fabric.Fabric, d *lft.Demand) *Bound {
 
 // edgeSum is what a class of switches has, and what jobs send from and to it.
 type edgeSum struct{ hosts, lids, sent, got int64 }
-
-// demandCut has the channels that leave a class, or enter it, and who sends over them.
-func (w *network) demandCut(p *partition, class int32, in bool, component []int32) candidate {
-	first := component[slices.Index(p.of, class)]
-	x := candidate{sources: make([]bool, len(w.hosts)), length: make([]int64, len(w.port))}
-	for s, h := range w.hosts {
-		x.sources[s] = h > 0 && component[s] == first && (p.of[s] == class) != in
-	}
-	for c, a := range w.from {
-		from, to := p.of[a], p.of[w.to[c]]
-		if from != to && (from == class && !in || to == class && in) {
-			x.length[c] = 1
-		}
-	}
-	return x
-}
 
 // Seconds is how long an amount takes on the fastest cable between switches.
 func Seconds(f *fabric.Fabric, d *lft.Demand, amount float64) float64 {
