@@ -105,9 +105,8 @@ const largeShare = 16
 // what changed, which the bool says, the Result has no notes and no Certificate. Where
 // all was checked, Start makes the next go by what changed.
 func (w *IncrementalChecker) Check(ctx context.Context, v *fabric.Snapshot, t *lft.Tables, opt Options) (*Result, bool, error) {
-	one := opt.Complete && opt.SL2VL == nil && opt.PathSLs == nil && opt.Multicast == nil
-	if one && w.now != nil {
-		if v.Present == v.Fabric.NumSwitches() && w.update(v, t) {
+	if opt.isPlain() && w.now != nil {
+		if v.Present == v.Fabric.NumSwitches() && w.follow(v, t) {
 			r, idle := w.result()
 			reportIdle(r, v.Fabric, nil, idle, nil, false)
 			opt.Buffer.report(r)
@@ -126,21 +125,28 @@ func (w *IncrementalChecker) Holds(v *fabric.Snapshot) bool { return w.now == v 
 // CheckAll is Check with all notes: the Result is that of the function Check, without a Certificate.
 // Where there are notes that what changed does not tell, it checks all.
 func (w *IncrementalChecker) CheckAll(ctx context.Context, v *fabric.Snapshot, t *lft.Tables, opt Options) (*Result, error) {
-	one := opt.Complete && opt.SL2VL == nil && opt.PathSLs == nil && opt.Multicast == nil
-	if !one || w.now == nil || v.Present != v.Fabric.NumSwitches() {
-		return Check(ctx, v.Fabric, t, opt)
-	}
-	if !w.update(v, t) {
-		w.now = nil
-		return Check(ctx, v.Fabric, t, opt)
-	}
-	if r, idle := w.result(); r.Unicast.NonMinimal == 0 && !w.hasStale() {
-		opt.Buffer.report(r)
-		reportIdle(r, v.Fabric, t, idle, opt.Order, true)
-		r.updateVerdict()
-		return r, ctx.Err()
+	if opt.isPlain() && v.Present == v.Fabric.NumSwitches() && w.follow(v, t) {
+		if r, idle := w.result(); r.Unicast.NonMinimal == 0 && !w.hasStale() {
+			opt.Buffer.report(r)
+			reportIdle(r, v.Fabric, t, idle, opt.Order, true)
+			r.updateVerdict()
+			return r, ctx.Err()
+		}
 	}
 	return Check(ctx, v.Fabric, t, opt)
+}
+
+// isPlain says whether a check is of all tables of one VL alone.
+func (o *Options) isPlain() bool {
+	return o.Complete && o.SL2VL == nil && o.PathSLs == nil && o.Multicast == nil
+}
+
+// follow is update. Where it returns false no tables are known from then on.
+func (w *IncrementalChecker) follow(v *fabric.Snapshot, t *lft.Tables) bool {
+	if w.now != nil && !w.update(v, t) {
+		w.now = nil
+	}
+	return w.now != nil
 }
 
 // hasStale says whether there are entries for LIDs that no port has.
@@ -171,11 +177,7 @@ func (w *IncrementalChecker) Begin(v *fabric.Snapshot) {
 // Check knows more. Else all packets of the switches that are there arrive, there is no credit loop, and
 // the Result has the counts of unicast traffic and of the loads.
 func (w *IncrementalChecker) Count(v *fabric.Snapshot, t *lft.Tables) *Result {
-	if w.now == nil {
-		return nil
-	}
-	if !w.update(v, t) {
-		w.now = nil
+	if !w.follow(v, t) {
 		return nil
 	}
 	r, _ := w.result()
