@@ -7,23 +7,12 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/graph"
-	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/lft"
 )
 
-// Hop is a channel that leaves a switch, with the fields that verify has for
-// its witnesses.
-type Hop struct {
-	Switch fabric.GUID    `json:"switch"`
-	Name   fabric.Name    `json:"name"`
-	Port   fabric.PortNum `json:"port"`
-	Label  string         `json:"label,omitempty"` // of the port, see fabric.Fabric.Label
-	VL     fabric.VL      `json:"vl"`
-	// LID is the destination of a packet that holds this channel, or the buffer
-	// behind it, and waits for the next channel of the cycle.
-	LID fabric.LID `json:"lid,omitempty"`
-	// Choice is as in verify.Hop: how an adaptive switch comes to the port.
-	Choice string `json:"choice,omitempty"`
-}
+// Hop is a channel that leaves a switch. Its LID is the destination of a packet that holds the channel, or
+// the buffer behind it, and waits for the next channel of the cycle.
+type Hop = lft.Hop
 
 // Reason is why a packet waits.
 type Reason uint8
@@ -97,11 +86,7 @@ func (e *DeadlockError) Error() string {
 		if i > 0 {
 			b.WriteString(", which waits for ")
 		}
-		target := fmt.Sprintf("LID %d", w.DLID)
-		if w.DLID >= mft.MinMLID {
-			target = fmt.Sprintf("MLID %#x", uint16(w.DLID))
-		}
-		fmt.Fprintf(&b, "%s from %s at %s on VL %d (%s)", target, w.Src, w.For.Name.At(w.For.Port, w.For.Label), w.For.VL, w.Reason)
+		fmt.Fprintf(&b, "%s from %s at %s on VL %d (%s)", Hop{LID: w.DLID}.Target(), w.Src, w.For, w.For.VL, w.Reason)
 	}
 	b.WriteString(", which waits for the first")
 	return b.String()
@@ -326,10 +311,10 @@ func (g *waitGraph) report(path []int32, edges []edge) error {
 		m := s.packets.items[s.cells.items[s.channels[path[i]].head].packet].msg
 		next := s.packets.items[s.cells.items[s.channels[edges[i].to].head].packet].msg
 		port, vl := s.sender(edges[i].out)
-		node := f.Owner(port)
+		at := lft.HopOf(f, port)
+		at.VL, at.LID = vl, next.DLID
 		e.Waits = append(e.Waits, Wait{
-			Src: f.Node(f.Owner(m.Src)).GUID, DLID: m.DLID, Reason: edges[i].reason,
-			For: Hop{Switch: f.Node(node).GUID, Name: f.Name(node), Port: f.Num(port), Label: f.Label(port), VL: vl, LID: next.DLID},
+			Src: f.Node(f.Owner(m.Src)).GUID, DLID: m.DLID, Reason: edges[i].reason, For: at,
 		})
 	}
 	return e

@@ -427,7 +427,7 @@ func (x *trial) checkWitness(t *testing.T, copying Copying, dead *DeadlockError)
 	}
 	for i, h := range hops {
 		next := hops[(i+1)%len(hops)]
-		in := x.f.Peer(x.hop(verify.Hop(h)))
+		in := x.f.Peer(x.hop(h))
 		s := x.f.Owner(in)
 		ok := x.f.Node(s).GUID == next.Switch
 		if ok && h.LID >= mft.MinMLID {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/text"
-	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/verify/bound"
 )
 
@@ -195,36 +195,10 @@ const (
 )
 
 // Hop is a channel that leaves a switch.
-type Hop struct {
-	Switch fabric.GUID    `json:"switch"`
-	Name   fabric.Name    `json:"name"`
-	Port   fabric.PortNum `json:"port"`
-	Label  string         `json:"label,omitempty"` // of the port, see fabric.Fabric.Label
-	VL     fabric.VL      `json:"vl"`
-	// LID is the destination of a packet that takes this channel: in a credit
-	// loop one that goes on to the next channel of the cycle.
-	LID fabric.LID `json:"lid,omitempty"`
-	// Choice says how an adaptive switch comes to the port: "static" or "group 3", and in
-	// which PLFT where there are several. It is empty in tables without a choice.
-	Choice string `json:"choice,omitempty"`
-}
+type Hop = lft.Hop
 
 // HopOf is the channel that leaves port p of a switch, without a VL and a LID.
-func HopOf(f *fabric.Fabric, p fabric.PortID) Hop {
-	n := f.Owner(p)
-	return Hop{Switch: f.Node(n).GUID, Name: f.Name(n), Port: f.Num(p), Label: f.Label(p)}
-}
-
-// String is "name"[port], with the port's label.
-func (h Hop) String() string { return h.Name.At(h.Port, h.Label) }
-
-// Target is "LID 5", or "MLID 0xc001".
-func (h Hop) Target() string {
-	if h.LID >= mft.MinMLID {
-		return fmt.Sprintf("MLID %#x", uint16(h.LID))
-	}
-	return fmt.Sprintf("LID %d", h.LID)
-}
+func HopOf(f *fabric.Fabric, p fabric.PortID) Hop { return lft.HopOf(f, p) }
 
 // Finding is one way in which tables break a rule.
 type Finding struct {

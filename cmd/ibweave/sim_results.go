@@ -102,10 +102,7 @@ func nanoseconds(l *sim.Latency, closed bool) *simNs {
 }
 
 func deadlocked(e *sim.DeadlockError) simResult {
-	d := &simDeadlock{At: e.At.Nanoseconds(), Waits: e.Waits}
-	for _, h := range e.Channels() {
-		d.Witness = append(d.Witness, verify.Hop(h))
-	}
+	d := &simDeadlock{At: e.At.Nanoseconds(), Waits: e.Waits, Witness: e.Channels()}
 	d.Message = fmt.Sprintf("deadlock, found at %s: %s wait for each other; cycle, %s",
 		e.At, text.CountGrouped(len(e.Waits), "packet", "packets"), text.CountGrouped(len(d.Witness), "channel", "channels"))
 	return simResult{State: "deadlock", Time: d.At, Deadlock: d}
