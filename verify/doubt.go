@@ -119,5 +119,5 @@ func (p *plan) leaveGap(r *Result, g gap) {
 		return
 	}
 	r.leave(fmt.Sprintf("entries of other switches lead to %s, which has no entry for %s: its row may be lost, since the form of these tables has none where there is no path; dump_lfts text or opensm.fdbs decides",
-		p.switchName(fabric.NodeID(g.at)), p.lidName(g.lid)), ManagementLoop, ManagementCreditLoop)
+		SwitchName(p.f, fabric.NodeID(g.at)), LIDName(p.f, g.lid)), ManagementLoop, ManagementCreditLoop)
 }

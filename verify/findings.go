@@ -13,54 +13,66 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// collector makes findings, up to a limit for each rule.
-type collector struct {
-	r     *Result
-	limit int
-	rules []struct{ made, left, count int64 } // by position in Rules
+// Collector makes findings of some rules, up to a limit for each.
+type Collector struct {
+	findings *[]Finding
+	limit    int64
+	rules    []Rule
+	counts   []struct{ made, left, count int64 } // by position in rules
+	told     map[int32]bool                      // channels of loops that findings tell of
 }
 
-func newCollector(r *Result, limit int) *collector {
-	return &collector{r: r, limit: limit, rules: make([]struct{ made, left, count int64 }, len(Rules))}
+// NewCollector has findings appended to a list.
+func NewCollector(findings *[]Finding, rules []Rule, limit int) *Collector {
+	return &Collector{findings, int64(limit), rules, make([]struct{ made, left, count int64 }, len(rules)), make(map[int32]bool)}
 }
 
-// add makes a finding of a rule which stands for count, unless the rule has
-// enough of them.
-func (c *collector) add(rule string, count int64, fill func(*Finding)) {
-	i := ruleIndex(rule)
-	at := &c.rules[i]
-	if at.made == int64(c.limit) {
+// Add makes a finding of a rule which stands for count, unless the rule has enough of them.
+func (c *Collector) Add(rule string, count int64, fill func(*Finding)) {
+	i := slices.IndexFunc(c.rules, func(r Rule) bool { return r.Name == rule })
+	at := &c.counts[i]
+	if at.made == c.limit {
 		at.left++
 		at.count += count
 		return
 	}
 	at.made++
-	f := Finding{Rule: rule, Severity: Rules[i].Severity, Count: count, Witness: []Hop{}}
+	f := Finding{Rule: rule, Severity: c.rules[i].Severity, Count: count, Witness: []Hop{}}
 	fill(&f)
-	c.r.Findings = append(c.r.Findings, f)
+	*c.findings = append(*c.findings, f)
 }
 
-// close adds what was left out.
-func (c *collector) close() {
-	for i, at := range c.rules {
-		if at.left == 0 {
-			continue
+// AddLoops makes a finding of each set of channels that wait for each other, unless an earlier
+// finding tells of one of the channels, and returns how many sets there are.
+func (c *Collector) AddLoops(rule string, loops [][]int32, fill func(f *Finding, members []int32)) int {
+	for _, members := range loops {
+		if !slices.ContainsFunc(members, func(ch int32) bool { return c.told[ch] }) {
+			c.Add(rule, int64(len(members)), func(f *Finding) { fill(f, members) })
 		}
-		c.r.Findings = append(c.r.Findings, More(&Rules[i], at.left, at.count))
 	}
+	for _, members := range loops {
+		for _, ch := range members {
+			c.told[ch] = true
+		}
+	}
+	return len(loops)
 }
 
-// More stands for findings of a rule that are left out, which stand for count.
-func More(rule *Rule, left, count int64) Finding {
-	return Finding{
-		Rule: rule.Name, Severity: rule.Severity, Count: count, Witness: []Hop{}, more: true,
-		Message: fmt.Sprintf("and %d more findings of this rule, for %d %s", left, count, rule.Count),
+// Close adds a finding for each rule of which some were left out.
+func (c *Collector) Close() {
+	for i, at := range c.counts {
+		if at.left > 0 {
+			*c.findings = append(*c.findings, Finding{
+				Rule: c.rules[i].Name, Severity: c.rules[i].Severity, Count: at.count, Witness: []Hop{}, more: true,
+				Message: fmt.Sprintf("and %d more findings of this rule, for %d %s", at.left, at.count, c.rules[i].Count),
+			})
+		}
 	}
 }
 
 // report turns what the workers found into findings, all but credit loops.
 func (p *plan) report(r *Result, w *worker, opt Options) {
-	c := newCollector(r, opt.Findings)
+	c := NewCollector(&r.Findings, Rules, opt.Findings)
 	p.reportParts(c, r, w)
 	p.reportPorts(c)
 	slices.SortFunc(w.troubles, func(a, b trouble) int { return cmp.Compare(a.lid, b.lid) })
@@ -74,9 +86,9 @@ func (p *plan) report(r *Result, w *worker, opt Options) {
 		p.reportDiscarded(c, ManagementSLDropped, t.lid, t.tallies[tallyManagementDropped])
 		p.reportLoop(c, ManagementLoop, t.lid, t.tallies[tallyManagementLoops])
 	}
-	p.reportEntries(c, w, opt.Complete)
+	p.reportEntries(c, r, w, opt.Complete)
 	if w.nonMinimal > 0 {
-		c.add(NonMinimal, w.nonMinimal, func(f *Finding) {
+		c.Add(NonMinimal, w.nonMinimal, func(f *Finding) {
 			lid, from := w.stretch.lid, w.stretch.from
 			list := p.f.HostsOn(fabric.NodeID(from))
 			source := list[slices.IndexFunc(list, func(port fabric.PortID) bool {
@@ -86,10 +98,10 @@ func (p *plan) report(r *Result, w *worker, opt Options) {
 			way := p.witness(p.follow(source, lid, p.slsOf(source, lid)[0]), lid)
 			f.LID, f.Switch, f.Witness = lid, way[0].Switch, way
 			f.Message = fmt.Sprintf("%d of %d pairs pass more switches than they need to; from %s to %s it is %d instead of %d",
-				w.nonMinimal, r.Unicast.Pairs, p.sourceName(source), p.lidName(lid), len(way), len(way)-int(w.stretch.extra))
+				w.nonMinimal, r.Unicast.Pairs, SourceName(p.f, source), LIDName(p.f, lid), len(way), len(way)-int(w.stretch.extra))
 		})
 	}
-	c.close()
+	c.Close()
 }
 
 // How many parts of a fabric a finding names, and members of each.
@@ -99,7 +111,7 @@ const (
 )
 
 // reportParts is about all pairs that cannot talk because no cables join them.
-func (p *plan) reportParts(c *collector, r *Result, w *worker) {
+func (p *plan) reportParts(c *Collector, r *Result, w *worker) {
 	if w.apart == [2]int64{} {
 		return
 	}
@@ -150,7 +162,7 @@ func (p *plan) reportParts(c *collector, r *Result, w *worker) {
 		message += fmt.Sprintf("; and %d more with %s", len(order)-namedParts, size(&rest))
 	}
 	add := func(rule, message string, pairs int64) {
-		c.add(rule, pairs, func(f *Finding) { f.Message, f.Ports = message, ports })
+		c.Add(rule, pairs, func(f *Finding) { f.Message, f.Ports = message, ports })
 	}
 	if w.apart[0] > 0 {
 		add(Partitioned, fmt.Sprintf("%s; %d of %d pairs of CA ports cannot talk", message, w.apart[0], r.Unicast.Pairs), w.apart[0])
@@ -182,20 +194,20 @@ func (p *plan) members(part int32) (list []fabric.PortID) {
 }
 
 // reportPorts is about ports that no tables can reach.
-func (p *plan) reportPorts(c *collector) {
+func (p *plan) reportPorts(c *Collector) {
 	f := p.f
 	f.EndPorts(func(port fabric.PortID) {
 		if f.LID(port) != 0 {
 			return
 		}
 		if node := f.Owner(port); f.IsSwitch(node) {
-			c.add(ManagementUnassignedLID, 1, func(x *Finding) {
+			c.Add(ManagementUnassignedLID, 1, func(x *Finding) {
 				x.Switch = f.Node(node).GUID
-				x.Message = p.switchName(node) + " has no LID"
+				x.Message = SwitchName(p.f, node) + " has no LID"
 			})
 			return
 		}
-		c.add(UnassignedLID, 1, func(x *Finding) {
+		c.Add(UnassignedLID, 1, func(x *Finding) {
 			x.Ports = []Endpoint{EndpointOf(p.f, port)}
 			x.Message = fmt.Sprintf("%s %s, port GUID %s, has a cable and no LID", f.Node(f.Owner(port)).Type, f.PortName(port), f.PortGUID(port))
 		})
@@ -206,7 +218,7 @@ func (p *plan) reportPorts(c *collector) {
 		}
 		peer := f.Peer(port)
 		if lids := lidsOf(p.f, peer); lids > 0 && p.mute(port) {
-			c.add(SLDropped, lids, func(x *Finding) {
+			c.Add(SLDropped, lids, func(x *Finding) {
 				x.Ports = []Endpoint{EndpointOf(p.f, port)}
 				x.Message = fmt.Sprintf("%s is cabled to %s and cannot reach it: its SL-to-VL table drops all SLs", f.PortName(port), f.PortName(peer))
 			})
@@ -215,11 +227,11 @@ func (p *plan) reportPorts(c *collector) {
 }
 
 // reportDropped is about pairs of one LID whose packets are dropped.
-func (p *plan) reportDropped(c *collector, rule string, lid fabric.LID, t tally) {
+func (p *plan) reportDropped(c *Collector, rule string, lid fabric.LID, t tally) {
 	if t.pairs == 0 {
 		return
 	}
-	c.add(rule, t.pairs, func(f *Finding) {
+	c.Add(rule, t.pairs, func(f *Finding) {
 		source := p.sourcesAt(t.from, lid, rule == ManagementUnreachable)[0]
 		path := p.follow(source, lid, p.slsOf(source, lid)[0])
 		end := path[len(path)-1].s
@@ -229,18 +241,18 @@ func (p *plan) reportDropped(c *collector, rule string, lid fabric.LID, t tally)
 			verb = "send to it and miss it"
 		}
 		f.Message = fmt.Sprintf("%s: %s %s; packets from %s end at %s, which %s",
-			p.lidName(lid), text.Count(t.pairs, "port", "ports"), verb, p.sourceName(source),
-			p.switchName(fabric.NodeID(end)), p.fate(end, lid))
+			LIDName(p.f, lid), text.Count(t.pairs, "port", "ports"), verb, SourceName(p.f, source),
+			SwitchName(p.f, fabric.NodeID(end)), p.fate(end, lid))
 	})
 }
 
 // reportDiscarded is about pairs of one LID whose packets an SL-to-VL table
 // drops. The witness ends with the drop, on VL 15.
-func (p *plan) reportDiscarded(c *collector, rule string, lid fabric.LID, t tally) {
+func (p *plan) reportDiscarded(c *Collector, rule string, lid fabric.LID, t tally) {
 	if t.pairs == 0 {
 		return
 	}
-	c.add(rule, t.pairs, func(f *Finding) {
+	c.Add(rule, t.pairs, func(f *Finding) {
 		f.LID = lid
 		var source fabric.PortID
 		var sl fabric.SL
@@ -250,7 +262,7 @@ func (p *plan) reportDiscarded(c *collector, rule string, lid fabric.LID, t tall
 				break
 			}
 		}
-		f.Message = fmt.Sprintf("%s: %s cannot reach it; ", p.lidName(lid), text.Count(t.pairs, "port", "ports"))
+		f.Message = fmt.Sprintf("%s: %s cannot reach it; ", LIDName(p.f, lid), text.Count(t.pairs, "port", "ports"))
 		first := p.firstOut(source, lid)
 		switch own := p.lanes.sl2vl.At(0, first); {
 		case *own == lft.ConstantVL(lft.DropVL):
@@ -265,35 +277,35 @@ func (p *plan) reportDiscarded(c *collector, rule string, lid fabric.LID, t tall
 		last := f.Witness[len(f.Witness)-1]
 		f.Switch = last.Switch
 		f.Message += fmt.Sprintf("packets of SL %d from %s end at switch %q (%s), which drops that SL on the way to port %s",
-			sl, p.sourceName(source), last.Name.Text, last.Switch, p.entryText(path[len(f.Witness)-1].s, last.Port))
+			sl, SourceName(p.f, source), last.Name.Text, last.Switch, p.entryText(path[len(f.Witness)-1].s, last.Port))
 	})
 }
 
 // reportLoop is about pairs of one LID whose packets loop.
-func (p *plan) reportLoop(c *collector, rule string, lid fabric.LID, t tally) {
+func (p *plan) reportLoop(c *Collector, rule string, lid fabric.LID, t tally) {
 	if t.pairs == 0 {
 		return
 	}
-	c.add(rule, t.pairs, func(f *Finding) {
+	c.Add(rule, t.pairs, func(f *Finding) {
 		source := p.sourcesAt(t.from, lid, rule == ManagementLoop)[0]
 		path := p.follow(source, lid, p.slsOf(source, lid)[0])
 		again := p.next(path[len(path)-1].s, lid)
 		i := slices.IndexFunc(path, func(at step) bool { return at.s == again })
 		f.LID, f.Witness = lid, rotate(p.witness(path[i:], lid))
 		f.Switch = f.Witness[0].Switch
-		f.Message = fmt.Sprintf("%s: packets from %s loop: %s", p.lidName(lid), text.Count(t.pairs, "port", "ports"), formatCycle(f.Witness, false, false))
+		f.Message = fmt.Sprintf("%s: packets from %s loop: %s", LIDName(p.f, lid), text.Count(t.pairs, "port", "ports"), formatCycle(f.Witness, false, false))
 	})
 }
 
 // reportEntries is about entries as such.
-func (p *plan) reportEntries(c *collector, w *worker, complete bool) {
+func (p *plan) reportEntries(c *Collector, r *Result, w *worker, complete bool) {
 	if p.f.MaxLID() > 0 {
 		for s := range p.n {
 			row := p.t.Row(fabric.NodeID(s))
 			if !slices.ContainsFunc(row[1:], func(e fabric.PortNum) bool { return e != fabric.NoPath }) {
-				c.add(EmptyTable, 1, func(f *Finding) {
+				c.Add(EmptyTable, 1, func(f *Finding) {
 					f.Switch = p.f.Node(fabric.NodeID(s)).GUID
-					f.Message = p.switchName(fabric.NodeID(s)) + " has no forwarding entries"
+					f.Message = SwitchName(p.f, fabric.NodeID(s)) + " has no forwarding entries"
 				})
 			}
 		}
@@ -305,14 +317,14 @@ func (p *plan) reportEntries(c *collector, w *worker, complete bool) {
 	slices.SortFunc(keys, func(a, b deadKey) int { return cmp.Or(cmp.Compare(a.sw, b.sw), cmp.Compare(a.port, b.port)) })
 	for _, key := range keys {
 		n := w.dead[key]
-		c.add(DeadEntry, n.lids, func(f *Finding) {
+		c.Add(DeadEntry, n.lids, func(f *Finding) {
 			node := p.f.Node(fabric.NodeID(key.sw))
 			f.Switch, f.LID = node.GUID, n.first
 			f.Ports = []Endpoint{{Node: node.GUID, Name: p.f.Name(fabric.NodeID(key.sw)), Port: key.port}}
 			if key.port <= node.NumPorts {
 				f.Ports[0].Label = p.f.Label(p.f.Port(fabric.NodeID(key.sw), key.port))
 			}
-			f.Message = fmt.Sprintf("%s: %s %s", p.lidName(n.first), p.switchName(fabric.NodeID(key.sw)), p.fate(key.sw, n.first))
+			f.Message = fmt.Sprintf("%s: %s %s", LIDName(p.f, n.first), SwitchName(p.f, fabric.NodeID(key.sw)), p.fate(key.sw, n.first))
 			if n.lids > 1 {
 				f.Message += fmt.Sprintf("; %d LIDs have this entry", n.lids)
 			}
@@ -322,7 +334,7 @@ func (p *plan) reportEntries(c *collector, w *worker, complete bool) {
 	var unowned []staleLID
 	for _, n := range w.stale {
 		if cycle := p.cycleOf(n.lid); len(cycle) > 0 {
-			c.add(UnownedLIDLoop, 1, func(f *Finding) {
+			c.Add(UnownedLIDLoop, 1, func(f *Finding) {
 				f.LID, f.Witness = n.lid, rotate(cycle)
 				f.Switch = f.Witness[0].Switch
 				f.Message = fmt.Sprintf("LID %d has no port, and packets for it loop: %s", n.lid, formatCycle(f.Witness, false, false))
@@ -331,14 +343,14 @@ func (p *plan) reportEntries(c *collector, w *worker, complete bool) {
 		if p.f.LIDPort(n.lid) == fabric.NoPort {
 			unowned = append(unowned, n)
 		}
-		c.add(StaleEntry, n.switches, func(f *Finding) {
+		c.Add(StaleEntry, n.switches, func(f *Finding) {
 			f.Switch, f.LID = p.f.Node(fabric.NodeID(n.first)).GUID, n.lid
 			owner := "belongs to no port"
 			if port := p.f.LIDPort(n.lid); port != fabric.NoPort {
 				owner = "belongs to " + p.f.PortName(port) + ", which has no cable"
 			}
 			f.Message = fmt.Sprintf("LID %d %s, and %s for it, such as %s with port %s",
-				n.lid, owner, text.Count(n.switches, "switch has an entry", "switches have entries"), p.switchName(fabric.NodeID(n.first)), p.entryText(n.first, p.entry(n.first, n.lid)))
+				n.lid, owner, text.Count(n.switches, "switch has an entry", "switches have entries"), SwitchName(p.f, fabric.NodeID(n.first)), p.entryText(n.first, p.entry(n.first, n.lid)))
 		})
 	}
 	if len(unowned) == 0 || complete {
@@ -348,7 +360,7 @@ func (p *plan) reportEntries(c *collector, w *worker, complete bool) {
 	if n := len(unowned); n > 1 {
 		what = fmt.Sprintf("%d LIDs that no port of the topology has, such as %d", n, unowned[0].lid)
 	}
-	c.r.leave(fmt.Sprintf("there are forwarding entries for %s; ibnetdiscover's text of all ports, with their LMC, decides", what),
+	r.leave(fmt.Sprintf("there are forwarding entries for %s; ibnetdiscover's text of all ports, with their LMC, decides", what),
 		UnicastRules...)
 }
 
@@ -372,33 +384,22 @@ func (p *plan) cycleOf(lid fabric.LID) []Hop {
 // reportCreditLoops looks for a witness of each credit loop. Where traffic closes
 // a cycle without other traffic that finding is enough.
 func (p *plan) reportCreditLoops(r *Result, l loops, mc *multicast, opt Options) {
-	c := newCollector(r, opt.Witnesses)
-	inLoop := make(map[int32]bool)
+	c := NewCollector(&r.Findings, Rules, opt.Witnesses)
 	for _, at := range []struct {
 		rule string
 		traffic
 	}{{CreditLoop, l.unicast}, {MulticastCreditLoop, l.multicast}, {ManagementCreditLoop, l.management}} {
-		for _, members := range at.loops {
-			if slices.ContainsFunc(members, func(ch int32) bool { return inLoop[ch] }) {
-				continue
+		c.AddLoops(at.rule, at.loops, func(f *Finding, members []int32) {
+			p.creditLoop(f, at.graph, members, l.unicast.graph, mc, cycleBudget/min(len(at.loops), opt.Witnesses))
+			if at.rule == CreditLoop {
+				r.CreditLoops.Cycles = append(r.CreditLoops.Cycles, f.Witness)
 			}
-			c.add(at.rule, int64(len(members)), func(f *Finding) {
-				p.creditLoop(f, at.graph, members, l.unicast.graph, mc, cycleBudget/min(len(at.loops), opt.Witnesses))
-				if at.rule == CreditLoop {
-					r.CreditLoops.Cycles = append(r.CreditLoops.Cycles, f.Witness)
-				}
-			})
-		}
-		for _, members := range at.loops {
-			for _, ch := range members {
-				inLoop[ch] = true
-			}
-		}
+		})
 	}
 	if mc != nil && mc.Copying != Independent {
 		mc.reportCopying(r, c, l.multicast.graph)
 	}
-	c.close()
+	c.Close()
 }
 
 // creditLoop describes one strongly connected component.
@@ -411,13 +412,19 @@ func (p *plan) creditLoop(f *Finding, g *dependencyGraph, members []int32, unica
 	for i, ch := range cycle {
 		f.Witness = append(f.Witness, g.hop(ch, p.holds(g, ch, cycle[(i+1)%len(cycle)], unicast, mc)))
 	}
+	f.TellOfCycle(len(members), exact, formatCycle(f.Witness, true, g.vls > 1))
+}
+
+// TellOfCycle fills in the message of a finding of channels that wait for each other, whose witness,
+// in words, is a cycle of them, and what it is about.
+func (f *Finding) TellOfCycle(channels int, shortest bool, cycle string) {
 	f.Switch, f.LID = f.Witness[0].Switch, f.Witness[0].LID
 	found := "shortest"
-	if !exact {
+	if !shortest {
 		found = "shortest found in bounded time"
 	}
 	f.Message = fmt.Sprintf("%s wait for each other; %s cycle, %s: %s",
-		text.Count(len(members), "channel", "channels"), found, text.Count(len(cycle), "channel", "channels"), formatCycle(f.Witness, true, g.vls > 1))
+		text.Count(channels, "channel", "channels"), found, text.Count(len(f.Witness), "channel", "channels"), cycle)
 }
 
 // holds is a LID whose packets hold channel a of a graph while they wait for b:
@@ -666,21 +673,22 @@ func (p *plan) sourcesAt(s int32, lid fabric.LID, management bool) (list []fabri
 	return list
 }
 
-func (p *plan) sourceName(port fabric.PortID) string {
-	if n := p.f.Owner(port); p.f.IsSwitch(n) {
-		return p.switchName(n) + " itself"
+// SourceName is an end port in messages, as one that sends.
+func SourceName(f *fabric.Fabric, port fabric.PortID) string {
+	if n := f.Owner(port); f.IsSwitch(n) {
+		return SwitchName(f, n) + " itself"
 	}
-	return p.f.PortName(port)
+	return f.PortName(port)
 }
 
-func (p *plan) lidName(lid fabric.LID) string {
-	port := p.f.LIDPort(lid)
-	return fmt.Sprintf("LID %d of %s", lid, p.f.PortName(port))
+// LIDName is a LID in messages, with its port.
+func LIDName(f *fabric.Fabric, lid fabric.LID) string {
+	return fmt.Sprintf("LID %d of %s", lid, f.PortName(f.LIDPort(lid)))
 }
 
-func (p *plan) switchName(s fabric.NodeID) string {
-	n := p.f.Node(s)
-	return fmt.Sprintf("switch %q (%s)", p.f.Name(s).Text, n.GUID)
+// SwitchName is a switch in messages.
+func SwitchName(f *fabric.Fabric, s fabric.NodeID) string {
+	return fmt.Sprintf("switch %s (%s)", f.Name(s), f.Node(s).GUID)
 }
 
 // rotate makes a cycle of hops start at the switch with the lowest GUID.

@@ -14,7 +14,7 @@ import (
 // report turns what is wrong with multicast packets into findings, all but
 // credit loops.
 func (c *multicast) report(r *Result, opt Options) {
-	out := newCollector(r, opt.Findings)
+	out := NewCollector(&r.Findings, Rules, opt.Findings)
 	w := newMCWorker(c)
 	for i := range c.found.troubles {
 		t := &c.found.troubles[i]
@@ -29,7 +29,7 @@ func (c *multicast) report(r *Result, opt Options) {
 			{MulticastStray, t.stray, w.describeStray},
 		} {
 			if at.n > 0 {
-				out.add(at.rule, at.n, func(f *Finding) {
+				out.Add(at.rule, at.n, func(f *Finding) {
 					f.LID = t.tree.MLID
 					w.load(f.LID)
 					w.expect(t.tree)
@@ -43,13 +43,13 @@ func (c *multicast) report(r *Result, opt Options) {
 	c.reportDead(out, MulticastDeadEnd, c.found.ends, "leads to a switch with no other port in its mask")
 	c.reportUse(out)
 	for _, x := range c.found.unused {
-		out.add(MulticastUnused, int64(x.n), func(f *Finding) {
+		out.Add(MulticastUnused, int64(x.n), func(f *Finding) {
 			f.Switch, f.LID = c.f.Node(c.f.Owner(x.port)).GUID, x.mlid
 			f.Message = fmt.Sprintf("no sender's packets reach %s in the masks of MLID %#x, such as %s", text.Count(x.n, "port", "ports"), uint16(x.mlid), c.f.PortName(x.port))
 		})
 	}
 	if c.Trees != nil {
-		c.reportUnknown(out)
+		c.reportUnknown(r, out)
 	}
 	if n := len(c.found.gaps); n > 0 {
 		x := c.found.gaps[0]
@@ -59,17 +59,17 @@ func (c *multicast) report(r *Result, opt Options) {
 		}
 		r.leave(reason, MulticastRules...)
 	}
-	out.close()
+	out.Close()
 }
 
 // reportDead is about ports that lead nowhere, each with all MLIDs.
-func (c *multicast) reportDead(out *collector, rule string, list []deadMask, why string) {
+func (c *multicast) reportDead(out *Collector, rule string, list []deadMask, why string) {
 	for i := 0; i < len(list); {
 		first, n := list[i], int64(0)
 		for ; i < len(list) && list[i].port == first.port; i++ {
 			n++
 		}
-		out.add(rule, n, func(f *Finding) {
+		out.Add(rule, n, func(f *Finding) {
 			f.Switch, f.LID = c.f.Node(c.f.Owner(first.port)).GUID, first.mlid
 			of := fmt.Sprintf("the mask of MLID %#x", uint16(first.mlid))
 			if n > 1 {
@@ -81,7 +81,7 @@ func (c *multicast) reportDead(out *collector, rule string, list []deadMask, why
 }
 
 // reportUnknown is about MLIDs without known senders.
-func (c *multicast) reportUnknown(out *collector) {
+func (c *multicast) reportUnknown(r *Result, out *Collector) {
 	var unknown []fabric.LID
 	for i, mlid := range c.mlids {
 		if _, assumed := c.of(i); assumed && len(c.Tables.Ports(mlid)) > 0 {
@@ -95,8 +95,8 @@ func (c *multicast) reportUnknown(out *collector) {
 	if n := len(unknown); n > 1 {
 		message = fmt.Sprintf("no group has any of %d MLIDs and senders, and there are masks for them, the first for %#x", n, uint16(unknown[0]))
 	}
-	out.add(MulticastUnknown, int64(len(unknown)), func(f *Finding) { f.LID, f.Message = unknown[0], message })
-	out.r.leave(message, MulticastRules...)
+	out.Add(MulticastUnknown, int64(len(unknown)), func(f *Finding) { f.LID, f.Message = unknown[0], message })
+	r.leave(message, MulticastRules...)
 }
 
 // treeName names a group and its MLID.
@@ -132,7 +132,7 @@ func (w *mcWorker) describeLoop(f *Finding, t *mft.Tree, at mcTally) {
 	f.Witness = rotate(hops)
 	f.Switch = f.Witness[0].Switch
 	f.Message = fmt.Sprintf("packets of %s loop, those of %s: %s",
-		text.Count(at.n, "sender", "senders"), w.sourceName(at.sender), formatCycle(f.Witness, false, false))
+		text.Count(at.n, "sender", "senders"), SourceName(w.f, at.sender), formatCycle(f.Witness, false, false))
 }
 
 // loop is a cycle of arcs that a packet of a sender takes: the first that a
@@ -164,12 +164,12 @@ func (w *mcWorker) describeDuplicate(f *Finding, t *mft.Tree, at mcTally) {
 	first, second := w.twoPaths(t.SL, at.sender, w.f.Attachment(other))
 	f.Witness = second
 	f.Switch = second[len(second)-1].Switch
-	f.Message = fmt.Sprintf("%s more than one copy; %s ", text.Count(at.n, "pair gets", "pairs get"), w.sourceName(other))
+	f.Message = fmt.Sprintf("%s more than one copy; %s ", text.Count(at.n, "pair gets", "pairs get"), SourceName(w.f, other))
 	if first == nil {
 		f.Message += "gets its own packets back by " + formatPath(second)
 		return
 	}
-	f.Message += fmt.Sprintf("gets copies of a packet of %s by %s and by %s", w.sourceName(at.sender), formatPath(first), formatPath(second))
+	f.Message += fmt.Sprintf("gets copies of a packet of %s by %s and by %s", SourceName(w.f, at.sender), formatPath(first), formatPath(second))
 }
 
 // twoPaths is two paths of copies of a packet to the port of a switch. A sender may get
@@ -209,7 +209,7 @@ func (w *mcWorker) describeMissing(f *Finding, t *mft.Tree, at mcTally) {
 	other := t.Receivers[slices.IndexFunc(t.Receivers, func(p fabric.PortID) bool {
 		return p != at.sender && w.got(p, loops) == 0 && !w.beside(t.SL, at.sender, p)
 	})]
-	sender, receiver := w.sourceName(at.sender), w.sourceName(other)
+	sender, receiver := SourceName(w.f, at.sender), SourceName(w.f, other)
 	in, end := w.f.Attachment(at.sender), w.f.Attachment(other)
 	switch {
 	case in == fabric.NoPort:
@@ -232,13 +232,13 @@ func (w *mcWorker) describeMissing(f *Finding, t *mft.Tree, at mcTally) {
 		if w.mask[s].isEmpty() {
 			what += ", which has no mask"
 		}
-		f.Message += fmt.Sprintf(what, sender, w.switchName(s), receiver)
+		f.Message += fmt.Sprintf(what, sender, SwitchName(w.f, s), receiver)
 	case listed:
 		f.Message += fmt.Sprintf("packets of %s come to %s, whose SL-to-VL table drops SL %d on the way to port %s of receiver %s",
-			sender, w.switchName(s), t.SL, w.f.PortText(end), receiver)
+			sender, SwitchName(w.f, s), t.SL, w.f.PortText(end), receiver)
 	default:
 		f.Message += fmt.Sprintf("packets of %s come to %s, which does not have port %s of receiver %s in its mask",
-			sender, w.switchName(s), w.f.PortText(end), receiver)
+			sender, SwitchName(w.f, s), w.f.PortText(end), receiver)
 	}
 	if came >= 0 {
 		f.Witness = w.pathTo(int32(came))
@@ -258,7 +258,7 @@ func (w *mcWorker) describeStray(f *Finding, t *mft.Tree, at mcTally) {
 	f.Witness = w.pathTo(int32(i))
 	f.Switch = w.f.Node(w.f.Owner(end)).GUID
 	f.Message = fmt.Sprintf("%s of a sender and an end port that is no receiver; %s gets packets of %s",
-		text.Count(at.n, "pair", "pairs"), w.sourceName(other), w.sourceName(at.sender))
+		text.Count(at.n, "pair", "pairs"), SourceName(w.f, other), SourceName(w.f, at.sender))
 }
 
 // formatPath writes a path from its first channel to its last.
@@ -311,7 +311,7 @@ func (c *multicast) closes(a, b int32) fabric.LID {
 
 // reportCopying looks for what else than dependencies can stop packets when
 // switches do not copy independently.
-func (c *multicast) reportCopying(r *Result, out *collector, g *dependencyGraph) {
+func (c *multicast) reportCopying(r *Result, out *Collector, g *dependencyGraph) {
 	k := newPortGraph(g, c)
 	components := k.components()
 	r.Multicast.CreditLoops = len(components)
@@ -320,7 +320,7 @@ func (c *multicast) reportCopying(r *Result, out *collector, g *dependencyGraph)
 		for _, class := range classes {
 			channels += len(k.channelsOf(class))
 		}
-		out.add(MulticastCopying, int64(channels), func(f *Finding) {
+		out.Add(MulticastCopying, int64(channels), func(f *Finding) {
 			for _, ch := range k.cycle(classes) {
 				f.Witness = append(f.Witness, g.hop(ch, 0))
 			}
@@ -341,7 +341,7 @@ func (c *multicast) reportCopying(r *Result, out *collector, g *dependencyGraph)
 	}
 	r.Multicast.CreditLoops += len(found)
 	for _, x := range found {
-		out.add(MulticastCopying, 2, func(f *Finding) {
+		out.Add(MulticastCopying, 2, func(f *Finding) {
 			a, b := g.hop(x.a, 0), g.hop(x.b, 0)
 			f.Witness = []Hop{a, b}
 			f.Switch = a.Switch

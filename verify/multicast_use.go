@@ -53,17 +53,17 @@ func (c *multicast) countUse() {
 
 // reportUse is about the use of multicast tables: MLIDs beyond their capacity, groups with
 // one member, and trees without an end port.
-func (c *multicast) reportUse(out *collector) {
+func (c *multicast) reportUse(out *Collector) {
 	if room := c.found.counts.Capacity; room > 0 {
 		beyond := len(c.mlids) - slices.IndexFunc(append(slices.Clone(c.mlids), mft.MaxMLID+1), func(l fabric.LID) bool { return int(l-mft.MinMLID) >= room })
 		if beyond > 0 {
-			out.add(MulticastBeyondCapacity, int64(beyond), func(f *Finding) {
+			out.Add(MulticastBeyondCapacity, int64(beyond), func(f *Finding) {
 				f.LID = c.mlids[len(c.mlids)-beyond]
 				f.Message = fmt.Sprintf("the smallest multicast table has room for %d MLIDs, up to %#x: %s beyond, the first %#x",
 					room, int(mft.MinMLID)+room-1, text.CountGrouped(beyond, "MLID is", "MLIDs are"), uint16(f.LID))
 			})
 		} else if used := len(c.mlids); used*10 >= room*nearlyFull {
-			out.add(MulticastNearlyFull, int64(used), func(f *Finding) {
+			out.Add(MulticastNearlyFull, int64(used), func(f *Finding) {
 				f.Message = fmt.Sprintf("%s of the %d that the smallest multicast table has room for", text.CountGrouped(used, "MLID is in use", "MLIDs are in use"), room)
 			})
 		}
@@ -73,7 +73,7 @@ func (c *multicast) reportUse(out *collector) {
 }
 
 // reportNoEndPort is about masks without an end port.
-func (c *multicast) reportNoEndPort(out *collector) {
+func (c *multicast) reportNoEndPort(out *Collector) {
 	var empty []fabric.LID
 	for i, mlid := range c.Tables.MLIDs() {
 		ports := c.Tables.PortsAt(i)
@@ -87,7 +87,7 @@ func (c *multicast) reportNoEndPort(out *collector) {
 	if len(empty) == 0 {
 		return
 	}
-	out.add(MulticastNoEndPort, int64(len(empty)), func(f *Finding) {
+	out.Add(MulticastNoEndPort, int64(len(empty)), func(f *Finding) {
 		f.LID, f.Message = empty[0], fmt.Sprintf("the masks of MLID %#x lead to no end port", uint16(empty[0]))
 		if n := len(empty); n > 1 {
 			f.Message = fmt.Sprintf("the masks of %d MLIDs lead to no end port, the first those of %#x", n, uint16(empty[0]))
@@ -96,7 +96,7 @@ func (c *multicast) reportNoEndPort(out *collector) {
 }
 
 // reportLone is about groups with one member.
-func (c *multicast) reportLone(out *collector) {
+func (c *multicast) reportLone(out *Collector) {
 	alone := map[int]fabric.PortID{} // by group; NoPort for several members
 	for _, t := range c.trees {
 		for _, list := range [][]fabric.PortID{t.Senders, t.Receivers} {
@@ -121,7 +121,7 @@ func (c *multicast) reportLone(out *collector) {
 	if n == 0 {
 		return
 	}
-	out.add(MulticastLoneMember, n, func(f *Finding) {
+	out.Add(MulticastLoneMember, n, func(f *Finding) {
 		f.LID = first.MLID
 		f.Message = fmt.Sprintf("%s has one member, %s", treeName(first), c.f.PortName(member))
 		if n > 1 {

@@ -102,18 +102,13 @@ func Check(a *Audit) *Result {
 	r.Counts.Partitions = len(r.Counts.List)
 	c.judgePorts()
 	c.judgeConf()
+	found := verify.NewCollector(&r.Findings, Rules, verify.DefaultFindings)
 	for i := range Rules {
-		list := c.list[Rules[i].Name]
-		few := list[:min(len(list), verify.DefaultFindings)]
-		r.Findings = append(r.Findings, few...)
-		if left := list[len(few):]; len(left) > 0 {
-			count := int64(0)
-			for k := range left {
-				count += left[k].Count
-			}
-			r.Findings = append(r.Findings, verify.More(&Rules[i], int64(len(left)), count))
+		for _, f := range c.list[Rules[i].Name] {
+			found.Add(f.Rule, f.Count, func(x *verify.Finding) { *x = f })
 		}
 	}
+	found.Close()
 	if c.unsure {
 		for _, rule := range []string{Missing, WrongMembership} {
 			r.Undecided = append(r.Undecided, verify.Undecided{Rule: rule, Reason: "which port is SELF, that of the subnet manager, is not known; --sm NODE says it"})

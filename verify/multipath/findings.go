@@ -15,41 +15,12 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// collector makes findings, up to a limit for each rule.
-type collector struct {
-	r     *Result
-	limit int
-	rules [8]struct{ made, left, count int64 } // by position in Rules
-}
-
-// add makes a finding of a rule which stands for count, unless the rule has enough of them.
-func (c *collector) add(rule string, count int64, fill func(*verify.Finding)) {
-	i := slices.IndexFunc(Rules, func(r verify.Rule) bool { return r.Name == rule })
-	at := &c.rules[i]
-	if at.made == int64(c.limit) {
-		at.left++
-		at.count += count
-		return
-	}
-	at.made++
-	f := verify.Finding{Rule: rule, Severity: Rules[i].Severity, Count: count, Witness: []verify.Hop{}}
-	fill(&f)
-	c.r.Findings = append(c.r.Findings, f)
-}
-
-// close adds what was left out.
-func (c *collector) close() {
-	for i, at := range c.rules {
-		if at.left > 0 {
-			c.r.Findings = append(c.r.Findings, verify.More(&Rules[i], at.left, at.count))
-		}
-	}
-}
-
 // reportTroubles is about pairs whose packets are lost or loop.
-func (p *plan) reportTroubles(c *collector, list []trouble) {
+func (p *plan) reportTroubles(r *Result, list []trouble) {
+	c := verify.NewCollector(&r.Findings, Rules, p.opt.Findings)
+	defer c.Close()
 	w := newWorker(p, nil, nil, false)
-	n := &c.r.Counts
+	n := &r.Counts
 	for _, t := range list {
 		for i, at := range []struct {
 			rule  string
@@ -65,7 +36,7 @@ func (p *plan) reportTroubles(c *collector, list []trouble) {
 				continue
 			}
 			*at.pairs += tally.pairs
-			c.add(at.rule, tally.pairs, func(f *verify.Finding) {
+			c.Add(at.rule, tally.pairs, func(f *verify.Finding) {
 				f.LID = t.lid
 				if at.loop {
 					w.describeLoop(f, tally)
@@ -121,8 +92,8 @@ func (w *worker) describeDeadEnd(f *verify.Finding, t tally) {
 	f.Witness = append(f.Witness, w.hopOf(last, port))
 	f.Switch = f.Witness[len(f.Witness)-1].Switch
 	f.Message = fmt.Sprintf("%s: packets from %s can be lost; those from %s%s end at %s, which %s",
-		w.lidName(f.LID), text.Count(t.pairs, "port", "ports"), w.senderName(from), w.slName(),
-		w.switchName(w.c.nodes[last].s), fate)
+		verify.LIDName(w.f, f.LID), text.Count(t.pairs, "port", "ports"), verify.SourceName(w.f, from.ports[0]), w.slName(),
+		verify.SwitchName(w.f, fabric.NodeID(w.c.nodes[last].s)), fate)
 }
 
 // describeLoop tells how packets loop.
@@ -142,7 +113,7 @@ func (w *worker) describeLoop(f *verify.Finding, t tally) {
 	}
 	f.Switch = f.Witness[0].Switch
 	f.Message = fmt.Sprintf("%s: packets from %s can loop, as those from %s%s: %s",
-		w.lidName(f.LID), text.Count(t.pairs, "port", "ports"), w.senderName(from), w.slName(), formatCycle(f.Witness, false))
+		verify.LIDName(w.f, f.LID), text.Count(t.pairs, "port", "ports"), verify.SourceName(w.f, from.ports[0]), w.slName(), formatCycle(f.Witness, false))
 }
 
 // cycleBudget bounds the work of a search for a shortest cycle, in nodes visited.
@@ -248,21 +219,6 @@ func (w *worker) fate(x int32) (num fabric.PortNum, text string) {
 	}
 }
 
-func (p *plan) lidName(lid fabric.LID) string {
-	return fmt.Sprintf("LID %d of %s", lid, p.f.PortName(p.f.LIDPort(lid)))
-}
-
-func (p *plan) switchName(s int32) string {
-	return switchName(p.f, fabric.NodeID(s))
-}
-
-func (p *plan) senderName(x *sender) string {
-	if port := x.ports[0]; !p.f.IsSwitch(p.f.Owner(port)) {
-		return p.f.PortName(port)
-	}
-	return p.switchName(x.s) + " itself"
-}
-
 // slName names the SL of the search where it matters.
 func (w *worker) slName() string {
 	if len(w.classes) == 1 {
@@ -302,58 +258,36 @@ func formatCycle(hops []verify.Hop, lids bool) string {
 
 // judge describes the credit loops of all choices, of which there are some, and looks for
 // escapes.
-func (p *plan) judge(ctx context.Context, c *collector, union *found) error {
-	n, copies := &c.r.Counts, max(1, len(p.copies))
+func (p *plan) judge(ctx context.Context, r *Result, union *found) error {
+	n, copies := &r.Counts, max(1, len(p.copies))
 	if level := union.unicast.levels(); level != nil {
-		c.r.proof = &proof{union.unicast, level, false}
+		r.proof = &proof{union.unicast, level, false}
 	}
 	bound, err := p.run(ctx, true)
 	if err != nil {
 		return err
 	}
-	told := make(map[int32]bool) // channels of loops that findings tell of
+	c := verify.NewCollector(&r.Findings, Rules, p.opt.Witnesses)
 	report := func(rule string, g *cdg, unicast, escape bool) int {
-		loops := g.loops()
-		for _, members := range loops {
-			if slices.ContainsFunc(members, func(ch int32) bool { return told[ch] }) {
-				continue
-			}
-			c.add(rule, int64(len(members)), func(f *verify.Finding) {
-				p.describeCreditLoop(f, g, members, unicast, escape)
-			})
-		}
-		for _, members := range loops {
-			for _, ch := range members {
-				told[ch] = true
-			}
-		}
-		return len(loops) * copies
+		return copies * c.AddLoops(rule, g.loops(), func(f *verify.Finding, members []int32) {
+			cycle, exact := graph.ShortestCycle(members, g.next(), 1, cycleBudget)
+			f.Witness = p.holders(g, cycle, unicast, escape)
+			f.TellOfCycle(len(members), exact, formatCycle(f.Witness, true))
+		})
 	}
 	n.NoEscape = report(CreditLoop, bound.unicast, true, true)
 	n.CreditLoops = report(Escape, union.unicast, true, false)
 	n.ManagementNoEscape = report(ManagementCreditLoop, bound.all, false, true)
 	n.ManagementCreditLoops = report(ManagementEscape, union.all, false, false)
+	c.Close()
 	const premise = "safe if a blocked packet is offered its static port again, which no public document says"
 	if n.NoEscape == 0 && n.CreditLoops > 0 {
-		c.r.Undecided = append(c.r.Undecided, verify.Undecided{Rule: CreditLoop, Reason: premise})
+		r.Undecided = append(r.Undecided, verify.Undecided{Rule: CreditLoop, Reason: premise})
 	}
 	if n.ManagementNoEscape == 0 && n.ManagementCreditLoops > 0 {
-		c.r.Undecided = append(c.r.Undecided, verify.Undecided{Rule: ManagementCreditLoop, Reason: premise})
+		r.Undecided = append(r.Undecided, verify.Undecided{Rule: ManagementCreditLoop, Reason: premise})
 	}
 	return nil
-}
-
-// describeCreditLoop describes channels that wait for each other.
-func (p *plan) describeCreditLoop(f *verify.Finding, g *cdg, members []int32, unicast, escape bool) {
-	cycle, exact := graph.ShortestCycle(members, g.next(), 1, cycleBudget)
-	f.Witness = p.holders(g, cycle, unicast, escape)
-	f.Switch, f.LID = f.Witness[0].Switch, f.Witness[0].LID
-	found := "shortest"
-	if !exact {
-		found = "shortest found in bounded time"
-	}
-	f.Message = fmt.Sprintf("%s wait for each other; %s cycle, %s: %s", text.Count(len(members), "channel", "channels"),
-		found, text.Count(len(cycle), "channel", "channels"), formatCycle(f.Witness, true))
 }
 
 // holders names the channels of a cycle, each with the lowest LID of packets that hold it while

@@ -111,15 +111,12 @@ func check(ctx context.Context, f *fabric.Fabric, t *adaptive.Tables, opt Option
 	}
 	level := union.all.levels()
 	r.count(p, union.all)
-	c := &collector{r: r, limit: opt.Findings}
-	p.reportTroubles(c, union.troubles)
-	c.limit = opt.Witnesses
+	p.reportTroubles(r, union.troubles)
 	if level != nil {
 		r.proof = &proof{union.all, level, true}
-	} else if err := p.judge(ctx, c, union); err != nil {
+	} else if err := p.judge(ctx, r, union); err != nil {
 		return nil, nil, err
 	}
-	c.close()
 	return r, p, nil
 }
 

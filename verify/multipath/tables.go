@@ -61,9 +61,10 @@ to choose. There is one finding for each switch.`},
 // most limit findings for each rule, 0 for the default of verify, in the order of the rules
 // and then of the switches. t.Check must have passed. It takes O(entries) time.
 func CheckTables(f *fabric.Fabric, t *adaptive.Tables, limit int) []verify.Finding {
-	x := &tableCheck{f: f, t: t, lists: make([][]verify.Finding, len(TableRules))}
+	var list []verify.Finding
+	x := &tableCheck{f: f, t: t, found: newCollector(&list, limit)}
 	if len(t.PLFTs) > 1 && t.Select == nil {
-		x.add(UnselectedPLFT, fabric.NoNode, len(t.PLFTs), "there are %d PLFTs, and it is not known which packets take which: want --plft FILE", len(t.PLFTs))
+		x.add(UnselectedPLFT, fabric.NoNode, 0, len(t.PLFTs), "there are %d PLFTs, and it is not known which packets take which: want --plft FILE", len(t.PLFTs))
 	}
 	for s := range fabric.NodeID(f.NumSwitches()) {
 		x.checkGroups(s)
@@ -73,19 +74,21 @@ func CheckTables(f *fabric.Fabric, t *adaptive.Tables, limit int) []verify.Findi
 		}
 	}
 	x.compareGroups()
-	var list []verify.Finding
-	for i, found := range x.lists {
-		list = append(list, limitTo(found, &TableRules[i], limit)...)
-	}
+	x.found.Close()
+	slices.SortStableFunc(list, func(a, b verify.Finding) int { return tableRule(a.Rule) - tableRule(b.Rule) })
 	return list
+}
+
+func newCollector(list *[]verify.Finding, limit int) *verify.Collector {
+	return verify.NewCollector(list, TableRules, cmp.Or(max(limit, 0), verify.DefaultFindings))
 }
 
 // CompareStatic holds the static ports of private LFT 0 to forwarding tables of f, by the rule
 // StaticDiffers. A switch without any entry in t takes those of ports. It returns at most
 // limit findings, 0 for the default of verify, in the order of the switches.
 func CompareStatic(f *fabric.Fabric, t *adaptive.Tables, ports *lft.Tables, limit int) []verify.Finding {
-	rule := &TableRules[tableRule(StaticDiffers)]
 	var list []verify.Finding
+	c := newCollector(&list, limit)
 	for s := range fabric.NodeID(f.NumSwitches()) {
 		static, row := t.PLFTs[0].Ports.Row(s), ports.Row(s)
 		if !t.Has(s) {
@@ -107,41 +110,23 @@ func CompareStatic(f *fabric.Fabric, t *adaptive.Tables, ports *lft.Tables, limi
 			}
 		}
 		if n > 0 {
-			list = append(list, verify.Finding{Rule: rule.Name, Severity: rule.Severity, Switch: f.Node(s).GUID, LID: fabric.LID(first), Count: int64(n), Witness: []verify.Hop{},
-				Message: fmt.Sprintf("%s has other static ports for adaptive routing than in its forwarding table for %s: port %d and %d for LID %d",
-					switchName(f, s), text.Count(n, "LID", "LIDs"), at(static, first), at(row, first), first)})
+			c.Add(StaticDiffers, int64(n), func(x *verify.Finding) {
+				x.Switch, x.LID = f.Node(s).GUID, fabric.LID(first)
+				x.Message = fmt.Sprintf("%s has other static ports for adaptive routing than in its forwarding table for %s: port %d and %d for LID %d",
+					verify.SwitchName(f, s), text.Count(n, "LID", "LIDs"), at(static, first), at(row, first), first)
+			})
 		}
 	}
-	return limitTo(list, rule, limit)
-}
-
-// switchName is a switch in messages.
-func switchName(f *fabric.Fabric, s fabric.NodeID) string {
-	return fmt.Sprintf("switch %s (%s)", f.Name(s), f.Node(s).GUID)
-}
-
-// limitTo leaves of the findings of a rule the first ones, 0 for the default of verify, and
-// one that counts the rest.
-func limitTo(found []verify.Finding, rule *verify.Rule, limit int) []verify.Finding {
-	if limit <= 0 {
-		limit = verify.DefaultFindings
-	}
-	if len(found) <= limit {
-		return found
-	}
-	count := int64(0)
-	for i := range found[limit:] {
-		count += found[limit+i].Count
-	}
-	return append(found[:limit:limit], verify.More(rule, int64(len(found)-limit), count))
+	c.Close()
+	return list
 }
 
 // tableCheck is what CheckTables finds.
 type tableCheck struct {
 	f     *fabric.Fabric
 	t     *adaptive.Tables
-	home  []fabric.NodeID    // by LID: the switch that the LID is behind, or NoNode
-	lists [][]verify.Finding // by position in TableRules
+	home  []fabric.NodeID // by LID: the switch that the LID is behind, or NoNode
+	found *verify.Collector
 }
 
 // tableRule is the position of a rule in TableRules.
@@ -149,14 +134,13 @@ func tableRule(name string) int {
 	return slices.IndexFunc(TableRules, func(r verify.Rule) bool { return r.Name == name })
 }
 
-func (x *tableCheck) add(rule string, s fabric.NodeID, count int, format string, args ...any) *verify.Finding {
-	i := tableRule(rule)
-	r := verify.Finding{Rule: rule, Severity: TableRules[i].Severity, Count: int64(count), Witness: []verify.Hop{}, Message: fmt.Sprintf(format, args...)}
-	if s != fabric.NoNode {
-		r.Switch = x.f.Node(s).GUID
-	}
-	x.lists[i] = append(x.lists[i], r)
-	return &x.lists[i][len(x.lists[i])-1]
+func (x *tableCheck) add(rule string, s fabric.NodeID, lid fabric.LID, count int, format string, args ...any) {
+	x.found.Add(rule, int64(count), func(f *verify.Finding) {
+		f.LID, f.Message = lid, fmt.Sprintf(format, args...)
+		if s != fabric.NoNode {
+			f.Switch = x.f.Node(s).GUID
+		}
+	})
 }
 
 // used says which groups of a switch its entries can choose from.
@@ -206,22 +190,24 @@ func (x *tableCheck) checkGroups(s fabric.NodeID) {
 			}
 		})
 	}
-	name := switchName(x.f, s)
+	name := verify.SwitchName(x.f, s)
 	if inUse > adaptive.DefaultGroups {
-		x.add(ManyGroups, s, inUse, "%s uses %s, more than the %d of a group table by default", name, text.Count(inUse, "group", "groups"), adaptive.DefaultGroups)
+		x.add(ManyGroups, s, 0, inUse, "%s uses %s, more than the %d of a group table by default", name, text.Count(inUse, "group", "groups"), adaptive.DefaultGroups)
 	}
 	if len(empty) > 0 {
-		x.add(EmptyGroup, s, len(empty), "%s uses %s without a port, %d the first", name, text.Count(len(empty), "group", "groups"), empty[0])
+		x.add(EmptyGroup, s, 0, len(empty), "%s uses %s without a port, %d the first", name, text.Count(len(empty), "group", "groups"), empty[0])
 	}
 	if len(single) > 0 {
-		x.add(GroupOfOne, s, len(single), "%s uses %s of one port, %d the first", name, text.Count(len(single), "group", "groups"), single[0])
+		x.add(GroupOfOne, s, 0, len(single), "%s uses %s of one port, %d the first", name, text.Count(len(single), "group", "groups"), single[0])
 	}
 	if n := down.Len(); n > 0 {
-		found := x.add(PortDown, s, n, "")
-		down.Each(func(p fabric.PortNum) {
-			found.Ports = append(found.Ports, verify.EndpointOf(x.f, x.f.Port(s, min(p, x.f.Node(s).NumPorts))))
+		x.found.Add(PortDown, int64(n), func(found *verify.Finding) {
+			down.Each(func(p fabric.PortNum) {
+				found.Ports = append(found.Ports, verify.EndpointOf(x.f, x.f.Port(s, min(p, x.f.Node(s).NumPorts))))
+			})
+			found.Switch = x.f.Node(s).GUID
+			found.Message = fmt.Sprintf("%s has groups with %s without a cable, %d the first", name, text.Count(n, "port", "ports"), found.Ports[0].Port)
 		})
-		found.Message = fmt.Sprintf("%s has groups with %s without a cable, %d the first", name, text.Count(n, "port", "ports"), found.Ports[0].Port)
 	}
 }
 
@@ -244,7 +230,7 @@ func (x *tableCheck) checkStatic(s fabric.NodeID) {
 		}
 	}
 	if n > 0 {
-		x.add(StaticOutside, s, n, "%s has %s with a static port outside of its group, LID %d and group %d the first", switchName(x.f, s), text.Count(n, "entry", "entries"), first, number).LID = first
+		x.add(StaticOutside, s, first, n, "%s has %s with a static port outside of its group, LID %d and group %d the first", verify.SwitchName(x.f, s), text.Count(n, "entry", "entries"), first, number)
 	}
 }
 
@@ -260,7 +246,7 @@ func (x *tableCheck) checkSelected(s fabric.NodeID) {
 	}
 	for k, plft := range x.t.PLFTs {
 		if !selected[k] && plft.Has(s) {
-			x.add(UnselectedPLFT, s, 1, "%s has a PLFT %d that no input port with a cable selects", switchName(x.f, s), k)
+			x.add(UnselectedPLFT, s, 0, 1, "%s has a PLFT %d that no input port with a cable selects", verify.SwitchName(x.f, s), k)
 		}
 	}
 }
@@ -290,16 +276,20 @@ func (x *tableCheck) compareGroups() {
 		}
 		alike[key] = append(alike[key], s)
 	}
+	var uneven []verify.Finding
 	for _, key := range keys {
 		if list := alike[key]; len(list) > 1 {
-			x.compareAlike(list)
+			uneven = append(uneven, x.compareAlike(list)...)
 		}
 	}
-	slices.SortStableFunc(x.lists[tableRule(UnevenGroups)], func(a, b verify.Finding) int { return cmp.Compare(a.Switch, b.Switch) })
+	slices.SortStableFunc(uneven, func(a, b verify.Finding) int { return cmp.Compare(a.Switch, b.Switch) })
+	for _, y := range uneven {
+		x.found.Add(UnevenGroups, y.Count, func(f *verify.Finding) { f.Switch, f.LID, f.Message = y.Switch, y.LID, y.Message })
+	}
 }
 
 // compareAlike compares the choices of switches that have cables to the same switches.
-func (x *tableCheck) compareAlike(list []fabric.NodeID) {
+func (x *tableCheck) compareAlike(list []fabric.NodeID) (uneven []verify.Finding) {
 	best := make([]int, len(x.home))
 	most := make([]fabric.NodeID, len(best)) // a switch with as many
 	counts := make([][]uint16, len(list))
@@ -324,11 +314,13 @@ func (x *tableCheck) compareAlike(list []fabric.NodeID) {
 				}
 			}
 			if less > 0 {
-				x.add(UnevenGroups, s, less, "%s has fewer choices for %s than a switch with the same cables: %d for LID %d, and %s has %d",
-					switchName(x.f, s), text.Count(less, "LID", "LIDs"), counts[i][first], first, switchName(x.f, most[first]), best[first]).LID = fabric.LID(first)
+				uneven = append(uneven, verify.Finding{Switch: x.f.Node(s).GUID, LID: fabric.LID(first), Count: int64(less),
+					Message: fmt.Sprintf("%s has fewer choices for %s than a switch with the same cables: %d for LID %d, and %s has %d",
+						verify.SwitchName(x.f, s), text.Count(less, "LID", "LIDs"), counts[i][first], first, verify.SwitchName(x.f, most[first]), best[first])})
 			}
 		}
 	}
+	return uneven
 }
 
 // countChoices counts the ports that a switch can choose from, by LID.
