@@ -122,7 +122,7 @@ func TestManyFindings(t *testing.T) {
 		tables[p] = []fabric.PKey{0x7fff}
 	}
 	list := broken(Check(&Audit{Fabric: f, Tables: tables, Conf: conf, Name: "conf", Manager: f.CAPorts()[3]}))
-	if n := verify.DefaultFindings; len(list) != n+2 || list[n].Rule != Missing || list[n].Count != int64(n+4) || list[n+1].Rule != WrongMembership {
+	if n := verify.DefaultFindings; len(list) != n+2 || list[n].Rule != WrongMembership || list[n+1].Rule != Missing || list[n+1].Count != int64(n+4) {
 		t.Errorf("%d findings, %+v", len(list), list[len(list)-2:])
 	}
 }
