@@ -36,10 +36,7 @@ func Burst(ctx context.Context, net Network, cfg Config, traffic Traffic, messag
 	}
 	s.Wake(0, 0)
 	b.limits = newLimits(s, b.Hosts, firstStep)
-	if err := b.run(ctx, s, until(maxTime)); err != nil {
-		return nil, err
-	}
-	if err := s.Deadlock(); err != nil {
+	if err := b.limits.runAll(ctx, s, maxTime, &b.err); err != nil {
 		return nil, err
 	}
 	b.out.closed(s, b.limits)
@@ -66,12 +63,16 @@ func (b *burst) Wake(s *Sim, _ int64) {
 	}
 }
 
-// until is maxTime with 0 for no end.
-func until(maxTime Time) Time {
-	if maxTime == 0 {
-		return Forever
+// runAll runs until nothing is left to do, or until maxTime where that is not 0. The error may be
+// failed, of a message that could not be sent, or a deadlock.
+func (l *limits) runAll(ctx context.Context, s *Sim, maxTime Time, failed *error) error {
+	if err := l.run(ctx, s, cmp.Or(maxTime, Forever)); err != nil {
+		return err
 	}
-	return maxTime
+	if *failed != nil {
+		return *failed
+	}
+	return s.Deadlock()
 }
 
 // closed fills in how a closed loop ended.
@@ -110,13 +111,7 @@ func Play(ctx context.Context, net Network, cfg Config, messages []Timed, maxTim
 	}
 	slices.Sort(hosts)
 	l := newLimits(s, slices.Compact(hosts), firstStep)
-	if err := l.run(ctx, s, until(maxTime)); err != nil {
-		return nil, err
-	}
-	if p.err != nil {
-		return nil, p.err
-	}
-	if err := s.Deadlock(); err != nil {
+	if err := l.runAll(ctx, s, maxTime, &p.err); err != nil {
 		return nil, err
 	}
 	m := p.out

@@ -96,13 +96,7 @@ func RunJobs(ctx context.Context, net Network, cfg Config, jobs Jobs, maxTime Ti
 		l.waits = newWaits(s, d.jobOf, len(jobs.Jobs)+1)
 	}
 	s.Wake(0, beginJobs)
-	if err := l.run(ctx, s, until(maxTime)); err != nil {
-		return nil, err
-	}
-	if d.err != nil {
-		return nil, d.err
-	}
-	if err := s.Deadlock(); err != nil {
+	if err := l.runAll(ctx, s, maxTime, &d.err); err != nil {
 		return nil, err
 	}
 	m := d.out
