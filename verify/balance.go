@@ -159,13 +159,10 @@ func reportIdle(r *Result, f *fabric.Fabric, t *lft.Tables, idle []fabric.PortID
 		if !slices.ContainsFunc(list, func(p fabric.PortID) bool { return !of(p) }) {
 			rest = nil // the names of the switches say it all
 		}
-		for _, s := range unused[:min(len(unused), maxIdleNamed)] {
+		for _, s := range unused {
 			names = append(names, f.Name(s).String())
 		}
-		x.Message += ", and everything to and from " + strings.Join(names, ", ")
-		if more := len(unused) - len(names); more > 0 {
-			x.Message += fmt.Sprintf(" and %d more", more)
-		}
+		x.Message += ", and everything to and from " + text.Few(names, maxIdleNamed)
 	}
 	if gross {
 		could, used := u.could(), 0

@@ -120,12 +120,7 @@ func (g *dependencyGraph) copies(c *channels) *dependencyGraph {
 
 // depends says whether a channel depends on any other.
 func (g *dependencyGraph) depends(ch int32) bool {
-	for _, set := range g.row(ch) {
-		if set != 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(g.row(ch), func(set uint64) bool { return set != 0 })
 }
 
 // row is the set of channels that ch depends on.

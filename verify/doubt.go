@@ -11,11 +11,11 @@ import (
 // sensitive lists the rules whose findings depend on the SLs of paths.
 var sensitive = []string{SLDropped, CreditLoop, MulticastCreditLoop, ManagementSLDropped, ManagementCreditLoop}
 
-// standing counts the findings of a rule, by what they stand for.
-func (r *Result) standing(rule string) (n int64) {
-	for i := range r.Findings {
-		if r.Findings[i].Rule == rule {
-			n += r.Findings[i].Count
+// CountFindings counts the findings of a rule in a list, by what they stand for.
+func CountFindings(list []Finding, rule string) (n int64) {
+	for i := range list {
+		if list[i].Rule == rule {
+			n += list[i].Count
 		}
 	}
 	return n
@@ -26,7 +26,7 @@ func (l *lanes) doubts(r *Result, unknown bool) bool {
 	if l == nil || len(l.first) < 2 || l.sls == nil && !unknown {
 		return false
 	}
-	return slices.ContainsFunc(sensitive, func(rule string) bool { return r.standing(rule) > 0 }) && (l.sls == nil || l.unknown() > 0)
+	return slices.ContainsFunc(sensitive, func(rule string) bool { return CountFindings(r.Findings, rule) > 0 }) && (l.sls == nil || l.unknown() > 0)
 }
 
 // mayDrop lists the rules that are undecided since a path of unknown SL may have one that
@@ -92,7 +92,7 @@ func (l *lanes) undecided(any, certain *Result) []Undecided {
 	}
 	var list []Undecided
 	for _, rule := range sensitive {
-		if any.standing(rule) > certain.standing(rule) {
+		if CountFindings(any.Findings, rule) > CountFindings(certain.Findings, rule) {
 			list = append(list, Undecided{Rule: rule, Reason: reason})
 		}
 	}

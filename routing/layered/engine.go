@@ -278,7 +278,7 @@ func (p *assigner) assignOne(ctx context.Context) *assignment {
 		}
 		w.loadJob(&p.jobs[i], x.set, 1)
 		for k := range p.jobs[i].lids {
-			if w.hostMissesLayer(k) {
+			if w.missesLayer(k, true) {
 				lost.Store(true)
 			}
 		}

@@ -89,7 +89,7 @@ func (p *assigner) assignManagementPaths(ctx context.Context, x *assignment, job
 				continue
 			}
 			// Detours in the layers as they are come first, then further turns, then detours by these.
-			if !w.missesLayer(k) || w.takeDetours(x, j, k, lid) || w.extendLayers(x, j, k, refused, &added) || w.takeDetours(x, j, k, lid) {
+			if !w.missesLayer(k, false) || w.takeDetours(x, j, k, lid) || w.extendLayers(x, j, k, refused, &added) || w.takeDetours(x, j, k, lid) {
 				continue
 			}
 			left = append(left, lid)
@@ -98,14 +98,12 @@ func (p *assigner) assignManagementPaths(ctx context.Context, x *assignment, job
 	return left
 }
 
-// missesLayer says whether some switch has no layer for its path to the k-th LID.
-func (w *walker) missesLayer(k int) bool {
-	for _, s := range w.order {
-		if w.layersOf[int(s)*blockLIDs+k] == 0 {
-			return true
-		}
-	}
-	return false
+// missesLayer returns true if a switch has no layer for its path to the k-th LID; with hosts, one that has
+// hosts.
+func (w *walker) missesLayer(k int, hosts bool) bool {
+	return slices.ContainsFunc(w.order, func(s fabric.NodeID) bool {
+		return w.layersOf[int(s)*blockLIDs+k] == 0 && (!hosts || w.hosts[s] > 0)
+	})
 }
 
 // extendLayers adds turns to layers so that the paths to the k-th LID of j have one. It

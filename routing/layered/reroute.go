@@ -35,7 +35,7 @@ func (r *rerouter) rerouteLIDs(ctx context.Context) (left int) {
 		j := &r.jobs[i]
 		r.w.loadJob(j, r.x.set, all)
 		for k, lid := range j.lids {
-			if r.upDownOnly[lid] || !r.w.hostMissesLayer(k) {
+			if r.upDownOnly[lid] || !r.w.missesLayer(k, true) {
 				continue
 			}
 			old := r.copyColumn(lid)
@@ -60,22 +60,12 @@ func (p *assigner) listUnassigned(x *assignment) (lids []fabric.LID) {
 		j := &p.jobs[i]
 		w.loadJob(j, x.set, uint16(1)<<len(x.layers)-1)
 		for k, lid := range j.lids {
-			if w.hostMissesLayer(k) {
+			if w.missesLayer(k, true) {
 				lids = append(lids, lid)
 			}
 		}
 	}
 	return lids
-}
-
-// hostMissesLayer says whether a switch with hosts has no layer for its path to the k-th LID.
-func (w *walker) hostMissesLayer(k int) bool {
-	for _, s := range w.order {
-		if w.hosts[s] > 0 && w.layersOf[int(s)*blockLIDs+k] == 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // copyColumn copies the entries for a LID.

@@ -2,6 +2,7 @@ package multipath
 
 import (
 	"math/bits"
+	"slices"
 	"sync/atomic"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -52,15 +53,7 @@ func (g *cdg) union(o *cdg) {
 // used says whether packets take a channel. Those that packets wait for have dependencies
 // or ends of their own.
 func (g *cdg) used(ch int) bool {
-	if g.ends[ch>>6]>>(ch&63)&1 != 0 {
-		return true
-	}
-	for _, set := range g.row(ch) {
-		if set != 0 {
-			return true
-		}
-	}
-	return false
+	return g.ends[ch>>6]>>(ch&63)&1 != 0 || slices.ContainsFunc(g.row(ch), func(set uint64) bool { return set != 0 })
 }
 
 // size counts the channels in use and the dependencies.

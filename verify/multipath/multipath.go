@@ -177,16 +177,8 @@ func (r *Result) doubt(reason string) {
 
 // keepDoubts leaves the rules undecided of which any has more findings.
 func (r *Result) keepDoubts(any *Result) {
-	standing := func(r *Result, rule string) (n int64) {
-		for i := range r.Findings {
-			if r.Findings[i].Rule == rule {
-				n += r.Findings[i].Count
-			}
-		}
-		return n
-	}
 	for _, rule := range Rules {
-		if standing(any, rule.Name) > standing(r, rule.Name) {
+		if verify.CountFindings(any.Findings, rule.Name) > verify.CountFindings(r.Findings, rule.Name) {
 			r.Undecided = append(r.Undecided, verify.Undecided{Rule: rule.Name,
 				Reason: "path SLs are missing, and there are more findings with some than with others"})
 		}
