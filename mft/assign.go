@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"net/netip"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -214,11 +215,9 @@ func (a *IDs) prefixes() error {
 
 // fnv1a is the 64-bit FNV-1a hash.
 func fnv1a(data []byte) uint64 {
-	h := uint64(14695981039346656037)
-	for _, c := range data {
-		h = (h ^ uint64(c)) * 1099511628211
-	}
-	return h
+	h := fnv.New64a()
+	_, _ = h.Write(data) // it never fails
+	return h.Sum64()
 }
 
 func (a *IDs) reserve(l fabric.LID)      { a.taken[(l-MinMLID)/64] |= 1 << ((l - MinMLID) % 64) }

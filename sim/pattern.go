@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"strings"
+
+	"github.com/ibweave/ibweave/traffic"
 )
 
 // Pattern is which host sends to which.
@@ -38,26 +40,18 @@ func (u Uniform) For(int) (Pattern, error) { return u, nil }
 func (Uniform) String() string { return "uniform" }
 
 // Permutation has each host send to one, and get from one: a cycle through all
-// hosts, drawn by the seed (Sattolo's algorithm), so that none sends to itself.
+// hosts, drawn by the seed, so that none sends to itself.
 type Permutation struct {
 	Seed uint64
-	to   []int32
+	to   []int
 }
 
 // To is the next host in the cycle.
-func (p Permutation) To(i int, _ int64, _ int, _ *rand.Rand) int { return int(p.to[i]) }
+func (p Permutation) To(i int, _ int64, _ int, _ *rand.Rand) int { return p.to[i] }
 
 // For draws the cycle.
 func (p Permutation) For(n int) (Pattern, error) {
-	rng := rand.New(rand.NewPCG(p.Seed, 0x7065726d))
-	p.to = make([]int32, n)
-	for i := range p.to {
-		p.to[i] = int32(i)
-	}
-	for i := n - 1; i > 0; i-- {
-		j := rng.IntN(i)
-		p.to[i], p.to[j] = p.to[j], p.to[i]
-	}
+	p.to = traffic.Cycle(n, p.Seed)
 	return p, nil
 }
 

@@ -167,17 +167,23 @@ func Shift(by int) Pattern {
 	}}
 }
 
-// permutation has each of n ranks send to another one, along one random cycle.
-func permutation(n int, seed uint64) Pattern {
-	senders := make([]int, n)
-	for i := range senders {
-		senders[i] = i
+// Cycle gives each of n ranks another one, along one cycle that a seed draws (Sattolo 1986).
+func Cycle(n int, seed uint64) []int {
+	to := make([]int, n)
+	for i := range to {
+		to[i] = i
 	}
 	rng := rand.New(rand.NewPCG(seed, 0x7065726d))
-	for i := n - 1; i > 0; i-- { // Sattolo 1986
+	for i := n - 1; i > 0; i-- {
 		j := rng.IntN(i)
-		senders[i], senders[j] = senders[j], senders[i]
+		to[i], to[j] = to[j], to[i]
 	}
+	return to
+}
+
+// permutation has each of n ranks get from another one, along a cycle.
+func permutation(n int, seed uint64) Pattern {
+	senders := Cycle(n, seed)
 	return Pattern{"permutation", func(_, dst int) iter.Seq2[int, int64] {
 		return func(yield func(int, int64) bool) {
 			if senders[dst] != dst {
@@ -189,16 +195,7 @@ func permutation(n int, seed uint64) Pattern {
 
 // ToStorage has all ranks but the last few send to each of these; the data is all that a rank sends.
 func ToStorage(few int) Operation {
-	p := toLast(few)
-	return Operation{
-		Pattern: func(int) (Pattern, error) { return p, nil },
-		Share:   func(int) float64 { return 1 / float64(few) },
-	}
-}
-
-// toLast has all ranks but the last few send to each of these.
-func toLast(few int) Pattern {
-	return Pattern{"to-storage", func(n, dst int) iter.Seq2[int, int64] {
+	toLast := Pattern{"to-storage", func(n, dst int) iter.Seq2[int, int64] {
 		return func(yield func(int, int64) bool) {
 			for src := 0; dst >= n-few && src < n-few; src++ {
 				if !yield(src, 1) {
@@ -207,6 +204,8 @@ func toLast(few int) Pattern {
 			}
 		}
 	}}
+	op, _ := always(toLast, func(float64) float64 { return 1 / float64(few) }, nil)
+	return op
 }
 
 // Matrix is a pattern that was recorded: by receiver, who sends how much.
