@@ -372,7 +372,8 @@ func (a *app) parseTopology(in *audit, name string, data []byte) (*fabric.Fabric
 		if f, err = a.named(f); err != nil {
 			return nil, err
 		}
-		noticed, rest := listProblemsOf(problems)
+		rest := withoutRules(problems)
+		noticed := slices.DeleteFunc(problems, func(p topology.Problem) bool { return capture.RuleOf(p.Kind) == "" })
 		if len(noticed) > 0 && a.strict {
 			return nil, &fabric.ParseError{File: name, Line: noticed[0].Line, Err: errors.New(noticed[0].Message)}
 		}
@@ -393,24 +394,6 @@ func (a *app) parseTopology(in *audit, name string, data []byte) (*fabric.Fabric
 	return f, nil
 }
 
-// listProblemsOf tells what a reader of a list of links noticed in the capture from the rest.
-func listProblemsOf(problems []dump.Problem) (noticed []topology.Problem, rest []dump.Problem) {
-	kinds := map[dump.ProblemKind]topology.Kind{
-		dump.InvalidLID: topology.InvalidLID, dump.Loopback: topology.Loopback,
-		dump.ForeignLines: topology.ForeignLines, dump.SweepTimeout: topology.SweepTimeout, dump.SweepError: topology.SweepError,
-	}
-	for i := range problems {
-		p := &problems[i]
-		kind, is := kinds[p.Kind]
-		if !is {
-			rest = append(rest, *p)
-			continue
-		}
-		noticed = append(noticed, topology.Problem{Kind: kind, File: p.File, Line: p.Line, Text: p.Text, Message: p.Err.Error(), Count: max(1, p.Count), Node: p.Node, Port: p.Port})
-	}
-	return noticed, rest
-}
-
 // tellProblems makes findings of what a reader noticed, or prints a line for each rule
 // where no findings are wanted, and prints the rest of the problems.
 func (a *app) tellProblems(in *audit, f *fabric.Fabric, problems []topology.Problem) {
@@ -429,8 +412,12 @@ func (a *app) tellProblems(in *audit, f *fabric.Fabric, problems []topology.Prob
 		x.Fingerprint = capture.Fingerprint(x.Rule, n)
 		in.findings = append(in.findings, x)
 	}
-	rest := slices.DeleteFunc(slices.Clone(problems), func(p topology.Problem) bool { return capture.RuleOf(p.Kind) != "" })
-	a.listProblems(len(rest), in.lenient, func(i int) string { return rest[i].String() })
+	a.dumpProblems(withoutRules(problems), in.lenient)
+}
+
+// withoutRules lists the problems of which no findings are made.
+func withoutRules(problems []topology.Problem) []topology.Problem {
+	return slices.DeleteFunc(slices.Clone(problems), func(p topology.Problem) bool { return capture.RuleOf(p.Kind) != "" })
 }
 
 // strictFlag defines --strict, for commands with --lenient.
@@ -503,8 +490,8 @@ func (a *app) renamed(f *fabric.Fabric) (*fabric.Fabric, error) {
 	return f.WithNames(m.names), nil
 }
 
-// dumpProblems prints what was odd in a dump.
-func (a *app) dumpProblems(problems []dump.Problem, all bool) {
+// dumpProblems prints what was odd in a topology or a dump.
+func (a *app) dumpProblems(problems []topology.Problem, all bool) {
 	a.listProblems(len(problems), all, func(i int) string { return problems[i].String() })
 }
 

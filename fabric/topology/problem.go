@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
 )
@@ -47,6 +48,9 @@ type Problem struct {
 	Column  int    // 0-based, in bytes
 	Text    string // the line, without its end, cut to 256 bytes
 	Message string // one line
+	// Err is the cause, whose text is Message, where a reader of another form than those of
+	// this package gives one; it is nil for kinds that are names of rules.
+	Err error
 	// Count is how many lines or ports it stands for, 1 or more.
 	Count int
 	// Node and Port say what it is about: 0 for no node, and port 0 for the node or its
@@ -55,11 +59,16 @@ type Problem struct {
 	Port fabric.PortNum
 }
 
-// String is file:line: message, all printable.
+// String is file:line: message, all printable. Where there is an Err, its kind, up to a
+// hyphen, stands in front of the message.
 func (p *Problem) String() string {
 	at := p.File
 	if p.Line > 0 {
 		at = fmt.Sprintf("%s:%d", at, p.Line)
+	}
+	if p.Err != nil {
+		kind, _, _ := strings.Cut(string(p.Kind), "-")
+		at += ": " + kind
 	}
 	return fabric.Printable(at + ": " + p.Message)
 }

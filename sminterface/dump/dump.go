@@ -23,9 +23,9 @@ package dump
 
 import (
 	"errors"
-	"strconv"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/topology"
 )
 
 // Options are what a caller may ask of a reader.
@@ -41,83 +41,39 @@ type Options struct {
 	GoneMembers bool
 }
 
-// ProblemKind sorts Problems by what a caller has to make of them.
-type ProblemKind uint8
+// Problem is something in a file that did not keep it from being read.
+type Problem = topology.Problem
 
+// The kinds of Problems of this package. ReadSubnetList has those of package topology besides.
 const (
 	// Dropped text was wrong and has been left out; only a lenient reader
 	// has such Problems.
-	Dropped ProblemKind = iota
+	Dropped = topology.Dropped
 	// Truncated text ends too early; what there is has been read. Only a
 	// lenient reader has such Problems.
-	Truncated
+	Truncated topology.Kind = "truncated"
 	// Contradiction means that the text and the fabric, or two places of the
 	// text, disagree on something that the result does not depend on.
-	Contradiction
+	Contradiction = topology.Contradiction
 	// Missing means that the text says nothing, or not all that it should, about
 	// a switch of the fabric.
-	Missing
+	Missing topology.Kind = "missing"
 	// MissingEnds means that the text says nothing about CA and router ports.
-	MissingEnds
+	MissingEnds topology.Kind = "missing-ends"
 	// PrivateTables means that switches forward by private LFTs (PLFT), as
 	// adaptive routing does: the LFT alone does not tell the path.
-	PrivateTables
+	PrivateTables topology.Kind = "private tables"
 	// NotUnderstood are lines whose meaning is not public, and that do not change what is read.
-	NotUnderstood
-	// InvalidLID is a LID that no end port can have; the port has none then.
-	InvalidLID
-	// Loopback is a cable from a port to itself, which has no cable then.
-	Loopback
-	// ForeignLines, SweepTimeout and SweepError are lines in front of a list of links or
-	// behind it, as topology has them: of terminals, and of the tool that discovered the fabric.
-	ForeignLines
-	SweepTimeout
-	SweepError
+	NotUnderstood topology.Kind = "not understood"
 	// Gone is a member of a group that is no end port of the fabric.
-	Gone
+	Gone topology.Kind = "gone"
 )
 
-// kindNames are the kinds in messages.
-var kindNames = [...]string{
-	Dropped: "dropped", Truncated: "truncated", Contradiction: "contradiction", Missing: "missing", MissingEnds: "missing",
-	PrivateTables: "private tables", NotUnderstood: "not understood", InvalidLID: "invalid LID", Loopback: "loopback plug",
-	ForeignLines: "foreign lines", SweepTimeout: "sweep", SweepError: "sweep", Gone: "gone",
-}
+// ruleKinds are the kinds of ReadSubnetList that are names of rules.
+var ruleKinds = []topology.Kind{topology.InvalidLID, topology.Loopback, topology.ForeignLines, topology.SweepTimeout, topology.SweepError}
 
-// String is the kind in lower case, for messages.
-func (k ProblemKind) String() string {
-	if int(k) < len(kindNames) {
-		return kindNames[k]
-	}
-	return "problem kind " + strconv.Itoa(int(k))
-}
-
-// fatal says whether a strict reader makes an error of the kind.
-func (k ProblemKind) fatal() bool { return k == Dropped || k == Truncated }
-
-// Problem is something in a file that did not keep it from being read.
-type Problem struct {
-	Kind ProblemKind
-	File string // name as given to the reader
-	Line int    // 1-based; 0 when it belongs to no line
-	Text string // the line, without its end
-	Err  error  // what is wrong
-	// Node and Port say of which port InvalidLID and Loopback are.
-	Node fabric.GUID
-	Port fabric.PortNum
-	// Count is how many lines ForeignLines, SweepTimeout and SweepError stand for; Line is the
-	// first. It is 0 for other kinds, which stand for one.
-	Count int
-}
-
-// String is file:line: kind: cause, all printable.
-func (p *Problem) String() string {
-	s := fabric.Printable(p.File)
-	if p.Line > 0 {
-		s += ":" + strconv.Itoa(p.Line)
-	}
-	return s + ": " + p.Kind.String() + ": " + fabric.Printable(p.Err.Error())
-}
+// isFatal says whether a strict reader makes an error of a kind.
+func isFatal(kind topology.Kind) bool { return kind == Dropped || kind == Truncated }
 
 // WriteOptions are what a caller may ask of the writers of tables.
 type WriteOptions struct {

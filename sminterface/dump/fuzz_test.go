@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -126,7 +127,7 @@ func FuzzReadSubnetList(f *testing.F) {
 		once := text(t, func(w io.Writer) error { return WriteSubnetList(w, lenient) })
 		again, problems, err := ReadSubnetList("again", once, Options{})
 		problems = slices.DeleteFunc(problems, func(p Problem) bool { // those without a LID have none
-			return p.Kind == InvalidLID && p.Err.Error() == fmt.Sprintf("LID 0: want 1 to %#x; taken as none", fabric.MaxUnicastLID)
+			return p.Kind == topology.InvalidLID && p.Message == fmt.Sprintf("LID 0: want 1 to %#x; taken as none", fabric.MaxUnicastLID)
 		})
 		if err != nil || len(problems) > 0 {
 			t.Fatalf("%v %v\n%s", err, problems, once)

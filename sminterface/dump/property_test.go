@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/sminterface/dump/dumptest"
 )
@@ -250,7 +251,7 @@ func TestSubnetListRoundTrip(t *testing.T) {
 		g, problems, err := ReadSubnetList("in", b.Bytes(), Options{})
 		zero := 0
 		for _, p := range problems {
-			if p.Kind == InvalidLID && strings.HasPrefix(p.Err.Error(), "LID 0:") {
+			if p.Kind == topology.InvalidLID && strings.HasPrefix(p.Message, "LID 0:") {
 				zero++
 			}
 		}

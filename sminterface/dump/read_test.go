@@ -434,7 +434,7 @@ func TestSubnetList(t *testing.T) {
 		{"too many ports", ab + swap(ac, "CA Ports:01", "CA Ports:FF"), "in:2: 255 ports, want 1 to 254\n    ", nodeA + nodeB + cable, "in:2: dropped: 255 ports, want 1 to 254\n"},
 		{"ports that would wrap", ab + swap(ac, "CA Ports:01", "CA Ports:101"), "in:2: 257 ports, want 1 to 254\n    ", nodeA + nodeB + cable, "in:2: dropped: 257 ports, want 1 to 254\n"},
 		{"no ports", ab + swap(ac, "CA Ports:01", "CA Ports:00"), "in:2: 0 ports, want 1 to 254\n    ", nodeA + nodeB + cable, "in:2: dropped: 0 ports, want 1 to 254\n"},
-		{"LID too high", ab + swap(ac, "LID:0003", "LID:C000"), "", swap(all, " 1: 0x00000000000000c1 LID 3 LMC 0", ""), "in:2: invalid LID: LID 0xc000: want 1 to 0xbfff; taken as none\n"},
+		{"LID too high", ab + swap(ac, "LID:0003", "LID:C000"), "", swap(all, " 1: 0x00000000000000c1 LID 3 LMC 0", ""), "in:2: LID 0xc000: want 1 to 0xbfff; taken as none\n"},
 		{"LID of five digits", ab + swap(ac, "LID:0003", "LID:10003"), "in:2: LID: want 1 to 4 hexadecimal digits\n    ", nodeA + nodeB + cable, "in:2: dropped: LID: want 1 to 4 hexadecimal digits\n"},
 		{"LID of another port", ab + swap(ac, "LID:0003", "LID:0002"), "in:2: LID 2 belongs to \"b\" already\n    ", nodeA + nodeB + cable, "in:2: dropped: LID 2 belongs to \"b\" already\n"},
 		{"one LID", swap(ab, "LID:0002", "LID:0001") + ac, "in:1: LID 1 of both \"a\" and \"b\"\n    ", nodeA + nodeC + host, "in:1: dropped: LID 1 of both \"a\" and \"b\"\n"},
@@ -444,7 +444,7 @@ func TestSubnetList(t *testing.T) {
 			"in:2: dropped: node 0x000000000000000a is Switch with 5 ports here, was Switch with 4 before\n"},
 		{"other cable", ab + ac + swap(ba, "PN:01", "PN:02"), "in:3: port 2 of \"a\" has a cable to port 1 of \"c\" already\n    ", all, "in:3: dropped: port 2 of \"a\" has a cable to port 1 of \"c\" already\n"},
 		{"other end of a cable", ab + b + " " + a2 + up, "in:2: port 1 of \"b\" has a cable to port 1 of \"a\" already\n    ", nodeA + nodeB + cable, "in:2: dropped: port 1 of \"b\" has a cable to port 1 of \"a\" already\n"},
-		{"cable to itself", ab + a2 + " " + a2 + up, "", nodeA + nodeB + cable, "in:2: loopback plug: connected to itself; taken as a port without a cable\n"},
+		{"cable to itself", ab + a2 + " " + a2 + up, "", nodeA + nodeB + cable, "in:2: connected to itself; taken as a port without a cable\n"},
 		{"two LIDs of a switch", ab + swap(a2, "0001", "0009") + " " + swap(a, "PN:01", "PN:03") + up, "in:2: port 0 of node 0x000000000000000a has GUID 0x000000000000000a and LID 9 here, had 0x000000000000000a and 1 before\n    ", nodeA + nodeB + cable,
 			"in:2: dropped: port 0 of node 0x000000000000000a has GUID 0x000000000000000a and LID 9 here, had 0x000000000000000a and 1 before\n"},
 		{"GUID 0", ab + swap(ac, "NodeGUID:00000000000000c0", "NodeGUID:0"), "in:2: node GUID 0\n    ", nodeA + nodeB + cable, "in:2: dropped: node GUID 0\n"},
@@ -494,11 +494,11 @@ func TestSubnetListNoise(t *testing.T) {
 		}
 		said := fmt.Sprintf("%d nodes\n", f.NumNodes())
 		for _, p := range problems {
-			said += fmt.Sprintf("%d: %s, %d: %v\n", p.Line, p.Kind, p.Count, p.Err)
+			said += fmt.Sprintf("%d: %s, %d: %v\n", p.Line, p.Kind, p.Count, p.Message)
 		}
 		return said, nil
 	}
-	want := "4 nodes\n1: foreign lines, 3: =~=~= PuTTY =~=~=\n2: sweep, 1: ibwarn: [7] mad_rpc: timeout\n"
+	want := "4 nodes\n1: foreign-lines, 3: =~=~= PuTTY =~=~=\n2: sweep-timeout, 1: ibwarn: [7] mad_rpc: timeout\n"
 	for name, data := range map[string]string{
 		"around": before + list + behind,
 		"a mark": "\ufeff" + before + list + behind,
@@ -514,7 +514,7 @@ func TestSubnetListNoise(t *testing.T) {
 	if _, err := found(inside, Options{}); !errors.As(err, &at) || at.Line != 2 {
 		t.Errorf("among records: %v", err)
 	}
-	if got, err := found(inside, Options{Lenient: true}); err != nil || !strings.Contains(got, "2: sweep, 1: ibwarn") || !strings.Contains(got, "3: dropped") {
+	if got, err := found(inside, Options{Lenient: true}); err != nil || !strings.Contains(got, "2: sweep-timeout, 1: ibwarn") || !strings.Contains(got, "3: dropped") {
 		t.Errorf("leniently: %s, %v", got, err)
 	}
 	for _, broken := range []string{"PHY=4x LOG=ACT SPD=10", "SW Ports:18 SystemGUID:0 NodeGUID:1", "{"} {
@@ -522,7 +522,7 @@ func TestSubnetListNoise(t *testing.T) {
 			t.Errorf("%q at the end: %s", broken, got)
 		}
 	}
-	if got, err := found(strings.ReplaceAll(list, "LID:0001", "LID:0000"), Options{}); err != nil || !strings.Contains(got, ": invalid LID, 0: LID 0: want 1 to 0xbfff; taken as none\n") || strings.Count(got, "LID 0:") != 1 {
+	if got, err := found(strings.ReplaceAll(list, "LID:0001", "LID:0000"), Options{}); err != nil || !strings.Contains(got, ": invalid-lid, 1: LID 0: want 1 to 0xbfff; taken as none\n") || strings.Count(got, "LID 0:") != 1 {
 		t.Errorf("LID 0: %s, %v", got, err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/topology"
 )
 
 // source is a text being read. Places in it are byte offsets, which become
@@ -95,7 +96,7 @@ func (s *source) notForm(form Form, what, want string) error {
 // fault is something wrong, or odd, at an offset, -1 for no line.
 type fault struct {
 	at   int
-	kind ProblemKind
+	kind topology.Kind
 	err  error
 	node fabric.GUID // of a port, 0 for none
 	port fabric.PortNum
@@ -115,23 +116,23 @@ type findings struct {
 }
 
 // add notes a fault of a line.
-func (x *findings) add(at int, kind ProblemKind, err error) {
+func (x *findings) add(at int, kind topology.Kind, err error) {
 	if len(x.faults) < maxFaults {
 		x.note(at, kind, err)
 		return
 	}
-	x.failed = x.failed || !x.lenient && kind.fatal()
+	x.failed = x.failed || !x.lenient && isFatal(kind)
 	x.leaveOut(kind)
 }
 
 // note notes a fault of which there are not too many.
-func (x *findings) note(at int, kind ProblemKind, err error) {
-	x.failed = x.failed || !x.lenient && kind.fatal()
+func (x *findings) note(at int, kind topology.Kind, err error) {
+	x.failed = x.failed || !x.lenient && isFatal(kind)
 	x.faults = append(x.faults, fault{at: at, kind: kind, err: err})
 }
 
 // addPort notes a fault of a port.
-func (x *findings) addPort(at int, kind ProblemKind, node fabric.GUID, port fabric.PortNum, err error) {
+func (x *findings) addPort(at int, kind topology.Kind, node fabric.GUID, port fabric.PortNum, err error) {
 	before := len(x.faults)
 	if x.add(at, kind, err); len(x.faults) > before {
 		f := &x.faults[before]
@@ -140,7 +141,7 @@ func (x *findings) addPort(at int, kind ProblemKind, node fabric.GUID, port fabr
 }
 
 // leaveOut counts a fault that is not listed.
-func (x *findings) leaveOut(kind ProblemKind) {
+func (x *findings) leaveOut(kind topology.Kind) {
 	x.more++
 	x.harm = x.harm || kind != Contradiction
 }
@@ -210,7 +211,7 @@ func (r *textReader) listProblems() ([]Problem, error) {
 	slices.SortStableFunc(r.faults, func(a, b fault) int { return cmp.Compare(a.at, b.at) })
 	if !r.lenient {
 		for _, f := range r.faults {
-			if f.kind.fatal() {
+			if isFatal(f.kind) {
 				return nil, r.errorAt(f.at, f.err)
 			}
 		}
@@ -221,7 +222,10 @@ func (r *textReader) listProblems() ([]Problem, error) {
 	var list []Problem
 	line, at := 1, 0
 	for _, f := range r.faults[:min(maxFaults, len(r.faults))] {
-		p := Problem{Kind: f.kind, File: r.name, Err: f.err, Node: f.node, Port: f.port, Count: f.n}
+		p := Problem{Kind: f.kind, File: r.name, Message: f.err.Error(), Node: f.node, Port: f.port, Count: max(1, f.n)}
+		if !slices.Contains(ruleKinds, f.kind) {
+			p.Err = f.err
+		}
 		if f.at >= 0 {
 			to := min(f.at, len(r.data))
 			line += bytes.Count(r.data[at:to], nl)
@@ -235,7 +239,8 @@ func (r *textReader) listProblems() ([]Problem, error) {
 		if r.harm {
 			kind = Dropped
 		}
-		list = append(list, Problem{Kind: kind, File: r.name, Err: fmt.Errorf("%d more problems", r.more)})
+		err := fmt.Errorf("%d more problems", r.more)
+		list = append(list, Problem{Kind: kind, File: r.name, Message: err.Error(), Err: err, Count: 1})
 	}
 	return list, nil
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -404,7 +405,7 @@ func (r *sl2vlReader) hasRow(in fabric.PortNum, out fabric.PortID) bool {
 
 // findMissing notes the ports that packets can take and that had no row.
 func (r *sl2vlReader) findMissing() {
-	say := func(kind ProblemKind, count int, one, many, first string) {
+	say := func(kind topology.Kind, count int, one, many, first string) {
 		err := fmt.Errorf("no row for 1 %s, %s: its SLs are taken to be on VL 0", one, first)
 		if count > 1 {
 			err = fmt.Errorf("no row for %d %s, the first %s: their SLs are taken to be on VL 0", count, many, first)

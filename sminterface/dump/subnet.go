@@ -357,14 +357,9 @@ type subnetReader struct {
 	zero  map[endPort]int // offsets of the lines of those with LID 0 and an active cable
 	typed map[int]int     // offset of a line by index of a node that contradicts its type
 
-	records int                    // lines that are records, or broken ones
-	pending map[ProblemKind]*fault // foreign lines since the last record
-	foreign map[ProblemKind]*fault // all others
-}
-
-// foreignKinds are the kinds of foreign lines, by what topology calls them.
-var foreignKinds = map[topology.Kind]ProblemKind{
-	topology.ForeignLines: ForeignLines, topology.SweepTimeout: SweepTimeout, topology.SweepError: SweepError,
+	records int                      // lines that are records, or broken ones
+	pending map[topology.Kind]*fault // foreign lines since the last record
+	foreign map[topology.Kind]*fault // all others
 }
 
 // notice lists what belongs to no record, and the ports with LID 0 where others have LIDs.
@@ -377,7 +372,7 @@ func (r *subnetReader) notice() {
 	}
 	ends := slices.SortedFunc(maps.Keys(r.zero), func(a, b endPort) int { return cmp.Or(cmp.Compare(a.node, b.node), cmp.Compare(a.num, b.num)) })
 	for _, end := range ends {
-		r.addPort(r.zero[end], InvalidLID, r.b.Node(end.node).GUID, end.num, fmt.Errorf("LID 0: want 1 to %#x; taken as none", fabric.MaxUnicastLID))
+		r.addPort(r.zero[end], topology.InvalidLID, r.b.Node(end.node).GUID, end.num, fmt.Errorf("LID 0: want 1 to %#x; taken as none", fabric.MaxUnicastLID))
 	}
 }
 
@@ -398,7 +393,7 @@ func isRecord(line []byte) bool {
 // passOver is for a line that is no record: where it may stand is not known before the next
 // one that is.
 func (r *subnetReader) passOver(at int, line []byte) {
-	kind := foreignKinds[topology.ForeignKind(line)]
+	kind := topology.ForeignKind(line)
 	x := r.pending[kind]
 	if x == nil {
 		x = &fault{at: at, kind: kind, err: errors.New(r.text(at))}
@@ -410,11 +405,11 @@ func (r *subnetReader) passOver(at int, line []byte) {
 // settle is called before a record, and at the end: the foreign lines since the last record
 // stand in front of the list, behind it, or among the records, where one may be lost.
 func (r *subnetReader) settle(inside bool) {
-	for _, kind := range []ProblemKind{ForeignLines, SweepTimeout, SweepError} {
+	for _, kind := range []topology.Kind{topology.ForeignLines, topology.SweepTimeout, topology.SweepError} {
 		x := r.pending[kind]
 		switch {
 		case x == nil:
-		case inside && (!r.lenient || kind == ForeignLines):
+		case inside && (!r.lenient || kind == topology.ForeignLines):
 			r.drop(x.at, "%w", errRecord)
 		case r.foreign[kind] == nil:
 			r.foreign[kind] = x
@@ -462,8 +457,8 @@ func ReadSubnetList(name string, data []byte, opt Options) (*fabric.Fabric, []Pr
 		odd:        make(map[int]bool),
 		zero:       make(map[endPort]int),
 		typed:      make(map[int]int),
-		pending:    make(map[ProblemKind]*fault),
-		foreign:    make(map[ProblemKind]*fault),
+		pending:    make(map[topology.Kind]*fault),
+		foreign:    make(map[topology.Kind]*fault),
 	}
 	if form := Recognize(data); form != SubnetList {
 		return nil, nil, r.notForm(form, "list of links", "opensm-subnet.lst")
@@ -548,7 +543,7 @@ func (r *subnetReader) readLine(at int, line []byte) error {
 		r.add(at, Contradiction, errors.New("the link is down; left out"))
 		return nil
 	case first.node.GUID == second.node.GUID && first.num == second.num:
-		r.addPort(at, Loopback, first.node.GUID, first.num, errors.New("connected to itself; taken as a port without a cable"))
+		r.addPort(at, topology.Loopback, first.node.GUID, first.num, errors.New("connected to itself; taken as a port without a cable"))
 		return nil
 	case wired:
 		return nil
@@ -650,7 +645,7 @@ func (r *subnetReader) addRecord(e *record, at int) error {
 	}
 	r.ports[port] = endPortID{e.portGUID, e.lid}
 	if e.invalid != 0 {
-		r.addPort(at, InvalidLID, n.GUID, e.endPort(), fmt.Errorf("LID %#x: want 1 to %#x; taken as none", e.invalid, fabric.MaxUnicastLID))
+		r.addPort(at, topology.InvalidLID, n.GUID, e.endPort(), fmt.Errorf("LID %#x: want 1 to %#x; taken as none", e.invalid, fabric.MaxUnicastLID))
 	}
 	if e.lid != 0 {
 		r.owner[e.lid] = port

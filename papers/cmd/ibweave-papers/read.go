@@ -109,11 +109,7 @@ func (a *app) parseFabric(in *source, text []byte) (*fabric.Fabric, []topology.P
 				return nil, nil, err
 			}
 		}
-		f, problems, err := dump.ReadSubnetList(in.topology, text, dump.Options{Lenient: in.lenient})
-		if err == nil {
-			listProblems(a.stderr, problems, in.lenient)
-		}
-		return f, nil, err
+		return dump.ReadSubnetList(in.topology, text, dump.Options{Lenient: in.lenient})
 	}
 	return topology.Parse(in.topology, text, topology.Options{Lenient: in.lenient, Strict: in.strict})
 }
@@ -164,16 +160,13 @@ func inputLimit(start []byte) (int64, error) {
 
 // listProblems prints what was odd in the input: all of it where input was left out, else the
 // first ten and how many more there are.
-func listProblems[P any, S interface {
-	*P
-	fmt.Stringer
-}](w io.Writer, problems []P, all bool) {
+func listProblems(w io.Writer, problems []topology.Problem, all bool) {
 	const few = 10
 	for i := range problems {
 		if i == few && len(problems) > few+1 && !all {
 			fmt.Fprintf(w, "and %d more of these\n", len(problems)-i)
 			return
 		}
-		fmt.Fprintln(w, S(&problems[i]))
+		fmt.Fprintln(w, problems[i].String())
 	}
 }
