@@ -306,9 +306,7 @@ func (a *app) compareRun(in, from *audit, f *fabric.Fabric) {
 			problems = append(problems, topology.Problem{Kind: ibdiagnet.FilesDisagree, File: path, Count: 1,
 				Message: fmt.Sprintf("%s is not read, and not compared with %s: %s", path, from.topology, why)})
 		default:
-			for _, d := range ibdiagnet.Disagreements(f, g, from.topology, path) {
-				problems = append(problems, topology.Problem{Kind: ibdiagnet.FilesDisagree, File: path, Count: d.Count, Node: d.Node, Port: d.Port, Message: d.What})
-			}
+			problems = append(problems, ibdiagnet.Disagreements(f, g, from.topology, path)...)
 		}
 		for _, p := range problems { // each is a finding of its own
 			a.tellProblems(in, f, []topology.Problem{p})

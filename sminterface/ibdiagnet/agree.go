@@ -6,21 +6,15 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/topology"
 )
-
-// Disagreement is a kind of thing in which two files of one run differ.
-type Disagreement struct {
-	What  string // in words, with the first one; a is the first file and b the second
-	Count int
-	Node  fabric.GUID // of the first one
-	Port  fabric.PortNum
-}
 
 // Disagreements lists in what two fabrics differ that two files of one run of ibdiagnet
 // say: nodes that have cables, cables, LIDs of ports with cables, widths and speeds that
-// both know. first and second are the names of the files. Of each kind there is one, with
-// the first example in the order of GUIDs.
-func Disagreements(f, g *fabric.Fabric, first, second string) []Disagreement {
+// both know. first and second are the names of the files, which the Problems of kind
+// FilesDisagree are about. Of each kind of difference there is one, with the first example
+// in the order of GUIDs.
+func Disagreements(f, g *fabric.Fabric, first, second string) []topology.Problem {
 	c := comparison{names: [2]string{first, second}}
 	for i, pair := range [][2]*fabric.Fabric{{f, g}, {g, f}} {
 		c.from, c.other, c.side = pair[0], pair[1], i
@@ -36,7 +30,7 @@ type comparison struct {
 	names       [2]string // of the files of f and g
 	from, other *fabric.Fabric
 	side        int // 0 while from is f
-	list        []Disagreement
+	list        []topology.Problem
 	index       map[string]int
 }
 
@@ -51,7 +45,7 @@ func (c *comparison) differ(kind string, node fabric.GUID, port fabric.PortNum, 
 		return
 	}
 	c.index[kind] = len(c.list)
-	c.list = append(c.list, Disagreement{fmt.Sprintf(format, args...), 1, node, port})
+	c.list = append(c.list, topology.Problem{Kind: FilesDisagree, File: c.names[1], Count: 1, Node: node, Port: port, Message: fmt.Sprintf(format, args...)})
 }
 
 // node compares a node that has a cable.

@@ -36,7 +36,7 @@ func TestFilesAgree(t *testing.T) {
 		for a, f := range fabrics {
 			for b, g := range fabrics {
 				for _, d := range Disagreements(f, g, a, b) {
-					t.Fatalf("%s", d.What)
+					t.Fatalf("%s", d.Message)
 				}
 			}
 		}
@@ -88,7 +88,7 @@ Ca	2 "H-0000000000000030"	# "k"
 		for i, want := range c.want {
 			found := want == "" && len(list) >= i
 			for _, d := range list {
-				found = found || strings.Contains(d.What, want)
+				found = found || strings.Contains(d.Message, want)
 			}
 			if !found {
 				t.Errorf("%s: no %q in %v", c.what, want, list)
@@ -96,7 +96,7 @@ Ca	2 "H-0000000000000030"	# "k"
 		}
 		back := Disagreements(g, f, "one", "two")
 		for _, want := range c.swap {
-			if len(back) == 0 || !strings.Contains(back[len(back)-1].What, want) {
+			if len(back) == 0 || !strings.Contains(back[len(back)-1].Message, want) {
 				t.Errorf("%s, the other way round: %v", c.what, back)
 			}
 		}

@@ -146,69 +146,65 @@ func newDraft(name string, opt Options) *draft {
 
 // readText reads all rows, and says what is missing.
 func (d *draft) readText(from io.Reader) error {
-	var r row
-	err := d.walkAll(from, &visitor{
-		wants: func(name string) bool { return name == indexName || d.formOf(name) != nil },
-		begin: func(t *table, line int) error {
-			d.lines[t.name] = line
-			if t.name == indexName {
-				return nil
-			}
-			err := r.begin(t, d.formOf(t.name))
-			if err != nil && !isNeeded(t.name) {
-				d.leaveOut(t.name, line, t.header, err)
-				err, r.form = nil, nil
-			}
-			if err != nil {
-				return parseError(d.file, line, t.header, "%w", err)
-			}
-			return nil
-		},
-		row: func(t *table, line int, text []byte) error {
-			if t.name == indexName {
-				if e, err := t.indexEntry(text); err == nil {
-					d.index = append(d.index, e)
-				}
-				return nil
-			}
-			return d.readRow(&r, line, text)
-		},
-		end: func(t *table, line, rows int) error {
-			d.rows[t.name] += rows
-			return nil
-		},
-		cut: func(line int, text []byte, format string, args ...any) {
-			d.note(CutFile, line, text, format, args...)
-		},
-		foreign: func(line int, text []byte) {
-			d.count(topology.ForeignLines, line, text, "%q stands between sections, where only comments are expected", text[:min(len(text), 60)])
-		},
-	})
+	r := newLineReader(from)
+	promised := false // the first line says that the text ends with an index
+	first, err := r.from.Peek(maxFirst)
+	if err == nil || err == io.EOF {
+		promised = bytes.Contains(first, []byte(indexPromise))
+	}
+	err = d.walk(r)
 	if errors.Is(err, errLongLine) {
 		return &fabric.ParseError{File: d.file, Err: err}
 	}
 	if err != nil {
 		return err
 	}
+	if _, there := d.lines[indexName]; promised && !there && !d.isCut() {
+		d.note(CutFile, r.number, nil, "no INDEX_TABLE, which the first line says to be there: the file is cut short")
+	}
 	d.checkRows()
 	return d.failed
 }
 
+// beginSection reads the header row of a section that is used.
+func (d *draft) beginSection(r *row, t *table, line int) error {
+	d.lines[t.name] = line
+	if t.name == indexName {
+		return nil
+	}
+	err := r.begin(t, d.formOf(t.name))
+	switch {
+	case err == nil:
+	case isNeeded(t.name):
+		return parseError(d.file, line, t.header, "%w", err)
+	default:
+		d.leaveOut(t.name, line, t.header, err)
+		r.form = nil
+	}
+	return nil
+}
+
 // readRow reads a row of a section that is used.
-func (d *draft) readRow(r *row, line int, text []byte) error {
+func (d *draft) readRow(r *row, t *table, line int, text []byte) error {
+	if t.name == indexName {
+		if e, err := t.indexEntry(text); err == nil {
+			d.index = append(d.index, e)
+		}
+		return nil
+	}
 	if r.form == nil {
 		return nil
 	}
 	r.line, r.text, r.err = line, text, nil
-	if r.fields, r.err = r.table.split(r.fields, text); r.err == nil {
+	if r.fields, r.err = t.split(r.fields, text); r.err == nil {
 		r.form.read(d, r)
 	}
 	switch {
 	case r.err == nil:
-	case isNeeded(r.table.name):
+	case isNeeded(t.name):
 		d.wrong(line, text, "%w", r.err)
 	default:
-		d.leaveOut(r.table.name, line, text, r.err)
+		d.leaveOut(t.name, line, text, r.err)
 	}
 	return d.failed
 }
@@ -220,22 +216,6 @@ func (d *draft) leaveOut(section string, line int, text []byte, err error) {
 		d.unread[section] = true
 		d.note(UnreadRows, line, text, "%s; such rows are left out, the fabric does not need them", err)
 	}
-}
-
-// walkAll is walk for a whole text. The first line says whether it ends with an index.
-func (d *draft) walkAll(from io.Reader, v *visitor) error {
-	r := newLineReader(from)
-	promised := false
-	first, err := r.from.Peek(maxFirst)
-	if err == nil || err == io.EOF {
-		promised = bytes.Contains(first, []byte(indexPromise))
-	}
-	err = walk(r, v)
-	_, there := d.lines[indexName]
-	if err == nil && promised && !there && !d.isCut() {
-		d.note(CutFile, r.number, nil, "no INDEX_TABLE, which the first line says to be there: the file is cut short")
-	}
-	return err
 }
 
 // isCut says whether a problem says already that text is missing.

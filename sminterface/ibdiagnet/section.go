@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/ibweave/ibweave/fabric/topology"
 )
 
 // maxLine bounds a line, in bytes. The longest that ibdiagnet prints are the header rows
@@ -215,31 +217,17 @@ func unquoted(field []byte) string {
 	return string(field)
 }
 
-// visitor takes what a file of sections has.
-type visitor struct {
-	wants func(name string) bool // whether the rows of a section are needed
-	// begin has the header row of a section that is needed, row the following ones, end
-	// how many of them there were. line is that of the header, the row, and END_.
-	begin func(t *table, line int) error
-	row   func(t *table, line int, row []byte) error
-	end   func(t *table, line, rows int) error
-	// cut is called for a section without an end, foreign for text between sections.
-	cut     func(line int, text []byte, format string, args ...any)
-	foreign func(line int, text []byte)
-}
-
 // walk reads sections to the end of the text. A line that begins or ends another section
-// ends one that has no end. Errors are those of the reader and of the visitor.
-func walk(r *lineReader, v *visitor) error {
+// ends one that has no end. Errors are those of the reader, and of rows that cannot be used.
+func (d *draft) walk(r *lineReader) error {
 	name, t, rows := "", (*table)(nil), 0 // the section that is being read; t is nil for one that is not used
 	header := false                       // the next line is the header row
-	finish := func(line int) error {
-		x := t
-		name, t, header = "", nil, false
-		if x == nil {
-			return nil
+	var x row
+	finish := func() {
+		if t != nil {
+			d.rows[t.name] += rows
 		}
-		return v.end(x, line, rows)
+		name, t, header = "", nil, false
 	}
 	for {
 		line, err := r.next()
@@ -254,47 +242,43 @@ func walk(r *lineReader, v *visitor) error {
 		}
 		if next, ok := isMark(line, startMark); ok {
 			if name != "" {
-				v.cut(r.number, line, "section %s has no end before %s begins: rows may be missing", name, next)
-				if err := finish(r.number); err != nil {
-					return err
-				}
+				d.note(CutFile, r.number, line, "section %s has no end before %s begins: rows may be missing", name, next)
+				finish()
 			}
 			name, rows = next, 0
-			header = v.wants(name)
+			header = name == indexName || d.formOf(name) != nil
 			continue
 		}
 		if last, ok := isMark(line, endMark); ok {
 			switch {
 			case name == "":
-				v.cut(r.number, line, "section %s ends and has not begun: rows may be missing", last)
+				d.note(CutFile, r.number, line, "section %s ends and has not begun: rows may be missing", last)
 			case name != last:
-				v.cut(r.number, line, "section %s has no end before %s ends: rows may be missing", name, last)
+				d.note(CutFile, r.number, line, "section %s has no end before %s ends: rows may be missing", name, last)
 			}
-			if err := finish(r.number); err != nil {
-				return err
-			}
+			finish()
 			continue
 		}
 		switch text := bytes.TrimSpace(line); {
 		case len(text) == 0 || text[0] == '#':
 		case name == "":
-			v.foreign(r.number, line)
+			d.count(topology.ForeignLines, r.number, line, "%q stands between sections, where only comments are expected", line[:min(len(line), 60)])
 		case r.half: // the section has no end, either
 		case header:
 			header = false
 			t = newTable(name, text)
-			err = v.begin(t, r.number)
+			err = d.beginSection(&x, t, r.number)
 		case t != nil:
 			rows++
-			err = v.row(t, r.number, text)
+			err = d.readRow(&x, t, r.number, text)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	if name != "" {
-		v.cut(r.number, nil, "section %s has no end: the file is cut short", name)
-		return finish(r.number)
+		d.note(CutFile, r.number, nil, "section %s has no end: the file is cut short", name)
+		finish()
 	}
 	return nil
 }
