@@ -196,11 +196,7 @@ func ReadFAR(name string, data []byte, f *fabric.Fabric, opt Options) (*adaptive
 	}
 	r.findSections(mcfdbsSwitch, r.readHead)
 	r.read = make([]farSection, len(r.sections))
-	par.Each(len(r.sections), func(i int) {
-		if sec := &r.sections[i]; !sec.skip {
-			r.readSection(sec, &r.read[i])
-		}
-	})
+	r.eachSection(func(i int, sec *section) { r.readSection(sec, &r.read[i]) })
 	r.joinSections()
 	r.findSettings()
 	r.findMissing()
@@ -221,13 +217,12 @@ func (r *farReader) readHead(_ *section, line []byte) (fabric.GUID, error) {
 // readSection reads the lines of a section after the first.
 func (r *farReader) readSection(sec *section, x *farSection) {
 	x.node, x.index = r.f.Node(sec.sw), map[int]int{}
-	for at := sec.body; at < sec.end && !sec.failed; {
-		line, next := cutLine(r.data[:sec.end], at)
-		if line = bytes.TrimSpace(line); !isSilent(line) {
-			x.readLine(sec, at, line)
+	r.eachLine(sec, func(at int, line []byte) error {
+		if line = bytes.TrimSpace(line); isSilent(line) {
+			return nil
 		}
-		at = next
-	}
+		return x.readLine(at, line)
+	})
 	want := ""
 	switch {
 	case x.part == farSettings:
@@ -247,14 +242,13 @@ func (r *farReader) readSection(sec *section, x *farSection) {
 }
 
 // readLine reads a line that says something.
-func (x *farSection) readLine(sec *section, at int, line []byte) {
+func (x *farSection) readLine(at int, line []byte) error {
 	switch {
 	case beginsWith(line, farGroups):
 		if x.part != farSettings {
-			sec.drop(at, "%s a second time for switch %s", farGroups, x.node.GUID)
-		} else {
-			x.part, x.rows = farInGroups, false
+			return fmt.Errorf("%s a second time for switch %s", farGroups, x.node.GUID)
 		}
+		x.part, x.rows = farInGroups, false
 	case x.part == farSettings:
 		if x.unknown++; x.unknown == 1 {
 			x.first = at
@@ -264,31 +258,27 @@ func (x *farSection) readLine(sec *section, at int, line []byte) {
 	case beginsWith(line, plftNumber) && x.part >= farBeforePLFT:
 		x.part, x.rows = farInPLFT, false
 		if err := x.beginPLFT(line); err != nil {
-			sec.add(at, Dropped, err)
 			x.part = farOutside
+			return err
 		}
 	case isRuler(line):
 	case x.part == farBeforePLFT:
-		sec.drop(at, "want %s 0%s 0x0012", plftNumber, farTop)
+		return fmt.Errorf("want %s 0%s 0x0012", plftNumber, farTop)
 	case !x.rows:
 		want := farLFTHead
 		if x.part == farInGroups {
 			want = farGroupHead
 		}
-		if string(bytes.Join(bytes.Fields(line), []byte(" "))) != want {
-			sec.drop(at, "want the heads of the columns, %s", want)
-		}
 		x.rows = true
-	case x.part == farOutside:
-	default:
-		read := x.readEntry
-		if x.part == farInGroups {
-			read = x.readGroup
+		if string(bytes.Join(bytes.Fields(line), []byte(" "))) != want {
+			return fmt.Errorf("want the heads of the columns, %s", want)
 		}
-		if err := read(line); err != nil {
-			sec.add(at, Dropped, err)
-		}
+	case x.part == farInGroups:
+		return x.readGroup(line)
+	case x.part == farInPLFT:
+		return x.readEntry(line)
 	}
+	return nil
 }
 
 // isRuler says whether a line is drawn.

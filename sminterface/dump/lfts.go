@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/lft/adaptive"
 )
@@ -127,11 +126,7 @@ func (r *lftReader) readSections(maxLID fabric.LID, read func(*section)) int {
 	r.tables = lft.NewTables(r.f.NumSwitches(), maxLID)
 	r.texts = newRowTexts(r.f, min(maxLID, r.f.MaxLID()), false)
 	r.owners = make([]atomic.Int64, int(maxLID)+1)
-	par.Each(len(r.sections), func(i int) {
-		sec := &r.sections[i]
-		if sec.skip {
-			return
-		}
+	r.eachSection(func(_ int, sec *section) {
 		sec.findings = findings{lenient: r.lenient}
 		sec.ended, sec.rows = false, 0
 		sec.lftSection = lftSection{high: sec.high, hex: sec.hex, even: sec.even, last: -1}

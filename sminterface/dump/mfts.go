@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/mft"
 )
 
@@ -190,12 +189,10 @@ func ReadMFTs(name string, data []byte, f *fabric.Fabric, opt Options) (*mft.Tab
 		return nil, nil, r.notForm(form, "multicast forwarding tables", "opensm.mcfdbs, or what ibroute -M or dump_mfts print")
 	}
 	r.rows = make([][]mftRow, len(r.sections))
-	par.Each(len(r.sections), func(i int) {
-		if sec := &r.sections[i]; !sec.skip {
-			r.rows[i] = r.readSection(sec, read)
-			if form == MFTs {
-				r.checkEnded(sec, "N valid mlids dumped")
-			}
+	r.eachSection(func(i int, sec *section) {
+		r.rows[i] = r.readSection(sec, read)
+		if form == MFTs {
+			r.checkEnded(sec, "N valid mlids dumped")
 		}
 	})
 	if n := len(data); form == MCFDBs && data[n-1] != '\n' {
@@ -239,21 +236,20 @@ func (r *mftReader) readSection(sec *section, read func(sec *section, at int, li
 	r.checkLID(sec)
 	var rows []mftRow
 	first := make([]int32, mft.NumMLIDs) // by MLID less MinMLID: 1 + index in rows, 0 for none
-	for at := sec.body; at < sec.end && !sec.failed; {
-		line, next := cutLine(r.data[:sec.end], at)
-		if row, err := read(sec, at, line); err != nil {
-			sec.add(at, Dropped, err)
-		} else if row.mlid != 0 {
-			i := &first[row.mlid-mft.MinMLID]
-			if *i == 0 {
-				rows = append(rows, row)
-				*i = int32(len(rows))
-			} else if !slices.Equal(rows[*i-1].ports, row.ports) {
-				sec.drop(at, "a second row for MLID %#04x of switch %s, with other ports than the first", uint16(row.mlid), r.f.Node(sec.sw).GUID)
-			}
+	r.eachLine(sec, func(at int, line []byte) error {
+		row, err := read(sec, at, line)
+		if err != nil || row.mlid == 0 {
+			return err
 		}
-		at = next
-	}
+		i := &first[row.mlid-mft.MinMLID]
+		if *i == 0 {
+			rows = append(rows, row)
+			*i = int32(len(rows))
+		} else if !slices.Equal(rows[*i-1].ports, row.ports) {
+			return fmt.Errorf("a second row for MLID %#04x of switch %s, with other ports than the first", uint16(row.mlid), r.f.Node(sec.sw).GUID)
+		}
+		return nil
+	})
 	return rows
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/lft/adaptive"
 )
@@ -34,29 +33,22 @@ func ReadPLFTMap(name string, data []byte, f *fabric.Fabric, opt Options) (*adap
 		return nil, nil, r.notForm(form, "choice of private LFTs", "ibweave's own form, PLFTs of switch 0x0123456789abcdef; the form of ibdiagnet's plft is not public")
 	}
 	r.findSections(plftsOf, guidHead(plftsOf))
-	par.Each(len(r.sections), func(i int) {
-		if sec := &r.sections[i]; !sec.skip {
-			r.readSection(sec)
-		}
-	})
+	r.eachSection(r.readSection)
 	r.joinSections()
 	r.findMissing()
 	return finish(&r.textReader, r.x)
 }
 
 // readSection reads the rows of a switch.
-func (r *plftReader) readSection(sec *section) {
+func (r *plftReader) readSection(_ int, sec *section) {
 	node := r.f.Node(sec.sw)
 	given := make([]bool, int(node.NumPorts)+1)
-	for at := sec.body; at < sec.end && !sec.failed; {
-		line, next := cutLine(r.data[:sec.end], at)
-		if line = bytes.TrimSpace(line); !isSilent(line) {
-			if err := r.readRow(sec.sw, line, given); err != nil {
-				sec.add(at, Dropped, err)
-			}
+	r.eachLine(sec, func(_ int, line []byte) error {
+		if line = bytes.TrimSpace(line); isSilent(line) {
+			return nil
 		}
-		at = next
-	}
+		return r.readRow(sec.sw, line, given)
+	})
 	missing, first := 0, -1
 	for in, has := range given {
 		if !has && (in == 0 || r.f.Peer(r.f.Port(sec.sw, fabric.PortNum(in))) != fabric.NoPort) {

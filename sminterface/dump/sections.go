@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/par"
 )
 
 // section is the part of a text that has one switch's table.
@@ -148,6 +149,27 @@ func (r *sectionReader) checkLID(sec *section) {
 func (r *sectionReader) checkEnded(sec *section, want string) {
 	if !sec.ended {
 		sec.add(r.lastLine(sec.end), Truncated, fmt.Errorf("the section of switch %s does not end with a line %s: %w", r.f.Node(sec.sw).GUID, want, ErrTruncated))
+	}
+}
+
+// eachSection calls read, on all CPUs, for the sections that are to be read, by index.
+func (r *sectionReader) eachSection(read func(i int, sec *section)) {
+	par.Each(len(r.sections), func(i int) {
+		if sec := &r.sections[i]; !sec.skip {
+			read(i, sec)
+		}
+	})
+}
+
+// eachLine calls read for every line of a section after the first, without its end, and stops
+// where a strict reader does. A line of which read returns an error is left out.
+func (r *sectionReader) eachLine(sec *section, read func(at int, line []byte) error) {
+	for at := sec.body; at < sec.end && !sec.failed; {
+		line, next := cutLine(r.data[:sec.end], at)
+		if err := read(at, line); err != nil {
+			sec.add(at, Dropped, err)
+		}
+		at = next
 	}
 }
 
