@@ -17,10 +17,11 @@ type OpenSM struct {
 	Process *os.Process
 	Done    <-chan struct{}
 
+	cfg    OpenSMConfig  // with its defaults
+	begun  chan struct{} // closed when there is a Process
 	cancel context.CancelCauseFunc
 	sweeps chan struct{} // holds one element when a sweep has ended since it was emptied
 	up     chan struct{} // closed by the first SUBNET UP
-	each   func(LogLine)
 
 	mu    sync.Mutex
 	run   OpenSMRun
@@ -40,36 +41,46 @@ var errStopped = errors.New("stopped")
 func StartOpenSM(ctx context.Context, s *Sim, cfg OpenSMConfig) (*OpenSM, error) {
 	// Else it keeps its log to itself until it ends.
 	cfg.Options = append([]string{"force_log_flush TRUE"}, cfg.Options...)
-	p, err := prepareOpenSM(s, cfg)
+	o, err := launch(ctx, s, cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := o.waitUp(); err != nil {
+		return nil, err
+	}
+	<-o.begun
+	return o, nil
+}
+
+// launch runs OpenSM, which gets flags besides.
+func launch(ctx context.Context, s *Sim, cfg OpenSMConfig, flags ...string) (*OpenSM, error) {
+	p, err := prepareOpenSM(s, cfg, flags...)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	cmd := p.command(ctx, s)
-	begun, done := make(chan struct{}), make(chan struct{})
+	cmd := s.Command(ctx, p.cfg.Program, p.args...)
+	cmd.Env = append(cmd.Env, p.env...)
+	done := make(chan struct{})
 	o := &OpenSM{
-		Done: done, cancel: cancel, up: make(chan struct{}), sweeps: make(chan struct{}, 1),
-		each: cfg.Line, run: OpenSMRun{Dir: p.cfg.Dir},
+		Done: done, cfg: p.cfg, begun: make(chan struct{}), cancel: cancel, up: make(chan struct{}), sweeps: make(chan struct{}, 1),
+		run: OpenSMRun{Dir: p.cfg.Dir},
 	}
 	o.watch = newLogWatch(&o.run, o.logLine)
 	go func() {
-		start := time.Now()
-		err := s.runFollowed(ctx, cmd, p.log, func() { close(begun) }, o.readLog)
+		err := s.runFollowed(ctx, cmd, p.log, func() {
+			o.Process = cmd.Process
+			close(o.begun)
+		}, o.readLog)
 		if context.Cause(ctx) == errStopped {
 			err = nil
 		}
 		o.mu.Lock()
 		o.watch.takeLastLine()
-		o.run.Total = time.Since(start)
 		o.err = err
 		o.mu.Unlock()
 		close(done)
 	}()
-	if err := o.waitUp(p.cfg); err != nil {
-		return nil, err
-	}
-	<-begun
-	o.Process = cmd.Process
 	return o, nil
 }
 
@@ -81,8 +92,8 @@ func (o *OpenSM) logLine(l LogLine) {
 		default:
 		}
 	}
-	if o.each != nil {
-		o.each(l)
+	if o.cfg.Line != nil {
+		o.cfg.Line(l)
 	}
 }
 
@@ -101,8 +112,8 @@ func (o *OpenSM) readLog(b []byte) {
 }
 
 // waitUp waits until the subnet is up. With an error, OpenSM has ended.
-func (o *OpenSM) waitUp(cfg OpenSMConfig) error {
-	timer := time.NewTimer(cfg.Timeout)
+func (o *OpenSM) waitUp() error {
+	timer := time.NewTimer(o.cfg.Timeout)
 	defer timer.Stop()
 	var err error
 	select {
@@ -113,7 +124,7 @@ func (o *OpenSM) waitUp(cfg OpenSMConfig) error {
 	case <-timer.C:
 		o.cancel(errStopped)
 		<-o.Done
-		err = &ExitError{Program: cfg.Program, Err: &errTimeout{cfg.Timeout, "not up"}}
+		err = &ExitError{Program: o.cfg.Program, Err: &errTimeout{o.cfg.Timeout, "not up"}}
 	}
 	o.cancel(errStopped)
 	return o.run.withComplaint(err)

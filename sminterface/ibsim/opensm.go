@@ -62,11 +62,9 @@ type OpenSMRun struct {
 	NumErrors int      // all of them
 	Dir       string   // with the log and the dumps
 
-	// Discovery is the time from the first line of the log until OpenSM
-	// becomes the master, Routing that from the last "building routing with"
-	// to "tables configured" (only with the log flag 0x04), Total that of the
-	// whole program.
-	Discovery, Routing, Total time.Duration
+	// Routing is the time from the last "building routing with" to "tables configured"
+	// (only with the log flag 0x04).
+	Routing time.Duration
 }
 
 const maxErrors = 20
@@ -81,29 +79,18 @@ var ErrNotUp = errors.New("OpenSM did not bring the subnet up")
 // *ExitError, ctx's own, and one that wraps ErrNotUp and has OpenSM's last
 // complaint.
 func RunOpenSM(ctx context.Context, s *Sim, cfg OpenSMConfig) (*OpenSMRun, error) {
-	p, err := prepareOpenSM(s, cfg, "-o")
+	o, err := launch(ctx, s, cfg, "-o")
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, p.cfg.Timeout, &errTimeout{p.cfg.Timeout, "not done"})
-	defer cancel()
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-
-	run := &OpenSMRun{Dir: p.cfg.Dir}
-	watch := newLogWatch(run, cfg.Line)
-	start := time.Now()
-	err = s.runFollowed(ctx, p.command(ctx, s), p.log, func() {}, func(b []byte) {
-		if watch.lines.add(b); watch.hopeless {
-			stop(ErrNotUp)
-		}
-	})
-	run.Total = time.Since(start)
-	watch.takeLastLine()
-
+	late := time.AfterFunc(o.cfg.Timeout, func() { o.cancel(&errTimeout{o.cfg.Timeout, "not done"}) })
+	<-o.Done
+	late.Stop()
+	o.cancel(nil)
+	run, err := &o.run, o.err
 	var exit *exec.ExitError
 	switch {
-	case watch.hopeless:
+	case o.watch.hopeless:
 		err = ErrNotUp
 	case run.UP && errors.As(err, &exit) && exit.Exited():
 		// Its status says nothing: it is 1 where an engine has failed and
@@ -169,13 +156,6 @@ func prepareOpenSM(s *Sim, cfg OpenSMConfig, flags ...string) (p *preparedOpenSM
 	}
 	p.env = append([]string{"OSM_TMP_DIR=" + cfg.Dir, "OSM_CACHE_DIR=" + cache}, cfg.Env...)
 	return p, nil
-}
-
-// command runs it on a Sim's fabric.
-func (p *preparedOpenSM) command(ctx context.Context, s *Sim) *exec.Cmd {
-	cmd := s.Command(ctx, p.cfg.Program, p.args...)
-	cmd.Env = append(cmd.Env, p.env...)
-	return cmd
 }
 
 // runFollowed runs a Command, and gives each what its log has while that grows.
@@ -269,15 +249,10 @@ type logWatch struct {
 	hopeless bool // OpenSM would try again for ever
 
 	lines    lineCutter
-	started  bool
-	first    time.Time
 	building time.Time
 }
 
-const (
-	levelError = 0x01
-	levelSys   = 0x80
-)
+const levelError = 0x01
 
 // upMessage is what OpenSM logs at the end of each sweep that has brought the
 // subnet up (osm_state_mgr.c).
@@ -322,9 +297,6 @@ func (w *logWatch) line(text []byte) {
 		w.each(l)
 	}
 	run := w.run
-	if !w.started {
-		w.started, w.first = true, l.Time
-	}
 	if version, ok := strings.CutPrefix(l.Message, "OpenSM "); ok {
 		// The banner has all flags for its level.
 		run.Version = version
@@ -343,8 +315,6 @@ func (w *logWatch) line(text []byte) {
 		}
 	case l.Message == upMessage:
 		run.UP = true
-	case l.Level == levelSys && l.Message == "Entering MASTER state":
-		run.Discovery = since(w.first, l.Time)
 	case strings.Contains(l.Message, "building routing with "):
 		w.building = l.Time
 	case strings.HasSuffix(l.Message, " tables configured on all switches"):
