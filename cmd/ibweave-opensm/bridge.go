@@ -26,6 +26,7 @@ import (
 	"github.com/ibweave/ibweave/cmd/ibweave-opensm/plugin"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/sminterface/mad"
 )
 
 // main is never called in a c-shared library.
@@ -162,56 +163,21 @@ func (p *instance) takeSnapshot(osm *C.struct_osm_opensm) *plugin.Snapshot {
 		p := &ports[i]
 		t.Ports[i] = plugin.Port{
 			GUID: fabric.GUID(p.guid), LID: fabric.LID(p.lid), LMC: uint8(p.lmc), Peer: int32(p.peer), Num: uint8(p.num),
-			VLs: dataVLs(uint8(p.vl_cap)), OpVLs: dataVLs(uint8(p.op_vls)), Width: width(uint8(p.width)),
-			Speed: speed(uint8(p.speed), uint8(p.speed_ext), p.fdr10 != 0), Sick: p.sick != 0,
+			VLs: dataVLs(uint8(p.vl_cap)), OpVLs: dataVLs(uint8(p.op_vls)), Link: link(p), Sick: p.sick != 0,
 		}
 	}
 	t.Took = time.Since(start)
 	return t
 }
 
-// width is the lanes that LinkWidthActive stands for (IBA 14.2.5.6).
-func width(code uint8) uint8 {
-	switch code {
-	case 1:
-		return 1
-	case 2:
-		return 4
-	case 4:
-		return 8
-	case 8:
-		return 12
-	case 16:
-		return 2
+// link is what the active width and speeds of a port stand for, and Mellanox' own FDR10.
+func link(p *C.struct_ibw_port) fabric.Link {
+	info := mad.PortInfo{LinkWidthActive: uint8(p.width), LinkSpeedActive: uint8(p.speed), LinkSpeedExtActive: uint8(p.speed_ext)}
+	l := info.Link(true)
+	if l.Speed == fabric.QDR && p.fdr10 != 0 {
+		l.Speed = fabric.FDR10
 	}
-	return 0
-}
-
-// speed is what LinkSpeedActive and LinkSpeedExtActive stand for (IBA
-// 14.2.5.6), and Mellanox' own FDR10.
-func speed(code, extended uint8, fdr10 bool) fabric.Speed {
-	switch extended {
-	case 1:
-		return fabric.FDR
-	case 2:
-		return fabric.EDR
-	case 4:
-		return fabric.HDR
-	case 8:
-		return fabric.NDR
-	}
-	switch code {
-	case 1:
-		return fabric.SDR
-	case 2:
-		return fabric.DDR
-	case 4:
-		if fdr10 {
-			return fabric.FDR10
-		}
-		return fabric.QDR
-	}
-	return fabric.SpeedUnknown
+	return l
 }
 
 // ibweaveRoute computes the tables of an engine and writes the lid matrix; it is
@@ -377,7 +343,7 @@ func boxes(g *C.struct_ibw_groups) []plugin.Box {
 		group.MGID = netip.AddrFrom16(*(*[16]byte)(unsafe.Pointer(&at.mgid)))
 		for i := range group.Members {
 			m := &members[int(at.first)+i]
-			group.Members[i] = plugin.Member{Port: fabric.GUID(m.port_guid), State: uint8(m.state)}
+			group.Members[i] = plugin.Member{Port: fabric.GUID(m.port_guid), State: mad.JoinState(m.state)}
 		}
 		if n := len(list); n == 0 || list[n-1].MLID != fabric.LID(at.mlid) {
 			list = append(list, plugin.Box{MLID: fabric.LID(at.mlid)})

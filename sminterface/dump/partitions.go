@@ -166,9 +166,3 @@ func groupLine(f *fabric.Fabric, t *mft.Tree) string {
 	}
 	return line
 }
-
-// The bits of JoinState (IBA 15.2.5.17.1).
-const (
-	joinFull = 1 // sends and receives
-	joinNon  = 2 // sends and receives, but does not keep the group alive
-)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/sminterface/mad"
 )
 
 // The first lines of records (infiniband-diags, saquery.c).
@@ -60,7 +61,7 @@ type saRecord struct {
 	mgid mft.MGID
 	mlid fabric.LID
 	port fabric.GUID
-	join uint8
+	join mad.JoinState
 	sl   fabric.SL
 }
 
@@ -198,7 +199,7 @@ func (rec *saRecord) setField(field field, key string, value []byte) (err error)
 		if key == "JoinState" {
 			most = 15
 		}
-		rec.join = uint8(number(most) & 15) // the upper half of ScopeState is the scope
+		rec.join = mad.JoinState(number(most) & 15) // the upper half of ScopeState is the scope
 	case fieldProxy:
 		number(1)
 	case fieldSL:
@@ -264,7 +265,7 @@ func (r *saReader) addMember(g *saGroup, rec *saRecord) {
 		r.drop(rec.at, "port %s joins with state 0; want a bit of 1, 2, 4 or 8", rec.port)
 	default:
 		g.members = append(g.members, p)
-		if rec.join&(joinFull|joinNon) != 0 {
+		if rec.join&(mad.FullMember|mad.NonMember) != 0 { // the others send only
 			g.receivers = append(g.receivers, p)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sminterface/dump"
+	"github.com/ibweave/ibweave/sminterface/mad"
 )
 
 // compiledGroups writes groups.json and guid2lid.
@@ -67,11 +68,11 @@ func boxesOf(f *fabric.Fabric, trees []mft.Tree, rnd *rand.Rand) []Box {
 		tree := &trees[i]
 		g := Group{MGID: tree.MGID, SL: tree.SL}
 		for _, p := range tree.Receivers {
-			g.Members = append(g.Members, Member{f.PortGUID(p), joinFull})
+			g.Members = append(g.Members, Member{f.PortGUID(p), mad.FullMember})
 		}
 		for _, p := range tree.Senders {
 			if !slices.Contains(tree.Receivers, p) {
-				g.Members = append(g.Members, Member{f.PortGUID(p), joinSendOnly})
+				g.Members = append(g.Members, Member{f.PortGUID(p), mad.SendOnlyNonMember})
 			}
 		}
 		// OpenSM has MLIDs of its own.
@@ -156,12 +157,12 @@ func TestDeclaredSenders(t *testing.T) {
 	for _, tc := range []struct {
 		g     *declaredGroup
 		port  fabric.GUID
-		state uint8
+		state mad.JoinState
 		want  bool
 	}{
-		{nil, 1, joinFull, true}, {nil, 1, joinNon, true}, {nil, 1, joinSendOnly, true}, {nil, 1, 0, false},
-		{g, 3, joinFull, true}, {g, 7, joinNon, true}, {g, 5, joinFull, false}, {g, 8, joinNon, false}, {g, 2, joinFull | joinSendOnly, false},
-		{g, 5, joinSendOnly, true}, {g, 5, joinSendOnlyFull, true}, {g, 3, 0, false},
+		{nil, 1, mad.FullMember, true}, {nil, 1, mad.NonMember, true}, {nil, 1, mad.SendOnlyNonMember, true}, {nil, 1, 0, false},
+		{g, 3, mad.FullMember, true}, {g, 7, mad.NonMember, true}, {g, 5, mad.FullMember, false}, {g, 8, mad.NonMember, false}, {g, 2, mad.FullMember | mad.SendOnlyNonMember, false},
+		{g, 5, mad.SendOnlyNonMember, true}, {g, 5, mad.SendOnlyFullMember, true}, {g, 3, 0, false},
 	} {
 		if got := tc.g.sends(&Member{tc.port, tc.state}); got != tc.want {
 			t.Errorf("%+v, port %d as %d: %v", tc.g, tc.port, tc.state, got)

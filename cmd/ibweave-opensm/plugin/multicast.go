@@ -15,20 +15,16 @@ import (
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/sminterface/mad"
 	"github.com/ibweave/ibweave/verify"
 )
 
-// The bits of JoinState (IBA 15.2.5.17.1). Full members and non-members send and
-// receive, the others send only; which of them keep the group alive is OpenSM's
-// business. There is none for ports that only receive: see declaredGroups.
+// Full members and non-members send and receive, the others send only; which of them keep
+// the group alive is OpenSM's business. There is none for ports that only receive: see
+// declaredGroups.
 const (
-	joinFull         = 1
-	joinNon          = 2
-	joinSendOnly     = 4
-	joinSendOnlyFull = 8
-
-	joinReceives = joinFull | joinNon
-	joinSends    = joinFull | joinNon | joinSendOnly | joinSendOnlyFull
+	joinReceives = mad.FullMember | mad.NonMember
+	joinSends    = joinReceives | mad.SendOnlyNonMember | mad.SendOnlyFullMember
 )
 
 // Box is one MLID and OpenSM's groups on it: one, unless OpenSM was told to put
@@ -48,7 +44,7 @@ type Group struct {
 // Member is a port that has joined.
 type Member struct {
 	Port  fabric.GUID
-	State uint8 // JoinState
+	State mad.JoinState
 }
 
 // SwitchPort is a port in a mask.

@@ -16,6 +16,7 @@ import (
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/sminterface/mad"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -31,9 +32,9 @@ func someBoxes(f *fabric.Fabric, n int, rnd *rand.Rand) []Box {
 	for i := range boxes {
 		g := Group{MGID: mgid(i)}
 		for k, p := range rnd.Perm(len(ends))[:2+rnd.IntN(len(ends)/2)] {
-			state := uint8(joinFull)
+			state := mad.FullMember
 			if k > 0 && rnd.IntN(2) == 0 {
-				state = []uint8{joinNon, joinSendOnly, joinSendOnlyFull, joinFull | joinNon}[rnd.IntN(4)]
+				state = []mad.JoinState{mad.NonMember, mad.SendOnlyNonMember, mad.SendOnlyFullMember, mad.FullMember | mad.NonMember}[rnd.IntN(4)]
 			}
 			g.Members = append(g.Members, Member{f.PortGUID(ends[p]), state})
 		}
@@ -84,7 +85,7 @@ func (a asked) check(t *testing.T, r *lft.Routing, boxes []Box) *verify.Result {
 					continue
 				}
 				tree.Senders = append(tree.Senders, p)
-				if m.State&(joinFull|joinNon) != 0 {
+				if m.State&(mad.FullMember|mad.NonMember) != 0 {
 					tree.Receivers = append(tree.Receivers, p)
 				}
 			}
@@ -156,7 +157,7 @@ func TestMasks(t *testing.T) {
 							g.Members = slices.Delete(slices.Clone(g.Members), 1, 2)
 						} else {
 							p := f.CAPorts()[rnd.IntN(len(f.CAPorts()))]
-							g.Members = append(slices.Clone(g.Members), Member{f.PortGUID(p), joinFull})
+							g.Members = append(slices.Clone(g.Members), Member{f.PortGUID(p), mad.FullMember})
 						}
 					}
 					have.ask(o, boxes, which...)
@@ -386,7 +387,7 @@ func TestOddBoxes(t *testing.T) {
 		t.Fatal(err)
 	}
 	boxes := someBoxes(f, 2, rnd)
-	boxes[0].Groups = append(boxes[0].Groups, Group{MGID: mgid(40), Members: []Member{{f.PortGUID(f.CAPorts()[0]), joinFull}, {0x77, joinFull}}})
+	boxes[0].Groups = append(boxes[0].Groups, Group{MGID: mgid(40), Members: []Member{{f.PortGUID(f.CAPorts()[0]), mad.FullMember}, {0x77, mad.FullMember}}})
 	have := asked{boxes[0].MLID: o.Masks(boxes[0], func() []Box { return nil })}
 	if v := have.check(t, tables.Routing, boxes[:1]); !clean(v) || len(o.lines) != 1 || !strings.Contains(o.lines[0], "ERR IBW7: ") {
 		t.Errorf("%+v %q", v.Multicast, o.lines)

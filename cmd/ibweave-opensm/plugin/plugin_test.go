@@ -42,7 +42,7 @@ func snapshotOf(f *fabric.Fabric, rnd *rand.Rand) *Snapshot {
 		})
 		for num := fabric.PortNum(0); num <= node.NumPorts; num++ {
 			p := f.Port(fabric.NodeID(n), num)
-			port := Port{GUID: f.PortGUID(p), LID: f.LID(p), LMC: f.LMC(p), Peer: -1, VLs: 8, OpVLs: 8, Width: f.Link(p).Width, Speed: f.Link(p).Speed}
+			port := Port{GUID: f.PortGUID(p), LID: f.LID(p), LMC: f.LMC(p), Peer: -1, VLs: 8, OpVLs: 8, Link: f.Link(p)}
 			if q := f.Peer(p); q != fabric.NoPort {
 				port.Peer, port.Num = at[f.Owner(q)], uint8(f.Num(q))
 			}

@@ -46,9 +46,8 @@ type Port struct {
 	Num   uint8 // port number at the other end
 	VLs   uint8 // data VLs that the port can have: 1, 2, 4, 8 or 15; 0 unknown
 	OpVLs uint8 // data VLs that it has at this moment
-	Width uint8 // lanes, 0 unknown
-	Speed fabric.Speed
-	Sick  bool // OpenSM takes the port for unhealthy, or throttled where that counts
+	Sick  bool  // OpenSM takes the port for unhealthy, or throttled where that counts
+	fabric.Link
 }
 
 // maxNotes bounds how many ports a kind of note names.
@@ -169,7 +168,7 @@ func (b *modelBuilder) addCables(i int) error {
 		if !n.isSwitch() && at.LID == 0 || !to.isSwitch() && peer.LID == 0 {
 			continue // addEndPorts has a note of it
 		}
-		link := fabric.Link{Width: at.Width, Speed: at.Speed}
+		link := at.Link
 		if err := b.model.Connect(i, fabric.PortNum(p), j, fabric.PortNum(at.Num), link); err != nil {
 			return err
 		}
