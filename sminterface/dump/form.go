@@ -148,8 +148,8 @@ const recognizeWithin = 64 << 10
 // sections of db_csv may begin anywhere.
 func Recognize(data []byte) Form {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
-	if form := recognizeFirst(data); form != Unknown {
-		return form
+	if first := recognizeFirst(data); first != Unknown {
+		return first
 	}
 	list := false
 	for line := range bytes.Lines(topology.Plain(data[:min(len(data), recognizeWithin)])) {
@@ -159,22 +159,17 @@ func Recognize(data []byte) Form {
 		}
 		list = list || isSubnetLine(line)
 	}
-	switch topology.Recognize(data) {
-	case topology.Stanzas:
-		return NetDiscover
-	case topology.PortList:
-		return PortList
-	case topology.LinkInfo:
-		return LinkInfo
-	case topology.UFMLinks:
-		return UFMLinks
-	case topology.NodeList:
-		return NodeList
-	}
-	if list {
+	form := ofTopology[topology.Recognize(data)]
+	if form == Unknown && list {
 		return SubnetList
 	}
-	return Unknown
+	return form
+}
+
+// ofTopology are the forms that package topology recognizes.
+var ofTopology = [...]Form{
+	topology.NoForm: Unknown, topology.Stanzas: NetDiscover, topology.PortList: PortList, topology.LinkInfo: LinkInfo,
+	topology.UFMLinks: UFMLinks, topology.NodeList: NodeList,
 }
 
 // isSection says whether a line begins a section of db_csv.
@@ -236,7 +231,7 @@ func formOf(line, next []byte) Form {
 		return SMPQuerySL2VL
 	case beginsWith(line, mcfdbsSwitch):
 		return MCFDBs
-	case recordHead(line):
+	case neededFields(line) != nil:
 		return SAQuery
 	case bytes.HasPrefix(line, pkeyRecord):
 		return PKeyRecords

@@ -14,18 +14,6 @@ import (
 	"github.com/ibweave/ibweave/sminterface/mad"
 )
 
-// The first lines of records (infiniband-diags, saquery.c).
-var (
-	memberDump = []byte("MCMemberRecord member dump:") // saquery -m
-	groupDump  = []byte("MCMemberRecord group dump:")  // saquery -g
-	recordDump = []byte("MCMember Record dump:")       // saquery MCMR
-)
-
-// recordHead says whether a line begins a record of saquery.
-func recordHead(line []byte) bool {
-	return bytes.HasPrefix(line, memberDump) || bytes.HasPrefix(line, groupDump) || bytes.HasPrefix(line, recordDump)
-}
-
 // field is what a record says, of that which matters here.
 type field int
 
@@ -119,7 +107,7 @@ func (r *saReader) readLine(at int, line []byte) error {
 	line = bytes.TrimSpace(line)
 	switch {
 	case len(line) == 0, line[0] == '#', bytes.HasPrefix(line, libraryWarning):
-	case recordHead(line):
+	case neededFields(line) != nil:
 		r.endRecord(at)
 		r.record = saRecord{at: at, need: neededFields(line)}
 	case r.record.need == nil:
@@ -132,15 +120,25 @@ func (r *saReader) readLine(at int, line []byte) error {
 	return nil
 }
 
-// neededFields is what a record with this first line has.
-func neededFields(head []byte) []field {
-	switch {
-	case bytes.HasPrefix(head, memberDump):
-		return []field{fieldMGID, fieldMLID, fieldPort, fieldJoin, fieldProxy}
-	case bytes.HasPrefix(head, groupDump):
-		return []field{fieldMGID, fieldMLID, fieldSL}
+// recordKinds are the kinds of records (infiniband-diags, saquery.c), by the first line: what
+// saquery -m, -g and MCMR print.
+var recordKinds = []struct {
+	head string
+	need []field
+}{
+	{"MCMemberRecord member dump:", []field{fieldMGID, fieldMLID, fieldPort, fieldJoin, fieldProxy}},
+	{"MCMemberRecord group dump:", []field{fieldMGID, fieldMLID, fieldSL}},
+	{"MCMember Record dump:", []field{fieldMGID, fieldMLID, fieldPort, fieldJoin, fieldProxy, fieldSL}},
+}
+
+// neededFields lists what a record with this first line has, nil for no first line.
+func neededFields(line []byte) []field {
+	for _, k := range recordKinds {
+		if beginsWith(line, k.head) {
+			return k.need
+		}
 	}
-	return []field{fieldMGID, fieldMLID, fieldPort, fieldJoin, fieldProxy, fieldSL}
+	return nil
 }
 
 // readField reads a line such as MGID....................ff12:401b:ffff::1.

@@ -28,10 +28,8 @@ const (
 	simReqHead = 32      // struct sim_request before the MAD
 	simReqSize = simReqHead + mad.Size
 
-	simCtlError      = 0
 	simCtlConnect    = 1
 	simCtlDisconnect = 2
-	simCtlSetIsSM    = 9
 
 	simTimedOut = 110 // ETIMEDOUT of Linux, wherever ibsim runs
 )
