@@ -323,14 +323,3 @@ func (a *app) readSource(in *audit, source string) error {
 	in.places.only = true
 	return nil
 }
-
-// withSource is the options of a report in a form: with --source, viewers see no other file.
-func (in *audit) withSource(form report.Form, opt report.Options, source string) report.Options {
-	if source != "" && located(form) {
-		if opt.Rules == nil {
-			opt.Rules = verify.Rules
-		}
-		opt.Topology, opt.Tables = source, ""
-	}
-	return opt
-}

@@ -312,7 +312,13 @@ func (a *app) check(ctx context.Context, in *audit, level *threshold, reports []
 		return err
 	}
 	for _, f := range reports {
-		placed := in.withSource(f.form, opt, source)
+		placed := opt
+		if source != "" && located(f.form) { // viewers see no other file
+			placed.Topology, placed.Tables = source, ""
+			if opt.Rules == nil {
+				placed.Rules = verify.Rules
+			}
+		}
 		if f.name == "" {
 			err = report.Write(a.stdout, f.form, x.result, placed)
 		} else {

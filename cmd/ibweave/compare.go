@@ -424,7 +424,13 @@ func (s *standings) rows(shown []*contender) [][]string {
 	count("  the same with switches", func(x *contender) int64 { return x.Verify.Management.Unreachable + x.Verify.Management.Loops })
 	count("credit loops", func(x *contender) int64 { return int64(x.Verify.CreditLoops.Count) })
 	count("VLs in use", func(x *contender) int64 { return int64(x.Verify.CreditLoops.VLs) })
-	row("switches on a path, mean", func(x *contender) string { return fmt.Sprintf("%.3f", x.meanHops()) })
+	row("switches on a path, mean", func(x *contender) string { // over delivered pairs
+		pairs, sum := int64(0), int64(0)
+		for hops, n := range x.Verify.Unicast.HopHistogram {
+			pairs, sum = pairs+n, sum+int64(hops)*n
+		}
+		return fmt.Sprintf("%.3f", float64(sum)/float64(max(pairs, 1)))
+	})
 	count("  most", func(x *contender) int64 { return int64(x.Verify.Unicast.MaxHops) })
 	count("pairs longer than shortest", func(x *contender) int64 { return x.Verify.Unicast.NonMinimal })
 	row("routes on a link, mean", func(x *contender) string { return fmt.Sprintf("%.1f", x.Quality.Links.Mean) })
@@ -537,16 +543,6 @@ func (x *contender) explain(b *facts) {
 			fmt.Fprintf(b, "  %s\n", h)
 		}
 	}
-}
-
-// meanHops is over delivered pairs.
-func (x *contender) meanHops() float64 {
-	pairs, sum := int64(0), int64(0)
-	for hops, n := range x.Verify.Unicast.HopHistogram {
-		pairs += n
-		sum += int64(hops) * n
-	}
-	return float64(sum) / float64(max(pairs, 1))
 }
 
 // writeColumns writes rows with one column to the left and all others to the

@@ -382,21 +382,21 @@ func (a *app) parseOrder(cmd *cobra.Command, args []string, o *order) (*compilat
 	if !filepath.IsAbs(o.installDir) {
 		wrong = append(wrong, usagef("--install-dir %q: want an absolute path", o.installDir))
 	}
-	if o.origin != "" {
-		if c.opt.Route.Origin, err = fabric.ParseGUID(o.origin); err != nil {
-			wrong = append(wrong, usagef("--origin: %w", err))
+	value := func(flag, given string, check func(string) error) {
+		if given == "" {
+			return
+		}
+		if err := check(given); err != nil {
+			wrong = append(wrong, usagef("--%s: %w", flag, err))
 		}
 	}
-	if c.opt.SL2VL = o.sl2vl; o.sl2vl != "" {
-		if err := compile.CheckSL2VLScheme(o.sl2vl); err != nil {
-			wrong = append(wrong, usagef("--sl2vl: %w", err))
-		}
-	}
-	if c.opt.Multicast = o.mcast; o.mcast != "" {
-		if err := compile.CheckMulticastScheme(o.mcast); err != nil {
-			wrong = append(wrong, usagef("--mcast: %w", err))
-		}
-	}
+	value("origin", o.origin, func(given string) (err error) {
+		c.opt.Route.Origin, err = fabric.ParseGUID(given)
+		return err
+	})
+	value("sl2vl", o.sl2vl, compile.CheckSL2VLScheme)
+	value("mcast", o.mcast, compile.CheckMulticastScheme)
+	c.opt.SL2VL, c.opt.Multicast = o.sl2vl, o.mcast
 	c.opt.MFT = mft.Options{Capacity: o.mftCapacity, Balance: o.balance}
 	if cmd.Flags().Changed("max-detour") {
 		c.opt.MaxDetour = &o.maxDetour
@@ -780,7 +780,16 @@ func (s *summary) text(b *facts, c *compilation) {
 		b.row([]string{"notes", ""}[min(i, 1)], "%s", note)
 	}
 	b.row("LIDs", "%s: %s kept, %s new, LMC %d", s.LIDs.Policy, text.Grouped(s.LIDs.Kept), text.Grouped(s.LIDs.Given), s.LIDs.LMC)
-	s.Lanes.text(b)
+	if l := s.Lanes; l.SL2VL {
+		own := ""
+		if l.PathSLs {
+			own = ", each path with the SL of " + outdir.PathSLsName
+		}
+		b.row("lanes", "%s by SL-to-VL tables%s", text.CountGrouped(l.VLs, "VL", "VLs"), own)
+		if l.PluginOnly != "" {
+			b.row("", "plugin only: %s", l.PluginOnly)
+		}
+	}
 	if s.Trees != nil {
 		s.Trees.text(b)
 	}
@@ -807,21 +816,6 @@ func (s *summary) text(b *facts, c *compilation) {
 	b.row("seconds", "%sverify %.3f, write %.3f", seconds, s.Seconds.Verify, s.Seconds.Write)
 	if !s.Verify.Fails(verify.Error) {
 		s.printInstall(b)
-	}
-}
-
-// text says which lanes there are, and how they come into a fabric.
-func (l *laneSummary) text(b *facts) {
-	if !l.SL2VL {
-		return
-	}
-	own := ""
-	if l.PathSLs {
-		own = ", each path with the SL of " + outdir.PathSLsName
-	}
-	b.row("lanes", "%s by SL-to-VL tables%s", text.CountGrouped(l.VLs, "VL", "VLs"), own)
-	if l.PluginOnly != "" {
-		b.row("", "plugin only: %s", l.PluginOnly)
 	}
 }
 

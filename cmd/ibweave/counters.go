@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -347,7 +346,7 @@ func (d *countersDocument) printHot(b *facts) {
 		return
 	}
 	fmt.Fprintf(b, "\n%s hot or congested, with %g times the mean or more: %s\n", text.CountGrouped(len(d.Hot), "channel is", "channels are"), d.asked.hot, d.causes())
-	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	w := b.table()
 	shown := d.Hot[:min(d.asked.top, len(d.Hot))]
 	if len(shown) > 0 {
 		fmt.Fprintln(w, "  #\tCAUSE\tFROM\tTO\tLOAD\tROUTES\tPER ROUTE\tUSE\tWAIT")
@@ -420,7 +419,7 @@ func (d *countersDocument) printErrors(b *facts) {
 		return
 	}
 	fmt.Fprintf(b, "\n%s errors:\n", text.CountGrouped(len(d.Errors), "cable has", "cables have"))
-	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	w := b.table()
 	if d.asked.top > 0 {
 		fmt.Fprintln(w, "  COUNTED BY\tAT THE OTHER END\tLINK DOWNS\tRECOVERIES\tSYMBOL ERRORS\tRECEIVE ERRORS\tINTEGRITY ERRORS")
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -233,7 +232,7 @@ func deviceDocument(list []umad.PortInfo) map[string]any {
 
 // deviceTable prints ports for people.
 func deviceTable(b *facts, list []umad.PortInfo) {
-	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	w := b.table()
 	fmt.Fprintln(w, "PORT\tGUID\tLID\tSM LID\tSTATE\tLINK\tRATE\tUMAD\tNETDEV")
 	or := func(s string) string { return cmp.Or(s, "-") }
 	for _, p := range list {

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -304,7 +303,7 @@ func printDrain(b *facts, d *drain.Document, parts int) {
 	for i := range d.Windows {
 		w := &d.Windows[i]
 		fmt.Fprintf(b, "\nwindow %d\n", i+1)
-		t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+		t := b.table()
 		fmt.Fprintln(t, "  STEP\tDRAIN\tBUSIEST\tFACTOR\tWRITE\tORDER\tVERDICT\tUNPLUGGED")
 		for k := range w.Steps {
 			s := &w.Steps[k]

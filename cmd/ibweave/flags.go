@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -120,6 +121,9 @@ type facts struct {
 	bytes.Buffer
 	width int // of the names, 13 when 0
 }
+
+// table returns a writer of columns, whose text comes into f with Flush.
+func (f *facts) table() *tabwriter.Writer { return tabwriter.NewWriter(f, 0, 0, 2, ' ', 0) }
 
 func (f *facts) row(name, format string, args ...any) {
 	width := f.width

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -290,7 +289,7 @@ func (s *moveStep) print(b *facts, number int) {
 			fmt.Fprintf(b, "  %s %s, %s\n", x.what, text.Count(x.n, x.one, x.many), hostlist.Shorten(x.names))
 		}
 	}
-	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	t := b.table()
 	fmt.Fprintln(t, "  TABLES\tBUSIEST\tFACTOR\tWRITE\tORDER\tVERDICT\tUNPLUGGED")
 	row := func(name string, x *move.State) {
 		fmt.Fprintf(t, "  %s\t%d\t%.2f\t%s\t%s\t%s\t%s\n", name, x.MaxRoutes, x.Factor, writes(&x.Write), newFirst(x.WriteFirst)+writeOrder(&x.Write), x.Verdict, x.Unplugged)

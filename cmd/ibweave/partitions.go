@@ -10,7 +10,6 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/names"
 	"github.com/ibweave/ibweave/sminterface/dump"
-	"github.com/ibweave/ibweave/sminterface/ibdiagnet"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -40,7 +39,9 @@ func (a *app) checkPartitions(in *audit, f *fabric.Fabric, r *verify.Result) (er
 	if in.database != nil {
 		x.Tables = in.database.PKeys
 		if masters := in.database.Masters(); len(masters) == 1 {
-			x.Manager = managerOf(f, masters[0])
+			if n, known := f.NodeByGUID(masters[0].Node); known && masters[0].PortNum <= f.Node(n).NumPorts {
+				x.Manager = f.Port(n, masters[0].PortNum)
+			}
 		}
 	}
 	if in.pkeys != "" {
@@ -70,15 +71,6 @@ func (a *app) checkPartitions(in *audit, f *fabric.Fabric, r *verify.Result) (er
 	r.Add(found.Findings...)
 	r.Leave(found.Undecided...)
 	return nil
-}
-
-// managerOf is the port of a subnet manager, NoPort where the fabric lacks it.
-func managerOf(f *fabric.Fabric, sm ibdiagnet.SM) fabric.PortID {
-	n, known := f.NodeByGUID(sm.Node)
-	if !known || sm.PortNum > f.Node(n).NumPorts {
-		return fabric.NoPort
-	}
-	return f.Port(n, sm.PortNum)
 }
 
 // findEndPort finds an end port by its LID, its GUID, NODE:PORT, or the name or GUID of a node

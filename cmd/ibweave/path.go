@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -274,7 +274,7 @@ func endPorts(f *fabric.Fabric, text string) (list []fabric.PortID, err error) {
 
 // print writes paths for people.
 func (d *pathDocument) print(b *facts, lines bool) {
-	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	w := b.table()
 	if lines {
 		fmt.Fprintln(w, "DESTINATION\tLID\tHOPS\tBUSIEST CABLE\tROUTES\tRATE")
 	}
@@ -293,7 +293,7 @@ func (d *pathDocument) print(b *facts, lines bool) {
 }
 
 // printLine writes a path as a row.
-func (p *sharedPath) printLine(w *tabwriter.Writer) {
+func (p *sharedPath) printLine(w io.Writer) {
 	busiest, routes, rate := "-", "-", "-"
 	if p.Busiest >= 0 {
 		h := &p.Hops[p.Busiest]
@@ -308,7 +308,7 @@ func (p *sharedPath) printLine(w *tabwriter.Writer) {
 // print writes a path hop by hop.
 func (p *sharedPath) print(b *facts) {
 	fmt.Fprintf(b, "%s -> %s, LID %d\n", label(p.Source), label(p.Destination), p.LID)
-	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	w := b.table()
 	for i, h := range p.Hops {
 		var vls []string
 		for _, l := range p.Lanes {

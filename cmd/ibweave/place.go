@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -198,7 +197,7 @@ func printPlaces(b *facts, r *place.Result) {
 		return
 	}
 	b.row("sets", "%d tried", r.Tried)
-	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	t := b.table()
 	fmt.Fprintln(t, "\nSET\tCOST\tJOB\tALONE\tBOUND\tCROSSBAR\tDELAY\tSHARED\tHOPS\tLEAVES\tWHOLE\tFOUND BY")
 	for i := range r.Sets {
 		s := &r.Sets[i]
@@ -210,7 +209,7 @@ func printPlaces(b *facts, r *place.Result) {
 			delay, s.Shared, s.Hops, s.Leaves, s.Whole, strings.Join(s.Families[:1], ""))
 	}
 	_ = t.Flush() // a buffer takes all
-	t = tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	t = b.table()
 	for i, head := 0, "\nSET\tBUSIEST SHARED CABLE\t\tTIME\tRUNNING\tADDED\n"; i < len(r.Sets); i++ {
 		if x := r.Sets[i].Busiest; x != nil {
 			fmt.Fprintf(t, "%s%d\t%s\t-> %s\t%s\t%s\t%s\n", head, i+1, label(x.From), label(x.To), seconds(x.Seconds), bytesText(x.Running), bytesText(x.Added))

@@ -5,9 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -128,7 +128,7 @@ func (d *railsDocument) print(b *facts, hosts []*rails.Host) {
 	for _, l := range d.LeftOut {
 		b.row("left out", "%s: %s, %s", l.Reason, text.Count(len(l.Nodes), "adapter", "adapters"), text.Few(slices.Compact(slices.Clone(l.Nodes)), 3))
 	}
-	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	t := b.table()
 	fmt.Fprintln(t, "\nRAIL\tADAPTERS\tPORTS\tLEAVES\tMISSING\tMISPLACED\tMEETS OTHERS")
 	for _, r := range d.Rails {
 		fmt.Fprintf(t, "%d\t%s\t%d\t%d\t%d\t%d\t%s\n", r.Rail, cmp.Or(text.Few(r.Adapters, 4), "-"), r.Ports, r.Leaves, r.Missing, r.Misplaced, meeting(r.MeetsAt))
@@ -169,7 +169,7 @@ func (d *railsDocument) printLoads(b *facts) {
 	if l == nil {
 		return
 	}
-	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	t := b.table()
 	fmt.Fprint(t, "\nSLOWDOWN")
 	for _, p := range l.Patterns {
 		fmt.Fprintf(t, "\t%s", strings.ToUpper(p.Pattern))
@@ -205,7 +205,7 @@ func (d *railsDocument) printLoads(b *facts) {
 }
 
 // printBusiest writes the busiest cable of a pattern.
-func printBusiest(t *tabwriter.Writer, name string, l rails.Load) {
+func printBusiest(t io.Writer, name string, l rails.Load) {
 	if c := l.Busiest; c != nil {
 		fmt.Fprintf(t, "%s\t%s of %s\t%s\t-> %s\n", name, text.Grouped(c.Flows), text.CountGrouped(l.Flows, "flow", "flows"), label(c.From), label(c.To))
 		return

@@ -10,7 +10,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -299,11 +298,19 @@ func (a *app) readRaw(name string) ([]byte, error) {
 	go func() {
 		ended <- func() (err error) {
 			if name != "-" {
-				f, err := open(name, &s.Total) // which waits for the writer of a FIFO
+				f, err := os.Open(name) // which waits for the writer of a FIFO
 				if err != nil {
-					return err
+					return &inputError{err}
 				}
 				defer f.Close()
+				info, err := f.Stat()
+				switch {
+				case err != nil:
+					return &inputError{err}
+				case info.IsDir():
+					return inputf("%s is a directory, want a file", name)
+				}
+				s.Total.Store(info.Size())
 				from = f
 			}
 			if data, err = files.ReadAll(name, from, inputLimit, &s.Done); err != nil {
@@ -318,27 +325,6 @@ func (a *app) readRaw(name string) ([]byte, error) {
 	case <-a.interrupted:
 		return nil, context.Canceled
 	}
-}
-
-// open opens a file that is no directory, and says how large it is.
-func open(name string, size *atomic.Int64) (*os.File, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, &inputError{err}
-	}
-	info, err := f.Stat()
-	switch {
-	case err != nil:
-		err = &inputError{err}
-	case info.IsDir():
-		err = inputf("%s is a directory, want a file", name)
-	}
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	size.Store(info.Size())
-	return f, nil
 }
 
 // startStage shows a stage on standard error, see cli.StartStage.

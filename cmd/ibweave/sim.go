@@ -391,7 +391,12 @@ func (a *app) readNetwork(ctx context.Context, in *simulation, args []string) (r
 		return nil, nil, err
 	}
 	for i := range routings {
-		in.setNetwork(&routings[i])
+		x, r := &routings[i], routings[i].routes
+		x.net = sim.Network{Fabric: r.Fabric, Tables: r.Tables, SL2VL: r.SL2VL, PathSLs: r.PathSLs, Router: x.router}
+		// Messages are spread over all VLs of --vls, unless --sls or the tables say which SL each path has.
+		if x.sls = in.traffic.SLs; x.vls > 1 && r.PathSLs == nil && !in.given("sls") {
+			x.sls = x.vls
+		}
 	}
 	if a.nameMap.file != "" {
 		in.sums[a.nameMap.file] = hex.EncodeToString(a.nameMap.sum[:]) // groups may go by names

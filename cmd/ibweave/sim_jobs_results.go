@@ -7,10 +7,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/ibweave/ibweave/internal/text"
-	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/report/chart"
 )
 
@@ -35,11 +33,8 @@ func (a *app) writeJobs(r *jobsRun) error {
 	if err := a.drawJobs(r, list); err != nil {
 		return err
 	}
-	err := a.writeResults(r.in, text.CountGrouped(len(list), "routing", "routings"), map[string]func(io.Writer) error{
-		"text": func(w io.Writer) error { return r.writeText(w, &base, list) },
-		"csv":  func(w io.Writer) error { return writeJobsCSV(w, list) },
-		"json": func(w io.Writer) error { return r.writeJSON(w, &base, list) },
-	})
+	err := a.writeResults(r.in, text.CountGrouped(len(list), "routing", "routings"), r.document(&base, list),
+		func(w io.Writer) error { return writeJobsCSV(w, list) }, func(b *facts) { r.writeText(b, &base, list) })
 	if err != nil {
 		return err
 	}
@@ -71,12 +66,12 @@ func (r *jobsRun) jobsText() string {
 }
 
 // writeText writes results for people.
-func (r *jobsRun) writeText(w io.Writer, base *simRun, list []routingCompared) error {
+func (r *jobsRun) writeText(w *facts, base *simRun, list []routingCompared) {
 	f := base.net.Fabric
 	fmt.Fprintf(w, "fabric       %s, %s\n", fabricSize(f), text.CountGrouped(vlCount(base.net), "VL", "VLs"))
 	fmt.Fprintf(w, "traffic      %s\n", r.jobsText())
 	fmt.Fprintf(w, "hardware     %s\n\n", r.in.hardwareText())
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := w.table()
 	several := len(list) > 1
 	head := []string{"JOB", "HOSTS", "CROSSBAR us", "ALONE us", "TOGETHER us", "SLOWDOWN", "WAITS FOR", "MOST AT"}
 	if several {
@@ -106,9 +101,7 @@ func (r *jobsRun) writeText(w io.Writer, base *simRun, list []routingCompared) e
 		}
 		row("", c.Gain, "all", "", "", "", microseconds(c.Time), ratioText(c.Slowdown), limit, strings.Replace(c.State, "done", "", 1))
 	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
+	_ = t.Flush() // a buffer takes all
 	if several {
 		r.writeBest(w, list)
 	}
@@ -118,20 +111,18 @@ func (r *jobsRun) writeText(w io.Writer, base *simRun, list []routingCompared) e
 		if several {
 			name = " WITH " + best.Routing
 		}
-		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		t := w.table()
 		fmt.Fprintf(t, "\nMOST WAITED FOR%s\tPACKETS\tBUSY\tWHO WAITS FOR WHOM\n", name)
 		for _, c := range best.Cables[:top] {
 			who := each(c.Jobs, func(x jobWaits) string { return fmt.Sprintf("%s for %s %.1f", x.Job, x.By, x.Packets) })
 			fmt.Fprintf(t, "%s\t%.1f\t%.0f %%\t%s\n", c.Text, c.Packets, 100*c.Busy, text.Few(who, 3))
 		}
-		if err := t.Flush(); err != nil {
-			return err
-		}
+		_ = t.Flush()
 	}
 	if best.Limits != nil {
 		fmt.Fprintf(w, "\nlimit: %s\n", strings.TrimPrefix(best.Routing+": "+best.Limits.String(), ": "))
 	}
-	return base.writeDeadlocks(w)
+	base.writeDeadlocks(w)
 }
 
 // waitsText says whom a job waits for most, and where.
@@ -189,7 +180,7 @@ func bestOf(list []routingCompared) (best int) {
 }
 
 // writeBest says which routing is best, and what each change by itself buys.
-func (r *jobsRun) writeBest(w io.Writer, list []routingCompared) {
+func (r *jobsRun) writeBest(w *facts, list []routingCompared) {
 	first, best := &list[0], bestOf(list)
 	name := cmp.Or(first.Routing, "unicast alone") // --mcast is the only choice
 	fmt.Fprintf(w, "\ngain is how much faster jobs are done than with %s; of all, the geometric mean\n", name)
@@ -223,7 +214,8 @@ func (r *jobsRun) writeBest(w io.Writer, list []routingCompared) {
 	}
 }
 
-func (r *jobsRun) writeJSON(w io.Writer, base *simRun, list []routingCompared) error {
+// document is the JSON form.
+func (r *jobsRun) document(base *simRun, list []routingCompared) any {
 	type job struct {
 		Job   string `json:"job"`
 		Hosts int    `json:"hosts"`
@@ -241,7 +233,7 @@ func (r *jobsRun) writeJSON(w io.Writer, base *simRun, list []routingCompared) e
 	for i := range r.works {
 		doc.Jobs = append(doc.Jobs, job{r.works[i].Job, r.works[i].Hosts, r.works[i].Ranks})
 	}
-	return report.JSON(w, &doc)
+	return &doc
 }
 
 func writeJobsCSV(w io.Writer, list []routingCompared) error {

@@ -135,11 +135,7 @@ func (r *simRun) nameWitnesses() {
 // the tables.
 func (a *app) writeSimulated(r *simRun) error {
 	r.nameWitnesses()
-	err := a.writeResults(r.in, text.CountGrouped(len(r.results), "point", "points"), map[string]func(io.Writer) error{
-		"text": func(w io.Writer) error { return writeSimText(w, r) },
-		"csv":  func(w io.Writer) error { return writeSimCSV(w, r) },
-		"json": func(w io.Writer) error { return writeSimJSON(w, r) },
-	})
+	err := a.writeResults(r.in, text.CountGrouped(len(r.results), "point", "points"), r.document(), r.writeCSV, r.writeText)
 	if err != nil {
 		return err
 	}
@@ -148,8 +144,11 @@ func (a *app) writeSimulated(r *simRun) error {
 
 // writeResults writes results in the form that is asked for; of a file, standard output says what
 // is in it.
-func (a *app) writeResults(in *simulation, what string, forms map[string]func(io.Writer) error) error {
-	write := forms[in.format]
+func (a *app) writeResults(in *simulation, what string, document any, csv func(io.Writer) error, text func(*facts)) error {
+	write := csv
+	if in.format != "csv" {
+		write = func(w io.Writer) error { return (&outputForm{format: in.format}).print(w, document, text) }
+	}
 	if in.output == "-" {
 		return write(a.stdout)
 	}
@@ -193,7 +192,8 @@ func fabricDocument(f *fabric.Fabric) simFabric {
 	return simFabric{Switches: f.NumSwitches(), CAPorts: len(f.CAPorts()), Links: f.NumLinks()}
 }
 
-func writeSimJSON(w io.Writer, r *simRun) error {
+// document is the JSON form.
+func (r *simRun) document() any {
 	type point struct {
 		simParameters
 		simResult
@@ -208,7 +208,7 @@ func writeSimJSON(w io.Writer, r *simRun) error {
 	for i := range r.results {
 		doc.Points = append(doc.Points, point{r.points[i], r.results[i]})
 	}
-	return report.JSON(w, &doc)
+	return &doc
 }
 
 // simColumns are those of CSV. A value that there is none of is empty.
@@ -218,7 +218,7 @@ var simColumns = []string{
 	"offered", "accepted", "time_ns", "incomplete", "dropped", "strayed", "packets", "flit_hops", "events", "routing", "out_of_order", "limit",
 }
 
-func writeSimCSV(w io.Writer, r *simRun) error {
+func (r *simRun) writeCSV(w io.Writer) error {
 	c := csv.NewWriter(w)
 	_ = c.Write(simColumns) // an error stays until Flush
 	for i := range r.results {
@@ -273,17 +273,16 @@ func meanAndError(l *simNs) []string {
 	return []string{number(l.Mean, true), number(*l.Error, true)}
 }
 
-func writeSimText(w io.Writer, r *simRun) error {
+func (r *simRun) writeText(w *facts) {
 	f, in := r.net.Fabric, r.in
 	fmt.Fprintf(w, "fabric       %s, %s\n", fabricSize(f), text.CountGrouped(vlCount(r.net), "VL", "VLs"))
 	fmt.Fprintf(w, "traffic      %s\n", in.trafficText(r))
 	fmt.Fprintf(w, "hardware     %s\n\n", in.hardwareText())
 	if r.compared != nil {
-		if err := r.writeCompared(w); err != nil {
-			return err
-		}
+		r.writeCompared(w)
 		r.writeLimits(w)
-		return r.writeDeadlocks(w)
+		r.writeDeadlocks(w)
+		return
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	multi := in.traffic.Multicast > 0
@@ -341,9 +340,7 @@ func writeSimText(w io.Writer, r *simRun) error {
 		row = append(row, short(x.Time/1000, 3), x.limit(), x.State)
 		fmt.Fprintf(t, "%s\t\n", strings.Join(row, "\t"))
 	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
+	_ = t.Flush() // a buffer takes all
 	if n := r.count(stateMaxTime); n > 0 {
 		why := "--min-messages had not arrived by then, or the mean latency was not known to --error"
 		if !open {
@@ -352,11 +349,11 @@ func writeSimText(w io.Writer, r *simRun) error {
 		fmt.Fprintf(w, "\n%s stopped at --max-time: %s\n", text.CountGrouped(n, "point", "points"), why)
 	}
 	r.writeLimits(w)
-	return r.writeDeadlocks(w)
+	r.writeDeadlocks(w)
 }
 
 // writeDeadlocks prints the deadlocks as findings.
-func (r *simRun) writeDeadlocks(w io.Writer) error {
+func (r *simRun) writeDeadlocks(w *facts) {
 	for i := range r.results {
 		x := &r.results[i]
 		if d := x.Deadlock; d != nil {
@@ -365,7 +362,6 @@ func (r *simRun) writeDeadlocks(w io.Writer) error {
 			})
 		}
 	}
-	return nil
 }
 
 // count is the points with a state.
@@ -533,7 +529,7 @@ func (l *simLimits) String() string {
 func directions(n int) string { return text.CountGrouped(n, "direction", "directions") }
 
 // writeLimits says what limits the first point of each routing and size that something limits.
-func (r *simRun) writeLimits(w io.Writer) {
+func (r *simRun) writeLimits(w *facts) {
 	type curve struct {
 		routing string
 		bytes   int

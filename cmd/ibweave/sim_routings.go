@@ -187,17 +187,6 @@ func (in *simulation) divideLanes(r *lft.Routing) ([]simRouting, error) {
 	return list, nil
 }
 
-// setNetwork makes the network of a routing. Messages are spread over all VLs of --vls, unless --sls says
-// otherwise or the tables say which SL each path has.
-func (in *simulation) setNetwork(x *simRouting) {
-	r := x.routes
-	x.net = sim.Network{Fabric: r.Fabric, Tables: r.Tables, SL2VL: r.SL2VL, PathSLs: r.PathSLs, Router: x.router}
-	x.sls = in.traffic.SLs
-	if x.vls > 1 && r.PathSLs == nil && !in.given("sls") {
-		x.sls = x.vls
-	}
-}
-
 // addChoices adds to each of the routings those with a choice of ports, which have the same static
 // ports and lanes.
 func (a *app) addChoices(ctx context.Context, in *simulation, static []simRouting) ([]simRouting, error) {

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -160,7 +160,7 @@ func printTraffic(b *facts, r *jobs.Result, top int) {
 	for _, o := range r.Overlaps[:min(top, len(r.Overlaps))] {
 		b.row("both on", "%s and %s: %s", o.Jobs[0], o.Jobs[1], o.Hosts)
 	}
-	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	t := b.table()
 	if r.Loads == nil {
 		fmt.Fprintln(t, "\nJOB\tHOSTS\tRANKS\tBYTES")
 	} else {
@@ -196,7 +196,7 @@ func blamed(j *jobs.Job) string {
 }
 
 // printTrafficLoads writes the busiest cables and those that jobs share.
-func printTrafficLoads(t *tabwriter.Writer, l *jobs.LoadsOf, top int) {
+func printTrafficLoads(t io.Writer, l *jobs.LoadsOf, top int) {
 	if len(l.Cables) > 0 {
 		fmt.Fprintln(t, "\nBUSIEST CABLES\t\tTIME\tBYTES\tJOBS")
 	}
@@ -220,7 +220,7 @@ func printTrafficLoads(t *tabwriter.Writer, l *jobs.LoadsOf, top int) {
 const widestMatrix = 12
 
 // printMatrix writes a matrix as a table, or of a wide one the greatest entries.
-func printMatrix(t *tabwriter.Writer, m *jobs.Matrix, top int) {
+func printMatrix(t io.Writer, m *jobs.Matrix, top int) {
 	n := len(m.Rows)
 	if n > widestMatrix {
 		fmt.Fprintf(t, "\n%d ROWS BY %s, MOST\t\tBYTES\n", n, strings.ToUpper(m.By))
