@@ -296,15 +296,10 @@ func (p *Page) Man() string {
 		fmt.Fprintf(&b, ".SH %s\n", strings.ToUpper(s.title))
 		block{items: s.items}.man(&b)
 	}
-	if parent := p.parent(); parent != "" {
+	if parent := p.Command[:max(0, strings.LastIndex(p.Command, " "))]; parent != "" {
 		fmt.Fprintf(&b, ".SH SEE ALSO\n.BR %s (1)\n", manEscapes.Replace(strings.ReplaceAll(parent, " ", "-")))
 	}
 	return b.String()
-}
-
-// parent is the command above this one.
-func (p *Page) parent() string {
-	return p.Command[:max(0, strings.LastIndex(p.Command, " "))]
 }
 
 // man writes a block for groff.

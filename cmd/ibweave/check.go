@@ -531,7 +531,7 @@ func (a *app) checkBounds(ctx context.Context, in *audit, tables *lft.Routing, r
 			}
 			load, _ := c.Bound.Float64()
 			if c.Demand != ([sha256.Size]byte{}) {
-				in.jobs.prove(f, load, in.bound)
+				in.jobs.proven = append(in.jobs.proven, provenLoad{in.bound, bound.Seconds(f, in.jobs.demand, load)})
 				continue
 			}
 			list = append(list, &bound.Bound{Load: load, Exact: c.Bound, Unit: max(c.Unit, 1), Words: "proven by " + in.bound, Close: true, Certificate: c})

@@ -175,22 +175,18 @@ func (a *app) readReading(in *audit, name string, f *fabric.Fabric) (c *dump.Cou
 			}
 			a.listProblems(len(r.Problems), in.lenient, func(i int) string { return r.Problems[i].String() })
 			c = r.Counters
-			if date, err = time.Parse(runDate, r.Run.Date); err != nil {
-				date = time.Time{}
-			}
+			date, _ = time.Parse(runDate, r.Run.Date) // zero where there is none
 			return nil
 		}
 		data, err := files.ReadAll(name, from, inputLimit, new(atomic.Int64))
 		if err != nil {
 			return &inputError{err}
 		}
-		made, problems, err := dump.ReadCounters(name, data, f, dump.Options{Lenient: in.lenient})
-		if err != nil {
-			return err
+		var problems []dump.Problem
+		if c, problems, err = dump.ReadCounters(name, data, f, dump.Options{Lenient: in.lenient}); err == nil {
+			a.dumpProblems(problems, in.lenient)
 		}
-		a.dumpProblems(problems, in.lenient)
-		c = made
-		return nil
+		return err
 	}
 	switch {
 	case !isFolder(name):

@@ -59,11 +59,6 @@ func (x *fitting) demandOf() *lft.Demand {
 	return x.demand
 }
 
-// prove notes a bound that a file proves.
-func (x *fitting) prove(f *fabric.Fabric, load float64, file string) {
-	x.proven = append(x.proven, provenLoad{file, bound.Seconds(f, x.demand, load)})
-}
-
 // trafficLoad is the load of tables by the jobs of --traffic.
 type trafficLoad struct {
 	// Seconds is how long the busiest cable takes for all bytes, and Hosts the busiest cable of a host, which is the

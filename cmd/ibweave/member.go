@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net/netip"
 	"strconv"
@@ -64,7 +65,7 @@ type memberReport struct {
 }
 
 // memberCommand makes join and leave, which differ in what they send.
-func (a *app) memberCommand(name, done, short, long string, send func(*cobra.Command, *subnet.Client, subnet.Manager, subnet.Membership) (mad.MCMemberRecord, error)) *cobra.Command {
+func (a *app) memberCommand(name, done, short, long string, send func(*subnet.Client, context.Context, subnet.Manager, subnet.Membership) (mad.MCMemberRecord, error)) *cobra.Command {
 	var m membership
 	cmd := &cobra.Command{
 		Use:   name + " --ibsim [NAME] | --umad DEVICE[:PORT] --mgid M --port-guid G",
@@ -90,7 +91,7 @@ func (a *app) memberCommand(name, done, short, long string, send func(*cobra.Com
 			if err != nil {
 				return err
 			}
-			record, err := send(cmd, c, sm, request)
+			record, err := send(c, cmd.Context(), sm, request)
 			if err != nil {
 				return a.refused(err)
 			}
@@ -131,9 +132,7 @@ member makes the group if it is not there. The port may be any of the fabric.
 
 The exit status is 1 when the subnet manager refuses, and when the group has
 another MLID than --mlid; the port is no member then.`,
-		func(cmd *cobra.Command, c *subnet.Client, sm subnet.Manager, m subnet.Membership) (mad.MCMemberRecord, error) {
-			return c.Join(cmd.Context(), sm, m)
-		})
+		(*subnet.Client).Join)
 }
 
 func (a *app) leaveCommand() *cobra.Command {
@@ -143,7 +142,5 @@ the way that --send-only or --non-member say, else as a full member.
 
 The exit status is 1 when the subnet manager refuses, as it does when the port
 is no such member, and when the group has another MLID than --mlid.`,
-		func(cmd *cobra.Command, c *subnet.Client, sm subnet.Manager, m subnet.Membership) (mad.MCMemberRecord, error) {
-			return c.Leave(cmd.Context(), sm, m)
-		})
+		(*subnet.Client).Leave)
 }

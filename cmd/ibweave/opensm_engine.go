@@ -22,29 +22,19 @@ import (
 // openSMPrefix begins the name of an engine of OpenSM: "opensm:ftree".
 const openSMPrefix = "opensm:"
 
-// openSMEngine is an engine of OpenSM; lanes: see openSMEngines.
-type openSMEngine struct {
-	name  string
-	lanes bool
-}
-
-// openSMEngines lists the engines of OpenSM, and those of them whose freedom from credit loops
-// rests on virtual lanes: their SL-to-VL tables and path SLs are read beside the forwarding tables.
-var openSMEngines = []openSMEngine{
-	{"minhop", false}, {"updn", false}, {"dnup", false}, {"ftree", false}, {"dor", false}, {"sssp", false},
-	{"lash", true}, {"dfsssp", true}, {"nue", true}, {"torus-2QoS", true},
-}
+// openSMEngines lists the engines of OpenSM, and openSMLanes those of them whose freedom from
+// credit loops rests on virtual lanes: their SL-to-VL tables and path SLs are read, too.
+var (
+	openSMEngines = []string{"minhop", "updn", "dnup", "ftree", "dor", "sssp", "lash", "dfsssp", "nue", "torus-2QoS"}
+	openSMLanes   = openSMEngines[6:]
+)
 
 // checkOpenSMEngine returns wrong usage for an engine that OpenSM does not have.
 func checkOpenSMEngine(engine string) error {
-	var names []string
-	for _, e := range openSMEngines {
-		if e.name == engine {
-			return nil
-		}
-		names = append(names, openSMPrefix+e.name)
+	if slices.Contains(openSMEngines, engine) {
+		return nil
 	}
-	return usagef("engine %q: OpenSM has no such engine; want one of %s", openSMPrefix+engine, strings.Join(names, ", "))
+	return usagef("engine %q: OpenSM has no such engine; want one of %s", openSMPrefix+engine, openSMPrefix+strings.Join(openSMEngines, ", "+openSMPrefix))
 }
 
 // maxOpenSMDump is the greatest dump that is read, in bytes.
@@ -92,7 +82,7 @@ func (a *app) routeByOpenSM(ctx context.Context, f *fabric.Fabric, engine string
 	}
 	const dumps = 0x43 // tables, and what is said by default
 	cfg := ibsim.OpenSMConfig{Engine: engine, Flags: dumps, LMC: lmc, Options: []string{"sweep_interval 0"}}
-	lanes := slices.ContainsFunc(openSMEngines, func(e openSMEngine) bool { return e.name == engine && e.lanes })
+	lanes := slices.Contains(openSMLanes, engine)
 	if lanes {
 		cfg.Options = append(cfg.Options, "qos TRUE") // else there are no SL-to-VL tables
 	}

@@ -91,30 +91,27 @@ func TestOpenSMLanes(t *testing.T) {
 		if f, err = lft.AssignLIDs(f, lft.LIDOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		for _, e := range openSMEngines {
-			if !e.lanes {
-				continue
-			}
-			r, in, used, err := a.routeByOpenSM(t.Context(), f, e.name)
+		for _, engine := range openSMLanes {
+			r, in, used, err := a.routeByOpenSM(t.Context(), f, engine)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if used != e.name {
+			if used != engine {
 				continue
 			}
-			if e.name != "nue" && r.PathSLs == nil || r.SL2VL == nil || len(in.undecided) > 0 {
-				t.Fatalf("fabric %d, %s: path SLs %v, SL-to-VL tables %v, %v; want them", i, e.name, r.PathSLs != nil, r.SL2VL != nil, in.undecided)
+			if engine != "nue" && r.PathSLs == nil || r.SL2VL == nil || len(in.undecided) > 0 {
+				t.Fatalf("fabric %d, %s: path SLs %v, SL-to-VL tables %v, %v; want them", i, engine, r.PathSLs != nil, r.SL2VL != nil, in.undecided)
 			}
 			want := hasCreditLoop(t, r, func(sl fabric.SL, in fabric.PortNum, out fabric.PortID) fabric.VL { return r.SL2VL.At(in, out)[sl] })
 			if got := loops(t, a, in, r); (got.CreditLoops.Count > 0) != want || want {
-				t.Errorf("fabric %d, %s: %d credit loops, a walk finds one: %v; want none", i, e.name, got.CreditLoops.Count, want)
+				t.Errorf("fabric %d, %s: %d credit loops, a walk finds one: %v; want none", i, engine, got.CreditLoops.Count, want)
 			}
 			if hasCreditLoop(t, r, func(fabric.SL, fabric.PortNum, fabric.PortID) fabric.VL { return 0 }) {
 				onOneLane++
 				r.PathSLs = nil
 				got := loops(t, a, in, r)
 				if got.CreditLoops.Count > 0 || !slices.ContainsFunc(got.Undecided, func(u verify.Undecided) bool { return u.Rule == verify.CreditLoop }) {
-					t.Errorf("fabric %d, %s without path SLs: %d credit loops, undecided %v; want it undecided", i, e.name, got.CreditLoops.Count, got.Undecided)
+					t.Errorf("fabric %d, %s without path SLs: %d credit loops, undecided %v; want it undecided", i, engine, got.CreditLoops.Count, got.Undecided)
 				}
 			}
 		}

@@ -152,15 +152,7 @@ func (d *railsDocument) print(b *facts, hosts []*rails.Host) {
 
 // meeting says in words where a rail meets others.
 func meeting(level int) string {
-	switch level {
-	case -1:
-		return "nowhere"
-	case 0:
-		return "on leaves"
-	case 1:
-		return "on spines"
-	}
-	return fmt.Sprintf("on level %d", level)
+	return cmp.Or(map[int]string{-1: "nowhere", 0: "on leaves", 1: "on spines"}[level], fmt.Sprintf("on level %d", level))
 }
 
 // printLoads writes the loads of all patterns.

@@ -52,11 +52,7 @@ guid2lid and of the comments of the tables with these.`,
 			if err != nil {
 				return err
 			}
-			err = form.print(a.stdout, r, func(b *facts) { printRehearsal(b, r) })
-			if err == nil && !r.Equal() {
-				err = errFindings
-			}
-			return err
+			return cmp.Or(form.print(a.stdout, r, func(b *facts) { printRehearsal(b, r) }), findingsIf(!r.Equal()))
 		},
 	}
 	wordFlag(cmd.Flags(), &via, "via", "`HOW` OpenSM gets the tables: file or plugin", string(rehearse.ViaFile), string(rehearse.ViaPlugin))
@@ -201,8 +197,15 @@ func printRehearsal(b *facts, r *rehearse.Report) {
 		} else {
 			printMaps(b, r.SL2VL)
 		}
-	} else {
-		printByPlugin(b, r)
+	} else { // what only the plugin carries
+		if m := r.Multicast; m == nil {
+			b.row("multicast", "no groups")
+		} else {
+			b.row("multicast", "%s of %s have our masks; %s compared, %s", n(m.Equal), text.CountGrouped(m.Groups, "group", "groups"), n(m.Masks), text.CountGrouped(m.Differences, "difference", "differences"))
+			b.row("", "%s joined, %s refused; OpenSM gave %s another MLID than ours", text.CountGrouped(m.Members, "member", "members"), n(m.Refused), text.CountGrouped(m.OtherMLIDs, "group", "groups"))
+		}
+		printMaps(b, r.SL2VL)
+		b.row("plugin", "%s", r.Plugin)
 	}
 	samples := func(title string, total, shown int, line func(int) string) {
 		if total == 0 {
@@ -236,19 +239,6 @@ func printRehearsal(b *facts, r *rehearse.Report) {
 	}
 	b.WriteByte('\n')
 	b.row("verdict", "%s", verdict)
-}
-
-// printByPlugin says what only the plugin carries.
-func printByPlugin(b *facts, r *rehearse.Report) {
-	n := text.Grouped[int]
-	if m := r.Multicast; m == nil {
-		b.row("multicast", "no groups")
-	} else {
-		b.row("multicast", "%s of %s have our masks; %s compared, %s", n(m.Equal), text.CountGrouped(m.Groups, "group", "groups"), n(m.Masks), text.CountGrouped(m.Differences, "difference", "differences"))
-		b.row("", "%s joined, %s refused; OpenSM gave %s another MLID than ours", text.CountGrouped(m.Members, "member", "members"), n(m.Refused), text.CountGrouped(m.OtherMLIDs, "group", "groups"))
-	}
-	printMaps(b, r.SL2VL)
-	b.row("plugin", "%s", r.Plugin)
 }
 
 // printMaps prints how SL-to-VL tables compare.

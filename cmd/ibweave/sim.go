@@ -254,7 +254,17 @@ func (a *app) sim(ctx context.Context, in *simulation, args []string) error {
 		return err
 	}
 	if in.jobTraffic.file != "" {
-		return a.simulateJobs(ctx, in, routings)
+		r, err := a.prepareJobs(ctx, in, routings)
+		if err != nil {
+			return err
+		}
+		stage := a.startStage("simulate " + text.CountGrouped(len(r.points), "point", "points"))
+		r.results, err = sweep.Run(ctx, len(r.points), sweep.Options{Jobs: in.jobs, Progress: stage.Set}, r.simulate)
+		stage.End()
+		if err != nil {
+			return err
+		}
+		return a.writeJobs(r)
 	}
 	if err := in.checkPictures(len(routings)); err != nil {
 		return err

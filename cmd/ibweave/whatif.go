@@ -288,13 +288,10 @@ func (a *app) writeCases(r *whatif.Result, out *caseFlags) error {
 		}
 	}
 	if out.isMetrics() {
-		if err := metrics.Write(a.stdout, out.metrics, struct {
+		return cmp.Or(metrics.Write(a.stdout, out.metrics, struct {
 			*whatif.Result
 			Totals whatif.Totals `json:"totals"`
-		}{r, r.Totals()}); err != nil {
-			return err
-		}
-		return out.checkWorst(r.Worst())
+		}{r, r.Totals()}), out.checkWorst(r.Worst()))
 	}
 	return cmp.Or(out.print(a.stdout, r, func(b *facts) { printCases(b, r, out.top, out.sort) }), out.checkWorst(r.Worst()))
 }
@@ -401,29 +398,25 @@ func printTable(b *facts, cases []whatif.Case, scratch bool, fastest string) {
 	if fastest != "" {
 		rows[0] = slices.Insert(rows[0], 4, "on "+fastest)
 	}
+	n := func(n int64) string { return text.Grouped(n) }
 	for i := range cases {
 		c := &cases[i]
-		n := func(n int64) string { return text.Grouped(n) }
 		cells := []string{n(c.Lost), strconv.Itoa(c.CreditLoops), n(c.Gone), n(c.MaxRoutes), n(int64(c.Blocks)), n(int64(c.Entries)), "-", "-", "-", c.Names()}
 		if x := c.Last; x != nil {
 			cells[6], cells[7], cells[8] = n(x.MaxRoutes), n(int64(x.Blocks)), n(int64(x.Entries))
 		}
+		relative, fromScratch := n(int64(math.Round(c.MaxRelative))), "-"
 		if c.Refused != "" {
-			cells = append(slices.Repeat([]string{"-"}, 9), cells[9]+": "+c.Refused)
+			relative, cells = "-", append(slices.Repeat([]string{"-"}, 9), cells[9]+": "+c.Refused)
+		}
+		if c.FromScratch != nil {
+			fromScratch = n(*c.FromScratch)
 		}
 		if scratch {
-			text := "-"
-			if c.FromScratch != nil {
-				text = n(*c.FromScratch)
-			}
-			cells = slices.Insert(cells, 4, text)
+			cells = slices.Insert(cells, 4, fromScratch)
 		}
 		if fastest != "" {
-			text := "-"
-			if c.Refused == "" {
-				text = n(int64(math.Round(c.MaxRelative)))
-			}
-			cells = slices.Insert(cells, 4, text)
+			cells = slices.Insert(cells, 4, relative)
 		}
 		rows = append(rows, cells)
 	}
