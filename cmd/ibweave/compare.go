@@ -474,10 +474,9 @@ func orDash[T any](part func(x *contender) *T, value func(*T) string) func(x *co
 
 // patternRows are the lines about patterns of traffic.
 func (s *standings) patternRows(row func(name string, value func(x *contender) string), shown []*contender) {
-	bisection := func(x *contender) *quality.Bisection { return x.Quality.Bisection }
-	row("bisection bandwidth, mean", orDash(bisection, func(q *quality.Bisection) string { return percent(q.Mean) }))
-	row("  95 % interval, +-", orDash(bisection, func(q *quality.Bisection) string { return percent((q.High - q.Low) / 2) }))
-	row("  worst bisection", orDash(bisection, func(q *quality.Bisection) string { return percent(q.Least) }))
+	row("bisection bandwidth, mean", orDash(bisectionOf, func(q *quality.Bisection) string { return percent(q.Mean) }))
+	row("  95 % interval, +-", orDash(bisectionOf, func(q *quality.Bisection) string { return percent((q.High - q.Low) / 2) }))
+	row("  worst bisection", orDash(bisectionOf, func(q *quality.Bisection) string { return percent(q.Least) }))
 	if s.Against != "" {
 		difference := func(x *contender) *quality.Difference { return x.Difference }
 		row("  points more than "+s.Against, orDash(difference, func(d *quality.Difference) string { return fmt.Sprintf("%+.2f", 100*d.Mean) }))
@@ -487,17 +486,15 @@ func (s *standings) patternRows(row func(name string, value func(x *contender) s
 	row("all-to-all, greatest load", func(x *contender) string { return load(x.Quality.AllToAll) })
 	// Columns of whose tables no two ports talk have neither.
 	if shown[0].Quality.Permutations != nil {
-		permutations := func(x *contender) *quality.Permutations { return x.Quality.Permutations }
-		row("random permutations, median load", orDash(permutations, func(p *quality.Permutations) string { return load(p.Median) }))
-		row("  load of the 99th percentile", orDash(permutations, func(p *quality.Permutations) string { return load(p.P99) }))
-		row("  bandwidth, mean", orDash(permutations, func(p *quality.Permutations) string { return percent(p.Bandwidth) }))
+		row("random permutations, median load", orDash(permutationsOf, func(p *quality.Permutations) string { return load(p.Median) }))
+		row("  load of the 99th percentile", orDash(permutationsOf, func(p *quality.Permutations) string { return load(p.P99) }))
+		row("  bandwidth, mean", orDash(permutationsOf, func(p *quality.Permutations) string { return percent(p.Bandwidth) }))
 	}
 	if shown[0].Quality.Shifts != nil {
-		shifts := func(x *contender) *quality.Shifts { return x.Quality.Shifts }
-		row("shifts, mean load", orDash(shifts, func(p *quality.Shifts) string { return fmt.Sprintf("%.2f", p.Contention) }))
-		row("  greatest load", orDash(shifts, func(p *quality.Shifts) string { return load(p.Most) }))
-		row("  bandwidth, mean", orDash(shifts, func(p *quality.Shifts) string { return percent(p.Bandwidth) }))
-		row("  worst shift", orDash(shifts, func(p *quality.Shifts) string { return percent(p.Least) }))
+		row("shifts, mean load", orDash(shiftsOf, func(p *quality.Shifts) string { return fmt.Sprintf("%.2f", p.Contention) }))
+		row("  greatest load", orDash(shiftsOf, func(p *quality.Shifts) string { return load(p.Most) }))
+		row("  bandwidth, mean", orDash(shiftsOf, func(p *quality.Shifts) string { return percent(p.Bandwidth) }))
+		row("  worst shift", orDash(shiftsOf, func(p *quality.Shifts) string { return percent(p.Least) }))
 	}
 }
 

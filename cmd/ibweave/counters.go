@@ -9,6 +9,7 @@ import (
 	"io"
 	"math"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -374,13 +375,8 @@ func (d *countersDocument) printHot(b *facts) {
 func (d *countersDocument) causes() string {
 	var list []string
 	for _, c := range counters.Causes {
-		n := 0
-		for i := range d.Hot {
-			if d.Hot[i].Cause == c {
-				n++
-			}
-		}
-		if n > 0 {
+		others := func(x sharedChannel) bool { return x.Cause != c }
+		if n := len(slices.DeleteFunc(slices.Clone(d.Hot), others)); n > 0 {
 			list = append(list, text.Grouped(n)+" "+string(c))
 		}
 	}

@@ -111,28 +111,28 @@ func (a *app) damage(ctx context.Context, c *contest, f *fabric.Fabric, opt comp
 // damageFigure is a figure that is shown by damage.
 type damageFigure struct {
 	name, unit string
-	value      func(q *quality.Result) (x float64, known bool)
+	value      func(x *contender) (value float64, known bool)
 	digits     int
 	most       bool // the worst is the most
 }
 
 var damageFigures = []damageFigure{
 	{"bisection bandwidth", "%", partOf(bisectionOf, func(b *quality.Bisection) float64 { return 100 * b.Mean }), 1, false},
-	{"all-to-all, greatest load", "routes", func(q *quality.Result) (float64, bool) { return q.AllToAll, true }, 0, true},
+	{"all-to-all, greatest load", "routes", func(x *contender) (float64, bool) { return x.Quality.AllToAll, true }, 0, true},
 	{"random permutations, median load", "routes", partOf(permutationsOf, func(p *quality.Permutations) float64 { return p.Median }), 1, true},
 	{"random permutations, 99th percentile", "routes", partOf(permutationsOf, func(p *quality.Permutations) float64 { return p.P99 }), 1, true},
 	{"shifts, mean load", "routes", partOf(shiftsOf, func(s *quality.Shifts) float64 { return s.Contention }), 2, true},
 	{"shifts, greatest load", "routes", partOf(shiftsOf, func(s *quality.Shifts) float64 { return s.Most }), 1, true},
 }
 
-func bisectionOf(q *quality.Result) *quality.Bisection       { return q.Bisection }
-func permutationsOf(q *quality.Result) *quality.Permutations { return q.Permutations }
-func shiftsOf(q *quality.Result) *quality.Shifts             { return q.Shifts }
+func bisectionOf(x *contender) *quality.Bisection       { return x.Quality.Bisection }
+func permutationsOf(x *contender) *quality.Permutations { return x.Quality.Permutations }
+func shiftsOf(x *contender) *quality.Shifts             { return x.Quality.Shifts }
 
 // partOf is a figure that is known where a part of the result is there.
-func partOf[T any](part func(q *quality.Result) *T, value func(*T) float64) func(q *quality.Result) (float64, bool) {
-	return func(q *quality.Result) (float64, bool) {
-		if p := part(q); p != nil {
+func partOf[T any](part func(x *contender) *T, value func(*T) float64) func(x *contender) (float64, bool) {
+	return func(x *contender) (float64, bool) {
+		if p := part(x); p != nil {
 			return value(p), true
 		}
 		return 0, false
@@ -149,9 +149,9 @@ type damageSummary struct {
 func (l *damageLevel) sum(i int, figure *damageFigure) (s damageSummary) {
 	var values []float64
 	for _, sample := range l.Samples {
-		if q := sample.Contenders[i].Quality; q != nil {
-			if x, known := figure.value(q); known {
-				values = append(values, x)
+		if x := sample.Contenders[i]; x.Quality != nil {
+			if value, known := figure.value(x); known {
+				values = append(values, value)
 			}
 		}
 	}

@@ -163,14 +163,12 @@ func (o *drainOptions) parts(f *fabric.Fabric, set *groups.Set) (parts []drain.P
 			if !f.IsSwitch(s) {
 				return nil, usagef("--switch %q: %s is no switch", name, f.Name(s))
 			}
-			// Chips of one system are one part.
-			if is := names.ChipOf(f.Name(s).Text).System; len(chips) > 0 && is != system {
+			is := names.ChipOf(f.Name(s).Text).System
+			if len(chips) > 0 && is != system { // chips of one system are one part
 				parts = append(parts, drain.SwitchPart(f, chips))
-				chips, system = nil, is
-			} else {
-				system = is
+				chips = nil
 			}
-			chips = append(chips, s)
+			chips, system = append(chips, s), is
 		}
 		parts = append(parts, drain.SwitchPart(f, chips))
 	}

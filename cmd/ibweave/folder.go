@@ -120,9 +120,8 @@ func (a *app) gather(in *audit, dir string, tables bool) (said string, err error
 		return "", err
 	}
 	var parts []string
-	for i := range folderKinds {
-		kind := &folderKinds[i]
-		names, err := c.choose(kind)
+	for i, kind := range folderKinds {
+		names, err := c.choose(kind.kind)
 		if err == nil && i == 0 && len(names) > 0 {
 			names, err = a.preferWhole(in, c, names)
 		}
@@ -156,15 +155,15 @@ func (a *app) gather(in *audit, dir string, tables bool) (said string, err error
 }
 
 // choose lists the files of a kind, the one to read first.
-func (c *contents) choose(kind *folderKind) (names []string, err error) {
-	for _, form := range dump.Forms(kind.kind) {
+func (c *contents) choose(kind dump.Kind) (names []string, err error) {
+	for _, form := range dump.Forms(kind) {
 		list := ownName(outermost(unpacked(c.files[form])))
 		if len(names) == 0 && len(list) > 1 {
 			do := "move all but one out of the folder, or name the files, -t FILE --lfts FILE"
 			if strings.Contains(list[0], "/") { // of an archive
 				do = "unpack it, and name the folder of one run"
 			}
-			return nil, inputf("%s has several files of %s in one form, %s: %s", c.dir, kind.kind, strings.Join(list, " and "), do)
+			return nil, inputf("%s has several files of %s in one form, %s: %s", c.dir, kind, strings.Join(list, " and "), do)
 		}
 		names = append(names, list...)
 	}

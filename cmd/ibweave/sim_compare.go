@@ -6,7 +6,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -168,11 +167,7 @@ func (r *simRun) writeCompared(w *facts) {
 	fmt.Fprintln(t, head+"limit\tstate\t")
 	for i := range r.compared {
 		c := &r.compared[i]
-		accepted := ""
-		if r.trace == nil {
-			accepted = strconv.FormatFloat(c.Accepted, 'f', 4, 64)
-		}
-		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%.0f\t%.0f\t%.3f\t", number(c.Load, c.Load > 0), c.Bytes, c.Routing, accepted, c.Gain, c.P50, c.P99, c.Time/1000)
+		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%.0f\t%.0f\t%.3f\t", number(c.Load, c.Load > 0), c.Bytes, c.Routing, decimals(c.Accepted, 4, r.trace == nil), c.Gain, c.P50, c.P99, c.Time/1000)
 		if order {
 			fmt.Fprintf(t, "%.2f %%\t", 100*c.OutOfOrder)
 		}

@@ -624,19 +624,9 @@ func (j *jobCompared) waitsText() (who, at string) {
 	return text.Few(parts, 3), j.By[0].Cable.Text
 }
 
-func microseconds(ns float64) string {
-	if ns == 0 {
-		return "-"
-	}
-	return strconv.FormatFloat(ns/1000, 'f', 1, 64)
-}
+func microseconds(ns float64) string { return cmp.Or(decimals(ns/1000, 1, ns != 0), "-") }
 
-func ratioText(x float64) string {
-	if x == 0 {
-		return "-"
-	}
-	return strconv.FormatFloat(x, 'f', 2, 64)
-}
+func ratioText(x float64) string { return cmp.Or(decimals(x, 2, x != 0), "-") }
 
 func gainText(x *float64) string {
 	if x == nil {
@@ -721,10 +711,7 @@ func writeJobsCSV(w io.Writer, list []routingCompared) error {
 	_ = c.Write([]string{"routing", "job", "messages", "bytes", "crossbar_ns", "alone_ns", "together_ns", "slowdown", "gain", "left", "state"}) // an error stays until Flush
 	for i := range list {
 		for _, j := range list[i].Jobs {
-			gain := ""
-			if j.Gain != nil {
-				gain = number(*j.Gain, true)
-			}
+			gain := number(*cmp.Or(j.Gain, new(float64)), j.Gain != nil)
 			_ = c.Write([]string{
 				list[i].Routing, j.Job, strconv.FormatInt(j.Messages, 10), strconv.FormatInt(j.Bytes, 10), number(j.Crossbar, true), number(j.Alone, j.Alone > 0),
 				number(j.Together, j.Together > 0), number(j.Slowdown, j.Slowdown > 0), gain, strconv.FormatInt(j.Left, 10), list[i].State,

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"encoding/csv"
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -224,14 +226,11 @@ func (r *simRun) writeCSV(w io.Writer) error {
 	for i := range r.results {
 		p, x := &r.points[i], &r.results[i]
 		row := []string{number(p.Load, p.Load > 0), strconv.Itoa(p.Bytes), seedText(r, p), x.State, strconv.FormatInt(x.Messages, 10)}
-		row = append(row, meanAndError(x.Latency)...)
-		if l := x.Latency; l != nil {
-			row = append(row, number(l.Min, true), number(l.P50, true), number(l.P99, true), number(l.Max, true))
-		} else {
-			row = append(row, "", "", "", "")
-		}
+		row = append(row, meanAndError(x.Latency, exact)...)
+		l, known := cmp.Or(x.Latency, &simNs{}), x.Latency != nil
+		row = append(row, number(l.Min, known), number(l.P50, known), number(l.P99, known), number(l.Max, known))
 		for _, l := range []*simNs{x.Unicast, x.Multicast, x.Receiver} {
-			row = append(row, meanAndError(l)...)
+			row = append(row, meanAndError(l, exact)...)
 		}
 		row = append(row, number(x.Offered, r.trace == nil), number(x.Accepted, r.trace == nil), number(x.Time, true))
 		for _, n := range []int64{x.Incomplete, x.Dropped, x.Strayed, x.Packets, x.FlitHops, x.Events} {
@@ -256,21 +255,26 @@ func seedText(r *simRun, p *simParameters) string {
 	return strconv.FormatUint(p.Seed, 10)
 }
 
-func number(x float64, there bool) string {
+// exact is as many decimals as tell a number from all others.
+const exact = -1
+
+// number is a number in CSV, "" where there is none.
+func number(x float64, there bool) string { return decimals(x, exact, there) }
+
+func decimals(x float64, n int, there bool) string {
 	if !there {
 		return ""
 	}
-	return strconv.FormatFloat(x, 'f', -1, 64)
+	return strconv.FormatFloat(x, 'f', n, 64)
 }
 
-func meanAndError(l *simNs) []string {
-	switch {
-	case l == nil:
+// meanAndError is the mean and the half of its interval, each "" where there is none.
+func meanAndError(l *simNs, n int) []string {
+	if l == nil {
 		return []string{"", ""}
-	case l.Error == nil:
-		return []string{number(l.Mean, true), ""}
 	}
-	return []string{number(l.Mean, true), number(*l.Error, true)}
+	half := cmp.Or(l.Error, new(float64))
+	return []string{decimals(l.Mean, n, true), decimals(*half, n, l.Error != nil)}
 }
 
 func (r *simRun) writeText(w *facts) {
@@ -301,19 +305,11 @@ func (r *simRun) writeText(w *facts) {
 	}
 	head = append(head, "offered", "accepted", "time us", "limit", "state")
 	fmt.Fprintf(t, "%s\t\n", strings.Join(head, "\t"))
-	short := func(x float64, decimals int) string { return strconv.FormatFloat(x, 'f', decimals, 64) }
 	mean := func(l *simNs) []string {
-		text := []string{"", ""}
-		if l != nil {
-			text[0] = short(l.Mean, 1)
-			if l.Error != nil {
-				text[1] = short(*l.Error, 1)
-			}
-		}
 		if !open {
-			return text[:1]
+			return meanAndError(l, 1)[:1]
 		}
-		return text
+		return meanAndError(l, 1)
 	}
 	for i := range r.results {
 		p, x := &r.points[i], &r.results[i]
@@ -323,25 +319,18 @@ func (r *simRun) writeText(w *facts) {
 		}
 		row = append(row, strconv.Itoa(p.Bytes), seedText(r, p), strconv.FormatInt(x.Messages, 10))
 		row = append(row, mean(x.Latency)...)
-		if l := x.Latency; l != nil {
-			row = append(row, short(l.P99, 0), short(l.Max, 0))
-		} else {
-			row = append(row, "", "")
-		}
+		l, known := cmp.Or(x.Latency, &simNs{}), x.Latency != nil
+		row = append(row, decimals(l.P99, 0, known), decimals(l.Max, 0, known))
 		if multi {
 			row = append(row, mean(x.Multicast)...)
 			row = append(row, mean(x.Receiver)[0])
 		}
-		if r.trace == nil && x.Deadlock == nil {
-			row = append(row, short(x.Offered, 4), short(x.Accepted, 4))
-		} else {
-			row = append(row, "", "")
-		}
-		row = append(row, short(x.Time/1000, 3), x.limit(), x.State)
+		known = r.trace == nil && x.Deadlock == nil
+		row = append(row, decimals(x.Offered, 4, known), decimals(x.Accepted, 4, known), decimals(x.Time/1000, 3, true), x.limit(), x.State)
 		fmt.Fprintf(t, "%s\t\n", strings.Join(row, "\t"))
 	}
 	_ = t.Flush() // a buffer takes all
-	if n := r.count(stateMaxTime); n > 0 {
+	if n := len(slices.DeleteFunc(slices.Clone(r.results), func(x simResult) bool { return x.State != stateMaxTime })); n > 0 {
 		why := "--min-messages had not arrived by then, or the mean latency was not known to --error"
 		if !open {
 			why = "packets were still under way"
@@ -362,16 +351,6 @@ func (r *simRun) writeDeadlocks(w *facts) {
 			})
 		}
 	}
-}
-
-// count is the points with a state.
-func (r *simRun) count(state string) (n int) {
-	for i := range r.results {
-		if r.results[i].State == state {
-			n++
-		}
-	}
-	return n
 }
 
 // text says which point it is, before a message.
