@@ -579,8 +579,11 @@ func (c *compilation) summarize(ctx context.Context) (*summary, error) {
 func (a *app) writeTables(ctx context.Context, c *compilation, s *summary) error {
 	r := c.result
 	w := outdir.Options{
-		Previous: c.previous.sum(), InstallDir: c.installDir, Lean: c.lean, Labels: c.labels, Zstd: c.zstd, Only: c.only, PairSLs: c.pathSL, Force: c.force,
+		InstallDir: c.installDir, Lean: c.lean, Labels: c.labels, Zstd: c.zstd, Only: c.only, PairSLs: c.pathSL, Force: c.force,
 		Options: c.manifestOptions(r.Routing.Fabric, c.opt, s.LIDs.LMC),
+	}
+	if c.previous != nil {
+		w.Previous = c.previous.manifest
 	}
 	if r.Fit != nil {
 		w.Options["traffic"], w.Options["uniform-floor"] = true, c.uniformFloor

@@ -9,7 +9,6 @@ import (
 	"io"
 	"math"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -375,8 +374,7 @@ func (d *countersDocument) printHot(b *facts) {
 func (d *countersDocument) causes() string {
 	var list []string
 	for _, c := range counters.Causes {
-		others := func(x sharedChannel) bool { return x.Cause != c }
-		if n := len(slices.DeleteFunc(slices.Clone(d.Hot), others)); n > 0 {
+		if n := count(d.Hot, func(x sharedChannel) bool { return x.Cause == c }); n > 0 {
 			list = append(list, text.Grouped(n)+" "+string(c))
 		}
 	}

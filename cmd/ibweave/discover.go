@@ -183,10 +183,10 @@ the exit status is 1.`,
 	return cmd
 }
 
-// devicePort is a port in JSON.
+// devicePort is umad.PortInfo in JSON.
 type devicePort struct {
 	Device    string         `json:"device"`
-	Port      fabric.PortNum `json:"port"`
+	Number    fabric.PortNum `json:"port"`
 	GUID      fabric.GUID    `json:"port_guid"`
 	LID       fabric.LID     `json:"lid"`
 	LMC       uint8          `json:"lmc"`
@@ -223,11 +223,10 @@ umad device). The exit status is 4 when there is none.`,
 
 // deviceDocument is the ports in JSON.
 func deviceDocument(list []umad.PortInfo) map[string]any {
-	ports := make([]devicePort, len(list))
-	for i, p := range list {
-		ports[i] = devicePort{p.Device, p.Number, p.GUID, p.LID, p.LMC, p.SMLID, p.State, p.LinkLayer, p.Rate, p.Umad, append([]string{}, p.Netdevs...)}
-	}
-	return map[string]any{"ports": ports}
+	return map[string]any{"ports": each(list, func(p umad.PortInfo) devicePort {
+		p.Netdevs = append([]string{}, p.Netdevs...) // no null
+		return devicePort(p)
+	})}
 }
 
 // deviceTable prints ports for people.

@@ -116,6 +116,16 @@ func each[T, U any](list []T, of func(T) U) []U {
 	return out
 }
 
+// count returns how many elements of a list are of a kind.
+func count[T any](list []T, is func(T) bool) (n int) {
+	for _, x := range list {
+		if is(x) {
+			n++
+		}
+	}
+	return n
+}
+
 // facts is text for people: lines that begin with a name.
 type facts struct {
 	bytes.Buffer

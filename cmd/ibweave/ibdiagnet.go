@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -208,9 +209,7 @@ func (a *app) enter(in *audit) error {
 	if in.loaded == nil {
 		in.loaded = map[string][]byte{}
 	}
-	for path, data := range inside.loaded {
-		in.loaded[path] = data
-	}
+	maps.Copy(in.loaded, inside.loaded)
 	in.fromRun = inside.fromRun
 	return nil
 }
@@ -321,11 +320,7 @@ func (a *app) besideFabric(from *audit, path string, problems *[]topology.Proble
 		if d.err != nil {
 			return nil, d.err
 		}
-		for _, p := range d.Problems {
-			if p.Kind == ibdiagnet.CutFile {
-				*problems = append(*problems, p)
-			}
-		}
+		*problems = slices.DeleteFunc(slices.Clone(d.Problems), func(p topology.Problem) bool { return p.Kind != ibdiagnet.CutFile })
 		return d.Fabric, nil
 	}
 	data, err := a.readAudited(from, path)

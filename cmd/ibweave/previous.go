@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,13 +18,6 @@ import (
 type before struct {
 	routing  *lft.Routing
 	manifest string // SHA-256
-}
-
-func (b *before) sum() string {
-	if b == nil {
-		return ""
-	}
-	return b.manifest
 }
 
 // readPrevious reads the directory of --previous. A fabric without any LID gets those
@@ -60,8 +51,7 @@ func (a *app) readPrevious(c *compilation) (*before, error) {
 	if err != nil {
 		return nil, err
 	}
-	hash := sha256.Sum256(manifest)
-	b := &before{manifest: hex.EncodeToString(hash[:])}
+	b := &before{manifest: textSum(manifest)}
 	if b.routing, err = a.readCompiledRouting(&in); err != nil {
 		return nil, err
 	}
@@ -118,13 +108,10 @@ func (a *app) findSaving(ctx context.Context, c *compilation) *savingSummary {
 
 // sharesSwitches says whether most switches of g are in f: it is the same fabric, changed.
 func sharesSwitches(f, g *fabric.Fabric) bool {
-	n := 0
-	for _, s := range g.Switches() {
-		if _, ok := f.SwitchByGUID(g.Node(s).GUID); ok {
-			n++
-		}
-	}
-	return 2*n > g.NumSwitches()
+	return 2*count(g.Switches(), func(s fabric.NodeID) bool {
+		_, shared := f.SwitchByGUID(g.Node(s).GUID)
+		return shared
+	}) > g.NumSwitches()
 }
 
 // readOrder reads the rank of each switch from a directory that compile wrote; nil where it has none.

@@ -211,12 +211,7 @@ func writePulled(dir string, d *subnet.Discovery, t *subnet.Tables, sls *lft.Pat
 // printPulled prints what was read, for people.
 func (a *app) printPulled(dir string, d *subnet.Discovery, t *subnet.Tables, paths pulledPaths, pkeys pulledPKeys) error {
 	n := text.Grouped[int]
-	read := 0
-	for _, ok := range t.Read {
-		if ok {
-			read++
-		}
-	}
+	read := count(t.Read, func(ok bool) bool { return ok })
 	masks := 0
 	for _, l := range t.MFT.MLIDs() {
 		masks += len(t.MFT.Ports(l))

@@ -218,12 +218,7 @@ func (d *railsDocument) printFindings(b *facts) {
 		case n <= most:
 			fmt.Fprintf(b, "%s: %s [%s]\n", f.Severity, f.Message, f.Rule)
 		case n == most+1:
-			of := 0
-			for k := range d.Findings {
-				if d.Findings[k].Rule == f.Rule {
-					of++
-				}
-			}
+			of := count(d.Findings, func(x verify.Finding) bool { return x.Rule == f.Rule })
 			fmt.Fprintf(b, "%s: and %s, which --format json lists [%s]\n", f.Severity, text.Count(of-most, "more finding", "more findings"), f.Rule)
 		}
 	}

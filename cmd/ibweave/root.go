@@ -21,6 +21,7 @@ import (
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/internal/files"
 	"github.com/ibweave/ibweave/sminterface/dump"
+	"github.com/ibweave/ibweave/verify"
 )
 
 // app is one run of the program.
@@ -389,13 +390,8 @@ func (a *app) tellProblems(in *audit, f *fabric.Fabric, problems []topology.Prob
 			fmt.Fprintln(a.stderr, x.Message)
 			continue
 		}
-		n := 1
-		for i := range in.findings {
-			if in.findings[i].Rule == x.Rule {
-				n++
-			}
-		}
-		x.Fingerprint = capture.Fingerprint(x.Rule, n)
+		n := count(in.findings, func(other verify.Finding) bool { return other.Rule == x.Rule })
+		x.Fingerprint = capture.Fingerprint(x.Rule, n+1)
 		in.findings = append(in.findings, x)
 	}
 	a.dumpProblems(withoutRules(problems), in.lenient)

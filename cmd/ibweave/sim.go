@@ -309,12 +309,7 @@ func (in *simulation) checkPictures(routings int) error {
 
 // check says what is wrong with flags by themselves.
 func (in *simulation) check(args []string) error {
-	kinds := 0
-	for _, flag := range choices[1] {
-		if in.given(flag) {
-			kinds++
-		}
-	}
+	kinds := count(choices[1], in.given)
 	files := in.topology != "" || in.hasTables() || in.plft != ""
 	fail := usagef
 	if in.file != "" {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -164,14 +163,11 @@ func (a *app) writeResults(in *simulation, what string, document any, csv func(i
 // judgeSimulated says what is wrong with the tables.
 func (a *app) judgeSimulated(r *simRun) error {
 	var dropped, strayed int64
-	deadlocks := 0
 	for i := range r.results {
 		dropped += r.results[i].Dropped
 		strayed += r.results[i].Strayed
-		if r.results[i].Deadlock != nil {
-			deadlocks++
-		}
 	}
+	deadlocks := count(r.results, func(x simResult) bool { return x.Deadlock != nil })
 	if deadlocks > 0 {
 		fmt.Fprintf(a.stderr, "ibweave: deadlock at %d of %s\n", deadlocks, text.CountGrouped(len(r.results), "point", "points"))
 	}
@@ -330,7 +326,7 @@ func (r *simRun) writeText(w *facts) {
 		fmt.Fprintf(t, "%s\t\n", strings.Join(row, "\t"))
 	}
 	_ = t.Flush() // a buffer takes all
-	if n := len(slices.DeleteFunc(slices.Clone(r.results), func(x simResult) bool { return x.State != stateMaxTime })); n > 0 {
+	if n := count(r.results, func(x simResult) bool { return x.State == stateMaxTime }); n > 0 {
 		why := "--min-messages had not arrived by then, or the mean latency was not known to --error"
 		if !open {
 			why = "packets were still under way"

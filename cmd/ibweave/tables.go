@@ -241,12 +241,11 @@ func (a *app) readMulticast(in *audit, f *fabric.Fabric) (m *verify.Multicast, e
 
 // addGone makes a finding of members of groups that the fabric lacks.
 func (in *audit) addGone(problems []dump.Problem) {
-	problems = slices.DeleteFunc(slices.Clone(problems), func(p dump.Problem) bool { return !isGone(p) })
-	n := len(problems)
+	n := count(problems, isGone)
 	if n == 0 {
 		return
 	}
-	first := &problems[0]
+	first := &problems[slices.IndexFunc(problems, isGone)]
 	message := first.Err.Error()
 	if n > 1 {
 		message = fmt.Sprintf("%d members of groups are no end ports of the fabric; the first: %s", n, message)

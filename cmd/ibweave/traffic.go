@@ -127,29 +127,29 @@ func (o *trafficOptions) rows(f *fabric.Fabric, set *groups.Set) (*jobs.Rows, er
 	if o.by == "" {
 		return nil, nil
 	}
-	r := &jobs.Rows{By: o.by, Of: make([]int32, f.NumNodes())}
-	var known []string
-	for i := range slices.Backward(set.Groups) {
+	r := &jobs.Rows{By: o.by, Of: slices.Repeat([]int32{-1}, f.NumNodes())}
+	for i := range set.Groups {
 		g := &set.Groups[i]
-		known = append(known, g.Grouping)
 		if g.Grouping != o.by {
 			continue
 		}
 		for _, n := range g.Nodes {
-			r.Of[n] = int32(len(r.Names)) + 1
+			if r.Of[n] < 0 {
+				r.Of[n] = int32(len(r.Names))
+			}
 		}
 		r.Names = append(r.Names, g.Name)
 	}
-	if len(r.Names) == 0 {
-		slices.Sort(known)
+	none := int32(len(r.Names))
+	if none == 0 {
+		known := slices.Sorted(slices.Values(each(set.Groups, func(g groups.Group) string { return g.Grouping })))
 		return nil, usagef("--by %s: %s has no such grouping; want one of %s", o.by, "--host-groups", strings.Join(slices.Compact(known), ", "))
 	}
-	// The last group of the file was the first one here; 0 is adapters of no host.
-	n := int32(len(r.Names))
-	slices.Reverse(r.Names)
-	r.Names = append(r.Names, "(no host)")
+	r.Names = append(r.Names, "(no host)") // for adapters of no host
 	for i, at := range r.Of {
-		r.Of[i] = n - at
+		if at < 0 {
+			r.Of[i] = none
+		}
 	}
 	return r, nil
 }
