@@ -288,14 +288,13 @@ func (in *audit) findCompiled(dir string) error {
 }
 
 // check audits, and writes the reports, of which the first is for standard output.
-func (a *app) check(ctx context.Context, in *audit, level *threshold, reports []reportFile, source string) error {
+func (a *app) check(ctx context.Context, in *audit, level *threshold, reports []reportFile, source string) (err error) {
 	if slices.ContainsFunc(reports, func(f reportFile) bool { return located(f.form) }) {
 		in.places = newLineFinder(in)
 	}
 	if err := a.readSource(in, source); err != nil {
 		return err
 	}
-	var err error
 	if in.jobs, err = a.readFitting(in.traffic); err != nil {
 		return err
 	}
@@ -506,11 +505,10 @@ func (b *bounding) find(ctx context.Context, a *app, tables *lft.Routing, r *ver
 
 // checkBounds adds to r how far its load is above the bounds that are found, and those of a file
 // that hold.
-func (a *app) checkBounds(ctx context.Context, in *audit, tables *lft.Routing, r *verify.Result) error {
+func (a *app) checkBounds(ctx context.Context, in *audit, tables *lft.Routing, r *verify.Result) (err error) {
 	f := tables.Fabric
 	var list []*bound.Bound
 	if in.bound == "" || in.hasTables() || in.bounding != (bounding{}) {
-		var err error
 		if list, err = in.bounding.find(ctx, a, tables, r, nil); err != nil {
 			return err
 		}

@@ -53,7 +53,7 @@ func (a *app) routeChosen(ctx context.Context, c *compilation, label func(stage 
 }
 
 // judge adds to the summary what the fabric is, and how good its tables are.
-func (c *compilation) judge(ctx context.Context, a *app, s *judgement) error {
+func (c *compilation) judge(ctx context.Context, a *app, s *judgement) (err error) {
 	stage := a.startStage("compare")
 	defer stage.End()
 	r, f := c.result, c.result.Routing.Fabric
@@ -71,7 +71,6 @@ func (c *compilation) judge(ctx context.Context, a *app, s *judgement) error {
 	if c.choice == nil && !choice.Quick(f) {
 		return nil
 	}
-	var err error
 	if s.Diversity, err = quality.Disjointness(ctx, f, r.Routing.Tables); err != nil {
 		return err
 	}

@@ -235,10 +235,9 @@ func (a *app) compare(ctx context.Context, c *contest, f *fabric.Fabric, opt com
 }
 
 // contendByEngines fills in the columns of the engines.
-func (a *app) contendByEngines(ctx context.Context, c *contest, s *standings, f *fabric.Fabric, opt compile.Options) error {
+func (a *app) contendByEngines(ctx context.Context, c *contest, s *standings, f *fabric.Fabric, opt compile.Options) (err error) {
 	for _, name := range c.engines {
 		var x *contender
-		var err error
 		if engine, is := strings.CutPrefix(name, openSMPrefix); is {
 			x, err = a.contendByOpenSM(ctx, c, f, engine, opt)
 		} else {

@@ -503,11 +503,10 @@ func (a *app) readOrdered(c *compilation) (err error) {
 }
 
 // runOrdered routes and verifies.
-func (a *app) runOrdered(ctx context.Context, c *compilation) error {
+func (a *app) runOrdered(ctx context.Context, c *compilation) (err error) {
 	size := fabricSize(c.fabric)
 	label := func(stage string) string { return stage + " " + size }
 	var r *compile.Result
-	var err error
 	if c.engine == nil {
 		r, err = a.routeChosen(ctx, c, label)
 	} else {
@@ -549,10 +548,9 @@ func (a *app) runOrdered(ctx context.Context, c *compilation) error {
 }
 
 // summarize is what there is to say of the tables.
-func (c *compilation) summarize(ctx context.Context) (*summary, error) {
+func (c *compilation) summarize(ctx context.Context) (s *summary, err error) {
 	r := c.result
-	var err error
-	s := &summary{
+	s = &summary{
 		Version: version, Engine: c.engine.Name(), Top: top(r.Routing), LIDs: countLIDs(c.fabric, r.Routing.Fabric, c.lids), Lanes: lanesOf(r),
 		Notes: append([]string{}, r.Routing.Notes...), Files: []string{}, Install: []string{}, InstallPlugin: []string{}, Groups: []mft.Entry{}, Trees: treesOf(r), Adaptive: r.Adaptive, Verify: r.Verify,
 	}

@@ -29,14 +29,7 @@ var damages = map[string]struct {
 	all  func(f *fabric.Fabric) int
 	drop func(f *fabric.Fabric, n int, seed uint64) (*fabric.Fabric, error)
 }{
-	"cables": {"cables between switches", func(f *fabric.Fabric) int {
-		ends := 0
-		for _, s := range f.Switches() {
-			ports, _ := f.SwitchLinks(s)
-			ends += len(ports)
-		}
-		return ends / 2
-	}, gen.DropLinks},
+	"cables":   {"cables between switches", func(f *fabric.Fabric) int { return len(f.Channels()) / 2 }, gen.DropLinks},
 	"switches": {"switches without hosts", func(f *fabric.Fabric) int { return len(gen.WithoutHosts(f)) }, gen.DropSwitches},
 }
 

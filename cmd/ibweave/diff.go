@@ -101,7 +101,7 @@ func (s *state) is() string { return cmp.Or(string(s.kind), "directory") }
 func (s *state) isDump() bool { return s.kind != "" && s.kind != dump.Topology }
 
 // diff reads both states and compares them.
-func (a *app) diff(ctx context.Context, c *comparison, old, new string) (*diff.Result, error) {
+func (a *app) diff(ctx context.Context, c *comparison, old, new string) (r *diff.Result, err error) {
 	var states [2]*state
 	for i, name := range []string{old, new} {
 		s, err := a.openState(name, c.lenient)
@@ -133,13 +133,11 @@ func (a *app) diff(ctx context.Context, c *comparison, old, new string) (*diff.R
 			if s.isDump() && s.topology == other.topology {
 				from = other
 			}
-			var err error
 			if f, err = a.fabricBy(&s.audit, &from.audit); err != nil {
 				return nil, err
 			}
 			fabrics[s.topology] = f
 		}
-		var err error
 		if snapshots[i], err = a.readState(s, f); err != nil {
 			return nil, err
 		}
@@ -159,7 +157,7 @@ func (a *app) diff(ctx context.Context, c *comparison, old, new string) (*diff.R
 	}
 	stage := a.startStage("compare")
 	defer stage.End()
-	r, err := diff.Compare(ctx, snapshots[0], snapshots[1])
+	r, err = diff.Compare(ctx, snapshots[0], snapshots[1])
 	if err != nil {
 		return nil, err
 	}
@@ -243,9 +241,8 @@ func (a *app) openState(name string, lenient bool) (*state, error) {
 }
 
 // readState reads the tables of a state.
-func (a *app) readState(s *state, f *fabric.Fabric) (*diff.Snapshot, error) {
-	x := &diff.Snapshot{Name: s.name, Fabric: f}
-	var err error
+func (a *app) readState(s *state, f *fabric.Fabric) (x *diff.Snapshot, err error) {
+	x = &diff.Snapshot{Name: s.name, Fabric: f}
 	if x.Tables, err = a.tablesOf(&s.audit, f); err != nil {
 		return nil, err
 	}

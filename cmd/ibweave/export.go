@@ -175,9 +175,8 @@ A block is a leaf with at least --block-size hosts.`,
 }
 
 // slurm reads a fabric and writes its groups.
-func (a *app) slurm(o *slurmOptions) error {
+func (a *app) slurm(o *slurmOptions) (err error) {
 	opt := scheduler.Options{Numbered: o.switches == "numbers"}
-	var err error
 	if opt.Host, err = o.host.parse(); err != nil {
 		return err
 	}

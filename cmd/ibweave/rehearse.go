@@ -122,18 +122,17 @@ func (a *app) rehearse(ctx context.Context, dir string, via rehearse.Via, librar
 }
 
 // rehearseFiles rehearses with OpenSM's file engine and the options that make the SL-to-VL tables.
-func rehearseFiles(ctx context.Context, in *audit, routing *lft.Routing, opt rehearse.Options) (*rehearse.Report, error) {
+func rehearseFiles(ctx context.Context, in *audit, routing *lft.Routing, opt rehearse.Options) (r *rehearse.Report, err error) {
 	all := &compile.Result{Routing: routing}
 	if in.mfts != "" {
 		all.Plan = &mft.Plan{}
 	}
-	var err error
 	if opt.OpenSMOptions, err = outdir.QoSOptions(all); err != nil {
 		opt.NotCarried = err.Error()
 	} else {
 		opt.SL2VL = routing.SL2VL
 	}
-	r, err := rehearse.Run(ctx, routing.Fabric, routing.Tables, opt)
+	r, err = rehearse.Run(ctx, routing.Fabric, routing.Tables, opt)
 	if err == nil && in.far != "" {
 		r.Notes = append(r.Notes, "the choices of adaptive switches are not carried: OpenSM's file engine loads the static ports alone")
 	}

@@ -175,10 +175,9 @@ func (a *app) resolveReport(r *reporting, args []string) error {
 }
 
 // writeReport reads, checks and draws.
-func (a *app) writeReport(ctx context.Context, r *reporting, args []string) error {
+func (a *app) writeReport(ctx context.Context, r *reporting, args []string) (err error) {
 	var compiler []byte
 	if r.interactive {
-		var err error
 		if compiler, err = a.readCompiler(r.compiler); err != nil {
 			return err
 		}
@@ -186,7 +185,6 @@ func (a *app) writeReport(ctx context.Context, r *reporting, args []string) erro
 	if err := a.readHostGroups(); err != nil {
 		return err
 	}
-	var err error
 	if r.jobsFile, err = a.readJobFile(r.traffic); err != nil {
 		return err
 	}

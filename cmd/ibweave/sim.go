@@ -233,9 +233,8 @@ func (in *simulation) wrong(flag, format string, args ...any) error {
 func (in *simulation) given(flag string) bool { return in.flags.Changed(flag) }
 
 // sim is the command.
-func (a *app) sim(ctx context.Context, in *simulation, args []string) error {
+func (a *app) sim(ctx context.Context, in *simulation, args []string) (err error) {
 	if in.file != "" {
-		var err error
 		if args, err = a.readExperiment(in, args); err != nil {
 			return err
 		}
@@ -294,7 +293,11 @@ func (a *app) sim(ctx context.Context, in *simulation, args []string) error {
 			return err
 		}
 	}
-	return a.writeSimulated(run)
+	run.nameWitnesses()
+	if err := a.writeResults(in, text.CountGrouped(len(run.results), "point", "points"), run.document(), run.writeCSV, run.writeText); err != nil {
+		return err
+	}
+	return a.judgeSimulated(run)
 }
 
 // checkPictures refuses pictures of one routing.

@@ -132,17 +132,6 @@ func (r *simRun) nameWitnesses() {
 	}
 }
 
-// writeSimulated writes the results, and says on standard error what is wrong with
-// the tables.
-func (a *app) writeSimulated(r *simRun) error {
-	r.nameWitnesses()
-	err := a.writeResults(r.in, text.CountGrouped(len(r.results), "point", "points"), r.document(), r.writeCSV, r.writeText)
-	if err != nil {
-		return err
-	}
-	return a.judgeSimulated(r)
-}
-
 // writeResults writes results in the form that is asked for; of a file, standard output says what
 // is in it.
 func (a *app) writeResults(in *simulation, what string, document any, csv func(io.Writer) error, text func(*facts)) error {
