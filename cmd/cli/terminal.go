@@ -156,17 +156,9 @@ func (p *Paper) shorten(block string) string {
 // squeezed takes the columns away that are blank in all lines, and between two others that are.
 func squeezed(lines [][]rune) string {
 	blank := func(column int) bool {
-		for _, line := range lines {
-			if column < len(line) && line[column] != Gap && line[column] != ' ' {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(lines, func(line []rune) bool { return column < len(line) && line[column] != Gap && line[column] != ' ' })
 	}
-	widest := 0
-	for _, line := range lines {
-		widest = max(widest, len(line))
-	}
+	widest := len(slices.MaxFunc(lines, func(x, y []rune) int { return len(x) - len(y) }))
 	drop := make([]bool, widest)
 	for column, run := 0, 0; column < widest; column++ {
 		if !blank(column) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/ibweave/ibweave/audit/quality"
@@ -152,11 +153,8 @@ func (l *damageLevel) sum(i int, figure *damageFigure) (s damageSummary) {
 	if s.samples == 0 {
 		return s
 	}
-	s.worst = values[0]
-	for _, x := range values {
-		if figure.most == (x > s.worst) {
-			s.worst = x
-		}
+	if s.worst = slices.Min(values); figure.most {
+		s.worst = slices.Max(values)
 	}
 	mean, _, high := quality.Interval(values)
 	s.mean, s.half = mean, high-mean

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -593,10 +594,7 @@ func (a *app) readTrace(r *simRun, vls int) error {
 	if len(r.trace) == 0 {
 		return inputf("%s has no message", in.trace)
 	}
-	longest := 0
-	for i := range r.trace {
-		longest = max(longest, r.trace[i].Bytes)
-	}
+	longest := slices.MaxFunc(r.trace, func(x, y sim.Timed) int { return cmp.Compare(x.Bytes, y.Bytes) }).Bytes
 	if err := in.fits(longest, vls); err != nil {
 		return inputf("%s: %w", in.trace, err)
 	}
