@@ -14,6 +14,7 @@ import (
 	"github.com/ibweave/ibweave/audit/rails"
 	"github.com/ibweave/ibweave/internal/hostlist"
 	"github.com/ibweave/ibweave/internal/text"
+	"github.com/ibweave/ibweave/verify"
 )
 
 // railsOptions is what rails is asked to do.
