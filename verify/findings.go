@@ -688,7 +688,7 @@ func LIDName(f *fabric.Fabric, lid fabric.LID) string {
 
 // SwitchName is a switch in messages.
 func SwitchName(f *fabric.Fabric, s fabric.NodeID) string {
-	return fmt.Sprintf("switch %s (%s)", f.Name(s), f.Node(s).GUID)
+	return fmt.Sprintf("switch %q (%s)", f.Name(s).Text, f.Node(s).GUID)
 }
 
 // rotate makes a cycle of hops start at the switch with the lowest GUID.

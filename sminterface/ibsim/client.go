@@ -401,7 +401,9 @@ func (c *Client) sendQueue() {
 		x := c.queue[0]
 		c.queue = c.queue[1:]
 		c.mu.Unlock()
-		if _, err := c.data.WriteToUnix(x.request[:], c.out); err != nil && !errors.Is(err, net.ErrClosed) {
+		// After other errors, such as ENOBUFS, the request times out and is sent again.
+		_, err := c.data.WriteToUnix(x.request[:], c.out)
+		if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.ENOENT) {
 			c.abandon(fmt.Errorf("ibsim has gone: %w", err))
 		}
 	}

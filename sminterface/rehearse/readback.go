@@ -121,10 +121,11 @@ func (r *run) compareLIDs(g *fabric.Fabric) {
 		if twin.LID(p) == 0 || num != 0 && twin.Peer(p) == fabric.NoPort {
 			return
 		}
-		lid, lmc := fabric.LID(0), uint8(0)
-		if found, ok := g.NodeByGUID(twin.Node(n).GUID); ok {
-			lid, lmc = g.LID(g.Port(found, num)), g.LMC(g.Port(found, num))
+		found, ok := g.NodeByGUID(twin.Node(n).GUID)
+		if !ok { // it did not answer
+			return
 		}
+		lid, lmc := g.LID(g.Port(found, num)), g.LMC(g.Port(found, num))
 		if lid == twin.LID(p) && lmc == twin.LMC(p) {
 			return
 		}
