@@ -168,11 +168,10 @@ func (m *multicaster) fit(ctx context.Context, groups []mft.Group, opt mft.Optio
 	return mft.Fit(ctx, m.r, groups, opt, list...)
 }
 
-// chooseTrunks makes the combs' trunks, which depend on all groups, and returns the
-// groups with the SLs that divide gives them. Errors are those of mesh.Comb.
+// chooseTrunks makes the combs' trunks, which depend on all groups, and gives
+// groups the SLs that go with them. It says whether there are any that are safe.
 func (m *multicaster) chooseTrunks(ctx context.Context, groups []mft.Group) ([]mft.Group, error) {
-	groups = m.divide(groups)
-	comb, err := mesh.Comb{Grid: m.mesh()}.Choose(ctx, m.r, groups)
+	comb, groups, err := mesh.Comb{Grid: m.mesh(), VLs: len(m.lanes())}.Choose(ctx, m.r, groups)
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +198,7 @@ func (m *multicaster) lanes() (sls []fabric.SL) {
 }
 
 // divide gives groups that have SL 0 an SL, so that they share the VLs evenly.
-// On each VL a tree is as safe as on any other.
+// On each VL an up*/down* tree is as safe as on any other.
 func (m *multicaster) divide(groups []mft.Group) []mft.Group {
 	sls := m.lanes()
 	if len(sls) < 2 {

@@ -3,6 +3,7 @@ package mesh
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -85,21 +86,27 @@ import (
 //
 // # Several VLs
 //
-// Groups whose packets have one VL on any link have one trunk. With SLs whose
-// packets meet on no VL, there is a trunk for each of these VLs, B3: each of them
-// is a line of its own, and the load is divided over them.
+// Groups whose packets have one VL on any link have one trunk. With VLs at 2 or
+// more, there is a trunk for each of as many VLs, B3: each of them is a line of
+// its own, on SLs whose packets meet on no VL, and the load is divided over
+// them. The SL of a group that has one other than 0 stays; groups with SL 0 get
+// that of their trunk.
 //
-// The trunks depend on all groups. Choose fixes them, so that groups that come
-// later, and parts of a list of groups, get the same.
+// The trunks depend on all groups. Choose fixes them, and the SLs, so that
+// groups that come later, and parts of a list of groups, get the same.
 type Comb struct {
 	// Grid is the grid that the routing's fabric is; nil to find it out by
 	// Detect. Its dimensions need not have the order that the engine took, but
 	// rings of four positions and more must begin at the same switches, since
 	// unicast paths cross the cables that close them on a VL of their own.
 	Grid *Grid
+	// VLs is how many VLs, and so trunks, groups without an SL are divided
+	// over; 0 and 1 leave all SLs as they are.
+	VLs int
 	// Trunks are the trunks to use, by the SLs of the groups on them. An SL that
 	// no packet of these meets has the first one. Nil leaves the choice to
-	// Build.
+	// Build. With VLs above 1 there must be as many, and groups with SL 0 are
+	// divided over these SLs.
 	Trunks []Trunk
 }
 
@@ -135,8 +142,8 @@ func (Comb) Name() string { return "comb" }
 
 // Build takes O(switches x LIDs) for the turns of unicast paths, and for each
 // group O(members x log members x dimensions + links of its tree). It returns
-// a *mft.RefusedError for a fabric that is no grid, when no trunk is safe, and
-// when a group's members are not joined.
+// a *mft.RefusedError for a fabric that is no grid, when no trunk is safe, or
+// not as many as VLs says, and when a group's members are not joined.
 func (c Comb) Build(ctx context.Context, r *lft.Routing, groups []mft.Group, opt mft.Options) (*mft.Plan, error) {
 	named, err := mft.AssignIDs(groups, opt)
 	if err != nil {
@@ -167,21 +174,24 @@ func (c Comb) Build(ctx context.Context, r *lft.Routing, groups []mft.Group, opt
 	if err != nil {
 		return nil, err
 	}
+	for i := range named {
+		named[i].SL = l.sl[i]
+	}
 	plan := mft.NewPlan(r.Fabric, c.Name(), named, masks)
 	plan.Notes = l.notes()
 	return plan, nil
 }
 
-// Choose is the Comb with the trunks that Build takes for groups: with it Build
-// makes the same trees, in whatever parts and order it gets the groups. Errors
-// are those of Build.
-func (c Comb) Choose(ctx context.Context, r *lft.Routing, groups []mft.Group) (Comb, error) {
+// Choose is the Comb with the trunks that Build takes for groups, and the
+// groups with their SLs: with these Build makes the same trees, in whatever
+// parts and order it gets the groups. Errors are those of Build.
+func (c Comb) Choose(ctx context.Context, r *lft.Routing, groups []mft.Group) (Comb, []mft.Group, error) {
 	if len(groups) == 0 {
-		return c, nil
+		return c, nil, nil
 	}
 	l, err := c.layout(ctx, r, groups)
 	if err != nil {
-		return c, err
+		return c, nil, err
 	}
 	fixed := Comb{Grid: l.g}
 	for i := range l.lanes {
@@ -190,7 +200,11 @@ func (c Comb) Choose(ctx context.Context, r *lft.Routing, groups []mft.Group) (C
 			fixed.Trunks = append(fixed.Trunks, Trunk{At: t.At, SL: sl})
 		}
 	}
-	return fixed, nil
+	list := slices.Clone(groups)
+	for i := range list {
+		list[i].SL = l.sl[i]
+	}
+	return fixed, list, nil
 }
 
 // combLayout is the trunks and who is on which.
@@ -198,12 +212,14 @@ type combLayout struct {
 	g     *Grid
 	lanes []combLane
 	lane  []int // by group: index in lanes
+	sl    []fabric.SL
 }
 
 // combLane is the SLs whose packets meet on some VL, and their comb.
 type combLane struct {
-	sls  []fabric.SL // ascending
-	tree *combTree
+	sls    []fabric.SL // ascending
+	pinned bool        // by groups
+	tree   *combTree
 }
 
 // notes names the trunks.

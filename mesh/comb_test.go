@@ -612,7 +612,7 @@ func TestCombLoads(t *testing.T) {
 					least, middle = load, distance
 				}
 			}
-			chosen, err := Comb{Grid: g}.Choose(t.Context(), r, groups)
+			chosen, _, err := Comb{Grid: g}.Choose(t.Context(), r, groups)
 			if err != nil {
 				t.Fatal(err)
 			}

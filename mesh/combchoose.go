@@ -81,11 +81,19 @@ func (c Comb) layout(ctx context.Context, r *lft.Routing, groups []mft.Group) (*
 	if err != nil {
 		return nil, err
 	}
-	l, err := x.trunks(ctx, lanes)
-	if l == nil && err == nil {
-		err = x.why
+	for {
+		l, bad, err := x.trunks(ctx, lanes)
+		if l != nil || err != nil {
+			return l, err
+		}
+		// A lane that no group insists on makes room for another one.
+		if bad < 0 || lanes[bad].pinned || len(c.Trunks) > 0 {
+			return nil, x.why
+		}
+		if lanes = x.replace(lanes, bad); lanes == nil {
+			return nil, x.refuse(x.free(), "%d trunks on VLs of their own are wanted; its SLs have no room for another safe one, after: %v", c.VLs, x.why)
+		}
 	}
-	return l, err
 }
 
 // checkTrunk says what is wrong with a trunk's coordinates.
@@ -112,14 +120,30 @@ func (x *combChooser) checkTrunk(t Trunk) error {
 	return nil
 }
 
-// lanes divides the SLs of the groups into those that meet on a VL.
+// spreads says whether group i may be on any lane.
+func (x *combChooser) spreads(i int) bool { return x.c.VLs > 1 && x.groups[i].SL == 0 }
+
+// free is the first group that may be on any lane, 0 for none.
+func (x *combChooser) free() int {
+	for i := range x.groups {
+		if x.spreads(i) {
+			return i
+		}
+	}
+	return 0
+}
+
+// lanes divides the SLs of the groups into those that meet on a VL, and adds SLs
+// that meet none of them for as many lanes as are wanted.
 func (x *combChooser) lanes() ([]combLane, error) {
 	meets := x.vls.meets()
-	inUse := uint16(0)
+	inUse, free := uint16(0), false
 	for i := range x.groups {
 		switch sl := x.groups[i].SL; {
 		case sl >= lft.NumSLs:
 			return nil, fmt.Errorf("comb: group %q has SL %d, want 0 to %d", x.groups[i].Name, sl, lft.NumSLs-1)
+		case x.spreads(i):
+			free = true
 		case x.vls.drops>>sl&1 != 0:
 			return nil, x.refuse(i, "the SL-to-VL tables drop packets of its SL %d", sl)
 		default:
@@ -137,11 +161,40 @@ func (x *combChooser) lanes() ([]combLane, error) {
 			}
 		}
 		rest &^= set
-		var lane combLane
+		lane := combLane{pinned: true}
 		for ; set != 0; set &= set - 1 {
 			lane.sls = append(lane.sls, fabric.SL(bits.TrailingZeros16(set)))
 		}
 		lanes = append(lanes, lane)
+	}
+	if !free {
+		return lanes, nil
+	}
+	if len(x.c.Trunks) > 0 {
+		if len(x.c.Trunks) != x.c.VLs {
+			return nil, fmt.Errorf("comb: %d trunks for %d VLs", len(x.c.Trunks), x.c.VLs)
+		}
+		for _, t := range x.c.Trunks {
+			if laneOf(lanes, t.SL) >= 0 {
+				continue
+			}
+			if !x.apart(lanes, meets, t.SL) {
+				return nil, x.refuse(x.free(), "packets of trunk %v's SL %d are dropped or have the VL of another trunk", t, t.SL)
+			}
+			lanes = append(lanes, combLane{sls: []fabric.SL{t.SL}})
+		}
+		return lanes, nil
+	}
+	for sl := fabric.SL(0); sl < lft.NumSLs && len(lanes) < x.c.VLs; sl++ {
+		if x.apart(lanes, meets, sl) {
+			lanes = append(lanes, combLane{sls: []fabric.SL{sl}})
+		}
+	}
+	if len(lanes) < x.c.VLs {
+		if x.r.SL2VL == nil {
+			return nil, x.refuse(x.free(), "%d trunks take %d VLs, and routing %s has one VL", x.c.VLs, x.c.VLs, x.r.Engine)
+		}
+		return nil, x.refuse(x.free(), "%d trunks are wanted, and only %d SLs have no VL in common", x.c.VLs, len(lanes))
 	}
 	return lanes, nil
 }
@@ -151,18 +204,51 @@ func laneOf(lanes []combLane, sl fabric.SL) int {
 	return slices.IndexFunc(lanes, func(l combLane) bool { return slices.Contains(l.sls, sl) })
 }
 
-// trunks finds trunks for all lanes. When there are none, x.why says why.
-func (x *combChooser) trunks(ctx context.Context, lanes []combLane) (*combLayout, error) {
+// apart says whether packets of an SL arrive, and never have a VL that those of
+// lanes have.
+func (x *combChooser) apart(lanes []combLane, meets [lft.NumSLs]uint16, sl fabric.SL) bool {
+	if x.vls.drops>>sl&1 != 0 {
+		return false
+	}
+	for _, l := range lanes {
+		for _, other := range l.sls {
+			if meets[other]>>sl&1 != 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// replace gives a lane the next SL that will do, nil when there is none.
+func (x *combChooser) replace(lanes []combLane, bad int) []combLane {
+	list := slices.Delete(slices.Clone(lanes), bad, bad+1)
+	meets := x.vls.meets()
+	for sl := lanes[bad].sls[0] + 1; sl < lft.NumSLs; sl++ {
+		if x.apart(list, meets, sl) {
+			return append(list, combLane{sls: []fabric.SL{sl}})
+		}
+	}
+	return nil
+}
+
+// trunks finds trunks for all lanes. When there are none, x.why says why, and
+// bad is the lane that the first ones failed at, or -1.
+func (x *combChooser) trunks(ctx context.Context, lanes []combLane) (l *combLayout, bad int, err error) {
 	for _, x.bridge = range []bool{false, true} {
 		if x.bridge && len(x.g.Missing) == 0 {
 			break
 		}
 		x.why, x.served = nil, 0
-		if l, err := x.anyOrder(ctx, lanes); l != nil || err != nil {
-			return l, err
+		l, failed, err := x.anyOrder(ctx, lanes)
+		if l != nil || err != nil {
+			return l, 0, err
+		}
+		if !x.bridge {
+			bad = failed
 		}
 	}
-	return nil, nil
+	return nil, bad, nil
 }
 
 // combChoice is a layout and what it costs.
@@ -173,13 +259,13 @@ type combChoice struct {
 	first    bool  // nothing better was tried
 }
 
-// anyOrder is trunks with or without bridges, nil for none.
-func (x *combChooser) anyOrder(ctx context.Context, lanes []combLane) (*combLayout, error) {
+// anyOrder is trunks with or without bridges.
+func (x *combChooser) anyOrder(ctx context.Context, lanes []combLane) (l *combLayout, bad int, err error) {
 	if len(x.c.Trunks) > 0 {
 		for k := range lanes {
 			t, err := x.pinned(&lanes[k])
 			if err != nil {
-				return nil, err
+				return nil, 0, err
 			}
 			order := combOrders(len(t.At))[0]
 			if t.At[0] >= 0 {
@@ -188,27 +274,29 @@ func (x *combChooser) anyOrder(ctx context.Context, lanes []combLane) (*combLayo
 			t.SL = lanes[k].sls[0]
 			lanes[k].tree = newCombTree(x.g, order, t)
 		}
-		l, _ := x.try(lanes)
-		return l, nil
+		l, bad := x.try(lanes)
+		return l, bad, nil
 	}
 	var best combChoice
 	for _, order := range combOrders(len(x.g.Dims)) {
 		loads, err := newCombLoads(ctx, x.g, order, x.groups)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
-		c, err := x.along(ctx, order, loads, lanes)
-		if err != nil {
-			return nil, err
-		}
-		if c.l != nil && (best.l == nil || cmp.Or(cmp.Compare(c.load, best.load), cmp.Compare(c.distance, best.distance)) < 0) {
+		c, failed, err := x.along(ctx, order, loads, lanes)
+		switch {
+		case err != nil:
+			return nil, 0, err
+		case c.l == nil && best.l == nil:
+			bad = failed
+		case c.l != nil && (best.l == nil || cmp.Or(cmp.Compare(c.load, best.load), cmp.Compare(c.distance, best.distance)) < 0):
 			best = c
 		}
 		if best.first {
 			break
 		}
 	}
-	return best.l, nil
+	return best.l, bad, nil
 }
 
 // pinned is the trunk that the caller wants a lane to have.
@@ -229,14 +317,14 @@ func (x *combChooser) pinned(lane *combLane) (Trunk, error) {
 }
 
 // along is trunks for one order of the dimensions.
-func (x *combChooser) along(ctx context.Context, order []int, loads *combLoads, lanes []combLane) (c combChoice, err error) {
+func (x *combChooser) along(ctx context.Context, order []int, loads *combLoads, lanes []combLane) (c combChoice, bad int, err error) {
 	n := len(order)
 	if n == 1 {
 		for k := range lanes {
 			lanes[k].tree = newCombTree(x.g, order, Trunk{At: []int{-1}, SL: lanes[k].sls[0]})
 		}
-		l, _ := x.try(lanes)
-		return combChoice{l: l, first: true}, nil
+		l, bad := x.try(lanes)
+		return combChoice{l: l, first: true}, bad, nil
 	}
 	most := maxCombTries
 	if x.bridge {
@@ -244,6 +332,7 @@ func (x *combChooser) along(ctx context.Context, order []int, loads *combLoads, 
 	}
 	x.tries = 0
 	last := order[n-1]
+	bad = -1
 	for _, at := range x.planes(order, loads) {
 		// Trunks with different coordinates in the last dimension divide the
 		// load of all others among them.
@@ -255,13 +344,13 @@ func (x *combChooser) along(ctx context.Context, order []int, loads *combLoads, 
 		choice := newRowChoice(loads, n-1, len(lanes), least)
 		for {
 			if err := ctx.Err(); err != nil {
-				return c, err
+				return c, 0, err
 			}
 			rows, load := choice.rows()
 			if rows == nil || x.tries == most {
 				break
 			}
-			c = combChoice{load: load, first: x.tries == 0}
+			c = combChoice{load: load, first: bad < 0}
 			for k := range lanes {
 				t := Trunk{At: slices.Clone(at), SL: lanes[k].sls[0]}
 				t.At[order[0]], t.At[last] = -1, rows[k]
@@ -274,12 +363,15 @@ func (x *combChooser) along(ctx context.Context, order []int, loads *combLoads, 
 			l, failed := x.try(lanes)
 			if l != nil {
 				c.l = l
-				return c, nil
+				return c, 0, nil
+			}
+			if bad < 0 {
+				bad = failed
 			}
 			choice.allowed[failed][rows[failed]] = false
 		}
 	}
-	return combChoice{}, nil
+	return combChoice{}, bad, nil
 }
 
 // sideLoad is the load of the busiest link along dimension j of the order with
@@ -355,20 +447,30 @@ func (x *combChooser) try(lanes []combLane) (l *combLayout, bad int) {
 			return nil, k
 		}
 	}
-	l = &combLayout{g: x.g, lanes: slices.Clone(lanes), lane: make([]int, len(x.groups))}
-	whole := true
+	l = &combLayout{g: x.g, lanes: slices.Clone(lanes), lane: make([]int, len(x.groups)), sl: make([]fabric.SL, len(x.groups))}
+	whole, free := true, false
 	for k := range lanes {
 		whole = whole && lanes[k].tree.whole
 	}
 	walk := newCombWalk(x.g)
 	for i := range x.groups {
-		l.lane[i] = laneOf(lanes, x.groups[i].SL)
+		if x.spreads(i) {
+			free = true
+			continue
+		}
+		l.sl[i] = x.groups[i].SL
+		l.lane[i] = laneOf(lanes, l.sl[i])
 		if whole {
 			continue
 		}
 		if stuck := walk.tree(lanes[l.lane[i]].tree, &x.groups[i]); stuck >= 0 {
 			x.cut(i, lanes[l.lane[i]].tree, stuck)
 			return nil, l.lane[i]
+		}
+	}
+	if free {
+		if bad := x.divide(l, walk); bad >= 0 {
+			return nil, bad
 		}
 	}
 	return l, 0
@@ -390,12 +492,75 @@ func (x *combChooser) cut(group int, t *combTree, stuck int32) {
 	x.why = x.refuse(group, "the comb on %v needs a cable that is missing: %s at %s has no way on to the trunk, and members on both sides", t.trunk, name, place)
 }
 
-// firstOn is the first group on a lane.
+// firstOn is the first group that is, or may be, on a lane.
 func (x *combChooser) firstOn(lanes []combLane, lane int) int {
 	for i := range x.groups {
-		if laneOf(lanes, x.groups[i].SL) == lane {
+		if x.spreads(i) || laneOf(lanes, x.groups[i].SL) == lane {
 			return i
 		}
 	}
 	return 0
+}
+
+// divide puts the groups that may be on any lane where the links of their
+// trees carry the least so far, those with the most copies first. It returns
+// the lane to blame when one cannot be joined, else -1.
+func (x *combChooser) divide(l *combLayout, walk *combWalk) int {
+	load := make([]int64, len(x.vls.arcs.head)) // by arc
+	links := make([][]combLink, len(l.lanes))
+	put := func(t *combTree, links []combLink) {
+		for _, k := range links {
+			a := x.vls.arcs.arc(x.vls.arcs.index[t.node[k.below]], t.up[k.below])
+			b := x.vls.arcs.arc(x.vls.arcs.head[a], t.up[k.below].Opposite())
+			load[a] += int64(k.up)
+			load[b] += int64(k.down)
+		}
+	}
+	cost := func(t *combTree, links []combLink) int64 {
+		sum := int64(0)
+		for _, k := range links {
+			a := x.vls.arcs.arc(x.vls.arcs.index[t.node[k.below]], t.up[k.below])
+			b := x.vls.arcs.arc(x.vls.arcs.head[a], t.up[k.below].Opposite())
+			up, down := int64(k.up), int64(k.down)
+			sum += up*(2*load[a]+up) + down*(2*load[b]+down)
+		}
+		return sum
+	}
+	var free []int
+	for i := range x.groups {
+		if x.spreads(i) {
+			free = append(free, i)
+			continue
+		}
+		t := l.lanes[l.lane[i]].tree
+		walk.tree(t, &x.groups[i])
+		put(t, walk.links)
+	}
+	slices.SortStableFunc(free, func(i, j int) int {
+		a, b := &x.groups[i], &x.groups[j]
+		return cmp.Compare(len(b.Senders)*len(b.Receivers), len(a.Senders)*len(a.Receivers))
+	})
+	on := make([]int, len(l.lanes))
+	for _, i := range free {
+		best, least := -1, int64(0)
+		for k := range l.lanes {
+			t := l.lanes[k].tree
+			if walk.tree(t, &x.groups[i]) >= 0 {
+				continue
+			}
+			links[k] = append(links[k][:0], walk.links...)
+			if c := cost(t, links[k]); best < 0 || c < least || c == least && on[k] < on[best] {
+				best, least = k, c
+			}
+		}
+		if best < 0 {
+			t := l.lanes[0].tree
+			x.cut(i, t, walk.tree(t, &x.groups[i]))
+			return 0
+		}
+		on[best]++
+		put(l.lanes[best].tree, links[best])
+		l.lane[i], l.sl[i] = best, l.lanes[best].sls[0]
+	}
+	return -1
 }

@@ -89,9 +89,7 @@ func TestCombFaults(t *testing.T) {
 				if r, err = AddVLs(r, 4); err != nil {
 					t.Fatal(err)
 				}
-				for i := range groups {
-					groups[i].SL = fabric.SL(firstFreeSL(r.PathSLs))
-				}
+				c.VLs = 2
 				p = combed(t, c, r, groups, mft.Options{})
 			}
 			made++
@@ -132,13 +130,9 @@ func TestCombProperties(t *testing.T) {
 			rt.Fatal(err)
 		}
 		c := Comb{Grid: g}
-		trunks, first := 1, 1
 		if rapid.Bool().Draw(rt, "VLs") {
 			if more, err := AddVLs(r, 8); err == nil {
-				if r.PathSLs != nil {
-					first = firstFreeSL(r.PathSLs)
-				}
-				r, trunks = more, rapid.IntRange(1, 5).Draw(rt, "trunks")
+				r, c.VLs = more, rapid.IntRange(1, 5).Draw(rt, "trunks")
 			}
 		}
 		rnd := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "groups"), 1))
@@ -151,14 +145,13 @@ func TestCombProperties(t *testing.T) {
 				}
 			}
 		}
-		groups = onSLs(groups, first, trunks)
 		p, err := c.Build(t.Context(), r, groups, mft.Options{Balance: rapid.Bool().Draw(rt, "balance")})
 		if err != nil {
 			var no *mft.RefusedError
 			if !errors.As(err, &no) || p != nil {
 				rt.Fatal(err)
 			}
-			if len(g.Missing) == 0 && shape.missing == nil && shape.absent == nil && trunks == 1 {
+			if len(g.Missing) == 0 && shape.missing == nil && shape.absent == nil && c.VLs <= 1 {
 				rt.Fatal("a whole grid: ", err)
 			}
 			return

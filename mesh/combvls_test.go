@@ -14,20 +14,9 @@ import (
 	"github.com/ibweave/ibweave/mft"
 )
 
-// onSLs gives groups SLs in turn, of those of AddVLs that no two meet on a VL: 0 and those from first
-// on.
-func onSLs(groups []mft.Group, first, n int) []mft.Group {
-	groups = slices.Clone(groups)
-	for i := range groups {
-		if k := i % n; k > 0 {
-			groups[i].SL = fabric.SL(first + k - 1)
-		}
-	}
-	return groups
-}
-
-// TestCombVLs has B3: with groups on V VLs there are V trunk rows, nothing waits in a
-// cycle on any VL, and a group moved to another trunk without its VL closes one.
+// TestCombVLs has B3: with V VLs there are V trunk rows, groups are divided over
+// them by load, nothing waits in a cycle on any VL, and a group moved to another
+// trunk without its VL closes one.
 func TestCombVLs(t *testing.T) {
 	g := generated(t, Spec{Dims: []int{8, 8}, Hosts: 1}, lft.LIDOptions{})
 	groups := randomGroups(rand.New(rand.NewPCG(1, 1)), g.Fabric.CAPorts(), 200, 12)
@@ -45,7 +34,7 @@ func TestCombVLs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := combed(t, Comb{Grid: g}, r, onSLs(groups, 1, vls), mft.Options{})
+		p := combed(t, Comb{Grid: g, VLs: vls}, r, groups, mft.Options{})
 		mustBeExact(t, groups, p)
 		unicast := everySL(t, r)
 		if hasCycle(together(unicast, r, p)) {
@@ -118,35 +107,73 @@ func TestCombSLs(t *testing.T) {
 	for i := range groups {
 		groups[i].SL = fabric.SL([]int{5, 1, 6, 10, 0}[i%5]) // VLs 1, 1, 2, 2, 0
 	}
-	c, err := Comb{Grid: g}.Choose(t.Context(), r, groups)
+	for _, vls := range []int{0, 1, 3} {
+		c, list, err := Comb{Grid: g, VLs: vls}.Choose(t.Context(), r, groups)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := make(map[fabric.SL]string)
+		for _, trunk := range c.Trunks {
+			at[trunk.SL] = trunk.String()
+		}
+		if at[5] != at[1] || at[6] != at[10] {
+			t.Errorf("SLs of one VL on trunks %v", at)
+		}
+		moved := 0
+		for i := range groups {
+			switch {
+			case groups[i].SL != 0 && list[i].SL != groups[i].SL:
+				t.Errorf("group %d of SL %d has SL %d", i, groups[i].SL, list[i].SL)
+			case list[i].SL != groups[i].SL:
+				moved++
+			}
+		}
+		if (moved > 0) != (vls == 3) {
+			t.Errorf("%d VLs: %d groups of SL 0 moved", vls, moved)
+		}
+		p := combed(t, c, r, list, mft.Options{})
+		mustBeExact(t, groups, p)
+		if hasCycle(together(everySL(t, r), r, p)) {
+			t.Error("a cycle")
+		}
+		// Parts of the list get the same trees.
+		for _, part := range [][]mft.Group{list[:7], list[30:], {list[2]}, {list[3]}} {
+			q := combed(t, c, r, part, mft.Options{})
+			for i := range q.Trees {
+				k := slices.IndexFunc(p.Trees, func(x mft.Tree) bool { return x.Name == q.Trees[i].Name })
+				if !slices.Equal(p.Tables.Ports(p.Trees[k].MLID), q.Tables.Ports(q.Trees[i].MLID)) || p.Trees[k].SL != q.Trees[i].SL {
+					t.Errorf("%s has another tree in part of the list", q.Trees[i].Name)
+				}
+			}
+		}
+	}
+}
+
+// TestCombDivide has groups without an SL keep away from the trunk that is busy.
+func TestCombDivide(t *testing.T) {
+	g := generated(t, Spec{Dims: []int{6, 6}, Hosts: 1}, lft.LIDOptions{})
+	r, err := AddVLs(routed(t, g, lft.Options{}), 2)
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := make(map[fabric.SL]string)
-	for _, trunk := range c.Trunks {
-		at[trunk.SL] = trunk.String()
-	}
-	if at[5] != at[1] || at[6] != at[10] {
-		t.Errorf("SLs of one VL on trunks %v", at)
-	}
-	p := combed(t, c, r, groups, mft.Options{})
-	mustBeExact(t, groups, p)
-	if hasCycle(together(everySL(t, r), r, p)) {
-		t.Error("a cycle")
-	}
-	for i := range p.Trees {
-		if k := slices.IndexFunc(groups, func(g mft.Group) bool { return g.Name == p.Trees[i].Name }); groups[k].SL != p.Trees[i].SL {
-			t.Errorf("%s of SL %d has SL %d", groups[k].Name, groups[k].SL, p.Trees[i].SL)
+	hosts := slices.Sorted(slices.Values(g.Fabric.CAPorts()))
+	for _, busy := range []fabric.SL{1, 3} {
+		var groups []mft.Group
+		for i := range 20 {
+			groups = append(groups, mft.Group{Name: fmt.Sprint("busy ", i), Receivers: hosts, Senders: hosts, SL: busy})
 		}
-	}
-	// Parts of the list get the same trees.
-	for _, part := range [][]mft.Group{groups[:7], groups[30:], {groups[2]}, {groups[3]}} {
-		q := combed(t, c, r, part, mft.Options{})
-		for i := range q.Trees {
-			k := slices.IndexFunc(p.Trees, func(x mft.Tree) bool { return x.Name == q.Trees[i].Name })
-			if !slices.Equal(p.Tables.Ports(p.Trees[k].MLID), q.Tables.Ports(q.Trees[i].MLID)) || p.Trees[k].SL != q.Trees[i].SL {
-				t.Errorf("%s has another tree in part of the list", q.Trees[i].Name)
+		for i := range 10 {
+			groups = append(groups, mft.Group{Name: fmt.Sprint("free ", i), Receivers: hosts, Senders: hosts[i : i+9]})
+		}
+		p := combed(t, Comb{Grid: g, VLs: 2}, r, groups, mft.Options{})
+		away := 0
+		for _, x := range p.Trees {
+			if x.SL == 0 {
+				away++
 			}
+		}
+		if away != 10 {
+			t.Errorf("%d of 10 groups keep away from SL %d", away, busy)
 		}
 	}
 }
@@ -187,12 +214,7 @@ func TestCombRings(t *testing.T) {
 			if got := more.SL2VL.VLs(); got != vls {
 				t.Errorf("%d VLs, want %d", got, vls)
 			}
-			first := 1
-			if more.PathSLs != nil {
-				first = firstFreeSL(more.PathSLs)
-			}
-			groups = onSLs(groups, first, 3)
-			p := combed(t, Comb{Grid: g}, more, groups, mft.Options{})
+			p := combed(t, Comb{Grid: g, VLs: 3}, more, groups, mft.Options{})
 			mustBeExact(t, groups, p)
 			used := make(map[fabric.SL]bool)
 			for _, x := range p.Trees {
@@ -238,7 +260,7 @@ func TestCombTwoOrders(t *testing.T) {
 	g := generated(t, Spec{Dims: []int{5, 4}, Hosts: 2}, lft.LIDOptions{LMC: 1})
 	r := routed(t, g, lft.Options{})
 	groups := randomGroups(rand.New(rand.NewPCG(4, 4)), g.Fabric.CAPorts(), 60, 9)
-	p := combed(t, Comb{Grid: g}, r, onSLs(groups, 1, 2), mft.Options{})
+	p := combed(t, Comb{Grid: g, VLs: 2}, r, groups, mft.Options{})
 	mustBeExact(t, groups, p)
 	if hasCycle(together(waitsFor(t, r), r, p)) {
 		t.Error("a cycle")
@@ -284,7 +306,10 @@ func TestCombRefusals(t *testing.T) {
 		want   string
 		plain  bool // no *mft.RefusedError
 	}{
+		{Comb{VLs: 2}, r, groups, "comb cannot serve group a: 2 trunks take 2 VLs, and routing xy has one VL; use union-merge or updn-tree", false},
+		{Comb{VLs: 3}, two, groups, "3 trunks are wanted, and only 2 SLs have no VL in common", false},
 		{Comb{}, &dropping, withSL, "group b: the SL-to-VL tables drop packets of its SL 5", false},
+		{Comb{VLs: 2, Trunks: []Trunk{{At: []int{-1, 0}}, {At: []int{-1, 1}, SL: 1}}}, &dropping, groups, "packets of trunk row 1's SL 1 are dropped", false},
 		{Comb{}, loop, []mft.Group{{Name: "a"}}, `the unicast paths alone wait for each other in a cycle: "switch`, false},
 		{Comb{}, ring, []mft.Group{{Name: "a"}}, "comb cannot serve group a: ", false},
 		{Comb{Grid: other}, r, groups, "a grid of another fabric", true},
@@ -293,6 +318,7 @@ func TestCombRefusals(t *testing.T) {
 		{Comb{Trunks: trunkAt(-1, -1)}, r, groups, "dimension 2 has coordinates 0 to 2", true},
 		{Comb{Trunks: trunkAt(1, 1)}, r, groups, "runs along neither the first nor the last dimension", true},
 		{Comb{Trunks: []Trunk{{At: []int{-1, 1}, SL: 16}}}, r, groups, "SL 16", true},
+		{Comb{VLs: 2, Trunks: trunkAt(-1, 1)}, two, groups, "1 trunks for 2 VLs", true},
 		{Comb{Trunks: []Trunk{{At: []int{-1, 1}}, {At: []int{-1, 2}, SL: 1}}}, r, groups, "have a VL in common", true},
 	} {
 		p, err := tt.c.Build(t.Context(), tt.r, tt.groups, mft.Options{})

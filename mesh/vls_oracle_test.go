@@ -37,7 +37,8 @@ func Dateline(ctx context.Context, g *Grid) (*lft.SL2VL, *lft.PathSLs, error) {
 	return l.sl2vl(), sls, nil
 }
 
-// AddVLs is r with tables for vls data VLs, for combs with a trunk on each. Where all paths may use any SL, so they may afterwards, and SL k is
+// AddVLs is r with tables for vls data VLs, for combs with a trunk on each (see
+// Comb.VLs). Where all paths may use any SL, so they may afterwards, and SL k is
 // VL k modulo vls everywhere. Where paths have SLs, these stay, with their VLs,
 // and between switches the SLs that follow the highest one of any path are the
 // VLs that are left, each the same VL everywhere: no unicast packets are on

@@ -294,10 +294,10 @@ func (m *masks) scheme(ctx context.Context, name string, groups []mft.Group) (mf
 	var s mesh.Comb
 	var err error
 	if whole := m.p.groups.whole(m.tables); len(whole) > 0 {
-		s, err = mesh.Comb{Grid: m.mesh()}.Choose(ctx, m.tables.Routing, whole)
+		s, _, err = mesh.Comb{Grid: m.mesh()}.Choose(ctx, m.tables.Routing, whole)
 	}
 	if s.Trunks == nil {
-		s, err = mesh.Comb{Grid: m.mesh()}.Choose(ctx, m.tables.Routing, groups)
+		s, _, err = mesh.Comb{Grid: m.mesh()}.Choose(ctx, m.tables.Routing, groups)
 	}
 	if err != nil {
 		return nil, err
