@@ -66,6 +66,7 @@ func BenchmarkIncremental(b *testing.B) {
 					b.Fatalf("%+v %+v", fails, returns)
 				}
 			}
+			b.ReportMetric(float64(fails.Changes.Entries), "entries/failure")
 			b.ReportMetric(float64(fails.Changes.Blocks), "blocks/failure")
 			b.ReportMetric(float64(returns.Changes.Blocks), "blocks/return")
 		})

@@ -3,6 +3,7 @@ package jobs_test
 import (
 	"context"
 	"flag"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -39,7 +40,7 @@ var gapFabrics = map[string]func() (*fabric.Fabric, error){
 }
 
 // gapFabric makes one of gapFabrics, and its tables without jobs.
-func gapFabric(t *testing.T, name string) *compile.Result {
+func gapFabric(t testing.TB, name string) *compile.Result {
 	t.Helper()
 	if gapFabrics[name] == nil {
 		t.Fatalf("no fabric %q", name)
@@ -110,6 +111,77 @@ func readMix(t *testing.T, f *fabric.Fabric, seed uint64) *jobs.Traffic {
 func median(list []float64) float64 {
 	slices.Sort(list)
 	return (list[len(list)/2] + list[(len(list)-1)/2]) / 2
+}
+
+// BenchmarkChanges finds tables for other jobs, with those for a mix of jobs in memory, at radix 24: a job ends, one
+// starts, or all jobs change. What jobs send is added up, bounded and fitted; nothing is verified. Loads are for the
+// least that any tables have.
+func BenchmarkChanges(b *testing.B) {
+	const changes = 6
+	plain := gapFabric(b, "radix 24")
+	draw := func(seed uint64) string {
+		mix, err := jobs.Mix(plain.Routing.Fabric, seed)
+		if err != nil {
+			b.Fatal(err)
+		}
+		return string(mix)
+	}
+	demandOf := func(mix string) func(context.Context, *fabric.Fabric) (*lft.Demand, error) {
+		return func(ctx context.Context, f *fabric.Fabric) (*lft.Demand, error) {
+			file, err := jobs.Read("mix.yaml", folder{"mix.yaml": mix}.open)
+			if err != nil {
+				return nil, err
+			}
+			t, err := file.In(f, nil)
+			if err != nil {
+				return nil, err
+			}
+			return t.Demand(ctx)
+		}
+	}
+	for seed := uint64(1); seed <= changes; seed++ {
+		all, other := draw(seed), draw(seed+changes)
+		const name = "\n  - name: "
+		one := strings.Index(all, name) + 1
+		without := all[:one] + all[one+strings.Index(all[one:], name)+1:]
+		for _, x := range []struct{ what, from, to string }{{"ends", all, without}, {"starts", without, all}, {"all", all, other}} {
+			b.Run(fmt.Sprintf("mix%d/%s", seed, x.what), func(b *testing.B) {
+				from, err := compile.Run(b.Context(), plain.Routing.Fabric, plain.Engine, compile.Options{Demand: demandOf(x.from)})
+				if err != nil {
+					b.Fatal(err)
+				}
+				f := from.Routing.Fabric
+				var changed compile.Changes
+				var fit *lft.Fit
+				for b.Loop() {
+					b.StopTimer()
+					l, ok := lft.NewIncremental(plain.Engine.Engine.(lft.IncrementalEngine), fabric.NewStableIndex(f), from.Routing)
+					if !ok {
+						b.Fatal("the tables cannot be kept")
+					}
+					b.StartTimer()
+					d, err := demandOf(x.to)(b.Context(), f)
+					if err != nil {
+						b.Fatal(err)
+					}
+					opt := lft.FitOptions{Most: uint64(lft.DefaultUniformFloor * float64(max(l.MaxLoad(), l.LoadBound()))), Slack: new(lft.Options).RebalanceFactor(), Blocks: math.MaxInt}
+					if least := bound.FindUnder(f, d); least != nil {
+						opt.Least = least.Load
+					}
+					if fit, err = l.Fit(b.Context(), d, opt); err != nil {
+						b.Fatal(err)
+					}
+					b.StopTimer()
+					changed = compile.ChangesSince(from.Routing, l.Routing(nil))
+					b.StartTimer()
+				}
+				b.ReportMetric(float64(changed.Entries), "entries")
+				b.ReportMetric(float64(changed.Blocks), "blocks")
+				b.ReportMetric(float64(fit.After)/float64(fit.Least), "load")
+				b.ReportMetric(float64(fit.Before)/float64(fit.Least), "load-before")
+			})
+		}
+	}
 }
 
 // TestGap has tables for mixes of jobs on larger fabrics: how much they close of the gap between tables that

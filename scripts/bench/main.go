@@ -31,13 +31,11 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
@@ -69,16 +67,12 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags.StringVar(&b.program, "ibweave", "bin/ibweave", "the program")
 	flags.StringVar(&b.library, "library", "bin/libibweave-opensm.so", "the plugin")
 	engines := flags.String("engines", "updn,minhop", "engines for -route that both have or that have a counterpart, such as dfsssp, with commas")
-	only := flags.String("only", "", "measure this only, with commas: incremental, jobs, route, mesh, audit, discover, layered, plugin")
+	only := flags.String("only", "", "measure this only, with commas: route, mesh, audit, discover, plugin")
 	measurements := []struct {
 		name, of, usage string
 		measure         func(which string) error
 		which           *string
 	}{
-		{name: "incremental", of: "", usage: "radixes of fat trees in which things fail and come back, with commas: 24,36",
-			measure: func(which string) error { return b.incremental(ctx, which) }},
-		{name: "jobs", of: "", usage: "radixes of fat trees in which jobs change, with commas: 24",
-			measure: func(which string) error { return b.jobs(ctx, which) }},
 		{name: "route", of: "24", usage: "radixes to route, with commas; 36 takes OpenSM a minute a run",
 			measure: func(which string) error { return b.route(ctx, which, strings.Split(*engines, ",")) }},
 		{name: "mesh", of: "30x30", usage: "meshes to route with dor, with commas",
@@ -291,31 +285,6 @@ func median(d []time.Duration) time.Duration {
 
 func (b *bench) row(what string, d []time.Duration) {
 	fmt.Fprintf(b.out, "  %-32s %9.1f ms (%.1f to %.1f)\n", what, ms(median(d)), ms(slices.Min(d)), ms(slices.Max(d)))
-}
-
-// spread is the median of times in ms, with the least and the greatest.
-func spread(d []time.Duration) string {
-	return fmt.Sprintf("%.1f (%.1f to %.1f)", ms(median(d)), ms(slices.Min(d)), ms(slices.Max(d)))
-}
-
-// fatTree is the fat tree of three levels of a radix, with LIDs, and the engine updn for it.
-func fatTree(radix string, change gen.Options) (*fabric.Fabric, int, *compile.Engine, error) {
-	k, err := strconv.Atoi(radix)
-	if err != nil {
-		return nil, 0, nil, errors.New("want a radix")
-	}
-	f, err := gen.FatTree(gen.FatTreeSpec{Radix: k, Levels: 3})
-	if err == nil {
-		f, err = change.Apply(f)
-	}
-	if err == nil {
-		f, err = lft.AssignLIDs(f, lft.LIDOptions{})
-	}
-	if err != nil {
-		return nil, 0, nil, err
-	}
-	e, err := compile.EngineByName("updn")
-	return f, k, e, err
 }
 
 func (b *bench) ratio(theirs, ours []time.Duration) {
