@@ -142,6 +142,8 @@ and hands them to OpenSM.`,
 func (a *app) addCobraCommands(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	cli.DescribeCompletion(root, "engines, formats, rules, schemes, and nodes of the fabric that -t names")
+	completion, _, _ := root.Find([]string{"completion"})
+	completion.Args, completion.RunE = a.noArgs, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	help, _, _ := root.Find([]string{"help"})
 	help.Short = "print the help text of a command"
 	help.Long = "Print what COMMAND --help prints, or a topic such as forms."
