@@ -37,7 +37,7 @@ func BestFirst[V ~int32](n int, next Next[V], key []int32) []V {
 	return list
 }
 
-// Heap gives out its elements in the order of Before, which tells whether a comes before b. Elements
+// Heap gives out its elements in order: a before b where Before(a, b) is true. Elements
 // of which neither is before the other come in any order.
 type Heap[E any] struct {
 	Before func(a, b E) bool
