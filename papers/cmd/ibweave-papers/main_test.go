@@ -201,7 +201,7 @@ func TestUsage(t *testing.T) {
 		"reproduce min/fig8":               "min/theorem2; did you mean min/fig",
 		"reproduce min --cpus x":           "--cpus x: want 1 or more, or 0 for all",
 		"reproduce min --cpus -1":          "--cpus -1: want 1 or more, or 0 for all",
-		"reproduce min --seed 1,1":         "--seed [1 1]: want different numbers",
+		"reproduce min --seed 1,1":         "--seed 1,1: want different numbers",
 		"reproduce min --seed 1,-1":        "--seed 1,-1: want different numbers",
 		"schedule x -g g --classes -1":     "--classes -1: want 1 or 2",
 		"schedule x -g g --classes 3":      "--classes 3: want 1 or 2",

@@ -150,7 +150,7 @@ func (a *app) reproduce(ctx context.Context, o *evaluation) error {
 	for i, s := range o.seeds {
 		seeds[i] = uint64(s)
 		if slices.Contains(seeds[:i], seeds[i]) {
-			return wrongNumber("seed", o.seeds)
+			return wrongNumber("seed", strings.ReplaceAll(strings.Trim(fmt.Sprint(o.seeds), "[]"), " ", ","))
 		}
 	}
 	if len(seeds) == 0 {
