@@ -93,6 +93,8 @@ func TestRecognize(t *testing.T) {
 		{"line", must(mesh.Generate(mesh.Spec{Dims: []int{5}, Hosts: 1})), "line of 5"},
 		{"banyan", must(banyan.Banyan(4, false)), "banyan network of 4 stages, 16 processors"},
 		{"wrapped banyan", must(banyan.Banyan(3, true)), "banyan network of 3 stages, 8 processors, wrapped around"},
+		{"shufflenet", must(gen.Shufflenet(2, 3)), "(2, 3) shufflenet: 3 columns of 8 switches"},
+		{"larger shufflenet", must(gen.Shufflenet(3, 2)), "(3, 2) shufflenet: 2 columns of 9 switches"},
 		{"full mesh", fullMeshOf(7), "full mesh: 7 switches, 1 cable between each two"},
 		{"irregular", must(gen.Irregular(gen.IrregularSpec{Switches: 20, Degree: 4, Hosts: 20, Seed: 1})), "irregular: 20 switches with 4 cables to other switches each"},
 		{"single", lose(must(gen.FatTree(gen.FatTreeSpec{Radix: 2, Levels: 2})), 0, 2), "single switch"},
@@ -247,9 +249,12 @@ func TestFindings(t *testing.T) {
 		{"a mesh, and a torus is meant", must(mesh.Generate(mesh.Spec{Dims: []int{5, 4}, Hosts: 1})), Options{Meant: &Meant{Name: "torus dims 5x4", Full: torus(5, 4)}}, []string{
 			`wrong-shape: the policy wants torus dims 5x4: 5x4 torus; this is 5x4 mesh`,
 		}},
-		{"a mesh, and no grid is meant", must(mesh.Generate(mesh.Spec{Dims: []int{5, 4}, Hosts: 1})), Options{Meant: &Meant{Name: "x", Full: must(gen.Irregular(gen.IrregularSpec{Switches: 12, Degree: 3, Hosts: 12, Seed: 5}))}}, []string{
-			"wrong-shape: the policy wants x: irregular: 12 switches with 3 cables to other switches each; this is 5x4 mesh",
-		}},
+		{"irregular as meant", must(gen.Irregular(gen.IrregularSpec{Switches: 12, Degree: 3, Hosts: 12, Seed: 5})),
+			Options{Meant: &Meant{Name: "irregular", Full: must(gen.Irregular(gen.IrregularSpec{Switches: 12, Degree: 3, Hosts: 12, Seed: 5}))}}, nil},
+		{"another irregular", must(gen.Irregular(gen.IrregularSpec{Switches: 12, Degree: 3, Hosts: 12, Seed: 5})),
+			Options{Meant: &Meant{Name: "irregular", Full: must(gen.Irregular(gen.IrregularSpec{Switches: 12, Degree: 3, Hosts: 12, Seed: 6}))}}, []string{
+				"wrong-shape: the policy wants irregular: irregular: 12 switches with 3 cables to other switches each; this is irregular: 12 switches with 3 cables to other switches each",
+			}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got := Check(tc.f, tc.opt)

@@ -3,7 +3,6 @@ package cabling
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -64,8 +63,8 @@ func (s *Shape) fit() float64 {
 // countPairs counts the pairs of switches that cables join.
 func countPairs(f *fabric.Fabric) int {
 	n := 0
-	for s := range fabric.NodeID(f.NumSwitches()) {
-		n += len(slices.Compact(slices.Sorted(slices.Values(f.Neighbors(s)))))
+	for _, edges := range adjacency(f) {
+		n += len(edges)
 	}
 	return n / 2
 }

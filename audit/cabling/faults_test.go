@@ -97,6 +97,7 @@ func fabrics(t testing.TB) map[string]*fabric.Fabric {
 		"mesh-5x4":     must(mesh.Generate(mesh.Spec{Dims: []int{5, 4}, Hosts: 2})),
 		"torus-5x5":    must(mesh.Generate(mesh.Spec{Dims: []int{5, 5}, Wrap: []bool{true, true}, Hosts: 1})),
 		"hypercube-5":  must(mesh.Hypercube(5, 1)),
+		"shufflenet":   must(gen.Shufflenet(2, 3)),
 		"banyan-3":     must(banyan.Banyan(3, true)),
 		"irregular-20": must(gen.Irregular(gen.IrregularSpec{Switches: 20, Degree: 4, Hosts: 30, Seed: 3})),
 	}

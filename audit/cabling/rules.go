@@ -49,7 +49,7 @@ name, and the fabric has none: it is switched off, or all its cables are unplugg
 that discovery did not find it. Its cables are no findings of their own; count says how
 many it should have. The ports are those of the neighbours that should lead to it.`},
 	{Name: MissingCable, Severity: verify.Error, Count: "cables", Summary: "a cable is missing", Explain: `With an expected topology: both ports are named, and neither has a cable now.
-Without one, the fabric was recognized as a shape (a fat tree, a grid, a full mesh)
+Without one, the fabric was recognized as a shape (a fat tree, a grid, a shufflenet)
 of which some cables are not there. The pair of switches is certain. The port numbers
 are those that the other switches use in this place; a port without a number could not
 be told. Count is the number of parallel cables between the two. Where the shape is a

@@ -14,19 +14,20 @@ import (
 
 // The kinds of shapes.
 const (
-	NoSwitch  = "no-switch"
-	OneSwitch = "single-switch"
-	FatTree   = "fat-tree"
-	Tree      = "irregular-tree" // levels, without a regular pattern between them
-	Mesh      = "mesh"
-	Torus     = "torus"
-	MixedGrid = "partly-wrapped-mesh"
-	Hypercube = "hypercube"
-	Ring      = "ring"
-	Line      = "line"
-	Banyan    = "banyan"
-	FullMesh  = "full-mesh"
-	Irregular = "irregular"
+	NoSwitch   = "no-switch"
+	OneSwitch  = "single-switch"
+	FatTree    = "fat-tree"
+	Tree       = "irregular-tree" // levels, without a regular pattern between them
+	Mesh       = "mesh"
+	Torus      = "torus"
+	MixedGrid  = "partly-wrapped-mesh"
+	Hypercube  = "hypercube"
+	Ring       = "ring"
+	Line       = "line"
+	Banyan     = "banyan"
+	Shufflenet = "shufflenet"
+	FullMesh   = "full-mesh"
+	Irregular  = "irregular"
 )
 
 // Shape says what a fabric looks like. Its JSON form is the member shape of the
@@ -140,10 +141,10 @@ func (s *Shape) String() string {
 	return b.String()
 }
 
-// Recognize says what a fabric looks like: a banyan network, a fat tree, a grid, all
-// switches joined to all, in this order, or irregular. It forgives some missing cables:
-// of a fat tree a quarter, of a grid what mesh.Detect forgives, of a full mesh an
-// eighth, of a banyan network none.
+// Recognize says what a fabric looks like: a banyan network, a fat tree, a grid, a
+// shufflenet, all switches joined to all, in this order, or irregular. It forgives
+// some missing cables: of a fat tree a quarter, of a grid what mesh.Detect forgives,
+// of a shufflenet an eighth, of a banyan network none.
 //
 // It takes O(switches x cables) for fat trees and what mesh.Detect takes for grids.
 func Recognize(f *fabric.Fabric) *Shape {
@@ -154,7 +155,7 @@ func Recognize(f *fabric.Fabric) *Shape {
 		return &Shape{Kind: OneSwitch, Name: "single switch", Missing: []Lack{}, Fit: 1, Certain: true}
 	}
 	var s *Shape
-	for _, try := range []func(*fabric.Fabric) *Shape{recognizeBanyan, recognizeFatTree, recognizeGrid, recognizeFullMesh} {
+	for _, try := range []func(*fabric.Fabric) *Shape{recognizeBanyan, recognizeFatTree, recognizeGrid, recognizeShufflenet, recognizeFullMesh} {
 		if s = try(f); s == nil {
 			continue
 		}
@@ -223,10 +224,11 @@ func recognizeFullMesh(f *fabric.Fabric) *Shape {
 	if n < 4 || n > 256 {
 		return nil
 	}
+	edges := adjacency(f)
 	var pairs []int
-	for a := range fabric.NodeID(n) {
+	for a := range edges {
 		for b := range a {
-			pairs = append(pairs, len(parallel(f, a, b)))
+			pairs = append(pairs, cablesTo(edges[a], fabric.NodeID(b)))
 		}
 	}
 	m := mode(pairs)
@@ -248,21 +250,6 @@ func recognizeFullMesh(f *fabric.Fabric) *Shape {
 		return nil
 	}
 	return s
-}
-
-// towardSwitches counts by port number the switches of which the port leads to
-// another one, if most have one there.
-func towardSwitches(f *fabric.Fabric) []int {
-	lead := make([]int, int(fabric.MaxPortNum)+1)
-	for _, p := range f.Channels() {
-		lead[f.Num(p)]++
-	}
-	for num := range lead {
-		if 2*lead[num] < f.NumSwitches() {
-			lead[num] = 0
-		}
-	}
-	return lead
 }
 
 // parallel lists the ports of a switch that lead to another one, by number.

@@ -20,8 +20,6 @@ type Kind struct {
 	About    string // in sentences
 	Example  string // flags of an example
 	Required string // flags that have to be given, with blanks between them
-	// Wanted says that a policy can want the kind, since cabling recognizes it with cables missing.
-	Wanted bool
 	// Define defines the flags of the kind. seed is that of everything random.
 	Define func(flags *pflag.FlagSet, seed *uint64) maker
 }
@@ -34,23 +32,23 @@ var Kinds = []Kind{
 	{"mesh", "n-dimensional mesh", `Make a mesh: switches on the points of a grid, a cable to each neighbour, and
 hosts on each switch. --wrap closes dimensions to rings. Port 1 of a switch
 leads east, 2 north, 3 west, 4 south, then those of further dimensions follow,
-then the hosts.`, "--dims 16x16 -o mesh.txt", "dims", true, func(flags *pflag.FlagSet, _ *uint64) maker {
+then the hosts.`, "--dims 16x16 -o mesh.txt", "dims", func(flags *pflag.FlagSet, _ *uint64) maker {
 		grid := defineGrid(flags)
 		wrap := flags.String("wrap", "", "make rings of all dimensions, or of the named ones: `x,y,z` or numbers from 1")
 		flags.Lookup("wrap").NoOptDefVal = WrapAll
 		return func() (*fabric.Fabric, error) { return grid(*wrap) }
 	}},
-	{"torus", "n-dimensional torus: a mesh with all dimensions wrapped", "Make a torus: a mesh all of whose dimensions are rings.", "--dims 8x8x8 -o torus.txt", "dims", true, func(flags *pflag.FlagSet, _ *uint64) maker {
+	{"torus", "n-dimensional torus: a mesh with all dimensions wrapped", "Make a torus: a mesh all of whose dimensions are rings.", "--dims 8x8x8 -o torus.txt", "dims", func(flags *pflag.FlagSet, _ *uint64) maker {
 		grid := defineGrid(flags)
 		return func() (*fabric.Fabric, error) { return grid(WrapAll) }
 	}},
 	{"hypercube", "hypercube", `Make a hypercube of 2^N switches, each with a cable to the N others whose
-numbers differ in one bit.`, "--dim 6 -o cube.txt", "dim", true, func(flags *pflag.FlagSet, _ *uint64) maker {
+numbers differ in one bit.`, "--dim 6 -o cube.txt", "dim", func(flags *pflag.FlagSet, _ *uint64) maker {
 		dim, hosts := flags.Int("dim", 0, "dimensions"), flags.Int("hosts", 1, "hosts on each switch")
 		return func() (*fabric.Fabric, error) { return mesh.Hypercube(*dim, *hosts) }
 	}},
 	{"fattree", "fat tree of two or three levels", `Make a full fat tree of two or three levels. All its switches have
---radix ports.`, "--radix 36 --levels 3 -o tree.txt", "radix", true, func(flags *pflag.FlagSet, _ *uint64) maker {
+--radix ports.`, "--radix 36 --levels 3 -o tree.txt", "radix", func(flags *pflag.FlagSet, _ *uint64) maker {
 		var tree gen.FatTreeSpec
 		flags.IntVar(&tree.Radix, "radix", 0, "ports of each switch, an even number")
 		flags.IntVar(&tree.Levels, "levels", 2, "levels of switches, 2 or 3")
@@ -60,7 +58,7 @@ numbers differ in one bit.`, "--dim 6 -o cube.txt", "dim", true, func(flags *pfl
 	{"tree", "tree of pods below core switches, as sites have it", `Make a tree as sites have it: pods of leaves and spines, and core switches
 above them. Hosts can have an adapter on each of several rails. Flags add what
 is seen at sites: a pod that is half cabled, leaves for management, spare core
-switches.`, "--leaves 4 --rails 8 --hosts 32 --spines 16 --parallel 2 --ports 64 -o rails.txt", "", true, func(flags *pflag.FlagSet, _ *uint64) maker {
+switches.`, "--leaves 4 --rails 8 --hosts 32 --spines 16 --parallel 2 --ports 64 -o rails.txt", "", func(flags *pflag.FlagSet, _ *uint64) maker {
 		var tree gen.TreeSpec
 		setPods := defineTree(flags, &tree)
 		flags.IntVar(&tree.Rails, "rails", 1, "adapters of each host, each on a leaf of its own, so that each of --leaves is this many leaves")
@@ -79,7 +77,7 @@ switches.`, "--leaves 4 --rails 8 --hosts 32 --spines 16 --parallel 2 --ports 64
 	}},
 	{"director", "directors, chassis of line and spine chips, with leaves or hosts below", `Make directors: chassis with line chips and spine chips. Leaves are cabled to
 the line chips, or with --line-chips 0 the leaves are the line chips, with hosts
-on them.`, "--directors 2 --pods 2 --leaves 4 -o directors.txt", "", true, func(flags *pflag.FlagSet, _ *uint64) maker {
+on them.`, "--directors 2 --pods 2 --leaves 4 -o directors.txt", "", func(flags *pflag.FlagSet, _ *uint64) maker {
 		var tree gen.TreeSpec
 		setPods := defineTree(flags, &tree)
 		flags.IntVar(&tree.Groups, "directors", 1, "directors")
@@ -92,27 +90,27 @@ on them.`, "--directors 2 --pods 2 --leaves 4 -o directors.txt", "", true, func(
 			return gen.Director(tree, *lines)
 		}
 	}},
-	{"myrinet4", "four switches in a ring with eight hosts", "Make four switches of 8 ports in a ring, with two hosts on each.", "-o ring.txt", "", false, func(*pflag.FlagSet, *uint64) maker { return gen.Myrinet4 }},
+	{"myrinet4", "four switches in a ring with eight hosts", "Make four switches of 8 ports in a ring, with two hosts on each.", "-o ring.txt", "", func(*pflag.FlagSet, *uint64) maker { return gen.Myrinet4 }},
 	{"shufflenet", "bidirectional (p, k) shufflenet; p 2 and k 3 is Gerla's 24-node network", `Make a shufflenet: K columns of P^K switches, each with cables to P switches of
-the next column, and the last column with the first. Each switch has one host.`, "--p 2 --k 3 -o shufflenet.txt", "", false, func(flags *pflag.FlagSet, _ *uint64) maker {
+the next column, and the last column with the first. Each switch has one host.`, "--p 2 --k 3 -o shufflenet.txt", "", func(flags *pflag.FlagSet, _ *uint64) maker {
 		p, k := flags.Int("p", 2, "cables from a switch to the next column"), flags.Int("k", 3, "columns")
 		return func() (*fabric.Fabric, error) { return gen.Shufflenet(*p, *k) }
 	}},
 	{"lattice", "irregular network of 8-port switches on lattice points", `Make an irregular network: switches of 8 ports on random points of a lattice, a
 cable between any two on neighbouring points, and one host on each switch. The
-paper on SPAM measures such networks.`, "--switches 128 --seed 3 -o lattice.txt", "", false, func(flags *pflag.FlagSet, seed *uint64) maker {
+paper on SPAM measures such networks.`, "--switches 128 --seed 3 -o lattice.txt", "", func(flags *pflag.FlagSet, seed *uint64) maker {
 		points := flags.Int("switches", 128, "switches")
 		return func() (*fabric.Fabric, error) { return gen.Lattice(*points, *seed) }
 	}},
 	{"banyan", "banyan multistage network of 2x2 switches", `Make a banyan network: N stages of 2x2 switches between 2^N processors. Each
 processor sends with one adapter and receives with another, or with
---wrap-around uses one for both.`, "--stages 4 -o banyan.txt", "stages", false, func(flags *pflag.FlagSet, _ *uint64) maker {
+--wrap-around uses one for both.`, "--stages 4 -o banyan.txt", "stages", func(flags *pflag.FlagSet, _ *uint64) maker {
 		stages := flags.Int("stages", 0, "stages `N`; there are 2^N processors")
 		wrapAround := flags.Bool("wrap-around", false, "a processor sends and receives with one channel adapter")
 		return func() (*fabric.Fabric, error) { return banyan.Banyan(*stages, *wrapAround) }
 	}},
 	{"irregular", "connected random network, every switch of the same degree", `Make a connected random network in which every switch has the same number of
-cables to other switches. The hosts are spread over the switches.`, "--switches 64 --degree 5 --hosts 256 -o random.txt", "switches degree hosts", false, func(flags *pflag.FlagSet, seed *uint64) maker {
+cables to other switches. The hosts are spread over the switches.`, "--switches 64 --degree 5 --hosts 256 -o random.txt", "switches degree hosts", func(flags *pflag.FlagSet, seed *uint64) maker {
 		var random gen.IrregularSpec
 		flags.IntVar(&random.Switches, "switches", 0, "switches")
 		flags.IntVar(&random.Degree, "degree", 0, "cables from each switch to other switches")
@@ -163,7 +161,7 @@ func defineTree(flags *pflag.FlagSet, tree *gen.TreeSpec) (setPods func() error)
 	}
 }
 
-// Generate makes the fabric of a generator line: a kind that a policy can want, and its
+// Generate makes the fabric of a generator line: a kind and its
 // flags, with or without --, each followed by its value.
 func Generate(text string) (*fabric.Fabric, error) {
 	f, err := generate(strings.Fields(strings.ReplaceAll(text, "=", " ")))
@@ -178,12 +176,12 @@ func generate(fields []string) (*fabric.Fabric, error) {
 	var make maker
 	var flags pflag.FlagSet
 	for _, k := range Kinds {
-		if !k.Wanted {
-			continue
-		}
 		names = append(names, k.Name)
 		if len(fields) > 0 && fields[0] == k.Name {
-			make = k.Define(&flags, new(uint64))
+			seed := uint64(1)
+			if make = k.Define(&flags, &seed); k.Name == "lattice" || k.Name == "irregular" { // these are random
+				flags.Uint64Var(&seed, "seed", seed, "")
+			}
 		}
 	}
 	if make == nil {
@@ -209,7 +207,7 @@ func generate(fields []string) (*fabric.Fabric, error) {
 			value = fields[j]
 		}
 		if flags.Set(word, value) != nil {
-			want := map[string]string{"int": "a number", "intSlice": "numbers, with commas between them", "bool": "no value"}
+			want := map[string]string{"int": "a number", "uint64": "a number", "intSlice": "numbers, with commas between them", "bool": "no value"}
 			return nil, fmt.Errorf("%s %q: want %s", word, value, want[flag.Value.Type()])
 		}
 	}

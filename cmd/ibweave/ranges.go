@@ -139,6 +139,7 @@ func (v *rangedValue) Set(text string) error {
 	}
 	switch {
 	case wrong == nil:
+		v.err = nil // of a value given before
 		return nil
 	case v.later:
 		v.text, v.err = text, wrong

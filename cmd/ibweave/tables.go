@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/spf13/pflag"
@@ -357,8 +358,8 @@ func (in *audit) addUndecided(problems []dump.Problem, rules, ends []string) {
 		}
 		reason[key].n++
 	}
-	for _, l := range reason {
-		in.addOmission(l)
+	for _, key := range slices.Sorted(maps.Keys(reason)) {
+		in.addOmission(reason[key])
 	}
 }
 
