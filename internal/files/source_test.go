@@ -33,7 +33,7 @@ var theirOwn = map[string]string{
 	"sminterface/rehearse/copy.go":                "copies line by line into a private folder",
 	"sminterface/rehearse/explain.go":             "reads line by line what it wrote or copied",
 	"sminterface/rehearse/plugin.go":              "files in a private folder, and the log of its own OpenSM",
-	"sminterface/umad/device_linux.go":            "a device",
+	"sminterface/umad/file.go":                    "a device",
 	"cmd/ibweave-opensm/plugin/":                  "inside OpenSM; what operators name there goes through ReadRegular",
 	"scripts/":                                    "measurements, in folders of their own",
 }
