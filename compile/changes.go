@@ -1,8 +1,11 @@
 package compile
 
 import (
+	"context"
+
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/verify"
 )
 
 // Changes is what a subnet manager has to write where tables of prev are in force:
@@ -36,4 +39,61 @@ func ChangesSince(prev, r *lft.Routing) Changes {
 		}
 	}
 	return c
+}
+
+// Kept is what Run leaves for the next Run from its tables, or from those that they were made from:
+// the router and the checker go on from there, or back. A Result is the same, but has no Certificate.
+// The zero value has nothing. Not safe for concurrent use.
+type Kept struct {
+	// CountOnly is for callers that want only numbers: where no fault is found, Result.Verify has the
+	// counts of unicast traffic and of the loads, and no findings. Unicast traffic includes that
+	// of no switch without a cable.
+	CountOnly bool
+
+	keeper  lft.Keeper
+	checker verify.IncrementalChecker
+}
+
+// Start prepares for a Run from a result's tables, which the engine may keep or not.
+func (k *Kept) Start(r *Result) {
+	e, ok := r.Engine.Engine.(lft.IncrementalEngine)
+	if !ok || r.Routing.SL2VL != nil { // lanes are chosen for all paths together
+		return
+	}
+	v := k.keeper.Hold(e, r.Routing)
+	if v == nil {
+		return
+	}
+	if k.checker.Begin(v); !k.checker.Holds(v) {
+		k.checker.Start(v, r.Routing.Tables, r.Verify)
+	}
+}
+
+// IsLast returns true if the tables that Run made last, with Options.Route.FirstStep, are also those
+// that it makes without.
+func (k *Kept) IsLast(r *lft.Routing, opt *Options) bool {
+	route := opt.routeOptions()
+	return k.keeper.IsLast(r, route.RebalanceFactor())
+}
+
+// Clone is an independent copy: a Run with the one changes nothing in the other. It cannot go back.
+func (k *Kept) Clone() *Kept { return &Kept{k.CountOnly, k.keeper.Clone(), *k.checker.Clone()} }
+
+// check is verify.Check of what Run has made.
+func (k *Kept) check(ctx context.Context, r *lft.Routing, opt verify.Options) (*verify.Result, error) {
+	var v *fabric.Snapshot
+	if k != nil {
+		v = k.keeper.Snapshot(r)
+	}
+	if v == nil {
+		return verify.Check(ctx, r.Fabric, r.Tables, opt)
+	}
+	k.checker.Begin(k.keeper.Former())
+	if !k.CountOnly || opt.SL2VL != nil || opt.PathSLs != nil || opt.Multicast != nil {
+		return k.checker.CheckAll(ctx, v, r.Tables, opt)
+	}
+	if counts := k.checker.Count(v, r.Tables); counts != nil {
+		return counts, ctx.Err()
+	}
+	return verify.Check(ctx, r.Fabric, r.Tables, opt)
 }

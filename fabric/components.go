@@ -1,6 +1,10 @@
 package fabric
 
-import "github.com/ibweave/ibweave/internal/graph"
+import (
+	"slices"
+
+	"github.com/ibweave/ibweave/internal/graph"
+)
 
 // Components is the parts of a fabric that no cables join. CAs and routers do not
 // forward: only cables between switches join switches.
@@ -47,4 +51,42 @@ func (c *Components) Largest() int32 {
 		}
 	}
 	return int32(largest)
+}
+
+// Systems lists the switches that share a system image GUID, where several do: the chips of
+// a director, or those of a switch with several planes, as an XDR switch has four. Systems
+// are in the order of their first switch, and so are their switches.
+func (f *Fabric) Systems() [][]NodeID {
+	first := map[GUID]int{} // by system image GUID: its index in all
+	var all [][]NodeID
+	for s := range NodeID(f.switches) {
+		guid := f.nodes[s].SystemGUID
+		if guid == 0 {
+			continue
+		}
+		i, known := first[guid]
+		if !known {
+			i = len(all)
+			first[guid], all = i, append(all, nil)
+		}
+		all[i] = append(all[i], s)
+	}
+	return slices.DeleteFunc(all, func(chips []NodeID) bool { return len(chips) == 1 })
+}
+
+// SameNodes says whether two fabrics have the same nodes with the same ports, so that
+// a PortID means the same port in both. Cables, LIDs and descriptions may differ.
+func SameNodes(a, b *Fabric) bool {
+	if a == b {
+		return true
+	}
+	return a.switches == b.switches && slices.EqualFunc(a.nodes, b.nodes, func(x, y Node) bool {
+		return x.GUID == y.GUID && x.Type == y.Type && x.NumPorts == y.NumPorts
+	})
+}
+
+// SameTopology says whether two fabrics have the same nodes and the same cables. LIDs,
+// descriptions, labels, widths and speeds may differ.
+func SameTopology(a, b *Fabric) bool {
+	return a == b || SameNodes(a, b) && slices.Equal(a.peer, b.peer)
 }

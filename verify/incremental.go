@@ -259,3 +259,165 @@ func (w *IncrementalChecker) result() (r *Result, idle []fabric.PortID) {
 	})
 	return r, idle
 }
+
+// Start takes a copy of tables of v.Fabric that Check has found to be r, on one VL and
+// without multicast, if they can be followed. O(switches x LIDs).
+func (w *IncrementalChecker) Start(v *fabric.Snapshot, t *lft.Tables, r *Result) {
+	*w = IncrementalChecker{}
+	x := v.Index
+	n := x.Slots()
+	hops := v.Fabric.Distances()
+	if len(r.Undecided) > 0 || r.Unicast.Unreachable+r.Unicast.Loops+r.Management.Unreachable+r.Management.Loops > 0 ||
+		r.CreditLoops.Count+r.Management.CreditLoops > 0 || n*n > maxMatrix || !v.Whole || hops.TooLong() {
+		return
+	}
+	w.at = make([]int, n)
+	pairs := 0
+	for s := range n {
+		w.at[s] = pairs
+		ports := int(x.Base[s+1] - x.Base[s])
+		pairs += ports * ports
+	}
+	if pairs > maxPairs {
+		return
+	}
+	w.now = v
+	w.stride = (int(x.MaxLID)/lft.BlockSize + 1) * lft.BlockSize
+	w.rows = make([]fabric.PortNum, n*w.stride)
+	for slot, s := range v.Node {
+		from := []fabric.PortNum(nil)
+		if s != fabric.NoNode {
+			from = t.Row(s)
+		}
+		row := w.row(int32(slot))
+		for i := copy(row, from); i < len(row); i++ {
+			row[i] = fabric.NoPath
+		}
+	}
+	w.copyDistances(hops)
+	w.pairs = make([]pairUse, pairs)
+	w.routes, w.sent = make([]int64, x.NumPorts()), make([]int64, x.NumPorts())
+	w.hops, w.longer = make([]int64, n+2), make([]int64, n+2)
+	w.checkerScratch = newCheckerScratch(n, w.stride)
+	if !w.countAll() || !w.renumber() {
+		w.now = nil
+	}
+}
+
+// copyDistances fills in dist for the slots with CAs that count for load.
+func (w *IncrementalChecker) copyDistances(hops *fabric.HopMatrix) {
+	w.dist = make([][]uint8, len(w.now.Node))
+	for t, sources := range w.now.Sources {
+		if sources == 0 {
+			continue
+		}
+		to := hops.To(w.now.Node[t])
+		row := make([]uint8, len(w.now.Node))
+		for slot, s := range w.now.Node {
+			row[slot] = fabric.Unreachable
+			if s != fabric.NoNode {
+				row[slot] = to[s]
+			}
+		}
+		w.dist[t] = row
+	}
+}
+
+// countAll counts every path. It returns false when not all is delivered.
+func (w *IncrementalChecker) countAll() bool {
+	for lid, dest := range w.now.Dest {
+		if dest == fabric.NoDestination {
+			continue
+		}
+		for s, node := range w.now.Node {
+			if node != fabric.NoNode && !w.countPath(w.now, w.dist, int32(s), int32(lid), dest, 1) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// MayMix says whether packets may meet entries of the last tables and of t, for the same fabric,
+// in any mixture, as they do while a subnet manager writes t. Then all dependencies of both, and
+// those from an entry of one to an entry of the other, lead to greater numbers: there is no
+// credit loop and no forwarding loop. It is false for tables that the checker does not know.
+// O(switches x LIDs).
+func (w *IncrementalChecker) MayMix(t *lft.Tables) bool {
+	if w.now == nil || w.now.Present != t.Switches() {
+		return false
+	}
+	x := &mixer{IncrementalChecker: w, tables: t}
+	for slot, node := range w.now.Node {
+		if node == fabric.NoNode {
+			continue
+		}
+		row, table := w.row(int32(slot)), t.Row(node)
+		for lid, dest := range w.now.Dest {
+			if old, num := row[lid], entryOf(table, lid); dest != fabric.NoDestination && old != num {
+				x.mixAt(int32(slot), int32(lid), old)
+				x.mixAt(int32(slot), int32(lid), num)
+			}
+		}
+	}
+	ok, number := true, w.number
+	for _, i := range x.added {
+		if !w.rises(i) {
+			ok = w.renumber()
+			break
+		}
+	}
+	if !ok {
+		w.number = number
+	}
+	for _, i := range x.added {
+		w.pairs[i].lids = 0
+	}
+	return ok
+}
+
+// mixer adds the dependencies of mixtures to those of the last tables.
+type mixer struct {
+	*IncrementalChecker
+	tables *lft.Tables
+	added  []int // of pairs
+}
+
+// entries are those of a slot for a LID, of both tables.
+func (x *mixer) entries(slot, lid int32) [2]fabric.PortNum {
+	return [2]fabric.PortNum{x.entry(slot, lid), entryOf(x.tables.Row(x.now.Node[slot]), int(lid))}
+}
+
+// mixAt adds the dependencies of packets for a LID that leave a slot by a port: on the channels by
+// which they come there, and those by which they go on.
+func (x *mixer) mixAt(s, lid int32, num fabric.PortNum) {
+	v, base := x.now, x.now.Index.Base
+	out := base[s] + int32(num)
+	if num == fabric.ManagementPort || out >= base[s+1] || v.Peer[out] < 0 {
+		return
+	}
+	for in := base[s]; in < base[s+1]; in++ {
+		if peer := v.Peer[in]; peer >= 0 {
+			u := v.Index.Owner[peer]
+			if from := x.entries(u, lid); int32(from[0]) == peer-base[u] || int32(from[1]) == peer-base[u] {
+				x.add(in, out)
+			}
+		}
+	}
+	next := v.Index.Owner[v.Peer[out]]
+	for _, e := range x.entries(next, lid) {
+		if on := base[next] + int32(e); on < base[next+1] {
+			x.add(v.Peer[out], on)
+		}
+	}
+}
+
+func (x *mixer) add(in, out int32) {
+	if x.now.Peer[out] < 0 {
+		return
+	}
+	if i := x.pair(in, out); x.pairs[i].lids == 0 {
+		x.pairs[i].lids = 1
+		x.added = append(x.added, i)
+	}
+}

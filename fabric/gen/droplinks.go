@@ -53,3 +53,153 @@ func DropLinks(f *fabric.Fabric, n int, seed uint64) (*fabric.Fabric, error) {
 	}
 	return f.Without(dropped...), nil
 }
+
+// DropSwitches takes n random switches without hosts away, as Remaining does, such that all
+// hosts can still reach each other: one after the other goes, those excepted that hosts need
+// then. With the same seed a larger n takes away the same switches and more. Fewer than n such
+// switches: an error that says how many can go. It takes O(switches x channels).
+func DropSwitches(f *fabric.Fabric, n int, seed uint64) (*fabric.Fabric, error) {
+	if n < 0 {
+		return nil, fmt.Errorf("%d switches to drop: want 0 or more", n)
+	}
+	if n == 0 {
+		return f, nil
+	}
+	list := WithoutHosts(f)
+	newRand(seed).Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	gone := make([]bool, f.NumSwitches())
+	var cables []fabric.PortID
+	left := n
+	for _, s := range list {
+		if left == 0 {
+			break
+		}
+		if gone[s] = true; !hostsJoined(f, gone) {
+			gone[s] = false
+			continue
+		}
+		left--
+		for p := f.PortBase(s); p < f.PortBase(s+1); p++ {
+			if f.Peer(p) != fabric.NoPort {
+				cables = append(cables, p)
+			}
+		}
+	}
+	if left > 0 {
+		return nil, fmt.Errorf("%d switches to drop: want at most %d, since hosts need the others", n, n-left)
+	}
+	return Remaining(f, cables...)
+}
+
+// WithoutHosts lists the switches without CA and router ports, aggregation nodes excepted,
+// ascending.
+func WithoutHosts(f *fabric.Fabric) []fabric.NodeID {
+	var list []fabric.NodeID
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		if len(f.HostsOn(s)) == 0 {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// hostsJoined says whether all switches with hosts are joined by switches that are not gone.
+func hostsJoined(f *fabric.Fabric, gone []bool) bool {
+	var neighbors []fabric.NodeID
+	of, _ := graph.Components(f.NumSwitches(), func(s fabric.NodeID) []fabric.NodeID {
+		neighbors = neighbors[:0]
+		if gone[s] {
+			return neighbors
+		}
+		for _, t := range f.Neighbors(s) {
+			if !gone[t] {
+				neighbors = append(neighbors, t)
+			}
+		}
+		return neighbors
+	})
+	first := int32(-1)
+	return !slices.ContainsFunc(f.Switches(), func(s fabric.NodeID) bool {
+		if len(f.HostsOn(s)) == 0 {
+			return false
+		}
+		if first < 0 {
+			first = of[s]
+		}
+		return of[s] != first
+	})
+}
+
+// Remaining is what a subnet manager sees of f when cables are gone, each named by one
+// of its ports: the largest connected part of what is left, of equal ones that with the
+// lowest NodeID. All that is there has the LIDs and kinds that it has in f. A switch that is dead is
+// one without cables.
+func Remaining(f *fabric.Fabric, cables ...fabric.PortID) (*fabric.Fabric, error) {
+	g := f.Without(cables...)
+	nodes := largestPart(g)
+	slices.SortFunc(nodes, func(m, n fabric.NodeID) int { return int(g.Node(m).Order - g.Node(n).Order) })
+	var b fabric.Builder
+	at := make([]int, g.NumNodes())
+	for _, n := range nodes {
+		i, err := b.AddNode(*g.Node(n))
+		if err != nil {
+			return nil, err
+		}
+		at[n] = i
+		first, last := fabric.PortNum(1), g.Node(n).NumPorts
+		if g.IsSwitch(n) {
+			first, last = fabric.ManagementPort, fabric.ManagementPort
+		}
+		for num := first; num <= last; num++ {
+			p := g.Port(n, num)
+			if err := b.SetPort(i, num, g.PortGUID(p), g.LID(p), g.LMC(p)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, n := range nodes {
+		for p := g.PortBase(n); p < g.PortBase(n+1); p++ {
+			if label := g.Label(p); label != "" {
+				if err := b.SetLabel(at[n], g.Num(p), label); err != nil {
+					return nil, err
+				}
+			}
+			if peer := g.Peer(p); peer > p {
+				if err := b.Connect(at[n], g.Num(p), at[g.Owner(peer)], g.Num(peer), g.Link(p)); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	rest, err := b.Build()
+	if err != nil {
+		return nil, err
+	}
+	var kinds []fabric.KindRule
+	for n := fabric.NodeID(rest.NumSwitches()); int(n) < rest.NumNodes(); n++ {
+		if was, _ := f.NodeByGUID(rest.Node(n).GUID); rest.Kind(n) != f.Kind(was) {
+			kinds = append(kinds, fabric.KindRule{Kind: f.Kind(was), Pattern: rest.Node(n).GUID.String()})
+		}
+	}
+	rest, _ = rest.WithKinds(kinds)
+	return rest, nil
+}
+
+// largestPart is the nodes of the connected part with most nodes.
+func largestPart(f *fabric.Fabric) []fabric.NodeID {
+	var peers []fabric.NodeID
+	of, count := graph.Components(f.NumNodes(), func(n fabric.NodeID) []fabric.NodeID {
+		peers = peers[:0]
+		for p := f.PortBase(n); p < f.PortBase(n+1); p++ {
+			if peer := f.Peer(p); peer != fabric.NoPort {
+				peers = append(peers, f.Owner(peer))
+			}
+		}
+		return peers
+	})
+	parts := make([][]fabric.NodeID, count)
+	for n, part := range of {
+		parts[part] = append(parts[part], fabric.NodeID(n))
+	}
+	return slices.MaxFunc(parts, func(a, b []fabric.NodeID) int { return len(a) - len(b) })
+}
