@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/ibweave/ibweave/audit/diff"
@@ -38,9 +39,9 @@ func BenchmarkIncremental(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	for _, x := range gen.FatTreeFailures(whole, *incrementalRadix) {
-		damaged := remaining(b, whole, x.Cables...)
-		b.Run(fmt.Sprintf("%d/%s", *incrementalRadix, x.Name), func(b *testing.B) {
+	for _, x := range fatTreeFailures(whole, *incrementalRadix) {
+		damaged := remaining(b, whole, x.cables...)
+		b.Run(fmt.Sprintf("%d/%s", *incrementalRadix, x.name), func(b *testing.B) {
 			var c compile.Incremental
 			if _, _, err := c.Run(b.Context(), whole, engine(b, "updn"), compile.Options{}); err != nil {
 				b.Fatal(err)
@@ -259,5 +260,40 @@ func TestIncrementalRates(t *testing.T) {
 	}
 	if kept < n {
 		t.Errorf("%d of %d kept: the draw is too narrow", kept, 2*n)
+	}
+}
+
+// treeFailure is a thing that fails in a fat tree.
+type treeFailure struct {
+	name   string
+	cables []fabric.PortID // that are gone then
+}
+
+// fatTreeFailures is one failure of each kind in the middle of a fat tree of three
+// levels and full (gen.FatTree): a cable between a leaf and a spine, one between a spine and a
+// core switch, a leaf with its hosts, a spine, and a core switch.
+func fatTreeFailures(f *fabric.Fabric, radix int) []treeFailure {
+	half := radix / 2
+	pods := radix
+	// In the order of GUIDs: all leaves, all spines, then the core switches.
+	leaf := fabric.NodeID(pods/2*half + half/2)
+	spine := fabric.NodeID(pods*half + pods/2*half + half/2)
+	core := fabric.NodeID(2*pods*half + half/2*half + half/2)
+	between := func(s, t fabric.NodeID) []fabric.PortID {
+		ports, to := f.SwitchLinks(s)
+		for i, p := range ports {
+			if to[i] == t {
+				return []fabric.PortID{p}
+			}
+		}
+		return nil
+	}
+	all := func(s fabric.NodeID) []fabric.PortID { return slices.Collect(f.Cabled(s)) }
+	return []treeFailure{
+		{"leaf-spine", between(leaf, spine)},
+		{"spine-core", between(spine, core)},
+		{"leaf", all(leaf)},
+		{"spine", all(spine)},
+		{"core", all(core)},
 	}
 }

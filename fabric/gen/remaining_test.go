@@ -1,6 +1,7 @@
 package gen_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -14,20 +15,24 @@ func TestRemaining(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, x := range gen.FatTreeFailures(whole, 4) {
-		f, err := gen.Remaining(whole, x.Cables...)
+	cable, _ := whole.SwitchLinks(5)
+	for _, x := range []struct {
+		name   string
+		cables []fabric.PortID
+	}{{"cable", cable[:1]}, {"leaf", slices.Collect(whole.Cabled(5))}, {"spine", slices.Collect(whole.Cabled(13))}, {"core", slices.Collect(whole.Cabled(18))}} {
+		f, err := gen.Remaining(whole, x.cables...)
 		if err != nil {
 			t.Fatal(err)
 		}
 		hosts, switches := 16, 20
-		switch x.Name {
+		switch x.name {
 		case "leaf":
 			hosts, switches = 14, 19
 		case "spine", "core":
 			switches = 19
 		}
-		if len(f.CAPorts()) != hosts || f.NumSwitches() != switches || f.NumLinks() != whole.NumLinks()-len(x.Cables) {
-			t.Errorf("%s: %d hosts, %d switches, %d cables", x.Name, len(f.CAPorts()), f.NumSwitches(), f.NumLinks())
+		if len(f.CAPorts()) != hosts || f.NumSwitches() != switches || f.NumLinks() != whole.NumLinks()-len(x.cables) {
+			t.Errorf("%s: %d hosts, %d switches, %d cables", x.name, len(f.CAPorts()), f.NumSwitches(), f.NumLinks())
 		}
 		for n := range fabric.NodeID(f.NumNodes()) {
 			was, ok := whole.NodeByGUID(f.Node(n).GUID)
@@ -40,7 +45,7 @@ func TestRemaining(t *testing.T) {
 				ok = whole.Node(whole.Owner(before)).GUID == f.Node(f.Owner(peer)).GUID && whole.Num(before) == f.Num(peer)
 			}
 			if !ok {
-				t.Errorf("%s: %s is not cabled as before", x.Name, f.Node(n).Description)
+				t.Errorf("%s: %s is not cabled as before", x.name, f.Node(n).Description)
 			}
 		}
 	}
