@@ -141,7 +141,7 @@ func (o *Options) isPlain() bool {
 	return o.Complete && o.SL2VL == nil && o.PathSLs == nil && o.Multicast == nil
 }
 
-// follow is update. Where it returns false no tables are known from then on.
+// follow calls update. If that returns false, no tables are known from then on.
 func (w *IncrementalChecker) follow(v *fabric.Snapshot, t *lft.Tables) bool {
 	if w.now != nil && !w.update(v, t) {
 		w.now = nil

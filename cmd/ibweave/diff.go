@@ -195,8 +195,8 @@ func dropUntold[T any](mine *T, other **T) {
 	}
 }
 
-// openFile reads a file. Folders, of whose adaptive routing there is no word unless it is
-// wanted, and db_csv are read later.
+// openFile reads a file; folders and db_csv are read later. Without adaptive, messages about a folder
+// leave its adaptive routing out.
 func (a *app) openFile(name string, lenient, adaptive bool) (*audit, error) {
 	in := &audit{topology: name, lenient: lenient, choosing: choosing{adaptiveToo: adaptive}}
 	switch {

@@ -105,8 +105,8 @@ func formsText() string {
 	return b.String()
 }
 
-// flagValues are values that a shell completes of flags that are no word, by the name of the flag, or
-// by a command and a flag where another command has others.
+// flagValues returns the values that a shell completes for flags which wordFlag does not define: by flag, or by
+// command and flag where commands differ.
 func flagValues() map[string][]string {
 	var engines []string
 	for i := range compile.Engines {

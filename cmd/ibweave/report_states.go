@@ -106,7 +106,7 @@ func (a *app) auditEngine(ctx context.Context, in *audit, f *fabric.Fabric, engi
 	return x, err
 }
 
-// snapshot returns the state of a reported one, for diff.
+// snapshot returns what diff compares of a reported state.
 func (x *reported) snapshot() *diff.Snapshot {
 	return snapshot(x.name, x.fabric, x.tables, &x.options, x.adaptive)
 }

@@ -189,8 +189,8 @@ func (a *app) readLanes(in *audit, f *fabric.Fabric, opt *verify.Options) (err e
 	return err
 }
 
-// readPathSLs is dump.ReadPathSLs. That SLs are missing leaves nothing undecided here: the
-// checker knows which SLs are unknown, and what that leaves undecided.
+// readPathSLs is dump.ReadPathSLs. Missing SLs get the kind MissingEnds: the checker finds out itself which
+// rules unknown SLs leave undecided.
 func readPathSLs(name string, data []byte, f *fabric.Fabric, opt dump.Options) (*lft.PathSLs, []dump.Problem, error) {
 	sls, problems, err := dump.ReadPathSLs(name, data, f, opt)
 	for i := range problems {
