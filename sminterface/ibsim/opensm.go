@@ -72,6 +72,10 @@ const maxErrors = 20
 // ErrNotUp says that OpenSM ended, or was ended, without SUBNET UP.
 var ErrNotUp = errors.New("OpenSM did not bring the subnet up")
 
+// hangsAfter is how long after SUBNET UP an OpenSM that ends by itself is taken to hang, and is killed: its
+// dumps are there.
+const hangsAfter = 3 * time.Minute
+
 // RunOpenSM runs OpenSM once (opensm -o) on the Sim's fabric. It reads no file
 // outside of cfg's, and writes none outside of Dir.
 //
@@ -84,7 +88,13 @@ func RunOpenSM(ctx context.Context, s *Sim, cfg OpenSMConfig) (*OpenSMRun, error
 		return nil, err
 	}
 	late := time.AfterFunc(o.cfg.Timeout, func() { o.cancel(&errTimeout{o.cfg.Timeout, "not done"}) })
-	<-o.Done
+	select {
+	case <-o.Done:
+	case <-o.up: // it writes its dumps and ends, or rarely waits for ever for a thread of its own
+		hung := time.AfterFunc(hangsAfter, func() { o.cancel(errStopped) })
+		<-o.Done
+		hung.Stop()
+	}
 	late.Stop()
 	o.cancel(nil)
 	run, err := &o.run, o.err
