@@ -74,7 +74,7 @@ func (f *Fabric) Systems() [][]NodeID {
 	return slices.DeleteFunc(all, func(chips []NodeID) bool { return len(chips) == 1 })
 }
 
-// SameNodes says whether two fabrics have the same nodes with the same ports, so that
+// SameNodes returns true if two fabrics have the same nodes with the same ports, so that
 // a PortID means the same port in both. Cables, LIDs and descriptions may differ.
 func SameNodes(a, b *Fabric) bool {
 	if a == b {
@@ -85,7 +85,7 @@ func SameNodes(a, b *Fabric) bool {
 	})
 }
 
-// SameTopology says whether two fabrics have the same nodes and the same cables. LIDs,
+// SameTopology returns true if two fabrics have the same nodes and the same cables. LIDs,
 // descriptions, labels, widths and speeds may differ.
 func SameTopology(a, b *Fabric) bool {
 	return a == b || SameNodes(a, b) && slices.Equal(a.peer, b.peer)

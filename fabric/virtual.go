@@ -94,7 +94,7 @@ const (
 // an entry that is not in use.
 func (k PKey) Partition() PKey { return k &^ FullMember }
 
-// IsFull says whether it is the P_Key of a full member.
+// IsFull returns true for the P_Key of a full member.
 func (k PKey) IsFull() bool { return k&FullMember != 0 }
 
 // String is 0x and 4 hexadecimal digits.

@@ -136,7 +136,7 @@ func (w *IncrementalChecker) CheckAll(ctx context.Context, v *fabric.Snapshot, t
 	return Check(ctx, v.Fabric, t, opt)
 }
 
-// isPlain says whether a check is of all tables of one VL alone.
+// isPlain returns true for a check of complete unicast tables on one VL.
 func (o *Options) isPlain() bool {
 	return o.Complete && o.SL2VL == nil && o.PathSLs == nil && o.Multicast == nil
 }
@@ -338,7 +338,7 @@ func (w *IncrementalChecker) countAll() bool {
 	return true
 }
 
-// MayMix says whether packets may meet entries of the last tables and of t, for the same fabric,
+// MayMix returns true if packets may meet entries of the last tables and of t, for the same fabric,
 // in any mixture, as they do while a subnet manager writes t. Then all dependencies of both, and
 // those from an entry of one to an entry of the other, lead to greater numbers: there is no
 // credit loop and no forwarding loop. It is false for tables that the checker does not know.

@@ -53,7 +53,7 @@ type trial struct {
 	lost       int64   // routes that the tables do not deliver
 }
 
-// trials is what became of several patterns.
+// trials collects the results of several patterns.
 type trials struct {
 	bandwidth, contention []float64 // by pattern
 	lost                  int64     // of all

@@ -170,7 +170,7 @@ func (p *instance) takeSnapshot(osm *C.struct_osm_opensm) *plugin.Snapshot {
 	return t
 }
 
-// link is what the active width and speeds of a port stand for, and Mellanox' own FDR10.
+// link returns the width and speed of an active port, Mellanox' own FDR10 included.
 func link(p *C.struct_ibw_port) fabric.Link {
 	info := mad.PortInfo{LinkWidthActive: uint8(p.width), LinkSpeedActive: uint8(p.speed), LinkSpeedExtActive: uint8(p.speed_ext)}
 	l := info.Link(true)

@@ -567,7 +567,7 @@ func writeColumns(b *facts, rows [][]string, left int) {
 	}
 }
 
-// contestTraffic is what tables do under the jobs of --traffic. Times are those of static loads (docs/traffic.md).
+// contestTraffic holds the times of the jobs of --traffic under the tables of one contender, by static loads (docs/traffic.md).
 type contestTraffic struct {
 	Seconds float64      `json:"seconds"`      // of the busiest cable between switches, for all bytes
 	Hosts   float64      `json:"host_seconds"` // of the busiest cable of a host, which no tables change

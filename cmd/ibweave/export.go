@@ -107,7 +107,7 @@ func (a *app) expectPlan(in *audit, names []string, f *fabric.Fabric, opt *cabli
 	return e, nil
 }
 
-// slurmOptions is what slurm is asked to do.
+// slurmOptions are the flags of slurm.
 type slurmOptions struct {
 	topology  string
 	lenient   bool

@@ -339,7 +339,7 @@ func findPlaces(in *page.Input, shape *cabling.Shape) error {
 // program, see compiler_embedded.go.
 var pageCompiler []byte
 
-// wasmMagic is what a WebAssembly module begins with.
+// wasmMagic is the first eight bytes of a WebAssembly module.
 var wasmMagic = []byte("\x00asm\x01\x00\x00\x00")
 
 // packTables packs the tables in force for the compiler in the page.

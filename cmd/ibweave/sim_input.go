@@ -19,7 +19,7 @@ import (
 	"github.com/ibweave/ibweave/traffic"
 )
 
-// tablesKey is what an experiment file has for the argument DIR.
+// tablesKey is the key of an experiment file for the argument DIR.
 const tablesKey = "tables"
 
 // readExperiment sets the flags that an experiment file has and the command line has

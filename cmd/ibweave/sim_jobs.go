@@ -65,7 +65,7 @@ type jobsPoint struct {
 	job     int // all of them if below 0
 }
 
-// jobsResult is what a point came to.
+// jobsResult is the result of a point.
 type jobsResult struct {
 	simResult
 	*sim.JobsDone // nil after a deadlock
@@ -231,7 +231,7 @@ func planTrees(ctx context.Context, x *simRouting, groups []mft.Group) (*mft.Pla
 	return mft.UpdnTree{Order: rank}.Build(ctx, x.routes, groups, mft.Options{Balance: true})
 }
 
-// jobsOf is what the simulator runs: by unicast, or with a plan on its trees.
+// jobsOf returns the jobs for the simulator, whose multicasts are unicasts without a plan and use its trees with one.
 func jobsOf(works []jobs.Work, plan *mft.Plan) []sim.Job {
 	type sender struct {
 		group string

@@ -417,7 +417,7 @@ func (in *simulation) hardwareText() string {
 	return said
 }
 
-// simLimits is what kept hosts from sending at a point.
+// simLimits holds the shares of time in which each resource kept hosts from sending at a point.
 type simLimits struct {
 	Resource sim.Resource `json:"resource"`
 	// Shares of the time of all hosts. In the rest they have nothing to send.
@@ -437,7 +437,7 @@ type simLimits struct {
 	FullCables    int `json:"full_cables"`
 }
 
-// limited is what a measurement says of limits, nil where it says nothing.
+// limited returns the limits of a measurement, nil for one without samples.
 func limited(l *sim.Limits, f *fabric.Fabric) *simLimits {
 	if l.Samples == 0 {
 		return nil

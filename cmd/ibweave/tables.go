@@ -270,7 +270,7 @@ func (in *audit) mftCapacities(f *fabric.Fabric) (list []int) {
 	return list
 }
 
-// choosing is what an audit has of adaptive routing.
+// choosing holds the files of adaptive routing that an audit reads, and what is in them.
 type choosing struct {
 	far         string // "" for none
 	plft        string // "" for none
@@ -283,7 +283,7 @@ func (c *choosing) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.plft, "plft", "", "`FILE` that says which private LFT a packet takes, for --far")
 }
 
-// hasTables says whether there are forwarding tables, static or adaptive.
+// hasTables returns true if there are forwarding tables, static or adaptive.
 func (in *audit) hasTables() bool { return in.lfts != "" || in.far != "" }
 
 // choiceRules are those that rest on adaptive routing.
@@ -363,7 +363,7 @@ func (in *audit) addUndecided(problems []dump.Problem, rules, ends []string) {
 	}
 }
 
-// omission is what a reader left out, or did not find: the first one and how many.
+// omission counts the records that a reader skipped or did not find, and describes the first.
 type omission struct {
 	what  string
 	n     int

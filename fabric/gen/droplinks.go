@@ -103,7 +103,7 @@ func WithoutHosts(f *fabric.Fabric) []fabric.NodeID {
 	return list
 }
 
-// hostsJoined says whether all switches with hosts are joined by switches that are not gone.
+// hostsJoined returns true if all switches with hosts are joined by switches that are not gone.
 func hostsJoined(f *fabric.Fabric, gone []bool) bool {
 	var neighbors []fabric.NodeID
 	of, _ := graph.Components(f.NumSwitches(), func(s fabric.NodeID) []fabric.NodeID {
@@ -130,7 +130,7 @@ func hostsJoined(f *fabric.Fabric, gone []bool) bool {
 	})
 }
 
-// Remaining is what a subnet manager sees of f when cables are gone, each named by one
+// Remaining returns the part of f that a subnet manager sees when cables are gone, each named by one
 // of its ports: the largest connected part of what is left, of equal ones that with the
 // lowest NodeID. All that is there has the LIDs and kinds that it has in f. A switch that is dead is
 // one without cables.

@@ -164,7 +164,7 @@ func (b *bench) compile(ctx context.Context, file, engine string) (s compile.Sec
 	return summary.Seconds, process, err
 }
 
-// qos is what OpenSM needs for path SLs, and nue for lanes, as many as ibsim's ports have.
+// qos are OpenSM's options for SLs of paths, and for nue to use as many lanes as ibsim's ports have.
 var qos = []string{"qos TRUE", "nue_max_num_vls 8"}
 
 // route routes a fabric with each of the engines, whose names both programs have.

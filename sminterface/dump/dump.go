@@ -72,7 +72,7 @@ const (
 // ruleKinds are the kinds of ReadSubnetList that are names of rules.
 var ruleKinds = []topology.Kind{topology.InvalidLID, topology.Loopback, topology.ForeignLines, topology.SweepTimeout, topology.SweepError}
 
-// isFatal says whether a strict reader makes an error of a kind.
+// isFatal returns true for the kinds of problems that are errors of a strict reader.
 func isFatal(kind topology.Kind) bool { return kind == Dropped || kind == Truncated }
 
 // WriteOptions are what a caller may ask of the writers of tables.

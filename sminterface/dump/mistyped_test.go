@@ -63,7 +63,7 @@ func TestMistyped(t *testing.T) {
 	}
 }
 
-// portList is what ibnetdiscover -p prints of a fabric's cables, from both ends.
+// portList returns the rows of ibnetdiscover -p, each cable from both ends.
 func portList(f *fabric.Fabric) (b []byte) {
 	side := func(p fabric.PortID) string {
 		word, end := "CA", p

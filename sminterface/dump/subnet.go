@@ -26,7 +26,7 @@ func textOf[T comparable](words []word[T], v T) string {
 	return words[max(0, slices.IndexFunc(words, func(w word[T]) bool { return w.is == v }))].text
 }
 
-// valueOf is what a word stands for.
+// valueOf returns the value of a word.
 func valueOf[T comparable](words []word[T], text string) (v T, known bool) {
 	i := slices.IndexFunc(words, func(w word[T]) bool { return w.text == text })
 	if i < 0 {

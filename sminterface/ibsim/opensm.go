@@ -51,6 +51,9 @@ type OpenSMConfig struct {
 	// Line, if set, is called for each line of the log, by one goroutine
 	// and before RunOpenSM returns.
 	Line func(LogLine)
+
+	// hangs is how long after SUBNET UP RunOpenSM kills an OpenSM that has not ended, 3 minutes when 0.
+	hangs time.Duration
 }
 
 // OpenSMRun is what became of it.
@@ -72,10 +75,6 @@ const maxErrors = 20
 // ErrNotUp says that OpenSM ended, or was ended, without SUBNET UP.
 var ErrNotUp = errors.New("OpenSM did not bring the subnet up")
 
-// hangsAfter is how long after SUBNET UP an OpenSM that ends by itself is taken to hang, and is killed: its
-// dumps are there.
-const hangsAfter = 3 * time.Minute
-
 // RunOpenSM runs OpenSM once (opensm -o) on the Sim's fabric. It reads no file
 // outside of cfg's, and writes none outside of Dir.
 //
@@ -90,8 +89,8 @@ func RunOpenSM(ctx context.Context, s *Sim, cfg OpenSMConfig) (*OpenSMRun, error
 	late := time.AfterFunc(o.cfg.Timeout, func() { o.cancel(&errTimeout{o.cfg.Timeout, "not done"}) })
 	select {
 	case <-o.Done:
-	case <-o.up: // it writes its dumps and ends, or rarely waits for ever for a thread of its own
-		hung := time.AfterFunc(hangsAfter, func() { o.cancel(errStopped) })
+	case <-o.up: // it writes its dumps and ends; rarely it hangs after that
+		hung := time.AfterFunc(cmp.Or(o.cfg.hangs, 3*time.Minute), func() { o.cancel(errStopped) })
 		<-o.Done
 		hung.Stop()
 	}

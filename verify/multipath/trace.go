@@ -7,7 +7,7 @@ import (
 	"github.com/ibweave/ibweave/internal/graph"
 )
 
-// nodeSearch is what is known of the nodes that packets for one LID of one class reach, or
+// nodeSearch holds the nodes that packets for one LID of one class reach, or
 // for several LIDs with the same choices.
 type nodeSearch struct {
 	lost    []bool // by node: a choice loses packets, or there is none

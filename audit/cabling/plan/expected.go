@@ -182,7 +182,7 @@ func (b *binder) members(switches, hosts bool) []bool {
 	return in
 }
 
-// planned says whether a cable is plugged by hand.
+// planned returns true for a cable that is plugged by hand.
 func (x *index) planned(p, q fabric.PortID) bool {
 	m, n := x.f.Owner(p), x.f.Owner(q)
 	if x.f.IsSwitch(m) && x.f.IsSwitch(n) {
