@@ -273,6 +273,27 @@ func TestFindings(t *testing.T) {
 	}
 }
 
+// TestMeantTree takes one cable between switches out of trees that are no fat trees, and expects just the finding
+// that it is missing.
+func TestMeantTree(t *testing.T) {
+	for name, spec := range map[string]gen.TreeSpec{
+		"management": {Ports: 40, Pods: []int{4}, Hosts: 4, Spines: 4, HalfCabled: 2, Management: 2},
+		"pods":       {Ports: 40, Pods: []int{1, 1, 1}, Hosts: 4, Spines: 2, Cores: 1, Management: 3},
+	} {
+		full := must(gen.Tree(spec))
+		if k := Recognize(full).Kind; k == FatTree {
+			t.Fatalf("%s is a fat tree", name)
+		}
+		for seed := range short.Of[uint64](12, 4) {
+			f := must(gen.DropLinks(full, 1, seed))
+			got := messages(slices.DeleteFunc(Check(f, Options{Meant: &Meant{Name: name, Full: full}}).Findings, func(x verify.Finding) bool { return x.Severity != verify.Error }))
+			if len(got) != 1 || !strings.HasPrefix(got[0], MissingCable+": ") {
+				t.Errorf("%s, seed %d: %q", name, seed, got)
+			}
+		}
+	}
+}
+
 // Pieces, names and GUIDs that are not unique.
 func TestNodes(t *testing.T) {
 	p, err := gen.NewPlan(4, 4)

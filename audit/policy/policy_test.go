@@ -417,4 +417,13 @@ func TestGenerate(t *testing.T) {
 			t.Errorf("%s: %v, want %d switches", text, err, switches)
 		}
 	}
+	want, err := gen.Lattice(20, 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, same := range map[string]bool{"lattice switches 20 seed 7": true, "lattice switches 20": false} {
+		if f, err := Generate(text); err != nil || fabric.SameTopology(f, want) != same {
+			t.Errorf("%s: %v, or not of its seed", text, err)
+		}
+	}
 }
