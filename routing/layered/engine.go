@@ -105,6 +105,10 @@ func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*
 	if err := p.finishPaths(ctx, x, r); err != nil {
 		return nil, e.renameError(err)
 	}
+	// Paths that had to change for their layers can end up busier than those of the order.
+	if load := p.greatestLoad(); shortest && (load > updnLoad || len(x.layers) > 1 && load == updnLoad) {
+		return one, nil
+	}
 	if len(x.layers) == 1 {
 		return r, nil
 	}
