@@ -2,7 +2,7 @@
 // of the sweep, LIDs that no port can have, lines that do not belong there. It makes no
 // promise to other modules.
 //
-// A reader tells facts as topology.Problem, each with a Kind; the table here says which
+// A reader tells facts as fabric.Problem, each with a Kind; the table here says which
 // rule a kind belongs to. A kind without a row is no finding: the command prints it as a
 // line.
 package capture
@@ -12,7 +12,6 @@ import (
 	"hash/fnv"
 
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/verify"
 )
@@ -72,31 +71,31 @@ them everywhere.`},
 }
 
 // rules says which rule a kind belongs to.
-var rules = map[topology.Kind]string{
-	topology.SweepTimeout: SweepErrors,
-	topology.SweepError:   SweepErrors,
-	topology.InvalidLID:   InvalidLID,
-	topology.Loopback:     LoopbackPlug,
-	topology.ForeignLines: ForeignLines,
+var rules = map[fabric.ProblemKind]string{
+	fabric.SweepTimeout: SweepErrors,
+	fabric.SweepError:   SweepErrors,
+	fabric.InvalidLID:   InvalidLID,
+	fabric.Loopback:     LoopbackPlug,
+	fabric.ForeignLines: ForeignLines,
 
 	CutFile: CutFile, FilesDisagree: FilesDisagree, ToolWarning: ToolWarning, SeveralMasters: SeveralMasters, // of ibdiagnet
 	UnevenCable: UnevenCable,
 }
 
 // RuleOf is the rule that problems of a kind break, "" for a kind that is no finding.
-func RuleOf(kind topology.Kind) string { return rules[kind] }
+func RuleOf(kind fabric.ProblemKind) string { return rules[kind] }
 
 // maxPorts bounds the ports of a finding.
 const maxPorts = 100
 
 // Findings makes one finding of all problems that belong to a rule, in the order of Rules.
 // f is what was read.
-func Findings(f *fabric.Fabric, problems []topology.Problem) []verify.Finding {
+func Findings(f *fabric.Fabric, problems []fabric.Problem) []verify.Finding {
 	var list []verify.Finding
 	for i := range Rules {
 		rule := &Rules[i]
 		x := verify.Finding{Rule: rule.Name, Severity: rule.Severity, Witness: []verify.Hop{}, Fingerprint: Fingerprint(rule.Name, 1)}
-		var first *topology.Problem
+		var first *fabric.Problem
 		timeouts := 0
 		for k := range problems {
 			p := &problems[k]
@@ -107,7 +106,7 @@ func Findings(f *fabric.Fabric, problems []topology.Problem) []verify.Finding {
 				first = p
 			}
 			x.Count += int64(p.Count)
-			if p.Kind == topology.SweepTimeout {
+			if p.Kind == fabric.SweepTimeout {
 				timeouts += p.Count
 			}
 			if n, ok := f.NodeByGUID(p.Node); ok && len(x.Ports) < maxPorts {
@@ -136,7 +135,7 @@ func Fingerprint(rule string, n int) string {
 }
 
 // describe is the message of a finding of which first is the first of n problems.
-func describe(f *fabric.Fabric, rule string, n, timeouts int, first *topology.Problem) string {
+func describe(f *fabric.Fabric, rule string, n, timeouts int, first *fabric.Problem) string {
 	what := ""
 	switch rule {
 	case SweepErrors:

@@ -19,7 +19,7 @@ Ca 1 "H-0000000000000002" # "host"
 [1](2) "S-0000000000000001"[1] # lid 65535 lmc 0 "leaf" lid 1 4xNDR
 `
 
-func parse(t *testing.T, text string) (*fabric.Fabric, []topology.Problem) {
+func parse(t *testing.T, text string) (*fabric.Fabric, []fabric.Problem) {
 	t.Helper()
 	f, problems, err := topology.Parse("in", []byte(text), topology.Options{})
 	if err != nil {
@@ -82,12 +82,12 @@ func TestRules(t *testing.T) {
 		}
 		names[r.Name] = true
 	}
-	for _, kind := range []topology.Kind{topology.SweepTimeout, topology.SweepError, topology.InvalidLID, topology.Loopback, topology.ForeignLines} {
+	for _, kind := range []fabric.ProblemKind{fabric.SweepTimeout, fabric.SweepError, fabric.InvalidLID, fabric.Loopback, fabric.ForeignLines} {
 		if !names[capture.RuleOf(kind)] {
 			t.Errorf("kind %s has the rule %q, which is not there", kind, capture.RuleOf(kind))
 		}
 	}
-	if capture.RuleOf(topology.Contradiction) != "" || capture.RuleOf(topology.Dropped) != "" {
+	if capture.RuleOf(fabric.Contradiction) != "" || capture.RuleOf(fabric.Dropped) != "" {
 		t.Error("what is listed line by line has a rule")
 	}
 }

@@ -632,10 +632,10 @@ func (o *order) manifestOptions(f *fabric.Fabric, opt compile.Options, lmc uint8
 }
 
 // isGone says whether a problem is about a member of a group that the fabric lacks.
-func isGone(p dump.Problem) bool { return p.Kind == dump.Gone }
+func isGone(p fabric.Problem) bool { return p.Kind == fabric.Gone }
 
 // parseGroups reads multicast groups in any form.
-func (a *app) parseGroups(name string, text []byte, f *fabric.Fabric, opt dump.Options) ([]mft.Group, []dump.Problem, error) {
+func (a *app) parseGroups(name string, text []byte, f *fabric.Fabric, opt dump.Options) ([]mft.Group, []fabric.Problem, error) {
 	if dump.Recognize(text) != dump.SAQuery {
 		groups, err := groupfile.Parse(name, text, f)
 		return groups, nil, err

@@ -182,7 +182,7 @@ func (a *app) readReading(in *audit, name string, f *fabric.Fabric) (c *dump.Cou
 		if err != nil {
 			return &inputError{err}
 		}
-		var problems []dump.Problem
+		var problems []fabric.Problem
 		if c, problems, err = dump.ReadCounters(name, data, f, dump.Options{Lenient: in.lenient}); err == nil {
 			a.dumpProblems(problems, in.lenient)
 		}

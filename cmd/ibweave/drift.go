@@ -181,7 +181,7 @@ func (a *app) readLive(d *drifting, f *fabric.Fabric) (*diff.Snapshot, error) {
 		if err != nil {
 			return nil, err
 		}
-		var problems []dump.Problem
+		var problems []fabric.Problem
 		twice := false
 		form := dump.Recognize(data)
 		switch form.Info().Kind {
@@ -212,7 +212,7 @@ func (a *app) readLive(d *drifting, f *fabric.Fabric) (*diff.Snapshot, error) {
 		a.dumpProblems(problems, d.lenient)
 		if form.Info().Kind == dump.ForwardingTables {
 			// A switch without a table lacks what it was meant to have.
-			problems = slices.DeleteFunc(problems, func(p dump.Problem) bool { return p.Kind == dump.Missing })
+			problems = slices.DeleteFunc(problems, func(p fabric.Problem) bool { return p.Kind == fabric.Missing })
 		}
 		d.parts.addUndecided(problems, []string{drift.Unread}, []string{drift.Unread})
 	}

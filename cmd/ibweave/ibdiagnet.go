@@ -192,8 +192,8 @@ func lacksEnd(from interface {
 	return (err1 == nil || err1 == io.EOF) && (err2 == nil || err2 == io.EOF) && ibdiagnet.IsCut(head, tail)
 }
 
-func isCut(problems []topology.Problem) bool {
-	return slices.ContainsFunc(problems, func(p topology.Problem) bool { return p.Kind == ibdiagnet.CutFile })
+func isCut(problems []fabric.Problem) bool {
+	return slices.ContainsFunc(problems, func(p fabric.Problem) bool { return p.Kind == ibdiagnet.CutFile })
 }
 
 // enter finds the topology in the folder or archive that -t names.
@@ -281,7 +281,7 @@ func (a *app) fabricOfDatabase(in, from *audit, d *ibdiagnet.Database) (*fabric.
 	in.addUndecidedTopology(from.topology, d.Problems)
 	a.tellProblems(in, f, d.Problems)
 	for _, p := range d.Notice(from.topology) { // each is a finding of its own
-		a.tellProblems(in, f, []topology.Problem{p})
+		a.tellProblems(in, f, []fabric.Problem{p})
 	}
 	a.compareRun(in, from, f)
 	return f, nil
@@ -290,37 +290,37 @@ func (a *app) fabricOfDatabase(in, from *audit, d *ibdiagnet.Database) (*fabric.
 // compareRun compares the topology with the other files of the run.
 func (a *app) compareRun(in, from *audit, f *fabric.Fabric) {
 	for _, path := range from.beside {
-		var problems []topology.Problem
+		var problems []fabric.Problem
 		g, err := a.besideFabric(from, path, &problems)
 		parse, isParse := errors.AsType[*fabric.ParseError](err)
 		switch {
 		case errors.Is(err, ibdiagnet.ErrCut) && isParse:
-			problems = append(problems, topology.Problem{Kind: ibdiagnet.CutFile, File: path, Line: parse.Line, Count: 1, Message: parse.Err.Error()})
+			problems = append(problems, fabric.Problem{Kind: ibdiagnet.CutFile, File: path, Line: parse.Line, Count: 1, Message: parse.Err.Error()})
 		case err != nil && in.ends[path]: // that it is cut is said already
 		case err != nil:
 			why := err.Error()
 			if isParse { // without the text of the line
 				why = fmt.Sprintf("line %d: %v", parse.Line, parse.Err)
 			}
-			problems = append(problems, topology.Problem{Kind: ibdiagnet.FilesDisagree, File: path, Count: 1,
+			problems = append(problems, fabric.Problem{Kind: ibdiagnet.FilesDisagree, File: path, Count: 1,
 				Message: fmt.Sprintf("%s is not read, and not compared with %s: %s", path, from.topology, why)})
 		default:
 			problems = append(problems, ibdiagnet.Disagreements(f, g, from.topology, path)...)
 		}
 		for _, p := range problems { // each is a finding of its own
-			a.tellProblems(in, f, []topology.Problem{p})
+			a.tellProblems(in, f, []fabric.Problem{p})
 		}
 	}
 }
 
 // besideFabric reads a file of the run for comparison. Of what is noticed in it, it counts
 // only that it is cut.
-func (a *app) besideFabric(from *audit, path string, problems *[]topology.Problem) (*fabric.Fabric, error) {
+func (a *app) besideFabric(from *audit, path string, problems *[]fabric.Problem) (*fabric.Fabric, error) {
 	if d, known := from.databases[path]; known {
 		if d.err != nil {
 			return nil, d.err
 		}
-		*problems = slices.DeleteFunc(slices.Clone(d.Problems), func(p topology.Problem) bool { return p.Kind != ibdiagnet.CutFile })
+		*problems = slices.DeleteFunc(slices.Clone(d.Problems), func(p fabric.Problem) bool { return p.Kind != ibdiagnet.CutFile })
 		return d.Fabric, nil
 	}
 	data, err := a.readAudited(from, path)
@@ -345,12 +345,12 @@ func (a *app) checkEnd(in *audit, path string, data []byte) error {
 		in.ends = map[string]bool{}
 	}
 	in.ends[path] = true
-	p := topology.Problem{Kind: ibdiagnet.CutFile, File: path, Line: bytes.Count(data, []byte("\n")) + 1, Count: 1,
+	p := fabric.Problem{Kind: ibdiagnet.CutFile, File: path, Line: bytes.Count(data, []byte("\n")) + 1, Count: 1,
 		Message: "no last line \"# File closed at\", which this version of ibdiagnet prints: the file is cut short"}
 	if a.strict {
 		return &fabric.ParseError{File: path, Line: p.Line, Err: errors.New(p.Message)}
 	}
-	a.tellProblems(in, &fabric.Fabric{}, []topology.Problem{p})
+	a.tellProblems(in, &fabric.Fabric{}, []fabric.Problem{p})
 	return nil
 }
 

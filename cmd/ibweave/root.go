@@ -362,7 +362,7 @@ func (a *app) parseTopology(in *audit, name string, data []byte) (*fabric.Fabric
 			return nil, err
 		}
 		rest := withoutRules(problems)
-		noticed := slices.DeleteFunc(problems, func(p topology.Problem) bool { return capture.RuleOf(p.Kind) == "" })
+		noticed := slices.DeleteFunc(problems, func(p fabric.Problem) bool { return capture.RuleOf(p.Kind) == "" })
 		if len(noticed) > 0 && a.strict {
 			return nil, &fabric.ParseError{File: name, Line: noticed[0].Line, Err: errors.New(noticed[0].Message)}
 		}
@@ -385,7 +385,7 @@ func (a *app) parseTopology(in *audit, name string, data []byte) (*fabric.Fabric
 
 // tellProblems makes findings of what a reader noticed, or prints a line for each rule
 // where no findings are wanted, and prints the rest of the problems.
-func (a *app) tellProblems(in *audit, f *fabric.Fabric, problems []topology.Problem) {
+func (a *app) tellProblems(in *audit, f *fabric.Fabric, problems []fabric.Problem) {
 	findings := capture.Findings(f, problems)
 	for _, x := range findings {
 		if !in.asFindings {
@@ -400,8 +400,8 @@ func (a *app) tellProblems(in *audit, f *fabric.Fabric, problems []topology.Prob
 }
 
 // withoutRules lists the problems of which no findings are made.
-func withoutRules(problems []topology.Problem) []topology.Problem {
-	return slices.DeleteFunc(slices.Clone(problems), func(p topology.Problem) bool { return capture.RuleOf(p.Kind) != "" })
+func withoutRules(problems []fabric.Problem) []fabric.Problem {
+	return slices.DeleteFunc(slices.Clone(problems), func(p fabric.Problem) bool { return capture.RuleOf(p.Kind) != "" })
 }
 
 // strictFlag defines --strict, for commands with --lenient.
@@ -462,7 +462,7 @@ func (a *app) renamed(f *fabric.Fabric) (*fabric.Fabric, error) {
 		if err != nil {
 			return nil, err
 		}
-		var problems []topology.Problem
+		var problems []fabric.Problem
 		if m.names, problems, err = topology.ParseNames(m.file, data); err != nil {
 			return nil, err
 		}
@@ -475,7 +475,7 @@ func (a *app) renamed(f *fabric.Fabric) (*fabric.Fabric, error) {
 }
 
 // dumpProblems prints what was odd in a topology or a dump.
-func (a *app) dumpProblems(problems []topology.Problem, all bool) {
+func (a *app) dumpProblems(problems []fabric.Problem, all bool) {
 	a.listProblems(len(problems), all, func(i int) string { return problems[i].String() })
 }
 

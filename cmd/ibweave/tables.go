@@ -13,7 +13,6 @@ import (
 	"github.com/ibweave/ibweave/audit/cabling"
 	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/lft/adaptive"
 	"github.com/ibweave/ibweave/mft"
@@ -128,7 +127,7 @@ func (a *app) readLFTs(in *audit, f *fabric.Fabric) (*lft.Tables, error) {
 	if err != nil {
 		return nil, err
 	}
-	problems = slices.DeleteFunc(problems, func(p dump.Problem) bool { // of private LFTs that are all known
+	problems = slices.DeleteFunc(problems, func(p fabric.Problem) bool { // of private LFTs that are all known
 		private, ok := p.Err.(dump.PrivateTablesError)
 		return ok && in.adaptive != nil && private.In(in.adaptive)
 	})
@@ -136,7 +135,7 @@ func (a *app) readLFTs(in *audit, f *fabric.Fabric) (*lft.Tables, error) {
 	in.addUndecided(problems, verify.UnicastRules, nil)
 	in.lostRows = dump.Recognize(text) == dump.LFTs
 	for i := range problems {
-		if p := &problems[i]; p.Kind == dump.PrivateTables {
+		if p := &problems[i]; p.Kind == fabric.PrivateTables {
 			rule, _ := verify.RuleByName(verify.AdaptiveRouting)
 			in.findings = append(in.findings, verify.Finding{Rule: rule.Name, Severity: rule.Severity, Message: fmt.Sprintf("%s:%d: %v", p.File, p.Line, p.Err), Count: 1})
 		}
@@ -156,7 +155,7 @@ func (a *app) readTablesBeside(in *audit, f *fabric.Fabric, opt *verify.Options)
 // readDump reads a file of tables of f. What its problems leave undecided goes into in:
 // rules, and ends where it lacks CA and router ports only.
 func readDump[T any](a *app, in *audit, name string, f *fabric.Fabric, rules, ends []string,
-	read func(name string, data []byte, f *fabric.Fabric, opt dump.Options) (T, []dump.Problem, error),
+	read func(name string, data []byte, f *fabric.Fabric, opt dump.Options) (T, []fabric.Problem, error),
 ) (t T, err error) {
 	data, err := a.readAudited(in, name)
 	if err != nil {
@@ -191,11 +190,11 @@ func (a *app) readLanes(in *audit, f *fabric.Fabric, opt *verify.Options) (err e
 
 // readPathSLs is dump.ReadPathSLs. Missing SLs get the kind MissingEnds: the checker finds out itself which
 // rules unknown SLs leave undecided.
-func readPathSLs(name string, data []byte, f *fabric.Fabric, opt dump.Options) (*lft.PathSLs, []dump.Problem, error) {
+func readPathSLs(name string, data []byte, f *fabric.Fabric, opt dump.Options) (*lft.PathSLs, []fabric.Problem, error) {
 	sls, problems, err := dump.ReadPathSLs(name, data, f, opt)
 	for i := range problems {
-		if problems[i].Kind == dump.Missing {
-			problems[i].Kind = dump.MissingEnds
+		if problems[i].Kind == fabric.Missing {
+			problems[i].Kind = fabric.MissingEnds
 		}
 	}
 	return sls, problems, err
@@ -241,7 +240,7 @@ func (a *app) readMulticast(in *audit, f *fabric.Fabric) (m *verify.Multicast, e
 }
 
 // addGone makes a finding of members of groups that the fabric lacks.
-func (in *audit) addGone(problems []dump.Problem) {
+func (in *audit) addGone(problems []fabric.Problem) {
 	n := count(problems, isGone)
 	if n == 0 {
 		return
@@ -333,22 +332,22 @@ func (a *app) checkChoices(ctx context.Context, in *audit, x *auditResult) error
 
 // addUndecided notes which rules the problems of a file leave undecided: some where the file
 // lacks CA and router ports only.
-func (in *audit) addUndecided(problems []dump.Problem, rules, ends []string) {
+func (in *audit) addUndecided(problems []fabric.Problem, rules, ends []string) {
 	reason := map[string]*omission{}
 	for i := range problems {
 		p := &problems[i]
 		key, what, of := "", p.File+": "+p.Err.Error(), rules
 		switch p.Kind {
-		case dump.Dropped, dump.Truncated:
+		case fabric.Dropped, fabric.Truncated:
 			key, what = "lenient", p.File+": --lenient left something out: "+p.Err.Error()
 			if p.Line > 0 {
 				what = fmt.Sprintf("%s:%d: --lenient left this out: %v", p.File, p.Line, p.Err)
 			}
-		case dump.Missing:
+		case fabric.Missing:
 			key = "missing"
-		case dump.MissingEnds:
+		case fabric.MissingEnds:
 			key, of = "ends", ends
-		case dump.PrivateTables:
+		case fabric.PrivateTables:
 			key = "private"
 		default:
 			continue
@@ -380,10 +379,10 @@ func (in *audit) addOmission(l *omission) {
 }
 
 // addUndecidedTopology is addUndecided for ibnetdiscover text.
-func (in *audit) addUndecidedTopology(name string, problems []topology.Problem) {
+func (in *audit) addUndecidedTopology(name string, problems []fabric.Problem) {
 	l := omission{rules: in.topologyRules()}
 	for i := range problems {
-		if p := &problems[i]; p.Kind == topology.Dropped {
+		if p := &problems[i]; p.Kind == fabric.Dropped {
 			if l.n += p.Count; l.what == "" {
 				l.what = fmt.Sprintf("%s:%d: --lenient left something out: %s", name, p.Line, p.Message)
 			}

@@ -98,7 +98,7 @@ func (p *parser) matchLine(i int32, l *portLine) error {
 		if p.strict {
 			return p.refusal(l.at, p.column(l), "%s is connected to itself: want another port", p.portName(l))
 		}
-		q := p.problem(Loopback, l.at, p.column(l), "connected to itself; taken as a port without a cable")
+		q := p.problem(fabric.Loopback, l.at, p.column(l), "connected to itself; taken as a port without a cable")
 		q.Node, q.Port = p.nodes[l.node].guid, l.num
 		return nil
 	}
@@ -354,7 +354,7 @@ func (p *parser) tellLID(x *badLID, told map[int]bool) {
 	} else {
 		message += fmt.Sprintf("taken as %d, as another line says", lid)
 	}
-	q := p.problem(InvalidLID, x.at, x.column, message)
+	q := p.problem(fabric.InvalidLID, x.at, x.column, message)
 	q.Node, q.Port = n.guid, num
 }
 

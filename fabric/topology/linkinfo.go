@@ -404,7 +404,7 @@ func (p *parser) joinRows(rows []infoRow) ([]listLine, error) {
 	for i := range rows {
 		x := &rows[i]
 		if x.none {
-			q := p.problem(SweepError, x.at, 0, "the port is up, and nothing answered behind it")
+			q := p.problem(fabric.SweepError, x.at, 0, "the port is up, and nothing answered behind it")
 			if x.own.kind == fabric.Switch {
 				q.Node, q.Port = x.own.guid, x.own.num
 			}

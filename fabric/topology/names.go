@@ -18,7 +18,7 @@ import (
 //
 // Errors are *fabric.ParseError: a line that is not like that, a GUID with two names.
 // Foreign lines among those of ibswitches and the like are skipped: Problems.
-func ParseNames(name string, data []byte) (map[fabric.GUID]string, []Problem, error) {
+func ParseNames(name string, data []byte) (map[fabric.GUID]string, []fabric.Problem, error) {
 	p := &parser{file: name, data: Plain(data)}
 	n := nameReader{parser: p, names: make(map[fabric.GUID]string), lines: make(map[fabric.GUID]int32)}
 	read := n.readMapLine

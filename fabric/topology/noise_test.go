@@ -131,19 +131,19 @@ func distinct(t *rapid.T, f *fabric.Fabric) {
 }
 
 // found is what a reader noticed, in the words of noisyText.
-func found(t *rapid.T, f *fabric.Fabric, problems []topology.Problem) (x noisyText) {
+func found(t *rapid.T, f *fabric.Fabric, problems []fabric.Problem) (x noisyText) {
 	for _, p := range problems {
 		n, _ := f.NodeByGUID(p.Node)
 		switch p.Kind {
-		case topology.ForeignLines:
+		case fabric.ForeignLines:
 			x.Foreign += p.Count
-		case topology.SweepTimeout:
+		case fabric.SweepTimeout:
 			x.Timeouts += p.Count
-		case topology.SweepError:
+		case fabric.SweepError:
 			x.Errors += p.Count
-		case topology.InvalidLID:
+		case fabric.InvalidLID:
 			x.InvalidLIDs = append(x.InvalidLIDs, f.Port(n, p.Port))
-		case topology.Loopback:
+		case fabric.Loopback:
 			x.Loopbacks = append(x.Loopbacks, f.Port(n, p.Port))
 		default:
 			t.Errorf("nothing deserves %s", p.String())

@@ -143,18 +143,18 @@ func TestListNoise(t *testing.T) {
 }
 
 // deserved checks that problems are what the noise deserves.
-func deserved(t *rapid.T, noisy *noisyText, g *fabric.Fabric, problems []topology.Problem) {
+func deserved(t *rapid.T, noisy *noisyText, g *fabric.Fabric, problems []fabric.Problem) {
 	// Lists may not say which adapter a port is on: LIDs that cannot be are counted.
 	x := noisyText{Data: noisy.Data}
 	for _, p := range problems {
 		switch p.Kind {
-		case topology.ForeignLines:
+		case fabric.ForeignLines:
 			x.Foreign += p.Count
-		case topology.SweepTimeout:
+		case fabric.SweepTimeout:
 			x.Timeouts += p.Count
-		case topology.SweepError:
+		case fabric.SweepError:
 			x.Errors += p.Count
-		case topology.InvalidLID:
+		case fabric.InvalidLID:
 			n, ok := g.NodeByGUID(p.Node)
 			if !ok {
 				t.Fatalf("no node %s", p.Node)
@@ -261,8 +261,8 @@ func TestLists(t *testing.T) {
 			if err != nil && list.name == "iblinkinfo" && twins(f) && strings.Contains(err.Error(), "want iblinkinfo -l, which has GUIDs") {
 				continue
 			}
-			problems = slices.DeleteFunc(problems, func(p topology.Problem) bool {
-				return p.Kind == topology.InvalidLID && strings.HasPrefix(p.Message, "LID 0:")
+			problems = slices.DeleteFunc(problems, func(p fabric.Problem) bool {
+				return p.Kind == fabric.InvalidLID && strings.HasPrefix(p.Message, "LID 0:")
 			})
 			if err != nil || len(problems) > 0 {
 				t.Fatalf("%s: %v, %v\n%s", list.name, problems, err, text)

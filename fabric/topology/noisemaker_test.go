@@ -17,7 +17,7 @@ type noisyText struct {
 	Data   []byte
 	Fabric *fabric.Fabric // as it is to be read: ports with a LID that cannot be have none
 	// Foreign, Timeouts and Errors count lines that are no topology text, in the classes of
-	// topology.ForeignLines, SweepTimeout and SweepError.
+	// fabric.ForeignLines, SweepTimeout and SweepError.
 	Foreign, Timeouts, Errors int
 	// InvalidLIDs are the end ports whose LIDs cannot be, Loopbacks the ports that are
 	// connected to themselves; both ascending.

@@ -272,7 +272,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func list(problems []Problem) string {
+func list(problems []fabric.Problem) string {
 	s := ""
 	for _, p := range problems {
 		s += fmt.Sprintf("line %d: %s\n", p.Line, fabric.Printable(p.Message))
@@ -363,7 +363,7 @@ func TestProblemText(t *testing.T) {
 	if err != nil || len(problems) != 1000 {
 		t.Fatal(len(problems), err)
 	}
-	want := Problem{Kind: Dropped, File: "in", Count: 1, Line: 1, Column: 23, Text: line[:256], Message: "LMC \"99999\": want 0 to 7; LMC dropped"}
+	want := fabric.Problem{Kind: fabric.Dropped, File: "in", Count: 1, Line: 1, Column: 23, Text: line[:256], Message: "LMC \"99999\": want 0 to 7; LMC dropped"}
 	if diff := cmp.Diff(want, problems[0]); diff != "" {
 		t.Error(diff)
 	}

@@ -107,9 +107,9 @@ func anyFabric(t *rapid.T) *fabric.Fabric {
 
 // withoutZero is problems without those about ports that have no LID, which the fabrics of
 // these tests have.
-func withoutZero(problems []Problem) []Problem {
-	return slices.DeleteFunc(problems, func(p Problem) bool {
-		return p.Kind == InvalidLID && p.Message == "LID 0: want 1 to 49151; taken as none"
+func withoutZero(problems []fabric.Problem) []fabric.Problem {
+	return slices.DeleteFunc(problems, func(p fabric.Problem) bool {
+		return p.Kind == fabric.InvalidLID && p.Message == "LID 0: want 1 to 49151; taken as none"
 	})
 }
 

@@ -177,7 +177,7 @@ func (p *parser) unwrap() {
 		return
 	}
 	p.data = data
-	q := p.problem(WrappedLines, first, 0, fmt.Sprintf("cut at column %d by a terminal, as %d rows are: joined again", columns, rows))
+	q := p.problem(fabric.WrappedLines, first, 0, fmt.Sprintf("cut at column %d by a terminal, as %d rows are: joined again", columns, rows))
 	q.Text, q.Count = "", rows
 }
 

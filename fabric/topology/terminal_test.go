@@ -113,7 +113,7 @@ func TestWrapped(t *testing.T) {
 				t.Errorf("%s: another fabric:\n%s", what, shown)
 			}
 			for i := range problems {
-				if problems[i].Kind != WrappedLines {
+				if problems[i].Kind != fabric.WrappedLines {
 					t.Errorf("%s: %s", what, problems[i].String())
 				}
 				joined++
@@ -160,7 +160,7 @@ func TestMessagesAmidLines(t *testing.T) {
 				t.Errorf("%q at %d, behind %q: %v", message[:12], at, text[max(0, at-20):at], err)
 			case !bytes.Equal(Append(nil, g), text):
 				t.Errorf("%q at %d, behind %q: another fabric", message[:12], at, text[max(0, at-20):at])
-			case len(problems) != 1 || problems[0].Kind != SweepTimeout || problems[0].Count != 1 || problems[0].Text != message:
+			case len(problems) != 1 || problems[0].Kind != fabric.SweepTimeout || problems[0].Count != 1 || problems[0].Text != message:
 				t.Errorf("%q at %d, behind %q: %v", message[:12], at, text[max(0, at-20):at], problems)
 			}
 		}
@@ -174,7 +174,7 @@ func TestMessagesAmidLines(t *testing.T) {
 	glued := bytes.Replace(text, []byte("lid 100"), []byte("lid 1ibwarn: [7] a: failed\n0ibwarn: [7] b: failed\n0"), 1)
 	glued = bytes.Replace(glued, []byte("enhanced port 0 lid 2 lmc 0"), []byte("enhanced port 0 lid 2 lmc 0src/x.c:1; failed"), 1)
 	g, problems, err := Parse("in", glued, Options{})
-	if err != nil || !bytes.Equal(Append(nil, g), text) || len(problems) != 1 || problems[0].Count != 3 || problems[0].Kind != SweepError {
+	if err != nil || !bytes.Equal(Append(nil, g), text) || len(problems) != 1 || problems[0].Count != 3 || problems[0].Kind != fabric.SweepError {
 		t.Errorf("%v %v", problems, err)
 	}
 }
@@ -241,7 +241,7 @@ func TestWrappedLists(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 			continue
 		}
-		problems = slices.DeleteFunc(problems, func(p Problem) bool { return p.Kind == WrappedLines })
+		problems = slices.DeleteFunc(problems, func(p fabric.Problem) bool { return p.Kind == fabric.WrappedLines })
 		if !bytes.Equal(Append(nil, got), Append(nil, want)) || len(problems) != len(odd) {
 			t.Errorf("%s: another fabric, or %v", what, problems)
 		}
@@ -268,7 +268,7 @@ Switch	2 "S-0000000000000002"		# "two" base port 0 lid 2 lmc 0
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(problems) != 1 || problems[0].Kind != ForeignLines || problems[0].Count != 2 || f.NumLinks() != 1 {
+	if len(problems) != 1 || problems[0].Kind != fabric.ForeignLines || problems[0].Count != 2 || f.NumLinks() != 1 {
 		t.Errorf("%d links, %v, want 1 and 2 foreign lines", f.NumLinks(), problems)
 	}
 }

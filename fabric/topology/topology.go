@@ -76,7 +76,7 @@ func (p *parser) fillLines(to *Lines) {
 // the kind of port 0 besides, and a node has as many ports as are listed.
 //
 // What iblinkinfo prints and the links of UFM lack the same, and more: see Form.
-func Parse(name string, data []byte, opt Options) (*fabric.Fabric, []Problem, error) {
+func Parse(name string, data []byte, opt Options) (*fabric.Fabric, []fabric.Problem, error) {
 	p := &parser{
 		file: name, lenient: opt.Lenient && !opt.Strict, strict: opt.Strict,
 		byGUID: map[fabric.GUID]int32{}, names: map[string]int32{},
@@ -112,7 +112,7 @@ type parser struct {
 	lenient  bool
 	strict   bool
 	form     Form
-	problems []Problem
+	problems []fabric.Problem
 
 	line    place   // being read
 	pending foreign // foreign lines since the last line of topology text

@@ -241,7 +241,7 @@ const maxRate = 1e18
 // of a switch (perfquery -a), a second reading of a port, values that are no numbers, and lines
 // that are nothing of the form. What perfquery says of ports that did not answer is a Missing
 // Problem.
-func ReadCounters(name string, data []byte, f *fabric.Fabric, opt Options) (*Counters, []Problem, error) {
+func ReadCounters(name string, data []byte, f *fabric.Fabric, opt Options) (*Counters, []fabric.Problem, error) {
 	switch form := Recognize(data); form {
 	case PerfQuery:
 		r := &perfReader{textReader: newTextReader(name, data, opt), f: f, c: &Counters{}}
@@ -266,7 +266,7 @@ func (r *perfReader) readLine(at int, line []byte) error {
 		return err
 	case isSilent(line), bytes.HasPrefix(line, libraryWarning):
 	case bytes.Contains(line, []byte("iberror: ")):
-		r.add(at, Missing, errors.New("perfquery had no answer here"))
+		r.add(at, fabric.Missing, errors.New("perfquery had no answer here"))
 	case !r.inside:
 		return fmt.Errorf("text before the first port; want %sLid 5 port 1", perfExtended)
 	case !r.skip:
@@ -354,7 +354,7 @@ type ratesReader struct {
 	seen  map[fabric.PortID]bool
 }
 
-func readRates(name string, data []byte, f *fabric.Fabric, opt Options) (*Counters, []Problem, error) {
+func readRates(name string, data []byte, f *fabric.Fabric, opt Options) (*Counters, []fabric.Problem, error) {
 	r := &ratesReader{textReader: newTextReader(name, data, opt), f: f, nodes: map[string][]fabric.NodeID{}, c: &Counters{Rates: true}, seen: map[fabric.PortID]bool{}}
 	for n := range fabric.NodeID(f.NumNodes()) {
 		description, name := strings.ToLower(strings.TrimSpace(f.Node(n).Description)), strings.ToLower(f.Name(n).Text)

@@ -25,7 +25,6 @@ import (
 	"errors"
 
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/fabric/topology"
 )
 
 // Options are what a caller may ask of a reader.
@@ -41,39 +40,11 @@ type Options struct {
 	GoneMembers bool
 }
 
-// Problem is something in a file that did not keep it from being read.
-type Problem = topology.Problem
-
-// The kinds of Problems of this package. ReadSubnetList has those of package topology besides.
-const (
-	// Dropped text was wrong and has been left out; only a lenient reader
-	// has such Problems.
-	Dropped = topology.Dropped
-	// Truncated text ends too early; what there is has been read. Only a
-	// lenient reader has such Problems.
-	Truncated topology.Kind = "truncated"
-	// Contradiction means that the text and the fabric, or two places of the
-	// text, disagree on something that the result does not depend on.
-	Contradiction = topology.Contradiction
-	// Missing means that the text says nothing, or not all that it should, about
-	// a switch of the fabric.
-	Missing topology.Kind = "missing"
-	// MissingEnds means that the text says nothing about CA and router ports.
-	MissingEnds topology.Kind = "missing-ends"
-	// PrivateTables means that switches forward by private LFTs (PLFT), as
-	// adaptive routing does: the LFT alone does not tell the path.
-	PrivateTables topology.Kind = "private tables"
-	// NotUnderstood are lines whose meaning is not public, and that do not change what is read.
-	NotUnderstood topology.Kind = "not understood"
-	// Gone is a member of a group that is no end port of the fabric.
-	Gone topology.Kind = "gone"
-)
-
 // ruleKinds are the kinds of ReadSubnetList that are names of rules.
-var ruleKinds = []topology.Kind{topology.InvalidLID, topology.Loopback, topology.ForeignLines, topology.SweepTimeout, topology.SweepError}
+var ruleKinds = []fabric.ProblemKind{fabric.InvalidLID, fabric.Loopback, fabric.ForeignLines, fabric.SweepTimeout, fabric.SweepError}
 
 // isFatal returns true for the kinds of problems that are errors of a strict reader.
-func isFatal(kind topology.Kind) bool { return kind == Dropped || kind == Truncated }
+func isFatal(kind fabric.ProblemKind) bool { return kind == fabric.Dropped || kind == fabric.Truncated }
 
 // WriteOptions are what a caller may ask of the writers of tables.
 type WriteOptions struct {

@@ -189,7 +189,7 @@ type farEntry struct {
 // Problems instead: unknown switches, ports and groups, LIDs that are 0 or beyond the table's
 // top, a second section, group, private LFT or row, lines that are nothing of the form, and
 // sections that end too early.
-func ReadFAR(name string, data []byte, f *fabric.Fabric, opt Options) (*adaptive.Tables, []Problem, error) {
+func ReadFAR(name string, data []byte, f *fabric.Fabric, opt Options) (*adaptive.Tables, []fabric.Problem, error) {
 	r := &farReader{sectionReader: newSectionReader(name, data, f, opt)}
 	if form := Recognize(data); form != FAR {
 		return nil, nil, r.notForm(form, "adaptive routing", "the far file of ibdiagnet, as compile --adaptive writes it too")
@@ -234,10 +234,10 @@ func (r *farReader) readSection(sec *section, x *farSection) {
 	case !x.rows:
 		want = farLFTHead
 	case r.data[sec.end-1] != '\n':
-		sec.add(r.lastLine(sec.end), Truncated, fmt.Errorf("the last line has no end: %w", ErrTruncated))
+		sec.add(r.lastLine(sec.end), fabric.Truncated, fmt.Errorf("the last line has no end: %w", ErrTruncated))
 	}
 	if want != "" {
-		sec.add(r.lastLine(sec.end), Truncated, fmt.Errorf("the section of switch %s has no line %s: %w", x.node.GUID, want, ErrTruncated))
+		sec.add(r.lastLine(sec.end), fabric.Truncated, fmt.Errorf("the section of switch %s has no line %s: %w", x.node.GUID, want, ErrTruncated))
 	}
 }
 
@@ -402,7 +402,7 @@ func (r *farReader) findSettings() {
 	if n == 0 {
 		return
 	}
-	r.note(first, NotUnderstood, fmt.Errorf("lines before %s are not understood, %d in all: what they allow some packets is taken to be allowed to all", farGroups, n))
+	r.note(first, fabric.NotUnderstood, fmt.Errorf("lines before %s are not understood, %d in all: what they allow some packets is taken to be allowed to all", farGroups, n))
 }
 
 // tables puts the sections together.

@@ -363,7 +363,7 @@ func FuzzReadFAR(f *testing.F) {
 }
 
 // checkRead holds a reader and its writer to what FuzzReadFAR says.
-func checkRead[T any](t *testing.T, data []byte, f *fabric.Fabric, read func(string, []byte, *fabric.Fabric, Options) (*T, []Problem, error), write func(io.Writer, *fabric.Fabric, *T, WriteOptions) error, form Form) {
+func checkRead[T any](t *testing.T, data []byte, f *fabric.Fabric, read func(string, []byte, *fabric.Fabric, Options) (*T, []fabric.Problem, error), write func(io.Writer, *fabric.Fabric, *T, WriteOptions) error, form Form) {
 	strict, problems, err := read("in", data, f, Options{})
 	if err != nil && (strict != nil || problems != nil) {
 		t.Fatal("an error and a result")

@@ -31,7 +31,7 @@ type guid2lidReader struct {
 // instead: lines that are no records, port GUID 0, LIDs outside of 1 to
 // fabric.MaxUnicastLID, a range that no LMC has, a GUID that was met already
 // and LIDs that another port has already.
-func ReadGUID2LID(name string, data []byte, opt Options) ([]lft.LIDRange, []Problem, error) {
+func ReadGUID2LID(name string, data []byte, opt Options) ([]lft.LIDRange, []fabric.Problem, error) {
 	r := &guid2lidReader{
 		textReader: newTextReader(name, data, opt),
 		list:       []lft.LIDRange{},
@@ -59,7 +59,7 @@ func (r *guid2lidReader) readLine(at int, line []byte) error {
 		return err
 	}
 	if r.joined {
-		r.add(at, Contradiction, fmt.Errorf("no empty line before port %s: OpenSM takes this line as part of the one before", one.Port))
+		r.add(at, fabric.Contradiction, fmt.Errorf("no empty line before port %s: OpenSM takes this line as part of the one before", one.Port))
 	}
 	r.joined = true
 	r.list = append(r.list, one)

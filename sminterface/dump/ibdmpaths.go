@@ -103,7 +103,7 @@ type pathPairReader struct {
 	byGUID map[fabric.GUID]fabric.PortID // CA and router ports on switches
 }
 
-func readPathPairs(text textReader, f *fabric.Fabric) (*lft.PathSLs, []Problem, error) {
+func readPathPairs(text textReader, f *fabric.Fabric) (*lft.PathSLs, []fabric.Problem, error) {
 	r := &pathPairReader{textReader: text, f: f, rows: make(map[fabric.PortID][]fabric.SL)}
 	var ports []fabric.PortID
 	for i, p := range f.CAPorts() {
@@ -274,5 +274,5 @@ func (r *pathPairReader) findMissing() {
 	if missing > 1 {
 		what = fmt.Sprintf("%d paths between CA and router ports, the first", missing)
 	}
-	r.add(-1, Missing, fmt.Errorf("no SL for %s from %s to LID %d", what, f.PortName(from), to))
+	r.add(-1, fabric.Missing, fmt.Errorf("no SL for %s from %s to LID %d", what, f.PortName(from), to))
 }

@@ -85,7 +85,7 @@ type lftReader struct {
 // switches, a second section for a switch and a second row for a LID with
 // another port (the first counts), lines that are nothing of the form, and
 // sections that end too early.
-func ReadLFTs(name string, data []byte, f *fabric.Fabric, opt Options) (*lft.Tables, []Problem, error) {
+func ReadLFTs(name string, data []byte, f *fabric.Fabric, opt Options) (*lft.Tables, []fabric.Problem, error) {
 	r := &lftReader{sectionReader: newSectionReader(name, data, f, opt), anyPort: opt.AnyPort}
 	var read func(*section)
 	switch form := Recognize(data); form {
@@ -154,7 +154,7 @@ func (r *lftReader) checkLast() {
 		}
 	}
 	if sec := &r.sections[n]; least <= int(fabric.MaxUnicastLID) && sec.last < least {
-		sec.add(r.lastLine(sec.end), Truncated, fmt.Errorf("the last section has fewer rows than every other one: %w", ErrTruncated))
+		sec.add(r.lastLine(sec.end), fabric.Truncated, fmt.Errorf("the last section has fewer rows than every other one: %w", ErrTruncated))
 	}
 }
 
@@ -167,7 +167,7 @@ func (r *lftReader) findShort() {
 	}
 	for i := range r.sections {
 		if sec := &r.sections[i]; sec.even && !sec.skip && len(sec.faults) == 0 && sec.rows < most {
-			r.add(sec.at, Missing, fmt.Errorf("switch %s has %d rows, want one for each LID up to %d", r.f.Node(sec.sw).GUID, sec.rows, most))
+			r.add(sec.at, fabric.Missing, fmt.Errorf("switch %s has %d rows, want one for each LID up to %d", r.f.Node(sec.sw).GUID, sec.rows, most))
 		}
 	}
 }
@@ -187,7 +187,7 @@ func (r *lftReader) findPrivate() {
 		private[sec.sw] |= sec.plfts
 	}
 	if len(private) > 0 {
-		r.note(first, PrivateTables, private)
+		r.note(first, fabric.PrivateTables, private)
 	}
 }
 
@@ -320,7 +320,7 @@ func (r *lftReader) readUnicastEnd(sec *section, at int, line []byte) bool {
 		want, what = sec.rows, "rows"
 	}
 	if count != want {
-		sec.add(at, Truncated, fmt.Errorf("%d lids dumped, but the section has %d %s: %w", count, want, what, ErrTruncated))
+		sec.add(at, fabric.Truncated, fmt.Errorf("%d lids dumped, but the section has %d %s: %w", count, want, what, ErrTruncated))
 	}
 	return true
 }
@@ -382,6 +382,6 @@ func (r *lftReader) findOwners() {
 		if p := r.f.LIDPort(fabric.LID(l)); p != fabric.NoPort {
 			err = fmt.Errorf("LID %d belongs to %s, %s, in the fabric, here to %s", l, r.f.PortGUID(p), r.f.PortName(p), guid)
 		}
-		r.note(start, Contradiction, err)
+		r.note(start, fabric.Contradiction, err)
 	}
 }

@@ -172,7 +172,7 @@ type mftReader struct {
 // first counts), lines that are nothing of the form, sections of dump_mfts
 // that end too early, and an opensm.mcfdbs whose last line has no end. One
 // that is cut at the end of a line looks like a shorter file.
-func ReadMFTs(name string, data []byte, f *fabric.Fabric, opt Options) (*mft.Tables, []Problem, error) {
+func ReadMFTs(name string, data []byte, f *fabric.Fabric, opt Options) (*mft.Tables, []fabric.Problem, error) {
 	r := &mftReader{sectionReader: newSectionReader(name, data, f, opt)}
 	form := Recognize(data)
 	var read func(sec *section, at int, line []byte) (mftRow, error)
@@ -196,7 +196,7 @@ func ReadMFTs(name string, data []byte, f *fabric.Fabric, opt Options) (*mft.Tab
 		}
 	})
 	if n := len(data); form == MCFDBs && data[n-1] != '\n' {
-		r.add(n, Truncated, fmt.Errorf("the last line has no end: %w", ErrTruncated))
+		r.add(n, fabric.Truncated, fmt.Errorf("the last line has no end: %w", ErrTruncated))
 	}
 	r.joinSections()
 	if form == MFTs {
@@ -339,7 +339,7 @@ func readMFTEnd(sec *section, at, count int, s scanner) error {
 	}
 	sec.ended = true
 	if count != sec.rows {
-		sec.add(at, Truncated, fmt.Errorf("%d mlids dumped, but the section has %d rows: %w", count, sec.rows, ErrTruncated))
+		sec.add(at, fabric.Truncated, fmt.Errorf("%d mlids dumped, but the section has %d rows: %w", count, sec.rows, ErrTruncated))
 	}
 	return nil
 }

@@ -186,7 +186,7 @@ func checkPathSLs(f *fabric.Fabric, p *lft.PathSLs) error {
 // Options.Lenient these are Problems instead: unknown sources and DLIDs, SLs
 // above 15, a second SL for a path (the first counts), lines that are
 // nothing of the form, blocks with gaps and files that end too early.
-func ReadPathSLs(name string, data []byte, f *fabric.Fabric, opt Options) (*lft.PathSLs, []Problem, error) {
+func ReadPathSLs(name string, data []byte, f *fabric.Fabric, opt Options) (*lft.PathSLs, []fabric.Problem, error) {
 	text := newTextReader(name, data, opt)
 	switch form := Recognize(data); form {
 	case PathSLs:
@@ -230,7 +230,7 @@ type pathBlockReader struct {
 	next     int         // the DLID that it must go on with
 }
 
-func readPathBlocks(text textReader, f *fabric.Fabric) (*lft.PathSLs, []Problem, error) {
+func readPathBlocks(text textReader, f *fabric.Fabric) (*lft.PathSLs, []fabric.Problem, error) {
 	r := &pathBlockReader{textReader: text, f: f, given: make([]bool, f.NumSwitches())}
 	r.eachPathLine(r.readLine)
 	if !r.failed {
@@ -385,7 +385,7 @@ func (r *pathBlockReader) closeBlock(at int) {
 		return
 	}
 	if r.next <= r.high {
-		r.add(r.lastLine(at), Truncated, fmt.Errorf("the block ends before DLID %d, want up to %d: %w", r.next, r.high, ErrTruncated))
+		r.add(r.lastLine(at), fabric.Truncated, fmt.Errorf("the block ends before DLID %d, want up to %d: %w", r.next, r.high, ErrTruncated))
 	}
 	if r.row != nil && len(r.switches) > 0 {
 		r.paths.SetRow(r.row, r.switches...)
@@ -404,12 +404,12 @@ func (r *pathBlockReader) endBlocks() {
 	r.checkCount("switches", r.count.switches, r.said.switches)
 	r.checkCount("ports", r.count.ports, r.said.ports)
 	if r.high < int(r.f.MaxLID()) {
-		r.add(-1, Missing, fmt.Errorf("no path SLs for the LIDs from %d to %d", r.high+1, r.f.MaxLID()))
+		r.add(-1, fabric.Missing, fmt.Errorf("no path SLs for the LIDs from %d to %d", r.high+1, r.f.MaxLID()))
 	}
 	for s, ok := range r.given {
 		if !ok {
 			n := r.f.Node(fabric.NodeID(s))
-			r.add(-1, Missing, fmt.Errorf("no path SLs of switch %s %q", n.GUID, n.Description))
+			r.add(-1, fabric.Missing, fmt.Errorf("no path SLs of switch %s %q", n.GUID, n.Description))
 		}
 	}
 }
@@ -418,8 +418,8 @@ func (r *pathBlockReader) endBlocks() {
 func (r *pathBlockReader) checkCount(what string, have, said int) {
 	switch {
 	case have < said:
-		r.add(r.lastLine(len(r.data)), Truncated, fmt.Errorf("%d %s, but the first line has %d: %w", have, what, said, ErrTruncated))
+		r.add(r.lastLine(len(r.data)), fabric.Truncated, fmt.Errorf("%d %s, but the first line has %d: %w", have, what, said, ErrTruncated))
 	case have > said && said >= 0:
-		r.add(-1, Contradiction, fmt.Errorf("%d %s, but the first line has %d", have, what, said))
+		r.add(-1, fabric.Contradiction, fmt.Errorf("%d %s, but the first line has %d", have, what, said))
 	}
 }

@@ -61,7 +61,7 @@ func isPKeyHead(line, next []byte) bool {
 // Errors are *fabric.ParseError, and the tables are then nil. With Options.Lenient these
 // are Problems instead: lines that do not belong, tables of ports that the fabric lacks, and
 // what is cut.
-func ReadPKeys(name string, data []byte, f *fabric.Fabric, opt Options) ([][]fabric.PKey, []Problem, error) {
+func ReadPKeys(name string, data []byte, f *fabric.Fabric, opt Options) ([][]fabric.PKey, []fabric.Problem, error) {
 	r := &pkeyReader{textReader: newTextReader(name, data, opt), f: f, at: fabric.NoPort, tables: make([][]fabric.PKey, f.NumPorts())}
 	read := map[Form]func(int, []byte) error{PKeyRecords: r.readRecordLine, SMPQueryPKeys: r.readQueryLine, PKeyGroups: r.readGroupLine}[Recognize(data)]
 	if read == nil {
@@ -77,7 +77,7 @@ func ReadPKeys(name string, data []byte, f *fabric.Fabric, opt Options) ([][]fab
 		return read(at, line)
 	})
 	if r.open && !r.failed {
-		r.add(r.lastLine(len(data)), Truncated, fmt.Errorf("the last P_Key table has no end: %w", ErrTruncated))
+		r.add(r.lastLine(len(data)), fabric.Truncated, fmt.Errorf("the last P_Key table has no end: %w", ErrTruncated))
 	}
 	r.noteMissing()
 	return finish(&r.textReader, r.tables)
@@ -171,7 +171,7 @@ func (r *pkeyReader) readRecordLine(at int, line []byte) error {
 		if n := number(int(fabric.MaxPortNum)); n >= 0 {
 			p, err := r.find(r.lid, n)
 			if err != nil {
-				r.add(at, Dropped, err)
+				r.add(at, fabric.Dropped, err)
 			}
 			r.enter(p)
 		}
@@ -203,7 +203,7 @@ func (r *pkeyReader) readQueryLine(at int, line []byte) error {
 				p, err = r.find(lid, num)
 			}
 			if err != nil {
-				r.add(at, Dropped, err)
+				r.add(at, fabric.Dropped, err)
 			}
 		}
 		r.open = true
@@ -282,7 +282,7 @@ func (r *pkeyReader) noteMissing() {
 	if n > 1 {
 		err = fmt.Errorf("no P_Key tables of %d end ports, such as %s", n, r.f.PortName(first))
 	}
-	r.add(-1, Missing, err)
+	r.add(-1, fabric.Missing, err)
 }
 
 // WritePKeys writes P_Key tables, by fabric.PortID, as saquery PKTR prints them: the

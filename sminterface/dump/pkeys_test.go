@@ -167,7 +167,7 @@ func TestBrokenPKeys(t *testing.T) {
 	}
 	// A port without a table is said, and so are several.
 	_, problems, err := ReadPKeys("in", []byte(record+row+row+row+row), f, Options{})
-	if err != nil || len(problems) != 1 || problems[0].Kind != Missing || !strings.Contains(problems[0].Err.Error(), "no P_Key tables of 5 end ports") {
+	if err != nil || len(problems) != 1 || problems[0].Kind != fabric.Missing || !strings.Contains(problems[0].Err.Error(), "no P_Key tables of 5 end ports") {
 		t.Error(problems, err)
 	}
 }

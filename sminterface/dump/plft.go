@@ -27,7 +27,7 @@ type plftReader struct {
 // Errors are *fabric.ParseError, and the selector is then nil. With Options.Lenient these
 // are Problems instead: unknown switches, ports that the switch does not have, numbers above
 // 7, a second section or row, and lines that are nothing of the form.
-func ReadPLFTMap(name string, data []byte, f *fabric.Fabric, opt Options) (*adaptive.Selector, []Problem, error) {
+func ReadPLFTMap(name string, data []byte, f *fabric.Fabric, opt Options) (*adaptive.Selector, []fabric.Problem, error) {
 	r := &plftReader{newSectionReader(name, data, f, opt), adaptive.NewSelector(f)}
 	if form := Recognize(data); form != PLFTMap {
 		return nil, nil, r.notForm(form, "choice of private LFTs", "ibweave's own form, PLFTs of switch 0x0123456789abcdef; the form of ibdiagnet's plft is not public")
@@ -58,7 +58,7 @@ func (r *plftReader) readSection(_ int, sec *section) {
 		}
 	}
 	if missing > 0 {
-		sec.add(-1, Missing, fmt.Errorf("no row for %d input ports of switch %s, the first %d: PLFT 0 is taken", missing, node.GUID, first))
+		sec.add(-1, fabric.Missing, fmt.Errorf("no row for %d input ports of switch %s, the first %d: PLFT 0 is taken", missing, node.GUID, first))
 	}
 }
 

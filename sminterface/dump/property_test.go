@@ -11,7 +11,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/sminterface/dump/dumptest"
 )
@@ -251,7 +250,7 @@ func TestSubnetListRoundTrip(t *testing.T) {
 		g, problems, err := ReadSubnetList("in", b.Bytes(), Options{})
 		zero := 0
 		for _, p := range problems {
-			if p.Kind == topology.InvalidLID && strings.HasPrefix(p.Message, "LID 0:") {
+			if p.Kind == fabric.InvalidLID && strings.HasPrefix(p.Message, "LID 0:") {
 				zero++
 			}
 		}

@@ -68,7 +68,7 @@ func rows(t *lft.Tables) string {
 }
 
 // problemLines are Problems as text.
-func problemLines(list []Problem) string {
+func problemLines(list []fabric.Problem) string {
 	var b strings.Builder
 	for i := range list {
 		fmt.Fprintln(&b, list[i].String())

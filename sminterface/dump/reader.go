@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/fabric/topology"
 )
 
 // source is a text being read. Places in it are byte offsets, which become
@@ -96,7 +95,7 @@ func (s *source) notForm(form Form, what, want string) error {
 // fault is something wrong, or odd, at an offset, -1 for no line.
 type fault struct {
 	at   int
-	kind topology.Kind
+	kind fabric.ProblemKind
 	err  error
 	node fabric.GUID // of a port, 0 for none
 	port fabric.PortNum
@@ -116,7 +115,7 @@ type findings struct {
 }
 
 // add notes a fault of a line.
-func (x *findings) add(at int, kind topology.Kind, err error) {
+func (x *findings) add(at int, kind fabric.ProblemKind, err error) {
 	if len(x.faults) < maxFaults {
 		x.note(at, kind, err)
 		return
@@ -126,13 +125,13 @@ func (x *findings) add(at int, kind topology.Kind, err error) {
 }
 
 // note notes a fault of which there are not too many.
-func (x *findings) note(at int, kind topology.Kind, err error) {
+func (x *findings) note(at int, kind fabric.ProblemKind, err error) {
 	x.failed = x.failed || !x.lenient && isFatal(kind)
 	x.faults = append(x.faults, fault{at: at, kind: kind, err: err})
 }
 
 // addPort notes a fault of a port.
-func (x *findings) addPort(at int, kind topology.Kind, node fabric.GUID, port fabric.PortNum, err error) {
+func (x *findings) addPort(at int, kind fabric.ProblemKind, node fabric.GUID, port fabric.PortNum, err error) {
 	before := len(x.faults)
 	if x.add(at, kind, err); len(x.faults) > before {
 		f := &x.faults[before]
@@ -141,14 +140,14 @@ func (x *findings) addPort(at int, kind topology.Kind, node fabric.GUID, port fa
 }
 
 // leaveOut counts a fault that is not listed.
-func (x *findings) leaveOut(kind topology.Kind) {
+func (x *findings) leaveOut(kind fabric.ProblemKind) {
 	x.more++
-	x.harm = x.harm || kind != Contradiction
+	x.harm = x.harm || kind != fabric.Contradiction
 }
 
 // drop notes a line that is left out.
 func (x *findings) drop(at int, format string, args ...any) {
-	x.add(at, Dropped, fmt.Errorf(format, args...))
+	x.add(at, fabric.Dropped, fmt.Errorf(format, args...))
 }
 
 // join adds the findings of a part.
@@ -178,7 +177,7 @@ func (r *textReader) eachLine(read func(at int, line []byte) error) {
 		line, next := cutLine(r.data, at)
 		r.number++
 		if err := read(at, line); err != nil {
-			r.add(at, Dropped, err)
+			r.add(at, fabric.Dropped, err)
 		}
 		at = next
 	}
@@ -189,13 +188,13 @@ func (r *textReader) eachLine(read func(at int, line []byte) error) {
 func (r *textReader) checkEnd(comment byte) {
 	at := bytes.LastIndexByte(r.data, '\n') + 1
 	if line := bytes.TrimSpace(r.data[at:]); !r.failed && len(line) > 0 && line[0] != comment {
-		r.add(at, Truncated, fmt.Errorf("the last line has no end: %w", ErrTruncated))
+		r.add(at, fabric.Truncated, fmt.Errorf("the last line has no end: %w", ErrTruncated))
 	}
 }
 
 // finish is what a reader returns: what it has made, and its Problems, or for a strict
 // reader the error at the first line with a fatal fault.
-func finish[T any](r *textReader, made T) (T, []Problem, error) {
+func finish[T any](r *textReader, made T) (T, []fabric.Problem, error) {
 	problems, err := r.listProblems()
 	if err != nil {
 		var none T
@@ -207,7 +206,7 @@ func finish[T any](r *textReader, made T) (T, []Problem, error) {
 // listProblems lists all Problems in the order of their lines, those that belong to no
 // line first: at most maxFaults, and one Problem that counts the others. For a strict
 // reader it returns the error at the first line with a fatal fault instead.
-func (r *textReader) listProblems() ([]Problem, error) {
+func (r *textReader) listProblems() ([]fabric.Problem, error) {
 	slices.SortStableFunc(r.faults, func(a, b fault) int { return cmp.Compare(a.at, b.at) })
 	if !r.lenient {
 		for _, f := range r.faults {
@@ -219,10 +218,10 @@ func (r *textReader) listProblems() ([]Problem, error) {
 	for _, f := range r.faults[min(maxFaults, len(r.faults)):] {
 		r.leaveOut(f.kind)
 	}
-	var list []Problem
+	var list []fabric.Problem
 	line, at := 1, 0
 	for _, f := range r.faults[:min(maxFaults, len(r.faults))] {
-		p := Problem{Kind: f.kind, File: r.name, Message: f.err.Error(), Node: f.node, Port: f.port, Count: max(1, f.n)}
+		p := fabric.Problem{Kind: f.kind, File: r.name, Message: f.err.Error(), Node: f.node, Port: f.port, Count: max(1, f.n)}
 		if !slices.Contains(ruleKinds, f.kind) {
 			p.Err = f.err
 		}
@@ -235,12 +234,12 @@ func (r *textReader) listProblems() ([]Problem, error) {
 		list = append(list, p)
 	}
 	if r.more > 0 {
-		kind := Contradiction
+		kind := fabric.Contradiction
 		if r.harm {
-			kind = Dropped
+			kind = fabric.Dropped
 		}
 		err := fmt.Errorf("%d more problems", r.more)
-		list = append(list, Problem{Kind: kind, File: r.name, Message: err.Error(), Err: err, Count: 1})
+		list = append(list, fabric.Problem{Kind: kind, File: r.name, Message: err.Error(), Err: err, Count: 1})
 	}
 	return list, nil
 }

@@ -70,7 +70,7 @@ type saRecord struct {
 // Options.Lenient these are Problems instead: lines that belong to no record,
 // records with a field that is missing or wrong, members that are no end port
 // of the fabric, a second MLID or SL for a group (the first counts).
-func ReadSAQuery(name string, data []byte, f *fabric.Fabric, opt Options) ([]mft.Group, []Problem, error) {
+func ReadSAQuery(name string, data []byte, f *fabric.Fabric, opt Options) ([]mft.Group, []fabric.Problem, error) {
 	r := &saReader{textReader: newTextReader(name, data, opt), ports: make(map[fabric.GUID]fabric.PortID), index: make(map[mft.MGID]int), goneToo: opt.GoneMembers}
 	if form := Recognize(data); form != SAQuery {
 		return nil, nil, r.notForm(form, "groups", "what saquery -m or saquery -g print")
@@ -221,9 +221,9 @@ func (r *saReader) endRecord(at int) {
 		if rec.has[field] {
 			continue
 		}
-		err, kind := fmt.Errorf("the record has no %s", fieldNames[field]), Dropped
+		err, kind := fmt.Errorf("the record has no %s", fieldNames[field]), fabric.Dropped
 		if at == len(r.data) {
-			err, kind = fmt.Errorf("%w: %w", err, ErrTruncated), Truncated
+			err, kind = fmt.Errorf("%w: %w", err, ErrTruncated), fabric.Truncated
 		}
 		r.add(rec.at, kind, err)
 		return
@@ -256,7 +256,7 @@ func (r *saReader) addMember(g *saGroup, rec *saRecord) {
 	switch {
 	case !known && r.goneToo:
 		g.gone = true
-		r.addPort(rec.at, Gone, rec.port, 0, fmt.Errorf("member %s of group %s is no end port of the fabric", rec.port, g.mgid))
+		r.addPort(rec.at, fabric.Gone, rec.port, 0, fmt.Errorf("member %s of group %s is no end port of the fabric", rec.port, g.mgid))
 	case !known:
 		r.drop(rec.at, "the fabric has no end port %s", rec.port)
 	case rec.join == 0:
@@ -275,7 +275,7 @@ func (r *saReader) list() []mft.Group {
 	members := slices.ContainsFunc(r.groups, func(g saGroup) bool { return len(g.members) > 0 || g.gone })
 	if !members && len(r.groups) > 1 {
 		first := slices.MinFunc(r.groups, func(a, b saGroup) int { return cmp.Compare(a.at, b.at) })
-		r.add(first.at, Missing, fmt.Errorf("no members of any of %d groups; saquery -m tells them with --smkey", len(r.groups)))
+		r.add(first.at, fabric.Missing, fmt.Errorf("no members of any of %d groups; saquery -m tells them with --smkey", len(r.groups)))
 	}
 	list := make([]mft.Group, len(r.groups))
 	for i, g := range r.groups {
@@ -288,9 +288,9 @@ func (r *saReader) list() []mft.Group {
 			}
 		case g.gone: // there are Problems about them
 		case members: // they were asked for: it has none
-			r.add(g.at, Contradiction, noMembersError(list[i].Name))
+			r.add(g.at, fabric.Contradiction, noMembersError(list[i].Name))
 		case len(r.groups) == 1:
-			r.add(g.at, Missing, noMembersError(list[i].Name))
+			r.add(g.at, fabric.Missing, noMembersError(list[i].Name))
 		}
 	}
 	return list

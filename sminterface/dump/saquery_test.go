@@ -215,7 +215,7 @@ func TestGoneMembers(t *testing.T) {
 	if err != nil || len(groups) != 1 || len(groups[0].Receivers) != 1 {
 		t.Fatalf("%+v, %v", groups, err)
 	}
-	if len(problems) != 1 || problems[0].Kind != Gone || problems[0].Node != 0x99 || problems[0].Err == nil || problems[0].Err.Error() != problems[0].Message {
+	if len(problems) != 1 || problems[0].Kind != fabric.Gone || problems[0].Node != 0x99 || problems[0].Err == nil || problems[0].Err.Error() != problems[0].Message {
 		t.Errorf("%+v", problems)
 	}
 }

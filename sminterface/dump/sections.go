@@ -70,7 +70,7 @@ func (r *sectionReader) findSections(marker string, readHead func(sec *section, 
 		line, sec.body = cutLine(r.data[:sec.end], sec.at)
 		if err := r.findSwitch(sec, line, readHead, first); err != nil {
 			sec.skip, sec.sw = true, fabric.NoNode
-			sec.add(sec.at, Dropped, err)
+			sec.add(sec.at, fabric.Dropped, err)
 		}
 	}
 }
@@ -141,14 +141,14 @@ func guidHead(begin string) func(*section, []byte) (fabric.GUID, error) {
 // checkLID compares the LID that the first line of a section has with the fabric's.
 func (r *sectionReader) checkLID(sec *section) {
 	if own := r.f.LID(r.f.PortBase(sec.sw)); sec.lid > 0 && int(own) != sec.lid {
-		sec.add(sec.at, Contradiction, fmt.Errorf("switch %s has LID %d in the fabric, here %d", r.f.Node(sec.sw).GUID, own, sec.lid))
+		sec.add(sec.at, fabric.Contradiction, fmt.Errorf("switch %s has LID %d in the fabric, here %d", r.f.Node(sec.sw).GUID, own, sec.lid))
 	}
 }
 
 // checkEnded notes that the last line of a section has not come.
 func (r *sectionReader) checkEnded(sec *section, want string) {
 	if !sec.ended {
-		sec.add(r.lastLine(sec.end), Truncated, fmt.Errorf("the section of switch %s does not end with a line %s: %w", r.f.Node(sec.sw).GUID, want, ErrTruncated))
+		sec.add(r.lastLine(sec.end), fabric.Truncated, fmt.Errorf("the section of switch %s does not end with a line %s: %w", r.f.Node(sec.sw).GUID, want, ErrTruncated))
 	}
 }
 
@@ -167,7 +167,7 @@ func (r *sectionReader) eachLine(sec *section, read func(at int, line []byte) er
 	for at := sec.body; at < sec.end && !sec.failed; {
 		line, next := cutLine(r.data[:sec.end], at)
 		if err := read(at, line); err != nil {
-			sec.add(at, Dropped, err)
+			sec.add(at, fabric.Dropped, err)
 		}
 		at = next
 	}
@@ -190,7 +190,7 @@ func (r *sectionReader) findMissing() {
 	}
 	for s, ok := range have {
 		if !ok {
-			r.note(-1, Missing, &NoTableError{fabric.NodeID(s), *r.f.Node(fabric.NodeID(s))})
+			r.note(-1, fabric.Missing, &NoTableError{fabric.NodeID(s), *r.f.Node(fabric.NodeID(s))})
 		}
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"strconv"
 
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -120,7 +119,7 @@ type sl2vlReader struct {
 // Options.Lenient these are Problems instead: unknown switches and ports, VLs
 // above 15, a second row with another map (the first counts), lines that are
 // nothing of the form, and sections that end too early.
-func ReadSL2VL(name string, data []byte, f *fabric.Fabric, opt Options) (*lft.SL2VL, []Problem, error) {
+func ReadSL2VL(name string, data []byte, f *fabric.Fabric, opt Options) (*lft.SL2VL, []fabric.Problem, error) {
 	r := &sl2vlReader{textReader: newTextReader(name, data, opt), f: f, of: fabric.NoPort}
 	var read func(at int, line []byte) error
 	switch form := Recognize(data); form {
@@ -215,7 +214,7 @@ func (r *sl2vlReader) readDumpHead(at int, line []byte) error {
 		r.of = p
 	}
 	if own := r.f.LID(r.of); int(own) != lid {
-		r.add(at, Contradiction, fmt.Errorf("%s %s has LID %d in the fabric, here %d", kind, guid, own, lid))
+		r.add(at, fabric.Contradiction, fmt.Errorf("%s %s has LID %d in the fabric, here %d", kind, guid, own, lid))
 	}
 	return nil
 }
@@ -223,7 +222,7 @@ func (r *sl2vlReader) readDumpHead(at int, line []byte) error {
 // closeSection ends the section that is being read; at is the offset behind it.
 func (r *sl2vlReader) closeSection(at int) {
 	if r.open && !r.failed {
-		r.add(r.lastLine(at), Truncated,
+		r.add(r.lastLine(at), fabric.Truncated,
 			fmt.Errorf("the section that begins in line %d does not end with a line %s..: %w", r.numberAt(r.at), slRuler[:8], ErrTruncated))
 	}
 	r.open = false
@@ -405,7 +404,7 @@ func (r *sl2vlReader) hasRow(in fabric.PortNum, out fabric.PortID) bool {
 
 // findMissing notes the ports that packets can take and that had no row.
 func (r *sl2vlReader) findMissing() {
-	say := func(kind topology.Kind, count int, one, many, first string) {
+	say := func(kind fabric.ProblemKind, count int, one, many, first string) {
 		err := fmt.Errorf("no row for 1 %s, %s: its SLs are taken to be on VL 0", one, first)
 		if count > 1 {
 			err = fmt.Errorf("no row for %d %s, the first %s: their SLs are taken to be on VL 0", count, many, first)
@@ -426,7 +425,7 @@ func (r *sl2vlReader) findMissing() {
 		if count > 0 {
 			n := r.f.Node(s)
 			through := fmt.Sprintf(" through switch %s %q", n.GUID, n.Description)
-			say(Missing, count, "way"+through, "ways"+through, fmt.Sprintf("from port %d to port %d", in0, out0))
+			say(fabric.Missing, count, "way"+through, "ways"+through, fmt.Sprintf("from port %d to port %d", in0, out0))
 		}
 	}
 	count, first := 0, fabric.NoPort
@@ -439,6 +438,6 @@ func (r *sl2vlReader) findMissing() {
 		}
 	}
 	if count > 0 {
-		say(MissingEnds, count, "CA or router port", "CA and router ports", r.f.PortName(first))
+		say(fabric.MissingEnds, count, "CA or router port", "CA and router ports", r.f.PortName(first))
 	}
 }

@@ -357,9 +357,9 @@ type subnetReader struct {
 	zero  map[endPort]int // offsets of the lines of those with LID 0 and an active cable
 	typed map[int]int     // offset of a line by index of a node that contradicts its type
 
-	records int                      // lines that are records, or broken ones
-	pending map[topology.Kind]*fault // foreign lines since the last record
-	foreign map[topology.Kind]*fault // all others
+	records int                           // lines that are records, or broken ones
+	pending map[fabric.ProblemKind]*fault // foreign lines since the last record
+	foreign map[fabric.ProblemKind]*fault // all others
 }
 
 // notice lists what belongs to no record, and the ports with LID 0 where others have LIDs.
@@ -372,7 +372,7 @@ func (r *subnetReader) notice() {
 	}
 	ends := slices.SortedFunc(maps.Keys(r.zero), func(a, b endPort) int { return cmp.Or(cmp.Compare(a.node, b.node), cmp.Compare(a.num, b.num)) })
 	for _, end := range ends {
-		r.addPort(r.zero[end], topology.InvalidLID, r.b.Node(end.node).GUID, end.num, fmt.Errorf("LID 0: want 1 to %#x; taken as none", fabric.MaxUnicastLID))
+		r.addPort(r.zero[end], fabric.InvalidLID, r.b.Node(end.node).GUID, end.num, fmt.Errorf("LID 0: want 1 to %#x; taken as none", fabric.MaxUnicastLID))
 	}
 }
 
@@ -405,11 +405,11 @@ func (r *subnetReader) passOver(at int, line []byte) {
 // settle is called before a record, and at the end: the foreign lines since the last record
 // stand in front of the list, behind it, or among the records, where one may be lost.
 func (r *subnetReader) settle(inside bool) {
-	for _, kind := range []topology.Kind{topology.ForeignLines, topology.SweepTimeout, topology.SweepError} {
+	for _, kind := range []fabric.ProblemKind{fabric.ForeignLines, fabric.SweepTimeout, fabric.SweepError} {
 		x := r.pending[kind]
 		switch {
 		case x == nil:
-		case inside && (!r.lenient || kind == topology.ForeignLines):
+		case inside && (!r.lenient || kind == fabric.ForeignLines):
 			r.drop(x.at, "%w", errRecord)
 		case r.foreign[kind] == nil:
 			r.foreign[kind] = x
@@ -448,7 +448,7 @@ type endPortID struct {
 // that are not of the form, numbers out of range, a port that is on two
 // cables, a node or port that is not what a line before said, and a LID that
 // another port has already.
-func ReadSubnetList(name string, data []byte, opt Options) (*fabric.Fabric, []Problem, error) {
+func ReadSubnetList(name string, data []byte, opt Options) (*fabric.Fabric, []fabric.Problem, error) {
 	r := &subnetReader{
 		textReader: newTextReader(name, topology.Plain(data), opt),
 		index:      make(map[fabric.GUID]int),
@@ -457,8 +457,8 @@ func ReadSubnetList(name string, data []byte, opt Options) (*fabric.Fabric, []Pr
 		odd:        make(map[int]bool),
 		zero:       make(map[endPort]int),
 		typed:      make(map[int]int),
-		pending:    make(map[topology.Kind]*fault),
-		foreign:    make(map[topology.Kind]*fault),
+		pending:    make(map[fabric.ProblemKind]*fault),
+		foreign:    make(map[fabric.ProblemKind]*fault),
 	}
 	if form := Recognize(data); form != SubnetList {
 		return nil, nil, r.notForm(form, "list of links", "opensm-subnet.lst")
@@ -540,10 +540,10 @@ func (r *subnetReader) readLine(at int, line []byte) error {
 	}
 	switch {
 	case !l.up:
-		r.add(at, Contradiction, errors.New("the link is down; left out"))
+		r.add(at, fabric.Contradiction, errors.New("the link is down; left out"))
 		return nil
 	case first.node.GUID == second.node.GUID && first.num == second.num:
-		r.addPort(at, topology.Loopback, first.node.GUID, first.num, errors.New("connected to itself; taken as a port without a cable"))
+		r.addPort(at, fabric.Loopback, first.node.GUID, first.num, errors.New("connected to itself; taken as a port without a cable"))
 		return nil
 	case wired:
 		return nil
@@ -637,7 +637,7 @@ func (r *subnetReader) addRecord(e *record, at int) error {
 	differ = merge(&n.DeviceID, e.node.DeviceID) || differ
 	if differ && !r.odd[i] {
 		r.odd[i] = true
-		r.add(at, Contradiction, fmt.Errorf("node %s is described otherwise in a line before", n.GUID))
+		r.add(at, fabric.Contradiction, fmt.Errorf("node %s is described otherwise in a line before", n.GUID))
 	}
 	port := endPort{i, e.endPort()}
 	if _, known := r.ports[port]; known {
@@ -645,7 +645,7 @@ func (r *subnetReader) addRecord(e *record, at int) error {
 	}
 	r.ports[port] = endPortID{e.portGUID, e.lid}
 	if e.invalid != 0 {
-		r.addPort(at, topology.InvalidLID, n.GUID, e.endPort(), fmt.Errorf("LID %#x: want 1 to %#x; taken as none", e.invalid, fabric.MaxUnicastLID))
+		r.addPort(at, fabric.InvalidLID, n.GUID, e.endPort(), fmt.Errorf("LID %#x: want 1 to %#x; taken as none", e.invalid, fabric.MaxUnicastLID))
 	}
 	if e.lid != 0 {
 		r.owner[e.lid] = port

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/fabric/topology"
 )
 
 // Disagreements lists in what two fabrics differ that two files of one run of ibdiagnet
@@ -14,7 +13,7 @@ import (
 // both know. first and second are the names of the files, which the Problems of kind
 // FilesDisagree are about. Of each kind of difference there is one, with the first example
 // in the order of GUIDs.
-func Disagreements(f, g *fabric.Fabric, first, second string) []topology.Problem {
+func Disagreements(f, g *fabric.Fabric, first, second string) []fabric.Problem {
 	c := comparison{names: [2]string{first, second}}
 	for i, pair := range [][2]*fabric.Fabric{{f, g}, {g, f}} {
 		c.from, c.other, c.side = pair[0], pair[1], i
@@ -30,7 +29,7 @@ type comparison struct {
 	names       [2]string // of the files of f and g
 	from, other *fabric.Fabric
 	side        int // 0 while from is f
-	list        []topology.Problem
+	list        []fabric.Problem
 	index       map[string]int
 }
 
@@ -45,7 +44,7 @@ func (c *comparison) differ(kind string, node fabric.GUID, port fabric.PortNum, 
 		return
 	}
 	c.index[kind] = len(c.list)
-	c.list = append(c.list, topology.Problem{Kind: FilesDisagree, File: c.names[1], Count: 1, Node: node, Port: port, Message: fmt.Sprintf(format, args...)})
+	c.list = append(c.list, fabric.Problem{Kind: FilesDisagree, File: c.names[1], Count: 1, Node: node, Port: port, Message: fmt.Sprintf(format, args...)})
 }
 
 // node compares a node that has a cable.

@@ -68,7 +68,7 @@ func (b *builder) addNodes() {
 					n.node.GUID, n.node.Type, n.node.NumPorts, first.node.Type, first.node.NumPorts, first.line)
 				continue
 			case first.node.Description != n.node.Description:
-				b.note(topology.Contradiction, n.line, []byte(n.text), "NODES: node %s has another description in line %d: taken from there", n.node.GUID, first.line)
+				b.note(fabric.Contradiction, n.line, []byte(n.text), "NODES: node %s has another description in line %d: taken from there", n.node.GUID, first.line)
 			}
 			b.setNodePort(b.index[n.node.GUID], n)
 			continue
@@ -103,7 +103,7 @@ func (b *builder) setNodePort(at int, n *nodeRow) {
 // takeGUID says whether a port can have a GUID, which no other port may have.
 func (b *builder) takeGUID(p portAt, g fabric.GUID, line int) bool {
 	if other, twice := b.guids[g]; twice && other != p {
-		b.note(topology.Contradiction, line, nil, "port GUID %s of %s is that of %s too: left out", g, p, other)
+		b.note(fabric.Contradiction, line, nil, "port GUID %s of %s is that of %s too: left out", g, p, other)
 		return false
 	}
 	b.guids[g] = p
@@ -207,7 +207,7 @@ func (b *builder) claim(p *portRow) (fabric.LID, uint8) {
 
 // badLID counts a port with a LID that cannot be.
 func (b *builder) badLID(p *portRow, lid string) {
-	x := b.count(topology.InvalidLID, p.line, nil, "LID %s of port %s: want 1 to %d; it counts as a port without a LID", lid, p.at, fabric.MaxUnicastLID)
+	x := b.count(fabric.InvalidLID, p.line, nil, "LID %s of port %s: want 1 to %d; it counts as a port without a LID", lid, p.at, fabric.MaxUnicastLID)
 	if x.Count == 1 {
 		x.Node, x.Port = p.at.node, p.at.num
 	}
@@ -244,7 +244,7 @@ func (b *builder) noteMissingLIDs() {
 func (b *builder) addLinks() {
 	for _, l := range b.links {
 		if l.ends[0] == l.ends[1] {
-			x := b.note(topology.Loopback, l.line, nil, "LINKS: a cable from port %s to itself: left out", l.ends[0])
+			x := b.note(fabric.Loopback, l.line, nil, "LINKS: a cable from port %s to itself: left out", l.ends[0])
 			x.Node, x.Port = l.ends[0].node, l.ends[0].num
 			continue
 		}
@@ -295,7 +295,7 @@ func (b *builder) linkOf(l *linkRow) fabric.Link {
 	if y.Mbps() != 0 && (x.Mbps() == 0 || y.Mbps() < x.Mbps()) {
 		slow = y
 	}
-	b.note(topology.Contradiction, l.line, nil, "LINKS: the cable is %s at port %s and %s at port %s: taken as %s", x, l.ends[0], y, l.ends[1], slow)
+	b.note(fabric.Contradiction, l.line, nil, "LINKS: the cable is %s at port %s and %s at port %s: taken as %s", x, l.ends[0], y, l.ends[1], slow)
 	return slow
 }
 
@@ -383,7 +383,7 @@ func (b *builder) withVirtual(f *fabric.Fabric, ports []VPort) (g *fabric.Fabric
 			other = p
 		}
 		if other != fabric.NoPort && other != v.Port {
-			x := b.note(topology.Contradiction, b.lines["VPORTS"], nil, "VPORTS: LID %d of virtual port %d on %s is that of %s too: left out", v.LID, v.Index, f.PortName(v.Port), f.PortName(other))
+			x := b.note(fabric.Contradiction, b.lines["VPORTS"], nil, "VPORTS: LID %d of virtual port %d on %s is that of %s too: left out", v.LID, v.Index, f.PortName(v.Port), f.PortName(other))
 			x.Node, x.Port = f.Node(f.Owner(v.Port)).GUID, f.Num(v.Port)
 			continue
 		}

@@ -4,7 +4,6 @@ import (
 	"io"
 
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/sminterface/dump"
 )
 
@@ -15,7 +14,7 @@ const counterSection = "PM_INFO"
 type Reading struct {
 	*dump.Counters
 	Run      Run
-	Problems []topology.Problem // sorted by line
+	Problems []fabric.Problem // sorted by line
 }
 
 // counterDraft is a reading that is being made.

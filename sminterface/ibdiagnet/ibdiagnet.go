@@ -27,7 +27,6 @@ import (
 	"fmt"
 
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/fabric/topology"
 )
 
 // Options are what a caller may ask of Read.
@@ -39,22 +38,22 @@ type Options struct {
 	Strict bool
 }
 
-// Kinds of topology.Problem that files of ibdiagnet have besides those of package topology.
+// Kinds of fabric.Problem that files of ibdiagnet have besides those of package fabric.
 const (
 	// CutFile means that text is missing: a section or the file has no end, or a section
 	// fewer rows than INDEX_TABLE says.
-	CutFile topology.Kind = "cut-file"
+	CutFile fabric.ProblemKind = "cut-file"
 	// FilesDisagree means that two files of one run say different things.
-	FilesDisagree topology.Kind = "files-disagree"
+	FilesDisagree fabric.ProblemKind = "files-disagree"
 	// ToolWarning is a warning or an error of ibdiagnet.
-	ToolWarning topology.Kind = "tool-warning"
+	ToolWarning fabric.ProblemKind = "tool-warning"
 	// SeveralMasters are subnet managers that all say that they are the master.
-	SeveralMasters topology.Kind = "several-masters"
+	SeveralMasters fabric.ProblemKind = "several-masters"
 	// UnevenCable is a cable whose ends have other data VLs in operation or another MTU.
-	UnevenCable topology.Kind = "uneven-cable"
+	UnevenCable fabric.ProblemKind = "uneven-cable"
 	// UnreadRows are rows of a section that cannot be read, and that the fabric does not need:
 	// they are left out.
-	UnreadRows topology.Kind = "unread-rows"
+	UnreadRows fabric.ProblemKind = "unread-rows"
 )
 
 // ErrNoFabric is wrapped by errors about a database without nodes or cables, as ibdiagnet
@@ -82,7 +81,7 @@ type Database struct {
 	PKeys    [][]fabric.PKey
 	VPorts   []VPort
 	Warnings []Warning
-	Problems []topology.Problem // sorted by line
+	Problems []fabric.Problem // sorted by line
 
 	nodeLines map[fabric.GUID]int
 	portLines map[fabric.PortID]int

@@ -4,23 +4,22 @@ import (
 	"fmt"
 
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/fabric/topology"
 )
 
 // Notice lists what a database says to be wrong with the fabric: events that ibdiagnet
 // warned of, one for each kind in a section; masters that are too many; cables whose ends
 // are set up differently. file is for messages. A Problem stands for Count of its kind, and names the first.
-func (d *Database) Notice(file string) []topology.Problem {
+func (d *Database) Notice(file string) []fabric.Problem {
 	list := d.events(file)
 	if masters := d.Masters(); len(masters) > 1 {
-		list = append(list, topology.Problem{Kind: SeveralMasters, File: file, Count: len(masters), Node: masters[0].Node,
+		list = append(list, fabric.Problem{Kind: SeveralMasters, File: file, Count: len(masters), Node: masters[0].Node,
 			Message: fmt.Sprintf("%d subnet managers say that they are the master, those of ports %s and %s the first", len(masters), masters[0].Port, masters[1].Port)})
 	}
 	return append(list, d.unevenCables(file)...)
 }
 
 // events counts the warnings of a kind in a section.
-func (d *Database) events(file string) (list []topology.Problem) {
+func (d *Database) events(file string) (list []fabric.Problem) {
 	index := map[[2]string]int{}
 	for i := range d.Warnings {
 		w := &d.Warnings[i]
@@ -30,7 +29,7 @@ func (d *Database) events(file string) (list []topology.Problem) {
 			continue
 		}
 		index[key] = len(list)
-		list = append(list, topology.Problem{Kind: ToolWarning, File: file, Line: w.Line, Count: 1, Node: w.Node, Port: fabric.PortNum(w.PortNum),
+		list = append(list, fabric.Problem{Kind: ToolWarning, File: file, Line: w.Line, Count: 1, Node: w.Node, Port: fabric.PortNum(w.PortNum),
 			Message: fmt.Sprintf("%s: %s", w.Event, w.Summary)})
 	}
 	return list
@@ -38,9 +37,9 @@ func (d *Database) events(file string) (list []topology.Problem) {
 
 // unevenCables finds the cables of which both ends are active and have other data VLs or
 // another MTU.
-func (d *Database) unevenCables(file string) []topology.Problem {
+func (d *Database) unevenCables(file string) []fabric.Problem {
 	f := d.Fabric
-	x := topology.Problem{Kind: UnevenCable, File: file}
+	x := fabric.Problem{Kind: UnevenCable, File: file}
 	for p := range fabric.PortID(f.NumPorts()) {
 		q := f.Peer(p)
 		if q == fabric.NoPort || q < p || d.Ports[p].State != Active || d.Ports[q].State != Active {
@@ -63,5 +62,5 @@ func (d *Database) unevenCables(file string) []topology.Problem {
 	if x.Count == 0 {
 		return nil
 	}
-	return []topology.Problem{x}
+	return []fabric.Problem{x}
 }

@@ -115,7 +115,7 @@ func TestRoundTrip(t *testing.T) {
 			}
 			lacking := 0
 			for i := range d.Problems {
-				if lacking += d.Problems[i].Count; d.Problems[i].Kind != topology.InvalidLID {
+				if lacking += d.Problems[i].Count; d.Problems[i].Kind != fabric.InvalidLID {
 					t.Fatalf("%s: %s", what, d.Problems[i].String())
 				}
 			}

@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/fabric/topology"
 )
 
 // The rows of the sections that make the fabric.
@@ -52,9 +51,9 @@ type draft struct {
 	file     string
 	lenient  bool
 	strict   bool
-	problems []topology.Problem
-	counted  map[topology.Kind]int // by kind: the place in problems of the one that counts all, +1
-	failed   error                 // the first error of a strict read
+	problems []fabric.Problem
+	counted  map[fabric.ProblemKind]int // by kind: the place in problems of the one that counts all, +1
+	failed   error                      // the first error of a strict read
 
 	run      Run
 	nodes    []nodeRow
@@ -85,9 +84,9 @@ type pkeyRow struct {
 const maxProblems = 10000
 
 // note lists a problem, of a line or without one, and returns it to be completed.
-func (d *draft) note(kind topology.Kind, line int, text []byte, format string, args ...any) *topology.Problem {
-	p := topology.Problem{Kind: kind, File: d.file, Line: line, Text: string(text[:min(len(text), maxQuoted)]), Message: fmt.Sprintf(format, args...), Count: 1}
-	if d.strict && kind != topology.Contradiction && kind != topology.Loopback && d.failed == nil {
+func (d *draft) note(kind fabric.ProblemKind, line int, text []byte, format string, args ...any) *fabric.Problem {
+	p := fabric.Problem{Kind: kind, File: d.file, Line: line, Text: string(text[:min(len(text), maxQuoted)]), Message: fmt.Sprintf(format, args...), Count: 1}
+	if d.strict && kind != fabric.Contradiction && kind != fabric.Loopback && d.failed == nil {
 		d.failed = parseError(d.file, line, text, "%s", p.Message)
 	}
 	if len(d.problems) < maxProblems {
@@ -98,7 +97,7 @@ func (d *draft) note(kind topology.Kind, line int, text []byte, format string, a
 }
 
 // count lists the first problem of a kind and counts the others.
-func (d *draft) count(kind topology.Kind, line int, text []byte, format string, args ...any) *topology.Problem {
+func (d *draft) count(kind fabric.ProblemKind, line int, text []byte, format string, args ...any) *fabric.Problem {
 	if at := d.counted[kind]; at > 0 {
 		d.problems[at-1].Count++
 		return &d.problems[at-1]
@@ -112,7 +111,7 @@ func (d *draft) count(kind topology.Kind, line int, text []byte, format string, 
 func (d *draft) wrong(line int, text []byte, format string, args ...any) {
 	if d.lenient {
 		err := fmt.Errorf(format, args...)
-		d.note(topology.Dropped, line, text, "%s; left out", err)
+		d.note(fabric.Dropped, line, text, "%s; left out", err)
 		return
 	}
 	if d.failed == nil {
@@ -140,7 +139,7 @@ func Read(name string, from io.Reader, opt Options) (*Database, error) {
 }
 
 func newDraft(name string, opt Options) *draft {
-	return &draft{file: name, lenient: opt.Lenient && !opt.Strict, strict: opt.Strict, counted: map[topology.Kind]int{}, switches: map[fabric.GUID]Switch{},
+	return &draft{file: name, lenient: opt.Lenient && !opt.Strict, strict: opt.Strict, counted: map[fabric.ProblemKind]int{}, switches: map[fabric.GUID]Switch{},
 		labels: map[portAt]string{}, unread: map[string]bool{}, rows: map[string]int{}, lines: map[string]int{}}
 }
 
@@ -221,7 +220,7 @@ func (d *draft) leaveOut(section string, line int, text []byte, err error) {
 // isCut says whether a problem says already that text is missing.
 func (d *draft) isCut() bool { return slices.ContainsFunc(d.problems, isCut) }
 
-func isCut(p topology.Problem) bool { return p.Kind == CutFile }
+func isCut(p fabric.Problem) bool { return p.Kind == CutFile }
 
 // checkRows compares how many rows there are with what INDEX_TABLE says.
 func (d *draft) checkRows() {
@@ -239,7 +238,7 @@ func (d *draft) checkRows() {
 
 // sortProblems brings the problems into the order of lines.
 func (d *draft) sortProblems() {
-	slices.SortStableFunc(d.problems, func(a, b topology.Problem) int { return cmp.Compare(a.Line, b.Line) })
+	slices.SortStableFunc(d.problems, func(a, b fabric.Problem) int { return cmp.Compare(a.Line, b.Line) })
 }
 
 func (d *draft) readRun(r *row) {

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/fabric"
 )
 
 // maxLine bounds a line, in bytes. The longest that ibdiagnet prints are the header rows
@@ -262,7 +262,7 @@ func (d *draft) walk(r *lineReader) error {
 		switch text := bytes.TrimSpace(line); {
 		case len(text) == 0 || text[0] == '#':
 		case name == "":
-			d.count(topology.ForeignLines, r.number, line, "%q stands between sections, where only comments are expected", line[:min(len(line), 60)])
+			d.count(fabric.ForeignLines, r.number, line, "%q stands between sections, where only comments are expected", line[:min(len(line), 60)])
 		case r.half: // the section has no end, either
 		case header:
 			header = false

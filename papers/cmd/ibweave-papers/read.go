@@ -87,13 +87,13 @@ func (a *app) readFabric(in *source) (*fabric.Fabric, error) {
 	for _, x := range capture.Findings(f, problems) {
 		fmt.Fprintln(a.stderr, x.Message)
 	}
-	rest := slices.DeleteFunc(problems, func(p topology.Problem) bool { return capture.RuleOf(p.Kind) != "" })
+	rest := slices.DeleteFunc(problems, func(p fabric.Problem) bool { return capture.RuleOf(p.Kind) != "" })
 	listProblems(a.stderr, rest, in.lenient)
 	return f, nil
 }
 
 // parseFabric makes a fabric of the text of a topology.
-func (a *app) parseFabric(in *source, text []byte) (*fabric.Fabric, []topology.Problem, error) {
+func (a *app) parseFabric(in *source, text []byte) (*fabric.Fabric, []fabric.Problem, error) {
 	switch dump.Recognize(text) {
 	case dump.Database:
 		d, err := ibdiagnet.Read(in.topology, bytes.NewReader(text), ibdiagnet.Options{Lenient: in.lenient, Strict: in.strict})
@@ -160,7 +160,7 @@ func inputLimit(start []byte) (int64, error) {
 
 // listProblems prints what was odd in the input: all of it where input was left out, else the
 // first ten and how many more there are.
-func listProblems(w io.Writer, problems []topology.Problem, all bool) {
+func listProblems(w io.Writer, problems []fabric.Problem, all bool) {
 	const few = 10
 	for i := range problems {
 		if i == few && len(problems) > few+1 && !all {

@@ -224,7 +224,7 @@ func (a *app) makeSchedule(o *scheduling, f *fabric.Fabric, tables *lft.Tables) 
 	}
 	var groups []mft.Group
 	if dump.Recognize(text) == dump.SAQuery {
-		var problems []dump.Problem
+		var problems []fabric.Problem
 		groups, problems, err = dump.ReadSAQuery(o.groups, text, f, dump.Options{Lenient: o.lenient})
 		listProblems(a.stderr, problems, o.lenient)
 	} else {

@@ -1,0 +1,84 @@
+package fabric
+
+import (
+	"fmt"
+	"strings"
+)
+
+// ProblemKind sorts Problems by what a caller has to make of them. Those that are names of
+// rules become findings in audit/capture; readers of some forms add such kinds of their own.
+type ProblemKind string
+
+// The kinds of several readers.
+const (
+	// Contradiction means that two lines disagree on what one of them decides alone: the
+	// LID or port GUID that a line gives to its peer, and the speed of a cable.
+	Contradiction ProblemKind = "contradiction"
+	// Dropped text was wrong and is left out. Only a lenient read has such Problems.
+	Dropped ProblemKind = "dropped"
+	// Truncated text ends too early; what there is has been read. Only a lenient read has
+	// such Problems.
+	Truncated ProblemKind = "truncated"
+	// Missing means that the text says nothing, or not all that it should, about a switch of
+	// the fabric.
+	Missing ProblemKind = "missing"
+	// MissingEnds means that the text says nothing about CA and router ports.
+	MissingEnds ProblemKind = "missing-ends"
+	// PrivateTables means that switches forward by private LFTs (PLFT), as adaptive routing
+	// does: the LFT alone does not tell the path.
+	PrivateTables ProblemKind = "private tables"
+	// NotUnderstood are lines whose meaning is not public, and that do not change what is read.
+	NotUnderstood ProblemKind = "not understood"
+	// Gone is a member of a group that is no end port of the fabric.
+	Gone ProblemKind = "gone"
+
+	// ForeignLines are no topology text and stand outside of the stanzas: banners and
+	// prompts of terminals.
+	ForeignLines ProblemKind = "foreign-lines"
+	// SweepTimeout is an error line of the tool that discovered the fabric: a port did not
+	// answer, so that nodes may be missing.
+	SweepTimeout ProblemKind = "sweep-timeout"
+	// SweepError is any other error line of that tool.
+	SweepError ProblemKind = "sweep-error"
+	// WrappedLines are lines that a terminal cut at its last column; they are whole again.
+	WrappedLines ProblemKind = "wrapped-lines"
+	// InvalidLID is a LID that no end port can have; the port has none then.
+	InvalidLID ProblemKind = "invalid-lid"
+	// Loopback is a cable from a port to itself, a loopback plug. The port has no cable
+	// then.
+	Loopback ProblemKind = "loopback-plug"
+)
+
+// Problem is something in a text that does not fit, and what was made of it. None makes
+// the fabric ambiguous: that is an error.
+type Problem struct {
+	Kind    ProblemKind
+	File    string // name as given to the reader
+	Line    int    // 1-based; the first one where Count is more; 0 when it belongs to no line
+	Column  int    // 0-based, in bytes
+	Text    string // the line, without its end, cut to 256 bytes
+	Message string // one line
+	// Err is the cause, whose text is Message, where a reader of another form than those of
+	// this package gives one; it is nil for kinds that are names of rules.
+	Err error
+	// Count is how many lines or ports it stands for, 1 or more.
+	Count int
+	// Node and Port say what it is about: 0 for no node, and port 0 for the node or its
+	// management port.
+	Node GUID
+	Port PortNum
+}
+
+// String is file:line: message, all printable. Where there is an Err, its kind, up to a
+// hyphen, stands in front of the message.
+func (p *Problem) String() string {
+	at := p.File
+	if p.Line > 0 {
+		at = fmt.Sprintf("%s:%d", at, p.Line)
+	}
+	if p.Err != nil {
+		kind, _, _ := strings.Cut(string(p.Kind), "-")
+		at += ": " + kind
+	}
+	return Printable(at + ": " + p.Message)
+}
