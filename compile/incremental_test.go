@@ -14,6 +14,7 @@ import (
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -167,7 +168,7 @@ func TestRebalance(t *testing.T) {
 			t.Errorf("%+v, said %+v", n, step.Changes)
 		}
 		asChecked(t, damaged, e, r, step)
-		d, err := diff.Compare(t.Context(), &diff.Snapshot{Fabric: damaged, Tables: last.Routing.Tables}, &diff.Snapshot{Fabric: damaged, Tables: r.Routing.Tables})
+		d, err := diff.Compare(t.Context(), &state.State{Fabric: damaged, Tables: last.Routing.Tables}, &state.State{Fabric: damaged, Tables: r.Routing.Tables})
 		if err != nil {
 			t.Fatal(err)
 		}

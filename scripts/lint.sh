@@ -39,7 +39,7 @@ done
 
 # The pipeline and the page run in a browser: they stand apart from files, from what
 # talks to subnet managers, and from plotting.
-portable=(./fabric/... ./lft/... ./mft/... ./mesh/... ./updown/... ./routing/... ./verify/... ./compile ./audit/whatif ./audit/drain ./audit/session ./report/page ./cmd/ibweave-page)
+portable=(./fabric/... ./lft/... ./mft/... ./state ./mesh/... ./updown/... ./routing/... ./verify/... ./compile ./audit/whatif ./audit/drain ./audit/session ./report/page ./cmd/ibweave-page)
 GOOS=wasip1 GOARCH=wasm go build "${portable[@]}"
 heavy=$(go list -deps "${portable[@]}" | grep -E '/internal/files$|/sminterface|^gonum.org/v1/plot' || true)
 if [ -n "$heavy" ]; then
@@ -56,17 +56,19 @@ fabric                lft
 fabric/gen            mesh
 lft                   updown
 mft                   mesh
+state                 verify
+state/open            verify
 mesh                  updown
 updown                sim
 routing/layered       mesh
 traffic               fabric
-verify                updown
+verify                state/open
 sim                   example.com/other
 sminterface/dump      compile
 sminterface/rehearse  updown
 compile               internal/files
 compile/outdir        updown
-audit/diff            sminterface/rehearse
+audit/diff            state/open
 audit/whatif          report
 report                compile
 report/page           mesh

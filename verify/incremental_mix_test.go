@@ -7,6 +7,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/updown"
 	"github.com/ibweave/ibweave/verify"
 )
@@ -48,7 +49,7 @@ func TestMayMix(t *testing.T) {
 			var w verify.IncrementalChecker
 			w.Start(now, a, check(a))
 			may := w.MayMix(b)
-			d, err := diff.Compare(t.Context(), &diff.Snapshot{Fabric: f, Tables: a}, &diff.Snapshot{Fabric: f, Tables: b})
+			d, err := diff.Compare(t.Context(), &state.State{Fabric: f, Tables: a}, &state.State{Fabric: f, Tables: b})
 			if err != nil {
 				t.Fatal(err)
 			}

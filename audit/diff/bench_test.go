@@ -7,6 +7,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/updown"
 )
 
@@ -20,13 +21,13 @@ func BenchmarkCompareFatTree24(b *testing.B) {
 	if f, err = lft.AssignLIDs(f, lft.LIDOptions{}); err != nil {
 		b.Fatal(err)
 	}
-	var states [2]*Snapshot
+	var states [2]*state.State
 	for i, e := range []lft.Engine{updown.Engine{}, lft.Minhop{}} {
 		r, err := e.Route(context.Background(), f, lft.Options{})
 		if err != nil {
 			b.Fatal(err)
 		}
-		states[i] = &Snapshot{Name: e.Name(), Fabric: f, Tables: r.Tables}
+		states[i] = &state.State{Name: e.Name(), Fabric: f, Tables: r.Tables}
 	}
 	var r *Result
 	b.Run("compare", func(b *testing.B) {

@@ -9,6 +9,7 @@ import (
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/lft/adaptive"
+	"github.com/ibweave/ibweave/state"
 )
 
 // TestChoices compares random choices, and counts again by each entry.
@@ -27,7 +28,7 @@ func TestChoices(t *testing.T) {
 			b = a
 		}
 		got, err := diff.Compare(t.Context(),
-			&diff.Snapshot{Name: "a", Fabric: f, Adaptive: a}, &diff.Snapshot{Name: "b", Fabric: f, Adaptive: b})
+			&state.State{Name: "a", Fabric: f, Adaptive: a}, &state.State{Name: "b", Fabric: f, Adaptive: b})
 		if err != nil {
 			t.Fatal(err)
 		}

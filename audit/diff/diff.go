@@ -15,37 +15,9 @@ package diff
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
-	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/lft"
-	"github.com/ibweave/ibweave/lft/adaptive"
-	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/state"
 )
-
-// Snapshot is one state of a subnet. What is nil is not known, and is not
-// compared.
-type Snapshot struct {
-	Name   string // for people
-	Fabric *fabric.Fabric
-	Tables *lft.Tables
-	// SL2VL and PathSLs are as in verify.Options: tables without SL2VL are
-	// on one VL, and without PathSLs any path may have any SL.
-	SL2VL   *lft.SL2VL
-	PathSLs *lft.PathSLs
-	// UnknownSLs says that nil PathSLs are not known, as in verify.Options: credit loops that
-	// only paths with some SLs have are undecided.
-	UnknownSLs bool
-	// Multicast is the multicast tables, and the trees that they are made of
-	// where those are known.
-	Multicast *mft.Plan
-	// Adaptive is the choices of adaptive switches. Pairs and Transition are about Tables alone.
-	Adaptive *adaptive.Tables
-	// Unread says of each switch, by NodeID, that its tables could not be read, which drift
-	// reports and Compare does not look at. Nil stands for none.
-	Unread []bool
-}
 
 // maxWitnesses bounds the loops that are shown of each kind, and mostAffected the lists of the
 // ports that are affected most. All are counted.
@@ -57,7 +29,7 @@ const (
 // comparison is what all parts of Compare share.
 type comparison struct {
 	*match
-	a, b    *Snapshot
+	a, b    *state.State
 	worst   int // bounds the lists of the ports that are affected most
 	targets []target
 	r       *Result
@@ -67,15 +39,15 @@ type comparison struct {
 //
 // It takes O(switches x LIDs) time, never per pair of ports; where SL-to-VL
 // tables tell VLs apart, that times the SLs that behave differently. Errors:
-// snapshots without a fabric, tables that are not of their fabric, and ctx's
+// states without a fabric, tables that are not of their fabric, and ctx's
 // error when that ends first.
-func Compare(ctx context.Context, a, b *Snapshot) (*Result, error) {
+func Compare(ctx context.Context, a, b *state.State) (*Result, error) {
 	return compareStates(ctx, a, b, mostAffected)
 }
 
 // compareStates is Compare with another bound of the lists of ports that are affected most.
-func compareStates(ctx context.Context, a, b *Snapshot, worst int) (*Result, error) {
-	for _, s := range []*Snapshot{a, b} {
+func compareStates(ctx context.Context, a, b *state.State, worst int) (*Result, error) {
+	for _, s := range []*state.State{a, b} {
 		if err := s.Check(); err != nil {
 			return nil, err
 		}
@@ -116,28 +88,4 @@ func compareStates(ctx context.Context, a, b *Snapshot, worst int) (*Result, err
 	}
 	c.r.addFindings()
 	return c.r, nil
-}
-
-// Check returns an error if the parts of a snapshot do not belong together.
-func (s *Snapshot) Check() error {
-	switch f := s.Fabric; {
-	case f == nil:
-		return errors.New("nothing can be compared without a fabric")
-	case s.Tables != nil && s.Tables.Switches() != f.NumSwitches():
-		return fmt.Errorf("%s: tables of %d switches for a fabric of %d", s.Name, s.Tables.Switches(), f.NumSwitches())
-	case s.SL2VL != nil && s.SL2VL.Fabric().NumPorts() != f.NumPorts():
-		return fmt.Errorf("%s: SL-to-VL tables of another fabric", s.Name)
-	case s.PathSLs != nil && s.PathSLs.Switches() != f.NumSwitches():
-		return fmt.Errorf("%s: path SLs from %d switches for a fabric of %d", s.Name, s.PathSLs.Switches(), f.NumSwitches())
-	case s.Multicast != nil && s.Multicast.Tables.Fabric().NumPorts() != f.NumPorts():
-		return fmt.Errorf("%s: multicast tables of another fabric", s.Name)
-	case s.Unread != nil && len(s.Unread) != f.NumSwitches():
-		return fmt.Errorf("%s: %d switches read or not, of %d", s.Name, len(s.Unread), f.NumSwitches())
-	}
-	if s.Adaptive != nil {
-		if err := s.Adaptive.Check(s.Fabric); err != nil {
-			return fmt.Errorf("%s: %w", s.Name, err)
-		}
-	}
-	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/updown"
 )
 
@@ -92,16 +93,16 @@ func withLIDs(t *testing.T, f *fabric.Fabric) *fabric.Fabric {
 	return f
 }
 
-func route(t *testing.T, e lft.Engine, f *fabric.Fabric) *Snapshot {
+func route(t *testing.T, e lft.Engine, f *fabric.Fabric) *state.State {
 	t.Helper()
 	r, err := e.Route(context.Background(), f, lft.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Snapshot{Name: e.Name(), Fabric: f, Tables: r.Tables, SL2VL: r.SL2VL, PathSLs: r.PathSLs}
+	return &state.State{Name: e.Name(), Fabric: f, Tables: r.Tables, SL2VL: r.SL2VL, PathSLs: r.PathSLs}
 }
 
-func compare(t *testing.T, a, b *Snapshot) *Result {
+func compare(t *testing.T, a, b *state.State) *Result {
 	t.Helper()
 	r, err := Compare(context.Background(), a, b)
 	if err != nil {
@@ -132,7 +133,7 @@ func want(t *testing.T, r *Result, findings ...string) {
 }
 
 // full is a mesh with everything that can be compared.
-func full(t *testing.T) *Snapshot {
+func full(t *testing.T) *state.State {
 	t.Helper()
 	s := route(t, mesh.XY{}, meshFabric(t, 3, 3))
 	s.SL2VL = lft.NewSL2VL(s.Fabric, lft.IdentityVLs(2))
@@ -144,8 +145,8 @@ func full(t *testing.T) *Snapshot {
 	return s
 }
 
-// on is a snapshot with the tables of s on another fabric with the same nodes.
-func (s *Snapshot) on(f *fabric.Fabric) *Snapshot {
+// movedTo is a state with the tables of s on another fabric with the same nodes.
+func movedTo(s *state.State, f *fabric.Fabric) *state.State {
 	c := *s
 	c.Fabric = f
 	c.SL2VL = lft.NewSL2VL(f, lft.IdentityVLs(2))
@@ -159,7 +160,7 @@ func (s *Snapshot) on(f *fabric.Fabric) *Snapshot {
 func TestEqual(t *testing.T) {
 	a := full(t)
 	want(t, compare(t, a, a))
-	want(t, compare(t, a, a.on(copyOf(t, a.Fabric).build())))
+	want(t, compare(t, a, movedTo(a, copyOf(t, a.Fabric).build())))
 	torus, err := mesh.Generate(mesh.Spec{Dims: []int{5, 5}, Wrap: []bool{true, true}, Hosts: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -222,7 +223,7 @@ func TestSingleChanges(t *testing.T) {
 	})
 	t.Run("cable gone and new", func(t *testing.T) {
 		c := copyOf(t, f, f.Port(4, 1))
-		b := a.on(c.build())
+		b := movedTo(a, c.build())
 		r := compare(t, a, b)
 		lost := r.Pairs.Lost
 		want(t, r, fmt.Sprintf("pairs-lost %d", lost), "links-differ 1")
@@ -242,7 +243,7 @@ func TestSingleChanges(t *testing.T) {
 		// The host of switch 0,0 goes to a free port of switch 2,2.
 		c := copyOf(t, f, f.Port(host(0), 1))
 		c.ok(c.b.Connect(int(host(0)), 1, 8, 1, fabric.Link{}))
-		r := compare(t, a, a.on(c.build()))
+		r := compare(t, a, movedTo(a, c.build()))
 		if r.Links.Count() != 1 || len(r.Links.Moved) != 1 {
 			t.Fatalf("%+v", r.Links)
 		}
@@ -258,16 +259,16 @@ func TestSingleChanges(t *testing.T) {
 		c := copyOf(t, f, f.Port(host(0), 1), f.Port(host(8), 1))
 		c.ok(c.b.Connect(int(host(0)), 1, 8, 5, fabric.Link{}))
 		c.ok(c.b.Connect(int(host(8)), 1, 0, 5, fabric.Link{}))
-		r := compare(t, a, a.on(c.build()))
+		r := compare(t, a, movedTo(a, c.build()))
 		if r.Links.Count() != 2 || len(r.Links.Moved) != 2 || r.Links.Moved[0].End.Name.Text != "host 0,0" || r.Links.Moved[1].End.Name.Text != "host 2,2" {
 			t.Errorf("%+v", r.Links)
 		}
 	})
 	t.Run("width", func(t *testing.T) {
-		at := func(width uint8) *Snapshot {
+		at := func(width uint8) *state.State {
 			c := copyOf(t, f, f.Port(0, 1))
 			c.ok(c.b.Connect(0, 1, 3, 3, fabric.Link{Width: width, Speed: fabric.NDR}))
-			return a.on(c.build())
+			return movedTo(a, c.build())
 		}
 		r := compare(t, at(4), at(1))
 		want(t, r, "links-differ 1")
@@ -283,7 +284,7 @@ func TestSingleChanges(t *testing.T) {
 	t.Run("description", func(t *testing.T) {
 		c := copyOf(t, f)
 		c.b.Node(4).Description = "spine"
-		r := compare(t, a, a.on(c.build()))
+		r := compare(t, a, movedTo(a, c.build()))
 		want(t, r, "nodes-differ 1")
 		if x := r.Nodes.Changed; len(x) != 1 || x[0].Node.Name.Text != "spine" || !slices.Equal(x[0].Fields, []Field{{"name", "switch 1,1", "spine"}}) {
 			t.Errorf("%+v", x)
@@ -296,7 +297,7 @@ func TestSingleChanges(t *testing.T) {
 		g := c.build()
 		b := route(t, mesh.XY{}, g)
 		b.SL2VL, b.PathSLs = lft.NewSL2VL(g, lft.IdentityVLs(2)), lft.NewPathSLs(g.NumSwitches(), g.MaxLID())
-		r := compare(t, &Snapshot{Name: "old", Fabric: f, Tables: a.Tables, SL2VL: a.SL2VL, PathSLs: a.PathSLs}, b)
+		r := compare(t, &state.State{Name: "old", Fabric: f, Tables: a.Tables, SL2VL: a.SL2VL, PathSLs: a.PathSLs}, b)
 		// It is one node, all paths are as they were, and it gets its table.
 		want(t, r, "nodes-differ 1", "lfts-differ 1")
 		if len(r.Nodes.Replaced) != 1 || r.Links.Count() != 0 || r.LFTs.Changed != 0 || r.Pairs.Changed != 0 {
@@ -310,7 +311,7 @@ func TestSingleChanges(t *testing.T) {
 			n.GUID += 0x1000
 			n.Description = name
 			c.ok(c.b.SetPort(int(host(4)), 1, n.GUID+1, f.LID(f.Port(host(4), 1)), 0))
-			r := compare(t, &Snapshot{Fabric: f}, &Snapshot{Fabric: c.build()})
+			r := compare(t, &state.State{Fabric: f}, &state.State{Fabric: c.build()})
 			if same {
 				want(t, r, "nodes-differ 1")
 			} else {
@@ -330,7 +331,7 @@ func TestSingleChanges(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b := a.on(g)
+		b := movedTo(a, g)
 		b.Tables = copyTables(a.Tables)
 		for s := range fabric.NodeID(f.NumSwitches()) {
 			row := b.Tables.Row(s)
@@ -408,7 +409,7 @@ func TestSingleChanges(t *testing.T) {
 		}
 	})
 	t.Run("tables of one state", func(t *testing.T) {
-		r := compare(t, &Snapshot{Fabric: f}, a)
+		r := compare(t, &state.State{Fabric: f}, a)
 		want(t, r, "not-compared 1", "not-compared 1", "not-compared 1", "not-compared 1")
 		if r.LFTs != nil || r.Pairs != nil || r.Transition != nil || r.SL2VL != nil || r.PathSLs != nil || r.Multicast != nil {
 			t.Errorf("%+v", r)
@@ -423,7 +424,7 @@ func TestOppositeOrders(t *testing.T) {
 	f := meshFabric(t, 2, 1)
 	x, y := f.Port(2, 1), f.Port(3, 1) // the hosts of switches 0 and 1
 	for _, lids := range [][2]fabric.LID{{10, 20}, {10, 100}} {
-		state := func(of, at fabric.LID) *Snapshot {
+		wired := func(of, at fabric.LID) *state.State {
 			lid, lmc := make([]fabric.LID, f.NumPorts()), make([]uint8, f.NumPorts())
 			lid[f.Port(0, 0)], lid[f.Port(1, 0)], lid[x], lid[y] = 1, 2, of, at
 			g, err := f.WithLIDs(lid, lmc)
@@ -432,7 +433,7 @@ func TestOppositeOrders(t *testing.T) {
 			}
 			return route(t, lft.Minhop{}, g)
 		}
-		a, b := state(lids[0], lids[1]), state(lids[1], lids[0])
+		a, b := wired(lids[0], lids[1]), wired(lids[1], lids[0])
 		r := compare(t, a, b)
 		// A packet that is on its way when a switch is written turns back there.
 		want(t, r, "transient-loop 2", "transient-credit-loop 1", "lids-differ 2", fmt.Sprintf("lfts-differ %d", r.LFTs.Blocks))
@@ -461,7 +462,7 @@ func TestOppositeOrders(t *testing.T) {
 // a credit loop.
 func TestLoopIsNoCreditLoop(t *testing.T) {
 	f := meshFabric(t, 2, 1)
-	state := func(of, at fabric.LID) *Snapshot {
+	wired := func(of, at fabric.LID) *state.State {
 		lid, lmc := make([]fabric.LID, f.NumPorts()), make([]uint8, f.NumPorts())
 		lid[f.Port(0, 0)], lid[f.Port(1, 0)], lid[f.Port(2, 1)], lid[f.Port(3, 1)] = 1, 2, of, at
 		g, err := f.WithLIDs(lid, lmc)
@@ -470,7 +471,7 @@ func TestLoopIsNoCreditLoop(t *testing.T) {
 		}
 		return route(t, lft.Minhop{}, g)
 	}
-	r := compare(t, state(10, 20), state(30, 10))
+	r := compare(t, wired(10, 20), wired(30, 10))
 	want(t, r, "transient-loop 1", "lids-differ 2", "lfts-differ 2")
 	stages := [][]fabric.GUID{{f.Node(1).GUID}, {f.Node(0).GUID}}
 	if d := cmp.Diff(stages, r.Transition.Order.Stages); d != "" {
@@ -478,22 +479,22 @@ func TestLoopIsNoCreditLoop(t *testing.T) {
 	}
 	// A switch that is replaced has no old entries to loop by. Its GUID puts it
 	// behind the other one.
-	replaced := func(x *Snapshot) *Snapshot {
+	replaced := func(x *state.State) *state.State {
 		c := copyOf(t, x.Fabric)
 		c.b.Node(0).GUID += 0x1000
 		c.ok(c.b.SetPort(0, 0, c.b.Node(0).GUID, 1, 0))
-		y := &Snapshot{Fabric: c.build(), Tables: lft.NewTables(2, x.Tables.MaxLID())}
+		y := &state.State{Fabric: c.build(), Tables: lft.NewTables(2, x.Tables.MaxLID())}
 		copy(y.Tables.Row(0), x.Tables.Row(1))
 		copy(y.Tables.Row(1), x.Tables.Row(0))
 		return y
 	}
-	r = compare(t, state(10, 20), replaced(state(30, 10)))
+	r = compare(t, wired(10, 20), replaced(wired(30, 10)))
 	want(t, r, "transient-loop 1", "nodes-differ 1", "lids-differ 2", "lfts-differ 2")
-	r = compare(t, state(20, 10), replaced(state(10, 30)))
+	r = compare(t, wired(20, 10), replaced(wired(10, 30)))
 	want(t, r, "nodes-differ 1", "lids-differ 2", "lfts-differ 2")
 	// Nor is a loop of the new tables themselves a credit loop.
-	a := state(10, 20)
-	b := &Snapshot{Fabric: a.Fabric, Tables: copyTables(a.Tables)}
+	a := wired(10, 20)
+	b := &state.State{Fabric: a.Fabric, Tables: copyTables(a.Tables)}
 	b.Tables.Row(1)[20] = 3
 	r = compare(t, a, b)
 	want(t, r, "pairs-lost 1", "lfts-differ 1")
@@ -526,7 +527,7 @@ func TestHostAdded(t *testing.T) {
 // A node is not replaced by one that is wired otherwise, or is another kind.
 func TestNotReplaced(t *testing.T) {
 	f := meshFabric(t, 3, 3)
-	old := &Snapshot{Fabric: f}
+	old := &state.State{Fabric: f}
 	for name, change := range map[string]func(p *plan) *plan{
 		"cables": func(*plan) *plan {
 			// Two cables more, besides the two of a corner and its host's.
@@ -542,7 +543,7 @@ func TestNotReplaced(t *testing.T) {
 			return p
 		},
 	} {
-		r := compare(t, old, &Snapshot{Fabric: change(copyOf(t, f)).build()})
+		r := compare(t, old, &state.State{Fabric: change(copyOf(t, f)).build()})
 		if len(r.Nodes.Replaced) != 0 || len(r.Nodes.Gone) != 1 || len(r.Nodes.New) != 1 {
 			t.Errorf("%s: %+v", name, r.Nodes)
 		}
@@ -568,7 +569,7 @@ func TestNotReplaced(t *testing.T) {
 	y, err := b.Build()
 	ok(0, err)
 	for _, pair := range [][2]*fabric.Fabric{{x, y}, {y, x}} {
-		if r := compare(t, &Snapshot{Fabric: pair[0]}, &Snapshot{Fabric: pair[1]}); len(r.Nodes.Replaced) != 0 {
+		if r := compare(t, &state.State{Fabric: pair[0]}, &state.State{Fabric: pair[1]}); len(r.Nodes.Replaced) != 0 {
 			t.Errorf("%+v", r.Nodes)
 		}
 	}
@@ -600,7 +601,7 @@ func TestCreditLoopOfMixture(t *testing.T) {
 		t.Errorf("a credit loop of %v", count)
 	}
 	// On VLs of their own they are apart.
-	for i, s := range []*Snapshot{a, b} {
+	for i, s := range []*state.State{a, b} {
 		s.SL2VL = lft.NewSL2VL(f, lft.IdentityVLs(2))
 		s.PathSLs = lft.NewPathSLs(f.NumSwitches(), f.MaxLID())
 		row := slices.Repeat([]fabric.SL{fabric.SL(i)}, int(f.MaxLID())+1)
@@ -616,14 +617,14 @@ func TestCreditLoopOfMixture(t *testing.T) {
 func TestInvalid(t *testing.T) {
 	a := full(t)
 	small := meshFabric(t, 2, 2)
-	for name, b := range map[string]*Snapshot{
+	for name, b := range map[string]*state.State{
 		"no fabric": {},
 		"tables":    {Fabric: small, Tables: a.Tables},
 		"SL-to-VL":  {Fabric: small, SL2VL: a.SL2VL},
 		"path SLs":  {Fabric: small, PathSLs: a.PathSLs},
 		"multicast": {Fabric: small, Multicast: a.Multicast},
 	} {
-		for _, pair := range [][2]*Snapshot{{a, b}, {b, a}} {
+		for _, pair := range [][2]*state.State{{a, b}, {b, a}} {
 			if r, err := Compare(context.Background(), pair[0], pair[1]); err == nil || r != nil {
 				t.Errorf("%s: no error", name)
 			}
@@ -651,7 +652,7 @@ func TestRenumbered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &Snapshot{Fabric: g, Tables: lft.NewTables(f.NumSwitches(), g.MaxLID())}
+	b := &state.State{Fabric: g, Tables: lft.NewTables(f.NumSwitches(), g.MaxLID())}
 	for s := range fabric.NodeID(f.NumSwitches()) {
 		for l := 1; l <= n; l++ {
 			b.Tables.Row(s)[2*n+1-l] = a.Tables.Row(s)[l]

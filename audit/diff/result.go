@@ -9,6 +9,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft/adaptive"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -484,7 +485,7 @@ const (
 	NotCompared          = "not-compared"          // one state has tables that the other lacks
 )
 
-func newResult(a, b *Snapshot) *Result {
+func newResult(a, b *state.State) *Result {
 	return &Result{
 		Old: side(a), New: side(b), Findings: []Finding{},
 		Nodes: NodeChanges{Gone: []NodeRef{}, New: []NodeRef{}, Replaced: []Replacement{}, Changed: []NodeChange{}},
@@ -501,7 +502,7 @@ var parts = [...]struct{ name, words string }{
 	{"adaptive", "adaptive routing"},
 }
 
-func side(s *Snapshot) Side {
+func side(s *state.State) Side {
 	f := s.Fabric
 	d := Side{Name: s.Name, Switches: f.NumSwitches(), CAPorts: len(f.CAPorts()), Links: f.NumLinks(), MaxLID: f.MaxLID(), Has: []string{},
 		UnknownSLs: s.SL2VL != nil && s.PathSLs == nil && s.UnknownSLs}

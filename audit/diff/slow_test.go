@@ -17,6 +17,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -196,8 +197,8 @@ func TestAgainstSlow(t *testing.T) {
 		case 2:
 			g = recabled(t, r, f)
 		}
-		a := &Snapshot{Name: "a", Fabric: f, Tables: randomTables(r, f, wild)}
-		b := &Snapshot{Name: "b", Fabric: g, Tables: randomTables(r, g, wild)}
+		a := &state.State{Name: "a", Fabric: f, Tables: randomTables(r, f, wild)}
+		b := &state.State{Name: "b", Fabric: g, Tables: randomTables(r, g, wild)}
 		if tables {
 			b.Tables = copyTables(a.Tables)
 			for range r.IntN(4) {
@@ -261,7 +262,7 @@ func checkForms(t *rapid.T, r *Result) {
 }
 
 // checkPairs walks every pair of ports.
-func checkPairs(t *rapid.T, a, b *Snapshot, r *Result) {
+func checkPairs(t *rapid.T, a, b *state.State, r *Result) {
 	m := matchNodes(a.Fabric, b.Fabric)
 	f, g := a.Fabric, b.Fabric
 	var sum PairChanges
@@ -491,7 +492,7 @@ func TestOrderAgainstStates(t *testing.T) {
 				}
 			}
 		}
-		res, err := Compare(context.Background(), &Snapshot{Fabric: f, Tables: m.old}, &Snapshot{Fabric: f, Tables: m.new})
+		res, err := Compare(context.Background(), &state.State{Fabric: f, Tables: m.old}, &state.State{Fabric: f, Tables: m.new})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -566,7 +567,7 @@ func TestOrderAgainstStates(t *testing.T) {
 		}
 		// What packets depend on while the order is kept is among what has been
 		// looked at for credit loops, whatever has been left out there.
-		c := &comparison{match: matchNodes(f, f), a: &Snapshot{Fabric: f, Tables: m.old}, b: &Snapshot{Fabric: f, Tables: m.new}}
+		c := &comparison{match: matchNodes(f, f), a: &state.State{Fabric: f, Tables: m.old}, b: &state.State{Fabric: f, Tables: m.new}}
 		w, err := c.newMixture().run(context.Background())
 		if err != nil {
 			t.Fatal(err)
@@ -667,8 +668,8 @@ func TestDependenciesAgainstPaths(t *testing.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 		f := randomFabric(t, r, 2+r.IntN(4), 1+r.IntN(4), false)
 		wild := []float64{0, 0.1, 0.4}[r.IntN(3)]
-		a := &Snapshot{Fabric: f, Tables: randomTables(r, f, wild)}
-		b := &Snapshot{Fabric: f, Tables: copyTables(a.Tables)}
+		a := &state.State{Fabric: f, Tables: randomTables(r, f, wild)}
+		b := &state.State{Fabric: f, Tables: copyTables(a.Tables)}
 		other := randomTables(r, f, wild)
 		for l := fabric.LID(1); l <= f.MaxLID(); l++ {
 			if r.IntN(2) == 0 {
@@ -677,7 +678,7 @@ func TestDependenciesAgainstPaths(t *testing.T) {
 				}
 			}
 		}
-		for _, s := range []*Snapshot{a, b} {
+		for _, s := range []*state.State{a, b} {
 			if r.IntN(3) > 0 {
 				s.SL2VL = randomLanes(r, f)
 				if r.IntN(2) == 0 {
@@ -742,7 +743,7 @@ func TestDependenciesAgainstPaths(t *testing.T) {
 			if own || tr.Loops > 0 {
 				// Some mixtures are left out where there are loops; old and new
 				// paths that do not loop never are.
-				for _, s := range []*Snapshot{a, b} {
+				for _, s := range []*state.State{a, b} {
 					if own {
 						break
 					}
@@ -766,7 +767,7 @@ func TestDependenciesAgainstPaths(t *testing.T) {
 		checkCycles(t, m, res, unicast, w.deps)
 		// What a table has by itself is what the checker says.
 		if d := tr.CreditLoops; d.Management > 0 {
-			for k, x := range []*Snapshot{a, b} {
+			for k, x := range []*state.State{a, b} {
 				own, err := verify.Check(context.Background(), x.Fabric, x.Tables, verify.Options{SL2VL: x.SL2VL, PathSLs: x.PathSLs})
 				if err != nil {
 					t.Fatal(err)
@@ -805,11 +806,11 @@ func randomLanes(r *rand.Rand, f *fabric.Fabric) *lft.SL2VL {
 }
 
 // slowDependencies follows every mixture of paths, of every SL and VL.
-func slowDependencies(m *mixture, a, b *Snapshot, ca bool) map[[2]int32]bool {
+func slowDependencies(m *mixture, a, b *state.State, ca bool) map[[2]int32]bool {
 	f := a.Fabric
 	deps := map[[2]int32]bool{}
-	states := []*Snapshot{a, b}
-	sls := func(from fabric.PortID, s fabric.NodeID, l fabric.LID, live func(*Snapshot) uint16) (set uint16) {
+	states := []*state.State{a, b}
+	sls := func(from fabric.PortID, s fabric.NodeID, l fabric.LID, live func(*state.State) uint16) (set uint16) {
 		for _, x := range states {
 			if x.PathSLs != nil && m.vls > 1 {
 				set |= live(x) & (1 << x.PathSLs.SL(from, s, l))
@@ -870,7 +871,7 @@ func slowDependencies(m *mixture, a, b *Snapshot, ca bool) map[[2]int32]bool {
 			if p == dst || s == fabric.NoNode {
 				continue
 			}
-			start(s, f.Num(f.Peer(p)), sls(p, s, l, func(x *Snapshot) (live uint16) {
+			start(s, f.Num(f.Peer(p)), sls(p, s, l, func(x *state.State) (live uint16) {
 				for sl := range 16 {
 					if m.vls == 1 || x.SL2VL == nil || x.SL2VL.At(0, p)[sl] != lft.DropVL {
 						live |= 1 << sl
@@ -881,7 +882,7 @@ func slowDependencies(m *mixture, a, b *Snapshot, ca bool) map[[2]int32]bool {
 		}
 		if !ca {
 			for s := range fabric.NodeID(f.NumSwitches()) {
-				start(s, 0, sls(f.PortBase(s), s, l, func(*Snapshot) uint16 { return 0xffff }))
+				start(s, 0, sls(f.PortBase(s), s, l, func(*state.State) uint16 { return 0xffff }))
 			}
 		}
 	}

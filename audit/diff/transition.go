@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -54,7 +55,7 @@ func (c *comparison) findCreditLoops(ctx context.Context, w *mixWorker) error {
 	}
 	unicast := fromCAs.cycles()
 	d.Count = len(unicast)
-	for k, x := range []*Snapshot{c.a, c.b} {
+	for k, x := range []*state.State{c.a, c.b} {
 		own, err := verify.Check(ctx, x.Fabric, x.Tables, verify.Options{SL2VL: x.SL2VL, PathSLs: x.PathSLs, Witnesses: 1, Findings: 1})
 		if err != nil {
 			return err

@@ -20,6 +20,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/names"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 	"github.com/ibweave/ibweave/verify/bound"
 )
@@ -119,11 +120,11 @@ type planner struct {
 	route   compile.Options
 	opt     Options
 	plan    *Plan
-	windows []*state // by window: that after its last step
+	windows []*tablesInForce // by window: that after its last step
 }
 
-// state is tables in force while parts are drained.
-type state struct {
+// tablesInForce are those while parts are drained.
+type tablesInForce struct {
 	routing *lft.Routing // on the whole fabric
 	reduced *lft.Routing // the same entries as far as the rest needs them, on the rest
 	cables  []fabric.PortID
@@ -173,7 +174,7 @@ func (p *planner) add(part *Part) error {
 			return nil
 		}
 	}
-	step, next, reason, err := p.try(&state{routing: p.base.Routing, reduced: p.base.Routing}, part)
+	step, next, reason, err := p.try(&tablesInForce{routing: p.base.Routing, reduced: p.base.Routing}, part)
 	switch {
 	case err != nil:
 		return err
@@ -187,9 +188,9 @@ func (p *planner) add(part *Part) error {
 }
 
 // try drains one more part. It gives the reason where that is not possible.
-func (p *planner) try(from *state, part *Part) (step *Step, next *state, reason string, err error) {
+func (p *planner) try(from *tablesInForce, part *Part) (step *Step, next *tablesInForce, reason string, err error) {
 	whole := p.base.Routing.Fabric
-	next = &state{cables: append(slices.Clone(from.cables), part.Cables...), nodes: append(slices.Clone(from.nodes), part.Nodes...)}
+	next = &tablesInForce{cables: append(slices.Clone(from.cables), part.Cables...), nodes: append(slices.Clone(from.nodes), part.Nodes...)}
 	slices.Sort(next.nodes)
 	rest := whole.Without(next.cables...)
 	r, reason, err := Keep(p.ctx, p.base.Engine, rest, from.reduced, p.route)
@@ -303,7 +304,7 @@ func overlay[T any](row, from []T, all bool, lids []int) {
 }
 
 // countLost counts pairs of hosts that are no part and do not reach each other on the rest.
-func (p *planner) countLost(rest *fabric.Fabric, now *state, v *verify.Result) int64 {
+func (p *planner) countLost(rest *fabric.Fabric, now *tablesInForce, v *verify.Result) int64 {
 	lost := v.Unicast.Unreachable + v.Unicast.Loops - p.base.Verify.Unicast.Unreachable - p.base.Verify.Unicast.Loops
 	for _, c := range p.base.Routing.Fabric.CAPorts() {
 		// A host that has lost its cable without being drained.
@@ -319,8 +320,8 @@ func (p *planner) countLost(rest *fabric.Fabric, now *state, v *verify.Result) i
 // ChangeOf is what leads from one routing to another while the cables are those of f, which has the
 // same nodes.
 func ChangeOf(ctx context.Context, f *fabric.Fabric, from, to *lft.Routing) (Change, error) {
-	snapshot := func(r *lft.Routing) *diff.Snapshot {
-		return &diff.Snapshot{Fabric: f, Tables: r.Tables, SL2VL: r.SL2VL, PathSLs: r.PathSLs}
+	snapshot := func(r *lft.Routing) *state.State {
+		return &state.State{Fabric: f, Tables: r.Tables, SL2VL: r.SL2VL, PathSLs: r.PathSLs}
 	}
 	d, err := diff.Compare(ctx, snapshot(from), snapshot(to))
 	if err != nil {

@@ -13,10 +13,10 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/ibweave/ibweave/audit/diff"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/lft/adaptive"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -121,7 +121,7 @@ func (r *Report) Worst() verify.Severity { return (&verify.Result{Findings: r.Fi
 
 // comparison is a Compare under way.
 type comparison struct {
-	meant, live *diff.Snapshot
+	meant, live *state.State
 	samples     int
 	toLive      []fabric.NodeID // by node of meant; NoNode
 	sameFabric  bool            // both fabrics are one
@@ -136,7 +136,7 @@ type comparison struct {
 // verify takes at most.
 //
 // Errors: ctx's own, and tables that are not of their fabric.
-func Compare(ctx context.Context, meant, live *diff.Snapshot, samples int) (*Report, error) {
+func Compare(ctx context.Context, meant, live *state.State, samples int) (*Report, error) {
 	if err := errors.Join(meant.Check(), live.Check()); err != nil {
 		return nil, err
 	}

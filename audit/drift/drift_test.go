@@ -12,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/ibweave/ibweave/audit/diff"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/fabric/topology"
@@ -21,12 +20,13 @@ import (
 	"github.com/ibweave/ibweave/lft/adaptive"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/updown"
 	"github.com/ibweave/ibweave/verify"
 )
 
 // grid is a 4x4 mesh with tables, and one group of all hosts on the MLIDs of the rows.
-func grid(t testing.TB) *diff.Snapshot {
+func grid(t testing.TB) *state.State {
 	t.Helper()
 	f, err := mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Hosts: 1})
 	if err != nil {
@@ -36,7 +36,7 @@ func grid(t testing.TB) *diff.Snapshot {
 }
 
 // compiled is up*/down* tables of a fabric and a tree of OpenSM's for a group of all its hosts.
-func compiled(t testing.TB, f *fabric.Fabric) *diff.Snapshot {
+func compiled(t testing.TB, f *fabric.Fabric) *state.State {
 	t.Helper()
 	f, err := lft.AssignLIDs(f, lft.LIDOptions{})
 	if err != nil {
@@ -52,7 +52,7 @@ func compiled(t testing.TB, f *fabric.Fabric) *diff.Snapshot {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &diff.Snapshot{Fabric: f, Tables: r.Tables, Multicast: p, SL2VL: lft.NewSL2VL(f, lft.IdentityVLs(1))}
+	return &state.State{Fabric: f, Tables: r.Tables, Multicast: p, SL2VL: lft.NewSL2VL(f, lft.IdentityVLs(1))}
 }
 
 // again is the same fabric, read from its text.
@@ -102,7 +102,7 @@ func remade(f *fabric.Fabric, masks map[[2]int][]fabric.PortNum) *mft.Plan {
 	return &mft.Plan{Tables: m}
 }
 
-func compare(t rapid.TB, meant, live *diff.Snapshot) *Report {
+func compare(t rapid.TB, meant, live *state.State) *Report {
 	t.Helper()
 	r, err := Compare(context.Background(), meant, live, 1<<20)
 	if err != nil {
@@ -138,7 +138,7 @@ func TestEqual(t *testing.T) {
 	for name, f := range fabrics {
 		meant := compiled(t, f)
 		other := again(t, meant.Fabric, nil)
-		for _, live := range []*diff.Snapshot{
+		for _, live := range []*state.State{
 			{Fabric: meant.Fabric, Tables: meant.Tables, Multicast: meant.Multicast, SL2VL: meant.SL2VL},
 			{Fabric: meant.Fabric, Tables: meant.Tables},
 			{Fabric: meant.Fabric, Multicast: meant.Multicast},
@@ -161,7 +161,7 @@ func TestRandom(t *testing.T) {
 	f := meant.Fabric
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
-		live := &diff.Snapshot{Fabric: f, Tables: meant.Tables.Clone(), SL2VL: meant.SL2VL.Clone()}
+		live := &state.State{Fabric: f, Tables: meant.Tables.Clone(), SL2VL: meant.SL2VL.Clone()}
 		masks := masksOf(meant.Multicast.Tables)
 		wantLFT, wantMFT, wantMaps := map[string]bool{}, map[string]bool{}, 0
 		for range rapid.IntRange(0, 12).Draw(t, "changes") {
@@ -254,7 +254,7 @@ func TestMulticastLoop(t *testing.T) {
 	// these to each other: two for each.
 	square := []fabric.NodeID{0, 1, 4, 5}
 	for _, mlid := range []fabric.LID{0xc001, 0xc123} {
-		live := &diff.Snapshot{Fabric: f, Tables: meant.Tables.Clone()}
+		live := &state.State{Fabric: f, Tables: meant.Tables.Clone()}
 		masks := masksOf(meant.Multicast.Tables)
 		for _, s := range square {
 			ports, to := f.SwitchLinks(s)
@@ -314,13 +314,13 @@ func TestLoopOfNobody(t *testing.T) {
 			}
 		}
 	}
-	r := compare(t, meant, &diff.Snapshot{Fabric: f, Tables: meant.Tables, Multicast: remade(f, masks)})
+	r := compare(t, meant, &state.State{Fabric: f, Tables: meant.Tables, Multicast: remade(f, masks)})
 	if r.Loops != 1 || r.Findings[0].Rule != verify.MulticastLoop || !strings.Contains(r.Findings[0].Message, `group "all"`) {
 		t.Errorf("%d loops, %+v", r.Loops, r.Findings)
 	}
 	// The same in a fabric that was found again.
 	other := again(t, f, nil)
-	r = compare(t, meant, &diff.Snapshot{Fabric: other, Tables: meant.Tables, Multicast: remade(other, masks)})
+	r = compare(t, meant, &state.State{Fabric: other, Tables: meant.Tables, Multicast: remade(other, masks)})
 	if r.Loops != 1 || r.Findings[0].Rule != verify.MulticastLoop {
 		t.Errorf("another fabric: %d loops, %+v", r.Loops, r.Findings)
 	}
@@ -330,7 +330,7 @@ func TestLoopOfNobody(t *testing.T) {
 func TestUnicastLoop(t *testing.T) {
 	meant := grid(t)
 	f := meant.Fabric
-	live := &diff.Snapshot{Fabric: f, Tables: meant.Tables.Clone()}
+	live := &state.State{Fabric: f, Tables: meant.Tables.Clone()}
 	ports, to := f.SwitchLinks(0)
 	lid := f.LID(f.Peer(f.Port(15, 5)))
 	live.Tables.Row(0)[lid] = f.Num(ports[0])
@@ -355,9 +355,9 @@ func TestCablesInUse(t *testing.T) {
 		}
 	}
 	for _, spare := range short.Part(4, cables) {
-		meant := &diff.Snapshot{Fabric: f, Tables: compiled(t, again(t, f.Without(spare), nil)).Tables}
+		meant := &state.State{Fabric: f, Tables: compiled(t, again(t, f.Without(spare), nil)).Tables}
 		for _, gone := range cables {
-			live := &diff.Snapshot{Fabric: again(t, f.Without(gone), nil), Tables: meant.Tables}
+			live := &state.State{Fabric: again(t, f.Without(gone), nil), Tables: meant.Tables}
 			v, err := verify.Check(t.Context(), live.Fabric, live.Tables, verify.Options{})
 			if err != nil {
 				t.Fatal(err)
@@ -393,7 +393,7 @@ func TestCablesOfChoices(t *testing.T) {
 					plft.Set(s, fabric.LID(lid), adaptive.Free, 0)
 				}
 			}
-			live := &diff.Snapshot{Fabric: again(t, f.Without(p), nil), Tables: meant.Tables}
+			live := &state.State{Fabric: again(t, f.Without(p), nil), Tables: meant.Tables}
 			var idle, used []fabric.GUID
 			for _, x := range compare(t, meant, live).Findings {
 				switch {
@@ -416,7 +416,7 @@ func TestLive(t *testing.T) {
 	meant := grid(t)
 	host := meant.Fabric.CAPorts()[0]
 	lid := meant.Fabric.LID(host)
-	sameLFT := func(f *fabric.Fabric) *diff.Snapshot { return &diff.Snapshot{Fabric: f, Tables: meant.Tables} }
+	sameLFT := func(f *fabric.Fabric) *state.State { return &state.State{Fabric: f, Tables: meant.Tables} }
 	rules := func(r *Report) map[string]int {
 		m := map[string]int{}
 		for _, x := range r.Findings {
@@ -478,7 +478,7 @@ func TestLive(t *testing.T) {
 		}
 		copy(tables.Row(s), meant.Tables.Row(from))
 	}
-	r = compare(t, meant, &diff.Snapshot{Fabric: gone, Tables: tables})
+	r = compare(t, meant, &state.State{Fabric: gone, Tables: tables})
 	if got := rules(r); got[Unread] != 1 || got[Cable] < 3 || r.LFT.Differ() != 0 {
 		t.Errorf("replaced: %v, %+v", got, r.Findings)
 	}
@@ -491,7 +491,7 @@ func TestCreditLoop(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	loops := func(a, b *diff.Snapshot) (n int) {
+	loops := func(a, b *state.State) (n int) {
 		for _, x := range compare(t, a, b).Findings {
 			if x.Rule == verify.CreditLoop {
 				n++
@@ -499,8 +499,8 @@ func TestCreditLoop(t *testing.T) {
 		}
 		return n
 	}
-	minhop := &diff.Snapshot{Fabric: meant.Fabric, Tables: r.Tables}
-	if n := loops(&diff.Snapshot{Fabric: meant.Fabric, Tables: meant.Tables}, minhop); n == 0 {
+	minhop := &state.State{Fabric: meant.Fabric, Tables: r.Tables}
+	if n := loops(&state.State{Fabric: meant.Fabric, Tables: meant.Tables}, minhop); n == 0 {
 		t.Error("minhop's credit loop was not found")
 	}
 	if n := loops(minhop, minhop); n != 0 {
@@ -516,7 +516,7 @@ func TestCreditLoop(t *testing.T) {
 		sls.SetRow(slices.Repeat([]fabric.SL{1}, int(f.MaxLID())+1), s)
 	}
 	sls.SetPorts(make([]fabric.SL, int(f.MaxLID())+1), f.CAPorts()...)
-	if n := loops(&diff.Snapshot{Fabric: f, Tables: meant.Tables, SL2VL: dropping, PathSLs: sls}, &diff.Snapshot{Fabric: f, Tables: r.Tables, SL2VL: dropping}); n == 0 {
+	if n := loops(&state.State{Fabric: f, Tables: meant.Tables, SL2VL: dropping, PathSLs: sls}, &state.State{Fabric: f, Tables: r.Tables, SL2VL: dropping}); n == 0 {
 		t.Error("the credit loop of hosts with path SLs of their own was not found")
 	}
 }
@@ -529,7 +529,7 @@ func TestErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := compiled(t, f)
-	for _, live := range []*diff.Snapshot{
+	for _, live := range []*state.State{
 		{Fabric: meant.Fabric, Tables: lft.NewTables(3, 10)},
 		{Fabric: meant.Fabric, Multicast: other.Multicast},
 		{Fabric: meant.Fabric, SL2VL: other.SL2VL},
@@ -549,7 +549,7 @@ func TestErrors(t *testing.T) {
 // TestLostEntryOfSecondPLFT takes an entry with one port from private LFT 1: no linear table has it.
 func TestLostEntryOfSecondPLFT(t *testing.T) {
 	meant, live := grid(t), grid(t)
-	for _, s := range []*diff.Snapshot{meant, live} {
+	for _, s := range []*state.State{meant, live} {
 		s.Adaptive = &adaptive.Tables{Groups: make([][]adaptive.Group, s.Fabric.NumSwitches())}
 		for range 2 {
 			ports := lft.NewTables(s.Fabric.NumSwitches(), s.Fabric.MaxLID())

@@ -24,6 +24,7 @@ import (
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/sminterface/dump"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 	"github.com/ibweave/ibweave/verify/multipath"
 )
@@ -315,7 +316,7 @@ func (a *app) readSource(in *audit, source string) error {
 	if err != nil {
 		return err
 	}
-	if form := dump.Recognize(data); form == dump.Database || form.Info().Kind != dump.Topology {
+	if form := dump.Recognize(data); form == dump.Database || form.Info().Kind != state.Topology {
 		return inputf("%s: no topology; --source wants ibnetdiscover text, opensm-subnet.lst or another form that ibweave help forms lists, and not db_csv", source)
 	}
 	in.places = newLineFinder(&audit{topology: source})

@@ -27,6 +27,7 @@ import (
 	"github.com/ibweave/ibweave/report/page"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/sminterface/ibdiagnet"
+	"github.com/ibweave/ibweave/state"
 )
 
 // readings are the files of counters that a command reads.
@@ -205,7 +206,7 @@ func (a *app) readReading(in *audit, name string, f *fabric.Fabric) (c *dump.Cou
 			if err != nil && err != io.EOF {
 				return err
 			}
-			if form := dump.Recognize(head); (form == dump.Database || form.Info().Kind == dump.PortCounters) && !files.IsArchive(head) {
+			if form := dump.Recognize(head); (form == dump.Database || form.Info().Kind == state.PortCounters) && !files.IsArchive(head) {
 				taken, failed = m.Name, read(filepath.Join(name, m.Name), form, from)
 			}
 			return nil
@@ -220,7 +221,7 @@ func (a *app) readReading(in *audit, name string, f *fabric.Fabric) (c *dump.Cou
 		if found, err = listFolder(name); err != nil {
 			return nil, date, err
 		}
-		for _, form := range append([]dump.Form{dump.Database}, dump.Forms(dump.PortCounters)...) {
+		for _, form := range append([]dump.Form{dump.Database}, dump.Forms(state.PortCounters)...) {
 			if list := ownName(unpacked(found.files[form])); len(list) > 0 && c == nil && err == nil {
 				err = a.eachReading(found.path(list[0]), read)
 			}

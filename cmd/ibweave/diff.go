@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/report/metrics"
+	"github.com/ibweave/ibweave/state"
 
 	"github.com/spf13/cobra"
 
@@ -87,22 +88,22 @@ no longer do are errors.`,
 	return cmd
 }
 
-// state is OLD or NEW before it is read.
-type state struct {
+// side is OLD or NEW before it is read.
+type side struct {
 	name string
 	audit
-	kind dump.Kind // "" for a directory
+	kind state.Part // "" for a directory
 }
 
 // is names what a state is.
-func (s *state) is() string { return cmp.Or(string(s.kind), "directory") }
+func (s *side) is() string { return cmp.Or(string(s.kind), "directory") }
 
 // isDump returns whether it is a dump of tables, which does not tell the cables.
-func (s *state) isDump() bool { return s.kind != "" && s.kind != dump.Topology }
+func (s *side) isDump() bool { return s.kind != "" && s.kind != state.Topology }
 
 // diff reads both states and compares them.
 func (a *app) diff(ctx context.Context, c *comparison, old, new string) (r *diff.Result, err error) {
-	var states [2]*state
+	var states [2]*side
 	for i, name := range []string{old, new} {
 		s, err := a.openState(name, c.lenient)
 		if err != nil {
@@ -118,7 +119,7 @@ func (a *app) diff(ctx context.Context, c *comparison, old, new string) (r *diff
 	}
 	// One topology is read once, so that it is one fabric.
 	fabrics := map[string]*fabric.Fabric{}
-	var snapshots [2]*diff.Snapshot
+	var snapshots [2]*state.State
 	for i, s := range states {
 		other := states[1-i]
 		if s.isDump() {
@@ -170,7 +171,7 @@ func (a *app) diff(ctx context.Context, c *comparison, old, new string) (r *diff
 
 // limitToCommon has a file compared with a directory only in what the file can tell. What a dump does not tell is as in the directory: on the same cables VLs
 // still say whether there are credit loops.
-func (s *state) limitToCommon(mine, other *diff.Snapshot) {
+func (s *side) limitToCommon(mine, other *state.State) {
 	switch {
 	case s.kind == "":
 	case s.isDump() && mine.Fabric == other.Fabric:
@@ -212,24 +213,24 @@ func (a *app) openFile(name string, lenient, adaptive bool) (*audit, error) {
 }
 
 // openState finds out what a state is.
-func (a *app) openState(name string, lenient bool) (*state, error) {
+func (a *app) openState(name string, lenient bool) (*side, error) {
 	in, err := a.openFile(name, lenient, true)
 	if err != nil {
 		return nil, err
 	}
-	s := &state{name: name, audit: *in}
+	s := &side{name: name, audit: *in}
 	data, read := s.loaded[name]
 	switch {
 	case isFolder(name):
 		return s, nil
 	case !read:
-		s.kind = dump.Topology
+		s.kind = state.Topology
 		return s, nil
 	}
 	s.topology = ""
 	form := dump.Recognize(data)
 	switch s.kind = form.Info().Kind; s.kind {
-	case dump.Topology, dump.ForwardingTables, dump.AdaptiveTables, dump.MulticastTables, dump.SL2VLTables, dump.SLsOfPaths:
+	case state.Topology, state.ForwardingTables, state.AdaptiveTables, state.MulticastTables, state.SL2VLTables, state.SLsOfPaths:
 		i := slices.IndexFunc(folderKinds, func(k folderKind) bool { return k.kind == s.kind })
 		*folderKinds[i].file(&s.audit) = name
 	case "":
@@ -241,8 +242,8 @@ func (a *app) openState(name string, lenient bool) (*state, error) {
 }
 
 // readState reads the tables of a state.
-func (a *app) readState(s *state, f *fabric.Fabric) (x *diff.Snapshot, err error) {
-	x = &diff.Snapshot{Name: s.name, Fabric: f}
+func (a *app) readState(s *side, f *fabric.Fabric) (x *state.State, err error) {
+	x = &state.State{Name: s.name, Fabric: f}
 	if x.Tables, err = a.tablesOf(&s.audit, f); err != nil {
 		return nil, err
 	}

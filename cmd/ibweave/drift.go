@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ibweave/ibweave/audit/diff"
 	"github.com/ibweave/ibweave/audit/drift"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/text"
@@ -18,6 +17,7 @@ import (
 	"github.com/ibweave/ibweave/report/metrics"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/sminterface/subnet"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -126,7 +126,7 @@ func (a *app) drift(ctx context.Context, d *drifting, dir string) (*drift.Report
 	if err != nil {
 		return nil, err
 	}
-	var live *diff.Snapshot
+	var live *state.State
 	if len(d.live) > 0 {
 		live, err = a.readLive(d, meant.Fabric)
 	} else {
@@ -151,7 +151,7 @@ func (a *app) drift(ctx context.Context, d *drifting, dir string) (*drift.Report
 }
 
 // readFolder reads a compiled directory, or a folder of dumps: of pull, or OpenSM's own.
-func (a *app) readFolder(dir string, lenient bool) (*diff.Snapshot, error) {
+func (a *app) readFolder(dir string, lenient bool) (*state.State, error) {
 	in := audit{lenient: lenient, choosing: choosing{adaptiveToo: true}}
 	if err := a.resolve(&in, dir, false); err != nil {
 		return nil, err
@@ -170,8 +170,8 @@ func (a *app) readFolder(dir string, lenient bool) (*diff.Snapshot, error) {
 
 // readLive reads dumps of what is live, on the cables of f unless they come with a
 // topology.
-func (a *app) readLive(d *drifting, f *fabric.Fabric) (*diff.Snapshot, error) {
-	live := &diff.Snapshot{Name: "live", Fabric: f}
+func (a *app) readLive(d *drifting, f *fabric.Fabric) (*state.State, error) {
+	live := &state.State{Name: "live", Fabric: f}
 	if len(d.live) == 1 && isFolder(d.live[0]) {
 		return a.readFolder(d.live[0], d.lenient)
 	}
@@ -185,16 +185,16 @@ func (a *app) readLive(d *drifting, f *fabric.Fabric) (*diff.Snapshot, error) {
 		twice := false
 		form := dump.Recognize(data)
 		switch form.Info().Kind {
-		case dump.ForwardingTables:
+		case state.ForwardingTables:
 			twice = live.Tables != nil
 			live.Tables, problems, err = dump.ReadLFTs(name, data, f, opt)
-		case dump.AdaptiveTables:
+		case state.AdaptiveTables:
 			twice = live.Adaptive != nil
 			live.Adaptive, problems, err = dump.ReadFAR(name, data, f, opt)
-		case dump.SL2VLTables:
+		case state.SL2VLTables:
 			twice = live.SL2VL != nil
 			live.SL2VL, problems, err = dump.ReadSL2VL(name, data, f, opt)
-		case dump.MulticastTables:
+		case state.MulticastTables:
 			twice = live.Multicast != nil
 			live.Multicast = &mft.Plan{}
 			live.Multicast.Tables, problems, err = dump.ReadMFTs(name, data, f, opt)
@@ -210,7 +210,7 @@ func (a *app) readLive(d *drifting, f *fabric.Fabric) (*diff.Snapshot, error) {
 			return nil, usagef("--live %s: there was a dump of such tables before; want one of each kind", name)
 		}
 		a.dumpProblems(problems, d.lenient)
-		if form.Info().Kind == dump.ForwardingTables {
+		if form.Info().Kind == state.ForwardingTables {
 			// A switch without a table lacks what it was meant to have.
 			problems = slices.DeleteFunc(problems, func(p fabric.Problem) bool { return p.Kind == fabric.Missing })
 		}
@@ -224,7 +224,7 @@ func (a *app) readLive(d *drifting, f *fabric.Fabric) (*diff.Snapshot, error) {
 
 // pullLive reads the tables of a live subnet. What could not be read goes to standard
 // error, and a switch among that is a finding.
-func (a *app) pullLive(ctx context.Context, d *drifting) (live *diff.Snapshot, err error) {
+func (a *app) pullLive(ctx context.Context, d *drifting) (live *state.State, err error) {
 	err = a.sweep(ctx, &d.reach, func(c *subnet.Client, found *subnet.Discovery) error {
 		t, err := a.pull(ctx, c, found, d.mlid)
 		if err != nil {
@@ -232,7 +232,7 @@ func (a *app) pullLive(ctx context.Context, d *drifting) (live *diff.Snapshot, e
 		}
 		problems := append(found.Problems, t.Problems...)
 		a.listProblems(len(problems), true, func(i int) string { return problems[i].String() })
-		live = &diff.Snapshot{Name: "live", Fabric: found.Fabric, Tables: t.LFT, SL2VL: t.SL2VL, Unread: make([]bool, len(t.Read))}
+		live = &state.State{Name: "live", Fabric: found.Fabric, Tables: t.LFT, SL2VL: t.SL2VL, Unread: make([]bool, len(t.Read))}
 		if t.MFT != nil {
 			live.Multicast = &mft.Plan{Tables: t.MFT}
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/report/scheduler"
 	"github.com/ibweave/ibweave/sminterface/dump"
+	"github.com/ibweave/ibweave/state"
 )
 
 // planCommand writes a cabling plan.
@@ -87,7 +88,7 @@ func (a *app) expectPlan(in *audit, names []string, f *fabric.Fabric, opt *cabli
 		if err != nil {
 			return nil, err
 		}
-		if dump.Recognize(data).Info().Kind == dump.Topology {
+		if dump.Recognize(data).Info().Kind == state.Topology {
 			return nil, inputf("%s: a topology, want a plan; the policy's topology: expected: takes topologies", name)
 		}
 		p, odd, err := plan.Parse(name, data, plan.Options{Lenient: in.lenient})

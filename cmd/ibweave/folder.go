@@ -15,27 +15,28 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/sminterface/ibdiagnet"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
 
 // folderKind is what a command takes from a folder that compile did not write: files of
 // one kind tell the same in several forms, of which the first that is there is read.
 type folderKind struct {
-	kind dump.Kind
+	kind state.Part
 	file func(*audit) *string
 }
 
 // folderKinds lists the kinds.
 var folderKinds = []folderKind{
-	{dump.Topology, func(in *audit) *string { return &in.topology }},
-	{dump.ForwardingTables, func(in *audit) *string { return &in.lfts }},
-	{dump.AdaptiveTables, func(in *audit) *string { return &in.far }},
-	{dump.PLFTChoice, func(in *audit) *string { return &in.plft }},
-	{dump.SL2VLTables, func(in *audit) *string { return &in.sl2vl }},
-	{dump.SLsOfPaths, func(in *audit) *string { return &in.pathSL }},
-	{dump.MulticastTables, func(in *audit) *string { return &in.mfts }},
-	{dump.Groups, func(in *audit) *string { return &in.groups }},
-	{dump.PKeyTables, func(in *audit) *string { return &in.pkeys }},
+	{state.Topology, func(in *audit) *string { return &in.topology }},
+	{state.ForwardingTables, func(in *audit) *string { return &in.lfts }},
+	{state.AdaptiveTables, func(in *audit) *string { return &in.far }},
+	{state.PLFTChoice, func(in *audit) *string { return &in.plft }},
+	{state.SL2VLTables, func(in *audit) *string { return &in.sl2vl }},
+	{state.SLsOfPaths, func(in *audit) *string { return &in.pathSL }},
+	{state.MulticastTables, func(in *audit) *string { return &in.mfts }},
+	{state.Groups, func(in *audit) *string { return &in.groups }},
+	{state.PKeyTables, func(in *audit) *string { return &in.pkeys }},
 }
 
 // resolve finds the files of a directory that compile wrote, else those of a folder of
@@ -128,8 +129,8 @@ func (a *app) gather(in *audit, dir string, tables bool) (said string, err error
 		if err != nil {
 			return "", err
 		}
-		if len(names) == 0 || !in.adaptiveToo && (kind.kind == dump.AdaptiveTables || kind.kind == dump.PLFTChoice) ||
-			kind.kind == dump.PKeyTables && (!in.pkeysToo || in.pkeys != "" || in.databases[in.topology].hasPKeys()) {
+		if len(names) == 0 || !in.adaptiveToo && (kind.kind == state.AdaptiveTables || kind.kind == state.PLFTChoice) ||
+			kind.kind == state.PKeyTables && (!in.pkeysToo || in.pkeys != "" || in.databases[in.topology].hasPKeys()) {
 			continue
 		}
 		*kind.file(in) = c.path(names[0])
@@ -155,7 +156,7 @@ func (a *app) gather(in *audit, dir string, tables bool) (said string, err error
 }
 
 // choose lists the files of a kind, the one to read first.
-func (c *contents) choose(kind dump.Kind) (names []string, err error) {
+func (c *contents) choose(kind state.Part) (names []string, err error) {
 	for _, form := range dump.Forms(kind) {
 		list := ownName(outermost(unpacked(c.files[form])))
 		if len(names) == 0 && len(list) > 1 {

@@ -20,6 +20,7 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/sminterface/dump"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -169,7 +170,7 @@ func (a *app) readJob(o *moveOptions, old *fabric.Fabric, name string) (*move.Jo
 	}
 	data := s.loaded[name]
 	switch {
-	case data == nil || dump.Recognize(data).Info().Kind == dump.Topology:
+	case data == nil || dump.Recognize(data).Info().Kind == state.Topology:
 		if want, err = a.fabricOf(s); err != nil {
 			return nil, err
 		}

@@ -18,7 +18,7 @@ import (
 	"github.com/ibweave/ibweave/lft/adaptive"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/report/page"
-	"github.com/ibweave/ibweave/sminterface/dump"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -48,7 +48,7 @@ func (a *app) readStates(ctx context.Context, r *reporting, args []string) (old,
 			take(x, engine, nil)
 		}
 	case len(args) == 2:
-		var states [2]*state
+		var states [2]*side
 		for i, name := range args {
 			if states[i], err = a.openState(name, r.lenient); err != nil {
 				return nil, nil, err
@@ -75,10 +75,10 @@ func (a *app) readStates(ctx context.Context, r *reporting, args []string) (old,
 }
 
 // auditState audits OLD or NEW. The topology of dumps of tables is that of -t, or the other one's.
-func (a *app) auditState(ctx context.Context, r *reporting, s, other *state) (*auditResult, error) {
+func (a *app) auditState(ctx context.Context, r *reporting, s, other *side) (*auditResult, error) {
 	s.demands = r.demands
 	switch {
-	case s.isDump() && s.kind != dump.ForwardingTables:
+	case s.isDump() && s.kind != state.ForwardingTables:
 		return nil, inputf("%s is %s; want a directory, a topology or forwarding tables", s.name, s.kind)
 	case s.isDump():
 		if s.topology = cmp.Or(r.topology, other.topology); s.topology == "" {
@@ -107,13 +107,13 @@ func (a *app) auditEngine(ctx context.Context, in *audit, f *fabric.Fabric, engi
 }
 
 // snapshot returns what diff compares of a reported state.
-func (x *reported) snapshot() *diff.Snapshot {
+func (x *reported) snapshot() *state.State {
 	return snapshot(x.name, x.fabric, x.tables, &x.options, x.adaptive)
 }
 
 // snapshot returns tables, with what is read beside them in opt, for diff and drift.
-func snapshot(name string, f *fabric.Fabric, tables *lft.Tables, opt *verify.Options, choices *adaptive.Tables) *diff.Snapshot {
-	s := &diff.Snapshot{Name: name, Fabric: f, Tables: tables, SL2VL: opt.SL2VL, PathSLs: opt.PathSLs, UnknownSLs: opt.UnknownSLs, Adaptive: choices}
+func snapshot(name string, f *fabric.Fabric, tables *lft.Tables, opt *verify.Options, choices *adaptive.Tables) *state.State {
+	s := &state.State{Name: name, Fabric: f, Tables: tables, SL2VL: opt.SL2VL, PathSLs: opt.PathSLs, UnknownSLs: opt.UnknownSLs, Adaptive: choices}
 	if m := opt.Multicast; m != nil {
 		s.Multicast = &mft.Plan{Trees: m.Trees, Tables: m.Tables}
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/internal/files"
 	"github.com/ibweave/ibweave/sminterface/dump"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -278,7 +279,7 @@ func inputLimit(start []byte) (int64, error) {
 	switch form := dump.Recognize(start); {
 	case bytes.IndexByte(start, 0) >= 0:
 		return 0, errors.New("no text: it has zero bytes; want a text form, or one that zstd or gzip compressed")
-	case form.Info().Kind == dump.Topology:
+	case form.Info().Kind == state.Topology:
 		return maxTopology, nil
 	case form == dump.Unknown:
 		return maxOther, nil

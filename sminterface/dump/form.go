@@ -9,6 +9,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/state"
 )
 
 // Form is a form of text that ibweave reads and recognizes by its content.
@@ -47,29 +48,13 @@ const (
 	formCount
 )
 
-// Kind is what forms tell.
-type Kind string
-
-// The kinds that a folder of dumps is searched for, and names.
-const (
-	Topology         Kind = "topology"
-	ForwardingTables Kind = "forwarding tables"
-	AdaptiveTables   Kind = "adaptive routing"
-	PLFTChoice       Kind = "choice of private LFTs"
-	SL2VLTables      Kind = "SL-to-VL tables"
-	SLsOfPaths       Kind = "path SLs"
-	MulticastTables  Kind = "multicast tables"
-	Groups           Kind = "groups"
-	PKeyTables       Kind = "P_Key tables"
-	Names            Kind = "names of nodes"
-	PortCounters     Kind = "counters"
-	HelpsOpenSM      Kind = "none" // OpenSM reads it, and no command of ibweave does
-)
+// HelpsOpenSM is the part of forms that OpenSM reads, and no command of ibweave.
+const HelpsOpenSM state.Part = "none"
 
 // Info is what is known of a form.
 type Info struct {
 	Name  string // the file or the tool
-	Kind  Kind
+	Kind  state.Part
 	From  string // who writes or prints it
 	Lacks string // facts of its kind that it does not have, "" for none
 }
@@ -80,31 +65,31 @@ const lacksOfLists = "system GUIDs, vendors, devices, LMC, kind of port 0, adapt
 // infos is the table of forms, by Form: of a kind, those that say most come first.
 var infos = [formCount]Info{
 	Unknown:       {Name: "unknown text"},
-	Database:      {"ibdiagnet's db_csv", Topology, "ibdiagnet", ""},
-	NetDiscover:   {"ibnetdiscover text", Topology, "ibnetdiscover, ibdiagnet, `ibweave compile`, `discover` and `gen`", "labels of ports, unless ibdiagnet wrote it"},
-	SubnetList:    {"opensm-subnet.lst", Topology, "OpenSM, and ibdiagnet as lst", "LMC, kind of port 0, labels, nodes without a cable"},
-	PortList:      {"ports of ibnetdiscover -p", Topology, "`ibnetdiscover -p`", lacksOfLists + "; an adapter has no more ports than are listed"},
-	LinkInfo:      {"iblinkinfo text", Topology, "`iblinkinfo`, also with -l", lacksOfLists + "; with -l the types of nodes, so that a node with several ports under one GUID is a switch, and routers are taken for adapters; without -l two nodes with the same description, LID and port number cannot be told apart"},
-	UFMLinks:      {"links of UFM", Topology, "UFM, for `/ufmRest/resources/links`", lacksOfLists + "; LIDs, speeds, ports above the highest one with a cable; routers are taken for adapters"},
-	LFTs:          {"opensm-lfts.dump", ForwardingTables, "OpenSM", "rows without a path"},
-	IBRoute:       {"ibroute or dump_lfts text", ForwardingTables, "`dump_lfts`, `dump_fts`, `ibroute`", ""},
-	FDBs:          {"opensm.fdbs", ForwardingTables, "OpenSM, ibdiagnet", "owners of LIDs"},
-	FAR:           {"ibdiagnet's far", AdaptiveTables, "ibdiagnet, `ibweave compile --adaptive`", "the PLFT that a packet takes; what of its settings is not public"},
-	PLFTMap:       {"PLFTs by input port and SL", PLFTChoice, "people, or a script; the form of ibdiagnet's plft is not public", ""},
-	SL2VL:         {"opensm-sl2vl.dump", SL2VLTables, "OpenSM", ""},
-	SMPQuerySL2VL: {"smpquery sl2vl text", SL2VLTables, "`smpquery sl2vl`", ""},
-	IBDMSL2VL:     {"ibdmchk's SL-to-VL tables", SL2VLTables, "ibutils, for `ibdmchk -d`", "tables of adapters"},
-	PathSLs:       {"path SLs by switch and DLID", SLsOfPaths, "`ibweave compile`", ""},
-	IBDMPathSLs:   {"ibdmchk's path SLs", SLsOfPaths, "ibutils, for `ibdmchk -c`; `ibweave compile`", ""},
-	MCFDBs:        {"opensm.mcfdbs", MulticastTables, "OpenSM, ibdiagnet", ""},
-	MFTs:          {"dump_mfts text", MulticastTables, "`dump_mfts`, `ibroute -M`", "masks beyond the MLIDs that are asked for"},
-	SAQuery:       {"saquery's multicast groups", Groups, "`saquery -m`, `-g`, `MCMR`", ""},
-	PKeyRecords:   {"saquery's P_Key tables", PKeyTables, "`saquery --smkey 1 PKTR`, `ibweave pull`", ""},
-	SMPQueryPKeys: {"smpquery pkeys text", PKeyTables, "`smpquery pkeys`, with the port of each table in a line before it, like Lid 5", ""},
-	PKeyGroups:    {"ibdiagnet's pkey", PKeyTables, "ibdiagnet, which has the same in db_csv", "ports of switches but port 0"},
-	NodeList:      {"names of ibswitches or ibhosts", Names, "`ibswitches`, `ibhosts`, `ibrouters`, `ibnodes`", "cables; --node-name-map takes it"},
-	PerfQuery:     {"perfquery text", PortCounters, "`perfquery`, also with -x; `counters` takes PM_INFO of db_csv as well", "with -x PortXmitWait and errors, where ports have none of 64 bits"},
-	RatesCSV:      {"CSV of rates of counters", PortCounters, "people, or a script: node, port and columns such as xmit_bytes, per second", ""},
+	Database:      {"ibdiagnet's db_csv", state.Topology, "ibdiagnet", ""},
+	NetDiscover:   {"ibnetdiscover text", state.Topology, "ibnetdiscover, ibdiagnet, `ibweave compile`, `discover` and `gen`", "labels of ports, unless ibdiagnet wrote it"},
+	SubnetList:    {"opensm-subnet.lst", state.Topology, "OpenSM, and ibdiagnet as lst", "LMC, kind of port 0, labels, nodes without a cable"},
+	PortList:      {"ports of ibnetdiscover -p", state.Topology, "`ibnetdiscover -p`", lacksOfLists + "; an adapter has no more ports than are listed"},
+	LinkInfo:      {"iblinkinfo text", state.Topology, "`iblinkinfo`, also with -l", lacksOfLists + "; with -l the types of nodes, so that a node with several ports under one GUID is a switch, and routers are taken for adapters; without -l two nodes with the same description, LID and port number cannot be told apart"},
+	UFMLinks:      {"links of UFM", state.Topology, "UFM, for `/ufmRest/resources/links`", lacksOfLists + "; LIDs, speeds, ports above the highest one with a cable; routers are taken for adapters"},
+	LFTs:          {"opensm-lfts.dump", state.ForwardingTables, "OpenSM", "rows without a path"},
+	IBRoute:       {"ibroute or dump_lfts text", state.ForwardingTables, "`dump_lfts`, `dump_fts`, `ibroute`", ""},
+	FDBs:          {"opensm.fdbs", state.ForwardingTables, "OpenSM, ibdiagnet", "owners of LIDs"},
+	FAR:           {"ibdiagnet's far", state.AdaptiveTables, "ibdiagnet, `ibweave compile --adaptive`", "the PLFT that a packet takes; what of its settings is not public"},
+	PLFTMap:       {"PLFTs by input port and SL", state.PLFTChoice, "people, or a script; the form of ibdiagnet's plft is not public", ""},
+	SL2VL:         {"opensm-sl2vl.dump", state.SL2VLTables, "OpenSM", ""},
+	SMPQuerySL2VL: {"smpquery sl2vl text", state.SL2VLTables, "`smpquery sl2vl`", ""},
+	IBDMSL2VL:     {"ibdmchk's SL-to-VL tables", state.SL2VLTables, "ibutils, for `ibdmchk -d`", "tables of adapters"},
+	PathSLs:       {"path SLs by switch and DLID", state.SLsOfPaths, "`ibweave compile`", ""},
+	IBDMPathSLs:   {"ibdmchk's path SLs", state.SLsOfPaths, "ibutils, for `ibdmchk -c`; `ibweave compile`", ""},
+	MCFDBs:        {"opensm.mcfdbs", state.MulticastTables, "OpenSM, ibdiagnet", ""},
+	MFTs:          {"dump_mfts text", state.MulticastTables, "`dump_mfts`, `ibroute -M`", "masks beyond the MLIDs that are asked for"},
+	SAQuery:       {"saquery's multicast groups", state.Groups, "`saquery -m`, `-g`, `MCMR`", ""},
+	PKeyRecords:   {"saquery's P_Key tables", state.PKeyTables, "`saquery --smkey 1 PKTR`, `ibweave pull`", ""},
+	SMPQueryPKeys: {"smpquery pkeys text", state.PKeyTables, "`smpquery pkeys`, with the port of each table in a line before it, like Lid 5", ""},
+	PKeyGroups:    {"ibdiagnet's pkey", state.PKeyTables, "ibdiagnet, which has the same in db_csv", "ports of switches but port 0"},
+	NodeList:      {"names of ibswitches or ibhosts", state.Names, "`ibswitches`, `ibhosts`, `ibrouters`, `ibnodes`", "cables; --node-name-map takes it"},
+	PerfQuery:     {"perfquery text", state.PortCounters, "`perfquery`, also with -x; `counters` takes PM_INFO of db_csv as well", "with -x PortXmitWait and errors, where ports have none of 64 bits"},
+	RatesCSV:      {"CSV of rates of counters", state.PortCounters, "people, or a script: node, port and columns such as xmit_bytes, per second", ""},
 	LIDMatrix:     {"opensm-lid-matrix.dump", HelpsOpenSM, "OpenSM, `ibweave compile`", ""},
 	GUID2LID:      {"guid2lid", HelpsOpenSM, "OpenSM, `ibweave compile`", ""},
 }
@@ -121,7 +106,7 @@ func (f Form) Info() Info {
 func (f Form) String() string { return f.Info().Name }
 
 // Forms lists the forms of a kind, those that say most first.
-func Forms(kind Kind) (list []Form) {
+func Forms(kind state.Part) (list []Form) {
 	for f := range formCount {
 		if infos[f].Kind == kind {
 			list = append(list, f)
@@ -131,7 +116,7 @@ func Forms(kind Kind) (list []Form) {
 }
 
 // Kinds lists the kinds in the order of the table.
-func Kinds() (list []Kind) {
+func Kinds() (list []state.Part) {
 	for f := range formCount {
 		if k := infos[f].Kind; k != "" && !slices.Contains(list, k) {
 			list = append(list, k)

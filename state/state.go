@@ -1,0 +1,181 @@
+// Package state is a fabric with everything that was read beside it, as one value that every
+// judge takes: the cables, the tables, what was odd about them, and what they leave open.
+//
+// Supported: other modules may use it. Package open, below it, reads a State.
+package state
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/lft/adaptive"
+	"github.com/ibweave/ibweave/mft"
+)
+
+// Part is a part of a State, which files of one or several forms tell.
+type Part string
+
+// The parts, by the names that messages have for them.
+const (
+	Topology         Part = "topology"
+	ForwardingTables Part = "forwarding tables"
+	AdaptiveTables   Part = "adaptive routing"
+	PLFTChoice       Part = "choice of private LFTs"
+	SL2VLTables      Part = "SL-to-VL tables"
+	SLsOfPaths       Part = "path SLs"
+	MulticastTables  Part = "multicast tables"
+	Groups           Part = "groups"
+	PKeyTables       Part = "P_Key tables"
+	Certificate      Part = "certificate"
+	SwitchOrder      Part = "order of the switches"
+	Names            Part = "names of nodes"
+	PortCounters     Part = "counters"
+)
+
+// State is a fabric and what was read beside it. A part that was not read is nil. Nobody
+// changes a State once it is made; who needs another one copies it and replaces parts.
+type State struct {
+	Name   string // of the directory or the topology, for people
+	Fabric *fabric.Fabric
+	// Tables forwards unicast packets, and has rows for the switches of Fabric. Beside
+	// Adaptive alone it is the static ports of PLFT 0.
+	Tables   *lft.Tables
+	Adaptive *adaptive.Tables // choices of adaptive switches
+	// SL2VL has the lane of each hop; nil puts everything on one VL.
+	SL2VL *lft.SL2VL
+	// PathSLs has the SL of each path. Nil means that a path may have any SL, unless
+	// UnknownSLs says that there are SLs, which nobody told.
+	PathSLs    *lft.PathSLs
+	UnknownSLs bool
+	// Multicast has the multicast tables, and a tree for each MLID of a group. Trees is nil
+	// where no groups were read.
+	Multicast *mft.Plan
+	// MFTCapacity is by NodeID of switches how many MLIDs a multicast table has room for, 0
+	// for one that is not known; nil where none is.
+	MFTCapacity []int
+	// Order is the rank of each switch by NodeID, 0 on top; nil where none was read.
+	Order []int32
+	// PKeys has the entries in use of each P_Key table, by fabric.PortID; nil for a port
+	// without a table, or where no table was read.
+	PKeys [][]fabric.PKey
+	// Manager is the port of the only master subnet manager, fabric.NoPort where that is not
+	// known.
+	Manager fabric.PortID
+	// Unread marks, by NodeID, the switches whose tables could not be read; nil for none.
+	Unread []bool
+	// LostRows is true if the form of the forwarding tables has no row where there is no path,
+	// so that a row that was lost cannot be told from one.
+	LostRows bool
+
+	Engine    string           // that made the tables; "" where it is not known
+	Sources   []Source         // in the order of reading
+	Problems  []fabric.Problem // what was odd, in the order of reading
+	Undecided []Undecided      // what the input does not tell, in the order of reading
+}
+
+// Source is a file that a part was read from.
+type Source struct {
+	Part   Part
+	File   string
+	Form   string // as ibweave help forms lists it
+	SHA256 string // of the file as it is, in hexadecimal; "" where nobody asked for it
+}
+
+// Source returns where a part was read from, and whether it was read.
+func (s *State) Source(p Part) (Source, bool) {
+	i := slices.IndexFunc(s.Sources, func(x Source) bool { return x.Part == p })
+	if i < 0 {
+		return Source{}, false
+	}
+	return s.Sources[i], true
+}
+
+// Routing is what an engine would have made of the state.
+func (s *State) Routing() *lft.Routing {
+	return &lft.Routing{Engine: s.Engine, Fabric: s.Fabric, Tables: s.Tables, Order: s.Order, SL2VL: s.SL2VL, PathSLs: s.PathSLs}
+}
+
+// errNoFabric is the error of a State without a fabric.
+var errNoFabric = errors.New("no fabric")
+
+// Check returns an error for a State without a fabric, and for parts of another fabric.
+func (s *State) Check() error {
+	switch f := s.Fabric; {
+	case f == nil:
+		return errNoFabric
+	case s.Tables != nil && s.Tables.Switches() != f.NumSwitches():
+		return fmt.Errorf("%s: tables of %d switches for a fabric of %d", s.Name, s.Tables.Switches(), f.NumSwitches())
+	case s.SL2VL != nil && s.SL2VL.Fabric().NumPorts() != f.NumPorts():
+		return fmt.Errorf("%s: SL-to-VL tables of another fabric", s.Name)
+	case s.PathSLs != nil && s.PathSLs.Switches() != f.NumSwitches():
+		return fmt.Errorf("%s: path SLs from %d switches for a fabric of %d", s.Name, s.PathSLs.Switches(), f.NumSwitches())
+	case s.Multicast != nil && s.Multicast.Tables.Fabric().NumPorts() != f.NumPorts():
+		return fmt.Errorf("%s: multicast tables of another fabric", s.Name)
+	case s.Unread != nil && len(s.Unread) != f.NumSwitches():
+		return fmt.Errorf("%s: %d switches read or not, of %d", s.Name, len(s.Unread), f.NumSwitches())
+	}
+	if s.Adaptive != nil {
+		if err := s.Adaptive.Check(s.Fabric); err != nil {
+			return fmt.Errorf("%s: %w", s.Name, err)
+		}
+	}
+	return nil
+}
+
+// Undecided is a reason for which nothing can be said of a part, or not all.
+type Undecided struct {
+	Part Part
+	// Ends means that only tables of CA and router ports are missing.
+	Ends   bool
+	Reason string
+}
+
+// UndecidedBy lists what the problems of a file of a part leave undecided: text that was left
+// out or cut off, switches and ports without tables, private LFTs. There is one for each kind
+// of problem, which quotes the first.
+func UndecidedBy(p Part, problems []fabric.Problem) (list []Undecided) {
+	type reason struct {
+		Undecided
+		n int
+	}
+	byKind := map[string]*reason{}
+	for i := range problems {
+		x := &problems[i]
+		key, what := "", x.File+": "+x.Message
+		switch x.Kind {
+		case fabric.Dropped, fabric.Truncated:
+			key, what = "lenient", x.File+": --lenient left something out: "+x.Message
+			if x.Line > 0 && p == Topology && x.Err == nil {
+				what = fmt.Sprintf("%s:%d: --lenient left something out: %s", x.File, x.Line, x.Message)
+			} else if x.Line > 0 {
+				what = fmt.Sprintf("%s:%d: --lenient left this out: %s", x.File, x.Line, x.Message)
+			}
+		case fabric.Missing:
+			key = "missing"
+		case fabric.MissingEnds:
+			key = "ends"
+		case fabric.PrivateTables:
+			key = "private"
+		default:
+			continue
+		}
+		if byKind[key] == nil {
+			byKind[key] = &reason{Undecided: Undecided{Part: p, Ends: x.Kind == fabric.MissingEnds, Reason: what}}
+		}
+		if byKind[key].n++; x.Err == nil { // of a topology, where one stands for several lines
+			byKind[key].n += max(x.Count, 1) - 1
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(byKind)) {
+		r := byKind[key]
+		if r.n > 1 {
+			r.Reason += fmt.Sprintf("; and %d more like that", r.n-1)
+		}
+		list = append(list, r.Undecided)
+	}
+	return list
+}
