@@ -29,6 +29,8 @@ const (
 	PrivateTables ProblemKind = "private tables"
 	// NotUnderstood are lines whose meaning is not public, and that do not change what is read.
 	NotUnderstood ProblemKind = "not understood"
+	// Notice is what who uses the text should know, and a checker finds out by itself.
+	Notice ProblemKind = "notice"
 	// Gone is a member of a group that is no end port of the fabric.
 	Gone ProblemKind = "gone"
 

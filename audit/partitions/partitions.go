@@ -70,6 +70,9 @@ type entry struct {
 	as  dump.Membership
 }
 
+// TableRules are those that rest on all P_Key tables.
+var TableRules = []string{Missing, Unexpected, WrongMembership, NoDefaultPartition, NoFullMember, IsolatedHost}
+
 // Check audits partitions. Ports whose table is not known count for nothing.
 func Check(a *Audit) *Result {
 	c := &checker{Audit: a, index: map[fabric.GUID]int{}, entries: map[fabric.PKey][]entry{}, list: map[string][]verify.Finding{}}

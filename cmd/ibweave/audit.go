@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/spf13/pflag"
 
@@ -25,6 +23,7 @@ import (
 	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/state"
+	"github.com/ibweave/ibweave/state/open"
 	"github.com/ibweave/ibweave/verify"
 	"github.com/ibweave/ibweave/verify/multipath"
 )
@@ -70,7 +69,7 @@ func (a *app) readPolicy(in *audit) (err error) {
 	if in.policy == "" {
 		return nil
 	}
-	if in.held, err = readAs(a, &audit{}, in.policy, policy.Parse); err != nil {
+	if in.held, err = readAs(a, newAudit(false, false), in.policy, policy.Parse); err != nil {
 		return err
 	}
 	a.policyKinds = in.held.Kinds
@@ -134,21 +133,21 @@ func (a *app) expect(in *audit, p *policy.Policy, f *fabric.Fabric, opt *cabling
 		name = filepath.Join(filepath.Dir(in.policy), name)
 	}
 	var err error
-	opt.Expected, err = a.readTopology(name, in.lenient)
+	opt.Expected, err = a.readTopology(name, in.Lenient)
 	return nil, err
 }
 
 // rulesOf lists the rules of what an audit looks at.
 func (in *audit) rulesOf() []verify.Rule {
 	tables := verify.Rules
-	if in.far != "" {
+	if in.FAR != "" {
 		tables = slices.Concat(tables, multipath.Rules, multipath.TableRules)
 	}
 	var rules []verify.Rule
-	if in.hasTables() || in.bound != "" {
+	if in.HasTables() || in.bound != "" {
 		rules = append(rules, tables...)
 	}
-	if in.partitioned() || in.database != nil && in.database.PKeys != nil {
+	if in.partitioned() || in.State.PKeys != nil {
 		rules = append(rules, partitions.Rules...)
 	}
 	if !in.wanted() { // of the cables only the slow ones are looked for
@@ -163,72 +162,11 @@ func (in *audit) rulesOf() []verify.Rule {
 	return rules
 }
 
-// lineFinder finds the lines of switches, adapters and their ports in the texts of an
-// audit, for viewers that show findings beside the text.
+// lineFinder finds the lines of findings in the texts of an audit, for viewers that show findings
+// beside the text.
 type lineFinder struct {
-	topology, tables string
-	only             bool                      // the lines of --source are all that count
-	nodes, switches  map[fabric.GUID]int       // lines in the topology and in the tables
-	ports            map[topology.NodePort]int // lines in the topology
-}
-
-func newLineFinder(in *audit) *lineFinder {
-	return &lineFinder{topology: in.topology, tables: cmp.Or(in.lfts, in.far),
-		nodes: map[fabric.GUID]int{}, switches: map[fabric.GUID]int{}, ports: map[topology.NodePort]int{}}
-}
-
-// readTopology takes the lines of ibnetdiscover text; of other forms, the first line
-// in which the GUID of a node is.
-func (p *lineFinder) readTopology(name string, data []byte) {
-	if p.only {
-		return
-	}
-	p.topology = name
-	if topology.Recognize(data) != topology.NoForm {
-		var lines topology.Lines
-		if _, _, err := topology.Parse(p.topology, data, topology.Options{Lenient: true, Lines: &lines}); err == nil {
-			p.nodes, p.ports = lines.Nodes, lines.Ports
-			return
-		}
-	}
-	n := 0
-	for line := range bytes.Lines(data) {
-		n++
-		for _, g := range guidsIn(line) {
-			if _, ok := p.nodes[g]; !ok {
-				p.nodes[g] = n
-			}
-		}
-	}
-}
-
-// readTables takes the lines that begin the table of a switch, which have its GUID.
-func (p *lineFinder) readTables(data []byte) {
-	if p.only {
-		return
-	}
-	n := 0
-	for line := range bytes.Lines(data) {
-		n++
-		if bytes.HasPrefix(line, []byte("0x")) || !bytes.Contains(bytes.ToLower(line), []byte("switch ")) {
-			continue
-		}
-		for _, g := range guidsIn(line) {
-			if p.switches[g] == 0 {
-				p.switches[g] = n
-			}
-		}
-	}
-}
-
-// guidsIn lists the runs of 16 hexadecimal digits of a line.
-func guidsIn(line []byte) (list []fabric.GUID) {
-	for _, digits := range bytes.FieldsFunc(line, func(c rune) bool { return !unicode.Is(unicode.ASCII_Hex_Digit, c) }) {
-		if g, err := fabric.ParseGUID(string(digits)); err == nil && len(digits) == 16 {
-			list = append(list, g)
-		}
-	}
-	return list
+	*open.Lines
+	only bool // the lines of --source are all that count
 }
 
 // of is where a finding is: its port or node in the topology when it is about ports,
@@ -239,30 +177,30 @@ func (p *lineFinder) of(f *verify.Finding) (string, int) {
 	}
 	_, table := verify.RuleByName(f.Rule)
 	if table || len(f.Ports) == 0 {
-		if p.tables != "" {
-			return p.tables, p.switches[f.Switch]
+		if p.Tables != "" {
+			return p.Tables, p.Switches[f.Switch]
 		}
 		if f.Switch == 0 && len(f.Witness) > 0 {
-			return p.topology, cmp.Or(p.nodes[f.Witness[0].Switch], 1)
+			return p.Topology, cmp.Or(p.Nodes[f.Witness[0].Switch], 1)
 		}
-		return p.topology, cmp.Or(p.nodes[f.Switch], 1)
+		return p.Topology, cmp.Or(p.Nodes[f.Switch], 1)
 	}
 	for _, e := range f.Ports {
-		if n := p.ports[topology.NodePort{Node: e.Node, Port: e.Port}]; n > 0 {
-			return p.topology, n
+		if n := p.Ports[topology.NodePort{Node: e.Node, Port: e.Port}]; n > 0 {
+			return p.Topology, n
 		}
 	}
 	for _, e := range f.Ports {
-		if n := p.nodes[e.Node]; n > 0 {
-			return p.topology, n
+		if n := p.Nodes[e.Node]; n > 0 {
+			return p.Topology, n
 		}
 	}
-	return p.topology, 1
+	return p.Topology, 1
 }
 
 // reportOptions are those of a report of an audit.
 func (in *audit) reportOptions(d demanded) report.Options {
-	opt := report.Options{Version: version, Topology: in.topology, Tables: cmp.Or(in.lfts, in.far), Certificate: in.certificate, Bound: in.bound, Verbose: in.verbose, Rules: in.rulesOf()}
+	opt := report.Options{Version: version, Topology: in.Topology, Tables: cmp.Or(in.LFTs, in.FAR), Certificate: in.Certificate, Bound: in.bound, Verbose: in.verbose, Rules: in.rulesOf()}
 	if in.worth != nil {
 		opt.Traffic, opt.Lines = in.worth, in.worth.lines()
 	}
@@ -319,8 +257,6 @@ func (a *app) readSource(in *audit, source string) error {
 	if form := dump.Recognize(data); form == dump.Database || form.Info().Kind != state.Topology {
 		return inputf("%s: no topology; --source wants ibnetdiscover text, opensm-subnet.lst or another form that ibweave help forms lists, and not db_csv", source)
 	}
-	in.places = newLineFinder(&audit{topology: source})
-	in.places.readTopology(source, data)
-	in.places.only = true
+	in.places, in.Lines = &lineFinder{open.LinesOf(source, data), true}, nil
 	return nil
 }

@@ -1,14 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -24,43 +22,27 @@ import (
 	"github.com/ibweave/ibweave/internal/files"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/report"
+	"github.com/ibweave/ibweave/state/open"
 	"github.com/ibweave/ibweave/verify"
 	"github.com/ibweave/ibweave/verify/bound"
 )
 
-// audit is what check is asked to look at.
+// audit is what check is asked to look at, and what it has of that.
 type audit struct {
-	topology string
-	lfts     string
-	sl2vl    string // "" for none
-	pathSL   string // "" for none
-	mfts     string // "" for none
-	choosing
-	groups      string // "" for none
-	certificate string // "" for none
-	bound       string // "" for none
+	open.Input
+	bound string // "" for none
 	bounding
 	verbose     bool // list idle channels
-	unknownSLs  bool // without path SLs they are unknown, as in a folder of dumps
-	lostRows    bool // the form of the forwarding tables does not show that a row is lost
 	copying     verify.Copying
 	buffer      verify.Buffer
-	mftCapacity int // MLIDs; 0 for what ibdiagnet says
-	lenient     bool
-	compiled    *outdir.Directory // that compile wrote; nil for files from elsewhere
-	sums        map[string]string // SHA-256 by path of what was read, when not nil
-	loaded      map[string][]byte // text by path of what need not be read again
-	places      *lineFinder       // to be filled; nil when it is not needed
-	cablesDo    bool              // a topology or run of ibdiagnet without tables is looked at for its cables
-	cablesAlone bool              // and this is one
-	fromRun
+	mftCapacity int         // MLIDs; 0 for what ibdiagnet says
+	places      *lineFinder // of findings; nil when it is not needed
+	cablesAlone bool        // a topology is looked at for its cables alone
 	partitioning
-	traffic    string        // "" for none
-	jobs       *fitting      // of traffic; nil for none
-	worth      *trafficWorth // what the tables are worth for them; nil for nothing
-	asFindings bool          // make findings of what is odd in tables and files of a manifest
-	undecided  []verify.Undecided
-	findings   []verify.Finding
+	traffic  string        // "" for none
+	jobs     *fitting      // of traffic; nil for none
+	worth    *trafficWorth // what the tables are worth for them; nil for nothing
+	findings []verify.Finding
 	demands
 }
 
@@ -158,14 +140,14 @@ Forms are recognized by content, zstd and gzip as well; - is standard input.`,
 
 func (o *auditing) flags(flags *pflag.FlagSet) {
 	o.fileFlags(flags)
-	o.choosing.flags(flags)
-	o.partitioning.flags(flags)
-	flags.StringVarP(&o.groups, "groups", "g", "", "`FILE` of multicast groups, with their MLIDs")
+	o.choiceFlags(flags)
+	o.partitionFlags(flags)
+	flags.StringVarP(&o.Groups, "groups", "g", "", "`FILE` of multicast groups, with their MLIDs")
 	flags.StringVar(&o.how, "copying", "independent", "`HOW` switches copy packets: independent as InfiniBand does, reserving, lock-step or wormhole")
 	flags.IntVar(&o.mftCapacity, "mft-capacity", 0, "MLIDs that the smallest multicast table has room for, `N` from 0xc000 on (MulticastFDBCap); by default as db_csv of ibdiagnet says")
 	flags.IntVar(&o.buffer.Credits, "vl-credits", 0, "credits of 64 bytes that each VL of a port has, `N`, to see whether a packet fits; by default not known")
 	flags.IntVar(&o.buffer.MTU, "mtu", 4096, "greatest payload of packets in `BYTES`, for --vl-credits")
-	flags.StringVar(&o.certificate, "certificate", "", "also check the proof in `FILE` that there is no credit loop")
+	flags.StringVar(&o.Certificate, "certificate", "", "also check the proof in `FILE` that there is no credit loop")
 	flags.StringVar(&o.traffic, "traffic", "", "also say what the tables are worth for the jobs of a YAML `FILE` (docs/traffic.md), for which --bound may have a proof")
 	flags.StringVar(&o.bound, "bound", "", "also check the proof in `FILE` that no tables have less load; does without tables, too")
 	o.bounding.flags(flags)
@@ -188,7 +170,7 @@ func (a *app) runCheck(cmd *cobra.Command, o *auditing, args []string) error {
 	if err := in.copying.UnmarshalText([]byte(o.how)); err != nil {
 		return usagef("--%w", err)
 	}
-	in.cablesDo, in.adaptiveToo, in.pkeysToo = true, true, true
+	in.TakeCables, in.TakeAdaptive, in.TakePKeys = true, true, true
 	if err := a.resolveAudit("check", in, args); err != nil {
 		return err
 	}
@@ -196,7 +178,7 @@ func (a *app) runCheck(cmd *cobra.Command, o *auditing, args []string) error {
 		return err
 	}
 	for _, name := range []string{"copying", "mft-capacity"} {
-		if in.mfts == "" && cmd.Flags().Changed(name) {
+		if in.MFTs == "" && cmd.Flags().Changed(name) {
 			return usagef("--%s says nothing without multicast tables", name)
 		}
 	}
@@ -209,88 +191,56 @@ func (a *app) runCheck(cmd *cobra.Command, o *auditing, args []string) error {
 
 // resolveAudit finds the files of a directory for a command, or sees that all are named.
 func (a *app) resolveAudit(command string, in *audit, args []string) error {
-	if len(args) == 0 && in.isFolderAlone() {
-		args, in.topology = []string{in.topology}, ""
+	if len(args) == 0 && isFolderAlone(&in.Files) {
+		args, in.Topology = []string{in.Topology}, ""
 	}
-	argument := len(args) > 0 && in.topology == "" && isFile(args[0])
+	argument := len(args) > 0 && in.Topology == "" && open.File(args[0])
 	if argument { // as -t FILE
-		args, in.topology = nil, args[0]
+		args, in.Topology = nil, args[0]
 	}
 	if len(args) == 0 {
-		asks := in.wanted() || in.partitioned() || in.bound != "" || in.bounding != (bounding{}) || in.sl2vl+in.pathSL+in.mfts+in.groups+in.plft+in.certificate+in.traffic != ""
-		if argument && in.cablesDo && !in.hasTables() && !asks {
+		asks := in.wanted() || in.partitioned() || in.bound != "" || in.bounding != (bounding{}) || in.SL2VL+in.PathSLs+in.MFTs+in.Groups+in.PLFT+in.Certificate+in.traffic != ""
+		if argument && in.TakeCables && !in.HasTables() && !asks {
 			in.wiring, in.cablesAlone = true, true
 		}
-		if in.topology == "" || !in.hasTables() && !in.wanted() && !in.partitioned() && in.bound == "" {
+		if in.Topology == "" || !in.HasTables() && !in.wanted() && !in.partitioned() && in.bound == "" {
 			without := ""
 			if command == "check" {
 				without = "; or -t TOPOLOGY and --wiring, --plan FILE or --policy FILE, --pkeys FILE or --partitions FILE, or --bound FILE"
 			}
 			return usagef("%s needs a directory of tables, or -t TOPOLOGY and --lfts FILE or --far FILE%s", command, without)
 		}
-		if !in.hasTables() && (in.sl2vl != "" || in.pathSL != "" || in.mfts != "" || in.certificate != "") {
+		if !in.HasTables() && (in.SL2VL != "" || in.PathSLs != "" || in.MFTs != "" || in.Certificate != "") {
 			return usagef("other tables and certificates say nothing without forwarding tables, --lfts FILE")
 		}
-		if in.plft != "" && in.far == "" {
+		if in.PLFT != "" && in.FAR == "" {
 			return usagef("--plft says nothing without adaptive routing, --far FILE")
 		}
-		if in.pathSL != "" && in.sl2vl == "" {
+		if in.PathSLs != "" && in.SL2VL == "" {
 			return usagef("--path-sl says nothing without SL-to-VL tables, --sl2vl FILE")
 		}
-		in.unknownSLs = in.sl2vl != "" && in.pathSL == ""
-		if in.groups != "" && in.mfts == "" {
+		in.State.UnknownSLs = in.SL2VL != "" && in.PathSLs == ""
+		if in.Groups != "" && in.MFTs == "" {
 			return usagef("-g says nothing without multicast tables, --mfts FILE")
 		}
-		return oneStdin(append([]string{in.topology, in.lfts, in.sl2vl, in.pathSL, in.mfts, in.far, in.plft, in.groups, in.certificate, in.bound, in.traffic, in.policy, in.pkeys, in.partitions}, in.plans...)...)
+		return oneStdin(append([]string{in.Topology, in.LFTs, in.SL2VL, in.PathSLs, in.MFTs, in.FAR, in.PLFT, in.Groups, in.Certificate, in.bound, in.traffic, in.policy, in.PKeys, in.partitions}, in.plans...)...)
 	}
-	if in.topology != "" || in.hasTables() || in.plft != "" || in.sl2vl != "" || in.pathSL != "" || in.mfts != "" || in.groups != "" {
+	if in.Topology != "" || in.HasTables() || in.PLFT != "" || in.SL2VL != "" || in.PathSLs != "" || in.MFTs != "" || in.Groups != "" {
 		return usagef("%s takes a directory or -t and --lfts, not both", command)
 	}
-	if err := oneStdin(append([]string{in.policy, in.certificate, in.bound, in.traffic, in.pkeys, in.partitions}, in.plans...)...); err != nil {
+	if err := oneStdin(append([]string{in.policy, in.Certificate, in.bound, in.traffic, in.PKeys, in.partitions}, in.plans...)...); err != nil {
 		return err
 	}
-	return a.resolve(in, args[0], !in.wanted() && !in.partitioned())
-}
-
-// isFile reports that a name is standard input or a file that is neither folder nor archive.
-func isFile(name string) bool {
-	info, err := os.Stat(name)
-	return name == "-" || err == nil && !info.IsDir() && !files.Archive(name)
-}
-
-// findCompiled finds the files of a directory that compile wrote.
-func (in *audit) findCompiled(dir string) error {
-	d, err := outdir.Open(dir)
-	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return inputf("%s is no directory that compile wrote: it has no %s", dir, outdir.ManifestName)
-		}
-		return &inputError{err}
-	}
-	in.compiled, in.topology = d, filepath.Join(dir, outdir.TopologyName)
-	in.lfts, _ = d.Find(outdir.LFTsName)
-	for name, at := range map[string]*string{
-		outdir.SL2VLName:       &in.sl2vl,
-		outdir.PathSLsName:     &in.pathSL,
-		outdir.MCFDBsName:      &in.mfts,
-		outdir.GroupsName:      &in.groups,
-		outdir.CertificateName: &in.certificate,
-		outdir.FARName:         &in.far,
-	} {
-		if at == &in.far && !in.adaptiveToo {
-			continue
-		}
-		if path, listed := d.Find(name); listed && *at == "" {
-			*at = path
-		}
-	}
-	return nil
+	err := a.reader(in).Path(args[0], !in.wanted() && !in.partitioned())
+	in.wiring = in.wiring || in.CablesOnly
+	return err
 }
 
 // check audits, and writes the reports, of which the first is for standard output.
 func (a *app) check(ctx context.Context, in *audit, level *threshold, reports []reportFile, source string) (err error) {
 	if slices.ContainsFunc(reports, func(f reportFile) bool { return located(f.form) }) {
-		in.places = newLineFinder(in)
+		in.Lines = &open.Lines{Topology: in.Topology, Tables: cmp.Or(in.LFTs, in.FAR)}
+		in.places = &lineFinder{Lines: in.Lines}
 	}
 	if err := a.readSource(in, source); err != nil {
 		return err
@@ -303,7 +253,7 @@ func (a *app) check(ctx context.Context, in *audit, level *threshold, reports []
 		return err
 	}
 	if in.cablesAlone {
-		fmt.Fprintf(a.stderr, "%s: no forwarding tables, so that only the cables are looked at\n", in.topology)
+		fmt.Fprintf(a.stderr, "%s: no forwarding tables, so that only the cables are looked at\n", in.Topology)
 	}
 	opt := in.reportOptions(x.demanded)
 	opt.FailOn, opt.Never = level.at(), level.never()
@@ -349,14 +299,15 @@ func (a *app) audit(ctx context.Context, in *audit) (x *auditResult, err error) 
 		}
 	}()
 	x = &auditResult{options: verify.Options{Buffer: in.buffer}}
-	in.asFindings = true
+	in.Findings = true
 	if x.fabric, x.tables, err = a.readTables(in); err != nil {
 		return nil, err
 	}
 	x.result = verify.Unverified(x.fabric)
-	if x.options.Order, err = a.readOrder(in.compiled, x.fabric); err != nil {
+	if err := a.reader(in).Order(); err != nil {
 		return nil, err
 	}
+	x.options.Order = in.State.Order
 	if x.tables != nil {
 		if x.result, err = a.checkTables(ctx, in, x.fabric, x.tables, &x.options); err != nil {
 			return nil, err
@@ -368,14 +319,15 @@ func (a *app) audit(ctx context.Context, in *audit) (x *auditResult, err error) 
 	if err := a.checkPartitions(in, x.fabric, x.result); err != nil {
 		return nil, err
 	}
-	if in.compiled != nil {
+	if in.Compiled != nil {
 		s := a.startStage("compare files with " + outdir.ManifestName)
-		findings, undecided, err := in.compiled.CheckRest(ctx)
+		findings, undecided, err := in.Compiled.CheckRest(ctx)
 		s.End()
 		if err != nil {
 			return nil, inputUnlessDone(ctx, err)
 		}
-		in.findings, in.undecided = append(in.findings, findings...), append(in.undecided, undecided...)
+		in.findings = append(in.findings, findings...)
+		x.result.Leave(undecided...)
 	}
 	if in.jobs != nil {
 		d, err := in.jobs.find(ctx, a, x.fabric)
@@ -395,7 +347,7 @@ func (a *app) audit(ctx context.Context, in *audit) (x *auditResult, err error) 
 		return nil, err
 	}
 	x.result.Add(in.findings...)
-	x.result.Leave(in.undecided...)
+	x.result.Leave(in.listUndecided()...)
 	x.demanded, err = a.checkDemands(ctx, in, x.fabric, x.tables, x.result)
 	return x, err
 }
@@ -404,28 +356,28 @@ func (a *app) audit(ctx context.Context, in *audit) (x *auditResult, err error) 
 func (a *app) verify(ctx context.Context, in *audit, f *fabric.Fabric, tables *lft.Tables, opt *verify.Options) (*verify.Result, error) {
 	s := a.startStage("verify")
 	defer s.End()
-	opt.Progress, opt.UnknownSLs, opt.LostRows = s.Set, in.unknownSLs, in.lostRows
+	opt.Progress, opt.UnknownSLs, opt.LostRows = s.Set, in.State.UnknownSLs, in.State.LostRows
 	return verify.Check(ctx, f, tables, *opt)
 }
 
 // checkTables verifies tables; what it reads with them goes into opt.
 func (a *app) checkTables(ctx context.Context, in *audit, f *fabric.Fabric, tables *lft.Tables, opt *verify.Options) (*verify.Result, error) {
-	if err := a.readTablesBeside(in, f, opt); err != nil {
+	if err := a.readTablesBeside(in, opt); err != nil {
 		return nil, err
 	}
 	r, err := a.verify(ctx, in, f, tables, opt)
 	if err != nil {
 		return nil, err
 	}
-	if in.certificate == "" {
+	if in.Certificate == "" {
 		return r, nil
 	}
-	c, err := readAs(a, in, in.certificate, verify.ReadCertificate)
+	c, err := readAs(a, in, in.Certificate, verify.ReadCertificate)
 	if err != nil {
 		return nil, err
 	}
-	if in.adaptive != nil {
-		err = c.CheckAdaptive(f, in.adaptive, *opt)
+	if in.State.Adaptive != nil {
+		err = c.CheckAdaptive(f, in.State.Adaptive, *opt)
 	} else {
 		err = c.Check(f, tables, *opt)
 	}
@@ -508,7 +460,7 @@ func (b *bounding) find(ctx context.Context, a *app, tables *lft.Routing, r *ver
 func (a *app) checkBounds(ctx context.Context, in *audit, tables *lft.Routing, r *verify.Result) (err error) {
 	f := tables.Fabric
 	var list []*bound.Bound
-	if in.bound == "" || in.hasTables() || in.bounding != (bounding{}) {
+	if in.bound == "" || in.HasTables() || in.bounding != (bounding{}) {
 		if list, err = in.bounding.find(ctx, a, tables, r, nil); err != nil {
 			return err
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/report"
+	"github.com/ibweave/ibweave/state/open"
 	"github.com/ibweave/ibweave/verify"
 	"github.com/ibweave/ibweave/verify/bound"
 )
@@ -115,15 +116,16 @@ is cut off.`,
 			if c.jobs, err = a.readJobFile(c.traffic); err != nil {
 				return err
 			}
-			in := audit{topology: c.topology, lfts: c.topology, lenient: c.lenient} // lfts for what the topology leaves undecided
-			f, err := a.contestFabric(&c, &in, &opt)
+			in := newAudit(c.lenient, false)
+			in.Topology, in.LFTs = c.topology, c.topology // LFTs for what the topology leaves undecided
+			f, err := a.contestFabric(&c, in, &opt)
 			if err != nil {
 				return err
 			}
 			if c.damage.kind != "" {
 				return a.compareDamaged(cmd.Context(), &c, f, opt)
 			}
-			s, err := a.compare(cmd.Context(), &c, f, opt, in.undecided)
+			s, err := a.compare(cmd.Context(), &c, f, opt, in.listUndecided())
 			if err != nil {
 				return err
 			}
@@ -198,7 +200,7 @@ func (a *app) contestFabric(c *contest, in *audit, opt *compile.Options) (*fabri
 		}
 		c.engines[i] = e.Name()
 	}
-	f, err := a.fabricOf(in)
+	f, err := a.reader(in).Fabric()
 	if err != nil {
 		return nil, err
 	}
@@ -317,13 +319,15 @@ func (a *app) contendByEngine(ctx context.Context, c *contest, f *fabric.Fabric,
 // or a compiled directory.
 func (a *app) contendByFile(ctx context.Context, c *contest, f *fabric.Fabric, name string, undecided []verify.Undecided) (*contender, error) {
 	x := &contender{Name: filepath.Base(name), File: name}
-	in := audit{topology: c.topology, lfts: name, lenient: c.lenient, asFindings: true, undecided: slices.Clone(undecided)}
-	if isFolder(name) {
-		in = audit{lenient: c.lenient, asFindings: true}
-		if err := a.resolve(&in, name, true); err != nil {
+	in := newAudit(c.lenient, false)
+	in.Findings, in.Topology, in.LFTs = true, c.topology, name
+	r := a.reader(in)
+	if open.Folder(name) {
+		in.Topology, in.LFTs, undecided = "", "", nil
+		if err := r.Path(name, true); err != nil {
 			return nil, err
 		}
-		own, err := a.fabricOf(&in)
+		own, err := r.Fabric()
 		if err != nil {
 			return nil, err
 		}
@@ -332,20 +336,22 @@ func (a *app) contendByFile(ctx context.Context, c *contest, f *fabric.Fabric, n
 		}
 		f = own
 	}
-	tables, err := a.readLFTs(&in, f)
-	if err != nil {
+	r.UseFabric(f)
+	if err := r.Tables(); err != nil {
 		return nil, err
 	}
 	var opt verify.Options
-	if err := a.readLanes(&in, f, &opt); err != nil {
+	err := a.readLanes(in, &opt)
+	if err != nil {
 		return nil, err
 	}
-	if x.Verify, err = a.verify(ctx, &in, f, tables, &opt); err != nil {
+	if x.Verify, err = a.verify(ctx, in, f, r.State.Tables, &opt); err != nil {
 		return nil, err
 	}
 	x.Verify.Add(in.findings...)
-	x.Verify.Leave(in.undecided...)
-	return x, a.measure(ctx, c, x, &lft.Routing{Fabric: f, Tables: tables, SL2VL: opt.SL2VL, PathSLs: opt.PathSLs})
+	x.Verify.Leave(undecided...)
+	x.Verify.Leave(in.listUndecided()...)
+	return x, a.measure(ctx, c, x, &lft.Routing{Fabric: f, Tables: r.State.Tables, SL2VL: opt.SL2VL, PathSLs: opt.PathSLs})
 }
 
 // sameCables says where two fabrics differ in more than LIDs.

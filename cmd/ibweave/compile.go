@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -29,10 +28,10 @@ import (
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
-	"github.com/ibweave/ibweave/mft/groupfile"
 	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/routing/fattree"
 	"github.com/ibweave/ibweave/sminterface/dump"
+	"github.com/ibweave/ibweave/state/open"
 	"github.com/ibweave/ibweave/verify"
 	"github.com/ibweave/ibweave/verify/bound"
 )
@@ -496,7 +495,8 @@ func (a *app) readOrdered(c *compilation) (err error) {
 	}
 	groups, err := a.readInput(c.groups)
 	opt.Groups = func(f *fabric.Fabric) ([]mft.Group, error) {
-		list, _, err := a.parseGroups(c.groups, groups, f, dump.Options{Lenient: c.lenient})
+		list, problems, err := open.ReadGroups(c.groups, groups, f, dump.Options{Lenient: c.lenient})
+		a.dumpProblems(problems, c.lenient)
 		return list, err
 	}
 	return err
@@ -634,17 +634,6 @@ func (o *order) manifestOptions(f *fabric.Fabric, opt compile.Options, lmc uint8
 // isGone says whether a problem is about a member of a group that the fabric lacks.
 func isGone(p fabric.Problem) bool { return p.Kind == fabric.Gone }
 
-// parseGroups reads multicast groups in any form.
-func (a *app) parseGroups(name string, text []byte, f *fabric.Fabric, opt dump.Options) ([]mft.Group, []fabric.Problem, error) {
-	if dump.Recognize(text) != dump.SAQuery {
-		groups, err := groupfile.Parse(name, text, f)
-		return groups, nil, err
-	}
-	groups, problems, err := dump.ReadSAQuery(name, text, f, opt)
-	a.dumpProblems(slices.DeleteFunc(slices.Clone(problems), isGone), opt.Lenient)
-	return groups, problems, err
-}
-
 // schemeHelp lists the multicast schemes.
 func schemeHelp() string {
 	var b strings.Builder
@@ -678,9 +667,9 @@ func (a *app) switches(f *fabric.Fabric, flag string, list []string) ([]fabric.N
 	}
 	var found []fabric.NodeID
 	for _, text := range list {
-		s, err := findSwitch(f, text)
+		s, err := open.Switch(f, text)
 		if err != nil {
-			return nil, &inputError{fmt.Errorf("%s: %w", flag, err)}
+			return nil, open.NewError(fmt.Errorf("%s: %w", flag, err))
 		}
 		found = append(found, s)
 	}
@@ -692,36 +681,7 @@ func (a *app) switchFile(f *fabric.Fabric, name string) ([]fabric.NodeID, error)
 	if err != nil {
 		return nil, err
 	}
-	var found []fabric.NodeID
-	number := 0
-	for line := range bytes.Lines(data) {
-		number++
-		text, _, _ := strings.Cut(strings.TrimRight(string(line), "\r\n"), "#")
-		if text = strings.TrimSpace(text); text == "" {
-			continue
-		}
-		s, err := findSwitch(f, text)
-		if err != nil {
-			return nil, &fabric.ParseError{File: name, Line: number, Text: text, Err: err}
-		}
-		found = append(found, s)
-	}
-	if len(found) == 0 {
-		return nil, inputf("%s has no GUID", name)
-	}
-	return found, nil
-}
-
-func findSwitch(f *fabric.Fabric, text string) (fabric.NodeID, error) {
-	g, err := fabric.ParseGUID(text)
-	if err != nil {
-		return 0, err
-	}
-	s, ok := f.SwitchByGUID(g)
-	if !ok {
-		return 0, fmt.Errorf("the fabric has no switch with GUID %s", g)
-	}
-	return s, nil
+	return open.ReadSwitches(name, data, f)
 }
 
 // countLIDs compares the LIDs of g with those that f had.

@@ -28,6 +28,7 @@ import (
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/sminterface/ibdiagnet"
 	"github.com/ibweave/ibweave/state"
+	"github.com/ibweave/ibweave/state/open"
 )
 
 // readings are the files of counters that a command reads.
@@ -92,7 +93,7 @@ The exit status is 0, whatever is found.`,
 			if err != nil {
 				return err
 			}
-			o.wiring, o.adaptiveToo = true, true // tables are not needed, and static ports will do
+			o.wiring, o.TakeAdaptive = true, true // tables are not needed, and static ports will do
 			if err := a.resolveAudit("counters", &o.audit, dir); err != nil {
 				return err
 			}
@@ -100,9 +101,9 @@ The exit status is 0, whatever is found.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&o.topology, "topology", "t", "", "topology `FILE`")
-	flags.StringVar(&o.lfts, "lfts", "", "`FILE` of forwarding tables")
-	lenientFlag(flags, &o.audit.lenient)
+	flags.StringVarP(&o.Topology, "topology", "t", "", "topology `FILE`")
+	flags.StringVar(&o.LFTs, "lfts", "", "`FILE` of forwarding tables")
+	lenientFlag(flags, &o.audit.Lenient)
 	o.readings.flags(flags)
 	flags.Float64Var(&o.hot, "hot", 1.5, "a cable is hot from `F` times the mean on, F above 1")
 	flags.IntVar(&o.top, "top", 10, "list `N` hot cables with who shares them, and N with errors")
@@ -115,14 +116,14 @@ The exit status is 0, whatever is found.`,
 // arguments finds DIR and FILE.
 func (o *countersOptions) arguments(args []string) (dir []string, err error) {
 	switch {
-	case o.topology == "" && len(args) == 0:
+	case o.Topology == "" && len(args) == 0:
 		return nil, usagef("counters needs tables, DIR or -t TOPOLOGY, and FILE behind them")
-	case o.topology != "" && len(args) > 1:
+	case o.Topology != "" && len(args) > 1:
 		return nil, usagef("counters takes a directory or -t TOPOLOGY, not both")
-	case o.topology == "":
+	case o.Topology == "":
 		dir, args = args[:1], args[1:]
 	}
-	o.now = cmp.Or(strings.Join(args, ""), o.topology, strings.Join(dir, ""))
+	o.now = cmp.Or(strings.Join(args, ""), o.Topology, strings.Join(dir, ""))
 	return dir, oneStdin(o.now, o.before)
 }
 
@@ -170,27 +171,27 @@ func (a *app) readReading(in *audit, name string, f *fabric.Fabric) (c *dump.Cou
 		s := a.startStage("read counters of " + name)
 		defer s.End()
 		if form == dump.Database {
-			r, err := ibdiagnet.ReadCounters(name, from, f, a.databaseOptions(in))
+			r, err := ibdiagnet.ReadCounters(name, from, f, ibdiagnet.Options{Lenient: in.Lenient, Strict: a.strict})
 			if err != nil {
 				return parseOrInput(err)
 			}
-			a.listProblems(len(r.Problems), in.lenient, func(i int) string { return r.Problems[i].String() })
+			a.listProblems(len(r.Problems), in.Lenient, func(i int) string { return r.Problems[i].String() })
 			c = r.Counters
 			date, _ = time.Parse(runDate, r.Run.Date) // zero where there is none
 			return nil
 		}
-		data, err := files.ReadAll(name, from, inputLimit, new(atomic.Int64))
+		data, err := files.ReadAll(name, from, open.Limit, new(atomic.Int64))
 		if err != nil {
-			return &inputError{err}
+			return open.NewError(err)
 		}
 		var problems []fabric.Problem
-		if c, problems, err = dump.ReadCounters(name, data, f, dump.Options{Lenient: in.lenient}); err == nil {
-			a.dumpProblems(problems, in.lenient)
+		if c, problems, err = dump.ReadCounters(name, data, f, dump.Options{Lenient: in.Lenient}); err == nil {
+			a.dumpProblems(problems, in.Lenient)
 		}
 		return err
 	}
 	switch {
-	case !isFolder(name):
+	case !open.Folder(name):
 		err = a.eachReading(name, read)
 	case files.Archive(name):
 		taken, failed := "", error(nil)
@@ -212,18 +213,18 @@ func (a *app) readReading(in *audit, name string, f *fabric.Fabric) (c *dump.Cou
 			return nil
 		})
 		if err != nil {
-			err = &inputError{err}
+			err = open.NewError(err)
 		} else {
 			err = failed
 		}
 	default:
-		var found *contents
-		if found, err = listFolder(name); err != nil {
-			return nil, date, err
-		}
 		for _, form := range append([]dump.Form{dump.Database}, dump.Forms(state.PortCounters)...) {
-			if list := ownName(unpacked(found.files[form])); len(list) > 0 && c == nil && err == nil {
-				err = a.eachReading(found.path(list[0]), read)
+			var path string
+			if path, err = open.Find(name, form); path != "" && c == nil && err == nil {
+				err = a.eachReading(path, read)
+			}
+			if err != nil {
+				return nil, date, err
 			}
 		}
 	}
@@ -235,10 +236,10 @@ func (a *app) readReading(in *audit, name string, f *fabric.Fabric) (c *dump.Cou
 
 // eachReading gives read the text of a file, or of standard input.
 func (a *app) eachReading(name string, read func(name string, form dump.Form, from io.Reader) error) error {
-	if isDatabase(name) {
+	if open.Database(name) {
 		t, err := files.OpenText(name)
 		if err != nil {
-			return &inputError{err}
+			return open.NewError(err)
 		}
 		defer func() { _ = t.Close() }()
 		return read(name, dump.Database, t.From)
@@ -332,7 +333,7 @@ func (d *countersDocument) printHot(b *facts) {
 		fmt.Fprintf(b, ", and use %s of their rate on average, %s at most", percent(d.MeanUse), percent(d.MaxUse))
 	}
 	fmt.Fprintln(b)
-	if d.asked.adaptive != nil {
+	if d.asked.State.Adaptive != nil {
 		fmt.Fprintln(b, "routing is adaptive: routes are those of the static ports")
 	}
 	if d.Stopped > 0 {

@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/ibweave/ibweave/report/metrics"
 	"github.com/ibweave/ibweave/state"
+	"github.com/ibweave/ibweave/state/open"
 
 	"github.com/spf13/cobra"
 
@@ -15,7 +15,6 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sminterface/dump"
-	"github.com/ibweave/ibweave/verify"
 )
 
 // comparison is the flags of diff.
@@ -123,23 +122,27 @@ func (a *app) diff(ctx context.Context, c *comparison, old, new string) (r *diff
 	for i, s := range states {
 		other := states[1-i]
 		if s.isDump() {
-			s.topology = cmp.Or(c.topology, other.topology)
-			if s.topology == "" {
+			s.Topology = cmp.Or(c.topology, other.Topology)
+			if s.Topology == "" {
 				return nil, usagef("%s is %s, which does not tell the cables: name the topology, -t FILE", s.name, s.kind)
 			}
 		}
-		f, ok := fabrics[s.topology]
+		f, ok := fabrics[s.Topology]
 		if !ok {
-			from := s // or the other one, which has read the topology
-			if s.isDump() && s.topology == other.topology {
+			from := s // or the other one, which has the topology
+			if s.isDump() && s.Topology == other.Topology {
 				from = other
 			}
-			if f, err = a.fabricBy(&s.audit, &from.audit); err != nil {
+			name := s.Topology
+			if f, err = a.reader(&from.audit).Fabric(); err != nil {
 				return nil, err
 			}
-			fabrics[s.topology] = f
+			fabrics[name], fabrics[from.Topology] = f, f
 		}
-		if snapshots[i], err = a.readState(s, f); err != nil {
+		if s.State.Fabric == nil {
+			s.UseFabric(f)
+		}
+		if snapshots[i], err = a.readState(s); err != nil {
 			return nil, err
 		}
 	}
@@ -148,11 +151,11 @@ func (a *app) diff(ctx context.Context, c *comparison, old, new string) (r *diff
 		s.limitToCommon(snapshots[i], snapshots[1-i])
 	}
 	for i, s := range snapshots {
-		s.UnknownSLs = states[i].unknownSLs || told[i] && s.PathSLs == nil
+		s.UnknownSLs = s.UnknownSLs || told[i] && s.PathSLs == nil
 	}
 	// A compiled directory without multicast tables has no groups.
 	for i, s := range snapshots {
-		if s.Multicast == nil && snapshots[1-i].Multicast != nil && states[i].compiled != nil {
+		if s.Multicast == nil && snapshots[1-i].Multicast != nil && states[i].Compiled != nil {
 			s.Multicast = &mft.Plan{Tables: mft.NewTables(s.Fabric)}
 		}
 	}
@@ -199,16 +202,17 @@ func dropUntold[T any](mine *T, other **T) {
 // openFile reads a file; folders and db_csv are read later. Without adaptive, messages about a folder
 // leave its adaptive routing out.
 func (a *app) openFile(name string, lenient, adaptive bool) (*audit, error) {
-	in := &audit{topology: name, lenient: lenient, choosing: choosing{adaptiveToo: adaptive}}
+	in := newAudit(lenient, adaptive)
 	switch {
-	case isFolder(name):
-		in.topology = ""
-		return in, a.resolve(in, name, false)
-	case isDatabase(name):
+	case open.Folder(name):
+		return in, a.reader(in).Path(name, false)
+	case open.Database(name):
+		in.Topology = name
 		return in, nil
 	}
 	data, err := a.readInput(name)
-	in.loaded = map[string][]byte{name: data}
+	in.Topology = name
+	in.Load(name, data)
 	return in, err
 }
 
@@ -219,20 +223,19 @@ func (a *app) openState(name string, lenient bool) (*side, error) {
 		return nil, err
 	}
 	s := &side{name: name, audit: *in}
-	data, read := s.loaded[name]
+	data, read := s.Loaded(name)
 	switch {
-	case isFolder(name):
+	case open.Folder(name):
 		return s, nil
 	case !read:
 		s.kind = state.Topology
 		return s, nil
 	}
-	s.topology = ""
+	s.Topology = ""
 	form := dump.Recognize(data)
 	switch s.kind = form.Info().Kind; s.kind {
 	case state.Topology, state.ForwardingTables, state.AdaptiveTables, state.MulticastTables, state.SL2VLTables, state.SLsOfPaths:
-		i := slices.IndexFunc(folderKinds, func(k folderKind) bool { return k.kind == s.kind })
-		*folderKinds[i].file(&s.audit) = name
+		s.Name(s.kind, name)
 	case "":
 		return nil, &fabric.ParseError{File: name, Err: errors.New("neither a topology nor tables; want ibnetdiscover text, opensm-subnet.lst, or a dump of tables")}
 	default:
@@ -241,21 +244,15 @@ func (a *app) openState(name string, lenient bool) (*side, error) {
 	return s, nil
 }
 
-// readState reads the tables of a state.
-func (a *app) readState(s *side, f *fabric.Fabric) (x *state.State, err error) {
-	x = &state.State{Name: s.name, Fabric: f}
-	if x.Tables, err = a.tablesOf(&s.audit, f); err != nil {
-		return nil, err
+// readState reads the tables of a side.
+func (a *app) readState(s *side) (*state.State, error) {
+	r := a.reader(&s.audit)
+	for _, read := range []func() error{r.Tables, r.Lanes, r.Multicast} {
+		if err := read(); err != nil {
+			return nil, err
+		}
 	}
-	x.Adaptive = s.adaptive
-	var lanes verify.Options
-	if err := a.readLanes(&s.audit, f, &lanes); err != nil {
-		return nil, err
-	}
-	x.SL2VL, x.PathSLs = lanes.SL2VL, lanes.PathSLs
-	m, err := a.readMulticast(&s.audit, f)
-	if m != nil {
-		x.Multicast = &mft.Plan{Trees: m.Trees, Tables: m.Tables}
-	}
-	return x, err
+	x := r.State
+	x.Name = s.name
+	return &x, nil
 }

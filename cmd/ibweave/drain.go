@@ -118,16 +118,16 @@ func (a *app) drain(ctx context.Context, o *drainOptions, dir string) error {
 // readCompiled reads the tables that are in force, and verifies them. multicast says whether there are
 // multicast tables, which are not read.
 func (a *app) readCompiled(ctx context.Context, dir string, lenient bool) (r *compile.Result, multicast bool, err error) {
-	in := audit{lenient: lenient}
-	if err := in.findCompiled(dir); err != nil {
+	in := newAudit(lenient, false)
+	if err := in.Directory(dir); err != nil {
 		return nil, false, err
 	}
-	m := in.compiled.Manifest
+	m := in.Compiled.Manifest
 	e, err := compile.EngineByName(m.Engine)
 	if err != nil {
 		return nil, false, inputf("%s: %v", filepath.Join(dir, outdir.ManifestName), err)
 	}
-	routing, err := a.readCompiledRouting(&in)
+	routing, err := a.readCompiledRouting(in)
 	if err != nil {
 		return nil, false, err
 	}
@@ -140,7 +140,7 @@ func (a *app) readCompiled(ctx context.Context, dir string, lenient bool) (r *co
 	if v.Verdict == verify.VerdictErrors {
 		return nil, false, inputf("%s: the tables have errors, which ibweave check %s lists; want tables that are safe to begin with", dir, dir)
 	}
-	return &compile.Result{Engine: e, Routing: routing, Verify: v}, in.mfts != "", nil
+	return &compile.Result{Engine: e, Routing: routing, Verify: v}, in.MFTs != "", nil
 }
 
 // tellMulticast says that a plan leaves multicast alone, when all input is read.

@@ -18,6 +18,7 @@ import (
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/sminterface/subnet"
 	"github.com/ibweave/ibweave/state"
+	"github.com/ibweave/ibweave/state/open"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -31,7 +32,7 @@ type drifting struct {
 	samples         int
 	mlid            uint16
 	verbose, single bool
-	parts           audit // what the live dumps lack
+	parts           []state.Undecided // what the live dumps lack
 }
 
 func (a *app) driftCommand() *cobra.Command {
@@ -144,35 +145,27 @@ func (a *app) drift(ctx context.Context, d *drifting, dir string) (*drift.Report
 	if err != nil {
 		return nil, err
 	}
-	for _, u := range d.parts.undecided {
-		r.Findings = append(r.Findings, verify.Finding{Rule: u.Rule, Severity: verify.Error, Message: u.Reason, Count: 1, Witness: []verify.Hop{}})
+	for _, u := range d.parts {
+		r.Findings = append(r.Findings, verify.Finding{Rule: drift.Unread, Severity: verify.Error, Message: u.Reason, Count: 1, Witness: []verify.Hop{}})
 	}
 	return r, nil
 }
 
 // readFolder reads a compiled directory, or a folder of dumps: of pull, or OpenSM's own.
 func (a *app) readFolder(dir string, lenient bool) (*state.State, error) {
-	in := audit{lenient: lenient, choosing: choosing{adaptiveToo: true}}
-	if err := a.resolve(&in, dir, false); err != nil {
+	in := newAudit(lenient, true)
+	r := a.reader(in)
+	if err := r.Path(dir, false); err != nil {
 		return nil, err
 	}
-	f, tables, err := a.readTables(&in)
-	if err != nil {
-		return nil, err
-	}
-	var opt verify.Options
-	if err := a.readTablesBeside(&in, f, &opt); err != nil {
-		return nil, err
-	}
-	opt.UnknownSLs = in.unknownSLs
-	return snapshot(dir, f, tables, &opt, in.adaptive), nil
+	return a.readState(&side{name: dir, audit: *in})
 }
 
 // readLive reads dumps of what is live, on the cables of f unless they come with a
 // topology.
 func (a *app) readLive(d *drifting, f *fabric.Fabric) (*state.State, error) {
 	live := &state.State{Name: "live", Fabric: f}
-	if len(d.live) == 1 && isFolder(d.live[0]) {
+	if len(d.live) == 1 && open.Folder(d.live[0]) {
 		return a.readFolder(d.live[0], d.lenient)
 	}
 	opt := dump.Options{Lenient: d.lenient}
@@ -214,7 +207,7 @@ func (a *app) readLive(d *drifting, f *fabric.Fabric) (*state.State, error) {
 			// A switch without a table lacks what it was meant to have.
 			problems = slices.DeleteFunc(problems, func(p fabric.Problem) bool { return p.Kind == fabric.Missing })
 		}
-		d.parts.addUndecided(problems, []string{drift.Unread}, []string{drift.Unread})
+		d.parts = append(d.parts, state.UndecidedBy(form.Info().Kind, problems)...)
 	}
 	if live.Tables == nil && live.Adaptive != nil {
 		live.Tables = live.Adaptive.PLFTs[0].Ports

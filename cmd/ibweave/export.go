@@ -50,7 +50,7 @@ its own, or cannot be written in the form, stands there by its GUID.`,
 	}
 	wordFlag(cmd.Flags(), &form, "format", "`FORM` of the plan: ndt, csv or topo", forms...)
 	cmd.Flags().StringVarP(&output, "output", "o", "-", "`FILE` to write; - is standard output")
-	lenientFlag(cmd.Flags(), &in.lenient)
+	lenientFlag(cmd.Flags(), &in.Lenient)
 	a.nameFlag(cmd)
 	a.kindFlag(cmd)
 	return cmd
@@ -58,14 +58,14 @@ its own, or cannot be written in the form, stands there by its GUID.`,
 
 // writePlan writes the plan of a fabric.
 func (a *app) writePlan(in *audit, from string, form plan.Form, output string) error {
-	in.topology = from
+	in.Topology = from
 	if info, err := os.Stat(from); from != "-" && err == nil && info.IsDir() {
-		in.topology = ""
-		if err := a.resolve(in, from, false); err != nil {
+		in.Topology = ""
+		if err := a.reader(in).Path(from, false); err != nil {
 			return err
 		}
 	}
-	in.lfts = ""
+	in.LFTs = ""
 	f, _, err := a.readTables(in)
 	if err != nil {
 		return err
@@ -91,19 +91,19 @@ func (a *app) expectPlan(in *audit, names []string, f *fabric.Fabric, opt *cabli
 		if dump.Recognize(data).Info().Kind == state.Topology {
 			return nil, inputf("%s: a topology, want a plan; the policy's topology: expected: takes topologies", name)
 		}
-		p, odd, err := plan.Parse(name, data, plan.Options{Lenient: in.lenient})
+		p, odd, err := plan.Parse(name, data, plan.Options{Lenient: in.Lenient})
 		if err != nil {
 			return nil, err
 		}
 		plans, problems = append(plans, p), append(problems, odd...)
 	}
-	e, err := plan.Bind(f, plan.Join(plans...), plan.Options{Lenient: in.lenient})
+	e, err := plan.Bind(f, plan.Join(plans...), plan.Options{Lenient: in.Lenient})
 	if err != nil {
 		return nil, err
 	}
 	e.Problems = append(problems, e.Problems...)
 	problems = e.Problems
-	a.listProblems(len(problems), in.lenient, func(i int) string { return fmt.Sprintf("%v", problems[i].Err) })
+	a.listProblems(len(problems), in.Lenient, func(i int) string { return fmt.Sprintf("%v", problems[i].Err) })
 	opt.Expected, opt.Invented = e.Fabric, e.Invented
 	return e, nil
 }

@@ -157,11 +157,11 @@ func (a *app) fabricFlags(cmd *cobra.Command) {
 
 // routedFlags defines the flags of a fabric whose forwarding tables are read or made, as readOrRoute does.
 func (in *audit) routedFlags(flags *pflag.FlagSet, engine *string) {
-	flags.StringVarP(&in.topology, "topology", "t", "", "topology `FILE`; - is standard input")
-	flags.StringVar(&in.lfts, "lfts", "", "`FILE` of forwarding tables")
-	in.choosing.flags(flags)
+	flags.StringVarP(&in.Topology, "topology", "t", "", "topology `FILE`; - is standard input")
+	flags.StringVar(&in.LFTs, "lfts", "", "`FILE` of forwarding tables")
+	in.choiceFlags(flags)
 	flags.StringVarP(engine, "engine", "e", "", "route the topology with `ENGINE`, as compile does")
-	lenientFlag(flags, &in.lenient)
+	lenientFlag(flags, &in.Lenient)
 }
 
 // maxRebalance bounds --rebalance; nothing is moved for so much.
@@ -247,36 +247,36 @@ func (a *app) runEngine(ctx context.Context, f *fabric.Fabric, e *compile.Engine
 // readOrRoute reads the fabric of a command, and reads its tables or makes them by an engine, "" for
 // none. The tables are nil when there are none.
 func (a *app) readOrRoute(ctx context.Context, command string, in *audit, engine string, args []string) (*fabric.Fabric, *lft.Tables, error) {
-	in.adaptiveToo = true
-	if len(args) == 0 && in.isFolderAlone() && engine == "" {
-		args, in.topology = []string{in.topology}, ""
+	in.TakeAdaptive = true
+	if len(args) == 0 && isFolderAlone(&in.Files) && engine == "" {
+		args, in.Topology = []string{in.Topology}, ""
 	}
 	switch {
-	case len(args) > 0 && (in.topology != "" || in.hasTables() || in.plft != "" || engine != ""):
+	case len(args) > 0 && (in.Topology != "" || in.HasTables() || in.PLFT != "" || engine != ""):
 		return nil, nil, usagef("%s takes a directory, or -t and --lfts or -e, not both", command)
-	case len(args) == 0 && in.topology == "":
+	case len(args) == 0 && in.Topology == "":
 		return nil, nil, usagef("%s needs a directory, or -t TOPOLOGY", command)
-	case engine != "" && in.hasTables():
+	case engine != "" && in.HasTables():
 		return nil, nil, usagef("-e makes the tables: want no --lfts and --far beside it")
-	case in.plft != "" && in.far == "":
+	case in.PLFT != "" && in.FAR == "":
 		return nil, nil, usagef("--plft says nothing without adaptive routing, --far FILE")
 	}
 	if len(args) > 0 {
-		if err := a.resolve(in, args[0], false); err != nil {
+		if err := a.reader(in).Path(args[0], false); err != nil {
 			return nil, nil, err
 		}
 	}
-	if err := oneStdin(in.topology, in.lfts, in.far, in.plft); err != nil {
+	if err := oneStdin(in.Topology, in.LFTs, in.FAR, in.PLFT); err != nil {
 		return nil, nil, err
 	}
 	if engine == "" {
 		return a.readTables(in)
 	}
-	f, err := a.fabricOf(in)
+	f, err := a.reader(in).Fabric()
 	if err != nil {
 		return nil, nil, err
 	}
-	r, err := a.routeBy(ctx, f, in.topology, engine, compile.Options{})
+	r, err := a.routeBy(ctx, f, in.Topology, engine, compile.Options{})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/state/open"
 )
 
 // hostGroups is the flag --host-groups of the commands that sum up by groups of hosts.
@@ -41,7 +42,7 @@ func (a *app) groupsOf(f *fabric.Fabric, tell bool) (*groups.Set, error) {
 	}
 	s, err := g.file.In(f)
 	if errors.Is(err, groups.ErrNoHosts) {
-		return nil, &inputError{err}
+		return nil, open.NewError(err)
 	}
 	if tell && err == nil && !g.told {
 		g.told = true

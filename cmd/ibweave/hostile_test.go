@@ -31,6 +31,7 @@ import (
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
 	"github.com/ibweave/ibweave/sminterface/ibsim/ibsimtest"
+	"github.com/ibweave/ibweave/state/open"
 )
 
 // inputs are the command lines by what reads a file: a flag of a command, or the
@@ -274,7 +275,7 @@ func tables(t *testing.T) (dir string) {
 func writeFAR(t *testing.T, d string) {
 	t.Helper()
 	a := &app{stderr: io.Discard}
-	f, tables, err := a.readTables(&audit{topology: filepath.Join(d, "fabric.ibnetdiscover"), lfts: filepath.Join(d, "opensm-lfts.dump")})
+	f, tables, err := a.readTables(&audit{Input: open.Input{Files: open.Files{Topology: filepath.Join(d, "fabric.ibnetdiscover"), LFTs: filepath.Join(d, "opensm-lfts.dump")}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sminterface/rehearse"
+	"github.com/ibweave/ibweave/state/open"
 )
 
 func main() {
@@ -92,20 +93,16 @@ func (e movedError) Error() string {
 }
 
 // inputError is input that cannot be read or is invalid.
-type inputError struct{ error }
+type inputError = open.Error
 
-func (e *inputError) Unwrap() error { return e.error }
-
-func inputf(format string, args ...any) error {
-	return &inputError{fmt.Errorf(format, args...)}
-}
+func inputf(format string, args ...any) error { return open.NewError(fmt.Errorf(format, args...)) }
 
 // inputUnlessDone makes an error wrong input, unless the command was interrupted.
 func inputUnlessDone(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	return &inputError{err}
+	return open.NewError(err)
 }
 
 // parseOrInput makes an error wrong input, unless it names a line.
@@ -113,7 +110,7 @@ func parseOrInput(err error) error {
 	if err == nil || is[*fabric.ParseError](err) {
 		return err
 	}
-	return &inputError{err}
+	return open.NewError(err)
 }
 
 // exitStatus maps an error to the exit status. Errors of unknown type count as environment

@@ -168,10 +168,10 @@ func (a *app) readJob(o *moveOptions, old *fabric.Fabric, name string) (*move.Jo
 	if err != nil {
 		return nil, err
 	}
-	data := s.loaded[name]
+	data, _ := s.Loaded(name)
 	switch {
 	case data == nil || dump.Recognize(data).Info().Kind == state.Topology:
-		if want, err = a.fabricOf(s); err != nil {
+		if want, err = a.reader(s).Fabric(); err != nil {
 			return nil, err
 		}
 	case move.IsFile(data):

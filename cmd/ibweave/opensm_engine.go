@@ -16,6 +16,7 @@ import (
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
 	"github.com/ibweave/ibweave/sminterface/subnet"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -59,7 +60,7 @@ func (a *app) contendByOpenSM(ctx context.Context, c *contest, f *fabric.Fabric,
 	if x.Verify, err = a.verify(ctx, in, g, r.Tables, &verify.Options{SL2VL: r.SL2VL, PathSLs: r.PathSLs, Complete: true}); err != nil {
 		return nil, err
 	}
-	x.Verify.Leave(in.undecided...)
+	x.Verify.Leave(in.listUndecided()...)
 	return x, a.measure(ctx, c, x, r)
 }
 
@@ -105,7 +106,7 @@ func (a *app) routeByOpenSM(ctx context.Context, f *fabric.Fabric, engine string
 	if r.SL2VL, err = in.readOpenSMLanes(run.Dir, twin.Fabric, f); err == nil {
 		r.PathSLs, err = a.askPathSLs(ctx, sim, f, r.SL2VL)
 	}
-	in.unknownSLs = true // where there are no path SLs
+	in.State.UnknownSLs = true // where there are no path SLs
 	return r, in, run.Engine, err
 }
 
@@ -128,8 +129,7 @@ func (in *audit) readOpenSMLanes(dir string, twin, f *fabric.Fabric) (*lft.SL2VL
 	if err != nil {
 		return nil, err
 	}
-	all, ends := in.laneRules()
-	in.addUndecided(problems, all, ends)
+	in.State.Undecided = append(in.State.Undecided, state.UndecidedBy(state.SL2VLTables, problems)...)
 	s := lft.NewSL2VL(f, lft.ConstantVL(0))
 	for from, out := range read.PortPairs() {
 		port := f.LIDPort(twin.LID(out))

@@ -99,8 +99,8 @@ func TestOpenSMLanes(t *testing.T) {
 			if used != engine {
 				continue
 			}
-			if engine != "nue" && r.PathSLs == nil || r.SL2VL == nil || len(in.undecided) > 0 {
-				t.Fatalf("fabric %d, %s: path SLs %v, SL-to-VL tables %v, %v; want them", i, engine, r.PathSLs != nil, r.SL2VL != nil, in.undecided)
+			if engine != "nue" && r.PathSLs == nil || r.SL2VL == nil || len(in.State.Undecided) > 0 {
+				t.Fatalf("fabric %d, %s: path SLs %v, SL-to-VL tables %v, %v; want them", i, engine, r.PathSLs != nil, r.SL2VL != nil, in.State.Undecided)
 			}
 			want := hasCreditLoop(t, r, func(sl fabric.SL, in fabric.PortNum, out fabric.PortID) fabric.VL { return r.SL2VL.At(in, out)[sl] })
 			if got := loops(t, a, in, r); (got.CreditLoops.Count > 0) != want || want {

@@ -15,42 +15,27 @@ import (
 
 // partitioning is what an audit has of partitions.
 type partitioning struct {
-	pkeys      string // file of P_Key tables; "" for none
 	partitions string // partitions.conf; "" for none
 	manager    string // node or port of the subnet manager; "" for not said
-	pkeysToo   bool   // the command looks at P_Key tables of folders
 }
 
-func (p *partitioning) flags(flags *pflag.FlagSet) {
-	flags.StringVar(&p.pkeys, "pkeys", "", "`FILE` of P_Key tables; does without other tables, too")
+func (in *audit) partitionFlags(flags *pflag.FlagSet) {
+	p := &in.partitioning
+	flags.StringVar(&in.PKeys, "pkeys", "", "`FILE` of P_Key tables; does without other tables, too")
 	flags.StringVar(&p.partitions, "partitions", "", "hold the P_Key tables to the partitions.conf in `FILE`; without P_Key tables, look at the file alone")
 	flags.StringVar(&p.manager, "sm", "", "`NODE`, port GUID or LID of the master subnet manager, which is SELF in partitions.conf")
 }
 
 // partitioned says whether partitions were asked for.
-func (p *partitioning) partitioned() bool { return p.pkeys != "" || p.partitions != "" }
-
-// partitionRules are those that rest on all P_Key tables.
-var partitionRules = []string{partitions.Missing, partitions.Unexpected, partitions.WrongMembership, partitions.NoDefaultPartition, partitions.NoFullMember, partitions.IsolatedHost}
+func (in *audit) partitioned() bool { return in.PKeys != "" || in.partitions != "" }
 
 // checkPartitions adds to r what is found out about P_Key tables and partitions.conf.
 func (a *app) checkPartitions(in *audit, f *fabric.Fabric, r *verify.Result) (err error) {
 	x := partitions.Audit{Fabric: f, Name: in.partitions, Manager: fabric.NoPort}
-	if in.database != nil {
-		x.Tables = in.database.PKeys
-		if masters := in.database.Masters(); len(masters) == 1 {
-			if n, known := f.NodeByGUID(masters[0].Node); known && masters[0].PortNum <= f.Node(n).NumPorts {
-				x.Manager = f.Port(n, masters[0].PortNum)
-			}
-		}
+	if err := a.reader(in).PKeyTables(); err != nil {
+		return err
 	}
-	if in.pkeys != "" {
-		undecided := len(in.undecided)
-		if x.Tables, err = readDump(a, in, in.pkeys, f, partitionRules, nil, dump.ReadPKeys); err != nil {
-			return err
-		}
-		r.Leave(in.undecided[undecided:]...)
-	}
+	x.Tables, x.Manager = in.State.PKeys, in.State.Manager
 	if in.manager != "" {
 		if x.Manager, err = findEndPort(f, in.manager); err != nil {
 			return usagef("--sm: %w", err)

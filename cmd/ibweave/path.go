@@ -60,13 +60,13 @@ when a packet is lost.`,
 				wanted = 0
 			}
 			var dir []string
-			if o.topology == "" || o.isFolderAlone() && len(args) > wanted {
+			if o.Topology == "" || isFolderAlone(&o.Files) && len(args) > wanted {
 				dir, args = args[:min(1, len(args))], args[min(1, len(args)):]
 			}
-			if len(args) != wanted || o.topology == "" && len(dir) == 0 {
+			if len(args) != wanted || o.Topology == "" && len(dir) == 0 {
 				return usagef("path needs tables, DIR or TOPOLOGY and --lfts FILE, and behind them SRC and DST, or --all-from HOST in their place")
 			}
-			o.adaptiveToo = true
+			o.TakeAdaptive = true
 			if err := a.resolveAudit("path", &o.audit, dir); err != nil {
 				return err
 			}
@@ -75,7 +75,7 @@ when a packet is lost.`,
 	}
 	flags := cmd.Flags()
 	o.audit.fileFlags(flags)
-	o.choosing.flags(flags)
+	o.choiceFlags(flags)
 	flags.StringVar(&o.allFrom, "all-from", "", "show the paths from `HOST` to all others, a line each")
 	flags.BoolVar(&o.allPorts, "all-ports", false, "of hosts with several adapters, show the paths between all of them")
 	o.outputForm.define(flags, "`FORM` of the output: text or json")
@@ -134,7 +134,7 @@ func (a *app) path(ctx context.Context, o *pathOptions, args []string) error {
 	}
 	f := r.Fabric
 	if r.Tables == nil {
-		return inputf("%s: no forwarding tables", cmp.Or(o.topology, "DIR"))
+		return inputf("%s: no forwarding tables", cmp.Or(o.Topology, "DIR"))
 	}
 	pairs, err := o.pairs(f, args)
 	if err != nil {
@@ -147,7 +147,7 @@ func (a *app) path(ctx context.Context, o *pathOptions, args []string) error {
 		return err
 	}
 	d := &pathDocument{Paths: []sharedPath{}}
-	drawn := &page.Input{Fabric: f, Tables: r.Tables, Adaptive: o.adaptive, SL2VL: r.SL2VL, PathSLs: r.PathSLs}
+	drawn := &page.Input{Fabric: f, Tables: r.Tables, Adaptive: o.State.Adaptive, SL2VL: r.SL2VL, PathSLs: r.PathSLs}
 	found := make([]paths.Path, len(pairs))
 	for i, p := range pairs {
 		if found[i] = finder.Find(p.src, p.lid); found[i].Lost != "" {
@@ -160,7 +160,7 @@ func (a *app) path(ctx context.Context, o *pathOptions, args []string) error {
 	}
 	for i, s := range shares {
 		x := sharedPath{Path: found[i]}
-		if src := pairs[i].src; o.adaptive != nil && !f.IsSwitch(f.Owner(src)) {
+		if src := pairs[i].src; o.State.Adaptive != nil && !f.IsSwitch(f.Owner(src)) {
 			x.spread(drawn, src)
 		}
 		if s != nil {

@@ -92,7 +92,7 @@ func (o *placeOptions) parse() error {
 }
 
 func (a *app) place(ctx context.Context, o *placeOptions, args []string) error {
-	if err := oneStdin(o.topology, o.lfts, o.traffic, o.slurm); err != nil {
+	if err := oneStdin(o.Topology, o.LFTs, o.traffic, o.slurm); err != nil {
 		return err
 	}
 	file, err := a.readJobFile(o.traffic)

@@ -2,16 +2,14 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/state/open"
 )
 
 // before is the tables of --previous.
@@ -30,12 +28,12 @@ func (a *app) readPrevious(c *compilation) (*before, error) {
 	if c.opt.LIDs.Policy != lft.KeepLIDs {
 		return nil, usagef("--previous keeps entries, which --lids %s gives to other ports", c.lids)
 	}
-	in := audit{lenient: c.lenient}
-	err := in.findCompiled(dir)
+	in := newAudit(c.lenient, false)
+	err := in.Directory(dir)
 	if err != nil {
 		return nil, err
 	}
-	m := in.compiled.Manifest
+	m := in.Compiled.Manifest
 	if c.engine == nil {
 		if c.engine, err = compile.EngineByName(m.Engine); err != nil {
 			return nil, inputf("%s: %v", filepath.Join(dir, outdir.ManifestName), err)
@@ -51,8 +49,8 @@ func (a *app) readPrevious(c *compilation) (*before, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &before{manifest: textSum(manifest)}
-	if b.routing, err = a.readCompiledRouting(&in); err != nil {
+	b := &before{manifest: open.Sum(manifest)}
+	if b.routing, err = a.readCompiledRouting(in); err != nil {
 		return nil, err
 	}
 	c.opt.Route.Previous = b.routing
@@ -68,8 +66,9 @@ func (a *app) readCompiledRouting(in *audit) (*lft.Routing, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Engine = in.compiled.Manifest.Engine
-	r.Order, err = a.readOrder(in.compiled, r.Fabric)
+	r.Engine = in.Compiled.Manifest.Engine
+	err = a.reader(in).Order()
+	r.Order = in.State.Order
 	r.Fabric = r.Fabric.WithoutVirtualLIDs()
 	return r, err
 }
@@ -112,30 +111,4 @@ func sharesSwitches(f, g *fabric.Fabric) bool {
 		_, shared := f.SwitchByGUID(g.Node(s).GUID)
 		return shared
 	}) > g.NumSwitches()
-}
-
-// readOrder reads the rank of each switch from a directory that compile wrote; nil where it has none.
-func (a *app) readOrder(d *outdir.Directory, f *fabric.Fabric) ([]int32, error) {
-	if d == nil {
-		return nil, nil
-	}
-	name, listed := d.Find(outdir.OrderName)
-	if !listed {
-		return nil, nil
-	}
-	list, err := a.switchFile(f, name)
-	if err != nil {
-		return nil, err
-	}
-	rank := slices.Repeat([]int32{-1}, f.NumSwitches())
-	for i, s := range list {
-		if rank[s] >= 0 {
-			return nil, &fabric.ParseError{File: name, Line: i + 1, Err: fmt.Errorf("%s is there twice", f.Node(s).GUID)}
-		}
-		rank[s] = int32(i)
-	}
-	if len(list) != len(rank) {
-		return nil, inputf("%s has %s, the fabric has %d", name, text.CountGrouped(len(list), "switch", "switches"), len(rank))
-	}
-	return rank, nil
 }

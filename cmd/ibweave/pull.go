@@ -21,6 +21,7 @@ import (
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/sminterface/subnet"
+	"github.com/ibweave/ibweave/state/open"
 )
 
 func (a *app) pullCommand() *cobra.Command {
@@ -37,7 +38,7 @@ func (a *app) pullCommand() *cobra.Command {
 		Long: `Discover the fabric, read the linear and multicast forwarding tables and the
 SL-to-VL maps of all its switches and the P_Key tables of all end ports, and write into
 DIR what check and diff read: ` + outdir.TopologyName + `, ` + outdir.LFTsName + `, ` + outdir.MFTsName + `,
-` + outdir.MCFDBsName + `, ` + outdir.SL2VLName + ` and ` + pkeysName + `. Where the VL of a packet depends on its SL, subnet administration
+` + outdir.MCFDBsName + `, ` + outdir.SL2VLName + ` and ` + open.PKeysName + `. Where the VL of a packet depends on its SL, subnet administration
 is asked for the SLs of all paths, and ` + outdir.PathSLsName + ` has them; on large fabrics that
 keeps the subnet manager busy for some time (--no-path-sl). Nothing is changed.
 ` + reachHelp + `
@@ -88,9 +89,6 @@ error, and the exit status is 1.`,
 	a.require(cmd, "output")
 	return cmd
 }
-
-// pkeysName is the file of P_Key tables that pull writes.
-const pkeysName = "pkeys.dump"
 
 // pulledPaths is what pull knows of path SLs.
 type pulledPaths struct {
@@ -193,7 +191,7 @@ func writePulled(dir string, d *subnet.Discovery, t *subnet.Tables, sls *lft.Pat
 		{outdir.MCFDBsName, func(w io.Writer) error { return dump.WriteMCFDBs(w, t.MFT, opt) }},
 		{outdir.MFTsName, func(w io.Writer) error { return dump.WriteMFTs(w, t.MFT, opt, capacity) }},
 		{outdir.SL2VLName, func(w io.Writer) error { return dump.WriteSL2VL(w, t.SL2VL, opt) }},
-		{pkeysName, func(w io.Writer) error { return dump.WritePKeys(w, f, pkeys) }},
+		{open.PKeysName, func(w io.Writer) error { return dump.WritePKeys(w, f, pkeys) }},
 	}
 	if sls != nil {
 		list = append(list, file{outdir.PathSLsName, func(w io.Writer) error { return dump.WritePathSLs(w, f, sls, opt) }})

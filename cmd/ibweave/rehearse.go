@@ -65,11 +65,11 @@ guid2lid and of the comments of the tables with these.`,
 
 // rehearse reads a compiled directory and rehearses it.
 func (a *app) rehearse(ctx context.Context, dir string, via rehearse.Via, library, traffic string) (*rehearse.Report, error) {
-	in := audit{choosing: choosing{adaptiveToo: true}}
-	if err := in.findCompiled(dir); err != nil {
+	in := newAudit(false, true)
+	if err := in.Directory(dir); err != nil {
 		return nil, err
 	}
-	routing, err := a.readRouting(&in)
+	routing, err := a.readRouting(in)
 	if err != nil {
 		return nil, err
 	}
@@ -85,12 +85,12 @@ func (a *app) rehearse(ctx context.Context, dir string, via rehearse.Via, librar
 		a.log.Info(name)
 	}}
 	if via == rehearse.ViaFile {
-		if strings.HasSuffix(in.lfts, outdir.ZstdSuffix) {
+		if strings.HasSuffix(in.LFTs, outdir.ZstdSuffix) {
 			return nil, inputf("%s has compressed dumps (compile --zstd), and OpenSM reads none; unpack them first: zstd -d --rm %s", dir, filepath.Join(dir, "*"+outdir.ZstdSuffix))
 		}
-		return rehearseFiles(ctx, &in, routing, opt)
+		return rehearseFiles(ctx, in, routing, opt)
 	}
-	m := in.compiled.Manifest
+	m := in.Compiled.Manifest
 	if _, err := compile.EngineByName(m.Engine); err != nil {
 		return nil, inputf("%s: %v", filepath.Join(dir, outdir.ManifestName), err)
 	}
@@ -99,18 +99,18 @@ func (a *app) rehearse(ctx context.Context, dir string, via rehearse.Via, librar
 	}
 	opt.SL2VL = routing.SL2VL
 	plugin := rehearse.PluginOptions{Options: opt, Library: library, Engine: m.Engine}
-	trees, err := a.readMulticast(&in, f)
+	trees, err := a.readMulticast(in)
 	if err != nil {
 		return nil, err
 	}
 	if trees != nil {
 		plugin.MFT, plugin.Trees = trees.Tables, trees.Trees
 		// The schemes are for the plugin.
-		if err := a.readSchemes(&in, plugin.Trees); err != nil {
+		if err := a.readSchemes(in, plugin.Trees); err != nil {
 			return nil, err
 		}
 	}
-	jobs, err := a.pluginJobs(&in, f, dir, traffic)
+	jobs, err := a.pluginJobs(in, f, dir, traffic)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func (a *app) rehearse(ctx context.Context, dir string, via rehearse.Via, librar
 // rehearseFiles rehearses with OpenSM's file engine and the options that make the SL-to-VL tables.
 func rehearseFiles(ctx context.Context, in *audit, routing *lft.Routing, opt rehearse.Options) (r *rehearse.Report, err error) {
 	all := &compile.Result{Routing: routing}
-	if in.mfts != "" {
+	if in.MFTs != "" {
 		all.Plan = &mft.Plan{}
 	}
 	if opt.OpenSMOptions, err = outdir.QoSOptions(all); err != nil {
@@ -133,7 +133,7 @@ func rehearseFiles(ctx context.Context, in *audit, routing *lft.Routing, opt reh
 		opt.SL2VL = routing.SL2VL
 	}
 	r, err = rehearse.Run(ctx, routing.Fabric, routing.Tables, opt)
-	if err == nil && in.far != "" {
+	if err == nil && in.FAR != "" {
 		r.Notes = append(r.Notes, "the choices of adaptive switches are not carried: OpenSM's file engine loads the static ports alone")
 	}
 	return r, err
@@ -145,7 +145,7 @@ func (a *app) pluginJobs(in *audit, f *fabric.Fabric, dir, traffic string) (stri
 	if err != nil {
 		return "", err
 	}
-	options := in.compiled.Manifest.Options
+	options := in.Compiled.Manifest.Options
 	forJobs, _ := options["traffic"].(bool)
 	switch {
 	case forJobs && traffic == "":
@@ -165,13 +165,13 @@ func (a *app) pluginJobs(in *audit, f *fabric.Fabric, dir, traffic string) (stri
 // readSchemes reads the names of the schemes of trees, which come from the same
 // groups.json.
 func (a *app) readSchemes(in *audit, trees []mft.Tree) error {
-	data, err := a.readInput(in.groups)
+	data, err := a.readInput(in.Groups)
 	if err != nil {
 		return err
 	}
 	var entries []mft.Entry
 	if err := json.Unmarshal(data, &entries); err != nil || len(entries) != len(trees) {
-		return inputf("%s: want a list of %d groups as compile writes it: %v", in.groups, len(trees), err)
+		return inputf("%s: want a list of %d groups as compile writes it: %v", in.Groups, len(trees), err)
 	}
 	for i := range trees {
 		trees[i].Scheme = entries[i].Scheme

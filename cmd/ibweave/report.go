@@ -115,8 +115,8 @@ Whatever the findings are, the exit status is 0: check is what gates.`,
 	a.hostGroupFlag(cmd)
 	r.readings.flags(flags)
 	r.fileFlags(flags)
-	r.choosing.flags(flags)
-	flags.StringVarP(&r.groups, "groups", "g", "", "`FILE` of multicast groups, with their MLIDs")
+	r.choiceFlags(flags)
+	flags.StringVarP(&r.Groups, "groups", "g", "", "`FILE` of multicast groups, with their MLIDs")
 	flags.BoolVar(&r.wiring, "wiring", true, "look at the cables, which report always does")
 	flags.Lookup("wiring").Hidden = true
 	r.demands.flags(flags)
@@ -127,15 +127,15 @@ Whatever the findings are, the exit status is 0: check is what gates.`,
 // resolveReport sees that the flags make sense together and finds the files.
 func (a *app) resolveReport(r *reporting, args []string) error {
 	switch {
-	case len(args) == 0 && r.topology == "":
+	case len(args) == 0 && r.Topology == "":
 		return usagef("report needs a directory of tables, or -t TOPOLOGY")
-	case len(args) == 2 && (r.hasTables() || r.plft != "" || r.sl2vl != "" || r.pathSL != "" || r.mfts != "" || r.groups != ""):
+	case len(args) == 2 && (r.HasTables() || r.PLFT != "" || r.SL2VL != "" || r.PathSLs != "" || r.MFTs != "" || r.Groups != ""):
 		return usagef("report of two states takes OLD, NEW and -t for the cables of dumps; files of tables would belong to neither")
-	case len(r.engines) > 0 && (len(args) > 0 || r.topology == "" || r.hasTables()):
+	case len(r.engines) > 0 && (len(args) > 0 || r.Topology == "" || r.HasTables()):
 		return usagef("--engines route a topology: want -t TOPOLOGY without DIR and tables")
 	case len(r.engines) > 2:
 		return usagef("--engines %s: want one or two", strings.Join(r.engines, ","))
-	case len(args) == 1 && (r.topology != "" || r.hasTables() || r.plft != "" || r.sl2vl != "" || r.pathSL != "" || r.mfts != "" || r.groups != ""):
+	case len(args) == 1 && (r.Topology != "" || r.HasTables() || r.PLFT != "" || r.SL2VL != "" || r.PathSLs != "" || r.MFTs != "" || r.Groups != ""):
 		return usagef("report takes a directory or -t and --lfts, not both")
 	case r.output == "" && r.svg == "" && r.png == "":
 		return usagef("nothing to write: -o FILE for the page, --svg FILE or --png FILE for a picture")
@@ -158,12 +158,12 @@ func (a *app) resolveReport(r *reporting, args []string) error {
 	if len(args) > 0 {
 		r.title = cmp.Or(r.title, filepath.Base(filepath.Clean(args[len(args)-1])))
 	} else {
-		r.title = cmp.Or(r.title, filepath.Base(r.topology))
+		r.title = cmp.Or(r.title, filepath.Base(r.Topology))
 	}
 	r.wiring = true // else a fabric would be clean with tables, and have errors without
-	r.cablesDo, r.adaptiveToo = true, true
+	r.TakeCables, r.TakeAdaptive = true, true
 	if len(args) == 2 {
-		if err := oneStdin(append(args, r.topology)...); err != nil {
+		if err := oneStdin(append(args, r.Topology)...); err != nil {
 			return err
 		}
 	} else if len(r.engines) == 0 {
@@ -344,10 +344,10 @@ var wasmMagic = []byte("\x00asm\x01\x00\x00\x00")
 
 // packTables packs the tables in force for the compiler in the page.
 func packTables(r *reporting, x *auditResult) ([]byte, error) {
-	if r.compiled == nil {
+	if r.Compiled == nil {
 		return nil, usagef("--interactive keeps tables that compile wrote: want a directory with %s", outdir.ManifestName)
 	}
-	dir, m := r.compiled.Path, r.compiled.Manifest
+	dir, m := r.Compiled.Path, r.Compiled.Manifest
 	if x.result.Verdict == verify.VerdictErrors {
 		return nil, inputf("%s: the tables have errors, which ibweave check %s lists; want tables that are safe to begin with, or a page without --interactive", dir, dir)
 	}

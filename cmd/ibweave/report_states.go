@@ -36,7 +36,7 @@ func (a *app) readStates(ctx context.Context, r *reporting, args []string) (old,
 	take := func(x *auditResult, name string, t *adaptive.Tables) { old, now = now, &reported{x, name, false, t} }
 	switch {
 	case len(r.engines) > 0:
-		f, err := a.fabricOf(&r.audit)
+		f, err := a.reader(&r.audit).Fabric()
 		if err != nil {
 			return nil, nil, err
 		}
@@ -50,7 +50,7 @@ func (a *app) readStates(ctx context.Context, r *reporting, args []string) (old,
 	case len(args) == 2:
 		var states [2]*side
 		for i, name := range args {
-			if states[i], err = a.openState(name, r.lenient); err != nil {
+			if states[i], err = a.openState(name, r.Lenient); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -59,7 +59,7 @@ func (a *app) readStates(ctx context.Context, r *reporting, args []string) (old,
 			if err != nil {
 				return nil, nil, err
 			}
-			take(x, filepath.Base(filepath.Clean(s.name)), s.adaptive)
+			take(x, filepath.Base(filepath.Clean(s.name)), s.State.Adaptive)
 		}
 		if old.name == now.name {
 			old.name, now.name = args[0], args[1]
@@ -69,7 +69,7 @@ func (a *app) readStates(ctx context.Context, r *reporting, args []string) (old,
 		if err != nil {
 			return nil, nil, err
 		}
-		take(x, "", r.adaptive)
+		take(x, "", r.State.Adaptive)
 	}
 	return old, now, nil
 }
@@ -81,7 +81,7 @@ func (a *app) auditState(ctx context.Context, r *reporting, s, other *side) (*au
 	case s.isDump() && s.kind != state.ForwardingTables:
 		return nil, inputf("%s is %s; want a directory, a topology or forwarding tables", s.name, s.kind)
 	case s.isDump():
-		if s.topology = cmp.Or(r.topology, other.topology); s.topology == "" {
+		if s.Topology = cmp.Or(r.Topology, other.Topology); s.Topology == "" {
 			return nil, usagef("%s is %s, which does not tell the cables: name the topology, -t FILE", s.name, s.kind)
 		}
 	}
@@ -90,7 +90,7 @@ func (a *app) auditState(ctx context.Context, r *reporting, s, other *side) (*au
 
 // auditEngine routes a fabric and verifies the tables.
 func (a *app) auditEngine(ctx context.Context, in *audit, f *fabric.Fabric, engine string) (*auditResult, error) {
-	made, err := a.routeBy(ctx, f, in.topology, engine, compile.Options{})
+	made, err := a.routeBy(ctx, f, in.Topology, engine, compile.Options{})
 	if err != nil {
 		return nil, err
 	}

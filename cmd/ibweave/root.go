@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -20,9 +19,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/internal/files"
-	"github.com/ibweave/ibweave/sminterface/dump"
-	"github.com/ibweave/ibweave/state"
-	"github.com/ibweave/ibweave/verify"
+	"github.com/ibweave/ibweave/state/open"
 )
 
 // app is one run of the program.
@@ -241,50 +238,7 @@ var errOneStdin = usagef("standard input (-) can be one file only")
 // readInput reads a whole file, or standard input for "-", and undoes zstd, gzip or
 // UTF-16.
 func (a *app) readInput(name string) ([]byte, error) {
-	raw, err := a.readRaw(name)
-	if err != nil {
-		return nil, err
-	}
-	return a.decompressed(name, raw)
-}
-
-// decompressed undoes zstd, gzip or UTF-16.
-func (a *app) decompressed(name string, raw []byte) ([]byte, error) {
-	data, err := files.Decompress(name, raw, inputLimit)
-	if err != nil {
-		return nil, &inputError{err}
-	}
-	return a.withoutMark(data), nil
-}
-
-// withoutMark is text without a byte order mark, which --strict refuses.
-func (a *app) withoutMark(data []byte) []byte {
-	if a.strict {
-		return data
-	}
-	return bytes.TrimPrefix(data, []byte("\ufeff"))
-}
-
-// The greatest inputs of each kind, in bytes of text. In a fabric of 4,000 switches and
-// 48,000 LIDs forwarding tables are 14 GB, and a topology 100 MB.
-const (
-	maxTables   = 64 << 30
-	maxTopology = 1 << 30
-	maxOther    = 512 << 20 // JSON, YAML, certificates, traces
-)
-
-// inputLimit says how large an input may be that begins so. What is no text is refused,
-// as devices that never end.
-func inputLimit(start []byte) (int64, error) {
-	switch form := dump.Recognize(start); {
-	case bytes.IndexByte(start, 0) >= 0:
-		return 0, errors.New("no text: it has zero bytes; want a text form, or one that zstd or gzip compressed")
-	case form.Info().Kind == state.Topology:
-		return maxTopology, nil
-	case form == dump.Unknown:
-		return maxOther, nil
-	}
-	return maxTables, nil
+	return a.reader(new(audit)).ReadFile(name)
 }
 
 // readRaw reads a whole file as it is, or standard input for "-". It ends when the program
@@ -304,21 +258,21 @@ func (a *app) readRaw(name string) ([]byte, error) {
 			if name != "-" {
 				f, err := os.Open(name) // which waits for the writer of a FIFO
 				if err != nil {
-					return &inputError{err}
+					return open.NewError(err)
 				}
 				defer f.Close()
 				info, err := f.Stat()
 				switch {
 				case err != nil:
-					return &inputError{err}
+					return open.NewError(err)
 				case info.IsDir():
 					return inputf("%s is a directory, want a file", name)
 				}
 				s.Total.Store(info.Size())
 				from = f
 			}
-			if data, err = files.ReadAll(name, from, inputLimit, &s.Done); err != nil {
-				return &inputError{err}
+			if data, err = files.ReadAll(name, from, open.Limit, &s.Done); err != nil {
+				return open.NewError(err)
 			}
 			return nil
 		}()
@@ -336,73 +290,9 @@ func (a *app) startStage(name string) *cli.Stage { return cli.StartStage(a.scree
 
 // readTopology reads the fabric from a file, or from a run of ibdiagnet.
 func (a *app) readTopology(name string, lenient bool) (*fabric.Fabric, error) {
-	return a.fabricOf(&audit{topology: name, lenient: lenient})
-}
-
-// parseTopology makes a fabric of a text of any form but db_csv.
-func (a *app) parseTopology(in *audit, name string, data []byte) (*fabric.Fabric, error) {
-	lenient := in.lenient
-	form := dump.Recognize(data)
-	switch {
-	case form == dump.UFMLinks && in.hasTables():
-		return nil, inputf("%s: the links of UFM have no LIDs, and forwarding tables go by LIDs; want what ibnetdiscover or iblinkinfo prints, or no tables, to look at the cables alone", name)
-	case form == dump.UFMLinks && !in.asFindings:
-		fmt.Fprintf(a.stderr, "%s: the links of UFM have no LIDs and no speeds; ibweave help forms says what else they lack\n", name)
-	}
-	if form == dump.SubnetList {
-		if a.strict {
-			if err := topology.CheckEnds(name, data); err != nil {
-				return nil, err
-			}
-		}
-		f, problems, err := dump.ReadSubnetList(name, data, dump.Options{Lenient: lenient})
-		if err != nil {
-			return nil, err
-		}
-		if f, err = a.named(f); err != nil {
-			return nil, err
-		}
-		rest := withoutRules(problems)
-		noticed := slices.DeleteFunc(problems, func(p fabric.Problem) bool { return capture.RuleOf(p.Kind) == "" })
-		if len(noticed) > 0 && a.strict {
-			return nil, &fabric.ParseError{File: name, Line: noticed[0].Line, Err: errors.New(noticed[0].Message)}
-		}
-		a.dumpProblems(rest, lenient)
-		in.addUndecided(rest, in.topologyRules(), nil)
-		a.tellProblems(in, f, noticed)
-		return f, nil
-	}
-	f, problems, err := topology.Parse(name, data, topology.Options{Lenient: lenient, Strict: a.strict})
-	if err != nil {
-		return nil, err
-	}
-	if f, err = a.named(f); err != nil {
-		return nil, err
-	}
-	in.addUndecidedTopology(name, problems)
-	a.tellProblems(in, f, problems)
-	return f, nil
-}
-
-// tellProblems makes findings of what a reader noticed, or prints a line for each rule
-// where no findings are wanted, and prints the rest of the problems.
-func (a *app) tellProblems(in *audit, f *fabric.Fabric, problems []fabric.Problem) {
-	findings := capture.Findings(f, problems)
-	for _, x := range findings {
-		if !in.asFindings {
-			fmt.Fprintln(a.stderr, x.Message)
-			continue
-		}
-		n := count(in.findings, func(other verify.Finding) bool { return other.Rule == x.Rule })
-		x.Fingerprint = capture.Fingerprint(x.Rule, n+1)
-		in.findings = append(in.findings, x)
-	}
-	a.dumpProblems(withoutRules(problems), in.lenient)
-}
-
-// withoutRules lists the problems of which no findings are made.
-func withoutRules(problems []fabric.Problem) []fabric.Problem {
-	return slices.DeleteFunc(slices.Clone(problems), func(p fabric.Problem) bool { return capture.RuleOf(p.Kind) != "" })
+	in := newAudit(lenient, false)
+	in.Topology = name
+	return a.reader(in).Fabric()
 }
 
 // strictFlag defines --strict, for commands with --lenient.

@@ -24,6 +24,7 @@ import (
 	"github.com/ibweave/ibweave/sim"
 	"github.com/ibweave/ibweave/sim/sweep"
 	"github.com/ibweave/ibweave/sminterface/dump"
+	"github.com/ibweave/ibweave/state/open"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -134,14 +135,14 @@ docs/simulator.md has the model, all parameters, and limits.`,
 	}
 	in.flags = cmd.Flags()
 	in.fileFlags(in.flags)
-	in.flags.StringVarP(&in.groups, "groups", "g", "", "`FILE` of multicast groups, with their MLIDs unless --repeat")
+	in.flags.StringVarP(&in.Groups, "groups", "g", "", "`FILE` of multicast groups, with their MLIDs unless --repeat")
 	a.fabricFlags(cmd)
 	in.defineTraffic()
 	in.defineJobs()
 	a.hostGroupFlag(cmd)
 	in.defineHardware()
 	in.flags.StringVarP(&in.engine, "engine", "e", "", "make the tables of -t with `ENGINE`; names of OpenSM's engines stand for ours")
-	in.choosing.flags(in.flags)
+	in.choiceFlags(in.flags)
 	in.flags.StringVar(&in.router, "router", "", "in place of tables `NAME`: spam, whose routers choose for each worm")
 	in.flags.Var(&listValue[string]{to: &in.engines, parse: func(s string) ([]string, error) { return []string{s}, nil }}, "engines", "compare the tables that each engine of `LIST` makes of -t")
 	in.flags.Var(&listValue[int]{to: &in.vls, parse: parseLanes}, "vls", "compare as many virtual lanes as `LIST` has, with the same buffer in all; messages are spread over them")
@@ -282,7 +283,7 @@ func (a *app) sim(ctx context.Context, in *simulation, args []string) (err error
 	run.results, err = sweep.Run(ctx, len(run.points), opt, run.simulate)
 	stage.End()
 	if is[*sweep.KeyError](err) {
-		return &inputError{err}
+		return open.NewError(err)
 	}
 	if err != nil {
 		return err
@@ -314,7 +315,7 @@ func (in *simulation) checkPictures(routings int) error {
 // check says what is wrong with flags by themselves.
 func (in *simulation) check(args []string) error {
 	kinds := count(choices[1], in.given)
-	files := in.topology != "" || in.hasTables() || in.plft != ""
+	files := in.Topology != "" || in.HasTables() || in.PLFT != ""
 	fail := usagef
 	if in.file != "" {
 		fail = func(format string, args ...any) error {
@@ -342,28 +343,28 @@ func (in *simulation) check(args []string) error {
 		return usagef("sim needs one kind of traffic: --load LIST, --burst N, --trace FILE or --traffic FILE")
 	case in.given("burst") && in.burst == 0:
 		return in.wrong("burst", "0 messages: want 1 or more")
-	case in.engine != "" && (len(args) > 0 || in.hasTables()):
+	case in.engine != "" && (len(args) > 0 || in.HasTables()):
 		return in.wrong("engine", "routes a topology, and there are tables: want -t FILE alone, or no -e")
-	case in.engines != nil && (len(args) > 0 || in.hasTables()):
+	case in.engines != nil && (len(args) > 0 || in.HasTables()):
 		return in.wrong("engines", "route a topology, and there are tables: want -t FILE alone, or no --engines")
 	case in.engines != nil && in.engine != "":
 		return in.wrong("engines", "say the same as --engine: want one of them")
 	case in.jobTraffic.fit && !in.routed(args):
 		return in.wrong("fit", "makes tables, and they were given: want -t FILE with --engines or -e")
-	case in.routed(args) && (in.sl2vl != "" || in.pathSL != "" || in.mfts != ""):
+	case in.routed(args) && (in.SL2VL != "" || in.PathSLs != "" || in.MFTs != ""):
 		return usagef("the engine makes all tables: want no --sl2vl, --path-sl and --mfts beside -t FILE")
-	case !in.routed(args) && in.router == "" && len(args) == 0 && (in.topology == "" || !in.hasTables()):
+	case !in.routed(args) && in.router == "" && len(args) == 0 && (in.Topology == "" || !in.HasTables()):
 		if in.file != "" {
 			return fail("no tables: want a line with tables, or with topology and lfts, or a directory beside -f")
 		}
 		return usagef("sim needs a directory that compile wrote, or -t TOPOLOGY and --lfts FILE, or -t TOPOLOGY and -e ENGINE")
-	case len(args) > 0 && (files || in.sl2vl != "" || in.pathSL != "" || in.mfts != ""):
+	case len(args) > 0 && (files || in.SL2VL != "" || in.PathSLs != "" || in.MFTs != ""):
 		return usagef("sim takes a directory or -t and --lfts, not both")
 	case in.packets > 0 && in.flits > 0:
 		return in.wrong("buffer-packets", "says the same as --buffer-flits: want one of them")
 	case in.ranks.hosts != "" && in.ranks.file != "":
 		return in.wrong("rank-file", "says the same as --hosts: want one of them")
-	case in.jobTraffic.file != "" && in.groups != "":
+	case in.jobTraffic.file != "" && in.Groups != "":
 		return in.wrong("groups", "are for --load and --burst: jobs have groups of their own")
 	case in.jobTraffic.file != "" && len(in.seeds) > 1:
 		return in.wrong("seed", "%d seeds: want one for --traffic", len(in.seeds))
@@ -375,7 +376,7 @@ func (in *simulation) check(args []string) error {
 			}
 		}
 	}
-	return oneStdin(in.topology, in.lfts, in.sl2vl, in.pathSL, in.mfts, in.far, in.plft, in.groups, in.trace, in.ranks.file, in.jobTraffic.file)
+	return oneStdin(in.Topology, in.LFTs, in.SL2VL, in.PathSLs, in.MFTs, in.FAR, in.PLFT, in.Groups, in.trace, in.ranks.file, in.jobTraffic.file)
 }
 
 // readNetwork reads the tables, or makes them, and reads the groups.
@@ -408,20 +409,20 @@ func (a *app) readNetwork(ctx context.Context, in *simulation, args []string) (r
 		}
 	}
 	if a.nameMap.file != "" {
-		in.sums[a.nameMap.file] = hex.EncodeToString(a.nameMap.sum[:]) // groups may go by names
+		in.Sums[a.nameMap.file] = hex.EncodeToString(a.nameMap.sum[:]) // groups may go by names
 	}
 	f := routings[0].net.Fabric
 	switch {
-	case in.traffic.Multicast > 0 && in.groups == "":
+	case in.traffic.Multicast > 0 && in.Groups == "":
 		return nil, nil, in.wrong("multicast", "needs groups: -g FILE, or a directory that was compiled with groups")
-	case in.groups == "" && in.mfts == "", in.router != "":
+	case in.Groups == "" && in.MFTs == "", in.router != "":
 	case in.traffic.Repeat:
 		trees, err = a.readReceivers(in, f)
-	case in.mfts == "":
-		return nil, nil, inputf("%s has groups, and there are no multicast tables: name them, --mfts FILE, or send by --repeat", in.groups)
+	case in.MFTs == "":
+		return nil, nil, inputf("%s has groups, and there are no multicast tables: name them, --mfts FILE, or send by --repeat", in.Groups)
 	default:
 		var m *verify.Multicast
-		if m, err = a.readMulticast(&in.audit, f); err == nil {
+		if m, err = a.readMulticast(&in.audit); err == nil {
 			trees = m.Trees
 			for i := range routings {
 				routings[i].net.Multicast = m.Tables
@@ -433,16 +434,16 @@ func (a *app) readNetwork(ctx context.Context, in *simulation, args []string) (r
 
 // readSimulated reads the unicast tables and lanes.
 func (a *app) readSimulated(in *simulation, args []string) (*lft.Routing, error) {
-	in.sums = map[string]string{}
-	in.adaptiveToo = in.adaptive != "" || in.far != ""
-	groups := in.groups
-	in.groups = ""
+	in.Sums = map[string]string{}
+	in.TakeAdaptive = in.adaptive != "" || in.FAR != ""
+	groups := in.Groups
+	in.Groups = ""
 	if err := a.resolveAudit("sim", &in.audit, args); err != nil {
 		return nil, err
 	}
-	in.certificate = ""
+	in.Certificate = ""
 	if groups != "" {
-		in.groups = groups
+		in.Groups = groups
 	}
 	r, err := a.readRouting(&in.audit)
 	if err != nil {
@@ -454,11 +455,12 @@ func (a *app) readSimulated(in *simulation, args []string) (*lft.Routing, error)
 
 // readReceivers reads groups of which MLIDs do not matter.
 func (a *app) readReceivers(in *simulation, f *fabric.Fabric) ([]mft.Tree, error) {
-	data, err := a.readAudited(&in.audit, in.groups)
+	data, err := a.reader(&in.audit).ReadFile(in.Groups)
 	if err != nil {
 		return nil, err
 	}
-	groups, _, err := a.parseGroups(in.groups, data, f, dump.Options{Lenient: in.lenient})
+	groups, problems, err := open.ReadGroups(in.Groups, data, f, dump.Options{Lenient: in.Lenient})
+	a.dumpProblems(problems, in.Lenient)
 	if err != nil {
 		return nil, err
 	}
@@ -527,7 +529,7 @@ func (a *app) prepare(in *simulation, routings []simRouting, trees []mft.Tree) (
 		return nil, inputf("%s takes part, with a LID and a cable: want 2 or more", text.CountGrouped(r.hosts, "CA port", "CA ports"))
 	}
 	if r.hosts < 2 {
-		return nil, inputf("%s has %s with a LID and a cable: want 2 or more", in.topology, text.CountGrouped(r.hosts, "CA port", "CA ports"))
+		return nil, inputf("%s has %s with a LID and a cable: want 2 or more", in.Topology, text.CountGrouped(r.hosts, "CA port", "CA ports"))
 	}
 	if _, err := in.pattern.For(r.hosts); err != nil {
 		return nil, in.wrong("pattern", "%w", err)
@@ -584,7 +586,7 @@ func (a *app) noteLanes(in *simulation, vls int) {
 // readTrace makes the one point of a trace.
 func (a *app) readTrace(r *simRun, vls int) error {
 	in := r.in
-	data, err := a.readAudited(&in.audit, in.trace)
+	data, err := a.reader(&in.audit).ReadFile(in.trace)
 	if err != nil {
 		return err
 	}
@@ -670,9 +672,9 @@ func (r *simRun) key() any {
 	in := r.in
 	input := map[string]string{}
 	for role, name := range map[string]string{
-		"topology": in.topology, "lfts": in.lfts, "sl2vl": in.sl2vl, "path-sl": in.pathSL, "mfts": in.mfts, "far": in.far, "plft": in.plft, "groups": in.groups, "trace": in.trace, "rank-file": in.ranks.file, "node-name-map": in.flags.Lookup("node-name-map").Value.String(),
+		"topology": in.Topology, "lfts": in.LFTs, "sl2vl": in.SL2VL, "path-sl": in.PathSLs, "mfts": in.MFTs, "far": in.FAR, "plft": in.PLFT, "groups": in.Groups, "trace": in.trace, "rank-file": in.ranks.file, "node-name-map": in.flags.Lookup("node-name-map").Value.String(),
 	} {
-		if sum, ok := in.sums[name]; ok {
+		if sum, ok := in.Sums[name]; ok {
 			input[role] = sum
 		}
 	}

@@ -99,7 +99,7 @@ func (a *app) prepareJobs(ctx context.Context, in *simulation, routings []simRou
 	for _, p := range partsOf(r.works) {
 		for _, port := range p.Ports {
 			if f.LID(port) == 0 {
-				return nil, inputf("%s has no LID for %s", cmp.Or(in.topology, "the fabric"), f.PortName(port))
+				return nil, inputf("%s has no LID for %s", cmp.Or(in.Topology, "the fabric"), f.PortName(port))
 			}
 		}
 		for _, m := range p.Program.Messages {

@@ -408,7 +408,7 @@ func (in *simulation) hardwareText() string {
 	if in.router != "" {
 		said += ", routers of SPAM in place of tables"
 	}
-	if in.adaptiveToo || in.adaptive != "" {
+	if in.TakeAdaptive || in.adaptive != "" {
 		said += fmt.Sprintf(", choice %s", c.Choice)
 		if c.ChooseAgain {
 			said += " and again"

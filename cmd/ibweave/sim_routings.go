@@ -14,6 +14,7 @@ import (
 	"github.com/ibweave/ibweave/lft/adaptive"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sim"
+	"github.com/ibweave/ibweave/state/open"
 	"github.com/ibweave/ibweave/updown"
 )
 
@@ -77,7 +78,7 @@ func (in *simulation) choices() []string {
 		return []string{routedStatic, routedFree, routedHBF}
 	case in.adaptive != "":
 		return []string{routedStatic, in.adaptive}
-	case in.far != "":
+	case in.FAR != "":
 		return []string{routedStatic, routedAsRead}
 	}
 	return nil
@@ -85,7 +86,7 @@ func (in *simulation) choices() []string {
 
 // routed says whether the tables are to be made: -t FILE without tables.
 func (in *simulation) routed(args []string) bool {
-	return len(args) == 0 && in.topology != "" && !in.hasTables() &&
+	return len(args) == 0 && in.Topology != "" && !in.HasTables() &&
 		(in.engine != "" || in.engines != nil || in.adaptive != "" || in.vls != nil || in.jobTraffic.fit)
 }
 
@@ -93,11 +94,11 @@ func (in *simulation) routed(args []string) bool {
 // suits the fabric best, and on as many VLs as are asked for. An engine that cannot do the fabric is
 // left out with a line on standard error, as long as another one can.
 func (a *app) routeSimulated(ctx context.Context, in *simulation) ([]simRouting, error) {
-	f, err := a.readTopology(in.topology, in.lenient)
+	f, err := a.readTopology(in.Topology, in.Lenient)
 	if err != nil {
 		return nil, err
 	}
-	in.sums = map[string]string{in.topology: textSum(topology.Append(nil, f))}
+	in.Sums = map[string]string{in.Topology: open.Sum(topology.Append(nil, f))}
 	engines := in.engines
 	if engines == nil {
 		engines = []string{in.engine}
@@ -115,7 +116,7 @@ func (a *app) routeSimulated(ctx context.Context, in *simulation) ([]simRouting,
 	for _, engine := range engines {
 		for _, vls := range in.lanes() {
 			x := simRouting{vls: vls}
-			r, err := a.routeBy(ctx, f, in.topology, engine, compile.Options{Route: lft.Options{VLs: vls}})
+			r, err := a.routeBy(ctx, f, in.Topology, engine, compile.Options{Route: lft.Options{VLs: vls}})
 			if is[*lft.DomainError](err) && len(engines) > 1 {
 				fmt.Fprintf(a.stderr, "ibweave: left out: %v\n", err)
 				refused = err
@@ -131,7 +132,7 @@ func (a *app) routeSimulated(ctx context.Context, in *simulation) ([]simRouting,
 			if demand == nil {
 				continue
 			}
-			if r, err = a.routeBy(ctx, f, in.topology, engine, compile.Options{Route: lft.Options{VLs: vls}, Demand: demand}); err != nil {
+			if r, err = a.routeBy(ctx, f, in.Topology, engine, compile.Options{Route: lft.Options{VLs: vls}, Demand: demand}); err != nil {
 				return nil, err
 			}
 			if x.routes, x.engine, x.fitted = r.Routing, r.Routing.Engine, true; a.isFitted(r, x.name()) {
@@ -194,12 +195,12 @@ func (a *app) addChoices(ctx context.Context, in *simulation, static []simRoutin
 	if choices == nil {
 		return static, nil
 	}
-	if in.choosing.adaptive == nil && in.adaptive == routedAsRead {
+	if in.State.Adaptive == nil && in.adaptive == routedAsRead {
 		return nil, in.wrong("adaptive", "far: there is none: want --far FILE, or a directory with adaptive routing")
 	}
 	var list []simRouting
 	for _, x := range static {
-		tables := in.choosing.adaptive
+		tables := in.State.Adaptive
 		if tables == nil {
 			s := a.startStage("find choices")
 			var err error
@@ -255,7 +256,7 @@ func (in *simulation) checkRouter(args []string) error {
 	switch {
 	case in.router != routerSPAM:
 		return in.wrong("router", "%q: want %s", in.router, routerSPAM)
-	case len(args) > 0 || in.topology == "" || in.hasTables() || in.sl2vl != "" || in.pathSL != "" || in.mfts != "" || in.routed(args):
+	case len(args) > 0 || in.Topology == "" || in.HasTables() || in.SL2VL != "" || in.PathSLs != "" || in.MFTs != "" || in.routed(args):
 		return in.wrong("router", "takes the place of tables and engines: want -t FILE alone")
 	case in.jobTraffic.file != "":
 		return in.wrong("router", "is for --load, --burst and --trace: jobs go by tables")
@@ -270,31 +271,31 @@ func (in *simulation) checkRouter(args []string) error {
 // routeWorms makes the network of SPAM's routers on a topology, with the groups that messages
 // may go to.
 func (a *app) routeWorms(ctx context.Context, in *simulation) (x simRouting, trees []mft.Tree, err error) {
-	f, err := a.readTopology(in.topology, in.lenient)
+	f, err := a.readTopology(in.Topology, in.Lenient)
 	if err != nil {
 		return x, nil, err
 	}
-	in.sums = map[string]string{in.topology: textSum(topology.Append(nil, f))}
+	in.Sums = map[string]string{in.Topology: open.Sum(topology.Append(nil, f))}
 	// The engine's tables are not used, but the LIDs that it has given.
-	r, err := a.routeBy(ctx, f, in.topology, in.router, compile.Options{})
+	r, err := a.routeBy(ctx, f, in.Topology, in.router, compile.Options{})
 	if err != nil {
 		return x, nil, err
 	}
 	f = r.Routing.Fabric
-	if in.groups != "" {
+	if in.Groups != "" {
 		if trees, err = a.readReceivers(in, f); err != nil {
 			return x, nil, err
 		}
 	}
 	if len(trees) > int(mft.MaxMLID-mft.MinMLID)+1 {
-		return x, nil, inputf("%s: %d groups: want at most %d, one for each MLID", in.groups, len(trees), mft.MaxMLID-mft.MinMLID+1)
+		return x, nil, inputf("%s: %d groups: want at most %d, one for each MLID", in.Groups, len(trees), mft.MaxMLID-mft.MinMLID+1)
 	}
 	for i := range trees {
 		trees[i].MLID = mft.MinMLID + fabric.LID(i)
 	}
 	routers, err := newWormRouters(f, trees)
 	if err != nil {
-		return x, nil, inputf("%s: --router %s: %w", in.topology, in.router, err)
+		return x, nil, inputf("%s: --router %s: %w", in.Topology, in.router, err)
 	}
 	return simRouting{routes: r.Routing, router: routers}, trees, nil
 }

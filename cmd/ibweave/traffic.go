@@ -84,14 +84,14 @@ func (a *app) mixTraffic(ctx context.Context, o *trafficOptions, args []string) 
 	}
 	mix, err := jobs.Mix(f, o.mix)
 	if err != nil {
-		return inputf("%s: %w", cmp.Or(o.topology, "the fabric"), err)
+		return inputf("%s: %w", cmp.Or(o.Topology, "the fabric"), err)
 	}
 	_, err = a.stdout.Write(mix)
 	return err
 }
 
 func (a *app) traffic(ctx context.Context, o *trafficOptions, args []string) error {
-	if err := oneStdin(o.topology, o.lfts, o.traffic); err != nil {
+	if err := oneStdin(o.Topology, o.LFTs, o.traffic); err != nil {
 		return err
 	}
 	if err := a.readHostGroups(); err != nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/report/metrics"
+	"github.com/ibweave/ibweave/state/open"
 )
 
 // shownCases is how many failures the text form names.
@@ -186,7 +187,7 @@ func namedSwitches(f *fabric.Fabric, list []string) (found []fabric.NodeID, err 
 			}
 		}
 		if len(guids) == 0 {
-			if last, err = findSwitch(f, name); err != nil {
+			if last, err = open.Switch(f, name); err != nil {
 				if _, bad := fabric.ParseGUID(name); bad != nil {
 					err = fmt.Errorf("the fabric has no switch %q", name)
 				}
@@ -272,7 +273,7 @@ func (a *app) mergeShards(cmd *cobra.Command, names []string, out *caseFlags) er
 	}
 	r, err := whatif.Merge(names, results)
 	if err != nil {
-		return &inputError{err}
+		return open.NewError(err)
 	}
 	return a.writeCases(r, out)
 }

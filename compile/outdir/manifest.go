@@ -135,6 +135,9 @@ func (d *Directory) Read(path string, hash func() string) (changed bool) {
 	return listed && sum != hash()
 }
 
+// ChangedFile is the kind of the Problem of a file that was changed since it was compiled.
+const ChangedFile fabric.ProblemKind = verify.FileChanged
+
 // Changed is a finding about a file of a directory.
 func Changed(severity verify.Severity, format string, args ...any) verify.Finding {
 	return verify.Finding{Rule: verify.FileChanged, Severity: severity, Message: fmt.Sprintf(format, args...), Count: 1}

@@ -1,4 +1,4 @@
-package main
+package open
 
 import (
 	"errors"
@@ -16,48 +16,35 @@ import (
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/sminterface/ibdiagnet"
 	"github.com/ibweave/ibweave/state"
-	"github.com/ibweave/ibweave/verify"
 )
 
-// folderKind is what a command takes from a folder that compile did not write: files of
-// one kind tell the same in several forms, of which the first that is there is read.
-type folderKind struct {
-	kind state.Part
-	file func(*audit) *string
+// parts lists what is taken from a folder that compile did not write. Of files that tell the
+// same in several forms, the first form in the table of sminterface/dump/form.go is read; of
+// several files in that form the one by ibdiagnet's own name, and several others are an error.
+var parts = []struct {
+	part state.Part
+	file func(*Files) *string
+}{
+	{state.Topology, func(n *Files) *string { return &n.Topology }},
+	{state.ForwardingTables, func(n *Files) *string { return &n.LFTs }},
+	{state.AdaptiveTables, func(n *Files) *string { return &n.FAR }},
+	{state.PLFTChoice, func(n *Files) *string { return &n.PLFT }},
+	{state.SL2VLTables, func(n *Files) *string { return &n.SL2VL }},
+	{state.SLsOfPaths, func(n *Files) *string { return &n.PathSLs }},
+	{state.MulticastTables, func(n *Files) *string { return &n.MFTs }},
+	{state.Groups, func(n *Files) *string { return &n.Groups }},
+	{state.PKeyTables, func(n *Files) *string { return &n.PKeys }},
 }
 
-// folderKinds lists the kinds.
-var folderKinds = []folderKind{
-	{state.Topology, func(in *audit) *string { return &in.topology }},
-	{state.ForwardingTables, func(in *audit) *string { return &in.lfts }},
-	{state.AdaptiveTables, func(in *audit) *string { return &in.far }},
-	{state.PLFTChoice, func(in *audit) *string { return &in.plft }},
-	{state.SL2VLTables, func(in *audit) *string { return &in.sl2vl }},
-	{state.SLsOfPaths, func(in *audit) *string { return &in.pathSL }},
-	{state.MulticastTables, func(in *audit) *string { return &in.mfts }},
-	{state.Groups, func(in *audit) *string { return &in.groups }},
-	{state.PKeyTables, func(in *audit) *string { return &in.pkeys }},
-}
-
-// resolve finds the files of a directory that compile wrote, else those of a folder of
-// dumps, and says which it takes of these. A folder must have a topology, and with
-// tables set forwarding tables.
-func (a *app) resolve(in *audit, dir string, tables bool) error {
-	err := in.findCompiled(dir)
-	if err == nil {
-		return nil
+// Name makes name the file of a part, and returns false for a part that Files does not have.
+func (n *Files) Name(p state.Part, name string) bool {
+	for _, x := range parts {
+		if x.part == p {
+			*x.file(n) = name
+			return true
+		}
 	}
-	if _, there := os.Lstat(filepath.Join(dir, outdir.ManifestName)); there == nil {
-		return err
-	}
-	if info, err := os.Stat(dir); err == nil && !info.IsDir() && !files.Archive(dir) {
-		return inputf("%s is a file, want a directory; files are named by -t FILE --lfts FILE", dir)
-	}
-	said, err := a.gather(in, dir, tables)
-	if err == nil {
-		fmt.Fprintln(a.stderr, said)
-	}
-	return err
+	return false
 }
 
 // contents is what a folder or an archive has of dumps.
@@ -94,7 +81,7 @@ func (c *contents) path(name string) string { return filepath.Join(c.dir, name) 
 func listFolder(dir string) (*contents, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, &inputError{err}
+		return nil, &Error{err}
 	}
 	c := newContents(dir)
 	for _, e := range entries {
@@ -105,7 +92,7 @@ func listFolder(dir string) (*contents, error) {
 		case errors.Is(err, fs.ErrPermission) && !isDumpName(e.Name()):
 			c.denied = append(c.denied, e.Name())
 		case err != nil:
-			return nil, &inputError{err}
+			return nil, &Error{err}
 		case form != dump.Unknown:
 			c.add(e.Name(), form, head)
 		}
@@ -115,44 +102,56 @@ func listFolder(dir string) (*contents, error) {
 
 // gather finds the files of a folder that OpenSM, pull or ibdiagnet wrote or that was
 // filled by hand, or of its archive, by what is in them. It says in one line which files are taken.
-func (a *app) gather(in *audit, dir string, tables bool) (said string, err error) {
-	c, err := a.list(in, dir)
+func (in *Input) gather(dir string, tables bool) (said string, err error) {
+	c, err := in.list(dir)
 	if err != nil {
 		return "", err
 	}
-	var parts []string
-	for i, kind := range folderKinds {
-		names, err := c.choose(kind.kind)
+	var taken []string
+	for i, kind := range parts {
+		names, err := c.choose(kind.part)
 		if err == nil && i == 0 && len(names) > 0 {
-			names, err = a.preferWhole(in, c, names)
+			names, err = in.preferWhole(c, names)
 		}
 		if err != nil {
 			return "", err
 		}
-		if len(names) == 0 || !in.adaptiveToo && (kind.kind == state.AdaptiveTables || kind.kind == state.PLFTChoice) ||
-			kind.kind == state.PKeyTables && (!in.pkeysToo || in.pkeys != "" || in.databases[in.topology].hasPKeys()) {
+		if len(names) == 0 || !in.TakeAdaptive && (kind.part == state.AdaptiveTables || kind.part == state.PLFTChoice) ||
+			kind.part == state.PKeyTables && (!in.TakePKeys || in.PKeys != "" || in.databases[in.Topology].hasPKeys()) {
 			continue
 		}
-		*kind.file(in) = c.path(names[0])
-		part := string(kind.kind) + " " + names[0]
+		*kind.file(&in.Files) = c.path(names[0])
+		part := string(kind.part) + " " + names[0]
 		if len(names) > 1 {
 			part += ", not " + strings.Join(names[1:], ", ")
 		}
-		parts = append(parts, part)
+		taken = append(taken, part)
 	}
-	if !in.hasTables() && tables && in.cablesDo && in.ofIbdiagnet {
-		in.wiring, tables = true, false
-		parts = append(parts, "no forwarding tables, so that only the cables are looked at")
+	if !in.HasTables() && tables && in.TakeCables && in.run {
+		in.CablesOnly, tables = true, false
+		taken = append(taken, "no forwarding tables, so that only the cables are looked at")
 	}
-	if in.topology == "" || !in.hasTables() && tables {
-		return "", c.missingDumps(parts, in.topology == "", tables)
+	if in.Topology == "" || !in.HasTables() && tables {
+		return "", c.missingDumps(taken, in.Topology == "", tables)
 	}
 	in.dropUnpaired(dir)
-	in.unknownSLs = in.pathSL == ""
+	in.State.UnknownSLs = in.PathSLs == ""
 	if n := len(c.denied); n > 0 {
-		parts = append(parts, fmt.Sprintf("%s may not be read, %s the first", text.CountGrouped(n, "file", "files"), c.denied[0]))
+		taken = append(taken, fmt.Sprintf("%s may not be read, %s the first", text.CountGrouped(n, "file", "files"), c.denied[0]))
 	}
-	return dir + ": " + strings.Join(parts, "; "), nil
+	return dir + ": " + strings.Join(taken, "; "), nil
+}
+
+// Find returns the path of the file of a form in a folder, "" for none.
+func Find(dir string, form dump.Form) (path string, err error) {
+	c, err := listFolder(dir)
+	if err != nil {
+		return "", err
+	}
+	if list := ownName(unpacked(c.files[form])); len(list) > 0 {
+		path = c.path(list[0])
+	}
+	return path, nil
 }
 
 // choose lists the files of a kind, the one to read first.
@@ -164,7 +163,7 @@ func (c *contents) choose(kind state.Part) (names []string, err error) {
 			if strings.Contains(list[0], "/") { // of an archive
 				do = "unpack it, and name the folder of one run"
 			}
-			return nil, inputf("%s has several files of %s in one form, %s: %s", c.dir, kind, strings.Join(list, " and "), do)
+			return nil, errorf("%s has several files of %s in one form, %s: %s", c.dir, kind, strings.Join(list, " and "), do)
 		}
 		names = append(names, list...)
 	}
@@ -173,18 +172,20 @@ func (c *contents) choose(kind state.Part) (names []string, err error) {
 
 // dropUnpaired leaves out path SLs without SL-to-VL tables, and groups without multicast tables,
 // which say nothing by themselves. The rules of the tables that they refer to are undecided.
-func (in *audit) dropUnpaired(dir string) {
-	if in.sl2vl == "" && in.pathSL != "" {
-		rules, _ := in.laneRules()
-		in.addOmission(&omission{what: fmt.Sprintf("%s has path SLs and no SL-to-VL tables, %s or the text of smpquery sl2vl", dir, outdir.SL2VLName), rules: rules})
-		in.pathSL = ""
+func (in *Input) dropUnpaired(dir string) {
+	leave := func(p state.Part, format string, args ...any) {
+		in.State.Undecided = append(in.State.Undecided, state.Undecided{Part: p, Reason: fmt.Sprintf(format, args...)})
 	}
-	if in.far == "" {
-		in.plft = "" // it says nothing by itself
+	if in.SL2VL == "" && in.PathSLs != "" {
+		leave(state.SL2VLTables, "%s has path SLs and no SL-to-VL tables, %s or the text of smpquery sl2vl", dir, outdir.SL2VLName)
+		in.PathSLs = ""
 	}
-	if in.mfts == "" && in.groups != "" {
-		in.addOmission(&omission{what: fmt.Sprintf("%s has groups and no multicast tables, %s or the text of dump_mfts", dir, outdir.MCFDBsName), rules: verify.MulticastRules})
-		in.groups = ""
+	if in.FAR == "" {
+		in.PLFT = "" // it says nothing by itself
+	}
+	if in.MFTs == "" && in.Groups != "" {
+		leave(state.MulticastTables, "%s has groups and no multicast tables, %s or the text of dump_mfts", dir, outdir.MCFDBsName)
+		in.Groups = ""
 	}
 }
 
@@ -195,15 +196,15 @@ func isDumpName(name string) bool {
 		name = strings.TrimSuffix(name, suffix)
 	}
 	return slices.Contains([]string{outdir.TopologyName, outdir.SubnetListName, outdir.LFTsName, outdir.FDBsName,
-		outdir.SL2VLName, outdir.PathSLsName, outdir.PairSLsName, outdir.MCFDBsName, outdir.MFTsName, pkeysName}, name)
+		outdir.SL2VLName, outdir.PathSLsName, outdir.PairSLsName, outdir.MCFDBsName, outdir.MFTsName, PKeysName}, name)
 }
 
 // missingDumps says what was looked for in a folder that has not enough of it, and what it has.
-func (c *contents) missingDumps(parts []string, topology, tables bool) error {
+func (c *contents) missingDumps(taken []string, topology, tables bool) error {
 	const topologies = "ibnetdiscover text, db_csv or lst of ibdiagnet, or " + outdir.SubnetListName
 	has := "nothing of that"
-	if len(parts) > 0 {
-		has = "only " + strings.Join(parts, "; ")
+	if len(taken) > 0 {
+		has = "only " + strings.Join(taken, "; ")
 	}
 	if n := len(c.denied); n > 0 {
 		has += fmt.Sprintf("; %s may not be read, %s the first", text.CountGrouped(n, "file", "files"), c.denied[0])
@@ -215,9 +216,9 @@ func (c *contents) missingDumps(parts []string, topology, tables bool) error {
 		has += "; for its cables alone, check -t " + c.dir + " --wiring"
 	}
 	if !tables {
-		return inputf("%s has no topology: want %s, or what compile wrote; it has %s", c.dir, topologies, has)
+		return errorf("%s has no topology: want %s, or what compile wrote; it has %s", c.dir, topologies, has)
 	}
-	return inputf("%s is no directory that compile wrote: it has no %s. As a folder of dumps it needs a topology (%s) and forwarding tables (%s, dump_lfts text or %s); it has %s",
+	return errorf("%s is no directory that compile wrote: it has no %s. As a folder of dumps it needs a topology (%s) and forwarding tables (%s, dump_lfts text or %s); it has %s",
 		c.dir, outdir.ManifestName, topologies, outdir.LFTsName, outdir.FDBsName, has)
 }
 
