@@ -1,6 +1,6 @@
 // Package ibweave compiles an InfiniBand fabric into forwarding tables, verifies them, and
 // writes the files that OpenSM loads. It is supported, and so are the packages whose types
-// it uses: fabric, lft, verify and compile.
+// it uses: fabric, lft, state, verify and compile.
 //
 // A fabric is read once and never changes:
 //
@@ -14,11 +14,12 @@
 //	}
 //	files, err := ibweave.Write(ctx, "tables", r, ibweave.WriteOptions{})
 //
-// Tables from elsewhere are verified in the same way, and a path is asked for by its ends:
+// Tables from elsewhere, in a folder of dumps say, are verified in the same way, and a path is
+// asked for by its ends:
 //
-//	tables, err := ibweave.ReadTables("opensm-lfts.dump", f)
-//	result, err := ibweave.Verify(ctx, f, tables, verify.Options{})
-//	hops, err := ibweave.Path(f, tables, source, destination)
+//	s, err := ibweave.Open(ctx, "/var/log/opensm")
+//	result, err := ibweave.Verify(ctx, s, verify.Options{})
+//	hops, err := ibweave.Path(s.Fabric, s.Tables, source, destination)
 //
 // # Conventions
 //

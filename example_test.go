@@ -1,11 +1,13 @@
 package ibweave_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/ibweave/ibweave"
 	"github.com/ibweave/ibweave/compile"
@@ -50,15 +52,11 @@ func ExampleCompile() {
 
 // Tables of any origin are verified: these are OpenSM's.
 func ExampleVerify() {
-	f, err := ibweave.ReadFabric(list)
+	s, err := ibweave.OpenFiles(context.Background(), ibweave.Files{Topology: list, LFTs: dumped})
 	if err != nil {
 		log.Fatal(err)
 	}
-	tables, err := ibweave.ReadTables(dumped, f)
-	if err != nil {
-		log.Fatal(err)
-	}
-	r, err := ibweave.Verify(context.Background(), f, tables, verify.Options{})
+	r, err := ibweave.Verify(context.Background(), s, verify.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -74,6 +72,42 @@ func ExampleVerify() {
 	// "switch 3,0"[1]
 	// "switch 4,0"[1]
 	// "switch 5,0"[1]
+}
+
+// A folder of dumps has forwarding tables, lanes and multicast tables under any names.
+func ExampleOpen() {
+	s, err := ibweave.Open(context.Background(), "testdata/ring")
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, x := range s.Sources {
+		fmt.Println(x.Part, "from", filepath.Base(x.File))
+	}
+	r, err := ibweave.Verify(context.Background(), s, verify.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(r.Verdict, "with", r.CreditLoops.Count, "credit loops on", r.CreditLoops.VLs, "VLs and", r.Multicast.Pairs, "pairs of multicast")
+	hosts := s.Fabric.CAPorts()
+	path, err := ibweave.Path(s.Fabric, s.Tables, hosts[0], hosts[2])
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(len(path), "cables, the last from", s.Fabric.PortName(path[len(path)-1]))
+	var sarif bytes.Buffer
+	if err := ibweave.WriteSARIF(&sarif, s, r); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(strings.Contains(sarif.String(), "2.1.0"))
+	// Output:
+	// topology from fabric.ibnetdiscover
+	// forwarding tables from opensm.fdbs
+	// SL-to-VL tables from opensm-sl2vl.dump
+	// path SLs from path-sls.dump
+	// multicast tables from opensm.mcfdbs
+	// clean with 0 credit loops on 2 VLs and 30 pairs of multicast
+	// 4 cables, the last from "switch 2"[5]
+	// true
 }
 
 func ExampleWrite() {

@@ -1,78 +1,60 @@
 package ibweave
 
 import (
-	"bytes"
+	"cmp"
 	"context"
+	"io"
 	"path/filepath"
+	"slices"
 
+	"github.com/ibweave/ibweave/audit/capture"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/fabric/topology"
-	"github.com/ibweave/ibweave/internal/files"
 	"github.com/ibweave/ibweave/lft"
-	"github.com/ibweave/ibweave/sminterface/dump"
-	"github.com/ibweave/ibweave/sminterface/ibdiagnet"
+	"github.com/ibweave/ibweave/report"
+	"github.com/ibweave/ibweave/state"
+	"github.com/ibweave/ibweave/state/open"
 	"github.com/ibweave/ibweave/verify"
+	"github.com/ibweave/ibweave/verify/multipath"
 )
 
 // Version is the release of the program and of this package.
 const Version = outdir.Version
 
-// maxInput bounds what is read, in bytes of text.
-const maxInput = 64 << 30
-
-// readFile reads a regular file, and undoes zstd or gzip.
-func readFile(name string) ([]byte, error) {
-	raw, err := files.ReadRegular(name, maxInput)
-	if err != nil {
-		return nil, err
-	}
-	return files.Decompress(name, raw, func([]byte) (int64, error) { return maxInput, nil })
-}
-
 // ReadFabric reads a fabric from a file with a topology in any form that `ibweave help forms`
 // lists, which zstd or gzip may have compressed.
 func ReadFabric(file string) (*fabric.Fabric, error) {
-	text, err := readFile(file)
-	if err != nil {
-		return nil, err
-	}
-	return ParseFabric(file, text)
+	in := open.Input{Files: Files{Topology: file}}
+	return in.Fabric()
 }
 
 // ParseFabric makes a fabric of the texts that ReadFabric reads. name stands for the text
 // in errors.
 func ParseFabric(name string, text []byte) (*fabric.Fabric, error) {
-	switch dump.Recognize(text) {
-	case dump.Database:
-		d, err := ibdiagnet.Read(name, bytes.NewReader(text), ibdiagnet.Options{})
-		if err != nil {
-			return nil, err
-		}
-		return d.Fabric, nil
-	case dump.SubnetList:
-		f, _, err := dump.ReadSubnetList(name, text, dump.Options{})
-		return f, err
-	}
-	f, _, err := topology.Parse(name, text, topology.Options{})
-	return f, err
+	name = cmp.Or(name, "text")
+	in := open.Input{Files: Files{Topology: name}}
+	in.Load(name, text)
+	return in.Fabric()
 }
 
 // ReadTables reads the forwarding tables of f from a file: opensm-lfts.dump, what dump_lfts
 // or ibroute print, or opensm.fdbs. zstd or gzip may have compressed it.
 func ReadTables(file string, f *fabric.Fabric) (*lft.Tables, error) {
-	text, err := readFile(file)
-	if err != nil {
-		return nil, err
-	}
-	return ParseTables(file, text, f)
+	in := open.Input{Files: Files{LFTs: file}}
+	in.UseFabric(f)
+	err := in.Tables()
+	return in.State.Tables, err
 }
 
 // ParseTables makes forwarding tables of f of the texts that ReadTables reads.
 func ParseTables(name string, text []byte, f *fabric.Fabric) (*lft.Tables, error) {
-	t, _, err := dump.ReadLFTs(name, text, f, dump.Options{})
-	return t, err
+	name = cmp.Or(name, "text")
+	in := open.Input{Files: Files{LFTs: name}}
+	in.UseFabric(f)
+	in.Load(name, text)
+	err := in.Tables()
+	return in.State.Tables, err
 }
 
 // Engines lists the names of the engines for Compile.
@@ -96,10 +78,34 @@ func Compile(ctx context.Context, f *fabric.Fabric, engine string, opt compile.O
 	return compile.Run(ctx, f, e, opt)
 }
 
-// Verify checks that forwarding tables of f deliver all packets, without loops and without
-// credit loops. The tables may come from anywhere.
-func Verify(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt verify.Options) (*verify.Result, error) {
-	return verify.Check(ctx, f, t, opt)
+// Open reads a state: a directory that compile wrote, a folder of dumps under any names, a run of
+// ibdiagnet, an archive of one of these, or a topology. The state says from which files, what was
+// odd in them, and what they leave undecided. Errors have file and line, and say what a folder lacks.
+func Open(ctx context.Context, path string) (*state.State, error) {
+	return open.Path(ctx, path, open.Options{Findings: true, TakeAdaptive: true, TakePKeys: true, Sums: map[string]string{}})
+}
+
+// Files names the file of each part of a state; "" for none.
+type Files = open.Files
+
+// OpenFiles is Open for files that are named: a topology, and what belongs to it.
+func OpenFiles(ctx context.Context, names Files) (*state.State, error) {
+	return open.Named(ctx, names, open.Options{Findings: true, Sums: map[string]string{}})
+}
+
+// Verify checks that the tables of a state deliver all packets, without loops and without credit
+// loops. The tables may come from anywhere. What was odd in their files is among the findings, and
+// rules that the files leave undecided are in Undecided.
+func Verify(ctx context.Context, s *state.State, opt verify.Options) (*verify.Result, error) {
+	return capture.Check(ctx, s, opt)
+}
+
+// WriteSARIF writes the result of verifying a state as SARIF 2.1.0, which code hosts show.
+func WriteSARIF(w io.Writer, s *state.State, r *verify.Result) error {
+	topology, _ := s.Source(state.Topology)
+	tables, _ := s.Source(state.ForwardingTables)
+	rules := slices.Concat(verify.Rules, multipath.Rules, multipath.TableRules, capture.Rules)
+	return report.Write(w, report.SARIFForm, r, report.Options{Version: Version, Topology: topology.File, Tables: tables.File, Rules: rules})
 }
 
 // WriteOptions are the choices of Write.

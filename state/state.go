@@ -1,7 +1,6 @@
-// Package state is a fabric with everything that was read beside it, as one value that every
-// judge takes: the cables, the tables, what was odd about them, and what they leave open.
-//
-// Supported: other modules may use it. Package open, below it, reads a State.
+// Package state has a fabric with everything that was read beside it as one value: the cables, the
+// tables, what was odd about them, and what they leave undecided. It is supported. Package open,
+// below it, reads a State; package ibweave opens one for other modules.
 package state
 
 import (
@@ -92,6 +91,11 @@ func (s *State) Source(p Part) (Source, bool) {
 		return Source{}, false
 	}
 	return s.Sources[i], true
+}
+
+// Of is the state of a routing.
+func Of(r *lft.Routing) *State {
+	return &State{Engine: r.Engine, Fabric: r.Fabric, Tables: r.Tables, Order: r.Order, SL2VL: r.SL2VL, PathSLs: r.PathSLs, Manager: fabric.NoPort}
 }
 
 // Routing is what an engine would have made of the state.

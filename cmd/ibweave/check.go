@@ -14,14 +14,15 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/ibweave/ibweave/audit/capture"
 	"github.com/ibweave/ibweave/audit/drift"
 	"github.com/ibweave/ibweave/audit/policy"
 	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/compile/outdir"
-	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/files"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/report"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/state/open"
 	"github.com/ibweave/ibweave/verify"
 	"github.com/ibweave/ibweave/verify/bound"
@@ -231,7 +232,7 @@ func (a *app) resolveAudit(command string, in *audit, args []string) error {
 	if err := oneStdin(append([]string{in.policy, in.Certificate, in.bound, in.traffic, in.PKeys, in.partitions}, in.plans...)...); err != nil {
 		return err
 	}
-	err := a.reader(in).Path(args[0], !in.wanted() && !in.partitioned())
+	err := a.reader(in).FindIn(args[0], !in.wanted() && !in.partitioned())
 	in.wiring = in.wiring || in.CablesOnly
 	return err
 }
@@ -282,8 +283,7 @@ func (a *app) check(ctx context.Context, in *audit, level *threshold, reports []
 
 // auditResult is what an audit read and found.
 type auditResult struct {
-	fabric  *fabric.Fabric
-	tables  *lft.Tables // nil without tables
+	*state.State
 	options verify.Options
 	result  *verify.Result
 	demanded
@@ -298,25 +298,32 @@ func (a *app) audit(ctx context.Context, in *audit) (x *auditResult, err error) 
 			}
 		}
 	}()
-	x = &auditResult{options: verify.Options{Buffer: in.buffer}}
+	x = &auditResult{State: &in.State, options: verify.Options{Buffer: in.buffer}}
 	in.Findings = true
-	if x.fabric, x.tables, err = a.readTables(in); err != nil {
+	read := a.reader(in)
+	if err := read.Tables(); err != nil {
 		return nil, err
 	}
-	x.result = verify.Unverified(x.fabric)
-	if err := a.reader(in).Order(); err != nil {
+	if err := read.Order(); err != nil {
 		return nil, err
 	}
-	x.options.Order = in.State.Order
-	if x.tables != nil {
-		if x.result, err = a.checkTables(ctx, in, x.fabric, x.tables, &x.options); err != nil {
+	x.result = verify.Unverified(x.Fabric)
+	if x.Tables != nil {
+		if err := read.Lanes(); err != nil {
 			return nil, err
 		}
-		if err := a.checkChoices(ctx, in, x); err != nil {
+		if err := a.readMulticast(in, &x.options); err != nil {
+			return nil, err
+		}
+		x.options = capture.Options(&in.State, x.options)
+		if x.result, err = a.checkTables(ctx, x.State, x.options); err != nil {
+			return nil, err
+		}
+		if err := a.checkCertificate(in, x.options, x.result); err != nil {
 			return nil, err
 		}
 	}
-	if err := a.checkPartitions(in, x.fabric, x.result); err != nil {
+	if err := a.checkPartitions(in, x.Fabric, x.result); err != nil {
 		return nil, err
 	}
 	if in.Compiled != nil {
@@ -330,56 +337,50 @@ func (a *app) audit(ctx context.Context, in *audit) (x *auditResult, err error) 
 		x.result.Leave(undecided...)
 	}
 	if in.jobs != nil {
-		d, err := in.jobs.find(ctx, a, x.fabric)
+		d, err := in.jobs.find(ctx, a, x.Fabric)
 		if err != nil {
 			return nil, err
 		}
 		if d != nil {
-			in.jobs.bound = bound.FindUnder(x.fabric, d)
+			in.jobs.bound = bound.FindUnder(x.Fabric, d)
 		}
 	}
-	if x.tables != nil || in.bound != "" || in.write != "" {
-		if err := a.checkBounds(ctx, in, &lft.Routing{Fabric: x.fabric, Tables: x.tables, Order: x.options.Order}, x.result); err != nil {
+	if x.Tables != nil || in.bound != "" || in.write != "" {
+		if err := a.checkBounds(ctx, in, x.Routing(), x.result); err != nil {
 			return nil, err
 		}
 	}
-	if in.worth, err = in.jobs.judge(ctx, x.fabric, x.tables); err != nil {
+	if in.worth, err = in.jobs.judge(ctx, x.Fabric, x.Tables); err != nil {
 		return nil, err
 	}
 	x.result.Add(in.findings...)
 	x.result.Leave(in.listUndecided()...)
-	x.demanded, err = a.checkDemands(ctx, in, x.fabric, x.tables, x.result)
+	x.demanded, err = a.checkDemands(ctx, in, x.Fabric, x.Tables, x.result)
 	return x, err
 }
 
-// verify checks tables with what was read beside them.
-func (a *app) verify(ctx context.Context, in *audit, f *fabric.Fabric, tables *lft.Tables, opt *verify.Options) (*verify.Result, error) {
-	s := a.startStage("verify")
-	defer s.End()
-	opt.Progress, opt.UnknownSLs, opt.LostRows = s.Set, in.State.UnknownSLs, in.State.LostRows
-	return verify.Check(ctx, f, tables, *opt)
+// checkTables verifies the tables of a state, with all choices of adaptive switches.
+func (a *app) checkTables(ctx context.Context, s *state.State, opt verify.Options) (*verify.Result, error) {
+	stage := a.startStage("verify")
+	defer stage.End()
+	opt.Progress = stage.Set
+	return capture.CheckTables(ctx, s, opt)
 }
 
-// checkTables verifies tables; what it reads with them goes into opt.
-func (a *app) checkTables(ctx context.Context, in *audit, f *fabric.Fabric, tables *lft.Tables, opt *verify.Options) (*verify.Result, error) {
-	if err := a.readTablesBeside(in, opt); err != nil {
-		return nil, err
-	}
-	r, err := a.verify(ctx, in, f, tables, opt)
-	if err != nil {
-		return nil, err
-	}
+// checkCertificate adds to r what is wrong with the certificate, if there is one.
+func (a *app) checkCertificate(in *audit, opt verify.Options, r *verify.Result) error {
 	if in.Certificate == "" {
-		return r, nil
+		return nil
 	}
 	c, err := readAs(a, in, in.Certificate, verify.ReadCertificate)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if in.State.Adaptive != nil {
-		err = c.CheckAdaptive(f, in.State.Adaptive, *opt)
+	s := &in.State
+	if s.Adaptive != nil {
+		err = c.CheckAdaptive(s.Fabric, s.Adaptive, opt)
 	} else {
-		err = c.Check(f, tables, *opt)
+		err = c.Check(s.Fabric, s.Tables, opt)
 	}
 	if err != nil {
 		finding := verify.Finding{Rule: verify.CertificateRule, Severity: verify.Error, Message: err.Error(), Count: 1}
@@ -388,7 +389,7 @@ func (a *app) checkTables(ctx context.Context, in *audit, f *fabric.Fabric, tabl
 		}
 		r.Add(finding)
 	}
-	return r, nil
+	return nil
 }
 
 func (a *app) listRules() error {

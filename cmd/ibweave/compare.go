@@ -324,7 +324,7 @@ func (a *app) contendByFile(ctx context.Context, c *contest, f *fabric.Fabric, n
 	r := a.reader(in)
 	if open.Folder(name) {
 		in.Topology, in.LFTs, undecided = "", "", nil
-		if err := r.Path(name, true); err != nil {
+		if err := r.FindIn(name, true); err != nil {
 			return nil, err
 		}
 		own, err := r.Fabric()
@@ -340,18 +340,17 @@ func (a *app) contendByFile(ctx context.Context, c *contest, f *fabric.Fabric, n
 	if err := r.Tables(); err != nil {
 		return nil, err
 	}
-	var opt verify.Options
-	err := a.readLanes(in, &opt)
+	err := r.Lanes()
 	if err != nil {
 		return nil, err
 	}
-	if x.Verify, err = a.verify(ctx, in, f, r.State.Tables, &opt); err != nil {
+	if x.Verify, err = a.checkTables(ctx, &r.State, verify.Options{}); err != nil {
 		return nil, err
 	}
 	x.Verify.Add(in.findings...)
 	x.Verify.Leave(undecided...)
 	x.Verify.Leave(in.listUndecided()...)
-	return x, a.measure(ctx, c, x, &lft.Routing{Fabric: f, Tables: r.State.Tables, SL2VL: opt.SL2VL, PathSLs: opt.PathSLs})
+	return x, a.measure(ctx, c, x, r.State.Routing())
 }
 
 // sameCables says where two fabrics differ in more than LIDs.

@@ -205,7 +205,7 @@ func (a *app) openFile(name string, lenient, adaptive bool) (*audit, error) {
 	in := newAudit(lenient, adaptive)
 	switch {
 	case open.Folder(name):
-		return in, a.reader(in).Path(name, false)
+		return in, a.reader(in).FindIn(name, false)
 	case open.Database(name):
 		in.Topology = name
 		return in, nil

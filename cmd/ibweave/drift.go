@@ -155,7 +155,7 @@ func (a *app) drift(ctx context.Context, d *drifting, dir string) (*drift.Report
 func (a *app) readFolder(dir string, lenient bool) (*state.State, error) {
 	in := newAudit(lenient, true)
 	r := a.reader(in)
-	if err := r.Path(dir, false); err != nil {
+	if err := r.FindIn(dir, false); err != nil {
 		return nil, err
 	}
 	return a.readState(&side{name: dir, audit: *in})

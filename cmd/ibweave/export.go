@@ -61,7 +61,7 @@ func (a *app) writePlan(in *audit, from string, form plan.Form, output string) e
 	in.Topology = from
 	if info, err := os.Stat(from); from != "-" && err == nil && info.IsDir() {
 		in.Topology = ""
-		if err := a.reader(in).Path(from, false); err != nil {
+		if err := a.reader(in).FindIn(from, false); err != nil {
 			return err
 		}
 	}

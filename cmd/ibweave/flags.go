@@ -262,7 +262,7 @@ func (a *app) readOrRoute(ctx context.Context, command string, in *audit, engine
 		return nil, nil, usagef("--plft says nothing without adaptive routing, --far FILE")
 	}
 	if len(args) > 0 {
-		if err := a.reader(in).Path(args[0], false); err != nil {
+		if err := a.reader(in).FindIn(args[0], false); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -70,11 +70,11 @@ func (a *app) groupStates(ctx context.Context, f *fabric.Fabric, tables *lft.Tab
 
 // auditedGroups sums up an audit by groups of hosts; nil without --host-groups.
 func (a *app) auditedGroups(ctx context.Context, x *auditResult) (fmt.Stringer, error) {
-	s, err := a.groupsOf(x.fabric, true)
+	s, err := a.groupsOf(x.Fabric, true)
 	if s == nil || err != nil {
 		return nil, err
 	}
-	states, err := s.Measure(ctx, x.fabric, x.tables)
+	states, err := s.Measure(ctx, x.Fabric, x.Tables)
 	return groups.States(s.AddFindings(states, x.result.Findings)), err
 }
 

@@ -57,7 +57,9 @@ func (a *app) contendByOpenSM(ctx context.Context, c *contest, f *fabric.Fabric,
 		x.Refused = "OpenSM has fallen back to " + used
 		return x, nil
 	}
-	if x.Verify, err = a.verify(ctx, in, g, r.Tables, &verify.Options{SL2VL: r.SL2VL, PathSLs: r.PathSLs, Complete: true}); err != nil {
+	s := state.Of(r)
+	s.UnknownSLs = in.State.UnknownSLs
+	if x.Verify, err = a.checkTables(ctx, s, verify.Options{Complete: true}); err != nil {
 		return nil, err
 	}
 	x.Verify.Leave(in.listUndecided()...)

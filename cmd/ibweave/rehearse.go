@@ -99,11 +99,10 @@ func (a *app) rehearse(ctx context.Context, dir string, via rehearse.Via, librar
 	}
 	opt.SL2VL = routing.SL2VL
 	plugin := rehearse.PluginOptions{Options: opt, Library: library, Engine: m.Engine}
-	trees, err := a.readMulticast(in)
-	if err != nil {
+	if err := a.reader(in).Multicast(); err != nil {
 		return nil, err
 	}
-	if trees != nil {
+	if trees := in.State.Multicast; trees != nil {
 		plugin.MFT, plugin.Trees = trees.Tables, trees.Trees
 		// The schemes are for the plugin.
 		if err := a.readSchemes(in, plugin.Trees); err != nil {

@@ -205,13 +205,13 @@ func (a *app) writeReport(ctx context.Context, r *reporting, args []string) (err
 	s := a.startStage("draw")
 	defer s.End()
 	if r.now != "" {
-		c, err := a.readCounters(&r.readings, &r.audit, x.fabric)
+		c, err := a.readCounters(&r.readings, &r.audit, x.Fabric)
 		if err != nil {
 			return err
 		}
-		in.Counters = append(in.Counters, c.colours(x.fabric)...)
+		in.Counters = append(in.Counters, c.colours(x.Fabric)...)
 	}
-	if in.Groupings, err = a.groupings(x.fabric); err != nil {
+	if in.Groupings, err = a.groupings(x.Fabric); err != nil {
 		return err
 	}
 	if a.trims(r, in) {
@@ -292,11 +292,11 @@ func viewError(r *reporting, err error) error {
 
 // reportInput is what the page shows of a state.
 func (a *app) reportInput(ctx context.Context, r *reporting, x *reported) (*page.Input, error) {
-	f := x.fabric
+	f := x.Fabric
 	in := &page.Input{
-		Title: r.title, State: x.name, Version: version, Fabric: f, Tables: x.tables,
+		Title: r.title, State: x.name, Version: version, Fabric: f, Tables: x.Tables,
 		SL2VL: x.options.SL2VL, PathSLs: x.options.PathSLs, Multicast: x.options.Multicast,
-		Adaptive: x.adaptive, Result: x.result, Rules: r.rulesOf(), MaxEntries: r.entries,
+		Adaptive: x.Adaptive, Result: x.result, Rules: r.rulesOf(), MaxEntries: r.entries,
 	}
 	if in.Rules == nil {
 		in.Rules = verify.Rules
@@ -355,7 +355,7 @@ func packTables(r *reporting, x *auditResult) ([]byte, error) {
 	if err != nil {
 		return nil, inputf("%s: %v", filepath.Join(dir, outdir.ManifestName), err)
 	}
-	routing := &lft.Routing{Engine: m.Engine, Fabric: x.fabric.WithoutVirtualLIDs(), Tables: x.tables, SL2VL: x.options.SL2VL, Order: x.options.Order}
+	routing := &lft.Routing{Engine: m.Engine, Fabric: x.Fabric.WithoutVirtualLIDs(), Tables: x.Tables, SL2VL: x.options.SL2VL, Order: x.options.Order}
 	data, err := session.Encode(e, routing)
 	if err != nil {
 		return nil, inputf("%s: --interactive: %w", dir, err)

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"path/filepath"
 
+	"github.com/ibweave/ibweave/audit/capture"
 	"github.com/ibweave/ibweave/audit/diff"
 	"github.com/ibweave/ibweave/audit/groups"
 	"github.com/ibweave/ibweave/audit/jobs"
@@ -15,8 +16,6 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
-	"github.com/ibweave/ibweave/lft/adaptive"
-	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/report/page"
 	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
@@ -25,15 +24,14 @@ import (
 // reported is a state that report shows.
 type reported struct {
 	*auditResult
-	name     string
-	isOld    bool             // there is a newer one
-	adaptive *adaptive.Tables // nil for none
+	name  string
+	isOld bool // there is a newer one
 }
 
 // readStates reads or routes the state that report shows, and the one before it; old is nil for one
 // state.
 func (a *app) readStates(ctx context.Context, r *reporting, args []string) (old, now *reported, err error) {
-	take := func(x *auditResult, name string, t *adaptive.Tables) { old, now = now, &reported{x, name, false, t} }
+	take := func(x *auditResult, name string) { old, now = now, &reported{x, name, false} }
 	switch {
 	case len(r.engines) > 0:
 		f, err := a.reader(&r.audit).Fabric()
@@ -45,7 +43,7 @@ func (a *app) readStates(ctx context.Context, r *reporting, args []string) (old,
 			if err != nil {
 				return nil, nil, err
 			}
-			take(x, engine, nil)
+			take(x, engine)
 		}
 	case len(args) == 2:
 		var states [2]*side
@@ -59,7 +57,7 @@ func (a *app) readStates(ctx context.Context, r *reporting, args []string) (old,
 			if err != nil {
 				return nil, nil, err
 			}
-			take(x, filepath.Base(filepath.Clean(s.name)), s.State.Adaptive)
+			take(x, filepath.Base(filepath.Clean(s.name)))
 		}
 		if old.name == now.name {
 			old.name, now.name = args[0], args[1]
@@ -69,7 +67,7 @@ func (a *app) readStates(ctx context.Context, r *reporting, args []string) (old,
 		if err != nil {
 			return nil, nil, err
 		}
-		take(x, "", r.State.Adaptive)
+		take(x, "")
 	}
 	return old, now, nil
 }
@@ -95,47 +93,41 @@ func (a *app) auditEngine(ctx context.Context, in *audit, f *fabric.Fabric, engi
 		return nil, err
 	}
 	routing := made.Routing
-	x := &auditResult{fabric: routing.Fabric, tables: routing.Tables, options: verify.Options{SL2VL: routing.SL2VL, PathSLs: routing.PathSLs, Order: routing.Order}}
-	if x.result, err = a.verify(ctx, in, x.fabric, x.tables, &x.options); err != nil {
+	x := &auditResult{State: state.Of(routing)}
+	x.options = capture.Options(x.State, verify.Options{})
+	if x.result, err = a.checkTables(ctx, x.State, x.options); err != nil {
 		return nil, err
 	}
 	if err := a.checkBounds(ctx, in, routing, x.result); err != nil {
 		return nil, err
 	}
-	x.demanded, err = a.checkDemands(ctx, in, x.fabric, x.tables, x.result)
+	x.demanded, err = a.checkDemands(ctx, in, x.Fabric, x.Tables, x.result)
 	return x, err
 }
 
-// snapshot returns what diff compares of a reported state.
-func (x *reported) snapshot() *state.State {
-	return snapshot(x.name, x.fabric, x.tables, &x.options, x.adaptive)
-}
-
-// snapshot returns tables, with what is read beside them in opt, for diff and drift.
-func snapshot(name string, f *fabric.Fabric, tables *lft.Tables, opt *verify.Options, choices *adaptive.Tables) *state.State {
-	s := &state.State{Name: name, Fabric: f, Tables: tables, SL2VL: opt.SL2VL, PathSLs: opt.PathSLs, UnknownSLs: opt.UnknownSLs, Adaptive: choices}
-	if m := opt.Multicast; m != nil {
-		s.Multicast = &mft.Plan{Trees: m.Trees, Tables: m.Tables}
-	}
-	return s
+// named is the state under the name that the page has for it.
+func (x *reported) named() *state.State {
+	s := *x.State
+	s.Name = x.name
+	return &s
 }
 
 // compareStates is the old state for the page, and what differs from it.
 func (a *app) compareStates(ctx context.Context, r *reporting, old, now *reported) (*page.Old, error) {
 	stage := a.startStage("compare")
 	defer stage.End()
-	d, err := diff.Compare(ctx, old.snapshot(), now.snapshot())
+	d, err := diff.Compare(ctx, old.named(), now.named())
 	if err != nil {
 		return nil, err
 	}
-	o := &page.Old{Replaced: map[fabric.GUID]fabric.GUID{}, Changes: changes(d, old.fabric, now.fabric)}
+	o := &page.Old{Replaced: map[fabric.GUID]fabric.GUID{}, Changes: changes(d, old.Fabric, now.Fabric)}
 	for _, f := range d.Findings {
 		o.Summary = append(o.Summary, page.Note{Severity: f.Severity, Text: f.Message})
 	}
 	for _, x := range d.Nodes.Replaced {
 		o.Replaced[x.Old.GUID] = x.New.GUID
 	}
-	both, err := page.Union(old.fabric, now.fabric, o.Replaced)
+	both, err := page.Union(old.Fabric, now.Fabric, o.Replaced)
 	if err != nil {
 		return nil, err
 	}
@@ -210,7 +202,7 @@ func (a *app) cableLoads(ctx context.Context, r *reporting, x *reported) (list [
 		return nil, nil
 	}
 	switch {
-	case x.tables != nil:
+	case x.Tables != nil:
 	case r.traffic != "" && x.isOld:
 		a.tellNoJobs(x, errors.New("it has no forwarding tables"))
 		return nil, nil
@@ -219,12 +211,12 @@ func (a *app) cableLoads(ctx context.Context, r *reporting, x *reported) (list [
 	default: // groups are boxes alone
 		return nil, nil
 	}
-	set, err := a.groupsOf(x.fabric, true)
+	set, err := a.groupsOf(x.Fabric, true)
 	if err != nil {
 		return nil, err
 	}
 	if r.jobsFile != nil {
-		switch t, err := r.jobsFile.In(x.fabric, set); {
+		switch t, err := r.jobsFile.In(x.Fabric, set); {
 		case err != nil && x.isOld:
 			a.tellNoJobs(x, err)
 		case err != nil:
@@ -258,13 +250,13 @@ func (a *app) tellNoJobs(x *reported, why error) {
 
 // jobLoads are the bytes of all jobs, and of each.
 func jobLoads(ctx context.Context, x *reported, t *jobs.Traffic) ([]page.Counter, error) {
-	by, lost, err := t.Loads(ctx, x.tables)
+	by, lost, err := t.Loads(ctx, x.Tables)
 	if err != nil {
 		return nil, err
 	}
 	list := make([]page.Counter, len(lost)+1)
 	for i := range list {
-		list[i] = page.Counter{Name: "jobs", Unit: "bytes of all", FromTables: true, Values: make([]float64, x.fabric.NumPorts())}
+		list[i] = page.Counter{Name: "jobs", Unit: "bytes of all", FromTables: true, Values: make([]float64, x.Fabric.NumPorts())}
 		if i > 0 {
 			list[i].Name, list[i].Unit = "job "+t.Name(int32(i-1)), "bytes"
 		}
@@ -280,7 +272,7 @@ func jobLoads(ctx context.Context, x *reported, t *jobs.Traffic) ([]page.Counter
 
 // groupLoads is the routes of which an end is in a group.
 func groupLoads(ctx context.Context, x *reported, g *groups.Group) (c page.Counter, err error) {
-	f := x.fabric
+	f := x.Fabric
 	member := make(map[fabric.NodeID]bool, len(g.Nodes))
 	for _, n := range g.Nodes {
 		member[n] = true
@@ -296,7 +288,7 @@ func groupLoads(ctx context.Context, x *reported, g *groups.Group) (c page.Count
 			ends = append(ends, p)
 		}
 	}
-	loads, _, err := lft.DemandLoads(ctx, f, x.tables, ends, func(dst int) iter.Seq2[int, int64] {
+	loads, _, err := lft.DemandLoads(ctx, f, x.Tables, ends, func(dst int) iter.Seq2[int, int64] {
 		return func(yield func(int, int64) bool) {
 			from := own
 			if member[f.Owner(ends[dst])] {

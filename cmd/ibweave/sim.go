@@ -25,7 +25,6 @@ import (
 	"github.com/ibweave/ibweave/sim/sweep"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/state/open"
-	"github.com/ibweave/ibweave/verify"
 )
 
 // simulation is what sim is asked to do.
@@ -421,8 +420,8 @@ func (a *app) readNetwork(ctx context.Context, in *simulation, args []string) (r
 	case in.MFTs == "":
 		return nil, nil, inputf("%s has groups, and there are no multicast tables: name them, --mfts FILE, or send by --repeat", in.Groups)
 	default:
-		var m *verify.Multicast
-		if m, err = a.readMulticast(&in.audit); err == nil {
+		if err = a.reader(&in.audit).Multicast(); err == nil {
+			m := in.State.Multicast
 			trees = m.Trees
 			for i := range routings {
 				routings[i].net.Multicast = m.Tables

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"slices"
 
@@ -12,7 +11,6 @@ import (
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/state/open"
 	"github.com/ibweave/ibweave/verify"
-	"github.com/ibweave/ibweave/verify/multipath"
 )
 
 // fileFlags defines the flags that name the files of an audit.
@@ -96,66 +94,21 @@ func (a *app) readRouting(in *audit) (*lft.Routing, error) {
 	return &lft.Routing{Fabric: r.State.Fabric, Tables: r.State.Tables, SL2VL: r.State.SL2VL, PathSLs: r.State.PathSLs}, err
 }
 
-// readTablesBeside reads SL-to-VL tables, path SLs and multicast tables into opt.
-func (a *app) readTablesBeside(in *audit, opt *verify.Options) (err error) {
-	if err := a.readLanes(in, opt); err != nil {
-		return err
+// readMulticast reads multicast tables and groups into opt.
+func (a *app) readMulticast(in *audit, opt *verify.Options) error {
+	err := a.reader(in).Multicast()
+	if s := &in.State; s.Multicast != nil {
+		opt.Multicast = &verify.Multicast{Tables: s.Multicast.Tables, Trees: s.Multicast.Trees, Copying: in.copying, Capacity: s.MFTCapacity}
+		if in.mftCapacity != 0 {
+			opt.Multicast.Capacity = slices.Repeat([]int{in.mftCapacity}, s.Fabric.NumSwitches())
+		}
 	}
-	opt.Multicast, err = a.readMulticast(in)
 	return err
-}
-
-// readLanes reads SL-to-VL tables and path SLs into opt.
-func (a *app) readLanes(in *audit, opt *verify.Options) error {
-	err := a.reader(in).Lanes()
-	opt.SL2VL, opt.PathSLs = in.State.SL2VL, in.State.PathSLs
-	return err
-}
-
-// readMulticast reads multicast tables and groups, nil without tables.
-func (a *app) readMulticast(in *audit) (m *verify.Multicast, err error) {
-	if err := a.reader(in).Multicast(); err != nil || in.State.Multicast == nil {
-		return nil, err
-	}
-	s := &in.State
-	m = &verify.Multicast{Tables: s.Multicast.Tables, Trees: s.Multicast.Trees, Copying: in.copying, Capacity: s.MFTCapacity}
-	if in.mftCapacity != 0 {
-		m.Capacity = slices.Repeat([]int{in.mftCapacity}, s.Fabric.NumSwitches())
-	}
-	return m, nil
 }
 
 // listUndecided lists the rules that what was read leaves undecided.
 func (in *audit) listUndecided() []verify.Undecided {
 	return capture.Undecided(in.State.Undecided, capture.Asked{Tables: in.HasTables(), Multicast: in.MFTs != "", Cables: in.wanted()})
-}
-
-// checkChoices adds to the result of static tables what packets can come to by any choice.
-// With several private LFTs no packet needs to take number 0 all the way: what is
-// wrong with it alone is not said then.
-func (a *app) checkChoices(ctx context.Context, in *audit, x *auditResult) error {
-	t := in.State.Adaptive
-	if t == nil {
-		return nil
-	}
-	s := a.startStage("verify choices")
-	defer s.End()
-	if in.LFTs != "" {
-		x.result.Add(multipath.CompareStatic(x.fabric, t, x.tables, 0)...)
-	}
-	if len(t.PLFTs) > 1 {
-		alone := append(slices.Clone(verify.UnicastRules), verify.LaneRules...)
-		x.result.Edit(func(list []verify.Finding) []verify.Finding {
-			return slices.DeleteFunc(list, func(f verify.Finding) bool { return slices.Contains(alone, f.Rule) })
-		})
-	}
-	r, err := multipath.Check(ctx, x.fabric, t, multipath.Options{SL2VL: x.options.SL2VL, PathSLs: x.options.PathSLs, UnknownSLs: in.State.UnknownSLs})
-	if err != nil {
-		return err
-	}
-	r.AddTo(x.result)
-	x.result.Add(multipath.CheckTables(x.fabric, t, 0)...)
-	return nil
 }
 
 // isFolderAlone says whether -t names a folder, and no other flag names files: all that is

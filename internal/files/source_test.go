@@ -26,7 +26,7 @@ var theirOwn = map[string]string{
 	"internal/built/":                             "programs for tests, in a private folder",
 	"compile/outdir/directory.go":                 "makes a directory of its own and exchanges it with the old one",
 	"cmd/ibweave/root.go:readRaw":                 "opens what files.ReadAll reads",
-	"cmd/ibweave/folder.go:formOf":                "opens a regular file for files.Head",
+	"state/open/folder.go:formOf":                  "opens a regular file for files.Head",
 	"papers/cmd/ibweave-papers/read.go:readInput": "opens what files.ReadAll reads",
 	"fabric/topology/topology.go:Read":            "reads what its caller has opened and limits",
 	"sminterface/ibsim/":                          "files in a private folder, for ibsim and OpenSM",

@@ -86,7 +86,7 @@ func (in *Input) enter() error {
 	}
 	inside := Input{Options: in.Options}
 	inside.TakeAdaptive, inside.TakePKeys, inside.TakeCables = false, false, false
-	if err := inside.Path(in.Topology, false); err != nil {
+	if err := inside.FindIn(in.Topology, false); err != nil {
 		return err
 	}
 	in.Topology, in.Compiled = inside.Topology, inside.Compiled

@@ -1,10 +1,11 @@
 // Package open reads a state.State from what operators have: a directory that compile wrote, a
 // folder of dumps, a run of ibdiagnet, an archive of one of these, or named files. Which file of
-// a folder is taken is the table at the head of folder.go.
+// a folder is taken is the table at the head of folder.go. It makes no promise to other modules.
 package open
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -235,10 +236,10 @@ func (in *Input) source(p state.Part, name string, text []byte) {
 	in.State.Sources = append(in.State.Sources, state.Source{Part: p, File: name, Form: dump.Recognize(text).String(), SHA256: in.Sums[name]})
 }
 
-// Path finds the files of a directory that compile wrote, else those of a folder or an archive
+// FindIn finds the files of a directory that compile wrote, else those of a folder or an archive
 // of dumps, and tells the host in a line which it takes of these. A folder must have a topology,
 // and with tables set forwarding tables.
-func (in *Input) Path(dir string, tables bool) error {
+func (in *Input) FindIn(dir string, tables bool) error {
 	err := in.Directory(dir)
 	if err == nil {
 		return nil
@@ -304,4 +305,24 @@ func File(name string) bool {
 func Database(name string) bool {
 	form, _, err := formOf(name)
 	return name != "-" && err == nil && form == dump.Database
+}
+
+// Path reads all of a directory that compile wrote, a folder of dumps, a run of ibdiagnet, an
+// archive of one of these, or a file with a topology. Errors are those of ctx, *Error, and
+// *fabric.ParseError for a line of a text.
+func Path(ctx context.Context, path string, opt Options) (*state.State, error) {
+	in := Input{Options: opt}
+	if File(path) {
+		in.Topology = path
+	} else if err := in.FindIn(path, false); err != nil {
+		return nil, err
+	}
+	return in.All(ctx)
+}
+
+// Named reads all of the files that are named.
+func Named(ctx context.Context, names Files, opt Options) (*state.State, error) {
+	in := Input{Files: names, Options: opt}
+	in.State.UnknownSLs = names.SL2VL != "" && names.PathSLs == ""
+	return in.All(ctx)
 }

@@ -2,6 +2,8 @@ package open
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,9 +19,9 @@ import (
 )
 
 // All reads every part that is named or was found.
-func (in *Input) All() (*state.State, error) {
+func (in *Input) All(ctx context.Context) (*state.State, error) {
 	for _, read := range []func() error{in.Tables, in.Lanes, in.Multicast, in.Order, in.PKeyTables} {
-		if err := read(); err != nil {
+		if err := cmp.Or(ctx.Err(), read()); err != nil {
 			return nil, err
 		}
 	}

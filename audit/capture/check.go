@@ -1,0 +1,61 @@
+package capture
+
+import (
+	"context"
+	"slices"
+
+	"github.com/ibweave/ibweave/state"
+	"github.com/ibweave/ibweave/verify"
+	"github.com/ibweave/ibweave/verify/multipath"
+)
+
+// Check verifies the tables of a state, if it has any, and adds findings of what was odd in its
+// files, and the rules that they leave undecided. Of opt, what the state has is taken from it.
+func Check(ctx context.Context, s *state.State, opt verify.Options) (*verify.Result, error) {
+	r := verify.Unverified(s.Fabric)
+	if s.Tables != nil {
+		var err error
+		if r, err = CheckTables(ctx, s, opt); err != nil {
+			return nil, err
+		}
+	}
+	r.Add(Findings(s.Fabric, s.Problems)...)
+	r.Add(TableFindings(s.Problems)...)
+	r.Leave(Undecided(s.Undecided, Asked{Tables: s.Tables != nil, Multicast: s.Multicast != nil})...)
+	return r, nil
+}
+
+// CheckTables verifies the tables of a state: the static ones, and what packets can come to by
+// any choice of adaptive switches. With several private LFTs no packet needs to take number 0 all
+// the way: what is wrong with it alone is not said then.
+func CheckTables(ctx context.Context, s *state.State, opt verify.Options) (*verify.Result, error) {
+	r, err := verify.Check(ctx, s.Fabric, s.Tables, Options(s, opt))
+	if err != nil || s.Adaptive == nil {
+		return r, err
+	}
+	if _, static := s.Source(state.ForwardingTables); static {
+		r.Add(multipath.CompareStatic(s.Fabric, s.Adaptive, s.Tables, 0)...)
+	}
+	if len(s.Adaptive.PLFTs) > 1 {
+		alone := append(slices.Clone(verify.UnicastRules), verify.LaneRules...)
+		r.Edit(func(list []verify.Finding) []verify.Finding {
+			return slices.DeleteFunc(list, func(f verify.Finding) bool { return slices.Contains(alone, f.Rule) })
+		})
+	}
+	choices, err := multipath.Check(ctx, s.Fabric, s.Adaptive, multipath.Options{SL2VL: s.SL2VL, PathSLs: s.PathSLs, UnknownSLs: s.UnknownSLs})
+	if err != nil {
+		return nil, err
+	}
+	choices.AddTo(r)
+	r.Add(multipath.CheckTables(s.Fabric, s.Adaptive, 0)...)
+	return r, nil
+}
+
+// Options completes options of the checker with what a state has. Multicast stays if it is given.
+func Options(s *state.State, opt verify.Options) verify.Options {
+	opt.SL2VL, opt.PathSLs, opt.UnknownSLs, opt.Order, opt.LostRows = s.SL2VL, s.PathSLs, s.UnknownSLs, s.Order, s.LostRows
+	if opt.Multicast == nil && s.Multicast != nil {
+		opt.Multicast = &verify.Multicast{Tables: s.Multicast.Tables, Trees: s.Multicast.Trees, Capacity: s.MFTCapacity}
+	}
+	return opt
+}

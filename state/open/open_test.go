@@ -1,0 +1,220 @@
+package open_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/compile/outdir"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/mesh"
+	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/sminterface/dump"
+	"github.com/ibweave/ibweave/state"
+	"github.com/ibweave/ibweave/state/open"
+)
+
+// form is a file that a folder may have: what it tells, and how good it is among those that tell
+// the same, 0 for the best.
+type form struct {
+	part state.Part
+	rank int
+	name string
+	text []byte
+}
+
+// forms writes a compiled torus in every form that tells its parts.
+func forms(t *testing.T) []form {
+	f, err := mesh.Generate(mesh.Spec{Dims: []int{4, 3}, Wrap: []bool{true, true}, Hosts: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := compile.EngineByName("xy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	hosts := f.CAPorts()
+	r, err := compile.Run(t.Context(), f, e, compile.Options{Groups: func(f *fabric.Fabric) ([]mft.Group, error) {
+		return []mft.Group{{Name: "some", Receivers: hosts[:4], Senders: hosts[:2]}}, nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "tables")
+	if _, err := outdir.Write(t.Context(), dir, r, outdir.Options{InstallDir: dir}); err != nil {
+		t.Fatal(err)
+	}
+	read := func(name string) []byte {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	return []form{
+		{state.Topology, 0, "net", read(outdir.TopologyName)},
+		{state.Topology, 1, "list", read(outdir.SubnetListName)},
+		{state.ForwardingTables, 0, "lfts", read(outdir.LFTsName)},
+		{state.ForwardingTables, 1, "fdbs", read(outdir.FDBsName)},
+		{state.SL2VLTables, 0, "lanes", read(outdir.SL2VLName)},
+		{state.SLsOfPaths, 0, "sls", read(outdir.PathSLsName)},
+		{state.MulticastTables, 0, "mcfdbs", read(outdir.MCFDBsName)},
+		{state.MulticastTables, 1, "mfts", read(outdir.MFTsName)},
+	}
+}
+
+// same returns an error if two states differ in a table.
+func same(x, y *state.State) error {
+	if !bytes.Equal(topology.Append(nil, x.Fabric), topology.Append(nil, y.Fabric)) {
+		return errors.New("other fabrics")
+	}
+	write := func(s *state.State) (string, error) {
+		var b bytes.Buffer
+		var err error
+		if s.Tables != nil {
+			err = dump.WriteLFTs(&b, s.Fabric, s.Tables, dump.WriteOptions{})
+		}
+		if s.SL2VL != nil {
+			err = errors.Join(err, dump.WriteSL2VL(&b, s.SL2VL, dump.WriteOptions{}))
+		}
+		if s.PathSLs != nil {
+			err = errors.Join(err, dump.WritePathSLs(&b, s.Fabric, s.PathSLs, dump.WriteOptions{}))
+		}
+		if s.Multicast != nil {
+			err = errors.Join(err, dump.WriteMCFDBs(&b, s.Multicast.Tables, dump.WriteOptions{}))
+		}
+		return b.String(), err
+	}
+	a, err := write(x)
+	b, err2 := write(y)
+	if err := errors.Join(err, err2); err != nil {
+		return err
+	}
+	if a != b {
+		return errors.New("other tables")
+	}
+	return nil
+}
+
+// archive writes files into a tar archive, in a folder of it.
+func archive(t *rapid.T, path string, order []string, texts map[string][]byte) {
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, name := range order {
+		err := w.WriteHeader(&tar.Header{Name: "run/" + name, Typeflag: tar.TypeReg, Mode: 0o666, Size: int64(len(texts[name]))})
+		if err == nil {
+			_, err = w.Write(texts[name])
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(w.Close(), os.WriteFile(path, b.Bytes(), 0o666)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Whatever files a folder has, under whatever names and in whatever order: of each part the best
+// form is read, copies of it are refused, what is missing is nil, and what has no sense without
+// another part is undecided.
+func TestFolders(t *testing.T) {
+	all := forms(t)
+	rapid.Check(t, func(rt *rapid.T) {
+		dir := filepath.Join(t.TempDir(), fmt.Sprint(rapid.Uint32().Draw(rt, "folder")))
+		taken, copied := map[state.Part]string{}, false
+		names := map[string][]byte{}
+		for _, x := range all { // the best form of a part before the others
+			copies := rapid.SampledFrom([]int{0, 0, 1, 1, 1, 1, 1, 1, 2}).Draw(rt, x.name)
+			for i := range copies {
+				name := fmt.Sprintf("%c-%s-%d", 'a'+rapid.IntRange(0, 25).Draw(rt, "first letter"), x.name, i)
+				names[name] = x.text
+				if taken[x.part] == "" {
+					taken[x.part] = name
+					copied = copied || copies > 1
+				}
+				if rapid.IntRange(0, 9).Draw(rt, "packed, too") == 0 {
+					names[name+".gz"] = x.text // its text is that of the file beside it
+				}
+			}
+		}
+		names["notes.txt"] = []byte("ibnetdiscover said 12 switches\n")
+		write := func(dir string, order []string) {
+			if err := os.MkdirAll(dir, 0o777); err != nil {
+				rt.Fatal(err)
+			}
+			for _, name := range order {
+				if err := os.WriteFile(filepath.Join(dir, name), names[name], 0o666); err != nil {
+					rt.Fatal(err)
+				}
+			}
+		}
+		order := slices.Sorted(maps.Keys(names))
+		write(dir, order)
+		opt := open.Options{TakeAdaptive: true, TakePKeys: true, Sums: map[string]string{}}
+		s, err := open.Path(context.Background(), dir, opt)
+		if taken[state.Topology] == "" || copied {
+			if _, known := errors.AsType[*open.Error](err); !known {
+				rt.Fatalf("%v; want an error that says what the folder lacks, or has twice", err)
+			}
+			return
+		}
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if taken[state.SL2VLTables] == "" && taken[state.SLsOfPaths] != "" {
+			delete(taken, state.SLsOfPaths)
+			if len(s.Undecided) != 1 || s.Undecided[0].Part != state.SL2VLTables {
+				rt.Errorf("%+v is undecided; want the lanes, since there are SLs without them", s.Undecided)
+			}
+		} else if len(s.Undecided) > 0 {
+			rt.Errorf("%+v is undecided; want nothing", s.Undecided)
+		}
+		if len(s.Sources) != len(taken) {
+			rt.Errorf("read %+v; want %v", s.Sources, taken)
+		}
+		for part, name := range taken {
+			x, _ := s.Source(part)
+			if x.File != filepath.Join(dir, name) || x.SHA256 != open.Sum(names[name]) {
+				rt.Errorf("%s is of %+v; want %s", part, x, name)
+			}
+		}
+		if s.UnknownSLs != (s.PathSLs == nil) || (s.Tables == nil) != (taken[state.ForwardingTables] == "") || (s.Multicast == nil) != (taken[state.MulticastTables] == "") {
+			rt.Errorf("%+v; want what %v have", s, taken)
+		}
+		// In another order of writing, in an archive, and from the files by name.
+		order = rapid.Permutation(order).Draw(rt, "order")
+		write(dir+"-again", order)
+		archive(rt, dir+".tar", order, names)
+		for _, path := range []string{dir + "-again", dir + ".tar"} {
+			again, err := open.Path(context.Background(), path, open.Options{})
+			if err == nil {
+				err = same(s, again)
+			}
+			if err != nil {
+				rt.Errorf("%s: %v", path, err)
+			}
+		}
+		var files open.Files
+		for part, name := range taken {
+			files.Name(part, filepath.Join(dir, name))
+		}
+		named, err := open.Named(context.Background(), files, open.Options{})
+		if err == nil {
+			err = same(s, named)
+		}
+		if err != nil {
+			rt.Error("by name: ", err)
+		}
+	})
+}
