@@ -27,6 +27,7 @@ import (
 	"github.com/ibweave/ibweave/internal/files"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/report"
+	"github.com/ibweave/ibweave/state/open"
 )
 
 func main() {
@@ -257,6 +258,7 @@ func exitStatus(err error) int {
 		known   *failure
 		parse   *fabric.ParseError
 		refused *files.RefusedError
+		input   *open.Error
 		domain  *lft.DomainError
 	)
 	switch {
@@ -268,7 +270,7 @@ func exitStatus(err error) int {
 		return cli.Findings
 	case errors.As(err, &known):
 		return known.status
-	case errors.As(err, &parse), errors.As(err, &refused):
+	case errors.As(err, &parse), errors.As(err, &refused), errors.As(err, &input):
 		return cli.Input
 	}
 	return cli.Environment

@@ -13,11 +13,10 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
-	"github.com/ibweave/ibweave/mft"
-	"github.com/ibweave/ibweave/mft/groupfile"
 	"github.com/ibweave/ibweave/papers/myrinet"
 	"github.com/ibweave/ibweave/routing/banyan"
 	"github.com/ibweave/ibweave/sminterface/dump"
+	"github.com/ibweave/ibweave/state/open"
 )
 
 // scheduling is what schedule is asked to do.
@@ -72,7 +71,7 @@ and one after it, no cycle closes.
 			if err := o.outputForm.parse(); err != nil {
 				return err
 			}
-			if len(args) == 0 && (o.topology == "" || o.lfts == "") {
+			if len(args) == 0 && (o.Topology == "" || o.LFTs == "") {
 				return usagef("schedule needs a directory that compile wrote, or -t TOPOLOGY and --lfts FILE")
 			}
 			if (o.groups == "") == (o.check == "") {
@@ -91,10 +90,10 @@ and one after it, no cycle closes.
 			if o.opt.MaxFanOut < 1 && given(cmd.Flags().Lookup("max-fan-out")) {
 				return wrongNumber("max-fan-out", o.opt.MaxFanOut)
 			}
-			if len(args) == 1 && (o.topology != "" || o.lfts != "") {
+			if len(args) == 1 && (o.Topology != "" || o.LFTs != "") {
 				return usagef("schedule takes a directory or -t and --lfts, not both")
 			}
-			if err := oneStdin(o.topology, o.lfts, o.groups, o.check, o.nameMap); err != nil {
+			if err := oneStdin(o.Topology, o.LFTs, o.groups, o.check, o.nameMap); err != nil {
 				return err
 			}
 			o.dir = strings.Join(args, "")
@@ -102,8 +101,8 @@ and one after it, no cycle closes.
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&o.topology, "topology", "t", "", "topology `FILE`")
-	flags.StringVar(&o.lfts, "lfts", "", "`FILE` of forwarding tables")
+	flags.StringVarP(&o.Topology, "topology", "t", "", "topology `FILE`")
+	flags.StringVar(&o.LFTs, "lfts", "", "`FILE` of forwarding tables")
 	flags.StringVarP(&o.groups, "groups", "g", "", "`FILE` of multicast groups")
 	flags.StringVar(&o.method, "method", "tree", "`METHOD`: "+strings.Join(myrinet.Methods(), ", "))
 	flags.IntVar(&o.opt.Classes, "classes", 2, "classes of buffers, 1 or 2")
@@ -113,8 +112,8 @@ and one after it, no cycle closes.
 	flags.StringVar(&o.check, "check", "", "look at the schedule in `FILE`")
 	flags.StringVarP(&o.output, "output", "o", "-", "`FILE` to write; - is standard output")
 	flags.StringVar(&o.nameMap, "node-name-map", "", "call nodes by the names in `FILE`, a node-name map as of infiniband-diags or what ibnodes prints")
-	flags.BoolVar(&o.lenient, "lenient", false, "leave out of the input what is broken, and list it")
-	flags.BoolVar(&o.strict, "strict", false, "refuse a topology with anything that its tool does not print, and impossible LIDs")
+	flags.BoolVar(&o.Lenient, "lenient", false, "leave out of the input what is broken, and list it")
+	flags.BoolVar(&o.Strict, "strict", false, "refuse a topology with anything that its tool does not print, and impossible LIDs")
 	cmd.MarkFlagsMutuallyExclusive("strict", "lenient")
 	flags.BoolVar(&o.force, "force", false, "write schedules with errors, too")
 	o.outputForm.define(cmd, "`FORM` of the summary: text or json")
@@ -212,24 +211,18 @@ func (a *app) schedule(o *scheduling) error {
 // makeSchedule reads or builds the schedule.
 func (a *app) makeSchedule(o *scheduling, f *fabric.Fabric, tables *lft.Tables) (*myrinet.Schedule, error) {
 	if o.check != "" {
-		data, err := a.readInput(&o.source, o.check)
+		data, err := a.reader(&o.source).ReadFile(o.check)
 		if err != nil {
 			return nil, err
 		}
 		return myrinet.Read(o.check, data)
 	}
-	text, err := a.readInput(&o.source, o.groups)
+	text, err := a.reader(&o.source).ReadFile(o.groups)
 	if err != nil {
 		return nil, err
 	}
-	var groups []mft.Group
-	if dump.Recognize(text) == dump.SAQuery {
-		var problems []fabric.Problem
-		groups, problems, err = dump.ReadSAQuery(o.groups, text, f, dump.Options{Lenient: o.lenient})
-		listProblems(a.stderr, problems, o.lenient)
-	} else {
-		groups, err = groupfile.Parse(o.groups, text, f)
-	}
+	groups, problems, err := open.ReadGroups(o.groups, text, f, dump.Options{Lenient: o.Lenient})
+	a.tell(f, problems, o.Lenient)
 	if err != nil {
 		return nil, err
 	}
