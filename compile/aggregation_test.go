@@ -10,6 +10,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -85,7 +86,7 @@ func TestBrokenAggregation(t *testing.T) {
 	check := func(spoil func(*lft.Tables)) *verify.Result {
 		tables := r.Tables.Clone()
 		spoil(tables)
-		res, err := verify.Check(t.Context(), f, tables, verify.Options{Complete: true})
+		res, err := verify.Check(t.Context(), &state.State{Fabric: f, Tables: tables}, verify.Options{Complete: true})
 		if err != nil {
 			t.Fatal(err)
 		}

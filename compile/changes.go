@@ -5,6 +5,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -80,20 +81,22 @@ func (k *Kept) IsLast(r *lft.Routing, opt *Options) bool {
 func (k *Kept) Clone() *Kept { return &Kept{k.CountOnly, k.keeper.Clone(), *k.checker.Clone()} }
 
 // check is verify.Check of what Run has made.
-func (k *Kept) check(ctx context.Context, r *lft.Routing, opt verify.Options) (*verify.Result, error) {
+func (k *Kept) check(ctx context.Context, r *Result, progress func(done, total int)) (*verify.Result, error) {
+	s, opt := state.Of(r.Routing), verify.Options{Complete: true, Progress: progress}
+	s.Multicast = r.Plan
 	var v *fabric.Snapshot
 	if k != nil {
-		v = k.keeper.Snapshot(r)
+		v = k.keeper.Snapshot(r.Routing)
 	}
 	if v == nil {
-		return verify.Check(ctx, r.Fabric, r.Tables, opt)
+		return verify.Check(ctx, s, opt)
 	}
 	k.checker.Begin(k.keeper.Former())
-	if !k.CountOnly || opt.SL2VL != nil || opt.PathSLs != nil || opt.Multicast != nil {
-		return k.checker.CheckAll(ctx, v, r.Tables, opt)
+	if !k.CountOnly || s.SL2VL != nil || s.PathSLs != nil || s.Multicast != nil {
+		return k.checker.CheckAll(ctx, v, s, opt)
 	}
-	if counts := k.checker.Count(v, r.Tables); counts != nil {
+	if counts := k.checker.Count(v, s.Tables); counts != nil {
 		return counts, ctx.Err()
 	}
-	return verify.Check(ctx, r.Fabric, r.Tables, opt)
+	return verify.Check(ctx, s, opt)
 }

@@ -55,8 +55,6 @@ type Options struct {
 	// Progress, if not nil, is told how much of the verification is done. It
 	// is called from several goroutines.
 	Progress func(done, total int)
-
-	check verify.Options
 }
 
 // Seconds is how long each stage took.
@@ -135,7 +133,6 @@ func Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt Options) (*Result
 	if opt.Unverified {
 		return r, nil
 	}
-	opt.check = verify.Options{Complete: true, SL2VL: r.Routing.SL2VL, PathSLs: r.Routing.PathSLs, Order: r.Routing.Order, Progress: opt.Progress}
 	var m *multicaster
 	if opt.Groups != nil {
 		m = newMulticaster(r.Routing, &opt)
@@ -147,7 +144,7 @@ func Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt Options) (*Result
 	for {
 		err = stage("verify", &r.Seconds.Verify, func() error {
 			var err error
-			r.Verify, err = opt.Kept.check(ctx, r.Routing, opt.check)
+			r.Verify, err = opt.Kept.check(ctx, r, opt.Progress)
 			return err
 		})
 		if err != nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/ibweave/ibweave/routing/banyan"
 	"github.com/ibweave/ibweave/sminterface/ibsim/ibsimtest"
 	"github.com/ibweave/ibweave/sminterface/rehearse"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -173,7 +174,7 @@ func TestConformance(t *testing.T) {
 						return
 					}
 					r := route(t, e, f)
-					v, err := verify.Check(context.Background(), f, r.Tables, verify.Options{SL2VL: r.SL2VL, PathSLs: r.PathSLs})
+					v, err := verify.Check(context.Background(), &state.State{Fabric: f, Tables: r.Tables, SL2VL: r.SL2VL, PathSLs: r.PathSLs}, verify.Options{})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -240,7 +241,7 @@ func TestAgainstOpenSM(t *testing.T) {
 			f := assign(t, bare, lft.LIDOptions{})
 			theirs, _ := ibsimtest.Route(t, f, "minhop")
 			check := func(tables *lft.Tables) *verify.Result {
-				v, err := verify.Check(ctx, f, tables, verify.Options{})
+				v, err := verify.Check(ctx, &state.State{Fabric: f, Tables: tables}, verify.Options{})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -14,6 +14,7 @@ import (
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -110,7 +111,7 @@ func TestIncremental(t *testing.T) {
 // asChecked says that the verdict is that of the checker, except for notes.
 func asChecked(t *testing.T, f *fabric.Fabric, e *compile.Engine, r *compile.Result, how compile.Step) {
 	t.Helper()
-	want, err := verify.Check(t.Context(), f, r.Routing.Tables, verify.Options{})
+	want, err := verify.Check(t.Context(), &state.State{Fabric: f, Tables: r.Routing.Tables}, verify.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

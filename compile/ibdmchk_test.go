@@ -19,6 +19,7 @@ import (
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -118,10 +119,7 @@ func TestIBDMChkOnMulticast(t *testing.T) {
 				if err := os.WriteFile(filepath.Join(dir, "flipped"), text.Bytes(), 0o600); err != nil {
 					t.Fatal(err)
 				}
-				after, err := verify.Check(t.Context(), f, res.Routing.Tables, verify.Options{
-					SL2VL: res.Routing.SL2VL, PathSLs: res.Routing.PathSLs,
-					Multicast: &verify.Multicast{Tables: flipped, Trees: res.Plan.Trees},
-				})
+				after, err := verify.Check(t.Context(), &state.State{Fabric: f, Tables: res.Routing.Tables, SL2VL: res.Routing.SL2VL, PathSLs: res.Routing.PathSLs, Multicast: &mft.Plan{Tables: flipped, Trees: res.Plan.Trees}}, verify.Options{})
 				if err != nil {
 					t.Fatal(err)
 				}

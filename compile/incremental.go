@@ -9,6 +9,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -231,7 +232,7 @@ func (c *Incremental) Rebalance(ctx context.Context, opt Options) (*Result, Step
 		return nil, step
 	}
 	var err error
-	r.Verify, step.ByChange, err = c.checker.Check(ctx, c.router.Snapshot(), r.Routing.Tables, verify.Options{Complete: true, Progress: opt.Progress})
+	r.Verify, step.ByChange, err = c.checker.Check(ctx, c.router.Snapshot(), state.Of(r.Routing), verify.Options{Complete: true, Progress: opt.Progress})
 	if err != nil || r.Verify.Fails(verify.Error) || !step.ByChange {
 		// The checker knows these tables no more: the next Run is from scratch.
 		c.prepared = prepared{}
@@ -361,7 +362,7 @@ func (c *Incremental) update(ctx context.Context, f *fabric.Fabric, opt Options,
 		opt.Stage("verify")
 	}
 	start = time.Now()
-	r.Verify, step.ByChange, err = c.checker.Check(ctx, now, r.Routing.Tables, verify.Options{Complete: true, Progress: opt.Progress})
+	r.Verify, step.ByChange, err = c.checker.Check(ctx, now, state.Of(r.Routing), verify.Options{Complete: true, Progress: opt.Progress})
 	if failed := compared(); err == nil {
 		err = failed
 	}

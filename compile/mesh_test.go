@@ -21,6 +21,7 @@ import (
 	"github.com/ibweave/ibweave/sminterface/ibsim"
 	"github.com/ibweave/ibweave/sminterface/ibsim/ibsimtest"
 	"github.com/ibweave/ibweave/sminterface/rehearse"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -131,7 +132,7 @@ func TestDOR(t *testing.T) {
 			if run.Engine != "dor" {
 				t.Fatalf("OpenSM used engine %q", run.Engine)
 			}
-			v, err := verify.Check(t.Context(), f, theirs, verify.Options{})
+			v, err := verify.Check(t.Context(), &state.State{Fabric: f, Tables: theirs}, verify.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -462,7 +462,6 @@ func (r *Result) multicast(ctx context.Context, m *multicaster, opt *Options) (e
 		return &GroupError{err}
 	}
 	r.Plan = plan
-	opt.check.Multicast = &verify.Multicast{Tables: r.Plan.Tables, Trees: r.Plan.Trees}
 	r.Cost, err = mft.Measure(ctx, r.Routing, r.Plan)
 	return err
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/routing/banyan"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -283,10 +284,7 @@ func TestRandomGroups(t *testing.T) {
 				flipped := mft.NewTables(f)
 				flipped.Add(tree.MLID, ports)
 				flips++
-				after, err := verify.Check(t.Context(), f, res.Routing.Tables, verify.Options{
-					SL2VL: res.Routing.SL2VL, PathSLs: res.Routing.PathSLs,
-					Multicast: &verify.Multicast{Tables: flipped, Trees: []mft.Tree{tree}},
-				})
+				after, err := verify.Check(t.Context(), &state.State{Fabric: f, Tables: res.Routing.Tables, SL2VL: res.Routing.SL2VL, PathSLs: res.Routing.PathSLs, Multicast: &mft.Plan{Tables: flipped, Trees: []mft.Tree{tree}}}, verify.Options{})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -10,6 +10,7 @@ import (
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -91,7 +92,7 @@ func TestPrevious(t *testing.T) {
 
 func check(t *testing.T, f *fabric.Fabric, tables *lft.Tables) *verify.Result {
 	t.Helper()
-	r, err := verify.Check(t.Context(), f, tables, verify.Options{})
+	r, err := verify.Check(t.Context(), &state.State{Fabric: f, Tables: tables}, verify.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -27,7 +28,7 @@ func routed(t testing.TB, f *fabric.Fabric, err error) (*fabric.Fabric, *lft.Tab
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := verify.Check(context.Background(), f, r.Tables, verify.Options{})
+	v, err := verify.Check(context.Background(), &state.State{Fabric: f, Tables: r.Tables}, verify.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +230,7 @@ func TestPrefer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v, err := verify.Check(context.Background(), g, kept, verify.Options{Complete: true})
+		v, err := verify.Check(context.Background(), &state.State{Fabric: g, Tables: kept}, verify.Options{Complete: true})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -89,7 +90,7 @@ func mend(t testing.TB, g *Grid, opt lft.Options) repaired {
 	}
 	sameRouting(t, r, routed)
 	if r.SL2VL == nil {
-		v, err := verify.Check(t.Context(), r.Fabric, r.Tables, verify.Options{})
+		v, err := verify.Check(t.Context(), &state.State{Fabric: r.Fabric, Tables: r.Tables}, verify.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

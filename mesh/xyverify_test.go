@@ -6,12 +6,13 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
 
 func checked(t testing.TB, r *lft.Routing) *verify.Result {
 	t.Helper()
-	v, err := verify.Check(t.Context(), r.Fabric, r.Tables, verify.Options{})
+	v, err := verify.Check(t.Context(), &state.State{Fabric: r.Fabric, Tables: r.Tables}, verify.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

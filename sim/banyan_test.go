@@ -9,6 +9,7 @@ import (
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/routing/banyan"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -54,9 +55,7 @@ func onBanyan(t *testing.T, n int, list []region) (*banyan.Network, *lft.Routing
 func unsafeCopying(t *testing.T, r *lft.Routing, p *mft.Plan) (list []Copying) {
 	t.Helper()
 	for sims, c := range map[Copying]verify.Copying{Independent: verify.Independent, Wormhole: verify.Wormhole, LockStep: verify.LockStep} {
-		v, err := verify.Check(t.Context(), r.Fabric, r.Tables, verify.Options{
-			SL2VL: r.SL2VL, PathSLs: r.PathSLs, Multicast: &verify.Multicast{Tables: p.Tables, Trees: p.Trees, Copying: c},
-		})
+		v, err := verify.Check(t.Context(), &state.State{Fabric: r.Fabric, Tables: r.Tables, SL2VL: r.SL2VL, PathSLs: r.PathSLs, Multicast: &mft.Plan{Tables: p.Tables, Trees: p.Trees}}, verify.Options{Copying: c})
 		if err != nil {
 			t.Fatal(err)
 		}

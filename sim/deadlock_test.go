@@ -8,6 +8,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -210,7 +211,7 @@ func TestFourPackets(t *testing.T) {
 			t.Errorf("%s: %v, want a deadlock", tt.copying, err)
 			continue
 		}
-		r, err := verify.Check(t.Context(), g.Fabric, free, verify.Options{})
+		r, err := verify.Check(t.Context(), &state.State{Fabric: g.Fabric, Tables: free}, verify.Options{})
 		if err != nil || len(r.CreditLoops.Cycles) != 1 {
 			t.Fatal(err, r)
 		}

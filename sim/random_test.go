@@ -14,6 +14,7 @@ import (
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/updown"
 	"github.com/ibweave/ibweave/verify"
 )
@@ -255,11 +256,11 @@ func (x *trial) randomTrees(groups []mft.Group) {
 // verify says what is wrong with the trial on switches that copy in some way.
 func (x *trial) verify(t *testing.T, copying Copying) *verify.Result {
 	t.Helper()
-	opt := verify.Options{SL2VL: x.net.SL2VL, PathSLs: x.net.PathSLs, Witnesses: 1 << 20, Findings: 1 << 20}
+	s := &state.State{Fabric: x.f, Tables: x.net.Tables, SL2VL: x.net.SL2VL, PathSLs: x.net.PathSLs}
 	if x.trees != nil {
-		opt.Multicast = &verify.Multicast{Tables: x.net.Multicast, Trees: x.trees, Copying: verify.Copying(min(copying, Wormhole))}
+		s.Multicast = &mft.Plan{Tables: x.net.Multicast, Trees: x.trees}
 	}
-	r, err := verify.Check(t.Context(), x.f, x.net.Tables, opt)
+	r, err := verify.Check(t.Context(), s, verify.Options{Copying: verify.Copying(min(copying, Wormhole)), Witnesses: 1 << 20, Findings: 1 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}

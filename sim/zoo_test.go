@@ -13,6 +13,7 @@ import (
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/updown"
 	"github.com/ibweave/ibweave/verify"
 )
@@ -122,7 +123,7 @@ func (x *zooCase) run(t *testing.T) (safe, dead bool) {
 	}
 	safe = true
 	for _, c := range ways {
-		r, err := verify.Check(t.Context(), g.Fabric, g.tables, verify.Options{Multicast: &verify.Multicast{Tables: plan.Tables, Trees: plan.Trees, Copying: verify.Copying(c)}})
+		r, err := verify.Check(t.Context(), &state.State{Fabric: g.Fabric, Tables: g.tables, Multicast: &mft.Plan{Tables: plan.Tables, Trees: plan.Trees}}, verify.Options{Copying: verify.Copying(c)})
 		if err != nil {
 			t.Fatal(err)
 		}

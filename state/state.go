@@ -46,8 +46,11 @@ type State struct {
 	Adaptive *adaptive.Tables // choices of adaptive switches
 	// SL2VL has the lane of each hop; nil puts everything on one VL.
 	SL2VL *lft.SL2VL
-	// PathSLs has the SL of each path. Nil means that a path may have any SL, unless
-	// UnknownSLs says that there are SLs, which nobody told.
+	// PathSLs has the SL of each path: packets from a CA or router port have that in the row of
+	// the switch that the port is cabled to, packets from port 0 of a switch that in its own row.
+	// Nil means that a port may send with any SL that its own SL-to-VL table does not drop, which
+	// is the port's for CAs and routers, and that of input port 0 for switches; or, with
+	// UnknownSLs, that paths have SLs which are not at hand. It has no effect without SL2VL.
 	PathSLs    *lft.PathSLs
 	UnknownSLs bool
 	// Multicast has the multicast tables, and a tree for each MLID of a group. Trees is nil

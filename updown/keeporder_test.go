@@ -8,6 +8,7 @@ import (
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -39,7 +40,7 @@ func TestKeepOrderNearTop(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v, err := verify.Check(ctx, g, kept.Tables, verify.Options{})
+		v, err := verify.Check(ctx, &state.State{Fabric: g, Tables: kept.Tables}, verify.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -35,7 +36,7 @@ func route(t testing.TB, f *fabric.Fabric, roots ...fabric.NodeID) *verify.Resul
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := verify.Check(context.Background(), f, r.Tables, verify.Options{})
+	v, err := verify.Check(context.Background(), &state.State{Fabric: f, Tables: r.Tables}, verify.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/internal/graph"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 	"github.com/ibweave/ibweave/verify/bound"
 )
@@ -42,7 +43,7 @@ func TestOneRule(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		v, err := verify.Check(t.Context(), f, r.Tables, verify.Options{})
+		v, err := verify.Check(t.Context(), &state.State{Fabric: f, Tables: r.Tables}, verify.Options{})
 		if err != nil || v.Verdict == verify.VerdictErrors || v.Unicast.Unreachable > 0 {
 			rt.Fatalf("order %v: %v, %v", o.Switch, v.Findings, err)
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -254,7 +255,7 @@ func TestSPAM(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		v, err := verify.Check(context.Background(), f, r.Tables, verify.Options{})
+		v, err := verify.Check(context.Background(), &state.State{Fabric: f, Tables: r.Tables}, verify.Options{})
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -502,7 +503,7 @@ func TestSPAMLength(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			v, err := verify.Check(context.Background(), test.f, r.Tables, verify.Options{})
+			v, err := verify.Check(context.Background(), &state.State{Fabric: test.f, Tables: r.Tables}, verify.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/state"
 )
 
 // far is the distance of switches, by Floyd and Warshall.
@@ -388,7 +389,7 @@ func TestIdleLinks(t *testing.T) {
 		}, 3, `note: 1 of 26 channels between switches carry no route though shortest paths could take them: "switch 8"[7] to "switch 2"[2]`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			r := mustCheck(t, f, route(tc.spine), Options{})
+			r := mustCheck(t, &state.State{Fabric: f, Tables: route(tc.spine)}, Options{})
 			if r.Balance.IdleLinks != tc.idle {
 				t.Errorf("%d idle links, want %d", r.Balance.IdleLinks, tc.idle)
 			}
@@ -448,7 +449,7 @@ func TestIdleNotLegal(t *testing.T) {
 		{detour, order, IdleUnused},
 		{tables, []int32{2, 3, 0, 1}, IdleUnused}, // both spines on top
 	} {
-		r, err := Check(t.Context(), f, test.tables, Options{Order: test.order})
+		r, err := Check(t.Context(), &state.State{Fabric: f, Tables: test.tables, Order: test.order}, Options{})
 		fail(err)
 		for _, x := range r.Balance.Idle {
 			if x.Reason != test.want {

@@ -9,6 +9,7 @@ import (
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
+	"github.com/ibweave/ibweave/state"
 )
 
 // benchmarkRadixes are those of three-level fat trees by radix: 720, 1,620 and 3,920
@@ -26,7 +27,7 @@ func BenchmarkCheck(b *testing.B) {
 	run := func(b *testing.B, f *fabric.Fabric, tables *lft.Tables) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if r := mustCheck(b, f, tables, Options{}); r.Verdict != VerdictClean {
+			if r := mustCheck(b, &state.State{Fabric: f, Tables: tables}, Options{}); r.Verdict != VerdictClean {
 				b.Fatal(r.Findings)
 			}
 		}
@@ -106,26 +107,26 @@ func torus(tb testing.TB, n int) (*fabric.Fabric, *lft.Tables, *lft.SL2VL, *lft.
 func BenchmarkCheckLanes(b *testing.B) {
 	f, tables, sl2vl, sls := torus(b, 64)
 	fat, dmodk := benchmarkFabric(b, 36)
-	run := func(name string, f *fabric.Fabric, tables *lft.Tables, opt Options, verdict string) {
+	run := func(name string, s *state.State, verdict string) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if r := mustCheck(b, f, tables, opt); r.Verdict != verdict {
+				if r := mustCheck(b, s, Options{Witnesses: 1}); r.Verdict != verdict {
 					b.Fatal(r.Verdict)
 				}
 			}
 		})
 	}
-	opt := Options{SL2VL: sl2vl, PathSLs: sls, Witnesses: 1}
-	run("torus64/dateline", f, tables, opt, VerdictClean)
-	run("torus64/one", f, tables, Options{Witnesses: 1}, VerdictErrors)
-	run("torus64/any", f, tables, Options{SL2VL: sl2vl, Witnesses: 1}, VerdictErrors)
-	run("fattree36/one", fat, dmodk, Options{}, VerdictClean)
-	run("fattree36/identity8", fat, dmodk, Options{SL2VL: lft.NewSL2VL(fat, lft.IdentityVLs(8))}, VerdictClean)
-	c := mustCheck(b, f, tables, opt).Certificate()
+	dateline := &state.State{Fabric: f, Tables: tables, SL2VL: sl2vl, PathSLs: sls}
+	run("torus64/dateline", dateline, VerdictClean)
+	run("torus64/one", &state.State{Fabric: f, Tables: tables}, VerdictErrors)
+	run("torus64/any", &state.State{Fabric: f, Tables: tables, SL2VL: sl2vl}, VerdictErrors)
+	run("fattree36/one", &state.State{Fabric: fat, Tables: dmodk}, VerdictClean)
+	run("fattree36/identity8", &state.State{Fabric: fat, Tables: dmodk, SL2VL: lft.NewSL2VL(fat, lft.IdentityVLs(8))}, VerdictClean)
+	c := mustCheck(b, dateline, Options{Witnesses: 1}).Certificate()
 	b.Run("torus64/certificate", func(b *testing.B) {
 		for b.Loop() {
-			if err := c.Check(f, tables, Options{SL2VL: sl2vl, PathSLs: sls}); err != nil {
+			if err := c.Check(&state.State{Fabric: f, Tables: tables, SL2VL: sl2vl, PathSLs: sls}, Independent); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -134,9 +135,9 @@ func BenchmarkCheckLanes(b *testing.B) {
 
 func BenchmarkCertificateCheck(b *testing.B) {
 	f, tables := benchmarkFabric(b, 24)
-	c := mustCheck(b, f, tables, Options{}).Certificate()
+	c := mustCheck(b, &state.State{Fabric: f, Tables: tables}, Options{}).Certificate()
 	for b.Loop() {
-		if err := c.Check(f, tables, Options{}); err != nil {
+		if err := c.Check(&state.State{Fabric: f, Tables: tables}, Independent); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify/bound"
 )
 
@@ -32,7 +33,7 @@ func line(t testing.TB) (*fabric.Fabric, *lft.Tables) {
 // code, by another program from the layout that FabricHash documents.
 func TestCertificateText(t *testing.T) {
 	f, tables := line(t)
-	c := mustCheck(t, f, tables, Options{}).Certificate()
+	c := mustCheck(t, &state.State{Fabric: f, Tables: tables}, Options{}).Certificate()
 	const want = `ibweave certificate 1 traffic unicast+management vls 1 channels 6 fabric sha256:496ac9f7509c01e2bf4898aabc3134218fa5cf0d75180ba83269aea8c3543933
 0x0000000000005000 1 0 1
 0x0000000000005000 2 0 2
@@ -124,7 +125,7 @@ func tamper(t *testing.T, s *slow, good *Certificate) (tried int) {
 				y.Number = x.Number
 			}
 			var bad *DependencyError
-			err := c.Check(s.f, s.t, Options{SL2VL: s.s, PathSLs: s.sls})
+			err := c.Check(&state.State{Fabric: s.f, Tables: s.t, SL2VL: s.s, PathSLs: s.sls}, Independent)
 			if !errors.As(err, &bad) {
 				t.Fatalf("numbers of %s and %s wrong: %v", s.f.PortName(a.port), s.f.PortName(b.port), err)
 			}
@@ -138,7 +139,7 @@ func tamper(t *testing.T, s *slow, good *Certificate) (tried int) {
 		c := *good
 		c.Channels = slices.Delete(slices.Clone(good.Channels), at[a], at[a]+1)
 		var bad *DependencyError
-		if err := c.Check(s.f, s.t, Options{SL2VL: s.s, PathSLs: s.sls}); !errors.As(err, &bad) || bad.In.Number >= 0 && bad.Out.Number >= 0 {
+		if err := c.Check(&state.State{Fabric: s.f, Tables: s.t, SL2VL: s.s, PathSLs: s.sls}, Independent); !errors.As(err, &bad) || bad.In.Number >= 0 && bad.Out.Number >= 0 {
 			t.Errorf("channel %v left out: %v", a, err)
 		}
 	}
@@ -161,28 +162,28 @@ func TestCertificateOtherTables(t *testing.T) {
 	f := xMesh(t, 4, 4, 0)
 	xy := func(fabric.LID) bool { return false }
 	tables := xyTables(t, f, 4, 4, xy)
-	c := mustCheck(t, f, tables, Options{}).Certificate()
-	if err := c.Check(f, tables, Options{}); err != nil {
+	c := mustCheck(t, &state.State{Fabric: f, Tables: tables}, Options{}).Certificate()
+	if err := c.Check(&state.State{Fabric: f, Tables: tables}, Independent); err != nil {
 		t.Fatal(err)
 	}
 	lid := f.LID(f.Peer(f.Port(15, 5))) // of the host at (3,3)
 	turned := cloneTables(f, tables)
 	turned.Row(0)[lid] = 2 // from (0,0) north first, then east as ever
 	var bad *DependencyError
-	if err := c.Check(f, turned, Options{}); !errors.As(err, &bad) || bad.LID != lid {
+	if err := c.Check(&state.State{Fabric: f, Tables: turned}, Independent); !errors.As(err, &bad) || bad.LID != lid {
 		t.Errorf("a turn from y to x: %v", err)
 	}
 	// The same tables on other cabling.
 	g := xMesh(t, 4, 5, 0)
-	if err := c.Check(g, xyTables(t, g, 4, 5, xy), Options{}); err == nil || !strings.Contains(err.Error(), "other nodes or cables") {
+	if err := c.Check(&state.State{Fabric: g, Tables: xyTables(t, g, 4, 5, xy)}, Independent); err == nil || !strings.Contains(err.Error(), "other nodes or cables") {
 		t.Errorf("other fabric: %v", err)
 	}
-	if err := c.Check(f, lft.NewTables(3, 9), Options{}); err == nil {
+	if err := c.Check(&state.State{Fabric: f, Tables: lft.NewTables(3, 9)}, Independent); err == nil {
 		t.Error("tables of 3 switches pass")
 	}
 	// Other LIDs do not matter as long as the numbers hold.
 	h := numberAtRandom(t, rand.New(rand.NewPCG(1, 1)), f)
-	if err := c.Check(h, xyTables(t, h, 4, 4, xy), Options{}); err != nil {
+	if err := c.Check(&state.State{Fabric: h, Tables: xyTables(t, h, 4, 4, xy)}, Independent); err != nil {
 		t.Errorf("other LIDs: %v", err)
 	}
 }
@@ -206,9 +207,9 @@ func TestCertificateNonsense(t *testing.T) {
 		{"the number -3", func(c *Certificate) { c.Channels[0].Number = -3 }},
 		{"twice", func(c *Certificate) { c.Channels[1] = c.Channels[0] }},
 	} {
-		cert := mustCheck(t, f, tables, Options{}).Certificate()
+		cert := mustCheck(t, &state.State{Fabric: f, Tables: tables}, Options{}).Certificate()
 		c.change(cert)
-		if err := cert.Check(f, tables, Options{}); err == nil || !strings.Contains(err.Error(), c.want) {
+		if err := cert.Check(&state.State{Fabric: f, Tables: tables}, Independent); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("want %q: %v", c.want, err)
 		}
 	}
@@ -236,14 +237,14 @@ func TestCertificateUnicastOnly(t *testing.T) {
 		t.Fatalf("%+v", c)
 	}
 	c.Management = true
-	if err := c.Check(f, tables, Options{}); err == nil {
+	if err := c.Check(&state.State{Fabric: f, Tables: tables}, Independent); err == nil {
 		t.Error("a certificate of unicast traffic passes for management traffic")
 	}
 }
 
 func TestReadCertificate(t *testing.T) {
 	f, tables := line(t)
-	good := string(mustCheck(t, f, tables, Options{}).Certificate().Append(nil))
+	good := string(mustCheck(t, &state.State{Fabric: f, Tables: tables}, Options{}).Certificate().Append(nil))
 	replace := func(old, by string) string {
 		if !strings.Contains(good, old) {
 			t.Fatalf("no %q in %s", old, good)
@@ -285,11 +286,11 @@ func TestReadCertificate(t *testing.T) {
 
 func FuzzReadCertificate(f *testing.F) {
 	fab, tables := line(f)
-	good := mustCheck(f, fab, tables, Options{}).Certificate().Append(nil)
+	good := mustCheck(f, &state.State{Fabric: fab, Tables: tables}, Options{}).Certificate().Append(nil)
 	f.Add(good)
 	f.Add(good[:len(good)/2])
 	sl2vl := lft.NewSL2VL(fab, lft.IdentityVLs(3))
-	f.Add(mustCheck(f, fab, tables, Options{SL2VL: sl2vl}).Certificate().Append(nil))
+	f.Add(mustCheck(f, &state.State{Fabric: fab, Tables: tables, SL2VL: sl2vl}, Options{}).Certificate().Append(nil))
 	f.Add([]byte(certificateMagic + " traffic unicast vls 15 channels 0 fabric " + bound.HashPrefix + strings.Repeat("0", 64) + "\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c, err := ReadCertificate("f", data)
@@ -303,8 +304,8 @@ func FuzzReadCertificate(f *testing.F) {
 			t.Errorf("written again:\n%s\nwas\n%s", got, data)
 		}
 		// Whatever it says, checking must come to an end without a panic.
-		_ = c.Check(fab, tables, Options{})
-		_ = c.Check(fab, tables, Options{SL2VL: sl2vl})
+		_ = c.Check(&state.State{Fabric: fab, Tables: tables}, Independent)
+		_ = c.Check(&state.State{Fabric: fab, Tables: tables, SL2VL: sl2vl}, Independent)
 	})
 }
 
@@ -333,15 +334,16 @@ func TestCertificateUnknownSLs(t *testing.T) {
 			known.SetPorts(row, port)
 			partly.SetPorts(row, port)
 		}
-		full, unknown := Options{SL2VL: sl2vl, PathSLs: known}, Options{SL2VL: sl2vl, PathSLs: partly}
-		good := mustCheck(t, f, tables, full).Certificate()
+		full := &state.State{Fabric: f, Tables: tables, SL2VL: sl2vl, PathSLs: known}
+		unknown := &state.State{Fabric: f, Tables: tables, SL2VL: sl2vl, PathSLs: partly}
+		good := mustCheck(t, full, Options{}).Certificate()
 		for i := range good.Channels {
 			c := *good
 			c.Channels = slices.Clone(good.Channels)
 			c.Channels[i].Number = r.Int32N(int32(len(c.Channels)))
-			if err := c.Check(f, tables, full); err == nil {
+			if err := c.Check(full, Independent); err == nil {
 				continue
-			} else if wrong++; c.Check(f, tables, unknown) == nil {
+			} else if wrong++; c.Check(unknown, Independent) == nil {
 				t.Fatalf("with all SLs: %v; without some: right", err)
 			}
 		}

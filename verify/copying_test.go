@@ -10,6 +10,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/state"
 )
 
 // packet is a multicast packet on a mesh, by coordinates (x, y).
@@ -20,7 +21,7 @@ type packet struct {
 
 // onMesh is a mesh of m columns and n rows with one host on each switch, its XY
 // tables, and an MLID for each packet with the union of its XY paths.
-func onMesh(t testing.TB, m, n int, packets []packet) (*fabric.Fabric, *lft.Tables, *Multicast) {
+func onMesh(t testing.TB, m, n int, packets []packet) (*fabric.Fabric, *lft.Tables, *mft.Plan) {
 	t.Helper()
 	f := xMesh(t, m, n, 0)
 	tables := xyTables(t, f, m, n, func(fabric.LID) bool { return false })
@@ -40,7 +41,7 @@ func onMesh(t testing.TB, m, n int, packets []packet) (*fabric.Fabric, *lft.Tabl
 	if err != nil {
 		t.Fatal(err)
 	}
-	return f, tables, &Multicast{Tables: plan.Tables, Trees: plan.Trees}
+	return f, tables, &mft.Plan{Tables: plan.Tables, Trees: plan.Trees}
 }
 
 // TestCopying has the deadlocks of G-X12 by what a switch does with copies. All
@@ -90,8 +91,7 @@ func TestCopying(t *testing.T) {
 		// The fixtures are multicast alone.
 		tables := lft.NewTables(f.NumSwitches(), f.MaxLID())
 		check := func(c Copying) *Result {
-			mc.Copying = c
-			return mustCheck(t, f, tables, Options{Multicast: mc})
+			return mustCheck(t, &state.State{Fabric: f, Tables: tables, Multicast: mc}, Options{Copying: c})
 		}
 		for _, c := range tt.unsafe {
 			r := check(c)
@@ -137,7 +137,7 @@ func TestWormsThatMeet(t *testing.T) {
 		n, _ := f.NodeByGUID(0x5000 + 0x100*fabric.GUID(s))
 		return f.Port(n, p)
 	}
-	m := &Multicast{Tables: mft.NewTables(f)}
+	m := &mft.Plan{Tables: mft.NewTables(f)}
 	for i, s := range []int{a, b} {
 		mlid := mft.MinMLID + 1 + fabric.LID(i)
 		ports := []fabric.PortID{at(s, 2), at(s, 3), at(c, 1), at(d, 1)}
@@ -152,8 +152,7 @@ func TestWormsThatMeet(t *testing.T) {
 		copying Copying
 		loops   int
 	}{{Independent, 0}, {Reserving, 0}, {LockStep, 0}, {Wormhole, 2}} {
-		m.Copying = tt.copying
-		if r := mustCheck(t, f, tables, Options{Multicast: m}); r.Multicast.CreditLoops != tt.loops {
+		if r := mustCheck(t, &state.State{Fabric: f, Tables: tables, Multicast: m}, Options{Copying: tt.copying}); r.Multicast.CreditLoops != tt.loops {
 			t.Errorf("%s copying: %d, want %d", tt.copying, r.Multicast.CreditLoops, tt.loops)
 		}
 	}
@@ -190,7 +189,7 @@ func TestCopyingOnLanes(t *testing.T) {
 				}
 			}
 		}
-		m := &Multicast{Tables: mft.NewTables(f)}
+		m := &mft.Plan{Tables: mft.NewTables(f)}
 		receivers := []fabric.PortID{host(3), host(4)}
 		slices.Sort(receivers)
 		for i, from := range []fabric.PortNum{1, tt.second} {
@@ -199,8 +198,7 @@ func TestCopyingOnLanes(t *testing.T) {
 			m.Trees = append(m.Trees, mft.Tree{Group: i, Name: fmt.Sprint(i), MLID: mlid, SL: fabric.SL(i), Senders: []fabric.PortID{host(from)}, Receivers: receivers})
 		}
 		for c, want := range tt.want {
-			m.Copying = c
-			r := mustCheck(t, f, tables, Options{Multicast: m, SL2VL: sl2vl})
+			r := mustCheck(t, &state.State{Fabric: f, Tables: tables, Multicast: m, SL2VL: sl2vl}, Options{Copying: c})
 			if r.Multicast.CreditLoops != want || r.Multicast.Missing+r.Multicast.Stray > 0 {
 				t.Errorf("%s, %s copying: %+v", tt.name, c, r.Multicast)
 			}
@@ -264,7 +262,7 @@ func TestReservingOnLanes(t *testing.T) {
 			sl2vl.Set(in, out, back)
 		}
 	}
-	m := &Multicast{Tables: mft.NewTables(f)}
+	m := &mft.Plan{Tables: mft.NewTables(f)}
 	// From the first switch's second host to the second switch's host and the first's
 	// own, on VL 2.
 	masks := []fabric.PortID{port(0, 1), port(0, 3), port(1, 3)}
@@ -274,8 +272,7 @@ func TestReservingOnLanes(t *testing.T) {
 	slices.Sort(receivers)
 	m.Trees = []mft.Tree{{Name: "g", MLID: mft.MinMLID + 1, SL: 2, Senders: []fabric.PortID{f.Peer(port(0, 4))}, Receivers: receivers}}
 	for c, loops := range map[Copying]bool{Independent: false, Reserving: true, LockStep: true} {
-		m.Copying = c
-		r := mustCheck(t, f, tables, Options{Multicast: m, SL2VL: sl2vl, PathSLs: sls})
+		r := mustCheck(t, &state.State{Fabric: f, Tables: tables, Multicast: m, SL2VL: sl2vl, PathSLs: sls}, Options{Copying: c})
 		if r.CreditLoops.Count > 0 || (r.Multicast.CreditLoops > 0) != loops {
 			t.Errorf("%s copying: %d credit loops of unicast, %+v", c, r.CreditLoops.Count, r.Multicast)
 		}
@@ -309,7 +306,7 @@ func TestBuffer(t *testing.T) {
 	}{
 		{Buffer{4096, 65}, 66, true}, {Buffer{4096, 66}, 66, false}, {Buffer{256, 6}, 6, false}, {Buffer{256, 5}, 6, true}, {Buffer{2048, 0}, 34, false},
 	} {
-		r := mustCheck(t, f, tables, Options{Buffer: tt.Buffer})
+		r := mustCheck(t, &state.State{Fabric: f, Tables: tables}, Options{Buffer: tt.Buffer})
 		got := slices.ContainsFunc(r.Findings, func(x Finding) bool { return x.Rule == BufferTooSmall && x.Count == 64 })
 		if tt.Needed() != tt.needed || got != tt.found {
 			t.Errorf("%+v: needs %d, found %t", tt.Buffer, tt.Needed(), got)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/state"
 )
 
 // What is not known can be anything: a rule that has no findings and is decided has none
@@ -42,13 +43,13 @@ func TestUnknownPathSLs(t *testing.T) {
 		for _, port := range sls.Ports() {
 			partly.SetPorts(blank(sls.PortRow(port)), port)
 		}
-		opt := Options{Workers: 1, SL2VL: s, PathSLs: partly}
-		got := mustCheck(t, f, tables, opt)
+		in := &state.State{Fabric: f, Tables: tables, SL2VL: s, PathSLs: partly}
+		got := mustCheck(t, in, Options{Workers: 1})
 		open := func(rule string) bool {
 			return slices.ContainsFunc(got.Undecided, func(u Undecided) bool { return u.Rule == rule })
 		}
 		for range 4 {
-			opt.PathSLs = lft.NewPathSLs(f.NumSwitches(), sls.MaxLID())
+			in.PathSLs = lft.NewPathSLs(f.NumSwitches(), sls.MaxLID())
 			fill := func(row []fabric.SL) []fabric.SL {
 				row = slices.Clone(row)
 				any := fabric.SL(r.IntN(lft.NumSLs))
@@ -62,12 +63,12 @@ func TestUnknownPathSLs(t *testing.T) {
 				return row
 			}
 			for n := range fabric.NodeID(f.NumSwitches()) {
-				opt.PathSLs.SetRow(fill(partly.Given(n)), n)
+				in.PathSLs.SetRow(fill(partly.Given(n)), n)
 			}
 			for _, port := range partly.Ports() {
-				opt.PathSLs.SetPorts(fill(partly.PortRow(port)), port)
+				in.PathSLs.SetPorts(fill(partly.PortRow(port)), port)
 			}
-			full := mustCheck(t, f, tables, opt)
+			full := mustCheck(t, in, Options{Workers: 1})
 			for _, rule := range []string{SLDropped, CreditLoop, ManagementSLDropped} {
 				switch is := CountFindings(full.Findings, rule); {
 				case is > 0 && CountFindings(got.Findings, rule) == 0 && !open(rule):

@@ -396,7 +396,7 @@ func (p *plan) reportCreditLoops(r *Result, l loops, mc *multicast, opt Options)
 			}
 		})
 	}
-	if mc != nil && mc.Copying != Independent {
+	if mc != nil && mc.copying != Independent {
 		mc.reportCopying(r, c, l.multicast.graph)
 	}
 	c.Close()

@@ -10,6 +10,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -54,7 +55,7 @@ func TestFingerprintsWithoutLIDs(t *testing.T) {
 				tables.Row(s)[g.LID(p)] = e
 			}
 		})
-		r, err := verify.Check(context.Background(), g, tables, verify.Options{Findings: 1 << 20})
+		r, err := verify.Check(context.Background(), &state.State{Fabric: g, Tables: tables}, verify.Options{Findings: 1 << 20})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/state"
 )
 
 // IncrementalChecker checks tables again and again while the fabric and the tables
@@ -101,12 +102,12 @@ const maxPairs = 100 << 20
 // scratch: one in this many.
 const largeShare = 16
 
-// Check is what the function Check says of tables t of fabric v.Fabric. Where it went by
+// Check is what the function Check says of a state, whose fabric is v.Fabric. Where it went by
 // what changed, which the bool says, the Result has no notes and no Certificate. Where
 // all was checked, Start makes the next go by what changed.
-func (w *IncrementalChecker) Check(ctx context.Context, v *fabric.Snapshot, t *lft.Tables, opt Options) (*Result, bool, error) {
-	if opt.isPlain() && w.now != nil {
-		if v.Present == v.Fabric.NumSwitches() && w.follow(v, t) {
+func (w *IncrementalChecker) Check(ctx context.Context, v *fabric.Snapshot, s *state.State, opt Options) (*Result, bool, error) {
+	if isPlain(s, &opt) && w.now != nil {
+		if v.Present == v.Fabric.NumSwitches() && w.follow(v, s.Tables) {
 			r, idle := w.result()
 			reportIdle(r, v.Fabric, nil, idle, nil, false)
 			opt.Buffer.report(r)
@@ -115,7 +116,7 @@ func (w *IncrementalChecker) Check(ctx context.Context, v *fabric.Snapshot, t *l
 		}
 		w.now = nil
 	}
-	r, err := Check(ctx, v.Fabric, t, opt)
+	r, err := Check(ctx, s, opt)
 	return r, false, err
 }
 
@@ -124,21 +125,21 @@ func (w *IncrementalChecker) Holds(v *fabric.Snapshot) bool { return w.now == v 
 
 // CheckAll is Check with all notes: the Result is that of the function Check, without a Certificate.
 // Where there are notes that what changed does not tell, it checks all.
-func (w *IncrementalChecker) CheckAll(ctx context.Context, v *fabric.Snapshot, t *lft.Tables, opt Options) (*Result, error) {
-	if opt.isPlain() && v.Present == v.Fabric.NumSwitches() && w.follow(v, t) {
+func (w *IncrementalChecker) CheckAll(ctx context.Context, v *fabric.Snapshot, s *state.State, opt Options) (*Result, error) {
+	if isPlain(s, &opt) && v.Present == v.Fabric.NumSwitches() && w.follow(v, s.Tables) {
 		if r, idle := w.result(); r.Unicast.NonMinimal == 0 && !w.hasStale() {
 			opt.Buffer.report(r)
-			reportIdle(r, v.Fabric, t, idle, opt.Order, true)
+			reportIdle(r, v.Fabric, s.Tables, idle, s.Order, true)
 			r.updateVerdict()
 			return r, ctx.Err()
 		}
 	}
-	return Check(ctx, v.Fabric, t, opt)
+	return Check(ctx, s, opt)
 }
 
 // isPlain returns true for a check of complete unicast tables on one VL.
-func (o *Options) isPlain() bool {
-	return o.Complete && o.SL2VL == nil && o.PathSLs == nil && o.Multicast == nil
+func isPlain(s *state.State, opt *Options) bool {
+	return opt.Complete && s.SL2VL == nil && s.PathSLs == nil && s.Multicast == nil
 }
 
 // follow calls update. If that returns false, no tables are known from then on.

@@ -32,7 +32,7 @@ func TestMayMix(t *testing.T) {
 			return r.Tables
 		}
 		check := func(tables *lft.Tables) *verify.Result {
-			r, err := verify.Check(t.Context(), f, tables, verify.Options{Complete: true})
+			r, err := verify.Check(t.Context(), &state.State{Fabric: f, Tables: tables}, verify.Options{Complete: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -63,7 +63,7 @@ func TestMayMix(t *testing.T) {
 			if may == bad {
 				t.Errorf("seed %d, root %d: may mix %v, loops %d, credit loops %+v", seed, root, may, x.Loops, x.CreditLoops)
 			}
-			if r, byChange, err := w.Check(t.Context(), now, a, verify.Options{Complete: true}); err != nil || !byChange {
+			if r, byChange, err := w.Check(t.Context(), now, &state.State{Fabric: now.Fabric, Tables: a}, verify.Options{Complete: true}); err != nil || !byChange {
 				t.Errorf("%v, %v", byChange, err)
 			} else {
 				sameResult(t, r, check(a), byChange)

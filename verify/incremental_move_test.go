@@ -7,6 +7,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -76,18 +77,18 @@ func TestIncrementalCheckerMovedCable(t *testing.T) {
 	}
 	before, after := ring(3), ring(2)
 	good, bad := tables(before, true), tables(after, false)
-	r, err := verify.Check(t.Context(), before, good, verify.Options{Complete: true})
+	r, err := verify.Check(t.Context(), &state.State{Fabric: before, Tables: good}, verify.Options{Complete: true})
 	if err != nil || r.Worst() > verify.Note {
 		t.Fatal(r.Findings, err)
 	}
-	want, err := verify.Check(t.Context(), after, bad, verify.Options{Complete: true})
+	want, err := verify.Check(t.Context(), &state.State{Fabric: after, Tables: bad}, verify.Options{Complete: true})
 	if err != nil || want.CreditLoops.Count != 1 {
 		t.Fatalf("%d credit loops, want 1; %v", want.CreditLoops.Count, err)
 	}
 	x := fabric.NewStableIndex(before)
 	var w verify.IncrementalChecker
 	w.Start(snapshot(t, x, before), good, r)
-	got, changed, err := w.Check(t.Context(), snapshot(t, x, after), bad, verify.Options{Complete: true})
+	got, changed, err := w.Check(t.Context(), snapshot(t, x, after), &state.State{Fabric: after, Tables: bad}, verify.Options{Complete: true})
 	if err != nil {
 		t.Fatal(err)
 	}

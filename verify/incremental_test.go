@@ -14,6 +14,7 @@ import (
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/updown"
 	"github.com/ibweave/ibweave/verify"
 )
@@ -190,7 +191,7 @@ func TestIncrementalChecker(t *testing.T) {
 						tables.Row(s)[lid] = fabric.PortNum(rng.IntN(int(g.Node(s).NumPorts) + 2))
 					}
 				}
-				want, err := verify.Check(t.Context(), g, tables, verify.Options{Complete: true})
+				want, err := verify.Check(t.Context(), &state.State{Fabric: g, Tables: tables}, verify.Options{Complete: true})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -214,7 +215,7 @@ func TestIncrementalChecker(t *testing.T) {
 						continue
 					}
 				}
-				got, changed, err := w.Check(t.Context(), now, tables, verify.Options{Complete: true})
+				got, changed, err := w.Check(t.Context(), now, &state.State{Fabric: now.Fabric, Tables: tables}, verify.Options{Complete: true})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -235,7 +236,7 @@ func TestIncrementalChecker(t *testing.T) {
 					// Known again, so that the next is by what changed.
 					if good, err := (updown.Engine{}).Route(t.Context(), whole, lft.Options{}); err != nil {
 						t.Fatal(err)
-					} else if r, err := verify.Check(t.Context(), whole, good.Tables, verify.Options{Complete: true}); err != nil {
+					} else if r, err := verify.Check(t.Context(), &state.State{Fabric: whole, Tables: good.Tables}, verify.Options{Complete: true}); err != nil {
 						t.Fatal(err)
 					} else {
 						held = snapshot(t, x, whole)

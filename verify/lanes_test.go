@@ -12,6 +12,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/state"
 )
 
 // someLanes makes SL-to-VL tables and path SLs at random: with few different
@@ -167,8 +168,8 @@ func TestOneLane(t *testing.T) {
 	for range 20 {
 		f := randomFabric(t, r)
 		tables := shortestTables(f, r)
-		a := mustCheck(t, f, tables, Options{})
-		b := mustCheck(t, f, tables, Options{SL2VL: lft.NewSL2VL(f, lft.ConstantVL(0))})
+		a := mustCheck(t, &state.State{Fabric: f, Tables: tables}, Options{})
+		b := mustCheck(t, &state.State{Fabric: f, Tables: tables, SL2VL: lft.NewSL2VL(f, lft.ConstantVL(0))}, Options{})
 		if diff := cmp.Diff(a, b, cmp.AllowUnexported(Result{}, Finding{}), cmp.FilterPath(func(p cmp.Path) bool { return p.String() == "proof" }, cmp.Ignore())); diff != "" {
 			t.Fatalf("-without tables +with one VL:\n%.2000s", diff)
 		}
@@ -210,7 +211,7 @@ func shortestRing(t testing.TB, n int) (*fabric.Fabric, *lft.Tables, *lft.PathSL
 // single path with a wrong SL can close one again.
 func TestDateline(t *testing.T) {
 	f, tables, sls := shortestRing(t, 6)
-	if r := mustCheck(t, f, tables, Options{}); r.CreditLoops.Count != 2 {
+	if r := mustCheck(t, &state.State{Fabric: f, Tables: tables}, Options{}); r.CreditLoops.Count != 2 {
 		t.Fatalf("%d credit loops on one VL", r.CreditLoops.Count)
 	}
 	s := lft.NewSL2VL(f, lft.IdentityVLs(2))
@@ -584,35 +585,37 @@ func TestLaneErrors(t *testing.T) {
 		p.SetRow(row, 2)
 		return p
 	}
-	c := mustCheck(t, f, tables, Options{}).Certificate()
+	c := mustCheck(t, &state.State{Fabric: f, Tables: tables}, Options{}).Certificate()
 	for _, tt := range []struct {
-		opt  Options
-		want string
+		sl2vl *lft.SL2VL
+		sls   *lft.PathSLs
+		want  string
 	}{
-		{Options{SL2VL: lft.NewSL2VL(g, lft.ConstantVL(0))}, "of other nodes"},
-		{Options{SL2VL: lft.NewSL2VL(f, lft.ConstantVL(16))}, "VL 16: want 0 to 15"},
-		{Options{SL2VL: good, PathSLs: lft.NewPathSLs(6, f.MaxLID())}, "path SLs of 6 switches"},
-		{Options{SL2VL: good, PathSLs: lft.NewPathSLs(4, f.MaxLID()-1)}, "LIDs up to 7 for a fabric of 4 and up to 8"},
-		{Options{SL2VL: good, PathSLs: withSL(16)}, "SL 16: want 0 to 15"},
-		{Options{SL2VL: good, PathSLs: withSL(254)}, "SL 254: want 0 to 15"},
+		{lft.NewSL2VL(g, lft.ConstantVL(0)), nil, "of other nodes"},
+		{lft.NewSL2VL(f, lft.ConstantVL(16)), nil, "VL 16: want 0 to 15"},
+		{good, lft.NewPathSLs(6, f.MaxLID()), "path SLs of 6 switches"},
+		{good, lft.NewPathSLs(4, f.MaxLID()-1), "LIDs up to 7 for a fabric of 4 and up to 8"},
+		{good, withSL(16), "SL 16: want 0 to 15"},
+		{good, withSL(254), "SL 254: want 0 to 15"},
 	} {
-		if r, err := Check(t.Context(), f, tables, tt.opt); err == nil || r != nil || !strings.Contains(err.Error(), tt.want) {
+		in := &state.State{Fabric: f, Tables: tables, SL2VL: tt.sl2vl, PathSLs: tt.sls}
+		if r, err := Check(t.Context(), in, Options{}); err == nil || r != nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("Check: %v, want %s", err, tt.want)
 		}
-		if err := c.Check(f, tables, tt.opt); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if err := c.Check(in, Independent); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("Certificate.Check: %v, want %s", err, tt.want)
 		}
 	}
 	// The same nodes with other LIDs will do.
 	h := numberAtRandom(t, rand.New(rand.NewPCG(1, 1)), f)
-	if _, err := Check(t.Context(), h, xyTables(t, h, 2, 2, func(fabric.LID) bool { return false }), Options{SL2VL: good}); err != nil {
+	if _, err := Check(t.Context(), &state.State{Fabric: h, Tables: xyTables(t, h, 2, 2, func(fabric.LID) bool { return false }), SL2VL: good}, Options{}); err != nil {
 		t.Error(err)
 	}
-	c = mustCheck(t, f, tables, Options{SL2VL: lft.NewSL2VL(f, lft.IdentityVLs(2))}).Certificate()
-	if err := c.Check(f, tables, Options{}); err == nil || !strings.Contains(err.Error(), "2 VLs") {
+	c = mustCheck(t, &state.State{Fabric: f, Tables: tables, SL2VL: lft.NewSL2VL(f, lft.IdentityVLs(2))}, Options{}).Certificate()
+	if err := c.Check(&state.State{Fabric: f, Tables: tables}, Independent); err == nil || !strings.Contains(err.Error(), "2 VLs") {
 		t.Errorf("%v", err)
 	}
-	if err := c.Check(f, tables, Options{SL2VL: lft.NewSL2VL(f, lft.IdentityVLs(4))}); err == nil || !strings.Contains(err.Error(), "VL 2, which has no number") {
+	if err := c.Check(&state.State{Fabric: f, Tables: tables, SL2VL: lft.NewSL2VL(f, lft.IdentityVLs(4))}, Independent); err == nil || !strings.Contains(err.Error(), "VL 2, which has no number") {
 		t.Errorf("%v", err)
 	}
 }

@@ -14,22 +14,6 @@ import (
 	"github.com/ibweave/ibweave/mft"
 )
 
-// Multicast is multicast forwarding tables, and who sends and receives by them.
-type Multicast struct {
-	Tables *mft.Tables
-	// Trees has the senders and receivers of each MLID, in any order. For an
-	// MLID of Tables that is not here, or of which no sender is, every end port
-	// in its masks is taken to send and to receive, on SL 0. That leaves the rules
-	// of multicast undecided unless Trees is nil, which stands for an audit without
-	// groups.
-	Trees []mft.Tree
-	// Copying is how switches copy a packet to several ports.
-	Copying Copying
-	// Capacity is how many MLIDs the table of each switch has room for, from mft.MinMLID on,
-	// by NodeID; 0 where it is not known, and nil where none is.
-	Capacity []int
-}
-
 // Copying is how a switch sends a packet to several ports, which decides what a
 // packet can hold while it waits (Zhou, Liu and Chung treat unicast only; see
 // docs/dev/multicast.md).
@@ -79,8 +63,8 @@ func (c *Copying) UnmarshalText(text []byte) error {
 // MarshalText is String.
 func (c Copying) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
-// check says whether multicast tables are of this fabric.
-func (m *Multicast) check(f *fabric.Fabric) error {
+// checkPlan returns an error for multicast tables and trees that are not of a fabric.
+func checkPlan(m *mft.Plan, f *fabric.Fabric) error {
 	if m.Tables == nil {
 		return errors.New("multicast without tables")
 	}
@@ -109,8 +93,8 @@ func (m *Multicast) check(f *fabric.Fabric) error {
 	return nil
 }
 
-// sls is the SLs that multicast packets have.
-func (m *Multicast) sls() (set uint16) {
+// slsOf returns the SLs that multicast packets have, a bit for each; none without tables.
+func slsOf(m *mft.Plan) (set uint16) {
 	if m == nil {
 		return 0
 	}
@@ -126,10 +110,12 @@ func (m *Multicast) sls() (set uint16) {
 // went out by it has come in at the other end of its cable.
 type multicast struct {
 	*plan
-	*Multicast
-	mlids []fabric.LID // of tables and trees, ascending
-	start []int        // by index in mlids, one more at the end: its part of trees
-	trees []*mft.Tree  // by MLID
+	*mft.Plan
+	copying  Copying
+	capacity []int        // by NodeID, of each table in MLIDs; 0 or nil where it is not known
+	mlids    []fabric.LID // of tables and trees, ascending
+	start    []int        // by index in mlids, one more at the end: its part of trees
+	trees    []*mft.Tree  // by MLID
 
 	graph *dependencyGraph // of multicast packets alone
 	used  []uint64         // a bit for each channel of graph
@@ -181,8 +167,8 @@ func (d deadMask) compare(o deadMask) int {
 	return cmp.Or(cmp.Compare(d.port, o.port), cmp.Compare(d.mlid, o.mlid))
 }
 
-func newMulticast(p *plan, m *Multicast) *multicast {
-	c := &multicast{plan: p, Multicast: m}
+func newMulticast(p *plan, m *mft.Plan, copying Copying, capacity []int) *multicast {
+	c := &multicast{plan: p, Plan: m, copying: copying, capacity: capacity}
 	for i := range m.Trees {
 		c.trees = append(c.trees, &m.Trees[i])
 	}

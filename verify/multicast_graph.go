@@ -76,7 +76,7 @@ func (w *mcWorker) leave(sl fabric.SL, in int32, at mcStart, row []uint64) {
 			bit := ch - w.graph.base(w.graph.tail(ch))
 			add(row, int(bit>>6), 1<<(bit&63))
 		}
-		if w.Copying != Independent {
+		if w.copying != Independent {
 			if first >= 0 {
 				w.found.splits = append(w.found.splits, split{in, first, ch})
 			}
@@ -137,7 +137,7 @@ func newPortGraph(g *dependencyGraph, c *multicast) *portGraph {
 	k := &portGraph{dependencyGraph: g, class: graph.NewUnionFind[int32](g.count()), members: make(map[int32][]int32)}
 	for _, s := range c.found.splits {
 		k.class.Join(s.a, s.b)
-		if c.Copying == Wormhole {
+		if c.copying == Wormhole {
 			continue
 		}
 		for vl := range int32(g.vls) {

@@ -286,7 +286,7 @@ func (c *multicast) closes(a, b int32) fabric.LID {
 	portA, _ := g.portVL(a)
 	portB, _ := g.portVL(b)
 	alone := *c
-	alone.graph, alone.used, alone.Multicast = newGraph(g.channels), make([]uint64, len(c.used)), &Multicast{Tables: c.Tables}
+	alone.graph, alone.used, alone.Plan, alone.copying = newGraph(g.channels), make([]uint64, len(c.used)), &mft.Plan{Tables: c.Tables}, Independent
 	w := newMCWorker(&alone)
 	for i, mlid := range c.mlids {
 		ports := c.Tables.Ports(mlid)
@@ -326,12 +326,12 @@ func (c *multicast) reportCopying(r *Result, out *Collector, g *dependencyGraph)
 			}
 			f.Switch = f.Witness[0].Switch
 			f.Message = fmt.Sprintf("with %s copying %s wait for each other; a cycle, in which channels that leave one switch one after the other are held by one packet: %s",
-				c.Copying, text.Count(channels, "channel", "channels"), formatCycle(f.Witness, false, g.vls > 1))
+				c.copying, text.Count(channels, "channel", "channels"), formatCycle(f.Witness, false, g.vls > 1))
 		})
 	}
 	var found []sharedPair
 	var why string
-	switch c.Copying {
+	switch c.copying {
 	case LockStep:
 		found = k.outputPairs(c.found.splits)
 		why = "packets of two ways in go out by both %s and %s, so that each can take one of them first"
@@ -345,7 +345,7 @@ func (c *multicast) reportCopying(r *Result, out *Collector, g *dependencyGraph)
 			a, b := g.hop(x.a, 0), g.hop(x.b, 0)
 			f.Witness = []Hop{a, b}
 			f.Switch = a.Switch
-			f.Message = fmt.Sprintf("with %s copying "+why, c.Copying, a, b)
+			f.Message = fmt.Sprintf("with %s copying "+why, c.copying, a, b)
 		})
 	}
 }

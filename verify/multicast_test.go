@@ -15,13 +15,14 @@ import (
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/state"
 )
 
 // slowMulticast is a checker that is too plain to be wrong: it follows every copy
 // of the packet of every sender by itself.
 type slowMulticast struct {
 	f      *fabric.Fabric
-	m      *Multicast
+	m      *mft.Plan
 	s      *lft.SL2VL // nil for one VL
 	counts MulticastCounts
 	deps   dependencies // of packets that do not loop
@@ -30,7 +31,7 @@ type slowMulticast struct {
 	tired  bool // there were too many copies to follow
 }
 
-func newSlowMulticast(f *fabric.Fabric, m *Multicast, s *lft.SL2VL) *slowMulticast {
+func newSlowMulticast(f *fabric.Fabric, m *mft.Plan, s *lft.SL2VL) *slowMulticast {
 	w := &slowMulticast{f: f, m: m, s: s, deps: dependencies{}, used: map[channel]bool{}}
 	groups, mlids := map[int]bool{}, map[fabric.LID]bool{}
 	known := map[fabric.LID]bool{}
@@ -227,10 +228,10 @@ func someMasks(f *fabric.Fabric, r *rand.Rand, members []fabric.PortID) []fabric
 }
 
 // someMulticast is groups on a fabric, with masks that may suit them.
-func someMulticast(f *fabric.Fabric, r *rand.Rand) *Multicast {
+func someMulticast(f *fabric.Fabric, r *rand.Rand) *mft.Plan {
 	var ends []fabric.PortID
 	f.EndPorts(func(p fabric.PortID) { ends = append(ends, p) })
-	m := &Multicast{Tables: mft.NewTables(f)}
+	m := &mft.Plan{Tables: mft.NewTables(f)}
 	some := func(n int) (list []fabric.PortID) {
 		for _, i := range r.Perm(len(ends))[:min(n, len(ends))] {
 			list = append(list, ends[i])
@@ -272,10 +273,11 @@ func someMulticast(f *fabric.Fabric, r *rand.Rand) *Multicast {
 
 // compareMulticast checks fast and slow, and the certificate, and that the number
 // of workers makes no difference.
-func compareMulticast(t testing.TB, f *fabric.Fabric, tables *lft.Tables, m *Multicast, sl2vl *lft.SL2VL, sls *lft.PathSLs) (*Result, *slowMulticast) {
+func compareMulticast(t testing.TB, f *fabric.Fabric, tables *lft.Tables, m *mft.Plan, sl2vl *lft.SL2VL, sls *lft.PathSLs) (*Result, *slowMulticast) {
 	t.Helper()
-	opt := Options{Workers: 1, Witnesses: 1000, Findings: 1 << 20, SL2VL: sl2vl, PathSLs: sls, Multicast: m}
-	r := mustCheck(t, f, tables, opt)
+	s := &state.State{Fabric: f, Tables: tables, SL2VL: sl2vl, PathSLs: sls, Multicast: m}
+	opt := Options{Workers: 1, Witnesses: 1000, Findings: 1 << 20}
+	r := mustCheck(t, s, opt)
 	slow := newSlowMulticast(f, m, sl2vl)
 	if slow.tired {
 		return r, slow
@@ -339,9 +341,9 @@ func compareMulticast(t testing.TB, f *fabric.Fabric, tables *lft.Tables, m *Mul
 			t.Errorf("findings of %s stand for %d, want %d", rule, byRule[rule], n)
 		}
 	}
-	slow.certificate(t, r, tables, opt, both, all)
+	slow.certificate(t, r, s, both, all)
 	opt.Workers = 3
-	again := mustCheck(t, f, tables, opt)
+	again := mustCheck(t, s, opt)
 	if d := cmp.Diff(r, again, cmp.AllowUnexported(Finding{}), cmp.FilterPath(func(p cmp.Path) bool { return p.String() == "proof" }, cmp.Ignore()), cmp.AllowUnexported(Result{})); d != "" {
 		t.Errorf("one worker and three:\n%s", d)
 	}
@@ -359,7 +361,7 @@ func (d dependencies) join(o dependencies) {
 	}
 }
 
-func (w *slowMulticast) certificate(t testing.TB, r *Result, tables *lft.Tables, opt Options, both, all dependencies) {
+func (w *slowMulticast) certificate(t testing.TB, r *Result, s *state.State, both, all dependencies) {
 	t.Helper()
 	c := r.Certificate()
 	if (c == nil) != (r.Multicast.CreditLoops > 0 || w.counts.Loops > 0) {
@@ -378,7 +380,7 @@ func (w *slowMulticast) certificate(t testing.TB, r *Result, tables *lft.Tables,
 	if d := cmp.Diff(c, back); d != "" {
 		t.Errorf("certificate changed by writing and reading:\n%s", d)
 	}
-	if err := back.Check(w.f, tables, opt); err != nil {
+	if err := back.Check(s, Independent); err != nil {
 		t.Errorf("certificate does not hold: %v", err)
 	}
 	deps := both
@@ -408,7 +410,7 @@ func (w *slowMulticast) certificate(t testing.TB, r *Result, tables *lft.Tables,
 		x, y := spoil[i][0], spoil[i][1]
 		was := *y
 		*y = *x
-		if back.Check(w.f, tables, opt) == nil {
+		if back.Check(s, Independent) == nil {
 			t.Errorf("a certificate holds in which channels have the same number %d, and one waits for the other", *x)
 		}
 		*y = was
@@ -464,7 +466,7 @@ func TestAnyMulticast(t *testing.T) {
 
 // masked is a mesh of m columns and n rows with masks for one MLID by coordinates
 // (x, y), whose members at the places given send and receive.
-func masked(t testing.TB, m, n int, masks map[[2]int][]fabric.PortNum, senders, receivers [][2]int) (*fabric.Fabric, *lft.Tables, *Multicast) {
+func masked(t testing.TB, m, n int, masks map[[2]int][]fabric.PortNum, senders, receivers [][2]int) (*fabric.Fabric, *lft.Tables, *mft.Plan) {
 	t.Helper()
 	f := xMesh(t, m, n, 0)
 	var ports []fabric.PortID
@@ -483,7 +485,7 @@ func masked(t testing.TB, m, n int, masks map[[2]int][]fabric.PortNum, senders, 
 		return list
 	}
 	tree.Senders, tree.Receivers = hosts(senders), hosts(receivers)
-	mc := &Multicast{Tables: mft.NewTables(f), Trees: []mft.Tree{tree}}
+	mc := &mft.Plan{Tables: mft.NewTables(f), Trees: []mft.Tree{tree}}
 	mc.Tables.Add(tree.MLID, ports)
 	return f, xyTables(t, f, m, n, func(fabric.LID) bool { return false }), mc
 }
@@ -520,7 +522,7 @@ func TestFlips(t *testing.T) {
 				masks[at] = append(slices.Clone(masks[at]), port)
 			}
 			f, tables, mc := masked(t, side, side, masks, [][2]int{{2, 2}}, paperMembers)
-			r, err := Check(t.Context(), f, tables, Options{Multicast: mc})
+			r, err := Check(t.Context(), &state.State{Fabric: f, Tables: tables, Multicast: mc}, Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -639,8 +641,8 @@ func TestMulticastFindings(t *testing.T) {
 		return alone.Port(p, 1)
 	}
 	tree := mft.Tree{MLID: mft.MinMLID, Senders: []fabric.PortID{port(0)}, Receivers: []fabric.PortID{port(0), port(1), port(2)}}
-	beside := &Multicast{Tables: mft.NewTables(alone), Trees: []mft.Tree{tree}}
-	r := mustCheck(t, alone, lft.NewTables(alone.NumSwitches(), alone.MaxLID()), Options{Multicast: beside})
+	beside := &mft.Plan{Tables: mft.NewTables(alone), Trees: []mft.Tree{tree}}
+	r := mustCheck(t, &state.State{Fabric: alone, Tables: lft.NewTables(alone.NumSwitches(), alone.MaxLID()), Multicast: beside}, Options{})
 	if i := slices.IndexFunc(r.Findings, func(x Finding) bool { return x.Rule == MulticastMissing }); r.Multicast.Missing != 1 || i < 0 || !strings.Contains(r.Findings[i].Message, "no cable to a switch") {
 		t.Errorf("back to back: %+v, %+v", r.Multicast, r.Findings)
 	}
@@ -675,30 +677,30 @@ func TestMulticastFindings(t *testing.T) {
 		}
 	}
 	for _, bad := range []struct {
-		m    *Multicast
+		m    *mft.Plan
 		want string
 	}{
-		{&Multicast{}, "without tables"},
-		{&Multicast{Tables: mft.NewTables(xMesh(t, 2, 3, 0))}, "of other nodes"},
-		{&Multicast{Tables: mc.Tables, Trees: []mft.Tree{{Name: "x", MLID: 0xbfff}}}, `group "x" has MLID 0xbfff: want 0xc000 to 0xfffe`},
-		{&Multicast{Tables: mc.Tables, Trees: []mft.Tree{{Name: "x", MLID: 0xc001, SL: 16}}}, `group "x" has SL 16`},
-		{&Multicast{Tables: mc.Tables, Trees: []mft.Tree{{Name: "x", MLID: 0xc001, Senders: []fabric.PortID{f.CAPorts()[1], f.CAPorts()[0]}}}}, `must ascend`},
-		{&Multicast{Tables: mc.Tables, Trees: []mft.Tree{{Name: "x", MLID: 0xc001, Receivers: []fabric.PortID{-1}}}}, `be of the fabric`},
-		{&Multicast{Tables: mc.Tables, Trees: []mft.Tree{{Name: "x", MLID: 0xc001, Receivers: []fabric.PortID{1}}}}, `which has port 0 as an end port only`},
+		{&mft.Plan{}, "without tables"},
+		{&mft.Plan{Tables: mft.NewTables(xMesh(t, 2, 3, 0))}, "of other nodes"},
+		{&mft.Plan{Tables: mc.Tables, Trees: []mft.Tree{{Name: "x", MLID: 0xbfff}}}, `group "x" has MLID 0xbfff: want 0xc000 to 0xfffe`},
+		{&mft.Plan{Tables: mc.Tables, Trees: []mft.Tree{{Name: "x", MLID: 0xc001, SL: 16}}}, `group "x" has SL 16`},
+		{&mft.Plan{Tables: mc.Tables, Trees: []mft.Tree{{Name: "x", MLID: 0xc001, Senders: []fabric.PortID{f.CAPorts()[1], f.CAPorts()[0]}}}}, `must ascend`},
+		{&mft.Plan{Tables: mc.Tables, Trees: []mft.Tree{{Name: "x", MLID: 0xc001, Receivers: []fabric.PortID{-1}}}}, `be of the fabric`},
+		{&mft.Plan{Tables: mc.Tables, Trees: []mft.Tree{{Name: "x", MLID: 0xc001, Receivers: []fabric.PortID{1}}}}, `which has port 0 as an end port only`},
 	} {
-		if _, err := Check(context.Background(), f, tables, Options{Multicast: bad.m}); err == nil || !strings.Contains(err.Error(), bad.want) {
+		if _, err := Check(context.Background(), &state.State{Fabric: f, Tables: tables, Multicast: bad.m}, Options{}); err == nil || !strings.Contains(err.Error(), bad.want) {
 			t.Errorf("%v, want %s", err, bad.want)
 		}
 	}
-	c := mustCheck(t, f, tables, Options{}).Certificate()
-	if err := c.Check(f, tables, Options{Multicast: mc}); err == nil || !strings.Contains(err.Error(), "does not cover multicast") {
+	c := mustCheck(t, &state.State{Fabric: f, Tables: tables}, Options{}).Certificate()
+	if err := c.Check(&state.State{Fabric: f, Tables: tables, Multicast: mc}, Independent); err == nil || !strings.Contains(err.Error(), "does not cover multicast") {
 		t.Error(err)
 	}
-	c = mustCheck(t, f, tables, Options{Multicast: mc}).Certificate()
-	if err := c.Check(f, tables, Options{Multicast: &Multicast{Tables: mc.Tables, Trees: mc.Trees, Copying: LockStep}}); err == nil || !strings.Contains(err.Error(), "lock-step copying") {
+	c = mustCheck(t, &state.State{Fabric: f, Tables: tables, Multicast: mc}, Options{}).Certificate()
+	if err := c.Check(&state.State{Fabric: f, Tables: tables, Multicast: mc}, LockStep); err == nil || !strings.Contains(err.Error(), "lock-step copying") {
 		t.Error(err)
 	}
-	if err := c.Check(f, tables, Options{}); err == nil || !strings.Contains(err.Error(), "no multicast tables") {
+	if err := c.Check(&state.State{Fabric: f, Tables: tables}, Independent); err == nil || !strings.Contains(err.Error(), "no multicast tables") {
 		t.Error(err)
 	}
 }

@@ -23,7 +23,7 @@ const nearlyFull = 9
 // countUse counts how full multicast tables are. A subnet manager gives out MLIDs that all
 // switches have room for, so the smallest table is the capacity of the fabric.
 func (c *multicast) countUse() {
-	if c.Capacity == nil {
+	if c.capacity == nil {
 		return
 	}
 	used := make([]int, c.f.NumSwitches())
@@ -37,7 +37,7 @@ func (c *multicast) countUse() {
 		}
 	}
 	n := &c.found.counts
-	for s, capacity := range c.Capacity {
+	for s, capacity := range c.capacity {
 		if capacity == 0 {
 			continue
 		}

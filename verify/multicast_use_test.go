@@ -6,6 +6,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/state"
 )
 
 // TestMulticastUse has the use of multicast tables: capacity, groups with one member, masks
@@ -33,8 +34,7 @@ func TestMulticastUse(t *testing.T) {
 		{"to a switch", mask{{0, 0}: {0}}, nil, nil, "", 0, ""},
 	} {
 		f, tables, mc := masked(t, 2, 2, tt.masks, tt.members, tt.members)
-		mc.Capacity = tt.capacity
-		r := mustCheck(t, f, tables, Options{Multicast: mc})
+		r := mustCheck(t, &state.State{Fabric: f, Tables: tables, Multicast: mc, MFTCapacity: tt.capacity}, Options{})
 		i := slices.IndexFunc(r.Findings, func(x Finding) bool {
 			return slices.Contains([]string{MulticastBeyondCapacity, MulticastNearlyFull, MulticastNoEndPort, MulticastLoneMember}, x.Rule)
 		})
@@ -52,11 +52,10 @@ func TestMulticastUse(t *testing.T) {
 	// Nine of ten MLIDs are nearly all, with masks or without; the fullest table is the one with the
 	// greatest share.
 	f, tables, mc := masked(t, 2, 2, through, both, both)
-	mc.Capacity = []int{12, 100, 10, 0}
 	for l := mft.MinMLID + 2; l < mft.MinMLID+10; l++ {
 		mc.Trees = append(mc.Trees, mft.Tree{Name: "more", Group: int(l), MLID: l, Senders: mc.Trees[0].Senders[:1], Receivers: mc.Trees[0].Senders[1:]})
 	}
-	r := mustCheck(t, f, tables, Options{Multicast: mc})
+	r := mustCheck(t, &state.State{Fabric: f, Tables: tables, Multicast: mc, MFTCapacity: []int{12, 100, 10, 0}}, Options{})
 	if i := slices.IndexFunc(r.Findings, func(x Finding) bool { return x.Rule == MulticastNearlyFull }); i < 0 || r.Findings[i].Count != 9 ||
 		r.Findings[i].Message != "9 MLIDs are in use of the 10 that the smallest multicast table has room for" {
 		t.Errorf("%+v", r.Findings)

@@ -7,6 +7,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/state"
 )
 
 // DependencyError says that a certificate does not hold: packets for LID hold
@@ -50,8 +51,8 @@ func (e *DependencyError) Error() string {
 // Packets that are dropped and unicast packets that loop make no dependency; no
 // certificate holds for multicast packets that loop. A certificate can hold for
 // tables that are wrong in other ways, which Check the function tells.
-func (c *Certificate) Check(f *fabric.Fabric, t *lft.Tables, opt Options) error {
-	sl2vl, pathSLs := opt.SL2VL, opt.PathSLs
+func (c *Certificate) Check(s *state.State, copying Copying) error {
+	f, t, sl2vl, pathSLs := s.Fabric, s.Tables, s.SL2VL, s.PathSLs
 	if t.Switches() != f.NumSwitches() {
 		return fmt.Errorf("tables of %d switches for a fabric of %d", t.Switches(), f.NumSwitches())
 	}
@@ -63,17 +64,17 @@ func (c *Certificate) Check(f *fabric.Fabric, t *lft.Tables, opt Options) error 
 		return fmt.Errorf("the certificate is of %d VLs: want 1 to %d", c.VLs, lft.MaxDataVLs)
 	case sl2vl == nil && c.VLs != 1:
 		return fmt.Errorf("the certificate is of %d VLs, and without SL-to-VL tables all traffic is on one", c.VLs)
-	case c.Multicast && opt.Multicast == nil:
+	case c.Multicast && s.Multicast == nil:
 		return errors.New("the certificate covers multicast packets, and there are no multicast tables")
-	case !c.Multicast && opt.Multicast != nil:
+	case !c.Multicast && s.Multicast != nil:
 		return errors.New("the certificate does not cover multicast packets, and there are multicast tables")
 	}
-	if opt.Multicast != nil {
-		if err := opt.Multicast.check(f); err != nil {
+	if s.Multicast != nil {
+		if err := checkPlan(s.Multicast, f); err != nil {
 			return err
 		}
-		if c := opt.Multicast.Copying; c != Independent {
-			return fmt.Errorf("a certificate says nothing about switches with %s copying", c)
+		if copying != Independent {
+			return fmt.Errorf("a certificate says nothing about switches with %s copying", copying)
 		}
 	}
 	k := &recheck{
@@ -118,8 +119,8 @@ func (c *Certificate) Check(f *fabric.Fabric, t *lft.Tables, opt Options) error 
 			return err
 		}
 	}
-	if opt.Multicast != nil {
-		return newRecheckMulticast(k, opt.Multicast, sl2vl).trees()
+	if s.Multicast != nil {
+		return newRecheckMulticast(k, s.Multicast, sl2vl).trees()
 	}
 	return nil
 }

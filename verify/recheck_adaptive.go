@@ -9,6 +9,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/lft/adaptive"
+	"github.com/ibweave/ibweave/state"
 )
 
 // CheckAdaptive is Check for adaptive tables: the number must increase along every dependency
@@ -16,30 +17,31 @@ import (
 // several PLFTs and no selector packets may take any at each switch. Multicast packets are an
 // error. It takes O(switches x ports) time for each LID, with SL-to-VL tables, selectors
 // and path SLs for each SL.
-func (c *Certificate) CheckAdaptive(f *fabric.Fabric, t *adaptive.Tables, opt Options) error {
+func (c *Certificate) CheckAdaptive(s *state.State) error {
+	f, t := s.Fabric, s.Adaptive
 	if err := t.Check(f); err != nil {
 		return err
 	}
-	if _, err := checkLanes(f, opt.SL2VL, opt.PathSLs); err != nil {
+	if _, err := checkLanes(f, s.SL2VL, s.PathSLs); err != nil {
 		return err
 	}
 	switch {
 	case c.VLs < 1 || c.VLs > lft.MaxDataVLs:
 		return fmt.Errorf("the certificate is of %d VLs: want 1 to %d", c.VLs, lft.MaxDataVLs)
-	case opt.SL2VL == nil && c.VLs != 1:
+	case s.SL2VL == nil && c.VLs != 1:
 		return fmt.Errorf("the certificate is of %d VLs, and without SL-to-VL tables all traffic is on one", c.VLs)
-	case c.Multicast || opt.Multicast != nil:
+	case c.Multicast || s.Multicast != nil:
 		return errors.New("there are multicast packets, and no certificate covers them together with adaptive tables")
 	}
 	k := &recheckAdaptive{
 		recheck: &recheck{f: f, vls: c.VLs, number: make([]int32, f.NumPorts()*c.VLs)},
-		tables:  t, opt: opt, management: c.Management,
+		tables:  t, read: s, management: c.Management,
 	}
 	if err := k.numbers(c); err != nil {
 		return err
 	}
 	for k.sl = range fabric.SL(lft.NumSLs) {
-		if k.sl > 0 && opt.SL2VL == nil && opt.PathSLs == nil && t.Select == nil {
+		if k.sl > 0 && s.SL2VL == nil && s.PathSLs == nil && t.Select == nil {
 			break // as SL 0
 		}
 		k.findStops()
@@ -60,7 +62,7 @@ func (c *Certificate) CheckAdaptive(f *fabric.Fabric, t *adaptive.Tables, opt Op
 type recheckAdaptive struct {
 	*recheck
 	tables     *adaptive.Tables
-	opt        Options
+	read       *state.State
 	management bool
 
 	sl     fabric.SL
@@ -107,8 +109,8 @@ func (k *recheckAdaptive) findStops() {
 				plft = -1
 			}
 			key := []byte{byte(plft)}
-			for out := f.PortBase(s) + 1; k.opt.SL2VL != nil && out <= f.PortBase(s)+fabric.PortID(f.Node(s).NumPorts); out++ {
-				key = append(key, byte(k.opt.SL2VL.At(in, out)[k.sl]))
+			for out := f.PortBase(s) + 1; k.read.SL2VL != nil && out <= f.PortBase(s)+fabric.PortID(f.Node(s).NumPorts); out++ {
+				key = append(key, byte(k.read.SL2VL.At(in, out)[k.sl]))
 			}
 			at, ok := known[string(key)]
 			if !ok {
@@ -131,20 +133,20 @@ func (k *recheckAdaptive) findStops() {
 
 // vlFrom is the VL on which a CA or router port sends, 0 for port 0 of a switch.
 func (k *recheckAdaptive) vlFrom(port fabric.PortID) fabric.VL {
-	if k.opt.SL2VL == nil || k.f.IsSwitch(k.f.Owner(port)) {
+	if k.read.SL2VL == nil || k.f.IsSwitch(k.f.Owner(port)) {
 		return 0
 	}
-	return k.opt.SL2VL.At(0, port)[k.sl]
+	return k.read.SL2VL.At(0, port)[k.sl]
 }
 
 // sends says whether a port sends packets for the LID with the SL.
 func (k *recheckAdaptive) sends(port fabric.PortID) bool {
-	if port == k.owner || k.opt.PathSLs == nil {
+	if port == k.owner || k.read.PathSLs == nil {
 		return port != k.owner
 	}
-	row := k.opt.PathSLs.PortRow(port)
+	row := k.read.PathSLs.PortRow(port)
 	if row == nil {
-		row = k.opt.PathSLs.Given(k.f.Owner(k.f.Attachment(port)))
+		row = k.read.PathSLs.Given(k.f.Owner(k.f.Attachment(port)))
 	}
 	return row[k.lid] == k.sl || row[k.lid] == lft.UnknownSL
 }
@@ -223,8 +225,8 @@ func (k *recheckAdaptive) findWays(at *stop) {
 		}
 		w := way{out: base + fabric.PortID(num), next: -1}
 		peer := k.f.Peer(w.out)
-		if k.opt.SL2VL != nil && w.out != k.owner {
-			w.vl = k.opt.SL2VL.At(at.in, w.out)[k.sl]
+		if k.read.SL2VL != nil && w.out != k.owner {
+			w.vl = k.read.SL2VL.At(at.in, w.out)[k.sl]
 		}
 		switch {
 		case w.vl == lft.DropVL:

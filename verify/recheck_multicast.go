@@ -3,6 +3,7 @@ package verify
 import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mft"
 )
 
 // recheckMulticast enumerates the dependencies of multicast packets: it follows
@@ -10,7 +11,7 @@ import (
 // same tree came in by the same port on the same VL before.
 type recheckMulticast struct {
 	*recheck
-	m     *Multicast
+	m     *mft.Plan
 	sl2vl *lft.SL2VL
 	came  []uint16        // by PortID and VL bit: copies that came in
 	dirty []fabric.PortID // of came
@@ -23,12 +24,12 @@ type copied struct {
 	vl fabric.VL     // that it came on
 }
 
-func newRecheckMulticast(k *recheck, m *Multicast, sl2vl *lft.SL2VL) *recheckMulticast {
+func newRecheckMulticast(k *recheck, m *mft.Plan, sl2vl *lft.SL2VL) *recheckMulticast {
 	return &recheckMulticast{recheck: k, m: m, sl2vl: sl2vl, came: make([]uint16, k.f.NumPorts())}
 }
 
 // trees checks the dependencies of all trees, and of MLIDs without one as
-// Multicast.Trees says.
+// Check says.
 func (k *recheckMulticast) trees() error {
 	known := make(map[fabric.LID]bool, len(k.m.Trees))
 	for i := range k.m.Trees {

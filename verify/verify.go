@@ -26,38 +26,18 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify/bound"
 )
 
 // Options are the choices of Check.
 type Options struct {
-	// SL2VL is the SL-to-VL tables of the fabric; nil puts everything on one
-	// VL.
-	SL2VL *lft.SL2VL
-	// PathSLs is the SL of each path: packets from a CA or router port have
-	// that in the row of the switch that the port is cabled to, packets from
-	// port 0 of a switch that in its own row. Nil means that a port may send
-	// with any SL that its own SL-to-VL table does not drop, which is the
-	// port's for CAs and routers, and that of input port 0 for switches. Where that
-	// table drops some, it is undecided whether paths have one of these. It says
-	// nothing without SL2VL. Ports may have rows of their own, and SLs may be unknown.
-	PathSLs *lft.PathSLs
-	// UnknownSLs says that nil PathSLs are not known: there is a choice of SLs for the
-	// paths, which is not at hand.
-	UnknownSLs bool
-	// Order is the place of each switch in the up*/down* order of an engine that has one, 0 on top:
-	// it says why channels are idle. What is no order of all switches, see bound.IsOrder, counts as none.
-	Order []int32
-	// Multicast is checked too unless it is nil.
-	Multicast *Multicast
+	// Copying is how switches copy a multicast packet to several ports.
+	Copying Copying
 	// Complete says that the fabric has all ports there are. Else LIDs that have
 	// entries and no port leave rules undecided, since the port may be one that the
 	// topology does not tell.
 	Complete bool
-	// LostRows says that a row of the tables can be lost unseen: opensm-lfts.dump has no
-	// row where there is no path. Then a switch without an entry for a LID, to which an
-	// entry of another switch leads, leaves the rules of management undecided.
-	LostRows bool
 	// Buffer is what the switches have room for; the zero value means
 	// unknown.
 	Buffer Buffer
@@ -94,8 +74,8 @@ func Unverified(f *fabric.Fabric) *Result {
 	}
 }
 
-// Check examines the tables t of fabric f, in which every switch has a row by
-// its NodeID, for all LIDs of f. It takes O(switches x LIDs) time; where
+// Check examines the tables of a state, in which every switch has a row by its NodeID, for all LIDs
+// of its fabric, and the multicast tables, if there are any. It takes O(switches x LIDs) time; where
 // SL-to-VL tables are not the same on all ports, or paths have SLs, that much
 // again for each class of SLs that paths have, a class being SLs with the same
 // VL everywhere. Besides what it needs for each channel it keeps up to five
@@ -112,22 +92,27 @@ func Unverified(f *fabric.Fabric) *Result {
 // table on the way has VL 15, it is unreachable. Packets that arrive make
 // dependencies, and no others.
 //
+// For an MLID without a tree, or of which no tree has senders, every end port in its masks is taken
+// to send and to receive, on SL 0. That leaves the rules of multicast undecided where there are trees.
+//
 // It returns an error when the tables are not of this fabric and when ctx
 // ends; whatever is wrong with the tables is in the Result.
-func Check(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options) (*Result, error) {
-	r, l, err := check(ctx, f, t, opt, false)
+func Check(ctx context.Context, s *state.State, opt Options) (*Result, error) {
+	r, l, err := check(ctx, s, opt, false)
 	if err != nil {
 		return nil, err
 	}
 	dropped := l.mayDrop()
-	if !l.doubts(r, opt.UnknownSLs) {
+	if !l.doubts(r, s.UnknownSLs) {
 		r.Leave(dropped...)
 		return r, nil
 	}
-	if opt.PathSLs == nil {
-		opt.PathSLs = lft.UnknownPathSLs(f.NumSwitches(), f.MaxLID())
+	if s.PathSLs == nil {
+		unknown := *s
+		unknown.PathSLs = lft.UnknownPathSLs(s.Fabric.NumSwitches(), s.Fabric.MaxLID())
+		s = &unknown
 	}
-	certain, _, err := check(ctx, f, t, opt, true)
+	certain, _, err := check(ctx, s, opt, true)
 	if err != nil {
 		return nil, err
 	}
@@ -136,19 +121,20 @@ func Check(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options) (*
 }
 
 // check is Check in which paths of unknown SL have any, or with certain none.
-func check(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options, certain bool) (*Result, *lanes, error) {
+func check(ctx context.Context, s *state.State, opt Options, certain bool) (*Result, *lanes, error) {
+	f, t := s.Fabric, s.Tables
 	if t.Switches() != f.NumSwitches() {
 		return nil, nil, fmt.Errorf("tables of %d switches for a fabric of %d", t.Switches(), f.NumSwitches())
 	}
 	if len(f.CAPorts()) > maxSources {
 		return nil, nil, fmt.Errorf("%d CA ports, at most %d can be checked: %w", len(f.CAPorts()), maxSources, fabric.ErrTooLarge)
 	}
-	l, err := newLanes(f, opt.SL2VL, opt.PathSLs, opt.Multicast.sls(), certain)
+	l, err := newLanes(f, s.SL2VL, s.PathSLs, slsOf(s.Multicast), certain)
 	if err != nil {
 		return nil, nil, err
 	}
-	if opt.Multicast != nil {
-		if err := opt.Multicast.check(f); err != nil {
+	if s.Multicast != nil {
+		if err := checkPlan(s.Multicast, f); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -168,8 +154,8 @@ func check(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options, ce
 	}
 	r := Unverified(f)
 	var mc *multicast
-	if opt.Multicast != nil {
-		mc = newMulticast(p, opt.Multicast)
+	if s.Multicast != nil {
+		mc = newMulticast(p, s.Multicast, opt.Copying, s.MFTCapacity)
 		if err := mc.run(ctx, opt); err != nil {
 			return nil, nil, err
 		}
@@ -181,11 +167,11 @@ func check(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options, ce
 	if mc != nil {
 		mc.report(r, opt)
 	}
-	if opt.LostRows {
+	if s.LostRows {
 		p.leaveGap(r, w.gap)
 	}
 	opt.Buffer.report(r)
-	reportIdle(r, p.f, p.t, idle, opt.Order, true)
+	reportIdle(r, p.f, p.t, idle, s.Order, true)
 	p.reportCreditLoops(r, loops, mc, opt)
 	r.updateVerdict()
 	return r, l, nil
@@ -391,7 +377,7 @@ func (p *plan) findCreditLoops(r *Result, unicast, all *dependencyGraph, mc *mul
 			}
 		}
 	}
-	if ok && (mc == nil || mc.Copying == Independent && mc.found.counts.Loops == 0) {
+	if ok && (mc == nil || mc.copying == Independent && mc.found.counts.Loops == 0) {
 		r.proof = proof
 	}
 	return l

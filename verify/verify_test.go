@@ -20,11 +20,12 @@ import (
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
+	"github.com/ibweave/ibweave/state"
 )
 
-func mustCheck(t testing.TB, f *fabric.Fabric, tables *lft.Tables, opt Options) *Result {
+func mustCheck(t testing.TB, s *state.State, opt Options) *Result {
 	t.Helper()
-	r, err := Check(context.Background(), f, tables, opt)
+	r, err := Check(context.Background(), s, opt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,8 +43,9 @@ func compare(t testing.TB, f *fabric.Fabric, tables *lft.Tables) (*Result, *slow
 // compareOn is compare with SL-to-VL tables and path SLs.
 func compareOn(t testing.TB, f *fabric.Fabric, tables *lft.Tables, sl2vl *lft.SL2VL, sls *lft.PathSLs) (*Result, *slow) {
 	t.Helper()
-	opt := Options{Workers: 1, Witnesses: 1000, Findings: 1 << 20, SL2VL: sl2vl, PathSLs: sls}
-	r := mustCheck(t, f, tables, opt)
+	in := &state.State{Fabric: f, Tables: tables, SL2VL: sl2vl, PathSLs: sls}
+	opt := Options{Workers: 1, Witnesses: 1000, Findings: 1 << 20}
+	r := mustCheck(t, in, opt)
 	s := newSlow(f, tables, sl2vl, sls)
 
 	unicastSets, unicastShortest := s.unicast.components()
@@ -93,7 +95,7 @@ func compareOn(t testing.TB, f *fabric.Fabric, tables *lft.Tables, sl2vl *lft.SL
 		t.Fatal(err)
 	}
 	opt.Workers = 4
-	again := mustCheck(t, f, tables, opt)
+	again := mustCheck(t, in, opt)
 	many, err := json.Marshal(again)
 	if err != nil {
 		t.Fatal(err)
@@ -271,7 +273,7 @@ func compareCertificate(t testing.TB, s *slow, r *Result) {
 	if d := cmp.Diff(c, back); d != "" {
 		t.Errorf("certificate changed by writing and reading:\n%s", d)
 	}
-	if err := back.Check(s.f, s.t, Options{SL2VL: s.s, PathSLs: s.sls}); err != nil {
+	if err := back.Check(&state.State{Fabric: s.f, Tables: s.t, SL2VL: s.s, PathSLs: s.sls}, Independent); err != nil {
 		t.Errorf("certificate does not hold: %v", err)
 	}
 	number := map[channel]int32{}
@@ -484,7 +486,7 @@ func TestXYChannels(t *testing.T) {
 	}) {
 		for _, order := range []func(fabric.LID) bool{xy, yx} {
 			f := xMesh(t, c.m, c.n, 0)
-			r := mustCheck(t, f, xyTables(t, f, c.m, c.n, order), Options{})
+			r := mustCheck(t, &state.State{Fabric: f, Tables: xyTables(t, f, c.m, c.n, order)}, Options{})
 			if r.Verdict != VerdictClean || r.Management.CreditLoops != 0 {
 				t.Errorf("%dx%d: %s, %d credit loops with management", c.m, c.n, r.Verdict, r.Management.CreditLoops)
 			}
@@ -572,7 +574,7 @@ func TestWitnessOfUnicast(t *testing.T) {
 func TestLongRing(t *testing.T) {
 	n := short.Of[int64](600, 520)
 	f, tables := ring(t, int(n))
-	r := mustCheck(t, f, tables, Options{})
+	r := mustCheck(t, &state.State{Fabric: f, Tables: tables}, Options{})
 	// From each host one pair of every length from 2 to n; the half way round
 	// is the last that is no detour.
 	if r.Unicast.Pairs != n*(n-1) || r.Unicast.Unreachable != 0 || r.Unicast.Loops != 0 {
@@ -590,7 +592,7 @@ func TestLongRing(t *testing.T) {
 		t.Errorf("%d credit loops", r.CreditLoops.Count)
 	}
 	// Shortest ways have distances beyond 254, clean ones.
-	if r := mustCheck(t, f, shortestTables(f, rand.New(rand.NewPCG(1, 1))), Options{}); r.Unicast.NonMinimal != 0 || r.Unicast.MaxHops != int(n)/2+1 {
+	if r := mustCheck(t, &state.State{Fabric: f, Tables: shortestTables(f, rand.New(rand.NewPCG(1, 1)))}, Options{}); r.Unicast.NonMinimal != 0 || r.Unicast.MaxHops != int(n)/2+1 {
 		t.Errorf("shortest ways: %+v", r.Unicast)
 	}
 }
@@ -600,7 +602,7 @@ func TestNoMatrix(t *testing.T) {
 	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 3})
 	f = number(t, f, err)
 	tables := dmodk(f)
-	want := mustCheck(t, f, tables, Options{})
+	want := mustCheck(t, &state.State{Fabric: f, Tables: tables}, Options{})
 	p := newPlan(f, tables, nil)
 	p.hops = nil
 	w, err := p.run(context.Background(), Options{Workers: 2})
@@ -892,7 +894,7 @@ warning management-partitioned 98: 98 of 114 pairs with port 0 of a switch canno
 func TestBounds(t *testing.T) {
 	f, _ := ring(t, 8)
 	tables := lft.NewTables(8, f.MaxLID()) // no entries at all
-	r := mustCheck(t, f, tables, Options{Findings: 3})
+	r := mustCheck(t, &state.State{Fabric: f, Tables: tables}, Options{Findings: 3})
 	var got []string
 	for _, x := range r.Findings {
 		if x.Rule == UnicastUnreachable {
@@ -924,7 +926,7 @@ func TestBounds(t *testing.T) {
 		}
 		tables.Row(root)[lid] = port
 	}
-	r = mustCheck(t, f, tables, Options{Witnesses: 2})
+	r = mustCheck(t, &state.State{Fabric: f, Tables: tables}, Options{Witnesses: 2})
 	if r.CreditLoops.Count != 5 || len(r.CreditLoops.Cycles) != 2 {
 		t.Errorf("%d credit loops, %d shown", r.CreditLoops.Count, len(r.CreditLoops.Cycles))
 	}
@@ -936,12 +938,12 @@ func TestBounds(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	f, tables := ring(t, 4)
-	if _, err := Check(context.Background(), f, lft.NewTables(3, 9), Options{}); err == nil {
+	if _, err := Check(context.Background(), &state.State{Fabric: f, Tables: lft.NewTables(3, 9)}, Options{}); err == nil {
 		t.Error("tables of 3 switches pass for a fabric of 4")
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if r, err := Check(ctx, f, tables, Options{}); !errors.Is(err, context.Canceled) || r != nil {
+	if r, err := Check(ctx, &state.State{Fabric: f, Tables: tables}, Options{}); !errors.Is(err, context.Canceled) || r != nil {
 		t.Errorf("canceled: %v, %v", r, err)
 	}
 }
@@ -1025,7 +1027,7 @@ func TestUnownedLIDLoop(t *testing.T) {
 		tables.Row(n)[lid] = 1
 	}
 	for _, complete := range []bool{false, true} {
-		r := mustCheck(t, f, tables, Options{Complete: complete})
+		r := mustCheck(t, &state.State{Fabric: f, Tables: tables}, Options{Complete: complete})
 		i := slices.IndexFunc(r.Findings, func(x Finding) bool { return x.Rule == UnownedLIDLoop })
 		if i < 0 || len(r.Findings[i].Witness) != 4 || r.Findings[i].LID != lid || (len(r.Undecided) == 0) != complete {
 			t.Errorf("complete %v: %+v, undecided %+v", complete, r.Findings, r.Undecided)
@@ -1037,7 +1039,7 @@ func TestUnownedLIDLoop(t *testing.T) {
 // TestAddAndRegrade pins what callers may do to a result.
 func TestAddAndRegrade(t *testing.T) {
 	f, tables := ring(t, 4)
-	r := mustCheck(t, f, tables, Options{})
+	r := mustCheck(t, &state.State{Fabric: f, Tables: tables}, Options{})
 	if r.Verdict != VerdictErrors {
 		t.Fatalf("%+v", r)
 	}
@@ -1054,7 +1056,7 @@ func TestAddAndRegrade(t *testing.T) {
 // TestJSON pins the document.
 func TestJSON(t *testing.T) {
 	f, tables := ring(t, 3)
-	r := mustCheck(t, f, tables, Options{})
+	r := mustCheck(t, &state.State{Fabric: f, Tables: tables}, Options{})
 	got, err := json.MarshalIndent(r, "", " ")
 	if err != nil {
 		t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 )
 
 // Check verifies the tables of a state, if it has any, and adds findings of what was odd in its
-// files, and the rules that they leave undecided. Of opt, what the state has is taken from it.
+// files, and the rules that they leave undecided.
 func Check(ctx context.Context, s *state.State, opt verify.Options) (*verify.Result, error) {
 	r := verify.Unverified(s.Fabric)
 	if s.Tables != nil {
@@ -29,7 +29,7 @@ func Check(ctx context.Context, s *state.State, opt verify.Options) (*verify.Res
 // any choice of adaptive switches. With several private LFTs no packet needs to take number 0 all
 // the way: what is wrong with it alone is not said then.
 func CheckTables(ctx context.Context, s *state.State, opt verify.Options) (*verify.Result, error) {
-	r, err := verify.Check(ctx, s.Fabric, s.Tables, Options(s, opt))
+	r, err := verify.Check(ctx, s, opt)
 	if err != nil || s.Adaptive == nil {
 		return r, err
 	}
@@ -49,13 +49,4 @@ func CheckTables(ctx context.Context, s *state.State, opt verify.Options) (*veri
 	choices.AddTo(r)
 	r.Add(multipath.CheckTables(s.Fabric, s.Adaptive, 0)...)
 	return r, nil
-}
-
-// Options completes options of the checker with what a state has. Multicast stays if it is given.
-func Options(s *state.State, opt verify.Options) verify.Options {
-	opt.SL2VL, opt.PathSLs, opt.UnknownSLs, opt.Order, opt.LostRows = s.SL2VL, s.PathSLs, s.UnknownSLs, s.Order, s.LostRows
-	if opt.Multicast == nil && s.Multicast != nil {
-		opt.Multicast = &verify.Multicast{Tables: s.Multicast.Tables, Trees: s.Multicast.Trees, Capacity: s.MFTCapacity}
-	}
-	return opt
 }

@@ -768,7 +768,7 @@ func TestDependenciesAgainstPaths(t *testing.T) {
 		// What a table has by itself is what the checker says.
 		if d := tr.CreditLoops; d.Management > 0 {
 			for k, x := range []*state.State{a, b} {
-				own, err := verify.Check(context.Background(), x.Fabric, x.Tables, verify.Options{SL2VL: x.SL2VL, PathSLs: x.PathSLs})
+				own, err := verify.Check(context.Background(), &state.State{Fabric: x.Fabric, Tables: x.Tables, SL2VL: x.SL2VL, PathSLs: x.PathSLs}, verify.Options{})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -56,7 +56,7 @@ func (c *comparison) findCreditLoops(ctx context.Context, w *mixWorker) error {
 	unicast := fromCAs.cycles()
 	d.Count = len(unicast)
 	for k, x := range []*state.State{c.a, c.b} {
-		own, err := verify.Check(ctx, x.Fabric, x.Tables, verify.Options{SL2VL: x.SL2VL, PathSLs: x.PathSLs, Witnesses: 1, Findings: 1})
+		own, err := verify.Check(ctx, &state.State{Fabric: x.Fabric, Tables: x.Tables, SL2VL: x.SL2VL, PathSLs: x.PathSLs}, verify.Options{Witnesses: 1, Findings: 1})
 		if err != nil {
 			return err
 		}

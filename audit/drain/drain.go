@@ -248,7 +248,7 @@ func Keep(ctx context.Context, e *compile.Engine, f *fabric.Fabric, previous *lf
 
 // Judge is tables with what the checker says of them.
 func Judge(ctx context.Context, e *compile.Engine, r *lft.Routing) (*compile.Result, error) {
-	v, err := verify.Check(ctx, r.Fabric, r.Tables, verify.Options{SL2VL: r.SL2VL, PathSLs: r.PathSLs, Complete: true})
+	v, err := verify.Check(ctx, state.Of(r), verify.Options{Complete: true})
 	return &compile.Result{Engine: e, Routing: r, Verify: v}, err
 }
 

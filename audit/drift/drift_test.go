@@ -358,7 +358,7 @@ func TestCablesInUse(t *testing.T) {
 		meant := &state.State{Fabric: f, Tables: compiled(t, again(t, f.Without(spare), nil)).Tables}
 		for _, gone := range cables {
 			live := &state.State{Fabric: again(t, f.Without(gone), nil), Tables: meant.Tables}
-			v, err := verify.Check(t.Context(), live.Fabric, live.Tables, verify.Options{})
+			v, err := verify.Check(t.Context(), &state.State{Fabric: live.Fabric, Tables: live.Tables}, verify.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,12 +1,14 @@
 package drift
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -22,30 +24,21 @@ var (
 // meant. Forwarding loops are always found; credit loops only when something has
 // drifted, since tables may be meant to have one (minhop's guarantee is none).
 func (c *comparison) findLoops(ctx context.Context) ([]verify.Finding, error) {
-	f := c.live.Fabric
-	tables, opt := c.live.Tables, verify.Options{SL2VL: c.live.SL2VL, UnknownSLs: c.meant.UnknownSLs, Complete: true}
+	s := &state.State{Fabric: c.live.Fabric, Tables: c.live.Tables, SL2VL: c.live.SL2VL, UnknownSLs: c.meant.UnknownSLs}
 	masks := c.live.Multicast
 	if c.sameFabric {
-		if tables == nil {
-			tables = c.meant.Tables
-		}
-		if opt.SL2VL == nil {
-			opt.SL2VL = c.meant.SL2VL
-		}
-		if masks == nil {
-			masks = c.meant.Multicast
-		}
+		s.Tables, s.SL2VL, masks = cmp.Or(s.Tables, c.meant.Tables), cmp.Or(s.SL2VL, c.meant.SL2VL), cmp.Or(masks, c.meant.Multicast)
 	}
-	if tables == nil {
+	if s.Tables == nil {
 		return nil, nil // where packets go is not known
 	}
-	if opt.SL2VL != nil && c.meant.PathSLs != nil {
-		opt.PathSLs = c.movePathSLs(tables)
+	if s.SL2VL != nil && c.meant.PathSLs != nil {
+		s.PathSLs = c.movePathSLs(s.Tables)
 	}
 	if masks != nil {
-		opt.Multicast = &verify.Multicast{Tables: masks.Tables, Trees: c.listTrees(masks.Tables)}
+		s.Multicast = &mft.Plan{Tables: masks.Tables, Trees: c.listTrees(masks.Tables)}
 	}
-	result, err := verify.Check(ctx, f, tables, opt)
+	result, err := verify.Check(ctx, s, verify.Options{Complete: true})
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +64,7 @@ func (c *comparison) findLoops(ctx context.Context) ([]verify.Finding, error) {
 		}
 	}
 	for _, u := range result.Undecided {
-		if opt.UnknownSLs && !c.r.Equal() && slices.Contains(creditLoopRules, u.Rule) {
+		if s.UnknownSLs && !c.r.Equal() && slices.Contains(creditLoopRules, u.Rule) {
 			list = append(list, verify.Finding{Rule: u.Rule, Severity: verify.Error, Message: "undecided: " + u.Reason, Count: 1, Witness: []verify.Hop{}})
 		}
 	}

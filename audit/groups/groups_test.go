@@ -19,6 +19,7 @@ import (
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -288,7 +289,7 @@ func TestRecount(t *testing.T) {
 			}
 			lost, gone, uplinks = lost+int(got.Lost), gone+loss.CutOff, uplinks+loss.Uplinks
 		}
-		r, err := verify.Check(context.Background(), f, tables, verify.Options{})
+		r, err := verify.Check(context.Background(), &state.State{Fabric: f, Tables: tables}, verify.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -209,7 +210,7 @@ func (w *walker) step(s *move.Step, was, rest, next []fabric.Cable, before *lft.
 func (w *walker) noCreditLoop(when string, c *compile.Result) {
 	w.t.Helper()
 	r := c.Routing
-	v, err := verify.Check(w.t.Context(), r.Fabric, r.Tables, verify.Options{SL2VL: r.SL2VL, PathSLs: r.PathSLs})
+	v, err := verify.Check(w.t.Context(), &state.State{Fabric: r.Fabric, Tables: r.Tables, SL2VL: r.SL2VL, PathSLs: r.PathSLs}, verify.Options{})
 	if err != nil || v.CreditLoops.Count > 0 {
 		w.t.Errorf("seed %d: %s: %d credit loops, %v", w.seed, when, v.CreditLoops.Count, err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/updown"
 	"github.com/ibweave/ibweave/verify"
 )
@@ -174,7 +175,7 @@ func route(t *testing.T, f *fabric.Fabric, e lft.Engine) (*fabric.Fabric, *lft.T
 	if err != nil {
 		t.Fatal(err)
 	}
-	result, err := verify.Check(ctx, g, r.Tables, verify.Options{})
+	result, err := verify.Check(ctx, &state.State{Fabric: g, Tables: r.Tables}, verify.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,25 +19,26 @@ import (
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 	"github.com/ibweave/ibweave/verify/bound"
 )
 
 // Session is tables in force, and the steps that were taken from there. Not safe for concurrent use.
 type Session struct {
-	states []*state // the first one is the base, then one for each step
+	states []*tried // the first one is the base, then one for each step
 	kept   *compile.Kept
 }
 
-// state is a fabric with its tables after a step.
-type state struct {
+// tried is a fabric with its tables after a step.
+type tried struct {
 	step    Step
 	whole   *fabric.Fabric // with the cables of what is drained
 	drained []drained
 	inForce *compile.Result // on whole
 	rest    *compile.Result // on what is not drained
 	plan    *drain.Plan     // that of the last steps in a row that drain; nil after other steps
-	back    *state          // with plan: what was before the part that was drained last
+	back    *tried          // with plan: what was before the part that was drained last
 	loads   []int64         // those of lft.ChannelLoads for the tables in force; nil until they are counted
 }
 
@@ -80,15 +81,15 @@ type Write struct {
 
 // New begins with the tables in force. Errors: those of verify.Check.
 func New(ctx context.Context, e *compile.Engine, r *lft.Routing) (*Session, error) {
-	v, err := verify.Check(ctx, r.Fabric, r.Tables, verify.Options{SL2VL: r.SL2VL, PathSLs: r.PathSLs, Order: r.Order, Complete: true})
+	v, err := verify.Check(ctx, state.Of(r), verify.Options{Complete: true})
 	if err != nil {
 		return nil, err
 	}
 	base := &compile.Result{Engine: e, Routing: r, Verify: v}
-	return &Session{states: []*state{{whole: r.Fabric, inForce: base, rest: base}}, kept: new(compile.Kept)}, nil
+	return &Session{states: []*tried{{whole: r.Fabric, inForce: base, rest: base}}, kept: new(compile.Kept)}, nil
 }
 
-func (s *Session) now() *state { return s.states[len(s.states)-1] }
+func (s *Session) now() *tried { return s.states[len(s.states)-1] }
 
 // scale is that of the fabric before the first step: the relative loads of all answers are on it.
 func (s *Session) scale() bound.Scale { return s.states[0].inForce.Verify.Scale() }
@@ -176,7 +177,7 @@ func (s *Session) Do(ctx context.Context, step Step) (*Answer, error) {
 }
 
 // take finds the state after a step.
-func (s *Session) take(ctx context.Context, step Step, a *Answer) (*state, error) {
+func (s *Session) take(ctx context.Context, step Step, a *Answer) (*tried, error) {
 	now := s.now()
 	switch step.Kind {
 	case Fail:
@@ -198,7 +199,7 @@ func (s *Session) take(ctx context.Context, step Step, a *Answer) (*state, error
 }
 
 // node finds the node of an end.
-func (x *state) node(e End) (fabric.NodeID, error) {
+func (x *tried) node(e End) (fabric.NodeID, error) {
 	n, ok := x.whole.NodeByGUID(e.Node)
 	if !ok {
 		return n, refuse("the fabric has no node with GUID %s", e.Node)
@@ -210,7 +211,7 @@ func (x *state) node(e End) (fabric.NodeID, error) {
 }
 
 // cabledPort finds a port with a cable.
-func (x *state) cabledPort(e End) (fabric.PortID, error) {
+func (x *tried) cabledPort(e End) (fabric.PortID, error) {
 	n, err := x.node(e)
 	if err != nil {
 		return fabric.NoPort, err
@@ -223,7 +224,7 @@ func (x *state) cabledPort(e End) (fabric.PortID, error) {
 }
 
 // part finds what is to fail or to be drained.
-func (x *state) part(e End) (drain.Part, error) {
+func (x *tried) part(e End) (drain.Part, error) {
 	if e.Port != 0 {
 		p, err := x.cabledPort(e)
 		if err != nil {
@@ -246,7 +247,7 @@ func (x *state) part(e End) (drain.Part, error) {
 }
 
 // fail takes cables away.
-func (s *Session) fail(ctx context.Context, at End, a *Answer) (*state, error) {
+func (s *Session) fail(ctx context.Context, at End, a *Answer) (*tried, error) {
 	now := s.now()
 	part, err := now.part(at)
 	if err != nil {
@@ -266,7 +267,7 @@ func (s *Session) fail(ctx context.Context, at End, a *Answer) (*state, error) {
 
 // recable plugs the cable at one port into another instead of where it was. If that has a
 // cable, this one goes to where the first was: the two are exchanged.
-func (s *Session) recable(ctx context.Context, at, to End) (*state, error) {
+func (s *Session) recable(ctx context.Context, at, to End) (*tried, error) {
 	now := s.now()
 	f := now.whole
 	p, err := now.cabledPort(at)
@@ -310,7 +311,7 @@ func (s *Session) recable(ctx context.Context, at, to End) (*state, error) {
 
 // recabled is the state after another one with other cables. Nodes that had none for a while have the
 // LIDs of the base.
-func (s *Session) recabled(ctx context.Context, from *state, cables []fabric.Cable, parts []drained) (*state, error) {
+func (s *Session) recabled(ctx context.Context, from *tried, cables []fabric.Cable, parts []drained) (*tried, error) {
 	g, err := s.states[0].whole.WithCables(cables)
 	if err != nil {
 		return nil, refuse("%v", err)
@@ -320,7 +321,7 @@ func (s *Session) recabled(ctx context.Context, from *state, cables []fabric.Cab
 
 // restore undoes what steps did to a part: its cables are as in the base where their ports are
 // free, and it is drained no more.
-func (s *Session) restore(ctx context.Context, at End) (*state, error) {
+func (s *Session) restore(ctx context.Context, at End) (*tried, error) {
 	now, base := s.now(), s.states[0]
 	i := slices.IndexFunc(now.drained, func(d drained) bool { return d.at == at })
 	n, err := now.node(at)
@@ -368,13 +369,13 @@ func (s *Session) restore(ctx context.Context, at End) (*state, error) {
 
 // reroute is the state after x with the cables of a fabric and with parts drained: the tables are those of
 // compile --previous on what is not drained.
-func (s *Session) reroute(ctx context.Context, x *state, whole *fabric.Fabric, parts []drained) (*state, error) {
+func (s *Session) reroute(ctx context.Context, x *tried, whole *fabric.Fabric, parts []drained) (*tried, error) {
 	rest, parts := restOf(whole, parts)
 	r, err := s.route(ctx, x, rest, compile.Options{})
 	if err != nil {
 		return nil, err
 	}
-	next := &state{whole: whole, drained: parts, inForce: r, rest: r}
+	next := &tried{whole: whole, drained: parts, inForce: r, rest: r}
 	if rest == whole {
 		return next, nil
 	}
@@ -404,7 +405,7 @@ func restOf(whole *fabric.Fabric, parts []drained) (*fabric.Fabric, []drained) {
 }
 
 // route keeps the tables of x as far as it can on what is not drained.
-func (s *Session) route(ctx context.Context, x *state, rest *fabric.Fabric, opt compile.Options) (*compile.Result, error) {
+func (s *Session) route(ctx context.Context, x *tried, rest *fabric.Fabric, opt compile.Options) (*compile.Result, error) {
 	opt.LIDs, opt.Kept = lft.LIDOptions{LMC: lft.KeepLMC}, s.kept
 	if _, ok := x.rest.Engine.Engine.(lft.IncrementalEngine); ok {
 		opt.Route.Previous = x.rest.Routing
@@ -413,7 +414,7 @@ func (s *Session) route(ctx context.Context, x *state, rest *fabric.Fabric, opt 
 }
 
 // drain leads around a part. Steps in a row that drain make one plan with one window.
-func (s *Session) drain(ctx context.Context, at End) (*state, error) {
+func (s *Session) drain(ctx context.Context, at End) (*tried, error) {
 	now := s.now()
 	part, err := now.part(at)
 	if err != nil {
@@ -448,7 +449,7 @@ func (s *Session) drain(ctx context.Context, at End) (*state, error) {
 		return nil, refuse("%s cannot be out together with what is drained already", part.Name)
 	}
 	last := plan.Windows[0].Steps[len(list)-1]
-	return &state{whole: now.whole, drained: parts, inForce: last.Compiled, rest: last.Rest, plan: plan, back: now}, nil
+	return &tried{whole: now.whole, drained: parts, inForce: last.Compiled, rest: last.Rest, plan: plan, back: now}, nil
 }
 
 // listWrites says what is written to each switch.

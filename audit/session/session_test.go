@@ -20,6 +20,7 @@ import (
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -290,7 +291,7 @@ func TestSteps(t *testing.T) {
 			}
 			taken[step.Kind]++
 			r := s.Result().Routing
-			v, err := verify.Check(context.Background(), r.Fabric, r.Tables, verify.Options{Complete: true, Order: r.Order})
+			v, err := verify.Check(context.Background(), &state.State{Fabric: r.Fabric, Tables: r.Tables, Order: r.Order}, verify.Options{Complete: true})
 			if err != nil {
 				t.Fatal(err)
 			}

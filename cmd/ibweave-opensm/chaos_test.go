@@ -28,6 +28,7 @@ import (
 	"github.com/ibweave/ibweave/sminterface/ibsim"
 	"github.com/ibweave/ibweave/sminterface/mad"
 	"github.com/ibweave/ibweave/sminterface/subnet"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -627,7 +628,7 @@ func (c *chaos) read(there []bool) (*have, error) {
 		return nil, err
 	}
 	// The groups as they are meant to be, on the MLIDs that OpenSM gave them.
-	mc := &verify.Multicast{}
+	mc := &mft.Plan{}
 	highest := mft.MinMLID + 63
 	known := make(map[fabric.LID]bool)
 	for i, g := range c.groups {
@@ -669,7 +670,7 @@ func (c *chaos) read(there []bool) (*have, error) {
 		}
 	}
 	mc.Tables = tables.MFT
-	r, err := verify.Check(ctx, f, tables.LFT, verify.Options{SL2VL: tables.SL2VL, Multicast: mc})
+	r, err := verify.Check(ctx, &state.State{Fabric: f, Tables: tables.LFT, SL2VL: tables.SL2VL, Multicast: mc}, verify.Options{})
 	if err != nil {
 		return nil, err
 	}

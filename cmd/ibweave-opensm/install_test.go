@@ -14,6 +14,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -81,7 +82,7 @@ func TestInstall(t *testing.T) {
 			}
 			d.sweep()
 			d.wait("-> SUBNET UP\n", 2)
-			v, err := verify.Check(t.Context(), s.f.Without(cable), s.have(t, c).LFT, verify.Options{})
+			v, err := verify.Check(t.Context(), &state.State{Fabric: s.f.Without(cable), Tables: s.have(t, c).LFT}, verify.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

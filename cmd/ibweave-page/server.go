@@ -13,6 +13,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/report/page"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -123,5 +124,5 @@ func (s *server) handle(ctx context.Context, request []byte) ([][]byte, error) {
 func shown(ctx context.Context, s *session.Session) (*page.Input, error) {
 	now := s.Result()
 	loads, err := s.Loads(ctx)
-	return &page.Input{Routes: loads, Fabric: now.Routing.Fabric, Tables: now.Routing.Tables, Result: now.Verify, Rules: verify.Rules}, err
+	return &page.Input{Routes: loads, State: &state.State{Fabric: now.Routing.Fabric, Tables: now.Routing.Tables}, Result: now.Verify, Rules: verify.Rules}, err
 }

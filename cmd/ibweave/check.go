@@ -298,7 +298,7 @@ func (a *app) audit(ctx context.Context, in *audit) (x *auditResult, err error) 
 			}
 		}
 	}()
-	x = &auditResult{State: &in.State, options: verify.Options{Buffer: in.buffer}}
+	x = &auditResult{State: &in.State, options: verify.Options{Buffer: in.buffer, Copying: in.copying}}
 	in.Findings = true
 	read := a.reader(in)
 	if err := read.Tables(); err != nil {
@@ -312,14 +312,13 @@ func (a *app) audit(ctx context.Context, in *audit) (x *auditResult, err error) 
 		if err := read.Lanes(); err != nil {
 			return nil, err
 		}
-		if err := a.readMulticast(in, &x.options); err != nil {
+		if err := a.readMulticast(in); err != nil {
 			return nil, err
 		}
-		x.options = capture.Options(&in.State, x.options)
 		if x.result, err = a.checkTables(ctx, x.State, x.options); err != nil {
 			return nil, err
 		}
-		if err := a.checkCertificate(in, x.options, x.result); err != nil {
+		if err := a.checkCertificate(in, x.result); err != nil {
 			return nil, err
 		}
 	}
@@ -368,7 +367,7 @@ func (a *app) checkTables(ctx context.Context, s *state.State, opt verify.Option
 }
 
 // checkCertificate adds to r what is wrong with the certificate, if there is one.
-func (a *app) checkCertificate(in *audit, opt verify.Options, r *verify.Result) error {
+func (a *app) checkCertificate(in *audit, r *verify.Result) error {
 	if in.Certificate == "" {
 		return nil
 	}
@@ -376,11 +375,10 @@ func (a *app) checkCertificate(in *audit, opt verify.Options, r *verify.Result) 
 	if err != nil {
 		return err
 	}
-	s := &in.State
-	if s.Adaptive != nil {
-		err = c.CheckAdaptive(s.Fabric, s.Adaptive, opt)
+	if in.State.Adaptive != nil {
+		err = c.CheckAdaptive(&in.State)
 	} else {
-		err = c.Check(s.Fabric, s.Tables, opt)
+		err = c.Check(&in.State, in.copying)
 	}
 	if err != nil {
 		finding := verify.Finding{Rule: verify.CertificateRule, Severity: verify.Error, Message: err.Error(), Count: 1}

@@ -20,6 +20,7 @@ import (
 	"github.com/ibweave/ibweave/fabric/names"
 	"github.com/ibweave/ibweave/internal/hostlist"
 	"github.com/ibweave/ibweave/internal/text"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -133,7 +134,7 @@ func (a *app) readCompiled(ctx context.Context, dir string, lenient bool) (r *co
 	}
 	stage := a.startStage("verify")
 	defer stage.End()
-	v, err := verify.Check(ctx, routing.Fabric, routing.Tables, verify.Options{SL2VL: routing.SL2VL, PathSLs: routing.PathSLs, Order: routing.Order, Complete: true})
+	v, err := verify.Check(ctx, state.Of(routing), verify.Options{Complete: true})
 	if err != nil {
 		return nil, false, err
 	}

@@ -147,7 +147,7 @@ func (a *app) path(ctx context.Context, o *pathOptions, args []string) error {
 		return err
 	}
 	d := &pathDocument{Paths: []sharedPath{}}
-	drawn := &page.Input{Fabric: f, Tables: r.Tables, Adaptive: o.State.Adaptive, SL2VL: r.SL2VL, PathSLs: r.PathSLs}
+	drawn := &page.Input{State: &o.State}
 	found := make([]paths.Path, len(pairs))
 	for i, p := range pairs {
 		if found[i] = finder.Find(p.src, p.lid); found[i].Lost != "" {

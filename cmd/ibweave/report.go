@@ -21,7 +21,6 @@ import (
 	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/text"
-	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/report/page"
 	"github.com/ibweave/ibweave/report/picture"
@@ -292,11 +291,8 @@ func viewError(r *reporting, err error) error {
 
 // reportInput is what the page shows of a state.
 func (a *app) reportInput(ctx context.Context, r *reporting, x *reported) (*page.Input, error) {
-	f := x.Fabric
 	in := &page.Input{
-		Title: r.title, State: x.name, Version: version, Fabric: f, Tables: x.Tables,
-		SL2VL: x.options.SL2VL, PathSLs: x.options.PathSLs, Multicast: x.options.Multicast,
-		Adaptive: x.Adaptive, Result: x.result, Rules: r.rulesOf(), MaxEntries: r.entries,
+		Title: r.title, Version: version, State: x.named(), Result: x.result, Rules: r.rulesOf(), MaxEntries: r.entries,
 	}
 	if in.Rules == nil {
 		in.Rules = verify.Rules
@@ -355,7 +351,8 @@ func packTables(r *reporting, x *auditResult) ([]byte, error) {
 	if err != nil {
 		return nil, inputf("%s: %v", filepath.Join(dir, outdir.ManifestName), err)
 	}
-	routing := &lft.Routing{Engine: m.Engine, Fabric: x.Fabric.WithoutVirtualLIDs(), Tables: x.Tables, SL2VL: x.options.SL2VL, Order: x.options.Order}
+	routing := x.Routing()
+	routing.Fabric = x.Fabric.WithoutVirtualLIDs()
 	data, err := session.Encode(e, routing)
 	if err != nil {
 		return nil, inputf("%s: --interactive: %w", dir, err)

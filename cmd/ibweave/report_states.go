@@ -8,7 +8,6 @@ import (
 	"iter"
 	"path/filepath"
 
-	"github.com/ibweave/ibweave/audit/capture"
 	"github.com/ibweave/ibweave/audit/diff"
 	"github.com/ibweave/ibweave/audit/groups"
 	"github.com/ibweave/ibweave/audit/jobs"
@@ -94,7 +93,6 @@ func (a *app) auditEngine(ctx context.Context, in *audit, f *fabric.Fabric, engi
 	}
 	routing := made.Routing
 	x := &auditResult{State: state.Of(routing)}
-	x.options = capture.Options(x.State, verify.Options{})
 	if x.result, err = a.checkTables(ctx, x.State, x.options); err != nil {
 		return nil, err
 	}
@@ -131,7 +129,7 @@ func (a *app) compareStates(ctx context.Context, r *reporting, old, now *reporte
 	if err != nil {
 		return nil, err
 	}
-	o.Both = &page.Input{Fabric: both, Result: verify.Unverified(both)}
+	o.Both = &page.Input{State: &state.State{Fabric: both}, Result: verify.Unverified(both)}
 	if err := findPlaces(o.Both, nil); err != nil {
 		return nil, err
 	}

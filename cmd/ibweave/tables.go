@@ -94,14 +94,11 @@ func (a *app) readRouting(in *audit) (*lft.Routing, error) {
 	return &lft.Routing{Fabric: r.State.Fabric, Tables: r.State.Tables, SL2VL: r.State.SL2VL, PathSLs: r.State.PathSLs}, err
 }
 
-// readMulticast reads multicast tables and groups into opt.
-func (a *app) readMulticast(in *audit, opt *verify.Options) error {
+// readMulticast reads multicast tables and groups.
+func (a *app) readMulticast(in *audit) error {
 	err := a.reader(in).Multicast()
-	if s := &in.State; s.Multicast != nil {
-		opt.Multicast = &verify.Multicast{Tables: s.Multicast.Tables, Trees: s.Multicast.Trees, Copying: in.copying, Capacity: s.MFTCapacity}
-		if in.mftCapacity != 0 {
-			opt.Multicast.Capacity = slices.Repeat([]int{in.mftCapacity}, s.Fabric.NumSwitches())
-		}
+	if in.mftCapacity != 0 {
+		in.State.MFTCapacity = slices.Repeat([]int{in.mftCapacity}, in.State.Fabric.NumSwitches())
 	}
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/routing/banyan"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -67,9 +68,7 @@ func TestPhaseOneInTables(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v, err := verify.Check(t.Context(), r.Fabric, r.Tables, verify.Options{
-			SL2VL: r.SL2VL, PathSLs: r.PathSLs, Multicast: &verify.Multicast{Tables: p.Tables, Trees: p.Trees},
-		})
+		v, err := verify.Check(t.Context(), &state.State{Fabric: r.Fabric, Tables: r.Tables, SL2VL: r.SL2VL, PathSLs: r.PathSLs, Multicast: &mft.Plan{Tables: p.Tables, Trees: p.Trees}}, verify.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/sminterface/rehearse"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -205,7 +206,7 @@ func TestKinds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r, err := verify.Check(context.Background(), tt.f, tables, verify.Options{})
+			r, err := verify.Check(context.Background(), &state.State{Fabric: tt.f, Tables: tables}, verify.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

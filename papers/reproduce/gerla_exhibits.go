@@ -18,6 +18,7 @@ import (
 	"github.com/ibweave/ibweave/papers/drawing"
 	"github.com/ibweave/ibweave/papers/myrinet"
 	"github.com/ibweave/ibweave/papers/myrinet/lan"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -243,9 +244,9 @@ func gerlaDeadlock(ctx context.Context, lab *Lab, f *Figure) error {
 		// The same as forwarding tables.
 		masks := mft.NewTables(fab)
 		masks.Add(mft.MinMLID, treeMask(fab, worms[0]))
-		v, err := verify.Check(ctx, fab, scheme.tables, verify.Options{Multicast: &verify.Multicast{Tables: masks, Copying: verify.Wormhole, Trees: []mft.Tree{
+		v, err := verify.Check(ctx, &state.State{Fabric: fab, Tables: scheme.tables, Multicast: &mft.Plan{Tables: masks, Trees: []mft.Tree{
 			{Name: "a", MLID: mft.MinMLID, Senders: []fabric.PortID{a}, Receivers: []fabric.PortID{b, c}},
-		}}})
+		}}}, verify.Options{Copying: verify.Wormhole})
 		if err != nil {
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/ibweave/ibweave/papers/drawing"
 	"github.com/ibweave/ibweave/papers/multistage"
 	"github.com/ibweave/ibweave/routing/banyan"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -308,9 +309,7 @@ func wormTables(ctx context.Context, stages int, worms []multistage.Worm, to *Fi
 		what    string
 		copying verify.Copying
 	}{{"worms that branch", verify.Wormhole}, {"packets that InfiniBand switches copy", verify.Independent}} {
-		v, err := verify.Check(ctx, r.Fabric, r.Tables, verify.Options{
-			SL2VL: r.SL2VL, PathSLs: r.PathSLs, Multicast: &verify.Multicast{Tables: plan.Tables, Trees: plan.Trees, Copying: c.copying},
-		})
+		v, err := verify.Check(ctx, &state.State{Fabric: r.Fabric, Tables: r.Tables, SL2VL: r.SL2VL, PathSLs: r.PathSLs, Multicast: &mft.Plan{Tables: plan.Tables, Trees: plan.Trees}}, verify.Options{Copying: c.copying})
 		if err != nil {
 			return err
 		}

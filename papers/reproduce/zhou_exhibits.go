@@ -13,6 +13,7 @@ import (
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/papers/drawing"
 	"github.com/ibweave/ibweave/sim"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -159,7 +160,7 @@ func zhouDeadlock(ctx context.Context, _ *Lab, f *Figure) error {
 		figure, name, loops, ends string
 		tables                    *lft.Tables
 	}{{"Fig. 1", "free turns", "yes", "deadlock", free}, {"Fig. 2", "XY routing", "no", "all arrive", r.Routing.Tables}} {
-		v, err := verify.Check(ctx, fab, routing.tables, verify.Options{})
+		v, err := verify.Check(ctx, &state.State{Fabric: fab, Tables: routing.tables}, verify.Options{})
 		if err != nil {
 			return err
 		}
@@ -342,7 +343,7 @@ func oneSourceTrees(ctx context.Context, r *lft.Routing) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		v, err := verify.Check(ctx, r.Fabric, r.Tables, verify.Options{Multicast: &verify.Multicast{Tables: plan.Tables, Trees: plan.Trees}})
+		v, err := verify.Check(ctx, &state.State{Fabric: r.Fabric, Tables: r.Tables, Multicast: &mft.Plan{Tables: plan.Tables, Trees: plan.Trees}}, verify.Options{})
 		if err != nil {
 			return false, err
 		}
@@ -521,7 +522,7 @@ func zhouSenders(ctx context.Context, _ *Lab, f *Figure) error {
 	fab, tables := each.Routing.Fabric, each.Routing.Tables
 	group := exampleGroup(fab, all...)[0]
 	check := func(what, paper string, masks *mft.Tables, trees []mft.Tree) error {
-		v, err := verify.Check(ctx, fab, tables, verify.Options{Multicast: &verify.Multicast{Tables: masks, Trees: trees}})
+		v, err := verify.Check(ctx, &state.State{Fabric: fab, Tables: tables, Multicast: &mft.Plan{Tables: masks, Trees: trees}}, verify.Options{})
 		if err != nil {
 			return err
 		}
@@ -637,9 +638,7 @@ func zhouCopying(ctx context.Context, _ *Lab, f *Figure) error {
 				return err
 			}
 			f.add(c.row, outcome(false), outcome(dead != nil))
-			v, err := verify.Check(ctx, fab, r.Routing.Tables, verify.Options{
-				Multicast: &verify.Multicast{Tables: r.Plan.Tables, Trees: r.Plan.Trees, Copying: c.check},
-			})
+			v, err := verify.Check(ctx, &state.State{Fabric: fab, Tables: r.Routing.Tables, Multicast: &mft.Plan{Tables: r.Plan.Tables, Trees: r.Plan.Trees}}, verify.Options{Copying: c.check})
 			if err != nil {
 				return err
 			}

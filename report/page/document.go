@@ -369,7 +369,7 @@ func (s *scene) document(p *packer) *document {
 		Title: s.Title, Version: s.Version, Shape: s.Shape, Layout: s.kind, Switches: f.NumSwitches(), Interactive: s.Base != nil, Counters: s.Counters,
 		Names: make([]string, f.NumNodes()), GUIDs: make([]fabric.GUID, f.NumNodes()),
 		Tables: "none", Max: s.max, Mean: s.mean, Result: s.Result,
-		Groups: []documentGroup{}, Rules: []documentRule{}, Links: []string{}, State: s.State, Cables: s.Cables,
+		Groups: []documentGroup{}, Rules: []documentRule{}, Links: []string{}, State: s.Name, Cables: s.Cables,
 	}
 	if s.within != nil {
 		left, top, right, bottom := s.box()

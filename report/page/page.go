@@ -12,9 +12,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
-	"github.com/ibweave/ibweave/lft/adaptive"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -33,15 +32,9 @@ type Input struct {
 	Version string // of ibweave
 	Shape   string // what the fabric looks like, in words; "" when not asked for
 
-	Fabric *fabric.Fabric
-	Tables *lft.Tables // rows for the switches of Fabric; nil without tables
-	// Adaptive, if not nil, has the choices of paths, while loads are those of Tables.
-	Adaptive *adaptive.Tables
-	// SL2VL and PathSLs give the virtual lanes of paths. Without the first all are
-	// on VL 0, without the second on SL 0.
-	SL2VL     *lft.SL2VL
-	PathSLs   *lft.PathSLs
-	Multicast *verify.Multicast // nil without multicast tables
+	// State has the fabric, its tables and lanes. Its name stands for it beside Old, whose state has
+	// one too. With adaptive choices loads are those of Tables.
+	*state.State
 
 	Result *verify.Result
 	Rules  []verify.Rule // that explain the findings
@@ -63,8 +56,6 @@ type Input struct {
 
 	// Old, if not nil, is another state, which the page compares with this one.
 	Old *Old
-	// State names this state beside Old, whose State names that one.
-	State string
 	// Groupings are groups of hosts that the drawing can close to boxes, beside pods.
 	Groupings []Grouping
 

@@ -25,6 +25,7 @@ import (
 	"github.com/ibweave/ibweave/lft/adaptive"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -63,12 +64,9 @@ func compiled(t testing.TB, f *fabric.Fabric, engine string, opt compile.Options
 		t.Fatal(err)
 	}
 	in := &Input{
-		Title: engine, Version: "test", Fabric: r.Routing.Fabric, Tables: r.Routing.Tables,
-		SL2VL: r.Routing.SL2VL, PathSLs: r.Routing.PathSLs, Result: r.Verify, Rules: verify.Rules,
+		Title: engine, Version: "test", State: state.Of(r.Routing), Result: r.Verify, Rules: verify.Rules,
 	}
-	if r.Plan != nil {
-		in.Multicast = &verify.Multicast{Tables: r.Plan.Tables, Trees: r.Plan.Trees}
-	}
+	in.Multicast = r.Plan
 	shape := cabling.Recognize(in.Fabric)
 	in.Shape, in.Levels = shape.String(), shape.Level()
 	if len(shape.Dims) > 0 {
@@ -111,7 +109,7 @@ func broken(t testing.TB, in *Input, entries int, seed uint64) *Input {
 			row[lid] = fabric.NoPath
 		}
 	}
-	c := *in
+	c := copyOf(in)
 	c.Tables, c.Multicast = tables, nil
 	if in.SL2VL != nil {
 		// Lanes that depend on the way in.
@@ -126,7 +124,7 @@ func broken(t testing.TB, in *Input, entries int, seed uint64) *Input {
 		}
 	}
 	var err error
-	if c.Result, err = verify.Check(context.Background(), f, tables, verify.Options{SL2VL: c.SL2VL, PathSLs: c.PathSLs}); err != nil {
+	if c.Result, err = verify.Check(context.Background(), &state.State{Fabric: f, Tables: tables, SL2VL: c.SL2VL, PathSLs: c.PathSLs}, verify.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	return &c
@@ -157,6 +155,13 @@ func inputs(t testing.TB) map[string]*Input {
 var inputsMade map[string]*Input
 
 // TestLoads holds the routes on every channel against walking every pair.
+// copyOf returns an input with a state of its own.
+func copyOf(in *Input) Input {
+	c, s := *in, *in.State
+	c.State = &s
+	return c
+}
+
 func TestLoads(t *testing.T) {
 	for name, in := range inputs(t) {
 		t.Run(name, func(t *testing.T) {
@@ -166,7 +171,7 @@ func TestLoads(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := make([]int64, f.NumPorts())
-			plain := *in
+			plain := copyOf(in)
 			plain.SL2VL, plain.PathSLs = nil, nil // lanes drop nothing here
 			for _, src := range f.CAPorts() {
 				for _, dst := range f.CAPorts() {
@@ -241,7 +246,7 @@ func withChoices(t testing.TB, in *Input, seed uint64) *Input {
 	t.Helper()
 	f := in.Fabric
 	rng := rand.New(rand.NewPCG(seed, 2))
-	c := *in
+	c := copyOf(in)
 	c.Adaptive = &adaptive.Tables{Groups: make([][]adaptive.Group, f.NumSwitches()), Select: adaptive.NewSelector(f)}
 	list := lft.ShortestNextHops(f)
 	groups := map[[2]fabric.NodeID]adaptive.PortSet{} // by switch and destination
@@ -422,10 +427,10 @@ func TestLayout(t *testing.T) {
 	nothing, err3 := new(fabric.Builder).Build()
 	random, err2 := gen.Irregular(gen.IrregularSpec{Switches: 60, Degree: 4, Hosts: 90, Seed: 5})
 	fabrics := map[string]*Input{
-		"islands":   {Fabric: made(t, plan, err)},
-		"irregular": {Fabric: made(t, random, err2)},
-		"by levels": {Fabric: fatTree(t, 12, 3)},
-		"empty":     {Fabric: made(t, nothing, err3)},
+		"islands":   {State: &state.State{Fabric: made(t, plan, err)}},
+		"irregular": {State: &state.State{Fabric: made(t, random, err2)}},
+		"by levels": {State: &state.State{Fabric: fatTree(t, 12, 3)}},
+		"empty":     {State: &state.State{Fabric: made(t, nothing, err3)}},
 	}
 	for name, in := range inputs(t) {
 		fabrics[name] = in
@@ -471,7 +476,7 @@ func abs(x float32) float32 { return max(x, -x) }
 // side, in the order of pods.
 func TestPods(t *testing.T) {
 	f := fatTree(t, 8, 3)
-	l := arrange(&Input{Fabric: f, Levels: cabling.Recognize(f).Level()})
+	l := arrange(&Input{State: &state.State{Fabric: f}, Levels: cabling.Recognize(f).Level()})
 	for _, kind := range []string{"leaf", "spine"} {
 		var row []fabric.NodeID
 		for s := range fabric.NodeID(f.NumSwitches()) {
@@ -492,7 +497,7 @@ func TestPods(t *testing.T) {
 func TestCrossings(t *testing.T) {
 	random, err := gen.Irregular(gen.IrregularSpec{Switches: 40, Degree: 5, Hosts: 40, Seed: 11})
 	f := made(t, random, err)
-	l := arrange(&Input{Fabric: f})
+	l := arrange(&Input{State: &state.State{Fabric: f}})
 	level := distances(f)
 	r := newRows(f, level, l.edges)
 	want := int64(0)
@@ -522,7 +527,7 @@ func TestCrossings(t *testing.T) {
 
 func TestViewErrors(t *testing.T) {
 	all := inputs(t)
-	none := *all["cube"]
+	none := copyOf(all["cube"])
 	none.Tables, none.SL2VL, none.PathSLs = nil, nil, nil
 	for _, c := range []struct {
 		in         *Input
@@ -570,7 +575,7 @@ func TestForeignParts(t *testing.T) {
 		"coordinates in":       func(in *Input) { in.Grid = all["ring"].Grid },
 		"levels of 2 switches": func(in *Input) { in.Levels = make([]int32, 2) },
 	} {
-		in := *cube
+		in := copyOf(cube)
 		change(&in)
 		if err := Write(context.Background(), io.Discard, &in); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%v, want %q", err, name)

@@ -15,6 +15,7 @@ import (
 	"github.com/ibweave/ibweave/audit/cabling"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -64,9 +65,9 @@ func twoStates(t *testing.T) *Input {
 	}
 	g, err := b.Build()
 	old, now := compiled(t, f, "updn", compile.Options{}), compiled(t, made(t, g, err), "updn", compile.Options{})
-	old.State, now.State, old.Title = "yesterday", "today", "yesterday"
+	old.Name, now.Name, old.Title = "yesterday", "today", "yesterday"
 	both, err := Union(old.Fabric, now.Fabric, nil)
-	now.Old = &Old{Input: old, Both: &Input{Fabric: made(t, both, err), Levels: cabling.Recognize(both).Level(), Result: verify.Unverified(both)}}
+	now.Old = &Old{Input: old, Both: &Input{State: &state.State{Fabric: made(t, both, err)}, Levels: cabling.Recognize(both).Level(), Result: verify.Unverified(both)}}
 	end := func(name string, port fabric.PortNum) End {
 		n := named(name)
 		return End{f.Node(n).GUID, f.IsSwitch(n), port}
@@ -260,10 +261,10 @@ func TestReplaced(t *testing.T) {
 	}
 	g, err := b.Build()
 	old, now := compiled(t, f, "updn", compile.Options{}), compiled(t, made(t, g, err), "updn", compile.Options{})
-	old.State, now.State = "yesterday", "today"
+	old.Name, now.Name = "yesterday", "today"
 	replaced := map[fabric.GUID]fabric.GUID{gone: came}
 	both, err := Union(old.Fabric, now.Fabric, replaced)
-	now.Old = &Old{Input: old, Both: &Input{Fabric: made(t, both, err), Levels: cabling.Recognize(both).Level(), Result: verify.Unverified(both)}, Replaced: replaced}
+	now.Old = &Old{Input: old, Both: &Input{State: &state.State{Fabric: made(t, both, err)}, Levels: cabling.Recognize(both).Level(), Result: verify.Unverified(both)}, Replaced: replaced}
 	view, err := ParseView("changes")
 	if err != nil {
 		t.Fatal(err)

@@ -27,6 +27,7 @@ import (
 	"github.com/ibweave/ibweave/internal/built"
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/sminterface/dump"
+	"github.com/ibweave/ibweave/state"
 )
 
 var (
@@ -301,7 +302,7 @@ func TestBrowserTryMeasures(t *testing.T) {
 		}
 		p.wait("!!ibweave.data.heatLoad && ibweave.trial.app.view.heat?.values === ibweave.data.heatLoad")
 		now := s.Result()
-		x, err := newScene(t.Context(), &Input{Fabric: now.Routing.Fabric, Tables: now.Routing.Tables, Result: now.Verify})
+		x, err := newScene(t.Context(), &Input{State: state.Of(now.Routing), Result: now.Verify})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -356,7 +357,7 @@ func TestBrowserTry(t *testing.T) {
 	f := c.fabric("tables")
 	address, lft := "", []int(nil)
 	t.Run("clicks", func(t *testing.T) {
-		p := &try{tab: openFile(t, c.path("page.html"), "", &Input{Fabric: f}), commands: c}
+		p := &try{tab: openFile(t, c.path("page.html"), "", &Input{State: &state.State{Fabric: f}}), commands: c}
 		p.click("#tab-try")
 		p.wait("ibweave.trial.warm")
 		eval[bool](p.tab, `(window.longest = 0, new PerformanceObserver(list => list.getEntries().forEach(e => { longest = Math.max(longest, e.duration); })).observe({type: "longtask"}), true)`)
@@ -369,7 +370,7 @@ func TestBrowserTry(t *testing.T) {
 		address, lft = eval[string](p.tab, "location.hash"), eval[[]int](p.tab, "[...ibweave.data.lft]")
 	})
 	t.Run("address", func(t *testing.T) {
-		p := &try{tab: openFile(t, c.path("page.html"), address, &Input{Fabric: f}), commands: c, taken: 5}
+		p := &try{tab: openFile(t, c.path("page.html"), address, &Input{State: &state.State{Fabric: f}}), commands: c, taken: 5}
 		p.wait("ibweave.trial.answers.length === 5 && ibweave.trial.state === 'ready'")
 		want(p.tab, address, "location.hash")
 		want(p.tab, lft, "[...ibweave.data.lft]")

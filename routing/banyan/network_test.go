@@ -16,6 +16,7 @@ import (
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -252,9 +253,11 @@ func route(t testing.TB, f *fabric.Fabric, lmc, vls int) *lft.Routing {
 	return r
 }
 
-func check(t testing.TB, r *lft.Routing, m *verify.Multicast) *verify.Result {
+func check(t testing.TB, r *lft.Routing, m *mft.Plan, copying verify.Copying) *verify.Result {
 	t.Helper()
-	v, err := verify.Check(context.Background(), r.Fabric, r.Tables, verify.Options{SL2VL: r.SL2VL, PathSLs: r.PathSLs, Multicast: m})
+	s := state.Of(r)
+	s.Multicast = m
+	v, err := verify.Check(context.Background(), s, verify.Options{Copying: copying})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,7 +272,7 @@ func TestEngine(t *testing.T) {
 			for lmc := range 3 {
 				r := route(t, rebuilt(t, banyan(t, n, wrap), uint64(n), nil), lmc, 0)
 				f := r.Fabric
-				v := check(t, r, nil)
+				v := check(t, r, nil, verify.Independent)
 				if v.Unicast.Unreachable+v.Unicast.Loops+v.Management.Unreachable+v.Management.Loops != 0 ||
 					v.CreditLoops.Count+v.Management.CreditLoops != 0 || v.CreditLoops.VLs != 2 || v.Verdict == verify.VerdictErrors {
 					t.Fatalf("n=%d, wrap-around %v, LMC %d: %+v, %+v, %+v", n, wrap, lmc, v.Unicast, v.Management, v.Findings)
@@ -342,7 +345,7 @@ func TestEngineOptions(t *testing.T) {
 			t.Errorf("%d VLs: %v, want %s", vls, err, want)
 		}
 	}
-	if v := check(t, route(t, f, 0, 8), nil); v.Verdict == verify.VerdictErrors || v.CreditLoops.VLs != 2 {
+	if v := check(t, route(t, f, 0, 8), nil, verify.Independent); v.Verdict == verify.VerdictErrors || v.CreditLoops.VLs != 2 {
 		t.Errorf("8 VLs: %+v", v.Findings)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -357,7 +360,7 @@ func TestEngineOptions(t *testing.T) {
 func TestEngineNeedsTwoVLs(t *testing.T) {
 	r := route(t, banyan(t, 3, true), 0, 0)
 	r.SL2VL, r.PathSLs = nil, nil
-	if v := check(t, r, nil); v.CreditLoops.Count == 0 {
+	if v := check(t, r, nil, verify.Independent); v.CreditLoops.Count == 0 {
 		t.Error("no credit loop on one VL")
 	}
 }
@@ -499,7 +502,7 @@ func tagLinks(w *Network, source int, receivers []fabric.PortID) (links [][2]int
 // mustVerify has the independent checker look at trees.
 func mustVerify(t testing.TB, r *lft.Routing, p *mft.Plan) {
 	t.Helper()
-	v := check(t, r, &verify.Multicast{Tables: p.Tables, Trees: p.Trees})
+	v := check(t, r, &mft.Plan{Tables: p.Tables, Trees: p.Trees}, verify.Independent)
 	m := v.Multicast
 	if m.Missing+m.Duplicates+m.Loops+m.Stray+m.CreditLoops+v.Management.CreditLoops != 0 || v.Verdict == verify.VerdictErrors {
 		t.Fatalf("%+v, %+v", m, v.Findings)
@@ -598,7 +601,7 @@ func TestDeadlockInTables(t *testing.T) {
 	}
 	p := mustBuild(t, r, packet("1", 1, 1, 2), packet("2", 2, 1, 2), packet("0", 0, 0))
 	mustVerify(t, r, p)
-	v := check(t, r, &verify.Multicast{Tables: p.Tables, Trees: p.Trees, Copying: verify.Wormhole})
+	v := check(t, r, p, verify.Wormhole)
 	if v.Multicast.CreditLoops == 0 || v.Verdict != verify.VerdictErrors {
 		t.Errorf("worms: %+v", v.Multicast)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/routing/fattree"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/updown"
 	"github.com/ibweave/ibweave/verify"
 )
@@ -196,7 +197,7 @@ func contention(t testing.TB, r *lft.Routing, order []fabric.PortID, offset int)
 func clean(t testing.TB, r *lft.Routing) *verify.Result {
 	t.Helper()
 	check := func(tables *lft.Tables) *verify.Result {
-		v, err := verify.Check(t.Context(), r.Fabric, tables, verify.Options{})
+		v, err := verify.Check(t.Context(), &state.State{Fabric: r.Fabric, Tables: tables}, verify.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

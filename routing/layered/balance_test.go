@@ -10,6 +10,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/updown"
 	"github.com/ibweave/ibweave/verify"
 )
@@ -95,7 +96,7 @@ func checkAgainstUpDown(t require, f *fabric.Fabric) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	theirs, err := verify.Check(context.Background(), f, u.Tables, verify.Options{})
+	theirs, err := verify.Check(context.Background(), &state.State{Fabric: f, Tables: u.Tables}, verify.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

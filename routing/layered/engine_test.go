@@ -13,6 +13,7 @@ import (
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/routing/layered"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -25,7 +26,7 @@ func routed(t require, f *fabric.Fabric, opt lft.Options) (*lft.Routing, *verify
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := verify.Check(context.Background(), f, r.Tables, verify.Options{SL2VL: r.SL2VL, PathSLs: r.PathSLs})
+	v, err := verify.Check(context.Background(), &state.State{Fabric: f, Tables: r.Tables, SL2VL: r.SL2VL, PathSLs: r.PathSLs}, verify.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/lft/adaptive"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/updown"
 	"github.com/ibweave/ibweave/verify"
 	"github.com/ibweave/ibweave/verify/multipath"
@@ -48,7 +49,7 @@ func BenchmarkCheck(b *testing.B) {
 			b.Run("static", func(b *testing.B) {
 				defer reportCPU(b)()
 				for b.Loop() {
-					if r, err := verify.Check(b.Context(), f, routing.Tables, verify.Options{}); err != nil || r.Verdict != verify.VerdictClean {
+					if r, err := verify.Check(b.Context(), &state.State{Fabric: f, Tables: routing.Tables}, verify.Options{}); err != nil || r.Verdict != verify.VerdictClean {
 						b.Fatal(err)
 					}
 				}

@@ -34,7 +34,7 @@ type kind struct {
 
 const gone = -1
 
-// newNetwork returns nil if there are too many channels and kinds for a state of 64 bits.
+// newNetwork returns nil if there are too many channels and kinds for a jam of 64 bits.
 func newNetwork(s *slow) *network {
 	n := &network{}
 	at := func(out fabric.PortID, vl fabric.VL) int {
@@ -105,20 +105,20 @@ func (n *network) leaves(c, k int) bool {
 	return !slices.ContainsFunc(n.moves[c][k], func(to int) bool { return to != gone })
 }
 
-// state has 4 bits for each channel: 0, or 1 + the kind of its packet.
-type state uint64
+// jam has 4 bits for each channel: 0, or 1 + the kind of its packet.
+type jam uint64
 
-func (s state) at(c int) int            { return int(s>>(4*c)&15) - 1 }
-func (s state) with(c int, k int) state { return s&^(15<<(4*c)) | state(k+1)<<(4*c) }
+func (s jam) at(c int) int          { return int(s>>(4*c)&15) - 1 }
+func (s jam) with(c int, k int) jam { return s&^(15<<(4*c)) | jam(k+1)<<(4*c) }
 
 // deadlocks searches all states that senders and switches can bring about. It says whether
 // all packets can be blocked: with bound when each is bound to any port that it may
 // choose, with offered when each is offered its static port. ok is false if there are more
 // states than limit.
 func (n *network) deadlocks(limit int) (bound, offered, ok bool) {
-	seen := map[state]bool{0: true}
-	queue := []state{0}
-	reach := func(s state) {
+	seen := map[jam]bool{0: true}
+	queue := []jam{0}
+	reach := func(s jam) {
 		if !seen[s] {
 			seen[s] = true
 			queue = append(queue, s)

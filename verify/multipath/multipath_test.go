@@ -12,6 +12,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/sminterface/dump"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 	"github.com/ibweave/ibweave/verify/multipath"
 )
@@ -100,8 +101,8 @@ func checkCertificate(t *testing.T, s *slow, c *verify.Certificate, r *rand.Rand
 	if c == nil {
 		return
 	}
-	opt := verify.Options{SL2VL: s.opt.SL2VL, PathSLs: s.opt.PathSLs}
-	if err := c.CheckAdaptive(s.f, s.t, opt); err != nil {
+	in := &state.State{Fabric: s.f, Adaptive: s.t, SL2VL: s.opt.SL2VL, PathSLs: s.opt.PathSLs}
+	if err := c.CheckAdaptive(in); err != nil {
 		t.Error(err)
 		return
 	}
@@ -129,7 +130,7 @@ func checkCertificate(t *testing.T, s *slow, c *verify.Certificate, r *rand.Rand
 		})
 	}
 	c.Channels[at(d.to)].Number = c.Channels[at(d.from)].Number
-	if err := c.CheckAdaptive(s.f, s.t, opt); err == nil {
+	if err := c.CheckAdaptive(in); err == nil {
 		t.Errorf("the certificate holds without climbing from %v to %v", d.from, d.to)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sminterface/mad"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -505,16 +506,18 @@ func (m *masks) buildAll(ctx context.Context, name string, drafts []*draft) erro
 // to come, err says what is wrong in the end.
 func (m *masks) check(ctx context.Context, drafts []*draft) (again bool, err error) {
 	r := m.tables.Routing
-	mc := &verify.Multicast{Tables: mft.NewTables(r.Fabric)}
+	mc := &mft.Plan{Tables: mft.NewTables(r.Fabric)}
 	for i, d := range drafts {
 		mc.Tables.Add(d.mlid, d.ports)
 		mc.Trees = append(mc.Trees, mft.Tree{Group: i, Name: d.mgid.String(), MGID: d.mgid, MLID: d.mlid,
 			Senders: d.members.Senders, Receivers: d.members.Receivers, SL: d.sl, Scheme: d.steps[d.step]})
 	}
+	s := state.Of(r)
+	s.Multicast = mc
 	var result *verify.Result
 	failed := m.p.guard(m.tables.Engine, func() error {
 		var err error
-		result, err = verify.Check(ctx, r.Fabric, r.Tables, verify.Options{Complete: true, SL2VL: r.SL2VL, PathSLs: r.PathSLs, Multicast: mc, Findings: len(drafts) + 1})
+		result, err = verify.Check(ctx, s, verify.Options{Complete: true, Findings: len(drafts) + 1})
 		return err
 	})
 	if failed != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sminterface/mad"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -67,7 +68,7 @@ func (a asked) check(t *testing.T, r *lft.Routing, boxes []Box) *verify.Result {
 	r.Fabric.EndPorts(func(p fabric.PortID) { byGUID[r.Fabric.PortGUID(p)] = p })
 	boxes = slices.Clone(boxes)
 	slices.SortFunc(boxes, func(a, b Box) int { return int(a.MLID) - int(b.MLID) })
-	mc := &verify.Multicast{Tables: mft.NewTables(r.Fabric)}
+	mc := &mft.Plan{Tables: mft.NewTables(r.Fabric)}
 	for i, b := range boxes {
 		var ports []fabric.PortID
 		for _, at := range a[b.MLID] {
@@ -96,7 +97,7 @@ func (a asked) check(t *testing.T, r *lft.Routing, boxes []Box) *verify.Result {
 		mc.Tables.Add(b.MLID, ports)
 		mc.Trees = append(mc.Trees, tree)
 	}
-	v, err := verify.Check(context.Background(), r.Fabric, r.Tables, verify.Options{SL2VL: r.SL2VL, PathSLs: r.PathSLs, Multicast: mc})
+	v, err := verify.Check(context.Background(), &state.State{Fabric: r.Fabric, Tables: r.Tables, SL2VL: r.SL2VL, PathSLs: r.PathSLs, Multicast: mc}, verify.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/papers/myrinet"
 	"github.com/ibweave/ibweave/sim"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -132,10 +133,10 @@ func TestFigure3Tables(t *testing.T) {
 		plan := mft.NewTables(g.f)
 		port := func(at, p int) fabric.PortID { return g.f.Port(fabric.NodeID(at), fabric.PortNum(p)) }
 		plan.Add(mft.MinMLID, []fabric.PortID{port(0, 1), port(0, 2), port(0, 8), port(1, 1), port(1, 2), port(2, 1), port(2, 2), port(3, 1), port(3, 8), port(4, 1), port(4, 8)})
-		group := &verify.Multicast{Tables: plan, Copying: verify.Wormhole, Trees: []mft.Tree{
+		group := &mft.Plan{Tables: plan, Trees: []mft.Tree{
 			{Name: "a to b and c", MLID: mft.MinMLID, Senders: []fabric.PortID{g.a}, Receivers: []fabric.PortID{g.b, g.c}},
 		}}
-		r, err := verify.Check(t.Context(), g.f, tables, verify.Options{Multicast: group})
+		r, err := verify.Check(t.Context(), &state.State{Fabric: g.f, Tables: tables, Multicast: group}, verify.Options{Copying: verify.Wormhole})
 		if err != nil {
 			t.Fatal(err)
 		}
