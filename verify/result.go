@@ -255,6 +255,18 @@ func (e Endpoint) String() string {
 	return e.Name.At(e.Port, e.Label)
 }
 
+// Cable is a direction of a cable, from one port to the other.
+type Cable struct {
+	From Endpoint `json:"from"`
+	To   Endpoint `json:"to"`
+	Rate int      `json:"rate_mbps"` // data rate; 0 unknown
+}
+
+// CableOf names the cable at port p, from p on.
+func CableOf(f *fabric.Fabric, p fabric.PortID) Cable {
+	return Cable{EndpointOf(f, p), EndpointOf(f, f.Peer(p)), f.Link(p).Mbps()}
+}
+
 // Waiver excuses a finding for some time.
 type Waiver struct {
 	Until  string `json:"until"` // the last day, as 2006-01-02

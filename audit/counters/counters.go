@@ -77,11 +77,9 @@ type Report struct {
 
 // Channel is a channel that is hot or congested.
 type Channel struct {
-	Cause  Cause             `json:"cause"`
-	From   verify.Endpoint   `json:"from"`
-	To     verify.Endpoint   `json:"to"`
-	Rate   int               `json:"rate_mbps"` // data rate; 0 unknown
-	Bytes  dump.CounterValue `json:"bytes"`     // as counted; per second for rates
+	Cause Cause `json:"cause"`
+	verify.Cable
+	Bytes  dump.CounterValue `json:"bytes"` // as counted; per second for rates
 	Use    float64           `json:"use,omitempty"`
 	Load   float64           `json:"load"` // B of the package comment
 	Routes int64             `json:"routes"`
@@ -278,7 +276,7 @@ func (x *explainer) use(bytes float64, c fabric.PortID) float64 {
 // what a host receives has no other way.
 func (x *explainer) judge(c fabric.PortID) {
 	f := x.f
-	h := Channel{channel: c, Rate: f.Link(c).Mbps(), Routes: x.routes[c], Wait: x.c.Get(dump.XmitWait, c)}
+	h := Channel{channel: c, Cable: verify.CableOf(f, c), Routes: x.routes[c], Wait: x.c.Get(dump.XmitWait, c)}
 	if x.meanWait > 0 {
 		h.WaitLoad = h.Wait.N / x.meanWait
 	}
@@ -305,7 +303,6 @@ func (x *explainer) judge(c fabric.PortID) {
 	default:
 		return
 	}
-	h.From, h.To = verify.EndpointOf(f, c), verify.EndpointOf(f, f.Peer(c))
 	x.Hot = append(x.Hot, h)
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/ibweave/ibweave/audit/groups"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/text"
+	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/lft/adaptive"
 	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
@@ -336,20 +337,12 @@ type CreditLoops struct {
 
 // MixedHop is a channel that leaves a switch.
 type MixedHop struct {
-	Switch fabric.GUID    `json:"switch"`
-	Name   fabric.Name    `json:"name"`
-	Port   fabric.PortNum `json:"port"`
-	Label  string         `json:"label,omitempty"` // of the port
-	VL     fabric.VL      `json:"vl"`
 	// LID is that of a packet which takes this channel, and in a credit loop the
 	// next one after it.
-	LID fabric.LID `json:"lid"`
+	lft.Hop
 	// Table is whose entry that is: "old", "new" or "both".
 	Table string `json:"table"`
 }
-
-// String is "description"[port].
-func (h MixedHop) String() string { return h.Name.At(h.Port, h.Label) }
 
 // Order is stages of writes. The writes of a stage may be done in any order or
 // at once, and a stage begins when those of the one before are confirmed.

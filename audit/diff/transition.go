@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
@@ -116,7 +117,8 @@ func (w *mixWorker) findLIDs(ctx context.Context, g *dependencies, cycles [][]in
 // hop names a port that packets for the LID that was taken leave by.
 func (w *mixWorker) hop(out int32) MixedHop {
 	s := w.f.Owner(fabric.PortID(out))
-	h := MixedHop{Switch: w.f.Node(s).GUID, Name: w.f.Name(s), Port: w.f.Num(fabric.PortID(out)), Label: w.f.Label(fabric.PortID(out)), LID: w.lid, Table: "both"}
+	h := MixedHop{lft.HopOf(w.f, fabric.PortID(out)), "both"}
+	h.LID = w.lid
 	switch {
 	case w.next[0][s] != out:
 		h.Table = "new"

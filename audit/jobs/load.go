@@ -60,14 +60,12 @@ type LoadsOf struct {
 	Shared []Shared `json:"shared"`
 }
 
-// Cable is a direction of a cable.
+// Cable is a direction of a cable, and what it carries.
 type Cable struct {
-	From    verify.Endpoint `json:"from"`
-	To      verify.Endpoint `json:"to"`
-	Rate    int             `json:"rate_mbps"` // data rate; 0 unknown
-	Bytes   float64         `json:"bytes"`
-	Seconds float64         `json:"seconds"` // for all bytes; unknown rates count as the commonest
-	Jobs    []Part          `json:"jobs"`    // those with most bytes first
+	verify.Cable
+	Bytes   float64 `json:"bytes"`
+	Seconds float64 `json:"seconds"` // for all bytes; unknown rates count as the commonest
+	Jobs    []Part  `json:"jobs"`    // those with most bytes first
 }
 
 // Part is what a job has of the bytes of a cable.
@@ -375,9 +373,7 @@ func (m *meter) loads(most int) *LoadsOf {
 
 // cable is a channel with some of its loads.
 func (m *meter) cable(p fabric.PortID, loads []Load) Cable {
-	f := m.t.f
-	c := Cable{From: verify.EndpointOf(f, p), To: verify.EndpointOf(f, f.Peer(p)), Rate: f.Link(p).Mbps(), Bytes: m.bytes[p], Jobs: []Part{}}
-	c.Seconds = c.Bytes / m.rate[p]
+	c := Cable{verify.CableOf(m.t.f, p), m.bytes[p], m.bytes[p] / m.rate[p], []Part{}}
 	for _, l := range loads {
 		c.Jobs = append(c.Jobs, Part{m.t.Name(l.Job), l.Bytes})
 	}

@@ -58,10 +58,8 @@ type Path struct {
 
 // Hop is a channel of a path.
 type Hop struct {
-	From   verify.Endpoint `json:"from"`
-	To     verify.Endpoint `json:"to"`
-	Rate   int             `json:"rate_mbps"` // data rate; 0 unknown
-	Routes int64           `json:"routes"`    // of ports that count for load
+	verify.Cable
+	Routes int64 `json:"routes"` // of ports that count for load
 }
 
 // Lane is SLs with the same VLs.
@@ -79,7 +77,7 @@ func (x *Finder) Find(src fabric.PortID, lid fabric.LID) Path {
 	channels, err := x.t.Path(x.f, src, lid, nil)
 	p.channels = channels
 	for i, c := range channels {
-		p.Hops = append(p.Hops, Hop{verify.EndpointOf(x.f, c), verify.EndpointOf(x.f, x.f.Peer(c)), x.f.Link(c).Mbps(), x.routes[c]})
+		p.Hops = append(p.Hops, Hop{verify.CableOf(x.f, c), x.routes[c]})
 		if x.f.PeerSwitch(c) == fabric.NoNode || !x.f.IsSwitch(x.f.Owner(c)) {
 			continue
 		}

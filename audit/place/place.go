@@ -76,12 +76,10 @@ type Set struct {
 
 // Busiest is the slowest cable that the job shares.
 type Busiest struct {
-	From    verify.Endpoint `json:"from"`
-	To      verify.Endpoint `json:"to"`
-	Rate    int             `json:"rate_mbps"` // data rate; 0 unknown
-	Added   float64         `json:"added_bytes"`
-	Running float64         `json:"running_bytes"`
-	Seconds float64         `json:"seconds"` // for both
+	verify.Cable
+	Added   float64 `json:"added_bytes"`
+	Running float64 `json:"running_bytes"`
+	Seconds float64 `json:"seconds"` // for both
 }
 
 // placer finds hosts.
@@ -256,7 +254,7 @@ func (p *placer) judge(ctx context.Context, s *Set) error {
 		}
 	}
 	if slowest != fabric.NoPort {
-		s.Busiest = &Busiest{verify.EndpointOf(p.f, slowest), verify.EndpointOf(p.f, p.f.Peer(slowest)), p.f.Link(slowest).Mbps(), own(slowest), 0, busiest}
+		s.Busiest = &Busiest{verify.CableOf(p.f, slowest), own(slowest), 0, busiest}
 		for _, l := range p.running[slowest] {
 			s.Busiest.Running += l.Bytes
 		}

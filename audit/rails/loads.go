@@ -49,12 +49,10 @@ type Load struct {
 	Busiest *Cable `json:"busiest"`
 }
 
-// Cable is a direction of a cable.
+// Cable is a direction of a cable, and what it carries.
 type Cable struct {
-	From  verify.Endpoint `json:"from"`
-	To    verify.Endpoint `json:"to"`
-	Rate  int             `json:"rate_mbps"` // data rate; 0 unknown
-	Flows int64           `json:"flows"`
+	verify.Cable
+	Flows int64 `json:"flows"`
 }
 
 // Exit is a cable by which routes leave a rail.
@@ -235,8 +233,7 @@ func (m *meter) load(flows []int64) Load {
 
 // cable is a channel with its flows.
 func (m *meter) cable(p fabric.PortID, flows []int64) Cable {
-	f := m.r.f
-	return Cable{verify.EndpointOf(f, p), verify.EndpointOf(f, f.Peer(p)), f.Link(p).Mbps(), flows[p]}
+	return Cable{verify.CableOf(m.r.f, p), flows[p]}
 }
 
 // exits lists the channels by which routes go from a host or a switch of a rail to a switch that is not
