@@ -11,10 +11,9 @@ import (
 
 // MulticastTable is how full the fullest multicast table is, by its share.
 type MulticastTable struct {
-	Switch   fabric.GUID `json:"switch"`
-	Name     fabric.Name `json:"name"`
-	MLIDs    int         `json:"mlids"`    // with a port in the switch's mask
-	Capacity int         `json:"capacity"` // MLIDs
+	SwitchRef
+	MLIDs    int `json:"mlids"`    // with a port in the switch's mask
+	Capacity int `json:"capacity"` // MLIDs
 }
 
 // nearlyFull is the share of a table, of 10 parts, from which on it is nearly full.
@@ -46,7 +45,7 @@ func (c *multicast) countUse() {
 		}
 		if t := n.Fullest; t == nil || used[s]*t.Capacity > t.MLIDs*capacity {
 			node := fabric.NodeID(s)
-			n.Fullest = &MulticastTable{c.f.Node(node).GUID, c.f.Name(node), used[s], capacity}
+			n.Fullest = &MulticastTable{SwitchOf(c.f, node), used[s], capacity}
 		}
 	}
 }

@@ -255,6 +255,17 @@ func (e Endpoint) String() string {
 	return e.Name.At(e.Port, e.Label)
 }
 
+// SwitchRef is which switch something is about.
+type SwitchRef struct {
+	Switch fabric.GUID `json:"switch"`
+	Name   fabric.Name `json:"name"`
+}
+
+// SwitchOf names switch s.
+func SwitchOf(f *fabric.Fabric, s fabric.NodeID) SwitchRef {
+	return SwitchRef{f.Node(s).GUID, f.Name(s)}
+}
+
 // Cable is a direction of a cable, from one port to the other.
 type Cable struct {
 	From Endpoint `json:"from"`

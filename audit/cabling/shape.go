@@ -10,6 +10,7 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/routing/banyan"
+	"github.com/ibweave/ibweave/verify"
 )
 
 // The kinds of shapes.
@@ -79,10 +80,9 @@ type Shape struct {
 
 // Lack says how many cables a switch lacks.
 type Lack struct {
-	Switch fabric.GUID `json:"switch"`
-	Name   fabric.Name `json:"name"`
-	Cables int         `json:"cables"` // it lacks
-	Has    int         `json:"has"`    // cables to neighbours of the shape
+	verify.SwitchRef
+	Cables int `json:"cables"` // it lacks
+	Has    int `json:"has"`    // cables to neighbours of the shape
 }
 
 // deficit is a pair of switches that should have n cables more.
@@ -191,7 +191,7 @@ func (s *Shape) countDeviations(f *fabric.Fabric) {
 				has--
 			}
 		}
-		l := Lack{f.Node(sw).GUID, f.Name(sw), lacks[sw], has}
+		l := Lack{verify.SwitchOf(f, sw), lacks[sw], has}
 		s.lacking = append(s.lacking, l)
 		if s.Kind != FatTree || s.level[sw] > 0 {
 			s.Missing = append(s.Missing, l)

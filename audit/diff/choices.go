@@ -7,6 +7,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/lft/adaptive"
+	"github.com/ibweave/ibweave/verify"
 )
 
 // compareChoices compares what adaptive switches may do, switch by switch. What a change of
@@ -27,7 +28,7 @@ func (c *comparison) compareChoices(ctx context.Context) error {
 			old, new adaptive.Choice
 		}
 		r := &results[i]
-		r.Switch, r.Name = c.new.Node(s).GUID, c.new.Name(s)
+		r.SwitchRef = verify.SwitchOf(c.new, s)
 		at := map[change]int{} // in r.Sets
 		for plft := range max(len(x.PLFTs), len(y.PLFTs)) {
 			for _, t := range c.targets {

@@ -19,6 +19,7 @@ import (
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/updown"
+	"github.com/ibweave/ibweave/verify"
 )
 
 // plan is a fabric to be made again with changes.
@@ -189,7 +190,7 @@ func TestSingleChanges(t *testing.T) {
 		change := LFTChanges{
 			Entries: 9 * 18, Changed: 1, Blocks: 1, OfBlocks: 9,
 			Switches: []SwitchChange{{
-				Switch: f.Node(0).GUID, Name: fabric.Name{Text: "switch 0,0"}, Changed: 1, Blocks: 1,
+				SwitchRef: verify.SwitchRef{Switch: f.Node(0).GUID, Name: fabric.Name{Text: "switch 0,0"}}, Changed: 1, Blocks: 1,
 				Entries: Entries{{LID: l, OldLID: l, Old: 1, New: 2}},
 			}},
 		}
@@ -390,7 +391,7 @@ func TestSingleChanges(t *testing.T) {
 		b.Multicast.Tables.Add(0xc001, slices.Insert(ports, 4, f.Port(3, 5)))
 		r := compare(t, a, &b)
 		want(t, r, "multicast-differ 1")
-		changed := []MLIDChange{{MLID: 0xc001, Masks: []MaskChange{{Switch: f.Node(3).GUID, Name: fabric.Name{Text: "switch 1,0"}, Old: []int{1, 3}, New: []int{1, 3, 5}}}}}
+		changed := []MLIDChange{{MLID: 0xc001, Masks: []MaskChange{{SwitchRef: verify.SwitchRef{Switch: f.Node(3).GUID, Name: fabric.Name{Text: "switch 1,0"}}, Old: []int{1, 3}, New: []int{1, 3, 5}}}}}
 		if d := cmp.Diff(changed, r.Multicast.Changed); d != "" {
 			t.Error(d)
 		}

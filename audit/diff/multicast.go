@@ -6,6 +6,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/verify"
 )
 
 // compareMulticast compares the multicast masks of switches that both states have, by
@@ -38,7 +39,7 @@ func (c *comparison) compareMulticast(ctx context.Context) error {
 		for _, s := range slices.Compact(switches) {
 			x, y := c.old.Nums(a.Mask(c.back[s], l)), c.new.Nums(b.Mask(s, l))
 			if !slices.Equal(x, y) {
-				change.Masks = append(change.Masks, MaskChange{Switch: c.new.Node(s).GUID, Name: c.new.Name(s), Old: x, New: y, Labels: c.new.PortLabels(s)})
+				change.Masks = append(change.Masks, MaskChange{SwitchRef: verify.SwitchOf(c.new, s), Old: x, New: y, Labels: c.new.PortLabels(s)})
 			}
 		}
 		if len(change.Masks) > 0 {

@@ -174,11 +174,10 @@ type LFTChanges struct {
 
 // SwitchChange is the changes of one switch's table.
 type SwitchChange struct {
-	Switch  fabric.GUID `json:"switch"`
-	Name    fabric.Name `json:"name"`
-	Changed int         `json:"changed"` // entries that lead elsewhere
-	Blocks  int         `json:"blocks"`
-	Entries Entries     `json:"entries"` // those that changed, by new LID
+	verify.SwitchRef
+	Changed int     `json:"changed"` // entries that lead elsewhere
+	Blocks  int     `json:"blocks"`
+	Entries Entries `json:"entries"` // those that changed, by new LID
 	// Labels are those of its ports in the new state, see fabric.Fabric.PortLabels.
 	Labels fabric.PortLabels `json:"labels,omitempty"`
 }
@@ -227,8 +226,7 @@ type ChoiceCounts struct {
 
 // ChoiceChange is a switch of these.
 type ChoiceChange struct {
-	Switch fabric.GUID `json:"switch"`
-	Name   fabric.Name `json:"name"`
+	verify.SwitchRef
 	ChoiceCounts
 	Sets []SetChange `json:"sets"` // by PLFT and first LID
 }
@@ -250,8 +248,7 @@ type PathSLChanges struct {
 
 // PathSLChange is one of these.
 type PathSLChange struct {
-	Switch fabric.GUID `json:"switch"`
-	Name   fabric.Name `json:"name"`
+	verify.SwitchRef
 	// Source is a port on the switch that has SLs of its own; nil for all others.
 	Source *PortRef   `json:"source,omitempty"`
 	LID    fabric.LID `json:"lid"` // in the new state
@@ -397,10 +394,9 @@ type MLIDChange struct {
 
 // MaskChange is one switch's mask.
 type MaskChange struct {
-	Switch fabric.GUID `json:"switch"`
-	Name   fabric.Name `json:"name"`
-	Old    []int       `json:"old"` // ports, ascending; never nil
-	New    []int       `json:"new"`
+	verify.SwitchRef
+	Old []int `json:"old"` // ports, ascending; never nil
+	New []int `json:"new"`
 	// Labels are those of its ports.
 	Labels fabric.PortLabels `json:"labels,omitempty"`
 }

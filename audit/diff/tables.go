@@ -8,6 +8,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/verify"
 )
 
 // target is a destination of both states: a LID of an end port that both have,
@@ -92,7 +93,7 @@ func (c *comparison) compareEntries(ctx context.Context) error {
 	err := par.ForEach(ctx, 0, len(results), func(s int) error {
 		n := c.new.Node(fabric.NodeID(s))
 		r := &results[s]
-		r.Switch, r.Name, r.Entries = n.GUID, c.new.Name(fabric.NodeID(s)), Entries{}
+		r.SwitchRef, r.Entries = verify.SwitchOf(c.new, fabric.NodeID(s)), Entries{}
 		row := y.Row(fabric.NodeID(s))
 		was := c.back[s]
 		if was == fabric.NoNode || c.old.Node(was).GUID != n.GUID {
@@ -169,12 +170,12 @@ func (c *comparison) comparePathSLs() {
 			continue
 		}
 		x, y := c.a.PathSLs.Row(was), c.b.PathSLs.Row(fabric.NodeID(s))
-		guid, name := c.new.Node(fabric.NodeID(s)).GUID, c.new.Name(fabric.NodeID(s))
+		name := verify.SwitchOf(c.new, fabric.NodeID(s))
 		for _, t := range c.targets {
 			if t.port == fabric.NoPort || int(t.old) >= len(x) || int(t.new) >= len(y) || x[t.old] == y[t.new] {
 				continue
 			}
-			d.Paths = append(d.Paths, PathSLChange{Switch: guid, Name: name, LID: t.new, Old: x[t.old], New: y[t.new]})
+			d.Paths = append(d.Paths, PathSLChange{SwitchRef: name, LID: t.new, Old: x[t.old], New: y[t.new]})
 		}
 	}
 	for p := range fabric.PortID(c.new.NumPorts()) {
@@ -193,7 +194,7 @@ func (c *comparison) comparePathSLs() {
 			}
 			x, y := c.a.PathSLs.SL(was, switchOf(c.old, was), t.old), c.b.PathSLs.SL(p, s, t.new)
 			if x != y {
-				d.Paths = append(d.Paths, PathSLChange{Switch: c.new.Node(s).GUID, Name: c.new.Name(s), Source: &source, LID: t.new, Old: x, New: y})
+				d.Paths = append(d.Paths, PathSLChange{SwitchRef: verify.SwitchOf(c.new, s), Source: &source, LID: t.new, Old: x, New: y})
 			}
 		}
 	}

@@ -76,17 +76,16 @@ type Choice struct {
 
 // Switch is a switch, or for SL-to-VL maps also a CA or router, whose tables differ.
 type Switch struct {
-	GUID    fabric.GUID `json:"switch"`
-	Name    fabric.Name `json:"name"`
-	LFT     Counts      `json:"lft"`
-	MFT     Counts      `json:"mft"`
-	SL2VL   Counts      `json:"sl2vl"`
-	Choices Counts      `json:"adaptive"`
-	Empty   bool        `json:"empty"`   // it has no entry at all, and was meant to have some
-	Entries []Entry     `json:"entries"` // the first, by LID
-	Masks   []Mask      `json:"masks"`   // the first, by MLID
-	Maps    []Lanes     `json:"maps"`    // the first, by port out and in
-	Sets    []Choice    `json:"choices"` // the first, by PLFT and LID
+	verify.SwitchRef
+	LFT     Counts   `json:"lft"`
+	MFT     Counts   `json:"mft"`
+	SL2VL   Counts   `json:"sl2vl"`
+	Choices Counts   `json:"adaptive"`
+	Empty   bool     `json:"empty"`   // it has no entry at all, and was meant to have some
+	Entries []Entry  `json:"entries"` // the first, by LID
+	Masks   []Mask   `json:"masks"`   // the first, by MLID
+	Maps    []Lanes  `json:"maps"`    // the first, by port out and in
+	Sets    []Choice `json:"choices"` // the first, by PLFT and LID
 	// Labels are those of its ports, see fabric.Fabric.Label; nil without any.
 	Labels fabric.PortLabels `json:"labels,omitempty"`
 }
@@ -194,7 +193,7 @@ func (c *comparison) compareTables(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		c.per = Switch{GUID: f.Node(n).GUID, Name: f.Name(n), Entries: []Entry{}, Masks: []Mask{}, Maps: []Lanes{}, Sets: []Choice{}}
+		c.per = Switch{SwitchRef: verify.SwitchOf(f, n), Entries: []Entry{}, Masks: []Mask{}, Maps: []Lanes{}, Sets: []Choice{}}
 		if f.IsSwitch(n) {
 			c.compareSwitch(n)
 		} else if r.SL2VL != nil {
@@ -225,7 +224,7 @@ func (c *comparison) compareSwitch(s fabric.NodeID) {
 	switch {
 	case to == fabric.NoNode:
 		why := "is not in the live fabric"
-		if _, ok := c.live.Fabric.SwitchByGUID(c.per.GUID); ok {
+		if _, ok := c.live.Fabric.SwitchByGUID(c.per.Switch); ok {
 			why = "has another number of ports in the live fabric"
 		}
 		c.addUnread(why)

@@ -207,7 +207,7 @@ func TestRandom(t *testing.T) {
 		r := compare(t, meant, live)
 		gotLFT, gotMFT := map[string]bool{}, map[string]bool{}
 		for _, p := range r.PerSwitch {
-			s, _ := f.SwitchByGUID(p.GUID)
+			s, _ := f.SwitchByGUID(p.Switch)
 			for _, e := range p.Entries {
 				gotLFT[fmt.Sprintf("%d/%d", s, e.LID)] = true
 				if e.Meant != meant.Tables.Row(s)[e.LID] || e.Live != live.Tables.Row(s)[e.LID] {

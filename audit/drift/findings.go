@@ -59,15 +59,15 @@ func (c *comparison) add(name string, n int64, sw fabric.GUID, format string, ar
 // nodeName is switch "description" (GUID) of what is looked at.
 func (c *comparison) nodeName() string {
 	what := "switch"
-	if n, ok := c.meant.Fabric.NodeByGUID(c.per.GUID); ok && !c.meant.Fabric.IsSwitch(n) {
+	if n, ok := c.meant.Fabric.NodeByGUID(c.per.Switch); ok && !c.meant.Fabric.IsSwitch(n) {
 		what = "the end node"
 	}
-	return fmt.Sprintf("%s %q (%s)", what, c.per.Name.Text, c.per.GUID)
+	return fmt.Sprintf("%s %q (%s)", what, c.per.Name.Text, c.per.Switch)
 }
 
 func (c *comparison) addUnread(why string) {
 	c.r.Unread++
-	c.add(Unread, 1, c.per.GUID, "%s %s", c.nodeName(), why)
+	c.add(Unread, 1, c.per.Switch, "%s %s", c.nodeName(), why)
 }
 
 // reportDifferences makes findings of the switch that was looked at.
@@ -75,15 +75,15 @@ func (c *comparison) reportDifferences() {
 	p := &c.per
 	if p.Empty {
 		c.r.Unread++
-		c.add(Unread, 1, p.GUID, "%s has none of its %s: it was not dumped, or its table is empty", c.nodeName(), text.Count(p.LFT.Missing, "entry", "entries"))
+		c.add(Unread, 1, p.Switch, "%s has none of its %s: it was not dumped, or its table is empty", c.nodeName(), text.Count(p.LFT.Missing, "entry", "entries"))
 	} else if n := p.LFT.Missing + p.MFT.Missing; n > 0 {
-		c.add(Missing, int64(n), p.GUID, "%s lacks %s", c.nodeName(), p.listCounts(func(x *Counts) int { return x.Missing }))
+		c.add(Missing, int64(n), p.Switch, "%s lacks %s", c.nodeName(), p.listCounts(func(x *Counts) int { return x.Missing }))
 	}
 	if n := p.LFT.Changed + p.MFT.Changed + p.SL2VL.Changed + p.Choices.Changed; n > 0 {
-		c.add(Changed, int64(n), p.GUID, "%s has changed in %s", c.nodeName(), p.listCounts(func(x *Counts) int { return x.Changed }))
+		c.add(Changed, int64(n), p.Switch, "%s has changed in %s", c.nodeName(), p.listCounts(func(x *Counts) int { return x.Changed }))
 	}
 	if n := p.LFT.Extra + p.MFT.Extra; n > 0 {
-		c.add(Extra, int64(n), p.GUID, "%s was not meant to have %s", c.nodeName(), p.listCounts(func(x *Counts) int { return x.Extra }))
+		c.add(Extra, int64(n), p.Switch, "%s was not meant to have %s", c.nodeName(), p.listCounts(func(x *Counts) int { return x.Extra }))
 	}
 }
 

@@ -93,7 +93,7 @@ func (x *finder) list() {
 		r.Hosts = append(r.Hosts, y)
 	}
 	for _, leaf := range slices.SortedFunc(maps.Keys(ports), x.byName) {
-		l := Leaf{Switch: x.f.Node(leaf).GUID, Name: x.f.Name(leaf), Rails: []int{}, Ports: ports[leaf]}
+		l := Leaf{SwitchRef: verify.SwitchOf(x.f, leaf), Rails: []int{}, Ports: ports[leaf]}
 		for rail := range r.Rails {
 			if r.on[leaf]>>rail&1 != 0 {
 				l.Rails = append(l.Rails, rail+1)

@@ -65,10 +65,9 @@ type Rail struct {
 
 // Leaf is a switch with hosts.
 type Leaf struct {
-	Switch fabric.GUID `json:"switch"`
-	Name   fabric.Name `json:"name"`
-	Rails  []int       `json:"rails"` // of ports that belong there, ascending
-	Ports  int         `json:"ports"` // on rails
+	verify.SwitchRef
+	Rails []int `json:"rails"` // of ports that belong there, ascending
+	Ports int   `json:"ports"` // on rails
 }
 
 // Host is a host and its ports.

@@ -73,10 +73,9 @@ type Answer struct {
 
 // Write is what a subnet manager writes to a switch.
 type Write struct {
-	Switch  fabric.GUID `json:"switch"`
-	Name    fabric.Name `json:"name"`
-	Entries int         `json:"entries"`
-	Blocks  int         `json:"blocks"`
+	verify.SwitchRef
+	Entries int `json:"entries"`
+	Blocks  int `json:"blocks"`
 }
 
 // New begins with the tables in force. Errors: those of verify.Check.
@@ -460,7 +459,7 @@ func (a *Answer) listWrites(old, r *lft.Routing) {
 			continue
 		}
 		if entries, blocks := lft.CountChanges(old.Tables.Row(s), r.Tables.Row(s)); blocks > 0 {
-			a.Writes = append(a.Writes, Write{f.Node(s).GUID, f.Name(s), entries, blocks})
+			a.Writes = append(a.Writes, Write{verify.SwitchOf(f, s), entries, blocks})
 		}
 	}
 }

@@ -219,14 +219,14 @@ func engineItems() string {
 
 // summary is the JSON document of compile.
 type summary struct {
-	Version string      `json:"version"`
-	Engine  string      `json:"engine"`
-	Top     *topSwitch  `json:"top,omitempty"` // of the order of an up*/down* engine
-	LIDs    lidSummary  `json:"lids"`
-	Notes   []string    `json:"notes"` // what the engine has to say about the fabric
-	Lanes   laneSummary `json:"lanes"`
-	Output  string      `json:"output"` // "" when nothing was written
-	Files   []string    `json:"files"`
+	Version string            `json:"version"`
+	Engine  string            `json:"engine"`
+	Top     *verify.SwitchRef `json:"top,omitempty"` // of the order of an up*/down* engine
+	LIDs    lidSummary        `json:"lids"`
+	Notes   []string          `json:"notes"` // what the engine has to say about the fabric
+	Lanes   laneSummary       `json:"lanes"`
+	Output  string            `json:"output"` // "" when nothing was written
+	Files   []string          `json:"files"`
 	// Install are the commands that bring the tables in as static files, or by the plugin
 	// where files cannot carry them; InstallPlugin those that have the plugin route.
 	Install       []string          `json:"install"`
@@ -257,19 +257,14 @@ type savingSummary struct {
 	Kept     compile.Changes `json:"kept"`
 }
 
-type topSwitch struct {
-	Switch fabric.GUID `json:"switch"`
-	Name   fabric.Name `json:"name"`
-}
-
 // top finds the switch on top of a routing's order; nil where there is none.
-func top(r *lft.Routing) *topSwitch {
+func top(r *lft.Routing) *verify.SwitchRef {
 	s := slices.Index(r.Order, 0)
 	if s < 0 {
 		return nil
 	}
-	n := fabric.NodeID(s)
-	return &topSwitch{Switch: r.Fabric.Node(n).GUID, Name: r.Fabric.Name(n)}
+	ref := verify.SwitchOf(r.Fabric, fabric.NodeID(s))
+	return &ref
 }
 
 // laneSummary says what virtual lanes paths take, and how that gets into a

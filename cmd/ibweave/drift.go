@@ -303,7 +303,7 @@ func (d *drifting) text(b *facts, r *drift.Report, dir string) {
 
 // writeDrifted prints the entries of a switch that differ.
 func writeDrifted(b *facts, s *drift.Switch) {
-	fmt.Fprintf(b, "\n%q (%s): %d missing, %d extra, %d changed\n", s.Name.Text, s.GUID,
+	fmt.Fprintf(b, "\n%q (%s): %d missing, %d extra, %d changed\n", s.Name.Text, s.Switch,
 		s.LFT.Missing+s.MFT.Missing, s.LFT.Extra+s.MFT.Extra, s.LFT.Changed+s.MFT.Changed+s.SL2VL.Changed+s.Choices.Changed)
 	more := func(n int, what string) {
 		if n > 0 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft/adaptive"
+	"github.com/ibweave/ibweave/verify"
 )
 
 // InstallCommands are the shell commands that copy a compiled directory with these files
@@ -49,8 +50,7 @@ func InstallCommands(dir string, files []string, opt Options) (plugin, static []
 // adaptiveSwitch is the choices of a switch in the JSON form. LIDs without a group have their
 // static port alone.
 type adaptiveSwitch struct {
-	Switch fabric.GUID     `json:"switch"`
-	Name   fabric.Name     `json:"name"`
+	verify.SwitchRef
 	Groups []adaptiveGroup `json:"groups"`
 }
 
@@ -70,8 +70,7 @@ func writeAdaptive(w io.Writer, f *fabric.Fabric, t *adaptive.Tables, only []fab
 		if only != nil && !slices.Contains(only, s) {
 			continue
 		}
-		n := f.Node(s)
-		x := adaptiveSwitch{Switch: n.GUID, Name: f.Name(s), Groups: make([]adaptiveGroup, len(t.Groups[s]))}
+		x := adaptiveSwitch{SwitchRef: verify.SwitchOf(f, s), Groups: make([]adaptiveGroup, len(t.Groups[s]))}
 		for i := range x.Groups {
 			g := &x.Groups[i]
 			g.Group = t.Groups[s][i].Number
