@@ -11,8 +11,8 @@ import (
 // switch, at most one more port than the fabric has switches. The error says where the packet
 // is lost; the ports until there are appended all the same.
 func (t *Tables) Path(f *fabric.Fabric, src fabric.PortID, lid fabric.LID, path []fabric.PortID) ([]fabric.PortID, error) {
-	if t.Switches() != f.NumSwitches() {
-		return path, fmt.Errorf("tables of %d switches, the fabric has %d", t.Switches(), f.NumSwitches())
+	if err := CheckFabric(f, t, nil, nil); err != nil {
+		return path, err
 	}
 	dest := f.LIDPort(lid)
 	if dest == fabric.NoPort {

@@ -7,6 +7,8 @@
 package lft
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -38,6 +40,21 @@ func NewTables(switches int, maxLID fabric.LID) *Tables {
 		}
 	})
 	return t
+}
+
+// CheckFabric returns an error for tables, SL-to-VL tables or path SLs of another fabric than f. Those
+// that are nil are left out; rows of tables may end before the highest LID of f.
+func CheckFabric(f *fabric.Fabric, t *Tables, lanes *SL2VL, sls *PathSLs) error {
+	switch {
+	case t != nil && t.Switches() != f.NumSwitches():
+		return fmt.Errorf("tables of %d switches for a fabric of %d", t.Switches(), f.NumSwitches())
+	case lanes != nil && !fabric.SameNodes(lanes.Fabric(), f):
+		return errors.New("SL-to-VL tables of other nodes than the fabric has")
+	case sls != nil && (sls.Switches() != f.NumSwitches() || sls.MaxLID() < f.MaxLID()):
+		return fmt.Errorf("path SLs of %d switches and LIDs up to %d for a fabric of %d and up to %d",
+			sls.Switches(), sls.MaxLID(), f.NumSwitches(), f.MaxLID())
+	}
+	return nil
 }
 
 // newTables are tables of which all entries are yet to be written.

@@ -1,7 +1,6 @@
 package verify
 
 import (
-	"errors"
 	"fmt"
 	"math/bits"
 	"slices"
@@ -124,8 +123,8 @@ func checkLanes(f *fabric.Fabric, s *lft.SL2VL, sls *lft.PathSLs) (inUse uint16,
 	if s == nil {
 		return 0, nil
 	}
-	if !fabric.SameNodes(s.Fabric(), f) {
-		return 0, errors.New("SL-to-VL tables of other nodes than the fabric has")
+	if err := lft.CheckFabric(f, nil, s, nil); err != nil {
+		return 0, err
 	}
 	for _, m := range s.Maps() {
 		if vl := slices.Max(m[:]); vl > lft.DropVL {
@@ -138,12 +137,8 @@ func checkLanes(f *fabric.Fabric, s *lft.SL2VL, sls *lft.PathSLs) (inUse uint16,
 // SLsInUse is the SLs that paths have, a bit each: all where sls is nil or some path has an unknown one.
 // Errors: path SLs of another fabric, and SLs that do not exist.
 func SLsInUse(f *fabric.Fabric, sls *lft.PathSLs) (inUse uint16, err error) {
-	if sls == nil {
-		return 0xffff, nil
-	}
-	if sls.Switches() != f.NumSwitches() || sls.MaxLID() < f.MaxLID() {
-		return 0, fmt.Errorf("path SLs of %d switches and LIDs up to %d for a fabric of %d and up to %d",
-			sls.Switches(), sls.MaxLID(), f.NumSwitches(), f.MaxLID())
+	if err := lft.CheckFabric(f, nil, nil, sls); err != nil || sls == nil {
+		return 0xffff, err
 	}
 	var seen [256]bool
 	rows := make(map[*fabric.SL]bool) // switches share them

@@ -123,8 +123,8 @@ func Check(ctx context.Context, s *state.State, opt Options) (*Result, error) {
 // check is Check in which paths of unknown SL have any, or with certain none.
 func check(ctx context.Context, s *state.State, opt Options, certain bool) (*Result, *lanes, error) {
 	f, t := s.Fabric, s.Tables
-	if t.Switches() != f.NumSwitches() {
-		return nil, nil, fmt.Errorf("tables of %d switches for a fabric of %d", t.Switches(), f.NumSwitches())
+	if err := lft.CheckFabric(f, t, nil, nil); err != nil {
+		return nil, nil, err
 	}
 	if len(f.CAPorts()) > maxSources {
 		return nil, nil, fmt.Errorf("%d CA ports, at most %d can be checked: %w", len(f.CAPorts()), maxSources, fabric.ErrTooLarge)

@@ -121,16 +121,11 @@ const maxDiversityLIDs = 256
 // for each pattern of traffic. Errors: tables that are not of this fabric, path SLs or
 // SL-to-VL tables likewise, and ctx's.
 func Measure(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options) (*Result, error) {
-	if t.Switches() != f.NumSwitches() || t.MaxLID() < f.MaxLID() {
-		return nil, fmt.Errorf("tables of %d switches and LIDs up to %d: the fabric has %d and %d",
-			t.Switches(), t.MaxLID(), f.NumSwitches(), f.MaxLID())
+	if err := lft.CheckFabric(f, t, opt.SL2VL, opt.PathSLs); err != nil {
+		return nil, err
 	}
-	if p := opt.PathSLs; p != nil && (p.Switches() != f.NumSwitches() || p.MaxLID() < f.MaxLID()) {
-		return nil, fmt.Errorf("path SLs of %d switches and LIDs up to %d: the fabric has %d and %d",
-			p.Switches(), p.MaxLID(), f.NumSwitches(), f.MaxLID())
-	}
-	if s := opt.SL2VL; s != nil && s.Fabric() != f {
-		return nil, fmt.Errorf("SL-to-VL tables are not of this fabric")
+	if t.MaxLID() < f.MaxLID() {
+		return nil, fmt.Errorf("tables of LIDs up to %d for a fabric of LIDs up to %d", t.MaxLID(), f.MaxLID())
 	}
 	m := newMeasurement(f, t, &opt)
 	if err := m.countRoutes(ctx); err != nil {

@@ -89,9 +89,11 @@ type Grid struct {
 // check sees that all parts are of one fabric.
 func (in *Input) check() error {
 	f := in.Fabric
-	if t := in.Tables; t != nil && (t.Switches() != f.NumSwitches() || t.MaxLID() < f.MaxLID()) {
-		return fmt.Errorf("tables of %d switches and LIDs up to %d: the fabric has %d and %d",
-			t.Switches(), t.MaxLID(), f.NumSwitches(), f.MaxLID())
+	if err := lft.CheckFabric(f, in.Tables, in.SL2VL, in.PathSLs); err != nil {
+		return err
+	}
+	if t := in.Tables; t != nil && t.MaxLID() < f.MaxLID() {
+		return fmt.Errorf("tables of LIDs up to %d for a fabric of LIDs up to %d", t.MaxLID(), f.MaxLID())
 	}
 	if t := in.Adaptive; t != nil {
 		if in.Tables == nil {
@@ -100,13 +102,6 @@ func (in *Input) check() error {
 		if err := t.Check(f); err != nil {
 			return err
 		}
-	}
-	if s := in.SL2VL; s != nil && s.Fabric() != f {
-		return fmt.Errorf("SL-to-VL tables are not of this fabric")
-	}
-	if p := in.PathSLs; p != nil && (p.Switches() != f.NumSwitches() || p.MaxLID() < f.MaxLID()) {
-		return fmt.Errorf("path SLs of %d switches and LIDs up to %d: the fabric has %d and %d",
-			p.Switches(), p.MaxLID(), f.NumSwitches(), f.MaxLID())
 	}
 	if m := in.Multicast; m != nil && m.Tables.Fabric() != f {
 		return fmt.Errorf("multicast tables are not of this fabric")

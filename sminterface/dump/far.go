@@ -72,7 +72,7 @@ func checkAdaptive(f *fabric.Fabric, t *adaptive.Tables) error {
 		}
 	}
 	for i, p := range t.PLFTs {
-		if err := checkTables(f, p.Ports); err != nil {
+		if err := lft.CheckFabric(f, p.Ports, nil, nil); err != nil {
 			return err
 		}
 		for s := range fabric.NodeID(f.NumSwitches()) {

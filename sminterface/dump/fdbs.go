@@ -117,7 +117,7 @@ func parseFDBsRow(line []byte) (lid uint64, port int, ok bool) {
 // port. HOPS UNKNOWN means that the matrix has no path that way. Options are
 // as for WriteLFTs; Lean changes nothing.
 func WriteFDBs(w io.Writer, f *fabric.Fabric, t *lft.Tables, opt WriteOptions) error {
-	if err := checkTables(f, t); err != nil {
+	if err := lft.CheckFabric(f, t, nil, nil); err != nil {
 		return err
 	}
 	h := newHopCounts(f, t)

@@ -137,7 +137,7 @@ func (h *hopCounts) neighbours(s fabric.NodeID) []fabric.NodeID {
 // there is none where no port leads to the switch. For tables of shortest
 // paths this is what OpenSM computes itself. Errors are as for WriteLFTs.
 func WriteLIDMatrix(w io.Writer, f *fabric.Fabric, t *lft.Tables, opt WriteOptions) error {
-	if err := checkTables(f, t); err != nil {
+	if err := lft.CheckFabric(f, t, nil, nil); err != nil {
 		return err
 	}
 	h := newHopCounts(f, t)

@@ -14,19 +14,11 @@ import (
 	"github.com/ibweave/ibweave/lft/adaptive"
 )
 
-// checkTables says whether tables can be those of a fabric.
-func checkTables(f *fabric.Fabric, t *lft.Tables) error {
-	if t.Switches() != f.NumSwitches() {
-		return fmt.Errorf("tables of %d switches, the fabric has %d", t.Switches(), f.NumSwitches())
-	}
-	return nil
-}
-
 // WriteLFTs writes opensm-lfts.dump, as osm_dump.c does and as opensm -R file
 // -U reads it. Entries that name no port of the switch have no row. Errors
 // are those of w, and tables or options that do not belong to the fabric.
 func WriteLFTs(w io.Writer, f *fabric.Fabric, t *lft.Tables, opt WriteOptions) error {
-	if err := checkTables(f, t); err != nil {
+	if err := lft.CheckFabric(f, t, nil, nil); err != nil {
 		return err
 	}
 	rows := newRowTexts(f, t.MaxLID(), opt.Lean)

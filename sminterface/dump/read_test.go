@@ -599,7 +599,7 @@ func TestWriteErrors(t *testing.T) {
 			}
 		}
 		var b bytes.Buffer
-		if err := write(&b, pair(t), tables, WriteOptions{}); err == nil || err.Error() != "tables of 36 switches, the fabric has 2" || b.Len() > 0 {
+		if err := write(&b, pair(t), tables, WriteOptions{}); err == nil || err.Error() != "tables of 36 switches for a fabric of 2" || b.Len() > 0 {
 			t.Errorf("%s: %v", name, err)
 		}
 		for _, n := range []fabric.NodeID{-1, 36} {

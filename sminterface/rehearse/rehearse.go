@@ -184,8 +184,8 @@ func rehearse(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options,
 			return nil, err
 		}
 	}
-	if t.Switches() != f.NumSwitches() {
-		return nil, fmt.Errorf("tables of %d switches for a fabric of %d", t.Switches(), f.NumSwitches())
+	if err := lft.CheckFabric(f, t, nil, nil); err != nil {
+		return nil, err
 	}
 	if f.NumSwitches() == 0 {
 		return nil, &UnfitError{ibsim.ErrNoSwitch.Error()}

@@ -2,7 +2,6 @@ package multipath
 
 import (
 	"cmp"
-	"errors"
 	"math/bits"
 	"slices"
 
@@ -88,8 +87,8 @@ type sender struct {
 
 func newPlan(f *fabric.Fabric, t *adaptive.Tables, opt Options, certain bool) (*plan, error) {
 	p := &plan{f: f, t: t, opt: opt, n: f.NumSwitches(), certain: certain, parts: f.Components()}
-	if opt.SL2VL != nil && !fabric.SameNodes(opt.SL2VL.Fabric(), f) {
-		return nil, errors.New("SL-to-VL tables of other nodes than the fabric has")
+	if err := lft.CheckFabric(f, nil, opt.SL2VL, nil); err != nil {
+		return nil, err
 	}
 	inUse, err := verify.SLsInUse(f, opt.PathSLs)
 	if err != nil {
