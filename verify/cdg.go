@@ -17,6 +17,7 @@ type channels struct {
 	vls   int
 	vl    []fabric.VL // which these are, ascending
 	to    []int32     // by PortID: the switch that the port leads to, or one of those below
+	heads []int32     // by channel: the first channel of the switch that it leads to, -1 for none
 	words int         // 64-bit words that hold a bit for each channel of any one switch
 }
 
@@ -44,6 +45,15 @@ func newChannels(f *fabric.Fabric, vl ...fabric.VL) *channels {
 		most = max(most, int(f.Num(fabric.PortID(p))))
 	}
 	c.words = max(1, (most*c.vls+63)/64)
+	for _, to := range c.to {
+		base := int32(-1)
+		if to >= 0 {
+			base = c.base(to)
+		}
+		for range c.vls {
+			c.heads = append(c.heads, base)
+		}
+	}
 	return c
 }
 
@@ -92,12 +102,12 @@ func (c *channels) hop(ch int32, lid fabric.LID) Hop {
 // the switch it leads to that a packet which holds it may wait for.
 type dependencyGraph struct {
 	*channels
-	deps []uint64 // words for each channel; bit i is the channel base(head)+i
-	used []bool   // by channel: whether packets take it
+	graph.Rows
+	used []bool // by channel: whether packets take it
 }
 
 func newGraph(c *channels) *dependencyGraph {
-	return &dependencyGraph{channels: c, deps: make([]uint64, c.count()*c.words), used: make([]bool, c.count())}
+	return &dependencyGraph{c, graph.NewRows(c.heads, c.words*64), make([]bool, c.count())}
 }
 
 // copies is a graph of one VL, g, on each of the VLs of c.
@@ -106,8 +116,8 @@ func (g *dependencyGraph) copies(c *channels) *dependencyGraph {
 	for ch := range int32(g.count()) {
 		for i := range int32(c.vls) {
 			to.used[ch*int32(c.vls)+i] = g.used[ch]
-			row := to.row(ch*int32(c.vls) + i)
-			for w, set := range g.row(ch) {
+			row := to.Row(ch*int32(c.vls) + i)
+			for w, set := range g.Row(ch) {
 				for ; set != 0; set &= set - 1 {
 					bit := (w*64+bits.TrailingZeros64(set))*c.vls + int(i)
 					row[bit>>6] |= 1 << (bit & 63)
@@ -120,50 +130,13 @@ func (g *dependencyGraph) copies(c *channels) *dependencyGraph {
 
 // depends says whether a channel depends on any other.
 func (g *dependencyGraph) depends(ch int32) bool {
-	return slices.ContainsFunc(g.row(ch), func(set uint64) bool { return set != 0 })
-}
-
-// row is the set of channels that ch depends on.
-func (g *dependencyGraph) row(ch int32) []uint64 {
-	return g.deps[int(ch)*g.words : (int(ch)+1)*g.words]
+	return slices.ContainsFunc(g.Row(ch), func(set uint64) bool { return set != 0 })
 }
 
 // has says whether channel a depends on b.
 func (g *dependencyGraph) has(a, b int32) bool {
 	u := g.head(a)
-	if u < 0 || u != g.tail(b) || !g.cabled(b) {
-		return false
-	}
-	i := b - g.base(u)
-	return g.row(a)[i>>6]>>(i&63)&1 != 0
-}
-
-// dependencies counts the edges.
-func (g *dependencyGraph) dependencies() int {
-	n := 0
-	for _, w := range g.deps {
-		n += bits.OnesCount64(w)
-	}
-	return n
-}
-
-// next lists the channels that one depends on, ascending, until the next call.
-func (g *dependencyGraph) next() graph.Next[int32] {
-	var list []int32
-	return func(ch int32) []int32 {
-		list = list[:0]
-		u := g.head(ch)
-		if u < 0 {
-			return nil
-		}
-		base := g.base(u)
-		for w, set := range g.row(ch) {
-			for ; set != 0; set &= set - 1 {
-				list = append(list, base+int32(w*64+bits.TrailingZeros64(set)))
-			}
-		}
-		return list
-	}
+	return u >= 0 && u == g.tail(b) && g.cabled(b) && g.Has(a, b)
 }
 
 // order lists the channels of cables so that each comes after those that depend on it;
@@ -217,7 +190,7 @@ func (g *dependencyGraph) first(ch int32, set []uint64) int32 {
 	if u < 0 {
 		return -1
 	}
-	for i, deps := range g.row(ch) {
+	for i, deps := range g.Row(ch) {
 		if deps &= set[int(u)*g.words+i]; deps != 0 {
 			return g.base(u) + int32(i*64+bits.TrailingZeros64(deps))
 		}
@@ -225,22 +198,10 @@ func (g *dependencyGraph) first(ch int32, set []uint64) int32 {
 	return -1
 }
 
-// levels numbers the channels of a topological order: 0 for one that none
-// depends on, else one more than the highest of those that depend on it.
-func (g *dependencyGraph) levels(order []int32) []int32 {
-	level, next := make([]int32, g.count()), g.next()
-	for _, ch := range order {
-		for _, d := range next(ch) {
-			level[d] = max(level[d], level[ch]+1)
-		}
-	}
-	return level
-}
-
 // components are the strongly connected components that hold a cycle, each
 // with its channels in ascending order, the one with the lowest channel first.
 func (g *dependencyGraph) components() [][]int32 {
-	return graph.StronglyConnected(g.count(), g.next())
+	return graph.StronglyConnected(g.count(), g.Next())
 }
 
 // cycleBudget bounds the work of one shortestCycle, in channels visited.
@@ -256,5 +217,5 @@ const (
 // shortestCycle is a shortest cycle among members, a strongly connected
 // component, from its lowest channel on; exact is false when the budget ran out.
 func (g *dependencyGraph) shortestCycle(members []int32, least, budget int) (cycle []int32, exact bool) {
-	return graph.ShortestCycle(members, g.next(), least, budget)
+	return graph.ShortestCycle(members, g.Next(), least, budget)
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/graph"
 	"github.com/ibweave/ibweave/internal/short"
 )
 
@@ -24,7 +25,7 @@ func randomGraph(t testing.TB, r *rand.Rand, f *fabric.Fabric, vls, percent int)
 		for b := c.base(u); b < c.base(u+1)-int32(vls); b++ {
 			if c.cabled(b) && c.head(b) != c.tail(a) && c.head(b) != u && r.IntN(100) < percent {
 				i := b - c.base(u)
-				g.row(a)[i>>6] |= 1 << (i & 63)
+				g.Row(a)[i>>6] |= 1 << (i & 63)
 			}
 		}
 	}
@@ -65,7 +66,7 @@ func TestGraph(t *testing.T) {
 			for i, ch := range order {
 				at[ch] = i
 			}
-			level := g.levels(order)
+			level := graph.Levels(g.count(), order, g.Next())
 			for x, next := range d {
 				for y := range next {
 					if a, b := x.port, y.port; at[a] >= at[b] || level[a] >= level[b] {

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/graph"
 	"github.com/ibweave/ibweave/verify/bound"
 )
 
@@ -92,7 +93,7 @@ func (r *Result) Certificate() *Certificate {
 	}
 	g, f := r.proof.graph, r.proof.graph.f
 	c := &Certificate{Management: r.proof.management, Multicast: r.proof.multicast, VLs: 1, Fabric: FabricHash(f), Channels: []NumberedChannel{}}
-	for ch, level := range g.levels(r.proof.order) {
+	for ch, level := range graph.Levels(g.count(), r.proof.order, g.Next()) {
 		if g.used[ch] {
 			port, vl := g.portVL(int32(ch))
 			// Above the CAs' channels into the switches.

@@ -224,9 +224,9 @@ func (w *flow) addDependencies(s int32, out fabric.PortID, u int32, m *classMap,
 		bit := index*w.vls + vl
 		for ; every != 0; every &= every - 1 {
 			held := bits.TrailingZeros16(every)
-			deps := w.all.deps
+			deps := w.all.Bits
 			if unicast>>held&1 != 0 {
-				deps = w.unicast.deps
+				deps = w.unicast.Bits
 			}
 			add(deps, (int(out)*w.vls+held)*w.words+bit>>6, 1<<(bit&63))
 		}

@@ -45,7 +45,7 @@ func (w *mcWorker) addDependencies(t *mft.Tree) {
 	for i := 0; i < len(w.queue); i++ {
 		at := w.queue[i]
 		ch := int32(w.ports[at.arc])*int32(vls) + at.vl
-		w.leave(t.SL, ch, w.arcs[at.arc].mcStart, w.graph.row(ch))
+		w.leave(t.SL, ch, w.arcs[at.arc].mcStart, w.graph.Row(ch))
 	}
 }
 
@@ -97,9 +97,7 @@ func (w *mcWorker) compactSplits() {
 
 // union adds the dependencies of another graph of the same channels.
 func (g *dependencyGraph) union(o *dependencyGraph) {
-	for i, set := range o.deps {
-		g.deps[i] |= set
-	}
+	g.Union(&o.Rows)
 	for ch, used := range o.used {
 		g.used[ch] = g.used[ch] || used
 	}
@@ -170,7 +168,7 @@ func (k *portGraph) channelsOf(class int32) []int32 {
 // nextClasses lists the other classes that a class waits for. A channel that is not the
 // lowest of its class waits for nothing.
 func (k *portGraph) nextClasses() graph.Next[int32] {
-	next := k.next()
+	next := k.Next()
 	var list []int32
 	return func(class int32) []int32 {
 		list = list[:0]
@@ -198,7 +196,7 @@ func (k *portGraph) components() [][]int32 {
 // channels: each waits for the next, or goes out with it for one packet. It is a
 // shortest one through the lowest class.
 func (k *portGraph) cycle(classes []int32) (list []int32) {
-	first, nextClasses, next := classes[0], k.nextClasses(), k.next()
+	first, nextClasses, next := classes[0], k.nextClasses(), k.Next()
 	s := graph.NewSearch[int32](k.count())
 	s.Run(nextClasses, first)
 	last := slices.IndexFunc(s.Order, func(c int32) bool { return slices.Contains(nextClasses(c), first) })
@@ -267,7 +265,7 @@ func (k *portGraph) outputPairs(splits []split) (found []sharedPair) {
 func (k *portGraph) inputPairs() (found []sharedPair) {
 	after := graph.NewSearch[int32](k.count())
 	for _, list := range k.members {
-		after.Extend(k.next(), list...)
+		after.Extend(k.Next(), list...)
 	}
 	into := make([]int32, k.f.NumSwitches())
 	for ch := range int32(k.count()) {

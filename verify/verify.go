@@ -309,9 +309,9 @@ func (p *plan) graphs(w *worker) (unicast, all *dependencyGraph) {
 	unicast, all = newGraph(p.channels), newGraph(p.channels)
 	for ch := range int32(p.count()) {
 		cas, idle := w.own.deps(int(ch))
-		copy(unicast.row(ch), cas)
+		copy(unicast.Row(ch), cas)
 		for i, set := range cas {
-			all.row(ch)[i] = set | idle[i]
+			all.Row(ch)[i] = set | idle[i]
 		}
 		unicast.used[ch] = w.own.caEnds[ch] || unicast.depends(ch)
 		all.used[ch] = unicast.used[ch] || w.own.idleEnds[ch] || all.depends(ch)
@@ -338,7 +338,7 @@ type traffic struct {
 // packets, of these and multicast packets, and of those to and from switches as
 // well.
 func (p *plan) findCreditLoops(r *Result, unicast, all *dependencyGraph, mc *multicast, w *worker) (l loops) {
-	r.CreditLoops.Dependencies = unicast.dependencies()
+	r.CreditLoops.Dependencies = unicast.Count()
 	for _, used := range unicast.used {
 		if used {
 			r.CreditLoops.Channels++
@@ -352,7 +352,7 @@ func (p *plan) findCreditLoops(r *Result, unicast, all *dependencyGraph, mc *mul
 		both = mc.graph
 		all.union(both)
 		both.union(unicast)
-		r.Multicast.Dependencies = both.dependencies()
+		r.Multicast.Dependencies = both.Count()
 		fromCAs = append(fromCAs, mc.injections()...)
 		slices.SortFunc(fromCAs, NumberedChannel.Compare)
 		fromCAs = slices.Compact(fromCAs)

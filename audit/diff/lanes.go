@@ -165,7 +165,7 @@ func (w *mixWorker) classSet(s int32, source fabric.PortID, live [2]uint16) (cla
 
 // addLaneDependencies is addDependenciesAt with VLs: sets of them go on with the packets, for
 // each class. ca leaves packets out that switches send.
-func (w *mixWorker) addLaneDependencies(g *dependencies, ca bool) {
+func (w *mixWorker) addLaneDependencies(g *graph.Rows, ca bool) {
 	clear(w.state[0])
 	clear(w.state[1])
 	for s := range int32(w.n) {
@@ -206,7 +206,7 @@ func (w *mixWorker) startPackets(s int32, in fabric.PortNum, classes uint16) {
 
 // passPackets passes the packets that leave a switch on, through the next one. It returns
 // true if that one gets packets that were not known there.
-func (w *mixWorker) passPackets(g *dependencies, u int32) (more bool) {
+func (w *mixWorker) passPackets(g *graph.Rows, u int32) (more bool) {
 	for a := range w.next {
 		c, s := w.next[a][u], w.heads[a][u]
 		if s < 0 || a == 1 && c == w.next[0][u] {
@@ -234,7 +234,7 @@ func (w *mixWorker) passPackets(g *dependencies, u int32) (more bool) {
 				for from := have; from != 0; from &= from - 1 {
 					ch := c*int32(w.vls) + int32(bits.TrailingZeros16(from))
 					for to := vls; to != 0; to &= to - 1 {
-						w.add(g, ch, s, e*int32(w.vls)+int32(bits.TrailingZeros16(to)))
+						w.add(g, ch, e*int32(w.vls)+int32(bits.TrailingZeros16(to)))
 					}
 				}
 			}

@@ -23,13 +23,13 @@ type layer struct {
 // the new fabric.
 type mixture struct {
 	*match
-	f      *fabric.Fabric // the new one
-	n      int            // switches
-	layers [2]layer
-	maxLID fabric.LID
-	to     []int32 // by PortID of a switch: the switch its cable leads to, -1 for none
-	cabled []bool  // by PortID of a switch
-	channelNumbers
+	f       *fabric.Fabric // the new one
+	n       int            // switches
+	layers  [2]layer
+	maxLID  fabric.LID
+	to      []int32 // by PortID of a switch: the switch its cable leads to, -1 for none
+	cabled  []bool  // by PortID of a switch
+	vls     int
 	classes int // of SLs with the same VL everywhere; 1 on one VL
 	classOf [lft.NumSLs]int
 	inject  [][]injection // by switch: where packets of CAs come in, on more than one VL
@@ -60,7 +60,7 @@ type mixWorker struct {
 	want     map[[2]int32]fabric.LID // when not nil: the first LID that has a dependency, 0 for none yet
 	left     int                     // zeros in want
 	// found by this goroutine
-	deps      *dependencies // of all packets, or of those between CAs
+	deps      *graph.Rows   // of all packets, or of those between CAs
 	transient []fabric.LID  // with a loop that is in neither layer
 	unordered int           // of these, LIDs for which no order of writes avoids it
 	own       [2]int        // LIDs for which a layer loops by itself
@@ -86,18 +86,17 @@ func (c *comparison) newMixture() *mixture {
 		}
 	}
 	m.layers = [2]layer{old, new}
-	vls := 1
+	m.vls = 1
 	if c.a.SL2VL != nil || c.b.SL2VL != nil {
-		vls = c.mixLanes(m)
+		m.vls = c.mixLanes(m)
 	}
-	m.channelNumbers = newChannelNumbers(m, vls)
 	return m
 }
 
 func (m *mixture) newWorker() *mixWorker {
 	w := &mixWorker{
 		mixture: m, changed: make([]bool, m.n), block: -1, search: graph.NewSearch[int32](m.n), mark: make([]int32, m.n),
-		deps: newDependencies(&m.channelNumbers),
+		deps: m.newDependencies(),
 	}
 	for k := range w.next {
 		w.next[k], w.heads[k] = make([]int32, m.n), make([]int32, m.n)
@@ -131,7 +130,7 @@ func (m *mixture) run(ctx context.Context) (*mixWorker, error) {
 
 // unicast is the dependencies of packets between CAs. They are among those of all packets, and so have
 // no cycle where these have none.
-func (m *mixture) unicast(ctx context.Context) (*dependencies, error) {
+func (m *mixture) unicast(ctx context.Context) (*graph.Rows, error) {
 	list, err := m.each(ctx, func(w *mixWorker, b int) {
 		for l := range w.lids(b) {
 			if w.setLID(l); w.ca {
@@ -156,7 +155,7 @@ func (m *mixture) each(ctx context.Context, look func(w *mixWorker, b int)) ([]*
 		return nil, err
 	}
 	for _, o := range list[1:] {
-		list[0].deps.join(o.deps)
+		list[0].deps.Union(o.deps)
 	}
 	return list, nil
 }
@@ -369,7 +368,7 @@ func (w *mixWorker) countLoops() {
 
 // addDependencies adds those of packets for the LID to g: of packets between CAs, or
 // also of those of switches.
-func (w *mixWorker) addDependencies(g *dependencies, onlyCAs bool) {
+func (w *mixWorker) addDependencies(g *graph.Rows, onlyCAs bool) {
 	switch {
 	case w.vls > 1:
 		w.addLaneDependencies(g, onlyCAs)
@@ -402,7 +401,7 @@ func (w *mixWorker) searchFromCAs() {
 }
 
 // addDependenciesAt adds the dependencies on one VL of packets that come to switch u.
-func (w *mixWorker) addDependenciesAt(g *dependencies, u int32) {
+func (w *mixWorker) addDependenciesAt(g *graph.Rows, u int32) {
 	for a := range w.distinct {
 		c, s := w.next[a][u], w.heads[a][u]
 		if s < 0 || a == 1 && c == w.next[0][u] {
@@ -413,7 +412,7 @@ func (w *mixWorker) addDependenciesAt(g *dependencies, u int32) {
 			if e < 0 || b == 1 && e == w.next[0][s] || w.loops > 0 && !w.counts(u, s, c, e) {
 				continue
 			}
-			w.add(g, c, s, e)
+			w.add(g, c, e)
 		}
 	}
 }
@@ -446,9 +445,9 @@ func (w *mixWorker) counts(u, s, c, e int32) bool {
 
 // add enters a dependency between two channels, or notes that this LID has one
 // that is looked for.
-func (w *mixWorker) add(g *dependencies, c, s, e int32) {
+func (w *mixWorker) add(g *graph.Rows, c, e int32) {
 	if w.want == nil {
-		g.add(c, s, e)
+		g.Add(c, e)
 	} else if l, is := w.want[[2]int32{c, e}]; is && l == 0 {
 		w.want[[2]int32{c, e}] = w.lid
 		w.left--

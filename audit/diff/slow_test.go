@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/graph"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
@@ -573,7 +574,7 @@ func TestOrderAgainstStates(t *testing.T) {
 			t.Fatal(err)
 		}
 		for d, l := range m.met {
-			if !slices.Contains(w.deps.next(d[0]), d[1]) {
+			if !slices.Contains(w.deps.Next()(d[0]), d[1]) {
 				t.Fatalf("a packet for LID %d went from channel %d to %d, which is not known", l, d[0], d[1])
 			}
 		}
@@ -734,8 +735,8 @@ func TestDependenciesAgainstPaths(t *testing.T) {
 				g = unicast
 			}
 			got := map[[2]int32]bool{}
-			for ch := range int32(m.count) {
-				for _, e := range g.next(ch) {
+			for ch := range int32(len(m.to) * m.vls) {
+				for _, e := range g.Next()(ch) {
 					got[[2]int32{ch, e}] = true
 				}
 			}
@@ -898,14 +899,14 @@ func slowOutPort(f *fabric.Fabric, s fabric.NodeID, p fabric.PortNum) fabric.Por
 }
 
 // checkCycles looks whether graphs have cycles, and that witnesses are some.
-func checkCycles(t *rapid.T, m *mixture, r *Result, unicast, all *dependencies) {
-	reach := func(g *dependencies, from int32) map[int32]bool {
+func checkCycles(t *rapid.T, m *mixture, r *Result, unicast, all *graph.Rows) {
+	reach := func(g *graph.Rows, from int32) map[int32]bool {
 		seen := map[int32]bool{}
 		stack := []int32{from}
 		for len(stack) > 0 {
 			ch := stack[len(stack)-1]
 			stack = stack[:len(stack)-1]
-			for _, d := range g.next(ch) {
+			for _, d := range g.Next()(ch) {
 				if !seen[d] {
 					seen[d] = true
 					stack = append(stack, d)
@@ -914,10 +915,10 @@ func checkCycles(t *rapid.T, m *mixture, r *Result, unicast, all *dependencies) 
 		}
 		return seen
 	}
-	components := func(g *dependencies) int {
+	components := func(g *graph.Rows) int {
 		n := 0
 		in := map[int32]bool{}
-		for ch := range int32(m.count) {
+		for ch := range int32(len(m.to) * m.vls) {
 			from := reach(g, ch)
 			if !from[ch] || in[ch] {
 				continue
@@ -952,7 +953,7 @@ func checkCycles(t *rapid.T, m *mixture, r *Result, unicast, all *dependencies) 
 		}
 		for k, h := range cycle {
 			c, e := channel(h), channel(cycle[(k+1)%len(cycle)])
-			if !slices.Contains(g.next(c), e) || h.LID == 0 {
+			if !slices.Contains(g.Next()(c), e) || h.LID == 0 {
 				t.Fatalf("no dependency at %d of %+v", k, cycle)
 			}
 		}

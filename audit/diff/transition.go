@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/graph"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
@@ -46,7 +47,7 @@ func (c *comparison) writes() bool {
 // whether the old and the new tables have some by themselves.
 func (c *comparison) findCreditLoops(ctx context.Context, w *mixWorker) error {
 	d := &c.r.Transition.CreditLoops
-	all := w.deps.cycles()
+	all := w.cycles(w.deps)
 	if d.Management = len(all); d.Management == 0 {
 		return nil
 	}
@@ -54,7 +55,7 @@ func (c *comparison) findCreditLoops(ctx context.Context, w *mixWorker) error {
 	if err != nil {
 		return err
 	}
-	unicast := fromCAs.cycles()
+	unicast := w.cycles(fromCAs)
 	d.Count = len(unicast)
 	for k, x := range []*state.State{c.a, c.b} {
 		own, err := verify.Check(ctx, &state.State{Fabric: x.Fabric, Tables: x.Tables, SL2VL: x.SL2VL, PathSLs: x.PathSLs}, verify.Options{Witnesses: 1, Findings: 1})
@@ -76,7 +77,8 @@ func (c *comparison) findCreditLoops(ctx context.Context, w *mixWorker) error {
 	}
 	var cycles [][]int32
 	for _, members := range components[:min(maxWitnesses, len(components))] {
-		cycles = append(cycles, g.shortest(members))
+		cycle, _ := graph.ShortestCycle(members, g.Next(), 1, maxVisits)
+		cycles = append(cycles, cycle)
 	}
 	if err := w.findLIDs(ctx, g, cycles, management); err != nil {
 		return err
@@ -96,7 +98,7 @@ func (c *comparison) findCreditLoops(ctx context.Context, w *mixWorker) error {
 
 // findLIDs finds in w.want, for each dependency of some cycles, the first LID whose
 // packets have it.
-func (w *mixWorker) findLIDs(ctx context.Context, g *dependencies, cycles [][]int32, management bool) error {
+func (w *mixWorker) findLIDs(ctx context.Context, g *graph.Rows, cycles [][]int32, management bool) error {
 	w.want = map[[2]int32]fabric.LID{}
 	for _, cycle := range cycles {
 		for i, ch := range cycle {

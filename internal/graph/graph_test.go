@@ -3,6 +3,7 @@ package graph
 import (
 	"cmp"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -365,4 +366,53 @@ func TestOrder(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestRows(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 7))
+	for range 50 {
+		n, width := 1+rng.IntN(40), 1+rng.IntN(100)
+		base := make([]int32, n)
+		for v := range base {
+			base[v] = int32(rng.IntN(3)*width) - 1
+		}
+		r, want := NewRows(base, width), map[[2]int32]bool{}
+		other := NewRows(base, width)
+		for range 4 * n {
+			v := int32(rng.IntN(n))
+			e := [2]int32{v, base[v] + int32(rng.IntN(width))}
+			switch rng.IntN(4) {
+			case 0:
+				r.Remove(e[0], e[1])
+				delete(want, e)
+			case 1:
+				other.Add(e[0], e[1])
+				want[e] = true
+				r.Union(&other)
+				other.Remove(e[0], e[1])
+			default:
+				r.Add(e[0], e[1])
+				want[e] = true
+			}
+			if r.Has(e[0], e[1]) != want[e] {
+				t.Fatalf("edge %v: %v", e, !want[e])
+			}
+		}
+		next := r.Next()
+		for v := range int32(n) {
+			list := next(v)
+			if !slices.IsSorted(list) {
+				t.Fatalf("%v do not ascend", list)
+			}
+			for _, w := range list {
+				if !want[[2]int32{v, w}] {
+					t.Fatalf("no edge from %d to %d", v, w)
+				}
+				delete(want, [2]int32{v, w})
+			}
+		}
+		if len(want) > 0 {
+			t.Fatalf("edges that are not listed: %v", want)
+		}
+	}
 }

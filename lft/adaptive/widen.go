@@ -51,7 +51,7 @@ func Widen(ctx context.Context, r *lft.Routing) (*Tables, error) {
 		if err := w.collect(ctx); err != nil {
 			return nil, err
 		}
-		order := graph.TopologicalByKey(w.numNodes(), w.turns.listNext, w.upDownKeys())
+		order := graph.TopologicalByKey(w.numNodes(), w.turns.Next(), w.upDownKeys())
 		if len(order) < w.numNodes() {
 			return nil, &lft.DomainError{Engine: r.Engine, Reason: "the static tables have a credit loop, so no choice of ports can be proven"}
 		}
@@ -264,7 +264,7 @@ func (w *widener) collect(ctx context.Context) error {
 			}
 			c.arrive = newArrivals(c.arrive, c.paths)
 			c.arrive.seed(func(a, b int32) bool {
-				c.turns.add(a, b)
+				c.turns.Add(a, b)
 				return true
 			})
 		})
@@ -272,7 +272,7 @@ func (w *widener) collect(ctx context.Context) error {
 	})
 	w.turns = newTurns(&w.channels, w.numVLs())
 	for _, c := range list {
-		w.turns.union(&c.turns)
+		w.turns.Union(&c.turns.Rows)
 	}
 	return err
 }
@@ -509,7 +509,7 @@ func (p *paths) fitsOneLane(c int32, turn func(a, b int32) bool) bool {
 func (p *paths) addTurns(t *turns) {
 	w := p.w
 	for _, s := range p.queue[1:] {
-		p.mask = append(p.mask[:0], make([]uint64, t.words)...)
+		p.mask = append(p.mask[:0], make([]uint64, len(t.Row(0)))...)
 		first, end := w.out(s)
 		for c := first; c < end; c++ {
 			if p.chosen[c] {
@@ -518,7 +518,7 @@ func (p *paths) addTurns(t *turns) {
 		}
 		for c := first; c < end; c++ {
 			if in := w.back[c]; p.chosen[in] {
-				row := t.row(in)
+				row := t.Row(in)
 				for i := range row {
 					row[i] |= p.mask[i]
 				}

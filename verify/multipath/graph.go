@@ -95,13 +95,7 @@ func (g *cdg) levels() []int32 {
 	if len(order) < g.count() {
 		return nil
 	}
-	level, next := make([]int32, g.count()), g.next()
-	for _, ch := range order {
-		for _, d := range next(ch) {
-			level[d] = max(level[d], level[ch]+1)
-		}
-	}
-	return level
+	return graph.Levels(g.count(), order, g.next())
 }
 
 // loops are the sets of channels that all wait for each other.

@@ -1,0 +1,86 @@
+package graph
+
+import "math/bits"
+
+// Rows is a directed graph in which all edges of a vertex lead into one window of vertices, as
+// the channels of one switch are for each channel that leads to it: a row of bits for each vertex.
+type Rows struct {
+	base  []int32 // by vertex: the first of its window; -1 for a vertex without edges
+	words int     // of each row
+	Bits  []uint64
+}
+
+// NewRows has no edges yet. base is by vertex the first vertex of its window, -1 for none, and is
+// kept; width is how many vertices a window has at most.
+func NewRows(base []int32, width int) Rows {
+	words := max(1, (width+63)/64)
+	return Rows{base, words, make([]uint64, len(base)*words)}
+}
+
+// Row is the bits of a vertex.
+func (r *Rows) Row(v int32) []uint64 { return r.Bits[int(v)*r.words : (int(v)+1)*r.words] }
+
+// at is where the edge from v to w is, which is in the window of v.
+func (r *Rows) at(v, w int32) (word *uint64, bit uint64) {
+	i := w - r.base[v]
+	return &r.Bits[int(v)*r.words+int(i>>6)], 1 << (i & 63)
+}
+
+// Add adds the edge from v to w.
+func (r *Rows) Add(v, w int32) {
+	word, bit := r.at(v, w)
+	*word |= bit
+}
+
+// Remove takes the edge from v to w away.
+func (r *Rows) Remove(v, w int32) {
+	word, bit := r.at(v, w)
+	*word &^= bit
+}
+
+// Has returns true if there is an edge from v to w.
+func (r *Rows) Has(v, w int32) bool {
+	word, bit := r.at(v, w)
+	return *word&bit != 0
+}
+
+// Union adds the edges of another graph with the same windows.
+func (r *Rows) Union(o *Rows) {
+	for i, set := range o.Bits {
+		r.Bits[i] |= set
+	}
+}
+
+// Count is the number of edges.
+func (r *Rows) Count() (n int) {
+	for _, set := range r.Bits {
+		n += bits.OnesCount64(set)
+	}
+	return n
+}
+
+// Next lists edges, ascending, in a buffer of its own.
+func (r *Rows) Next() Next[int32] {
+	var list []int32
+	return func(v int32) []int32 {
+		list = list[:0]
+		for i, set := range r.Row(v) {
+			for ; set != 0; set &= set - 1 {
+				list = append(list, r.base[v]+int32(i<<6+bits.TrailingZeros64(set)))
+			}
+		}
+		return list
+	}
+}
+
+// Levels numbers n vertices by a topological order: 0 for one that no edge leads to, else one more
+// than the highest of those that edges come from.
+func Levels(n int, order []int32, next Next[int32]) []int32 {
+	level := make([]int32, n)
+	for _, v := range order {
+		for _, w := range next(v) {
+			level[w] = max(level[w], level[v]+1)
+		}
+	}
+	return level
+}
