@@ -126,8 +126,8 @@ func (e *UnsafeError) Error() string {
 // part. The result is the same on any number of CPUs.
 func PlanUpdate(ctx context.Context, old, new *Plan) (*Update, error) {
 	f := new.Tables.Fabric()
-	if err := sameNodes(old.Tables.Fabric(), f); err != nil {
-		return nil, err
+	if !fabric.SameNodes(old.Tables.Fabric(), f) {
+		return nil, errors.New("old and new tables are for different switches and hosts; want the same nodes in both fabrics")
 	}
 	changed := changedMLIDs(old.Tables, new.Tables)
 	oldTrees, newTrees := treesByMLID(old.Trees), treesByMLID(new.Trees)
@@ -188,23 +188,6 @@ func (u *Update) SMPs(i int) int {
 		}
 	}
 	return n
-}
-
-// sameNodes says whether PortIDs mean the same ports in both.
-func sameNodes(a, b *fabric.Fabric) error {
-	if a == b {
-		return nil
-	}
-	if a.NumNodes() != b.NumNodes() || a.NumSwitches() != b.NumSwitches() || a.NumPorts() != b.NumPorts() {
-		return errors.New("old and new tables are for different switches and hosts; want the same nodes in both fabrics")
-	}
-	for n := range fabric.NodeID(a.NumNodes()) {
-		if x, y := a.Node(n), b.Node(n); x.GUID != y.GUID || x.NumPorts != y.NumPorts || x.Type != y.Type {
-			return fmt.Errorf("the old tables have node %s with %d ports where the new ones have %s with %d; want the same nodes in both fabrics",
-				x.GUID, x.NumPorts, y.GUID, y.NumPorts)
-		}
-	}
-	return nil
 }
 
 // changedMLIDs is the MLIDs with other masks in one table than in the other,

@@ -38,8 +38,8 @@ func (e *LossError) Error() string {
 // there are very many paths.
 func CheckUpdate(ctx context.Context, old, new *Plan, u *Update) error {
 	f := new.Tables.Fabric()
-	if err := sameNodes(old.Tables.Fabric(), f); err != nil {
-		return err
+	if !fabric.SameNodes(old.Tables.Fabric(), f) {
+		return errors.New("fabrics with other nodes")
 	}
 	writes := make(map[fabric.LID][]stagedWrite)
 	for i, stage := range u.Stages {
