@@ -309,10 +309,7 @@ func (f *Fabric) WithLIDs(base []LID, lmc []uint8) (*Fabric, error) {
 		}
 		highest = max(highest, int(l)+n-1)
 	}
-	byLID := make([]PortID, highest+1)
-	for i := range byLID {
-		byLID[i] = NoPort
-	}
+	byLID := slices.Repeat([]PortID{NoPort}, highest+1)
 	for p, l := range base {
 		if l == 0 {
 			continue

@@ -340,10 +340,7 @@ func (a *assignment) portLMC(p fabric.PortID, lmc uint8, esp0 bool) uint8 {
 
 // claimLIDs marks the LIDs of all ports that have a source as taken.
 func (a *assignment) claimLIDs() error {
-	holder := make([]fabric.PortID, len(a.taken))
-	for i := range holder {
-		holder[i] = fabric.NoPort
-	}
+	holder := slices.Repeat([]fabric.PortID{fabric.NoPort}, len(a.taken))
 	for p, l := range a.base {
 		p := fabric.PortID(p)
 		if l == 0 {

@@ -369,10 +369,7 @@ func (l *Incremental) setFirstOrder(r *Routing) bool {
 	if order, _ := l.engine.KeepOrder(r.Fabric, was); order == nil {
 		return true
 	}
-	l.first = make([]int32, l.index.Slots())
-	for slot := range l.first {
-		l.first[slot] = -1
-	}
+	l.first = slices.Repeat([]int32{-1}, l.index.Slots())
 	for s, slot := range l.now.Slot {
 		l.first[slot] = was[s]
 	}
@@ -389,10 +386,7 @@ func (l *Incremental) setOrder() {
 	for s, slot := range l.now.Slot {
 		was[s] = l.first[slot]
 	}
-	l.rank = make([]int32, len(l.first))
-	for slot := range l.rank {
-		l.rank[slot] = -1
-	}
+	l.rank = slices.Repeat([]int32{-1}, len(l.first))
 	order, ok := l.engine.KeepOrder(l.now.Fabric, was)
 	l.serves = ok
 	for s, rank := range order {

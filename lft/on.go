@@ -26,10 +26,7 @@ func (r *Routing) On(f *fabric.Fabric) *Routing {
 	if same {
 		c.Order, c.CAOrder, c.Notes = r.Order, r.CAOrder, r.Notes
 	} else if r.Order != nil {
-		c.Order = make([]int32, f.NumSwitches())
-		for s := range c.Order {
-			c.Order[s] = -1
-		}
+		c.Order = slices.Repeat([]int32{-1}, f.NumSwitches())
 		for s, rank := range r.Order {
 			c.Order[node(fabric.NodeID(s))] = rank
 		}

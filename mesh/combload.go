@@ -204,10 +204,7 @@ func newRowChoice(l *combLoads, j, trunks int, least int64) *rowChoice {
 		c.weight = append(c.weight, w)
 	}
 	for k := range c.allowed {
-		c.allowed[k] = make([]bool, c.size)
-		for y := range c.allowed[k] {
-			c.allowed[k][y] = true
-		}
+		c.allowed[k] = slices.Repeat([]bool{true}, c.size)
 	}
 	return c
 }
@@ -237,10 +234,7 @@ func (c *rowChoice) search(limit int64, rows []int) int64 {
 	cost := make([][]int64, c.size+1) // by coordinate and trunks placed before: of what is left
 	take := make([][]int, c.size)     // likewise, how many trunks to place
 	for y := range cost {
-		cost[y] = make([]int64, n+1)
-		for k := range cost[y] {
-			cost[y][k] = never
-		}
+		cost[y] = slices.Repeat([]int64{never}, n+1)
 	}
 	cost[c.size][n] = 0
 	for y := c.size - 1; y >= 0; y-- {

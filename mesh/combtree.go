@@ -95,10 +95,7 @@ func (t *combTree) climb() {
 	g, n, dirs := t.g, len(t.near), 2*len(t.g.Dims)
 	t.rank, t.node = make([]int32, n), make([]fabric.NodeID, 0, n)
 	t.parent, t.up = make([]int32, 0, n), make([]Dir, 0, n)
-	t.first = make([]fabric.PortID, n*dirs)
-	for i := range t.first {
-		t.first[i] = fabric.NoPort
-	}
+	t.first = slices.Repeat([]fabric.PortID{fabric.NoPort}, n*dirs)
 	for s := range t.rank {
 		t.rank[s] = noParent
 	}

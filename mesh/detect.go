@@ -244,10 +244,7 @@ type fit struct {
 // newFit says false when two switches meet.
 func newFit(dims []int, wrap []bool, position []int) (*fit, bool) {
 	f := &fit{Shape: newShape(dims, wrap), position: position}
-	f.at = make([]fabric.NodeID, f.Positions())
-	for i := range f.at {
-		f.at[i] = fabric.NoNode
-	}
+	f.at = slices.Repeat([]fabric.NodeID{fabric.NoNode}, f.Positions())
 	for s, p := range position {
 		if f.at[p] != fabric.NoNode {
 			return nil, false

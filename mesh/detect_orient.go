@@ -258,10 +258,7 @@ func (r *reading) grid(start fabric.NodeID) *Grid {
 	if len(r.axes) == 0 {
 		coords = []int16{0}
 	}
-	dir := make([]Dir, r.f.NumPorts())
-	for p := range dir {
-		dir[p] = NoDir
-	}
+	dir := slices.Repeat([]Dir{NoDir}, r.f.NumPorts())
 	for i := range r.ends {
 		e := &r.ends[i]
 		for d, a := range r.axes {

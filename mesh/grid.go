@@ -2,6 +2,7 @@ package mesh
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -175,10 +176,7 @@ type Fault struct {
 // the port p of a switch leads in direction dir[p].
 func newGrid(f *fabric.Fabric, dims []int, wrap []bool, coords []int16, dir []Dir) *Grid {
 	g := &Grid{Fabric: f, Shape: newShape(dims, wrap), coords: coords, dir: dir}
-	g.at = make([]fabric.NodeID, g.Positions())
-	for i := range g.at {
-		g.at[i] = fabric.NoNode
-	}
+	g.at = slices.Repeat([]fabric.NodeID{fabric.NoNode}, g.Positions())
 	dirs := 2 * len(dims)
 	g.start = make([]int32, f.NumSwitches()*dirs+1)
 	for s := range fabric.NodeID(f.NumSwitches()) {

@@ -458,10 +458,7 @@ func (w *waits) isCostly() bool {
 const neverSent = math.MinInt64
 
 func newWaits(s *Sim, jobOf func(tag int64) int, jobs int) *waits {
-	s.sent = make([]int64, len(s.ports))
-	for p := range s.sent {
-		s.sent[p] = neverSent
-	}
+	s.sent = slices.Repeat([]int64{neverSent}, len(s.ports))
 	return &waits{s: s, jobOf: jobOf, count: make([]Time, jobs), of: make(map[Waited]Time)}
 }
 

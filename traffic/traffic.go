@@ -55,10 +55,7 @@ func Halo(dims []int) Pattern {
 // Dims splits n ranks into a grid of the given dimensions, as even as their prime factors make it and the
 // longest first.
 func Dims(n, dimensions int) []int {
-	dims := make([]int, dimensions)
-	for i := range dims {
-		dims[i] = 1
-	}
+	dims := slices.Repeat([]int{1}, dimensions)
 	var primes []int
 	for p := 2; n > 1; p++ {
 		if p*p > n {

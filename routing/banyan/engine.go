@@ -3,6 +3,7 @@ package banyan
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
@@ -64,10 +65,7 @@ func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*
 		}
 		w.fillRow(s, r.Tables.Row(s))
 	}
-	sls := make([]fabric.SL, int(f.MaxLID())+1)
-	for i := range sls {
-		sls[i] = managementSL
-	}
+	sls := slices.Repeat([]fabric.SL{managementSL}, int(f.MaxLID())+1)
 	for _, p := range w.Inputs {
 		for lid := range f.LIDs(p) {
 			sls[lid] = tagSL

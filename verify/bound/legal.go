@@ -3,6 +3,7 @@ package bound
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
@@ -125,10 +126,7 @@ func (c *Certificate) Ranks(f *fabric.Fabric) ([]int32, error) {
 	if len(c.Order) != f.NumSwitches() {
 		return nil, fmt.Errorf("the order has %d of %d switches", len(c.Order), f.NumSwitches())
 	}
-	rank := make([]int32, len(c.Order))
-	for s := range rank {
-		rank[s] = -1
-	}
+	rank := slices.Repeat([]int32{-1}, len(c.Order))
 	for i, g := range c.Order {
 		s, ok := f.SwitchByGUID(g)
 		if !ok {

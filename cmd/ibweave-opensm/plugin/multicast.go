@@ -643,10 +643,7 @@ func anyTree(f *fabric.Fabric, g *mft.Group) []fabric.PortID {
 	if root == fabric.NoNode {
 		return nil
 	}
-	up := make([]fabric.PortID, f.NumSwitches()) // the port towards the root
-	for s := range up {
-		up[s] = fabric.NoPort
-	}
+	up := slices.Repeat([]fabric.PortID{fabric.NoPort}, f.NumSwitches()) // the port towards the root
 	order := []fabric.NodeID{root}
 	for i := 0; i < len(order); i++ {
 		channels, to := f.SwitchLinks(order[i])
