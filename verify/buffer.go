@@ -1,7 +1,5 @@
 package verify
 
-import "fmt"
-
 // Buffer is the room that ports have for packets that come in.
 type Buffer struct {
 	MTU     int // greatest payload in bytes
@@ -27,10 +25,7 @@ func (b Buffer) report(r *Result) {
 	if b.Credits <= 0 || b.Credits >= b.Needed() {
 		return
 	}
-	rule, _ := RuleByName(BufferTooSmall)
-	r.Findings = append(r.Findings, Finding{
-		Rule: rule.Name, Severity: rule.Severity, Count: int64(b.Needed()-b.Credits) * CreditBytes, Witness: []Hop{},
-		Message: fmt.Sprintf("a VL has %d credits, %d bytes, and a multicast packet with an MTU of %d takes %d, %d bytes with headers",
-			b.Credits, b.Credits*CreditBytes, b.MTU, b.Needed(), b.MTU+headerBytes),
-	})
+	r.Findings = append(r.Findings, NewFinding(Rules, BufferTooSmall, (b.Needed()-b.Credits)*CreditBytes,
+		"a VL has %d credits, %d bytes, and a multicast packet with an MTU of %d takes %d, %d bytes with headers",
+		b.Credits, b.Credits*CreditBytes, b.MTU, b.Needed(), b.MTU+headerBytes))
 }

@@ -225,6 +225,12 @@ type Finding struct {
 	more bool   // stands for those that are left out, and comes last
 }
 
+// NewFinding makes a finding of a rule, which is one of a list.
+func NewFinding(rules []Rule, rule string, count int, format string, args ...any) Finding {
+	known, _ := FindRule(rule, rules)
+	return Finding{Rule: rule, Severity: known.Severity, Count: int64(count), Message: fmt.Sprintf(format, args...), Witness: []Hop{}}
+}
+
 // Undecided is a rule that the input is too incomplete to decide: there may be
 // findings that cannot be seen.
 type Undecided struct {
@@ -245,6 +251,15 @@ type Endpoint struct {
 func EndpointOf(f *fabric.Fabric, p fabric.PortID) Endpoint {
 	n := f.Owner(p)
 	return Endpoint{Node: f.Node(n).GUID, Name: f.Name(n), Port: f.Num(p), Label: f.Label(p)}
+}
+
+// EndpointsOf names ports.
+func EndpointsOf(f *fabric.Fabric, ports ...fabric.PortID) []Endpoint {
+	list := make([]Endpoint, len(ports))
+	for i, p := range ports {
+		list[i] = EndpointOf(f, p)
+	}
+	return list
 }
 
 // String is "name"[port] with the port's label, or "name" without a port.

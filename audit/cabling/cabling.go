@@ -13,7 +13,6 @@
 package cabling
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -122,21 +121,10 @@ func nodeEndpoints(f *fabric.Fabric, nodes []fabric.NodeID) []verify.Endpoint {
 	return list
 }
 
-// endpoints names ports.
-func endpoints(f *fabric.Fabric, ports ...fabric.PortID) []verify.Endpoint {
-	list := make([]verify.Endpoint, len(ports))
-	for i, p := range ports {
-		list[i] = verify.EndpointOf(f, p)
-	}
-	return list
-}
-
 // add adds a finding about ports. Its switch is the first of them that is one.
 func (c *checker) add(rule string, count int, ports []verify.Endpoint, format string, args ...any) {
-	x := verify.Finding{
-		Rule: rule, Severity: RuleByName(rule).Severity, Count: int64(count), Ports: ports,
-		Message: fmt.Sprintf(format, args...), Witness: []verify.Hop{},
-	}
+	x := verify.NewFinding(Rules, rule, count, format, args...)
+	x.Ports = ports
 	for _, e := range ports {
 		if s, ok := c.f.NodeByGUID(e.Node); ok && c.f.IsSwitch(s) {
 			x.Switch = e.Node
@@ -235,7 +223,7 @@ func (c *checker) checkNodes() {
 			owner[guid] = p // the node itself claimed it
 			return
 		}
-		c.add(DuplicateGUID, 2, endpoints(f, first, p), "%s and %s have one GUID, %s", verify.EndpointOf(f, first), verify.EndpointOf(f, p), guid)
+		c.add(DuplicateGUID, 2, verify.EndpointsOf(f, first, p), "%s and %s have one GUID, %s", verify.EndpointOf(f, first), verify.EndpointOf(f, p), guid)
 	}
 	for n := range fabric.NodeID(f.NumNodes()) {
 		claim(f.Node(n).GUID, f.PortBase(n))

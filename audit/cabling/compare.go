@@ -120,7 +120,7 @@ func (m *comparison) addStrangers() {
 // addStranger adds a finding about a node of one side; ports are those of f that its cables
 // lead to.
 func (m *comparison) addStranger(rule string, side *fabric.Fabric, n fabric.NodeID, cables int, ports []fabric.PortID, format string) {
-	at := endpoints(m.f, ports[:min(len(ports), maxPorts)]...)
+	at := verify.EndpointsOf(m.f, ports[:min(len(ports), maxPorts)]...)
 	x := side.Node(n)
 	node := nodeEndpoint(side, n, 0)
 	what := fmt.Sprintf("%s %q (%s)", strings.ToLower(x.Type.String()), side.Name(n).Text, x.GUID)
@@ -165,7 +165,7 @@ func (m *comparison) compareCables() {
 		case a != fabric.NoPort && b != fabric.NoPort:
 			m.want[a], m.want[b] = b, a
 		case m.toF[m.e.Owner(p)] != fabric.NoNode && m.toF[m.e.Owner(peer)] != fabric.NoNode:
-			m.add(MissingCable, 1, endpoints(m.e, p, peer), "%s should lead to %s; one of these nodes has fewer ports now", m.e.PortName(p), m.e.PortName(peer))
+			m.add(MissingCable, 1, verify.EndpointsOf(m.e, p, peer), "%s should lead to %s; one of these nodes has fewer ports now", m.e.PortName(p), m.e.PortName(peer))
 		}
 	}
 	for _, c := range f.Cables() {
@@ -214,20 +214,20 @@ func (m *comparison) addRecabled(path []fabric.PortID, missing, cycle bool, swap
 	}
 	switch {
 	case !cycle && len(path) == 2 && missing:
-		m.add(MissingCable, 1, endpoints(f, path...), "%s should lead to %s: neither has a cable%s", f.PortName(path[0]), f.PortName(path[1]), m.elsewhere(path))
+		m.add(MissingCable, 1, verify.EndpointsOf(f, path...), "%s should lead to %s: neither has a cable%s", f.PortName(path[0]), f.PortName(path[1]), m.elsewhere(path))
 	case !cycle && len(path) == 2:
-		m.add(ExtraCable, 1, endpoints(f, path...), "%s leads to %s: neither should have a cable%s", f.PortName(path[0]), f.PortName(path[1]), m.should(path))
+		m.add(ExtraCable, 1, verify.EndpointsOf(f, path...), "%s leads to %s: neither should have a cable%s", f.PortName(path[0]), f.PortName(path[1]), m.should(path))
 	case !cycle && len(path) == 3:
 		stays, meant, is := path[1], path[0], path[2]
 		if !missing {
 			meant, is = is, meant
 		}
-		m.add(MovedCable, 1, endpoints(f, stays, meant, is), "%s leads to %s and should lead to %s%s", f.PortName(stays), f.PortName(is), f.PortName(meant), mend)
+		m.add(MovedCable, 1, verify.EndpointsOf(f, stays, meant, is), "%s leads to %s and should lead to %s%s", f.PortName(stays), f.PortName(is), f.PortName(meant), mend)
 	case cycle && len(path) == 4 && m.swapped(path):
 		hosts := slices.DeleteFunc(slices.Clone(path), func(p fabric.PortID) bool { return f.IsSwitch(f.Owner(p)) })
 		slices.Sort(hosts)
 		key := [2]fabric.NodeID{f.Owner(hosts[0]), f.Owner(hosts[1])}
-		ports := endpoints(f, hosts[0], f.Peer(hosts[0]), hosts[1], f.Peer(hosts[1]))
+		ports := verify.EndpointsOf(f, hosts[0], f.Peer(hosts[0]), hosts[1], f.Peer(hosts[1]))
 		if at, ok := swaps[key]; ok {
 			x := &m.findings[at]
 			x.Count += 2
@@ -255,7 +255,7 @@ func (m *comparison) addRecabled(path []fabric.PortID, missing, cycle bool, swap
 		if !cycle {
 			rule = MovedCable
 		}
-		m.add(rule, cables, endpoints(f, path...), "%s%s", strings.Join(say, "; "), mend)
+		m.add(rule, cables, verify.EndpointsOf(f, path...), "%s%s", strings.Join(say, "; "), mend)
 	}
 }
 

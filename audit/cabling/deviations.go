@@ -17,7 +17,7 @@ func (c *checker) addDeviations(s *Shape) {
 		for i := range h.ports {
 			c.joined = append(c.joined, [2]fabric.NodeID{f.Owner(h.ports[0]), f.Owner(h.ports[i])})
 		}
-		c.add(MissingSwitch, 1, endpoints(f, h.ports...), "the %s has no switch at %s; %s should lead there", s.Name, h.name, portList(endpoints(f, h.ports...)))
+		c.add(MissingSwitch, 1, verify.EndpointsOf(f, h.ports...), "the %s has no switch at %s; %s should lead there", s.Name, h.name, portList(verify.EndpointsOf(f, h.ports...)))
 	}
 	deficits := slices.Clone(s.deficits)
 	for _, d := range deficits {
@@ -43,7 +43,7 @@ func (c *checker) addDeviations(s *Shape) {
 	}
 	for _, p := range surplus {
 		if p != fabric.NoPort {
-			c.add(ExtraCable, 1, endpoints(f, p, f.Peer(p)), "%s to %s does not belong to the %s", f.PortName(p), f.PortName(f.Peer(p)), s.Name)
+			c.add(ExtraCable, 1, verify.EndpointsOf(f, p, f.Peer(p)), "%s to %s does not belong to the %s", f.PortName(p), f.PortName(f.Peer(p)), s.Name)
 		}
 	}
 }
@@ -97,7 +97,7 @@ func (c *checker) matchCrossed(deficits []deficit, surplus []fabric.PortID) {
 			e.n--
 			surplus[i], surplus[j] = fabric.NoPort, fabric.NoPort
 			c.markNamed(p, f.Peer(p), q, f.Peer(q))
-			c.add(CrossedCables, 2, endpoints(f, p, f.Peer(p), q, f.Peer(q)), "%s leads to %s and %s to %s: %s should have a cable to %s, and %s one to %s",
+			c.add(CrossedCables, 2, verify.EndpointsOf(f, p, f.Peer(p), q, f.Peer(q)), "%s leads to %s and %s to %s: %s should have a cable to %s, and %s one to %s",
 				f.PortName(p), f.PortName(f.Peer(p)), f.PortName(q), f.PortName(f.Peer(q)),
 				f.Name(d.a), f.Name(d.b), f.Name(e.a), f.Name(e.b))
 		}

@@ -273,9 +273,9 @@ func TestFaults(t *testing.T) {
 						g := rewire(t, f, cables, r)
 						found := fresh(t, before, Check(g, Options{Expected: f}).Findings)
 						if len(found) != 1 {
-							t.Fatalf("trial %d at %v: %d findings: %+v", trial, endpoints(f, ports...), len(found), found)
+							t.Fatalf("trial %d at %v: %d findings: %+v", trial, verify.EndpointsOf(f, ports...), len(found), found)
 						}
-						want := verify.Finding{Ports: endpoints(f, ports...)}
+						want := verify.Finding{Ports: verify.EndpointsOf(f, ports...)}
 						if x := &found[0]; x.Rule != fault.rule || !slices.Equal(portsOf(x), portsOf(&want)) {
 							t.Fatalf("trial %d: %s names %v, want %s and %v: %s", trial, x.Rule, portsOf(x), fault.rule, portsOf(&want), x.Message)
 						}
@@ -301,8 +301,8 @@ func TestFaultsOfShape(t *testing.T) {
 			for trial := range short.Of(*trials, 2) {
 				cables, ports := faults[0].make(f, cablesOf(f), r)
 				found := fresh(t, before, Check(rewire(t, f, cables, r), Options{}).Findings)
-				if len(found) != 1 || found[0].Rule != LinkDegraded || !slices.Equal(found[0].Ports, endpoints(f, ports...)) {
-					t.Fatalf("trial %d: slow link %v gives %+v", trial, endpoints(f, ports...), found)
+				if len(found) != 1 || found[0].Rule != LinkDegraded || !slices.Equal(found[0].Ports, verify.EndpointsOf(f, ports...)) {
+					t.Fatalf("trial %d: slow link %v gives %+v", trial, verify.EndpointsOf(f, ports...), found)
 				}
 			}
 			if kind := Check(f, Options{}).Shape.Kind; kind == Irregular || kind == Banyan || name == "file" {
@@ -314,7 +314,7 @@ func TestFaultsOfShape(t *testing.T) {
 				c := between[r.IntN(len(between))]
 				cables = slices.DeleteFunc(cables, func(x cable) bool { return x == c })
 				got := Check(rewire(t, f, cables, r), Options{})
-				want := verify.Finding{Ports: endpoints(f, c.a, c.b)}
+				want := verify.Finding{Ports: verify.EndpointsOf(f, c.a, c.b)}
 				if len(got.Findings) != 1 || got.Findings[0].Rule != MissingCable || !slices.Equal(portsOf(&got.Findings[0]), portsOf(&want)) {
 					t.Fatalf("trial %d: %v missing in %s gives %+v", trial, want.Ports, got.Shape, got.Findings)
 				}

@@ -143,13 +143,13 @@ func (c *checker) checkLink(opt Options, p, peer fabric.PortID, link fabric.Link
 		required = opt.Between
 	}
 	if below(link, required) {
-		c.add(LinkBelowRequired, 1, endpoints(f, p, peer), "%s to %s is %s, the policy wants %s", f.PortName(p), f.PortName(peer), linkName(link), linkName(required))
+		c.add(LinkBelowRequired, 1, verify.EndpointsOf(f, p, peer), "%s to %s is %s, the policy wants %s", f.PortName(p), f.PortName(peer), linkName(link), linkName(required))
 		return
 	}
 	if opt.Expected != nil {
 		if want := c.expectedLink(opt.Expected, p, peer); want != (fabric.Link{}) {
 			if below(link, want) {
-				c.add(LinkDegraded, 1, endpoints(f, p, peer), "%s to %s is %s, the expected topology has %s", f.PortName(p), f.PortName(peer), linkName(link), linkName(want))
+				c.add(LinkDegraded, 1, verify.EndpointsOf(f, p, peer), "%s to %s is %s, the expected topology has %s", f.PortName(p), f.PortName(peer), linkName(link), linkName(want))
 			}
 			return
 		}
@@ -173,7 +173,7 @@ func (c *checker) checkLink(opt Options, p, peer fabric.PortID, link fabric.Link
 			c.degraded = make(map[fabric.PortID]fabric.Link)
 		}
 		c.degraded[p] = want
-		c.add(LinkDegraded, 1, endpoints(f, p, peer), "%s to %s is %s, while other links of both ends or of their neighbours are %s", f.PortName(p), f.PortName(peer), linkName(link), linkName(want))
+		c.add(LinkDegraded, 1, verify.EndpointsOf(f, p, peer), "%s to %s is %s, while other links of both ends or of their neighbours are %s", f.PortName(p), f.PortName(peer), linkName(link), linkName(want))
 	}
 }
 
@@ -303,7 +303,7 @@ func (c *checker) checkLevels(s *Shape) {
 	}
 	for i, p := range f.CAPorts() {
 		if at := f.CASwitches()[i]; at != fabric.NoNode && s.level[at] > 0 && f.PortCounts(p, fabric.ForShape) {
-			c.add(HostOnSpine, 1, endpoints(f, p, f.Peer(p)), "%s is cabled to %s, on level %d of %d", f.PortName(p), f.PortName(f.Peer(p)), s.level[at]+1, len(s.Levels))
+			c.add(HostOnSpine, 1, verify.EndpointsOf(f, p, f.Peer(p)), "%s is cabled to %s, on level %d of %d", f.PortName(p), f.PortName(f.Peer(p)), s.level[at]+1, len(s.Levels))
 		}
 	}
 	if s.Kind == FatTree {
@@ -406,7 +406,7 @@ func (c *checker) checkPortsDown(s *Shape) {
 			if f.Peer(p) != fabric.NoPort || c.isNamed[p] || 4*u.used[num] < 3*u.nodes {
 				continue
 			}
-			c.add(PortDown, 1, endpoints(f, p), "%s has no link; %d of the %d %s like it have one there", f.PortName(p), u.used[num], u.nodes,
+			c.add(PortDown, 1, verify.EndpointsOf(f, p), "%s has no link; %d of the %d %s like it have one there", f.PortName(p), u.used[num], u.nodes,
 				map[bool]string{true: "switches", false: "adapters"}[f.IsSwitch(n)])
 		}
 	}

@@ -254,7 +254,7 @@ func (p *planes) reportMissing(k pair, near, far []fabric.PortID) {
 			text += "; it should lead to " + f.PortName(at)
 		}
 		p.markNamed(ends...)
-		p.add(UnevenPlanes, 1, endpoints(f, ends...), "%s", text)
+		p.add(UnevenPlanes, 1, verify.EndpointsOf(f, ends...), "%s", text)
 	}
 }
 
@@ -353,12 +353,12 @@ func (p *planes) reportSlow(slow map[fabric.NodeID][]fabric.PortID) {
 	for s := range fabric.NodeID(f.NumSwitches()) {
 		list := slow[s]
 		if len(list) > fewFaults {
-			p.add(UnevenPlanes, len(list), endpoints(f, list[:min(len(list), maxPorts)]...), "%d lanes of %s are slower than those of its sister planes; the first: %s to %s is %s",
+			p.add(UnevenPlanes, len(list), verify.EndpointsOf(f, list[:min(len(list), maxPorts)]...), "%d lanes of %s are slower than those of its sister planes; the first: %s to %s is %s",
 				len(list), f.Name(s), f.PortName(list[0]), f.PortName(f.Peer(list[0])), linkName(f.Link(list[0])))
 			continue
 		}
 		for _, at := range list {
-			p.add(UnevenPlanes, 1, endpoints(f, at, f.Peer(at)), "%s to %s is %s, and the lanes of its sister planes are faster", f.PortName(at), f.PortName(f.Peer(at)), linkName(slowerEnd(f, at, f.Peer(at))))
+			p.add(UnevenPlanes, 1, verify.EndpointsOf(f, at, f.Peer(at)), "%s to %s is %s, and the lanes of its sister planes are faster", f.PortName(at), f.PortName(f.Peer(at)), linkName(slowerEnd(f, at, f.Peer(at))))
 		}
 	}
 }

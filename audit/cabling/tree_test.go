@@ -133,7 +133,7 @@ func judgeMissing(f *fabric.Fabric, c cable, before, after []verify.Finding) str
 			news = append(news, after[i])
 		}
 	}
-	ends := endpoints(f, c.a, c.b)
+	ends := verify.EndpointsOf(f, c.a, c.b)
 	if len(news) == 1 && news[0].Rule == MissingCable && slices.Contains(news[0].Ports, ends[0]) && slices.Contains(news[0].Ports, ends[1]) {
 		return ""
 	}

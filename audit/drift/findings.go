@@ -49,10 +49,9 @@ other programs join groups. Their masks are no drift, and are still looked at fo
 }
 
 func (c *comparison) add(name string, n int64, sw fabric.GUID, format string, args ...any) *verify.Finding {
-	rule, _ := verify.FindRule(name, Rules)
-	c.r.Findings = append(c.r.Findings, verify.Finding{
-		Rule: name, Severity: rule.Severity, Message: fmt.Sprintf(format, args...), Switch: sw, Count: n, Witness: []verify.Hop{},
-	})
+	x := verify.NewFinding(Rules, name, int(n), format, args...)
+	x.Switch = sw
+	c.r.Findings = append(c.r.Findings, x)
 	return &c.r.Findings[len(c.r.Findings)-1]
 }
 

@@ -424,8 +424,7 @@ func (c *checker) judgeConf() {
 
 // finding is one of a rule, at a line of the file, 0 for none.
 func (c *checker) finding(name string, count, line int, message string) verify.Finding {
-	rule, _ := verify.FindRule(name, Rules)
-	x := verify.Finding{Rule: name, Severity: rule.Severity, Message: message, Count: int64(count), Witness: []verify.Hop{}}
+	x := verify.NewFinding(Rules, name, count, "%s", message)
 	if line > 0 {
 		x.File, x.Line = c.Name, line
 	}

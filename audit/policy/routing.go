@@ -76,8 +76,7 @@ func (p *Policy) Routing(ctx context.Context, f *fabric.Fabric, t *lft.Tables, r
 }
 
 func (p *Policy) finding(rule string, count int64, format string, args ...any) verify.Finding {
-	r, _ := RuleByName(rule)
-	return verify.Finding{Rule: rule, Severity: r.Severity, Count: count, Message: fmt.Sprintf(format, args...), Witness: []verify.Hop{}}
+	return verify.NewFinding(Rules, rule, int(count), format, args...)
 }
 
 // RootError says that a root of the policy is no switch of the fabric.

@@ -40,12 +40,11 @@ var Rules = []verify.Rule{
 
 // add adds a finding of a rule.
 func (r *Result) add(rule string, count int64, ports []fabric.PortID, format string, args ...any) {
-	known, _ := verify.FindRule(rule, Rules)
-	f := verify.Finding{Rule: rule, Severity: known.Severity, Message: fmt.Sprintf(format, args...), Count: count, Witness: []verify.Hop{}}
-	for _, p := range ports {
-		f.Ports = append(f.Ports, verify.EndpointOf(r.f, p))
+	x := verify.NewFinding(Rules, rule, int(count), format, args...)
+	if ports != nil {
+		x.Ports = verify.EndpointsOf(r.f, ports...)
 	}
-	r.Findings = append(r.Findings, f)
+	r.Findings = append(r.Findings, x)
 }
 
 // sortFindings puts findings in the order of Rules. Those of a rule keep theirs.

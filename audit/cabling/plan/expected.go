@@ -316,15 +316,13 @@ func (e *Expected) Judge(r *cabling.Result) (*Verdict, []verify.Finding) {
 // otherAdapters adds cables to another adapter of the host that the plan names.
 func (e *Expected) otherAdapters(v *Verdict, w *writer) []verify.Finding {
 	var list []verify.Finding
-	rule := cabling.RuleByName(cabling.MovedCable)
 	for _, s := range e.substitutes {
 		f, at := e.f, e.f.Peer(s.actual)
 		meant := s.cable.Ends[s.end].Port
 		mend := fmt.Sprintf("move the plug in %s to %q of the same host, or correct the plan", f.PortName(s.actual), meant)
 		v.Miswired = append(v.Miswired, Miswired{listed(s.cable), Listed{Cable: w.cable(s.actual, at)}, mend})
-		x := verify.Finding{Rule: rule.Name, Severity: rule.Severity, Count: 1, Witness: []verify.Hop{},
-			Message: fmt.Sprintf("%s leads to %s and should lead to %q; to mend: %s", f.PortName(at), f.PortName(s.actual), meant, mend),
-			Ports:   []verify.Endpoint{verify.EndpointOf(f, at), verify.EndpointOf(f, s.actual)}}
+		x := verify.NewFinding(cabling.Rules, cabling.MovedCable, 1, "%s leads to %s and should lead to %q; to mend: %s", f.PortName(at), f.PortName(s.actual), meant, mend)
+		x.Ports = verify.EndpointsOf(f, at, s.actual)
 		if n := f.Owner(at); f.IsSwitch(n) {
 			x.Switch = f.Node(n).GUID
 		}
