@@ -36,8 +36,6 @@ type Options struct {
 	// the engine needs, else identity when Route.VLs is more than 1, else one
 	// VL for all traffic.
 	SL2VL string
-	// Directions says which VL each direction has with scheme by-direction.
-	Directions mesh.Preset
 	// Groups, if not nil, gives the multicast groups of the fabric, which has
 	// its LIDs.
 	Groups func(*fabric.Fabric) ([]mft.Group, error)

@@ -56,7 +56,7 @@ func addLanes(e *Engine, r *lft.Routing, opt *Options) error {
 		if detectErr != nil {
 			return refuse("scheme %s needs a mesh: %v", scheme, detectErr)
 		}
-		r.SL2VL, err = mesh.ByDirection(g, max(1, vls), opt.Directions)
+		r.SL2VL, err = mesh.ByDirection(g, max(1, vls))
 	case DatelineVLs:
 		return refuse("there is nothing here to need scheme %s, which is for the rings that xy routes", scheme)
 	}

@@ -213,25 +213,11 @@ func (r *slRow) cross(s fabric.NodeID, ring int) {
 	}
 }
 
-// Preset says which direction has which VL in ByDirection.
-type Preset uint8
-
-const (
-	// TextPreset is the order of the text (Zhou, Liu and Chung, section 3.2):
-	// east 0, north 1, west 2, south 3; in n dimensions the positive direction
-	// of dimension d has VL d, the negative one n+d.
-	TextPreset Preset = iota
-	// FigurePreset is the order of the labels in the figures (Fig. 6(e) and
-	// 8(e), E-X5): north 0, east 1, south 2, west 3; the positive direction of
-	// dimension d has VL n-1-d, the negative one 2n-1-d.
-	FigurePreset
-)
-
 // ByDirection is the SL-to-VL tables in which a switch's port has its
 // direction's VL for all SLs and all input ports; vls is how many data VLs the
 // ports have. With 2n and more on a grid of n dimensions each direction has a
-// VL of its own, as the preset says (Fig. 6(e) and 8(e)). With fewer, but two
-// or more, positive directions share VL 0 and negative ones VL 1 (Fig. 6(c) and
+// VL of its own, in the order of the text (Zhou, Liu and Chung, section 3.2): the positive
+// direction of dimension d has VL d, the negative one n+d. With fewer, but two or more, positive directions share VL 0 and negative ones VL 1 (Fig. 6(c) and
 // 8(c): north and east VL 0, south and, for the second "east" of the text,
 // west VL 1, E-X2). With one VL, and on the ports of hosts and to hosts, all is
 // VL 0.
@@ -241,7 +227,7 @@ const (
 // that they have on one (X17, E-X13).
 //
 // The error is lft.CheckVLCount's.
-func ByDirection(g *Grid, vls int, preset Preset) (*lft.SL2VL, error) {
+func ByDirection(g *Grid, vls int) (*lft.SL2VL, error) {
 	if err := lft.CheckVLCount(vls); err != nil {
 		return nil, err
 	}
@@ -256,9 +242,6 @@ func ByDirection(g *Grid, vls int, preset Preset) (*lft.SL2VL, error) {
 		vl := 0
 		if vls >= 2*n {
 			vl = way.Dim()
-			if preset == FigurePreset {
-				vl = n - 1 - vl
-			}
 			if !way.Positive() {
 				vl += n
 			}

@@ -16,25 +16,21 @@ import (
 // for each direction, and what they become in other numbers of dimensions.
 func TestByDirection(t *testing.T) {
 	for _, tt := range []struct {
-		dims   []int
-		vls    int
-		preset Preset
-		want   string // VLs of +x -x +y -y ..
+		dims []int
+		vls  int
+		want string // VLs of +x -x +y -y ..
 	}{
-		{[]int{3, 3}, 1, TextPreset, "0 0 0 0"},
-		{[]int{3, 3}, 2, TextPreset, "0 1 0 1"},   // N, E: VL0; S, W: VL1
-		{[]int{3, 3}, 2, FigurePreset, "0 1 0 1"}, // NE: VL0; SW: VL1
-		{[]int{3, 3}, 4, TextPreset, "0 2 1 3"},   // E 0, N 1, W 2, S 3
-		{[]int{3, 3}, 4, FigurePreset, "1 3 0 2"}, // N: VL0; E: VL1; S: VL2; W: VL3
-		{[]int{3, 3}, 8, TextPreset, "0 2 1 3"},
-		{[]int{3}, 2, TextPreset, "0 1"},
-		{[]int{2, 3, 2}, 4, TextPreset, "0 1 0 1 0 1"},
-		{[]int{2, 3, 2}, 8, TextPreset, "0 3 1 4 2 5"},
-		{[]int{2, 3, 2}, 8, FigurePreset, "2 5 1 4 0 3"},
-		{[]int{2, 2, 2, 2, 2, 2, 2, 2}, 15, TextPreset, "0 1 0 1 0 1 0 1 0 1 0 1 0 1 0 1"},
+		{[]int{3, 3}, 1, "0 0 0 0"},
+		{[]int{3, 3}, 2, "0 1 0 1"}, // N, E: VL0; S, W: VL1
+		{[]int{3, 3}, 4, "0 2 1 3"}, // E 0, N 1, W 2, S 3
+		{[]int{3, 3}, 8, "0 2 1 3"},
+		{[]int{3}, 2, "0 1"},
+		{[]int{2, 3, 2}, 4, "0 1 0 1 0 1"},
+		{[]int{2, 3, 2}, 8, "0 3 1 4 2 5"},
+		{[]int{2, 2, 2, 2, 2, 2, 2, 2}, 15, "0 1 0 1 0 1 0 1 0 1 0 1 0 1 0 1"},
 	} {
 		g := grow(t, plot{dims: tt.dims, seed: 1})
-		s, err := ByDirection(g, tt.vls, tt.preset)
+		s, err := ByDirection(g, tt.vls)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -52,13 +48,13 @@ func TestByDirection(t *testing.T) {
 				m := s.At(in, p)
 				for sl := range m {
 					if fmt.Sprint(m[sl]) != vl {
-						t.Fatalf("%v on %d VLs, preset %d: direction %d has VL %d for SL %d, want %s", tt.dims, tt.vls, tt.preset, g.Dir(p), m[sl], sl, vl)
+						t.Fatalf("%v on %d VLs: direction %d has VL %d for SL %d, want %s", tt.dims, tt.vls, g.Dir(p), m[sl], sl, vl)
 					}
 				}
 			}
 		}
 	}
-	if _, err := ByDirection(grow(t, plot{dims: []int{2}}), 3, TextPreset); err == nil {
+	if _, err := ByDirection(grow(t, plot{dims: []int{2}}), 3); err == nil {
 		t.Error("3 data VLs are none that a port can have")
 	}
 }
@@ -201,24 +197,22 @@ func TestByDirectionIsOneVL(t *testing.T) {
 		}
 		r.PathSLs = sls // whatever SLs packets have
 		for _, vls := range []int{2, 4} {
-			for _, preset := range []Preset{TextPreset, FigurePreset} {
-				var err error
-				if r.SL2VL, err = ByDirection(tt.g, vls, preset); err != nil {
-					t.Fatal(err)
+			var err error
+			if r.SL2VL, err = ByDirection(tt.g, vls); err != nil {
+				t.Fatal(err)
+			}
+			many := make(map[channel]map[channel]bool) // with all VLs called 0
+			for c, set := range waitsFor(t, r) {
+				if many[channel{port: c.port}] != nil {
+					t.Fatalf("%s on %d VLs: packets on two VLs leave %s", tt.name, vls, r.Fabric.PortName(c.port))
 				}
-				many := make(map[channel]map[channel]bool) // with all VLs called 0
-				for c, set := range waitsFor(t, r) {
-					if many[channel{port: c.port}] != nil {
-						t.Fatalf("%s on %d VLs: packets on two VLs leave %s", tt.name, vls, r.Fabric.PortName(c.port))
-					}
-					many[channel{port: c.port}] = make(map[channel]bool)
-					for d := range set {
-						many[channel{port: c.port}][channel{port: d.port}] = true
-					}
+				many[channel{port: c.port}] = make(map[channel]bool)
+				for d := range set {
+					many[channel{port: c.port}][channel{port: d.port}] = true
 				}
-				if !maps.EqualFunc(one, many, maps.Equal) {
-					t.Errorf("%s on %d VLs by direction is not what it is on one VL", tt.name, vls)
-				}
+			}
+			if !maps.EqualFunc(one, many, maps.Equal) {
+				t.Errorf("%s on %d VLs by direction is not what it is on one VL", tt.name, vls)
 			}
 		}
 	}

@@ -184,7 +184,7 @@ func TestDedicatedVLs(t *testing.T) {
 			t.Errorf("all to all, %d bytes: %s, want %s", bytes, got, want)
 		}
 		for _, vls := range []int{2, 4} {
-			sl2vl, err := mesh.ByDirection(wide, vls, mesh.TextPreset)
+			sl2vl, err := mesh.ByDirection(wide, vls)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -198,7 +198,7 @@ func TestDedicatedVLs(t *testing.T) {
 		for _, unicast := range []bool{true, false} {
 			_, want := p.run(t, unicast, 32, nil, 1)
 			for _, vls := range []int{2, 4} {
-				sl2vl, err := mesh.ByDirection(geometry, vls, mesh.TextPreset)
+				sl2vl, err := mesh.ByDirection(geometry, vls)
 				if err != nil {
 					t.Fatal(err)
 				}

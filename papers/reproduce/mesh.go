@@ -27,15 +27,17 @@ type lanes struct {
 	label  string // of the papers' curves
 	vls    int
 	scheme string // of compile
-	preset mesh.Preset
+	// figure has the VLs of the labels in the figures (Fig. 6(e) and 8(e), E-X5), north 0, east 1,
+	// south 2, west 3, and not those of the text, east 0, north 1, west 2, south 3.
+	figure bool
 }
 
 var (
-	oneVL     = lanes{"1 VL", 1, "", mesh.TextPreset}
-	twoBySL   = lanes{"NESW: VL0, VL1", 2, compile.IdentityVLs, mesh.TextPreset}
-	twoByDir  = lanes{"NE: VL0; SW: VL1", 2, compile.ByDirectionVLs, mesh.TextPreset}
-	fourBySL  = lanes{"NESW: VL0, VL1, VL2, VL3", 4, compile.IdentityVLs, mesh.TextPreset}
-	fourByDir = lanes{"N: VL0; E: VL1; S: VL2; W: VL3", 4, compile.ByDirectionVLs, mesh.FigurePreset}
+	oneVL     = lanes{"1 VL", 1, "", false}
+	twoBySL   = lanes{"NESW: VL0, VL1", 2, compile.IdentityVLs, false}
+	twoByDir  = lanes{"NE: VL0; SW: VL1", 2, compile.ByDirectionVLs, false}
+	fourBySL  = lanes{"NESW: VL0, VL1, VL2, VL3", 4, compile.IdentityVLs, false}
+	fourByDir = lanes{"N: VL0; E: VL1; S: VL2; W: VL3", 4, compile.ByDirectionVLs, true}
 )
 
 // slChoice is how a source chooses the SL of a packet, which the papers leave
@@ -113,10 +115,9 @@ func (x *exchange) tables(lab *Lab) (*meshTables, error) {
 		}
 		t := &meshTables{mlid: map[fabric.PortID]fabric.LID{}}
 		opt := compile.Options{
-			LIDs:       lft.LIDOptions{Policy: lft.MeshLIDs},
-			Route:      lft.Options{VLs: x.lanes.vls},
-			SL2VL:      x.lanes.scheme,
-			Directions: x.lanes.preset,
+			LIDs:  lft.LIDOptions{Policy: lft.MeshLIDs},
+			Route: lft.Options{VLs: x.lanes.vls},
+			SL2VL: x.lanes.scheme,
 			Groups: func(f *fabric.Fabric) ([]mft.Group, error) {
 				t.drawHosts(f, x)
 				return []mft.Group{{Name: "all", Senders: t.sources, Receivers: t.group}}, nil
@@ -128,6 +129,11 @@ func (x *exchange) tables(lab *Lab) (*meshTables, error) {
 		}
 		if r.Verify.Verdict != "clean" {
 			return nil, fmt.Errorf("the compiled mesh is not clean: %+v", r.Verify.Findings)
+		}
+		if x.lanes.figure {
+			for _, p := range r.Routing.Fabric.Channels() {
+				r.Routing.SL2VL.SetOut(p, lft.ConstantVL(r.Routing.SL2VL.At(0, p)[0]^1))
+			}
 		}
 		t.net = sim.Network{
 			Fabric: r.Routing.Fabric, Tables: r.Routing.Tables, SL2VL: r.Routing.SL2VL, Multicast: r.Plan.Tables,
