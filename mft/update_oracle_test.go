@@ -3,6 +3,7 @@ package mft
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
