@@ -220,11 +220,11 @@ func (w *combWaits) bridge(t *combTree, sls uint16, wanted []uint32) *combWaits 
 				before := [2]uint32{t.joined[s], t.joined[u]}
 				t.join(s, way)
 				if !x.addTurns(t, s, sls) || !x.addTurns(t, u, sls) {
-					x.undo()
+					x.acyclic.Undo()
 					t.joined[s], t.joined[u] = before[0], before[1]
 					continue
 				}
-				x.keep()
+				x.acyclic.Keep()
 				joined.Join(s, u)
 			}
 		}

@@ -96,7 +96,7 @@ func (r *repairer) repeat(ctx context.Context, order []int32, vls int) (*detours
 func (r *repairer) try(ctx context.Context, order []int32, prefer Dir, vls int) (*detours, int, error) {
 	r.prefer, r.newTurn, r.otherTurn = prefer, newTurn, otherTurn
 	r.vls = []*waits{r.newVL()}
-	copy(r.vls[0].on, r.turns.on)
+	copy(r.vls[0].Bits, r.turns.Bits)
 	found := &detours{hops: make([][]hop, len(r.columns))}
 	for i, c := range order {
 		if err := ctx.Err(); err != nil {
@@ -168,7 +168,7 @@ func (r *repairer) all() uint16 { return 1<<len(r.vls) - 1 }
 func (r *repairer) allowed(arc int32, d Dir) uint16 {
 	set := uint16(0)
 	for vl, w := range r.vls {
-		if w.on[w.turn(arc, d)] != 0 {
+		if w.Has(arc, w.next(arc, d)) {
 			set |= 1 << vl
 		}
 	}
@@ -296,11 +296,11 @@ func (r *repairer) allow(arc int32) uint16 {
 func (r *repairer) allowOn(w *waits, arc int32) bool {
 	for v := r.head[arc]; v != r.c.to; v = r.head[arc] {
 		if !w.add(arc, r.way[v], 0) {
-			w.undo()
+			w.acyclic.Undo()
 			return false
 		}
 		arc = r.arc(v, r.way[v])
 	}
-	w.keep()
+	w.acyclic.Keep()
 	return true
 }

@@ -1,7 +1,7 @@
 package mesh
 
 import (
-	"math/bits"
+	"math"
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -64,61 +64,55 @@ func (a *arcs) into(s int32, d Dir) int32 {
 // one: what is safe so is safe with each of them for itself.
 type waits struct {
 	*arcs
+	graph.Rows
 	vls int
-	// on is by arc, VL and direction: the VLs, a bit each, of the channels in that
-	// direction, from where the arc leads, that are waited for.
-	on []uint16
-	// order is a topological order of the channels of a graph that stays free of
-	// cycles, else nil.
-	order   *graph.Order[int32]
-	refused []uint16 // likewise as on: what closes a cycle with what stays
-	trial   []int    // indices of on, and VLs, that were added since the last keep or undo
+	// acyclic has the same edges, and adds none that closes a cycle; nil for a graph that may have
+	// cycles.
+	acyclic *graph.Acyclic
 	list    []int32
 }
 
 func newWaits(a *arcs, vls int) *waits {
-	return &waits{arcs: a, vls: vls, on: make([]uint16, len(a.head)*vls*int(a.dirs))}
+	base := make([]int32, len(a.head)*vls)
+	for ch := range base {
+		base[ch] = -1
+		if s := a.head[ch/vls]; s >= 0 {
+			base[ch] = a.arc(s, 0) * int32(vls)
+		}
+	}
+	return &waits{arcs: a, vls: vls, Rows: graph.NewRows(base, int(a.dirs)*vls)}
 }
 
 // keepAcyclic makes add refuse cycles from now on. order is as of sorted, of all
 // channels.
 func (w *waits) keepAcyclic(order []int32) {
-	w.order, w.refused = graph.NewOrder(slices.Clone(order)), make([]uint16, len(w.on))
+	w.acyclic = graph.NewAcyclic(&w.Rows, graph.NewOrder(slices.Clone(order)), w.before, math.MaxInt)
 }
 
 // clone is a copy that cycles may be added to.
 func (w *waits) clone() *waits {
-	return &waits{arcs: w.arcs, vls: w.vls, on: slices.Clone(w.on)}
+	c := newWaits(w.arcs, w.vls)
+	copy(c.Bits, w.Bits)
+	return c
 }
 
 func (w *waits) channels() int { return len(w.head) * w.vls }
 
 func (w *waits) channel(arc int32, vl int) int32 { return arc*int32(w.vls) + int32(vl) }
 
-// turn is the index in on of what a channel waits for in direction d.
-func (w *waits) turn(channel int32, d Dir) int { return int(channel)*int(w.dirs) + int(d) }
-
-// after lists the channels that a channel waits for.
-func (w *waits) after(channel int32) []int32 {
-	w.list = w.list[:0]
-	for d := range Dir(w.dirs) {
-		for set := w.on[w.turn(channel, d)]; set != 0; set &= set - 1 {
-			next := w.next(channel/int32(w.vls), d)
-			w.list = append(w.list, w.channel(next, bits.TrailingZeros16(set)))
-		}
-	}
-	return w.list
+// onward is the channel with a VL that leads on in direction d from where a channel leads.
+func (w *waits) onward(channel int32, d Dir, vl int) int32 {
+	return w.channel(w.next(channel/int32(w.vls), d), vl)
 }
 
 // before lists the channels that wait for a channel.
 func (w *waits) before(channel int32) []int32 {
 	w.list = w.list[:0]
-	arc, vl := channel/int32(w.vls), channel%int32(w.vls)
-	s, way := arc/w.dirs, Dir(arc%w.dirs)
+	s := channel / int32(w.vls) / w.dirs
 	for d := range Dir(w.dirs) {
 		in := w.into(s, d)
 		for v := 0; in >= 0 && v < w.vls; v++ {
-			if held := w.channel(in, v); w.on[w.turn(held, way)]>>vl&1 != 0 {
+			if held := w.channel(in, v); w.Has(held, channel) {
 				w.list = append(w.list, held)
 			}
 		}
@@ -128,38 +122,16 @@ func (w *waits) before(channel int32) []int32 {
 
 // sorted lists the channels in a topological order, except those on cycles and
 // behind them.
-func (w *waits) sorted() []int32 { return graph.TopologicalOrder(w.channels(), w.after) }
+func (w *waits) sorted() []int32 { return graph.TopologicalOrder(w.channels(), w.Next()) }
 
-// add makes a channel wait for the one with a VL that leads on in direction d. If w
-// has an order and that closes a cycle, it changes nothing and returns false.
+// add makes a channel wait for the one with a VL that leads on in direction d. After keepAcyclic
+// it changes nothing and returns false if that closes a cycle.
 func (w *waits) add(channel int32, d Dir, vl int) bool {
-	i := w.turn(channel, d)
-	if w.on[i]>>vl&1 != 0 {
-		return true
+	if w.acyclic != nil {
+		return w.acyclic.Try(channel, w.onward(channel, d, vl))
 	}
-	if w.order != nil {
-		next := w.channel(w.next(channel/int32(w.vls), d), vl)
-		if w.refused[i]>>vl&1 != 0 || !w.order.Add(channel, next, w.after, w.before) {
-			if len(w.trial) == 0 {
-				w.refused[i] |= 1 << vl
-			}
-			return false
-		}
-		w.trial = append(w.trial, i, vl)
-	}
-	w.on[i] |= 1 << vl
+	w.Add(channel, w.onward(channel, d, vl))
 	return true
-}
-
-// keep makes what was added so far stay.
-func (w *waits) keep() { w.trial = w.trial[:0] }
-
-// undo takes back what was added since the last keep.
-func (w *waits) undo() {
-	for i := 0; i < len(w.trial); i += 2 {
-		w.on[w.trial[i]] &^= 1 << w.trial[i+1]
-	}
-	w.trial = w.trial[:0]
 }
 
 // cycle is channels each of which waits for the next one, and the last for the
@@ -175,11 +147,11 @@ func (w *waits) cycle() []int32 {
 	}
 	// Each of the others is waited for by one of them: back from any, until one
 	// comes again.
-	before := make([]int32, w.channels())
+	before, next := make([]int32, w.channels()), w.Next()
 	at := int32(-1)
 	for ch := range int32(w.channels()) {
 		if !sorted[ch] {
-			for _, to := range w.after(ch) {
+			for _, to := range next(ch) {
 				before[to] = ch
 			}
 			at = ch

@@ -84,3 +84,55 @@ func Levels(n int, order []int32, next Next[int32]) []int32 {
 	}
 	return level
 }
+
+// Acyclic grows a graph edge by edge without cycles. Edges are on trial until Keep or Undo.
+type Acyclic struct {
+	Rows
+	order        *Order[int32]
+	next, before Next[int32]
+	refused      Rows // edges that close a cycle with what stays
+	trial        [][2]int32
+	work         int // words and edges that searches may still look at
+}
+
+// NewAcyclic shares the edges of r, for which order is topological; before lists the vertices that
+// edges come from. When searches have looked at work words and edges, no more edges are added.
+func NewAcyclic(r *Rows, order *Order[int32], before Next[int32], work int) *Acyclic {
+	a := &Acyclic{Rows: *r, order: order, before: before, refused: Rows{r.base, r.words, make([]uint64, len(r.Bits))}, work: work}
+	next := r.Next()
+	a.next = func(v int32) []int32 {
+		list := next(v)
+		a.work -= r.words + len(list)
+		return list
+	}
+	return a
+}
+
+// Try adds the edge from v to w. It changes nothing and returns false if that would close a cycle.
+func (a *Acyclic) Try(v, w int32) bool {
+	switch {
+	case a.Has(v, w):
+		return true
+	case a.work < 0 || a.refused.Has(v, w):
+		return false
+	case !a.order.Add(v, w, a.next, a.before):
+		if len(a.trial) == 0 { // else edges that go again may be part of the cycle
+			a.refused.Add(v, w)
+		}
+		return false
+	}
+	a.Add(v, w)
+	a.trial = append(a.trial, [2]int32{v, w})
+	return true
+}
+
+// Keep makes the edges on trial stay.
+func (a *Acyclic) Keep() { a.trial = a.trial[:0] }
+
+// Undo takes the edges on trial away.
+func (a *Acyclic) Undo() {
+	for _, e := range a.trial {
+		a.Remove(e[0], e[1])
+	}
+	a.Keep()
+}

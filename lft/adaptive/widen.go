@@ -296,7 +296,7 @@ func (w *widener) widenRest(ctx context.Context) error {
 	if err := w.collect(ctx); err != nil {
 		return err
 	}
-	p, search := w.newPaths(), newTurnSearch(w)
+	p, search := w.newPaths(), graph.NewAcyclic(&w.turns.Rows, w.order, w.turns.listBefore, searchWork)
 	for i := range w.roots {
 		if !w.roots[i].left {
 			continue
@@ -311,7 +311,7 @@ func (w *widener) widenRest(ctx context.Context) error {
 				p.arrive.seed(func(int32, int32) bool { return true })
 			}
 			p.search = search
-			p.tryAll(search.add)
+			p.tryAll(search.Try)
 			p.storeAll()
 		})
 	}
@@ -356,7 +356,7 @@ type paths struct {
 	carries []bool
 	mask    []uint64
 	arrive  *arrivals
-	search  *turnSearch
+	search  *graph.Acyclic // tries turns that do not climb
 }
 
 // stored is a set of ports and its number.
@@ -480,8 +480,10 @@ func (p *paths) tryAll(turn func(a, b int32) bool) (left bool) {
 			}
 			p.chosen[c] = fits
 			p.carries[w.to[c]] = p.carries[w.to[c]] || fits && p.carries[s]
-			if p.search != nil {
-				p.search.end(fits)
+			if p.search != nil && !fits {
+				p.search.Undo()
+			} else if p.search != nil {
+				p.search.Keep()
 			}
 			left = left || !fits
 		}
