@@ -2,6 +2,7 @@ package graph
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -414,5 +415,58 @@ func TestRows(t *testing.T) {
 		if len(want) > 0 {
 			t.Fatalf("edges that are not listed: %v", want)
 		}
+	}
+}
+
+// TestAcyclic tries random edges, keeps or takes back some, and compares with a search for cycles.
+func TestAcyclic(t *testing.T) {
+	rng := rand.New(rand.NewPCG(8, 8))
+	for range 200 {
+		n := int32(2 + rng.IntN(8))
+		order := make([]int32, n)
+		for v := range order {
+			order[v] = int32(v)
+		}
+		r := NewRows(make([]int32, n), int(n))
+		before := func(w int32) (list []int32) {
+			for v := range n {
+				if r.Has(v, w) {
+					list = append(list, v)
+				}
+			}
+			return list
+		}
+		a := NewAcyclic(&r, NewOrder(order), before, math.MaxInt)
+		kept, trial := map[[2]int32]bool{}, map[[2]int32]bool{}
+		for range 60 {
+			e := [2]int32{rng.Int32N(n), rng.Int32N(n)}
+			leads := NewSearch[int32](int(n))
+			leads.Run(r.Next(), e[1])
+			had := r.Has(e[0], e[1])
+			want := had || !leads.Reached(e[0])
+			if got := a.Try(e[0], e[1]); got != want || a.Has(e[0], e[1]) != want {
+				t.Fatalf("edge %v: %v, want %v", e, got, want)
+			}
+			if want && !had {
+				trial[e] = true
+			}
+			switch rng.IntN(6) {
+			case 0:
+				a.Keep()
+				maps.Copy(kept, trial)
+				clear(trial)
+			case 1:
+				a.Undo()
+				clear(trial)
+			}
+			if r.Count() != len(kept)+len(trial) {
+				t.Fatalf("%d edges, want %d and %d", r.Count(), len(kept), len(trial))
+			}
+		}
+	}
+	r := NewRows(make([]int32, 2), 2)
+	a := NewAcyclic(&r, NewOrder([]int32{0, 1}), func(int32) []int32 { return nil }, -1)
+	if a.Try(0, 1) {
+		t.Error("an edge without work left")
 	}
 }
