@@ -3,10 +3,10 @@ package mft
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/graph"
+	"github.com/ibweave/ibweave/internal/text"
 )
 
 // maskGraph is the masks of one MLID as a graph of ports, in which packets are
@@ -194,15 +194,10 @@ func (w *maskGraph) portNames(ports []fabric.PortID) string {
 		return "nothing"
 	}
 	var names []string
-	for i, p := range ports {
-		switch {
-		case len(ports) <= most || i < most/2 || i >= len(ports)-most/2:
-			names = append(names, w.f.PortName(p))
-		case i == most/2:
-			names = append(names, fmt.Sprintf("... %d more ...", len(ports)-most))
-		}
+	for _, p := range ports {
+		names = append(names, w.f.PortName(p))
 	}
-	return strings.Join(names, ", ")
+	return text.Ends(names, most, ", ", "... %d more ...")
 }
 
 // resize makes a list of length n, whose elements may be any.

@@ -263,20 +263,11 @@ func (w *mcWorker) describeStray(f *Finding, t *mft.Tree, at mcTally) {
 
 // formatPath writes a path from its first channel to its last.
 func formatPath(hops []Hop) string {
-	const most = 12
-	s := ""
+	names := make([]string, len(hops))
 	for i, h := range hops {
-		switch {
-		case len(hops) <= most || i < most/2 || i >= len(hops)-most/2:
-			if i > 0 {
-				s += " -> "
-			}
-			s += h.String()
-		case i == most/2:
-			s += fmt.Sprintf(" -> %d more", len(hops)-most)
-		}
+		names[i] = h.String()
 	}
-	return s
+	return text.Ends(names, 12, " -> ", "%d more")
 }
 
 // closes is the lowest MLID whose packets hold channel a while they wait for b, 0

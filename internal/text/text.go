@@ -56,6 +56,15 @@ func Few(words []string, most int) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(words[:most], ", "), len(words)-most)
 }
 
+// Ends joins words, of more than most the first and the last ones around what more says of how many are
+// between.
+func Ends(words []string, most int, between, more string) string {
+	if left := len(words) - most; left > 0 {
+		words = slices.Concat(words[:most/2], []string{fmt.Sprintf(more, left)}, words[len(words)-most/2:])
+	}
+	return strings.Join(words, between)
+}
+
 // Natural compares names as people do: numbers in them by value.
 func Natural(a, b string) int {
 	for a != "" && b != "" {
