@@ -111,26 +111,24 @@ var errNoFabric = errors.New("no fabric")
 
 // Check returns an error for a State without a fabric, and for parts of another fabric.
 func (s *State) Check() error {
-	switch f := s.Fabric; {
-	case f == nil:
+	f := s.Fabric
+	if f == nil {
 		return errNoFabric
-	case s.Tables != nil && s.Tables.Switches() != f.NumSwitches():
-		return fmt.Errorf("%s: tables of %d switches for a fabric of %d", s.Name, s.Tables.Switches(), f.NumSwitches())
-	case s.SL2VL != nil && s.SL2VL.Fabric().NumPorts() != f.NumPorts():
-		return fmt.Errorf("%s: SL-to-VL tables of another fabric", s.Name)
-	case s.PathSLs != nil && s.PathSLs.Switches() != f.NumSwitches():
-		return fmt.Errorf("%s: path SLs from %d switches for a fabric of %d", s.Name, s.PathSLs.Switches(), f.NumSwitches())
-	case s.Multicast != nil && s.Multicast.Tables.Fabric().NumPorts() != f.NumPorts():
-		return fmt.Errorf("%s: multicast tables of another fabric", s.Name)
+	}
+	err := lft.CheckFabric(f, s.Tables, s.SL2VL, s.PathSLs)
+	switch {
+	case err != nil:
+	case s.Multicast != nil && !fabric.SameNodes(s.Multicast.Tables.Fabric(), f):
+		err = errors.New("multicast tables of other nodes than the fabric has")
 	case s.Unread != nil && len(s.Unread) != f.NumSwitches():
-		return fmt.Errorf("%s: %d switches read or not, of %d", s.Name, len(s.Unread), f.NumSwitches())
+		err = fmt.Errorf("%d switches read or not, of %d", len(s.Unread), f.NumSwitches())
+	case s.Adaptive != nil:
+		err = s.Adaptive.Check(f)
 	}
-	if s.Adaptive != nil {
-		if err := s.Adaptive.Check(s.Fabric); err != nil {
-			return fmt.Errorf("%s: %w", s.Name, err)
-		}
+	if err != nil && s.Name != "" {
+		return fmt.Errorf("%s: %w", s.Name, err)
 	}
-	return nil
+	return err
 }
 
 // Undecided is a reason for which nothing can be said of a part, or not all.
