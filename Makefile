@@ -164,15 +164,15 @@ test-rpm:
 	scripts/install-tools.sh
 	scripts/test-rpm.sh
 
-# One file of each program that needs no library, for each architecture, with SHA-256 sums, in
-# bin/static.
+# One file of each program that needs no library, for each system and architecture, with SHA-256
+# sums, in bin/static.
 static:
 	rm -rf bin/static
 	GOOS=wasip1 GOARCH=wasm CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -buildmode=c-shared -ldflags='-s -w' -o bin/page.wasm ./cmd/ibweave-page
 	gzip -9nc bin/page.wasm >cmd/ibweave/page.wasm.gz
-	for arch in amd64 arm64; do \
-		name=$$(sed -n 's/^const Version = "\(.*\)"$$/\1/p' compile/outdir/manifest.go)-linux-$$arch; \
-		export CGO_ENABLED=0 GOOS=linux GOARCH=$$arch; \
+	for target in linux-amd64 linux-arm64 darwin-amd64 darwin-arm64; do \
+		name=$$(sed -n 's/^const Version = "\(.*\)"$$/\1/p' compile/outdir/manifest.go)-$$target; \
+		export CGO_ENABLED=0 GOOS=$${target%-*} GOARCH=$${target#*-}; \
 		$(GO) build -trimpath -ldflags='-s -w' -tags interactive -o bin/static/ibweave-$$name ./cmd/ibweave && \
 		$(GO) build -trimpath -ldflags='-s -w' -o bin/static/ibweave-papers-$$name ./papers/cmd/ibweave-papers || exit 1; \
 	done

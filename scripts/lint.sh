@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Formats, vets and lints, holds rooms to their budgets, looks for what no program reaches,
-# builds what runs in a browser, and proves that the linter holds the arrows of
-# ARCHITECTURE.md: in a module made for it, packages of every room import a room that they
-# must not, and each of these imports has to be found.
+# builds what runs in a browser and on other systems, and proves that the linter holds the
+# arrows of ARCHITECTURE.md: in a module made for it, packages of every room import a room
+# that they must not, and each of these imports has to be found.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 read -ra golangci <<<"${GOLANGCI:?run make lint}"
@@ -47,6 +47,10 @@ if [ -n "$heavy" ]; then
 	echo "$heavy" >&2
 	exit 1
 fi
+
+# Fabrics are audited on other systems than Linux, too.
+GOOS=darwin GOARCH=arm64 go build -o /dev/null ./cmd/ibweave
+GOOS=windows go build -o /dev/null ./cmd/ibweave
 
 # room, and what it must not import; together without a cycle
 forbidden='

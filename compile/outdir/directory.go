@@ -1,7 +1,6 @@
 package outdir
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -14,9 +13,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/ibweave/ibweave/internal/files"
 	"github.com/ibweave/ibweave/internal/par"
@@ -40,7 +38,7 @@ const oldInfix = ".old-"
 
 // foreignAge is how old a directory in the making has to be to count as abandoned if
 // another machine made it, or this one before it was booted: file systems of a network
-// may not share locks.
+// may not share locks. It holds for all of them on systems without locks.
 const foreignAge = 24 * time.Hour
 
 // writeDirectory writes the files of list and their manifest as directory dir. All of it
@@ -105,13 +103,13 @@ func writeDirectory(ctx context.Context, dir string, list []file, m Manifest) (e
 	if _, err := writeFile(ctx, filepath.Join(pending, ManifestName), writeManifest); err != nil {
 		return err
 	}
-	if err := lock.Sync(); err != nil {
+	if err := files.SyncFolder(pending); err != nil {
 		return err
 	}
 	if err := swap(pending, dir, replace); err != nil {
 		return err
 	}
-	return syncDirectory(parent)
+	return files.SyncFolder(parent)
 }
 
 // writersAtOnce bounds the files that are written at the same time: each
@@ -156,8 +154,8 @@ func swap(pending, dir string, replace bool) error {
 	if !replace {
 		return os.Rename(pending, dir)
 	}
-	err := unix.Renameat2(unix.AT_FDCWD, pending, unix.AT_FDCWD, dir, unix.RENAME_EXCHANGE)
-	if !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOSYS) {
+	err := exchange(pending, dir)
+	if !errors.Is(err, syscall.EINVAL) && !errors.Is(err, syscall.ENOSYS) {
 		if err != nil {
 			return &os.LinkError{Op: "exchange", Old: pending, New: dir, Err: err}
 		}
@@ -205,20 +203,6 @@ func (w *sumWriter) Write(b []byte) (int, error) {
 	return w.to.Write(b)
 }
 
-// lockDirectory opens a directory and locks it until it is closed. The error
-// is unix.EWOULDBLOCK when another process has the lock.
-func lockDirectory(dir string) (*os.File, error) {
-	f, err := os.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		f.Close()
-		return nil, &os.PathError{Op: "flock", Path: dir, Err: err}
-	}
-	return f, nil
-}
-
 // makePending makes a directory and locks it. It has a name that others look for before
 // it is locked: if one of them takes the lock first, it removes the directory, and
 // makePending makes another one.
@@ -229,15 +213,12 @@ func makePending(parent string) (dir string, lock *os.File, err error) {
 		}
 		lock, err = lockDirectory(dir)
 		if err == nil {
-			mine, err1 := lock.Stat()
-			there, err2 := os.Lstat(dir)
-			if err1 == nil && err2 == nil && os.SameFile(mine, there) {
+			if _, err = os.Lstat(dir); err == nil {
 				return dir, lock, nil
 			}
 			lock.Close()
-			err = cmp.Or(err1, err2)
 		}
-		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, fs.ErrNotExist) {
+		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, fs.ErrNotExist) {
 			return "", nil, errors.Join(err, os.Remove(dir))
 		}
 	}
@@ -262,7 +243,7 @@ func removeAbandoned(parent string) {
 		if err != nil || !info.IsDir() || !strings.HasPrefix(e.Name(), pendingPrefix) {
 			continue
 		}
-		if !strings.HasPrefix(e.Name(), ours) && time.Since(info.ModTime()) < foreignAge {
+		if (!hasLocks || !strings.HasPrefix(e.Name(), ours)) && time.Since(info.ModTime()) < foreignAge {
 			continue
 		}
 		if _, name, is := strings.Cut(e.Name(), oldInfix); is { // the last one whole, if the new one is missing
@@ -276,13 +257,4 @@ func removeAbandoned(parent string) {
 			lock.Close()
 		}
 	}
-}
-
-// syncDirectory makes renames in a directory last.
-func syncDirectory(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }

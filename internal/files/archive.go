@@ -14,7 +14,6 @@ import (
 	"sync/atomic"
 
 	"github.com/klauspost/compress/zip"
-	"golang.org/x/sys/unix"
 )
 
 // The limits of archives.
@@ -281,7 +280,6 @@ func OpenText(name string) (*Text, error) {
 	}
 	form := compression(start[:n])
 	if form == "" {
-		_ = unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_SEQUENTIAL) // advice only
 		return &Text{io.NewSectionReader(f, 0, size), f, nil}, nil
 	}
 	packed := &counter{from: bufio.NewReaderSize(f, 256<<10)}

@@ -1,15 +1,12 @@
 package files
 
 import (
-	"bufio"
 	"bytes"
 	"math"
 	"os"
 	"path"
 	"strconv"
 	"strings"
-
-	"golang.org/x/sys/unix"
 )
 
 // Available is how many bytes of memory this process may still take: the least of what
@@ -21,10 +18,9 @@ func Available() int64 {
 		swap, _ := field("/proc/meminfo", "SwapFree:")
 		least = (m + swap) << 10
 	}
-	var limit unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_AS, &limit); err == nil && limit.Cur < math.MaxInt64 {
+	if limit, ok := field("/proc/self/limits", "Max address space"); ok { // else it is unlimited
 		if used, ok := field("/proc/self/status", "VmSize:"); ok {
-			least = min(least, int64(limit.Cur)-used<<10)
+			least = min(least, limit-used<<10)
 		}
 	}
 	groups, _ := os.ReadFile("/proc/self/cgroup")
@@ -80,12 +76,13 @@ func number(name string) (int64, bool) {
 	return n, err == nil
 }
 
-// field reads the number behind a word that a line begins with.
-func field(name, word string) (int64, bool) {
+// field reads the number behind the words that a line begins with.
+func field(name, words string) (int64, bool) {
 	data, _ := os.ReadFile(name)
-	for lines := bufio.NewScanner(bytes.NewReader(data)); lines.Scan(); {
-		if words := strings.Fields(lines.Text()); len(words) >= 2 && words[0] == word {
-			n, err := strconv.ParseInt(words[1], 10, 64)
+	for line := range strings.Lines(string(data)) {
+		rest, found := strings.CutPrefix(line, words)
+		if values := strings.Fields(rest); found && len(values) > 0 && !strings.HasPrefix(rest, values[0]) {
+			n, err := strconv.ParseInt(values[0], 10, 64)
 			return n, err == nil
 		}
 	}

@@ -25,6 +25,8 @@ var theirOwn = map[string]string{
 	"internal/files/":                           "this room",
 	"internal/built/":                           "programs for tests, in a private folder",
 	"compile/outdir/directory.go":               "makes a directory of its own and exchanges it with the old one",
+	"compile/outdir/system_linux.go":            "locks that directory",
+	"compile/outdir/system_other.go":            "opens the null device",
 	"cmd/ibweave/root.go:readRaw":               "opens what files.ReadAll reads",
 	"state/open/folder.go:formOf":               "opens a regular file for files.Head",
 	"papers/cmd/ibweave-papers/read.go:readRaw": "opens what files.ReadAll reads",
@@ -33,7 +35,7 @@ var theirOwn = map[string]string{
 	"sminterface/rehearse/copy.go":              "copies line by line into a private folder",
 	"sminterface/rehearse/explain.go":           "reads line by line what it wrote or copied",
 	"sminterface/rehearse/plugin.go":            "files in a private folder, and the log of its own OpenSM",
-	"sminterface/umad/file.go":                  "a device",
+	"sminterface/umad/system_linux.go":          "a device",
 	"cmd/ibweave-opensm/plugin/":                "inside OpenSM; what operators name there goes through ReadRegular",
 	"scripts/":                                  "measurements, in folders of their own",
 }

@@ -14,10 +14,9 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 )
 
 // Write makes the file name hold the output of write.
@@ -33,7 +32,8 @@ import (
 // same owner: the file belongs to another user, the folder takes no new files, or the
 // file is a mount point. It makes the whole output before, in a temporary file, and
 // reserves the space, so that only a crash during the copy leaves a part. The owner of
-// a file decides who may read it, so that keeping the owner comes first.
+// a file decides who may read it, so that keeping the owner comes first. On other systems than
+// Linux it overwrites each old file, without reserving space.
 //
 // Write opens character devices and FIFOs (it waits for a reader there), connects to
 // sockets, and takes descriptors of this process for what they are (/dev/stdout,
@@ -41,11 +41,11 @@ import (
 // process may not write.
 func Write(name string, write func(io.Writer) error) error {
 	if fd, ok := descriptor(name); ok {
-		copied, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+		copied, err := duplicate(fd, name)
 		if err != nil {
 			return &fs.PathError{Op: "open", Path: name, Err: err}
 		}
-		return writeStream(os.NewFile(uintptr(copied), name), write)
+		return writeStream(copied, write)
 	}
 	info, err := os.Stat(name)
 	switch {
@@ -64,7 +64,7 @@ func Write(name string, write func(io.Writer) error) error {
 		if err != nil {
 			return err
 		}
-		if err := unix.Faccessat(unix.AT_FDCWD, target, unix.W_OK, unix.AT_EACCESS); err != nil {
+		if err := writable(target); err != nil {
 			return &fs.PathError{Op: "write", Path: name, Err: err}
 		}
 		return writeRegular(target, info, write)
@@ -77,7 +77,7 @@ func Write(name string, write func(io.Writer) error) error {
 		}
 		return writeStream(to, write)
 	case mode&fs.ModeCharDevice != 0, mode&fs.ModeNamedPipe != 0:
-		to, err := os.OpenFile(name, os.O_WRONLY|unix.O_NOCTTY, 0)
+		to, err := os.OpenFile(name, os.O_WRONLY|syscall.O_NOCTTY, 0)
 		if err != nil {
 			return err
 		}
@@ -111,7 +111,7 @@ func followLinks(name string) (string, error) {
 		}
 		name = link
 	}
-	return "", &fs.PathError{Op: "open", Path: name, Err: unix.ELOOP}
+	return "", &fs.PathError{Op: "open", Path: name, Err: syscall.ELOOP}
 }
 
 // descriptor tells names of this process's own descriptors. To open such a name makes
@@ -141,7 +141,7 @@ func ownDescriptors(dir string) bool {
 	if err != nil {
 		return false
 	}
-	own, err := os.Stat("/proc/self/fd")
+	own, err := os.Stat(descriptors)
 	return err == nil && os.SameFile(here, own)
 }
 
@@ -163,7 +163,8 @@ func writeRegular(target string, old fs.FileInfo, write func(io.Writer) error) e
 	if !inPlace {
 		err := os.Rename(temporary, target)
 		if err == nil {
-			return syncFolder(target)
+			folder, _ := filepath.Split(target) // filepath.Dir cleans it
+			return SyncFolder(folder + ".")
 		}
 		if old == nil {
 			return errors.Join(err, os.Remove(temporary))
@@ -212,30 +213,6 @@ func createTemporary(target string, old fs.FileInfo) (*os.File, error) {
 	}
 }
 
-// keepOwner gives f the owner, group, mode and ACL of the file that it is to replace.
-func keepOwner(f *os.File, target string, old fs.FileInfo) error {
-	now, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	is, was := now.Sys().(*syscall.Stat_t), old.Sys().(*syscall.Stat_t)
-	if is.Uid != was.Uid || is.Gid != was.Gid {
-		if err := f.Chown(int(was.Uid), int(was.Gid)); err != nil {
-			return err
-		}
-	}
-	if err := f.Chmod(old.Mode().Perm()); err != nil {
-		return err
-	}
-	const acl = "system.posix_acl_access"
-	entries := make([]byte, 64<<10) // the most that the kernel gives
-	n, err := unix.Getxattr(target, acl, entries)
-	if err != nil { // no ACL, or a file system without
-		return nil
-	}
-	return unix.Fsetxattr(int(f.Fd()), acl, entries[:n], 0)
-}
-
 // overwrite copies a file over a regular file that stays the same file.
 func overwrite(target, from string) (err error) {
 	in, err := os.Open(from)
@@ -253,8 +230,7 @@ func overwrite(target, from string) (err error) {
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
 	if info.Size() > 0 {
-		err := unix.Fallocate(int(out.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, info.Size())
-		if err != nil && !errors.Is(err, unix.EOPNOTSUPP) && !errors.Is(err, unix.ENOSYS) {
+		if err := reserve(out, info.Size()); err != nil {
 			return &fs.PathError{Op: "write", Path: target, Err: err}
 		}
 	}
@@ -264,11 +240,13 @@ func overwrite(target, from string) (err error) {
 	return cmp.Or(out.Truncate(info.Size()), out.Sync())
 }
 
-// syncFolder makes the rename of a file last. A folder that the process may not read
-// cannot be synced.
-func syncFolder(target string) error {
-	folder, _ := filepath.Split(target) // filepath.Dir cleans it
-	dir, err := os.Open(folder + ".")
+// SyncFolder makes the renames and new files of a folder last. It does nothing for a folder that
+// the process may not read, and on Windows, which has no such call.
+func SyncFolder(folder string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	dir, err := os.Open(folder)
 	if errors.Is(err, fs.ErrPermission) {
 		return nil
 	}

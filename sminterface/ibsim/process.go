@@ -5,13 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 )
 
@@ -56,21 +54,6 @@ func (p *process) kill() {
 		_ = killGroup(p.cmd.Process) // it may end by itself just now
 		<-p.done
 	}
-}
-
-// isolate puts the child of cmd into a process group of its own and has the
-// kernel kill it when the thread that starts it ends.
-func isolate(cmd *exec.Cmd) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-}
-
-// killGroup kills a child that isolate was used on, and its children; of
-// another child, it only.
-func killGroup(p *os.Process) error {
-	if syscall.Kill(-p.Pid, syscall.SIGKILL) == nil {
-		return nil
-	}
-	return p.Kill()
 }
 
 // lineCutter cuts what is written to it into lines, without their ends. Of lines longer

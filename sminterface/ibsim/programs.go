@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 )
 
@@ -32,7 +33,10 @@ type MissingError struct {
 }
 
 func (e *MissingError) Error() string {
-	if e.Package == "" {
+	switch {
+	case runtime.GOOS != "linux":
+		return e.Program + " runs on Linux alone; run this command there"
+	case e.Package == "":
 		return e.Program + " is not installed"
 	}
 	return fmt.Sprintf("%s is not installed: on Debian and Ubuntu, apt install %s", e.Program, e.Package)

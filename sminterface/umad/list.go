@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,10 +41,7 @@ var ErrNoDevices = errors.New("this machine has no RDMA device: the kernel lists
 // system is /sys.
 type system struct{ fs.FS }
 
-// List lists the ports of the machine's RDMA devices, by device and number, as
-// the kernel tells in /sys. Errors: ErrNoDevices, and what reading /sys gives.
-func List() ([]PortInfo, error) { return system{os.DirFS("/sys")}.list() }
-
+// list is what List returns.
 func (s system) list() ([]PortInfo, error) {
 	devices, err := fs.ReadDir(s, "class/infiniband")
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

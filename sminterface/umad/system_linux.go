@@ -8,6 +8,10 @@ import (
 	"unsafe"
 )
 
+// List lists the ports of the machine's RDMA devices, by device and number, as
+// the kernel tells in /sys. Errors: ErrNoDevices, and what reading /sys gives.
+func List() ([]PortInfo, error) { return system{os.DirFS("/sys")}.list() }
+
 // file is a device of the kernel.
 type file struct{ *os.File }
 
