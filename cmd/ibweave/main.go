@@ -53,7 +53,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	}
 	root.SetIn(stdin)
 	root.SetErr(messages)
-	err := root.ExecuteContext(ctx)
+	err := files.WithMaps(func() error { return root.ExecuteContext(ctx) })
 	text.End()
 	_ = results.End() // exact has the error
 	defer func() {

@@ -35,13 +35,18 @@ const chunkSize = 4 << 20
 
 // ReadAll reads from, which messages call name, to its end, as it is. It stops at the
 // limit, also that of the memory which is available: an input may take three quarters
-// of it. done counts the bytes that are read. Errors: those of from, and
-// *RefusedError.
+// of it. Within WithMaps it maps large regular files that nothing has compressed, which take no
+// memory: nobody may write to what it returns. done counts the bytes that are read. Errors: those of
+// from, and *RefusedError.
 func ReadAll(name string, from io.Reader, limit Limit, done *atomic.Int64) ([]byte, error) {
 	size, copies := int64(0), int64(2)
 	if f, ok := from.(*os.File); ok {
 		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
 			size, copies = info.Size(), 1
+			if data, err := readMapped(name, f, info, limit); data != nil || err != nil {
+				done.Add(int64(len(data)))
+				return data, err
+			}
 		}
 	}
 	return readStream(name, from, size, done, func(start []byte) (bound, error) { return newBound(name, start, limit, copies) })

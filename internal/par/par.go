@@ -22,8 +22,10 @@ type Panic struct {
 
 func (p *Panic) Error() string { return fmt.Sprintf("panic: %v\n\n%s", p.Value, p.Stack) }
 
-// Catch calls f; a panic is a *Panic as an error.
+// Catch calls f; a panic is a *Panic as an error, and so is a fault of memory: package files
+// maps files, which somebody may cut short.
 func Catch(f func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if v := recover(); v != nil {
 			if p, ok := v.(*Panic); ok { // of workers of f

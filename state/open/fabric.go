@@ -2,6 +2,7 @@ package open
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/internal/files"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/sminterface/ibdiagnet"
@@ -44,7 +46,7 @@ func (in *Input) Fabric() (*fabric.Fabric, error) {
 		return in.fabricOf(d)
 	}
 	f, err := in.parseTopology(name, text)
-	if err != nil {
+	if err = cmp.Or(files.CheckUnchanged(name), err); err != nil {
 		return nil, err
 	}
 	if in.Compiled != nil && name == filepath.Join(in.Compiled.Path, outdir.TopologyName) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/files"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
@@ -80,7 +81,7 @@ func read[T any](in *Input, p state.Part, name string,
 	}
 	defer in.stage("parse " + name)()
 	t, problems, err := parse(name, text, in.State.Fabric, dump.Options{Lenient: in.Lenient, AnyPort: in.Findings, GoneMembers: in.Findings})
-	if err == nil {
+	if err = cmp.Or(files.CheckUnchanged(name), err); err == nil {
 		in.source(p, name, text)
 		in.tell(in.State.Fabric, problems...)
 		in.leave(p, problems)

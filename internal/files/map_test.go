@@ -1,0 +1,204 @@
+package files
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/ibweave/ibweave/internal/par"
+)
+
+// openLarge opens a new file of 4 MiB of text, and its name.
+func openLarge(t *testing.T) (string, *os.File) {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "text")
+	if err := os.WriteFile(name, bytes.Repeat([]byte("0123456789abcde\n"), 1<<18), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	return name, f
+}
+
+func noLimit([]byte) (int64, error) { return math.MaxInt64, nil }
+
+// A file that is cut short while it is read is an error, whatever reads it by then.
+func TestCutWhileMapped(t *testing.T) {
+	t.Parallel()
+	for what, use := range map[string]func(data []byte) error{
+		"bytes":  func(data []byte) error { bytes.Count(data, []byte("\n")); return nil },
+		"sum":    func(data []byte) error { sha256.Sum256(data); return nil },
+		"string": func(data []byte) error { _ = strings.Clone(string(data)); return nil },
+		"workers": func(data []byte) error {
+			par.Each(8, func(i int) { bytes.IndexByte(data[i<<19:(i+1)<<19], 0xff) })
+			return nil
+		},
+		"workers with errors": func(data []byte) error {
+			return par.ForEach(context.Background(), 0, 8, func(i int) error { _ = string(data[i<<19 : (i+1)<<19]); return nil })
+		},
+		"one goroutine": func(data []byte) error {
+			return par.Go(func() error { bytes.IndexByte(data, 0xff); return nil })()
+		},
+		"workers of workers": func(data []byte) error {
+			par.Each(2, func(int) { par.Each(8, func(i int) { bytes.IndexByte(data[i<<19:(i+1)<<19], 0xff) }) })
+			return nil
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			name, f := openLarge(t)
+			err := WithMaps(func() error {
+				data, err := ReadAll(name, f, noLimit, new(atomic.Int64))
+				if err != nil {
+					return err
+				}
+				if err := use(data); err != nil {
+					t.Errorf("before: %v", err)
+				}
+				if err := os.Truncate(name, 1<<20); err != nil {
+					return err
+				}
+				return use(data)
+			})
+			if refused, ok := errors.AsType[*RefusedError](err); !ok || refused.File != name || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%v; want one line of a *RefusedError of %s", err, name)
+			}
+		})
+	}
+}
+
+// WithMaps is for faults: other errors and panics of f come back as they are.
+func TestWithMapsKeepsPanics(t *testing.T) {
+	t.Parallel()
+	if err := WithMaps(func() error { return os.ErrNotExist }); err != os.ErrNotExist {
+		t.Error(err)
+	}
+	for _, f := range []func() error{
+		func() error { panic("mine") },
+		func() error { return par.Go(func() error { panic("mine") })() },
+		func() error { par.Each(2, func(int) { panic("mine") }); return nil },
+	} {
+		err := WithMaps(f)
+		if p, ok := errors.AsType[*par.Panic](err); !ok || p.Value != "mine" {
+			t.Error(err)
+		}
+	}
+}
+
+// What is mapped is what would be read, and the same limits hold.
+func TestReadMapped(t *testing.T) {
+	t.Parallel()
+	name, f := openLarge(t)
+	want, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = WithMaps(func() error {
+		var done atomic.Int64
+		data, err := ReadAll(name, f, noLimit, &done)
+		if err != nil || !bytes.Equal(data, want) || done.Load() != int64(len(want)) || cap(data) != len(data) {
+			t.Errorf("%d bytes, %d said, capacity %d, %v; want %d", len(data), done.Load(), cap(data), err, len(want))
+		}
+		if _, err := ReadAll(name, f, func([]byte) (int64, error) { return int64(len(want)) - 1, nil }, &done); !isRefused(err) {
+			t.Errorf("too large: %v", err)
+		}
+		if _, err := ReadAll(name, f, func([]byte) (int64, error) { return 0, errors.New("no text") }, &done); !isRefused(err) {
+			t.Errorf("no text: %v", err)
+		}
+		if err := CheckUnchanged(name); err != nil {
+			t.Error(err)
+		}
+		if _, err := f.Seek(1<<20, 0); err != nil {
+			return err
+		}
+		if data, err := ReadAll(name, f, noLimit, &done); err != nil || !bytes.Equal(data, want[1<<20:]) {
+			t.Errorf("from 1 MiB on: %d bytes, %v", len(data), err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// zstd unpacks by goroutines of its own, which must not meet a mapping.
+	z, err := zstd.NewWriter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	random := make([]byte, 2<<20)
+	for i := range random {
+		random[i] = byte(i * i >> 7 * 31)
+	}
+	packed := append(z.EncodeAll(random, nil), make([]byte, 2*StartSize)...)
+	if err := os.WriteFile(name, packed, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := readMapped(name, f, mustStat(t, name), noLimit); data != nil || err != nil {
+		t.Errorf("compressed: %d bytes are mapped, %v", len(data), err)
+	}
+}
+
+func isRefused(err error) bool {
+	_, ok := errors.AsType[*RefusedError](err)
+	return ok
+}
+
+func mustStat(t *testing.T, name string) os.FileInfo {
+	t.Helper()
+	info, err := os.Stat(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info
+}
+
+// A file that grows, or is written to, is told; one that is replaced is what it was.
+func TestCheckUnchanged(t *testing.T) {
+	t.Parallel()
+	name, f := openLarge(t)
+	err := WithMaps(func() error {
+		if _, err := ReadAll(name, f, noLimit, new(atomic.Int64)); err != nil {
+			return err
+		}
+		if err := os.Rename(name, name+".old"); err != nil {
+			return err
+		}
+		if err := CheckUnchanged(name); err != nil {
+			t.Errorf("it has vanished: %v", err)
+		}
+		if err := os.WriteFile(name, []byte("new"), 0o600); err != nil {
+			return err
+		}
+		if err := CheckUnchanged(name); err != nil {
+			t.Errorf("another file has its name: %v", err)
+		}
+		if err := os.Rename(name+".old", name); err != nil {
+			return err
+		}
+		more, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND, 0)
+		if err != nil {
+			return err
+		}
+		if _, err := more.WriteString("more\n"); err != nil {
+			return err
+		}
+		if err := CheckUnchanged(name); !isRefused(err) {
+			t.Errorf("it has grown: %v", err)
+		}
+		return more.Close()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
