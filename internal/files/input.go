@@ -39,23 +39,18 @@ const chunkSize = 4 << 20
 // memory: nobody may write to what it returns. done counts the bytes that are read. Errors: those of
 // from, and *RefusedError.
 func ReadAll(name string, from io.Reader, limit Limit, done *atomic.Int64) ([]byte, error) {
-	size, copies := int64(0), int64(2)
 	if f, ok := from.(*os.File); ok {
-		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
-			size, copies = info.Size(), 1
-			if data, err := readMapped(name, f, info, limit); data != nil || err != nil {
-				done.Add(int64(len(data)))
-				return data, err
-			}
+		if data, err := readMapped(name, f, limit); data != nil || err != nil {
+			done.Add(int64(len(data)))
+			return data, err
 		}
 	}
-	return readStream(name, from, size, done, func(start []byte) (bound, error) { return newBound(name, start, limit, copies) })
+	return readStream(name, from, done, func(start []byte) (bound, error) { return newBound(name, start, limit) })
 }
 
-// readStream reads to the end, within a bound once there are StartSize bytes. size is
-// how many bytes are expected; where there are more, it holds twice the size in memory
-// at the end. Errors of from come behind name.
-func readStream(name string, from io.Reader, size int64, done *atomic.Int64, bounded func(start []byte) (bound, error)) ([]byte, error) {
+// readStream reads to the end, within a bound once there are StartSize bytes. At the end it
+// holds the text twice. Errors of from come behind name.
+func readStream(name string, from io.Reader, done *atomic.Int64, bounded func(start []byte) (bound, error)) ([]byte, error) {
 	var (
 		parts  [][]byte // full ones
 		length int64
@@ -84,13 +79,6 @@ func readStream(name string, from io.Reader, size int64, done *atomic.Int64, bou
 			if b, err = bounded(part); err != nil {
 				return nil, err
 			}
-			if size > b.most {
-				return nil, b.err
-			}
-			if size > length {
-				part = append(make([]byte, 0, size+1), part...)
-				continue
-			}
 			fallthrough
 		default:
 			parts = append(parts, part)
@@ -105,9 +93,9 @@ type bound struct {
 	err  error
 }
 
-// newBound is the bound of an input that takes copies times its size in memory.
-func newBound(name string, start []byte, limit Limit, copies int64) (bound, error) {
-	memory := Available() / 4 * 3 / copies
+// newBound is the bound of an input that takes twice its size in memory.
+func newBound(name string, start []byte, limit Limit) (bound, error) {
+	memory := Available() / 4 * 3 / 2
 	b := bound{memory, &RefusedError{name, fmt.Sprintf("has more than %s, which is what the memory allows; want less, or a machine with more memory", Size(memory))}}
 	if compression(start) != "" {
 		return b, nil
@@ -183,8 +171,8 @@ func Decompress(name string, data []byte, limit Limit) ([]byte, error) {
 		return nil, fmt.Errorf("%s: %s: %w", name, form, err)
 	}
 	defer func() { _ = from.Close() }()
-	text, err := readStream(name+": "+form, from, 0, new(atomic.Int64), func(start []byte) (bound, error) {
-		b, err := newBound(name, start, limit, 2)
+	text, err := readStream(name+": "+form, from, new(atomic.Int64), func(start []byte) (bound, error) {
+		b, err := newBound(name, start, limit)
 		if most := max(freely, maxRatio*int64(len(data))); most < b.most {
 			b = bound{most, &RefusedError{name, fmt.Sprintf("has %s of %s that unpack to more than %s, %d times as much; want less",
 				Size(int64(len(data))), form, Size(most), most/int64(len(data)))}}

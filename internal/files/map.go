@@ -57,13 +57,14 @@ func changed(name string) error {
 	return &RefusedError{name, "was changed while it was read; want a file that nobody is writing"}
 }
 
-// readMapped is ReadAll for a regular file by a mapping. It returns nil where the file is small or
-// compressed, its beginning has been read, or the system has no mappings.
-func readMapped(name string, f *os.File, info os.FileInfo, limit Limit) ([]byte, error) {
+// readMapped is ReadAll by a mapping. It returns nil where the file is small, compressed or not
+// regular, its beginning has been read, or the system has no mappings.
+func readMapped(name string, f *os.File, limit Limit) ([]byte, error) {
 	mapped.Lock()
 	defer mapped.Unlock()
-	at, err := f.Seek(0, io.SeekCurrent)
-	if mapped.calls == 0 || info.Size() <= StartSize || at != 0 || err != nil {
+	info, err := f.Stat()
+	at, _ := f.Seek(0, io.SeekCurrent)
+	if mapped.calls == 0 || err != nil || !info.Mode().IsRegular() || info.Size() <= StartSize || at != 0 {
 		return nil, nil
 	}
 	start := make([]byte, StartSize)

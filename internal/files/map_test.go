@@ -144,7 +144,7 @@ func TestReadMapped(t *testing.T) {
 	if err := os.WriteFile(name, packed, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if data, err := readMapped(name, f, mustStat(t, name), noLimit); data != nil || err != nil {
+	if data, err := readMapped(name, f, noLimit); data != nil || err != nil {
 		t.Errorf("compressed: %d bytes are mapped, %v", len(data), err)
 	}
 }
@@ -152,15 +152,6 @@ func TestReadMapped(t *testing.T) {
 func isRefused(err error) bool {
 	_, ok := errors.AsType[*RefusedError](err)
 	return ok
-}
-
-func mustStat(t *testing.T, name string) os.FileInfo {
-	t.Helper()
-	info, err := os.Stat(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return info
 }
 
 // A file that grows, or is written to, is told; one that is replaced is what it was.

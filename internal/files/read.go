@@ -1,6 +1,7 @@
 package files
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -23,36 +24,24 @@ func (e *RefusedError) Error() string { return e.File + ": " + e.Why }
 // before it reads, opens without blocking, and stops if the file grows beyond the limit
 // meanwhile. Errors: those of the system, and *RefusedError.
 func ReadRegular(name string, limit int64) ([]byte, error) {
-	f, size, err := openRegular(name, limit)
-	if err != nil {
+	var b bytes.Buffer
+	if err := CopyRegular(&b, name, limit); err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	data := make([]byte, 0, size+1)
-	for {
-		n, err := f.Read(data[len(data):cap(data)])
-		data = data[:len(data)+n]
-		switch {
-		case int64(len(data)) > limit:
-			return nil, tooLarge(name, limit)
-		case err == io.EOF:
-			return data, nil
-		case err != nil:
-			return nil, err
-		case len(data) == cap(data):
-			data = append(make([]byte, 0, min(2*int64(cap(data))+4096, limit+1)), data...)
-		}
-	}
+	return b.Bytes(), nil
 }
 
 // CopyRegular copies a regular file of at most limit bytes to w, as ReadRegular reads it.
 // Errors: those of the system and of w, and *RefusedError.
 func CopyRegular(w io.Writer, name string, limit int64) error {
-	f, _, err := openRegular(name, limit)
+	f, size, err := openRegular(name, limit)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
+	if b, ok := w.(*bytes.Buffer); ok {
+		b.Grow(int(size) + bytes.MinRead) // it reads no further with less room
+	}
 	n, err := io.Copy(w, io.LimitReader(f, limit+1))
 	if err == nil && n > limit {
 		err = tooLarge(name, limit)
