@@ -69,7 +69,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	})
 	root.SetArgs(args)
 	root.SetErr(messages)
-	err := root.ExecuteContext(ctx)
+	err := files.WithMaps(func() error { return root.ExecuteContext(ctx) })
 	text.End()
 	_ = results.End()             // exact has the error
 	if err != nil && !a.running { // cobra's own errors have no type
