@@ -127,7 +127,7 @@ func (a *app) pull(ctx context.Context, c *subnet.Client, d *subnet.Discovery, m
 }
 
 // subnetProblems prints what a sweep went on without, which is a finding.
-func (a *app) subnetProblems(problems []subnet.Problem) error {
+func (a *app) subnetProblems(problems []fabric.Problem) error {
 	a.listProblems(len(problems), true, func(i int) string { return problems[i].String() })
 	return findingsIf(len(problems) > 0)
 }

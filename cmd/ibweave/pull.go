@@ -152,7 +152,7 @@ func slsInUse(f *fabric.Fabric, p *lft.PathSLs) int {
 // pulledPKeys is what pull knows of P_Key tables.
 type pulledPKeys struct {
 	tables   [][]fabric.PKey
-	problems []subnet.Problem
+	problems []fabric.Problem
 	requests int
 }
 

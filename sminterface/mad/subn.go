@@ -10,6 +10,15 @@ import (
 // Data is the attribute of a SMP.
 type Data = [DataSize]byte
 
+// Of reads an attribute.
+func Of[T any, P interface {
+	*T
+	Unmarshal(b *Data)
+}](b *Data) (t T) {
+	P(&t).Unmarshal(b)
+	return t
+}
+
 // NodeInfo is what matters here of attribute 0x0011 (IBA 14.2.5.3).
 type NodeInfo struct {
 	Type       fabric.NodeType

@@ -64,7 +64,7 @@ func (r *run) readBack(ctx context.Context, c *subnet.Client, opt subnet.PullOpt
 		problems = slices.Concat(d.Problems, problems)
 	}
 	if len(problems) > 0 {
-		return nil, fmt.Errorf("tables could not be read: %s", problems[0])
+		return nil, fmt.Errorf("tables could not be read: %s", problems[0].String())
 	}
 	r.compareTables(d.Fabric, t.LFT)
 	r.compareLIDs(d.Fabric)

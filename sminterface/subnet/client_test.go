@@ -267,7 +267,7 @@ func TestProblems(t *testing.T) {
 	}
 	if d.Fabric.NumNodes() != 31 || d.Fabric.NumSwitches() != 16 || len(d.Problems) != 1 ||
 		!strings.Contains(d.Problems[0].String(), "has a link, but what is at its other end does not answer: Get(NodeInfo, 0x0) to route 0,") {
-		t.Errorf("%d nodes, problems %q", d.Fabric.NumNodes(), d.Problems)
+		t.Errorf("%d nodes, problems %v", d.Fabric.NumNodes(), d.Problems)
 	}
 	mute(host, "0")
 	if d, err = c.Discover(t.Context()); err != nil || d.Fabric.NumNodes() != 32 || len(d.Problems) > 0 {
@@ -287,8 +287,8 @@ func TestProblems(t *testing.T) {
 			t.Errorf("switch %d: read is %v", sw, ok)
 		}
 	}
-	if got.Read[corner] || len(got.Problems) == 0 || !strings.Contains(got.Problems[0].Text, "no answer") {
-		t.Errorf("read %v, problems %q", got.Read, got.Problems)
+	if got.Read[corner] || len(got.Problems) == 0 || !strings.Contains(got.Problems[0].Message, "no answer") {
+		t.Errorf("read %v, problems %v", got.Read, got.Problems)
 	}
 	for _, p := range got.LFT.Row(corner) {
 		if p != fabric.NoPath {

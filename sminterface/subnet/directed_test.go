@@ -111,7 +111,7 @@ func readPlane(t *testing.T, s *ibsim.Sim, twin *ibsim.Twin, chip fabric.NodeID)
 	if g := again.Fabric; !fabric.SameTopology(g, d.Fabric) || g.NumSwitches() != 6 || g.NumNodes() != 20 || g.NumLinks() != 22 || slices.Contains(got.Read, false) || len(got.Problems) > 0 {
 		t.Errorf("%d nodes and %d cables; tables of %d switches read: %v", g.NumNodes(), g.NumLinks(), len(got.Read), got.Problems)
 	}
-	if len(again.Problems) != 5 || !strings.Contains(again.Problems[0].Text, "LID 1 is another port's too") {
+	if len(again.Problems) != 5 || !strings.Contains(again.Problems[0].Message, "LID 1 is another port's too") {
 		t.Errorf("problems of the sweep: %v", again.Problems)
 	}
 	for sw := range want {

@@ -10,20 +10,6 @@ import (
 	"github.com/ibweave/ibweave/sminterface/mad"
 )
 
-// Problem is something that a sweep met and went on without.
-type Problem struct {
-	Where string // "S-0002c90000000001"[3], or a route
-	Text  string
-}
-
-func (p Problem) String() string { return fabric.Printable(p.Where + ": " + p.Text) }
-
-func sortProblems(list []Problem) {
-	slices.SortFunc(list, func(a, b Problem) int {
-		return cmp.Or(cmp.Compare(a.Where, b.Where), cmp.Compare(a.Text, b.Text))
-	})
-}
-
 // Discovery is what a sweep found.
 type Discovery struct {
 	Fabric *fabric.Fabric
@@ -36,8 +22,10 @@ type Discovery struct {
 	Routes [][]fabric.PortNum
 	// Switches has what each switch said of itself, by NodeID.
 	Switches []mad.SwitchInfo
-	Problems []Problem // sorted
-	Requests int       // SMPs
+	// Problems are what the sweep met and went on without, sorted. File is the node or the
+	// port: "S-0002c90000000001"[3].
+	Problems []fabric.Problem
+	Requests int // SMPs
 }
 
 // sweep is a discovery under way.
@@ -45,7 +33,6 @@ type sweep struct {
 	*batch
 	nodes  []found
 	byGUID map[fabric.GUID]int32
-	notes  []Problem
 }
 
 // found is a node.
@@ -101,10 +88,6 @@ func (c *Client) Discover(ctx context.Context) (*Discovery, error) {
 	return d, nil
 }
 
-func (s *sweep) note(where, format string, args ...any) {
-	s.notes = append(s.notes, Problem{Where: where, Text: fmt.Sprintf(format, args...)})
-}
-
 // portName is how problems call a port.
 func (s *sweep) portName(n int32, p fabric.PortNum) string {
 	node := &s.nodes[n].info
@@ -116,8 +99,7 @@ func (s *sweep) local(data *mad.Data, err error) error {
 	if err != nil {
 		return fmt.Errorf("the local port: %w", err)
 	}
-	var info mad.NodeInfo
-	info.Unmarshal(data)
+	info := mad.Of[mad.NodeInfo](data)
 	n, err := s.add(&info, nil)
 	if err != nil {
 		return fmt.Errorf("the local port: %w", err)
@@ -227,8 +209,7 @@ func (s *sweep) look(n int32, p fabric.PortNum) {
 	route := append(slices.Clip(slices.Clone(node.route)), p)
 	to := Target{Route: route}
 	s.ask(to, mad.AttrNodeInfo, 0, func(data *mad.Data) {
-		var info mad.NodeInfo
-		info.Unmarshal(data)
+		info := mad.Of[mad.NodeInfo](data)
 		peer, known := s.byGUID[info.GUID]
 		if !known {
 			var err error
@@ -302,8 +283,7 @@ func (s *sweep) build() (*Discovery, error) {
 			d.Local = localPort(f, id, n)
 		}
 	}
-	sortProblems(s.notes)
-	d.Problems = slices.Compact(s.notes)
+	d.Problems = s.problems()
 	return d, nil
 }
 

@@ -2,7 +2,6 @@ package subnet
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -22,23 +21,23 @@ func (d *Discovery) target(port fabric.PortID) Target {
 // cable, and of ports 0 of switches. They are by fabric.PortID and have the entries in use;
 // nil for a port that could not be read, which is a Problem, and for other ports of
 // switches. Errors: ErrClosed, and ctx's.
-func (c *Client) PKeys(ctx context.Context, d *Discovery) (tables [][]fabric.PKey, problems []Problem, requests int, err error) {
+func (c *Client) PKeys(ctx context.Context, d *Discovery) (tables [][]fabric.PKey, problems []fabric.Problem, requests int, err error) {
 	f := d.Fabric
 	blocks := make(map[fabric.PortID][]mad.PKeyTable)
 	failed := make(map[fabric.PortID]bool)
+	var all *batch
 	requests, err = c.run(ctx, func(b *batch) {
+		all = b
 		f.EndPorts(func(p fabric.PortID) {
-			to, node := d.target(p), f.Owner(p)
+			to := d.target(p)
 			lost := func(err error) {
 				if !failed[p] {
 					failed[p] = true
-					problems = append(problems, Problem{Where: fmt.Sprintf("%s %s %q", f.Node(node).Type, f.Node(node).GUID, f.Name(node).Text), Text: fmt.Sprintf("P_Keys of port %d: %v", f.Num(p), err)})
+					b.note(d.name(f.Owner(p)), "P_Keys of port %d: %v", f.Num(p), err)
 				}
 			}
 			b.ask(to, mad.AttrNodeInfo, 0, func(data *mad.Data) {
-				var info mad.NodeInfo
-				info.Unmarshal(data)
-				n := (int(info.PKeys) + mad.PKeyBlock - 1) / mad.PKeyBlock
+				n := (int(mad.Of[mad.NodeInfo](data).PKeys) + mad.PKeyBlock - 1) / mad.PKeyBlock
 				blocks[p] = make([]mad.PKeyTable, n)
 				for block := range n {
 					b.ask(to, mad.AttrPKeyTable, uint32(block), func(data *mad.Data) { blocks[p][block].Unmarshal(data) }, lost)
@@ -63,6 +62,5 @@ func (c *Client) PKeys(ctx context.Context, d *Discovery) (tables [][]fabric.PKe
 			}
 		}
 	}
-	sortProblems(problems)
-	return tables, problems, requests, nil
+	return tables, all.problems(), requests, nil
 }

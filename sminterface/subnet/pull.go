@@ -32,7 +32,7 @@ type Tables struct {
 	Read []bool
 	// Problems are switches and ports that could not be read, and entries
 	// that name no port; sorted.
-	Problems []Problem
+	Problems []fabric.Problem
 	Requests int // SMPs
 }
 
@@ -94,13 +94,10 @@ func (c *Client) Pull(ctx context.Context, d *Discovery, opt PullOptions) (*Tabl
 	return p.t, nil
 }
 
-func (p *pull) name(s fabric.NodeID) string {
-	node := p.d.Fabric.Node(s)
-	return fmt.Sprintf("%s %s %q", node.Type, node.GUID, p.d.Fabric.Name(s).Text)
-}
-
-func (p *pull) problem(s fabric.NodeID, format string, args ...any) {
-	p.t.Problems = append(p.t.Problems, Problem{Where: p.name(s), Text: fmt.Sprintf(format, args...)})
+// name is how problems call a node.
+func (d *Discovery) name(n fabric.NodeID) string {
+	node := d.Fabric.Node(n)
+	return fmt.Sprintf("%s %s %q", node.Type, node.GUID, d.Fabric.Name(n).Text)
 }
 
 // askSwitch reads an attribute of a switch. Where the answer does not come, the switch is
@@ -109,7 +106,7 @@ func (p *pull) askSwitch(s fabric.NodeID, to Target, attr mad.Attribute, modifie
 	p.ask(to, attr, modifier, answer, func(err error) {
 		if p.t.Read[s] {
 			p.t.Read[s] = false
-			p.problem(s, "%v", err)
+			p.note(p.d.name(s), "%v", err)
 		}
 	})
 }
@@ -119,8 +116,7 @@ func (p *pull) readSwitch(s fabric.NodeID) {
 	to := Target{Route: p.d.Routes[s]}
 	if p.opt.LFT || p.opt.MFT {
 		p.askSwitch(s, to, mad.AttrSwitchInfo, 0, func(data *mad.Data) {
-			var info mad.SwitchInfo
-			info.Unmarshal(data)
+			info := mad.Of[mad.SwitchInfo](data)
 			if p.opt.LFT {
 				p.readLFT(s, to, &info)
 			}
@@ -138,15 +134,14 @@ func (p *pull) readSwitch(s fabric.NodeID) {
 func (p *pull) readLFT(s fabric.NodeID, to Target, info *mad.SwitchInfo) {
 	top := int(info.LinearFDBTop)
 	if top > int(fabric.MaxUnicastLID) {
-		p.problem(s, "LinearFDBTop %#x, want at most %#x", top, fabric.MaxUnicastLID)
+		p.note(p.d.name(s), "LinearFDBTop %#x, want at most %#x", top, fabric.MaxUnicastLID)
 		top = int(fabric.MaxUnicastLID)
 	}
 	row := slices.Repeat([]fabric.PortNum{fabric.NoPath}, top+1)
 	p.rows[s] = row
 	for block := 0; block*lft.BlockSize <= top; block++ {
 		p.askSwitch(s, to, mad.AttrLinearForwardingTable, uint32(block), func(data *mad.Data) {
-			var t mad.LinearForwardingTable
-			t.Unmarshal(data)
+			t := mad.Of[mad.LinearForwardingTable](data)
 			copy(row[block*lft.BlockSize:], t[:])
 		})
 	}
@@ -165,9 +160,7 @@ func (p *pull) readTop(s fabric.NodeID, to Target, info *mad.SwitchInfo) {
 	// 0 is what a switch without this field has, too: ask.
 	top := int(info.MulticastFDBTop) - int(mft.MinMLID) + 1
 	p.askSwitch(s, to, mad.AttrPortInfo, 0, func(data *mad.Data) {
-		var port mad.PortInfo
-		port.Unmarshal(data)
-		if port.CapabilityMask&mad.IsMulticastFDBTop != 0 {
+		if mad.Of[mad.PortInfo](data).CapabilityMask&mad.IsMulticastFDBTop != 0 {
 			count = max(0, top)
 		}
 		p.readMFT(s, to, count)
@@ -180,8 +173,7 @@ func (p *pull) readMFT(s fabric.NodeID, to Target, count int) {
 	for block := 0; block*mad.MLIDBlock < count; block++ {
 		for position := 0; position*mad.PortsPerMask <= ports; position++ {
 			p.askSwitch(s, to, mad.AttrMulticastForwardingTable, mad.MulticastModifier(block, position), func(data *mad.Data) {
-				var t mad.MulticastForwardingTable
-				t.Unmarshal(data)
+				t := mad.Of[mad.MulticastForwardingTable](data)
 				for i, mask := range t[:min(mad.MLIDBlock, count-block*mad.MLIDBlock)] {
 					p.addMask(s, mft.MinMLID+fabric.LID(block*mad.MLIDBlock+i), mask, position*mad.PortsPerMask)
 				}
@@ -196,7 +188,7 @@ func (p *pull) addMask(s fabric.NodeID, mlid fabric.LID, mask uint16, first int)
 	for ; mask != 0; mask &= mask - 1 {
 		port := first + bits.TrailingZeros16(mask)
 		if port > ports {
-			p.problem(s, "the mask of MLID %#x has port %d, and the switch has ports 0 to %d", mlid, port, ports)
+			p.note(p.d.name(s), "the mask of MLID %#x has port %d, and the switch has ports 0 to %d", mlid, port, ports)
 			continue
 		}
 		p.masks[mlid] = append(p.masks[mlid], p.d.Fabric.Port(s, fabric.PortNum(port)))
@@ -213,9 +205,7 @@ func (p *pull) readSL2VL(s fabric.NodeID, to Target) {
 }
 
 func (p *pull) setMap(in fabric.PortNum, out fabric.PortID, data *mad.Data) {
-	var m mad.SLtoVL
-	m.Unmarshal(data)
-	p.t.SL2VL.Set(in, out, lft.VLMap(m))
+	p.t.SL2VL.Set(in, out, lft.VLMap(mad.Of[mad.SLtoVL](data)))
 }
 
 // readHost reads the SL-to-VL map of a port of a CA or router.
@@ -224,7 +214,7 @@ func (p *pull) readHost(port fabric.PortID) {
 	node := f.Owner(port)
 	to := p.d.target(port)
 	p.ask(to, mad.AttrSLtoVLMappingTable, 0, func(data *mad.Data) { p.setMap(0, port, data) },
-		func(err error) { p.problem(node, "port %d: %v", f.Num(port), err) })
+		func(err error) { p.note(p.d.name(node), "port %d: %v", f.Num(port), err) })
 }
 
 // makeTables makes tables of what was read.
@@ -247,5 +237,5 @@ func (p *pull) makeTables() {
 			p.t.MFT.Add(l, p.masks[l])
 		}
 	}
-	sortProblems(p.t.Problems)
+	p.t.Problems = p.problems()
 }

@@ -9,6 +9,7 @@
 package subnet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -417,7 +418,21 @@ type batch struct {
 	left int        // requests without an answer, and one for begin
 	sent int        // requests
 	err  error      // the first
+	odd  []fabric.Problem
 	done chan struct{}
+}
+
+// note notes what is odd at a node or port. The lock is held.
+func (b *batch) note(where, format string, args ...any) {
+	b.odd = append(b.odd, fabric.Problem{Kind: fabric.Missing, File: where, Message: fmt.Sprintf(format, args...), Count: 1})
+}
+
+// problems lists what was noted, sorted.
+func (b *batch) problems() []fabric.Problem {
+	slices.SortFunc(b.odd, func(x, y fabric.Problem) int {
+		return cmp.Or(cmp.Compare(x.File, y.File), cmp.Compare(x.Message, y.Message))
+	})
+	return slices.Compact(b.odd)
 }
 
 // run calls begin, which makes the first requests by get, and waits for all
