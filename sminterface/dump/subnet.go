@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -27,8 +26,8 @@ func textOf[T comparable](words []word[T], v T) string {
 }
 
 // valueOf returns the value of a word.
-func valueOf[T comparable](words []word[T], text string) (v T, known bool) {
-	i := slices.IndexFunc(words, func(w word[T]) bool { return w.text == text })
+func valueOf[T comparable](words []word[T], text []byte) (v T, known bool) {
+	i := slices.IndexFunc(words, func(w word[T]) bool { return w.text == string(text) })
 	if i < 0 {
 		return v, false
 	}
@@ -232,7 +231,7 @@ func (e *record) parseNode(b []byte) (rest []byte, err error) {
 	if !ok || !found {
 		return nil, errRecord
 	}
-	name := string(bytes.TrimSuffix(word, []byte("-SM")))
+	name := bytes.TrimSuffix(word, []byte("-SM"))
 	kind, known := valueOf(nodeTypes, name)
 	if !known {
 		return nil, fmt.Errorf("node type %q: want SW, CA or Rt", name)
@@ -302,13 +301,13 @@ func parseSubnetLine(b []byte) (l listLine, err error) {
 
 // linkField gives the value of a field, which ends at a blank, and what
 // follows it.
-func linkField(b []byte, name string) (value string, rest []byte, ok bool) {
+func linkField(b []byte, name string) (value, rest []byte, ok bool) {
 	b, ok = bytes.CutPrefix(b, []byte(name))
 	n := bytes.IndexByte(b, ' ')
 	if n < 0 {
 		n = len(b)
 	}
-	return string(b[:n]), b[n:], ok
+	return b[:n], b[n:], ok
 }
 
 // parseLink reads PHY=4x LOG=ACT SPD=10; files from years before 2006 have no SPD, and
@@ -324,7 +323,7 @@ func (l *listLine) parseLink(b []byte) error {
 	if l.link.Width, known = valueOf(linkWidths, phy); !known {
 		return fmt.Errorf("link width %q: want 1x, 2x, 4x, 8x, 12x or ??", phy)
 	}
-	switch log {
+	switch string(log) {
 	case "ACT", "ARM", "INI":
 		l.up = true
 	case "DWN":
@@ -350,12 +349,9 @@ func (l *listLine) parseLink(b []byte) error {
 type subnetReader struct {
 	textReader
 	b     fabric.Builder
-	index map[fabric.GUID]int // of nodes, in b
-	ports map[endPort]endPortID
+	index map[fabric.GUID]int // of nodes, in b and in nodes
+	nodes []listNode
 	owner map[fabric.LID]endPort
-	odd   map[int]bool    // nodes, by index in b, of which a contradiction has been listed
-	zero  map[endPort]int // offsets of the lines of those with LID 0 and an active cable
-	typed map[int]int     // offset of a line by index of a node that contradicts its type
 
 	records int                           // lines that are records, or broken ones
 	pending map[fabric.ProblemKind]*fault // foreign lines since the last record
@@ -370,9 +366,12 @@ func (r *subnetReader) notice() {
 	if len(r.owner) == 0 {
 		return
 	}
-	ends := slices.SortedFunc(maps.Keys(r.zero), func(a, b endPort) int { return cmp.Or(cmp.Compare(a.node, b.node), cmp.Compare(a.num, b.num)) })
-	for _, end := range ends {
-		r.addPort(r.zero[end], fabric.InvalidLID, r.b.Node(end.node).GUID, end.num, fmt.Errorf("LID 0: want 1 to %#x; taken as none", fabric.MaxUnicastLID))
+	for i := range r.nodes {
+		for num, end := range r.nodes[i].ends {
+			if end.zero > 0 {
+				r.addPort(end.zero-1, fabric.InvalidLID, r.b.Node(i).GUID, fabric.PortNum(num), fmt.Errorf("LID 0: want 1 to %#x; taken as none", fabric.MaxUnicastLID))
+			}
+		}
 	}
 }
 
@@ -420,6 +419,20 @@ func (r *subnetReader) settle(inside bool) {
 	clear(r.pending)
 }
 
+// listNode is what lines have said of a node.
+type listNode struct {
+	odd   bool      // a contradiction has been listed
+	typed int       // 1 + offset of the first line that contradicts its type, 0 for none
+	ends  []listEnd // by number
+}
+
+// listEnd is what lines have said of an end port.
+type listEnd struct {
+	endPortID
+	known bool
+	zero  int // 1 + offset of the first line with LID 0 and an active cable, 0 for none
+}
+
 // endPort is an end port by its node's index in the builder, and its number.
 type endPort struct {
 	node int
@@ -452,11 +465,7 @@ func ReadSubnetList(name string, data []byte, opt Options) (*fabric.Fabric, []fa
 	r := &subnetReader{
 		textReader: newTextReader(name, topology.Plain(data), opt),
 		index:      make(map[fabric.GUID]int),
-		ports:      make(map[endPort]endPortID),
 		owner:      make(map[fabric.LID]endPort),
-		odd:        make(map[int]bool),
-		zero:       make(map[endPort]int),
-		typed:      make(map[int]int),
 		pending:    make(map[fabric.ProblemKind]*fault),
 		foreign:    make(map[fabric.ProblemKind]*fault),
 	}
@@ -493,19 +502,21 @@ func ReadSubnetList(name string, data []byte, opt Options) (*fabric.Fabric, []fa
 
 // checkTypes returns an error if the list gives its switches another type.
 func (r *subnetReader) checkTypes() error {
-	switches, first := 0, -1
-	for _, node := range r.index {
-		if r.b.Node(node).Type == fabric.Switch {
+	switches, wrong, first := 0, 0, -1
+	for i := range r.nodes {
+		if r.b.Node(i).Type == fabric.Switch {
 			switches++
 		}
-		if at, wrong := r.typed[node]; wrong && (first < 0 || at < r.typed[first]) {
-			first = node
+		if at := r.nodes[i].typed; at > 0 {
+			if wrong++; first < 0 || at < r.nodes[first].typed {
+				first = i
+			}
 		}
 	}
-	if first < 0 || switches > len(r.typed) {
+	if first < 0 || switches > wrong {
 		return nil
 	}
-	return r.errorAt(r.typed[first], topology.MistypedError(r.b.Node(first).GUID, r.b.Node(first).Type))
+	return r.errorAt(r.nodes[first].typed-1, topology.MistypedError(r.b.Node(first).GUID, r.b.Node(first).Type))
 }
 
 // readLine enters a line. It changes nothing when it returns an error.
@@ -533,9 +544,8 @@ func (r *subnetReader) readLine(at int, line []byte) error {
 		if err := r.addRecord(e, at); err != nil {
 			return err
 		}
-		end := endPort{e.index, e.endPort()}
-		if _, known := r.zero[end]; !known && l.up && e.lid == 0 && e.invalid == 0 {
-			r.zero[end] = at
+		if end := &r.nodes[e.index].ends[e.endPort()]; end.zero == 0 && l.up && e.lid == 0 && e.invalid == 0 {
+			end.zero = at + 1
 		}
 	}
 	switch {
@@ -562,14 +572,14 @@ func (r *subnetReader) check(e *record, at int) error {
 		if n.Type != e.node.Type || n.NumPorts != e.node.NumPorts {
 			return fmt.Errorf("node %s is %s with %d ports here, was %s with %d before", n.GUID, e.node.Type, e.node.NumPorts, n.Type, n.NumPorts)
 		}
-		if p, known := r.ports[endPort{i, e.endPort()}]; known && p != (endPortID{e.portGUID, e.lid}) {
+		if p := &r.nodes[i].ends[e.endPort()]; p.known && p.endPortID != (endPortID{e.portGUID, e.lid}) {
 			return fmt.Errorf("port %d of node %s has GUID %s and LID %d here, had %s and %d before", e.endPort(), n.GUID, e.portGUID, e.lid, p.guid, p.lid)
 		}
 	}
 	if o, owned := r.owner[e.lid]; owned && o != (endPort{e.index, e.endPort()}) {
-		if o.node == e.index && r.ports[o].guid == e.portGUID {
-			if _, known := r.typed[e.index]; !known {
-				r.typed[e.index] = at
+		if o.node == e.index && r.nodes[o.node].ends[o.num].guid == e.portGUID {
+			if n := &r.nodes[o.node]; n.typed == 0 {
+				n.typed = at + 1
 			}
 			return topology.MistypedError(e.node.GUID, e.node.Type)
 		}
@@ -628,6 +638,7 @@ func (r *subnetReader) addRecord(e *record, at int) error {
 			return err
 		}
 		r.index[n.GUID] = i
+		r.nodes = append(r.nodes, listNode{ends: make([]listEnd, int(n.NumPorts)+1)})
 	}
 	e.index = i
 	n := r.b.Node(i)
@@ -635,20 +646,20 @@ func (r *subnetReader) addRecord(e *record, at int) error {
 	differ = merge(&n.SystemGUID, e.node.SystemGUID) || differ
 	differ = merge(&n.VendorID, e.node.VendorID) || differ
 	differ = merge(&n.DeviceID, e.node.DeviceID) || differ
-	if differ && !r.odd[i] {
-		r.odd[i] = true
+	if differ && !r.nodes[i].odd {
+		r.nodes[i].odd = true
 		r.add(at, fabric.Contradiction, fmt.Errorf("node %s is described otherwise in a line before", n.GUID))
 	}
-	port := endPort{i, e.endPort()}
-	if _, known := r.ports[port]; known {
+	end := &r.nodes[i].ends[e.endPort()]
+	if end.known {
 		return nil
 	}
-	r.ports[port] = endPortID{e.portGUID, e.lid}
+	end.known, end.endPortID = true, endPortID{e.portGUID, e.lid}
 	if e.invalid != 0 {
 		r.addPort(at, fabric.InvalidLID, n.GUID, e.endPort(), fmt.Errorf("LID %#x: want 1 to %#x; taken as none", e.invalid, fabric.MaxUnicastLID))
 	}
 	if e.lid != 0 {
-		r.owner[e.lid] = port
+		r.owner[e.lid] = endPort{i, e.endPort()}
 	}
 	return r.b.SetPort(i, e.endPort(), e.portGUID, e.lid, 0)
 }
