@@ -36,7 +36,7 @@ const chunkSize = 4 << 20
 // ReadAll reads from, which messages call name, to its end, as it is. It stops at the
 // limit, also that of the memory which is available: an input may take three quarters
 // of it. Within WithMaps it maps large regular files that nothing has compressed, which take no
-// memory: nobody may write to what it returns. done counts the bytes that are read. Errors: those of
+// memory: what it returns is read-only. done counts the bytes that are read. Errors: those of
 // from, and *RefusedError.
 func ReadAll(name string, from io.Reader, limit Limit, done *atomic.Int64) ([]byte, error) {
 	if f, ok := from.(*os.File); ok {

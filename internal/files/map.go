@@ -54,7 +54,7 @@ func WithMaps(f func() error) error {
 }
 
 func changed(name string) error {
-	return &RefusedError{name, "was changed while it was read; want a file that nobody is writing"}
+	return &RefusedError{name, "was changed while it was read; want a file that no program writes meanwhile"}
 }
 
 // readMapped is ReadAll by a mapping. It returns nil where the file is small, compressed or not
