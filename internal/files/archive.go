@@ -19,7 +19,7 @@ import (
 // The limits of archives.
 const (
 	maxMembers = 100_000
-	// maxDeflate bounds the ratio of gzip and zip: deflate reaches 1,032.
+	// maxDeflate bounds the ratio of zip: deflate reaches 1,032.
 	maxDeflate = 1_100
 )
 
@@ -33,10 +33,6 @@ type Member struct {
 // Archive says whether a name is that of a regular file with a tar archive, which zstd or
 // gzip may have compressed, or a zip archive. The beginning of the file tells.
 func Archive(name string) bool {
-	info, err := os.Stat(name)
-	if err != nil || !info.Mode().IsRegular() {
-		return false
-	}
 	f, _, err := openRegular(name, math.MaxInt64)
 	if err != nil {
 		return false
@@ -67,33 +63,15 @@ func isTar(head []byte) bool {
 // of a compressed member is checked if visit reads the member to its end. Errors: those of
 // the system and of visit, *RefusedError, and what is wrong with the archive.
 func EachMember(name string, visit func(Member) error) error {
-	f, size, err := openRegular(name, math.MaxInt64)
+	t, err := OpenText(name)
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	visit = unpackMembers(name, size, visit)
-	start := make([]byte, 4)
-	n, err := f.ReadAt(start, 0)
-	if err != nil && err != io.EOF {
-		return err
-	}
-	if isZip(start[:n]) {
-		return eachZip(name, f, size, visit)
-	}
-	packed := &counter{from: bufio.NewReaderSize(f, 256<<10)}
-	var text io.Reader = packed
-	if form := compression(start[:n]); form != "" {
-		u, err := unpack(form, packed)
-		if err != nil {
-			return fmt.Errorf("%s: %s: %w", name, form, err)
-		}
-		defer func() { _ = u.Close() }()
-		ratio := int64(maxRatio)
-		if form == "gzip" {
-			ratio = maxDeflate
-		}
-		text = &bounded{name: name, from: u, most: func() int64 { return ratio * packed.bytes.Load() }}
+	defer func() { _ = t.Close() }()
+	visit = unpackMembers(name, t.size, visit)
+	text := bufio.NewReaderSize(t.From, 256<<10)
+	if start, _ := text.Peek(4); t.undo == nil && isZip(start) {
+		return eachZip(name, t.file, t.size, visit)
 	}
 	return eachTar(name, text, visit)
 }
@@ -263,6 +241,7 @@ func plainPath(name string) string {
 type Text struct {
 	From io.Reader
 	file *os.File
+	size int64
 	undo io.Closer // nil without compression
 }
 
@@ -280,14 +259,14 @@ func OpenText(name string) (*Text, error) {
 	}
 	form := compression(start[:n])
 	if form == "" {
-		return &Text{io.NewSectionReader(f, 0, size), f, nil}, nil
+		return &Text{io.NewSectionReader(f, 0, size), f, size, nil}, nil
 	}
 	packed := &counter{from: bufio.NewReaderSize(f, 256<<10)}
 	u, err := unpack(form, packed)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %s: %w", name, form, err), f.Close())
 	}
-	return &Text{&bounded{name: name, from: u, most: func() int64 { return maxRatio * packed.bytes.Load() }}, f, u}, nil
+	return &Text{&bounded{name: name, from: u, most: func() int64 { return maxRatio * packed.bytes.Load() }}, f, size, u}, nil
 }
 
 // Close closes the file.

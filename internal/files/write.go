@@ -10,11 +10,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"syscall"
 )
@@ -96,53 +98,52 @@ func writeStream(to io.WriteCloser, write func(io.Writer) error) error {
 // maxLinks is how many symbolic links a name may lead through, as in Linux.
 const maxLinks = 40
 
+// links yields a name, and the paths that it leads to by one symbolic link after the other.
+func links(name string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for range maxLinks + 1 {
+			link, err := os.Readlink(name)
+			if !yield(name) || err != nil { // no link, or nothing there
+				return
+			}
+			if !filepath.IsAbs(link) {
+				dir, _ := filepath.Split(name)
+				link = dir + link // not cleaned: dir/.. may lead elsewhere
+			}
+			name = link
+		}
+	}
+}
+
 // followLinks returns the path that name leads to through symbolic links; nothing
 // has to exist there. The caller has asked the kernel before (stat), which refuses
 // links that others put into shared folders (fs.protected_symlinks).
 func followLinks(name string) (string, error) {
-	for range maxLinks {
-		link, err := os.Readlink(name)
-		if err != nil { // no link, or nothing there
-			return name, nil
-		}
-		if !filepath.IsAbs(link) {
-			dir, _ := filepath.Split(name)
-			link = dir + link // not cleaned: dir/.. may lead elsewhere
-		}
-		name = link
+	names := slices.Collect(links(name))
+	last := names[len(names)-1]
+	if len(names) > maxLinks {
+		return "", &fs.PathError{Op: "open", Path: last, Err: syscall.ELOOP}
 	}
-	return "", &fs.PathError{Op: "open", Path: name, Err: syscall.ELOOP}
+	return last, nil
 }
 
 // descriptor tells names of this process's own descriptors. To open such a name makes
 // a file that begins at its start, where a shell's redirection is to be continued,
 // and fails for sockets.
 func descriptor(name string) (fd int, ok bool) {
-	for range maxLinks {
+	own, err := os.Stat(descriptors)
+	if err != nil {
+		return 0, false
+	}
+	for name := range links(name) {
 		dir, base := filepath.Split(name)
-		if fd, err := strconv.Atoi(base); err == nil && ownDescriptors(dir) {
-			return fd, true
+		if fd, err := strconv.Atoi(base); err == nil {
+			if here, err := os.Stat(dir); err == nil && os.SameFile(here, own) {
+				return fd, true
+			}
 		}
-		link, err := os.Readlink(name)
-		if err != nil {
-			return 0, false
-		}
-		if !filepath.IsAbs(link) {
-			link = dir + link
-		}
-		name = link
 	}
 	return 0, false
-}
-
-// ownDescriptors says whether a folder is that of this process's descriptors.
-func ownDescriptors(dir string) bool {
-	here, err := os.Stat(dir)
-	if err != nil {
-		return false
-	}
-	own, err := os.Stat(descriptors)
-	return err == nil && os.SameFile(here, own)
 }
 
 // writeRegular replaces a regular file, or makes one if old is nil.
