@@ -193,3 +193,13 @@ func TestCheckUnchanged(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// Mapped files are no memory that the process takes.
+func TestResidentPages(t *testing.T) {
+	t.Parallel()
+	for statm, want := range map[string]int64{"431650 6578 3791 2260 0 35447 0\n": 6578 - 3791, "": 0} {
+		if got := residentPages(statm); got != want {
+			t.Errorf("%q: %d pages, want %d", statm, got, want)
+		}
+	}
+}

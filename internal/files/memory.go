@@ -1,7 +1,7 @@
 package files
 
 import (
-	"bytes"
+	"fmt"
 	"math"
 	"os"
 	"path"
@@ -55,15 +55,18 @@ func groupLeaves(root, group, limit, usage, cache string) int64 {
 	}
 }
 
-// Resident is how many bytes of memory this process has, 0 where that is not known.
+// Resident is how many bytes of memory this process has, 0 where that is not known. Pages of
+// files that it has mapped do not count: the system takes them back.
 func Resident() int64 {
 	data, _ := os.ReadFile("/proc/self/statm")
-	words := bytes.Fields(data)
-	if len(words) < 2 {
-		return 0
-	}
-	pages, _ := strconv.ParseInt(string(words[1]), 10, 64)
-	return pages * int64(os.Getpagesize())
+	return residentPages(string(data)) * int64(os.Getpagesize())
+}
+
+// residentPages reads statm of proc(5): the size, the pages in memory, those of files among them.
+func residentPages(statm string) int64 {
+	var size, all, ofFiles int64
+	_, _ = fmt.Sscan(statm, &size, &all, &ofFiles) // what is not there is 0
+	return all - ofFiles
 }
 
 // number reads a file of one number.
