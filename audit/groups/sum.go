@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/verify"
 )
@@ -91,13 +92,18 @@ func (s *Set) measureTraffic(ctx context.Context, f *fabric.Fabric, tables *lft.
 	}
 	all := int64(len(f.CAPorts()))
 	ports, lids := make([]int64, len(s.Groups)), make([]int64, len(s.Groups)) // by group
-	allLIDs := int64(0)
 	for _, p := range f.CAPorts() {
-		own := int64(len(slices.Collect(f.LIDs(p))))
-		allLIDs += own
 		for _, g := range s.of[f.Owner(p)] {
 			ports[g]++
-			lids[g] += own
+		}
+	}
+	allLIDs := int64(0)
+	for lid := range f.LIDPorts() {
+		if p := destination(f, lid); p != fabric.NoPort {
+			allLIDs++
+			for _, g := range s.of[f.Owner(p)] {
+				lids[g]++
+			}
 		}
 	}
 	for i := range states {
@@ -112,10 +118,21 @@ func (s *Set) measureTraffic(ctx context.Context, f *fabric.Fabric, tables *lft.
 	return nil
 }
 
+// destination is the CA or router port with a cable that has a LID, NoPort without one.
+func destination(f *fabric.Fabric, lid int) fabric.PortID {
+	p := f.LIDPort(fabric.LID(lid))
+	if p == fabric.NoPort || f.IsSwitch(f.Owner(p)) || f.Peer(p) == fabric.NoPort {
+		return fabric.NoPort
+	}
+	return p
+}
+
 // lossCounter counts pairs that tables do not deliver.
 type lossCounter struct {
 	*Set
 	f       *fabric.Fabric
+	tables  *lft.Tables
+	forest  *lft.Forest
 	reached []bool  // by switch
 	lost    []int64 // by group
 }
@@ -123,10 +140,13 @@ type lossCounter struct {
 // countLost counts by group the pairs that tables do not deliver.
 func (s *Set) countLost(ctx context.Context, f *fabric.Fabric, tables *lft.Tables) ([]int64, error) {
 	start := func() *lossCounter {
-		return &lossCounter{s, f, make([]bool, f.NumSwitches()), make([]int64, len(s.Groups))}
+		return &lossCounter{s, f, tables, lft.NewForest(f), make([]bool, f.NumSwitches()), make([]int64, len(s.Groups))}
 	}
-	counters, err := lft.EachTree(ctx, f, tables, f.CAPorts(), start, func(c *lossCounter, i int, tree *lft.Forest) {
-		c.count(tree, f.CAPorts()[i])
+	counters, err := par.ForEachWith(ctx, 0, len(f.LIDPorts()), start, func(c *lossCounter, lid int) error {
+		if dst := destination(f, lid); dst != fabric.NoPort {
+			c.count(fabric.LID(lid), dst)
+		}
+		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -140,11 +160,12 @@ func (s *Set) countLost(ctx context.Context, f *fabric.Fabric, tables *lft.Table
 	return sum, nil
 }
 
-// count adds the ports whose packets to a LID of dst do not arrive.
-func (c *lossCounter) count(tree *lft.Forest, dst fabric.PortID) {
+// count adds the ports whose packets to a LID do not arrive.
+func (c *lossCounter) count(lid fabric.LID, dst fabric.PortID) {
 	f := c.f
+	c.forest.FindTree(c.tables, lid)
 	delivered := 0
-	for _, n := range tree.Order {
+	for _, n := range c.forest.Order {
 		c.reached[n] = true
 		delivered += len(f.EndPortsOn(n))
 	}
@@ -166,7 +187,7 @@ func (c *lossCounter) count(tree *lft.Forest, dst fabric.PortID) {
 			}
 		}
 	}
-	for _, n := range tree.Order {
+	for _, n := range c.forest.Order {
 		c.reached[n] = false
 	}
 }
