@@ -12,10 +12,10 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
-	"github.com/ibweave/ibweave/sminterface/ibsim"
 	"github.com/ibweave/ibweave/sminterface/mad"
 	"github.com/ibweave/ibweave/sminterface/subnet"
 	"github.com/ibweave/ibweave/sminterface/umad"
+	"github.com/ibweave/ibweave/state/open"
 )
 
 // reach is the flags that say how to reach a subnet.
@@ -66,64 +66,32 @@ func (r *reach) args(cmd *cobra.Command, args []string) error {
 
 // open connects to the subnet.
 func (a *app) open(ctx context.Context, r *reach) (*subnet.Client, error) {
-	opt := subnet.Options{Window: r.window, Timeout: r.timeout, Retries: r.retries, MKey: r.mkey}
+	d := open.Device{Umad: r.umad, Node: r.node, Options: subnet.Options{Window: r.window, Timeout: r.timeout, Retries: r.retries, MKey: r.mkey}}
 	if r.retries == 0 {
-		opt.Retries = -1
+		d.Retries = -1
 	}
-	if r.viaIbsim {
-		cfg := ibsim.ClientConfig{Node: r.node}
-		if r.ibsim != environment {
-			cfg.Socket = r.ibsim
-		}
-		conn, err := ibsim.Dial(ctx, cfg)
-		if err != nil {
-			return nil, err
-		}
-		a.log.Info("attached to " + conn.Node())
-		return subnet.New(conn, opt), nil
+	if r.ibsim != environment {
+		d.Socket = r.ibsim
 	}
-	list, err := umad.List()
-	if err != nil {
-		return nil, err
-	}
-	info, err := umad.Select(list, r.umad)
-	if err != nil {
+	c, to, err := open.Dial(ctx, d)
+	if is[*open.NoDeviceError](err) {
 		return nil, &usageError{err}
 	}
-	port, err := umad.Open(info)
+	if err == nil {
+		a.log.Info("attached to " + to)
+	}
+	return c, err
+}
+
+// readLive reads a live fabric with its tables.
+func (a *app) readLive(ctx context.Context, r *reach, opt open.LiveOptions) (*open.Swept, error) {
+	c, err := a.open(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	a.log.Info("opened " + info.String())
-	return subnet.New(port, opt), nil
-}
-
-// sweep connects to the subnet, discovers the fabric, and does something with it.
-func (a *app) sweep(ctx context.Context, r *reach, do func(*subnet.Client, *subnet.Discovery) error) error {
-	c, err := a.open(ctx, r)
-	if err != nil {
-		return err
-	}
 	defer func() { _ = c.Close() }() // what it was for is done, or has failed
-	s := a.startStage("discover")
-	began := time.Now()
-	d, err := c.Discover(ctx)
-	s.End()
-	if err != nil {
-		return err
-	}
-	if d.Fabric, err = a.named(d.Fabric); err != nil {
-		return err
-	}
-	a.log.Info(fmt.Sprintf("discovered %d nodes by %d requests in %v", d.Fabric.NumNodes(), d.Requests, time.Since(began)))
-	return do(c, d)
-}
-
-// pull reads the tables of all switches.
-func (a *app) pull(ctx context.Context, c *subnet.Client, d *subnet.Discovery, maxMLID uint16) (*subnet.Tables, error) {
-	s := a.startStage("read tables")
-	defer s.End()
-	return c.Pull(ctx, d, subnet.PullOptions{MaxMLID: fabric.LID(maxMLID)})
+	opt.Host = a.reader(new(audit)).Host
+	return open.Live(ctx, c, opt)
 }
 
 // subnetProblems prints what a sweep went on without, which is a finding.
@@ -169,12 +137,25 @@ the exit status is 1.`,
 			if err := r.args(cmd, args); err != nil {
 				return err
 			}
-			return a.sweep(cmd.Context(), &r, func(_ *subnet.Client, d *subnet.Discovery) error {
-				if err := a.writeOutput(out, topology.Append(nil, d.Fabric.Renamed())); err != nil {
-					return err
-				}
-				return a.subnetProblems(d.Problems)
-			})
+			c, err := a.open(cmd.Context(), &r)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = c.Close() }() // what it was for is done, or has failed
+			s := a.startStage("discover")
+			d, err := c.Discover(cmd.Context())
+			s.End()
+			if err == nil {
+				d.Fabric, err = a.named(d.Fabric)
+			}
+			if err != nil {
+				return err
+			}
+			a.log.Info(fmt.Sprintf("discovered %d nodes by %d requests", d.Fabric.NumNodes(), d.Requests))
+			if err := a.writeOutput(out, topology.Append(nil, d.Fabric.Renamed())); err != nil {
+				return err
+			}
+			return a.subnetProblems(d.Problems)
 		},
 	}
 	r.flags(cmd.Flags())

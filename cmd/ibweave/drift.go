@@ -16,7 +16,6 @@ import (
 	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/report/metrics"
 	"github.com/ibweave/ibweave/sminterface/dump"
-	"github.com/ibweave/ibweave/sminterface/subnet"
 	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/state/open"
 	"github.com/ibweave/ibweave/verify"
@@ -129,7 +128,7 @@ func (a *app) drift(ctx context.Context, d *drifting, dir string) (*drift.Report
 	}
 	var live *state.State
 	if len(d.live) > 0 {
-		live, err = a.readLive(d, meant.Fabric)
+		live, err = a.readDumps(d, meant.Fabric)
 	} else {
 		live, err = a.pullLive(ctx, d)
 	}
@@ -161,9 +160,9 @@ func (a *app) readFolder(dir string, lenient bool) (*state.State, error) {
 	return a.readState(&side{name: dir, audit: *in})
 }
 
-// readLive reads dumps of what is live, on the cables of f unless they come with a
+// readDumps reads dumps of what is live, on the cables of f unless they come with a
 // topology.
-func (a *app) readLive(d *drifting, f *fabric.Fabric) (*state.State, error) {
+func (a *app) readDumps(d *drifting, f *fabric.Fabric) (*state.State, error) {
 	live := &state.State{Name: "live", Fabric: f}
 	if len(d.live) == 1 && open.Folder(d.live[0]) {
 		return a.readFolder(d.live[0], d.lenient)
@@ -217,24 +216,13 @@ func (a *app) readLive(d *drifting, f *fabric.Fabric) (*state.State, error) {
 
 // pullLive reads the tables of a live subnet. What could not be read goes to standard
 // error, and a switch among that is a finding.
-func (a *app) pullLive(ctx context.Context, d *drifting) (live *state.State, err error) {
-	err = a.sweep(ctx, &d.reach, func(c *subnet.Client, found *subnet.Discovery) error {
-		t, err := a.pull(ctx, c, found, d.mlid)
-		if err != nil {
-			return err
-		}
-		problems := append(found.Problems, t.Problems...)
-		a.listProblems(len(problems), true, func(i int) string { return problems[i].String() })
-		live = &state.State{Name: "live", Fabric: found.Fabric, Tables: t.LFT, SL2VL: t.SL2VL, Unread: make([]bool, len(t.Read))}
-		if t.MFT != nil {
-			live.Multicast = &mft.Plan{Tables: t.MFT}
-		}
-		for i, ok := range t.Read {
-			live.Unread[i] = !ok
-		}
-		return nil
-	})
-	return live, err
+func (a *app) pullLive(ctx context.Context, d *drifting) (*state.State, error) {
+	s, err := a.readLive(ctx, &d.reach, open.LiveOptions{MaxMLID: fabric.LID(d.mlid)})
+	if err != nil {
+		return nil, err
+	}
+	a.listProblems(len(s.Problems), true, func(i int) string { return s.Problems[i].String() })
+	return s.State, nil
 }
 
 // driftLine is the summary of a report in one line.

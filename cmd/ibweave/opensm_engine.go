@@ -17,6 +17,7 @@ import (
 	"github.com/ibweave/ibweave/sminterface/ibsim"
 	"github.com/ibweave/ibweave/sminterface/subnet"
 	"github.com/ibweave/ibweave/state"
+	"github.com/ibweave/ibweave/state/open"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -154,9 +155,10 @@ func (a *app) askPathSLs(ctx context.Context, sim *ibsim.Sim, f *fabric.Fabric, 
 	}
 	c := subnet.New(transport, subnet.Options{})
 	defer func() { err = errors.Join(err, c.Close()) }()
-	p, err := a.pullPaths(ctx, c, f, sl2vl, false)
-	if p.failed != nil {
-		fmt.Fprintf(a.stderr, "ibweave: path SLs were not read: %v; what depends on them is undecided\n", p.failed)
+	s := open.Swept{State: &state.State{Fabric: f, SL2VL: sl2vl}}
+	err = s.AskPathSLs(ctx, c)
+	if s.SLsFailed != nil {
+		fmt.Fprintf(a.stderr, "ibweave: path SLs were not read: %v; what depends on them is undecided\n", s.SLsFailed)
 	}
-	return p.sls, err
+	return s.PathSLs, err
 }

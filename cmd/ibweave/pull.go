@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -20,7 +19,6 @@ import (
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sminterface/dump"
-	"github.com/ibweave/ibweave/sminterface/subnet"
 	"github.com/ibweave/ibweave/state/open"
 )
 
@@ -52,33 +50,20 @@ error, and the exit status is 1.`,
 			if err := r.args(cmd, args); err != nil {
 				return err
 			}
-			return a.sweep(cmd.Context(), &r, func(c *subnet.Client, d *subnet.Discovery) error {
-				t, err := a.pull(cmd.Context(), c, d, mlid)
-				if err != nil {
-					return err
-				}
-				paths, err := a.pullPaths(cmd.Context(), c, d.Fabric, t.SL2VL, noPathSL)
-				if err != nil {
-					return err
-				}
-				s := a.startStage("read P_Key tables")
-				var pkeys pulledPKeys
-				pkeys.tables, pkeys.problems, pkeys.requests, err = c.PKeys(cmd.Context(), d)
-				s.End()
-				if err != nil {
-					return err
-				}
-				if err := writePulled(dir, d, t, paths.sls, pkeys.tables); err != nil {
-					return err
-				}
-				if paths.failed != nil {
-					fmt.Fprintf(a.stderr, "path SLs were not read: %v; check leaves undecided what depends on them\n", paths.failed)
-				}
-				if err := a.printPulled(dir, d, t, paths, pkeys); err != nil {
-					return err
-				}
-				return a.subnetProblems(slices.Concat(d.Problems, t.Problems, pkeys.problems))
-			})
+			s, err := a.readLive(cmd.Context(), &r, open.LiveOptions{MaxMLID: fabric.LID(mlid), PathSLs: !noPathSL, PKeys: true})
+			if err != nil {
+				return err
+			}
+			if err := writePulled(dir, s); err != nil {
+				return err
+			}
+			if s.SLsFailed != nil {
+				fmt.Fprintf(a.stderr, "path SLs were not read: %v; check leaves undecided what depends on them\n", s.SLsFailed)
+			}
+			if err := a.printPulled(dir, s); err != nil {
+				return err
+			}
+			return a.subnetProblems(s.Problems)
 		},
 	}
 	r.flags(cmd.Flags())
@@ -90,44 +75,21 @@ error, and the exit status is 1.`,
 	return cmd
 }
 
-// pulledPaths is what pull knows of path SLs.
-type pulledPaths struct {
-	sls      *lft.PathSLs // nil where they were not read
-	said     string       // what became of them
-	failed   error        // why they were not read, though they are wanted
-	requests int
-}
-
-// pullPaths asks subnet administration for the SLs of the paths of f, where VLs depend on them.
-// Without an answer failed is why. The error is ctx's.
-func (a *app) pullPaths(ctx context.Context, c *subnet.Client, f *fabric.Fabric, sl2vl *lft.SL2VL, not bool) (p pulledPaths, err error) {
-	drops := slices.ContainsFunc(sl2vl.Maps(), func(m lft.VLMap) bool { return slices.Contains(m[:], lft.DropVL) })
+// describeSLs says what became of path SLs.
+func describeSLs(s *open.Swept) string {
 	switch {
-	case sl2vl.VLs() <= 1 && !drops:
-		p.said = "not asked for: all SLs are on one VL"
-		return p, nil
-	case not:
-		p.said = "not asked for, as --no-path-sl says"
-		return p, nil
+	case s.FewSLs:
+		return "not asked for: all SLs are on one VL"
+	case s.SLsFailed != nil:
+		return "not read"
+	case s.PathSLs == nil:
+		return "not asked for, as --no-path-sl says"
 	}
-	s := a.startStage("read path SLs")
-	defer s.End()
-	sm, err := c.Manager(ctx)
-	if err == nil {
-		p.sls, p.requests, err = c.PathSLs(ctx, sm, f)
+	said := fmt.Sprintf("%s in use", text.CountGrouped(slsInUse(s.Fabric, s.PathSLs), "SL", "SLs"))
+	if n := len(s.PathSLs.Ports()); n > 0 {
+		said += fmt.Sprintf("; %s on other SLs than the rest of their switch", text.CountGrouped(n, "port", "ports"))
 	}
-	if ctx.Err() != nil {
-		return p, err
-	}
-	if err != nil {
-		p.said, p.failed = "not read", err
-		return p, nil
-	}
-	p.said = fmt.Sprintf("%s in use", text.CountGrouped(slsInUse(f, p.sls), "SL", "SLs"))
-	if n := len(p.sls.Ports()); n > 0 {
-		p.said += fmt.Sprintf("; %s on other SLs than the rest of their switch", text.CountGrouped(n, "port", "ports"))
-	}
-	return p, nil
+	return said
 }
 
 // slsInUse counts the SLs of paths that are known.
@@ -149,17 +111,10 @@ func slsInUse(f *fabric.Fabric, p *lft.PathSLs) int {
 	return len(used)
 }
 
-// pulledPKeys is what pull knows of P_Key tables.
-type pulledPKeys struct {
-	tables   [][]fabric.PKey
-	problems []fabric.Problem
-	requests int
-}
-
-// String says how many tables and partitions there are.
-func (p *pulledPKeys) String() string {
+// describePKeys says how many tables and partitions there are.
+func describePKeys(tables [][]fabric.PKey) string {
 	ports, partitions := 0, map[fabric.PKey]bool{}
-	for _, keys := range p.tables {
+	for _, keys := range tables {
 		if keys != nil {
 			ports++
 		}
@@ -171,12 +126,8 @@ func (p *pulledPKeys) String() string {
 }
 
 // writePulled writes the files of pull.
-func writePulled(dir string, d *subnet.Discovery, t *subnet.Tables, sls *lft.PathSLs, pkeys [][]fabric.PKey) error {
-	f := d.Fabric
-	capacity := 0
-	for _, sw := range d.Switches {
-		capacity = max(capacity, int(sw.MulticastFDBCap))
-	}
+func writePulled(dir string, s *open.Swept) error {
+	f := s.Fabric
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
@@ -187,14 +138,16 @@ func writePulled(dir string, d *subnet.Discovery, t *subnet.Tables, sls *lft.Pat
 	}
 	list := []file{
 		{outdir.TopologyName, func(w io.Writer) error { return topology.Write(w, f) }},
-		{outdir.LFTsName, func(w io.Writer) error { return dump.WriteLFTs(w, f, t.LFT, opt) }},
-		{outdir.MCFDBsName, func(w io.Writer) error { return dump.WriteMCFDBs(w, t.MFT, opt) }},
-		{outdir.MFTsName, func(w io.Writer) error { return dump.WriteMFTs(w, t.MFT, opt, capacity) }},
-		{outdir.SL2VLName, func(w io.Writer) error { return dump.WriteSL2VL(w, t.SL2VL, opt) }},
-		{open.PKeysName, func(w io.Writer) error { return dump.WritePKeys(w, f, pkeys) }},
+		{outdir.LFTsName, func(w io.Writer) error { return dump.WriteLFTs(w, f, s.Tables, opt) }},
+		{outdir.MCFDBsName, func(w io.Writer) error { return dump.WriteMCFDBs(w, s.Multicast.Tables, opt) }},
+		{outdir.MFTsName, func(w io.Writer) error {
+			return dump.WriteMFTs(w, s.Multicast.Tables, opt, slices.Max(append(s.MFTCapacity, 0)))
+		}},
+		{outdir.SL2VLName, func(w io.Writer) error { return dump.WriteSL2VL(w, s.SL2VL, opt) }},
+		{open.PKeysName, func(w io.Writer) error { return dump.WritePKeys(w, f, s.PKeys) }},
 	}
-	if sls != nil {
-		list = append(list, file{outdir.PathSLsName, func(w io.Writer) error { return dump.WritePathSLs(w, f, sls, opt) }})
+	if s.PathSLs != nil {
+		list = append(list, file{outdir.PathSLsName, func(w io.Writer) error { return dump.WritePathSLs(w, f, s.PathSLs, opt) }})
 	} else if err := os.Remove(filepath.Join(dir, outdir.PathSLsName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err // those of an earlier pull are of other tables
 	}
@@ -207,27 +160,27 @@ func writePulled(dir string, d *subnet.Discovery, t *subnet.Tables, sls *lft.Pat
 }
 
 // printPulled prints what was read, for people.
-func (a *app) printPulled(dir string, d *subnet.Discovery, t *subnet.Tables, paths pulledPaths, pkeys pulledPKeys) error {
+func (a *app) printPulled(dir string, s *open.Swept) error {
 	n := text.Grouped[int]
-	read := count(t.Read, func(ok bool) bool { return ok })
-	masks := 0
-	for _, l := range t.MFT.MLIDs() {
-		masks += len(t.MFT.Ports(l))
+	read := count(s.Unread, func(unread bool) bool { return !unread })
+	masks, mfts := 0, s.Multicast.Tables
+	for _, l := range mfts.MLIDs() {
+		masks += len(mfts.Ports(l))
 	}
 	var b facts
-	b.row("fabric", "%s", fabricSize(d.Fabric))
-	b.row("LFTs", "%s of %s switches, LIDs to %d", n(read), n(d.Fabric.NumSwitches()), t.LFT.MaxLID())
+	b.row("fabric", "%s", fabricSize(s.Fabric))
+	b.row("LFTs", "%s of %s switches, LIDs to %d", n(read), n(s.Fabric.NumSwitches()), s.Tables.MaxLID())
 	room := 0 // of the smallest table
-	for _, sw := range d.Switches {
-		if n := int(sw.MulticastFDBCap); n > 0 && (room == 0 || n < room) {
+	for _, n := range s.MFTCapacity {
+		if n > 0 && (room == 0 || n < room) {
 			room = n
 		}
 	}
-	b.row("MFTs", "%s of %s, %s in their masks", n(len(t.MFT.MLIDs())), text.CountGrouped(room, "MLID", "MLIDs"), text.CountGrouped(masks, "port", "ports"))
-	b.row("SL2VL", "%s", text.CountGrouped(t.SL2VL.VLs(), "VL", "VLs"))
-	b.row("path SLs", "%s", paths.said)
-	b.row("P_Keys", "%s", &pkeys)
-	b.row("requests", "%s", n(d.Requests+t.Requests+paths.requests+pkeys.requests))
+	b.row("MFTs", "%s of %s, %s in their masks", n(len(mfts.MLIDs())), text.CountGrouped(room, "MLID", "MLIDs"), text.CountGrouped(masks, "port", "ports"))
+	b.row("SL2VL", "%s", text.CountGrouped(s.SL2VL.VLs(), "VL", "VLs"))
+	b.row("path SLs", "%s", describeSLs(s))
+	b.row("P_Keys", "%s", describePKeys(s.PKeys))
+	b.row("requests", "%s", n(s.Requests))
 	b.row("written to", "%s", dir)
 	_, err := a.stdout.Write(b.Bytes())
 	return err
