@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -98,19 +99,21 @@ var ranges = []valueRange{
 }
 
 // rangeOf returns the row of ranges that a flag of a command has, nil for none.
-func rangeOf(command, flag string) (found *valueRange) {
+func rangeOf(command, flag string) *valueRange {
+	rows := rangesByFlag()
+	return cmp.Or(rows[command+"."+flag], rows[flag])
+}
+
+// rangesByFlag has the rows of ranges by their flags.
+var rangesByFlag = sync.OnceValue(func() map[string]*valueRange {
+	rows := make(map[string]*valueRange)
 	for i := range ranges {
 		for _, name := range strings.Fields(ranges[i].flags) {
-			switch name {
-			case command + "." + flag:
-				return &ranges[i]
-			case flag:
-				found = &ranges[i]
-			}
+			rows[name] = &ranges[i]
 		}
 	}
-	return found
-}
+	return rows
+})
 
 // rangedValue is a flag that takes what a row of ranges says.
 type rangedValue struct {
