@@ -15,6 +15,7 @@ package ibsim
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -83,10 +84,7 @@ func Start(ctx context.Context, topologyFile string, cfg Config) (*Sim, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if cfg.Program == "" {
-		cfg.Program = "ibsim"
-	}
-	program, err := Find(cfg.Program)
+	program, err := Find(cmp.Or(cfg.Program, "ibsim"))
 	if err != nil {
 		return nil, err
 	}
@@ -94,9 +92,7 @@ func Start(ctx context.Context, topologyFile string, cfg Config) (*Sim, error) {
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Timeout == 0 {
-		cfg.Timeout = time.Minute
-	}
+	cfg.Timeout = cmp.Or(cfg.Timeout, time.Minute)
 	if topologyFile, err = filepath.Abs(topologyFile); err != nil {
 		return nil, err
 	}

@@ -179,12 +179,11 @@ func FindPlugin() (string, error) {
 // It is otherwise as Run, and has a *MissingPluginError besides. A join that
 // OpenSM refuses is in the report.
 func RunPlugin(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt PluginOptions) (*Report, error) {
+	var err error
 	if opt.Library == "" {
-		found, err := FindPlugin()
-		if err != nil {
+		if opt.Library, err = FindPlugin(); err != nil {
 			return nil, err
 		}
-		opt.Library = found
 	}
 	library, err := filepath.Abs(opt.Library)
 	if err != nil {

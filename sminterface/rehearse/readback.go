@@ -1,6 +1,7 @@
 package rehearse
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -32,10 +33,7 @@ func (r *run) readTables(sim *ibsim.Sim) error {
 		return r.cause(err)
 	}
 	_, err = r.readBack(ctx, c, subnet.PullOptions{})
-	if closed := c.Close(); err == nil {
-		err = closed
-	}
-	return r.cause(err)
+	return r.cause(cmp.Or(err, c.Close()))
 }
 
 // cause is an error, or the reason why the caller has ended the rehearsal.

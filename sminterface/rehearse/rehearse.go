@@ -8,6 +8,7 @@
 package rehearse
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -173,12 +174,7 @@ func Run(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options) (*Re
 
 // rehearse prepares for a rehearsal, which all then does.
 func rehearse(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options, via Via, all func(*run) error) (*Report, error) {
-	if opt.OpenSM == "" {
-		opt.OpenSM = "opensm"
-	}
-	if opt.Samples == 0 {
-		opt.Samples = 20
-	}
+	opt.OpenSM, opt.Samples = cmp.Or(opt.OpenSM, "opensm"), cmp.Or(opt.Samples, 20)
 	for _, program := range []string{"ibsim", opt.OpenSM} {
 		if _, err := ibsim.Find(program); err != nil {
 			return nil, err
@@ -208,10 +204,7 @@ func rehearse(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options,
 		r.report.SL2VL = &SL2VLReport{Samples: []MapDifference{}}
 	}
 	err = all(r)
-	if removed := os.RemoveAll(dir); err == nil {
-		err = removed
-	}
-	if err != nil {
+	if err = cmp.Or(err, os.RemoveAll(dir)); err != nil {
 		return nil, err
 	}
 	return r.report, nil
@@ -322,10 +315,7 @@ func (r *run) simulate(simulated func(*ibsim.Sim) error) error {
 		return err
 	}
 	err := simulated(sim)
-	if closed := sim.Close(); err == nil {
-		err = closed
-	}
-	return err
+	return cmp.Or(err, sim.Close())
 }
 
 func (r *run) simulated(sim *ibsim.Sim) error {

@@ -29,8 +29,7 @@ func (c *Client) Manager(ctx context.Context) (Manager, error) {
 	if err != nil {
 		return Manager{}, fmt.Errorf("the local port: %w", err)
 	}
-	var node mad.NodeInfo
-	node.Unmarshal(&data)
+	node := mad.Of[mad.NodeInfo](&data)
 	port := node.LocalPort
 	if node.Type == fabric.Switch {
 		port = fabric.ManagementPort
@@ -38,16 +37,11 @@ func (c *Client) Manager(ctx context.Context) (Manager, error) {
 	if data, err = c.Get(ctx, Target{}, mad.AttrPortInfo, uint32(port)); err != nil {
 		return Manager{}, fmt.Errorf("the local port: %w", err)
 	}
-	var info mad.PortInfo
-	info.Unmarshal(&data)
+	info := mad.Of[mad.PortInfo](&data)
 	if info.MasterSMLID == 0 || info.LID == 0 {
 		return Manager{}, ErrNoManager
 	}
-	m := Manager{LID: info.MasterSMLID, SL: info.MasterSMSL, SubnetPrefix: info.SubnetPrefix}
-	if m.SubnetPrefix == 0 {
-		m.SubnetPrefix = mad.DefaultSubnetPrefix
-	}
-	return m, nil
+	return Manager{LID: info.MasterSMLID, SL: info.MasterSMSL, SubnetPrefix: cmp.Or(info.SubnetPrefix, mad.DefaultSubnetPrefix)}, nil
 }
 
 // Adm sends a request to subnet administration. It fills in the header except

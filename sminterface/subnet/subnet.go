@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"slices"
@@ -63,7 +64,6 @@ type Client struct {
 	last   uint32           // transaction ID
 	flying map[uint32]*call // by transaction ID
 	queue  []*call          // wait for the window
-	head   int              // of the queue
 	err    error            // why it has ended
 	ended  chan struct{}    // closed when the receiver has ended
 }
@@ -81,18 +81,9 @@ type call struct {
 
 // New makes a Client.
 func New(t Transport, opt Options) *Client {
-	if opt.Window <= 0 {
-		opt.Window = 8
-	}
-	if opt.Timeout <= 0 {
-		opt.Timeout = time.Second
-	}
-	switch {
-	case opt.Retries == 0:
-		opt.Retries = 3
-	case opt.Retries < 0:
-		opt.Retries = 0
-	}
+	opt.Window = cmp.Or(max(0, opt.Window), 8)
+	opt.Timeout = cmp.Or(max(0, opt.Timeout), time.Second)
+	opt.Retries = max(0, cmp.Or(opt.Retries, 3))
 	c := &Client{t: t, opt: opt, flying: make(map[uint32]*call), ended: make(chan struct{})}
 	go c.receive()
 	return c
@@ -143,13 +134,7 @@ func (c *Client) start(x *call) {
 
 // launch gives a request its transaction ID. The lock is held.
 func (c *Client) launch(x *call) {
-	for {
-		if c.last++; c.last == 0 {
-			continue
-		}
-		if _, taken := c.flying[c.last]; !taken {
-			break
-		}
+	for c.last++; c.last == 0 || c.flying[c.last] != nil; c.last++ {
 	}
 	mad.SetTransactionID(x.buf[:], uint64(c.last))
 	c.flying[c.last] = x
@@ -179,12 +164,9 @@ func (c *Client) send(x *call) {
 
 // next takes a request out of the queue, if the window allows. The lock is held.
 func (c *Client) next() *call {
-	for c.head < len(c.queue) && len(c.flying) < c.opt.Window {
-		x := c.queue[c.head]
-		c.queue[c.head] = nil
-		if c.head++; c.head == len(c.queue) {
-			c.queue, c.head = c.queue[:0], 0
-		}
+	for len(c.queue) > 0 && len(c.flying) < c.opt.Window {
+		x := c.queue[0]
+		c.queue = c.queue[1:]
 		if x.ctx.Err() != nil {
 			go x.done(nil, context.Cause(x.ctx))
 			continue
@@ -249,13 +231,9 @@ func (c *Client) end(err error) {
 	}
 	c.mu.Lock()
 	c.err = err
-	var left []*call
-	for _, x := range c.flying {
-		left = append(left, x)
-	}
-	left = append(left, c.queue[c.head:]...)
+	left := slices.AppendSeq(c.queue, maps.Values(c.flying))
 	clear(c.flying)
-	c.queue, c.head = nil, 0
+	c.queue = nil
 	c.mu.Unlock()
 	for _, x := range left {
 		x.done(nil, err)
@@ -512,7 +490,7 @@ func (b *batch) ask(to Target, attr mad.Attribute, modifier uint32, answer func(
 // lost says whether an error is one of the request alone: no answer, or a bad
 // one. All others end everything.
 func lost(err error) bool {
-	var status *mad.StatusError
-	var far *TooFarError
-	return errors.Is(err, ErrTimeout) || errors.As(err, &status) || errors.As(err, &far)
+	_, status := errors.AsType[*mad.StatusError](err)
+	_, far := errors.AsType[*TooFarError](err)
+	return status || far || errors.Is(err, ErrTimeout)
 }
