@@ -626,9 +626,6 @@ func (o *order) manifestOptions(f *fabric.Fabric, opt compile.Options, lmc uint8
 	return m
 }
 
-// isGone says whether a problem is about a member of a group that the fabric lacks.
-func isGone(p fabric.Problem) bool { return p.Kind == fabric.Gone }
-
 // schemeHelp lists the multicast schemes.
 func schemeHelp() string {
 	var b strings.Builder
