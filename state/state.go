@@ -35,8 +35,8 @@ const (
 	PortCounters     Part = "counters"
 )
 
-// State is a fabric and what was read beside it. A part that was not read is nil. Nobody
-// changes a State once it is made; who needs another one copies it and replaces parts.
+// State is a fabric and what was read beside it. A part that was not read is nil. A State does not
+// change once it is made: another one is a copy with other parts.
 type State struct {
 	Name   string // of the directory or the topology, for people
 	Fabric *fabric.Fabric
@@ -84,7 +84,7 @@ type Source struct {
 	Part   Part
 	File   string
 	Form   string // as ibweave help forms lists it
-	SHA256 string // of the file as it is, in hexadecimal; "" where nobody asked for it
+	SHA256 string // of the file as it is, in hexadecimal; "" if it was not asked for
 }
 
 // Source returns where a part was read from, and whether it was read.

@@ -70,7 +70,7 @@ func rulesOn(u state.Undecided, asked Asked) (rules []string) {
 }
 
 // TableFindings makes findings of problems that are no rules about captures: members of groups
-// that are no end ports, private LFTs that nobody has told, and files that were changed since
+// that are no end ports, private LFTs that are not known, and files that were changed since
 // they were compiled.
 func TableFindings(problems []fabric.Problem) (list []verify.Finding) {
 	find := func(name, message string) {

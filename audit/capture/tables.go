@@ -1,0 +1,36 @@
+package capture
+
+import (
+	"context"
+	"slices"
+
+	"github.com/ibweave/ibweave/state"
+	"github.com/ibweave/ibweave/verify"
+	"github.com/ibweave/ibweave/verify/multipath"
+)
+
+// CheckTables verifies the tables of a state: the static ones, and what packets can come to by
+// any choice of adaptive switches. With several private LFTs no packet needs to take number 0 all
+// the way: what is wrong with it alone is not said then.
+func CheckTables(ctx context.Context, s *state.State, opt verify.Options) (*verify.Result, error) {
+	r, err := verify.Check(ctx, s, opt)
+	if err != nil || s.Adaptive == nil {
+		return r, err
+	}
+	if _, static := s.Source(state.ForwardingTables); static {
+		r.Add(multipath.CompareStatic(s.Fabric, s.Adaptive, s.Tables, 0)...)
+	}
+	if len(s.Adaptive.PLFTs) > 1 {
+		alone := append(slices.Clone(verify.UnicastRules), verify.LaneRules...)
+		r.Edit(func(list []verify.Finding) []verify.Finding {
+			return slices.DeleteFunc(list, func(f verify.Finding) bool { return slices.Contains(alone, f.Rule) })
+		})
+	}
+	choices, err := multipath.Check(ctx, s.Fabric, s.Adaptive, multipath.Options{SL2VL: s.SL2VL, PathSLs: s.PathSLs, UnknownSLs: s.UnknownSLs})
+	if err != nil {
+		return nil, err
+	}
+	choices.AddTo(r)
+	r.Add(multipath.CheckTables(s.Fabric, s.Adaptive, 0)...)
+	return r, nil
+}
