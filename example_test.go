@@ -149,16 +149,13 @@ func ExampleWrite() {
 }
 
 func ExamplePath() {
-	f, err := ibweave.ReadFabric(list)
+	s, err := ibweave.OpenFiles(context.Background(), ibweave.Files{Topology: list, LFTs: dumped})
 	if err != nil {
 		log.Fatal(err)
 	}
-	tables, err := ibweave.ReadTables(dumped, f)
-	if err != nil {
-		log.Fatal(err)
-	}
+	f := s.Fabric
 	hosts := f.CAPorts()
-	hops, err := ibweave.Path(f, tables, hosts[0], hosts[len(hosts)-1])
+	hops, err := ibweave.Path(f, s.Tables, hosts[0], hosts[len(hosts)-1])
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -38,25 +38,6 @@ func ParseFabric(name string, text []byte) (*fabric.Fabric, error) {
 	return in.Fabric()
 }
 
-// ReadTables reads the forwarding tables of f from a file: opensm-lfts.dump, what dump_lfts
-// or ibroute print, or opensm.fdbs. zstd or gzip may have compressed it.
-func ReadTables(file string, f *fabric.Fabric) (*lft.Tables, error) {
-	in := open.Input{Files: Files{LFTs: file}}
-	in.UseFabric(f)
-	err := in.Tables()
-	return in.State.Tables, err
-}
-
-// ParseTables makes forwarding tables of f of the texts that ReadTables reads.
-func ParseTables(name string, text []byte, f *fabric.Fabric) (*lft.Tables, error) {
-	name = cmp.Or(name, "text")
-	in := open.Input{Files: Files{LFTs: name}}
-	in.UseFabric(f)
-	in.Load(name, text)
-	err := in.Tables()
-	return in.State.Tables, err
-}
-
 // Engines lists the names of the engines for Compile.
 func Engines() []string {
 	names := make([]string, len(compile.Engines))
