@@ -129,7 +129,7 @@ Multicast schemes, --mcast:
 				if err := errors.Join(wrongValues(cmd)...); err != nil {
 					return &usageError{err}
 				}
-				if err := a.sayNotes(a.checkScopes(cmd, args, nil)); err != nil {
+				if err := a.sayNotes(checkScopes(cmd, nil)); err != nil {
 					return err
 				}
 				_, err := io.WriteString(a.stdout, engineHelp())
@@ -369,7 +369,7 @@ func (a *app) parseOrder(cmd *cobra.Command, args []string, o *order) (*compilat
 		wrong = append(wrong, usagef("compile needs either a directory to write, -o DIR, or --dry-run"))
 	}
 	wrong = append(wrong, wrongValues(cmd)...)
-	notes, idle := a.checkScopes(cmd, args, nil)
+	notes, idle := checkScopes(cmd, nil)
 	wrong = append(wrong, idle)
 	c.opt, err = o.routeFlags.parse(cmd)
 	wrong = append(wrong, err)

@@ -122,7 +122,7 @@ and hands them to OpenSM.`,
 					return err
 				}
 				if cmd.Name() != "sim" && cmd.Name() != "compile" { // sim reads its experiment file before, compile looks at the engine
-					if err := a.sayNotes(a.checkScopes(cmd, args, nil)); err != nil {
+					if err := a.sayNotes(checkScopes(cmd, nil)); err != nil {
 						return err
 					}
 					if err := a.readHostGroups(); err != nil {

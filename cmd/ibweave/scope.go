@@ -8,13 +8,14 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/ibweave/ibweave/compile"
 )
 
 // scope says when flags of a command have an effect. A condition is alternatives with
-// blanks between them: the name of a flag, which is given; a flag and its values,
-// "engine=xy|updn", which it has, by default too; or DIR, an argument.
+// blanks between them: the name of a flag, which is given, or a flag and its values,
+// "engine=xy|updn", which it has, by default too.
 type scope struct {
 	flags string // names
 	with  string // condition that has to hold; "" for none
@@ -151,67 +152,52 @@ func givenFlag(f *pflag.Flag) bool {
 	return f != nil && f.Changed && f.Value.String() != f.DefValue
 }
 
-// holds says whether one of the alternatives of a condition holds, and which in words.
-func holds(condition string, flags *pflag.FlagSet, args []string) (string, bool) {
+// holds returns true and the alternative of a condition that holds, in words, or false and all of them.
+func holds(condition string, flags *pflag.FlagSet) (words string, ok bool) {
+	var all []string
 	for _, c := range strings.Fields(condition) {
 		name, values, isValue := strings.Cut(c, "=")
-		f := flags.Lookup(name)
-		value := ""
+		f, value := flags.Lookup(name), ""
 		if f != nil {
 			value = f.Value.String()
 		}
+		engine := value
 		if e, err := compile.EngineByName(value); name == "engine" && err == nil {
-			value = e.Name()
+			engine = e.Name()
 		}
 		switch {
-		case name == "DIR" && len(args) > 0:
-			return "arguments", true
 		case f == nil:
-		case name == "engine" && value == "":
-			return "an engine that is chosen", true
-		case isValue && slices.Contains(strings.Split(values, "|"), value):
-			return "--" + name + " " + f.Value.String(), true
 		case !isValue && givenFlag(f):
 			return "--" + name, true
+		case isValue && slices.Contains(strings.Split(values, "|"), engine), name == "engine" && value == "": // one that is chosen
+			return "--" + name + " " + value, true
 		}
+		all = append(all, strings.TrimSpace("--"+name+" "+strings.ReplaceAll(values, "|", ", ")))
 	}
-	return "", false
-}
-
-// conditionText is a condition in words.
-func conditionText(condition string) string {
-	var words []string
-	for _, c := range strings.Fields(condition) {
-		name, values, isValue := strings.Cut(c, "=")
-		switch {
-		case name == "DIR":
-			words = append(words, "arguments")
-		case isValue:
-			words = append(words, "--"+name+" "+strings.ReplaceAll(values, "|", ", "))
-		default:
-			words = append(words, "--"+name)
-		}
-	}
-	return strings.Join(words, " or ")
+	return strings.Join(all, " or "), false
 }
 
 // withoutEffect says why a flag that is given has no effect, "" when it has one.
-func withoutEffect(s *scope, flags *pflag.FlagSet, args []string) (reason string) {
-	if _, ok := holds(s.with, flags, args); !ok && s.with != "" {
-		reason = "says nothing without " + conditionText(s.with)
-	} else if what, bad := holds(s.not, flags, args); bad {
+func withoutEffect(s *scope, flags *pflag.FlagSet) (reason string) {
+	needed, ok := holds(s.with, flags)
+	what, bad := holds(s.not, flags)
+	switch {
+	case s.with != "" && !ok:
+		reason = "says nothing without " + needed
+	case bad:
 		reason = "says nothing with " + what
+	default:
+		return ""
 	}
-	if reason != "" && s.why != "" {
+	if s.why != "" {
 		reason += ": " + s.why
 	}
 	return reason
 }
 
 // checkScopes returns the flags without effect: wrong usage, or notes, lines for standard
-// error. in is the simulation of sim, whose file may have lines for other kinds of
-// traffic; nil for other commands.
-func (a *app) checkScopes(cmd *cobra.Command, args []string, in *simulation) (notes []string, err error) {
+// error. Those that an experiment file sets, which may have lines for other kinds of traffic, are in file.
+func checkScopes(cmd *cobra.Command, file map[string]*yaml.Node) (notes []string, err error) {
 	command := strings.TrimPrefix(cmd.CommandPath(), "ibweave ")
 	flags := cmd.Flags()
 	for _, list := range lists[command] {
@@ -234,17 +220,9 @@ func (a *app) checkScopes(cmd *cobra.Command, args []string, in *simulation) (no
 	var wrong []error
 	for _, s := range scopesOf(command) {
 		for _, name := range strings.Fields(s.flags) {
-			if !givenFlag(flags.Lookup(name)) {
+			reason := withoutEffect(&s, flags)
+			if reason == "" || file[name] != nil || !givenFlag(flags.Lookup(name)) {
 				continue
-			}
-			reason := withoutEffect(&s, flags, args)
-			if reason == "" {
-				continue
-			}
-			if in != nil {
-				if _, ok := in.from[name]; ok {
-					continue
-				}
 			}
 			if !s.note {
 				wrong = append(wrong, usagef("--%s %s", name, reason))

@@ -51,7 +51,6 @@ func checkScope(t *testing.T, command, flag string, s *scope) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var args []string
 		set := func(f *pflag.Flag, value string) {
 			if f == nil {
 				t.Fatalf("%s: scopes has a condition on a flag that there is not: %v", command, conditions)
@@ -72,15 +71,11 @@ func checkScope(t *testing.T, command, flag string, s *scope) {
 		c.InheritedFlags() // merges them
 		set(c.Flag(flag), "")
 		for _, condition := range conditions {
-			if condition == "DIR" {
-				args = []string{"dir"}
-				continue
-			}
 			name, values, _ := strings.Cut(condition, "=")
 			value, _, _ := strings.Cut(values, "|")
 			set(c.Flag(name), value)
 		}
-		reason := withoutEffect(s, c.Flags(), args)
+		reason := withoutEffect(s, c.Flags())
 		return strings.HasPrefix(reason, "says nothing with")
 	}
 	with, not := strings.Fields(s.with), strings.Fields(s.not)
@@ -282,7 +277,7 @@ func TestWithoutEffect(t *testing.T) {
 
 // byDefault says whether a condition holds without any flag.
 func byDefault(c *cobra.Command, condition string) bool {
-	_, ok := holds(condition, c.Flags(), nil)
+	_, ok := holds(condition, c.Flags())
 	return ok
 }
 

@@ -240,7 +240,7 @@ func (a *app) sim(ctx context.Context, in *simulation, args []string) (err error
 			return err
 		}
 	}
-	if err := a.sayNotes(a.checkScopes(a.command, args, in)); err != nil {
+	if err := a.sayNotes(checkScopes(a.command, in.from)); err != nil {
 		return err
 	}
 	if err := in.check(args); err != nil {
