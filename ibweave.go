@@ -86,7 +86,7 @@ func WriteSARIF(w io.Writer, s *state.State, r *verify.Result) error {
 	topology, _ := s.Source(state.Topology)
 	tables, _ := s.Source(state.ForwardingTables)
 	rules := slices.Concat(verify.Rules, multipath.Rules, multipath.TableRules, capture.Rules)
-	return report.Write(w, report.SARIFForm, r, report.Options{Version: Version, Topology: topology.File, Tables: tables.File, Rules: rules})
+	return report.SARIF(w, r, report.Options{Version: Version, Topology: topology.File, Tables: tables.File, Rules: rules})
 }
 
 // WriteOptions are the choices of Write.

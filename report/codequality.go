@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"io"
 	"path/filepath"
 
@@ -33,11 +34,11 @@ var codeQualitySeverity = map[verify.Severity]string{verify.Note: "info", verify
 // has no way to say so. There are at most as many as in SARIF, the gravest first.
 func CodeQuality(w io.Writer, r *verify.Result, opt Options) error {
 	list := []codeQuality{}
+	add := func(message, rule, print, severity, file string, line int) {
+		list = append(list, codeQuality{message, rule, print, severity, codeQualityLocation{filepath.ToSlash(filepath.Clean(file)), codeQualityLines{line}}})
+	}
 	for _, u := range r.Undecided {
-		list = append(list, codeQuality{
-			Description: undecided(u), CheckName: u.Rule, Fingerprint: undecidedPrint(u), Severity: "major",
-			Location: codeQualityLocation{filepath.ToSlash(filepath.Clean(opt.subject())), codeQualityLines{1}},
-		})
+		add(undecided(u), u.Rule, undecidedPrint(u), "major", opt.subject(), 1)
 	}
 	for i := range r.Findings {
 		f := &r.Findings[i]
@@ -48,14 +49,7 @@ func CodeQuality(w io.Writer, r *verify.Result, opt Options) error {
 			break
 		}
 		file, line := opt.place(f)
-		print := f.Fingerprint
-		if print == "" {
-			print = fingerprint(f)
-		}
-		list = append(list, codeQuality{
-			Description: f.Message, CheckName: f.Rule, Fingerprint: print, Severity: codeQualitySeverity[f.Severity],
-			Location: codeQualityLocation{filepath.ToSlash(filepath.Clean(file)), codeQualityLines{line}},
-		})
+		add(f.Message, f.Rule, cmp.Or(f.Fingerprint, fingerprint(f)), codeQualitySeverity[f.Severity], file, line)
 	}
 	return viewerJSON(w, list)
 }

@@ -17,29 +17,38 @@ import (
 )
 
 // Form is a way to print a verify.Result.
-type Form uint8
+type Form struct {
+	Name    string
+	Located bool // has the file and line of findings
+	// Write prints a result. Errors are those of w.
+	Write func(w io.Writer, r *verify.Result, opt Options) error
+}
 
-// The forms.
-const (
-	TextForm Form = iota
-	JSONForm
-	SARIFForm
-	JUnitForm
-	MarkdownForm
-	CodeQualityForm
-	PrometheusForm
-)
+// Forms are all ways to print a result.
+var Forms = []Form{
+	{Name: "text", Write: Text},
+	{Name: "json", Write: func(w io.Writer, r *verify.Result, opt Options) error {
+		return JSON(w, document{r, opt.Shape, opt.Plan, opt.Groups, opt.Traffic})
+	}},
+	{Name: "sarif", Located: true, Write: SARIF},
+	{Name: "junit", Write: JUnit},
+	{Name: "markdown", Write: Markdown},
+	{Name: "codequality", Located: true, Write: CodeQuality},
+	{Name: "prometheus", Write: func(w io.Writer, r *verify.Result, opt Options) error {
+		return metrics.Write(w, "check", document{Result: r, Groups: opt.Groups})
+	}},
+}
 
-var forms = [...]string{TextForm: "text", JSONForm: "json", SARIFForm: "sarif", JUnitForm: "junit", MarkdownForm: "markdown", CodeQualityForm: "codequality", PrometheusForm: "prometheus"}
-
-// ParseForm reads a form's name.
-func ParseForm(s string) (Form, error) {
-	for i, name := range forms {
-		if name == s {
-			return Form(i), nil
+// FormByName finds a form.
+func FormByName(name string) (*Form, error) {
+	var names []string
+	for i := range Forms {
+		if Forms[i].Name == name {
+			return &Forms[i], nil
 		}
+		names = append(names, Forms[i].Name)
 	}
-	return 0, fmt.Errorf("format %q: want one of %s", s, strings.Join(forms[:], ", "))
+	return nil, fmt.Errorf("format %q: want one of %s", name, strings.Join(names, ", "))
 }
 
 // Options say where a result comes from and what it is held to.
@@ -119,25 +128,6 @@ type document struct {
 	Groups fmt.Stringer `json:"host_groups,omitempty"`
 	// Traffic is Options.Traffic.
 	Traffic any `json:"traffic,omitempty"`
-}
-
-// Write prints r in one of the forms. Errors are those of w.
-func Write(w io.Writer, form Form, r *verify.Result, opt Options) error {
-	switch form {
-	case JSONForm:
-		return JSON(w, document{r, opt.Shape, opt.Plan, opt.Groups, opt.Traffic})
-	case SARIFForm:
-		return SARIF(w, r, opt)
-	case JUnitForm:
-		return JUnit(w, r, opt)
-	case MarkdownForm:
-		return Markdown(w, r, opt)
-	case CodeQualityForm:
-		return CodeQuality(w, r, opt)
-	case PrometheusForm:
-		return metrics.Write(w, "check", document{Result: r, Groups: opt.Groups})
-	}
-	return Text(w, r, opt)
 }
 
 // JSON prints v, a result or a document that holds one, with two blanks a

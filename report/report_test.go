@@ -36,7 +36,7 @@ func sample() *verify.Result {
 
 func TestText(t *testing.T) {
 	var b bytes.Buffer
-	if err := Write(&b, TextForm, sample(), Options{Certificate: "proof"}); err != nil {
+	if err := Text(&b, sample(), Options{Certificate: "proof"}); err != nil {
 		t.Fatal(err)
 	}
 	want := `fabric       1,620 switches, 1 CA port, 2 links, LIDs up to 7
@@ -66,7 +66,7 @@ verdict      errors (2 errors, 1 warning, 1 note)
 	r := sample()
 	r.Add(verify.Finding{Rule: verify.CertificateRule, Severity: verify.Error, Message: "bad", Count: 1})
 	b.Reset()
-	if err := Write(&b, TextForm, r, Options{Certificate: "proof"}); err != nil {
+	if err := Text(&b, r, Options{Certificate: "proof"}); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(b.String(), "certificate  proof does not hold\n") {
@@ -77,7 +77,7 @@ verdict      errors (2 errors, 1 warning, 1 note)
 // The JSON form is the result, whole: it reads back as it was.
 func TestJSON(t *testing.T) {
 	var b, again bytes.Buffer
-	if err := Write(&b, JSONForm, sample(), Options{}); err != nil {
+	if err := formOf(t, "json").Write(&b, sample(), Options{}); err != nil {
 		t.Fatal(err)
 	}
 	var r verify.Result
@@ -97,7 +97,7 @@ func TestJSON(t *testing.T) {
 func TestSARIF(t *testing.T) {
 	var b bytes.Buffer
 	r := sample()
-	if err := Write(&b, SARIFForm, r, Options{Version: "1.2.3", Topology: "a b.txt", Tables: "/var/log/lfts"}); err != nil {
+	if err := SARIF(&b, r, Options{Version: "1.2.3", Topology: "a b.txt", Tables: "/var/log/lfts"}); err != nil {
 		t.Fatal(err)
 	}
 	var log struct {
@@ -189,7 +189,7 @@ func TestJUnit(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			var b bytes.Buffer
 			tc.opt.Tables = "lfts"
-			if err := Write(&b, JUnitForm, sample(), tc.opt); err != nil {
+			if err := JUnit(&b, sample(), tc.opt); err != nil {
 				t.Fatal(err)
 			}
 			var s junitSuites
@@ -215,11 +215,18 @@ func TestJUnit(t *testing.T) {
 	}
 }
 
-func TestForms(t *testing.T) {
-	if got, err := ParseForm("codequality"); got != CodeQualityForm || err != nil {
-		t.Errorf("codequality reads as %v, %v", got, err)
+// formOf finds a form.
+func formOf(t *testing.T, name string) *Form {
+	t.Helper()
+	f, err := FormByName(name)
+	if err != nil || f.Name != name {
+		t.Fatalf("form %s: %v, %v", name, f, err)
 	}
-	if _, err := ParseForm("html"); err == nil || err.Error() != `format "html": want one of text, json, sarif, junit, markdown, codequality, prometheus` {
+	return f
+}
+
+func TestForms(t *testing.T) {
+	if _, err := FormByName("html"); err == nil || err.Error() != `format "html": want one of text, json, sarif, junit, markdown, codequality, prometheus` {
 		t.Errorf("got %v", err)
 	}
 }
@@ -304,19 +311,19 @@ func TestUndecided(t *testing.T) {
 		t.Errorf("%q, %+v, want %+v", r.Verdict, r.Undecided, want)
 	}
 	for _, tc := range []struct {
-		form         Form
+		form         string
 		fails, never string // what comes with --fail-on error, and with never
 	}{
-		{TextForm, "\nundecided: rows | are missing\n    credit-loop\n\nundecided: a file is cut short\n    of-elsewhere\n\nverdict      undecided (1 warning, 2 undecided)\n", "verdict      undecided"},
-		{JSONForm, `"reason": "rows | are missing"`, `"verdict": "undecided"`},
-		{SARIFForm, `"kind": "open",
+		{"text", "\nundecided: rows | are missing\n    credit-loop\n\nundecided: a file is cut short\n    of-elsewhere\n\nverdict      undecided (1 warning, 2 undecided)\n", "verdict      undecided"},
+		{"json", `"reason": "rows | are missing"`, `"verdict": "undecided"`},
+		{"sarif", `"kind": "open",
           "level": "none",
           "message": {
             "text": "undecided: credit-loop: rows | are missing"`, `"associatedRule": {
                 "id": "of-elsewhere"`},
-		{JUnitForm, `failures="2"`, `failures="0"`},
-		{MarkdownForm, "lfts is undecided, and so fails\n", "| undecided | `credit-loop` | rows &#124; are missing |"},
-		{CodeQualityForm, `"description": "undecided: credit-loop: rows | are missing"`, `"severity": "major"`},
+		{"junit", `failures="2"`, `failures="0"`},
+		{"markdown", "lfts is undecided, and so fails\n", "| undecided | `credit-loop` | rows &#124; are missing |"},
+		{"codequality", `"description": "undecided: credit-loop: rows | are missing"`, `"severity": "major"`},
 	} {
 		for _, opt := range []Options{{FailOn: verify.Error}, {Never: true}} {
 			opt.Tables = "lfts"
@@ -328,11 +335,11 @@ func TestUndecided(t *testing.T) {
 				want = tc.never
 			}
 			var b strings.Builder
-			if err := Write(&b, tc.form, r, opt); err != nil {
+			if err := formOf(t, tc.form).Write(&b, r, opt); err != nil {
 				t.Fatal(err)
 			}
 			if !strings.Contains(b.String(), want) || !strings.Contains(b.String(), "of-elsewhere") {
-				t.Errorf("form %d, %+v: no %q in\n%s", tc.form, opt, want, &b)
+				t.Errorf("form %s, %+v: no %q in\n%s", tc.form, opt, want, &b)
 			}
 		}
 	}

@@ -218,7 +218,7 @@ func (in *audit) reportOptions(d demanded) report.Options {
 
 // reportFile is one --report of check.
 type reportFile struct {
-	form report.Form
+	form *report.Form
 	name string
 }
 
@@ -230,7 +230,7 @@ func parseReports(list []string) ([]reportFile, error) {
 		if !ok || name == "" {
 			return nil, usagef("--report %q: want FORM=FILE, like sarif=ibweave.sarif", s)
 		}
-		f, err := report.ParseForm(form)
+		f, err := report.FormByName(form)
 		if err != nil {
 			return nil, usagef("--report %q: %w", s, err)
 		}
@@ -241,9 +241,6 @@ func parseReports(list []string) ([]reportFile, error) {
 	}
 	return files, nil
 }
-
-// located says whether a form has the lines of findings.
-func located(f report.Form) bool { return f == report.SARIFForm || f == report.CodeQualityForm }
 
 // readSource takes the lines of --source, so that findings are located there only.
 func (a *app) readSource(in *audit, source string) error {

@@ -164,7 +164,7 @@ func (o *auditing) flags(flags *pflag.FlagSet) {
 // runCheck sees that the flags make sense, and checks.
 func (a *app) runCheck(cmd *cobra.Command, o *auditing, args []string) error {
 	in := &o.audit
-	form, err := report.ParseForm(o.format)
+	form, err := report.FormByName(o.format)
 	if err != nil {
 		return usagef("--format: %w", err)
 	}
@@ -239,7 +239,7 @@ func (a *app) resolveAudit(command string, in *audit, args []string) error {
 
 // check audits, and writes the reports, of which the first is for standard output.
 func (a *app) check(ctx context.Context, in *audit, level *threshold, reports []reportFile, source string) (err error) {
-	if slices.ContainsFunc(reports, func(f reportFile) bool { return located(f.form) }) {
+	if slices.ContainsFunc(reports, func(f reportFile) bool { return f.form.Located }) {
 		in.Lines = &open.Lines{Topology: in.Topology, Tables: cmp.Or(in.LFTs, in.FAR)}
 		in.places = &lineFinder{Lines: in.Lines}
 	}
@@ -263,16 +263,16 @@ func (a *app) check(ctx context.Context, in *audit, level *threshold, reports []
 	}
 	for _, f := range reports {
 		placed := opt
-		if source != "" && located(f.form) { // viewers see no other file
+		if source != "" && f.form.Located { // viewers see no other file
 			placed.Topology, placed.Tables = source, ""
 			if opt.Rules == nil {
 				placed.Rules = verify.Rules
 			}
 		}
 		if f.name == "" {
-			err = report.Write(a.stdout, f.form, x.result, placed)
+			err = f.form.Write(a.stdout, x.result, placed)
 		} else {
-			err = files.Write(f.name, cli.Printed(func(w io.Writer) error { return report.Write(w, f.form, x.result, placed) }))
+			err = files.Write(f.name, cli.Printed(func(w io.Writer) error { return f.form.Write(w, x.result, placed) }))
 		}
 		if err != nil {
 			return err

@@ -15,6 +15,7 @@ import (
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/verify"
 )
@@ -87,7 +88,7 @@ func flagValues() map[string][]string {
 		"lids": {"keep", "dense", "mesh"}, "color": {"auto", "always", "never"}, "log-level": {"debug", "info", "warn", "error"}, "log-format": {"console", "json"},
 		"names":         {"site", "factory", "mixed"},
 		"check copying": {"independent", "reserving", "lock-step", "wormhole"},
-		"check format":  {"text", "json", "sarif", "junit", "markdown", "codequality", "prometheus"}, "gen format": strings.Split(genFormats(), ", "),
+		"check format":  each(report.Forms, func(f report.Form) string { return f.Name }), "gen format": strings.Split(genFormats(), ", "),
 	}
 }
 

@@ -87,18 +87,24 @@ func escape(v string) string { return labelEscapes.Replace(fabric.Printable(v)) 
 
 var labelEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 
-// info writes a metric that has the texts of the document as labels.
-func (p *printer) info(members map[string]any) {
-	var labels []string
+// labels are the texts of an object, in the order of their names.
+func labels(members map[string]any) (list []string) {
 	for _, name := range slices.Sorted(maps.Keys(members)) {
-		if v, ok := members[name].(string); ok && name != "verdict" && v != "" {
-			labels = append(labels, name+`="`+escape(v)+`"`)
+		if v, ok := members[name].(string); ok {
+			list = append(list, name+`="`+escape(v)+`"`)
 		}
 	}
-	if labels != nil {
+	return list
+}
+
+// info writes a metric that has the texts of the document as labels.
+func (p *printer) info(members map[string]any) {
+	members = maps.Clone(members)
+	maps.DeleteFunc(members, func(name string, v any) bool { return name == "verdict" || v == "" })
+	if list := labels(members); list != nil {
 		name := "ibweave_" + p.command + "_info"
 		p.head(name, "gauge", "Texts of the document.")
-		fmt.Fprintf(p, "%s{%s} 1\n", name, strings.Join(labels, ","))
+		fmt.Fprintf(p, "%s{%s} 1\n", name, strings.Join(list, ","))
 	}
 }
 
@@ -174,16 +180,11 @@ func (p *printer) findings(list []any) {
 // these objects.
 func (p *printer) groups(path []string, list []any) {
 	lines := make(map[string][]string) // by metric
-	var add func(path, labels []string, list []any)
-	add = func(path, labels []string, list []any) {
+	var add func(path, above []string, list []any)
+	add = func(path, above []string, list []any) {
 		for _, x := range list {
 			members, _ := x.(map[string]any)
-			own := slices.Clone(labels)
-			for _, name := range slices.Sorted(maps.Keys(members)) {
-				if v, ok := members[name].(string); ok {
-					own = append(own, name+`="`+escape(v)+`"`)
-				}
-			}
+			own := slices.Concat(above, labels(members))
 			for name, v := range members {
 				at := append(slices.Clone(path), name)
 				switch v := v.(type) {
