@@ -236,17 +236,19 @@ func (s *Sim) waitForAny(c int32, ce *cell) {
 // Reordering says how packets with adaptive tables arrived: in the order of their flow, or not.
 // A flow is all unicast packets of one source, DLID, SL and Message.Flow.
 type Reordering struct {
-	Flows   int64 // that packets were sent of
-	Packets int64 // that arrived
-	// OutOfOrder is how many arrived after a packet of their flow that was sent later, and
-	// OutOfOrderFlows how many flows have such packets.
-	OutOfOrder, OutOfOrderFlows int64
+	Packets int64 `json:"packets"` // that arrived
+	// OutOfOrder is how many arrived after a packet of their flow that was sent later, and Share
+	// how many of Packets that is.
+	OutOfOrder      int64   `json:"out_of_order"`
+	Share           float64 `json:"share"`
+	Flows           int64   `json:"flows"`              // that packets were sent of
+	OutOfOrderFlows int64   `json:"out_of_order_flows"` // flows that have packets out of order
 	// Behind is, at most, how many places behind the last packet in order, of those that had
 	// arrived, a packet was.
-	Behind int64
+	Behind int64 `json:"max_behind"`
 	// Late is for each of these packets how long ago its flow had its first gap, of those that
 	// were not filled: how long a receiver that wants order had been holding packets back.
-	Late Latency
+	Late *Summary `json:"late_ns,omitempty"`
 }
 
 // flowKey tells flows apart.
@@ -275,6 +277,7 @@ type ticket struct {
 // ordering follows the order of packets.
 type ordering struct {
 	Reordering
+	late     Latency
 	index    map[flowKey]int32
 	flows    []flow
 	messages pool[int32] // packets of a message that have not arrived
@@ -309,7 +312,7 @@ func (o *ordering) deliver(packet int32, now Time) (last bool) {
 	if t.place < f.next {
 		o.OutOfOrder++
 		o.Behind = max(o.Behind, f.next-1-t.place)
-		o.Late.add(now - f.gap)
+		o.late.add(now - f.gap)
 		if !f.late {
 			f.late = true
 			o.OutOfOrderFlows++
@@ -335,6 +338,7 @@ func (s *Sim) Reordering() *Reordering {
 		return nil
 	}
 	r := s.order.Reordering
+	r.Share, r.Late = float64(r.OutOfOrder)/float64(max(r.Packets, 1)), s.order.late.summary(true)
 	return &r
 }
 

@@ -56,7 +56,7 @@ type JobsDone struct {
 	TimeUp     bool
 	Counts     Counts
 	Reordering *Reordering // nil without adaptive tables
-	Limits     Limits
+	Limits     *Limits     // nil with flits
 }
 
 // JobDone is what became of a job.

@@ -49,21 +49,27 @@ const Full = 0.9
 // waits for room in a buffer, whose first packet waits for a port, and so on, up to a link that
 // sends or a credit that comes. With flits nothing is measured.
 type Limits struct {
-	Samples int // moments, 0 where nothing is measured
 	// Limit is what the traffic would gain most from having more of.
-	Limit Resource
+	Limit Resource `json:"resource"`
 	// Sending and Blocked are shares of the time of all hosts. In the rest they have nothing to
 	// send.
-	Sending, Blocked float64
-	// By is the shares of Blocked by what blocks; that of Offered is 0.
-	By [numResources]float64
+	Sending float64 `json:"sending"`
+	Blocked float64 `json:"blocked"`
+	// Shares of Blocked by what blocks.
+	HostLink float64 `json:"by_host_link"`
+	Cable    float64 `json:"by_cable"`
+	Buffer   float64 `json:"by_buffer"`
+	Credit   float64 `json:"by_credit"`
 	// Link is the port that sends into the link which blocks hosts, in the way that Limit says, for
-	// most of the time; where none does, into the busiest link. Busy is the share of the time in
-	// which it sends.
-	Link fabric.PortID
-	Busy float64
-	// Full counts the directions of links that are full, those of HostLink and of Cable.
-	Full [numResources]int
+	// most of the time; where none does, into the busiest link.
+	Link struct {
+		Sender
+		Busy float64 `json:"busy"` // share of the time in which it sends
+	} `json:"link"`
+	FullHostLinks int `json:"full_host_links"` // directions of links that are
+	FullCables    int `json:"full_cables"`
+
+	samples int // moments
 }
 
 // limits samples a simulation.
@@ -226,16 +232,16 @@ func (s *Sim) leaving(in int32) int32 {
 
 // result says what was sampled up to a time. wanted says that hosts had more to send than they
 // could, or may have had, or that the time is that in which they sent all.
-func (l *limits) result(end Time, wanted bool) (r Limits) {
-	if l == nil || end <= l.from || l.all == 0 {
-		return r
+func (l *limits) result(end Time, wanted bool) *Limits {
+	if l == nil || end <= l.from || l.all == 0 || l.samples == 0 {
+		return nil
 	}
-	s := l.s
-	r.Samples = l.samples
+	s, r := l.s, &Limits{samples: l.samples}
 	r.Sending, r.Blocked = float64(l.sending)/float64(l.all), float64(l.blocked)/float64(l.all)
 	var by, most [numResources]Time
 	var worst, busiest [numResources]fabric.PortID
 	var busy [numResources]float64 // of busiest
+	var full [numResources]int
 	blame := func(why Resource, p fabric.PortID, t Time) {
 		by[why] += t
 		if t > most[why] {
@@ -253,19 +259,18 @@ func (l *limits) result(end Time, wanted bool) (r Limits) {
 		why := Buffer
 		if share >= Full {
 			why = kind
-			r.Full[kind]++
+			full[kind]++
 		}
 		blame(why, p, l.links[p])
 		blame(Credit, p, l.credits[p])
 	}
-	for why := range by {
-		if l.blocked > 0 {
-			r.By[why] = float64(by[why]) / float64(l.blocked)
-		}
+	if n := float64(l.blocked); n > 0 {
+		r.HostLink, r.Cable, r.Buffer, r.Credit = float64(by[HostLink])/n, float64(by[Cable])/n, float64(by[Buffer])/n, float64(by[Credit])/n
 	}
-	r.Link = busiest[HostLink]
+	r.FullHostLinks, r.FullCables = full[HostLink], full[Cable]
+	link := busiest[HostLink]
 	if busy[Cable] > busy[HostLink] {
-		r.Link = busiest[Cable]
+		link = busiest[Cable]
 	}
 	switch {
 	case !wanted:
@@ -275,13 +280,14 @@ func (l *limits) result(end Time, wanted bool) (r Limits) {
 				r.Limit = why
 			}
 		}
-		r.Link = worst[r.Limit]
+		link = worst[r.Limit]
 	case busy[HostLink] >= Full:
-		r.Limit, r.Link = HostLink, busiest[HostLink]
+		r.Limit, link = HostLink, busiest[HostLink]
 	case busy[Cable] >= Full:
 		r.Limit = Cable
 	}
-	r.Busy = l.busyShare(r.Link, end)
+	r.Link.Sender, r.Link.Busy = NewSender(s.net.Fabric, link), l.busyShare(link, end)
+	r.Link.Text = s.net.Fabric.PortName(link)
 	return r
 }
 

@@ -58,22 +58,23 @@ func TestLimits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l := &m.Limits
+		l := m.Limits
 		t.Logf("%s: accepts %.3f, %+v", tt.name, m.Accepted, *l)
-		if l.Limit != tt.limit || tt.limit != Offered && tt.share > 0 && l.By[tt.limit] < tt.share || tt.link != fabric.NoPort && l.Link != tt.link {
-			t.Errorf("%s: %+v at %s, want %s", tt.name, *l, tt.net.Fabric.PortName(l.Link), tt.limit)
+		if l.Limit != tt.limit || tt.limit != Offered && tt.share > 0 && l.by()[tt.limit] < tt.share || tt.link != fabric.NoPort && l.Link.Text != tt.net.Fabric.PortName(tt.link) {
+			t.Errorf("%s: %+v at %s, want %s", tt.name, *l, l.Link.Text, tt.limit)
 		}
-		if tt.limit == Offered && !tt.net.Fabric.IsSwitch(tt.net.Fabric.Owner(tt.net.Fabric.Peer(l.Link))) {
-			t.Errorf("%s: the busiest link is %s, want a cable, which four hosts share", tt.name, tt.net.Fabric.PortName(l.Link))
+		node, _ := tt.net.Fabric.NodeByGUID(l.Link.Node)
+		if peer := tt.net.Fabric.Peer(tt.net.Fabric.Port(node, l.Link.Port)); tt.limit == Offered && !tt.net.Fabric.IsSwitch(tt.net.Fabric.Owner(peer)) {
+			t.Errorf("%s: the busiest link is %s, want a cable, which four hosts share", tt.name, l.Link.Text)
 		}
 		if m.Accepted < tt.from || m.Accepted > tt.to {
 			t.Errorf("%s: accepts %.3f, want %g to %g", tt.name, m.Accepted, tt.from, tt.to)
 		}
 		sum := 0.0
-		for _, share := range l.By {
+		for _, share := range l.by() {
 			sum += share
 		}
-		if l.Sending+l.Blocked > 1+1e-9 || l.Blocked > 0 && math.Abs(sum-1) > 1e-9 || l.By[Offered] != 0 || l.Samples < 30 {
+		if l.Sending+l.Blocked > 1+1e-9 || l.Blocked > 0 && math.Abs(sum-1) > 1e-9 || l.by()[Offered] != 0 || l.samples < 30 {
 			t.Errorf("%s: %+v", tt.name, *l)
 		}
 	}
@@ -101,10 +102,10 @@ func TestLimitsOfCopying(t *testing.T) {
 					t.Fatal(err)
 				}
 				sum := 0.0
-				for _, share := range m.Limits.By {
+				for _, share := range m.Limits.by() {
 					sum += share
 				}
-				if l := &m.Limits; l.Limit == Offered || l.Sending+l.Blocked < 0.95 || math.Abs(sum-1) > 1e-9 || l.Sending+l.Blocked > 1+1e-9 {
+				if l := m.Limits; l.Limit == Offered || l.Sending+l.Blocked < 0.95 || math.Abs(sum-1) > 1e-9 || l.Sending+l.Blocked > 1+1e-9 {
 					t.Errorf("%s, %s, %d VLs: %+v", copying, arbitration, vls, *l)
 				}
 			}
@@ -186,6 +187,11 @@ func TestDivideBuffer(t *testing.T) {
 			t.Errorf("%d VLs: a port has %d bytes in its buffer at most, of %d", vls, most, bytes)
 		}
 	}
+}
+
+// by returns the shares of Blocked.
+func (l *Limits) by() map[Resource]float64 {
+	return map[Resource]float64{HostLink: l.HostLink, Cable: l.Cable, Buffer: l.Buffer, Credit: l.Credit}
 }
 
 // TestResourceNames has the names of resources read back.

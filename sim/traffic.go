@@ -169,7 +169,7 @@ type Measured struct {
 	Incomplete int64
 	Counts     Counts
 	Reordering *Reordering // nil without adaptive tables; the warm-up included
-	Limits     Limits
+	Limits     *Limits     // nil with flits
 }
 
 // open drives open-loop traffic.

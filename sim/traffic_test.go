@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -341,7 +342,7 @@ func TestPlay(t *testing.T) {
 	}
 	slices.Reverse(messages)
 	messages[1], messages[2] = messages[2], messages[1] // of one moment
-	if got, err := Play(t.Context(), net, oldLinks(), messages, 0); err != nil || *got != *want {
+	if got, err := Play(t.Context(), net, oldLinks(), messages, 0); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%v\n%+v\n%+v", err, got, want)
 	}
 	for _, bad := range []Timed{{At: -1}, {Message: Message{Src: -1}}} {

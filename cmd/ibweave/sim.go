@@ -481,7 +481,7 @@ type simRun struct {
 	hosts    int
 	mbps     int // of the slowest link of a host
 	points   []simParameters
-	results  []simResult
+	results  []sim.Result
 	compared []simCompared // nil where there is one routing
 }
 
@@ -696,7 +696,7 @@ func (r *simRun) parameters() map[string]string {
 }
 
 // simulate runs a point.
-func (r *simRun) simulate(ctx context.Context, i int) (simResult, error) {
+func (r *simRun) simulate(ctx context.Context, i int) (sim.Result, error) {
 	p := r.points[i]
 	traffic, stop := r.in.traffic, r.in.stop
 	traffic.Pattern, traffic.Trees = r.in.pattern, r.trees
@@ -721,23 +721,23 @@ func (r *simRun) simulate(ctx context.Context, i int) (simResult, error) {
 			stop.MaxTime = stop.WarmUp + max(2000, 20*sim.Time(stop.MinMessages)/sim.Time(r.hosts))*gap
 		}
 		if stop.MaxTime <= stop.WarmUp {
-			return simResult{}, r.in.wrong("max-time", "%s is not after the warm-up, which takes %s", stop.MaxTime, stop.WarmUp)
+			return sim.Result{}, r.in.wrong("max-time", "%s is not after the warm-up, which takes %s", stop.MaxTime, stop.WarmUp)
 		}
 		m, err = sim.Measure(ctx, net, cfg, traffic, stop)
 	}
 	deadlock, isDeadlock := errors.AsType[*sim.DeadlockError](err)
 	switch {
 	case isDeadlock:
-		return deadlocked(deadlock), nil
+		return deadlock.Result(), nil
 	case err == nil:
-		return measured(m, net.Fabric, r.in.loads == nil), nil
+		return m.Result(r.in.loads == nil), nil
 	case is[*sim.ConservationError](err), ctx.Err() != nil:
-		return simResult{}, err
+		return sim.Result{}, err
 	}
 	if r.in.file != "" {
-		return simResult{}, inputf("%s: %w", r.in.file, err)
+		return sim.Result{}, inputf("%s: %w", r.in.file, err)
 	}
-	return simResult{}, &usageError{err}
+	return sim.Result{}, &usageError{err}
 }
 
 // sourceCount is how many of the hosts that may send to groups do.

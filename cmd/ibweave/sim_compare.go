@@ -15,27 +15,6 @@ import (
 	"github.com/ibweave/ibweave/sim"
 )
 
-// simReordering is what became of the order of packets.
-type simReordering struct {
-	Packets         int64   `json:"packets"`
-	OutOfOrder      int64   `json:"out_of_order"`
-	Share           float64 `json:"share"` // of packets that are out of order
-	Flows           int64   `json:"flows"`
-	OutOfOrderFlows int64   `json:"out_of_order_flows"`
-	Behind          int64   `json:"max_behind"` // packets
-	Late            *simNs  `json:"late_ns,omitempty"`
-}
-
-func reordered(r *sim.Reordering) *simReordering {
-	if r == nil {
-		return nil
-	}
-	return &simReordering{
-		Packets: r.Packets, OutOfOrder: r.OutOfOrder, Share: float64(r.OutOfOrder) / float64(max(r.Packets, 1)),
-		Flows: r.Flows, OutOfOrderFlows: r.OutOfOrderFlows, Behind: r.Behind, Late: nanoseconds(&r.Late, true),
-	}
-}
-
 // simCompared is a routing at one load and size, over all seeds: means of what the points
 // have.
 type simCompared struct {
@@ -92,7 +71,7 @@ func (r *simRun) compare() []simCompared {
 		c.Seeds++
 		c.Accepted += x.Accepted
 		c.Time += x.Time
-		c.accepted = append(c.accepted, x.throughput())
+		c.accepted = append(c.accepted, throughput(x))
 		if x.Latency != nil {
 			c.P50 += x.Latency.P50
 			c.P99 += x.Latency.P99
@@ -101,7 +80,7 @@ func (r *simRun) compare() []simCompared {
 			c.OutOfOrder += x.Reordering.Share
 		}
 		if x.Limits != nil {
-			c.Limits[x.limit()]++
+			c.Limits[limit(x)]++
 			c.Blocked += x.Limits.Blocked
 		}
 	}
@@ -121,7 +100,7 @@ func (r *simRun) compare() []simCompared {
 }
 
 // throughput is what the gain compares: what was accepted, and of a trace how fast it was over.
-func (x *simResult) throughput() float64 {
+func throughput(x *sim.Result) float64 {
 	if x.Accepted > 0 || x.Time == 0 {
 		return x.Accepted
 	}

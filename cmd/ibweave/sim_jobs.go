@@ -67,7 +67,7 @@ type jobsPoint struct {
 
 // jobsResult is the result of a point.
 type jobsResult struct {
-	simResult
+	sim.Result
 	*sim.JobsDone // nil after a deadlock
 }
 
@@ -277,22 +277,13 @@ func (r *jobsRun) simulate(ctx context.Context, i int) (jobsResult, error) {
 	deadlock, isDeadlock := errors.AsType[*sim.DeadlockError](err)
 	switch {
 	case isDeadlock:
-		return jobsResult{deadlocked(deadlock), nil}, nil
+		return jobsResult{deadlock.Result(), nil}, nil
 	case is[*sim.ConservationError](err), ctx.Err() != nil:
 		return jobsResult{}, err
 	case err != nil:
 		return jobsResult{}, &usageError{err}
 	}
-	out := simResult{State: "done", Time: m.Time.Nanoseconds(), Reordering: reordered(m.Reordering), Limits: limited(&m.Limits, x.net.Fabric)}
-	out.count(m.Counts)
-	if m.TimeUp {
-		out.State = stateMaxTime
-	}
-	for i := range m.Jobs {
-		out.Messages += m.Jobs[i].Messages - m.Jobs[i].Left
-		out.Incomplete += m.Jobs[i].Left
-	}
-	return jobsResult{out, m}, nil
+	return jobsResult{m.Result(), m}, nil
 }
 
 // result finds the result of a routing with one job alone, or with all.
@@ -324,20 +315,12 @@ type waitedBy struct {
 	Job     string     `json:"job"`     // whose packets are in the way; the job's own name for those of its own
 	Share   float64    `json:"share"`   // of the time that the packets of the job wait
 	Packets float64    `json:"packets"` // that wait for it, on average over the time of all jobs
-	Cable   waitedPort `json:"cable"`   // where most of it is
-}
-
-// waitedPort is the port that sends into a cable.
-type waitedPort struct {
-	Node fabric.GUID    `json:"node"`
-	Name string         `json:"name"`
-	Port fabric.PortNum `json:"port"`
-	Text string         `json:"text"` // from and to, for people
+	Cable   sim.Sender `json:"cable"`   // where most of it is
 }
 
 // cableWaited is a cable that packets wait for, by the port that sends into it.
 type cableWaited struct {
-	waitedPort
+	sim.Sender
 	Busy    float64    `json:"busy"`    // share of the time in which it sends
 	Packets float64    `json:"packets"` // that wait for it, on average
 	Share   float64    `json:"share"`   // of the time that all packets wait
@@ -363,16 +346,16 @@ type routingCompared struct {
 	Time      float64 `json:"time_ns"` // until the last job was done
 	// Slowdown is the geometric mean of those of jobs, 0 where one was not done; Gain is that of their
 	// gains, null for the first routing.
-	Slowdown   float64        `json:"slowdown"`
-	Gain       *float64       `json:"gain"`
-	Jobs       []jobCompared  `json:"jobs"`
-	Cables     []cableWaited  `json:"cables"`
-	Limits     *simLimits     `json:"limits,omitempty"`
-	Reordering *simReordering `json:"reordering,omitempty"`
-	Dropped    int64          `json:"dropped"`
-	Strayed    int64          `json:"strayed"`
-	Packets    int64          `json:"packets"`
-	Deadlock   *simDeadlock   `json:"deadlock,omitempty"`
+	Slowdown   float64         `json:"slowdown"`
+	Gain       *float64        `json:"gain"`
+	Jobs       []jobCompared   `json:"jobs"`
+	Cables     []cableWaited   `json:"cables"`
+	Limits     *sim.Limits     `json:"limits,omitempty"`
+	Reordering *sim.Reordering `json:"reordering,omitempty"`
+	Dropped    int64           `json:"dropped"`
+	Strayed    int64           `json:"strayed"`
+	Packets    int64           `json:"packets"`
+	Deadlock   *sim.Deadlock   `json:"deadlock,omitempty"`
 }
 
 // compare joins the points of each routing.
@@ -381,7 +364,7 @@ func (r *jobsRun) compare() (list []routingCompared) {
 		x, all := &r.routings[i], r.result(i, -1)
 		c := routingCompared{
 			Routing: x.name(), Engine: x.engine, Fitted: x.fitted, VLs: x.vls, Adaptive: x.choice, Multicast: x.mcast,
-			State: all.State, Time: all.simResult.Time, Jobs: []jobCompared{}, Limits: all.simResult.Limits, Reordering: all.simResult.Reordering,
+			State: all.State, Time: all.Result.Time, Jobs: []jobCompared{}, Limits: all.Result.Limits, Reordering: all.Result.Reordering,
 			Dropped: all.Dropped, Strayed: all.Strayed, Packets: all.Packets, Deadlock: all.Deadlock,
 		}
 		slowdown, gain, done := 0.0, 0.0, 0
@@ -435,11 +418,6 @@ func (r *jobsRun) nameOf(job int) string {
 	return r.works[job].Job
 }
 
-func portWaited(f *fabric.Fabric, p fabric.PortID) waitedPort {
-	node := f.Owner(p)
-	return waitedPort{f.Node(node).GUID, f.Name(node).Text, f.Num(p), strings.ReplaceAll(f.PortName(p)+" -> "+f.PortName(f.Peer(p)), `"`, "")}
-}
-
 // waitsOf is what the packets of a job wait for, most first.
 func (r *jobsRun) waitsOf(all *sim.JobsDone, f *fabric.Fabric, job int) (list []waitedBy) {
 	total := sim.Time(0)
@@ -456,7 +434,7 @@ func (r *jobsRun) waitsOf(all *sim.JobsDone, f *fabric.Fabric, job int) (list []
 	}
 	for k, t := range by {
 		if t > 0 {
-			list = append(list, waitedBy{r.nameOf(k), float64(t) / float64(total), float64(t) / 1000 / all.Time.Nanoseconds(), portWaited(f, at[k])})
+			list = append(list, waitedBy{r.nameOf(k), float64(t) / float64(total), float64(t) / 1000 / all.Time.Nanoseconds(), sim.NewSender(f, at[k])})
 		}
 	}
 	slices.SortStableFunc(list, func(x, y waitedBy) int { return cmp.Compare(y.Share, x.Share) })
@@ -480,7 +458,7 @@ func (r *jobsRun) cables(all *sim.JobsDone, f *fabric.Fabric) []cableWaited {
 		}
 		slices.SortStableFunc(waits, func(x, y sim.Waited) int { return cmp.Compare(y.Time, x.Time) })
 		sum := sim.Time(0)
-		c := cableWaited{waitedPort: portWaited(f, p), Busy: mean(all.Busy[p])}
+		c := cableWaited{Sender: sim.NewSender(f, p), Busy: mean(all.Busy[p])}
 		for _, w := range waits {
 			sum += w.Time
 			c.Jobs = append(c.Jobs, jobWaits{r.nameOf(w.Job), r.nameOf(w.By), mean(w.Time)})
@@ -505,7 +483,7 @@ func (a *app) writeJobs(r *jobsRun) error {
 			if point.what = "all jobs"; alone {
 				point.what = r.works[p.job].Job + " alone"
 			}
-			base.points, base.results = append(base.points, point), append(base.results, r.results[i].simResult)
+			base.points, base.results = append(base.points, point), append(base.results, r.results[i].Result)
 		}
 	}
 	base.nameWitnesses()
@@ -577,7 +555,7 @@ func (r *jobsRun) writeText(w *facts, base *simRun, list []routingCompared) {
 		}
 		limit := ""
 		if c.Limits != nil {
-			limit = "limit " + c.Limits.Resource.String()
+			limit = "limit " + c.Limits.Limit.String()
 		}
 		row("", c.Gain, "all", "", "", "", microseconds(c.Time), ratioText(c.Slowdown), limit, strings.Replace(c.State, "done", "", 1))
 	}
@@ -600,7 +578,7 @@ func (r *jobsRun) writeText(w *facts, base *simRun, list []routingCompared) {
 		_ = t.Flush()
 	}
 	if best.Limits != nil {
-		fmt.Fprintf(w, "\nlimit: %s\n", strings.TrimPrefix(best.Routing+": "+best.Limits.String(), ": "))
+		fmt.Fprintf(w, "\nlimit: %s\n", strings.TrimPrefix(best.Routing+": "+limitText(best.Limits), ": "))
 	}
 	base.writeDeadlocks(w)
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
-	"math"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -17,97 +16,6 @@ import (
 	"github.com/ibweave/ibweave/sim"
 	"github.com/ibweave/ibweave/verify"
 )
-
-// simResult is what a point came to. Times are in nanoseconds.
-type simResult struct {
-	// State is done; saturated, when hosts had ever more packets waiting; max-time, when
-	// that ended it before the precision that was asked for; or deadlock.
-	State    string  `json:"state"`
-	Messages int64   `json:"messages"` // measured
-	Latency  *simNs  `json:"latency_ns,omitempty"`
-	Offered  float64 `json:"offered"`  // as a share of what the links of the hosts carry
-	Accepted float64 `json:"accepted"` // the same
-	// Of the latency: unicast messages, multicast messages until the last receiver,
-	// and each of their receivers by itself.
-	Unicast    *simNs         `json:"unicast_ns,omitempty"`
-	Multicast  *simNs         `json:"multicast_ns,omitempty"`
-	Receiver   *simNs         `json:"receiver_ns,omitempty"`
-	Time       float64        `json:"time_ns"` // simulated; with --burst and --trace the makespan
-	Incomplete int64          `json:"incomplete"`
-	Dropped    int64          `json:"dropped"`
-	Strayed    int64          `json:"strayed"`
-	Packets    int64          `json:"packets"`
-	FlitHops   int64          `json:"flit_hops"`
-	Events     int64          `json:"events"`
-	Reordering *simReordering `json:"reordering,omitempty"` // with adaptive tables
-	Deadlock   *simDeadlock   `json:"deadlock,omitempty"`
-	Limits     *simLimits     `json:"limits,omitempty"` // without flits
-}
-
-// simNs is a distribution.
-type simNs struct {
-	Count int64    `json:"count"`
-	Mean  float64  `json:"mean"`
-	Error *float64 `json:"error"` // half of the 95 % confidence interval; null in closed loop, and when too few to tell
-	Min   float64  `json:"min"`
-	P50   float64  `json:"p50"`
-	P99   float64  `json:"p99"`
-	Max   float64  `json:"max"`
-}
-
-// simDeadlock is a cycle of packets that wait for each other.
-type simDeadlock struct {
-	At      float64      `json:"at_ns"` // when it was found
-	Message string       `json:"message"`
-	Witness []verify.Hop `json:"witness"` // as that of check's credit-loop
-	Waits   []sim.Wait   `json:"waits"`
-}
-
-// stateMaxTime is the state of a point that --max-time ended.
-const stateMaxTime = "max-time"
-
-// measured is the result of a measurement, which in closed loop is no sample that
-// has a confidence interval.
-func measured(m *sim.Measured, f *fabric.Fabric, closed bool) simResult {
-	r := simResult{
-		State: "done", Messages: m.All.Count, Latency: nanoseconds(&m.All, closed), Offered: m.Offered, Accepted: m.Accepted,
-		Unicast: nanoseconds(&m.Unicast, closed), Multicast: nanoseconds(&m.Multicast, closed), Receiver: nanoseconds(&m.Receiver, closed),
-		Time: m.Time.Nanoseconds(), Incomplete: m.Incomplete, Reordering: reordered(m.Reordering), Limits: limited(&m.Limits, f),
-	}
-	switch {
-	case m.Saturated:
-		r.State = "saturated"
-	case m.TimeUp:
-		r.State = stateMaxTime
-	}
-	r.count(m.Counts)
-	return r
-}
-
-func (r *simResult) count(c sim.Counts) {
-	r.Dropped, r.Strayed, r.Packets, r.FlitHops, r.Events = c.Dropped, c.Strayed, c.Packets, c.FlitHops, c.Events
-}
-
-func nanoseconds(l *sim.Latency, closed bool) *simNs {
-	if l.Count == 0 {
-		return nil
-	}
-	ns := &simNs{Count: l.Count, Min: l.Min.Nanoseconds(), P50: l.Quantile(0.5).Nanoseconds(), P99: l.Quantile(0.99).Nanoseconds(), Max: l.Max.Nanoseconds()}
-	mean, half := l.Interval()
-	ns.Mean = mean / 1000
-	if !closed && !math.IsInf(half, 0) {
-		half /= 1000
-		ns.Error = &half
-	}
-	return ns
-}
-
-func deadlocked(e *sim.DeadlockError) simResult {
-	d := &simDeadlock{At: e.At.Nanoseconds(), Waits: e.Waits, Witness: e.Channels()}
-	d.Message = fmt.Sprintf("deadlock, found at %s: %s wait for each other; cycle, %s",
-		e.At, text.CountGrouped(len(e.Waits), "packet", "packets"), text.CountGrouped(len(d.Witness), "channel", "channels"))
-	return simResult{State: "deadlock", Time: d.At, Deadlock: d}
-}
 
 // nameWitnesses gives the switches of deadlocks their names: those of results that come
 // from a state file lack GUIDs.
@@ -156,7 +64,7 @@ func (a *app) judgeSimulated(r *simRun) error {
 		dropped += r.results[i].Dropped
 		strayed += r.results[i].Strayed
 	}
-	deadlocks := count(r.results, func(x simResult) bool { return x.Deadlock != nil })
+	deadlocks := count(r.results, func(x sim.Result) bool { return x.Deadlock != nil })
 	if deadlocks > 0 {
 		fmt.Fprintf(a.stderr, "ibweave: deadlock at %d of %s\n", deadlocks, text.CountGrouped(len(r.results), "point", "points"))
 	}
@@ -183,7 +91,7 @@ func fabricDocument(f *fabric.Fabric) simFabric {
 func (r *simRun) document() any {
 	type point struct {
 		simParameters
-		simResult
+		sim.Result
 	}
 	doc := struct {
 		Fabric     simFabric         `json:"fabric"`
@@ -212,9 +120,9 @@ func (r *simRun) writeCSV(w io.Writer) error {
 		p, x := &r.points[i], &r.results[i]
 		row := []string{number(p.Load, p.Load > 0), strconv.Itoa(p.Bytes), seedText(r, p), x.State, strconv.FormatInt(x.Messages, 10)}
 		row = append(row, meanAndError(x.Latency, exact)...)
-		l, known := cmp.Or(x.Latency, &simNs{}), x.Latency != nil
+		l, known := cmp.Or(x.Latency, &sim.Summary{}), x.Latency != nil
 		row = append(row, number(l.Min, known), number(l.P50, known), number(l.P99, known), number(l.Max, known))
-		for _, l := range []*simNs{x.Unicast, x.Multicast, x.Receiver} {
+		for _, l := range []*sim.Summary{x.Unicast, x.Multicast, x.Receiver} {
 			row = append(row, meanAndError(l, exact)...)
 		}
 		row = append(row, number(x.Offered, r.trace == nil), number(x.Accepted, r.trace == nil), number(x.Time, true))
@@ -225,7 +133,7 @@ func (r *simRun) writeCSV(w io.Writer) error {
 		if x.Reordering != nil {
 			outOfOrder = strconv.FormatInt(x.Reordering.OutOfOrder, 10)
 		}
-		row = append(row, p.Routing, outOfOrder, x.limit())
+		row = append(row, p.Routing, outOfOrder, limit(x))
 		_ = c.Write(row)
 	}
 	c.Flush()
@@ -254,7 +162,7 @@ func decimals(x float64, n int, there bool) string {
 }
 
 // meanAndError is the mean and the half of its interval, each "" where there is none.
-func meanAndError(l *simNs, n int) []string {
+func meanAndError(l *sim.Summary, n int) []string {
 	if l == nil {
 		return []string{"", ""}
 	}
@@ -290,7 +198,7 @@ func (r *simRun) writeText(w *facts) {
 	}
 	head = append(head, "offered", "accepted", "time us", "limit", "state")
 	fmt.Fprintf(t, "%s\t\n", strings.Join(head, "\t"))
-	mean := func(l *simNs) []string {
+	mean := func(l *sim.Summary) []string {
 		if !open {
 			return meanAndError(l, 1)[:1]
 		}
@@ -304,18 +212,18 @@ func (r *simRun) writeText(w *facts) {
 		}
 		row = append(row, strconv.Itoa(p.Bytes), seedText(r, p), strconv.FormatInt(x.Messages, 10))
 		row = append(row, mean(x.Latency)...)
-		l, known := cmp.Or(x.Latency, &simNs{}), x.Latency != nil
+		l, known := cmp.Or(x.Latency, &sim.Summary{}), x.Latency != nil
 		row = append(row, decimals(l.P99, 0, known), decimals(l.Max, 0, known))
 		if multi {
 			row = append(row, mean(x.Multicast)...)
 			row = append(row, mean(x.Receiver)[0])
 		}
 		known = r.trace == nil && x.Deadlock == nil
-		row = append(row, decimals(x.Offered, 4, known), decimals(x.Accepted, 4, known), decimals(x.Time/1000, 3, true), x.limit(), x.State)
+		row = append(row, decimals(x.Offered, 4, known), decimals(x.Accepted, 4, known), decimals(x.Time/1000, 3, true), limit(x), x.State)
 		fmt.Fprintf(t, "%s\t\n", strings.Join(row, "\t"))
 	}
 	_ = t.Flush() // a buffer takes all
-	if n := count(r.results, func(x simResult) bool { return x.State == stateMaxTime }); n > 0 {
+	if n := count(r.results, func(x sim.Result) bool { return x.State == sim.StateMaxTime }); n > 0 {
 		why := "--min-messages had not arrived by then, or the mean latency was not known to --error"
 		if !open {
 			why = "packets were still under way"
@@ -417,53 +325,19 @@ func (in *simulation) hardwareText() string {
 	return said
 }
 
-// simLimits holds the shares of time in which each resource kept hosts from sending at a point.
-type simLimits struct {
-	Resource sim.Resource `json:"resource"`
-	// Shares of the time of all hosts. In the rest they have nothing to send.
-	Sending float64 `json:"sending"`
-	Blocked float64 `json:"blocked"`
-	// Shares of the time in which they are blocked, by what blocks them.
-	HostLink float64 `json:"by_host_link"`
-	Cable    float64 `json:"by_cable"`
-	Buffer   float64 `json:"by_buffer"`
-	Credit   float64 `json:"by_credit"`
-	// The link that blocks most, by the port that sends into it; where none does, the busiest one.
-	Link struct {
-		waitedPort
-		Busy float64 `json:"busy"` // share of the time in which it sends
-	} `json:"link"`
-	FullHostLinks int `json:"full_host_links"` // directions of links that are
-	FullCables    int `json:"full_cables"`
-}
-
-// limited returns the limits of a measurement, nil for one without samples.
-func limited(l *sim.Limits, f *fabric.Fabric) *simLimits {
-	if l.Samples == 0 {
-		return nil
-	}
-	out := &simLimits{
-		Resource: l.Limit, Sending: l.Sending, Blocked: l.Blocked, FullHostLinks: l.Full[sim.HostLink], FullCables: l.Full[sim.Cable],
-		HostLink: l.By[sim.HostLink], Cable: l.By[sim.Cable], Buffer: l.By[sim.Buffer], Credit: l.By[sim.Credit],
-	}
-	out.Link.waitedPort, out.Link.Busy = portWaited(f, l.Link), l.Busy
-	out.Link.Text = f.PortName(l.Link)
-	return out
-}
-
 // limit is the resource in a table, "" where nothing was measured.
-func (x *simResult) limit() string {
+func limit(x *sim.Result) string {
 	if x.Limits == nil {
 		return ""
 	}
-	return x.Limits.Resource.String()
+	return x.Limits.Limit.String()
 }
 
-// String says in words what limits.
-func (l *simLimits) String() string {
+// limitText says in words what limits.
+func limitText(l *sim.Limits) string {
 	var b strings.Builder
 	at := fmt.Sprintf("%s, busy %.0f %% of the time", l.Link.Text, 100*l.Link.Busy)
-	switch l.Resource {
+	switch l.Limit {
 	case sim.HostLink:
 		fmt.Fprintf(&b, "links of hosts are full (%s), most of all %s", directions(l.FullHostLinks), at)
 	case sim.Cable:
@@ -502,13 +376,13 @@ func (r *simRun) writeLimits(w *facts) {
 	for i := range r.results {
 		p, x := &r.points[i], &r.results[i]
 		at := curve{p.Routing, p.Bytes}
-		if x.Limits == nil || x.Limits.Resource == sim.Offered || said[at] {
+		if x.Limits == nil || x.Limits.Limit == sim.Offered || said[at] {
 			continue
 		}
 		if len(said) == 0 {
 			fmt.Fprintln(w)
 		}
 		said[at] = true
-		fmt.Fprintf(w, "limit: %s%s\n", p.text(), x.Limits)
+		fmt.Fprintf(w, "limit: %s%s\n", p.text(), limitText(x.Limits))
 	}
 }

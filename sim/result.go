@@ -1,0 +1,130 @@
+package sim
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
+)
+
+// Result is a finished simulation as it is written and read: a Measured, or a deadlock. Times are in nanoseconds.
+type Result struct {
+	// State is done; saturated, when hosts had ever more packets waiting; StateMaxTime, when
+	// that ended it before the precision that was asked for; or deadlock.
+	State    string   `json:"state"`
+	Messages int64    `json:"messages"` // measured
+	Latency  *Summary `json:"latency_ns,omitempty"`
+	Offered  float64  `json:"offered"`  // as a share of what the links of the hosts carry
+	Accepted float64  `json:"accepted"` // the same
+	// Of the latency: unicast messages, multicast messages until the last receiver,
+	// and each of their receivers by itself.
+	Unicast    *Summary    `json:"unicast_ns,omitempty"`
+	Multicast  *Summary    `json:"multicast_ns,omitempty"`
+	Receiver   *Summary    `json:"receiver_ns,omitempty"`
+	Time       float64     `json:"time_ns"` // simulated; in closed loop the makespan
+	Incomplete int64       `json:"incomplete"`
+	Dropped    int64       `json:"dropped"`
+	Strayed    int64       `json:"strayed"`
+	Packets    int64       `json:"packets"`
+	FlitHops   int64       `json:"flit_hops"`
+	Events     int64       `json:"events"`
+	Reordering *Reordering `json:"reordering,omitempty"` // with adaptive tables
+	Deadlock   *Deadlock   `json:"deadlock,omitempty"`
+	Limits     *Limits     `json:"limits,omitempty"` // without flits
+}
+
+// StateMaxTime is the state of a Result that Stop.MaxTime ended.
+const StateMaxTime = "max-time"
+
+// Summary is a distribution of times in nanoseconds.
+type Summary struct {
+	Count int64    `json:"count"`
+	Mean  float64  `json:"mean"`
+	Error *float64 `json:"error"` // half of the 95 % confidence interval; null in closed loop, and when too few to tell
+	Min   float64  `json:"min"`
+	P50   float64  `json:"p50"`
+	P99   float64  `json:"p99"`
+	Max   float64  `json:"max"`
+}
+
+// Deadlock is a cycle of packets that wait for each other.
+type Deadlock struct {
+	At      float64 `json:"at_ns"` // when it was found
+	Message string  `json:"message"`
+	Witness []Hop   `json:"witness"` // as that of check's credit-loop
+	Waits   []Wait  `json:"waits"`
+}
+
+// Sender is a port that sends into a cable.
+type Sender struct {
+	Node fabric.GUID    `json:"node"`
+	Name string         `json:"name"`
+	Port fabric.PortNum `json:"port"`
+	Text string         `json:"text"` // for people
+}
+
+// NewSender returns a port of f, with the text "from -> to".
+func NewSender(f *fabric.Fabric, p fabric.PortID) Sender {
+	node := f.Owner(p)
+	return Sender{f.Node(node).GUID, f.Name(node).Text, f.Num(p), strings.ReplaceAll(f.PortName(p)+" -> "+f.PortName(f.Peer(p)), `"`, "")}
+}
+
+// Result sums up a measurement. That of a closed loop is no sample that has a confidence interval.
+func (m *Measured) Result(closed bool) Result {
+	r := Result{
+		State: "done", Messages: m.All.Count, Latency: m.All.summary(closed), Offered: m.Offered, Accepted: m.Accepted,
+		Unicast: m.Unicast.summary(closed), Multicast: m.Multicast.summary(closed), Receiver: m.Receiver.summary(closed),
+		Time: m.Time.Nanoseconds(), Incomplete: m.Incomplete, Reordering: m.Reordering, Limits: m.Limits,
+	}
+	switch {
+	case m.Saturated:
+		r.State = "saturated"
+	case m.TimeUp:
+		r.State = StateMaxTime
+	}
+	r.count(m.Counts)
+	return r
+}
+
+// Result sums up all jobs together.
+func (m *JobsDone) Result() Result {
+	r := Result{State: "done", Time: m.Time.Nanoseconds(), Reordering: m.Reordering, Limits: m.Limits}
+	r.count(m.Counts)
+	if m.TimeUp {
+		r.State = StateMaxTime
+	}
+	for i := range m.Jobs {
+		r.Messages += m.Jobs[i].Messages - m.Jobs[i].Left
+		r.Incomplete += m.Jobs[i].Left
+	}
+	return r
+}
+
+// Result is that of a simulation which the deadlock ended.
+func (e *DeadlockError) Result() Result {
+	d := &Deadlock{At: e.At.Nanoseconds(), Waits: e.Waits, Witness: e.Channels()}
+	d.Message = fmt.Sprintf("deadlock, found at %s: %s wait for each other; cycle, %s",
+		e.At, text.CountGrouped(len(e.Waits), "packet", "packets"), text.CountGrouped(len(d.Witness), "channel", "channels"))
+	return Result{State: "deadlock", Time: d.At, Deadlock: d}
+}
+
+func (r *Result) count(c Counts) {
+	r.Dropped, r.Strayed, r.Packets, r.FlitHops, r.Events = c.Dropped, c.Strayed, c.Packets, c.FlitHops, c.Events
+}
+
+// summary returns nil without observations.
+func (l *Latency) summary(closed bool) *Summary {
+	if l.Count == 0 {
+		return nil
+	}
+	s := &Summary{Count: l.Count, Min: l.Min.Nanoseconds(), P50: l.Quantile(0.5).Nanoseconds(), P99: l.Quantile(0.99).Nanoseconds(), Max: l.Max.Nanoseconds()}
+	mean, half := l.Interval()
+	s.Mean = mean / 1000
+	if !closed && !math.IsInf(half, 0) {
+		half /= 1000
+		s.Error = &half
+	}
+	return s
+}
