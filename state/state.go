@@ -134,8 +134,9 @@ func (s *State) Check() error {
 // Undecided is a reason for which nothing can be said of a part, or not all.
 type Undecided struct {
 	Part Part
-	// Ends means that only tables of CA and router ports are missing.
-	Ends   bool
+	// Kind is fabric.Dropped for text that was left out or cut off, fabric.Missing for what is not
+	// there, fabric.MissingEnds for tables of CA and router ports, or fabric.PrivateTables.
+	Kind   fabric.ProblemKind
 	Reason string
 }
 
@@ -147,36 +148,31 @@ func UndecidedBy(p Part, problems []fabric.Problem) (list []Undecided) {
 		Undecided
 		n int
 	}
-	byKind := map[string]*reason{}
+	byKind := map[fabric.ProblemKind]*reason{}
 	for i := range problems {
 		x := &problems[i]
-		key, what := "", x.File+": "+x.Message
+		kind, what := x.Kind, x.File+": "+x.Message
 		switch x.Kind {
 		case fabric.Dropped, fabric.Truncated:
-			key, what = "lenient", x.File+": --lenient left something out: "+x.Message
+			kind, what = fabric.Dropped, x.File+": --lenient left something out: "+x.Message
 			if x.Line > 0 && p == Topology && x.Err == nil {
 				what = fmt.Sprintf("%s:%d: --lenient left something out: %s", x.File, x.Line, x.Message)
 			} else if x.Line > 0 {
 				what = fmt.Sprintf("%s:%d: --lenient left this out: %s", x.File, x.Line, x.Message)
 			}
-		case fabric.Missing:
-			key = "missing"
-		case fabric.MissingEnds:
-			key = "ends"
-		case fabric.PrivateTables:
-			key = "private"
+		case fabric.Missing, fabric.MissingEnds, fabric.PrivateTables:
 		default:
 			continue
 		}
-		if byKind[key] == nil {
-			byKind[key] = &reason{Undecided: Undecided{Part: p, Ends: x.Kind == fabric.MissingEnds, Reason: what}}
+		if byKind[kind] == nil {
+			byKind[kind] = &reason{Undecided: Undecided{p, kind, what}}
 		}
-		if byKind[key].n++; x.Err == nil { // of a topology, where one stands for several lines
-			byKind[key].n += max(x.Count, 1) - 1
+		if byKind[kind].n++; x.Err == nil { // of a topology, where one stands for several lines
+			byKind[kind].n += max(x.Count, 1) - 1
 		}
 	}
-	for _, key := range slices.Sorted(maps.Keys(byKind)) {
-		r := byKind[key]
+	for _, kind := range slices.Sorted(maps.Keys(byKind)) {
+		r := byKind[kind]
 		if r.n > 1 {
 			r.Reason += fmt.Sprintf("; and %d more like that", r.n-1)
 		}

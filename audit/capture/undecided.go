@@ -51,9 +51,9 @@ func rulesOn(u state.Undecided, asked Asked) (rules []string) {
 		return slices.Concat(verify.UnicastRules, rules)
 	case state.SL2VLTables, state.SLsOfPaths:
 		switch {
-		case !u.Ends && asked.Multicast:
+		case u.Kind != fabric.MissingEnds && asked.Multicast:
 			return append(slices.Clone(verify.LaneRules), verify.MulticastMissing, verify.MulticastCreditLoop)
-		case !u.Ends:
+		case u.Kind != fabric.MissingEnds:
 			return verify.LaneRules
 		case u.Part == state.SLsOfPaths: // the checker looks at unknown SLs itself
 		case asked.Multicast:

@@ -163,55 +163,34 @@ func (a *app) readFolder(dir string, lenient bool) (*state.State, error) {
 // readDumps reads dumps of what is live, on the cables of f unless they come with a
 // topology.
 func (a *app) readDumps(d *drifting, f *fabric.Fabric) (*state.State, error) {
-	live := &state.State{Name: "live", Fabric: f}
 	if len(d.live) == 1 && open.Folder(d.live[0]) {
 		return a.readFolder(d.live[0], d.lenient)
 	}
-	opt := dump.Options{Lenient: d.lenient}
+	in := newAudit(d.lenient, true)
 	for _, name := range d.live {
 		data, err := a.readInput(name)
 		if err != nil {
 			return nil, err
 		}
-		var problems []fabric.Problem
-		twice := false
 		form := dump.Recognize(data)
-		switch form.Info().Kind {
-		case state.ForwardingTables:
-			twice = live.Tables != nil
-			live.Tables, problems, err = dump.ReadLFTs(name, data, f, opt)
-		case state.AdaptiveTables:
-			twice = live.Adaptive != nil
-			live.Adaptive, problems, err = dump.ReadFAR(name, data, f, opt)
-		case state.SL2VLTables:
-			twice = live.SL2VL != nil
-			live.SL2VL, problems, err = dump.ReadSL2VL(name, data, f, opt)
-		case state.MulticastTables:
-			twice = live.Multicast != nil
-			live.Multicast = &mft.Plan{}
-			live.Multicast.Tables, problems, err = dump.ReadMFTs(name, data, f, opt)
+		switch kind := form.Info().Kind; kind {
+		case state.ForwardingTables, state.AdaptiveTables, state.SL2VLTables, state.MulticastTables:
+			if in.Name(kind, name) != "" {
+				return nil, usagef("--live %s: there was a dump of such tables before; want one of each kind", name)
+			}
+			in.Load(name, data)
 		case "":
 			return nil, &fabric.ParseError{File: name, Err: fmt.Errorf("no dump of tables; want what dump_lfts or dump_mfts print, opensm-lfts.dump, opensm.mcfdbs, opensm-sl2vl.dump or far of ibdiagnet")}
 		default:
 			return nil, &fabric.ParseError{File: name, Err: fmt.Errorf("this is %s; want a dump of forwarding, multicast or SL-to-VL tables, or of adaptive routing", form)}
 		}
-		if err != nil {
-			return nil, err
-		}
-		if twice {
-			return nil, usagef("--live %s: there was a dump of such tables before; want one of each kind", name)
-		}
-		a.dumpProblems(problems, d.lenient)
-		if form.Info().Kind == state.ForwardingTables {
-			// A switch without a table lacks what it was meant to have.
-			problems = slices.DeleteFunc(problems, func(p fabric.Problem) bool { return p.Kind == fabric.Missing })
-		}
-		d.parts = append(d.parts, state.UndecidedBy(form.Info().Kind, problems)...)
 	}
-	if live.Tables == nil && live.Adaptive != nil {
-		live.Tables = live.Adaptive.PLFTs[0].Ports
+	in.UseFabric(f)
+	live, err := a.readState(&side{name: "live", audit: *in})
+	if err == nil { // a switch without a forwarding table lacks what it was meant to have
+		d.parts = slices.DeleteFunc(live.Undecided, func(u state.Undecided) bool { return u.Part == state.ForwardingTables && u.Kind == fabric.Missing })
 	}
-	return live, nil
+	return live, err
 }
 
 // pullLive reads the tables of a live subnet. What could not be read goes to standard

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/ibweave/ibweave/compile/outdir"
+	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/files"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/sminterface/dump"
@@ -36,15 +37,15 @@ var parts = []struct {
 	{state.PKeyTables, func(n *Files) *string { return &n.PKeys }},
 }
 
-// Name makes name the file of a part, and returns false for a part that Files does not have.
-func (n *Files) Name(p state.Part, name string) bool {
+// Name makes name the file of a part, and returns the file that it had. Names of parts that Files does
+// not have are left out.
+func (n *Files) Name(p state.Part, name string) (before string) {
 	for _, x := range parts {
 		if x.part == p {
-			*x.file(n) = name
-			return true
+			before, *x.file(n) = *x.file(n), name
 		}
 	}
-	return false
+	return before
 }
 
 // contents is what a folder or an archive has of dumps.
@@ -174,7 +175,7 @@ func (c *contents) choose(kind state.Part) (names []string, err error) {
 // which say nothing by themselves. The rules of the tables that they refer to are undecided.
 func (in *Input) dropUnpaired(dir string) {
 	leave := func(p state.Part, format string, args ...any) {
-		in.State.Undecided = append(in.State.Undecided, state.Undecided{Part: p, Reason: fmt.Sprintf(format, args...)})
+		in.State.Undecided = append(in.State.Undecided, state.Undecided{Part: p, Kind: fabric.Missing, Reason: fmt.Sprintf(format, args...)})
 	}
 	if in.SL2VL == "" && in.PathSLs != "" {
 		leave(state.SL2VLTables, "%s has path SLs and no SL-to-VL tables, %s or the text of smpquery sl2vl", dir, outdir.SL2VLName)
