@@ -60,12 +60,14 @@ var ErrNoHosts = errors.New("no channel adapter describes itself by the name of 
 func Of(f *fabric.Fabric, opt Options) (*Topology, error) {
 	t := &Topology{}
 	b := &builder{f: f, opt: opt, taken: make(map[string]bool)}
-	b.findHosts()
-	t.LeftOut = names.ListLeftOut(f, b.leftOut)
-	if t.Hosts = len(b.hosts); t.Hosts == 0 {
+	t.LeftOut = names.ListLeftOut(f, b.findUnits())
+	for i := range b.units {
+		t.Hosts += len(b.units[i].hosts)
+	}
+	if t.Hosts == 0 {
 		return t, ErrNoHosts
 	}
-	b.groupByLeaves()
+	b.joinUnits()
 	t.Groups = b.leaves()
 	t.Groups = append(t.Groups, b.above()...)
 	return t, nil
@@ -80,12 +82,6 @@ func (t *Topology) Leaves() []Group {
 	return t.Groups[:i]
 }
 
-// host is a host and the switches that it is cabled to, ascending.
-type host struct {
-	name     string
-	switches []fabric.NodeID
-}
-
 // unit is hosts that share their switches: what becomes a leaf.
 type unit struct {
 	name     string
@@ -94,34 +90,40 @@ type unit struct {
 }
 
 type builder struct {
-	f       *fabric.Fabric
-	opt     Options
-	hosts   []host
-	leftOut map[string][]fabric.NodeID // by reason
-	units   []unit
-	taken   map[string]bool // names of groups
+	f     *fabric.Fabric
+	opt   Options
+	units []unit
+	taken map[string]bool // names of groups
 }
 
-// findHosts finds the switches of each host.
-func (b *builder) findHosts() {
+// findUnits makes a unit of all hosts with the same switches, and returns the nodes that are no hosts by reason.
+func (b *builder) findUnits() (leftOut map[string][]fabric.NodeID) {
 	hosts, leftOut := names.Hosts(b.f, b.opt.Host, fabric.HostKind)
-	b.leftOut = leftOut
-	for _, found := range hosts {
-		h := host{name: found.Name}
-		for _, n := range found.Nodes {
+	index := make(map[string]int)
+	for _, h := range hosts {
+		var all []fabric.NodeID
+		for _, n := range h.Nodes {
 			switches := b.switchesOf(n)
 			if len(switches) == 0 {
 				leftOut[names.NotCabled] = append(leftOut[names.NotCabled], n)
 			}
-			h.switches = append(h.switches, switches...)
+			all = append(all, switches...)
 		}
-		if len(h.switches) == 0 {
+		if len(all) == 0 {
 			continue
 		}
-		slices.Sort(h.switches)
-		h.switches = slices.Compact(h.switches)
-		b.hosts = append(b.hosts, h)
+		slices.Sort(all)
+		all = slices.Compact(all)
+		key := fmt.Sprint(all)
+		i, known := index[key]
+		if !known {
+			i = len(b.units)
+			index[key] = i
+			b.units = append(b.units, unit{switches: all})
+		}
+		b.units[i].hosts = append(b.units[i].hosts, h.Name)
 	}
+	return leftOut
 }
 
 // switchesOf lists the switches that a node's ports are cabled to.
@@ -134,21 +136,9 @@ func (b *builder) switchesOf(n fabric.NodeID) (list []fabric.NodeID) {
 	return list
 }
 
-// groupByLeaves makes a unit of all hosts with the same switches. A unit joins a greater one
-// that has all of its switches or only some of them: the others of a host with a port down,
-// or those beside a login node with a second cable.
-func (b *builder) groupByLeaves() {
-	index := make(map[string]int)
-	for _, h := range b.hosts {
-		key := fmt.Sprint(h.switches)
-		i, known := index[key]
-		if !known {
-			i = len(b.units)
-			index[key] = i
-			b.units = append(b.units, unit{switches: h.switches})
-		}
-		b.units[i].hosts = append(b.units[i].hosts, h.name)
-	}
+// joinUnits joins each unit to the greatest one that has all of its switches or only some of them:
+// the others of a host with a port down, or those beside a login node with a second cable.
+func (b *builder) joinUnits() {
 	joins := graph.NewUnionFind[int32](len(b.units))
 	onSwitch := make(map[fabric.NodeID][]int)
 	for i := range b.units {
