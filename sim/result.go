@@ -1,8 +1,11 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -70,6 +73,79 @@ func NewSender(f *fabric.Fabric, p fabric.PortID) Sender {
 	node := f.Owner(p)
 	return Sender{f.Node(node).GUID, f.Name(node).Text, f.Num(p), strings.ReplaceAll(f.PortName(p)+" -> "+f.PortName(f.Peer(p)), `"`, "")}
 }
+
+// WaitedBy holds how long the packets of a job wait for those of one job.
+type WaitedBy struct {
+	Job     string  `json:"job"`     // whose packets are in the way; the job's own name for those of its own
+	Share   float64 `json:"share"`   // of the time that the packets of the job wait
+	Packets float64 `json:"packets"` // that wait for it, on average over the time of all jobs
+	Cable   Sender  `json:"cable"`   // where most of it is
+}
+
+// WaitedCable is a cable that packets wait for.
+type WaitedCable struct {
+	Sender
+	Busy    float64    `json:"busy"`    // share of the time in which the port sends
+	Packets float64    `json:"packets"` // that wait for it, on average
+	Share   float64    `json:"share"`   // of the time that all packets wait
+	Jobs    []JobWaits `json:"jobs"`    // most first
+}
+
+// JobWaits is how many packets of a job wait for those of another one, on average.
+type JobWaits struct {
+	Job     string  `json:"job"`
+	By      string  `json:"waits_for"`
+	Packets float64 `json:"packets"`
+}
+
+// WaitsOf lists for whom the packets of a job wait, most first. names are those of jobs, and then of the background.
+func (m *JobsDone) WaitsOf(f *fabric.Fabric, names []string, job int) (list []WaitedBy) {
+	total := Time(0)
+	by, most, at := make([]Time, len(names)), make([]Time, len(names)), make([]fabric.PortID, len(names))
+	for _, w := range m.Waits {
+		if w.Job != job {
+			continue
+		}
+		total += w.Time
+		by[w.By] += w.Time
+		if w.Time > most[w.By] {
+			most[w.By], at[w.By] = w.Time, w.Port
+		}
+	}
+	for k, t := range by {
+		if t > 0 {
+			list = append(list, WaitedBy{names[k], float64(t) / float64(total), m.mean(t), NewSender(f, at[k])})
+		}
+	}
+	slices.SortStableFunc(list, func(x, y WaitedBy) int { return cmp.Compare(y.Share, x.Share) })
+	return list
+}
+
+// Cables lists the cables that are waited for, most first. names are as for WaitsOf.
+func (m *JobsDone) Cables(f *fabric.Fabric, names []string) (list []WaitedCable) {
+	total := Time(0)
+	of := make(map[fabric.PortID][]Waited)
+	for _, w := range m.Waits {
+		total += w.Time
+		of[w.Port] = append(of[w.Port], w)
+	}
+	for _, p := range slices.Sorted(maps.Keys(of)) {
+		slices.SortStableFunc(of[p], func(x, y Waited) int { return cmp.Compare(y.Time, x.Time) })
+		sum := Time(0)
+		c := WaitedCable{Sender: NewSender(f, p), Busy: m.mean(m.Busy[p])}
+		for _, w := range of[p] {
+			sum += w.Time
+			c.Jobs = append(c.Jobs, JobWaits{names[w.Job], names[w.By], m.mean(w.Time)})
+		}
+		c.Packets, c.Share = m.mean(sum), float64(sum)/float64(total)
+		list = append(list, c)
+	}
+	slices.SortStableFunc(list, func(x, y WaitedCable) int { return cmp.Compare(y.Packets, x.Packets) })
+	return list
+}
+
+// mean is a time over that of all jobs.
+func (m *JobsDone) mean(t Time) float64 { return float64(t) / 1000 / m.Time.Nanoseconds() }
 
 // Result sums up a measurement. That of a closed loop is no sample that has a confidence interval.
 func (m *Measured) Result(closed bool) Result {

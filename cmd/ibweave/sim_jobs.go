@@ -305,33 +305,9 @@ type jobCompared struct {
 	Together float64 `json:"together_ns"`
 	Slowdown float64 `json:"slowdown"` // together over alone
 	// Gain is how much faster it is done than with the first routing: 0.1 is a tenth more; null for the first one.
-	Gain *float64   `json:"gain"`
-	Left int64      `json:"left"` // messages that had not arrived
-	By   []waitedBy `json:"waits_for"`
-}
-
-// waitedBy is what the packets of a job wait for.
-type waitedBy struct {
-	Job     string     `json:"job"`     // whose packets are in the way; the job's own name for those of its own
-	Share   float64    `json:"share"`   // of the time that the packets of the job wait
-	Packets float64    `json:"packets"` // that wait for it, on average over the time of all jobs
-	Cable   sim.Sender `json:"cable"`   // where most of it is
-}
-
-// cableWaited is a cable that packets wait for, by the port that sends into it.
-type cableWaited struct {
-	sim.Sender
-	Busy    float64    `json:"busy"`    // share of the time in which it sends
-	Packets float64    `json:"packets"` // that wait for it, on average
-	Share   float64    `json:"share"`   // of the time that all packets wait
-	Jobs    []jobWaits `json:"jobs"`
-}
-
-// jobWaits is how many packets of a job wait for those of another one, on average.
-type jobWaits struct {
-	Job     string  `json:"job"`
-	By      string  `json:"waits_for"`
-	Packets float64 `json:"packets"`
+	Gain *float64       `json:"gain"`
+	Left int64          `json:"left"` // messages that had not arrived
+	By   []sim.WaitedBy `json:"waits_for"`
 }
 
 // routingCompared is a routing with all jobs.
@@ -346,20 +322,21 @@ type routingCompared struct {
 	Time      float64 `json:"time_ns"` // until the last job was done
 	// Slowdown is the geometric mean of those of jobs, 0 where one was not done; Gain is that of their
 	// gains, null for the first routing.
-	Slowdown   float64         `json:"slowdown"`
-	Gain       *float64        `json:"gain"`
-	Jobs       []jobCompared   `json:"jobs"`
-	Cables     []cableWaited   `json:"cables"`
-	Limits     *sim.Limits     `json:"limits,omitempty"`
-	Reordering *sim.Reordering `json:"reordering,omitempty"`
-	Dropped    int64           `json:"dropped"`
-	Strayed    int64           `json:"strayed"`
-	Packets    int64           `json:"packets"`
-	Deadlock   *sim.Deadlock   `json:"deadlock,omitempty"`
+	Slowdown   float64           `json:"slowdown"`
+	Gain       *float64          `json:"gain"`
+	Jobs       []jobCompared     `json:"jobs"`
+	Cables     []sim.WaitedCable `json:"cables"`
+	Limits     *sim.Limits       `json:"limits,omitempty"`
+	Reordering *sim.Reordering   `json:"reordering,omitempty"`
+	Dropped    int64             `json:"dropped"`
+	Strayed    int64             `json:"strayed"`
+	Packets    int64             `json:"packets"`
+	Deadlock   *sim.Deadlock     `json:"deadlock,omitempty"`
 }
 
 // compare joins the points of each routing.
 func (r *jobsRun) compare() (list []routingCompared) {
+	names := append(each(r.works, func(w jobs.Work) string { return w.Job }), jobs.Background)
 	for i := range r.routings {
 		x, all := &r.routings[i], r.result(i, -1)
 		c := routingCompared{
@@ -369,7 +346,7 @@ func (r *jobsRun) compare() (list []routingCompared) {
 		}
 		slowdown, gain, done := 0.0, 0.0, 0
 		for k := range r.works {
-			j := jobCompared{Job: r.works[k].Job, By: []waitedBy{}}
+			j := jobCompared{Job: r.works[k].Job, By: []sim.WaitedBy{}}
 			if all.JobsDone != nil {
 				t := &all.Jobs[k]
 				j.Messages, j.Bytes, j.Crossbar, j.Together, j.Left = t.Messages, t.Bytes, t.Crossbar.Nanoseconds(), t.At.Nanoseconds(), t.Left
@@ -391,7 +368,7 @@ func (r *jobsRun) compare() (list []routingCompared) {
 				done++
 			}
 			if all.JobsDone != nil {
-				j.By = append(j.By, r.waitsOf(all.JobsDone, x.net.Fabric, k)...)
+				j.By = append(j.By, all.WaitsOf(x.net.Fabric, names, k)...)
 			}
 			c.Jobs = append(c.Jobs, j)
 		}
@@ -402,71 +379,11 @@ func (r *jobsRun) compare() (list []routingCompared) {
 				c.Gain = &more
 			}
 		}
-		if c.Cables = []cableWaited{}; all.JobsDone != nil {
-			c.Cables = append(c.Cables, r.cables(all.JobsDone, x.net.Fabric)...)
+		if c.Cables = []sim.WaitedCable{}; all.JobsDone != nil {
+			c.Cables = append(c.Cables, all.Cables(x.net.Fabric, names)...)
 		}
 		list = append(list, c)
 	}
-	return list
-}
-
-// nameOf is the name of a job by its index.
-func (r *jobsRun) nameOf(job int) string {
-	if job == len(r.works) {
-		return jobs.Background
-	}
-	return r.works[job].Job
-}
-
-// waitsOf is what the packets of a job wait for, most first.
-func (r *jobsRun) waitsOf(all *sim.JobsDone, f *fabric.Fabric, job int) (list []waitedBy) {
-	total := sim.Time(0)
-	by, most, at := make([]sim.Time, len(r.works)+1), make([]sim.Time, len(r.works)+1), make([]fabric.PortID, len(r.works)+1)
-	for _, w := range all.Waits {
-		if w.Job != job {
-			continue
-		}
-		total += w.Time
-		by[w.By] += w.Time
-		if w.Time > most[w.By] {
-			most[w.By], at[w.By] = w.Time, w.Port
-		}
-	}
-	for k, t := range by {
-		if t > 0 {
-			list = append(list, waitedBy{r.nameOf(k), float64(t) / float64(total), float64(t) / 1000 / all.Time.Nanoseconds(), sim.NewSender(f, at[k])})
-		}
-	}
-	slices.SortStableFunc(list, func(x, y waitedBy) int { return cmp.Compare(y.Share, x.Share) })
-	return list
-}
-
-// cables lists the cables that are waited for, most first.
-func (r *jobsRun) cables(all *sim.JobsDone, f *fabric.Fabric) []cableWaited {
-	total := sim.Time(0)
-	of := make(map[fabric.PortID][]sim.Waited)
-	for _, w := range all.Waits {
-		total += w.Time
-		of[w.Port] = append(of[w.Port], w)
-	}
-	list := []cableWaited{}
-	mean := func(t sim.Time) float64 { return float64(t) / 1000 / all.Time.Nanoseconds() }
-	for p := range fabric.PortID(f.NumPorts()) {
-		waits := of[p]
-		if waits == nil {
-			continue
-		}
-		slices.SortStableFunc(waits, func(x, y sim.Waited) int { return cmp.Compare(y.Time, x.Time) })
-		sum := sim.Time(0)
-		c := cableWaited{Sender: sim.NewSender(f, p), Busy: mean(all.Busy[p])}
-		for _, w := range waits {
-			sum += w.Time
-			c.Jobs = append(c.Jobs, jobWaits{r.nameOf(w.Job), r.nameOf(w.By), mean(w.Time)})
-		}
-		c.Packets, c.Share = mean(sum), float64(sum)/float64(total)
-		list = append(list, c)
-	}
-	slices.SortStableFunc(list, func(x, y cableWaited) int { return cmp.Compare(y.Packets, x.Packets) })
 	return list
 }
 
@@ -572,7 +489,7 @@ func (r *jobsRun) writeText(w *facts, base *simRun, list []routingCompared) {
 		t := w.table()
 		fmt.Fprintf(t, "\nMOST WAITED FOR%s\tPACKETS\tBUSY\tWHO WAITS FOR WHOM\n", name)
 		for _, c := range best.Cables[:top] {
-			who := each(c.Jobs, func(x jobWaits) string { return fmt.Sprintf("%s for %s %.1f", x.Job, x.By, x.Packets) })
+			who := each(c.Jobs, func(x sim.JobWaits) string { return fmt.Sprintf("%s for %s %.1f", x.Job, x.By, x.Packets) })
 			fmt.Fprintf(t, "%s\t%.1f\t%.0f %%\t%s\n", c.Text, c.Packets, 100*c.Busy, text.Few(who, 3))
 		}
 		_ = t.Flush()

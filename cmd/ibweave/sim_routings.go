@@ -198,6 +198,7 @@ func (a *app) addChoices(ctx context.Context, in *simulation, static []simRoutin
 	if in.State.Adaptive == nil && in.adaptive == routedAsRead {
 		return nil, in.wrong("adaptive", "far: there is none: want --far FILE, or a directory with adaptive routing")
 	}
+	states := map[string]adaptive.State{routedStatic: adaptive.Static, routedFree: adaptive.Free, routedHBF: adaptive.HBF}
 	var list []simRouting
 	for _, x := range static {
 		tables := in.State.Adaptive
@@ -212,40 +213,16 @@ func (a *app) addChoices(ctx context.Context, in *simulation, static []simRoutin
 		}
 		for _, choice := range choices {
 			x.choice = choice
-			switch {
-			case choice == routedStatic && len(tables.PLFTs) > 1: // each with static ports of its own
-				x.net.Adaptive = withState(tables, adaptive.Static)
-			case choice == routedStatic:
-			case choice == routedFree:
-				x.net.Adaptive = withState(tables, adaptive.Free)
-			case choice == routedHBF:
-				x.net.Adaptive = withState(tables, adaptive.HBF)
-			default:
+			switch state, all := states[choice]; {
+			case !all:
 				x.net.Adaptive = tables
+			case state != adaptive.Static || len(tables.PLFTs) > 1: // each with static ports of its own
+				x.net.Adaptive = tables.WithState(state)
 			}
 			list = append(list, x)
 		}
 	}
 	return list, nil
-}
-
-// withState is tables of which all entries with a choice have one state.
-func withState(t *adaptive.Tables, state adaptive.State) *adaptive.Tables {
-	out := *t
-	out.PLFTs = nil
-	for _, p := range t.PLFTs {
-		q := adaptive.NewPLFT(p.Ports)
-		q.Lacking = p.Lacking
-		for s := range fabric.NodeID(p.Ports.Switches()) {
-			for lid := range p.Row(s) {
-				if was, group := p.At(s, fabric.LID(lid)); was != adaptive.Static && group >= 0 {
-					q.Set(s, fabric.LID(lid), state, group)
-				}
-			}
-		}
-		out.PLFTs = append(out.PLFTs, q)
-	}
-	return &out
 }
 
 // routerSPAM is the only --router.
@@ -302,15 +279,14 @@ func (a *app) routeWorms(ctx context.Context, in *simulation) (x simRouting, tre
 
 // wormRouters are SPAM's routers, with the header of each worm that a host may send.
 type wormRouters struct {
-	net    *updown.SPAMNetwork
-	single map[fabric.LID]*updown.Worm
-	groups map[wormGroup]*updown.Worm
+	net   *updown.SPAMNetwork
+	worms map[wormTo]*updown.Worm
 }
 
-// wormGroup is a multicast group without the host that sends to it.
-type wormGroup struct {
-	mlid fabric.LID
-	src  fabric.PortID
+// wormTo is a LID and, if it is an MLID, the host that sends to the others of the group.
+type wormTo struct {
+	lid fabric.LID
+	src fabric.PortID // NoPort for unicast
 }
 
 // newWormRouters grows a breadth-first spanning tree from the centre.
@@ -319,7 +295,7 @@ func newWormRouters(f *fabric.Fabric, trees []mft.Tree) (*wormRouters, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &wormRouters{net: net, single: map[fabric.LID]*updown.Worm{}, groups: map[wormGroup]*updown.Worm{}}
+	r := &wormRouters{net: net, worms: map[wormTo]*updown.Worm{}}
 	for _, p := range f.CAPorts() {
 		if f.Peer(p) == fabric.NoPort {
 			continue
@@ -329,7 +305,7 @@ func newWormRouters(f *fabric.Fabric, trees []mft.Tree) (*wormRouters, error) {
 			return nil, err
 		}
 		for lid := range f.LIDs(p) {
-			r.single[lid] = w
+			r.worms[wormTo{lid, fabric.NoPort}] = w
 		}
 	}
 	for _, t := range trees {
@@ -338,7 +314,7 @@ func newWormRouters(f *fabric.Fabric, trees []mft.Tree) (*wormRouters, error) {
 			if len(to) == 0 {
 				continue
 			}
-			if r.groups[wormGroup{t.MLID, src}], err = net.NewWorm(to); err != nil {
+			if r.worms[wormTo{t.MLID, src}], err = net.NewWorm(to); err != nil {
 				return nil, fmt.Errorf("group %q: %w", t.Name, err)
 			}
 		}
@@ -348,12 +324,12 @@ func newWormRouters(f *fabric.Fabric, trees []mft.Tree) (*wormRouters, error) {
 
 // Route is for sim. What has no header is dropped.
 func (r *wormRouters) Route(s *sim.Sim, at fabric.NodeID, in fabric.PortID, m *sim.Message, to []fabric.PortID) []fabric.PortID {
-	w := r.single[m.DLID]
+	dst := wormTo{m.DLID, fabric.NoPort}
 	if m.DLID >= mft.MinMLID {
-		w = r.groups[wormGroup{m.DLID, m.Src}]
+		dst.src = m.Src
 	}
-	if w == nil {
-		return to
+	if w := r.worms[dst]; w != nil {
+		return r.net.Route(s, at, in, w, to)
 	}
-	return r.net.Route(s, at, in, w, to)
+	return to
 }

@@ -217,6 +217,25 @@ func (t *Tables) Count() (free, hbf int64) {
 	return n[Free], n[HBF]
 }
 
+// WithState returns tables of which all entries with a choice have one state.
+func (t *Tables) WithState(state State) *Tables {
+	out := *t
+	out.PLFTs = nil
+	for _, p := range t.PLFTs {
+		q := NewPLFT(p.Ports)
+		q.Lacking = p.Lacking
+		for s := range fabric.NodeID(p.Ports.Switches()) {
+			for lid := range p.Row(s) {
+				if was, group := p.At(s, fabric.LID(lid)); was != Static && group >= 0 {
+					q.Set(s, fabric.LID(lid), state, group)
+				}
+			}
+		}
+		out.PLFTs = append(out.PLFTs, q)
+	}
+	return &out
+}
+
 // Choices is the set of ports by which a packet may leave: the static port, and unless the
 // entry is Static the ports of its group. It is empty where there is no path.
 func (t *Tables) Choices(plft int, s fabric.NodeID, lid fabric.LID) (ports PortSet) {
