@@ -10,10 +10,51 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/verify/bound"
 )
 
 // demandBits is how many bits the sum of a demand has.
 const demandBits = 46
+
+// Summary holds the times of jobs under some tables, by static loads.
+type Summary struct {
+	Seconds float64      `json:"seconds"`      // of the busiest cable between switches, for all bytes
+	Hosts   float64      `json:"host_seconds"` // of the busiest cable of a host, which no tables change
+	Gap     float64      `json:"gap"`          // Seconds over Hosts, 1 at least; 0 without a byte
+	Lost    float64      `json:"lost_bytes"`   // that the tables do not deliver
+	Jobs    []JobSummary `json:"jobs"`
+}
+
+// JobSummary holds the times of a job under some tables.
+type JobSummary struct {
+	Job string `json:"job"`
+	// Alone and Together are its time over that on a crossbar, 0 for one without a byte; Blame is the job that
+	// takes most of the time of its slowest cable.
+	Alone    float64 `json:"alone"`
+	Together float64 `json:"together"`
+	Blame    string  `json:"blame"`
+}
+
+// Summarize measures tables. Its errors are those of Judge.
+func (t *Traffic) Summarize(ctx context.Context, tables *lft.Tables) (*Summary, error) {
+	all, err := t.Judge(ctx, tables, nil, 0)
+	if err != nil {
+		return nil, err
+	}
+	s := &Summary{Jobs: []JobSummary{}}
+	for i := range all.Jobs {
+		j := &all.Jobs[i]
+		s.Lost += j.Lost
+		s.Jobs = append(s.Jobs, JobSummary{j.Job, j.Alone, j.Together, j.Blame})
+	}
+	d, err := t.Demand(ctx)
+	if err != nil || d == nil {
+		return s, err
+	}
+	times, err := bound.TimesUnder(ctx, t.f, tables, d)
+	s.Seconds, s.Hosts, s.Gap = times.Switches, times.Hosts, max(1, times.Switches/times.Hosts)
+	return s, err
+}
 
 // Demand is what jobs and background send together, for the optimizer of tables; nil for nothing.
 // Amounts are rounded down to about 1e-13 of the sum. Its errors are that of ctx, and of jobs that

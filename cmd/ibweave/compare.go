@@ -21,7 +21,6 @@ import (
 	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/state/open"
 	"github.com/ibweave/ibweave/verify"
-	"github.com/ibweave/ibweave/verify/bound"
 )
 
 // contest is what compare is asked to do.
@@ -53,8 +52,8 @@ type contender struct {
 	// Fitted says that the tables are for the jobs of --traffic.
 	Fitted bool `json:"fitted,omitempty"`
 	// Groups is sums by groups of hosts; nil without --host-groups.
-	Groups  []groups.State  `json:"host_groups,omitempty"`
-	Traffic *contestTraffic `json:"traffic,omitempty"` // with --traffic
+	Groups  []groups.State `json:"host_groups,omitempty"`
+	Traffic *jobs.Summary  `json:"traffic,omitempty"` // with --traffic
 }
 
 // standings is the JSON document of compare.
@@ -572,25 +571,6 @@ func writeColumns(b *facts, rows [][]string, left int) {
 	}
 }
 
-// contestTraffic holds the times of the jobs of --traffic under the tables of one contender, by static loads (docs/traffic.md).
-type contestTraffic struct {
-	Seconds float64      `json:"seconds"`      // of the busiest cable between switches, for all bytes
-	Hosts   float64      `json:"host_seconds"` // of the busiest cable of a host, which no tables change
-	Gap     float64      `json:"gap"`          // Seconds over Hosts, 1 at least; 0 without a byte
-	Lost    float64      `json:"lost_bytes"`   // that the tables do not deliver
-	Jobs    []contestJob `json:"jobs"`
-}
-
-// contestJob is a job under tables.
-type contestJob struct {
-	Job string `json:"job"`
-	// Alone and Together are its time over that on a crossbar, 0 for one without a byte; Blame is the job that
-	// takes most of the time of its slowest cable.
-	Alone    float64 `json:"alone"`
-	Together float64 `json:"together"`
-	Blame    string  `json:"blame"`
-}
-
 // measureTraffic fills in what the tables of a column do under the jobs, if there are some.
 func (a *app) measureTraffic(ctx context.Context, c *contest, x *contender, r *lft.Routing) error {
 	if c.jobs == nil {
@@ -600,29 +580,9 @@ func (a *app) measureTraffic(ctx context.Context, c *contest, x *contender, r *l
 	if err != nil {
 		return err
 	}
-	all, err := t.Judge(ctx, r.Tables, nil, 0)
-	var d *lft.Demand
-	if err == nil {
-		d, err = t.Demand(ctx)
-	}
-	if err != nil {
+	if x.Traffic, err = t.Summarize(ctx, r.Tables); err != nil {
 		return inputUnlessDone(ctx, fmt.Errorf("%s: %w", c.traffic, err))
 	}
-	x.Traffic = &contestTraffic{Jobs: []contestJob{}}
-	for i := range all.Jobs {
-		j := &all.Jobs[i]
-		x.Traffic.Lost += j.Lost
-		x.Traffic.Jobs = append(x.Traffic.Jobs, contestJob{j.Job, j.Alone, j.Together, j.Blame})
-	}
-	if d == nil {
-		return nil
-	}
-	times, err := bound.TimesUnder(ctx, r.Fabric, r.Tables, d)
-	if err != nil {
-		return err
-	}
-	x.Traffic.Seconds, x.Traffic.Hosts = times.Switches, times.Hosts
-	x.Traffic.Gap = max(1, times.Switches/times.Hosts)
 	return nil
 }
 
@@ -636,7 +596,7 @@ func trafficRows(row func(name string, value func(x *contender) string), shown [
 	if slices.ContainsFunc(shown, func(x *contender) bool { return x.Traffic.Lost > 0 }) {
 		row("  bytes not delivered", func(x *contender) string { return bytesText(x.Traffic.Lost) })
 	}
-	slowest := func(value func(j *contestJob) float64) func(x *contender) string {
+	slowest := func(value func(j *jobs.JobSummary) float64) func(x *contender) string {
 		return func(x *contender) string {
 			most := 0.0
 			for i := range x.Traffic.Jobs {
@@ -646,6 +606,6 @@ func trafficRows(row func(name string, value func(x *contender) string), shown [
 		}
 	}
 	n := text.Count(len(shown[0].Traffic.Jobs), "job", "jobs")
-	row("  time over a crossbar's, most of "+n, slowest(func(j *contestJob) float64 { return j.Together }))
-	row("    each alone", slowest(func(j *contestJob) float64 { return j.Alone }))
+	row("  time over a crossbar's, most of "+n, slowest(func(j *jobs.JobSummary) float64 { return j.Together }))
+	row("    each alone", slowest(func(j *jobs.JobSummary) float64 { return j.Alone }))
 }
