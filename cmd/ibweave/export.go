@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -70,11 +69,7 @@ func (a *app) writePlan(in *audit, from string, form plan.Form, output string) e
 	if err != nil {
 		return err
 	}
-	var b bytes.Buffer
-	if err := plan.Write(&b, f, form); err != nil {
-		return err
-	}
-	return a.writeOutput(output, b.Bytes())
+	return a.writeComplete(output, func(w io.Writer) error { return plan.Write(w, f, form) })
 }
 
 // expectPlan reads plans, and says in opt what they mean of f.

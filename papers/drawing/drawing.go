@@ -279,12 +279,12 @@ func (p paper) String() string {
 }
 
 // SVG writes the drawings as SVG. Errors are those of w and of Network.Check.
-func (c *Sheet) SVG(w io.Writer) error { return c.picture(w, (*chart.Sheet).SVG) }
+func (c *Sheet) SVG(w io.Writer) error { return c.picture(w, chart.WriteSVG) }
 
 // PNG writes the drawings as PNG of 120 dots an inch. Errors are those of SVG.
-func (c *Sheet) PNG(w io.Writer) error { return c.picture(w, (*chart.Sheet).PNG) }
+func (c *Sheet) PNG(w io.Writer) error { return c.picture(w, chart.WritePNG) }
 
-func (c *Sheet) picture(w io.Writer, write func(*chart.Sheet, io.Writer, func(draw.Canvas) error) error) error {
+func (c *Sheet) picture(w io.Writer, write chart.Writer) error {
 	sheet := &chart.Sheet{Title: c.Title, Caption: c.Caption, Width: 2 * margin}
 	var widths []vg.Length
 	var says [][]string      // below each drawing
@@ -306,7 +306,7 @@ func (c *Sheet) picture(w io.Writer, write func(*chart.Sheet, io.Writer, func(dr
 		text = max(text, chart.LineHeight(lineStyle)*vg.Length(len(lines))+margin)
 	}
 	sheet.Height = tall + text
-	return write(sheet, w, func(canvas draw.Canvas) error {
+	return sheet.Write(w, write, func(canvas draw.Canvas) error {
 		at := vg.Point{X: canvas.Min.X, Y: canvas.Max.Y}
 		for i := range c.Drawings {
 			c.Drawings[i].draw(canvas, at, widths[i])

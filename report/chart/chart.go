@@ -273,24 +273,17 @@ type Sheet struct {
 	Width, Height vg.Length
 }
 
-// SVG writes the sheet as SVG. paint draws the picture on its part of the canvas. Errors are
-// those of w and of paint.
-func (s *Sheet) SVG(w io.Writer, paint func(draw.Canvas) error) error {
-	return s.write(w, writeSVG, paint)
-}
+// Writer writes what paint draws on a canvas: WriteSVG or WritePNG. Errors are those of w and of paint.
+type Writer func(w io.Writer, width, height vg.Length, paint func(draw.Canvas) error) error
 
-// PNG writes the sheet as PNG of 120 dots an inch. Errors are those of SVG.
-func (s *Sheet) PNG(w io.Writer, paint func(draw.Canvas) error) error {
-	return s.write(w, writePNG, paint)
-}
-
-func (s *Sheet) write(w io.Writer, form func(io.Writer, vg.Length, vg.Length, func(draw.Canvas) error) error, paint func(draw.Canvas) error) error {
+// Write writes the sheet. paint draws the picture on its part of the canvas.
+func (s *Sheet) Write(w io.Writer, write Writer, paint func(draw.Canvas) error) error {
 	title, caption := Wrap(s.Title, s.Width-2*margin, titleStyle), Wrap(s.Caption, s.Width-2*margin, captionStyle)
 	above, below := LineHeight(titleStyle)*vg.Length(len(title))+margin, vg.Length(0)
 	if caption != nil {
 		below = LineHeight(captionStyle)*vg.Length(len(caption)) + margin
 	}
-	return form(w, s.Width, s.Height+2*margin+above+below, func(canvas draw.Canvas) error {
+	return write(w, s.Width, s.Height+2*margin+above+below, func(canvas draw.Canvas) error {
 		canvas.SetColor(color.White)
 		canvas.Fill(canvas.Rectangle.Path())
 		canvas = draw.Crop(canvas, margin, -margin, margin, -margin)
@@ -316,21 +309,21 @@ func (c *Chart) sheet() (s *Sheet, legend vg.Length) {
 
 // SVG writes the picture as SVG. Errors are those of w, and charts that cannot be
 // drawn: see check.
-func (c *Chart) SVG(w io.Writer) error { return c.picture(w, (*Sheet).SVG) }
+func (c *Chart) SVG(w io.Writer) error { return c.picture(w, WriteSVG) }
 
 // PNG writes the picture as PNG of 120 dots an inch. Errors are those of SVG.
-func (c *Chart) PNG(w io.Writer) error { return c.picture(w, (*Sheet).PNG) }
+func (c *Chart) PNG(w io.Writer) error { return c.picture(w, WritePNG) }
 
-func (c *Chart) picture(w io.Writer, write func(*Sheet, io.Writer, func(draw.Canvas) error) error) error {
+func (c *Chart) picture(w io.Writer, write Writer) error {
 	if err := c.check(); err != nil {
 		return err
 	}
 	s, legend := c.sheet()
-	return write(s, w, func(canvas draw.Canvas) error { return c.draw(canvas, legend) })
+	return s.Write(w, write, func(canvas draw.Canvas) error { return c.draw(canvas, legend) })
 }
 
-// writeSVG writes what paint draws as SVG.
-func writeSVG(w io.Writer, width, height vg.Length, paint func(draw.Canvas) error) error {
+// WriteSVG writes what paint draws as SVG.
+func WriteSVG(w io.Writer, width, height vg.Length, paint func(draw.Canvas) error) error {
 	canvas := vgsvg.NewWith(vgsvg.UseWH(width, height))
 	if err := paint(draw.New(canvas)); err != nil {
 		return err
@@ -362,8 +355,8 @@ func fixWidth(element []byte) []byte {
 		style.Width(html.UnescapeString(string(part[3]))).Points(), part[1], part[3])
 }
 
-// writePNG writes what paint draws as PNG.
-func writePNG(w io.Writer, width, height vg.Length, paint func(draw.Canvas) error) error {
+// WritePNG writes what paint draws as PNG of 120 dots an inch.
+func WritePNG(w io.Writer, width, height vg.Length, paint func(draw.Canvas) error) error {
 	canvas := vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(pngDPI))
 	if err := paint(draw.New(canvas)); err != nil {
 		return err

@@ -13,15 +13,12 @@ import (
 	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgimg"
 	"gonum.org/v1/plot/vg/vgsvg"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/report/chart"
 	"github.com/ibweave/ibweave/report/page"
 )
-
-// pngDPI is how many dots an inch a PNG has.
-const pngDPI = 120
 
 // WriteSVG writes a picture as SVG. Errors are those of w.
 func WriteSVG(w io.Writer, p *page.Picture) error {
@@ -39,10 +36,10 @@ func WriteSVG(w io.Writer, p *page.Picture) error {
 // WritePNG writes a picture as PNG of 120 dots an inch. Errors are those of w.
 func WritePNG(w io.Writer, p *page.Picture) error {
 	width, height := p.Size()
-	paper := vgimg.NewWith(vgimg.UseWH(vg.Length(width), vg.Length(height)), vgimg.UseDPI(pngDPI))
-	p.DrawOn(canvas{draw.New(paper)})
-	_, err := vgimg.PngCanvas{Canvas: paper}.WriteTo(w)
-	return err
+	return chart.WritePNG(w, vg.Length(width), vg.Length(height), func(to draw.Canvas) error {
+		p.DrawOn(canvas{to})
+		return nil
+	})
 }
 
 // canvas draws with the plotting library.
