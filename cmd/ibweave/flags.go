@@ -5,8 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
-	"strconv"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -96,15 +94,7 @@ func findingsIf(found bool) error {
 func wordFlag(flags *pflag.FlagSet, to *string, name, usage string, words ...string) {
 	flags.StringVar(to, name, *to, usage)
 	f := flags.Lookup(name)
-	f.Value = &rangedValue{Value: f.Value, in: &valueRange{
-		words: words, want: text.List(words, "or"),
-		check: func(given string) error {
-			if !slices.Contains(words, given) {
-				return strconv.ErrSyntax
-			}
-			return nil
-		},
-	}}
+	f.Value = &rangedValue{Value: f.Value, in: &valueRange{words: words, want: text.List(words, "or")}}
 }
 
 // each returns what of makes of each element of a list, in the same order.

@@ -172,11 +172,17 @@ func wrongValue(f *pflag.Flag, text string, err error) error {
 
 // holds returns nil for a value of the range, else what is wanted.
 func (r *valueRange) holds(text string, whole bool) error {
-	if r.check != nil {
-		if err := r.check(text); err == nil || r.want == "" {
-			return err
-		}
+	switch {
+	case slices.Contains(r.words, text):
+		return nil
+	case r.words != nil:
 		return r.wanted()
+	case r.check != nil:
+		err := r.check(text)
+		if err != nil && r.want != "" {
+			err = r.wanted()
+		}
+		return err
 	}
 	x, err := strconv.ParseFloat(text, 64)
 	if whole {
