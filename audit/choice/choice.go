@@ -30,6 +30,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ibweave/ibweave/audit/cabling"
 	"github.com/ibweave/ibweave/audit/quality"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
@@ -201,12 +202,12 @@ func isSettled(ctx context.Context, f *fabric.Fabric, list []Candidate, lanes in
 	return slices.ContainsFunc(good, func(x Candidate) bool { return x.Load <= b.Any.Load*(1+near) }), nil
 }
 
-// Advise looks for a clearly better engine than that of r, a routing of f with bandwidth. It
+// advise looks for a clearly better engine than that of r, a routing of f with bandwidth. It
 // is nil where the load of r is within a tenth of a bound, and in fabrics where the search
 // would take long. Errors are as those of Choose.
-func Advise(ctx context.Context, f *fabric.Fabric, r *compile.Result, bandwidth *quality.Bisection, opt compile.Options) (*Choice, error) {
+func advise(ctx context.Context, f *fabric.Fabric, r *compile.Result, bandwidth *quality.Bisection, opt compile.Options) (*Choice, error) {
 	b := r.Verify.Bound
-	if b == nil || !Quick(f) || r.Verify.Worst() == verify.Error {
+	if b == nil || !isQuick(f) || r.Verify.Worst() == verify.Error {
 		return nil, nil
 	}
 	if len(b.Bounds) == 0 || b.Bounds[0].Above <= 0.1 {
@@ -229,9 +230,9 @@ func bisections(f *fabric.Fabric) int {
 	return max(1, min(mostBisections, 2*samples/max(1, len(f.CAPorts()))))
 }
 
-// Bandwidth measures tables on the bisections of a fabric, the same for all tables. It is nil
+// bandwidth measures tables on the bisections of a fabric, the same for all tables. It is nil
 // where there are no two ports to send.
-func Bandwidth(ctx context.Context, r *lft.Routing) (*quality.Bisection, error) {
+func bandwidth(ctx context.Context, r *lft.Routing) (*quality.Bisection, error) {
 	q, err := quality.Measure(ctx, r.Fabric, r.Tables, quality.Options{Bisections: bisections(r.Fabric), Seed: 1})
 	if err != nil {
 		return nil, err
@@ -239,8 +240,8 @@ func Bandwidth(ctx context.Context, r *lft.Routing) (*quality.Bisection, error) 
 	return q.Bisection, nil
 }
 
-// Quick says whether a fabric is so small that Bandwidth takes some tenths of a second at most.
-func Quick(f *fabric.Fabric) bool { return entries(f) <= maxBeside }
+// isQuick says whether a fabric is so small that bandwidth takes some tenths of a second at most.
+func isQuick(f *fabric.Fabric) bool { return entries(f) <= maxBeside }
 
 // try routes f with some engines, at the same time.
 func try(ctx context.Context, f *fabric.Fabric, opt compile.Options, names []string) ([]Candidate, error) {
@@ -267,7 +268,7 @@ func try(ctx context.Context, f *fabric.Fabric, opt compile.Options, names []str
 // measure fills in the bandwidth, and the time of jobs if there are any.
 func (c *Candidate) measure(ctx context.Context, demand func(context.Context, *fabric.Fabric) (*lft.Demand, error)) (err error) {
 	r := c.Result.Routing
-	if c.Bisection, err = Bandwidth(ctx, r); c.Bisection != nil {
+	if c.Bisection, err = bandwidth(ctx, r); c.Bisection != nil {
 		c.Bandwidth = c.Bisection.Mean
 	}
 	if err != nil || demand == nil {
@@ -335,4 +336,61 @@ func better(than *Candidate, list []Candidate) string {
 		return ""
 	}
 	return least(found).Engine
+}
+
+// Judgement is what a routing is worth beside the checker's result.
+type Judgement struct {
+	Shape *cabling.Shape `json:"shape"`
+	// Bandwidth is measured where that takes little time, or an engine was chosen.
+	Bandwidth *quality.Bisection `json:"bandwidth,omitempty"`
+	// Diversity is measured where Bandwidth is; nil where no port has several LIDs.
+	Diversity *quality.Disjoint `json:"path_diversity,omitempty"`
+	SlowLinks *SlowLinks        `json:"slow_links,omitempty"` // nil without any
+	// Choice is there if several engines were tried: none was given, or the tables of the one that was given
+	// are far above the bound of their load.
+	Choice *Choice `json:"choice,omitempty"`
+}
+
+// SlowLinks is what cables between switches cost that are slower than others like them.
+type SlowLinks struct {
+	Links int `json:"links"`
+	// Bound is the lower bound of the load of any tables, and AtFullRate what it would be if these
+	// cables were as fast as others.
+	Bound      float64 `json:"bound"`
+	AtFullRate float64 `json:"bound_at_full_rate"`
+	Fastest    string  `json:"-"` // cable that both count
+}
+
+// Judge judges the routing r of f, made with opt. chosen is how its engine was chosen, nil if it was given;
+// rounds are those of bound.Options. Errors are that of ctx, and those of compile.Run.
+func Judge(ctx context.Context, f *fabric.Fabric, r *compile.Result, chosen *Choice, opt compile.Options, rounds int) (j Judgement, err error) {
+	g := r.Routing.Fabric
+	j.Shape, j.Choice = cabling.Recognize(g), chosen
+	if b := r.Verify.Bound; b != nil {
+		if full, n := cabling.AtFullRate(g); n > 0 {
+			found, err := bound.Find(ctx, full, bound.Options{Rounds: rounds, Load: r.Verify.GreatestLoad()})
+			if err != nil {
+				return j, err
+			}
+			scale := bound.ScaleOf(full)
+			j.SlowLinks = &SlowLinks{Links: n, Bound: b.Bounds[0].Least, AtFullRate: r.Verify.Scale().Load(1, scale.Fastest) * found.Any.Load, Fastest: b.Fastest}
+		}
+	}
+	if chosen == nil && !isQuick(g) {
+		return j, nil
+	}
+	if j.Diversity, err = quality.Disjointness(ctx, g, r.Routing.Tables); err != nil {
+		return j, err
+	}
+	if chosen != nil {
+		j.Bandwidth = chosen.Find(chosen.Engine).Bisection
+		return j, nil
+	}
+	if j.Bandwidth, err = bandwidth(ctx, r.Routing); err != nil || j.Bandwidth == nil {
+		return j, err
+	}
+	if r.Fit == nil { // tables for jobs are not the best for all
+		j.Choice, err = advise(ctx, f, r, j.Bandwidth, opt)
+	}
+	return j, err
 }

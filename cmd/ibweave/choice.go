@@ -7,35 +7,13 @@ import (
 
 	"github.com/ibweave/ibweave/audit/cabling"
 	"github.com/ibweave/ibweave/audit/choice"
-	"github.com/ibweave/ibweave/audit/quality"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/internal/text"
-	"github.com/ibweave/ibweave/verify/bound"
 )
 
 // judgement is what the summary of compile says of a routing beside the checker's result.
-type judgement struct {
-	Shape *cabling.Shape `json:"shape"`
-	// Bandwidth is measured where that takes little time, or an engine was chosen.
-	Bandwidth *quality.Bisection `json:"bandwidth,omitempty"`
-	// Diversity is measured where Bandwidth is; nil where no port has several LIDs.
-	Diversity *quality.Disjoint `json:"path_diversity,omitempty"`
-	SlowLinks *slowLinks        `json:"slow_links,omitempty"` // nil without any
-	// Choice is there if several engines were tried: none was given, or the tables of the one that was given
-	// are far above the bound of their load.
-	Choice *choice.Choice `json:"choice,omitempty"`
-}
-
-// slowLinks is what cables between switches cost that are slower than others like them.
-type slowLinks struct {
-	Links int `json:"links"`
-	// Bound is the lower bound of the load of any tables, and AtFullRate what it would be if these
-	// cables were as fast as others.
-	Bound      float64 `json:"bound"`
-	AtFullRate float64 `json:"bound_at_full_rate"`
-	fastest    string  // cable that both count
-}
+type judgement struct{ choice.Judgement }
 
 // routeChosen routes with the engine that suits the fabric best.
 func (a *app) routeChosen(ctx context.Context, c *compilation, label func(stage string) string) (*compile.Result, error) {
@@ -56,34 +34,7 @@ func (a *app) routeChosen(ctx context.Context, c *compilation, label func(stage 
 func (c *compilation) judge(ctx context.Context, a *app, s *judgement) (err error) {
 	stage := a.startStage("compare")
 	defer stage.End()
-	r, f := c.result, c.result.Routing.Fabric
-	s.Shape, s.Choice = cabling.Recognize(f), c.choice
-	if b := r.Verify.Bound; b != nil {
-		if full, n := cabling.AtFullRate(f); n > 0 {
-			found, err := bound.Find(ctx, full, bound.Options{Rounds: c.rounds, Load: r.Verify.GreatestLoad()})
-			if err != nil {
-				return err
-			}
-			scale := bound.ScaleOf(full)
-			s.SlowLinks = &slowLinks{Links: n, Bound: b.Bounds[0].Least, AtFullRate: r.Verify.Scale().Load(1, scale.Fastest) * found.Any.Load, fastest: b.Fastest}
-		}
-	}
-	if c.choice == nil && !choice.Quick(f) {
-		return nil
-	}
-	if s.Diversity, err = quality.Disjointness(ctx, f, r.Routing.Tables); err != nil {
-		return err
-	}
-	if c.choice != nil {
-		s.Bandwidth = c.choice.Find(c.choice.Engine).Bisection
-		return nil
-	}
-	if s.Bandwidth, err = choice.Bandwidth(ctx, r.Routing); err != nil || s.Bandwidth == nil {
-		return err
-	}
-	if r.Fit == nil { // tables for jobs are not the best for all
-		s.Choice, err = choice.Advise(ctx, c.fabric, r, s.Bandwidth, c.opt)
-	}
+	s.Judgement, err = choice.Judge(ctx, c.fabric, c.result, c.choice, c.opt, c.rounds)
 	return err
 }
 
@@ -150,8 +101,8 @@ func (j *judgement) lines() (list [][2]string) {
 	if s := j.SlowLinks; s != nil {
 		bound := "no lower"
 		if s.AtFullRate < s.Bound {
-			if bound = text.Grouped(int64(s.AtFullRate)); s.fastest != "" {
-				bound += " on " + s.fastest
+			if bound = text.Grouped(int64(s.AtFullRate)); s.Fastest != "" {
+				bound += " on " + s.Fastest
 			}
 		}
 		line("slow cables", "%s between switches; at the rate of others the bound would be %s", text.Grouped(s.Links), bound)
