@@ -151,9 +151,64 @@ func (a AllToAll) For(int) (Pattern, error) { return a, nil }
 // String is "all-to-all".
 func (AllToAll) String() string { return "all-to-all" }
 
+// collective is a pattern of ranks: a host sends to those to which its rank sends, in turn, as often as
+// the pattern has it.
+type collective struct {
+	text string
+	// of is the pattern of n ranks, or what is wrong with it for n.
+	of func(n int) (traffic.Pattern, error)
+	to [][]int32
+}
+
+func (c collective) To(i int, k int64, _ int, _ *rand.Rand) int {
+	if len(c.to[i]) == 0 {
+		return -1
+	}
+	return int(c.to[i][k%int64(len(c.to[i]))])
+}
+
+// For lists the receivers of each rank.
+func (c collective) For(n int) (Pattern, error) {
+	p, err := c.of(n)
+	if err != nil {
+		return nil, err
+	}
+	c.to = make([][]int32, n)
+	for dst := range n {
+		for src, times := range p.Senders(n, dst) {
+			for range times {
+				c.to[src] = append(c.to[src], int32(dst))
+			}
+		}
+	}
+	return c, nil
+}
+
+func (c collective) String() string { return c.text }
+
 // ParsePattern reads "uniform", "permutation", "permutation:SEED", "bisection",
-// "bisection:SEED", "shift:BY", "hot-spot:HOST:SHARE" or "all-to-all".
+// "bisection:SEED", "shift:BY", "hot-spot:HOST:SHARE", "all-to-all" or "alltoall", and the
+// other traffic.Operations.
 func ParsePattern(text string) (Pattern, error) {
+	if text == "alltoall" {
+		return AllToAll{}, nil
+	}
+	p, err := parseSimple(text)
+	if err == nil {
+		return p, nil
+	}
+	o, other := traffic.Parse(text)
+	switch {
+	case other != nil && (strings.HasPrefix(text, "halo") || strings.HasPrefix(text, "alltoall:")):
+		return nil, other
+	case other != nil:
+		return nil, fmt.Errorf("%w, or %s", err, traffic.Operations)
+	}
+	return collective{text: text, of: o.Pattern}, nil
+}
+
+// parseSimple reads the patterns that are no collective operation.
+func parseSimple(text string) (Pattern, error) {
 	name, rest, has := strings.Cut(text, ":")
 	bad := fmt.Errorf("pattern %q: want uniform, permutation[:SEED], bisection[:SEED], shift:BY, hot-spot:HOST:SHARE or all-to-all", text)
 	switch {

@@ -273,13 +273,12 @@ func (o *open) check(s *Sim) error {
 // checkTrees finds who sends to which group.
 func (o *open) checkTrees(f *fabric.Fabric, index map[fabric.PortID]int) error {
 	o.trees = make([][]int32, len(o.Hosts))
-	for k, t := range o.Trees {
+	for k := range o.Trees {
+		t := &o.Trees[k]
 		for _, p := range t.Senders {
-			i, ok := index[p]
-			if !ok || len(t.Receivers) == 0 || len(t.Receivers) == 1 && t.Receivers[0] == p {
-				continue
+			if i, ok := index[p]; ok && reachesOther(t, p) {
+				o.trees[i] = append(o.trees[i], int32(k))
 			}
-			o.trees[i] = append(o.trees[i], int32(k))
 		}
 	}
 	var senders []int

@@ -400,3 +400,24 @@ func FuzzReadTrace(f *testing.F) {
 		}
 	})
 }
+
+func TestParseSources(t *testing.T) {
+	for text, want := range map[string]int{"all": 0, "one": 1, "7": 7, "40%": 102, "0.001%": 1, "100%": 256, "256": 256} {
+		c, err := ParseSources(text)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if n, err := c.Of(256); err != nil || n != want {
+			t.Errorf("%s of 256: %d, %v; want %d", text, n, err, want)
+		}
+	}
+	for _, text := range []string{"", "0", "-1", "0%", "100.1%", "NaN%", "some", "1.5"} {
+		if c, err := ParseSources(text); err == nil {
+			t.Errorf("%q: %+v", text, c)
+		}
+	}
+	if n, err := (SourceCount{n: 3}).Of(2); err == nil {
+		t.Errorf("3 of 2 is %d", n)
+	}
+}

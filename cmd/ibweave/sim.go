@@ -41,7 +41,7 @@ type simulation struct {
 	burst   int
 	trace   string
 	pattern sim.Pattern
-	sources sourceCount
+	sources sim.SourceCount
 	traffic sim.Traffic
 	stop    sim.Stop
 	cfg     sim.Config
@@ -168,10 +168,10 @@ func (in *simulation) defineTraffic() {
 	flags.Var(&listValue[float64]{to: &in.loads, parse: parseLoads}, "load", "open loop: share of its link's data rate that each host offers, in bytes of data; `LIST` of numbers and FIRST:LAST:STEP")
 	numberFlag(flags, &in.burst, "burst", 0, 1<<20, "closed loop: each host sends `N` messages at once")
 	flags.StringVar(&in.trace, "trace", "", "replay the messages of `FILE`")
-	flags.Var(&parsedValue[sim.Pattern]{to: &in.pattern, parse: parsePattern, text: "uniform"}, "pattern", "`PATTERN` of unicast: uniform, permutation[:SEED], bisection[:SEED], shift:BY, hot-spot:HOST:SHARE, alltoall[:GROUP], allreduce-ring, reduce-scatter, all-gather, allreduce-tree, broadcast, halo[:AxBxC]; hosts count from 0")
+	flags.Var(&parsedValue[sim.Pattern]{to: &in.pattern, parse: sim.ParsePattern, text: "uniform"}, "pattern", "`PATTERN` of unicast: uniform, permutation[:SEED], bisection[:SEED], shift:BY, hot-spot:HOST:SHARE, alltoall[:GROUP], allreduce-ring, reduce-scatter, all-gather, allreduce-tree, broadcast, halo[:AxBxC]; hosts count from 0")
 	flags.StringVar(&in.ranks.hosts, "hosts", "", "hosts that send and receive, `LIST` of names or n[001-064]; their ports are ranks in this order; by default all of the fabric")
 	flags.StringVar(&in.ranks.file, "rank-file", "", "the same from `FILE`: names of hosts in the order of ranks, # begins a comment")
-	flags.Var(&parsedValue[rankOrder]{to: &in.ranks.order, parse: parseRankOrder, text: "listed"}, "rank-order", "`ORDER` of ranks: listed, leaf by leaf (leaf), or random[:SEED]")
+	flags.Var(&parsedValue[sim.RankOrder]{to: &in.ranks.order, parse: sim.ParseRankOrder, text: "listed"}, "rank-order", "`ORDER` of ranks: listed, leaf by leaf (leaf), or random[:SEED]")
 	flags.Var(&listValue[int]{to: &in.bytes, parse: parseSizes, text: "256"}, "bytes", "length of messages, `LIST`")
 	flags.TextVar(&t.Lengths, "lengths", sim.Fixed, "`LENGTHS` of messages: fixed, or geometric with the mean of --bytes")
 	numberFlag(flags, &t.MaxBytes, "max-bytes", 0, 1<<30, "cut geometric messages to `N` bytes; 0 does not")
@@ -179,7 +179,7 @@ func (in *simulation) defineTraffic() {
 	numberFlag(flags, &t.Shape, "shape", 0, 1000, "of negative-binomial: `N` geometric times; 0 is 1")
 	in.time(&t.Cycle, "cycle", "`TIME` of a cycle of negative-binomial; 0ns is that of a byte")
 	in.share(&t.Multicast, "multicast", 0, 1, "share of messages that go to groups, `0 to 1`")
-	flags.Var(&parsedValue[sourceCount]{to: &in.sources, parse: parseSources, text: "all"}, "sources", "hosts that do, of those that may send to groups: one, all, `N` or N%")
+	flags.Var(&parsedValue[sim.SourceCount]{to: &in.sources, parse: sim.ParseSources, text: "all"}, "sources", "hosts that do, of those that may send to groups: one, all, `N` or N%")
 	flags.BoolVar(&t.Repeat, "repeat", false, "multicast as one unicast message for each receiver")
 	flags.TextVar(&t.Order, "order", sim.ByLID, "`ORDER` of --repeat: lid, from-self, shuffled")
 	numberFlag(flags, &t.SLs, "sls", 0, 16, "spread messages over SL 0 to `N`-1 by host and count; 0 takes SLs of paths and groups")
@@ -534,12 +534,9 @@ func (a *app) prepare(in *simulation, routings []simRouting, trees []mft.Tree) (
 		return nil, in.wrong("pattern", "%w", err)
 	}
 	if in.traffic.Multicast > 0 {
-		senders := sendersOf(trees)
-		n, err := in.sources.of(senders)
-		if err != nil {
+		if in.traffic.Sources, err = in.sources.Of(sim.CountSenders(trees)); err != nil {
 			return nil, in.wrong("sources", "%w", err)
 		}
-		in.traffic.Sources = n
 	}
 	loads := in.loads
 	if in.given("burst") {
@@ -613,19 +610,6 @@ func vlCount(net sim.Network) int {
 		return 1
 	}
 	return net.SL2VL.VLs()
-}
-
-// sendersOf is how many hosts may send to a group that another host receives.
-func sendersOf(trees []mft.Tree) int {
-	senders := map[fabric.PortID]bool{}
-	for _, t := range trees {
-		for _, p := range t.Senders {
-			if len(t.Receivers) > 1 || len(t.Receivers) == 1 && t.Receivers[0] != p {
-				senders[p] = true
-			}
-		}
-	}
-	return len(senders)
 }
 
 // longest is the most bytes of data in a packet of messages of the given size.
@@ -738,45 +722,6 @@ func (r *simRun) simulate(ctx context.Context, i int) (sim.Result, error) {
 		return sim.Result{}, inputf("%s: %w", r.in.file, err)
 	}
 	return sim.Result{}, &usageError{err}
-}
-
-// sourceCount is how many of the hosts that may send to groups do.
-type sourceCount struct {
-	n       int     // 0 is all
-	percent float64 // if above 0
-}
-
-// of is how many that are, 0 for all.
-func (c sourceCount) of(senders int) (int, error) {
-	n := c.n
-	if c.percent > 0 {
-		n = max(1, int(math.Round(c.percent/100*float64(senders))))
-	}
-	if n > senders {
-		return 0, fmt.Errorf("%d of %s that may send to groups", n, text.CountGrouped(senders, "host", "hosts"))
-	}
-	return n, nil
-}
-
-func parseSources(s string) (c sourceCount, err error) {
-	number, isPercent := strings.CutSuffix(s, "%")
-	switch {
-	case s == "all":
-		return c, nil
-	case s == "one":
-		return sourceCount{n: 1}, nil
-	case isPercent:
-		c.percent, err = strconv.ParseFloat(number, 64)
-		if err == nil && c.percent > 0 && c.percent <= 100 {
-			return c, nil
-		}
-	default:
-		c.n, err = strconv.Atoi(s)
-		if err == nil && c.n > 0 {
-			return c, nil
-		}
-	}
-	return sourceCount{}, fmt.Errorf("%q: want one, all, a number of hosts, or a share such as 40%%", s)
 }
 
 // maxPoints is the most values that a list may have.

@@ -2,11 +2,8 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
-	"math/rand/v2"
 	"slices"
-	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -16,7 +13,6 @@ import (
 	"github.com/ibweave/ibweave/fabric/names"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/sim"
-	"github.com/ibweave/ibweave/traffic"
 )
 
 // tablesKey is the key of an experiment file for the argument DIR.
@@ -98,90 +94,11 @@ func settingText(r *yamlfile.File, name string, value *yaml.Node) (string, error
 	return strings.Join(texts, ","), nil
 }
 
-// collective is a pattern of ranks: a host sends to those to which its rank sends, in turn, as often as
-// the pattern has it.
-type collective struct {
-	text string
-	// of is the pattern of n ranks, or what is wrong with it for n.
-	of func(n int) (traffic.Pattern, error)
-	to [][]int32
-}
-
-func (c collective) To(i int, k int64, _ int, _ *rand.Rand) int {
-	if len(c.to[i]) == 0 {
-		return -1
-	}
-	return int(c.to[i][k%int64(len(c.to[i]))])
-}
-
-// For lists the receivers of each rank.
-func (c collective) For(n int) (sim.Pattern, error) {
-	p, err := c.of(n)
-	if err != nil {
-		return nil, err
-	}
-	c.to = make([][]int32, n)
-	for dst := range n {
-		for src, times := range p.Senders(n, dst) {
-			for range times {
-				c.to[src] = append(c.to[src], int32(dst))
-			}
-		}
-	}
-	return c, nil
-}
-
-func (c collective) String() string { return c.text }
-
-// parsePattern reads the patterns of sim and those of collective operations.
-func parsePattern(s string) (sim.Pattern, error) {
-	p, err := sim.ParsePattern(s)
-	if err == nil {
-		return p, nil
-	}
-	if s == "alltoall" {
-		return sim.AllToAll{}, nil
-	}
-	o, other := traffic.Parse(s)
-	switch {
-	case other != nil && (strings.HasPrefix(s, "halo") || strings.HasPrefix(s, "alltoall:")):
-		return nil, other
-	case other != nil:
-		return nil, fmt.Errorf("%w, or %s", err, traffic.Operations)
-	}
-	return collective{text: s, of: o.Pattern}, nil
-}
-
 // ranks says which hosts take part, and in which order.
 type ranks struct {
 	hosts string // names, "" for all
 	file  string // with names, "" for none
-	order rankOrder
-}
-
-// rankOrder is an order of ranks.
-type rankOrder struct {
-	byLeaf, random bool
-	seed           uint64
-}
-
-func parseRankOrder(s string) (o rankOrder, err error) {
-	name, seed, has := strings.Cut(s, ":")
-	switch {
-	case s == "listed":
-		return o, nil
-	case s == "leaf":
-		return rankOrder{byLeaf: true}, nil
-	case name == "random":
-		o.random = true
-		if has {
-			o.seed, err = strconv.ParseUint(seed, 10, 64)
-		}
-		if err == nil {
-			return o, nil
-		}
-	}
-	return rankOrder{}, fmt.Errorf("%q: want listed, leaf or random[:SEED]", s)
+	order sim.RankOrder
 }
 
 // text says how many hosts take part, where these are not all.
@@ -241,16 +158,7 @@ func (a *app) findRanks(in *simulation, f *fabric.Fabric) (list []fabric.PortID,
 	if err != nil {
 		return nil, err
 	}
-	switch o := in.ranks.order; {
-	case o.byLeaf:
-		leaf := func(p fabric.PortID) fabric.NodeID { return f.Owner(f.Peer(p)) }
-		slices.SortStableFunc(list, func(p, q fabric.PortID) int {
-			return cmp.Or(text.Natural(f.Name(leaf(p)).Text, f.Name(leaf(q)).Text), cmp.Compare(leaf(p), leaf(q)))
-		})
-	case o.random:
-		rng := rand.New(rand.NewPCG(o.seed, 0x72616e6b73))
-		rng.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
-	}
+	in.ranks.order.Sort(f, list)
 	return list, nil
 }
 

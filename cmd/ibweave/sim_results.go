@@ -274,7 +274,7 @@ func (in *simulation) trafficText(r *simRun) string {
 	if t.Multicast > 0 {
 		n := t.Sources
 		if n == 0 {
-			n = sendersOf(r.trees)
+			n = sim.CountSenders(r.trees)
 		}
 		said := fmt.Sprintf("%g %% of messages to %s of groups from %s", 100*t.Multicast, text.CountGrouped(len(r.trees), "tree", "trees"), text.CountGrouped(n, "source", "sources"))
 		if t.Repeat {

@@ -99,27 +99,6 @@ func TestParseLoads(t *testing.T) {
 	}
 }
 
-func TestSources(t *testing.T) {
-	for text, want := range map[string]int{"all": 0, "one": 1, "7": 7, "40%": 102, "0.001%": 1, "100%": 256, "256": 256} {
-		c, err := parseSources(text)
-		if err != nil {
-			t.Error(err)
-			continue
-		}
-		if n, err := c.of(256); err != nil || n != want {
-			t.Errorf("%s of 256: %d, %v; want %d", text, n, err, want)
-		}
-	}
-	for _, text := range []string{"", "0", "-1", "0%", "100.1%", "NaN%", "some", "1.5"} {
-		if c, err := parseSources(text); err == nil {
-			t.Errorf("%q: %+v", text, c)
-		}
-	}
-	if n, err := (sourceCount{n: 3}).of(2); err == nil {
-		t.Errorf("3 of 2 is %d", n)
-	}
-}
-
 // A list that is set again takes the place of the first one, and one that is wrong
 // changes nothing.
 func TestListValue(t *testing.T) {
