@@ -8,6 +8,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/text"
+	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/traffic"
 )
 
@@ -26,6 +27,33 @@ type WorkPart struct {
 	Ports   []fabric.PortID // by rank; behind the ranks the ports of storage
 	Hosts   []int32         // by rank: ranks of one host have one number
 	Ranks   int             // without storage
+}
+
+// PartsOf lists the parts of all works.
+func PartsOf(works []Work) (list []*WorkPart) {
+	for i := range works {
+		for k := range works[i].Parts {
+			list = append(list, &works[i].Parts[k])
+		}
+	}
+	return list
+}
+
+// MulticastGroups has a group "part I" for each part, by its place in PartsOf, in which a rank sends to all.
+func MulticastGroups(works []Work) (list []mft.Group) {
+	for i, p := range PartsOf(works) {
+		g := mft.Group{Name: fmt.Sprintf("part %d", i), Receivers: slices.Compact(slices.Sorted(slices.Values(p.Ports[:p.Ranks])))}
+		for _, m := range p.Program.Messages {
+			if m.Dst == traffic.All {
+				g.Senders = append(g.Senders, p.Ports[m.Src])
+			}
+		}
+		slices.Sort(g.Senders)
+		if g.Senders = slices.Compact(g.Senders); len(g.Senders) > 0 && len(g.Receivers) > 1 {
+			list = append(list, g)
+		}
+	}
+	return list
 }
 
 // WorkOptions is how works are written.

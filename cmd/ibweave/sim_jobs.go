@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,7 +17,6 @@ import (
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/report/chart"
 	"github.com/ibweave/ibweave/sim"
-	"github.com/ibweave/ibweave/traffic"
 	"github.com/ibweave/ibweave/updown"
 )
 
@@ -96,7 +94,7 @@ func (a *app) prepareJobs(ctx context.Context, in *simulation, routings []simRou
 	if r.works, r.scale, r.background, err = t.Works(opt); err != nil {
 		return nil, inputf("%s: %w", in.jobTraffic.file, err)
 	}
-	for _, p := range partsOf(r.works) {
+	for _, p := range jobs.PartsOf(r.works) {
 		for _, port := range p.Ports {
 			if f.LID(port) == 0 {
 				return nil, inputf("%s has no LID for %s", cmp.Or(in.Topology, "the fabric"), f.PortName(port))
@@ -148,16 +146,6 @@ func (a *app) readSimulatedJobs(in *simulation) (*jobs.File, error) {
 	return in.jobTraffic.jobs, err
 }
 
-// partsOf lists the parts of all works.
-func partsOf(works []jobs.Work) (list []*jobs.WorkPart) {
-	for i := range works {
-		for k := range works[i].Parts {
-			list = append(list, &works[i].Parts[k])
-		}
-	}
-	return list
-}
-
 // addTrees adds to each routing those with multicast trees. What a scheme cannot do is left out with a
 // line on standard error.
 func (a *app) addTrees(ctx context.Context, r *jobsRun, t *jobs.Traffic) error {
@@ -166,7 +154,7 @@ func (a *app) addTrees(ctx context.Context, r *jobsRun, t *jobs.Traffic) error {
 	if err != nil {
 		return inputf("%s: %w", r.in.jobTraffic.file, err)
 	}
-	groups := groupsOf(works)
+	groups := jobs.MulticastGroups(works)
 	if len(groups) == 0 {
 		return r.in.wrong("mcast", "no job has a broadcast or an all-gather of several hosts")
 	}
@@ -196,23 +184,6 @@ func (a *app) addTrees(ctx context.Context, r *jobsRun, t *jobs.Traffic) error {
 	}
 	r.routings, r.jobs = list, all
 	return r.in.onlyOnce(list)
-}
-
-// groupsOf has a group for each part that sends to all.
-func groupsOf(works []jobs.Work) (list []mft.Group) {
-	for i, p := range partsOf(works) {
-		g := mft.Group{Name: fmt.Sprintf("part %d", i), Receivers: slices.Compact(slices.Sorted(slices.Values(p.Ports[:p.Ranks])))}
-		for _, m := range p.Program.Messages {
-			if m.Dst == traffic.All {
-				g.Senders = append(g.Senders, p.Ports[m.Src])
-			}
-		}
-		slices.Sort(g.Senders)
-		if g.Senders = slices.Compact(g.Senders); len(g.Senders) > 0 && len(g.Receivers) > 1 {
-			list = append(list, g)
-		}
-	}
-	return list
 }
 
 // planTrees makes trees by a scheme of --mcast.
@@ -295,21 +266,6 @@ func (r *jobsRun) result(routing, job int) *jobsResult {
 	return &r.results[i]
 }
 
-// jobCompared is a job with a routing. Times are in nanoseconds, 0 for a job that was not done.
-type jobCompared struct {
-	Job      string  `json:"job"`
-	Messages int64   `json:"messages"`
-	Bytes    int64   `json:"bytes"`
-	Crossbar float64 `json:"crossbar_ns"` // of the busiest host for the bytes of the job
-	Alone    float64 `json:"alone_ns"`
-	Together float64 `json:"together_ns"`
-	Slowdown float64 `json:"slowdown"` // together over alone
-	// Gain is how much faster it is done than with the first routing: 0.1 is a tenth more; null for the first one.
-	Gain *float64       `json:"gain"`
-	Left int64          `json:"left"` // messages that had not arrived
-	By   []sim.WaitedBy `json:"waits_for"`
-}
-
 // routingCompared is a routing with all jobs.
 type routingCompared struct {
 	Routing   string  `json:"routing"` // "" where there is one
@@ -324,7 +280,7 @@ type routingCompared struct {
 	// gains, null for the first routing.
 	Slowdown   float64           `json:"slowdown"`
 	Gain       *float64          `json:"gain"`
-	Jobs       []jobCompared     `json:"jobs"`
+	Jobs       []sim.JobResult   `json:"jobs"`
 	Cables     []sim.WaitedCable `json:"cables"`
 	Limits     *sim.Limits       `json:"limits,omitempty"`
 	Reordering *sim.Reordering   `json:"reordering,omitempty"`
@@ -341,43 +297,19 @@ func (r *jobsRun) compare() (list []routingCompared) {
 		x, all := &r.routings[i], r.result(i, -1)
 		c := routingCompared{
 			Routing: x.name(), Engine: x.engine, Fitted: x.fitted, VLs: x.vls, Adaptive: x.choice, Multicast: x.mcast,
-			State: all.State, Time: all.Result.Time, Jobs: []jobCompared{}, Limits: all.Result.Limits, Reordering: all.Result.Reordering,
+			State: all.State, Time: all.Result.Time, Jobs: []sim.JobResult{}, Limits: all.Result.Limits, Reordering: all.Result.Reordering,
 			Dropped: all.Dropped, Strayed: all.Strayed, Packets: all.Packets, Deadlock: all.Deadlock,
 		}
-		slowdown, gain, done := 0.0, 0.0, 0
-		for k := range r.works {
-			j := jobCompared{Job: r.works[k].Job, By: []sim.WaitedBy{}}
-			if all.JobsDone != nil {
-				t := &all.Jobs[k]
-				j.Messages, j.Bytes, j.Crossbar, j.Together, j.Left = t.Messages, t.Bytes, t.Crossbar.Nanoseconds(), t.At.Nanoseconds(), t.Left
-			}
-			if alone := r.result(i, k); alone.JobsDone != nil {
-				j.Alone = alone.Jobs[min(k, len(alone.Jobs)-1)].At.Nanoseconds()
-			}
-			if j.Alone > 0 && j.Together > 0 {
-				j.Slowdown = j.Together / j.Alone
-			}
-			if i > 0 && j.Together > 0 && list[0].Jobs[k].Together > 0 {
-				ratio := list[0].Jobs[k].Together / j.Together
-				more := ratio - 1
-				j.Gain = &more
-				gain += math.Log(ratio)
-			}
-			if j.Slowdown > 0 {
-				slowdown += math.Log(j.Slowdown)
-				done++
-			}
-			if all.JobsDone != nil {
-				j.By = append(j.By, all.WaitsOf(x.net.Fabric, names, k)...)
-			}
-			c.Jobs = append(c.Jobs, j)
+		first := []sim.JobResult(nil)
+		if i > 0 {
+			first = list[0].Jobs
 		}
-		if n := len(c.Jobs); done == n && n > 0 {
-			c.Slowdown = math.Exp(slowdown / float64(n))
-			if i > 0 && list[0].Slowdown > 0 {
-				more := math.Exp(gain/float64(n)) - 1
-				c.Gain = &more
-			}
+		for k := range r.works {
+			c.Jobs = append(c.Jobs, all.JobsDone.JobResult(x.net.Fabric, names, k, r.result(i, k).JobsDone, first))
+		}
+		slowdown, gain := sim.MeanOfJobs(c.Jobs, first)
+		if c.Slowdown = slowdown; slowdown > 0 && i > 0 && list[0].Slowdown > 0 {
+			c.Gain = &gain
 		}
 		if c.Cables = []sim.WaitedCable{}; all.JobsDone != nil {
 			c.Cables = append(c.Cables, all.Cables(x.net.Fabric, names)...)
@@ -463,7 +395,7 @@ func (r *jobsRun) writeText(w *facts, base *simRun, list []routingCompared) {
 		c := &list[i]
 		for k := range c.Jobs {
 			j := &c.Jobs[k]
-			waits, at := j.waitsText()
+			waits, at := waitsText(j)
 			name := c.Routing
 			if k > 0 {
 				name = ""
@@ -501,7 +433,7 @@ func (r *jobsRun) writeText(w *facts, base *simRun, list []routingCompared) {
 }
 
 // waitsText says whom a job waits for most, and where.
-func (j *jobCompared) waitsText() (who, at string) {
+func waitsText(j *sim.JobResult) (who, at string) {
 	var parts []string
 	for i, x := range j.By {
 		if i > 0 && x.Share < 0.05 {
@@ -626,10 +558,10 @@ func (a *app) drawJobs(r *jobsRun, list []routingCompared) error {
 	c := &chart.Chart{Title: r.jobsText()}
 	for _, panel := range []struct {
 		title, label string
-		x            func(j, first *jobCompared) float64
+		x            func(j, first *sim.JobResult) float64
 	}{
-		{"time with all jobs", "over that alone with " + list[0].Routing, func(j, first *jobCompared) float64 { return j.Together / first.Alone }},
-		{"slowdown by other jobs", "time with all jobs over that alone", func(j, _ *jobCompared) float64 { return j.Slowdown }},
+		{"time with all jobs", "over that alone with " + list[0].Routing, func(j, first *sim.JobResult) float64 { return j.Together / first.Alone }},
+		{"slowdown by other jobs", "time with all jobs over that alone", func(j, _ *sim.JobResult) float64 { return j.Slowdown }},
 	} {
 		p := chart.Panel{Title: panel.title, X: chart.Axis{Label: panel.label, Scale: chart.Linear}, Y: y}
 		for k := range r.works {
