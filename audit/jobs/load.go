@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/ibweave/ibweave/audit/groups"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/hostlist"
 	"github.com/ibweave/ibweave/internal/text"
@@ -400,6 +401,27 @@ type Rows struct {
 	By    string
 	Names []string
 	Of    []int32 // by NodeID of adapters: index in Names
+}
+
+// RowsBy sums up by the groups of a grouping, nil where the set has none. A host that is in several is of the first;
+// adapters of no host have the last row.
+func RowsBy(f *fabric.Fabric, set *groups.Set, grouping string) *Rows {
+	list := slices.DeleteFunc(slices.Clone(set.Groups), func(g groups.Group) bool { return g.Grouping != grouping })
+	if len(list) == 0 {
+		return nil
+	}
+	none := int32(len(list))
+	x := &Rows{By: grouping, Of: slices.Repeat([]int32{none}, f.NumNodes())}
+	for i := range list {
+		for _, n := range list[i].Nodes {
+			if x.Of[n] == none {
+				x.Of[n] = int32(i)
+			}
+		}
+		x.Names = append(x.Names, list[i].Name)
+	}
+	x.Names = append(x.Names, "(no host)")
+	return x
 }
 
 // leaves sums up by leaf.

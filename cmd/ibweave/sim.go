@@ -654,11 +654,9 @@ func (in *simulation) fits(bytes, vls int) error {
 func (r *simRun) key() any {
 	in := r.in
 	input := map[string]string{}
-	for role, name := range map[string]string{
-		"topology": in.Topology, "lfts": in.LFTs, "sl2vl": in.SL2VL, "path-sl": in.PathSLs, "mfts": in.MFTs, "far": in.FAR, "plft": in.PLFT, "groups": in.Groups, "trace": in.trace, "rank-file": in.ranks.file, "node-name-map": in.flags.Lookup("node-name-map").Value.String(),
-	} {
-		if sum, ok := in.Sums[name]; ok {
-			input[role] = sum
+	for flag := range fileFlags {
+		if sum, ok := in.Sums[in.flags.Lookup(flag).Value.String()]; ok {
+			input[flag] = sum
 		}
 	}
 	return struct {

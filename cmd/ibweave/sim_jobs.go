@@ -12,12 +12,12 @@ import (
 	"strings"
 
 	"github.com/ibweave/ibweave/audit/jobs"
+	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/report/chart"
 	"github.com/ibweave/ibweave/sim"
-	"github.com/ibweave/ibweave/updown"
 )
 
 // jobTraffic is what sim is asked about jobs.
@@ -166,7 +166,11 @@ func (a *app) addTrees(ctx context.Context, r *jobsRun, t *jobs.Traffic) error {
 		for _, name := range r.in.jobTraffic.mcast {
 			x.mcast = name
 			s := a.startStage("make " + name + " trees")
-			plan, err := planTrees(ctx, &x, groups)
+			var plan *mft.Plan
+			scheme, err := compile.NewScheme(ctx, name, x.routes)
+			if err == nil {
+				plan, err = scheme.Build(ctx, x.routes, groups, mft.Options{Balance: name == "updn-tree"})
+			}
 			s.End()
 			if isRefused(err) {
 				if !slices.Contains(said, err.Error()) { // of other lanes and choices
@@ -184,22 +188,6 @@ func (a *app) addTrees(ctx context.Context, r *jobsRun, t *jobs.Traffic) error {
 	}
 	r.routings, r.jobs = list, all
 	return r.in.onlyOnce(list)
-}
-
-// planTrees makes trees by a scheme of --mcast.
-func planTrees(ctx context.Context, x *simRouting, groups []mft.Group) (*mft.Plan, error) {
-	if x.mcast == "union" {
-		return mft.Union{}.Build(ctx, x.routes, groups, mft.Options{})
-	}
-	rank := x.routes.Order
-	if rank == nil {
-		order, err := updown.ChooseOrder(ctx, x.routes.Fabric, nil)
-		if err != nil {
-			return nil, err
-		}
-		rank = order.Rank
-	}
-	return mft.UpdnTree{Order: rank}.Build(ctx, x.routes, groups, mft.Options{Balance: true})
 }
 
 // jobsOf returns the jobs for the simulator, whose multicasts are unicasts without a plan and use its trees with one.

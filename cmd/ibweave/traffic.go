@@ -13,7 +13,6 @@ import (
 
 	"github.com/ibweave/ibweave/audit/groups"
 	"github.com/ibweave/ibweave/audit/jobs"
-	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/text"
 )
 
@@ -109,9 +108,12 @@ func (a *app) traffic(ctx context.Context, o *trafficOptions, args []string) err
 	if err != nil {
 		return err
 	}
-	rows, err := o.rows(f, set)
-	if err != nil {
-		return err
+	var rows *jobs.Rows // nil for leaves
+	if o.by != "" {
+		if rows = jobs.RowsBy(f, set, o.by); rows == nil {
+			known := slices.Sorted(slices.Values(each(set.Groups, func(g groups.Group) string { return g.Grouping })))
+			return usagef("--by %s: --host-groups has no such grouping; want one of %s", o.by, strings.Join(slices.Compact(known), ", "))
+		}
 	}
 	stage := a.startStage("measure traffic")
 	defer stage.End()
@@ -120,38 +122,6 @@ func (a *app) traffic(ctx context.Context, o *trafficOptions, args []string) err
 		return inputUnlessDone(ctx, fmt.Errorf("%s: %w", o.traffic, err))
 	}
 	return o.print(a.stdout, r, func(b *facts) { printTraffic(b, r, o.top) })
-}
-
-// rows are the groups of --by, nil for leaves. A host that is in several is of the first.
-func (o *trafficOptions) rows(f *fabric.Fabric, set *groups.Set) (*jobs.Rows, error) {
-	if o.by == "" {
-		return nil, nil
-	}
-	r := &jobs.Rows{By: o.by, Of: slices.Repeat([]int32{-1}, f.NumNodes())}
-	for i := range set.Groups {
-		g := &set.Groups[i]
-		if g.Grouping != o.by {
-			continue
-		}
-		for _, n := range g.Nodes {
-			if r.Of[n] < 0 {
-				r.Of[n] = int32(len(r.Names))
-			}
-		}
-		r.Names = append(r.Names, g.Name)
-	}
-	none := int32(len(r.Names))
-	if none == 0 {
-		known := slices.Sorted(slices.Values(each(set.Groups, func(g groups.Group) string { return g.Grouping })))
-		return nil, usagef("--by %s: %s has no such grouping; want one of %s", o.by, "--host-groups", strings.Join(slices.Compact(known), ", "))
-	}
-	r.Names = append(r.Names, "(no host)") // for adapters of no host
-	for i, at := range r.Of {
-		if at < 0 {
-			r.Of[i] = none
-		}
-	}
-	return r, nil
 }
 
 // printTraffic writes traffic for people.
