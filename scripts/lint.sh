@@ -60,8 +60,8 @@ fabric                lft
 fabric/gen            mesh
 lft                   updown
 mft                   mesh
-state                 verify
-state/open            verify
+state                 mesh
+state/open            mesh
 mesh                  updown
 updown                sim
 routing/layered       mesh
