@@ -7,10 +7,6 @@ package cli
 import (
 	"cmp"
 	"fmt"
-	"io"
-	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -18,7 +14,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ibweave/ibweave/compile/outdir"
-	"github.com/ibweave/ibweave/internal/files"
 )
 
 // Page is all that a command says of itself. The help text, the manual page and the page of
@@ -382,44 +377,6 @@ func Pages(root *cobra.Command, format string) (map[string]string, error) {
 		return nil, fmt.Errorf("--format %q: want man or markdown", format)
 	}
 	return pages, nil
-}
-
-// ManCommand is the command of a program that writes its pages. An unknown form is the error that usage makes.
-func ManCommand(root *cobra.Command, reference string, args cobra.PositionalArgs, usage func(error) error) *cobra.Command {
-	var dir, format string
-	cmd := &cobra.Command{
-		Use:   "man",
-		Short: "write the manual pages",
-		Long: `Write a page for each command and each help topic into a directory: manual
-pages, to be read with man -l FILE, or Markdown, as in ` + reference + ".",
-		Example: strings.ReplaceAll(`  ibweave man -o man
-  man -l man/ibweave.1
-  ibweave man --format markdown -o reference`, "ibweave", root.Name()),
-		Args: args,
-		RunE: func(*cobra.Command, []string) error {
-			pages, err := Pages(root, format)
-			if err != nil {
-				return usage(err)
-			}
-			if err := os.MkdirAll(dir, 0o777); err != nil {
-				return err
-			}
-			for _, name := range slices.Sorted(maps.Keys(pages)) {
-				write := func(w io.Writer) error {
-					_, err := io.WriteString(w, pages[name])
-					return err
-				}
-				if err := files.Write(filepath.Join(dir, name), write); err != nil {
-					return err
-				}
-			}
-			return nil
-		},
-	}
-	cmd.Flags().StringVarP(&dir, "output", "o", "man", "`DIR` to write to")
-	cmd.Flags().StringVar(&format, "format", "man", "`FORM` of the pages: man or markdown")
-	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]cobra.Completion{"man", "markdown"}, cobra.ShellCompDirectiveNoFileComp))
-	return cmd
 }
 
 // EachPage visits the pages of all commands and help topics, but those of help itself and of

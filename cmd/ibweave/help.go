@@ -3,6 +3,9 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
+	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -34,6 +37,39 @@ func (a *app) versionCommand() *cobra.Command {
 			return err
 		},
 	}
+}
+
+// manCommand writes the manual pages, and the reference.
+func (a *app) manCommand(root *cobra.Command) *cobra.Command {
+	var dir, format string
+	cmd := &cobra.Command{
+		Use:   "man",
+		Short: "write the manual pages",
+		Long: `Write a page for each command and each help topic into a directory: manual
+pages, to be read with man -l FILE, or Markdown, as in docs/reference.`,
+		Example: `  ibweave man -o man
+  man -l man/ibweave-compile.1
+  ibweave man --format markdown -o reference`,
+		Args: a.noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			pages, err := cli.Pages(root, format)
+			if err != nil {
+				return &usageError{err}
+			}
+			if err := os.MkdirAll(dir, 0o777); err != nil {
+				return err
+			}
+			for _, name := range slices.Sorted(maps.Keys(pages)) {
+				if err := a.writeOutput(filepath.Join(dir, name), []byte(pages[name])); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVarP(&dir, "output", "o", "man", "`DIR` to write to")
+	cmd.Flags().StringVar(&format, "format", "man", "`FORM` of the pages: man or markdown")
+	return cmd
 }
 
 // formsCommand is the help topic about the forms of text: the table of package dump.
@@ -86,7 +122,7 @@ func flagValues() map[string][]string {
 	return map[string][]string{
 		"engine": engines, "compare engines": engines, "sim engines": engines, "compile mcast": schemes, "sim mcast": {"union", "updn-tree"}, "sl2vl": compile.SL2VLSchemes, "explain": rules,
 		"lids": {"keep", "dense", "mesh"}, "color": {"auto", "always", "never"}, "log-level": {"debug", "info", "warn", "error"}, "log-format": {"console", "json"},
-		"names":         {"site", "factory", "mixed"},
+		"names": {"site", "factory", "mixed"}, "man format": {"man", "markdown"},
 		"check copying": {"independent", "reserving", "lock-step", "wormhole"},
 		"check format":  each(report.Forms, func(f report.Form) string { return f.Name }), "gen format": strings.Split(genFormats(), ", "),
 	}

@@ -99,7 +99,7 @@ and hands them to OpenSM.`,
 			root.AddCommand(c)
 		}
 	}
-	root.AddCommand(a.versionCommand(), cli.ManCommand(root, "docs/reference", a.noArgs, func(err error) error { return &usageError{err} }), a.formsCommand(), movedCommand("reproduce"), movedCommand("schedule"))
+	root.AddCommand(a.versionCommand(), a.manCommand(root), a.formsCommand(), movedCommand("reproduce"), movedCommand("schedule"))
 	root.SetOut(a.exact)
 	a.addCobraCommands(root)
 	for _, c := range root.Commands() {

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -123,7 +124,7 @@ and on the tables that it makes, and compiles schedules for multicast in softwar
 		}
 		return fmt.Errorf("%w%s", err, cli.NearFlag(cmd, err))
 	})
-	root.AddCommand(a.reproduceCommand(), a.scheduleCommand(), cli.ManCommand(root, "docs/reference/papers", a.maxArgs(0), func(err error) error { return &failure{cli.Usage, err} }), &cobra.Command{
+	root.AddCommand(a.reproduceCommand(), a.scheduleCommand(), a.manCommand(root), &cobra.Command{
 		Use:   "version",
 		Short: "print the version",
 		Long:  "Print the version, the commit it was built from, and the version of Go.",
@@ -189,6 +190,38 @@ var numbers = map[string]string{
 // wrongNumber is the error of a flag that does not take a value.
 func wrongNumber(flag string, value any) error {
 	return usagef("--%s %v: want %s", flag, value, numbers[flag])
+}
+
+// manCommand writes the manual pages, and the reference.
+func (a *app) manCommand(root *cobra.Command) *cobra.Command {
+	var dir, format string
+	cmd := &cobra.Command{
+		Use:   "man",
+		Short: "write the manual pages",
+		Long: `Write a page for each command into a directory: manual pages, to be read with
+man -l FILE, or Markdown, as in docs/reference/papers.`,
+		Example: "  ibweave-papers man -o man",
+		Args:    a.maxArgs(0),
+		RunE: func(*cobra.Command, []string) error {
+			pages, err := cli.Pages(root, format)
+			if err != nil {
+				return &failure{cli.Usage, err}
+			}
+			if err := os.MkdirAll(dir, 0o777); err != nil {
+				return err
+			}
+			for name, text := range pages {
+				if err := a.writeOutput(filepath.Join(dir, name), []byte(text)); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVarP(&dir, "output", "o", "man", "`DIR` to write to")
+	cmd.Flags().StringVar(&format, "format", "man", "`FORM` of the pages: man or markdown")
+	complete(cmd, "format", "man", "markdown")
+	return cmd
 }
 
 // complete has shells complete the values of a flag.
