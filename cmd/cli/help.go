@@ -21,78 +21,62 @@ import (
 type Page struct {
 	Command  string // with the program in front
 	Short    string
-	Synopsis string // "" for a help topic
-	sections []section
-}
-
-// section is a title and what stands below it. The first one, from the Long of the command, has none.
-type section struct {
-	title  string
-	blocks []block
+	Synopsis string  // "" for a help topic
+	about    []block // from the Long of the command
+	examples []string
+	commands []itemList // by groups, of which a command without them has one
+	flags    []Item
+	global   []Item // flags of every command
+	exit     []Item
 }
 
 // block is a paragraph, lines that stay as they are, or a list of items.
 type block struct {
 	text  string
 	lines []string // without the indentation of two blanks
-	items []item
+	items []Item
 }
 
-// item is a flag, a command, an engine or another word, and what is said of it.
-type item struct {
-	head, text string
-	page       string // of a command, in docs/reference
-}
+// Item is a flag, a command, an engine or another word, and what is said of it.
+type Item struct{ Head, Text string }
 
 // PageOf collects what a command says of itself.
 func PageOf(c *cobra.Command) *Page {
-	p := &Page{Command: c.CommandPath(), Short: c.Short, sections: []section{{blocks: blocksOf(c.Long)}}}
+	p := &Page{Command: c.CommandPath(), Short: c.Short, about: blocksOf(c.Long)}
 	if c.Runnable() || c.HasAvailableSubCommands() {
 		c.InitDefaultHelpFlag()
 		c.Flags().Lookup("help").Usage = "print this text"
 		p.Synopsis = c.UseLine()
 	}
-	if c.Example != "" {
-		var b block
-		for line := range strings.Lines(c.Example) {
-			b.lines = append(b.lines, shellLines(strings.TrimSpace(line))...)
-		}
-		p.sections = append(p.sections, section{"Examples", []block{b}})
+	for line := range strings.Lines(c.Example) {
+		p.examples = append(p.examples, shellLines(strings.TrimSpace(line))...)
 	}
 	for _, sub := range c.Commands() {
-		if sub.IsAvailableCommand() {
-			p.list(cmp.Or(sub.GroupID, "Commands"), item{sub.Name(), sub.Short, referenceFile(sub.CommandPath())})
+		if !sub.IsAvailableCommand() {
+			continue
 		}
+		title := cmp.Or(sub.GroupID, "Commands")
+		if n := len(p.commands); n == 0 || p.commands[n-1].title != title {
+			p.commands = append(p.commands, itemList{title: title})
+		}
+		last := &p.commands[len(p.commands)-1]
+		last.items = append(last.items, Item{sub.Name(), sub.Short})
 	}
 	if p.Synopsis != "" {
-		p.list("Flags", flagItems(c.LocalFlags())...)
-		p.list("Global flags", flagItems(c.InheritedFlags())...)
-		exit := slices.Clone(exitStatuses)
+		p.flags, p.global = flagItems(c.LocalFlags()), flagItems(c.InheritedFlags())
+		p.exit = slices.Clone(exitStatuses)
 		if note, ok := c.Root().Annotations[FindingsNote]; ok {
-			exit[Findings].text = note
+			p.exit[Findings].Text = note
 		}
-		p.list("Exit status", exit...)
 	}
 	return p
-}
-
-// list adds items to the last section, or to a new one where that has another title.
-func (p *Page) list(title string, items ...item) {
-	if len(items) == 0 {
-		return
-	}
-	if p.sections[len(p.sections)-1].title != title {
-		p.sections = append(p.sections, section{title, []block{{}}})
-	}
-	b := &p.sections[len(p.sections)-1].blocks[0]
-	b.items = append(b.items, items...)
 }
 
 // typeValues is what the values of flags are called whose usage does not name them, by type.
 var typeValues = map[string]string{"int": "N", "uint": "N", "value": "N", "uints": "N,..", "duration": "TIME"}
 
 // flagItems is what flags say of themselves, in the order of their names.
-func flagItems(flags *pflag.FlagSet) (items []item) {
+func flagItems(flags *pflag.FlagSet) (items []Item) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		if f.Hidden {
 			return
@@ -109,7 +93,7 @@ func flagItems(flags *pflag.FlagSet) (items []item) {
 		if f.Value.Type() != "bool" && !slices.Contains([]string{"", "0", "[]"}, f.DefValue) {
 			text += fmt.Sprintf(" (default %s)", f.DefValue)
 		}
-		items = append(items, item{head: head, text: text})
+		items = append(items, Item{head, text})
 	})
 	return items
 }
@@ -142,10 +126,10 @@ func blocksOf(long string) (blocks []block) {
 			b.text = strings.TrimSpace(b.text + " " + line)
 		case head == "" && b.items != nil && !ended:
 			i := &b.items[len(b.items)-1]
-			i.text += " " + strings.TrimSpace(line)
+			i.Text += " " + strings.TrimSpace(line)
 		case isItem && head != "":
 			b := last(b.items != nil)
-			b.items = append(b.items, item{head: strings.TrimSpace(head), text: strings.TrimSpace(text)})
+			b.items = append(b.items, Item{strings.TrimSpace(head), strings.TrimSpace(text)})
 		default:
 			b := last(b.lines != nil)
 			b.lines = append(b.lines, inside)
@@ -186,37 +170,54 @@ const (
 // Help is the page as --help prints it.
 func (p *Page) Help() string {
 	var b strings.Builder
-	for i, s := range p.sections {
-		if i > 0 {
-			fmt.Fprintf(&b, "\n%s:\n", s.title)
+	for i, block := range p.about {
+		if i > 0 && (block.text != "" || p.about[i-1].text == "") {
+			b.WriteByte('\n')
 		}
-		for k, block := range s.blocks {
-			if k > 0 && (block.text != "" || s.blocks[k-1].text == "") {
-				b.WriteByte('\n')
+		block.help(&b)
+	}
+	section := func(title string, body func()) {
+		fmt.Fprintf(&b, "\n%s:\n", title)
+		body()
+	}
+	if p.Synopsis != "" {
+		section("Usage", func() {
+			for i, line := range wrapped(p.Synopsis, Columns-6) {
+				fmt.Fprintf(&b, "%s%s\n", []string{"  ", "      "}[min(i, 1)], line)
 			}
-			block.help(&b)
-		}
-		if i == 0 && p.Synopsis != "" {
-			fmt.Fprintf(&b, "\nUsage:\n  %s\n", strings.Join(wrapped(p.Synopsis, Columns-6), "\n      "))
-		}
+		})
+	}
+	if p.examples != nil {
+		section("Examples", func() { block{lines: p.examples}.help(&b) })
+	}
+	for _, s := range p.lists() {
+		section(s.title, func() { block{items: s.items}.help(&b) })
 	}
 	return b.String()
+}
+
+// itemList is a section of a page.
+type itemList struct {
+	title string
+	items []Item
+}
+
+// lists is the sections of a page that list something.
+func (p *Page) lists() []itemList {
+	return slices.DeleteFunc(append(slices.Clone(p.commands),
+		itemList{"Flags", p.flags}, itemList{"Global flags", p.global}, itemList{"Exit status", p.exit},
+	), func(l itemList) bool { return len(l.items) == 0 })
 }
 
 // Overview is what --help prints of a program: its commands by groups, in 40 lines at most.
 func (p *Page) Overview() string {
 	var b strings.Builder
-	p.sections[0].blocks[0].help(&b)
+	p.about[0].help(&b)
 	b.WriteString("\nUsage: ibweave COMMAND [flags]\n\n")
-	for _, s := range p.sections {
-		for i, c := range s.blocks[0].items {
-			if c.page == "" {
-				break
-			}
-			if i == 0 {
-				fmt.Fprintf(&b, "%s:\n", s.title)
-			}
-			fmt.Fprintf(&b, "  %-10s%s\n", c.head, c.text)
+	for _, g := range p.commands {
+		fmt.Fprintf(&b, "%s:\n", g.title)
+		for _, c := range g.items {
+			fmt.Fprintf(&b, "  %-10s%s\n", c.Head, c.Text)
 		}
 	}
 	b.WriteString(`
@@ -243,7 +244,7 @@ func (k block) help(b *strings.Builder) {
 	}
 	for _, i := range k.items {
 		head := "  " + i.label()
-		for n, line := range wrapped(i.text, Columns-at) {
+		for n, line := range wrapped(i.Text, Columns-at) {
 			if n == 0 && len(head)+2 > at {
 				b.WriteString(head + "\n")
 				head = ""
@@ -255,11 +256,11 @@ func (k block) help(b *strings.Builder) {
 }
 
 // label is the head, with room for a short flag in front of a long one.
-func (i item) label() string {
-	if strings.HasPrefix(i.head, "--") {
-		return "    " + i.head
+func (i Item) label() string {
+	if strings.HasPrefix(i.Head, "--") {
+		return "    " + i.Head
 	}
-	return i.head
+	return i.Head
 }
 
 // manEscapes writes text as groff reads it.
@@ -283,11 +284,17 @@ func (p *Page) Man() string {
 	if p.Synopsis != "" {
 		fmt.Fprintf(&b, ".SH SYNOPSIS\n%s\n", manLine(p.Synopsis))
 	}
-	for _, s := range p.sections {
-		fmt.Fprintf(&b, ".SH %s\n", strings.ToUpper(cmp.Or(s.title, "Description")))
-		for _, block := range s.blocks {
-			block.man(&b)
-		}
+	b.WriteString(".SH DESCRIPTION\n")
+	for _, block := range p.about {
+		block.man(&b)
+	}
+	if p.examples != nil {
+		b.WriteString(".SH EXAMPLES\n")
+		block{lines: p.examples}.man(&b)
+	}
+	for _, s := range p.lists() {
+		fmt.Fprintf(&b, ".SH %s\n", strings.ToUpper(s.title))
+		block{items: s.items}.man(&b)
 	}
 	if parent := p.Command[:max(0, strings.LastIndex(p.Command, " "))]; parent != "" {
 		fmt.Fprintf(&b, ".SH SEE ALSO\n.BR %s (1)\n", manEscapes.Replace(strings.ReplaceAll(parent, " ", "-")))
@@ -308,7 +315,7 @@ func (k block) man(b *strings.Builder) {
 		b.WriteString(".fi\n")
 	}
 	for _, i := range k.items {
-		fmt.Fprintf(b, ".TP\n\\fB%s\\fR\n%s\n", manEscapes.Replace(i.head), manLine(i.text))
+		fmt.Fprintf(b, ".TP\n\\fB%s\\fR\n%s\n", manEscapes.Replace(i.Head), manLine(i.Text))
 	}
 }
 
@@ -329,28 +336,33 @@ func (p *Page) Markdown() string {
 	if p.Synopsis != "" {
 		code(p.Synopsis)
 	}
-	for _, s := range p.sections {
-		if s.title != "" {
-			fmt.Fprintf(&b, "\n## %s\n", s.title)
+	list := func(items []Item) {
+		b.WriteByte('\n')
+		for _, i := range items {
+			head := "`" + i.Head + "`"
+			if file := referenceFile(p.Command + " " + i.Head); slices.ContainsFunc(p.commands, func(l itemList) bool { return slices.Contains(l.items, i) }) {
+				head = fmt.Sprintf("[%s](%s)", i.Head, file)
+			}
+			fmt.Fprintf(&b, "* %s: %s\n", head, markdownEscapes.Replace(i.Text))
 		}
-		for _, block := range s.blocks {
-			if block.text != "" {
-				fmt.Fprintf(&b, "\n%s\n", markdownEscapes.Replace(block.text))
-			}
-			if block.lines != nil {
-				code(block.lines...)
-			}
-			if block.items != nil {
-				b.WriteByte('\n')
-			}
-			for _, i := range block.items {
-				head := "`" + i.head + "`"
-				if i.page != "" {
-					head = fmt.Sprintf("[%s](%s)", i.head, i.page)
-				}
-				fmt.Fprintf(&b, "* %s: %s\n", head, markdownEscapes.Replace(i.text))
-			}
+	}
+	for _, block := range p.about {
+		switch {
+		case block.text != "":
+			fmt.Fprintf(&b, "\n%s\n", markdownEscapes.Replace(block.text))
+		case block.lines != nil:
+			code(block.lines...)
+		default:
+			list(block.items)
 		}
+	}
+	if p.examples != nil {
+		b.WriteString("\n## Examples\n")
+		code(p.examples...)
+	}
+	for _, s := range p.lists() {
+		fmt.Fprintf(&b, "\n## %s\n", s.title)
+		list(s.items)
 	}
 	return b.String()
 }
@@ -426,10 +438,10 @@ const (
 const FindingsNote = "findings"
 
 // exitStatuses is in every help text and manual page.
-var exitStatuses = []item{
-	{head: "0", text: "done and clean"},
-	{head: "1", text: "done, and there are findings at or above --fail-on, rules that the input leaves undecided, or differences; or the engine does not support this fabric"},
-	{head: "2", text: "wrong usage"},
-	{head: "3", text: "input that cannot be read or is invalid; the message has file:line"},
-	{head: "4", text: "the environment lacks something, an input or output error, or interrupted"},
+var exitStatuses = []Item{
+	{"0", "done and clean"},
+	{"1", "done, and there are findings at or above --fail-on, rules that the input leaves undecided, or differences; or the engine does not support this fabric"},
+	{"2", "wrong usage"},
+	{"3", "input that cannot be read or is invalid; the message has file:line"},
+	{"4", "the environment lacks something, an input or output error, or interrupted"},
 }
