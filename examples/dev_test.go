@@ -198,8 +198,8 @@ func commandsOf(t *testing.T, page string) (found []pageCommand) {
 	}
 	text, reference := string(data), strings.Contains(page, "/reference/")
 	if reference {
-		_, text, _ = strings.Cut(text, "\n## Examples\n")
-		text, _, _ = strings.Cut(text, "\n## ")
+		_, text, _ = strings.Cut(text, "\n### Examples\n")
+		text, _, _ = strings.Cut(text, "\n### ")
 	}
 	var fence, begun, sentences string
 	inside := false

@@ -75,7 +75,7 @@ switches.`, "--leaves 4 --rails 8 --hosts 32 --spines 16 --parallel 2 --ports 64
 			return gen.Tree(tree)
 		}
 	}},
-	{"director", "directors, chassis of line and spine chips, with leaves or hosts below", `Make directors: chassis with line chips and spine chips. Leaves are cabled to
+	{"director", "directors of line and spine chips, with leaves or hosts below", `Make directors: chassis with line chips and spine chips. Leaves are cabled to
 the line chips, or with --line-chips 0 the leaves are the line chips, with hosts
 on them.`, "--directors 2 --pods 2 --leaves 4 -o directors.txt", "", func(flags *pflag.FlagSet, _ *uint64) maker {
 		var tree gen.TreeSpec
@@ -91,7 +91,7 @@ on them.`, "--directors 2 --pods 2 --leaves 4 -o directors.txt", "", func(flags 
 		}
 	}},
 	{"myrinet4", "four switches in a ring with eight hosts", "Make four switches of 8 ports in a ring, with two hosts on each.", "-o ring.txt", "", func(*pflag.FlagSet, *uint64) maker { return gen.Myrinet4 }},
-	{"shufflenet", "bidirectional (p, k) shufflenet; p 2 and k 3 is Gerla's 24-node network", `Make a shufflenet: K columns of P^K switches, each with cables to P switches of
+	{"shufflenet", "bidirectional (p, k) shufflenet; p 2, k 3 is Gerla's with 24 nodes", `Make a shufflenet: K columns of P^K switches, each with cables to P switches of
 the next column, and the last column with the first. Each switch has one host.`, "--p 2 --k 3 -o shufflenet.txt", "", func(flags *pflag.FlagSet, _ *uint64) maker {
 		p, k := flags.Int("p", 2, "cables from a switch to the next column"), flags.Int("k", 3, "columns")
 		return func() (*fabric.Fabric, error) { return gen.Shufflenet(*p, *k) }

@@ -1,102 +1,30 @@
 // Package cli is what the command lines of ibweave and ibweave-papers share: help texts,
-// manual pages and reference of what cobra's commands say of themselves, completion, exit
-// statuses, progress, the log, and text that suits a terminal. It makes no promise to other
-// modules.
+// manual pages and reference, completion, exit statuses, progress, the log, and text that
+// suits a terminal. It makes no promise to other modules.
 package cli
 
 import (
-	"cmp"
+	"bytes"
 	"fmt"
-	"slices"
+	"regexp"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra/doc"
 
 	"github.com/ibweave/ibweave/compile/outdir"
 )
 
-// Page is all that a command says of itself. The help text, the manual page and the page of
-// docs/reference are made from it, and from nothing else.
-type Page struct {
-	Command  string // with the program in front
-	Short    string
-	Synopsis string  // "" for a help topic
-	about    []block // from the Long of the command
-	examples []string
-	commands []itemList // by groups, of which a command without them has one
-	flags    []Item
-	global   []Item // flags of every command
-	exit     []Item
-}
-
-// block is a paragraph, lines that stay as they are, or a list of items.
+// block is a part of a help text: a paragraph, lines that stay as they are, or a list of items.
 type block struct {
 	text  string
 	lines []string // without the indentation of two blanks
-	items []Item
+	items []item
 }
 
-// Item is a flag, a command, an engine or another word, and what is said of it.
-type Item struct{ Head, Text string }
-
-// PageOf collects what a command says of itself.
-func PageOf(c *cobra.Command) *Page {
-	p := &Page{Command: c.CommandPath(), Short: c.Short, about: blocksOf(c.Long)}
-	if c.Runnable() || c.HasAvailableSubCommands() {
-		c.InitDefaultHelpFlag()
-		c.Flags().Lookup("help").Usage = "print this text"
-		p.Synopsis = c.UseLine()
-	}
-	for line := range strings.Lines(c.Example) {
-		p.examples = append(p.examples, shellLines(strings.TrimSpace(line))...)
-	}
-	for _, sub := range c.Commands() {
-		if !sub.IsAvailableCommand() {
-			continue
-		}
-		title := cmp.Or(sub.GroupID, "Commands")
-		if n := len(p.commands); n == 0 || p.commands[n-1].title != title {
-			p.commands = append(p.commands, itemList{title: title})
-		}
-		last := &p.commands[len(p.commands)-1]
-		last.items = append(last.items, Item{sub.Name(), sub.Short})
-	}
-	if p.Synopsis != "" {
-		p.flags, p.global = flagItems(c.LocalFlags()), flagItems(c.InheritedFlags())
-		p.exit = slices.Clone(exitStatuses)
-		if note, ok := c.Root().Annotations[FindingsNote]; ok {
-			p.exit[Findings].Text = note
-		}
-	}
-	return p
-}
-
-// typeValues is what the values of flags are called whose usage does not name them, by type.
-var typeValues = map[string]string{"int": "N", "uint": "N", "value": "N", "uints": "N,..", "duration": "TIME"}
-
-// flagItems is what flags say of themselves, in the order of their names.
-func flagItems(flags *pflag.FlagSet) (items []Item) {
-	flags.VisitAll(func(f *pflag.Flag) {
-		if f.Hidden {
-			return
-		}
-		head := "--" + f.Name
-		if f.Shorthand != "" {
-			head = "-" + f.Shorthand + ", " + head
-		}
-		value, text := pflag.UnquoteUsage(f)
-		value = cmp.Or(typeValues[value], value)
-		if value != "" {
-			head += " " + value
-		}
-		if f.Value.Type() != "bool" && !slices.Contains([]string{"", "0", "[]"}, f.DefValue) {
-			text += fmt.Sprintf(" (default %s)", f.DefValue)
-		}
-		items = append(items, Item{head, text})
-	})
-	return items
-}
+// item is a word, and what is said of it.
+type item struct{ head, text string }
 
 // blocksOf takes a help text apart. Lines without indentation are paragraphs, which blank and
 // indented lines end. "  WORD  text" is an item, and goes on in lines with more indentation; other
@@ -126,10 +54,10 @@ func blocksOf(long string) (blocks []block) {
 			b.text = strings.TrimSpace(b.text + " " + line)
 		case head == "" && b.items != nil && !ended:
 			i := &b.items[len(b.items)-1]
-			i.Text += " " + strings.TrimSpace(line)
+			i.text += " " + strings.TrimSpace(line)
 		case isItem && head != "":
 			b := last(b.items != nil)
-			b.items = append(b.items, Item{strings.TrimSpace(head), strings.TrimSpace(text)})
+			b.items = append(b.items, item{strings.TrimSpace(head), strings.TrimSpace(text)})
 		default:
 			b := last(b.lines != nil)
 			b.lines = append(b.lines, inside)
@@ -160,71 +88,80 @@ func shellLines(command string) (lines []string) {
 	return lines
 }
 
-// Columns of a terminal, and where the text of an item begins.
+// Columns of a terminal, and where the text of an item begins at most.
 const (
 	Columns    = 80
 	manColumns = 73 // without the margin that man leaves
 	itemColumn = 26
 )
 
-// Help is the page as --help prints it.
-func (p *Page) Help() string {
-	var b strings.Builder
-	for i, block := range p.about {
-		if i > 0 && (block.text != "" || p.about[i-1].text == "") {
-			b.WriteByte('\n')
+// Help is what --help prints of a command: of the program its commands by groups, in 40 lines
+// at most, of others their flags and examples.
+func Help(c *cobra.Command) string {
+	b := new(strings.Builder)
+	b.WriteString(laidOut(c.Long))
+	if !c.Runnable() && !c.HasAvailableSubCommands() {
+		return b.String() // a topic
+	}
+	section := func(title, text string) {
+		if text != "" {
+			fmt.Fprintf(b, "\n%s:\n%s", title, text)
 		}
-		block.help(&b)
 	}
-	section := func(title string, body func()) {
-		fmt.Fprintf(&b, "\n%s:\n", title)
-		body()
+	section("Usage", "  "+strings.Join(wrapped(c.UseLine(), Columns-6), "\n      ")+"\n")
+	if c.HasParent() {
+		section("Examples", examples(c))
 	}
-	if p.Synopsis != "" {
-		section("Usage", func() {
-			for i, line := range wrapped(p.Synopsis, Columns-6) {
-				fmt.Fprintf(&b, "%s%s\n", []string{"  ", "      "}[min(i, 1)], line)
-			}
-		})
+	commands, group := "", ""
+	for _, sub := range c.Commands() {
+		if !sub.IsAvailableCommand() {
+			continue
+		}
+		if sub.GroupID != group {
+			group = sub.GroupID
+			commands += group + ":\n"
+		}
+		commands += fmt.Sprintf("  %-*s%s\n", sub.NamePadding(), sub.Name(), sub.Short)
 	}
-	if p.examples != nil {
-		section("Examples", func() { block{lines: p.examples}.help(&b) })
+	section("Commands", commands)
+	if !c.HasParent() {
+		fmt.Fprintf(b, "\n%s COMMAND --help has flags, examples and exit statuses.\n", c.Name())
+		return b.String()
 	}
-	for _, s := range p.lists() {
-		section(s.title, func() { block{items: s.items}.help(&b) })
+	describeHelp(c)
+	section("Flags", c.LocalFlags().FlagUsagesWrapped(Columns))
+	section("Global flags", c.InheritedFlags().FlagUsagesWrapped(Columns))
+	section("Exit status", laidOut(exitStatus(c)))
+	return b.String()
+}
+
+// describeHelp gives the flag --help a text like those of other flags.
+func describeHelp(c *cobra.Command) {
+	c.InitDefaultHelpFlag()
+	c.Flags().Lookup("help").Usage = "print this text"
+}
+
+// examples is the examples of a command, in lines that fit a manual page.
+func examples(c *cobra.Command) string {
+	var b strings.Builder
+	for line := range strings.Lines(c.Example) {
+		for _, part := range shellLines(strings.TrimSpace(line)) {
+			b.WriteString("  " + part + "\n")
+		}
 	}
 	return b.String()
 }
 
-// itemList is a section of a page.
-type itemList struct {
-	title string
-	items []Item
-}
-
-// lists is the sections of a page that list something.
-func (p *Page) lists() []itemList {
-	return slices.DeleteFunc(append(slices.Clone(p.commands),
-		itemList{"Flags", p.flags}, itemList{"Global flags", p.global}, itemList{"Exit status", p.exit},
-	), func(l itemList) bool { return len(l.items) == 0 })
-}
-
-// Overview is what --help prints of a program: its commands by groups, in 40 lines at most.
-func (p *Page) Overview() string {
+// laidOut is a help text as a terminal shows it.
+func laidOut(long string) string {
 	var b strings.Builder
-	p.about[0].help(&b)
-	b.WriteString("\nUsage: ibweave COMMAND [flags]\n\n")
-	for _, g := range p.commands {
-		fmt.Fprintf(&b, "%s:\n", g.title)
-		for _, c := range g.items {
-			fmt.Fprintf(&b, "  %-10s%s\n", c.Head, c.Text)
+	blocks := blocksOf(long)
+	for i, block := range blocks {
+		if i > 0 && (block.text != "" || blocks[i-1].text == "") {
+			b.WriteByte('\n')
 		}
+		block.help(&b)
 	}
-	b.WriteString(`
-ibweave COMMAND --help has flags and examples; ibweave help forms, what is read.
-Exit status: 0 clean; 1 findings or differences; 2 wrong usage; 3 bad input;
-4 the environment lacks something.
-`)
 	return b.String()
 }
 
@@ -238,13 +175,13 @@ func (k block) help(b *strings.Builder) {
 	for _, line := range k.lines {
 		b.WriteString(strings.TrimRight("  "+line, " ") + "\n")
 	}
-	at := 0 // the flags have room for -x in front, and all heads for two blanks behind
+	at := 0
 	for _, i := range k.items {
-		at = min(max(at, len(i.label())+4), itemColumn)
+		at = min(max(at, len(i.head)+4), itemColumn)
 	}
 	for _, i := range k.items {
-		head := "  " + i.label()
-		for n, line := range wrapped(i.Text, Columns-at) {
+		head := "  " + i.head
+		for n, line := range wrapped(i.text, Columns-at) {
 			if n == 0 && len(head)+2 > at {
 				b.WriteString(head + "\n")
 				head = ""
@@ -252,70 +189,6 @@ func (k block) help(b *strings.Builder) {
 			fmt.Fprintf(b, "%-*s%s\n", at, head, line)
 			head = ""
 		}
-	}
-}
-
-// label is the head, with room for a short flag in front of a long one.
-func (i Item) label() string {
-	if strings.HasPrefix(i.Head, "--") {
-		return "    " + i.Head
-	}
-	return i.Head
-}
-
-// manEscapes writes text as groff reads it.
-var manEscapes = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`)
-
-// manLine is a line of text, which does not begin as a request to groff.
-func manLine(text string) string {
-	text = manEscapes.Replace(text)
-	if strings.HasPrefix(text, ".") {
-		text = `\&` + text
-	}
-	return text
-}
-
-// Man is the page as man reads it. Words are not hyphenated, and lines not justified.
-func (p *Page) Man() string {
-	var b strings.Builder
-	name := strings.ReplaceAll(p.Command, " ", "-")
-	fmt.Fprintf(&b, ".TH %s 1 \"\" \"ibweave %s\" \"ibweave\"\n.nh\n.ad l\n", strings.ToUpper(manEscapes.Replace(name)), outdir.Version)
-	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", manEscapes.Replace(name), manEscapes.Replace(p.Short))
-	if p.Synopsis != "" {
-		fmt.Fprintf(&b, ".SH SYNOPSIS\n%s\n", manLine(p.Synopsis))
-	}
-	b.WriteString(".SH DESCRIPTION\n")
-	for _, block := range p.about {
-		block.man(&b)
-	}
-	if p.examples != nil {
-		b.WriteString(".SH EXAMPLES\n")
-		block{lines: p.examples}.man(&b)
-	}
-	for _, s := range p.lists() {
-		fmt.Fprintf(&b, ".SH %s\n", strings.ToUpper(s.title))
-		block{items: s.items}.man(&b)
-	}
-	if parent := p.Command[:max(0, strings.LastIndex(p.Command, " "))]; parent != "" {
-		fmt.Fprintf(&b, ".SH SEE ALSO\n.BR %s (1)\n", manEscapes.Replace(strings.ReplaceAll(parent, " ", "-")))
-	}
-	return b.String()
-}
-
-// man writes a block for groff.
-func (k block) man(b *strings.Builder) {
-	if k.text != "" {
-		fmt.Fprintf(b, ".PP\n%s\n", manLine(k.text))
-	}
-	if k.lines != nil {
-		b.WriteString(".PP\n.nf\n")
-		for _, line := range k.lines {
-			b.WriteString(manLine(line) + "\n")
-		}
-		b.WriteString(".fi\n")
-	}
-	for _, i := range k.items {
-		fmt.Fprintf(b, ".TP\n\\fB%s\\fR\n%s\n", manEscapes.Replace(i.Head), manLine(i.Text))
 	}
 }
 
@@ -328,77 +201,73 @@ var markdownEscapes = func() *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }()
 
-// Markdown is the page as docs/reference has it.
-func (p *Page) Markdown() string {
+// markdown is a help text in Markdown.
+func markdown(long string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# %s\n\n%s\n", p.Command, markdownEscapes.Replace(p.Short))
-	code := func(lines ...string) { fmt.Fprintf(&b, "\n```\n%s\n```\n", strings.Join(lines, "\n")) }
-	if p.Synopsis != "" {
-		code(p.Synopsis)
-	}
-	list := func(items []Item) {
-		b.WriteByte('\n')
-		for _, i := range items {
-			head := "`" + i.Head + "`"
-			if file := referenceFile(p.Command + " " + i.Head); slices.ContainsFunc(p.commands, func(l itemList) bool { return slices.Contains(l.items, i) }) {
-				head = fmt.Sprintf("[%s](%s)", i.Head, file)
-			}
-			fmt.Fprintf(&b, "* %s: %s\n", head, markdownEscapes.Replace(i.Text))
+	for _, block := range blocksOf(long) {
+		b.WriteString("\n")
+		if block.text != "" {
+			b.WriteString(markdownEscapes.Replace(block.text) + "\n")
+		}
+		if block.lines != nil {
+			fmt.Fprintf(&b, "```\n%s\n```\n", strings.Join(block.lines, "\n"))
+		}
+		for _, i := range block.items {
+			fmt.Fprintf(&b, "* `%s`: %s\n", i.head, markdownEscapes.Replace(i.text))
 		}
 	}
-	for _, block := range p.about {
-		switch {
-		case block.text != "":
-			fmt.Fprintf(&b, "\n%s\n", markdownEscapes.Replace(block.text))
-		case block.lines != nil:
-			code(block.lines...)
-		default:
-			list(block.items)
-		}
-	}
-	if p.examples != nil {
-		b.WriteString("\n## Examples\n")
-		code(p.examples...)
-	}
-	for _, s := range p.lists() {
-		fmt.Fprintf(&b, "\n## %s\n", s.title)
-		list(s.items)
-	}
-	return b.String()
+	return strings.TrimSpace(b.String())
 }
 
-// referenceFile is the name of the page of a command in docs/reference.
-func referenceFile(command string) string {
-	_, rest, below := strings.Cut(command, " ")
+// Pages is the pages of all commands and help topics by the names of their files, as cobra
+// makes them: manual pages, or those of docs/reference, as the value of --format, man or
+// markdown, says. Another value is an error. Help itself has none, nor have commands
+// without a text, which have moved.
+func Pages(root *cobra.Command, format string) (map[string]string, error) {
+	if format != "man" && format != "markdown" {
+		return nil, fmt.Errorf("--format %q: want man or markdown", format)
+	}
+	root.DisableAutoGenTag = true
+	pages := map[string]string{}
+	var wrong error
+	Walk(root, func(c *cobra.Command) {
+		if c.Name() == "help" || c.Long == "" {
+			return
+		}
+		defer func(long, example string) { c.Long, c.Example = long, example }(c.Long, c.Example)
+		c.DisableAutoGenTag = true
+		c.Long, c.Example = markdown(c.Long), strings.Trim(strings.ReplaceAll(examples(c), "\n  ", "\n"), " \n")
+		describeHelp(c)
+		var b bytes.Buffer
+		var err error
+		if format == "man" {
+			c.Long += "\n\n# EXIT STATUS\n" + markdown(exitStatus(c))
+			err = doc.GenMan(c, &doc.GenManHeader{Date: &time.Time{}, Source: "ibweave " + outdir.Version, Manual: "ibweave"}, &b)
+			text := strings.Replace(b.String(), "Jan 0001", "", 1) // the same bytes on any day
+			pages[strings.ReplaceAll(c.CommandPath(), " ", "-")+".1"] = manFlag.ReplaceAllString(text, ".TP\n$1\n")
+		} else {
+			c.Long += "\n\n### Exit status\n\n" + markdown(exitStatus(c))
+			err = doc.GenMarkdownCustom(c, &b, referenceFile)
+			pages[referenceFile(c.CommandPath()+".md")] = b.String()
+		}
+		if wrong == nil {
+			wrong = err
+		}
+	})
+	return pages, wrong
+}
+
+// manFlag finds a flag in a manual page of cobra, whose text begins with a tab in place of an
+// indentation of all its lines.
+var manFlag = regexp.MustCompile(`(?m)^(?:\.PP\n)?(\\fB-.*)\n\t`)
+
+// referenceFile is the name of a page in docs/reference that cobra calls by the whole command.
+func referenceFile(page string) string {
+	_, rest, below := strings.Cut(strings.ReplaceAll(page, "_", " "), " ")
 	if !below {
 		return "README.md"
 	}
-	return strings.ReplaceAll(rest, " ", "-") + ".md"
-}
-
-// Pages is the pages of all commands by the names of their files: manual pages, or those of
-// docs/reference, as the value of --format, man or markdown, says. Another value is an error.
-func Pages(root *cobra.Command, format string) (map[string]string, error) {
-	pages := map[string]string{}
-	switch format {
-	case "man":
-		EachPage(root, func(p *Page) { pages[strings.ReplaceAll(p.Command, " ", "-")+".1"] = p.Man() })
-	case "markdown":
-		EachPage(root, func(p *Page) { pages[referenceFile(p.Command)] = p.Markdown() })
-	default:
-		return nil, fmt.Errorf("--format %q: want man or markdown", format)
-	}
-	return pages, nil
-}
-
-// EachPage visits the pages of all commands and help topics, but those of help itself and of
-// commands without a text, which have moved.
-func EachPage(root *cobra.Command, visit func(*Page)) {
-	Walk(root, func(c *cobra.Command) {
-		if c.Name() != "help" && c.Long != "" {
-			visit(PageOf(c))
-		}
-	})
+	return strings.ReplaceAll(rest, " ", "-")
 }
 
 // Walk visits a command and all below it.
@@ -437,11 +306,15 @@ const (
 // FindingsNote is the annotation of a root command that says what status 1 of its program is.
 const FindingsNote = "findings"
 
-// exitStatuses is in every help text and manual page.
-var exitStatuses = []Item{
-	{"0", "done and clean"},
-	{"1", "done, and there are findings at or above --fail-on, rules that the input leaves undecided, or differences; or the engine does not support this fabric"},
-	{"2", "wrong usage"},
-	{"3", "input that cannot be read or is invalid; the message has file:line"},
-	{"4", "the environment lacks something, an input or output error, or interrupted"},
+// exitStatus is the text on exit statuses in every help text and manual page.
+func exitStatus(c *cobra.Command) string {
+	note, ok := c.Root().Annotations[FindingsNote]
+	if !ok {
+		note = "done, and there are findings at or above --fail-on, rules that the input leaves undecided, or differences; or the engine does not support this fabric"
+	}
+	return "  0  done and clean\n  1  " + note + `
+  2  wrong usage
+  3  input that cannot be read or is invalid; the message has file:line
+  4  the environment lacks something, an input or output error, or interrupted
+`
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -47,131 +48,83 @@ func TestReference(t *testing.T) {
 	}
 }
 
-var (
-	tags    = regexp.MustCompile(`<[^>]*>`)
-	heading = regexp.MustCompile(`(?m)^(?:([A-Z][a-z]+(?: [a-z]+)?):|<h2>(.*)</h2>|([A-Z]+(?: [A-Z]+)?))$`)
-)
-
-// sectionWords is the words of a page by its headings, which differ between the forms only in
-// their case; what is said before the first section is one.
-func sectionWords(text string, plain func(string) string) map[string]string {
-	sections := map[string]string{}
-	name, from := "", 0
-	cut := func(to int) { sections[name] += strings.Join(strings.Fields(plain(text[from:to])), " ") }
-	for _, m := range heading.FindAllStringSubmatchIndex(text, -1) {
-		for i := 2; i < len(m); i += 2 {
-			if m[i] < 0 {
-				continue
+// The help text, the manual page and the page of docs/reference of each command have all that
+// it says of itself, when a terminal, groff and a reader of Markdown show them; groff has no
+// warning, and lines fit a terminal.
+func TestPagesAgree(t *testing.T) {
+	tags := regexp.MustCompile(`<[^>]*>`)
+	wordsOf := func(text string) string { // markup, breaks and bullets are no words
+		return strings.Map(func(r rune) rune {
+			if unicode.IsLetter(r) || unicode.IsDigit(r) {
+				return r
 			}
-			if title := strings.ToLower(text[m[i]:m[i+1]]); slices.Contains([]string{
-				"name", "synopsis", "usage", "description", "examples", "commands", "flags", "global flags", "exit status", "see also",
-				"audit", "route", "change", "live", "simulate", "export", // groups of commands
-			}, title) {
-				cut(m[0])
-				name, from = title, m[1]
-			}
-		}
+			return -1
+		}, text)
 	}
-	cut(len(text))
-	return sections
-}
-
-// rendered is a page as people read it: by groff, by a reader of Markdown, and as it is.
-func rendered(t *testing.T, p *cli.Page) (help, man, markdown map[string]string, manText string) {
-	t.Helper()
-	cmd := exec.Command("groff", "-man", "-Tascii", "-P-cbou", "-rLL=80n", "-ww")
-	cmd.Stdin = strings.NewReader(p.Man())
-	var warnings bytes.Buffer
-	cmd.Stderr = &warnings
-	out, err := cmd.Output()
-	if err != nil || warnings.Len() > 0 {
-		t.Fatalf("%s: groff: %v, %s", p.Command, err, &warnings)
-	}
-	same := func(s string) string { return s }
-	help = sectionWords(p.Help(), same)
-	lines := strings.Split(string(out), "\n")
-	for i, line := range lines { // page heads and feet
-		if strings.HasPrefix(line, "IBWEAVE") || strings.HasPrefix(line, "ibweave "+version) {
-			lines[i] = ""
-		}
-	}
-	man = sectionWords(strings.Join(lines, "\n"), same)
-	var b bytes.Buffer
-	if err := goldmark.Convert([]byte(p.Markdown()), &b); err != nil {
+	root := (&app{}).rootCommand()
+	man, err := cli.Pages(root, "man")
+	if err != nil {
 		t.Fatal(err)
 	}
-	markdown = sectionWords(b.String(), func(s string) string {
-		s = strings.ReplaceAll(s, "</h1>", "</h1>\x00")
-		return html.UnescapeString(tags.ReplaceAllString(s, " "))
-	})
-	return help, man, markdown, string(out)
-}
-
-// The help text, the manual page and the page of docs/reference of each command say the same
-// words, in each section, when groff, a reader of Markdown and a terminal show them.
-func TestPagesAgree(t *testing.T) {
-	pages := 0
-	cli.EachPage((&app{}).rootCommand(), func(p *cli.Page) {
-		pages++
-		help, man, markdown, manText := rendered(t, p)
-		for name, text := range map[string]string{"help": p.Help(), "man": manText} {
-			for line := range strings.Lines(text) {
-				if n := len([]rune(strings.TrimRight(line, "\n"))); n > cli.Columns {
-					t.Errorf("%s: a line of the %s has %d columns: %s", p.Command, name, n, line)
-				}
-			}
-		}
-		squeeze := func(s string) string { // blanks around markup are not words
-			return strings.NewReplacer(" ", "", "\x00", "").Replace(s)
-		}
-		for i, section := range []string{
-			"", "usage", "examples",
-			"commands", "audit", "route", "change", "live", "simulate", "export", "flags", "global flags", "exit status",
-		} {
-			words := help[section]
-			inMan, inMarkdown := man[section], markdown[section]
-			switch section {
-			case "":
-				inMan = man["description"]
-				_, inMarkdown, _ = strings.Cut(markdown[""], "\x00")
-				head := strings.TrimSpace(p.Short + " " + p.Synopsis)
-				rest, ok := strings.CutPrefix(squeeze(inMarkdown), squeeze(head))
-				if !ok {
-					t.Errorf("%s: the Markdown does not begin with %q", p.Command, head)
-				}
-				inMarkdown = rest
-			case "usage":
-				inMan, inMarkdown = man["synopsis"], p.Synopsis // which the case before has seen
-			}
-			inMarkdown = squeeze(inMarkdown)
-			if i >= 3 || section == "" {
-				// "* word: text" is "word text" elsewhere.
-				inMarkdown, words, inMan = strings.ReplaceAll(inMarkdown, ":", ""), strings.ReplaceAll(words, ":", ""), strings.ReplaceAll(inMan, ":", "")
-			}
-			if squeeze(words) != squeeze(inMan) {
-				t.Errorf("%s: %s: help and manual page differ:\n%s\n%s", p.Command, section, words, inMan)
-			}
-			if squeeze(words) != inMarkdown {
-				t.Errorf("%s: %s: help and Markdown differ:\n%s\n%s", p.Command, section, squeeze(words), inMarkdown)
-			}
-		}
-		if p.Synopsis != "" && !strings.Contains(help["flags"], "--help print this text") {
-			t.Errorf("%s: no flags in %q", p.Command, help["flags"])
-		}
-		if want := strings.TrimSpace(strings.ReplaceAll(p.Command, " ", "-") + " - " + p.Short); man["name"] != want {
-			t.Errorf("%s: the name of the manual page is %q, want %q", p.Command, man["name"], want)
-		}
-	})
-	if pages < 40 {
-		t.Errorf("%d pages, want 40 or more", pages)
+	markdown, err := cli.Pages(root, "markdown")
+	if err != nil {
+		t.Fatal(err)
 	}
+	if len(man) < 40 || len(markdown) != len(man) {
+		t.Errorf("%d manual pages, %d of the reference, want as many, and 40 or more", len(man), len(markdown))
+	}
+	cli.Walk(root, func(c *cobra.Command) {
+		page := man[strings.ReplaceAll(c.CommandPath(), " ", "-")+".1"]
+		if page == "" {
+			return
+		}
+		cmd := exec.Command("groff", "-man", "-Tascii", "-P-cbou", "-rLL=80n", "-rHY=0", "-ww")
+		cmd.Stdin = strings.NewReader(page)
+		var warnings, shown bytes.Buffer
+		cmd.Stderr = &warnings
+		out, err := cmd.Output()
+		if err != nil || warnings.Len() > 0 {
+			t.Errorf("%s: groff: %v, %s", c.CommandPath(), err, &warnings)
+		}
+		name := "README.md"
+		if _, below, ok := strings.Cut(c.CommandPath(), " "); ok {
+			name = strings.ReplaceAll(below, " ", "-") + ".md"
+		}
+		if err := goldmark.Convert([]byte(markdown[name]), &shown); err != nil {
+			t.Fatal(err)
+		}
+		texts := append(strings.Split(c.Long, "\n"), c.Short)
+		if c.HasParent() && c.Runnable() {
+			texts = append(texts, c.Example, "Exit status", "done and clean", "3 input that cannot be read or is invalid; the message has file:line")
+			c.Flags().VisitAll(func(f *pflag.Flag) {
+				if !f.Hidden {
+					texts = append(texts, f.Name, f.Usage)
+				}
+			})
+		}
+		for form, text := range map[string]string{
+			"help": cli.Help(c) + c.Short, "man": string(out), "markdown": html.UnescapeString(tags.ReplaceAllString(shown.String(), "")),
+		} {
+			words := strings.ToLower(wordsOf(text))
+			for _, part := range texts {
+				if !strings.Contains(words, strings.ToLower(wordsOf(part))) {
+					t.Errorf("%s: %s lacks %q:\n%s", c.CommandPath(), form, part, text)
+				}
+			}
+			for line := range strings.Lines(text) {
+				if n := len([]rune(strings.TrimRight(line, "\n"))); n > cli.Columns && form != "markdown" {
+					t.Errorf("%s: a line of the %s has %d columns: %s", c.CommandPath(), form, n, line)
+				}
+			}
+		}
+	})
 }
 
 // What --help prints of the program has every command that is not hidden, and fits 40 lines of
 // a terminal.
 func TestOverview(t *testing.T) {
 	root := (&app{}).rootCommand()
-	text := cli.PageOf(root).Overview()
+	text := cli.Help(root)
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	if len(lines) > 40 || slices.ContainsFunc(lines, func(l string) bool { return len(l) > cli.Columns }) {
 		t.Errorf("%d lines, want at most 40, of at most %d columns:\n%s", len(lines), cli.Columns, text)

@@ -47,10 +47,10 @@ func init() { cobra.EnableCommandSorting = false }
 // rootCommand is the program's tree of commands.
 func (a *app) rootCommand() *cobra.Command {
 	root := &cobra.Command{
-		Use:   "ibweave",
+		Use:   "ibweave COMMAND",
 		Short: "compile an InfiniBand fabric into forwarding tables and prove them safe",
 		Long: `ibweave compiles an InfiniBand fabric into forwarding tables, proves them safe
-and hands them to OpenSM.`,
+and hands them to OpenSM. ibweave help forms lists the forms of text that it reads.`,
 		Example: `  ibnetdiscover > fabric.txt
   ibweave compile -t fabric.txt -e updn -o tables
   ibweave check tables
@@ -106,12 +106,7 @@ and hands them to OpenSM.`,
 		c.Hidden = c.GroupID == ""
 	}
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
-		page := cli.PageOf(cmd)
-		text := page.Help()
-		if cmd == root {
-			text = page.Overview()
-		}
-		_, _ = io.WriteString(cmd.OutOrStdout(), text) // a.exact has the error
+		_, _ = io.WriteString(cmd.OutOrStdout(), cli.Help(cmd)) // a.exact has the error
 	})
 	cli.Walk(root, func(c *cobra.Command) {
 		limitFlags(c)

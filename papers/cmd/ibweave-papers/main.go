@@ -90,7 +90,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 // rootCommand is the program's tree of commands; show takes the value of --color.
 func (a *app) rootCommand(show func(cmd *cobra.Command, color string) error) *cobra.Command {
 	root := &cobra.Command{
-		Use:   "ibweave-papers",
+		Use:   "ibweave-papers COMMAND",
 		Short: "measure the figures of papers again on the tables of ibweave",
 		Long: `ibweave-papers measures the figures of papers again, with the simulators of ibweave
 and on the tables that it makes, and compiles schedules for multicast in software.`,
@@ -140,7 +140,7 @@ and on the tables that it makes, and compiles schedules for multicast in softwar
 	help, _, _ := root.Find([]string{"help"})
 	help.Short, help.Long, help.Example = "print the help text of a command", "Print what COMMAND --help prints.", "  ibweave-papers help reproduce"
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
-		_, _ = io.WriteString(cmd.OutOrStdout(), cli.PageOf(cmd).Help()) // a.exact has the error
+		_, _ = io.WriteString(cmd.OutOrStdout(), cli.Help(cmd)) // a.exact has the error
 	})
 	cli.Walk(root, func(c *cobra.Command) {
 		if body := c.RunE; body != nil {

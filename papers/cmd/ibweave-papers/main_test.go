@@ -178,7 +178,7 @@ func TestReference(t *testing.T) {
 		}
 	}
 	unnamed := regexp.MustCompile(`--[a-z-]+ string`)
-	for _, command := range []string{"", "reproduce", "schedule", "man", "version", "completion zsh", "help"} {
+	for _, command := range []string{"reproduce", "schedule", "man", "version", "completion zsh", "help"} {
 		status, out, _ := call(append(strings.Fields(command), "--help")...)
 		if status != cli.Clean || !strings.Contains(out, "\nExit status:\n  0  done and clean\n  1  a schedule with errors") || strings.Contains(out, "--fail-on") || unnamed.MatchString(out) {
 			t.Errorf("%s --help: exit status %d:\n%s", command, status, out)
