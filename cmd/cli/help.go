@@ -39,7 +39,7 @@ func blocksOf(long string) (blocks []block) {
 		return &blocks[len(blocks)-1]
 	}
 	for line := range strings.Lines(long) {
-		line = strings.TrimRight(line, " \n")
+		line = strings.TrimRight(strings.Replace(line, "\t", "  ", 1), " \n") // cobra's own have a tab
 		var b block
 		if len(blocks) > 0 {
 			b = blocks[len(blocks)-1]

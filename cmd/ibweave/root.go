@@ -134,7 +134,7 @@ and hands them to OpenSM. ibweave help forms lists the forms of text that it rea
 // addCobraCommands adds the commands help and completion of cobra, in our words.
 func (a *app) addCobraCommands(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
-	cli.DescribeCompletion(root, "engines, formats, rules, schemes, and nodes of the fabric that -t names")
+	root.InitDefaultCompletionCmd() // which asks for the output now
 	completion, _, _ := root.Find([]string{"completion"})
 	completion.Args, completion.RunE = a.noArgs, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	help, _, _ := root.Find([]string{"help"})

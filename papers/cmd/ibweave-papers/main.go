@@ -136,7 +136,7 @@ and on the tables that it makes, and compiles schedules for multicast in softwar
 	})
 	root.InitDefaultHelpCmd()
 	root.SetOut(a.exact)
-	cli.DescribeCompletion(root, "methods, formats and levels of the log")
+	root.InitDefaultCompletionCmd() // which asks for the output now
 	help, _, _ := root.Find([]string{"help"})
 	help.Short, help.Long, help.Example = "print the help text of a command", "Print what COMMAND --help prints.", "  ibweave-papers help reproduce"
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {

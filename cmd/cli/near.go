@@ -1,0 +1,37 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/agnivade/levenshtein"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// Near asks whether the word of a list is meant that is most like another one; "" without any.
+func Near(word string, list []string) string {
+	best, distance := "", 1+max(1, len(word)/3)
+	for _, other := range list {
+		if d := levenshtein.ComputeDistance(strings.ToLower(word), strings.ToLower(other)); d < distance {
+			best, distance = other, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf("; did you mean %s?", best)
+}
+
+// NearFlag is Near for an error of the flags of a command.
+func NearFlag(cmd *cobra.Command, err error) string {
+	_, name, ok := strings.Cut(err.Error(), "unknown flag: --")
+	if !ok {
+		return ""
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	cmd.InheritedFlags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	hint := Near(name, names)
+	return strings.Replace(hint, "mean ", "mean --", 1)
+}
