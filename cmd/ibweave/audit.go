@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -41,7 +42,13 @@ type demands struct {
 func (d *demands) flags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&d.plans, "plan", nil, "hold the cables to the plan in `FILE`[,FILE..]: UFM's NDT, CSV or ibutils' .topo; implies --wiring")
 	flags.StringVar(&d.policy, "policy", "", "hold everything to the policy in `FILE`; implies --wiring")
-	flags.StringVar(&d.date, "date", "", "take waivers as of `DAY`, like 2026-12-31; today when not given")
+	parsedFlag(flags, &d.date, "date", "take waivers as of `DAY`, like 2026-12-31; today when not given", func(text string) (string, error) {
+		if _, err := time.Parse(time.DateOnly, text); err != nil {
+			return "", errors.New("want a day, like 2026-12-31")
+		}
+		return text, nil
+	})
+	scopes(flags, scope{flags: "date", with: "policy", why: "waivers are in a policy", note: true})
 }
 
 // wanted says whether anything is to be looked at but tables.
@@ -53,7 +60,7 @@ func (d *demands) today() time.Time {
 		now := time.Now()
 		return time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC)
 	}
-	day, _ := time.Parse(time.DateOnly, d.date) // as ranges has it
+	day, _ := time.Parse(time.DateOnly, d.date) // which --date has checked
 	return day
 }
 

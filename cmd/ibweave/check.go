@@ -21,6 +21,7 @@ import (
 	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/internal/files"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/state/open"
@@ -136,6 +137,10 @@ Forms are recognized by content, zstd and gzip as well; - is standard input.`,
 	a.hostGroupFlag(cmd)
 	cmd.Flags().BoolVar(&rules, "rules", false, "list the rules")
 	cmd.Flags().StringVar(&explain, "explain", "", "explain one `RULE`")
+	scopes(cmd.Flags(),
+		scope{flags: "mtu", with: "vl-credits"},
+		scope{flags: "verbose", not: "format=json", why: unsaid, note: true},
+		scope{flags: "source", with: "format=sarif|codequality report", why: "other forms do not locate findings", note: true})
 	return cmd
 }
 
@@ -145,9 +150,10 @@ func (o *auditing) flags(flags *pflag.FlagSet) {
 	o.partitionFlags(flags)
 	flags.StringVarP(&o.Groups, "groups", "g", "", "`FILE` of multicast groups, with their MLIDs")
 	flags.StringVar(&o.how, "copying", "independent", "`HOW` switches copy packets: independent as InfiniBand does, reserving, lock-step or wormhole")
-	flags.IntVar(&o.mftCapacity, "mft-capacity", 0, "MLIDs that the smallest multicast table has room for, `N` from 0xc000 on (MulticastFDBCap); by default as db_csv of ibdiagnet says")
-	flags.IntVar(&o.buffer.Credits, "vl-credits", 0, "credits of 64 bytes that each VL of a port has, `N`, to see whether a packet fits; by default not known")
-	flags.IntVar(&o.buffer.MTU, "mtu", 4096, "greatest payload of packets in `BYTES`, for --vl-credits")
+	numberFlag(flags, &o.mftCapacity, "mft-capacity", 1, mft.NumMLIDs, "MLIDs that the smallest multicast table has room for, `N` from 0xc000 on (MulticastFDBCap); by default as db_csv of ibdiagnet says")
+	numberFlag(flags, &o.buffer.Credits, "vl-credits", 1, maxNumber, "credits of 64 bytes that each VL of a port has, `N`, to see whether a packet fits; by default not known")
+	o.buffer.MTU = 4096
+	numberFlag(flags, &o.buffer.MTU, "mtu", 256, 4096, "greatest payload of packets in `BYTES`, for --vl-credits")
 	flags.StringVar(&o.Certificate, "certificate", "", "also check the proof in `FILE` that there is no credit loop")
 	flags.StringVar(&o.traffic, "traffic", "", "also say what the tables are worth for the jobs of a YAML `FILE` (docs/traffic.md), for which --bound may have a proof")
 	flags.StringVar(&o.bound, "bound", "", "also check the proof in `FILE` that no tables have less load; does without tables, too")
@@ -180,7 +186,7 @@ func (a *app) runCheck(cmd *cobra.Command, o *auditing, args []string) error {
 	}
 	for _, name := range []string{"copying", "mft-capacity"} {
 		if in.MFTs == "" && cmd.Flags().Changed(name) {
-			return usagef("--%s says nothing without multicast tables", name)
+			return usagef("--%s has no effect without multicast tables", name)
 		}
 	}
 	also, err := parseReports(o.reports)
@@ -215,14 +221,14 @@ func (a *app) resolveAudit(command string, in *audit, args []string) error {
 			return usagef("other tables and certificates say nothing without forwarding tables, --lfts FILE")
 		}
 		if in.PLFT != "" && in.FAR == "" {
-			return usagef("--plft says nothing without adaptive routing, --far FILE")
+			return usagef("--plft has no effect without adaptive routing, --far FILE")
 		}
 		if in.PathSLs != "" && in.SL2VL == "" {
-			return usagef("--path-sl says nothing without SL-to-VL tables, --sl2vl FILE")
+			return usagef("--path-sl has no effect without SL-to-VL tables, --sl2vl FILE")
 		}
 		in.State.UnknownSLs = in.SL2VL != "" && in.PathSLs == ""
 		if in.Groups != "" && in.MFTs == "" {
-			return usagef("-g says nothing without multicast tables, --mfts FILE")
+			return usagef("-g has no effect without multicast tables, --mfts FILE")
 		}
 		return oneStdin(append([]string{in.Topology, in.LFTs, in.SL2VL, in.PathSLs, in.MFTs, in.FAR, in.PLFT, in.Groups, in.Certificate, in.bound, in.traffic, in.policy, in.PKeys, in.partitions}, in.plans...)...)
 	}
@@ -417,7 +423,13 @@ type bounding struct {
 const writeRounds = 200
 
 func (b *bounding) flags(flags *pflag.FlagSet) {
-	flags.IntVar(&b.rounds, "bound-iterations", 0, "seek a lower bound of the load for `N` rounds; by default as many as take little time, and 200 with --write-bound; below 0 only cuts are tried")
+	parsedFlag(flags, &b.rounds, "bound-iterations", "seek a lower bound of the load for `N` rounds; by default as many as take little time, and 200 with --write-bound; below 0 only cuts are tried", func(text string) (int, error) {
+		n, ok := parseNumber[int](text)
+		if !ok || n == 0 || max(n, -n) > maxNumber {
+			return 0, errors.New("want rounds, 1 or more, or -1 for cuts alone")
+		}
+		return n, nil
+	})
 	flags.StringVar(&b.write, "write-bound", "", "write the proof of the lower bounds of the load into `FILE`, for check --bound")
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -145,15 +146,34 @@ is cut off.`,
 	flags.StringVar(&c.traffic, "traffic", "", "measure the jobs of YAML `FILE`, too (docs/traffic.md)")
 	flags.BoolVar(&c.fit, "fit", false, "compare with the tables that compile --traffic makes for the jobs, too")
 	flags.StringVar(&c.against, "against", "", "compare bandwidths with those of `NAME`, by default the first column")
-	flags.IntVar(&c.quality.Bisections, "bisections", quality.DefaultBisections, "random bisections to try, `N`; 0 for none")
-	flags.IntVar(&c.quality.Permutations, "permutations", quality.DefaultPermutations, "random permutations to try, `N`; 0 for none")
-	flags.IntVar(&c.quality.Shifts, "shifts", quality.DefaultShifts, "shifts to try, at most `N`; 0 for none")
-	flags.Uint64Var(&c.quality.Seed, "seed", 1, "chooses bisections, permutations and, where there are too many, shifts")
+	c.quality.Bisections = quality.DefaultBisections
+	numberFlag(flags, &c.quality.Bisections, "bisections", 0, maxNumber, "random bisections to try, `N`; 0 for none")
+	c.quality.Permutations = quality.DefaultPermutations
+	numberFlag(flags, &c.quality.Permutations, "permutations", 0, maxNumber, "random permutations to try, `N`; 0 for none")
+	c.quality.Shifts = quality.DefaultShifts
+	numberFlag(flags, &c.quality.Shifts, "shifts", 0, maxNumber, "shifts to try, at most `N`; 0 for none")
+	c.quality.Seed = 1
+	numberFlag(flags, &c.quality.Seed, "seed", 0, math.MaxUint64, "chooses bisections, permutations and, where there are too many, shifts")
 	wordFlag(flags, &c.damage.kind, "damage", "compare on fabrics of which random `PARTS` are gone: cables or switches", "cables", "switches")
-	flags.Float64SliceVar(&c.damage.percents, "percent", []float64{1, 3, 5, 10}, "how many are gone, in percent, `P,..`")
-	flags.IntVar(&c.damage.samples, "samples", 10, "fabrics for each percentage, `N`")
+	c.damage.percents = []float64{1, 3, 5, 10}
+	listFlag(flags, &c.damage.percents, "percent", "1,3,5,10", "how many are gone, in percent, `P,..`", func(item string) ([]float64, error) {
+		percent, ok := parseNumber[float64](item)
+		if !ok || !(percent > 0 && percent <= 100) {
+			return nil, errors.New("want more than 0, and at most 100")
+		}
+		return []float64{percent}, nil
+	})
+	c.damage.samples = 10
+	numberFlag(flags, &c.damage.samples, "samples", 1, maxNumber, "fabrics for each percentage, `N`")
 	flags.StringVar(&c.damage.svg, "svg", "", "write a picture of the figures by damage, `FILE`")
-	flags.IntVar(&c.quality.Hottest, "hottest", 3, "most loaded links to name, `N`; 0 for none")
+	c.quality.Hottest = 3
+	numberFlag(flags, &c.quality.Hottest, "hottest", 0, maxNumber, "most loaded links to name, `N`; 0 for none")
+	scopes(cmd.Flags(),
+		scope{flags: "against", not: "bisections=0", why: "there is no bandwidth to compare"},
+		scope{flags: "lids lmc roots", with: "engines", why: "tables of --lfts have their LIDs and paths", note: true},
+		scope{flags: "percent samples svg", with: "damage"},
+		scope{flags: "host-groups traffic", not: "damage", why: "figures are sums over damaged fabrics"},
+		scope{flags: "fit", with: "traffic", why: "tables are fitted to its jobs"})
 	return cmd
 }
 

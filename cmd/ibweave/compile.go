@@ -129,7 +129,7 @@ Multicast schemes, --mcast:
 				if err := errors.Join(wrongValues(cmd)...); err != nil {
 					return &usageError{err}
 				}
-				if err := a.sayNotes(checkScopes(cmd, nil)); err != nil {
+				if err := a.sayNotes(a.checkScopes(cmd, nil)); err != nil {
 					return err
 				}
 				_, err := io.WriteString(a.stdout, engineHelp())
@@ -149,6 +149,16 @@ Multicast schemes, --mcast:
 	a.fabricFlags(cmd)
 	cmd.Flags().StringVar(&a.hostGroups.name, "host-groups", "", "groups of hosts in `FILE` that --without and the jobs of --traffic can name (docs/groups.md)")
 	cmd.Flags().BoolVar(&list, "engines", false, "list the engines")
+	scopes(cmd.Flags(),
+		scope{flags: "uniform-floor", with: "traffic"},
+		scope{flags: "install-dir labels lean only path-sl zstd", not: "dry-run", why: "nothing is written", note: true},
+		scope{flags: "host-groups", with: "without traffic", why: "these name them"},
+		scope{flags: "adaptive", not: "groups", why: "no proof covers multicast packets together with all choices of ports"},
+		scope{flags: "mcast", with: "groups"},
+		scope{flags: "first-step rebalance", with: "previous"},
+		scope{flags: "mcast-balance mft-capacity", with: "groups", note: true},
+		scope{flags: "dims origin", with: grids + " lids=mesh groups", why: "only these look for a mesh", note: true},
+		scope{flags: "roots", with: ordered, why: "other engines have no order of the switches", note: true})
 	return cmd
 }
 
@@ -164,17 +174,21 @@ func (o *order) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.previous, "previous", "", "keep what a change of the fabric does not touch of the tables in `DIR`, which compile wrote with the same engine")
 	flags.StringArrayVar(&o.without, "without", nil, "make tables as if the cables of a `NODE`, of a GROUP of --host-groups with the leaves that only it uses, or the cable at NODE:PORT, were not there; may be repeated")
 	flags.BoolVar(&o.firstStep, "first-step", false, "of --previous, change as little as the plugin does at once: --rebalance comes later")
-	flags.IntVar(&o.maxDetour, "max-detour", 0, "paths between hosts may pass `N` switches more than shortest ones, 0 for none; an engine that needs more is refused; by default as many as it needs")
+	numberFlag(flags, &o.maxDetour, "max-detour", 0, maxNumber, "paths between hosts may pass `N` switches more than shortest ones, 0 for none; an engine that needs more is refused; by default as many as it needs")
 	flags.StringVar(&o.traffic, "traffic", "", "make tables for what the jobs of a YAML `FILE` send (docs/traffic.md), as far as the engine leaves a choice of ports")
-	flags.Float64Var(&o.uniformFloor, "uniform-floor", lft.DefaultUniformFloor, "with --traffic no link gets more than `F` times the greatest load that routes of all hosts to all have without it, F from 1 on")
+	o.uniformFloor = lft.DefaultUniformFloor
+	numberFlag(flags, &o.uniformFloor, "uniform-floor", 1, maxRebalance, "with --traffic no link gets more than `F` times the greatest load that routes of all hosts to all have without it, F from 1 on")
 	flags.StringVar(&o.origin, "origin", "", "`GUID` of the switch at coordinates 0,0 of a mesh; by default the corner that docs/dev/meshes.md names")
-	flags.StringVar(&o.dims, "dims", "", "sizes of the dimensions of a mesh, in order, `SIZES` such as 16x16; by default as found")
+	parsedFlag(flags, &o.dims, "dims", "sizes of the dimensions of a mesh, in order, `SIZES` such as 16x16; by default as found", func(text string) (string, error) {
+		_, err := mesh.ParseDims(text)
+		return text, err
+	})
 	flags.StringVar(&o.sl2vl, "sl2vl", "", "`SCHEME` of the SL-to-VL tables: "+strings.Join(compile.SL2VLSchemes, ", ")+"; by default what the engine needs")
 	flags.BoolVar(&o.pathSL, "path-sl", false, "also write the SL of each path as ibdmchk reads it, a line for each pair")
 	flags.BoolVar(&o.adaptive, "adaptive", false, "also make adaptive tables: every switch gets the largest groups of ports that leave the tables proven; OpenSM cannot load them")
 	flags.StringVarP(&o.groups, "groups", "g", "", "`FILE` of multicast groups: YAML, JSON, groups.json, or what saquery -m prints")
 	flags.StringVar(&o.mcast, "mcast", "", "multicast `SCHEME`: "+compile.MulticastSchemeNames()+"; by default region on banyan networks, elsewhere union for groups with one sender, and for others union-row on meshes or updn-tree, and the next one where the check refuses that")
-	flags.IntVar(&o.mftCapacity, "mft-capacity", 0, "multicast LIDs that a switch's table has, `N` from 0xc000 on (MulticastFDBCap); by default all there are")
+	numberFlag(flags, &o.mftCapacity, "mft-capacity", 1, mft.NumMLIDs, "multicast LIDs that a switch's table has, `N` from 0xc000 on (MulticastFDBCap); by default all there are")
 	flags.BoolVar(&o.balance, "mcast-balance", false, "divide multicast trees over links")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "do everything but writing")
 	flags.BoolVar(&o.force, "force", false, "write tables with errors, too, and an "+outdir.ConfigName+" that cannot bring in all VLs and SLs")
@@ -369,7 +383,7 @@ func (a *app) parseOrder(cmd *cobra.Command, args []string, o *order) (*compilat
 		wrong = append(wrong, usagef("compile needs either a directory to write, -o DIR, or --dry-run"))
 	}
 	wrong = append(wrong, wrongValues(cmd)...)
-	notes, idle := checkScopes(cmd, nil)
+	notes, idle := a.checkScopes(cmd, nil)
 	wrong = append(wrong, idle)
 	c.opt, err = o.routeFlags.parse(cmd)
 	wrong = append(wrong, err)

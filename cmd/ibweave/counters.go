@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -40,7 +41,7 @@ type readings struct {
 
 func (r *readings) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&r.before, "before", "", "`FILE` of an earlier reading: what was counted since counts")
-	flags.Float64Var(&r.seconds, "seconds", 0, "the counters counted for `N` seconds; by default what two runs of ibdiagnet say, else not known")
+	numberFlag(flags, &r.seconds, "seconds", 0.001, 1e9, "the counters counted for `N` seconds; by default what two runs of ibdiagnet say, else not known")
 }
 
 // reading is counters, and what they count.
@@ -105,8 +106,16 @@ The exit status is 0, whatever is found.`,
 	flags.StringVar(&o.LFTs, "lfts", "", "`FILE` of forwarding tables")
 	lenientFlag(flags, &o.audit.Lenient)
 	o.readings.flags(flags)
-	flags.Float64Var(&o.hot, "hot", 1.5, "a cable is hot from `F` times the mean on, F above 1")
-	flags.IntVar(&o.top, "top", 10, "list `N` hot cables with who shares them, and N with errors")
+	o.hot = 1.5
+	parsedFlag(flags, &o.hot, "hot", "a cable is hot from `F` times the mean on, F above 1", func(text string) (float64, error) {
+		hot, ok := parseNumber[float64](text)
+		if !ok || !(hot > 1 && hot <= maxFactor) {
+			return 0, errors.New("want more than 1, and at most 1000000")
+		}
+		return hot, nil
+	})
+	o.top = 10
+	numberFlag(flags, &o.top, "top", 0, maxNumber, "list `N` hot cables with who shares them, and N with errors")
 	o.outputForm.define(flags, "`FORM` of the output: text or json")
 	a.fabricFlags(cmd)
 	a.hostGroupFlag(cmd)

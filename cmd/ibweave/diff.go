@@ -84,6 +84,7 @@ no longer do are errors.`,
 	c.outputForm.defineMetrics(flags, "diff")
 	c.threshold.define(flags, failOnUsage)
 	flags.BoolVarP(&verbose, "verbose", "v", false, "print lists as long as they are, and every entry that changed")
+	scopes(cmd.Flags(), scope{flags: "verbose", not: "format=json", why: unsaid, note: true})
 	return cmd
 }
 

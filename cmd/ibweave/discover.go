@@ -3,7 +3,9 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sminterface/mad"
 	"github.com/ibweave/ibweave/sminterface/subnet"
 	"github.com/ibweave/ibweave/sminterface/umad"
@@ -35,10 +38,30 @@ func (r *reach) flags(f *pflag.FlagSet) {
 	f.Lookup("ibsim").NoOptDefVal = environment
 	f.StringVar(&r.umad, "umad", "", "the port `DEVICE[:PORT]` of this machine, or its port GUID, or its network interface")
 	f.StringVar(&r.node, "node", "", "the `NODE` that ibsim attaches us to, by id or description (SIM_HOST, else its first)")
-	f.DurationVar(&r.timeout, "timeout", time.Second, "wait so long for an answer")
-	f.IntVar(&r.retries, "retries", 3, "then ask again, so often")
-	f.IntVar(&r.window, "window", 8, "requests in flight at most")
-	f.Uint64Var(&r.mkey, "mkey", 0, "M_Key of the subnet, where its ports are protected")
+	r.timeout = time.Second
+	parsedFlag(f, &r.timeout, "timeout", "wait this `TIME` for an answer", func(text string) (time.Duration, error) {
+		d, err := time.ParseDuration(text)
+		if err != nil || d <= 0 || d > 24*time.Hour {
+			return 0, errors.New("want more than 0s, and at most 24h")
+		}
+		return d, nil
+	})
+	r.retries = 3
+	numberFlag(f, &r.retries, "retries", 0, maxNumber, "then ask again, so often")
+	r.window = 8
+	numberFlag(f, &r.window, "window", 1, 1024, "requests in flight at most")
+	numberFlag(f, &r.mkey, "mkey", 0, math.MaxUint64, "M_Key of the subnet, where its ports are protected")
+}
+
+// mlidFlag defines a flag whose value is an MLID, and has the default that is in *to, 0 for none.
+func mlidFlag(flags *pflag.FlagSet, to *uint16, name, usage string) {
+	parsedFlag(flags, to, name, usage, func(text string) (uint16, error) {
+		n, ok := parseNumber[uint16](text)
+		if lid := fabric.LID(n); !ok || lid < mft.MinMLID || lid > mft.MaxMLID {
+			return 0, fmt.Errorf("want %#x to %#x", uint16(mft.MinMLID), uint16(mft.MaxMLID))
+		}
+		return n, nil
+	})
 }
 
 // reachHelp is what the help of a command says of these flags.

@@ -76,8 +76,10 @@ status is 1 when a part cannot be drained.`,
 	flags.StringArrayVar(&o.switches, "switch", nil, "drain the switches of a `NAME` or list; may be repeated")
 	flags.StringArrayVar(&o.cables, "cable", nil, "drain the cable at `NODE:PORT`; may be repeated")
 	flags.StringArrayVar(&o.groups, "host-group", nil, "drain the hosts of `GROUP` or GROUPING:GROUP of --host-groups, and the leaves that only they use; may be repeated")
-	flags.Float64Var(&o.limit, "limit", 0, "no cable gets more than `F` times the greatest load before the drain, F from 1 on; by default any load")
-	flags.Float64Var(&o.rebalance, "rebalance", 1.1, "kept tables move routes until no link has more than `F` times the greatest load of tables from scratch, F from 1 on")
+	scopes(flags, scope{flags: "host-group", with: "host-groups", why: "they say which hosts are in it"})
+	numberFlag(flags, &o.limit, "limit", 1, maxFactor, "no cable gets more than `F` times the greatest load before the drain, F from 1 on; by default any load")
+	o.rebalance = 1.1
+	numberFlag(flags, &o.rebalance, "rebalance", 1, maxRebalance, "kept tables move routes until no link has more than `F` times the greatest load of tables from scratch, F from 1 on")
 	flags.StringVarP(&o.output, "output", "o", "", "write the tables of each step into `DIR`")
 	lenientFlag(flags, &o.lenient)
 	o.outputForm.define(flags, "`FORM` of the output: text or json")

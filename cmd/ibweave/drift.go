@@ -89,15 +89,21 @@ extra entries and other cables are warnings.`,
 	flags := cmd.Flags()
 	flags.StringArrayVar(&d.live, "live", nil, "a dump in `FILE`, or a folder that pull wrote; once for each dump")
 	d.reach.flags(flags)
-	flags.Uint16Var(&d.mlid, "max-mlid", uint16(mft.MaxMLID), "read multicast tables up to this `MLID`, with --ibsim and --umad")
+	d.mlid = uint16(mft.MaxMLID)
+	mlidFlag(flags, &d.mlid, "max-mlid", "read multicast tables up to this `MLID`, with --ibsim and --umad")
 	a.nameFlag(cmd)
 	lenientFlag(flags, &d.lenient)
 	a.strictFlag(cmd)
-	flags.IntVar(&d.samples, "samples", drift.DefaultSamples, "list at most `N` entries of a switch and table")
+	d.samples = drift.DefaultSamples
+	numberFlag(flags, &d.samples, "samples", 1, maxNumber, "list at most `N` entries of a switch and table")
 	d.outputForm.defineMetrics(flags, "drift")
 	d.threshold.define(flags, failOnUsage)
 	flags.BoolVarP(&d.verbose, "verbose", "v", false, "print a line when there is nothing to say, notes, and all switches that differ")
 	flags.BoolVar(&d.single, "summary", false, "print one line only")
+	scopes(cmd.Flags(),
+		scope{flags: "mkey retries timeout window", not: "live", why: "files are not asked", note: true},
+		scope{flags: "summary verbose", not: "format=json", why: unsaid, note: true},
+		scope{flags: "samples", not: "summary", why: "a line has no list", note: true})
 	return cmd
 }
 

@@ -163,10 +163,11 @@ A block is a leaf with at least --block-size hosts.`,
 	flags.StringVarP(&o.output, "output", "o", "-", "`FILE` to write; - is standard output")
 	o.host.define(flags)
 	wordFlag(flags, &o.switches, "switch-names", "`NAMES` of leaves: those of their switches in the fabric, or numbers: leaf1, leaf2", "fabric", "numbers")
-	flags.IntVar(&o.blockSize, "block-size", 0, "a block has `N` hosts at least; by default as many as the smallest leaf")
+	numberFlag(flags, &o.blockSize, "block-size", 1, maxNumber, "a block has `N` hosts at least; by default as many as the smallest leaf")
 	lenientFlag(flags, &o.lenient)
 	a.fabricFlags(cmd)
 	a.require(cmd, "topology")
+	scopes(cmd.Flags(), scope{flags: "block-size", with: "format=yaml|json", why: "topology.conf has no blocks", note: true})
 	return cmd
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -14,7 +15,6 @@ import (
 	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/verify"
@@ -90,13 +90,6 @@ func findingsIf(found bool) error {
 	return nil
 }
 
-// wordFlag defines a flag that takes one of words, and has the default that is in *to. Shells complete them.
-func wordFlag(flags *pflag.FlagSet, to *string, name, usage string, words ...string) {
-	flags.StringVar(to, name, *to, usage)
-	f := flags.Lookup(name)
-	f.Value = &rangedValue{Value: f.Value, in: &valueRange{words: words, want: text.List(words, "or")}}
-}
-
 // each returns what of makes of each element of a list, in the same order.
 func each[T, U any](list []T, of func(T) U) []U {
 	out := make([]U, len(list))
@@ -157,6 +150,12 @@ func (in *audit) routedFlags(flags *pflag.FlagSet, engine *string) {
 // maxRebalance bounds --rebalance; nothing is moved for so much.
 const maxRebalance = 1000
 
+// grids and ordered are the engines for grids, and those with an order of the switches.
+const (
+	grids   = "engine=xy|negative-first|west-first|north-last"
+	ordered = "engine=updn|spam|layered|fattree"
+)
+
 // routeFlags are the flags of commands that route a fabric.
 type routeFlags struct {
 	topology string
@@ -174,7 +173,7 @@ type routeFlags struct {
 func (r *routeFlags) define(flags *pflag.FlagSet, lids, roots string) {
 	flags.StringVarP(&r.topology, "topology", "t", "", "topology `FILE`; - is standard input")
 	flags.StringVar(&r.lids, "lids", "keep", lids)
-	flags.IntVar(&r.lmc, "lmc", 0, "each CA port answers to 2^`N` LIDs, N from 0 to 7; by default as the ports have it")
+	numberFlag(flags, &r.lmc, "lmc", 0, fabric.MaxLMC, "each CA port answers to 2^`N` LIDs, N from 0 to 7; by default as the ports have it")
 	flags.StringSliceVar(&r.roots, "roots", nil, roots)
 	lenientFlag(flags, &r.lenient)
 }
@@ -183,8 +182,18 @@ func (r *routeFlags) defineEngine(flags *pflag.FlagSet, engine *string) {
 	flags.StringVarP(engine, "engine", "e", "", "routing `ENGINE`; names of OpenSM's engines stand for ours")
 	flags.BoolVar(&r.noWrap, "no-wrap", false, "leave the cables that close the rings of a torus unused")
 	flags.BoolVar(&r.repair, "repair", false, "xy: route around missing cables and switches of a mesh")
-	flags.IntVar(&r.vls, "vls", 0, "data VLs that ports have: `N` is 1, 2, 4, 8 or 15; by default what the engine needs")
-	flags.Float64Var(&r.rebalance, "rebalance", lft.DefaultRebalance, "kept tables move routes until no link has more than `F` times the greatest load of tables from scratch, F from 1 on")
+	parsedFlag(flags, &r.vls, "vls", "data VLs that ports have: `N` is 1, 2, 4, 8 or 15; by default what the engine needs", func(text string) (int, error) {
+		n, ok := parseNumber[int](text)
+		if !ok || lft.CheckVLCount(n) != nil {
+			return 0, errors.New("want 1, 2, 4, 8 or 15")
+		}
+		return n, nil
+	})
+	r.rebalance = lft.DefaultRebalance
+	scopes(flags,
+		scope{flags: "no-wrap", with: grids, note: true},
+		scope{flags: "repair", with: "engine=xy", note: true})
+	numberFlag(flags, &r.rebalance, "rebalance", 1, maxRebalance, "kept tables move routes until no link has more than `F` times the greatest load of tables from scratch, F from 1 on")
 }
 
 // engine finds an engine by its name. A line on standard error says which one stands for an engine
@@ -249,7 +258,7 @@ func (a *app) readOrRoute(ctx context.Context, command string, in *audit, engine
 	case engine != "" && in.HasTables():
 		return nil, nil, usagef("-e makes the tables: want no --lfts and --far beside it")
 	case in.PLFT != "" && in.FAR == "":
-		return nil, nil, usagef("--plft says nothing without adaptive routing, --far FILE")
+		return nil, nil, usagef("--plft has no effect without adaptive routing, --far FILE")
 	}
 	if len(args) > 0 {
 		if err := a.reader(in).FindIn(args[0], false); err != nil {

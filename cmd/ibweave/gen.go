@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/ibweave/ibweave/audit/policy"
 	"github.com/ibweave/ibweave/fabric"
@@ -62,17 +64,23 @@ Options after the kind make any kind like fabrics that operators have.`,
 	flags.StringVarP(&g.output, "output", "o", "-", "`FILE` to write, a directory for ibdiagnet2; - is standard output")
 	flags.StringVar(&g.format, "format", "ibnetdiscover", "`FORM` of what is written: "+genFormats())
 	o := &g.change
-	flags.IntVar(&o.SwitchPorts, "switch-ports", 0, "give each switch `N` ports at least")
-	flags.IntVar(&o.Fill, "fill", 100, "take random hosts away, so that `PERCENT` of 100 stay and one on each switch that has hosts")
-	flags.IntVar(&o.ServiceHosts, "service-hosts", 0, "put `N` hosts on free ports of switches above those with hosts")
-	flags.IntVar(&o.Planes, "planes", 1, "make `N` chips of each switch and N ports of each port of an adapter; a cable has a lane to each")
-	flags.IntVar(&o.DropLinks, "drop-links", 0, "take `N` random switch-to-switch links away, without disconnecting")
+	numberFlag(flags, &o.SwitchPorts, "switch-ports", 0, maxNumber, "give each switch `N` ports at least")
+	o.Fill = 100
+	numberFlag(flags, &o.Fill, "fill", 1, 100, "take random hosts away, so that `PERCENT` of 100 stay and one on each switch that has hosts")
+	numberFlag(flags, &o.ServiceHosts, "service-hosts", 0, maxNumber, "put `N` hosts on free ports of switches above those with hosts")
+	o.Planes = 1
+	numberFlag(flags, &o.Planes, "planes", 1, maxNumber, "make `N` chips of each switch and N ports of each port of an adapter; a cable has a lane to each")
+	numberFlag(flags, &o.DropLinks, "drop-links", 0, maxNumber, "take `N` random switch-to-switch links away, without disconnecting")
 	flags.StringSliceVar(&g.speeds, "speed", nil, "speeds of switches, `QDR..XDR`; of several each switch has one at random, a cable that of its slower end")
 	flags.BoolVar(&o.Labels, "labels", false, "write what is printed beside the ports, as ibdiagnet does; ibsim does not load that")
 	flags.BoolVar(&o.Split, "split", false, "write the labels of split ports")
 	flags.StringVar(&o.Names, "names", "", "how nodes describe themselves: `STYLE` site, factory or mixed; without it, where in the made fabric they are")
 	flags.BoolVar(&o.AggregationNodes, "aggregation-nodes", false, "give each switch a port more, with the channel adapter of a SHARP aggregation node")
-	flags.Uint64Var(&g.change.Seed, "seed", 1, "seed of everything random")
+	g.change.Seed = 1
+	numberFlag(flags, &g.change.Seed, "seed", 0, math.MaxUint64, "seed of everything random")
+	scopes(flags,
+		scope{flags: "seed", with: "drop-links fill names=mixed speed command=irregular|lattice", why: random, note: true},
+		scope{flags: "split", with: "labels"})
 	for i := range policy.Kinds {
 		g.addKind(&policy.Kinds[i])
 	}
@@ -89,6 +97,28 @@ func (g *generator) addKind(k *policy.Kind) {
 		Args:    g.noArgs,
 	}
 	make := k.Define(c.Flags(), &g.change.Seed)
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Value.Type() == "bool" || f.Value.Type() == "string" {
+			return
+		}
+		whole, least := f.Value, 0
+		if slices.Contains(strings.Fields("dim groups hosts-per-leaf radix stages switches"), f.Name) {
+			least = 1 // where a default of 0 stands for another number
+		}
+		f.Value = &value[string]{to: new(string), text: f.DefValue, kind: "N", parse: func(text string) (string, error) {
+			for item := range strings.SplitSeq(text, ",") {
+				if _, err := within(least, maxNumber)(item); err != nil {
+					return "", err
+				}
+			}
+			return text, whole.Set(text)
+		}}
+	})
+	for _, s := range []scope{{flags: "management-hosts", with: "management-leaves", note: true}, {flags: "rail-spines", with: "rails"}} {
+		if c.Flags().Lookup(s.flags) != nil {
+			scopes(c.Flags(), s)
+		}
+	}
 	wrap := c.Flags().Lookup("wrap")
 	if wrap != nil {
 		c.Args = g.maxArgs(1)

@@ -142,8 +142,10 @@ func (a *app) completeValues(root *cobra.Command) {
 			if !ok {
 				list, ok = values[f.Name]
 			}
-			if w, is := f.Value.(*rangedValue); is && w.in.words != nil {
-				list, ok = w.in.words, true
+			if v, is := f.Value.(refusing); is {
+				if words, _ := v.refused(); words != nil {
+					list, ok = words, true
+				}
 			}
 			var complete cobra.CompletionFunc
 			switch {

@@ -3,12 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"net/netip"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/sminterface/mad"
 	"github.com/ibweave/ibweave/sminterface/subnet"
 )
@@ -17,7 +18,8 @@ import (
 type membership struct {
 	reach
 	outputForm
-	mgid, mlid, port    string
+	mgid, port          string
+	mlid                uint16 // 0 for any
 	sendOnly, nonMember bool
 	pkey                uint16
 	qkey                uint32
@@ -29,13 +31,7 @@ func (m *membership) parse() (r subnet.Membership, err error) {
 	if r.MGID, err = netip.ParseAddr(m.mgid); err != nil || !r.MGID.Is6() || r.MGID.Zone() != "" || r.MGID.As16()[0] != 0xff {
 		return r, usagef("--mgid %q: want a multicast GID such as ff12:a01d:fe80::1", m.mgid)
 	}
-	if m.mlid != "" {
-		n, err := strconv.ParseUint(m.mlid, 0, 16)
-		if err != nil {
-			return r, err
-		}
-		r.MLID = fabric.LID(n)
-	}
+	r.MLID = fabric.LID(m.mlid)
 	if r.Port, err = fabric.ParseGUID(m.port); err != nil || r.Port == 0 {
 		return r, usagef("--port-guid %q: want the GUID of a port, 1 to 16 hexadecimal digits", m.port)
 	}
@@ -111,15 +107,17 @@ func (a *app) memberCommand(name, done, short, long string, send func(*subnet.Cl
 	f := cmd.Flags()
 	m.reach.flags(f)
 	f.StringVar(&m.mgid, "mgid", "", "multicast `GID` of the group")
-	f.StringVar(&m.mlid, "mlid", "", "`MLID` that the group must have, or gets when it is made")
+	mlidFlag(f, &m.mlid, "mlid", "`MLID` that the group must have, or gets when it is made")
 	f.StringVar(&m.port, "port-guid", "", "`GUID` of the port")
 	f.BoolVar(&m.sendOnly, "send-only", false, "as a send-only non-member")
 	f.BoolVar(&m.nonMember, "non-member", false, "as a non-member, which gets what is sent but does not keep the group alive")
 	m.outputForm.define(f, "`FORM` of the output: text or json")
 	if name == "join" {
-		f.Uint16Var(&m.pkey, "pkey", 0xffff, "`P_Key` of a group that is made")
-		f.Uint32Var(&m.qkey, "qkey", 0x0b1b, "`Q_Key` of a group that is made")
-		f.Uint8Var(&m.sl, "sl", 0, "`SL` of a group that is made")
+		m.pkey = 0xffff
+		numberFlag(f, &m.pkey, "pkey", 0, math.MaxUint16, "`P_Key` of a group that is made")
+		m.qkey = 0x0b1b
+		numberFlag(f, &m.qkey, "qkey", 0, math.MaxUint32, "`Q_Key` of a group that is made")
+		numberFlag(f, &m.sl, "sl", 0, lft.NumSLs-1, "`SL` of a group that is made")
 	}
 	a.require(cmd, "mgid", "port-guid")
 	return cmd

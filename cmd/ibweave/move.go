@@ -81,14 +81,16 @@ step-1/back, and with -t before. The exit status is 1 when some cables cannot be
 	flags.StringVarP(&o.topology, "topology", "t", "", "topology `FILE` of the fabric, instead of DIR; - is standard input")
 	flags.StringVarP(&o.engine, "engine", "e", "", "routing `ENGINE` for the first tables; by default one that suits the fabric")
 	wordFlag(flags, &o.by, "by", "find the nodes of a topology in the fabric by `WHAT`: guid or name", "guid", "name")
-	flags.Float64Var(&o.opt.Limit, "limit", 0, "no cable gets more than `F` times the greatest load before, F from 1 on; by default any load")
-	flags.IntVar(&o.opt.AtOnce, "at-once", 0, "move at most `N` cables together where that is possible; by default as many as are safe")
-	flags.Float64Var(&o.rebalance, "rebalance", 1.1, "kept tables move routes until no link has more than `F` times the greatest load of tables from scratch, F from 1 on")
+	numberFlag(flags, &o.opt.Limit, "limit", 1, maxFactor, "no cable gets more than `F` times the greatest load before, F from 1 on; by default any load")
+	numberFlag(flags, &o.opt.AtOnce, "at-once", 1, maxNumber, "move at most `N` cables together where that is possible; by default as many as are safe")
+	o.rebalance = 1.1
+	numberFlag(flags, &o.rebalance, "rebalance", 1, maxRebalance, "kept tables move routes until no link has more than `F` times the greatest load of tables from scratch, F from 1 on")
 	flags.StringVarP(&o.output, "output", "o", "", "write the tables of each state into `DIR`")
 	flags.StringVar(&o.write, "write-plan", "", "write the steps as a `FILE` that move takes as NEW")
 	lenientFlag(flags, &o.lenient)
 	o.outputForm.define(flags, "`FORM` of the output: text or json")
 	a.fabricFlags(cmd)
+	scopes(cmd.Flags(), scope{flags: "engine", with: "topology", why: "DIR has its engine"})
 	return cmd
 }
 

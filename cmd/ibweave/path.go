@@ -80,6 +80,7 @@ when a packet is lost.`,
 	flags.BoolVar(&o.allPorts, "all-ports", false, "of hosts with several adapters, show the paths between all of them")
 	o.outputForm.define(flags, "`FORM` of the output: text or json")
 	a.fabricFlags(cmd)
+	scopes(cmd.Flags(), scope{flags: "all-ports", not: "all-from", why: "all ports of the host send then", note: true})
 	return cmd
 }
 

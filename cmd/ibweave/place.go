@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -65,16 +66,25 @@ The exit status is 1 if there are too few free hosts.`,
 	}
 	flags := cmd.Flags()
 	o.audit.routedFlags(flags, &o.engine)
-	flags.IntVar(&o.Hosts, "hosts", 0, "find `N` hosts")
+	numberFlag(flags, &o.Hosts, "hosts", 1, 1<<20, "find `N` hosts")
 	flags.StringVar(&o.Pattern, "pattern", "alltoall", "`PATTERN` that the job sends: "+traffic.Operations)
-	flags.StringVar(&o.size, "size", "1G", "`BYTES` of the pattern, "+jobs.Sizes)
-	flags.IntVar(&o.PerHost, "ranks-per-host", 0, "ranks on each host; 0 is one on each port, and ports at the same place of their hosts send to each other alone")
+	o.size = "1G"
+	parsedFlag(flags, &o.size, "size", "`BYTES` of the pattern, "+jobs.Sizes, func(text string) (string, error) {
+		if _, ok := jobs.ParseSize(text); !ok {
+			return "", errors.New("want bytes, " + jobs.Sizes)
+		}
+		return text, nil
+	})
+	numberFlag(flags, &o.PerHost, "ranks-per-host", 0, 1<<10, "ranks on each host; 0 is one on each port, and ports at the same place of their hosts send to each other alone")
 	flags.StringVar(&o.traffic, "traffic", "", "YAML `FILE` of the jobs that run and what they send")
 	flags.StringVar(&o.slurm, "slurm", "", "`FILE` of what squeue --json or scontrol show job prints")
 	flags.StringArrayVar(&o.busy, "busy", nil, "hosts that are not free, a `NAME` or list; may be repeated")
 	flags.StringArrayVar(&o.groups, "host-group", nil, "take hosts of `GROUP` or GROUPING:GROUP of --host-groups only; may be repeated")
-	flags.IntVar(&o.Sets, "top", 5, "list the `N` best sets")
-	flags.IntVar(&o.Tries, "search", 200, "try `N` sets beside the best one")
+	scopes(flags, scope{flags: "host-group", with: "host-groups", why: "they say which hosts are in it"})
+	o.Sets = 5
+	numberFlag(flags, &o.Sets, "top", 1, 1<<20, "list the `N` best sets")
+	o.Tries = 200
+	numberFlag(flags, &o.Tries, "search", 0, 1<<20, "try `N` sets beside the best one")
 	o.outputForm.define(flags, "`FORM` of the output: text or json")
 	a.fabricFlags(cmd)
 	a.hostGroupFlag(cmd)
@@ -84,7 +94,7 @@ The exit status is 1 if there are too few free hosts.`,
 
 // parse checks the flags.
 func (o *placeOptions) parse() error {
-	o.Bytes, _ = jobs.ParseSize(o.size) // as ranges has it
+	o.Bytes, _ = jobs.ParseSize(o.size) // which --size has checked
 	if _, err := traffic.Parse(o.Pattern); err != nil {
 		return usagef("--pattern: %w", err)
 	}

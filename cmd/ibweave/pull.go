@@ -68,7 +68,8 @@ error, and the exit status is 1.`,
 	}
 	r.flags(cmd.Flags())
 	cmd.Flags().StringVarP(&dir, "output", "o", "", "`DIR` for the files; it is made if it is not there")
-	cmd.Flags().Uint16Var(&mlid, "max-mlid", uint16(mft.MaxMLID), "read multicast tables up to this `MLID`")
+	mlid = uint16(mft.MaxMLID)
+	mlidFlag(cmd.Flags(), &mlid, "max-mlid", "read multicast tables up to this `MLID`")
 	cmd.Flags().BoolVar(&noPathSL, "no-path-sl", false, "do not ask subnet administration for the SLs of paths")
 	a.nameFlag(cmd)
 	a.require(cmd, "output")

@@ -62,6 +62,7 @@ hosts' names.
 	o.outputForm.define(flags, "`FORM` of the output: text or json")
 	o.threshold.define(flags, failOnUsage)
 	a.fabricFlags(cmd)
+	scopes(cmd.Flags(), scope{flags: "host", not: "format=json", why: unsaid, note: true})
 	return cmd
 }
 

@@ -60,6 +60,7 @@ guid2lid and of the comments of the tables with these.`,
 	cmd.Flags().StringVar(&traffic, "traffic", "", "the jobs of YAML `FILE` that DIR was compiled for, as the plugin follows them")
 	a.nameFlag(cmd)
 	form.define(cmd.Flags(), "`FORM` of the output: text or json")
+	scopes(cmd.Flags(), scope{flags: "plugin traffic", with: "via=plugin"})
 	return cmd
 }
 

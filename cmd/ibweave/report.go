@@ -104,7 +104,8 @@ Whatever the findings are, the exit status is 0: check is what gates.`,
 	flags.StringVar(&r.view, "view", "fabric", "`VIEW` of pictures: fabric, path:SRC,DST, fan:DST, group:NAME, credit-loop, changes, boxes:GROUPING or heat:load")
 	flags.BoolVar(&r.dark, "dark", false, "pictures on a dark ground")
 	flags.StringVar(&r.title, "title", "", "`TEXT` above it; by default the name of DIR or TOPOLOGY")
-	flags.Int64Var(&r.entries, "max-entries", page.DefaultMaxEntries, "leave forwarding tables with more than `N` entries out of the page, which then shows no paths")
+	r.entries = page.DefaultMaxEntries
+	numberFlag(flags, &r.entries, "max-entries", 1, maxNumber, "leave forwarding tables with more than `N` entries out of the page, which then shows no paths")
 	flags.BoolVar(&r.interactive, "interactive", false, "put the compiler into the page, to try failures, drains and moves by clicks; for tables that compile wrote")
 	flags.StringVar(&r.compiler, "compiler", "", "the compiler for the page, `FILE` of cmd/ibweave-page; by default the one in this program, if make built it")
 	flags.StringVar(&r.now, "counters", "", "`FILE` of counters of ports, as ibweave counters takes it, to colour links by")
@@ -120,6 +121,15 @@ Whatever the findings are, the exit status is 0: check is what gates.`,
 	flags.Lookup("wiring").Hidden = true
 	r.demands.flags(flags)
 	a.fabricFlags(cmd)
+	scopes(cmd.Flags(),
+		scope{flags: "counters host-groups traffic", with: "output cables", why: "pictures show routes"},
+		scope{flags: "interactive", with: "output", why: "pictures take no clicks"},
+		scope{flags: "compiler", with: "interactive"},
+		scope{flags: "before seconds", with: "counters"},
+		scope{flags: "dark", with: "svg png", why: "the page has a switch"},
+		scope{flags: "view", with: "svg png", why: "the page has all views"},
+		scope{flags: "max-entries", with: "output", why: "pictures have no tables", note: true},
+		scope{flags: "title", with: "output svg png"})
 	return cmd
 }
 

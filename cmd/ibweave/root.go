@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -75,7 +76,10 @@ and hands them to OpenSM. ibweave help forms lists the forms of text that it rea
 		if a.log, err = cli.OpenLog(a.screen, level, format); err != nil {
 			return &usageError{err}
 		}
-		return nil
+		if cmd.Name() == "compile" {
+			return nil // which says all that is wrong beside these
+		}
+		return errors.Join(wrongValues(cmd)...)
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		a.command = cmd
@@ -109,7 +113,6 @@ and hands them to OpenSM. ibweave help forms lists the forms of text that it rea
 		_, _ = io.WriteString(cmd.OutOrStdout(), cli.Help(cmd)) // a.exact has the error
 	})
 	cli.Walk(root, func(c *cobra.Command) {
-		limitFlags(c)
 		if body := c.RunE; body != nil {
 			c.RunE = func(cmd *cobra.Command, args []string) error {
 				a.running = true
@@ -117,7 +120,7 @@ and hands them to OpenSM. ibweave help forms lists the forms of text that it rea
 					return err
 				}
 				if cmd.Name() != "sim" && cmd.Name() != "compile" { // sim reads its experiment file before, compile looks at the engine
-					if err := a.sayNotes(checkScopes(cmd, nil)); err != nil {
+					if err := a.sayNotes(a.checkScopes(cmd, nil)); err != nil {
 						return err
 					}
 					if err := a.readHostGroups(); err != nil {

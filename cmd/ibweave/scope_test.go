@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -13,32 +12,24 @@ import (
 	"github.com/ibweave/ibweave/cmd/cli"
 )
 
-// TestScopes has each row of scopes with all commands that it is for: they have its flags, and say
-// so when one of them has no effect.
+// TestScopes has each flag with a scope in all commands that have it: one says so when the flag has no
+// effect.
 func TestScopes(t *testing.T) {
-	used := map[string]bool{}
+	checked := 0
 	cli.Walk(new(app).rootCommand(), func(c *cobra.Command) {
-		name := strings.TrimPrefix(c.CommandPath(), "ibweave ")
 		if !c.Runnable() || c.HasSubCommands() || c.DisableFlagParsing { // which another program has
 			return
 		}
-		for _, s := range scopesOf(name) {
-			for _, f := range strings.Fields(s.flags) {
-				if c.Flag(f) != nil {
-					used[fmt.Sprint(f, s)] = true
-					checkScope(t, name, f, &s)
-				}
+		c.InheritedFlags() // merges them
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if s := flagScope(f); s.with+s.not != "" {
+				checked++
+				checkScope(t, strings.TrimPrefix(c.CommandPath(), "ibweave "), f.Name, &s)
 			}
-		}
+		})
 	})
-	for name, rows := range scopes {
-		for _, s := range rows {
-			for _, f := range strings.Fields(s.flags) {
-				if !used[fmt.Sprint(f, s)] {
-					t.Errorf("scopes has --%s of %q, which there is not", f, name)
-				}
-			}
-		}
+	if checked < 120 {
+		t.Errorf("%d flags with a scope, want 120 or more", checked)
 	}
 }
 
@@ -76,9 +67,10 @@ func checkScope(t *testing.T, command, flag string, s *scope) {
 			set(c.Flag(name), value)
 		}
 		reason := withoutEffect(s, c.Flags())
-		return strings.HasPrefix(reason, "says nothing with")
+		return strings.HasPrefix(reason, "has no effect with")
 	}
-	with, not := strings.Fields(s.with), strings.Fields(s.not)
+	isName := func(condition string) bool { return strings.HasPrefix(condition, "command=") }
+	with, not := slices.DeleteFunc(strings.Fields(s.with), isName), strings.Fields(s.not)
 	if len(with) == 0 {
 		with = []string{""}
 	} else if c, _, _ := new(app).rootCommand().Find(strings.Fields(command)); !byDefault(c, s.with) && !refused() {
@@ -250,24 +242,21 @@ func TestWithoutEffect(t *testing.T) {
 	for _, tt := range withoutEffectTests {
 		var out, err bytes.Buffer
 		status := run(strings.Fields(tt.args), nil, &out, &err)
-		want := "ibweave: --" + tt.flag + " says nothing " + tt.want
+		want := "ibweave: --" + tt.flag + " has no effect " + tt.want
 		if !strings.Contains(err.String(), want) || tt.note == (status == 2) {
 			t.Errorf("%s: status %d, %s, want %s", tt.args, status, err.String(), want)
 		}
-		for name := range scopes {
-			if strings.HasPrefix(tt.args+" ", name+" ") || name == "" {
-				tried[name+" "+tt.flag] = true
-			}
-		}
+		command, _, _ := strings.Cut(tt.args, " ")
+		tried[command+" "+tt.flag] = true
 	}
-	for name, rows := range scopes {
-		for i := range rows {
-			for _, f := range strings.Fields(rows[i].flags) {
-				if rows[i].with+rows[i].not != "" && !tried[name+" "+f] {
-					t.Errorf("withoutEffectTests has nothing for --%s of %s", f, name)
+	for _, c := range new(app).rootCommand().Commands() {
+		cli.Walk(c, func(sub *cobra.Command) {
+			sub.Flags().VisitAll(func(f *pflag.Flag) {
+				if s := flagScope(f); s.with+s.not != "" && !tried[c.Name()+" "+f.Name] {
+					t.Errorf("withoutEffectTests has nothing for --%s of %s", f.Name, c.Name())
 				}
-			}
-		}
+			})
+		})
 	}
 	var out, err bytes.Buffer
 	if status := run(strings.Fields("gen mesh --dims 2x2 --seed 3 --drop-links 1"), nil, &out, &err); status != 0 || err.Len() > 0 {
@@ -286,7 +275,7 @@ func TestDefaultValue(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, args := range []string{"check --rules --format text", "sim d --trace f --pattern uniform"} {
 		var out, err bytes.Buffer
-		if status := run(strings.Fields(args), nil, &out, &err); status == 2 || strings.Contains(err.String(), "says nothing") {
+		if status := run(strings.Fields(args), nil, &out, &err); status == 2 || strings.Contains(err.String(), "has no effect") {
 			t.Errorf("%s: status %d, %s", args, status, err.String())
 		}
 	}
@@ -305,7 +294,7 @@ func TestLists(t *testing.T) {
 					args[1] += "=credit-loop"
 				}
 				name, _, _ := strings.Cut(flag, "=")
-				if status := run(args, nil, &out, &err); status != want || (out.Len() > 0) != (want == 0) || !strings.Contains(err.String(), "--"+name+" says nothing with --"+list) {
+				if status := run(args, nil, &out, &err); status != want || (out.Len() > 0) != (want == 0) || !strings.Contains(err.String(), "--"+name+" has no effect with --"+list) {
 					t.Errorf("%v: status %d, want %d: %s", args, status, want, err.String())
 				}
 			}

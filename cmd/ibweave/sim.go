@@ -143,19 +143,42 @@ docs/simulator.md has the model, all parameters, and limits.`,
 	in.flags.StringVarP(&in.engine, "engine", "e", "", "make the tables of -t with `ENGINE`; names of OpenSM's engines stand for ours")
 	in.choiceFlags(in.flags)
 	in.flags.StringVar(&in.router, "router", "", "in place of tables `NAME`: spam, whose routers choose for each worm")
-	in.flags.Var(&listValue[string]{to: &in.engines, parse: func(s string) ([]string, error) { return []string{s}, nil }}, "engines", "compare the tables that each engine of `LIST` makes of -t")
-	in.flags.Var(&listValue[int]{to: &in.vls, parse: parseLanes}, "vls", "compare as many virtual lanes as `LIST` has, with the same buffer in all; messages are spread over them")
+	listFlag(in.flags, &in.engines, "engines", "", "compare the tables that each engine of `LIST` makes of -t", func(s string) ([]string, error) { return []string{s}, nil })
+	listFlag(in.flags, &in.vls, "vls", "", "compare as many virtual lanes as `LIST` has, with the same buffer in all; messages are spread over them", parseLanes)
 	wordFlag(in.flags, &in.adaptive, "adaptive", "compare with adaptive routing, `HOW`: free, hbf, all, or far, with the states of --far as they are", routedFree, routedHBF, "all", routedAsRead)
 	flags := in.flags
 	flags.StringVarP(&in.file, "file", "f", "", "experiment `FILE` with flags")
-	flags.IntVar(&in.jobs, "jobs", 0, "simulations at a time, `N`; by default one on each core")
+	numberFlag(flags, &in.jobs, "jobs", 1, maxNumber, "simulations at a time, `N`; by default one on each core")
 	flags.StringVarP(&in.output, "output", "o", "-", "`FILE` for the results; - is standard output")
 	flags.StringVar(&in.state, "state", "", "keep finished points of a sweep in `FILE`, and go on from there")
 	wordFlag(flags, &in.format, "format", "`FORM` of the output: text, csv or json", "text", "csv", "json")
 	flags.StringVar(&in.svg, "svg", "", "write a picture of a comparison, `FILE`")
 	flags.StringVar(&in.png, "png", "", "the same as PNG, `FILE`")
+	scopes(in.flags,
+		scope{flags: "state", not: "traffic", why: "only sweeps are kept"},
+		scope{flags: "fit mcast scale top", with: "traffic", why: "they are about its jobs"},
+		scope{flags: "host-groups", with: "traffic", why: "its jobs may name groups"},
+		scope{flags: "buffer", not: "buffer-flits buffer-packets", why: "each lane has its own buffer then"},
+		scope{flags: "choice choose-again", with: "adaptive far", not: "adaptive=hbf", why: "packets have no choice then"},
+		scope{flags: "flit-bytes", not: "buffer-packets", why: "flits are of 64 bytes then, or of the packet", note: true},
+		scope{flags: "png svg", with: "adaptive far engines vls traffic", why: "the picture compares routings"},
+		scope{flags: "flows", with: "adaptive far", not: "trace traffic", why: "only adaptive tables tell flows apart"},
+		scope{flags: "bytes hosts lengths multicast rank-file", not: "trace traffic", why: noTraces},
+		scope{flags: "sls", not: "trace", why: noTraces},
+		scope{flags: "rank-order", with: "pattern", why: "uniform traffic is the same in any order", note: true},
+		scope{flags: "seed", not: "trace", why: noTraces, note: true},
+		scope{flags: "pattern", not: "trace traffic multicast=1", why: "there is no unicast to choose receivers for"},
+		scope{flags: "max-bytes", with: "lengths=geometric", note: true},
+		scope{flags: "repeat sources", with: "multicast", why: "the share of messages that go to groups"},
+		scope{flags: "order", with: "repeat"},
+		scope{flags: "arrivals error max-queue min-messages warm-up", with: "load", why: "only open loop is measured so", note: true},
+		scope{flags: "cycle shape", with: "arrivals=negative-binomial", note: true},
+		scope{flags: "output-flits", with: "copying=wormhole|greedy-wormhole router"})
 	return cmd
 }
+
+// noTraces ends the notes on flags that --trace and --traffic leave without effect.
+const noTraces = "the file says what is sent"
 
 // ownFlags are those that say how sim runs, not what it finds.
 var ownFlags = map[string]bool{"file": true, "jobs": true, "output": true, "state": true, "format": true, "svg": true, "png": true, "help": true, "log-level": true, "log-format": true, "color": true, "strict": true}
@@ -165,26 +188,26 @@ var fileFlags = map[string]bool{"topology": true, "lfts": true, "sl2vl": true, "
 
 func (in *simulation) defineTraffic() {
 	flags, t := in.flags, &in.traffic
-	flags.Var(&listValue[float64]{to: &in.loads, parse: parseLoads}, "load", "open loop: share of its link's data rate that each host offers, in bytes of data; `LIST` of numbers and FIRST:LAST:STEP")
+	listFlag(flags, &in.loads, "load", "", "open loop: share of its link's data rate that each host offers, in bytes of data; `LIST` of numbers and FIRST:LAST:STEP", parseLoads)
 	numberFlag(flags, &in.burst, "burst", 0, 1<<20, "closed loop: each host sends `N` messages at once")
 	flags.StringVar(&in.trace, "trace", "", "replay the messages of `FILE`")
-	flags.Var(&parsedValue[sim.Pattern]{to: &in.pattern, parse: sim.ParsePattern, text: "uniform"}, "pattern", "`PATTERN` of unicast: uniform, permutation[:SEED], bisection[:SEED], shift:BY, hot-spot:HOST:SHARE, alltoall[:GROUP], allreduce-ring, reduce-scatter, all-gather, allreduce-tree, broadcast, halo[:AxBxC]; hosts count from 0")
+	parsedFlag(flags, &in.pattern, "pattern", "`PATTERN` of unicast: uniform, permutation[:SEED], bisection[:SEED], shift:BY, hot-spot:HOST:SHARE, alltoall[:GROUP], allreduce-ring, reduce-scatter, all-gather, allreduce-tree, broadcast, halo[:AxBxC]; hosts count from 0", sim.ParsePattern)
 	flags.StringVar(&in.ranks.hosts, "hosts", "", "hosts that send and receive, `LIST` of names or n[001-064]; their ports are ranks in this order; by default all of the fabric")
 	flags.StringVar(&in.ranks.file, "rank-file", "", "the same from `FILE`: names of hosts in the order of ranks, # begins a comment")
-	flags.Var(&parsedValue[sim.RankOrder]{to: &in.ranks.order, parse: sim.ParseRankOrder, text: "listed"}, "rank-order", "`ORDER` of ranks: listed, leaf by leaf (leaf), or random[:SEED]")
-	flags.Var(&listValue[int]{to: &in.bytes, parse: parseSizes, text: "256"}, "bytes", "length of messages, `LIST`")
+	parsedFlag(flags, &in.ranks.order, "rank-order", "`ORDER` of ranks: listed, leaf by leaf (leaf), or random[:SEED]", sim.ParseRankOrder)
+	listFlag(flags, &in.bytes, "bytes", "256", "length of messages, `LIST`", parseSizes)
 	flags.TextVar(&t.Lengths, "lengths", sim.Fixed, "`LENGTHS` of messages: fixed, or geometric with the mean of --bytes")
 	numberFlag(flags, &t.MaxBytes, "max-bytes", 0, 1<<30, "cut geometric messages to `N` bytes; 0 does not")
 	flags.TextVar(&t.Arrivals, "arrivals", sim.Poisson, "`TIMES` between messages: poisson, deterministic, negative-binomial")
 	numberFlag(flags, &t.Shape, "shape", 0, 1000, "of negative-binomial: `N` geometric times; 0 is 1")
 	in.time(&t.Cycle, "cycle", "`TIME` of a cycle of negative-binomial; 0ns is that of a byte")
 	in.share(&t.Multicast, "multicast", 0, 1, "share of messages that go to groups, `0 to 1`")
-	flags.Var(&parsedValue[sim.SourceCount]{to: &in.sources, parse: sim.ParseSources, text: "all"}, "sources", "hosts that do, of those that may send to groups: one, all, `N` or N%")
+	parsedFlag(flags, &in.sources, "sources", "hosts that do, of those that may send to groups: one, all, `N` or N%", sim.ParseSources)
 	flags.BoolVar(&t.Repeat, "repeat", false, "multicast as one unicast message for each receiver")
 	flags.TextVar(&t.Order, "order", sim.ByLID, "`ORDER` of --repeat: lid, from-self, shuffled")
 	numberFlag(flags, &t.SLs, "sls", 0, 16, "spread messages over SL 0 to `N`-1 by host and count; 0 takes SLs of paths and groups")
 	numberFlag(flags, &t.Flows, "flows", 0, 1<<20, "flows between two hosts: messages are of flow 0 to `N`-1 in turn; 0 is 1")
-	flags.Var(&listValue[uint64]{to: &in.seeds, parse: parseSeeds, text: "1"}, "seed", "seed of everything random, `LIST`")
+	listFlag(flags, &in.seeds, "seed", "1", "seed of everything random, `LIST`", parseSeeds)
 
 	in.time(&in.stop.WarmUp, "warm-up", "`TIME` that is not measured; 0ns is that of 20 messages of each host")
 	in.stop.RelativeError = 0.02
@@ -213,7 +236,7 @@ func (in *simulation) defineHardware() {
 	flags.TextVar(&c.Arbitration, "arbitration", sim.RoundRobin, "`RULE` for the input that goes next: round-robin, fifo, lowest-port")
 	flags.TextVar(&c.Choice, "choice", sim.LeastQueued, "`HOW` adaptive switches choose for a packet: least-queued, most-credits")
 	flags.BoolVar(&c.ChooseAgain, "choose-again", false, "a packet that is blocked takes the first port of its choice that is free")
-	flags.Var(&listValue[uint8]{to: &c.VLWeights, parse: parseWeights}, "vl-weights", "units of 64 bytes that VL 0, 1, .. may send in turn, `LIST`; by default one packet each")
+	listFlag(flags, &c.VLWeights, "vl-weights", "", "units of 64 bytes that VL 0, 1, .. may send in turn, `LIST`; by default one packet each", parseWeights)
 	numberFlag(flags, &c.FullChecks, "full-checks", 0, 1<<40, "count all flits and credits again every `N` events; 0 checks them as they move")
 }
 
@@ -240,7 +263,7 @@ func (a *app) sim(ctx context.Context, in *simulation, args []string) (err error
 			return err
 		}
 	}
-	if err := a.sayNotes(checkScopes(a.command, in.from)); err != nil {
+	if err := a.sayNotes(a.checkScopes(a.command, in)); err != nil {
 		return err
 	}
 	if err := in.check(args); err != nil {
@@ -574,7 +597,7 @@ func (in *simulation) mostLanes(routings []simRouting) (vls int, err error) {
 func (a *app) noteLanes(in *simulation, vls int) {
 	for _, flag := range []string{"sls", "vl-weights"} {
 		if vls == 1 && in.given(flag) {
-			fmt.Fprintf(a.stderr, "ibweave: --%s says nothing here: the tables have one virtual lane, so that no packet overtakes another; compile --vls N makes more\n", flag)
+			fmt.Fprintf(a.stderr, "ibweave: --%s has no effect here: the tables have one virtual lane, so that no packet overtakes another; compile --vls N makes more\n", flag)
 		}
 	}
 }
@@ -730,7 +753,7 @@ const leastLoad = 1e-6
 
 // parseLoads reads "0.1,0.2:0.9:0.1".
 func parseLoads(item string) ([]float64, error) {
-	bad := fmt.Errorf("%q: want loads from 0.000001 to 1000, or FIRST:LAST:STEP such as 0.1:0.9:0.1", item)
+	bad := errors.New("want loads from 0.000001 to 1000, or FIRST:LAST:STEP such as 0.1:0.9:0.1")
 	var n [3]float64
 	parts := strings.Split(item, ":")
 	if len(parts) != 1 && len(parts) != 3 {
@@ -763,7 +786,7 @@ func wholeNumbers[T int | uint8 | uint64](want string, allowed func(n uint64) bo
 	return func(item string) ([]T, error) {
 		n, err := strconv.ParseUint(item, 10, 64)
 		if err != nil || !allowed(n) {
-			return nil, fmt.Errorf("%q: want %s", item, want)
+			return nil, errors.New("want " + want)
 		}
 		return []T{T(n)}, nil
 	}
@@ -776,68 +799,11 @@ var (
 	parseWeights = wholeNumbers[uint8]("1 to 255", func(n uint64) bool { return n >= 1 && n <= math.MaxUint8 })
 )
 
-// listValue is a flag whose value is a list with commas.
-type listValue[T any] struct {
-	to    *[]T
-	parse func(item string) ([]T, error)
-	text  string
-}
-
-func (v *listValue[T]) String() string { return v.text }
-func (v *listValue[T]) Type() string   { return "list" }
-func (v *listValue[T]) Set(s string) error {
-	var out []T
-	for _, item := range strings.Split(s, ",") {
-		values, err := v.parse(strings.TrimSpace(item))
-		if err != nil {
-			return err
-		}
-		if out = append(out, values...); len(out) > maxPoints {
-			return fmt.Errorf("more than %d values", maxPoints)
-		}
-	}
-	*v.to, v.text = out, s
-	return nil
-}
-
-// parsedValue is a flag with a form of its own.
-type parsedValue[T any] struct {
-	to    *T
-	parse func(string) (T, error)
-	text  string
-}
-
-func (v *parsedValue[T]) String() string { return v.text }
-func (v *parsedValue[T]) Type() string   { return "value" }
-func (v *parsedValue[T]) Set(s string) error {
-	t, err := v.parse(s)
-	if err == nil {
-		*v.to, v.text = t, s
-	}
-	return err
-}
-
-// numberFlag defines a flag with bounds, and the default that is in *to.
-func numberFlag[T int | int64](flags *pflag.FlagSet, to *T, name string, least, most T, usage string) {
-	flags.Var(&parsedValue[T]{to, func(s string) (T, error) {
-		n, err := strconv.ParseInt(s, 10, 64)
-		if err != nil || n < int64(least) || n > int64(most) {
-			return 0, fmt.Errorf("%q: want %d to %d", s, least, most)
-		}
-		return T(n), nil
-	}, fmt.Sprint(*to)}, name, usage)
-}
-
+// share defines a flag for a part of something, and the default that is in *to.
 func (in *simulation) share(to *float64, name string, least, most float64, usage string) {
-	in.flags.Var(&parsedValue[float64]{to, func(s string) (float64, error) {
-		x, err := strconv.ParseFloat(s, 64)
-		if err != nil || !(x >= least && x <= most) {
-			return 0, fmt.Errorf("%q: want %g to %g", s, least, most)
-		}
-		return x, nil
-	}, strconv.FormatFloat(*to, 'g', -1, 64)}, name, usage)
+	parsedFlag(in.flags, to, name, usage, within(least, most))
 }
 
 func (in *simulation) time(to *sim.Time, name, usage string) {
-	in.flags.Var(&parsedValue[sim.Time]{to, sim.ParseTime, to.String()}, name, usage)
+	parsedFlag(in.flags, to, name, usage, sim.ParseTime)
 }

@@ -65,10 +65,11 @@ func (a *app) readExperiment(in *simulation, args []string) ([]string, error) {
 			return nil
 		}
 		// Not by flags.Set, whose errors speak of the command line.
-		if err := flag.Value.Set(text); is[*rangeError](err) {
-			return r.Fail(key, "%s: %q: %w", name, text, err)
-		} else if err != nil {
+		if err := flag.Value.Set(text); err != nil {
 			return r.Fail(key, "%s: %w", name, err)
+		}
+		if err := wrongValue(flag); err != nil {
+			return r.Fail(key, "%s: %q: %w", name, text, err)
 		}
 		flag.Changed = true
 		in.from[name] = key

@@ -34,12 +34,12 @@ func (in *simulation) defineJobs() {
 	flags, j := in.flags, &in.jobTraffic
 	flags.StringVar(&j.file, "traffic", "", "simulate the jobs of YAML `FILE` (docs/traffic.md)")
 	in.share(&j.scale, "scale", 0, 1, "`PART` of the bytes of --traffic, up to 1; 0 takes as many halves of it as leave a million packets, or four a message")
-	flags.Var(&listValue[string]{to: &j.mcast, parse: func(s string) ([]string, error) {
+	listFlag(flags, &j.mcast, "mcast", "", "compare with broadcasts and all-gathers by multicast, on trees of `LIST`: union, updn-tree", func(s string) ([]string, error) {
 		if s != "union" && s != "updn-tree" {
-			return nil, fmt.Errorf("%q: want union or updn-tree", s)
+			return nil, errors.New("want union or updn-tree")
 		}
 		return []string{s}, nil
-	}}, "mcast", "compare with broadcasts and all-gathers by multicast, on trees of `LIST`: union, updn-tree")
+	})
 	flags.BoolVar(&j.fit, "fit", false, "compare with the tables that compile --traffic makes for these jobs")
 	numberFlag(flags, &j.top, "top", 0, 1<<20, "of --traffic: list the `N` cables that are waited for most")
 }
@@ -118,7 +118,7 @@ func (a *app) prepareJobs(ctx context.Context, in *simulation, routings []simRou
 	}
 	a.noteLanes(in, vls)
 	if in.given("seed") && r.background == 0 {
-		fmt.Fprintln(a.stderr, "ibweave: --seed says nothing here: there is no background, and nothing else is drawn at random")
+		fmt.Fprintln(a.stderr, "ibweave: --seed has no effect here: there is no background, and nothing else is drawn at random")
 	}
 	all := len(r.works) > 1 || r.background > 0
 	for i := range r.routings {

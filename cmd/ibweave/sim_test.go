@@ -103,13 +103,17 @@ func TestParseLoads(t *testing.T) {
 // changes nothing.
 func TestListValue(t *testing.T) {
 	loads := []float64{9}
-	v := listValue[float64]{to: &loads, parse: parseLoads}
+	flags := pflag.NewFlagSet("sim", pflag.ContinueOnError)
+	listFlag(flags, &loads, "load", "", "", parseLoads)
+	f := flags.Lookup("load")
 	for _, tt := range []struct {
 		text string
 		want []float64
 	}{{"0.1, 0.2:0.3:0.1", []float64{0.1, 0.2, 0.3}}, {"0.4,x", []float64{0.1, 0.2, 0.3}}, {"0.4", []float64{0.4}}, {"0.01:1000:0.01,0.01:1000:0.01", []float64{0.4}}} {
-		if err := v.Set(tt.text); !slices.Equal(loads, tt.want) || (err == nil) != (v.String() == tt.text) {
-			t.Errorf("%s: %d loads, %v, %q", tt.text, len(loads), err, v.String())
+		before := slices.Clone(loads)
+		_ = f.Value.Set(tt.text)
+		if err := wrongValue(f); !slices.Equal(loads, tt.want) || err != nil && !slices.Equal(loads, before) {
+			t.Errorf("%s: %d loads, %v", tt.text, len(loads), err)
 		}
 	}
 }
@@ -123,7 +127,7 @@ func FuzzExperiment(f *testing.F) {
 	f.Add([]byte("{load: 0.1, ? bytes : 3, \"x\": !!binary aGk=}"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		in := simulation{file: "-", from: map[string]*yaml.Node{}, flags: pflag.NewFlagSet("", pflag.ContinueOnError)}
-		in.flags.Var(&listValue[float64]{to: &in.loads, parse: parseLoads}, "load", "")
+		listFlag(in.flags, &in.loads, "load", "", "", parseLoads)
 		in.flags.BoolVar(&in.traffic.Repeat, "repeat", false, "")
 		_, err := (&app{stdin: bytes.NewReader(data)}).readExperiment(&in, nil)
 		if parse := (*fabric.ParseError)(nil); err != nil && (!errors.As(err, &parse) || parse.Line > bytes.Count(data, []byte("\n"))+1) {

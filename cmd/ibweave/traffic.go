@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -66,12 +67,16 @@ The exit status is 0, whatever the times are.`,
 	flags := cmd.Flags()
 	o.audit.routedFlags(flags, &o.engine)
 	flags.StringVar(&o.traffic, "traffic", "", "YAML `FILE` of jobs and what they send (docs/traffic.md)")
-	flags.Uint64Var(&o.mix, "mix", 0, "write a YAML file of jobs for the fabric to standard output, drawn from `SEED`")
+	numberFlag(flags, &o.mix, "mix", 1, math.MaxUint64, "write a YAML file of jobs for the fabric to standard output, drawn from `SEED`")
 	flags.StringVar(&o.by, "by", "", "sum up by the groups of `GROUPING`, like rack, instead of leaves")
-	flags.IntVar(&o.top, "top", 10, "list the `N` busiest cables, pairs of jobs and pairs of rows")
+	o.top = 10
+	numberFlag(flags, &o.top, "top", 0, maxNumber, "list the `N` busiest cables, pairs of jobs and pairs of rows")
 	o.outputForm.define(flags, "`FORM` of the output: text or json")
 	a.fabricFlags(cmd)
 	a.hostGroupFlag(cmd)
+	scopes(cmd.Flags(),
+		scope{flags: "lfts far plft engine traffic top host-groups format", not: "mix", why: "a mix is written for the hosts alone"},
+		scope{flags: "by", with: "host-groups", why: "they say which hosts are in it"})
 	return cmd
 }
 

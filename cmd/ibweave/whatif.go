@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -90,9 +91,6 @@ Lost pairs are warnings, and credit loops that were not there before are errors.
 			if err := parseFails(&o.opt, fail, only); err != nil {
 				return err
 			}
-			if shard != "" {
-				o.opt.Shard, o.opt.Shards, _ = parseShard(shard) // as ranges has it
-			}
 			route, err := o.routeFlags.parse(cmd)
 			if err != nil {
 				return err
@@ -112,14 +110,29 @@ Lost pairs are warnings, and credit loops that were not there before are errors.
 	wordFlag(flags, &only, "only", "`PARTS` that fail: isl, the cables between switches; hosts, the cables of hosts; or switches", "isl", "hosts", "switches")
 	flags.StringArrayVar(&o.at, "switch", nil, "only failures that touch this switch, `NAME` or GUID; may be repeated")
 	flags.BoolVar(&o.opt.FromScratch, "from-scratch", false, "also route what each failure leaves without the old tables, to compare the loads: takes a full route for each failure")
-	flags.IntVar(&o.opt.Depth, "depth", 1, "how many fail together: 1 or 2")
-	flags.IntVar(&o.opt.Sample, "sample", 0, "try `N` failures drawn at random; by default all")
-	flags.Uint64Var(&o.opt.Seed, "seed", 1, "chooses the sample")
-	flags.StringVar(&shard, "shard", "", "try part `i/n` of the failures only")
+	o.opt.Depth = 1
+	numberFlag(flags, &o.opt.Depth, "depth", 1, 2, "how many fail together: 1 or 2")
+	numberFlag(flags, &o.opt.Sample, "sample", 1, maxNumber, "try `N` failures drawn at random; by default all")
+	o.opt.Seed = 1
+	numberFlag(flags, &o.opt.Seed, "seed", 0, math.MaxUint64, "chooses the sample")
+	parsedFlag(flags, &shard, "shard", "try part `i/n` of the failures only", func(text string) (string, error) {
+		i, n, _ := strings.Cut(text, "/")
+		part, ok := parseNumber[int](i)
+		parts, isNumber := parseNumber[int](n)
+		if !ok || !isNumber || part < 1 || part > parts {
+			return "", errors.New("want i/n, i from 1 to n")
+		}
+		o.opt.Shard, o.opt.Shards = part, parts
+		return text, nil
+	})
 	flags.BoolVar(&merge, "merge", false, "put together the results of --shard")
 	a.fabricFlags(cmd)
 	a.hostGroupFlag(cmd)
 	out.define(flags)
+	scopes(cmd.Flags(),
+		scope{flags: "seed", with: "sample", why: random, note: true},
+		scope{flags: "top", not: "format=json", why: unsaid, note: true},
+		scope{flags: "roots", with: ordered, why: "other engines have no order of the switches", note: true})
 	return cmd
 }
 
@@ -148,17 +161,6 @@ func parseFails(opt *whatif.Options, fail, only string) error {
 	return nil
 }
 
-// parseShard reads --shard, i/n.
-func parseShard(text string) (shard, shards int, err error) {
-	i, n, ok := strings.Cut(text, "/")
-	shard, err1 := strconv.Atoi(i)
-	shards, err2 := strconv.Atoi(n)
-	if !ok || err1 != nil || err2 != nil || shard < 1 || shard > shards {
-		err = strconv.ErrSyntax
-	}
-	return shard, shards, err
-}
-
 // caseFlags are those of whatif, with --merge too.
 type caseFlags struct {
 	outputForm
@@ -173,7 +175,8 @@ func (c *caseFlags) define(flags *pflag.FlagSet) {
 	flags.StringVarP(&c.file, "output", "o", "", "also write the result as JSON to `FILE`, as a whole or not at all")
 	c.sort = "harm"
 	wordFlag(flags, &c.sort, "sort", "`ORDER` of the failures: "+strings.Join(whatif.Orders, ", "), whatif.Orders...)
-	flags.IntVar(&c.top, "top", shownCases, "failures to name in the text, `N`, the first of that order")
+	c.top = shownCases
+	numberFlag(flags, &c.top, "top", 0, maxNumber, "failures to name in the text, `N`, the first of that order")
 }
 
 // namedSwitches finds switches by GUID or description.

@@ -52,7 +52,7 @@ type part struct {
 // without the assumptions of Predict. Into has means over the links of a stage.
 //
 // The two inputs of an element are reached from different nodes, so that what is
-// on one says nothing about the other, and by the symmetry of sources both have
+// on one has no effect about the other, and by the symmetry of sources both have
 // the same distribution of headers, which depends on the address bits above the
 // stage only. Whatever input wins a conflict, an output for which an input asks with
 // probability r has each header 2-r times as often as one input has it. It takes

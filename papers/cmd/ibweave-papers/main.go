@@ -348,9 +348,9 @@ func (a *app) refuseIdle(flags *pflag.FlagSet, list []idle) error {
 			switch f := flags.Lookup(name); {
 			case !given(f):
 			case !x.note:
-				return usagef("--%s says nothing %s", name, x.why)
+				return usagef("--%s has no effect %s", name, x.why)
 			default:
-				fmt.Fprintf(a.stderr, "ibweave-papers: --%s says nothing %s\n", name, x.why)
+				fmt.Fprintf(a.stderr, "ibweave-papers: --%s has no effect %s\n", name, x.why)
 			}
 		}
 	}

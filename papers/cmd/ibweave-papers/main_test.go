@@ -151,11 +151,11 @@ func TestIdle(t *testing.T) {
 		{"schedule d -g f --method circuit --max-fan-out 2", "max-fan-out", "without --method tree, tree-flood", false},
 	} {
 		status, _, errs := call(strings.Fields(tt.args)...)
-		if want := fmt.Sprintf("ibweave-papers: --%s says nothing %s", tt.flag, tt.want); !strings.HasPrefix(errs, want) || (status == cli.Usage) == tt.note {
+		if want := fmt.Sprintf("ibweave-papers: --%s has no effect %s", tt.flag, tt.want); !strings.HasPrefix(errs, want) || (status == cli.Usage) == tt.note {
 			t.Errorf("%s: exit status %d, %s", tt.args, status, errs)
 		}
 	}
-	if _, _, errs := call("schedule", "d", "--check", "f", "-o", "-"); strings.Contains(errs, "says nothing") {
+	if _, _, errs := call("schedule", "d", "--check", "f", "-o", "-"); strings.Contains(errs, "has no effect") {
 		t.Error(errs)
 	}
 }
