@@ -1,7 +1,6 @@
 package report
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"math"
@@ -17,7 +16,7 @@ import (
 // Text prints a result for people: the figures, the findings with their
 // witnesses, what is undecided, and the verdict.
 func Text(w io.Writer, r *verify.Result, opt Options) error {
-	b := bufio.NewWriter(w)
+	b := new(text.Sheet)
 	figures(b, r, &opt)
 	for _, proof := range [][3]string{{"certificate", opt.Certificate, verify.CertificateRule}, {"bound", opt.Bound, verify.BoundRule}} {
 		if proof[1] == "" {
@@ -27,7 +26,7 @@ func Text(w io.Writer, r *verify.Result, opt Options) error {
 		if slices.ContainsFunc(r.Findings, func(f verify.Finding) bool { return f.Rule == proof[2] }) {
 			holds = "does not hold"
 		}
-		fmt.Fprintf(b, "%-13s%s %s\n", proof[0], proof[1], holds)
+		b.Row(proof[0], "%s %s", proof[1], holds)
 	}
 	for i := range r.Findings {
 		WriteFinding(b, &r.Findings[i])
@@ -37,7 +36,8 @@ func Text(w io.Writer, r *verify.Result, opt Options) error {
 	}
 	WriteUndecided(b, r)
 	verdict(b, r)
-	return b.Flush()
+	_, err := w.Write(b.Bytes())
+	return err
 }
 
 // WriteUndecided prints each reason with the rules that it leaves undecided.
@@ -58,16 +58,13 @@ func WriteUndecided(w io.Writer, r *verify.Result) {
 }
 
 // figures prints a line for each thing that was counted.
-func figures(w io.Writer, r *verify.Result, opt *Options) {
-	row := func(name, format string, args ...any) {
-		fmt.Fprintf(w, "%-13s%s\n", name, fmt.Sprintf(format, args...))
-	}
+func figures(b *text.Sheet, r *verify.Result, opt *Options) {
 	f, u, m := &r.Fabric, &r.Unicast, &r.Management
 	switches := text.CountGrouped(f.Switches, "switch", "switches")
 	if f.Systems > 0 {
 		switches += " in " + text.CountGrouped(f.Systems, "system", "systems")
 	}
-	row("fabric", "%s, %s, %s, LIDs up to %d",
+	b.Row("fabric", "%s, %s, %s, LIDs up to %d",
 		switches, text.CountGrouped(f.CAPorts, "CA port", "CA ports"),
 		text.CountGrouped(f.Links, "link", "links"), f.MaxLID)
 	lines := func(name string, what fmt.Stringer) {
@@ -75,22 +72,22 @@ func figures(w io.Writer, r *verify.Result, opt *Options) {
 			return
 		}
 		for line := range strings.Lines(what.String()) {
-			row(name, "%s", strings.TrimSuffix(line, "\n"))
+			b.Row(name, "%s", strings.TrimSuffix(line, "\n"))
 			name = ""
 		}
 	}
 	lines("shape", opt.Shape)
 	lines("plan", opt.Plan)
-	partitions(r, opt.Verbose, row)
+	partitions(r, opt.Verbose, b)
 	if opt.Tables == "" && (opt.Shape != nil || opt.Bound != "" || r.Partitions != nil) {
-		bounds(r, row)
+		bounds(r, b)
 		return // no tables, and so no routes
 	}
 	by := ""
 	if u.MaxDetour > 0 {
 		by = fmt.Sprintf(", by %s at most", text.Count(u.MaxDetour, "switch", "switches"))
 	}
-	row("unicast", "%s of a CA port and a LID: %s unreachable, %s looping, %s longer than the shortest path%s",
+	b.Row("unicast", "%s of a CA port and a LID: %s unreachable, %s looping, %s longer than the shortest path%s",
 		text.CountGrouped(u.Pairs, "pair", "pairs"), text.Grouped(u.Unreachable), text.Grouped(u.Loops), text.Grouped(u.NonMinimal), by)
 	delivered := u.Pairs - u.Unreachable - u.Loops
 	name := "hops"
@@ -98,60 +95,60 @@ func figures(w io.Writer, r *verify.Result, opt *Options) {
 		if n == 0 {
 			continue
 		}
-		row(name, "%-12s %12s pairs %5.1f %%", text.CountGrouped(hops, "switch", "switches"), text.Grouped(n), 100*float64(n)/float64(delivered))
+		b.Row(name, "%-12s %12s pairs %5.1f %%", text.CountGrouped(hops, "switch", "switches"), text.Grouped(n), 100*float64(n)/float64(delivered))
 		name = ""
 	}
 	if l := r.Balance.MaxLink; l != nil {
-		row("balance", "%s on the most loaded link, %s, and %.1f on average",
+		b.Row("balance", "%s on the most loaded link, %s, and %.1f on average",
 			text.CountGrouped(r.Balance.MaxRoutes, "route", "routes"), l, r.Balance.MeanRoutes)
 	}
 	if m := r.Balance.MaxRelative; m != nil && m.Rate != m.Fastest { // else it is that link, or as loaded as it
-		row("", "%s on %s, %s, take the most time, as %s on %s",
+		b.Row("", "%s on %s, %s, take the most time, as %s on %s",
 			text.CountGrouped(m.Routes, "route", "routes"), m.Link, m.Rate, text.Grouped(int64(math.Round(m.Load))), m.Fastest)
 	}
-	idle(r, opt, row)
-	bounds(r, row)
+	idle(r, opt, b)
+	bounds(r, b)
 	for _, line := range opt.Lines {
-		row(line[0], "%s", line[1])
+		b.Row(line[0], "%s", line[1])
 	}
 	c := &r.CreditLoops
-	row("credit loops", "%s on %s; %s between %s",
+	b.Row("credit loops", "%s on %s; %s between %s",
 		text.Grouped(c.Count), text.CountGrouped(c.VLs, "VL", "VLs"),
 		text.CountGrouped(c.Dependencies, "dependency", "dependencies"), text.CountGrouped(c.Channels, "channel", "channels"))
 	if n := r.Adaptive; n != nil {
-		row("adaptive", "%s Free, %s HBF, %s in %s; by some choice %s lost, %s looping",
+		b.Row("adaptive", "%s Free, %s HBF, %s in %s; by some choice %s lost, %s looping",
 			text.CountGrouped(n.Free, "entry", "entries"), text.Grouped(n.HBF), text.CountGrouped(n.Groups, "group", "groups"), text.CountGrouped(n.PLFTs, "PLFT", "PLFTs"),
 			text.CountGrouped(n.DeadEnds, "pair", "pairs"), text.Grouped(n.Loops))
-		row("", "%s of all choices on %s, %s without an escape; %s between %s",
+		b.Row("", "%s of all choices on %s, %s without an escape; %s between %s",
 			text.CountGrouped(n.CreditLoops, "credit loop", "credit loops"), text.CountGrouped(n.VLs, "VL", "VLs"), text.Grouped(n.NoEscape),
 			text.CountGrouped(n.Dependencies, "dependency", "dependencies"), text.CountGrouped(n.Channels, "channel", "channels"))
 	}
-	row("management", "%s with a switch: %s unreachable, %s looping, %s with CA traffic",
+	b.Row("management", "%s with a switch: %s unreachable, %s looping, %s with CA traffic",
 		text.CountGrouped(m.Pairs, "pair", "pairs"), text.Grouped(m.Unreachable), text.Grouped(m.Loops),
 		text.CountGrouped(m.CreditLoops, "credit loop", "credit loops"))
 	if g := &r.Multicast; g.Groups > 0 {
-		row("multicast", "%s on %s, %s of a sender and a receiver: %s missing, %s duplicate; %s looping, %s stray",
+		b.Row("multicast", "%s on %s, %s of a sender and a receiver: %s missing, %s duplicate; %s looping, %s stray",
 			text.CountGrouped(g.Groups, "group", "groups"), text.CountGrouped(g.MLIDs, "MLID", "MLIDs"), text.CountGrouped(g.Pairs, "pair", "pairs"),
 			text.Grouped(g.Missing), text.Grouped(g.Duplicates), text.CountGrouped(g.Loops, "sender", "senders"), text.Grouped(g.Stray))
-		row("", "%s of unicast and multicast together; %s", text.CountGrouped(g.CreditLoops, "credit loop", "credit loops"),
+		b.Row("", "%s of unicast and multicast together; %s", text.CountGrouped(g.CreditLoops, "credit loop", "credit loops"),
 			text.CountGrouped(g.Dependencies, "dependency", "dependencies"))
 		if t := g.Fullest; t != nil {
-			row("", "%s of the %s that the smallest table has room for; the fullest is %s, %s of %s", text.CountGrouped(g.MLIDs, "MLID", "MLIDs"), text.Grouped(g.Capacity),
+			b.Row("", "%s of the %s that the smallest table has room for; the fullest is %s, %s of %s", text.CountGrouped(g.MLIDs, "MLID", "MLIDs"), text.Grouped(g.Capacity),
 				t.Name, text.Grouped(t.MLIDs), text.Grouped(t.Capacity))
 		}
 	}
 }
 
 // partitions prints who is in each partition.
-func partitions(r *verify.Result, verbose bool, row func(name, format string, args ...any)) {
+func partitions(r *verify.Result, verbose bool, b *text.Sheet) {
 	if r.Partitions == nil {
 		return
 	}
-	row("partitions", "%s of %s", text.CountGrouped(r.Partitions.Partitions, "partition", "partitions"), text.CountGrouped(r.Partitions.Ports, "end port", "end ports"))
+	b.Row("partitions", "%s of %s", text.CountGrouped(r.Partitions.Partitions, "partition", "partitions"), text.CountGrouped(r.Partitions.Ports, "end port", "end ports"))
 	const most = 50
 	for i := range r.Partitions.List {
 		if i == most && !verbose {
-			row("", "and %s more, which -v lists", text.Grouped(len(r.Partitions.List)-most))
+			b.Row("", "and %s more, which -v lists", text.Grouped(len(r.Partitions.List)-most))
 			return
 		}
 		p := &r.Partitions.List[i]
@@ -175,7 +172,7 @@ func partitions(r *verify.Result, verbose bool, row func(name, format string, ar
 		if len(parts) == 0 {
 			parts = []string{"no member"}
 		}
-		row("", "%s: %s", line, strings.Join(parts, ", "))
+		b.Row("", "%s: %s", line, strings.Join(parts, ", "))
 	}
 }
 
@@ -190,7 +187,7 @@ var idleWords = map[string]string{
 }
 
 // idle prints how many channels have no routes, by reason, and with Verbose each of them.
-func idle(r *verify.Result, opt *Options, row func(name, format string, args ...any)) {
+func idle(r *verify.Result, opt *Options, b *text.Sheet) {
 	list := r.Balance.Idle
 	if len(list) == 0 {
 		return
@@ -207,17 +204,17 @@ func idle(r *verify.Result, opt *Options, row func(name, format string, args ...
 			parts = append(parts, text.Grouped(n)+" "+idleWords[reason])
 		}
 	}
-	row("idle", "%s between switches: %s", text.CountGrouped(len(list), "channel", "channels"), strings.Join(parts, ", "))
+	b.Row("idle", "%s between switches: %s", text.CountGrouped(len(list), "channel", "channels"), strings.Join(parts, ", "))
 	if opt.Verbose {
 		for i := range list {
-			row("", "%s %s", list[i], list[i].Reason)
+			b.Row("", "%s %s", list[i], list[i].Reason)
 		}
 	}
 }
 
 // bounds prints lower bounds of the load, and how far above it is. Tables that take longer
 // paths than the shortest are not held to the bound of those that do not.
-func bounds(r *verify.Result, row func(name, format string, args ...any)) {
+func bounds(r *verify.Result, b *text.Sheet) {
 	if r.Bound == nil {
 		return
 	}
@@ -242,11 +239,11 @@ func bounds(r *verify.Result, row func(name, format string, args ...any)) {
 		}
 		switch {
 		case r.Bound.Load == 0:
-			row(name, "%s have less than %s%s%s on the most loaded link: %s", who, time, least, on, x.Witness)
+			b.Row(name, "%s have less than %s%s%s on the most loaded link: %s", who, time, least, on, x.Witness)
 		case x.Above < 0.0005:
-			row(name, "%s%s, and %s have less: %s", time, load, who, x.Witness)
+			b.Row(name, "%s%s, and %s have less: %s", time, load, who, x.Witness)
 		default:
-			row(name, "%s%s is %s %s%s, and %s have less than %s%s: %s", time, load, x.AboveText(), that, least, who, that, least, why)
+			b.Row(name, "%s%s is %s %s%s, and %s have less than %s%s: %s", time, load, x.AboveText(), that, least, who, that, least, why)
 		}
 		name = ""
 	}
@@ -280,7 +277,7 @@ func WriteFinding(w io.Writer, f *verify.Finding) {
 
 // verdict prints the last line: the verdict, and how many findings there are and how
 // much is undecided.
-func verdict(w io.Writer, r *verify.Result) {
+func verdict(b *text.Sheet, r *verify.Result) {
 	var count verify.Tally
 	waived := int64(0)
 	for i := range r.Findings {
@@ -297,9 +294,10 @@ func verdict(w io.Writer, r *verify.Result) {
 	if waived > 0 {
 		parts = append(parts, text.Grouped(waived)+" waived")
 	}
+	verdict := r.Verdict
 	if len(parts) > 0 {
-		fmt.Fprintf(w, "\nverdict      %s (%s)\n", r.Verdict, strings.Join(parts, ", "))
-		return
+		verdict += " (" + strings.Join(parts, ", ") + ")"
 	}
-	fmt.Fprintf(w, "\nverdict      %s\n", r.Verdict)
+	fmt.Fprintln(b)
+	b.Row("verdict", "%s", verdict)
 }

@@ -1,7 +1,6 @@
 package diff
 
 import (
-	"bufio"
 	"cmp"
 	"fmt"
 	"io"
@@ -20,7 +19,7 @@ const few = 5
 // Text prints a result for people: the figures first, then what is behind them.
 // verbose prints lists as long as they are, and every entry that changed.
 func Text(w io.Writer, r *Result, verbose bool) error {
-	t := &printer{w: bufio.NewWriter(w), verbose: verbose}
+	t := &printer{verbose: verbose}
 	t.printFigures(r)
 	t.printFindings(r)
 	t.printTransition(r)
@@ -28,36 +27,27 @@ func Text(w io.Writer, r *Result, verbose bool) error {
 	t.printTables(r)
 	t.printAffected(r)
 	if list := groups.Changes(r.Old.Groups, r.New.Groups, verbose); list != "" {
-		fmt.Fprintf(t.w, "\n%s", list)
+		fmt.Fprintf(t, "\n%s", list)
 	}
 	t.printOrder(r)
 	t.printMulticast(r)
 	t.printVerdict(r)
-	return t.w.Flush()
+	_, err := w.Write(t.Bytes())
+	return err
 }
 
 type printer struct {
-	w       *bufio.Writer
+	text.Sheet
 	verbose bool
-}
-
-func (t *printer) row(name, format string, args ...any) {
-	fmt.Fprintf(t.w, "%-13s%s\n", name, fmt.Sprintf(format, args...))
 }
 
 // section prints a title and a line for each item of a list, or for the first of them.
 func section[T any](t *printer, title string, list []T, line func(x *T) string) {
-	if len(list) == 0 {
-		return
+	shown := len(list)
+	if shown > few+1 && !t.verbose {
+		shown = few
 	}
-	fmt.Fprintf(t.w, "\n%s:\n", title)
-	for i := range list {
-		if i == few && len(list) > few+1 && !t.verbose {
-			fmt.Fprintf(t.w, "    and %s more\n", text.Grouped(len(list)-few))
-			break
-		}
-		fmt.Fprintf(t.w, "    %s\n", line(&list[i]))
-	}
+	t.Section(title, len(list), shown, func(i int) string { return line(&list[i]) })
 }
 
 // printFigures prints a line for each thing that is different, and one for all that
@@ -68,7 +58,7 @@ func (t *printer) printFigures(r *Result) {
 		if s.MaxLID > 0 {
 			lids = fmt.Sprintf("LIDs up to %d", s.MaxLID)
 		}
-		t.row(name, "%s: %s, %s, %s, %s", s.Name, text.CountGrouped(s.Switches, "switch", "switches"),
+		t.Row(name, "%s: %s, %s, %s, %s", s.Name, text.CountGrouped(s.Switches, "switch", "switches"),
 			text.CountGrouped(s.CAPorts, "CA port", "CA ports"), text.CountGrouped(s.Links, "link", "links"), lids)
 	}
 	side("old", &r.Old)
@@ -79,7 +69,7 @@ func (t *printer) printFigures(r *Result) {
 			equal = append(equal, name)
 			return
 		}
-		t.row(name, format, args...)
+		t.Row(name, format, args...)
 	}
 	n, l := &r.Nodes, &r.Links
 	part("nodes", n.Count() > 0, "%s", list(counted(len(n.Gone), "gone"), counted(len(n.New), "new"),
@@ -114,7 +104,7 @@ func (t *printer) printFigures(r *Result) {
 			text.Grouped(p.Lost), text.Grouped(p.Gained))
 	}
 	if len(equal) > 0 {
-		t.row("equal", "%s", strings.Join(equal, ", "))
+		t.Row("equal", "%s", strings.Join(equal, ", "))
 	}
 	var single []string
 	for _, f := range r.Findings {
@@ -123,7 +113,7 @@ func (t *printer) printFigures(r *Result) {
 		}
 	}
 	if len(single) > 0 {
-		t.row("not compared", "%s", strings.Join(single, ", "))
+		t.Row("not compared", "%s", strings.Join(single, ", "))
 	}
 	if c := r.Transition; c != nil && c.Order.Kind != OrderNone {
 		loops := "no forwarding loop"
@@ -145,8 +135,8 @@ func (t *printer) printFigures(r *Result) {
 		case d.Management > 0:
 			credit = fmt.Sprintf("no credit loop, with management traffic %d (old alone %d, new alone %d)", d.Management, d.OldManagement, d.NewManagement)
 		}
-		t.row("meanwhile", "%s, %s of old and new entries together", loops, credit)
-		t.row("order", "%s", orderText(&c.Order))
+		t.Row("meanwhile", "%s, %s of old and new entries together", loops, credit)
+		t.Row("order", "%s", orderText(&c.Order))
 	}
 }
 
@@ -192,9 +182,9 @@ func (t *printer) printFindings(r *Result) {
 			break
 		}
 		if i == 0 {
-			fmt.Fprintln(t.w)
+			fmt.Fprintln(t)
 		}
-		fmt.Fprintf(t.w, "%s: %s: %s\n", f.Severity, f.Rule, f.Message)
+		fmt.Fprintf(t, "%s: %s: %s\n", f.Severity, f.Rule, f.Message)
 	}
 }
 
@@ -355,17 +345,17 @@ func (t *printer) printTransition(r *Result) {
 			if i == 0 && all > 1 && !t.verbose {
 				what += fmt.Sprintf(", the first of %s", text.Grouped(all))
 			}
-			fmt.Fprintf(t.w, "\n%s:\n", what)
+			fmt.Fprintf(t, "\n%s:\n", what)
 			wide := 0
 			for _, h := range cycle {
 				wide = max(wide, len(h.String()))
 			}
 			for _, h := range cycle {
-				fmt.Fprintf(t.w, "    %-*s  %s", wide, h, h.Switch)
+				fmt.Fprintf(t, "    %-*s  %s", wide, h, h.Switch)
 				if lane {
-					fmt.Fprintf(t.w, " VL %d", h.VL)
+					fmt.Fprintf(t, " VL %d", h.VL)
 				}
-				fmt.Fprintf(t.w, "  to LID %d by its %s\n", h.LID, map[string]string{"old": "old entry", "new": "new entry", "both": "entry"}[h.Table])
+				fmt.Fprintf(t, "  to LID %d by its %s\n", h.LID, map[string]string{"old": "old entry", "new": "new entry", "both": "entry"}[h.Table])
 			}
 		}
 	}
@@ -490,7 +480,7 @@ func (t *printer) printVerdict(r *Result) {
 	if words := count.Words(verify.Warning); words != nil {
 		verdict += " (" + strings.Join(words, ", ") + ")"
 	}
-	fmt.Fprintf(t.w, "\nverdict      %s\n", verdict)
+	fmt.Fprintf(t, "\nverdict      %s\n", verdict)
 }
 
 // counted is "3 gone", or "" for none.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/verify"
@@ -83,8 +82,8 @@ func table[T any](head string, rows []T, cells func(T) []string) string {
 	if len(rows) == 0 {
 		return ""
 	}
-	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	var b text.Sheet
+	w := b.Table()
 	for _, line := range lines {
 		var shown []string
 		for i, cell := range line {

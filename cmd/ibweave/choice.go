@@ -39,19 +39,19 @@ func (c *compilation) judge(ctx context.Context, a *app, s *judgement) (err erro
 }
 
 // text prints what was tried, and why the engine was chosen.
-func (j *judgement) text(b *facts) {
+func (j *judgement) text(b *text.Sheet) {
 	x := j.Choice
 	if x == nil || !x.Chosen {
 		return
 	}
-	b.row("choice", "%s; -e names another", x.Why)
+	b.Row("choice", "%s; -e names another", x.Why)
 	for i := range x.Candidates {
 		if c := &x.Candidates[i]; c.Refused == "" && c.Load > 0 {
 			jobs := ""
 			if c.Jobs > 0 {
 				jobs = fmt.Sprintf("jobs %s, ", seconds(c.Jobs))
 			}
-			b.row("", "%-8s %sload %s, bandwidth %.1f %%%s", c.Engine, jobs, loadText(c), 100*c.Bandwidth, lanesText(c))
+			b.Row("", "%-8s %sload %s, bandwidth %.1f %%%s", c.Engine, jobs, loadText(c), 100*c.Bandwidth, lanesText(c))
 		}
 	}
 }

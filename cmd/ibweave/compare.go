@@ -410,7 +410,7 @@ func (a *app) measure(ctx context.Context, c *contest, x *contender, r *lft.Rout
 }
 
 // text is the table for people.
-func (s *standings) text(b *facts) {
+func (s *standings) text(b *text.Sheet) {
 	if c := s.Fabric; c.Switches > 0 {
 		fmt.Fprintf(b, "fabric: %s\n\n", counts(c.Switches, c.CAPorts, c.Links))
 	}
@@ -542,7 +542,7 @@ func (x *contender) withOptions() string {
 }
 
 // explain says what the table has no room for.
-func (x *contender) explain(b *facts) {
+func (x *contender) explain(b *text.Sheet) {
 	if x.Refused != "" {
 		fmt.Fprintf(b, "\n%s cannot route this fabric%s: %s\n", x.Name, x.withOptions(), x.Refused)
 		return
@@ -567,7 +567,7 @@ func (x *contender) explain(b *facts) {
 
 // writeColumns writes rows with one column to the left and all others to the
 // right.
-func writeColumns(b *facts, rows [][]string, left int) {
+func writeColumns(b *text.Sheet, rows [][]string, left int) {
 	wide := make([]int, len(rows[0]))
 	for _, r := range rows {
 		for i, text := range r {

@@ -458,7 +458,7 @@ func (a *app) compile(ctx context.Context, c *compilation) error {
 		}
 	}
 	s.Seconds = c.result.Seconds
-	return cmp.Or(c.print(a.stdout, s, func(b *facts) { s.text(b, c) }), findingsIf(failed))
+	return cmp.Or(c.print(a.stdout, s, func(b *text.Sheet) { s.text(b, c) }), findingsIf(failed))
 }
 
 // readOrdered reads the fabric and all that goes with it.
@@ -705,7 +705,7 @@ func countLIDs(f, g *fabric.Fabric, policy string) lidSummary {
 }
 
 // printInstall says how the tables come into OpenSM.
-func (s *summary) printInstall(b *facts) {
+func (s *summary) printInstall(b *text.Sheet) {
 	if len(s.InstallPlugin) == 0 {
 		return
 	}
@@ -733,28 +733,28 @@ the host of the subnet manager:
 }
 
 // text is the summary for people.
-func (s *summary) text(b *facts, c *compilation) {
-	b.row("engine", "%s: %s", c.engine.Name(), c.engine.Summary)
+func (s *summary) text(b *text.Sheet, c *compilation) {
+	b.Row("engine", "%s: %s", c.engine.Name(), c.engine.Summary)
 	s.judgement.text(b)
 	if t := s.Top; t != nil {
 		hint := "; --roots chooses others"
 		if c.engine.Name() == (fattree.Engine{}).Name() {
 			hint = "" // there they are the switches of the highest level
 		}
-		b.row("order", "%q on top, %s%s", t.Name.Text, t.Switch, hint)
+		b.Row("order", "%q on top, %s%s", t.Name.Text, t.Switch, hint)
 	}
 	for i, note := range s.Notes {
-		b.row([]string{"notes", ""}[min(i, 1)], "%s", note)
+		b.Row([]string{"notes", ""}[min(i, 1)], "%s", note)
 	}
-	b.row("LIDs", "%s: %s kept, %s new, LMC %d", s.LIDs.Policy, text.Grouped(s.LIDs.Kept), text.Grouped(s.LIDs.Given), s.LIDs.LMC)
+	b.Row("LIDs", "%s: %s kept, %s new, LMC %d", s.LIDs.Policy, text.Grouped(s.LIDs.Kept), text.Grouped(s.LIDs.Given), s.LIDs.LMC)
 	if l := s.Lanes; l.SL2VL {
 		own := ""
 		if l.PathSLs {
 			own = ", each path with the SL of " + outdir.PathSLsName
 		}
-		b.row("lanes", "%s by SL-to-VL tables%s", text.CountGrouped(l.VLs, "VL", "VLs"), own)
+		b.Row("lanes", "%s by SL-to-VL tables%s", text.CountGrouped(l.VLs, "VL", "VLs"), own)
 		if l.PluginOnly != "" {
-			b.row("", "plugin only: %s", l.PluginOnly)
+			b.Row("", "plugin only: %s", l.PluginOnly)
 		}
 	}
 	if s.Trees != nil {
@@ -767,11 +767,11 @@ func (s *summary) text(b *facts, c *compilation) {
 		s.Traffic.text(b)
 	}
 	if x := s.Changes; x != nil {
-		b.row("changes", "%s in %s of %d on %s since %s, where the most loaded link had %s", text.CountGrouped(x.Entries, "entry", "entries"),
+		b.Row("changes", "%s in %s of %d on %s since %s, where the most loaded link had %s", text.CountGrouped(x.Entries, "entry", "entries"),
 			text.CountGrouped(x.Blocks, "block", "blocks"), lft.BlockSize, text.CountGrouped(x.Switches, "switch", "switches"), x.Previous, text.CountGrouped(x.MaxRoutes, "route", "routes"))
 	}
 	if x := s.Saving; x != nil {
-		b.row("changes", "%s since the tables that were in %s; with --previous %s: %s", text.CountGrouped(x.Scratch.Blocks, "block", "blocks"), x.Previous, x.Previous,
+		b.Row("changes", "%s since the tables that were in %s; with --previous %s: %s", text.CountGrouped(x.Scratch.Blocks, "block", "blocks"), x.Previous, x.Previous,
 			text.CountGrouped(x.Kept.Blocks, "block", "blocks"))
 	}
 	_ = report.Text(b, s.Verify, report.Options{Tables: c.topology, Shape: oneLine{s.Shape}, Lines: s.judgement.lines()}) // a buffer takes all
@@ -780,44 +780,44 @@ func (s *summary) text(b *facts, c *compilation) {
 	if s.Trees != nil {
 		seconds += fmt.Sprintf("multicast %.3f, ", s.Seconds.Multicast)
 	}
-	b.row("seconds", "%sverify %.3f, write %.3f", seconds, s.Seconds.Verify, s.Seconds.Write)
+	b.Row("seconds", "%sverify %.3f, write %.3f", seconds, s.Seconds.Verify, s.Seconds.Write)
 	if !s.Verify.Fails(verify.Error) {
 		s.printInstall(b)
 	}
 }
 
 // adaptiveText says how much choice the switches have.
-func adaptiveText(b *facts, a *compile.Adaptive) {
-	b.row("choices", "%s of %s entries to other switches have a choice, of %.1f ports in the mean and %d at most", text.Grouped(a.Adaptive), text.Grouped(a.Entries), a.Ports, a.Widest)
-	b.row("", "at most %s in a switch; a group table has %s by default", text.CountGrouped(a.MaxGroups, "group", "groups"), text.Grouped(a.Limit))
-	b.row("", "OpenSM cannot load them: %s is the plan, and for check and sim", outdir.FARName)
+func adaptiveText(b *text.Sheet, a *compile.Adaptive) {
+	b.Row("choices", "%s of %s entries to other switches have a choice, of %.1f ports in the mean and %d at most", text.Grouped(a.Adaptive), text.Grouped(a.Entries), a.Ports, a.Widest)
+	b.Row("", "at most %s in a switch; a group table has %s by default", text.CountGrouped(a.MaxGroups, "group", "groups"), text.Grouped(a.Limit))
+	b.Row("", "OpenSM cannot load them: %s is the plan, and for check and sim", outdir.FARName)
 }
 
 // text says how many trees of which scheme there are, and what they cost.
-func (t *treeSummary) text(b *facts) {
+func (t *treeSummary) text(b *text.Sheet) {
 	schemes := each(slices.Sorted(maps.Keys(t.ByScheme)), func(name string) string { return text.Grouped(t.ByScheme[name]) + " " + name })
 	separator := ""
 	if len(schemes) > 0 {
 		separator = ": "
 	}
-	b.row("trees", "%s on %s%s%s", text.CountGrouped(t.Groups, "group", "groups"), text.CountGrouped(t.MLIDs, "MLID", "MLIDs"), separator, strings.Join(schemes, ", "))
-	b.row("", "at most %s in a tree, and %d from a sender to a receiver", text.CountGrouped(t.MaxLinks, "link", "links"), t.MaxDepth)
+	b.Row("trees", "%s on %s%s%s", text.CountGrouped(t.Groups, "group", "groups"), text.CountGrouped(t.MLIDs, "MLID", "MLIDs"), separator, strings.Join(schemes, ", "))
+	b.Row("", "at most %s in a tree, and %d from a sender to a receiver", text.CountGrouped(t.MaxLinks, "link", "links"), t.MaxDepth)
 	most := ""
 	if t.Hottest != nil {
 		most = fmt.Sprintf("; %s on the most loaded link, %s", text.CountGrouped(t.MaxCopies, "copy", "copies"), t.Hottest)
 	}
-	b.row("", "each sender once: %s link crossings, %s with unicast%s", text.Grouped(t.Crossings), text.Grouped(t.Unicast), most)
+	b.Row("", "each sender once: %s link crossings, %s with unicast%s", text.Grouped(t.Crossings), text.Grouped(t.Unicast), most)
 }
 
 // printFiles lists what was written.
-func (s *summary) printFiles(b *facts, c *compilation) {
+func (s *summary) printFiles(b *text.Sheet, c *compilation) {
 	switch {
 	case c.dryRun:
-		b.row("files", "none, as --dry-run says")
+		b.Row("files", "none, as --dry-run says")
 	case s.Output == "":
-		b.row("files", "none, because of the errors; --force writes them all the same")
+		b.Row("files", "none, because of the errors; --force writes them all the same")
 	default:
-		b.row("files", "%s/", strings.TrimSuffix(s.Output, "/"))
+		b.Row("files", "%s/", strings.TrimSuffix(s.Output, "/"))
 		for _, name := range s.Files {
 			size := int64(0)
 			if info, err := os.Stat(filepath.Join(s.Output, name)); err == nil {

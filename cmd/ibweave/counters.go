@@ -318,7 +318,7 @@ func (a *app) counters(ctx context.Context, o *countersOptions) error {
 }
 
 // print writes what counters says for people.
-func (d *countersDocument) print(b *facts) {
+func (d *countersDocument) print(b *text.Sheet) {
 	what := map[string]string{"counts": "counted since their last reset", "difference": "counted between two readings", "rates": "per second"}[d.Reading]
 	if d.Reading != "rates" && d.Seconds > 0 {
 		what += ", in " + strconv.FormatFloat(d.Seconds, 'f', -1, 64) + " s"
@@ -336,7 +336,7 @@ func (d *countersDocument) print(b *facts) {
 }
 
 // printHot writes the hot channels.
-func (d *countersDocument) printHot(b *facts) {
+func (d *countersDocument) printHot(b *text.Sheet) {
 	fmt.Fprintf(b, "%d of %d channels between switches have known bytes", d.Measured, d.Channels)
 	if d.MaxUse > 0 {
 		fmt.Fprintf(b, ", and use %s of their rate on average, %s at most", percent(d.MeanUse), percent(d.MaxUse))
@@ -353,7 +353,7 @@ func (d *countersDocument) printHot(b *facts) {
 		return
 	}
 	fmt.Fprintf(b, "\n%s hot or congested, with %g times the mean or more: %s\n", text.CountGrouped(len(d.Hot), "channel is", "channels are"), d.asked.hot, d.causes())
-	w := b.table()
+	w := b.Table()
 	shown := d.Hot[:min(d.asked.top, len(d.Hot))]
 	if len(shown) > 0 {
 		fmt.Fprintln(w, "  #\tCAUSE\tFROM\tTO\tLOAD\tROUTES\tPER ROUTE\tUSE\tWAIT")
@@ -393,7 +393,7 @@ func (d *countersDocument) causes() string {
 }
 
 // printSharers writes who shares a channel.
-func (h *sharedChannel) printSharers(b *facts, number int) {
+func (h *sharedChannel) printSharers(b *text.Sheet, number int) {
 	indent := strings.Repeat(" ", len(strconv.Itoa(number)))
 	side := func(before, way, verb string, hosts int, list string, parts []groups.Part, talkers []counters.Talker) {
 		fmt.Fprintf(b, "%s %s %s, %s", before, way, text.CountGrouped(hosts, "host", "hosts"), hostlist.Shorten(list))
@@ -414,13 +414,13 @@ func (h *sharedChannel) printSharers(b *facts, number int) {
 }
 
 // printErrors writes the cables with errors: a row for each end that has counted some.
-func (d *countersDocument) printErrors(b *facts) {
+func (d *countersDocument) printErrors(b *text.Sheet) {
 	if len(d.Errors) == 0 {
 		fmt.Fprintf(b, "\nno errors of cables: %s counters of them\n", text.CountGrouped(d.ErrorPorts, "port has", "ports have"))
 		return
 	}
 	fmt.Fprintf(b, "\n%s errors:\n", text.CountGrouped(len(d.Errors), "cable has", "cables have"))
-	w := b.table()
+	w := b.Table()
 	if d.asked.top > 0 {
 		fmt.Fprintln(w, "  COUNTED BY\tAT THE OTHER END\tLINK DOWNS\tRECOVERIES\tSYMBOL ERRORS\tRECEIVE ERRORS\tINTEGRITY ERRORS")
 	}

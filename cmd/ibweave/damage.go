@@ -162,7 +162,7 @@ func (l *damageLevel) sum(i int, figure *damageFigure) (s damageSummary) {
 }
 
 // text is the tables for people: one for each figure.
-func (d *damaged) text(b *facts) {
+func (d *damaged) text(b *text.Sheet) {
 	whole := d.Levels[0].Samples[0]
 	fmt.Fprintf(b, "fabric: %s\n", counts(whole.Fabric.Switches, whole.Fabric.CAPorts, whole.Fabric.Links))
 	fmt.Fprintf(b, "gone: %s of %s; mean of %s, and the worst\n", d.percents(), text.CountGrouped(d.Of, d.noun(), d.noun()),
@@ -215,7 +215,7 @@ func (s damageSummary) text(figure *damageFigure, single bool) string {
 }
 
 // writeFailures says which columns have no tables for some samples, or lost pairs.
-func (d *damaged) writeFailures(b *facts) {
+func (d *damaged) writeFailures(b *text.Sheet) {
 	for i, column := range d.Levels[0].Samples[0].Contenders {
 		all, refused, lost := 0, 0, 0
 		reason := ""

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sminterface/mad"
 	"github.com/ibweave/ibweave/sminterface/subnet"
@@ -218,7 +219,7 @@ umad device). The exit status is 4 when there is none.`,
 			if err != nil {
 				return err
 			}
-			return form.print(a.stdout, deviceDocument(list), func(b *facts) { deviceTable(b, list) })
+			return form.print(a.stdout, deviceDocument(list), func(b *text.Sheet) { deviceTable(b, list) })
 		},
 	}
 	form.define(cmd.Flags(), "`FORM` of the output: text or json")
@@ -234,8 +235,8 @@ func deviceDocument(list []umad.PortInfo) map[string]any {
 }
 
 // deviceTable prints ports for people.
-func deviceTable(b *facts, list []umad.PortInfo) {
-	w := b.table()
+func deviceTable(b *text.Sheet, list []umad.PortInfo) {
+	w := b.Table()
 	fmt.Fprintln(w, "PORT\tGUID\tLID\tSM LID\tSTATE\tLINK\tRATE\tUMAD\tNETDEV")
 	or := func(s string) string { return cmp.Or(s, "-") }
 	for _, p := range list {

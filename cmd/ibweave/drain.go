@@ -115,7 +115,7 @@ func (a *app) drain(ctx context.Context, o *drainOptions, dir string) error {
 		return err
 	}
 	d := plan.Document(f)
-	return cmp.Or(o.print(a.stdout, d, func(b *facts) { printDrain(b, d, len(parts)) }), findingsIf(len(plan.Refused) > 0))
+	return cmp.Or(o.print(a.stdout, d, func(b *text.Sheet) { printDrain(b, d, len(parts)) }), findingsIf(len(plan.Refused) > 0))
 }
 
 // readCompiled reads the tables that are in force, and verifies them. multicast says whether there are
@@ -291,9 +291,9 @@ func (a *app) writeState(ctx context.Context, dir string, r *compile.Result) err
 }
 
 // printDrain writes a plan for people.
-func printDrain(b *facts, d *drain.Document, parts int) {
+func printDrain(b *text.Sheet, d *drain.Document, parts int) {
 	drained := parts - len(d.Refused)
-	b.row("drain", "%d of %s in %s", drained, text.Count(parts, "part", "parts"), text.Count(len(d.Windows), "window", "windows"))
+	b.Row("drain", "%d of %s in %s", drained, text.Count(parts, "part", "parts"), text.Count(len(d.Windows), "window", "windows"))
 	loads := []drain.Load{d.Before}
 	for i := range d.Windows {
 		for k := range d.Windows[i].Steps {
@@ -304,7 +304,7 @@ func printDrain(b *facts, d *drain.Document, parts int) {
 	for i := range d.Windows {
 		w := &d.Windows[i]
 		fmt.Fprintf(b, "\nwindow %d\n", i+1)
-		t := b.table()
+		t := b.Table()
 		fmt.Fprintln(t, "  STEP\tDRAIN\tBUSIEST\tFACTOR\tWRITE\tORDER\tVERDICT\tUNPLUGGED")
 		for k := range w.Steps {
 			s := &w.Steps[k]
@@ -326,11 +326,11 @@ func printDrain(b *facts, d *drain.Document, parts int) {
 }
 
 // printBefore writes the first of the loads of a plan, and what FACTOR divides where that is not routes.
-func printBefore(b *facts, loads []drain.Load) {
-	b.row("before", "%s on the busiest cable", text.CountGrouped(loads[0].MaxRoutes, "route", "routes"))
+func printBefore(b *text.Sheet, loads []drain.Load) {
+	b.Row("before", "%s on the busiest cable", text.CountGrouped(loads[0].MaxRoutes, "route", "routes"))
 	fastest := loads[0].Scale.Fastest.String()
 	if fastest != "" && slices.ContainsFunc(loads, func(l drain.Load) bool { return l.MaxRelative != float64(l.MaxRoutes) }) {
-		b.row("factor", "of loads by rate: the routes on a cable, times the rate of %s over its own", fastest)
+		b.Row("factor", "of loads by rate: the routes on a cable, times the rate of %s over its own", fastest)
 	}
 }
 

@@ -81,7 +81,7 @@ extra entries and other cables are warnings.`,
 					Equal bool `json:"equal"`
 				}{r, r.Equal()})
 			} else {
-				err = d.print(a.stdout, r, func(b *facts) { d.text(b, r, args[0]) })
+				err = d.print(a.stdout, r, func(b *text.Sheet) { d.text(b, r, args[0]) })
 			}
 			return cmp.Or(err, d.checkWorst(r.Worst()))
 		},
@@ -247,7 +247,7 @@ func driftLine(r *drift.Report, dir string) string {
 }
 
 // text is a report for people, empty when there is nothing to read.
-func (d *drifting) text(b *facts, r *drift.Report, dir string) {
+func (d *drifting) text(b *text.Sheet, r *drift.Report, dir string) {
 	if r.Worst() <= verify.Note && !d.verbose {
 		return
 	}
@@ -275,7 +275,7 @@ func (d *drifting) text(b *facts, r *drift.Report, dir string) {
 }
 
 // writeDrifted prints the entries of a switch that differ.
-func writeDrifted(b *facts, s *drift.Switch) {
+func writeDrifted(b *text.Sheet, s *drift.Switch) {
 	fmt.Fprintf(b, "\n%q (%s): %d missing, %d extra, %d changed\n", s.Name.Text, s.Switch,
 		s.LFT.Missing+s.MFT.Missing, s.LFT.Extra+s.MFT.Extra, s.LFT.Changed+s.MFT.Changed+s.SL2VL.Changed+s.Choices.Changed)
 	more := func(n int, what string) {

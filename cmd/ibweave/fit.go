@@ -9,6 +9,7 @@ import (
 	"github.com/ibweave/ibweave/audit/jobs"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/verify/bound"
 )
@@ -204,11 +205,11 @@ func (c *compilation) summarizeTraffic(ctx context.Context) (*trafficSummary, er
 }
 
 // text is the lines of the summary.
-func (s *trafficSummary) text(b *facts) {
-	b.row("traffic", "%s", &s.trafficLoad)
+func (s *trafficSummary) text(b *text.Sheet) {
+	b.Row("traffic", "%s", &s.trafficLoad)
 	if s.Why != "" {
-		b.row("", "the tables are those without --traffic: %s", s.Why)
+		b.Row("", "the tables are those without --traffic: %s", s.Why)
 		return
 	}
-	b.row("", "%s before; routes of all hosts to all: %.3f times the greatest load before", seconds(s.Before), s.Uniform)
+	b.Row("", "%s before; routes of all hosts to all: %.3f times the greatest load before", seconds(s.Before), s.Uniform)
 }

@@ -1,12 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -15,6 +13,7 @@ import (
 	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/verify"
@@ -48,11 +47,11 @@ func (o *outputForm) isMetrics() bool { return o.format == "prometheus" }
 func (o *outputForm) isJSON() bool { return o.format == "json" }
 
 // print prints a document as JSON, or its text, which is written at once.
-func (o *outputForm) print(w io.Writer, document any, write func(b *facts)) error {
+func (o *outputForm) print(w io.Writer, document any, write func(b *text.Sheet)) error {
 	if o.isJSON() {
 		return report.JSON(w, document)
 	}
-	var b facts
+	var b text.Sheet
 	write(&b)
 	_, err := w.Write(b.Bytes())
 	return err
@@ -107,23 +106,6 @@ func count[T any](list []T, is func(T) bool) (n int) {
 		}
 	}
 	return n
-}
-
-// facts is text for people: lines that begin with a name.
-type facts struct {
-	bytes.Buffer
-	width int // of the names, 13 when 0
-}
-
-// table returns a writer of columns, whose text comes into f with Flush.
-func (f *facts) table() *tabwriter.Writer { return tabwriter.NewWriter(f, 0, 0, 2, ' ', 0) }
-
-func (f *facts) row(name, format string, args ...any) {
-	width := f.width
-	if width == 0 {
-		width = 13
-	}
-	fmt.Fprintf(f, "%-*s%s\n", width, name, fmt.Sprintf(format, args...))
 }
 
 // lenientFlag defines --lenient.

@@ -52,7 +52,7 @@ func (a *app) groupsOf(f *fabric.Fabric, tell bool) (*groups.Set, error) {
 }
 
 // groupTable is a table of groups for the text, behind an empty line.
-func groupTable(b *facts, table string) {
+func groupTable(b *text.Sheet, table string) {
 	if table != "" {
 		fmt.Fprintf(b, "\n%s", table)
 	}

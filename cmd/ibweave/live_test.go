@@ -15,6 +15,7 @@ import (
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/internal/built"
 	"github.com/ibweave/ibweave/internal/short"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
 	"github.com/ibweave/ibweave/sminterface/rehearse"
 	"github.com/ibweave/ibweave/sminterface/umad"
@@ -123,7 +124,7 @@ func TestLive(t *testing.T) {
 
 // The table of devices has what --umad takes.
 func TestDeviceTable(t *testing.T) {
-	var b facts
+	var b text.Sheet
 	deviceTable(&b, []umad.PortInfo{
 		{Device: "mlx5_0", Number: 1, GUID: 0x2c90300a10101, LID: 17, SMLID: 3, State: "ACTIVE", LinkLayer: "InfiniBand", Rate: "100 Gb/sec (4X EDR)", Umad: "umad0", Netdevs: []string{"ib0", "ib0.8001"}},
 		{Device: "roce_0", Number: 1, LinkLayer: "Ethernet"},

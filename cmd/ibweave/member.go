@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/sminterface/mad"
 	"github.com/ibweave/ibweave/sminterface/subnet"
@@ -95,7 +96,7 @@ func (a *app) memberCommand(name, done, short, long string, send func(*subnet.Cl
 				MGID: record.MGID.String(), MLID: record.MLID, Port: request.Port, JoinState: uint8(record.JoinState),
 				SL: record.SL, PKey: record.PKey, QKey: record.QKey,
 			}
-			return m.print(a.stdout, document, func(b *facts) {
+			return m.print(a.stdout, document, func(b *text.Sheet) {
 				mlid := ""
 				if record.MLID != 0 { // OpenSM does not say it to those who leave
 					mlid = fmt.Sprintf(", MLID %#x", uint16(record.MLID))

@@ -244,12 +244,12 @@ func (a *app) writeMoves(ctx context.Context, o *moveOptions, base *compile.Resu
 }
 
 // print writes a plan for people.
-func (d *moveDocument) print(b *facts) {
+func (d *moveDocument) print(b *text.Sheet) {
 	out, in := 0, 0
 	for i := range d.Steps {
 		out, in = out+len(d.Steps[i].Unplug), in+len(d.Steps[i].Plug)
 	}
-	b.row("move", "%s unplugged and %d plugged in, in %s", text.Count(out, "cable is", "cables are"), in, text.Count(len(d.Steps), "step", "steps"))
+	b.Row("move", "%s unplugged and %d plugged in, in %s", text.Count(out, "cable is", "cables are"), in, text.Count(len(d.Steps), "step", "steps"))
 	loads := []drain.Load{d.Before}
 	for i := range d.Steps {
 		if x := d.Steps[i].Drained; x != nil {
@@ -269,7 +269,7 @@ func (d *moveDocument) print(b *facts) {
 }
 
 // print writes a step.
-func (s *moveStep) print(b *facts, number int) {
+func (s *moveStep) print(b *text.Sheet, number int) {
 	note := ""
 	if s.Detour {
 		note = ", a detour for cables that cannot be out together"
@@ -292,7 +292,7 @@ func (s *moveStep) print(b *facts, number int) {
 			fmt.Fprintf(b, "  %s %s, %s\n", x.what, text.Count(x.n, x.one, x.many), hostlist.Shorten(x.names))
 		}
 	}
-	t := b.table()
+	t := b.Table()
 	fmt.Fprintln(t, "  TABLES\tBUSIEST\tFACTOR\tWRITE\tORDER\tVERDICT\tUNPLUGGED")
 	row := func(name string, x *move.State) {
 		fmt.Fprintf(t, "  %s\t%d\t%.2f\t%s\t%s\t%s\t%s\n", name, x.MaxRoutes, x.Factor, writes(&x.Write), newFirst(x.WriteFirst)+writeOrder(&x.Write), x.Verdict, x.Unplugged)
@@ -325,7 +325,7 @@ func newFirst(list []fabric.GUID) string {
 }
 
 // printLinks lists cables, the first of many.
-func printLinks(b *facts, verb string, links []move.Link) {
+func printLinks(b *text.Sheet, verb string, links []move.Link) {
 	const most = 8
 	for i, l := range links {
 		if i == most && len(links) > most+1 {

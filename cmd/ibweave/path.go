@@ -170,7 +170,7 @@ func (a *app) path(ctx context.Context, o *pathOptions, args []string) error {
 		}
 		d.Paths = append(d.Paths, x)
 	}
-	return cmp.Or(o.print(a.stdout, d, func(b *facts) { d.print(b, o.allFrom != "") }), findingsIf(d.Lost > 0))
+	return cmp.Or(o.print(a.stdout, d, func(b *text.Sheet) { d.print(b, o.allFrom != "") }), findingsIf(d.Lost > 0))
 }
 
 // endPair is a packet to follow.
@@ -274,8 +274,8 @@ func endPorts(f *fabric.Fabric, text string) (list []fabric.PortID, err error) {
 }
 
 // print writes paths for people.
-func (d *pathDocument) print(b *facts, lines bool) {
-	w := b.table()
+func (d *pathDocument) print(b *text.Sheet, lines bool) {
+	w := b.Table()
 	if lines {
 		fmt.Fprintln(w, "DESTINATION\tLID\tHOPS\tBUSIEST CABLE\tROUTES\tRATE")
 	}
@@ -307,9 +307,9 @@ func (p *sharedPath) printLine(w io.Writer) {
 }
 
 // print writes a path hop by hop.
-func (p *sharedPath) print(b *facts) {
+func (p *sharedPath) print(b *text.Sheet) {
 	fmt.Fprintf(b, "%s -> %s, LID %d\n", label(p.Source), label(p.Destination), p.LID)
-	w := b.table()
+	w := b.Table()
 	for i, h := range p.Hops {
 		var vls []string
 		for _, l := range p.Lanes {

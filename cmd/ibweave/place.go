@@ -145,7 +145,7 @@ func (a *app) place(ctx context.Context, o *placeOptions, args []string) error {
 		}
 		return err
 	}
-	return cmp.Or(o.print(a.stdout, r, func(b *facts) { printPlaces(b, r) }), findingsIf(len(r.Sets) == 0))
+	return cmp.Or(o.print(a.stdout, r, func(b *text.Sheet) { printPlaces(b, r) }), findingsIf(len(r.Sets) == 0))
 }
 
 // taken says which hosts a job cannot have.
@@ -199,15 +199,15 @@ func (o *placeOptions) taken(f *fabric.Fabric, set *groups.Set, running *jobs.Tr
 }
 
 // printPlaces writes advice for people.
-func printPlaces(b *facts, r *place.Result) {
-	b.row("job", "%s, %s of %s", text.Count(r.Hosts, "host", "hosts"), r.Pattern, bytesText(r.Bytes))
-	b.row("free", "%d of %s", r.Free, text.Count(r.All, "host", "hosts"))
+func printPlaces(b *text.Sheet, r *place.Result) {
+	b.Row("job", "%s, %s of %s", text.Count(r.Hosts, "host", "hosts"), r.Pattern, bytesText(r.Bytes))
+	b.Row("free", "%d of %s", r.Free, text.Count(r.All, "host", "hosts"))
 	if len(r.Sets) == 0 {
-		b.row("sets", "none: too few hosts are free")
+		b.Row("sets", "none: too few hosts are free")
 		return
 	}
-	b.row("sets", "%d tried", r.Tried)
-	t := b.table()
+	b.Row("sets", "%d tried", r.Tried)
+	t := b.Table()
 	fmt.Fprintln(t, "\nSET\tCOST\tJOB\tALONE\tBOUND\tCROSSBAR\tDELAY\tSHARED\tHOPS\tLEAVES\tWHOLE\tFOUND BY")
 	for i := range r.Sets {
 		s := &r.Sets[i]
@@ -219,7 +219,7 @@ func printPlaces(b *facts, r *place.Result) {
 			delay, s.Shared, s.Hops, s.Leaves, s.Whole, strings.Join(s.Families[:1], ""))
 	}
 	_ = t.Flush() // a buffer takes all
-	t = b.table()
+	t = b.Table()
 	for i, head := 0, "\nSET\tBUSIEST SHARED CABLE\t\tTIME\tRUNNING\tADDED\n"; i < len(r.Sets); i++ {
 		if x := r.Sets[i].Busiest; x != nil {
 			fmt.Fprintf(t, "%s%d\t%s\t-> %s\t%s\t%s\t%s\n", head, i+1, label(x.From), label(x.To), seconds(x.Seconds), bytesText(x.Running), bytesText(x.Added))

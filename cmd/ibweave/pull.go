@@ -168,21 +168,21 @@ func (a *app) printPulled(dir string, s *open.Swept) error {
 	for _, l := range mfts.MLIDs() {
 		masks += len(mfts.Ports(l))
 	}
-	var b facts
-	b.row("fabric", "%s", fabricSize(s.Fabric))
-	b.row("LFTs", "%s of %s switches, LIDs to %d", n(read), n(s.Fabric.NumSwitches()), s.Tables.MaxLID())
+	var b text.Sheet
+	b.Row("fabric", "%s", fabricSize(s.Fabric))
+	b.Row("LFTs", "%s of %s switches, LIDs to %d", n(read), n(s.Fabric.NumSwitches()), s.Tables.MaxLID())
 	room := 0 // of the smallest table
 	for _, n := range s.MFTCapacity {
 		if n > 0 && (room == 0 || n < room) {
 			room = n
 		}
 	}
-	b.row("MFTs", "%s of %s, %s in their masks", n(len(mfts.MLIDs())), text.CountGrouped(room, "MLID", "MLIDs"), text.CountGrouped(masks, "port", "ports"))
-	b.row("SL2VL", "%s", text.CountGrouped(s.SL2VL.VLs(), "VL", "VLs"))
-	b.row("path SLs", "%s", describeSLs(s))
-	b.row("P_Keys", "%s", describePKeys(s.PKeys))
-	b.row("requests", "%s", n(s.Requests))
-	b.row("written to", "%s", dir)
+	b.Row("MFTs", "%s of %s, %s in their masks", n(len(mfts.MLIDs())), text.CountGrouped(room, "MLID", "MLIDs"), text.CountGrouped(masks, "port", "ports"))
+	b.Row("SL2VL", "%s", text.CountGrouped(s.SL2VL.VLs(), "VL", "VLs"))
+	b.Row("path SLs", "%s", describeSLs(s))
+	b.Row("P_Keys", "%s", describePKeys(s.PKeys))
+	b.Row("requests", "%s", n(s.Requests))
+	b.Row("written to", "%s", dir)
 	_, err := a.stdout.Write(b.Bytes())
 	return err
 }

@@ -102,7 +102,7 @@ func (a *app) rails(ctx context.Context, o *railsOptions, args []string) error {
 		}
 	}
 	d.Verdict = d.Worst().Verdict()
-	return cmp.Or(o.print(a.stdout, d, func(b *facts) { d.print(b, wanted) }), o.checkWorst(d.Worst()))
+	return cmp.Or(o.print(a.stdout, d, func(b *text.Sheet) { d.print(b, wanted) }), o.checkWorst(d.Worst()))
 }
 
 // listed lists the hosts that --host names, in its order.
@@ -125,12 +125,12 @@ func (o *railsOptions) listed(r *rails.Result) (list []*rails.Host, err error) {
 }
 
 // print writes rails for people.
-func (d *railsDocument) print(b *facts, hosts []*rails.Host) {
-	b.row("rails", "%d by %s of adapters, %s on %s", len(d.Rails), d.By, text.CountGrouped(len(d.Hosts), "host", "hosts"), text.Count(len(d.Leaves), "leaf", "leaves"))
+func (d *railsDocument) print(b *text.Sheet, hosts []*rails.Host) {
+	b.Row("rails", "%d by %s of adapters, %s on %s", len(d.Rails), d.By, text.CountGrouped(len(d.Hosts), "host", "hosts"), text.Count(len(d.Leaves), "leaf", "leaves"))
 	for _, l := range d.LeftOut {
-		b.row("left out", "%s: %s, %s", l.Reason, text.Count(len(l.Nodes), "adapter", "adapters"), text.Few(slices.Compact(slices.Clone(l.Nodes)), 3))
+		b.Row("left out", "%s: %s, %s", l.Reason, text.Count(len(l.Nodes), "adapter", "adapters"), text.Few(slices.Compact(slices.Clone(l.Nodes)), 3))
 	}
-	t := b.table()
+	t := b.Table()
 	fmt.Fprintln(t, "\nRAIL\tADAPTERS\tPORTS\tLEAVES\tMISSING\tMISPLACED\tMEETS OTHERS")
 	for _, r := range d.Rails {
 		fmt.Fprintf(t, "%d\t%s\t%d\t%d\t%d\t%d\t%s\n", r.Rail, cmp.Or(text.Few(r.Adapters, 4), "-"), r.Ports, r.Leaves, r.Missing, r.Misplaced, meeting(r.MeetsAt))
@@ -158,12 +158,12 @@ func meeting(level int) string {
 }
 
 // printLoads writes the loads of all patterns.
-func (d *railsDocument) printLoads(b *facts) {
+func (d *railsDocument) printLoads(b *text.Sheet) {
 	l := d.Loads
 	if l == nil {
 		return
 	}
-	t := b.table()
+	t := b.Table()
 	fmt.Fprint(t, "\nSLOWDOWN")
 	for _, p := range l.Patterns {
 		fmt.Fprintf(t, "\t%s", strings.ToUpper(p.Pattern))
@@ -187,14 +187,14 @@ func (d *railsDocument) printLoads(b *facts) {
 	printBusiest(t, "between rails", l.Between)
 	fmt.Fprint(t, "\n")
 	_ = t.Flush() // a buffer takes all
-	b.row("inside rails", "%s, %s leave their rail", text.CountGrouped(l.Routes, "route", "routes"), text.Grouped(l.Leaving))
+	b.Row("inside rails", "%s, %s leave their rail", text.CountGrouped(l.Routes, "route", "routes"), text.Grouped(l.Leaving))
 	const most = 10
 	for i, e := range l.Exits {
 		if i == most {
-			b.row("", "and %d more cables", len(l.Exits)-most)
+			b.Row("", "and %d more cables", len(l.Exits)-most)
 			break
 		}
-		b.row("", "rail %d by %s -> %s, %s", e.Rail, label(e.From), label(e.To), text.CountGrouped(e.Flows, "route", "routes"))
+		b.Row("", "rail %d by %s -> %s, %s", e.Rail, label(e.From), label(e.To), text.CountGrouped(e.Flows, "route", "routes"))
 	}
 }
 
@@ -208,7 +208,7 @@ func printBusiest(t io.Writer, name string, l rails.Load) {
 }
 
 // printFindings writes findings, of each rule the first ones.
-func (d *railsDocument) printFindings(b *facts) {
+func (d *railsDocument) printFindings(b *text.Sheet) {
 	const most = 20
 	fmt.Fprintln(b)
 	for i, n := 0, 0; i < len(d.Findings); i++ {
@@ -224,5 +224,5 @@ func (d *railsDocument) printFindings(b *facts) {
 			fmt.Fprintf(b, "%s: and %s, which --format json lists [%s]\n", f.Severity, text.Count(of-most, "more finding", "more findings"), f.Rule)
 		}
 	}
-	b.row("verdict", "%s", d.Verdict)
+	b.Row("verdict", "%s", d.Verdict)
 }

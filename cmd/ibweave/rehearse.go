@@ -52,7 +52,7 @@ guid2lid and of the comments of the tables with these.`,
 			if err != nil {
 				return err
 			}
-			return cmp.Or(form.print(a.stdout, r, func(b *facts) { printRehearsal(b, r) }), findingsIf(!r.Equal()))
+			return cmp.Or(form.print(a.stdout, r, func(b *text.Sheet) { printRehearsal(b, r) }), findingsIf(!r.Equal()))
 		},
 	}
 	wordFlag(cmd.Flags(), &via, "via", "`HOW` OpenSM gets the tables: file or plugin", string(rehearse.ViaFile), string(rehearse.ViaPlugin))
@@ -180,71 +180,59 @@ func (a *app) readSchemes(in *audit, trees []mft.Tree) error {
 }
 
 // printRehearsal prints a report for people.
-func printRehearsal(b *facts, r *rehearse.Report) {
+func printRehearsal(b *text.Sheet, r *rehearse.Report) {
 	n := text.Grouped[int]
 	up := "subnet up"
 	if !r.SubnetUp {
 		up = "subnet not up"
 	}
-	b.row("OpenSM", "%s, engine %s, %s, %s", r.OpenSM, cmp.Or(r.Engine, "none"), up, text.CountGrouped(r.NumErrors, "error", "errors"))
-	b.row("switches", "%s of %s have our tables", n(r.EqualSwitches), n(r.Switches))
-	b.row("entries", "%s compared, %s", n(r.Entries), text.CountGrouped(r.Differences, "difference", "differences"))
-	b.row("LIDs", "%s with other LIDs than ours", text.CountGrouped(r.WrongLIDs, "port", "ports"))
+	b.Row("OpenSM", "%s, engine %s, %s, %s", r.OpenSM, cmp.Or(r.Engine, "none"), up, text.CountGrouped(r.NumErrors, "error", "errors"))
+	b.Row("switches", "%s of %s have our tables", n(r.EqualSwitches), n(r.Switches))
+	b.Row("entries", "%s compared, %s", n(r.Entries), text.CountGrouped(r.Differences, "difference", "differences"))
+	b.Row("LIDs", "%s with other LIDs than ours", text.CountGrouped(r.WrongLIDs, "port", "ports"))
 	if r.Via == rehearse.ViaFile {
 		if r.NotCarried != "" {
-			b.row("not carried", "%s; want --via plugin", r.NotCarried)
+			b.Row("not carried", "%s; want --via plugin", r.NotCarried)
 		} else {
 			printMaps(b, r.SL2VL)
 		}
 	} else { // what only the plugin carries
 		if m := r.Multicast; m == nil {
-			b.row("multicast", "no groups")
+			b.Row("multicast", "no groups")
 		} else {
-			b.row("multicast", "%s of %s have our masks; %s compared, %s", n(m.Equal), text.CountGrouped(m.Groups, "group", "groups"), n(m.Masks), text.CountGrouped(m.Differences, "difference", "differences"))
-			b.row("", "%s joined, %s refused; OpenSM gave %s another MLID than ours", text.CountGrouped(m.Members, "member", "members"), n(m.Refused), text.CountGrouped(m.OtherMLIDs, "group", "groups"))
+			b.Row("multicast", "%s of %s have our masks; %s compared, %s", n(m.Equal), text.CountGrouped(m.Groups, "group", "groups"), n(m.Masks), text.CountGrouped(m.Differences, "difference", "differences"))
+			b.Row("", "%s joined, %s refused; OpenSM gave %s another MLID than ours", text.CountGrouped(m.Members, "member", "members"), n(m.Refused), text.CountGrouped(m.OtherMLIDs, "group", "groups"))
 		}
 		printMaps(b, r.SL2VL)
-		b.row("plugin", "%s", r.Plugin)
+		b.Row("plugin", "%s", r.Plugin)
 	}
-	samples := func(title string, total, shown int, line func(int) string) {
-		if total == 0 {
-			return
-		}
-		fmt.Fprintf(b, "\n%s:\n", title)
-		for i := range shown {
-			fmt.Fprintf(b, "    %s\n", line(i))
-		}
-		if total > shown {
-			fmt.Fprintf(b, "    and %s more\n", n(total-shown))
-		}
-	}
-	samples("Entries that differ", r.Differences, len(r.Samples), func(i int) string { return r.Samples[i].String() })
-	samples("Ports with other LIDs", r.WrongLIDs, len(r.LIDSamples), func(i int) string { return r.LIDSamples[i].String() })
+	b.Section("Entries that differ", r.Differences, len(r.Samples), func(i int) string { return r.Samples[i].String() })
+	b.Section("Ports with other LIDs", r.WrongLIDs, len(r.LIDSamples), func(i int) string { return r.LIDSamples[i].String() })
 	if m := r.Multicast; m != nil {
-		samples("Masks that differ", m.Differences, len(m.Samples), func(i int) string { return m.Samples[i].String() })
-		samples("Joins that OpenSM refused", m.Refused, len(m.RefusedWhy), func(i int) string { return m.RefusedWhy[i] })
+		b.Section("Masks that differ", m.Differences, len(m.Samples), func(i int) string { return m.Samples[i].String() })
+		b.Section("Joins that OpenSM refused", m.Refused, len(m.RefusedWhy), func(i int) string { return m.RefusedWhy[i] })
 	}
 	if v := r.SL2VL; v != nil {
-		samples("SL-to-VL tables that differ", v.Differences, len(v.Samples), func(i int) string { return v.Samples[i].String() })
+		b.Section("SL-to-VL tables that differ", v.Differences, len(v.Samples), func(i int) string { return v.Samples[i].String() })
 	}
-	samples("Switches that could not be read", r.Unread, len(r.UnreadSamples), func(i int) string {
+	b.Section("Switches that could not be read", r.Unread, len(r.UnreadSamples), func(i int) string {
 		return fmt.Sprintf("%q (%s)", r.UnreadSamples[i].Name.Text, r.UnreadSamples[i].GUID)
 	})
-	samples("OpenSM's errors", r.NumErrors, len(r.Errors), func(i int) string { return r.Errors[i] })
-	samples("Notes", len(r.Notes), len(r.Notes), func(i int) string { return r.Notes[i] })
+	b.Section("OpenSM's errors", r.NumErrors, len(r.Errors), func(i int) string { return r.Errors[i] })
+	b.Section("Notes", len(r.Notes), len(r.Notes), func(i int) string { return r.Notes[i] })
 	verdict := "equal"
 	if !r.Equal() {
 		verdict = "different"
 	}
 	b.WriteByte('\n')
-	b.row("verdict", "%s", verdict)
+	b.Row("verdict", "%s", verdict)
 }
 
 // printMaps prints how SL-to-VL tables compare.
-func printMaps(b *facts, r *rehearse.SL2VLReport) {
+func printMaps(b *text.Sheet, r *rehearse.SL2VLReport) {
 	if r == nil {
-		b.row("SL-to-VL", "no tables")
+		b.Row("SL-to-VL", "no tables")
 	} else {
-		b.row("SL-to-VL", "%s compared, %s", text.CountGrouped(r.Maps, "table", "tables"), text.CountGrouped(r.Differences, "difference", "differences"))
+		b.Row("SL-to-VL", "%s compared, %s", text.CountGrouped(r.Maps, "table", "tables"), text.CountGrouped(r.Differences, "difference", "differences"))
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/ibweave/ibweave/audit/quality"
 	"github.com/ibweave/ibweave/internal/text"
@@ -136,9 +135,9 @@ func (g *simGain) String() string {
 }
 
 // writeCompared prints the table of a comparison.
-func (r *simRun) writeCompared(w *facts) {
+func (r *simRun) writeCompared(w *text.Sheet) {
 	order := r.choosing()
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	t := w.Numbers()
 	head := "load\tbytes\trouting\taccepted\tgain\tp50 ns\tp99 ns\ttime us\t"
 	if order {
 		head += "out of order\t"

@@ -329,7 +329,7 @@ func (a *app) writeJobs(r *jobsRun) error {
 		return err
 	}
 	err := a.writeResults(r.in, text.CountGrouped(len(list), "routing", "routings"), r.document(&base, list),
-		func(w io.Writer) error { return writeJobsCSV(w, list) }, func(b *facts) { r.writeText(b, &base, list) })
+		func(w io.Writer) error { return writeJobsCSV(w, list) }, func(b *text.Sheet) { r.writeText(b, &base, list) })
 	if err != nil {
 		return err
 	}
@@ -361,12 +361,12 @@ func (r *jobsRun) jobsText() string {
 }
 
 // writeText writes results for people.
-func (r *jobsRun) writeText(w *facts, base *simRun, list []routingCompared) {
+func (r *jobsRun) writeText(w *text.Sheet, base *simRun, list []routingCompared) {
 	f := base.net.Fabric
 	fmt.Fprintf(w, "fabric       %s, %s\n", fabricSize(f), text.CountGrouped(vlCount(base.net), "VL", "VLs"))
 	fmt.Fprintf(w, "traffic      %s\n", r.jobsText())
 	fmt.Fprintf(w, "hardware     %s\n\n", r.in.hardwareText())
-	t := w.table()
+	t := w.Table()
 	several := len(list) > 1
 	head := []string{"JOB", "HOSTS", "CROSSBAR us", "ALONE us", "TOGETHER us", "SLOWDOWN", "WAITS FOR", "MOST AT"}
 	if several {
@@ -406,7 +406,7 @@ func (r *jobsRun) writeText(w *facts, base *simRun, list []routingCompared) {
 		if several {
 			name = " WITH " + best.Routing
 		}
-		t := w.table()
+		t := w.Table()
 		fmt.Fprintf(t, "\nMOST WAITED FOR%s\tPACKETS\tBUSY\tWHO WAITS FOR WHOM\n", name)
 		for _, c := range best.Cables[:top] {
 			who := each(c.Jobs, func(x sim.JobWaits) string { return fmt.Sprintf("%s for %s %.1f", x.Job, x.By, x.Packets) })
@@ -465,7 +465,7 @@ func bestOf(list []routingCompared) (best int) {
 }
 
 // writeBest says which routing is best, and what each change by itself buys.
-func (r *jobsRun) writeBest(w *facts, list []routingCompared) {
+func (r *jobsRun) writeBest(w *text.Sheet, list []routingCompared) {
 	first, best := &list[0], bestOf(list)
 	name := cmp.Or(first.Routing, "unicast alone") // --mcast is the only choice
 	fmt.Fprintf(w, "\ngain is how much faster jobs are done than with %s; of all, the geometric mean\n", name)

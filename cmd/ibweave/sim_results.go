@@ -7,7 +7,6 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/fabric"
@@ -42,7 +41,7 @@ func (r *simRun) nameWitnesses() {
 
 // writeResults writes results in the form that is asked for; of a file, standard output says what
 // is in it.
-func (a *app) writeResults(in *simulation, what string, document any, csv func(io.Writer) error, text func(*facts)) error {
+func (a *app) writeResults(in *simulation, what string, document any, csv func(io.Writer) error, text func(*text.Sheet)) error {
 	write := csv
 	if in.format != "csv" {
 		write = func(w io.Writer) error { return (&outputForm{format: in.format}).print(w, document, text) }
@@ -170,7 +169,7 @@ func meanAndError(l *sim.Summary, n int) []string {
 	return []string{decimals(l.Mean, n, true), decimals(*half, n, l.Error != nil)}
 }
 
-func (r *simRun) writeText(w *facts) {
+func (r *simRun) writeText(w *text.Sheet) {
 	f, in := r.net.Fabric, r.in
 	fmt.Fprintf(w, "fabric       %s, %s\n", fabricSize(f), text.CountGrouped(vlCount(r.net), "VL", "VLs"))
 	fmt.Fprintf(w, "traffic      %s\n", in.trafficText(r))
@@ -181,7 +180,7 @@ func (r *simRun) writeText(w *facts) {
 		r.writeDeadlocks(w)
 		return
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	t := w.Numbers()
 	multi := in.traffic.Multicast > 0
 	open := in.loads != nil
 	head := []string{"bytes", "seed", "messages", "latency ns"}
@@ -235,7 +234,7 @@ func (r *simRun) writeText(w *facts) {
 }
 
 // writeDeadlocks prints the deadlocks as findings.
-func (r *simRun) writeDeadlocks(w *facts) {
+func (r *simRun) writeDeadlocks(w *text.Sheet) {
 	for i := range r.results {
 		x := &r.results[i]
 		if d := x.Deadlock; d != nil {
@@ -367,7 +366,7 @@ func limitText(l *sim.Limits) string {
 func directions(n int) string { return text.CountGrouped(n, "direction", "directions") }
 
 // writeLimits says what limits the first point of each routing and size that something limits.
-func (r *simRun) writeLimits(w *facts) {
+func (r *simRun) writeLimits(w *text.Sheet) {
 	type curve struct {
 		routing string
 		bytes   int

@@ -126,16 +126,16 @@ func (a *app) traffic(ctx context.Context, o *trafficOptions, args []string) err
 	if err != nil {
 		return inputUnlessDone(ctx, fmt.Errorf("%s: %w", o.traffic, err))
 	}
-	return o.print(a.stdout, r, func(b *facts) { printTraffic(b, r, o.top) })
+	return o.print(a.stdout, r, func(b *text.Sheet) { printTraffic(b, r, o.top) })
 }
 
 // printTraffic writes traffic for people.
-func printTraffic(b *facts, r *jobs.Result, top int) {
-	b.row("traffic", "%s, %s between hosts, %s of it background", text.Count(len(r.Jobs), "job", "jobs"), bytesText(r.Bytes), bytesText(r.Background))
+func printTraffic(b *text.Sheet, r *jobs.Result, top int) {
+	b.Row("traffic", "%s, %s between hosts, %s of it background", text.Count(len(r.Jobs), "job", "jobs"), bytesText(r.Bytes), bytesText(r.Background))
 	for _, o := range r.Overlaps[:min(top, len(r.Overlaps))] {
-		b.row("both on", "%s and %s: %s", o.Jobs[0], o.Jobs[1], o.Hosts)
+		b.Row("both on", "%s and %s: %s", o.Jobs[0], o.Jobs[1], o.Hosts)
 	}
-	t := b.table()
+	t := b.Table()
 	if r.Loads == nil {
 		fmt.Fprintln(t, "\nJOB\tHOSTS\tRANKS\tBYTES")
 	} else {

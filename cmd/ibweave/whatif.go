@@ -297,7 +297,7 @@ func (a *app) writeCases(r *whatif.Result, out *caseFlags) error {
 			Totals whatif.Totals `json:"totals"`
 		}{r, r.Totals()}), out.checkWorst(r.Worst()))
 	}
-	return cmp.Or(out.print(a.stdout, r, func(b *facts) { printCases(b, r, out.top, out.sort) }), out.checkWorst(r.Worst()))
+	return cmp.Or(out.print(a.stdout, r, func(b *text.Sheet) { printCases(b, r, out.top, out.sort) }), out.checkWorst(r.Worst()))
 }
 
 // caseTitle says which failures these are.
@@ -329,42 +329,42 @@ func caseTitle(r *whatif.Result) string {
 }
 
 // printCases is the text for people.
-func printCases(b *facts, r *whatif.Result, top int, order string) {
-	b.width = 15
+func printCases(b *text.Sheet, r *whatif.Result, top int, order string) {
+	b.Width = 15
 	t := r.Totals()
-	b.row("failures", "%s", caseTitle(r))
-	b.row("engine", "%s", r.Engine)
+	b.Row("failures", "%s", caseTitle(r))
+	b.Row("engine", "%s", r.Engine)
 	onFastest := func(load float64) string {
 		if r.Before.Fastest == "" {
 			return ""
 		}
 		return fmt.Sprintf(", in time as many as %s on %s", text.Grouped(int64(math.Round(load))), r.Before.Fastest)
 	}
-	b.row("before", "%s pairs, %s unreachable; %s; at most %s routes on a link%s", text.Grouped(r.Before.Pairs), text.Grouped(r.Before.Unreachable),
+	b.Row("before", "%s pairs, %s unreachable; %s; at most %s routes on a link%s", text.Grouped(r.Before.Pairs), text.Grouped(r.Before.Unreachable),
 		text.CountGrouped(r.Before.CreditLoops, "credit loop", "credit loops"), text.Grouped(r.Before.MaxRoutes), onFastest(r.Before.MaxRelative))
-	b.row("single points", "%s that still have a cable", text.CountGrouped(t.Lost, "failure separates ports", "failures separate ports"))
-	b.row("own cables", "%s", text.CountGrouped(t.Gone, "failure takes the only cable of a port", "failures take the only cable of a port"))
-	b.row("credit loops", "%s", text.CountGrouped(t.CreditLoops, "failure brings one", "failures bring one"))
+	b.Row("single points", "%s that still have a cable", text.CountGrouped(t.Lost, "failure separates ports", "failures separate ports"))
+	b.Row("own cables", "%s", text.CountGrouped(t.Gone, "failure takes the only cable of a port", "failures take the only cable of a port"))
+	b.Row("credit loops", "%s", text.CountGrouped(t.CreditLoops, "failure brings one", "failures bring one"))
 	if t.Refused > 0 {
-		b.row("refused", "%s", text.CountGrouped(t.Refused, "failure leaves a fabric that the engine cannot do", "failures leave fabrics that the engine cannot do"))
+		b.Row("refused", "%s", text.CountGrouped(t.Refused, "failure leaves a fabric that the engine cannot do", "failures leave fabrics that the engine cannot do"))
 	}
 	scratch := ""
 	if r.FromScratch {
 		scratch = fmt.Sprintf(", %s when all is routed from scratch", text.Grouped(t.FromScratch))
 	}
-	b.row("load", "at most %s routes on a link%s%s", text.Grouped(t.MaxRoutes), onFastest(t.MaxRelative), scratch)
-	b.row("to write", "%.1f blocks of 64 entries on average, at most %s", t.MeanBlocks, text.Grouped(t.MaxBlocks))
+	b.Row("load", "at most %s routes on a link%s%s", text.Grouped(t.MaxRoutes), onFastest(t.MaxRelative), scratch)
+	b.Row("to write", "%.1f blocks of 64 entries on average, at most %s", t.MeanBlocks, text.Grouped(t.MaxBlocks))
 	if t.RoutedFromScratch < len(r.Cases) {
-		b.row("rebalanced", "at most %s routes on a link%s; %.1f blocks on average, at most %s", text.Grouped(t.Last.MaxRoutes), onFastest(t.Last.MaxRelative), t.Last.MeanBlocks, text.Grouped(t.Last.MaxBlocks))
+		b.Row("rebalanced", "at most %s routes on a link%s; %.1f blocks on average, at most %s", text.Grouped(t.Last.MaxRoutes), onFastest(t.Last.MaxRelative), t.Last.MeanBlocks, text.Grouped(t.Last.MaxBlocks))
 	}
 	if x := t.Outage; x != nil {
-		b.row("until rerouted", "static tables lose at most %s, %.1f on average", text.CountGrouped(x.Max.Static, "pair", "pairs"), x.MeanStatic)
-		b.row("", "adaptive tables lose some packets of at most %s, and all of %s", text.CountGrouped(x.Max.CanLose, "pair", "pairs"), text.Grouped(x.Max.Cut))
-		b.row("", "in sum as many as %.1f pairs have at most, and %.1f on average", x.Max.Loss, x.MeanLoss)
-		b.row("", "at most %s, of which %s left with one port or none", text.CountGrouped(x.Max.Shrunk, "choice becomes smaller", "choices become smaller"), text.CountGrouped(x.Max.Last, "is", "are"))
+		b.Row("until rerouted", "static tables lose at most %s, %.1f on average", text.CountGrouped(x.Max.Static, "pair", "pairs"), x.MeanStatic)
+		b.Row("", "adaptive tables lose some packets of at most %s, and all of %s", text.CountGrouped(x.Max.CanLose, "pair", "pairs"), text.Grouped(x.Max.Cut))
+		b.Row("", "in sum as many as %.1f pairs have at most, and %.1f on average", x.Max.Loss, x.MeanLoss)
+		b.Row("", "at most %s, of which %s left with one port or none", text.CountGrouped(x.Max.Shrunk, "choice becomes smaller", "choices become smaller"), text.CountGrouped(x.Max.Last, "is", "are"))
 	}
 	if t.RoutedFromScratch > 0 {
-		b.row("", "%s routed from scratch, not mended", text.CountGrouped(t.RoutedFromScratch, "failure", "failures"))
+		b.Row("", "%s routed from scratch, not mended", text.CountGrouped(t.RoutedFromScratch, "failure", "failures"))
 	}
 	groupTable(b, groups.WorstTable(t.Groups))
 	if len(r.Cases) == 0 || top == 0 {
@@ -394,7 +394,7 @@ func printCases(b *facts, r *whatif.Result, top int, order string) {
 }
 
 // printTable is a line for each case, with relative loads in routes on a cable of fastest, unless that is "".
-func printTable(b *facts, cases []whatif.Case, scratch bool, fastest string) {
+func printTable(b *text.Sheet, cases []whatif.Case, scratch bool, fastest string) {
 	rows := [][]string{{"lost", "loops", "gone", "most", "blocks", "entries", "last", "blocks", "entries", ""}}
 	if scratch {
 		rows[0] = slices.Insert(rows[0], 4, "scratch")

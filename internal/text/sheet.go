@@ -1,0 +1,46 @@
+package text
+
+import (
+	"bytes"
+	"fmt"
+	"text/tabwriter"
+)
+
+// Sheet is what commands print for people: facts, tables and lists, in this one form. Its zero
+// value is empty.
+type Sheet struct {
+	bytes.Buffer
+	Width int // columns of the names of facts, 13 when 0
+}
+
+// Row writes a fact: its name, "" for another line of the fact before, and a text.
+func (s *Sheet) Row(name, format string, args ...any) {
+	width := s.Width
+	if width == 0 {
+		width = 13
+	}
+	fmt.Fprintf(s, "%-*s%s\n", width, name, fmt.Sprintf(format, args...))
+}
+
+// Table returns a writer of lines whose cells end in tabs; its Flush writes them into s, in columns.
+func (s *Sheet) Table() *tabwriter.Writer { return tabwriter.NewWriter(s, 0, 0, 2, ' ', 0) }
+
+// Numbers is a Table whose cells are on the right of their columns.
+func (s *Sheet) Numbers() *tabwriter.Writer {
+	return tabwriter.NewWriter(s, 0, 0, 2, ' ', tabwriter.AlignRight)
+}
+
+// Section writes a title and the first lines of a list of all, and how many more there are. It
+// writes nothing of a list without any.
+func (s *Sheet) Section(title string, all, shown int, line func(i int) string) {
+	if all == 0 {
+		return
+	}
+	fmt.Fprintf(s, "\n%s:\n", title)
+	for i := range shown {
+		fmt.Fprintf(s, "    %s\n", line(i))
+	}
+	if all > shown {
+		fmt.Fprintf(s, "    and %s more\n", Grouped(all-shown))
+	}
+}
