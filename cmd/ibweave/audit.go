@@ -42,7 +42,7 @@ type demands struct {
 func (d *demands) flags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&d.plans, "plan", nil, "hold the cables to the plan in `FILE`[,FILE..]: UFM's NDT, CSV or ibutils' .topo; implies --wiring")
 	flags.StringVar(&d.policy, "policy", "", "hold everything to the policy in `FILE`; implies --wiring")
-	parsedFlag(flags, &d.date, "date", "take waivers as of `DAY`, like 2026-12-31; today when not given", func(text string) (string, error) {
+	parsedFlag(flags, &d.date, "date", "", "take waivers as of `DAY`, like 2026-12-31; today when not given", func(text string) (string, error) {
 		if _, err := time.Parse(time.DateOnly, text); err != nil {
 			return "", errors.New("want a day, like 2026-12-31")
 		}

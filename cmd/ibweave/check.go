@@ -423,7 +423,7 @@ type bounding struct {
 const writeRounds = 200
 
 func (b *bounding) flags(flags *pflag.FlagSet) {
-	parsedFlag(flags, &b.rounds, "bound-iterations", "seek a lower bound of the load for `N` rounds; by default as many as take little time, and 200 with --write-bound; below 0 only cuts are tried", func(text string) (int, error) {
+	parsedFlag(flags, &b.rounds, "bound-iterations", "0", "seek a lower bound of the load for `N` rounds; by default as many as take little time, and 200 with --write-bound; below 0 only cuts are tried", func(text string) (int, error) {
 		n, ok := parseNumber[int](text)
 		if !ok || n == 0 || max(n, -n) > maxNumber {
 			return 0, errors.New("want rounds, 1 or more, or -1 for cuts alone")

@@ -179,7 +179,7 @@ func (o *order) flags(flags *pflag.FlagSet) {
 	o.uniformFloor = lft.DefaultUniformFloor
 	numberFlag(flags, &o.uniformFloor, "uniform-floor", 1, maxRebalance, "with --traffic no link gets more than `F` times the greatest load that routes of all hosts to all have without it, F from 1 on")
 	flags.StringVar(&o.origin, "origin", "", "`GUID` of the switch at coordinates 0,0 of a mesh; by default the corner that docs/dev/meshes.md names")
-	parsedFlag(flags, &o.dims, "dims", "sizes of the dimensions of a mesh, in order, `SIZES` such as 16x16; by default as found", func(text string) (string, error) {
+	parsedFlag(flags, &o.dims, "dims", "", "sizes of the dimensions of a mesh, in order, `SIZES` such as 16x16; by default as found", func(text string) (string, error) {
 		_, err := mesh.ParseDims(text)
 		return text, err
 	})

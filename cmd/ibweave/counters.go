@@ -107,7 +107,7 @@ The exit status is 0, whatever is found.`,
 	lenientFlag(flags, &o.audit.Lenient)
 	o.readings.flags(flags)
 	o.hot = 1.5
-	parsedFlag(flags, &o.hot, "hot", "a cable is hot from `F` times the mean on, F above 1", func(text string) (float64, error) {
+	parsedFlag(flags, &o.hot, "hot", "1.5", "a cable is hot from `F` times the mean on, F above 1", func(text string) (float64, error) {
 		hot, ok := parseNumber[float64](text)
 		if !ok || !(hot > 1 && hot <= maxFactor) {
 			return 0, errors.New("want more than 1, and at most 1000000")

@@ -40,7 +40,7 @@ func (r *reach) flags(f *pflag.FlagSet) {
 	f.StringVar(&r.umad, "umad", "", "the port `DEVICE[:PORT]` of this machine, or its port GUID, or its network interface")
 	f.StringVar(&r.node, "node", "", "the `NODE` that ibsim attaches us to, by id or description (SIM_HOST, else its first)")
 	r.timeout = time.Second
-	parsedFlag(f, &r.timeout, "timeout", "wait this `TIME` for an answer", func(text string) (time.Duration, error) {
+	parsedFlag(f, &r.timeout, "timeout", "1s", "wait this `TIME` for an answer", func(text string) (time.Duration, error) {
 		d, err := time.ParseDuration(text)
 		if err != nil || d <= 0 || d > 24*time.Hour {
 			return 0, errors.New("want more than 0s, and at most 24h")
@@ -56,7 +56,7 @@ func (r *reach) flags(f *pflag.FlagSet) {
 
 // mlidFlag defines a flag whose value is an MLID, and has the default that is in *to, 0 for none.
 func mlidFlag(flags *pflag.FlagSet, to *uint16, name, usage string) {
-	parsedFlag(flags, to, name, usage, func(text string) (uint16, error) {
+	parsedFlag(flags, to, name, fmt.Sprint(*to), usage, func(text string) (uint16, error) {
 		n, ok := parseNumber[uint16](text)
 		if lid := fabric.LID(n); !ok || lid < mft.MinMLID || lid > mft.MaxMLID {
 			return 0, fmt.Errorf("want %#x to %#x", uint16(mft.MinMLID), uint16(mft.MaxMLID))

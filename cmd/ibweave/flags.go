@@ -164,7 +164,7 @@ func (r *routeFlags) defineEngine(flags *pflag.FlagSet, engine *string) {
 	flags.StringVarP(engine, "engine", "e", "", "routing `ENGINE`; names of OpenSM's engines stand for ours")
 	flags.BoolVar(&r.noWrap, "no-wrap", false, "leave the cables that close the rings of a torus unused")
 	flags.BoolVar(&r.repair, "repair", false, "xy: route around missing cables and switches of a mesh")
-	parsedFlag(flags, &r.vls, "vls", "data VLs that ports have: `N` is 1, 2, 4, 8 or 15; by default what the engine needs", func(text string) (int, error) {
+	parsedFlag(flags, &r.vls, "vls", "0", "data VLs that ports have: `N` is 1, 2, 4, 8 or 15; by default what the engine needs", func(text string) (int, error) {
 		n, ok := parseNumber[int](text)
 		if !ok || lft.CheckVLCount(n) != nil {
 			return 0, errors.New("want 1, 2, 4, 8 or 15")

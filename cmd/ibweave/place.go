@@ -69,7 +69,7 @@ The exit status is 1 if there are too few free hosts.`,
 	numberFlag(flags, &o.Hosts, "hosts", 1, 1<<20, "find `N` hosts")
 	flags.StringVar(&o.Pattern, "pattern", "alltoall", "`PATTERN` that the job sends: "+traffic.Operations)
 	o.size = "1G"
-	parsedFlag(flags, &o.size, "size", "`BYTES` of the pattern, "+jobs.Sizes, func(text string) (string, error) {
+	parsedFlag(flags, &o.size, "size", "1G", "`BYTES` of the pattern, "+jobs.Sizes, func(text string) (string, error) {
 		if _, ok := jobs.ParseSize(text); !ok {
 			return "", errors.New("want bytes, " + jobs.Sizes)
 		}

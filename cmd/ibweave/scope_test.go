@@ -273,9 +273,9 @@ func byDefault(c *cobra.Command, condition string) bool {
 // TestDefaultValue has flags without effect that are set to their default values.
 func TestDefaultValue(t *testing.T) {
 	t.Chdir(t.TempDir())
-	for _, args := range []string{"check --rules --format text", "sim d --trace f --pattern uniform"} {
+	for _, args := range []string{"check --rules --format text", "sim d --trace f --pattern uniform --sources all --rank-order listed"} {
 		var out, err bytes.Buffer
-		if status := run(strings.Fields(args), nil, &out, &err); status == 2 || strings.Contains(err.String(), "has no effect") {
+		if status := run(strings.Fields(args), nil, &out, &err); status == exitUsage || strings.Contains(err.String(), "has no effect") {
 			t.Errorf("%s: status %d, %s", args, status, err.String())
 		}
 	}

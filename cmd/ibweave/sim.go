@@ -191,10 +191,10 @@ func (in *simulation) defineTraffic() {
 	listFlag(flags, &in.loads, "load", "", "open loop: share of its link's data rate that each host offers, in bytes of data; `LIST` of numbers and FIRST:LAST:STEP", parseLoads)
 	numberFlag(flags, &in.burst, "burst", 0, 1<<20, "closed loop: each host sends `N` messages at once")
 	flags.StringVar(&in.trace, "trace", "", "replay the messages of `FILE`")
-	parsedFlag(flags, &in.pattern, "pattern", "`PATTERN` of unicast: uniform, permutation[:SEED], bisection[:SEED], shift:BY, hot-spot:HOST:SHARE, alltoall[:GROUP], allreduce-ring, reduce-scatter, all-gather, allreduce-tree, broadcast, halo[:AxBxC]; hosts count from 0", sim.ParsePattern)
+	parsedFlag(flags, &in.pattern, "pattern", "uniform", "`PATTERN` of unicast: uniform, permutation[:SEED], bisection[:SEED], shift:BY, hot-spot:HOST:SHARE, alltoall[:GROUP], allreduce-ring, reduce-scatter, all-gather, allreduce-tree, broadcast, halo[:AxBxC]; hosts count from 0", sim.ParsePattern)
 	flags.StringVar(&in.ranks.hosts, "hosts", "", "hosts that send and receive, `LIST` of names or n[001-064]; their ports are ranks in this order; by default all of the fabric")
 	flags.StringVar(&in.ranks.file, "rank-file", "", "the same from `FILE`: names of hosts in the order of ranks, # begins a comment")
-	parsedFlag(flags, &in.ranks.order, "rank-order", "`ORDER` of ranks: listed, leaf by leaf (leaf), or random[:SEED]", sim.ParseRankOrder)
+	parsedFlag(flags, &in.ranks.order, "rank-order", "listed", "`ORDER` of ranks: listed, leaf by leaf (leaf), or random[:SEED]", sim.ParseRankOrder)
 	listFlag(flags, &in.bytes, "bytes", "256", "length of messages, `LIST`", parseSizes)
 	flags.TextVar(&t.Lengths, "lengths", sim.Fixed, "`LENGTHS` of messages: fixed, or geometric with the mean of --bytes")
 	numberFlag(flags, &t.MaxBytes, "max-bytes", 0, 1<<30, "cut geometric messages to `N` bytes; 0 does not")
@@ -202,7 +202,7 @@ func (in *simulation) defineTraffic() {
 	numberFlag(flags, &t.Shape, "shape", 0, 1000, "of negative-binomial: `N` geometric times; 0 is 1")
 	in.time(&t.Cycle, "cycle", "`TIME` of a cycle of negative-binomial; 0ns is that of a byte")
 	in.share(&t.Multicast, "multicast", 0, 1, "share of messages that go to groups, `0 to 1`")
-	parsedFlag(flags, &in.sources, "sources", "hosts that do, of those that may send to groups: one, all, `N` or N%", sim.ParseSources)
+	parsedFlag(flags, &in.sources, "sources", "all", "hosts that do, of those that may send to groups: one, all, `N` or N%", sim.ParseSources)
 	flags.BoolVar(&t.Repeat, "repeat", false, "multicast as one unicast message for each receiver")
 	flags.TextVar(&t.Order, "order", sim.ByLID, "`ORDER` of --repeat: lid, from-self, shuffled")
 	numberFlag(flags, &t.SLs, "sls", 0, 16, "spread messages over SL 0 to `N`-1 by host and count; 0 takes SLs of paths and groups")
@@ -801,9 +801,9 @@ var (
 
 // share defines a flag for a part of something, and the default that is in *to.
 func (in *simulation) share(to *float64, name string, least, most float64, usage string) {
-	parsedFlag(in.flags, to, name, usage, within(least, most))
+	parsedFlag(in.flags, to, name, plain(*to), usage, within(least, most))
 }
 
 func (in *simulation) time(to *sim.Time, name, usage string) {
-	parsedFlag(in.flags, to, name, usage, sim.ParseTime)
+	parsedFlag(in.flags, to, name, to.String(), usage, sim.ParseTime)
 }

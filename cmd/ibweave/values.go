@@ -78,9 +78,9 @@ func flagError(cmd *cobra.Command, err error) error {
 	return &usageError{fmt.Errorf("%w%s", err, cli.NearFlag(cmd, err))}
 }
 
-// parsedFlag defines a flag with a form of its own, and the default that is in *to.
-func parsedFlag[T any](flags *pflag.FlagSet, to *T, name, usage string, parse func(text string) (T, error)) {
-	flags.Var(&value[T]{to: to, parse: parse, text: fmt.Sprint(*to), kind: "value"}, name, usage)
+// parsedFlag defines a flag with a form of its own, and the default that is in *to and text has.
+func parsedFlag[T any](flags *pflag.FlagSet, to *T, name, text, usage string, parse func(text string) (T, error)) {
+	flags.Var(&value[T]{to: to, parse: parse, text: text, kind: "value"}, name, usage)
 }
 
 // listFlag defines a flag whose value is a list with commas, and has the default that text has.

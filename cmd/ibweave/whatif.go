@@ -115,7 +115,7 @@ Lost pairs are warnings, and credit loops that were not there before are errors.
 	numberFlag(flags, &o.opt.Sample, "sample", 1, maxNumber, "try `N` failures drawn at random; by default all")
 	o.opt.Seed = 1
 	numberFlag(flags, &o.opt.Seed, "seed", 0, math.MaxUint64, "chooses the sample")
-	parsedFlag(flags, &shard, "shard", "try part `i/n` of the failures only", func(text string) (string, error) {
+	parsedFlag(flags, &shard, "shard", "", "try part `i/n` of the failures only", func(text string) (string, error) {
 		i, n, _ := strings.Cut(text, "/")
 		part, ok := parseNumber[int](i)
 		parts, isNumber := parseNumber[int](n)
