@@ -154,18 +154,7 @@ is cut off.`,
 	numberFlag(flags, &c.quality.Shifts, "shifts", 0, maxNumber, "shifts to try, at most `N`; 0 for none")
 	c.quality.Seed = 1
 	numberFlag(flags, &c.quality.Seed, "seed", 0, math.MaxUint64, "chooses bisections, permutations and, where there are too many, shifts")
-	wordFlag(flags, &c.damage.kind, "damage", "compare on fabrics of which random `PARTS` are gone: cables or switches", "cables", "switches")
-	c.damage.percents = []float64{1, 3, 5, 10}
-	listFlag(flags, &c.damage.percents, "percent", "1,3,5,10", "how many are gone, in percent, `P,..`", func(item string) ([]float64, error) {
-		percent, ok := parseNumber[float64](item)
-		if !ok || !(percent > 0 && percent <= 100) {
-			return nil, errors.New("want more than 0, and at most 100")
-		}
-		return []float64{percent}, nil
-	})
-	c.damage.samples = 10
-	numberFlag(flags, &c.damage.samples, "samples", 1, maxNumber, "fabrics for each percentage, `N`")
-	flags.StringVar(&c.damage.svg, "svg", "", "write a picture of the figures by damage, `FILE`")
+	c.damage.flags(flags)
 	c.quality.Hottest = 3
 	numberFlag(flags, &c.quality.Hottest, "hottest", 0, maxNumber, "most loaded links to name, `N`; 0 for none")
 	scopes(cmd.Flags(),

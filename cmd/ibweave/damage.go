@@ -2,11 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
 	"slices"
 	"strconv"
+
+	"github.com/spf13/pflag"
 
 	"github.com/ibweave/ibweave/audit/quality"
 	"github.com/ibweave/ibweave/compile"
@@ -54,6 +57,22 @@ type damageLevel struct {
 type damageSample struct {
 	Seed uint64 `json:"seed"` // of the damage
 	*standings
+}
+
+// flags defines the flags of --damage.
+func (d *damage) flags(flags *pflag.FlagSet) {
+	wordFlag(flags, &d.kind, "damage", "compare on fabrics of which random `PARTS` are gone: cables or switches", "cables", "switches")
+	d.percents = []float64{1, 3, 5, 10}
+	listFlag(flags, &d.percents, "percent", "1,3,5,10", "how many are gone, in percent, `P,..`", func(item string) ([]float64, error) {
+		percent, ok := parseNumber[float64](item)
+		if !ok || !(percent > 0 && percent <= 100) {
+			return nil, errors.New("want more than 0, and at most 100")
+		}
+		return []float64{percent}, nil
+	})
+	d.samples = 10
+	numberFlag(flags, &d.samples, "samples", 1, maxNumber, "fabrics for each percentage, `N`")
+	flags.StringVar(&d.svg, "svg", "", "write a picture of the figures by damage, `FILE`")
 }
 
 // parse sees that the flags make sense.

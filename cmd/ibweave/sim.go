@@ -154,6 +154,12 @@ docs/simulator.md has the model, all parameters, and limits.`,
 	wordFlag(flags, &in.format, "format", "`FORM` of the output: text, csv or json", "text", "csv", "json")
 	flags.StringVar(&in.svg, "svg", "", "write a picture of a comparison, `FILE`")
 	flags.StringVar(&in.png, "png", "", "the same as PNG, `FILE`")
+	in.defineScopes()
+	return cmd
+}
+
+// defineScopes says which flags have no effect beside others.
+func (in *simulation) defineScopes() {
 	scopes(in.flags,
 		scope{flags: "state", not: "traffic", why: "only sweeps are kept"},
 		scope{flags: "fit mcast scale top", with: "traffic", why: "they are about its jobs"},
@@ -174,7 +180,6 @@ docs/simulator.md has the model, all parameters, and limits.`,
 		scope{flags: "arrivals error max-queue min-messages warm-up", with: "load", why: "only open loop is measured so", note: true},
 		scope{flags: "cycle shape", with: "arrivals=negative-binomial", note: true},
 		scope{flags: "output-flits", with: "copying=wormhole|greedy-wormhole router"})
-	return cmd
 }
 
 // noTraces ends the notes on flags that --trace and --traffic leave without effect.
