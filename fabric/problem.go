@@ -19,17 +19,16 @@ const (
 	// Truncated text ends too early; what there is has been read. Only a lenient read has
 	// such Problems.
 	Truncated ProblemKind = "truncated"
-	// Missing means that the text says nothing, or not all that it should, about a switch of
-	// the fabric.
+	// Missing is a switch of the fabric without an entry in the text, or with too few.
 	Missing ProblemKind = "missing"
-	// MissingEnds means that the text says nothing about CA and router ports.
+	// MissingEnds are CA and router ports without an entry in the text.
 	MissingEnds ProblemKind = "missing-ends"
 	// PrivateTables means that switches forward by private LFTs (PLFT), as adaptive routing
 	// does: the LFT alone does not tell the path.
 	PrivateTables ProblemKind = "private tables"
 	// NotUnderstood are lines whose meaning is not public, and that do not change what is read.
 	NotUnderstood ProblemKind = "not understood"
-	// Notice is what who uses the text should know, and a checker finds out by itself.
+	// Notice is a limit of the form, such as missing LIDs, which a checker reports by itself.
 	Notice ProblemKind = "notice"
 	// Gone is a member of a group that is no end port of the fabric.
 	Gone ProblemKind = "gone"

@@ -101,7 +101,7 @@ func Of(r *lft.Routing) *State {
 	return &State{Engine: r.Engine, Fabric: r.Fabric, Tables: r.Tables, Order: r.Order, SL2VL: r.SL2VL, PathSLs: r.PathSLs, Manager: fabric.NoPort}
 }
 
-// Routing is what an engine would have made of the state.
+// Routing returns the unicast tables with their lanes, as engines return them.
 func (s *State) Routing() *lft.Routing {
 	return &lft.Routing{Engine: s.Engine, Fabric: s.Fabric, Tables: s.Tables, Order: s.Order, SL2VL: s.SL2VL, PathSLs: s.PathSLs}
 }

@@ -102,7 +102,7 @@ const maxPairs = 100 << 20
 // scratch: one in this many.
 const largeShare = 16
 
-// Check is what the function Check says of a state, whose fabric is v.Fabric. Where it went by
+// Check returns what the function Check finds in a state, whose fabric is v.Fabric. Where it went by
 // what changed, which the bool says, the Result has no notes and no Certificate. Where
 // all was checked, Start makes the next go by what changed.
 func (w *IncrementalChecker) Check(ctx context.Context, v *fabric.Snapshot, s *state.State, opt Options) (*Result, bool, error) {

@@ -12,7 +12,7 @@ import (
 	"github.com/ibweave/ibweave/verify/multipath"
 )
 
-// Asked is what a fabric is looked at for.
+// Asked says which parts of a state the caller judges; rules of other parts cannot be undecided.
 type Asked struct {
 	Tables    bool // its forwarding tables
 	Multicast bool // its multicast tables

@@ -240,7 +240,7 @@ func bandwidth(ctx context.Context, r *lft.Routing) (*quality.Bisection, error) 
 	return q.Bisection, nil
 }
 
-// isQuick says whether a fabric is so small that bandwidth takes some tenths of a second at most.
+// isQuick returns true for a fabric on which measuring bandwidth takes tenths of a second at most.
 func isQuick(f *fabric.Fabric) bool { return entries(f) <= maxBeside }
 
 // try routes f with some engines, at the same time.
@@ -338,7 +338,7 @@ func better(than *Candidate, list []Candidate) string {
 	return least(found).Engine
 }
 
-// Judgement is what a routing is worth beside the checker's result.
+// Judgement has the figures of a routing beside those of the checker.
 type Judgement struct {
 	Shape *cabling.Shape `json:"shape"`
 	// Bandwidth is measured where that takes little time, or an engine was chosen.
@@ -351,7 +351,7 @@ type Judgement struct {
 	Choice *Choice `json:"choice,omitempty"`
 }
 
-// SlowLinks is what cables between switches cost that are slower than others like them.
+// SlowLinks has the cost of cables between switches that are slower than their peers.
 type SlowLinks struct {
 	Links int `json:"links"`
 	// Bound is the lower bound of the load of any tables, and AtFullRate what it would be if these

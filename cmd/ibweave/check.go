@@ -29,7 +29,7 @@ import (
 	"github.com/ibweave/ibweave/verify/bound"
 )
 
-// audit is what check is asked to look at, and what it has of that.
+// audit has the flags of a command that judges a state, and what it has read and found.
 type audit struct {
 	open.Input
 	bound string // "" for none

@@ -236,7 +236,7 @@ var errOneStdin = usagef("standard input (-) can be one file only")
 // readInput reads a whole file, or standard input for "-", and undoes zstd, gzip or
 // UTF-16.
 func (a *app) readInput(name string) ([]byte, error) {
-	return a.reader(new(audit)).ReadFile(name)
+	return a.reader(new(audit)).Text(name)
 }
 
 // readRaw reads a whole file as it is, or standard input for "-". It ends when the program

@@ -108,6 +108,6 @@ func (in *audit) listUndecided() []verify.Undecided {
 	return capture.Undecided(in.State.Undecided, capture.Asked{Tables: in.HasTables(), Multicast: in.MFTs != "", Cables: in.wanted()})
 }
 
-// isFolderAlone says whether -t names a folder, and no other flag names files: all that is
-// in the folder counts then.
+// isFolderAlone returns true if -t names a folder and no other flag names a file: then all files of
+// the folder are read.
 func isFolderAlone(n *open.Files) bool { return n.OnlyTopology() && open.Folder(n.Topology) }

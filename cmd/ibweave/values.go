@@ -73,7 +73,7 @@ func wrongValues(c *cobra.Command) (list []error) {
 	return list
 }
 
-// flagError is the error of a flag that there is not, or that lacks its value.
+// flagError is the error of an unknown flag, or one that lacks its value.
 func flagError(cmd *cobra.Command, err error) error {
 	return &usageError{fmt.Errorf("%w%s", err, cli.NearFlag(cmd, err))}
 }
@@ -158,7 +158,7 @@ func plain[T numeric](x T) string {
 	return fmt.Sprint(x)
 }
 
-// scope says when flags of a command have an effect. A condition is alternatives with blanks between
+// scope has the conditions under which flags have an effect. A condition is alternatives with blanks between
 // them: the name of a flag, which is given; or a flag and its values, "engine=xy|updn", which it has,
 // by default too.
 type scope struct {
@@ -180,7 +180,7 @@ const (
 // scopeOf is the annotation of a flag that has its scope.
 const scopeOf = "scope"
 
-// scopes says of flags that are defined when they have an effect.
+// scopes sets the conditions under which flags that are defined already have an effect.
 func scopes(flags *pflag.FlagSet, list ...scope) {
 	for _, s := range list {
 		for name := range strings.FieldsSeq(s.flags) {
@@ -206,13 +206,12 @@ var lists = map[string][]string{"check": {"rules", "explain"}, "compile": {"engi
 // said, and not refused.
 const besideLists = "date fail-on format install-dir kinds lenient node-name-map source strict"
 
-// givenFlag says whether a flag was set, and not switched off or to its default value,
-// which asks for nothing.
+// givenFlag returns true if a flag was set to another value than its default.
 func givenFlag(f *pflag.Flag) bool {
 	return f != nil && f.Changed && f.Value.String() != f.DefValue
 }
 
-// holds says whether one of the alternatives of a condition holds, and which in words.
+// holds returns the first alternative of a condition that holds, in words, and true; else false.
 func holds(condition string, flags *pflag.FlagSet) (string, bool) {
 	for _, c := range strings.Fields(condition) {
 		name, values, isValue := strings.Cut(c, "=")
@@ -255,7 +254,7 @@ func conditionText(condition string) string {
 	return strings.Join(words, " or ")
 }
 
-// withoutEffect says why a flag that is given has no effect, "" when it has one.
+// withoutEffect returns why a flag that is given has no effect, "" if it has one.
 func withoutEffect(s *scope, flags *pflag.FlagSet) (reason string) {
 	if _, ok := holds(s.with, flags); !ok && s.with != "" {
 		reason = "has no effect without " + conditionText(s.with)

@@ -6,7 +6,7 @@ import (
 	"text/tabwriter"
 )
 
-// Sheet is what commands print for people: facts, tables and lists, in this one form. Its zero
+// Sheet collects the text that a command prints: facts, tables and lists in one layout. Its zero
 // value is empty.
 type Sheet struct {
 	bytes.Buffer

@@ -419,14 +419,14 @@ func (r *subnetReader) settle(inside bool) {
 	clear(r.pending)
 }
 
-// listNode is what lines have said of a node.
+// listNode collects the lines of a node.
 type listNode struct {
 	odd   bool      // a contradiction has been listed
 	typed int       // 1 + offset of the first line that contradicts its type, 0 for none
 	ends  []listEnd // by number
 }
 
-// listEnd is what lines have said of an end port.
+// listEnd collects the lines of an end port.
 type listEnd struct {
 	endPortID
 	known bool

@@ -182,7 +182,7 @@ func (in *Input) dropUnpaired(dir string) {
 		in.PathSLs = ""
 	}
 	if in.FAR == "" {
-		in.PLFT = "" // it says nothing by itself
+		in.PLFT = "" // it has no effect without adaptive routing
 	}
 	if in.MFTs == "" && in.Groups != "" {
 		leave(state.MulticastTables, "%s has groups and no multicast tables, %s or the text of dump_mfts", dir, outdir.MCFDBsName)

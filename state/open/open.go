@@ -80,8 +80,8 @@ type Host struct {
 	Say func(line string)
 }
 
-// Input is what a State is read from, part by part: a command that needs the fabric alone reads
-// nothing else. State has what was read so far.
+// Input reads a State part by part: a command that needs the fabric alone reads nothing else. State
+// has the parts read so far.
 type Input struct {
 	Files
 	Options
@@ -178,6 +178,12 @@ func (in *Input) ReadFile(name string) ([]byte, error) {
 			Message: "warning: changed since it was compiled (" + outdir.ManifestName + " has another SHA-256)"})
 	}
 	return text, nil
+}
+
+// Text reads a file, and undoes zstd, gzip or UTF-16. Unlike ReadFile it looks no further.
+func (in *Input) Text(name string) ([]byte, error) {
+	_, text, err := in.readText(name)
+	return text, err
 }
 
 // readText reads a file as it is, and its text without zstd, gzip or UTF-16.

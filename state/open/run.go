@@ -23,7 +23,7 @@ type readDatabase struct {
 	err error
 }
 
-// hasPKeys says whether the database was read and has P_Key tables.
+// hasPKeys returns true if the database was read and has P_Key tables.
 func (d readDatabase) hasPKeys() bool { return d.Database != nil && d.PKeys != nil }
 
 // list finds the dumps of a folder or an archive. Those of an archive are read.
@@ -124,7 +124,7 @@ func (in *Input) preferWhole(c *contents, names []string) ([]string, error) {
 	return names, nil
 }
 
-// isWhole says whether a file is not known to be cut. Errors are those of a db_csv.
+// isWhole returns false if a file is known to be cut short. Errors are those of a db_csv.
 func (in *Input) isWhole(c *contents, name string) (bool, error) {
 	path := c.path(name)
 	if slices.Contains(c.files[dump.Database], name) {
@@ -144,7 +144,7 @@ func (in *Input) isWhole(c *contents, name string) (bool, error) {
 	return !plain || !lacksEnd(from), nil
 }
 
-// lacksEnd says whether a file of ibdiagnet has not the last line that its version prints.
+// lacksEnd returns true if a file of ibdiagnet lacks the last line that its version prints.
 func lacksEnd(from interface {
 	io.ReaderAt
 	Size() int64

@@ -166,7 +166,7 @@ func (in *Input) Order() error {
 	if !listed {
 		return nil
 	}
-	_, data, err := in.readText(name)
+	data, err := in.Text(name)
 	if err != nil {
 		return err
 	}
