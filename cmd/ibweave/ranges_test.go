@@ -101,7 +101,8 @@ func tryValue(t *testing.T, d, command string, f *pflag.Flag, value string) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	args := append(strings.Fields(command), "--"+f.Name+"="+value)
-	if f.Value.Set(value) != nil || wrongValue(f) != nil {
+	set := f.Value.Set(value)
+	if _, wrong := wrongValue(f); set != nil || wrong != nil {
 		status := run(args, nil, &out, &errs)
 		_, line, _ := strings.Cut(errs.String(), "ibweave: --"+f.Name+" ")
 		line, rest, _ := strings.Cut(line, "\n")

@@ -68,8 +68,8 @@ func (a *app) readExperiment(in *simulation, args []string) ([]string, error) {
 		if err := flag.Value.Set(text); err != nil {
 			return r.Fail(key, "%s: %w", name, err)
 		}
-		if err := wrongValue(flag); err != nil {
-			return r.Fail(key, "%s: %q: %w", name, text, err)
+		if given, err := wrongValue(flag); err != nil {
+			return r.Fail(key, "%s: %q: %w", name, given, err)
 		}
 		flag.Changed = true
 		in.from[name] = key

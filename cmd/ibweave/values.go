@@ -50,20 +50,28 @@ type refusing interface {
 	refused() (words []string, err error)
 }
 
-// wrongValue returns what is wrong with the value of a flag, nil for nothing.
-func wrongValue(f *pflag.Flag) error {
+// itemError is what is wrong with an item of a list.
+type itemError struct {
+	item string
+	error
+}
+
+// wrongValue returns what is wrong with the value of a flag, and which part of it: an item of a list,
+// else all. The error is nil for nothing.
+func wrongValue(f *pflag.Flag) (given string, err error) {
 	if v, ok := f.Value.(refusing); ok {
-		_, err := v.refused()
-		return err
+		_, err = v.refused()
 	}
-	return nil
+	if x, ok := errors.AsType[*itemError](err); ok {
+		return x.item, x.error
+	}
+	return f.Value.String(), err
 }
 
 // wrongValues returns an error for each flag of a command that has a wrong value.
 func wrongValues(c *cobra.Command) (list []error) {
 	c.Flags().Visit(func(f *pflag.Flag) {
-		if err := wrongValue(f); err != nil {
-			given := f.Value.String()
+		if given, err := wrongValue(f); err != nil {
 			if _, ok := parseNumber[float64](given); !ok {
 				given = strconv.Quote(given)
 			}
@@ -87,9 +95,10 @@ func parsedFlag[T any](flags *pflag.FlagSet, to *T, name, text, usage string, pa
 func listFlag[T any](flags *pflag.FlagSet, to *[]T, name, text, usage string, parse func(item string) ([]T, error)) {
 	flags.Var(&value[[]T]{to: to, text: text, kind: "list", parse: func(text string) (out []T, err error) {
 		for item := range strings.SplitSeq(text, ",") {
-			list, err := parse(strings.TrimSpace(item))
+			item = strings.TrimSpace(item)
+			list, err := parse(item)
 			if err != nil {
-				return nil, err
+				return nil, &itemError{item, err}
 			}
 			if out = append(out, list...); len(out) > maxPoints {
 				return nil, fmt.Errorf("more than %d values", maxPoints)
