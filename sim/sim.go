@@ -327,17 +327,22 @@ func (p *pool[T]) put(i int32) { p.free = append(p.free, i) }
 // live is how many items are in use.
 func (p *pool[T]) live() int { return len(p.items) - len(p.free) }
 
+// VLs returns how many data VLs the network has.
+func (net *Network) VLs() int {
+	if net.SL2VL == nil {
+		return 1
+	}
+	return max(1, net.SL2VL.VLs())
+}
+
 // New makes a simulation at time 0. driver may be nil. Errors: a Config that
 // does not hold together, tables of another fabric, links without a rate.
 func New(net Network, cfg Config, driver Driver) (*Sim, error) {
 	f := net.Fabric
-	vls := 1
-	if net.SL2VL != nil {
-		if !fabric.SameTopology(net.SL2VL.Fabric(), f) {
-			return nil, errors.New("SL-to-VL tables of another fabric")
-		}
-		vls = max(vls, net.SL2VL.VLs())
+	if net.SL2VL != nil && !fabric.SameTopology(net.SL2VL.Fabric(), f) {
+		return nil, errors.New("SL-to-VL tables of another fabric")
 	}
+	vls := net.VLs()
 	if err := cfg.check(vls); err != nil {
 		return nil, err
 	}

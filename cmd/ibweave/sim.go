@@ -590,7 +590,7 @@ func (a *app) prepare(in *simulation, routings []simRouting, trees []mft.Tree) (
 // mostLanes is the most VLs that routings have, for all of which there have to be weights.
 func (in *simulation) mostLanes(routings []simRouting) (vls int, err error) {
 	for i := range routings {
-		vls = max(vls, vlCount(routings[i].net))
+		vls = max(vls, routings[i].net.VLs())
 	}
 	if len(in.cfg.VLWeights) > 0 && len(in.cfg.VLWeights) < vls {
 		err = in.wrong("vl-weights", "%s for %s", text.CountGrouped(len(in.cfg.VLWeights), "weight", "weights"), text.CountGrouped(vls, "VL", "VLs"))
@@ -630,14 +630,6 @@ func (a *app) readTrace(r *simRun, vls int) error {
 		r.points = append(r.points, p)
 	}
 	return nil
-}
-
-// vlCount is how many data VLs a network has.
-func vlCount(net sim.Network) int {
-	if net.SL2VL == nil {
-		return 1
-	}
-	return net.SL2VL.VLs()
 }
 
 // longest is the most bytes of data in a packet of messages of the given size.
@@ -714,7 +706,7 @@ func (r *simRun) simulate(ctx context.Context, i int) (sim.Result, error) {
 	x := r.routing(p.Routing)
 	net := x.net
 	traffic.SLs = x.sls
-	cfg := r.in.config(p.Bytes, vlCount(net))
+	cfg := r.in.config(p.Bytes, net.VLs())
 	var m *sim.Measured
 	var err error
 	switch {

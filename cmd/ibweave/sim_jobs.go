@@ -232,7 +232,7 @@ func (r *jobsRun) simulate(ctx context.Context, i int) (jobsResult, error) {
 	if p.job >= 0 {
 		all.Jobs, all.Background = all.Jobs[p.job:p.job+1], 0
 	}
-	m, err := sim.RunJobs(ctx, x.net, r.in.config(max(r.longest, 1), vlCount(x.net)), all, r.in.stop.MaxTime)
+	m, err := sim.RunJobs(ctx, x.net, r.in.config(max(r.longest, 1), x.net.VLs()), all, r.in.stop.MaxTime)
 	deadlock, isDeadlock := errors.AsType[*sim.DeadlockError](err)
 	switch {
 	case isDeadlock:
@@ -363,7 +363,7 @@ func (r *jobsRun) jobsText() string {
 // writeText writes results for people.
 func (r *jobsRun) writeText(w *text.Sheet, base *simRun, list []routingCompared) {
 	f := base.net.Fabric
-	fmt.Fprintf(w, "fabric       %s, %s\n", fabricSize(f), text.CountGrouped(vlCount(base.net), "VL", "VLs"))
+	fmt.Fprintf(w, "fabric       %s, %s\n", fabricSize(f), text.CountGrouped(base.net.VLs(), "VL", "VLs"))
 	fmt.Fprintf(w, "traffic      %s\n", r.jobsText())
 	fmt.Fprintf(w, "hardware     %s\n\n", r.in.hardwareText())
 	t := w.Table()

@@ -98,7 +98,7 @@ func (r *simRun) document() any {
 		Points     []point           `json:"points"`
 		Compared   []simCompared     `json:"comparison,omitempty"`
 	}{Fabric: fabricDocument(r.net.Fabric), Parameters: r.parameters(), Compared: r.compared}
-	doc.Fabric.VLs = vlCount(r.net)
+	doc.Fabric.VLs = r.net.VLs()
 	for i := range r.results {
 		doc.Points = append(doc.Points, point{r.points[i], r.results[i]})
 	}
@@ -171,7 +171,7 @@ func meanAndError(l *sim.Summary, n int) []string {
 
 func (r *simRun) writeText(w *text.Sheet) {
 	f, in := r.net.Fabric, r.in
-	fmt.Fprintf(w, "fabric       %s, %s\n", fabricSize(f), text.CountGrouped(vlCount(r.net), "VL", "VLs"))
+	fmt.Fprintf(w, "fabric       %s, %s\n", fabricSize(f), text.CountGrouped(r.net.VLs(), "VL", "VLs"))
 	fmt.Fprintf(w, "traffic      %s\n", in.trafficText(r))
 	fmt.Fprintf(w, "hardware     %s\n\n", in.hardwareText())
 	if r.compared != nil {

@@ -39,13 +39,23 @@ const chunkSize = 4 << 20
 // memory: what it returns is read-only. done counts the bytes that are read. Errors: those of
 // from, and *RefusedError.
 func ReadAll(name string, from io.Reader, limit Limit, done *atomic.Int64) ([]byte, error) {
+	size := int64(0) // that is known before
 	if f, ok := from.(*os.File); ok {
+		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+			size = info.Size()
+		}
 		if data, err := readMapped(name, f, limit); data != nil || err != nil {
 			done.Add(int64(len(data)))
 			return data, err
 		}
 	}
-	return readStream(name, from, done, func(start []byte) (bound, error) { return newBound(name, start, limit) })
+	return readStream(name, from, done, func(start []byte) (bound, error) {
+		b, err := newBound(name, start, limit)
+		if size > b.most && err == nil {
+			err = b.err
+		}
+		return b, err
+	})
 }
 
 // readStream reads to the end, within a bound once there are StartSize bytes. At the end it
