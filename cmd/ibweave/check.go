@@ -65,63 +65,7 @@ func (a *app) checkCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check DIR | TOPOLOGY [--lfts FILE]",
 		Short: "find what is wrong with tables and cables, wherever they come from",
-		Long: `Audit forwarding tables: does every port reach every LID, without forwarding
-loops and without credit loops? Does every receiver of a multicast group get one
-copy, and no other port any?
-
-DIR is what compile wrote; its certificate is checked as well. Or it is a folder of
-dumps: OpenSM's own, what pull wrote, or ibnetdiscover and dump_lfts output under
-any names. What is in it is recognized by content, other files are ignored, and a
-line on standard error says which files are taken: of several forms of the same,
-db_csv of ibdiagnet before ibnetdiscover text before opensm-subnet.lst,
-opensm-lfts.dump before dump_lfts text before opensm.fdbs, and opensm.mcfdbs before
-dump_mfts text. Or it is the directory of a run of ibdiagnet; without tables in it, the
-cables are looked at. A .tar, .tar.gz, .tar.zst or .zip of such a directory does too,
-and so does -t DIR.
-
-Otherwise the tables come from FILE: opensm-lfts.dump, what dump_lfts or ibroute print,
-opensm.fdbs or the fdbs of ibdiagnet. TOPOLOGY is ibnetdiscover text,
-opensm-subnet.lst or lst of ibdiagnet, db_csv of ibdiagnet, what iblinkinfo prints or
-another form that ibweave help forms lists, or a directory or archive with one of them; -t names
-it, too. Of a topology without tables the cables are looked at.
-SL-to-VL tables are opensm-sl2vl.dump, what smpquery sl2vl
-prints, or ibdmchk's; path SLs are path-sls.dump of compile or ibdmchk's. Without
-tables everything is on one VL. With tables but no path SLs, what only paths with some
-SLs have, credit loops say, is undecided.
-
-Adaptive routing is far of ibdiagnet: every choice that switches have is followed then.
-Which of several private LFTs a packet takes is in a file of its own, --plft.
-
-Multicast tables are opensm.mcfdbs or what dump_mfts prints, and groups what compile
-takes, with their MLIDs, groups.json of a compiled directory, or what saquery -m
-prints. MLIDs that no group has are taken to be sent to and received by all end
-ports in their masks.
-
-P_Key tables are those of a run of ibdiagnet, what pull wrote, or the text of saquery
---smkey 1 PKTR. check says which ports are in which partition and which have no partner;
---partitions holds the tables to the partitions.conf of OpenSM, and without tables says
-what OpenSM would make of the file.
-
---wiring looks at the cables as well: it says what the fabric looks like, which
-links are slow, and which cables are missing or crossed by that shape. --policy
-holds the fabric and its tables to a file: an expected topology, required links,
-limits, properties of the routing, severities, and waivers with an end. --plan holds
-the cables to a plan: which are miswired, and how to mend that, which are missing in
-the fabric, and which are missing in the plan. All of these do without tables, too.
-
-Forms are recognized by content, zstd and gzip as well; - is standard input.`,
-		Example: `  ibweave check tables
-  ibweave check /var/log
-  ibweave check /var/tmp/ibdiagnet2
-  ibweave check fabric.txt
-  ibweave check /var/tmp/ibdiagnet2 --partitions /etc/opensm/partitions.conf
-  ibweave check -t fabric.txt --plan switches.ndt,hosts.ndt
-  ibweave check tables --policy policy.yaml --format sarif
-  ibweave check tables --report sarif=ibweave.sarif --report junit=ibweave.xml
-  ibweave check fabric.txt --lfts /var/log/opensm-lfts.dump
-  dump_lfts | ibweave check -t fabric.txt --lfts - --format json
-  ibweave check --explain credit-loop`,
-		Args: a.maxArgs(1),
+		Args:  a.maxArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case rules:

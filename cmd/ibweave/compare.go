@@ -70,44 +70,7 @@ func (a *app) compareCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compare TOPOLOGY [-e ENGINE,..] [--lfts FILE ..]",
 		Short: "engines, OpenSM's too, and existing tables side by side",
-		Long: `Route a fabric with several engines, and put their tables side by side with those
-that a fabric has: are they right, how long are the paths, how do routes spread
-over cables, and what is left of the bandwidth when half of the ports sends to the
-other half.
-
-FILE of --lfts is a dump of forwarding tables, whose LIDs are those of the topology,
-or a directory that compile wrote for the same fabric, with its virtual lanes.
-
-The effective bisection bandwidth is that of Hoefler, Schneider and Lumsdaine: over
-random bisections, each port of one half sends to one of the other, and the routes
-on a cable share it evenly; 100 % is what a crossbar would do. All columns are tried
-on the same bisections, and the difference of each to the first, or to that of
---against, is the mean over bisections with its 95 % interval: a column is worse where
-this interval lies below -0.5 points.
-
-All-to-all, random permutations and shifts are traffic of all ports at once. Their
-figure is the greatest load of a cable: routes on it at the same time, times the rate of
-the fastest cable over its own; 1 is what a crossbar would do. See docs/dev/quality.md.
-
-ENGINE is one of ours, or opensm:NAME for an engine of OpenSM, which then runs on ibsim:
-opensm:minhop, opensm:updn, opensm:ftree, opensm:dfsssp, opensm:nue, opensm:lash. It runs with
-OpenSM's default options. dfsssp, lash, nue and torus-2QoS get qos TRUE, and their SL-to-VL tables
-and path SLs are read as well, for the verdict on credit loops.
-
---traffic adds what the jobs of a file put on cables: the time of the busiest one over that of the
-busiest host's, which no tables can be below, and the most that a job is slowed down. It is static; sim
---traffic simulates the jobs. --fit adds a column for each of our engines with the tables that compile
---traffic makes.
-
---damage measures the same on fabrics of which 1, 3, 5 and 10 % of the cables between
-switches are gone at random, or of the switches without hosts, ten fabrics each. No host
-is cut off.`,
-		Example: `  ibweave compare -t fabric.txt -e updn,minhop,spam
-  ibweave compare -t fabric.txt -e updn --lfts /var/log/opensm-lfts.dump
-  ibweave compare -t torus.txt -e xy,updn --format json
-  ibweave compare -t fabric.txt -e updn,minhop,fattree --traffic jobs.yaml
-  ibweave compare -t fabric.txt -e updn,opensm:updn --damage cables --svg damage.svg`,
-		Args: a.topologyArg,
+		Args:  a.topologyArg,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			opt, err := c.parse(cmd)
 			if err != nil {

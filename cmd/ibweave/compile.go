@@ -75,55 +75,7 @@ func (a *app) compileCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compile TOPOLOGY [-e ENGINE] -o DIR",
 		Short: "make forwarding tables for OpenSM, and prove them",
-		Long: `Make the forwarding tables of a fabric, prove them safe, and write what OpenSM
-needs to use them.
-
-FILE is ibnetdiscover text, opensm-subnet.lst, db_csv or lst of ibdiagnet, or a
-topology in another form that ibweave help forms lists. zstd and gzip are
-recognized. FILE may be a directory with one of these, such as that of a run of
-ibdiagnet, or its .tar, .tar.gz, .tar.zst or .zip.
-
-DIR gets these files:
-  opensm-lfts.dump            the forwarding tables
-  opensm-lid-matrix.dump      hops from each switch to each LID
-  guid2lid                    the LIDs, for OpenSM's cache folder
-  opensm.conf                 a configuration by which OpenSM loads them
-  opensm.fdbs                 the tables, as OpenSM dumps them
-  opensm-subnet.lst           the links, as OpenSM dumps them
-  fabric.ibnetdiscover        the fabric with its LIDs
-  certificate.txt             the proof that there is no credit loop
-  manifest.json               version, options and checksums
-  switch-order                order of the switches, where the engine has one
-  opensm-ftree-ca-order.dump  order of the hosts, where the engine has one
-  opensm-sl2vl.dump           SL-to-VL tables, where paths need lanes
-  path-sls.dump               SLs of paths, where paths need lanes
-  ibweave.far, adaptive.json  groups of ports, with --adaptive
-  opensm.mcfdbs, mfts.dump    multicast tables, with -g
-  groups.json                 the groups with their MLIDs, with -g
-  partitions.conf             the groups for OpenSM, with -g
-
-DIR appears as a whole: a crash leaves the old DIR or the new one. With errors
-in the tables nothing is written, unless --force says so.
-
-The files make OpenSM load static tables, which stay as they are when a cable
-fails. The plugin for OpenSM makes tables that follow the fabric.
-
-Without -e several engines route the fabric, on as many virtual lanes as --vls
-says, or one. For each engine the worse of two distances counts: to the least
-load and to the most bandwidth of all. The engine with the smallest wins. With
---previous it is the engine of that DIR.
-
-Engines:
-` + engineItems() + `
-Multicast schemes, --mcast:
-` + schemeHelp(),
-		Example: `  ibweave compile -t fabric.txt -o tables
-  ibweave compile -t fabric.txt -e updn --lids dense --lmc 1 --dry-run
-  ibweave compile -t changed.txt --previous tables -o tables.new
-  ibweave compile -t fabric.txt -e updn --adaptive -o tables
-  ibweave compile -t mesh.txt -e xy -g groups.yaml --mcast comb -o tables
-  ibnetdiscover | ibweave compile -t - -e minhop -o tables --format json`,
-		Args: a.topologyArg,
+		Args:  a.topologyArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if list {
 				if err := errors.Join(wrongValues(cmd)...); err != nil {

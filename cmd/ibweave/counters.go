@@ -67,28 +67,7 @@ func (a *app) countersCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "counters [DIR | -t TOPOLOGY [--lfts FILE]] [FILE]",
 		Short: "which cables have errors, and which are hot by routing or traffic",
-		Long: `Compare what the ports have counted with the routes of forwarding tables: which cables
-between switches carry more than others because many routes cross them, and which
-because few routes carry much; who shares them; where packets wait; and which cables
-have errors. The tables are those of DIR, as check takes it, or of a TOPOLOGY and a FILE.
-Without tables only errors are listed.
-
-FILE is what perfquery -x prints for one port after the other, db_csv of ibdiagnet with
-PM_INFO, a folder or an archive with one of these, or a CSV of rates: a header row of node,
-port and counters such as xmit_bytes, and a row for each port. Without FILE it is the
-folder or the file that the topology is from. Counters count from their last reset on: two
-readings, --before, say what was counted since.
-
-A cable is hot from --hot times the mean of all cables between switches on, in bytes for its
-rate. Its load is the product of its routes and of the bytes of each route, both for the
-mean. Routing is the cause if two thirds of the logarithm of the load or more are routes,
-traffic if these are a third or less, else both.
-
-The exit status is 0, whatever is found.`,
-		Example: `  ibweave counters tables after.txt --before before.txt --seconds 60
-  ibweave counters -t /var/tmp/ibdiagnet2
-  ibweave counters -t fabric.txt --lfts opensm-lfts.dump rates.csv --format json`,
-		Args: a.maxArgs(2),
+		Args:  a.maxArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			dir, err := o.arguments(args)
 			if err != nil {

@@ -31,28 +31,7 @@ func (a *app) diffCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff OLD NEW",
 		Short: "what a change does, whom it affects, and what to write first",
-		Long: `Compare two states of a fabric: nodes, cables, LIDs, forwarding tables,
-SL-to-VL tables, path SLs, multicast tables and choices of adaptive switches that
-changed, and the pairs of ports whose path did.
-
-OLD and NEW are each a directory that compile wrote, a folder of dumps as check
-takes it, a topology, or one dump of tables. A dump alone does not tell the cables:
-they are those of -t, else those of the other side. A file is compared with a
-directory in what it tells. Nodes are matched by GUID and entries by the port
-that they lead to, so that other LIDs alone are no differences.
-
-OpenSM writes switch by switch, so meanwhile packets meet old entries on some
-switches and new ones on others. diff says whether they can loop then, whether
-old and new paths together can wait for each other's credits in a cycle, and in
-which order to write so that no state on the way has a loop.
-
-Differences are notes, loops on the way are warnings, and pairs that arrived and
-no longer do are errors.`,
-		Example: `  ibweave diff tables tables.new
-  ibweave diff last-week.ibnetdiscover today.ibnetdiscover
-  ibweave diff tables live-lfts.dump --fail-on note
-  ibweave diff -t fabric.txt before.lfts after.lfts --format json`,
-		Args: a.maxArgs(2),
+		Args:  a.maxArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 2 {
 				return usagef("diff needs two states, OLD and NEW")

@@ -65,12 +65,6 @@ func mlidFlag(flags *pflag.FlagSet, to *uint16, name, usage string) {
 	})
 }
 
-// reachHelp is what the help of a command says of these flags.
-const reachHelp = `
---ibsim is a simulated fabric, by ibsim's own sockets: no program has to be
-loaded before ours. --umad is a real one, by /dev/infiniband/umadN. One of them
-is needed.`
-
 // args takes the name of --ibsim NAME, which the flag leaves to the arguments.
 func (r *reach) args(cmd *cobra.Command, args []string) error {
 	r.viaIbsim = cmd.Flags().Changed("ibsim")
@@ -141,22 +135,7 @@ func (a *app) discoverCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "discover --ibsim [NAME] | --umad DEVICE[:PORT]",
 		Short: "find out what a live fabric consists of, as ibnetdiscover text",
-		Long: `Send subnet management packets by directed routes, many at a time, and print
-what they find in the form of ibnetdiscover. It only reads.
-` + reachHelp + `
-
-Directed routes need neither LIDs nor forwarding tables; pull and drift send no
-other subnet management packets. Adapters do not pass them on, so that of a
-fabric of several planes (XDR) the plane of the port is found: name a port of
-each plane in turn.
-
-With --node-name-map the text has those names, as that of ibnetdiscover.
-
-What does not answer, and what contradicts itself, goes to standard error, and
-the exit status is 1.`,
-		Example: `  ibweave discover --ibsim
-  ibweave discover --umad mlx5_0:1 -o fabric.txt`,
-		Args: a.maxArgs(1),
+		Args:  a.maxArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := r.args(cmd, args); err != nil {
 				return err
@@ -208,12 +187,7 @@ func (a *app) devicesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "devices",
 		Short: "list the RDMA ports of this machine",
-		Long: `List the ports of this machine's RDMA devices: by what --umad can name them, and
-whether subnet management can be spoken there (an InfiniBand link layer and a
-umad device). The exit status is 4 when there is none.`,
-		Example: `  ibweave devices
-  ibweave devices --format json`,
-		Args: a.noArgs,
+		Args:  a.noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			list, err := umad.List()
 			if err != nil {

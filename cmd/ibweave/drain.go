@@ -40,31 +40,7 @@ func (a *app) drainCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "drain DIR",
 		Short: "plan how to take switches and cables out of use, and back",
-		Long: `Plan how the tables of DIR, which compile wrote and the fabric has, are led around
-switches and cables before these are unplugged, and back. Each part is drained by tables of
-its own, in which what needs no change stays, and which are proven twice: with the part
-still cabled, and without it. The plan says for each step the greatest load, what the
-subnet manager writes, in which order without loops on the way, and the same for the way
-back.
-
-Parts that can be out of use together are a window: no host that is not on them is cut off,
-and no cable has more than --limit times the greatest load of DIR. A part goes into the first
-window that it fits into. Between windows all is put back.
-
---switch and --cable take names and GUIDs, lists with numbers in brackets too; a switch
-system is drained with all of its chips. A cable is a port at one end, NODE:PORT, by number
-or label. The hosts of a drained leaf are out with it. --host-group drains all hosts of a
-group of --host-groups, and the leaves that only these use.
-
-The plan is about unicast: multicast trees over a part are not moved.
-
--o DIR writes a compiled directory for each step, window-1/step-1 and so on. The exit
-status is 1 when a part cannot be drained.`,
-		Example: `  ibweave drain tables --switch 'spine[01-04]'
-  ibweave drain tables --cable leaf03:37 --cable leaf03:38
-  ibweave drain tables --host-groups racks.yaml --host-group rack:r12
-  ibweave drain tables --switch director1 --limit 1.5 -o plan`,
-		Args: a.maxArgs(1),
+		Args:  a.maxArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 || len(o.switches)+len(o.cables)+len(o.groups) == 0 {
 				return usagef("drain needs DIR, which compile wrote, and --switch, --cable or --host-group")

@@ -39,31 +39,7 @@ func (a *app) driftCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "drift DIR --live FILE.. | --ibsim [NAME] | --umad DEVICE[:PORT]",
 		Short: "has the fabric drifted from the tables that were compiled",
-		Long: `Read the tables of DIR, which compile wrote or which is a folder of dumps as check
-takes it, back, and compare them with those
-that the switches have: linear forwarding tables, and multicast tables and
-SL-to-VL tables when both sides have them. For each switch it says which entries
-are missing, extra and changed.
-
---live is a dump of what the switches have: what dump_lfts or dump_mfts print,
-opensm-lfts.dump, opensm.mcfdbs, opensm-sl2vl.dump; once for each dump, or the
-folder that pull wrote. Forms are recognized by content; - is standard input.
-` + strings.Replace(reachHelp[1:], "One of them\nis needed.", "Tables are read\nas pull reads them, and nothing is written.", 1) + `
-
-Entries are compared as the switches have them, by LID, MLID and port number;
-switches by GUID. Multicast packets that loop come before anything
-else, with the cycle of switches and ports, then unicast packets that do, then
-credit loops.
-
-Without anything but notes it prints nothing, so that cron sends mail only when
-there is something to read; -v prints a line even so. Missing and changed entries
-are errors, and so are cables that are gone or moved while tables send packets to them;
-extra entries and other cables are warnings.`,
-		Example: `  ibweave drift tables --umad mlx5_0
-  dump_lfts | ibweave drift tables --live -
-  ibweave drift tables --live lfts --live mfts --fail-on warning
-  */10 * * * * ibweave drift /etc/opensm/tables --umad mlx5_0 --summary`,
-		Args: a.maxArgs(2),
+		Args:  a.maxArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usagef("drift needs a directory that compile wrote")

@@ -28,18 +28,7 @@ func (a *app) planCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan DIR|FILE",
 		Short: "write a cabling plan from a fabric",
-		Long: `Write the cables of a fabric as a plan, which check --plan holds a fabric to. FILE is a
-topology in any form; DIR is what compile wrote or a folder of dumps as check takes it.
-
---format ndt is UFM's network definition table: StartDevice, StartPort, EndDevice,
-EndPort. Ports of a director are "Blade 16_Port 2/20": leaf card 16, chip 2, port 20.
-csv has the same four columns without the fifth, topo is the form of ibutils. Cables
-inside a chassis and those to aggregation nodes are left out. A node whose name is not
-its own, or cannot be written in the form, stands there by its GUID.`,
-		Example: `  ibweave plan fabric.txt -o plan.ndt
-  ibweave check -t today.txt --plan plan.ndt
-  ibweave plan tables --format topo`,
-		Args: a.maxArgs(1),
+		Args:  a.maxArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usagef("plan needs a topology: DIR or FILE")
@@ -139,23 +128,8 @@ func (a *app) slurmCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "slurm -t TOPOLOGY",
 		Short: "write Slurm's topology files from a fabric",
-		Long: `Write which hosts are on which leaf and how leaves are joined, for a scheduler that
-places jobs. --format conf is topology.conf of Slurm's topology/tree, yaml is
-topology.yaml of Slurm 25.05 with a tree and a block topology, json has the same facts
-for other schedulers.
-
-The switches of Slurm are groups: each leaf, and for each level above the leaves what
-its cables join (pod1, pod2, .. top). The leaves of a host with several ports, its
-rails, are one group, called after the first of them. Storage, gateways, routers and
-aggregation nodes are left out, as are adapters without the name of a host: --kinds and
---host-regexp say otherwise. Comments say what was left out.
-
-A block is a leaf with at least --block-size hosts.`,
-		Example: `  ibweave slurm -t fabric.txt -o /etc/slurm/topology.conf
-  ibweave slurm -t /var/tmp/ibdiagnet2 --format yaml --block-size 16 -o topology.yaml
-  ibweave slurm -t fabric.txt --host-regexp '^(\S+)-ib\d' --switch-names numbers`,
-		Args: a.noArgs,
-		RunE: func(*cobra.Command, []string) error { return a.slurm(&o) },
+		Args:  a.noArgs,
+		RunE:  func(*cobra.Command, []string) error { return a.slurm(&o) },
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&o.topology, "topology", "t", "", "topology `FILE`; - is standard input")

@@ -40,22 +40,7 @@ func (a *app) genCommand() *cobra.Command {
 	g.cmd = &cobra.Command{
 		Use:   "gen KIND",
 		Short: "make a fabric: a tree, mesh, torus, directors, ..",
-		Long: `Make a fabric and write it as ibnetdiscover text, which ibsim loads, or with
---format ibdiagnet2 as the directory that ibdiagnet writes: db_csv, lst and
-ibnetdiscover text. --format lst is the list of links that OpenSM writes,
-opensm-subnet.lst.
-
-The same kind, flags and seed give the same bytes. Switches have the GUIDs from
-0x200000 on, channel adapters those from 0x100000 on, aggregation nodes those from
-0x300000 on; no port has a LID.
-
-Options after the kind make any kind like fabrics that operators have.`,
-		Example: `  ibweave gen fattree --radix 8 --levels 2 -o fat.ibnetdiscover
-  ibweave gen fattree --radix 8 --format ibdiagnet2 -o ibdiagnet2
-  ibweave gen fattree --radix 40 --aggregation-nodes -o sharp.ibnetdiscover
-  ibweave gen tree --leaves 4 --rails 8 --hosts 32 --spines 16 --parallel 2 --ports 64 -o rails.ibnetdiscover
-  ibweave gen mesh --dims 16x16 | ibweave compile -t - -e updn -o tables`,
-		Args: a.noArgs,
+		Args:  a.noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return usagef("gen needs a KIND: %s", strings.Join(kindNames(cmd), ", "))
 		},

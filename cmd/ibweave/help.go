@@ -1,6 +1,7 @@
 package main
 
 import (
+	"embed"
 	"fmt"
 	"io"
 	"maps"
@@ -45,12 +46,7 @@ func (a *app) manCommand(root *cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "man",
 		Short: "write the manual pages",
-		Long: `Write a page for each command and each help topic into a directory: manual
-pages, to be read with man -l FILE, or Markdown, as in docs/reference.`,
-		Example: `  ibweave man -o man
-  man -l man/ibweave-compile.1
-  ibweave man --format markdown -o reference`,
-		Args: a.noArgs,
+		Args:  a.noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			pages, err := cli.Pages(root, format)
 			if err != nil {
@@ -77,12 +73,22 @@ func (a *app) formsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "forms",
 		Short: "the forms of text that commands read",
-		Long: `Files are recognized by their content, whatever their names: text of these forms,
-also compressed with zstd or gzip, wherever a file of the kind is asked for, and in
-folders and archives of dumps. Of several topologies in a folder, the first in this
-table is taken. What a form lacks is left out of the fabric, or inferred as it says
-here; check says what it cannot decide without it.
-` + formsText(),
+	}
+}
+
+// helpTexts has the help text of each command, by its name, with its examples below "Examples:".
+//
+//go:embed help/*.txt
+var helpTexts embed.FS
+
+// describe gives root and its commands the texts of help. Lines such as {engines} stand for tables of the program.
+func describe(root *cobra.Command) {
+	tables := strings.NewReplacer("{engines}\n", engineItems(), "{schemes}\n", schemeHelp(), "{forms}\n", formsText())
+	for _, c := range append(root.Commands(), root) {
+		if data, err := helpTexts.ReadFile("help/" + c.Name() + ".txt"); err == nil {
+			long, examples, _ := strings.Cut(string(data), "\nExamples:\n\n")
+			c.Long, c.Example = strings.TrimSuffix(tables.Replace(long), "\n"), strings.TrimSuffix(examples, "\n")
+		}
 	}
 }
 

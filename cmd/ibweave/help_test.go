@@ -190,3 +190,18 @@ func TestErrorsNameCommand(t *testing.T) {
 		t.Errorf("%d errors name a command, want 20 or more", said)
 	}
 }
+
+// Each text of help belongs to a command.
+func TestHelpTextsHaveCommands(t *testing.T) {
+	root := (&app{}).rootCommand()
+	files, err := helpTexts.ReadDir("help")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		name := strings.TrimSuffix(f.Name(), ".txt")
+		if c, _, err := root.Find([]string{name}); name != root.Name() && (err != nil || c.Long == "") {
+			t.Errorf("help/%s: no command %s", f.Name(), name)
+		}
+	}
+}

@@ -62,15 +62,12 @@ type memberReport struct {
 }
 
 // memberCommand makes join and leave, which differ in what they send.
-func (a *app) memberCommand(name, done, short, long string, send func(*subnet.Client, context.Context, subnet.Manager, subnet.Membership) (mad.MCMemberRecord, error)) *cobra.Command {
+func (a *app) memberCommand(name, done, short string, send func(*subnet.Client, context.Context, subnet.Manager, subnet.Membership) (mad.MCMemberRecord, error)) *cobra.Command {
 	var m membership
 	cmd := &cobra.Command{
 		Use:   name + " --ibsim [NAME] | --umad DEVICE[:PORT] --mgid M --port-guid G",
 		Short: short,
-		Long:  long + "\n" + reachHelp,
-		Example: `  ibweave ` + name + ` --ibsim --mgid ff12:a01d:fe80::1 --port-guid 0x100001
-  ibweave ` + name + ` --umad ib0 --mgid ff12:a01d:fe80::1 --port-guid 0x0002c90300a1b2c3 --send-only`,
-		Args: a.maxArgs(1),
+		Args:  a.maxArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := m.args(cmd, args); err != nil {
 				return err
@@ -125,21 +122,9 @@ func (a *app) memberCommand(name, done, short, long string, send func(*subnet.Cl
 }
 
 func (a *app) joinCommand() *cobra.Command {
-	return a.memberCommand("join", "joined", "make a port a member of a multicast group",
-		`Ask the subnet manager to make a port a member of a multicast group; a full
-member makes the group if it is not there. The port may be any of the fabric.
-
-The exit status is 1 when the subnet manager refuses, and when the group has
-another MLID than --mlid; the port is no member then.`,
-		(*subnet.Client).Join)
+	return a.memberCommand("join", "joined", "make a port a member of a multicast group", (*subnet.Client).Join)
 }
 
 func (a *app) leaveCommand() *cobra.Command {
-	return a.memberCommand("leave", "left", "end the membership of a port in a multicast group",
-		`Ask the subnet manager to end the membership of a port in a multicast group, in
-the way that --send-only or --non-member say, else as a full member.
-
-The exit status is 1 when the subnet manager refuses, as it does when the port
-is no such member, and when the group has another MLID than --mlid.`,
-		(*subnet.Client).Leave)
+	return a.memberCommand("leave", "left", "end the membership of a port in a multicast group", (*subnet.Client).Leave)
 }

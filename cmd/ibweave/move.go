@@ -41,35 +41,7 @@ func (a *app) moveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "move [DIR | -t OLD] NEW",
 		Short: "plan how to move, add and remove cables, switches and hosts",
-		Long: `Plan the steps from a fabric to another one: which cables are unplugged and plugged in
-together, and the tables before, during and after each step. DIR is what compile wrote and
-the fabric has; -t OLD is the fabric alone, for which tables are made first. NEW is the
-fabric as it is meant to be, as a topology in any form or a cabling plan, or a file of edits:
-
-  edits:
-    - add switch leaf06 40
-    - plug leaf06:37 spine00:7
-    - unplug leaf00:38
-
-with unplug NODE:PORT, plug NODE:PORT NODE:PORT [RATE], add switch|host NAME [GUID] PORTS and
-remove NODE. Instead of edits: a file may have steps: with a list of such lists, which are
-then the steps; --write-plan writes such a file of the steps that were found.
-
-In each step the old cables are drained before they are unplugged, and the new ones get
-packets after they are plugged in; no table entry changes while cables do. Cables into free
-ports come first, then those that have to be moved, then what goes for good, in as
-few steps as possible. No step cuts off a host whose own cable stays, and no cable has more than
---limit times the greatest load before. The plan says for each step who is down meanwhile, the
-loads, what the subnet manager writes, in which order, and the same for the way back.
-
-The plan is about unicast: multicast trees are not moved.
-
--o DIR writes a compiled directory for each state, step-1/drained, step-1/after and
-step-1/back, and with -t before. The exit status is 1 when some cables cannot be moved.`,
-		Example: `  ibweave move tables planned.txt
-  ibweave move -t today.txt -e updn edits.yaml --limit 1.5
-  ibweave move tables planned.ndt --at-once 2 --write-plan steps.yaml -o plan`,
-		Args: a.maxArgs(2),
+		Args:  a.maxArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.topology == "" && len(args) != 2 || o.topology != "" && len(args) != 1 {
 				return usagef("move needs DIR, which compile wrote, or -t OLD, and NEW, a topology, a cabling plan or a file of edits")

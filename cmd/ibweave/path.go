@@ -34,26 +34,7 @@ func (a *app) pathCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "path {DIR | TOPOLOGY --lfts FILE} SRC DST",
 		Short: "the paths between two hosts, and who shares their cables",
-		Long: `Follow packets from SRC to DST and back through the forwarding tables of DIR, as
-check takes it, or of FILE: the cables of each path with their rates, the routes that
-share them, its lanes, and for the busiest cable between switches the hosts on both
-sides. Each LID of a port has a path of its own.
-
-SRC and DST are names of hosts, adapters or switches, GUIDs with 0x in front, or lists
-of these with numbers in brackets, n[001-004]. Names that a terminal cuts, like
-prod..leaf03, stand for the one node that has such a name. DST may be a LID. Of two
-hosts with several adapters, those of the same name speak to each other, with
---all-ports all.
-
-With adaptive routing, of DIR or of --far FILE, all choices of each path follow with their
-share of packets. The path itself and all routes are those of the static ports.
-
---all-from HOST is a line for each path from HOST to every other host. The exit status is 1
-when a packet is lost.`,
-		Example: `  ibweave path tables n001 n017
-  ibweave path -t fabric.txt --lfts opensm-lfts.dump 'n001 mlx5_0' 34
-  ibweave path tables --all-from n001`,
-		Args: a.maxArgs(3),
+		Args:  a.maxArgs(3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			wanted := 2
 			if o.allFrom != "" {

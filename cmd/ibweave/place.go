@@ -39,24 +39,7 @@ func (a *app) placeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "place [DIR | -t TOPOLOGY {--lfts FILE | -e ENGINE}] --hosts N",
 		Short: "find free hosts for a job, where it disturbs others least",
-		Long: `Find sets of free hosts for a job, and rank them by what the job and those that run wait
-for each other on the cables of the tables, of DIR, of FILE or made by ENGINE.
-
-Busy are the hosts of the jobs in --traffic (docs/traffic.md), of the running jobs in what
-squeue --json or scontrol show job prints (--slurm), each of which counts as an all-to-all
-of --size, and of --busy, such as hosts that are down. Names that the fabric lacks are
-listed and left out.
-
-Sets are the first free hosts in order; the fewest leaves, whole leaves, quiet leaves and
-those nearest to each other, of the fabric and of its parts; and what a search finds beside
-the best of them. Times are those of static loads, as ibweave traffic has them: COST is the
-time of the job with the others, and the longest that one of these waits for it.
-
-The exit status is 1 if there are too few free hosts.`,
-		Example: `  ibweave place tables --hosts 16 --traffic jobs.yaml
-  squeue --json | ibweave place tables --hosts 16 --pattern allreduce-ring --slurm - --format json
-  ibweave place -t fabric.txt -e updn --hosts 8 --busy 'node[001-100]'`,
-		Args: a.maxArgs(1),
+		Args:  a.maxArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.parse(); err != nil {
 				return err

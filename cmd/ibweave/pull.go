@@ -33,19 +33,7 @@ func (a *app) pullCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pull --ibsim [NAME] | --umad DEVICE[:PORT] -o DIR",
 		Short: "read the forwarding tables of a live fabric into dump files",
-		Long: `Discover the fabric, read the linear and multicast forwarding tables and the
-SL-to-VL maps of all its switches and the P_Key tables of all end ports, and write into
-DIR what check and diff read: ` + outdir.TopologyName + `, ` + outdir.LFTsName + `, ` + outdir.MFTsName + `,
-` + outdir.MCFDBsName + `, ` + outdir.SL2VLName + ` and ` + open.PKeysName + `. Where the VL of a packet depends on its SL, subnet administration
-is asked for the SLs of all paths, and ` + outdir.PathSLsName + ` has them; on large fabrics that
-keeps the subnet manager busy for some time (--no-path-sl). Nothing is changed.
-` + reachHelp + `
-
-Tables that could not be read, and what contradicts itself, go to standard
-error, and the exit status is 1.`,
-		Example: `  ibweave pull --ibsim -o live
-  ibweave check live`,
-		Args: a.maxArgs(1),
+		Args:  a.maxArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := r.args(cmd, args); err != nil {
 				return err

@@ -33,24 +33,7 @@ func (a *app) railsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rails [DIR | -t TOPOLOGY [--lfts FILE | -e ENGINE]]",
 		Short: "which port is on which rail, and what is swapped or missing",
-		Long: `Find the rails of a fabric: port k of each host, on the leaf where the hosts beside it
-have theirs. Ports of the same name are on one rail, mlx5_3 of all hosts; where hosts
-call their adapters differently, those on the same leaves, else those in the same place
-of their hosts' order. It lists ports in each other's places, ports on a leaf of another
-rail or of other hosts, hosts that lack a rail, and leaves that are cabled to the spines
-of another rail.
-
-With forwarding tables, of DIR, of FILE or made by ENGINE, it says which routes within a
-rail leave it, and how long ring and tree all-reduce and all-to-all take inside the rails,
-over what a crossbar would take. The ranks of a rail are its ports in the order of the
-hosts' names.
-
---host lists the ports of hosts. Hosts are named as in ibweave slurm.`,
-		Example: `  ibweave rails -t fabric.txt
-  ibweave rails -t fabric.txt --host 'n[001-016]'
-  ibweave rails tables --format json
-  ibweave rails -t planes.txt -e updn --host-regexp '^(?P<adapter>[AB])-(?P<host>.*)$'`,
-		Args: a.maxArgs(1),
+		Args:  a.maxArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.rails(cmd.Context(), &o, args)
 		},

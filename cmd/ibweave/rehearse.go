@@ -26,24 +26,7 @@ func (a *app) rehearseCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rehearse DIR",
 		Short: "try tables without hardware: in the real OpenSM, on the real ibsim",
-		Long: `Start ibsim with the fabric of DIR and OpenSM with its files, or with the plugin,
-read the tables back from the simulated switches, and compare entry by entry. DIR
-is what compile wrote. Needs opensm, ibsim-utils and infiniband-diags.
-
-Files carry forwarding tables, and SL-to-VL tables where OpenSM's qos_* options make
-them. Where the proof needs more, the SLs of paths say, or where there are multicast
-tables, the verdict is different, and the plugin is needed. With --via plugin OpenSM has the plugin, with the
-engine and the options that DIR was compiled with; ports join the multicast groups
-by requests to subnet administration; and the linear and multicast forwarding
-tables and SL-to-VL tables of all switches are compared, multicast by MGID, since
-OpenSM gives out MLIDs itself. Tables for jobs (compile --traffic) need the file of the
-jobs again: --traffic FILE.
-
-ibsim gives port p of a CA the port GUID caguid+p, so OpenSM gets copies of
-guid2lid and of the comments of the tables with these.`,
-		Example: `  ibweave rehearse tables
-  ibweave rehearse tables --via plugin`,
-		Args: a.maxArgs(1),
+		Args:  a.maxArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usagef("rehearse needs a directory that compile wrote")

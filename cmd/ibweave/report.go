@@ -48,48 +48,7 @@ func (a *app) reportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "report [DIR | OLD NEW | -t TOPOLOGY [--lfts FILE | --engines A[,B]]]",
 		Short: "a page with pictures: the fabric, its paths, loads and findings",
-		Long: `Write one HTML page that shows a fabric and what check says of it, and needs nothing
-but a browser: no network, no server. It draws the switches in levels, or by their
-coordinates on a mesh or torus, with links coloured by the routes on them. A click on a
-switch shows its links and entries, two hosts the path between them, a credit loop the
-cycle, and a multicast group its tree.
-
-DIR is what compile wrote or a folder of dumps as check takes it; else the files are those of check. Cables are
-looked at with and without tables, as check --wiring does.
-
-OLD and NEW are two states, each a directory, a topology, or forwarding tables for the cables of -t or of
-the other state; with --engines A,B they are the tables of two engines. The page shows either state, or
-what differs: cables that are gone, new, moved or of another rate, nodes, forwarding entries and loads.
-
---svg and --png write a picture of one view:
-  fabric           everything
-  path:SRC,DST     the path from one host to another, each by name, GUID or LID
-  fan:DST          the ports by which each switch may send to a host or switch
-  group:NAME       the tree of a multicast group, by name or MLID
-  credit-loop      the first credit loop; credit-loop:2 the second
-  changes          what differs between two states
-  boxes:GROUPING   each pod, or each group of --host-groups, as one box; boxes:pods,NAME with one open
-  heat:load        a map leaf by leaf: routes on the busiest link of the paths from one to
-                   another; heat:hops the switches on a path, heat:paths the different paths
-
-Cables show routes, or what --cables names: bound, the load in percent of the proven bound; trees, how many
-multicast trees use them; choices, how many LIDs adaptive switches may send by them; a counter of --counters; jobs
-or "job NAME", the bytes of --traffic; "group GROUPING NAME", the routes from and to a group of --host-groups. On
-the page a list has all of these.
-
---interactive puts the tables of DIR, which compile wrote, and the compiler into the page: a
-click has a cable or a switch fail, be drained, come back, slow down or be plugged elsewhere, and
-the page shows what the tables are then, as compile --previous, whatif and drain give them. The
-page is larger by 4 MB at most.
-
-Whatever the findings are, the exit status is 0: check is what gates.`,
-		Example: `  ibweave report tables -o report.html
-  ibweave report -t fabric.txt --lfts /var/log/opensm-lfts.dump -o report.html
-  ibweave report tables --interactive -o report.html
-  ibweave report yesterday today -o report.html
-  ibweave report -t fabric.txt --engines updn,ftree -o report.html
-  ibweave report tables --svg path.svg --view 'path:n001 mlx5_0,n017 mlx5_0'`,
-		Args: a.maxArgs(2),
+		Args:  a.maxArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := a.resolveReport(&r, args); err != nil {
 				return err

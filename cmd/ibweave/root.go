@@ -48,14 +48,8 @@ func init() { cobra.EnableCommandSorting = false }
 // rootCommand is the program's tree of commands.
 func (a *app) rootCommand() *cobra.Command {
 	root := &cobra.Command{
-		Use:   "ibweave COMMAND",
-		Short: "compile an InfiniBand fabric into forwarding tables and prove them safe",
-		Long: `ibweave compiles an InfiniBand fabric into forwarding tables, proves them safe
-and hands them to OpenSM. ibweave help forms lists the forms of text that it reads.`,
-		Example: `  ibnetdiscover > fabric.txt
-  ibweave compile -t fabric.txt -e updn -o tables
-  ibweave check tables
-  ibweave rehearse tables`,
+		Use:           "ibweave COMMAND",
+		Short:         "compile an InfiniBand fabric into forwarding tables and prove them safe",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          a.noArgs,
@@ -105,6 +99,7 @@ and hands them to OpenSM. ibweave help forms lists the forms of text that it rea
 	}
 	root.AddCommand(a.versionCommand(), a.manCommand(root), a.formsCommand(), movedCommand("reproduce"), movedCommand("schedule"))
 	root.SetOut(a.exact)
+	describe(root)
 	a.addCobraCommands(root)
 	for _, c := range root.Commands() {
 		c.Hidden = c.GroupID == ""

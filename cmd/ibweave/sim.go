@@ -69,68 +69,8 @@ func (a *app) simCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sim [DIR | -t TOPOLOGY {--lfts FILE | -e ENGINE}] {--load LIST | --burst N | --trace FILE | --traffic FILE}",
 		Short: "simulate tables with traffic, packet by packet or flit by flit",
-		Long: `Simulate a fabric with the very tables that its switches get, and measure latency
-and throughput.
-
-DIR is what compile wrote or a folder of dumps as check takes it; or the tables come from the files that check takes,
-or from an engine, -e.
-
-There are four kinds of traffic:
-  --load LIST     open loop: hosts send at random times, on average this share
-                  of their links' data rate; measured after a warm-up until the
-                  mean latency is known to --error with 95 % confidence (batch
-                  means)
-  --burst N       closed loop: every host sends N messages at once; the time to
-                  the last receiver
-  --trace FILE    the messages of a file: nanoseconds, source LID, destination
-                  LID, bytes and perhaps the SL, a line each
-  --traffic FILE  the jobs of a file (docs/traffic.md), whose messages wait for
-                  each other as those of collective operations do: how long each
-                  job takes, alone and with the others, who waits for whom, and
-                  at which cables
-
-Hosts are those of the fabric, or of --hosts or --rank-file, and are ranks in this order.
-Messages go to them by --pattern, and a --multicast share of them to the groups
-that the host may send to, by multicast or (--repeat) as one unicast message for
-each receiver. --multicast 1 --sources one --burst 1 is one multicast.
-
---load, --bytes and --seed take lists, and all combinations are simulated, one on
-each core at a time. With --state FILE a sweep that was interrupted goes on where
-it was. Results are the same on any number of cores.
-
---engines A,B and --vls 1,2,4 compare engines and virtual lanes with the same traffic and seeds.
---adaptive free|hbf|all answers what adaptive routing buys: the same traffic with the same
-seeds goes over the static tables and over tables that leave switches a choice of ports: those
-of --far FILE, or of DIR, or else as many as are proven free of credit loops. With free a switch chooses for each packet
-(--choice), with hbf by a hash of its flow. One table, and one picture with --svg or --png,
-compare them. -t alone takes the engine that compile would choose. The gain is in what is
-accepted; with several --seed it has a 95 % interval.
-
---router spam has SPAM's own routers in place of tables, which compile cannot make: worms go up,
-then down a spanning tree from the centre, choose among the channels that are free, and split for a
-group; docs/dev/simulator.md has the paper's hardware.
-
-A deadlock is reported with the channels of its cycle, as check reports a credit
-loop, and exit status 1; so are packets that the tables lose.
-
-An experiment file, -f FILE, is YAML: the names of flags with their values, lists
-as lists, and tables: DIR. Flags on the command line go before it; files are
-relative to its folder.
-
-docs/simulator.md has the model, all parameters, and limits.`,
-		Example: `  ibweave sim tables --load 0.1:0.9:0.1
-  ibweave sim tables --burst 1 --multicast 1 --sources one --bytes 32,256,2048
-  ibweave sim tables --load 0.05:0.6:0.05 --sls 4 --format csv -o out.csv --state out.state
-  ibweave sim -t fabric.txt --lfts opensm-lfts.dump --pattern shift:7 --load 0.5 --seed 1,2,3
-  ibweave sim -t fabric.txt --engines updn,layered --vls 1,4 --load 0.3:0.9:0.2 --svg lanes.svg
-  ibweave sim tables --hosts 'n[001-064]' --pattern allreduce-tree --burst 100 --bytes 65536
-  ibweave sim -t fabric.txt --adaptive all --burst 50 --bytes 4096 --pattern bisection --seed 1,2,3
-  ibweave sim tables --adaptive free --load 0.2:1:0.2 --bytes 2048 --pattern shift:16 --svg gain.svg
-  ibweave sim -t fabric.txt --traffic jobs.yaml --engines updn,minhop --vls 1,2 --svg jobs.svg
-  ibweave sim -t lattice.txt --router spam -g groups.yaml --multicast 0.1 --load 0.01 --bytes 128 --flit-bytes 1 --buffer-flits 1
-  ibweave sim -f experiment.yaml`,
-		Args: a.maxArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.sim(cmd.Context(), &in, args) },
+		Args:  a.maxArgs(1),
+		RunE:  func(cmd *cobra.Command, args []string) error { return a.sim(cmd.Context(), &in, args) },
 	}
 	in.flags = cmd.Flags()
 	in.fileFlags(in.flags)

@@ -34,26 +34,7 @@ func (a *app) trafficCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "traffic [DIR | -t TOPOLOGY [--lfts FILE | -e ENGINE]] --traffic FILE | --mix SEED",
 		Short: "what jobs send, which cables they share, which job slows another",
-		Long: `Show the traffic of jobs, which a YAML file names: their hosts, by name or by the number
-of a Slurm job, and what their ranks send: ring and tree all-reduce, reduce-scatter,
-all-gather, alltoall, broadcast, halo, shift, permutation, to storage, or a recorded
-communication matrix. docs/traffic.md has the form of the file.
-
-It sums up who sends to whom, by leaf or by a group of hosts. With forwarding tables, of
-DIR, of FILE or made by ENGINE, it says which cables are busiest and by which jobs, how
-much longer each job takes than on a crossbar, alone and together with the others, and
-which job is to blame. Times are those of static loads: all bytes at once, and jobs share
-a cable evenly.
-
---mix SEED writes such a file for a fabric: jobs as clusters have them, of many sizes and
-patterns, on the hosts that other jobs left.
-
-The exit status is 0, whatever the times are.`,
-		Example: `  ibweave traffic tables --traffic jobs.yaml
-  ibweave traffic -t fabric.txt -e updn --traffic jobs.yaml --format json
-  ibweave traffic tables --traffic jobs.yaml --host-groups racks.yaml --by rack
-  ibweave traffic -t fabric.txt --mix 1 > jobs.yaml`,
-		Args: a.maxArgs(1),
+		Args:  a.maxArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case o.mix > 0:

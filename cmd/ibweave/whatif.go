@@ -43,32 +43,8 @@ func (a *app) whatifCommand() *cobra.Command {
 		merge             bool
 	)
 	cmd := &cobra.Command{
-		Use:   "whatif {TOPOLOGY -e ENGINE {--fail links|switches | --only isl|hosts|switches} | --merge FILE..}",
-		Short: "what the failure of each cable or switch would do",
-		Long: `Let every cable or every switch of a fabric fail, one at a time or two together,
-route what is left, verify it, and list the failures by the harm that they do:
-pairs of ports that can no longer reach each other, though both still have a
-cable (so that what failed is a single point of failure); credit loops; pairs that
-lost a port with its only cable; the load of the most loaded link; the forwarding
-entries that a subnet manager has to write, and in how many blocks of 64.
-
-Of equal harm, cables between switches come before cables of hosts. The text says in
-one line what the loss of host cables does when each cuts off its own host only;
---only hosts lists them.
-
-updn, minhop, fattree and layered on one lane mend their tables, so that what the failure did not touch stays as
-it is; other engines route all again. Where failures are many, --sample draws some,
-and --shard divides them among machines: --merge puts the results together, the
-same, byte for byte, as one run without shards.
-
-Lost pairs are warnings, and credit loops that were not there before are errors.`,
-		Example: `  ibweave whatif -t fabric.txt -e updn --fail links
-  ibweave whatif -t fabric.txt -e updn --only isl --sort load --from-scratch
-  ibweave whatif -t fabric.txt -e updn --only isl --adaptive
-  ibweave whatif -t fabric.txt -e updn --fail links --switch 'spine 1'
-  ibweave whatif -t fabric.txt -e updn --fail switches --depth 2 --sample 10000
-  ibweave whatif -t fabric.txt -e updn --fail links --depth 2 --shard 3/16 -o part-3.json
-  ibweave whatif --merge part-*.json -o all.json`,
+		Use:     "whatif {TOPOLOGY -e ENGINE {--fail links|switches | --only isl|hosts|switches} | --merge FILE..}",
+		Short:   "what the failure of each cable or switch would do",
 		Aliases: []string{"merge"}, // ibweave merge FILE.., as it was called
 		Args: func(cmd *cobra.Command, args []string) error {
 			if cmd.CalledAs() == "merge" {
