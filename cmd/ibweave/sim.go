@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -15,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/ibweave/ibweave/audit/experiment"
 	"github.com/ibweave/ibweave/audit/yamlfile"
 	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/fabric"
@@ -30,25 +30,13 @@ import (
 // simulation is what sim is asked to do.
 type simulation struct {
 	audit
-	flags      *pflag.FlagSet
-	file       string                // experiment file, "" for none
-	experiment *yamlfile.File        // what is in it
-	from       map[string]*yaml.Node // by flag: where the experiment file sets it
+	flags    *pflag.FlagSet
+	file     string                // experiment file, "" for none
+	settings *yamlfile.File        // what is in it
+	from     map[string]*yaml.Node // by flag: where the experiment file sets it
 
-	loads   []float64
-	bytes   []int
-	seeds   []uint64
-	burst   int
-	trace   string
-	pattern sim.Pattern
-	sources sim.SourceCount
-	traffic sim.Traffic
-	stop    sim.Stop
-	cfg     sim.Config
-	buffer  int // bytes of a port, which its lanes share
-	flits   int // of each lane instead; 0 for none
-	packets int // of the longest that each lane has room for instead; 0 for none
-
+	experiment.Setup
+	trace string // file, "" for none
 	jobTraffic
 	ranks    ranks
 	engine   string   // for -t without tables; "" chooses one
@@ -65,7 +53,8 @@ type simulation struct {
 }
 
 func (a *app) simCommand() *cobra.Command {
-	in := simulation{format: "text", cfg: sim.Defaults(), buffer: sim.PortBuffer, pattern: sim.Uniform{}, bytes: []int{256}, seeds: []uint64{1}, from: map[string]*yaml.Node{}}
+	in := simulation{format: "text", from: map[string]*yaml.Node{}}
+	in.Config, in.Buffer, in.Pattern, in.Bytes, in.Seeds = sim.Defaults(), sim.PortBuffer, sim.Uniform{}, []int{256}, []uint64{1}
 	cmd := &cobra.Command{
 		Use:   "sim [DIR | -t TOPOLOGY {--lfts FILE | -e ENGINE}] {--load LIST | --burst N | --trace FILE | --traffic FILE}",
 		Short: "simulate tables with traffic, packet by packet or flit by flit",
@@ -85,7 +74,7 @@ func (a *app) simCommand() *cobra.Command {
 	in.flags.StringVar(&in.router, "router", "", "in place of tables `NAME`: spam, whose routers choose for each worm")
 	listFlag(in.flags, &in.engines, "engines", "", "compare the tables that each engine of `LIST` makes of -t", func(s string) ([]string, error) { return []string{s}, nil })
 	listFlag(in.flags, &in.vls, "vls", "", "compare as many virtual lanes as `LIST` has, with the same buffer in all; messages are spread over them", parseLanes)
-	wordFlag(in.flags, &in.adaptive, "adaptive", "compare with adaptive routing, `HOW`: free, hbf, all, or far, with the states of --far as they are", routedFree, routedHBF, "all", routedAsRead)
+	wordFlag(in.flags, &in.adaptive, "adaptive", "compare with adaptive routing, `HOW`: free, hbf, all, or far, with the states of --far as they are", experiment.Free, experiment.HBF, "all", experiment.AsRead)
 	flags := in.flags
 	flags.StringVarP(&in.file, "file", "f", "", "experiment `FILE` with flags")
 	numberFlag(flags, &in.jobs, "jobs", 1, maxNumber, "simulations at a time, `N`; by default one on each core")
@@ -132,48 +121,48 @@ var ownFlags = map[string]bool{"file": true, "jobs": true, "output": true, "stat
 var fileFlags = map[string]bool{"topology": true, "lfts": true, "sl2vl": true, "path-sl": true, "mfts": true, "far": true, "plft": true, "groups": true, "trace": true, "traffic": true, "host-groups": true, "rank-file": true, "node-name-map": true}
 
 func (in *simulation) defineTraffic() {
-	flags, t := in.flags, &in.traffic
-	listFlag(flags, &in.loads, "load", "", "open loop: share of its link's data rate that each host offers, in bytes of data; `LIST` of numbers and FIRST:LAST:STEP", parseLoads)
-	numberFlag(flags, &in.burst, "burst", 0, 1<<20, "closed loop: each host sends `N` messages at once")
+	flags, t := in.flags, &in.Setup.Traffic
+	listFlag(flags, &in.Loads, "load", "", "open loop: share of its link's data rate that each host offers, in bytes of data; `LIST` of numbers and FIRST:LAST:STEP", parseLoads)
+	numberFlag(flags, &in.Burst, "burst", 0, 1<<20, "closed loop: each host sends `N` messages at once")
 	flags.StringVar(&in.trace, "trace", "", "replay the messages of `FILE`")
-	parsedFlag(flags, &in.pattern, "pattern", "uniform", "`PATTERN` of unicast: uniform, permutation[:SEED], bisection[:SEED], shift:BY, hot-spot:HOST:SHARE, alltoall[:GROUP], allreduce-ring, reduce-scatter, all-gather, allreduce-tree, broadcast, halo[:AxBxC]; hosts count from 0", sim.ParsePattern)
+	parsedFlag(flags, &in.Pattern, "pattern", "uniform", "`PATTERN` of unicast: uniform, permutation[:SEED], bisection[:SEED], shift:BY, hot-spot:HOST:SHARE, alltoall[:GROUP], allreduce-ring, reduce-scatter, all-gather, allreduce-tree, broadcast, halo[:AxBxC]; hosts count from 0", sim.ParsePattern)
 	flags.StringVar(&in.ranks.hosts, "hosts", "", "hosts that send and receive, `LIST` of names or n[001-064]; their ports are ranks in this order; by default all of the fabric")
 	flags.StringVar(&in.ranks.file, "rank-file", "", "the same from `FILE`: names of hosts in the order of ranks, # begins a comment")
 	parsedFlag(flags, &in.ranks.order, "rank-order", "listed", "`ORDER` of ranks: listed, leaf by leaf (leaf), or random[:SEED]", sim.ParseRankOrder)
-	listFlag(flags, &in.bytes, "bytes", "256", "length of messages, `LIST`", parseSizes)
+	listFlag(flags, &in.Bytes, "bytes", "256", "length of messages, `LIST`", parseSizes)
 	flags.TextVar(&t.Lengths, "lengths", sim.Fixed, "`LENGTHS` of messages: fixed, or geometric with the mean of --bytes")
 	numberFlag(flags, &t.MaxBytes, "max-bytes", 0, 1<<30, "cut geometric messages to `N` bytes; 0 does not")
 	flags.TextVar(&t.Arrivals, "arrivals", sim.Poisson, "`TIMES` between messages: poisson, deterministic, negative-binomial")
 	numberFlag(flags, &t.Shape, "shape", 0, 1000, "of negative-binomial: `N` geometric times; 0 is 1")
 	in.time(&t.Cycle, "cycle", "`TIME` of a cycle of negative-binomial; 0ns is that of a byte")
 	in.share(&t.Multicast, "multicast", 0, 1, "share of messages that go to groups, `0 to 1`")
-	parsedFlag(flags, &in.sources, "sources", "all", "hosts that do, of those that may send to groups: one, all, `N` or N%", sim.ParseSources)
+	parsedFlag(flags, &in.Sources, "sources", "all", "hosts that do, of those that may send to groups: one, all, `N` or N%", sim.ParseSources)
 	flags.BoolVar(&t.Repeat, "repeat", false, "multicast as one unicast message for each receiver")
 	flags.TextVar(&t.Order, "order", sim.ByLID, "`ORDER` of --repeat: lid, from-self, shuffled")
 	numberFlag(flags, &t.SLs, "sls", 0, 16, "spread messages over SL 0 to `N`-1 by host and count; 0 takes SLs of paths and groups")
 	numberFlag(flags, &t.Flows, "flows", 0, 1<<20, "flows between two hosts: messages are of flow 0 to `N`-1 in turn; 0 is 1")
-	listFlag(flags, &in.seeds, "seed", "1", "seed of everything random, `LIST`", parseSeeds)
+	listFlag(flags, &in.Seeds, "seed", "1", "seed of everything random, `LIST`", parseSeeds)
 
-	in.time(&in.stop.WarmUp, "warm-up", "`TIME` that is not measured; 0ns is that of 20 messages of each host")
-	in.stop.RelativeError = 0.02
-	in.share(&in.stop.RelativeError, "error", 0, 1, "stop when the mean latency is known to this `SHARE` of itself with 95 % confidence; 0 goes on to --max-time")
-	in.stop.MinMessages, in.stop.MaxQueue = 10_000, 1000
-	numberFlag(flags, &in.stop.MinMessages, "min-messages", 1, 1<<40, "and `N` messages at least have arrived")
-	in.time(&in.stop.MaxTime, "max-time", "stop at this `TIME` in any case; 0ns is that of 2000 messages of each host, or of 20 times --min-messages, and never with --burst and --trace")
-	numberFlag(flags, &in.stop.MaxQueue, "max-queue", 1, 1<<30, "stop as saturated when hosts have `N` packets more waiting, on average, than after the warm-up")
+	in.time(&in.Stop.WarmUp, "warm-up", "`TIME` that is not measured; 0ns is that of 20 messages of each host")
+	in.Stop.RelativeError = 0.02
+	in.share(&in.Stop.RelativeError, "error", 0, 1, "stop when the mean latency is known to this `SHARE` of itself with 95 % confidence; 0 goes on to --max-time")
+	in.Stop.MinMessages, in.Stop.MaxQueue = 10_000, 1000
+	numberFlag(flags, &in.Stop.MinMessages, "min-messages", 1, 1<<40, "and `N` messages at least have arrived")
+	in.time(&in.Stop.MaxTime, "max-time", "stop at this `TIME` in any case; 0ns is that of 2000 messages of each host, or of 20 times --min-messages, and never with --burst and --trace")
+	numberFlag(flags, &in.Stop.MaxQueue, "max-queue", 1, 1<<30, "stop as saturated when hosts have `N` packets more waiting, on average, than after the warm-up")
 }
 
 func (in *simulation) defineHardware() {
-	flags, c := in.flags, &in.cfg
+	flags, c := in.flags, &in.Config
 	numberFlag(flags, &c.Mbps, "mbps", 0, 1<<30, "data rate of all links, `N` megabits a second; 0 takes each link's own")
 	in.time(&c.WireDelay, "wire-delay", "`TIME` along a cable")
 	in.time(&c.CreditDelay, "credit-delay", "`TIME` from when a packet has left a buffer until the sender behind it knows")
 	in.time(&c.RoutingDelay, "routing-delay", "`TIME` from when a packet's first byte enters a switch until it asks for its way out")
 	in.time(&c.Startup, "startup", "`TIME` that a host takes to start a message")
 	numberFlag(flags, &c.FlitBytes, "flit-bytes", 1, 1<<20, "bytes of a flit, which buffers and credits count in")
-	numberFlag(flags, &in.buffer, "buffer", 1, 1<<30, "`BYTES` of input buffer of each port of a switch, in equal parts for its VLs")
-	numberFlag(flags, &in.flits, "buffer-flits", 0, 1<<30, "instead: `N` flits for each port and VL")
-	numberFlag(flags, &in.packets, "buffer-packets", 0, 1<<20, "instead: room for `N` of the longest packets for each port and VL, and flits of 64 bytes or less")
+	numberFlag(flags, &in.Buffer, "buffer", 1, 1<<30, "`BYTES` of input buffer of each port of a switch, in equal parts for its VLs")
+	numberFlag(flags, &in.Flits, "buffer-flits", 0, 1<<30, "instead: `N` flits for each port and VL")
+	numberFlag(flags, &in.Packets, "buffer-packets", 0, 1<<20, "instead: room for `N` of the longest packets for each port and VL, and flits of 64 bytes or less")
 	numberFlag(flags, &c.OutputFlits, "output-flits", 0, 1<<20, "flits in the output buffer of each port and VL, with wormhole copying")
 	numberFlag(flags, &c.MTU, "mtu", 0, 1<<30, "most bytes of data in a packet, `N`; 0 sends every message as one")
 	numberFlag(flags, &c.HeaderBytes, "header-bytes", 0, 1<<20, "bytes added to each packet")
@@ -193,9 +182,23 @@ var choices = [][]string{{"tables", "topology", "lfts", "far", "engine"}, {"load
 func (in *simulation) wrong(flag, format string, args ...any) error {
 	err := fmt.Errorf("%s: %w", flag, fmt.Errorf(format, args...))
 	if at, ok := in.from[flag]; ok {
-		return in.experiment.Fail(at, "%w", err)
+		return in.settings.Fail(at, "%w", err)
 	}
 	return usagef("--%w", err)
+}
+
+// setting is wrong for an error of experiment; other errors are of the input.
+func (in *simulation) setting(err error) error {
+	x, ok := errors.AsType[*experiment.SettingError](err)
+	switch {
+	case err == nil:
+		return nil
+	case !ok:
+		return open.NewError(err)
+	case x.Setting == "trace":
+		return inputf("%s: %w", in.trace, x.Err)
+	}
+	return in.wrong(x.Setting, "%w", x.Err)
 }
 
 // given says whether a flag was set, by the command line or an experiment file.
@@ -218,21 +221,26 @@ func (a *app) sim(ctx context.Context, in *simulation, args []string) (err error
 	if err != nil {
 		return err
 	}
-	if routings, err = a.addChoices(ctx, in, routings); err != nil {
-		return err
+	if choices := in.choices(); choices != nil {
+		if in.State.Adaptive == nil && in.adaptive == experiment.AsRead {
+			return in.wrong("adaptive", "far: there is none: want --far FILE, or a directory with adaptive routing")
+		}
+		s := a.startStage("find choices")
+		routings, err = experiment.AddChoices(ctx, routings, choices, in.State.Adaptive)
+		s.End()
+		if err != nil {
+			return err
+		}
 	}
 	if in.jobTraffic.file != "" {
 		r, err := a.prepareJobs(ctx, in, routings)
 		if err != nil {
 			return err
 		}
-		stage := a.startStage("simulate " + text.CountGrouped(len(r.points), "point", "points"))
-		r.results, err = sweep.Run(ctx, len(r.points), sweep.Options{Jobs: in.jobs, Progress: stage.Set}, r.simulate)
-		stage.End()
-		if err != nil {
+		if r.Results, err = runPoints(ctx, a, in, len(r.Points), sweep.Options{}, r.Simulate); err != nil {
 			return err
 		}
-		return a.writeJobs(r)
+		return a.writeJobs(in, r)
 	}
 	if err := in.checkPictures(len(routings)); err != nil {
 		return err
@@ -241,32 +249,45 @@ func (a *app) sim(ctx context.Context, in *simulation, args []string) (err error
 	if err != nil {
 		return err
 	}
-	opt := sweep.Options{Jobs: in.jobs, State: in.state}
-	if opt.Key, err = sweep.Key(run.key()); err != nil {
+	opt := sweep.Options{State: in.state}
+	if opt.Key, err = sweep.Key(in.key()); err != nil {
 		return err
 	}
-	stage := a.startStage(fmt.Sprintf("simulate %s", text.CountGrouped(len(run.points), "point", "points")))
-	opt.Progress = stage.Set
-	run.results, err = sweep.Run(ctx, len(run.points), opt, run.simulate)
-	stage.End()
-	if is[*sweep.KeyError](err) {
-		return open.NewError(err)
-	}
-	if err != nil {
+	if run.Results, err = runPoints(ctx, a, in, len(run.Points), opt, run.Simulate); err != nil {
 		return err
 	}
-	run.compared = run.compare()
-	if run.compared != nil {
-		c := run.chart()
+	run.Compared = run.Compare()
+	if run.Compared != nil {
+		c := run.Chart(in.trafficText(run))
 		if err := a.writePictures(in.svg, in.png, c.SVG, c.PNG); err != nil {
 			return err
 		}
 	}
-	run.nameWitnesses()
-	if err := a.writeResults(in, text.CountGrouped(len(run.results), "point", "points"), run.document(), run.writeCSV, run.writeText); err != nil {
+	run.NameWitnesses()
+	err = a.writeResults(in, text.CountGrouped(len(run.Results), "point", "points"), run.Document(in.parameters()), run.WriteCSV, func(b *text.Sheet) { in.writeText(b, run) })
+	if err != nil {
 		return err
 	}
 	return a.judgeSimulated(run)
+}
+
+// runPoints simulates n points on all cores, or on as many as --jobs says.
+func runPoints[R any](ctx context.Context, a *app, in *simulation, n int, opt sweep.Options, simulate func(context.Context, int) (R, error)) ([]R, error) {
+	stage := a.startStage("simulate " + text.CountGrouped(n, "point", "points"))
+	defer stage.End()
+	opt.Jobs, opt.Progress = in.jobs, stage.Set
+	results, err := sweep.Run(ctx, n, opt, simulate)
+	switch {
+	case err == nil, is[*sim.ConservationError](err), is[*fabric.ParseError](err), ctx.Err() != nil:
+		return results, err
+	case is[*sweep.KeyError](err):
+		return nil, open.NewError(err)
+	case is[*experiment.SettingError](err):
+		return nil, in.setting(err)
+	case in.file != "":
+		return nil, inputf("%s: %w", in.file, err)
+	}
+	return nil, &usageError{err}
 }
 
 // checkPictures refuses pictures of one routing.
@@ -286,7 +307,7 @@ func (in *simulation) check(args []string) error {
 	fail := usagef
 	if in.file != "" {
 		fail = func(format string, args ...any) error {
-			return in.experiment.Fail(&yaml.Node{Line: 1}, format, args...)
+			return in.settings.Fail(&yaml.Node{Line: 1}, format, args...)
 		}
 	}
 	if in.router != "" {
@@ -308,7 +329,7 @@ func (in *simulation) check(args []string) error {
 		return fail("no traffic: want a line with load, burst, trace or traffic, or --load LIST, --burst N, --trace FILE or --traffic FILE beside -f")
 	case kinds != 1:
 		return usagef("sim needs one kind of traffic: --load LIST, --burst N, --trace FILE or --traffic FILE")
-	case in.given("burst") && in.burst == 0:
+	case in.given("burst") && in.Burst == 0:
 		return in.wrong("burst", "0 messages: want 1 or more")
 	case in.engine != "" && (len(args) > 0 || in.HasTables()):
 		return in.wrong("engine", "routes a topology, and there are tables: want -t FILE alone, or no -e")
@@ -327,19 +348,19 @@ func (in *simulation) check(args []string) error {
 		return usagef("sim needs a directory that compile wrote, or -t TOPOLOGY and --lfts FILE, or -t TOPOLOGY and -e ENGINE")
 	case len(args) > 0 && (files || in.SL2VL != "" || in.PathSLs != "" || in.MFTs != ""):
 		return usagef("sim takes a directory or -t and --lfts, not both")
-	case in.packets > 0 && in.flits > 0:
+	case in.Packets > 0 && in.Flits > 0:
 		return in.wrong("buffer-packets", "says the same as --buffer-flits: want one of them")
 	case in.ranks.hosts != "" && in.ranks.file != "":
 		return in.wrong("rank-file", "says the same as --hosts: want one of them")
 	case in.jobTraffic.file != "" && in.Groups != "":
 		return in.wrong("groups", "are for --load and --burst: jobs have groups of their own")
-	case in.jobTraffic.file != "" && len(in.seeds) > 1:
-		return in.wrong("seed", "%d seeds: want one for --traffic", len(in.seeds))
+	case in.jobTraffic.file != "" && len(in.Seeds) > 1:
+		return in.wrong("seed", "%d seeds: want one for --traffic", len(in.Seeds))
 	}
-	if in.traffic.MaxBytes > 0 {
-		for _, n := range in.bytes {
-			if n > in.traffic.MaxBytes {
-				return in.wrong("max-bytes", "%d is less than the mean of %d", in.traffic.MaxBytes, n)
+	if in.Setup.Traffic.MaxBytes > 0 {
+		for _, n := range in.Bytes {
+			if n > in.Setup.Traffic.MaxBytes {
+				return in.wrong("max-bytes", "%d is less than the mean of %d", in.Setup.Traffic.MaxBytes, n)
 			}
 		}
 	}
@@ -347,12 +368,10 @@ func (in *simulation) check(args []string) error {
 }
 
 // readNetwork reads the tables, or makes them, and reads the groups.
-func (a *app) readNetwork(ctx context.Context, in *simulation, args []string) (routings []simRouting, trees []mft.Tree, err error) {
-	var routers simRouting
+func (a *app) readNetwork(ctx context.Context, in *simulation, args []string) (routings []experiment.Routing, trees []mft.Tree, err error) {
 	switch {
 	case in.router != "":
-		routers, trees, err = a.routeWorms(ctx, in)
-		routings = []simRouting{routers}
+		routings, trees, err = a.routeWorms(ctx, in)
 	case in.routed(args):
 		routings, err = a.routeSimulated(ctx, in)
 	default:
@@ -367,23 +386,15 @@ func (a *app) readNetwork(ctx context.Context, in *simulation, args []string) (r
 	if err := in.onlyOnce(routings); err != nil {
 		return nil, nil, err
 	}
-	for i := range routings {
-		x, r := &routings[i], routings[i].routes
-		x.net = sim.Network{Fabric: r.Fabric, Tables: r.Tables, SL2VL: r.SL2VL, PathSLs: r.PathSLs, Router: x.router}
-		// Messages are spread over all VLs of --vls, unless --sls or the tables say which SL each path has.
-		if x.sls = in.traffic.SLs; x.vls > 1 && r.PathSLs == nil && !in.given("sls") {
-			x.sls = x.vls
-		}
-	}
 	if a.nameMap.file != "" {
 		in.Sums[a.nameMap.file] = hex.EncodeToString(a.nameMap.sum[:]) // groups may go by names
 	}
-	f := routings[0].net.Fabric
+	f := routings[0].Net.Fabric
 	switch {
-	case in.traffic.Multicast > 0 && in.Groups == "":
+	case in.Setup.Traffic.Multicast > 0 && in.Groups == "":
 		return nil, nil, in.wrong("multicast", "needs groups: -g FILE, or a directory that was compiled with groups")
 	case in.Groups == "" && in.MFTs == "", in.router != "":
-	case in.traffic.Repeat:
+	case in.Setup.Traffic.Repeat:
 		trees, err = a.readReceivers(in, f)
 	case in.MFTs == "":
 		return nil, nil, inputf("%s has groups, and there are no multicast tables: name them, --mfts FILE, or send by --repeat", in.Groups)
@@ -392,7 +403,7 @@ func (a *app) readNetwork(ctx context.Context, in *simulation, args []string) (r
 			m := in.State.Multicast
 			trees = m.Trees
 			for i := range routings {
-				routings[i].net.Multicast = m.Tables
+				routings[i].Net.Multicast = m.Tables
 			}
 		}
 	}
@@ -439,180 +450,58 @@ func (a *app) readReceivers(in *simulation, f *fabric.Fabric) ([]mft.Tree, error
 	return trees, nil
 }
 
-// simRun is a sweep that is ready to run.
-type simRun struct {
-	in       *simulation
-	routings []simRouting
-	net      sim.Network // of the first
-	trees    []mft.Tree
-	trace    []sim.Timed
-	hosts    int
-	mbps     int // of the slowest link of a host
-	points   []simParameters
-	results  []sim.Result
-	compared []simCompared // nil where there is one routing
-}
-
-// simParameters are what tells points apart.
-type simParameters struct {
-	Load    float64 `json:"load,omitempty"` // 0 in closed loop
-	Bytes   int     `json:"bytes,omitempty"`
-	Seed    uint64  `json:"seed,omitempty"`
-	Routing string  `json:"routing,omitempty"` // with --engines, --vls and --adaptive
-	Engine  string  `json:"engine,omitempty"`  // of it, with --engines
-	VLs     int     `json:"vls,omitempty"`     // of it, with --vls
-	what    string  // which jobs; "" for other traffic
-}
-
 // prepare makes the points.
-func (a *app) prepare(in *simulation, routings []simRouting, trees []mft.Tree) (r *simRun, err error) {
-	net := routings[0].net
-	r = &simRun{in: in, routings: routings, net: net, trees: trees, mbps: in.cfg.Mbps}
-	f := net.Fabric
-	if in.traffic.Hosts, err = a.findRanks(in, f); err != nil {
+func (a *app) prepare(in *simulation, routings []experiment.Routing, trees []mft.Tree) (r *experiment.Run, err error) {
+	f := routings[0].Net.Fabric
+	if in.Setup.Traffic.Hosts, err = a.findRanks(in, f); err != nil {
 		return nil, err
 	}
-	r.hosts = len(in.traffic.Hosts)
-	for _, p := range in.traffic.Hosts {
-		if in.cfg.Mbps == 0 {
-			mbps := f.Link(p).Mbps()
-			if mbps == 0 {
-				return nil, in.wrong("mbps", "the fabric does not say how fast the link of %s is: want megabits a second for all", f.PortName(p))
-			}
-			if r.mbps == 0 || mbps < r.mbps {
-				r.mbps = mbps
-			}
+	hosts := len(in.Setup.Traffic.Hosts)
+	switch {
+	case in.trace != "":
+		if err := a.readTrace(in, f); err != nil {
+			return nil, err
 		}
+	case hosts < 2 && in.ranks != (ranks{order: in.ranks.order}):
+		return nil, inputf("%s takes part, with a LID and a cable: want 2 or more", text.CountGrouped(hosts, "CA port", "CA ports"))
+	case hosts < 2:
+		return nil, inputf("%s has %s with a LID and a cable: want 2 or more", in.Topology, text.CountGrouped(hosts, "CA port", "CA ports"))
 	}
-	vls, err := in.mostLanes(routings)
-	if err != nil {
-		return nil, err
+	if r, err = experiment.NewRun(&in.Setup, routings, trees); err != nil {
+		return nil, in.setting(err)
 	}
-	if in.trace != "" {
-		return r, a.readTrace(r, vls)
-	}
-	a.noteLanes(in, vls)
-	if r.hosts < 2 && in.ranks != (ranks{order: in.ranks.order}) {
-		return nil, inputf("%s takes part, with a LID and a cable: want 2 or more", text.CountGrouped(r.hosts, "CA port", "CA ports"))
-	}
-	if r.hosts < 2 {
-		return nil, inputf("%s has %s with a LID and a cable: want 2 or more", in.Topology, text.CountGrouped(r.hosts, "CA port", "CA ports"))
-	}
-	if _, err := in.pattern.For(r.hosts); err != nil {
-		return nil, in.wrong("pattern", "%w", err)
-	}
-	if in.traffic.Multicast > 0 {
-		if in.traffic.Sources, err = in.sources.Of(sim.CountSenders(trees)); err != nil {
-			return nil, in.wrong("sources", "%w", err)
-		}
-	}
-	loads := in.loads
-	if in.given("burst") {
-		loads = []float64{0}
-	}
-	for _, bytes := range in.bytes {
-		if err := in.fits(bytes, vls); err != nil {
-			return nil, in.wrong("bytes", "%w", err)
-		}
-		for _, load := range loads {
-			for i := range routings {
-				for _, seed := range in.seeds {
-					p := routings[i].parameters()
-					p.Load, p.Bytes, p.Seed = load, bytes, seed
-					r.points = append(r.points, p)
-				}
-			}
-		}
+	if in.trace == "" {
+		a.noteLanes(in, routings)
 	}
 	return r, nil
 }
 
-// mostLanes is the most VLs that routings have, for all of which there have to be weights.
-func (in *simulation) mostLanes(routings []simRouting) (vls int, err error) {
-	for i := range routings {
-		vls = max(vls, routings[i].net.VLs())
+// readTrace reads the messages of a file.
+func (a *app) readTrace(in *simulation, f *fabric.Fabric) error {
+	data, err := a.reader(&in.audit).ReadFile(in.trace)
+	if err != nil {
+		return err
 	}
-	if len(in.cfg.VLWeights) > 0 && len(in.cfg.VLWeights) < vls {
-		err = in.wrong("vl-weights", "%s for %s", text.CountGrouped(len(in.cfg.VLWeights), "weight", "weights"), text.CountGrouped(vls, "VL", "VLs"))
+	if in.Trace, err = sim.ReadTrace(in.trace, data, f); err == nil && len(in.Trace) == 0 {
+		err = inputf("%s has no message", in.trace)
 	}
-	return vls, err
+	return err
 }
 
-// noteLanes says which flags have no effect with that number of VLs.
-func (a *app) noteLanes(in *simulation, vls int) {
+// noteLanes says which flags have no effect with one VL.
+func (a *app) noteLanes(in *simulation, routings []experiment.Routing) {
+	if slices.ContainsFunc(routings, func(x experiment.Routing) bool { return x.Net.VLs() > 1 }) {
+		return
+	}
 	for _, flag := range []string{"sls", "vl-weights"} {
-		if vls == 1 && in.given(flag) {
+		if in.given(flag) {
 			fmt.Fprintf(a.stderr, "ibweave: --%s has no effect here: the tables have one virtual lane, so that no packet overtakes another; compile --vls N makes more\n", flag)
 		}
 	}
 }
 
-// readTrace makes the one point of a trace.
-func (a *app) readTrace(r *simRun, vls int) error {
-	in := r.in
-	data, err := a.reader(&in.audit).ReadFile(in.trace)
-	if err != nil {
-		return err
-	}
-	if r.trace, err = sim.ReadTrace(in.trace, data, r.net.Fabric); err != nil {
-		return err
-	}
-	if len(r.trace) == 0 {
-		return inputf("%s has no message", in.trace)
-	}
-	longest := slices.MaxFunc(r.trace, func(x, y sim.Timed) int { return cmp.Compare(x.Bytes, y.Bytes) }).Bytes
-	if err := in.fits(longest, vls); err != nil {
-		return inputf("%s: %w", in.trace, err)
-	}
-	for i := range r.routings {
-		p := r.routings[i].parameters()
-		p.Bytes = longest
-		r.points = append(r.points, p)
-	}
-	return nil
-}
-
-// longest is the most bytes of data in a packet of messages of the given size.
-func (in *simulation) longest(bytes int) int {
-	if in.traffic.Lengths == sim.Geometric && in.trace == "" {
-		bytes = in.traffic.MaxBytes
-		if bytes == 0 {
-			bytes = math.MaxInt32 // cut to the MTU
-		}
-	}
-	if in.cfg.MTU > 0 {
-		return min(bytes, in.cfg.MTU)
-	}
-	return bytes
-}
-
-// config is the hardware for messages of the given bytes and number of VLs.
-func (in *simulation) config(bytes, vls int) sim.Config {
-	cfg := in.cfg
-	switch {
-	case in.packets > 0:
-		cfg.PacketBuffers(in.packets, in.longest(bytes))
-	case in.flits > 0:
-		cfg.BufferFlits = in.flits
-	default:
-		cfg.DivideBuffer(in.buffer, vls)
-	}
-	return cfg
-}
-
-// fits says what is wrong when the buffer of a VL has no room for a packet.
-func (in *simulation) fits(bytes, vls int) error {
-	cfg := in.config(bytes, vls)
-	room, most := cfg.FlitBytes*cfg.BufferFlits, in.longest(bytes)+cfg.HeaderBytes
-	if cfg.Copying < sim.Wormhole && most > room || room == 0 {
-		return fmt.Errorf("a packet of %d bytes does not fit a buffer of %d flits of %d bytes: want a smaller --mtu, or a larger --buffer", most, cfg.BufferFlits, cfg.FlitBytes)
-	}
-	return nil
-}
-
 // key is what the results depend on.
-func (r *simRun) key() any {
-	in := r.in
+func (in *simulation) key() any {
 	input := map[string]string{}
 	for flag := range fileFlags {
 		if sum, ok := in.Sums[in.flags.Lookup(flag).Value.String()]; ok {
@@ -623,63 +512,18 @@ func (r *simRun) key() any {
 		Version    string            `json:"version"`
 		Parameters map[string]string `json:"parameters"`
 		Input      map[string]string `json:"input"`
-	}{version + cli.Revision(), r.parameters(), input}
+	}{version + cli.Revision(), in.parameters(), input}
 }
 
 // parameters are the flags that decide what the results are.
-func (r *simRun) parameters() map[string]string {
+func (in *simulation) parameters() map[string]string {
 	m := map[string]string{}
-	r.in.flags.VisitAll(func(f *pflag.Flag) {
+	in.flags.VisitAll(func(f *pflag.Flag) {
 		if !ownFlags[f.Name] && !fileFlags[f.Name] {
 			m[f.Name] = f.Value.String()
 		}
 	})
 	return m
-}
-
-// simulate runs a point.
-func (r *simRun) simulate(ctx context.Context, i int) (sim.Result, error) {
-	p := r.points[i]
-	traffic, stop := r.in.traffic, r.in.stop
-	traffic.Pattern, traffic.Trees = r.in.pattern, r.trees
-	traffic.Load, traffic.Bytes, traffic.Seed = p.Load, p.Bytes, p.Seed
-	x := r.routing(p.Routing)
-	net := x.net
-	traffic.SLs = x.sls
-	cfg := r.in.config(p.Bytes, net.VLs())
-	var m *sim.Measured
-	var err error
-	switch {
-	case r.trace != nil:
-		m, err = sim.Play(ctx, net, cfg, r.trace, stop.MaxTime)
-	case r.in.burst > 0:
-		m, err = sim.Burst(ctx, net, cfg, traffic, r.in.burst, stop.MaxTime)
-	default:
-		gap := traffic.Gap(r.mbps)
-		if stop.WarmUp == 0 {
-			stop.WarmUp = 20 * gap
-		}
-		if stop.MaxTime == 0 {
-			stop.MaxTime = stop.WarmUp + max(2000, 20*sim.Time(stop.MinMessages)/sim.Time(r.hosts))*gap
-		}
-		if stop.MaxTime <= stop.WarmUp {
-			return sim.Result{}, r.in.wrong("max-time", "%s is not after the warm-up, which takes %s", stop.MaxTime, stop.WarmUp)
-		}
-		m, err = sim.Measure(ctx, net, cfg, traffic, stop)
-	}
-	deadlock, isDeadlock := errors.AsType[*sim.DeadlockError](err)
-	switch {
-	case isDeadlock:
-		return deadlock.Result(), nil
-	case err == nil:
-		return m.Result(r.in.loads == nil), nil
-	case is[*sim.ConservationError](err), ctx.Err() != nil:
-		return sim.Result{}, err
-	}
-	if r.in.file != "" {
-		return sim.Result{}, inputf("%s: %w", r.in.file, err)
-	}
-	return sim.Result{}, &usageError{err}
 }
 
 // maxPoints is the most values that a list may have.

@@ -30,7 +30,7 @@ func (a *app) readExperiment(in *simulation, args []string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	in.experiment = r
+	in.settings = r
 	skip := map[string]bool{}
 	for _, choice := range choices {
 		if slices.ContainsFunc(choice, func(name string) bool {

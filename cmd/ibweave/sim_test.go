@@ -127,8 +127,8 @@ func FuzzExperiment(f *testing.F) {
 	f.Add([]byte("{load: 0.1, ? bytes : 3, \"x\": !!binary aGk=}"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		in := simulation{file: "-", from: map[string]*yaml.Node{}, flags: pflag.NewFlagSet("", pflag.ContinueOnError)}
-		listFlag(in.flags, &in.loads, "load", "", "", parseLoads)
-		in.flags.BoolVar(&in.traffic.Repeat, "repeat", false, "")
+		listFlag(in.flags, &in.Loads, "load", "", "", parseLoads)
+		in.flags.BoolVar(&in.Setup.Traffic.Repeat, "repeat", false, "")
 		_, err := (&app{stdin: bytes.NewReader(data)}).readExperiment(&in, nil)
 		if parse := (*fabric.ParseError)(nil); err != nil && (!errors.As(err, &parse) || parse.Line > bytes.Count(data, []byte("\n"))+1) {
 			t.Fatal(err)

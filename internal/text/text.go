@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -99,4 +100,15 @@ func digits(s string) (number, rest string) {
 func SortNatural(list []string) []string {
 	slices.SortFunc(list, func(a, b string) int { return cmp.Or(Natural(a, b), strings.Compare(a, b)) })
 	return list
+}
+
+// Exact is as many decimals as tell a number from all others.
+const Exact = -1
+
+// Decimals returns a number with so many decimals, "" where it is not known.
+func Decimals(x float64, n int, known bool) string {
+	if !known {
+		return ""
+	}
+	return strconv.FormatFloat(x, 'f', n, 64)
 }

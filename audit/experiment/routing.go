@@ -1,0 +1,122 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/ibweave/ibweave/internal/text"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/lft/adaptive"
+	"github.com/ibweave/ibweave/sim"
+)
+
+// How switches choose a port.
+const (
+	Static = "static" // they do not
+	Free   = "free"
+	HBF    = "hbf"
+	AsRead = "far" // each as a file says
+)
+
+// Routing is one of those that are compared. Where there is one alone, its parts have no names.
+type Routing struct {
+	Engine    string
+	Fitted    bool   // to the jobs
+	VLs       int    // 0 for those of the tables
+	Choice    string // Static, Free, HBF or AsRead; "" where all are Static
+	Multicast string // scheme, "" for unicast
+	SLs       int    // that messages are spread over, as sim.Traffic.SLs
+	Net       sim.Network
+	Routes    *lft.Routing
+}
+
+// New returns a routing of r on so many VLs, 0 for those of the tables. Messages are spread over so many
+// SLs; below 0, over all these VLs unless the tables say which SL each path has.
+func New(r *lft.Routing, vls, sls int, router sim.Router) Routing {
+	if sls < 0 && vls > 1 && r.PathSLs == nil {
+		sls = vls
+	}
+	return Routing{
+		VLs: vls, SLs: max(sls, 0), Routes: r,
+		Net: sim.Network{Fabric: r.Fabric, Tables: r.Tables, SL2VL: r.SL2VL, PathSLs: r.PathSLs, Router: router},
+	}
+}
+
+// Name tells the routing from the others, and is "" where there is no other.
+func (r *Routing) Name() string {
+	var parts []string
+	switch {
+	case r.Fitted:
+		parts = append(parts, r.Engine+" for the jobs")
+	case r.Engine != "":
+		parts = append(parts, r.Engine)
+	}
+	if r.VLs > 0 {
+		parts = append(parts, text.Count(r.VLs, "VL", "VLs"))
+	}
+	if r.Choice != "" {
+		parts = append(parts, r.Choice)
+	}
+	if r.Multicast != "" {
+		parts = append(parts, "mcast "+r.Multicast)
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (r *Routing) point() Point { return Point{Routing: r.Name(), Engine: r.Engine, VLs: r.VLs} }
+
+// routing finds a routing by its name.
+func (r *Run) routing(name string) *Routing {
+	return &r.Routings[slices.IndexFunc(r.Routings, func(x Routing) bool { return x.Name() == name })]
+}
+
+// Twice returns the name that two of the routings have, "" where there is none.
+func Twice(list []Routing) string {
+	for i := range list {
+		for k := range i {
+			if name := list[i].Name(); name == list[k].Name() {
+				return name
+			}
+		}
+	}
+	return ""
+}
+
+// WithLanes returns tables of one VL on so many of them.
+func WithLanes(r *lft.Routing, vls int) (*lft.Routing, error) {
+	if r.PathSLs != nil || r.SL2VL != nil && r.SL2VL.VLs() > 1 {
+		return nil, errors.New("the tables have VLs of their own: want -t TOPOLOGY and -e ENGINE, or tables of one VL")
+	}
+	lanes := *r
+	lanes.SL2VL = lft.NewSL2VL(r.Fabric, lft.IdentityVLs(vls))
+	return &lanes, nil
+}
+
+// AddChoices returns static routings with each of the choices: over the given tables, or where they are nil
+// over those of adaptive.Widen. All have the same static ports and lanes.
+func AddChoices(ctx context.Context, static []Routing, choices []string, given *adaptive.Tables) ([]Routing, error) {
+	states := map[string]adaptive.State{Static: adaptive.Static, Free: adaptive.Free, HBF: adaptive.HBF}
+	var list []Routing
+	for _, x := range static {
+		tables := given
+		if tables == nil {
+			var err error
+			if tables, err = adaptive.Widen(ctx, x.Routes); err != nil {
+				return nil, err
+			}
+		}
+		for _, choice := range choices {
+			x.Choice = choice
+			switch state, known := states[choice]; {
+			case !known:
+				x.Net.Adaptive = tables
+			case state != adaptive.Static || len(tables.PLFTs) > 1: // each with static ports of its own
+				x.Net.Adaptive = tables.WithState(state)
+			}
+			list = append(list, x)
+		}
+	}
+	return list, nil
+}

@@ -1,0 +1,90 @@
+// Package experiment simulates routings of one fabric under the same traffic, with package sim,
+// and compares them: engines, numbers of virtual lanes, ways for switches to choose, multicast
+// schemes. It makes no promise to other modules.
+package experiment
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+
+	"github.com/ibweave/ibweave/internal/text"
+	"github.com/ibweave/ibweave/sim"
+)
+
+// Setup is the hardware and the traffic of all points.
+type Setup struct {
+	Loads   []float64   // open loop; nil for other traffic
+	Burst   int         // messages of each host in closed loop; 0 for other traffic
+	Trace   []sim.Timed // nil for other traffic
+	Bytes   []int
+	Seeds   []uint64
+	Pattern sim.Pattern
+	Sources sim.SourceCount
+	Traffic sim.Traffic
+	Stop    sim.Stop
+	Config  sim.Config
+	Buffer  int // bytes of a port, which its lanes share
+	Flits   int // of each lane instead; 0 for none
+	Packets int // of the longest that each lane has room for instead; 0 for none
+}
+
+// SettingError is a value of a setting, named as the flag of sim, that the fabric or the tables rule out.
+type SettingError struct {
+	Setting string
+	Err     error
+}
+
+func (e *SettingError) Error() string { return e.Setting + ": " + e.Err.Error() }
+
+func (e *SettingError) Unwrap() error { return e.Err }
+
+func wrong(setting, format string, args ...any) error {
+	return &SettingError{setting, fmt.Errorf(format, args...)}
+}
+
+// lanes returns the most VLs that a routing has; each of them needs a weight where there are weights.
+func (s *Setup) lanes(routings []Routing) (vls int, err error) {
+	for i := range routings {
+		vls = max(vls, routings[i].Net.VLs())
+	}
+	if n := len(s.Config.VLWeights); n > 0 && n < vls {
+		err = wrong("vl-weights", "%s for %s", text.CountGrouped(n, "weight", "weights"), text.CountGrouped(vls, "VL", "VLs"))
+	}
+	return vls, err
+}
+
+// longest returns the most bytes of data in a packet of messages of the given size.
+func (s *Setup) longest(bytes int) int {
+	if s.Traffic.Lengths == sim.Geometric && s.Trace == nil {
+		bytes = cmp.Or(s.Traffic.MaxBytes, math.MaxInt32) // cut to the MTU
+	}
+	if s.Config.MTU > 0 {
+		return min(bytes, s.Config.MTU)
+	}
+	return bytes
+}
+
+// config returns the hardware for messages of the given size and number of VLs.
+func (s *Setup) config(bytes, vls int) sim.Config {
+	cfg := s.Config
+	switch {
+	case s.Packets > 0:
+		cfg.PacketBuffers(s.Packets, s.longest(bytes))
+	case s.Flits > 0:
+		cfg.BufferFlits = s.Flits
+	default:
+		cfg.DivideBuffer(s.Buffer, vls)
+	}
+	return cfg
+}
+
+// fits refuses messages with a packet that the buffer of a VL has no room for.
+func (s *Setup) fits(bytes, vls int) error {
+	cfg := s.config(bytes, vls)
+	room, most := cfg.FlitBytes*cfg.BufferFlits, s.longest(bytes)+cfg.HeaderBytes
+	if cfg.Copying < sim.Wormhole && most > room || room == 0 {
+		return fmt.Errorf("a packet of %d bytes does not fit a buffer of %d flits of %d bytes: want a smaller --mtu, or a larger --buffer", most, cfg.BufferFlits, cfg.FlitBytes)
+	}
+	return nil
+}
