@@ -46,6 +46,11 @@ type FabricCounts struct {
 	MaxLID   fabric.LID `json:"max_lid"`
 }
 
+// String counts switches, CA ports and links in words.
+func (c FabricCounts) String() string {
+	return fmt.Sprintf("%s, %s, %s", text.CountGrouped(c.Switches, "switch", "switches"), text.CountGrouped(c.CAPorts, "CA port", "CA ports"), text.CountGrouped(c.Links, "link", "links"))
+}
+
 func countFabric(f *fabric.Fabric) FabricCounts {
 	n := FabricCounts{Switches: f.NumSwitches(), CAPorts: len(f.CAPorts()), Links: f.NumLinks(), MaxLID: f.MaxLID()}
 	if systems := f.Systems(); len(systems) > 0 {

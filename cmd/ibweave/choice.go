@@ -49,7 +49,7 @@ func (j *judgement) text(b *text.Sheet) {
 		if c := &x.Candidates[i]; c.Refused == "" && c.Load > 0 {
 			jobs := ""
 			if c.Jobs > 0 {
-				jobs = fmt.Sprintf("jobs %s, ", seconds(c.Jobs))
+				jobs = fmt.Sprintf("jobs %s, ", text.Seconds(c.Jobs))
 			}
 			b.Row("", "%-8s %sload %s, bandwidth %.1f %%%s", c.Engine, jobs, loadText(c), 100*c.Bandwidth, lanesText(c))
 		}

@@ -569,7 +569,7 @@ func (a *app) writeTables(ctx context.Context, c *compilation, s *summary) error
 
 // manifestOptions are the options that decide what a result is.
 func (o *order) manifestOptions(f *fabric.Fabric, opt compile.Options, lmc uint8) map[string]any {
-	m := map[string]any{"lids": o.lids, "lmc": lmc, "roots": each(opt.Route.Roots, func(s fabric.NodeID) fabric.GUID { return f.Node(s).GUID })}
+	m := map[string]any{"lids": o.lids, "lmc": lmc, "roots": text.Each(opt.Route.Roots, func(s fabric.NodeID) fabric.GUID { return f.Node(s).GUID })}
 	set := func(given bool, name string, value any) {
 		if given {
 			m[name] = value
@@ -747,7 +747,7 @@ func adaptiveText(b *text.Sheet, a *compile.Adaptive) {
 
 // text says how many trees of which scheme there are, and what they cost.
 func (t *treeSummary) text(b *text.Sheet) {
-	schemes := each(slices.Sorted(maps.Keys(t.ByScheme)), func(name string) string { return text.Grouped(t.ByScheme[name]) + " " + name })
+	schemes := text.Each(slices.Sorted(maps.Keys(t.ByScheme)), func(name string) string { return text.Grouped(t.ByScheme[name]) + " " + name })
 	separator := ""
 	if len(schemes) > 0 {
 		separator = ": "

@@ -318,7 +318,7 @@ func (d *countersDocument) print(b *text.Sheet) {
 func (d *countersDocument) printHot(b *text.Sheet) {
 	fmt.Fprintf(b, "%d of %d channels between switches have known bytes", d.Measured, d.Channels)
 	if d.MaxUse > 0 {
-		fmt.Fprintf(b, ", and use %s of their rate on average, %s at most", percent(d.MeanUse), percent(d.MaxUse))
+		fmt.Fprintf(b, ", and use %s of their rate on average, %s at most", text.Percent(d.MeanUse), text.Percent(d.MaxUse))
 	}
 	fmt.Fprintln(b)
 	if d.asked.State.Adaptive != nil {
@@ -341,7 +341,7 @@ func (d *countersDocument) printHot(b *text.Sheet) {
 		h := &shown[i]
 		use := "-"
 		if h.Use > 0 {
-			use = percent(h.Use)
+			use = text.Percent(h.Use)
 		}
 		fmt.Fprintf(w, "  %d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", i+1, h.Cause, label(h.From), label(h.To), times(h.Load), times(h.RouteLoad), times(h.PerRoute), use, times(h.WaitLoad))
 	}
@@ -377,11 +377,11 @@ func (h *sharedChannel) printSharers(b *text.Sheet, number int) {
 	side := func(before, way, verb string, hosts int, list string, parts []groups.Part, talkers []counters.Talker) {
 		fmt.Fprintf(b, "%s %s %s, %s", before, way, text.CountGrouped(hosts, "host", "hosts"), hostlist.Shorten(list))
 		if n := len(talkers); n > 1 && (h.Cause == counters.Traffic || h.Cause == counters.Both) && talkers[0].Share > 1.5*talkers[n-1].Share {
-			fmt.Fprintf(b, "; %s %s %s of their bytes", label(talkers[0].Port), verb, percent(talkers[0].Share))
+			fmt.Fprintf(b, "; %s %s %s of their bytes", label(talkers[0].Port), verb, text.Percent(talkers[0].Share))
 		}
 		fmt.Fprintln(b)
 		if len(parts) > 0 {
-			all := each(parts, func(p groups.Part) string { return fmt.Sprintf("%s %s %d of %d", p.Grouping, p.Group, p.Hosts, p.Of) })
+			all := text.Each(parts, func(p groups.Part) string { return fmt.Sprintf("%s %s %d of %d", p.Grouping, p.Group, p.Hosts, p.Of) })
 			fmt.Fprintf(b, "  %s       %s\n", indent, hostlist.Shorten(strings.Join(all, ", ")))
 		}
 	}

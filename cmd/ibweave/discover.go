@@ -202,7 +202,7 @@ func (a *app) devicesCommand() *cobra.Command {
 
 // deviceDocument is the ports in JSON.
 func deviceDocument(list []umad.PortInfo) map[string]any {
-	return map[string]any{"ports": each(list, func(p umad.PortInfo) devicePort {
+	return map[string]any{"ports": text.Each(list, func(p umad.PortInfo) devicePort {
 		p.Netdevs = append([]string{}, p.Netdevs...) // no null
 		return devicePort(p)
 	})}

@@ -13,6 +13,7 @@ import (
 	"github.com/ibweave/ibweave/audit/cabling/plan"
 	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/report/scheduler"
 	"github.com/ibweave/ibweave/sminterface/dump"
@@ -23,7 +24,7 @@ import (
 func (a *app) planCommand() *cobra.Command {
 	var in audit
 	var output string
-	forms := each(plan.Forms, func(f plan.Form) string { return string(f) })
+	forms := text.Each(plan.Forms, func(f plan.Form) string { return string(f) })
 	form := forms[0]
 	cmd := &cobra.Command{
 		Use:   "plan DIR|FILE",
@@ -187,5 +188,5 @@ type schedulerDocument struct {
 func newSchedulerDocument(t *scheduler.Topology, size int) *schedulerDocument {
 	name := func(g scheduler.Group) string { return g.Name }
 	blocks, tooFew := t.Blocks(size)
-	return &schedulerDocument{t, size, each(blocks, name), each(tooFew, name)}
+	return &schedulerDocument{t, size, text.Each(blocks, name), text.Each(tooFew, name)}
 }

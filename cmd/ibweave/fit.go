@@ -73,7 +73,7 @@ type trafficLoad struct {
 
 // String is the load and its bound in words.
 func (s *trafficLoad) String() string {
-	return fmt.Sprintf("load of the jobs %s, no routing can have less than %s: %s", seconds(s.Seconds), seconds(s.Least), s.Words)
+	return fmt.Sprintf("load of the jobs %s, no routing can have less than %s: %s", text.Seconds(s.Seconds), text.Seconds(s.Least), s.Words)
 }
 
 // trafficWorth is what check says of the jobs of --traffic.
@@ -94,7 +94,7 @@ func (x *trafficWorth) lines() (list [][2]string) {
 		list = append(list, [2]string{"traffic", x.trafficLoad.String()})
 	}
 	for _, p := range x.Proven {
-		list = append(list, [2]string{"", fmt.Sprintf("no routing can have less than %s, proven by %s", seconds(p.Least), p.File)})
+		list = append(list, [2]string{"", fmt.Sprintf("no routing can have less than %s, proven by %s", text.Seconds(p.Least), p.File)})
 	}
 	return list
 }
@@ -211,5 +211,5 @@ func (s *trafficSummary) text(b *text.Sheet) {
 		b.Row("", "the tables are those without --traffic: %s", s.Why)
 		return
 	}
-	b.Row("", "%s before; routes of all hosts to all: %.3f times the greatest load before", seconds(s.Before), s.Uniform)
+	b.Row("", "%s before; routes of all hosts to all: %.3f times the greatest load before", text.Seconds(s.Before), s.Uniform)
 }

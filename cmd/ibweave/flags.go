@@ -89,15 +89,6 @@ func findingsIf(found bool) error {
 	return nil
 }
 
-// each returns what of makes of each element of a list, in the same order.
-func each[T, U any](list []T, of func(T) U) []U {
-	out := make([]U, len(list))
-	for i, x := range list {
-		out[i] = of(x)
-	}
-	return out
-}
-
 // count returns how many elements of a list are of a kind.
 func count[T any](list []T, is func(T) bool) (n int) {
 	for _, x := range list {

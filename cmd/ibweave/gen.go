@@ -19,9 +19,9 @@ import (
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/internal/files"
-	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/sminterface/ibdiagnet"
+	"github.com/ibweave/ibweave/verify"
 )
 
 // generator is gen: kinds of fabrics are its commands.
@@ -235,10 +235,5 @@ func writeRun(f *fabric.Fabric, dir string) error {
 
 // fabricSize is "20 switches, 64 CA ports, 128 links".
 func fabricSize(f *fabric.Fabric) string {
-	return counts(f.NumSwitches(), len(f.CAPorts()), f.NumLinks())
-}
-
-func counts(switches, caPorts, links int) string {
-	return fmt.Sprintf("%s, %s, %s", text.CountGrouped(switches, "switch", "switches"),
-		text.CountGrouped(caPorts, "CA port", "CA ports"), text.CountGrouped(links, "link", "links"))
+	return verify.FabricCounts{Switches: f.NumSwitches(), CAPorts: len(f.CAPorts()), Links: f.NumLinks()}.String()
 }

@@ -77,20 +77,3 @@ func (a *app) auditedGroups(ctx context.Context, x *auditResult) (fmt.Stringer, 
 	states, err := s.Measure(ctx, x.Fabric, x.Tables)
 	return groups.States(s.AddFindings(states, x.result.Findings)), err
 }
-
-// groupRows are the lines of compare about groups: the routes on the busiest uplink of each, and
-// the pairs that are lost.
-func groupRows(shown []*contender) [][]string {
-	rows := [][]string{append([]string{"busiest uplink of"}, each(shown, nameOf)...)}
-	for _, g := range shown[0].Groups {
-		rows = append(rows, append([]string{"  " + g.Grouping + " " + g.Group}, each(shown, func(x *contender) string {
-			own := g.In(x.Groups)
-			cell := text.Grouped(own.MaxRoutes)
-			if n := own.Lost; n > 0 {
-				cell += fmt.Sprintf(", %s lost", text.CountGrouped(n, "pair", "pairs"))
-			}
-			return cell
-		})...))
-	}
-	return rows
-}

@@ -19,6 +19,7 @@ import (
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/verify"
@@ -124,13 +125,13 @@ func flagValues() map[string][]string {
 	for _, s := range compile.MulticastSchemes {
 		schemes = append(schemes, s.Name)
 	}
-	rules := each(policy.AllRules(), func(r verify.Rule) string { return r.Name })
+	rules := text.Each(policy.AllRules(), func(r verify.Rule) string { return r.Name })
 	return map[string][]string{
 		"engine": engines, "compare engines": engines, "sim engines": engines, "compile mcast": schemes, "sim mcast": {"union", "updn-tree"}, "sl2vl": compile.SL2VLSchemes, "explain": rules,
 		"lids": {"keep", "dense", "mesh"}, "color": {"auto", "always", "never"}, "log-level": {"debug", "info", "warn", "error"}, "log-format": {"console", "json"},
 		"names": {"site", "factory", "mixed"}, "man format": {"man", "markdown"},
 		"check copying": {"independent", "reserving", "lock-step", "wormhole"},
-		"check format":  each(report.Forms, func(f report.Form) string { return f.Name }), "gen format": strings.Split(genFormats(), ", "),
+		"check format":  text.Each(report.Forms, func(f report.Form) string { return f.Name }), "gen format": strings.Split(genFormats(), ", "),
 	}
 }
 

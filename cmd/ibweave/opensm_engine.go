@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ibweave/ibweave/audit/compare"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/fabric"
@@ -21,9 +22,6 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// openSMPrefix begins the name of an engine of OpenSM: "opensm:ftree".
-const openSMPrefix = "opensm:"
-
 // openSMEngines lists the engines of OpenSM, and openSMLanes those of them whose freedom from
 // credit loops rests on virtual lanes: their SL-to-VL tables and path SLs are read, too.
 var (
@@ -36,7 +34,7 @@ func checkOpenSMEngine(engine string) error {
 	if slices.Contains(openSMEngines, engine) {
 		return nil
 	}
-	return usagef("engine %q: OpenSM has no such engine; want one of %s", openSMPrefix+engine, openSMPrefix+strings.Join(openSMEngines, ", "+openSMPrefix))
+	return usagef("engine %q: OpenSM has no such engine; want one of %s", compare.OpenSM+engine, compare.OpenSM+strings.Join(openSMEngines, ", "+compare.OpenSM))
 }
 
 // maxOpenSMDump is the greatest dump that is read, in bytes.
@@ -44,8 +42,8 @@ const maxOpenSMDump = 8 << 30
 
 // contendByOpenSM has the OpenSM of this machine route f on ibsim, with the LIDs that our
 // engines have.
-func (a *app) contendByOpenSM(ctx context.Context, c *contest, f *fabric.Fabric, engine string, opt compile.Options) (*contender, error) {
-	x := &contender{Name: openSMPrefix + engine}
+func (a *app) contendByOpenSM(ctx context.Context, c *contest, f *fabric.Fabric, engine string, opt compile.Options) (*compare.Contender, error) {
+	x := &compare.Contender{Name: compare.OpenSM + engine}
 	g, err := lft.AssignLIDs(f, opt.LIDs)
 	if err != nil {
 		return nil, lidInput(c.topology, &compile.LIDError{Err: err})
@@ -90,7 +88,7 @@ func (a *app) routeByOpenSM(ctx context.Context, f *fabric.Fabric, engine string
 	if lanes {
 		cfg.Options = append(cfg.Options, "qos TRUE") // else there are no SL-to-VL tables
 	}
-	s := a.startStage(openSMPrefix + engine + ": ibsim")
+	s := a.startStage(compare.OpenSM + engine + ": ibsim")
 	o, err := ibsim.StartOpenSM(ctx, sim, cfg) // which writes the dumps before it says that the subnet is up
 	s.End()
 	if err != nil {

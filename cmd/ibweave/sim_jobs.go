@@ -113,9 +113,9 @@ func (in *simulation) jobsText(r *experiment.JobsRun) string {
 		}
 	}
 	said := fmt.Sprintf("%s of %s, %s, %s", text.CountGrouped(len(r.Works), "job", "jobs"), in.jobTraffic.file,
-		text.CountGrouped(messages, "message", "messages"), bytesText(float64(bytes)))
+		text.CountGrouped(messages, "message", "messages"), text.Bytes(float64(bytes)))
 	if r.Background > 0 {
-		said += " and " + bytesText(r.Background) + " of background"
+		said += " and " + text.Bytes(r.Background) + " of background"
 	}
 	if r.Scale < 1 {
 		part := strconv.FormatFloat(r.Scale, 'g', -1, 64)
@@ -176,7 +176,7 @@ func (in *simulation) writeJobs(w *text.Sheet, r *experiment.JobsRun, base *expe
 		t := w.Table()
 		fmt.Fprintf(t, "\nMOST WAITED FOR%s\tPACKETS\tBUSY\tWHO WAITS FOR WHOM\n", name)
 		for _, c := range best.Cables[:top] {
-			who := each(c.Jobs, func(x sim.JobWaits) string { return fmt.Sprintf("%s for %s %.1f", x.Job, x.By, x.Packets) })
+			who := text.Each(c.Jobs, func(x sim.JobWaits) string { return fmt.Sprintf("%s for %s %.1f", x.Job, x.By, x.Packets) })
 			fmt.Fprintf(t, "%s\t%.1f\t%.0f %%\t%s\n", c.Text, c.Packets, 100*c.Busy, text.Few(who, 3))
 		}
 		_ = t.Flush()

@@ -8,7 +8,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -97,7 +96,7 @@ func (a *app) traffic(ctx context.Context, o *trafficOptions, args []string) err
 	var rows *jobs.Rows // nil for leaves
 	if o.by != "" {
 		if rows = jobs.RowsBy(f, set, o.by); rows == nil {
-			known := slices.Sorted(slices.Values(each(set.Groups, func(g groups.Group) string { return g.Grouping })))
+			known := slices.Sorted(slices.Values(text.Each(set.Groups, func(g groups.Group) string { return g.Grouping })))
 			return usagef("--by %s: --host-groups has no such grouping; want one of %s", o.by, strings.Join(slices.Compact(known), ", "))
 		}
 	}
@@ -112,7 +111,7 @@ func (a *app) traffic(ctx context.Context, o *trafficOptions, args []string) err
 
 // printTraffic writes traffic for people.
 func printTraffic(b *text.Sheet, r *jobs.Result, top int) {
-	b.Row("traffic", "%s, %s between hosts, %s of it background", text.Count(len(r.Jobs), "job", "jobs"), bytesText(r.Bytes), bytesText(r.Background))
+	b.Row("traffic", "%s, %s between hosts, %s of it background", text.Count(len(r.Jobs), "job", "jobs"), text.Bytes(r.Bytes), text.Bytes(r.Background))
 	for _, o := range r.Overlaps[:min(top, len(r.Overlaps))] {
 		b.Row("both on", "%s and %s: %s", o.Jobs[0], o.Jobs[1], o.Hosts)
 	}
@@ -124,9 +123,9 @@ func printTraffic(b *text.Sheet, r *jobs.Result, top int) {
 	}
 	for i := range r.Jobs {
 		j := &r.Jobs[i]
-		fmt.Fprintf(t, "%s\t%d\t%d\t%s", j.Job, j.Hosts, j.Ranks, bytesText(j.Bytes))
+		fmt.Fprintf(t, "%s\t%d\t%d\t%s", j.Job, j.Hosts, j.Ranks, text.Bytes(j.Bytes))
 		if x := j.Times; x != nil {
-			fmt.Fprintf(t, "\t%s\t%s\t%.2f\t%.2f\t%s", bytesText(j.Lost), seconds(x.Ideal), x.Alone, x.Together, blamed(j))
+			fmt.Fprintf(t, "\t%s\t%s\t%.2f\t%.2f\t%s", text.Bytes(j.Lost), text.Seconds(x.Ideal), x.Alone, x.Together, blamed(j))
 		}
 		fmt.Fprintln(t)
 	}
@@ -157,8 +156,8 @@ func printTrafficLoads(t io.Writer, l *jobs.LoadsOf, top int) {
 		fmt.Fprintln(t, "\nBUSIEST CABLES\t\tTIME\tBYTES\tJOBS")
 	}
 	for _, c := range l.Cables {
-		parts := each(c.Jobs, func(p jobs.Part) string { return fmt.Sprintf("%s %s", p.Job, bytesText(p.Bytes)) })
-		fmt.Fprintf(t, "%s\t-> %s\t%s\t%s\t%s\n", label(c.From), label(c.To), seconds(c.Seconds), bytesText(c.Bytes), text.Few(parts, 4))
+		parts := text.Each(c.Jobs, func(p jobs.Part) string { return fmt.Sprintf("%s %s", p.Job, text.Bytes(p.Bytes)) })
+		fmt.Fprintf(t, "%s\t-> %s\t%s\t%s\t%s\n", label(c.From), label(c.To), text.Seconds(c.Seconds), text.Bytes(c.Bytes), text.Few(parts, 4))
 	}
 	if len(l.Shared) > 0 {
 		fmt.Fprintln(t, "\nJOBS THAT SHARE CABLES\tCABLES\tTIME\tMOST ON")
@@ -168,7 +167,7 @@ func printTrafficLoads(t io.Writer, l *jobs.LoadsOf, top int) {
 			fmt.Fprintf(t, "and %s, see --format json\n", text.Count(len(l.Shared)-top, "more pair", "more pairs"))
 			break
 		}
-		fmt.Fprintf(t, "%s and %s\t%d\t%s\t%s -> %s\n", s.Jobs[0], s.Jobs[1], s.Cables, seconds(s.Seconds), label(s.Worst.From), label(s.Worst.To))
+		fmt.Fprintf(t, "%s and %s\t%d\t%s\t%s -> %s\n", s.Jobs[0], s.Jobs[1], s.Cables, text.Seconds(s.Seconds), label(s.Worst.From), label(s.Worst.To))
 	}
 }
 
@@ -183,13 +182,13 @@ func printMatrix(t io.Writer, m *jobs.Matrix, top int) {
 		list := slices.Clone(m.Entries)
 		slices.SortStableFunc(list, func(a, b jobs.Entry) int { return cmp.Compare(b.Bytes, a.Bytes) })
 		for _, e := range list[:min(top, len(list))] {
-			fmt.Fprintf(t, "%s\t-> %s\t%s\n", m.Rows[e.From], m.Rows[e.To], bytesText(e.Bytes))
+			fmt.Fprintf(t, "%s\t-> %s\t%s\n", m.Rows[e.From], m.Rows[e.To], text.Bytes(e.Bytes))
 		}
 		return
 	}
 	cells := make([]string, n*n)
 	for _, e := range m.Entries {
-		cells[int(e.From)*n+int(e.To)] = bytesText(e.Bytes)
+		cells[int(e.From)*n+int(e.To)] = text.Bytes(e.Bytes)
 	}
 	fmt.Fprintf(t, "\nFROM %s", strings.ToUpper(m.By))
 	for i := range n {
@@ -203,29 +202,4 @@ func printMatrix(t io.Writer, m *jobs.Matrix, top int) {
 		}
 		fmt.Fprintln(t)
 	}
-}
-
-// bytesText is an amount of bytes for people, in units of 1024.
-func bytesText(n float64) string {
-	const units = "KMGTP"
-	unit := ""
-	for i := 0; i < len(units) && n >= 1000; i++ {
-		n /= 1024
-		unit = units[i : i+1]
-	}
-	if unit == "" {
-		return fmt.Sprintf("%.0f", n)
-	}
-	return fmt.Sprintf("%.3g%s", n, unit)
-}
-
-// seconds is a time for people, with three digits.
-func seconds(s float64) string {
-	d := time.Duration(s * 1e9)
-	for unit := time.Duration(1); unit <= time.Hour; unit *= 10 {
-		if d < 1000*unit {
-			return d.Round(unit).String()
-		}
-	}
-	return d.Round(time.Minute).String()
 }

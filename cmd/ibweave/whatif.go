@@ -295,7 +295,7 @@ func caseTitle(r *whatif.Result) string {
 		said = fmt.Sprintf("a sample with seed %d of %s", r.Seed, said)
 	}
 	if len(r.At) > 0 {
-		said += " at " + strings.Join(each(r.At, fabric.GUID.String), " or ")
+		said += " at " + strings.Join(text.Each(r.At, fabric.GUID.String), " or ")
 	}
 	said += fmt.Sprintf(": %s", text.CountGrouped(len(r.Cases), "failure", "failures"))
 	if r.Shard != "" {
@@ -400,5 +400,5 @@ func printTable(b *text.Sheet, cases []whatif.Case, scratch bool, fastest string
 		}
 		rows = append(rows, cells)
 	}
-	writeColumns(b, rows, len(rows[0])-1)
+	b.Columns(rows, len(rows[0])-1)
 }

@@ -3,7 +3,9 @@ package text
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"text/tabwriter"
+	"unicode/utf8"
 )
 
 // Sheet collects the text that a command prints: facts, tables and lists in one layout. Its zero
@@ -42,5 +44,30 @@ func (s *Sheet) Section(title string, all, shown int, line func(i int) string) {
 	}
 	if all > shown {
 		fmt.Fprintf(s, "    and %s more\n", Grouped(all-shown))
+	}
+}
+
+// Columns writes rows with one column to the left and all others to the right.
+func (s *Sheet) Columns(rows [][]string, left int) {
+	wide := make([]int, len(rows[0]))
+	for _, r := range rows {
+		for i, cell := range r {
+			wide[i] = max(wide[i], utf8.RuneCountInString(cell))
+		}
+	}
+	for _, r := range rows {
+		var line strings.Builder
+		for i, cell := range r {
+			pad := strings.Repeat(" ", wide[i]-utf8.RuneCountInString(cell))
+			if i > 0 {
+				line.WriteString("  ")
+			}
+			if i == left {
+				line.WriteString(cell + pad)
+			} else {
+				line.WriteString(pad + cell)
+			}
+		}
+		s.WriteString(strings.TrimRight(line.String(), " ") + "\n")
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Integer is any integer that is counted.
@@ -112,3 +113,40 @@ func Decimals(x float64, n int, known bool) string {
 	}
 	return strconv.FormatFloat(x, 'f', n, 64)
 }
+
+// Each returns what of makes of each element of a list.
+func Each[T, U any](list []T, of func(T) U) []U {
+	out := make([]U, len(list))
+	for i, x := range list {
+		out[i] = of(x)
+	}
+	return out
+}
+
+// Bytes returns a number of bytes with three digits and K, M, G, T or P.
+func Bytes(n float64) string {
+	const units = "KMGTP"
+	unit := ""
+	for i := 0; i < len(units) && n >= 1000; i++ {
+		n /= 1024
+		unit = units[i : i+1]
+	}
+	if unit == "" {
+		return fmt.Sprintf("%.0f", n)
+	}
+	return fmt.Sprintf("%.3g%s", n, unit)
+}
+
+// Seconds returns a time for people, with three digits.
+func Seconds(s float64) string {
+	d := time.Duration(s * 1e9)
+	for unit := time.Duration(1); unit <= time.Hour; unit *= 10 {
+		if d < 1000*unit {
+			return d.Round(unit).String()
+		}
+	}
+	return d.Round(time.Minute).String()
+}
+
+// Percent returns a part of 1 in percent, with two digits.
+func Percent(x float64) string { return fmt.Sprintf("%.2f %%", 100*x) }

@@ -1,0 +1,292 @@
+// Package compare puts the tables of engines and of files side by side, on a fabric and on damaged ones.
+// It makes no promise to other modules.
+package compare
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ibweave/ibweave/audit/groups"
+	"github.com/ibweave/ibweave/audit/jobs"
+	"github.com/ibweave/ibweave/audit/quality"
+	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/report"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// Contender is one column: an engine's tables, or those of a file.
+type Contender struct {
+	Name string `json:"name"`
+	File string `json:"file,omitempty"` // "" for an engine
+	// Refused is why the engine cannot do this fabric; nothing follows then.
+	Refused string           `json:"refused,omitempty"`
+	Seconds *compile.Seconds `json:"seconds,omitempty"` // of an engine
+	Verify  *verify.Result   `json:"verify,omitempty"`
+	Quality *quality.Result  `json:"quality,omitempty"`
+	// Difference is to the reference; nil for itself, and where there are no bisections.
+	Difference *quality.Difference `json:"difference,omitempty"`
+	// Fitted says that the tables are for the jobs of --traffic.
+	Fitted bool `json:"fitted,omitempty"`
+	// Groups is sums by groups of hosts; nil without --host-groups.
+	Groups  []groups.State `json:"host_groups,omitempty"`
+	Traffic *jobs.Summary  `json:"traffic,omitempty"` // with --traffic
+}
+
+// Standings is the JSON document of compare.
+type Standings struct {
+	Version    string              `json:"version"`
+	Fabric     verify.FabricCounts `json:"fabric"`
+	Against    string              `json:"against,omitempty"` // name of the reference
+	Contenders []*Contender        `json:"contenders"`
+}
+
+// OpenSM begins the name of an engine of OpenSM: "opensm:ftree".
+const OpenSM = "opensm:"
+
+// With fills in the counts of the fabric, and the differences of bandwidth to a reference, "" for the first that
+// routes the fabric. The error is a name that no column has.
+func (s *Standings) With(name string) error {
+	for _, x := range s.Contenders {
+		if x.Verify != nil {
+			s.Fabric = x.Verify.Fabric
+		}
+	}
+	i := slices.IndexFunc(s.Contenders, func(x *Contender) bool { return x.Name == name || name == "" && x.Quality != nil })
+	if i < 0 && name != "" {
+		return fmt.Errorf("--against %q: want one of the columns, %s", name, text.List(text.Each(s.Contenders, nameOf), "and"))
+	}
+	if i < 0 || s.Contenders[i].Quality == nil {
+		return nil
+	}
+	reference := s.Contenders[i]
+	for _, x := range s.Contenders {
+		if x.Quality != nil && x != reference {
+			if x.Difference = x.Quality.Bisection.Against(reference.Quality.Bisection); x.Difference != nil {
+				s.Against = reference.Name
+			}
+		}
+	}
+	return nil
+}
+
+func nameOf(x *Contender) string { return x.Name }
+
+// SameCables returns where two fabrics differ in more than LIDs, as an error.
+func SameCables(f, g *fabric.Fabric) error {
+	if f.NumNodes() != g.NumNodes() || f.NumLinks() != g.NumLinks() {
+		return fmt.Errorf("%s and %s, not %s and %s", text.CountGrouped(g.NumNodes(), "node", "nodes"), text.CountGrouped(g.NumLinks(), "link", "links"),
+			text.CountGrouped(f.NumNodes(), "node", "nodes"), text.CountGrouped(f.NumLinks(), "link", "links"))
+	}
+	// Both are in the order of GUIDs.
+	for n := range fabric.NodeID(f.NumNodes()) {
+		x, y := f.Node(n), g.Node(n)
+		if x.GUID != y.GUID || x.NumPorts != y.NumPorts {
+			return fmt.Errorf("it has %q with GUID %s and %d ports", g.Name(n).Text, y.GUID, y.NumPorts)
+		}
+		for p := range x.NumPorts {
+			i, j := f.Port(n, p+1), g.Port(n, p+1)
+			if f.Peer(i) != g.Peer(j) {
+				return fmt.Errorf("the cable of %s", g.PortName(j))
+			}
+		}
+	}
+	return nil
+}
+
+// Text writes the table for people.
+func (s *Standings) Text(b *text.Sheet) {
+	if c := s.Fabric; c.Switches > 0 {
+		fmt.Fprintf(b, "fabric: %s\n\n", c)
+	}
+	var shown []*Contender
+	for _, x := range s.Contenders {
+		if x.Refused == "" {
+			shown = append(shown, x)
+		}
+	}
+	if len(shown) > 0 {
+		b.Columns(s.rows(shown), 0)
+		if shown[0].Groups != nil {
+			fmt.Fprintln(b)
+			b.Columns(groupRows(shown), 0)
+		}
+	}
+	for _, x := range s.Contenders {
+		x.explain(b)
+	}
+}
+
+// rows are the lines of the table.
+func (s *Standings) rows(shown []*Contender) [][]string {
+	var rows [][]string
+	row := func(name string, value func(x *Contender) string) {
+		rows = append(rows, append([]string{name}, text.Each(shown, value)...))
+	}
+	row("", nameOf)
+	count := func(name string, value func(x *Contender) int64) {
+		row(name, func(x *Contender) string { return text.Grouped(value(x)) })
+	}
+	row("verdict", func(x *Contender) string { return x.Verify.Verdict })
+	count("pairs of ports not delivered", func(x *Contender) int64 { return x.Verify.Unicast.Unreachable + x.Verify.Unicast.Loops })
+	count("  the same with switches", func(x *Contender) int64 { return x.Verify.Management.Unreachable + x.Verify.Management.Loops })
+	count("credit loops", func(x *Contender) int64 { return int64(x.Verify.CreditLoops.Count) })
+	count("VLs in use", func(x *Contender) int64 { return int64(x.Verify.CreditLoops.VLs) })
+	row("switches on a path, mean", func(x *Contender) string { // over delivered pairs
+		pairs, sum := int64(0), int64(0)
+		for hops, n := range x.Verify.Unicast.HopHistogram {
+			pairs, sum = pairs+n, sum+int64(hops)*n
+		}
+		return fmt.Sprintf("%.3f", float64(sum)/float64(max(pairs, 1)))
+	})
+	count("  most", func(x *Contender) int64 { return int64(x.Verify.Unicast.MaxHops) })
+	count("pairs longer than shortest", func(x *Contender) int64 { return x.Verify.Unicast.NonMinimal })
+	row("routes on a link, mean", func(x *Contender) string { return fmt.Sprintf("%.1f", x.Quality.Links.Mean) })
+	count("  most", func(x *Contender) int64 { return x.Quality.Links.Max })
+	row("  Gini coefficient", func(x *Contender) string { return fmt.Sprintf("%.3f", x.Quality.Links.Gini) })
+	count("links without routes", func(x *Contender) int64 { return int64(x.Quality.Links.Unused) })
+	for vl := range fabric.VL(lft.NumSLs) {
+		routes := func(x *Contender) string {
+			if i := slices.IndexFunc(x.Quality.VLs, func(l quality.VLLoads) bool { return l.VL == vl }); i >= 0 {
+				return text.Grouped(x.Quality.VLs[i].Max)
+			}
+			return "-"
+		}
+		if slices.ContainsFunc(shown, func(x *Contender) bool { return routes(x) != "-" }) {
+			row(fmt.Sprintf("routes of a link on VL %d, most", vl), routes)
+		}
+	}
+	row("ways between two switches, mean", func(x *Contender) string { return fmt.Sprintf("%.2f", x.Quality.Diversity.Mean) })
+	disjoint := func(x *Contender) *quality.Disjoint { return x.Quality.Diversity.Disjoint }
+	if slices.ContainsFunc(shown, func(x *Contender) bool { return disjoint(x) != nil }) {
+		row("disjoint paths to the LIDs of a port, mean", orDash(disjoint, func(d *quality.Disjoint) string { return fmt.Sprintf("%.2f", d.Cables.Mean) }))
+		row("  least", orDash(disjoint, func(d *quality.Disjoint) string { return fmt.Sprint(d.Cables.Min) }))
+		row("  by different switches, mean", orDash(disjoint, func(d *quality.Disjoint) string { return fmt.Sprintf("%.2f", d.Switches.Mean) }))
+		row("  that cables allow, mean", orDash(disjoint, func(d *quality.Disjoint) string { return fmt.Sprintf("%.2f", d.Possible.Mean) }))
+	}
+	s.patternRows(row, shown)
+	trafficRows(row, shown)
+	row("seconds to route and verify", orDash(func(x *Contender) *compile.Seconds { return x.Seconds }, func(t *compile.Seconds) string { return fmt.Sprintf("%.3f", t.Route+t.Verify) }))
+	return rows
+}
+
+// orDash is a cell with a part of a column, - for a column without it.
+func orDash[T any](part func(x *Contender) *T, value func(*T) string) func(x *Contender) string {
+	return func(x *Contender) string {
+		if p := part(x); p != nil {
+			return value(p)
+		}
+		return "-"
+	}
+}
+
+// patternRows are the lines about patterns of traffic.
+func (s *Standings) patternRows(row func(name string, value func(x *Contender) string), shown []*Contender) {
+	row("bisection bandwidth, mean", orDash(bisectionOf, func(q *quality.Bisection) string { return text.Percent(q.Mean) }))
+	row("  95 % interval, +-", orDash(bisectionOf, func(q *quality.Bisection) string { return text.Percent((q.High - q.Low) / 2) }))
+	row("  worst bisection", orDash(bisectionOf, func(q *quality.Bisection) string { return text.Percent(q.Least) }))
+	if s.Against != "" {
+		difference := func(x *Contender) *quality.Difference { return x.Difference }
+		row("  points more than "+s.Against, orDash(difference, func(d *quality.Difference) string { return fmt.Sprintf("%+.2f", 100*d.Mean) }))
+		row("    95 % interval, +-", orDash(difference, func(d *quality.Difference) string { return fmt.Sprintf("%.2f", 50*(d.High-d.Low)) }))
+		row("    so it is", orDash(difference, func(d *quality.Difference) string { return d.Verdict }))
+	}
+	row("all-to-all, greatest load", func(x *Contender) string { return load(x.Quality.AllToAll) })
+	// Columns of whose tables no two ports talk have neither.
+	if shown[0].Quality.Permutations != nil {
+		row("random permutations, median load", orDash(permutationsOf, func(p *quality.Permutations) string { return load(p.Median) }))
+		row("  load of the 99th percentile", orDash(permutationsOf, func(p *quality.Permutations) string { return load(p.P99) }))
+		row("  bandwidth, mean", orDash(permutationsOf, func(p *quality.Permutations) string { return text.Percent(p.Bandwidth) }))
+	}
+	if shown[0].Quality.Shifts != nil {
+		row("shifts, mean load", orDash(shiftsOf, func(p *quality.Shifts) string { return fmt.Sprintf("%.2f", p.Contention) }))
+		row("  greatest load", orDash(shiftsOf, func(p *quality.Shifts) string { return load(p.Most) }))
+		row("  bandwidth, mean", orDash(shiftsOf, func(p *quality.Shifts) string { return text.Percent(p.Bandwidth) }))
+		row("  worst shift", orDash(shiftsOf, func(p *quality.Shifts) string { return text.Percent(p.Least) }))
+	}
+}
+
+// load is routes relative to rates: a whole number where all cables are alike.
+func load(x float64) string {
+	if n := int64(x); float64(n) == x {
+		return text.Grouped(n)
+	}
+	return fmt.Sprintf("%.2f", x)
+}
+
+// withOptions limits a refusal to the options that an engine had: OpenSM runs with its defaults,
+// and others, as roots for updn, might do.
+func (x *Contender) withOptions() string {
+	if strings.HasPrefix(x.Name, OpenSM) {
+		return " with these options"
+	}
+	return ""
+}
+
+// explain says what the table has no room for.
+func (x *Contender) explain(b *text.Sheet) {
+	if x.Refused != "" {
+		fmt.Fprintf(b, "\n%s cannot route this fabric%s: %s\n", x.Name, x.withOptions(), x.Refused)
+		return
+	}
+	if len(x.Quality.Hottest) > 0 {
+		fmt.Fprintf(b, "\nmost loaded links of %s\n", x.Name)
+	}
+	for _, h := range x.Quality.Hottest {
+		fmt.Fprintf(b, "  %s  %s to %s\n", text.Grouped(h.Routes), h.Name.At(h.Port, h.Label), h.ToName.At(h.ToPort, h.ToLabel))
+	}
+	if len(x.Verify.Undecided) > 0 {
+		fmt.Fprintf(b, "\nof %s", x.Name)
+		report.WriteUndecided(b, x.Verify)
+	}
+	if len(x.Verify.CreditLoops.Cycles) > 0 {
+		fmt.Fprintf(b, "\na credit loop of %s\n", x.Name)
+		for _, h := range x.Verify.CreditLoops.Cycles[0] {
+			fmt.Fprintf(b, "  %s\n", h)
+		}
+	}
+}
+
+// trafficRows are the lines about jobs.
+func trafficRows(row func(name string, value func(x *Contender) string), shown []*Contender) {
+	if shown[0].Traffic == nil {
+		return
+	}
+	row("jobs, busiest cable", func(x *Contender) string { return text.Seconds(x.Traffic.Seconds) })
+	row("  over the busiest cable of a host", func(x *Contender) string { return fmt.Sprintf("%.3f", x.Traffic.Gap) })
+	if slices.ContainsFunc(shown, func(x *Contender) bool { return x.Traffic.Lost > 0 }) {
+		row("  bytes not delivered", func(x *Contender) string { return text.Bytes(x.Traffic.Lost) })
+	}
+	slowest := func(value func(j *jobs.JobSummary) float64) func(x *Contender) string {
+		return func(x *Contender) string {
+			most := 0.0
+			for i := range x.Traffic.Jobs {
+				most = max(most, value(&x.Traffic.Jobs[i]))
+			}
+			return fmt.Sprintf("%.2f", most)
+		}
+	}
+	n := text.Count(len(shown[0].Traffic.Jobs), "job", "jobs")
+	row("  time over a crossbar's, most of "+n, slowest(func(j *jobs.JobSummary) float64 { return j.Together }))
+	row("    each alone", slowest(func(j *jobs.JobSummary) float64 { return j.Alone }))
+}
+
+// groupRows are the lines of compare about groups: the routes on the busiest uplink of each, and
+// the pairs that are lost.
+func groupRows(shown []*Contender) [][]string {
+	rows := [][]string{append([]string{"busiest uplink of"}, text.Each(shown, nameOf)...)}
+	for _, g := range shown[0].Groups {
+		rows = append(rows, append([]string{"  " + g.Grouping + " " + g.Group}, text.Each(shown, func(x *Contender) string {
+			own := g.In(x.Groups)
+			cell := text.Grouped(own.MaxRoutes)
+			if n := own.Lost; n > 0 {
+				cell += fmt.Sprintf(", %s lost", text.CountGrouped(n, "pair", "pairs"))
+			}
+			return cell
+		})...))
+	}
+	return rows
+}
