@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/text"
@@ -274,6 +275,9 @@ func (e Endpoint) String() string {
 	}
 	return e.Name.At(e.Port, e.Label)
 }
+
+// Unquoted is String without quotation marks.
+func (e Endpoint) Unquoted() string { return strings.ReplaceAll(e.String(), `"`, "") }
 
 // SwitchRef is which switch something is about.
 type SwitchRef struct {

@@ -304,7 +304,7 @@ func printLinks(b *text.Sheet, verb string, links []move.Link) {
 			fmt.Fprintf(b, "  %-7s and %d more\n", "", len(links)-most)
 			return
 		}
-		fmt.Fprintf(b, "  %-7s %s -- %s  %s\n", verb, label(l.A), label(l.B), l.Rate)
+		fmt.Fprintf(b, "  %-7s %s -- %s  %s\n", verb, l.A.Unquoted(), l.B.Unquoted(), l.Rate)
 		verb = ""
 	}
 }

@@ -279,17 +279,17 @@ func (p *sharedPath) printLine(w io.Writer) {
 	busiest, routes, rate := "-", "-", "-"
 	if p.Busiest >= 0 {
 		h := &p.Hops[p.Busiest]
-		busiest, routes, rate = label(h.From), fmt.Sprint(h.Routes), gigabits(h.Rate)
+		busiest, routes, rate = h.From.Unquoted(), fmt.Sprint(h.Routes), gigabits(h.Rate)
 	}
 	if p.Lost != "" {
 		busiest = "lost: " + p.Lost
 	}
-	fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%s\t%s\n", label(p.Destination), p.LID, len(p.Hops), busiest, routes, rate)
+	fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%s\t%s\n", p.Destination.Unquoted(), p.LID, len(p.Hops), busiest, routes, rate)
 }
 
 // print writes a path hop by hop.
 func (p *sharedPath) print(b *text.Sheet) {
-	fmt.Fprintf(b, "%s -> %s, LID %d\n", label(p.Source), label(p.Destination), p.LID)
+	fmt.Fprintf(b, "%s -> %s, LID %d\n", p.Source.Unquoted(), p.Destination.Unquoted(), p.LID)
 	w := b.Table()
 	for i, h := range p.Hops {
 		var vls []string
@@ -302,14 +302,14 @@ func (p *sharedPath) print(b *text.Sheet) {
 		if i == p.Busiest {
 			mark = "busiest"
 		}
-		fmt.Fprintf(w, "  %s\t-> %s\t%s\tVL %s\t%s\t%s\n", label(h.From), label(h.To), gigabits(h.Rate), cmp.Or(strings.Join(vls, ","), "-"), text.CountGrouped(h.Routes, "route", "routes"), mark)
+		fmt.Fprintf(w, "  %s\t-> %s\t%s\tVL %s\t%s\t%s\n", h.From.Unquoted(), h.To.Unquoted(), gigabits(h.Rate), cmp.Or(strings.Join(vls, ","), "-"), text.CountGrouped(h.Routes, "route", "routes"), mark)
 	}
 	_ = w.Flush() // a buffer takes all
 	if p.Choices != nil {
 		fmt.Fprintln(b, "  all choices, with their share of packets:")
 	}
 	for _, c := range p.Choices {
-		fmt.Fprintf(w, "  %d\t%s\t-> %s\tVL %d\t%.1f %%\n", c.Hop, label(c.From), label(c.To), c.VL, 100*c.Share)
+		fmt.Fprintf(w, "  %d\t%s\t-> %s\tVL %d\t%.1f %%\n", c.Hop, c.From.Unquoted(), c.To.Unquoted(), c.VL, 100*c.Share)
 	}
 	_ = w.Flush()
 	switch {
@@ -323,9 +323,6 @@ func (p *sharedPath) print(b *text.Sheet) {
 		fmt.Fprintf(b, "                        to %s, %s\n", text.Count(p.hosts[1], "host", "hosts"), hostlist.Shorten(p.Destinations))
 	}
 }
-
-// label names a port without quotation marks.
-func label(e verify.Endpoint) string { return strings.ReplaceAll(e.String(), `"`, "") }
 
 // gigabits is a data rate for people.
 func gigabits(mbps int) string {

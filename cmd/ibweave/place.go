@@ -205,7 +205,7 @@ func printPlaces(b *text.Sheet, r *place.Result) {
 	t = b.Table()
 	for i, head := 0, "\nSET\tBUSIEST SHARED CABLE\t\tTIME\tRUNNING\tADDED\n"; i < len(r.Sets); i++ {
 		if x := r.Sets[i].Busiest; x != nil {
-			fmt.Fprintf(t, "%s%d\t%s\t-> %s\t%s\t%s\t%s\n", head, i+1, label(x.From), label(x.To), text.Seconds(x.Seconds), text.Bytes(x.Running), text.Bytes(x.Added))
+			fmt.Fprintf(t, "%s%d\t%s\t-> %s\t%s\t%s\t%s\n", head, i+1, x.From.Unquoted(), x.To.Unquoted(), text.Seconds(x.Seconds), text.Bytes(x.Running), text.Bytes(x.Added))
 			head = ""
 		}
 	}

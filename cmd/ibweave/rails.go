@@ -127,7 +127,7 @@ func (d *railsDocument) print(b *text.Sheet, hosts []*rails.Host) {
 			if p.Rail > 0 {
 				rail = fmt.Sprint(p.Rail)
 			}
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", h.Host, cmp.Or(p.Adapter, "-"), rail, label(p.Leaf))
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", h.Host, cmp.Or(p.Adapter, "-"), rail, p.Leaf.Unquoted())
 		}
 	}
 	_ = t.Flush() // a buffer takes all
@@ -177,14 +177,14 @@ func (d *railsDocument) printLoads(b *text.Sheet) {
 			b.Row("", "and %d more cables", len(l.Exits)-most)
 			break
 		}
-		b.Row("", "rail %d by %s -> %s, %s", e.Rail, label(e.From), label(e.To), text.CountGrouped(e.Flows, "route", "routes"))
+		b.Row("", "rail %d by %s -> %s, %s", e.Rail, e.From.Unquoted(), e.To.Unquoted(), text.CountGrouped(e.Flows, "route", "routes"))
 	}
 }
 
 // printBusiest writes the busiest cable of a pattern.
 func printBusiest(t io.Writer, name string, l rails.Load) {
 	if c := l.Busiest; c != nil {
-		fmt.Fprintf(t, "%s\t%s of %s\t%s\t-> %s\n", name, text.Grouped(c.Flows), text.CountGrouped(l.Flows, "flow", "flows"), label(c.From), label(c.To))
+		fmt.Fprintf(t, "%s\t%s of %s\t%s\t-> %s\n", name, text.Grouped(c.Flows), text.CountGrouped(l.Flows, "flow", "flows"), c.From.Unquoted(), c.To.Unquoted())
 		return
 	}
 	fmt.Fprintf(t, "%s\t0 of %s\tno cable between switches\n", name, text.CountGrouped(l.Flows, "flow", "flows"))

@@ -9,19 +9,17 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"slices"
 	"strings"
+
+	"github.com/ibweave/ibweave/audit/pages"
 
 	"github.com/spf13/cobra"
 
-	"github.com/ibweave/ibweave/audit/cabling"
 	"github.com/ibweave/ibweave/audit/jobs"
 	"github.com/ibweave/ibweave/audit/session"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/compile/outdir"
-	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/text"
-	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/report/page"
 	"github.com/ibweave/ibweave/report/picture"
 	"github.com/ibweave/ibweave/verify"
@@ -177,11 +175,13 @@ func (a *app) writeReport(ctx context.Context, r *reporting, args []string) (err
 		if err != nil {
 			return err
 		}
-		in.Counters = append(in.Counters, c.colours(x.Fabric)...)
+		in.Counters = append(in.Counters, colours(c, x.Fabric)...)
 	}
-	if in.Groupings, err = a.groupings(x.Fabric); err != nil {
+	set, err := a.groupsOf(x.Fabric, true)
+	if err != nil {
 		return err
 	}
+	in.Groupings = pages.Groupings(set)
 	if a.trims(r, in) {
 		if in.Base, err = packTables(r, x.auditResult); err != nil {
 			return err
@@ -229,23 +229,6 @@ func (a *app) trims(r *reporting, in *page.Input) bool {
 	return r.interactive
 }
 
-// groupings are the groups of --host-groups as a page draws them.
-func (a *app) groupings(f *fabric.Fabric) (list []page.Grouping, err error) {
-	set, err := a.groupsOf(f, true)
-	if set == nil || err != nil {
-		return nil, err
-	}
-	for _, g := range set.Groups {
-		i := slices.IndexFunc(list, func(x page.Grouping) bool { return x.Name == g.Grouping })
-		if i < 0 {
-			i = len(list)
-			list = append(list, page.Grouping{Name: g.Grouping})
-		}
-		list[i].Groups = append(list[i].Groups, page.Group{Name: g.Name, Nodes: g.Nodes})
-	}
-	return list, nil
-}
-
 // viewError makes wrong usage of views and measures that there are not.
 func viewError(r *reporting, err error) error {
 	wrong, ok := errors.AsType[*page.RequestError](err)
@@ -273,31 +256,7 @@ func (a *app) reportInput(ctx context.Context, r *reporting, x *reported) (*page
 	if err != nil {
 		return nil, err
 	}
-	return in, findPlaces(in, x.shape)
-}
-
-// findPlaces gives the levels or the coordinates of the switches. The shape may be nil.
-func findPlaces(in *page.Input, shape *cabling.Shape) error {
-	f := in.Fabric
-	if shape == nil {
-		shape = cabling.Recognize(f)
-	}
-	in.Shape, in.Levels = shape.String(), shape.Level()
-	switch shape.Kind {
-	case cabling.Mesh, cabling.Torus, cabling.MixedGrid, cabling.Hypercube, cabling.Ring, cabling.Line:
-		grid, err := mesh.Detect(f, mesh.DetectOptions{})
-		if is[*mesh.NotGridError](err) {
-			return nil // it is drawn by levels then
-		}
-		if err != nil {
-			return fmt.Errorf("coordinates: %w", err)
-		}
-		in.Grid = &page.Grid{Dims: grid.Dims, Wrap: grid.Wrap}
-		for s := range fabric.NodeID(f.NumSwitches()) {
-			in.Grid.Coord = append(in.Grid.Coord, grid.Coord(s)...)
-		}
-	}
-	return nil
+	return in, pages.FindPlaces(in, x.shape)
 }
 
 // pageCompiler is cmd/ibweave-page as WebAssembly, as gzip; nil where make did not build this

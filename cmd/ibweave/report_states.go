@@ -5,19 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"path/filepath"
 
-	"github.com/ibweave/ibweave/audit/diff"
-	"github.com/ibweave/ibweave/audit/groups"
-	"github.com/ibweave/ibweave/audit/jobs"
+	"github.com/ibweave/ibweave/audit/pages"
+
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/internal/text"
-	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/report/page"
 	"github.com/ibweave/ibweave/state"
-	"github.com/ibweave/ibweave/verify"
 )
 
 // reported is a state that report shows.
@@ -110,89 +105,6 @@ func (x *reported) named() *state.State {
 	return &s
 }
 
-// compareStates is the old state for the page, and what differs from it.
-func (a *app) compareStates(ctx context.Context, r *reporting, old, now *reported) (*page.Old, error) {
-	stage := a.startStage("compare")
-	defer stage.End()
-	d, err := diff.Compare(ctx, old.named(), now.named())
-	if err != nil {
-		return nil, err
-	}
-	o := &page.Old{Replaced: map[fabric.GUID]fabric.GUID{}, Changes: changes(d, old.Fabric, now.Fabric)}
-	for _, f := range d.Findings {
-		o.Summary = append(o.Summary, page.Note{Severity: f.Severity, Text: f.Message})
-	}
-	for _, x := range d.Nodes.Replaced {
-		o.Replaced[x.Old.GUID] = x.New.GUID
-	}
-	both, err := page.Union(old.Fabric, now.Fabric, o.Replaced)
-	if err != nil {
-		return nil, err
-	}
-	o.Both = &page.Input{State: &state.State{Fabric: both}, Result: verify.Unverified(both)}
-	if err := findPlaces(o.Both, nil); err != nil {
-		return nil, err
-	}
-	if o.Both.Groupings, err = a.groupings(both); err != nil {
-		return nil, err
-	}
-	old.isOld = true
-	if o.Input, err = a.reportInput(ctx, r, old); err == nil {
-		o.Title = old.name
-	}
-	return o, err
-}
-
-// changes lists what differs between two fabrics as the page shows it.
-func changes(d *diff.Result, old, now *fabric.Fabric) (list []page.Change) {
-	add := func(kind page.Kind, old, now []page.End, format string, args ...any) {
-		list = append(list, page.Change{Kind: kind, Text: fmt.Sprintf(format, args...), Old: old, New: now})
-	}
-	node := func(n diff.NodeRef) []page.End { return []page.End{{GUID: n.GUID, Switch: n.Type == "switch"}} }
-	cable := func(f *fabric.Fabric, ends ...diff.PortRef) (list []page.End) {
-		for _, p := range ends {
-			_, isSwitch := f.SwitchByGUID(p.GUID)
-			list = append(list, page.End{GUID: p.GUID, Switch: isSwitch, Port: p.Port})
-		}
-		return list
-	}
-	for _, n := range d.Nodes.Gone {
-		add(page.NodeGone, node(n), nil, "%s %s", n.Type, n.Name)
-	}
-	for _, n := range d.Nodes.New {
-		add(page.NodeNew, nil, node(n), "%s %s", n.Type, n.Name)
-	}
-	for _, x := range d.Nodes.Replaced {
-		add(page.NodeOther, nil, node(x.New), "%s %s in place of %s", x.New.Type, x.New.Name, x.Old.Name)
-	}
-	for _, x := range d.Nodes.Changed {
-		for _, f := range x.Fields {
-			add(page.NodeOther, nil, node(x.Node), "%s %s: %s %s, before %s", x.Node.Type, x.Node.Name, f.Name, f.New, f.Old)
-		}
-	}
-	for _, c := range d.Links.Gone {
-		add(page.CableGone, cable(old, c.A, c.B), nil, "%s — %s", c.A, c.B)
-	}
-	for _, c := range d.Links.New {
-		add(page.CableNew, nil, cable(now, c.A, c.B), "%s — %s", c.A, c.B)
-	}
-	for _, c := range d.Links.Moved {
-		add(page.Moved, cable(old, c.End, c.Old), cable(now, c.End, c.New), "%s from %s to %s", c.End, c.Old, c.New)
-	}
-	for _, c := range d.Links.Changed {
-		add(page.Rate, nil, cable(now, c.Link.A, c.Link.B), "%s — %s: %s, before %s", c.Link.A, c.Link.B, c.New, c.Old)
-	}
-	if d.LFTs != nil {
-		for _, s := range d.LFTs.Switches {
-			if s.Changed > 0 {
-				add(page.Entries, nil, []page.End{{GUID: s.Switch, Switch: true}}, "%s: %s of its table, %s to write",
-					s.Name, text.CountGrouped(s.Changed, "entry", "entries"), text.CountGrouped(s.Blocks, "block", "blocks"))
-			}
-		}
-	}
-	return list
-}
-
 // cableLoads are what cables may show of jobs, --traffic, and of groups, --host-groups. An old state
 // without the hosts of the jobs, or without tables, is without the jobs.
 func (a *app) cableLoads(ctx context.Context, r *reporting, x *reported) (list []page.Counter, err error) {
@@ -220,7 +132,7 @@ func (a *app) cableLoads(ctx context.Context, r *reporting, x *reported) (list [
 		case err != nil:
 			return nil, err
 		default:
-			if list, err = jobLoads(ctx, x, t); err != nil {
+			if list, err = pages.JobLoads(ctx, x.State, t); err != nil {
 				return nil, err
 			}
 		}
@@ -231,7 +143,7 @@ func (a *app) cableLoads(ctx context.Context, r *reporting, x *reported) (list [
 	s := a.startStage("count routes of groups")
 	defer s.End()
 	for i := range set.Groups {
-		c, err := groupLoads(ctx, x, &set.Groups[i])
+		c, err := pages.GroupLoads(ctx, x.State, &set.Groups[i])
 		if err != nil {
 			return nil, err
 		}
@@ -246,65 +158,22 @@ func (a *app) tellNoJobs(x *reported, why error) {
 	fmt.Fprintf(a.stderr, "ibweave: %s is without the jobs of --traffic: %v\n", x.name, why)
 }
 
-// jobLoads are the bytes of all jobs, and of each.
-func jobLoads(ctx context.Context, x *reported, t *jobs.Traffic) ([]page.Counter, error) {
-	by, lost, err := t.Loads(ctx, x.Tables)
+// compareStates is the old state for the page, and what differs from it.
+func (a *app) compareStates(ctx context.Context, r *reporting, old, now *reported) (*page.Old, error) {
+	stage := a.startStage("compare")
+	defer stage.End()
+	o, err := pages.Compare(ctx, old.named(), now.named())
 	if err != nil {
 		return nil, err
 	}
-	list := make([]page.Counter, len(lost)+1)
-	for i := range list {
-		list[i] = page.Counter{Name: "jobs", Unit: "bytes of all", FromTables: true, Values: make([]float64, x.Fabric.NumPorts())}
-		if i > 0 {
-			list[i].Name, list[i].Unit = "job "+t.Name(int32(i-1)), "bytes"
-		}
-	}
-	for p, loads := range by {
-		for _, l := range loads {
-			list[0].Values[p] += l.Bytes
-			list[l.Job+1].Values[p] += l.Bytes
-		}
-	}
-	return list, nil
-}
-
-// groupLoads is the routes of which an end is in a group.
-func groupLoads(ctx context.Context, x *reported, g *groups.Group) (c page.Counter, err error) {
-	f := x.Fabric
-	member := make(map[fabric.NodeID]bool, len(g.Nodes))
-	for _, n := range g.Nodes {
-		member[n] = true
-	}
-	var ends []fabric.PortID
-	var all, own []int
-	for s := range fabric.NodeID(f.NumSwitches()) {
-		for _, p := range f.HostsOn(s) {
-			if member[f.Owner(p)] {
-				own = append(own, len(ends))
-			}
-			all = append(all, len(ends))
-			ends = append(ends, p)
-		}
-	}
-	loads, _, err := lft.DemandLoads(ctx, f, x.Tables, ends, func(dst int) iter.Seq2[int, int64] {
-		return func(yield func(int, int64) bool) {
-			from := own
-			if member[f.Owner(ends[dst])] {
-				from = all
-			}
-			for _, src := range from {
-				if src != dst && !yield(src, 1) {
-					return
-				}
-			}
-		}
-	})
+	set, err := a.groupsOf(o.Both.Fabric, true)
 	if err != nil {
-		return c, err
+		return nil, err
 	}
-	c = page.Counter{Name: "group " + g.String(), Unit: "routes from and to it", FromTables: true, Values: make([]float64, len(loads))}
-	for p, n := range loads {
-		c.Values[p] = float64(n)
+	o.Both.Groupings = pages.Groupings(set)
+	old.isOld = true
+	if o.Input, err = a.reportInput(ctx, r, old); err == nil {
+		o.Title = old.name
 	}
-	return c, nil
+	return o, err
 }

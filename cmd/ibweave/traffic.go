@@ -147,7 +147,7 @@ func blamed(j *jobs.Job) string {
 	default:
 		what = x.Blame
 	}
-	return fmt.Sprintf("%s, %s -> %s", what, label(j.Cable.From), label(j.Cable.To))
+	return fmt.Sprintf("%s, %s -> %s", what, j.Cable.From.Unquoted(), j.Cable.To.Unquoted())
 }
 
 // printTrafficLoads writes the busiest cables and those that jobs share.
@@ -157,7 +157,7 @@ func printTrafficLoads(t io.Writer, l *jobs.LoadsOf, top int) {
 	}
 	for _, c := range l.Cables {
 		parts := text.Each(c.Jobs, func(p jobs.Part) string { return fmt.Sprintf("%s %s", p.Job, text.Bytes(p.Bytes)) })
-		fmt.Fprintf(t, "%s\t-> %s\t%s\t%s\t%s\n", label(c.From), label(c.To), text.Seconds(c.Seconds), text.Bytes(c.Bytes), text.Few(parts, 4))
+		fmt.Fprintf(t, "%s\t-> %s\t%s\t%s\t%s\n", c.From.Unquoted(), c.To.Unquoted(), text.Seconds(c.Seconds), text.Bytes(c.Bytes), text.Few(parts, 4))
 	}
 	if len(l.Shared) > 0 {
 		fmt.Fprintln(t, "\nJOBS THAT SHARE CABLES\tCABLES\tTIME\tMOST ON")
@@ -167,7 +167,7 @@ func printTrafficLoads(t io.Writer, l *jobs.LoadsOf, top int) {
 			fmt.Fprintf(t, "and %s, see --format json\n", text.Count(len(l.Shared)-top, "more pair", "more pairs"))
 			break
 		}
-		fmt.Fprintf(t, "%s and %s\t%d\t%s\t%s -> %s\n", s.Jobs[0], s.Jobs[1], s.Cables, text.Seconds(s.Seconds), label(s.Worst.From), label(s.Worst.To))
+		fmt.Fprintf(t, "%s and %s\t%d\t%s\t%s -> %s\n", s.Jobs[0], s.Jobs[1], s.Cables, text.Seconds(s.Seconds), s.Worst.From.Unquoted(), s.Worst.To.Unquoted())
 	}
 }
 

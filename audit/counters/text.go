@@ -1,0 +1,236 @@
+package counters
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/ibweave/ibweave/audit/groups"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/names"
+	"github.com/ibweave/ibweave/internal/hostlist"
+	"github.com/ibweave/ibweave/internal/text"
+	"github.com/ibweave/ibweave/sminterface/dump"
+)
+
+// Document is the JSON form of a report.
+type Document struct {
+	Reading string `json:"reading"`     // counts, difference or rates
+	Resets  int    `json:"reset_ports"` // between two readings
+	*Report
+	Hot []sharedChannel `json:"hot"`
+
+	// For the text: whether there are tables, and these have choices; and what Explain was asked.
+	Tables   bool    `json:"-"`
+	Adaptive bool    `json:"-"`
+	Asked    Options `json:"-"`
+}
+
+// NewDocument names the hosts that share hot channels, and their groups, unless set is nil.
+func NewDocument(f *fabric.Fabric, r *Report, set *groups.Set) *Document {
+	d := &Document{Report: r, Hot: []sharedChannel{}}
+	for _, h := range r.Hot {
+		x := sharedChannel{Channel: h}
+		if s := h.Sharing; s != nil {
+			x.hosts[0], x.Sources = names.Fold(f, s.Sources)
+			x.hosts[1], x.Destinations = names.Fold(f, s.Destinations)
+			if set != nil {
+				x.SourceGroups, x.DestinationGroups = set.Parts(s.Sources), set.Parts(s.Destinations)
+			}
+		}
+		d.Hot = append(d.Hot, x)
+	}
+	return d
+}
+
+// sharedChannel is a channel, and the hosts on both sides as names with brackets.
+type sharedChannel struct {
+	Channel
+	Sources      string `json:"sources,omitempty"`
+	Destinations string `json:"destinations,omitempty"`
+	// The groups of --host-groups that these are in.
+	SourceGroups      []groups.Part `json:"source_groups,omitempty"`
+	DestinationGroups []groups.Part `json:"destination_groups,omitempty"`
+
+	hosts [2]int // how many these are
+}
+
+// Print writes what counters says for people.
+func (d *Document) Print(b *text.Sheet) {
+	what := map[string]string{"counts": "counted since their last reset", "difference": "counted between two readings", "rates": "per second"}[d.Reading]
+	if d.Reading != "rates" && d.Seconds > 0 {
+		what += ", in " + strconv.FormatFloat(d.Seconds, 'f', -1, 64) + " s"
+	}
+	fmt.Fprintf(b, "%d of %d ports with a cable have counters: %s\n", d.Ports, d.Cabled, what)
+	if d.Resets > 0 {
+		fmt.Fprintf(b, "%s reset between the readings: their errors are lower bounds\n", text.CountGrouped(d.Resets, "port was", "ports were"))
+	}
+	if d.Tables {
+		d.printHot(b)
+	} else {
+		fmt.Fprintln(b, "no forwarding tables: no routes to compare with")
+	}
+	d.printErrors(b)
+}
+
+// printHot writes the hot channels.
+func (d *Document) printHot(b *text.Sheet) {
+	fmt.Fprintf(b, "%d of %d channels between switches have known bytes", d.Measured, d.Channels)
+	if d.MaxUse > 0 {
+		fmt.Fprintf(b, ", and use %s of their rate on average, %s at most", text.Percent(d.MeanUse), text.Percent(d.MaxUse))
+	}
+	fmt.Fprintln(b)
+	if d.Adaptive {
+		fmt.Fprintln(b, "routing is adaptive: routes are those of the static ports")
+	}
+	if d.Stopped > 0 {
+		fmt.Fprintf(b, "%s not known: a counter of 32 bits stands still at its end, 17 GB (perfquery -x has 64 bits), wrapped, or was reset\n", text.CountGrouped(d.Stopped, "channel's bytes are", "channels' bytes are"))
+	}
+	if len(d.Hot) == 0 {
+		fmt.Fprintf(b, "\nno channel is hot or congested, with %g times the mean\n", d.Asked.Hot)
+		return
+	}
+	fmt.Fprintf(b, "\n%s hot or congested, with %g times the mean or more: %s\n", text.CountGrouped(len(d.Hot), "channel is", "channels are"), d.Asked.Hot, d.causes())
+	w := b.Table()
+	shown := d.Hot[:min(d.Asked.Top, len(d.Hot))]
+	if len(shown) > 0 {
+		fmt.Fprintln(w, "  #\tCAUSE\tFROM\tTO\tLOAD\tROUTES\tPER ROUTE\tUSE\tWAIT")
+	}
+	for i := range shown {
+		h := &shown[i]
+		use := "-"
+		if h.Use > 0 {
+			use = text.Percent(h.Use)
+		}
+		fmt.Fprintf(w, "  %d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", i+1, h.Cause, h.From.Unquoted(), h.To.Unquoted(), times(h.Load), times(h.RouteLoad), times(h.PerRoute), use, times(h.WaitLoad))
+	}
+	_ = w.Flush() // a buffer takes all
+	if n := len(d.Hot) - len(shown); n > 0 {
+		fmt.Fprintf(b, "  and %s more: --top, or --format json\n", text.Grouped(n))
+	}
+	if len(shown) == 0 {
+		return
+	}
+	fmt.Fprintln(b, "  in proportion to the mean: bytes and routes for the rate of the cable, bytes of a route, ticks of waiting")
+	for i := range shown {
+		if shown[i].Sources != "" {
+			shown[i].printSharers(b, i+1)
+		}
+	}
+}
+
+// causes counts the hot channels by cause.
+func (d *Document) causes() string {
+	var list []string
+	for _, c := range Causes {
+		n := 0
+		for i := range d.Hot {
+			if d.Hot[i].Cause == c {
+				n++
+			}
+		}
+		if n > 0 {
+			list = append(list, text.Grouped(n)+" "+string(c))
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+// printSharers writes who shares a channel.
+func (h *sharedChannel) printSharers(b *text.Sheet, number int) {
+	indent := strings.Repeat(" ", len(strconv.Itoa(number)))
+	side := func(before, way, verb string, hosts int, list string, parts []groups.Part, talkers []Talker) {
+		fmt.Fprintf(b, "%s %s %s, %s", before, way, text.CountGrouped(hosts, "host", "hosts"), hostlist.Shorten(list))
+		if n := len(talkers); n > 1 && (h.Cause == Traffic || h.Cause == Both) && talkers[0].Share > 1.5*talkers[n-1].Share {
+			fmt.Fprintf(b, "; %s %s %s of their bytes", talkers[0].Port.Unquoted(), verb, text.Percent(talkers[0].Share))
+		}
+		fmt.Fprintln(b)
+		if len(parts) > 0 {
+			all := text.Each(parts, func(p groups.Part) string { return fmt.Sprintf("%s %s %d of %d", p.Grouping, p.Group, p.Hosts, p.Of) })
+			fmt.Fprintf(b, "  %s       %s\n", indent, hostlist.Shorten(strings.Join(all, ", ")))
+		}
+	}
+	side(fmt.Sprintf("\n  %d:", number), "from", "sent", h.hosts[0], h.Sources, h.SourceGroups, h.Senders)
+	side("  "+indent+" ", "  to", "received", h.hosts[1], h.Destinations, h.DestinationGroups, h.Receivers)
+	if h.WaitsFor != nil {
+		fmt.Fprintf(b, "  %s  waits for %s\n", indent, h.WaitsFor.Unquoted())
+	}
+}
+
+// printErrors writes the cables with errors: a row for each end that has counted some.
+func (d *Document) printErrors(b *text.Sheet) {
+	if len(d.Errors) == 0 {
+		fmt.Fprintf(b, "\nno errors of cables: %s counters of them\n", text.CountGrouped(d.ErrorPorts, "port has", "ports have"))
+		return
+	}
+	fmt.Fprintf(b, "\n%s errors:\n", text.CountGrouped(len(d.Errors), "cable has", "cables have"))
+	w := b.Table()
+	if d.Asked.Top > 0 {
+		fmt.Fprintln(w, "  COUNTED BY\tAT THE OTHER END\tLINK DOWNS\tRECOVERIES\tSYMBOL ERRORS\tRECEIVE ERRORS\tINTEGRITY ERRORS")
+	}
+	cells := "" // all of the table
+	for _, c := range d.Errors[:min(d.Asked.Top, len(d.Errors))] {
+		for i, e := range c.Ends {
+			if len(e.Errors) == 0 {
+				continue
+			}
+			fmt.Fprintf(w, "  %s\t%s", e.Port.Unquoted(), c.Ends[1-i].Port.Unquoted())
+			for _, k := range ErrorCounters {
+				cell := countOf(e.Errors, k)
+				cells += cell
+				fmt.Fprintf(w, "\t%s", cell)
+			}
+			fmt.Fprintln(w)
+		}
+	}
+	_ = w.Flush() // a buffer takes all
+	for _, m := range marks {
+		if strings.Contains(cells, m.mark) {
+			fmt.Fprintf(b, "  %s: %s\n", m.mark, m.meaning)
+		}
+	}
+	if n := len(d.Errors) - d.Asked.Top; n > 0 {
+		fmt.Fprintf(b, "  and %s more: --top, or --format json\n", text.Grouped(n))
+	}
+}
+
+// marks are those of countOf, and what they mean.
+var marks = []struct{ mark, meaning string }{
+	{"+", "or more: the counter stands still at its end, or was reset; perfquery -R resets it"},
+	{"wrapped", "a number just below 2^64, a difference that went below zero: what was counted is not known"},
+}
+
+// countOf returns what a port counted of an error, with its marks, and - for none.
+func countOf(list []Error, k dump.Counter) string {
+	for _, e := range list {
+		if e.Counter != k.Info().Name {
+			continue
+		}
+		n := strconv.FormatFloat(e.N.N, 'g', 6, 64) // a rate
+		if e.N.Count > 0 {
+			n = strconv.FormatUint(e.N.Count, 10)
+		}
+		if e.AtLeast {
+			n += marks[0].mark
+		}
+		if e.Wrapped {
+			n = strings.TrimPrefix(n+" ", "0 ") + marks[1].mark
+		}
+		return n
+	}
+	return "-"
+}
+
+// times is a multiple of a mean.
+func times(x float64) string {
+	switch {
+	case x == 0:
+		return "-"
+	case x < 0.001:
+		return "<0.001"
+	case x >= 999.5: // beyond, there would be an exponent
+		return text.Grouped(int64(math.Round(x)))
+	}
+	return strconv.FormatFloat(x, 'g', 3, 64)
+}

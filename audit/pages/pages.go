@@ -1,0 +1,197 @@
+// Package pages makes what report/page shows of states: what differs between two, where switches stand, the
+// bytes of jobs and the routes of groups of hosts on each cable. It makes no promise to other modules.
+package pages
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/ibweave/ibweave/audit/cabling"
+	"github.com/ibweave/ibweave/audit/diff"
+	"github.com/ibweave/ibweave/audit/groups"
+	"github.com/ibweave/ibweave/audit/jobs"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mesh"
+	"github.com/ibweave/ibweave/report/page"
+	"github.com/ibweave/ibweave/state"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// Compare returns what differs from an old state, without what the page shows of that one itself.
+func Compare(ctx context.Context, old, now *state.State) (*page.Old, error) {
+	d, err := diff.Compare(ctx, old, now)
+	if err != nil {
+		return nil, err
+	}
+	o := &page.Old{Replaced: map[fabric.GUID]fabric.GUID{}, Changes: changes(d, old.Fabric, now.Fabric)}
+	for _, f := range d.Findings {
+		o.Summary = append(o.Summary, page.Note{Severity: f.Severity, Text: f.Message})
+	}
+	for _, x := range d.Nodes.Replaced {
+		o.Replaced[x.Old.GUID] = x.New.GUID
+	}
+	both, err := page.Union(old.Fabric, now.Fabric, o.Replaced)
+	if err != nil {
+		return nil, err
+	}
+	o.Both = &page.Input{State: &state.State{Fabric: both}, Result: verify.Unverified(both)}
+	return o, FindPlaces(o.Both, nil)
+}
+
+// changes lists what differs between two fabrics as the page shows it.
+func changes(d *diff.Result, old, now *fabric.Fabric) (list []page.Change) {
+	add := func(kind page.Kind, old, now []page.End, format string, args ...any) {
+		list = append(list, page.Change{Kind: kind, Text: fmt.Sprintf(format, args...), Old: old, New: now})
+	}
+	node := func(n diff.NodeRef) []page.End { return []page.End{{GUID: n.GUID, Switch: n.Type == "switch"}} }
+	cable := func(f *fabric.Fabric, ends ...diff.PortRef) (list []page.End) {
+		for _, p := range ends {
+			_, isSwitch := f.SwitchByGUID(p.GUID)
+			list = append(list, page.End{GUID: p.GUID, Switch: isSwitch, Port: p.Port})
+		}
+		return list
+	}
+	for _, n := range d.Nodes.Gone {
+		add(page.NodeGone, node(n), nil, "%s %s", n.Type, n.Name)
+	}
+	for _, n := range d.Nodes.New {
+		add(page.NodeNew, nil, node(n), "%s %s", n.Type, n.Name)
+	}
+	for _, x := range d.Nodes.Replaced {
+		add(page.NodeOther, nil, node(x.New), "%s %s in place of %s", x.New.Type, x.New.Name, x.Old.Name)
+	}
+	for _, x := range d.Nodes.Changed {
+		for _, f := range x.Fields {
+			add(page.NodeOther, nil, node(x.Node), "%s %s: %s %s, before %s", x.Node.Type, x.Node.Name, f.Name, f.New, f.Old)
+		}
+	}
+	for _, c := range d.Links.Gone {
+		add(page.CableGone, cable(old, c.A, c.B), nil, "%s — %s", c.A, c.B)
+	}
+	for _, c := range d.Links.New {
+		add(page.CableNew, nil, cable(now, c.A, c.B), "%s — %s", c.A, c.B)
+	}
+	for _, c := range d.Links.Moved {
+		add(page.Moved, cable(old, c.End, c.Old), cable(now, c.End, c.New), "%s from %s to %s", c.End, c.Old, c.New)
+	}
+	for _, c := range d.Links.Changed {
+		add(page.Rate, nil, cable(now, c.Link.A, c.Link.B), "%s — %s: %s, before %s", c.Link.A, c.Link.B, c.New, c.Old)
+	}
+	if d.LFTs != nil {
+		for _, s := range d.LFTs.Switches {
+			if s.Changed > 0 {
+				add(page.Entries, nil, []page.End{{GUID: s.Switch, Switch: true}}, "%s: %s of its table, %s to write",
+					s.Name, text.CountGrouped(s.Changed, "entry", "entries"), text.CountGrouped(s.Blocks, "block", "blocks"))
+			}
+		}
+	}
+	return list
+}
+
+// JobLoads returns the bytes of all jobs, and of each, by port.
+func JobLoads(ctx context.Context, x *state.State, t *jobs.Traffic) ([]page.Counter, error) {
+	by, lost, err := t.Loads(ctx, x.Tables)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]page.Counter, len(lost)+1)
+	for i := range list {
+		list[i] = page.Counter{Name: "jobs", Unit: "bytes of all", FromTables: true, Values: make([]float64, x.Fabric.NumPorts())}
+		if i > 0 {
+			list[i].Name, list[i].Unit = "job "+t.Name(int32(i-1)), "bytes"
+		}
+	}
+	for p, loads := range by {
+		for _, l := range loads {
+			list[0].Values[p] += l.Bytes
+			list[l.Job+1].Values[p] += l.Bytes
+		}
+	}
+	return list, nil
+}
+
+// GroupLoads returns, by port, the routes of which an end is in a group.
+func GroupLoads(ctx context.Context, x *state.State, g *groups.Group) (c page.Counter, err error) {
+	f := x.Fabric
+	member := make(map[fabric.NodeID]bool, len(g.Nodes))
+	for _, n := range g.Nodes {
+		member[n] = true
+	}
+	var ends []fabric.PortID
+	var all, own []int
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		for _, p := range f.HostsOn(s) {
+			if member[f.Owner(p)] {
+				own = append(own, len(ends))
+			}
+			all = append(all, len(ends))
+			ends = append(ends, p)
+		}
+	}
+	loads, _, err := lft.DemandLoads(ctx, f, x.Tables, ends, func(dst int) iter.Seq2[int, int64] {
+		return func(yield func(int, int64) bool) {
+			from := own
+			if member[f.Owner(ends[dst])] {
+				from = all
+			}
+			for _, src := range from {
+				if src != dst && !yield(src, 1) {
+					return
+				}
+			}
+		}
+	})
+	if err != nil {
+		return c, err
+	}
+	c = page.Counter{Name: "group " + g.String(), Unit: "routes from and to it", FromTables: true, Values: make([]float64, len(loads))}
+	for p, n := range loads {
+		c.Values[p] = float64(n)
+	}
+	return c, nil
+}
+
+// Groupings returns groups of hosts as a page draws them; nil for none.
+func Groupings(set *groups.Set) (list []page.Grouping) {
+	if set == nil {
+		return nil
+	}
+	for _, g := range set.Groups {
+		i := slices.IndexFunc(list, func(x page.Grouping) bool { return x.Name == g.Grouping })
+		if i < 0 {
+			i = len(list)
+			list = append(list, page.Grouping{Name: g.Grouping})
+		}
+		list[i].Groups = append(list[i].Groups, page.Group{Name: g.Name, Nodes: g.Nodes})
+	}
+	return list
+}
+
+// FindPlaces gives in the levels or the coordinates of the switches. A nil shape is recognized first.
+func FindPlaces(in *page.Input, shape *cabling.Shape) error {
+	f := in.Fabric
+	if shape == nil {
+		shape = cabling.Recognize(f)
+	}
+	in.Shape, in.Levels = shape.String(), shape.Level()
+	switch shape.Kind {
+	case cabling.Mesh, cabling.Torus, cabling.MixedGrid, cabling.Hypercube, cabling.Ring, cabling.Line:
+		grid, err := mesh.Detect(f, mesh.DetectOptions{})
+		if _, ok := errors.AsType[*mesh.NotGridError](err); ok {
+			return nil // it is drawn by levels then
+		}
+		if err != nil {
+			return fmt.Errorf("coordinates: %w", err)
+		}
+		in.Grid = &page.Grid{Dims: grid.Dims, Wrap: grid.Wrap}
+		for s := range fabric.NodeID(f.NumSwitches()) {
+			in.Grid.Coord = append(in.Grid.Coord, grid.Coord(s)...)
+		}
+	}
+	return nil
+}

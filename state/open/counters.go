@@ -1,0 +1,144 @@
+package open
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/files"
+	"github.com/ibweave/ibweave/sminterface/dump"
+	"github.com/ibweave/ibweave/sminterface/ibdiagnet"
+	"github.com/ibweave/ibweave/state"
+)
+
+// Reading is counters of ports, and what they count.
+type Reading struct {
+	*dump.Counters
+	Kind    string  // counts, difference or rates
+	Seconds float64 // that they counted, 1 for rates; 0 unknown
+	Resets  int     // ports that were reset between two readings
+}
+
+// Counters reads the counters of the ports of f in a file, the one of a folder, or the one of an archive.
+// Counts are those since an earlier reading, before, unless it is "". Seconds is the time that they
+// counted; 0 for what two runs of ibdiagnet say.
+func (in *Input) Counters(f *fabric.Fabric, now, before string, seconds float64) (*Reading, error) {
+	c, date, err := in.readCounters(now, f)
+	if err != nil {
+		return nil, err
+	}
+	if c.Rates {
+		return &Reading{c, "rates", 1, 0}, nil
+	}
+	if before == "" {
+		return &Reading{c, "counts", seconds, 0}, nil
+	}
+	earlier, begun, err := in.readCounters(before, f)
+	if err != nil {
+		return nil, err
+	}
+	if earlier.Rates {
+		return nil, errorf("%s has rates; want counts, as %s has them", before, now)
+	}
+	x := &Reading{Kind: "difference", Seconds: seconds}
+	x.Counters, x.Resets = c.Since(f, earlier)
+	if apart := date.Sub(begun).Seconds(); seconds == 0 && !begun.IsZero() && !date.IsZero() {
+		if apart <= 0 {
+			return nil, errorf("%s is of %s, and not before %s, which is of %s", before, begun.Format(runDate), now, date.Format(runDate))
+		}
+		x.Seconds = apart
+	}
+	return x, nil
+}
+
+// runDate is how ibdiagnet says when it ran.
+const runDate = "2006-01-02 15:04:05 MST -0700"
+
+// readCounters reads one reading. date is zero where the file does not say when it was made.
+func (in *Input) readCounters(name string, f *fabric.Fabric) (c *dump.Counters, date time.Time, err error) {
+	read := func(name string, form dump.Form, from io.Reader) error {
+		defer in.stage("read counters of " + name)()
+		if form == dump.Database {
+			r, err := ibdiagnet.ReadCounters(name, from, f, ibdiagnet.Options{Lenient: in.Lenient, Strict: in.Strict})
+			if err != nil {
+				return notALine(err)
+			}
+			in.tell(f, r.Problems...)
+			c = r.Counters
+			date, _ = time.Parse(runDate, r.Run.Date) // zero where there is none
+			return nil
+		}
+		data, err := files.ReadAll(name, from, Limit, new(atomic.Int64))
+		if err != nil {
+			return NewError(err)
+		}
+		var problems []fabric.Problem
+		if c, problems, err = dump.ReadCounters(name, data, f, dump.Options{Lenient: in.Lenient}); err == nil {
+			in.tell(f, problems...)
+		}
+		return err
+	}
+	switch {
+	case !Folder(name):
+		err = in.eachReading(name, read)
+	case files.Archive(name):
+		taken, failed := "", error(nil)
+		err = files.EachMember(name, func(m files.Member) error {
+			if m.Name == taken { // of two with one name, as tar -r makes them, the last counts
+				taken, failed, c, date = "", nil, nil, time.Time{}
+			}
+			if taken != "" {
+				return nil
+			}
+			from := bufio.NewReaderSize(m.From, 64<<10)
+			head, err := from.Peek(64 << 10)
+			if err != nil && err != io.EOF {
+				return err
+			}
+			if form := dump.Recognize(head); (form == dump.Database || form.Info().Kind == state.PortCounters) && !files.IsArchive(head) {
+				taken, failed = m.Name, read(filepath.Join(name, m.Name), form, from)
+			}
+			return nil
+		})
+		if err != nil {
+			err = NewError(err)
+		} else {
+			err = failed
+		}
+	default:
+		for _, form := range append([]dump.Form{dump.Database}, dump.Forms(state.PortCounters)...) {
+			var path string
+			if path, err = Find(name, form); path != "" && c == nil && err == nil {
+				err = in.eachReading(path, read)
+			}
+			if err != nil {
+				return nil, date, err
+			}
+		}
+	}
+	if err == nil && c == nil {
+		err = errorf("%s has no counters; want FILE, or a folder with db_csv of ibdiagnet, what perfquery prints, or a CSV of rates", name)
+	}
+	return c, date, err
+}
+
+// eachReading gives read the text of a file, or of standard input.
+func (in *Input) eachReading(name string, read func(name string, form dump.Form, from io.Reader) error) error {
+	if Database(name) {
+		t, err := files.OpenText(name)
+		if err != nil {
+			return NewError(err)
+		}
+		defer func() { _ = t.Close() }()
+		return read(name, dump.Database, t.From)
+	}
+	data, err := in.Text(name)
+	if err != nil {
+		return err
+	}
+	return read(name, dump.Recognize(data), bytes.NewReader(data))
+}
