@@ -43,7 +43,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	context.AfterFunc(ctx, stop)
 
 	exact := &cli.Remember{To: stdout}
-	results, notes := cli.NewPaper(exact, false), cli.NewPaper(stderr, true)
+	results, notes := cli.NewPaper(exact), cli.NewPaper(stderr)
 	text, messages := &cli.Printable{To: results}, &cli.Printable{To: notes}
 	a := &app{stdin: stdin, stdout: text, stderr: messages, results: results, notes: notes, exact: exact, terminal: stdout, screen: stderr, interrupted: ctx.Done()}
 	root := a.rootCommand()

@@ -314,9 +314,6 @@ func (a *app) kindFlag(cmd *cobra.Command) {
 // --kinds, which go by these.
 func (a *app) named(f *fabric.Fabric) (*fabric.Fabric, error) {
 	f, err := a.renamed(f)
-	if err == nil && a.results != nil {
-		a.results.Shorten(f)
-	}
 	if err != nil || a.kinds == "" && a.policyKinds == nil {
 		return f, err
 	}

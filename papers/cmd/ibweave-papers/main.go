@@ -55,7 +55,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	context.AfterFunc(ctx, stop)
 
 	exact := &cli.Remember{To: stdout}
-	results, notes := cli.NewPaper(exact, false), cli.NewPaper(stderr, true)
+	results, notes := cli.NewPaper(exact), cli.NewPaper(stderr)
 	text, messages := &cli.Printable{To: results}, &cli.Printable{To: notes}
 	a := &app{stdin: stdin, stdout: text, stderr: messages, exact: exact, screen: stderr, command: "ibweave-papers"}
 	root := a.rootCommand(func(cmd *cobra.Command, color string) error {
