@@ -22,6 +22,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/sminterface/dump"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -164,7 +165,7 @@ func Explain(ctx context.Context, f *fabric.Fabric, t *lft.Tables, c *dump.Count
 	var finder *paths.Finder
 	if t != nil {
 		var err error
-		if finder, err = paths.New(ctx, f, t, paths.Options{}); err != nil {
+		if finder, err = paths.New(ctx, &state.State{Fabric: f, Tables: t}); err != nil {
 			return nil, err
 		}
 		x.routes = finder.Routes()

@@ -10,30 +10,23 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
 
-// Options has the lanes of the tables.
-type Options struct {
-	SL2VL   *lft.SL2VL   // nil: all traffic is on VL 0
-	PathSLs *lft.PathSLs // nil: a path may have any SL
-}
-
-// Finder finds the paths of forwarding tables.
+// Finder finds the paths of the tables and lanes of a state.
 type Finder struct {
-	f      *fabric.Fabric
-	t      *lft.Tables
-	opt    Options
+	*state.State
 	routes []int64 // by PortID, on the channel that leaves there
 }
 
 // New counts the routes on all channels. It takes O(switches x LIDs).
-func New(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options) (*Finder, error) {
-	routes, err := lft.ChannelLoads(ctx, f, t)
+func New(ctx context.Context, s *state.State) (*Finder, error) {
+	routes, err := lft.ChannelLoads(ctx, s.Fabric, s.Tables)
 	if err != nil {
 		return nil, err
 	}
-	return &Finder{f, t, opt, routes}, nil
+	return &Finder{s, routes}, nil
 }
 
 // Routes is how many routes are on the channel that leaves each port, by PortID, of ports that
@@ -70,15 +63,15 @@ type Lane struct {
 
 // Find follows packets from an end port to a LID.
 func (x *Finder) Find(src fabric.PortID, lid fabric.LID) Path {
-	p := Path{Source: verify.EndpointOf(x.f, src), LID: lid, Hops: []Hop{}, Lanes: []Lane{}, Busiest: -1}
-	if dst := x.f.LIDPort(lid); dst != fabric.NoPort {
-		p.Destination = verify.EndpointOf(x.f, dst)
+	p := Path{Source: verify.EndpointOf(x.Fabric, src), LID: lid, Hops: []Hop{}, Lanes: []Lane{}, Busiest: -1}
+	if dst := x.Fabric.LIDPort(lid); dst != fabric.NoPort {
+		p.Destination = verify.EndpointOf(x.Fabric, dst)
 	}
-	channels, err := x.t.Path(x.f, src, lid, nil)
+	channels, err := x.Tables.Path(x.Fabric, src, lid, nil)
 	p.channels = channels
 	for i, c := range channels {
-		p.Hops = append(p.Hops, Hop{verify.CableOf(x.f, c), x.routes[c]})
-		if x.f.PeerSwitch(c) == fabric.NoNode || !x.f.IsSwitch(x.f.Owner(c)) {
+		p.Hops = append(p.Hops, Hop{verify.CableOf(x.Fabric, c), x.routes[c]})
+		if x.Fabric.PeerSwitch(c) == fabric.NoNode || !x.Fabric.IsSwitch(x.Fabric.Owner(c)) {
 			continue
 		}
 		if p.Busiest < 0 || p.Hops[i].isBusier(&p.Hops[p.Busiest]) {
@@ -106,19 +99,19 @@ func (h *Hop) isBusier(g *Hop) bool {
 // lanes groups the SLs that the path may have by their VLs. SLs that are dropped are not
 // among them.
 func (x *Finder) lanes(src fabric.PortID, lid fabric.LID, channels []fabric.PortID) (lanes []Lane) {
-	if x.opt.SL2VL == nil {
+	if x.SL2VL == nil {
 		return []Lane{{SLs: x.slsOf(src, lid), VLs: make([]int, len(channels))}}
 	}
 	for _, sl := range x.slsOf(src, lid) {
 		vls := make([]int, 0, len(channels))
 		in := fabric.PortNum(0)
 		for _, c := range channels {
-			vl := x.opt.SL2VL.At(in, c)[sl]
+			vl := x.SL2VL.At(in, c)[sl]
 			if vl == lft.DropVL {
 				break
 			}
 			vls = append(vls, int(vl))
-			in = x.f.Num(x.f.Peer(c))
+			in = x.Fabric.Num(x.Fabric.Peer(c))
 		}
 		if len(vls) < len(channels) {
 			continue
@@ -134,10 +127,10 @@ func (x *Finder) lanes(src fabric.PortID, lid fabric.LID, channels []fabric.Port
 
 // slsOf lists the SLs that a path may have.
 func (x *Finder) slsOf(src fabric.PortID, lid fabric.LID) (sls []int) {
-	if x.opt.PathSLs != nil {
-		row := x.opt.PathSLs.PortRow(src)
+	if x.PathSLs != nil {
+		row := x.PathSLs.PortRow(src)
 		if row == nil {
-			row = x.opt.PathSLs.Given(x.f.Owner(x.f.Attachment(src)))
+			row = x.PathSLs.Given(x.Fabric.Owner(x.Fabric.Attachment(src)))
 		}
 		if int(lid) < len(row) && row[lid] != lft.UnknownSL {
 			return []int{int(row[lid])}
@@ -178,7 +171,7 @@ func (x *Finder) Shares(list []Path) []*Sharing {
 // Sharers finds who uses channels between switches. It takes O(switches x LIDs) for all of them,
 // and the time for the hosts on both sides of each.
 func (x *Finder) Sharers(channels []fabric.PortID) map[fabric.PortID]*Sharing {
-	f := x.f
+	f := x.Fabric
 	type sides struct { // by NodeID
 		sends, gets []bool
 		next        map[fabric.PortID]bool
@@ -197,7 +190,7 @@ func (x *Finder) Sharers(channels []fabric.PortID) map[fabric.PortID]*Sharing {
 		for _, s := range forest.Order {
 			place[s] = 0
 		}
-		forest.FindTree(x.t, fabric.LID(lid))
+		forest.FindTree(x.Tables, fabric.LID(lid))
 		for i, s := range forest.Order {
 			place[s] = int32(i) + 1
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
+	"github.com/ibweave/ibweave/state"
 )
 
 // route compiles a fabric.
@@ -46,7 +47,7 @@ func TestPaths(t *testing.T) {
 	for name, r := range cases {
 		t.Run(name, func(t *testing.T) {
 			f := r.Routing.Fabric
-			x, err := paths.New(context.Background(), f, r.Routing.Tables, paths.Options{SL2VL: r.Routing.SL2VL, PathSLs: r.Routing.PathSLs})
+			x, err := paths.New(context.Background(), state.Of(r.Routing))
 			if err != nil {
 				t.Fatal(err)
 			}

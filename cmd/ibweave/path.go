@@ -118,21 +118,26 @@ func (a *app) path(ctx context.Context, o *pathOptions, args []string) error {
 	if r.Tables == nil {
 		return inputf("%s: no forwarding tables", cmp.Or(o.Topology, "DIR"))
 	}
-	pairs, err := o.pairs(f, args)
+	var packets []paths.Packet
+	if o.allFrom == "" {
+		packets, err = paths.PacketsBetween(f, args[0], args[1], o.allPorts)
+	} else if packets, err = paths.PacketsFrom(f, o.allFrom); err != nil {
+		err = fmt.Errorf("--all-from: %w", err)
+	}
 	if err != nil {
-		return err
+		return &usageError{err}
 	}
 	stage := a.startStage("follow")
 	defer stage.End()
-	finder, err := paths.New(ctx, f, r.Tables, paths.Options{SL2VL: r.SL2VL, PathSLs: r.PathSLs})
+	finder, err := paths.New(ctx, &o.State)
 	if err != nil {
 		return err
 	}
 	d := &pathDocument{Paths: []sharedPath{}}
 	drawn := &page.Input{State: &o.State}
-	found := make([]paths.Path, len(pairs))
-	for i, p := range pairs {
-		if found[i] = finder.Find(p.src, p.lid); found[i].Lost != "" {
+	found := make([]paths.Path, len(packets))
+	for i, p := range packets {
+		if found[i] = finder.Find(p.Source, p.LID); found[i].Lost != "" {
 			d.Lost++
 		}
 	}
@@ -142,7 +147,7 @@ func (a *app) path(ctx context.Context, o *pathOptions, args []string) error {
 	}
 	for i, s := range shares {
 		x := sharedPath{Path: found[i]}
-		if src := pairs[i].src; o.State.Adaptive != nil && !f.IsSwitch(f.Owner(src)) {
+		if src := packets[i].Source; o.State.Adaptive != nil && !f.IsSwitch(f.Owner(src)) {
 			x.spread(drawn, src)
 		}
 		if s != nil {
@@ -152,106 +157,6 @@ func (a *app) path(ctx context.Context, o *pathOptions, args []string) error {
 		d.Paths = append(d.Paths, x)
 	}
 	return cmp.Or(o.print(a.stdout, d, func(b *text.Sheet) { d.print(b, o.allFrom != "") }), findingsIf(d.Lost > 0))
-}
-
-// endPair is a packet to follow.
-type endPair struct {
-	src fabric.PortID
-	lid fabric.LID
-}
-
-// pairs lists the packets that the arguments mean: those there, each with those back behind it.
-func (o *pathOptions) pairs(f *fabric.Fabric, args []string) (list []endPair, err error) {
-	if o.allFrom != "" {
-		sources, err := endPorts(f, o.allFrom)
-		if err != nil {
-			return nil, usagef("--all-from: %w", err)
-		}
-		for _, src := range sources {
-			for _, dst := range f.CAPorts() {
-				if f.Owner(dst) != f.Owner(src) && f.PortCounts(dst, fabric.ForLoad) {
-					list = appendLIDs(list, f, src, dst)
-				}
-			}
-		}
-		return list, nil
-	}
-	sources, err := endPorts(f, args[0])
-	if err != nil {
-		return nil, usagef("SRC: %w", err)
-	}
-	if n, err := strconv.ParseUint(args[1], 10, 16); err == nil {
-		lid := fabric.LID(n)
-		dst := f.LIDPort(lid)
-		if dst == fabric.NoPort {
-			return nil, usagef("DST: no port has LID %d", lid)
-		}
-		for _, src := range sources {
-			list = appendLIDs(append(list, endPair{src, lid}), f, dst, src)
-		}
-		return list, nil
-	}
-	destinations, err := endPorts(f, args[1])
-	if err != nil {
-		return nil, usagef("DST: %w", err)
-	}
-	for _, src := range sources {
-		for _, dst := range destinations {
-			if src != dst && (o.allPorts || speak(f, src, dst, destinations)) {
-				list = appendLIDs(appendLIDs(list, f, src, dst), f, dst, src)
-			}
-		}
-	}
-	if len(list) == 0 {
-		return nil, usagef("%s and %s are the same port, or have no LID", args[0], args[1])
-	}
-	return list, nil
-}
-
-// appendLIDs adds a packet to each LID of a port.
-func appendLIDs(list []endPair, f *fabric.Fabric, src, dst fabric.PortID) []endPair {
-	for lid := range f.LIDs(dst) {
-		list = append(list, endPair{src, lid})
-	}
-	return list
-}
-
-// speak says whether src takes dst among the ports of its host: the one of the same adapter
-// and number, where the host has it.
-func speak(f *fabric.Fabric, src, dst fabric.PortID, all []fabric.PortID) bool {
-	adapter := func(p fabric.PortID) (host, adapter string) {
-		host, adapter, _ = names.HostOf(f.Name(f.Owner(p)).Text)
-		return host, fmt.Sprintf("%s/%d", adapter, f.Num(p))
-	}
-	_, mine := adapter(src)
-	host, its := adapter(dst)
-	return mine == its || !slices.ContainsFunc(all, func(p fabric.PortID) bool {
-		h, x := adapter(p)
-		return h == host && x == mine
-	})
-}
-
-// endPorts lists the ports with LIDs of the nodes that a text means: port 0 of a switch.
-func endPorts(f *fabric.Fabric, text string) (list []fabric.PortID, err error) {
-	nodes, err := names.Find(f, text)
-	if err != nil {
-		return nil, err
-	}
-	for _, n := range nodes {
-		if f.IsSwitch(n) {
-			list = append(list, f.PortBase(n))
-			continue
-		}
-		for num := fabric.PortNum(1); num <= f.Node(n).NumPorts; num++ {
-			if p := f.Port(n, num); f.LID(p) != 0 && f.PeerSwitch(p) != fabric.NoNode {
-				list = append(list, p)
-			}
-		}
-	}
-	if len(list) == 0 {
-		return nil, fmt.Errorf("%q has no port with a LID and a cable", text)
-	}
-	return list, nil
 }
 
 // print writes paths for people.

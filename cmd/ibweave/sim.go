@@ -276,18 +276,22 @@ func runPoints[R any](ctx context.Context, a *app, in *simulation, n int, opt sw
 	stage := a.startStage("simulate " + text.CountGrouped(n, "point", "points"))
 	defer stage.End()
 	opt.Jobs, opt.Progress = in.jobs, stage.Set
-	results, err := sweep.Run(ctx, n, opt, simulate)
-	switch {
-	case err == nil, is[*sim.ConservationError](err), is[*fabric.ParseError](err), ctx.Err() != nil:
-		return results, err
-	case is[*sweep.KeyError](err):
+	results, err := sweep.Run(ctx, n, opt, func(ctx context.Context, i int) (R, error) {
+		r, err := simulate(ctx, i)
+		switch {
+		case err == nil, is[*sim.ConservationError](err), ctx.Err() != nil:
+			return r, err
+		case is[*experiment.SettingError](err):
+			return r, in.setting(err)
+		case in.file != "":
+			return r, inputf("%s: %w", in.file, err)
+		}
+		return r, &usageError{err}
+	})
+	if is[*sweep.KeyError](err) {
 		return nil, open.NewError(err)
-	case is[*experiment.SettingError](err):
-		return nil, in.setting(err)
-	case in.file != "":
-		return nil, inputf("%s: %w", in.file, err)
 	}
-	return nil, &usageError{err}
+	return results, err
 }
 
 // checkPictures refuses pictures of one routing.
