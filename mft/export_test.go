@@ -6,11 +6,11 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// Verdict is what PlanUpdate's flood says of masks that do not change:
+// Verdict is what the flood of mixtures says of masks that do not change:
 // loop, lose, duplicate or ok, the first of them that happens to a packet from
 // sender.
 func Verdict(f *fabric.Fabric, ports []fabric.PortID, sender fabric.PortID, receivers []fabric.PortID) string {
-	w := newUpdatePlanner(f)
+	w := newMixtures(f)
 	w.load(MinMLID, ports, ports)
 	what, _ := w.flood(f.Attachment(sender), true)
 	lost := 0

@@ -116,12 +116,27 @@ func (w *maskGraph) sendPacket(in fabric.PortID, all bool) (twice, from int32) {
 	return twice, from
 }
 
+// wasLeftBy returns true if the last packet left by port p of a switch.
+func (w *maskGraph) wasLeftBy(p fabric.PortID) bool {
+	i, is := slices.BinarySearch(w.ports, p)
+	return is && w.seen[i]
+}
+
+// findFault sends a packet of a sender, and describes that two copies of it leave by one port, which is
+// a loop or brings somebody two copies; "" if none do.
+func (w *maskGraph) findFault(sender fabric.PortID) string {
+	if twice, from := w.sendPacket(w.f.Attachment(sender), false); twice >= 0 {
+		return w.describeFault(sender, twice, from)
+	}
+	return ""
+}
+
 // explainInexact says in words why the masks are not exact for a sender, ""
 // when they are. All ports in the masks that lead to no switch must be those of
 // receivers.
 func (w *maskGraph) explainInexact(sender fabric.PortID, receivers []fabric.PortID) string {
-	if twice, from := w.sendPacket(w.f.Attachment(sender), false); twice >= 0 {
-		return w.describeFault(sender, twice, from)
+	if fault := w.findFault(sender); fault != "" {
+		return fault
 	}
 	want, delivered := len(receivers), 0
 	if _, is := slices.BinarySearch(receivers, sender); is {
@@ -136,8 +151,7 @@ func (w *maskGraph) explainInexact(sender fabric.PortID, receivers []fabric.Port
 		return ""
 	}
 	for _, d := range receivers {
-		i, is := slices.BinarySearch(w.ports, w.f.Attachment(d))
-		if d != sender && (!is || !w.seen[i]) {
+		if d != sender && !w.wasLeftBy(w.f.Attachment(d)) {
 			return fmt.Sprintf("packets of sender %s do not reach receiver %s", w.f.PortName(sender), w.f.PortName(d))
 		}
 	}

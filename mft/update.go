@@ -59,8 +59,8 @@ type Interruption struct {
 	// Faulty says that the old masks themselves loop or duplicate for their
 	// senders, which ends with stage From.
 	Faulty bool
-	// Reason is what packets can do by the old masks when they are faulty, else
-	// what they could do if all masks were written at once.
+	// Reason is what packets do in the old masks when they are faulty, else what they do in old
+	// and new masks together.
 	Reason string
 }
 
@@ -70,13 +70,10 @@ type MLIDSender struct {
 	Port fabric.PortID
 }
 
-// UnsafeError says that the new masks of an MLID loop or duplicate.
+// UnsafeError says that the new masks of an MLID loop or duplicate packets of a sender.
 type UnsafeError struct {
 	MLID   fabric.LID
 	Sender fabric.PortID
-	Loop   bool
-	// Undecided says that there are too many paths to follow them all.
-	Undecided bool
 
 	harm string
 }
@@ -92,26 +89,15 @@ func (e *UnsafeError) Error() string {
 // some switches before their write and others after it.
 //
 // Each MLID is planned by itself; all of them go through their stages together.
-// It takes the first of these ways that is safe and, except for the last, keeps
-// old members that stay supplied exactly once:
-//
-//  1. The links of the old and the new masks together have no cycle (join and
-//     leave on one tree), or it is proven otherwise that no mixture does harm:
-//     one stage.
-//  2. Masks of switches to which no packet comes are written first, then those
-//     at which the old and the new paths part, in stages that are proven each,
-//     and last those to which packets no longer come. This needs paths that
-//     part at one switch for a receiver: trees of one sender, mostly. The
-//     search is greedy: it may miss an order.
-//  3. Ports that are not in the new masks are taken out where packets come, and
-//     then those that are not in the old ones put in: two stages, or more where
-//     way 2 goes part of the way and fewer pairs lose packets for it. Old
-//     members whose paths stay as they are keep their packets.
-//     Update.Interrupted says who does not.
+// If the links of the old and the new masks together have no cycle (join and leave on
+// one tree), all is written in one stage: no mixture of them has another way from one
+// port to another. Else ports that are not in the new masks are taken out first, and
+// then those that are not in the old ones put in: masks are part of the old ones, and
+// then part of the new ones, all the time. Old members whose paths stay as they
+// are keep their packets. Update.Interrupted says who does not.
 //
 // Members that join or leave get each packet once at most meanwhile. Where the
-// old masks loop or duplicate for an old sender, ports go out and then in
-// as in way 3, and Update.Interrupted calls the MLID faulty.
+// old masks loop or duplicate for an old sender, Update.Interrupted calls the MLID faulty.
 //
 // An MLID with masks but without a tree in a plan, as in a dump, is taken to
 // have all end ports in its masks as senders and receivers, of any MGID.
@@ -122,8 +108,7 @@ func (e *UnsafeError) Error() string {
 // ends first.
 //
 // It takes time linear in the ports of masks that change, times the senders
-// when there are cycles; way 2 also times the square of the masks at which paths
-// part. The result is the same on any number of CPUs.
+// when there are cycles. The result is the same on any number of CPUs.
 func PlanUpdate(ctx context.Context, old, new *Plan) (*Update, error) {
 	f := new.Tables.Fabric()
 	if !fabric.SameNodes(old.Tables.Fabric(), f) {
@@ -134,8 +119,7 @@ func PlanUpdate(ctx context.Context, old, new *Plan) (*Update, error) {
 	list := make([]mlidUpdate, len(changed))
 	_, err := par.ForEachWith(ctx, 0, len(changed), func() *updatePlanner { return newUpdatePlanner(f) }, func(w *updatePlanner, i int) error {
 		m := changed[i]
-		w.load(m, old.Tables.Ports(m), new.Tables.Ports(m))
-		list[i] = w.plan(oldTrees[m], newTrees[m])
+		list[i] = w.plan(m, old.Tables.Ports(m), new.Tables.Ports(m), [2][]*Tree{oldTrees[m], newTrees[m]})
 		return nil
 	})
 	if err != nil {

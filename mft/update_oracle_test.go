@@ -55,7 +55,7 @@ func CheckUpdate(ctx context.Context, old, new *Plan, u *Update) error {
 	slices.Sort(list)
 	list = slices.Compact(list)
 	oldTrees, newTrees := treesByMLID(old.Trees), treesByMLID(new.Trees)
-	_, err := par.ForEachWith(ctx, 0, len(list), func() *updateCheck { return &updateCheck{w: newUpdatePlanner(f), u: u} }, func(c *updateCheck, i int) error {
+	_, err := par.ForEachWith(ctx, 0, len(list), func() *updateCheck { return &updateCheck{w: newMixtures(f), u: u} }, func(c *updateCheck, i int) error {
 		m := list[i]
 		return c.check(m, writes[m], old.Tables.Ports(m), new.Tables.Ports(m), oldTrees[m], newTrees[m])
 	})
@@ -67,10 +67,10 @@ type stagedWrite struct {
 	*Write
 }
 
-// updateCheck proves one MLID at a time: scratch of one worker. It shares the
-// flood with the planner, and nothing of what that decides.
+// updateCheck proves one MLID at a time: scratch of one worker. It shares maskGraph with
+// the planner, and nothing of what that decides.
 type updateCheck struct {
-	w   *updatePlanner
+	w   *mixtures
 	u   *Update
 	now []bool // by index in ports: the masks after the stages so far
 }
@@ -220,7 +220,7 @@ func (c *updateCheck) stage(stage int, faulty bool, excused *Interruption) error
 }
 
 // harm is what packets of s can suffer in a stage, 0 for the new masks.
-func (c *updateCheck) harm(stage int, s *mlidSender) error {
+func (c *updateCheck) harm(stage int, s *mixedSender) error {
 	when := "the new masks"
 	if stage > 0 {
 		when = fmt.Sprintf("the masks while stage %d", stage)

@@ -2,6 +2,7 @@ package mft
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -15,226 +16,102 @@ type mlidUpdate struct {
 	err          error
 }
 
-// What the ports of the union are in: the old masks, the new ones, or both.
-const (
-	inOld uint8 = 1
-	inNew uint8 = 2
-)
-
-// cell is ports of the union that one write sets: a part of ports.
-type cell struct{ from, to int32 }
-
-// updatePlanner plans one MLID at a time: scratch of one worker. Its ports are
-// the union of the old and the new masks.
+// updatePlanner plans one MLID at a time: scratch of one worker.
 type updatePlanner struct {
-	updateFlood
-	mlid    fabric.LID
-	is      []uint8 // by index in ports: inOld, inNew
-	change  []cell  // those that differ
-	senders []*mlidSender
-	active  []*mlidSender // those that may send while the masks change
-	reached [2][]bool     // by switch: packets of active senders come there by the old masks, the new ones
-	out     mlidUpdate
+	f    *fabric.Fabric
+	mlid fabric.LID
+	// The old and the new masks, what is in both of them, and what is in either.
+	old, new, both, either maskGraph
+	out                    mlidUpdate
 }
 
 func newUpdatePlanner(f *fabric.Fabric) *updatePlanner {
-	n := f.NumSwitches()
-	return &updatePlanner{updateFlood: updateFlood{maskGraph: newMaskGraph(f)}, reached: [2][]bool{make([]bool, n), make([]bool, n)}}
+	return &updatePlanner{f: f, old: newMaskGraph(f), new: newMaskGraph(f), both: newMaskGraph(f), either: newMaskGraph(f)}
 }
 
-// load prepares for an MLID by its old and new masks, ascending.
-func (w *updatePlanner) load(m fabric.LID, old, new []fabric.PortID) {
+// plan orders the writes that take the masks of an MLID from old to new ports, both ascending.
+// trees are those of the MLID before and after.
+func (w *updatePlanner) plan(m fabric.LID, old, new []fabric.PortID, trees [2][]*Tree) mlidUpdate {
 	w.mlid, w.out = m, mlidUpdate{}
-	w.setPorts(union(w.ports[:0], old, new))
-	w.is = resize(w.is, len(w.ports))
-	for i, p := range w.ports {
-		w.is[i] = 0
-		if len(old) > 0 && old[0] == p {
-			w.is[i] |= inOld
-			old = old[1:]
-		}
-		if len(new) > 0 && new[0] == p {
-			w.is[i] |= inNew
-			new = new[1:]
-		}
-	}
-	w.change = w.change[:0]
-	for i := 0; i < len(w.ports); {
-		c, differs := cell{from: int32(i)}, false
-		for first := cellStart(w.f, w.ports[i]); i < len(w.ports) && cellStart(w.f, w.ports[i]) == first; i++ {
-			differs = differs || w.is[i] != inOld|inNew
-		}
-		if c.to = int32(i); differs {
-			w.change = append(w.change, c)
-		}
-	}
-	w.restart()
-}
-
-// restart goes back to the old masks.
-func (w *updatePlanner) restart() {
-	w.setMasks(inOld)
-	w.out.stages = nil
-}
-
-// setMasks sets the old or the new masks, with no write on its way.
-func (w *updatePlanner) setMasks(mask uint8) {
-	for i, is := range w.is {
-		w.mode[i] = never
-		if is&mask != 0 {
-			w.mode[i] = always
-		}
-	}
-}
-
-// plan is what PlanUpdate says of the MLID.
-func (w *updatePlanner) plan(old, new []*Tree) mlidUpdate {
-	if w.isForest() {
-		w.aim(w.change, inNew)
-		w.write()
+	w.either.load(union(w.either.ports[:0], old, new))
+	if w.either.isForest() {
+		w.write(old, new)
 		return w.out
 	}
-	w.listMembers(old, new)
-	if w.checkEnds(); w.out.err != nil {
-		return w.out
-	}
-	w.restart()
-	if faulty := w.out.interruption; faulty != nil {
-		w.aim(w.change, inOld|inNew)
-		w.write()
-		w.aim(w.change, inNew)
-		w.write()
-		faulty.To = len(w.out.stages)
-		return w.out
-	}
-	w.aim(w.change, inNew)
-	harmed := w.findHarmed()
-	if harmed == nil {
-		w.write()
-		return w.out
-	}
-	reason, _ := w.describeHarm(harmed)
-	w.restart()
-	var early, parting, late []cell
-	for _, c := range w.change {
-		switch s := w.f.Owner(w.ports[c.from]); {
-		case !w.reached[0][s]:
-			early = append(early, c)
-		case w.reached[1][s]:
-			parting = append(parting, c)
-		default:
-			late = append(late, c)
-		}
-	}
-
-	whole := w.takeOutPutIn(early, parting, late, reason)
-	stages := w.out.stages
-	if whole == nil {
-		return w.out
-	}
-	w.restart()
-	w.aim(early, inNew)
-	w.write()
-	rest := w.writeInTurn(parting)
-	if len(rest) == 0 {
-		w.aim(late, inNew)
-		w.write()
-		return w.out
-	}
-	if len(rest) < len(parting) {
-		w.out.interruption = w.takeOutPutIn(nil, rest, late, reason)
-		if part := w.out.interruption; part == nil || part.Pairs < whole.Pairs {
+	stay := intersect(old, new)
+	w.old.load(old)
+	w.new.load(new)
+	w.both.load(stay)
+	lost := Interruption{MLID: m, From: 1}
+	for _, s := range w.listSenders(trees) {
+		if w.checkSender(s); w.out.err != nil {
 			return w.out
 		}
+		w.findLost(s, &lost)
 	}
-	w.out.stages, w.out.interruption = stages, whole
+	w.write(old, stay)
+	w.write(stay, new)
+	if w.out.interruption == nil && lost.Pairs > 0 {
+		slices.Sort(lost.Receivers)
+		lost.Receivers = slices.Compact(lost.Receivers)
+		w.out.interruption = &lost
+	}
+	if w.out.interruption != nil {
+		w.out.interruption.To = len(w.out.stages)
+	}
 	return w.out
 }
 
-// checkEnds finds the senders that the old or the new masks do not suit. The
-// others are active.
-func (w *updatePlanner) checkEnds() {
-	clear(w.reached[0])
-	clear(w.reached[1])
-	w.active = w.active[:0]
-	for _, s := range w.senders {
-		suits := w.exempt(s, inNew)
-		if !suits && s.is&inNew != 0 {
-			harm, what := w.describeHarm(s)
-			w.out.err = &UnsafeError{MLID: w.mlid, Sender: s.port, Loop: what == loop, Undecided: what == undecided, harm: harm}
-			return
-		}
-		suited := w.exempt(s, inOld)
-		switch {
-		case !suits:
-			w.out.stop = append(w.out.stop, MLIDSender{w.mlid, s.port})
-		case !suited && s.is&inOld == 0:
-			w.out.start = append(w.out.start, MLIDSender{w.mlid, s.port})
-		case !suited:
-			if w.out.interruption == nil {
-				harm, _ := w.describeHarm(s)
-				w.out.interruption = &Interruption{MLID: w.mlid, From: 1, Faulty: true, Reason: harm}
-			}
-		default:
-			w.active = append(w.active, s)
-			w.markReached(s, w.reached[0])
-			w.setMasks(inNew)
-			w.flood(s.entry, false)
-			w.markReached(s, w.reached[1])
-		}
+// checkSender sends packets of s through the old and the new masks, and notes whom these do not suit.
+func (w *updatePlanner) checkSender(s *mlidSender) {
+	was, harm := w.old.findFault(s.port), w.new.findFault(s.port)
+	switch {
+	case harm != "" && s.in[1]:
+		w.out.err = &UnsafeError{MLID: w.mlid, Sender: s.port, harm: harm}
+	case harm != "":
+		w.out.stop = append(w.out.stop, MLIDSender{w.mlid, s.port})
+	case was != "" && !s.in[0]:
+		w.out.start = append(w.out.start, MLIDSender{w.mlid, s.port})
+	case was != "" && w.out.interruption == nil:
+		w.out.interruption = &Interruption{MLID: w.mlid, From: 1, Faulty: true, Reason: was}
 	}
 }
 
-// exempt floods from s by the old or the new masks, says whether they suit it,
-// and exempts the receivers to which they bring nothing.
-func (w *updatePlanner) exempt(s *mlidSender, mask uint8) bool {
-	w.setMasks(mask)
-	what, _ := w.flood(s.entry, false)
-	s.exempt = append(s.exempt, w.missed(s)...)
-	slices.Sort(s.exempt)
-	return what == sound
-}
-
-// markReached marks the switches that the last flood came to, which was from s.
-func (w *updatePlanner) markReached(s *mlidSender, mark []bool) {
-	mark[w.f.Owner(s.entry)] = true
-	for _, e := range w.events[1:] {
-		if !w.edges[e.port].host {
-			mark[w.f.Owner(w.f.Peer(w.ports[e.port]))] = true
+// findLost adds to x the receivers of s that old and new masks supply, and those ports that are in both
+// do not. The packet that checkSender sent has to be the last one in the old and the new masks.
+func (w *updatePlanner) findLost(s *mlidSender, x *Interruption) {
+	w.both.sendPacket(w.f.Attachment(s.port), false)
+	var lost []fabric.PortID
+	for _, r := range slices.Concat(s.keeps...) {
+		if at := w.f.Attachment(r); w.old.wasLeftBy(at) && w.new.wasLeftBy(at) && !w.both.wasLeftBy(at) {
+			lost = append(lost, r)
 		}
 	}
-}
-
-// aim makes the stage at hand leave in cells the ports that are in all masks of
-// want.
-func (w *updatePlanner) aim(cells []cell, want uint8) {
-	for _, c := range cells {
-		for i := c.from; i < c.to; i++ {
-			w.mode[i] &^= after
-			if w.is[i]&want == want {
-				w.mode[i] |= after
-			}
-		}
+	slices.Sort(lost)
+	lost = slices.Compact(lost) // once, though it be a member of several groups
+	if x.Receivers == nil && lost != nil {
+		x.Reason = w.either.findFault(s.port)
 	}
+	x.Receivers = append(x.Receivers, lost...)
+	x.Pairs += len(lost)
 }
 
-// write appends the stage at hand, without the cells that stay as they are.
-func (w *updatePlanner) write() {
+// write appends a stage that takes the masks from some ports to others, both ascending.
+func (w *updatePlanner) write(from, to []fabric.PortID) {
 	var stage []Write
-	for _, c := range w.change {
-		x := Write{Switch: w.f.Owner(w.ports[c.from]), MLID: w.mlid, Position: uint8(w.f.Num(w.ports[c.from]) / PositionPorts)}
-		differs := false
-		for i := c.from; i < c.to; i++ {
-			differs = differs || w.mode[i] == before || w.mode[i] == after
-			if w.mode[i]&after != 0 {
-				x.Ports = append(x.Ports, w.ports[i])
-				w.mode[i] = always
-			} else {
-				w.mode[i] = never
-			}
+	for ports := w.either.ports; len(ports) > 0; {
+		s, position := w.f.Owner(ports[0]), w.f.Num(ports[0])/PositionPorts
+		end := min(w.f.Port(s, position*PositionPorts)+PositionPorts, w.f.PortBase(s)+fabric.PortID(w.f.Node(s).NumPorts)+1)
+		cut := func(list *[]fabric.PortID) []fabric.PortID {
+			i, _ := slices.BinarySearch(*list, end)
+			head := (*list)[:i:i]
+			*list = (*list)[i:]
+			return head
 		}
-		if differs {
-			stage = append(stage, x)
+		was, is := cut(&from), cut(&to)
+		cut(&ports)
+		if !slices.Equal(was, is) {
+			stage = append(stage, Write{Switch: s, MLID: w.mlid, Position: uint8(position), Ports: is})
 		}
 	}
 	if stage != nil {
@@ -242,141 +119,39 @@ func (w *updatePlanner) write() {
 	}
 }
 
-// findHarmed is the first sender to whose packets the stage at hand can do harm,
-// or that may not supply a receiver which is to be kept supplied; nil for none.
-func (w *updatePlanner) findHarmed() *mlidSender {
-	for _, s := range w.active {
-		if what, _ := w.flood(s.entry, false); what != sound || len(w.missed(s)) > 0 {
-			return s
-		}
-	}
-	return nil
-}
-
-// describeHarm says what packets of s can suffer in the stage at hand.
-func (w *updatePlanner) describeHarm(s *mlidSender) (string, fault) {
-	what, at := w.flood(s.entry, true)
-	from := "packets from " + w.f.PortName(s.port)
-	switch what {
-	case undecided:
-		return from + " have more ways than can be followed", what
-	case loop:
-		return from + " can loop through " + w.f.PortName(w.ports[at]), what
-	case duplicate:
-		return from + " can leave " + w.f.PortName(w.ports[at]) + " twice", what
-	}
-	return from + " can be lost on their way to " + w.f.PortName(w.endPort(w.missed(s)[0])), what
-}
-
-// takeOutPutIn takes ports that are not new out of parting cells, besides writing
-// the early ones, and then writes the parting and the late ones. It returns who
-// loses packets, nil for none.
-//
-// That is safe: while ports go out the masks are part of what they were, except
-// for the early ones, to which no packet comes. While ports come in the masks to
-// which packets come are part of the new ones.
-func (w *updatePlanner) takeOutPutIn(early, parting, late []cell, reason string) *Interruption {
-	x := &Interruption{MLID: w.mlid, From: len(w.out.stages) + 1, Reason: reason}
-	w.aim(early, inNew)
-	w.aim(parting, inOld|inNew)
-	w.write()
-	for _, s := range w.active {
-		w.flood(s.entry, false)
-		lost := w.missed(s)
-		slices.Sort(lost)
-		for _, i := range slices.Compact(lost) { // once, though it be a member of several groups
-			x.Receivers = append(x.Receivers, w.endPort(i))
-			x.Pairs++
-		}
-	}
-	slices.Sort(x.Receivers)
-	x.Receivers = slices.Compact(x.Receivers)
-	w.aim(parting, inNew)
-	w.aim(late, inNew)
-	w.write()
-	x.To = len(w.out.stages)
-	if x.Pairs == 0 {
-		return nil
-	}
-	return x
-}
-
-// writeInTurn writes cells at which paths part, as many in a stage as are proven
-// to do no harm together, and returns those that it finds no turn for.
-func (w *updatePlanner) writeInTurn(cells []cell) []cell {
-	for len(cells) > 0 {
-		var wait []cell
-		for k, c := range cells {
-			w.aim(cells[k:k+1], inNew)
-			w.tryFirst(w.f.Owner(w.ports[c.from]))
-			if w.findHarmed() == nil {
-				continue
-			}
-			for i := c.from; i < c.to; i++ {
-				w.mode[i] &^= after
-				if w.mode[i] == before {
-					w.mode[i] = always
-				}
-			}
-			wait = append(wait, c)
-		}
-		if len(wait) == len(cells) {
-			break
-		}
-		w.write()
-		cells = wait
-	}
-	return cells
-}
-
 // mlidSender is a sender of the MLID at hand.
 type mlidSender struct {
-	port   fabric.PortID
-	entry  fabric.PortID // of the switch, where its packets come in
-	is     uint8         // whose sender: inOld, inNew
-	keeps  [][]int32     // receivers to be kept supplied, by group: indices in ports, ascending
-	exempt []int32       // those of them to which it has no path in the old or the new masks, ascending
+	port  fabric.PortID
+	in    [2]bool           // it sends before the change, after it
+	keeps [][]fabric.PortID // old receivers that stay, by group
 }
 
-// listMembers collects who sends to the MLID before and after, and whom of the
-// old members that stay must be kept supplied. Masks without a tree have all end
-// ports in them as members.
-func (w *updatePlanner) listMembers(old, new []*Tree) {
-	trees := [2][]*Tree{old, new}
+// listSenders lists who sends to the MLID before and after, by port. Masks without a tree have all
+// end ports in them as members.
+func (w *updatePlanner) listSenders(trees [2][]*Tree) []*mlidSender {
 	senders := map[fabric.PortID]*mlidSender{}
-	w.senders = w.senders[:0]
-	for k := range trees {
+	for k, masks := range []*maskGraph{&w.old, &w.new} {
 		if len(trees[k]) == 0 {
-			trees[k] = []*Tree{w.treeOfAll(1 << k)}
+			trees[k] = []*Tree{masks.treeOfAll()}
 		}
 		for _, t := range trees[k] {
 			for _, p := range t.Senders {
-				s, entry := senders[p], w.f.Attachment(p)
-				if entry == fabric.NoPort {
+				if w.f.Attachment(p) == fabric.NoPort {
 					continue
 				}
-				if s == nil {
-					s = &mlidSender{port: p, entry: entry}
-					senders[p] = s
-					w.senders = append(w.senders, s)
+				if senders[p] == nil {
+					senders[p] = &mlidSender{port: p}
 				}
-				s.is |= 1 << k
+				senders[p].in[k] = true
 			}
 		}
 	}
-	slices.SortFunc(w.senders, func(x, y *mlidSender) int { return cmp.Compare(x.port, y.port) })
 	for _, x := range trees[0] {
 		for _, y := range trees[1] {
 			if x.MGID != y.MGID && x.MGID.IsValid() && y.MGID.IsValid() {
 				continue
 			}
-			var stay []int32
-			for _, p := range intersect(x.Receivers, y.Receivers) {
-				if i, in := slices.BinarySearch(w.ports, w.f.Attachment(p)); in {
-					stay = append(stay, int32(i))
-				}
-			}
-			slices.Sort(stay)
+			stay := intersect(x.Receivers, y.Receivers)
 			for _, p := range intersect(x.Senders, y.Senders) {
 				if s := senders[p]; s != nil {
 					s.keeps = append(s.keeps, stay)
@@ -384,26 +159,21 @@ func (w *updatePlanner) listMembers(old, new []*Tree) {
 			}
 		}
 	}
+	return slices.SortedFunc(maps.Values(senders), func(x, y *mlidSender) int { return cmp.Compare(x.port, y.port) })
 }
 
-// treeOfAll has all end ports in the old or the new masks as members.
-func (w *updatePlanner) treeOfAll(mask uint8) *Tree {
+// treeOfAll has all end ports behind the ports of masks as members.
+func (w *maskGraph) treeOfAll() *Tree {
 	var list []fabric.PortID
-	for i, p := range w.ports {
-		if q := w.endPort(int32(i)); w.is[i]&mask != 0 && (w.f.Num(p) == fabric.ManagementPort || !w.f.IsSwitch(w.f.Owner(q))) {
+	for _, p := range w.ports {
+		if q := w.f.Peer(p); w.f.Num(p) == fabric.ManagementPort {
+			list = append(list, p)
+		} else if q != fabric.NoPort && !w.f.IsSwitch(w.f.Owner(q)) {
 			list = append(list, q)
 		}
 	}
 	slices.Sort(list)
 	return &Tree{Senders: list, Receivers: list}
-}
-
-// endPort is the end port behind a port of a mask.
-func (w *updatePlanner) endPort(i int32) fabric.PortID {
-	if q := w.f.Peer(w.ports[i]); q != fabric.NoPort {
-		return q
-	}
-	return w.ports[i]
 }
 
 // intersect is what two ascending lists share.
@@ -417,30 +187,4 @@ func intersect(a, b []fabric.PortID) (both []fabric.PortID) {
 		}
 	}
 	return both
-}
-
-// missed is the receivers, as indices in ports, that the last flood, which was
-// from s, may not have come to although they are to be kept supplied; by group.
-func (w *updatePlanner) missed(s *mlidSender) (list []int32) {
-	for _, keep := range s.keeps {
-		for _, i := range keep {
-			if w.cover[i] >= whole {
-				continue
-			}
-			if _, is := slices.BinarySearch(s.exempt, i); !is {
-				list = append(list, i)
-			}
-		}
-	}
-	return list
-}
-
-func (w *updatePlanner) tryFirst(sw fabric.NodeID) {
-	for k, s := range w.active {
-		if w.f.Owner(s.entry) == sw {
-			copy(w.active[1:k+1], w.active[:k])
-			w.active[0] = s
-			return
-		}
-	}
 }

@@ -681,7 +681,7 @@ func TestUpdateLines(t *testing.T) {
 		Start: []Sender{{MLID: 0xc001, Port: port("q")}},
 	}
 	lines := (&printer{verbose: true}).updateLines(p)
-	want := `MLID 0xc001: interrupted from stage 1 to 2, 1 (sender, receiver) pair; written at once, packets loop
+	want := `MLID 0xc001: interrupted from stage 1 to 2, 1 (sender, receiver) pair; by old and new masks together packets loop
     "r"[1] may miss packets
 MLID 0xc002: faulty until stage 1 is confirmed: packets come twice
 MLID 0xc003: "s"[1] must no longer send when stage 1 begins

@@ -437,7 +437,7 @@ type Interruption struct {
 	// Faulty says that the old masks themselves loop or duplicate, until stage
 	// From.
 	Faulty bool   `json:"faulty"`
-	Reason string `json:"reason"` // what packets could do if all masks were written at once
+	Reason string `json:"reason"` // what packets do in old and new masks together, in the old ones when these are faulty
 }
 
 // Sender is an end port that sends to an MLID.

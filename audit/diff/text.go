@@ -436,7 +436,7 @@ func (t *printer) updateLines(p *UpdatePlan) []string {
 		if x.Faulty {
 			add("MLID %#04x: faulty until stage %d is confirmed: %s", uint16(x.MLID), x.From, x.Reason)
 		} else {
-			add("MLID %#04x: interrupted from stage %d to %d, %s; written at once, %s",
+			add("MLID %#04x: interrupted from stage %d to %d, %s; by old and new masks together %s",
 				uint16(x.MLID), x.From, x.To, text.Count(x.Pairs, "(sender, receiver) pair", "(sender, receiver) pairs"), x.Reason)
 		}
 		if t.verbose {
