@@ -9,14 +9,6 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// lanes is what chooses the VL in one layer.
-type lanes struct {
-	sl2vl *lft.SL2VL
-	port  []fabric.PortID // by PortID of the new fabric: that of the SL-to-VL tables, NoPort for none
-	sls   *lft.PathSLs    // nil: any SL
-	vl    []fabric.VL     // by map and class
-}
-
 // injection is CA ports of one switch whose packets have the same VLs from there
 // on.
 type injection struct {
@@ -26,59 +18,31 @@ type injection struct {
 	port  fabric.PortID // the first of these CA ports; there is one where it has path SLs of its own
 }
 
-// mixLanes gives both layers of a mixture their lanes, and returns how many VLs
-// there are. Where that is one, lanes make no difference.
-func (c *comparison) mixLanes(m *mixture) int {
-	x, y := c.a.SL2VL, c.b.SL2VL
-	if x == nil {
-		x = lft.NewSL2VL(c.old, lft.ConstantVL(0))
-	}
-	if y == nil {
-		y = lft.NewSL2VL(c.new, lft.ConstantVL(0))
-	}
-	vls := max(x.VLs(), y.VLs())
-	if vls <= 1 {
-		return 1
-	}
-	same := make([]fabric.PortID, c.new.NumPorts())
-	for p := range same {
-		same[p] = fabric.PortID(p)
-	}
-	list := [2]*lanes{{sl2vl: x, port: c.backPort, sls: c.a.PathSLs}, {sl2vl: y, port: same, sls: c.b.PathSLs}}
-	// SLs that have the same VL in all maps of both are one class.
-	var classOf [lft.NumSLs]int
+// classifySLs makes one class of the SLs that have the same VL in all maps of both layers.
+func (m *mixture) classifySLs() {
 	known := map[string]int{}
-	var members []fabric.SL
-	for sl := range classOf {
+	var members []fabric.SL // the first of each class
+	for sl := range lft.NumSLs {
 		var column []byte
-		for _, l := range list {
-			for _, vls := range l.sl2vl.Maps() {
+		for k := range m.layers {
+			for _, vls := range m.layers[k].sl2vl.Maps() {
 				column = append(column, byte(vls[sl]))
 			}
 		}
-		k, ok := known[string(column)]
-		if !ok {
-			k = len(known)
-			known[string(column)] = k
-			members = append(members, fabric.SL(sl))
+		if _, is := known[string(column)]; !is {
+			known[string(column)] = len(known)
+			members, m.classes = append(members, fabric.SL(sl)), append(m.classes, 0)
 		}
-		classOf[sl] = k
+		m.classes[known[string(column)]] |= 1 << sl
 	}
-	m.classes = len(known)
-	m.classOf = classOf
-	for k, l := range list {
+	for k := range m.layers {
+		l := &m.layers[k]
 		for _, vls := range l.sl2vl.Maps() {
 			for _, sl := range members {
 				l.vl = append(l.vl, vls[sl])
 			}
 		}
-		m.layers[k].lanes = l
 	}
-	m.inject = make([][]injection, m.n)
-	for s := range m.inject {
-		m.inject[s] = m.injections(fabric.NodeID(s))
-	}
-	return vls
 }
 
 // injections lists where packets of CAs come in at a switch.
@@ -88,7 +52,7 @@ func (m *mixture) injections(s fabric.NodeID) (list []injection) {
 		j := injection{in: m.f.Num(m.f.Peer(port)), ports: 1, port: port}
 		var key []byte
 		for k := range m.layers {
-			l := m.layers[k].lanes
+			l := &m.layers[k]
 			own := fabric.NoPort // with path SLs of its own
 			if p := l.port[port]; p != fabric.NoPort {
 				for sl, vl := range l.sl2vl.At(0, p) {
@@ -118,7 +82,7 @@ func (m *mixture) injections(s fabric.NodeID) (list []injection) {
 
 // index is the map for packets that come in by port in of a switch and leave by
 // out; ok is false when the layer has none, since it does not have the port.
-func (l *lanes) index(in fabric.PortNum, out fabric.PortID) (at int, ok bool) {
+func (l *layer) index(in fabric.PortNum, out fabric.PortID) (at int, ok bool) {
 	p := l.port[out]
 	if p == fabric.NoPort {
 		return 0, false
@@ -132,10 +96,13 @@ func (l *lanes) index(in fabric.PortNum, out fabric.PortID) (at int, ok bool) {
 // mixVLs is the VLs, a bit each, that packets of a class may have in a mixture
 // when they come in by port in of a switch and leave by out.
 func (m *mixture) mixVLs(in fabric.PortNum, out int32, class int) (vls uint16) {
+	if m.vls == 1 {
+		return 1
+	}
 	for k := range m.layers {
-		l := m.layers[k].lanes
+		l := &m.layers[k]
 		if at, ok := l.index(in, fabric.PortID(out)); ok {
-			if v := l.vl[at*m.classes+class]; v != lft.DropVL {
+			if v := l.vl[at*len(m.classes)+class]; v != lft.DropVL {
 				vls |= 1 << v
 			}
 		}
@@ -150,22 +117,24 @@ func (w *mixWorker) classSet(s int32, source fabric.PortID, live [2]uint16) (cla
 	for k := range w.layers {
 		a := &w.layers[k]
 		switch r := a.row[s]; {
-		case a.lanes.sls == nil:
+		case a.sls == nil:
 			sls |= live[k]
-		case r == fabric.NoNode || w.lid > a.lanes.sls.MaxLID():
+		case r == fabric.NoNode || w.lid > a.sls.MaxLID():
 		default:
-			sls |= live[k] & (1 << a.lanes.sls.SL(a.lanes.port[source], r, w.lid))
+			sls |= live[k] & (1 << a.sls.SL(a.port[source], r, w.lid))
 		}
 	}
-	for ; sls != 0; sls &= sls - 1 {
-		classes |= 1 << w.classOf[bits.TrailingZeros16(sls)]
+	for k, members := range w.classes {
+		if sls&members != 0 {
+			classes |= 1 << k
+		}
 	}
 	return classes
 }
 
-// addLaneDependencies is addDependenciesAt with VLs: sets of them go on with the packets, for
-// each class. ca leaves packets out that switches send.
-func (w *mixWorker) addLaneDependencies(g *graph.Rows, ca bool) {
+// addDependencies adds to g the dependencies of packets for the LID: sets of VLs go on with the
+// packets, for each class. onlyCAs leaves packets out that switches send.
+func (w *mixWorker) addDependencies(g *graph.Rows, onlyCAs bool) {
 	clear(w.state[0])
 	clear(w.state[1])
 	for s := range int32(w.n) {
@@ -174,12 +143,12 @@ func (w *mixWorker) addLaneDependencies(g *graph.Rows, ca bool) {
 				w.startPackets(s, j.in, w.classSet(s, j.port, j.live))
 			}
 		}
-		if !ca {
+		if !onlyCAs {
 			w.startPackets(s, fabric.ManagementPort, w.classSet(s, w.f.PortBase(fabric.NodeID(s)), [2]uint16{0xffff, 0xffff}))
 		}
 	}
 	if w.loops == 0 {
-		for _, s := range graph.TopologicalOrder(w.n, w.headsOf) {
+		for _, s := range w.order {
 			w.passPackets(g, s)
 		}
 		return
@@ -198,7 +167,7 @@ func (w *mixWorker) startPackets(s int32, in fabric.PortNum, classes uint16) {
 		k := bits.TrailingZeros16(classes)
 		for a := range w.next {
 			if c := w.next[a][s]; c >= 0 && (a == 0 || c != w.next[0][s]) {
-				w.state[a][int(s)*w.classes+k] |= w.mixVLs(in, c, k)
+				w.state[a][int(s)*len(w.classes)+k] |= w.mixVLs(in, c, k)
 			}
 		}
 	}
@@ -220,12 +189,12 @@ func (w *mixWorker) passPackets(g *graph.Rows, u int32) (more bool) {
 			}
 			counts := w.loops == 0 || w.counts(u, s, c, e)
 			for k := range w.classes {
-				have := w.state[a][int(u)*w.classes+k]
+				have := w.state[a][int(u)*len(w.classes)+k]
 				if have == 0 {
 					continue
 				}
 				vls := w.mixVLs(in, e, k)
-				at := &w.state[b][int(s)*w.classes+k]
+				at := &w.state[b][int(s)*len(w.classes)+k]
 				more = more || *at|vls != *at
 				*at |= vls
 				if !counts {

@@ -9,6 +9,7 @@ import (
 	"github.com/ibweave/ibweave/internal/graph"
 	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/state"
 )
 
 // layer is one of the two choices that a mixture has for a switch: its entries,
@@ -16,7 +17,10 @@ import (
 type layer struct {
 	tables *lft.Tables
 	row    []fabric.NodeID // by switch of the new fabric: the row, NoNode for none
-	lanes  *lanes          // nil on one VL
+	sl2vl  *lft.SL2VL
+	port   []fabric.PortID // by PortID of the new fabric: that of the SL-to-VL tables, NoPort for none
+	sls    *lft.PathSLs    // nil: any SL
+	vl     []fabric.VL     // by map and class
 }
 
 // mixture is the graphs that have the next hops of both layers, on the cables of
@@ -28,37 +32,32 @@ type mixture struct {
 	layers  [2]layer
 	maxLID  fabric.LID
 	to      []int32 // by PortID of a switch: the switch its cable leads to, -1 for none
-	cabled  []bool  // by PortID of a switch
 	vls     int
-	classes int // of SLs with the same VL everywhere; 1 on one VL
-	classOf [lft.NumSLs]int
-	inject  [][]injection // by switch: where packets of CAs come in, on more than one VL
+	classes []uint16      // of SLs with the same VL everywhere, a bit for each SL
+	inject  [][]injection // by switch: where packets of CAs come in
 }
 
 // mixWorker is what one goroutine looks at LIDs with.
 type mixWorker struct {
 	*mixture
-	lid      fabric.LID
-	ca       bool                // it is that of a CA or router in one of the states
-	owner    fabric.PortID       // the end port of the new fabric that has it in both states, or NoPort
-	next     [2][]int32          // by switch: the PortID that packets leave by, -1 for none
-	heads    [2][]int32          // by switch: the one that this leads to, -1 for none
-	changed  []bool              // by switch: its entry for this LID
-	distinct int                 // layers for this LID: 1 where no entry has changed
-	block    int                 // that stage has, -1 for none
-	stage    [2][]fabric.PortNum // by switch and LID of the block: its entries
-	row      []int32             // for headsOf
-	sources  []int32             // switches that CAs send to the LID from
-	search   *graph.Search[int32]
-	strong   graph.Strong[int32]
-	comp     []int32 // by switch: the component it is in, -1 for none
-	loops    int     // components with a loop
-	parts    []component
-	mark     []int32   // for loopsOf
-	onOwn    [2][]bool // by switch: on a loop of that layer
-	state    [2][]uint16
-	want     map[[2]int32]fabric.LID // when not nil: the first LID that has a dependency, 0 for none yet
-	left     int                     // zeros in want
+	lid     fabric.LID
+	ca      bool          // it is that of a CA or router in one of the states
+	owner   fabric.PortID // the end port of the new fabric that has it in both states, or NoPort
+	next    [2][]int32    // by switch: the PortID that packets leave by, -1 for none
+	heads   [2][]int32    // by switch: the one that this leads to, -1 for none
+	changed []bool        // by switch: its entry for this LID
+	row     []int32       // for headsOf
+	order   []int32       // switches, each before those that its next hops lead to; not all where there are loops
+	search  *graph.Search[int32]
+	strong  graph.Strong[int32]
+	comp    []int32 // by switch: the component it is in, -1 for none
+	loops   int     // components with a loop
+	parts   []component
+	mark    []int32   // for loopsOf
+	onOwn   [2][]bool // by switch: on a loop of that layer
+	state   [2][]uint16
+	want    map[[2]int32]fabric.LID // when not nil: the first LID that has a dependency, 0 for none yet
+	left    int                     // zeros in want
 	// found by this goroutine
 	deps      *graph.Rows   // of all packets, or of those between CAs
 	transient []fabric.LID  // with a loop that is in neither layer
@@ -70,42 +69,75 @@ type mixWorker struct {
 // newMixture prepares both layers of a comparison.
 func (c *comparison) newMixture() *mixture {
 	f := c.new
-	n := f.NumSwitches()
-	m := &mixture{match: c.match, f: f, n: n, classes: 1, maxLID: max(c.a.Tables.MaxLID(), c.b.Tables.MaxLID())}
-	m.to, m.cabled = make([]int32, f.PortBase(fabric.NodeID(n))), make([]bool, f.PortBase(fabric.NodeID(n)))
+	m := &mixture{match: c.match, f: f, n: f.NumSwitches(), maxLID: max(c.a.Tables.MaxLID(), c.b.Tables.MaxLID()), vls: 1}
+	m.to = make([]int32, f.PortBase(fabric.NodeID(m.n)))
 	for x := range m.to {
-		m.to[x], m.cabled[x] = int32(f.PeerSwitch(fabric.PortID(x))), f.Peer(fabric.PortID(x)) != fabric.NoPort
+		m.to[x] = int32(f.PeerSwitch(fabric.PortID(x)))
 	}
-	old, new := layer{tables: c.a.Tables, row: make([]fabric.NodeID, n)}, layer{tables: c.b.Tables, row: make([]fabric.NodeID, n)}
-	for s := range n {
-		new.row[s] = fabric.NodeID(s)
+	states := [...]*state.State{c.a, c.b}
+	for _, x := range states {
+		if x.SL2VL != nil {
+			m.vls = max(m.vls, x.SL2VL.VLs())
+		}
+	}
+	for k, x := range states {
+		l := &m.layers[k]
+		*l = layer{tables: x.Tables, row: make([]fabric.NodeID, m.n), port: c.backPort, sl2vl: x.SL2VL, sls: x.PathSLs}
+		if m.vls == 1 {
+			l.sls = nil
+		}
+		if x.SL2VL == nil || m.vls == 1 {
+			l.sl2vl = lft.NewSL2VL(x.Fabric, lft.ConstantVL(0))
+		}
+	}
+	old, new := &m.layers[0], &m.layers[1]
+	new.port = make([]fabric.PortID, f.NumPorts())
+	for p := range new.port {
+		new.port[p] = fabric.PortID(p)
+	}
+	for s := range fabric.NodeID(m.n) {
 		// A switch that has been replaced forgot its entries.
-		old.row[s] = fabric.NoNode
-		if was := c.back[s]; was != fabric.NoNode && c.old.Node(was).GUID == f.Node(fabric.NodeID(s)).GUID {
+		old.row[s], new.row[s] = fabric.NoNode, s
+		if was := c.back[s]; was != fabric.NoNode && c.old.Node(was).GUID == f.Node(s).GUID {
 			old.row[s] = was
 		}
 	}
-	m.layers = [2]layer{old, new}
-	m.vls = 1
-	if c.a.SL2VL != nil || c.b.SL2VL != nil {
-		m.vls = c.mixLanes(m)
+	m.classifySLs()
+	m.inject = make([][]injection, m.n)
+	for s := range m.inject {
+		m.inject[s] = m.injections(fabric.NodeID(s))
 	}
 	return m
 }
 
 func (m *mixture) newWorker() *mixWorker {
 	w := &mixWorker{
-		mixture: m, changed: make([]bool, m.n), block: -1, search: graph.NewSearch[int32](m.n), mark: make([]int32, m.n),
+		mixture: m, changed: make([]bool, m.n), search: graph.NewSearch[int32](m.n), mark: make([]int32, m.n),
 		deps: m.newDependencies(),
 	}
 	for k := range w.next {
 		w.next[k], w.heads[k] = make([]int32, m.n), make([]int32, m.n)
-		w.onOwn[k], w.stage[k] = make([]bool, m.n), make([]fabric.PortNum, m.n*lft.BlockSize)
-		if m.vls > 1 {
-			w.state[k] = make([]uint16, m.n*m.classes)
-		}
+		w.onOwn[k], w.state[k] = make([]bool, m.n), make([]uint16, m.n*len(m.classes))
 	}
 	return w
+}
+
+// newDependencies is a channel dependency graph without edges: VL v of the port with PortID p of a
+// switch is channel p*vls+v. What a channel depends on are channels of the switch that it leads to.
+func (m *mixture) newDependencies() *graph.Rows {
+	ports := 1
+	for s := range m.n {
+		ports = max(ports, int(m.f.Node(fabric.NodeID(s)).NumPorts)+1)
+	}
+	base := make([]int32, len(m.to)*m.vls)
+	for ch := range base {
+		base[ch] = -1
+		if head := m.to[ch/m.vls]; head >= 0 {
+			base[ch] = int32(m.f.PortBase(fabric.NodeID(head))) * int32(m.vls)
+		}
+	}
+	g := graph.NewRows(base, ports*m.vls)
+	return &g
 }
 
 // run looks at all LIDs and returns one worker with what all found, and the dependencies of all packets.
@@ -186,24 +218,6 @@ func (w *mixWorker) checkBlock(b int) {
 	}
 }
 
-// stageBlock stages the entries of a block: those of one LID are far apart in the tables.
-func (w *mixWorker) stageBlock(b int) {
-	w.block = b
-	for k, a := range w.layers {
-		for s, r := range a.row {
-			to := w.stage[k][s*lft.BlockSize:][:lft.BlockSize]
-			n := 0
-			if r != fabric.NoNode {
-				row := a.tables.Row(r)
-				n = copy(to, row[min(b*lft.BlockSize, len(row)):])
-			}
-			for i := range to[n:] {
-				to[n+i] = fabric.NoPath
-			}
-		}
-	}
-}
-
 // setLID makes the next hops of one LID.
 func (w *mixWorker) setLID(l fabric.LID) {
 	w.lid, w.owner = l, fabric.NoPort
@@ -212,19 +226,18 @@ func (w *mixWorker) setLID(l fabric.LID) {
 		w.owner = now
 	}
 	w.ca = was != fabric.NoPort && !w.old.IsSwitch(w.old.Owner(was)) || now != fabric.NoPort && !w.f.IsSwitch(w.f.Owner(now))
-	if b := int(l) / lft.BlockSize; b != w.block {
-		w.stageBlock(b)
-	}
-	w.distinct = 1
-	for s := range w.changed {
-		at := s*lft.BlockSize + int(l)%lft.BlockSize
-		w.next[0][s], w.heads[0][s] = w.leave(fabric.NodeID(s), w.stage[0][at])
-		if w.next[1][s], w.heads[1][s] = w.next[0][s], w.heads[0][s]; w.stage[0][at] != w.stage[1][at] {
-			w.next[1][s], w.heads[1][s] = w.leave(fabric.NodeID(s), w.stage[1][at])
+	for s := range fabric.NodeID(w.n) {
+		var out [2]fabric.PortNum
+		for k := range w.layers {
+			out[k] = fabric.NoPath
+			if r := w.layers[k].row[s]; r != fabric.NoNode {
+				out[k] = entry(w.layers[k].tables.Row(r), l)
+			}
 		}
-		w.changed[s] = w.stage[0][at] != w.stage[1][at]
-		if w.changed[s] {
-			w.distinct = 2
+		w.next[0][s], w.heads[0][s] = w.leave(s, out[0])
+		w.next[1][s], w.heads[1][s] = w.next[0][s], w.heads[0][s]
+		if w.changed[s] = out[0] != out[1]; w.changed[s] {
+			w.next[1][s], w.heads[1][s] = w.leave(s, out[1])
 		}
 	}
 }
@@ -232,10 +245,10 @@ func (w *mixWorker) setLID(l fabric.LID) {
 // leave is the PortID that an entry of switch s leads out by, and the switch that this leads to, -1 for
 // none: the packet is dropped or is for the switch itself.
 func (m *mixture) leave(s fabric.NodeID, p fabric.PortNum) (out, head int32) {
-	out = int32(m.f.PortBase(s)) + int32(p)
-	if p == fabric.ManagementPort || out >= int32(m.f.PortBase(s+1)) || !m.cabled[out] {
+	if p == fabric.ManagementPort || p > m.f.Node(s).NumPorts || m.f.Peer(m.f.Port(s, p)) == fabric.NoPort {
 		return -1, -1
 	}
+	out = int32(m.f.Port(s, p))
 	return out, m.to[out]
 }
 
@@ -273,14 +286,11 @@ func (c *component) mixed() bool { return c.spare > 0 }
 // loops that layers have by themselves, in O(switches).
 func (w *mixWorker) findLoops() {
 	w.loops = 0
-	if w.distinct == 1 && !w.anyLoops(w.heads[1]) {
+	if w.order = graph.TopologicalOrder(w.n, w.headsOf); len(w.order) == w.n {
 		return
 	}
 	w.loops = w.strong.Find(w.n, w.headsOf)
 	w.comp = w.strong.Of
-	if w.loops == 0 {
-		return
-	}
 	w.parts = append(w.parts[:0], make([]component, w.loops)...)
 	for i := range w.parts {
 		w.parts[i].spare = 1
@@ -334,14 +344,6 @@ func (w *mixWorker) loopsOf(heads []int32) iter.Seq[int32] {
 	}
 }
 
-// anyLoops returns true if packets loop that go from each switch to one other.
-func (w *mixWorker) anyLoops(heads []int32) bool {
-	for range w.loopsOf(heads) {
-		return true
-	}
-	return false
-}
-
 // countLoops counts the LID by the loops that were found.
 func (w *mixWorker) countLoops() {
 	if w.loops == 0 {
@@ -362,57 +364,6 @@ func (w *mixWorker) countLoops() {
 	for k, on := range w.onOwn {
 		if slices.Contains(on, true) {
 			w.own[k]++
-		}
-	}
-}
-
-// addDependencies adds those of packets for the LID to g: of packets between CAs, or
-// also of those of switches.
-func (w *mixWorker) addDependencies(g *graph.Rows, onlyCAs bool) {
-	switch {
-	case w.vls > 1:
-		w.addLaneDependencies(g, onlyCAs)
-	case onlyCAs:
-		w.searchFromCAs()
-		for _, u := range w.search.Order {
-			w.addDependenciesAt(g, u)
-		}
-	default:
-		for u := range int32(w.n) {
-			w.addDependenciesAt(g, u)
-		}
-	}
-}
-
-// searchFromCAs finds the switches that packets from CAs for the LID come to.
-func (w *mixWorker) searchFromCAs() {
-	// The port that has the LID sends nothing to itself.
-	owner := fabric.NoNode
-	if w.owner != fabric.NoPort {
-		owner = w.f.PeerSwitch(w.owner)
-	}
-	w.sources = w.sources[:0]
-	for s := range fabric.NodeID(w.n) {
-		if n := len(w.f.EndPortsOn(s)); n > 1 || n == 1 && s != owner {
-			w.sources = append(w.sources, int32(s))
-		}
-	}
-	w.search.Run(w.headsOf, w.sources...)
-}
-
-// addDependenciesAt adds the dependencies on one VL of packets that come to switch u.
-func (w *mixWorker) addDependenciesAt(g *graph.Rows, u int32) {
-	for a := range w.distinct {
-		c, s := w.next[a][u], w.heads[a][u]
-		if s < 0 || a == 1 && c == w.next[0][u] {
-			continue
-		}
-		for b := range w.distinct {
-			e := w.next[b][s]
-			if e < 0 || b == 1 && e == w.next[0][s] || w.loops > 0 && !w.counts(u, s, c, e) {
-				continue
-			}
-			w.add(g, c, e)
 		}
 	}
 }

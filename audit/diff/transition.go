@@ -11,6 +11,9 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
+// maxVisits bounds the search for a shortest cycle, in channels.
+const maxVisits = 1 << 22
+
 // findTransition looks at what can happen while the tables are written.
 func (c *comparison) findTransition(ctx context.Context) error {
 	t := &Transition{
@@ -47,7 +50,7 @@ func (c *comparison) writes() bool {
 // whether the old and the new tables have some by themselves.
 func (c *comparison) findCreditLoops(ctx context.Context, w *mixWorker) error {
 	d := &c.r.Transition.CreditLoops
-	all := w.cycles(w.deps)
+	all := graph.StronglyConnected(len(w.to)*w.vls, w.deps.Next())
 	if d.Management = len(all); d.Management == 0 {
 		return nil
 	}
@@ -55,7 +58,7 @@ func (c *comparison) findCreditLoops(ctx context.Context, w *mixWorker) error {
 	if err != nil {
 		return err
 	}
-	unicast := w.cycles(fromCAs)
+	unicast := graph.StronglyConnected(len(w.to)*w.vls, fromCAs.Next())
 	d.Count = len(unicast)
 	for k, x := range []*state.State{c.a, c.b} {
 		own, err := verify.Check(ctx, &state.State{Fabric: x.Fabric, Tables: x.Tables, SL2VL: x.SL2VL, PathSLs: x.PathSLs}, verify.Options{Witnesses: 1, Findings: 1})
