@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -405,7 +404,7 @@ func TestSingleChanges(t *testing.T) {
 			t.Fatalf("%+v", u)
 		}
 		writes := []MaskWrite{{Switch: f.Node(3).GUID, MLID: 0xc001, Ports: []int{1, 3, 5}}}
-		if d := cmp.Diff(writes, u.Stages[0].Writes, cmpopts.IgnoreUnexported(MaskWrite{})); d != "" {
+		if d := cmp.Diff(writes, u.Stages[0].Writes); d != "" {
 			t.Error(d)
 		}
 	})
@@ -445,7 +444,7 @@ func TestOppositeOrders(t *testing.T) {
 		if lids[1] > 63 {
 			blocks = []BlockOrder{{Block: 0, Passes: []Pass{{Stages: first}}}, {Block: 1, Passes: []Pass{{Stages: second}}}}
 		}
-		if d := cmp.Diff(blocks, r.Transition.Order.Blocks, cmpopts.IgnoreUnexported(Pass{})); d != "" || r.Transition.Order.Kind != OrderBlocks {
+		if d := cmp.Diff(blocks, r.Transition.Order.Blocks); d != "" || r.Transition.Order.Kind != OrderBlocks {
 			t.Errorf("%s %s", r.Transition.Order.Kind, d)
 		}
 		m := &mix{f: f, old: a.Tables, new: b.Tables, met: map[[2]int32]fabric.LID{}}
@@ -667,6 +666,8 @@ func TestRenumbered(t *testing.T) {
 }
 
 func TestUpdateLines(t *testing.T) {
+	f := meshFabric(t, 2, 1)
+	guid := f.Node(1).GUID
 	port := func(name string) PortRef { return PortRef{Name: fabric.Name{Text: name}, Port: 1} }
 	p := &UpdatePlan{
 		Interrupted: []Interruption{
@@ -675,19 +676,19 @@ func TestUpdateLines(t *testing.T) {
 		},
 		Stop: []Sender{{MLID: 0xc003, Port: port("s")}},
 		Stages: []MaskStage{{SMPs: 1, Writes: []MaskWrite{
-			{Switch: 0x20, MLID: 0xc001, Position: 2, Ports: []int{33, 40}, name: fabric.Name{Text: "S"}},
-			{Switch: 0x20, MLID: 0xc002, Position: 2, name: fabric.Name{Text: "S"}},
+			{Switch: guid, MLID: 0xc001, Position: 2, Ports: []int{33, 40}},
+			{Switch: guid, MLID: 0xc002, Position: 2},
 		}}},
 		Start: []Sender{{MLID: 0xc001, Port: port("q")}},
 	}
-	lines := (&printer{verbose: true}).updateLines(p)
+	lines := (&printer{f: f, verbose: true}).updateLines(p)
 	want := `MLID 0xc001: interrupted from stage 1 to 2, 1 (sender, receiver) pair; by old and new masks together packets loop
     "r"[1] may miss packets
 MLID 0xc002: faulty until stage 1 is confirmed: packets come twice
 MLID 0xc003: "s"[1] must no longer send when stage 1 begins
 stage 1 of 1: 2 writes in 1 SMP, in any order
-    0x0000000000000020 "S" MLID 0xc001 position 2: ports 33 40
-    0x0000000000000020 "S" MLID 0xc002 position 2: no ports
+    0x0000000000200001 "switch 1,0" MLID 0xc001 position 2: ports 33 40
+    0x0000000000200001 "switch 1,0" MLID 0xc002 position 2: no ports
 MLID 0xc001: "q"[1] may send from now on`
 	if d := cmp.Diff(want, strings.Join(lines, "\n")); d != "" {
 		t.Error(d)

@@ -48,20 +48,19 @@ type mixWorker struct {
 	changed []bool        // by switch: its entry for this LID
 	row     []int32       // for headsOf
 	order   []int32       // switches, each before those that its next hops lead to; not all where there are loops
-	search  *graph.Search[int32]
 	strong  graph.Strong[int32]
-	comp    []int32 // by switch: the component it is in, -1 for none
-	loops   int     // components with a loop
-	parts   []component
-	mark    []int32   // for loopsOf
+	comp    []int32   // by switch: the component it is in, -1 for none
+	loops   int       // components with a loop
+	loopsBy [2]bool   // a layer loops by itself
 	onOwn   [2][]bool // by switch: on a loop of that layer
+	mark    []int32   // for findLoops
 	state   [2][]uint16
 	want    map[[2]int32]fabric.LID // when not nil: the first LID that has a dependency, 0 for none yet
 	left    int                     // zeros in want
 	// found by this goroutine
 	deps      *graph.Rows   // of all packets, or of those between CAs
-	transient []fabric.LID  // with a loop that is in neither layer
-	unordered int           // of these, LIDs for which no order of writes avoids it
+	transient []fabric.LID  // with a loop, while neither layer loops by itself
+	unordered int           // LIDs with writes for which the new layer loops by itself
 	own       [2]int        // LIDs for which a layer loops by itself
 	blocks    []*blockOrder // those with a write
 }
@@ -112,7 +111,7 @@ func (c *comparison) newMixture() *mixture {
 
 func (m *mixture) newWorker() *mixWorker {
 	w := &mixWorker{
-		mixture: m, changed: make([]bool, m.n), search: graph.NewSearch[int32](m.n), mark: make([]int32, m.n),
+		mixture: m, changed: make([]bool, m.n), mark: make([]int32, m.n),
 		deps: m.newDependencies(),
 	}
 	for k := range w.next {
@@ -265,80 +264,28 @@ func (w *mixWorker) headsOf(s int32) []int32 {
 	return w.row
 }
 
-// component is a strongly connected component, with a loop, of the graph of both
-// layers.
-type component struct {
-	loops [2]bool // by layer: it loops here by itself
-	// spare is the edges less the switches, plus 1, less the loops that a layer has
-	// by itself.
-	spare int
-}
-
-// mixed says whether a mixture has a loop here that neither layer has by itself.
-// Edges less switches plus 1 is the dimension of the cycle space, in which the
-// loops of single layers are independent: a layer's loops are disjoint, and those
-// of both layers differ in an edge or are counted once. A further loop makes the
-// dimension greater. Where there is none, the loops of the layers hang together as
-// a tree, each two by one switch or one path, and their number is the dimension.
-func (c *component) mixed() bool { return c.spare > 0 }
-
 // findLoops finds the strongly connected components that hold a loop, and the
 // loops that layers have by themselves, in O(switches).
 func (w *mixWorker) findLoops() {
-	w.loops = 0
+	w.loops, w.loopsBy = 0, [2]bool{}
 	if w.order = graph.TopologicalOrder(w.n, w.headsOf); len(w.order) == w.n {
 		return
 	}
 	w.loops = w.strong.Find(w.n, w.headsOf)
 	w.comp = w.strong.Of
-	w.parts = append(w.parts[:0], make([]component, w.loops)...)
-	for i := range w.parts {
-		w.parts[i].spare = 1
-	}
-	for s, c := range w.comp {
-		if c < 0 {
-			continue
-		}
-		p, h, g := &w.parts[c], w.heads[0][s], w.heads[1][s]
-		p.spare--
-		if h >= 0 && w.comp[h] == c {
-			p.spare++
-		}
-		if g >= 0 && g != h && w.comp[g] == c {
-			p.spare++
-		}
-	}
 	for k, heads := range w.heads {
-		on := w.onOwn[k]
-		clear(on)
-		for s := range w.loopsOf(heads) {
-			p := &w.parts[w.comp[s]]
-			p.loops[k] = true
-			known := k == 1 // as a loop of the other layer
-			for at := s; !on[at]; at = heads[at] {
-				on[at] = true
-				known = known && w.heads[0][at] == heads[at]
-			}
-			if !known {
-				p.spare--
-			}
-		}
-	}
-}
-
-// loopsOf yields a switch of each loop of packets that go from each switch to one other, -1 for none.
-// Walks are marked with the number of their start; one that meets its own mark has found a loop.
-func (w *mixWorker) loopsOf(heads []int32) iter.Seq[int32] {
-	return func(yield func(int32) bool) {
+		// Walks are marked with the number of their start; one that meets its own mark has found a loop.
 		clear(w.mark)
+		clear(w.onOwn[k])
 		for start := range int32(w.n) {
 			s := start
 			for s >= 0 && w.mark[s] == 0 {
 				w.mark[s] = start + 1
 				s = heads[s]
 			}
-			if s >= 0 && w.mark[s] == start+1 && !yield(s) {
-				return
+			for s >= 0 && w.mark[s] == start+1 && !w.onOwn[k][s] {
+				w.onOwn[k][s], w.loopsBy[k] = true, true
+				s = heads[s]
 			}
 		}
 	}
@@ -346,23 +293,14 @@ func (w *mixWorker) loopsOf(heads []int32) iter.Seq[int32] {
 
 // countLoops counts the LID by the loops that were found.
 func (w *mixWorker) countLoops() {
-	if w.loops == 0 {
-		return
-	}
-	transient, unordered := false, false
-	for i := range w.parts {
-		p := &w.parts[i]
-		transient = transient || p.mixed()
-		unordered = unordered || p.mixed() && p.loops[0] && p.loops[1]
-	}
-	if transient {
+	if w.loops > 0 && w.loopsBy == [2]bool{} {
 		w.transient = append(w.transient, w.lid)
 	}
-	if unordered {
+	if w.loopsBy[1] && slices.Contains(w.changed, true) {
 		w.unordered++
 	}
-	for k, on := range w.onOwn {
-		if slices.Contains(on, true) {
+	for k, loops := range w.loopsBy {
+		if loops {
 			w.own[k]++
 		}
 	}
@@ -372,7 +310,7 @@ func (w *mixWorker) countLoops() {
 // is one of a packet that does not loop. Inside of a component with a loop, a path
 // of one layer counts unless it is on a loop of that layer. A packet that meets
 // entries of both layers counts where the order of writes (see blockOrder.add)
-// lets it be: old before new, and new before old where the new tables loop.
+// lets it be: old before new.
 func (w *mixWorker) counts(u, s, c, e int32) bool {
 	in := w.comp[u]
 	if in < 0 || in != w.comp[s] {
@@ -385,13 +323,7 @@ func (w *mixWorker) counts(u, s, c, e int32) bool {
 	if old || new {
 		return old && !w.onOwn[0][u] || new && !w.onOwn[1][u]
 	}
-	switch p := &w.parts[in]; {
-	case !p.loops[1]:
-		return c == w.next[0][u]
-	case !p.loops[0]:
-		return c == w.next[1][u]
-	}
-	return false
+	return c == w.next[0][u] && !w.loopsBy[1]
 }
 
 // add enters a dependency between two channels, or notes that this LID has one

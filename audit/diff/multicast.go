@@ -77,8 +77,7 @@ func newUpdatePlan(f *fabric.Fabric, u *mft.Update) *UpdatePlan {
 		s := MaskStage{SMPs: u.SMPs(i), Writes: make([]MaskWrite, len(stage))}
 		for k := range stage {
 			w := &stage[k]
-			s.Writes[k] = MaskWrite{Switch: f.Node(w.Switch).GUID, MLID: w.MLID, Position: int(w.Position), Ports: f.Nums(w.Ports),
-				name: f.Name(w.Switch), labels: f.PortLabels(w.Switch)}
+			s.Writes[k] = MaskWrite{Switch: f.Node(w.Switch).GUID, MLID: w.MLID, Position: int(w.Position), Ports: f.Nums(w.Ports)}
 		}
 		p.Stages = append(p.Stages, s)
 	}

@@ -17,10 +17,7 @@ import (
 // hold to that within each strongly connected component of the graph of old and
 // new next hops, since every loop is inside of one.
 //
-// Where the new tables loop by themselves the order is the reverse: a switch gets
-// its new entry before the switch that its old one leads to. Then a packet that has
-// met an old entry meets old ones all the way, in every state. Where both loop there
-// is no order.
+// Where the new tables loop by themselves there is no order.
 
 // before says that switch first has to be written before then, for a LID.
 type before struct {
@@ -35,14 +32,9 @@ func stagesOf(n int, constraints []before) (stage []int32, ok bool) {
 	for _, c := range constraints {
 		then[c.first] = append(then[c.first], c.then)
 	}
-	order := graph.TopologicalOrder(n, func(s int32) []int32 { return then[s] })
-	stage = make([]int32, n)
-	for _, s := range order {
-		for _, d := range then[s] {
-			stage[d] = max(stage[d], stage[s]+1)
-		}
-	}
-	return stage, len(order) == n
+	next := func(s int32) []int32 { return then[s] }
+	order := graph.TopologicalOrder(n, next)
+	return graph.Levels(n, order, next), len(order) == n
 }
 
 // blockOrder is what one block has.
@@ -59,36 +51,22 @@ func (o *blockOrder) add(w *mixWorker) {
 			o.writes[s] |= 1 << (w.lid % lft.BlockSize)
 		}
 	}
-	if w.loops == 0 {
+	if w.loops == 0 || w.loopsBy[1] {
 		return
 	}
-	for s := range int32(w.n) {
-		c := w.comp[s]
-		if c < 0 || !w.changed[s] || !w.parts[c].mixed() {
+	for s, c := range w.comp {
+		if c < 0 || !w.changed[s] {
 			continue
 		}
-		layer := 1
-		if w.parts[c].loops[1] {
-			layer = 0
-		}
-		if w.parts[c].loops[layer] {
-			continue
-		}
-		// Switches between that keep their entries are as new, or old, as what comes
-		// after them. They are on no loop: the layer has none here.
-		heads := w.heads[layer]
-		d := heads[s]
+		// Switches between that keep their entries are as new as what comes after them. They are on no
+		// loop: the new tables have none.
+		d := w.heads[1][s]
 		for d >= 0 && w.comp[d] == c && !w.changed[d] {
-			d = heads[d]
+			d = w.heads[1][d]
 		}
-		if d < 0 || w.comp[d] != c {
-			continue
+		if d >= 0 && w.comp[d] == c {
+			o.constraints = append(o.constraints, before{lid: w.lid, first: d, then: int32(s)})
 		}
-		b := before{lid: w.lid, first: d, then: s}
-		if layer == 0 {
-			b.first, b.then = s, d
-		}
-		o.constraints = append(o.constraints, b)
 	}
 }
 
@@ -107,7 +85,7 @@ func makeOrder(f *fabric.Fabric, blocks []*blockOrder) Order {
 		order.Kind = OrderAny
 	}
 	if stage, ok := stagesOf(len(writes), all); ok {
-		order.Stages, order.names = nameStages(f, membersOf(writes, ^uint64(0)), stage)
+		order.Stages = listStages(f, writes, ^uint64(0), stage)
 		return order
 	}
 	order.Kind = OrderBlocks
@@ -125,72 +103,48 @@ const (
 	OrderBlocks   = "blocks"
 )
 
-// passes orders the writes of a block: in one pass where that is possible, else
-// in several, each of the LIDs of the block that the passes before it had to
-// leave. The LIDs are taken in ascending order.
+// passes orders the writes of a block: in one pass where that is possible, else those of each LID
+// that needs an order in a pass of its own, after one of all other LIDs.
 func (b *blockOrder) passes(f *fabric.Fabric) []Pass {
 	n := len(b.writes)
 	if stage, ok := stagesOf(n, b.constraints); ok {
-		var p Pass
-		p.Stages, p.names = nameStages(f, membersOf(b.writes, ^uint64(0)), stage)
-		return []Pass{p}
+		return []Pass{{Stages: listStages(f, b.writes, ^uint64(0), stage)}}
+	}
+	free := uint64(0)
+	for _, set := range b.writes {
+		free |= set
 	}
 	var passes []Pass
-	var constraints [][]before // by pass
-	changed := uint64(0)
-	for _, set := range b.writes {
-		changed |= set
-	}
-	for rest := b.constraints; changed != 0; changed &= changed - 1 {
-		l := fabric.LID(b.number*lft.BlockSize + bits.TrailingZeros64(changed))
-		k := 0
-		for k < len(rest) && rest[k].lid == l {
+	for list := b.constraints; len(list) > 0; {
+		l, k := list[0].lid, 0
+		for k < len(list) && list[k].lid == l {
 			k++
 		}
-		at := slices.IndexFunc(constraints, func(others []before) bool {
-			_, ok := stagesOf(n, slices.Concat(others, rest[:k]))
-			return ok
-		})
-		if at < 0 {
-			at = len(passes)
-			passes, constraints = append(passes, Pass{}), append(constraints, nil)
-		}
-		passes[at].LIDs = append(passes[at].LIDs, l)
-		constraints[at] = append(constraints[at], rest[:k]...)
-		rest = rest[k:]
+		stage, _ := stagesOf(n, list[:k])
+		passes = append(passes, Pass{LIDs: []fabric.LID{l}, Stages: listStages(f, b.writes, 1<<(l%lft.BlockSize), stage)})
+		list, free = list[k:], free&^(1<<(l%lft.BlockSize))
 	}
-	for i := range passes {
-		p := &passes[i]
-		lids := uint64(0)
-		for _, l := range p.LIDs {
-			lids |= 1 << (l % lft.BlockSize)
-		}
-		stage, _ := stagesOf(n, constraints[i])
-		p.Stages, p.names = nameStages(f, membersOf(b.writes, lids), stage)
+	if free == 0 {
+		return passes
 	}
-	return passes
+	first := Pass{Stages: listStages(f, b.writes, free, make([]int32, n))}
+	for ; free != 0; free &= free - 1 {
+		first.LIDs = append(first.LIDs, fabric.LID(b.number*lft.BlockSize+bits.TrailingZeros64(free)))
+	}
+	return slices.Insert(passes, 0, first)
 }
 
-// membersOf is the switches that write one of some LIDs of a block.
-func membersOf(writes []uint64, lids uint64) []int32 {
-	var list []int32
+// listStages lists by stage the switches that write one of some LIDs of a block.
+func listStages(f *fabric.Fabric, writes []uint64, lids uint64, stage []int32) [][]fabric.GUID {
+	stages := [][]fabric.GUID{}
 	for s, set := range writes {
-		if set&lids != 0 {
-			list = append(list, int32(s))
+		if set&lids == 0 {
+			continue
 		}
-	}
-	return list
-}
-
-// nameStages lists switches by stage, with their names.
-func nameStages(f *fabric.Fabric, members, stage []int32) (stages [][]fabric.GUID, names [][]fabric.Name) {
-	stages = [][]fabric.GUID{}
-	for _, s := range members {
 		for len(stages) <= int(stage[s]) {
-			stages, names = append(stages, nil), append(names, nil)
+			stages = append(stages, nil)
 		}
 		stages[stage[s]] = append(stages[stage[s]], f.Node(fabric.NodeID(s)).GUID)
-		names[stage[s]] = append(names[stage[s]], f.Name(fabric.NodeID(s)))
 	}
-	return stages, names
+	return stages
 }

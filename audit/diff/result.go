@@ -35,6 +35,8 @@ type Result struct {
 	Findings   []Finding   `json:"findings"` // the gravest first; never nil
 	Equal      bool        `json:"equal"`    // no difference, and neither state has tables that the other lacks
 	Verdict    string      `json:"verdict"`  // as verify.Result has it
+
+	f *fabric.Fabric // the new one, for names in texts
 }
 
 // Side is one of the two states, in numbers.
@@ -295,10 +297,9 @@ type Affected struct {
 // the cables of the new fabric. A mixture is any choice of an old or a new
 // entry for every switch and LID.
 type Transition struct {
-	// Loops is LIDs for which a mixture has a forwarding loop that neither the
-	// old nor the new tables have; OldLoops and NewLoops those for which they
-	// have one by themselves. Unordered is those of Loops for which Order does not
-	// avoid the loop, because both the old and the new tables loop there.
+	// OldLoops and NewLoops are LIDs for which the old or the new tables have a forwarding loop by
+	// themselves, and Loops those for which neither have one, and a mixture has. Unordered is LIDs
+	// whose entries change without an order, because the new tables loop.
 	Loops     int `json:"loops"`
 	OldLoops  int `json:"old_loops"`
 	NewLoops  int `json:"new_loops"`
@@ -310,8 +311,8 @@ type Transition struct {
 	// where mixtures can loop, of those that Order lets be.
 	CreditLoops CreditLoops `json:"credit_loops"`
 	// Order is an order of writes in which no state, from the first write to
-	// the last, has a forwarding loop that is not in the old or in the new
-	// tables, except for Unordered LIDs.
+	// the last, has a forwarding loop that is not in the old tables, except for
+	// Unordered LIDs.
 	Order Order `json:"order"`
 }
 
@@ -354,8 +355,6 @@ type Order struct {
 	// Blocks is the order for each block that is written, for "blocks". Blocks
 	// do not wait for each other.
 	Blocks []BlockOrder `json:"blocks,omitempty"`
-	// names is the names of the switches of Stages.
-	names [][]fabric.Name
 }
 
 // BlockOrder is the order for the block of LIDs 64*Block to 64*Block+63.
@@ -371,7 +370,6 @@ type BlockOrder struct {
 type Pass struct {
 	LIDs   []fabric.LID    `json:"lids,omitempty"` // with an entry that changes, ascending; nil for the whole block
 	Stages [][]fabric.GUID `json:"stages"`
-	names  [][]fabric.Name
 }
 
 // MulticastChanges is multicast masks that changed, on switches that both
@@ -423,8 +421,6 @@ type MaskWrite struct {
 	MLID     fabric.LID  `json:"mlid"`
 	Position int         `json:"position"`
 	Ports    []int       `json:"ports"` // never nil
-	name     fabric.Name // of the switch
-	labels   fabric.PortLabels
 }
 
 // Interruption is an MLID some receivers of which lose packets in the meantime.
@@ -476,7 +472,7 @@ const (
 
 func newResult(a, b *state.State) *Result {
 	return &Result{
-		Old: side(a), New: side(b), Findings: []Finding{},
+		Old: side(a), New: side(b), Findings: []Finding{}, f: b.Fabric,
 		Nodes: NodeChanges{Gone: []NodeRef{}, New: []NodeRef{}, Replaced: []Replacement{}, Changed: []NodeChange{}},
 		Links: LinkChanges{Gone: []LinkRef{}, New: []LinkRef{}, Moved: []LinkMove{}, Changed: []LinkChange{}},
 	}
@@ -574,14 +570,7 @@ func (r *Result) addWarnings() {
 	}
 	if t := r.Transition; t != nil {
 		if t.Loops > 0 {
-			order := ", unless writes are in the order given"
-			switch n := int64(t.Unordered); {
-			case t.Unordered == t.Loops:
-				order = ": no order is given, because both the old and the new tables loop there"
-			case n > 0:
-				order += fmt.Sprintf("; the order does not help %s for which both the old and the new tables loop there", text.CountGrouped(n, "LID", "LIDs"))
-			}
-			add(TransientLoop, verify.Warning, int64(t.Loops), "while tables are written, packets for %s can loop%s", text.CountGrouped(t.Loops, "LID", "LIDs"), order)
+			add(TransientLoop, verify.Warning, int64(t.Loops), "while tables are written, packets for %s can loop, unless writes are in the order given", text.CountGrouped(t.Loops, "LID", "LIDs"))
 		}
 		c := &t.CreditLoops
 		switch {

@@ -19,7 +19,7 @@ const few = 5
 // Text prints a result for people: the figures first, then what is behind them.
 // verbose prints lists as long as they are, and every entry that changed.
 func Text(w io.Writer, r *Result, verbose bool) error {
-	t := &printer{verbose: verbose}
+	t := &printer{f: r.f, verbose: verbose}
 	t.printFigures(r)
 	t.printFindings(r)
 	t.printTransition(r)
@@ -38,6 +38,7 @@ func Text(w io.Writer, r *Result, verbose bool) error {
 
 type printer struct {
 	text.Sheet
+	f       *fabric.Fabric // the new one
 	verbose bool
 }
 
@@ -121,7 +122,7 @@ func (t *printer) printFigures(r *Result) {
 			loops = "forwarding loops for " + text.CountGrouped(c.Loops, "LID", "LIDs")
 		}
 		if c.Unordered > 0 {
-			loops += fmt.Sprintf(", for %d of them without an order that avoids it", c.Unordered)
+			loops += fmt.Sprintf("; no order for %s, whose new tables loop", text.CountGrouped(c.Unordered, "LID", "LIDs"))
 		}
 		if c.OldLoops+c.NewLoops > 0 {
 			loops += fmt.Sprintf(" (old alone for %d, new alone for %d)", c.OldLoops, c.NewLoops)
@@ -372,7 +373,7 @@ func (t *printer) printOrder(r *Result) {
 	o := &r.Transition.Order
 	switch {
 	case o.Kind == OrderSwitches:
-		section(t, "write in this order, the switches of a line together", t.stageLines(o.names), func(line *string) string { return *line })
+		section(t, "write in this order, the switches of a line together", t.stageLines(o.Stages), func(line *string) string { return *line })
 	case o.Kind == OrderBlocks:
 		section(t, "write in this order, blocks side by side", o.Blocks, func(b *BlockOrder) string {
 			var s strings.Builder
@@ -381,7 +382,7 @@ func (t *printer) printOrder(r *Result) {
 				if p.LIDs != nil {
 					fmt.Fprintf(&s, "\n      of these %s", strings.Trim(fmt.Sprint(p.LIDs), "[]"))
 				}
-				for _, line := range t.stageLines(p.names) {
+				for _, line := range t.stageLines(p.Stages) {
 					s.WriteString("\n        " + line)
 				}
 			}
@@ -391,11 +392,11 @@ func (t *printer) printOrder(r *Result) {
 }
 
 // stageLines lists the switches of each stage.
-func (t *printer) stageLines(stages [][]fabric.Name) (lines []string) {
-	for i, names := range stages {
+func (t *printer) stageLines(stages [][]fabric.GUID) (lines []string) {
+	for i, switches := range stages {
 		var words []string
-		for _, name := range names {
-			words = append(words, name.String())
+		for _, guid := range switches {
+			words = append(words, t.f.Name(t.switchOf(guid)).String())
 		}
 		if n := len(words); n > few+1 && !t.verbose {
 			words = append(words[:few], "and "+text.Grouped(n-few)+" more")
@@ -403,6 +404,12 @@ func (t *printer) stageLines(stages [][]fabric.Name) (lines []string) {
 		lines = append(lines, fmt.Sprintf("%d: %s", i+1, strings.Join(words, " ")))
 	}
 	return lines
+}
+
+// switchOf finds a switch of the new state.
+func (t *printer) switchOf(guid fabric.GUID) fabric.NodeID {
+	s, _ := t.f.SwitchByGUID(guid)
+	return s
 }
 
 // printMulticast prints masks.
@@ -454,11 +461,11 @@ func (t *printer) updateLines(p *UpdatePlan) []string {
 			continue
 		}
 		for _, w := range stage.Writes {
-			ports := "no ports"
+			ports, s := "no ports", t.switchOf(w.Switch)
 			if len(w.Ports) > 0 {
-				ports = "ports " + strings.Join(w.labels.Texts(w.Ports), " ")
+				ports = "ports " + strings.Join(t.f.PortLabels(s).Texts(w.Ports), " ")
 			}
-			add("    %s %q MLID %#04x position %d: %s", w.Switch, w.name.Text, uint16(w.MLID), w.Position, ports)
+			add("    %s %q MLID %#04x position %d: %s", w.Switch, t.f.Name(s).Text, uint16(w.MLID), w.Position, ports)
 		}
 	}
 	for _, s := range p.Start {

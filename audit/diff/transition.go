@@ -2,7 +2,6 @@ package diff
 
 import (
 	"context"
-	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/graph"
@@ -133,54 +132,22 @@ func (w *mixWorker) hop(out int32) MixedHop {
 	return h
 }
 
-// shortestLoop is a shortest loop of a mixture for a LID, of those that neither layer has by
-// itself. Such a loop has an old edge, perhaps edges that both layers have, and a
-// new edge in a row. O(switches^2).
+// shortestLoop is a shortest loop of a mixture for a LID for which neither layer loops by itself.
 func (w *mixWorker) shortestLoop(l fabric.LID) []MixedHop {
 	w.setLID(l)
-	w.findLoops()
 	var best []int32
-	on := make([]bool, w.n) // on the row
-	old, new := w.heads[0], w.heads[1]
-	for start := range int32(w.n) {
-		in := w.comp[start]
-		if in < 0 || !w.parts[in].mixed() || old[start] == new[start] || old[start] < 0 || w.comp[old[start]] != in {
-			continue
-		}
-		clear(on)
-		row := []int32{w.next[0][start]}
-		s := old[start]
-		for ; w.comp[s] == in && old[s] == new[s] && !on[s]; s = old[s] {
-			on[s] = true
-			row = append(row, w.next[0][s])
-		}
-		on[s] = true
-		first := new[s]
-		if w.comp[s] != in || on[start] || old[s] == first || first < 0 || w.comp[first] != in || on[first] {
-			continue
-		}
-		row = append(row, w.next[1][s])
-		w.search.Run(func(s int32) []int32 {
-			return slices.DeleteFunc(w.headsOf(s), func(h int32) bool { return on[h] || w.comp[h] != in })
-		}, first)
-		if !w.search.Reached(start) {
-			continue
-		}
-		path := w.search.Path(start)
-		for i, s := range path[1:] {
-			k := 0
-			if w.heads[k][path[i]] != s {
-				k = 1
-			}
-			row = append(row, w.next[k][path[i]])
-		}
-		if best == nil || len(row) < len(best) {
-			best = row
+	for _, members := range graph.StronglyConnected(w.n, w.headsOf) {
+		if cycle, _ := graph.ShortestCycle(members, w.headsOf, 2, maxVisits); best == nil || len(cycle) < len(best) {
+			best = cycle
 		}
 	}
 	hops := make([]MixedHop, len(best))
-	for i, out := range best {
-		hops[i] = w.hop(out)
+	for i, s := range best {
+		k := 0
+		if w.heads[k][s] != best[(i+1)%len(best)] {
+			k = 1
+		}
+		hops[i] = w.hop(w.next[k][s])
 	}
 	return hops
 }
