@@ -487,8 +487,9 @@ func vote(votes []int, rows, row, columns, column int, cables func(row, column i
 }
 
 // addDeficits adds the pairs of a block that lack cables. A missing cable is looked for at
-// the ports by which other switches of the block lead to the same switch; where these do
-// not say enough, at those that others of the level use.
+// the ports by which other switches of the block lead to the same switch. An upper switch
+// that is alone above its leaves, as on the rails of ibdiagnet2-rails, has no others: the gap in
+// its row of ports is where the cable was.
 func (b *block) addDeficits(s *Shape, f *fabric.Fabric, free []bool) {
 	up := make([]int, int(fabric.MaxPortNum)+1)
 	down := make([]int, int(fabric.MaxPortNum)+1)
@@ -500,56 +501,28 @@ func (b *block) addDeficits(s *Shape, f *fabric.Fabric, free []bool) {
 			}
 			b.countPorts(f, i, j, up, down)
 			d := s.addDeficit(f, free, k, l, u, up, down)
-			if len(d.pa) < k {
-				d.pa = s.portsOfLevel(f, l, 1, k, free)
-			}
 			if len(d.pb) < k {
-				d.pb = s.portsOfLevel(f, u, -1, k, free)
+				d.pb = b.rowPorts(f, j, k, free)
 			}
 		}
 	}
 }
 
-// portsOfLevel guesses k free ports of a switch that lead up, or down for -1: those by which
-// most others of its level do, else those in the gaps of the row that its cables make, or at
-// an end of it. It returns none where these are more or fewer than k.
-func (s *Shape) portsOfLevel(f *fabric.Fabric, sw fabric.NodeID, direction int32, k int, free []bool) []fabric.PortNum {
-	others, use := 0, make([]int, int(fabric.MaxPortNum)+1) // of others of the level, by port number
-	var own []fabric.PortNum
-	for t := range fabric.NodeID(f.NumSwitches()) {
-		if s.level[t] != s.level[sw] {
-			continue
-		}
-		ports, to := f.SwitchLinks(t)
-		any := 0
-		for i, p := range ports {
-			if s.level[to[i]] != s.level[t]+direction {
-				continue
-			}
-			any = 1
-			if t == sw {
-				own = append(own, f.Num(p))
-			} else {
-				use[f.Num(p)]++
-			}
-		}
-		if t != sw {
-			others += any
+// rowPorts guesses k free ports of the j-th upper switch of a block: those that the row of its ports to
+// the lower ones leaves out. It returns none where these are more or fewer than k.
+func (b *block) rowPorts(f *fabric.Fabric, j, k int, free []bool) []fabric.PortNum {
+	u := b.upper[j]
+	var row []fabric.PortNum
+	for i := range b.lower {
+		for _, p := range b.cables[i*len(b.upper)+j] {
+			row = append(row, f.Num(f.Peer(p)))
 		}
 	}
-	var list []fabric.PortNum
-	for num := fabric.PortNum(1); num <= f.Node(sw).NumPorts; num++ {
-		if 2*use[num] > others && free[f.Port(sw, num)] {
-			list = append(list, num)
-		}
+	list := gaps(row, f.Node(u).NumPorts)
+	if len(list) != k || slices.ContainsFunc(list, func(n fabric.PortNum) bool { return !free[f.Port(u, n)] }) {
+		return nil
 	}
-	if others >= 2 && len(list) == k {
-		return list
-	}
-	if list = gaps(own, f.Node(sw).NumPorts); len(list) == k && !slices.ContainsFunc(list, func(n fabric.PortNum) bool { return !free[f.Port(sw, n)] }) {
-		return list
-	}
-	return nil
+	return list
 }
 
 // gaps lists the numbers that a row of three numbers or more leaves out, else the one that comes before it if
