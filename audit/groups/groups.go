@@ -52,15 +52,17 @@ func (s *Set) HostsOf(g *Group) []names.Host {
 	return list
 }
 
+// name names the group.
+func (g *Group) name() Name { return Name{g.Grouping, g.Name} }
+
 // String is "rack r12".
-func (g *Group) String() string { return g.Grouping + " " + g.Name }
+func (g *Group) String() string { return g.name().String() }
 
 // Part is how many hosts of a group are among others.
 type Part struct {
-	Grouping string `json:"grouping"`
-	Group    string `json:"group"`
-	Hosts    int    `json:"hosts"`
-	Of       int    `json:"of"` // hosts that the group has
+	Name
+	Hosts int `json:"hosts"`
+	Of    int `json:"of"` // hosts that the group has
 }
 
 // Parts counts the hosts that have one of the adapters, by group in the order of the file. Groups
@@ -73,14 +75,11 @@ func (s *Set) Parts(adapters []fabric.NodeID) []Part {
 	list := []Part{}
 	for i := range s.Groups {
 		g := &s.Groups[i]
-		x := Part{Grouping: g.Grouping, Group: g.Name, Of: len(g.Hosts)}
-		for _, h := range g.Hosts {
-			if slices.ContainsFunc(s.hosts[h].Nodes, func(n fabric.NodeID) bool { return in[n] }) {
-				x.Hosts++
-			}
-		}
-		if x.Hosts > 0 {
-			list = append(list, x)
+		hosts := countWhere(g.Hosts, func(h int32) bool {
+			return slices.ContainsFunc(s.hosts[h].Nodes, func(n fabric.NodeID) bool { return in[n] })
+		})
+		if hosts > 0 {
+			list = append(list, Part{g.name(), hosts, len(g.Hosts)})
 		}
 	}
 	return list

@@ -6,19 +6,26 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/verify"
 )
 
-// State is a group in one state of a fabric.
-type State struct {
+// Name names a group.
+type Name struct {
 	Grouping string `json:"grouping"`
 	Group    string `json:"group"`
-	Hosts    int    `json:"hosts"`         // that the fabric has
-	Absent   int    `json:"absent_hosts"`  // that the file names and the fabric lacks
-	CutOff   int    `json:"cut_off_hosts"` // that no cables join to most hosts of the fabric
-	Leaves   int    `json:"leaves"`        // switches that its hosts are cabled to
+}
+
+// String is "rack r12".
+func (n Name) String() string { return n.Grouping + " " + n.Group }
+
+// State is a group in one state of a fabric.
+type State struct {
+	Name
+	Hosts  int `json:"hosts"`         // that the fabric has
+	Absent int `json:"absent_hosts"`  // that the file names and the fabric lacks
+	CutOff int `json:"cut_off_hosts"` // that no cables join to most hosts of the fabric
+	Leaves int `json:"leaves"`        // switches that its hosts are cabled to
 	// Uplinks is the cables between these and other switches.
 	Uplinks int `json:"uplinks"`
 	*Traffic
@@ -53,14 +60,10 @@ func (s *Set) Measure(ctx context.Context, f *fabric.Fabric, tables *lft.Tables)
 	cut := s.cutOff(f)
 	for i := range s.Groups {
 		g := &s.Groups[i]
-		x := State{Grouping: g.Grouping, Group: g.Name, Hosts: len(g.Hosts), Absent: g.Absent, Leaves: len(leavesOf(f, g.Nodes))}
-		for _, h := range g.Hosts {
-			if cut[h] {
-				x.CutOff++
-			}
+		states[i] = State{
+			Name: g.name(), Hosts: len(g.Hosts), Absent: g.Absent, CutOff: countWhere(g.Hosts, func(h int32) bool { return cut[h] }),
+			Leaves: len(leavesOf(f, g.Nodes)), Uplinks: countWhere(g.Uplinks, func(p fabric.PortID) bool { return f.Peer(p) != fabric.NoPort }),
 		}
-		x.Uplinks = len(g.Uplinks) - countCut(f, g.Uplinks)
-		states[i] = x
 	}
 	if tables != nil {
 		if err := s.measureTraffic(ctx, f, tables, states); err != nil {
@@ -70,10 +73,10 @@ func (s *Set) Measure(ctx context.Context, f *fabric.Fabric, tables *lft.Tables)
 	return slices.DeleteFunc(states, func(x State) bool { return x.Group == NoGroup && x.Hosts == 0 }), nil
 }
 
-// countCut counts the ports without a cable.
-func countCut(f *fabric.Fabric, ports []fabric.PortID) (n int) {
-	for _, p := range ports {
-		if f.Peer(p) == fabric.NoPort {
+// countWhere counts the items of a list for which is returns true.
+func countWhere[T any](list []T, is func(T) bool) (n int) {
+	for _, x := range list {
+		if is(x) {
 			n++
 		}
 	}
@@ -90,20 +93,17 @@ func (s *Set) measureTraffic(ctx context.Context, f *fabric.Fabric, tables *lft.
 	if err != nil {
 		return err
 	}
-	all := int64(len(f.CAPorts()))
+	all, allLIDs := int64(len(f.CAPorts())), int64(0)
 	ports, lids := make([]int64, len(s.Groups)), make([]int64, len(s.Groups)) // by group
 	for _, p := range f.CAPorts() {
+		own := int64(0)
+		for range f.LIDs(p) {
+			own++
+		}
+		allLIDs += own
 		for _, g := range s.of[f.Owner(p)] {
 			ports[g]++
-		}
-	}
-	allLIDs := int64(0)
-	for lid := range f.LIDPorts() {
-		if p := destination(f, lid); p != fabric.NoPort {
-			allLIDs++
-			for _, g := range s.of[f.Owner(p)] {
-				lids[g]++
-			}
+			lids[g] += own
 		}
 	}
 	for i := range states {
@@ -118,78 +118,64 @@ func (s *Set) measureTraffic(ctx context.Context, f *fabric.Fabric, tables *lft.
 	return nil
 }
 
-// destination is the CA or router port with a cable that has a LID, NoPort without one.
-func destination(f *fabric.Fabric, lid int) fabric.PortID {
-	p := f.LIDPort(fabric.LID(lid))
-	if p == fabric.NoPort || f.IsSwitch(f.Owner(p)) || f.Peer(p) == fabric.NoPort {
-		return fabric.NoPort
-	}
-	return p
-}
-
-// lossCounter counts pairs that tables do not deliver.
-type lossCounter struct {
-	*Set
-	f       *fabric.Fabric
-	tables  *lft.Tables
-	forest  *lft.Forest
-	reached []bool  // by switch
-	lost    []int64 // by group
-}
-
 // countLost counts by group the pairs that tables do not deliver.
 func (s *Set) countLost(ctx context.Context, f *fabric.Fabric, tables *lft.Tables) ([]int64, error) {
-	start := func() *lossCounter {
-		return &lossCounter{s, f, tables, lft.NewForest(f), make([]bool, f.NumSwitches()), make([]int64, len(s.Groups))}
+	type count struct {
+		reached []bool  // by switch; false between trees
+		lost    []int64 // by group
 	}
-	counters, err := par.ForEachWith(ctx, 0, len(f.LIDPorts()), start, func(c *lossCounter, lid int) error {
-		if dst := destination(f, lid); dst != fabric.NoPort {
-			c.count(fabric.LID(lid), dst)
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	sum := make([]int64, len(s.Groups))
-	for _, c := range counters {
-		for g, n := range c.lost {
-			sum[g] += n
+	var ends, others []fabric.PortID // cabled to switches, and to each other
+	for i, p := range f.CAPorts() {
+		if f.CASwitches()[i] != fabric.NoNode {
+			ends = append(ends, p)
+		} else {
+			others = append(others, p)
 		}
 	}
-	return sum, nil
-}
-
-// count adds the ports whose packets to a LID do not arrive.
-func (c *lossCounter) count(lid fabric.LID, dst fabric.PortID) {
-	f := c.f
-	c.forest.FindTree(c.tables, lid)
-	delivered := 0
-	for _, n := range c.forest.Order {
-		c.reached[n] = true
-		delivered += len(f.EndPortsOn(n))
-	}
-	to := c.of[f.Owner(dst)]
-	for k, src := range f.CAPorts() {
-		if delivered == len(f.CAPorts()) {
-			break
-		}
-		at := f.CASwitches()[k]
-		if src == dst || at != fabric.NoNode && c.reached[at] || f.Peer(src) == dst {
-			continue
-		}
-		for _, g := range to {
-			c.lost[g]++
-		}
-		for _, g := range c.of[f.Owner(src)] {
-			if !slices.Contains(to, g) {
+	lose := func(c *count, from []fabric.PortID, dst fabric.PortID) {
+		to := s.of[f.Owner(dst)]
+		for _, src := range from {
+			if src == dst || src == f.Peer(dst) {
+				continue
+			}
+			for _, g := range s.of[f.Owner(src)] {
+				if !slices.Contains(to, g) {
+					c.lost[g]++
+				}
+			}
+			for _, g := range to {
 				c.lost[g]++
 			}
 		}
 	}
-	for _, n := range c.forest.Order {
-		c.reached[n] = false
+	start := func() *count { return &count{make([]bool, f.NumSwitches()), make([]int64, len(s.Groups))} }
+	counts, err := lft.EachTree(ctx, f, tables, ends, start, func(c *count, i int, tree *lft.Forest) {
+		for _, n := range tree.Order {
+			c.reached[n] = true
+		}
+		for n := range c.reached {
+			if !c.reached[n] {
+				lose(c, f.EndPortsOn(fabric.NodeID(n)), ends[i])
+			}
+		}
+		clear(c.reached)
+		lose(c, others, ends[i])
+	})
+	if err != nil {
+		return nil, err
 	}
+	sum := start()
+	for _, p := range others {
+		for range f.LIDs(p) {
+			lose(sum, f.CAPorts(), p)
+		}
+	}
+	for _, c := range counts {
+		for g, n := range c.lost {
+			sum.lost[g] += n
+		}
+	}
+	return sum.lost, nil
 }
 
 // AddFindings counts findings by the groups that they are about. A finding about nodes of no
@@ -225,8 +211,8 @@ func (s *Set) AddFindings(states []State, list []verify.Finding) []State {
 			return cmp.Or(cmp.Compare(b.Severity, a.Severity), cmp.Compare(a.Rule, b.Rule))
 		})
 		g := &s.Groups[i]
-		x := State{Grouping: g.Grouping, Group: g.Name} // NoGroup, which Measure leaves out
-		if len(states) > 0 && states[0].Grouping == g.Grouping && states[0].Group == g.Name {
+		x := State{Name: g.name()} // NoGroup, which Measure leaves out
+		if len(states) > 0 && states[0].Name == g.name() {
 			x, states = states[0], states[1:]
 		} else if byGroup[i] == nil {
 			continue
@@ -275,10 +261,9 @@ func (s *Set) groupsOf(x *verify.Finding) (list []int) {
 
 // Loss is what a group loses by a failure.
 type Loss struct {
-	Grouping string `json:"grouping"`
-	Group    string `json:"group"`
-	Uplinks  int    `json:"lost_uplinks"`
-	CutOff   int    `json:"cut_off_hosts"` // that were not before
+	Name
+	Uplinks int `json:"lost_uplinks"`
+	CutOff  int `json:"cut_off_hosts"` // that were not before
 }
 
 // Losses says what groups lose in g, which is the set's fabric with fewer cables. Groups that lose
@@ -286,11 +271,10 @@ type Loss struct {
 func (s *Set) Losses(g *fabric.Fabric) (list []Loss) {
 	cut := s.cutOff(g)
 	for i := range s.Groups {
-		x := Loss{Grouping: s.Groups[i].Grouping, Group: s.Groups[i].Name, Uplinks: countCut(g, s.Groups[i].Uplinks)}
-		for _, h := range s.Groups[i].Hosts {
-			if cut[h] && !s.cut[h] {
-				x.CutOff++
-			}
+		x := Loss{
+			Name:    s.Groups[i].name(),
+			Uplinks: countWhere(s.Groups[i].Uplinks, func(p fabric.PortID) bool { return g.Peer(p) == fabric.NoPort }),
+			CutOff:  countWhere(s.Groups[i].Hosts, func(h int32) bool { return cut[h] && !s.cut[h] }),
 		}
 		if x.Uplinks > 0 || x.CutOff > 0 {
 			list = append(list, x)
@@ -301,8 +285,7 @@ func (s *Set) Losses(g *fabric.Fabric) (list []Loss) {
 
 // Worst is the most that a group loses by any of several failures.
 type Worst struct {
-	Grouping string `json:"grouping"`
-	Group    string `json:"group"`
+	Name
 	Hosts    int    `json:"hosts"`
 	AllLinks int    `json:"uplinks"`
 	Uplinks  int    `json:"max_lost_uplinks"`
@@ -314,17 +297,16 @@ type Worst struct {
 // Add takes the losses of one failure. list is of all groups, as Start makes it.
 func Add(list []Worst, losses []Loss, failure string) {
 	for _, l := range losses {
-		for i := range list {
-			w := &list[i]
-			if w.Grouping != l.Grouping || w.Group != l.Group {
-				continue
-			}
-			if w.Failures == 0 || l.Uplinks > w.Uplinks || l.Uplinks == w.Uplinks && l.CutOff > w.CutOff {
-				w.by = failure
-			}
-			w.Failures++
-			w.Uplinks, w.CutOff = max(w.Uplinks, l.Uplinks), max(w.CutOff, l.CutOff)
+		i := slices.IndexFunc(list, func(w Worst) bool { return w.Name == l.Name })
+		if i < 0 {
+			continue
 		}
+		w := &list[i]
+		if w.Failures == 0 || l.Uplinks > w.Uplinks || l.Uplinks == w.Uplinks && l.CutOff > w.CutOff {
+			w.by = failure
+		}
+		w.Failures++
+		w.Uplinks, w.CutOff = max(w.Uplinks, l.Uplinks), max(w.CutOff, l.CutOff)
 	}
 }
 
@@ -332,7 +314,7 @@ func Add(list []Worst, losses []Loss, failure string) {
 func Start(before []State) []Worst {
 	list := []Worst{}
 	for i := range before {
-		list = append(list, Worst{Grouping: before[i].Grouping, Group: before[i].Group, Hosts: before[i].Hosts, AllLinks: before[i].Uplinks})
+		list = append(list, Worst{Name: before[i].Name, Hosts: before[i].Hosts, AllLinks: before[i].Uplinks})
 	}
 	return list
 }

@@ -19,18 +19,17 @@ type States []State
 
 // String is the table.
 func (list States) String() string {
-	rows := list
-	rest := ""
+	rows, rest := list, ""
 	if len(rows) > mostRows {
 		rows = slices.DeleteFunc(slices.Clone(rows), func(x State) bool { return !x.isBad() })
 		if n := len(list) - len(rows); n > 0 {
 			rest = fmt.Sprintf("  and %s that nothing is wrong with\n", text.CountGrouped(n, "group", "groups"))
 		}
-		if n := len(rows) - mostRows; n > 0 {
-			rows, rest = rows[:mostRows], fmt.Sprintf("  and %s, see --format json\n", text.CountGrouped(len(list)-mostRows, "more group", "more groups"))
+		if len(rows) > mostRows {
+			rest = fmt.Sprintf("  and %s, see --format json\n", text.CountGrouped(len(list)-mostRows, "more group", "more groups"))
 		}
 	}
-	return table("HOST GROUP\tHOSTS\tUPLINKS\tBUSIEST\tLOST PAIRS\tFINDINGS", rows, func(x State) []string {
+	return table("HOST GROUP\tHOSTS\tUPLINKS\tBUSIEST\tLOST PAIRS\tFINDINGS", rows[:min(len(rows), mostRows)], func(x State) []string {
 		hosts := fmt.Sprint(x.Hosts)
 		if x.Absent > 0 {
 			hosts += fmt.Sprintf(" of %d", x.Hosts+x.Absent)
@@ -38,49 +37,37 @@ func (list States) String() string {
 		if x.CutOff > 0 {
 			hosts += fmt.Sprintf(", %d cut off", x.CutOff)
 		}
-		return []string{x.name(), hosts, fmt.Sprint(x.Uplinks), x.busiest(), x.lost(), x.findings()}
+		var count verify.Tally
+		for _, f := range x.Findings {
+			count[f.Severity] += int64(f.Count)
+		}
+		busiest, lost := x.traffic()
+		return []string{x.Name.String(), hosts, fmt.Sprint(x.Uplinks), busiest, lost, cmp.Or(strings.Join(count.Words(verify.Note), ", "), "-")}
 	}) + rest
 }
 
-// isBad says whether something is wrong with a group.
+// isBad returns true where something is wrong with a group.
 func (x *State) isBad() bool {
 	return x.Absent > 0 || x.CutOff > 0 || x.Traffic != nil && x.Lost > 0 ||
 		slices.ContainsFunc(x.Findings, func(f Findings) bool { return f.Severity > verify.Note })
 }
 
-func (x *State) name() string { return x.Grouping + " " + x.Group }
-
-func (x *State) busiest() string {
+// traffic returns the cells of the busiest uplink and of lost pairs, "-" without tables.
+func (x *State) traffic() (busiest, lost string) {
 	if x.Traffic == nil {
-		return "-"
+		return "-", "-"
 	}
-	return text.Grouped(x.MaxRoutes)
-}
-
-func (x *State) lost() string {
-	if x.Traffic == nil {
-		return "-"
-	}
-	return text.Grouped(x.Lost)
-}
-
-// findings counts the findings of each severity.
-func (x *State) findings() string {
-	var count verify.Tally
-	for _, f := range x.Findings {
-		count[f.Severity] += int64(f.Count)
-	}
-	return cmp.Or(strings.Join(count.Words(verify.Note), ", "), "-")
+	return text.Grouped(x.MaxRoutes), text.Grouped(x.Lost)
 }
 
 // table aligns rows under a head, and leaves columns out in which nothing is said.
 func table[T any](head string, rows []T, cells func(T) []string) string {
+	if len(rows) == 0 {
+		return ""
+	}
 	lines := [][]string{strings.Split(head, "\t")}
 	for _, x := range rows {
 		lines = append(lines, cells(x))
-	}
-	if len(rows) == 0 {
-		return ""
 	}
 	var b text.Sheet
 	w := b.Table()
@@ -105,16 +92,15 @@ type change struct{ old, now *State }
 // any.
 func Changes(old, now []State, all bool) string {
 	var rows []change
-	unchanged := 0
 	for i := range now {
 		rows = append(rows, change{now[i].In(old), &now[i]})
 	}
 	for i := range old {
-		if !slices.ContainsFunc(now, old[i].isSame) {
+		if old[i].index(now) < 0 {
 			rows = append(rows, change{&old[i], old[i].In(now)})
 		}
 	}
-	unchanged = len(rows)
+	unchanged := len(rows)
 	rows = slices.DeleteFunc(rows, func(x change) bool { return !x.isChanged() })
 	unchanged -= len(rows)
 	slices.SortStableFunc(rows, func(a, b change) int { return cmp.Compare(b.lostShare(), a.lostShare()) })
@@ -126,23 +112,34 @@ func Changes(old, now []State, all bool) string {
 		rows, rest = rows[:mostRows], fmt.Sprintf("  and %s, see --format json\n", text.CountGrouped(n, "more group that changes", "more groups that change"))
 	}
 	return table("HOST GROUP\tHOSTS\tUPLINKS\tBUSIEST\tLOST PAIRS", rows, func(x change) []string {
+		// Each cell is "8 -> 4", or "8" for no change.
+		arrow := func(old, now string) string {
+			if old == now {
+				return now
+			}
+			return old + " -> " + now
+		}
 		uplinks := arrow(fmt.Sprint(x.old.Uplinks), fmt.Sprint(x.now.Uplinks))
-		if share := x.lostShare(); share > 0 {
+		if x.lostShare() > 0 {
 			uplinks += fmt.Sprintf(", loses %s", percent(x.old.Uplinks-x.now.Uplinks, x.old.Uplinks))
 		}
-		return []string{x.now.name(), arrow(fmt.Sprint(x.old.connected()), fmt.Sprint(x.now.connected())), uplinks, arrow(x.old.busiest(), x.now.busiest()), arrow(x.old.lost(), x.now.lost())}
+		busiest, lost := x.old.traffic()
+		busiestNow, lostNow := x.now.traffic()
+		return []string{x.now.Name.String(), arrow(fmt.Sprint(x.old.connected()), fmt.Sprint(x.now.connected())), uplinks, arrow(busiest, busiestNow), arrow(lost, lostNow)}
 	}) + rest
 }
 
-// isSame says whether two states are of one group.
-func (x *State) isSame(y State) bool { return x.Grouping == y.Grouping && x.Group == y.Group }
+// index is the place of a group in another list, -1 where it is not there.
+func (x *State) index(list []State) int {
+	return slices.IndexFunc(list, func(y State) bool { return x.Name == y.Name })
+}
 
 // In is the group of a state in another list; without hosts where it is not there.
 func (x *State) In(list []State) *State {
-	if i := slices.IndexFunc(list, x.isSame); i >= 0 {
+	if i := x.index(list); i >= 0 {
 		return &list[i]
 	}
-	none := &State{Grouping: x.Grouping, Group: x.Group}
+	none := &State{Name: x.Name}
 	if x.Traffic != nil {
 		none.Traffic = &Traffic{}
 	}
@@ -154,24 +151,13 @@ func (x *State) connected() int { return x.Hosts - x.CutOff }
 
 func (x *change) isChanged() bool {
 	a, b := x.old, x.now
-	return a.connected() != b.connected() || a.Uplinks != b.Uplinks || a.lost() != b.lost() ||
-		a.Traffic != nil && b.Traffic != nil && b.MaxRoutes > a.MaxRoutes
+	traffic := a.Traffic != nil && b.Traffic != nil && (a.Lost != b.Lost || b.MaxRoutes > a.MaxRoutes)
+	return a.connected() != b.connected() || a.Uplinks != b.Uplinks || (a.Traffic == nil) != (b.Traffic == nil) || traffic
 }
 
 // lostShare is the part of its uplinks that a group loses.
 func (x *change) lostShare() float64 {
-	if x.now.Uplinks >= x.old.Uplinks {
-		return 0
-	}
-	return float64(x.old.Uplinks-x.now.Uplinks) / float64(x.old.Uplinks)
-}
-
-// arrow is "8 -> 4", or "8" for no change.
-func arrow(old, now string) string {
-	if old == now {
-		return now
-	}
-	return old + " -> " + now
+	return max(0, float64(x.old.Uplinks-x.now.Uplinks)/float64(max(1, x.old.Uplinks)))
 }
 
 // percent is a part in whole percent; less than half a percent is not 0.
@@ -199,6 +185,6 @@ func WorstTable(list []Worst) string {
 		if w.Uplinks > 0 {
 			loses = fmt.Sprintf("%d, %s", w.Uplinks, percent(w.Uplinks, w.AllLinks))
 		}
-		return []string{w.Grouping + " " + w.Group, fmt.Sprint(w.Hosts), fmt.Sprint(w.CutOff), fmt.Sprint(w.AllLinks), loses, fmt.Sprint(w.Failures), cmp.Or(strings.ReplaceAll(w.by, `"`, ""), "-")}
+		return []string{w.Name.String(), fmt.Sprint(w.Hosts), fmt.Sprint(w.CutOff), fmt.Sprint(w.AllLinks), loses, fmt.Sprint(w.Failures), cmp.Or(strings.ReplaceAll(w.by, `"`, ""), "-")}
 	}) + rest
 }
