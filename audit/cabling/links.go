@@ -105,8 +105,8 @@ func least(a, b fabric.Link) fabric.Link {
 // checkLinks looks for links that are narrow or slow: below what the policy wants, what
 // the expected topology has, or what both ends and their neighbours do.
 //
-// An end shows what it can by its other links of the same kind: a switch by the
-// fastest of them, a host by what is usual for hosts of its kind on the same switch,
+// An end shows what it can by its other links of the same kind: a switch, with the other chips of
+// its system, by the fastest of them, a host by what is usual for hosts of its kind on the same switch,
 // when there are two others or more. Where that says nothing, what is usual for the
 // kind in the whole fabric counts, and a switch whose links are all slow is held to
 // that as well, unless more than an eighth of the links of the kind is as slow. Among
@@ -182,19 +182,19 @@ func (c *checker) linksShown() []fabric.Link {
 	f := c.f
 	kindOf := func(p fabric.PortID) kind { return kind{c.device(f.Owner(p)), c.device(f.Owner(f.Peer(p)))} }
 	whole := make(map[kind]census)
-	local := make(map[kind]census) // of one switch at a time
+	local := make(map[kind]census) // of one system at a time
 	for p := range fabric.PortID(f.NumPorts()) {
 		if f.Peer(p) != fabric.NoPort {
 			addLink(whole, kindOf(p), f.Link(p))
 		}
 	}
 	shows := make([]fabric.Link, f.NumPorts())
-	for n := range fabric.NodeID(f.NumNodes()) {
+	for _, ports := range c.portsBySystem() {
 		clear(local)
-		for p := range f.Cabled(n) {
+		for _, p := range ports {
 			addLink(local, kindOf(p), f.Link(p))
 		}
-		for p := range f.Cabled(n) {
+		for _, p := range ports {
 			k, own := kindOf(p), f.Link(p)
 			near, all := local[k], whole[k].usual(own, 8)
 			switch {
@@ -208,6 +208,27 @@ func (c *checker) linksShown() []fabric.Link {
 		}
 	}
 	return shows
+}
+
+// portsBySystem lists the ports with cables of each node, those of the chips of one system together: a
+// plane of a switch shows what it can by the lanes of its sisters.
+func (c *checker) portsBySystem() [][]fabric.PortID {
+	f := c.f
+	list := make([][]fabric.PortID, f.NumNodes()) // by node, of chips by the first of their system
+	first := make(map[fabric.NodeID]fabric.NodeID)
+	for _, chips := range f.Systems() {
+		for _, s := range chips {
+			first[s] = chips[0]
+		}
+	}
+	for n := range fabric.NodeID(f.NumNodes()) {
+		at, chip := first[n]
+		if !chip {
+			at = n
+		}
+		list[at] = slices.AppendSeq(list[at], f.Cabled(n))
+	}
+	return list
 }
 
 // addLink counts a link that is known.

@@ -20,23 +20,16 @@ import (
 // planes finds what planes lack that their sisters have.
 type planes struct {
 	*checker
-	system []int32    // by node: which system it is of, of which each other node is one too
-	all    []planeSet // by system: those of several planes; others have no chips
-	lanes  map[pair][]fabric.PortID
-	// What other rules have reported: nodes that lack a cable, with the system that it
-	// should lead to, and the ends of slow links.
-	missing map[lack]bool
-	slow    map[end]bool
+	system  []int32    // by node: which system it is of, of which each other node is one too
+	all     []planeSet // by system: those of several planes; others have no chips
+	lanes   map[pair][]fabric.PortID
+	missing map[lack]bool // what other rules have reported
 }
 
+// lack is a node that lacks a cable, and the system that it should lead to.
 type lack struct {
 	node   fabric.NodeID
 	system int32
-}
-
-type end struct {
-	node fabric.GUID
-	port fabric.PortNum
 }
 
 // planeSet is a system of several planes.
@@ -57,7 +50,6 @@ func (c *checker) checkPlanes() {
 	p.takeReported()
 	p.findShort()
 	pairs := slices.SortedFunc(maps.Keys(p.lanes), func(a, b pair) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to)) })
-	slow := map[fabric.NodeID][]fabric.PortID{} // by chip
 	for _, k := range pairs {
 		back := pair{k.to, k.from}
 		both := len(p.all[k.to].chips) > 0
@@ -71,9 +63,7 @@ func (c *checker) checkPlanes() {
 			}
 			p.reportMissing(k, near, far)
 		}
-		p.findSlow(k, slow)
 	}
-	p.reportSlow(slow)
 }
 
 // findPlanes finds the systems of several planes and the lanes between systems. It returns
@@ -296,69 +286,21 @@ func (p *planes) freePort(system int32) fabric.PortID {
 	return free
 }
 
-// takeReported takes what other rules have reported of cables.
+// takeReported notes which missing cables other rules have reported.
 func (p *planes) takeReported() {
-	p.missing, p.slow = map[lack]bool{}, map[end]bool{}
+	p.missing = map[lack]bool{}
 	for i := range p.findings {
-		switch x := &p.findings[i]; x.Rule {
-		case MissingCable, MissingSwitch:
-			if x.Severity < verify.Warning {
-				continue // it stands for many that are guesses
-			}
-			for _, a := range x.Ports {
-				n, _ := p.f.NodeByGUID(a.Node)
-				for _, b := range x.Ports {
-					if m, ok := p.f.NodeByGUID(b.Node); ok {
-						p.missing[lack{n, p.system[m]}] = true
-					}
+		x := &p.findings[i]
+		if x.Rule != MissingCable && x.Rule != MissingSwitch || x.Severity < verify.Warning {
+			continue // a note stands for many that are guesses
+		}
+		for _, a := range x.Ports {
+			n, _ := p.f.NodeByGUID(a.Node)
+			for _, b := range x.Ports {
+				if m, ok := p.f.NodeByGUID(b.Node); ok {
+					p.missing[lack{n, p.system[m]}] = true
 				}
 			}
-		case LinkDegraded, LinkBelowRequired:
-			for _, a := range x.Ports {
-				p.slow[end{a.Node, a.Port}] = true
-			}
-		}
-	}
-}
-
-// findSlow collects the lanes between two systems that are narrower or slower than most of
-// them, by chip, unless a finding says so already.
-func (p *planes) findSlow(k pair, slow map[fabric.NodeID][]fabric.PortID) {
-	f := p.f
-	all := census{}
-	for _, at := range p.lanes[k] {
-		if link := slowerEnd(f, at, f.Peer(at)); link != (fabric.Link{}) {
-			all[link]++
-		}
-	}
-	if len(all) < 2 {
-		return
-	}
-	var usual fabric.Link
-	for link, n := range all {
-		if best := all[usual]; n > best || n == best && slower(usual, link) {
-			usual = link
-		}
-	}
-	for _, at := range p.lanes[k] {
-		if below(slowerEnd(f, at, f.Peer(at)), usual) && !p.slow[end{f.Node(f.Owner(at)).GUID, f.Num(at)}] {
-			slow[f.Owner(at)] = append(slow[f.Owner(at)], at)
-		}
-	}
-}
-
-// reportSlow reports slow lanes: a chip that has more than a few is one finding.
-func (p *planes) reportSlow(slow map[fabric.NodeID][]fabric.PortID) {
-	f := p.f
-	for s := range fabric.NodeID(f.NumSwitches()) {
-		list := slow[s]
-		if len(list) > fewFaults {
-			p.add(UnevenPlanes, len(list), verify.EndpointsOf(f, list[:min(len(list), maxPorts)]...), "%d lanes of %s are slower than those of its sister planes; the first: %s to %s is %s",
-				len(list), f.Name(s), f.PortName(list[0]), f.PortName(f.Peer(list[0])), linkName(f.Link(list[0])))
-			continue
-		}
-		for _, at := range list {
-			p.add(UnevenPlanes, 1, verify.EndpointsOf(f, at, f.Peer(at)), "%s to %s is %s, and the lanes of its sister planes are faster", f.PortName(at), f.PortName(f.Peer(at)), linkName(slowerEnd(f, at, f.Peer(at))))
 		}
 	}
 }

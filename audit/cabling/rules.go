@@ -67,8 +67,8 @@ are one finding.`},
 hosts, and the port negotiated less. The finding names both ends. Reseat or replace
 the cable; look at symbol errors on both ports.`},
 	{Name: LinkDegraded, Severity: verify.Warning, Count: "cables", Summary: "a link is narrower or slower than it should be", Explain: `With an expected topology: the link there is wider or faster. Without one: both ends
-have other links that are wider or faster, or the same kind of link (by vendor and
-device ID of both ends) usually is. A 4x link that came up as 1x still passes every
+have other links that are wider or faster, those of other planes among them, or the same kind of
+link (by vendor and device ID of both ends) usually is. A 4x link that came up as 1x still passes every
 test of reachability, and everything that is routed over it waits for it.`},
 	{Name: ExtraCable, Severity: verify.Warning, Count: "cables", Summary: "a cable is there that should not be", Explain: `With an expected topology: neither end has a cable there. Without one: the cable joins
 two switches that are no neighbours in the recognized shape, or is one more than the
@@ -83,11 +83,10 @@ bandwidth than others. In fat trees that are recognized as such missing-cable sa
 more exactly.`},
 	{Name: UnevenPlanes, Severity: verify.Warning, Count: "lanes", Summary: "a plane lacks a lane that its sister planes have", Explain: `Chips that share a system image GUID, have no cables between them and are cabled to the
 same systems are the planes of one switch, as XDR has four. Every cable has a lane for each
-plane. Here one plane has no lane to a system where most of its sisters have one, its
-lane is narrower or slower, or a system has fewer planes than those like it. Traffic of
-the adapters is spread over all planes, so that the slowest plane sets their pace. Reseat
-the cable and look at the ports of all planes in its cage. A lane that another rule
-reports (missing-cable, link-degraded) is no finding of this one.`},
+plane. Here one plane has no lane to a system where most of its sisters have one, or a
+system has fewer planes than those like it. Traffic of the adapters is spread over all
+planes, so that the slowest plane sets their pace. Reseat the cable and look at the ports
+of all planes in its cage. A lane that missing-cable reports is no finding of this rule.`},
 	{Name: MissingAggregation, Severity: verify.Warning, Count: "switches", Summary: "a switch has no aggregation node where switches like it have one", Explain: `Switches have a channel adapter of their own, by which they take part in SHARP; it is
 on their last port. At least four switches of the same vendor, device, number of ports and
 kind of port 0, and three quarters of all, have one, and this one has none: SHARP trees
