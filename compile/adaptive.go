@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/ibweave/ibweave/lft/adaptive"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 	"github.com/ibweave/ibweave/verify/multipath"
 )
@@ -31,7 +32,7 @@ func (r *Result) AddChoices(ctx context.Context) error {
 	a := &Adaptive{Tables: t, Limit: adaptive.DefaultGroups, Stats: adaptive.Measure(r.Routing.Fabric, t)}
 	r.Seconds.Route += time.Since(start).Seconds()
 	start = time.Now()
-	v, err := multipath.Check(ctx, r.Routing.Fabric, t, multipath.Options{SL2VL: r.Routing.SL2VL, PathSLs: r.Routing.PathSLs})
+	v, err := multipath.Check(ctx, &state.State{Fabric: r.Routing.Fabric, Adaptive: t, SL2VL: r.Routing.SL2VL, PathSLs: r.Routing.PathSLs}, multipath.Options{})
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/lft/adaptive"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/updown"
 	"github.com/ibweave/ibweave/verify"
 	"github.com/ibweave/ibweave/verify/multipath"
@@ -37,7 +38,7 @@ func widen(t *testing.T, r *lft.Routing) *adaptive.Tables {
 // checkAll is what the checker says of adaptive tables.
 func checkAll(t *testing.T, r *lft.Routing, tables *adaptive.Tables) *multipath.Result {
 	t.Helper()
-	v, err := multipath.Check(context.Background(), r.Fabric, tables, multipath.Options{SL2VL: r.SL2VL, PathSLs: r.PathSLs})
+	v, err := multipath.Check(context.Background(), &state.State{Fabric: r.Fabric, Adaptive: tables, SL2VL: r.SL2VL, PathSLs: r.PathSLs}, multipath.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

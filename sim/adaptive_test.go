@@ -12,6 +12,7 @@ import (
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/lft/adaptive"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/updown"
 	"github.com/ibweave/ibweave/verify/multipath"
 )
@@ -484,7 +485,7 @@ func TestMultipath(t *testing.T) {
 			one, may = 1+x.rng.IntN(2), func(p fabric.PortNum) bool { return p == 2 || p == 4 }
 		}
 		x.net.Adaptive = x.someChoices(one, may)
-		r, err := multipath.Check(t.Context(), x.f, x.net.Adaptive, multipath.Options{SL2VL: x.net.SL2VL, PathSLs: x.net.PathSLs})
+		r, err := multipath.Check(t.Context(), &state.State{Fabric: x.f, Adaptive: x.net.Adaptive, SL2VL: x.net.SL2VL, PathSLs: x.net.PathSLs}, multipath.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -26,7 +26,7 @@ func CheckTables(ctx context.Context, s *state.State, opt verify.Options) (*veri
 			return slices.DeleteFunc(list, func(f verify.Finding) bool { return slices.Contains(alone, f.Rule) })
 		})
 	}
-	choices, err := multipath.Check(ctx, s.Fabric, s.Adaptive, multipath.Options{SL2VL: s.SL2VL, PathSLs: s.PathSLs, UnknownSLs: s.UnknownSLs})
+	choices, err := multipath.Check(ctx, s, multipath.Options{})
 	if err != nil {
 		return nil, err
 	}

@@ -57,7 +57,7 @@ func BenchmarkCheck(b *testing.B) {
 			b.Run("adaptive", func(b *testing.B) {
 				defer reportCPU(b)()
 				for b.Loop() {
-					if r, err := multipath.Check(b.Context(), f, tables, multipath.Options{}); err != nil || len(r.Findings) > 0 || r.Certificate() == nil {
+					if r, err := multipath.Check(b.Context(), withTables(f, tables, state.State{}), multipath.Options{}); err != nil || len(r.Findings) > 0 || r.Certificate() == nil {
 						b.Fatal(err)
 					}
 				}

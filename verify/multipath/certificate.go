@@ -48,10 +48,10 @@ func (r *Result) Certificate() *verify.Certificate {
 			for sl := range fabric.SL(lft.NumSLs) {
 				switch {
 				case c.sls>>sl&1 == 0:
-				case g.opt.SL2VL == nil:
+				case g.read.SL2VL == nil:
 					vls = append(vls, 0)
 				default:
-					vls = append(vls, g.opt.SL2VL.At(0, port)[sl])
+					vls = append(vls, g.read.SL2VL.At(0, port)[sl])
 				}
 			}
 		}

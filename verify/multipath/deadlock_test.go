@@ -10,6 +10,7 @@ import (
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/lft/adaptive"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify/multipath"
 )
 
@@ -216,7 +217,7 @@ const (
 )
 
 // tinyTables makes tables and lanes for a tiny fabric. For an escape a second cable is good.
-func tinyTables(f *fabric.Fabric, r *rand.Rand, want string) (*adaptive.Tables, multipath.Options) {
+func tinyTables(f *fabric.Fabric, r *rand.Rand, want string) (*adaptive.Tables, state.State) {
 	states := [][]adaptive.State{{adaptive.Free}, {adaptive.Free}, {adaptive.Free, adaptive.HBF}, {adaptive.HBF}}[r.IntN(4)]
 	tables := &adaptive.Tables{Groups: make([][]adaptive.Group, f.NumSwitches()), Select: adaptive.NewSelector(f)}
 	for range 1 + r.IntN(2) {
@@ -233,7 +234,7 @@ func tinyTables(f *fabric.Fabric, r *rand.Rand, want string) (*adaptive.Tables, 
 			}
 		}
 	}
-	opt := multipath.Options{PathSLs: lft.NewPathSLs(f.NumSwitches(), f.MaxLID())}
+	opt := state.State{PathSLs: lft.NewPathSLs(f.NumSwitches(), f.MaxLID())}
 	if r.IntN(3) == 0 {
 		opt.SL2VL = randomLanes(f, r).SL2VL
 	}
@@ -259,7 +260,7 @@ func TestStates(t *testing.T) {
 		want := claims[done%len(claims)]
 		f := tinyFabric(t, r)
 		tables, opt := tinyTables(f, r, want)
-		got, err := multipath.Check(t.Context(), f, tables, opt)
+		got, err := multipath.Check(t.Context(), withTables(f, tables, opt), multipath.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -25,22 +25,14 @@ import (
 	"context"
 	"slices"
 
-	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/lft"
-	"github.com/ibweave/ibweave/lft/adaptive"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
 
 // Options are the choices of Check.
 type Options struct {
-	// SL2VL is the SL-to-VL tables of the fabric; nil puts everything on one VL.
-	SL2VL *lft.SL2VL
-	// PathSLs is the SL of each path, as in verify.Options, but also without SL2VL. Nil
-	// means that a port may send with any SL that its own SL-to-VL table does not drop.
-	PathSLs *lft.PathSLs
-	// UnknownSLs says that nil PathSLs are not known, as in verify.Options.
-	UnknownSLs bool
 	// Workers is how many goroutines share the work; 0 for one on each CPU. The result does
 	// not depend on it.
 	Workers int
@@ -65,27 +57,28 @@ func (r *Result) AddTo(v *verify.Result) {
 	v.Leave(r.Undecided...)
 }
 
-// Check examines the adaptive tables t of fabric f for all LIDs of f. What is wrong with pairs
-// that no cables join, and with ports without a LID, verify.Check of the static tables tells.
-// Where Select is nil and there are several PLFTs, packets may take at each switch any of
-// those that it has; if that does harm it is undecided.
+// Check examines the adaptive tables of a state for all LIDs of its fabric, with its SL-to-VL tables
+// and path SLs. Without path SLs a port may send with any SL that its own SL-to-VL table does not
+// drop. What is wrong with pairs that no cables join, and with ports without a LID, verify.Check of
+// the static tables tells. Where Select is nil and there are several PLFTs, packets may take at each
+// switch any of those that it has; if that does harm it is undecided.
 //
 // It takes O(entries) time, and O(nodes x ports) for each class of SLs and each switch with
 // LIDs behind it, or for each LID of these where the choices of other switches differ. It
 // returns an error when the tables are not of this fabric and when ctx ends; whatever is
 // wrong with the tables is in the Result.
-func Check(ctx context.Context, f *fabric.Fabric, t *adaptive.Tables, opt Options) (*Result, error) {
+func Check(ctx context.Context, s *state.State, opt Options) (*Result, error) {
 	opt.Witnesses = cmp.Or(max(opt.Witnesses, 0), verify.DefaultWitnesses)
 	opt.Findings = cmp.Or(max(opt.Findings, 0), verify.DefaultFindings)
-	r, p, err := check(ctx, f, t, opt, false)
+	r, p, err := check(ctx, s, opt, false)
 	if err != nil {
 		return nil, err
 	}
-	if len(t.PLFTs) > 1 && t.Select == nil {
+	if len(p.t.PLFTs) > 1 && p.t.Select == nil {
 		r.doubt("there are several PLFTs, and it is not known which packets take which")
 	}
 	if len(r.Findings) > 0 && len(p.classes) > 1 && p.slsUnknown() {
-		certain, _, err := check(ctx, f, t, opt, true)
+		certain, _, err := check(ctx, s, opt, true)
 		if err != nil {
 			return nil, err
 		}
@@ -96,11 +89,8 @@ func Check(ctx context.Context, f *fabric.Fabric, t *adaptive.Tables, opt Option
 }
 
 // check is Check in which packets of unknown SL have any, or with certain there are none.
-func check(ctx context.Context, f *fabric.Fabric, t *adaptive.Tables, opt Options, certain bool) (*Result, *plan, error) {
-	if err := t.Check(f); err != nil {
-		return nil, nil, err
-	}
-	p, err := newPlan(f, t, opt, certain)
+func check(ctx context.Context, s *state.State, opt Options, certain bool) (*Result, *plan, error) {
+	p, err := newPlan(s, opt, certain)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -161,8 +151,8 @@ func (r *Result) count(p *plan, all *cdg) {
 
 // slsUnknown says whether the SL of some path is not known.
 func (p *plan) slsUnknown() bool {
-	if p.opt.PathSLs == nil {
-		return p.opt.UnknownSLs
+	if p.read.PathSLs == nil {
+		return p.read.UnknownSLs
 	}
 	return slices.ContainsFunc(p.senders, func(x sender) bool { return slices.Contains(x.row[1:], lft.UnknownSL) })
 }

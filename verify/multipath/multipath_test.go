@@ -26,7 +26,7 @@ func TestAnyTables(t *testing.T) {
 		r := rand.New(rand.NewPCG(uint64(seed), 20))
 		f := randomFabric(t, r, 2+r.IntN(5), r.IntN(6), 1+r.IntN(6))
 		tables, opt := randomTables(f, r), randomLanes(f, r)
-		got, err := multipath.Check(t.Context(), f, tables, opt)
+		got, err := multipath.Check(t.Context(), withTables(f, tables, opt), multipath.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -225,7 +225,7 @@ func TestFARWithTwoPLFTs(t *testing.T) {
 		if err != nil || problems != nil {
 			t.Fatalf("seed %d: %v %v\n%s", seed, err, problems, text)
 		}
-		got, err := multipath.Check(t.Context(), f, tables, multipath.Options{})
+		got, err := multipath.Check(t.Context(), withTables(f, tables, state.State{}), multipath.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

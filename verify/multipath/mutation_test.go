@@ -18,6 +18,7 @@ import (
 	"github.com/ibweave/ibweave/lft/adaptive"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/sminterface/dump/dumptest"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 	"github.com/ibweave/ibweave/verify/multipath"
 )
@@ -79,7 +80,7 @@ func TestMutations(t *testing.T) {
 
 // mutable makes tables that the form can say: of a tree that is full or lacks a cable, with
 // all shortest paths; of a dense fabric by up*/down* or with an escape by it; or at random.
-func mutable(t *testing.T, r *rand.Rand) (*fabric.Fabric, *adaptive.Tables, multipath.Options) {
+func mutable(t *testing.T, r *rand.Rand) (*fabric.Fabric, *adaptive.Tables, state.State) {
 	switch r.IntN(3) {
 	case 0:
 		f := randomFabric(t, r, 2+r.IntN(5), r.IntN(6), 1+r.IntN(6))
@@ -88,7 +89,7 @@ func mutable(t *testing.T, r *rand.Rand) (*fabric.Fabric, *adaptive.Tables, mult
 		f := randomFabric(t, r, 4+r.IntN(3), 4+r.IntN(4), 6)
 		tables := &adaptive.Tables{Groups: make([][]adaptive.Group, f.NumSwitches())}
 		tables.PLFTs = []*adaptive.PLFT{randomPLFT(f, tables, r, []int{upDown, duato, parallel}[r.IntN(3)], 0, []adaptive.State{adaptive.Free, adaptive.Free, adaptive.HBF}[r.IntN(2):])}
-		return f, sayable(f, tables), multipath.Options{PathSLs: someSLs(f, r)}
+		return f, sayable(f, tables), state.State{PathSLs: someSLs(f, r)}
 	}
 	f, err := gen.FatTree([]gen.FatTreeSpec{{Radix: 4, Levels: 2}, {Radix: 6, Levels: 2, HostsPerLeaf: 1}}[r.IntN(2)])
 	if err == nil {
@@ -100,7 +101,7 @@ func mutable(t *testing.T, r *rand.Rand) (*fabric.Fabric, *adaptive.Tables, mult
 	if err != nil {
 		t.Fatal(err)
 	}
-	return f, shortestTables(f, 1+r.IntN(2), r), multipath.Options{PathSLs: someSLs(f, r)}
+	return f, shortestTables(f, 1+r.IntN(2), r), state.State{PathSLs: someSLs(f, r)}
 }
 
 // someSLs gives each path SL 0 or 1.
@@ -324,7 +325,7 @@ type judgement struct {
 	doubt map[string]bool // undecided rules
 }
 
-func judged(t *testing.T, f *fabric.Fabric, lines []string, opt multipath.Options) *judgement {
+func judged(t *testing.T, f *fabric.Fabric, lines []string, opt state.State) *judgement {
 	t.Helper()
 	tables := readAdaptive(t, f, lines)
 	s := newSlow(f, tables, opt)
@@ -341,8 +342,7 @@ func judged(t *testing.T, f *fabric.Fabric, lines []string, opt multipath.Option
 			j.slow[map[string]string{multipath.CreditLoop: multipath.Escape, multipath.ManagementCreditLoop: multipath.ManagementEscape}[rule]] = 1
 		}
 	}
-	opt.Findings, opt.Witnesses = 1<<20, 1<<20
-	r, err := multipath.Check(context.Background(), f, tables, opt)
+	r, err := multipath.Check(context.Background(), withTables(f, tables, opt), multipath.Options{Findings: 1 << 20, Witnesses: 1 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}

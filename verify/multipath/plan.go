@@ -8,6 +8,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/lft/adaptive"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -16,6 +17,7 @@ import (
 type plan struct {
 	f     *fabric.Fabric
 	t     *adaptive.Tables
+	read  *state.State
 	opt   Options
 	n     int // switches
 	words int
@@ -85,12 +87,16 @@ type sender struct {
 	may   uint16          // SLs that their own tables do not drop
 }
 
-func newPlan(f *fabric.Fabric, t *adaptive.Tables, opt Options, certain bool) (*plan, error) {
-	p := &plan{f: f, t: t, opt: opt, n: f.NumSwitches(), certain: certain, parts: f.Components()}
-	if err := lft.CheckFabric(f, nil, opt.SL2VL, nil); err != nil {
+func newPlan(s *state.State, opt Options, certain bool) (*plan, error) {
+	f := s.Fabric
+	if err := s.Adaptive.Check(f); err != nil {
 		return nil, err
 	}
-	inUse, err := verify.SLsInUse(f, opt.PathSLs)
+	if err := lft.CheckFabric(f, nil, s.SL2VL, nil); err != nil {
+		return nil, err
+	}
+	p := &plan{f: f, t: s.Adaptive, read: s, opt: opt, n: f.NumSwitches(), certain: certain, parts: f.Components()}
+	inUse, err := verify.SLsInUse(f, s.PathSLs)
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +176,7 @@ func (p *plan) selections() (number [lft.NumSLs]int) {
 // findClasses makes the classes of the SLs in use, their nodes, and the VLs.
 func (p *plan) findClasses(inUse uint16) {
 	var maps []lft.VLMap // in use
-	if s := p.opt.SL2VL; s != nil {
+	if s := p.read.SL2VL; s != nil {
 		used := make([]bool, len(s.Maps()))
 		for in, out := range s.PortPairs() {
 			used[s.Index(in, out)] = true
@@ -187,7 +193,7 @@ func (p *plan) findClasses(inUse uint16) {
 		}
 	}
 	// With one map everywhere each VL is a copy of the network, unless SLs differ otherwise.
-	copies := p.opt.PathSLs == nil && len(maps) == 1
+	copies := p.read.PathSLs == nil && len(maps) == 1
 	for sl := range sls {
 		copies = copies && selected[sl] == selected[bits.TrailingZeros16(inUse)]
 	}
@@ -228,10 +234,10 @@ func (p *plan) findClasses(inUse uint16) {
 // vlOf is the place in p.vls of the VL of packets of a class that come into a switch by a
 // port and leave it by another; -1 where they are dropped. It is 0 for ports without a cable.
 func (p *plan) vlOf(c *class, in fabric.PortNum, out fabric.PortID) int {
-	if p.opt.SL2VL == nil || p.f.Peer(out) == fabric.NoPort {
+	if p.read.SL2VL == nil || p.f.Peer(out) == fabric.NoPort {
 		return 0
 	}
-	vl := p.opt.SL2VL.At(in, out)[c.sl]
+	vl := p.read.SL2VL.At(in, out)[c.sl]
 	if vl == lft.DropVL {
 		return -1
 	}
@@ -257,12 +263,12 @@ func (p *plan) findNodes(c *class, drops bool) {
 			} else if len(p.t.PLFTs) == 1 {
 				x.plft = 0
 			}
-			x.own = i == 0 && p.opt.PathSLs == nil && p.dropsSome(c, s, in)
+			x.own = i == 0 && p.read.PathSLs == nil && p.dropsSome(c, s, in)
 			same := func(y node) bool {
 				if x.plft != y.plft || x.own != y.own {
 					return false
 				}
-				for out := 1; p.opt.SL2VL != nil && out <= num; out++ {
+				for out := 1; p.read.SL2VL != nil && out <= num; out++ {
 					port := f.Port(s, fabric.PortNum(out))
 					if p.vlOf(c, x.in, port) != p.vlOf(c, y.in, port) {
 						return false
@@ -314,7 +320,7 @@ func (p *plan) findSenders() {
 	f := p.f
 	add := func(first int, port, in fabric.PortID, may uint16) {
 		x := sender{s: int32(f.Owner(in)), in: in, ports: []fabric.PortID{port}, may: may}
-		if sls := p.opt.PathSLs; sls != nil {
+		if sls := p.read.PathSLs; sls != nil {
 			if x.row = sls.PortRow(port); x.row == nil {
 				x.row = sls.Given(f.Owner(in))
 			}
@@ -333,8 +339,8 @@ func (p *plan) findSenders() {
 		first := len(p.senders)
 		for _, port := range f.EndPortsOn(s) {
 			may := uint16(0xffff)
-			if p.opt.SL2VL != nil {
-				for sl, vl := range p.opt.SL2VL.At(0, port) {
+			if p.read.SL2VL != nil {
+				for sl, vl := range p.read.SL2VL.At(0, port) {
 					if vl == lft.DropVL {
 						may &^= 1 << sl
 					}
@@ -360,7 +366,7 @@ func (p *plan) sends(x *sender, c *class, lid fabric.LID) bool {
 		case p.certain:
 			set = 0
 		}
-	} else if p.certain && p.opt.UnknownSLs {
+	} else if p.certain && p.read.UnknownSLs {
 		set = 0
 	}
 	return set != 0

@@ -9,7 +9,7 @@ import (
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/lft/adaptive"
-	"github.com/ibweave/ibweave/verify/multipath"
+	"github.com/ibweave/ibweave/state"
 )
 
 // randomFabric has switches in a tree, so that switch 0 is on top and each has one of a
@@ -271,7 +271,7 @@ func setEntry(t *adaptive.Tables, p *adaptive.PLFT, s fabric.NodeID, lid fabric.
 }
 
 // randomLanes makes SL-to-VL tables and path SLs at random, or leaves them away.
-func randomLanes(f *fabric.Fabric, r *rand.Rand) (opt multipath.Options) {
+func randomLanes(f *fabric.Fabric, r *rand.Rand) (opt state.State) {
 	if r.IntN(2) == 0 {
 		maps := make([]lft.VLMap, 1+r.IntN(3))
 		drops, vls := r.IntN(3) == 0, 1+r.IntN(3)
@@ -313,4 +313,10 @@ func randomLanes(f *fabric.Fabric, r *rand.Rand) (opt multipath.Options) {
 		})
 	}
 	return opt
+}
+
+// withTables is a state of adaptive tables with what else another state has.
+func withTables(f *fabric.Fabric, t *adaptive.Tables, s state.State) *state.State {
+	s.Fabric, s.Adaptive = f, t
+	return &s
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/lft/adaptive"
-	"github.com/ibweave/ibweave/verify/multipath"
+	"github.com/ibweave/ibweave/state"
 )
 
 // channel is a VL of the cable that leaves a port of a switch.
@@ -21,7 +21,7 @@ type channel struct {
 type slow struct {
 	f   *fabric.Fabric
 	t   *adaptive.Tables
-	opt multipath.Options
+	opt state.State
 
 	deadEnds, loops, mgmtDeadEnds, mgmtLoops int64
 	// All choices, and those to escapes: of pairs of CA ports, and of all.
@@ -255,7 +255,7 @@ func (s *slow) sls(from fabric.PortID, lid fabric.LID) (list []fabric.SL) {
 	return list
 }
 
-func newSlow(f *fabric.Fabric, t *adaptive.Tables, opt multipath.Options) *slow {
+func newSlow(f *fabric.Fabric, t *adaptive.Tables, opt state.State) *slow {
 	s := &slow{f: f, t: t, opt: opt, unicast: dependencies{}, all: dependencies{},
 		unicastEscape: dependencies{}, allEscape: dependencies{}, channels: map[channel]bool{}}
 	var ends []fabric.PortID
