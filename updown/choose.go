@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"iter"
-	"math"
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -23,17 +22,13 @@ const (
 	trialWork    = 1 << 22
 	searchWork   = 1 << 21
 	flowWork     = 1 << 21
-	flowRounds   = 4
 	minTargets   = 32
 	// someLeaves is how many leaves are tried on top of a tree, someStarts how many
-	// orders are improved, and someFlows of how many orders the loads are found with care
+	// orders are improved, and someFlows of how many orders the loads are found
 	// though flowWork does not allow it.
 	someLeaves = 8
 	someStarts = 4
 	someFlows  = 8
-	// alike is how much greater the greatest load of an order may be that is better in
-	// other respects.
-	alike = 1.02
 )
 
 // ChooseOrder grows the order from roots. Without roots it searches an order that
@@ -54,10 +49,8 @@ const (
 // switches.
 //
 // The first order that bars nothing is taken. Otherwise orders are compared by the
-// routes between hosts that are longer than a shortest path; then by the greatest load
-// relative to the rates of cables, when traffic divides over legal ports nearly as well
-// as it can; among those within alike of the least by the shortest next hops that are lost to
-// routes, idle cables, and the fourth powers of loads.
+// routes between hosts that are longer than a shortest path; then by the sum of the fourth
+// powers of the loads, when traffic divides evenly over the legal ports of each switch.
 func ChooseOrder(ctx context.Context, f *fabric.Fabric, roots []fabric.NodeID) (*Order, error) {
 	if f.NumSwitches() == 0 || len(roots) > 0 {
 		return NewOrder(f, roots), nil
@@ -142,15 +135,15 @@ func chooseDirections(ctx context.Context, f *fabric.Fabric, opt *lft.Options) (
 	return newDirections(f, o), nil
 }
 
-// candidate is an order, what it bars and how it loads links.
+// candidate is an order and what it bars.
 type candidate struct {
 	*Order
 	bars
-	loads
 }
 
-// chooseBest compares orders by flows: at first roughly, those at the end of the list in part
-// if that is too much work, then those with the least loads again.
+// chooseBest compares the orders by which the fewest paths are longer than a shortest path, by the
+// sum of the fourth powers of the loads. Where all would be too much work, it leaves out some of
+// those after the first someFlows.
 func (x *network) chooseBest(ctx context.Context, list []candidate) (*Order, error) {
 	longer := list[0].longer
 	for _, c := range list {
@@ -160,35 +153,12 @@ func (x *network) chooseBest(ctx context.Context, list []candidate) (*Order, err
 	targets := x.listTargets(max(minTargets, flowWork/(2*someFlows*len(x.to))))
 	first := min(len(list), someFlows)
 	list = slices.Concat(list[:first], thin(list[first:], max(2, flowWork/(len(x.to)*len(targets))-first)))
-	if err := x.findLoads(ctx, list, targets, 1); err != nil {
-		return nil, err
-	}
-	list = list[:min(len(list), max(someFlows, flowWork/(flowRounds*len(x.to)*len(targets))))]
-	if err := x.findLoads(ctx, list, targets, flowRounds); err != nil {
-		return nil, err
-	}
-	most := float64(list[0].greatest * alike)
-	return slices.MinFunc(list, func(a, b candidate) int {
-		return cmp.Or(compareRounded(max(a.greatest, most), max(b.greatest, most)),
-			compareRounded(a.hops, b.hops), cmp.Compare(a.idle, b.idle), compareRounded(a.powers, b.powers))
-	}).Order, nil
-}
-
-// compareRounded compares sums that differ by rounding where fabrics are symmetric.
-func compareRounded(a, b float64) int { return cmp.Compare(float32(a), float32(b)) }
-
-// findLoads finds the loads of all orders and sorts these by the greatest load.
-func (x *network) findLoads(ctx context.Context, list []candidate, targets []fabric.NodeID, rounds int) error {
+	powers := make([]float32, len(list)) // sums differ by rounding where fabrics are symmetric
 	err := par.ForEach(ctx, 0, len(list), func(i int) error {
-		l, ok := x.newFlow(targets).findLoads(list[i].Order, rounds)
-		if !ok {
-			l.greatest = math.Inf(1)
-		}
-		list[i].loads = l
+		powers[i] = float32(x.newFlow(targets).sumPowers(list[i].Order))
 		return nil
 	})
-	slices.SortStableFunc(list, func(a, b candidate) int { return compareRounded(a.greatest, b.greatest) })
-	return err
+	return list[slices.Index(powers, slices.Min(powers))].Order, err
 }
 
 // listTops lists the switches worth trying on top, the most central first: all of
