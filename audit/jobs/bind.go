@@ -10,9 +10,9 @@ import (
 	"strings"
 
 	"github.com/ibweave/ibweave/audit/groups"
-	"github.com/ibweave/ibweave/audit/yamlfile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/names"
+	"github.com/ibweave/ibweave/fabric/yamlfile"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/traffic"
 )

@@ -33,7 +33,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/ibweave/ibweave/audit/yamlfile"
+	"github.com/ibweave/ibweave/fabric/yamlfile"
 	"github.com/ibweave/ibweave/traffic"
 )
 

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ibweave/ibweave/audit/yamlfile"
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/yamlfile"
 	"github.com/ibweave/ibweave/traffic"
 )
 

@@ -10,9 +10,9 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/ibweave/ibweave/audit/yamlfile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/names"
+	"github.com/ibweave/ibweave/fabric/yamlfile"
 )
 
 // isFile tells a file of edits from a topology or a cabling plan.

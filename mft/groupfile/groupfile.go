@@ -25,232 +25,191 @@
 // In quotes, 0x and at most 16 hexadecimal digits are a GUID too, and decimal
 // digits are a description.
 //
-// A file has at most 64 MiB and one document. Aliases may repeat what an anchor
-// names. Tags, merge keys and text in blocks (| and >) are errors that say what
-// to write instead.
+// A file has at most 64 MiB and one document. Anchors, aliases and tags are errors.
 package groupfile
 
 import (
 	"cmp"
-	"errors"
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"go.yaml.in/yaml/v3"
+
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/yamlfile"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/mft"
 )
 
 // Parse reads groups, for the end ports of f, in the order of the file. name is
-// the file's, for messages. Slices of the result may be shared between groups
-// and must not be changed.
+// the file's, for messages. Senders that the file does not name are the slice of
+// the receivers, which must not be changed.
 //
 // Errors are *fabric.ParseError, and the groups are then nil: text that is not
 // as above, keys that are unknown or come twice, two groups with one MGID or
 // one MLID (unless a groups.json marks the MLID as shared), end ports that are
 // not in f, descriptions of several nodes.
 func Parse(name string, data []byte, f *fabric.Fabric) ([]mft.Group, error) {
-	root, err := parseText(name, data)
+	if json.Valid(data) {
+		data = jsonString.ReplaceAllFunc(data, quoteYAML)
+	}
+	file, root, err := yamlfile.Parse(name, data, "a file of groups", wantGroups)
 	if err != nil {
 		return nil, err
 	}
-	p := &parser{data: data, f: f, lists: make(map[*node][]fabric.PortID), patterns: make(map[string][]fabric.PortID)}
-	groups, err := p.file(root)
-	if err != nil {
-		return nil, locate(name, data, err)
+	p := &parser{File: file, f: f, patterns: make(map[string][]fabric.PortID),
+		byMGID: make(map[mft.MGID]int), byMLID: make(map[fabric.LID]int), shared: make(map[fabric.LID]bool)}
+	p.index()
+	if p.written = root.Kind == yaml.SequenceNode; p.written {
+		err = p.List(root, "groups", p.group)
+	} else {
+		err = p.Mapping(root, map[string]func(*yaml.Node) error{
+			"groups": func(n *yaml.Node) error { return p.List(n, "groups, each with name: and receivers:", p.group) },
+		})
+		if err == nil && len(root.Content) == 0 {
+			err = p.Fail(root, "no groups; want %s", wantGroups)
+		}
 	}
-	return groups, nil
+	if err != nil {
+		return nil, err
+	}
+	return p.groups, nil
+}
+
+const wantGroups = "groups: and a list with name: and receivers: for each group"
+
+var jsonString = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
+
+// quoteYAML writes a string of JSON so that YAML, which knows neither surrogate pairs nor a DEL in
+// quotes, reads the same.
+func quoteYAML(quoted []byte) []byte {
+	var s string
+	if json.Unmarshal(quoted, &s) != nil {
+		return quoted
+	}
+	return strconv.AppendQuoteToASCII(nil, s)
 }
 
 // parser makes groups of what a file says.
 type parser struct {
-	data     []byte
+	*yamlfile.File
 	f        *fabric.Fabric
 	written  bool // by compile: a list without the key groups
+	groups   []mft.Group
+	byMGID   map[mft.MGID]int // lines of the groups before
+	byMLID   map[fabric.LID]int
+	shared   map[fabric.LID]bool
 	byGUID   map[fabric.GUID]fabric.PortID
 	byName   map[string][]fabric.NodeID
-	lists    map[*node][]fabric.PortID // lists that have been read, which aliases repeat
 	patterns map[string][]fabric.PortID
 }
 
-const wantGroups = "want groups: and a list with name: and receivers: for each group"
-
-func (p *parser) file(root *node) ([]mft.Group, error) {
-	if root == nil {
-		return nil, &textError{0, errors.New("no groups, the file is empty; " + wantGroups)}
-	}
-	items := root
-	switch root.kind {
-	case mapping:
-		fields, err := p.fields(root, "groups")
-		if err != nil {
-			return nil, err
-		}
-		if items = fields["groups"]; items == nil {
-			return nil, failAt(root.at, "no groups; %s", wantGroups)
-		}
-	case list:
-		p.written = true
-	}
-	if items.kind != list {
-		return nil, failAt(items.at, "%s for groups; %s", items.kind, wantGroups)
-	}
-	groups := make([]mft.Group, 0, len(items.items))
-	byMGID := make(map[mft.MGID]int) // offsets of those before
-	byMLID := make(map[fabric.LID]int)
-	shared := make(map[fabric.LID]bool)
-	for _, n := range items.items {
-		g, at, isShared, err := p.group(n)
-		if err != nil {
-			return nil, err
-		}
-		if g.MGID.IsValid() {
-			if first, dup := byMGID[g.MGID]; dup {
-				return nil, failAt(at.mgid, "MGID %s is that of the group in line %d already; want one for each group, or none", g.MGID, p.line(first))
-			}
-			byMGID[g.MGID] = at.mgid
-		}
-		if g.MLID != 0 {
-			if first, dup := byMLID[g.MLID]; dup && !(isShared && shared[g.MLID]) {
-				return nil, failAt(at.mlid, "MLID %#04x is that of the group in line %d already; want one for each group, or none", uint16(g.MLID), p.line(first))
-			}
-			byMLID[g.MLID] = at.mlid
-			shared[g.MLID] = isShared
-		}
-		groups = append(groups, g)
-	}
-	return groups, nil
-}
-
-// line is the line of an offset.
-func (p *parser) line(at int) int {
-	n, _, _ := position(p.data, at)
-	return n
-}
-
-// fields gives the values of a mapping by their keys, which must be of those
-// that are wanted. Keys without a value are left out.
-func (p *parser) fields(n *node, want ...string) (map[string]*node, error) {
-	fields := make(map[string]*node, len(n.items)/2)
-	keys := make(map[string]*node, len(n.items)/2)
-	for i := 0; i < len(n.items); i += 2 {
-		key, value := n.items[i], n.items[i+1]
-		if !slices.Contains(want, key.text) {
-			return nil, failAt(key.at, "unknown key %q; want %s", key.text, text.List(want, "or"))
-		}
-		if first, dup := keys[key.text]; dup {
-			return nil, failAt(key.at, "a second %s, the first is in line %d", key.text, p.line(first.at))
-		}
-		keys[key.text] = key
-		if value.kind == scalar && !value.quoted && (value.text == "" || value.text == "null" || value.text == "~") {
-			continue
-		}
-		fields[key.text] = value
-	}
-	return fields, nil
-}
-
-// marks are offsets of values of a group.
-type marks struct{ mgid, mlid int }
-
-func (p *parser) group(n *node) (g mft.Group, at marks, isShared bool, err error) {
-	if n.kind != mapping {
-		return g, at, false, failAt(n.at, "%s for a group; want name: and receivers:", n.kind)
-	}
-	want := []string{"name", "mgid", "mlid", "receivers", "senders", "sl"}
+// group reads a group, and appends it to groups. Keys without a value count as absent.
+func (p *parser) group(n *yaml.Node) error {
+	want := []string{"name", "mgid", "mlid", "sl", "receivers", "senders"}
 	if p.written {
 		want = append(want, "scheme", "shared_mlid", "why")
 	}
-	fields, err := p.fields(n, want...)
-	if err != nil {
-		return g, at, false, err
-	}
+	at := make(map[string]*yaml.Node)
+	keys := make(map[string]func(*yaml.Node) error)
 	for _, key := range want {
-		v := fields[key]
-		if v != nil && v.kind != scalar && key != "receivers" && key != "senders" {
-			return g, at, false, failAt(v.at, "%s for %s; want a value in its line", v.kind, key)
+		keys[key] = func(v *yaml.Node) error {
+			switch {
+			case v.Tag == "!!null":
+				return nil
+			case v.Kind != yaml.ScalarNode && key != "receivers" && key != "senders":
+				return p.Fail(v, "%s for %s; want a value in its line", yamlfile.KindName(v), key)
+			}
+			at[key] = v
+			return nil
 		}
 	}
-	v := fields["name"]
-	if v == nil {
-		return g, at, false, failAt(n.at, "a group without a name; want name: and any text")
+	if err := p.Mapping(n, keys); err != nil {
+		return err
 	}
-	g.Name = v.text
-	if v := fields["mgid"]; v != nil {
-		at.mgid = v.at
-		if g.MGID, err = mft.ParseMGID(v.text); err != nil {
-			return g, at, false, &textError{v.at, err}
+	if at["name"] == nil {
+		return p.Fail(n, "a group without a name; want name: and any text")
+	}
+	g := mft.Group{Name: at["name"].Value}
+	if v := at["mgid"]; v != nil {
+		var err error
+		if g.MGID, err = mft.ParseMGID(v.Value); err != nil {
+			return p.Fail(v, "%w", err)
+		}
+		if first, dup := p.byMGID[g.MGID]; dup {
+			return p.Fail(v, "MGID %s is that of the group in line %d already; want one for each group, or none", g.MGID, first)
+		}
+		p.byMGID[g.MGID] = v.Line
+	}
+	isShared := false
+	if v := at["shared_mlid"]; v != nil {
+		if isShared = v.Value == "true"; !isShared && v.Value != "false" {
+			return p.Fail(v, "shared_mlid %q, want true or false", v.Value)
 		}
 	}
-	if v := fields["mlid"]; v != nil {
-		at.mlid = v.at
-		l, err := number(v, "MLID", uint64(mft.MinMLID), uint64(mft.MaxMLID), "%#04x")
+	if v := at["mlid"]; v != nil {
+		l, err := p.number(v, "MLID", uint64(mft.MinMLID), uint64(mft.MaxMLID), "%#04x")
 		if err != nil {
-			return g, at, false, err
+			return err
 		}
 		g.MLID = fabric.LID(l)
+		if first, dup := p.byMLID[g.MLID]; dup && !(isShared && p.shared[g.MLID]) {
+			return p.Fail(v, "MLID %#04x is that of the group in line %d already; want one for each group, or none", l, first)
+		}
+		p.byMLID[g.MLID], p.shared[g.MLID] = v.Line, isShared
 	}
-	if v := fields["sl"]; v != nil {
-		l, err := number(v, "SL", 0, 15, "%d")
+	if v := at["sl"]; v != nil {
+		l, err := p.number(v, "SL", 0, 15, "%d")
 		if err != nil {
-			return g, at, false, err
+			return err
 		}
 		g.SL = fabric.SL(l)
 	}
-	if v := fields["shared_mlid"]; v != nil {
-		if isShared = v.text == "true"; !isShared && v.text != "false" {
-			return g, at, false, failAt(v.at, "shared_mlid %q, want true or false", v.text)
-		}
+	if at["receivers"] == nil {
+		return p.Fail(n, "group %q has no receivers; want receivers: and a list of port GUIDs, descriptions or re: and regular expressions", g.Name)
 	}
-	v = fields["receivers"]
-	if v == nil {
-		return g, at, false, failAt(n.at, "group %q has no receivers; want receivers: and a list of port GUIDs, descriptions or re: and regular expressions", g.Name)
-	}
-	if g.Receivers, err = p.ports("receivers", v); err != nil {
-		return g, at, false, err
+	var err error
+	if g.Receivers, err = p.ports("receivers", at["receivers"]); err != nil {
+		return err
 	}
 	g.Senders = g.Receivers
-	if v := fields["senders"]; v != nil {
+	if v := at["senders"]; v != nil {
 		if g.Senders, err = p.ports("senders", v); err != nil {
-			return g, at, false, err
+			return err
 		}
 	}
-	return g, at, isShared, nil
+	p.groups = append(p.groups, g)
+	return nil
 }
 
 // number reads a number, in decimal or with 0x in front in hexadecimal.
-func number(n *node, what string, least, most uint64, format string) (uint64, error) {
-	digits, isHex := strings.CutPrefix(n.text, "0x")
+func (p *parser) number(n *yaml.Node, what string, least, most uint64, format string) (uint64, error) {
+	digits, isHex := strings.CutPrefix(n.Value, "0x")
 	base := 10
 	if isHex {
 		base = 16
 	}
 	v, err := strconv.ParseUint(digits, base, 64)
 	if err != nil || v < least || v > most || !isHex && len(digits) > 1 && digits[0] == '0' {
-		return 0, failAt(n.at, "%s %s, want "+format+" to "+format, what, n.text, least, most)
+		return 0, p.Fail(n, "%s %s, want "+format+" to "+format, what, n.Value, least, most)
 	}
 	return v, nil
 }
 
 // ports reads a list of end ports.
-func (p *parser) ports(key string, n *node) ([]fabric.PortID, error) {
-	if n.kind != list {
-		return nil, failAt(n.at, "%s for %s; want a list, such as [0x0000000000100001, \"host 0,1\"]", n.kind, key)
+func (p *parser) ports(key string, n *yaml.Node) ([]fabric.PortID, error) {
+	if n.Kind != yaml.SequenceNode {
+		return nil, p.Fail(n, "%s for %s; want a list, such as [0x0000000000100001, \"host 0,1\"]", yamlfile.KindName(n), key)
 	}
-	if len(n.items) == 0 && !p.written {
-		return nil, failAt(n.at, "no %s; want at least one, and for senders that are all receivers no line at all", key)
+	if len(n.Content) == 0 && !p.written {
+		return nil, p.Fail(n, "no %s; want at least one, and for senders that are all receivers no line at all", key)
 	}
-	if ports, ok := p.lists[n]; ok {
-		return ports, nil
-	}
-	if p.byGUID == nil {
-		p.index()
-	}
-	ports := make([]fabric.PortID, 0, len(n.items))
-	for _, item := range n.items {
+	ports := make([]fabric.PortID, 0, len(n.Content))
+	for _, item := range n.Content {
 		var err error
 		if ports, err = p.port(ports, item); err != nil {
 			return nil, err
@@ -261,9 +220,7 @@ func (p *parser) ports(key string, n *node) ([]fabric.PortID, error) {
 		}
 	}
 	slices.Sort(ports)
-	ports = slices.Clip(slices.Compact(ports))
-	p.lists[n] = ports
-	return ports, nil
+	return slices.Clip(slices.Compact(ports)), nil
 }
 
 // index prepares for finding end ports.
@@ -288,43 +245,40 @@ func (p *parser) index() {
 const wantPort = `want a port GUID such as 0x0000000000100001, a node description, re: and a regular expression, or a LID`
 
 // port appends the end ports that an item of a list stands for.
-func (p *parser) port(ports []fabric.PortID, n *node) ([]fabric.PortID, error) {
-	if n.kind != scalar {
-		return nil, failAt(n.at, "%s for an end port; %s", n.kind, wantPort)
+func (p *parser) port(ports []fabric.PortID, n *yaml.Node) ([]fabric.PortID, error) {
+	if n.Kind != yaml.ScalarNode {
+		return nil, p.Fail(n, "%s for an end port; %s", yamlfile.KindName(n), wantPort)
 	}
-	if pattern, ok := strings.CutPrefix(n.text, "re:"); ok {
+	if pattern, ok := strings.CutPrefix(n.Value, "re:"); ok {
 		return p.pattern(ports, n, pattern)
 	}
-	digits, isHex := strings.CutPrefix(n.text, "0x")
+	digits, isHex := strings.CutPrefix(n.Value, "0x")
 	if isHex && len(digits) > 0 && strings.Trim(digits, "0123456789abcdefABCDEF") == "" {
 		return p.guid(ports, n)
 	}
-	if !n.quoted {
+	if n.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) == 0 {
 		switch {
-		case n.text == "", n.text == "null", n.text == "~":
-			return nil, failAt(n.at, "nothing for an end port; %s", wantPort)
-		case strings.Trim(n.text, "0123456789") == "":
-			l, err := number(n, "LID", 1, uint64(fabric.MaxUnicastLID), "%d")
-			if err != nil {
-				return nil, failAt(n.at, "%w; GUIDs begin with 0x, and descriptions that are numbers want quotes", err)
-			}
+		case n.Tag == "!!null":
+			return nil, p.Fail(n, "nothing for an end port; %s", wantPort)
+		case strings.Trim(n.Value, "0123456789") == "":
+			l, err := strconv.ParseUint(n.Value, 10, 16)
 			port := p.f.LIDPort(fabric.LID(l))
-			if port == fabric.NoPort {
-				return nil, failAt(n.at, "no end port has LID %d; GUIDs begin with 0x, and descriptions that are numbers want quotes", l)
+			if err != nil || port == fabric.NoPort {
+				return nil, p.Fail(n, "no end port has LID %s; GUIDs begin with 0x, and descriptions that are numbers want quotes", n.Value)
 			}
 			return append(ports, port), nil
 		}
 	}
-	nodes := p.byName[n.text]
+	nodes := p.byName[n.Value]
 	switch {
 	case len(nodes) == 0:
-		return nil, failAt(n.at, "no node has the description %q%s", n.text, p.similar(n.text))
+		return nil, p.Fail(n, "no node has the description %q%s", n.Value, p.similar(n.Value))
 	case len(nodes) > 1:
-		return nil, failAt(n.at, "%d nodes have the description %q, those with the GUIDs %s; want port GUIDs, or re: for all of them", len(nodes), n.text, p.guids(nodes))
+		return nil, p.Fail(n, "%d nodes have the description %q, those with the GUIDs %s; want port GUIDs, or re: for all of them", len(nodes), n.Value, p.guids(nodes))
 	}
 	before := len(ports)
 	if ports = p.nodePorts(ports, nodes[0]); len(ports) == before {
-		return nil, failAt(n.at, "no port of %q has a cable", n.text)
+		return nil, p.Fail(n, "no port of %q has a cable", n.Value)
 	}
 	return ports, nil
 }
@@ -338,10 +292,10 @@ func (p *parser) nodePorts(ports []fabric.PortID, n fabric.NodeID) []fabric.Port
 }
 
 // guid appends the end port that has a GUID.
-func (p *parser) guid(ports []fabric.PortID, n *node) ([]fabric.PortID, error) {
-	g, err := fabric.ParseGUID(n.text)
+func (p *parser) guid(ports []fabric.PortID, n *yaml.Node) ([]fabric.PortID, error) {
+	g, err := fabric.ParseGUID(n.Value)
 	if err != nil {
-		return nil, &textError{n.at, err}
+		return nil, p.Fail(n, "%w", err)
 	}
 	if port, ok := p.byGUID[g]; ok {
 		return append(ports, port), nil
@@ -349,24 +303,24 @@ func (p *parser) guid(ports []fabric.PortID, n *node) ([]fabric.PortID, error) {
 	if node, ok := p.f.NodeByGUID(g); ok {
 		own := p.nodePorts(nil, node)
 		if len(own) == 0 {
-			return nil, failAt(n.at, "no port of node %s has a cable", g)
+			return nil, p.Fail(n, "no port of node %s has a cable", g)
 		}
 		var guids []string
 		for _, port := range own[:min(len(own), maxListed)] {
 			guids = append(guids, p.f.PortGUID(port).String())
 		}
-		return nil, failAt(n.at, "%s is the GUID of a node, %q; want that of a port: %s", g, p.f.Name(node).Text, strings.Join(guids, ", "))
+		return nil, p.Fail(n, "%s is the GUID of a node, %q; want that of a port: %s", g, p.f.Name(node).Text, strings.Join(guids, ", "))
 	}
-	return nil, failAt(n.at, "no end port has the GUID %s", g)
+	return nil, p.Fail(n, "no end port has the GUID %s", g)
 }
 
 // pattern appends the end ports of the nodes that a regular expression matches.
-func (p *parser) pattern(ports []fabric.PortID, n *node, pattern string) ([]fabric.PortID, error) {
+func (p *parser) pattern(ports []fabric.PortID, n *yaml.Node, pattern string) ([]fabric.PortID, error) {
 	found, ok := p.patterns[pattern]
 	if !ok {
 		re, err := regexp.Compile(pattern)
 		if err != nil {
-			return nil, failAt(n.at, "%w", err)
+			return nil, p.Fail(n, "%w", err)
 		}
 		f := p.f
 		all := func(from, to int) {
@@ -382,7 +336,7 @@ func (p *parser) pattern(ports []fabric.PortID, n *node, pattern string) ([]fabr
 		p.patterns[pattern] = found
 	}
 	if len(found) == 0 {
-		return nil, failAt(n.at, "no node with a cable has a description that matches %q%s", pattern, p.similar(pattern))
+		return nil, p.Fail(n, "no node with a cable has a description that matches %q%s", pattern, p.similar(pattern))
 	}
 	return append(ports, found...), nil
 }

@@ -87,7 +87,7 @@ func TestParseConfigErrors(t *testing.T) {
 		{"vls: 2\n---\nvls: 4\n", "f:2: a second document; want one configuration a file"},
 		{"vls: 2\n\tdims: 4\n", "f:2: found a tab character that violates indentation; want YAML\n    \tdims: 4"},
 		{"a: &x {}\nb: *x\n", "f:1:3: an anchor or an alias; write the value out"},
-		{"log: *x\n", "f: unknown anchor 'x' referenced"},
+		{"log: *x\n", "f:1: unknown anchor 'x' referenced"},
 		{"log: &x {format: *x}\n", "f:1:5: an anchor or an alias; write the value out"},
 	} {
 		c, err := ParseConfig("f", []byte(tc.text))
