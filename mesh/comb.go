@@ -93,7 +93,7 @@ import (
 // that of their trunk.
 //
 // The trunks depend on all groups. Choose fixes them, and the SLs, so that
-// groups that come later, and parts of a list of groups, get the same.
+// groups that come later on these SLs, and parts of a list of groups, get the same.
 type Comb struct {
 	// Grid is the grid that the routing's fabric is; nil to find it out by
 	// Detect. Its dimensions need not have the order that the engine took, but
@@ -102,12 +102,8 @@ type Comb struct {
 	Grid *Grid
 	// VLs is how many VLs, and so trunks, groups without an SL are divided
 	// over; 0 and 1 leave all SLs as they are.
-	VLs int
-	// Trunks are the trunks to use, by the SLs of the groups on them. An SL that
-	// no packet of these meets has the first one. Nil leaves the choice to
-	// Build. With VLs above 1 there must be as many, and groups with SL 0 are
-	// divided over these SLs.
-	Trunks []Trunk
+	VLs   int
+	lanes []combLane // that Choose fixed; nil leaves the choice to Build
 }
 
 // Trunk is the line that combs meet on.
@@ -143,7 +139,8 @@ func (Comb) Name() string { return "comb" }
 // Build takes O(switches x LIDs) for the turns of unicast paths, and for each
 // group O(members x log members x dimensions + links of its tree). It returns
 // a *mft.RefusedError for a fabric that is no grid, when no trunk is safe, or
-// not as many as VLs says, and when a group's members are not joined.
+// not as many as VLs says, when a group's members are not joined, and after Choose
+// for a group with an SL that none of the groups there had.
 func (c Comb) Build(ctx context.Context, r *lft.Routing, groups []mft.Group, opt mft.Options) (*mft.Plan, error) {
 	named, err := mft.AssignIDs(groups, opt)
 	if err != nil {
@@ -182,8 +179,8 @@ func (c Comb) Build(ctx context.Context, r *lft.Routing, groups []mft.Group, opt
 	return plan, nil
 }
 
-// Choose is the Comb with the trunks that Build takes for groups, and the
-// groups with their SLs: with these Build makes the same trees, in whatever
+// Choose returns the Comb with the trunks that Build takes for groups, and the groups
+// with their SLs: on the same routing Build then makes the same trees, in whatever
 // parts and order it gets the groups. Errors are those of Build.
 func (c Comb) Choose(ctx context.Context, r *lft.Routing, groups []mft.Group) (Comb, []mft.Group, error) {
 	if len(groups) == 0 {
@@ -193,18 +190,11 @@ func (c Comb) Choose(ctx context.Context, r *lft.Routing, groups []mft.Group) (C
 	if err != nil {
 		return c, nil, err
 	}
-	fixed := Comb{Grid: l.g}
-	for i := range l.lanes {
-		t := l.lanes[i].tree.trunk
-		for _, sl := range l.lanes[i].sls {
-			fixed.Trunks = append(fixed.Trunks, Trunk{At: t.At, SL: sl})
-		}
-	}
 	list := slices.Clone(groups)
 	for i := range list {
 		list[i].SL = l.sl[i]
 	}
-	return fixed, list, nil
+	return Comb{Grid: l.g, lanes: l.lanes}, list, nil
 }
 
 // combLayout is the trunks and who is on which.

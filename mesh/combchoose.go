@@ -64,10 +64,9 @@ func (c Comb) layout(ctx context.Context, r *lft.Routing, groups []mft.Group) (*
 			}
 		}
 	}
-	for _, t := range c.Trunks {
-		if err := x.checkTrunk(t); err != nil {
-			return nil, err
-		}
+	if c.lanes != nil {
+		l, _ := x.assign(c.lanes)
+		return l, x.why
 	}
 	x.vls = newSLVLs(x.g, r)
 	var err error
@@ -87,37 +86,13 @@ func (c Comb) layout(ctx context.Context, r *lft.Routing, groups []mft.Group) (*
 			return l, err
 		}
 		// A lane that no group insists on makes room for another one.
-		if bad < 0 || lanes[bad].pinned || len(c.Trunks) > 0 {
+		if bad < 0 || lanes[bad].pinned {
 			return nil, x.why
 		}
 		if lanes = x.replace(lanes, bad); lanes == nil {
 			return nil, x.refuse(x.free(), "%d trunks on VLs of their own are wanted; its SLs have no room for another safe one, after: %v", c.VLs, x.why)
 		}
 	}
-}
-
-// checkTrunk says what is wrong with a trunk's coordinates.
-func (x *combChooser) checkTrunk(t Trunk) error {
-	n := len(x.g.Dims)
-	if len(t.At) != n {
-		return fmt.Errorf("comb: a trunk with %d coordinates, the grid has %d dimensions", len(t.At), n)
-	}
-	if t.At[0] >= 0 && t.At[n-1] >= 0 {
-		return fmt.Errorf("comb: trunk %v runs along neither the first nor the last dimension, where -1 should be", t)
-	}
-	along := 0
-	if t.At[0] >= 0 {
-		along = n - 1
-	}
-	for d, y := range t.At {
-		if d != along && (y < 0 || y >= x.g.Dims[d]) {
-			return fmt.Errorf("comb: trunk %v, and dimension %d has coordinates 0 to %d", t, d+1, x.g.Dims[d]-1)
-		}
-	}
-	if t.SL >= lft.NumSLs {
-		return fmt.Errorf("comb: a trunk for SL %d, want 0 to %d", t.SL, lft.NumSLs-1)
-	}
-	return nil
 }
 
 // spreads says whether group i may be on any lane.
@@ -168,21 +143,6 @@ func (x *combChooser) lanes() ([]combLane, error) {
 		lanes = append(lanes, lane)
 	}
 	if !free {
-		return lanes, nil
-	}
-	if len(x.c.Trunks) > 0 {
-		if len(x.c.Trunks) != x.c.VLs {
-			return nil, fmt.Errorf("comb: %d trunks for %d VLs", len(x.c.Trunks), x.c.VLs)
-		}
-		for _, t := range x.c.Trunks {
-			if laneOf(lanes, t.SL) >= 0 {
-				continue
-			}
-			if !x.apart(lanes, meets, t.SL) {
-				return nil, x.refuse(x.free(), "packets of trunk %v's SL %d are dropped or have the VL of another trunk", t, t.SL)
-			}
-			lanes = append(lanes, combLane{sls: []fabric.SL{t.SL}})
-		}
 		return lanes, nil
 	}
 	for sl := fabric.SL(0); sl < lft.NumSLs && len(lanes) < x.c.VLs; sl++ {
@@ -261,22 +221,6 @@ type combChoice struct {
 
 // anyOrder is trunks with or without bridges.
 func (x *combChooser) anyOrder(ctx context.Context, lanes []combLane) (l *combLayout, bad int, err error) {
-	if len(x.c.Trunks) > 0 {
-		for k := range lanes {
-			t, err := x.pinned(&lanes[k])
-			if err != nil {
-				return nil, 0, err
-			}
-			order := combOrders(len(t.At))[0]
-			if t.At[0] >= 0 {
-				order = combOrders(len(t.At))[1]
-			}
-			t.SL = lanes[k].sls[0]
-			lanes[k].tree = newCombTree(x.g, order, t)
-		}
-		l, bad := x.try(lanes)
-		return l, bad, nil
-	}
 	var best combChoice
 	for _, order := range combOrders(len(x.g.Dims)) {
 		loads, err := newCombLoads(ctx, x.g, order, x.groups)
@@ -297,23 +241,6 @@ func (x *combChooser) anyOrder(ctx context.Context, lanes []combLane) (l *combLa
 		}
 	}
 	return best.l, bad, nil
-}
-
-// pinned is the trunk that the caller wants a lane to have.
-func (x *combChooser) pinned(lane *combLane) (Trunk, error) {
-	meets := x.vls.meets()
-	found := -1
-	for i, t := range x.c.Trunks {
-		met := slices.ContainsFunc(lane.sls, func(sl fabric.SL) bool { return sl == t.SL || meets[sl]>>t.SL&1 != 0 })
-		switch {
-		case !met:
-		case found < 0:
-			found = i
-		case !slices.Equal(x.c.Trunks[found].At, t.At):
-			return t, fmt.Errorf("comb: trunks %v of SL %d and %v of SL %d, and packets of these have a VL in common, or of SLs that have", x.c.Trunks[found], x.c.Trunks[found].SL, t, t.SL)
-		}
-	}
-	return x.c.Trunks[max(found, 0)], nil
 }
 
 // along is trunks for one order of the dimensions.
@@ -447,6 +374,12 @@ func (x *combChooser) try(lanes []combLane) (l *combLayout, bad int) {
 			return nil, k
 		}
 	}
+	return x.assign(lanes)
+}
+
+// assign puts each group on the lane of its SL, and the others where they add the
+// least load. It returns a lane to blame, and sets why, when one cannot be joined.
+func (x *combChooser) assign(lanes []combLane) (l *combLayout, bad int) {
 	l = &combLayout{g: x.g, lanes: slices.Clone(lanes), lane: make([]int, len(x.groups)), sl: make([]fabric.SL, len(x.groups))}
 	whole, free := true, false
 	for k := range lanes {
@@ -459,7 +392,10 @@ func (x *combChooser) try(lanes []combLane) (l *combLayout, bad int) {
 			continue
 		}
 		l.sl[i] = x.groups[i].SL
-		l.lane[i] = laneOf(lanes, l.sl[i])
+		if l.lane[i] = laneOf(lanes, l.sl[i]); l.lane[i] < 0 {
+			x.why = x.refuse(i, "no trunk was chosen for SL %d", l.sl[i])
+			return nil, 0
+		}
 		if whole {
 			continue
 		}

@@ -294,10 +294,11 @@ func (m *masks) scheme(ctx context.Context, name string, groups []mft.Group) (mf
 	}
 	var s mesh.Comb
 	var err error
-	if whole := m.p.groups.whole(m.tables); len(whole) > 0 {
+	whole := m.p.groups.whole(m.tables)
+	if len(whole) > 0 {
 		s, _, err = mesh.Comb{Grid: m.mesh()}.Choose(ctx, m.tables.Routing, whole)
 	}
-	if s.Trunks == nil {
+	if len(whole) == 0 || err != nil {
 		s, _, err = mesh.Comb{Grid: m.mesh()}.Choose(ctx, m.tables.Routing, groups)
 	}
 	if err != nil {
