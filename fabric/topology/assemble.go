@@ -49,7 +49,7 @@ func (p *parser) column(l *portLine) int {
 		return max(0, bytes.Index(s, []byte(" - "))+3)
 	case LinkInfo:
 		return p.columnOfPeer(l.at)
-	case UFMLinks:
+	case UFMLinks, SubnetList:
 		return 0
 	}
 	return max(0, bytes.IndexByte(s, '"'))

@@ -5,7 +5,7 @@ import "bytes"
 // Form is one of the forms of topology text.
 type Form uint8
 
-// The forms. Stanzas have all that a Fabric holds. In the others the GUIDs of adapters and
+// The forms. Stanzas have all that a Fabric holds. In the others but SubnetList the GUIDs of adapters and
 // routers are those of their ports less the port number (see Parse), and there is no system
 // GUID, vendor, device, LMC and kind of port 0.
 const (
@@ -20,6 +20,9 @@ const (
 	// are taken for adapters. Without -l, two nodes that have the same description, and ports
 	// with the same number and LID, cannot be told apart: that is an error.
 	LinkInfo
+	// SubnetList is opensm-subnet.lst, and ibdiagnet's lst. It has GUIDs and vendors of nodes, and
+	// neither nodes without a cable, LMC nor the kind of port 0. Links that are down are left out.
+	SubnetList
 	// UFMLinks are the links of UFM. They have neither LIDs nor speeds; a node has as many ports
 	// as its highest one with a cable, and routers are taken for adapters.
 	UFMLinks
@@ -74,6 +77,8 @@ func formOf(l line) Form {
 		return LinkInfo
 	case isNodeLine(l):
 		return NodeList
+	case isSubnetLine(l.rest()):
+		return SubnetList
 	case bytes.HasPrefix(l.rest(), []byte("# Topology file:")):
 		return Stanzas
 	}

@@ -151,6 +151,9 @@ func TestUFMLinks(t *testing.T) {
 				if err == nil || !strings.Contains(err.Error(), test.say) {
 					t.Errorf("error %v, want %s", err, test.say)
 				}
+				if _, problems, _ := Parse("in", []byte(test.text), Options{Lenient: true}); strings.Contains(list(problems), "%!") {
+					t.Errorf("leniently: %s", list(problems))
+				}
 				return
 			}
 			if err != nil {

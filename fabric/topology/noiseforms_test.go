@@ -53,7 +53,7 @@ var forms = []struct {
 			return dump.WriteSubnetList(b, f)
 		},
 		func(data []byte) (*fabric.Fabric, int, error) {
-			f, problems, err := dump.ReadSubnetList("in", data, dump.Options{})
+			f, problems, err := topology.Parse("in", data, topology.Options{})
 			return f, len(problems), err
 		},
 		// OpenSM prints ?? for 2x.
@@ -129,7 +129,7 @@ func TestListNoise(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, lenient := range []bool{false, true} {
-			g, odd, err := dump.ReadSubnetList("in", noisy.Data, dump.Options{Lenient: lenient})
+			g, odd, err := topology.Parse("in", noisy.Data, topology.Options{Lenient: lenient})
 			if err != nil {
 				t.Fatalf("%v\n%s", err, noisy.Data)
 			}

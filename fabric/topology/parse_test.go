@@ -322,12 +322,13 @@ func TestRecognize(t *testing.T) {
 		"[root@host ~]# iblinkinfo\nSwitch: 0x0002c90000000001 leaf:\n":                         LinkInfo,
 		"CA: host 1:": LinkInfo,
 		"Router: r:":  LinkInfo,
-		"           1    5[  ] ==(                Down/ Polling)==>             [  ] \"\" ( )": LinkInfo,
-		"0x0000000000000101 \"  host 1\"      4    1[  ] ==( 4X 2.5 Gbps Active/ LinkUp)==>  ": LinkInfo,
-		"HTTP/1.1 200 OK\n\n[{\"width\": \"4x\", \"source_guid\": \"1\"}]":                     UFMLinks,
-		"[root@host ~]# curl\n[\n  {\n  \"source_guid\": \"1\"":                                UFMLinks,
-		"Switch\t: 0x0002c90000000001 ports 36 \"leaf 1\" enhanced port 0 lid 7 lmc 0":         NodeList,
-		"Ca\t: 0x0000000000000100 ports 1 \"host\"":                                            NodeList,
+		"           1    5[  ] ==(                Down/ Polling)==>             [  ] \"\" ( )":                                                                                   LinkInfo,
+		"0x0000000000000101 \"  host 1\"      4    1[  ] ==( 4X 2.5 Gbps Active/ LinkUp)==>  ":                                                                                   LinkInfo,
+		"HTTP/1.1 200 OK\n\n[{\"width\": \"4x\", \"source_guid\": \"1\"}]":                                                                                                       UFMLinks,
+		"[root@host ~]# curl\n[\n  {\n  \"source_guid\": \"1\"":                                                                                                                  UFMLinks,
+		"Switch\t: 0x0002c90000000001 ports 36 \"leaf 1\" enhanced port 0 lid 7 lmc 0":                                                                                           NodeList,
+		"{ SW Ports:05 SystemGUID:000000000020000f NodeGUID:000000000020000f PortGUID:000000000020000f VenID:000002C9 DevID:B9240000 Rev:000000A1 {switch 3,3} LID:0018 PN:03 }": SubnetList,
+		"Ca\t: 0x0000000000000100 ports 1 \"host\"":                                                                                                                              NodeList,
 	} {
 		if got := Recognize([]byte(text)); got != want {
 			t.Errorf("form %d, want %d: %q", got, want, text)
@@ -339,7 +340,6 @@ func TestRecognize(t *testing.T) {
 		"Unicast lids [0-32] of switch Lid 1 guid 0x0000000000200000 ('switch 0,0'):\n0x0001 000 # Switch portguid 0x0000000000200000: 'switch 0,0'\n",
 		"dump_ucast_routes: Switch 0x0000000000200000\nLID    : Port : Hops : Optimal\n0x0001 : 000  : 00   : yes\n",
 		"\nSwitch 0x0000000000200000\nLID    : Out Port(s)\n0xC000 : 0x005\n",
-		"{ SW Ports:05 SystemGUID:000000000020000f NodeGUID:000000000020000f PortGUID:000000000020000f VenID:000002C9 DevID:B9240000 Rev:000000A1 {switch 3,3} LID:0018 PN:03 }",
 		"0x0000000000100001 0x0002 0x0002\n",
 		"0x0000000000200000 \"switch 0,0\"\n",
 		"Switches 5 \"a\"",

@@ -42,6 +42,8 @@ type listPort struct {
 	num  fabric.PortNum
 	lid  fabric.LID
 	bad  string // a LID that no port can have, "" for none
+
+	stated *statedNode // its node, nil where a form has the port only
 }
 
 // key identifies the node of the port by its GUID.
@@ -49,14 +51,14 @@ func (l *listPort) key(nodeOf func(*listPort) fabric.GUID) key {
 	return key{value: uint64(nodeOf(l)), kind: idKind(l.kind)}
 }
 
-// listKind reads the type of a node in a port list.
+// listKind reads the type of a node in a port list or a subnet list.
 func listKind(s []byte) (fabric.NodeType, bool) {
 	switch string(s) {
 	case "SW":
 		return fabric.Switch, true
 	case "CA":
 		return fabric.CA, true
-	case "RT":
+	case "RT", "Rt", "RTR": // of subnet lists, by OpenSM and by ibdiagnet
 		return fabric.Router, true
 	}
 	return 0, false
@@ -229,29 +231,27 @@ func (p *parser) readListPort(l *line, to *listPort) error {
 	return nil
 }
 
-// listNodes makes nodes and port lines of a port list.
+// listNodes makes nodes and port lines of the lines of a list.
 func (p *parser) listNodes(lines []listLine) error {
 	nodeOf := p.nodeRule(lines)
 	of := make([]int32, len(lines)) // node of each line, -1 when dropped
+	stated := false
 	for i := range lines {
 		l := &lines[i]
-		g := nodeOf(&l.own)
-		n, ok := p.byGUID[g]
-		if !ok {
-			n = int32(len(p.nodes))
-			p.byGUID[g] = n
-			p.nodes = append(p.nodes, node{id: l.own.key(nodeOf), guid: g, kind: l.own.kind, header: l.at})
+		var err error
+		if of[i], err = p.enterNode(l, &l.own, nodeOf); err != nil {
+			return err
 		}
-		at := &p.nodes[n]
-		of[i] = n
-		if at.kind != l.own.kind {
-			of[i] = -1
-			if err := p.mend(l.at, 0, "line dropped", "GUID %s is of a %s here, but of a %s in line %d", l.own.guid, listType(idKind(l.own.kind)), listType(at.id.kind), at.header.num); err != nil {
-				return err
-			}
+		if stated = l.peer.stated != nil; !stated || of[i] < 0 {
 			continue
 		}
-		at.ports = max(at.ports, l.own.num)
+		peer, err := p.enterNode(l, &l.peer, nodeOf)
+		if err != nil {
+			return err
+		}
+		if peer < 0 {
+			of[i] = -1
+		}
 	}
 	for i := range p.nodes {
 		n := &p.nodes[i]
@@ -275,58 +275,126 @@ func (p *parser) listNodes(lines []listLine) error {
 			continue
 		}
 		first[slot] = int32(i + 1)
-		if n.kind == fabric.Switch && l.own.lid != 0 {
-			if n.lid == 0 {
-				n.lid = l.own.lid
-				n.header = l.at
-			} else if n.lid != l.own.lid {
-				p.note(l.at, 0, "LID of %s %s is %d here, but %d in line %d: taken from there", listType(n.id.kind), n.guid, l.own.lid, n.lid, n.header.num)
-			}
-		}
-		if l.own.bad != "" && n.kind == fabric.Switch {
-			p.badLIDs = append(p.badLIDs, badLID{text: l.own.bad, at: l.at, node: of[i], port: -1})
-		}
-		if !l.linked {
-			continue
-		}
-		line := portLine{
-			at:      l.at,
-			node:    of[i],
-			back:    -1,
-			num:     l.own.num,
-			peer:    l.peer.key(nodeOf),
-			peerNum: l.peer.num,
-			peerLID: l.peer.lid,
-			link:    l.link,
-		}
-		if l.label != "" {
-			line.label = p.labelOf(l.label)
-		}
-		if zero := l.own.lid == 0 && l.own.bad == ""; n.kind == fabric.Switch {
-			n.zero = n.zero || zero
-		} else {
-			line.guid, line.lid, line.zero = l.own.guid, l.own.lid, zero
-		}
-		if l.peer.kind != fabric.Switch {
-			line.peerGUID = l.peer.guid
-		}
-		at := int32(len(p.ports))
-		if l.own.bad != "" && n.kind != fabric.Switch {
-			p.badLIDs = append(p.badLIDs, badLID{text: l.own.bad, at: l.at, node: of[i], port: at})
-		}
-		if l.peer.bad != "" {
-			p.badLIDs = append(p.badLIDs, badLID{text: l.peer.bad, at: l.at, node: of[i], port: at, peer: true})
-		}
-		p.ports = append(p.ports, line)
-		p.slots[slot] = int32(len(p.ports))
+		p.enterPort(l, of[i], nodeOf)
 	}
-	p.describe(lines, of, first, nodeOf)
+	if !stated {
+		p.describe(lines, of, first, nodeOf)
+		return nil
+	}
+	for i := range lines { // the other ends of cables that are there from one end
+		l := &lines[i]
+		n := p.byGUID[l.peer.stated.guid]
+		if slot := p.nodes[n].base + int(l.peer.num); of[i] >= 0 && l.linked && first[slot] == 0 {
+			first[slot] = int32(i + 1)
+			l.own, l.peer = l.peer, l.own
+			l.peer.lid, l.peer.bad = 0, "" // its own line has told
+			p.enterPort(l, n, nodeOf)
+		}
+	}
 	return nil
+}
+
+// enterNode finds or makes the node of a port of a line. It is -1 where a lenient read drops the
+// line, because one before says something else.
+func (p *parser) enterNode(l *listLine, e *listPort, nodeOf func(*listPort) fabric.GUID) (int32, error) {
+	const lost = "line dropped"
+	g := nodeOf(e)
+	i, known := p.byGUID[g]
+	if !known {
+		i = int32(len(p.nodes))
+		p.byGUID[g] = i
+		p.nodes = append(p.nodes, node{id: e.key(nodeOf), guid: g, kind: e.kind, header: l.at})
+	}
+	n, s := &p.nodes[i], e.stated
+	switch {
+	case n.kind != e.kind:
+		return -1, p.mend(l.at, 0, lost, "GUID %s is of a %s here, but of a %s in line %d", e.guid, listType(idKind(e.kind)), listType(n.id.kind), n.header.num)
+	case s == nil:
+		n.ports = max(n.ports, e.num)
+		return i, nil
+	case !known:
+		n.ports, n.desc = s.ports, string(s.desc)
+		if e.kind == fabric.Switch {
+			n.portGUID = e.guid
+		}
+	case n.ports != s.ports:
+		return -1, p.mend(l.at, 0, lost, "node %s has %d ports here, but %d in line %d", g, s.ports, n.ports, n.header.num)
+	}
+	differ := n.desc != string(s.desc) || e.kind == fabric.Switch && n.portGUID != e.guid
+	differ = merge(&n.system, s.system) || differ
+	differ = merge(&n.vendor, s.vendor) || differ
+	if differ = merge(&n.device, s.device) || differ; differ && !n.odd {
+		n.odd = true
+		p.note(l.at, 0, "node %s is described otherwise in a line before", g)
+	}
+	return i, nil
+}
+
+// merge keeps the first value that is not 0, and returns true if another differs.
+func merge[T comparable](have *T, v T) bool {
+	var none T
+	if *have == none {
+		*have = v
+	}
+	return v != none && *have != v
+}
+
+// enterPort makes the port line of a line of node i, if it has a cable, and takes the LID of a
+// switch.
+func (p *parser) enterPort(l *listLine, i int32, nodeOf func(*listPort) fabric.GUID) {
+	n := &p.nodes[i]
+	if n.kind == fabric.Switch && l.own.lid != 0 {
+		if n.lid == 0 {
+			n.lid = l.own.lid
+			n.header = l.at
+		} else if n.lid != l.own.lid {
+			p.note(l.at, 0, "LID of %s %s is %d here, but %d in line %d: taken from there", listType(n.id.kind), n.guid, l.own.lid, n.lid, n.header.num)
+		}
+	}
+	if l.own.bad != "" && n.kind == fabric.Switch {
+		p.badLIDs = append(p.badLIDs, badLID{text: l.own.bad, at: l.at, node: i, port: -1})
+	}
+	if !l.linked {
+		return
+	}
+	line := portLine{
+		at:      l.at,
+		node:    i,
+		back:    -1,
+		num:     l.own.num,
+		peer:    l.peer.key(nodeOf),
+		peerNum: l.peer.num,
+		peerLID: l.peer.lid,
+		link:    l.link,
+	}
+	if l.label != "" {
+		line.label = p.labelOf(l.label)
+	}
+	if zero := l.own.lid == 0 && l.own.bad == ""; n.kind == fabric.Switch {
+		n.zero = n.zero || zero
+	} else {
+		line.guid, line.lid, line.zero = l.own.guid, l.own.lid, zero
+	}
+	if l.peer.kind != fabric.Switch {
+		line.peerGUID = l.peer.guid
+	}
+	at := int32(len(p.ports))
+	if l.own.bad != "" && n.kind != fabric.Switch {
+		p.badLIDs = append(p.badLIDs, badLID{text: l.own.bad, at: l.at, node: i, port: at})
+	}
+	if l.peer.bad != "" {
+		p.badLIDs = append(p.badLIDs, badLID{text: l.peer.bad, at: l.at, node: i, port: at, peer: true})
+	}
+	p.ports = append(p.ports, line)
+	p.slots[n.base+int(l.own.num)] = int32(len(p.ports))
 }
 
 // nodeRule chooses how the node GUID of a CA or router is made of a port's:
 // see Parse.
 func (p *parser) nodeRule(lines []listLine) func(*listPort) fabric.GUID {
+	if len(lines) > 0 && lines[0].own.stated != nil {
+		return func(l *listPort) fabric.GUID { return l.stated.guid }
+	}
 	less := func(l *listPort) fabric.GUID {
 		if l.kind == fabric.Switch {
 			return l.guid

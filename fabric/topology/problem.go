@@ -40,7 +40,7 @@ func MistypedError(guid fabric.GUID, kind fabric.NodeType) error {
 // that says what is lost by it, and errDropped.
 func (p *parser) fail(at place, column int, lost, format string, args ...any) error {
 	if p.lenient {
-		p.problem(fabric.Dropped, at, column, fmt.Sprintf(format, args...)+"; "+lost)
+		p.problem(fabric.Dropped, at, column, fmt.Errorf(format, args...).Error()+"; "+lost)
 		return errDropped
 	}
 	return p.refusal(at, column, format, args...)

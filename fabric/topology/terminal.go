@@ -116,7 +116,7 @@ func unwrapped(data []byte) (out []byte, rows, columns int, first place) {
 	return out[:len(out)-1], rows, columns, first
 }
 
-// hasOddRow says whether a row begins with two bytes that no line of a stanza begins with, as
+// hasOddRow says whether a row begins with two bytes that no line of a stanza or record begins with, as
 // at least one of several that go on does.
 func hasOddRow(data []byte) bool {
 	for rest := data; len(rest) > 0; {
@@ -124,7 +124,7 @@ func hasOddRow(data []byte) bool {
 		if row, rest = cutLine(rest); len(row) == 0 || row[0] == '[' || row[0] == '#' {
 			continue
 		}
-		if len(row) < 2 || !strings.Contains("vedesyswcarthcSwCaHcRt", string(row[:2])) {
+		if len(row) < 2 || !strings.Contains("vedesyswcarthcSwCaHcRt{ ", string(row[:2])) {
 			return true
 		}
 	}
@@ -149,7 +149,7 @@ func continues(row []byte) bool {
 func beginsRecord(row []byte) bool {
 	l := line{text: row}
 	l.skipBlanks()
-	if isListLine(row, l.at) || headWord(l) != 0 || isNodeLine(l) || isInfoRow(l) && bytes.Contains(row, linkBegin) {
+	if isListLine(row, l.at) || headWord(l) != 0 || isNodeLine(l) || isSubnetLine(l.rest()) || isInfoRow(l) && bytes.Contains(row, linkBegin) {
 		return true
 	}
 	if l.is('[') { // behind the number of the port, its label and GUID is the peer, and no comment

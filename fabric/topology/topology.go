@@ -1,6 +1,6 @@
 // Package topology reads and writes topology text: what ibnetdiscover prints,
 // with or without -p, the short form that people write by hand for ibsim, what iblinkinfo
-// prints, and the links of UFM. It makes no promise to other modules.
+// prints, the list of links of OpenSM, and the links of UFM. It makes no promise to other modules.
 //
 // Sources of the format of ibnetdiscover: infiniband-diags/ibnetdiscover.c of rdma-core
 // (out_switch, out_ca, out_switch_port, out_ca_port, dump_ports_report) for
@@ -166,6 +166,7 @@ type node struct {
 	lid       fabric.LID // of switch port 0
 	heard     fabric.LID // what others say that it is
 	disagree  bool       // others say different things
+	odd       bool       // a record that describes it otherwise is a Problem already
 	lmc       uint8
 	zero      bool // it says that its LID is 0
 	kind      fabric.NodeType
@@ -210,6 +211,8 @@ func (p *parser) read() error {
 		err = p.readLinkInfo()
 	case UFMLinks:
 		err = p.readUFM()
+	case SubnetList:
+		err = p.readSubnetList()
 	case NodeList:
 		err = &fabric.ParseError{File: p.file, Err: errors.New("a list of nodes as ibswitches or ibhosts print it has no cables: want what ibnetdiscover prints; the list can give names, by --node-name-map")}
 	default:

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
 )
@@ -103,7 +104,7 @@ func BenchmarkReadSubnetList(b *testing.B) {
 	f, _ := benchFabric(b)
 	data := text(b, func(w io.Writer) error { return WriteSubnetList(w, f) })
 	benchmarkRead(b, data, func() error {
-		_, _, err := ReadSubnetList("bench", data, Options{})
+		_, _, err := topology.Parse("bench", data, topology.Options{})
 		return err
 	})
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
 )
 
@@ -54,7 +55,7 @@ func TestReadRealPerfQuery(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f, _, err = ReadSubnetList("list", list, Options{}); err != nil {
+	if f, _, err = topology.Parse("list", list, topology.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	// Perfquery's own datagrams count as data: at most some thousand words.

@@ -40,9 +40,6 @@ type Options struct {
 	GoneMembers bool
 }
 
-// ruleKinds are the kinds of ReadSubnetList that are names of rules.
-var ruleKinds = []fabric.ProblemKind{fabric.InvalidLID, fabric.Loopback, fabric.ForeignLines, fabric.SweepTimeout, fabric.SweepError}
-
 // isFatal returns true for the kinds of problems that are errors of a strict reader.
 func isFatal(kind fabric.ProblemKind) bool { return kind == fabric.Dropped || kind == fabric.Truncated }
 

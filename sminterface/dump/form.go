@@ -19,7 +19,7 @@ type Form uint8
 const (
 	Unknown       Form = iota
 	Database           // db_csv of ibdiagnet, which package ibdiagnet reads
-	NetDiscover        // ibnetdiscover, which package topology reads, as the next three
+	NetDiscover        // ibnetdiscover, which package topology reads, as the next four
 	SubnetList         // opensm-subnet.lst, ibdiagnet's lst
 	PortList           // ibnetdiscover -p
 	LinkInfo           // iblinkinfo
@@ -136,25 +136,18 @@ func Recognize(data []byte) Form {
 	if first := recognizeFirst(data); first != Unknown {
 		return first
 	}
-	list := false
 	for line := range bytes.Lines(topology.Plain(data[:min(len(data), recognizeWithin)])) {
-		line = bytes.TrimSpace(line)
-		if isSection(line) {
+		if isSection(bytes.TrimSpace(line)) {
 			return Database
 		}
-		list = list || isSubnetLine(line)
 	}
-	form := ofTopology[topology.Recognize(data)]
-	if form == Unknown && list {
-		return SubnetList
-	}
-	return form
+	return ofTopology[topology.Recognize(data)]
 }
 
 // ofTopology are the forms that package topology recognizes.
 var ofTopology = [...]Form{
 	topology.NoForm: Unknown, topology.Stanzas: NetDiscover, topology.PortList: PortList, topology.LinkInfo: LinkInfo,
-	topology.UFMLinks: UFMLinks, topology.NodeList: NodeList,
+	topology.SubnetList: SubnetList, topology.UFMLinks: UFMLinks, topology.NodeList: NodeList,
 }
 
 // isSection says whether a line begins a section of db_csv.
@@ -199,7 +192,7 @@ func formOf(line, next []byte) Form {
 		return PLFTMap
 	case beginsWith(line, "Switch: guid 0x"):
 		return LIDMatrix
-	case isSubnetLine(line):
+	case topology.Recognize(line) == topology.SubnetList:
 		return SubnetList
 	case beginsWith(line, pathHead):
 		return PathSLs

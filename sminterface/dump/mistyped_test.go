@@ -38,7 +38,7 @@ func TestMistyped(t *testing.T) {
 	}{
 		"opensm-subnet.lst": {text(t, func(w io.Writer) error { return WriteSubnetList(w, f) }), `({ )(SW)( Ports:\w+ SystemGUID:\w+ NodeGUID:$)`, "CA",
 			func(data []byte, lenient bool) (*fabric.Fabric, error) {
-				g, _, err := ReadSubnetList("x", data, Options{Lenient: lenient})
+				g, _, err := topology.Parse("x", data, topology.Options{Lenient: lenient})
 				return g, err
 			}},
 		"ibnetdiscover -p": {portList(f), `()(SW)( +\d+ +\d+ 0x$)`, "CA", parse},

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/sminterface/dump/dumptest"
 )
@@ -247,7 +248,7 @@ func TestSubnetListRoundTrip(t *testing.T) {
 		if err := WriteSubnetList(&b, f); err != nil {
 			t.Fatal(err)
 		}
-		g, problems, err := ReadSubnetList("in", b.Bytes(), Options{})
+		g, problems, err := topology.Parse("in", b.Bytes(), topology.Options{})
 		zero := 0
 		for _, p := range problems {
 			if p.Kind == fabric.InvalidLID && strings.HasPrefix(p.Message, "LID 0:") {

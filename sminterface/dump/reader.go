@@ -99,7 +99,6 @@ type fault struct {
 	err  error
 	node fabric.GUID // of a port, 0 for none
 	port fabric.PortNum
-	n    int // lines that it stands for, 0 for one
 }
 
 // maxFaults bounds the Problems that a reader lists.
@@ -221,10 +220,7 @@ func (r *textReader) listProblems() ([]fabric.Problem, error) {
 	var list []fabric.Problem
 	line, at := 1, 0
 	for _, f := range r.faults[:min(maxFaults, len(r.faults))] {
-		p := fabric.Problem{Kind: f.kind, File: r.name, Message: f.err.Error(), Node: f.node, Port: f.port, Count: max(1, f.n)}
-		if !slices.Contains(ruleKinds, f.kind) {
-			p.Err = f.err
-		}
+		p := fabric.Problem{Kind: f.kind, File: r.name, Message: f.err.Error(), Err: f.err, Node: f.node, Port: f.port, Count: 1}
 		if f.at >= 0 {
 			to := min(f.at, len(r.data))
 			line += bytes.Count(r.data[at:to], nl)

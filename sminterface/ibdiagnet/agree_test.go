@@ -22,7 +22,7 @@ func TestFilesAgree(t *testing.T) {
 		}
 		fabrics := map[string]*fabric.Fabric{"db_csv": f}
 		if f.NumLinks() > 0 {
-			g, _, err := dump.ReadSubnetList("lst", lst.Bytes(), dump.Options{})
+			g, _, err := topology.Parse("lst", lst.Bytes(), topology.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

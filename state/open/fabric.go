@@ -3,10 +3,8 @@ package open
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 
 	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/fabric"
@@ -142,30 +140,13 @@ func (in *Input) rename(f *fabric.Fabric) (*fabric.Fabric, error) {
 
 // parseTopology makes a fabric of a text of any form but db_csv.
 func (in *Input) parseTopology(name string, text []byte) (*fabric.Fabric, error) {
-	form := dump.Recognize(text)
-	if form == dump.UFMLinks {
+	if topology.Recognize(text) == topology.UFMLinks {
 		if in.HasTables() {
 			return nil, errorf("%s: the links of UFM have no LIDs, and forwarding tables go by LIDs; want what ibnetdiscover or iblinkinfo prints, or no tables, to look at the cables alone", name)
 		}
 		in.notice(nil, "the links of UFM have no LIDs and no speeds; ibweave help forms says what else they lack")
 	}
-	var f *fabric.Fabric
-	var problems []fabric.Problem
-	var err error
-	if form == dump.SubnetList {
-		if in.Strict {
-			if err := topology.CheckEnds(name, text); err != nil {
-				return nil, err
-			}
-		}
-		f, problems, err = dump.ReadSubnetList(name, text, dump.Options{Lenient: in.Lenient})
-		noticed := func(p fabric.Problem) bool { return p.Err == nil } // by its kind
-		if i := slices.IndexFunc(problems, noticed); i >= 0 && in.Strict && err == nil {
-			err = &fabric.ParseError{File: name, Line: problems[i].Line, Err: errors.New(problems[i].Message)}
-		}
-	} else {
-		f, problems, err = topology.Parse(name, text, topology.Options{Lenient: in.Lenient, Strict: in.Strict})
-	}
+	f, problems, err := topology.Parse(name, text, topology.Options{Lenient: in.Lenient, Strict: in.Strict})
 	if err != nil {
 		return nil, err
 	}

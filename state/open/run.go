@@ -200,10 +200,6 @@ func (in *Input) besideFabric(path string, problems *[]fabric.Problem) (*fabric.
 	if err != nil {
 		return nil, err
 	}
-	if dump.Recognize(data) == dump.SubnetList {
-		f, _, err := dump.ReadSubnetList(path, data, dump.Options{Lenient: in.Lenient})
-		return f, err
-	}
 	f, _, err := topology.Parse(path, data, topology.Options{Lenient: in.Lenient})
 	return f, err
 }
