@@ -29,45 +29,27 @@ func copyGUIDs(ctx context.Context, to, from string, guid func(fabric.GUID) fabr
 
 const bufferSize = 1 << 20
 
+// replaceGUIDs copies text. Lines longer than bufferSize are looked at in pieces.
 func replaceGUIDs(ctx context.Context, w io.Writer, r io.Reader, guid func(fabric.GUID) fabric.GUID) error {
-	out := bufio.NewWriterSize(w, bufferSize)
-	err := eachLine(ctx, r, func(line []byte) error {
-		at, end, g, ok := findGUID(line)
-		if ok {
-			if h := guid(g); h != g {
-				out.Write(line[:at])
-				out.Write(h.AppendDigits(out.AvailableBuffer()))
-				line = line[end:]
-			}
-		}
-		_, err := out.Write(line)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return out.Flush()
-}
-
-// eachLine calls each for every line, its end included. Longer ones than
-// bufferSize come in pieces.
-func eachLine(ctx context.Context, r io.Reader, each func([]byte) error) error {
-	in := bufio.NewReaderSize(r, bufferSize)
+	in, out := bufio.NewReaderSize(r, bufferSize), bufio.NewWriterSize(w, bufferSize)
 	for n := 0; ; n++ {
 		if n%4096 == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		line, err := in.ReadSlice('\n')
-		if len(line) > 0 {
-			if err := each(line); err != nil {
-				return err
-			}
+		if err != nil && err != bufio.ErrBufferFull && err != io.EOF {
+			return err
+		}
+		if at, end, g, ok := findGUID(line); ok && guid(g) != g {
+			out.Write(line[:at])
+			out.Write(guid(g).AppendDigits(out.AvailableBuffer()))
+			line = line[end:]
+		}
+		if _, err := out.Write(line); err != nil {
+			return err
 		}
 		if err == io.EOF {
-			return nil
-		}
-		if err != nil && err != bufio.ErrBufferFull {
-			return err
+			return out.Flush()
 		}
 	}
 }

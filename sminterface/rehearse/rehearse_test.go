@@ -372,7 +372,7 @@ func TestRemapped(t *testing.T) {
 	if r.Equal() || !reflect.DeepEqual(r.Samples, want) || r.Differences != 1 || r.WrongLIDs != 0 {
 		t.Errorf("report %+v, want the difference %+v", r, want)
 	}
-	notes(t, r, `the row is for LID 900, but its comment names "dgx-1 mlx5_1"[1] (0xfc6a1c0300000003), which has LID 901`)
+	notes(t, r, `LID 900 belongs to `, ` in the fabric, here to 0xfc6a1c0300000003; OpenSM writes a row to the LID of the port that its comment names`)
 }
 
 func TestPortOutOfRange(t *testing.T) {
