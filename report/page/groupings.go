@@ -48,7 +48,7 @@ func (r *rows) podsOf(f *fabric.Fabric, hosts [][]fabric.NodeID) (Grouping, bool
 	for _, row := range r.rows[r.below:] {
 		last := -1
 		for _, s := range row {
-			key := fmt.Sprint(r.near[r.start[s]:r.split[s]])
+			key := fmt.Sprint(r.lower[s])
 			k, ok := planes[key]
 			if !ok || k != last { // apart from the others: a box of all would be over what is between them
 				k = len(g.Groups)
@@ -242,7 +242,7 @@ func (l *layout) aboveTiles(r *rows, hosts [][]fabric.NodeID, width, bottom floa
 	var planes [][]fabric.NodeID
 	var cables numbered[string]
 	for _, s := range r.rows[r.below] {
-		k := cables.number(fmt.Sprint(r.near[r.start[s]:r.split[s]]))
+		k := cables.number(fmt.Sprint(r.lower[s]))
 		if k == len(planes) {
 			planes = append(planes, nil)
 		}

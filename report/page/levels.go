@@ -55,14 +55,12 @@ func middles(f *fabric.Fabric) []fabric.NodeID {
 }
 
 // onLevels places switches in rows, level 0 at the bottom, hosts below their switches,
-// and those of the top level above. The order in a row is that of pods and names, unless
-// barycentres within pods have fewer crossings.
+// and those of the top level above. The order in a row is that of pods and names.
 func (l *layout) onLevels(f *fabric.Fabric, level []int32, hosts [][]fabric.NodeID) {
 	if f.NumSwitches() == 0 {
 		return
 	}
 	r := newRows(f, level, l.edges)
-	r.untangle()
 	if g, ok := r.podsOf(f, hosts); ok {
 		l.groupings = append(l.groupings, g)
 	}
@@ -110,22 +108,18 @@ func (l *layout) onLevels(f *fabric.Fabric, level []int32, hosts [][]fabric.Node
 
 // rows is switches in levels, and their order.
 type rows struct {
-	rows  [][]fabric.NodeID // by level, from the bottom
-	place []int64           // by switch: its place in its row, from 0 to 1<<20
-	pod   []int32           // by switch: comes first in the order of a row; see findPods
+	rows [][]fabric.NodeID // by level, from the bottom
+	pod  []int32           // by switch: comes first in the order of a row; see findPods
 	// pods is by switch of the lowest rows, below of them, the first switch of its pod; nil where
 	// the tree does not fall into pods.
 	pods  []fabric.NodeID
 	below int
-	// Neighbours one level up and down, by switch: a part of near.
-	start []int32
-	near  []fabric.NodeID
-	split []int32 // by switch: where those above begin
+	lower [][]fabric.NodeID // by switch: its neighbours one level down
 }
 
 func newRows(f *fabric.Fabric, level []int32, edges []edge) *rows {
 	n := f.NumSwitches()
-	r := &rows{place: make([]int64, n), pod: make([]int32, n), start: make([]int32, n+1), split: make([]int32, n)}
+	r := &rows{pod: make([]int32, n), lower: make([][]fabric.NodeID, n)}
 	r.rows = make([][]fabric.NodeID, slices.Max(level)+1)
 	for s := range fabric.NodeID(n) {
 		r.rows[level[s]] = append(r.rows[level[s]], s)
@@ -139,28 +133,14 @@ func newRows(f *fabric.Fabric, level []int32, edges []edge) *rows {
 	r.findPods(edges)
 	for _, row := range r.rows {
 		slices.SortStableFunc(row, func(a, b fabric.NodeID) int { return cmp.Compare(r.pod[a], r.pod[b]) })
-		r.number(row)
-	}
-	lists := make([][2][]fabric.NodeID, n)
-	add := func(s, t fabric.NodeID) {
-		switch level[t] - level[s] {
-		case -1:
-			lists[s][0] = append(lists[s][0], t)
-		case 1:
-			lists[s][1] = append(lists[s][1], t)
-		}
 	}
 	for _, e := range edges {
-		add(e.a, e.b)
-		add(e.b, e.a)
+		for _, way := range [][2]fabric.NodeID{{e.a, e.b}, {e.b, e.a}} {
+			if level[way[0]]-level[way[1]] == 1 {
+				r.lower[way[0]] = append(r.lower[way[0]], way[1])
+			}
+		}
 	}
-	for s, x := range lists {
-		r.start[s] = int32(len(r.near))
-		r.near = append(r.near, x[0]...)
-		r.split[s] = int32(len(r.near))
-		r.near = append(r.near, x[1]...)
-	}
-	r.start[n] = int32(len(r.near))
 	return r
 }
 
@@ -257,98 +237,4 @@ func (r *rows) findPods(edges []edge) {
 		}
 		above = here
 	}
-}
-
-// number writes down the places of a row.
-func (r *rows) number(row []fabric.NodeID) {
-	for i, s := range row {
-		r.place[s] = int64(2*i+1) << 20 / int64(2*len(row))
-	}
-}
-
-// untangle orders the rows: sweeps down and up put switches at the means of their
-// neighbours' places, and the order with the fewest crossings of lines stays. The order of names is
-// left only for an eighth fewer of them. Integers only: the same on any machine.
-func (r *rows) untangle() {
-	best, fewest := r.order(), r.crossings()
-	enough := fewest - fewest/8
-	mean := make([]int64, len(r.place))
-	for sweep := 0; sweep < 8 && enough > 0; sweep++ {
-		down := sweep%2 == 0
-		for k := range r.rows {
-			i := k
-			if down {
-				i = len(r.rows) - 1 - k
-			}
-			for _, s := range r.rows[i] {
-				near := r.near[r.start[s]:r.split[s]]
-				if down {
-					near = r.near[r.split[s]:r.start[s+1]]
-				}
-				mean[s] = r.place[s]
-				if len(near) > 0 {
-					mean[s] = 0
-					for _, t := range near {
-						mean[s] += r.place[t]
-					}
-					mean[s] /= int64(len(near))
-				}
-			}
-			slices.SortStableFunc(r.rows[i], func(a, b fabric.NodeID) int {
-				return cmp.Or(cmp.Compare(r.pod[a], r.pod[b]), cmp.Compare(mean[a], mean[b]))
-			})
-			r.number(r.rows[i])
-		}
-		if n := r.crossings(); n < enough {
-			best, enough = r.order(), n
-		}
-	}
-	r.rows = best
-	for _, row := range r.rows {
-		r.number(row)
-	}
-}
-
-// order copies the rows.
-func (r *rows) order() [][]fabric.NodeID {
-	c := make([][]fabric.NodeID, len(r.rows))
-	for i, row := range r.rows {
-		c[i] = slices.Clone(row)
-	}
-	return c
-}
-
-// crossings counts the pairs of lines between neighbouring rows that cross, in
-// O(lines x log switches).
-func (r *rows) crossings() int64 {
-	total := int64(0)
-	index := make([]int32, len(r.place))
-	var ends []int32
-	for i := 1; i < len(r.rows); i++ {
-		for k, s := range r.rows[i] {
-			index[s] = int32(k)
-		}
-		tree := make([]int64, len(r.rows[i])+1) // Fenwick's, of ends so far
-		seen := int64(0)
-		for _, s := range r.rows[i-1] {
-			ends = ends[:0]
-			for _, t := range r.near[r.split[s]:r.start[s+1]] {
-				ends = append(ends, index[t])
-			}
-			for _, e := range ends {
-				notRight := int64(0)
-				for k := e + 1; k > 0; k &= k - 1 {
-					notRight += tree[k]
-				}
-				total += seen - notRight
-			}
-			for _, e := range ends {
-				for k := e + 1; int(k) < len(tree); k += k & -k {
-					tree[k]++
-				}
-				seen++
-			}
-		}
-	}
-	return total
 }

@@ -493,38 +493,6 @@ func TestPods(t *testing.T) {
 	}
 }
 
-// TestCrossings counts against trying all pairs of lines.
-func TestCrossings(t *testing.T) {
-	random, err := gen.Irregular(gen.IrregularSpec{Switches: 40, Degree: 5, Hosts: 40, Seed: 11})
-	f := made(t, random, err)
-	l := arrange(&Input{State: &state.State{Fabric: f}})
-	level := distances(f)
-	r := newRows(f, level, l.edges)
-	want := int64(0)
-	for i, e := range l.edges {
-		for _, g := range l.edges[:i] {
-			if level[e.a] > level[e.b] {
-				e.a, e.b = e.b, e.a
-			}
-			if level[g.a] > level[g.b] {
-				g.a, g.b = g.b, g.a
-			}
-			if level[e.a] == level[g.a] && level[e.b] == level[e.a]+1 && level[g.b] == level[g.a]+1 &&
-				(r.place[e.a]-r.place[g.a])*(r.place[e.b]-r.place[g.b]) < 0 {
-				want++
-			}
-		}
-	}
-	if got := r.crossings(); got != want {
-		t.Errorf("%d crossings, want %d", got, want)
-	}
-	before := r.crossings()
-	r.untangle()
-	if after := r.crossings(); after >= before {
-		t.Errorf("%d crossings after barycentres, %d before", after, before)
-	}
-}
-
 func TestViewErrors(t *testing.T) {
 	all := inputs(t)
 	none := copyOf(all["cube"])
