@@ -8,34 +8,19 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// The report of GitLab's Code Quality (Code Quality report format, docs.gitlab.com), a
-// subset of the Code Climate specification.
-type (
-	codeQuality struct {
-		Description string              `json:"description"`
-		CheckName   string              `json:"check_name"`
-		Fingerprint string              `json:"fingerprint"`
-		Severity    string              `json:"severity"`
-		Location    codeQualityLocation `json:"location"`
-	}
-	codeQualityLocation struct {
-		Path  string           `json:"path"`
-		Lines codeQualityLines `json:"lines"`
-	}
-	codeQualityLines struct {
-		Begin int `json:"begin"`
-	}
-)
-
 var codeQualitySeverity = map[verify.Severity]string{verify.Note: "info", verify.Warning: "minor", verify.Error: "critical"}
 
-// CodeQuality prints a result as a report of GitLab's Code Quality. Errors are critical,
+// CodeQuality prints a result as a report of GitLab's Code Quality (Code Quality report
+// format, docs.gitlab.com), a subset of the Code Climate specification. Errors are critical,
 // warnings minor and notes info; what is undecided is major. Findings that are waived are left out, since the form
 // has no way to say so. There are at most as many as in SARIF, the gravest first.
 func CodeQuality(w io.Writer, r *verify.Result, opt Options) error {
-	list := []codeQuality{}
+	list := []object{}
 	add := func(message, rule, print, severity, file string, line int) {
-		list = append(list, codeQuality{message, rule, print, severity, codeQualityLocation{filepath.ToSlash(filepath.Clean(file)), codeQualityLines{line}}})
+		list = append(list, object{
+			"description": message, "check_name": rule, "fingerprint": print, "severity": severity,
+			"location": object{"path": filepath.ToSlash(filepath.Clean(file)), "lines": object{"begin": line}},
+		})
 	}
 	for _, u := range r.Undecided {
 		add(undecided(u), u.Rule, undecidedPrint(u), "major", opt.subject(), 1)

@@ -78,23 +78,7 @@ func Markdown(w io.Writer, r *verify.Result, opt Options) error {
 }
 
 // literal makes text that a Markdown table shows as it is.
-func literal(s string) string {
-	var b strings.Builder
-	for _, c := range s {
-		switch c {
-		case '&':
-			b.WriteString("&amp;")
-		case '<':
-			b.WriteString("&lt;")
-		case '>':
-			b.WriteString("&gt;")
-		case '\n', '\r':
-			b.WriteByte(' ')
-		case '\\', '`', '*', '_', '[', ']', '|', '~', '#', '!', '@':
-			fmt.Fprintf(&b, "&#%d;", c)
-		default:
-			b.WriteRune(c)
-		}
-	}
-	return b.String()
-}
+func literal(s string) string { return literals.Replace(s) }
+
+var literals = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "\n", " ", "\r", " ", `\`, "&#92;", "`", "&#96;", "*", "&#42;",
+	"_", "&#95;", "[", "&#91;", "]", "&#93;", "|", "&#124;", "~", "&#126;", "#", "&#35;", "!", "&#33;", "@", "&#64;")

@@ -11,107 +11,8 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// The part of SARIF 2.1.0 (OASIS, sections 3.13 to 3.57) that findings need.
-type (
-	sarifLog struct {
-		Schema  string     `json:"$schema"`
-		Version string     `json:"version"`
-		Runs    []sarifRun `json:"runs"`
-	}
-	sarifRun struct {
-		Tool      sarifTool       `json:"tool"`
-		Calls     []sarifCall     `json:"invocations,omitempty"`
-		Artifacts []sarifArtifact `json:"artifacts"`
-		Results   []sarifResult   `json:"results"`
-	}
-	sarifCall struct {
-		Successful bool          `json:"executionSuccessful"`
-		Notes      []sarifNotice `json:"toolExecutionNotifications"`
-	}
-	sarifNotice struct {
-		Level   string        `json:"level"`
-		Message sarifText     `json:"message"`
-		Rule    *sarifRuleRef `json:"associatedRule,omitempty"`
-	}
-	sarifRuleRef struct {
-		ID string `json:"id"`
-	}
-	sarifTool struct {
-		Driver sarifDriver `json:"driver"`
-	}
-	sarifDriver struct {
-		Name            string      `json:"name"`
-		InformationURI  string      `json:"informationUri"`
-		SemanticVersion string      `json:"version,omitempty"`
-		Rules           []sarifRule `json:"rules"`
-	}
-	sarifRule struct {
-		ID      string       `json:"id"`
-		Short   sarifText    `json:"shortDescription"`
-		Full    sarifText    `json:"fullDescription"`
-		Help    sarifText    `json:"help"`
-		Default sarifDefault `json:"defaultConfiguration"`
-	}
-	sarifDefault struct {
-		Level string `json:"level"`
-	}
-	sarifText struct {
-		Text string `json:"text"`
-	}
-	sarifArtifact struct {
-		Location sarifURI `json:"location"`
-	}
-	sarifURI struct {
-		URI string `json:"uri"`
-	}
-	sarifResult struct {
-		RuleID       string             `json:"ruleId"`
-		RuleIndex    int                `json:"ruleIndex"`
-		Kind         string             `json:"kind,omitempty"`
-		Level        string             `json:"level"`
-		Message      sarifText          `json:"message"`
-		Locations    []sarifLocation    `json:"locations"`
-		CodeFlows    []sarifCodeFlow    `json:"codeFlows,omitempty"`
-		Fingerprints map[string]string  `json:"partialFingerprints"`
-		Suppressions []sarifSuppression `json:"suppressions,omitempty"`
-		Properties   sarifProperties    `json:"properties"`
-	}
-	sarifSuppression struct {
-		Kind          string `json:"kind"`
-		Status        string `json:"status"`
-		Justification string `json:"justification"`
-	}
-	sarifProperties struct {
-		LID   int   `json:"lid"`
-		Count int64 `json:"count"`
-	}
-	sarifLocation struct {
-		Physical *sarifPhysical `json:"physicalLocation,omitempty"`
-		Logical  []sarifLogical `json:"logicalLocations,omitempty"`
-		Message  *sarifText     `json:"message,omitempty"`
-	}
-	sarifPhysical struct {
-		Artifact sarifURI    `json:"artifactLocation"`
-		Region   sarifRegion `json:"region"`
-	}
-	sarifRegion struct {
-		StartLine int `json:"startLine"`
-	}
-	sarifLogical struct {
-		Name      string `json:"name,omitempty"`
-		Qualified string `json:"fullyQualifiedName"`
-		Kind      string `json:"kind"`
-	}
-	sarifCodeFlow struct {
-		ThreadFlows []sarifThreadFlow `json:"threadFlows"`
-	}
-	sarifThreadFlow struct {
-		Locations []sarifStep `json:"locations"`
-	}
-	sarifStep struct {
-		Location sarifLocation `json:"location"`
-	}
-)
+// object is an object of JSON: its members are written in the order of their names.
+type object = map[string]any
 
 const (
 	sarifSchema = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -139,63 +40,81 @@ const (
 // to say whether there is a problem (3.27.9), and whose level must be none; since viewers
 // may hide those, it is a notification of the run as well.
 func SARIF(w io.Writer, r *verify.Result, opt Options) error {
-	run := sarifRun{
-		Tool:    sarifTool{Driver: sarifDriver{Name: "ibweave", InformationURI: projectURI, SemanticVersion: opt.Version}},
-		Results: make([]sarifResult, 0, min(len(r.Findings), maxResults)),
-	}
+	artifacts, rules, results := []object{}, []object{}, []object{}
 	for _, name := range []string{opt.Topology, opt.Tables} {
 		if name != "" {
-			run.Artifacts = append(run.Artifacts, sarifArtifact{sarifURI{fileURI(name)}})
+			artifacts = append(artifacts, object{"location": object{"uri": fileURI(name)}})
 		}
 	}
 	index := map[string]int{}
 	for i, rule := range opt.rules() {
 		index[rule.Name] = i
-		text := strings.TrimSpace(rule.Explain)
-		run.Tool.Driver.Rules = append(run.Tool.Driver.Rules, sarifRule{
-			ID:      rule.Name,
-			Short:   sarifText{cut(rule.Summary)},
-			Full:    sarifText{cut(text)},
-			Help:    sarifText{text},
-			Default: sarifDefault{rule.Severity.String()},
+		explain := strings.TrimSpace(rule.Explain)
+		rules = append(rules, object{
+			"id":                   rule.Name,
+			"shortDescription":     object{"text": cut(rule.Summary)},
+			"fullDescription":      object{"text": cut(explain)},
+			"help":                 object{"text": explain},
+			"defaultConfiguration": object{"level": rule.Severity.String()},
 		})
 	}
-	var notices []sarifNotice
+	var notices []object
 	for _, u := range r.Undecided {
-		run.Results = append(run.Results, sarifUndecided(u, index, &opt))
-		notices = append(notices, sarifNotice{"warning", sarifText{undecided(u)}, &sarifRuleRef{u.Rule}})
+		message := object{"text": undecided(u)}
+		results = append(results, sarifUndecided(u, message, index, &opt))
+		notices = append(notices, object{"level": "warning", "message": message, "associatedRule": object{"id": u.Rule}})
 	}
 	for i := range r.Findings {
-		if len(run.Results) == maxResults {
-			notices = append(notices, sarifNotice{"warning", sarifText{fmt.Sprintf("%d more findings are left out", len(r.Findings)-i)}, nil})
+		if len(results) == maxResults {
+			message := object{"text": fmt.Sprintf("%d more findings are left out", len(r.Findings)-i)}
+			notices = append(notices, object{"level": "warning", "message": message})
 			break
 		}
-		run.Results = append(run.Results, sarifFinding(&r.Findings[i], index, &opt))
+		results = append(results, sarifFinding(&r.Findings[i], index, &opt))
 	}
+	driver := object{"name": "ibweave", "informationUri": projectURI, "rules": rules}
+	if opt.Version != "" {
+		driver["version"] = opt.Version
+	}
+	run := object{"tool": object{"driver": driver}, "artifacts": artifacts, "results": results}
 	if notices != nil {
-		run.Calls = []sarifCall{{true, notices}}
+		run["invocations"] = []object{{"executionSuccessful": true, "toolExecutionNotifications": notices}}
 	}
-	return viewerJSON(w, sarifLog{Schema: sarifSchema, Version: "2.1.0", Runs: []sarifRun{run}})
+	return viewerJSON(w, object{"$schema": sarifSchema, "version": "2.1.0", "runs": []object{run}})
 }
 
 // sarifUndecided is a rule that is undecided as a result. index is by rule.
-func sarifUndecided(u verify.Undecided, index map[string]int, opt *Options) sarifResult {
+func sarifUndecided(u verify.Undecided, message object, index map[string]int, opt *Options) object {
 	i, ok := index[u.Rule]
 	if !ok {
 		i = -1
 	}
 	print := undecidedPrint(u)
-	return sarifResult{
-		RuleID: u.Rule, RuleIndex: i, Kind: "open", Level: "none", Message: sarifText{undecided(u)},
-		Locations:    []sarifLocation{{Physical: &sarifPhysical{sarifURI{fileURI(opt.subject())}, sarifRegion{1}}}},
-		Fingerprints: map[string]string{"finding/v1": print, "finding/v2": print, "primaryLocationLineHash": print + ":1"},
+	return object{
+		"ruleId": u.Rule, "ruleIndex": i, "kind": "open", "level": "none", "message": message,
+		"locations":           []object{{"physicalLocation": physical(opt.subject(), 1)}},
+		"partialFingerprints": object{"finding/v1": print, "finding/v2": print, "primaryLocationLineHash": print + ":1"},
+		"properties":          object{"lid": 0, "count": 0},
 	}
 }
 
+// physical is a line of a file.
+func physical(file string, line int) object {
+	return object{"artifactLocation": object{"uri": fileURI(file)}, "region": object{"startLine": line}}
+}
+
+// logical is a switch or port, by GUID and number; its name may be "".
+func logical(name, qualified string) object {
+	at := object{"fullyQualifiedName": qualified, "kind": "resource"}
+	if name != "" {
+		at["name"] = name
+	}
+	return at
+}
+
 // sarifFinding is a finding as a result. index is by rule.
-func sarifFinding(f *verify.Finding, index map[string]int, opt *Options) sarifResult {
-	file, line := opt.place(f)
-	at := sarifLocation{Physical: &sarifPhysical{sarifURI{fileURI(file)}, sarifRegion{line}}}
+func sarifFinding(f *verify.Finding, index map[string]int, opt *Options) object {
+	var where []object
 	switch {
 	case len(f.Ports) > 0 && f.LID == 0:
 		for _, e := range f.Ports[:min(len(f.Ports), maxLogical)] {
@@ -207,37 +126,41 @@ func sarifFinding(f *verify.Finding, index map[string]int, opt *Options) sarifRe
 			if e.Label != "" { // for the technician; GUID and number are beside it
 				name = e.String()
 			}
-			at.Logical = append(at.Logical, sarifLogical{Name: name, Qualified: qualified, Kind: "resource"})
+			where = append(where, logical(name, qualified))
 		}
 	case f.Switch != 0:
-		at.Logical = []sarifLogical{{Qualified: f.Switch.String(), Kind: "resource"}}
+		where = []object{logical("", f.Switch.String())}
 	}
-	result := sarifResult{
-		RuleID: f.Rule, RuleIndex: index[f.Rule], Level: f.Severity.String(),
-		Message: sarifText{f.Message}, Locations: []sarifLocation{at},
-		Fingerprints: map[string]string{"finding/v1": fingerprint(f)},
-		Properties:   sarifProperties{LID: int(f.LID), Count: f.Count},
+	at := object{"physicalLocation": physical(opt.place(f))}
+	if where != nil {
+		at["logicalLocations"] = where
 	}
+	prints := object{"finding/v1": fingerprint(f)}
 	if f.Fingerprint != "" {
-		result.Fingerprints["finding/v2"] = f.Fingerprint
-		result.Fingerprints["primaryLocationLineHash"] = f.Fingerprint + ":1"
+		prints["finding/v2"], prints["primaryLocationLineHash"] = f.Fingerprint, f.Fingerprint+":1"
+	}
+	result := object{
+		"ruleId": f.Rule, "ruleIndex": index[f.Rule], "level": f.Severity.String(), "message": object{"text": f.Message},
+		"locations": []object{at}, "partialFingerprints": prints,
+		"properties": object{"lid": f.LID, "count": f.Count},
 	}
 	if f.Waiver != nil {
-		result.Suppressions = []sarifSuppression{{"external", "accepted", fmt.Sprintf("until %s: %s", f.Waiver.Until, f.Waiver.Reason)}}
+		why := fmt.Sprintf("until %s: %s", f.Waiver.Until, f.Waiver.Reason)
+		result["suppressions"] = []object{{"kind": "external", "status": "accepted", "justification": why}}
 	}
-	var steps []sarifStep
+	var steps []object
 	for _, h := range f.Witness[:min(len(f.Witness), maxSteps)] {
 		text := fmt.Sprintf("%s port %d VL %d", h, h.Port, h.VL)
 		if h.LID != 0 {
 			text += fmt.Sprintf(", to LID %d", h.LID)
 		}
-		steps = append(steps, sarifStep{sarifLocation{
-			Logical: []sarifLogical{{Name: h.Name.Text, Qualified: fmt.Sprintf("%s/%d", h.Switch, h.Port), Kind: "resource"}},
-			Message: &sarifText{text},
+		steps = append(steps, object{"location": object{
+			"logicalLocations": []object{logical(h.Name.Text, fmt.Sprintf("%s/%d", h.Switch, h.Port))},
+			"message":          object{"text": text},
 		}})
 	}
 	if steps != nil {
-		result.CodeFlows = []sarifCodeFlow{{[]sarifThreadFlow{{steps}}}}
+		result["codeFlows"] = []object{{"threadFlows": []object{{"locations": steps}}}}
 	}
 	return result
 }
