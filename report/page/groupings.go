@@ -34,29 +34,19 @@ func (r *rows) podsOf(f *fabric.Fabric, hosts [][]fabric.NodeID) (Grouping, bool
 	if r.below == 1 {
 		g.Name = "leaves"
 	}
-	var pods numbered[fabric.NodeID]
-	for _, row := range r.rows[:r.below] {
-		for _, s := range row {
-			k := pods.number(r.pods[s])
-			if k == len(g.Groups) {
-				g.Groups = append(g.Groups, Group{})
-			}
-			g.Groups[k].Nodes = append(g.Groups[k].Nodes, s)
-		}
+	for _, pod := range r.pods {
+		g.Groups = append(g.Groups, Group{Nodes: slices.Concat(pod...)})
 	}
-	planes := make(map[string]int)
 	for _, row := range r.rows[r.below:] {
-		last := -1
+		last := ""
 		for _, s := range row {
-			key := fmt.Sprint(r.lower[s])
-			k, ok := planes[key]
-			if !ok || k != last { // apart from the others: a box of all would be over what is between them
-				k = len(g.Groups)
+			// Apart from others of these cables: a box of all would be over what is between them.
+			if cables := fmt.Sprint(r.lower[s]); cables != last {
 				g.Groups = append(g.Groups, Group{})
-				planes[key] = k
+				last = cables
 			}
-			last = k
-			g.Groups[k].Nodes = append(g.Groups[k].Nodes, s)
+			plane := &g.Groups[len(g.Groups)-1]
+			plane.Nodes = append(plane.Nodes, s)
 		}
 	}
 	common := ""
@@ -70,10 +60,10 @@ func (r *rows) podsOf(f *fabric.Fabric, hosts [][]fabric.NodeID) (Grouping, bool
 	}
 	for k := range g.Groups {
 		x := &g.Groups[k]
-		if x.Name == "" || x.Name == common || names[x.Name] > 1 || len(x.Nodes) == 1 && k >= len(pods.list) {
+		if x.Name == "" || x.Name == common || names[x.Name] > 1 || len(x.Nodes) == 1 && k >= len(r.pods) {
 			switch {
-			case k >= len(pods.list):
-				x.Name = fmt.Sprintf("plane %d", k-len(pods.list)+1)
+			case k >= len(r.pods):
+				x.Name = fmt.Sprintf("plane %d", k-len(r.pods)+1)
 			case r.below == 1:
 				x.Name = fmt.Sprintf("leaf %d", k+1)
 			default:
@@ -203,27 +193,20 @@ func (l *layout) onTiles(r *rows, hosts [][]fabric.NodeID) bool {
 	if r.pods == nil || len(l.groupings) == 0 || r.below != len(r.rows)-1 {
 		return false
 	}
-	var pods numbered[fabric.NodeID]
-	var tiles [][][]fabric.NodeID // by pod and row
 	wide := 0
-	for i, row := range r.rows[:r.below] {
-		for _, s := range row {
-			k := pods.number(r.pods[s])
-			if k == len(tiles) {
-				tiles = append(tiles, make([][]fabric.NodeID, r.below))
-			}
-			tiles[k][i] = append(tiles[k][i], s)
-			wide = max(wide, len(tiles[k][i]))
+	for _, pod := range r.pods {
+		for _, row := range pod {
+			wide = max(wide, len(row))
 		}
 	}
 	width := float64(wide) * unit
 	gap := max(1.7*unit, 0.28*width)
 	height := gap * (float64(r.below) - 0.4)
-	columns := min(len(tiles), max(1, int(math.Round(math.Sqrt(1.7*float64(len(tiles))*height/width)))))
+	columns := min(len(r.pods), max(1, int(math.Round(math.Sqrt(1.7*float64(len(r.pods))*height/width)))))
 	stepX, stepY := width+max(2*unit, 0.08*width), height+max(2*unit, 0.35*height)
-	for k, tile := range tiles {
+	for k, pod := range r.pods {
 		left, bottom := float64(k%columns)*stepX, float64(k/columns)*stepY
-		for i, row := range tile {
+		for i, row := range pod {
 			spacing := width / float64(max(len(row), 1))
 			for j, s := range row {
 				x, y := left+(float64(j)+0.5)*spacing, bottom-float64(i)*gap

@@ -109,17 +109,16 @@ func (l *layout) onLevels(f *fabric.Fabric, level []int32, hosts [][]fabric.Node
 // rows is switches in levels, and their order.
 type rows struct {
 	rows [][]fabric.NodeID // by level, from the bottom
-	pod  []int32           // by switch: comes first in the order of a row; see findPods
-	// pods is by switch of the lowest rows, below of them, the first switch of its pod; nil where
-	// the tree does not fall into pods.
-	pods  []fabric.NodeID
+	// pods is by pod and row the switches of the lowest rows, below of them; nil where the tree does
+	// not fall into pods.
+	pods  [][][]fabric.NodeID
 	below int
 	lower [][]fabric.NodeID // by switch: its neighbours one level down
 }
 
 func newRows(f *fabric.Fabric, level []int32, edges []edge) *rows {
 	n := f.NumSwitches()
-	r := &rows{pod: make([]int32, n), lower: make([][]fabric.NodeID, n)}
+	r := &rows{lower: make([][]fabric.NodeID, n)}
 	r.rows = make([][]fabric.NodeID, slices.Max(level)+1)
 	for s := range fabric.NodeID(n) {
 		r.rows[level[s]] = append(r.rows[level[s]], s)
@@ -131,9 +130,6 @@ func newRows(f *fabric.Fabric, level []int32, edges []edge) *rows {
 		})
 	}
 	r.findPods(edges)
-	for _, row := range r.rows {
-		slices.SortStableFunc(row, func(a, b fabric.NodeID) int { return cmp.Compare(r.pod[a], r.pod[b]) })
-	}
 	for _, e := range edges {
 		for _, way := range [][2]fabric.NodeID{{e.a, e.b}, {e.b, e.a}} {
 			if level[way[0]]-level[way[1]] == 1 {
@@ -155,86 +151,63 @@ func (r *rows) findPods(edges []edge) {
 	if len(r.rows) > mostPodLevels {
 		return
 	}
-	n := len(r.pod)
-	at := make([]int32, n) // by switch: its row
-	rank := make([]int32, n)
-	next := int32(0)
+	n := len(r.lower)
+	all := slices.Concat(r.rows...)
+	at, rank := make([]int, n), make([]int32, n) // by switch: its row, and its place in all
 	for i, row := range r.rows {
 		for _, s := range row {
-			at[s] = int32(i)
-			rank[s] = next
-			next++
+			at[s] = i
 		}
 	}
-	byRow := make([][]edge, len(r.rows)) // by the upper row
-	for _, e := range edges {
-		upper := max(at[e.a], at[e.b])
-		byRow[upper] = append(byRow[upper], e)
+	for k, s := range all {
+		rank[s] = int32(k)
 	}
-	// Parts grow row by row: of each the switch with the lowest rank stands for it.
-	first := make([]fabric.NodeID, n)
-	for s := range first {
-		first[s] = fabric.NodeID(s)
-	}
-	find := func(s fabric.NodeID) fabric.NodeID {
-		for first[s] != s {
-			first[s] = first[first[s]]
-			s = first[s]
-		}
-		return s
-	}
-	parts := make([][]fabric.NodeID, len(r.rows)) // by row: by switch, its part up to there
+	joins := graph.NewUnionFind[int32](n)
+	parts := make([][]int32, len(r.rows)) // by row and switch: the lowest rank in its part up to there
 	for i := range r.rows {
-		for _, e := range byRow[i] {
-			a, b := find(e.a), find(e.b)
-			if rank[a] > rank[b] {
-				a, b = b, a
+		for _, e := range edges {
+			if max(at[e.a], at[e.b]) == i {
+				joins.Join(rank[e.a], rank[e.b])
 			}
-			first[b] = a
 		}
-		parts[i] = make([]fabric.NodeID, n)
-		for s := range parts[i] {
-			parts[i][s] = find(fabric.NodeID(s))
+		first := slices.Repeat([]int32{-1}, n) // by the rank that stands for a part
+		parts[i] = make([]int32, n)
+		for k, s := range all {
+			root := joins.Find(int32(k))
+			if first[root] < 0 {
+				first[root] = int32(k)
+			}
+			parts[i][s] = first[root]
 		}
 	}
-	for i := len(r.rows) - 2; i >= 0 && r.pods == nil; i-- {
-		count := 0
-		for _, row := range r.rows[:i+1] {
-			for _, s := range row {
-				if parts[i][s] == s {
-					count++
+	for i, row := range r.rows {
+		slices.SortStableFunc(row, func(a, b fabric.NodeID) int {
+			for _, part := range slices.Backward(parts[i:]) {
+				if c := cmp.Compare(part[a], part[b]); c != 0 {
+					return c
 				}
 			}
-		}
-		if count > 1 {
-			r.pods, r.below = parts[i], i+1
+			return 0
+		})
+	}
+	for i := len(r.rows) - 2; i >= 0 && r.pods == nil; i-- {
+		if slices.ContainsFunc(slices.Concat(r.rows[:i+1]...), func(s fabric.NodeID) bool { return parts[i][s] > 0 }) {
+			r.below = i + 1
+			r.listPods(parts[i])
 		}
 	}
-	// From the top down: a part comes where the part above it comes, then by rank.
-	above := make([]int32, n) // by the switch that stands for a part
-	for i := len(r.rows) - 1; i >= 0; i-- {
-		var list []fabric.NodeID
-		for s, p := range parts[i] {
-			if p == fabric.NodeID(s) && int(at[s]) <= i {
-				list = append(list, p)
+}
+
+// listPods fills in the pods; part is by switch what its pod has in common.
+func (r *rows) listPods(part []int32) {
+	var pods numbered[int32]
+	for i, row := range r.rows[:r.below] {
+		for _, s := range row {
+			k := pods.number(part[s])
+			if k == len(r.pods) {
+				r.pods = append(r.pods, make([][]fabric.NodeID, r.below))
 			}
+			r.pods[k][i] = append(r.pods[k][i], s)
 		}
-		order := func(p fabric.NodeID) int32 {
-			if i == len(r.rows)-1 {
-				return 0
-			}
-			return above[parts[i+1][p]]
-		}
-		slices.SortFunc(list, func(a, b fabric.NodeID) int {
-			return cmp.Or(cmp.Compare(order(a), order(b)), cmp.Compare(rank[a], rank[b]))
-		})
-		here := make([]int32, n)
-		for k, p := range list {
-			here[p] = int32(k)
-		}
-		for _, s := range r.rows[i] {
-			r.pod[s] = here[parts[i][s]]
-		}
-		above = here
 	}
 }
