@@ -138,36 +138,18 @@ func (d *drawing) drawBoxes(inside []float64) {
 	if b == nil {
 		return
 	}
-	names := make([]string, len(b.Groups))
-	for k, g := range b.Groups {
-		names[k] = strings.ToValidUTF8(g.Name, "\uFFFD")
-	}
-	brief := slices.Clone(names) // what tells those of as many words apart
-	alike := make(map[int][]int)
-	for k, name := range names {
-		words := len(separators.FindAllString(name, -1))
-		alike[words] = append(alike[words], k)
-	}
-	for _, list := range alike {
-		some := make([]string, len(list))
-		for i, k := range list {
-			some[i] = names[k]
-		}
-		for i, name := range distinct(some) {
-			brief[list[i]] = name
-		}
-	}
 	const pad = 3
 	for k, g := range b.Groups {
 		if len(g.Nodes) == 0 {
 			continue
 		}
 		low, high := d.at(Point{b.low[k].X, b.high[k].Y}), d.at(Point{b.high[k].X, b.low[k].Y})
+		name := strings.ToValidUTF8(g.Name, "\uFFFD")
 		frame := rectangle(low.X-pad, low.Y-pad, high.X+pad, high.Y+pad)
 		wide := high.X - low.X
 		if !b.shut[k] {
 			d.Outline(frame, Pen{Color: t.unused, Width: 0.8})
-			d.write(d.fitted(names[k], nameSize, max(wide, 40)), Point{low.X, high.Y + pad + 2}, Bottom, t.muted, false)
+			d.write(d.fitted(name, nameSize, max(wide, 40)), Point{low.X, high.Y + pad + 2}, Bottom, t.muted, false)
 			continue
 		}
 		c := color.Color(blend(t.ground, t.host, 0.3))
@@ -177,12 +159,8 @@ func (d *drawing) drawBoxes(inside []float64) {
 		d.Fill(frame, t.ground)
 		d.Fill(frame, c)
 		d.Outline(frame, Pen{Color: t.node, Width: 0.8})
-		words := names[k]
-		if d.TextWidth(Text{Words: words, Size: nameSize}) > wide {
-			words = d.fitted(brief[k], nameSize, wide)
-		}
 		if wide > 10 && high.Y-low.Y > nameSize {
-			d.write(words, Point{(low.X + high.X) / 2, (low.Y + high.Y) / 2}, Middle, t.ink, true)
+			d.write(d.fitted(name, nameSize, wide), Point{(low.X + high.X) / 2, (low.Y + high.Y) / 2}, Middle, t.ink, true)
 		}
 	}
 }

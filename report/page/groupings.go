@@ -78,13 +78,13 @@ func (r *rows) podsOf(f *fabric.Fabric, hosts [][]fabric.NodeID) (Grouping, bool
 	return g, len(g.Groups) > 1
 }
 
-// sharedName is what the names of nodes have in common, in whole words: what they end with,
-// else what they begin with; "" for nothing.
-func sharedName(f *fabric.Fabric, nodes []fabric.NodeID) string {
-	const separators = " :;/_,.-"
-	head, tail := f.Name(nodes[0]).Text, f.Name(nodes[0]).Text
-	for _, n := range nodes[1:] {
-		name := f.Name(n).Text
+// separators stand between the words of names.
+const separators = " :;/_,.-"
+
+// shared is what all names begin with and what they end with, in whole words.
+func shared(names []string) (head, tail string) {
+	head, tail = names[0], names[0]
+	for _, name := range names[1:] {
 		i := 0
 		for i < min(len(head), len(name)) && head[i] == name[i] {
 			i++
@@ -94,18 +94,27 @@ func sharedName(f *fabric.Fabric, nodes []fabric.NodeID) string {
 			tail = tail[1:]
 		}
 	}
-	if len(nodes) == 1 {
-		return head
+	if i := strings.IndexAny(tail, separators); i >= 0 {
+		return head[:strings.LastIndexAny(head, separators)+1], tail[i:]
 	}
-	if i := strings.IndexAny(tail, separators); i >= 0 && tail[i] != '.' { // a domain names no group
-		tail = tail[i:]
-	} else {
+	return head[:strings.LastIndexAny(head, separators)+1], ""
+}
+
+// sharedName is what the names of nodes have in common: what they end with, else what they begin
+// with; "" for nothing.
+func sharedName(f *fabric.Fabric, nodes []fabric.NodeID) string {
+	names := make([]string, len(nodes))
+	for i, n := range nodes {
+		names[i] = f.Name(n).Text
+	}
+	if len(names) == 1 {
+		return names[0]
+	}
+	head, tail := shared(names)
+	if strings.HasPrefix(tail, ".") { // a domain names no group
 		tail = ""
 	}
-	if tail = strings.Trim(tail, separators); tail != "" {
-		return strings.ToValidUTF8(tail, "\uFFFD")
-	}
-	return strings.ToValidUTF8(strings.Trim(head[:strings.LastIndexAny(head, separators)+1], separators), "\uFFFD")
+	return strings.ToValidUTF8(cmp.Or(strings.Trim(tail, separators), strings.Trim(head, separators)), "\uFFFD")
 }
 
 // of is by node the index of its group, -1 for none.

@@ -3,57 +3,13 @@ package page
 import (
 	"image/color"
 	"math"
-	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
 )
 
 // nameSize is the size of the font of names.
 const nameSize = 8
-
-// separators stand between the words of names.
-var separators = regexp.MustCompile(`[\s:;,/_.-]+`)
-
-// distinct shortens names in the middle and at their ends: words that all of them share become "…", like
-// distinct of data.js. Names of different numbers of words stay as they are.
-func distinct(names []string) []string {
-	type name struct{ words, gaps []string } // gap i is behind word i
-	list := make([]name, len(names))
-	for i, s := range names {
-		list[i] = name{separators.Split(s, -1), append(separators.FindAllString(s, -1), "")}
-		if len(list[i].words) != len(list[0].words) {
-			return names
-		}
-	}
-	if len(names) < 2 {
-		return names
-	}
-	same := make([]bool, len(list[0].words))
-	for k := range same {
-		same[k] = !slices.ContainsFunc(list, func(n name) bool { return n.words[k] != list[0].words[k] })
-	}
-	short := make([]string, len(names))
-	for i, n := range list {
-		var b strings.Builder
-		for k, word := range n.words {
-			switch {
-			case !same[k]:
-				b.WriteString(word)
-				if k+1 < len(same) && !same[k+1] {
-					b.WriteString(n.gaps[k])
-				}
-			case k == 0 || !same[k-1]:
-				b.WriteString("…")
-			}
-		}
-		if short[i] = strings.Trim(b.String(), "…"); short[i] == "" {
-			short[i] = names[i]
-		}
-	}
-	return short
-}
 
 // fitted is words with dots in their middle where they are wider than they may be.
 func (d *drawing) fitted(words string, size, most float64) string {
@@ -146,22 +102,25 @@ func (d *drawing) drawNames() {
 	}
 }
 
-// inRoom is the names of a row that fit: whole, or what tells them apart, or that with dots in the
-// middle; nil where there is no room.
+// inRoom is the names of a row that fit: whole, or without what all begin and end with, with dots in
+// the middle where that is too long; nil where there is no room.
 func (d *drawing) inRoom(names []string, room float64) []string {
-	for _, list := range [][]string{names, distinct(names)} {
-		if !slices.ContainsFunc(list, func(s string) bool { return d.TextWidth(Text{Words: s, Size: nameSize}) > room }) {
-			return list
+	wide := func(name string) bool { return d.TextWidth(Text{Words: name, Size: nameSize}) > room }
+	if slices.ContainsFunc(names, wide) {
+		head, tail := shared(names)
+		for i, name := range names {
+			if len(name) > len(head)+len(tail) {
+				names[i] = name[len(head) : len(name)-len(tail)]
+			}
 		}
 	}
-	if room < 5*nameSize {
+	if room < 5*nameSize && slices.ContainsFunc(names, wide) {
 		return nil
 	}
-	list := slices.Clone(distinct(names))
-	for i, s := range list {
-		list[i] = d.fitted(s, nameSize, room)
+	for i, name := range names {
+		names[i] = d.fitted(name, nameSize, room)
 	}
-	return list
+	return names
 }
 
 // drawName writes the name of a node above or below it, on the other side where there is a name.

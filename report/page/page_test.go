@@ -501,7 +501,7 @@ func TestViewErrors(t *testing.T) {
 		in         *Input
 		view, want string
 	}{
-		{all["cube"], "path:host 0,0,0/1,absent", `no node with a LID is called "absent"`},
+		{all["cube"], "path:host 0,0,0/1,absent", `no node is called "absent"`},
 		{all["cube"], "path:0xffff,1", `"0xffff"`},
 		{all["cube"], "path:60000,1", "no port has LID 60000"},
 		{all["cube"], "path:switch 0,0,0,host 0,0,0/1", "a path starts at a host"},
@@ -511,7 +511,7 @@ func TestViewErrors(t *testing.T) {
 		{all["torus with a loop"], "credit-loop:2", "1 are known"},
 		{&none, "path:1,2", "no forwarding tables"},
 		{&none, "fan:1", "no forwarding tables"},
-		{all["cube"], "fan:absent", `no node with a LID is called "absent"`},
+		{all["cube"], "fan:absent", `no node is called "absent"`},
 		{all["cube"], "boxes:pods", `"pods" is no grouping of the drawing, which has none`},
 		{all["fat tree"], "boxes:racks", `"racks" is no grouping of the drawing, which has pods`},
 		{all["fat tree"], "boxes:pods,pod 99", `none of the pods is called "pod 99"`},

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/names"
 	"github.com/ibweave/ibweave/mft"
 )
 
@@ -246,42 +247,35 @@ func (p *Picture) showFan(name string) error {
 	return nil
 }
 
-// endPort finds a port by the name of its node, its or the node's GUID, or its LID.
-func (p *Picture) endPort(name string) (fabric.PortID, error) {
+// endPort finds a port by its LID or GUID, or by what names.Find takes for one node.
+func (p *Picture) endPort(text string) (fabric.PortID, error) {
 	f := p.Fabric
-	if n, err := strconv.ParseUint(name, 10, 16); err == nil {
+	if n, err := strconv.ParseUint(text, 10, 16); err == nil {
 		if at := f.LIDPort(fabric.LID(n)); at != fabric.NoPort {
 			return at, nil
 		}
 		return 0, fmt.Errorf("no port has LID %d", n)
 	}
-	guid, err := fabric.ParseGUID(name)
-	isGUID := err == nil
-	var found []fabric.PortID
-	for n := range fabric.NodeID(f.NumNodes()) {
-		x := f.Node(n)
-		byNode := f.Name(n).Text == name || isGUID && x.GUID == guid
-		if f.IsSwitch(n) {
-			if byNode {
-				found = append(found, f.Port(n, 0))
-			}
-			continue
-		}
-		for num := range x.NumPorts {
-			at := f.Port(n, num+1)
-			if f.Peer(at) != fabric.NoPort && f.LID(at) != 0 && (byNode || isGUID && f.PortGUID(at) == guid) {
-				found = append(found, at)
-				break
-			}
+	if guid, err := fabric.ParseGUID(text); err == nil {
+		if i := slices.IndexFunc(f.CAPorts(), func(at fabric.PortID) bool { return f.PortGUID(at) == guid }); i >= 0 {
+			return f.CAPorts()[i], nil
 		}
 	}
+	nodes, err := names.Find(f, text)
 	switch {
-	case len(found) == 0:
-		return 0, fmt.Errorf("no node with a LID is called %q", name)
-	case len(found) > 1:
-		return 0, fmt.Errorf("%d nodes are called %q; use a GUID or LID", len(found), name)
+	case err != nil:
+		return 0, err
+	case len(nodes) > 1:
+		return 0, fmt.Errorf("%d nodes are called %q; use a GUID or LID", len(nodes), text)
+	case f.IsSwitch(nodes[0]):
+		return f.PortBase(nodes[0]), nil
 	}
-	return found[0], nil
+	for at := range f.Cabled(nodes[0]) {
+		if f.LID(at) != 0 {
+			return at, nil
+		}
+	}
+	return 0, fmt.Errorf("%s has no port with a LID and a cable", f.Name(nodes[0]))
 }
 
 // showGroup marks the masks of a group.
