@@ -3,7 +3,6 @@ package jobs
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"math"
 	"math/bits"
 	"slices"
@@ -63,41 +62,24 @@ func (t *Traffic) Demand(ctx context.Context) (*lft.Demand, error) {
 	f := t.f
 	d := &lft.Demand{To: make([][]lft.Flow, int(f.MaxLID())+1)}
 	host := make([]uint64, f.NumPorts()) // by PortID of both ends of the cables of hosts
-	from := make([]int64, f.NumSwitches())
+	c := t.newCounter(f.NumSwitches())
 	total := uint64(0)
 	for _, j := range t.jobs {
-		senders := t.senders(j)
-		leaf := make([]fabric.NodeID, len(j.ends))
-		for i, p := range j.ends {
-			leaf[i] = f.PeerSwitch(p)
-		}
 		for dst, to := range j.ends {
-			if err := ctx.Err(); err != nil {
+			lids := uint64(t.lids(to))
+			if err := c.count(ctx, j, dst, func(src int, amount int64) int32 {
+				host[j.ends[src]] += uint64(amount) * lids
+				host[f.Peer(to)] += uint64(amount) * lids
+				total += uint64(amount) * lids
+				return int32(f.PeerSwitch(j.ends[src]))
+			}); err != nil {
 				return nil, err
 			}
-			lids := uint64(t.lids(to))
-			left, sum := (scale*mostBytes-total)/lids, uint64(0) // to each LID
-			var list []fabric.NodeID
-			for src, amount := range senders(dst) {
-				if uint64(amount) > left-sum {
-					return nil, fmt.Errorf("%s and the jobs before it send more than %d bytes; want smaller sizes or weights", j.name, int64(mostBytes))
-				}
-				sum += uint64(amount)
-				host[j.ends[src]] += uint64(amount) * lids
-				s := leaf[src]
-				if from[s] == 0 {
-					list = append(list, s)
-				}
-				from[s] += amount
-			}
-			total += sum * lids
-			host[f.Peer(to)] += sum * lids
 			var flows []lft.Flow
-			for _, s := range list {
-				if s != leaf[dst] {
-					flows = append(flows, lft.Flow{From: s, Amount: from[s]})
+			for _, s := range c.list {
+				if s := fabric.NodeID(s); s != f.PeerSwitch(to) {
+					flows = append(flows, lft.Flow{From: s, Amount: c.sum[s]})
 				}
-				from[s] = 0
 			}
 			for lid := range f.LIDs(to) {
 				d.To[lid] = append(d.To[lid], flows...)

@@ -101,9 +101,12 @@ func Read(name string, open func(name string) ([]byte, error)) (*File, error) {
 	r := &reader{file: file, name: name, open: open, x: &File{text: file, root: root}, slurm: make(map[string]slurmJob)}
 	var list *yaml.Node
 	err = file.Mapping(root, map[string]func(*yaml.Node) error{
-		"slurm":      r.slurmFile,
-		"background": r.background,
-		"jobs":       func(n *yaml.Node) error { list = n; return nil },
+		"slurm": r.slurmFile,
+		"background": func(n *yaml.Node) error {
+			r.x.background, err = r.number(n, "the part of all bytes that is background,", 0, 0.99)
+			return err
+		},
+		"jobs": func(n *yaml.Node) error { list = n; return nil },
 	})
 	if err != nil {
 		return nil, err
@@ -142,14 +145,13 @@ type reader struct {
 	asked bool                // a file of Slurm was named
 }
 
-// background reads a part of all bytes.
-func (r *reader) background(n *yaml.Node) error {
+// number reads a number in a range.
+func (r *reader) number(n *yaml.Node, what string, least, most float64) (float64, error) {
 	v, err := strconv.ParseFloat(n.Value, 64)
-	if n.Kind != yaml.ScalarNode || err != nil || !(v >= 0 && v <= 0.99) {
-		return r.file.Fail(n, "%s; want the part of all bytes that is background, from 0 to 0.99", yamlfile.KindName(n))
+	if n.Kind != yaml.ScalarNode || err != nil || !(v >= least && v <= most) {
+		return 0, r.file.Fail(n, "%s; want %s from %g to %g", yamlfile.KindName(n), what, least, most)
 	}
-	r.x.background = v
-	return nil
+	return v, nil
 }
 
 // job reads one job.
@@ -237,7 +239,7 @@ func (r *reader) pattern(n *yaml.Node) (p pattern, err error) {
 			return err
 		},
 		"size":   func(n *yaml.Node) error { size, err = r.size(n); return err },
-		"weight": func(n *yaml.Node) error { weight, err = r.weight(n); return err },
+		"weight": func(n *yaml.Node) error { weight, err = r.number(n, "a weight", minWeight, maxWeight); return err },
 		"file":   func(n *yaml.Node) error { file, err = r.one(n, "the name of a file"); return err },
 		"to":     func(n *yaml.Node) error { p.to, err = r.lists(n); return err },
 	}); err != nil {
@@ -290,13 +292,4 @@ func ParseSize(text string) (float64, bool) {
 	v, err := strconv.ParseFloat(m[1], 64)
 	v *= map[string]float64{"": 1, "k": 1 << 10, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}[m[2]]
 	return v, err == nil && v > 0 && v <= maxSize
-}
-
-// weight reads how often a pattern runs.
-func (r *reader) weight(n *yaml.Node) (float64, error) {
-	v, err := strconv.ParseFloat(n.Value, 64)
-	if n.Kind != yaml.ScalarNode || err != nil || !(v >= minWeight && v <= maxWeight) {
-		return 0, r.file.Fail(n, "%s; want a weight from %g to %g", yamlfile.KindName(n), minWeight, maxWeight)
-	}
-	return v, nil
 }

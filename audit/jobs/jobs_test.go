@@ -650,7 +650,7 @@ func TestMatrix(t *testing.T) {
 		"from,to,count,bytes\n2,0,9,5\n0,2,9,7\n2,0,1,1\n1,1,1,1\n": "0>2:7 2>0:6",
 		"\"src\" \"dst\" \"bytes\"\n0 1 8\n":                        "0>1:8",
 		"0":                                                         "",
-		"1,2\n3":                                                    "m:2: 1 numbers; want 2 as in the first line",
+		"1,2\n3":                                                    "m:2: 1 cells; want 2 as in the first line",
 		"1,2\n3,4\n5,6\n":                                           "m:3: more than 2 ranks",
 		"1,2\n":                                                     "m:1: a matrix of 1 rows and 2 columns",
 		"1,,2\n":                                                    "m:1: \"\"; want a number",
@@ -663,7 +663,7 @@ func TestMatrix(t *testing.T) {
 		"src,dst,bytes\n0,1,1e-9\n1.0,0,3e-9\n":           "0>1:1e-09 1>0:3e-09",
 		"src,dst,bytes\n0,1,1\n1.9,2,1\n":                 "m:3: \"1.9\"; want the number of a rank, a whole number from 0 to 65535",
 		"src,dst,bytes\n0,2.5,1\n":                        "m:2: \"2.5\"; want the number of a rank",
-		"src,dst,bytes\n1,1\n":                            "m:2: 2 cells; want 3 as in the head",
+		"src,dst,bytes\n1,1\n":                            "m:2: 2 cells; want 3 as in the first line",
 	} {
 		m, err := jobs.ReadMatrix("m", []byte(text))
 		var got []string

@@ -446,32 +446,17 @@ func (t *Traffic) fillMatrix(ctx context.Context, r *Result, rows *Rows) error {
 		row = func(p fabric.PortID) int32 { return rows.Of[t.f.PeerSwitch(p)] }
 	}
 	cells := make(map[[2]int32]int64)
-	into := make([]int64, len(rows.Names)) // of one receiver, by row; 0 between receivers
-	total := 0.0
+	c := t.newCounter(len(rows.Names))
 	for _, j := range t.jobs {
 		sum := int64(0)
-		senders := t.senders(j)
 		for dst, to := range j.ends {
-			if err := ctx.Err(); err != nil {
+			lids := int64(t.lids(to))
+			if err := c.count(ctx, j, dst, func(src int, _ int64) int32 { return row(j.ends[src]) }); err != nil {
 				return err
 			}
-			lids := int64(t.lids(to))
-			var touched []int32
-			for src, amount := range senders(dst) {
-				from := row(j.ends[src])
-				if into[from] == 0 {
-					touched = append(touched, from)
-				}
-				if total += float64(float64(amount)*float64(lids)) / scale; total > mostBytes {
-					return fmt.Errorf("%s and the jobs before it send more than %d bytes; want smaller sizes or weights", j.name, int64(mostBytes))
-				}
-				amount *= lids
-				into[from] += amount
-				sum += amount
-			}
-			for _, from := range touched {
-				cells[[2]int32{from, row(to)}] += into[from]
-				into[from] = 0
+			for _, from := range c.list {
+				cells[[2]int32{from, row(to)}] += c.sum[from] * lids
+				sum += c.sum[from] * lids
 			}
 		}
 		r.Jobs = append(r.Jobs, Job{Job: j.name, Hosts: len(j.hosts), Ranks: j.ranks, Bytes: float64(sum) / scale})
@@ -487,6 +472,42 @@ func (t *Traffic) fillMatrix(ctx context.Context, r *Result, rows *Rows) error {
 	}
 	r.addBackground(t, row, len(rows.Names), bytes)
 	r.Matrix = newMatrix(rows, bytes)
+	return nil
+}
+
+// counter adds up what one port gets by the rows or switches that send it.
+type counter struct {
+	t     *Traffic
+	sum   []int64 // by number: units to each LID
+	list  []int32 // the numbers with a sum
+	bytes float64 // of all that was counted
+}
+
+func (t *Traffic) newCounter(numbers int) *counter {
+	return &counter{t: t, sum: make([]int64, numbers)}
+}
+
+// count adds up what a job sends to one of its ports; of gives the number of a sender. Errors are that of
+// ctx, and that all that was counted is too much.
+func (c *counter) count(ctx context.Context, j *flows, dst int, of func(src int, amount int64) int32) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	for _, k := range c.list {
+		c.sum[k] = 0
+	}
+	c.list = c.list[:0]
+	lids := float64(c.t.lids(j.ends[dst]))
+	for src, amount := range c.t.senders(j)(dst) {
+		if c.bytes += float64(float64(amount)*lids) / scale; c.bytes > mostBytes {
+			return fmt.Errorf("%s and the jobs before it send more than %d bytes; want smaller sizes or weights", j.name, int64(mostBytes))
+		}
+		k := of(src, amount)
+		if c.sum[k] == 0 {
+			c.list = append(c.list, k)
+		}
+		c.sum[k] += amount
+	}
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -32,28 +33,26 @@ func (r *reader) matrix(file word) (*traffic.Matrix, error) {
 // from it; or lines of a sender, a receiver and an amount under a head that calls the columns so.
 // Between numbers are commas, semicolons, tabs or blanks. Errors are *fabric.ParseError.
 func ReadMatrix(name string, data []byte) (*traffic.Matrix, error) {
-	m := &matrixReader{name: name}
+	m := &matrixReader{}
+	number := 0
 	for line := range strings.Lines(string(data)) {
-		m.line++
-		m.text = strings.TrimRight(line, "\r\n")
-		if m.line == 1 {
-			m.text = strings.TrimPrefix(m.text, "\ufeff")
-		}
-		plain, _, _ := strings.Cut(m.text, "#")
+		number++
+		line = strings.TrimRight(strings.TrimPrefix(line, "\ufeff"), "\r\n")
+		plain, _, _ := strings.Cut(line, "#")
 		if plain = strings.TrimSpace(plain); plain == "" {
 			continue
 		}
 		if err := m.add(cells(plain)); err != nil {
-			return nil, &fabric.ParseError{File: name, Line: m.line, Text: shorten(m.text), Err: err}
+			return nil, &fabric.ParseError{File: name, Line: number, Text: shorten(line), Err: err}
 		}
 	}
 	switch {
 	case m.triples == nil && m.rows != m.columns:
-		return nil, &fabric.ParseError{File: name, Line: m.line, Err: fmt.Errorf("a matrix of %d rows and %d columns; want as many rows as columns", m.rows, m.columns)}
-	case m.ranks() == 0:
+		return nil, &fabric.ParseError{File: name, Line: number, Err: fmt.Errorf("a matrix of %d rows and %d columns; want as many rows as columns", m.rows, m.columns)}
+	case m.ranks == 0:
 		return nil, &fabric.ParseError{File: name, Err: errors.New("no numbers; want a communication matrix")}
 	}
-	return traffic.NewMatrix(m.ranks(), m.entries), nil
+	return traffic.NewMatrix(m.ranks, m.entries), nil
 }
 
 // shorten cuts a line behind its first 200 bytes, for an error.
@@ -81,20 +80,10 @@ func cells(line string) []string {
 
 // matrixReader reads a matrix by lines.
 type matrixReader struct {
-	name          string
-	line          int
-	text          string
 	rows, columns int
 	triples       *[3]int // columns of sender, receiver and amount; nil for a dense matrix
-	most          int32   // highest rank of triples
+	ranks         int     // of triples, one more than the highest
 	entries       []traffic.Entry
-}
-
-func (m *matrixReader) ranks() int {
-	if m.triples != nil {
-		return int(m.most) + min(1, len(m.entries))
-	}
-	return m.rows
 }
 
 // heads is what columns of triples may be called.
@@ -106,19 +95,29 @@ var heads = [3][]string{
 
 // add reads one line.
 func (m *matrixReader) add(list []string) error {
-	if m.rows == 0 && m.triples == nil {
+	if m.columns == 0 {
+		m.columns = len(list)
 		if m.head(list) {
 			return nil
 		}
-		m.columns = len(list)
 	}
-	if m.triples != nil {
-		return m.triple(list)
-	}
-	if len(list) != m.columns {
-		return fmt.Errorf("%d numbers; want %d as in the first line", len(list), m.columns)
-	}
-	if m.columns > maxMatrix || m.rows == m.columns {
+	switch {
+	case len(list) != m.columns:
+		return fmt.Errorf("%d cells; want %d as in the first line", len(list), m.columns)
+	case m.triples != nil:
+		src, err := rank(list[m.triples[0]])
+		if err != nil {
+			return err
+		}
+		dst, err := rank(list[m.triples[1]])
+		if err != nil {
+			return err
+		}
+		amount, err := amount(list[m.triples[2]])
+		m.ranks = max(m.ranks, int(src)+1, int(dst)+1)
+		m.entries = append(m.entries, traffic.Entry{Src: src, Dst: dst, Amount: amount})
+		return err
+	case m.columns > maxMatrix || m.rows == m.columns:
 		return fmt.Errorf("more than %d ranks; want as many rows as columns", min(m.columns, maxMatrix))
 	}
 	for dst, cell := range list {
@@ -131,6 +130,7 @@ func (m *matrixReader) add(list []string) error {
 		}
 	}
 	m.rows++
+	m.ranks = m.rows
 	return nil
 }
 
@@ -139,41 +139,16 @@ func (m *matrixReader) head(list []string) bool {
 	at := [3]int{-1, -1, -1}
 	for i, cell := range list {
 		for k, names := range heads {
-			for _, name := range names {
-				if strings.EqualFold(strings.Trim(cell, `"`), name) && at[k] < 0 {
-					at[k] = i
-				}
+			if at[k] < 0 && slices.Contains(names, strings.ToLower(strings.Trim(cell, `"`))) {
+				at[k] = i
 			}
 		}
 	}
-	if at[0] < 0 || at[1] < 0 || at[2] < 0 {
+	if slices.Contains(at[:], -1) {
 		return false
 	}
-	m.triples, m.columns = &at, len(list)
+	m.triples = &at
 	return true
-}
-
-// triple reads a sender, a receiver and an amount.
-func (m *matrixReader) triple(list []string) error {
-	if len(list) != m.columns {
-		return fmt.Errorf("%d cells; want %d as in the head", len(list), m.columns)
-	}
-	src, err := rank(list[m.triples[0]])
-	if err != nil {
-		return err
-	}
-	dst, err := rank(list[m.triples[1]])
-	if err != nil {
-		return err
-	}
-	amount, err := amount(list[m.triples[2]])
-	if err != nil {
-		return err
-	}
-	e := traffic.Entry{Src: src, Dst: dst, Amount: amount}
-	m.most = max(m.most, e.Src, e.Dst)
-	m.entries = append(m.entries, e)
-	return nil
 }
 
 // amount reads how much a rank sends, from 0 to maxAmount, with or without a fraction.

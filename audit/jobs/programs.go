@@ -84,6 +84,10 @@ var errTooMuch = errors.New("too much")
 // Works writes what all jobs send, and says which part of the bytes it is, and how many bytes of background go
 // with it. Less than all comes from fewer runs first, down to one of each pattern, and then from smaller sizes.
 func (t *Traffic) Works(opt WorkOptions) (list []Work, scale, background float64, err error) {
+	// Less data goes in fewer pieces, and one run of each pattern without a byte in the fewest.
+	if _, _, err := t.works(opt, 0); errors.Is(err, errTooMuch) {
+		return nil, 0, 0, fmt.Errorf("%w, however little each sends; want fewer ranks", err)
+	}
 	scale = opt.Scale
 	if scale == 0 {
 		scale = 1
@@ -102,27 +106,11 @@ func (t *Traffic) Works(opt WorkOptions) (list []Work, scale, background float64
 			return list, scale, background, nil
 		case !errors.Is(err, errTooMuch):
 			return nil, 0, 0, err
-		case t.once(scale) && errors.As(err, new(*traffic.TooLongError)) && t.isTooLong(opt):
-			return nil, 0, 0, fmt.Errorf("%w, however little each sends; want fewer ranks", err)
 		case opt.Scale > 0:
 			return nil, 0, 0, fmt.Errorf("%w; want a smaller part of the bytes than %g", err, scale)
 		}
 		scale /= 2
 	}
-}
-
-// once says whether a part of the bytes is one run of each pattern at most.
-func (t *Traffic) once(part float64) bool {
-	return !slices.ContainsFunc(t.jobs, func(j *flows) bool {
-		return slices.ContainsFunc(j.streams, func(s stream) bool { return s.weight*part > 1 })
-	})
-}
-
-// isTooLong says whether one run of each pattern has too many messages even without a byte: data that is larger
-// goes in more pieces.
-func (t *Traffic) isTooLong(opt WorkOptions) bool {
-	_, _, err := t.works(opt, 0)
-	return errors.As(err, new(*traffic.TooLongError))
 }
 
 // bytes is what all jobs send between hosts.
