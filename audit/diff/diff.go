@@ -45,6 +45,15 @@ func Compare(ctx context.Context, a, b *state.State) (*Result, error) {
 	return compareStates(ctx, a, b, mostAffected)
 }
 
+// CountRerouted counts the pairs that have a path in both states, but not the same: see PairCounts.Rerouted.
+// Errors: ctx's.
+func CountRerouted(ctx context.Context, a, b *state.State) (int64, error) {
+	c := &comparison{match: matchNodes(a.Fabric, b.Fabric), a: a, b: b, r: newResult(a, b)}
+	c.targets = c.findTargets()
+	err := c.comparePairs(ctx)
+	return c.r.Pairs.Rerouted, err
+}
+
 // compareStates is Compare with another bound of the lists of ports that are affected most.
 func compareStates(ctx context.Context, a, b *state.State, worst int) (*Result, error) {
 	for _, s := range []*state.State{a, b} {

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/ibweave/ibweave/audit/diff"
 	"github.com/ibweave/ibweave/audit/drain"
 	"github.com/ibweave/ibweave/audit/whatif"
 	"github.com/ibweave/ibweave/compile"
@@ -59,8 +60,7 @@ type Answer struct {
 	// Changes are what a subnet manager writes, and Writes the same by switch.
 	Changes compile.Changes `json:"changes"`
 	Writes  []Write         `json:"writes"`
-	// Moved are the pairs of ports whose path is another than before, of those that had one before and
-	// have one now.
+	// Moved is how many pairs of CA or router ports and LIDs of others had a path before and have another one now.
 	Moved int64 `json:"moved_pairs"`
 	Kept  bool  `json:"kept"` // entries changed only where they had to
 	// WhatIf is what whatif says of a failure, nil where parts are drained.
@@ -167,7 +167,9 @@ func (s *Session) Do(ctx context.Context, step Step) (*Answer, error) {
 	a.Before, a.After = drain.LoadOf(before.rest.Verify, scale), drain.LoadOf(next.rest.Verify, scale)
 	a.Changes, a.Kept, a.Verify = compile.ChangesSince(old.Routing, r.Routing), next.rest.Routing.Kept, r.Verify
 	a.listWrites(old.Routing, r.Routing)
-	a.Moved = countMoved(old.Routing, r.Routing)
+	if a.Moved, err = diff.CountRerouted(ctx, state.Of(old.Routing), state.Of(r.Routing)); err != nil {
+		return nil, err
+	}
 	if step.Kind == Drain && next.plan != nil {
 		a.Drain = next.plan.Document(next.whole)
 	}
@@ -462,69 +464,4 @@ func (a *Answer) listWrites(old, r *lft.Routing) {
 			a.Writes = append(a.Writes, Write{verify.SwitchOf(f, s), entries, blocks})
 		}
 	}
-}
-
-// countMoved counts the pairs of CA or router ports and LIDs of others whose path both routings have
-// and which pass other ports. O(switches x LIDs).
-func countMoved(old, r *lft.Routing) (moved int64) {
-	f, g := old.Fabric, r.Fabric
-	was, now := lft.NewForest(f), lft.NewForest(g)
-	next := make([]fabric.PortID, f.NumSwitches()) // by switch: its port in the old tree
-	other := make([]bool, f.NumSwitches())         // its path is another than before
-	for lid, may := range mayMove(old, r) {
-		p := g.LIDPort(fabric.LID(lid))
-		if !may || p == fabric.NoPort || g.IsSwitch(g.Owner(p)) || f.LIDPort(fabric.LID(lid)) != p {
-			continue
-		}
-		was.FindTree(old.Tables, fabric.LID(lid))
-		now.FindTree(r.Tables, fabric.LID(lid))
-		for s := range next {
-			next[s] = fabric.NoPort
-		}
-		for i, s := range was.Order {
-			if next[s] = f.Peer(p); i > 0 {
-				next[s] = was.Next[s]
-			}
-		}
-		for i, s := range now.Order {
-			out := g.Peer(p)
-			if i > 0 {
-				out = now.Next[s]
-			}
-			other[s] = next[s] != out || f.Peer(out) != g.Peer(out) || i > 0 && other[g.Owner(g.Peer(out))]
-			if !other[s] || next[s] == fabric.NoPort {
-				continue
-			}
-			for _, end := range g.EndPortsOn(s) {
-				if end != p && f.Peer(end) == g.Peer(end) && !g.IsSwitch(g.Owner(end)) {
-					moved++
-				}
-			}
-		}
-	}
-	return moved
-}
-
-// mayMove says by LID whether an entry for it is another than before, or leads over another cable: of
-// switches with cables before and now, since a path that others share with the former one comes to no
-// other switch.
-func mayMove(old, r *lft.Routing) []bool {
-	f, g := old.Fabric, r.Fabric
-	list := make([]bool, min(len(f.LIDPorts()), len(g.LIDPorts())))
-	for s := range fabric.NodeID(g.NumSwitches()) {
-		if !f.HasCable(s) || !g.HasCable(s) {
-			continue
-		}
-		var other [256]bool // by port: it leads elsewhere
-		for num := range g.Node(s).NumPorts + 1 {
-			other[num] = f.Peer(f.Port(s, num)) != g.Peer(g.Port(s, num))
-		}
-		was, row := old.Tables.Row(s), r.Tables.Row(s)
-		for lid := range list {
-			if was[lid] != row[lid] || other[row[lid]] {
-				list[lid] = true
-			}
-		}
-	}
-	return list
 }
