@@ -2,7 +2,6 @@ package session
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -21,9 +20,9 @@ type base struct {
 	Order  []int32    `json:"order"`
 	MaxLID fabric.LID `json:"max_lid"`
 
-	Nodes  []fabric.Node `json:"nodes"` // as they were read; others are named by their place here
-	Ports  []basePort    `json:"ports"` // with something of their own
-	Cables []baseCable   `json:"cables"`
+	Nodes  []fabric.Node  `json:"nodes"`
+	Ports  []basePort     `json:"ports"` // of all nodes, from port 0 on
+	Cables []fabric.Cable `json:"cables"`
 	// Names are those of nodes that are not called by their descriptions, Kinds those that these
 	// do not give.
 	Names map[fabric.GUID]string `json:"names,omitempty"`
@@ -31,18 +30,10 @@ type base struct {
 }
 
 type basePort struct {
-	Node  int            `json:"n"`
-	Num   fabric.PortNum `json:"p"`
-	GUID  fabric.GUID    `json:"g,omitempty"`
-	LID   fabric.LID     `json:"l,omitempty"`
-	LMC   uint8          `json:"m,omitempty"`
-	Label string         `json:"t,omitempty"`
-}
-
-type baseCable struct {
-	Nodes [2]int            `json:"n"`
-	Nums  [2]fabric.PortNum `json:"p"`
-	Link  fabric.Link       `json:"l"`
+	GUID  fabric.GUID `json:"g,omitempty"`
+	LID   fabric.LID  `json:"l,omitempty"`
+	LMC   uint8       `json:"m,omitempty"`
+	Label string      `json:"t,omitempty"`
 }
 
 // Encode packs tables in force for Decode. Errors: tables on several virtual lanes.
@@ -51,15 +42,8 @@ func Encode(e *compile.Engine, r *lft.Routing) ([]byte, error) {
 		return nil, fmt.Errorf("the tables use %s: want tables on one lane", text.Count(r.SL2VL.VLs(), "virtual lane", "virtual lanes"))
 	}
 	f := r.Fabric
-	h := base{Engine: e.Name(), Order: r.Order, MaxLID: r.Tables.MaxLID(), Names: make(map[fabric.GUID]string)}
-	read := make([]fabric.NodeID, f.NumNodes()) // in the order in which they were read
-	for n := range read {
-		read[n] = fabric.NodeID(n)
-	}
-	slices.SortStableFunc(read, func(a, b fabric.NodeID) int { return cmp.Compare(f.Node(a).Order, f.Node(b).Order) })
-	place := make([]int, len(read))
-	for i, n := range read {
-		place[n] = i
+	h := base{Engine: e.Name(), Order: r.Order, MaxLID: r.Tables.MaxLID(), Cables: f.Cables(), Names: make(map[fabric.GUID]string)}
+	for n := range fabric.NodeID(f.NumNodes()) {
 		node := f.Node(n)
 		h.Nodes = append(h.Nodes, *node)
 		if name := f.Name(n).Text; name != node.Description {
@@ -68,16 +52,9 @@ func Encode(e *compile.Engine, r *lft.Routing) ([]byte, error) {
 		if !f.IsSwitch(n) {
 			h.Kinds = append(h.Kinds, fabric.KindRule{Kind: f.Kind(n), Pattern: node.GUID.String()})
 		}
-		for num := range node.NumPorts + 1 {
-			at := f.Port(n, num)
-			p := basePort{i, num, f.PortGUID(at), f.LID(at), f.LMC(at), f.Label(at)}
-			if p != (basePort{Node: i, Num: num}) {
-				h.Ports = append(h.Ports, p)
-			}
-		}
 	}
-	for _, c := range f.Cables() {
-		h.Cables = append(h.Cables, baseCable{[2]int{place[f.Owner(c.A)], place[f.Owner(c.B)]}, [2]fabric.PortNum{f.Num(c.A), f.Num(c.B)}, c.Link})
+	for p := range fabric.PortID(f.NumPorts()) {
+		h.Ports = append(h.Ports, basePort{f.PortGUID(p), f.LID(p), f.LMC(p), f.Label(p)})
 	}
 	data, err := json.Marshal(&h)
 	if err != nil {
@@ -95,34 +72,40 @@ func Encode(e *compile.Engine, r *lft.Routing) ([]byte, error) {
 // build makes the fabric.
 func (h *base) build() (*fabric.Fabric, error) {
 	var b fabric.Builder
+	at := 0
 	for i := range h.Nodes {
 		if _, err := b.AddNode(h.Nodes[i]); err != nil {
 			return nil, err
 		}
-	}
-	for _, p := range h.Ports {
-		var err error
-		if p.GUID != 0 || p.LID != 0 {
-			err = b.SetPort(p.Node, p.Num, p.GUID, p.LID, p.LMC)
-		}
-		if err == nil && p.Label != "" {
-			err = b.SetLabel(p.Node, p.Num, p.Label)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	for _, c := range h.Cables {
-		if err := b.Connect(c.Nodes[0], c.Nums[0], c.Nodes[1], c.Nums[1], c.Link); err != nil {
-			return nil, err
+		for num := range h.Nodes[i].NumPorts + 1 {
+			if at == len(h.Ports) {
+				return nil, fmt.Errorf("%d ports, want more", at)
+			}
+			p := h.Ports[at]
+			at++
+			var err error
+			if p.LID != 0 || p.GUID != 0 {
+				err = b.SetPort(i, num, p.GUID, p.LID, p.LMC)
+			}
+			if err == nil && p.Label != "" {
+				err = b.SetLabel(i, num, p.Label)
+			}
+			if err != nil {
+				return nil, err
+			}
 		}
 	}
 	f, err := b.Build()
 	if err != nil {
 		return nil, err
 	}
+	for _, c := range h.Cables {
+		if min(c.A, c.B) < 0 || int(max(c.A, c.B)) >= f.NumPorts() {
+			return nil, fmt.Errorf("a cable between ports %d and %d of %d", c.A, c.B, f.NumPorts())
+		}
+	}
 	f, _ = f.WithNames(h.Names).WithKinds(h.Kinds)
-	return f, nil
+	return f.WithCables(h.Cables)
 }
 
 // Decode begins a session with what Encode packed. Errors: data that it did not, and those of New.

@@ -420,6 +420,44 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// TestDecode: tables that were packed have the nodes, ports, LIDs, names, kinds and cables that they had.
+func TestDecode(t *testing.T) {
+	f, err := gen.Tree(gen.TreeSpec{Ports: 24, Pods: []int{3}, Spines: 2, Hosts: 4})
+	if err == nil {
+		f, err = gen.DropLinks(f, 2, 1)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	host := fabric.NodeID(f.NumSwitches())
+	f, _ = f.WithNames(map[fabric.GUID]string{f.Node(0).GUID: "a \"leaf\"", f.Node(1).GUID: "tab\tand\nline", f.Node(host).GUID: f.Name(host + 1).Text}).
+		WithKinds([]fabric.KindRule{{Kind: fabric.ServiceKind, Pattern: f.Node(host + 2).GUID.String()}})
+	e, err := compile.EngineByName("updn")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := compile.Run(t.Context(), f, e, compile.Options{LIDs: lft.LIDOptions{LMC: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f = r.Routing.Fabric
+	g := begin(t, r).Result().Routing
+	sameTables(t, "packed", r.Routing, g)
+	if !fabric.SameTopology(f, g.Fabric) || !slices.Equal(r.Routing.Order, g.Order) {
+		t.Fatal("another topology, or another order")
+	}
+	for n := range fabric.NodeID(f.NumNodes()) {
+		if f.Name(n) != g.Fabric.Name(n) || f.Kind(n) != g.Fabric.Kind(n) {
+			t.Errorf("%s, a %s, was %s, a %s", g.Fabric.Name(n), g.Fabric.Kind(n), f.Name(n), f.Kind(n))
+		}
+	}
+	for p := range fabric.PortID(f.NumPorts()) {
+		if h := g.Fabric; f.LID(p) != h.LID(p) || f.LMC(p) != h.LMC(p) || f.Label(p) != h.Label(p) || f.Link(p) != h.Link(p) || f.PortGUID(p) != h.PortGUID(p) && f.Peer(p) != fabric.NoPort {
+			t.Errorf("%s has LID %d, and had %d", f.PortName(p), h.LID(p), f.LID(p))
+		}
+	}
+}
+
 // FuzzParseStep: a step that is read is written as text that gives it again.
 func FuzzParseStep(f *testing.F) {
 	for _, text := range []string{"fail 0x1", "drain 1:2", "restore 0xffffffffffffffff:254", "slow 0x1:1 4xHDR", "recable 1:2 3:4", "slow 1 4x", "recable 1:1 2", "fail 0x1:255", "x y", ""} {
