@@ -91,7 +91,8 @@ func Merge(names []string, results []*Result) (*Result, error) {
 			return nil, fmt.Errorf("shard %d of %d is missing", shard, shards)
 		}
 	}
-	return &all, all.Sort("harm")
+	all.Sort("harm")
+	return &all, nil
 }
 
 // difference names the first member in which two heads differ.

@@ -38,7 +38,7 @@ func TestOutage(t *testing.T) {
 		if err := base.AddChoices(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		for _, kind := range []Kind{Links, Switches} {
+		for _, kind := range []string{Links, Switches} {
 			opt := Options{Kind: kind, Depth: 1, Sample: short.Of(0, 8)}
 			r := run(t, base, compile.Options{}, opt)
 			list, _ := listFailures(base.Routing.Fabric, &opt)

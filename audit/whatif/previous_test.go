@@ -40,7 +40,7 @@ func TestAsCompilePrevious(t *testing.T) {
 			t.Fatal(name, err)
 		}
 		f = base.Routing.Fabric
-		got := run(t, base, opt, Options{Kind: Kind(rng.IntN(2)), Depth: 1 + rng.IntN(2), Sample: 6, Seed: seed})
+		got := run(t, base, opt, Options{Kind: []string{Links, Switches}[rng.IntN(2)], Depth: 1 + rng.IntN(2), Sample: 6, Seed: seed})
 		for i := range got.Cases {
 			c := &got.Cases[i]
 			left := f.Without(cablesOf(t, f, c)...)

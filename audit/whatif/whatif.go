@@ -25,45 +25,23 @@ import (
 	"github.com/ibweave/ibweave/verify/bound"
 )
 
-// Kind is what fails.
-type Kind uint8
-
+// What fails: Options.Kind.
 const (
-	Links    Kind = iota // a cable, host cables included
-	Switches             // a switch with all its cables
+	Links    = "links"    // a cable, host cables included
+	Switches = "switches" // a switch with all its cables
 )
 
-var kinds = [...]string{"links", "switches"}
-
-func (k Kind) String() string { return kinds[k] }
-
-// MarshalText is String.
-func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
-
-// UnmarshalText reads what String says.
-func (k *Kind) UnmarshalText(text []byte) error {
-	i := slices.Index(kinds[:], string(text))
-	if i < 0 {
-		return fmt.Errorf("%q: want links or switches", text)
-	}
-	*k = Kind(i)
-	return nil
-}
-
-// Cables is which cables fail, of Links.
-type Cables uint8
-
+// Which cables fail, of Links; all with "": Options.Only.
 const (
-	AllCables    Cables = iota
-	SwitchCables        // between two switches, "isl"
-	HostCables          // with an end at a CA or router, "hosts"
+	SwitchCables = "isl"   // between two switches
+	HostCables   = "hosts" // with an end at a CA or router
 )
 
 // Options are what a caller may ask of Run.
 type Options struct {
-	Kind  Kind
-	Only  Cables // of Links
-	Depth int    // how many fail together, 1 or 2
+	Kind  string // Links where it is ""
+	Only  string
+	Depth int // how many fail together, 1 or 2
 	// At leaves out failures that touch none of these switches; empty for none.
 	At []fabric.NodeID
 	// FromScratch also routes what every failure leaves without the old tables, to
@@ -90,7 +68,7 @@ type Result struct {
 	Engine  string         `json:"engine"`
 	Options map[string]any `json:"options"` // of the routing, as in a manifest
 	Fabric  string         `json:"fabric"`  // SHA-256 of nodes and cables, see verify.FabricHash
-	Fail    Kind           `json:"fail"`
+	Fail    string         `json:"fail"`    // Links or Switches
 	Depth   int            `json:"depth"`
 	Sample  int            `json:"sample,omitempty"`
 	Seed    uint64         `json:"seed,omitempty"`
@@ -224,28 +202,23 @@ func (c *Case) hosts() (n int) {
 // Orders are the names of the orders that Sort knows.
 var Orders = []string{"harm", "load", "entries", "name"}
 
-// Sort puts the cases in an order: harm is the default, load the most loaded link
-// first, entries the most to write first, name the names of what fails. Cases that are
-// equal in that are in the order of harm. The error names the orders.
-func (r *Result) Sort(order string) error {
-	by := func(a, b *Case) int { return 0 }
-	switch order {
-	case "harm":
-	case "load":
-		by = func(a, b *Case) int { return a.compareLoad(b) }
-	case "entries":
-		by = func(a, b *Case) int { return cmp.Compare(b.Entries, a.Entries) }
-	case "name":
-		by = func(a, b *Case) int {
+// Sort puts the cases in one of Orders: the most harm first, the most loaded link first, the most
+// entries to write first, or by the names of what fails. Cases that are equal in that, and all with another
+// order, are in the order of harm.
+func (r *Result) Sort(order string) {
+	by, ok := map[string]func(a, b *Case) int{
+		"load":    (*Case).compareLoad,
+		"entries": func(a, b *Case) int { return cmp.Compare(b.Entries, a.Entries) },
+		"name": func(a, b *Case) int {
 			return slices.CompareFunc(a.Failed, b.Failed, func(x, y Part) int {
 				return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(x.Port, y.Port), cmp.Compare(x.GUID, y.GUID))
 			})
-		}
-	default:
-		return fmt.Errorf("%q: want %s", order, strings.Join(Orders, ", "))
+		},
+	}[order]
+	if !ok {
+		by = (*Case).compare
 	}
 	slices.SortFunc(r.Cases, func(a, b Case) int { return cmp.Or(by(&a, &b), a.compare(&b)) })
-	return nil
 }
 
 // compare puts the case that does more harm first: a routing that is refused, lost
@@ -265,32 +238,24 @@ func (c *Case) compareLoad(d *Case) int {
 	return cmp.Or(cmp.Compare(d.MaxRelative, c.MaxRelative), cmp.Compare(d.MaxRoutes, c.MaxRoutes))
 }
 
-// failure is the cables that fail.
+// failure is one or two parts that fail.
 type failure struct {
-	number int
-	cut    []fabric.PortID
+	number int             // of those that Options.Kind and Only leave
+	cut    []fabric.PortID // ports of a switch, or both ends of a cable
 	parts  []Part
 }
 
-// atom is what can fail alone.
-type atom struct {
-	cut  []fabric.PortID
-	part Part
-	at   bool // it touches one of the switches that are asked for
-}
-
-// listAtoms lists them, in the order of NodeIDs and ports.
-func listAtoms(f *fabric.Fabric, opt *Options) []atom {
-	var list []atom
-	at := func(n fabric.NodeID) bool { return len(opt.At) == 0 || slices.Contains(opt.At, n) }
+// listParts lists what can fail alone, in the order of NodeIDs and ports.
+func listParts(f *fabric.Fabric, opt *Options) (list []failure) {
+	add := func(p Part, cut ...fabric.PortID) { list = append(list, failure{len(list), cut, []Part{p}}) }
 	if opt.Kind == Switches {
 		for s := range fabric.NodeID(f.NumSwitches()) {
-			name := f.Name(s)
-			a := atom{at: at(s), part: Part{GUID: f.Node(s).GUID, Name: name.Text, Ambiguous: name.GUID != 0}}
+			var ports []fabric.PortID
 			for p := range f.Node(s).NumPorts {
-				a.cut = append(a.cut, f.Port(s, p+1))
+				ports = append(ports, f.Port(s, p+1))
 			}
-			list = append(list, a)
+			name := f.Name(s)
+			add(Part{GUID: f.Node(s).GUID, Name: name.Text, Ambiguous: name.GUID != 0}, ports...)
 		}
 		return list
 	}
@@ -301,89 +266,78 @@ func listAtoms(f *fabric.Fabric, opt *Options) []atom {
 			continue
 		}
 		from, to := f.Name(m), f.Name(n)
-		list = append(list, atom{at: at(m) || at(n), cut: []fabric.PortID{c.A}, part: Part{
+		add(Part{
 			GUID: f.Node(m).GUID, Name: from.Text, Port: f.Num(c.A), To: f.Node(n).GUID, ToName: to.Text, ToPort: f.Num(c.B), Host: host,
 			Label: f.Label(c.A), ToLabel: f.Label(c.B),
 			Ambiguous: from.GUID != 0, ToAmbiguous: to.GUID != 0,
-		}})
+		}, c.A, c.B)
 	}
 	return list
 }
 
-// countFailures is how many failures n atoms make.
-func countFailures(n, depth int) int {
-	if depth == 2 {
-		return n * (n - 1) / 2
-	}
-	return n
-}
-
-// pairAt is the i-th pair a < b of n atoms: (0,1), (0,2) ... (1,2) ...
-func pairAt(i, n int) (a, b int) {
+// pairAt is the i-th pair a < b of n parts: (0,1), (0,2) ... (1,2) ...
+func pairAt(i, n int) []int {
+	a := 0
 	for ; i >= n-1-a; a++ {
 		i -= n - 1 - a
 	}
-	return a, a + 1 + i
+	return []int{a, a + 1 + i}
 }
 
-// listFailures lists those of the sample and the shard.
+// listFailures lists those of the sample and the shard, and counts those of all shards.
 func listFailures(f *fabric.Fabric, opt *Options) (list []failure, all int) {
-	parts := listAtoms(f, opt)
-	which := func(n int) []int {
-		if opt.Depth == 2 {
-			a, b := pairAt(n, len(parts))
-			return []int{a, b}
-		}
-		return []int{n}
+	parts := listParts(f, opt)
+	total, which := len(parts), func(i int) []int { return []int{i} }
+	if opt.Depth == 2 {
+		total, which = total*(total-1)/2, func(i int) []int { return pairAt(i, len(parts)) }
 	}
-	total := countFailures(len(parts), opt.Depth)
-	var numbers []int // all that touch the switches asked for
+	var at []int // those that touch the switches asked for
 	if len(opt.At) > 0 {
-		for n := range total {
-			if slices.ContainsFunc(which(n), func(i int) bool { return parts[i].at }) {
-				numbers = append(numbers, n)
+		touches := func(p fabric.PortID) bool { return slices.Contains(opt.At, f.Owner(p)) }
+		for i := range total {
+			if slices.ContainsFunc(which(i), func(k int) bool { return slices.ContainsFunc(parts[k].cut, touches) }) {
+				at = append(at, i)
 			}
 		}
-		total = len(numbers)
+		total = len(at)
 	}
-	if opt.Sample > 0 && opt.Sample < total {
-		// Floyd's algorithm: no list of all.
-		rng := rand.New(rand.NewPCG(opt.Seed, 0))
-		chosen := make(map[int]bool, opt.Sample)
-		var drawn []int
-		for i := total - opt.Sample; i < total; i++ {
-			n := rng.IntN(i + 1)
-			if chosen[n] {
-				n = i
-			}
-			chosen[n] = true
-			drawn = append(drawn, n)
-		}
-		slices.Sort(drawn)
-		if len(opt.At) > 0 {
-			for i, n := range drawn {
-				drawn[i] = numbers[n]
-			}
-		}
-		numbers = drawn
-	} else if len(opt.At) == 0 {
-		numbers = make([]int, total)
-		for i := range numbers {
-			numbers[i] = i
-		}
-	}
-	for i, n := range numbers {
-		if opt.Shards > 0 && i%opt.Shards != opt.Shard-1 {
+	chosen := draw(total, opt)
+	for k, i := range chosen {
+		if opt.Shards > 0 && k%opt.Shards != opt.Shard-1 {
 			continue
 		}
-		x := failure{number: n}
-		for _, a := range which(n) {
-			x.cut = append(x.cut, parts[a].cut...)
-			x.parts = append(x.parts, parts[a].part)
+		if len(opt.At) > 0 {
+			i = at[i]
+		}
+		x := failure{number: i}
+		for _, k := range which(i) {
+			x.cut, x.parts = append(x.cut, parts[k].cut...), append(x.parts, parts[k].parts...)
 		}
 		list = append(list, x)
 	}
-	return list, len(numbers)
+	return list, len(chosen)
+}
+
+// draw draws a sample of n numbers, ascending, by Floyd's algorithm, which needs no list of all; or takes all.
+func draw(n int, opt *Options) (list []int) {
+	first := 0
+	if opt.Sample > 0 {
+		first = max(0, n-opt.Sample)
+	}
+	rng := rand.New(rand.NewPCG(opt.Seed, 0))
+	chosen := make(map[int]bool)
+	for i := first; i < n; i++ {
+		k := i
+		if first > 0 {
+			if k = rng.IntN(i + 1); chosen[k] {
+				k = i
+			}
+			chosen[k] = true
+		}
+		list = append(list, k)
+	}
+	slices.Sort(list)
+	return list
 }
 
 // Run tries failures of the fabric of base, which compile.Run made with route.
@@ -392,7 +346,7 @@ func Run(ctx context.Context, base *compile.Result, route compile.Options, opt O
 	f := base.Routing.Fabric
 	list, all := listFailures(f, &opt)
 	r := &Result{
-		Engine: base.Engine.Name(), Fabric: fmt.Sprintf("%x", verify.FabricHash(f)), Fail: opt.Kind, Depth: opt.Depth,
+		Engine: base.Engine.Name(), Fabric: fmt.Sprintf("%x", verify.FabricHash(f)), Fail: cmp.Or(opt.Kind, Links), Depth: opt.Depth,
 		Failures: all, Cases: make([]Case, len(list)),
 		Before: Before{
 			Pairs: base.Verify.Unicast.Pairs, Unreachable: base.Verify.Unicast.Unreachable + base.Verify.Unicast.Loops,
@@ -407,7 +361,7 @@ func Run(ctx context.Context, base *compile.Result, route compile.Options, opt O
 	if opt.Sample > 0 {
 		r.Sample, r.Seed = opt.Sample, opt.Seed
 	}
-	r.Only, r.FromScratch = [...]string{"", "isl", "hosts"}[opt.Only], opt.FromScratch
+	r.Only, r.FromScratch = opt.Only, opt.FromScratch
 	for _, s := range opt.At {
 		r.At = append(r.At, f.Node(s).GUID)
 	}
@@ -451,7 +405,8 @@ func Run(ctx context.Context, base *compile.Result, route compile.Options, opt O
 	if err != nil {
 		return nil, err
 	}
-	return r, r.Sort("harm")
+	r.Sort("harm")
+	return r, nil
 }
 
 // trial is what one worker needs.
@@ -622,15 +577,15 @@ func (t *trial) countUnjoined(g *fabric.Fabric) int64 {
 // One is the case that Run lists for the failure of the cable at a port, or of the switch that has
 // the port, with relative loads on a scale if its rates differ. With route.Kept it takes less time. The error is also that there
 // is no such part.
-func One(ctx context.Context, base *compile.Result, route compile.Options, kind Kind, at fabric.PortID, scale bound.Scale) (*Case, error) {
+func One(ctx context.Context, base *compile.Result, route compile.Options, kind string, at fabric.PortID, scale bound.Scale) (*Case, error) {
 	f := base.Routing.Fabric
 	if k := route.Kept; k != nil {
 		defer func(was bool) { k.CountOnly = was }(k.CountOnly)
 		k.CountOnly = true
 	}
-	for i, a := range listAtoms(f, &Options{Kind: kind}) {
-		if slices.Contains(a.cut, at) || kind == Links && a.cut[0] == f.Peer(at) {
-			c, err := newTrial(base, route, scale).try(ctx, &failure{number: i, cut: a.cut, parts: []Part{a.part}})
+	for _, x := range listParts(f, &Options{Kind: kind}) {
+		if slices.Contains(x.cut, at) {
+			c, err := newTrial(base, route, scale).try(ctx, &x)
 			return &c, err
 		}
 	}

@@ -69,7 +69,7 @@ func TestAsCompiledFromScratch(t *testing.T) {
 	add("torus", f, err)
 	f, err = pieces()
 	add("pieces", f, err)
-	kinds := []Kind{Links, Switches}
+	kinds := []string{Links, Switches}
 	if *topologyFile != "" {
 		data, err := os.ReadFile(*topologyFile)
 		if err != nil {
@@ -112,7 +112,7 @@ func TestAsCompiledFromScratch(t *testing.T) {
 	}
 }
 
-func scratch(t *testing.T, base *compile.Result, route compile.Options, kind Kind, c *Case) {
+func scratch(t *testing.T, base *compile.Result, route compile.Options, kind string, c *Case) {
 	t.Helper()
 	list, _ := listFailures(base.Routing.Fabric, &Options{Kind: kind, Depth: 1})
 	left := base.Routing.Fabric.Without(list[c.Number].cut...)
@@ -408,7 +408,7 @@ func TestChosen(t *testing.T) {
 			kind, at := true, len(opt.At) == 0
 			for i := range x.parts {
 				p := &x.parts[i]
-				kind = kind && (opt.Only == AllCables || p.Host == (opt.Only == HostCables))
+				kind = kind && (opt.Only == "" || p.Host == (opt.Only == HostCables))
 				for _, s := range opt.At {
 					at = at || touches(p, s)
 				}
@@ -475,18 +475,13 @@ func TestChosen(t *testing.T) {
 			"entries": func(a, b *Case) bool { return a.Entries >= b.Entries },
 			"name":    func(a, b *Case) bool { return a.Failed[0].Name <= b.Failed[0].Name },
 		} {
-			if err := merged.Sort(order); err != nil {
-				t.Fatal(err)
-			}
+			merged.Sort(order)
 			for i := 1; i < len(merged.Cases); i++ {
 				if !inOrder(&merged.Cases[i-1], &merged.Cases[i]) {
 					t.Errorf("%s: cases %d and %d", order, i-1, i)
 				}
 			}
 		}
-	}
-	if err := new(Result).Sort("size"); err == nil || err.Error() != `"size": want harm, load, entries, name` {
-		t.Error(err)
 	}
 }
 
@@ -551,7 +546,7 @@ func TestSteps(t *testing.T) {
 	for _, engine := range []string{"updn", "minhop", "layered", "fattree"} {
 		opt := compile.Options{LIDs: lft.LIDOptions{LMC: lft.KeepLMC}}
 		base := routed(t, f, engine, opt)
-		for _, kind := range []Kind{Links, Switches} {
+		for _, kind := range []string{Links, Switches} {
 			t.Run(fmt.Sprint(engine, " ", kind), func(t *testing.T) {
 				got := run(t, base, opt, Options{Kind: kind, Only: SwitchCables, Depth: 1, FromScratch: true, Sample: sample})
 				var worst [3]float64 // blocks, loads
@@ -584,9 +579,7 @@ func TestSwitchFailures(t *testing.T) {
 	}
 	for _, engine := range short.Of([]string{"updn", "layered", "fattree"}, []string{"updn"}) {
 		got := run(t, routed(t, f, engine, compile.Options{}), compile.Options{}, Options{Kind: Switches, Depth: 1})
-		if err := got.Sort("entries"); err != nil {
-			t.Fatal(err)
-		}
+		got.Sort("entries")
 		most, median := got.Cases[0], got.Cases[len(got.Cases)/2]
 		if most.Last.Entries > 3*median.Last.Entries {
 			t.Errorf("%s: %v changes %d entries, the median %d", engine, most.Failed, most.Last.Entries, median.Last.Entries)

@@ -114,24 +114,17 @@ func (a *app) whatifCommand() *cobra.Command {
 
 // parseFails reads --fail and --only, of which one is enough.
 func parseFails(opt *whatif.Options, fail, only string) error {
-	implied := "links"
+	implied := whatif.Links
 	switch only {
 	case "":
 		implied = fail
-	case "isl":
-		opt.Only = whatif.SwitchCables
-	case "hosts":
-		opt.Only = whatif.HostCables
-	case "switches":
-		implied = "switches"
+	case whatif.Switches:
+		implied = only
+	default:
+		opt.Only = only
 	}
-	if fail == "" {
-		fail = implied
-	}
-	if err := opt.Kind.UnmarshalText([]byte(fail)); err != nil {
-		return usagef("--fail %w", err)
-	}
-	if fail != implied {
+	opt.Kind = cmp.Or(fail, implied)
+	if opt.Kind != implied {
 		return usagef("--only %s leaves nothing of --fail %s: want --fail %s, or --only alone", only, fail, implied)
 	}
 	return nil
@@ -259,9 +252,7 @@ func (a *app) mergeShards(cmd *cobra.Command, names []string, out *caseFlags) er
 
 // writeCases writes a result where it is wanted, and says whether it is bad.
 func (a *app) writeCases(r *whatif.Result, out *caseFlags) error {
-	if err := r.Sort(out.sort); err != nil {
-		return err
-	}
+	r.Sort(out.sort)
 	if out.file != "" {
 		if err := a.writeComplete(out.file, cli.Printed(func(w io.Writer) error { return report.JSON(w, r) })); err != nil {
 			return err
