@@ -377,30 +377,21 @@ func Run(ctx context.Context, base *compile.Result, route compile.Options, opt O
 	// All are cloned before the first of them changes the tables that it has.
 	trials := make(chan *trial, par.Workers(opt.Workers, len(list)))
 	first := newTrial(base, route, base.Verify.Scale())
+	first.fromScratch, first.groups = opt.FromScratch, opt.Groups
+	if base.Adaptive != nil {
+		first.outages = newOutages(f, base.Adaptive.Tables)
+	}
 	for range cap(trials) - 1 {
 		trials <- first.clone()
 	}
 	trials <- first
 	var done atomic.Int64
-	_, err := par.ForEachWith(ctx, opt.Workers, len(list), func() *trial { return <-trials }, func(t *trial, i int) error {
-		c, err := t.try(ctx, &list[i])
-		if t.outages != nil {
-			c.Outage = t.outages.find(f.Without(list[i].cut...), list[i].cut)
-		}
-		if opt.Groups != nil {
-			c.Groups = opt.Groups.Losses(f.Without(list[i].cut...))
-		}
-		if err == nil && opt.FromScratch {
-			err = t.routeFromScratch(ctx, &c, list[i].cut)
-		}
-		if err != nil {
-			return err
-		}
-		r.Cases[i] = c
-		if opt.Progress != nil {
+	_, err := par.ForEachWith(ctx, opt.Workers, len(list), func() *trial { return <-trials }, func(t *trial, i int) (err error) {
+		r.Cases[i], err = t.try(ctx, &list[i])
+		if err == nil && opt.Progress != nil {
 			opt.Progress(int(done.Add(1)), len(list))
 		}
-		return nil
+		return err
 	})
 	if err != nil {
 		return nil, err
@@ -411,11 +402,13 @@ func Run(ctx context.Context, base *compile.Result, route compile.Options, opt O
 
 // trial is what one worker needs.
 type trial struct {
-	base    *compile.Result
-	scratch compile.Options // of routing without the old tables
-	route   compile.Options // of routing as compile --previous
-	outages *outages        // nil without adaptive tables
-	scale   bound.Scale
+	base        *compile.Result
+	scratch     compile.Options // of routing without the old tables
+	route       compile.Options // of routing as compile --previous
+	scale       bound.Scale
+	outages     *outages // nil without adaptive tables
+	fromScratch bool
+	groups      *groups.Set
 }
 
 func newTrial(base *compile.Result, route compile.Options, scale bound.Scale) *trial {
@@ -426,18 +419,14 @@ func newTrial(base *compile.Result, route compile.Options, scale bound.Scale) *t
 	}
 	t := &trial{base: base, scratch: route, route: route, scale: scale}
 	t.scratch.Kept = nil
-	r := base.Routing
-	if base.Adaptive != nil {
-		t.outages = newOutages(r.Fabric, base.Adaptive.Tables)
-	}
 	if _, ok := base.Engine.Engine.(lft.IncrementalEngine); ok {
 		// As compile --previous: without the LIDs of virtual ports, and in the order of the old tables.
-		if len(r.Fabric.VirtualLIDs()) > 0 {
-			physical := *r
-			physical.Fabric, r = r.Fabric.WithoutVirtualLIDs(), &physical
+		physical := *base.Routing
+		if len(physical.Fabric.VirtualLIDs()) > 0 {
+			physical.Fabric = physical.Fabric.WithoutVirtualLIDs()
 		}
-		t.route.Route.Previous, t.route.Route.Roots = r, nil
-		route.Kept.Start(&compile.Result{Engine: base.Engine, Routing: r, Verify: base.Verify})
+		t.route.Route.Previous, t.route.Route.Roots = &physical, nil
+		route.Kept.Start(&compile.Result{Engine: base.Engine, Routing: &physical, Verify: base.Verify})
 	}
 	return t
 }
@@ -454,83 +443,70 @@ func (t *trial) clone() *trial {
 // try has something fail.
 func (t *trial) try(ctx context.Context, x *failure) (Case, error) {
 	c := Case{Number: x.number, Failed: x.parts}
-	g, err := t.without(x.cut)
-	if err == nil {
-		err = t.takeSteps(ctx, &c, g)
-	}
-	var refused *lft.DomainError
-	if errors.As(err, &refused) {
+	left := t.base.Routing.Fabric.Without(x.cut...)
+	err := t.takeSteps(ctx, &c, left)
+	if refused, ok := errors.AsType[*lft.DomainError](err); ok {
 		c = Case{Number: x.number, Failed: x.parts, RoutedFromScratch: true, Refused: refused.Reason}
 		err = nil
+	}
+	if t.outages != nil {
+		c.Outage = t.outages.find(left, x.cut)
+	}
+	if t.groups != nil {
+		c.Groups = t.groups.Losses(left)
 	}
 	return c, err
 }
 
-// without returns what a failure leaves of the fabric, with the LIDs of virtual ports on ports that still
-// have a cable.
-func (t *trial) without(cut []fabric.PortID) (*fabric.Fabric, error) {
-	f := t.base.Routing.Fabric
-	g, virtual := f.Without(cut...), f.VirtualLIDs()
+// withLIDs gives what is left of the fabric its LIDs, those of virtual ports on ports that still have a cable too.
+func (t *trial) withLIDs(g *fabric.Fabric) (*fabric.Fabric, error) {
+	virtual := t.base.Routing.Fabric.VirtualLIDs()
 	maps.DeleteFunc(virtual, func(_ fabric.LID, p fabric.PortID) bool { return g.LID(p) == 0 })
-	if len(virtual) == 0 {
-		return g, nil
+	if len(virtual) > 0 { // compile.Run adds those of virtual ports
+		return g.WithVirtualLIDs(virtual)
 	}
-	return g.WithVirtualLIDs(virtual)
+	return lft.AssignLIDs(g, t.route.LIDs) // once, for all steps
 }
 
 // takeSteps routes and verifies g, which a failure leaves, as compile --previous --first-step does, and
-// then without --first-step.
+// then without --first-step; and if it is asked to, without the old tables.
 func (t *trial) takeSteps(ctx context.Context, c *Case, g *fabric.Fabric) error {
-	opt := t.route
-	opt.Route.FirstStep = true
-	var err error
-	if len(g.VirtualLIDs()) == 0 { // else compile.Run adds those of virtual ports
-		g, err = lft.AssignLIDs(g, opt.LIDs) // once, for both steps
-	}
+	g, err := t.withLIDs(g)
 	if err != nil {
 		return err
 	}
+	opt := t.route
+	opt.Route.FirstStep = true
 	r, err := compile.Run(ctx, g, t.base.Engine, opt)
 	if err != nil {
 		return err
 	}
 	t.describe(c, r)
-	if c.RoutedFromScratch = !r.Routing.Kept; c.RoutedFromScratch {
-		return nil
-	}
-	last := *c
-	c.Last = &last.Step
-	if opt.Kept.IsLast(r.Routing, &opt) {
-		return nil
-	}
-	if r, err = compile.Run(ctx, g, t.base.Engine, t.route); err == nil {
-		t.describe(&last, r)
-	}
-	return err
-}
-
-// routeFromScratch routes what a failure leaves without the old tables.
-func (t *trial) routeFromScratch(ctx context.Context, c *Case, cut []fabric.PortID) error {
-	if c.RoutedFromScratch || c.Refused != "" {
-		if c.Refused == "" {
-			routes := c.MaxRoutes
-			c.FromScratch = &routes
+	if c.RoutedFromScratch = !r.Routing.Kept; !c.RoutedFromScratch {
+		last := *c
+		c.Last = &last.Step
+		if !opt.Kept.IsLast(r.Routing, &opt) {
+			if r, err = compile.Run(ctx, g, t.base.Engine, t.route); err != nil {
+				return err
+			}
+			t.describe(&last, r)
 		}
+	}
+	if !t.fromScratch {
 		return nil
 	}
-	g, err := t.without(cut)
-	if err != nil {
-		return err
+	routes := c.MaxRoutes
+	if !c.RoutedFromScratch {
+		r, err := compile.Run(ctx, g, t.base.Engine, t.scratch)
+		if _, refused := errors.AsType[*lft.DomainError](err); refused {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		routes = r.Verify.Balance.MaxRoutes
 	}
-	r, err := compile.Run(ctx, g, t.base.Engine, t.scratch)
-	var refused *lft.DomainError
-	if err == nil {
-		routes := r.Verify.Balance.MaxRoutes // a copy, so that the rest of r is freed
-		c.FromScratch = &routes
-	} else if errors.As(err, &refused) {
-		err = nil
-	}
-	return err
+	c.FromScratch = &routes
+	return nil
 }
 
 // describe says what tables after a failure are like, and what a subnet manager has to write for them.
