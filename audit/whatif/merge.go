@@ -31,6 +31,9 @@ func Read(name string, data []byte) (*Result, error) {
 	if !ok {
 		return nil, &fabric.ParseError{File: name, Line: 1, Err: fmt.Errorf("shard %q: want such as 2/5", r.Shard)}
 	}
+	if r.Fail != Links && r.Fail != Switches {
+		return nil, &fabric.ParseError{File: name, Line: 1, Err: fmt.Errorf("%q fails: want links or switches", r.Fail)}
+	}
 	// Of n failures dealt out in turn.
 	if want := (r.Failures + shards - shard) / shards; r.Failures < 0 || len(r.Cases) != want {
 		return nil, &fabric.ParseError{File: name, Line: 1, Err: fmt.Errorf("%d cases, want %d for shard %d of %d of %d failures",
