@@ -22,26 +22,15 @@ type Outage struct {
 	Last   int64 `json:"shrunk_to_one_entries"`
 }
 
-// outages finds outages: scratch of one worker.
+// outages finds outages.
 type outages struct {
 	f      *fabric.Fabric
 	tables *adaptive.Tables
 	static *adaptive.Tables // without choices
-	known  []bool           // by switch
-	share  []float64        // by switch: what a LID loses from there
 }
 
 func newOutages(f *fabric.Fabric, t *adaptive.Tables) *outages {
-	n := f.NumSwitches()
-	static := &adaptive.Tables{Groups: make([][]adaptive.Group, n), PLFTs: []*adaptive.PLFT{adaptive.NewPLFT(t.PLFTs[0].Ports)}}
-	return &outages{f: f, tables: t, static: static, known: make([]bool, n), share: make([]float64, n)}
-}
-
-// clone is for another worker.
-func (x *outages) clone() *outages {
-	c := *x
-	c.known, c.share = make([]bool, len(x.known)), make([]float64, len(x.share))
-	return &c
+	return &outages{f, t, &adaptive.Tables{Groups: make([][]adaptive.Group, f.NumSwitches()), PLFTs: []*adaptive.PLFT{adaptive.NewPLFT(t.PLFTs[0].Ports)}}}
 }
 
 // find compares the tables on what a failure leaves, g, whose dead cables have the ports of cut.
@@ -56,25 +45,24 @@ func (x *outages) find(g *fabric.Fabric, cut []fabric.PortID) *Outage {
 	for s := range touched {
 		x.countShrunk(o, g, s)
 	}
+	lost := make([]float64, g.NumSwitches()) // by switch: the share of the packets to a LID from there
 	part, _ := graph.Components(g.NumSwitches(), g.Neighbors)
 	for lid, end := range g.LIDPorts() {
-		if end == fabric.NoPort || g.IsSwitch(g.Owner(end)) {
+		if end == fabric.NoPort || g.IsSwitch(g.Owner(end)) || g.PeerSwitch(end) == fabric.NoNode {
 			continue
 		}
-		last := g.Attachment(end)
-		if last == fabric.NoPort {
-			continue
-		}
+		root := g.PeerSwitch(end)
 		for _, t := range []*adaptive.Tables{x.static, x.tables} {
-			clear(x.known)
-			root := g.Owner(last)
-			x.known[root], x.share[root] = true, 0
+			for s := range lost {
+				lost[s] = unknown
+			}
+			lost[root] = 0
 			for s := range fabric.NodeID(g.NumSwitches()) {
 				pairs := int64(len(g.EndPortsOn(s)))
 				if pairs == 0 || part[s] != part[root] {
 					continue
 				}
-				loss := x.follow(t, g, s, fabric.LID(lid))
+				loss := follow(t, g, s, fabric.LID(lid), lost)
 				switch {
 				case loss == 0:
 				case t == x.static:
@@ -92,25 +80,27 @@ func (x *outages) find(g *fabric.Fabric, cut []fabric.PortID) *Outage {
 	return o
 }
 
-// follow is the share of the packets to a LID that is lost from a switch on. The choices of proven
-// tables have no loop, and a loop of others loses all.
-func (x *outages) follow(t *adaptive.Tables, g *fabric.Fabric, s fabric.NodeID, lid fabric.LID) float64 {
-	if x.known[s] {
-		return x.share[s]
+const unknown = -1
+
+// follow is the share of the packets to a LID that is lost from a switch on; lost has those that are known. The
+// choices of proven tables have no loop, and a loop of others loses all.
+func follow(t *adaptive.Tables, g *fabric.Fabric, s fabric.NodeID, lid fabric.LID, lost []float64) float64 {
+	if lost[s] != unknown {
+		return lost[s]
 	}
-	x.known[s], x.share[s] = true, 1
+	lost[s] = 1
 	n, sum := 0, 0.0
 	choices := t.Choices(0, s, lid)
 	choices.Each(func(p fabric.PortNum) {
 		if next := peerSwitch(g, s, p); next != fabric.NoNode {
 			n++
-			sum += x.follow(t, g, next, lid)
+			sum += follow(t, g, next, lid, lost)
 		}
 	})
 	if n > 0 {
-		x.share[s] = sum / float64(n)
+		lost[s] = sum / float64(n)
 	}
-	return x.share[s]
+	return lost[s]
 }
 
 // peerSwitch is the switch that a port of a switch leads to, NoNode for none.

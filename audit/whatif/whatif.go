@@ -433,9 +433,6 @@ func newTrial(base *compile.Result, route compile.Options, scale bound.Scale) *t
 
 func (t *trial) clone() *trial {
 	c := *t
-	if t.outages != nil {
-		c.outages = t.outages.clone()
-	}
 	c.route.Kept = t.route.Kept.Clone()
 	return &c
 }
