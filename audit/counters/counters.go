@@ -22,7 +22,6 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/sminterface/dump"
-	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -162,13 +161,11 @@ type explainer struct {
 // tables, nil, only the latter. Errors are those of ctx.
 func Explain(ctx context.Context, f *fabric.Fabric, t *lft.Tables, c *dump.Counters, opt Options) (*Report, error) {
 	x := &explainer{f: f, c: c, opt: opt, routes: make([]int64, f.NumPorts()), Report: &Report{Seconds: opt.Seconds, Hot: []Channel{}, Errors: []Cable{}}}
-	var finder *paths.Finder
 	if t != nil {
 		var err error
-		if finder, err = paths.New(ctx, &state.State{Fabric: f, Tables: t}); err != nil {
+		if x.routes, err = lft.ChannelLoads(ctx, f, t); err != nil {
 			return nil, err
 		}
-		x.routes = finder.Routes()
 	}
 	x.measure()
 	x.findErrors()
@@ -183,7 +180,7 @@ func Explain(ctx context.Context, f *fabric.Fabric, t *lft.Tables, c *dump.Count
 	slices.SortStableFunc(x.Hot, func(a, b Channel) int {
 		return cmp.Or(cmp.Compare(b.heat(), a.heat()), cmp.Compare(b.WaitLoad, a.WaitLoad))
 	})
-	x.findSharers(finder)
+	x.findSharers(t)
 	return x.Report, nil
 }
 
@@ -323,14 +320,14 @@ func (h *Channel) why() Cause {
 }
 
 // findSharers says who shares the first channels between switches.
-func (x *explainer) findSharers(finder *paths.Finder) {
+func (x *explainer) findSharers(t *lft.Tables) {
 	var channels []fabric.PortID
 	for i := range x.Hot[:min(x.opt.Top, len(x.Hot))] {
 		if c := x.Hot[i].channel; x.f.PeerSwitch(c) != fabric.NoNode {
 			channels = append(channels, c)
 		}
 	}
-	shares := finder.Sharers(channels)
+	shares := paths.Sharers(x.f, t, channels)
 	for i := range x.Hot[:min(x.opt.Top, len(x.Hot))] {
 		h := &x.Hot[i]
 		share := shares[h.channel]

@@ -14,24 +14,17 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// Finder finds the paths of the tables and lanes of a state.
+// Finder finds the paths of forwarding tables.
 type Finder struct {
 	*state.State
 	routes []int64 // by PortID, on the channel that leaves there
 }
 
-// New counts the routes on all channels. It takes O(switches x LIDs).
+// New counts the routes on all channels of the tables of a state. It takes O(switches x LIDs).
 func New(ctx context.Context, s *state.State) (*Finder, error) {
 	routes, err := lft.ChannelLoads(ctx, s.Fabric, s.Tables)
-	if err != nil {
-		return nil, err
-	}
-	return &Finder{s, routes}, nil
+	return &Finder{s, routes}, err
 }
-
-// Routes is how many routes are on the channel that leaves each port, by PortID, of ports that
-// count for load.
-func (x *Finder) Routes() []int64 { return x.routes }
 
 // Path is the path of packets from a port to a LID.
 type Path struct {
@@ -45,8 +38,8 @@ type Path struct {
 	// Busiest is the index of the hop between switches with the greatest load relative to its
 	// rate, the first of several; -1 without one.
 	Busiest int `json:"busiest"`
-
-	channels []fabric.PortID // by hop
+	// Channel is the port that this hop leaves, fabric.NoPort without one.
+	Channel fabric.PortID `json:"-"`
 }
 
 // Hop is a channel of a path.
@@ -63,26 +56,22 @@ type Lane struct {
 
 // Find follows packets from an end port to a LID.
 func (x *Finder) Find(src fabric.PortID, lid fabric.LID) Path {
-	p := Path{Source: verify.EndpointOf(x.Fabric, src), LID: lid, Hops: []Hop{}, Lanes: []Lane{}, Busiest: -1}
-	if dst := x.Fabric.LIDPort(lid); dst != fabric.NoPort {
-		p.Destination = verify.EndpointOf(x.Fabric, dst)
+	f := x.Fabric
+	p := Path{Source: verify.EndpointOf(f, src), LID: lid, Hops: []Hop{}, Lanes: []Lane{}, Busiest: -1, Channel: fabric.NoPort}
+	if dst := f.LIDPort(lid); dst != fabric.NoPort {
+		p.Destination = verify.EndpointOf(f, dst)
 	}
-	channels, err := x.Tables.Path(x.Fabric, src, lid, nil)
-	p.channels = channels
+	channels, err := x.Tables.Path(f, src, lid, nil)
 	for i, c := range channels {
-		p.Hops = append(p.Hops, Hop{verify.CableOf(x.Fabric, c), x.routes[c]})
-		if x.Fabric.PeerSwitch(c) == fabric.NoNode || !x.Fabric.IsSwitch(x.Fabric.Owner(c)) {
-			continue
-		}
-		if p.Busiest < 0 || p.Hops[i].isBusier(&p.Hops[p.Busiest]) {
-			p.Busiest = i
+		p.Hops = append(p.Hops, Hop{verify.CableOf(f, c), x.routes[c]})
+		between := f.IsSwitch(f.Owner(c)) && f.PeerSwitch(c) != fabric.NoNode
+		if between && (p.Busiest < 0 || p.Hops[i].isBusier(&p.Hops[p.Busiest])) {
+			p.Busiest, p.Channel = i, c
 		}
 	}
 	if err != nil {
 		p.Lost = err.Error()
-		return p
-	}
-	if p.Lanes = x.lanes(src, lid, channels); len(p.Lanes) == 0 {
+	} else if p.Lanes = x.lanes(src, lid, channels); len(p.Lanes) == 0 {
 		p.Lost = "each SL of the path has VL 15 on the way, which drops packets"
 	}
 	return p
@@ -144,88 +133,50 @@ func (x *Finder) slsOf(src fabric.PortID, lid fabric.LID) (sls []int) {
 
 // Sharing is who uses a channel.
 type Sharing struct {
-	Routes       int64
 	Sources      []fabric.NodeID // ascending
 	Destinations []fabric.NodeID // ascending
 	Next         []fabric.PortID // channels that its packets take behind it, ascending
 }
 
-// Shares finds who shares the busiest hop of each path, nil for a path without one, as Sharers does.
-func (x *Finder) Shares(list []Path) []*Sharing {
-	var channels []fabric.PortID
-	for i := range list {
-		if p := &list[i]; p.Busiest >= 0 {
-			channels = append(channels, p.channels[p.Busiest])
-		}
-	}
-	shares := x.Sharers(channels)
-	all := make([]*Sharing, len(list))
-	for i := range list {
-		if p := &list[i]; p.Busiest >= 0 {
-			all[i] = shares[p.channels[p.Busiest]]
-		}
-	}
-	return all
-}
-
 // Sharers finds who uses channels between switches. It takes O(switches x LIDs) for all of them,
 // and the time for the hosts on both sides of each.
-func (x *Finder) Sharers(channels []fabric.PortID) map[fabric.PortID]*Sharing {
-	f := x.Fabric
-	type sides struct { // by NodeID
-		sends, gets []bool
+func Sharers(f *fabric.Fabric, t *lft.Tables, channels []fabric.PortID) map[fabric.PortID]*Sharing {
+	type sides struct {
+		sends, gets map[fabric.NodeID]bool
 		next        map[fabric.PortID]bool
 	}
-	channels = slices.Compact(slices.Sorted(slices.Values(channels)))
-	wanted := make([]sides, len(channels))
-	for i := range wanted {
-		wanted[i] = sides{make([]bool, f.NumNodes()), make([]bool, f.NumNodes()), map[fabric.PortID]bool{}}
+	wanted := make([]*sides, f.NumPorts()) // nil for other channels
+	for _, c := range channels {
+		wanted[c] = &sides{map[fabric.NodeID]bool{}, map[fabric.NodeID]bool{}, map[fabric.PortID]bool{}}
 	}
 	forest := lft.NewForest(f)
-	place := make([]int32, f.NumSwitches()) // by switch: 1 + its index in forest.Order, 0 for none
 	for lid, dst := range f.LIDPorts() {
 		if dst == fabric.NoPort || !f.PortCounts(dst, fabric.ForLoad) {
 			continue
 		}
-		for _, s := range forest.Order {
-			place[s] = 0
-		}
-		forest.FindTree(x.Tables, fabric.LID(lid))
+		forest.FindTree(t, fabric.LID(lid))
 		for i, s := range forest.Order {
-			place[s] = int32(i) + 1
-		}
-		for i, c := range channels {
-			if s := f.Owner(c); place[s] < 2 || forest.Next[s] != c {
+			if i == 0 || wanted[forest.Next[s]] == nil {
 				continue
 			}
-			w := &wanted[i]
-			next := f.Attachment(dst)
-			if s := f.PeerSwitch(c); place[s] > 1 {
-				next = forest.Next[s]
+			c := forest.Next[s]
+			w, next := wanted[c], f.Attachment(dst)
+			if to := f.PeerSwitch(c); to != forest.Order[0] {
+				next = forest.Next[to]
 			}
-			senders := []fabric.NodeID{f.Owner(c)}
+			senders := []fabric.NodeID{s}
 			for i := 0; i < len(senders); i++ {
 				for _, host := range f.HostsOn(senders[i]) {
 					w.sends[f.Owner(host)], w.gets[f.Owner(dst)], w.next[next] = true, true, true
 				}
-				for s := range forest.From(senders[i]) {
-					senders = append(senders, s)
-				}
+				senders = slices.AppendSeq(senders, forest.From(senders[i]))
 			}
 		}
 	}
 	shares := make(map[fabric.PortID]*Sharing)
-	for i, c := range channels {
-		share := &Sharing{Routes: x.routes[c], Next: slices.Sorted(maps.Keys(wanted[i].next))}
-		for n := range fabric.NodeID(f.NumNodes()) {
-			if wanted[i].sends[n] {
-				share.Sources = append(share.Sources, n)
-			}
-			if wanted[i].gets[n] {
-				share.Destinations = append(share.Destinations, n)
-			}
-		}
-		shares[c] = share
+	for _, c := range channels {
+		w := wanted[c]
+		shares[c] = &Sharing{slices.Sorted(maps.Keys(w.sends)), slices.Sorted(maps.Keys(w.gets)), slices.Sorted(maps.Keys(w.next))}
 	}
 	return shares
 }

@@ -141,16 +141,22 @@ func (a *app) path(ctx context.Context, o *pathOptions, args []string) error {
 			d.Lost++
 		}
 	}
-	shares := make([]*paths.Sharing, len(found))
+	var shares map[fabric.PortID]*paths.Sharing
 	if o.allFrom == "" {
-		shares = finder.Shares(found)
+		var busiest []fabric.PortID
+		for _, p := range found {
+			if p.Busiest >= 0 {
+				busiest = append(busiest, p.Channel)
+			}
+		}
+		shares = paths.Sharers(f, r.Tables, busiest)
 	}
-	for i, s := range shares {
+	for i := range found {
 		x := sharedPath{Path: found[i]}
 		if src := packets[i].Source; o.State.Adaptive != nil && !f.IsSwitch(f.Owner(src)) {
 			x.spread(drawn, src)
 		}
-		if s != nil {
+		if s := shares[x.Channel]; s != nil {
 			x.hosts[0], x.Sources = names.Fold(f, s.Sources)
 			x.hosts[1], x.Destinations = names.Fold(f, s.Destinations)
 		}
