@@ -81,11 +81,13 @@ type Step struct {
 	Drain Change `json:"drain"`
 	Back  Change `json:"back"`
 
-	// Compiled is its tables on the whole fabric, and what the checker says of them; Rest is
-	// them on what is left when the window's parts so far are unplugged.
-	Compiled *compile.Result `json:"-"`
-	Rest     *compile.Result `json:"-"`
+	Tables `json:"-"`
 }
+
+// Tables are in force while parts are drained: Compiled on the whole fabric, and Rest the same entries, as far
+// as the rest needs them, on what is left when these parts are unplugged. Both are with what the checker says of
+// them; where nothing is drained they are one.
+type Tables struct{ Compiled, Rest *compile.Result }
 
 // Load is the greatest load of tables.
 type Load struct {
@@ -120,15 +122,14 @@ type planner struct {
 	route   compile.Options
 	opt     Options
 	plan    *Plan
-	windows []*tablesInForce // by window: that after its last step
+	windows []*drained // by window: that after its last step
 }
 
-// tablesInForce are those while parts are drained.
-type tablesInForce struct {
-	routing *lft.Routing // on the whole fabric
-	reduced *lft.Routing // the same entries as far as the rest needs them, on the rest
-	cables  []fabric.PortID
-	nodes   []fabric.NodeID // drained, ascending
+// drained is what is drained together.
+type drained struct {
+	Tables
+	cables []fabric.PortID
+	nodes  []fabric.NodeID
 }
 
 // Make plans how parts of the fabric of base are drained. base is the tables in force,
@@ -174,7 +175,7 @@ func (p *planner) add(part *Part) error {
 			return nil
 		}
 	}
-	step, next, reason, err := p.try(&tablesInForce{routing: p.base.Routing, reduced: p.base.Routing}, part)
+	step, next, reason, err := p.try(&drained{Tables: Tables{p.base, p.base}}, part)
 	switch {
 	case err != nil:
 		return err
@@ -188,62 +189,81 @@ func (p *planner) add(part *Part) error {
 }
 
 // try drains one more part. It gives the reason where that is not possible.
-func (p *planner) try(from *tablesInForce, part *Part) (step *Step, next *tablesInForce, reason string, err error) {
+func (p *planner) try(from *drained, part *Part) (step *Step, next *drained, reason string, err error) {
 	whole := p.base.Routing.Fabric
-	next = &tablesInForce{cables: append(slices.Clone(from.cables), part.Cables...), nodes: append(slices.Clone(from.nodes), part.Nodes...)}
-	slices.Sort(next.nodes)
-	rest := whole.Without(next.cables...)
-	r, reason, err := Keep(p.ctx, p.base.Engine, rest, from.reduced, p.route)
-	if err != nil || reason != "" {
-		return nil, nil, reason, err
+	next = &drained{cables: append(slices.Clone(from.cables), part.Cables...), nodes: append(slices.Clone(from.nodes), part.Nodes...)}
+	next.Tables, err = from.Next(p.ctx, whole, whole.Without(next.cables...), p.route)
+	if refused, ok := errors.AsType[*lft.DomainError](err); ok {
+		return nil, nil, refused.Reason, nil
 	}
-	next.reduced = r.Routing
-	next.routing = Overlay(whole, r.Routing, from.routing)
-	inForce, err := Judge(p.ctx, p.base.Engine, next.routing)
 	if err != nil {
 		return nil, nil, "", err
 	}
-	v := inForce.Verify
+	rest := next.Rest.Verify
 	step = &Step{
-		Part: part.Name, Load: LoadOf(r.Verify, p.plan.Before.Scale), Lost: p.countLost(rest, next, r.Verify), Longer: r.Verify.Unicast.NonMinimal,
-		Verdict: v.Verdict, Unplugged: r.Verify.Verdict, Rest: r, Compiled: inForce,
+		Part: part.Name, Load: LoadOf(rest, p.plan.Before.Scale), Lost: p.countLost(next), Longer: rest.Unicast.NonMinimal,
+		Unplugged: rest.Verdict, Tables: next.Tables,
 	}
 	step.Factor = step.Over(p.plan.Before)
-	switch {
-	case step.Lost > 0:
+	if step.Lost > 0 {
 		return nil, nil, fmt.Sprintf("cuts off hosts that are not drained: %d pairs", step.Lost), nil
-	case v.Verdict == verify.VerdictErrors || r.Verify.CreditLoops.Count > 0:
-		return nil, nil, "no safe tables were found", nil
-	case p.opt.Limit > 0 && step.Factor > p.opt.Limit:
-		return nil, nil, fmt.Sprintf("the greatest load would be %.2f times that before", step.Factor), nil
 	}
-	if step.Drain, err = ChangeOf(p.ctx, whole, from.routing, next.routing); err != nil {
+	if reason := step.Unfit(p.opt.Limit, step.Factor); reason != "" {
+		return nil, nil, reason, nil
+	}
+	was, is := from.Compiled.Routing, next.Compiled.Routing
+	if step.Drain, err = ChangeOf(p.ctx, whole, was, is); err != nil {
 		return nil, nil, "", err
 	}
-	if step.Back, err = step.Drain.back(p.ctx, whole, from.routing, next.routing); err != nil {
+	if step.Back, err = step.Drain.back(p.ctx, whole, was, is); err != nil {
 		return nil, nil, "", err
 	}
-	step.Verdict = step.Drain.Verdict(v.Verdict)
-	return step, next, "", p.measureGroups(&step.Load, r.Routing)
+	step.Verdict = step.Drain.Verdict(next.Compiled.Verify.Verdict)
+	return step, next, "", p.measureGroups(&step.Load, next.Rest.Routing)
 }
 
-// Keep compiles tables on f with route, and keeps those of previous if the engine can. It gives the reason
-// where the engine refuses f. Findings that cables do not join all nodes are left out.
-func Keep(ctx context.Context, e *compile.Engine, f *fabric.Fabric, previous *lft.Routing, route compile.Options) (r *compile.Result, reason string, err error) {
+// Next finds the tables that follow t on a fabric of which rest is not drained: those of compile --previous on the
+// rest, and on the whole Overlay of them. Errors: those of compile.Run.
+func (t Tables) Next(ctx context.Context, whole, rest *fabric.Fabric, route compile.Options) (Tables, error) {
+	e := t.Rest.Engine
+	r, err := Keep(ctx, e, rest, t.Rest.Routing, route)
+	if err != nil || rest == whole {
+		return Tables{r, r}, err
+	}
+	LeaveOut(r, rest)
+	all, err := Judge(ctx, e, Overlay(whole, r.Routing, t.Compiled.Routing))
+	return Tables{all, r}, err
+}
+
+// Unfit returns why tables cannot be in force, with a limit of their factor if it is not 0; "" if they can.
+func (t Tables) Unfit(limit, factor float64) string {
+	switch {
+	case t.Compiled.Verify.Verdict == verify.VerdictErrors || t.Rest.Verify.CreditLoops.Count > 0:
+		return "no safe tables were found"
+	case limit > 0 && factor > limit:
+		return fmt.Sprintf("the greatest load would be %.2f times that before", factor)
+	}
+	return ""
+}
+
+// Keep compiles tables on f with route, and keeps those of previous if the engine can. Errors: those of
+// compile.Run.
+func Keep(ctx context.Context, e *compile.Engine, f *fabric.Fabric, previous *lft.Routing, route compile.Options) (*compile.Result, error) {
 	if _, ok := e.Engine.(lft.IncrementalEngine); ok {
 		route.Route.Previous = previous
 	}
-	r, err = compile.Run(ctx, f, e, route)
-	var refused *lft.DomainError
-	if errors.As(err, &refused) {
-		return nil, refused.Reason, nil
-	}
-	if err != nil {
-		return nil, "", err
-	}
-	r.Routing.Fabric = f
-	DropPartitions(r.Verify)
-	return r, "", nil
+	return compile.Run(ctx, f, e, route)
+}
+
+// LeaveOut has tables for a fabric leave out what has no cable there: that has no LIDs, and there are no findings
+// that it is not joined to the rest, since that is the purpose.
+func LeaveOut(r *compile.Result, rest *fabric.Fabric) {
+	r.Routing.Fabric = rest
+	r.Verify.Edit(func(list []verify.Finding) []verify.Finding {
+		return slices.DeleteFunc(list, func(x verify.Finding) bool {
+			return x.Rule == verify.Partitioned || x.Rule == verify.ManagementPartitioned
+		})
+	})
 }
 
 // Judge is tables with what the checker says of them.
@@ -258,15 +278,6 @@ func (p *planner) measureGroups(load *Load, r *lft.Routing) (err error) {
 		load.Groups, err = p.opt.Groups.Measure(p.ctx, r.Fabric, r.Tables)
 	}
 	return err
-}
-
-// DropPartitions leaves out findings that cables do not join what is unplugged: that is the purpose.
-func DropPartitions(v *verify.Result) {
-	v.Edit(func(list []verify.Finding) []verify.Finding {
-		return slices.DeleteFunc(list, func(x verify.Finding) bool {
-			return x.Rule == verify.Partitioned || x.Rule == verify.ManagementPartitioned
-		})
-	})
 }
 
 // Overlay is tables for a moment when what rest lacks of a whole fabric is still cabled: switches
@@ -304,14 +315,13 @@ func overlay[T any](row, from []T, all bool, lids []int) {
 }
 
 // countLost counts pairs of hosts that are no part and do not reach each other on the rest.
-func (p *planner) countLost(rest *fabric.Fabric, now *tablesInForce, v *verify.Result) int64 {
-	lost := v.Unicast.Unreachable + v.Unicast.Loops - p.base.Verify.Unicast.Unreachable - p.base.Verify.Unicast.Loops
+func (p *planner) countLost(now *drained) int64 {
+	before, after := p.base.Verify.Unicast, now.Rest.Verify.Unicast
+	lost := after.Unreachable + after.Loops - before.Unreachable - before.Loops
 	for _, c := range p.base.Routing.Fabric.CAPorts() {
 		// A host that has lost its cable without being drained.
-		if n := rest.Owner(c); rest.Peer(c) == fabric.NoPort {
-			if _, drained := slices.BinarySearch(now.nodes, n); !drained {
-				lost++
-			}
+		if rest := now.Rest.Routing.Fabric; rest.Peer(c) == fabric.NoPort && !slices.Contains(now.nodes, rest.Owner(c)) {
+			lost++
 		}
 	}
 	return max(0, lost)

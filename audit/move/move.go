@@ -11,6 +11,7 @@ package move
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -240,22 +241,24 @@ func placed(r *lft.Routing) *lft.Routing {
 func (p *planner) plug(s *Step, after *fabric.Fabric, rest *compile.Result) (reason string, err error) {
 	r := &compile.Result{Engine: p.now.Engine, Routing: rest.Routing.On(after), Verify: rest.Verify}
 	if len(s.Plug) > 0 {
-		r, reason, err = drain.Keep(p.ctx, p.now.Engine, after, placed(rest.Routing), p.route)
-		if err != nil || reason != "" {
-			return reason, err
+		r, err = drain.Keep(p.ctx, p.now.Engine, after, placed(rest.Routing), p.route)
+		if refused, ok := errors.AsType[*lft.DomainError](err); ok {
+			return refused.Reason, nil
 		}
+		if err != nil {
+			return "", err
+		}
+		drain.LeaveOut(r, after)
 	}
 	v := r.Verify
 	s.After = State{Load: drain.LoadOf(v, p.plan.Before.Scale), Longer: v.Unicast.NonMinimal, Verdict: v.Verdict, Compiled: r}
 	s.After.Factor = s.After.Over(p.plan.Before)
 	lost := v.Unicast.Unreachable + v.Unicast.Loops - rest.Verify.Unicast.Unreachable - rest.Verify.Unicast.Loops
-	switch {
-	case lost > 0:
+	if lost > 0 {
 		return fmt.Sprintf("hosts that come are not joined with the others: %d pairs", lost), nil
-	case v.Verdict == verify.VerdictErrors || v.CreditLoops.Count > 0:
-		return "no safe tables were found", nil
-	case p.opt.Limit > 0 && s.After.Factor > p.opt.Limit:
-		return fmt.Sprintf("the greatest load would be %.2f times that before", s.After.Factor), nil
+	}
+	if reason := (drain.Tables{Compiled: r, Rest: r}).Unfit(p.opt.Limit, s.After.Factor); reason != "" {
+		return reason, nil
 	}
 	return p.findWrites(s, after, rest)
 }

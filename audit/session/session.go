@@ -36,11 +36,10 @@ type tried struct {
 	step    Step
 	whole   *fabric.Fabric // with the cables of what is drained
 	drained []drained
-	inForce *compile.Result // on whole
-	rest    *compile.Result // on what is not drained
-	plan    *drain.Plan     // that of the last steps in a row that drain; nil after other steps
-	back    *tried          // with plan: what was before the part that was drained last
-	loads   []int64         // those of lft.ChannelLoads for the tables in force; nil until they are counted
+	drain.Tables
+	plan  *drain.Plan // that of the last steps in a row that drain; nil after other steps
+	back  *tried      // with plan: what was before the part that was drained last
+	loads []int64     // those of lft.ChannelLoads for the tables in force; nil until they are counted
 }
 
 // drained is a part that is drained.
@@ -80,30 +79,29 @@ type Write struct {
 
 // New begins with the tables in force. Errors: those of verify.Check.
 func New(ctx context.Context, e *compile.Engine, r *lft.Routing) (*Session, error) {
-	v, err := verify.Check(ctx, state.Of(r), verify.Options{Complete: true})
+	base, err := drain.Judge(ctx, e, r)
 	if err != nil {
 		return nil, err
 	}
-	base := &compile.Result{Engine: e, Routing: r, Verify: v}
-	return &Session{states: []*tried{{whole: r.Fabric, inForce: base, rest: base}}, kept: new(compile.Kept)}, nil
+	return &Session{states: []*tried{{whole: r.Fabric, Tables: drain.Tables{Compiled: base, Rest: base}}}, kept: new(compile.Kept)}, nil
 }
 
 func (s *Session) now() *tried { return s.states[len(s.states)-1] }
 
 // scale is that of the fabric before the first step: the relative loads of all answers are on it.
-func (s *Session) scale() bound.Scale { return s.states[0].inForce.Verify.Scale() }
+func (s *Session) scale() bound.Scale { return s.states[0].Compiled.Verify.Scale() }
 
 // Prepare makes the next step take less time. A caller calls it when it has some.
-func (s *Session) Prepare() { s.kept.Start(s.now().rest) }
+func (s *Session) Prepare() { s.kept.Start(s.now().Rest) }
 
 // Result is the tables in force after the last step.
-func (s *Session) Result() *compile.Result { return s.now().inForce }
+func (s *Session) Result() *compile.Result { return s.now().Compiled }
 
 // Loads is lft.ChannelLoads of the tables in force. Not to be changed.
 func (s *Session) Loads(ctx context.Context) (loads []int64, err error) {
 	x := s.now()
 	if x.loads == nil {
-		x.loads, err = lft.ChannelLoads(ctx, x.inForce.Routing.Fabric, x.inForce.Routing.Tables)
+		x.loads, err = lft.ChannelLoads(ctx, x.Compiled.Routing.Fabric, x.Compiled.Routing.Tables)
 	}
 	return x.loads, err
 }
@@ -149,23 +147,22 @@ func (s *Session) Do(ctx context.Context, step Step) (*Answer, error) {
 	before := s.now()
 	a := &Answer{Step: step.String(), Writes: []Write{}}
 	next, err := s.take(ctx, step, a)
-	var no *refusal
-	var domain *lft.DomainError
-	switch {
-	case errors.As(err, &no):
+	if no, ok := errors.AsType[*refusal](err); ok {
 		a.Refused = no.reason
 		return a, nil
-	case errors.As(err, &domain):
+	}
+	if domain, ok := errors.AsType[*lft.DomainError](err); ok {
 		a.Refused = domain.Reason
 		return a, nil
-	case err != nil:
+	}
+	if err != nil {
 		return nil, err
 	}
 	next.step = step
-	old, r := before.inForce, next.inForce
+	old, r := before.Compiled, next.Compiled
 	scale := s.scale()
-	a.Before, a.After = drain.LoadOf(before.rest.Verify, scale), drain.LoadOf(next.rest.Verify, scale)
-	a.Changes, a.Kept, a.Verify = compile.ChangesSince(old.Routing, r.Routing), next.rest.Routing.Kept, r.Verify
+	a.Before, a.After = drain.LoadOf(before.Rest.Verify, scale), drain.LoadOf(next.Rest.Verify, scale)
+	a.Changes, a.Kept, a.Verify = compile.ChangesSince(old.Routing, r.Routing), next.Rest.Routing.Kept, r.Verify
 	a.listWrites(old.Routing, r.Routing)
 	if a.Moved, err = diff.CountRerouted(ctx, state.Of(old.Routing), state.Of(r.Routing)); err != nil {
 		return nil, err
@@ -177,26 +174,56 @@ func (s *Session) Do(ctx context.Context, step Step) (*Answer, error) {
 	return a, nil
 }
 
+// edit is what a step does to the cables: those at some ports go, then others come.
+type edit struct {
+	out []fabric.PortID
+	in  []fabric.Cable
+}
+
 // take finds the state after a step.
 func (s *Session) take(ctx context.Context, step Step, a *Answer) (*tried, error) {
 	now := s.now()
+	from, parts := now, now.drained
+	var e edit
+	var err error
 	switch step.Kind {
 	case Fail:
-		return s.fail(ctx, step.At, a)
+		e.out, err = s.fail(ctx, step.At, a)
 	case Drain:
-		return s.drain(ctx, step.At)
-	case Restore:
-		return s.restore(ctx, step.At)
-	case Slow:
-		p, err := now.cabledPort(step.At)
-		if err != nil {
-			return nil, err
+		parts, err = now.drain(step.At)
+		if err == nil && (now.plan != nil || len(now.drained) == 0) { // else other steps came between: a plan has no such step
+			return s.plan(ctx, parts)
 		}
-		return s.reroute(ctx, now, now.whole.WithLinks(map[fabric.PortID]fabric.Link{p: step.Rate, now.whole.Peer(p): step.Rate}), now.drained)
+	case Restore:
+		if e, parts, err = s.restore(step.At); err == nil && len(e.in) == 0 && now.plan != nil && now.drained[len(parts)].at == step.At {
+			// The part that was drained last is put back as the plan says.
+			again := *now.back
+			return &again, nil
+		}
+	case Slow:
+		var p fabric.PortID
+		if p, err = now.cabledPort(step.At); err == nil {
+			e = edit{[]fabric.PortID{p}, []fabric.Cable{{A: p, B: now.whole.Peer(p), Link: step.Rate}}}
+		}
 	case Recable:
-		return s.recable(ctx, step.At, step.To)
+		if e, err = now.recable(step.At, step.To); err == nil {
+			from, err = s.unplug(ctx, e.out)
+		}
+	default:
+		err = refuse("%q: want a kind of step", step.Kind)
 	}
-	return nil, refuse("%q: want a kind of step", step.Kind)
+	if err != nil {
+		return nil, err
+	}
+	// Nodes that had no cable for a while have the LIDs of the base.
+	whole, err := s.states[0].whole.WithCables(append(now.whole.Without(e.out...).Cables(), e.in...))
+	if err != nil {
+		return nil, refuse("%v", err)
+	}
+	rest, parts := restOf(whole, parts)
+	next := &tried{whole: whole, drained: parts}
+	next.Tables, err = from.Next(ctx, whole, rest, s.options())
+	return next, err
 }
 
 // node finds the node of an end.
@@ -247,143 +274,87 @@ func (x *tried) part(e End) (drain.Part, error) {
 	return part, nil
 }
 
-// fail takes cables away.
-func (s *Session) fail(ctx context.Context, at End, a *Answer) (*tried, error) {
+// fail lists the cables of what fails.
+func (s *Session) fail(ctx context.Context, at End, a *Answer) ([]fabric.PortID, error) {
 	now := s.now()
 	part, err := now.part(at)
-	if err != nil {
-		return nil, err
-	}
-	if len(now.drained) == 0 {
+	if err == nil && len(now.drained) == 0 {
 		kind := whatif.Links
 		if at.Port == 0 {
 			kind = whatif.Switches
 		}
-		if a.WhatIf, err = whatif.One(ctx, now.inForce, compile.Options{Kept: s.kept}, kind, part.Cables[0], s.scale()); err != nil {
-			return nil, err
-		}
+		a.WhatIf, err = whatif.One(ctx, now.Compiled, compile.Options{Kept: s.kept}, kind, part.Cables[0], s.scale())
 	}
-	return s.reroute(ctx, now, now.whole.Without(part.Cables...), now.drained)
+	return part.Cables, err
 }
 
 // recable plugs the cable at one port into another instead of where it was. If that has a
 // cable, this one goes to where the first was: the two are exchanged.
-func (s *Session) recable(ctx context.Context, at, to End) (*tried, error) {
-	now := s.now()
-	f := now.whole
-	p, err := now.cabledPort(at)
+func (x *tried) recable(at, to End) (e edit, err error) {
+	f := x.whole
+	p, err := x.cabledPort(at)
 	if err != nil {
-		return nil, err
+		return e, err
 	}
-	n, err := now.node(to)
+	n, err := x.node(to)
 	if err != nil {
-		return nil, err
+		return e, err
 	}
 	left, goal := f.Peer(p), f.Port(n, to.Port)
+	other := f.Peer(goal)
 	if to.Port == 0 || goal == p || goal == left {
-		return nil, refuse("%s is no other port for the cable at %s", f.PortName(goal), f.PortName(p))
+		return e, refuse("%s is no other port for the cable at %s", f.PortName(goal), f.PortName(p))
 	}
-	for _, d := range now.drained {
-		for _, c := range d.part.Cables {
-			for _, moved := range [...]fabric.PortID{p, left, goal, f.Peer(goal)} {
-				if d.at.Port != 0 && moved != fabric.NoPort && (moved == c || moved == f.Peer(c)) {
-					return nil, refuse("%s is drained: restore it first", d.part.Name)
-				}
-			}
+	moved := []fabric.PortID{p, left, goal, other}
+	for _, d := range x.drained {
+		if d.at.Port != 0 && slices.ContainsFunc(d.part.Cables, func(c fabric.PortID) bool { return slices.Contains(moved, c) }) {
+			return e, refuse("%s is drained: restore it first", d.part.Name)
 		}
 	}
-	cables := f.Cables()
-	for i, c := range cables {
-		switch {
-		case c.A == p || c.B == p:
-			cables[i].A, cables[i].B = p, goal
-		case c.A == goal || c.B == goal:
-			cables[i].A, cables[i].B = left, f.Peer(goal)
-		}
+	e = edit{[]fabric.PortID{p, goal}, []fabric.Cable{{A: p, B: goal, Link: f.Link(p)}}}
+	if other != fabric.NoPort {
+		e.in = append(e.in, fabric.Cable{A: left, B: other, Link: f.Link(goal)})
 	}
-	// As in a plan of move, it is unplugged first.
-	between := *now
-	rest, _ := restOf(f.Without(p, goal), now.drained)
-	if between.rest, err = s.route(ctx, now, rest, compile.Options{Unverified: true}); err != nil {
-		return nil, err
-	}
-	return s.recabled(ctx, &between, cables, now.drained)
+	return e, nil
 }
 
-// recabled is the state after another one with other cables. Nodes that had none for a while have the
-// LIDs of the base.
-func (s *Session) recabled(ctx context.Context, from *tried, cables []fabric.Cable, parts []drained) (*tried, error) {
-	g, err := s.states[0].whole.WithCables(cables)
-	if err != nil {
-		return nil, refuse("%v", err)
-	}
-	return s.reroute(ctx, from, g, parts)
+// unplug is the state, not checked, between the halves of a step that moves cables, as in a plan of move.
+func (s *Session) unplug(ctx context.Context, cables []fabric.PortID) (between *tried, err error) {
+	c := *s.now()
+	rest, _ := restOf(c.whole.Without(cables...), c.drained)
+	opt := s.options()
+	opt.Unverified = true
+	c.Rest, err = drain.Keep(ctx, c.Rest.Engine, rest, c.Rest.Routing, opt)
+	return &c, err
 }
 
 // restore undoes what steps did to a part: its cables are as in the base where their ports are
-// free, and it is drained no more.
-func (s *Session) restore(ctx context.Context, at End) (*tried, error) {
-	now, base := s.now(), s.states[0]
-	i := slices.IndexFunc(now.drained, func(d drained) bool { return d.at == at })
+// free, and it is drained no more. left is what is drained then.
+func (s *Session) restore(at End) (e edit, left []drained, err error) {
+	now, base := s.now(), s.states[0].whole
 	n, err := now.node(at)
 	if err != nil {
-		return nil, err
+		return e, nil, err
 	}
-	touched := func(p fabric.PortID) bool {
-		f := base.whole
-		return at.Port == 0 && f.Owner(p) == n || at.Port != 0 && p == f.Port(n, at.Port)
-	}
-	cables := now.whole.Cables()
-	used := make(map[fabric.PortID]int) // by port: 1 more than the index of its cable
-	for k, c := range cables {
-		used[c.A], used[c.B] = k+1, k+1
-	}
-	changed := false
-	for _, c := range base.whole.Cables() {
-		if !touched(c.A) && !touched(c.B) {
-			continue
-		}
-		switch k := used[c.A]; {
-		case k > 0 && k == used[c.B]:
-			changed = changed || cables[k-1].Link != c.Link
-			cables[k-1].Link = c.Link
-		case k == 0 && used[c.B] == 0:
-			changed, cables = true, append(cables, c)
+	f := now.whole
+	touched := func(p fabric.PortID) bool { return base.Owner(p) == n && (at.Port == 0 || base.Num(p) == at.Port) }
+	for _, c := range base.Cables() {
+		slowed := f.Peer(c.A) == c.B && f.Link(c.A) != c.Link
+		free := f.Peer(c.A) == fabric.NoPort && f.Peer(c.B) == fabric.NoPort
+		if (touched(c.A) || touched(c.B)) && (slowed || free) {
+			e.out, e.in = append(e.out, c.A), append(e.in, c)
 		}
 	}
-	left := slices.Clone(now.drained)
-	if i >= 0 {
-		left = slices.Delete(left, i, i+1)
+	left = slices.DeleteFunc(slices.Clone(now.drained), func(d drained) bool { return d.at == at })
+	if len(e.in) == 0 && len(left) == len(now.drained) {
+		err = refuse("%s is as it was, or its ports have other cables", at)
 	}
-	switch {
-	case i < 0 && !changed:
-		return nil, refuse("%s is as it was, or its ports have other cables", at)
-	case !changed && now.plan != nil && i == len(left):
-		// The part that was drained last is put back as the plan says.
-		again := *now.back
-		return &again, nil
-	case !changed:
-		return s.reroute(ctx, now, now.whole, left)
-	}
-	return s.recabled(ctx, now, cables, left)
+	return e, left, err
 }
 
-// reroute is the state after x with the cables of a fabric and with parts drained: the tables are those of
-// compile --previous on what is not drained.
-func (s *Session) reroute(ctx context.Context, x *tried, whole *fabric.Fabric, parts []drained) (*tried, error) {
-	rest, parts := restOf(whole, parts)
-	r, err := s.route(ctx, x, rest, compile.Options{})
-	if err != nil {
-		return nil, err
-	}
-	next := &tried{whole: whole, drained: parts, inForce: r, rest: r}
-	if rest == whole {
-		return next, nil
-	}
-	r.Routing.Fabric = rest
-	drain.DropPartitions(r.Verify)
-	next.inForce, err = drain.Judge(ctx, r.Engine, drain.Overlay(whole, r.Routing, x.inForce.Routing))
-	return next, err
+// options are those of all tables of a session.
+func (s *Session) options() compile.Options {
+	return compile.Options{LIDs: lft.LIDOptions{LMC: lft.KeepLMC}, Kept: s.kept}
 }
 
 // restOf is what is left of a fabric without parts, which may have other cables than when they were
@@ -405,30 +376,18 @@ func restOf(whole *fabric.Fabric, parts []drained) (*fabric.Fabric, []drained) {
 	return whole.Without(cut...), parts
 }
 
-// route keeps the tables of x as far as it can on what is not drained.
-func (s *Session) route(ctx context.Context, x *tried, rest *fabric.Fabric, opt compile.Options) (*compile.Result, error) {
-	opt.LIDs, opt.Kept = lft.LIDOptions{LMC: lft.KeepLMC}, s.kept
-	if _, ok := x.rest.Engine.Engine.(lft.IncrementalEngine); ok {
-		opt.Route.Previous = x.rest.Routing
+// drain lists what is drained with one more part.
+func (x *tried) drain(at End) ([]drained, error) {
+	part, err := x.part(at)
+	if err == nil && slices.ContainsFunc(x.drained, func(d drained) bool { return d.at == at }) {
+		err = refuse("%s is drained already", part.Name)
 	}
-	return compile.Run(ctx, rest, x.rest.Engine, opt)
+	return append(slices.Clone(x.drained), drained{at, part}), err
 }
 
-// drain leads around a part. Steps in a row that drain make one plan with one window.
-func (s *Session) drain(ctx context.Context, at End) (*tried, error) {
+// plan leads around parts, of which the last one is new. Steps in a row that drain make one plan with one window.
+func (s *Session) plan(ctx context.Context, parts []drained) (*tried, error) {
 	now := s.now()
-	part, err := now.part(at)
-	if err != nil {
-		return nil, err
-	}
-	if slices.ContainsFunc(now.drained, func(d drained) bool { return d.at == at }) {
-		return nil, refuse("%s is drained already", part.Name)
-	}
-	parts := append(slices.Clone(now.drained), drained{at, part})
-	if len(now.drained) > 0 && now.plan == nil {
-		// Other steps came between: a plan has no such step.
-		return s.reroute(ctx, now, now.whole, parts)
-	}
 	first := len(s.states) - 1 // before the first of these drains
 	for s.states[first].plan != nil {
 		first--
@@ -437,20 +396,19 @@ func (s *Session) drain(ctx context.Context, at End) (*tried, error) {
 	for i := range parts {
 		list[i] = parts[i].part
 	}
-	base := s.states[first].inForce
+	base := s.states[first].Compiled
 	load := drain.LoadOf(base.Verify, s.scale())
 	plan, err := drain.Make(ctx, base, compile.Options{Kept: s.kept}, list, drain.Options{Before: &load})
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if len(plan.Refused) > 0 {
+	case len(plan.Refused) > 0:
 		return nil, refuse("%s", plan.Refused[0].Reason)
-	}
-	if len(plan.Windows) > 1 {
-		return nil, refuse("%s cannot be out together with what is drained already", part.Name)
+	case len(plan.Windows) > 1:
+		return nil, refuse("%s cannot be out together with what is drained already", list[len(list)-1].Name)
 	}
 	last := plan.Windows[0].Steps[len(list)-1]
-	return &tried{whole: now.whole, drained: parts, inForce: last.Compiled, rest: last.Rest, plan: plan, back: now}, nil
+	return &tried{whole: now.whole, drained: parts, Tables: last.Tables, plan: plan, back: now}, nil
 }
 
 // listWrites says what is written to each switch.
