@@ -45,6 +45,9 @@ type File struct {
 	jobs       []job
 }
 
+// Name returns the name of the file.
+func (t *File) Name() string { return t.text.Name }
+
 // job is a job as it is written.
 type job struct {
 	name     string

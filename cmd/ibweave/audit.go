@@ -209,7 +209,7 @@ func (p *lineFinder) of(f *verify.Finding) (string, int) {
 func (in *audit) reportOptions(d demanded) report.Options {
 	opt := report.Options{Version: version, Topology: in.Topology, Tables: cmp.Or(in.LFTs, in.FAR), Certificate: in.Certificate, Bound: in.bound, Verbose: in.verbose, Rules: in.rulesOf()}
 	if in.worth != nil {
-		opt.Traffic, opt.Lines = in.worth, in.worth.lines()
+		opt.Traffic, opt.Lines = in.worth, in.worth.Lines()
 	}
 	if d.shape != nil {
 		opt.Shape = d.shape

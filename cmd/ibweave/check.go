@@ -16,6 +16,7 @@ import (
 
 	"github.com/ibweave/ibweave/audit/capture"
 	"github.com/ibweave/ibweave/audit/drift"
+	"github.com/ibweave/ibweave/audit/jobs"
 	"github.com/ibweave/ibweave/audit/policy"
 	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/compile/outdir"
@@ -42,8 +43,8 @@ type audit struct {
 	cablesAlone bool        // a topology is looked at for its cables alone
 	partitioning
 	traffic  string        // "" for none
-	jobs     *fitting      // of traffic; nil for none
-	worth    *trafficWorth // what the tables are worth for them; nil for nothing
+	jobs     *jobs.Fitting // of traffic; nil for none
+	worth    *jobs.Worth   // what the tables are worth for them; nil for nothing
 	findings []verify.Finding
 	demands
 }
@@ -196,9 +197,11 @@ func (a *app) check(ctx context.Context, in *audit, level *threshold, reports []
 	if err := a.readSource(in, source); err != nil {
 		return err
 	}
-	if in.jobs, err = a.readFitting(in.traffic); err != nil {
+	file, err := a.readJobFile(in.traffic)
+	if err != nil {
 		return err
 	}
+	in.jobs = a.fitting(file)
 	x, err := a.audit(ctx, in)
 	if err != nil {
 		return err
@@ -286,12 +289,12 @@ func (a *app) audit(ctx context.Context, in *audit) (x *auditResult, err error) 
 		x.result.Leave(undecided...)
 	}
 	if in.jobs != nil {
-		d, err := in.jobs.find(ctx, a, x.Fabric)
+		d, err := demandOf(in.jobs)(ctx, x.Fabric)
 		if err != nil {
 			return nil, err
 		}
 		if d != nil {
-			in.jobs.bound = bound.FindUnder(x.Fabric, d)
+			in.jobs.Bound = bound.FindUnder(x.Fabric, d)
 		}
 	}
 	if x.Tables != nil || in.bound != "" || in.write != "" {
@@ -299,7 +302,7 @@ func (a *app) audit(ctx context.Context, in *audit) (x *auditResult, err error) 
 			return nil, err
 		}
 	}
-	if in.worth, err = in.jobs.judge(ctx, x.Fabric, x.Tables); err != nil {
+	if in.worth, err = in.jobs.Worth(ctx, x.Fabric, x.Tables); err != nil {
 		return nil, err
 	}
 	x.result.Add(in.findings...)
@@ -425,8 +428,12 @@ func (a *app) checkBounds(ctx context.Context, in *audit, tables *lft.Routing, r
 		if err != nil {
 			return err
 		}
+		var demand *lft.Demand
+		if in.jobs != nil {
+			demand = in.jobs.Demand
+		}
 		for _, c := range proofs {
-			err := c.Check(f, in.jobs.demandOf())
+			err := c.Check(f, demand)
 			if err != nil {
 				r.Add(verify.Finding{Rule: verify.BoundRule, Severity: verify.Error, Message: err.Error(), Count: 1})
 				continue
@@ -436,7 +443,7 @@ func (a *app) checkBounds(ctx context.Context, in *audit, tables *lft.Routing, r
 			}
 			load, _ := c.Bound.Float64()
 			if c.Demand != ([sha256.Size]byte{}) {
-				in.jobs.proven = append(in.jobs.proven, provenLoad{in.bound, bound.Seconds(f, in.jobs.demand, load)})
+				in.jobs.Proven = append(in.jobs.Proven, jobs.Proven{File: in.bound, Least: bound.Seconds(f, demand, load)})
 				continue
 			}
 			list = append(list, &bound.Bound{Load: load, Exact: c.Bound, Unit: max(c.Unit, 1), Words: "proven by " + in.bound, Close: true, Certificate: c})

@@ -196,7 +196,7 @@ func (a *app) contendByEngines(ctx context.Context, c *contest, s *compare.Stand
 			continue
 		}
 		fitted := opt
-		fitted.Demand = (&fitting{name: c.traffic, file: c.jobs}).demandIn(a)
+		fitted.Demand = demandOf(a.fitting(c.jobs))
 		if x, err = a.contendByEngine(ctx, c, f, name, fitted); err != nil {
 			return err
 		}
@@ -223,7 +223,7 @@ func (a *app) contendByEngine(ctx context.Context, c *contest, f *fabric.Fabric,
 		return nil, lidInput(c.topology, err)
 	}
 	if opt.Demand != nil {
-		if x.Name, x.Fitted = fittedName(x.Name), true; !a.isFitted(r, x.Name) {
+		if x.Name, x.Fitted = x.Name+" for the jobs", true; !a.isFitted(r, x.Name) {
 			return nil, nil
 		}
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/ibweave/ibweave/audit/cabling"
 	"github.com/ibweave/ibweave/audit/choice"
+	"github.com/ibweave/ibweave/audit/jobs"
 	"github.com/ibweave/ibweave/audit/quality"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/compile/outdir"
@@ -203,7 +204,7 @@ type summary struct {
 	Adaptive      *compile.Adaptive `json:"adaptive,omitempty"` // with --adaptive
 	Changes       *changeSummary    `json:"changes,omitempty"`  // with --previous
 	Saving        *savingSummary    `json:"saving,omitempty"`   // without it, over an older directory
-	Traffic       *trafficSummary   `json:"traffic,omitempty"`  // with --traffic, of jobs that send something
+	Traffic       *jobs.FitSummary  `json:"traffic,omitempty"`  // with --traffic, of jobs that send something
 	Verify        *verify.Result    `json:"verify"`
 	judgement
 }
@@ -314,8 +315,8 @@ type compilation struct {
 	opt      compile.Options
 	fabric   *fabric.Fabric // as read
 	only     []fabric.NodeID
-	previous *before  // nil without --previous
-	traffic  *fitting // nil without --traffic
+	previous *before       // nil without --previous
+	traffic  *jobs.Fitting // nil without --traffic
 	result   *compile.Result
 }
 
@@ -434,11 +435,12 @@ func (a *app) readOrdered(c *compilation) (err error) {
 	if c.fabric, err = withoutParts(c.fabric, c.order.without, set); err != nil {
 		return err
 	}
-	if c.traffic, err = a.readFitting(c.order.traffic); err != nil {
+	file, err := a.readJobFile(c.order.traffic)
+	if err != nil {
 		return err
 	}
-	if c.traffic != nil {
-		c.opt.Demand = c.traffic.demandIn(a)
+	if c.traffic = a.fitting(file); c.traffic != nil {
+		c.opt.Demand = demandOf(c.traffic)
 	}
 	if opt.Route.Roots, err = a.switches(c.fabric, "--roots", c.roots); err != nil {
 		return err
@@ -497,7 +499,7 @@ func (a *app) runOrdered(ctx context.Context, c *compilation) (err error) {
 	a.log.Info("verified", zap.String("verdict", r.Verify.Verdict), zap.Float64("seconds", r.Seconds.Verify))
 	var jobs *bound.Bound
 	if r.Fit != nil {
-		c.traffic.bound, jobs = r.Fit.Bound, r.Fit.Bound
+		c.traffic.Bound, jobs = r.Fit.Bound, r.Fit.Bound
 	}
 	bounds, err := c.bounding.find(ctx, a, r.Routing, r.Verify, jobs)
 	if err != nil {
@@ -521,7 +523,7 @@ func (c *compilation) summarize(ctx context.Context) (s *summary, err error) {
 			return nil, inputf("%s: %w", c.groups, err)
 		}
 	}
-	if s.Traffic, err = c.summarizeTraffic(ctx); err != nil {
+	if s.Traffic, err = c.traffic.Summarize(ctx, r); err != nil {
 		return nil, err
 	}
 	if p := c.previous; p != nil {
@@ -716,7 +718,7 @@ func (s *summary) text(b *text.Sheet, c *compilation) {
 		adaptiveText(b, s.Adaptive)
 	}
 	if s.Traffic != nil {
-		s.Traffic.text(b)
+		s.Traffic.Print(b)
 	}
 	if x := s.Changes; x != nil {
 		b.Row("changes", "%s in %s of %d on %s since %s, where the most loaded link had %s", text.CountGrouped(x.Entries, "entry", "entries"),

@@ -124,7 +124,7 @@ func rehearseFiles(ctx context.Context, in *audit, routing *lft.Routing, opt reh
 
 // pluginJobs is the lines of the plugin's configuration that name the jobs of --traffic.
 func (a *app) pluginJobs(in *audit, f *fabric.Fabric, dir, traffic string) (string, error) {
-	jobs, err := a.readFitting(traffic) // the plugin would say what is wrong in its log alone
+	file, err := a.readJobFile(traffic) // the plugin would say what is wrong in its log alone
 	if err != nil {
 		return "", err
 	}
@@ -138,7 +138,7 @@ func (a *app) pluginJobs(in *audit, f *fabric.Fabric, dir, traffic string) (stri
 	case !forJobs:
 		return "", usagef("--traffic: %s was compiled without it", dir)
 	}
-	if _, err := jobs.file.In(f, nil); err != nil {
+	if _, err := file.In(f, nil); err != nil {
 		return "", usagef("--traffic: the plugin, which has no groups of hosts, cannot use the file: %w", err)
 	}
 	name, err := filepath.Abs(traffic)

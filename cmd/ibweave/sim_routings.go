@@ -53,7 +53,7 @@ func (a *app) routeSimulated(ctx context.Context, in *simulation) ([]experiment.
 		if err != nil {
 			return nil, err
 		}
-		demand = (&fitting{name: in.jobTraffic.file, file: file}).demandIn(a)
+		demand = demandOf(a.fitting(file))
 	}
 	var list []experiment.Routing
 	var refused error

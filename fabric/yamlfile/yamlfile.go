@@ -29,7 +29,7 @@ const maxFile = 64 << 20
 // messages, and want what should be in it. Errors of Parse and of the methods are
 // *fabric.ParseError with the line.
 func Parse(name string, data []byte, what, want string) (*File, *yaml.Node, error) {
-	r := &File{name: name, lines: bytes.Split(data, []byte("\n"))}
+	r := &File{Name: name, lines: bytes.Split(data, []byte("\n"))}
 	if len(data) > maxFile {
 		return nil, nil, r.Fail(nil, "%d bytes; want at most %d", len(data), maxFile)
 	}
@@ -65,13 +65,13 @@ func decode(d *yaml.Decoder, n *yaml.Node) (err error) {
 
 // File is a file that is being read.
 type File struct {
-	name  string
+	Name  string
 	lines [][]byte
 }
 
 // Fail is an error at a node of the file.
 func (r *File) Fail(n *yaml.Node, format string, args ...any) error {
-	e := &fabric.ParseError{File: r.name, Err: fmt.Errorf(format, args...)}
+	e := &fabric.ParseError{File: r.Name, Err: fmt.Errorf(format, args...)}
 	if n != nil && n.Line > 0 {
 		// YAML has lines end at more characters than editors do.
 		e.Line = min(n.Line, len(r.lines))

@@ -1,0 +1,160 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/ibweave/ibweave/audit/groups"
+	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/verify/bound"
+)
+
+// Fitting has tables made for the jobs of a file, and judges tables by them.
+type Fitting struct {
+	*File
+	// Groups finds the groups of hosts that jobs may name in a fabric; nil for none.
+	Groups func(*fabric.Fabric) (*groups.Set, error)
+	// Silent, unless it is nil, hears once that the jobs send nothing between hosts.
+	Silent func()
+	Demand *lft.Demand  // what Find has found last; nil without a byte between hosts
+	Bound  *bound.Bound // of the demand; nil where nothing crosses a cut
+	Proven []Proven     // loads that proofs tell
+	one    sync.Mutex
+	said   bool
+}
+
+// Proven is a load that no tables can be below, by a file of proofs.
+type Proven struct {
+	File  string  `json:"file"`
+	Least float64 `json:"least_seconds"`
+}
+
+// Find returns what the jobs send in a fabric, for compile.Options.Demand. Engines that are tried at the same
+// time may call it together.
+func (x *Fitting) Find(ctx context.Context, f *fabric.Fabric) (*lft.Demand, error) {
+	x.one.Lock()
+	defer x.one.Unlock()
+	var set *groups.Set
+	var err error
+	if x.Groups != nil {
+		if set, err = x.Groups(f); err != nil {
+			return nil, err
+		}
+	}
+	t, err := x.In(f, set)
+	if err != nil {
+		return nil, err
+	}
+	if x.Demand, err = t.Demand(ctx); err != nil {
+		return nil, fmt.Errorf("%s: %w", x.File.Name(), err)
+	}
+	if x.Demand == nil && !x.said && x.Silent != nil {
+		x.said = true
+		x.Silent()
+	}
+	return x.Demand, nil
+}
+
+// TablesLoad is the load of tables by the jobs.
+type TablesLoad struct {
+	// Seconds is how long the busiest cable takes for all bytes, and Hosts the busiest cable of a host, which is the
+	// same with all tables.
+	Seconds float64 `json:"seconds"`
+	Hosts   float64 `json:"host_seconds"`
+	// Least is what no tables can be below: Hosts, or the bound that Words explains.
+	Least float64 `json:"least_seconds"`
+	Words string  `json:"witness"`
+}
+
+// String is the load and its bound in words.
+func (s *TablesLoad) String() string {
+	return fmt.Sprintf("load of the jobs %s, no routing can have less than %s: %s", text.Seconds(s.Seconds), text.Seconds(s.Least), s.Words)
+}
+
+func (x *Fitting) load(ctx context.Context, f *fabric.Fabric, tables *lft.Tables) (s TablesLoad, err error) {
+	t, err := bound.TimesUnder(ctx, f, tables, x.Demand)
+	if err != nil {
+		return s, err
+	}
+	s = TablesLoad{Seconds: max(t.Switches, t.Hosts), Hosts: t.Hosts, Least: t.Hosts, Words: "the busiest cable of a host"}
+	if x.Bound != nil {
+		if least := bound.Seconds(f, x.Demand, x.Bound.Load); least > s.Least {
+			s.Least, s.Words = least, x.Bound.Words
+		}
+	}
+	return s, nil
+}
+
+// Worth is what tables are worth for the jobs, and what no tables can be.
+type Worth struct {
+	*TablesLoad          // nil without tables
+	Proven      []Proven `json:"proven,omitempty"`
+}
+
+// Worth judges tables, which may be nil; it returns nil where there is nothing to say.
+func (x *Fitting) Worth(ctx context.Context, f *fabric.Fabric, tables *lft.Tables) (*Worth, error) {
+	if x == nil || x.Demand == nil || tables == nil && x.Proven == nil {
+		return nil, nil
+	}
+	worth := &Worth{Proven: x.Proven}
+	if tables == nil {
+		return worth, nil
+	}
+	load, err := x.load(ctx, f, tables)
+	worth.TablesLoad = &load
+	return worth, err
+}
+
+// Lines says the same to people: pairs of a name and a text.
+func (x *Worth) Lines() (list [][2]string) {
+	if x.TablesLoad != nil {
+		list = append(list, [2]string{"traffic", x.TablesLoad.String()})
+	}
+	for _, p := range x.Proven {
+		list = append(list, [2]string{"", fmt.Sprintf("no routing can have less than %s, proven by %s", text.Seconds(p.Least), p.File)})
+	}
+	return list
+}
+
+// FitSummary is what tables that were made for the jobs are worth.
+type FitSummary struct {
+	TablesLoad
+	// Before is Seconds with the tables for no jobs, or with earlier ones that were kept.
+	Before float64 `json:"seconds_before"`
+	// Uniform is the greatest load of one route from each host to each LID over that before.
+	Uniform float64 `json:"uniform"`
+	Why     string  `json:"why,omitempty"` // the tables are not fitted
+}
+
+// Summarize measures tables that compile made for the jobs; nil where these send nothing.
+func (x *Fitting) Summarize(ctx context.Context, r *compile.Result) (*FitSummary, error) {
+	if r.Fit == nil {
+		return nil, nil
+	}
+	f := r.Routing.Fabric
+	s := &FitSummary{Uniform: 1, Why: r.Fit.Why}
+	if r.Fit.UniformBefore > 0 {
+		s.Uniform = float64(r.Fit.Uniform) / float64(r.Fit.UniformBefore)
+	}
+	before, err := x.load(ctx, f, r.Fit.Original)
+	if err != nil {
+		return nil, err
+	}
+	s.Before = before.Seconds
+	s.TablesLoad, err = x.load(ctx, f, r.Routing.Tables)
+	return s, err
+}
+
+// Print writes the lines of a summary.
+func (s *FitSummary) Print(b *text.Sheet) {
+	b.Row("traffic", "%s", &s.TablesLoad)
+	if s.Why != "" {
+		b.Row("", "the tables are those without --traffic: %s", s.Why)
+		return
+	}
+	b.Row("", "%s before; routes of all hosts to all: %.3f times the greatest load before", text.Seconds(s.Before), s.Uniform)
+}
