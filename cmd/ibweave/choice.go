@@ -2,18 +2,10 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"math"
 
-	"github.com/ibweave/ibweave/audit/cabling"
 	"github.com/ibweave/ibweave/audit/choice"
 	"github.com/ibweave/ibweave/compile"
-	"github.com/ibweave/ibweave/compile/outdir"
-	"github.com/ibweave/ibweave/internal/text"
 )
-
-// judgement is what the summary of compile says of a routing beside the checker's result.
-type judgement struct{ choice.Judgement }
 
 // routeChosen routes with the engine that suits the fabric best.
 func (a *app) routeChosen(ctx context.Context, c *compilation, label func(stage string) string) (*compile.Result, error) {
@@ -31,105 +23,9 @@ func (a *app) routeChosen(ctx context.Context, c *compilation, label func(stage 
 }
 
 // judge adds to the summary what the fabric is, and how good its tables are.
-func (c *compilation) judge(ctx context.Context, a *app, s *judgement) (err error) {
+func (c *compilation) judge(ctx context.Context, a *app, s *choice.Judgement) (err error) {
 	stage := a.startStage("compare")
 	defer stage.End()
-	s.Judgement, err = choice.Judge(ctx, c.fabric, c.result, c.choice, c.opt, c.rounds)
+	*s, err = choice.Judge(ctx, c.fabric, c.result, c.choice, c.opt, c.rounds)
 	return err
-}
-
-// text prints what was tried, and why the engine was chosen.
-func (j *judgement) text(b *text.Sheet) {
-	x := j.Choice
-	if x == nil || !x.Chosen {
-		return
-	}
-	b.Row("choice", "%s; -e names another", x.Why)
-	for i := range x.Candidates {
-		if c := &x.Candidates[i]; c.Refused == "" && c.Load > 0 {
-			jobs := ""
-			if c.Jobs > 0 {
-				jobs = fmt.Sprintf("jobs %s, ", text.Seconds(c.Jobs))
-			}
-			b.Row("", "%-8s %sload %s, bandwidth %.1f %%%s", c.Engine, jobs, loadText(c), 100*c.Bandwidth, lanesText(c))
-		}
-	}
-}
-
-// loadText writes a load, with the cable that it counts where rates differ.
-func loadText(c *choice.Candidate) string {
-	load := text.Grouped(int64(math.Round(c.Load)))
-	if scale := c.Result.Verify.Scale(); scale.Differ {
-		load += " on " + scale.Fastest.String()
-	}
-	return load
-}
-
-// lanesText says what an engine needs beyond one lane.
-func lanesText(c *choice.Candidate) string {
-	if c.VLs <= 1 {
-		return ""
-	}
-	if _, err := outdir.QoSOptions(c.Result); err != nil {
-		return fmt.Sprintf(" on %d VLs, by the plugin", c.VLs)
-	}
-	return fmt.Sprintf(" on %d VLs", c.VLs)
-}
-
-// oneLine is a shape with its deviations in numbers.
-type oneLine struct{ *cabling.Shape }
-
-// String is the line.
-func (s oneLine) String() string {
-	line := s.Name
-	for _, x := range []struct {
-		n         int
-		one, many string
-	}{{s.MissingSwitches, "switch missing", "switches missing"}, {s.MissingCables, "cable missing", "cables missing"}, {s.ExtraCables, "cable that it does not have", "cables that it does not have"}} {
-		if x.n > 0 {
-			line += "; " + text.CountGrouped(x.n, x.one, x.many)
-		}
-	}
-	return line
-}
-
-// lines say what the tables are worth.
-func (j *judgement) lines() (list [][2]string) {
-	line := func(name, format string, args ...any) {
-		list = append(list, [2]string{name, fmt.Sprintf(format, args...)})
-	}
-	if s := j.SlowLinks; s != nil {
-		bound := "no lower"
-		if s.AtFullRate < s.Bound {
-			if bound = text.Grouped(int64(s.AtFullRate)); s.Fastest != "" {
-				bound += " on " + s.Fastest
-			}
-		}
-		line("slow cables", "%s between switches; at the rate of others the bound would be %s", text.Grouped(s.Links), bound)
-	}
-	if q := j.Bandwidth; q != nil {
-		line("bandwidth", "%.1f %% of a crossbar's, the mean of %s", 100*q.Mean, text.CountGrouped(q.Bisections, "random bisection", "random bisections"))
-	}
-	if d := j.Diversity; d != nil {
-		line("diversity", "%d LIDs a port: %.2f disjoint paths, at least %d (%.2f possible); by different switches %.2f, at least %d",
-			d.LIDs, d.Cables.Mean, d.Cables.Min, d.Possible.Mean, d.Switches.Mean, d.Switches.Min)
-	}
-	if j.Choice == nil || j.Choice.Better == "" {
-		return list
-	}
-	x, own := j.Choice.Find(j.Choice.Better), j.Choice.Find(j.Choice.Engine)
-	line("better", "%s has load %s, %s, and %.1f %% of bandwidth%s", x.Engine, loadText(x), change(x.Load, own.Load), 100*x.Bandwidth, lanesText(x))
-	return list
-}
-
-// change says how x compares with y.
-func change(x, y float64) string {
-	percent := int(math.Round(100 * math.Abs(x/y-1)))
-	switch {
-	case percent == 0:
-		return "the same"
-	case x < y:
-		return fmt.Sprintf("%d %% less", percent)
-	}
-	return fmt.Sprintf("%d %% more", percent)
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -189,9 +188,9 @@ type summary struct {
 	Version string            `json:"version"`
 	Engine  string            `json:"engine"`
 	Top     *verify.SwitchRef `json:"top,omitempty"` // of the order of an up*/down* engine
-	LIDs    lidSummary        `json:"lids"`
+	LIDs    choice.LIDs       `json:"lids"`
 	Notes   []string          `json:"notes"` // what the engine has to say about the fabric
-	Lanes   laneSummary       `json:"lanes"`
+	Lanes   choice.Lanes      `json:"lanes"`
 	Output  string            `json:"output"` // "" when nothing was written
 	Files   []string          `json:"files"`
 	// Install are the commands that bring the tables in as static files, or by the plugin
@@ -200,13 +199,13 @@ type summary struct {
 	InstallPlugin []string          `json:"install_plugin"`
 	Seconds       compile.Seconds   `json:"seconds"`
 	Groups        []mft.Entry       `json:"groups"`
-	Trees         *treeSummary      `json:"multicast,omitempty"`
+	Trees         *choice.Trees     `json:"multicast,omitempty"`
 	Adaptive      *compile.Adaptive `json:"adaptive,omitempty"` // with --adaptive
 	Changes       *changeSummary    `json:"changes,omitempty"`  // with --previous
 	Saving        *savingSummary    `json:"saving,omitempty"`   // without it, over an older directory
 	Traffic       *jobs.FitSummary  `json:"traffic,omitempty"`  // with --traffic, of jobs that send something
 	Verify        *verify.Result    `json:"verify"`
-	judgement
+	choice.Judgement
 }
 
 // changeSummary is what a subnet manager with the tables of a directory has to write.
@@ -222,89 +221,6 @@ type savingSummary struct {
 	Previous string          `json:"previous"`
 	Scratch  compile.Changes `json:"scratch"`
 	Kept     compile.Changes `json:"kept"`
-}
-
-// top finds the switch on top of a routing's order; nil where there is none.
-func top(r *lft.Routing) *verify.SwitchRef {
-	s := slices.Index(r.Order, 0)
-	if s < 0 {
-		return nil
-	}
-	ref := verify.SwitchOf(r.Fabric, fabric.NodeID(s))
-	return &ref
-}
-
-// laneSummary says what virtual lanes paths take, and how that gets into a
-// fabric.
-type laneSummary struct {
-	VLs        int    `json:"vls"`         // data VLs in use
-	SL2VL      bool   `json:"sl2vl"`       // whether there are SL-to-VL tables
-	PathSLs    bool   `json:"path_sls"`    // whether paths need SLs of their own
-	PluginOnly string `json:"plugin_only"` // why OpenSM's options cannot carry them; "" when they can
-}
-
-func lanesOf(r *compile.Result) laneSummary {
-	s := laneSummary{VLs: 1, SL2VL: r.Routing.SL2VL != nil, PathSLs: r.Routing.PathSLs != nil}
-	if s.SL2VL {
-		s.VLs = r.Routing.SL2VL.VLs()
-	}
-	if _, err := outdir.QoSOptions(r); err != nil {
-		s.PluginOnly = err.Error()
-	}
-	return s
-}
-
-// treeSummary is what multicast costs when every sender sends one packet. Links are
-// those between switches, each direction apart.
-type treeSummary struct {
-	Groups     int            `json:"groups"`
-	MLIDs      int            `json:"mlids"`
-	Links      int64          `json:"links"` // cables in all trees together
-	MaxLinks   int            `json:"max_links"`
-	MaxDepth   int            `json:"max_depth"`            // links on the longest way
-	MaxCopies  int64          `json:"max_copies_per_link"`  // on the most loaded link
-	MeanCopies float64        `json:"mean_copies_per_link"` // over all links of the fabric
-	HostCopies int64          `json:"max_copies_per_host"`  // that one end port gets
-	Crossings  int64          `json:"link_crossings"`
-	Unicast    int64          `json:"unicast_link_crossings"` // with a unicast packet from each sender to each receiver
-	Hottest    *verify.Hop    `json:"max_link,omitempty"`
-	ByScheme   map[string]int `json:"trees_by_scheme"`
-	Unserved   []string       `json:"unserved,omitempty"` // groups without an MLID, left to repeated unicast
-}
-
-func treesOf(r *compile.Result) *treeSummary {
-	if r.Plan == nil {
-		return nil
-	}
-	c, f := r.Cost, r.Routing.Fabric
-	s := &treeSummary{
-		MLIDs: len(r.Plan.Tables.MLIDs()), Links: c.Links, MaxCopies: c.MaxLink, MeanCopies: c.MeanLink, HostCopies: c.MaxHost,
-		Crossings: c.Crossings, Unicast: c.Unicast, ByScheme: make(map[string]int),
-	}
-	groups := make(map[int]bool)
-	for i := range r.Plan.Trees {
-		t := &r.Plan.Trees[i]
-		groups[t.Group] = true
-		s.ByScheme[t.Scheme]++
-		s.MaxLinks, s.MaxDepth = max(s.MaxLinks, c.Trees[i].Links), max(s.MaxDepth, c.Trees[i].Depth)
-	}
-	s.Groups = len(groups)
-	for _, i := range r.Plan.Unserved {
-		s.Unserved = append(s.Unserved, r.Groups[i].Name)
-	}
-	if p := c.Hottest; p != fabric.NoPort {
-		h := verify.HopOf(f, p)
-		s.Hottest = &h
-	}
-	return s
-}
-
-type lidSummary struct {
-	Policy string     `json:"policy"`
-	LMC    uint8      `json:"lmc"`
-	Kept   int        `json:"kept"`  // end ports that had their LID before
-	Given  int        `json:"given"` // end ports with a new LID
-	Max    fabric.LID `json:"max"`
 }
 
 // compilation is an order on its way to tables.
@@ -400,7 +316,7 @@ func (a *app) compile(ctx context.Context, c *compilation) error {
 	if err != nil {
 		return err
 	}
-	if err := c.judge(ctx, a, &s.judgement); err != nil {
+	if err := c.judge(ctx, a, &s.Judgement); err != nil {
 		return err
 	}
 	failed := c.result.Verify.Fails(verify.Error)
@@ -514,8 +430,8 @@ func (a *app) runOrdered(ctx context.Context, c *compilation) (err error) {
 func (c *compilation) summarize(ctx context.Context) (s *summary, err error) {
 	r := c.result
 	s = &summary{
-		Version: version, Engine: c.engine.Name(), Top: top(r.Routing), LIDs: countLIDs(c.fabric, r.Routing.Fabric, c.lids), Lanes: lanesOf(r),
-		Notes: append([]string{}, r.Routing.Notes...), Files: []string{}, Install: []string{}, InstallPlugin: []string{}, Groups: []mft.Entry{}, Trees: treesOf(r), Adaptive: r.Adaptive, Verify: r.Verify,
+		Version: version, Engine: c.engine.Name(), Top: choice.Top(r.Routing), LIDs: choice.CountLIDs(c.fabric, r.Routing.Fabric, c.lids), Lanes: choice.LanesOf(r),
+		Notes: append([]string{}, r.Routing.Notes...), Files: []string{}, Install: []string{}, InstallPlugin: []string{}, Groups: []mft.Entry{}, Trees: choice.TreesOf(r), Adaptive: r.Adaptive, Verify: r.Verify,
 	}
 	if r.Plan != nil {
 		s.Notes = append(s.Notes, r.Plan.Notes...)
@@ -644,20 +560,6 @@ func (a *app) switchFile(f *fabric.Fabric, name string) ([]fabric.NodeID, error)
 	return open.ReadSwitches(name, data, f)
 }
 
-// countLIDs compares the LIDs of g with those that f had.
-func countLIDs(f, g *fabric.Fabric, policy string) lidSummary {
-	s := lidSummary{Policy: policy, Max: g.MaxLID()}
-	g.EndPorts(func(p fabric.PortID) {
-		if g.LID(p) == f.LID(p) {
-			s.Kept++
-		} else {
-			s.Given++
-		}
-		s.LMC = max(s.LMC, g.LMC(p))
-	})
-	return s
-}
-
 // printInstall says how the tables come into OpenSM.
 func (s *summary) printInstall(b *text.Sheet) {
 	if len(s.InstallPlugin) == 0 {
@@ -689,7 +591,7 @@ the host of the subnet manager:
 // text is the summary for people.
 func (s *summary) text(b *text.Sheet, c *compilation) {
 	b.Row("engine", "%s: %s", c.engine.Name(), c.engine.Summary)
-	s.judgement.text(b)
+	s.Judgement.Print(b)
 	if t := s.Top; t != nil {
 		hint := "; --roots chooses others"
 		if c.engine.Name() == (fattree.Engine{}).Name() {
@@ -712,7 +614,7 @@ func (s *summary) text(b *text.Sheet, c *compilation) {
 		}
 	}
 	if s.Trees != nil {
-		s.Trees.text(b)
+		s.Trees.Print(b)
 	}
 	if s.Adaptive != nil {
 		adaptiveText(b, s.Adaptive)
@@ -728,7 +630,7 @@ func (s *summary) text(b *text.Sheet, c *compilation) {
 		b.Row("changes", "%s since the tables that were in %s; with --previous %s: %s", text.CountGrouped(x.Scratch.Blocks, "block", "blocks"), x.Previous, x.Previous,
 			text.CountGrouped(x.Kept.Blocks, "block", "blocks"))
 	}
-	_ = report.Text(b, s.Verify, report.Options{Tables: c.topology, Shape: oneLine{s.Shape}, Lines: s.judgement.lines()}) // a buffer takes all
+	_ = report.Text(b, s.Verify, report.Options{Tables: c.topology, Shape: choice.OneLine{Shape: s.Shape}, Lines: s.Judgement.Lines()}) // a buffer takes all
 	s.printFiles(b, c)
 	seconds := fmt.Sprintf("read %.3f, route %.3f, ", s.Seconds.Read, s.Seconds.Route)
 	if s.Trees != nil {
@@ -745,22 +647,6 @@ func adaptiveText(b *text.Sheet, a *compile.Adaptive) {
 	b.Row("choices", "%s of %s entries to other switches have a choice, of %.1f ports in the mean and %d at most", text.Grouped(a.Adaptive), text.Grouped(a.Entries), a.Ports, a.Widest)
 	b.Row("", "at most %s in a switch; a group table has %s by default", text.CountGrouped(a.MaxGroups, "group", "groups"), text.Grouped(a.Limit))
 	b.Row("", "OpenSM cannot load them: %s is the plan, and for check and sim", outdir.FARName)
-}
-
-// text says how many trees of which scheme there are, and what they cost.
-func (t *treeSummary) text(b *text.Sheet) {
-	schemes := text.Each(slices.Sorted(maps.Keys(t.ByScheme)), func(name string) string { return text.Grouped(t.ByScheme[name]) + " " + name })
-	separator := ""
-	if len(schemes) > 0 {
-		separator = ": "
-	}
-	b.Row("trees", "%s on %s%s%s", text.CountGrouped(t.Groups, "group", "groups"), text.CountGrouped(t.MLIDs, "MLID", "MLIDs"), separator, strings.Join(schemes, ", "))
-	b.Row("", "at most %s in a tree, and %d from a sender to a receiver", text.CountGrouped(t.MaxLinks, "link", "links"), t.MaxDepth)
-	most := ""
-	if t.Hottest != nil {
-		most = fmt.Sprintf("; %s on the most loaded link, %s", text.CountGrouped(t.MaxCopies, "copy", "copies"), t.Hottest)
-	}
-	b.Row("", "each sender once: %s link crossings, %s with unicast%s", text.Grouped(t.Crossings), text.Grouped(t.Unicast), most)
 }
 
 // printFiles lists what was written.

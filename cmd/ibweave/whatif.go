@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/ibweave/ibweave/audit/choice"
 	"github.com/ibweave/ibweave/audit/groups"
 	"github.com/ibweave/ibweave/audit/whatif"
 	"github.com/ibweave/ibweave/cmd/cli"
@@ -213,7 +214,7 @@ func (a *app) whatif(ctx context.Context, o *failing, route compile.Options) (*w
 		return nil, err
 	}
 	r.Version = version
-	r.Options = o.manifestOptions(base.Routing.Fabric, route, countLIDs(f, base.Routing.Fabric, o.lids).LMC)
+	r.Options = o.manifestOptions(base.Routing.Fabric, route, choice.CountLIDs(f, base.Routing.Fabric, o.lids).LMC)
 	return r, nil
 }
 
