@@ -188,3 +188,10 @@ func WorstTable(list []Worst) string {
 		return []string{w.Name.String(), fmt.Sprint(w.Hosts), fmt.Sprint(w.CutOff), fmt.Sprint(w.AllLinks), loses, fmt.Sprint(w.Failures), cmp.Or(strings.ReplaceAll(w.by, `"`, ""), "-")}
 	}) + rest
 }
+
+// Print writes a table of groups behind an empty line; nothing for "".
+func Print(b *text.Sheet, table string) {
+	if table != "" {
+		fmt.Fprintf(b, "\n%s", table)
+	}
+}

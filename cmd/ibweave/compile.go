@@ -19,6 +19,7 @@ import (
 
 	"github.com/ibweave/ibweave/audit/cabling"
 	"github.com/ibweave/ibweave/audit/choice"
+	"github.com/ibweave/ibweave/audit/drain"
 	"github.com/ibweave/ibweave/audit/jobs"
 	"github.com/ibweave/ibweave/audit/quality"
 	"github.com/ibweave/ibweave/compile"
@@ -348,8 +349,8 @@ func (a *app) readOrdered(c *compilation) (err error) {
 	if err != nil {
 		return err
 	}
-	if c.fabric, err = withoutParts(c.fabric, c.order.without, set); err != nil {
-		return err
+	if c.fabric, err = drain.Without(c.fabric, c.order.without, set); err != nil {
+		return usagef("--without %w", err)
 	}
 	file, err := a.readJobFile(c.order.traffic)
 	if err != nil {

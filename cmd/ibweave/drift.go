@@ -13,7 +13,6 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/mft"
-	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/report/metrics"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/state"
@@ -57,7 +56,7 @@ func (a *app) driftCommand() *cobra.Command {
 					Equal bool `json:"equal"`
 				}{r, r.Equal()})
 			} else {
-				err = d.print(a.stdout, r, func(b *text.Sheet) { d.text(b, r, args[0]) })
+				err = d.print(a.stdout, r, func(b *text.Sheet) { r.Print(b, args[0], d.single, d.verbose) })
 			}
 			return cmp.Or(err, d.checkWorst(r.Worst()))
 		},
@@ -184,124 +183,4 @@ func (a *app) pullLive(ctx context.Context, d *drifting) (*state.State, error) {
 	}
 	a.listProblems(len(s.Problems), true, func(i int) string { return s.Problems[i].String() })
 	return s.State, nil
-}
-
-// driftLine is the summary of a report in one line.
-func driftLine(r *drift.Report, dir string) string {
-	var b strings.Builder
-	n := text.Grouped[int]
-	switch {
-	case r.Loops > 0:
-		fmt.Fprintf(&b, "%s: %s; ", dir, text.CountGrouped(r.Loops, "LID or MLID loops", "LIDs or MLIDs loop"))
-	case r.Equal():
-		fmt.Fprintf(&b, "%s: as compiled; ", dir)
-	default:
-		fmt.Fprintf(&b, "%s: drifted; ", dir)
-	}
-	fmt.Fprintf(&b, "%s of %s differ", n(r.Drifted), text.CountGrouped(r.Switches, "switch", "switches"))
-	if r.Unread > 0 {
-		fmt.Fprintf(&b, ", %s could not be compared", n(r.Unread))
-	}
-	cables := int64(0)
-	for i := range r.Findings {
-		if x := &r.Findings[i]; x.Rule == drift.Cable && x.Severity == verify.Error {
-			cables += x.Count
-		}
-	}
-	if cables > 0 {
-		fmt.Fprintf(&b, ", %s to a cable that is gone or moved", text.CountGrouped(cables, "port sends", "ports send"))
-	}
-	for _, x := range []struct {
-		name string
-		c    *drift.Counts
-	}{{"LFT entries", r.LFT}, {"MFT masks", r.MFT}, {"SL-to-VL maps", r.SL2VL}, {"adaptive choices", r.Choices}} {
-		if x.c != nil {
-			fmt.Fprintf(&b, "; %s %s: %s missing, %s extra, %s changed", n(x.c.Compared), x.name, n(x.c.Missing), n(x.c.Extra), n(x.c.Changed))
-		}
-	}
-	return b.String()
-}
-
-// text is a report for people, empty when there is nothing to read.
-func (d *drifting) text(b *text.Sheet, r *drift.Report, dir string) {
-	if r.Worst() <= verify.Note && !d.verbose {
-		return
-	}
-	fmt.Fprintln(b, driftLine(r, dir))
-	if !d.single {
-		for i := range r.Findings {
-			switch x := &r.Findings[i]; {
-			case x.Rule == drift.Missing, x.Rule == drift.Changed, x.Rule == drift.Extra: // by switch, below
-			case x.Severity > verify.Note || d.verbose:
-				report.WriteFinding(b, x)
-			}
-		}
-		const most = 20
-		for i := range r.PerSwitch {
-			if r.PerSwitch[i].Empty {
-				continue // there is a finding
-			}
-			if i == most && !d.verbose {
-				fmt.Fprintf(b, "\n%s more differ; -v prints them all\n", text.Grouped(len(r.PerSwitch)-i))
-				break
-			}
-			writeDrifted(b, &r.PerSwitch[i])
-		}
-	}
-}
-
-// writeDrifted prints the entries of a switch that differ.
-func writeDrifted(b *text.Sheet, s *drift.Switch) {
-	fmt.Fprintf(b, "\n%q (%s): %d missing, %d extra, %d changed\n", s.Name.Text, s.Switch,
-		s.LFT.Missing+s.MFT.Missing, s.LFT.Extra+s.MFT.Extra, s.LFT.Changed+s.MFT.Changed+s.SL2VL.Changed+s.Choices.Changed)
-	more := func(n int, what string) {
-		if n > 0 {
-			fmt.Fprintf(b, "    and %s more %s\n", text.Grouped(n), what)
-		}
-	}
-	for _, e := range s.Entries {
-		fmt.Fprintf(b, "    LID %d: %s, meant %s\n", e.LID, outOf(s, e.Live), outOf(s, e.Meant))
-	}
-	more(s.LFT.Differ()-len(s.Entries), "entries")
-	for _, m := range s.Masks {
-		fmt.Fprintf(b, "    MLID %#x:", uint16(m.MLID))
-		if len(m.Missing) > 0 {
-			fmt.Fprintf(b, " lacks %s", portList(s, m.Missing))
-		}
-		if len(m.Missing) > 0 && len(m.Extra) > 0 {
-			b.WriteByte(',')
-		}
-		if len(m.Extra) > 0 {
-			fmt.Fprintf(b, " was not meant to have %s", portList(s, m.Extra))
-		}
-		b.WriteByte('\n')
-	}
-	more(s.MFT.Differ()-len(s.Masks), "masks")
-	for _, m := range s.Maps {
-		fmt.Fprintf(b, "    port %s to port %s: VLs %v, meant %v\n", s.Labels.Text(m.In), s.Labels.Text(m.Out), m.Live, m.Meant)
-	}
-	more(s.SL2VL.Differ()-len(s.Maps), "maps")
-	for _, x := range s.Sets {
-		plft := ""
-		if x.PLFT > 0 {
-			plft = fmt.Sprintf(", PLFT %d", x.PLFT)
-		}
-		fmt.Fprintf(b, "    LID %d%s: %s, meant %s\n", x.LID, plft, x.Live, x.Meant)
-	}
-	more(s.Choices.Differ()-len(s.Sets), "choices")
-}
-
-func outOf(s *drift.Switch, p fabric.PortNum) string {
-	if p == fabric.NoPath {
-		return "no entry"
-	}
-	return "port " + s.Labels.Text(p)
-}
-
-func portList(s *drift.Switch, ports []int) string {
-	name := "port "
-	if len(ports) > 1 {
-		name = "ports "
-	}
-	return name + strings.Join(s.Labels.Texts(ports), ", ")
 }

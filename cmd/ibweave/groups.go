@@ -9,7 +9,6 @@ import (
 
 	"github.com/ibweave/ibweave/audit/groups"
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/state/open"
 )
@@ -49,13 +48,6 @@ func (a *app) groupsOf(f *fabric.Fabric, tell bool) (*groups.Set, error) {
 		a.listProblems(len(s.Notes), false, func(i int) string { return s.Notes[i] })
 	}
 	return s, err
-}
-
-// groupTable is a table of groups for the text, behind an empty line.
-func groupTable(b *text.Sheet, table string) {
-	if table != "" {
-		fmt.Fprintf(b, "\n%s", table)
-	}
 }
 
 // groupStates is what the groups of --host-groups are like in a fabric with tables or nil; nil

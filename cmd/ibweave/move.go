@@ -11,13 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ibweave/ibweave/audit/cabling/plan"
-	"github.com/ibweave/ibweave/audit/drain"
 	"github.com/ibweave/ibweave/audit/move"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/fabric/names"
-	"github.com/ibweave/ibweave/internal/hostlist"
-	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/state"
@@ -66,24 +62,6 @@ func (a *app) moveCommand() *cobra.Command {
 	return cmd
 }
 
-// moveDocument is the JSON form.
-type moveDocument struct {
-	*move.Plan
-	Steps []moveStep `json:"steps"`
-}
-
-// moveStep is a step with its nodes as lists of names with brackets.
-type moveStep struct {
-	*move.Step
-	DownHosts   string `json:"down_hosts"`
-	GoneHosts   string `json:"gone_hosts"`
-	NewHosts    string `json:"new_hosts"`
-	NewNames    string `json:"new_switches"`
-	GoneNames   string `json:"gone_switches"`
-	hosts       [3]int // how many are down, gone and new
-	newS, goneS int
-}
-
 func (a *app) move(ctx context.Context, o *moveOptions, args []string) error {
 	base, multicast, err := a.movedTables(ctx, o, args)
 	if err != nil {
@@ -105,17 +83,8 @@ func (a *app) move(ctx context.Context, o *moveOptions, args []string) error {
 	if err := a.writeMoves(ctx, o, base, job, found); err != nil {
 		return err
 	}
-	d := &moveDocument{Plan: found, Steps: []moveStep{}}
-	for i := range found.Steps {
-		s := moveStep{Step: &found.Steps[i]}
-		s.hosts[0], s.DownHosts = names.Fold(job.Nodes, s.Down)
-		s.hosts[1], s.GoneHosts = names.Fold(job.Nodes, s.Gone)
-		s.hosts[2], s.NewHosts = names.Fold(job.Nodes, s.Come)
-		s.newS, s.NewNames = names.Fold(job.Nodes, s.NewSwitches)
-		s.goneS, s.GoneNames = names.Fold(job.Nodes, s.GoneSwitches)
-		d.Steps = append(d.Steps, s)
-	}
-	return cmp.Or(o.print(a.stdout, d, d.print), findingsIf(len(found.Refused) > 0))
+	d := move.NewDocument(found, job.Nodes)
+	return cmp.Or(o.print(a.stdout, d, d.Print), findingsIf(len(found.Refused) > 0))
 }
 
 // movedTables reads the tables in force, or makes some.
@@ -213,98 +182,4 @@ func (a *app) writeMoves(ctx context.Context, o *moveOptions, base *compile.Resu
 		}
 	}
 	return nil
-}
-
-// print writes a plan for people.
-func (d *moveDocument) print(b *text.Sheet) {
-	out, in := 0, 0
-	for i := range d.Steps {
-		out, in = out+len(d.Steps[i].Unplug), in+len(d.Steps[i].Plug)
-	}
-	b.Row("move", "%s unplugged and %d plugged in, in %s", text.Count(out, "cable is", "cables are"), in, text.Count(len(d.Steps), "step", "steps"))
-	loads := []drain.Load{d.Before}
-	for i := range d.Steps {
-		if x := d.Steps[i].Drained; x != nil {
-			loads = append(loads, x.Load)
-		}
-		loads = append(loads, d.Steps[i].After.Load)
-	}
-	printBefore(b, loads)
-	for i := range d.Steps {
-		d.Steps[i].print(b, i+1)
-	}
-	for _, r := range d.Refused {
-		fmt.Fprintf(b, "\nerror: not moved, %s\n", r.Reason)
-		printLinks(b, "unplug", r.Unplug)
-		printLinks(b, "plug", r.Plug)
-	}
-}
-
-// print writes a step.
-func (s *moveStep) print(b *text.Sheet, number int) {
-	note := ""
-	if s.Detour {
-		note = ", a detour for cables that cannot be out together"
-	}
-	fmt.Fprintf(b, "\nstep %d%s\n", number, note)
-	printLinks(b, "unplug", s.Unplug)
-	printLinks(b, "plug", s.Plug)
-	for _, x := range []struct {
-		what             string
-		n                int
-		one, many, names string
-	}{
-		{"down meanwhile: adapters of", s.hosts[0], "host", "hosts", s.DownHosts},
-		{"gone for good: adapters of", s.hosts[1], "host", "hosts", s.GoneHosts},
-		{"gone for good:", s.goneS, "switch", "switches", s.GoneNames},
-		{"new:", s.newS, "switch", "switches", s.NewNames},
-		{"new: adapters of", s.hosts[2], "host", "hosts", s.NewHosts},
-	} {
-		if x.n > 0 {
-			fmt.Fprintf(b, "  %s %s, %s\n", x.what, text.Count(x.n, x.one, x.many), hostlist.Shorten(x.names))
-		}
-	}
-	t := b.Table()
-	fmt.Fprintln(t, "  TABLES\tBUSIEST\tFACTOR\tWRITE\tORDER\tVERDICT\tUNPLUGGED")
-	row := func(name string, x *move.State) {
-		fmt.Fprintf(t, "  %s\t%d\t%.2f\t%s\t%s\t%s\t%s\n", name, x.MaxRoutes, x.Factor, writes(&x.Write), newFirst(x.WriteFirst)+writeOrder(&x.Write), x.Verdict, x.Unplugged)
-	}
-	if s.Drained != nil {
-		row("drained", s.Drained)
-	}
-	row("after", &s.After)
-	if len(s.Plug) > 0 {
-		fmt.Fprintf(t, "  back 2\t\t\t%s\t%s\t%s\t\n", writes(&s.After.Back), writeOrder(&s.After.Back), s.After.Back.Verdict(""))
-	}
-	if d := s.Drained; d != nil {
-		fmt.Fprintf(t, "  back 1\t\t\t%s\t%s\t%s\t\n", writes(&d.Back), newFirst(d.BackFirst)+writeOrder(&d.Back), d.Back.Verdict(""))
-	}
-	_ = t.Flush() // a buffer takes all
-	if s.Drained != nil && s.Drained.Cuts {
-		fmt.Fprintln(b, "  some of those that are unplugged are cut off once the drained tables are written")
-	}
-	if s.After.BackCuts {
-		fmt.Fprintln(b, "  some of those that are plugged in are cut off once the tables of back 2 are written")
-	}
-}
-
-// newFirst says how many switches are written before the others.
-func newFirst(list []fabric.GUID) string {
-	if len(list) == 0 {
-		return ""
-	}
-	return text.Count(len(list), "new switch first, ", "new switches first, ")
-}
-
-// printLinks lists cables, the first of many.
-func printLinks(b *text.Sheet, verb string, links []move.Link) {
-	const most = 8
-	for i, l := range links {
-		if i == most && len(links) > most+1 {
-			fmt.Fprintf(b, "  %-7s and %d more\n", "", len(links)-most)
-			return
-		}
-		fmt.Fprintf(b, "  %-7s %s -- %s  %s\n", verb, l.A.Unquoted(), l.B.Unquoted(), l.Rate)
-		verb = ""
-	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/ibweave/ibweave/audit/drain"
 	"github.com/ibweave/ibweave/audit/partitions"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/names"
@@ -81,7 +82,7 @@ func findEndPort(f *fabric.Fabric, text string) (fabric.PortID, error) {
 	}
 	nodes, err := names.Find(f, text)
 	if err != nil {
-		if p, err := findPort(f, text); strings.Contains(text, ":") && err == nil {
+		if p, err := drain.FindPort(f, text); strings.Contains(text, ":") && err == nil {
 			return p, nil
 		}
 		return fabric.NoPort, err

@@ -8,14 +8,12 @@ import (
 	"io"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/ibweave/ibweave/audit/choice"
-	"github.com/ibweave/ibweave/audit/groups"
 	"github.com/ibweave/ibweave/audit/whatif"
 	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/compile"
@@ -25,9 +23,6 @@ import (
 	"github.com/ibweave/ibweave/report/metrics"
 	"github.com/ibweave/ibweave/state/open"
 )
-
-// shownCases is how many failures the text form names.
-const shownCases = 20
 
 // failing is what whatif is asked to do.
 type failing struct {
@@ -145,7 +140,7 @@ func (c *caseFlags) define(flags *pflag.FlagSet) {
 	flags.StringVarP(&c.file, "output", "o", "", "also write the result as JSON to `FILE`, as a whole or not at all")
 	c.sort = "harm"
 	wordFlag(flags, &c.sort, "sort", "`ORDER` of the failures: "+strings.Join(whatif.Orders, ", "), whatif.Orders...)
-	c.top = shownCases
+	c.top = 20
 	numberFlag(flags, &c.top, "top", 0, maxNumber, "failures to name in the text, `N`, the first of that order")
 }
 
@@ -265,132 +260,5 @@ func (a *app) writeCases(r *whatif.Result, out *caseFlags) error {
 			Totals whatif.Totals `json:"totals"`
 		}{r, r.Totals()}), out.checkWorst(r.Worst()))
 	}
-	return cmp.Or(out.print(a.stdout, r, func(b *text.Sheet) { printCases(b, r, out.top, out.sort) }), out.checkWorst(r.Worst()))
-}
-
-// caseTitle says which failures these are.
-func caseTitle(r *whatif.Result) string {
-	one, more := "cable", "cables"
-	switch {
-	case r.Fail == whatif.Switches:
-		one, more = "switch", "switches"
-	case r.Only == "isl":
-		one, more = "cable between switches", "cables between switches"
-	case r.Only == "hosts":
-		one, more = "cable of a host", "cables of hosts"
-	}
-	said := "every " + one
-	if r.Depth == 2 {
-		said = "every two " + more
-	}
-	if r.Sample > 0 && r.Sample == r.Failures {
-		said = fmt.Sprintf("a sample with seed %d of %s", r.Seed, said)
-	}
-	if len(r.At) > 0 {
-		said += " at " + strings.Join(text.Each(r.At, fabric.GUID.String), " or ")
-	}
-	said += fmt.Sprintf(": %s", text.CountGrouped(len(r.Cases), "failure", "failures"))
-	if r.Shard != "" {
-		said += fmt.Sprintf(", shard %s of %s", r.Shard, text.Grouped(r.Failures))
-	}
-	return said
-}
-
-// printCases is the text for people.
-func printCases(b *text.Sheet, r *whatif.Result, top int, order string) {
-	b.Width = 15
-	t := r.Totals()
-	b.Row("failures", "%s", caseTitle(r))
-	b.Row("engine", "%s", r.Engine)
-	onFastest := func(load float64) string {
-		if r.Before.Fastest == "" {
-			return ""
-		}
-		return fmt.Sprintf(", in time as many as %s on %s", text.Grouped(int64(math.Round(load))), r.Before.Fastest)
-	}
-	b.Row("before", "%s pairs, %s unreachable; %s; at most %s routes on a link%s", text.Grouped(r.Before.Pairs), text.Grouped(r.Before.Unreachable),
-		text.CountGrouped(r.Before.CreditLoops, "credit loop", "credit loops"), text.Grouped(r.Before.MaxRoutes), onFastest(r.Before.MaxRelative))
-	b.Row("single points", "%s that still have a cable", text.CountGrouped(t.Lost, "failure separates ports", "failures separate ports"))
-	b.Row("own cables", "%s", text.CountGrouped(t.Gone, "failure takes the only cable of a port", "failures take the only cable of a port"))
-	b.Row("credit loops", "%s", text.CountGrouped(t.CreditLoops, "failure brings one", "failures bring one"))
-	if t.Refused > 0 {
-		b.Row("refused", "%s", text.CountGrouped(t.Refused, "failure leaves a fabric that the engine cannot do", "failures leave fabrics that the engine cannot do"))
-	}
-	scratch := ""
-	if r.FromScratch {
-		scratch = fmt.Sprintf(", %s when all is routed from scratch", text.Grouped(t.FromScratch))
-	}
-	b.Row("load", "at most %s routes on a link%s%s", text.Grouped(t.MaxRoutes), onFastest(t.MaxRelative), scratch)
-	b.Row("to write", "%.1f blocks of 64 entries on average, at most %s", t.MeanBlocks, text.Grouped(t.MaxBlocks))
-	if t.RoutedFromScratch < len(r.Cases) {
-		b.Row("rebalanced", "at most %s routes on a link%s; %.1f blocks on average, at most %s", text.Grouped(t.Last.MaxRoutes), onFastest(t.Last.MaxRelative), t.Last.MeanBlocks, text.Grouped(t.Last.MaxBlocks))
-	}
-	if x := t.Outage; x != nil {
-		b.Row("until rerouted", "static tables lose at most %s, %.1f on average", text.CountGrouped(x.Max.Static, "pair", "pairs"), x.MeanStatic)
-		b.Row("", "adaptive tables lose some packets of at most %s, and all of %s", text.CountGrouped(x.Max.CanLose, "pair", "pairs"), text.Grouped(x.Max.Cut))
-		b.Row("", "in sum as many as %.1f pairs have at most, and %.1f on average", x.Max.Loss, x.MeanLoss)
-		b.Row("", "at most %s, of which %s left with one port or none", text.CountGrouped(x.Max.Shrunk, "choice becomes smaller", "choices become smaller"), text.CountGrouped(x.Max.Last, "is", "are"))
-	}
-	if t.RoutedFromScratch > 0 {
-		b.Row("", "%s routed from scratch, not mended", text.CountGrouped(t.RoutedFromScratch, "failure", "failures"))
-	}
-	groupTable(b, groups.WorstTable(t.Groups))
-	if len(r.Cases) == 0 || top == 0 {
-		return
-	}
-	list := slices.Clone(r.Cases)
-	folded := r.Only != "hosts" && order == "harm" && t.Trivial > 1
-	if folded {
-		list = slices.DeleteFunc(list, func(c whatif.Case) bool { return c.Trivial(&r.Before) })
-	}
-	fmt.Fprintln(b)
-	if len(list) > 0 {
-		printTable(b, list[:min(top, len(list))], r.FromScratch, r.Before.Fastest)
-	}
-	if left := len(list) - top; left > 0 {
-		less := "and %s, see --top and --format json\n"
-		if order == "harm" {
-			fmt.Fprintf(b, less, text.CountGrouped(left, "failure that does less harm", "failures that do less harm"))
-		} else {
-			fmt.Fprintf(b, less, text.CountGrouped(left, "more failure", "more failures"))
-		}
-	}
-	if folded {
-		what := "and %s of host cables: each cuts off its own hosts only, at most %s; --only hosts lists them\n"
-		fmt.Fprintf(b, what, text.CountGrouped(t.Trivial, "failure", "failures"), text.CountGrouped(t.Cut, "pair", "pairs"))
-	}
-}
-
-// printTable is a line for each case, with relative loads in routes on a cable of fastest, unless that is "".
-func printTable(b *text.Sheet, cases []whatif.Case, scratch bool, fastest string) {
-	rows := [][]string{{"lost", "loops", "gone", "most", "blocks", "entries", "last", "blocks", "entries", ""}}
-	if scratch {
-		rows[0] = slices.Insert(rows[0], 4, "scratch")
-	}
-	if fastest != "" {
-		rows[0] = slices.Insert(rows[0], 4, "on "+fastest)
-	}
-	n := func(n int64) string { return text.Grouped(n) }
-	for i := range cases {
-		c := &cases[i]
-		cells := []string{n(c.Lost), strconv.Itoa(c.CreditLoops), n(c.Gone), n(c.MaxRoutes), n(int64(c.Blocks)), n(int64(c.Entries)), "-", "-", "-", c.Names()}
-		if x := c.Last; x != nil {
-			cells[6], cells[7], cells[8] = n(x.MaxRoutes), n(int64(x.Blocks)), n(int64(x.Entries))
-		}
-		relative, fromScratch := n(int64(math.Round(c.MaxRelative))), "-"
-		if c.Refused != "" {
-			relative, cells = "-", append(slices.Repeat([]string{"-"}, 9), cells[9]+": "+c.Refused)
-		}
-		if c.FromScratch != nil {
-			fromScratch = n(*c.FromScratch)
-		}
-		if scratch {
-			cells = slices.Insert(cells, 4, fromScratch)
-		}
-		if fastest != "" {
-			cells = slices.Insert(cells, 4, relative)
-		}
-		rows = append(rows, cells)
-	}
-	b.Columns(rows, len(rows[0])-1)
+	return cmp.Or(out.print(a.stdout, r, func(b *text.Sheet) { r.Print(b, out.top, out.sort) }), out.checkWorst(r.Worst()))
 }
