@@ -16,10 +16,10 @@ func (c *comparison) compareChoices(ctx context.Context) error {
 	d := &ChoiceChanges{Switches: []ChoiceChange{}}
 	c.r.Adaptive = d
 	x, y := c.a.Adaptive, c.b.Adaptive
-	results := make([]ChoiceChange, c.new.NumSwitches())
+	results := make([]ChoiceChange, c.New.NumSwitches())
 	err := par.ForEach(ctx, 0, len(results), func(i int) error {
 		s := fabric.NodeID(i)
-		was := c.back[s]
+		was := c.Back[s]
 		if was == fabric.NoNode {
 			return nil
 		}
@@ -28,7 +28,7 @@ func (c *comparison) compareChoices(ctx context.Context) error {
 			old, new adaptive.Choice
 		}
 		r := &results[i]
-		r.SwitchRef = verify.SwitchOf(c.new, s)
+		r.SwitchRef = verify.SwitchOf(c.New, s)
 		at := map[change]int{} // in r.Sets
 		for plft := range max(len(x.PLFTs), len(y.PLFTs)) {
 			for _, t := range c.targets {

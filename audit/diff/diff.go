@@ -28,7 +28,7 @@ const (
 
 // comparison is what all parts of Compare share.
 type comparison struct {
-	*match
+	*Match
 	a, b    *state.State
 	worst   int // bounds the lists of the ports that are affected most
 	targets []target
@@ -61,7 +61,7 @@ func compareStates(ctx context.Context, a, b *state.State, worst int) (*Result, 
 			return nil, err
 		}
 	}
-	c := &comparison{match: matchNodes(a.Fabric, b.Fabric), a: a, b: b, worst: worst, r: newResult(a, b)}
+	c := &comparison{Match: matchNodes(a.Fabric, b.Fabric), a: a, b: b, worst: worst, r: newResult(a, b)}
 	c.compareNodes()
 	c.compareLinks()
 	c.compareLIDs()

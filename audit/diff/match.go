@@ -4,15 +4,30 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mft"
 )
 
-// match says which nodes and ports of two fabrics are the same.
-type match struct {
-	old, new *fabric.Fabric
-	node     []fabric.NodeID // by old NodeID, NoNode for one that went
-	back     []fabric.NodeID // by new NodeID, NoNode for one that came
-	port     []fabric.PortID // by old PortID
-	backPort []fabric.PortID // by new PortID
+// Match says which nodes and ports of two fabrics are the same.
+type Match struct {
+	Old, New *fabric.Fabric
+	Node     []fabric.NodeID // by old NodeID, NoNode for one that went
+	Back     []fabric.NodeID // by new NodeID, NoNode for one that came
+	Port     []fabric.PortID // by old PortID
+	BackPort []fabric.PortID // by new PortID
+}
+
+// MatchGUIDs matches nodes of the same GUID and kind, and their ports by number.
+func MatchGUIDs(old, new *fabric.Fabric) *Match {
+	none := []fabric.NodeID{fabric.NoNode}
+	m := &Match{Old: old, New: new, Node: slices.Repeat(none, old.NumNodes()), Back: slices.Repeat(none, new.NumNodes())}
+	for n := range fabric.NodeID(old.NumNodes()) {
+		if at, ok := new.NodeByGUID(old.Node(n).GUID); ok && new.Node(at).Type == old.Node(n).Type {
+			m.Node[n], m.Back[at] = at, n
+		}
+	}
+	m.matchPorts()
+	return m
 }
 
 // matchNodes matches nodes by GUID, and then those that have been replaced: a
@@ -20,62 +35,51 @@ type match struct {
 // place is the cables: more than half of all that either has lead to the same
 // ports of nodes that are matched. A CA or router has to have its description,
 // too, since another host on a switch port is another host.
-func matchNodes(old, new *fabric.Fabric) *match {
-	none := []fabric.NodeID{fabric.NoNode}
-	m := &match{old: old, new: new, node: slices.Repeat(none, old.NumNodes()), back: slices.Repeat(none, new.NumNodes())}
-	var went []fabric.NodeID
-	for n := range m.node {
-		at, ok := new.NodeByGUID(old.Node(fabric.NodeID(n)).GUID)
-		if !ok || new.Node(at).Type != old.Node(fabric.NodeID(n)).Type {
-			went = append(went, fabric.NodeID(n))
-			continue
-		}
-		m.node[n], m.back[at] = at, fabric.NodeID(n)
-	}
+func matchNodes(old, new *fabric.Fabric) *Match {
+	m := MatchGUIDs(old, new)
 	// A node that is replaced makes a place for its neighbours; all of one
 	// round are matched together, so that it does not matter which comes first.
 	for found := true; found; {
 		var pairs [][2]fabric.NodeID
-		for _, n := range went {
-			if m.node[n] != fabric.NoNode {
-				continue
-			}
-			if at := m.findReplacement(n); at != fabric.NoNode {
-				pairs = append(pairs, [2]fabric.NodeID{n, at})
+		for n, at := range m.Node {
+			if at == fabric.NoNode {
+				at = m.findReplacement(fabric.NodeID(n))
+				if at != fabric.NoNode {
+					pairs = append(pairs, [2]fabric.NodeID{fabric.NodeID(n), at})
+				}
 			}
 		}
 		for _, p := range pairs {
-			m.node[p[0]], m.back[p[1]] = p[1], p[0]
+			m.Node[p[0]], m.Back[p[1]] = p[1], p[0]
 		}
 		found = len(pairs) > 0
 	}
-	m.port = portsOf(old, new, m.node)
-	m.backPort = portsOf(new, old, m.back)
+	m.matchPorts()
 	return m
 }
 
 // findReplacement is the new node that has replaced an old one. There is at most one,
 // and it has replaced no other, since more than half of the cables of both have
 // to agree.
-func (m *match) findReplacement(n fabric.NodeID) fabric.NodeID {
-	node := m.old.Node(n)
+func (m *Match) findReplacement(n fabric.NodeID) fabric.NodeID {
+	node := m.Old.Node(n)
 	votes := map[fabric.NodeID]int{}
 	cables := 0
-	for p := range m.old.Cabled(n) {
+	for p := range m.Old.Cabled(n) {
 		cables++
-		peer := m.old.Peer(p)
-		at := m.node[m.old.Owner(peer)]
-		if at == fabric.NoNode || m.old.Num(peer) > m.new.Node(at).NumPorts {
+		peer := m.Old.Peer(p)
+		at := m.Node[m.Old.Owner(peer)]
+		if at == fabric.NoNode || m.Old.Num(peer) > m.New.Node(at).NumPorts {
 			continue
 		}
-		now := m.new.Peer(m.new.Port(at, m.old.Num(peer)))
-		if now != fabric.NoPort && m.new.Num(now) == m.old.Num(p) && m.back[m.new.Owner(now)] == fabric.NoNode {
-			votes[m.new.Owner(now)]++
+		now := m.New.Peer(m.New.Port(at, m.Old.Num(peer)))
+		if now != fabric.NoPort && m.New.Num(now) == m.Old.Num(p) && m.Back[m.New.Owner(now)] == fabric.NoNode {
+			votes[m.New.Owner(now)]++
 		}
 	}
 	for at, n := range votes {
-		now := m.new.Node(at)
-		if now.Type != node.Type || now.NumPorts != node.NumPorts || 2*n <= max(cables, len(slices.Collect(m.new.Cabled(at)))) {
+		now := m.New.Node(at)
+		if now.Type != node.Type || now.NumPorts != node.NumPorts || 2*n <= max(cables, len(slices.Collect(m.New.Cabled(at)))) {
 			continue
 		}
 		if node.Type == fabric.Switch || now.Description == node.Description {
@@ -85,28 +89,62 @@ func (m *match) findReplacement(n fabric.NodeID) fabric.NodeID {
 	return fabric.NoNode
 }
 
-// portsOf is the ports of other by PortID of f, NoPort for those that it does
-// not have.
-func portsOf(f, other *fabric.Fabric, node []fabric.NodeID) []fabric.PortID {
-	ports := make([]fabric.PortID, f.NumPorts())
-	for n, at := range node {
-		base := f.PortBase(fabric.NodeID(n))
-		for p := range fabric.PortID(f.Node(fabric.NodeID(n)).NumPorts) + 1 {
-			ports[base+p] = fabric.NoPort
-			if at != fabric.NoNode && p <= fabric.PortID(other.Node(at).NumPorts) {
-				ports[base+p] = other.PortBase(at) + p
-			}
+// matchPorts matches the ports of matched nodes.
+func (m *Match) matchPorts() {
+	none := []fabric.PortID{fabric.NoPort}
+	m.Port, m.BackPort = slices.Repeat(none, m.Old.NumPorts()), slices.Repeat(none, m.New.NumPorts())
+	for n, at := range m.Node {
+		if at == fabric.NoNode {
+			continue
+		}
+		for k := range min(m.Old.Node(fabric.NodeID(n)).NumPorts, m.New.Node(at).NumPorts) + 1 {
+			p, x := m.Old.Port(fabric.NodeID(n), k), m.New.Port(at, k)
+			m.Port[p], m.BackPort[x] = x, p
 		}
 	}
-	return ports
 }
 
-// sameCable says whether the cables of two matched ports lead to matched ports,
+// SameCable returns true if the cables of two matched ports lead to matched ports,
 // or neither has one.
-func (m *match) sameCable(old, new fabric.PortID) bool {
-	x, y := m.old.Peer(old), m.new.Peer(new)
+func (m *Match) SameCable(old, new fabric.PortID) bool {
+	x, y := m.Old.Peer(old), m.New.Peer(new)
 	if x == fabric.NoPort || y == fabric.NoPort {
 		return x == y
 	}
-	return m.port[x] == y
+	return m.Port[x] == y
+}
+
+// EachMap calls see for the SL-to-VL maps of both states that packets can meet: from port 0 or a port
+// that has a cable in both to a matched port that has one in both, old and new.
+func (m *Match) EachMap(a, b *lft.SL2VL, see func(in fabric.PortNum, old, new fabric.PortID, was, is *lft.VLMap)) {
+	for in, x := range b.PortPairs() {
+		p := m.BackPort[x]
+		if p == fabric.NoPort || m.Old.Peer(p) == fabric.NoPort {
+			continue
+		}
+		n := m.Old.Owner(p)
+		if in == 0 || in <= m.Old.Node(n).NumPorts && m.Old.Peer(m.Old.Port(n, in)) != fabric.NoPort {
+			see(in, p, x, a.At(in, p), b.At(in, x))
+		}
+	}
+}
+
+// EachMask calls see for the masks of an MLID, as port numbers, on each matched switch that has one in
+// either state. s is the switch in the new one.
+func (m *Match) EachMask(a, b *mft.Tables, l fabric.LID, see func(s fabric.NodeID, was, is []int)) {
+	var switches []fabric.NodeID // of the new state
+	for _, p := range a.Ports(l) {
+		if s := m.Node[m.Old.Owner(p)]; s != fabric.NoNode {
+			switches = append(switches, s)
+		}
+	}
+	for _, p := range b.Ports(l) {
+		if s := m.New.Owner(p); m.Back[s] != fabric.NoNode {
+			switches = append(switches, s)
+		}
+	}
+	slices.Sort(switches)
+	for _, s := range slices.Compact(switches) {
+		see(s, m.Old.Nums(a.Mask(m.Back[s], l)), m.New.Nums(b.Mask(s, l)))
+	}
 }

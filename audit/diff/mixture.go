@@ -26,7 +26,7 @@ type layer struct {
 // mixture is the graphs that have the next hops of both layers, on the cables of
 // the new fabric.
 type mixture struct {
-	*match
+	*Match
 	f       *fabric.Fabric // the new one
 	n       int            // switches
 	layers  [2]layer
@@ -67,8 +67,8 @@ type mixWorker struct {
 
 // newMixture prepares both layers of a comparison.
 func (c *comparison) newMixture() *mixture {
-	f := c.new
-	m := &mixture{match: c.match, f: f, n: f.NumSwitches(), maxLID: max(c.a.Tables.MaxLID(), c.b.Tables.MaxLID()), vls: 1}
+	f := c.New
+	m := &mixture{Match: c.Match, f: f, n: f.NumSwitches(), maxLID: max(c.a.Tables.MaxLID(), c.b.Tables.MaxLID()), vls: 1}
 	m.to = make([]int32, f.PortBase(fabric.NodeID(m.n)))
 	for x := range m.to {
 		m.to[x] = int32(f.PeerSwitch(fabric.PortID(x)))
@@ -81,7 +81,7 @@ func (c *comparison) newMixture() *mixture {
 	}
 	for k, x := range states {
 		l := &m.layers[k]
-		*l = layer{tables: x.Tables, row: make([]fabric.NodeID, m.n), port: c.backPort, sl2vl: x.SL2VL, sls: x.PathSLs}
+		*l = layer{tables: x.Tables, row: make([]fabric.NodeID, m.n), port: c.BackPort, sl2vl: x.SL2VL, sls: x.PathSLs}
 		if m.vls == 1 {
 			l.sls = nil
 		}
@@ -97,7 +97,7 @@ func (c *comparison) newMixture() *mixture {
 	for s := range fabric.NodeID(m.n) {
 		// A switch that has been replaced forgot its entries.
 		old.row[s], new.row[s] = fabric.NoNode, s
-		if was := c.back[s]; was != fabric.NoNode && c.old.Node(was).GUID == f.Node(s).GUID {
+		if was := c.Back[s]; was != fabric.NoNode && c.Old.Node(was).GUID == f.Node(s).GUID {
 			old.row[s] = was
 		}
 	}
@@ -220,11 +220,11 @@ func (w *mixWorker) checkBlock(b int) {
 // setLID makes the next hops of one LID.
 func (w *mixWorker) setLID(l fabric.LID) {
 	w.lid, w.owner = l, fabric.NoPort
-	was, now := w.old.LIDPort(l), w.f.LIDPort(l)
-	if was != fabric.NoPort && w.port[was] == now {
+	was, now := w.Old.LIDPort(l), w.f.LIDPort(l)
+	if was != fabric.NoPort && w.Port[was] == now {
 		w.owner = now
 	}
-	w.ca = was != fabric.NoPort && !w.old.IsSwitch(w.old.Owner(was)) || now != fabric.NoPort && !w.f.IsSwitch(w.f.Owner(now))
+	w.ca = was != fabric.NoPort && !w.Old.IsSwitch(w.Old.Owner(was)) || now != fabric.NoPort && !w.f.IsSwitch(w.f.Owner(now))
 	for s := range fabric.NodeID(w.n) {
 		var out [2]fabric.PortNum
 		for k := range w.layers {

@@ -19,29 +19,14 @@ func (c *comparison) compareMulticast(ctx context.Context) error {
 	slices.Sort(mlids)
 	for _, l := range slices.Compact(mlids) {
 		change := MLIDChange{MLID: l, Masks: []MaskChange{}}
-		old, new := a.Ports(l), b.Ports(l)
-		if c.old == c.new && slices.Equal(old, new) {
+		if c.Old == c.New && slices.Equal(a.Ports(l), b.Ports(l)) {
 			continue
 		}
-		// Switches of either mask that both states have, as nodes of the new one.
-		var switches []fabric.NodeID
-		for _, p := range old {
-			if s := c.node[c.old.Owner(p)]; s != fabric.NoNode {
-				switches = append(switches, s)
+		c.EachMask(a, b, l, func(s fabric.NodeID, was, is []int) {
+			if !slices.Equal(was, is) {
+				change.Masks = append(change.Masks, MaskChange{SwitchRef: verify.SwitchOf(c.New, s), Old: was, New: is, Labels: c.New.PortLabels(s)})
 			}
-		}
-		for _, p := range new {
-			if s := c.new.Owner(p); c.back[s] != fabric.NoNode {
-				switches = append(switches, s)
-			}
-		}
-		slices.Sort(switches)
-		for _, s := range slices.Compact(switches) {
-			x, y := c.old.Nums(a.Mask(c.back[s], l)), c.new.Nums(b.Mask(s, l))
-			if !slices.Equal(x, y) {
-				change.Masks = append(change.Masks, MaskChange{SwitchRef: verify.SwitchOf(c.new, s), Old: x, New: y, Labels: c.new.PortLabels(s)})
-			}
-		}
+		})
 		if len(change.Masks) > 0 {
 			d.Changed = append(d.Changed, change)
 			d.Masks += len(change.Masks)
@@ -58,7 +43,7 @@ func (c *comparison) compareMulticast(ctx context.Context) error {
 	case err != nil:
 		d.Unplanned = err.Error()
 	default:
-		d.Update = newUpdatePlan(c.new, u)
+		d.Update = newUpdatePlan(c.New, u)
 	}
 	return nil
 }

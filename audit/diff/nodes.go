@@ -11,16 +11,16 @@ import (
 func (c *comparison) compareNodes() {
 	d := &c.r.Nodes
 	// Not all forms of a topology tell the kind of port 0.
-	port0 := anyEnhancedPort0(c.old) && anyEnhancedPort0(c.new)
-	for n, at := range c.node {
-		node := c.old.Node(fabric.NodeID(n))
+	port0 := anyEnhancedPort0(c.Old) && anyEnhancedPort0(c.New)
+	for n, at := range c.Node {
+		node := c.Old.Node(fabric.NodeID(n))
 		if at == fabric.NoNode {
-			d.Gone = append(d.Gone, nodeRef(c.old, fabric.NodeID(n)))
+			d.Gone = append(d.Gone, nodeRef(c.Old, fabric.NodeID(n)))
 			continue
 		}
-		now := c.new.Node(at)
+		now := c.New.Node(at)
 		if node.GUID != now.GUID {
-			d.Replaced = append(d.Replaced, Replacement{Old: nodeRef(c.old, fabric.NodeID(n)), New: nodeRef(c.new, at)})
+			d.Replaced = append(d.Replaced, Replacement{Old: nodeRef(c.Old, fabric.NodeID(n)), New: nodeRef(c.New, at)})
 		}
 		var fields []Field
 		add := func(name string, old, new any) {
@@ -39,26 +39,26 @@ func (c *comparison) compareNodes() {
 				add("device", node.DeviceID, now.DeviceID)
 			}
 		}
-		if c.old.IsSwitch(fabric.NodeID(n)) {
+		if c.Old.IsSwitch(fabric.NodeID(n)) {
 			if port0 {
 				yes := map[bool]string{false: "no", true: "yes"}
 				add("enhanced_port_0", yes[node.EnhancedPort0], yes[now.EnhancedPort0])
 			}
 		} else {
 			for p := 1; p <= int(min(node.NumPorts, now.NumPorts)); p++ {
-				x, y := c.old.PortBase(fabric.NodeID(n))+fabric.PortID(p), c.new.PortBase(at)+fabric.PortID(p)
-				if c.old.Peer(x) != fabric.NoPort && c.new.Peer(y) != fabric.NoPort && node.GUID == now.GUID {
-					add(fmt.Sprint("port_guid ", p), c.old.PortGUID(x), c.new.PortGUID(y))
+				x, y := c.Old.PortBase(fabric.NodeID(n))+fabric.PortID(p), c.New.PortBase(at)+fabric.PortID(p)
+				if c.Old.Peer(x) != fabric.NoPort && c.New.Peer(y) != fabric.NoPort && node.GUID == now.GUID {
+					add(fmt.Sprint("port_guid ", p), c.Old.PortGUID(x), c.New.PortGUID(y))
 				}
 			}
 		}
 		if len(fields) > 0 {
-			d.Changed = append(d.Changed, NodeChange{Node: nodeRef(c.new, at), Fields: fields})
+			d.Changed = append(d.Changed, NodeChange{Node: nodeRef(c.New, at), Fields: fields})
 		}
 	}
-	for n, at := range c.back {
+	for n, at := range c.Back {
 		if at == fabric.NoNode {
-			d.New = append(d.New, nodeRef(c.new, fabric.NodeID(n)))
+			d.New = append(d.New, nodeRef(c.New, fabric.NodeID(n)))
 		}
 	}
 }
@@ -75,15 +75,15 @@ func (c *comparison) compareLinks() {
 	d := &c.r.Links
 	gone := make(map[fabric.PortID]fabric.PortID) // by new PortID, where the port is still there: the old one
 	var went, came []fabric.PortID
-	for p := range fabric.PortID(c.old.NumPorts()) {
-		peer := c.old.Peer(p)
+	for p := range fabric.PortID(c.Old.NumPorts()) {
+		peer := c.Old.Peer(p)
 		if peer == fabric.NoPort {
 			continue
 		}
-		x := c.port[p]
-		if x != fabric.NoPort && c.sameCable(p, x) {
-			if was, now := c.old.Link(p), c.new.Link(x); p < peer && was.String() != "" && now.String() != "" && was != now {
-				d.Changed = append(d.Changed, LinkChange{Link: c.linkRef(c.new, x), Old: was.String(), New: now.String()})
+		x := c.Port[p]
+		if x != fabric.NoPort && c.SameCable(p, x) {
+			if was, now := c.Old.Link(p), c.New.Link(x); p < peer && was.String() != "" && now.String() != "" && was != now {
+				d.Changed = append(d.Changed, LinkChange{Link: c.linkRef(c.New, x), Old: was.String(), New: now.String()})
 			}
 			continue
 		}
@@ -98,58 +98,58 @@ func (c *comparison) compareLinks() {
 	left := make(map[fabric.PortID]bool)  // ends of old cables, PortIDs of the old fabric
 	pair := func(x fabric.PortID) {
 		p, ok := gone[x]
-		y := c.new.Peer(x)
+		y := c.New.Peer(x)
 		if !ok || y == fabric.NoPort || moved[x] || left[p] {
 			return
 		}
 		moved[x], moved[y] = true, true
-		left[p], left[c.old.Peer(p)] = true, true
+		left[p], left[c.Old.Peer(p)] = true, true
 		d.Moved = append(d.Moved, LinkMove{
-			End: portRef(c.new, x), Old: portRef(c.old, c.old.Peer(p)), New: portRef(c.new, y),
-			Link: c.new.Link(x).String(),
+			End: portRef(c.New, x), Old: portRef(c.Old, c.Old.Peer(p)), New: portRef(c.New, y),
+			Link: c.New.Link(x).String(),
 		})
 	}
-	for _, x := range c.new.CAPorts() {
+	for _, x := range c.New.CAPorts() {
 		pair(x)
 	}
-	for x := range c.new.PortBase(fabric.NodeID(c.new.NumSwitches())) {
+	for x := range c.New.PortBase(fabric.NodeID(c.New.NumSwitches())) {
 		pair(x)
 	}
-	for x := range fabric.PortID(c.new.NumPorts()) {
-		peer := c.new.Peer(x)
+	for x := range fabric.PortID(c.New.NumPorts()) {
+		peer := c.New.Peer(x)
 		if peer == fabric.NoPort || x > peer || moved[x] {
 			continue
 		}
-		if p := c.backPort[x]; p == fabric.NoPort || !c.sameCable(p, x) {
+		if p := c.BackPort[x]; p == fabric.NoPort || !c.SameCable(p, x) {
 			came = append(came, x)
 		}
 	}
 	for _, p := range went {
 		if !left[p] {
-			d.Gone = append(d.Gone, c.linkRef(c.old, p))
+			d.Gone = append(d.Gone, c.linkRef(c.Old, p))
 		}
 	}
 	for _, x := range came {
-		d.New = append(d.New, c.linkRef(c.new, x))
+		d.New = append(d.New, c.linkRef(c.New, x))
 	}
 }
 
 // compareLIDs finds the end ports of both states that have other LIDs. A CA port whose
 // cable came or went is not among them: links says so.
 func (c *comparison) compareLIDs() {
-	if c.old.MaxLID() == 0 || c.new.MaxLID() == 0 {
+	if c.Old.MaxLID() == 0 || c.New.MaxLID() == 0 {
 		return
 	}
 	c.r.LIDs = &LIDChanges{Changed: []LIDChange{}}
-	c.new.EndPorts(func(x fabric.PortID) {
-		p := c.backPort[x]
-		if p == fabric.NoPort || !c.old.IsSwitch(c.old.Owner(p)) && c.old.Peer(p) == fabric.NoPort {
+	c.New.EndPorts(func(x fabric.PortID) {
+		p := c.BackPort[x]
+		if p == fabric.NoPort || !c.Old.IsSwitch(c.Old.Owner(p)) && c.Old.Peer(p) == fabric.NoPort {
 			return
 		}
 		d := LIDChange{
-			Port: portRef(c.new, x),
-			Old:  c.old.LID(p), New: c.new.LID(x),
-			OldLMC: c.old.LMC(p), NewLMC: c.new.LMC(x),
+			Port: portRef(c.New, x),
+			Old:  c.Old.LID(p), New: c.New.LID(x),
+			OldLMC: c.Old.LMC(p), NewLMC: c.New.LMC(x),
 		}
 		if d.Old == 0 {
 			d.OldLMC = 0

@@ -65,8 +65,8 @@ func (c *comparison) comparePairs(ctx context.Context) error {
 		sources += g.ports
 	}
 	for _, t := range c.targets {
-		if t.port != fabric.NoPort && !c.new.IsSwitch(c.new.Owner(t.port)) &&
-			c.new.Peer(t.port) != fabric.NoPort && c.old.Peer(c.backPort[t.port]) != fabric.NoPort {
+		if t.port != fabric.NoPort && !c.New.IsSwitch(c.New.Owner(t.port)) &&
+			c.New.Peer(t.port) != fabric.NoPort && c.Old.Peer(c.BackPort[t.port]) != fabric.NoPort {
 			targets = append(targets, t)
 			d.Compared += sources
 			if p.groupOf[t.port] >= 0 {
@@ -74,7 +74,7 @@ func (c *comparison) comparePairs(ctx context.Context) error {
 			}
 		}
 	}
-	d.Gone, d.New = allPairs(c.old)-d.Compared, allPairs(c.new)-d.Compared
+	d.Gone, d.New = allPairs(c.Old)-d.Compared, allPairs(c.New)-d.Compared
 	c.r.Pairs = d
 	blocks := (len(targets) + lft.BlockSize - 1) / lft.BlockSize
 	// Blocks of LIDs, whose entries are next to each other in memory.
@@ -102,14 +102,14 @@ func (c *comparison) comparePairs(ctx context.Context) error {
 	}
 	d.PairCounts = w.total
 	for _, t := range w.destinations {
-		d.Destinations = append(d.Destinations, Affected{portRef(c.new, t.port), t.new, t.PairCounts})
+		d.Destinations = append(d.Destinations, Affected{portRef(c.New, t.port), t.new, t.PairCounts})
 	}
-	for _, x := range c.new.CAPorts() {
+	for _, x := range c.New.CAPorts() {
 		if g := p.groupOf[x]; g >= 0 {
 			t := w.byGroup[g]
 			t.add(w.own[int32(x)], -1)
 			if t.Changed > 0 {
-				d.Sources = append(d.Sources, Affected{portRef(c.new, x), c.new.LID(x), t})
+				d.Sources = append(d.Sources, Affected{portRef(c.New, x), c.New.LID(x), t})
 			}
 		}
 	}
@@ -146,22 +146,22 @@ func worst(list []Affected, n int) []Affected {
 
 // groupSources compares cables and groups the sources.
 func (p *pairCounter) groupSources() {
-	p.cable = make([]bool, p.new.PortBase(fabric.NodeID(p.new.NumSwitches())))
-	p.still = p.old.NumSwitches() == p.new.NumSwitches() && p.old.PortBase(fabric.NodeID(p.old.NumSwitches())) == fabric.PortID(len(p.cable))
+	p.cable = make([]bool, p.New.PortBase(fabric.NodeID(p.New.NumSwitches())))
+	p.still = p.Old.NumSwitches() == p.New.NumSwitches() && p.Old.PortBase(fabric.NodeID(p.Old.NumSwitches())) == fabric.PortID(len(p.cable))
 	for x := range p.cable {
-		was := p.backPort[x]
-		p.cable[x] = was != fabric.NoPort && p.sameCable(was, fabric.PortID(x))
+		was := p.BackPort[x]
+		p.cable[x] = was != fabric.NoPort && p.SameCable(was, fabric.PortID(x))
 		p.still = p.still && p.cable[x] && was == fabric.PortID(x)
 	}
-	p.groupOf = slices.Repeat([]int32{-1}, p.new.NumPorts())
+	p.groupOf = slices.Repeat([]int32{-1}, p.New.NumPorts())
 	known := map[sourceGroup]int32{}
-	for i, x := range p.new.CAPorts() {
-		was := p.backPort[x]
-		if was == fabric.NoPort || p.old.Peer(was) == fabric.NoPort {
+	for i, x := range p.New.CAPorts() {
+		was := p.BackPort[x]
+		if was == fabric.NoPort || p.Old.Peer(was) == fabric.NoPort {
 			continue
 		}
-		g := sourceGroup{old: fabric.NoNode, new: p.new.CASwitches()[i], same: p.sameCable(was, x)}
-		if s := p.old.Owner(p.old.Peer(was)); p.old.IsSwitch(s) {
+		g := sourceGroup{old: fabric.NoNode, new: p.New.CASwitches()[i], same: p.SameCable(was, x)}
+		if s := p.Old.Owner(p.Old.Peer(was)); p.Old.IsSwitch(s) {
 			g.old = s
 		}
 		k, ok := known[g]
@@ -176,9 +176,9 @@ func (p *pairCounter) groupSources() {
 }
 
 func (p *pairCounter) newWorker() *pairWorker {
-	m, n := p.old.NumSwitches(), p.new.NumSwitches()
+	m, n := p.Old.NumSwitches(), p.New.NumSwitches()
 	return &pairWorker{
-		old: lft.NewForest(p.old), new: lft.NewForest(p.new), oldHops: make([]int32, m), newHops: make([]int32, n), same: make([]bool, n),
+		old: lft.NewForest(p.Old), new: lft.NewForest(p.New), oldHops: make([]int32, m), newHops: make([]int32, n), same: make([]bool, n),
 		byGroup: make([]PairCounts, len(p.groups)), own: map[int32]PairCounts{},
 	}
 }
@@ -188,8 +188,8 @@ func (p *pairCounter) countPairs(w *pairWorker, t target) {
 	if p.still && !p.differs(t) {
 		return
 	}
-	countHops(p.old, p.a.Tables, t.old, w.old, w.oldHops)
-	countHops(p.new, p.b.Tables, t.new, w.new, w.newHops)
+	countHops(p.Old, p.a.Tables, t.old, w.old, w.oldHops)
+	countHops(p.New, p.b.Tables, t.new, w.new, w.newHops)
 	p.findSamePaths(w, t)
 	d := destinationTally{target: t}
 	for k, g := range p.groups {
@@ -215,7 +215,7 @@ func (p *pairCounter) countPairs(w *pairWorker, t target) {
 
 // differs says whether an entry for a destination is another one.
 func (p *pairCounter) differs(t target) bool {
-	for s := range fabric.NodeID(p.new.NumSwitches()) {
+	for s := range fabric.NodeID(p.New.NumSwitches()) {
 		if entry(p.a.Tables.Row(s), t.old) != entry(p.b.Tables.Row(s), t.new) {
 			return true
 		}
@@ -270,12 +270,12 @@ func countHops(f *fabric.Fabric, t *lft.Tables, l fabric.LID, forest *lft.Forest
 // states, of those from which they arrive in both.
 func (p *pairCounter) findSamePaths(w *pairWorker, t target) {
 	for i, s := range w.new.Order {
-		out := p.new.Peer(t.port)
+		out := p.New.Peer(t.port)
 		if i > 0 {
 			out = w.new.Next[s]
 		}
-		before := p.back[s]
-		w.same[s] = before != fabric.NoNode && entry(p.a.Tables.Row(before), t.old) == p.new.Num(out) && p.cable[out] &&
-			(i == 0 || w.same[p.new.PeerSwitch(out)])
+		before := p.Back[s]
+		w.same[s] = before != fabric.NoNode && entry(p.a.Tables.Row(before), t.old) == p.New.Num(out) && p.cable[out] &&
+			(i == 0 || w.same[p.New.PeerSwitch(out)])
 	}
 }

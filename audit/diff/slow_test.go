@@ -270,13 +270,13 @@ func checkPairs(t *rapid.T, a, b *state.State, r *Result) {
 	var sum PairChanges
 	byDestination, bySource := map[fabric.LID]int64{}, map[PortRef]int64{}
 	for _, dst := range g.CAPorts() {
-		was := m.backPort[dst]
+		was := m.BackPort[dst]
 		if was == fabric.NoPort || f.Peer(was) == fabric.NoPort || f.LID(was) == 0 {
 			continue
 		}
 		for k := range fabric.LID(1) << min(f.LMC(was), g.LMC(dst)) {
 			for _, src := range g.CAPorts() {
-				old := m.backPort[src]
+				old := m.BackPort[src]
 				if src == dst || old == fabric.NoPort || f.Peer(old) == fabric.NoPort {
 					continue
 				}
@@ -571,7 +571,7 @@ func TestOrderAgainstStates(t *testing.T) {
 		}
 		// What packets depend on while the order is kept is among what has been
 		// looked at for credit loops, whatever has been left out there.
-		c := &comparison{match: matchNodes(f, f), a: &state.State{Fabric: f, Tables: m.old}, b: &state.State{Fabric: f, Tables: m.new}}
+		c := &comparison{Match: matchNodes(f, f), a: &state.State{Fabric: f, Tables: m.old}, b: &state.State{Fabric: f, Tables: m.new}}
 		w, err := c.newMixture().run(context.Background())
 		if err != nil {
 			t.Fatal(err)
@@ -719,7 +719,7 @@ func TestDependenciesAgainstPaths(t *testing.T) {
 		} else {
 			clean++
 		}
-		c := &comparison{match: matchNodes(f, f), a: a, b: b}
+		c := &comparison{Match: matchNodes(f, f), a: a, b: b}
 		m := c.newMixture()
 		if m.vls > 1 {
 			lanes++

@@ -22,16 +22,16 @@ type target struct {
 // more LIDs in one state than in the other has the lower ones in both.
 func (c *comparison) findTargets() []target {
 	var list []target
-	for l, x := range c.new.LIDPorts() {
-		if x == fabric.NoPort || c.new.LID(x) != fabric.LID(l) {
+	for l, x := range c.New.LIDPorts() {
+		if x == fabric.NoPort || c.New.LID(x) != fabric.LID(l) {
 			continue
 		}
-		p := c.backPort[x]
-		if p == fabric.NoPort || c.old.LID(p) == 0 {
+		p := c.BackPort[x]
+		if p == fabric.NoPort || c.Old.LID(p) == 0 {
 			continue
 		}
-		for k := range fabric.LID(1) << min(c.old.LMC(p), c.new.LMC(x)) {
-			list = append(list, target{old: c.old.LID(p) + k, new: c.new.LID(x) + k, port: x})
+		for k := range fabric.LID(1) << min(c.Old.LMC(p), c.New.LMC(x)) {
+			list = append(list, target{old: c.Old.LID(p) + k, new: c.New.LID(x) + k, port: x})
 		}
 	}
 	highest := fabric.LID(0)
@@ -39,7 +39,7 @@ func (c *comparison) findTargets() []target {
 		highest = max(c.a.Tables.MaxLID(), c.b.Tables.MaxLID())
 	}
 	for l := fabric.LID(1); l <= highest; l++ {
-		if c.old.LIDPort(l) == fabric.NoPort && c.new.LIDPort(l) == fabric.NoPort {
+		if c.Old.LIDPort(l) == fabric.NoPort && c.New.LIDPort(l) == fabric.NoPort {
 			list = append(list, target{old: l, new: l, port: fabric.NoPort})
 		}
 	}
@@ -75,8 +75,8 @@ func (c *comparison) compareEntries(ctx context.Context) error {
 	d := &LFTChanges{Switches: []SwitchChange{}}
 	c.r.LFTs = d
 	x, y := c.a.Tables, c.b.Tables
-	oldOnly := c.unmatchedLIDs(c.old, x, func(t target) fabric.LID { return t.old })
-	newOnly := c.unmatchedLIDs(c.new, y, func(t target) fabric.LID { return t.new })
+	oldOnly := c.unmatchedLIDs(c.Old, x, func(t target) fabric.LID { return t.old })
+	newOnly := c.unmatchedLIDs(c.New, y, func(t target) fabric.LID { return t.new })
 	count := func(row []fabric.PortNum, lids []fabric.LID) (n int64) {
 		for _, l := range lids {
 			if row[l] != fabric.NoPath {
@@ -89,14 +89,14 @@ func (c *comparison) compareEntries(ctx context.Context) error {
 		SwitchChange
 		gone, new int64
 	}
-	results := make([]switchResult, c.new.NumSwitches())
+	results := make([]switchResult, c.New.NumSwitches())
 	err := par.ForEach(ctx, 0, len(results), func(s int) error {
-		n := c.new.Node(fabric.NodeID(s))
+		n := c.New.Node(fabric.NodeID(s))
 		r := &results[s]
-		r.SwitchRef, r.Entries = verify.SwitchOf(c.new, fabric.NodeID(s)), Entries{}
+		r.SwitchRef, r.Entries = verify.SwitchOf(c.New, fabric.NodeID(s)), Entries{}
 		row := y.Row(fabric.NodeID(s))
-		was := c.back[s]
-		if was == fabric.NoNode || c.old.Node(was).GUID != n.GUID {
+		was := c.Back[s]
+		if was == fabric.NoNode || c.Old.Node(was).GUID != n.GUID {
 			// It knows nothing, and gets all of its table.
 			_, r.Blocks = lft.CountChanges(nil, row)
 			if was == fabric.NoNode {
@@ -105,7 +105,7 @@ func (c *comparison) compareEntries(ctx context.Context) error {
 		}
 		before := x.Row(was)
 		r.gone, r.new = count(before, oldOnly), count(row, newOnly)
-		if c.old.Node(was).GUID == n.GUID {
+		if c.Old.Node(was).GUID == n.GUID {
 			_, r.Blocks = lft.CountChanges(before, row)
 		}
 		for _, t := range c.targets {
@@ -114,7 +114,7 @@ func (c *comparison) compareEntries(ctx context.Context) error {
 			}
 		}
 		if r.Changed = len(r.Entries); r.Changed > 0 {
-			r.Labels = c.new.PortLabels(fabric.NodeID(s))
+			r.Labels = c.New.PortLabels(fabric.NodeID(s))
 		}
 		return nil
 	})
@@ -128,7 +128,7 @@ func (c *comparison) compareEntries(ctx context.Context) error {
 		d.Changed += int64(r.Changed)
 		d.Blocks += int64(r.Blocks)
 		d.OfBlocks += int64(y.MaxLID())/lft.BlockSize + 1
-		if c.back[s] != fabric.NoNode {
+		if c.Back[s] != fabric.NoNode {
 			d.Entries += int64(len(c.targets))
 		}
 		if r.Blocks > 0 || r.Changed > 0 {
@@ -143,20 +143,11 @@ func (c *comparison) compareEntries(ctx context.Context) error {
 func (c *comparison) compareLanes() {
 	d := &SL2VLChanges{Ports: []MapChange{}}
 	c.r.SL2VL = d
-	a, b := c.a.SL2VL, c.b.SL2VL
-	for in, x := range b.PortPairs() {
-		p := c.backPort[x]
-		if p == fabric.NoPort || c.old.Peer(p) == fabric.NoPort {
-			continue
+	c.EachMap(c.a.SL2VL, c.b.SL2VL, func(in fabric.PortNum, _, x fabric.PortID, was, is *lft.VLMap) {
+		if *was != *is {
+			d.Ports = append(d.Ports, MapChange{Out: portRef(c.New, x), In: in, InLabel: c.New.Label(c.New.Port(c.New.Owner(x), in)), Old: *was, New: *is})
 		}
-		was := c.old.Owner(p)
-		if in > 0 && (in > c.old.Node(was).NumPorts || c.old.Peer(c.old.Port(was, in)) == fabric.NoPort) {
-			continue
-		}
-		if m, n := a.At(in, p), b.At(in, x); *m != *n {
-			d.Ports = append(d.Ports, MapChange{Out: portRef(c.new, x), In: in, InLabel: c.new.Label(c.new.Port(c.new.Owner(x), in)), Old: *m, New: *n})
-		}
-	}
+	})
 	d.Changed = int64(len(d.Ports))
 }
 
@@ -165,12 +156,12 @@ func (c *comparison) compareLanes() {
 func (c *comparison) comparePathSLs() {
 	d := &PathSLChanges{Paths: []PathSLChange{}}
 	c.r.PathSLs = d
-	for s, was := range c.back[:c.new.NumSwitches()] {
+	for s, was := range c.Back[:c.New.NumSwitches()] {
 		if was == fabric.NoNode {
 			continue
 		}
 		x, y := c.a.PathSLs.Row(was), c.b.PathSLs.Row(fabric.NodeID(s))
-		name := verify.SwitchOf(c.new, fabric.NodeID(s))
+		name := verify.SwitchOf(c.New, fabric.NodeID(s))
 		for _, t := range c.targets {
 			if t.port == fabric.NoPort || int(t.old) >= len(x) || int(t.new) >= len(y) || x[t.old] == y[t.new] {
 				continue
@@ -178,23 +169,23 @@ func (c *comparison) comparePathSLs() {
 			d.Paths = append(d.Paths, PathSLChange{SwitchRef: name, LID: t.new, Old: x[t.old], New: y[t.new]})
 		}
 	}
-	for p := range fabric.PortID(c.new.NumPorts()) {
-		was := c.backPort[p]
+	for p := range fabric.PortID(c.New.NumPorts()) {
+		was := c.BackPort[p]
 		if was == fabric.NoPort || c.a.PathSLs.PortRow(was) == nil && c.b.PathSLs.PortRow(p) == nil {
 			continue
 		}
-		s := switchOf(c.new, p)
-		if s == fabric.NoNode || switchOf(c.old, was) == fabric.NoNode {
+		s := switchOf(c.New, p)
+		if s == fabric.NoNode || switchOf(c.Old, was) == fabric.NoNode {
 			continue
 		}
-		source := portRef(c.new, p)
+		source := portRef(c.New, p)
 		for _, t := range c.targets {
 			if t.port == fabric.NoPort || t.old > c.a.PathSLs.MaxLID() || t.new > c.b.PathSLs.MaxLID() {
 				continue
 			}
-			x, y := c.a.PathSLs.SL(was, switchOf(c.old, was), t.old), c.b.PathSLs.SL(p, s, t.new)
+			x, y := c.a.PathSLs.SL(was, switchOf(c.Old, was), t.old), c.b.PathSLs.SL(p, s, t.new)
 			if x != y {
-				d.Paths = append(d.Paths, PathSLChange{SwitchRef: verify.SwitchOf(c.new, s), Source: &source, LID: t.new, Old: x, New: y})
+				d.Paths = append(d.Paths, PathSLChange{SwitchRef: verify.SwitchOf(c.New, s), Source: &source, LID: t.new, Old: x, New: y})
 			}
 		}
 	}

@@ -30,7 +30,7 @@ func (c *comparison) findTransition(ctx context.Context) error {
 		return err
 	}
 	t.Loops, t.OldLoops, t.NewLoops, t.Unordered = len(w.transient), w.own[0], w.own[1], w.unordered
-	t.Order = makeOrder(c.new, w.blocks)
+	t.Order = makeOrder(c.New, w.blocks)
 	for _, l := range w.transient[:min(maxWitnesses, len(w.transient))] {
 		t.Cycles = append(t.Cycles, w.shortestLoop(l))
 	}

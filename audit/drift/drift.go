@@ -13,6 +13,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/ibweave/ibweave/audit/diff"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/lft/adaptive"
@@ -120,12 +121,12 @@ func (r *Report) Worst() verify.Severity { return (&verify.Result{Findings: r.Fi
 
 // comparison is a Compare under way.
 type comparison struct {
+	*diff.Match
 	meant, live *state.State
 	samples     int
-	toLive      []fabric.NodeID // by node of meant; NoNode
-	sameFabric  bool            // both fabrics are one
 	r           *Report
-	per         Switch // of the switch that is looked at
+	per         []Switch // by node of the meant fabric
+	unread      []string // by node of the meant fabric: why its tables are not known, "" if they are
 }
 
 // Compare compares the tables that are live with those that were meant. The fabrics
@@ -140,11 +141,10 @@ func Compare(ctx context.Context, meant, live *state.State, samples int) (*Repor
 		return nil, err
 	}
 	c := &comparison{
-		meant: meant, live: live, samples: samples, sameFabric: meant.Fabric == live.Fabric,
+		Match: diff.MatchGUIDs(meant.Fabric, live.Fabric), meant: meant, live: live, samples: samples,
 		r: &Report{Switches: meant.Fabric.NumSwitches(), Findings: []verify.Finding{}, PerSwitch: []Switch{}},
 	}
-	c.matchNodes()
-	if !c.sameFabric {
+	if c.Old != c.New {
 		c.compareLIDsAndCables()
 	}
 	if err := c.compareTables(ctx); err != nil {
@@ -161,21 +161,7 @@ func Compare(ctx context.Context, meant, live *state.State, samples int) (*Repor
 	return c.r, nil
 }
 
-// matchNodes finds the nodes in the live fabric: by GUID, of the same kind and with as many
-// ports.
-func (c *comparison) matchNodes() {
-	f, live := c.meant.Fabric, c.live.Fabric
-	c.toLive = make([]fabric.NodeID, f.NumNodes())
-	for n := range fabric.NodeID(len(c.toLive)) {
-		to, ok := live.NodeByGUID(f.Node(n).GUID)
-		if !ok || live.IsSwitch(to) != f.IsSwitch(n) || live.Node(to).NumPorts != f.Node(n).NumPorts {
-			to = fabric.NoNode
-		}
-		c.toLive[n] = to
-	}
-}
-
-// compareTables compares the tables of each switch, and the maps of CAs and routers.
+// compareTables compares the tables of all nodes, and makes findings node by node.
 func (c *comparison) compareTables(ctx context.Context) error {
 	countIf := func(both bool) *Counts {
 		if both {
@@ -183,68 +169,62 @@ func (c *comparison) compareTables(ctx context.Context) error {
 		}
 		return nil
 	}
-	r := c.r
+	r, f := c.r, c.Old
 	r.LFT = countIf(c.meant.Tables != nil && c.live.Tables != nil)
 	r.MFT = countIf(c.meant.Multicast != nil && c.live.Multicast != nil)
 	r.SL2VL = countIf(c.meant.SL2VL != nil && c.live.SL2VL != nil)
 	r.Choices = countIf(c.meant.Adaptive != nil && c.live.Adaptive != nil)
-	f := c.meant.Fabric
-	for n := range fabric.NodeID(f.NumNodes()) {
+	c.per, c.unread = make([]Switch, f.NumNodes()), make([]string, f.NumNodes())
+	for n := range c.per {
+		c.per[n] = Switch{SwitchRef: verify.SwitchOf(f, fabric.NodeID(n)), Entries: []Entry{}, Masks: []Mask{}, Maps: []Lanes{}, Sets: []Choice{}}
+		c.unread[n] = c.findUnread(fabric.NodeID(n))
+	}
+	for s := range fabric.NodeID(f.NumSwitches()) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		c.per = Switch{SwitchRef: verify.SwitchOf(f, n), Entries: []Entry{}, Masks: []Mask{}, Maps: []Lanes{}, Sets: []Choice{}}
-		if f.IsSwitch(n) {
-			c.compareSwitch(n)
-		} else if r.SL2VL != nil {
-			c.compareMaps(n, c.toLive[n])
+		if c.unread[s] == "" {
+			c.compareEntries(s, c.Node[s])
+			c.compareChoices(s, c.Node[s])
 		}
-		p := &c.per
+	}
+	c.compareMasks()
+	c.compareMaps()
+	for n := range c.per {
+		p := &c.per[n]
 		for _, x := range []struct{ sum, one *Counts }{{r.LFT, &p.LFT}, {r.MFT, &p.MFT}, {r.SL2VL, &p.SL2VL}, {r.Choices, &p.Choices}} {
 			if x.sum != nil {
 				x.sum.add(x.one)
 			}
 		}
+		isSwitch := f.IsSwitch(fabric.NodeID(n))
 		p.Empty = p.LFT.Missing > 0 && p.LFT.Missing == p.LFT.Compared
-		if p.LFT.Differ()+p.MFT.Differ()+p.SL2VL.Differ()+p.Choices.Differ() > 0 {
-			if f.IsSwitch(n) {
+		switch {
+		case p.LFT.Differ()+p.MFT.Differ()+p.SL2VL.Differ()+p.Choices.Differ() > 0:
+			if isSwitch {
 				r.Drifted++
 			}
-			p.Labels = f.PortLabels(n)
+			p.Labels = f.PortLabels(fabric.NodeID(n))
 			r.PerSwitch = append(r.PerSwitch, *p)
-			c.reportDifferences()
+			c.reportDifferences(p)
+		case isSwitch && c.unread[n] != "":
+			c.addUnread(p, c.unread[n])
 		}
 	}
 	return nil
 }
 
-// compareSwitch compares the tables of a switch.
-func (c *comparison) compareSwitch(s fabric.NodeID) {
-	to := c.toLive[s]
-	switch {
+// findUnread says why the tables of a node are not known in the live state, "" if they are.
+func (c *comparison) findUnread(n fabric.NodeID) string {
+	switch to := c.Node[n]; {
 	case to == fabric.NoNode:
-		why := "is not in the live fabric"
-		if _, ok := c.live.Fabric.SwitchByGUID(c.per.Switch); ok {
-			why = "has another number of ports in the live fabric"
-		}
-		c.addUnread(why)
-		return
-	case c.live.Unread != nil && c.live.Unread[to]:
-		c.addUnread("could not be read")
-		return
+		return "is not in the live fabric"
+	case c.New.Node(to).NumPorts != c.Old.Node(n).NumPorts:
+		return "has another number of ports in the live fabric"
+	case c.Old.IsSwitch(n) && c.live.Unread != nil && c.live.Unread[to]:
+		return "could not be read"
 	}
-	if c.r.LFT != nil {
-		c.compareEntries(s, to)
-	}
-	if c.r.MFT != nil {
-		c.compareMasks(s, to)
-	}
-	if c.r.SL2VL != nil {
-		c.compareMaps(s, to)
-	}
-	if c.r.Choices != nil {
-		c.compareChoices(s, to)
-	}
+	return ""
 }
 
 // note counts an entry x of a table that either side has, and lists it with the first that
@@ -268,8 +248,11 @@ func note[T any](c *comparison, n *Counts, list *[]T, x T, differs, extra, missi
 
 // compareEntries compares linear forwarding tables.
 func (c *comparison) compareEntries(s, to fabric.NodeID) {
+	if c.r.LFT == nil {
+		return
+	}
 	meant, live := c.meant.Tables.Row(s), c.live.Tables.Row(to)
-	p := &c.per
+	p := &c.per[s]
 	for lid := 1; lid < max(len(meant), len(live)); lid++ {
 		x := Entry{fabric.LID(lid), fabric.NoPath, fabric.NoPath}
 		if lid < len(meant) {
@@ -288,9 +271,12 @@ func (c *comparison) compareEntries(s, to fabric.NodeID) {
 // compareChoices compares the choices of an adaptive switch. Entries of private LFT 0 without
 // one in either state are those of the linear table.
 func (c *comparison) compareChoices(s, to fabric.NodeID) {
-	p, meant, live := &c.per, c.meant.Adaptive, c.live.Adaptive
+	if c.r.Choices == nil {
+		return
+	}
+	p, meant, live := &c.per[s], c.meant.Adaptive, c.live.Adaptive
 	for plft := range max(len(meant.PLFTs), len(live.PLFTs)) {
-		for lid := fabric.LID(1); lid <= max(c.meant.Fabric.MaxLID(), c.live.Fabric.MaxLID()); lid++ {
+		for lid := fabric.LID(1); lid <= max(c.Old.MaxLID(), c.New.MaxLID()); lid++ {
 			x := Choice{plft, lid, meant.Choice(plft, s, lid), live.Choice(plft, to, lid)}
 			if most := max(x.Meant.Ports.Len(), x.Live.Ports.Len()); most == 0 || most == 1 && plft == 0 {
 				continue
@@ -301,16 +287,17 @@ func (c *comparison) compareChoices(s, to fabric.NodeID) {
 }
 
 // compareMasks compares the masks of the MLIDs that the meant state has.
-func (c *comparison) compareMasks(s, to fabric.NodeID) {
-	p := &c.per
+func (c *comparison) compareMasks() {
+	if c.r.MFT == nil {
+		return
+	}
 	for _, mlid := range c.meant.Multicast.Tables.MLIDs() {
-		meant, live := c.meant.Multicast.Tables.Mask(s, mlid), c.live.Multicast.Tables.Mask(to, mlid)
-		if len(meant)+len(live) == 0 {
-			continue
-		}
-		old, now := c.meant.Fabric.Nums(meant), c.live.Fabric.Nums(live)
-		x := Mask{mlid, without(old, now), without(now, old)}
-		note(c, &p.MFT, &p.Masks, x, len(x.Missing)+len(x.Extra) > 0, len(meant) == 0, len(live) == 0)
+		c.EachMask(c.meant.Multicast.Tables, c.live.Multicast.Tables, mlid, func(to fabric.NodeID, meant, live []int) {
+			if s := c.Back[to]; c.unread[s] == "" {
+				p, x := &c.per[s], Mask{mlid, without(meant, live), without(live, meant)}
+				note(c, &p.MFT, &p.Masks, x, len(x.Missing)+len(x.Extra) > 0, len(meant) == 0, len(live) == 0)
+			}
+		})
 	}
 }
 
@@ -319,24 +306,16 @@ func without(list, other []int) []int {
 	return slices.DeleteFunc(slices.Clone(list), func(port int) bool { return slices.Contains(other, port) })
 }
 
-// compareMaps compares the SL-to-VL maps between ports of a node that have cables in the
-// meant state; without a cable none is ever used, and subnet managers write none.
-func (c *comparison) compareMaps(n, to fabric.NodeID) {
-	if to == fabric.NoNode {
+// compareMaps compares the SL-to-VL maps between two ports that have cables in both states; without
+// a cable none is ever used, and subnet managers write none.
+func (c *comparison) compareMaps() {
+	if c.r.SL2VL == nil {
 		return
 	}
-	p, f := &c.per, c.meant.Fabric
-	last := f.Node(n).NumPorts
-	for out := fabric.PortNum(1); out <= last; out++ {
-		if f.Peer(f.Port(n, out)) == fabric.NoPort {
-			continue
+	c.EachMap(c.meant.SL2VL, c.live.SL2VL, func(in fabric.PortNum, out, _ fabric.PortID, meant, live *lft.VLMap) {
+		n, num := c.Old.Owner(out), c.Old.Num(out)
+		if p := &c.per[n]; in != num && c.unread[n] == "" {
+			note(c, &p.SL2VL, &p.Maps, Lanes{in, num, *meant, *live}, *meant != *live, false, false)
 		}
-		for in := fabric.PortNum(0); in <= last; in++ {
-			if in > 0 && (!f.IsSwitch(n) || f.Peer(f.Port(n, in)) == fabric.NoPort) || in == out {
-				continue
-			}
-			meant, live := c.meant.SL2VL.At(in, f.Port(n, out)), c.live.SL2VL.At(in, c.live.Fabric.Port(to, out))
-			note(c, &p.SL2VL, &p.Maps, Lanes{in, out, *meant, *live}, *meant != *live, false, false)
-		}
-	}
+	})
 }

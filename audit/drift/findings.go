@@ -55,34 +55,32 @@ func (c *comparison) add(name string, n int64, sw fabric.GUID, format string, ar
 	return &c.r.Findings[len(c.r.Findings)-1]
 }
 
-// nodeName is switch "description" (GUID) of what is looked at.
-func (c *comparison) nodeName() string {
-	what := "switch"
-	if n, ok := c.meant.Fabric.NodeByGUID(c.per.Switch); ok && !c.meant.Fabric.IsSwitch(n) {
-		what = "the end node"
+// nodeName is switch "description" (GUID) of what was compared.
+func (c *comparison) nodeName(p *Switch) string {
+	what := "the end node"
+	if _, is := c.Old.SwitchByGUID(p.Switch); is {
+		what = "switch"
 	}
-	return fmt.Sprintf("%s %q (%s)", what, c.per.Name.Text, c.per.Switch)
+	return fmt.Sprintf("%s %q (%s)", what, p.Name.Text, p.Switch)
 }
 
-func (c *comparison) addUnread(why string) {
+func (c *comparison) addUnread(p *Switch, why string) {
 	c.r.Unread++
-	c.add(Unread, 1, c.per.Switch, "%s %s", c.nodeName(), why)
+	c.add(Unread, 1, p.Switch, "%s %s", c.nodeName(p), why)
 }
 
-// reportDifferences makes findings of the switch that was looked at.
-func (c *comparison) reportDifferences() {
-	p := &c.per
+// reportDifferences makes findings of a switch that differs.
+func (c *comparison) reportDifferences(p *Switch) {
 	if p.Empty {
-		c.r.Unread++
-		c.add(Unread, 1, p.Switch, "%s has none of its %s: it was not dumped, or its table is empty", c.nodeName(), text.Count(p.LFT.Missing, "entry", "entries"))
+		c.addUnread(p, fmt.Sprintf("has none of its %s: it was not dumped, or its table is empty", text.Count(p.LFT.Missing, "entry", "entries")))
 	} else if n := p.LFT.Missing + p.MFT.Missing; n > 0 {
-		c.add(Missing, int64(n), p.Switch, "%s lacks %s", c.nodeName(), p.listCounts(func(x *Counts) int { return x.Missing }))
+		c.add(Missing, int64(n), p.Switch, "%s lacks %s", c.nodeName(p), p.listCounts(func(x *Counts) int { return x.Missing }))
 	}
 	if n := p.LFT.Changed + p.MFT.Changed + p.SL2VL.Changed + p.Choices.Changed; n > 0 {
-		c.add(Changed, int64(n), p.Switch, "%s has changed in %s", c.nodeName(), p.listCounts(func(x *Counts) int { return x.Changed }))
+		c.add(Changed, int64(n), p.Switch, "%s has changed in %s", c.nodeName(p), p.listCounts(func(x *Counts) int { return x.Changed }))
 	}
 	if n := p.LFT.Extra + p.MFT.Extra; n > 0 {
-		c.add(Extra, int64(n), p.Switch, "%s was not meant to have %s", c.nodeName(), p.listCounts(func(x *Counts) int { return x.Extra }))
+		c.add(Extra, int64(n), p.Switch, "%s was not meant to have %s", c.nodeName(p), p.listCounts(func(x *Counts) int { return x.Extra }))
 	}
 }
 
@@ -102,36 +100,26 @@ func (p *Switch) listCounts(of func(*Counts) int) string {
 
 // compareLIDsAndCables compares what only a live fabric tells: LIDs and cables.
 func (c *comparison) compareLIDsAndCables() {
-	f, live := c.meant.Fabric, c.live.Fabric
+	f, live := c.Old, c.New
 	f.EndPorts(func(p fabric.PortID) {
-		q := c.findEndPort(p)
+		q := c.Port[p]
 		if q == fabric.NoPort || f.LID(p) == 0 || f.LID(p) == live.LID(q) && f.LMC(p) == live.LMC(q) {
 			return
 		}
 		x := c.add(LID, 1, 0, "%s has LID %d, LMC %d, and was meant to have LID %d, LMC %d", f.PortName(p), live.LID(q), live.LMC(q), f.LID(p), f.LMC(p))
 		x.Ports = []verify.Endpoint{verify.EndpointOf(f, p)}
 	})
-	type end struct {
-		node fabric.GUID
-		port fabric.PortNum
-	}
-	peer := func(f *fabric.Fabric, p fabric.PortID) (e end) {
-		if q := f.Peer(p); q != fabric.NoPort {
-			e = end{f.Node(f.Owner(q)).GUID, f.Num(q)}
-		}
-		return e
-	}
-	for s, to := range c.toLive[:f.NumSwitches()] {
-		if to == fabric.NoNode {
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		to := c.Node[s]
+		if to == fabric.NoNode || live.Node(to).NumPorts != f.Node(s).NumPorts {
 			continue
 		}
-		n := f.Node(fabric.NodeID(s))
-		used := c.usedPorts(fabric.NodeID(s), to)
+		n := f.Node(s)
+		used := c.usedPorts(s, to)
 		var inUse, idle []verify.Endpoint
 		for num := fabric.PortNum(1); num <= n.NumPorts; num++ {
-			p := f.Port(fabric.NodeID(s), num)
-			switch {
-			case peer(f, p) == peer(live, live.Port(to, num)):
+			switch p := f.Port(s, num); {
+			case c.SameCable(p, c.Port[p]):
 			case used.Has(num):
 				inUse = append(inUse, verify.EndpointOf(f, p))
 			default:
@@ -142,8 +130,8 @@ func (c *comparison) compareLIDsAndCables() {
 		c.addCables(n.GUID, idle, verify.Warning, "other cables than when the tables were made")
 	}
 	for s := range fabric.NodeID(live.NumSwitches()) {
-		n := live.Node(s)
-		if _, ok := f.SwitchByGUID(n.GUID); !ok {
+		if c.Back[s] == fabric.NoNode {
+			n := live.Node(s)
 			c.add(Cable, 1, n.GUID, "switch %q (%s) was not there when the tables were made", live.Name(s).Text, n.GUID)
 		}
 	}
@@ -181,6 +169,9 @@ func (c *comparison) usedPorts(s, to fabric.NodeID) (used adaptive.PortSet) {
 	return used
 }
 
+// listed is how many ports or MLIDs a message lists.
+const listed = 8
+
 // addCables adds a finding of ports of a switch with other cables than were meant, if there are any.
 func (c *comparison) addCables(sw fabric.GUID, ports []verify.Endpoint, severity verify.Severity, what string) {
 	if len(ports) == 0 {
@@ -190,7 +181,7 @@ func (c *comparison) addCables(sw fabric.GUID, ports []verify.Endpoint, severity
 	for i := range names {
 		names[i] = ports[i].String()
 	}
-	x := c.add(Cable, int64(len(ports)), sw, "%s: %s", what, few(names))
+	x := c.add(Cable, int64(len(ports)), sw, "%s: %s", what, text.Few(names, listed))
 	x.Ports, x.Severity = ports, severity
 }
 
@@ -206,14 +197,6 @@ func (c *comparison) findForeign() {
 		first = cmp.Or(first, l)
 	}
 	if list != nil {
-		c.add(ForeignMLID, int64(len(list)), 0, "masks of MLIDs that were not compiled: %s", few(list)).LID = first
+		c.add(ForeignMLID, int64(len(list)), 0, "masks of MLIDs that were not compiled: %s", text.Few(list, listed)).LID = first
 	}
-}
-
-// few lists words, of many the first eight.
-func few(words []string) string {
-	if n := len(words); n > 8 {
-		words = append(words[:8], fmt.Sprintf("%d more", n-8))
-	}
-	return strings.Join(words, ", ")
 }

@@ -26,7 +26,7 @@ var (
 func (c *comparison) findLoops(ctx context.Context) ([]verify.Finding, error) {
 	s := &state.State{Fabric: c.live.Fabric, Tables: c.live.Tables, SL2VL: c.live.SL2VL, UnknownSLs: c.meant.UnknownSLs}
 	masks := c.live.Multicast
-	if c.sameFabric {
+	if c.Old == c.New {
 		s.Tables, s.SL2VL, masks = cmp.Or(s.Tables, c.meant.Tables), cmp.Or(s.SL2VL, c.meant.SL2VL), cmp.Or(masks, c.meant.Multicast)
 	}
 	if s.Tables == nil {
@@ -83,15 +83,14 @@ func (c *comparison) movePathSLs(live *lft.Tables) *lft.PathSLs {
 		copy(row, given)
 		return row
 	}
-	for s, to := range c.toLive[:c.meant.Fabric.NumSwitches()] {
+	for s, to := range c.Node[:c.Old.NumSwitches()] {
 		if to != fabric.NoNode {
 			sls.SetRow(extended(c.meant.PathSLs.Given(fabric.NodeID(s))), to)
 		}
 	}
 	for _, p := range c.meant.PathSLs.Ports() {
-		f := c.meant.Fabric
-		if to, ok := c.live.Fabric.NodeByGUID(f.Node(f.Owner(p)).GUID); ok && f.Num(p) <= c.live.Fabric.Node(to).NumPorts {
-			sls.SetPorts(extended(c.meant.PathSLs.PortRow(p)), c.live.Fabric.Port(to, f.Num(p)))
+		if to := c.Port[p]; to != fabric.NoPort {
+			sls.SetPorts(extended(c.meant.PathSLs.PortRow(p)), to)
 		}
 	}
 	return sls
@@ -114,7 +113,7 @@ func (c *comparison) listTrees(masks *mft.Tables) []mft.Tree {
 			of = mft.Tree{Group: t.Group, Name: t.Name, MGID: t.MGID, MLID: t.MLID, SL: t.SL}
 		}
 		for _, p := range t.Senders {
-			if p = c.findEndPort(p); p != fabric.NoPort {
+			if p = c.Port[p]; p != fabric.NoPort {
 				of.Senders = append(of.Senders, p)
 			}
 		}
@@ -140,18 +139,4 @@ func (c *comparison) listTrees(masks *mft.Tables) []mft.Tree {
 		trees = append(trees, t)
 	}
 	return trees
-}
-
-// findEndPort finds an end port of the meant state in the live one, by the GUID of its node
-// and its number; NoPort when it is not there.
-func (c *comparison) findEndPort(p fabric.PortID) fabric.PortID {
-	if c.sameFabric {
-		return p
-	}
-	f, live := c.meant.Fabric, c.live.Fabric
-	n, ok := live.NodeByGUID(f.Node(f.Owner(p)).GUID)
-	if !ok || f.Num(p) > live.Node(n).NumPorts || live.IsSwitch(n) != f.IsSwitch(f.Owner(p)) {
-		return fabric.NoPort
-	}
-	return live.Port(n, f.Num(p))
 }
