@@ -499,53 +499,79 @@ func side(s *state.State) Side {
 	return d
 }
 
-// addFindings makes findings of the differences, and the verdict of them.
-func (r *Result) addFindings() {
-	r.Equal = true
-	differ := func(rule string, count int64, format string, args ...any) {
-		if count > 0 {
-			r.Equal = false
-			r.Findings = append(r.Findings, Finding{Rule: rule, Severity: verify.Note, Message: fmt.Sprintf(format, args...), Count: count})
-		}
-	}
-	n := &r.Nodes
-	differ(NodesDiffer, int64(n.Count()), "nodes: %s", list(
-		counted(len(n.Gone), "gone"), counted(len(n.New), "new"), counted(len(n.Replaced), "replaced"), counted(len(n.Changed), "changed")))
-	l := &r.Links
-	differ(LinksDiffer, int64(l.Count()), "links: %s", list(
-		counted(len(l.Gone), "gone"), counted(len(l.New), "new"), counted(len(l.Moved), "moved"), counted(len(l.Changed), "changed")))
+// difference is one kind of differences: what a finding and a line of the text say of it.
+type difference struct {
+	rule    string // "" for no finding
+	name    string // of the line
+	count   int64
+	message string
+	line    string // "" for the message
+}
+
+// differences lists what was compared.
+func (r *Result) differences() (list []difference) {
+	n, l := &r.Nodes, &r.Links
+	nodes := join(counted(len(n.Gone), "gone"), counted(len(n.New), "new"), counted(len(n.Replaced), "replaced"), counted(len(n.Changed), "changed"))
+	links := join(counted(len(l.Gone), "gone"), counted(len(l.New), "new"), counted(len(l.Moved), "moved"), counted(len(l.Changed), "changed"))
+	list = append(list, difference{NodesDiffer, "nodes", int64(n.Count()), "nodes: " + nodes, nodes},
+		difference{LinksDiffer, "links", int64(l.Count()), "links: " + links, links})
 	if d := r.LIDs; d != nil {
-		differ(LIDsDiffer, int64(len(d.Changed)), "%s", text.CountGrouped(len(d.Changed), "port has another LID", "ports have other LIDs"))
+		list = append(list, difference{LIDsDiffer, "LIDs", int64(len(d.Changed)), text.CountGrouped(len(d.Changed), "port has another LID", "ports have other LIDs"), ""})
 	}
 	if d := r.LFTs; d != nil {
 		count := d.Changed + d.Gone + d.New
 		if count == 0 {
 			count = d.Blocks // the same destinations by other LIDs
 		}
-		differ(LFTsDiffer, count, "forwarding entries: %s of %s changed; %s to write",
-			text.Grouped(d.Changed), text.Grouped(d.Entries), text.CountGrouped(d.Blocks, "block", "blocks"))
+		changed := fmt.Sprintf("%s of %s changed", text.Grouped(d.Changed), text.Grouped(d.Entries))
+		list = append(list, difference{LFTsDiffer, "entries", count,
+			fmt.Sprintf("forwarding entries: %s; %s to write", changed, text.CountGrouped(d.Blocks, "block", "blocks")),
+			fmt.Sprintf("%s; %s of %s blocks to write, on %s", join(changed, counted(d.New, "for new LIDs"), counted(d.Gone, "for LIDs that went")),
+				text.Grouped(d.Blocks), text.Grouped(d.OfBlocks), text.CountGrouped(len(d.Switches), "switch", "switches"))})
 	}
 	if d := r.SL2VL; d != nil {
-		differ(SL2VLDiffer, d.Changed, "%s changed", text.CountGrouped(d.Changed, "SL-to-VL map", "SL-to-VL maps"))
+		list = append(list, difference{SL2VLDiffer, "SL-to-VL", d.Changed, text.CountGrouped(d.Changed, "SL-to-VL map", "SL-to-VL maps") + " changed", ""})
 	}
 	if d := r.PathSLs; d != nil {
-		differ(PathSLsDiffer, d.Changed, "the SL of %s changed", text.CountGrouped(d.Changed, "path", "paths"))
+		list = append(list, difference{PathSLsDiffer, "path SLs", d.Changed, "the SL of " + text.CountGrouped(d.Changed, "path", "paths") + " changed", ""})
 	}
 	if d := r.Multicast; d != nil {
-		differ(MulticastDiffer, int64(d.Masks), "%s of %s changed",
-			text.CountGrouped(d.Masks, "multicast mask", "multicast masks"), text.CountGrouped(d.MLIDs, "MLID", "MLIDs"))
+		list = append(list, difference{MulticastDiffer, "multicast", int64(d.Masks), fmt.Sprintf("%s of %s changed",
+			text.CountGrouped(d.Masks, "multicast mask", "multicast masks"), text.CountGrouped(d.MLIDs, "MLID", "MLIDs")), ""})
 	}
 	if d := r.Adaptive; d != nil {
-		differ(AdaptiveDiffer, d.Changed, "%s of adaptive switches changed: %s wider, %s narrower; what can happen on the way is told of static ports alone",
-			text.CountGrouped(d.Changed, "choice", "choices"), text.Grouped(d.Wider), text.Grouped(d.Narrower))
+		changes := fmt.Sprintf(": %s wider, %s narrower", text.Grouped(d.Wider), text.Grouped(d.Narrower))
+		list = append(list, difference{AdaptiveDiffer, "choices", d.Changed,
+			text.CountGrouped(d.Changed, "choice", "choices") + " of adaptive switches changed" + changes + "; what can happen on the way is told of static ports alone",
+			fmt.Sprintf("%s changed on %s%s", text.Grouped(d.Changed), text.CountGrouped(len(d.Switches), "switch", "switches"), changes)})
+	}
+	if p := r.Pairs; p != nil {
+		list = append(list, difference{"", "paths", p.Changed, "", fmt.Sprintf("%s of %s affected: %s rerouted (%s longer, %s shorter), %s lost, %s gained",
+			text.Grouped(p.Changed), text.CountGrouped(p.Compared, "pair", "pairs"), text.Grouped(p.Rerouted), text.Grouped(p.Longer), text.Grouped(p.Shorter),
+			text.Grouped(p.Lost), text.Grouped(p.Gained))})
+	}
+	return list
+}
+
+// addFindings makes findings of the differences, and the verdict of them.
+func (r *Result) addFindings() {
+	r.Equal = true
+	differ := func(rule string, count int64, message string) {
+		if count > 0 && rule != "" {
+			r.Equal = false
+			r.Findings = append(r.Findings, Finding{Rule: rule, Severity: verify.Note, Message: message, Count: count})
+		}
+	}
+	for _, d := range r.differences() {
+		differ(d.rule, d.count, d.message)
 	}
 	for _, p := range parts {
 		x, y := slices.Contains(r.Old.Has, p.name), slices.Contains(r.New.Has, p.name)
 		switch {
 		case x && !y:
-			differ(NotCompared, 1, "only the old state has %s", p.words)
+			differ(NotCompared, 1, "only the old state has "+p.words)
 		case y && !x:
-			differ(NotCompared, 1, "only the new state has %s", p.words)
+			differ(NotCompared, 1, "only the new state has "+p.words)
 		}
 	}
 	r.addWarnings()

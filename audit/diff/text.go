@@ -65,44 +65,12 @@ func (t *printer) printFigures(r *Result) {
 	side("old", &r.Old)
 	side("new", &r.New)
 	var equal []string
-	part := func(name string, differs bool, format string, args ...any) {
-		if !differs {
-			equal = append(equal, name)
-			return
+	for _, d := range r.differences() {
+		if d.count == 0 {
+			equal = append(equal, d.name)
+		} else {
+			t.Row(d.name, "%s", cmp.Or(d.line, d.message))
 		}
-		t.Row(name, format, args...)
-	}
-	n, l := &r.Nodes, &r.Links
-	part("nodes", n.Count() > 0, "%s", list(counted(len(n.Gone), "gone"), counted(len(n.New), "new"),
-		counted(len(n.Replaced), "replaced"), counted(len(n.Changed), "changed")))
-	part("links", l.Count() > 0, "%s", list(counted(len(l.Gone), "gone"), counted(len(l.New), "new"),
-		counted(len(l.Moved), "moved"), counted(len(l.Changed), "with another width or speed")))
-	if d := r.LIDs; d != nil {
-		part("LIDs", len(d.Changed) > 0, "%s", text.CountGrouped(len(d.Changed), "port has another one", "ports have other ones"))
-	}
-	if d := r.LFTs; d != nil {
-		changed := fmt.Sprintf("%s of %s changed", text.Grouped(d.Changed), text.Grouped(d.Entries))
-		part("entries", d.Changed+d.Gone+d.New+d.Blocks > 0, "%s; %s of %s blocks to write, on %s",
-			list(changed, counted(d.New, "for new LIDs"), counted(d.Gone, "for LIDs that went")), text.Grouped(d.Blocks), text.Grouped(d.OfBlocks),
-			text.CountGrouped(len(d.Switches), "switch", "switches"))
-	}
-	if d := r.SL2VL; d != nil {
-		part("SL-to-VL", d.Changed > 0, "%s changed", text.CountGrouped(d.Changed, "map", "maps"))
-	}
-	if d := r.PathSLs; d != nil {
-		part("path SLs", d.Changed > 0, "%s changed, each of a switch and a LID", text.Grouped(d.Changed))
-	}
-	if d := r.Multicast; d != nil {
-		part("multicast", d.Masks > 0, "%s of %s changed", text.CountGrouped(d.Masks, "mask", "masks"), text.CountGrouped(d.MLIDs, "MLID", "MLIDs"))
-	}
-	if d := r.Adaptive; d != nil {
-		part("choices", d.Changed > 0, "%s changed on %s: %s wider, %s narrower", text.Grouped(d.Changed),
-			text.CountGrouped(len(d.Switches), "switch", "switches"), text.Grouped(d.Wider), text.Grouped(d.Narrower))
-	}
-	if p := r.Pairs; p != nil {
-		part("paths", p.Changed > 0, "%s of %s affected: %s rerouted (%s longer, %s shorter), %s lost, %s gained",
-			text.Grouped(p.Changed), text.CountGrouped(p.Compared, "pair", "pairs"), text.Grouped(p.Rerouted), text.Grouped(p.Longer), text.Grouped(p.Shorter),
-			text.Grouped(p.Lost), text.Grouped(p.Gained))
 	}
 	if len(equal) > 0 {
 		t.Row("equal", "%s", strings.Join(equal, ", "))
@@ -147,33 +115,13 @@ func orderText(o *Order) string {
 	case OrderAny:
 		return "any order of switches is free of loops"
 	case OrderSwitches:
-		sizes := make([]string, 0, few)
-		for i, stage := range o.Stages {
-			if i == few {
-				sizes = append(sizes, "..")
-				break
-			}
+		var sizes []string
+		for _, stage := range o.Stages {
 			sizes = append(sizes, text.Grouped(len(stage)))
 		}
-		return fmt.Sprintf("free of loops in %s of switches: %s", text.CountGrouped(len(o.Stages), "stage", "stages"), strings.Join(sizes, ", "))
+		return fmt.Sprintf("free of loops in %s of switches: %s", text.CountGrouped(len(sizes), "stage", "stages"), text.Few(sizes, few))
 	}
-	stages, passes := 0, 0
-	for i := range o.Blocks {
-		n := 0
-		for _, p := range o.Blocks[i].Passes {
-			n += len(p.Stages)
-		}
-		stages = max(stages, n)
-		if len(o.Blocks[i].Passes) > 1 {
-			passes++
-		}
-	}
-	s := fmt.Sprintf("blocks need opposite orders of switches: %s with an order each, of at most %s",
-		text.CountGrouped(len(o.Blocks), "block", "blocks"), text.CountGrouped(stages, "stage", "stages"))
-	if passes > 0 {
-		s += fmt.Sprintf("; %s in several passes", text.CountGrouped(passes, "block is written", "blocks are written"))
-	}
-	return s
+	return "blocks need opposite orders of switches: " + text.CountGrouped(len(o.Blocks), "block", "blocks") + " with an order each"
 }
 
 // printFindings prints what is more than a difference.
@@ -323,7 +271,7 @@ func (t *printer) printAffected(r *Result) {
 			wide = max(wide, len(refs[i].Port.String()))
 		}
 		section(t, title, refs, func(x *Affected) string {
-			return fmt.Sprintf("%-*s  LID %-5d  %s", wide, x.Port, x.LID, list(counted(x.Lost, "lost"), counted(x.Gained, "gained"),
+			return fmt.Sprintf("%-*s  LID %-5d  %s", wide, x.Port, x.LID, join(counted(x.Lost, "lost"), counted(x.Gained, "gained"),
 				counted(x.Rerouted, "rerouted"), counted(x.Longer, "longer"), counted(x.Shorter, "shorter")))
 		})
 	}
@@ -498,7 +446,7 @@ func counted[N text.Integer](n N, what string) string {
 	return text.Grouped(n) + " " + what
 }
 
-// list puts commas between the words that are not empty.
-func list(words ...string) string {
+// join puts commas between the words that are not empty.
+func join(words ...string) string {
 	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), ", ")
 }
