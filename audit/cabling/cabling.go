@@ -15,6 +15,7 @@ package cabling
 import (
 	"slices"
 
+	"github.com/ibweave/ibweave/audit/rails"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/graph"
 	"github.com/ibweave/ibweave/internal/text"
@@ -68,8 +69,8 @@ func Check(f *fabric.Fabric, opt Options) *Result {
 		}
 	}
 	c.checkLinks(opt)
-	if opt.Expected == nil {
-		c.checkPlanes()
+	if opt.Expected == nil && !c.checkPlanes() {
+		c.checkRails()
 	}
 	if opt.Expected == nil || !hasAggregation(opt.Expected) {
 		c.checkAggregation()
@@ -139,6 +140,22 @@ func (c *checker) markNamed(ports ...fabric.PortID) {
 	for _, p := range ports {
 		if p != fabric.NoPort {
 			c.isNamed[p] = true
+		}
+	}
+}
+
+// checkRails adds what is wrong with rails, where hosts have several ports that are cabled as rails.
+func (c *checker) checkRails() {
+	r, err := rails.Find(c.f, nil)
+	if err != nil || !r.IsRailed() {
+		return
+	}
+	c.findings = append(c.findings, r.Findings...)
+	for i := range r.Findings {
+		for _, e := range r.Findings[i].Ports {
+			if n, ok := c.f.NodeByGUID(e.Node); ok {
+				c.markNamed(c.f.Port(n, e.Port))
+			}
 		}
 	}
 }

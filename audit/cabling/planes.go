@@ -41,11 +41,11 @@ type planeSet struct {
 // pair is two systems, seen from the first.
 type pair struct{ from, to int32 }
 
-// checkPlanes looks at all systems of several planes.
-func (c *checker) checkPlanes() {
+// checkPlanes looks at all systems of several planes. It returns false where there are none.
+func (c *checker) checkPlanes() bool {
 	p := &planes{checker: c, system: slices.Repeat([]int32{-1}, c.f.NumNodes()), lanes: map[pair][]fabric.PortID{}}
 	if !p.findPlanes() {
-		return
+		return false
 	}
 	p.takeReported()
 	p.findShort()
@@ -64,6 +64,7 @@ func (c *checker) checkPlanes() {
 			p.reportMissing(k, near, far)
 		}
 	}
+	return true
 }
 
 // findPlanes finds the systems of several planes and the lanes between systems. It returns

@@ -1,6 +1,11 @@
 package cabling
 
-import "github.com/ibweave/ibweave/verify"
+import (
+	"slices"
+
+	"github.com/ibweave/ibweave/audit/rails"
+	"github.com/ibweave/ibweave/verify"
+)
 
 // The names of the rules.
 const (
@@ -28,8 +33,8 @@ const (
 	MissingAggregation = "missing-aggregation-node"
 )
 
-// Rules lists the rules about cables and nodes, the gravest first.
-var Rules = []verify.Rule{
+// Rules lists the rules about cables and nodes, and after them those about rails, the gravest first.
+var Rules = slices.Concat([]verify.Rule{
 	{Name: SplitFabric, Severity: verify.Error, Count: "nodes", Summary: "the fabric is in several pieces that no cables join", Explain: `Some nodes cannot reach the others whatever the forwarding tables say. There is one
 finding for each piece but the largest, which names one of its switches; nodes
 without any cable are isolated-node. A piece that cables which are missing by the
@@ -106,7 +111,7 @@ have before their host sets one are listed too: the host may not be up. A node-n
 has no link, and at least three quarters of the nodes like it (same level and kind, or
 same device) have one on that port, to a host; or the other ports of the same adapter
 have one. With an expected topology there are no such findings: missing-cable is exact.`},
-}
+}, rails.Rules)
 
 // RuleByName finds a rule of this package; nil when it has none of the name.
 func RuleByName(name string) *verify.Rule {

@@ -1,24 +1,12 @@
 package rails
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/names"
+	"github.com/ibweave/ibweave/verify"
 )
-
-// place is a rail of the hosts on a leaf.
-type place struct {
-	leaf fabric.NodeID
-	rail int32
-}
-
-// vote is where hosts on a leaf have their ports of a rail.
-type vote struct {
-	home  fabric.NodeID
-	hosts int
-	first int // index of the first of these hosts
-}
 
 // fewPorts and elsewhere are why a host is on no rail.
 const (
@@ -26,31 +14,38 @@ const (
 	elsewhere = "half of the usual number of ports, and not on the leaves of their rails"
 )
 
-// findHomes says where the port of each host on each rail belongs. Hosts without more than half of
+// findHomes finds where the port of each host on each rail belongs. Hosts without more than half of
 // the usual number of ports are left out unless they have half of them and these are where they
 // belong.
 func (x *finder) findHomes() {
-	x.votes, x.members = make(map[place][]vote), make(map[fabric.NodeID]int)
-	for i := range x.hosts {
-		h := &x.hosts[i]
+	x.votes, x.members = make(map[place]map[fabric.NodeID]int), make([]int, x.f.NumSwitches())
+	for i := range x.Hosts {
+		h := &x.Hosts[i]
 		if !h.member {
 			continue
 		}
 		for _, leaf := range h.leaves {
 			x.members[leaf]++
-			for _, p := range h.ports {
-				x.vote(place{leaf, p.rail}, p.leaf, i)
+			for _, p := range h.Ports {
+				at := place{leaf, p.Rail}
+				if x.votes[at] == nil {
+					x.votes[at] = make(map[fabric.NodeID]int)
+				}
+				x.votes[at][p.leaf]++
 			}
 		}
 	}
-	x.hosts = slices.DeleteFunc(x.hosts, func(h host) bool {
-		right := 2*len(h.ports) >= x.usual
-		for i := range h.ports {
-			p := &h.ports[i]
-			if p.rail < 0 {
-				right = false
-			} else if home, _ := x.homeOf(&h, p.rail); home.hosts > 0 {
-				p.home = home.home
+	x.Hosts = slices.DeleteFunc(x.Hosts, func(h Host) bool {
+		reason := elsewhere
+		if 2*len(h.Ports) < x.usual {
+			reason = fewPorts
+		}
+		right := reason == elsewhere
+		for i := range h.Ports {
+			p := &h.Ports[i]
+			home, hosts, _ := x.homeOf(&h, p.Rail)
+			if p.Rail > 0 && hosts > 0 {
+				p.home = home
 			} else {
 				right = false
 			}
@@ -59,11 +54,7 @@ func (x *finder) findHomes() {
 		if h.member || right {
 			return false
 		}
-		reason := fewPorts
-		if 2*len(h.ports) >= x.usual {
-			reason = elsewhere
-		}
-		for _, p := range h.ports {
+		for _, p := range h.Ports {
 			if n := x.f.Owner(p.end); !slices.Contains(x.leftOut[reason], n) {
 				x.leftOut[reason] = append(x.leftOut[reason], n)
 			}
@@ -72,55 +63,36 @@ func (x *finder) findHomes() {
 	})
 }
 
-// vote adds a vote of host i.
-func (x *finder) vote(at place, home fabric.NodeID, i int) {
-	list := x.votes[at]
-	k := slices.IndexFunc(list, func(v vote) bool { return v.home == home })
-	if k < 0 {
-		list, k = append(list, vote{home: home, first: i}), len(list)
-		x.votes[at] = list
-	}
-	list[k].hosts++
-}
-
-// homeOf is where the hosts on the leaves of h have their ports of a rail: the leaf with most votes,
-// of those with the same the one of the first host. all counts their votes. Without any, home has
-// no hosts.
-func (x *finder) homeOf(h *host, rail int32) (home vote, all int) {
-	var sum []vote
+// homeOf finds the leaf where most hosts on the leaves of h have their ports of a rail, of those with as many the first
+// one, how many these hosts are, and of how many. Without any, home is NoNode.
+func (x *finder) homeOf(h *Host, rail int) (home fabric.NodeID, hosts, all int) {
+	home = fabric.NoNode
+	sum := make(map[fabric.NodeID]int)
 	for _, leaf := range h.leaves {
-		for _, v := range x.votes[place{leaf, rail}] {
-			all += v.hosts
-			k := slices.IndexFunc(sum, func(s vote) bool { return s.home == v.home })
-			if k < 0 {
-				sum = append(sum, v)
-				continue
-			}
-			sum[k].hosts += v.hosts
-			sum[k].first = min(sum[k].first, v.first)
+		for to, n := range x.votes[place{leaf, rail}] {
+			sum[to] += n
+			all += n
 		}
 	}
-	if len(sum) == 0 {
-		return vote{home: fabric.NoNode}, 0
+	for to, n := range sum {
+		if n > hosts || n == hosts && to < home {
+			home, hosts = to, n
+		}
 	}
-	return slices.MinFunc(sum, func(a, b vote) int {
-		return cmp.Or(cmp.Compare(b.hosts, a.hosts), cmp.Compare(a.first, b.first), cmp.Compare(a.home, b.home))
-	}), all
+	return home, hosts, all
 }
 
 // findMissing finds the rails that hosts have no port on, and should: most hosts on their leaves
 // have one, or most hosts of the fabric.
 func (x *finder) findMissing() {
-	ports := make([]int, len(x.out.Rails))
-	for i := range x.hosts {
-		for _, p := range x.hosts[i].ports {
-			if p.rail >= 0 {
-				ports[p.rail]++
-			}
+	ports := make([]int, len(x.Rails)+1)
+	for i := range x.Hosts {
+		for _, p := range x.Hosts[i].Ports {
+			ports[p.Rail]++
 		}
 	}
-	for i := range x.hosts {
-		h := &x.hosts[i]
+	for i := range x.Hosts {
+		h := &x.Hosts[i]
 		beside := 0
 		for _, leaf := range h.leaves {
 			beside += x.members[leaf]
@@ -128,14 +100,57 @@ func (x *finder) findMissing() {
 				beside--
 			}
 		}
-		for r := range int32(len(ports)) {
-			if slices.ContainsFunc(h.ports, func(p port) bool { return p.rail == r }) {
+		for r := 1; r < len(ports); r++ {
+			if slices.ContainsFunc(h.Ports, func(p Port) bool { return p.Rail == r }) {
 				continue
 			}
-			home, all := x.homeOf(h, r)
-			if 2*all > beside || 2*ports[r] > len(x.hosts) {
-				h.missing = append(h.missing, gap{r, home.home})
+			if home, _, all := x.homeOf(h, r); 2*all > beside || 2*ports[r] > len(x.Hosts) {
+				h.Missing, h.homes = append(h.Missing, r), append(h.homes, home)
 			}
 		}
 	}
+}
+
+// list fills in what is told of hosts, leaves and rails.
+func (x *finder) list() {
+	x.ends = make([][]fabric.PortID, len(x.Rails))
+	x.on = make([]uint64, x.f.NumSwitches())
+	ports := make([]int, x.f.NumSwitches()) // by leaf: on rails
+	for i := range x.Hosts {
+		h := &x.Hosts[i]
+		for k := range h.Ports {
+			p := &h.Ports[k]
+			p.Home = x.f.Node(p.home).GUID
+			if p.Rail == 0 {
+				continue
+			}
+			x.ends[p.Rail-1] = append(x.ends[p.Rail-1], p.end)
+			rail := &x.Rails[p.Rail-1]
+			rail.Ports++
+			ports[p.leaf]++
+			if p.home != p.leaf {
+				rail.Misplaced++
+			} else {
+				x.on[p.leaf] |= 1 << (p.Rail - 1)
+			}
+		}
+		for _, r := range h.Missing {
+			x.Rails[r-1].Missing++
+		}
+	}
+	for s, n := range ports {
+		if n == 0 {
+			continue
+		}
+		l := Leaf{SwitchRef: verify.SwitchOf(x.f, fabric.NodeID(s)), Rails: []int{}, Ports: n, leaf: fabric.NodeID(s)}
+		for rail := range x.Rails {
+			if x.on[s]>>rail&1 != 0 {
+				l.Rails = append(l.Rails, rail+1)
+				x.Rails[rail].Leaves++
+			}
+		}
+		x.Leaves = append(x.Leaves, l)
+	}
+	slices.SortFunc(x.Leaves, func(a, b Leaf) int { return x.byName(a.leaf, b.leaf) })
+	x.LeftOut = names.ListLeftOut(x.f, x.leftOut)
 }

@@ -128,7 +128,7 @@ func (r *Result) countLeaving(ctx context.Context, t *lft.Tables, l *Loads) erro
 		counts, err := lft.EachTree(ctx, r.f, t, ends, start, func(c *count, i int, tree *lft.Forest) {
 			routes, leaving := int64(0), int64(0)
 			for k, s := range tree.Order {
-				c.stays[s] = r.on[s]>>rail&1 != 0 && (k == 0 || c.stays[r.f.PeerSwitch(tree.Next[s])])
+				c.stays[s] = r.isOn(s, rail+1) && (k == 0 || c.stays[r.f.PeerSwitch(tree.Next[s])])
 				routes += sources[s]
 				if !c.stays[s] {
 					leaving += sources[s]
@@ -242,10 +242,10 @@ func (m *meter) exits(rail int, flows []int64) (list []Exit) {
 	f := m.r.f
 	for _, p := range m.channels {
 		to := f.PeerSwitch(p)
-		if flows[p] == 0 || to == fabric.NoNode || m.r.on[to]>>rail&1 != 0 {
+		if flows[p] == 0 || to == fabric.NoNode || m.r.isOn(to, rail+1) {
 			continue
 		}
-		if from := f.Owner(p); !f.IsSwitch(from) || m.r.on[from]>>rail&1 != 0 {
+		if from := f.Owner(p); !f.IsSwitch(from) || m.r.isOn(from, rail+1) {
 			list = append(list, Exit{rail + 1, m.cable(p, flows)})
 		}
 	}

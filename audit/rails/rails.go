@@ -45,7 +45,7 @@ type Result struct {
 	Findings []verify.Finding `json:"findings"` // the gravest first
 
 	f    *fabric.Fabric
-	on   []uint64          // by switch: a bit for each rail by its index in Rails, see belong
+	on   []uint64          // by switch: its rails, bit 0 for rail 1, see spread
 	ends [][]fabric.PortID // by index in Rails: its ports, in the order of Hosts
 }
 
@@ -68,6 +68,8 @@ type Leaf struct {
 	verify.SwitchRef
 	Rails []int `json:"rails"` // of ports that belong there, ascending
 	Ports int   `json:"ports"` // on rails
+
+	leaf fabric.NodeID
 }
 
 // Host is a host and its ports.
@@ -75,6 +77,10 @@ type Host struct {
 	Host    string `json:"host"`
 	Ports   []Port `json:"ports"`   // in natural order of their adapters
 	Missing []int  `json:"missing"` // rails
+
+	homes  []fabric.NodeID // of Missing: the leaf where it belongs; NoNode where no host beside it has one either
+	leaves []fabric.NodeID // ascending
+	member bool            // it is among those that say where the rails are
 }
 
 // Port is a port of a host.
@@ -85,45 +91,29 @@ type Port struct {
 	Leaf    verify.Endpoint `json:"leaf"` // what it is cabled to
 	// Home is the leaf where the hosts beside it have their ports of the rail.
 	Home fabric.GUID `json:"home"`
+
+	end        fabric.PortID
+	leaf, home fabric.NodeID
+	key        string // what ports of one rail have in common; "" where several ports of the host have it
 }
 
-// port is a Port as it is found.
-type port struct {
-	end  fabric.PortID
+// place is a rail of the hosts on a leaf.
+type place struct {
 	leaf fabric.NodeID
-	name string // of the adapter
-	key  string // what ports of one rail have in common; "" where several ports of the host have it
-	rail int32  // -1 for none
-	home fabric.NodeID
-}
-
-// host is a Host as it is found.
-type host struct {
-	name    string
-	ports   []port
-	leaves  []fabric.NodeID // ascending
-	member  bool            // it is among those that say where the rails are
-	missing []gap
-}
-
-// gap is a rail that a host has no port on.
-type gap struct {
-	rail int32
-	home fabric.NodeID // NoNode where no host beside it has one either
+	rail int
 }
 
 // finder finds rails.
 type finder struct {
-	f       *fabric.Fabric
+	*Result
 	pattern *regexp.Regexp // see Find
-	hosts   []host
 	leftOut map[string][]fabric.NodeID
-	usual   int                   // ports of a host
-	labels  bool                  // keys are labels, else names
-	rail    map[string]int32      // by key
-	votes   map[place][]vote      // see vote
-	members map[fabric.NodeID]int // by leaf: member hosts
-	out     *Result
+	usual   int                             // ports of a host
+	labels  bool                            // keys are labels, else names
+	rail    map[string]int                  // by key
+	onRail  []map[int]int                   // by leaf: ports of each rail
+	votes   map[place]map[fabric.NodeID]int // member hosts on the leaf, by the leaf where they have their port of the rail
+	members []int                           // by leaf: member hosts
 }
 
 // Find finds the rails of a fabric. pattern finds the names of a host and its adapter: see
@@ -150,10 +140,20 @@ func (r *Result) misplaced() (n int) {
 	return n
 }
 
+// IsRailed returns true where at least three quarters of the ports on rails are on the leaves where they
+// belong: else hosts have several ports and are cabled by another plan.
+func (r *Result) IsRailed() bool {
+	ports := 0
+	for i := range r.Rails {
+		ports += r.Rails[i].Ports
+	}
+	return 4*r.misplaced() <= ports
+}
+
 func find(f *fabric.Fabric, pattern *regexp.Regexp, labels bool) (*Result, error) {
-	x := &finder{f: f, pattern: pattern, labels: labels, out: &Result{f: f, By: "names", Rails: []Rail{}, Leaves: []Leaf{}, Hosts: []Host{}}}
+	x := &finder{Result: &Result{f: f, By: "names", Rails: []Rail{}, Leaves: []Leaf{}, Findings: []verify.Finding{}}, pattern: pattern, labels: labels}
 	if labels {
-		x.out.By = "labels"
+		x.By = "labels"
 	}
 	x.findHosts()
 	switch {
@@ -168,53 +168,41 @@ func find(f *fabric.Fabric, pattern *regexp.Regexp, labels bool) (*Result, error
 	x.findHomes()
 	x.findMissing()
 	x.list()
+	x.report()
 	level := levels.Of(f)
 	x.findMeetings(level)
-	x.out.belong(level)
-	x.out.sortFindings()
-	return x.out, nil
+	x.sortFindings()
+	x.spread(level)
+	return x.Result, nil
 }
 
-// findHosts collects the ports of all hosts, and says which are members: those with more than half
+// findHosts collects the ports of all hosts, and finds the members: those with more than half
 // of the usual number of ports.
 func (x *finder) findHosts() {
 	found, leftOut := names.Hosts(x.f, x.pattern, fabric.HostKind)
 	x.leftOut = leftOut
 	var counts []int
 	for _, h := range found {
-		y := host{name: h.Name}
+		y := Host{Host: h.Name, Missing: []int{}}
 		for _, n := range h.Nodes {
-			_, adapter := names.Split(x.f.Name(n).Text, x.pattern)
-			cabled := len(y.ports)
-			for p := range x.f.Cabled(n) {
-				s := x.f.PeerSwitch(p)
-				if s == fabric.NoNode {
-					continue
-				}
-				name := adapter
-				if x.f.Node(n).NumPorts > 1 {
-					name += fmt.Sprintf("[%d]", x.f.Num(p))
-				}
-				key := name
-				if x.labels {
-					key = cmp.Or(x.f.Label(p), name)
-				}
-				y.ports = append(y.ports, port{end: p, leaf: s, name: name, key: key, rail: -1, home: s})
-				y.leaves = append(y.leaves, s)
-			}
-			if len(y.ports) == cabled {
+			cabled := len(y.Ports)
+			y.Ports = append(y.Ports, x.portsOf(n)...)
+			if len(y.Ports) == cabled {
 				leftOut[names.NotCabled] = append(leftOut[names.NotCabled], n)
 			}
 		}
-		if len(y.ports) == 0 {
+		if len(y.Ports) == 0 {
 			continue
+		}
+		for _, p := range y.Ports {
+			y.leaves = append(y.leaves, p.leaf)
 		}
 		slices.Sort(y.leaves)
 		y.leaves = slices.Compact(y.leaves)
 		x.sortPorts(&y)
-		x.hosts = append(x.hosts, y)
-		if len(y.ports) > 1 {
-			counts = append(counts, len(y.ports))
+		x.Hosts = append(x.Hosts, y)
+		if len(y.Ports) > 1 {
+			counts = append(counts, len(y.Ports))
 		}
 	}
 	if len(counts) == 0 {
@@ -222,26 +210,46 @@ func (x *finder) findHosts() {
 	}
 	slices.Sort(counts)
 	x.usual = counts[len(counts)/2]
-	for i := range x.hosts {
-		h := &x.hosts[i]
-		if h.member = 2*len(h.ports) > x.usual; h.member && len(h.ports) == x.usual {
-			x.nameByLeaf(h)
+	for i := range x.Hosts {
+		h := &x.Hosts[i]
+		if h.member = 2*len(h.Ports) > x.usual; len(h.Ports) == x.usual {
+			nameByLeaf(h)
 		}
 	}
 }
 
+// portsOf lists the ports of an adapter that are cabled to switches.
+func (x *finder) portsOf(n fabric.NodeID) (list []Port) {
+	_, adapter := names.Split(x.f.Name(n).Text, x.pattern)
+	for p := range x.f.Cabled(n) {
+		s := x.f.PeerSwitch(p)
+		if s == fabric.NoNode {
+			continue
+		}
+		y := Port{Adapter: adapter, Port: verify.EndpointOf(x.f, p), Leaf: verify.EndpointOf(x.f, x.f.Peer(p)), end: p, leaf: s, home: s}
+		if x.f.Node(n).NumPorts > 1 {
+			y.Adapter += fmt.Sprintf("[%d]", x.f.Num(p))
+		}
+		if y.key = y.Adapter; x.labels {
+			y.key = cmp.Or(x.f.Label(p), y.Adapter)
+		}
+		list = append(list, y)
+	}
+	return list
+}
+
 // sortPorts puts the ports of a host in natural order of their names, those of one name in the order
 // of the leaves, and takes keys away that several have.
-func (x *finder) sortPorts(h *host) {
-	slices.SortFunc(h.ports, func(a, b port) int {
-		return cmp.Or(text.Natural(a.name, b.name), strings.Compare(a.name, b.name), x.byName(a.leaf, b.leaf), cmp.Compare(x.f.Peer(a.end), x.f.Peer(b.end)))
+func (x *finder) sortPorts(h *Host) {
+	slices.SortFunc(h.Ports, func(a, b Port) int {
+		return cmp.Or(text.Natural(a.Adapter, b.Adapter), strings.Compare(a.Adapter, b.Adapter), x.byName(a.leaf, b.leaf), cmp.Compare(x.f.Peer(a.end), x.f.Peer(b.end)))
 	})
 	times := make(map[string]int)
-	for _, p := range h.ports {
+	for _, p := range h.Ports {
 		times[p.key]++
 	}
-	for i := range h.ports {
-		if p := &h.ports[i]; times[p.key] > 1 {
+	for i := range h.Ports {
+		if p := &h.Ports[i]; times[p.key] > 1 {
 			p.key = ""
 		}
 	}
@@ -255,10 +263,10 @@ func (x *finder) byName(a, b fabric.NodeID) int {
 
 // nameByLeaf gives ports without a key one for their place in the order of the leaves, which no
 // adapter has.
-func (x *finder) nameByLeaf(h *host) {
+func nameByLeaf(h *Host) {
 	place := 0
-	for i := range h.ports {
-		if p := &h.ports[i]; p.key == "" {
+	for i := range h.Ports {
+		if p := &h.Ports[i]; p.key == "" {
 			place++
 			p.key = fmt.Sprintf("\x00%d", place)
 		}

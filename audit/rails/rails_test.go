@@ -195,8 +195,8 @@ func TestFaults(t *testing.T) {
 				d.swap(d.adapter("node0003 mlx5_1"), d.adapter("node0003 mlx5_2"))
 				d.unplug(d.adapter("node0003 mlx5_2"))
 				return []string{
-					`^rail-moved "node0003 mlx5_0"\[1\] is on .*leaf01`,
-					`^rail-moved "node0003 mlx5_1"\[1\] is on .*leaf02`,
+					`^rail-mixed "node0003 mlx5_0"\[1\] is on .*leaf01`,
+					`^rail-mixed "node0003 mlx5_1"\[1\] is on .*leaf02`,
 					`^rail-missing 1 host has no port on rail 3, .*: node0003`,
 				}
 			}
@@ -217,8 +217,8 @@ func TestFaults(t *testing.T) {
 				d.unplug(d.adapter("node0003 mlx5_1"))
 				d.swap(d.adapter("node0003 mlx5_0"), d.adapter("node0004 mlx5_1"))
 				return []string{
-					`^rail-moved "node0003 mlx5_0"\[1\] is on .*leaf01.*, which has rail 2; the hosts beside node0003 have rail 1 on .*leaf00`,
-					`^rail-moved "node0004 mlx5_1"\[1\] is on .*leaf00.*, which has rail 1; the hosts beside node0004 have rail 2 on .*leaf01`,
+					`^rail-mixed "node0003 mlx5_0"\[1\] is on .*leaf01.*, which has rail 2; the hosts beside node0003 have rail 1 on .*leaf00`,
+					`^rail-mixed "node0004 mlx5_1"\[1\] is on .*leaf00.*, which has rail 1; the hosts beside node0004 have rail 2 on .*leaf01`,
 					`^rail-missing 1 host has no port on rail 2, .*: node0003`,
 				}
 			}
@@ -227,8 +227,8 @@ func TestFaults(t *testing.T) {
 			faults["other unit"] = func(d *draft) []string {
 				d.swap(d.adapter("node0003 mlx5_1"), d.adapter("node0009 mlx5_1"))
 				return []string{
-					`^rail-other-leaf "node0003 mlx5_1"\[1\] is on .*unit01.*leaf01.*, and the hosts beside node0003 have rail 2 on .*unit00.*leaf01`,
-					`^rail-other-leaf "node0009 mlx5_1"\[1\] is on .*unit00.*leaf01.*, and the hosts beside node0009 have rail 2 on .*unit01.*leaf01`,
+					`^rail-mixed "node0003 mlx5_1"\[1\] is on .*unit01.*leaf01.*, and the hosts beside node0003 have rail 2 on .*unit00.*leaf01`,
+					`^rail-mixed "node0009 mlx5_1"\[1\] is on .*unit00.*leaf01.*, and the hosts beside node0009 have rail 2 on .*unit01.*leaf01`,
 				}
 			}
 			faults["dead leaf"] = func(d *draft) []string { // all hosts of a unit lack a rail
@@ -249,8 +249,8 @@ func TestFaults(t *testing.T) {
 					d.swap(leaves[0][i], leaves[1][i])
 				}
 				return []string{
-					`^rail-crossed-leaf .*unit00.*leaf00.* has rail 1, and 3 of the 4 leaves with the same spines have rail 2`,
-					`^rail-crossed-leaf .*unit00.*leaf01.* has rail 2, and 3 of the 4 leaves with the same spines have rail 1`,
+					`^rail-mixed .*unit00.*leaf00.* has rail 1, and 3 of the 4 leaves with the same spines have rail 2`,
+					`^rail-mixed .*unit00.*leaf01.* has rail 2, and 3 of the 4 leaves with the same spines have rail 1`,
 				}
 			}
 		}
@@ -369,7 +369,7 @@ func TestNames(t *testing.T) {
 		got := findings(find(t, d.fabric()))
 		want := `^rail-swapped node0003 has 4 ports in each other's places: .*; or the host counts its adapters in another order`
 		if labels {
-			want = `^rail-misnamed node0003 counts its adapters in another order than most hosts, by their labels: mlx5_0 is on rail 4, not 1, mlx5_1 is on rail 1, not 2,`
+			want = `^rail-swapped node0003 counts its adapters in another order than most hosts, by their labels: mlx5_0 is on rail 4, not 1, mlx5_1 is on rail 1, not 2,`
 		}
 		if len(got) != 1 || !regexp.MustCompile(want).MatchString(got[0]) {
 			t.Errorf("%q, want %s", got, want)

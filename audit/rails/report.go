@@ -1,0 +1,310 @@
+package rails
+
+import (
+	"cmp"
+	"fmt"
+	"math/bits"
+	"slices"
+	"strconv"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/graph"
+	"github.com/ibweave/ibweave/internal/hostlist"
+	"github.com/ibweave/ibweave/internal/text"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// add adds a finding of a rule, and returns it for changes.
+func (r *Result) add(rule string, count int64, ports []fabric.PortID, format string, args ...any) *verify.Finding {
+	x := verify.NewFinding(allRules, rule, int(count), format, args...)
+	if ports != nil {
+		x.Ports = verify.EndpointsOf(r.f, ports...)
+	}
+	r.Findings = append(r.Findings, x)
+	return &r.Findings[len(r.Findings)-1]
+}
+
+// sortFindings puts the gravest findings first, those of a severity in the order of rules. Those of a rule keep
+// theirs.
+func (r *Result) sortFindings() {
+	place := func(f verify.Finding) int {
+		return slices.IndexFunc(allRules, func(rule verify.Rule) bool { return rule.Name == f.Rule })
+	}
+	slices.SortStableFunc(r.Findings, func(a, b verify.Finding) int {
+		return cmp.Or(cmp.Compare(b.Severity, a.Severity), cmp.Compare(place(a), place(b)))
+	})
+}
+
+// Worst is the severity of the gravest finding.
+func (r *Result) Worst() verify.Severity {
+	return (&verify.Result{Findings: r.Findings}).Worst()
+}
+
+// report makes the findings about hosts.
+func (x *finder) report() {
+	for i := range x.Hosts {
+		x.reportHost(&x.Hosts[i])
+	}
+	x.reportMissing()
+	if x.labels {
+		x.reportNames()
+	}
+}
+
+// reportHost makes findings of the ports of a host that are misplaced: those that are in each
+// other's places as one.
+func (x *finder) reportHost(h *Host) {
+	isMisplaced := func(is func(q *Port) bool) bool {
+		return slices.ContainsFunc(h.Ports, func(q Port) bool { return q.home != q.leaf && is(&q) })
+	}
+	var where []string
+	var ports []fabric.PortID
+	disagree := false
+	for _, p := range h.Ports {
+		if p.home == p.leaf {
+			continue
+		}
+		ends := []fabric.PortID{p.end, x.f.Peer(p.end)}
+		name, at, home := x.f.PortName(p.end), x.f.PortName(ends[1]), x.f.Name(p.home)
+		switch {
+		case isMisplaced(func(q *Port) bool { return q.leaf == p.home }) && isMisplaced(func(q *Port) bool { return q.home == p.leaf }):
+			if len(where) == 0 {
+				_, hosts, all := x.homeOf(h, p.Rail)
+				disagree = 4*hosts < 3*all
+			}
+			where = append(where, fmt.Sprintf("%s on %s instead of %s", cmp.Or(p.Adapter, name), at, home))
+			ports = append(ports, ends...)
+		case x.isOn(p.leaf, p.Rail):
+			x.add(Mixed, 1, ends, "%s is on %s, and the hosts beside %s have rail %d on %s", name, at, h.Host, p.Rail, home).Severity = verify.Warning
+		default:
+			x.add(Mixed, 1, ends, "%s is on %s, which has %s; the hosts beside %s have rail %d on %s", name, at, railNames(x.on[p.leaf]), h.Host, p.Rail, home)
+		}
+	}
+	if len(where) == 0 {
+		return
+	}
+	doubt := ""
+	if len(where) > 2 {
+		doubt = "; or the host counts its adapters in another order"
+	}
+	if disagree {
+		doubt += "; the hosts beside it do not all agree"
+	}
+	x.add(Swapped, int64(len(where)), ports, "%s has %d ports in each other's places: %s%s", h.Host, len(where), text.List(where, "and"), doubt)
+}
+
+// isOn returns true where a switch is of a rail.
+func (r *Result) isOn(s fabric.NodeID, rail int) bool { return r.on[s]>>(rail-1)&1 != 0 }
+
+// railNames names the rails of a set.
+func railNames(set uint64) string {
+	var list []string
+	for ; set != 0; set &= set - 1 {
+		list = append(list, fmt.Sprint(bits.TrailingZeros64(set)+1))
+	}
+	switch len(list) {
+	case 0:
+		return "no rail"
+	case 1:
+		return "rail " + list[0]
+	}
+	return "rails " + text.List(list, "and")
+}
+
+// reportMissing makes a finding of all hosts that lack a rail and the same leaf, or share leaves and
+// have none beside them with the rail.
+func (x *finder) reportMissing() {
+	type lack struct {
+		rail   int
+		home   fabric.NodeID
+		leaves string // without home
+	}
+	hosts := make(map[lack][]*Host)
+	var order []lack
+	for i := range x.Hosts {
+		h := &x.Hosts[i]
+		for k, rail := range h.Missing {
+			l := lack{rail: rail, home: h.homes[k]}
+			if l.home == fabric.NoNode {
+				l.leaves = fmt.Sprint(h.leaves)
+			}
+			if hosts[l] == nil {
+				order = append(order, l)
+			}
+			hosts[l] = append(hosts[l], h)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b lack) int { return cmp.Compare(a.rail, b.rail) })
+	for _, k := range order {
+		var list []string
+		for _, h := range hosts[k] {
+			list = append(list, h.Host)
+		}
+		without := text.Count(len(list), "host has no port", "hosts have no port")
+		if k.home == fabric.NoNode {
+			x.add(Missing, int64(len(list)), firstPorts(hosts[k]), "%s on rail %d, nor has any host beside them: %s", without, k.rail, hostlist.Fold(list))
+			continue
+		}
+		ports, words := x.atPlaces(hosts[k], k.home)
+		if len(ports) == 0 {
+			ports = firstPorts(hosts[k])
+		}
+		x.add(Missing, int64(len(list)), ports, "%s on rail %d, which is on %s: %s%s", without, k.rail, x.f.Name(k.home), hostlist.Fold(list), words)
+	}
+}
+
+// firstPorts lists a port of each host, of 100 hosts at most.
+func firstPorts(hosts []*Host) (list []fabric.PortID) {
+	for _, h := range hosts[:min(len(hosts), 100)] {
+		list = append(list, h.Ports[0].end)
+	}
+	return list
+}
+
+// atPlaces looks at the ports of a leaf where hosts should be: those with the number that all other
+// ports of the host have on their leaves. It lists those that have no cable, or an adapter that is no
+// host.
+func (x *finder) atPlaces(hosts []*Host, leaf fabric.NodeID) (ports []fabric.PortID, words string) {
+	empty, foreign := 0, 0
+	var described []string
+	for _, h := range hosts {
+		num := x.f.Num(x.f.Peer(h.Ports[0].end))
+		if num > x.f.Node(leaf).NumPorts || slices.ContainsFunc(h.Ports, func(p Port) bool { return x.f.Num(x.f.Peer(p.end)) != num }) {
+			continue
+		}
+		at := x.f.Port(leaf, num)
+		if peer := x.f.Peer(at); peer == fabric.NoPort {
+			empty++
+		} else if x.isLeftOut(x.f.Owner(peer)) {
+			foreign++
+			described = append(described, strconv.Quote(x.f.Name(x.f.Owner(peer)).Text))
+		} else {
+			continue
+		}
+		ports = append(ports, at)
+	}
+	if empty > 0 {
+		words = "; in their place " + text.Count(empty, "port without a cable", "ports without a cable")
+	}
+	if foreign > 0 {
+		words += "; in their place " + text.Count(foreign, "adapter that is no host", "adapters that are no hosts") + ": " + text.Few(slices.Compact(text.SortNatural(described)), 3)
+	}
+	return ports, words
+}
+
+// isLeftOut returns true for an adapter that is on no rail.
+func (x *finder) isLeftOut(n fabric.NodeID) bool {
+	for _, nodes := range x.leftOut {
+		if slices.Contains(nodes, n) {
+			return true
+		}
+	}
+	return false
+}
+
+// reportNames makes a finding of each host that has names of adapters on other rails than most
+// hosts of all have them.
+func (x *finder) reportNames() {
+	hosts := make(map[string]map[int]int) // by name and rail
+	for i := range x.Hosts {
+		for _, p := range x.Hosts[i].Ports {
+			if hosts[p.Adapter] == nil {
+				hosts[p.Adapter] = make(map[int]int)
+			}
+			hosts[p.Adapter][p.Rail]++
+		}
+	}
+	for i := range x.Hosts {
+		var where []string
+		var ports []fabric.PortID
+		for _, p := range x.Hosts[i].Ports {
+			for usual := range x.Rails {
+				if r := usual + 1; p.Adapter != "" && p.Rail > 0 && r != p.Rail && 2*hosts[p.Adapter][r] > len(x.Hosts) {
+					where = append(where, fmt.Sprintf("%s is on rail %d, not %d", p.Adapter, p.Rail, r))
+					ports = append(ports, p.end)
+				}
+			}
+		}
+		if len(where) > 0 {
+			x.add(Swapped, int64(len(where)), ports, "%s counts its adapters in another order than most hosts, by their labels: %s", x.Hosts[i].Host, text.List(where, "and")).Severity = verify.Warning
+		}
+	}
+}
+
+// findMeetings finds the level at which each rail meets another one, and leaves of a rail that are
+// cabled to the spines of another. Cables join levels from below.
+func (x *finder) findMeetings(level []int32) {
+	joins := graph.NewUnionFind[fabric.NodeID](x.f.NumSwitches())
+	for k := range slices.Max(level) + 1 {
+		for s := range fabric.NodeID(x.f.NumSwitches()) {
+			for _, to := range x.f.Neighbors(s) {
+				if max(level[s], level[to]) <= k {
+					joins.Join(s, to)
+				}
+			}
+		}
+		together := make([]uint64, x.f.NumSwitches()) // by a switch of each part: rails of its leaves
+		for _, l := range x.Leaves {
+			together[joins.Find(l.leaf)] |= x.on[l.leaf]
+		}
+		for i := range x.Rails {
+			if x.Rails[i].MeetsAt < 0 && slices.ContainsFunc(together, func(set uint64) bool { return set>>i&1 != 0 && bits.OnesCount64(set) > 1 }) {
+				x.Rails[i].MeetsAt = int(k)
+			}
+		}
+		if k == 1 {
+			x.findCrossed(joins.Find)
+		}
+	}
+}
+
+// findCrossed looks for a leaf among leaves with the same spines three quarters of which, of three or more, are of another
+// rail, if its own rail has other leaves that are so among themselves.
+func (x *finder) findCrossed(part func(fabric.NodeID) fabric.NodeID) {
+	parts := make(map[fabric.NodeID][]uint64) // rails of each leaf
+	for _, l := range x.Leaves {
+		if rails := x.on[l.leaf]; rails != 0 {
+			parts[part(l.leaf)] = append(parts[part(l.leaf)], rails)
+		}
+	}
+	count := func(root fabric.NodeID, rails uint64) (n int) {
+		for _, own := range parts[root] {
+			if own == rails {
+				n++
+			}
+		}
+		return n
+	}
+	main := make(map[fabric.NodeID]uint64) // by part: rails of most leaves
+	hasPart := make(map[uint64]bool)       // by rails
+	for root, list := range parts {
+		for _, rails := range list {
+			if len(list) >= 3 && 4*count(root, rails) >= 3*len(list) {
+				main[root], hasPart[rails] = rails, true
+			}
+		}
+	}
+	for _, l := range x.Leaves {
+		rails, root := x.on[l.leaf], part(l.leaf)
+		if theirs := main[root]; hasPart[rails] && theirs != 0 && theirs != rails {
+			x.add(Mixed, int64(l.Ports), []fabric.PortID{x.f.PortBase(l.leaf)}, "%s has %s, and %d of the %d leaves with the same spines have %s", x.f.Name(l.leaf), railNames(rails), count(root, theirs), len(parts[root]), railNames(theirs)).Switch = x.f.Node(l.leaf).GUID
+		}
+	}
+}
+
+// spread tells of each switch which rails it is of: leaves have those of the ports that belong there, other
+// switches those of the level below that they are cabled to.
+func (r *Result) spread(level []int32) {
+	for k := int32(1); k <= slices.Max(level); k++ {
+		for s := range fabric.NodeID(len(level)) {
+			if level[s] != k {
+				continue
+			}
+			for _, to := range r.f.Neighbors(s) {
+				if level[to] < k {
+					r.on[s] |= r.on[to]
+				}
+			}
+		}
+	}
+}
