@@ -7,21 +7,15 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// The columns that a plan needs.
+// The columns that a plan needs. Those of the second device follow those of the first one.
 const (
-	startDevice = iota
-	startPort
-	endDevice
-	endPort
-	required // how many there are
-	startPlace
-	endPlace
-	noColumn
+	device = iota
+	port
+	required = 4 // how many there are
 )
 
 // Columns are told by their names, of which only lower-case letters and digits count: a
@@ -33,35 +27,12 @@ var (
 		{"end", "destination", "dest", "dst", "to", "remote", "peer", "right", "far", "target", "b", "bside", "sideb", "bend", "endb",
 			"z", "zside", "sidez", "zend", "endz", "2", "nach", "ziel"},
 	}
-	deviceWords = []string{"device", "node", "name", "host", "hostname", "switch", "system", "equipment", "equipement", "nodename", "devicename",
-		"switchname", "nodeguid", "portnodedescription", "gert", "geraet"}
-	portWords = []string{"port", "portnum", "portnumber", "portname", "portno", "portnr", "interface", "anschluss"}
+	thingWords = [2][]string{
+		device: {"device", "node", "name", "host", "hostname", "switch", "system", "equipment", "equipement", "nodename", "devicename",
+			"switchname", "nodeguid", "portnodedescription", "gert", "geraet"},
+		port: {"port", "portnum", "portnumber", "portname", "portno", "portnr", "interface", "anschluss"},
+	}
 )
-
-// columnTables returns the columns by name, and of words for one thing the first column.
-var columnTables = sync.OnceValues(func() (columns, bare map[string]int) {
-	columns, bare = map[string]int{}, map[string]int{}
-	for side, ends := range endWords {
-		for _, end := range ends {
-			for _, word := range deviceWords {
-				columns[end+word], columns[word+end] = startDevice+2*side, startDevice+2*side
-			}
-			for _, word := range portWords {
-				columns[end+word], columns[word+end] = startPort+2*side, startPort+2*side
-			}
-			if end > "9" {
-				columns[end] = startDevice + 2*side
-			}
-		}
-	}
-	for _, word := range deviceWords {
-		bare[word] = startDevice
-	}
-	for _, word := range portWords {
-		bare[word] = startPort
-	}
-	return columns, bare
-})
 
 // columnKey is the letters and digits of the name of a column.
 func columnKey(name string) string {
@@ -73,27 +44,32 @@ func columnKey(name string) string {
 	}, strings.ToLower(name))
 }
 
-// columnNamed is the column of a name, noColumn for any other.
-func columnNamed(name string) int {
+// columnNamed finds which device a column is about, -1 where its name does not tell, and whether it is
+// that or its port. A word for the end
+// alone is the device.
+func columnNamed(name string) (side, thing int, ok bool) {
 	key := strings.TrimPrefix(columnKey(name), "fields") // #Fields:StartDevice of UFM
-	columns, _ := columnTables()
-	if column, ok := columns[key]; ok {
-		return column
+	for thing, words := range thingWords {
+		if slices.Contains(words, key) {
+			return -1, thing, true
+		}
+		for side, ends := range endWords {
+			for _, end := range ends {
+				before, isBefore := strings.CutPrefix(key, end)
+				behind, isBehind := strings.CutSuffix(key, end)
+				if isBefore && slices.Contains(words, before) || isBehind && slices.Contains(words, behind) || thing == device && key == end && end > "9" {
+					return side, thing, true
+				}
+			}
+		}
 	}
-	switch {
-	case strings.HasPrefix(key, "startdevicelocation"):
-		return startPlace
-	case strings.HasPrefix(key, "enddevicelocation"):
-		return endPlace
-	}
-	return noColumn
+	return 0, 0, false
 }
 
 // header says where the columns are.
 type header struct {
-	at    [required]int
-	start []int // columns that say where the first device is
-	end   []int
+	at     [required]int // -1 for none
+	places [2][]int      // columns that say where the devices are
 }
 
 // maxTitle is how many rows may stand above the header.
@@ -129,22 +105,17 @@ func (r *reader) csv(data []byte) error {
 // first lines have most of, or what a first line sep=; says, as Excel reads it. rest is
 // the text without such a line, of which there are skipped ones.
 func separator(data []byte) (comma rune, rest []byte, skipped int) {
+	const separators = ",;\t|"
 	line, behind, _ := bytes.Cut(data, []byte("\n"))
-	if is, ok := bytes.CutPrefix(bytes.Trim(line, "\"\r"), []byte("sep=")); ok && len(is) == 1 && strings.IndexByte(",;\t|", is[0]) >= 0 {
+	if is, ok := bytes.CutPrefix(bytes.Trim(line, "\"\r"), []byte("sep=")); ok && len(is) == 1 && strings.IndexByte(separators, is[0]) >= 0 {
 		return rune(is[0]), behind, 1
 	}
-	var first []byte
-	n := 0
-	for line := range bytes.Lines(data) {
-		if n++; n > maxTitle {
-			break
-		}
-		first = append(first, line...)
-	}
-	comma = ','
-	for _, c := range ";\t|" {
-		if bytes.Count(first, []byte(string(c))) > bytes.Count(first, []byte(string(comma))) {
-			comma = c
+	lines := bytes.SplitAfterN(data, []byte("\n"), maxTitle+1)
+	first := bytes.Join(lines[:min(maxTitle, len(lines))], nil)
+	most := 0
+	for _, c := range separators {
+		if n := bytes.Count(first, []byte(string(c))); n > most || comma == 0 {
+			comma, most = c, n
 		}
 	}
 	return comma, data, 0
@@ -234,43 +205,39 @@ func underMerged(above, fields []string) []string {
 	return list
 }
 
-// headerOf takes a row for a header and says how many of the four columns it has.
+// headerOf takes a row for a header and returns how many of the four columns it has. Where names do not
+// tell the end, as in Device, Port, Device, Port, the first column is of the first device.
 func headerOf(fields []string) (h *header, found int) {
 	h = &header{at: [required]int{-1, -1, -1, -1}}
 	for i, f := range fields {
-		switch column := columnNamed(f); column {
-		case noColumn, required:
-		case startPlace:
-			h.start = append(h.start, i)
-		case endPlace:
-			h.end = append(h.end, i)
-		default:
-			if h.at[column] < 0 {
-				h.at[column] = i
-				found++
+		for side, start := range []string{"startdevicelocation", "enddevicelocation"} {
+			if strings.HasPrefix(columnKey(f), start) {
+				h.places[side] = append(h.places[side], i)
 			}
 		}
-	}
-	_, bare := columnTables()
-	for i, f := range fields { // node, port, peer, peer port; Device, Port, Device, Port
-		column, ok := bare[columnKey(f)]
-		if ok && h.at[column] >= 0 {
-			column += endDevice - startDevice
+		side, thing, ok := columnNamed(f)
+		if !ok {
+			continue
 		}
-		if ok && h.at[column] < 0 {
-			h.at[column] = i
+		if side < 0 {
+			if side = 0; h.at[thing] >= 0 {
+				side = 1
+			}
+		}
+		if at := &h.at[2*side+thing]; *at < 0 {
+			*at = i
 			found++
 		}
 	}
-	if len(h.start) == 0 { // the four columns alone: nothing tells a place
+	if len(h.places[0]) == 0 { // the four columns alone: nothing tells a place
 		return h, found
 	}
-	for i := range max(0, h.at[startDevice]) { // rack and height before the device
-		h.start = append(h.start, i)
+	for i := range max(0, h.at[device]) { // rack and height before the device
+		h.places[0] = append(h.places[0], i)
 	}
-	for i := h.at[endPort] + 1; i < len(fields); i++ {
+	for i := h.at[2+port] + 1; i < len(fields); i++ {
 		if key := fold(fields[i]); strings.HasPrefix(key, "u height") || strings.HasPrefix(key, "rack") {
-			h.end = append(h.end, i)
+			h.places[1] = append(h.places[1], i)
 		}
 	}
 	return h, found
@@ -282,30 +249,28 @@ func (r *reader) row(h *header, row csvRow) error {
 		return nil
 	}
 	joined := strings.Join(row.fields, ",")
+	if len(row.fields) < required {
+		return r.skip(row.line, joined, "a row of %s; want %s", text.CountGrouped(len(row.fields), "column", "columns"), formsHelp)
+	}
 	get := func(i int) string {
 		if i < len(row.fields) {
 			return row.fields[i]
 		}
 		return ""
 	}
-	place := func(columns []int) string {
-		var list []string
-		for _, i := range columns {
+	var ends [2]End
+	for side := range ends {
+		var place []string
+		for _, i := range h.places[side] {
 			if s := get(i); s != "" {
-				list = append(list, s)
+				place = append(place, s)
 			}
 		}
-		return strings.Join(list, " ")
+		ends[side] = End{get(h.at[2*side+device]), get(h.at[2*side+port]), strings.Join(place, " ")}
 	}
-	a := End{get(h.at[startDevice]), get(h.at[startPort]), place(h.start)}
-	b := End{get(h.at[endDevice]), get(h.at[endPort]), place(h.end)}
-	switch {
-	case len(row.fields) < required:
-		return r.skip(row.line, joined, "a row of %s; want %s", text.CountGrouped(len(row.fields), "column", "columns"), formsHelp)
-	case a.Device != "" && a.Port != "" && b.Device == "" && b.Port == "":
-		return nil
-	case a.Device == "" && a.Port == "" && b.Device == "" && b.Port == "":
-		return nil // a row of remarks
+	a, b := &ends[0], &ends[1]
+	if b.Device == "" && b.Port == "" && (a.Device == "") == (a.Port == "") {
+		return nil // a port that stays free, or a row of remarks
 	}
-	return r.add(row.line, joined, a, b)
+	return r.add(row.line, joined, *a, *b)
 }
