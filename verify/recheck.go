@@ -95,34 +95,32 @@ func (c *Certificate) Check(s *state.State, copying Copying) error {
 			k.sources[n]++
 		}
 	}
-	var lanes *recheckLanes
+	follow := k.destinations
 	if sl2vl != nil {
-		lanes = newRecheckLanes(k, sl2vl, pathSLs)
+		follow = (&recheckChoices{recheck: k, read: s}).destinations
 	}
-	for lid := fabric.LID(1); lid <= f.MaxLID(); lid++ {
-		owner := f.LIDPort(lid)
-		if owner == fabric.NoPort || f.IsSwitch(f.Owner(owner)) && (!c.Management || f.Num(owner) != fabric.ManagementPort) {
-			continue
-		}
-		var err error
-		if lanes != nil {
-			err = lanes.destination(lid, owner, c.Management)
-		} else {
-			err = k.destination(lid, owner, c.Management)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	if lanes == nil {
-		if err := k.fromCAs(); err != nil {
-			return err
-		}
+	if err := follow(c.Management); err != nil {
+		return err
 	}
 	if s.Multicast != nil {
 		return newRecheckMulticast(k, s.Multicast, sl2vl).trees()
 	}
 	return nil
+}
+
+// destinations checks the dependencies of packets for all LIDs on one VL.
+func (k *recheck) destinations(management bool) error {
+	f := k.f
+	for lid := fabric.LID(1); lid <= f.MaxLID(); lid++ {
+		owner := f.LIDPort(lid)
+		if owner == fabric.NoPort || f.IsSwitch(f.Owner(owner)) && (!management || f.Num(owner) != fabric.ManagementPort) {
+			continue
+		}
+		if err := k.destination(lid, owner, management); err != nil {
+			return err
+		}
+	}
+	return k.fromCAs()
 }
 
 // recheck enumerates dependencies.

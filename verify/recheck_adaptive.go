@@ -33,41 +33,30 @@ func (c *Certificate) CheckAdaptive(s *state.State) error {
 	case c.Multicast || s.Multicast != nil:
 		return errors.New("there are multicast packets, and no certificate covers them together with adaptive tables")
 	}
-	k := &recheckAdaptive{
+	k := &recheckChoices{
 		recheck: &recheck{f: f, vls: c.VLs, number: make([]int32, f.NumPorts()*c.VLs)},
-		tables:  t, read: s, management: c.Management,
+		tables:  t, read: s,
 	}
 	if err := k.numbers(c); err != nil {
 		return err
 	}
-	for k.sl = range fabric.SL(lft.NumSLs) {
-		if k.sl > 0 && s.SL2VL == nil && s.PathSLs == nil && t.Select == nil {
-			break // as SL 0
-		}
-		k.findStops()
-		for k.lid = 1; k.lid <= f.MaxLID(); k.lid++ {
-			k.owner = f.LIDPort(k.lid)
-			if f.Attachment(k.owner) == fabric.NoPort || f.IsSwitch(f.Owner(k.owner)) && !c.Management {
-				continue
-			}
-			if err := k.destination(); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return k.destinations(c.Management)
 }
 
-// recheckAdaptive enumerates the dependencies of packets for one LID with one SL.
-type recheckAdaptive struct {
+// recheckChoices enumerates the dependencies of packets for one LID with one SL. A static table
+// leaves a switch one port to choose.
+type recheckChoices struct {
 	*recheck
-	tables     *adaptive.Tables
+	tables     *adaptive.Tables // nil for the static ones of read
 	read       *state.State
 	management bool
+
+	slOf []fabric.SL // by PortID of an end port: of its path to the LID; nil for any
 
 	sl     fabric.SL
 	stops  []stop
 	stopAt []int32 // by PortID of a switch, that packets come in by
+	starts []int32 // the stops with senders
 	lid    fabric.LID
 	owner  fabric.PortID
 	queue  []int32 // the stops that packets come to
@@ -78,13 +67,20 @@ type stop struct {
 	s       fabric.NodeID
 	in      fabric.PortNum // one of the ports
 	plft    int            // -1 for any
-	senders []fabric.PortID
+	senders []sender
 
 	// For one LID: the ways on from here, whether packets can arrive, and the least number of
 	// the channels that they wait for.
 	reached, live bool
 	ways          []way
 	low           int32
+}
+
+// sender is an end port whose packets come to a stop.
+type sender struct {
+	port   fabric.PortID
+	vl     fabric.VL // that it sends on, 0 for port 0 of a switch
+	number int32     // of its channel
 }
 
 // way is a port by which packets leave a stop.
@@ -95,17 +91,77 @@ type way struct {
 	next   int32 // stop, or -1 for the owner
 }
 
+// destinations checks the dependencies of packets for all LIDs. Of SLs whose packets meet the same
+// tables everywhere, and may be those of any path, it looks at the lowest.
+func (k *recheckChoices) destinations(management bool) error {
+	inUse, err := SLsInUse(k.f, k.read.PathSLs)
+	if err != nil {
+		return err
+	}
+	k.management = management
+	rows := map[fabric.PortID][]fabric.SL{} // of path SLs, by end port
+	if sls := k.read.PathSLs; sls != nil {
+		k.slOf = make([]fabric.SL, k.f.NumPorts())
+		k.f.EndPorts(func(port fabric.PortID) {
+			if row := sls.PortRow(port); row != nil {
+				rows[port] = row
+			} else if in := k.f.Attachment(port); in != fabric.NoPort {
+				rows[port] = sls.Given(k.f.Owner(in))
+			}
+		})
+	}
+	var walks []*recheckChoices // one for each SL
+	for k.sl = range fabric.SL(lft.NumSLs) {
+		if inUse>>k.sl&1 != 0 && !k.hasLower() {
+			w := *k
+			w.findStops()
+			walks = append(walks, &w)
+		}
+	}
+	for lid := fabric.LID(1); lid <= k.f.MaxLID(); lid++ {
+		owner := k.f.LIDPort(lid)
+		if k.f.Attachment(owner) == fabric.NoPort || k.f.IsSwitch(k.f.Owner(owner)) && !management {
+			continue
+		}
+		for port, row := range rows {
+			k.slOf[port] = row[lid]
+		}
+		for _, w := range walks {
+			w.lid, w.owner = lid, owner
+			if err := w.destination(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// hasLower returns true if packets of a lower SL meet the same tables as those of the SL at hand.
+func (k *recheckChoices) hasLower() bool {
+	if k.read.PathSLs != nil || k.tables != nil && k.tables.Select != nil {
+		return false
+	}
+	for sl := range k.sl {
+		if k.read.SL2VL == nil || !slices.ContainsFunc(k.read.SL2VL.Maps(), func(m lft.VLMap) bool { return m[sl] != m[k.sl] }) {
+			return true
+		}
+	}
+	return false
+}
+
 // findStops finds the stops of packets with the SL, and who sends there.
-func (k *recheckAdaptive) findStops() {
+func (k *recheckChoices) findStops() {
 	f := k.f
-	k.stops, k.stopAt = nil, make([]int32, f.PortBase(fabric.NodeID(f.NumSwitches())))
+	k.stopAt = make([]int32, f.PortBase(fabric.NodeID(f.NumSwitches())))
 	for s := range fabric.NodeID(f.NumSwitches()) {
 		known := map[string]int32{}
 		for num := range int(f.Node(s).NumPorts) + 1 {
 			in, plft := fabric.PortNum(num), 0
-			if k.tables.Select != nil {
-				plft = k.tables.Select.PLFT(s, in, k.sl)
-			} else if len(k.tables.PLFTs) > 1 {
+			switch t := k.tables; {
+			case t == nil:
+			case t.Select != nil:
+				plft = t.Select.PLFT(s, in, k.sl)
+			case len(t.PLFTs) > 1:
 				plft = -1
 			}
 			key := []byte{byte(plft)}
@@ -122,43 +178,39 @@ func (k *recheckAdaptive) findStops() {
 		}
 	}
 	f.EndPorts(func(port fabric.PortID) {
-		in := f.Attachment(port)
-		if in == fabric.NoPort || in == port && !k.management || k.vlFrom(port) == lft.DropVL {
+		in, x := f.Attachment(port), sender{port: port}
+		if in == fabric.NoPort || in == port && !k.management {
 			return
 		}
+		if k.read.SL2VL != nil && in != port {
+			if x.vl = k.read.SL2VL.At(0, port)[k.sl]; x.vl == lft.DropVL {
+				return
+			}
+		}
+		x.number = k.numberOf(port, x.vl)
 		at := &k.stops[k.stopAt[in]]
-		at.senders = append(at.senders, port)
+		if at.senders == nil {
+			k.starts = append(k.starts, k.stopAt[in])
+		}
+		at.senders = append(at.senders, x)
 	})
 }
 
-// vlFrom is the VL on which a CA or router port sends, 0 for port 0 of a switch.
-func (k *recheckAdaptive) vlFrom(port fabric.PortID) fabric.VL {
-	if k.read.SL2VL == nil || k.f.IsSwitch(k.f.Owner(port)) {
-		return 0
-	}
-	return k.read.SL2VL.At(0, port)[k.sl]
-}
-
-// sends says whether a port sends packets for the LID with the SL.
-func (k *recheckAdaptive) sends(port fabric.PortID) bool {
-	if port == k.owner || k.read.PathSLs == nil {
-		return port != k.owner
-	}
-	row := k.read.PathSLs.PortRow(port)
-	if row == nil {
-		row = k.read.PathSLs.Given(k.f.Owner(k.f.Attachment(port)))
-	}
-	return row[k.lid] == k.sl || row[k.lid] == lft.UnknownSL
+// sends returns true if a port sends packets for the LID with the SL.
+func (k *recheckChoices) sends(x sender) bool {
+	return x.port != k.owner && (k.slOf == nil || k.slOf[x.port] == k.sl || k.slOf[x.port] == lft.UnknownSL)
 }
 
 // destination checks the dependencies of packets for the LID.
-func (k *recheckAdaptive) destination() error {
+func (k *recheckChoices) destination() error {
+	for _, i := range k.queue {
+		k.stops[i].reached, k.stops[i].live = false, false
+	}
 	k.queue = k.queue[:0]
-	for i := range k.stops {
-		at := &k.stops[i]
-		at.reached, at.live = slices.ContainsFunc(at.senders, k.sends), false
-		if at.reached {
-			k.queue = append(k.queue, int32(i))
+	for _, i := range k.starts {
+		if at := &k.stops[i]; slices.ContainsFunc(at.senders, k.sends) {
+			at.reached = true
+			k.queue = append(k.queue, i)
 		}
 	}
 	for i := 0; i < len(k.queue); i++ {
@@ -190,9 +242,9 @@ func (k *recheckAdaptive) destination() error {
 				}
 			}
 		}
-		for _, port := range at.senders {
-			if from := k.vlFrom(port); at.live && !k.f.IsSwitch(k.f.Owner(port)) && k.sends(port) {
-				if err := k.climbs(port, from, k.numberOf(port, from), i); err != nil {
+		for _, x := range at.senders {
+			if at.live && x.port != k.f.Attachment(x.port) && k.sends(x) {
+				if err := k.climbs(x.port, x.vl, x.number, i); err != nil {
 					return err
 				}
 			}
@@ -202,7 +254,7 @@ func (k *recheckAdaptive) destination() error {
 }
 
 // numberOf is the number of a channel, -1 without one.
-func (k *recheckAdaptive) numberOf(port fabric.PortID, vl fabric.VL) int32 {
+func (k *recheckChoices) numberOf(port fabric.PortID, vl fabric.VL) int32 {
 	if int(vl) >= k.vls {
 		return -1
 	}
@@ -210,15 +262,10 @@ func (k *recheckAdaptive) numberOf(port fabric.PortID, vl fabric.VL) int32 {
 }
 
 // findWays fills in the ways on from a stop that do not lose packets.
-func (k *recheckAdaptive) findWays(at *stop) {
+func (k *recheckChoices) findWays(at *stop) {
 	at.ways = at.ways[:0]
-	var set adaptive.PortSet
-	for p, t := range k.tables.PLFTs {
-		if (p == at.plft || at.plft < 0) && k.lid <= t.Ports.MaxLID() {
-			set.Union(k.tables.Choices(p, at.s, k.lid))
-		}
-	}
 	base, last := k.f.PortBase(at.s), k.f.Node(at.s).NumPorts
+	set := k.choices(at)
 	set.Each(func(num fabric.PortNum) {
 		if num > last {
 			return
@@ -246,11 +293,27 @@ func (k *recheckAdaptive) findWays(at *stop) {
 	})
 }
 
+// choices is the ports by which packets may leave a stop.
+func (k *recheckChoices) choices(at *stop) (set adaptive.PortSet) {
+	if k.tables == nil {
+		if row := k.t.Row(at.s); int(k.lid) < len(row) && row[k.lid] != fabric.NoPath {
+			set.Add(row[k.lid])
+		}
+		return set
+	}
+	for p, t := range k.tables.PLFTs {
+		if (p == at.plft || at.plft < 0) && k.lid <= t.Ports.MaxLID() {
+			set.Union(k.tables.Choices(p, at.s, k.lid))
+		}
+	}
+	return set
+}
+
 // arrives says whether packets that take a way can arrive.
-func (k *recheckAdaptive) arrives(w way) bool { return w.next < 0 || k.stops[w.next].live }
+func (k *recheckChoices) arrives(w way) bool { return w.next < 0 || k.stops[w.next].live }
 
 // climbs checks the dependencies of packets that come to a stop by a channel with a number.
-func (k *recheckAdaptive) climbs(in fabric.PortID, vl fabric.VL, number, to int32) error {
+func (k *recheckChoices) climbs(in fabric.PortID, vl fabric.VL, number, to int32) error {
 	at := &k.stops[to]
 	if number >= 0 && number < at.low {
 		return nil
