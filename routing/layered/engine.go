@@ -28,11 +28,8 @@ const DefaultVLs = 8
 const (
 	// searchWork bounds the turns that the searches of one layer look at.
 	searchWork = 1 << 26
-	// trialWork bounds the entries and turns that all trials together look at. There are
-	// minTrials trials at least, and maxTrials at most.
-	trialWork = 1 << 22
-	minTrials = 2
-	maxTrials = 8
+	// smallFabric is how many entries and turns there may be where aligned paths are tried.
+	smallFabric = 1 << 19
 	// alignedTries is how often aligned paths are improved.
 	alignedTries = 6
 	// loadSlack is how much the greatest load may grow to save a lane: by 1/loadSlack.
@@ -186,7 +183,7 @@ func (p *assigner) finishPaths(ctx context.Context, x *assignment, r *lft.Routin
 // those with the fewest layers, of equal ones those with the smallest greatest load.
 func (p *assigner) choosePaths(ctx context.Context, limit int) (*assignment, error) {
 	best := p.assignFewest(ctx, limit, p.countLoads())
-	if len(best.layers) <= 1 || p.countTrials() < maxTrials {
+	if len(best.layers) <= 1 || p.countTurns()+len(p.all)*len(p.upDownOnly) > smallFabric {
 		return best, ctx.Err()
 	}
 	tables, load := p.tables.Clone(), p.greatestLoad()
@@ -233,7 +230,7 @@ func (p *assigner) assignFewest(ctx context.Context, limit int, load []uint64) *
 	if x := p.assignOne(ctx); x != nil {
 		return x
 	}
-	best := p.assignLayers(ctx, trial{ordered: true}, limit, 0)
+	best := p.assignLayers(ctx, limit)
 	if len(best.layers) <= 1 && best.unassigned == 0 {
 		return best
 	}
@@ -252,7 +249,11 @@ func (p *assigner) assignFewest(ctx context.Context, limit int, load []uint64) *
 		best.unassigned = 0
 	}
 	for len(best.layers) > 1 && ctx.Err() == nil {
-		x := p.assignBest(ctx, len(best.layers)-1)
+		fewer := len(best.layers) - 1
+		for lft.LeastVLCount(fewer) > fewer {
+			fewer--
+		}
+		x := p.assignLayers(ctx, fewer)
 		if x.unassigned == 0 {
 			best = x
 			continue
@@ -276,7 +277,7 @@ func (p *assigner) assignOne(ctx context.Context) *assignment {
 	p.updn.seedLayer(l)
 	x.layers = []*layer{l}
 	var lost atomic.Bool
-	forEach(ctx, 0, len(p.jobs), p.newWalker, func(w *walker, i int) {
+	forEach(ctx, len(p.jobs), p.newWalker, func(w *walker, i int) {
 		if lost.Load() {
 			return
 		}
@@ -291,37 +292,4 @@ func (p *assigner) assignOne(ctx context.Context) *assignment {
 		return nil
 	}
 	return x
-}
-
-// countTrials is how many trials there is time for.
-func (p *assigner) countTrials() int {
-	n := trialWork / (p.countTurns() + len(p.all)*len(p.upDownOnly))
-	return min(max(n, minTrials), maxTrials)
-}
-
-// assignBest makes several trials with at most limit layers, and takes the best. The only layer of
-// one has the order in any case.
-func (p *assigner) assignBest(ctx context.Context, limit int) *assignment {
-	var trials []trial
-	for i := range p.countTrials() {
-		if t := (trial{ordered: i%2 == 0, seed: uint64(i / 2)}); t.ordered || limit > 1 {
-			trials = append(trials, t)
-		}
-	}
-	workers := 1
-	if len(trials) == 1 {
-		workers = 0
-	}
-	tries := make([]*assignment, len(trials))
-	none := func() struct{} { return struct{}{} }
-	forEach(ctx, 0, len(trials), none, func(_ struct{}, i int) {
-		tries[i] = p.assignLayers(ctx, trials[i], limit, workers)
-	})
-	best := tries[0]
-	for _, x := range tries {
-		if x != nil && x.isBetter(best) {
-			best = x
-		}
-	}
-	return best
 }

@@ -3,7 +3,6 @@ package layered
 import (
 	"cmp"
 	"context"
-	"math/rand/v2"
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -16,12 +15,6 @@ type assignment struct {
 	set        []uint16 // by turn: a bit for each layer that has it
 	layers     []*layer
 	unassigned uint64 // pairs that no layer has
-}
-
-// trial is a way to assign layers.
-type trial struct {
-	ordered bool   // fill the layer with the order of the switches first, not last
-	seed    uint64 // varies the weights unless it is 0
 }
 
 // upDown is the turns of the order of the switches, and an order of the channels in which
@@ -67,40 +60,31 @@ type assigner struct {
 	balanceUpDown func() (*lft.Tables, error) // gives the tables of updn with the same order
 }
 
-// sortByWeight lists the turns with a weight, the heaviest first. A seed other than 0
-// varies the weights.
-func sortByWeight(weight []uint32, seed uint64) []int32 {
-	key := make([]uint64, len(weight))
+// sortByWeight lists the turns with a weight, the heaviest first.
+func sortByWeight(weight []uint32) []int32 {
 	var list []int32
-	var rng *rand.Rand
-	if seed > 0 {
-		rng = rand.New(rand.NewPCG(seed, 0))
-	}
 	for e, n := range weight {
-		if n == 0 {
-			continue
-		}
-		list = append(list, int32(e))
-		if key[e] = uint64(n) << 10; rng != nil {
-			key[e] = uint64(n) * (512 + rng.Uint64N(1024))
+		if n > 0 {
+			list = append(list, int32(e))
 		}
 	}
-	slices.SortFunc(list, func(a, b int32) int {
-		return cmp.Or(cmp.Compare(key[b], key[a]), cmp.Compare(a, b))
-	})
+	slices.SortStableFunc(list, func(a, b int32) int { return cmp.Compare(weight[b], weight[a]) })
 	return list
 }
 
 // fillLayer puts as many paths as it can into a layer, of those that no layer of done has.
-// A seeded layer keeps all turns of the order.
-func (p *assigner) fillLayer(ctx context.Context, l *layer, weight []uint32, done uint16, seed uint64, seeded bool, workers int) {
-	for _, e := range sortByWeight(weight, seed) {
+func (p *assigner) fillLayer(ctx context.Context, l *layer, weight []uint32, done uint16) {
+	seeded := make([]bool, len(l.set)) // turns that stay
+	for e := range seeded {
+		seeded[e] = l.hasTurn(int32(e))
+	}
+	for _, e := range sortByWeight(weight) {
 		c, d := p.turnEnds(e)
 		l.addTurn(e, c, d)
 	}
-	used, _ := p.sumWeights(ctx, l.set, done, l.bit, workers)
+	used, _ := p.sumWeights(ctx, l.set, done, l.bit)
 	for e := range used {
-		if used[e] == 0 && l.hasTurn(int32(e)) && !(seeded && p.updn.legal[e]) {
+		if used[e] == 0 && !seeded[e] {
 			l.removeTurn(int32(e))
 		}
 	}
@@ -108,14 +92,14 @@ func (p *assigner) fillLayer(ctx context.Context, l *layer, weight []uint32, don
 }
 
 // addPaths puts those paths from switches with hosts into the layer that fit and that no
-// layer of done has. It returns how many pairs do not fit.
-func (p *assigner) addPaths(ctx context.Context, l *layer, done uint16) (left uint64) {
+// layer of done has.
+func (p *assigner) addPaths(ctx context.Context, l *layer, done uint16) {
 	w := p.newWalker()
 	refused := make([]bool, p.countTurns())
 	var added []int32
 	for i := range p.jobs {
 		if ctx.Err() != nil {
-			return left
+			return
 		}
 		j := &p.jobs[i]
 		w.loadJob(j, l.set, done|l.bit)
@@ -124,16 +108,12 @@ func (p *assigner) addPaths(ctx context.Context, l *layer, done uint16) (left ui
 				continue
 			}
 			for k, lid := range j.lids {
-				if w.layersOf[int(s)*blockLIDs+k] != 0 || p.upDownOnly[lid] {
-					continue
-				}
-				if !w.addPath(l, s, j.t, k, refused, &added) {
-					left += uint64(p.hosts[s])
+				if w.layersOf[int(s)*blockLIDs+k] == 0 && !p.upDownOnly[lid] {
+					w.addPath(l, s, j.t, k, refused, &added)
 				}
 			}
 		}
 	}
-	return left
 }
 
 // addPath puts the path of a switch to the k-th LID of t into the layer. It returns false
@@ -166,64 +146,34 @@ func (w *walker) removeTurns(l *layer, added []int32) {
 	}
 }
 
-// assignLayers makes one trial, with at most limit layers.
-func (p *assigner) assignLayers(ctx context.Context, t trial, limit, workers int) *assignment {
+// assignLayers assigns at most limit layers. The first one has the order of the switches.
+func (p *assigner) assignLayers(ctx context.Context, limit int) *assignment {
 	x := &assignment{set: make([]uint16, p.countTurns())}
-	ordered := -1 // the layer with the order
 	for ctx.Err() == nil {
 		k := len(x.layers)
 		done := uint16(1)<<k - 1
-		weight, left := p.sumWeights(ctx, x.set, done, 0, workers)
-		if x.unassigned = left; left == 0 && ordered >= 0 || k == limit {
+		weight, left := p.sumWeights(ctx, x.set, done, 0)
+		if x.unassigned = left; left == 0 && k > 0 || k == limit {
 			break
 		}
 		l := newLayer(p.turns, x.set, k, p.updn.order, searchWork)
-		if ordered < 0 && (t.ordered || k == limit-1 || left == 0) {
+		if k == 0 {
 			p.updn.seedLayer(l)
-			ordered = k
-			p.fillLayer(ctx, l, weight, done, t.seed, true, workers)
-		} else {
-			if ordered < 0 {
-				// Perhaps all other paths fit in with the order.
-				p.updn.seedLayer(l)
-				if p.addPaths(ctx, l, done) == 0 {
-					ordered = k
-					x.layers = append(x.layers, l)
-					continue
-				}
-				for e := range x.set {
-					l.removeTurn(int32(e))
-				}
-				l = newLayer(p.turns, x.set, k, p.updn.order, searchWork)
-			}
-			p.fillLayer(ctx, l, weight, done, t.seed, false, workers)
 		}
+		p.fillLayer(ctx, l, weight, done)
 		x.layers = append(x.layers, l)
-	}
-	if ordered > 0 {
-		x.swapLayers(0, ordered)
 	}
 	return x
 }
 
-// swapLayers changes the numbers of two layers.
-func (x *assignment) swapLayers(a, b int) {
-	for e, set := range x.set {
-		if set>>a&1 != set>>b&1 {
-			x.set[e] = set ^ 1<<a ^ 1<<b
-		}
-	}
-	x.layers[a], x.layers[b] = x.layers[b], x.layers[a]
-	x.layers[a].bit, x.layers[b].bit = x.layers[b].bit, x.layers[a].bit
-}
-
-// isBetter says whether x is preferable to y.
+// isBetter says whether x is preferable to y: it has layers for all paths, or takes fewer virtual
+// lanes, of which a port can have 1, 2, 4, 8 or 15.
 func (x *assignment) isBetter(y *assignment) bool {
 	if (x.unassigned == 0) != (y.unassigned == 0) {
 		return x.unassigned == 0
 	}
-	if len(x.layers) != len(y.layers) {
-		return len(x.layers) < len(y.layers)
+	if lanes, others := lft.LeastVLCount(len(x.layers)), lft.LeastVLCount(len(y.layers)); lanes != others {
+		return lanes < others
 	}
 	return x.unassigned < y.unassigned
 }

@@ -180,7 +180,7 @@ func (w *walker) takeDetours(x *assignment, j *job, k int, lid fabric.LID) bool 
 // listIncompleteJobs lists the jobs, by index, that have a path without a layer.
 func (p *assigner) listIncompleteJobs(ctx context.Context, x *assignment, jobs []job) (list []int) {
 	incomplete := make([]bool, len(jobs))
-	forEach(ctx, 0, len(jobs), p.newWalker, func(w *walker, i int) {
+	forEach(ctx, len(jobs), p.newWalker, func(w *walker, i int) {
 		j := &jobs[i]
 		w.loadJob(j, x.set, uint16(1)<<len(x.layers)-1)
 		for _, s := range w.order {
@@ -205,7 +205,7 @@ func (p *assigner) makePathSLs(ctx context.Context, x *assignment) *lft.PathSLs 
 		return sls[int(s)*len(p.upDownOnly) : (int(s)+1)*len(p.upDownOnly) : (int(s)+1)*len(p.upDownOnly)]
 	}
 	jobs := slices.Concat(p.jobs, p.management)
-	forEach(ctx, 0, len(jobs), p.newWalker, func(w *walker, i int) {
+	forEach(ctx, len(jobs), p.newWalker, func(w *walker, i int) {
 		j := &jobs[i]
 		w.loadJob(j, x.set, uint16(1)<<len(x.layers)-1)
 		for _, s := range w.order {

@@ -177,15 +177,15 @@ func (w *walker) weighTurns(j *job, weight []uint32, done, in uint16) (sources u
 	return sources
 }
 
-// sumWeights is weighTurns for all jobs, with a number of workers, 0 for all CPUs.
-func (p *paths) sumWeights(ctx context.Context, set []uint16, done, in uint16, workers int) (weight []uint32, sources uint64) {
+// sumWeights is weighTurns for all jobs.
+func (p *paths) sumWeights(ctx context.Context, set []uint16, done, in uint16) (weight []uint32, sources uint64) {
 	type weigher struct {
 		*walker
 		weight  []uint32
 		sources uint64
 	}
 	start := func() *weigher { return &weigher{walker: p.newWalker(), weight: make([]uint32, p.countTurns())} }
-	all := forEach(ctx, workers, len(p.jobs), start, func(w *weigher, i int) {
+	all := forEach(ctx, len(p.jobs), start, func(w *weigher, i int) {
 		w.loadJob(&p.jobs[i], set, done|in)
 		w.sources += w.weighTurns(&p.jobs[i], w.weight, done, in)
 	})
@@ -203,8 +203,8 @@ func (p *paths) sumWeights(ctx context.Context, set []uint16, done, in uint16, w
 
 // forEach is par.ForEachWith for work that cannot fail. When ctx ends, some work is not
 // done, and the engine returns the error of ctx.
-func forEach[W any](ctx context.Context, workers, n int, start func() W, do func(w W, i int)) []W {
-	list, err := par.ForEachWith(ctx, workers, n, start, func(w W, i int) error {
+func forEach[W any](ctx context.Context, n int, start func() W, do func(w W, i int)) []W {
+	list, err := par.ForEachWith(ctx, 0, n, start, func(w W, i int) error {
 		do(w, i)
 		return nil
 	})
