@@ -101,7 +101,7 @@ func Detect(f *fabric.Fabric, opt DetectOptions) (*Grid, error) {
 		return nil, &NotGridError{Reason: "there are none"}
 	}
 	g := newLinks(f, nil)
-	found, why := infer(g, thorough)
+	found, why := infer(g, searchSteps)
 	var extra []fabric.PortID
 	if found == nil {
 		var odd []cable
@@ -137,20 +137,6 @@ func Detect(f *fabric.Fabric, opt DetectOptions) (*Grid, error) {
 	return grid, nil
 }
 
-// effort is how much infer tries.
-type effort struct {
-	// layouts grown for each number of dimensions, until one fits: where
-	// switches are missing next to missing cables, what is most likely can be
-	// wrong.
-	layouts int
-	steps   int // switches placed in the exhaustive search
-}
-
-var (
-	thorough = effort{layouts: 4, steps: searchSteps}
-	quick    = effort{layouts: 1, steps: 4_000}
-)
-
 // trouble is what stood out when nothing fits a graph.
 type trouble struct {
 	odd  []cable       // links that join places which are no neighbours
@@ -161,8 +147,9 @@ type trouble struct {
 	long int           // a dimension longer than a Grid can have
 }
 
-// infer finds the best fit of a graph, or nil.
-func infer(g *links, e effort) (best *fit, why trouble) {
+// infer finds the best fit of a graph, or nil; steps bounds the switches placed in
+// the exhaustive search.
+func infer(g *links, steps int) (best *fit, why trouble) {
 	n := g.switches()
 	if n == 1 {
 		best, _ = newFit(nil, nil, []int{0})
@@ -180,10 +167,10 @@ func infer(g *links, e effort) (best *fit, why trouble) {
 	if chain, ok := chains(g); ok {
 		best, why = accept(g, chain)
 	} else if dims := g.dimensions(); dims > 1 && dims <= maxDims {
-		best, why = growLayouts(g, dims, e.layouts)
+		best, why = growLayout(g, dims)
 	}
 	if n <= searchSwitches && g.crowds == 0 && (best == nil || best.faults() > 0) {
-		best = searchShapes(g, best, e.steps, func(Shape) bool { return true })
+		best = searchShapes(g, best, steps, func(Shape) bool { return true })
 	}
 	return best, why
 }

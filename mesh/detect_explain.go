@@ -16,6 +16,7 @@ const (
 	// trialWork bounds the switches of all graphs that are tried without a
 	// cable, and mostTrials the graphs.
 	trialWork  = 1 << 16
+	trialSteps = 4_000 // switches placed in the search of each
 	mostTrials = 64
 )
 
@@ -113,7 +114,7 @@ func leaveOut(f *fabric.Fabric, g *links, why trouble) (out []cable, rest *links
 // inferWithout fits the graph less some cables. Of these it returns those that do not
 // fit; the others are back in the graph.
 func inferWithout(f *fabric.Fabric, cables []cable) (odd []cable, g *links, found *fit) {
-	fit, _ := infer(newLinks(f, cables), quick)
+	fit, _ := infer(newLinks(f, cables), trialSteps)
 	if fit == nil {
 		return nil, nil, nil
 	}

@@ -7,21 +7,8 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// attempts is how many switches a layout is grown from until one reaches half
-// of the fabric.
-const attempts = 8
-
-// stride is what one step in each dimension adds to a switch's code, the sum
-// of its coordinates times these: so that positions compare and hash as one
-// number, whatever the number of dimensions. They are random. Should two
-// positions ever have one code, the switches are placed wrongly, and the check
-// that every placement goes through at the end refuses it.
-var stride = [maxDims]uint64{
-	0x9c9f31857d1e7b35, 0x5d2b9a6f0e4c8d17, 0xe3779b97f4a7c15f, 0x2f0d1c6b8a9574e9,
-	0xb5ad4eceda1ce2a9, 0x71c18690ee42c90b, 0xd1342543de82ef95, 0x48f1e0a36b7d592d,
-	0x8bb84b93962eacc9, 0x1b873593cc9e2d51, 0xf13577aebcdd4a6b, 0x3c6ef372fe94f82b,
-	0xa0761d6478bd642f, 0x6c62272e07bb0143, 0xc4ceb9fe1a85ec53, 0x16f11fe89b0d677d,
-}
+// place is coordinates in a layout; those of dimensions that it does not have are 0.
+type place [maxDims]int32
 
 // layout places the switches of a graph in a space of several dimensions,
 // which have no ends, and are rings where closeRing found them to be.
@@ -32,85 +19,38 @@ var stride = [maxDims]uint64{
 type layout struct {
 	g         *links
 	dims      int
-	ring      [maxDims]int32 // positions along a dimension that is a ring, else 0
-	placed    []bool         // by switch
+	ring      place  // positions along a dimension that is a ring, else 0
+	placed    []bool // by switch
 	order     []fabric.NodeID
-	done      int     // how many of order were looked at by placeSure
-	coord     []int32 // by switch and dimension
-	code      []uint64
-	at        map[uint64]fabric.NodeID // by code
-	open      []int32                  // by switch: neighbours without a place
-	label     []Dir                    // by slot, NoDir where an end has no place or the link does not fit
-	odd       int                      // links that do not fit
-	low, high [maxDims]int32           // of all coordinates
+	done      int // how many of order were looked at by placeSure
+	at        []place
+	who       map[place]fabric.NodeID
+	open      []int32 // by switch: neighbours without a place
+	label     []Dir   // by slot, NoDir where an end has no place or the link does not fit
+	odd       int     // links that do not fit
+	low, high place   // of all coordinates
 }
 
-func newLayout(g *links, dims int) *layout {
+// growLayout grows a layout in dims dimensions from the most regular switch, and
+// makes a fit of it, or says what stands in the way.
+func growLayout(g *links, dims int) (*fit, trouble) {
 	n := g.switches()
 	l := &layout{
 		g: g, dims: dims,
-		placed: make([]bool, n), coord: make([]int32, n*dims), code: make([]uint64, n),
-		at: make(map[uint64]fabric.NodeID), open: make([]int32, n), label: make([]Dir, len(g.to)),
-	}
-	for i := range l.label {
-		l.label[i] = NoDir
+		placed: make([]bool, n), at: make([]place, n), who: make(map[place]fabric.NodeID, n),
+		open: make([]int32, n), label: slices.Repeat([]Dir{NoDir}, len(g.to)),
 	}
 	for s := range n {
 		l.open[s] = int32(len(g.of(fabric.NodeID(s))))
 	}
-	return l
-}
-
-// growLayouts grows layouts in dims dimensions until one fits, or gives what stood
-// out in the best of them.
-func growLayouts(g *links, dims, layouts int) (found *fit, why trouble) {
-	seeds := g.seeds(dims)
-	for seen := range layouts {
-		if len(seeds) == 0 {
-			break
-		}
-		l := startLayout(g, dims, seeds)
-		l.placeAll()
-		var t trouble
-		if found, t = l.makeFit(); found != nil {
-			return found, trouble{}
-		}
-		if seen == 0 || t.left+len(t.odd) < why.left+len(why.odd) {
-			why = t
-		}
-		seeds = seeds[min(len(seeds), 1+len(seeds)/layouts):]
+	seed, links := g.seed(dims)
+	l.put(seed, place{})
+	for d := range dims { // the links that lead in different dimensions
+		l.put(g.of(seed)[bits.TrailingZeros32(links)], l.step(place{}, Plus(d)))
+		links &= links - 1
 	}
-	return nil, why
-}
-
-// startLayout grows layouts from the first of the seeds, until one places half of
-// the switches, and gives the one that places most.
-func startLayout(g *links, dims int, seeds []seed) *layout {
-	var best *layout
-	covered := make([]bool, g.switches())
-	tries := 0
-	for _, s := range seeds {
-		if covered[s.at] {
-			continue
-		}
-		l := newLayout(g, dims)
-		l.setCoord(s.at, make([]int32, dims), 0)
-		for d := range dims { // the links that lead in different dimensions
-			l.putNext(g.of(s.at)[bits.TrailingZeros32(s.links)], s.at, Plus(d))
-			s.links &= s.links - 1
-		}
-		l.placeSure()
-		if best == nil || len(l.order) > len(best.order) {
-			best = l
-		}
-		if tries++; tries == attempts || 2*len(l.order) >= g.switches() {
-			break
-		}
-		for _, s := range l.order {
-			covered[s] = true
-		}
-	}
-	return best
+	l.placeAll()
+	return l.makeFit()
 }
 
 // placeAll places as many switches as it can, but stops when far too much does not fit.
@@ -127,52 +67,36 @@ func (l *layout) placeAll() {
 	}
 }
 
-// move is where one step leads from a position: its code, and its coordinate in the
-// dimension of the step, of which x is that before it.
-func (l *layout) move(code uint64, x int32, d Dir) (uint64, int32) {
-	y := x + 1
-	if !d.Positive() {
-		y = x - 1
+// step is the place next to another one.
+func (l *layout) step(p place, d Dir) place {
+	x := &p[d.Dim()]
+	if *x++; !d.Positive() {
+		*x -= 2
 	}
 	if m := l.ring[d.Dim()]; m > 0 {
-		y = (y + m) % m
+		*x = (*x + m) % m
 	}
-	return code + uint64(int64(y-x))*stride[d.Dim()], y
-}
-
-// next is the code of the position that d leads to from switch u, and its coordinate
-// in the dimension of d.
-func (l *layout) next(u fabric.NodeID, d Dir) (uint64, int32) {
-	return l.move(l.code[u], l.coord[int(u)*l.dims+d.Dim()], d)
+	return p
 }
 
 // direction is that from switch x to switch y, NoDir when they are not next to
 // each other.
 func (l *layout) direction(x, y fabric.NodeID) Dir {
 	for d := range Dir(2 * l.dims) {
-		if code, _ := l.next(x, d); code == l.code[y] {
+		if l.step(l.at[x], d) == l.at[y] {
 			return d
 		}
 	}
 	return NoDir
 }
 
-// putNext places x next to u.
-func (l *layout) putNext(x, u fabric.NodeID, d Dir) {
-	var at [maxDims]int32
-	copy(at[:], l.coord[int(u)*l.dims:(int(u)+1)*l.dims])
-	code, y := l.next(u, d)
-	at[d.Dim()] = y
-	l.setCoord(x, at[:l.dims], code)
-}
-
-func (l *layout) setCoord(x fabric.NodeID, at []int32, code uint64) {
+// put gives switch x a place.
+func (l *layout) put(x fabric.NodeID, p place) {
 	l.placed[x] = true
 	l.order = append(l.order, x)
-	copy(l.coord[int(x)*l.dims:], at)
-	l.code[x] = code
-	l.at[code] = x
-	for d, c := range at {
+	l.at[x] = p
+	l.who[p] = x
+	for d, c := range p {
 		l.low[d], l.high[d] = min(l.low[d], c), max(l.high[d], c)
 	}
 	for _, y := range l.g.of(x) {
@@ -217,7 +141,7 @@ func (l *layout) placeAround(u fabric.NodeID) {
 	for i := l.g.start[u]; i < l.g.start[u+1]; i++ {
 		if x := l.g.to[i]; !l.placed[x] {
 			if d := l.sure(u, i); d != NoDir {
-				l.putNext(x, u, d)
+				l.put(x, l.step(l.at[u], d))
 			}
 		}
 	}
@@ -262,8 +186,7 @@ func (l *layout) sure(u fabric.NodeID, i int32) Dir {
 
 // free says whether no switch is at the position that d leads to from u.
 func (l *layout) free(u fabric.NodeID, d Dir) bool {
-	code, _ := l.next(u, d)
-	_, occupied := l.at[code]
+	_, occupied := l.who[l.step(l.at[u], d)]
 	return !occupied
 }
 
@@ -309,7 +232,7 @@ func (l *layout) closeRing() bool {
 func (l *layout) ringOf(s, t fabric.NodeID) (dim int, size int32) {
 	dim = -1
 	for d := range l.dims {
-		diff := l.coord[int(t)*l.dims+d] - l.coord[int(s)*l.dims+d]
+		diff := l.at[t][d] - l.at[s][d]
 		if diff == 0 {
 			continue
 		}
@@ -323,23 +246,15 @@ func (l *layout) ringOf(s, t fabric.NodeID) (dim int, size int32) {
 
 // wrap makes a ring of dimension d, unless two switches would meet.
 func (l *layout) wrap(d int, size int32) bool {
-	at := make(map[uint64]fabric.NodeID, len(l.order))
-	wrapped := func(s fabric.NodeID) (int32, uint64) {
-		x := l.coord[int(s)*l.dims+d]
-		y := (x%size + size) % size
-		return y, l.code[s] + uint64(int64(y-x))*stride[d]
-	}
+	at, who := slices.Clone(l.at), make(map[place]fabric.NodeID, len(l.order))
 	for _, s := range l.order {
-		_, code := wrapped(s)
-		if _, met := at[code]; met {
-			return false
-		}
-		at[code] = s
+		at[s][d] = (at[s][d]%size + size) % size
+		who[at[s]] = s
 	}
-	for _, s := range l.order {
-		l.coord[int(s)*l.dims+d], l.code[s] = wrapped(s)
+	if len(who) < len(l.order) {
+		return false
 	}
-	l.at, l.ring[d] = at, size
+	l.at, l.who, l.ring[d] = at, who, size
 	l.low[d], l.high[d] = 0, size-1
 	l.odd, l.done = 0, 0
 	for _, s := range l.order {
@@ -351,8 +266,7 @@ func (l *layout) wrap(d int, size int32) bool {
 // candidate is a place that a switch may have.
 type candidate struct {
 	switchID fabric.NodeID
-	beside   fabric.NodeID // a neighbour that has a place
-	dir      Dir           // from it
+	at       place
 	// The smaller, the likelier, in this order: one over the size, in 2**-20,
 	// of each dimension that the place would lengthen, or the best places for
 	// the neighbours of the switch that have none yet; and the links that would
@@ -388,7 +302,7 @@ func (l *layout) placeLikely(budget *int) bool {
 		switch {
 		case count == 0:
 		case count == 1:
-			l.putNext(x, first.beside, first.dir)
+			l.put(x, first.at)
 			placed = true
 		default:
 			// The switch with most to lose by its second place goes first.
@@ -399,7 +313,7 @@ func (l *layout) placeLikely(budget *int) bool {
 		}
 	}
 	if !placed && found {
-		l.putNext(best.switchID, best.beside, best.dir)
+		l.put(best.switchID, best.at)
 		placed = true
 	}
 	return placed
@@ -415,7 +329,7 @@ func (l *layout) candidates(x fabric.NodeID, budget *int) (best, second candidat
 		if !l.free(beside, d) {
 			continue
 		}
-		c := candidate{switchID: x, beside: beside, dir: d}
+		c := candidate{switchID: x, at: l.step(l.at[beside], d)}
 		if !l.rate(&c) {
 			continue
 		}
@@ -433,23 +347,19 @@ func (l *layout) candidates(x fabric.NodeID, budget *int) (best, second candidat
 // rate fills in how likely a place is, and returns false unless it is next to all
 // neighbours of the switch that have places.
 func (l *layout) rate(c *candidate) bool {
-	code, at := l.next(c.beside, c.dir)
-	dim := c.dir.Dim()
 	low, high := l.low, l.high
-	if l.ring[dim] == 0 && (at < low[dim] || at > high[dim]) {
-		c.lengthens = l.lengthening(dim)
-		low[dim]--
-		high[dim]++
+	for d, x := range c.at {
+		if x < low[d] || x > high[d] {
+			c.lengthens = l.lengthening(d)
+			low[d]--
+			high[d]++
+		}
 	}
 	var costs []int32 // of the free places around this one
 	occupied, linked := int32(0), int32(0)
 	for e := range Dir(2 * l.dims) {
-		x := at
-		if e.Dim() != dim {
-			x = l.coord[int(c.beside)*l.dims+e.Dim()]
-		}
-		around, y := l.move(code, x, e)
-		if s, taken := l.at[around]; taken {
+		around := l.step(c.at, e)
+		if s, taken := l.who[around]; taken {
 			occupied++
 			if l.g.linked(c.switchID, s) {
 				linked++
@@ -457,8 +367,8 @@ func (l *layout) rate(c *candidate) bool {
 			continue
 		}
 		cost := int32(0)
-		if l.ring[e.Dim()] == 0 && (y < low[e.Dim()] || y > high[e.Dim()]) {
-			cost = l.lengthening(e.Dim())
+		if d := e.Dim(); around[d] < low[d] || around[d] > high[d] {
+			cost = l.lengthening(d)
 		}
 		costs = append(costs, cost)
 	}
@@ -517,7 +427,7 @@ func (l *layout) positions(s Shape) []int {
 	list := make([]int, len(l.placed))
 	for _, x := range l.order {
 		for d, step := range s.step {
-			list[x] += int(l.coord[int(x)*l.dims+d]-l.low[d]) * step
+			list[x] += int(l.at[x][d]-l.low[d]) * step
 		}
 	}
 	return list

@@ -163,19 +163,12 @@ func (g *links) dimensions() int {
 	return dims
 }
 
-// seed is a switch that a layout may be grown from.
-type seed struct {
-	at      fabric.NodeID
-	links   uint32 // in different dimensions
-	regular int    // pairs of its links on a cycle of four
-}
-
-// seeds are the switches with links in dims dimensions, the most regular
-// first.
-func (g *links) seeds(dims int) []seed {
-	var seeds []seed
+// seed is the most regular switch with links in dims dimensions, that with the most
+// pairs of links on cycles of four, and such links.
+func (g *links) seed(dims int) (at fabric.NodeID, links uint32) {
+	most := -1
 	for s := range fabric.NodeID(g.switches()) {
-		links, size := g.independent(s)
+		own, size := g.independent(s)
 		if size < dims {
 			continue
 		}
@@ -183,10 +176,11 @@ func (g *links) seeds(dims int) []seed {
 		for _, fellows := range g.squares(s) {
 			regular += bits.OnesCount32(fellows)
 		}
-		seeds = append(seeds, seed{s, links, regular})
+		if regular > most {
+			at, links, most = s, own, regular
+		}
 	}
-	slices.SortStableFunc(seeds, func(a, b seed) int { return b.regular - a.regular })
-	return seeds
+	return at, links
 }
 
 // suspects gives the links that lie on no cycle of four, in small fabrics all,
