@@ -2,7 +2,6 @@ package mesh
 
 import (
 	"cmp"
-	"math"
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -66,8 +65,8 @@ func (e *NotGridError) Error() string {
 // Nothing of what is there is ever ignored, except by LeaveOut: with one cable that
 // joins switches which are no neighbours, a fabric is no grid.
 //
-// A switch without cables to other switches takes a free position, which one
-// does not matter to any path. Parts of a line are put one after the other.
+// In fabrics of up to 64 switches, one without cables to other switches takes a free
+// position, which one does not matter to any path.
 //
 // # The reading
 //
@@ -120,7 +119,7 @@ func Detect(f *fabric.Fabric, opt DetectOptions) (*Grid, error) {
 	}
 	if opt.Dims != nil && !found.reads(opt.Dims) {
 		var other *fit
-		if g.switches() <= searchSwitches && g.square != nil {
+		if g.switches() <= searchSwitches {
 			other = searchShapes(g, nil, searchSteps, func(s Shape) bool { return s.reads(opt.Dims) })
 		}
 		if other == nil {
@@ -139,12 +138,9 @@ func Detect(f *fabric.Fabric, opt DetectOptions) (*Grid, error) {
 
 // trouble is what stood out when nothing fits a graph.
 type trouble struct {
-	odd  []cable       // links that join places which are no neighbours
-	left int           // switches without a place
-	lone fabric.NodeID // the first of them with a neighbour that has one
-	over *fit          // has a place for all links, but more is missing than mostMissing
-	wide []int         // likewise, but with more positions than mostPositions: its sizes
-	long int           // a dimension longer than a Grid can have
+	odd  []cable // links that join places which are no neighbours
+	left int     // switches without a place
+	over *fit    // has a place for all links, but more is missing than mostMissing
 }
 
 // infer finds the best fit of a graph, or nil; steps bounds the switches placed in
@@ -155,67 +151,16 @@ func infer(g *links, steps int) (best *fit, why trouble) {
 		best, _ = newFit(nil, nil, []int{0})
 		return best, why
 	}
-	if _, most := g.busiest(); most > maxNeighbors {
-		return nil, why
-	}
-	if g.square == nil {
-		g.findSquares()
-	}
-	if _, most := g.busiest(); g.crowds > 4*most {
+	if _, most := g.busiest(); most > maxNeighbors || g.crowds > 4*most {
 		return nil, why // more than a few odd cables make
 	}
-	if chain, ok := chains(g); ok {
-		best, why = accept(g, chain)
-	} else if dims := g.dimensions(); dims > 1 && dims <= maxDims {
+	if dims := g.dimensions(); dims <= maxDims {
 		best, why = growLayout(g, dims)
 	}
 	if n <= searchSwitches && g.crowds == 0 && (best == nil || best.faults() > 0) {
 		best = searchShapes(g, best, steps, func(Shape) bool { return true })
 	}
 	return best, why
-}
-
-// chains fits a graph in which no switch has more than two neighbours, and
-// which is no square, as one dimension: a ring, or a line of all its parts in
-// the order of their lowest switches, each with its lower end first.
-func chains(g *links) (*fit, bool) {
-	n := g.switches()
-	if _, most := g.busiest(); most > 2 {
-		return nil, false
-	}
-	for _, square := range g.square {
-		if square != 0 {
-			return nil, false
-		}
-	}
-	position := make([]int, n)
-	seen := make([]bool, n)
-	next := 0
-	walk := func(s fabric.NodeID) {
-		for ok := true; ok; {
-			position[s], seen[s] = next, true
-			next++
-			ok = false
-			for _, t := range g.of(s) {
-				if !seen[t] {
-					s, ok = t, true
-					break
-				}
-			}
-		}
-	}
-	for s := range fabric.NodeID(n) {
-		if !seen[s] && len(g.of(s)) < 2 {
-			walk(s)
-		}
-	}
-	if next == 0 {
-		walk(0)
-	}
-	if next < n {
-		return nil, false // a ring and more
-	}
-	return newFit([]int{n}, []bool{g.count() == n}, position)
 }
 
 // fit is a shape with a position for every switch, in its finest form: no
@@ -275,11 +220,6 @@ func (f *fit) neighbors(s, t fabric.NodeID) bool {
 // accept checks a fit: every link has to be one between neighbours, no ring
 // may be torn, and no more may be missing than mostMissing allows.
 func accept(g *links, f *fit) (*fit, trouble) {
-	for _, size := range f.Dims {
-		if size > math.MaxInt16 {
-			return nil, trouble{long: size}
-		}
-	}
 	if odd := f.check(g); len(odd) > 0 {
 		return nil, trouble{odd: odd}
 	}

@@ -2,7 +2,6 @@ package mesh
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -34,9 +33,6 @@ func explain(f *fabric.Fabric, g *links, why trouble) *NotGridError {
 		return not("%s and %s have three neighbours in common, %s, %s and %s; on a grid two switches have at most two",
 			nameOf(f, c[0]), nameOf(f, c[1]), nameOf(f, c[2]), nameOf(f, c[3]), nameOf(f, c[4]))
 	}
-	if why.long > 0 {
-		return not("%d of them are in a row: want at most %d", why.long, math.MaxInt16)
-	}
 	if o := why.over; o != nil {
 		return not("all cables fit %s, but %d of its %d positions have no switch and %d of its %d pairs of neighbours no cable, more than an eighth together",
 			withArticle(newReading(f, g, o, nil).shape().String()), o.absent(), len(o.at), o.missing, o.links())
@@ -46,20 +42,9 @@ func explain(f *fabric.Fabric, g *links, why trouble) *NotGridError {
 		return not("they are %d parts without cables between them, one with %s, one with %s, and too little is left to tell how they belong together",
 			slices.Max(component)+1, nameOf(f, 0), nameOf(f, fabric.NodeID(other)))
 	}
-	if why.wide != nil {
-		return not("all cables fit a grid of %s, but more than an eighth of its positions have no switch: there are %d", times(why.wide), g.switches())
-	}
-	if s, many := g.branches(); 8*many > g.switches() {
-		return not("%d of %d have three neighbours or more of which no two have another neighbour in common, as those in different dimensions have; the first is %s with %s",
-			many, g.switches(), nameOf(f, s), namesOf(f, g.of(s), 6))
-	}
 	if len(why.odd) > 0 {
 		return not("whatever coordinates are tried, %d or more cables join switches that are no neighbours by them, such as that between %s",
 			len(why.odd), cableName(f, why.odd[0]))
-	}
-	if why.left > 0 && why.lone != fabric.NoNode {
-		return not("whatever coordinates are tried, %d or more switches have no place, such as %s beside %s",
-			why.left, nameOf(f, why.lone), namesOf(f, g.of(why.lone), 6))
 	}
 	return not("too little of them is regular; the most neighbours has %s, %d: %s", nameOf(f, busiest), most, namesOf(f, g.of(busiest), 6))
 }
@@ -73,7 +58,7 @@ func leaveOut(f *fabric.Fabric, g *links, why trouble) (out []cable, rest *links
 	// One odd cable makes crowds of few switches only, and takes few others
 	// their places.
 	_, most := g.busiest()
-	if most > maxNeighbors || g.crowds > 4*most || why.long > 0 {
+	if most > maxNeighbors || g.crowds > 4*most {
 		return nil, nil, nil
 	}
 	var suspects []cable

@@ -1,6 +1,7 @@
 package mesh
 
 import (
+	"math"
 	"math/bits"
 	"slices"
 
@@ -390,13 +391,7 @@ func (l *layout) lengthening(dim int) int32 { return 1 << 20 / (l.high[dim] - l.
 
 // makeFit makes a fit of a layout, or says what stands in the way.
 func (l *layout) makeFit() (*fit, trouble) {
-	why := trouble{left: l.g.switches() - len(l.order), lone: fabric.NoNode}
-	for s, placed := range l.placed {
-		if !placed && int(l.open[s]) < len(l.g.of(fabric.NodeID(s))) {
-			why.lone = fabric.NodeID(s)
-			break
-		}
-	}
+	why := trouble{left: l.g.switches() - len(l.order)}
 	for _, s := range l.order {
 		for i := l.g.start[s]; i < l.g.start[s+1]; i++ {
 			if t := l.g.to[i]; s < t && l.placed[t] && l.label[i] == NoDir {
@@ -413,8 +408,8 @@ func (l *layout) makeFit() (*fit, trouble) {
 		dims[d], wrap[d] = int(l.high[d]-l.low[d]+1), l.ring[d] > 0
 		positions = min(positions*dims[d], most+1)
 	}
-	if positions > most {
-		return nil, trouble{wide: dims}
+	if positions > most || slices.Max(append(dims, 0)) > math.MaxInt16 { // Grid counts up to this
+		return nil, why
 	}
 	if f, ok := newFit(dims, wrap, l.positions(newShape(dims, wrap))); ok {
 		return accept(l.g, f.finest())

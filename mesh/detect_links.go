@@ -56,6 +56,9 @@ func newLinks(f *fabric.Fabric, without []cable) *links {
 		g.back[i] = seen[t]
 		seen[t]++
 	}
+	if _, most := g.busiest(); most <= maxNeighbors {
+		g.findSquares()
+	}
 	return g
 }
 
@@ -204,18 +207,4 @@ func (g *links) suspects() []cable {
 		cables[k] = cable{from[i], g.to[i]}
 	}
 	return cables
-}
-
-// branches counts the switches with three neighbours or more and none of their
-// links on a cycle of four, and gives the first.
-func (g *links) branches() (first fabric.NodeID, count int) {
-	for s := range fabric.NodeID(g.switches()) {
-		own := g.squares(s)
-		if len(own) > 2 && !slices.ContainsFunc(own, func(m uint32) bool { return m != 0 }) {
-			if count++; count == 1 {
-				first = s
-			}
-		}
-	}
-	return first, count
 }
