@@ -46,7 +46,7 @@ func explain(f *fabric.Fabric, g *links, why trouble) *NotGridError {
 		return not("whatever coordinates are tried, %d or more cables join switches that are no neighbours by them, such as that between %s",
 			len(why.odd), cableName(f, why.odd[0]))
 	}
-	return not("too little of them is regular; the most neighbours has %s, %d: %s", nameOf(f, busiest), most, namesOf(f, g.of(busiest), 6))
+	return not("no coordinates fit them all; %s has the most neighbours, %d: %s", nameOf(f, busiest), most, namesOf(f, g.of(busiest), 6))
 }
 
 // leaveOut looks for the best fit of a graph less a few links: the odd ones,
