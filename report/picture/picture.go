@@ -3,17 +3,12 @@
 package picture
 
 import (
-	"bytes"
 	"image"
 	"image/color"
 	"io"
-	"math"
 
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgsvg"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/report/chart"
@@ -21,23 +16,15 @@ import (
 )
 
 // WriteSVG writes a picture as SVG. Errors are those of w.
-func WriteSVG(w io.Writer, p *page.Picture) error {
-	width, height := p.Size()
-	paper := vgsvg.NewWith(vgsvg.UseWH(vg.Length(width), vg.Length(height)))
-	p.DrawOn(canvas{draw.New(paper)})
-	var b bytes.Buffer
-	if _, err := paper.WriteTo(&b); err != nil {
-		return err
-	}
-	_, err := w.Write(b.Bytes())
-	return err
-}
+func WriteSVG(w io.Writer, p *page.Picture) error { return write(w, p, chart.WriteSVG) }
 
 // WritePNG writes a picture as PNG of 120 dots an inch. Errors are those of w.
-func WritePNG(w io.Writer, p *page.Picture) error {
+func WritePNG(w io.Writer, p *page.Picture) error { return write(w, p, chart.WritePNG) }
+
+func write(w io.Writer, p *page.Picture, to chart.Writer) error {
 	width, height := p.Size()
-	return chart.WritePNG(w, vg.Length(width), vg.Length(height), func(to draw.Canvas) error {
-		p.DrawOn(canvas{to})
+	return to(w, vg.Length(width), vg.Length(height), func(paper draw.Canvas) error {
+		p.DrawOn(canvas{paper})
 		return nil
 	})
 }
@@ -61,15 +48,8 @@ func (c canvas) stroke(v vg.Path, pen page.Pen) {
 	for _, d := range pen.Dashes {
 		dashes = append(dashes, vg.Length(d))
 	}
-	c.to.SetColor(pen.Color)
-	c.to.SetLineWidth(vg.Length(pen.Width))
-	c.to.SetLineDash(dashes, 0)
+	c.to.SetLineStyle(draw.LineStyle{Color: pen.Color, Width: vg.Length(pen.Width), Dashes: dashes})
 	c.to.Stroke(v)
-}
-
-func (c canvas) fill(v vg.Path, with color.Color) {
-	c.to.SetColor(with)
-	c.to.Fill(v)
 }
 
 func (c canvas) Curve(p [4]page.Point, pen page.Pen) {
@@ -83,17 +63,17 @@ func (c canvas) Curve(p [4]page.Point, pen page.Pen) {
 	c.stroke(v, pen)
 }
 
-func (c canvas) Outline(polygon []page.Point, pen page.Pen) { c.stroke(outline(polygon), pen) }
+func (c canvas) Outline(polygon []page.Point, pen page.Pen) {
+	c.stroke(outline(polygon), pen)
+}
 
-func (c canvas) Fill(polygon []page.Point, with color.Color) { c.fill(outline(polygon), with) }
+func (c canvas) Fill(polygon []page.Point, with color.Color) {
+	c.to.SetColor(with)
+	c.to.Fill(outline(polygon))
+}
 
 func (c canvas) Disc(middle page.Point, radius float64, with color.Color) {
-	m, r := at(middle), vg.Length(radius)
-	var v vg.Path
-	v.Move(vg.Point{X: m.X + r, Y: m.Y})
-	v.Arc(m, r, 0, 2*math.Pi)
-	v.Close()
-	c.fill(v, with)
+	c.to.DrawGlyph(draw.GlyphStyle{Color: with, Radius: vg.Length(radius), Shape: draw.CircleGlyph{}}, at(middle))
 }
 
 func (c canvas) Image(m image.Image, low, high page.Point) {
@@ -101,11 +81,8 @@ func (c canvas) Image(m image.Image, low, high page.Point) {
 }
 
 func styleOf(t page.Text) draw.TextStyle {
-	style := draw.TextStyle{
-		Color: t.Color, Font: font.Font{Typeface: "Liberation", Variant: "Sans", Size: vg.Length(t.Size)},
-		XAlign: draw.XLeft, Handler: plot.DefaultTextHandler,
-		YAlign: map[page.Edge]draw.YAlignment{page.Top: draw.YTop, page.Middle: draw.YCenter, page.Bottom: draw.YBottom}[t.Edge],
-	}
+	style := chart.TextStyle(vg.Length(t.Size))
+	style.Color, style.YAlign = t.Color, [...]draw.YAlignment{page.Top: draw.YTop, page.Middle: draw.YCenter, page.Bottom: draw.YBottom}[t.Edge]
 	if t.Centered {
 		style.XAlign = draw.XCenter
 	}
