@@ -137,46 +137,32 @@ func (b *builder) switchesOf(n fabric.NodeID) (list []fabric.NodeID) {
 }
 
 // joinUnits joins each unit to the greatest one that has all of its switches or only some of them:
-// the others of a host with a port down, or those beside a login node with a second cable.
+// the others of a host with a port down, or those beside a login node with a second cable. Units are
+// the greatest first then.
 func (b *builder) joinUnits() {
-	joins := graph.NewUnionFind[int32](len(b.units))
-	onSwitch := make(map[fabric.NodeID][]int)
+	slices.SortStableFunc(b.units, func(u, v unit) int { return cmp.Compare(len(v.hosts), len(u.hosts)) })
+	into := make([]int, len(b.units)) // by unit: the one that it becomes part of
 	for i := range b.units {
-		for _, s := range b.units[i].switches {
-			onSwitch[s] = append(onSwitch[s], i)
+		u := &b.units[i]
+		into[i] = i
+		if k := slices.IndexFunc(b.units[:i], func(v unit) bool {
+			return len(v.hosts) > len(u.hosts) && (isSubset(u.switches, v.switches) || isSubset(v.switches, u.switches))
+		}); k >= 0 {
+			into[i] = into[k]
 		}
 	}
+	joined := make([]unit, len(b.units))
 	for i := range b.units {
-		u, best := &b.units[i], -1
-		for _, s := range u.switches {
-			for _, k := range onSwitch[s] {
-				v := &b.units[k]
-				if len(v.hosts) > len(u.hosts) && (isSubset(u.switches, v.switches) || isSubset(v.switches, u.switches)) &&
-					(best < 0 || len(v.hosts) > len(b.units[best].hosts) || len(v.hosts) == len(b.units[best].hosts) && k < best) {
-					best = k
-				}
-			}
-		}
-		if best >= 0 {
-			joins.Join(int32(i), int32(best))
-		}
+		u := &joined[into[i]]
+		u.hosts = append(u.hosts, b.units[i].hosts...)
+		u.switches = append(u.switches, b.units[i].switches...)
 	}
-	merged := make(map[int32]*unit)
+	b.units = slices.DeleteFunc(joined, func(u unit) bool { return u.hosts == nil })
 	for i := range b.units {
-		root := joins.Find(int32(i))
-		if merged[root] == nil {
-			merged[root] = &unit{}
-		}
-		m := merged[root]
-		m.hosts = append(m.hosts, b.units[i].hosts...)
-		m.switches = append(m.switches, b.units[i].switches...)
-	}
-	b.units = b.units[:0]
-	for _, m := range merged {
-		m.hosts = text.SortNatural(m.hosts)
-		slices.Sort(m.switches)
-		m.switches = slices.Compact(m.switches)
-		b.units = append(b.units, *m)
+		u := &b.units[i]
+		u.hosts = text.SortNatural(u.hosts)
+		slices.Sort(u.switches)
+		u.switches = slices.Compact(u.switches)
 	}
 }
 
