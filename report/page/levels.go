@@ -11,47 +11,24 @@ import (
 )
 
 // distances gives each switch a level where the fabric has none: what package levels finds
-// in its cables, or its distance from the bottom with the switch in the middle on top.
+// in its cables, or how far it is from the lowest GUID of its part of the fabric, which is on top.
 func distances(f *fabric.Fabric) []int32 {
 	level := levels.Of(f)
 	if len(level) == 0 || slices.Max(level) > 0 {
 		return level
 	}
+	of, parts := graph.Components(f.NumSwitches(), f.Neighbors)
+	tops := make([]fabric.NodeID, parts)
+	for s, part := range slices.Backward(of) {
+		tops[part] = fabric.NodeID(s)
+	}
 	search := graph.NewSearch[fabric.NodeID](f.NumSwitches())
-	search.Run(f.Neighbors, middles(f)...)
+	search.Run(f.Neighbors, tops...)
 	deepest := slices.Max(search.Distance)
 	for s, d := range search.Distance {
 		level[s] = deepest - d
 	}
 	return level
-}
-
-// middles is a switch in the middle of each connected part of the fabric: halfway
-// between two that are far apart, found by two searches; the lowest GUID where several
-// are.
-func middles(f *fabric.Fabric) []fabric.NodeID {
-	n := f.NumSwitches()
-	of, count := graph.Components(n, f.Neighbors)
-	list := slices.Repeat([]fabric.NodeID{fabric.NoNode}, count)
-	a, b := graph.NewSearch[fabric.NodeID](n), graph.NewSearch[fabric.NodeID](n)
-	for s := range fabric.NodeID(n) {
-		if list[of[s]] != fabric.NoNode {
-			continue
-		}
-		// The last that a search reaches is far from where it began.
-		b.Run(f.Neighbors, s)
-		a.Run(f.Neighbors, b.Order[len(b.Order)-1])
-		b.Run(f.Neighbors, a.Order[len(a.Order)-1])
-		best := s
-		for _, t := range a.Order {
-			x, y := max(a.Distance[t], b.Distance[t]), max(a.Distance[best], b.Distance[best])
-			if x < y || x == y && t < best {
-				best = t
-			}
-		}
-		list[of[s]] = best
-	}
-	return list
 }
 
 // onLevels places switches in rows, level 0 at the bottom, hosts below their switches,
