@@ -105,8 +105,6 @@ type Change struct {
 	Loops       int        `json:"transient_loops"`
 	CreditLoops int        `json:"transient_credit_loops"`
 	Order       diff.Order `json:"order"` // in which no state has a loop
-
-	loops bool // in mixtures, or in the tables by themselves
 }
 
 // Refusal is a part that cannot be drained, and why.
@@ -215,7 +213,7 @@ func (p *planner) try(from *drained, part *Part) (step *Step, next *drained, rea
 	if step.Drain, err = ChangeOf(p.ctx, whole, was, is); err != nil {
 		return nil, nil, "", err
 	}
-	if step.Back, err = step.Drain.back(p.ctx, whole, was, is); err != nil {
+	if step.Back, err = ChangeOf(p.ctx, whole, is, was); err != nil {
 		return nil, nil, "", err
 	}
 	step.Verdict = step.Drain.Verdict(next.Compiled.Verify.Verdict)
@@ -340,7 +338,6 @@ func ChangeOf(ctx context.Context, f *fabric.Fabric, from, to *lft.Routing) (Cha
 	c := Change{Changes: compile.ChangesSince(from, to), Order: diff.Order{Kind: diff.OrderNone}}
 	if t := d.Transition; t != nil {
 		c.Loops, c.CreditLoops, c.Order = t.Loops, t.CreditLoops.Count-max(t.CreditLoops.Old, t.CreditLoops.New), t.Order
-		c.loops = t.Loops+t.OldLoops+t.NewLoops > 0
 	}
 	return c, nil
 }
@@ -352,17 +349,6 @@ func (c *Change) Verdict(tables string) string {
 		return verify.VerdictWarnings
 	}
 	return tables
-}
-
-// back is ChangeOf for the way back. The mixtures are the same, and where none loops there is nothing to
-// choose in their order.
-func (c *Change) back(ctx context.Context, f *fabric.Fabric, from, to *lft.Routing) (Change, error) {
-	if c.loops {
-		return ChangeOf(ctx, f, to, from)
-	}
-	back := *c
-	back.Changes = compile.ChangesSince(to, from)
-	return back, nil
 }
 
 // closeWindow says which hosts a window leaves without a cable.
