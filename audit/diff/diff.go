@@ -48,7 +48,7 @@ func Compare(ctx context.Context, a, b *state.State) (*Result, error) {
 // CountRerouted counts the pairs that have a path in both states, but not the same: see PairCounts.Rerouted.
 // Errors: ctx's.
 func CountRerouted(ctx context.Context, a, b *state.State) (int64, error) {
-	c := &comparison{match: matchNodes(a.Fabric, b.Fabric), a: a, b: b, r: newResult(a, b)}
+	c := &comparison{Match: matchNodes(a.Fabric, b.Fabric), a: a, b: b, r: newResult(a, b)}
 	c.targets = c.findTargets()
 	err := c.comparePairs(ctx)
 	return c.r.Pairs.Rerouted, err
