@@ -42,25 +42,13 @@ func (c *Choice) UnmarshalText(text []byte) error {
 	return parseName(choiceNames[:], "choice", text, (*uint8)(c))
 }
 
-// checkAdaptive says what is wrong with adaptive tables for a network.
+// checkAdaptive refuses adaptive tables beside what does not go with them.
 func checkAdaptive(net *Network, cfg *Config) error {
-	t := net.Adaptive
-	if t == nil {
+	if net.Adaptive == nil {
 		return nil
 	}
 	if net.Router != nil {
 		return errors.New("adaptive tables and a router: want one of them")
-	}
-	if len(t.PLFTs) == 0 {
-		return errors.New("adaptive tables without a PLFT")
-	}
-	for i, p := range t.PLFTs {
-		if p == nil || p.Ports.Switches() != net.Fabric.NumSwitches() {
-			return fmt.Errorf("PLFT %d is of another fabric: want %d switches", i, net.Fabric.NumSwitches())
-		}
-	}
-	if t.Select != nil && !t.Select.Fits(net.Fabric) {
-		return errors.New("a selector of PLFTs of another fabric")
 	}
 	if cfg.ChooseAgain && cfg.Copying != Independent {
 		return fmt.Errorf("packets that choose again with %s copying: want %s", cfg.Copying, Independent)

@@ -148,7 +148,7 @@ func TestAdaptiveShift(t *testing.T) {
 		cfg := oldLinks()
 		cfg.PacketBuffers(4, 2048)
 		cfg.Choice, cfg.ChooseAgain, cfg.FullChecks = tt.choice, tt.again, 1000
-		net := Network{Fabric: f, Adaptive: freeTables(t, f, static, list, tt.state)}
+		net := Network{State: state.State{Fabric: f, Adaptive: freeTables(t, f, static, list, tt.state)}}
 		m, err := Burst(t.Context(), net, cfg, Traffic{Pattern: Shift{n}, Bytes: 2048, Flows: 2}, messages, 0)
 		if err != nil {
 			t.Fatal(err)
@@ -175,7 +175,7 @@ func TestOvertaking(t *testing.T) {
 	cfg.MTU = 512
 	for _, most := range []int{512, 2000} { // bytes of a message
 		l := &log{}
-		s := mustNew(t, Network{Fabric: f, Adaptive: freeTables(t, f, static, lft.ShortestNextHops(f), adaptive.Free)}, cfg, l)
+		s := mustNew(t, Network{State: state.State{Fabric: f, Adaptive: freeTables(t, f, static, lft.ShortestNextHops(f), adaptive.Free)}}, cfg, l)
 		var sent []Message
 		for range 1500 {
 			m := Message{Src: hosts[rng.IntN(16)], DLID: f.LID(hosts[rng.IntN(8)]), Flow: rng.Uint32N(2), Bytes: 1 + rng.IntN(most), Tag: int64(len(sent))}
@@ -274,7 +274,7 @@ func TestChoiceMeasures(t *testing.T) {
 		cfg := oldLinks()
 		cfg.BufferFlits, cfg.Choice = 8, choice
 		d := &open{Traffic: Traffic{Load: 0.9, Bytes: 200, Lengths: Geometric, MaxBytes: 512, SLs: 3, Seed: 3}, out: &Measured{}}
-		s := mustNew(t, Network{Fabric: f, Adaptive: tables, SL2VL: lft.NewSL2VL(f, lft.IdentityVLs(3))}, cfg, d)
+		s := mustNew(t, Network{State: state.State{Fabric: f, Adaptive: tables, SL2VL: lft.NewSL2VL(f, lft.IdentityVLs(3))}}, cfg, d)
 		if err := d.check(s); err != nil {
 			t.Fatal(err)
 		}
@@ -349,7 +349,7 @@ func (x *trial) doubleRing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x.name, x.hosts, x.net = "double ring", x.f.CAPorts(), Network{Fabric: x.f}
+	x.name, x.hosts, x.net = "double ring", x.f.CAPorts(), Network{State: state.State{Fabric: x.f}}
 }
 
 // TestChooseAgainDeadlock floods random fabrics, on which shortest paths have cycles, with

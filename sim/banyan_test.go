@@ -71,7 +71,7 @@ func unsafeCopying(t *testing.T, r *lft.Routing, p *mft.Plan) (list []Copying) {
 func runBanyan(t *testing.T, w *banyan.Network, p *mft.Plan, cfg Config) (*log, error) {
 	t.Helper()
 	l := &log{}
-	s := mustNew(t, Network{Fabric: w.Fabric, Multicast: p.Tables}, cfg, l)
+	s := mustNew(t, Network{State: state.State{Fabric: w.Fabric, Multicast: p}}, cfg, l)
 	for _, tree := range p.Trees {
 		mustSend(t, s, Message{Src: tree.Senders[0], DLID: tree.MLID, Bytes: 6})
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/state"
 )
 
 // uniform is open-loop traffic: each host sends packets to others drawn at random,
@@ -66,7 +67,7 @@ func loadedAs(tb testing.TB, n, bytes, vls int, cfg Config, load float64) (*Sim,
 	// A host may send n/4 th of... half of the packets cross the middle, which has
 	// n links each way for n*n/2 hosts: 4/n packets a packet time and host.
 	u.mean = float64(takes(int32(bytes), bytePs(cfg.Mbps))) * float64(n) / 4 / load
-	s := mustNew(tb, Network{Fabric: g.Fabric, Tables: g.tables, SL2VL: lft.NewSL2VL(g.Fabric, lft.IdentityVLs(vls))}, cfg, u)
+	s := mustNew(tb, Network{State: state.State{Fabric: g.Fabric, Tables: g.tables, SL2VL: lft.NewSL2VL(g.Fabric, lft.IdentityVLs(vls))}}, cfg, u)
 	u.start(s)
 	if err := s.Run(tb.Context(), Time(2000*u.mean)); err != nil {
 		tb.Fatal(err)
@@ -147,7 +148,7 @@ func BenchmarkBookSim(b *testing.B) {
 		Mbps: 8000, RoutingDelay: 3 * Nanosecond, WireDelay: Nanosecond, CreditDelay: Nanosecond,
 		FlitBytes: 1, BufferFlits: 8,
 	}
-	net := Network{Fabric: g.Fabric, Tables: g.tables, SL2VL: lft.NewSL2VL(g.Fabric, lft.IdentityVLs(8))}
+	net := Network{State: state.State{Fabric: g.Fabric, Tables: g.tables, SL2VL: lft.NewSL2VL(g.Fabric, lft.IdentityVLs(8))}}
 	b.ReportAllocs()
 	used := cpu()
 	cycles, hops := 0.0, int64(0)

@@ -8,10 +8,11 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/state"
 )
 
 func (p *paper) network() Network {
-	return Network{Fabric: p.g.Fabric, Tables: p.g.tables, Multicast: p.plan.Tables}
+	return Network{State: state.State{Fabric: p.g.Fabric, Tables: p.g.tables, Multicast: p.plan}}
 }
 
 // TestBurst has the experiment of the mesh papers as a Burst, as messages that are
@@ -195,7 +196,7 @@ func TestBurstEnds(t *testing.T) {
 			copy(tables.Row(s), g.tables.Row(s))
 		}
 		tables.Row(1)[2] = port
-		return Network{Fabric: g.Fabric, Tables: tables}
+		return Network{State: state.State{Fabric: g.Fabric, Tables: tables}}
 	}
 	traffic := Traffic{Pattern: Shift{1}, Bytes: 64}
 	m, err := Burst(t.Context(), with(fabric.NoPath), oldLinks(), traffic, 3, 0)
@@ -258,7 +259,7 @@ func TestBurstDeadlock(t *testing.T) {
 	}
 	cfg := oldLinks()
 	cfg.PacketBuffers(1, 64)
-	m, err := Burst(t.Context(), Network{Fabric: g.Fabric, Tables: tables}, cfg, Traffic{Bytes: 64}, 40, 0)
+	m, err := Burst(t.Context(), Network{State: state.State{Fabric: g.Fabric, Tables: tables}}, cfg, Traffic{Bytes: 64}, 40, 0)
 	var deadlock *DeadlockError
 	if m != nil || !errors.As(err, &deadlock) || len(deadlock.Channels()) != 4 {
 		t.Errorf("%v, ended %t", err, m != nil)

@@ -45,7 +45,7 @@ func runFixture(t *testing.T, g *grid, packets []multicast, cfg Config) (*Sim, *
 	t.Helper()
 	plan := g.plan(t, packets)
 	l := &log{}
-	s := mustNew(t, Network{Fabric: g.Fabric, Multicast: plan.Tables}, cfg, l)
+	s := mustNew(t, Network{State: state.State{Fabric: g.Fabric, Multicast: plan}}, cfg, l)
 	for _, p := range packets {
 		for _, tree := range plan.Trees {
 			if packets[tree.Group].from[0] == p.from[0] && &packets[tree.Group].to[0] == &p.to[0] {
@@ -189,7 +189,7 @@ func TestFourPackets(t *testing.T) {
 		free.Row(fabric.NodeID(via[0]*2 + via[1]))[g.lid(to[0], to[1])] = port(via, to)
 	}
 	send := func(tables *lft.Tables, copying Copying, buffer int) error {
-		s := mustNew(t, Network{Fabric: g.Fabric, Tables: tables}, cycles(copying, buffer), nil)
+		s := mustNew(t, Network{State: state.State{Fabric: g.Fabric, Tables: tables}}, cycles(copying, buffer), nil)
 		for range 3 {
 			for i, from := range corners {
 				to := corners[(i+2)%4]

@@ -13,6 +13,7 @@ import (
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/traffic"
 )
 
@@ -65,7 +66,7 @@ func TestAlphaBeta(t *testing.T) {
 	t.Parallel()
 	const n, beta, alpha = 16, 80, 2*10_000 + 100_000 // ps
 	f, tables := newTree(t, n)
-	net := Network{Fabric: f, Tables: tables}
+	net := Network{State: state.State{Fabric: f, Tables: tables}}
 	for _, tt := range []struct {
 		name string
 		time func(size float64) float64
@@ -110,7 +111,7 @@ func TestTreeTime(t *testing.T) {
 	const n = 16
 	f, tables := newTree(t, n)
 	for _, size := range []int64{4096, 1 << 20, 16 << 20} {
-		m := runJobs(t, Network{Fabric: f, Tables: tables}, fast(), Jobs{Jobs: []Job{{[]Part{partOf(t, "allreduce-tree", size, 1, f.CAPorts()[:n]...)}}}})
+		m := runJobs(t, Network{State: state.State{Fabric: f, Tables: tables}}, fast(), Jobs{Jobs: []Job{{[]Part{partOf(t, "allreduce-tree", size, 1, f.CAPorts()[:n]...)}}}})
 		least := 2 * 80 * float64(size) // half to a parent and to two children in a tree, and to a parent in the other
 		most := 2*least + 2*5*(120_000+3*80*math.Min(float64(size)/2, 128<<10))
 		if m.Jobs[0].Crossbar != Time(least) {
@@ -167,7 +168,7 @@ func TestDependencies(t *testing.T) {
 			}
 			jobs.Jobs = append(jobs.Jobs, job)
 		}
-		checkDependencies(t, Network{Fabric: f, Tables: tables}, jobs, strings.Join(said, ", "))
+		checkDependencies(t, Network{State: state.State{Fabric: f, Tables: tables}}, jobs, strings.Join(said, ", "))
 	}
 }
 
@@ -218,7 +219,7 @@ func checkDependencies(t *testing.T, net Network, jobs Jobs, said string) {
 func TestInterference(t *testing.T) {
 	t.Parallel()
 	f, tables := newTree(t, 4)
-	net := Network{Fabric: f, Tables: tables}
+	net := Network{State: state.State{Fabric: f, Tables: tables}}
 	h := f.CAPorts() // four of each leaf; static tables have one cable for all that goes from a leaf to another one
 	job := func(size int64, ports ...fabric.PortID) Job {
 		return Job{[]Part{partOf(t, "shift:1", size, 1, ports...)}}
@@ -259,7 +260,7 @@ func TestInterference(t *testing.T) {
 func TestBackground(t *testing.T) {
 	t.Parallel()
 	f, tables := newTree(t, 4)
-	net := Network{Fabric: f, Tables: tables}
+	net := Network{State: state.State{Fabric: f, Tables: tables}}
 	job := Job{[]Part{partOf(t, "alltoall", 1<<20, 4, f.CAPorts()...)}}
 	quiet := runJobs(t, net, fast(), Jobs{Jobs: []Job{job}})
 	loud := runJobs(t, net, fast(), Jobs{Jobs: []Job{job}, Background: 1 << 20, Seed: 1})
@@ -285,7 +286,7 @@ func TestLIDsInTurn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	net := Network{Fabric: f, Tables: r.Tables, SL2VL: lft.NewSL2VL(f, lft.IdentityVLs(4))}
+	net := Network{State: state.State{Fabric: f, Tables: r.Tables, SL2VL: lft.NewSL2VL(f, lft.IdentityVLs(4))}}
 	d := &lidSpy{jobsDriver: &jobsDriver{Jobs: Jobs{Jobs: []Job{{[]Part{partOf(t, "alltoall", 400, 40, f.CAPorts()...)}}}, SLs: 4}, out: &JobsDone{Jobs: make([]JobDone, 1)}}}
 	s, err := New(net, fast(), d)
 	if err == nil {
@@ -338,7 +339,7 @@ func TestMulticastJob(t *testing.T) {
 	}
 	p.Program = w.Program()
 	p.Multicast[0] = MulticastTo{MLID: plan.Trees[0].MLID, Receivers: plan.Trees[0].Receivers}
-	m := runJobs(t, Network{Fabric: f, Tables: tables, Multicast: plan.Tables}, fast(), Jobs{Jobs: []Job{{[]Part{p}}}})
+	m := runJobs(t, Network{State: state.State{Fabric: f, Tables: tables, Multicast: plan}}, fast(), Jobs{Jobs: []Job{{[]Part{p}}}})
 	if want := Time(1<<20*80 + 4*10_000 + 3*100_000); m.Time != want || m.Jobs[0].Messages != 1 || m.Counts.Delivered != 15*256 || m.Jobs[0].Crossbar != 1<<20*80 {
 		t.Errorf("%s, want %s: %+v", m.Time, want, m)
 	}
@@ -351,16 +352,16 @@ func TestJobErrors(t *testing.T) {
 	hosts := f.CAPorts()
 	leaf := f.Peer(hosts[0])
 	for _, ports := range [][]fabric.PortID{{hosts[0], leaf}, {hosts[0], -1}, {hosts[0], fabric.PortID(f.NumPorts())}} {
-		_, err := RunJobs(t.Context(), Network{Fabric: f, Tables: tables}, fast(), Jobs{Jobs: []Job{{[]Part{partOf(t, "shift:1", 1, 1, ports...)}}}}, 0)
+		_, err := RunJobs(t.Context(), Network{State: state.State{Fabric: f, Tables: tables}}, fast(), Jobs{Jobs: []Job{{[]Part{partOf(t, "shift:1", 1, 1, ports...)}}}}, 0)
 		if err == nil || !strings.HasSuffix(err.Error(), "cannot send: want one of a CA or router, with a cable and a LID") {
 			t.Errorf("%v: %v", ports, err)
 		}
 	}
-	m, err := RunJobs(t.Context(), Network{Fabric: f}, fast(), Jobs{Jobs: []Job{{[]Part{partOf(t, "shift:1", 1, 1, hosts...)}}, {}}}, 0)
+	m, err := RunJobs(t.Context(), Network{State: state.State{Fabric: f}}, fast(), Jobs{Jobs: []Job{{[]Part{partOf(t, "shift:1", 1, 1, hosts...)}}, {}}}, 0)
 	if err != nil || m.Jobs[0].Left != 4 || m.Jobs[0].At != 0 || m.Counts.Dropped != 4 || m.TimeUp {
 		t.Errorf("%v: %+v", err, m)
 	}
-	m, err = RunJobs(t.Context(), Network{Fabric: f, Tables: tables}, fast(), Jobs{Jobs: []Job{{[]Part{partOf(t, "shift:1", 1<<20, 1, hosts...)}}}}, Microsecond)
+	m, err = RunJobs(t.Context(), Network{State: state.State{Fabric: f, Tables: tables}}, fast(), Jobs{Jobs: []Job{{[]Part{partOf(t, "shift:1", 1<<20, 1, hosts...)}}}}, Microsecond)
 	if err != nil || !m.TimeUp || m.Time != Microsecond || m.Jobs[0].Left != 4 {
 		t.Errorf("%v: %+v", err, m)
 	}

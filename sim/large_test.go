@@ -11,6 +11,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/state"
 )
 
 var radix = flag.Int("radix", 8, "ports of the switches of TestFatTree's fabric, which has radix^3/4 end ports: 36 has 11,664")
@@ -33,7 +34,7 @@ func TestFatTree(t *testing.T) {
 	cfg := oldLinks()
 	cfg.Mbps = 32_000
 	cfg.PacketBuffers(4, 2048)
-	m, err := Measure(t.Context(), Network{Fabric: f, Tables: r.Tables, SL2VL: lft.NewSL2VL(f, lft.IdentityVLs(4))}, cfg,
+	m, err := Measure(t.Context(), Network{State: state.State{Fabric: f, Tables: r.Tables, SL2VL: lft.NewSL2VL(f, lft.IdentityVLs(4))}}, cfg,
 		Traffic{Load: 0.5, Bytes: 2048, SLs: 4, Seed: 1}, Stop{WarmUp: 20 * Microsecond, MaxTime: 60 * Microsecond})
 	if err != nil {
 		t.Fatal(err)

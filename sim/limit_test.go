@@ -8,6 +8,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/state"
 )
 
 // TestLimits has made cases of which the limit is known: which resource, and which link.
@@ -26,25 +27,25 @@ func TestLimits(t *testing.T) {
 		from    float64       // accepted
 		to      float64
 	}{
-		{"light load", Network{Fabric: tree, Tables: shared}, nil, Traffic{Load: 0.1}, Offered, fabric.NoPort, 0, 0.09, 0.11},
-		{"all links of hosts", Network{Fabric: pair.Fabric, Tables: pair.tables}, nil, Traffic{Load: 2}, HostLink, fabric.NoPort, 0, 0.99, 1.01},
+		{"light load", Network{State: state.State{Fabric: tree, Tables: shared}}, nil, Traffic{Load: 0.1}, Offered, fabric.NoPort, 0, 0.09, 0.11},
+		{"all links of hosts", Network{State: state.State{Fabric: pair.Fabric, Tables: pair.tables}}, nil, Traffic{Load: 2}, HostLink, fabric.NoPort, 0, 0.99, 1.01},
 		// Fifteen send to one, on their ways to which no other cable is full.
-		{"one host's link", Network{Fabric: block.Fabric, Tables: block.tables}, nil, Traffic{Load: 0.2, Pattern: HotSpot{5, 1}, Hosts: block.CAPorts()}, HostLink,
+		{"one host's link", Network{State: state.State{Fabric: block.Fabric, Tables: block.tables}}, nil, Traffic{Load: 0.2, Pattern: HotSpot{5, 1}, Hosts: block.CAPorts()}, HostLink,
 			block.Peer(block.CAPorts()[5]), 0.95, 0.06, 0.2},
 		// Four hosts of a leaf share a cable.
-		{"cables", Network{Fabric: tree, Tables: shared}, nil, Traffic{Load: 0.9, Pattern: Shift{4}}, Cable, fabric.NoPort, 0.95, 0.24, 0.26},
+		{"cables", Network{State: state.State{Fabric: tree, Tables: shared}}, nil, Traffic{Load: 0.9, Pattern: Shift{4}}, Cable, fabric.NoPort, 0.95, 0.24, 0.26},
 		// Wires of no length and switches without delay, and room for one packet behind which others wait.
-		{"tiny buffers", Network{Fabric: tree, Tables: shared}, func(c *Config) {
+		{"tiny buffers", Network{State: state.State{Fabric: tree, Tables: shared}}, func(c *Config) {
 			c.WireDelay, c.CreditDelay, c.RoutingDelay, c.BufferFlits = 0, 0, Nanosecond, 32
 		}, Traffic{Load: 0.9, Hosts: tree.CAPorts()[:4]}, Buffer, fabric.NoPort, 0.9, 0.4, 0.8},
 		// 64 KiB is 4 us of a link with 128 Gb/s, and a round trip of 20 us takes a fifth.
-		{"long cable", Network{Fabric: pair.Fabric, Tables: pair.tables}, func(c *Config) {
+		{"long cable", Network{State: state.State{Fabric: pair.Fabric, Tables: pair.tables}}, func(c *Config) {
 			c.WireDelay, c.CreditDelay = 10*Microsecond, 10*Microsecond
 		}, Traffic{Load: 0.9}, Credit, fabric.NoPort, 0.6, 0.2, 0.21},
-		{"late credits", Network{Fabric: pair.Fabric, Tables: pair.tables}, func(c *Config) {
+		{"late credits", Network{State: state.State{Fabric: pair.Fabric, Tables: pair.tables}}, func(c *Config) {
 			c.CreditDelay = 20 * Microsecond
 		}, Traffic{Load: 0.9}, Credit, fabric.NoPort, 0.95, 0.2, 0.21},
-		{"a buffer for the long cable", Network{Fabric: pair.Fabric, Tables: pair.tables}, func(c *Config) {
+		{"a buffer for the long cable", Network{State: state.State{Fabric: pair.Fabric, Tables: pair.tables}}, func(c *Config) {
 			c.WireDelay, c.CreditDelay, c.BufferFlits = 10*Microsecond, 10*Microsecond, 400_000/64
 		}, Traffic{Load: 2}, HostLink, fabric.NoPort, 0, 0.9, 1.01},
 	} {
@@ -91,7 +92,7 @@ func TestLimitsOfCopying(t *testing.T) {
 				cfg := oldLinks()
 				cfg.Copying, cfg.Arbitration, cfg.FullChecks = copying, arbitration, 10_000
 				cfg.DivideBuffer(8192, vls)
-				net := Network{Fabric: g.Fabric, Tables: g.tables, Multicast: plan.Tables, SL2VL: lft.NewSL2VL(g.Fabric, lft.IdentityVLs(vls))}
+				net := Network{State: state.State{Fabric: g.Fabric, Tables: g.tables, Multicast: plan, SL2VL: lft.NewSL2VL(g.Fabric, lft.IdentityVLs(vls))}}
 				m, err := Measure(t.Context(), net, cfg, Traffic{Load: 2, Bytes: 1024, SLs: vls, Multicast: 0.2, Trees: plan.Trees, Seed: 1},
 					Stop{WarmUp: 100 * Microsecond, MaxTime: 2 * Millisecond, MaxQueue: 50})
 				var deadlock *DeadlockError
@@ -121,7 +122,7 @@ func TestSamples(t *testing.T) {
 		cfg := Defaults()
 		cfg.Mbps, cfg.MTU = 128_000, 2048
 		o := &open{Traffic: Traffic{Load: 1, Bytes: 2048, Seed: seed}, out: &Measured{}, inTurn: true}
-		s := mustNew(t, Network{Fabric: f, Tables: tables}, cfg, &burst{*o, 400})
+		s := mustNew(t, Network{State: state.State{Fabric: f, Tables: tables}}, cfg, &burst{*o, 400})
 		b := s.driver.(*burst)
 		if err := b.check(s); err != nil {
 			t.Fatal(err)
@@ -163,7 +164,7 @@ func TestDivideBuffer(t *testing.T) {
 		cfg := oldLinks()
 		cfg.DivideBuffer(bytes, vls)
 		x := &burst{open{Traffic: Traffic{Load: 1, Bytes: 1024, SLs: vls, Pattern: HotSpot{5, 0.5}}, out: &Measured{}}, 200}
-		s := mustNew(t, Network{Fabric: g.Fabric, Tables: g.tables, SL2VL: lft.NewSL2VL(g.Fabric, lft.IdentityVLs(vls))}, cfg, x)
+		s := mustNew(t, Network{State: state.State{Fabric: g.Fabric, Tables: g.tables, SL2VL: lft.NewSL2VL(g.Fabric, lft.IdentityVLs(vls))}}, cfg, x)
 		if err := x.check(s); err != nil {
 			t.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/state"
 )
 
 // paper is the experiment of the mesh papers: each of some sources sends a message
@@ -58,7 +59,7 @@ func (p *paper) run(t testing.TB, unicast bool, bytes int, sl2vl *lft.SL2VL, sls
 	cfg := oldLinks()
 	cfg.PacketBuffers(1, bytes)
 	cfg.Arbitration = p.arbitration
-	s := mustNew(t, Network{Fabric: p.g.Fabric, Tables: p.g.tables, Multicast: p.plan.Tables, SL2VL: sl2vl}, cfg, nil)
+	s := mustNew(t, Network{State: state.State{Fabric: p.g.Fabric, Tables: p.g.tables, Multicast: p.plan, SL2VL: sl2vl}}, cfg, nil)
 	want := int64(0)
 	for i, src := range p.sources {
 		n := 0

@@ -201,7 +201,7 @@ func (x *trial) groups(t *testing.T) {
 		plan, err := mft.Union{}.Build(t.Context(), &lft.Routing{Engine: "any", Fabric: x.f, Tables: x.net.Tables}, groups, mft.Options{})
 		if err == nil {
 			x.name += " union"
-			x.net.Multicast, x.trees = plan.Tables, plan.Trees
+			x.net.Multicast, x.trees = plan, plan.Trees
 			return
 		}
 		if _, refused := errors.AsType[*mft.RefusedError](err); !refused {
@@ -233,7 +233,7 @@ func (x *trial) members() (groups []mft.Group) {
 // randomTrees gives each group a random tree, which all its members use.
 func (x *trial) randomTrees(groups []mft.Group) {
 	x.name += " random trees"
-	x.net.Multicast = mft.NewTables(x.f)
+	x.net.Multicast = &mft.Plan{Tables: mft.NewTables(x.f)}
 	for i, g := range groups {
 		root := x.f.Owner(x.f.Peer(g.Receivers[x.rng.IntN(len(g.Receivers))]))
 		up := x.tree(root)
@@ -246,7 +246,7 @@ func (x *trial) randomTrees(groups []mft.Group) {
 			}
 		}
 		slices.Sort(mask)
-		x.net.Multicast.Add(g.MLID, slices.Compact(mask))
+		x.net.Multicast.Tables.Add(g.MLID, slices.Compact(mask))
 		x.trees = append(x.trees, mft.Tree{
 			Group: i, Name: g.Name, MLID: g.MLID, Senders: g.Senders, Receivers: g.Receivers, SL: g.SL, Scheme: "random",
 		})
@@ -258,7 +258,7 @@ func (x *trial) verify(t *testing.T, copying Copying) *verify.Result {
 	t.Helper()
 	s := &state.State{Fabric: x.f, Tables: x.net.Tables, SL2VL: x.net.SL2VL, PathSLs: x.net.PathSLs}
 	if x.trees != nil {
-		s.Multicast = &mft.Plan{Tables: x.net.Multicast, Trees: x.trees}
+		s.Multicast = &mft.Plan{Tables: x.net.Multicast.Tables, Trees: x.trees}
 	}
 	r, err := verify.Check(t.Context(), s, verify.Options{Copying: verify.Copying(min(copying, Wormhole)), Witnesses: 1 << 20, Findings: 1 << 20})
 	if err != nil {
@@ -371,7 +371,7 @@ func (x *trial) round(circle []verify.Hop, each int) (list []Message) {
 		at := x.f.Owner(channel)
 		for k := range x.trees {
 			// A hop without a LID is of a packet that waits for several channels there.
-			if tree := &x.trees[k]; tree.MLID == h.LID || h.LID == 0 && slices.Contains(x.net.Multicast.Mask(at, tree.MLID), channel) {
+			if tree := &x.trees[k]; tree.MLID == h.LID || h.LID == 0 && slices.Contains(x.net.Multicast.Tables.Mask(at, tree.MLID), channel) {
 				for _, src := range tree.Senders {
 					list = append(list, Message{Src: src, DLID: tree.MLID, SL: tree.SL, Bytes: 8})
 				}
@@ -432,7 +432,7 @@ func (x *trial) checkWitness(t *testing.T, copying Copying, dead *DeadlockError)
 		s := x.f.Owner(in)
 		ok := x.f.Node(s).GUID == next.Switch
 		if ok && h.LID >= mft.MinMLID {
-			ok = slices.Contains(x.net.Multicast.Mask(s, h.LID), x.f.Port(s, next.Port))
+			ok = slices.Contains(x.net.Multicast.Tables.Mask(s, h.LID), x.f.Port(s, next.Port))
 		} else if ok {
 			ok = x.net.Tables.Row(s)[h.LID] == next.Port
 		}

@@ -24,9 +24,10 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/ibweave/ibweave/state"
+
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
-	"github.com/ibweave/ibweave/lft/adaptive"
 	"github.com/ibweave/ibweave/mft"
 )
 
@@ -38,19 +39,11 @@ const unlimited int32 = math.MaxInt32 / 2
 
 // Network is what is simulated. It must not change while packets are under way.
 type Network struct {
-	Fabric *fabric.Fabric
-	// Tables forwards unicast packets; nil drops them.
-	Tables *lft.Tables
-	// Adaptive, when not nil, forwards unicast packets in place of Tables: see Choice. A port
-	// of an HBF entry is that of the packet's flow.
-	Adaptive *adaptive.Tables
-	// Multicast forwards multicast packets: to all ports of the mask but the one
-	// that they came by. Nil drops them.
-	Multicast *mft.Tables
-	// SL2VL gives the VL of each hop; nil puts everything on VL 0.
-	SL2VL *lft.SL2VL
-	// PathSLs gives the SL of messages that are sent with PathSL; nil gives 0.
-	PathSLs *lft.PathSLs
+	// State has the tables: Adaptive, when not nil, forwards unicast packets in place of Tables, see Config.Choice; a
+	// port of an HBF entry is that of the packet's flow. Multicast.Tables send packets to all ports of the mask
+	// but the one that they came by. SL2VL gives the VL of each hop, nil VL 0, and PathSLs the SL of messages that are
+	// sent with PathSL, nil 0. Packets that no table forwards are dropped.
+	state.State
 	// Router, when not nil, is asked in place of all tables.
 	Router Router
 }
@@ -339,21 +332,12 @@ func (net *Network) VLs() int {
 // does not hold together, tables of another fabric, links without a rate.
 func New(net Network, cfg Config, driver Driver) (*Sim, error) {
 	f := net.Fabric
-	if net.SL2VL != nil && !fabric.SameTopology(net.SL2VL.Fabric(), f) {
-		return nil, errors.New("SL-to-VL tables of another fabric")
+	if err := net.Check(); err != nil {
+		return nil, err
 	}
 	vls := net.VLs()
 	if err := cfg.check(vls); err != nil {
 		return nil, err
-	}
-	if net.Tables != nil && net.Tables.Switches() != f.NumSwitches() {
-		return nil, fmt.Errorf("forwarding tables of %d switches for a fabric of %d", net.Tables.Switches(), f.NumSwitches())
-	}
-	if net.Multicast != nil && !fabric.SameTopology(net.Multicast.Fabric(), f) {
-		return nil, errors.New("multicast tables of another fabric")
-	}
-	if net.PathSLs != nil && net.PathSLs.Switches() != f.NumSwitches() {
-		return nil, fmt.Errorf("path SLs of %d switches for a fabric of %d", net.PathSLs.Switches(), f.NumSwitches())
 	}
 	if err := checkAdaptive(&net, &cfg); err != nil {
 		return nil, err
@@ -680,7 +664,7 @@ func (s *Sim) maskOf(at fabric.NodeID, mlid fabric.LID) []fabric.PortID {
 	}
 	m := &s.masks[i]
 	if m.start == nil {
-		m.ports = s.net.Multicast.Ports(mlid)
+		m.ports = s.net.Multicast.Tables.Ports(mlid)
 		m.start = make([]int32, len(s.hubs)+1)
 		for _, p := range m.ports {
 			m.start[s.net.Fabric.Owner(p)+1]++

@@ -14,6 +14,7 @@ import (
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/state"
 )
 
 // oldLinks is the hardware of most tests, that of the mesh papers: links of 1X SDR, 2 Gb/s of data,
@@ -36,7 +37,7 @@ func TestZeroLoad(t *testing.T) {
 				}
 				switches := Time(x + y + 1)
 				l := &log{}
-				s := mustNew(t, Network{Fabric: g.Fabric, Tables: g.tables}, oldLinks(), l)
+				s := mustNew(t, Network{State: state.State{Fabric: g.Fabric, Tables: g.tables}}, oldLinks(), l)
 				mustSend(t, s, Message{Src: g.host(0, 0), DLID: g.lid(x, y), Bytes: bytes, Tag: 7})
 				if err := s.Run(t.Context(), Forever); err != nil {
 					t.Fatal(err)
@@ -56,7 +57,7 @@ func TestZeroLoad(t *testing.T) {
 					BufferFlits: 1, OutputFlits: 1, Copying: Wormhole, FullChecks: 1,
 				}
 				l = &log{}
-				s = mustNew(t, Network{Fabric: g.Fabric, Tables: g.tables}, cfg, l)
+				s = mustNew(t, Network{State: state.State{Fabric: g.Fabric, Tables: g.tables}}, cfg, l)
 				mustSend(t, s, Message{Src: g.host(0, 0), DLID: g.lid(x, y), Bytes: bytes})
 				if err := s.Run(t.Context(), Forever); err != nil {
 					t.Fatal(err)
@@ -76,7 +77,7 @@ func TestSwitchLID(t *testing.T) {
 	for _, copying := range []Copying{Independent, Reserving, LockStep, Wormhole} {
 		l := &log{}
 		cfg := cycles(copying, 8)
-		s := mustNew(t, Network{Fabric: g.Fabric, Tables: g.tables}, cfg, l)
+		s := mustNew(t, Network{State: state.State{Fabric: g.Fabric, Tables: g.tables}}, cfg, l)
 		mustSend(t, s, Message{Src: g.host(0, 0), DLID: 5 + 3, Bytes: 8}) // switch 1,1
 		if err := s.Run(t.Context(), Forever); err != nil {
 			t.Fatal(err)
@@ -115,18 +116,18 @@ func TestDrops(t *testing.T) {
 		dlid                        fabric.LID
 		delivered, dropped, strayed int64
 	}{
-		{"no entry", Network{Tables: hole}, 4, 0, 5, 0},
-		{"no cable", Network{Tables: free}, 4, 0, 5, 0},
-		{"wrong host", Network{Tables: astray}, 4, 5, 0, 5},
-		{"VL 15", Network{Tables: g.tables, SL2VL: drop}, 4, 0, 5, 0},
-		{"VL 15 at the host", Network{Tables: g.tables, SL2VL: host}, 4, 0, 5, 0},
-		{"unused LID", Network{Tables: g.tables}, 100, 0, 5, 0},
+		{"no entry", Network{State: state.State{Tables: hole}}, 4, 0, 5, 0},
+		{"no cable", Network{State: state.State{Tables: free}}, 4, 0, 5, 0},
+		{"wrong host", Network{State: state.State{Tables: astray}}, 4, 5, 0, 5},
+		{"VL 15", Network{State: state.State{Tables: g.tables, SL2VL: drop}}, 4, 0, 5, 0},
+		{"VL 15 at the host", Network{State: state.State{Tables: g.tables, SL2VL: host}}, 4, 0, 5, 0},
+		{"unused LID", Network{State: state.State{Tables: g.tables}}, 100, 0, 5, 0},
 		{"no tables", Network{}, 4, 0, 5, 0},
-		{"mask that ends", Network{Multicast: masks}, mft.MinMLID + 1, 0, 5, 0},
-		{"MLID without mask", Network{Multicast: masks}, mft.MinMLID + 2, 0, 5, 0},
-		{"empty mask", Network{Multicast: masks}, mft.MinMLID + 3, 0, 5, 0},
-		{"MLID below all", Network{Multicast: masks}, mft.MinMLID, 0, 5, 0},
-		{"MLID above all", Network{Multicast: masks}, mft.MinMLID + 4, 0, 5, 0},
+		{"mask that ends", Network{State: state.State{Multicast: &mft.Plan{Tables: masks}}}, mft.MinMLID + 1, 0, 5, 0},
+		{"MLID without mask", Network{State: state.State{Multicast: &mft.Plan{Tables: masks}}}, mft.MinMLID + 2, 0, 5, 0},
+		{"empty mask", Network{State: state.State{Multicast: &mft.Plan{Tables: masks}}}, mft.MinMLID + 3, 0, 5, 0},
+		{"MLID below all", Network{State: state.State{Multicast: &mft.Plan{Tables: masks}}}, mft.MinMLID, 0, 5, 0},
+		{"MLID above all", Network{State: state.State{Multicast: &mft.Plan{Tables: masks}}}, mft.MinMLID + 4, 0, 5, 0},
 	} {
 		for copying := Independent; copying <= GreedyWormhole; copying++ {
 			tt.net.Fabric = g.Fabric
@@ -150,7 +151,7 @@ func TestMTU(t *testing.T) {
 	cfg.MTU, cfg.HeaderBytes = 256, 26
 	cfg.PacketBuffers(1, 256)
 	l := &log{}
-	s := mustNew(t, Network{Fabric: g.Fabric, Tables: g.tables}, cfg, l)
+	s := mustNew(t, Network{State: state.State{Fabric: g.Fabric, Tables: g.tables}}, cfg, l)
 	mustSend(t, s, Message{Src: g.host(0, 0), DLID: 2, Bytes: 1000})
 	if err := s.Run(t.Context(), Forever); err != nil {
 		t.Fatal(err)
@@ -175,7 +176,7 @@ func TestStartup(t *testing.T) {
 	cfg := oldLinks()
 	cfg.Startup = 5 * Microsecond
 	l := &log{}
-	s := mustNew(t, Network{Fabric: g.Fabric, Tables: g.tables}, cfg, l)
+	s := mustNew(t, Network{State: state.State{Fabric: g.Fabric, Tables: g.tables}}, cfg, l)
 	for range 3 {
 		mustSend(t, s, Message{Src: g.host(0, 0), DLID: 2, Bytes: 100})
 	}
@@ -228,7 +229,7 @@ func TestRates(t *testing.T) {
 	for _, copying := range []Copying{Independent, Reserving, LockStep} {
 		cfg.Copying = copying
 		l := &log{}
-		s := mustNew(t, Network{Fabric: f, Tables: tables}, cfg, l)
+		s := mustNew(t, Network{State: state.State{Fabric: f, Tables: tables}}, cfg, l)
 		mustSend(t, s, Message{Src: src, DLID: f.LID(dst), Bytes: 1000})
 		if err := s.Run(t.Context(), Forever); err != nil {
 			t.Fatal(err)
@@ -240,7 +241,7 @@ func TestRates(t *testing.T) {
 			t.Errorf("%s: %+v, want %s", copying, l.deliveries, want)
 		}
 	}
-	if _, err := New(Network{Fabric: newGrid(t, 2, 2).Fabric}, cfg, nil); err != nil {
+	if _, err := New(Network{State: state.State{Fabric: newGrid(t, 2, 2).Fabric}}, cfg, nil); err != nil {
 		t.Error(err) // made meshes have rates
 	}
 }
@@ -256,7 +257,7 @@ func TestVLWeights(t *testing.T) {
 		cfg.PacketBuffers(8, 64)
 		cfg.VLWeights = tt.weights
 		l := &log{}
-		s := mustNew(t, Network{Fabric: g.Fabric, Tables: g.tables, SL2VL: lft.NewSL2VL(g.Fabric, lft.IdentityVLs(2))}, cfg, l)
+		s := mustNew(t, Network{State: state.State{Fabric: g.Fabric, Tables: g.tables, SL2VL: lft.NewSL2VL(g.Fabric, lft.IdentityVLs(2))}}, cfg, l)
 		for range 100 {
 			for sl := range fabric.SL(2) {
 				mustSend(t, s, Message{Src: g.host(0, 0), DLID: 2, Bytes: 64, SL: sl})
@@ -281,7 +282,7 @@ func TestPathSL(t *testing.T) {
 	sls := lft.NewPathSLs(2, g.MaxLID())
 	sls.SetRow([]fabric.SL{0, 0, 3, 0, 0}, 0)
 	l := &log{}
-	s := mustNew(t, Network{Fabric: g.Fabric, Tables: g.tables, PathSLs: sls}, oldLinks(), l)
+	s := mustNew(t, Network{State: state.State{Fabric: g.Fabric, Tables: g.tables, PathSLs: sls}}, oldLinks(), l)
 	mustSend(t, s, Message{Src: g.host(0, 0), DLID: 2, Bytes: 64, SL: PathSL})
 	mustSend(t, s, Message{Src: g.host(1, 0), DLID: 1, Bytes: 64, SL: PathSL})
 	mustSend(t, s, Message{Src: g.host(1, 0), DLID: 1, Bytes: 64, SL: 5})
@@ -315,7 +316,7 @@ func TestRouter(t *testing.T) {
 	g := newGrid(t, 2, 2)
 	for copying := Independent; copying <= GreedyWormhole; copying++ {
 		l := &log{}
-		s := mustNew(t, Network{Fabric: g.Fabric, Router: byTag{g, map[int64]map[fabric.NodeID][]fabric.PortNum{
+		s := mustNew(t, Network{State: state.State{Fabric: g.Fabric}, Router: byTag{g, map[int64]map[fabric.NodeID][]fabric.PortNum{
 			1: {0: {1}, 2: {2}, 3: {5}},
 			2: {0: {1, 2, 5}, 2: {5}, 1: {5}},
 		}}}, cycles(copying, 8), l)
@@ -342,7 +343,7 @@ func TestDeterministic(t *testing.T) {
 		l := &log{}
 		cfg := cycles(copying, 8)
 		cfg.FullChecks = 1 << 10
-		s := mustNew(t, Network{Fabric: g.Fabric, Tables: g.tables}, cfg, l)
+		s := mustNew(t, Network{State: state.State{Fabric: g.Fabric, Tables: g.tables}}, cfg, l)
 		rng := rand.New(rand.NewPCG(4, 4))
 		l.wake = func(s *Sim, id int64) {
 			d := fabric.LID(rng.IntN(16) + 1)
@@ -381,7 +382,7 @@ func TestFullLoad(t *testing.T) {
 	cfg := oldLinks()
 	cfg.PacketBuffers(1, 4096)
 	cfg.FullChecks = 1 << 14
-	s := mustNew(t, Network{Fabric: g.Fabric, Tables: g.tables}, cfg, nil)
+	s := mustNew(t, Network{State: state.State{Fabric: g.Fabric, Tables: g.tables}}, cfg, nil)
 	s.driver = fullLoad{g, rand.New(rand.NewPCG(1, 1))}
 	for i := range int64(4) {
 		s.Wake(0, i)
@@ -462,19 +463,19 @@ func TestErrors(t *testing.T) {
 		{Network{}, config(func(c *Config) { c.WireDelay = -1 }), "WireDelay is -1"},
 		{Network{}, config(func(c *Config) { c.Copying = 9 }), "Copying is 9: want 0 to 4"},
 		{Network{}, config(func(c *Config) { c.OutputFlits = 1 }), "OutputFlits with independent copying"},
-		{Network{SL2VL: two}, config(func(c *Config) { c.VLWeights = []uint8{1} }), "1 VLWeights for 2 VLs"},
-		{Network{SL2VL: two}, config(func(c *Config) { c.VLWeights = []uint8{1, 0} }), "weight 0 for VL 1"},
-		{Network{Tables: other.tables}, oldLinks(), "forwarding tables of 6 switches for a fabric of 4"},
-		{Network{Multicast: mft.NewTables(other.Fabric)}, oldLinks(), "multicast tables of another fabric"},
-		{Network{SL2VL: lft.NewSL2VL(other.Fabric, lft.ConstantVL(0))}, oldLinks(), "SL-to-VL tables of another fabric"},
-		{Network{PathSLs: lft.NewPathSLs(3, 9)}, oldLinks(), "path SLs of 3 switches for a fabric of 4"},
+		{Network{State: state.State{SL2VL: two}}, config(func(c *Config) { c.VLWeights = []uint8{1} }), "1 VLWeights for 2 VLs"},
+		{Network{State: state.State{SL2VL: two}}, config(func(c *Config) { c.VLWeights = []uint8{1, 0} }), "weight 0 for VL 1"},
+		{Network{State: state.State{Tables: other.tables}}, oldLinks(), "tables of 6 switches for a fabric of 4"},
+		{Network{State: state.State{Multicast: &mft.Plan{Tables: mft.NewTables(other.Fabric)}}}, oldLinks(), "multicast tables of other nodes than the fabric has"},
+		{Network{State: state.State{SL2VL: lft.NewSL2VL(other.Fabric, lft.ConstantVL(0))}}, oldLinks(), "SL-to-VL tables of other nodes than the fabric has"},
+		{Network{State: state.State{PathSLs: lft.NewPathSLs(3, 9)}}, oldLinks(), "path SLs of 3 switches and LIDs up to 9 for a fabric of 4 and up to 8"},
 	} {
 		tt.net.Fabric = g.Fabric
 		if s, err := New(tt.net, tt.cfg, nil); s != nil || err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%v, want %s", err, tt.want)
 		}
 	}
-	s := mustNew(t, Network{Fabric: g.Fabric, Tables: g.tables}, oldLinks(), nil)
+	s := mustNew(t, Network{State: state.State{Fabric: g.Fabric, Tables: g.tables}}, oldLinks(), nil)
 	good := Message{Src: g.host(0, 0), DLID: 2, Bytes: 1}
 	for _, tt := range []struct {
 		change func(*Message)
@@ -595,7 +596,7 @@ func TestFaults(t *testing.T) {
 				cfg := cycles(copying, 8)
 				cfg.FullChecks, cfg.CreditDelay = full, 3*Nanosecond
 				rng := rand.New(rand.NewPCG(6, 6))
-				s := mustNew(t, Network{Fabric: g.Fabric, Tables: g.tables}, cfg, nil)
+				s := mustNew(t, Network{State: state.State{Fabric: g.Fabric, Tables: g.tables}}, cfg, nil)
 				for i := range 400 {
 					mustSend(t, s, Message{Src: g.host(i/4%4, i%4), DLID: fabric.LID(rng.IntN(16) + 1), Bytes: 8})
 				}

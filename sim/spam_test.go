@@ -13,6 +13,7 @@ import (
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/updown"
 )
 
@@ -67,7 +68,7 @@ func TestSPAMLatency(t *testing.T) {
 		cfg := spamConfig()
 		cfg.FullChecks = 64
 		l := &log{}
-		s := mustNew(t, Network{Fabric: r.net.Fabric(), Router: r}, cfg, l)
+		s := mustNew(t, Network{State: state.State{Fabric: r.net.Fabric()}, Router: r}, cfg, l)
 		mustSend(t, s, m)
 		if err := s.Run(t.Context(), Forever); err != nil {
 			t.Fatal(err)
@@ -190,7 +191,7 @@ func TestBlockedBranch(t *testing.T) {
 	l := &log{}
 	cfg := spamConfig()
 	cfg.Startup, cfg.FullChecks = 0, 1
-	s := mustNew(t, Network{Fabric: f, Router: r}, cfg, l)
+	s := mustNew(t, Network{State: state.State{Fabric: f}, Router: r}, cfg, l)
 	mustSend(t, s, r.worm(t, 200, port(9, 6), port(8, 6)))
 	mustSend(t, s, r.worm(t, 20, port(5, 2), port(8, 6), port(9, 6), port(10, 6), port(11, 7)))
 	if err := s.Run(t.Context(), 1500*Nanosecond); err != nil {
@@ -246,7 +247,7 @@ func TestOCRQ(t *testing.T) {
 	l := &log{}
 	cfg := spamConfig()
 	cfg.Startup, cfg.FullChecks = 0, 1
-	s := mustNew(t, Network{Fabric: f, Router: r}, cfg, l)
+	s := mustNew(t, Network{State: state.State{Fabric: f}, Router: r}, cfg, l)
 	for i, m := range []Message{
 		r.worm(t, 400, port(9, 6), port(8, 6)),
 		r.worm(t, 20, port(10, 6), port(8, 6), port(9, 6)),
@@ -320,7 +321,7 @@ func (x *stress) run(t testing.TB, router Router, copying Copying) *DeadlockErro
 	cfg := x.cfg
 	cfg.Copying = copying
 	l := &log{}
-	s := mustNew(t, Network{Fabric: x.r.net.Fabric(), Router: router}, cfg, l)
+	s := mustNew(t, Network{State: state.State{Fabric: x.r.net.Fabric()}, Router: router}, cfg, l)
 	for _, m := range x.worms {
 		mustSend(t, s, m)
 	}

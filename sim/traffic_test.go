@@ -14,6 +14,7 @@ import (
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/state"
 )
 
 // TestQueueing has two hosts that send to each other over cables that no other host
@@ -29,7 +30,7 @@ func TestQueueing(t *testing.T) {
 		lengths Lengths
 		load    float64
 	}{{Fixed, 0.3}, {Fixed, 0.7}, {Geometric, 0.5}} {
-		m, err := Measure(t.Context(), Network{Fabric: g.Fabric, Tables: g.tables}, cfg, Traffic{
+		m, err := Measure(t.Context(), Network{State: state.State{Fabric: g.Fabric, Tables: g.tables}}, cfg, Traffic{
 			Pattern: Shift{1}, Load: tt.load, Lengths: tt.lengths, Bytes: 100, Seed: 5,
 		}, Stop{WarmUp: 100 * Microsecond, RelativeError: precision, MinMessages: short.Of[int64](60_000, 15_000), MaxTime: Second})
 		if err != nil {
@@ -58,7 +59,7 @@ func TestArrivals(t *testing.T) {
 		shape    int
 		spread   float64 // standard deviation by mean
 	}{{Poisson, 0, 1}, {Periodic, 0, 0}, {NegativeBinomial, 1, math.Sqrt(1 - 1.0/20)}, {NegativeBinomial, 4, math.Sqrt((1 - 4.0/20) / 4)}} {
-		s := mustNew(t, Network{Fabric: g.Fabric, Tables: g.tables}, oldLinks(), nil)
+		s := mustNew(t, Network{State: state.State{Fabric: g.Fabric, Tables: g.tables}}, oldLinks(), nil)
 		o := &open{Traffic: Traffic{Load: 0.5, Bytes: 10, Arrivals: tt.arrivals, Shape: tt.shape}, out: &Measured{}}
 		if err := o.check(s); err != nil {
 			t.Fatal(err)
@@ -93,7 +94,7 @@ func TestMulticastTraffic(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := func(repeat bool) *Measured {
-		m, err := Measure(t.Context(), Network{Fabric: g.Fabric, Tables: g.tables, Multicast: plan.Tables}, oldLinks(), Traffic{
+		m, err := Measure(t.Context(), Network{State: state.State{Fabric: g.Fabric, Tables: g.tables, Multicast: plan}}, oldLinks(), Traffic{
 			Load: 0.1, Bytes: 256, Multicast: 0.5, Trees: plan.Trees, Repeat: repeat, Seed: 3,
 		}, Stop{MaxTime: 2 * Millisecond})
 		if err != nil {
@@ -130,7 +131,7 @@ func TestBookSim(t *testing.T) {
 		Mbps: 8000, RoutingDelay: 3 * Nanosecond, WireDelay: Nanosecond, CreditDelay: Nanosecond,
 		FlitBytes: 1, BufferFlits: 8,
 	}
-	net := Network{Fabric: g.Fabric, Tables: g.tables, SL2VL: lft.NewSL2VL(g.Fabric, lft.IdentityVLs(8))}
+	net := Network{State: state.State{Fabric: g.Fabric, Tables: g.tables, SL2VL: lft.NewSL2VL(g.Fabric, lft.IdentityVLs(8))}}
 	run := func(load float64) *Measured {
 		m, err := Measure(t.Context(), net, cfg, Traffic{
 			Load: load, Bytes: 1, Arrivals: NegativeBinomial, SLs: 8, Seed: 1,
@@ -262,7 +263,7 @@ func TestLatency(t *testing.T) {
 
 func TestTrafficErrors(t *testing.T) {
 	g := newGrid(t, 2, 2)
-	net := Network{Fabric: g.Fabric, Tables: g.tables}
+	net := Network{State: state.State{Fabric: g.Fabric, Tables: g.tables}}
 	good := Traffic{Load: 0.1, Bytes: 100}
 	for _, tt := range []struct {
 		change func(*Traffic, *Stop)
@@ -308,7 +309,7 @@ func TestHowItEnds(t *testing.T) {
 		{"too much, a tenth of that", 2, 0.02, 100 * Microsecond, true, false},
 		{"too much, too short to tell", 2, 0.02, 20 * Microsecond, false, true},
 	} {
-		m, err := Measure(t.Context(), Network{Fabric: g.Fabric, Tables: g.tables}, oldLinks(), Traffic{
+		m, err := Measure(t.Context(), Network{State: state.State{Fabric: g.Fabric, Tables: g.tables}}, oldLinks(), Traffic{
 			Pattern: Shift{1}, Load: tt.load, Bytes: 100, Seed: 5,
 		}, Stop{WarmUp: 10 * Microsecond, RelativeError: tt.error, MaxTime: tt.max})
 		if err != nil {
@@ -323,7 +324,7 @@ func TestHowItEnds(t *testing.T) {
 // TestPlay has a trace, and the same messages in another order.
 func TestPlay(t *testing.T) {
 	g := newGrid(t, 2, 2)
-	net := Network{Fabric: g.Fabric, Tables: g.tables}
+	net := Network{State: state.State{Fabric: g.Fabric, Tables: g.tables}}
 	const trace = "# ns from to bytes sl\n0 1 2 64\n\n12.5 0x2 4 100 3 # a comment\r\n12.5 2 3 100\n0.001 3 1 1"
 	messages, err := ReadTrace("t", []byte(trace), g.Fabric)
 	if err != nil {

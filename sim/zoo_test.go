@@ -130,7 +130,7 @@ func (x *zooCase) run(t *testing.T) (safe, dead bool) {
 		safe = safe && !hasLoops(r)
 	}
 	z := &zooStarts{}
-	s := mustNew(t, Network{Fabric: g.Fabric, Multicast: plan.Tables}, x.cfg, z)
+	s := mustNew(t, Network{State: state.State{Fabric: g.Fabric, Multicast: plan}}, x.cfg, z)
 	want := 0
 	for i, p := range x.packets {
 		tree := slices.IndexFunc(plan.Trees, func(tree mft.Tree) bool { return tree.Group == i })

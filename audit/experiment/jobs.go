@@ -129,7 +129,7 @@ func (r *JobsRun) AddTrees(ctx context.Context, schemes []string, leftOut func(e
 			if err != nil {
 				return err
 			}
-			x.Net.Multicast = plan.Tables
+			x.Net.Multicast = plan
 			list, all = append(list, x), append(all, jobsOf(works, plan))
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/lft/adaptive"
 	"github.com/ibweave/ibweave/sim"
+	"github.com/ibweave/ibweave/state"
 )
 
 // How switches choose a port.
@@ -38,10 +39,7 @@ func New(r *lft.Routing, vls, sls int, router sim.Router) Routing {
 	if sls < 0 && vls > 1 && r.PathSLs == nil {
 		sls = vls
 	}
-	return Routing{
-		VLs: vls, SLs: max(sls, 0), Routes: r,
-		Net: sim.Network{Fabric: r.Fabric, Tables: r.Tables, SL2VL: r.SL2VL, PathSLs: r.PathSLs, Router: router},
-	}
+	return Routing{VLs: vls, SLs: max(sls, 0), Routes: r, Net: sim.Network{State: *state.Of(r), Router: router}}
 }
 
 // Name tells the routing from the others, and is "" where there is no other.

@@ -16,6 +16,7 @@ import (
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/sim"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 	"github.com/ibweave/ibweave/verify/bound"
 )
@@ -286,7 +287,7 @@ func runMix(t *testing.T, f *fabric.Fabric, tables *lft.Tables, seed uint64) *si
 		}
 		all.Jobs = append(all.Jobs, job)
 	}
-	done, err := sim.RunJobs(t.Context(), sim.Network{Fabric: f, Tables: tables}, cfg, all, 0)
+	done, err := sim.RunJobs(t.Context(), sim.Network{State: state.State{Fabric: f, Tables: tables}}, cfg, all, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -407,7 +407,7 @@ func (a *app) readNetwork(ctx context.Context, in *simulation, args []string) (r
 			m := in.State.Multicast
 			trees = m.Trees
 			for i := range routings {
-				routings[i].Net.Multicast = m.Tables
+				routings[i].Net.Multicast = m
 			}
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/ibweave/ibweave/state"
+
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
@@ -81,8 +83,8 @@ type bisection struct {
 const geoffrayMTU = 4096 // bytes of a packet
 
 // closTables is the network with choice sets of one state.
-func closTables(lab *Lab, state adaptive.State) (*sim.Network, error) {
-	return Once(lab, fmt.Sprint("clos ", state), func(ctx context.Context) (*sim.Network, error) {
+func closTables(lab *Lab, choice adaptive.State) (*sim.Network, error) {
+	return Once(lab, fmt.Sprint("clos ", choice), func(ctx context.Context) (*sim.Network, error) {
 		f, err := gen.Tree(gen.TreeSpec{Ports: 2 * closHosts, Pods: []int{closLeaves}, Hosts: closHosts, Spines: closHosts})
 		if err != nil {
 			return nil, err
@@ -96,9 +98,9 @@ func closTables(lab *Lab, state adaptive.State) (*sim.Network, error) {
 			return nil, err
 		}
 		f = r.Routing.Fabric
-		net := &sim.Network{Fabric: f, Tables: r.Routing.Tables}
-		if state != adaptive.Static {
-			net.Adaptive, err = upwards(f, r.Routing.Tables, state)
+		net := &sim.Network{State: state.State{Fabric: f, Tables: r.Routing.Tables}}
+		if choice != adaptive.Static {
+			net.Adaptive, err = upwards(f, r.Routing.Tables, choice)
 		}
 		return net, err
 	})

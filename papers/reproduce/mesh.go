@@ -12,6 +12,7 @@ import (
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sim"
+	"github.com/ibweave/ibweave/state"
 )
 
 // The mesh of Zhou, Liu and Chung (X18), and 40 % of it (X19).
@@ -135,9 +136,7 @@ func (x *exchange) tables(lab *Lab) (*meshTables, error) {
 				r.Routing.SL2VL.SetOut(p, lft.ConstantVL(r.Routing.SL2VL.At(0, p)[0]^1))
 			}
 		}
-		t.net = sim.Network{
-			Fabric: r.Routing.Fabric, Tables: r.Routing.Tables, SL2VL: r.Routing.SL2VL, Multicast: r.Plan.Tables,
-		}
+		t.net = sim.Network{State: state.State{Fabric: r.Routing.Fabric, Tables: r.Routing.Tables, SL2VL: r.Routing.SL2VL, Multicast: r.Plan}}
 		for _, tree := range r.Plan.Trees {
 			for _, s := range tree.Senders {
 				t.mlid[s] = tree.MLID

@@ -13,6 +13,7 @@ import (
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/report/chart"
 	"github.com/ibweave/ibweave/sim"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/updown"
 )
 
@@ -170,7 +171,7 @@ func (r *spamRouters) alone(ctx context.Context, src int, to []int) (sim.Time, e
 // network with a startup for each.
 func (r *spamRouters) sendAll(ctx context.Context, cfg sim.Config, src int, worms []*updown.Worm) (sim.Time, error) {
 	cfg.Startup = spamStartup
-	s, err := sim.New(sim.Network{Fabric: r.net.Fabric(), Router: r}, cfg, nil)
+	s, err := sim.New(sim.Network{State: state.State{Fabric: r.net.Fabric()}, Router: r}, cfg, nil)
 	if err != nil {
 		return 0, err
 	}
@@ -226,7 +227,7 @@ func (r *spamRouters) bySoftware(ctx context.Context, src int, to []int) (sim.Ti
 		return 0, err
 	}
 	x := &doubling{r: &spamRouters{net: r.net}, hosts: append(r.hosts([]int{src}), all.Destinations(r.net.Fabric())...)}
-	s, err := sim.New(sim.Network{Fabric: r.net.Fabric(), Router: x.r}, cfg, x)
+	s, err := sim.New(sim.Network{State: state.State{Fabric: r.net.Fabric()}, Router: x.r}, cfg, x)
 	if err != nil {
 		return 0, err
 	}
@@ -500,7 +501,7 @@ func (x *mixture) run(ctx context.Context, share float64, least, most int) (stea
 	if x.buffer > 0 {
 		cfg.BufferFlits = x.buffer
 	}
-	s, err := sim.New(sim.Network{Fabric: x.r.net.Fabric(), Router: x.r}, cfg, x)
+	s, err := sim.New(sim.Network{State: state.State{Fabric: x.r.net.Fabric()}, Router: x.r}, cfg, x)
 	if err != nil {
 		return false, err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/papers/drawing"
 	"github.com/ibweave/ibweave/sim"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/updown"
 )
 
@@ -112,7 +113,7 @@ func spamExample(ctx context.Context, _ *Lab, f *Figure) error {
 	// A long worm from 9 has the channel from 6 to 8.
 	r := &spamRouters{net: net}
 	cfg := spamHardware()
-	s, err := sim.New(sim.Network{Fabric: fab, Router: r}, cfg, nil)
+	s, err := sim.New(sim.Network{State: state.State{Fabric: fab}, Router: r}, cfg, nil)
 	if err != nil {
 		return err
 	}
@@ -212,7 +213,7 @@ func spamTheorem1(ctx context.Context, lab *Lab, f *Figure) error {
 					messages = append(messages, sim.Message{Src: src, DLID: mft.MinMLID, Bytes: 2 * len(hosts), Tag: int64(len(r.worms) - 1)})
 				}
 			}
-			locked, err := lock(ctx, sim.Network{Fabric: r.net.Fabric(), Router: r}, cfg, messages)
+			locked, err := lock(ctx, sim.Network{State: state.State{Fabric: r.net.Fabric()}, Router: r}, cfg, messages)
 			if err != nil {
 				return err
 			}

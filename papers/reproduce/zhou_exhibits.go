@@ -167,7 +167,7 @@ func zhouDeadlock(ctx context.Context, _ *Lab, f *Figure) error {
 		f.add(routing.figure+", "+routing.name+": verify finds a credit loop", routing.loops, yes(v.CreditLoops.Count > 0))
 		cfg := meshHardware()
 		cfg.PacketBuffers(1, 64)
-		dead, err := lock(ctx, sim.Network{Fabric: fab, Tables: routing.tables}, cfg, packets)
+		dead, err := lock(ctx, sim.Network{State: state.State{Fabric: fab, Tables: routing.tables}}, cfg, packets)
 		if err != nil {
 			return err
 		}
@@ -233,7 +233,7 @@ func copies(ctx context.Context, f *fabric.Fabric, masks []fabric.PortID, src fa
 	got := arrivals{f, map[fabric.NodeID]int{}}
 	cfg := meshHardware()
 	cfg.PacketBuffers(1, 64)
-	s, err := sim.New(sim.Network{Fabric: f, Multicast: t}, cfg, got)
+	s, err := sim.New(sim.Network{State: state.State{Fabric: f, Multicast: &mft.Plan{Tables: t}}}, cfg, got)
 	if err != nil {
 		return nil, err
 	}
@@ -633,7 +633,7 @@ func zhouCopying(ctx context.Context, _ *Lab, f *Figure) error {
 			if c.copying == sim.Wormhole {
 				cfg.BufferFlits = 1
 			}
-			dead, err := lock(ctx, sim.Network{Fabric: fab, Multicast: r.Plan.Tables}, cfg, messages)
+			dead, err := lock(ctx, sim.Network{State: state.State{Fabric: fab, Multicast: r.Plan}}, cfg, messages)
 			if err != nil {
 				return err
 			}

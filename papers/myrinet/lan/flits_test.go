@@ -144,7 +144,7 @@ func TestFigure3Tables(t *testing.T) {
 			t.Errorf("tree %v: verify has %d credit loops with multicast, %d without", tree, r.Multicast.CreditLoops, r.CreditLoops.Count)
 		}
 		for offset := sim.Time(-6); offset <= 6; offset++ {
-			net := sim.Network{Fabric: g.f, Tables: tables, Multicast: plan}
+			net := sim.Network{State: state.State{Fabric: g.f, Tables: tables, Multicast: &mft.Plan{Tables: plan}}}
 			cfg := sim.Config{Mbps: 8000, RoutingDelay: sim.Nanosecond, FlitBytes: 1, BufferFlits: 1, Copying: sim.Wormhole, FullChecks: 1}
 			d := &starts{sends: []sim.Message{{Src: g.a, DLID: mft.MinMLID, Bytes: 20}, {Src: g.x, DLID: g.f.LID(g.b), Bytes: 20}}}
 			s, err := sim.New(net, cfg, d)
