@@ -190,7 +190,7 @@ func TestSingleChanges(t *testing.T) {
 			Entries: 9 * 18, Changed: 1, Blocks: 1, OfBlocks: 9,
 			Switches: []SwitchChange{{
 				SwitchRef: verify.SwitchRef{Switch: f.Node(0).GUID, Name: fabric.Name{Text: "switch 0,0"}}, Changed: 1, Blocks: 1,
-				Entries: Entries{{LID: l, OldLID: l, Old: 1, New: 2}},
+				Entries: []Entry{{LID: l, Old: 1, New: 2}},
 			}},
 		}
 		if d := cmp.Diff(&change, r.LFTs); d != "" {

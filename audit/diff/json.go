@@ -29,21 +29,19 @@ func JSON(w io.Writer, r *Result) error {
 	head, tail, found := bytes.Cut(doc.Bytes(), []byte("\n    \"switches\": []"))
 	b.Write(head)
 	if found {
-		fmt.Fprint(b, "\n    \"switches\": [")
-		var line []byte
+		b.WriteString("\n    \"switches\": [")
+		end := ""
 		for i := range r.LFTs.Switches {
-			var err error
-			if line, err = r.LFTs.Switches[i].append(line[:0]); err != nil {
+			line, err := jsonLine(r.LFTs.Switches[i])
+			if err != nil {
 				return err
 			}
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			fmt.Fprint(b, "\n      ")
+			b.WriteString(end + "\n      ")
 			b.Write(line)
+			end = ","
 		}
-		if len(r.LFTs.Switches) > 0 {
-			fmt.Fprint(b, "\n    ")
+		if end != "" {
+			b.WriteString("\n    ")
 		}
 		b.WriteByte(']')
 		b.Write(tail)
@@ -51,42 +49,25 @@ func JSON(w io.Writer, r *Result) error {
 	return b.Flush()
 }
 
-// append appends the switch as JSON on one line.
-func (s *SwitchChange) append(b []byte) ([]byte, error) {
-	name, err := json.Marshal(s.Name)
+// jsonLine is a switch as JSON on one line, with blanks everywhere but in the labels.
+func jsonLine(s SwitchChange) ([]byte, error) {
+	labels, err := json.Marshal(s.Labels)
 	if err != nil {
 		return nil, err
 	}
-	b = fmt.Appendf(b, `{"switch": "%s", "name": %s, "changed": %d, "blocks": %d, "entries": `, s.Switch, name, s.Changed, s.Blocks)
-	b = s.Entries.append(b)
-	if len(s.Labels) > 0 {
-		labels, err := json.Marshal(s.Labels)
-		if err != nil {
-			return nil, err
-		}
-		b = append(append(b, `, "labels": `...), labels...)
+	has := len(s.Labels) > 0
+	s.Labels = nil
+	line, err := json.Marshal(&s)
+	if err != nil {
+		return nil, err
 	}
-	return append(b, '}'), nil
-}
-
-// MarshalJSON is a list of {"lid", "old", "new"}, and "old_lid" where that is
-// another one.
-func (e Entries) MarshalJSON() ([]byte, error) {
-	return e.append(make([]byte, 0, 2+40*len(e))), nil
-}
-
-func (e Entries) append(b []byte) []byte {
-	b = append(b, '[')
-	for i := range e {
-		x := &e[i]
-		if i > 0 {
-			b = append(b, ", "...)
-		}
-		b = fmt.Appendf(b, `{"lid": %d`, x.LID)
-		if x.OldLID != x.LID {
-			b = fmt.Appendf(b, `, "old_lid": %d`, x.OldLID)
-		}
-		b = fmt.Appendf(b, `, "old": %d, "new": %d}`, x.Old, x.New)
+	var lines bytes.Buffer
+	if err := json.Indent(&lines, line, "", ""); err != nil {
+		return nil, err
 	}
-	return append(b, ']')
+	line = bytes.ReplaceAll(bytes.ReplaceAll(lines.Bytes(), []byte(",\n"), []byte(", ")), []byte("\n"), nil)
+	if has {
+		line = fmt.Appendf(line[:len(line)-1], `, "labels": %s}`, labels)
+	}
+	return line, nil
 }

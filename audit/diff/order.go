@@ -103,35 +103,48 @@ const (
 	OrderBlocks   = "blocks"
 )
 
-// passes orders the writes of a block: in one pass where that is possible, else those of each LID
-// that needs an order in a pass of its own, after one of all other LIDs.
+// passes orders the writes of a block: in one pass where that is possible, else
+// in several, each of the LIDs of the block that the passes before it had to
+// leave. The LIDs are taken in ascending order.
 func (b *blockOrder) passes(f *fabric.Fabric) []Pass {
 	n := len(b.writes)
 	if stage, ok := stagesOf(n, b.constraints); ok {
 		return []Pass{{Stages: listStages(f, b.writes, ^uint64(0), stage)}}
 	}
-	free := uint64(0)
-	for _, set := range b.writes {
-		free |= set
-	}
 	var passes []Pass
-	for list := b.constraints; len(list) > 0; {
-		l, k := list[0].lid, 0
-		for k < len(list) && list[k].lid == l {
+	var constraints [][]before // by pass
+	changed := uint64(0)
+	for _, set := range b.writes {
+		changed |= set
+	}
+	for rest := b.constraints; changed != 0; changed &= changed - 1 {
+		l := fabric.LID(b.number*lft.BlockSize + bits.TrailingZeros64(changed))
+		k := 0
+		for k < len(rest) && rest[k].lid == l {
 			k++
 		}
-		stage, _ := stagesOf(n, list[:k])
-		passes = append(passes, Pass{LIDs: []fabric.LID{l}, Stages: listStages(f, b.writes, 1<<(l%lft.BlockSize), stage)})
-		list, free = list[k:], free&^(1<<(l%lft.BlockSize))
+		at := slices.IndexFunc(constraints, func(others []before) bool {
+			_, ok := stagesOf(n, slices.Concat(others, rest[:k]))
+			return ok
+		})
+		if at < 0 {
+			at = len(passes)
+			passes, constraints = append(passes, Pass{}), append(constraints, nil)
+		}
+		passes[at].LIDs = append(passes[at].LIDs, l)
+		constraints[at] = append(constraints[at], rest[:k]...)
+		rest = rest[k:]
 	}
-	if free == 0 {
-		return passes
+	for i := range passes {
+		p := &passes[i]
+		lids := uint64(0)
+		for _, l := range p.LIDs {
+			lids |= 1 << (l % lft.BlockSize)
+		}
+		stage, _ := stagesOf(n, constraints[i])
+		p.Stages = listStages(f, b.writes, lids, stage)
 	}
-	first := Pass{Stages: listStages(f, b.writes, free, make([]int32, n))}
-	for ; free != 0; free &= free - 1 {
-		first.LIDs = append(first.LIDs, fabric.LID(b.number*lft.BlockSize+bits.TrailingZeros64(free)))
-	}
-	return slices.Insert(passes, 0, first)
+	return passes
 }
 
 // listStages lists by stage the switches that write one of some LIDs of a block.

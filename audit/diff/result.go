@@ -179,20 +179,17 @@ type SwitchChange struct {
 	verify.SwitchRef
 	Changed int     `json:"changed"` // entries that lead elsewhere
 	Blocks  int     `json:"blocks"`
-	Entries Entries `json:"entries"` // those that changed, by new LID
+	Entries []Entry `json:"entries"` // those that changed, by new LID
 	// Labels are those of its ports in the new state, see fabric.Fabric.PortLabels.
 	Labels fabric.PortLabels `json:"labels,omitempty"`
 }
 
-// Entries is entries that changed.
-type Entries []Entry
-
 // Entry is one entry of a forwarding table that changed.
 type Entry struct {
-	LID    fabric.LID     // of the destination in the new state
-	OldLID fabric.LID     // in the old one
-	Old    fabric.PortNum // NoPath for none
-	New    fabric.PortNum
+	LID    fabric.LID     `json:"lid"`               // of the destination in the new state
+	OldLID fabric.LID     `json:"old_lid,omitempty"` // in the old one, 0 for the same
+	Old    fabric.PortNum `json:"old"`               // NoPath for none
+	New    fabric.PortNum `json:"new"`
 }
 
 // SL2VLChanges is SL-to-VL maps that changed, of ports that both states have.

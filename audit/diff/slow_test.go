@@ -357,7 +357,11 @@ func checkMirror(t *rapid.T, x, y *Result) {
 			}
 			mirrored := map[Entry]bool{}
 			for _, e := range o.Entries {
-				mirrored[Entry{LID: e.OldLID, OldLID: e.LID, Old: e.New, New: e.Old}] = true
+				mirror := Entry{LID: e.LID, Old: e.New, New: e.Old}
+				if e.OldLID != 0 {
+					mirror.LID, mirror.OldLID = e.OldLID, e.LID
+				}
+				mirrored[mirror] = true
 			}
 			for _, e := range s.Entries {
 				if !mirrored[e] {

@@ -93,7 +93,7 @@ func (c *comparison) compareEntries(ctx context.Context) error {
 	err := par.ForEach(ctx, 0, len(results), func(s int) error {
 		n := c.New.Node(fabric.NodeID(s))
 		r := &results[s]
-		r.SwitchRef, r.Entries = verify.SwitchOf(c.New, fabric.NodeID(s)), Entries{}
+		r.SwitchRef, r.Entries = verify.SwitchOf(c.New, fabric.NodeID(s)), []Entry{}
 		row := y.Row(fabric.NodeID(s))
 		was := c.Back[s]
 		if was == fabric.NoNode || c.Old.Node(was).GUID != n.GUID {
@@ -110,7 +110,11 @@ func (c *comparison) compareEntries(ctx context.Context) error {
 		}
 		for _, t := range c.targets {
 			if a, b := entry(before, t.old), entry(row, t.new); a != b {
-				r.Entries = append(r.Entries, Entry{LID: t.new, OldLID: t.old, Old: a, New: b})
+				e := Entry{LID: t.new, Old: a, New: b}
+				if t.old != t.new {
+					e.OldLID = t.old
+				}
+				r.Entries = append(r.Entries, e)
 			}
 		}
 		if r.Changed = len(r.Entries); r.Changed > 0 {

@@ -209,7 +209,7 @@ func (t *printer) printTables(r *Result) {
 			}
 			for _, e := range x.Entries {
 				was := ""
-				if e.OldLID != e.LID {
+				if e.OldLID != 0 {
 					was = fmt.Sprintf(" (was %d)", e.OldLID)
 				}
 				s += fmt.Sprintf("\n        LID %d%s: port %s -> %s", e.LID, was, entryText(e.Old, x.Labels), entryText(e.New, x.Labels))

@@ -132,7 +132,8 @@ func (w *mixWorker) hop(out int32) MixedHop {
 	return h
 }
 
-// shortestLoop is a shortest loop of a mixture for a LID for which neither layer loops by itself.
+// shortestLoop is a shortest loop of a mixture for a LID for which neither layer loops by itself. Its last
+// hop of the old tables in a row comes first.
 func (w *mixWorker) shortestLoop(l fabric.LID) []MixedHop {
 	w.setLID(l)
 	var best []int32
@@ -148,6 +149,9 @@ func (w *mixWorker) shortestLoop(l fabric.LID) []MixedHop {
 			k = 1
 		}
 		hops[i] = w.hop(w.next[k][s])
+	}
+	for hops[0].Table != "old" || hops[1].Table == "old" {
+		hops = append(hops[1:], hops[0])
 	}
 	return hops
 }
