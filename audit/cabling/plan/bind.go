@@ -116,8 +116,8 @@ func (b *binder) leave(c *Cable, err error) error {
 // placeKey is an end without its place.
 func placeKey(e End) string { return fold(e.Device) + "\x00" + fold(e.Port) }
 
-// findPlaceholders finds ends that stand in several places, such as "Server 1" in every
-// rack: no name of a node, but a place for one.
+// findPlaceholders finds ends that stand in several places, as "Server 1 IB Port 1" in every rack of
+// ndth2s.csv of UFM's plugin for NDTs: no name of a node, but a place for one.
 func (b *binder) findPlaceholders(p *Plan) {
 	at := map[string]string{}
 	b.placeholder = map[string]bool{}
@@ -457,8 +457,8 @@ func (b *binder) guessTypes() {
 }
 
 // substitute finds the adapter that is in the place of one that the fabric lacks: another
-// one of the same host, or any for a placeholder. It must be cabled to the port that the
-// plan says, and the plan must not name it.
+// one of the same host, as UFM's expected_report.json has one miswired, or any for a placeholder. It must
+// be cabled to the port that the plan says, and the plan must not name it.
 func (b *binder) substitute(x *bound) {
 	for i, s := range x.ends {
 		p := b.port(x.ends[1-i])
