@@ -3,9 +3,12 @@ package verify
 import (
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/lft/adaptive"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/state"
 )
@@ -35,14 +38,13 @@ func (e *DependencyError) Error() string {
 		lid, e.in, number(e.In), e.out, number(e.Out))
 }
 
-// Check proves the certificate against tables, with the SL-to-VL tables, path SLs
-// and multicast tables of opt, which is not used otherwise: that it is of this
-// fabric, and that its number increases along every dependency which the traffic
-// it covers makes. It trusts nothing and finds the dependencies by itself in the
-// plainest way. It takes O(switches x LIDs) time, with SL-to-VL tables for each SL
-// that is in use, and for each MLID O((senders + ports in masks x VLs) x ports of a
-// switch). It returns a *DependencyError for a dependency along which the number
-// does not increase.
+// Check proves the certificate against the static tables of a state, with its SL-to-VL tables,
+// path SLs and multicast tables: that it is of this fabric, and that its number increases
+// along every dependency which the traffic it covers makes. It trusts nothing and finds the
+// dependencies by itself in the plainest way. It takes O(switches x LIDs) time, with
+// SL-to-VL tables for each SL that is in use, and for each MLID O((senders + ports in masks x
+// VLs) x ports of a switch). It returns a *DependencyError for a dependency along which the
+// number does not increase.
 //
 // A certificate that covers no multicast packets says nothing about multicast
 // tables, and one that does needs them; none says anything about switches that do
@@ -52,105 +54,122 @@ func (e *DependencyError) Error() string {
 // certificate holds for multicast packets that loop. A certificate can hold for
 // tables that are wrong in other ways, which Check the function tells.
 func (c *Certificate) Check(s *state.State, copying Copying) error {
-	f, t, sl2vl, pathSLs := s.Fabric, s.Tables, s.SL2VL, s.PathSLs
-	if t.Switches() != f.NumSwitches() {
-		return fmt.Errorf("tables of %d switches for a fabric of %d", t.Switches(), f.NumSwitches())
-	}
-	if _, err := checkLanes(f, sl2vl, pathSLs); err != nil {
-		return err
+	if s.Tables.Switches() != s.Fabric.NumSwitches() {
+		return fmt.Errorf("tables of %d switches for a fabric of %d", s.Tables.Switches(), s.Fabric.NumSwitches())
 	}
 	switch {
-	case c.VLs < 1 || c.VLs > lft.MaxDataVLs:
-		return fmt.Errorf("the certificate is of %d VLs: want 1 to %d", c.VLs, lft.MaxDataVLs)
-	case sl2vl == nil && c.VLs != 1:
-		return fmt.Errorf("the certificate is of %d VLs, and without SL-to-VL tables all traffic is on one", c.VLs)
 	case c.Multicast && s.Multicast == nil:
 		return errors.New("the certificate covers multicast packets, and there are no multicast tables")
 	case !c.Multicast && s.Multicast != nil:
 		return errors.New("the certificate does not cover multicast packets, and there are multicast tables")
 	}
 	if s.Multicast != nil {
-		if err := checkPlan(s.Multicast, f); err != nil {
+		if err := checkPlan(s.Multicast, s.Fabric); err != nil {
 			return err
 		}
 		if copying != Independent {
 			return fmt.Errorf("a certificate says nothing about switches with %s copying", copying)
 		}
 	}
-	k := &recheck{
-		f: f, t: t,
-		vls:     c.VLs,
-		number:  make([]int32, f.NumPorts()*c.VLs),
-		first:   make([]fabric.LID, f.NumPorts()),
-		sources: make([]int, f.NumSwitches()),
-		port:    make([]fabric.PortID, f.NumSwitches()),
-		peer:    make([]fabric.PortID, f.NumSwitches()),
-		state:   make([]uint8, f.NumSwitches()),
+	unicast := *s
+	if s.SL2VL == nil {
+		unicast.PathSLs = nil // SLs make no difference
 	}
-	if err := k.numbers(c); err != nil {
+	k := &recheck{f: s.Fabric, read: &unicast}
+	if err := k.check(c); err != nil || s.Multicast == nil {
 		return err
 	}
-	for _, n := range f.CASwitches() {
-		if n != fabric.NoNode {
-			k.sources[n]++
-		}
-	}
-	follow := k.destinations
-	if sl2vl != nil {
-		follow = (&recheckChoices{recheck: k, read: s}).destinations
-	}
-	if err := follow(c.Management); err != nil {
+	return newRecheckMulticast(k, s.Multicast, s.SL2VL).trees()
+}
+
+// CheckAdaptive is Check for adaptive tables: the number must increase along every dependency
+// that packets make which can still arrive, whatever ports the switches choose. With
+// several PLFTs and no selector packets may take any at each switch. Multicast packets are an
+// error. It takes O(switches x ports) time for each LID, with SL-to-VL tables, selectors
+// and path SLs for each SL.
+func (c *Certificate) CheckAdaptive(s *state.State) error {
+	if err := s.Adaptive.Check(s.Fabric); err != nil {
 		return err
 	}
-	if s.Multicast != nil {
-		return newRecheckMulticast(k, s.Multicast, sl2vl).trees()
+	if c.Multicast || s.Multicast != nil {
+		return errors.New("there are multicast packets, and no certificate covers them together with adaptive tables")
 	}
-	return nil
+	return (&recheck{f: s.Fabric, tables: s.Adaptive, read: s}).check(c)
 }
 
-// destinations checks the dependencies of packets for all LIDs on one VL.
-func (k *recheck) destinations(management bool) error {
-	f := k.f
-	for lid := fabric.LID(1); lid <= f.MaxLID(); lid++ {
-		owner := f.LIDPort(lid)
-		if owner == fabric.NoPort || f.IsSwitch(f.Owner(owner)) && (!management || f.Num(owner) != fabric.ManagementPort) {
-			continue
-		}
-		if err := k.destination(lid, owner, management); err != nil {
-			return err
-		}
-	}
-	return k.fromCAs()
-}
-
-// recheck enumerates dependencies.
+// recheck enumerates the dependencies of packets for one LID with one SL. A static table
+// leaves a switch one port to choose.
 type recheck struct {
-	f       *fabric.Fabric
-	t       *lft.Tables
-	vls     int
-	number  []int32      // by PortID of the channel's port and VL; -1 for none
-	first   []fabric.LID // by PortID: one for which CAs on the switch take the port first
-	sources []int        // by switch: CA and router ports cabled to it
+	f          *fabric.Fabric
+	tables     *adaptive.Tables // nil for the static ones of read
+	read       *state.State
+	management bool
+	vls        int
+	number     []int32     // by PortID of the channel's port and VL; -1 for none
+	slOf       []fabric.SL // by PortID of an end port: of its path to the LID; nil for any
 
-	// By switch, for one LID: the port that packets leave by and what is at
-	// the other end of its cable, NoPort where there is none, or the switch's
-	// own port 0 for both; and what is known of their fate.
-	port, peer []fabric.PortID
-	state      []uint8
-	path       []fabric.NodeID
+	sl     fabric.SL
+	stops  []stop
+	stopAt []int32 // by PortID of a switch, that packets come in by
+	starts []int32 // the stops with senders
+	lid    fabric.LID
+	owner  fabric.PortID
+	queue  []int32 // the stops that packets come to
 }
 
-// What is known of a switch.
-const (
-	stateUnknown  = iota
-	stateFailing  // packets do not arrive; also while they are followed
-	stateArriving // packets arrive from here
-	stateUsed     // and there are packets, whose dependencies have been checked
-)
+// stop is a switch for packets that come in by some ports, and meet the same tables.
+type stop struct {
+	s       fabric.NodeID
+	in      fabric.PortNum // one of the ports
+	plft    int            // -1 for any
+	senders []sender
+	top     int32 // the greatest number of the channels of CAs; math.MaxInt32 where one has none
 
-// numbers takes over the certificate's numbers.
-func (k *recheck) numbers(c *Certificate) error {
+	// For one LID: the ways on from here, whether packets can arrive, and the least number of
+	// the channels that they wait for.
+	reached, live bool
+	ways          []way
+	low           int32
+}
+
+// sender is an end port whose packets come to a stop.
+type sender struct {
+	port   fabric.PortID
+	ca     bool      // or router, not port 0 of a switch
+	vl     fabric.VL // that it sends on
+	number int32     // of its channel
+}
+
+// way is a port by which packets leave a stop.
+type way struct {
+	out    fabric.PortID
+	vl     fabric.VL
+	number int32 // of the channel
+	next   int32 // stop, or -1 for the owner
+}
+
+// check checks the dependencies of unicast packets.
+func (k *recheck) check(c *Certificate) error {
+	if _, err := checkLanes(k.f, k.read.SL2VL, k.read.PathSLs); err != nil {
+		return err
+	}
+	switch {
+	case c.VLs < 1 || c.VLs > lft.MaxDataVLs:
+		return fmt.Errorf("the certificate is of %d VLs: want 1 to %d", c.VLs, lft.MaxDataVLs)
+	case k.read.SL2VL == nil && c.VLs != 1:
+		return fmt.Errorf("the certificate is of %d VLs, and without SL-to-VL tables all traffic is on one", c.VLs)
+	}
+	k.vls, k.management = c.VLs, c.Management
+	if err := k.takeNumbers(c); err != nil {
+		return err
+	}
+	return k.destinations()
+}
+
+// takeNumbers takes over the certificate's numbers.
+func (k *recheck) takeNumbers(c *Certificate) error {
 	f := k.f
+	k.number = make([]int32, f.NumPorts()*k.vls)
 	if FabricHash(f) != c.Fabric {
 		return errors.New("the certificate is of a fabric with other nodes or cables")
 	}
@@ -179,91 +198,43 @@ func (k *recheck) numbers(c *Certificate) error {
 	return nil
 }
 
-// entries looks up what each switch does with packets for a LID.
-func (k *recheck) entries(lid fabric.LID) {
-	f := k.f
-	for s := range k.state {
-		s := fabric.NodeID(s)
-		k.state[s], k.port[s], k.peer[s] = stateUnknown, fabric.NoPort, fabric.NoPort
-		row := k.t.Row(s)
-		if int(lid) >= len(row) || row[lid] > f.Node(s).NumPorts {
-			continue
-		}
-		k.port[s] = f.Port(s, row[lid])
-		k.peer[s] = f.Peer(k.port[s])
-		if row[lid] == fabric.ManagementPort {
-			k.peer[s] = k.port[s]
-		}
+// destinations checks the dependencies of packets for all LIDs. Of SLs whose packets meet the same
+// tables everywhere, and may be those of any path, it looks at the lowest.
+func (k *recheck) destinations() error {
+	inUse, err := SLsInUse(k.f, k.read.PathSLs)
+	if err != nil {
+		return err
 	}
-}
-
-// arrives says whether packets for a LID of owner arrive from switch s.
-func (k *recheck) arrives(s fabric.NodeID, owner fabric.PortID) bool {
-	k.path = k.path[:0]
-	result := uint8(stateFailing)
-	for {
-		if k.state[s] != stateUnknown {
-			result = k.state[s]
-			break
-		}
-		k.state[s] = stateFailing
-		k.path = append(k.path, s)
-		peer := k.peer[s]
-		if peer == owner {
-			result = stateArriving
-			break
-		}
-		if peer == fabric.NoPort || !k.f.IsSwitch(k.f.Owner(peer)) || k.f.Num(peer) == fabric.ManagementPort {
-			break
-		}
-		s = k.f.Owner(peer)
-	}
-	for _, u := range k.path {
-		k.state[u] = min(result, stateArriving)
-	}
-	return result != stateFailing
-}
-
-// destination checks the dependencies of packets for one LID, except those
-// on channels that leave CAs.
-func (k *recheck) destination(lid fabric.LID, owner fabric.PortID, management bool) error {
-	f := k.f
-	k.entries(lid)
-	for s := range f.NumSwitches() {
-		s := fabric.NodeID(s)
-		sources := k.sources[s]
-		if peer := f.Peer(owner); peer != fabric.NoPort && f.Owner(peer) == s {
-			sources-- // the owner, which does not send to itself
-		}
-		if sources == 0 && (!management || s == f.Owner(owner)) || !k.arrives(s, owner) {
-			continue
-		}
-		if sources > 0 {
-			k.first[k.port[s]] = lid
-		}
-		if err := k.checkPath(s, lid, owner); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// fromCAs checks the dependencies of channels that leave CAs: on each port by
-// which packets of the switch's CAs go on, except the one that leads back to
-// the CA, where only the others' packets go.
-func (k *recheck) fromCAs() error {
-	f := k.f
-	for i, port := range f.CAPorts() {
-		s := f.CASwitches()[i]
-		if s == fabric.NoNode {
-			continue
-		}
-		for p := fabric.PortNum(1); p <= f.Node(s).NumPorts; p++ {
-			out := f.Port(s, p)
-			if k.first[out] == 0 || f.Peer(out) == port {
-				continue
+	rows := map[fabric.PortID][]fabric.SL{} // of path SLs, by end port
+	if sls := k.read.PathSLs; sls != nil {
+		k.slOf = make([]fabric.SL, k.f.NumPorts())
+		k.f.EndPorts(func(port fabric.PortID) {
+			if row := sls.PortRow(port); row != nil {
+				rows[port] = row
+			} else if in := k.f.Attachment(port); in != fabric.NoPort {
+				rows[port] = sls.Given(k.f.Owner(in))
 			}
-			if err := k.increases(port, 0, out, 0, k.first[out]); err != nil {
+		})
+	}
+	var walks []*recheck // one for each SL
+	for k.sl = range fabric.SL(lft.NumSLs) {
+		if inUse>>k.sl&1 != 0 && !k.hasLower() {
+			w := *k
+			w.findStops()
+			walks = append(walks, &w)
+		}
+	}
+	for lid := fabric.LID(1); lid <= k.f.MaxLID(); lid++ {
+		owner := k.f.LIDPort(lid)
+		if k.f.Attachment(owner) == fabric.NoPort || k.f.IsSwitch(k.f.Owner(owner)) && !k.management {
+			continue
+		}
+		for port, row := range rows {
+			k.slOf[port] = row[lid]
+		}
+		for _, w := range walks {
+			w.lid, w.owner = lid, owner
+			if err := w.destination(); err != nil {
 				return err
 			}
 		}
@@ -271,21 +242,203 @@ func (k *recheck) fromCAs() error {
 	return nil
 }
 
-// checkPath checks the dependencies between the channels of switches on the path
-// from s, as far as no packet went before.
-func (k *recheck) checkPath(s fabric.NodeID, lid fabric.LID, owner fabric.PortID) error {
-	for k.state[s] != stateUsed {
-		k.state[s] = stateUsed
-		if k.peer[s] == owner {
-			return nil
+// hasLower returns true if packets of a lower SL meet the same tables as those of the SL at hand.
+func (k *recheck) hasLower() bool {
+	if k.read.PathSLs != nil || k.tables != nil && k.tables.Select != nil {
+		return false
+	}
+	for sl := range k.sl {
+		if k.read.SL2VL == nil || !slices.ContainsFunc(k.read.SL2VL.Maps(), func(m lft.VLMap) bool { return m[sl] != m[k.sl] }) {
+			return true
 		}
-		port := k.port[s]
-		s = k.f.Owner(k.peer[s])
-		if k.port[s] == owner { // port 0 of the switch
-			return nil
+	}
+	return false
+}
+
+// findStops finds the stops of packets with the SL, and who sends there.
+func (k *recheck) findStops() {
+	f := k.f
+	k.stopAt = make([]int32, f.PortBase(fabric.NodeID(f.NumSwitches())))
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		known := map[string]int32{}
+		for num := range int(f.Node(s).NumPorts) + 1 {
+			in, plft := fabric.PortNum(num), 0
+			switch t := k.tables; {
+			case t == nil:
+			case t.Select != nil:
+				plft = t.Select.PLFT(s, in, k.sl)
+			case len(t.PLFTs) > 1:
+				plft = -1
+			}
+			key := []byte{byte(plft)}
+			for out := f.PortBase(s) + 1; k.read.SL2VL != nil && out <= f.PortBase(s)+fabric.PortID(f.Node(s).NumPorts); out++ {
+				key = append(key, byte(k.read.SL2VL.At(in, out)[k.sl]))
+			}
+			at, ok := known[string(key)]
+			if !ok {
+				at = int32(len(k.stops))
+				known[string(key)] = at
+				k.stops = append(k.stops, stop{s: s, in: in, plft: plft})
+			}
+			k.stopAt[f.Port(s, in)] = at
 		}
-		if err := k.increases(port, 0, k.port[s], 0, lid); err != nil {
-			return err
+	}
+	f.EndPorts(func(port fabric.PortID) {
+		in := f.Attachment(port)
+		x := sender{port: port, ca: in != port}
+		if in == fabric.NoPort || !x.ca && !k.management {
+			return
+		}
+		if k.read.SL2VL != nil && x.ca {
+			if x.vl = k.read.SL2VL.At(0, port)[k.sl]; x.vl == lft.DropVL {
+				return
+			}
+		}
+		at := &k.stops[k.stopAt[in]]
+		x.number = k.numberOf(port, x.vl)
+		switch {
+		case x.ca && x.number < 0:
+			at.top = math.MaxInt32
+		case x.ca:
+			at.top = max(at.top, x.number)
+		}
+		if at.senders == nil {
+			k.starts = append(k.starts, k.stopAt[in])
+		}
+		at.senders = append(at.senders, x)
+	})
+}
+
+// sends returns true if a port sends packets for the LID with the SL.
+func (k *recheck) sends(x sender) bool {
+	return x.port != k.owner && (k.slOf == nil || k.slOf[x.port] == k.sl || k.slOf[x.port] == lft.UnknownSL)
+}
+
+// destination checks the dependencies of packets for the LID.
+func (k *recheck) destination() error {
+	for _, i := range k.queue {
+		k.stops[i].reached, k.stops[i].live = false, false
+	}
+	k.queue = k.queue[:0]
+	for _, i := range k.starts {
+		if at := &k.stops[i]; slices.ContainsFunc(at.senders, k.sends) {
+			at.reached = true
+			k.queue = append(k.queue, i)
+		}
+	}
+	for i := 0; i < len(k.queue); i++ {
+		k.findWays(&k.stops[k.queue[i]])
+	}
+	for more := true; more; {
+		more = false
+		for _, i := range slices.Backward(k.queue) {
+			if at := &k.stops[i]; !at.live && slices.ContainsFunc(at.ways, k.arrives) {
+				at.live, more = true, true
+			}
+		}
+	}
+	for _, i := range k.queue {
+		at := &k.stops[i]
+		at.low = math.MaxInt32
+		for _, w := range at.ways {
+			if k.arrives(w) && w.out != k.owner { // port 0 of a switch is no channel
+				at.low = min(at.low, w.number)
+			}
+		}
+	}
+	for _, i := range k.queue {
+		at := &k.stops[i]
+		for _, w := range at.ways {
+			if w.next >= 0 && k.arrives(w) {
+				if err := k.climbs(w.out, w.vl, w.number, w.next); err != nil {
+					return err
+				}
+			}
+		}
+		if !at.live || at.top < at.low {
+			continue
+		}
+		for _, x := range at.senders {
+			if x.ca && k.sends(x) {
+				if err := k.climbs(x.port, x.vl, x.number, i); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// numberOf is the number of a channel, -1 without one.
+func (k *recheck) numberOf(port fabric.PortID, vl fabric.VL) int32 {
+	if int(vl) >= k.vls {
+		return -1
+	}
+	return k.number[int(port)*k.vls+int(vl)]
+}
+
+// findWays fills in the ways on from a stop that do not lose packets.
+func (k *recheck) findWays(at *stop) {
+	at.ways = at.ways[:0]
+	base, last := k.f.PortBase(at.s), k.f.Node(at.s).NumPorts
+	set := k.choices(at)
+	set.Each(func(num fabric.PortNum) {
+		if num > last {
+			return
+		}
+		w := way{out: base + fabric.PortID(num), next: -1}
+		peer := k.f.Peer(w.out)
+		if k.read.SL2VL != nil && w.out != k.owner {
+			w.vl = k.read.SL2VL.At(at.in, w.out)[k.sl]
+		}
+		switch {
+		case w.vl == lft.DropVL:
+			return
+		case w.out == k.owner || peer == k.owner:
+		case k.f.PeerSwitch(w.out) == fabric.NoNode:
+			return
+		default:
+			w.next = k.stopAt[peer]
+			if to := &k.stops[w.next]; !to.reached {
+				to.reached = true
+				k.queue = append(k.queue, w.next)
+			}
+		}
+		w.number = k.numberOf(w.out, w.vl)
+		at.ways = append(at.ways, w)
+	})
+}
+
+// choices is the ports by which packets may leave a stop.
+func (k *recheck) choices(at *stop) (set adaptive.PortSet) {
+	if k.tables == nil {
+		if row := k.read.Tables.Row(at.s); int(k.lid) < len(row) && row[k.lid] != fabric.NoPath {
+			set.Add(row[k.lid])
+		}
+		return set
+	}
+	for p, t := range k.tables.PLFTs {
+		if (p == at.plft || at.plft < 0) && k.lid <= t.Ports.MaxLID() {
+			set.Union(k.tables.Choices(p, at.s, k.lid))
+		}
+	}
+	return set
+}
+
+// arrives says whether packets that take a way can arrive.
+func (k *recheck) arrives(w way) bool { return w.next < 0 || k.stops[w.next].live }
+
+// climbs checks the dependencies of packets that come to a stop by a channel with a number.
+func (k *recheck) climbs(in fabric.PortID, vl fabric.VL, number, to int32) error {
+	at := &k.stops[to]
+	if number >= 0 && number < at.low {
+		return nil
+	}
+	for _, w := range at.ways {
+		if k.arrives(w) && w.out != k.owner {
+			if err := k.increases(in, vl, w.out, w.vl, k.lid); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
