@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
@@ -225,71 +224,24 @@ func (p *paths) alignPaths() *lft.Tables {
 	return tables
 }
 
-// assignFewest assigns all paths to as few layers as it can.
+// assignFewest assigns all paths to as few layers as it can. A layer less counts where a port then
+// needs fewer lanes.
 func (p *assigner) assignFewest(ctx context.Context, limit int, load []uint64) *assignment {
-	if x := p.assignOne(ctx); x != nil {
-		return x
-	}
 	best := p.assignLayers(ctx, limit)
-	if len(best.layers) <= 1 && best.unassigned == 0 {
+	most := slices.Max(append([]uint64{0}, load...))
+	if best.unassigned > 0 && !p.reroute(ctx, best, load) {
 		return best
 	}
-	most := slices.Max(append([]uint64{0}, load...))
-	reroute := func(x *assignment) (*rerouter, bool) {
-		r := &rerouter{assigner: p, w: p.newWalker(), x: x, load: slices.Clone(load)}
-		left := r.rerouteLIDs(ctx)
-		return r, left == 0
-	}
-	if best.unassigned > 0 {
-		r, ok := reroute(best)
-		load = r.load
-		if !ok {
-			return best
-		}
-		best.unassigned = 0
-	}
-	for len(best.layers) > 1 && ctx.Err() == nil {
-		fewer := len(best.layers) - 1
-		for lft.LeastVLCount(fewer) > fewer {
-			fewer--
-		}
-		x := p.assignLayers(ctx, fewer)
-		if x.unassigned == 0 {
-			best = x
-			continue
-		}
-		r, ok := reroute(x)
-		if !ok || slices.Max(r.load) > most+most/loadSlack {
-			r.restoreAll()
+	tables := p.tables.Clone()
+	for x := best; len(x.layers) > 1 && ctx.Err() == nil; {
+		x = p.assignLayers(ctx, len(x.layers)-1)
+		if x.unassigned > 0 && (!p.reroute(ctx, x, load) || slices.Max(load) > most+most/loadSlack) {
 			break
 		}
-		x.unassigned = 0
-		best, load = x, r.load
+		if x.isBetter(best) {
+			best, tables = x, p.tables.Clone()
+		}
 	}
+	*p.tables = *tables
 	return best
-}
-
-// assignOne assigns a single layer with the turns of the order. It returns nil if a path
-// from a switch with hosts makes another turn.
-func (p *assigner) assignOne(ctx context.Context) *assignment {
-	x := &assignment{set: make([]uint16, p.countTurns())}
-	l := newLayer(p.turns, x.set, 0, p.updn.order, searchWork)
-	p.updn.seedLayer(l)
-	x.layers = []*layer{l}
-	var lost atomic.Bool
-	forEach(ctx, len(p.jobs), p.newWalker, func(w *walker, i int) {
-		if lost.Load() {
-			return
-		}
-		w.loadJob(&p.jobs[i], x.set, 1)
-		for k := range p.jobs[i].lids {
-			if w.missesLayer(k, true) {
-				lost.Store(true)
-			}
-		}
-	})
-	if lost.Load() {
-		return nil
-	}
-	return x
 }

@@ -8,14 +8,12 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// rerouter finds other paths for LIDs with a path that no layer has, and remembers the old
-// paths.
+// rerouter finds other paths for LIDs with a path that no layer has.
 type rerouter struct {
 	*assigner
-	w     *walker
-	x     *assignment
-	load  []uint64 // by channel
-	saved []column
+	w    *walker
+	x    *assignment
+	load []uint64 // by channel
 }
 
 // column is the entries of all switches for a LID.
@@ -24,33 +22,37 @@ type column struct {
 	ports []fabric.PortNum // by switch
 }
 
-// rerouteLIDs finds other shortest paths to all LIDs to which a switch with hosts has a path
-// without a layer. It returns for how many LIDs it finds none: these keep their paths.
-func (r *rerouter) rerouteLIDs(ctx context.Context) (left int) {
-	all := uint16(1)<<len(r.x.layers) - 1
+// reroute finds other shortest paths to all LIDs to which a switch with hosts has a path
+// without a layer, and changes the loads of channels. It returns false if it finds none for some,
+// which keep their paths.
+func (p *assigner) reroute(ctx context.Context, x *assignment, load []uint64) bool {
+	r := rerouter{assigner: p, w: p.newWalker(), x: x, load: load}
+	all := uint16(1)<<len(x.layers) - 1
+	found := true
 	for i := range r.jobs {
 		if ctx.Err() != nil {
-			return left
+			return false
 		}
 		j := &r.jobs[i]
-		r.w.loadJob(j, r.x.set, all)
+		r.w.loadJob(j, x.set, all)
 		for k, lid := range j.lids {
 			if r.upDownOnly[lid] || !r.w.missesLayer(k, true) {
 				continue
 			}
 			old := r.copyColumn(lid)
-			r.w.addLoad(k, r.load, false)
-			if r.rerouteLID(j, k, lid, all) {
-				r.saved = append(r.saved, old)
-			} else {
+			r.w.addLoad(k, load, false)
+			if !r.rerouteLID(j, k, lid, all) {
 				r.restoreColumn(old)
-				r.w.loadJob(j, r.x.set, all)
-				left++
+				r.w.loadJob(j, x.set, all)
+				found = false
 			}
-			r.w.addLoad(k, r.load, true)
+			r.w.addLoad(k, load, true)
 		}
 	}
-	return left
+	if found {
+		x.unassigned = 0
+	}
+	return found
 }
 
 // listUnassigned lists the LIDs to which a switch with hosts has a path without a layer.
@@ -81,13 +83,6 @@ func (p *assigner) copyColumn(lid fabric.LID) column {
 func (p *assigner) restoreColumn(x column) {
 	for s, port := range x.ports {
 		p.tables.Row(fabric.NodeID(s))[x.lid] = port
-	}
-}
-
-// restoreAll restores the entries of all LIDs that were rerouted.
-func (r *rerouter) restoreAll() {
-	for _, x := range slices.Backward(r.saved) {
-		r.restoreColumn(x)
 	}
 }
 
