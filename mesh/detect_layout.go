@@ -56,13 +56,12 @@ func growLayout(g *links, dims int) (*fit, trouble) {
 
 // placeAll places as many switches as it can, but stops when far too much does not fit.
 func (l *layout) placeAll() {
-	budget := 1<<20 + 256*l.g.switches()
 	for {
 		l.placeSure()
 		if l.closeRing() {
 			continue
 		}
-		if l.odd > 64+l.g.count()/16 || !l.placeLikely(&budget) {
+		if l.odd > 64+l.g.count()/16 || !l.placeLikely() {
 			return
 		}
 	}
@@ -264,130 +263,77 @@ func (l *layout) wrap(d int, size int32) bool {
 	return true
 }
 
-// candidate is a place that a switch may have.
-type candidate struct {
-	switchID fabric.NodeID
-	at       place
-	// The smaller, the likelier, in this order: one over the size, in 2**-20,
-	// of each dimension that the place would lengthen, or the best places for
-	// the neighbours of the switch that have none yet; and the links that would
-	// then be missing.
-	lengthens, missing int32
-}
-
-func (c candidate) compare(d candidate) int {
-	if c.lengthens != d.lengthens {
-		return int(c.lengthens) - int(d.lengthens)
-	}
-	return int(c.missing) - int(d.missing)
-}
-
 // placeLikely places switches that have neighbours with places: all those for which
-// one place alone is free next to all of these, else the one for which one
-// place is the likeliest by far. It takes the work that this was from budget,
-// and says whether it placed any.
-func (l *layout) placeLikely(budget *int) bool {
-	var rim []fabric.NodeID
-	for x, placed := range l.placed {
-		if !placed && int(l.open[x]) < len(l.g.of(fabric.NodeID(x))) {
-			rim = append(rim, fabric.NodeID(x))
+// one place alone is free next to all of these, else the one whose place is likelier
+// than its second by far. It returns whether it placed any.
+func (l *layout) placeLikely() bool {
+	before := len(l.order)
+	best, where, margin := fabric.NoNode, place{}, -1.0
+	for x := range fabric.NodeID(len(l.placed)) {
+		if l.placed[x] || int(l.open[x]) == len(l.g.of(x)) {
+			continue
 		}
-	}
-	var best, margin candidate
-	found, placed := false, false
-	for _, x := range rim {
-		if *budget <= 0 {
-			return false
-		}
-		first, second, count := l.candidates(x, budget)
-		switch {
-		case count == 0:
-		case count == 1:
-			l.put(x, first.at)
-			placed = true
-		default:
-			// The switch with most to lose by its second place goes first.
-			m := candidate{lengthens: second.lengthens - first.lengthens, missing: second.missing - first.missing}
-			if c := m.compare(margin); !found || c > 0 || c == 0 && first.compare(best) < 0 {
-				best, margin, found = first, m, true
+		var places []place
+		var costs []float64
+		near := slices.IndexFunc(l.g.of(x), func(u fabric.NodeID) bool { return l.placed[u] })
+		for d := range Dir(2 * l.dims) {
+			p := l.step(l.at[l.g.of(x)[near]], d)
+			if cost, ok := l.cost(x, p); ok {
+				i, _ := slices.BinarySearch(costs, cost)
+				places, costs = slices.Insert(places, i, p), slices.Insert(costs, i, cost)
 			}
 		}
-	}
-	if !placed && found {
-		l.put(best.switchID, best.at)
-		placed = true
-	}
-	return placed
-}
-
-// candidates gives the likeliest and the second likeliest of the free places
-// next to all neighbours of x that have places, and how many there are.
-func (l *layout) candidates(x fabric.NodeID, budget *int) (best, second candidate, count int) {
-	near := slices.IndexFunc(l.g.of(x), func(u fabric.NodeID) bool { return l.placed[u] })
-	beside := l.g.of(x)[near]
-	for d := range Dir(2 * l.dims) {
-		*budget -= 2*l.dims + len(l.g.of(x))
-		if !l.free(beside, d) {
-			continue
-		}
-		c := candidate{switchID: x, at: l.step(l.at[beside], d)}
-		if !l.rate(&c) {
-			continue
-		}
 		switch {
-		case count == 0 || c.compare(best) < 0:
-			best, second = c, best
-		case count == 1 || c.compare(second) < 0:
-			second = c
+		case len(places) == 1:
+			l.put(x, places[0])
+		case len(places) > 1 && costs[1]-costs[0] > margin:
+			best, where, margin = x, places[0], costs[1]-costs[0]
 		}
-		count++
 	}
-	return best, second, count
+	if len(l.order) == before && best != fabric.NoNode {
+		l.put(best, where)
+	}
+	return len(l.order) > before
 }
 
-// rate fills in how likely a place is, and returns false unless it is next to all
-// neighbours of the switch that have places.
-func (l *layout) rate(c *candidate) bool {
+// cost is how unlikely a place is for switch x: one over the size of a dimension that
+// it would lengthen, likewise for the best places around it for the neighbours of x
+// without a place, and a little for each link that would be missing. It returns false
+// unless the place is free and next to all neighbours of x that have places.
+func (l *layout) cost(x fabric.NodeID, p place) (cost float64, ok bool) {
+	if _, taken := l.who[p]; taken {
+		return 0, false
+	}
 	low, high := l.low, l.high
-	for d, x := range c.at {
-		if x < low[d] || x > high[d] {
-			c.lengthens = l.lengthening(d)
-			low[d]--
-			high[d]++
+	lengthens := func(p place, d int) float64 {
+		if p[d] < low[d] || p[d] > high[d] {
+			return 1 / float64(l.high[d]-l.low[d]+1)
+		}
+		return 0
+	}
+	for d := range l.dims {
+		cost += lengthens(p, d)
+		low[d], high[d] = min(low[d], p[d]), max(high[d], p[d])
+	}
+	near := len(l.g.of(x)) - int(l.open[x])
+	room := slices.Repeat([]float64{1}, int(l.open[x])) // for a neighbour beyond the free places
+	for d := range Dir(2 * l.dims) {
+		around := l.step(p, d)
+		switch s, taken := l.who[around]; {
+		case !taken:
+			room = append(room, lengthens(around, d.Dim()))
+		case l.g.linked(x, s):
+			near--
+		default:
+			cost += 1e-6
 		}
 	}
-	var costs []int32 // of the free places around this one
-	occupied, linked := int32(0), int32(0)
-	for e := range Dir(2 * l.dims) {
-		around := l.step(c.at, e)
-		if s, taken := l.who[around]; taken {
-			occupied++
-			if l.g.linked(c.switchID, s) {
-				linked++
-			}
-			continue
-		}
-		cost := int32(0)
-		if d := e.Dim(); around[d] < low[d] || around[d] > high[d] {
-			cost = l.lengthening(d)
-		}
-		costs = append(costs, cost)
+	slices.Sort(room)
+	for _, c := range room[:l.open[x]] {
+		cost += c
 	}
-	slices.Sort(costs)
-	for i := range int(l.open[c.switchID]) {
-		if i < len(costs) {
-			c.lengthens += costs[i]
-		} else {
-			c.lengthens += 1 << 20
-		}
-	}
-	near := int32(len(l.g.of(c.switchID))) - l.open[c.switchID]
-	c.missing = occupied - near
-	return linked == near
+	return cost, near == 0
 }
-
-// lengthening is the cost of one more position along a dimension.
-func (l *layout) lengthening(dim int) int32 { return 1 << 20 / (l.high[dim] - l.low[dim] + 1) }
 
 // makeFit makes a fit of a layout, or says what stands in the way.
 func (l *layout) makeFit() (*fit, trouble) {
