@@ -29,9 +29,8 @@ type combChooser struct {
 	vls    *slVLs
 	paths  *combWaits // the turns of unicast
 	bridge bool       // whether gaps may be bridged
-	tries  int
-	why    error // why the trunk is none that was tried and came farthest
-	served int   // groups that it joined
+	why    error      // why the trunk is none that was tried and came farthest
+	served int        // groups that it joined
 }
 
 func (x *combChooser) refuse(group int, format string, args ...any) error {
@@ -214,8 +213,8 @@ func (x *combChooser) trunks(ctx context.Context, lanes []combLane) (l *combLayo
 // combChoice is a layout and what it costs.
 type combChoice struct {
 	l        *combLayout
-	load     int64 // of the busiest link, times the number of trunks
-	distance int   // of the trunks to the middle, twice the sum
+	load     int64 // the greatest of its lines
+	distance int   // their sum
 	first    bool  // nothing better was tried
 }
 
@@ -243,107 +242,88 @@ func (x *combChooser) anyOrder(ctx context.Context, lanes []combLane) (l *combLa
 	return best.l, bad, nil
 }
 
-// along is trunks for one order of the dimensions.
-func (x *combChooser) along(ctx context.Context, order []int, loads *combLoads, lanes []combLane) (c combChoice, bad int, err error) {
-	n := len(order)
-	if n == 1 {
-		for k := range lanes {
-			lanes[k].tree = newCombTree(x.g, order, Trunk{At: []int{-1}, SL: lanes[k].sls[0]})
-		}
-		l, bad := x.try(lanes)
-		return combChoice{l: l, first: true}, bad, nil
-	}
-	most := maxCombTries
-	if x.bridge {
-		most = max(2, maxBridgedSwitches/x.g.Fabric.NumSwitches())
-	}
-	x.tries = 0
-	last := order[n-1]
-	bad = -1
-	for _, at := range x.planes(order, loads) {
-		// Trunks with different coordinates in the last dimension divide the
-		// load of all others among them.
-		least := loads.trunkLoad()
-		for j := 1; j < n-1; j++ {
-			least = max(least, loads.sideLoad(j, at[order[j]]))
-		}
-		least *= int64((len(lanes) + x.g.Dims[last] - 1) / x.g.Dims[last])
-		choice := newRowChoice(loads, n-1, len(lanes), least)
-		for {
-			if err := ctx.Err(); err != nil {
-				return c, 0, err
-			}
-			rows, load := choice.rows()
-			if rows == nil || x.tries == most {
-				break
-			}
-			c = combChoice{load: load, first: bad < 0}
-			for k := range lanes {
-				t := Trunk{At: slices.Clone(at), SL: lanes[k].sls[0]}
-				t.At[order[0]], t.At[last] = -1, rows[k]
-				for _, d := range order[1:] {
-					c.distance += abs(2*t.At[d] - x.g.Dims[d] + 1)
-				}
-				lanes[k].tree = newCombTree(x.g, order, t)
-			}
-			x.tries++
-			l, failed := x.try(lanes)
-			if l != nil {
-				c.l = l
-				return c, 0, nil
-			}
-			if bad < 0 {
-				bad = failed
-			}
-			choice.allowed[failed][rows[failed]] = false
-		}
-	}
-	return combChoice{}, bad, nil
+// combLine is a line that may be a trunk.
+type combLine struct {
+	at       []int // as of Trunk
+	load     int64 // of the busiest link, were it the only trunk
+	distance int   // to the middle, twice the sum
 }
 
-// sideLoad is the load of the busiest link along dimension j of the order with
-// the trunk at coordinate y.
-func (l *combLoads) sideLoad(j, y int) int64 {
-	most := int64(0)
-	for link := range l.g.Dims[l.order[j]] - 1 {
-		below := 0
-		if y <= link {
-			below = 1
-		}
-		most = max(most, l.greatest(j, link, below, 1))
-	}
-	return most
-}
-
-// planes lists the coordinates, of trunks, in all dimensions but the first and
-// the last of the order, the best first. The others are 0.
-func (x *combChooser) planes(order []int, loads *combLoads) [][]int {
-	type plane struct {
-		at       []int
-		load     int64
-		distance int
-	}
-	list := []plane{{at: make([]int, len(order)), load: loads.trunkLoad()}}
-	for j := 1; j < len(order)-1; j++ {
-		d := order[j]
-		var next []plane
-		for _, p := range list {
-			for y := range x.g.Dims[d] {
-				at := slices.Clone(p.at)
+// lines lists the lines along the first dimension of an order, the best first.
+func (x *combChooser) lines(order []int, loads *combLoads) []combLine {
+	at := make([]int, len(order))
+	at[order[0]] = -1
+	list := []combLine{{at: at, load: loads.trunkLoad()}}
+	for j, d := range order[1:] {
+		var next []combLine
+		for y := range x.g.Dims[d] {
+			load, distance := loads.sideLoad(j+1, y), abs(2*y-x.g.Dims[d]+1)
+			for _, l := range list {
+				at := slices.Clone(l.at)
 				at[d] = y
-				next = append(next, plane{at, max(p.load, loads.sideLoad(j, y)), p.distance + abs(2*y-x.g.Dims[d]+1)})
+				next = append(next, combLine{at, max(l.load, load), l.distance + distance})
 			}
 		}
 		list = next
 	}
-	slices.SortStableFunc(list, func(a, b plane) int {
-		return cmp.Or(cmp.Compare(a.load, b.load), cmp.Compare(a.distance, b.distance))
+	slices.SortFunc(list, func(a, b combLine) int {
+		return cmp.Or(cmp.Compare(a.load, b.load), cmp.Compare(a.distance, b.distance), slices.Compare(a.at, b.at))
 	})
-	planes := make([][]int, len(list))
-	for i, p := range list {
-		planes[i] = p.at
+	return list
+}
+
+// along is trunks for one order of the dimensions: the best lines at first, and in
+// place of a trunk that fails the next line that no other lane has.
+func (x *combChooser) along(ctx context.Context, order []int, loads *combLoads, lanes []combLane) (c combChoice, bad int, err error) {
+	most := maxCombTries
+	if x.bridge {
+		most = max(2, maxBridgedSwitches/x.g.Fabric.NumSwitches())
 	}
-	return planes
+	list := x.lines(order, loads)
+	next := make([]int, len(lanes)) // by lane: its line
+	for k := range next {
+		next[k] = k % len(list)
+	}
+	if last := order[len(order)-1]; len(lanes) > 1 && len(lanes) <= x.g.Dims[last] && len(order) > 1 {
+		rows := make([]int, len(lanes))
+		for k := range rows {
+			rows[k] = k + (x.g.Dims[last]-len(rows))/2
+		}
+		loads.spread(rows)
+		for k, y := range rows {
+			at := slices.Clone(list[0].at)
+			at[last] = y
+			next[k] = slices.IndexFunc(list, func(l combLine) bool { return slices.Equal(l.at, at) })
+		}
+	}
+	bad = -1
+	for range most {
+		if err := ctx.Err(); err != nil {
+			return c, 0, err
+		}
+		c = combChoice{first: bad < 0}
+		for k := range lanes {
+			line := list[next[k]]
+			c.load, c.distance = max(c.load, line.load), c.distance+line.distance
+			lanes[k].tree = newCombTree(x.g, order, Trunk{At: line.at, SL: lanes[k].sls[0]})
+		}
+		l, failed := x.try(lanes)
+		if l != nil {
+			c.l = l
+			return c, 0, nil
+		}
+		if bad < 0 {
+			bad = failed
+		}
+		others := slices.Delete(slices.Clone(next), failed, failed+1)
+		for next[failed]++; len(lanes) <= len(list) && slices.Contains(others, next[failed]); {
+			next[failed]++
+		}
+		if next[failed] >= len(list) {
+			break
+		}
+	}
+	return combChoice{}, bad, nil
 }
 
 // try says whether the lanes' trees are safe and join all groups: then it is

@@ -2,7 +2,6 @@ package mesh
 
 import (
 	"context"
-	"math"
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -161,116 +160,64 @@ func (l *combLoads) addLine(j, line int, keys []int, senders, receivers int) {
 	put(size - 1)
 }
 
-// greatest is the load of the busiest of the links from y to y+1 along
-// dimension j of the order, when of all trunks, which share the load equally,
-// some are at y or below and the others above; times the number of trunks.
-func (l *combLoads) greatest(j, y, below, trunks int) int64 {
-	size := l.g.Dims[l.order[j]]
-	a, b := int64(below), int64(trunks-below)
+// sideLoad is the load of the busiest link along dimension j of the order with the
+// trunk at coordinate y.
+func (l *combLoads) sideLoad(j, y int) int64 {
 	most := int64(0)
-	for line := range l.lines[j] {
-		x := &l.load[j][line*size+y]
-		most = max(most, a*x[beyondPlus]+b*x[beforePlus], a*x[beyondMinus]+b*x[beforeMinus])
+	for i, x := range l.load[j] {
+		switch link := i % l.g.Dims[l.order[j]]; {
+		case y <= link:
+			most = max(most, x[beyondPlus], x[beyondMinus])
+		default:
+			most = max(most, x[beforePlus], x[beforeMinus])
+		}
 	}
 	return most
 }
 
 // trunkLoad is the load of the busiest link of the trunk.
-func (l *combLoads) trunkLoad() int64 {
-	most := int64(0)
-	for y := range l.g.Dims[l.order[0]] - 1 {
-		most = max(most, l.greatest(0, y, 1, 1))
-	}
-	return most
-}
+func (l *combLoads) trunkLoad() int64 { return l.sideLoad(0, 0) }
 
-// rowChoice chooses the coordinates of trunks in one dimension.
-type rowChoice struct {
-	size    int
-	weight  [][]int64 // by y, then by how many trunks are at y or below: the load of the links from y to y+1
-	allowed [][]bool  // by trunk and coordinate
-	least   int64     // the load that matters: what is less counts as equal
-}
-
-// newRowChoice is for some trunks along dimension j of the order, all of whose
-// coordinates are allowed at first.
-func newRowChoice(l *combLoads, j, trunks int, least int64) *rowChoice {
-	c := &rowChoice{size: l.g.Dims[l.order[j]], least: least, allowed: make([][]bool, trunks)}
-	for y := range c.size - 1 {
-		w := make([]int64, trunks+1)
-		for below := range w {
-			w[below] = l.greatest(j, y, below, trunks)
+// spread moves the coordinates of trunks in the last dimension of the order, no two to
+// one, as long as the busiest link along it, when the trunks share the load equally,
+// carries less, or as much with the trunks nearer to the middle.
+func (l *combLoads) spread(rows []int) {
+	j := len(l.order) - 1
+	size := l.g.Dims[l.order[j]]
+	cost := func() []int64 {
+		load, distance := int64(0), 0
+		for _, y := range rows {
+			distance += abs(2*y - size + 1)
 		}
-		c.weight = append(c.weight, w)
-	}
-	for k := range c.allowed {
-		c.allowed[k] = slices.Repeat([]bool{true}, c.size)
-	}
-	return c
-}
-
-// rows chooses a coordinate for each trunk, ascending, all different as long as
-// there are enough, such that the greatest load is the least and, of those, the
-// sum of the distances to the middle; of equal ones the first coordinates are
-// the lowest. It returns nil when too few are allowed. load is at least c.least.
-func (c *rowChoice) rows() (rows []int, load int64) {
-	load = c.search(math.MaxInt64, nil)
-	if load == math.MaxInt64 {
-		return nil, 0
-	}
-	rows = make([]int, len(c.allowed))
-	c.search(load, rows)
-	return rows, load
-}
-
-// search is the least load with which all trunks have a coordinate, or, with
-// rows, which it fills, the least sum of twice the distances to the middle with
-// a load up to limit; math.MaxInt64 when there is no way. It takes O(size x
-// trunks) when there are no more trunks than coordinates.
-func (c *rowChoice) search(limit int64, rows []int) int64 {
-	const never = math.MaxInt64
-	n := len(c.allowed)
-	most := (n + c.size - 1) / c.size // trunks on one coordinate
-	cost := make([][]int64, c.size+1) // by coordinate and trunks placed before: of what is left
-	take := make([][]int, c.size)     // likewise, how many trunks to place
-	for y := range cost {
-		cost[y] = slices.Repeat([]int64{never}, n+1)
-	}
-	cost[c.size][n] = 0
-	for y := c.size - 1; y >= 0; y-- {
-		take[y] = make([]int, n+1)
-		for k := range n + 1 {
-			for m := 0; m <= most && k+m <= n; m++ {
-				if m > 0 && !c.allowed[k+m-1][y] {
-					break
+		for i, x := range l.load[j] {
+			above := int64(0)
+			for _, y := range rows {
+				if y > i%size {
+					above++
 				}
-				x := cost[y+1][k+m]
-				w := c.least
-				if y < c.size-1 {
-					w = max(w, c.weight[y][k+m])
-				}
-				switch {
-				case x == never || w > limit:
+			}
+			below := int64(len(rows)) - above
+			load = max(load, below*x[beyondPlus]+above*x[beforePlus], below*x[beyondMinus]+above*x[beforeMinus])
+		}
+		return []int64{load, int64(distance)}
+	}
+	best := cost()
+	for moved := true; moved; {
+		moved = false
+		for k := range rows {
+			for y := range size {
+				before := rows[k]
+				if slices.Contains(rows, y) {
 					continue
-				case rows == nil:
-					x = max(x, w)
-				default:
-					x += int64(m * abs(2*y-c.size+1))
 				}
-				if x <= cost[y][k] { // of equal ones the most trunks here
-					cost[y][k], take[y][k] = x, m
-				}
-			}
-		}
-	}
-	if rows != nil && cost[0][0] != never {
-		k := 0
-		for y := range c.size {
-			for range take[y][k] {
 				rows[k] = y
-				k++
+				if c := cost(); slices.Compare(c, best) < 0 {
+					best, moved = c, true
+				} else {
+					rows[k] = before
+				}
 			}
 		}
 	}
-	return cost[0][0]
+	slices.Sort(rows)
 }
