@@ -436,10 +436,10 @@ func (p *parser) claim(owner *lidOwners, lid fabric.LID, lmc uint8, at place, no
 // lidColumn is where a LID stands in a line, for messages; 0 when it is in
 // another line.
 func (p *parser) lidColumn(at place, lid fabric.LID) int {
-	l := line{text: p.textOf(at)}
-	for ; !l.done(); l.at++ {
-		from := l.at
-		if l.decimal() == int(lid) && (from == 0 || l.text[from-1] == ' ') && (l.done() || l.is(' ')) {
+	l := Line{Text: p.textOf(at)}
+	for ; !l.Done(); l.At++ {
+		from := l.At
+		if l.decimal() == int(lid) && (from == 0 || l.Text[from-1] == ' ') && (l.Done() || l.Is(' ')) {
 			return from
 		}
 	}
@@ -533,6 +533,6 @@ func (p *parser) peerName(l *portLine) string {
 
 // quotedIn is the first id in a line, with its quotes.
 func quotedIn(s []byte) string {
-	l := line{text: s, at: max(0, bytes.IndexByte(s, '"'))}
+	l := Line{Text: s, At: max(0, bytes.IndexByte(s, '"'))}
 	return `"` + string(l.quoted()) + `"`
 }

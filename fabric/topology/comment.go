@@ -26,9 +26,9 @@ type comment struct {
 
 // readComment reads "lid 7 lmc 0 4xNDR" and the like. Words that it does not know
 // are passed over, as "slot 3" and "(scp)" of ibnetdiscover -g.
-func (p *parser) readComment(l *line, c *comment) error {
-	for l.skipBlanks(); !l.done(); l.skipBlanks() {
-		from := l.at
+func (p *parser) readComment(l *Line, c *comment) error {
+	for l.SkipBlanks(); !l.Done(); l.SkipBlanks() {
+		from := l.At
 		known, err := p.readWord(l, c)
 		if err != nil {
 			return err
@@ -42,8 +42,8 @@ func (p *parser) readComment(l *line, c *comment) error {
 }
 
 // readWord reads one statement of a comment. It says whether it knows the word.
-func (p *parser) readWord(l *line, c *comment) (known bool, err error) {
-	from := l.at
+func (p *parser) readWord(l *Line, c *comment) (known bool, err error) {
+	from := l.At
 	word := l.token()
 	switch {
 	case string(word) == "lid":
@@ -67,13 +67,13 @@ func (p *parser) readWord(l *line, c *comment) (known bool, err error) {
 
 // readLID reads the number behind lid. One that no port can have is kept in bad, as the
 // LIDs of ports that no subnet manager has brought up: 65535, -1, or none.
-func (p *parser) readLID(l *line, c *comment) error {
+func (p *parser) readLID(l *Line, c *comment) error {
 	v, start, word := commentNumber(l)
 	switch {
-	case word && (c.unquoted || c.lids > 0 || !start.done() && !start.isNext("lmc") && !start.isLink()):
+	case word && (c.unquoted || c.lids > 0 || !start.Done() && !start.isNext("lmc") && !start.isLink()):
 		return nil // of a description
 	case !word && v <= uint64(fabric.MaxUnicastLID):
-		l.at = start.at + len(start.nextToken())
+		l.At = start.At + len(start.nextToken())
 		if c.lid = fabric.LID(v); c.lids == 0 {
 			c.firstLID = c.lid
 		}
@@ -86,52 +86,52 @@ func (p *parser) readLID(l *line, c *comment) error {
 	what := "without a number"
 	if !word {
 		what = string(start.nextToken())
-		l.at = start.at + len(what)
+		l.At = start.At + len(what)
 	}
 	if p.strict {
-		return p.refusal(p.line, start.at, "LID %s: want 0 to %d", what, fabric.MaxUnicastLID)
+		return p.refusal(p.line, start.At, "LID %s: want 0 to %d", what, fabric.MaxUnicastLID)
 	}
-	c.bad, c.badAt = what[:min(len(what), 32)], start.at
+	c.bad, c.badAt = what[:min(len(what), 32)], start.At
 	return nil
 }
 
 // readLMC reads the number behind lmc.
-func (p *parser) readLMC(l *line, c *comment) error {
+func (p *parser) readLMC(l *Line, c *comment) error {
 	v, start, word := commentNumber(l)
 	switch {
 	case word:
 		return nil
 	case v <= fabric.MaxLMC:
 		c.lmc = uint8(v)
-		l.at = start.at + len(start.nextToken())
+		l.At = start.At + len(start.nextToken())
 		return nil
 	case c.unquoted:
 		return nil
 	}
-	return p.mend(p.line, start.at, "LMC dropped", "LMC %q: want 0 to %d", start.nextToken(), fabric.MaxLMC)
+	return p.mend(p.line, start.At, "LMC dropped", "LMC %q: want 0 to %d", start.nextToken(), fabric.MaxLMC)
 }
 
 // commentNumber is the number that comes next in a comment, math.MaxUint64 for a word that
 // only begins like one. It is a word if it does not even do that, as 4xNDR.
-func commentNumber(l *line) (v uint64, start line, word bool) {
+func commentNumber(l *Line) (v uint64, start Line, word bool) {
 	start = *l
-	start.skipBlanks()
+	start.SkipBlanks()
 	ahead := start
 	v, ok := ahead.number()
 	switch {
-	case ahead.at == start.at && !ahead.is('-') || ahead.is('x'):
+	case ahead.At == start.At && !ahead.Is('-') || ahead.Is('x'):
 		return 0, start, true
-	case !ok || !ahead.isBlank():
+	case !ok || !ahead.IsBlank():
 		return math.MaxUint64, start, false
 	}
 	return v, start, false
 }
 
 // isNext says whether a word comes next.
-func (l line) isNext(word string) bool { return string(l.nextToken()) == word }
+func (l Line) isNext(word string) bool { return string(l.nextToken()) == word }
 
 // isLink says whether 4xNDR or the like comes next.
-func (l line) isLink() bool {
+func (l Line) isLink() bool {
 	_, ok := linkOf(l.token())
 	return ok
 }
@@ -173,9 +173,9 @@ func (p *parser) readMask(word []byte, at int, c *comment) error {
 	case 'e':
 		most, to = 15, &c.masks.ext
 	}
-	l := line{text: word, at: 2}
+	l := Line{Text: word, At: 2}
 	v, ok := l.number()
-	if !ok || !l.done() || v > most {
+	if !ok || !l.Done() || v > most {
 		if !c.strict {
 			return nil // a word of a comment
 		}

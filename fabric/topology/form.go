@@ -46,12 +46,12 @@ func Recognize(data []byte) Form {
 func recognize(data []byte, within int) Form {
 	for left := within; len(data) > 0 && left > 0; {
 		text, rest := cutLine(data)
-		l := line{text: text[:min(len(text), left)]}
-		l.skipBlanks()
+		l := Line{Text: text[:min(len(text), left)]}
+		l.SkipBlanks()
 		if form := formOf(l); form != NoForm {
 			return form
 		}
-		if l.is('[') && isUFM(data[l.at:min(len(data), l.at+left)]) {
+		if l.Is('[') && isUFM(data[l.At:min(len(data), l.At+left)]) {
 			return UFMLinks
 		}
 		if kindOfNoise(text) == otherText {
@@ -69,17 +69,17 @@ func isUFM(data []byte) bool {
 
 // formOf is the form that only one form has a line of, NoForm for any other line. Links of
 // UFM are told by more than a line.
-func formOf(l line) Form {
+func formOf(l Line) Form {
 	switch {
-	case isListLine(l.text, l.at):
+	case isListLine(l.Text, l.At):
 		return PortList
 	case isInfoLine(l):
 		return LinkInfo
 	case isNodeLine(l):
 		return NodeList
-	case isSubnetLine(l.rest()):
+	case isSubnetLine(l.Rest()):
 		return SubnetList
-	case bytes.HasPrefix(l.rest(), []byte("# Topology file:")):
+	case bytes.HasPrefix(l.Rest(), []byte("# Topology file:")):
 		return Stanzas
 	}
 	switch word := l.letters(); string(word) {
@@ -88,7 +88,7 @@ func formOf(l line) Form {
 			return Stanzas
 		}
 	case "vendid", "devid", "sysimgguid", "switchguid", "caguid", "hcaguid", "hcaguids", "rtguid":
-		if (l.is('=') || l.is('+')) && len(l.rest()) > 1 {
+		if (l.Is('=') || l.Is('+')) && len(l.Rest()) > 1 {
 			return Stanzas
 		}
 	}
@@ -98,21 +98,21 @@ func formOf(l line) Form {
 // isNodeLine says whether a line is one of a NodeList:
 //
 //	Switch	: 0x0002c90000000001 ports 36 "leaf 1" enhanced port 0 lid 7 lmc 0
-func isNodeLine(l line) bool {
+func isNodeLine(l Line) bool {
 	if headerKind(l.letters()) == 0 {
 		return false
 	}
-	l.skipBlanks()
-	if !l.skip(":") {
+	l.SkipBlanks()
+	if !l.Skip(":") {
 		return false
 	}
-	l.skipBlanks()
-	if !l.skip("0x") {
+	l.SkipBlanks()
+	if !l.Skip("0x") {
 		return false
 	}
 	if _, ok := l.hexadecimal(); !ok {
 		return false
 	}
-	l.skipBlanks()
-	return l.skip("ports ")
+	l.SkipBlanks()
+	return l.Skip("ports ")
 }

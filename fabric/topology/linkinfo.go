@@ -45,7 +45,7 @@ var (
 )
 
 // headWord is the type of node that a head says, 0 for a line that is no head.
-func headWord(l line) fabric.NodeType {
+func headWord(l Line) fabric.NodeType {
 	kind := fabric.NodeType(0)
 	switch string(l.letters()) {
 	case "CA":
@@ -57,33 +57,33 @@ func headWord(l line) fabric.NodeType {
 	default:
 		return 0
 	}
-	if !l.skip(": ") || kind == fabric.Switch && !l.skip("0x") || kind != fabric.Switch && !bytes.HasSuffix(l.text, []byte(":")) {
+	if !l.Skip(": ") || kind == fabric.Switch && !l.Skip("0x") || kind != fabric.Switch && !bytes.HasSuffix(l.Text, []byte(":")) {
 		return 0
 	}
 	return kind
 }
 
 // isInfoLine says whether a line is one of iblinkinfo.
-func isInfoLine(l line) bool {
+func isInfoLine(l Line) bool {
 	if headWord(l) != 0 {
 		return true
 	}
-	n := bytes.Index(l.rest(), linkBegin)
-	return n >= 0 && bytes.Contains(l.rest()[n:], linkEnd) && isInfoRow(l)
+	n := bytes.Index(l.Rest(), linkBegin)
+	return n >= 0 && bytes.Contains(l.Rest()[n:], linkEnd) && isInfoRow(l)
 }
 
 // isInfoRow says whether a line begins as a row of iblinkinfo, though it may be broken: with
 // a GUID, or a LID and the number of a port.
-func isInfoRow(l line) bool {
-	if l.skip("0x") {
+func isInfoRow(l Line) bool {
+	if l.Skip("0x") {
 		_, ok := l.hexadecimal()
-		return ok && l.isBlank()
+		return ok && l.IsBlank()
 	}
-	if l.decimal() < 0 || !l.isBlank() {
+	if l.decimal() < 0 || !l.IsBlank() {
 		return false
 	}
-	l.skipBlanks()
-	return l.done() || l.decimal() >= 0 && (l.done() || l.is('['))
+	l.SkipBlanks()
+	return l.Done() || l.decimal() >= 0 && (l.Done() || l.Is('['))
 }
 
 // readLinkInfo reads what iblinkinfo prints.
@@ -91,7 +91,7 @@ func (p *parser) readLinkInfo() error {
 	rows := make([]infoRow, 0, len(p.data)/112+16)
 	var head *infoHead
 	dropped := false
-	err := p.eachLine(func(l *line) error {
+	err := p.eachLine(func(l *Line) error {
 		switch {
 		case headWord(*l) != 0:
 			if err := p.settleNoise(false); err != nil {
@@ -103,7 +103,7 @@ func (p *parser) readLinkInfo() error {
 				head, dropped = h, false
 			}
 			return err
-		case !isInfoRow(*l) && !isInfoLine(*l) && !isListLine(l.text, l.at) && !isStanza(*l):
+		case !isInfoRow(*l) && !isInfoLine(*l) && !isListLine(l.Text, l.At) && !isStanza(*l):
 			return p.passOver(l)
 		}
 		if err := p.settleNoise(len(rows) > 0 || head != nil); err != nil {
@@ -130,89 +130,89 @@ func (p *parser) readLinkInfo() error {
 }
 
 // readInfoHead reads a head, of which headWord has looked at the begin.
-func (p *parser) readInfoHead(l *line) (*infoHead, error) {
+func (p *parser) readInfoHead(l *Line) (*infoHead, error) {
 	const lost = "node dropped"
 	h := infoHead{kind: headWord(*l)}
 	l.letters()
-	l.skip(": ")
+	l.Skip(": ")
 	if h.kind == fabric.Switch {
 		var err error
 		if h.guid, err = p.readInfoGUID(l, lost); err != nil {
 			return nil, err
 		}
-		l.skip(" ")
+		l.Skip(" ")
 	}
-	name, ok := bytes.CutSuffix(l.rest(), []byte(":"))
+	name, ok := bytes.CutSuffix(l.Rest(), []byte(":"))
 	if !ok {
-		return nil, p.failHere(l.at, lost, "want the node's description and a colon")
+		return nil, p.failHere(l.At, lost, "want the node's description and a colon")
 	}
 	h.name = name
 	return &h, nil
 }
 
 // readInfoGUID reads 0x and a GUID, behind which is a blank.
-func (p *parser) readInfoGUID(l *line, lost string) (fabric.GUID, error) {
+func (p *parser) readInfoGUID(l *Line, lost string) (fabric.GUID, error) {
 	start := *l
 	g, ok := l.number()
-	if !ok || g == 0 || !l.isBlank() {
-		return 0, p.failHere(start.at, lost, "GUID %q: want 0x and 1 to 16 hexadecimal digits", start.nextToken())
+	if !ok || g == 0 || !l.IsBlank() {
+		return 0, p.failHere(start.At, lost, "GUID %q: want 0x and 1 to 16 hexadecimal digits", start.nextToken())
 	}
 	return fabric.GUID(g), nil
 }
 
 // infoEnd is what a row says of one end: LID, port number, and the number on the chassis,
 // which is passed over.
-type infoEnd struct{ lid, num line }
+type infoEnd struct{ lid, num Line }
 
 // readInfoEnd reads "     4    1[  ]", with blanks behind it.
-func (l *line) readInfoEnd() (e infoEnd, ok bool) {
-	l.skipBlanks()
+func (l *Line) readInfoEnd() (e infoEnd, ok bool) {
+	l.SkipBlanks()
 	e.lid = *l
-	if l.decimal() < 0 || !l.isBlank() {
+	if l.decimal() < 0 || !l.IsBlank() {
 		return e, false
 	}
-	l.skipBlanks()
+	l.SkipBlanks()
 	e.num = *l
 	return e, l.decimal() >= 0 && l.skipChassis()
 }
 
 // skipChassis reads [  ] or [ 3], with blanks behind it.
-func (l *line) skipChassis() bool {
-	if !l.skip("[") {
+func (l *Line) skipChassis() bool {
+	if !l.Skip("[") {
 		return false
 	}
-	l.skipBlanks()
+	l.SkipBlanks()
 	l.decimal()
-	l.skipBlanks()
-	ok := l.skip("]")
-	l.skipBlanks()
+	l.SkipBlanks()
+	ok := l.Skip("]")
+	l.SkipBlanks()
 	return ok
 }
 
 const wantRow = "want LID, port[ ] ==( state of the link )==> and the other end, as iblinkinfo prints them"
 
 // readInfoRow reads a row of the node that head says, nil for none.
-func (p *parser) readInfoRow(l *line, head *infoHead, dropped bool, x *infoRow) (err error) {
+func (p *parser) readInfoRow(l *Line, head *infoHead, dropped bool, x *infoRow) (err error) {
 	const lost = "row dropped"
 	start := *l
-	if l.is('0') && bytes.HasPrefix(l.rest(), []byte("0x")) {
+	if l.Is('0') && bytes.HasPrefix(l.Rest(), []byte("0x")) {
 		if x.own.guid, err = p.readInfoGUID(l, lost); err != nil {
 			return err
 		}
-		l.skipBlanks()
+		l.SkipBlanks()
 	}
 	var own infoEnd
 	var ok bool
 	switch {
-	case l.is('"'):
+	case l.Is('"'):
 		x.padded = true
 		if x.desc, own, ok = l.ownName(); !ok {
-			return p.failHere(l.at, lost, wantRow)
+			return p.failHere(l.At, lost, wantRow)
 		}
 		x.named = true
 	default:
-		if own, ok = l.readInfoEnd(); !ok || !bytes.HasPrefix(l.rest(), linkBegin) {
-			return p.failHere(l.at, lost, wantRow)
+		if own, ok = l.readInfoEnd(); !ok || !bytes.HasPrefix(l.Rest(), linkBegin) {
+			return p.failHere(l.At, lost, wantRow)
 		}
 		switch {
 		case head != nil:
@@ -221,31 +221,31 @@ func (p *parser) readInfoRow(l *line, head *infoHead, dropped bool, x *infoRow) 
 		case dropped:
 			return nil
 		default:
-			return p.failHere(start.at, lost, "a port of no node: want a line such as \"Switch: 0x0002c90000000001 leaf 1:\" first")
+			return p.failHere(start.At, lost, "a port of no node: want a line such as \"Switch: 0x0002c90000000001 leaf 1:\" first")
 		}
 		if x.own.guid == 0 {
-			return p.failHere(start.at, lost, "no GUID of the port: want 0x and 1 to 16 hexadecimal digits in front of the LID")
+			return p.failHere(start.At, lost, "no GUID of the port: want 0x and 1 to 16 hexadecimal digits in front of the LID")
 		}
 	}
 	if err := p.takeEnd(own, &x.own); err != nil {
 		return err
 	}
-	l.skip("==(")
-	n := bytes.Index(l.rest(), linkEnd)
+	l.Skip("==(")
+	n := bytes.Index(l.Rest(), linkEnd)
 	if n < 0 {
-		return p.failHere(l.at, lost, wantRow)
+		return p.failHere(l.At, lost, wantRow)
 	}
 	down := false
-	x.link, down = linkInfoOf(l.rest()[:n])
-	l.at += n + len(linkEnd)
-	l.skipBlanks()
+	x.link, down = linkInfoOf(l.Rest()[:n])
+	l.At += n + len(linkEnd)
+	l.SkipBlanks()
 	switch {
-	case l.is('['):
-		if !down || !l.skipChassis() || !l.is('"') {
-			return p.failHere(l.at, lost, wantRow)
+	case l.Is('['):
+		if !down || !l.skipChassis() || !l.Is('"') {
+			return p.failHere(l.At, lost, wantRow)
 		}
 		return nil
-	case bytes.HasPrefix(l.rest(), []byte(`"Port not available"`)):
+	case bytes.HasPrefix(l.Rest(), []byte(`"Port not available"`)):
 		x.none = true
 		return nil
 	}
@@ -254,17 +254,17 @@ func (p *parser) readInfoRow(l *line, head *infoHead, dropped bool, x *infoRow) 
 
 // ownName reads the description of -l, which ends where what follows is right, and the end
 // of the cable behind it.
-func (l *line) ownName() (name []byte, own infoEnd, ok bool) {
-	for from, at := l.at+1, l.at+1; ; at++ {
-		n := bytes.IndexByte(l.text[at:], '"')
+func (l *Line) ownName() (name []byte, own infoEnd, ok bool) {
+	for from, at := l.At+1, l.At+1; ; at++ {
+		n := bytes.IndexByte(l.Text[at:], '"')
 		if n < 0 {
 			return nil, own, false
 		}
 		at += n
-		ahead := line{text: l.text, at: at + 1}
-		if own, ok = ahead.readInfoEnd(); ok && isLinkState(ahead.rest()) {
+		ahead := Line{Text: l.Text, At: at + 1}
+		if own, ok = ahead.readInfoEnd(); ok && isLinkState(ahead.Rest()) {
 			*l = ahead
-			return bytes.TrimLeft(l.text[from:at], " "), own, true
+			return bytes.TrimLeft(l.Text[from:at], " "), own, true
 		}
 	}
 }
@@ -282,33 +282,33 @@ func (p *parser) takeEnd(e infoEnd, to *listPort) error {
 	if v := e.lid.decimal(); v <= int(fabric.MaxUnicastLID) {
 		to.lid = fabric.LID(v)
 	} else if to.bad = string(lid[:min(len(lid), 32)]); p.strict {
-		return p.refusal(p.line, e.lid.at, "LID %s: want 0 to %d", to.bad, fabric.MaxUnicastLID)
+		return p.refusal(p.line, e.lid.At, "LID %s: want 0 to %d", to.bad, fabric.MaxUnicastLID)
 	}
 	v := num.decimal()
 	if v < 1 || v > int(fabric.MaxPortNum) {
-		return p.failHere(e.num.at, "row dropped", "port %s: want 1 to %d", num.text[e.num.at:num.at], fabric.MaxPortNum)
+		return p.failHere(e.num.At, "row dropped", "port %s: want 1 to %d", num.Text[e.num.At:num.At], fabric.MaxPortNum)
 	}
 	to.num = fabric.PortNum(v)
 	return nil
 }
 
 // readInfoPeer reads the other end of a cable.
-func (p *parser) readInfoPeer(l *line, x *infoRow) (err error) {
+func (p *parser) readInfoPeer(l *Line, x *infoRow) (err error) {
 	const lost = "row dropped"
-	if ahead := *l; ahead.skip("0x") {
+	if ahead := *l; ahead.Skip("0x") {
 		if x.peer.guid, err = p.readInfoGUID(l, lost); err != nil {
 			return err
 		}
 	}
 	end, ok := l.readInfoEnd()
-	last := bytes.LastIndexByte(l.text, '"')
-	if !ok || !l.is('"') || last <= l.at {
-		return p.failHere(l.at, lost, wantRow)
+	last := bytes.LastIndexByte(l.Text, '"')
+	if !ok || !l.Is('"') || last <= l.At {
+		return p.failHere(l.At, lost, wantRow)
 	}
 	if err := p.takeEnd(end, &x.peer); err != nil {
 		return err
 	}
-	x.peerName = l.text[l.at+1 : last]
+	x.peerName = l.Text[l.At+1 : last]
 	x.linked = true
 	return nil
 }

@@ -55,8 +55,8 @@ func (n *nameReader) take(guid fabric.GUID, label string, same bool) error {
 }
 
 // readMapLine reads a line of a node-name map.
-func (n *nameReader) readMapLine(l *line) error {
-	digits, quoted, ok := strings.Cut(strings.TrimSpace(string(l.rest())), `"`)
+func (n *nameReader) readMapLine(l *Line) error {
+	digits, quoted, ok := strings.Cut(strings.TrimSpace(string(l.Rest())), `"`)
 	if !ok {
 		return n.refusal(n.line, 0, `no name in quotes; want 0x0002c90300000001 "name"`)
 	}
@@ -76,23 +76,23 @@ func (n *nameReader) readMapLine(l *line) error {
 
 // readNodeLine reads a line of ibswitches or the like; the name stands between the first
 // quote and the last.
-func (n *nameReader) readNodeLine(l *line) error {
+func (n *nameReader) readNodeLine(l *Line) error {
 	ahead := *l
 	if headerKind(ahead.letters()) == 0 {
 		return n.passOver(l)
 	}
-	if ahead.skipBlanks(); !ahead.is(':') {
+	if ahead.SkipBlanks(); !ahead.Is(':') {
 		return n.passOver(l)
 	}
 	if !isNodeLine(*l) {
-		return n.refusal(n.line, ahead.at, `want a node such as "Ca : 0x0002c90300000001 ports 2 "name"", as ibhosts prints it`)
+		return n.refusal(n.line, ahead.At, `want a node such as "Ca : 0x0002c90300000001 ports 2 "name"", as ibhosts prints it`)
 	}
-	ahead.at++
-	ahead.skipBlanks()
+	ahead.At++
+	ahead.SkipBlanks()
 	guid, ok := ahead.number()
-	first, last := bytes.IndexByte(l.text, '"'), bytes.LastIndexByte(l.text, '"')
-	if !ok || first < ahead.at || first == last {
-		return n.refusal(n.line, ahead.at, `want a GUID, the number of ports, and a name in quotes, as ibhosts prints them`)
+	first, last := bytes.IndexByte(l.Text, '"'), bytes.LastIndexByte(l.Text, '"')
+	if !ok || first < ahead.At || first == last {
+		return n.refusal(n.line, ahead.At, `want a GUID, the number of ports, and a name in quotes, as ibhosts prints them`)
 	}
-	return n.take(fabric.GUID(guid), string(l.text[first+1:last]), true)
+	return n.take(fabric.GUID(guid), string(l.Text[first+1:last]), true)
 }

@@ -105,8 +105,8 @@ func fromSource(text []byte) bool {
 	if n <= 0 || bytes.ContainsAny(text[:n], " \t") {
 		return false
 	}
-	l := line{text: text, at: n + len(".c:")}
-	return l.decimal() >= 0 && (l.is(';') || l.is(':'))
+	l := Line{Text: text, At: n + len(".c:")}
+	return l.decimal() >= 0 && (l.Is(';') || l.Is(':'))
 }
 
 // foreign is lines that are no topology text, by kind of noise: the first one and how many.
@@ -141,11 +141,11 @@ const notTopology = "not a line of topology text: want what ibnetdiscover prints
 
 // passOver is for a line that is no topology text: where it may stand is not known before
 // the next line that is.
-func (p *parser) passOver(l *line) error {
+func (p *parser) passOver(l *Line) error {
 	if p.strict {
-		return p.refusal(p.line, l.at, notTopology)
+		return p.refusal(p.line, l.At, notTopology)
 	}
-	p.pending.add(kindOfNoise(l.rest()), p.line, 1)
+	p.pending.add(kindOfNoise(l.Rest()), p.line, 1)
 	return nil
 }
 

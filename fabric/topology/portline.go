@@ -17,14 +17,14 @@ import (
 //
 //	[17](1/9/1) "H-0002c90000000002"[1](2c90000000003)      # "host 1" lid 9 4xNDR
 //	[1](B66D0F0/0/0/1)(2c90000000003) "S-0002c90000000001"[17] # lid 9 lmc 0 "leaf 1" lid 7 4xNDR
-func (p *parser) readPort(l *line) error {
+func (p *parser) readPort(l *Line) error {
 	if p.current < 0 {
 		if p.dropped {
 			return nil
 		}
-		return p.failHere(l.at, "line dropped", "a port of no node: want a Switch, Ca, Hca or Rt line first")
+		return p.failHere(l.At, "line dropped", "a port of no node: want a Switch, Ca, Hca or Rt line first")
 	}
-	start := l.at
+	start := l.At
 	port := portLine{at: p.line, node: p.current, back: -1}
 	own, peer := comment{}, comment{masks: p.masks}
 	if err := p.readOwnEnd(l, &port); err != nil {
@@ -56,20 +56,20 @@ func (p *parser) readPort(l *line) error {
 }
 
 // readOwnEnd reads the number of the port, and its label and its GUID if it has them.
-func (p *parser) readOwnEnd(l *line, port *portLine) (err error) {
+func (p *parser) readOwnEnd(l *Line, port *portLine) (err error) {
 	ports := p.nodes[p.current].ports
 	start := *l
 	num := l.portNumber()
 	if num < 1 || num > int(ports) {
-		return p.failHere(start.at, "line dropped", "port %s of a node with %d ports: want [1] to [%d]", start.nextBracket(), ports, ports)
+		return p.failHere(start.At, "line dropped", "port %s of a node with %d ports: want [1] to [%d]", start.nextBracket(), ports, ports)
 	}
 	port.num = fabric.PortNum(num)
 	l.skipExternal()
-	if l.is('(') {
+	if l.Is('(') {
 		port.label = p.readLabel(l, p.nodes[p.current].kind == fabric.Switch)
 	}
-	if p.strict && l.is('"') && !l.afterBlank() {
-		return p.refusal(p.line, l.at, "no tab in front of the other end: want one")
+	if p.strict && l.Is('"') && !l.afterBlank() {
+		return p.refusal(p.line, l.At, "no tab in front of the other end: want one")
 	}
 	port.guid, err = p.readPortGUID(l)
 	return err
@@ -77,32 +77,32 @@ func (p *parser) readOwnEnd(l *line, port *portLine) (err error) {
 
 // readPeerEnd reads the id of the node at the other end, the number of the port there,
 // and its GUID if it has one. A label there is passed over: the port's own line has it.
-func (p *parser) readPeerEnd(l *line, port *portLine) (err error) {
+func (p *parser) readPeerEnd(l *Line, port *portLine) (err error) {
 	start := *l
 	id := l.quoted()
 	if len(id) == 0 {
-		return p.failHere(start.at, "line dropped", "want the id of the node at the other end in quotes, such as \"S-0002c90000000001\"")
+		return p.failHere(start.At, "line dropped", "want the id of the node at the other end in quotes, such as \"S-0002c90000000001\"")
 	}
 	var ok bool
 	if port.peer, ok = guidID(id); !ok {
 		port.peer = p.name(id)
 	}
-	l.skipBlanks()
+	l.SkipBlanks()
 	port.peerNum = 1 // ibsim's default (parse_port)
-	if l.is('[') {
+	if l.Is('[') {
 		start = *l
 		num := l.portNumber()
 		if num < 1 || num > int(fabric.MaxPortNum) {
-			return p.failHere(start.at, "line dropped", "port %s: want [1] to [%d]", start.nextBracket(), fabric.MaxPortNum)
+			return p.failHere(start.At, "line dropped", "port %s: want [1] to [%d]", start.nextBracket(), fabric.MaxPortNum)
 		}
 		port.peerNum = fabric.PortNum(num)
 		l.skipExternal()
 	}
-	if l.is('(') {
+	if l.Is('(') {
 		p.readLabel(l, port.peer.kind == 'S')
 	}
-	if p.strict && l.is('#') && !l.afterBlank() {
-		return p.refusal(p.line, l.at, "no tab in front of the comment: want one")
+	if p.strict && l.Is('#') && !l.afterBlank() {
+		return p.refusal(p.line, l.At, "no tab in front of the comment: want one")
 	}
 	port.peerGUID, err = p.readPortGUID(l)
 	return err
@@ -112,24 +112,24 @@ func (p *parser) readPeerEnd(l *line, port *portLine) (err error) {
 // stands in the only brackets behind a port number is a GUID where the node is no switch,
 // as ibnetdiscover prints it, unless it cannot be one; a label of a switch has at most
 // maxPlain letters, or slashes.
-func (p *parser) readLabel(l *line, ofSwitch bool) int32 {
-	text := l.rest()
+func (p *parser) readLabel(l *Line, ofSwitch bool) int32 {
+	text := l.Rest()
 	n := bytes.IndexByte(text, ')')
 	if n < 0 {
 		return 0
 	}
 	label := text[1:n]
-	ahead := line{text: text, at: n + 1}
-	ahead.skipBlanks()
+	ahead := Line{Text: text, At: n + 1}
+	ahead.SkipBlanks()
 	switch slashes := bytes.IndexByte(label, '/') >= 0; {
 	case !isLabel(label):
 		return 0
-	case slashes || ahead.is('('):
+	case slashes || ahead.Is('('):
 	case !ofSwitch || len(label) > maxPlain:
 		return 0
 	}
-	l.at += n + 1
-	l.skipBlanks()
+	l.At += n + 1
+	l.SkipBlanks()
 	if string(label) == "N/A" {
 		return 0
 	}
@@ -166,7 +166,7 @@ func readable(label string, ofSwitch bool) bool {
 // isLabel says whether text can be a label: 1/12/2, 7, B184D0F0/0/0/1.
 func isLabel(text []byte) bool {
 	for _, c := range text {
-		if c != '/' && c != '-' && c != '.' && c != '_' && hexDigit(c) < 0 && (c|0x20 < 'a' || c|0x20 > 'z') {
+		if c != '/' && c != '-' && c != '.' && c != '_' && HexDigit[c] > 15 && (c|0x20 < 'a' || c|0x20 > 'z') {
 			return false
 		}
 	}
@@ -174,28 +174,28 @@ func isLabel(text []byte) bool {
 }
 
 // readPortGUID reads a GUID in brackets between blanks, 0 if there is none.
-func (p *parser) readPortGUID(l *line) (fabric.GUID, error) {
-	l.skipBlanks()
-	if !l.is('(') {
+func (p *parser) readPortGUID(l *Line) (fabric.GUID, error) {
+	l.SkipBlanks()
+	if !l.Is('(') {
 		return 0, nil
 	}
 	start := *l
 	g, ok := l.guidInBrackets()
 	if !ok {
-		return 0, p.failHere(start.at, "line dropped", "port GUID %q: want 1 to 16 hexadecimal digits in brackets", start.nextToken())
+		return 0, p.failHere(start.At, "line dropped", "port GUID %q: want 1 to 16 hexadecimal digits in brackets", start.nextToken())
 	}
-	l.skipBlanks()
+	l.SkipBlanks()
 	return g, nil
 }
 
 // readOptions reads ibsim's options, w=2 and the like, up to a comment.
-func (p *parser) readOptions(l *line, c *comment) error {
-	if l.done() || l.is('#') {
+func (p *parser) readOptions(l *Line, c *comment) error {
+	if l.Done() || l.Is('#') {
 		return nil
 	}
 	options := *l
-	if n := bytes.IndexByte(l.rest(), '#'); n >= 0 {
-		options.text = l.text[:l.at+n]
+	if n := bytes.IndexByte(l.Rest(), '#'); n >= 0 {
+		options.Text = l.Text[:l.At+n]
 	}
 	c.strict = true
 	if err := p.readComment(&options, c); err != nil {
@@ -205,25 +205,25 @@ func (p *parser) readOptions(l *line, c *comment) error {
 		return p.failHere(c.junk, "line dropped", "text behind the other end: want nothing or a comment")
 	}
 	c.strict = false
-	l.at = len(options.text)
+	l.At = len(options.Text)
 	return nil
 }
 
 // readPortComment reads the comment of a port: what it says of the port itself stands
 // in front of the description of the peer, and only where the port is not of a switch.
-func (p *parser) readPortComment(l *line, own, peer *comment) error {
-	if !l.skip("#") {
+func (p *parser) readPortComment(l *Line, own, peer *comment) error {
+	if !l.Skip("#") {
 		return nil
 	}
 	ownLID := p.nodes[p.current].kind != fabric.Switch
 	before := *l
 	// The description stands between the first quote and the last.
-	if n := bytes.IndexByte(l.rest(), '"'); n >= 0 {
-		l.at = bytes.LastIndexByte(l.text, '"') + 1
+	if n := bytes.IndexByte(l.Rest(), '"'); n >= 0 {
+		l.At = bytes.LastIndexByte(l.Text, '"') + 1
 		if !ownLID {
 			return p.readComment(l, peer)
 		}
-		before.text = before.text[:before.at+n]
+		before.Text = before.Text[:before.At+n]
 		if err := p.readComment(&before, own); err != nil {
 			return err
 		}
@@ -233,8 +233,8 @@ func (p *parser) readPortComment(l *line, own, peer *comment) error {
 	if err := p.readComment(l, peer); err != nil {
 		return err
 	}
-	before.skipBlanks()
-	if ownLID && before.skip("lid ") {
+	before.SkipBlanks()
+	if ownLID && before.Skip("lid ") {
 		own.lid, own.lmc = peer.firstLID, peer.lmc
 		if peer.lids == 1 {
 			peer.lid = 0

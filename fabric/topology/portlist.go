@@ -94,22 +94,22 @@ func isListLine(text []byte, at int) bool {
 	if _, ok := listKind(text[at : at+2]); !ok {
 		return false
 	}
-	l := line{text: text, at: at + 2}
+	l := Line{Text: text, At: at + 2}
 	for range 2 { // LID, port number
-		from := l.at
-		if l.skipBlanks(); l.at == from || l.decimal() < 0 {
+		from := l.At
+		if l.SkipBlanks(); l.At == from || l.decimal() < 0 {
 			return false
 		}
 	}
-	l.skipBlanks()
-	return l.skip("0x")
+	l.SkipBlanks()
+	return l.Skip("0x")
 }
 
 // readList reads a port list.
 func (p *parser) readList() error {
 	lines := make([]listLine, 0, len(p.data)/96+16)
-	err := p.eachLine(func(l *line) error {
-		if !isListLine(l.text, l.at) && !isBrokenList(l.rest()) && !isStanza(*l) {
+	err := p.eachLine(func(l *Line) error {
+		if !isListLine(l.Text, l.At) && !isBrokenList(l.Rest()) && !isStanza(*l) {
 			return p.passOver(l)
 		}
 		if err := p.settleNoise(len(lines) > 0); err != nil {
@@ -139,54 +139,54 @@ func isBrokenList(text []byte) bool {
 }
 
 // isStanza says whether a line is one of a stanza.
-func isStanza(l line) bool {
+func isStanza(l Line) bool {
 	word := l.letters()
 	return headerKind(word) != 0 && isBrokenHeader(l) || isBefore(word)
 }
 
-func (p *parser) readListLine(l *line, x *listLine) error {
+func (p *parser) readListLine(l *Line, x *listLine) error {
 	const lost = "line dropped"
-	if !isListLine(l.text, l.at) {
-		return p.failHere(l.at, lost, "not a line of a port list: want what ibnetdiscover -p prints on standard output")
+	if !isListLine(l.Text, l.At) {
+		return p.failHere(l.At, lost, "not a line of a port list: want what ibnetdiscover -p prints on standard output")
 	}
 	if err := p.readListPort(l, &x.own); err != nil {
 		return err
 	}
-	l.skipBlanks()
+	l.SkipBlanks()
 	width := l.token()
-	l.skipBlanks()
+	l.SkipBlanks()
 	speed := l.token()
-	l.skipBlanks()
+	l.SkipBlanks()
 	if len(width) < 2 || len(speed) < 2 {
-		return p.failHere(l.at, lost, "want width and speed, such as 4x NDR")
+		return p.failHere(l.At, lost, "want width and speed, such as 4x NDR")
 	}
 	link, ok := linkOf(width)
 	if !ok {
-		return p.failHere(l.at, lost, "width %q: want a number and x", width)
+		return p.failHere(l.At, lost, "width %q: want a number and x", width)
 	}
 	link.Speed, _ = fabric.ParseSpeed(string(speed))
 
-	if l.skip("-") {
-		l.skipBlanks()
-		if !isListLine(l.text, l.at) {
-			return p.failHere(l.at, lost, "want the port at the other end: SW, CA or RT, LID, port number and GUID")
+	if l.Skip("-") {
+		l.SkipBlanks()
+		if !isListLine(l.Text, l.At) {
+			return p.failHere(l.At, lost, "want the port at the other end: SW, CA or RT, LID, port number and GUID")
 		}
 		if err := p.readListPort(l, &x.peer); err != nil {
 			return err
 		}
-		l.skipBlanks()
-		if l.skip("(") {
-			l.skipBlanks()
+		l.SkipBlanks()
+		if l.Skip("(") {
+			l.SkipBlanks()
 		}
 		x.linked, x.link = true, link
 	}
-	last := bytes.LastIndexByte(l.text, '\'')
-	if !l.is('\'') || last <= l.at {
-		return p.failHere(l.at, lost, "want the node's description in single quotes")
+	last := bytes.LastIndexByte(l.Text, '\'')
+	if !l.Is('\'') || last <= l.At {
+		return p.failHere(l.At, lost, "want the node's description in single quotes")
 	}
-	x.names = l.text[l.at+1 : last]
+	x.names = l.Text[l.At+1 : last]
 	if x.linked && !bytes.Contains(x.names, separator) {
-		return p.failHere(l.at, lost, "want the descriptions of both nodes: 'one' - 'other'")
+		return p.failHere(l.At, lost, "want the descriptions of both nodes: 'one' - 'other'")
 	}
 	return nil
 }
@@ -196,36 +196,36 @@ var separator = []byte("' - '")
 
 // readListPort reads "SW    24  5 0x000000000020000f", which isListLine has
 // looked at.
-func (p *parser) readListPort(l *line, to *listPort) error {
+func (p *parser) readListPort(l *Line, to *listPort) error {
 	const lost = "line dropped"
-	to.kind, _ = listKind(l.text[l.at : l.at+2])
-	l.at += 2
-	l.skipBlanks()
+	to.kind, _ = listKind(l.Text[l.At : l.At+2])
+	l.At += 2
+	l.SkipBlanks()
 	start := *l
 	lid := l.decimal()
 	if lid > int(fabric.MaxUnicastLID) {
 		if p.strict {
-			return p.refusal(p.line, start.at, "LID %s: want 0 to %d", start.nextToken(), fabric.MaxUnicastLID)
+			return p.refusal(p.line, start.At, "LID %s: want 0 to %d", start.nextToken(), fabric.MaxUnicastLID)
 		}
 		to.bad = string(start.nextToken())
 		lid = 0
 	}
 	to.lid = fabric.LID(lid)
-	l.skipBlanks()
+	l.SkipBlanks()
 	start = *l
 	num := l.decimal()
 	if num < 1 || num > int(fabric.MaxPortNum) {
-		return p.failHere(start.at, lost, "port %s: want 1 to %d", start.nextToken(), fabric.MaxPortNum)
+		return p.failHere(start.At, lost, "port %s: want 1 to %d", start.nextToken(), fabric.MaxPortNum)
 	}
 	to.num = fabric.PortNum(num)
-	l.skipBlanks()
+	l.SkipBlanks()
 	start = *l
 	g, ok := l.number()
-	if !ok || !l.isBlank() {
-		return p.failHere(start.at, lost, "GUID %q: want 0x and 1 to 16 hexadecimal digits", start.nextToken())
+	if !ok || !l.IsBlank() {
+		return p.failHere(start.At, lost, "GUID %q: want 0x and 1 to 16 hexadecimal digits", start.nextToken())
 	}
 	if g == 0 {
-		return p.failHere(start.at, lost, "GUID 0: want another")
+		return p.failHere(start.At, lost, "GUID 0: want another")
 	}
 	to.guid = fabric.GUID(g)
 	return nil

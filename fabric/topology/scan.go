@@ -16,117 +16,163 @@ func cutLine(data []byte) (line, rest []byte) {
 	return data, nil
 }
 
-// line is a line of text that is read from left to right.
-type line struct {
-	text []byte // without its end
-	at   int    // what is read so far, in bytes
+// Line is a line of text that is read from left to right. Methods that want something set Bad
+// where it does not come next; from then on they and Skip read nothing, and numbers are 0.
+type Line struct {
+	Text []byte // without its end
+	At   int    // what is read so far, in bytes
+	Bad  bool
 }
 
-// done says whether all is read.
-func (l *line) done() bool { return l.at >= len(l.text) }
+// Done returns true if all is read.
+func (l *Line) Done() bool { return l.At >= len(l.Text) }
 
-// is says whether c comes next.
-func (l *line) is(c byte) bool { return l.at < len(l.text) && l.text[l.at] == c }
+// Is returns true if c comes next.
+func (l *Line) Is(c byte) bool { return l.At < len(l.Text) && l.Text[l.At] == c }
 
-// isBlank says whether a blank or the end of the line comes next.
-func (l *line) isBlank() bool { return l.done() || l.is(' ') || l.is('\t') }
+// IsBlank returns true if a blank or the end of the line comes next.
+func (l *Line) IsBlank() bool { return l.Done() || l.Is(' ') || l.Is('\t') }
 
 // afterBlank says whether a blank was read last.
-func (l *line) afterBlank() bool {
-	return l.at > 0 && (l.text[l.at-1] == ' ' || l.text[l.at-1] == '\t')
+func (l *Line) afterBlank() bool {
+	return l.At > 0 && (l.Text[l.At-1] == ' ' || l.Text[l.At-1] == '\t')
 }
 
-// rest is what is not read yet.
-func (l *line) rest() []byte { return l.text[l.at:] }
+// Rest returns what is not read yet.
+func (l *Line) Rest() []byte { return l.Text[l.At:] }
 
-func (l *line) skipBlanks() {
-	for l.is(' ') || l.is('\t') {
-		l.at++
+// SkipBlanks reads blanks and tabs, if any come next.
+func (l *Line) SkipBlanks() {
+	for l.Is(' ') || l.Is('\t') {
+		l.At++
 	}
 }
 
-// skip reads s if it comes next.
-func (l *line) skip(s string) bool {
-	if len(l.text)-l.at < len(s) || string(l.text[l.at:l.at+len(s)]) != s {
+// Skip reads s if it comes next, and returns true then.
+func (l *Line) Skip(s string) bool {
+	if l.Bad || len(l.Text)-l.At < len(s) || string(l.Text[l.At:l.At+len(s)]) != s {
 		return false
 	}
-	l.at += len(s)
+	l.At += len(s)
 	return true
 }
 
 // letters reads the letters that come next.
-func (l *line) letters() []byte {
-	from := l.at
-	for l.at < len(l.text) && 'a' <= l.text[l.at]|0x20 && l.text[l.at]|0x20 <= 'z' {
-		l.at++
+func (l *Line) letters() []byte {
+	from := l.At
+	for l.At < len(l.Text) && 'a' <= l.Text[l.At]|0x20 && l.Text[l.At]|0x20 <= 'z' {
+		l.At++
 	}
-	return l.text[from:l.at]
+	return l.Text[from:l.At]
 }
 
 // token reads up to the next blank.
-func (l *line) token() []byte {
-	from := l.at
-	for !l.isBlank() {
-		l.at++
+func (l *Line) token() []byte {
+	from := l.At
+	for !l.IsBlank() {
+		l.At++
 	}
-	return l.text[from:l.at]
+	return l.Text[from:l.At]
 }
 
 // nextToken is what token would read, for messages.
-func (l *line) nextToken() []byte {
+func (l *Line) nextToken() []byte {
 	ahead := *l
 	return ahead.token()
 }
 
 // tooMany is what decimal makes of larger numbers.
-const tooMany = 1 << 24
+const tooMany = 1 << 30
 
 // decimal reads a number of decimal digits. It returns -1 if there is none, and
 // tooMany for a larger one.
-func (l *line) decimal() int {
+func (l *Line) decimal() int {
 	n := -1
-	for ; !l.done() && '0' <= l.text[l.at] && l.text[l.at] <= '9'; l.at++ {
-		n = min(max(n, 0)*10+int(l.text[l.at]-'0'), tooMany)
+	for ; !l.Done() && '0' <= l.Text[l.At] && l.Text[l.At] <= '9'; l.At++ {
+		n = min(max(n, 0)*10+int(l.Text[l.At]-'0'), tooMany)
 	}
 	return n
 }
 
 // hexadecimal reads 1 to 16 hexadecimal digits.
-func (l *line) hexadecimal() (v uint64, ok bool) {
-	from := l.at
-	for ; !l.done(); l.at++ {
-		d := hexDigit(l.text[l.at])
-		if d < 0 {
-			break
-		}
-		v = v<<4 | uint64(d)
+func (l *Line) hexadecimal() (v uint64, ok bool) {
+	from := l.At
+	for ; !l.Done() && HexDigit[l.Text[l.At]] <= 15; l.At++ {
+		v = v<<4 | uint64(HexDigit[l.Text[l.At]])
 	}
-	n := l.at - from
+	n := l.At - from
 	return v, 1 <= n && n <= 16
 }
 
-// hexDigit is the value of a digit, or -1.
-func hexDigit(c byte) int {
-	switch {
-	case '0' <= c && c <= '9':
-		return int(c - '0')
-	case 'a' <= c && c <= 'f':
-		return int(c-'a') + 10
-	case 'A' <= c && c <= 'F':
-		return int(c-'A') + 10
+// HexDigit is the value of a hexadecimal digit, 0xff for other bytes.
+var HexDigit = func() (t [256]uint8) {
+	for i := range t {
+		t[i] = 0xff
 	}
-	return -1
+	for i, c := range []byte("0123456789abcdef") {
+		t[c] = uint8(i)
+		t[bytes.ToUpper([]byte{c})[0]] = uint8(i)
+	}
+	return t
+}()
+
+// Want wants s.
+func (l *Line) Want(s string) { l.Bad = !l.Skip(s) }
+
+// Blanks wants blanks and tabs, one or more.
+func (l *Line) Blanks() {
+	from := l.At
+	l.SkipBlanks()
+	l.Bad = l.Bad || l.At == from
 }
+
+// Decimal wants a number of 1 to 9 decimal digits, or less where digits says so.
+func (l *Line) Decimal(digits int) int {
+	from := l.At
+	n := l.decimal()
+	return int(l.take(from, digits, uint64(n)))
+}
+
+// Hex wants a number of 1 to digits hexadecimal digits, 16 at most.
+func (l *Line) Hex(digits int) uint64 {
+	from := l.At
+	v, _ := l.hexadecimal()
+	return l.take(from, digits, v)
+}
+
+// Hex0x is Hex with 0x in front.
+func (l *Line) Hex0x(digits int) uint64 {
+	l.Want("0x")
+	return l.Hex(digits)
+}
+
+// GUID wants a GUID with 0x in front.
+func (l *Line) GUID() fabric.GUID { return fabric.GUID(l.Hex0x(16)) }
+
+// take returns v if its digits, from a place on, are not too many or none.
+func (l *Line) take(from, digits int, v uint64) uint64 {
+	if n := l.At - from; l.Bad || n == 0 || n > digits {
+		l.Bad = true
+		return 0
+	}
+	return v
+}
+
+// AtEnd returns true if nothing was wrong and all is read.
+func (l *Line) AtEnd() bool { return !l.Bad && l.Done() }
+
+// AtWordEnd returns true if nothing was wrong, and a blank or the end of the line comes next.
+func (l *Line) AtWordEnd() bool { return !l.Bad && l.IsBlank() }
 
 // number reads a decimal number without leading zeros, which ibsim takes for octal, or
 // 0x and hexadecimal digits. Numbers beyond 64 bits are not ok.
-func (l *line) number() (v uint64, ok bool) {
-	if l.skip("0x") || l.skip("0X") {
+func (l *Line) number() (v uint64, ok bool) {
+	if l.Skip("0x") || l.Skip("0X") {
 		return l.hexadecimal()
 	}
-	from := l.at
+	from := l.At
 	n := l.decimal()
-	digits := l.text[from:l.at]
+	digits := l.Text[from:l.At]
 	switch {
 	case len(digits) > 1 && digits[0] == '0':
 		return 0, false
@@ -138,57 +184,57 @@ func (l *line) number() (v uint64, ok bool) {
 }
 
 // quoted reads what stands in quotes, nil if nothing does.
-func (l *line) quoted() []byte {
-	if !l.is('"') {
+func (l *Line) quoted() []byte {
+	if !l.Is('"') {
 		return nil
 	}
-	n := bytes.IndexByte(l.text[l.at+1:], '"')
+	n := bytes.IndexByte(l.Text[l.At+1:], '"')
 	if n < 0 {
 		return nil
 	}
-	text := l.text[l.at+1 : l.at+1+n]
-	l.at += n + 2
+	text := l.Text[l.At+1 : l.At+1+n]
+	l.At += n + 2
 	return text
 }
 
 // portNumber reads [12], or returns 0.
-func (l *line) portNumber() int {
-	l.at++
-	l.skipBlanks()
+func (l *Line) portNumber() int {
+	l.At++
+	l.SkipBlanks()
 	n := l.decimal()
-	l.skipBlanks()
-	if n < 0 || !l.skip("]") {
+	l.SkipBlanks()
+	if n < 0 || !l.Skip("]") {
 		return 0
 	}
 	return n
 }
 
 // nextBracket is what stands up to a closing bracket, for messages.
-func (l *line) nextBracket() []byte {
-	if n := bytes.IndexByte(l.rest(), ']'); n >= 0 && n < 24 {
-		return l.text[l.at : l.at+n+1]
+func (l *Line) nextBracket() []byte {
+	if n := bytes.IndexByte(l.Rest(), ']'); n >= 0 && n < 24 {
+		return l.Text[l.At : l.At+n+1]
 	}
 	return l.nextToken()
 }
 
 // skipExternal skips the [ext 3] of ibnetdiscover -g: the number that is
 // printed on the chassis.
-func (l *line) skipExternal() {
-	if ahead := *l; ahead.skip("[ext ") {
-		if n := bytes.IndexByte(l.rest(), ']'); n >= 0 {
-			l.at += n + 1
+func (l *Line) skipExternal() {
+	if ahead := *l; ahead.Skip("[ext ") {
+		if n := bytes.IndexByte(l.Rest(), ']'); n >= 0 {
+			l.At += n + 1
 		}
 	}
 }
 
 // guidInBrackets reads (2c9f), with or without 0x.
-func (l *line) guidInBrackets() (g fabric.GUID, ok bool) {
-	l.at++
-	if !l.skip("0x") {
-		l.skip("0X")
+func (l *Line) guidInBrackets() (g fabric.GUID, ok bool) {
+	l.At++
+	if !l.Skip("0x") {
+		l.Skip("0X")
 	}
 	v, ok := l.hexadecimal()
-	return fabric.GUID(v), ok && l.skip(")")
+	return fabric.GUID(v), ok && l.Skip(")")
 }
 
 // guidID reads an id as ibnetdiscover makes them (node_name): a letter for the
@@ -197,21 +243,21 @@ func guidID(id []byte) (key, bool) {
 	if len(id) != 18 || id[1] != '-' || id[0] != 'S' && id[0] != 'H' && id[0] != 'R' {
 		return key{}, false
 	}
-	l := line{text: id, at: 2}
+	l := Line{Text: id, At: 2}
 	v, ok := l.hexadecimal()
-	return key{value: v, kind: id[0]}, ok && l.done()
+	return key{value: v, kind: id[0]}, ok && l.Done()
 }
 
 // linkOf reads 4xNDR. A width or speed that is not known is left 0, as those
 // that ibnetdiscover prints ?? or ??? for.
 func linkOf(word []byte) (link fabric.Link, ok bool) {
-	l := line{text: word}
+	l := Line{Text: word}
 	switch width := l.decimal(); {
-	case width < 0 && (len(word) < 3 || !l.skip("??")) || width >= 0 && !l.skip("x"):
+	case width < 0 && (len(word) < 3 || !l.Skip("??")) || width >= 0 && !l.Skip("x"):
 		return link, false
 	case slices.Contains([]int{1, 2, 4, 8, 12}, width):
 		link.Width = uint8(width)
 	}
-	link.Speed, _ = fabric.ParseSpeed(string(l.rest()))
+	link.Speed, _ = fabric.ParseSpeed(string(l.Rest()))
 	return link, true
 }

@@ -25,8 +25,8 @@ func (p *parser) readStanzas() error {
 	// writes.
 	p.ports = make([]portLine, 0, len(p.data)/96+16)
 	p.nodes = make([]node, 0, len(p.data)/512+16)
-	return p.eachLine(func(l *line) error {
-		if l.is('[') && p.isPort(*l) {
+	return p.eachLine(func(l *Line) error {
+		if l.Is('[') && p.isPort(*l) {
 			if err := p.settleNoise(p.current >= 0 || p.dropped); err != nil {
 				return err
 			}
@@ -38,36 +38,36 @@ func (p *parser) readStanzas() error {
 
 // isPort says whether a line that begins with [ is one of a port, and not a prompt or the
 // time of a log.
-func (p *parser) isPort(l line) bool {
-	if bytes.IndexByte(l.rest(), '"') >= 0 {
+func (p *parser) isPort(l Line) bool {
+	if bytes.IndexByte(l.Rest(), '"') >= 0 {
 		return true
 	}
 	if p.current < 0 && !p.dropped {
 		return false
 	}
-	l.at++
-	l.skipBlanks()
+	l.At++
+	l.SkipBlanks()
 	if l.decimal() < 0 {
-		return l.is(']')
+		return l.Is(']')
 	}
-	l.skipBlanks()
-	return l.done() || l.is(']')
+	l.SkipBlanks()
+	return l.Done() || l.Is(']')
 }
 
 // isBrokenHeader says whether a line that begins as a header is one, though it lacks
 // something: a prompt may begin with such a word, too.
-func isBrokenHeader(l line) bool {
-	if bytes.IndexByte(l.rest(), '"') >= 0 {
+func isBrokenHeader(l Line) bool {
+	if bytes.IndexByte(l.Rest(), '"') >= 0 {
 		return true
 	}
-	l.skipBlanks()
+	l.SkipBlanks()
 	l.decimal()
-	l.skipBlanks()
-	return l.done() || l.is('#')
+	l.SkipBlanks()
+	return l.Done() || l.Is('#')
 }
 
 // readOther reads a line that is not one of a port.
-func (p *parser) readOther(l *line) error {
+func (p *parser) readOther(l *Line) error {
 	start := *l
 	word := l.letters()
 	switch kind := headerKind(word); {
@@ -106,7 +106,7 @@ func (p *parser) readOther(l *line) error {
 		return err
 	case "width", "speed", "extspeed":
 		ahead := *l
-		if ahead.skipBlanks(); !ahead.is('=') {
+		if ahead.SkipBlanks(); !ahead.Is('=') {
 			return p.passOver(&start)
 		}
 		return p.readMasks(l, word)
@@ -115,7 +115,7 @@ func (p *parser) readOther(l *line) error {
 	case "Chassis", "Hostname": // of ibnetdiscover -g
 		return nil
 	}
-	if bytes.HasPrefix(start.rest(), []byte("Non-Chassis Nodes")) { // ibnetdiscover -g
+	if bytes.HasPrefix(start.Rest(), []byte("Non-Chassis Nodes")) { // ibnetdiscover -g
 		return nil
 	}
 	return p.refuse(start)
@@ -144,7 +144,7 @@ func isBefore(word []byte) bool {
 }
 
 // readMasks reads ibsim's defaults for the links of the nodes that follow.
-func (p *parser) readMasks(l *line, word []byte) error {
+func (p *parser) readMasks(l *Line, word []byte) error {
 	switch string(word) {
 	case "width":
 		v, err := p.readNumber(l, 31)
@@ -162,34 +162,34 @@ func (p *parser) readMasks(l *line, word []byte) error {
 }
 
 // refuse says why a line cannot be used, or passes over what is no topology text at all.
-func (p *parser) refuse(l line) error {
-	at := l.at
-	quoted := bytes.IndexByte(l.rest(), '"') >= 0
+func (p *parser) refuse(l Line) error {
+	at := l.At
+	quoted := bytes.IndexByte(l.Rest(), '"') >= 0
 	switch word := l.letters(); {
-	case !quoted && !isListLine(l.text, at):
+	case !quoted && !isListLine(l.Text, at):
 	case string(word) == "include":
 		return p.failHere(at, "line dropped", "ibsim's include cannot be followed: put the text of that file here, or load this file into ibsim and read what ibnetdiscover prints there")
 	case string(word) == "do" || string(word) == "module":
 		return p.failHere(at, "line dropped", "ibsim's %s changes the fabric as ibsim loads it: load this file into ibsim and read what ibnetdiscover prints there", word)
-	case l.is('@') && len(word) == 0:
+	case l.Is('@') && len(word) == 0:
 		return p.failHere(at, "line dropped", "ibsim's aliases of ports cannot be followed: want [port] \"node\"[port], or load this file into ibsim and read what ibnetdiscover prints there")
-	case isListLine(l.text, at):
+	case isListLine(l.Text, at):
 		return p.failHere(at, "line dropped", "a line of ibnetdiscover -p in a text of another form: want one form only")
 	case isHeader(l, word):
 		p.noNode()
 		return p.failHere(at, "stanza dropped", "no such node type %q: want Switch, Ca, Hca or Rt", word)
 	}
-	l.at = at
+	l.At = at
 	return p.passOver(&l)
 }
 
 // isHeader says whether a number and a quoted id follow a word, as in the first line
 // of a stanza.
-func isHeader(l line, word []byte) bool {
-	l.skipBlanks()
+func isHeader(l Line, word []byte) bool {
+	l.SkipBlanks()
 	n := l.decimal()
-	l.skipBlanks()
-	return len(word) > 0 && n >= 0 && l.is('"')
+	l.SkipBlanks()
+	return len(word) > 0 && n >= 0 && l.Is('"')
 }
 
 // noNode makes port lines fall away until the next header, because the one
@@ -201,55 +201,55 @@ func (p *parser) noNode() { p.current, p.dropped = -1, true }
 func (p *parser) noStanza() { p.current, p.dropped = -1, false }
 
 // readNumber reads =N, hexadecimal with 0x or decimal.
-func (p *parser) readNumber(l *line, most uint64) (uint64, error) {
+func (p *parser) readNumber(l *Line, most uint64) (uint64, error) {
 	p.noStanza()
 	p.begun = true
-	l.skipBlanks()
-	if !l.skip("=") {
-		return 0, p.failHere(l.at, "line dropped", "want = and a number")
+	l.SkipBlanks()
+	if !l.Skip("=") {
+		return 0, p.failHere(l.At, "line dropped", "want = and a number")
 	}
-	l.skipBlanks()
+	l.SkipBlanks()
 	start := *l
 	v, ok := l.number()
-	if !ok || !l.isBlank() && !l.is('#') {
-		return 0, p.failHere(start.at, "line dropped", "number %q: want decimal digits or 0x and hexadecimal digits", start.nextToken())
+	if !ok || !l.IsBlank() && !l.Is('#') {
+		return 0, p.failHere(start.At, "line dropped", "number %q: want decimal digits or 0x and hexadecimal digits", start.nextToken())
 	}
 	if v > most {
-		return 0, p.failHere(start.at, "line dropped", "%s is too large: want at most %#x", start.nextToken(), most)
+		return 0, p.failHere(start.At, "line dropped", "%s is too large: want at most %#x", start.nextToken(), most)
 	}
 	return v, nil
 }
 
 // readGUID reads =0x1(2), or +N, which ibsim adds to the GUID of the last such
 // line (parse_guidbase).
-func (p *parser) readGUID(l *line, kind fabric.NodeType) error {
+func (p *parser) readGUID(l *Line, kind fabric.NodeType) error {
 	p.noStanza()
 	p.begun = true
 	c := &p.guids[kind]
-	l.skipBlanks()
-	relative := l.is('+')
-	if !relative && !l.is('=') {
-		return p.failHere(l.at, "line dropped", "want = and a GUID")
+	l.SkipBlanks()
+	relative := l.Is('+')
+	if !relative && !l.Is('=') {
+		return p.failHere(l.At, "line dropped", "want = and a GUID")
 	}
-	l.at++
-	l.skipBlanks()
+	l.At++
+	l.SkipBlanks()
 	start := *l
 	v, ok := l.number()
-	if !relative && (!start.is('0') || l.at == start.at+1) {
+	if !relative && (!start.Is('0') || l.At == start.At+1) {
 		ok = false // a GUID without 0x may be in either base
 	}
 	if !ok {
-		return p.failHere(start.at, "line dropped", "GUID %q: want 0x and 1 to 16 hexadecimal digits", start.nextToken())
+		return p.failHere(start.At, "line dropped", "GUID %q: want 0x and 1 to 16 hexadecimal digits", start.nextToken())
 	}
 	var port fabric.GUID
-	if l.is('(') {
+	if l.Is('(') {
 		start := *l
 		if port, ok = l.guidInBrackets(); !ok {
-			return p.failHere(start.at, "line dropped", "port GUID %q: want 1 to 16 hexadecimal digits in brackets", start.nextToken())
+			return p.failHere(start.At, "line dropped", "port GUID %q: want 1 to 16 hexadecimal digits in brackets", start.nextToken())
 		}
 	}
-	if !l.isBlank() && !l.is('#') {
-		return p.failHere(l.at, "line dropped", "text behind the GUID: want nothing or a comment")
+	if !l.IsBlank() && !l.Is('#') {
+		return p.failHere(l.At, "line dropped", "text behind the GUID: want nothing or a comment")
 	}
 	if relative {
 		c.next = c.base + fabric.GUID(v)
@@ -263,11 +263,11 @@ func (p *parser) readGUID(l *line, kind fabric.NodeType) error {
 // readHeader reads the line that a stanza begins with, behind the type:
 //
 //	Switch	36 "S-0002c90000000001"		# "leaf 1" enhanced port 0 lid 7 lmc 0
-func (p *parser) readHeader(l *line, kind fabric.NodeType) error {
+func (p *parser) readHeader(l *Line, kind fabric.NodeType) error {
 	p.noNode()
 	p.begun = false
-	if p.strict && !l.isBlank() {
-		return p.refusal(p.line, l.at, "no tab behind the type of node: want one")
+	if p.strict && !l.IsBlank() {
+		return p.refusal(p.line, l.At, "no tab behind the type of node: want one")
 	}
 	n := node{
 		header: p.line, kind: kind, vendor: p.vendor, device: p.device, system: p.system, base: len(p.slots),
@@ -301,25 +301,25 @@ type nodeID struct {
 }
 
 // readNodeID reads the number of ports and the id of a header.
-func (p *parser) readNodeID(l *line, n *node) (id nodeID, err error) {
-	l.skipBlanks()
+func (p *parser) readNodeID(l *Line, n *node) (id nodeID, err error) {
+	l.SkipBlanks()
 	start := *l
 	ports := l.decimal()
 	if ports < 1 || ports > int(fabric.MaxPortNum) {
-		return id, p.failHere(start.at, "stanza dropped", "number of ports %s: want 1 to %d", start.nextToken(), fabric.MaxPortNum)
+		return id, p.failHere(start.At, "stanza dropped", "number of ports %s: want 1 to %d", start.nextToken(), fabric.MaxPortNum)
 	}
 	n.ports = fabric.PortNum(ports)
-	l.skipBlanks()
-	id.at = l.at
+	l.SkipBlanks()
+	id.at = l.At
 	if id.text = l.quoted(); len(id.text) == 0 {
 		return id, p.failHere(id.at, "stanza dropped", "want the node's id in quotes, such as \"S-0002c90000000001\"")
 	}
-	if p.strict && l.is('#') {
-		return id, p.refusal(p.line, l.at, "no tab behind the node's id: want one")
+	if p.strict && l.Is('#') {
+		return id, p.refusal(p.line, l.At, "no tab behind the node's id: want one")
 	}
-	l.skipBlanks()
-	if !l.done() && !l.is('#') {
-		return id, p.failHere(l.at, "stanza dropped", "text behind the node's id: want nothing or a comment")
+	l.SkipBlanks()
+	if !l.Done() && !l.Is('#') {
+		return id, p.failHere(l.At, "stanza dropped", "text behind the node's id: want nothing or a comment")
 	}
 	return id, nil
 }
@@ -378,19 +378,19 @@ func (p *parser) identify(n *node, id nodeID) error {
 
 // readNodeComment reads the comment of a header, with the description, or makes up for
 // its absence.
-func (p *parser) readNodeComment(l *line, n *node, id []byte) error {
-	l.skip("#")
-	l.skipBlanks()
+func (p *parser) readNodeComment(l *Line, n *node, id []byte) error {
+	l.Skip("#")
+	l.SkipBlanks()
 	desc := id // as ibsim's new_node
-	if last := bytes.LastIndexByte(l.text, '"'); l.is('"') && last > l.at {
-		desc = l.text[l.at+1 : last] // it may have quotes in it
-		l.at = last + 1
-	} else if !l.done() {
+	if last := bytes.LastIndexByte(l.Text, '"'); l.Is('"') && last > l.At {
+		desc = l.Text[l.At+1 : last] // it may have quotes in it
+		l.At = last + 1
+	} else if !l.Done() {
 		end := unquotedEnd(l)
-		if text := bytes.TrimRight(l.text[l.at:max(l.at, end)], " \t"); len(text) > 0 {
+		if text := bytes.TrimRight(l.Text[l.At:max(l.At, end)], " \t"); len(text) > 0 {
 			desc = text
 		}
-		l.at = end
+		l.At = end
 	}
 	n.desc = string(desc)
 	var c comment
@@ -406,13 +406,13 @@ func (p *parser) readNodeComment(l *line, n *node, id []byte) error {
 
 // unquotedEnd is where a description without quotes ends, as in old captures: where
 // ibsim ends it (parse_node_desc).
-func unquotedEnd(l *line) int {
+func unquotedEnd(l *Line) int {
 	for _, stop := range []string{" enhanced port ", " base port ", " lid ", " lmc "} {
-		if n := bytes.Index(l.text[l.at-1:], []byte(stop)); n >= 0 {
-			return l.at - 1 + n
+		if n := bytes.Index(l.Text[l.At-1:], []byte(stop)); n >= 0 {
+			return l.At - 1 + n
 		}
 	}
-	return len(l.text)
+	return len(l.Text)
 }
 
 // name is the key of an id that is not made of a GUID.

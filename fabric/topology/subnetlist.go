@@ -60,12 +60,12 @@ func isRecord(text []byte) bool {
 // readSubnetList reads a subnet list.
 func (p *parser) readSubnetList() error {
 	lines := make([]listLine, 0, len(p.data)/400+16)
-	err := p.eachLine(func(l *line) error {
-		l.text = bytes.TrimRight(l.text, " \t")
+	err := p.eachLine(func(l *Line) error {
+		l.Text = bytes.TrimRight(l.Text, " \t")
 		switch {
-		case bytes.HasPrefix(l.rest(), []byte("File version:")): // of ibdiagnet
+		case bytes.HasPrefix(l.Rest(), []byte("File version:")): // of ibdiagnet
 			return nil
-		case !isRecord(l.rest()):
+		case !isRecord(l.Rest()):
 			return p.passOver(l)
 		}
 		if err := p.settleNoise(len(lines) > 0); err != nil {
@@ -93,10 +93,10 @@ func (p *parser) readSubnetList() error {
 }
 
 // readSubnetLine reads a line of a subnet list. Its errors come with the column.
-func (x *listLine) readSubnetLine(l line) (column int, err error) {
-	return x.own.readRecord(l, func(l line) (int, error) {
-		if !l.skip(" ") {
-			return l.at, errRecord
+func (x *listLine) readSubnetLine(l Line) (column int, err error) {
+	return x.own.readRecord(l, func(l Line) (int, error) {
+		if !l.Skip(" ") {
+			return l.At, errRecord
 		}
 		return x.peer.readRecord(l, x.readState)
 	})
@@ -108,17 +108,17 @@ const maxName = 256
 
 // readRecord reads a record, and what follows it by follow. Descriptions may contain
 // anything, so the first end of one that lets all that follows be right is taken.
-func (e *listPort) readRecord(l line, follow func(line) (int, error)) (column int, err error) {
+func (e *listPort) readRecord(l Line, follow func(Line) (int, error)) (column int, err error) {
 	if column, err := e.readNode(&l); err != nil {
 		return column, err
 	}
-	begin := l.at
-	for end := []byte("} LID:"); ; l.at++ {
-		i := bytes.Index(l.rest(), end)
-		if l.at += i; i < 0 || l.at-begin > maxName {
+	begin := l.At
+	for end := []byte("} LID:"); ; l.At++ {
+		i := bytes.Index(l.Rest(), end)
+		if l.At += i; i < 0 || l.At-begin > maxName {
 			return max(column, begin), cmp.Or(err, fmt.Errorf("no end of the description: %w", errRecord))
 		}
-		e.stated.desc = l.text[begin:l.at]
+		e.stated.desc = l.Text[begin:l.At]
 		ahead := l
 		at, err1 := e.readPort(&ahead)
 		if err1 == nil {
@@ -146,14 +146,14 @@ var (
 )
 
 // readFields reads fields with a blank behind each into v.
-func (l *line) readFields(fields []field, v []uint64) error {
+func (l *Line) readFields(fields []field, v []uint64) error {
 	for i, f := range fields {
-		if !l.skip(f.name) || !l.skip(":") {
+		if !l.Skip(f.name) || !l.Skip(":") {
 			return fmt.Errorf("no %s: %w", f.name, errRecord)
 		}
-		from, ok := l.at, false
-		if v[i], ok = l.hexadecimal(); !ok || l.at-from > f.digits || !l.skip(" ") {
-			l.at = from
+		from, ok := l.At, false
+		if v[i], ok = l.hexadecimal(); !ok || l.At-from > f.digits || !l.Skip(" ") {
+			l.At = from
 			return fmt.Errorf("%s: want 1 to %d hexadecimal digits", f.name, f.digits)
 		}
 	}
@@ -161,20 +161,20 @@ func (l *line) readFields(fields []field, v []uint64) error {
 }
 
 // readNode reads a record up to its description.
-func (e *listPort) readNode(l *line) (column int, err error) {
-	if !l.skip("{ ") {
-		return l.at, errRecord
+func (e *listPort) readNode(l *Line) (column int, err error) {
+	if !l.Skip("{ ") {
+		return l.At, errRecord
 	}
-	at := l.at
+	at := l.At
 	word := bytes.TrimSuffix(l.token(), []byte("-SM"))
 	kind, known := listKind(word)
-	if !known || !l.skip(" ") {
+	if !known || !l.Skip(" ") {
 		return at, fmt.Errorf("node type %q: want SW, CA or Rt", word)
 	}
-	at = l.at
+	at = l.At
 	var v [7]uint64
 	if err := l.readFields(nodeFields, v[:]); err != nil {
-		return l.at, err
+		return l.At, err
 	}
 	ports, guid, vendor, device := v[0], v[2], v[4], v[5]
 	shifted := device > math.MaxUint16
@@ -187,8 +187,8 @@ func (e *listPort) readNode(l *line) (column int, err error) {
 		return at, fmt.Errorf("vendor ID %#x, want 24 bits", vendor)
 	case shifted && device&math.MaxUint16 != 0:
 		return at, fmt.Errorf("device ID %#x, want 16 bits", device)
-	case !l.skip("{"):
-		return l.at, fmt.Errorf("no description: %w", errRecord)
+	case !l.Skip("{"):
+		return l.At, fmt.Errorf("no description: %w", errRecord)
 	case shifted:
 		device >>= 16
 	}
@@ -200,19 +200,19 @@ func (e *listPort) readNode(l *line) (column int, err error) {
 }
 
 // readPort reads the end of a record, from the brace behind its description.
-func (e *listPort) readPort(l *line) (column int, err error) {
-	l.skip("} ")
-	at := l.at
+func (e *listPort) readPort(l *Line) (column int, err error) {
+	l.Skip("} ")
+	at := l.At
 	var v [2]uint64
 	if err := l.readFields(portFields, v[:]); err != nil {
-		return l.at, err
+		return l.At, err
 	}
 	lid, num := v[0], v[1]
 	switch {
 	case num == 0 || num > uint64(e.stated.ports):
 		return at, fmt.Errorf("port %d of a node with ports 1 to %d", num, e.stated.ports)
-	case !l.skip("}"):
-		return l.at, errRecord
+	case !l.Skip("}"):
+		return l.At, errRecord
 	}
 	e.lid, e.num, e.bad = fabric.LID(lid), fabric.PortNum(num), ""
 	if lid > uint64(fabric.MaxUnicastLID) {
@@ -222,14 +222,14 @@ func (e *listPort) readPort(l *line) (column int, err error) {
 }
 
 // readState reads PHY=4x LOG=ACT SPD=10.
-func (x *listLine) readState(l line) (column int, err error) {
+func (x *listLine) readState(l Line) (column int, err error) {
 	const want = "want PHY=4x LOG=ACT SPD=10"
-	at := l.at
+	at := l.At
 	var phy, log, spd []byte
-	if l.skip(" PHY=") {
+	if l.Skip(" PHY=") {
 		phy = l.token()
 	}
-	if l.skip(" LOG=") {
+	if l.Skip(" LOG=") {
 		log = l.token()
 	}
 	width, _ := linkOf(phy)
@@ -242,11 +242,11 @@ func (x *listLine) readState(l line) (column int, err error) {
 		return at, fmt.Errorf("link state %q: want ACT, ARM, INI or DWN", log)
 	}
 	x.link, x.linked = fabric.Link{Width: width.Width}, string(log) != "DWN"
-	if l.done() {
+	if l.Done() {
 		return 0, nil
 	}
-	if !l.skip(" SPD=") {
-		return l.at, errors.New("no speed of the link; " + want)
+	if !l.Skip(" SPD=") {
+		return l.At, errors.New("no speed of the link; " + want)
 	}
 	spd = l.token()
 	speed := slices.Index(SubnetSpeeds[:], string(spd))

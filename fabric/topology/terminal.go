@@ -147,15 +147,15 @@ func continues(row []byte) bool {
 // beginsRecord says whether a row begins as a line of topology text does that is not a
 // comment.
 func beginsRecord(row []byte) bool {
-	l := line{text: row}
-	l.skipBlanks()
-	if isListLine(row, l.at) || headWord(l) != 0 || isNodeLine(l) || isSubnetLine(l.rest()) || isInfoRow(l) && bytes.Contains(row, linkBegin) {
+	l := Line{Text: row}
+	l.SkipBlanks()
+	if isListLine(row, l.At) || headWord(l) != 0 || isNodeLine(l) || isSubnetLine(l.Rest()) || isInfoRow(l) && bytes.Contains(row, linkBegin) {
 		return true
 	}
-	if l.is('[') { // behind the number of the port, its label and GUID is the peer, and no comment
+	if l.Is('[') { // behind the number of the port, its label and GUID is the peer, and no comment
 		comment, quote := bytes.IndexByte(row, '#'), bytes.IndexByte(row, '"')
-		l.at++
-		l.skipBlanks()
+		l.At++
+		l.SkipBlanks()
 		return l.decimal() >= 0 && quote >= 0 && (comment < 0 || quote < comment)
 	}
 	start := l
@@ -164,10 +164,10 @@ func beginsRecord(row []byte) bool {
 	case headerKind(word) != 0:
 		return isHeader(l, word)
 	case isBefore(word):
-		l.skipBlanks()
-		return l.is('=') || l.is('+')
+		l.SkipBlanks()
+		return l.Is('=') || l.Is('+')
 	}
-	return slices.ContainsFunc([]string{"Chassis ", "Hostname: ", "Non-Chassis Nodes"}, func(s string) bool { return bytes.HasPrefix(start.rest(), []byte(s)) })
+	return slices.ContainsFunc([]string{"Chassis ", "Hostname: ", "Non-Chassis Nodes"}, func(s string) bool { return bytes.HasPrefix(start.Rest(), []byte(s)) })
 }
 
 // unwrap makes lines of the rows of a terminal, and says so.
@@ -247,8 +247,8 @@ func sourcePath(run []byte) int {
 	}
 	src := bytes.LastIndex(run, []byte("src/"))
 	for k := range run {
-		l := line{text: run, at: k + 1}
-		if run[k] == '/' && k+1 != src && len(l.letters()) >= 3 && run[k+1] >= 'a' && bytes.IndexByte(l.rest(), '/') >= 0 {
+		l := Line{Text: run, At: k + 1}
+		if run[k] == '/' && k+1 != src && len(l.letters()) >= 3 && run[k+1] >= 'a' && bytes.IndexByte(l.Rest(), '/') >= 0 {
 			return k
 		}
 	}
@@ -267,9 +267,9 @@ func (p *parser) hinted(err error) error {
 	if !ok || len(last) == 0 || len(p.nodes) == 0 {
 		return err
 	}
-	l := line{text: last}
-	l.skipBlanks()
-	port := l.is('[') && bytes.Count(last, []byte(`"`)) < 2
+	l := Line{Text: last}
+	l.SkipBlanks()
+	port := l.Is('[') && bytes.Count(last, []byte(`"`)) < 2
 	word := l.letters()
 	header := headerKind(word) != 0 && bytes.Count(last, []byte(`"`)) < 2 || isBefore(word) && bytes.IndexByte(last, '=') < 0
 	if !port && !header {

@@ -239,15 +239,15 @@ func (p *parser) read() error {
 
 // eachLine has read called for each line that is neither empty nor a comment, from its
 // first word on.
-func (p *parser) eachLine(read func(*line) error) error {
-	var l line
+func (p *parser) eachLine(read func(*Line) error) error {
+	var l Line
 	for rest := p.data; len(rest) > 0; {
 		p.line.off = len(p.data) - len(rest)
 		p.line.num++
-		l.text, rest = cutLine(rest)
-		l.at = 0
-		l.skipBlanks()
-		if l.done() || l.is('#') {
+		l.Text, rest = cutLine(rest)
+		l.At = 0
+		l.SkipBlanks()
+		if l.Done() || l.Is('#') {
 			continue
 		}
 		if err := read(&l); err != nil && err != errDropped {

@@ -74,9 +74,9 @@ type ufmEnd struct {
 func ufmBegin(data []byte) int {
 	for at := 0; at < len(data); {
 		text, _ := cutLine(data[at:])
-		l := line{text: text}
-		if l.skipBlanks(); l.is('[') && isArray(data[at+l.at:]) {
-			return at + l.at
+		l := Line{Text: text}
+		if l.SkipBlanks(); l.Is('[') && isArray(data[at+l.At:]) {
+			return at + l.At
 		}
 		at += len(text) + 1
 	}
@@ -162,8 +162,8 @@ func (p *parser) passOverText(from, to int) error {
 	for from < to {
 		text, _ := cutLine(p.data[from:to])
 		p.line = place{off: from, num: num}
-		l := line{text: text}
-		if l.skipBlanks(); !l.done() && !l.is('#') {
+		l := Line{Text: text}
+		if l.SkipBlanks(); !l.Done() && !l.Is('#') {
 			if err := p.passOver(&l); err != nil {
 				return err
 			}

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/topology"
 )
 
 // Counter is a counter that all ports have (IBA 16.1.3.5, PortCounters).
@@ -282,12 +283,12 @@ func (r *perfReader) readHead(line string) error {
 		rest = strings.TrimPrefix(line, perfHead)
 	}
 	r.extended = extended
-	s := scanner{rest: []byte(rest)}
-	s.want("Lid ")
-	lid := s.decimal(5)
-	s.want(" port ")
-	num := s.decimal(3)
-	if !s.atWordEnd() {
+	s := topology.Line{Text: []byte(rest)}
+	s.Want("Lid ")
+	lid := s.Decimal(5)
+	s.Want(" port ")
+	num := s.Decimal(3)
+	if !s.AtWordEnd() {
 		return fmt.Errorf("want the first line of a port such as %sLid 5 port 1", perfExtended)
 	}
 	owner := fabric.NoPort

@@ -17,7 +17,7 @@
 //
 // A reader goes through a text line by line (textReader, in reader.go) or, where a
 // text has a section for each switch, section by section on all CPUs (sectionReader);
-// both note what is wrong as findings. A line is taken apart by a scanner.
+// both note what is wrong as findings. A line is taken apart by a topology.Line.
 // Only the rows of forwarding tables have tuned loops besides (fast.go).
 package dump
 

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/lft/adaptive"
@@ -205,10 +206,10 @@ func ReadFAR(name string, data []byte, f *fabric.Fabric, opt Options) (*adaptive
 
 // readHead reads the first line of a section.
 func (r *farReader) readHead(_ *section, line []byte) (fabric.GUID, error) {
-	s := scanner{rest: line}
-	s.want(mcfdbsSwitch)
-	guid := fabric.GUID(s.hex(16))
-	if s.bad || len(s.rest) > 0 && !isBlank(s.rest[0]) && s.rest[0] != ',' {
+	s := topology.Line{Text: line}
+	s.Want(mcfdbsSwitch)
+	guid := fabric.GUID(s.Hex(16))
+	if s.Bad || !s.IsBlank() && !s.Is(',') {
 		return 0, errors.New("bad GUID; want Switch 0x0123456789abcdef")
 	}
 	return guid, nil
@@ -286,30 +287,30 @@ func isRuler(line []byte) bool { return len(bytes.Trim(line, "- ")) == 0 }
 
 // readGroup reads a row of the group table.
 func (x *farSection) readGroup(line []byte) error {
-	s := scanner{rest: line}
-	number := s.decimal(9)
-	s.blanks()
-	sub := adaptive.Subgroup{Number: s.decimal(9)}
-	s.blanks()
-	sub.WHBF = s.decimal(9)
-	if !s.bad && len(s.rest) > 0 { // the first port
-		s.blanks()
+	s := topology.Line{Text: line}
+	number := s.Decimal(9)
+	s.Blanks()
+	sub := adaptive.Subgroup{Number: s.Decimal(9)}
+	s.Blanks()
+	sub.WHBF = s.Decimal(9)
+	if !s.Bad && !s.Done() { // the first port
+		s.Blanks()
 	}
-	for !s.bad && len(s.rest) > 0 {
-		p := s.decimal(9)
+	for !s.Bad && !s.Done() {
+		p := s.Decimal(9)
 		switch {
-		case s.bad:
+		case s.Bad:
 		case p > int(x.node.NumPorts):
 			return fmt.Errorf("port %d of switch %s, which has ports 0 to %d", p, x.node.GUID, x.node.NumPorts)
 		default:
 			sub.Ports.Add(fabric.PortNum(p))
 		}
-		if len(s.rest) > 0 {
-			s.want(",")
+		if !s.Done() {
+			s.Want(",")
 		}
-		s.skipBlanks()
+		s.SkipBlanks()
 	}
-	if s.bad {
+	if s.Bad {
 		return errors.New("want a group, subgroup, WHBF and ports such as 1 0 0 3,4,5,")
 	}
 	if max(number, sub.Number, sub.WHBF) > maxGroupNumber {
@@ -334,15 +335,15 @@ func (x *farSection) readGroup(line []byte) error {
 
 // beginPLFT reads the first line of a private LFT.
 func (x *farSection) beginPLFT(line []byte) error {
-	s := scanner{rest: line}
-	s.want(plftNumber)
-	s.skipBlanks()
-	number := s.decimal(9)
-	s.want(farTop)
-	s.skipBlanks()
-	top := s.hex0x(8)
+	s := topology.Line{Text: line}
+	s.Want(plftNumber)
+	s.SkipBlanks()
+	number := s.Decimal(9)
+	s.Want(farTop)
+	s.SkipBlanks()
+	top := s.Hex0x(8)
 	switch {
-	case !s.atEnd():
+	case !s.AtEnd():
 		return fmt.Errorf("want %s 0%s 0x0012", plftNumber, farTop)
 	case number > maxPLFT:
 		return fmt.Errorf("PLFT %d, want 0 to %d", number, maxPLFT)
@@ -357,23 +358,23 @@ func (x *farSection) beginPLFT(line []byte) error {
 
 // readEntry reads a row of a private LFT.
 func (x *farSection) readEntry(line []byte) error {
-	s := scanner{rest: line}
-	lid := s.hex0x(8)
-	s.blanks()
-	port := s.decimal(9)
-	s.blanks()
-	n := max(0, bytes.IndexAny(s.rest, " \t"))
-	state, known := adaptive.ParseState(string(s.rest[:n]))
-	s.rest = s.rest[n:]
-	s.blanks()
-	group := s.decimal(9)
+	s := topology.Line{Text: line}
+	lid := s.Hex0x(8)
+	s.Blanks()
+	port := s.Decimal(9)
+	s.Blanks()
+	n := max(0, bytes.IndexAny(s.Rest(), " \t"))
+	state, known := adaptive.ParseState(string(s.Rest()[:n]))
+	s.At += n
+	s.Blanks()
+	group := s.Decimal(9)
 	t := &x.plfts[len(x.plfts)-1]
 	e := farEntry{given: true, port: fabric.PortNum(port), state: state, group: -1}
 	if i, has := x.index[group]; has {
 		e.group = int16(i)
 	}
 	switch {
-	case !s.atEnd() || !known:
+	case !s.AtEnd() || !known:
 		return errors.New("want a LID, static port, state (Static, Free or HBF) and group such as 0x0001 3 Free 1")
 	case lid == 0 || lid >= uint64(len(t.entries)):
 		return fmt.Errorf("LID %#x, want 0x1 to %#x, the top of PLFT %d", lid, len(t.entries)-1, t.number)

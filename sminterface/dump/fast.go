@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/topology"
 )
 
 // This file has the loops for the rows of forwarding tables, the only ones of this
@@ -141,7 +142,7 @@ func (r *lftReader) readFDBsSection(sec *section) {
 			i = r.readFDBsLine(sec, i)
 			continue
 		}
-		h3, h2, h1, h0 := hexDigit[d[i+2]], hexDigit[d[i+3]], hexDigit[d[i+4]], hexDigit[d[i+5]]
+		h3, h2, h1, h0 := topology.HexDigit[d[i+2]], topology.HexDigit[d[i+3]], topology.HexDigit[d[i+4]], topology.HexDigit[d[i+5]]
 		p2, p1, p0 := d[i+9]-'0', d[i+10]-'0', d[i+11]-'0'
 		lid := int(h3)<<12 | int(h2)<<8 | int(h1)<<4 | int(h0)
 		port := int(p2)*100 + int(p1)*10 + int(p0)

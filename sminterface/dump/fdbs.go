@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -18,21 +19,21 @@ const dumpRoutes = "dump_ucast_routes: Switch "
 // fdbsHeader says where the GUID is in the first line of a section of an fdbs
 // file, 0 for another line.
 func fdbsHeader(line []byte) int {
-	s := scanner{rest: line}
-	s.has("__")
-	s.has("osm_ucast_mgr_")
-	if !s.has(dumpRoutes) {
+	s := topology.Line{Text: line}
+	s.Skip("__")
+	s.Skip("osm_ucast_mgr_")
+	if !s.Skip(dumpRoutes) {
 		return 0
 	}
-	return len(line) - len(s.rest)
+	return s.At
 }
 
 // readFDBsHead reads the first line of a section of an fdbs file. A section
 // that is of another private table than 0 is not to be read.
 func (r *lftReader) readFDBsHead(sec *section, line []byte) (fabric.GUID, error) {
-	s := scanner{rest: bytes.TrimRight(line[fdbsHeader(line):], " \t")}
-	guid := s.guid()
-	if !s.atEnd() {
+	s := topology.Line{Text: bytes.TrimRight(line[fdbsHeader(line):], " \t")}
+	guid := s.GUID()
+	if !s.AtEnd() {
 		return 0, fmt.Errorf("bad GUID; want %s0x0123456789abcdef", dumpRoutes)
 	}
 	// Only OpenSM has as many rows for each switch.
@@ -48,11 +49,11 @@ func (r *lftReader) readFDBsHead(sec *section, line []byte) (fabric.GUID, error)
 
 // parsePLFT reads a line that says which of a switch's private tables follows.
 func parsePLFT(line []byte) (number int, ok bool) {
-	s := scanner{rest: line}
-	s.want(plftNumber)
-	s.rest = bytes.TrimSpace(s.rest)
-	number = s.decimal(3)
-	return number, s.atEnd()
+	s := topology.Line{Text: line}
+	s.Want(plftNumber)
+	s = topology.Line{Text: bytes.TrimSpace(s.Rest()), Bad: s.Bad}
+	number = s.Decimal(3)
+	return number, s.AtEnd()
 }
 
 const plftNumber = "PLFT_NUM:"
@@ -90,17 +91,17 @@ func (r *lftReader) readFDBsLine(sec *section, at int) int {
 
 // parseFDBsRow reads a row of an fdbs file.
 func parseFDBsRow(line []byte) (lid uint64, port int, ok bool) {
-	s := scanner{rest: line}
-	lid = s.hex0x(8)
-	s.want(" ")
-	s.skipBlanks()
-	s.want(":")
-	s.skipBlanks()
-	if s.has("UNREACHABLE") {
-		return lid, int(fabric.NoPath), s.atEnd()
+	s := topology.Line{Text: line}
+	lid = s.Hex0x(8)
+	s.Want(" ")
+	s.SkipBlanks()
+	s.Want(":")
+	s.SkipBlanks()
+	if s.Skip("UNREACHABLE") {
+		return lid, int(fabric.NoPath), s.AtEnd()
 	}
-	port = s.decimal(9)
-	if s.bad || len(s.rest) == 0 || s.rest[0] != ' ' && s.rest[0] != ':' {
+	port = s.Decimal(9)
+	if s.Bad || s.Done() || !s.Is(' ') && !s.Is(':') {
 		return 0, 0, false
 	}
 	for _, end := range []string{"yes", "!", "HOPS UNKNOWN"} { // the last line of a file that is cut short has no such end

@@ -224,8 +224,8 @@ func formOf(line, next []byte) Form {
 	if _, err := parseGUID2LID(line); err == nil {
 		return GUID2LID
 	}
-	pair := scanner{rest: line}
-	pair.hex0x(16)
+	pair := topology.Line{Text: line}
+	pair.Hex0x(16)
 	if _, _, ok := parsePair(pair); ok {
 		return IBDMPathSLs
 	}
@@ -237,10 +237,10 @@ func formOf(line, next []byte) Form {
 
 // isSectionPath says whether a line is one of a path in a section of ibdmchk -c.
 func isSectionPath(line []byte) bool {
-	s := scanner{rest: line}
-	s.hex0x(16)
-	s.skipBlanks()
-	return s.has(":")
+	s := topology.Line{Text: line}
+	s.Hex0x(16)
+	s.SkipBlanks()
+	return s.Skip(":")
 }
 
 // WriteZstd writes what write prints as one frame of zstd. The bytes depend on

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -74,14 +75,14 @@ var errGUID2LID = errors.New("want a port GUID and its first and last LID: 0x012
 
 // parseGUID2LID reads a record of guid2lid.
 func parseGUID2LID(line []byte) (one lft.LIDRange, err error) {
-	s := scanner{rest: line}
-	one.Port = s.guid()
-	s.blanks()
-	one.Min = fabric.LID(s.hex0x(4))
-	s.blanks()
-	one.Max = fabric.LID(s.hex0x(4))
-	s.skipBlanks()
-	if !s.atEnd() {
+	s := topology.Line{Text: line}
+	one.Port = s.GUID()
+	s.Blanks()
+	one.Min = fabric.LID(s.Hex0x(4))
+	s.Blanks()
+	one.Max = fabric.LID(s.Hex0x(4))
+	s.SkipBlanks()
+	if !s.AtEnd() {
 		return one, errGUID2LID
 	}
 	return one, nil

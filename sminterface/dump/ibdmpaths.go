@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -126,13 +127,13 @@ func (r *pathPairReader) readLine(_ int, line []byte) error {
 	if line[0] != '0' {
 		return r.readHead(line)
 	}
-	s := scanner{rest: line}
-	v := s.hex0x(16)
-	if s.bad {
+	s := topology.Line{Text: line}
+	v := s.Hex0x(16)
+	if s.Bad {
 		return errIBDMPath
 	}
 	afterLID := s
-	if afterLID.skipBlanks(); afterLID.has(":") {
+	if afterLID.SkipBlanks(); afterLID.Skip(":") {
 		return r.readSectionPath(v, afterLID)
 	}
 	dlid, sl, ok := parsePair(s)
@@ -149,20 +150,20 @@ func (r *pathPairReader) readLine(_ int, line []byte) error {
 
 // parsePair reads the DLID and the SL that follow the GUID in a line of ibdmchk
 // -c; what comes behind them it does not read either.
-func parsePair(s scanner) (dlid uint64, sl int, ok bool) {
-	s.blanks()
-	dlid = uint64(s.decimal(9))
-	s.blanks()
-	sl = s.decimal(3)
-	return dlid, sl, s.atWordEnd()
+func parsePair(s topology.Line) (dlid uint64, sl int, ok bool) {
+	s.Blanks()
+	dlid = uint64(s.Decimal(9))
+	s.Blanks()
+	sl = s.Decimal(3)
+	return dlid, sl, s.AtWordEnd()
 }
 
 // readSectionPath reads a line in a section from its colon on.
-func (r *pathPairReader) readSectionPath(dlid uint64, s scanner) error {
-	s.skipBlanks()
-	sl := s.decimal(3)
+func (r *pathPairReader) readSectionPath(dlid uint64, s topology.Line) error {
+	s.SkipBlanks()
+	sl := s.Decimal(3)
 	switch {
-	case !s.atEnd():
+	case !s.AtEnd():
 		return errors.New("want a DLID and an SL: 0x0006 : 1")
 	case r.from == nil:
 		return errors.New("no source before this line; want a line such as Channel Adapter 0x0123456789abcdef, .. with a port GUID")
@@ -193,12 +194,12 @@ func (r *pathPairReader) readHead(line []byte) error {
 
 // parseSectionHead reads the first line of a section.
 func parseSectionHead(line []byte) (guid fabric.GUID, kind fabric.NodeType, ok bool) {
-	s := scanner{rest: line}
+	s := topology.Line{Text: line}
 	for _, kind := range []fabric.NodeType{fabric.CA, fabric.Switch} {
-		if s.has(kind.String() + " ") {
-			guid := s.guid()
-			s.want(",")
-			return guid, kind, !s.bad
+		if s.Skip(kind.String() + " ") {
+			guid := s.GUID()
+			s.Want(",")
+			return guid, kind, !s.Bad
 		}
 	}
 	return 0, 0, false

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/lft/adaptive"
 )
@@ -257,26 +258,26 @@ func (r *lftReader) readUnicastHead(sec *section, line []byte) (fabric.GUID, err
 
 // readRange reads the range of LIDs, the first of which does not matter.
 func (sec *section) readRange(line []byte) (high int, rest []byte, err error) {
-	s := scanner{rest: line}
+	s := topology.Line{Text: line}
 	number := func() int {
-		if beginsWith(s.rest, "0x") {
+		if beginsWith(s.Rest(), "0x") {
 			sec.hex = true
-			return int(s.hex0x(8))
+			return int(s.Hex0x(8))
 		}
-		return s.decimal(9)
+		return s.Decimal(9)
 	}
-	s.want(unicastLIDs + "[")
+	s.Want(unicastLIDs + "[")
 	number()
-	s.want("-")
+	s.Want("-")
 	high = number()
-	s.want("]")
+	s.Want("]")
 	switch {
-	case s.bad:
+	case s.Bad:
 		return 0, nil, errors.New("no range of LIDs")
 	case high > int(fabric.MaxUnicastLID):
 		return 0, nil, fmt.Errorf("highest LID %d, above %d", high, fabric.MaxUnicastLID)
 	}
-	return high, s.rest, nil
+	return high, s.Rest(), nil
 }
 
 // readUnicastLine reads the line of opensm-lfts.dump or ibroute at an offset,
@@ -299,11 +300,11 @@ func (r *lftReader) readUnicastLine(sec *section, at int) int {
 
 // readUnicastEnd reads the last line of a section, and says whether it is one.
 func (r *lftReader) readUnicastEnd(sec *section, at int, line []byte) bool {
-	s := scanner{rest: line}
-	count := s.decimal(9)
-	s.has(" ")
-	s.has("valid ")
-	if s.want("lids dumped"); !s.atEnd() {
+	s := topology.Line{Text: line}
+	count := s.Decimal(9)
+	s.Skip(" ")
+	s.Skip("valid ")
+	if s.Want("lids dumped"); !s.AtEnd() {
 		return false
 	}
 	sec.ended = true
@@ -319,17 +320,17 @@ func (r *lftReader) readUnicastEnd(sec *section, at int, line []byte) bool {
 
 // readUnicastRow reads a row of opensm-lfts.dump or ibroute.
 func (r *lftReader) readUnicastRow(sec *section, at int, line []byte) {
-	s := scanner{rest: line}
-	lid := s.hex0x(8)
-	s.blanks()
-	port := s.decimal(9)
-	if !s.atWordEnd() {
+	s := topology.Line{Text: line}
+	lid := s.Hex0x(8)
+	s.Blanks()
+	port := s.Decimal(9)
+	if !s.AtWordEnd() {
 		sec.drop(at, "want a row such as 0x0001 002 # .., or N lids dumped")
 		return
 	}
 	sec.rows++
 	if r.addEntry(sec, lid, port, at) && int(lid) < len(r.owners) {
-		r.checkOwner(int(lid), s.rest, at)
+		r.checkOwner(int(lid), s.Rest(), at)
 	}
 }
 
@@ -355,9 +356,9 @@ func (r *lftReader) checkOwner(lid int, comment []byte, at int) {
 
 func commentGUID(comment []byte) (fabric.GUID, bool) {
 	_, digits, found := bytes.Cut(comment, []byte("portguid 0x"))
-	s := scanner{rest: digits, bad: !found}
-	guid := fabric.GUID(s.hex(16))
-	return guid, !s.bad
+	s := topology.Line{Text: digits, Bad: !found}
+	guid := fabric.GUID(s.Hex(16))
+	return guid, !s.Bad
 }
 
 // findOwners lists the LIDs whose rows name another port than the fabric,

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/mft"
 )
 
@@ -286,22 +287,22 @@ func (r *mftReader) readMCFDBsLine(sec *section, _ int, line []byte) (row mftRow
 		return row, nil
 	}
 	m := mask{node: r.f.Node(sec.sw)}
-	s := scanner{rest: line}
-	mlid := s.hex0x(8)
-	s.skipBlanks()
-	s.want(":")
-	for !s.bad && len(s.rest) > 0 {
-		s.blanks()
-		before := len(s.rest)
-		p := s.hex0x(8)
+	s := topology.Line{Text: line}
+	mlid := s.Hex0x(8)
+	s.SkipBlanks()
+	s.Want(":")
+	for !s.Bad && !s.Done() {
+		s.Blanks()
+		before := s.At
+		p := s.Hex0x(8)
 		// A port that is cut short would be another one.
-		if s.bad = s.bad || before-len(s.rest) < len("0x001"); !s.bad {
+		if s.Bad = s.Bad || s.At-before < len("0x001"); !s.Bad {
 			if err := m.addPort(int(p)); err != nil {
 				return row, err
 			}
 		}
 	}
-	if s.bad {
+	if s.Bad {
 		return row, errMCFDBsRow
 	}
 	return m.row(mlid)
@@ -324,17 +325,17 @@ func (r *mftReader) readMFTLine(sec *section, at int, line []byte) (row mftRow, 
 	case sec.rows == 0 && len(bytes.Trim(text, "0123456789:;<=>?@ABCDEFGHI ")) == 0:
 		return row, nil
 	}
-	s := scanner{rest: text}
-	if count := s.decimal(9); s.has(" ") {
+	s := topology.Line{Text: text}
+	if count := s.Decimal(9); s.Skip(" ") {
 		return row, readMFTEnd(sec, at, count, s)
 	}
 	return r.readMFTRow(sec, line)
 }
 
 // readMFTEnd reads the last line of a section behind the number of its rows.
-func readMFTEnd(sec *section, at, count int, s scanner) error {
-	s.has("valid ")
-	if s.want("mlids dumped"); !s.atEnd() {
+func readMFTEnd(sec *section, at, count int, s topology.Line) error {
+	s.Skip("valid ")
+	if s.Want("mlids dumped"); !s.AtEnd() {
 		return errMFTRow
 	}
 	sec.ended = true
@@ -346,14 +347,14 @@ func readMFTEnd(sec *section, at, count int, s scanner) error {
 
 // readMFTRow reads a row of ibroute -M, with or without -n.
 func (r *mftReader) readMFTRow(sec *section, line []byte) (row mftRow, err error) {
-	s := scanner{rest: line}
-	mlid := s.hex0x(8)
-	if s.bad || len(s.rest) > 0 && s.rest[0] != ' ' {
+	s := topology.Line{Text: line}
+	mlid := s.Hex0x(8)
+	if s.Bad || !s.Done() && !s.Is(' ') {
 		return row, errMFTRow
 	}
 	sec.rows++
 	m := mask{node: r.f.Node(sec.sw)}
-	if text := bytes.TrimSpace(s.rest); len(text) > 0 && text[0] != 'x' {
+	if text := bytes.TrimSpace(s.Rest()); len(text) > 0 && text[0] != 'x' {
 		err = m.readDigits(text)
 	} else {
 		err = m.readCrosses(line, text)
@@ -370,8 +371,9 @@ func (m *mask) readDigits(text []byte) error {
 		return errMFTRow
 	}
 	for i := 0; i < len(text); i += 4 {
-		bits, n := hexPrefix(text[i:i+4], 4)
-		if n != 4 {
+		s := topology.Line{Text: text[i : i+4]}
+		bits := s.Hex(4)
+		if !s.AtEnd() || s.At != 4 {
 			return errMFTRow
 		}
 		for bit := range 16 {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -240,15 +241,15 @@ func readPathBlocks(text textReader, f *fabric.Fabric) (*lft.PathSLs, []fabric.P
 }
 
 func (r *pathBlockReader) readLine(at int, line []byte) error {
-	s := scanner{rest: line}
+	s := topology.Line{Text: line}
 	switch {
 	case r.paths == nil && beginsWith(line, pathHead):
 		return r.readHead(line)
-	case s.has("dlid "):
+	case s.Skip("dlid "):
 		return r.readDLIDs(s)
-	case s.has("switch 0x"):
+	case s.Skip("switch 0x"):
 		return r.readSwitch(at, s)
-	case s.has("port 0x"):
+	case s.Skip("port 0x"):
 		return r.readPort(at, s)
 	}
 	return errors.New("want switch 0x0123456789abcdef \"..\", or dlid 1-5 sl 0")
@@ -269,17 +270,17 @@ func (r *pathBlockReader) readHead(line []byte) (err error) {
 }
 
 func parsePathHead(line []byte) (high int, counts pathCounts, ok bool) {
-	s := scanner{rest: line}
-	s.want("Path SLs [1-")
-	high = s.decimal(5)
-	s.want("] of ")
-	counts.switches = s.decimal(9)
-	s.want(" switches")
-	if s.has(" and ") {
-		counts.ports = s.decimal(9)
-		s.want(" ports")
+	s := topology.Line{Text: line}
+	s.Want("Path SLs [1-")
+	high = s.Decimal(5)
+	s.Want("] of ")
+	counts.switches = s.Decimal(9)
+	s.Want(" switches")
+	if s.Skip(" and ") {
+		counts.ports = s.Decimal(9)
+		s.Want(" ports")
 	}
-	return high, counts, s.atEnd() && high <= int(fabric.MaxUnicastLID)
+	return high, counts, s.AtEnd() && high <= int(fabric.MaxUnicastLID)
 }
 
 // beginSource is told of a line with a source: the first after lines with DLIDs
@@ -292,10 +293,10 @@ func (r *pathBlockReader) beginSource(at int) {
 }
 
 // readSwitch reads a line with a switch, from the digits of its GUID on.
-func (r *pathBlockReader) readSwitch(at int, s scanner) error {
+func (r *pathBlockReader) readSwitch(at int, s topology.Line) error {
 	r.beginSource(at)
-	guid := fabric.GUID(s.hex(16))
-	if !s.atWordEnd() {
+	guid := fabric.GUID(s.Hex(16))
+	if !s.AtWordEnd() {
 		return errors.New("bad GUID; want switch 0x0123456789abcdef \"..\"")
 	}
 	r.count.switches++
@@ -314,14 +315,14 @@ func (r *pathBlockReader) readSwitch(at int, s scanner) error {
 
 // readPort reads a line with a source port of its own, from the digits of its
 // node's GUID on.
-func (r *pathBlockReader) readPort(at int, s scanner) error {
+func (r *pathBlockReader) readPort(at int, s topology.Line) error {
 	r.beginSource(at)
 	r.count.ports++
-	guid := fabric.GUID(s.hex(16))
-	s.want("[")
-	num := s.decimal(3)
-	s.want("]")
-	if !s.atWordEnd() {
+	guid := fabric.GUID(s.Hex(16))
+	s.Want("[")
+	num := s.Decimal(3)
+	s.Want("]")
+	if !s.AtWordEnd() {
 		return errors.New("bad port; want port 0x0123456789abcdef[1] \"..\" with the node's GUID")
 	}
 	node, known := r.f.NodeByGUID(guid)
@@ -337,21 +338,21 @@ func (r *pathBlockReader) readPort(at int, s scanner) error {
 }
 
 // readDLIDs reads a line with a range of DLIDs and their SL, behind its first word.
-func (r *pathBlockReader) readDLIDs(s scanner) (err error) {
-	from := s.decimal(5)
+func (r *pathBlockReader) readDLIDs(s topology.Line) (err error) {
+	from := s.Decimal(5)
 	to := from
-	if s.has("-") {
-		to = s.decimal(5)
+	if s.Skip("-") {
+		to = s.Decimal(5)
 	}
-	s.want(" sl ")
+	s.Want(" sl ")
 	sl := int(lft.UnknownSL)
-	if !s.has(unknownSL) {
-		if sl = s.decimal(2); sl >= lft.NumSLs && s.atEnd() {
+	if !s.Skip(unknownSL) {
+		if sl = s.Decimal(2); sl >= lft.NumSLs && s.AtEnd() {
 			return fmt.Errorf("SL %d, want 0 to %d", sl, lft.NumSLs-1)
 		}
 	}
 	switch {
-	case !s.atEnd():
+	case !s.AtEnd():
 		return errors.New("want dlid 1-5 sl 0, or dlid 6 sl 1")
 	case from == 0 || to < from || to > r.high:
 		return fmt.Errorf("DLIDs %d to %d, want some of 1 to %d, the lower first", from, to, r.high)

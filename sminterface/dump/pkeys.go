@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/topology"
 )
 
 // The texts of P_Key tables.
@@ -25,22 +26,22 @@ const pkeyBlock = 32
 // pkeyHead reads the line that says which port the text of smpquery pkeys behind it is of,
 // which smpquery does not print: "Lid 5", "Lid 5 Port 2" or the GUID of a port.
 func pkeyHead(line []byte) (lid fabric.LID, port int, guid fabric.GUID, ok bool) {
-	s := scanner{rest: bytes.TrimSpace(bytes.ToLower(line))}
+	s := topology.Line{Text: bytes.TrimSpace(bytes.ToLower(line))}
 	port = -1
-	if beginsWith(s.rest, "0x") {
-		guid = s.guid()
-		return 0, port, guid, s.atEnd()
+	if beginsWith(s.Rest(), "0x") {
+		guid = s.GUID()
+		return 0, port, guid, s.AtEnd()
 	}
-	s.want("lid")
-	s.blanks()
-	n := s.decimal(5)
-	if len(s.rest) > 0 {
-		s.blanks()
-		s.want("port")
-		s.blanks()
-		port = s.decimal(3)
+	s.Want("lid")
+	s.Blanks()
+	n := s.Decimal(5)
+	if !s.Done() {
+		s.Blanks()
+		s.Want("port")
+		s.Blanks()
+		port = s.Decimal(3)
 	}
-	return fabric.LID(min(n, 0xffff)), port, 0, s.atEnd() && n <= int(fabric.MaxUnicastLID)
+	return fabric.LID(min(n, 0xffff)), port, 0, s.AtEnd() && n <= int(fabric.MaxUnicastLID)
 }
 
 // isPKeyHead says whether a line is such a one that a row of smpquery pkeys follows.
@@ -131,9 +132,9 @@ func (r *pkeyReader) find(lid fabric.LID, num int) (fabric.PortID, error) {
 func (r *pkeyReader) readKeys(row []byte, most int) error {
 	n := 0
 	for word := range bytes.FieldsSeq(row) {
-		s := scanner{rest: word}
-		key := s.hex0x(4)
-		if n++; !s.atEnd() || n > most {
+		s := topology.Line{Text: word}
+		key := s.Hex0x(4)
+		if n++; !s.AtEnd() || n > most {
 			return fmt.Errorf("want up to %d P_Keys, like 0x8001 0x7fff", most)
 		}
 		r.put(fabric.PKey(key))
@@ -149,10 +150,10 @@ func (r *pkeyReader) readRecordLine(at int, line []byte) error {
 	const perRow = 8
 	key, value, isField := bytes.Cut(line, []byte("."))
 	number := func(most int) int {
-		s := scanner{rest: bytes.TrimLeft(value, ".")}
-		n := s.decimal(5)
-		if !s.atEnd() || n > most {
-			r.drop(at, "%s %q, want 0 to %d", key, s.rest, most)
+		s := topology.Line{Text: bytes.TrimLeft(value, ".")}
+		n := s.Decimal(5)
+		if !s.AtEnd() || n > most {
+			r.drop(at, "%s %q, want 0 to %d", key, s.Text, most)
 			return -1
 		}
 		return n
@@ -215,8 +216,8 @@ func (r *pkeyReader) readQueryLine(at int, line []byte) error {
 		return nil
 	}
 	first, row, ok := bytes.Cut(line, []byte(":"))
-	s := scanner{rest: first}
-	if s.decimal(5); !ok || !s.atEnd() || !r.open {
+	s := topology.Line{Text: first}
+	if s.Decimal(5); !ok || !s.AtEnd() || !r.open {
 		return errors.New("want a row of smpquery pkeys, or the port of the next table, like Lid 5")
 	}
 	return r.readKeys(row, pkeyBlock)
@@ -226,8 +227,8 @@ func (r *pkeyReader) readQueryLine(at int, line []byte) error {
 // (FORMATS: "Full h1/U1/P1 lid=0x0001 guid=0x.. dev=..").
 func (r *pkeyReader) readGroupLine(_ int, line []byte) error {
 	if rest, isHead := bytes.CutPrefix(line, pkeyGroup); isHead {
-		s := scanner{rest: rest}
-		if r.key = fabric.PKey(s.hex0x(4)).Partition(); !s.atWordEnd() || r.key == 0 {
+		s := topology.Line{Text: rest}
+		if r.key = fabric.PKey(s.Hex0x(4)).Partition(); !s.AtWordEnd() || r.key == 0 {
 			r.key = 0
 			return errors.New("want a partition, like GROUP PKey:0x7fff Hosts:12")
 		}
@@ -238,14 +239,14 @@ func (r *pkeyReader) readGroupLine(_ int, line []byte) error {
 	}
 	member, _, _ := bytes.Cut(line, []byte(" "))
 	_, fields, ok := bytes.Cut(line, []byte(" lid="))
-	s := scanner{rest: fields}
-	lid := fabric.LID(s.hex0x(4))
-	s.blanks()
-	s.want("guid=")
-	guid := s.guid()
+	s := topology.Line{Text: fields}
+	lid := fabric.LID(s.Hex0x(4))
+	s.Blanks()
+	s.Want("guid=")
+	guid := s.GUID()
 	key := r.key
 	switch {
-	case !ok || !s.atWordEnd():
+	case !ok || !s.AtWordEnd():
 		return errors.New("want a member, like Full h1/U1/P1 lid=0x0001 guid=0x0000000000000001 dev=4129")
 	case string(member) == "Full":
 		key |= fabric.FullMember

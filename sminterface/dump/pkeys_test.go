@@ -147,7 +147,7 @@ func TestBrokenPKeys(t *testing.T) {
 		{record + row + record, "the P_Key table before this one has no end"},
 		{strings.Replace(record, "1\n", "9\n", 1), "the fabric has no LID 9"},
 		{strings.Replace(record, "Port.......................1", "Port.......................2", 1), `"H1" has no port 2`},
-		{strings.Replace(record, "Port.......................1", "Port.......................999", 1), `Port "", want 0 to 254`},
+		{strings.Replace(record, "Port.......................1", "Port.......................999", 1), `Port "999", want 0 to 254`},
 		{record + "x\n", "want up to 8 P_Keys"},
 		{record + row[:len(row)-1] + row, "want up to 8 P_Keys"},
 		{"Lid 1\n   0: 0x7fff\n", "the last P_Key table has no end"},

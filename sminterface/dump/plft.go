@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/lft/adaptive"
 )
@@ -64,21 +65,21 @@ func (r *plftReader) readSection(_ int, sec *section) {
 
 // readRow reads the row of an input port.
 func (r *plftReader) readRow(sw fabric.NodeID, line []byte, given []bool) error {
-	s := scanner{rest: line}
-	in := s.decimal(9)
-	s.skipBlanks()
-	s.want(":")
+	s := topology.Line{Text: line}
+	in := s.Decimal(9)
+	s.SkipBlanks()
+	s.Want(":")
 	var row [lft.NumSLs]uint8
 	for sl := range row {
-		s.blanks()
-		plft := s.decimal(9)
+		s.Blanks()
+		plft := s.Decimal(9)
 		if plft > maxPLFT {
 			return fmt.Errorf("PLFT %d for SL %d, want 0 to %d", plft, sl, maxPLFT)
 		}
 		row[sl] = uint8(plft)
 	}
 	switch node := r.f.Node(sw); {
-	case !s.atEnd():
+	case !s.AtEnd():
 		return errors.New("want an input port and the PLFT of 16 SLs such as 1 : 0 0 0 0 0 0 0 0 1 1 1 1 1 1 1 1")
 	case in >= len(given):
 		return fmt.Errorf("port %d of switch %s, which has ports 0 to %d", in, node.GUID, node.NumPorts)

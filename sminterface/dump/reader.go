@@ -37,6 +37,9 @@ func cutLine(data []byte, i int) (line []byte, next int) {
 	return bytes.TrimSuffix(line, cr), next
 }
 
+// beginsWith is bytes.HasPrefix of a string.
+func beginsWith(b []byte, s string) bool { return len(b) >= len(s) && string(b[:len(s)]) == s }
+
 // isSilent says whether a line, from its first byte that is no blank on, says
 // nothing in any form: it is empty, a comment or the version of a file.
 func isSilent(line []byte) bool {

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sminterface/mad"
 )
@@ -167,9 +168,9 @@ func (rec *saRecord) readField(line []byte) error {
 
 func (rec *saRecord) setField(field field, key string, value []byte) (err error) {
 	number := func(most uint64) uint64 {
-		s := scanner{rest: value}
-		v := s.hex0x(8)
-		if !s.atEnd() || v > most {
+		s := topology.Line{Text: value}
+		v := s.Hex0x(8)
+		if !s.AtEnd() || v > most {
 			err = fmt.Errorf("%s %q, want 0x0 to %#x", key, value, most)
 		}
 		return v

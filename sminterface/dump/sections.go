@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/internal/par"
 )
 
@@ -113,14 +114,14 @@ func (sec *section) readSwitchName(text []byte) (fabric.GUID, error) {
 	if !found {
 		return 0, errors.New("no GUID")
 	}
-	s := scanner{rest: after}
-	guid := fabric.GUID(s.hex(16))
-	if s.bad || len(s.rest) > 0 && s.rest[0] != ' ' {
+	s := topology.Line{Text: after}
+	guid := fabric.GUID(s.Hex(16))
+	if s.Bad || !s.Done() && !s.Is(' ') {
 		return 0, errors.New("bad GUID")
 	}
 	if _, lid, found := bytes.Cut(before, []byte(" of switch Lid ")); found {
-		s := scanner{rest: lid}
-		sec.lid = s.decimal(5)
+		s := topology.Line{Text: lid}
+		sec.lid = s.Decimal(5)
 	}
 	return guid, nil
 }
@@ -128,10 +129,10 @@ func (sec *section) readSwitchName(text []byte) (fabric.GUID, error) {
 // guidHead reads a first line that has the GUID of a switch behind begin, and no more.
 func guidHead(begin string) func(*section, []byte) (fabric.GUID, error) {
 	return func(_ *section, line []byte) (fabric.GUID, error) {
-		s := scanner{rest: bytes.TrimSpace(line)}
-		s.want(begin)
-		guid := fabric.GUID(s.hex(16))
-		if !s.atEnd() {
+		s := topology.Line{Text: bytes.TrimSpace(line)}
+		s.Want(begin)
+		guid := fabric.GUID(s.Hex(16))
+		if !s.AtEnd() {
 			return 0, fmt.Errorf("bad GUID; want %s0123456789abcdef", begin)
 		}
 		return guid, nil

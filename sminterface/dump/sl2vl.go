@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -181,10 +182,10 @@ func (r *sl2vlReader) readDumpHead(at int, line []byte) error {
 		return nil
 	}
 	r.at, r.of, r.open, r.rulers = at, fabric.NoPort, true, 0
-	s := scanner{rest: line}
+	s := topology.Line{Text: line}
 	var kind fabric.NodeType
 	for _, t := range []fabric.NodeType{fabric.Switch, fabric.CA, fabric.Router} {
-		if s.has(t.String() + " 0x") {
+		if s.Skip(t.String() + " 0x") {
 			kind = t
 			break
 		}
@@ -192,12 +193,12 @@ func (r *sl2vlReader) readDumpHead(at int, line []byte) error {
 	if kind == 0 {
 		return errors.New("want a section's first line such as Switch 0x0123456789abcdef, base LID 1, \"..\", or a row such as 0   1   : 0  1  2 ..")
 	}
-	guid := fabric.GUID(s.hex(16))
-	if s.want(baseLID); s.bad {
+	guid := fabric.GUID(s.Hex(16))
+	if s.Want(baseLID); s.Bad {
 		return fmt.Errorf("bad GUID; want %s 0x0123456789abcdef%s1, \"..\"", kind, baseLID)
 	}
-	lid := s.decimal(5)
-	if s.bad || lid > int(fabric.MaxUnicastLID) {
+	lid := s.Decimal(5)
+	if s.Bad || lid > int(fabric.MaxUnicastLID) {
 		return fmt.Errorf("bad base LID; want 0 to %d", fabric.MaxUnicastLID)
 	}
 	if kind == fabric.Switch {
@@ -231,13 +232,13 @@ func (r *sl2vlReader) closeSection(at int) {
 // readSMPQueryLine reads a line of what smpquery sl2vl prints. The warnings of
 // libibmad, which a shell may have put among them, say nothing.
 func (r *sl2vlReader) readSMPQueryLine(_ int, line []byte) error {
-	s := scanner{rest: line}
+	s := topology.Line{Text: line}
 	switch {
-	case s.has("# SL2VL table: "):
+	case s.Skip("# SL2VL table: "):
 		r.of = fabric.NoPort
-		s.want("Lid ")
-		lid := s.decimal(5)
-		if !s.atEnd() || lid > int(fabric.MaxUnicastLID) {
+		s.Want("Lid ")
+		lid := s.Decimal(5)
+		if !s.AtEnd() || lid > int(fabric.MaxUnicastLID) {
 			return errors.New("no LID; want # SL2VL table: Lid 1, as smpquery sl2vl prints it when it is given a LID")
 		}
 		if r.of = r.f.LIDPort(fabric.LID(lid)); r.of == fabric.NoPort {
@@ -291,20 +292,20 @@ func (row *sl2vlRow) setVL(sl, vl int) error {
 
 // parseDumpRow reads a row of opensm-sl2vl.dump.
 func parseDumpRow(line []byte) (row sl2vlRow, err error) {
-	s := scanner{rest: line}
-	row.in = s.decimal(3)
-	s.skipBlanks()
-	row.out = s.decimal(3)
-	s.skipBlanks()
-	s.want(":")
+	s := topology.Line{Text: line}
+	row.in = s.Decimal(3)
+	s.SkipBlanks()
+	row.out = s.Decimal(3)
+	s.SkipBlanks()
+	s.Want(":")
 	for sl := range row.vls {
-		s.blanks()
-		if err := row.setVL(sl, s.decimal(3)); err != nil {
+		s.Blanks()
+		if err := row.setVL(sl, s.Decimal(3)); err != nil {
 			return row, err
 		}
 	}
-	s.skipBlanks()
-	if !s.atEnd() {
+	s.SkipBlanks()
+	if !s.AtEnd() {
 		return row, errDumpRow
 	}
 	return row, nil
@@ -314,22 +315,22 @@ const portsIn = "ports: in "
 
 // parseSMPQueryRow reads a row of what smpquery sl2vl prints.
 func parseSMPQueryRow(line []byte) (row sl2vlRow, err error) {
-	s := scanner{rest: line}
+	s := topology.Line{Text: line}
 	number := func(end string) int {
-		s.skipBlanks()
-		v := s.decimal(3)
-		s.want(end)
+		s.SkipBlanks()
+		v := s.Decimal(3)
+		s.Want(end)
 		return v
 	}
-	s.want(portsIn)
+	s.Want(portsIn)
 	row.in = number(", out ")
 	row.out = number(": |")
 	for sl := range row.vls {
-		if err := row.setVL(sl, number("|")); err != nil && !s.bad {
+		if err := row.setVL(sl, number("|")); err != nil && !s.Bad {
 			return row, err
 		}
 	}
-	if !s.atEnd() {
+	if !s.AtEnd() {
 		return row, errSMPQueryRow
 	}
 	return row, nil
@@ -338,20 +339,20 @@ func parseSMPQueryRow(line []byte) (row sl2vlRow, err error) {
 // parseIBDMRow reads a line of ibdmchk -d, which wants single blanks and small
 // letters.
 func parseIBDMRow(line []byte) (guid fabric.GUID, row sl2vlRow, ok bool) {
-	s := scanner{rest: line}
-	guid = s.guid()
-	s.blanks()
-	row.in = s.decimal(3)
-	s.blanks()
-	row.out = s.decimal(3)
+	s := topology.Line{Text: line}
+	guid = s.GUID()
+	s.Blanks()
+	row.in = s.Decimal(3)
+	s.Blanks()
+	row.out = s.Decimal(3)
 	for sl := 0; sl < len(row.vls); sl += 2 {
-		s.blanks()
-		before := len(s.rest)
-		v := s.hex0x(2)
-		s.bad = s.bad || before-len(s.rest) != len("0x00")
+		s.Blanks()
+		before := s.At
+		v := s.Hex0x(2)
+		s.Bad = s.Bad || s.At-before != len("0x00")
 		row.vls[sl], row.vls[sl+1] = fabric.VL(v>>4), fabric.VL(v&15)
 	}
-	return guid, row, s.atEnd()
+	return guid, row, s.AtEnd()
 }
 
 // addRow enters a row of the current section.
