@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"cmp"
 	"math"
 	"strings"
 
@@ -154,9 +155,18 @@ func (p *parser) noteBadLID(c *comment, of badLID) {
 	}
 }
 
-// linkMasks is what ibsim lets a port run at, one bit each: IBA's
-// LinkWidthEnabled, LinkSpeedEnabled and LinkSpeedExtEnabled. 0 is not stated.
-type linkMasks struct{ width, speed, ext int }
+// masks are what ibsim lets a port run at, one bit each: IBA's LinkWidthEnabled,
+// LinkSpeedEnabled and LinkSpeedExtEnabled.
+var masks = [...]linkMask{{"width", 'w', 31}, {"speed", 's', 7}, {"extspeed", 'e', 15}}
+
+type linkMask struct {
+	word   string // of a line in front of a header, for the ports of the nodes that follow
+	option byte   // of a port
+	most   uint64
+}
+
+// linkMasks has one of each of masks; 0 is not stated.
+type linkMasks [len(masks)]int
 
 // ibsim's defaults, DEFAULT_LINKWIDTH and DEFAULT_LINKSPEED in sim.h.
 const (
@@ -166,22 +176,17 @@ const (
 
 // readMask reads w=2, s=1 or e=1, as ibsim's parse_port_opt.
 func (p *parser) readMask(word []byte, at int, c *comment) error {
-	most, to := uint64(31), &c.masks.width
-	switch word[0] {
-	case 's':
-		most, to = 7, &c.masks.speed
-	case 'e':
-		most, to = 15, &c.masks.ext
-	}
 	l := Line{Text: word, At: 2}
 	v, ok := l.number()
-	if !ok || !l.Done() || v > most {
-		if !c.strict {
-			return nil // a word of a comment
+	for i, m := range masks {
+		switch {
+		case m.option != word[0]:
+		case ok && l.Done() && v <= m.most:
+			c.masks[i] = int(v)
+		case c.strict: // else a word of a comment
+			return p.failHere(at, "line dropped", "%q: want a number from 0 to %d", word, m.most)
 		}
-		return p.failHere(at, "line dropped", "%q: want a number from 0 to %d", word, most)
 	}
-	*to = int(v)
 	return nil
 }
 
@@ -191,32 +196,20 @@ func (m linkMasks) link() fabric.Link {
 	if m == (linkMasks{}) {
 		return fabric.Link{}
 	}
-	if m.width == 0 {
-		m.width = defaultWidth
-	}
-	if m.speed == 0 {
-		m.speed = defaultSpeed
-	}
-	l := fabric.Link{Width: 1, Speed: fabric.SDR}
-	for _, w := range []struct{ mask, width int }{{8, 12}, {4, 8}, {2, 4}, {16, 2}} {
-		if m.width&w.mask != 0 {
-			l.Width = uint8(w.width)
-			break
+	l := fabric.Link{Width: 1}
+	for _, w := range []struct {
+		mask  int
+		width uint8
+	}{{16, 2}, {2, 4}, {4, 8}, {8, 12}} {
+		if cmp.Or(m[0], defaultWidth)&w.mask != 0 {
+			l.Width = w.width
 		}
 	}
-	switch {
-	case m.ext&8 != 0:
-		l.Speed = fabric.NDR
-	case m.ext&4 != 0:
-		l.Speed = fabric.HDR
-	case m.ext&2 != 0:
-		l.Speed = fabric.EDR
-	case m.ext&1 != 0:
-		l.Speed = fabric.FDR
-	case m.speed&4 != 0:
-		l.Speed = fabric.QDR
-	case m.speed&2 != 0:
-		l.Speed = fabric.DDR
+	speeds := cmp.Or(m[1], defaultSpeed)&7 | m[2]<<3
+	for i, speed := range []fabric.Speed{fabric.SDR, fabric.DDR, fabric.QDR, fabric.FDR, fabric.EDR, fabric.HDR, fabric.NDR} {
+		if speeds>>i&1 != 0 || i == 0 {
+			l.Speed = speed
+		}
 	}
 	return l
 }

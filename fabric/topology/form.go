@@ -87,8 +87,8 @@ func formOf(l Line) Form {
 		if isHeader(l, word) {
 			return Stanzas
 		}
-	case "vendid", "devid", "sysimgguid", "switchguid", "caguid", "hcaguid", "hcaguids", "rtguid":
-		if (l.Is('=') || l.Is('+')) && len(l.Rest()) > 1 {
+	default:
+		if isBefore(word) && (l.Is('=') || l.Is('+')) && len(l.Rest()) > 1 {
 			return Stanzas
 		}
 	}

@@ -3,6 +3,7 @@ package topology
 import (
 	"bytes"
 	"math"
+	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
 )
@@ -109,7 +110,10 @@ func (p *parser) readOther(l *Line) error {
 		if ahead.SkipBlanks(); !ahead.Is('=') {
 			return p.passOver(&start)
 		}
-		return p.readMasks(l, word)
+		i := slices.IndexFunc(masks[:], func(m linkMask) bool { return m.word == string(word) })
+		v, err := p.readNumber(l, masks[i].most)
+		p.masks[i] = int(v)
+		return err
 	case "pdebug": // ibsim's switch for its own debugging
 		return nil
 	case "Chassis", "Hostname": // of ibnetdiscover -g
@@ -141,24 +145,6 @@ func isBefore(word []byte) bool {
 		return true
 	}
 	return false
-}
-
-// readMasks reads ibsim's defaults for the links of the nodes that follow.
-func (p *parser) readMasks(l *Line, word []byte) error {
-	switch string(word) {
-	case "width":
-		v, err := p.readNumber(l, 31)
-		p.masks.width = int(v)
-		return err
-	case "speed":
-		v, err := p.readNumber(l, 7)
-		p.masks.speed = int(v)
-		return err
-	default:
-		v, err := p.readNumber(l, 15)
-		p.masks.ext = int(v)
-		return err
-	}
 }
 
 // refuse says why a line cannot be used, or passes over what is no topology text at all.
