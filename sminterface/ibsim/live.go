@@ -67,11 +67,12 @@ func launch(ctx context.Context, s *Sim, cfg OpenSMConfig, flags ...string) (*Op
 		run: OpenSMRun{Dir: p.cfg.Dir},
 	}
 	o.watch = newLogWatch(&o.run, o.logLine)
+	cmd.Stdout = logReader{o}
 	go func() {
-		err := s.runFollowed(ctx, cmd, p.log, func() {
+		err := s.run(ctx, cmd, func() {
 			o.Process = cmd.Process
 			close(o.begun)
-		}, o.readLog)
+		})
 		if context.Cause(ctx) == errStopped {
 			err = nil
 		}
@@ -97,8 +98,11 @@ func (o *OpenSM) logLine(l LogLine) {
 	}
 }
 
-// readLog takes what the log has more.
-func (o *OpenSM) readLog(b []byte) {
+// logReader takes the log of an OpenSM, which comes on its standard output.
+type logReader struct{ o *OpenSM }
+
+func (r logReader) Write(b []byte) (int, error) {
+	o := r.o
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	was := o.run.UP
@@ -109,6 +113,7 @@ func (o *OpenSM) readLog(b []byte) {
 	case o.watch.hopeless && !o.run.UP:
 		o.cancel(ErrNotUp)
 	}
+	return len(b), nil
 }
 
 // waitUp waits until the subnet is up. With an error, OpenSM has ended.

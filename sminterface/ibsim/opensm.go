@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -14,8 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/ibweave/ibweave/internal/par"
 )
 
 // OpenSMConfig is how to run OpenSM once.
@@ -25,9 +22,9 @@ type OpenSMConfig struct {
 	// Engine is what -R takes: "updn", "file", "ftree,no_fallback". Empty
 	// leaves the choice to OpenSM, which is minhop.
 	Engine string
-	// Dir is the folder for everything that OpenSM writes: opensm.log, the
-	// dumps, and its cache in Dir/cache. It is made if it is not there. The
-	// default is the folder opensm in the Sim's.
+	// Dir is the folder for everything that OpenSM writes: the dumps, and its
+	// cache in Dir/cache. It is made if it is not there. The default is the
+	// folder opensm in the Sim's.
 	//
 	// When it starts, OpenSM takes LIDs from the guid2lid in its cache, with
 	// and without honor_guid2lid_file, which is for coming out of standby.
@@ -63,7 +60,7 @@ type OpenSMRun struct {
 	UP        bool     // SUBNET UP
 	Errors    []string // the first messages of level 0x01, at most maxErrors
 	NumErrors int      // all of them
-	Dir       string   // with the log and the dumps
+	Dir       string   // with the dumps
 
 	// Routing is the time from the last "building routing with" to "tables configured"
 	// (only with the log flag 0x04).
@@ -128,7 +125,6 @@ type preparedOpenSM struct {
 	cfg  OpenSMConfig // with its defaults, and Dir absolute
 	args []string
 	env  []string
-	log  string // file
 }
 
 // prepareOpenSM makes the folder and the options of OpenSM, which gets flags besides.
@@ -153,8 +149,13 @@ func prepareOpenSM(s *Sim, cfg OpenSMConfig, flags ...string) (p *preparedOpenSM
 	if err := os.WriteFile(conf, []byte(openSMConf(cfg)), 0o600); err != nil {
 		return nil, err
 	}
-	p = &preparedOpenSM{cfg: cfg, log: filepath.Join(cfg.Dir, "opensm.log")}
-	if err := os.Remove(p.log); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	p = &preparedOpenSM{cfg: cfg}
+	// We read the log as it grows. It has a place in Dir, beside which the plugin has its own.
+	log := filepath.Join(cfg.Dir, "opensm.log")
+	if err := os.Remove(log); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if err := os.Symlink("/dev/stdout", log); err != nil {
 		return nil, err
 	}
 	p.args = append(flags, "-F", conf, "-D", fmt.Sprintf("%#x", cfg.Flags))
@@ -165,18 +166,6 @@ func prepareOpenSM(s *Sim, cfg OpenSMConfig, flags ...string) (p *preparedOpenSM
 	}
 	p.env = append([]string{"OSM_TMP_DIR=" + cfg.Dir, "OSM_CACHE_DIR=" + cache}, cfg.Env...)
 	return p, nil
-}
-
-// runFollowed runs a Command, and gives each what its log has while that grows.
-func (s *Sim) runFollowed(ctx context.Context, cmd *exec.Cmd, log string, begun func(), each func([]byte)) error {
-	ended := make(chan struct{})
-	followed := par.Go(func() error { return followFile(log, ended, each) })
-	err := s.run(ctx, cmd, begun)
-	close(ended)
-	if logErr := followed(); err == nil {
-		err = logErr
-	}
-	return err
 }
 
 // qosPolicy is where OpenSM looks for its QoS policies. It is quiet when there
@@ -211,7 +200,7 @@ func openSMConf(cfg OpenSMConfig) string {
 	return b.String()
 }
 
-// LogLine is a line of opensm.log.
+// LogLine is a line of OpenSM's log.
 type LogLine struct {
 	Time    time.Time // in the year 0: the log does not have it
 	Level   uint8     // the log flag that had it written
@@ -251,7 +240,7 @@ func parseLogLine(line []byte) (l LogLine, ok bool) {
 	return l, true
 }
 
-// logWatch reads opensm.log as it grows.
+// logWatch reads OpenSM's log as it grows.
 type logWatch struct {
 	run      *OpenSMRun
 	each     func(LogLine)
@@ -343,41 +332,4 @@ func since(a, b time.Time) time.Duration {
 		b = b.AddDate(1, 0, 0)
 	}
 	return b.Sub(a)
-}
-
-// followFile gives what a growing file has, until ended is closed, and then
-// the rest. A file that is never made is empty.
-func followFile(name string, ended <-chan struct{}, each func([]byte)) error {
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	var file *os.File
-	buf := make([]byte, 1<<16)
-	for last := false; ; {
-		if file == nil {
-			var err error
-			if file, err = os.Open(name); err == nil {
-				defer file.Close()
-			} else if !errors.Is(err, fs.ErrNotExist) {
-				return err
-			}
-		}
-		for file != nil {
-			n, err := file.Read(buf)
-			each(buf[:n])
-			if err == io.EOF {
-				break
-			}
-			if err != nil {
-				return err
-			}
-		}
-		if last {
-			return nil
-		}
-		select {
-		case <-ended:
-			last = true
-		case <-tick.C:
-		}
-	}
 }
