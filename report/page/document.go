@@ -225,83 +225,40 @@ func (s *scene) writeData(ctx context.Context, b *bytes.Buffer, behind string) e
 	if err != nil {
 		return err
 	}
-	for _, part := range []struct {
-		id   string
-		data []byte
-	}{{"document", fabric.PrintableJSON(text)}, {"arrays", p.data}} {
-		fmt.Fprintf(b, `<script type="application/gzip" id="%s%s">`, part.id, behind)
-		if err := compress(b, part.data); err != nil {
-			return err
-		}
-		b.WriteString("</script>\n")
-	}
+	writeGzip(b, "document"+behind, fabric.PrintableJSON(text))
+	writeGzip(b, "arrays"+behind, p.data)
 	return nil
 }
 
 // write fills in the template; old is nil where there is one state.
 func (s *scene) write(ctx context.Context, w io.Writer, old *scene) error {
-	var b bytes.Buffer
-	template := asset("page.html")
-	for {
-		before, rest, more := bytes.Cut(template, []byte("{{"))
-		b.Write(before)
-		if !more {
-			break
-		}
-		name, after, _ := bytes.Cut(rest, []byte("}}"))
-		template = after
-		switch string(name) {
-		case "title":
-			b.WriteString(html.EscapeString(fabric.Printable(s.Title)))
-		case "style":
-			b.Write(asset("page.css"))
-		case "policy":
-			if s.Base != nil {
-				b.WriteString(" blob: 'wasm-unsafe-eval'; worker-src blob:")
-			}
-		case "compiler":
-			if err := s.writeCompiler(&b); err != nil {
-				return err
-			}
-		case "data":
-			if err := s.writeData(ctx, &b, ""); err != nil {
-				return err
-			}
-			if old == nil {
-				break
-			}
-			if err := old.writeData(ctx, &b, "-old"); err != nil {
-				return err
-			}
-		case "script":
-			for _, name := range scripts {
-				b.Write(asset(name))
-			}
-			if s.Base != nil {
-				b.Write(asset("trial.js"))
-			}
-			if old != nil {
-				b.Write(asset("states.js"))
-			}
-		}
+	policy := ""
+	var data, compiler, script bytes.Buffer
+	err := s.writeData(ctx, &data, "")
+	if err == nil && old != nil {
+		err = old.writeData(ctx, &data, "-old")
 	}
-	_, err := w.Write(b.Bytes())
-	return err
-}
-
-// writeCompiler writes the compiler, what it begins with, and the worker that runs it.
-func (s *scene) writeCompiler(b *bytes.Buffer) error {
-	if s.Base == nil {
-		return nil
-	}
-	b.WriteString(`<script type="application/gzip" id="tables">`)
-	if err := compress(b, s.Base); err != nil {
+	if err != nil {
 		return err
 	}
-	b.WriteString("</script>\n<script type=\"application/gzip\" id=\"compiler\">")
-	writeSevens(b, s.Compiler)
-	fmt.Fprintf(b, "</script>\n<script type=\"text/plain\" id=\"worker\">\n%s</script>\n", asset("worker.js"))
-	return nil
+	parts := slices.Clone(scripts)
+	if s.Base != nil {
+		policy = " blob: 'wasm-unsafe-eval'; worker-src blob:"
+		parts = append(parts, "trial.js")
+		writeGzip(&compiler, "tables", s.Base)
+		compiler.WriteString("<script type=\"application/gzip\" id=\"compiler\">")
+		writeSevens(&compiler, s.Compiler)
+		fmt.Fprintf(&compiler, "</script>\n<script type=\"text/plain\" id=\"worker\">\n%s</script>\n", asset("worker.js"))
+	}
+	if old != nil {
+		parts = append(parts, "states.js")
+	}
+	for _, name := range parts {
+		script.WriteString(asset(name))
+	}
+	_, err = strings.NewReplacer("{{title}}", html.EscapeString(fabric.Printable(s.Title)), "{{style}}", asset("page.css"), "{{policy}}", policy,
+		"{{compiler}}", compiler.String(), "{{data}}", data.String(), "{{script}}", script.String()).WriteString(w, asset("page.html"))
+	return err
 }
 
 // writeSevens appends data as text, seven bits in a character: one byte each, except three values that
@@ -327,28 +284,23 @@ func writeSevens(b *bytes.Buffer, data []byte) {
 }
 
 // asset is an embedded file.
-func asset(name string) []byte {
+func asset(name string) string {
 	data, err := assets.ReadFile("assets/" + name)
 	if err != nil {
 		panic(err) // not embedded: found by every test
 	}
-	return data
+	return string(data)
 }
 
-// compress appends data as base64 of gzip.
-func compress(b *bytes.Buffer, data []byte) error {
+// writeGzip appends data as a script with an id: base64 of gzip. A buffer takes all.
+func writeGzip(b *bytes.Buffer, id string, data []byte) {
+	fmt.Fprintf(b, `<script type="application/gzip" id="%s">`, id)
 	encoder := base64.NewEncoder(base64.StdEncoding, b)
-	z, err := gzip.NewWriterLevel(encoder, gzip.DefaultCompression)
-	if err != nil {
-		return err
-	}
-	if _, err := z.Write(data); err != nil {
-		return err
-	}
-	if err := z.Close(); err != nil {
-		return err
-	}
-	return encoder.Close()
+	z := gzip.NewWriter(encoder)
+	_, _ = z.Write(data)
+	_ = z.Close()
+	_ = encoder.Close()
+	b.WriteString("</script>\n")
 }
 
 // packLabels packs what is printed at the ports.

@@ -11,6 +11,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/internal/text"
+	"github.com/ibweave/ibweave/lft"
 )
 
 // mostLeaves is how many leaves have a map: it takes a square of them.
@@ -44,7 +45,7 @@ func (s *scene) heat(ctx context.Context) (*heat, error) {
 	h.load, h.hops, h.paths = make([]int32, n*n), make([]uint16, n*n), make([]uint16, n*n)
 	h.lost, h.lids = make([]uint16, n*n), make([]uint16, n)
 	_, err := par.ForEachWith(ctx, 0, n, func() *tracer {
-		return &tracer{scene: s, seen: make([]int32, f.NumSwitches()), way: make([]way, f.NumSwitches())}
+		return &tracer{s, lft.NewForest(f), make([]way, f.NumSwitches())}
 	}, func(t *tracer, j int) error {
 		t.column(h, j)
 		return nil
@@ -62,10 +63,8 @@ type way struct {
 // tracer follows packets to one LID at a time.
 type tracer struct {
 	*scene
-	round int32
-	seen  []int32 // by switch: the round in which way was found
-	way   []way
-	stack []fabric.NodeID
+	tree *lft.Forest
+	ways []way // by switch
 }
 
 // column fills in what comes to the hosts of a leaf.
@@ -75,10 +74,10 @@ func (t *tracer) column(h *heat, j int) {
 	hops := make([]int64, n)
 	for _, port := range t.Fabric.HostsOn(h.leaves[j]) {
 		for lid := range t.Fabric.LIDs(port) {
-			t.round++
+			t.follow(lid)
 			h.lids[j]++
 			for i, leaf := range h.leaves {
-				w := t.follow(leaf, lid, port)
+				w := t.ways[leaf]
 				if w.hops == 0 {
 					h.lost[i*n+j]++
 					continue
@@ -101,38 +100,20 @@ func (t *tracer) column(h *heat, j int) {
 	}
 }
 
-// follow is the way from a switch to a LID of a port. Each switch is looked at once for a LID.
-func (t *tracer) follow(s fabric.NodeID, lid fabric.LID, port fabric.PortID) way {
-	f := t.Fabric
-	t.stack = t.stack[:0]
-	var w way // from where the walk ends
-	for t.seen[s] != t.round {
-		t.seen[s], t.way[s] = t.round, way{}
-		num := t.Tables.Row(s)[lid]
-		if num == fabric.ManagementPort || num > f.Node(s).NumPorts {
-			break
-		}
-		next := f.Peer(f.Port(s, num))
-		if next == port {
-			t.way[s] = way{hops: 1, hash: 1}
-			break
-		}
-		if next == fabric.NoPort || !f.IsSwitch(f.Owner(next)) {
-			break
-		}
-		t.stack = append(t.stack, s)
-		s = f.Owner(next)
-	}
-	w = t.way[s]
-	for _, s := range slices.Backward(t.stack) {
-		if w.hops > 0 {
-			out := f.Port(s, t.Tables.Row(s)[lid])
+// follow fills in the ways from all switches to a LID.
+func (t *tracer) follow(lid fabric.LID) {
+	clear(t.ways)
+	t.tree.FindTree(t.Tables, lid)
+	for i, s := range t.tree.Order {
+		w := way{hops: 1, hash: 1}
+		if i > 0 {
+			out := t.tree.Next[s]
+			w = t.ways[t.Fabric.PeerSwitch(out)]
 			w = way{w.hops + 1, max(w.load, t.routes[out]), (w.hash ^ uint64(out)) * 0x9e3779b97f4a7c15}
 			w.hash ^= w.hash >> 29
 		}
-		t.way[s] = w
+		t.ways[s] = w
 	}
-	return w
 }
 
 // dark says whether packets from a leaf to another one are lost, to one LID at least.
