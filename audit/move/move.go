@@ -106,17 +106,18 @@ type State struct {
 
 // planner makes a plan.
 type planner struct {
-	ctx    context.Context
-	job    *Job
-	route  compile.Options
-	opt    Options
-	plan   *Plan
-	now    *compile.Result // the tables in force, on the nodes of the job
-	cables []fabric.Cable  // there now
-	most   int             // units to try together, 0 for all
-	// detours is those that are steps, and tried is the cables to come that have had a chance of one.
+	ctx   context.Context
+	job   *Job
+	route compile.Options
+	opt   Options
+	plan  *Plan
+	now   *compile.Result // the tables in force, on the nodes of the job
+	want  *fabric.Fabric  // these nodes with the cables that are to be there
+	most  int             // units to try together, 0 for all
+	// detours is those that are steps, and tried is the cables to come, by their first ends, that have had a
+	// chance of one.
 	detours []detour
-	tried   map[ends]bool
+	tried   map[fabric.PortID]bool
 }
 
 // Make plans a job. base is the tables in force of the fabric before, which compile.Run made or kept
@@ -126,10 +127,13 @@ type planner struct {
 // job gives, the first that is refused ends the plan. Errors: those of compile.Run.
 func Make(ctx context.Context, base *compile.Result, job *Job, route compile.Options, opt Options) (*Plan, error) {
 	route.LIDs, route.Groups, route.Stage, route.Progress = lft.LIDOptions{LMC: lft.KeepLMC}, nil, nil, nil
-	p := &planner{ctx: ctx, job: job, route: route, opt: opt, cables: job.Old, tried: make(map[ends]bool), plan: &Plan{
+	p := &planner{ctx: ctx, job: job, route: route, opt: opt, tried: make(map[fabric.PortID]bool), plan: &Plan{
 		Before: drain.LoadOf(base.Verify, base.Verify.Scale()), Limit: opt.Limit, Steps: []Step{}, Refused: []Refusal{},
 	}}
 	f, err := job.Nodes.WithCables(job.Old)
+	if err == nil {
+		p.want, err = job.Nodes.WithCables(job.New)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -169,12 +173,11 @@ func (p *planner) take(b Batch) (reason string, err error) {
 	if p.opt.Progress != nil {
 		p.opt.Progress(fmt.Sprintf("step %d, %d cables", len(p.plan.Steps)+1, len(b.Unplug)+len(b.Plug)))
 	}
-	cables := append(without(p.cables, b.Unplug), b.Plug...)
-	after, err := p.job.Nodes.WithCables(cables)
+	before := p.now.Routing.Fabric
+	after, err := p.job.Nodes.WithCables(append(before.Without(firstEnds(b.Unplug)...).Cables(), b.Plug...))
 	if err != nil {
 		return err.Error(), nil
 	}
-	before := p.now.Routing.Fabric
 	s := Step{Unplug: p.links(b.Unplug), Plug: p.links(b.Plug), Batch: b}
 	rest := p.now
 	if len(b.Unplug) > 0 || newHolder(p.now.Routing, p.now.Routing, after, nil).usesAny() {
@@ -187,16 +190,15 @@ func (p *planner) take(b Batch) (reason string, err error) {
 	}
 	s.listNodes(before, rest.Routing.Fabric, after)
 	p.plan.Steps = append(p.plan.Steps, s)
-	p.now, p.cables = s.After.Compiled, cables
+	p.now = s.After.Compiled
 	return "", nil
 }
 
 // drain leads around the cables of a step that are unplugged. rest is the tables without them.
 func (p *planner) drain(s *Step, cables []fabric.Cable) (rest *compile.Result, reason string, err error) {
 	f := p.job.Nodes
-	var part drain.Part
+	part := drain.Part{Cables: firstEnds(cables)}
 	for _, c := range cables {
-		part.Cables = append(part.Cables, c.A)
 		for _, end := range [...]fabric.PortID{c.A, c.B} {
 			if n := f.Owner(end); !f.IsSwitch(n) {
 				part.Nodes = append(part.Nodes, n)

@@ -277,19 +277,25 @@ func ordered(c fabric.Cable) fabric.Cable {
 	return fabric.Cable{A: min(c.A, c.B), B: max(c.A, c.B), Link: c.Link}
 }
 
-// ends is a cable without its rate.
-type ends [2]fabric.PortID
+// firstEnds lists the ports at one end of cables.
+func firstEnds(cables []fabric.Cable) []fabric.PortID {
+	list := make([]fabric.PortID, len(cables))
+	for i, c := range cables {
+		list[i] = c.A
+	}
+	return list
+}
 
-func endsOf(c fabric.Cable) ends { return ends{c.A, c.B} }
+// missing lists the cables that f has and g has not, whatever their rates.
+func missing(f, g *fabric.Fabric) []fabric.Cable {
+	return slices.DeleteFunc(f.Cables(), func(c fabric.Cable) bool { return g.Peer(c.A) == c.B })
+}
 
 // without lists the cables of a list that another one has not, whatever their rates.
 func without(list, other []fabric.Cable) (rest []fabric.Cable) {
-	has := make(map[ends]bool, len(other))
-	for _, c := range other {
-		has[endsOf(c)] = true
-	}
+	at := byPort(other)
 	for _, c := range list {
-		if !has[endsOf(c)] {
+		if has, ok := at[c.A]; !ok || has.A != c.A || has.B != c.B {
 			rest = append(rest, c)
 		}
 	}

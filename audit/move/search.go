@@ -15,22 +15,19 @@ import (
 func (p *planner) search() error {
 	for {
 		var refused []Refusal
+		free, moves := p.arrivals()
 		done := false
-		for _, list := range []func() []Batch{p.free, p.moves, p.removals} {
-			units := list()
-			var err error
-			if done, err = p.takeSome(units, &refused); err != nil {
-				return err
-			}
-			if done {
+		var err error
+		for _, units := range [][]Batch{free, moves, p.removals()} {
+			if done, err = p.takeSome(units, &refused); done || err != nil {
 				break
 			}
 		}
-		if !done {
-			var err error
-			if done, err = p.takeDetour(); err != nil {
-				return err
-			}
+		if !done && err == nil {
+			done, err = p.takeDetour(moves)
+		}
+		if err != nil {
+			return err
 		}
 		if !done {
 			p.dropDetours()
@@ -40,39 +37,41 @@ func (p *planner) search() error {
 	}
 }
 
-// detour is a step that moves a cable to a port where it does not stay, and what was before it.
+// detour is a step that moves a cable to a port where it does not stay, and the tables before it.
 type detour struct {
-	step   int
-	now    *compile.Result
-	cables []fabric.Cable
+	step int
+	now  *compile.Result
 }
 
 // takeDetour does a step for a cable to come that has two in its way, which cannot be out together, and
-// says whether there was one: one of the two is plugged into a free port of the switch that the cable to
+// returns whether there was one: one of the two is plugged into a free port of the switch that the cable to
 // come leads to, or of the one that it led to itself. Then its old port is free for others.
-func (p *planner) takeDetour() (bool, error) {
-	f := p.job.Nodes
-	used, wanted := byPort(p.cables), byPort(p.job.New)
-	for _, u := range p.moves() {
+func (p *planner) takeDetour(moves []Batch) (bool, error) {
+	f, now := p.job.Nodes, p.now.Routing.Fabric
+	for _, u := range moves {
 		c := u.Plug[0]
-		if len(u.Unplug) < 2 || p.tried[endsOf(c)] {
+		if len(u.Unplug) < 2 || p.tried[c.A] {
 			continue
 		}
-		p.tried[endsOf(c)] = true
+		p.tried[c.A] = true
 		for _, end := range [...]fabric.PortID{c.A, c.B} {
-			old := used[end]
-			for _, n := range [...]fabric.NodeID{f.Owner(otherEnd(c, end)), f.Owner(otherEnd(old, end))} {
+			old := now.Peer(end)
+			for _, n := range [...]fabric.NodeID{f.Owner(p.want.Peer(end)), f.Owner(old)} {
 				to := fabric.NoPort
 				for num := f.Node(n).NumPorts; num > 0; num-- {
-					if at := f.Port(n, num); f.IsSwitch(n) && f.IsSwitch(f.Owner(end)) && !has(used, at) && !has(wanted, at) {
+					at := f.Port(n, num)
+					if f.IsSwitch(n) && f.IsSwitch(f.Owner(end)) && now.Peer(at) == fabric.NoPort && p.want.Peer(at) == fabric.NoPort {
 						to = at
 					}
 				}
 				if to == fabric.NoPort || n == f.Owner(end) {
 					continue
 				}
-				before := detour{len(p.plan.Steps), p.now, p.cables}
-				reason, err := p.take(Batch{Unplug: []fabric.Cable{old}, Plug: []fabric.Cable{ordered(fabric.Cable{A: end, B: to, Link: old.Link})}})
+				before := detour{len(p.plan.Steps), p.now}
+				link := now.Link(end)
+				reason, err := p.take(Batch{
+					Unplug: []fabric.Cable{ordered(fabric.Cable{A: end, B: old, Link: link})}, Plug: []fabric.Cable{ordered(fabric.Cable{A: end, B: to, Link: link})},
+				})
 				if err != nil || reason == "" {
 					p.detours = append(p.detours, before)
 					return err == nil, err
@@ -83,26 +82,18 @@ func (p *planner) takeDetour() (bool, error) {
 	return false, nil
 }
 
-// otherEnd is the end of a cable that is not end.
-func otherEnd(c fabric.Cable, end fabric.PortID) fabric.PortID {
-	if c.A == end {
-		return c.B
-	}
-	return c.A
-}
-
 // dropDetours takes the last steps back if they are detours, which have led to nothing then.
 func (p *planner) dropDetours() {
 	for n := len(p.detours); n > 0 && p.detours[n-1].step == len(p.plan.Steps)-1; n-- {
 		d := p.detours[n-1]
-		p.plan.Steps, p.now, p.cables, p.detours = p.plan.Steps[:d.step], d.now, d.cables, p.detours[:n-1]
+		p.plan.Steps, p.now, p.detours = p.plan.Steps[:d.step], d.now, p.detours[:n-1]
 	}
 	for _, d := range p.detours {
 		p.plan.Steps[d.step].Detour = true
 	}
 }
 
-// takeSome does a step with as many units as it can, and says whether there was one.
+// takeSome does a step with as many units as it can, and returns whether there was one.
 func (p *planner) takeSome(units []Batch, refused *[]Refusal) (bool, error) {
 	n := len(units)
 	if p.most > 0 {
@@ -140,83 +131,58 @@ func (p *planner) takeSome(units []Batch, refused *[]Refusal) (bool, error) {
 	return false, nil
 }
 
-// join puts units together, with the cables that can be plugged in when theirs are out.
-func (p *planner) join(units []Batch) Batch {
-	var b Batch
+// join puts units together, with the cables that can be plugged in when theirs are out, if they lead to switches
+// which have cables already, over others of them too.
+func (p *planner) join(units []Batch) (b Batch) {
 	for _, u := range units {
 		b.Unplug, b.Plug = append(b.Unplug, without(u.Unplug, b.Unplug)...), append(b.Plug, without(u.Plug, b.Plug)...)
 	}
-	before, left := byPort(p.cables), byPort(without(p.cables, b.Unplug))
-	for _, c := range without(without(p.job.New, p.cables), b.Plug) {
-		if (has(before, c.A) || has(before, c.B)) && !has(left, c.A) && !has(left, c.B) {
+	now := p.now.Routing.Fabric
+	left := now.Without(firstEnds(b.Unplug)...)
+	for _, c := range without(missing(p.want, now), b.Plug) {
+		wasTaken := now.Peer(c.A) != fabric.NoPort || now.Peer(c.B) != fabric.NoPort
+		if wasTaken && left.Peer(c.A) == fabric.NoPort && left.Peer(c.B) == fabric.NoPort {
 			b.Plug = append(b.Plug, c)
 		}
 	}
-	b.Plug = p.joined(b)
+	after, err := p.job.Nodes.WithCables(append(left.Cables(), b.Plug...))
+	if err != nil {
+		return b // which is refused for that
+	}
+	part := after.Components().Of
+	reached := make(map[int32]bool)
+	for s := range fabric.NodeID(left.NumSwitches()) {
+		if left.HasCable(s) {
+			reached[part[s]] = true
+		}
+	}
+	leads := func(end fabric.PortID) bool { return left.IsSwitch(left.Owner(end)) && reached[part[left.Owner(end)]] }
+	b.Plug = slices.DeleteFunc(b.Plug, func(c fabric.Cable) bool { return !leads(c.A) && !leads(c.B) })
 	return b
 }
 
-func has(cables map[fabric.PortID]fabric.Cable, p fabric.PortID) bool {
-	_, ok := cables[p]
-	return ok
-}
-
-// joined is the cables to plug in that lead to switches which have cables already, over others of
-// them too.
-func (p *planner) joined(b Batch) []fabric.Cable {
-	f := p.job.Nodes
-	next := make([][]fabric.NodeID, f.NumNodes())
-	there := make([]bool, f.NumNodes())
-	for i, c := range slices.Concat(without(p.cables, b.Unplug), b.Plug) {
-		x, y := f.Owner(c.A), f.Owner(c.B)
-		old := i < len(p.cables)-len(b.Unplug)
-		for _, n := range [...]fabric.NodeID{x, y} {
-			there[n] = there[n] || old && f.IsSwitch(n)
-		}
-		if f.IsSwitch(x) && f.IsSwitch(y) {
-			next[x], next[y] = append(next[x], y), append(next[y], x)
-		}
-	}
-	of, n := graph.Components(f.NumNodes(), func(n fabric.NodeID) []fabric.NodeID { return next[n] })
-	reached := make([]bool, n)
-	for n, is := range there {
-		reached[of[n]] = reached[of[n]] || is
-	}
-	return slices.DeleteFunc(slices.Clone(b.Plug), func(c fabric.Cable) bool { return !reached[of[f.Owner(c.A)]] && !reached[of[f.Owner(c.B)]] })
-}
-
-// free lists the cables to come whose ports are free: those between switches first.
-func (p *planner) free() (units []Batch) {
-	used := byPort(p.cables)
+// arrivals lists the cables to come: those whose ports are free, between switches first, and others with the
+// cables to go that are in their way, two of them where two cables are swapped.
+func (p *planner) arrivals() (free, moves []Batch) {
+	f, now := p.job.Nodes, p.now.Routing.Fabric
 	var hosts []Batch
-	for _, c := range without(p.job.New, p.cables) {
-		switch f := p.job.Nodes; {
-		case has(used, c.A) || has(used, c.B):
-		case f.IsSwitch(f.Owner(c.A)) && f.IsSwitch(f.Owner(c.B)):
-			units = append(units, Batch{Plug: []fabric.Cable{c}})
-		default:
-			hosts = append(hosts, Batch{Plug: []fabric.Cable{c}})
-		}
-	}
-	return append(units, hosts...)
-}
-
-// moves lists the cables to go that are in the way of one to come, with that: two of them where two cables
-// are swapped.
-func (p *planner) moves() (units []Batch) {
-	at := byPort(without(p.cables, p.job.New))
-	for _, c := range without(p.job.New, p.cables) {
+	for _, c := range missing(p.want, now) {
 		u := Batch{Plug: []fabric.Cable{c}}
 		for _, end := range [...]fabric.PortID{c.A, c.B} {
-			if old, ok := at[end]; ok && (len(u.Unplug) == 0 || endsOf(u.Unplug[0]) != endsOf(old)) {
-				u.Unplug = append(u.Unplug, old)
+			if other := now.Peer(end); other != fabric.NoPort && (end == c.A || other != c.A && now.Peer(c.A) != end) {
+				u.Unplug = append(u.Unplug, ordered(fabric.Cable{A: end, B: other, Link: now.Link(end)}))
 			}
 		}
-		if len(u.Unplug) > 0 {
-			units = append(units, u)
+		switch {
+		case len(u.Unplug) > 0:
+			moves = append(moves, u)
+		case f.IsSwitch(f.Owner(c.A)) && f.IsSwitch(f.Owner(c.B)):
+			free = append(free, u)
+		default:
+			hosts = append(hosts, u)
 		}
 	}
-	return p.spread(units)
+	return append(free, hosts...), p.spread(moves)
 }
 
 // spread takes the first unit of each switch first, then the second of each, so that those done together
@@ -241,19 +207,15 @@ func (p *planner) spread(units []Batch) []Batch {
 // removals lists the cables to go that nothing takes the place of: those of nodes that go together, with
 // all that goes with these.
 func (p *planner) removals() (units []Batch) {
-	f := p.job.Nodes
-	stays, wanted := make([]bool, f.NumNodes()), byPort(without(p.job.New, p.cables))
-	for _, c := range p.job.New {
-		stays[f.Owner(c.A)], stays[f.Owner(c.B)] = true, true
-	}
+	f, want := p.job.Nodes, p.want
 	next := make([][]fabric.NodeID, f.NumNodes())
 	var cables []fabric.Cable
-	for _, c := range without(p.cables, p.job.New) {
-		if has(wanted, c.A) || has(wanted, c.B) {
+	for _, c := range missing(p.now.Routing.Fabric, want) {
+		if want.Peer(c.A) != fabric.NoPort || want.Peer(c.B) != fabric.NoPort {
 			continue
 		}
 		cables = append(cables, c)
-		if x, y := f.Owner(c.A), f.Owner(c.B); !stays[x] && !stays[y] {
+		if x, y := f.Owner(c.A), f.Owner(c.B); !want.HasCable(x) && !want.HasCable(y) {
 			next[x], next[y] = append(next[x], y), append(next[y], x)
 		}
 	}
@@ -261,11 +223,11 @@ func (p *planner) removals() (units []Batch) {
 	unit := make([]int, n) // 1 more than its number
 	for _, c := range cables {
 		n := f.Owner(c.A)
-		if stays[n] {
+		if want.HasCable(n) {
 			n = f.Owner(c.B)
 		}
 		switch {
-		case stays[n]:
+		case want.HasCable(n):
 			units = append(units, Batch{Unplug: []fabric.Cable{c}})
 		case unit[of[n]] == 0:
 			units = append(units, Batch{Unplug: []fabric.Cable{c}})
