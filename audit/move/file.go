@@ -64,8 +64,8 @@ func Parse(name string, data []byte, old *fabric.Fabric) (*Job, error) {
 	states := [][]fabric.Cable{r.job.Old}
 	for _, step := range steps {
 		for _, e := range step {
-			if err := r.apply(e); err != nil {
-				return nil, err
+			if err := r.apply(e.words[0], e.words[1:]); err != nil {
+				return nil, r.Fail(e.node, "%w", err)
 			}
 		}
 		states = append(states, r.cables())
@@ -137,39 +137,27 @@ func (r *reader) read(root *yaml.Node) (steps [][]edit, isWritten bool, err erro
 	return steps, isWritten, err
 }
 
-// splitWords splits an edit at blanks outside of quotation marks, in which a backslash is before a mark or
-// a backslash that is meant.
-func splitWords(text string) (words []string, err error) {
-	var word strings.Builder
-	quoted, begun, escaped := false, false, false
-	for _, c := range text {
-		switch {
-		case escaped:
-			word.WriteRune(c)
-			escaped = false
-		case quoted && c == '\\':
-			escaped = true
-		case c == '"':
-			quoted, begun = !quoted, true
-		case !quoted && (c == ' ' || c == '\t' || c == '\n'):
-			if begun {
-				words = append(words, word.String())
-			}
-			word.Reset()
-			begun = false
-		default:
-			word.WriteRune(c)
-			begun = true
-		}
-	}
-	if quoted {
+// A word is text without blanks and quotation marks, or text between these, in which a backslash is before a mark
+// or a backslash that is meant.
+var (
+	word    = regexp.MustCompile(`(?s)(?:[^ \t\n"]|"(?:[^"\\]|\\.)*")+`)
+	quoted  = regexp.MustCompile(`(?s)"(?:[^"\\]|\\.)*"`)
+	escaped = regexp.MustCompile(`(?s)\\(.)`)
+)
+
+// splitWords splits an edit.
+func splitWords(text string) ([]string, error) {
+	if strings.Trim(word.ReplaceAllString(text, ""), " \t\n") != "" {
 		return nil, errors.New("a quotation mark without another")
 	}
-	if begun {
-		words = append(words, word.String())
-	}
+	words := word.FindAllString(text, -1)
 	if len(words) == 0 {
 		return nil, errors.New("want unplug, plug, add or remove")
+	}
+	for i := range words {
+		words[i] = quoted.ReplaceAllStringFunc(words[i], func(text string) string {
+			return escaped.ReplaceAllString(text[1:len(text)-1], "$1")
+		})
 	}
 	return words, nil
 }
@@ -236,54 +224,25 @@ func parseNode(words []string) (n fabric.Node, err error) {
 }
 
 // apply changes the cables by one edit.
-func (r *reader) apply(e edit) error {
+func (r *reader) apply(verb string, args []string) error {
 	f := r.job.Nodes
-	port := func(word string) (fabric.PortID, error) {
-		p, err := r.find.Port(word)
-		if err != nil {
-			return p, r.Fail(e.node, "%w", err)
-		}
-		return p, nil
-	}
-	switch verb, args := e.words[0], e.words[1:]; {
+	switch {
 	case verb == "add":
 	case verb == "unplug" && len(args) == 1:
-		p, err := port(args[0])
+		p, err := r.find.Port(args[0])
 		if err != nil {
 			return err
 		}
 		if _, ok := r.at[p]; !ok {
-			return r.Fail(e.node, "%s has no cable", f.PortName(p))
+			return fmt.Errorf("%s has no cable", f.PortName(p))
 		}
 		r.unplug(p)
 	case verb == "plug" && (len(args) == 2 || len(args) == 3):
-		a, err := port(args[0])
-		if err != nil {
-			return err
-		}
-		b, err := port(args[1])
-		if err != nil {
-			return err
-		}
-		c := ordered(fabric.Cable{A: a, B: b})
-		if len(args) == 3 {
-			var ok bool
-			if c.Link, ok = fabric.ParseLink(args[2]); !ok {
-				return r.Fail(e.node, "rate %q: want one like 4xHDR", args[2])
-			}
-		} else {
-			c.Link = fastest(f, r.at, c)
-		}
-		for _, p := range [...]fabric.PortID{a, b} {
-			if _, ok := r.at[p]; ok || a == b {
-				return r.Fail(e.node, "%s has a cable already", f.PortName(p))
-			}
-		}
-		r.at[a], r.at[b] = c, c
+		return r.plug(args)
 	case verb == "remove" && len(args) == 1:
 		nodes, err := r.find.Find(args[0])
 		if err != nil {
-			return r.Fail(e.node, "%w", err)
+			return err
 		}
 		for _, n := range nodes {
 			for num := range f.Node(n).NumPorts {
@@ -291,8 +250,36 @@ func (r *reader) apply(e edit) error {
 			}
 		}
 	default:
-		return r.Fail(e.node, "%q: want unplug NODE:PORT, plug NODE:PORT NODE:PORT [RATE], add switch|host NAME [GUID] PORTS or remove NODE", verb)
+		return fmt.Errorf("%q: want unplug NODE:PORT, plug NODE:PORT NODE:PORT [RATE], add switch|host NAME [GUID] PORTS or remove NODE", verb)
 	}
+	return nil
+}
+
+// plug adds the cable between two ports, with a rate or without.
+func (r *reader) plug(args []string) error {
+	f := r.job.Nodes
+	a, err := r.find.Port(args[0])
+	if err != nil {
+		return err
+	}
+	b, err := r.find.Port(args[1])
+	if err != nil {
+		return err
+	}
+	c := ordered(fabric.Cable{A: a, B: b})
+	if len(args) == 2 {
+		c.Link = fastest(f, r.at, c)
+	} else if link, ok := fabric.ParseLink(args[2]); ok {
+		c.Link = link
+	} else {
+		return fmt.Errorf("rate %q: want one like 4xHDR", args[2])
+	}
+	for _, p := range [...]fabric.PortID{a, b} {
+		if _, ok := r.at[p]; ok || a == b {
+			return fmt.Errorf("%s has a cable already", f.PortName(p))
+		}
+	}
+	r.at[a], r.at[b] = c, c
 	return nil
 }
 
