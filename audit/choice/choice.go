@@ -84,7 +84,6 @@ type Candidate struct {
 
 	Result    *compile.Result    `json:"-"` // without multicast
 	Bisection *quality.Bisection `json:"-"` // nil where there are no two ports to send
-	errors    bool
 }
 
 // Choice is what the candidates are worth. Its JSON form is the member choice of the
@@ -122,13 +121,7 @@ func Choose(ctx context.Context, f *fabric.Fabric, opt compile.Options) (*Choice
 		return nil, nil, err
 	}
 	lanes := max(1, opt.Route.VLs)
-	flawless := slices.ContainsFunc(list, func(c Candidate) bool { return c.runs(lanes) && !c.errors })
-	var running []*Candidate
-	for i := range list {
-		if c := &list[i]; c.runs(lanes) && !(c.errors && flawless) {
-			running = append(running, c)
-		}
-	}
+	running := listRunning(list, lanes)
 	if len(running) == 0 {
 		return nil, nil, &RefusedError{list, lanes}
 	}
@@ -184,22 +177,18 @@ func tryAll(ctx context.Context, f *fabric.Fabric, opt compile.Options, but stri
 	return append(list, more...), err
 }
 
-// isSettled says whether the slow engine is left out: a fabric is large, and the load of some
+// isSettled returns true if the slow engine is left out: a fabric is large, and the load of some
 // candidate on the lanes that there are is within a hundredth of the bound.
 func isSettled(ctx context.Context, f *fabric.Fabric, list []Candidate, lanes int) (bool, error) {
-	n := entries(f)
-	if n <= slowEntries || n > maxEntries {
+	running := listRunning(list, lanes)
+	if n := entries(f); n <= slowEntries || n > maxEntries || len(running) == 0 || running[0].hasErrors() {
 		return n > maxEntries, nil
 	}
-	good := slices.DeleteFunc(slices.Clone(list), func(x Candidate) bool { return !x.runs(lanes) || x.errors })
-	if len(good) == 0 {
-		return false, nil
-	}
-	b, err := bound.Find(ctx, good[0].Result.Routing.Fabric, bound.Options{Rounds: -1})
+	b, err := bound.Find(ctx, running[0].Result.Routing.Fabric, bound.Options{Rounds: -1})
 	if err != nil || b.Any == nil {
 		return false, err
 	}
-	return slices.ContainsFunc(good, func(x Candidate) bool { return x.Load <= b.Any.Load*(1+near) }), nil
+	return slices.ContainsFunc(running, func(x *Candidate) bool { return x.Load <= b.Any.Load*(1+near) }), nil
 }
 
 // advise looks for a clearly better engine than that of r, a routing of f with bandwidth. It
@@ -207,10 +196,7 @@ func isSettled(ctx context.Context, f *fabric.Fabric, list []Candidate, lanes in
 // would take long. Errors are as those of Choose.
 func advise(ctx context.Context, f *fabric.Fabric, r *compile.Result, bandwidth *quality.Bisection, opt compile.Options) (*Choice, error) {
 	b := r.Verify.Bound
-	if b == nil || !isQuick(f) || r.Verify.Worst() == verify.Error {
-		return nil, nil
-	}
-	if len(b.Bounds) == 0 || b.Bounds[0].Above <= 0.1 {
+	if b == nil || len(b.Bounds) == 0 || b.Bounds[0].Above <= 0.1 || !isQuick(f) || r.Verify.Worst() == verify.Error {
 		return nil, nil
 	}
 	list, err := tryAll(ctx, f, opt, r.Engine.Name())
@@ -225,15 +211,11 @@ func advise(ctx context.Context, f *fabric.Fabric, r *compile.Result, bandwidth 
 // entries is the number of forwarding entries of a fabric.
 func entries(f *fabric.Fabric) int { return f.NumSwitches() * max(int(f.MaxLID()), f.NumNodes()) }
 
-// bisections is how many random ones are tried on a fabric.
-func bisections(f *fabric.Fabric) int {
-	return max(1, min(mostBisections, 2*samples/max(1, len(f.CAPorts()))))
-}
-
 // bandwidth measures tables on the bisections of a fabric, the same for all tables. It is nil
 // where there are no two ports to send.
 func bandwidth(ctx context.Context, r *lft.Routing) (*quality.Bisection, error) {
-	q, err := quality.Measure(ctx, r.Fabric, r.Tables, quality.Options{Bisections: bisections(r.Fabric), Seed: 1})
+	n := max(1, min(mostBisections, 2*samples/max(1, len(r.Fabric.CAPorts()))))
+	q, err := quality.Measure(ctx, r.Fabric, r.Tables, quality.Options{Bisections: n, Seed: 1})
 	if err != nil {
 		return nil, err
 	}
@@ -253,8 +235,7 @@ func try(ctx context.Context, f *fabric.Fabric, opt compile.Options, names []str
 			return err
 		}
 		r, err := compile.Run(ctx, f, e, opt)
-		var outside *lft.DomainError
-		if errors.As(err, &outside) {
+		if outside, ok := errors.AsType[*lft.DomainError](err); ok {
 			list[i] = Candidate{Engine: e.Name(), Refused: outside.Reason}
 			return nil
 		} else if err != nil {
@@ -284,11 +265,24 @@ func (c *Candidate) measure(ctx context.Context, demand func(context.Context, *f
 }
 
 func candidate(r *compile.Result) Candidate {
-	return Candidate{Engine: r.Engine.Name(), VLs: r.Verify.CreditLoops.VLs, Load: r.Verify.GreatestLoad(), Result: r, errors: r.Verify.Worst() == verify.Error}
+	return Candidate{Engine: r.Engine.Name(), VLs: r.Verify.CreditLoops.VLs, Load: r.Verify.GreatestLoad(), Result: r}
 }
 
-// runs says whether c has tables for a number of lanes.
-func (c *Candidate) runs(lanes int) bool { return c.Refused == "" && c.VLs <= lanes }
+// hasErrors returns true for tables with errors.
+func (c *Candidate) hasErrors() bool { return c.Result.Verify.Worst() == verify.Error }
+
+// listRunning lists the candidates that have tables for a number of lanes, without those that have errors if others
+// have none.
+func listRunning(list []Candidate, lanes int) (running []*Candidate) {
+	flawless := false
+	for i := range list {
+		if c := &list[i]; c.Refused == "" && c.VLs <= lanes {
+			running = append(running, c)
+			flawless = flawless || !c.hasErrors()
+		}
+	}
+	return slices.DeleteFunc(running, func(c *Candidate) bool { return flawless && c.hasErrors() })
+}
 
 // findSoonest lists the candidates with the least time of jobs.
 func findSoonest(list []*Candidate) []*Candidate {
@@ -324,7 +318,7 @@ func better(than *Candidate, list []Candidate) string {
 	var found []*Candidate
 	for i := range list {
 		c := list[i] // its loss is another one here
-		if c.Refused != "" || c.errors || part(c.Jobs, than.Jobs) > near {
+		if c.Refused != "" || c.hasErrors() || part(c.Jobs, than.Jobs) > near {
 			continue
 		}
 		load, bandwidth := part(than.Load, c.Load), part(c.Bandwidth, than.Bandwidth)
