@@ -519,30 +519,27 @@ func (t *trial) describe(c *Case, r *compile.Result) {
 	}
 }
 
-// countUnjoined counts the pairs of g that the tables from before the failure did not join in
-// the whole fabric either.
-func (t *trial) countUnjoined(g *fabric.Fabric) int64 {
+// countUnjoined counts the pairs of g that no cables join in the whole fabric either.
+func (t *trial) countUnjoined(g *fabric.Fabric) (n int64) {
 	if u := &t.base.Verify.Unicast; u.Unreachable+u.Loops == 0 {
 		return 0
 	}
-	forest := lft.NewForest(t.base.Routing.Fabric)
-	n := int64(0)
-	for lid, p := range g.LIDPorts() {
-		if p == fabric.NoPort || g.IsSwitch(g.Owner(p)) {
-			continue
+	f := t.base.Routing.Fabric
+	of := f.Components().Of
+	part := func(p fabric.PortID) int32 {
+		if s := f.PeerSwitch(p); s != fabric.NoNode {
+			return of[s]
 		}
-		joined := int64(0) // ports, the one with the LID among them
-		forest.FindTree(t.base.Routing.Tables, fabric.LID(lid))
-		for _, s := range forest.Order {
-			joined += int64(len(g.EndPortsOn(s)))
+		return ^int32(min(p, f.Peer(p))) // two CAs with a cable between them
+	}
+	ports := make(map[int32]int)
+	for _, p := range g.CAPorts() {
+		ports[part(p)]++
+	}
+	for _, p := range g.LIDPorts() {
+		if p != fabric.NoPort && !g.IsSwitch(g.Owner(p)) {
+			n += int64(len(g.CAPorts()) - ports[part(p)])
 		}
-		switch {
-		case !g.IsSwitch(g.Owner(g.Peer(p))): // two CAs with a cable between them
-			joined = 2
-		case joined == 0:
-			joined = 1
-		}
-		n += int64(len(g.CAPorts())) - joined
 	}
 	return n
 }
