@@ -60,6 +60,29 @@ var lists = [][]verify.Rule{verify.Rules, multipath.Rules, multipath.TableRules,
 // AllRules lists the rules of all checks.
 func AllRules() []verify.Rule { return slices.Concat(lists...) }
 
+// RulesOf lists the rules of an audit that looks at some of: tables, with choices of adaptive switches, P_Key
+// tables, all of the cables and not their rates alone, and a policy.
+func RulesOf(tables, adaptive, partitioned, cables, held bool) (rules []verify.Rule) {
+	if tables {
+		rules = append(rules, verify.Rules...)
+	}
+	if tables && adaptive {
+		rules = slices.Concat(rules, multipath.Rules, multipath.TableRules)
+	}
+	if partitioned {
+		rules = append(rules, partitions.Rules...)
+	}
+	if !cables {
+		slow, _ := verify.FindRule(cabling.LinkDegraded, cabling.Rules)
+		return slices.Concat(rules, []verify.Rule{*slow}, capture.Rules)
+	}
+	rules = slices.Concat(rules, cabling.Rules, capture.Rules)
+	if held {
+		rules = append(rules, Rules...)
+	}
+	return rules
+}
+
 // RuleByName finds a rule of any check.
 func RuleByName(name string) (*verify.Rule, bool) {
 	return verify.FindRule(name, lists...)

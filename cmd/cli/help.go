@@ -99,7 +99,7 @@ const (
 // at most, of others their flags and examples.
 func Help(c *cobra.Command) string {
 	b := new(strings.Builder)
-	b.WriteString(laidOut(c.Long))
+	b.WriteString(LaidOut(c.Long))
 	if !c.Runnable() && !c.HasAvailableSubCommands() {
 		return b.String() // a topic
 	}
@@ -131,7 +131,7 @@ func Help(c *cobra.Command) string {
 	describeHelp(c)
 	section("Flags", c.LocalFlags().FlagUsagesWrapped(Columns))
 	section("Global flags", c.InheritedFlags().FlagUsagesWrapped(Columns))
-	section("Exit status", laidOut(exitStatus(c)))
+	section("Exit status", LaidOut(exitStatus(c)))
 	return b.String()
 }
 
@@ -152,8 +152,8 @@ func examples(c *cobra.Command) string {
 	return b.String()
 }
 
-// laidOut is a help text as a terminal shows it.
-func laidOut(long string) string {
+// LaidOut is a help text as a terminal shows it.
+func LaidOut(long string) string {
 	var b strings.Builder
 	blocks := blocksOf(long)
 	for i, block := range blocks {

@@ -14,8 +14,6 @@ import (
 
 	"github.com/ibweave/ibweave/audit/cabling"
 	"github.com/ibweave/ibweave/audit/cabling/plan"
-	"github.com/ibweave/ibweave/audit/capture"
-	"github.com/ibweave/ibweave/audit/partitions"
 	"github.com/ibweave/ibweave/audit/policy"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
@@ -26,7 +24,6 @@ import (
 	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/state/open"
 	"github.com/ibweave/ibweave/verify"
-	"github.com/ibweave/ibweave/verify/multipath"
 )
 
 // demands is what check holds a fabric to beyond its tables.
@@ -146,27 +143,8 @@ func (a *app) expect(in *audit, p *policy.Policy, f *fabric.Fabric, opt *cabling
 
 // rulesOf lists the rules of what an audit looks at.
 func (in *audit) rulesOf() []verify.Rule {
-	tables := verify.Rules
-	if in.FAR != "" {
-		tables = slices.Concat(tables, multipath.Rules, multipath.TableRules)
-	}
-	var rules []verify.Rule
-	if in.HasTables() || in.bound != "" {
-		rules = append(rules, tables...)
-	}
-	if in.partitioned() || in.State.PKeys != nil {
-		rules = append(rules, partitions.Rules...)
-	}
-	if !in.wanted() { // of the cables only the slow ones are looked for
-		slow, _ := verify.FindRule(cabling.LinkDegraded, cabling.Rules)
-		return slices.Concat(rules, []verify.Rule{*slow}, capture.Rules)
-	}
-	rules = append(rules, cabling.Rules...)
-	rules = append(rules, capture.Rules...)
-	if in.policy != "" {
-		rules = append(rules, policy.Rules...)
-	}
-	return rules
+	partitions := in.partitioned() || in.State.PKeys != nil
+	return policy.RulesOf(in.HasTables() || in.bound != "", in.FAR != "", partitions, in.wanted(), in.policy != "")
 }
 
 // lineFinder finds the lines of findings in the texts of an audit, for viewers that show findings

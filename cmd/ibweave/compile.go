@@ -22,6 +22,7 @@ import (
 	"github.com/ibweave/ibweave/audit/drain"
 	"github.com/ibweave/ibweave/audit/jobs"
 	"github.com/ibweave/ibweave/audit/quality"
+	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/fabric"
@@ -85,7 +86,7 @@ func (a *app) compileCommand() *cobra.Command {
 				if err := a.sayNotes(a.checkScopes(cmd, nil)); err != nil {
 					return err
 				}
-				_, err := io.WriteString(a.stdout, engineHelp())
+				_, err := io.WriteString(a.stdout, cli.LaidOut(engineItems()))
 				return err
 			}
 			c, err := a.parseOrder(cmd, args, &o)
@@ -150,23 +151,6 @@ func (o *order) flags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.zstd, "zstd", false, "compress the dumps of tables, which check, diff and the others read as they are, and OpenSM unpacked")
 	flags.StringSliceVar(&o.only, "only", nil, "write the tables of these switches only: `GUID,..`")
 	flags.StringVar(&o.installDir, "install-dir", defaultInstallDir, "absolute `PATH` of the files in "+outdir.ConfigName)
-}
-
-// engineHelp lists the engines with their domains and guarantees.
-func engineHelp() string {
-	var b strings.Builder
-	for i := range compile.Engines {
-		e := &compile.Engines[i]
-		name := e.Name()
-		if len(e.Aliases) > 0 {
-			name += " (" + strings.Join(e.Aliases, ", ") + ")"
-		}
-		fmt.Fprintf(&b, "  %-14s %s\n%17sfor %s; guarantees: %s\n", name, e.Summary, "", e.Domain, e.Promise())
-		if len(e.Counterparts) > 0 {
-			fmt.Fprintf(&b, "%17sstands for OpenSM's %s\n", "", strings.Join(e.Counterparts, ", "))
-		}
-	}
-	return b.String()
 }
 
 // engineItems lists the engines as items of a help text.

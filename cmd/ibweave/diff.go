@@ -128,7 +128,15 @@ func (a *app) diff(ctx context.Context, c *comparison, old, new string) (r *diff
 	}
 	told := [2]bool{snapshots[0].PathSLs != nil, snapshots[1].PathSLs != nil}
 	for i, s := range states {
-		s.limitToCommon(snapshots[i], snapshots[1-i])
+		// A file is compared with a directory only in what the file can tell. What a dump does not tell is as in the
+		// directory: on the same cables VLs still say whether there are credit loops.
+		switch mine, other := snapshots[i], snapshots[1-i]; {
+		case s.kind == "":
+		case s.isDump() && mine.Fabric == other.Fabric:
+			mine.TakeFrom(other)
+		default:
+			other.LimitTo(mine)
+		}
 	}
 	for i, s := range snapshots {
 		s.UnknownSLs = s.UnknownSLs || told[i] && s.PathSLs == nil
@@ -150,33 +158,6 @@ func (a *app) diff(ctx context.Context, c *comparison, old, new string) (r *diff
 	}
 	r.New.Groups, err = a.groupStates(ctx, snapshots[1].Fabric, snapshots[1].Tables, true)
 	return r, err
-}
-
-// limitToCommon has a file compared with a directory only in what the file can tell. What a dump does not tell is as in the directory: on the same cables VLs
-// still say whether there are credit loops.
-func (s *side) limitToCommon(mine, other *state.State) {
-	switch {
-	case s.kind == "":
-	case s.isDump() && mine.Fabric == other.Fabric:
-		mine.Tables = cmp.Or(mine.Tables, other.Tables)
-		mine.SL2VL = cmp.Or(mine.SL2VL, other.SL2VL)
-		mine.PathSLs = cmp.Or(mine.PathSLs, other.PathSLs)
-		mine.Multicast = cmp.Or(mine.Multicast, other.Multicast)
-		mine.Adaptive = cmp.Or(mine.Adaptive, other.Adaptive)
-	default:
-		dropUntold(mine.Tables, &other.Tables)
-		dropUntold(mine.SL2VL, &other.SL2VL)
-		dropUntold(mine.PathSLs, &other.PathSLs)
-		dropUntold(mine.Multicast, &other.Multicast)
-		dropUntold(mine.Adaptive, &other.Adaptive)
-	}
-}
-
-// dropUntold drops tables that the other side does not have.
-func dropUntold[T any](mine *T, other **T) {
-	if mine == nil {
-		*other = nil
-	}
 }
 
 // openFile reads a file; folders and db_csv are read later. Without adaptive, messages about a folder

@@ -187,7 +187,7 @@ func (a *app) devicesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "devices",
 		Short: "list the RDMA ports of this machine",
-		Args:  a.noArgs,
+		Args:  a.maxArgs(0),
 		RunE: func(*cobra.Command, []string) error {
 			list, err := umad.List()
 			if err != nil {

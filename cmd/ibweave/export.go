@@ -129,7 +129,7 @@ func (a *app) slurmCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "slurm -t TOPOLOGY",
 		Short: "write Slurm's topology files from a fabric",
-		Args:  a.noArgs,
+		Args:  a.maxArgs(0),
 		RunE:  func(*cobra.Command, []string) error { return a.slurm(&o) },
 	}
 	flags := cmd.Flags()

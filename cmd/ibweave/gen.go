@@ -40,7 +40,7 @@ func (a *app) genCommand() *cobra.Command {
 	g.cmd = &cobra.Command{
 		Use:   "gen KIND",
 		Short: "make a fabric: a tree, mesh, torus, directors, ..",
-		Args:  a.noArgs,
+		Args:  a.maxArgs(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return usagef("gen needs a KIND: %s", strings.Join(kindNames(cmd), ", "))
 		},
@@ -79,7 +79,7 @@ func (g *generator) addKind(k *policy.Kind) {
 		Short:   k.Short,
 		Long:    k.About,
 		Example: "  ibweave gen " + k.Name + " " + k.Example,
-		Args:    g.noArgs,
+		Args:    g.maxArgs(0),
 	}
 	make := k.Define(c.Flags(), &g.change.Seed)
 	c.Flags().VisitAll(func(f *pflag.Flag) {

@@ -33,7 +33,7 @@ func (a *app) versionCommand() *cobra.Command {
 		Use:   "version",
 		Short: "print the version",
 		Long:  "Print the version, the commit it was built from, and the version of Go.",
-		Args:  a.noArgs,
+		Args:  a.maxArgs(0),
 		RunE: func(*cobra.Command, []string) error {
 			_, err := fmt.Fprintf(a.stdout, "ibweave %s%s, %s\n", version, cli.Revision(), runtime.Version())
 			return err
@@ -47,7 +47,7 @@ func (a *app) manCommand(root *cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "man",
 		Short: "write the manual pages",
-		Args:  a.noArgs,
+		Args:  a.maxArgs(0),
 		RunE: func(*cobra.Command, []string) error {
 			pages, err := cli.Pages(root, format)
 			if err != nil {

@@ -52,7 +52,7 @@ func (a *app) rootCommand() *cobra.Command {
 		Short:         "compile an InfiniBand fabric into forwarding tables and prove them safe",
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          a.noArgs,
+		Args:          a.maxArgs(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return usagef("a command is needed: %s", strings.Join(kindNames(cmd), ", "))
 		},
@@ -134,7 +134,7 @@ func (a *app) addCobraCommands(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd() // which asks for the output now
 	completion, _, _ := root.Find([]string{"completion"})
-	completion.Args, completion.RunE = a.noArgs, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	completion.Args, completion.RunE = a.maxArgs(0), func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	help, _, _ := root.Find([]string{"help"})
 	help.Short = "print the help text of a command"
 	help.Long = "Print what COMMAND --help prints, or a topic such as forms."
@@ -156,9 +156,7 @@ func movedCommand(name string) *cobra.Command {
 	}
 }
 
-// noArgs and maxArgs are cobra's, as usage errors.
-func (a *app) noArgs(cmd *cobra.Command, args []string) error { return a.maxArgs(0)(cmd, args) }
-
+// maxArgs is cobra.MaximumNArgs, as wrong usage.
 func (a *app) maxArgs(n int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) <= n {

@@ -2,14 +2,13 @@ package main
 
 import (
 	"bytes"
-	"fmt"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/ibweave/ibweave/audit/experiment"
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/fabric/names"
 	"github.com/ibweave/ibweave/fabric/yamlfile"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/sim"
@@ -112,55 +111,21 @@ func (r *ranks) text(n int) string {
 
 // findRanks lists the ports that take part in the order of their ranks.
 func (a *app) findRanks(in *simulation, f *fabric.Fabric) (list []fabric.PortID, err error) {
-	sends := func(p fabric.PortID) bool { return f.LID(p) != 0 && f.Peer(p) != fabric.NoPort }
-	finder, known := names.NewFinder(f), map[fabric.PortID]bool{}
-	add := func(hosts string) error { // each host's adapters in natural order of their names
-		found, err := finder.Hosts(hosts)
-		if err != nil {
-			return err
-		}
-		for _, h := range found {
-			before := len(list)
-			for _, n := range h.Nodes {
-				for num := range f.Node(n).NumPorts {
-					p := f.Port(n, num+1)
-					if !sends(p) {
-						continue
-					}
-					if known[p] {
-						return fmt.Errorf("%q is named twice", h.Name)
-					}
-					known[p] = true
-					list = append(list, p)
-				}
-			}
-			if len(list) == before {
-				return fmt.Errorf("%q has no port with a LID and a cable", h.Name)
-			}
-		}
-		return nil
-	}
+	ranks := experiment.NewRanks(f)
 	switch {
 	case in.ranks.file != "":
-		if err = a.readRanks(in, add); err == nil && len(list) == 0 {
+		if err = a.readRanks(in, ranks.Add); err == nil && len(ranks.Ports) == 0 {
 			err = inputf("%s names no host", in.ranks.file)
 		}
 	case in.ranks.hosts != "":
-		if err = add(in.ranks.hosts); err != nil {
+		if err = ranks.Add(in.ranks.hosts); err != nil {
 			err = in.wrong("hosts", "%w", err)
 		}
 	default:
-		for _, p := range f.CAPorts() {
-			if sends(p) && f.PortCounts(p, fabric.ForLoad) {
-				list = append(list, p)
-			}
-		}
+		ranks.AddAll()
 	}
-	if err != nil {
-		return nil, err
-	}
-	in.ranks.order.Sort(f, list)
-	return list, nil
+	in.ranks.order.Sort(f, ranks.Ports)
+	return ranks.Ports, err
 }
 
 // readRanks reads names of hosts, lists of them on each line, and adds them.

@@ -1,0 +1,61 @@
+package experiment
+
+import (
+	"fmt"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/names"
+)
+
+// Ranks are the ports that take part, each once: those with a LID and a cable.
+type Ranks struct {
+	Ports  []fabric.PortID
+	f      *fabric.Fabric
+	finder *names.Finder
+	known  map[fabric.PortID]bool // of Ports that were added by name
+}
+
+// NewRanks returns ranks without a port.
+func NewRanks(f *fabric.Fabric) *Ranks {
+	return &Ranks{f: f, finder: names.NewFinder(f), known: map[fabric.PortID]bool{}}
+}
+
+func (r *Ranks) sends(p fabric.PortID) bool { return r.f.LID(p) != 0 && r.f.Peer(p) != fabric.NoPort }
+
+// AddAll adds all ports that count for load.
+func (r *Ranks) AddAll() {
+	for _, p := range r.f.CAPorts() {
+		if r.sends(p) && r.f.PortCounts(p, fabric.ForLoad) {
+			r.Ports = append(r.Ports, p)
+		}
+	}
+}
+
+// Add adds the hosts of a list of names, which may have brackets; each host's adapters are in natural order of
+// their names. The error is a host that is not there, has no such port, or was added before.
+func (r *Ranks) Add(hosts string) error {
+	found, err := r.finder.Hosts(hosts)
+	if err != nil {
+		return err
+	}
+	for _, h := range found {
+		before := len(r.Ports)
+		for _, n := range h.Nodes {
+			for num := range r.f.Node(n).NumPorts {
+				p := r.f.Port(n, num+1)
+				if !r.sends(p) {
+					continue
+				}
+				if r.known[p] {
+					return fmt.Errorf("%q is named twice", h.Name)
+				}
+				r.known[p] = true
+				r.Ports = append(r.Ports, p)
+			}
+		}
+		if len(r.Ports) == before {
+			return fmt.Errorf("%q has no port with a LID and a cable", h.Name)
+		}
+	}
+	return nil
+}
