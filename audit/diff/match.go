@@ -105,8 +105,11 @@ func (m *Match) matchPorts() {
 }
 
 // SameCable returns true if the cables of two matched ports lead to matched ports,
-// or neither has one.
+// or neither has one; false for NoPort.
 func (m *Match) SameCable(old, new fabric.PortID) bool {
+	if old == fabric.NoPort || new == fabric.NoPort {
+		return false
+	}
 	x, y := m.Old.Peer(old), m.New.Peer(new)
 	if x == fabric.NoPort || y == fabric.NoPort {
 		return x == y

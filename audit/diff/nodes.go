@@ -73,64 +73,37 @@ func anyEnhancedPort0(f *fabric.Fabric) bool {
 // since a host is moved more often than a cable is exchanged.
 func (c *comparison) compareLinks() {
 	d := &c.r.Links
-	gone := make(map[fabric.PortID]fabric.PortID) // by new PortID, where the port is still there: the old one
-	var went, came []fabric.PortID
-	for p := range fabric.PortID(c.Old.NumPorts()) {
-		peer := c.Old.Peer(p)
-		if peer == fabric.NoPort {
-			continue
-		}
-		x := c.Port[p]
-		if x != fabric.NoPort && c.SameCable(p, x) {
-			if was, now := c.Old.Link(p), c.New.Link(x); p < peer && was.String() != "" && now.String() != "" && was != now {
-				d.Changed = append(d.Changed, LinkChange{Link: c.linkRef(c.New, x), Old: was.String(), New: now.String()})
-			}
-			continue
-		}
-		if x != fabric.NoPort {
-			gone[x] = p
-		}
-		if p < peer {
-			went = append(went, p)
-		}
-	}
 	moved := make(map[fabric.PortID]bool) // ends of new cables, PortIDs of the new fabric
 	left := make(map[fabric.PortID]bool)  // ends of old cables, PortIDs of the old fabric
-	pair := func(x fabric.PortID) {
-		p, ok := gone[x]
-		y := c.New.Peer(x)
-		if !ok || y == fabric.NoPort || moved[x] || left[p] {
+	move := func(x fabric.PortID) {
+		p, y := c.BackPort[x], c.New.Peer(x)
+		if p == fabric.NoPort || y == fabric.NoPort || c.Old.Peer(p) == fabric.NoPort || c.SameCable(p, x) || moved[x] || left[p] {
 			return
 		}
-		moved[x], moved[y] = true, true
-		left[p], left[c.Old.Peer(p)] = true, true
-		d.Moved = append(d.Moved, LinkMove{
-			End: portRef(c.New, x), Old: portRef(c.Old, c.Old.Peer(p)), New: portRef(c.New, y),
-			Link: c.New.Link(x).String(),
-		})
+		was := c.Old.Peer(p)
+		moved[x], moved[y], left[p], left[was] = true, true, true, true
+		d.Moved = append(d.Moved, LinkMove{End: portRef(c.New, x), Old: portRef(c.Old, was), New: portRef(c.New, y), Link: c.New.Link(x).String()})
 	}
 	for _, x := range c.New.CAPorts() {
-		pair(x)
+		move(x)
 	}
 	for x := range c.New.PortBase(fabric.NodeID(c.New.NumSwitches())) {
-		pair(x)
+		move(x)
 	}
-	for x := range fabric.PortID(c.New.NumPorts()) {
-		peer := c.New.Peer(x)
-		if peer == fabric.NoPort || x > peer || moved[x] {
-			continue
-		}
-		if p := c.BackPort[x]; p == fabric.NoPort || !c.SameCable(p, x) {
-			came = append(came, x)
-		}
-	}
-	for _, p := range went {
-		if !left[p] {
-			d.Gone = append(d.Gone, c.linkRef(c.Old, p))
+	for _, cable := range c.Old.Cables() {
+		x := c.Port[cable.A]
+		if !c.SameCable(cable.A, x) {
+			if !left[cable.A] {
+				d.Gone = append(d.Gone, linkRef(c.Old, cable.A))
+			}
+		} else if was, now := cable.Link.String(), c.New.Link(x).String(); was != "" && now != "" && was != now {
+			d.Changed = append(d.Changed, LinkChange{Link: linkRef(c.New, x), Old: was, New: now})
 		}
 	}
-	for _, x := range came {
-		d.New = append(d.New, c.linkRef(c.New, x))
+	for _, cable := range c.New.Cables() {
+		if !moved[cable.A] && !c.SameCable(c.BackPort[cable.A], cable.A) {
+			d.New = append(d.New, linkRef(c.New, cable.A))
+		}
 	}
 }
 
@@ -146,16 +119,12 @@ func (c *comparison) compareLIDs() {
 		if p == fabric.NoPort || !c.Old.IsSwitch(c.Old.Owner(p)) && c.Old.Peer(p) == fabric.NoPort {
 			return
 		}
-		d := LIDChange{
-			Port: portRef(c.New, x),
-			Old:  c.Old.LID(p), New: c.New.LID(x),
-			OldLMC: c.Old.LMC(p), NewLMC: c.New.LMC(x),
+		d := LIDChange{Port: portRef(c.New, x), Old: c.Old.LID(p), New: c.New.LID(x)}
+		if d.Old != 0 {
+			d.OldLMC = c.Old.LMC(p)
 		}
-		if d.Old == 0 {
-			d.OldLMC = 0
-		}
-		if d.New == 0 {
-			d.NewLMC = 0
+		if d.New != 0 {
+			d.NewLMC = c.New.LMC(x)
 		}
 		if d.Old != d.New || d.OldLMC != d.NewLMC {
 			c.r.LIDs.Changed = append(c.r.LIDs.Changed, d)
@@ -163,7 +132,7 @@ func (c *comparison) compareLIDs() {
 	})
 }
 
-func (c *comparison) linkRef(f *fabric.Fabric, p fabric.PortID) LinkRef {
+func linkRef(f *fabric.Fabric, p fabric.PortID) LinkRef {
 	a, b := p, f.Peer(p)
 	// The lower GUID first, so that it does not depend on which nodes are
 	// switches and on the direction of the comparison.

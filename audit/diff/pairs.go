@@ -30,8 +30,6 @@ type sourceGroup struct {
 // pairCounter finds the pairs that changed, destination by destination.
 type pairCounter struct {
 	*comparison
-	cable   []bool // by PortID of a switch of the new fabric: the cable is the same as in the old one
-	still   bool   // nothing but entries can have changed: same switches, same cables
 	groups  []sourceGroup
 	groupOf []int32 // by new PortID: the group of a source, -1 for none
 }
@@ -39,17 +37,17 @@ type pairCounter struct {
 // pairWorker is what one goroutine counts with.
 type pairWorker struct {
 	old, new         *lft.Forest
-	oldHops, newHops []int32 // by switch: how many switches packets pass, itself included; 0 where they do not arrive
-	same             []bool  // by switch of the new fabric: packets take the same cables in both states, if they arrive
-	total            PairCounts
-	byGroup          []PairCounts         // of each port of a group, its own LIDs included
-	own              map[int32]PairCounts // by new PortID of a source: what is about its own LIDs
+	oldHops, newHops []int32      // by switch: how many switches packets pass, itself included; 0 where they do not arrive
+	same             []bool       // by switch of the new fabric: packets take the same cables in both states, if they arrive
+	byGroup          []PairCounts // of each port of a group, its own LIDs included
 	destinations     []destinationTally
 }
 
+// destinationTally is the pairs of a destination, and what became of those of its own port.
 type destinationTally struct {
 	target
 	PairCounts
+	own PairCounts
 }
 
 // comparePairs counts the pairs that are affected: for each destination LID the tree
@@ -76,38 +74,33 @@ func (c *comparison) comparePairs(ctx context.Context) error {
 	}
 	d.Gone, d.New = allPairs(c.Old)-d.Compared, allPairs(c.New)-d.Compared
 	c.r.Pairs = d
-	blocks := (len(targets) + lft.BlockSize - 1) / lft.BlockSize
-	// Blocks of LIDs, whose entries are next to each other in memory.
-	workers, err := par.ForEachWith(ctx, 0, blocks, p.newWorker, func(w *pairWorker, b int) error {
-		for _, t := range targets[b*lft.BlockSize : min(len(targets), (b+1)*lft.BlockSize)] {
-			p.countPairs(w, t)
-		}
+	workers, err := par.ForEachWith(ctx, 0, len(targets), p.newWorker, func(w *pairWorker, i int) error {
+		p.countPairs(w, targets[i])
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	w := workers[0]
+	w, own := workers[0], map[fabric.PortID]PairCounts{}
 	for _, o := range workers[1:] {
-		w.total.add(o.total, 1)
 		for g := range w.byGroup {
 			w.byGroup[g].add(o.byGroup[g], 1)
 		}
-		for x, t := range o.own {
-			sum := w.own[x]
-			sum.add(t, 1)
-			w.own[x] = sum
-		}
 		w.destinations = append(w.destinations, o.destinations...)
 	}
-	d.PairCounts = w.total
 	for _, t := range w.destinations {
-		d.Destinations = append(d.Destinations, Affected{portRef(c.New, t.port), t.new, t.PairCounts})
+		d.PairCounts.add(t.PairCounts, 1)
+		if t.Changed > 0 {
+			d.Destinations = append(d.Destinations, Affected{portRef(c.New, t.port), t.new, t.PairCounts})
+		}
+		sum := own[t.port]
+		sum.add(t.own, 1)
+		own[t.port] = sum
 	}
 	for _, x := range c.New.CAPorts() {
 		if g := p.groupOf[x]; g >= 0 {
 			t := w.byGroup[g]
-			t.add(w.own[int32(x)], -1)
+			t.add(own[x], -1)
 			if t.Changed > 0 {
 				d.Sources = append(d.Sources, Affected{portRef(c.New, x), c.New.LID(x), t})
 			}
@@ -144,15 +137,8 @@ func worst(list []Affected, n int) []Affected {
 	return list[:min(n, len(list)):min(n, len(list))]
 }
 
-// groupSources compares cables and groups the sources.
+// groupSources groups the sources.
 func (p *pairCounter) groupSources() {
-	p.cable = make([]bool, p.New.PortBase(fabric.NodeID(p.New.NumSwitches())))
-	p.still = p.Old.NumSwitches() == p.New.NumSwitches() && p.Old.PortBase(fabric.NodeID(p.Old.NumSwitches())) == fabric.PortID(len(p.cable))
-	for x := range p.cable {
-		was := p.BackPort[x]
-		p.cable[x] = was != fabric.NoPort && p.SameCable(was, fabric.PortID(x))
-		p.still = p.still && p.cable[x] && was == fabric.PortID(x)
-	}
 	p.groupOf = slices.Repeat([]int32{-1}, p.New.NumPorts())
 	known := map[sourceGroup]int32{}
 	for i, x := range p.New.CAPorts() {
@@ -179,15 +165,12 @@ func (p *pairCounter) newWorker() *pairWorker {
 	m, n := p.Old.NumSwitches(), p.New.NumSwitches()
 	return &pairWorker{
 		old: lft.NewForest(p.Old), new: lft.NewForest(p.New), oldHops: make([]int32, m), newHops: make([]int32, n), same: make([]bool, n),
-		byGroup: make([]PairCounts, len(p.groups)), own: map[int32]PairCounts{},
+		byGroup: make([]PairCounts, len(p.groups)),
 	}
 }
 
 // countPairs counts the pairs of a destination.
 func (p *pairCounter) countPairs(w *pairWorker, t target) {
-	if p.still && !p.differs(t) {
-		return
-	}
 	countHops(p.Old, p.a.Tables, t.old, w.old, w.oldHops)
 	countHops(p.New, p.b.Tables, t.new, w.new, w.newHops)
 	p.findSamePaths(w, t)
@@ -197,30 +180,16 @@ func (p *pairCounter) countPairs(w *pairWorker, t target) {
 		if one == (PairCounts{}) {
 			continue
 		}
-		ports := g.ports
 		w.byGroup[k].add(one, 1)
+		d.add(one, g.ports)
 		if p.groupOf[t.port] == int32(k) {
-			ports--
-			sum := w.own[int32(t.port)]
-			sum.add(one, 1)
-			w.own[int32(t.port)] = sum
+			d.add(one, -1)
+			d.own = one
 		}
-		d.add(one, ports)
 	}
-	if d.Changed > 0 {
-		w.total.add(d.PairCounts, 1)
+	if d.Changed+d.own.Changed > 0 {
 		w.destinations = append(w.destinations, d)
 	}
-}
-
-// differs says whether an entry for a destination is another one.
-func (p *pairCounter) differs(t target) bool {
-	for s := range fabric.NodeID(p.New.NumSwitches()) {
-		if entry(p.a.Tables.Row(s), t.old) != entry(p.b.Tables.Row(s), t.new) {
-			return true
-		}
-	}
-	return false
 }
 
 // classifyPair says what became of the pair of a port of a group and a destination.
@@ -233,21 +202,21 @@ func classifyPair(w *pairWorker, g sourceGroup) (one PairCounts) {
 	if g.new != fabric.NoNode {
 		new = w.newHops[g.new]
 	}
-	before, after := old > 0, new > 0
 	switch {
-	case !before && !after:
-	case !before:
-		one = PairCounts{Changed: 1, Gained: 1}
-	case !after:
-		one = PairCounts{Changed: 1, Lost: 1}
-	case !g.same || !w.same[g.new]:
-		one = PairCounts{Changed: 1, Rerouted: 1}
-		if new > old {
-			one.Longer = 1
-		} else if new < old {
-			one.Shorter = 1
-		}
+	case old == 0 && new == 0 || old > 0 && new > 0 && g.same && w.same[g.new]:
+		return one
+	case old == 0:
+		one.Gained = 1
+	case new == 0:
+		one.Lost = 1
+	case new > old:
+		one.Rerouted, one.Longer = 1, 1
+	case new < old:
+		one.Rerouted, one.Shorter = 1, 1
+	default:
+		one.Rerouted = 1
 	}
+	one.Changed = 1
 	return one
 }
 
@@ -275,7 +244,7 @@ func (p *pairCounter) findSamePaths(w *pairWorker, t target) {
 			out = w.new.Next[s]
 		}
 		before := p.Back[s]
-		w.same[s] = before != fabric.NoNode && entry(p.a.Tables.Row(before), t.old) == p.New.Num(out) && p.cable[out] &&
+		w.same[s] = before != fabric.NoNode && entry(p.a.Tables.Row(before), t.old) == p.New.Num(out) && p.SameCable(p.BackPort[out], out) &&
 			(i == 0 || w.same[p.New.PeerSwitch(out)])
 	}
 }
