@@ -485,7 +485,7 @@ func writesOf(m *mix, r *Result) [][][]slowWrite {
 // states on its way, packets that are under way included.
 func TestOrderAgainstStates(t *testing.T) {
 	kinds := map[string]int{}
-	rapid.Check(t, func(t *rapid.T) {
+	order := func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 		f := randomFabric(t, r, 2+r.IntN(5), r.IntN(16), false)
 		wild := []float64{0, 0.2, 0.4, 0.6}[r.IntN(4)]
@@ -605,7 +605,10 @@ func TestOrderAgainstStates(t *testing.T) {
 				}
 			}
 		}
-	})
+	}
+	for range 2 {
+		rapid.Check(t, order)
+	}
 	if kinds[OrderAny] == 0 || kinds[OrderSwitches] == 0 {
 		t.Errorf("not all kinds of orders were tried: %v", kinds)
 	}

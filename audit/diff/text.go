@@ -121,7 +121,7 @@ func orderText(o *Order) string {
 		}
 		return fmt.Sprintf("free of loops in %s of switches: %s", text.CountGrouped(len(sizes), "stage", "stages"), text.Few(sizes, few))
 	}
-	return "blocks need opposite orders of switches: " + text.CountGrouped(len(o.Blocks), "block", "blocks") + " with an order each"
+	return "blocks need opposite orders of switches: " + text.CountGrouped(len(o.Blocks), "block", "blocks") + " with an order each, which --format json lists"
 }
 
 // printFindings prints what is more than a difference.
@@ -266,14 +266,16 @@ func (t *printer) printAffected(r *Result) {
 		if all > len(refs) {
 			title += fmt.Sprintf(", the worst %d of %s", len(refs), text.Grouped(all))
 		}
-		wide := 0
-		for i := range refs {
-			wide = max(wide, len(refs[i].Port.String()))
+		if len(refs) == 0 {
+			return
 		}
-		section(t, title, refs, func(x *Affected) string {
-			return fmt.Sprintf("%-*s  LID %-5d  %s", wide, x.Port, x.LID, join(counted(x.Lost, "lost"), counted(x.Gained, "gained"),
+		fmt.Fprintf(t, "\n%s:\n", title)
+		w := t.Table()
+		for _, x := range refs {
+			fmt.Fprintf(w, "    %s\tLID %d\t%s\n", x.Port, x.LID, join(counted(x.Lost, "lost"), counted(x.Gained, "gained"),
 				counted(x.Rerouted, "rerouted"), counted(x.Longer, "longer"), counted(x.Shorter, "shorter")))
-		})
+		}
+		w.Flush()
 	}
 	lines("destinations with pairs that are affected", p.AllDestinations, p.Destinations)
 	lines("sources with pairs that are affected", p.AllSources, p.Sources)
@@ -295,17 +297,15 @@ func (t *printer) printTransition(r *Result) {
 				what += fmt.Sprintf(", the first of %s", text.Grouped(all))
 			}
 			fmt.Fprintf(t, "\n%s:\n", what)
-			wide := 0
+			w := t.Table()
 			for _, h := range cycle {
-				wide = max(wide, len(h.String()))
-			}
-			for _, h := range cycle {
-				fmt.Fprintf(t, "    %-*s  %s", wide, h, h.Switch)
+				vl := ""
 				if lane {
-					fmt.Fprintf(t, " VL %d", h.VL)
+					vl = fmt.Sprintf(" VL %d", h.VL)
 				}
-				fmt.Fprintf(t, "  to LID %d by its %s\n", h.LID, map[string]string{"old": "old entry", "new": "new entry", "both": "entry"}[h.Table])
+				fmt.Fprintf(w, "    %s\t%s%s\tto LID %d by its %s\n", h, h.Switch, vl, h.LID, map[string]string{"old": "old entry", "new": "new entry", "both": "entry"}[h.Table])
 			}
+			w.Flush()
 		}
 	}
 	cycles("a forwarding loop of old and new entries", c.Cycles, c.Loops, false)
@@ -318,24 +318,8 @@ func (t *printer) printOrder(r *Result) {
 	if r.Transition == nil {
 		return
 	}
-	o := &r.Transition.Order
-	switch {
-	case o.Kind == OrderSwitches:
+	if o := &r.Transition.Order; o.Kind == OrderSwitches {
 		section(t, "write in this order, the switches of a line together", t.stageLines(o.Stages), func(line *string) string { return *line })
-	case o.Kind == OrderBlocks:
-		section(t, "write in this order, blocks side by side", o.Blocks, func(b *BlockOrder) string {
-			var s strings.Builder
-			fmt.Fprintf(&s, "LIDs %d to %d", b.Block*64, b.Block*64+63)
-			for _, p := range b.Passes {
-				if p.LIDs != nil {
-					fmt.Fprintf(&s, "\n      of these %s", strings.Trim(fmt.Sprint(p.LIDs), "[]"))
-				}
-				for _, line := range t.stageLines(p.Stages) {
-					s.WriteString("\n        " + line)
-				}
-			}
-			return s.String()
-		})
 	}
 }
 
