@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/internal/par"
 )
 
 // A multicast forwarding table is written by SMPs of a block of BlockMLIDs
@@ -108,45 +107,26 @@ func (e *UnsafeError) Error() string {
 // ends first.
 //
 // It takes time linear in the ports of masks that change, times the senders
-// when there are cycles. The result is the same on any number of CPUs.
+// when there are cycles.
 func PlanUpdate(ctx context.Context, old, new *Plan) (*Update, error) {
 	f := new.Tables.Fabric()
 	if !fabric.SameNodes(old.Tables.Fabric(), f) {
 		return nil, errors.New("old and new tables are for different switches and hosts; want the same nodes in both fabrics")
 	}
-	changed := changedMLIDs(old.Tables, new.Tables)
 	oldTrees, newTrees := treesByMLID(old.Trees), treesByMLID(new.Trees)
-	list := make([]mlidUpdate, len(changed))
-	_, err := par.ForEachWith(ctx, 0, len(changed), func() *updatePlanner { return newUpdatePlanner(f) }, func(w *updatePlanner, i int) error {
-		m := changed[i]
-		list[i] = w.plan(m, old.Tables.Ports(m), new.Tables.Ports(m), [2][]*Tree{oldTrees[m], newTrees[m]})
-		return nil
-	})
-	if err != nil {
-		return nil, err
+	w := newUpdatePlanner(f)
+	for _, m := range changedMLIDs(old.Tables, new.Tables) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if err := w.plan(m, old.Tables.Ports(m), new.Tables.Ports(m), [2][]*Tree{oldTrees[m], newTrees[m]}); err != nil {
+			return nil, err
+		}
 	}
-	u := &Update{}
-	for i := range list {
-		x := &list[i]
-		if x.err != nil {
-			return nil, x.err
-		}
-		for k, stage := range x.stages {
-			if k == len(u.Stages) {
-				u.Stages = append(u.Stages, nil)
-			}
-			u.Stages[k] = append(u.Stages[k], stage...)
-		}
-		if x.interruption != nil {
-			u.Interrupted = append(u.Interrupted, *x.interruption)
-		}
-		u.Stop = append(u.Stop, x.stop...)
-		u.Start = append(u.Start, x.start...)
-	}
-	for _, stage := range u.Stages {
+	for _, stage := range w.Stages {
 		slices.SortFunc(stage, compareWrites)
 	}
-	return u, nil
+	return w.Update, nil
 }
 
 // compareWrites puts writes together that one SMP can do.

@@ -8,35 +8,28 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// mlidUpdate is the part of an Update that is about one MLID.
-type mlidUpdate struct {
-	stages       [][]Write
-	interruption *Interruption
-	stop, start  []MLIDSender
-	err          error
-}
-
-// updatePlanner plans one MLID at a time: scratch of one worker.
+// updatePlanner plans one MLID at a time.
 type updatePlanner struct {
-	f    *fabric.Fabric
-	mlid fabric.LID
+	*Update
+	f      *fabric.Fabric
+	mlid   fabric.LID
+	stages int // of the MLID
 	// The old and the new masks, what is in both of them, and what is in either.
 	old, new, both, either maskGraph
-	out                    mlidUpdate
 }
 
 func newUpdatePlanner(f *fabric.Fabric) *updatePlanner {
-	return &updatePlanner{f: f, old: newMaskGraph(f), new: newMaskGraph(f), both: newMaskGraph(f), either: newMaskGraph(f)}
+	return &updatePlanner{Update: &Update{}, f: f, old: newMaskGraph(f), new: newMaskGraph(f), both: newMaskGraph(f), either: newMaskGraph(f)}
 }
 
 // plan orders the writes that take the masks of an MLID from old to new ports, both ascending.
 // trees are those of the MLID before and after.
-func (w *updatePlanner) plan(m fabric.LID, old, new []fabric.PortID, trees [2][]*Tree) mlidUpdate {
-	w.mlid, w.out = m, mlidUpdate{}
+func (w *updatePlanner) plan(m fabric.LID, old, new []fabric.PortID, trees [2][]*Tree) error {
+	w.mlid, w.stages = m, 0
 	w.either.load(union(w.either.ports[:0], old, new))
 	if w.either.isForest() {
 		w.write(old, new)
-		return w.out
+		return nil
 	}
 	stay := intersect(old, new)
 	w.old.load(old)
@@ -44,37 +37,42 @@ func (w *updatePlanner) plan(m fabric.LID, old, new []fabric.PortID, trees [2][]
 	w.both.load(stay)
 	lost := Interruption{MLID: m, From: 1}
 	for _, s := range w.listSenders(trees) {
-		if w.checkSender(s); w.out.err != nil {
-			return w.out
+		if err := w.checkSender(s, &lost); err != nil {
+			return err
 		}
 		w.findLost(s, &lost)
 	}
 	w.write(old, stay)
 	w.write(stay, new)
-	if w.out.interruption == nil && lost.Pairs > 0 {
+	lost.To = w.stages
+	switch {
+	case lost.Faulty:
+		lost.Receivers, lost.Pairs = nil, 0
+	case lost.Pairs > 0:
 		slices.Sort(lost.Receivers)
 		lost.Receivers = slices.Compact(lost.Receivers)
-		w.out.interruption = &lost
+	default:
+		return nil
 	}
-	if w.out.interruption != nil {
-		w.out.interruption.To = len(w.out.stages)
-	}
-	return w.out
+	w.Interrupted = append(w.Interrupted, lost)
+	return nil
 }
 
-// checkSender sends packets of s through the old and the new masks, and notes whom these do not suit.
-func (w *updatePlanner) checkSender(s *mlidSender) {
+// checkSender sends packets of s through the old and the new masks, and notes whom these do not suit:
+// in x that the old ones are faulty. It returns an error if the new masks do not suit a sender of theirs.
+func (w *updatePlanner) checkSender(s *mlidSender, x *Interruption) error {
 	was, harm := w.old.findFault(s.port), w.new.findFault(s.port)
 	switch {
 	case harm != "" && s.in[1]:
-		w.out.err = &UnsafeError{MLID: w.mlid, Sender: s.port, harm: harm}
+		return &UnsafeError{MLID: w.mlid, Sender: s.port, harm: harm}
 	case harm != "":
-		w.out.stop = append(w.out.stop, MLIDSender{w.mlid, s.port})
+		w.Stop = append(w.Stop, MLIDSender{w.mlid, s.port})
 	case was != "" && !s.in[0]:
-		w.out.start = append(w.out.start, MLIDSender{w.mlid, s.port})
-	case was != "" && w.out.interruption == nil:
-		w.out.interruption = &Interruption{MLID: w.mlid, From: 1, Faulty: true, Reason: was}
+		w.Start = append(w.Start, MLIDSender{w.mlid, s.port})
+	case was != "" && !x.Faulty:
+		x.Faulty, x.Reason = true, was
 	}
+	return nil
 }
 
 // findLost adds to x the receivers of s that old and new masks supply, and those ports that are in both
@@ -89,14 +87,14 @@ func (w *updatePlanner) findLost(s *mlidSender, x *Interruption) {
 	}
 	slices.Sort(lost)
 	lost = slices.Compact(lost) // once, though it be a member of several groups
-	if x.Receivers == nil && lost != nil {
+	if x.Reason == "" && lost != nil {
 		x.Reason = w.either.findFault(s.port)
 	}
 	x.Receivers = append(x.Receivers, lost...)
 	x.Pairs += len(lost)
 }
 
-// write appends a stage that takes the masks from some ports to others, both ascending.
+// write adds a stage that takes the masks from some ports to others, both ascending.
 func (w *updatePlanner) write(from, to []fabric.PortID) {
 	var stage []Write
 	for ports := w.either.ports; len(ports) > 0; {
@@ -114,9 +112,14 @@ func (w *updatePlanner) write(from, to []fabric.PortID) {
 			stage = append(stage, Write{Switch: s, MLID: w.mlid, Position: uint8(position), Ports: is})
 		}
 	}
-	if stage != nil {
-		w.out.stages = append(w.out.stages, stage)
+	if stage == nil {
+		return
 	}
+	if w.stages == len(w.Stages) {
+		w.Stages = append(w.Stages, nil)
+	}
+	w.Stages[w.stages] = append(w.Stages[w.stages], stage...)
+	w.stages++
 }
 
 // mlidSender is a sender of the MLID at hand.
