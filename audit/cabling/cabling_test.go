@@ -215,7 +215,7 @@ func TestFindings(t *testing.T) {
 			`crossed-cables: "leaf 1"[4] should lead to "spine 0"[2] and has "spine 1"[3]; "leaf 2"[5] should lead to "spine 1"[3] and has "spine 0"[2]; to mend: exchange the plugs in "leaf 1"[4] and "leaf 2"[5]`,
 		}},
 		{"crossed, by the shape", edited(t, tree, cross), Options{}, []string{
-			`crossed-cables: "leaf 1"[4] leads to "spine 1"[3] and "leaf 2"[5] to "spine 0"[2]: "leaf 1" should have a cable to "spine 0", and "leaf 2" one to "spine 1"`,
+			`crossed-cables: "leaf 1"[4] should lead to "spine 0"[2] and has "spine 1"[3]; "leaf 2"[5] should lead to "spine 1"[3] and has "spine 0"[2]; to mend: exchange the plugs in "leaf 1"[4] and "leaf 2"[5]`,
 		}},
 		{"a host is on a spine", edited(t, roomy(t, tree), func(c []cable) []cable {
 			big := roomy(t, tree)

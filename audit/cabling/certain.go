@@ -34,7 +34,7 @@ func (s *Shape) setCertainty(f *fabric.Fabric) {
 	}
 	// A cable in a wrong place is one missing and one extra.
 	deviating := max(s.MissingCables, s.ExtraCables)
-	s.Fit = s.fit()
+	s.Fit = max(0, 1-float64(max(deviating, s.unexplained))/float64(s.Cables))
 	for _, l := range s.lacking {
 		if l.Cables >= misfitCables && l.Cables >= l.Has {
 			s.misfits = append(s.misfits, l.Name)
@@ -46,18 +46,6 @@ func (s *Shape) setCertainty(f *fabric.Fabric) {
 	}
 	s.Certain = (parts*deviating <= s.Cables || s.Kind == FatTree && deviating == 1 && s.Cables >= leastCables) && len(s.misfits) == 0 &&
 		fitParts*s.MissingSwitches <= f.NumSwitches()+s.MissingSwitches
-}
-
-// fit is the share of the cables that the shape explains.
-func (s *Shape) fit() float64 {
-	missing := 0
-	for _, d := range s.deficits {
-		missing += d.n
-	}
-	if s.Cables == 0 {
-		return 0
-	}
-	return max(0, 1-float64(max(missing, s.unexplained, len(s.surplus)))/float64(s.Cables))
 }
 
 // countPairs counts the pairs of switches that cables join.

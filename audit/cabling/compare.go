@@ -9,10 +9,11 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// comparison is of the fabric with the topology that it should have.
+// comparison is of the fabric with the topology, or the shape, that it should have.
 type comparison struct {
 	*checker
-	e        *fabric.Fabric
+	e        *fabric.Fabric       // nil for a shape
+	shape    string               // its name
 	invented map[fabric.GUID]bool // nodes of e that have no GUID of their own
 	recabled []Recabled
 	toE      []fabric.NodeID // by node of f: the node of e that it is, or NoNode
@@ -146,18 +147,32 @@ func peersOf(f *fabric.Fabric, n fabric.NodeID) []fabric.PortID {
 
 // portOfF is the port of f that a port of e is, NoPort when f has no such.
 func (m *comparison) portOfF(p fabric.PortID) fabric.PortID {
-	n := m.toF[m.e.Owner(p)]
-	if num := m.e.Num(p); n != fabric.NoNode && num <= m.f.Node(n).NumPorts {
-		return m.f.Port(n, num)
+	return portOf(m.f, m.toF[m.e.Owner(p)], m.e.Num(p))
+}
+
+// portOfE is the port of e that a port of f is, NoPort when e has no such.
+func (m *comparison) portOfE(p fabric.PortID) fabric.PortID {
+	return portOf(m.e, m.toE[m.f.Owner(p)], m.f.Num(p))
+}
+
+// portOf is a port of a node, NoPort for NoNode and for more ports than it has.
+func portOf(f *fabric.Fabric, n fabric.NodeID, num fabric.PortNum) fabric.PortID {
+	if n == fabric.NoNode || num > f.Node(n).NumPorts {
+		return fabric.NoPort
 	}
-	return fabric.NoPort
+	return f.Port(n, num)
+}
+
+// clear makes want and have of no cables.
+func (m *comparison) clear() {
+	m.want = slices.Repeat([]fabric.PortID{fabric.NoPort}, m.f.NumPorts())
+	m.have = slices.Clone(m.want)
 }
 
 // compareCables compares the cables between nodes that both have.
 func (m *comparison) compareCables() {
 	f := m.f
-	m.want = slices.Repeat([]fabric.PortID{fabric.NoPort}, f.NumPorts())
-	m.have = slices.Clone(m.want)
+	m.clear()
 	for _, c := range m.e.Cables() {
 		p, peer := c.A, c.B
 		a, b := m.portOfF(p), m.portOfF(peer)
@@ -173,6 +188,12 @@ func (m *comparison) compareCables() {
 			m.have[c.A], m.have[c.B] = c.B, c.A
 		}
 	}
+	m.addDifferences()
+}
+
+// addDifferences makes findings of the ports whose cable is not as it should be, by want and have.
+func (m *comparison) addDifferences() {
+	f := m.f
 	// Follow what should be and what is in turn, from an end of a path where there
 	// is one.
 	seen := make([]bool, f.NumPorts())
@@ -214,9 +235,11 @@ func (m *comparison) addRecabled(path []fabric.PortID, missing, cycle bool, swap
 	}
 	switch {
 	case !cycle && len(path) == 2 && missing:
-		m.add(MissingCable, 1, verify.EndpointsOf(f, path...), "%s should lead to %s: neither has a cable%s", f.PortName(path[0]), f.PortName(path[1]), m.elsewhere(path))
+		m.add(MissingCable, 1, verify.EndpointsOf(f, path...), "%s should lead to %s: neither has a cable%s", f.PortName(path[0]), f.PortName(path[1]), m.elsewhere(path, true))
+	case !cycle && len(path) == 2 && m.e == nil:
+		m.add(ExtraCable, 1, verify.EndpointsOf(f, path...), "%s to %s does not belong to the %s", f.PortName(path[0]), f.PortName(path[1]), m.shape)
 	case !cycle && len(path) == 2:
-		m.add(ExtraCable, 1, verify.EndpointsOf(f, path...), "%s leads to %s: neither should have a cable%s", f.PortName(path[0]), f.PortName(path[1]), m.should(path))
+		m.add(ExtraCable, 1, verify.EndpointsOf(f, path...), "%s leads to %s: neither should have a cable%s", f.PortName(path[0]), f.PortName(path[1]), m.elsewhere(path, false))
 	case !cycle && len(path) == 3:
 		stays, meant, is := path[1], path[0], path[2]
 		if !missing {
@@ -266,25 +289,14 @@ func (m *comparison) swapped(path []fabric.PortID) bool {
 		host(1) && host(3) && !host(0) && !host(2) && m.f.Owner(path[1]) != m.f.Owner(path[3])
 }
 
-// elsewhere says what the ends of a missing cable have instead: cables to nodes that
-// the expected topology does not have.
-func (m *comparison) elsewhere(path []fabric.PortID) string {
+// elsewhere says where cables lead, or for an extra cable should lead, to nodes that only one side has.
+func (m *comparison) elsewhere(path []fabric.PortID, missing bool) string {
 	for _, p := range path {
-		if peer := m.f.Peer(p); peer != fabric.NoPort {
+		if peer := m.f.Peer(p); missing && peer != fabric.NoPort {
 			return " to the nodes of the " + m.meant() + ", and " + m.f.PortName(p) + " leads to " + m.f.PortName(peer)
 		}
-	}
-	return ""
-}
-
-// should says where the ends of an extra cable should lead: to nodes that are missing.
-func (m *comparison) should(path []fabric.PortID) string {
-	for _, p := range path {
-		o := m.toE[m.f.Owner(p)]
-		if num := m.f.Num(p); num <= m.e.Node(o).NumPorts {
-			if peer := m.e.Peer(m.e.Port(o, num)); peer != fabric.NoPort {
-				return " to the nodes that are there, and " + m.f.PortName(p) + " should lead to " + m.e.PortName(peer)
-			}
+		if at := m.portOfE(p); !missing && at != fabric.NoPort && m.e.Peer(at) != fabric.NoPort {
+			return " to the nodes that are there, and " + m.f.PortName(p) + " should lead to " + m.e.PortName(m.e.Peer(at))
 		}
 	}
 	return ""

@@ -304,10 +304,10 @@ func linkName(l fabric.Link) string {
 func (c *checker) expectedLink(e *fabric.Fabric, p, peer fabric.PortID) fabric.Link {
 	at := func(p fabric.PortID) fabric.PortID {
 		n, ok := e.NodeByGUID(c.f.Node(c.f.Owner(p)).GUID)
-		if !ok || c.f.Num(p) > e.Node(n).NumPorts {
-			return fabric.NoPort
+		if !ok {
+			n = fabric.NoNode
 		}
-		return e.Port(n, c.f.Num(p))
+		return portOf(e, n, c.f.Num(p))
 	}
 	x, y := at(p), at(peer)
 	if x == fabric.NoPort || y == fabric.NoPort || e.Peer(x) != y {
@@ -338,14 +338,12 @@ func (c *checker) checkLevels(s *Shape) {
 			}
 		}
 	}
+	all := make([][]int, len(s.Levels)) // uplinks of the switches of each level
+	for sw, n := range up {
+		all[s.level[sw]] = append(all[s.level[sw]], n)
+	}
 	for level := range len(s.Levels) - 1 {
-		var all []int
-		for sw := range f.NumSwitches() {
-			if int(s.level[sw]) == level {
-				all = append(all, up[sw])
-			}
-		}
-		usual := mode(all)
+		usual := mode(all[level])
 		for sw := range fabric.NodeID(f.NumSwitches()) {
 			if int(s.level[sw]) == level && up[sw] < usual {
 				c.add(UnevenUplinks, usual-up[sw], []verify.Endpoint{nodeEndpoint(f, sw, 0)}, "switch %q (%s) has %s upward, most of its level have %d",
@@ -358,19 +356,15 @@ func (c *checker) checkLevels(s *Shape) {
 func countCables(n int) string { return text.Count(n, "cable", "cables") }
 
 // mode is the most common number; of equally common ones the greatest. 0 for none.
-func mode(list []int) int {
-	list = slices.Clone(list)
-	slices.Sort(list)
-	best, most := 0, 0
-	for i := 0; i < len(list); {
-		j := i
-		for j < len(list) && list[j] == list[i] {
-			j++
+func mode(list []int) (best int) {
+	times := make(map[int]int)
+	for _, n := range list {
+		times[n]++
+	}
+	for n, k := range times {
+		if k > times[best] || k == times[best] && n > best {
+			best = n
 		}
-		if j-i >= most {
-			best, most = list[i], j-i
-		}
-		i = j
 	}
 	return best
 }

@@ -37,7 +37,7 @@ func recognizeFatTree(f *fabric.Fabric) *Shape {
 	}
 	x.joinLone()
 	x.describe(s)
-	if s.Fit = s.fit(); s.Fit < leastFit {
+	if len(x.blocks) == 0 {
 		return nil
 	}
 	s.Name = fmt.Sprintf("%s-level fat tree: %s", levelCounts[len(s.Levels)], levelNames(s.Levels))
