@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/fabric/levels"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/verify"
 )
@@ -367,62 +366,4 @@ func mode(list []int) (best int) {
 		}
 	}
 	return best
-}
-
-// checkPortsDown looks for ports that have no link where others like them have one.
-func (c *checker) checkPortsDown(s *Shape) {
-	f := c.f
-	type class struct {
-		device
-		ports fabric.PortNum
-		level int32
-		hosts bool
-	}
-	hosts := levels.Hosts(f)
-	classOf := func(n fabric.NodeID) class {
-		k := class{device: c.device(n), ports: f.Node(n).NumPorts, level: -1}
-		if f.IsSwitch(n) {
-			k.hosts = hosts[n] > 0
-			if s.level != nil {
-				k.level = s.level[n]
-			}
-		}
-		return k
-	}
-	type use struct {
-		nodes int
-		used  []int // by port number: how many nodes have a host or, for CAs, a switch there
-	}
-	uses := make(map[class]*use)
-	linked := make([]int, f.NumNodes())
-	for n := range fabric.NodeID(f.NumNodes()) {
-		k := classOf(n)
-		u, ok := uses[k]
-		if !ok {
-			u = &use{used: make([]int, int(k.ports)+1)}
-			uses[k] = u
-		}
-		u.nodes++
-		for p := range f.Cabled(n) {
-			linked[n]++
-			if !f.IsSwitch(n) || !f.IsSwitch(f.Owner(f.Peer(p))) {
-				u.used[f.Num(p)]++
-			}
-		}
-	}
-	for n := range fabric.NodeID(f.NumNodes()) {
-		k := classOf(n)
-		u := uses[k]
-		if linked[n] == 0 || u.nodes < 4 && f.IsSwitch(n) {
-			continue
-		}
-		for num := fabric.PortNum(1); num <= k.ports; num++ {
-			p := f.Port(n, num)
-			if f.Peer(p) != fabric.NoPort || c.isNamed[p] || 4*u.used[num] < 3*u.nodes {
-				continue
-			}
-			c.add(PortDown, 1, verify.EndpointsOf(f, p), "%s has no link; %d of the %d %s like it have one there", f.PortName(p), u.used[num], u.nodes,
-				map[bool]string{true: "switches", false: "adapters"}[f.IsSwitch(n)])
-		}
-	}
 }

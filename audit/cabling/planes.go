@@ -121,18 +121,6 @@ func (p *planes) alike(chips []fabric.NodeID) bool {
 	return !slices.ContainsFunc(chips, func(s fabric.NodeID) bool { return p.modelOf(s) != first })
 }
 
-// model tells switches apart that are built alike or not.
-type model struct {
-	device
-	ports    fabric.PortNum
-	enhanced bool // port 0 is: unmanaged switches of the same chip have a base port 0
-}
-
-func (c *checker) modelOf(s fabric.NodeID) model {
-	n := c.f.Node(s)
-	return model{c.device(s), n.NumPorts, n.EnhancedPort0}
-}
-
 // count counts the lanes from each chip of a system to another system.
 func (p *planes) count(k pair) []int {
 	chips := p.all[k.from].chips

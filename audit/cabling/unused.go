@@ -1,0 +1,124 @@
+package cabling
+
+import (
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/levels"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// model tells switches apart that are built alike or not.
+type model struct {
+	device
+	ports    fabric.PortNum
+	enhanced bool // port 0 is: unmanaged switches of the same chip have a base port 0
+}
+
+func (c *checker) modelOf(s fabric.NodeID) model {
+	n := c.f.Node(s)
+	return model{c.device(s), n.NumPorts, n.EnhancedPort0}
+}
+
+// eachUnused visits the ports without a link that at least three quarters of the nodes of their class use:
+// used of nodes. Nodes whose class is nil do not count.
+func (c *checker) eachUnused(classOf func(n fabric.NodeID) any, isUsed func(p fabric.PortID) bool, visit func(n fabric.NodeID, p fabric.PortID, used, nodes int)) {
+	f := c.f
+	type use struct {
+		nodes int
+		used  []int // by port number
+	}
+	uses := make(map[any]*use)
+	for n := range fabric.NodeID(f.NumNodes()) {
+		k := classOf(n)
+		if uses[k] == nil {
+			uses[k] = &use{used: make([]int, int(fabric.MaxPortNum)+1)}
+		}
+		uses[k].nodes++
+		for p := range f.Cabled(n) {
+			if isUsed(p) {
+				uses[k].used[f.Num(p)]++
+			}
+		}
+	}
+	for n := range fabric.NodeID(f.NumNodes()) {
+		k := classOf(n)
+		for num := fabric.PortNum(1); k != nil && num <= f.Node(n).NumPorts; num++ {
+			u := uses[k]
+			if p := f.Port(n, num); f.Peer(p) == fabric.NoPort && 4*u.used[num] >= 3*u.nodes {
+				visit(n, p, u.used[num], u.nodes)
+			}
+		}
+	}
+}
+
+// checkPortsDown looks for ports that have no link where others like them have one, to a host or of an adapter.
+func (c *checker) checkPortsDown(s *Shape) {
+	f := c.f
+	type class struct {
+		device
+		ports fabric.PortNum
+		level int32
+		hosts bool
+	}
+	hosts := levels.Hosts(f)
+	c.eachUnused(func(n fabric.NodeID) any {
+		k := class{device: c.device(n), ports: f.Node(n).NumPorts, level: -1}
+		if f.IsSwitch(n) {
+			k.hosts = hosts[n] > 0
+			if s.level != nil {
+				k.level = s.level[n]
+			}
+		}
+		return k
+	}, func(p fabric.PortID) bool {
+		return !f.IsSwitch(f.Owner(p)) || !f.IsSwitch(f.Owner(f.Peer(p)))
+	}, func(n fabric.NodeID, p fabric.PortID, used, nodes int) {
+		what := "adapters"
+		if f.IsSwitch(n) {
+			what = "switches"
+		}
+		if c.isNamed[p] || nodes < 4 && f.IsSwitch(n) || !isCabled(f, n) {
+			return
+		}
+		c.add(PortDown, 1, verify.EndpointsOf(f, p), "%s has no link; %d of the %d %s like it have one there", f.PortName(p), used, nodes, what)
+	})
+}
+
+// isCabled returns true for a node with a cable.
+func isCabled(f *fabric.Fabric, n fabric.NodeID) bool {
+	for range f.Cabled(n) {
+		return true
+	}
+	return false
+}
+
+// checkAggregation looks for switches without an aggregation node where switches of the
+// same model have one: at least four other ones, and three quarters of all.
+func (c *checker) checkAggregation() {
+	f := c.f
+	isAggregation := func(p fabric.PortID) bool { return f.Kind(f.Owner(p)) == fabric.AggregationKind }
+	c.eachUnused(func(n fabric.NodeID) any {
+		if !f.IsSwitch(n) {
+			return nil
+		}
+		return c.modelOf(n)
+	}, func(p fabric.PortID) bool { return isAggregation(f.Peer(p)) }, func(n fabric.NodeID, p fabric.PortID, used, nodes int) {
+		if used < 4 || slices.ContainsFunc(f.EndPortsOn(n), isAggregation) {
+			return
+		}
+		c.markNamed(p)
+		c.add(MissingAggregation, 1, verify.EndpointsOf(f, p), "%s has no aggregation node, which is inside a switch; %d of the %d switches like it have one, most on port %d",
+			f.Name(n), used, nodes, f.Num(p))
+	})
+}
+
+// hasAggregation returns true where a fabric has any aggregation node.
+func hasAggregation(f *fabric.Fabric) bool {
+	for n := range fabric.NodeID(f.NumNodes()) {
+		if f.Kind(n) == fabric.AggregationKind {
+			return true
+		}
+	}
+	return false
+}
