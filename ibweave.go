@@ -16,7 +16,6 @@ import (
 	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/state/open"
 	"github.com/ibweave/ibweave/verify"
-	"github.com/ibweave/ibweave/verify/multipath"
 )
 
 // Version is the release of the program and of this package.
@@ -85,7 +84,7 @@ func Verify(ctx context.Context, s *state.State, opt verify.Options) (*verify.Re
 func WriteSARIF(w io.Writer, s *state.State, r *verify.Result) error {
 	topology, _ := s.Source(state.Topology)
 	tables, _ := s.Source(state.ForwardingTables)
-	rules := slices.Concat(verify.Rules, multipath.Rules, multipath.TableRules, capture.Rules)
+	rules := slices.Concat(verify.Rules, verify.AdaptiveRules, verify.AdaptiveTableRules, capture.Rules)
 	return report.SARIF(w, r, report.Options{Version: Version, Topology: topology.File, Tables: tables.File, Rules: rules})
 }
 

@@ -7,7 +7,6 @@ import (
 	"github.com/ibweave/ibweave/lft/adaptive"
 	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
-	"github.com/ibweave/ibweave/verify/multipath"
 )
 
 // Adaptive is tables with a choice of ports.
@@ -32,14 +31,14 @@ func (r *Result) AddChoices(ctx context.Context) error {
 	a := &Adaptive{Tables: t, Limit: adaptive.DefaultGroups, Stats: adaptive.Measure(r.Routing.Fabric, t)}
 	r.Seconds.Route += time.Since(start).Seconds()
 	start = time.Now()
-	v, err := multipath.Check(ctx, &state.State{Fabric: r.Routing.Fabric, Adaptive: t, SL2VL: r.Routing.SL2VL, PathSLs: r.Routing.PathSLs}, multipath.Options{})
+	v, err := verify.CheckAdaptive(ctx, &state.State{Fabric: r.Routing.Fabric, Adaptive: t, SL2VL: r.Routing.SL2VL, PathSLs: r.Routing.PathSLs}, verify.Options{})
 	if err != nil {
 		return err
 	}
-	v.AddTo(r.Verify)
+	r.Verify.AddAdaptive(v)
 	if a.MaxGroups > a.Limit {
-		for _, x := range multipath.CheckTables(r.Routing.Fabric, t, 0) {
-			if x.Rule == multipath.ManyGroups {
+		for _, x := range verify.CheckAdaptiveTables(r.Routing.Fabric, t, 0) {
+			if x.Rule == verify.AdaptiveManyGroups {
 				r.Verify.Add(x)
 			}
 		}

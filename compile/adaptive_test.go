@@ -18,7 +18,6 @@ import (
 	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/updown"
 	"github.com/ibweave/ibweave/verify"
-	"github.com/ibweave/ibweave/verify/multipath"
 )
 
 // widen adds choices to a routing, nil where its static tables have a credit loop.
@@ -36,9 +35,9 @@ func widen(t *testing.T, r *lft.Routing) *adaptive.Tables {
 }
 
 // checkAll is what the checker says of adaptive tables.
-func checkAll(t *testing.T, r *lft.Routing, tables *adaptive.Tables) *multipath.Result {
+func checkAll(t *testing.T, r *lft.Routing, tables *adaptive.Tables) *verify.Result {
 	t.Helper()
-	v, err := multipath.Check(context.Background(), &state.State{Fabric: r.Fabric, Adaptive: tables, SL2VL: r.SL2VL, PathSLs: r.PathSLs}, multipath.Options{})
+	v, err := verify.CheckAdaptive(context.Background(), &state.State{Fabric: r.Fabric, Adaptive: tables, SL2VL: r.SL2VL, PathSLs: r.PathSLs}, verify.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +46,7 @@ func checkAll(t *testing.T, r *lft.Routing, tables *adaptive.Tables) *multipath.
 
 // isProven says whether there is a certificate for all packets, and nothing is found that is not
 // found of the static tables alone.
-func isProven(v, static *multipath.Result) bool {
+func isProven(v, static *verify.Result) bool {
 	cert := v.Certificate()
 	return cert != nil && cert.Management && len(v.Undecided) == 0 && slices.EqualFunc(v.Findings, static.Findings, func(a, b verify.Finding) bool {
 		return a.Rule == b.Rule && a.LID == b.LID && a.Count == b.Count
@@ -318,8 +317,8 @@ func TestManyGroups(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := slices.IndexFunc(r.Verify.Findings, func(x verify.Finding) bool { return x.Rule == multipath.ManyGroups })
+	i := slices.IndexFunc(r.Verify.Findings, func(x verify.Finding) bool { return x.Rule == verify.AdaptiveManyGroups })
 	if i < 0 || r.Verify.Findings[i].Switch != 1 || r.Verify.Findings[i].Count != int64(leaves) {
-		t.Errorf("%d groups: findings %v, want one of %s about switch 0 with %d", r.Adaptive.MaxGroups, r.Verify.Findings, multipath.ManyGroups, leaves)
+		t.Errorf("%d groups: findings %v, want one of %s about switch 0 with %d", r.Adaptive.MaxGroups, r.Verify.Findings, verify.AdaptiveManyGroups, leaves)
 	}
 }

@@ -24,7 +24,7 @@ go test -count=1 -timeout 60m ./audit/place -trials 1000 -mixes 20 -v | grep -E 
 go test -count=1 -timeout 60m ./audit/jobs -run TestGap -mixes 20 -v | grep -E 'median|^(ok|FAIL|---)'
 # Adaptive tables against a checker that follows every choice, and against all states of tiny
 # fabrics; changes of them that matter are found.
-go test -count=1 -timeout 60m ./verify/multipath -trials 10000 -tiny 1000 -mutations 1000 -v | grep -E 'map|seed|^(ok|FAIL|---)'
+go test -count=1 -timeout 60m ./verify -run TestAdaptive -choices 10000 -tiny 1000 -mutations 1000 -v | grep -E 'map|seed|^(ok|FAIL|---)'
 # 1,000 processes that write a directory are killed.
 go test -count=1 -timeout 60m ./compile/outdir -run TestKill -kills 1000 -v | grep -E 'killed|^(ok|FAIL|---)'
 go test -count=1 -timeout 60m ./papers/multistage -trials 20

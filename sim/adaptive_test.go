@@ -14,7 +14,7 @@ import (
 	"github.com/ibweave/ibweave/lft/adaptive"
 	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/updown"
-	"github.com/ibweave/ibweave/verify/multipath"
+	"github.com/ibweave/ibweave/verify"
 )
 
 // onePort is adaptive tables that leave no choice: up to three PLFTs with the same ports that
@@ -485,14 +485,14 @@ func TestMultipath(t *testing.T) {
 			one, may = 1+x.rng.IntN(2), func(p fabric.PortNum) bool { return p == 2 || p == 4 }
 		}
 		x.net.Adaptive = x.someChoices(one, may)
-		r, err := multipath.Check(t.Context(), &state.State{Fabric: x.f, Adaptive: x.net.Adaptive, SL2VL: x.net.SL2VL, PathSLs: x.net.PathSLs}, multipath.Options{})
+		r, err := verify.CheckAdaptive(t.Context(), &state.State{Fabric: x.f, Adaptive: x.net.Adaptive, SL2VL: x.net.SL2VL, PathSLs: x.net.PathSLs}, verify.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		switch {
-		case r.Counts.CreditLoops == 0:
+		case r.Adaptive.CreditLoops == 0:
 			clean++
-		case r.Counts.NoEscape == 0:
+		case r.Adaptive.NoEscape == 0:
 			escapes++
 		default:
 			loops++
@@ -508,14 +508,14 @@ func TestMultipath(t *testing.T) {
 			found, is := errors.AsType[*DeadlockError](err)
 			if is {
 				dead++
-				if r.Counts.NoEscape == 0 {
+				if r.Adaptive.NoEscape == 0 {
 					once++
 				}
 			} else if err != nil || s.Counts().Copies > 0 || s.Counts().Dropped > 0 {
 				t.Fatalf("%s: %v, %+v", x, err, s.Counts())
 			}
-			if is && (r.Counts.CreditLoops == 0 || again && r.Counts.NoEscape == 0) {
-				t.Errorf("%s: again %t, %d credit loops, %d without escape, and %v", x, again, r.Counts.CreditLoops, r.Counts.NoEscape, found)
+			if is && (r.Adaptive.CreditLoops == 0 || again && r.Adaptive.NoEscape == 0) {
+				t.Errorf("%s: again %t, %d credit loops, %d without escape, and %v", x, again, r.Adaptive.CreditLoops, r.Adaptive.NoEscape, found)
 			}
 		}
 	}

@@ -702,8 +702,8 @@ func rotate(cycle []Hop) []Hop {
 	return slices.Concat(cycle[low:], cycle[:low])
 }
 
-// formatCycle writes a cycle of channels, its first one at both ends; lids says
-// with the LID that leads from each to the next, vls with the VLs.
+// formatCycle writes a cycle of channels with how switches choose them, its first one at both ends;
+// lids says with the LID that leads from each to the next, vls with the VLs.
 func formatCycle(hops []Hop, lids, vls bool) string {
 	const most = 12
 	var b strings.Builder
@@ -719,8 +719,13 @@ func formatCycle(hops []Hop, lids, vls bool) string {
 			break
 		}
 		name(h)
-		if lids {
+		switch {
+		case lids && h.Choice != "":
+			fmt.Fprintf(&b, " (%s, %s)", h.Target(), h.Choice)
+		case lids:
 			fmt.Fprintf(&b, " (%s)", h.Target())
+		case h.Choice != "":
+			fmt.Fprintf(&b, " (%s)", h.Choice)
 		}
 		b.WriteString(" -> ")
 	}

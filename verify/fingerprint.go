@@ -43,7 +43,7 @@ func (r *Result) SetFingerprints(f *fabric.Fabric) {
 var perLID = []string{
 	UnicastUnreachable, Misdelivered, SLDropped, UnicastLoop,
 	ManagementUnreachable, ManagementSLDropped, ManagementLoop, StaleEntry, UnownedLIDLoop,
-	"adaptive-dead-end", "adaptive-loop", "management-adaptive-dead-end", "management-adaptive-loop", // of multipath
+	AdaptiveDeadEnd, AdaptiveLoop, ManagementAdaptiveDeadEnd, ManagementAdaptiveLoop,
 }
 
 // identity is what makes a finding this one.
@@ -65,7 +65,7 @@ func (x *Finding) identity(f *fabric.Fabric) string {
 		}
 		slices.Sort(ports)
 		return b.String() + strings.Join(ports, "")
-	case len(x.Witness) > 0 && (strings.HasSuffix(x.Rule, CreditLoop) || strings.HasSuffix(x.Rule, "adaptive-escape")):
+	case len(x.Witness) > 0 && (strings.HasSuffix(x.Rule, CreditLoop) || strings.HasSuffix(x.Rule, AdaptiveEscape)):
 		for _, h := range x.Witness {
 			fmt.Fprintf(&b, " %s/%d/%d", h.Switch, h.Port, h.VL)
 		}

@@ -25,7 +25,7 @@ type Result struct {
 	Multicast   MulticastCounts   `json:"multicast"`
 	Balance     BalanceCounts     `json:"balance"`
 	Bound       *LoadBound        `json:"bound,omitempty"`      // nil unless CompareBounds had any
-	Adaptive    *AdaptiveCounts   `json:"adaptive,omitempty"`   // nil unless multipath.Check was asked
+	Adaptive    *AdaptiveCounts   `json:"adaptive,omitempty"`   // nil unless adaptive tables were checked
 	Partitions  *PartitionCounts  `json:"partitions,omitempty"` // nil unless partitions were audited
 	Undecided   []Undecided       `json:"undecided"`            // sorted, each once; never nil
 	Findings    []Finding         `json:"findings"`             // sorted; never nil

@@ -6,7 +6,6 @@ import (
 
 	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
-	"github.com/ibweave/ibweave/verify/multipath"
 )
 
 // CheckTables verifies the tables of a state: the static ones, and what packets can come to by
@@ -18,7 +17,7 @@ func CheckTables(ctx context.Context, s *state.State, opt verify.Options) (*veri
 		return r, err
 	}
 	if _, static := s.Source(state.ForwardingTables); static {
-		r.Add(multipath.CompareStatic(s.Fabric, s.Adaptive, s.Tables, 0)...)
+		r.Add(verify.CompareStatic(s.Fabric, s.Adaptive, s.Tables, 0)...)
 	}
 	if len(s.Adaptive.PLFTs) > 1 {
 		alone := append(slices.Clone(verify.UnicastRules), verify.LaneRules...)
@@ -26,11 +25,11 @@ func CheckTables(ctx context.Context, s *state.State, opt verify.Options) (*veri
 			return slices.DeleteFunc(list, func(f verify.Finding) bool { return slices.Contains(alone, f.Rule) })
 		})
 	}
-	choices, err := multipath.Check(ctx, s, multipath.Options{})
+	choices, err := verify.CheckAdaptive(ctx, s, verify.Options{})
 	if err != nil {
 		return nil, err
 	}
-	choices.AddTo(r)
-	r.Add(multipath.CheckTables(s.Fabric, s.Adaptive, 0)...)
+	r.AddAdaptive(choices)
+	r.Add(verify.CheckAdaptiveTables(s.Fabric, s.Adaptive, 0)...)
 	return r, nil
 }

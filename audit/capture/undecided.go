@@ -9,7 +9,6 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
-	"github.com/ibweave/ibweave/verify/multipath"
 )
 
 // Asked says which parts of a state the caller judges; rules of other parts cannot be undecided.
@@ -45,7 +44,7 @@ func rulesOn(u state.Undecided, asked Asked) (rules []string) {
 	case state.ForwardingTables:
 		return verify.UnicastRules
 	case state.AdaptiveTables, state.PLFTChoice:
-		for _, r := range multipath.Rules {
+		for _, r := range verify.AdaptiveRules {
 			rules = append(rules, r.Name)
 		}
 		return slices.Concat(verify.UnicastRules, rules)

@@ -7,7 +7,6 @@ import (
 	"github.com/ibweave/ibweave/audit/capture"
 	"github.com/ibweave/ibweave/audit/partitions"
 	"github.com/ibweave/ibweave/verify"
-	"github.com/ibweave/ibweave/verify/multipath"
 )
 
 // The names of the rules.
@@ -55,7 +54,7 @@ fingerprint is mistyped. Remove it before it excuses something else.`},
 
 // lists are the rules of all checks: those of tables, of choices, of wiring, of captures, of
 // policies.
-var lists = [][]verify.Rule{verify.Rules, multipath.Rules, multipath.TableRules, cabling.Rules, capture.Rules, partitions.Rules, Rules}
+var lists = [][]verify.Rule{verify.Rules, verify.AdaptiveRules, verify.AdaptiveTableRules, cabling.Rules, capture.Rules, partitions.Rules, Rules}
 
 // AllRules lists the rules of all checks.
 func AllRules() []verify.Rule { return slices.Concat(lists...) }
@@ -67,7 +66,7 @@ func RulesOf(tables, adaptive, partitioned, cables, held bool) (rules []verify.R
 		rules = append(rules, verify.Rules...)
 	}
 	if tables && adaptive {
-		rules = slices.Concat(rules, multipath.Rules, multipath.TableRules)
+		rules = slices.Concat(rules, verify.AdaptiveRules, verify.AdaptiveTableRules)
 	}
 	if partitioned {
 		rules = append(rules, partitions.Rules...)

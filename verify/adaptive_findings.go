@@ -1,42 +1,40 @@
-package multipath
+package verify
 
 import (
 	"context"
 	"fmt"
 	"math/bits"
 	"slices"
-	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/graph"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/lft/adaptive"
-	"github.com/ibweave/ibweave/verify"
 )
 
 // reportTroubles is about pairs whose packets are lost or loop.
-func (p *plan) reportTroubles(r *Result, list []trouble) {
-	c := verify.NewCollector(&r.Findings, Rules, p.opt.Findings)
+func (p *choicePlan) reportTroubles(r *Result, list []trouble) {
+	c := NewCollector(&r.Findings, AdaptiveRules, p.opt.Findings)
 	defer c.Close()
-	w := newWorker(p, nil, nil, false)
-	n := &r.Counts
+	w := newSearcher(p, nil, nil, false)
+	n := r.Adaptive
 	for _, t := range list {
 		for i, at := range []struct {
 			rule  string
 			pairs *int64
 			loop  bool
 		}{
-			tallyDead: {DeadEnd, &n.DeadEnds, false}, tallyLoop: {Loop, &n.Loops, true},
-			tallyManagementDead: {ManagementDeadEnd, &n.ManagementDeadEnds, false},
-			tallyManagementLoop: {ManagementLoop, &n.ManagementLoops, true},
+			tallyDead: {AdaptiveDeadEnd, &n.DeadEnds, false}, tallyLoop: {AdaptiveLoop, &n.Loops, true},
+			tallyManagementDead: {ManagementAdaptiveDeadEnd, &n.ManagementDeadEnds, false},
+			tallyManagementLoop: {ManagementAdaptiveLoop, &n.ManagementLoops, true},
 		} {
 			tally := t.tallies[i]
 			if tally.pairs == 0 {
 				continue
 			}
 			*at.pairs += tally.pairs
-			c.Add(at.rule, tally.pairs, func(f *verify.Finding) {
+			c.Add(at.rule, tally.pairs, func(f *Finding) {
 				f.LID = t.lid
 				if at.loop {
 					w.describeLoop(f, tally)
@@ -48,22 +46,17 @@ func (p *plan) reportTroubles(r *Result, list []trouble) {
 	}
 }
 
-// destination finds the destination of a LID.
-func (p *plan) destination(lid fabric.LID) []dest {
-	for _, dests := range p.units {
-		for i := range dests {
-			if dests[i].lid == lid {
-				return dests[i : i+1]
-			}
-		}
-	}
-	return nil
+// aim makes a LID the one that is searched. It returns false for a LID without a destination.
+func (w *searcher) aim(lid fabric.LID) bool {
+	d, ok := w.destination(lid)
+	w.dests = []dest{d}
+	return ok
 }
 
 // searchFor searches the LID of a finding for the first class of which packets of a sender
 // come to one of some nodes. It returns the nearest, and the nodes on the way there.
-func (w *worker) searchFor(f *verify.Finding, from *sender, is func(x int32) bool) (way []int32) {
-	w.dests = w.destination(f.LID)
+func (w *searcher) searchFor(f *Finding, from *senderGroup, is func(x int32) bool) (way []int32) {
+	w.aim(f.LID)
 	for _, w.c = range w.classes {
 		if !w.sends(from, w.c, f.LID) {
 			continue
@@ -81,7 +74,7 @@ func (w *worker) searchFor(f *verify.Finding, from *sender, is func(x int32) boo
 }
 
 // describeDeadEnd tells how packets are lost.
-func (w *worker) describeDeadEnd(f *verify.Finding, t tally) {
+func (w *searcher) describeDeadEnd(f *Finding, t tally) {
 	from := &w.senders[t.from]
 	way := w.searchFor(f, from, func(x int32) bool { return w.nodes.lost[x] })
 	for i, x := range way[:len(way)-1] {
@@ -92,12 +85,12 @@ func (w *worker) describeDeadEnd(f *verify.Finding, t tally) {
 	f.Witness = append(f.Witness, w.hopOf(last, port))
 	f.Switch = f.Witness[len(f.Witness)-1].Switch
 	f.Message = fmt.Sprintf("%s: packets from %s can be lost; those from %s%s end at %s, which %s",
-		verify.LIDName(w.f, f.LID), text.Count(t.pairs, "port", "ports"), verify.SourceName(w.f, from.ports[0]), w.slName(),
-		verify.SwitchName(w.f, fabric.NodeID(w.c.nodes[last].s)), fate)
+		LIDName(w.f, f.LID), text.Count(t.pairs, "port", "ports"), SourceName(w.f, from.ports[0]), w.slName(),
+		SwitchName(w.f, fabric.NodeID(w.c.nodes[last].s)), fate)
 }
 
 // describeLoop tells how packets loop.
-func (w *worker) describeLoop(f *verify.Finding, t tally) {
+func (w *searcher) describeLoop(f *Finding, t tally) {
 	from := &w.senders[t.from]
 	way := w.searchFor(f, from, func(x int32) bool { return w.nodes.cycles.Of[x] >= 0 })
 	component := w.nodes.cycles.Of[way[len(way)-1]]
@@ -113,14 +106,11 @@ func (w *worker) describeLoop(f *verify.Finding, t tally) {
 	}
 	f.Switch = f.Witness[0].Switch
 	f.Message = fmt.Sprintf("%s: packets from %s can loop, as those from %s%s: %s",
-		verify.LIDName(w.f, f.LID), text.Count(t.pairs, "port", "ports"), verify.SourceName(w.f, from.ports[0]), w.slName(), formatCycle(f.Witness, false))
+		LIDName(w.f, f.LID), text.Count(t.pairs, "port", "ports"), SourceName(w.f, from.ports[0]), w.slName(), formatCycle(f.Witness, false, len(w.vls) > 1))
 }
 
-// cycleBudget bounds the work of a search for a shortest cycle, in nodes visited.
-const cycleBudget = 1 << 26
-
 // step is the lowest port by which packets leave a node for another one.
-func (w *worker) step(x, to int32) verify.Hop {
+func (w *searcher) step(x, to int32) Hop {
 	base := w.c.nodes[x].base
 	for word := range w.words {
 		for set := w.onward(x, word); set != 0; set &= set - 1 {
@@ -130,18 +120,18 @@ func (w *worker) step(x, to int32) verify.Hop {
 			}
 		}
 	}
-	return verify.Hop{}
+	return Hop{}
 }
 
 // hopOf is the channel by which packets for the LID leave a node.
-func (w *worker) hopOf(x int32, num fabric.PortNum) verify.Hop {
+func (w *searcher) hopOf(x int32, num fabric.PortNum) Hop {
 	at := w.c.nodes[x]
 	s, lid := fabric.NodeID(at.s), w.dests[0].lid
-	h := verify.Hop{Switch: w.f.Node(s).GUID, Name: w.f.Name(s), Port: num, LID: lid, Choice: w.choiceText(at, lid, num)}
+	h := Hop{Switch: w.f.Node(s).GUID, Name: w.f.Name(s), Port: num, LID: lid, Choice: w.choiceText(at, lid, num)}
 	if num <= w.f.Node(s).NumPorts {
 		h.Label = w.f.Label(w.f.Port(s, num))
 		h.VL = lft.DropVL
-		if vl := w.vlOf(w.c, at.in, w.f.Port(s, num)); vl >= 0 {
+		if vl := w.laneOf(w.c, at.in, w.f.Port(s, num)); vl >= 0 {
 			h.VL = w.vls[vl]
 		}
 	}
@@ -149,7 +139,7 @@ func (w *worker) hopOf(x int32, num fabric.PortNum) verify.Hop {
 }
 
 // choiceText says how a switch comes to a port.
-func (p *plan) choiceText(at node, lid fabric.LID, num fabric.PortNum) string {
+func (p *choicePlan) choiceText(at node, lid fabric.LID, num fabric.PortNum) string {
 	for k, t := range p.t.PLFTs {
 		if at.plft != anyPLFT && int(at.plft) != k || lid > t.Ports.MaxLID() {
 			continue
@@ -173,7 +163,7 @@ func (p *plan) choiceText(at node, lid fabric.LID, num fabric.PortNum) string {
 }
 
 // fate says by which choice a node loses packets, the static port before others.
-func (w *worker) fate(x int32) (num fabric.PortNum, text string) {
+func (w *searcher) fate(x int32) (num fabric.PortNum, text string) {
 	at, d := w.c.nodes[x], &w.dests[0]
 	s := fabric.NodeID(at.s)
 	var bad []fabric.PortNum
@@ -193,7 +183,7 @@ func (w *worker) fate(x int32) (num fabric.PortNum, text string) {
 			}
 			onward := w.toSwitch[int(s)*w.words+int(num>>6)]>>(num&63)&1 != 0
 			arrives := at.s == d.root && num == d.last
-			if !onward && !arrives || w.vlOf(w.c, at.in, w.f.Port(s, num)) < 0 {
+			if !onward && !arrives || w.laneOf(w.c, at.in, w.f.Port(s, num)) < 0 {
 				bad = append(bad, num)
 			}
 		})
@@ -220,85 +210,53 @@ func (w *worker) fate(x int32) (num fabric.PortNum, text string) {
 }
 
 // slName names the SL of the search where it matters.
-func (w *worker) slName() string {
+func (w *searcher) slName() string {
 	if len(w.classes) == 1 {
 		return ""
 	}
 	return fmt.Sprintf(" with SL %d", w.c.sl)
 }
 
-// formatCycle writes a cycle of channels with their choices, its first one at both ends;
-// lids says with the LID that leads from each to the next.
-func formatCycle(hops []verify.Hop, lids bool) string {
-	const most = 12
-	var b strings.Builder
-	several := slices.ContainsFunc(hops, func(h verify.Hop) bool { return h.VL != hops[0].VL })
-	for i, h := range hops {
-		if i == most && len(hops) > most+1 {
-			fmt.Fprintf(&b, "%d more -> ", len(hops)-most)
-			break
-		}
-		b.WriteString(h.String())
-		if several {
-			fmt.Fprintf(&b, " VL %d", h.VL)
-		}
-		switch {
-		case lids && h.Choice != "":
-			fmt.Fprintf(&b, " (%s, %s)", h.Target(), h.Choice)
-		case lids:
-			fmt.Fprintf(&b, " (%s)", h.Target())
-		case h.Choice != "":
-			fmt.Fprintf(&b, " (%s)", h.Choice)
-		}
-		b.WriteString(" -> ")
-	}
-	b.WriteString(hops[0].String())
-	return b.String()
-}
-
 // judge describes the credit loops of all choices, of which there are some, and looks for
 // escapes.
-func (p *plan) judge(ctx context.Context, r *Result, union *found) error {
-	n, copies := &r.Counts, max(1, len(p.copies))
-	if level := union.unicast.levels(); level != nil {
-		r.proof = &proof{union.unicast, level, false}
-	}
+func (p *choicePlan) judge(ctx context.Context, r *Result, union *searched) error {
+	n, copies := r.Adaptive, max(1, len(p.copies))
+	p.prove(r, union.unicast, false)
 	bound, err := p.run(ctx, true)
 	if err != nil {
 		return err
 	}
-	c := verify.NewCollector(&r.Findings, Rules, p.opt.Witnesses)
-	report := func(rule string, g *cdg, unicast, escape bool) int {
-		return copies * c.AddLoops(rule, g.loops(), func(f *verify.Finding, members []int32) {
-			cycle, exact := graph.ShortestCycle(members, g.next(), 1, cycleBudget)
-			f.Witness = p.holders(g, cycle, unicast, escape)
-			f.TellOfCycle(len(members), exact, formatCycle(f.Witness, true))
+	c := NewCollector(&r.Findings, AdaptiveRules, p.opt.Witnesses)
+	report := func(rule string, g *dependencyGraph, unicast, escape bool) int {
+		return copies * c.AddLoops(rule, g.components(), func(f *Finding, members []int32) {
+			cycle, exact := g.shortestCycle(members, 1, cycleBudget)
+			f.Witness = p.holders(cycle, unicast, escape)
+			f.TellOfCycle(len(members), exact, formatCycle(f.Witness, true, g.vls > 1))
 		})
 	}
-	n.NoEscape = report(CreditLoop, bound.unicast, true, true)
-	n.CreditLoops = report(Escape, union.unicast, true, false)
-	n.ManagementNoEscape = report(ManagementCreditLoop, bound.all, false, true)
-	n.ManagementCreditLoops = report(ManagementEscape, union.all, false, false)
+	n.NoEscape = report(AdaptiveCreditLoop, bound.unicast, true, true)
+	n.CreditLoops = report(AdaptiveEscape, union.unicast, true, false)
+	n.ManagementNoEscape = report(ManagementAdaptiveCreditLoop, bound.all, false, true)
+	n.ManagementCreditLoops = report(ManagementAdaptiveEscape, union.all, false, false)
 	c.Close()
 	const premise = "safe if a blocked packet is offered its static port again, which no public document says"
 	if n.NoEscape == 0 && n.CreditLoops > 0 {
-		r.Undecided = append(r.Undecided, verify.Undecided{Rule: CreditLoop, Reason: premise})
+		r.leave(premise, AdaptiveCreditLoop)
 	}
 	if n.ManagementNoEscape == 0 && n.ManagementCreditLoops > 0 {
-		r.Undecided = append(r.Undecided, verify.Undecided{Rule: ManagementCreditLoop, Reason: premise})
+		r.leave(premise, ManagementAdaptiveCreditLoop)
 	}
 	return nil
 }
 
 // holders names the channels of a cycle, each with the lowest LID of packets that hold it while
 // they wait for the next one.
-func (p *plan) holders(g *cdg, cycle []int32, unicast, escape bool) []verify.Hop {
-	w := newWorker(p, nil, nil, escape)
-	hops := make([]verify.Hop, len(cycle))
+func (p *choicePlan) holders(cycle []int32, unicast, escape bool) []Hop {
+	w := newSearcher(p, nil, nil, escape)
+	hops := make([]Hop, len(cycle))
 	left := len(cycle)
 	for lid := fabric.LID(1); lid <= p.f.MaxLID() && left > 0; lid++ {
-		w.dests = p.destination(lid)
-		if w.dests == nil || unicast && !w.dests[0].ca {
+		if !w.aim(lid) || unicast && !w.dests[0].ca {
 			continue
 		}
 		for i, ch := range cycle {
@@ -312,7 +270,7 @@ func (p *plan) holders(g *cdg, cycle []int32, unicast, escape bool) []verify.Hop
 
 // holds says whether packets of the search's LID hold channel a while they wait for b, and
 // names a.
-func (w *worker) holds(a, b int32, unicast bool, h *verify.Hop) bool {
+func (w *searcher) holds(a, b int32, unicast bool, h *Hop) bool {
 	portA, portB := fabric.PortID(int(a)/len(w.vls)), fabric.PortID(int(b)/len(w.vls))
 	may := func(port fabric.PortID) bool {
 		for k := range w.t.PLFTs {
@@ -337,8 +295,8 @@ func (w *worker) holds(a, b int32, unicast bool, h *verify.Hop) bool {
 				num := int(w.f.Num(port))
 				return fabric.NodeID(w.c.nodes[x].s) == w.f.Owner(port) && sets[int(x)*w.words+num>>6]>>(num&63)&1 != 0
 			}
-			if (i < w.fromCAs || !unicast) && has(w.sets, x, portA) && w.vlOf(w.c, w.c.nodes[x].in, portA) == int(a)%len(w.vls) &&
-				slices.Contains(w.order, next) && has(w.bind, next, portB) && w.vlOf(w.c, w.c.nodes[next].in, portB) == int(b)%len(w.vls) {
+			if (i < w.fromCAs || !unicast) && has(w.sets, x, portA) && w.laneOf(w.c, w.c.nodes[x].in, portA) == int(a)%len(w.vls) &&
+				slices.Contains(w.order, next) && has(w.bind, next, portB) && w.laneOf(w.c, w.c.nodes[next].in, portB) == int(b)%len(w.vls) {
 				*h = w.hopOf(x, w.f.Num(portA))
 				return true
 			}
@@ -349,30 +307,30 @@ func (w *worker) holds(a, b int32, unicast bool, h *verify.Hop) bool {
 
 // The names of the rules.
 const (
-	DeadEnd              = "adaptive-dead-end"
-	Loop                 = "adaptive-loop"
-	CreditLoop           = "adaptive-credit-loop"
-	Escape               = "adaptive-escape"
-	ManagementLoop       = "management-adaptive-loop"
-	ManagementDeadEnd    = "management-adaptive-dead-end"
-	ManagementCreditLoop = "management-adaptive-credit-loop"
-	ManagementEscape     = "management-adaptive-escape"
+	AdaptiveDeadEnd              = "adaptive-dead-end"
+	AdaptiveLoop                 = "adaptive-loop"
+	AdaptiveCreditLoop           = "adaptive-credit-loop"
+	AdaptiveEscape               = "adaptive-escape"
+	ManagementAdaptiveLoop       = "management-adaptive-loop"
+	ManagementAdaptiveDeadEnd    = "management-adaptive-dead-end"
+	ManagementAdaptiveCreditLoop = "management-adaptive-credit-loop"
+	ManagementAdaptiveEscape     = "management-adaptive-escape"
 )
 
-// Rules lists the rules of this package, the gravest first.
-var Rules = []verify.Rule{
-	{Name: DeadEnd, Severity: verify.Error, Count: "pairs", Summary: "a choice of ports leads to where packets for a LID are lost", Explain: `Adaptive switches choose a port for each packet or flow. Some sequence of choices leads
+// AdaptiveRules lists the rules of this package, the gravest first.
+var AdaptiveRules = []Rule{
+	{Name: AdaptiveDeadEnd, Severity: Error, Count: "pairs", Summary: "a choice of ports leads to where packets for a LID are lost", Explain: `Adaptive switches choose a port for each packet or flow. Some sequence of choices leads
 packets for the LID to a switch that has no entry for it, or to a port that does not
 lead on: one without a cable, port 0, a CA with another LID, or one whose SL-to-VL table
 drops the SL. Packets that take other choices may arrive, so that the loss depends on
 the load. There is one finding for each LID. Its count is the number of source ports, and
 its witness the way of one of them with the choices, up to the switch that loses the
 packet. Pairs that no cables join are in partitioned instead.`},
-	{Name: Loop, Severity: verify.Error, Count: "pairs", Summary: "a sequence of choices sends packets for a LID in a loop", Explain: `Packets for the LID can come to a switch again that they have left, with the same table
+	{Name: AdaptiveLoop, Severity: Error, Count: "pairs", Summary: "a sequence of choices sends packets for a LID in a loop", Explain: `Packets for the LID can come to a switch again that they have left, with the same table
 to follow, and nothing bounds how often. The witness is the cycle with its choices. There is
 one finding for each LID; its count is the number of source ports whose packets can
 come into a cycle.`},
-	{Name: CreditLoop, Severity: verify.Error, Count: "channels", Summary: "channels of adaptive packets can wait for each other in a cycle, and static ports are no escape", Explain: `A packet that holds the buffer of a channel waits for the ports that it may choose. All
+	{Name: AdaptiveCreditLoop, Severity: Error, Count: "channels", Summary: "channels of adaptive packets can wait for each other in a cycle, and static ports are no escape", Explain: `A packet that holds the buffer of a channel waits for the ports that it may choose. All
 choices together close a cycle of waits, and so do the static ports alone that packets
 come to by any choice: adaptive and static packets share the queue of a lane, so
 that it does not help if static paths by themselves have no cycle. There is one finding for
@@ -380,18 +338,18 @@ each set of channels that all wait for each other, with a shortest cycle as the 
 line is a channel, a LID whose packets hold it while they wait for the next one, and
 how the switch chooses it. Use groups that keep to the order of an engine without credit
 loops (compile --adaptive), or more virtual lanes.`},
-	{Name: Escape, Severity: verify.Warning, Count: "channels", Summary: "safe if a blocked packet is offered its static port again: otherwise channels can wait for each other", Explain: `All choices together close a cycle of waits, but from every channel that packets come to by
+	{Name: AdaptiveEscape, Severity: Warning, Count: "channels", Summary: "safe if a blocked packet is offered its static port again: otherwise channels can wait for each other", Explain: `All choices together close a cycle of waits, but from every channel that packets come to by
 any choice, their static ports lead on without a cycle. So there is no deadlock if a switch
 offers a blocked packet its static port again, and does not bind it to the port that it
 has chosen. No public document says whether switches do, so that the rule
 adaptive-credit-loop is undecided. The witness is a shortest cycle of all choices.`},
-	{Name: ManagementLoop, Severity: verify.Error, Count: "pairs", Summary: "a sequence of choices sends management packets in a loop", Explain: `As adaptive-loop, for packets from port 0 of a switch to any LID, or from any port to the
+	{Name: ManagementAdaptiveLoop, Severity: Error, Count: "pairs", Summary: "a sequence of choices sends management packets in a loop", Explain: `As adaptive-loop, for packets from port 0 of a switch to any LID, or from any port to the
 LID of a switch.`},
-	{Name: ManagementDeadEnd, Severity: verify.Warning, Count: "pairs", Summary: "a choice of ports leads to where management packets are lost", Explain: `As adaptive-dead-end, for packets from port 0 of a switch to any LID, or from any port to
+	{Name: ManagementAdaptiveDeadEnd, Severity: Warning, Count: "pairs", Summary: "a choice of ports leads to where management packets are lost", Explain: `As adaptive-dead-end, for packets from port 0 of a switch to any LID, or from any port to
 the LID of a switch.`},
-	{Name: ManagementCreditLoop, Severity: verify.Warning, Count: "channels", Summary: "management traffic closes a cycle of credits, and static ports are no escape", Explain: `As adaptive-credit-loop, for packets between CAs and those to and from port 0 of switches
+	{Name: ManagementAdaptiveCreditLoop, Severity: Warning, Count: "channels", Summary: "management traffic closes a cycle of credits, and static ports are no escape", Explain: `As adaptive-credit-loop, for packets between CAs and those to and from port 0 of switches
 together. Management packets on VL 15 need no credits; performance management and SA
 queries take a data VL.`},
-	{Name: ManagementEscape, Severity: verify.Warning, Count: "channels", Summary: "safe with management traffic if a blocked packet is offered its static port again", Explain: `As adaptive-escape, for packets between CAs and those to and from port 0 of switches
+	{Name: ManagementAdaptiveEscape, Severity: Warning, Count: "channels", Summary: "safe with management traffic if a blocked packet is offered its static port again", Explain: `As adaptive-escape, for packets between CAs and those to and from port 0 of switches
 together: the rule management-adaptive-credit-loop is undecided.`},
 }

@@ -1,4 +1,4 @@
-package multipath_test
+package verify_test
 
 import (
 	"cmp"
@@ -14,24 +14,23 @@ import (
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
-	"github.com/ibweave/ibweave/verify/multipath"
 )
 
-var trials = flag.Int("trials", 1000, "random tables that are compared with a slow checker")
+var trials = flag.Int("choices", 1000, "random tables that are compared with a slow checker")
 
 // TestAnyTables compares Check with a checker that follows every choice.
-func TestAnyTables(t *testing.T) {
+func TestAdaptiveAnyTables(t *testing.T) {
 	kinds := map[string]int{}
 	for seed := range short.Of(*trials, 30) {
 		r := rand.New(rand.NewPCG(uint64(seed), 20))
 		f := randomFabric(t, r, 2+r.IntN(5), r.IntN(6), 1+r.IntN(6))
 		tables, opt := randomTables(f, r), randomLanes(f, r)
-		got, err := multipath.Check(t.Context(), withTables(f, tables, opt), multipath.Options{})
+		got, err := verify.CheckAdaptive(t.Context(), withTables(f, tables, opt), verify.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		s := newSlow(f, tables, opt)
-		n := &got.Counts
+		n := got.Adaptive
 		compare := func(name string, slow, fast int64) {
 			if slow != fast {
 				t.Errorf("seed %d: %s: %d, want %d", seed, name, fast, slow)
@@ -54,7 +53,7 @@ func TestAnyTables(t *testing.T) {
 			t.FailNow()
 		}
 		var v verify.Result
-		got.AddTo(&v)
+		v.AddAdaptive(got)
 		kinds[v.Verdict]++
 		for _, f := range got.Findings {
 			kinds[f.Rule]++
@@ -67,7 +66,7 @@ func TestAnyTables(t *testing.T) {
 // cycle except to a dead end, and that switches can choose them.
 func checkWitness(t *testing.T, s *slow, x *verify.Finding) {
 	t.Helper()
-	dead := x.Rule == multipath.DeadEnd || x.Rule == multipath.ManagementDeadEnd
+	dead := x.Rule == verify.AdaptiveDeadEnd || x.Rule == verify.ManagementAdaptiveDeadEnd
 	for i, h := range x.Witness {
 		n, _ := s.f.SwitchByGUID(h.Switch)
 		chosen := h.Port == fabric.NoPath && dead
@@ -215,7 +214,7 @@ func randomFAR(f *fabric.Fabric, r *rand.Rand) (string, [][2]map[fabric.LID]farE
 
 // TestFARWithTwoPLFTs reads random far files with two private LFTs of which nothing says
 // which packets take which, and follows each packet by every choice of every table.
-func TestFARWithTwoPLFTs(t *testing.T) {
+func TestAdaptiveFARWithTwoPLFTs(t *testing.T) {
 	lossy := 0
 	for seed := range short.Of(*trials, 50) {
 		r := rand.New(rand.NewPCG(uint64(seed), 8))
@@ -225,7 +224,7 @@ func TestFARWithTwoPLFTs(t *testing.T) {
 		if err != nil || problems != nil {
 			t.Fatalf("seed %d: %v %v\n%s", seed, err, problems, text)
 		}
-		got, err := multipath.Check(t.Context(), withTables(f, tables, state.State{}), multipath.Options{})
+		got, err := verify.CheckAdaptive(t.Context(), withTables(f, tables, state.State{}), verify.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -280,14 +279,14 @@ func TestFARWithTwoPLFTs(t *testing.T) {
 				}
 			}
 		})
-		if n := got.Counts; n.DeadEnds != pairs || n.ManagementDeadEnds != management {
+		if n := *got.Adaptive; n.DeadEnds != pairs || n.ManagementDeadEnds != management {
 			t.Fatalf("seed %d: %d pairs lost and %d of management, want %d and %d\n%s", seed, n.DeadEnds, n.ManagementDeadEnds, pairs, management, text)
 		}
 		told := append([]verify.Undecided{}, got.Undecided...)
 		for _, x := range got.Findings {
 			told = append(told, verify.Undecided{Rule: x.Rule})
 		}
-		if is := slices.ContainsFunc(told, func(u verify.Undecided) bool { return u.Rule == multipath.DeadEnd }); is != (pairs > 0) {
+		if is := slices.ContainsFunc(told, func(u verify.Undecided) bool { return u.Rule == verify.AdaptiveDeadEnd }); is != (pairs > 0) {
 			t.Fatalf("seed %d: %d pairs are lost, and %v is told", seed, pairs, told)
 		}
 		lossy += int(min(1, pairs))

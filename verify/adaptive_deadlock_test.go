@@ -1,4 +1,4 @@
-package multipath_test
+package verify_test
 
 import (
 	"flag"
@@ -11,7 +11,7 @@ import (
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/lft/adaptive"
 	"github.com/ibweave/ibweave/state"
-	"github.com/ibweave/ibweave/verify/multipath"
+	"github.com/ibweave/ibweave/verify"
 )
 
 var tiny = flag.Int("tiny", 100, "tiny fabrics whose states are all searched")
@@ -252,7 +252,7 @@ func tinyTables(f *fabric.Fabric, r *rand.Rand, want string) (*adaptive.Tables, 
 // are stuck where it says that all choices together have no credit loop, whatever
 // ports the switches bind them to, and none where it says that there is an escape, if they
 // are offered their static ports. Where it says neither, some are.
-func TestStates(t *testing.T) {
+func TestAdaptiveStates(t *testing.T) {
 	kinds := map[string]int{}
 	claims := []string{noLoop, escape, noClaim}
 	for seed, done := 0, 0; done < short.Of(*tiny, min(*tiny, 6)); seed++ {
@@ -260,17 +260,17 @@ func TestStates(t *testing.T) {
 		want := claims[done%len(claims)]
 		f := tinyFabric(t, r)
 		tables, opt := tinyTables(f, r, want)
-		got, err := multipath.Check(t.Context(), withTables(f, tables, opt), multipath.Options{})
+		got, err := verify.CheckAdaptive(t.Context(), withTables(f, tables, opt), verify.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		claim := noClaim
 		switch {
-		case got.Counts.DeadEnds > 0 || got.Counts.Loops > 0:
+		case got.Adaptive.DeadEnds > 0 || got.Adaptive.Loops > 0:
 			continue
-		case got.Counts.CreditLoops == 0:
+		case got.Adaptive.CreditLoops == 0:
 			claim = noLoop
-		case got.Counts.NoEscape == 0:
+		case got.Adaptive.NoEscape == 0:
 			claim = escape
 		}
 		if claim != want {

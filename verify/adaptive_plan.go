@@ -1,4 +1,4 @@
-package multipath
+package verify
 
 import (
 	"cmp"
@@ -9,19 +9,16 @@ import (
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/lft/adaptive"
 	"github.com/ibweave/ibweave/state"
-	"github.com/ibweave/ibweave/verify"
 )
 
-// plan is what all workers read. Sets of the ports of a switch are words of bits, port 0 the
+// choicePlan is what all workers read. Sets of the ports of a switch are words of bits, port 0 the
 // lowest bit of the first.
-type plan struct {
-	f     *fabric.Fabric
+type choicePlan struct {
+	*plan // without tables
 	t     *adaptive.Tables
 	read  *state.State
 	opt   Options
-	n     int // switches
 	words int
-	parts *fabric.Components
 
 	vls      []fabric.VL      // those in use, ascending; one stands for all if they are copies
 	copies   []fabric.VL      // all VLs, each of which is a copy of one network
@@ -30,7 +27,7 @@ type plan struct {
 	groups   []groupSets      // by switch
 
 	classes []*class
-	senders []sender      // CA and router ports by switch, then port 0 of each switch
+	senders []senderGroup // CA and router ports by switch, then port 0 of each switch
 	slRows  [][]fabric.SL // the different rows of path SLs
 	ports0  int           // where the latter begin
 	units   [][]dest
@@ -70,16 +67,8 @@ type node struct {
 
 const anyPLFT = -1
 
-// dest is a LID and the switch where packets for it leave the switches.
-type dest struct {
-	lid  fabric.LID
-	root int32          // -1 when the owner's cable leads to no switch
-	last fabric.PortNum // the port to the owner; 0 for the switch itself
-	ca   bool
-}
-
-// sender is ports whose packets come into a switch at the same nodes with the same SLs.
-type sender struct {
+// senderGroup is ports whose packets come into a switch at the same nodes with the same SLs.
+type senderGroup struct {
 	s     int32
 	in    fabric.PortID   // the port of the switch that those of the first come in by
 	ports []fabric.PortID // the end ports
@@ -87,7 +76,7 @@ type sender struct {
 	may   uint16          // SLs that their own tables do not drop
 }
 
-func newPlan(s *state.State, opt Options, certain bool) (*plan, error) {
+func newChoicePlan(s *state.State, opt Options, certain bool) (*choicePlan, error) {
 	f := s.Fabric
 	if err := s.Adaptive.Check(f); err != nil {
 		return nil, err
@@ -95,8 +84,8 @@ func newPlan(s *state.State, opt Options, certain bool) (*plan, error) {
 	if err := lft.CheckFabric(f, nil, s.SL2VL, nil); err != nil {
 		return nil, err
 	}
-	p := &plan{f: f, t: s.Adaptive, read: s, opt: opt, n: f.NumSwitches(), certain: certain, parts: f.Components()}
-	inUse, err := verify.SLsInUse(f, s.PathSLs)
+	p := &choicePlan{plan: &plan{f: f, n: f.NumSwitches(), parts: f.Components()}, t: s.Adaptive, read: s, opt: opt, certain: certain}
+	inUse, err := SLsInUse(f, s.PathSLs)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +117,7 @@ func newPlan(s *state.State, opt Options, certain bool) (*plan, error) {
 }
 
 // findGroups makes sets of the groups' ports.
-func (p *plan) findGroups() {
+func (p *choicePlan) findGroups() {
 	p.groups = make([]groupSets, p.n)
 	for s := range p.groups {
 		list := p.t.Groups[s]
@@ -149,7 +138,7 @@ func (p *plan) findGroups() {
 
 // selections numbers the SLs by the PLFTs that they take: equal ones take the same
 // everywhere.
-func (p *plan) selections() (number [lft.NumSLs]int) {
+func (p *choicePlan) selections() (number [lft.NumSLs]int) {
 	if p.t.Select == nil {
 		return number
 	}
@@ -174,7 +163,7 @@ func (p *plan) selections() (number [lft.NumSLs]int) {
 }
 
 // findClasses makes the classes of the SLs in use, their nodes, and the VLs.
-func (p *plan) findClasses(inUse uint16) {
+func (p *choicePlan) findClasses(inUse uint16) {
 	var maps []lft.VLMap // in use
 	if s := p.read.SL2VL; s != nil {
 		used := make([]bool, len(s.Maps()))
@@ -231,9 +220,9 @@ func (p *plan) findClasses(inUse uint16) {
 	}
 }
 
-// vlOf is the place in p.vls of the VL of packets of a class that come into a switch by a
+// laneOf is the place in p.vls of the VL of packets of a class that come into a switch by a
 // port and leave it by another; -1 where they are dropped. It is 0 for ports without a cable.
-func (p *plan) vlOf(c *class, in fabric.PortNum, out fabric.PortID) int {
+func (p *choicePlan) laneOf(c *class, in fabric.PortNum, out fabric.PortID) int {
 	if p.read.SL2VL == nil || p.f.Peer(out) == fabric.NoPort {
 		return 0
 	}
@@ -249,7 +238,7 @@ func (p *plan) vlOf(c *class, in fabric.PortNum, out fabric.PortID) int {
 }
 
 // findNodes makes the nodes of a class, of which some port may drop packets.
-func (p *plan) findNodes(c *class, drops bool) {
+func (p *choicePlan) findNodes(c *class, drops bool) {
 	f := p.f
 	c.node = make([]int32, f.PortBase(fabric.NodeID(p.n)))
 	for s := range fabric.NodeID(p.n) {
@@ -270,7 +259,7 @@ func (p *plan) findNodes(c *class, drops bool) {
 				}
 				for out := 1; p.read.SL2VL != nil && out <= num; out++ {
 					port := f.Port(s, fabric.PortNum(out))
-					if p.vlOf(c, x.in, port) != p.vlOf(c, y.in, port) {
+					if p.laneOf(c, x.in, port) != p.laneOf(c, y.in, port) {
 						return false
 					}
 				}
@@ -297,7 +286,7 @@ func (p *plan) findNodes(c *class, drops bool) {
 	c.lanes = make([]uint64, len(c.nodes)*len(p.vls)*p.words)
 	for i, x := range c.nodes {
 		for out := range int(f.Node(fabric.NodeID(x.s)).NumPorts) + 1 {
-			if vl := p.vlOf(c, x.in, f.Port(fabric.NodeID(x.s), fabric.PortNum(out))); vl >= 0 {
+			if vl := p.laneOf(c, x.in, f.Port(fabric.NodeID(x.s), fabric.PortNum(out))); vl >= 0 {
 				c.lanes[(i*len(p.vls)+vl)*p.words+out>>6] |= 1 << (out & 63)
 			}
 		}
@@ -306,9 +295,9 @@ func (p *plan) findNodes(c *class, drops bool) {
 
 // dropsSome says whether packets of a class that come into a switch by a port are dropped
 // at some other port.
-func (p *plan) dropsSome(c *class, s fabric.NodeID, in fabric.PortNum) bool {
+func (p *choicePlan) dropsSome(c *class, s fabric.NodeID, in fabric.PortNum) bool {
 	for num := 1; num <= int(p.f.Node(s).NumPorts); num++ {
-		if p.vlOf(c, in, p.f.Port(s, fabric.PortNum(num))) < 0 {
+		if p.laneOf(c, in, p.f.Port(s, fabric.PortNum(num))) < 0 {
 			return true
 		}
 	}
@@ -316,10 +305,10 @@ func (p *plan) dropsSome(c *class, s fabric.NodeID, in fabric.PortNum) bool {
 }
 
 // findSenders lists the senders.
-func (p *plan) findSenders() {
+func (p *choicePlan) findSenders() {
 	f := p.f
 	add := func(first int, port, in fabric.PortID, may uint16) {
-		x := sender{s: int32(f.Owner(in)), in: in, ports: []fabric.PortID{port}, may: may}
+		x := senderGroup{s: int32(f.Owner(in)), in: in, ports: []fabric.PortID{port}, may: may}
 		if sls := p.read.PathSLs; sls != nil {
 			if x.row = sls.PortRow(port); x.row == nil {
 				x.row = sls.Given(f.Owner(in))
@@ -357,7 +346,7 @@ func (p *plan) findSenders() {
 }
 
 // sends says whether a sender's packets for a LID can be of a class.
-func (p *plan) sends(x *sender, c *class, lid fabric.LID) bool {
+func (p *choicePlan) sends(x *senderGroup, c *class, lid fabric.LID) bool {
 	set := c.sls & x.may
 	if x.row != nil {
 		switch sl := x.row[lid]; {
@@ -376,24 +365,11 @@ func (p *plan) sends(x *sender, c *class, lid fabric.LID) bool {
 const maxUnit = 256
 
 // findUnits deals the LIDs out, those of one root together.
-func (p *plan) findUnits() {
-	f := p.f
+func (p *choicePlan) findUnits() {
 	var dests []dest
-	for lid := fabric.LID(1); lid <= f.MaxLID(); lid++ {
-		port := f.LIDPort(lid)
-		if port == fabric.NoPort {
-			continue
-		}
-		switch node := f.Owner(port); {
-		case f.IsSwitch(node):
-			if f.Num(port) == fabric.ManagementPort {
-				dests = append(dests, dest{lid: lid, root: int32(node)})
-			}
-		case f.Attachment(port) != fabric.NoPort:
-			at := f.Attachment(port)
-			dests = append(dests, dest{lid, int32(f.Owner(at)), f.Num(at), true})
-		case f.Peer(port) != fabric.NoPort:
-			dests = append(dests, dest{lid, -1, 0, true})
+	for lid := fabric.LID(1); lid <= p.f.MaxLID(); lid++ {
+		if d, ok := p.destination(lid); ok {
+			dests = append(dests, d)
 		}
 	}
 	slices.SortFunc(dests, func(a, b dest) int { // switches last

@@ -1,4 +1,4 @@
-package multipath
+package verify
 
 import (
 	"cmp"
@@ -9,62 +9,61 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/lft/adaptive"
-	"github.com/ibweave/ibweave/verify"
 )
 
-// The names of the rules of TableRules.
+// The names of the rules of AdaptiveTableRules.
 const (
-	StaticDiffers  = "adaptive-static-differs"
-	PortDown       = "adaptive-port-down"
-	EmptyGroup     = "adaptive-empty-group"
-	StaticOutside  = "adaptive-static-outside"
-	UnselectedPLFT = "adaptive-unselected-plft"
-	ManyGroups     = "adaptive-many-groups"
-	UnevenGroups   = "adaptive-uneven-groups"
-	GroupOfOne     = "adaptive-group-of-one"
+	AdaptiveStaticDiffers  = "adaptive-static-differs"
+	AdaptivePortDown       = "adaptive-port-down"
+	AdaptiveEmptyGroup     = "adaptive-empty-group"
+	AdaptiveStaticOutside  = "adaptive-static-outside"
+	AdaptiveUnselectedPLFT = "adaptive-unselected-plft"
+	AdaptiveManyGroups     = "adaptive-many-groups"
+	AdaptiveUnevenGroups   = "adaptive-uneven-groups"
+	AdaptiveGroupOfOne     = "adaptive-group-of-one"
 )
 
-// TableRules lists the rules of adaptive tables by themselves, whatever packets do, the
+// AdaptiveTableRules lists the rules of adaptive tables by themselves, whatever packets do, the
 // gravest first.
-var TableRules = []verify.Rule{
-	{Name: StaticDiffers, Severity: verify.Warning, Count: "entries", Summary: "the static ports of adaptive routing are not those of the forwarding table", Explain: `Private LFT 0 in ibdiagnet's far is the same table as the fdbs of ibdiagnet or the LFTs of
+var AdaptiveTableRules = []Rule{
+	{Name: AdaptiveStaticDiffers, Severity: Warning, Count: "entries", Summary: "the static ports of adaptive routing are not those of the forwarding table", Explain: `Private LFT 0 in ibdiagnet's far is the same table as the fdbs of ibdiagnet or the LFTs of
 the subnet manager have, and here they say different ports, or only one has a path. One
 file is older than the other, or the fabric was routed again while ibdiagnet read it. What was
 checked is the adaptive tables: take both files from one run. There is one finding for
 each switch.`},
-	{Name: PortDown, Severity: verify.Warning, Count: "ports", Summary: "a group has a port without a cable", Explain: `Entries of the switch use a group that has a port that is down. Packets that choose it are
+	{Name: AdaptivePortDown, Severity: Warning, Count: "ports", Summary: "a group has a port without a cable", Explain: `Entries of the switch use a group that has a port that is down. Packets that choose it are
 lost, unless the switch leaves such ports out by itself; no public document says so. The subnet
 manager has not routed since the cable went. There is one finding for each switch.`},
-	{Name: EmptyGroup, Severity: verify.Warning, Count: "groups", Summary: "entries use a group without ports", Explain: `The entries are Free or HBF, and their group has no port: all packets take the static port,
+	{Name: AdaptiveEmptyGroup, Severity: Warning, Count: "groups", Summary: "entries use a group without ports", Explain: `The entries are Free or HBF, and their group has no port: all packets take the static port,
 if there is one. There is one finding for each switch.`},
-	{Name: StaticOutside, Severity: verify.Warning, Count: "entries", Summary: "the static port of an entry is not in its group", Explain: `Packets may leave by the static port and by those of the group, so that the entry has one
+	{Name: AdaptiveStaticOutside, Severity: Warning, Count: "entries", Summary: "the static port of an entry is not in its group", Explain: `Packets may leave by the static port and by those of the group, so that the entry has one
 choice that its group does not show. It counts here as a choice like the others. The
 usual cause is a group that was made for another state of the cabling. There is one finding
 for each switch.`},
-	{Name: UnselectedPLFT, Severity: verify.Warning, Count: "PLFTs", Summary: "a private LFT that no input port and SL selects, or it is not known what selects it", Explain: `Which of several private LFTs a packet takes depends on its input port and SL. Without that
+	{Name: AdaptiveUnselectedPLFT, Severity: Warning, Count: "PLFTs", Summary: "a private LFT that no input port and SL selects, or it is not known what selects it", Explain: `Which of several private LFTs a packet takes depends on its input port and SL. Without that
 (check --plft FILE) a packet is taken to use any of them at each switch: what is safe then is
 safe, and what is not is undecided. With it, a private LFT that has entries and that no input
 port with a cable selects by any SL is not in use. There is one finding for each
 switch.`},
-	{Name: ManyGroups, Severity: verify.Warning, Count: "groups", Summary: "a switch uses more groups than a group table usually holds", Explain: `The entries of the switch need more groups than 1,792, the greatest size of a group table
+	{Name: AdaptiveManyGroups, Severity: Warning, Count: "groups", Summary: "a switch uses more groups than a group table usually holds", Explain: `The entries of the switch need more groups than 1,792, the greatest size of a group table
 that NVIDIA's manual of NVOS gives. A subnet manager cannot write all of them, unless this
 switch has a larger table. There is one finding for each switch.`},
-	{Name: UnevenGroups, Severity: verify.Warning, Count: "LIDs", Summary: "a switch has fewer choices for a LID than one with cables to the same switches", Explain: `Two switches have as many cables to each switch, so that what serves one serves the other.
+	{Name: AdaptiveUnevenGroups, Severity: Warning, Count: "LIDs", Summary: "a switch has fewer choices for a LID than one with cables to the same switches", Explain: `Two switches have as many cables to each switch, so that what serves one serves the other.
 For LIDs behind neither of them, one has fewer ports to choose from. Traffic from its hosts
 collides more than that of its neighbours: the subnet manager has not given it all its
 ports, or its table of groups is full. There is one finding for each switch.`},
-	{Name: GroupOfOne, Severity: verify.Note, Count: "groups", Summary: "a group has one port, and so leaves no choice", Explain: `Where only one port leads to a LID, as from a spine to a leaf with one cable, there is nothing
+	{Name: AdaptiveGroupOfOne, Severity: Note, Count: "groups", Summary: "a group has one port, and so leaves no choice", Explain: `Where only one port leads to a LID, as from a spine to a leaf with one cable, there is nothing
 to choose. There is one finding for each switch.`},
 }
 
-// CheckTables holds adaptive tables of f to TableRules, except StaticDiffers. It returns at
+// CheckAdaptiveTables holds adaptive tables of f to AdaptiveTableRules, except AdaptiveStaticDiffers. It returns at
 // most limit findings for each rule, 0 for the default of verify, in the order of the rules
 // and then of the switches. t.Check must have passed. It takes O(entries) time.
-func CheckTables(f *fabric.Fabric, t *adaptive.Tables, limit int) []verify.Finding {
-	var list []verify.Finding
+func CheckAdaptiveTables(f *fabric.Fabric, t *adaptive.Tables, limit int) []Finding {
+	var list []Finding
 	x := &tableCheck{f: f, t: t, found: newCollector(&list, limit)}
 	if len(t.PLFTs) > 1 && t.Select == nil {
-		x.add(UnselectedPLFT, fabric.NoNode, 0, len(t.PLFTs), "there are %d PLFTs, and it is not known which packets take which: want --plft FILE", len(t.PLFTs))
+		x.add(AdaptiveUnselectedPLFT, fabric.NoNode, 0, len(t.PLFTs), "there are %d PLFTs, and it is not known which packets take which: want --plft FILE", len(t.PLFTs))
 	}
 	for s := range fabric.NodeID(f.NumSwitches()) {
 		x.checkGroups(s)
@@ -75,19 +74,19 @@ func CheckTables(f *fabric.Fabric, t *adaptive.Tables, limit int) []verify.Findi
 	}
 	x.compareGroups()
 	x.found.Close()
-	slices.SortStableFunc(list, func(a, b verify.Finding) int { return tableRule(a.Rule) - tableRule(b.Rule) })
+	slices.SortStableFunc(list, func(a, b Finding) int { return tableRule(a.Rule) - tableRule(b.Rule) })
 	return list
 }
 
-func newCollector(list *[]verify.Finding, limit int) *verify.Collector {
-	return verify.NewCollector(list, TableRules, cmp.Or(max(limit, 0), verify.DefaultFindings))
+func newCollector(list *[]Finding, limit int) *Collector {
+	return NewCollector(list, AdaptiveTableRules, cmp.Or(max(limit, 0), DefaultFindings))
 }
 
 // CompareStatic holds the static ports of private LFT 0 to forwarding tables of f, by the rule
-// StaticDiffers. A switch without any entry in t takes those of ports. It returns at most
+// AdaptiveStaticDiffers. A switch without any entry in t takes those of ports. It returns at most
 // limit findings, 0 for the default of verify, in the order of the switches.
-func CompareStatic(f *fabric.Fabric, t *adaptive.Tables, ports *lft.Tables, limit int) []verify.Finding {
-	var list []verify.Finding
+func CompareStatic(f *fabric.Fabric, t *adaptive.Tables, ports *lft.Tables, limit int) []Finding {
+	var list []Finding
 	c := newCollector(&list, limit)
 	for s := range fabric.NodeID(f.NumSwitches()) {
 		static, row := t.PLFTs[0].Ports.Row(s), ports.Row(s)
@@ -110,10 +109,10 @@ func CompareStatic(f *fabric.Fabric, t *adaptive.Tables, ports *lft.Tables, limi
 			}
 		}
 		if n > 0 {
-			c.Add(StaticDiffers, int64(n), func(x *verify.Finding) {
+			c.Add(AdaptiveStaticDiffers, int64(n), func(x *Finding) {
 				x.Switch, x.LID = f.Node(s).GUID, fabric.LID(first)
 				x.Message = fmt.Sprintf("%s has other static ports for adaptive routing than in its forwarding table for %s: port %d and %d for LID %d",
-					verify.SwitchName(f, s), text.Count(n, "LID", "LIDs"), at(static, first), at(row, first), first)
+					SwitchName(f, s), text.Count(n, "LID", "LIDs"), at(static, first), at(row, first), first)
 			})
 		}
 	}
@@ -121,21 +120,21 @@ func CompareStatic(f *fabric.Fabric, t *adaptive.Tables, ports *lft.Tables, limi
 	return list
 }
 
-// tableCheck is what CheckTables finds.
+// tableCheck is what CheckAdaptiveTables finds.
 type tableCheck struct {
 	f     *fabric.Fabric
 	t     *adaptive.Tables
 	home  []fabric.NodeID // by LID: the switch that the LID is behind, or NoNode
-	found *verify.Collector
+	found *Collector
 }
 
-// tableRule is the position of a rule in TableRules.
+// tableRule is the position of a rule in AdaptiveTableRules.
 func tableRule(name string) int {
-	return slices.IndexFunc(TableRules, func(r verify.Rule) bool { return r.Name == name })
+	return slices.IndexFunc(AdaptiveTableRules, func(r Rule) bool { return r.Name == name })
 }
 
 func (x *tableCheck) add(rule string, s fabric.NodeID, lid fabric.LID, count int, format string, args ...any) {
-	x.found.Add(rule, int64(count), func(f *verify.Finding) {
+	x.found.Add(rule, int64(count), func(f *Finding) {
 		f.LID, f.Message = lid, fmt.Sprintf(format, args...)
 		if s != fabric.NoNode {
 			f.Switch = x.f.Node(s).GUID
@@ -190,20 +189,20 @@ func (x *tableCheck) checkGroups(s fabric.NodeID) {
 			}
 		})
 	}
-	name := verify.SwitchName(x.f, s)
+	name := SwitchName(x.f, s)
 	if inUse > adaptive.DefaultGroups {
-		x.add(ManyGroups, s, 0, inUse, "%s uses %s, more than the %d of a group table by default", name, text.Count(inUse, "group", "groups"), adaptive.DefaultGroups)
+		x.add(AdaptiveManyGroups, s, 0, inUse, "%s uses %s, more than the %d of a group table by default", name, text.Count(inUse, "group", "groups"), adaptive.DefaultGroups)
 	}
 	if len(empty) > 0 {
-		x.add(EmptyGroup, s, 0, len(empty), "%s uses %s without a port, %d the first", name, text.Count(len(empty), "group", "groups"), empty[0])
+		x.add(AdaptiveEmptyGroup, s, 0, len(empty), "%s uses %s without a port, %d the first", name, text.Count(len(empty), "group", "groups"), empty[0])
 	}
 	if len(single) > 0 {
-		x.add(GroupOfOne, s, 0, len(single), "%s uses %s of one port, %d the first", name, text.Count(len(single), "group", "groups"), single[0])
+		x.add(AdaptiveGroupOfOne, s, 0, len(single), "%s uses %s of one port, %d the first", name, text.Count(len(single), "group", "groups"), single[0])
 	}
 	if n := down.Len(); n > 0 {
-		x.found.Add(PortDown, int64(n), func(found *verify.Finding) {
+		x.found.Add(AdaptivePortDown, int64(n), func(found *Finding) {
 			down.Each(func(p fabric.PortNum) {
-				found.Ports = append(found.Ports, verify.EndpointOf(x.f, x.f.Port(s, min(p, x.f.Node(s).NumPorts))))
+				found.Ports = append(found.Ports, EndpointOf(x.f, x.f.Port(s, min(p, x.f.Node(s).NumPorts))))
 			})
 			found.Switch = x.f.Node(s).GUID
 			found.Message = fmt.Sprintf("%s has groups with %s without a cable, %d the first", name, text.Count(n, "port", "ports"), found.Ports[0].Port)
@@ -230,7 +229,7 @@ func (x *tableCheck) checkStatic(s fabric.NodeID) {
 		}
 	}
 	if n > 0 {
-		x.add(StaticOutside, s, first, n, "%s has %s with a static port outside of its group, LID %d and group %d the first", verify.SwitchName(x.f, s), text.Count(n, "entry", "entries"), first, number)
+		x.add(AdaptiveStaticOutside, s, first, n, "%s has %s with a static port outside of its group, LID %d and group %d the first", SwitchName(x.f, s), text.Count(n, "entry", "entries"), first, number)
 	}
 }
 
@@ -246,7 +245,7 @@ func (x *tableCheck) checkSelected(s fabric.NodeID) {
 	}
 	for k, plft := range x.t.PLFTs {
 		if !selected[k] && plft.Has(s) {
-			x.add(UnselectedPLFT, s, 0, 1, "%s has a PLFT %d that no input port with a cable selects", verify.SwitchName(x.f, s), k)
+			x.add(AdaptiveUnselectedPLFT, s, 0, 1, "%s has a PLFT %d that no input port with a cable selects", SwitchName(x.f, s), k)
 		}
 	}
 }
@@ -276,20 +275,20 @@ func (x *tableCheck) compareGroups() {
 		}
 		alike[key] = append(alike[key], s)
 	}
-	var uneven []verify.Finding
+	var uneven []Finding
 	for _, key := range keys {
 		if list := alike[key]; len(list) > 1 {
 			uneven = append(uneven, x.compareAlike(list)...)
 		}
 	}
-	slices.SortStableFunc(uneven, func(a, b verify.Finding) int { return cmp.Compare(a.Switch, b.Switch) })
+	slices.SortStableFunc(uneven, func(a, b Finding) int { return cmp.Compare(a.Switch, b.Switch) })
 	for _, y := range uneven {
-		x.found.Add(UnevenGroups, y.Count, func(f *verify.Finding) { f.Switch, f.LID, f.Message = y.Switch, y.LID, y.Message })
+		x.found.Add(AdaptiveUnevenGroups, y.Count, func(f *Finding) { f.Switch, f.LID, f.Message = y.Switch, y.LID, y.Message })
 	}
 }
 
 // compareAlike compares the choices of switches that have cables to the same switches.
-func (x *tableCheck) compareAlike(list []fabric.NodeID) (uneven []verify.Finding) {
+func (x *tableCheck) compareAlike(list []fabric.NodeID) (uneven []Finding) {
 	best := make([]int, len(x.home))
 	most := make([]fabric.NodeID, len(best)) // a switch with as many
 	counts := make([][]uint16, len(list))
@@ -314,9 +313,9 @@ func (x *tableCheck) compareAlike(list []fabric.NodeID) (uneven []verify.Finding
 				}
 			}
 			if less > 0 {
-				uneven = append(uneven, verify.Finding{Switch: x.f.Node(s).GUID, LID: fabric.LID(first), Count: int64(less),
+				uneven = append(uneven, Finding{Switch: x.f.Node(s).GUID, LID: fabric.LID(first), Count: int64(less),
 					Message: fmt.Sprintf("%s has fewer choices for %s than a switch with the same cables: %d for LID %d, and %s has %d",
-						verify.SwitchName(x.f, s), text.Count(less, "LID", "LIDs"), counts[i][first], first, verify.SwitchName(x.f, most[first]), best[first])})
+						SwitchName(x.f, s), text.Count(less, "LID", "LIDs"), counts[i][first], first, SwitchName(x.f, most[first]), best[first])})
 			}
 		}
 	}

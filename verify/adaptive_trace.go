@@ -1,9 +1,8 @@
-package multipath
+package verify
 
 import (
 	"math/bits"
 
-	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/graph"
 )
 
@@ -33,29 +32,19 @@ func newNodeSearch(nodes, senders int) *nodeSearch {
 	return s
 }
 
-// trouble is what pairs of one LID come to.
-type trouble struct {
-	lid     fabric.LID
-	tallies [numTallies]tally
-}
-
-// The tallies of a trouble: of CA and router ports and a CA LID, and of management.
+// The tallies of a trouble of adaptive tables: of CA and router ports and a CA LID, and of
+// management. They are from the first sender.
 const (
 	tallyDead = iota
 	tallyLoop
 	tallyManagementDead
 	tallyManagementLoop
-	numTallies
+	numAdaptiveTallies
 )
-
-type tally struct {
-	pairs int64
-	from  int // the first sender
-}
 
 // apart checks one destination by itself, with packets that are lost or loop. Only the
 // packets that can still arrive make dependencies.
-func (w *worker) apart(dests []dest) {
+func (w *searcher) apart(dests []dest) {
 	w.dests = dests
 	clear(w.nodes.flags)
 	for _, w.c = range w.classes {
@@ -81,12 +70,7 @@ func (w *worker) apart(dests []dest) {
 			if !d.ca || i >= w.ports0 {
 				at += tallyManagementDead
 			}
-			if t := &bad.tallies[at]; pairs > 0 {
-				if t.pairs == 0 {
-					t.from = i
-				}
-				t.pairs += pairs
-			}
+			bad.add(at, pairs, i)
 		}
 	}
 	if bad != (trouble{lid: d.lid}) {
@@ -96,7 +80,7 @@ func (w *worker) apart(dests []dest) {
 
 // reach finds the nodes that packets for w.dests reach, and where they are lost. It returns where
 // choices lead from these nodes.
-func (w *worker) reach() (inSearch graph.Next[int32]) {
+func (w *searcher) reach() (inSearch graph.Next[int32]) {
 	s, d := w.nodes, &w.dests[0]
 	w.order = w.order[:0]
 	clear(w.last)
@@ -129,7 +113,7 @@ func (w *worker) reach() (inSearch graph.Next[int32]) {
 }
 
 // trace finds out of all nodes that packets reach what can become of them there.
-func (w *worker) trace() {
+func (w *searcher) trace() {
 	s := w.nodes
 	inSearch := w.reach()
 	back := graph.NewCSR(len(w.c.nodes), inSearch).Reverse()
@@ -152,7 +136,7 @@ func (w *worker) trace() {
 }
 
 // arrives says whether a choice of a node leads to the owner at once.
-func (w *worker) arrives(x int32) bool {
+func (w *searcher) arrives(x int32) bool {
 	if w.c.nodes[x].s != w.dests[0].root {
 		return false
 	}
@@ -165,7 +149,7 @@ func (w *worker) arrives(x int32) bool {
 }
 
 // next lists the nodes that the choices of one lead to, by port.
-func (w *worker) next() graph.Next[int32] {
+func (w *searcher) next() graph.Next[int32] {
 	var list []int32
 	return func(x int32) []int32 {
 		list = list[:0]
@@ -180,7 +164,7 @@ func (w *worker) next() graph.Next[int32] {
 }
 
 // flag notes what can become of the packets of each sender.
-func (w *worker) flag() {
+func (w *searcher) flag() {
 	s, d := w.nodes, &w.dests[0]
 	for i := range w.senders {
 		x := &w.senders[i]
@@ -200,7 +184,7 @@ func (w *worker) flag() {
 
 // keepLive keeps the choices that lead to nodes from which packets can arrive. Where the
 // static port is none of them, packets wait for all that are.
-func (w *worker) keepLive() {
+func (w *searcher) keepLive() {
 	s := w.nodes
 	w.order = append(w.order, s.reached.Order...)
 	for _, x := range w.order {

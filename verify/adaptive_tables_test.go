@@ -1,4 +1,4 @@
-package multipath_test
+package verify_test
 
 import (
 	"fmt"
@@ -14,11 +14,10 @@ import (
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/lft/adaptive"
 	"github.com/ibweave/ibweave/verify"
-	"github.com/ibweave/ibweave/verify/multipath"
 )
 
 // TestTableRules breaks each rule of tables in one place and pins what is said.
-func TestTableRules(t *testing.T) {
+func TestAdaptiveTableRules(t *testing.T) {
 	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 2, HostsPerLeaf: 2})
 	if err == nil {
 		f, err = gen.Options{SwitchPorts: 8}.Apply(f)
@@ -53,18 +52,18 @@ func TestTableRules(t *testing.T) {
 		breakIt func(x *adaptive.Tables, g *adaptive.Group)
 		want    string
 	}{
-		{multipath.PortDown, func(_ *adaptive.Tables, g *adaptive.Group) { g.Subgroups[0].Ports.Add(7); g.Subgroups[0].Ports.Add(8) },
+		{verify.AdaptivePortDown, func(_ *adaptive.Tables, g *adaptive.Group) { g.Subgroups[0].Ports.Add(7); g.Subgroups[0].Ports.Add(8) },
 			`warning 2 switch "leaf 0" (0x0000000000200000) has groups with 2 ports without a cable, 7 the first`},
-		{multipath.EmptyGroup, func(_ *adaptive.Tables, g *adaptive.Group) { g.Subgroups[0].Ports = adaptive.PortSet{} },
+		{verify.AdaptiveEmptyGroup, func(_ *adaptive.Tables, g *adaptive.Group) { g.Subgroups[0].Ports = adaptive.PortSet{} },
 			`warning 1 switch "leaf 0" (0x0000000000200000) uses 1 group without a port, 1 the first`},
-		{multipath.StaticOutside, func(x *adaptive.Tables, _ *adaptive.Group) { x.PLFTs[0].Ports.Row(leaf)[f.LID(f.CAPorts()[4])] = 1 },
+		{verify.AdaptiveStaticOutside, func(x *adaptive.Tables, _ *adaptive.Group) { x.PLFTs[0].Ports.Row(leaf)[f.LID(f.CAPorts()[4])] = 1 },
 			`warning 1 switch "leaf 0" (0x0000000000200000) has 1 entry with a static port outside of its group, LID %d and group 1 the first`},
-		{multipath.GroupOfOne, func(_ *adaptive.Tables, g *adaptive.Group) {
+		{verify.AdaptiveGroupOfOne, func(_ *adaptive.Tables, g *adaptive.Group) {
 			g.Subgroups[0].Ports = adaptive.PortSet{}
 			g.Subgroups[0].Ports.Add(3)
 		},
 			`note 1 switch "leaf 0" (0x0000000000200000) uses 1 group of one port, 1 the first`},
-		{multipath.ManyGroups, func(x *adaptive.Tables, g *adaptive.Group) {
+		{verify.AdaptiveManyGroups, func(x *adaptive.Tables, g *adaptive.Group) {
 			p := adaptive.NewPLFT(lft.NewTables(f.NumSwitches(), 3000))
 			x.Groups[leaf] = slices.Repeat([]adaptive.Group{*g}, adaptive.DefaultGroups+1)
 			for i := range x.Groups[leaf] {
@@ -73,13 +72,13 @@ func TestTableRules(t *testing.T) {
 			x.PLFTs = append(x.PLFTs, p)
 		},
 			`warning 1793 switch "leaf 0" (0x0000000000200000) uses 1793 groups, more than the 1792 of a group table by default`},
-		{multipath.UnevenGroups, func(x *adaptive.Tables, _ *adaptive.Group) {
+		{verify.AdaptiveUnevenGroups, func(x *adaptive.Tables, _ *adaptive.Group) {
 			x.PLFTs[0].Set(leaf, f.LID(f.CAPorts()[4]), adaptive.Static, -1)
 		},
 			`warning 1 switch "leaf 0" (0x0000000000200000) has fewer choices for 1 LID than a switch with the same cables: 1 for LID %d, and switch "leaf 1" (0x0000000000200001) has 3`},
-		{multipath.UnselectedPLFT, func(x *adaptive.Tables, _ *adaptive.Group) { x.PLFTs, x.Select = append(x.PLFTs, x.PLFTs[0]), nil },
+		{verify.AdaptiveUnselectedPLFT, func(x *adaptive.Tables, _ *adaptive.Group) { x.PLFTs, x.Select = append(x.PLFTs, x.PLFTs[0]), nil },
 			`warning 2 there are 2 PLFTs, and it is not known which packets take which: want --plft FILE`},
-		{multipath.UnselectedPLFT, func(x *adaptive.Tables, _ *adaptive.Group) {
+		{verify.AdaptiveUnselectedPLFT, func(x *adaptive.Tables, _ *adaptive.Group) {
 			p := adaptive.NewPLFT(lft.NewTables(f.NumSwitches(), f.MaxLID()))
 			p.Ports.Row(leaf)[1] = 1
 			x.PLFTs = append(x.PLFTs, p)
@@ -87,9 +86,9 @@ func TestTableRules(t *testing.T) {
 		}, `warning 1 switch "leaf 0" (0x0000000000200000) has a PLFT 1 that no input port with a cable selects`},
 	} {
 		x, g := base()
-		before := say(multipath.CheckTables(f, x, 0), c.rule)
+		before := say(verify.CheckAdaptiveTables(f, x, 0), c.rule)
 		c.breakIt(x, g)
-		got := say(multipath.CheckTables(f, x, 0), c.rule)
+		got := say(verify.CheckAdaptiveTables(f, x, 0), c.rule)
 		want := c.want
 		if strings.Contains(want, "%d") {
 			want = fmt.Sprintf(want, f.LID(f.CAPorts()[4]))
@@ -101,10 +100,10 @@ func TestTableRules(t *testing.T) {
 	x, _ := base()
 	y, _ := base()
 	y.PLFTs[0].Ports.Row(leaf)[3]++
-	if diff := cmp.Diff("", say(multipath.CompareStatic(f, x, x.PLFTs[0].Ports, 0), multipath.StaticDiffers)); diff != "" {
+	if diff := cmp.Diff("", say(verify.CompareStatic(f, x, x.PLFTs[0].Ports, 0), verify.AdaptiveStaticDiffers)); diff != "" {
 		t.Error(diff)
 	}
-	if got := say(multipath.CompareStatic(f, x, y.PLFTs[0].Ports, 0), multipath.StaticDiffers); strings.Count(got, "\n") != 1 || !strings.Contains(got, "for 1 LID: port ") {
+	if got := say(verify.CompareStatic(f, x, y.PLFTs[0].Ports, 0), verify.AdaptiveStaticDiffers); strings.Count(got, "\n") != 1 || !strings.Contains(got, "for 1 LID: port ") {
 		t.Error(got)
 	}
 }

@@ -1,4 +1,4 @@
-package multipath_test
+package verify_test
 
 import (
 	"bytes"
@@ -20,7 +20,6 @@ import (
 	"github.com/ibweave/ibweave/sminterface/dump/dumptest"
 	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
-	"github.com/ibweave/ibweave/verify/multipath"
 )
 
 var mutations = flag.Int("mutations", 0, "mutations that matter in TestMutations; 0 for 100, or one of each kind with -short")
@@ -33,7 +32,7 @@ var kinds = []string{"port removed", "port added", "static port moved", "group e
 // changes one thing in the text, and reads and checks it. Whatever the slow checker says
 // that it breaks, or breaks a rule of the tables by their definition, has to be a new
 // finding of that rule. Each kind of change has as many cases.
-func TestMutations(t *testing.T) {
+func TestAdaptiveMutations(t *testing.T) {
 	if *mutations == 0 {
 		*mutations = short.Of(100, len(kinds))
 	}
@@ -71,7 +70,7 @@ func TestMutations(t *testing.T) {
 		}
 	}
 	t.Logf("%d mutations that matter, of %d: %v", *mutations, tried, broken)
-	for _, rule := range []string{multipath.DeadEnd, multipath.Loop, multipath.CreditLoop, multipath.EmptyGroup, multipath.PortDown, multipath.StaticOutside} {
+	for _, rule := range []string{verify.AdaptiveDeadEnd, verify.AdaptiveLoop, verify.AdaptiveCreditLoop, verify.AdaptiveEmptyGroup, verify.AdaptivePortDown, verify.AdaptiveStaticOutside} {
 		if broken[rule] == 0 && *mutations >= 1000 {
 			t.Errorf("nothing breaks %s", rule)
 		}
@@ -331,22 +330,22 @@ func judged(t *testing.T, f *fabric.Fabric, lines []string, opt state.State) *ju
 	s := newSlow(f, tables, opt)
 	j := &judgement{rules: brokenRules(f, tables), found: map[string]bool{}, doubt: map[string]bool{}}
 	j.slow = map[string]int{
-		multipath.DeadEnd: int(s.deadEnds), multipath.Loop: int(s.loops),
-		multipath.ManagementDeadEnd: int(s.mgmtDeadEnds), multipath.ManagementLoop: int(s.mgmtLoops),
+		verify.AdaptiveDeadEnd: int(s.deadEnds), verify.AdaptiveLoop: int(s.loops),
+		verify.ManagementAdaptiveDeadEnd: int(s.mgmtDeadEnds), verify.ManagementAdaptiveLoop: int(s.mgmtLoops),
 	}
 	for rule, sets := range map[string][2]dependencies{
-		multipath.CreditLoop: {s.unicast, s.unicastEscape}, multipath.ManagementCreditLoop: {s.all, s.allEscape},
+		verify.AdaptiveCreditLoop: {s.unicast, s.unicastEscape}, verify.ManagementAdaptiveCreditLoop: {s.all, s.allEscape},
 	} {
 		if sets[0].components() > 0 {
 			j.slow[rule] = sets[1].components()
-			j.slow[map[string]string{multipath.CreditLoop: multipath.Escape, multipath.ManagementCreditLoop: multipath.ManagementEscape}[rule]] = 1
+			j.slow[map[string]string{verify.AdaptiveCreditLoop: verify.AdaptiveEscape, verify.ManagementAdaptiveCreditLoop: verify.ManagementAdaptiveEscape}[rule]] = 1
 		}
 	}
-	r, err := multipath.Check(context.Background(), withTables(f, tables, opt), multipath.Options{Findings: 1 << 20, Witnesses: 1 << 20})
+	r, err := verify.CheckAdaptive(context.Background(), withTables(f, tables, opt), verify.Options{Findings: 1 << 20, Witnesses: 1 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, x := range append(r.Findings, multipath.CheckTables(f, tables, 1<<20)...) {
+	for _, x := range append(r.Findings, verify.CheckAdaptiveTables(f, tables, 1<<20)...) {
 		j.found[fmt.Sprint(x.Rule, " ", x.LID, x.Switch, x.Count, x.Message)] = true
 	}
 	for _, u := range r.Undecided {
@@ -369,7 +368,7 @@ func brokenRules(f *fabric.Fabric, t *adaptive.Tables) map[string]int {
 				used[group] = true
 				ports := t.Groups[s][group].Ports()
 				if static != fabric.NoPath && ports.Len() > 0 && !ports.Has(static) {
-					broken[multipath.StaticOutside]++
+					broken[verify.AdaptiveStaticOutside]++
 				}
 			}
 		}
@@ -377,7 +376,7 @@ func brokenRules(f *fabric.Fabric, t *adaptive.Tables) map[string]int {
 		for group := range used {
 			ports := t.Groups[s][group].Ports()
 			if ports.Len() == 0 {
-				broken[multipath.EmptyGroup]++
+				broken[verify.AdaptiveEmptyGroup]++
 			}
 			ports.Each(func(p fabric.PortNum) {
 				down[p] = down[p] || p == 0 || f.Peer(f.Port(s, p)) == fabric.NoPort
@@ -385,7 +384,7 @@ func brokenRules(f *fabric.Fabric, t *adaptive.Tables) map[string]int {
 		}
 		for _, is := range down {
 			if is {
-				broken[multipath.PortDown]++
+				broken[verify.AdaptivePortDown]++
 			}
 		}
 	}
@@ -395,10 +394,10 @@ func brokenRules(f *fabric.Fabric, t *adaptive.Tables) map[string]int {
 // worse says by which rule j is worse than what was, "" for none.
 func (j *judgement) worse(was *judgement) string {
 	for _, rules := range [][2]map[string]int{{j.slow, was.slow}, {j.rules, was.rules}} {
-		for _, list := range [][]verify.Rule{multipath.Rules, multipath.TableRules} {
+		for _, list := range [][]verify.Rule{verify.AdaptiveRules, verify.AdaptiveTableRules} {
 			for _, rule := range list {
 				// A credit loop of CAs is not told again for management.
-				told := creditRules[rule.Name] && strings.HasPrefix(rule.Name, "management") && j.slow[multipath.Escape]+was.slow[multipath.Escape] > 0
+				told := creditRules[rule.Name] && strings.HasPrefix(rule.Name, "management") && j.slow[verify.AdaptiveEscape]+was.slow[verify.AdaptiveEscape] > 0
 				if rules[0][rule.Name] > rules[1][rule.Name] && !told {
 					return rule.Name
 				}
@@ -409,7 +408,7 @@ func (j *judgement) worse(was *judgement) string {
 }
 
 // creditRules are about the same: which of them speaks depends on whether there is an escape.
-var creditRules = map[string]bool{multipath.CreditLoop: true, multipath.Escape: true, multipath.ManagementCreditLoop: true, multipath.ManagementEscape: true}
+var creditRules = map[string]bool{verify.AdaptiveCreditLoop: true, verify.AdaptiveEscape: true, verify.ManagementAdaptiveCreditLoop: true, verify.ManagementAdaptiveEscape: true}
 
 // says says whether there is a finding of a rule that there was not before. A rule can be
 // undecided where it is not known which packets take which PLFT.

@@ -1,4 +1,4 @@
-package multipath_test
+package verify_test
 
 import (
 	"math/rand/v2"

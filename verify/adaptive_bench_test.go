@@ -1,4 +1,4 @@
-package multipath_test
+package verify_test
 
 import (
 	"fmt"
@@ -11,7 +11,6 @@ import (
 	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/updown"
 	"github.com/ibweave/ibweave/verify"
-	"github.com/ibweave/ibweave/verify/multipath"
 )
 
 // reportCPU reports the CPU time of each operation, which other programs disturb less than time.
@@ -28,7 +27,7 @@ func reportCPU(b *testing.B) func() {
 }
 
 // BenchmarkCheck puts the checker of all choices beside that of static tables.
-func BenchmarkCheck(b *testing.B) {
+func BenchmarkAdaptiveCheck(b *testing.B) {
 	for _, radix := range []int{24, 36, 56} {
 		b.Run(fmt.Sprintf("radix=%d", radix), func(b *testing.B) {
 			f, err := gen.FatTree(gen.FatTreeSpec{Radix: radix, Levels: 3})
@@ -57,7 +56,7 @@ func BenchmarkCheck(b *testing.B) {
 			b.Run("adaptive", func(b *testing.B) {
 				defer reportCPU(b)()
 				for b.Loop() {
-					if r, err := multipath.Check(b.Context(), withTables(f, tables, state.State{}), multipath.Options{}); err != nil || len(r.Findings) > 0 || r.Certificate() == nil {
+					if r, err := verify.CheckAdaptive(b.Context(), withTables(f, tables, state.State{}), verify.Options{}); err != nil || len(r.Findings) > 0 || r.Certificate() == nil {
 						b.Fatal(err)
 					}
 				}

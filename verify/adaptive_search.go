@@ -1,4 +1,4 @@
-package multipath
+package verify
 
 import (
 	"math/bits"
@@ -8,12 +8,12 @@ import (
 	"github.com/ibweave/ibweave/lft/adaptive"
 )
 
-// worker searches the nodes of LIDs. What it finds are unions, so that it does not matter
+// searcher searches the nodes of LIDs. What it finds are unions, so that it does not matter
 // which worker has which LIDs.
-type worker struct {
-	*plan
-	unicast, all *cdg // dependencies: of pairs of CA ports, and of other pairs alone
-	escape       bool // dependencies are those on static ports
+type searcher struct {
+	*choicePlan
+	unicast, all *waits // dependencies: of pairs of CA ports, and of other pairs alone
+	escape       bool   // dependencies are those on static ports
 
 	// The search of one LID, or of several behind one switch that have the same choices
 	// elsewhere.
@@ -32,13 +32,13 @@ type worker struct {
 	troubles []trouble
 }
 
-func newWorker(p *plan, unicast, all *cdg, escape bool) *worker {
+func newSearcher(p *choicePlan, unicast, all *waits, escape bool) *searcher {
 	most := 0
 	for _, c := range p.classes {
 		most = max(most, len(c.nodes))
 	}
-	w := &worker{
-		plan: p, unicast: unicast, all: all, escape: escape, last: make([]uint64, p.words),
+	w := &searcher{
+		choicePlan: p, unicast: unicast, all: all, escape: escape, last: make([]uint64, p.words),
 		sets: make([]uint64, most*p.words), nodes: newNodeSearch(most, len(p.senders)),
 	}
 	if w.bind = w.sets; escape {
@@ -48,7 +48,7 @@ func newWorker(p *plan, unicast, all *cdg, escape bool) *worker {
 }
 
 // unit searches the LIDs of a unit.
-func (w *worker) unit(dests []dest) {
+func (w *searcher) unit(dests []dest) {
 	w.left = append(w.left[:0], dests...)
 	for len(w.left) > 0 {
 		n := w.bundle()
@@ -63,7 +63,7 @@ func (w *worker) unit(dests []dest) {
 }
 
 // together checks w.dests. It returns false if packets for some are lost or loop.
-func (w *worker) together() bool {
+func (w *searcher) together() bool {
 	s := w.nodes
 	for _, w.c = range w.classes {
 		inSearch := w.reach()
@@ -81,7 +81,7 @@ func (w *worker) together() bool {
 // front, and counts them: at the root their packets leave for the owner, and elsewhere they
 // have the same choices and SLs. The LID of the root itself may be among those of CAs, since
 // its packets make no other dependencies.
-func (w *worker) bundle() int {
+func (w *searcher) bundle() int {
 	first := w.left[0]
 	if len(w.left) == 1 || !first.ca || first.root < 0 {
 		return 1
@@ -119,7 +119,7 @@ func (w *worker) bundle() int {
 }
 
 // leavesAt says whether packets for a LID leave the root for the owner, whatever their PLFT.
-func (w *worker) leavesAt(d *dest) bool {
+func (w *searcher) leavesAt(d *dest) bool {
 	for k, t := range w.t.PLFTs {
 		if d.lid > t.Ports.MaxLID() {
 			return false
@@ -134,7 +134,7 @@ func (w *worker) leavesAt(d *dest) bool {
 
 // compare clears same for the LIDs for which a switch has other choices than for the first. It
 // counts those that remain, except the first.
-func (w *worker) compare(plft int, s int32) (n int) {
+func (w *searcher) compare(plft int, s int32) (n int) {
 	t := w.t.PLFTs[plft]
 	choices, static := t.Row(fabric.NodeID(s)), t.Ports.Row(fabric.NodeID(s))
 	lid := w.left[0].lid
@@ -161,22 +161,22 @@ func (w *worker) compare(plft int, s int32) (n int) {
 }
 
 // set is the set of a node.
-func (w *worker) set(x int32) []uint64 { return w.sets[int(x)*w.words : (int(x)+1)*w.words] }
+func (w *searcher) set(x int32) []uint64 { return w.sets[int(x)*w.words : (int(x)+1)*w.words] }
 
 // owns says whether the only port of a sender is the owner of the LIDs.
-func (w *worker) owns(x *sender, d *dest) bool {
+func (w *searcher) owns(x *senderGroup, d *dest) bool {
 	return len(x.ports) == 1 && len(w.dests) == 1 && x.ports[0] == w.f.LIDPort(d.lid)
 }
 
 // onward is a word of the ports by which packets leave a node for other switches.
-func (w *worker) onward(x int32, word int) uint64 {
+func (w *searcher) onward(x int32, word int) uint64 {
 	return w.sets[int(x)*w.words+word] & w.toSwitch[int(w.c.nodes[x].s)*w.words+word]
 }
 
 // choose fills in the ports by which packets leave a node and those that they wait for,
 // without those where they are lost. It returns false if there are such, or if one of the
 // PLFTs that packets may take there leaves them no port.
-func (w *worker) choose(x int32) (ok bool) {
+func (w *searcher) choose(x int32) (ok bool) {
 	at := &w.c.nodes[x]
 	set, bind := w.set(x), w.bind[int(x)*w.words:(int(x)+1)*w.words]
 	for i := range set {
@@ -209,7 +209,7 @@ func (w *worker) choose(x int32) (ok bool) {
 
 // addEntry adds the choices of an entry to sets. It returns false if there is none, or one
 // that is no port of the switch.
-func (w *worker) addEntry(p *adaptive.PLFT, s int32, lid fabric.LID, set, bind []uint64) (ok bool) {
+func (w *searcher) addEntry(p *adaptive.PLFT, s int32, lid fabric.LID, set, bind []uint64) (ok bool) {
 	row := p.Ports.Row(fabric.NodeID(s))
 	if int(lid) >= len(row) {
 		return false
@@ -237,7 +237,7 @@ func (w *worker) addEntry(p *adaptive.PLFT, s int32, lid fabric.LID, set, bind [
 }
 
 // filter takes the ports out of the sets of a node where packets are lost.
-func (w *worker) filter(x int32, set, bind []uint64) (ok bool) {
+func (w *searcher) filter(x int32, set, bind []uint64) (ok bool) {
 	at := &w.c.nodes[x]
 	ok = true
 	for i := range set {
@@ -263,7 +263,7 @@ func (w *worker) filter(x int32, set, bind []uint64) (ok bool) {
 }
 
 // addDependencies adds those of the nodes that are reached.
-func (w *worker) addDependencies() {
+func (w *searcher) addDependencies() {
 	for i, x := range w.order {
 		if i < w.fromCAs {
 			w.addOf(w.unicast, x)
@@ -274,7 +274,7 @@ func (w *worker) addDependencies() {
 }
 
 // addOf adds the dependencies of the channels by which packets leave a node.
-func (w *worker) addOf(g *cdg, x int32) {
+func (w *searcher) addOf(g *waits, x int32) {
 	for word, set := range w.set(x) {
 		if word == 0 {
 			set &^= 1 // at port 0 the packet has arrived
@@ -284,7 +284,7 @@ func (w *worker) addOf(g *cdg, x int32) {
 }
 
 // addPorts adds the dependencies of the channels that leave a node by the ports of a word.
-func (w *worker) addPorts(g *cdg, x int32, word int, set uint64) {
+func (w *searcher) addPorts(g *waits, x int32, word int, set uint64) {
 	base := int(w.c.nodes[x].base) + word*64
 	if w.c.lanes == nil {
 		w.addFrom(g, base, set)
@@ -298,7 +298,7 @@ func (w *worker) addPorts(g *cdg, x int32, word int, set uint64) {
 
 // addFrom adds the dependencies of the channels that leave some ports, on one VL. The lowest
 // bit is that of the port with PortID base.
-func (w *worker) addFrom(g *cdg, base int, ports uint64) {
+func (w *searcher) addFrom(g *waits, base int, ports uint64) {
 	words, next, deps, bind := w.words, w.c.next, g.deps, w.bind
 	for ; ports != 0; ports &= ports - 1 {
 		ch := base + bits.TrailingZeros64(ports)
@@ -312,16 +312,16 @@ func (w *worker) addFrom(g *cdg, base int, ports uint64) {
 			g.end(ch)
 			set &^= 1
 		}
-		or(&deps[ch*words], set)
+		add(deps, ch*words, set)
 		for i := 1; i < words; i++ {
-			or(&deps[ch*words+i], bind[int(to)*words+i])
+			add(deps, ch*words+i, bind[int(to)*words+i])
 		}
 	}
 }
 
 // addLanesFrom adds the dependencies of the channels by which packets leave a node by the
 // port with PortID out, which has a bit in a word of sets.
-func (w *worker) addLanesFrom(g *cdg, x int32, out, word int, bit uint64) {
+func (w *searcher) addLanesFrom(g *waits, x int32, out, word int, bit uint64) {
 	next, vls := w.c.next[out], len(w.vls)
 	for vl := range vls {
 		if w.c.lanes[(int(x)*vls+vl)*w.words+word]&bit == 0 {
@@ -342,7 +342,7 @@ func (w *worker) addLanesFrom(g *cdg, x int32, out, word int, bit uint64) {
 			if i%w.words == 0 {
 				set &^= 1
 			}
-			or(&row[i], set)
+			add(row, i, set)
 		}
 	}
 }

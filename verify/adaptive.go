@@ -1,0 +1,199 @@
+package verify
+
+// Adaptive tables leave a switch a choice of ports for a LID, and static ones are the case of one
+// port. Whatever the switches choose, does every packet arrive, does none loop, and can the
+// channels that packets hold wait for each other in a cycle?
+//
+// What a switch may do with a packet for a LID depends on the PLFT, which follows from the
+// packet's input port and SL, as its VL does. A node is a switch with the input ports whose
+// packets it treats alike. The choices for a LID make a graph of the nodes, and all that is
+// to be proven of a LID is found in one search of this graph, by sets of ports as bits:
+// O(nodes x ports) for each LID and class of SLs. LIDs behind one switch for which all
+// others make the same choices are searched once.
+//
+// The channel dependency graph has an edge from every channel by which some choice brings a
+// packet to every channel that it may choose next. It has no cycle, then no sequence of
+// choices deadlocks (Dally and Seitz 1987). It has one, then there may be an escape: if
+// the graph of the edges to static ports alone, from every channel by which any choice
+// brings a packet, has no cycle, packets get on as long as a blocked one is offered its
+// static port again (after Duato, A New Theory of Deadlock-Free Adaptive Routing in Wormhole
+// Networks, IEEE TPDS 1993). A packet of a state other than Free does not choose again: it
+// has edges to all its choices in both graphs.
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/par"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/state"
+)
+
+// AddAdaptive adds what CheckAdaptive found to what Check found of the static tables.
+func (r *Result) AddAdaptive(choices *Result) {
+	r.Adaptive = choices.Adaptive
+	r.Add(choices.Findings...)
+	r.Leave(choices.Undecided...)
+}
+
+// CheckAdaptive examines the adaptive tables of a state for all LIDs of its fabric, with its SL-to-VL tables
+// and path SLs. Without path SLs a port may send with any SL that its own SL-to-VL table does not
+// drop. What is wrong with pairs that no cables join, and with ports without a LID, Check of
+// the static tables tells. Where Select is nil and there are several PLFTs, packets may take at each
+// switch any of those that it has; if that does harm it is undecided.
+//
+// It takes O(entries) time, and O(nodes x ports) for each class of SLs and each switch with
+// LIDs behind it, or for each LID of these where the choices of other switches differ. It
+// returns an error when the tables are not of this fabric and when ctx ends; whatever is
+// wrong with the tables is in the Result, of which it fills in Adaptive, Findings, Undecided, where
+// findings depend on SLs or PLFTs of packets that are not known, and the Certificate: it covers
+// all choices, of management packets too unless these add a credit loop.
+func CheckAdaptive(ctx context.Context, s *state.State, opt Options) (*Result, error) {
+	opt.Witnesses = cmp.Or(max(opt.Witnesses, 0), DefaultWitnesses)
+	opt.Findings = cmp.Or(max(opt.Findings, 0), DefaultFindings)
+	r, p, err := checkAdaptive(ctx, s, opt, false)
+	if err != nil {
+		return nil, err
+	}
+	if len(p.t.PLFTs) > 1 && p.t.Select == nil {
+		r.doubt("there are several PLFTs, and it is not known which packets take which")
+	}
+	if len(r.Findings) > 0 && len(p.classes) > 1 && p.slsUnknown() {
+		certain, _, err := checkAdaptive(ctx, s, opt, true)
+		if err != nil {
+			return nil, err
+		}
+		certain.keepDoubts(r)
+		return certain, nil
+	}
+	return r, nil
+}
+
+// checkAdaptive is CheckAdaptive in which packets of unknown SL have any, or with certain there are
+// none.
+func checkAdaptive(ctx context.Context, s *state.State, opt Options, certain bool) (*Result, *choicePlan, error) {
+	p, err := newChoicePlan(s, opt, certain)
+	if err != nil {
+		return nil, nil, err
+	}
+	r := &Result{Adaptive: &AdaptiveCounts{}, Findings: []Finding{}}
+	union, err := p.run(ctx, false)
+	if err != nil {
+		return nil, nil, err
+	}
+	r.Adaptive.count(p, union.all)
+	p.reportTroubles(r, union.troubles)
+	if !p.prove(r, union.all, true) {
+		if err := p.judge(ctx, r, union); err != nil {
+			return nil, nil, err
+		}
+	}
+	r.updateVerdict()
+	return r, p, nil
+}
+
+// searched is what the searchers found together.
+type searched struct {
+	unicast, all *dependencyGraph // of pairs of CA ports, and of all
+	troubles     []trouble
+}
+
+// run looks at all LIDs. With escape the dependencies are those on static ports.
+func (p *choicePlan) run(ctx context.Context, escape bool) (*searched, error) {
+	unicast, others := newWaits(p), newWaits(p)
+	workers, err := par.ForEachWith(ctx, p.opt.Workers, len(p.units),
+		func() *searcher { return newSearcher(p, unicast, others, escape) },
+		func(w *searcher, i int) error {
+			w.unit(p.units[i])
+			return nil
+		})
+	if err != nil {
+		return nil, err
+	}
+	u := &searched{unicast: unicast.graph(), all: others.graph()}
+	u.all.union(u.unicast)
+	for _, w := range workers {
+		u.troubles = append(u.troubles, w.troubles...)
+	}
+	slices.SortFunc(u.troubles, func(a, b trouble) int { return cmp.Compare(a.lid, b.lid) })
+	return u, nil
+}
+
+// count counts what the tables and the graph of all choices are made of.
+func (n *AdaptiveCounts) count(p *choicePlan, all *dependencyGraph) {
+	n.PLFTs = len(p.t.PLFTs)
+	for _, list := range p.t.Groups {
+		n.Groups += len(list)
+	}
+	n.Free, n.HBF = p.t.Count()
+	copies := max(1, len(p.copies))
+	for _, used := range all.used {
+		if used {
+			n.Channels += copies
+		}
+	}
+	n.Dependencies, n.VLs = all.Count()*copies, all.vls*copies
+}
+
+// prove keeps what a certificate needs. It returns false if the graph has a cycle.
+func (p *choicePlan) prove(r *Result, g *dependencyGraph, management bool) bool {
+	if p.copies != nil {
+		g = g.copies(newChannels(p.f, p.copies...))
+	}
+	order, ok := g.order()
+	if ok {
+		r.proof = &certificateProof{management: management, graph: g, order: order, fromCAs: p.fromCAs()}
+	}
+	return ok
+}
+
+// fromCAs lists the channels that leave CAs and routers into switches, with the number 0.
+func (p *choicePlan) fromCAs() (list []NumberedChannel) {
+	for i, port := range p.f.CAPorts() {
+		if p.f.CASwitches()[i] == fabric.NoNode {
+			continue
+		}
+		for _, c := range p.classes {
+			for sl := range fabric.SL(lft.NumSLs) {
+				ch := NumberedChannel{GUID: p.f.Node(p.f.Owner(port)).GUID, Port: p.f.Num(port)}
+				if p.read.SL2VL != nil {
+					ch.VL = p.read.SL2VL.At(0, port)[sl]
+				}
+				if c.sls>>sl&1 != 0 && ch.VL != lft.DropVL {
+					list = append(list, ch)
+				}
+			}
+		}
+	}
+	slices.SortFunc(list, NumberedChannel.Compare)
+	return slices.Compact(list)
+}
+
+// slsUnknown says whether the SL of some path is not known.
+func (p *choicePlan) slsUnknown() bool {
+	if p.read.PathSLs == nil {
+		return p.read.UnknownSLs
+	}
+	return slices.ContainsFunc(p.senders, func(x senderGroup) bool { return slices.Contains(x.row[1:], lft.UnknownSL) })
+}
+
+// doubt leaves the rules of all findings undecided.
+func (r *Result) doubt(reason string) {
+	for i := range r.Findings {
+		r.leave(reason, r.Findings[i].Rule)
+	}
+	r.Findings = r.Findings[:0]
+	r.updateVerdict()
+}
+
+// keepDoubts leaves the rules undecided of which any has more findings.
+func (r *Result) keepDoubts(any *Result) {
+	for _, rule := range AdaptiveRules {
+		if CountFindings(any.Findings, rule.Name) > CountFindings(r.Findings, rule.Name) {
+			r.leave("path SLs are missing, and there are more findings with some than with others", rule.Name)
+		}
+	}
+	r.updateVerdict()
+}
