@@ -45,21 +45,11 @@ func (b *balancer) makeTables(ctx context.Context, loadsOnly bool) (*Tables, err
 		return nil, err
 	}
 	b.even = b.even || loadsOnly
-	if err := b.improve(ctx); err != nil {
+	if err := b.separate(ctx); err != nil {
 		return nil, err
 	}
 	b.routeAlike()
 	return b.tables, nil
-}
-
-// improve improves balanced routes without a greater greatest load.
-func (b *balancer) improve(ctx context.Context) error {
-	if !b.even {
-		if err := b.separate(ctx); err != nil {
-			return err
-		}
-	}
-	return b.useIdle(ctx)
 }
 
 func (b *balancer) balance(ctx context.Context) error {

@@ -20,9 +20,6 @@ func Improve(ctx context.Context, f *fabric.Fabric, tables *Tables, newList func
 	if err := b.rebalance(ctx, BoundLoad(f)); err != nil {
 		return nil, err
 	}
-	if err := b.useIdle(ctx); err != nil {
-		return nil, err
-	}
 	b.routeAlike()
 	return b.tables, nil
 }
@@ -67,9 +64,6 @@ func prefer(ctx context.Context, b *balancer, tables *Tables, shiftsFree bool) (
 	if err := scratch.balance(ctx); err != nil {
 		return nil, err
 	}
-	if err := scratch.useIdle(ctx); err != nil {
-		return nil, err
-	}
 	least := scratch.greatestLoad()
 	if shiftsFree && b.greatestLoad() <= times(shiftFactor, least) {
 		return b, nil
@@ -79,9 +73,6 @@ func prefer(ctx context.Context, b *balancer, tables *Tables, shiftsFree bool) (
 	if err := b.rebalanceTo(ctx, least, most); err != nil {
 		return nil, err
 	}
-	if err := b.useIdle(ctx); err != nil {
-		return nil, err
-	}
 	better, err := b.isBetter(ctx, scratch)
 	if err != nil {
 		return nil, err
@@ -89,7 +80,7 @@ func prefer(ctx context.Context, b *balancer, tables *Tables, shiftsFree bool) (
 	if !better {
 		b = scratch
 	}
-	return b, b.improve(ctx)
+	return b, b.separate(ctx)
 }
 
 // isBetter says whether b, with preferred entries, is good enough: see Prefer.

@@ -46,9 +46,9 @@ type nearRoutes struct {
 // away than the channel has hosts that send.
 //
 // It takes O(LIDs x channels). With several LIDs a port all routes stay, since those paths are chosen
-// to be disjoint.
+// to be disjoint; and so they do where the first paths have small loads.
 func (b *balancer) separate(ctx context.Context) error {
-	if len(b.loads) > 1 {
+	if b.even || len(b.loads) > 1 {
 		return ctx.Err()
 	}
 	x := &separator{rebalancer: b.newRebalancer(), near: make([]nearRoutes, len(b.load)), cost: make([]uint64, len(b.hosts)+1)}
