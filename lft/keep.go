@@ -25,9 +25,6 @@ func Improve(ctx context.Context, f *fabric.Fabric, tables *Tables, newList func
 }
 
 const (
-	// idleShare is what share of the channels may be idle with Prefer beyond those that are with
-	// Balance.
-	idleShare = 1.0 / 256
 	// The greatest load with Prefer may be shiftFactor times that of Balance where shifts are free
 	// of contention for it, and preferFactor times elsewhere.
 	shiftFactor  = 1.1
@@ -57,7 +54,7 @@ func prefer(ctx context.Context, b *balancer, tables *Tables, shiftsFree bool) (
 	if err := b.keepRoutes(ctx, tables); err != nil {
 		return nil, err
 	}
-	if b.greatestLoad() <= times(preferFactor, BoundLoad(b.fab)) && b.countIdle() == 0 {
+	if b.greatestLoad() <= times(preferFactor, BoundLoad(b.fab)) {
 		return b, nil
 	}
 	scratch := newBalancer(b.fab, b.newList)
@@ -85,8 +82,7 @@ func prefer(ctx context.Context, b *balancer, tables *Tables, shiftsFree bool) (
 
 // isBetter says whether b, with preferred entries, is good enough: see Prefer.
 func (b *balancer) isBetter(ctx context.Context, scratch *balancer) (bool, error) {
-	idle := scratch.countIdle() + int(float64(idleShare*float64(len(b.load))))
-	if b.greatestLoad() > times(preferFactor, scratch.greatestLoad()) || b.countIdle() > idle {
+	if b.greatestLoad() > times(preferFactor, scratch.greatestLoad()) {
 		return false, nil
 	}
 	ours, err := b.countBranches(ctx)
@@ -120,16 +116,6 @@ func (b *balancer) countBranches(ctx context.Context) (n int, err error) {
 		}
 	}
 	return n, nil
-}
-
-// countIdle counts the channels without load.
-func (b *balancer) countIdle() (n int) {
-	for _, c := range b.fab.Channels() {
-		if b.load[c] == 0 {
-			n++
-		}
-	}
-	return n
 }
 
 // keepRoutes places all LIDs by the entries of tables, as far as these are next hops: at first the

@@ -62,3 +62,13 @@ func TestSeparateKeeps(t *testing.T) {
 		t.Error("no routes have moved")
 	}
 }
+
+// countIdle counts the channels without load.
+func (b *balancer) countIdle() (n int) {
+	for _, c := range b.fab.Channels() {
+		if b.load[c] == 0 {
+			n++
+		}
+	}
+	return n
+}
