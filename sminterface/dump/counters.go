@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/names"
 	"github.com/ibweave/ibweave/fabric/topology"
 )
 
@@ -350,20 +351,13 @@ func isRatesHeader(line []byte) bool {
 type ratesReader struct {
 	textReader
 	f     *fabric.Fabric
-	nodes map[string][]fabric.NodeID // by names in lower case
+	names *names.Finder
 	c     *Counters
 	seen  map[fabric.PortID]bool
 }
 
 func readRates(name string, data []byte, f *fabric.Fabric, opt Options) (*Counters, []fabric.Problem, error) {
-	r := &ratesReader{textReader: newTextReader(name, data, opt), f: f, nodes: map[string][]fabric.NodeID{}, c: &Counters{Rates: true}, seen: map[fabric.PortID]bool{}}
-	for n := range fabric.NodeID(f.NumNodes()) {
-		description, name := strings.ToLower(strings.TrimSpace(f.Node(n).Description)), strings.ToLower(f.Name(n).Text)
-		r.nodes[description] = append(r.nodes[description], n)
-		if name != description {
-			r.nodes[name] = append(r.nodes[name], n)
-		}
-	}
+	r := &ratesReader{textReader: newTextReader(name, data, opt), f: f, names: names.NewFinder(f), c: &Counters{Rates: true}, seen: map[fabric.PortID]bool{}}
 	var columns []Counter
 	r.eachLine(func(_ int, line []byte) error {
 		line = bytes.TrimSpace(bytes.TrimPrefix(line, []byte("\ufeff")))
@@ -422,11 +416,7 @@ func (r *ratesReader) readRow(columns []Counter, fields []string) error {
 	if len(fields) != len(columns)+2 {
 		return fmt.Errorf("a row of %d fields; want %d, as the header row has", len(fields), len(columns)+2)
 	}
-	n, err := r.findNode(strings.TrimSpace(fields[0]))
-	if err != nil {
-		return err
-	}
-	p, err := r.findPort(n, strings.TrimSpace(fields[1]))
+	p, err := r.names.Port(strings.TrimSpace(fields[0]) + ":" + strings.TrimSpace(fields[1]))
 	if err != nil {
 		return err
 	}
@@ -446,37 +436,6 @@ func (r *ratesReader) readRow(columns []Counter, fields []string) error {
 		r.c.Set(r.f, k, p, CounterValue{N: v, Known: true})
 	}
 	return nil
-}
-
-// findNode finds a node by its GUID or its name.
-func (r *ratesReader) findNode(text string) (fabric.NodeID, error) {
-	if g, err := fabric.ParseGUID(text); err == nil && strings.HasPrefix(text, "0x") {
-		if n, ok := r.f.NodeByGUID(g); ok {
-			return n, nil
-		}
-	}
-	switch list := r.nodes[strings.ToLower(text)]; {
-	case len(list) == 1 && text != "":
-		return list[0], nil
-	case len(list) <= 1:
-		return fabric.NoNode, fmt.Errorf("no node is called %q; want a GUID with 0x in front, or a whole name", text)
-	default:
-		return fabric.NoNode, fmt.Errorf("%d nodes are called %q; want a GUID with 0x in front", len(list), text)
-	}
-}
-
-// findPort finds a port of a node by its number or its label.
-func (r *ratesReader) findPort(n fabric.NodeID, text string) (fabric.PortID, error) {
-	most := r.f.Node(n).NumPorts
-	if num, err := strconv.ParseUint(text, 10, 8); err == nil && num <= uint64(most) {
-		return r.f.Port(n, fabric.PortNum(num)), nil
-	}
-	for num := range most + 1 {
-		if p := r.f.Port(n, num); text != "" && r.f.Label(p) == text {
-			return p, nil
-		}
-	}
-	return fabric.NoPort, fmt.Errorf("node %s has no port %q; want a number up to %d, or a label", r.f.Node(n).GUID, text, most)
 }
 
 // Since is what was counted between a reading before and this one, both of f and no rates. A counter that

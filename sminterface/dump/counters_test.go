@@ -190,7 +190,7 @@ func TestReadCountersRefuses(t *testing.T) {
 		"node,port,xmit_bytes\n0xb,1,-1\n":                                                     "in:2: xmit_bytes \"-1\"",
 		"node,port,xmit_bytes\n0xb,1,1e999\n":                                                  "in:2: xmit_bytes \"1e999\"",
 		"node,port,xmit_bytes\n0xb,1,1\nb,1,1\n":                                               "in:3: a second row of port 1",
-		"node,port,xmit_bytes\n0xb,7,1\n":                                                      "in:2: node 0x000000000000000b has no port \"7\"",
+		"node,port,xmit_bytes\n0xb,7,1\n":                                                      "in:2: \"b\" has ports 1 to 4",
 		"node,port,xmit_bytes\nz,1,1\n":                                                        "in:2: no node is called \"z\"",
 		"node,port,xmit_bytes\n\"b,1,1\n":                                                      "in:2: ",
 		"node,port,rate\n0xb,1,1\n":                                                            "unknown column \"rate\"; want xmit_bytes,",

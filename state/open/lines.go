@@ -24,25 +24,10 @@ func LinesOf(name string, text []byte) *Lines {
 	return l
 }
 
-// readTopology takes the lines of ibnetdiscover text; of other forms, the first line in which the
-// GUID of a node is.
+// readTopology takes the lines of a text of any form that package topology reads.
 func (l *Lines) readTopology(name string, text []byte) {
 	l.Topology, l.Lines = name, topology.Lines{}
-	if topology.Recognize(text) != topology.NoForm {
-		if _, _, err := topology.Parse(name, text, topology.Options{Lenient: true, Lines: &l.Lines}); err == nil {
-			return
-		}
-	}
-	l.Nodes = map[fabric.GUID]int{}
-	n := 0
-	for line := range bytes.Lines(text) {
-		n++
-		for _, g := range guidsIn(line) {
-			if _, ok := l.Nodes[g]; !ok {
-				l.Nodes[g] = n
-			}
-		}
-	}
+	_, _, _ = topology.Parse(name, text, topology.Options{Lenient: true, Lines: &l.Lines}) // without lines where it cannot be read
 }
 
 // readDatabase takes the lines of a db_csv: of nodes in NODES and of ports in LINKS.
