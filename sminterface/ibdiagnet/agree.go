@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/ibweave/ibweave/fabric"
 )
@@ -47,75 +48,58 @@ func (c *comparison) differ(kind string, node fabric.GUID, port fabric.PortNum, 
 	c.list = append(c.list, fabric.Problem{Kind: FilesDisagree, File: c.names[1], Count: 1, Node: node, Port: port, Message: fmt.Sprintf(format, args...)})
 }
 
-// node compares a node that has a cable.
+// same compares what the files say of a node or port, and returns false where that differs. It
+// is told once, from the side of the first file.
+func (c *comparison) same(kind string, node fabric.GUID, port fabric.PortNum, what, here, there string) bool {
+	if here != there && c.side == 0 {
+		c.differ(kind, node, port, "%s %s in %s, and %s in %s", what, here, c.names[0], there, c.names[1])
+	}
+	return here == there
+}
+
+// node compares a node that has a cable: a list of cables does not have others.
 func (c *comparison) node(n fabric.NodeID) {
-	f := c.from
-	x := f.Node(n)
-	var cabled []fabric.PortID
-	for num := fabric.PortNum(1); num <= x.NumPorts; num++ {
-		if p := f.Port(n, num); f.Peer(p) != fabric.NoPort {
-			cabled = append(cabled, p)
-		}
+	f, g := c.from, c.other
+	guid, here, there := f.Node(n).GUID, c.names[c.side], c.names[1-c.side]
+	if !f.HasCable(n) {
+		return
 	}
-	if len(cabled) == 0 {
-		return // a list of cables does not have it
-	}
-	here, there := c.names[c.side], c.names[1-c.side]
-	m, known := c.other.NodeByGUID(x.GUID)
+	m, known := g.NodeByGUID(guid)
 	if !known {
-		c.differ("node", x.GUID, 0, "%s has node %s and %s does not", here, f.Name(n), there)
+		c.differ("node", guid, 0, "%s has node %s and %s does not", here, f.Name(n), there)
 		return
 	}
-	y := c.other.Node(m)
-	if x.Type != y.Type || x.NumPorts != y.NumPorts {
-		if c.side == 0 {
-			c.differ("kind", x.GUID, 0, "node %s is a %s with %d ports in %s, and a %s with %d ports in %s", f.Name(n), x.Type, x.NumPorts, here, y.Type, y.NumPorts, there)
+	kind := func(x *fabric.Node) string { return fmt.Sprintf("a %s with %d ports", x.Type, x.NumPorts) }
+	if !c.same("kind", guid, 0, fmt.Sprintf("node %s is", f.Name(n)), kind(f.Node(n)), kind(g.Node(m))) {
+		return
+	}
+	lid := func(p, q fabric.PortID) {
+		c.same("LID", guid, f.Num(p), "LID of "+f.PortName(p)+" is", strconv.Itoa(int(f.LID(p))), strconv.Itoa(int(g.LID(q))))
+	}
+	if f.IsSwitch(n) {
+		lid(f.PortBase(n), g.PortBase(m))
+	}
+	for p := range f.Cabled(n) {
+		num := f.Num(p)
+		q, peer := g.Port(m, num), f.Peer(p)
+		if g.Peer(q) == fabric.NoPort {
+			if p < peer || f.Owner(peer) == n {
+				c.differ("cable", guid, num, "%s has a cable from %s to %s and %s does not", here, f.PortName(p), f.PortName(peer), there)
+			}
+			continue
 		}
-		return
-	}
-	if f.IsSwitch(n) && c.side == 0 {
-		c.lid(f.PortBase(n), c.other.PortBase(m))
-	}
-	for _, p := range cabled {
-		c.cable(p, c.other.Port(m, f.Num(p)))
-	}
-}
-
-// cable compares the cable of a port, of which q is the same port in the other fabric.
-func (c *comparison) cable(p, q fabric.PortID) {
-	f, g := c.from, c.other
-	here, there := c.names[c.side], c.names[1-c.side]
-	peer := g.Peer(q)
-	node, num := f.Node(f.Owner(p)).GUID, f.Num(p)
-	switch {
-	case peer == fabric.NoPort:
-		if end := f.Peer(p); p < end || f.Owner(end) == f.Owner(p) {
-			c.differ("cable", node, num, "%s has a cable from %s to %s and %s does not", here, f.PortName(p), f.PortName(end), there)
+		if other := g.Peer(q); f.Num(peer) != g.Num(other) || f.Node(f.Owner(peer)).GUID != g.Node(g.Owner(other)).GUID {
+			if c.side == 0 { // the names may be the same
+				c.differ("end", guid, num, "the cable of %s leads to %s in %s, and to %s in %s", f.PortName(p), f.PortName(peer), here, g.PortName(other), there)
+			}
+			continue
 		}
-		return
-	case !samePort(f, f.Peer(p), g, peer):
-		if c.side == 0 {
-			c.differ("end", node, num, "the cable of %s leads to %s in %s, and to %s in %s", f.PortName(p), f.PortName(f.Peer(p)), here, g.PortName(peer), there)
+		if !f.IsSwitch(n) {
+			lid(p, q)
 		}
-		return
-	}
-	if c.side != 0 {
-		return
-	}
-	if f.PortGUID(p) != 0 { // an end port
-		c.lid(p, q)
-	}
-	x, y := f.Link(p), g.Link(q)
-	if p < f.Peer(p) && (differ(x.Width, y.Width) || differ(x.Speed, y.Speed)) {
-		c.differ("link", node, num, "the cable of %s is %s in %s, and %s in %s", f.PortName(p), x, here, y, there)
-	}
-}
-
-// lid compares the LID of an end port.
-func (c *comparison) lid(p, q fabric.PortID) {
-	f, g := c.from, c.other
-	if a, b := f.LID(p), g.LID(q); a != b {
-		c.differ("LID", f.Node(f.Owner(p)).GUID, f.Num(p), "LID of %s is %d in %s, and %d in %s", f.PortName(p), a, c.names[0], b, c.names[1])
+		if x, y := f.Link(p), g.Link(q); p < peer && (differ(x.Width, y.Width) || differ(x.Speed, y.Speed)) {
+			c.same("link", guid, num, "the cable of "+f.PortName(p)+" is", x.String(), y.String())
+		}
 	}
 }
 
@@ -123,11 +107,6 @@ func (c *comparison) lid(p, q fabric.PortID) {
 func differ[T comparable](a, b T) bool {
 	var unknown T
 	return a != unknown && b != unknown && a != b
-}
-
-// samePort says whether a port of f and one of g have the same number and node.
-func samePort(f *fabric.Fabric, p fabric.PortID, g *fabric.Fabric, q fabric.PortID) bool {
-	return f.Num(p) == g.Num(q) && f.Node(f.Owner(p)).GUID == g.Node(g.Owner(q)).GUID
 }
 
 // Masters lists the subnet managers that say they are the master, by GUID.
