@@ -35,10 +35,9 @@ type Axis struct {
 	Unit  string `json:"unit,omitempty"` // as in "ns"; "" for a number without one
 	// Scale is Linear or a logarithm.
 	Scale Scale `json:"scale"`
-	// Names, of a Y axis, are what values stand for: the last one is 1, the one before 2. Points are not
-	// joined then.
-	Names []string `json:"names,omitempty"`
-	// Categories, of an x axis, are the names of 1, 2 and so on: the panel has bars.
+	// Names, of a Y axis, are what values stand for: the last one is 1, the one before 2. Categories, of an
+	// x axis, are the names of 1, 2 and so on. Points are not joined then.
+	Names      []string `json:"names,omitempty"`
 	Categories []string `json:"categories,omitempty"`
 }
 
@@ -448,6 +447,11 @@ func (c *Chart) draw(canvas draw.Canvas, legend vg.Length) error {
 	return nil
 }
 
+// isJoined says whether the points of a curve are joined by a line.
+func (p *Panel) isJoined(c *Curve) bool {
+	return c.Form != PointsOnly && p.X.Categories == nil && p.Y.Names == nil
+}
+
 // hasPoints says whether a curve without a name is the points of another one.
 func (p *Panel) hasPoints(of *Curve) bool {
 	return slices.ContainsFunc(p.Curves, func(c Curve) bool { return c.Name == "" && c.Look == of.Look })
@@ -461,16 +465,9 @@ func (p *Panel) drawLegend(canvas draw.Canvas, at vg.Point, index map[string]int
 		switch {
 		case e.curve == nil:
 			canvas.StrokeLine2(levelStyle, at.X, middle.Y, at.X+thumb, middle.Y)
-		case p.X.Categories != nil:
-			line, _ := styleOf(index[e.curve.look()])
-			half := vg.Length(4)
-			canvas.FillPolygon(line.Color, []vg.Point{
-				{X: middle.X - 2*half, Y: middle.Y - half}, {X: middle.X + 2*half, Y: middle.Y - half},
-				{X: middle.X + 2*half, Y: middle.Y + half}, {X: middle.X - 2*half, Y: middle.Y + half},
-			})
 		default:
 			line, marker := styleOf(index[e.curve.look()])
-			if e.curve.Form != PointsOnly {
+			if p.isJoined(e.curve) {
 				canvas.StrokeLine2(line, at.X, middle.Y, at.X+thumb, middle.Y)
 			}
 			if e.curve.Form != LineOnly || p.hasPoints(e.curve) {
@@ -540,16 +537,10 @@ func (p *Panel) plot(index map[string]int) (*plot.Plot, error) {
 		if says.Scale != Linear {
 			axis.Scale, axis.Tick.Marker = plot.LogScale{}, powers(says.Scale.base())
 		}
-		if says.Categories != nil {
-			axis.Tick.Marker, axis.Tick.Length = categories(says.Categories), 0
-		}
 	}
 	grid := plotter.NewGrid()
 	for _, line := range []*draw.LineStyle{&grid.Horizontal, &grid.Vertical} {
 		*line = draw.LineStyle{Color: color.Gray{0xdd}, Width: 0.5}
-	}
-	if p.X.Categories != nil {
-		grid.Vertical.Width = 0
 	}
 	g.Add(grid)
 	p.setLimits(g)
@@ -559,10 +550,6 @@ func (p *Panel) plot(index map[string]int) (*plot.Plot, error) {
 			continue
 		}
 		line, marker := styleOf(index[c.look()])
-		if p.X.Categories != nil {
-			g.Add(&bars{p, c.Points, i, line.Color})
-			continue
-		}
 		if err := p.addCurve(g, c, line, marker); err != nil {
 			return nil, fmt.Errorf("curve %q: %w", c.Name, err)
 		}
@@ -584,7 +571,7 @@ func (p *Panel) addCurve(g *plot.Plot, c *Curve, look draw.LineStyle, marker dra
 		return err
 	}
 	line.LineStyle, scatter.GlyphStyle = look, marker
-	if c.Form != PointsOnly && p.Y.Names == nil {
+	if p.isJoined(c) {
 		g.Add(line)
 	}
 	if c.Form != LineOnly {
@@ -618,7 +605,12 @@ func (p *Panel) setLimits(g *plot.Plot) {
 	}
 	g.X.Min, g.X.Max = limits(lowX, highX, p.X.Scale, false)
 	if n := len(p.X.Categories); n > 0 {
-		g.X.Min, g.X.Max = 0.5, float64(n)+0.5
+		ticks := make(plot.ConstantTicks, n)
+		for i, name := range p.X.Categories {
+			lines := Wrap(name, (panelWidth-3*axisName)/vg.Length(n), TextStyle(8))
+			ticks[i] = plot.Tick{Value: float64(i + 1), Label: strings.Join(lines, "\n")}
+		}
+		g.X.Min, g.X.Max, g.X.Tick.Marker = 0.5, float64(n)+0.5, ticks
 	}
 	g.Y.Min, g.Y.Max = limits(lowY, highY, p.Y.Scale, true)
 	if n := len(p.Y.Names); n > 0 {
@@ -628,47 +620,6 @@ func (p *Panel) setLimits(g *plot.Plot) {
 		}
 		g.Y.Min, g.Y.Max, g.Y.Tick.Marker = 0.5, float64(n)+0.5, ticks
 	}
-}
-
-// bars are the points of one of several curves over categories.
-type bars struct {
-	panel  *Panel
-	points []Point
-	of     int // this curve
-	color  color.Color
-}
-
-// Plot is for gonum/plot.
-func (b *bars) Plot(canvas draw.Canvas, g *plot.Plot) {
-	x, y := g.Transforms(&canvas)
-	n := vg.Length(len(b.panel.Curves))
-	width := (x(2) - x(1)) * 0.8 / n
-	for _, at := range b.points {
-		left := x(at.X) + width*(vg.Length(b.of)-n/2)
-		low, high := y(g.Y.Min), y(at.Y)
-		canvas.FillPolygon(b.color, []vg.Point{{X: left, Y: low}, {X: left + width*0.9, Y: low}, {X: left + width*0.9, Y: high}, {X: left, Y: high}})
-		if at.Half == 0 {
-			continue
-		}
-		down, up := b.panel.interval(at)
-		style := draw.LineStyle{Color: color.Black, Width: 0.8}
-		middle := left + width*0.45
-		canvas.StrokeLine2(style, middle, y(at.Y-down), middle, y(at.Y+up))
-		canvas.StrokeLine2(style, middle-2, y(at.Y+up), middle+2, y(at.Y+up))
-	}
-}
-
-// categories are ticks at 1, 2 and so on.
-type categories []string
-
-// Ticks is for gonum/plot.
-func (c categories) Ticks(_, _ float64) []plot.Tick {
-	ticks := make([]plot.Tick, len(c))
-	room := (panelWidth - 3*axisName) / vg.Length(len(c))
-	for i, name := range c {
-		ticks[i] = plot.Tick{Value: float64(i + 1), Label: strings.Join(Wrap(name, room, TextStyle(8)), "\n")}
-	}
-	return ticks
 }
 
 // limits are the ends of an axis: of x the first and the last point; of y whole
