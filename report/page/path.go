@@ -36,12 +36,12 @@ type Channel struct {
 // Path follows a packet from a CA or router port to a LID. It takes at most as many
 // hops as there are switches and one more.
 func (in *Input) Path(src fabric.PortID, lid fabric.LID) Path {
-	f := in.Fabric
-	var path Path
-	if first := f.PeerSwitch(src); in.PathSLs != nil && first != fabric.NoNode {
-		path.SL = in.PathSLs.SL(src, first, lid)
+	path := Path{SL: in.slOf(src, lid)}
+	if in.Fabric.Peer(src) == fabric.NoPort {
+		path.lose(1, "%s has no cable", in.Fabric.PortName(src))
+		return path
 	}
-	in.fan(&path, src, lid)
+	in.follow(lid, []arrival{{place{src, path.SL}, 1}}, false, func(c Channel) { path.Hops = append(path.Hops, c) }, path.lose)
 	return path
 }
 
@@ -66,59 +66,75 @@ func (p *Path) Merged() (list []Channel) {
 	return list
 }
 
-// arrival is a port that a share of the packets comes to.
+// place is where packets of an SL are.
+type place struct {
+	port fabric.PortID // that they come to
+	sl   fabric.SL
+}
+
+// arrival is a share of the packets that comes to a place.
 type arrival struct {
-	port  fabric.PortID
+	place
 	share float64
 }
 
-// fan follows all choices of a packet, all ports that it can come to after one hop more at a
-// time.
-func (in *Input) fan(path *Path, src fabric.PortID, lid fabric.LID) {
+// follow sends packets to a LID out of the ports of from, and goes on from all places that they can come to
+// after one hop more at a time. take gets the channels that they take, and lose the shares that do not arrive. With
+// once it goes on from a place the first time alone, else until packets have passed all switches.
+func (in *Input) follow(lid fabric.LID, from []arrival, once bool, take func(c Channel), lose func(share float64, format string, args ...any)) {
 	f := in.Fabric
-	if f.Peer(src) == fabric.NoPort {
-		path.lose(1, "%s has no cable", f.PortName(src))
-		return
-	}
 	var here, next []arrival
-	take := func(hop int, from, out fabric.PortID, share float64) {
-		vl, inPort := fabric.VL(0), fabric.PortNum(0)
-		if from != fabric.NoPort {
-			inPort = f.Num(from)
+	index := make(map[place]int) // in next; with once of all places
+	send := func(hop int, at, out fabric.PortID, sl fabric.SL, share float64) {
+		vl, way := fabric.VL(0), fabric.PortNum(0)
+		if at != fabric.NoPort {
+			way = f.Num(at)
 		}
 		if in.SL2VL != nil {
-			vl = in.SL2VL.At(inPort, out)[path.SL]
+			vl = in.SL2VL.At(way, out)[sl]
 		}
 		if vl == lft.DropVL {
-			path.lose(share, "the SL-to-VL table of %s drops SL %d", f.PortName(out), path.SL)
+			lose(share, "the SL-to-VL table of %s drops SL %d", f.PortName(out), sl)
 			return
 		}
-		path.Hops = append(path.Hops, Channel{out, vl, share, hop, from})
-		to := f.Peer(out)
-		if i := slices.IndexFunc(next, func(a arrival) bool { return a.port == to }); i >= 0 {
-			next[i].share += share
-		} else {
+		take(Channel{out, vl, share, hop, at})
+		to := place{f.Peer(out), sl}
+		i, known := index[to]
+		switch {
+		case !f.IsSwitch(f.Owner(to.port)):
+			if f.LIDPort(lid) != to.port {
+				lose(share, "the packet for LID %d comes to %s, which has another LID", lid, f.PortName(to.port))
+			}
+		case !known:
+			index[to] = len(next)
 			next = append(next, arrival{to, share})
+		case !once:
+			next[i].share += share
 		}
 	}
-	take(0, fabric.NoPort, src, 1)
+	for _, x := range from {
+		send(0, fabric.NoPort, x.port, x.sl, x.share)
+	}
 	for hop := 1; len(next) > 0; hop++ {
-		here, next = next, here[:0]
-		for _, at := range here {
-			s := f.Owner(at.port)
-			switch {
-			case !f.IsSwitch(s):
-				if f.LIDPort(lid) != at.port {
-					path.lose(at.share, "the packet for LID %d comes to %s, which has another LID", lid, f.PortName(at.port))
-				}
-				continue
-			case hop > f.NumSwitches():
-				path.lose(at.share, "the packet for LID %d loops at %s", lid, f.Name(s))
+		if here, next = next, here[:0]; !once {
+			clear(index)
+		}
+		for _, x := range here {
+			if !once && hop > f.NumSwitches() {
+				lose(x.share, "the packet for LID %d loops at %s", lid, f.Name(f.Owner(x.port)))
 				continue
 			}
-			in.exits(at.port, at.share, path.SL, lid, path.lose, func(out fabric.PortID, share float64) { take(hop, at.port, out, share) })
+			in.exits(x.port, x.share, x.sl, lid, lose, func(out fabric.PortID, share float64) { send(hop, x.port, out, x.sl, share) })
 		}
 	}
+}
+
+// slOf is the SL of packets from a port of a host to a LID.
+func (in *Input) slOf(src fabric.PortID, lid fabric.LID) fabric.SL {
+	if first := in.Fabric.PeerSwitch(src); in.PathSLs != nil && first != fabric.NoNode {
+		return in.PathSLs.SL(src, first, lid)
+	}
+	return 0
 }
 
 // exits gives take the ports by which packets to a LID may leave the switch of a port that they came
@@ -159,54 +175,20 @@ type Fan struct {
 // Fan follows packets of all hosts to a LID, with the SL that each has. It takes a step for each input
 // port and SL.
 func (in *Input) Fan(lid fabric.LID) (fan Fan) {
-	type state struct {
-		at fabric.PortID
-		sl fabric.SL
-	}
 	f := in.Fabric
-	dst := f.LIDPort(lid)
-	taken, seen, queue := make([]bool, f.NumPorts()), make(map[state]bool), []state{}
-	lose := func(_ float64, format string, args ...any) {
+	var from []arrival
+	for src := range fabric.PortID(f.NumPorts()) {
+		if !f.IsSwitch(f.Owner(src)) && f.Peer(src) != fabric.NoPort && f.LID(src) != 0 && src != f.LIDPort(lid) {
+			from = append(from, arrival{place: place{src, in.slOf(src, lid)}})
+		}
+	}
+	in.follow(lid, from, true, func(c Channel) { fan.Outs = append(fan.Outs, c.Out) }, func(_ float64, format string, args ...any) {
 		if fan.Lost++; fan.Lost == 1 {
 			fan.Why = fmt.Sprintf(format, args...)
 		}
-	}
-	take := func(inPort fabric.PortNum, out fabric.PortID, sl fabric.SL) {
-		if in.SL2VL != nil && in.SL2VL.At(inPort, out)[sl] == lft.DropVL {
-			lose(0, "the SL-to-VL table of %s drops SL %d", f.PortName(out), sl)
-			return
-		}
-		taken[out] = true
-		to := f.Peer(out)
-		if x := (state{to, sl}); !f.IsSwitch(f.Owner(to)) {
-			if to != dst {
-				lose(0, "the packet for LID %d comes to %s, which has another LID", lid, f.PortName(to))
-			}
-		} else if !seen[x] {
-			seen[x] = true
-			queue = append(queue, x)
-		}
-	}
-	for src := range fabric.PortID(f.NumPorts()) {
-		if f.IsSwitch(f.Owner(src)) || f.Peer(src) == fabric.NoPort || f.LID(src) == 0 || src == dst {
-			continue
-		}
-		sl := fabric.SL(0)
-		if first := f.PeerSwitch(src); in.PathSLs != nil && first != fabric.NoNode {
-			sl = in.PathSLs.SL(src, first, lid)
-		}
-		take(0, src, sl)
-	}
-	for len(queue) > 0 {
-		x := queue[0]
-		queue = queue[1:]
-		in.exits(x.at, 0, x.sl, lid, lose, func(out fabric.PortID, _ float64) { take(f.Num(x.at), out, x.sl) })
-	}
-	for p, is := range taken {
-		if is {
-			fan.Outs = append(fan.Outs, fabric.PortID(p))
-		}
-	}
+	})
+	slices.Sort(fan.Outs)
+	fan.Outs = slices.Compact(fan.Outs)
 	return fan
 }
 
