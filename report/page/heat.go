@@ -134,9 +134,6 @@ func (s *scene) packHeat(ctx context.Context, p *packer) error {
 	return nil
 }
 
-// heatKinds are the maps.
-var heatKinds = []string{"load", "hops", "paths"}
-
 // heatPicture is a map as a picture.
 type heatPicture struct {
 	size  int // leaves
@@ -157,13 +154,11 @@ func (p *Picture) showHeat(ctx context.Context, kind string) error {
 	}
 	n := len(h.leaves)
 	order := p.heatOrder(h)
-	value := func(i int) float64 { return float64(h.load[i]) }
-	switch kind {
-	case "hops":
-		value = func(i int) float64 { return float64(h.hops[i]) / 10 }
-	case "paths":
-		value = func(i int) float64 { return float64(h.paths[i]) }
-	}
+	value := map[string]func(i int) float64{
+		"load":  func(i int) float64 { return float64(h.load[i]) },
+		"hops":  func(i int) float64 { return float64(h.hops[i]) / 10 },
+		"paths": func(i int) float64 { return float64(h.paths[i]) },
+	}[kind]
 	m := &heatPicture{size: n, from: math.Inf(1), to: math.Inf(-1)}
 	dark := 0
 	for i := range n * n {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"image/color"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,30 +17,20 @@ import (
 
 // View is what a picture shows.
 type View struct {
-	kind string // "fabric", "path", "fan", "group", "credit-loop", "changes", "boxes" or "heat"
-	arg  string // of a path both ends, of a fan its end, of a group or a grouping its name, of a map one of heatKinds
-	n    int    // of a credit loop its number, from 0
+	kind string
+	arg  string // behind the colon; "" for none
 }
 
+var viewForm = regexp.MustCompile(`^(?s:fabric|changes|credit-loop(:[1-9][0-9]{0,8})?|path:.*,.*|(fan|group|boxes):.+|heat:(load|hops|paths))$`)
+
 // ParseView reads "fabric", "path:SRC,DST", "fan:DST", "group:NAME", "credit-loop", "credit-loop:2",
-// "changes", "boxes:GROUPING", "boxes:GROUPING,OPEN", "heat:load" or others of heatKinds.
+// "changes", "boxes:GROUPING", "boxes:GROUPING,OPEN", "heat:load", "heat:hops" or "heat:paths".
 func ParseView(s string) (View, error) {
-	kind, arg, has := strings.Cut(s, ":")
-	switch {
-	case (kind == "fabric" || kind == "changes") && !has:
-		return View{kind: kind}, nil
-	case kind == "heat" && slices.Contains(heatKinds, arg):
-		return View{kind: kind, arg: arg}, nil
-	case kind == "path" && strings.Contains(arg, ","), (kind == "group" || kind == "fan" || kind == "boxes") && arg != "":
-		return View{kind: kind, arg: arg}, nil
-	case kind == "credit-loop" && !has:
-		return View{kind: kind}, nil
-	case kind == "credit-loop":
-		if n, err := strconv.Atoi(arg); err == nil && n > 0 {
-			return View{kind: kind, n: n - 1}, nil
-		}
+	if !viewForm.MatchString(s) {
+		return View{}, fmt.Errorf("%q: want fabric, path:SRC,DST, fan:DST, group:NAME, credit-loop, credit-loop:N from 1 on, changes, boxes:GROUPING, heat:load, heat:hops or heat:paths", s)
 	}
-	return View{}, fmt.Errorf("%q: want fabric, path:SRC,DST, fan:DST, group:NAME, credit-loop, credit-loop:N from 1 on, changes, boxes:GROUPING, heat:load, heat:hops or heat:paths", s)
+	kind, arg, _ := strings.Cut(s, ":")
+	return View{kind, arg}, nil
 }
 
 // PictureOptions are the choices of Draw.
@@ -113,7 +104,7 @@ func Draw(ctx context.Context, in *Input, view View, opt PictureOptions) (*Pictu
 	case "group":
 		err = p.showGroup(view.arg)
 	case "credit-loop":
-		err = p.showLoop(view.n)
+		err = p.showLoop(view.arg)
 	case "changes":
 		err = p.showChanges(old)
 	case "heat":
@@ -317,8 +308,13 @@ func (p *Picture) showGroup(name string) error {
 	return nil
 }
 
-// showLoop marks a credit loop.
-func (p *Picture) showLoop(n int) error {
+// showLoop marks a credit loop by its number, the first for "".
+func (p *Picture) showLoop(arg string) error {
+	n, err := strconv.Atoi(cmp.Or(arg, "1"))
+	n--
+	if err != nil {
+		return err
+	}
 	cycles := p.Result.CreditLoops.Cycles
 	if n >= len(cycles) {
 		return fmt.Errorf("there is no such credit loop: %d are known", len(cycles))
