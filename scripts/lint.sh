@@ -41,7 +41,7 @@ done
 # talks to subnet managers, and from plotting.
 portable=(./fabric/... ./lft/... ./mft/... ./state ./mesh/... ./updown/... ./routing/... ./verify/... ./compile ./audit/whatif ./audit/drain ./audit/session ./report/page ./cmd/ibweave-page)
 GOOS=wasip1 GOARCH=wasm go build "${portable[@]}"
-heavy=$(go list -deps "${portable[@]}" | grep -E '/internal/files$|/sminterface|^gonum.org/v1/plot' || true)
+heavy=$(GOOS=wasip1 GOARCH=wasm go list -deps "${portable[@]}" | grep -E '/internal/files$|/sminterface|^gonum.org/v1/plot' || true)
 if [ -n "$heavy" ]; then
 	echo "what runs in a browser imports, by whatever way (go mod why):" >&2
 	echo "$heavy" >&2

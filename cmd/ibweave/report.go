@@ -21,7 +21,6 @@ import (
 	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/report/page"
-	"github.com/ibweave/ibweave/report/picture"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -199,7 +198,7 @@ func (a *app) writeFiles(ctx context.Context, r *reporting, in *page.Input) erro
 		if err != nil {
 			return err
 		}
-		if p, err = page.Draw(ctx, in, view, page.PictureOptions{Dark: r.dark}); err != nil {
+		if p, err = page.Draw(ctx, in, view, r.dark); err != nil {
 			return viewError(r, err)
 		}
 	}
@@ -208,7 +207,7 @@ func (a *app) writeFiles(ctx context.Context, r *reporting, in *page.Input) erro
 			return viewError(r, err)
 		}
 	}
-	return a.writePictures(r.svg, r.png, func(w io.Writer) error { return picture.WriteSVG(w, p) }, func(w io.Writer) error { return picture.WritePNG(w, p) })
+	return a.writePictures(r.svg, r.png, p.SVG, p.PNG)
 }
 
 // trims says on standard error what a page is too small for, and whether it has the compiler.

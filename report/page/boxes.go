@@ -1,12 +1,16 @@
+//go:build !wasm
+
 package page
 
 import (
 	"cmp"
 	"fmt"
-	"image/color"
 	"math"
 	"slices"
 	"strings"
+
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/text"
@@ -17,7 +21,7 @@ type boxes struct {
 	Grouping
 	group     []int32 // by node, -1 for none
 	shut      []bool  // by group
-	low, high []Point // by group: the corners with the least and the greatest coordinates
+	low, high []point // by group: the corners with the least and the greatest coordinates
 }
 
 // hides says whether a node is in a closed box; there may be none at all.
@@ -58,11 +62,11 @@ func (p *Picture) showBoxes(arg string) error {
 	}
 	p.boxes = b
 	for k, g := range b.Groups {
-		low, high := Point{math.Inf(1), math.Inf(1)}, Point{math.Inf(-1), math.Inf(-1)}
+		low, high := point{math.Inf(1), math.Inf(1)}, point{math.Inf(-1), math.Inf(-1)}
 		switches := 0
 		for _, n := range g.Nodes {
 			m, r := p.middle(n), float64(p.radius[n])
-			low, high = Point{min(low.X, m.X-r), min(low.Y, m.Y-r)}, Point{max(high.X, m.X+r), max(high.Y, m.Y+r)}
+			low, high = point{min(low.X, m.X-r), min(low.Y, m.Y-r)}, point{max(high.X, m.X+r), max(high.Y, m.Y+r)}
 			if p.Fabric.IsSwitch(n) {
 				switches++
 			}
@@ -93,12 +97,12 @@ func (p *Picture) lineUp() (list []line, inside []float64) {
 	if b != nil {
 		inside = make([]float64, len(b.Groups))
 	}
-	end := func(n fabric.NodeID) (int32, Point) {
+	end := func(n fabric.NodeID) (int32, point) {
 		if !b.hides(n) {
 			return int32(n), p.middle(n)
 		}
 		k := b.group[n]
-		return int32(p.Fabric.NumNodes()) + k, Point{(b.low[k].X + b.high[k].X) / 2, (b.low[k].Y + b.high[k].Y) / 2}
+		return int32(p.Fabric.NumNodes()) + k, point{(b.low[k].X + b.high[k].X) / 2, (b.low[k].Y + b.high[k].Y) / 2}
 	}
 	for i, e := range p.edges {
 		load := 0.0
@@ -143,24 +147,20 @@ func (d *drawing) drawBoxes(inside []float64) {
 		if len(g.Nodes) == 0 {
 			continue
 		}
-		low, high := d.at(Point{b.low[k].X, b.high[k].Y}), d.at(Point{b.high[k].X, b.low[k].Y})
-		name := strings.ToValidUTF8(g.Name, "\uFFFD")
-		frame := rectangle(low.X-pad, low.Y-pad, high.X+pad, high.Y+pad)
-		wide := high.X - low.X
+		name, low, high := strings.ToValidUTF8(g.Name, "\uFFFD"), d.at(point{b.low[k].X, b.high[k].Y}), d.at(point{b.high[k].X, b.low[k].Y})
+		frame, wide := around(low, high, pad), float64(high.X-low.X)
 		if !b.shut[k] {
-			d.Outline(frame, Pen{Color: t.unused, Width: 0.8})
-			d.write(d.fitted(name, nameSize, max(wide, 40)), Point{low.X, high.Y + pad + 2}, Bottom, t.muted, false)
+			d.frame(frame, nil, pen(t.unused, 0.8))
+			d.write(d.fitted(name, nameSize, max(wide, 40)), vg.Point{X: low.X, Y: high.Y + pad + 2}, draw.YBottom, t.muted, false)
 			continue
 		}
-		c := color.Color(blend(t.ground, t.host, 0.3))
+		c := blend(t.ground, t.host, 0.3)
 		if d.shows != nil && inside[k] > 0 {
 			c = blend(t.ground, t.shade(d.shows.warmth(inside[k])), 0.3)
 		}
-		d.Fill(frame, t.ground)
-		d.Fill(frame, c)
-		d.Outline(frame, Pen{Color: t.node, Width: 0.8})
+		d.frame(frame, c, pen(t.node, 0.8))
 		if wide > 10 && high.Y-low.Y > nameSize {
-			d.write(d.fitted(name, nameSize, wide), Point{(low.X + high.X) / 2, (low.Y + high.Y) / 2}, Middle, t.ink, true)
+			d.write(d.fitted(name, nameSize, wide), vg.Point{X: (low.X + high.X) / 2, Y: (low.Y + high.Y) / 2}, draw.YCenter, t.ink, true)
 		}
 	}
 }

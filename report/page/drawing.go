@@ -1,61 +1,20 @@
+//go:build !wasm
+
 package page
 
 import (
-	"cmp"
 	"fmt"
-	"image"
 	"image/color"
+	"io"
 	"maps"
 	"math"
 	"slices"
 
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+
 	"github.com/ibweave/ibweave/fabric"
-)
-
-// Canvas is what a picture is drawn on. Lengths are in points of 1/72 inch, and the
-// origin is the lower left corner.
-type Canvas interface {
-	// Curve draws a cubic Bezier curve, and a straight line where the first two points
-	// are the same.
-	Curve(points [4]Point, pen Pen)
-	Outline(polygon []Point, pen Pen)
-	Fill(polygon []Point, c color.Color)
-	Disc(middle Point, radius float64, c color.Color)
-	// Image draws an image between its lower left and its upper right corner.
-	Image(m image.Image, low, high Point)
-	Text(t Text)
-	TextWidth(t Text) float64
-}
-
-// Point is a place.
-type Point struct{ X, Y float64 }
-
-// Pen is the look of lines.
-type Pen struct {
-	Color  color.Color
-	Width  float64
-	Dashes []float64 // lengths of dashes and gaps; nil for a line without gaps
-}
-
-// Text is words of one line.
-type Text struct {
-	Words string
-	At    Point
-	Size  float64 // of the font
-	Color color.Color
-	// Centered has the middle of the words at At.X, which is else their left end.
-	Centered bool
-	// Edge is what of the words is at At.Y.
-	Edge Edge
-}
-
-// Edge is a horizontal edge of words, or their middle.
-type Edge int
-
-const (
-	Top Edge = iota
-	Middle
-	Bottom
+	"github.com/ibweave/ibweave/report/chart"
 )
 
 // Sizes on paper.
@@ -70,54 +29,18 @@ const (
 	mostLines    = 24
 )
 
-// box is the smallest that has everything, in the units of the layout.
-func (l *layout) box() (left, top, right, bottom float64) {
-	if l.within != nil {
-		return l.within.box()
-	}
-	left, top, right, bottom = math.Inf(1), math.Inf(1), math.Inf(-1), math.Inf(-1)
-	take := func(x, y, r float64) {
-		left, top, right, bottom = min(left, x-r), min(top, y-r), max(right, x+r), max(bottom, y+r)
-	}
-	for n := range l.x {
-		take(float64(l.x[n]), float64(l.y[n]), float64(l.radius[n]))
-	}
-	for i := range l.edges {
-		m, _ := l.curve(i).at(0.5)
-		take(m.X, m.Y, 0)
-	}
-	if len(l.x) == 0 {
-		return 0, 0, unit, unit
-	}
-	return left, top, right, bottom
-}
+// SVG writes the picture as SVG. Errors are those of w.
+func (p *Picture) SVG(w io.Writer) error { return p.write(w, chart.WriteSVG) }
 
-// bezier is the points of a cubic curve, in the units of the layout.
-type bezier [4]Point
+// PNG writes the picture as PNG of 120 dots an inch. Errors are those of w.
+func (p *Picture) PNG(w io.Writer) error { return p.write(w, chart.WritePNG) }
 
-// curve is the line of an edge, from a to b.
-func (l *layout) curve(i int) bezier {
-	e := &l.edges[i]
-	a, b := l.middle(e.a), l.middle(e.b)
-	dx, dy := b.X-a.X, b.Y-a.Y
-	out := 4.0 / 3 * float64(e.bend) / cmp.Or(math.Hypot(dx, dy), 1)
-	return bezier{a, {a.X + dy*out, a.Y - dx*out}, {b.X + dy*out, b.Y - dx*out}, b}
-}
-
-// at is the place and the direction at t from 0 to 1.
-func (c bezier) at(t float64) (place, way Point) {
-	u := 1 - t
-	mix := func(a, b, c, d float64) (float64, float64) {
-		return u*u*u*a + 3*u*u*t*b + 3*u*t*t*c + t*t*t*d, u*u*(b-a) + 2*u*t*(c-b) + t*t*(d-c)
-	}
-	place.X, way.X = mix(c[0].X, c[1].X, c[2].X, c[3].X)
-	place.Y, way.Y = mix(c[0].Y, c[1].Y, c[2].Y, c[3].Y)
-	return place, way
-}
-
-// Size is the size of the picture.
-func (p *Picture) Size() (width, height float64) {
-	return pictureWidth, p.height() + titleHeight + 3*margin + lineHeight*float64(len(p.below())) + 2*lineHeight
+func (p *Picture) write(w io.Writer, to chart.Writer) error {
+	height := p.height() + titleHeight + 3*margin + lineHeight*float64(len(p.below())) + 2*lineHeight
+	return to(w, pictureWidth, vg.Length(height), func(paper draw.Canvas) error {
+		p.drawOn(paper, height)
+		return nil
+	})
 }
 
 // height is that of the drawing in the picture.
@@ -166,23 +89,22 @@ func blend(a, b color.NRGBA, t float64) color.NRGBA {
 // drawing is a picture as it is drawn.
 type drawing struct {
 	*Picture
-	Canvas
+	paper            draw.Canvas
 	left, right, top float64 // of the part inside the margins
 	upper            float64 // edge of the fabric
 	// From the units of the layout to paper: q is at (x0 + scale*(q.X-fromX), upper - down - scale*(q.Y-fromY)).
 	scale, shift, down float64
 	fromX, fromY       float64
 	dim                bool // whether the fabric is only the background
-	taken              []area
+	taken              []vg.Rectangle
 }
 
-// DrawOn draws the picture on a canvas of its size.
-func (p *Picture) DrawOn(canvas Canvas) {
+// drawOn draws the picture on a canvas of a height.
+func (p *Picture) drawOn(paper draw.Canvas, height float64) {
 	t := p.theme
-	width, height := p.Size()
-	canvas.Fill(rectangle(0, 0, width, height), t.ground)
-	d := &drawing{Picture: p, Canvas: canvas, left: margin, right: width - margin, top: height - margin, dim: len(p.channels) > 0 || p.faded}
-	canvas.Text(Text{Words: d.fitted(p.title, 13, d.right-d.left), At: Point{d.left, d.top}, Size: 13, Color: t.ink})
+	d := &drawing{Picture: p, paper: paper, left: margin, right: pictureWidth - margin, top: height - margin, dim: len(p.channels) > 0 || p.faded}
+	d.fill(t.ground, at(0, 0), at(pictureWidth, 0), at(pictureWidth, height), at(0, height))
+	d.text(d.fitted(p.title, 13, d.right-d.left), textStyle(13, t.ink, draw.XLeft, draw.YTop), at(d.left, d.top))
 	d.upper = d.top - titleHeight
 	y := d.upper - p.height() - margin
 	if p.chart != nil {
@@ -196,7 +118,7 @@ func (p *Picture) DrawOn(canvas Canvas) {
 		d.drawLegend(y)
 	}
 	for i, line := range p.below() {
-		canvas.Text(Text{Words: d.fitted(line, 9, d.right-d.left), At: Point{d.left, y - 2*lineHeight - lineHeight*float64(i)}, Size: 9, Color: t.muted})
+		d.text(d.fitted(line, 9, d.right-d.left), textStyle(9, t.muted, draw.XLeft, draw.YTop), at(d.left, y-2*lineHeight-lineHeight*float64(i)))
 	}
 }
 
@@ -211,8 +133,43 @@ func (d *drawing) fit() {
 }
 
 // at is where on paper a point of the layout is.
-func (d *drawing) at(q Point) Point {
-	return Point{d.left + (d.shift + d.scale*(q.X-d.fromX)), d.upper - (d.down + d.scale*(q.Y-d.fromY))}
+func (d *drawing) at(q point) vg.Point {
+	return at(d.left+(d.shift+d.scale*(q.X-d.fromX)), d.upper-(d.down+d.scale*(q.Y-d.fromY)))
+}
+
+// at is a place on paper, in points of 1/72 inch from the lower left corner.
+func at(x, y float64) vg.Point { return vg.Point{X: vg.Length(x), Y: vg.Length(y)} }
+
+// pen is a line of a colour and a width in points.
+func pen(c color.Color, width float64) draw.LineStyle {
+	return draw.LineStyle{Color: c, Width: vg.Length(width)}
+}
+
+func (d *drawing) fill(c color.Color, corners ...vg.Point) { d.paper.FillPolygon(c, corners) }
+
+// frame draws the outline of a rectangle, and fills it unless the colour is nil.
+func (d *drawing) frame(r vg.Rectangle, c color.Color, line draw.LineStyle) {
+	if c != nil {
+		d.paper.SetColor(c)
+		d.paper.Fill(r.Path())
+	}
+	d.paper.SetLineStyle(line)
+	d.paper.Stroke(r.Path())
+}
+
+func textStyle(size float64, c color.Color, x draw.XAlignment, y draw.YAlignment) draw.TextStyle {
+	style := chart.TextStyle(vg.Length(size))
+	style.Color, style.XAlign, style.YAlign = c, x, y
+	return style
+}
+
+func (d *drawing) text(words string, style draw.TextStyle, at vg.Point) {
+	d.paper.FillText(style, at, fabric.Printable(words))
+}
+
+// textWidth is how wide words of a size are.
+func textWidth(words string, size float64) float64 {
+	return float64(chart.TextStyle(vg.Length(size)).Width(fabric.Printable(words)))
 }
 
 // drawSwitches draws the channels that the view shows, all switches, and above them the
@@ -253,22 +210,16 @@ func (d *drawing) drawSwitches() {
 
 // drawStroke draws a line, with a cross in its middle on a cable that is gone.
 func (d *drawing) drawStroke(s stroke) {
-	d.drawCurve(s.curve, s.pen)
+	d.drawCurve(s.curve, s.line)
 	if !s.cross {
 		return
 	}
 	place, _ := s.curve.at(0.5)
-	m, pen := d.at(place), Pen{Color: s.pen.Color, Width: s.pen.Width}
+	m := d.at(place)
 	const r = 4
-	for _, way := range []float64{-r, r} {
-		a, b := Point{m.X - r, m.Y - way}, Point{m.X + r, m.Y + way}
-		d.Curve([4]Point{a, a, b, b}, pen)
-	}
-}
-
-// rectangle has its lower left corner at x0, y0 and its upper right one at x1, y1.
-func rectangle(x0, y0, x1, y1 float64) []Point {
-	return []Point{{x0, y0}, {x1, y0}, {x1, y1}, {x0, y1}}
+	s.line.Dashes = nil
+	d.paper.StrokeLine2(s.line, m.X-r, m.Y-r, m.X+r, m.Y+r)
+	d.paper.StrokeLine2(s.line, m.X-r, m.Y+r, m.X+r, m.Y-r)
 }
 
 // drawEdges draws the links, the most loaded last, and says what is the greatest load in each group.
@@ -280,10 +231,10 @@ func (d *drawing) drawEdges() []float64 {
 	for _, x := range list {
 		c := p.theme.ramp[2]
 		warm := 0.0
-		var dashes []float64
+		var dashes []vg.Length
 		switch {
 		case p.shows != nil && x.load == 0:
-			c, dashes = p.theme.unused, []float64{2, 2}
+			c, dashes = p.theme.unused, []vg.Length{2, 2}
 		case p.shows != nil:
 			warm = p.shows.warmth(x.load)
 			c = p.theme.shade(warm)
@@ -292,18 +243,24 @@ func (d *drawing) drawEdges() []float64 {
 		if d.dim {
 			strong = 0.2
 		}
-		d.drawCurve(x.curve, Pen{blend(p.theme.ground, c, strong), thin * (1 + 0.8*warm*warm), dashes})
+		line := pen(blend(p.theme.ground, c, strong), thin*(1+0.8*warm*warm))
+		line.Dashes = dashes
+		d.drawCurve(x.curve, line)
 	}
 	return inside
 }
 
-// drawCurve draws a curve of the layout.
-func (d *drawing) drawCurve(c bezier, pen Pen) {
-	var on [4]Point
-	for i, q := range c {
-		on[i] = d.at(q)
+// drawCurve draws a curve of the layout, or a straight line where its first two points are the same.
+func (d *drawing) drawCurve(c bezier, line draw.LineStyle) {
+	var v vg.Path
+	v.Move(d.at(c[0]))
+	if c[0] == c[1] {
+		v.Line(d.at(c[3]))
+	} else {
+		v.CubeTo(d.at(c[1]), d.at(c[2]), d.at(c[3]))
 	}
-	d.Curve(on, pen)
+	d.paper.SetLineStyle(line)
+	d.paper.Stroke(v)
 }
 
 // faint is how strong links without load are drawn, from 0.3 to 1: the fainter, the
@@ -319,11 +276,6 @@ func (p *Picture) faint() float64 {
 	return min(1, max(0.3, 0.7/math.Sqrt(cover+1e-9)))
 }
 
-// straight is the line between two nodes.
-func (l *layout) straight(a, b fabric.NodeID) bezier {
-	return bezier{l.middle(a), l.middle(a), l.middle(b), l.middle(b)}
-}
-
 func (d *drawing) drawHosts() {
 	f, t := d.Fabric, d.theme
 	line, dot := blend(t.ground, t.host, 0.6), t.host
@@ -333,7 +285,7 @@ func (d *drawing) drawHosts() {
 	for s, list := range hostsOf(f) {
 		for _, n := range list {
 			if len(list) <= 4 && !d.boxes.hides(n) && !d.boxes.hides(fabric.NodeID(s)) {
-				d.drawCurve(d.straight(fabric.NodeID(s), n), Pen{Color: line, Width: 0.5})
+				d.drawCurve(d.straight(fabric.NodeID(s), n), pen(line, 0.5))
 			}
 		}
 	}
@@ -344,25 +296,30 @@ func (d *drawing) drawHosts() {
 	}
 }
 
-func (l *layout) middle(n fabric.NodeID) Point { return Point{float64(l.x[n]), float64(l.y[n])} }
-
 // drawNode draws a switch as a square, others as a disc.
 func (d *drawing) drawNode(n fabric.NodeID, c color.Color) {
 	d.drawAt(d.middle(n), d.radius[n], d.Fabric.IsSwitch(n), c)
 }
 
-func (d *drawing) drawAt(middle Point, radius float32, isSwitch bool, c color.Color) {
-	m, r := d.at(middle), d.scale*float64(radius)
+func (d *drawing) drawAt(middle point, radius float32, isSwitch bool, c color.Color) {
+	r := vg.Length(d.scale * float64(radius))
 	if !isSwitch {
-		d.Disc(m, max(r, 0.5), c)
+		d.paper.DrawGlyph(draw.GlyphStyle{Color: c, Radius: max(r, 0.5), Shape: draw.CircleGlyph{}}, d.at(middle))
 		return
 	}
 	r = max(r, 1)
-	square := rectangle(m.X-r, m.Y-r, m.X+r, m.Y+r)
-	d.Fill(square, c)
+	square := around(d.at(middle), d.at(middle), r)
 	if r > 2 {
-		d.Outline(square, Pen{Color: d.theme.ground, Width: 0.5})
+		d.frame(square, c, pen(d.theme.ground, 0.5))
+	} else {
+		d.paper.SetColor(c)
+		d.paper.Fill(square.Path())
 	}
+}
+
+// around is a rectangle that is larger by a margin than that from one corner to the other.
+func around(low, high vg.Point, margin vg.Length) vg.Rectangle {
+	return vg.Rectangle{Min: vg.Point{X: low.X - margin, Y: low.Y - margin}, Max: vg.Point{X: high.X + margin, Y: high.Y + margin}}
 }
 
 // drawChannel draws one direction of a cable, with an arrow beyond its middle.
@@ -383,40 +340,38 @@ func (d *drawing) drawChannel(out fabric.PortID) {
 	if share, ok := p.shares[out]; ok {
 		width *= 0.3 + 0.7*math.Sqrt(share)
 	}
-	d.drawCurve(c, Pen{Color: p.tone, Width: width})
+	d.drawCurve(c, pen(p.tone, width))
 	place, way := c.at(0.58)
 	mid := d.at(place)
-	tip := d.at(Point{place.X + way.X, place.Y + way.Y})
-	dx, dy := tip.X-mid.X, tip.Y-mid.Y
-	length := math.Hypot(dx, dy)
+	to := d.at(point{place.X + way.X, place.Y + way.Y}).Sub(mid)
+	length := math.Hypot(float64(to.X), float64(to.Y))
 	if length < 2 {
 		return
 	}
-	h := 4 * width
-	ux, uy := dx/length*h/2, dy/length*h/2
-	d.Fill([]Point{{mid.X + ux, mid.Y + uy}, {mid.X - ux - uy, mid.Y - uy + ux}, {mid.X - ux + uy, mid.Y - uy - ux}}, p.tone)
+	along := to.Scale(vg.Length(2 * width / length))
+	back, aside := mid.Sub(along), vg.Point{X: -along.Y, Y: along.X}
+	d.fill(p.tone, mid.Add(along), back.Add(aside), back.Sub(aside))
 }
 
 // drawLegend says what the colours of links mean.
 func (d *drawing) drawLegend(y float64) {
-	if d.legend != "" {
-		d.Text(Text{Words: d.fitted(d.legend, 9, d.right-d.left), At: Point{d.left, y - 3}, Size: 9, Color: d.theme.muted, Edge: Middle})
-		return
-	}
 	m := d.shows
-	if m == nil || d.dim {
+	if d.legend == "" && m == nil || d.legend == "" && d.dim {
 		return
 	}
-	what := m.Name + ", " + m.Unit
-	if m.max == 0 {
-		d.Text(Text{Words: what + ": 0 on all links", At: Point{d.left, y - 3}, Size: 9, Color: d.theme.muted, Edge: Middle})
+	words := d.legend
+	switch {
+	case words != "":
+	case m.max == 0:
+		words = fmt.Sprintf("%s, %s: 0 on all links", m.Name, m.Unit)
+	case m.Name == routesName:
+		d.drawRamp(y, fmt.Sprintf("routes on a link: 0, mean %.1f, right end %d; busiest %d", m.mean, max(d.max, int64(math.Ceil(2*m.mean))), d.max))
+		return
+	default:
+		d.drawRamp(y, fmt.Sprintf("%s, %s on a link: 0, mean %.4g, right end %.4g; greatest %.4g", m.Name, m.Unit, m.mean, max(m.max, 2*m.mean), m.max))
 		return
 	}
-	words := fmt.Sprintf("%s on a link: 0, mean %.4g, right end %.4g; greatest %.4g", what, m.mean, max(m.max, 2*m.mean), m.max)
-	if m.Name == routesName {
-		words = fmt.Sprintf("routes on a link: 0, mean %.1f, right end %d; busiest %d", m.mean, max(d.max, int64(math.Ceil(2*m.mean))), d.max)
-	}
-	d.drawRamp(y, words)
+	d.text(d.fitted(words, 9, d.right-d.left), textStyle(9, d.theme.muted, draw.XLeft, draw.YCenter), at(d.left, y-3))
 }
 
 // drawRamp draws all colours, and what they mean beside them.
@@ -425,7 +380,135 @@ func (d *drawing) drawRamp(y float64, words string) {
 	x := d.left
 	for i := range steps {
 		from := x + wide*float64(i)/steps
-		d.Fill(rectangle(from, y-6, x+wide, y), d.theme.shade((float64(i)+0.5)/steps))
+		d.fill(d.theme.shade((float64(i)+0.5)/steps), at(from, y-6), at(x+wide, y-6), at(x+wide, y), at(from, y))
 	}
-	d.Text(Text{Words: d.fitted(words, 9, d.right-x-wide-8), At: Point{x + wide + 8, y - 3}, Size: 9, Color: d.theme.muted, Edge: Middle})
+	d.text(d.fitted(words, 9, d.right-x-wide-8), textStyle(9, d.theme.muted, draw.XLeft, draw.YCenter), at(x+wide+8, y-3))
+}
+
+// nameSize is the size of the font of names.
+const nameSize = 8
+
+// fitted is words with dots in their middle where they are wider than they may be.
+func (d *drawing) fitted(words string, size, most float64) string {
+	wide := textWidth(words, size)
+	if wide <= most {
+		return words
+	}
+	letters := []rune(words)
+	for keep := min(len(letters)-1, int(float64(len(letters))*most/wide)+3); keep > 1; keep-- {
+		words = string(letters[:(keep+1)/2]) + "…" + string(letters[len(letters)-keep/2:])
+		if textWidth(words, size) <= most {
+			break
+		}
+	}
+	return words
+}
+
+// write writes a name where no other one is, on a ground of its own so that lines do not go through it,
+// and says whether it did. It is moved off the margins.
+func (d *drawing) write(words string, p vg.Point, y draw.YAlignment, c color.Color, centered bool) bool {
+	half := textWidth(words, nameSize)/2 + 1
+	if !centered {
+		p.X += vg.Length(half)
+	}
+	p.X = min(max(p.X, vg.Length(d.left+half)), vg.Length(d.right-half))
+	low, high := p.Y-0.95*nameSize, p.Y
+	switch y {
+	case draw.YBottom:
+		low, high = p.Y-1, p.Y+0.75*nameSize
+	case draw.YCenter:
+		low, high = p.Y-0.5*nameSize, p.Y+0.5*nameSize
+	}
+	area := vg.Rectangle{Min: vg.Point{X: p.X - vg.Length(half), Y: low}, Max: vg.Point{X: p.X + vg.Length(half), Y: high}}
+	if slices.ContainsFunc(d.taken, func(o vg.Rectangle) bool {
+		return o.Min.X < area.Max.X && area.Min.X < o.Max.X && o.Min.Y < area.Max.Y && area.Min.Y < o.Max.Y
+	}) {
+		return false
+	}
+	d.taken = append(d.taken, area)
+	if y != draw.YCenter {
+		d.paper.SetColor(d.theme.ground)
+		d.paper.Fill(area.Path())
+	}
+	d.text(words, textStyle(nameSize, c, draw.XCenter, y), p)
+	return true
+}
+
+// drawNames writes the names of what is shown, or of all switches that have room.
+func (d *drawing) drawNames() {
+	f, p := d.Fabric, d.Picture
+	if len(p.channels) > 0 {
+		if len(p.labels) <= 40 {
+			for i, n := range p.labels {
+				if slices.Contains(p.labels[:i], n) {
+					continue
+				}
+				d.drawName(n, d.fitted(f.Name(n).Label(), nameSize, 0.4*(d.right-d.left)))
+			}
+		}
+		return
+	}
+	// The room of a row is that of its closest two switches.
+	rows := make(map[float32][]fabric.NodeID)
+	var heights []float32
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		if len(rows[p.y[s]]) == 0 {
+			heights = append(heights, p.y[s])
+		}
+		rows[p.y[s]] = append(rows[p.y[s]], s)
+	}
+	for _, y := range heights {
+		row, room := rows[y], math.Inf(1)
+		across := slices.Clone(row)
+		slices.SortStableFunc(across, func(a, b fabric.NodeID) int { return int(math.Copysign(1, float64(p.x[a]-p.x[b]))) })
+		for i := 1; i < len(across); i++ {
+			room = min(room, d.scale*float64(p.x[across[i]]-p.x[across[i-1]]))
+		}
+		names := make([]string, len(row))
+		for i, s := range row {
+			names[i] = f.Name(s).Label()
+		}
+		for i, name := range d.inRoom(names, room-4) {
+			if !p.boxes.hides(row[i]) {
+				d.drawName(row[i], name)
+			}
+		}
+	}
+}
+
+// inRoom is the names of a row that fit: whole, or without what all begin and end with, with dots in
+// the middle where that is too long; nil where there is no room.
+func (d *drawing) inRoom(names []string, room float64) []string {
+	wide := func(name string) bool { return textWidth(name, nameSize) > room }
+	if slices.ContainsFunc(names, wide) {
+		head, tail := shared(names)
+		for i, name := range names {
+			if len(name) > len(head)+len(tail) {
+				names[i] = name[len(head) : len(name)-len(tail)]
+			}
+		}
+	}
+	if room < 5*nameSize && slices.ContainsFunc(names, wide) {
+		return nil
+	}
+	for i, name := range names {
+		names[i] = d.fitted(name, nameSize, room)
+	}
+	return names
+}
+
+// drawName writes the name of a node above or below it, on the other side where there is a name.
+func (d *drawing) drawName(n fabric.NodeID, words string) {
+	middle, r := d.at(d.middle(n)), vg.Length(d.scale*float64(d.radius[n])+2)
+	below := d.Fabric.IsSwitch(n) == (d.kind == "grid")
+	for range 2 {
+		y, edge := middle.Y+r, draw.YBottom
+		if below {
+			y, edge = middle.Y-r, draw.YTop
+		}
+		if d.write(words, vg.Point{X: middle.X, Y: y}, edge, d.theme.ink, true) {
+			return
+		}
+		below = !below
+	}
 }

@@ -261,7 +261,7 @@ func TestHeatLoss(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		drawn, err := Draw(context.Background(), in, view, PictureOptions{})
+		drawn, err := Draw(context.Background(), in, view, false)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -231,3 +231,58 @@ func (l *layout) loose(f *fabric.Fabric) {
 		l.radius[n] = 0.12 * unit
 	}
 }
+
+// point is a place.
+type point struct{ X, Y float64 }
+
+// box is the smallest that has everything, in the units of the layout.
+func (l *layout) box() (left, top, right, bottom float64) {
+	if l.within != nil {
+		return l.within.box()
+	}
+	left, top, right, bottom = math.Inf(1), math.Inf(1), math.Inf(-1), math.Inf(-1)
+	take := func(x, y, r float64) {
+		left, top, right, bottom = min(left, x-r), min(top, y-r), max(right, x+r), max(bottom, y+r)
+	}
+	for n := range l.x {
+		take(float64(l.x[n]), float64(l.y[n]), float64(l.radius[n]))
+	}
+	for i := range l.edges {
+		m, _ := l.curve(i).at(0.5)
+		take(m.X, m.Y, 0)
+	}
+	if len(l.x) == 0 {
+		return 0, 0, unit, unit
+	}
+	return left, top, right, bottom
+}
+
+// bezier is the points of a cubic curve, in the units of the layout.
+type bezier [4]point
+
+// curve is the line of an edge, from a to b.
+func (l *layout) curve(i int) bezier {
+	e := &l.edges[i]
+	a, b := l.middle(e.a), l.middle(e.b)
+	dx, dy := b.X-a.X, b.Y-a.Y
+	out := 4.0 / 3 * float64(e.bend) / cmp.Or(math.Hypot(dx, dy), 1)
+	return bezier{a, {a.X + dy*out, a.Y - dx*out}, {b.X + dy*out, b.Y - dx*out}, b}
+}
+
+// at is the place and the direction at t from 0 to 1.
+func (c bezier) at(t float64) (place, way point) {
+	u := 1 - t
+	mix := func(a, b, c, d float64) (float64, float64) {
+		return u*u*u*a + 3*u*u*t*b + 3*u*t*t*c + t*t*t*d, u*u*(b-a) + 2*u*t*(c-b) + t*t*(d-c)
+	}
+	place.X, way.X = mix(c[0].X, c[1].X, c[2].X, c[3].X)
+	place.Y, way.Y = mix(c[0].Y, c[1].Y, c[2].Y, c[3].Y)
+	return place, way
+}
+
+// straight is the line between two nodes.
+func (l *layout) straight(a, b fabric.NodeID) bezier {
+	return bezier{l.middle(a), l.middle(a), l.middle(b), l.middle(b)}
+}
+
+func (l *layout) middle(n fabric.NodeID) point { return point{float64(l.x[n]), float64(l.y[n])} }

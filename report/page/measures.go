@@ -136,3 +136,14 @@ func (s *scene) chooseMeasure() (*measure, error) {
 	}
 	return nil, &RequestError{"cables", fmt.Errorf("%q is nothing that they show; want one of %s", name, strings.Join(known, ", "))}
 }
+
+// RequestError says why a view, or Input.Cables, has nothing to show: the input does not have it.
+type RequestError struct {
+	Of  string // "view" or "cables"
+	Err error
+}
+
+func (e *RequestError) Error() string { return e.Err.Error() }
+
+// Unwrap gives the cause.
+func (e *RequestError) Unwrap() error { return e.Err }

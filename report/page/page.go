@@ -4,8 +4,8 @@
 //
 // An operator sees where a path goes, which cable is hot, and what a credit loop looks
 // like. Coordinates and levels of switches come in as data: the package knows no engine.
-// Package picture writes the pictures as SVG and PNG. The same input gives the same
-// bytes, on any number of CPUs.
+// Pictures are for systems other than browsers. The same input gives the same bytes, on any
+// number of CPUs.
 package page
 
 import (

@@ -1,3 +1,5 @@
+//go:build !wasm
+
 package page
 
 import (
@@ -31,11 +33,6 @@ func ParseView(s string) (View, error) {
 	}
 	kind, arg, _ := strings.Cut(s, ":")
 	return View{kind, arg}, nil
-}
-
-// PictureOptions are the choices of Draw.
-type PictureOptions struct {
-	Dark bool // light on dark
 }
 
 // Picture is a drawing of one view.
@@ -81,14 +78,14 @@ var dark = &theme{
 	ramp: []color.NRGBA{rgb(0x343d4a), rgb(0x3c5a78), rgb(0x3f7ea8), rgb(0x52a5c9), rgb(0xe3b341), rgb(0xf08a3c), rgb(0xff5c4d)},
 }
 
-// Draw prepares the picture of a view. Errors are those of Write, and a *RequestError of the view.
-func Draw(ctx context.Context, in *Input, view View, opt PictureOptions) (*Picture, error) {
+// Draw prepares the picture of a view, onDark in light colours on a dark ground. Errors are those of Write, and a *RequestError of the view.
+func Draw(ctx context.Context, in *Input, view View, onDark bool) (*Picture, error) {
 	old, s, err := scenes(ctx, in)
 	if err != nil {
 		return nil, err
 	}
 	p := &Picture{scene: s, theme: light, title: in.Title, marks: map[fabric.NodeID]color.Color{}}
-	if opt.Dark {
+	if onDark {
 		p.theme = dark
 	}
 	if p.shows, err = s.chooseMeasure(); err != nil {
@@ -125,17 +122,6 @@ func Draw(ctx context.Context, in *Input, view View, opt PictureOptions) (*Pictu
 	}
 	return p, nil
 }
-
-// RequestError says why a view, or Input.Cables, has nothing to show: the input does not have it.
-type RequestError struct {
-	Of  string // "view" or "cables"
-	Err error
-}
-
-func (e *RequestError) Error() string { return e.Err.Error() }
-
-// Unwrap gives the cause.
-func (e *RequestError) Unwrap() error { return e.Err }
 
 // showPath marks the path between two hosts, whose names may have commas.
 func (p *Picture) showPath(arg string) error {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/report/page"
-	"github.com/ibweave/ibweave/report/picture"
 )
 
 // TestSameBytes: on one CPU and on all, twice.
@@ -28,11 +27,11 @@ func TestSameBytes(t *testing.T) {
 				if err := page.Write(context.Background(), &b, in); err != nil {
 					t.Fatal(err)
 				}
-				p, err := page.Draw(context.Background(), in, fabricView, page.PictureOptions{})
+				p, err := page.Draw(context.Background(), in, fabricView, false)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := picture.WriteSVG(&b, p); err != nil {
+				if err := p.SVG(&b); err != nil {
 					t.Fatal(err)
 				}
 				return b.Bytes()
@@ -71,12 +70,12 @@ func TestPictures(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, ground := range short.Of([]bool{false, true}, []bool{true}) {
-				p, err := page.Draw(context.Background(), all[c.input], view, page.PictureOptions{Dark: ground})
+				p, err := page.Draw(context.Background(), all[c.input], view, ground)
 				if err != nil {
 					t.Fatal(err)
 				}
 				var b bytes.Buffer
-				if err := picture.WriteSVG(&b, p); err != nil {
+				if err := p.SVG(&b); err != nil {
 					t.Fatal(err)
 				}
 				text := textOf(t, b.Bytes())
@@ -86,7 +85,7 @@ func TestPictures(t *testing.T) {
 					}
 				}
 				b.Reset()
-				if err := picture.WritePNG(&b, p); err != nil {
+				if err := p.PNG(&b); err != nil {
 					t.Fatal(err)
 				}
 				img, err := png.Decode(&b)
