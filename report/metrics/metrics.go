@@ -102,9 +102,7 @@ func (p *printer) info(members map[string]any) {
 	members = maps.Clone(members)
 	maps.DeleteFunc(members, func(name string, v any) bool { return name == "verdict" || v == "" })
 	if list := labels(members); list != nil {
-		name := "ibweave_" + p.command + "_info"
-		p.head(name, "gauge", "Texts of the document.")
-		fmt.Fprintf(p, "%s{%s} 1\n", name, strings.Join(list, ","))
+		p.metric(p.metricName([]string{"info"}), "Texts of the document.", "{"+strings.Join(list, ",")+"} 1")
 	}
 }
 
@@ -118,62 +116,57 @@ func (p *printer) metricName(path []string) string {
 	return "ibweave_" + p.command + "_" + strings.Join(words, "_")
 }
 
-// head writes what a metric is.
-func (p *printer) head(name, kind, help string) {
+// metric writes what a metric is, and its lines: labels, if any, and a value.
+func (p *printer) metric(name, help string, lines ...string) {
+	kind := "gauge"
+	if strings.HasSuffix(name, "_total") {
+		kind = "counter"
+	}
 	fmt.Fprintf(p, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
+	for _, line := range lines {
+		p.WriteString(name + line + "\n")
+	}
 }
 
 // gauge writes the metric of a number.
 func (p *printer) gauge(path []string, value string) {
-	name, kind := p.metricName(path), "gauge"
-	if strings.HasSuffix(name, "_total") {
-		kind = "counter"
-	}
-	p.head(name, kind, fmt.Sprintf("Member %s of the document of ibweave %s.", strings.Join(path, "."), p.command))
-	fmt.Fprintf(p, "%s %s\n", name, value)
+	p.metric(p.metricName(path), fmt.Sprintf("Member %s of the document of ibweave %s.", strings.Join(path, "."), p.command), " "+value)
 }
 
 // hops writes the pairs by the switches that they pass.
 func (p *printer) hops(path []string, members map[string]any) {
-	name := p.metricName(append(slices.Clone(path), "pairs_by_hops"))
-	p.head(name, "gauge", "Delivered pairs by the switches that they pass.")
+	var lines []string
 	for _, n := range slices.SortedFunc(maps.Keys(members), text.Natural) {
-		fmt.Fprintf(p, "%s{hops=%q} %v\n", name, n, members[n])
+		lines = append(lines, fmt.Sprintf("{hops=%q} %v", n, members[n]))
 	}
+	p.metric(p.metricName(append(slices.Clone(path), "pairs_by_hops")), "Delivered pairs by the switches that they pass.", lines...)
 }
 
 // verdict writes one metric for each verdict: 1 for the one that holds.
 func (p *printer) verdict(verdict string) {
-	name := "ibweave_" + p.command + "_verdict"
-	p.head(name, "gauge", "Verdict of ibweave "+p.command+": 1 for the one that holds.")
+	var lines []string
 	for _, v := range Verdicts {
-		value := 0
-		if v == verdict {
-			value = 1
-		}
-		fmt.Fprintf(p, "%s{verdict=%q} %d\n", name, v, value)
+		lines = append(lines, fmt.Sprintf("{verdict=%q} %d", v, map[bool]int{true: 1}[v == verdict]))
 	}
+	p.metric(p.metricName([]string{"verdict"}), "Verdict of ibweave "+p.command+": 1 for the one that holds.", lines...)
 }
 
 // findings counts findings by rule and severity. Names of rules and severities need no
 // escapes.
 func (p *printer) findings(list []any) {
-	type key struct{ rule, severity string }
-	counts := make(map[key]int)
+	counts := make(map[[2]string]int)
 	for _, x := range list {
 		finding, _ := x.(map[string]any)
 		rule, _ := finding["rule"].(string)
 		severity, _ := finding["severity"].(string)
-		counts[key{rule, severity}]++
+		counts[[2]string{rule, severity}]++
 	}
-	name := "ibweave_" + p.command + "_findings"
-	p.head(name, "gauge", "Findings of ibweave "+p.command+" by rule and severity.")
-	keys := slices.SortedFunc(maps.Keys(counts), func(a, b key) int {
-		return strings.Compare(a.rule+" "+a.severity, b.rule+" "+b.severity)
-	})
-	for _, k := range keys {
-		fmt.Fprintf(p, "%s{rule=%q,severity=%q} %d\n", name, k.rule, k.severity, counts[k])
+	var lines []string
+	for k, n := range counts {
+		lines = append(lines, fmt.Sprintf("{rule=%q,severity=%q} %d", k[0], k[1], n))
 	}
+	slices.Sort(lines)
+	p.metric(p.metricName([]string{"findings"}), "Findings of ibweave "+p.command+" by rule and severity.", lines...)
 }
 
 // groups writes the numbers of a list of objects, whose texts are labels, and those of lists in
@@ -190,7 +183,7 @@ func (p *printer) groups(path []string, list []any) {
 				switch v := v.(type) {
 				case json.Number:
 					metric := p.metricName(at)
-					lines[metric] = append(lines[metric], fmt.Sprintf("%s{%s} %s\n", metric, strings.Join(own, ","), v))
+					lines[metric] = append(lines[metric], fmt.Sprintf("{%s} %s", strings.Join(own, ","), v))
 				case []any:
 					add(at, own, v)
 				}
@@ -199,9 +192,6 @@ func (p *printer) groups(path []string, list []any) {
 	}
 	add(path, nil, list)
 	for _, metric := range slices.Sorted(maps.Keys(lines)) {
-		p.head(metric, "gauge", fmt.Sprintf("By groups of hosts, of the document of ibweave %s.", p.command))
-		for _, line := range lines[metric] {
-			p.WriteString(line)
-		}
+		p.metric(metric, fmt.Sprintf("By groups of hosts, of the document of ibweave %s.", p.command), lines[metric]...)
 	}
 }
