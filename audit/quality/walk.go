@@ -46,17 +46,11 @@ func weights(f, whole *fabric.Fabric) []float64 {
 	return weight
 }
 
-// trial is what became of a pattern.
-type trial struct {
-	bandwidth  float64 // the mean of its routes, as in Bisection; 1 of no routes
-	contention float64 // the greatest relative load of a channel between switches
-	lost       int64   // routes that the tables do not deliver
-}
-
 // trials collects the results of several patterns.
 type trials struct {
-	bandwidth, contention []float64 // by pattern
-	lost                  int64     // of all
+	bandwidth  []float64 // by pattern: the mean of its routes, as in Bisection; 1 of no routes
+	contention []float64 // by pattern: the greatest relative load of a channel between switches
+	lost       int64     // routes that the tables do not deliver, of all
 }
 
 // walker follows patterns of traffic through the tables: the scratch of one worker.
@@ -93,9 +87,9 @@ func (m *measurement) tryAll(ctx context.Context, n int, draw func(w *walker, i 
 	start := func() *walker { return &walker{m: m, count: make([]int32, m.f.NumPorts())} }
 	_, err := par.ForEachWith(ctx, 0, n, start, func(w *walker, i int) error {
 		draw(w, i)
-		t := w.try()
-		all.bandwidth[i], all.contention[i] = t.bandwidth, t.contention
-		lost.Add(t.lost)
+		n := int64(0)
+		all.bandwidth[i], all.contention[i], n = w.try()
+		lost.Add(n)
 		return nil
 	})
 	all.lost = lost.Load()
@@ -112,7 +106,7 @@ func (w *walker) shuffle(list []fabric.PortID, source rand.Source) []fabric.Port
 // try has each sender send to its receiver, all at the same time. No port sends to itself or to
 // NoPort. Each port sends once at most, and receives once at most, so that host cables are
 // never shared.
-func (w *walker) try() (t trial) {
+func (w *walker) try() (bandwidth, contention float64, lost int64) {
 	w.follow()
 	for _, h := range w.hops {
 		if w.routes[h.route].delivered {
@@ -123,24 +117,22 @@ func (w *walker) try() (t trial) {
 		r := &w.routes[h.route]
 		n := float64(w.count[h.channel])
 		r.share = min(r.share, w.m.rate[h.channel]/n)
-		t.contention = max(t.contention, n*w.m.weight[h.channel])
+		contention = max(contention, n*w.m.weight[h.channel])
 	}
 	for _, h := range w.hops {
 		w.count[h.channel] = 0
 	}
-	sum := 0.0
 	for i := range w.routes {
 		if r := &w.routes[i]; r.delivered {
-			sum += r.share / r.rate
+			bandwidth += r.share / r.rate
 		} else {
-			t.lost++
+			lost++
 		}
 	}
-	t.bandwidth = 1
 	if n := len(w.routes); n > 0 {
-		t.bandwidth = sum / float64(n)
+		return bandwidth / float64(n), contention, lost
 	}
-	return t
+	return 1, contention, lost
 }
 
 // follow fills in the routes and hops of the pattern, to the first LID of each receiver. All
