@@ -95,16 +95,9 @@ func (p *planner) dropDetours() {
 
 // takeSome does a step with as many units as it can, and returns whether there was one.
 func (p *planner) takeSome(units []Batch, refused *[]Refusal) (bool, error) {
-	n := len(units)
-	if p.most > 0 {
-		n = min(n, p.most)
-	}
-	first := true
-	for len(units) > 0 {
-		n = min(n, len(units))
+	for n := len(units); len(units) > 0; n = (n + 1) / 2 {
 		b := p.join(units[:n])
 		if p.opt.AtOnce > 0 && n > 1 && max(len(b.Unplug), len(b.Plug)) > p.opt.AtOnce {
-			n = (n + 1) / 2
 			continue
 		}
 		reason := "no cable leads there yet"
@@ -114,20 +107,14 @@ func (p *planner) takeSome(units []Batch, refused *[]Refusal) (bool, error) {
 				return false, err
 			}
 		}
-		switch {
-		case reason == "":
-			if p.most = n; first {
-				p.most = 2 * n
-			}
+		if reason == "" {
 			return true, nil
-		case n > 1:
-			n, first = n/2, false
-		default:
+		}
+		if n == 1 {
 			*refused = append(*refused, Refusal{p.links(units[0].Unplug), p.links(units[0].Plug), reason})
 			units = units[1:]
 		}
 	}
-	p.most = 0
 	return false, nil
 }
 
