@@ -162,62 +162,74 @@ func Make(ctx context.Context, base *compile.Result, route compile.Options, part
 // add drains a part in the first window that it fits into, else in one of its own, else
 // refuses it.
 func (p *planner) add(part *Part) error {
-	for i, w := range p.windows {
-		step, next, reason, err := p.try(w, part)
-		if err != nil {
+	var reason string
+	for i, w := range append(slices.Clip(p.windows), &drained{Tables: Tables{p.base, p.base}}) {
+		step, next, err := p.try(w, part)
+		if reason, err = Reason(err); err != nil {
 			return err
 		}
-		if reason == "" {
-			p.plan.Windows[i].Steps = append(p.plan.Windows[i].Steps, *step)
-			p.windows[i] = next
-			return nil
+		if reason != "" {
+			continue
 		}
+		if i == len(p.windows) {
+			p.windows, p.plan.Windows = append(p.windows, nil), append(p.plan.Windows, Window{})
+		}
+		p.windows[i], p.plan.Windows[i].Steps = next, append(p.plan.Windows[i].Steps, *step)
+		return nil
 	}
-	step, next, reason, err := p.try(&drained{Tables: Tables{p.base, p.base}}, part)
-	switch {
-	case err != nil:
-		return err
-	case reason != "":
-		p.plan.Refused = append(p.plan.Refused, Refusal{part.Name, reason})
-	default:
-		p.plan.Windows = append(p.plan.Windows, Window{Steps: []Step{*step}})
-		p.windows = append(p.windows, next)
-	}
+	p.plan.Refused = append(p.plan.Refused, Refusal{part.Name, reason})
 	return nil
 }
 
-// try drains one more part. It gives the reason where that is not possible.
-func (p *planner) try(from *drained, part *Part) (step *Step, next *drained, reason string, err error) {
-	whole := p.base.Routing.Fabric
-	next = &drained{cables: append(slices.Clone(from.cables), part.Cables...), nodes: append(slices.Clone(from.nodes), part.Nodes...)}
-	next.Tables, err = from.Next(p.ctx, whole, whole.Without(next.cables...), p.route)
-	if refused, ok := errors.AsType[*lft.DomainError](err); ok {
-		return nil, nil, refused.Reason, nil
+// refusal is the error of what cannot be done.
+type refusal struct{ reason string }
+
+func (r *refusal) Error() string { return r.reason }
+
+// Refuse is an error with a Reason.
+func Refuse(format string, args ...any) error { return &refusal{fmt.Sprintf(format, args...)} }
+
+// Reason returns why something cannot be done, and no error, of Refuse and *lft.DomainError, "" without an error;
+// and any other error.
+func Reason(err error) (string, error) {
+	if r, ok := errors.AsType[*refusal](err); ok {
+		return r.reason, nil
 	}
-	if err != nil {
-		return nil, nil, "", err
+	if r, ok := errors.AsType[*lft.DomainError](err); ok {
+		return r.Reason, nil
+	}
+	return "", err
+}
+
+// try drains one more part. The error may have a Reason.
+func (p *planner) try(from *drained, part *Part) (*Step, *drained, error) {
+	whole := p.base.Routing.Fabric
+	next := &drained{cables: append(slices.Clone(from.cables), part.Cables...), nodes: append(slices.Clone(from.nodes), part.Nodes...)}
+	var err error
+	if next.Tables, err = from.Next(p.ctx, whole, whole.Without(next.cables...), p.route); err != nil {
+		return nil, nil, err
 	}
 	rest := next.Rest.Verify
-	step = &Step{
+	step := &Step{
 		Part: part.Name, Load: LoadOf(rest, p.plan.Before.Scale), Lost: p.countLost(next), Longer: rest.Unicast.NonMinimal,
 		Unplugged: rest.Verdict, Tables: next.Tables,
 	}
 	step.Factor = step.Over(p.plan.Before)
 	if step.Lost > 0 {
-		return nil, nil, fmt.Sprintf("cuts off hosts that are not drained: %d pairs", step.Lost), nil
+		return nil, nil, Refuse("cuts off hosts that are not drained: %d pairs", step.Lost)
 	}
-	if reason := step.Unfit(p.opt.Limit, step.Factor); reason != "" {
-		return nil, nil, reason, nil
+	if err := step.Fit(p.opt.Limit, step.Factor); err != nil {
+		return nil, nil, err
 	}
 	was, is := from.Compiled.Routing, next.Compiled.Routing
 	if step.Drain, err = ChangeOf(p.ctx, whole, was, is); err != nil {
-		return nil, nil, "", err
+		return nil, nil, err
 	}
 	if step.Back, err = ChangeOf(p.ctx, whole, is, was); err != nil {
-		return nil, nil, "", err
+		return nil, nil, err
 	}
 	step.Verdict = step.Drain.Verdict(next.Compiled.Verify.Verdict)
-	return step, next, "", p.measureGroups(&step.Load, next.Rest.Routing)
+	return step, next, p.measureGroups(&step.Load, next.Rest.Routing)
 }
 
 // Next finds the tables that follow t on a fabric of which rest is not drained: those of compile --previous on the
@@ -233,15 +245,15 @@ func (t Tables) Next(ctx context.Context, whole, rest *fabric.Fabric, route comp
 	return Tables{all, r}, err
 }
 
-// Unfit returns why tables cannot be in force, with a limit of their factor if it is not 0; "" if they can.
-func (t Tables) Unfit(limit, factor float64) string {
+// Fit returns an error with a Reason if tables cannot be in force, with a limit of their factor if it is not 0.
+func (t Tables) Fit(limit, factor float64) error {
 	switch {
 	case t.Compiled.Verify.Verdict == verify.VerdictErrors || t.Rest.Verify.CreditLoops.Count > 0:
-		return "no safe tables were found"
+		return Refuse("no safe tables were found")
 	case limit > 0 && factor > limit:
-		return fmt.Sprintf("the greatest load would be %.2f times that before", factor)
+		return Refuse("the greatest load would be %.2f times that before", factor)
 	}
-	return ""
+	return nil
 }
 
 // Keep compiles tables on f with route, and keeps those of previous if the engine can. Errors: those of

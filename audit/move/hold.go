@@ -47,7 +47,7 @@ func newHolder(r, rest *lft.Routing, then *fabric.Fabric, next *lft.Tables) *hol
 //
 // Packets for a LID that could loop take the path of those for a neighbour on the same switch. Where that is not
 // safe, their entries are taken out, and cuts is true: ports are cut off before their cables are unplugged. The
-// result is nil if packets could loop for a LID whose port keeps its cable. Errors: those of verify.Check.
+// error has a reason if packets could loop for a LID whose port keeps its cable; else it is that of verify.Check.
 func (p *planner) hold(held, rest *compile.Result, from *lft.Routing, then *fabric.Fabric, next *lft.Tables) (r *compile.Result, cuts bool, err error) {
 	x := held.Routing.Fabric
 	if held.Verify.Verdict != verify.VerdictErrors {
@@ -70,14 +70,12 @@ func (p *planner) hold(held, rest *compile.Result, from *lft.Routing, then *fabr
 			copy(h.r.Tables.Row(s), from.Tables.Row(s)) // for what still comes by
 		}
 	}
-	if _, _, safe := h.mend(false); !safe {
-		return nil, false, nil
-	}
+	_, _, safe := h.mend(false)
 	r, err = drain.Judge(p.ctx, held.Engine, h.r)
-	if err != nil || r.Verify.CreditLoops.Count > 0 {
-		return nil, false, err
+	if err == nil && (!safe || r.Verify.CreditLoops.Count > 0) {
+		err = drain.Refuse("no tables were found under which the cables can be moved")
 	}
-	return r, true, nil
+	return r, true, err
 }
 
 // mend changes the entries for LIDs whose packets could loop: with detour, it tries follow before it takes

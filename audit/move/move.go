@@ -11,7 +11,6 @@ package move
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -173,53 +172,39 @@ func (p *planner) take(b Batch) (reason string, err error) {
 	if p.opt.Progress != nil {
 		p.opt.Progress(fmt.Sprintf("step %d, %d cables", len(p.plan.Steps)+1, len(b.Unplug)+len(b.Plug)))
 	}
-	before := p.now.Routing.Fabric
-	after, err := p.job.Nodes.WithCables(append(before.Without(firstEnds(b.Unplug)...).Cables(), b.Plug...))
-	if err != nil {
-		return err.Error(), nil
-	}
 	s := Step{Unplug: p.links(b.Unplug), Plug: p.links(b.Plug), Batch: b}
-	rest := p.now
-	if len(b.Unplug) > 0 || newHolder(p.now.Routing, p.now.Routing, after, nil).usesAny() {
-		if rest, reason, err = p.drain(&s, b.Unplug); err != nil || reason != "" {
-			return reason, err
-		}
+	if reason, err = drain.Reason(p.plug(&s)); err == nil && reason == "" {
+		p.plan.Steps, p.now = append(p.plan.Steps, s), s.After.Compiled
 	}
-	if reason, err = p.plug(&s, after, rest); err != nil || reason != "" {
-		return reason, err
-	}
-	s.listNodes(before, rest.Routing.Fabric, after)
-	p.plan.Steps = append(p.plan.Steps, s)
-	p.now = s.After.Compiled
-	return "", nil
+	return reason, err
 }
 
-// drain leads around the cables of a step that are unplugged. rest is the tables without them.
-func (p *planner) drain(s *Step, cables []fabric.Cable) (rest *compile.Result, reason string, err error) {
+// drain leads around the cables of a step that are unplugged. rest is the tables without them. The error may have
+// a reason, here and below.
+func (p *planner) drain(s *Step) (rest *compile.Result, err error) {
 	f := p.job.Nodes
-	part := drain.Part{Cables: firstEnds(cables)}
-	for _, c := range cables {
+	part := drain.Part{Cables: firstEnds(s.Batch.Unplug)}
+	for _, c := range s.Batch.Unplug {
 		for _, end := range [...]fabric.PortID{c.A, c.B} {
 			if n := f.Owner(end); !f.IsSwitch(n) {
 				part.Nodes = append(part.Nodes, n)
 			}
 		}
 	}
-	opt := drain.Options{Limit: p.opt.Limit, Before: &p.plan.Before}
 	now := *p.now
 	now.Routing = placed(now.Routing)
-	plan, err := drain.Make(p.ctx, &now, p.route, []drain.Part{part}, opt)
+	plan, err := drain.Make(p.ctx, &now, p.route, []drain.Part{part}, drain.Options{Limit: p.opt.Limit, Before: &p.plan.Before})
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	if len(plan.Refused) > 0 {
-		return nil, plan.Refused[0].Reason, nil
+		return nil, drain.Refuse("%s", plan.Refused[0].Reason)
 	}
 	d := &plan.Windows[0].Steps[0]
 	s.Drained = &State{
-		Load: d.Load, Factor: d.Factor, Longer: d.Longer, Verdict: d.Verdict, Unplugged: d.Unplugged, Write: d.Drain, Back: d.Back, Compiled: d.Compiled,
+		Load: d.Load, Factor: d.Factor, Longer: d.Longer, Verdict: d.Verdict, Unplugged: d.Unplugged, Write: d.Drain, Compiled: d.Compiled,
 	}
-	return d.Rest, "", nil
+	return d.Rest, nil
 }
 
 // placed is a routing in whose order only switches that have cables have a place, so that engines find
@@ -238,48 +223,53 @@ func placed(r *lft.Routing) *lft.Routing {
 	return &c
 }
 
-// plug finds the tables after a step, on the cables of after. rest is those that need only the cables that
-// stay.
-func (p *planner) plug(s *Step, after *fabric.Fabric, rest *compile.Result) (reason string, err error) {
+// plug finds the tables of a step.
+func (p *planner) plug(s *Step) error {
+	b, before := s.Batch, p.now.Routing.Fabric
+	after, err := p.job.Nodes.WithCables(append(before.Without(firstEnds(b.Unplug)...).Cables(), b.Plug...))
+	if err != nil {
+		return drain.Refuse("%v", err)
+	}
+	rest := p.now // the tables that need only the cables that stay
+	if len(b.Unplug) > 0 || newHolder(p.now.Routing, p.now.Routing, after, nil).usesAny() {
+		if rest, err = p.drain(s); err != nil {
+			return err
+		}
+	}
 	r := &compile.Result{Engine: p.now.Engine, Routing: rest.Routing.On(after), Verify: rest.Verify}
 	if len(s.Plug) > 0 {
-		r, err = drain.Keep(p.ctx, p.now.Engine, after, placed(rest.Routing), p.route)
-		if refused, ok := errors.AsType[*lft.DomainError](err); ok {
-			return refused.Reason, nil
-		}
-		if err != nil {
-			return "", err
+		if r, err = drain.Keep(p.ctx, p.now.Engine, after, placed(rest.Routing), p.route); err != nil {
+			return err
 		}
 		drain.LeaveOut(r, after)
 	}
 	v := r.Verify
 	s.After = State{Load: drain.LoadOf(v, p.plan.Before.Scale), Longer: v.Unicast.NonMinimal, Verdict: v.Verdict, Compiled: r}
 	s.After.Factor = s.After.Over(p.plan.Before)
-	lost := v.Unicast.Unreachable + v.Unicast.Loops - rest.Verify.Unicast.Unreachable - rest.Verify.Unicast.Loops
-	if lost > 0 {
-		return fmt.Sprintf("hosts that come are not joined with the others: %d pairs", lost), nil
+	if lost := v.Unicast.Unreachable + v.Unicast.Loops - rest.Verify.Unicast.Unreachable - rest.Verify.Unicast.Loops; lost > 0 {
+		return drain.Refuse("hosts that come are not joined with the others: %d pairs", lost)
 	}
-	if reason := (drain.Tables{Compiled: r, Rest: r}).Unfit(p.opt.Limit, s.After.Factor); reason != "" {
-		return reason, nil
+	if err := (drain.Tables{Compiled: r, Rest: r}).Fit(p.opt.Limit, s.After.Factor); err != nil {
+		return err
 	}
+	s.listNodes(before, rest.Routing.Fabric, after)
 	return p.findWrites(s, after, rest)
 }
 
-// findWrites finds the tables in force while the cables of a step are moved, there and back, and all writes. It gives
-// the reason where packets would loop.
-func (p *planner) findWrites(s *Step, after *fabric.Fabric, rest *compile.Result) (reason string, err error) {
-	const unsafe = "no tables were found under which the cables can be moved"
+// findWrites finds the tables in force while the cables of a step are moved, there and back, and all writes. The
+// reason is that packets would loop.
+func (p *planner) findWrites(s *Step, after *fabric.Fabric, rest *compile.Result) error {
 	now, r, before := p.now.Routing, s.After.Compiled, p.now.Routing.Fabric
 	force := now
 	if d := s.Drained; d != nil {
 		held, cuts, err := p.hold(d.Compiled, rest, now, after, r.Routing.Tables)
-		if err != nil || held == nil {
-			return unsafe, err
+		if err != nil {
+			return err
 		}
 		if held != d.Compiled {
 			d.Compiled, d.Cuts = held, cuts
 			if d.Write, err = drain.ChangeOf(p.ctx, before, now, held.Routing); err != nil {
-				return "", err
+				return err
 			}
 			verdict := held.Verify.Verdict
 			if cuts {
@@ -289,25 +279,26 @@ func (p *planner) findWrites(s *Step, after *fabric.Fabric, rest *compile.Result
 		}
 		force = held.Routing
 	}
+	var err error
 	s.After.WriteFirst = apart(after, rest.Routing.Fabric)
 	if s.After.Write, err = drain.ChangeOf(p.ctx, after, force.On(after), r.Routing); err != nil {
-		return "", err
+		return err
 	}
 	s.After.Verdict = s.After.Write.Verdict(r.Verify.Verdict)
 	leave, err := drain.Judge(p.ctx, r.Engine, drain.Overlay(after, rest.Routing, r.Routing))
 	if err != nil {
-		return "", err
+		return err
 	}
-	if leave, s.After.BackCuts, err = p.hold(leave, rest, r.Routing, before, now.Tables); err != nil || leave == nil {
-		return unsafe, err
+	if leave, s.After.BackCuts, err = p.hold(leave, rest, r.Routing, before, now.Tables); err != nil {
+		return err
 	}
 	s.After.Leave = leave
 	if s.After.Back, err = drain.ChangeOf(p.ctx, after, r.Routing, leave.Routing); err != nil || s.Drained == nil {
-		return "", err
+		return err
 	}
 	s.Drained.BackFirst = apart(before, rest.Routing.Fabric)
 	s.Drained.Back, err = drain.ChangeOf(p.ctx, before, leave.Routing.On(before), now)
-	return "", err
+	return err
 }
 
 // apart lists the switches of f that have no cable in rest.

@@ -10,8 +10,6 @@ package session
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/ibweave/ibweave/audit/diff"
@@ -135,28 +133,16 @@ func (s *Session) Undo() {
 	}
 }
 
-// refusal is why a step cannot be done.
-type refusal struct{ reason string }
-
-func (r *refusal) Error() string { return r.reason }
-
-func refuse(format string, args ...any) error { return &refusal{fmt.Sprintf(format, args...)} }
-
 // Do takes a step. Errors: those of compile.Run; a step that cannot be done is an Answer.
 func (s *Session) Do(ctx context.Context, step Step) (*Answer, error) {
 	before := s.now()
 	a := &Answer{Step: step.String(), Writes: []Write{}}
 	next, err := s.take(ctx, step, a)
-	if no, ok := errors.AsType[*refusal](err); ok {
-		a.Refused = no.reason
-		return a, nil
-	}
-	if domain, ok := errors.AsType[*lft.DomainError](err); ok {
-		a.Refused = domain.Reason
-		return a, nil
-	}
-	if err != nil {
+	if a.Refused, err = drain.Reason(err); err != nil {
 		return nil, err
+	}
+	if a.Refused != "" {
+		return a, nil
 	}
 	next.step = step
 	old, r := before.Compiled, next.Compiled
@@ -210,7 +196,7 @@ func (s *Session) take(ctx context.Context, step Step, a *Answer) (*tried, error
 			from, err = s.unplug(ctx, e.out)
 		}
 	default:
-		err = refuse("%q: want a kind of step", step.Kind)
+		err = drain.Refuse("%q: want a kind of step", step.Kind)
 	}
 	if err != nil {
 		return nil, err
@@ -218,7 +204,7 @@ func (s *Session) take(ctx context.Context, step Step, a *Answer) (*tried, error
 	// Nodes that had no cable for a while have the LIDs of the base.
 	whole, err := s.states[0].whole.WithCables(append(now.whole.Without(e.out...).Cables(), e.in...))
 	if err != nil {
-		return nil, refuse("%v", err)
+		return nil, drain.Refuse("%v", err)
 	}
 	rest, parts := restOf(whole, parts)
 	next := &tried{whole: whole, drained: parts}
@@ -230,10 +216,10 @@ func (s *Session) take(ctx context.Context, step Step, a *Answer) (*tried, error
 func (x *tried) node(e End) (fabric.NodeID, error) {
 	n, ok := x.whole.NodeByGUID(e.Node)
 	if !ok {
-		return n, refuse("the fabric has no node with GUID %s", e.Node)
+		return n, drain.Refuse("the fabric has no node with GUID %s", e.Node)
 	}
 	if e.Port > x.whole.Node(n).NumPorts {
-		return n, refuse("%s has no port %d", x.whole.Name(n), e.Port)
+		return n, drain.Refuse("%s has no port %d", x.whole.Name(n), e.Port)
 	}
 	return n, nil
 }
@@ -246,7 +232,7 @@ func (x *tried) cabledPort(e End) (fabric.PortID, error) {
 	}
 	p := x.whole.Port(n, e.Port)
 	if e.Port == 0 || x.whole.Peer(p) == fabric.NoPort {
-		return p, refuse("%s has no cable", x.whole.PortName(p))
+		return p, drain.Refuse("%s has no cable", x.whole.PortName(p))
 	}
 	return p, nil
 }
@@ -265,11 +251,11 @@ func (x *tried) part(e End) (drain.Part, error) {
 		return drain.Part{}, err
 	}
 	if !x.whole.IsSwitch(n) {
-		return drain.Part{}, refuse("%s is no switch: want one of its cables, GUID:PORT", x.whole.Name(n))
+		return drain.Part{}, drain.Refuse("%s is no switch: want one of its cables, GUID:PORT", x.whole.Name(n))
 	}
 	part := drain.SwitchPart(x.whole, []fabric.NodeID{n})
 	if len(part.Cables) == 0 {
-		return part, refuse("%s has no cable", x.whole.Name(n))
+		return part, drain.Refuse("%s has no cable", x.whole.Name(n))
 	}
 	return part, nil
 }
@@ -303,12 +289,12 @@ func (x *tried) recable(at, to End) (e edit, err error) {
 	left, goal := f.Peer(p), f.Port(n, to.Port)
 	other := f.Peer(goal)
 	if to.Port == 0 || goal == p || goal == left {
-		return e, refuse("%s is no other port for the cable at %s", f.PortName(goal), f.PortName(p))
+		return e, drain.Refuse("%s is no other port for the cable at %s", f.PortName(goal), f.PortName(p))
 	}
 	moved := []fabric.PortID{p, left, goal, other}
 	for _, d := range x.drained {
 		if d.at.Port != 0 && slices.ContainsFunc(d.part.Cables, func(c fabric.PortID) bool { return slices.Contains(moved, c) }) {
-			return e, refuse("%s is drained: restore it first", d.part.Name)
+			return e, drain.Refuse("%s is drained: restore it first", d.part.Name)
 		}
 	}
 	e = edit{[]fabric.PortID{p, goal}, []fabric.Cable{{A: p, B: goal, Link: f.Link(p)}}}
@@ -347,7 +333,7 @@ func (s *Session) restore(at End) (e edit, left []drained, err error) {
 	}
 	left = slices.DeleteFunc(slices.Clone(now.drained), func(d drained) bool { return d.at == at })
 	if len(e.in) == 0 && len(left) == len(now.drained) {
-		err = refuse("%s is as it was, or its ports have other cables", at)
+		err = drain.Refuse("%s is as it was, or its ports have other cables", at)
 	}
 	return e, left, err
 }
@@ -380,7 +366,7 @@ func restOf(whole *fabric.Fabric, parts []drained) (*fabric.Fabric, []drained) {
 func (x *tried) drain(at End) ([]drained, error) {
 	part, err := x.part(at)
 	if err == nil && slices.ContainsFunc(x.drained, func(d drained) bool { return d.at == at }) {
-		err = refuse("%s is drained already", part.Name)
+		err = drain.Refuse("%s is drained already", part.Name)
 	}
 	return append(slices.Clone(x.drained), drained{at, part}), err
 }
@@ -403,9 +389,9 @@ func (s *Session) plan(ctx context.Context, parts []drained) (*tried, error) {
 	case err != nil:
 		return nil, err
 	case len(plan.Refused) > 0:
-		return nil, refuse("%s", plan.Refused[0].Reason)
+		return nil, drain.Refuse("%s", plan.Refused[0].Reason)
 	case len(plan.Windows) > 1:
-		return nil, refuse("%s cannot be out together with what is drained already", list[len(list)-1].Name)
+		return nil, drain.Refuse("%s cannot be out together with what is drained already", list[len(list)-1].Name)
 	}
 	last := plan.Windows[0].Steps[len(list)-1]
 	return &tried{whole: now.whole, drained: parts, Tables: last.Tables, plan: plan, back: now}, nil

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ibweave/ibweave/audit/drain"
 	"github.com/ibweave/ibweave/fabric"
 )
 
@@ -120,13 +121,13 @@ func (s *Session) Export() (*Export, error) {
 	}
 	switch {
 	case len(kinds) == 0:
-		return nil, refuse("there are no steps yet")
+		return nil, drain.Refuse("there are no steps yet")
 	case kinds[Drain] && len(kinds) == 1:
 		return &Export{Command: "ibweave drain DIR" + s.drainFlags()}, nil
 	case kinds[Drain]:
-		return nil, refuse("a plan drains parts, or moves cables: want steps of one kind")
+		return nil, drain.Refuse("a plan drains parts, or moves cables: want steps of one kind")
 	case kinds[Slow]:
-		return nil, refuse("a plan has no step that slows a cable down")
+		return nil, drain.Refuse("a plan has no step that slows a cable down")
 	}
 	var b strings.Builder
 	b.WriteString("steps:\n")
