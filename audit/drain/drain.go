@@ -372,7 +372,6 @@ func (p *planner) closeWindow(w *Window) {
 			w.GoneHosts = append(w.GoneHosts, f.Owner(c))
 		}
 	}
-	slices.Sort(w.GoneHosts)
 	w.GoneHosts = slices.Compact(w.GoneHosts)
 	w.Gone = len(w.GoneHosts)
 }

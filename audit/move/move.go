@@ -304,39 +304,32 @@ func (p *planner) findWrites(s *Step, after *fabric.Fabric, rest *compile.Result
 // apart lists the switches of f that have no cable in rest.
 func apart(f, rest *fabric.Fabric) (list []fabric.GUID) {
 	for n := range fabric.NodeID(f.NumSwitches()) {
-		if at := f.PortBase(n); f.LID(at) != 0 && rest.LID(at) == 0 {
+		if f.HasCable(n) && !rest.HasCable(n) {
 			list = append(list, f.Node(n).GUID)
 		}
 	}
 	return list
 }
 
-// listNodes says who comes, goes and is down meanwhile.
+// listNodes lists who comes, goes and is down meanwhile.
 func (s *Step) listNodes(before, rest, after *fabric.Fabric) {
-	for _, c := range before.CAPorts() {
-		if n := before.Owner(c); rest.Peer(c) == fabric.NoPort {
-			if after.Peer(c) != fabric.NoPort {
-				s.Down = append(s.Down, n)
-			} else {
-				s.Gone = append(s.Gone, n)
+	for n := range fabric.NodeID(before.NumNodes()) {
+		add := func(list *[]fabric.NodeID, is bool) {
+			if is && (len(*list) == 0 || (*list)[len(*list)-1] != n) {
+				*list = append(*list, n)
 			}
 		}
-	}
-	for _, c := range after.CAPorts() {
-		if before.Peer(c) == fabric.NoPort {
-			s.Come = append(s.Come, after.Owner(c))
+		if before.IsSwitch(n) {
+			add(&s.NewSwitches, after.HasCable(n) && !before.HasCable(n))
+			add(&s.GoneSwitches, before.HasCable(n) && !after.HasCable(n))
+			continue
 		}
-	}
-	for n := range fabric.NodeID(before.NumSwitches()) {
-		was, is := before.LID(before.PortBase(n)) != 0, after.LID(after.PortBase(n)) != 0
-		if is && !was {
-			s.NewSwitches = append(s.NewSwitches, n)
-		} else if was && !is {
-			s.GoneSwitches = append(s.GoneSwitches, n)
+		for num := range before.Node(n).NumPorts {
+			p := before.Port(n, num+1)
+			was, stays, is := before.Peer(p) != fabric.NoPort, rest.Peer(p) != fabric.NoPort, after.Peer(p) != fabric.NoPort
+			add(&s.Down, was && !stays && is)
+			add(&s.Gone, was && !is)
+			add(&s.Come, !was && is)
 		}
-	}
-	for _, list := range []*[]fabric.NodeID{&s.Down, &s.Gone, &s.Come} {
-		slices.Sort(*list)
-		*list = slices.Compact(*list)
 	}
 }

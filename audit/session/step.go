@@ -123,7 +123,15 @@ func (s *Session) Export() (*Export, error) {
 	case len(kinds) == 0:
 		return nil, drain.Refuse("there are no steps yet")
 	case kinds[Drain] && len(kinds) == 1:
-		return &Export{Command: "ibweave drain DIR" + s.drainFlags()}, nil
+		x := &Export{Command: "ibweave drain DIR"}
+		for _, d := range s.now().drained {
+			flag := "--switch"
+			if d.at.Port != 0 {
+				flag = "--cable"
+			}
+			x.Command += fmt.Sprintf(" %s %s", flag, d.at)
+		}
+		return x, nil
 	case kinds[Drain]:
 		return nil, drain.Refuse("a plan drains parts, or moves cables: want steps of one kind")
 	case kinds[Slow]:
@@ -135,18 +143,6 @@ func (s *Session) Export() (*Export, error) {
 		b.WriteString(edits(s.states[i].whole, x.whole))
 	}
 	return &Export{Command: "ibweave move DIR steps.yaml -o plan", File: "steps.yaml", Text: b.String()}, nil
-}
-
-// drainFlags are the parts that are drained.
-func (s *Session) drainFlags() (flags string) {
-	for _, d := range s.now().drained {
-		flag := "--switch"
-		if d.at.Port != 0 {
-			flag = "--cable"
-		}
-		flags += fmt.Sprintf(" %s %s", flag, d.at)
-	}
-	return flags
 }
 
 // edits is a step of a file for package move: the cables that f has and g has not, then the others.
