@@ -292,6 +292,21 @@ func (p *PathSLs) SL(source fabric.PortID, s fabric.NodeID, lid fabric.LID) fabr
 	return p.Row(s)[lid]
 }
 
+// InUse returns how many different SLs the paths to the LIDs of f have, of those that are known.
+func (p *PathSLs) InUse(f *fabric.Fabric) int {
+	used := map[fabric.SL]bool{}
+	rows := slices.AppendSeq(slices.Clone(p.row), maps.Values(p.ports))
+	slices.Sort(rows)
+	for _, i := range slices.Compact(rows) {
+		for lid, sl := range p.rows[i].given {
+			if f.LIDPort(fabric.LID(lid)) != fabric.NoPort && sl != UnknownSL {
+				used[sl] = true
+			}
+		}
+	}
+	return len(used)
+}
+
 // Switches is the number of switches.
 func (p *PathSLs) Switches() int { return len(p.row) }
 

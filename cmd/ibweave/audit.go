@@ -15,6 +15,7 @@ import (
 	"github.com/ibweave/ibweave/audit/cabling"
 	"github.com/ibweave/ibweave/audit/cabling/plan"
 	"github.com/ibweave/ibweave/audit/policy"
+	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/internal/text"
@@ -39,13 +40,13 @@ type demands struct {
 func (d *demands) flags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&d.plans, "plan", nil, "hold the cables to the plan in `FILE`[,FILE..]: UFM's NDT, CSV or ibutils' .topo; implies --wiring")
 	flags.StringVar(&d.policy, "policy", "", "hold everything to the policy in `FILE`; implies --wiring")
-	parsedFlag(flags, &d.date, "date", "", "take waivers as of `DAY`, like 2026-12-31; today when not given", func(text string) (string, error) {
+	cli.ParsedFlag(flags, &d.date, "date", "", "take waivers as of `DAY`, like 2026-12-31; today when not given", func(text string) (string, error) {
 		if _, err := time.Parse(time.DateOnly, text); err != nil {
 			return "", errors.New("want a day, like 2026-12-31")
 		}
 		return text, nil
 	})
-	scopes(flags, scope{flags: "date", with: "policy", why: "waivers are in a policy", note: true})
+	cli.Scopes(flags, cli.Scope{Flags: "date", With: "policy", Why: "waivers are in a policy", Note: true})
 }
 
 // wanted says whether anything is to be looked at but tables.

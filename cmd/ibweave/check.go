@@ -52,7 +52,7 @@ type audit struct {
 // auditing is the flags of check.
 type auditing struct {
 	audit
-	level   threshold
+	level   cli.Threshold
 	format  string
 	how     string   // switches copy packets
 	reports []string // FORM=FILE
@@ -82,10 +82,10 @@ func (a *app) checkCommand() *cobra.Command {
 	a.hostGroupFlag(cmd)
 	cmd.Flags().BoolVar(&rules, "rules", false, "list the rules")
 	cmd.Flags().StringVar(&explain, "explain", "", "explain one `RULE`")
-	scopes(cmd.Flags(),
-		scope{flags: "mtu", with: "vl-credits"},
-		scope{flags: "verbose", not: "format=json", why: unsaid, note: true},
-		scope{flags: "source", with: "format=sarif|codequality report", why: "other forms do not locate findings", note: true})
+	cli.Scopes(cmd.Flags(),
+		cli.Scope{Flags: "mtu", With: "vl-credits"},
+		cli.Scope{Flags: "verbose", Not: "format=json", Why: cli.Unsaid, Note: true},
+		cli.Scope{Flags: "source", With: "format=sarif|codequality report", Why: "other forms do not locate findings", Note: true})
 	return cmd
 }
 
@@ -95,10 +95,10 @@ func (o *auditing) flags(flags *pflag.FlagSet) {
 	o.partitionFlags(flags)
 	flags.StringVarP(&o.Groups, "groups", "g", "", "`FILE` of multicast groups, with their MLIDs")
 	flags.StringVar(&o.how, "copying", "independent", "`HOW` switches copy packets: independent as InfiniBand does, reserving, lock-step or wormhole")
-	numberFlag(flags, &o.mftCapacity, "mft-capacity", 1, mft.NumMLIDs, "MLIDs that the smallest multicast table has room for, `N` from 0xc000 on (MulticastFDBCap); by default as db_csv of ibdiagnet says")
-	numberFlag(flags, &o.buffer.Credits, "vl-credits", 1, maxNumber, "credits of 64 bytes that each VL of a port has, `N`, to see whether a packet fits; by default not known")
+	cli.NumberFlag(flags, &o.mftCapacity, "mft-capacity", 1, mft.NumMLIDs, "MLIDs that the smallest multicast table has room for, `N` from 0xc000 on (MulticastFDBCap); by default as db_csv of ibdiagnet says")
+	cli.NumberFlag(flags, &o.buffer.Credits, "vl-credits", 1, cli.MaxNumber, "credits of 64 bytes that each VL of a port has, `N`, to see whether a packet fits; by default not known")
 	o.buffer.MTU = 4096
-	numberFlag(flags, &o.buffer.MTU, "mtu", 256, 4096, "greatest payload of packets in `BYTES`, for --vl-credits")
+	cli.NumberFlag(flags, &o.buffer.MTU, "mtu", 256, 4096, "greatest payload of packets in `BYTES`, for --vl-credits")
 	flags.StringVar(&o.Certificate, "certificate", "", "also check the proof in `FILE` that there is no credit loop")
 	flags.StringVar(&o.traffic, "traffic", "", "also say what the tables are worth for the jobs of a YAML `FILE` (docs/traffic.md), for which --bound may have a proof")
 	flags.StringVar(&o.bound, "bound", "", "also check the proof in `FILE` that no tables have less load; does without tables, too")
@@ -109,7 +109,7 @@ func (o *auditing) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.format, "format", "text", "`FORM` of the output: text, json, sarif, junit, markdown, codequality or prometheus")
 	flags.StringArrayVar(&o.reports, "report", nil, "write the result into a file as well, `FORM=FILE`; once for each file")
 	flags.StringVar(&o.source, "source", "", "in sarif and codequality, locate findings in the topology `FILE` instead of the files that were checked")
-	o.level.define(flags, failOnUsage+"; what is undecided fails with all but never")
+	o.level.Define(flags, cli.FailOnUsage+"; what is undecided fails with all but never")
 }
 
 // runCheck sees that the flags make sense, and checks.
@@ -189,7 +189,7 @@ func (a *app) resolveAudit(command string, in *audit, args []string) error {
 }
 
 // check audits, and writes the reports, of which the first is for standard output.
-func (a *app) check(ctx context.Context, in *audit, level *threshold, reports []reportFile, source string) (err error) {
+func (a *app) check(ctx context.Context, in *audit, level *cli.Threshold, reports []reportFile, source string) (err error) {
 	if slices.ContainsFunc(reports, func(f reportFile) bool { return f.form.Located }) {
 		in.Lines = &open.Lines{Topology: in.Topology, Tables: cmp.Or(in.LFTs, in.FAR)}
 		in.places = &lineFinder{Lines: in.Lines}
@@ -210,7 +210,7 @@ func (a *app) check(ctx context.Context, in *audit, level *threshold, reports []
 		fmt.Fprintf(a.stderr, "%s: no forwarding tables, so that only the cables are looked at\n", in.Topology)
 	}
 	opt := in.reportOptions(x.demanded)
-	opt.FailOn, opt.Never = level.at(), level.never()
+	opt.FailOn, opt.Never = level.At(), level.Never()
 	if opt.Groups, err = a.auditedGroups(ctx, x); err != nil {
 		return err
 	}
@@ -231,7 +231,7 @@ func (a *app) check(ctx context.Context, in *audit, level *threshold, reports []
 			return err
 		}
 	}
-	return findingsIf(opt.Fails(x.result))
+	return cli.FindingsIf(opt.Fails(x.result))
 }
 
 // auditResult is what an audit read and found.
@@ -370,9 +370,9 @@ type bounding struct {
 const writeRounds = 200
 
 func (b *bounding) flags(flags *pflag.FlagSet) {
-	parsedFlag(flags, &b.rounds, "bound-iterations", "0", "seek a lower bound of the load for `N` rounds; by default as many as take little time, and 200 with --write-bound; below 0 only cuts are tried", func(text string) (int, error) {
-		n, ok := parseNumber[int](text)
-		if !ok || n == 0 || max(n, -n) > maxNumber {
+	cli.ParsedFlag(flags, &b.rounds, "bound-iterations", "0", "seek a lower bound of the load for `N` rounds; by default as many as take little time, and 200 with --write-bound; below 0 only cuts are tried", func(text string) (int, error) {
+		n, ok := cli.ParseNumber[int](text)
+		if !ok || n == 0 || max(n, -n) > cli.MaxNumber {
 			return 0, errors.New("want rounds, 1 or more, or -1 for cuts alone")
 		}
 		return n, nil

@@ -13,6 +13,7 @@ import (
 	"github.com/ibweave/ibweave/audit/compare"
 	"github.com/ibweave/ibweave/audit/jobs"
 	"github.com/ibweave/ibweave/audit/quality"
+	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
@@ -23,8 +24,8 @@ import (
 // contest is what compare is asked to do.
 type contest struct {
 	routeFlags
-	outputForm
-	threshold
+	cli.OutputForm
+	cli.Threshold
 	engines []string
 	lfts    []string
 	against string // name of the contender that others are compared with
@@ -62,7 +63,7 @@ func (a *app) compareCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := c.print(a.stdout, s, s.Text); err != nil {
+			if err := c.Print(a.stdout, s, s.Text); err != nil {
 				return err
 			}
 			return c.checkAll(s)
@@ -70,8 +71,8 @@ func (a *app) compareCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	c.routeFlags.define(flags, "`POLICY` of the LIDs of engines: keep, dense or mesh, as in compile", "switches on top of the up*/down* order, highest first: `GUID,..` or a file with a GUID a line")
-	c.outputForm.define(flags, "`FORM` of the output: text or json")
-	c.threshold.define(flags, failOnUsage+"; what is undecided fails with all but never")
+	c.OutputForm.Define(flags, "`FORM` of the output: text or json")
+	c.Threshold.Define(flags, cli.FailOnUsage+"; what is undecided fails with all but never")
 	flags.StringSliceVarP(&c.engines, "engines", "e", nil, "routing engines, `ENGINE,..`")
 	flags.StringArrayVar(&c.lfts, "lfts", nil, "`FILE` of forwarding tables, or a directory that compile wrote; may be repeated")
 	a.fabricFlags(cmd)
@@ -80,22 +81,22 @@ func (a *app) compareCommand() *cobra.Command {
 	flags.BoolVar(&c.fit, "fit", false, "compare with the tables that compile --traffic makes for the jobs, too")
 	flags.StringVar(&c.against, "against", "", "compare bandwidths with those of `NAME`, by default the first column")
 	c.quality.Bisections = quality.DefaultBisections
-	numberFlag(flags, &c.quality.Bisections, "bisections", 0, maxNumber, "random bisections to try, `N`; 0 for none")
+	cli.NumberFlag(flags, &c.quality.Bisections, "bisections", 0, cli.MaxNumber, "random bisections to try, `N`; 0 for none")
 	c.quality.Permutations = quality.DefaultPermutations
-	numberFlag(flags, &c.quality.Permutations, "permutations", 0, maxNumber, "random permutations to try, `N`; 0 for none")
+	cli.NumberFlag(flags, &c.quality.Permutations, "permutations", 0, cli.MaxNumber, "random permutations to try, `N`; 0 for none")
 	c.quality.Shifts = quality.DefaultShifts
-	numberFlag(flags, &c.quality.Shifts, "shifts", 0, maxNumber, "shifts to try, at most `N`; 0 for none")
+	cli.NumberFlag(flags, &c.quality.Shifts, "shifts", 0, cli.MaxNumber, "shifts to try, at most `N`; 0 for none")
 	c.quality.Seed = 1
-	numberFlag(flags, &c.quality.Seed, "seed", 0, math.MaxUint64, "chooses bisections, permutations and, where there are too many, shifts")
+	cli.NumberFlag(flags, &c.quality.Seed, "seed", 0, math.MaxUint64, "chooses bisections, permutations and, where there are too many, shifts")
 	c.damage.flags(flags)
 	c.quality.Hottest = 3
-	numberFlag(flags, &c.quality.Hottest, "hottest", 0, maxNumber, "most loaded links to name, `N`; 0 for none")
-	scopes(cmd.Flags(),
-		scope{flags: "against", not: "bisections=0", why: "there is no bandwidth to compare"},
-		scope{flags: "lids lmc roots", with: "engines", why: "tables of --lfts have their LIDs and paths", note: true},
-		scope{flags: "percent samples svg", with: "damage"},
-		scope{flags: "host-groups traffic", not: "damage", why: "figures are sums over damaged fabrics"},
-		scope{flags: "fit", with: "traffic", why: "tables are fitted to its jobs"})
+	cli.NumberFlag(flags, &c.quality.Hottest, "hottest", 0, cli.MaxNumber, "most loaded links to name, `N`; 0 for none")
+	cli.Scopes(cmd.Flags(),
+		cli.Scope{Flags: "against", Not: "bisections=0", Why: "there is no bandwidth to compare"},
+		cli.Scope{Flags: "lids lmc roots", With: "engines", Why: "tables of --lfts have their LIDs and paths", Note: true},
+		cli.Scope{Flags: "percent samples svg", With: "damage"},
+		cli.Scope{Flags: "host-groups traffic", Not: "damage", Why: "figures are sums over damaged fabrics"},
+		cli.Scope{Flags: "fit", With: "traffic", Why: "tables are fitted to its jobs"})
 	return cmd
 }
 
@@ -119,8 +120,8 @@ func (c *contest) parse(cmd *cobra.Command) (opt compile.Options, err error) {
 // checkAll says whether a column fails.
 func (c *contest) checkAll(s *compare.Standings) error {
 	for _, x := range s.Contenders {
-		if !c.never() && (x.Refused != "" || x.Verify.Fails(c.at())) {
-			return errFindings
+		if !c.Never() && (x.Refused != "" || x.Verify.Fails(c.At())) {
+			return cli.ErrFindings
 		}
 	}
 	return nil
@@ -175,7 +176,7 @@ func (a *app) compare(ctx context.Context, c *contest, f *fabric.Fabric, opt com
 		}
 	}
 	if err := s.With(c.against); err != nil {
-		return nil, &usageError{err}
+		return nil, cli.NewUsageError(err)
 	}
 	return s, nil
 }
@@ -211,7 +212,7 @@ func (a *app) contendByEngines(ctx context.Context, c *contest, s *compare.Stand
 func (a *app) contendByEngine(ctx context.Context, c *contest, f *fabric.Fabric, name string, opt compile.Options) (*compare.Contender, error) {
 	e, err := compile.EngineByName(name)
 	if err != nil {
-		return nil, &usageError{err}
+		return nil, cli.NewUsageError(err)
 	}
 	x := &compare.Contender{Name: e.Name()}
 	r, err := a.runEngine(ctx, f, e, opt, func(stage string) string { return e.Name() + ": " + stage })

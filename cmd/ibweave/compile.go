@@ -46,7 +46,7 @@ const defaultInstallDir = "/etc/opensm/ibweave"
 // order is what compile is asked to do.
 type order struct {
 	routeFlags
-	outputForm
+	cli.OutputForm
 	bounding
 	engine, output string
 	guid2lid       string
@@ -80,10 +80,10 @@ func (a *app) compileCommand() *cobra.Command {
 		Args:  a.topologyArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if list {
-				if err := errors.Join(wrongValues(cmd)...); err != nil {
-					return &usageError{err}
+				if err := errors.Join(cli.WrongValues(cmd)...); err != nil {
+					return cli.NewUsageError(err)
 				}
-				if err := a.sayNotes(a.checkScopes(cmd, nil)); err != nil {
+				if err := a.sayNotes(cli.CheckScopes(cmd, nil)); err != nil {
 					return err
 				}
 				_, err := io.WriteString(a.stdout, cli.LaidOut(engineItems()))
@@ -103,16 +103,16 @@ func (a *app) compileCommand() *cobra.Command {
 	a.fabricFlags(cmd)
 	cmd.Flags().StringVar(&a.hostGroups.name, "host-groups", "", "groups of hosts in `FILE` that --without and the jobs of --traffic can name (docs/groups.md)")
 	cmd.Flags().BoolVar(&list, "engines", false, "list the engines")
-	scopes(cmd.Flags(),
-		scope{flags: "uniform-floor", with: "traffic"},
-		scope{flags: "install-dir labels lean only path-sl zstd", not: "dry-run", why: "nothing is written", note: true},
-		scope{flags: "host-groups", with: "without traffic", why: "these name them"},
-		scope{flags: "adaptive", not: "groups", why: "no proof covers multicast packets together with all choices of ports"},
-		scope{flags: "mcast", with: "groups"},
-		scope{flags: "first-step rebalance", with: "previous"},
-		scope{flags: "mcast-balance mft-capacity", with: "groups", note: true},
-		scope{flags: "dims origin", with: grids + " lids=mesh groups", why: "only these look for a mesh", note: true},
-		scope{flags: "roots", with: ordered, why: "other engines have no order of the switches", note: true})
+	cli.Scopes(cmd.Flags(),
+		cli.Scope{Flags: "uniform-floor", With: "traffic"},
+		cli.Scope{Flags: "install-dir labels lean only path-sl zstd", Not: "dry-run", Why: "nothing is written", Note: true},
+		cli.Scope{Flags: "host-groups", With: "without traffic", Why: "these name them"},
+		cli.Scope{Flags: "adaptive", Not: "groups", Why: "no proof covers multicast packets together with all choices of ports"},
+		cli.Scope{Flags: "mcast", With: "groups"},
+		cli.Scope{Flags: "first-step rebalance", With: "previous"},
+		cli.Scope{Flags: "mcast-balance mft-capacity", With: "groups", Note: true},
+		cli.Scope{Flags: "dims origin", With: grids + " lids=mesh groups", Why: "only these look for a mesh", Note: true},
+		cli.Scope{Flags: "roots", With: ordered, Why: "other engines have no order of the switches", Note: true})
 	return cmd
 }
 
@@ -120,7 +120,7 @@ func (o *order) flags(flags *pflag.FlagSet) {
 	o.routeFlags.define(flags, "`POLICY` of LIDs: keep those that there are and fill the gaps; dense, all new from 1; or mesh, by coordinates",
 		"switches on top of the up*/down* order, highest first, for fattree those of the highest level: `GUID,..` or a file with a GUID a line")
 	o.defineEngine(flags, &o.engine)
-	o.outputForm.define(flags, "`FORM` of the summary: text or json")
+	o.OutputForm.Define(flags, "`FORM` of the summary: text or json")
 	o.bounding.flags(flags)
 	flags.StringVarP(&o.output, "output", "o", "", "`DIR` to write")
 	flags.StringVar(&o.guid2lid, "guid2lid", "", "LIDs to keep, from a guid2lid `FILE` of OpenSM")
@@ -128,12 +128,12 @@ func (o *order) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.previous, "previous", "", "keep what a change of the fabric does not touch of the tables in `DIR`, which compile wrote with the same engine")
 	flags.StringArrayVar(&o.without, "without", nil, "make tables as if the cables of a `NODE`, of a GROUP of --host-groups with the leaves that only it uses, or the cable at NODE:PORT, were not there; may be repeated")
 	flags.BoolVar(&o.firstStep, "first-step", false, "of --previous, change as little as the plugin does at once: --rebalance comes later")
-	numberFlag(flags, &o.maxDetour, "max-detour", 0, maxNumber, "paths between hosts may pass `N` switches more than shortest ones, 0 for none; an engine that needs more is refused; by default as many as it needs")
+	cli.NumberFlag(flags, &o.maxDetour, "max-detour", 0, cli.MaxNumber, "paths between hosts may pass `N` switches more than shortest ones, 0 for none; an engine that needs more is refused; by default as many as it needs")
 	flags.StringVar(&o.traffic, "traffic", "", "make tables for what the jobs of a YAML `FILE` send (docs/traffic.md), as far as the engine leaves a choice of ports")
 	o.uniformFloor = lft.DefaultUniformFloor
-	numberFlag(flags, &o.uniformFloor, "uniform-floor", 1, maxRebalance, "with --traffic no link gets more than `F` times the greatest load that routes of all hosts to all have without it, F from 1 on")
+	cli.NumberFlag(flags, &o.uniformFloor, "uniform-floor", 1, maxRebalance, "with --traffic no link gets more than `F` times the greatest load that routes of all hosts to all have without it, F from 1 on")
 	flags.StringVar(&o.origin, "origin", "", "`GUID` of the switch at coordinates 0,0 of a mesh; by default the corner that docs/dev/meshes.md names")
-	parsedFlag(flags, &o.dims, "dims", "", "sizes of the dimensions of a mesh, in order, `SIZES` such as 16x16; by default as found", func(text string) (string, error) {
+	cli.ParsedFlag(flags, &o.dims, "dims", "", "sizes of the dimensions of a mesh, in order, `SIZES` such as 16x16; by default as found", func(text string) (string, error) {
 		_, err := mesh.ParseDims(text)
 		return text, err
 	})
@@ -142,7 +142,7 @@ func (o *order) flags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.adaptive, "adaptive", false, "also make adaptive tables: every switch gets the largest groups of ports that leave the tables proven; OpenSM cannot load them")
 	flags.StringVarP(&o.groups, "groups", "g", "", "`FILE` of multicast groups: YAML, JSON, groups.json, or what saquery -m prints")
 	flags.StringVar(&o.mcast, "mcast", "", "multicast `SCHEME`: "+compile.MulticastSchemeNames()+"; by default region on banyan networks, elsewhere union for groups with one sender, and for others union-row on meshes or updn-tree, and the next one where the check refuses that")
-	numberFlag(flags, &o.mftCapacity, "mft-capacity", 1, mft.NumMLIDs, "multicast LIDs that a switch's table has, `N` from 0xc000 on (MulticastFDBCap); by default all there are")
+	cli.NumberFlag(flags, &o.mftCapacity, "mft-capacity", 1, mft.NumMLIDs, "multicast LIDs that a switch's table has, `N` from 0xc000 on (MulticastFDBCap); by default all there are")
 	flags.BoolVar(&o.balance, "mcast-balance", false, "divide multicast trees over links")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "do everything but writing")
 	flags.BoolVar(&o.force, "force", false, "write tables with errors, too, and an "+outdir.ConfigName+" that cannot bring in all VLs and SLs")
@@ -236,8 +236,8 @@ func (a *app) parseOrder(cmd *cobra.Command, args []string, o *order) (*compilat
 	if (o.output == "") != o.dryRun {
 		wrong = append(wrong, usagef("compile needs either a directory to write, -o DIR, or --dry-run"))
 	}
-	wrong = append(wrong, wrongValues(cmd)...)
-	notes, idle := a.checkScopes(cmd, nil)
+	wrong = append(wrong, cli.WrongValues(cmd)...)
+	notes, idle := cli.CheckScopes(cmd, nil)
 	wrong = append(wrong, idle)
 	c.opt, err = o.routeFlags.parse(cmd)
 	wrong = append(wrong, err)
@@ -270,7 +270,7 @@ func (a *app) parseOrder(cmd *cobra.Command, args []string, o *order) (*compilat
 	}
 	wrong = append(wrong, oneStdin(append([]string{o.topology, o.guid2lid, o.groups, o.traffic}, o.roots...)...))
 	if err := errors.Join(wrong...); err != nil {
-		return nil, &usageError{err}
+		return nil, cli.NewUsageError(err)
 	}
 	if err := a.sayNotes(notes, nil); err != nil {
 		return nil, err
@@ -312,7 +312,7 @@ func (a *app) compile(ctx context.Context, c *compilation) error {
 		}
 	}
 	s.Seconds = c.result.Seconds
-	return cmp.Or(c.print(a.stdout, s, func(b *text.Sheet) { s.text(b, c) }), findingsIf(failed))
+	return cmp.Or(c.Print(a.stdout, s, func(b *text.Sheet) { s.text(b, c) }), cli.FindingsIf(failed))
 }
 
 // readOrdered reads the fabric and all that goes with it.

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ibweave/ibweave/audit/counters"
+	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/report/page"
 	"github.com/ibweave/ibweave/sminterface/dump"
@@ -25,13 +26,13 @@ type readings struct {
 
 func (r *readings) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&r.before, "before", "", "`FILE` of an earlier reading: what was counted since counts")
-	numberFlag(flags, &r.seconds, "seconds", 0.001, 1e9, "the counters counted for `N` seconds; by default what two runs of ibdiagnet say, else not known")
+	cli.NumberFlag(flags, &r.seconds, "seconds", 0.001, 1e9, "the counters counted for `N` seconds; by default what two runs of ibdiagnet say, else not known")
 }
 
 // countersOptions is what counters is asked to do.
 type countersOptions struct {
 	audit
-	outputForm
+	cli.OutputForm
 	readings
 	asked counters.Options
 }
@@ -61,16 +62,16 @@ func (a *app) countersCommand() *cobra.Command {
 	lenientFlag(flags, &o.audit.Lenient)
 	o.readings.flags(flags)
 	o.asked.Hot = 1.5
-	parsedFlag(flags, &o.asked.Hot, "hot", "1.5", "a cable is hot from `F` times the mean on, F above 1", func(text string) (float64, error) {
-		hot, ok := parseNumber[float64](text)
-		if !ok || !(hot > 1 && hot <= maxFactor) {
+	cli.ParsedFlag(flags, &o.asked.Hot, "hot", "1.5", "a cable is hot from `F` times the mean on, F above 1", func(text string) (float64, error) {
+		hot, ok := cli.ParseNumber[float64](text)
+		if !ok || !(hot > 1 && hot <= cli.MaxFactor) {
 			return 0, errors.New("want more than 1, and at most 1000000")
 		}
 		return hot, nil
 	})
 	o.asked.Top = 10
-	numberFlag(flags, &o.asked.Top, "top", 0, maxNumber, "list `N` hot cables with who shares them, and N with errors")
-	o.outputForm.define(flags, "`FORM` of the output: text or json")
+	cli.NumberFlag(flags, &o.asked.Top, "top", 0, cli.MaxNumber, "list `N` hot cables with who shares them, and N with errors")
+	o.OutputForm.Define(flags, "`FORM` of the output: text or json")
 	a.fabricFlags(cmd)
 	a.hostGroupFlag(cmd)
 	return cmd
@@ -121,7 +122,7 @@ func (a *app) counters(ctx context.Context, o *countersOptions) error {
 	}
 	d := counters.NewDocument(f, r, set)
 	d.Reading, d.Resets, d.Tables, d.Adaptive, d.Asked = c.Kind, c.Resets, tables != nil, o.State.Adaptive != nil, o.asked
-	return o.print(a.stdout, d, d.Print)
+	return o.Print(a.stdout, d, d.Print)
 }
 
 // colours are the counters that the page may colour links by.

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ibweave/ibweave/audit/compare"
+	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 )
@@ -22,17 +23,17 @@ type damage struct {
 
 // flags defines the flags of --damage.
 func (d *damage) flags(flags *pflag.FlagSet) {
-	wordFlag(flags, &d.kind, "damage", "compare on fabrics of which random `PARTS` are gone: cables or switches", "cables", "switches")
+	cli.WordFlag(flags, &d.kind, "damage", "compare on fabrics of which random `PARTS` are gone: cables or switches", "cables", "switches")
 	d.percents = []float64{1, 3, 5, 10}
-	listFlag(flags, &d.percents, "percent", "1,3,5,10", "how many are gone, in percent, `P,..`", func(item string) ([]float64, error) {
-		percent, ok := parseNumber[float64](item)
+	cli.ListFlag(flags, &d.percents, "percent", "1,3,5,10", "how many are gone, in percent, `P,..`", func(item string) ([]float64, error) {
+		percent, ok := cli.ParseNumber[float64](item)
 		if !ok || !(percent > 0 && percent <= 100) {
 			return nil, errors.New("want more than 0, and at most 100")
 		}
 		return []float64{percent}, nil
 	})
 	d.samples = 10
-	numberFlag(flags, &d.samples, "samples", 1, maxNumber, "fabrics for each percentage, `N`")
+	cli.NumberFlag(flags, &d.samples, "samples", 1, cli.MaxNumber, "fabrics for each percentage, `N`")
 	flags.StringVar(&d.svg, "svg", "", "write a picture of the figures by damage, `FILE`")
 }
 
@@ -58,7 +59,7 @@ func (a *app) compareDamaged(ctx context.Context, c *contest, f *fabric.Fabric, 
 			return nil, err
 		}
 		if err := s.With(c.against); err != nil {
-			return nil, &usageError{err}
+			return nil, cli.NewUsageError(err)
 		}
 		return s, nil
 	})
@@ -71,7 +72,7 @@ func (a *app) compareDamaged(ctx context.Context, c *contest, f *fabric.Fabric, 
 	if err := a.writePictures(c.damage.svg, "", func(w io.Writer) error { return d.Chart().SVG(w) }, nil); err != nil {
 		return err
 	}
-	if err := c.print(a.stdout, d, d.Text); err != nil {
+	if err := c.Print(a.stdout, d, d.Text); err != nil {
 		return err
 	}
 	for _, l := range d.Levels {

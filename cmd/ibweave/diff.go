@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/report/metrics"
 	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/state/open"
@@ -19,8 +20,8 @@ import (
 
 // comparison is the flags of diff.
 type comparison struct {
-	outputForm
-	threshold
+	cli.OutputForm
+	cli.Threshold
 	topology string
 	lenient  bool
 }
@@ -44,14 +45,14 @@ func (a *app) diffCommand() *cobra.Command {
 				return err
 			}
 			switch {
-			case c.isJSON():
+			case c.IsJSON():
 				err = diff.JSON(a.stdout, r)
-			case c.isMetrics():
-				err = metrics.Write(a.stdout, c.metrics, r)
+			case c.IsMetrics():
+				err = metrics.Write(a.stdout, c.Metrics, r)
 			default:
 				err = diff.Text(a.stdout, r, verbose)
 			}
-			return cmp.Or(err, c.checkWorst(r.Worst()))
+			return cmp.Or(err, c.CheckWorst(r.Worst()))
 		},
 	}
 	flags := cmd.Flags()
@@ -60,10 +61,10 @@ func (a *app) diffCommand() *cobra.Command {
 	a.hostGroupFlag(cmd)
 	lenientFlag(flags, &c.lenient)
 	a.strictFlag(cmd)
-	c.outputForm.defineMetrics(flags, "diff")
-	c.threshold.define(flags, failOnUsage)
+	c.OutputForm.DefineMetrics(flags, "diff")
+	c.Threshold.Define(flags, cli.FailOnUsage)
 	flags.BoolVarP(&verbose, "verbose", "v", false, "print lists as long as they are, and every entry that changed")
-	scopes(cmd.Flags(), scope{flags: "verbose", not: "format=json", why: unsaid, note: true})
+	cli.Scopes(cmd.Flags(), cli.Scope{Flags: "verbose", Not: "format=json", Why: cli.Unsaid, Note: true})
 	return cmd
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/internal/text"
@@ -40,7 +41,7 @@ func (r *reach) flags(f *pflag.FlagSet) {
 	f.StringVar(&r.umad, "umad", "", "the port `DEVICE[:PORT]` of this machine, or its port GUID, or its network interface")
 	f.StringVar(&r.node, "node", "", "the `NODE` that ibsim attaches us to, by id or description (SIM_HOST, else its first)")
 	r.timeout = time.Second
-	parsedFlag(f, &r.timeout, "timeout", "1s", "wait this `TIME` for an answer", func(text string) (time.Duration, error) {
+	cli.ParsedFlag(f, &r.timeout, "timeout", "1s", "wait this `TIME` for an answer", func(text string) (time.Duration, error) {
 		d, err := time.ParseDuration(text)
 		if err != nil || d <= 0 || d > 24*time.Hour {
 			return 0, errors.New("want more than 0s, and at most 24h")
@@ -48,16 +49,16 @@ func (r *reach) flags(f *pflag.FlagSet) {
 		return d, nil
 	})
 	r.retries = 3
-	numberFlag(f, &r.retries, "retries", 0, maxNumber, "then ask again, so often")
+	cli.NumberFlag(f, &r.retries, "retries", 0, cli.MaxNumber, "then ask again, so often")
 	r.window = 8
-	numberFlag(f, &r.window, "window", 1, 1024, "requests in flight at most")
-	numberFlag(f, &r.mkey, "mkey", 0, math.MaxUint64, "M_Key of the subnet, where its ports are protected")
+	cli.NumberFlag(f, &r.window, "window", 1, 1024, "requests in flight at most")
+	cli.NumberFlag(f, &r.mkey, "mkey", 0, math.MaxUint64, "M_Key of the subnet, where its ports are protected")
 }
 
 // mlidFlag defines a flag whose value is an MLID, and has the default that is in *to, 0 for none.
 func mlidFlag(flags *pflag.FlagSet, to *uint16, name, usage string) {
-	parsedFlag(flags, to, name, fmt.Sprint(*to), usage, func(text string) (uint16, error) {
-		n, ok := parseNumber[uint16](text)
+	cli.ParsedFlag(flags, to, name, fmt.Sprint(*to), usage, func(text string) (uint16, error) {
+		n, ok := cli.ParseNumber[uint16](text)
 		if lid := fabric.LID(n); !ok || lid < mft.MinMLID || lid > mft.MaxMLID {
 			return 0, fmt.Errorf("want %#x to %#x", uint16(mft.MinMLID), uint16(mft.MaxMLID))
 		}
@@ -93,7 +94,7 @@ func (a *app) open(ctx context.Context, r *reach) (*subnet.Client, error) {
 	}
 	c, to, err := open.Dial(ctx, d)
 	if is[*open.NoDeviceError](err) {
-		return nil, &usageError{err}
+		return nil, cli.NewUsageError(err)
 	}
 	if err == nil {
 		a.log.Info("attached to " + to)
@@ -115,14 +116,14 @@ func (a *app) readLive(ctx context.Context, r *reach, opt open.LiveOptions) (*op
 // subnetProblems prints what a sweep went on without, which is a finding.
 func (a *app) subnetProblems(problems []fabric.Problem) error {
 	a.listProblems(len(problems), true, func(i int) string { return problems[i].String() })
-	return findingsIf(len(problems) > 0)
+	return cli.FindingsIf(len(problems) > 0)
 }
 
 // refused makes findings of what the subnet itself says no to.
 func (a *app) refused(err error) error {
 	if is[*mad.StatusError](err) || is[*subnet.MLIDError](err) || is[*subnet.NoGroupError](err) {
 		fmt.Fprintf(a.stderr, "ibweave: %v\n", err)
-		return errFindings
+		return cli.ErrFindings
 	}
 	return err
 }
@@ -183,7 +184,7 @@ type devicePort struct {
 }
 
 func (a *app) devicesCommand() *cobra.Command {
-	var form outputForm
+	var form cli.OutputForm
 	cmd := &cobra.Command{
 		Use:   "devices",
 		Short: "list the RDMA ports of this machine",
@@ -193,10 +194,10 @@ func (a *app) devicesCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return form.print(a.stdout, deviceDocument(list), func(b *text.Sheet) { deviceTable(b, list) })
+			return form.Print(a.stdout, deviceDocument(list), func(b *text.Sheet) { deviceTable(b, list) })
 		},
 	}
-	form.define(cmd.Flags(), "`FORM` of the output: text or json")
+	form.Define(cmd.Flags(), "`FORM` of the output: text or json")
 	return cmd
 }
 

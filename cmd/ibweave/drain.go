@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ibweave/ibweave/audit/drain"
+	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/fabric"
@@ -21,7 +22,7 @@ import (
 
 // drainOptions is what drain is asked to do.
 type drainOptions struct {
-	outputForm
+	cli.OutputForm
 	switches, cables []string
 	groups           []string
 	limit, rebalance float64
@@ -47,13 +48,13 @@ func (a *app) drainCommand() *cobra.Command {
 	flags.StringArrayVar(&o.switches, "switch", nil, "drain the switches of a `NAME` or list; may be repeated")
 	flags.StringArrayVar(&o.cables, "cable", nil, "drain the cable at `NODE:PORT`; may be repeated")
 	flags.StringArrayVar(&o.groups, "host-group", nil, "drain the hosts of `GROUP` or GROUPING:GROUP of --host-groups, and the leaves that only they use; may be repeated")
-	scopes(flags, scope{flags: "host-group", with: "host-groups", why: "they say which hosts are in it"})
-	numberFlag(flags, &o.limit, "limit", 1, maxFactor, "no cable gets more than `F` times the greatest load before the drain, F from 1 on; by default any load")
+	cli.Scopes(flags, cli.Scope{Flags: "host-group", With: "host-groups", Why: "they say which hosts are in it"})
+	cli.NumberFlag(flags, &o.limit, "limit", 1, cli.MaxFactor, "no cable gets more than `F` times the greatest load before the drain, F from 1 on; by default any load")
 	o.rebalance = 1.1
-	numberFlag(flags, &o.rebalance, "rebalance", 1, maxRebalance, "kept tables move routes until no link has more than `F` times the greatest load of tables from scratch, F from 1 on")
+	cli.NumberFlag(flags, &o.rebalance, "rebalance", 1, maxRebalance, "kept tables move routes until no link has more than `F` times the greatest load of tables from scratch, F from 1 on")
 	flags.StringVarP(&o.output, "output", "o", "", "write the tables of each step into `DIR`")
 	lenientFlag(flags, &o.lenient)
-	o.outputForm.define(flags, "`FORM` of the output: text or json")
+	o.OutputForm.Define(flags, "`FORM` of the output: text or json")
 	a.fabricFlags(cmd)
 	a.hostGroupFlag(cmd)
 	return cmd
@@ -89,7 +90,7 @@ func (a *app) drain(ctx context.Context, o *drainOptions, dir string) error {
 		return err
 	}
 	d := plan.Document(f)
-	return cmp.Or(o.print(a.stdout, d, func(b *text.Sheet) { d.Print(b, len(parts)) }), findingsIf(len(plan.Refused) > 0))
+	return cmp.Or(o.Print(a.stdout, d, func(b *text.Sheet) { d.Print(b, len(parts)) }), cli.FindingsIf(len(plan.Refused) > 0))
 }
 
 // readCompiled reads the tables that are in force, and verifies them. multicast says whether there are

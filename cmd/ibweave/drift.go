@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ibweave/ibweave/audit/drift"
+	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/mft"
@@ -23,8 +24,8 @@ import (
 // drifting is the flags of drift.
 type drifting struct {
 	reach
-	outputForm
-	threshold
+	cli.OutputForm
+	cli.Threshold
 	live            []string
 	lenient         bool
 	samples         int
@@ -50,15 +51,15 @@ func (a *app) driftCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if d.isMetrics() {
-				err = metrics.Write(a.stdout, d.metrics, struct {
+			if d.IsMetrics() {
+				err = metrics.Write(a.stdout, d.Metrics, struct {
 					*drift.Report
 					Equal bool `json:"equal"`
 				}{r, r.Equal()})
 			} else {
-				err = d.print(a.stdout, r, func(b *text.Sheet) { r.Print(b, args[0], d.single, d.verbose) })
+				err = d.Print(a.stdout, r, func(b *text.Sheet) { r.Print(b, args[0], d.single, d.verbose) })
 			}
-			return cmp.Or(err, d.checkWorst(r.Worst()))
+			return cmp.Or(err, d.CheckWorst(r.Worst()))
 		},
 	}
 	flags := cmd.Flags()
@@ -70,15 +71,15 @@ func (a *app) driftCommand() *cobra.Command {
 	lenientFlag(flags, &d.lenient)
 	a.strictFlag(cmd)
 	d.samples = drift.DefaultSamples
-	numberFlag(flags, &d.samples, "samples", 1, maxNumber, "list at most `N` entries of a switch and table")
-	d.outputForm.defineMetrics(flags, "drift")
-	d.threshold.define(flags, failOnUsage)
+	cli.NumberFlag(flags, &d.samples, "samples", 1, cli.MaxNumber, "list at most `N` entries of a switch and table")
+	d.OutputForm.DefineMetrics(flags, "drift")
+	d.Threshold.Define(flags, cli.FailOnUsage)
 	flags.BoolVarP(&d.verbose, "verbose", "v", false, "print a line when there is nothing to say, notes, and all switches that differ")
 	flags.BoolVar(&d.single, "summary", false, "print one line only")
-	scopes(cmd.Flags(),
-		scope{flags: "mkey retries timeout window", not: "live", why: "files are not asked", note: true},
-		scope{flags: "summary verbose", not: "format=json", why: unsaid, note: true},
-		scope{flags: "samples", not: "summary", why: "a line has no list", note: true})
+	cli.Scopes(cmd.Flags(),
+		cli.Scope{Flags: "mkey retries timeout window", Not: "live", Why: "files are not asked", Note: true},
+		cli.Scope{Flags: "summary verbose", Not: "format=json", Why: cli.Unsaid, Note: true},
+		cli.Scope{Flags: "samples", Not: "summary", Why: "a line has no list", Note: true})
 	return cmd
 }
 

@@ -37,7 +37,7 @@ func (a *app) planCommand() *cobra.Command {
 			return a.writePlan(&in, args[0], plan.Form(form), output)
 		},
 	}
-	wordFlag(cmd.Flags(), &form, "format", "`FORM` of the plan: ndt, csv or topo", forms...)
+	cli.WordFlag(cmd.Flags(), &form, "format", "`FORM` of the plan: ndt, csv or topo", forms...)
 	cmd.Flags().StringVarP(&output, "output", "o", "-", "`FILE` to write; - is standard output")
 	lenientFlag(cmd.Flags(), &in.Lenient)
 	a.nameFlag(cmd)
@@ -134,15 +134,15 @@ func (a *app) slurmCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&o.topology, "topology", "t", "", "topology `FILE`; - is standard input")
-	wordFlag(flags, &o.format, "format", "`FORM` of the output: conf, yaml or json", "conf", "yaml", "json")
+	cli.WordFlag(flags, &o.format, "format", "`FORM` of the output: conf, yaml or json", "conf", "yaml", "json")
 	flags.StringVarP(&o.output, "output", "o", "-", "`FILE` to write; - is standard output")
 	o.host.define(flags)
-	wordFlag(flags, &o.switches, "switch-names", "`NAMES` of leaves: those of their switches in the fabric, or numbers: leaf1, leaf2", "fabric", "numbers")
-	numberFlag(flags, &o.blockSize, "block-size", 1, maxNumber, "a block has `N` hosts at least; by default as many as the smallest leaf")
+	cli.WordFlag(flags, &o.switches, "switch-names", "`NAMES` of leaves: those of their switches in the fabric, or numbers: leaf1, leaf2", "fabric", "numbers")
+	cli.NumberFlag(flags, &o.blockSize, "block-size", 1, cli.MaxNumber, "a block has `N` hosts at least; by default as many as the smallest leaf")
 	lenientFlag(flags, &o.lenient)
 	a.fabricFlags(cmd)
 	a.require(cmd, "topology")
-	scopes(cmd.Flags(), scope{flags: "block-size", with: "format=yaml|json", why: "topology.conf has no blocks", note: true})
+	cli.Scopes(cmd.Flags(), cli.Scope{Flags: "block-size", With: "format=yaml|json", Why: "topology.conf has no blocks", Note: true})
 	return cmd
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -13,81 +12,8 @@ import (
 	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
-	"github.com/ibweave/ibweave/report"
-	"github.com/ibweave/ibweave/verify"
 )
-
-// outputForm is the flag --format of commands that print text or JSON.
-type outputForm struct {
-	format  string
-	metrics string // name of the command in metrics; "" where prometheus is no form
-}
-
-func (o *outputForm) define(flags *pflag.FlagSet, usage string) {
-	words := []string{"text", "json"}
-	if o.metrics != "" {
-		words = append(words, "prometheus")
-	}
-	o.format = "text"
-	wordFlag(flags, &o.format, "format", usage, words...)
-}
-
-// defineMetrics is define for a command that writes metrics, too.
-func (o *outputForm) defineMetrics(flags *pflag.FlagSet, command string) {
-	o.metrics = command
-	o.define(flags, "`FORM` of the output: text, json, or prometheus: metrics as node_exporter's textfile collector reads them")
-}
-
-// isMetrics says whether metrics are wanted.
-func (o *outputForm) isMetrics() bool { return o.format == "prometheus" }
-
-// isJSON returns true with --format json.
-func (o *outputForm) isJSON() bool { return o.format == "json" }
-
-// print prints a document as JSON, or its text, which is written at once.
-func (o *outputForm) print(w io.Writer, document any, write func(b *text.Sheet)) error {
-	if o.isJSON() {
-		return report.JSON(w, document)
-	}
-	var b text.Sheet
-	write(&b)
-	_, err := w.Write(b.Bytes())
-	return err
-}
-
-// threshold is the flag --fail-on.
-type threshold struct{ failOn string }
-
-const failOnUsage = "exit with 1 for findings from `SEVERITY` on: error, warning, note or never"
-
-func (t *threshold) define(flags *pflag.FlagSet, usage string) {
-	t.failOn = "error"
-	wordFlag(flags, &t.failOn, "fail-on", usage, "error", "warning", "note", "never")
-}
-
-// never returns true with --fail-on never.
-func (t *threshold) never() bool { return t.failOn == "never" }
-
-// at returns the least severity that fails; it has no meaning where never is true.
-func (t *threshold) at() (s verify.Severity) {
-	_ = s.UnmarshalText([]byte(t.failOn)) // never is none
-	return s
-}
-
-// checkWorst is errFindings if the worst finding is at or above the threshold.
-func (t *threshold) checkWorst(worst verify.Severity) error {
-	return findingsIf(!t.never() && worst >= t.at())
-}
-
-// findingsIf returns errFindings if something was found.
-func findingsIf(found bool) error {
-	if found {
-		return errFindings
-	}
-	return nil
-}
 
 // count returns how many elements of a list are of a kind.
 func count[T any](list []T, is func(T) bool) (n int) {
@@ -146,7 +72,7 @@ type routeFlags struct {
 func (r *routeFlags) define(flags *pflag.FlagSet, lids, roots string) {
 	flags.StringVarP(&r.topology, "topology", "t", "", "topology `FILE`; - is standard input")
 	flags.StringVar(&r.lids, "lids", "keep", lids)
-	numberFlag(flags, &r.lmc, "lmc", 0, fabric.MaxLMC, "each CA port answers to 2^`N` LIDs, N from 0 to 7; by default as the ports have it")
+	cli.NumberFlag(flags, &r.lmc, "lmc", 0, fabric.MaxLMC, "each CA port answers to 2^`N` LIDs, N from 0 to 7; by default as the ports have it")
 	flags.StringSliceVar(&r.roots, "roots", nil, roots)
 	lenientFlag(flags, &r.lenient)
 }
@@ -155,18 +81,18 @@ func (r *routeFlags) defineEngine(flags *pflag.FlagSet, engine *string) {
 	flags.StringVarP(engine, "engine", "e", "", "routing `ENGINE`; names of OpenSM's engines stand for ours")
 	flags.BoolVar(&r.noWrap, "no-wrap", false, "leave the cables that close the rings of a torus unused")
 	flags.BoolVar(&r.repair, "repair", false, "xy: route around missing cables and switches of a mesh")
-	parsedFlag(flags, &r.vls, "vls", "0", "data VLs that ports have: `N` is 1, 2, 4, 8 or 15; by default what the engine needs", func(text string) (int, error) {
-		n, ok := parseNumber[int](text)
+	cli.ParsedFlag(flags, &r.vls, "vls", "0", "data VLs that ports have: `N` is 1, 2, 4, 8 or 15; by default what the engine needs", func(text string) (int, error) {
+		n, ok := cli.ParseNumber[int](text)
 		if !ok || lft.CheckVLCount(n) != nil {
 			return 0, errors.New("want 1, 2, 4, 8 or 15")
 		}
 		return n, nil
 	})
 	r.rebalance = lft.DefaultRebalance
-	scopes(flags,
-		scope{flags: "no-wrap", with: grids, note: true},
-		scope{flags: "repair", with: "engine=xy", note: true})
-	numberFlag(flags, &r.rebalance, "rebalance", 1, maxRebalance, "kept tables move routes until no link has more than `F` times the greatest load of tables from scratch, F from 1 on")
+	cli.Scopes(flags,
+		cli.Scope{Flags: "no-wrap", With: grids, Note: true},
+		cli.Scope{Flags: "repair", With: "engine=xy", Note: true})
+	cli.NumberFlag(flags, &r.rebalance, "rebalance", 1, maxRebalance, "kept tables move routes until no link has more than `F` times the greatest load of tables from scratch, F from 1 on")
 }
 
 // engine finds an engine by its name. A line on standard error says which one stands for an engine
@@ -174,7 +100,7 @@ func (r *routeFlags) defineEngine(flags *pflag.FlagSet, engine *string) {
 func (a *app) engine(name string) (*compile.Engine, error) {
 	e, err := compile.EngineByName(name)
 	if err != nil {
-		return nil, &usageError{fmt.Errorf("%w%s", err, cli.Near(name, flagValues()["engine"]))}
+		return nil, cli.NewUsageError(fmt.Errorf("%w%s", err, cli.Near(name, flagValues()["engine"])))
 	}
 	if line := e.IsCounterpart(name); line != "" {
 		fmt.Fprintf(a.stderr, "ibweave: %s\n", line)

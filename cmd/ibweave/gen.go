@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ibweave/ibweave/audit/policy"
+	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/fabric/topology"
@@ -49,23 +50,23 @@ func (a *app) genCommand() *cobra.Command {
 	flags.StringVarP(&g.output, "output", "o", "-", "`FILE` to write, a directory for ibdiagnet2; - is standard output")
 	flags.StringVar(&g.format, "format", "ibnetdiscover", "`FORM` of what is written: "+genFormats())
 	o := &g.change
-	numberFlag(flags, &o.SwitchPorts, "switch-ports", 0, maxNumber, "give each switch `N` ports at least")
+	cli.NumberFlag(flags, &o.SwitchPorts, "switch-ports", 0, cli.MaxNumber, "give each switch `N` ports at least")
 	o.Fill = 100
-	numberFlag(flags, &o.Fill, "fill", 1, 100, "take random hosts away, so that `PERCENT` of 100 stay and one on each switch that has hosts")
-	numberFlag(flags, &o.ServiceHosts, "service-hosts", 0, maxNumber, "put `N` hosts on free ports of switches above those with hosts")
+	cli.NumberFlag(flags, &o.Fill, "fill", 1, 100, "take random hosts away, so that `PERCENT` of 100 stay and one on each switch that has hosts")
+	cli.NumberFlag(flags, &o.ServiceHosts, "service-hosts", 0, cli.MaxNumber, "put `N` hosts on free ports of switches above those with hosts")
 	o.Planes = 1
-	numberFlag(flags, &o.Planes, "planes", 1, maxNumber, "make `N` chips of each switch and N ports of each port of an adapter; a cable has a lane to each")
-	numberFlag(flags, &o.DropLinks, "drop-links", 0, maxNumber, "take `N` random switch-to-switch links away, without disconnecting")
-	flags.StringSliceVar(&g.speeds, "speed", nil, "speeds of switches, `QDR..XDR`; of several each switch has one at random, a cable that of its slower end")
+	cli.NumberFlag(flags, &o.Planes, "planes", 1, cli.MaxNumber, "make `N` chips of each switch and N ports of each port of an adapter; a cable has a lane to each")
+	cli.NumberFlag(flags, &o.DropLinks, "drop-links", 0, cli.MaxNumber, "take `N` random switch-to-switch links away, without disconnecting")
+	flags.StringSliceVar(&g.speeds, "speed", nil, "speeds of switches, `QDR..XDR`; of several each switch has one at cli.Random, a cable that of its slower end")
 	flags.BoolVar(&o.Labels, "labels", false, "write what is printed beside the ports, as ibdiagnet does; ibsim does not load that")
 	flags.BoolVar(&o.Split, "split", false, "write the labels of split ports")
 	flags.StringVar(&o.Names, "names", "", "how nodes describe themselves: `STYLE` site, factory or mixed; without it, where in the made fabric they are")
 	flags.BoolVar(&o.AggregationNodes, "aggregation-nodes", false, "give each switch a port more, with the channel adapter of a SHARP aggregation node")
 	g.change.Seed = 1
-	numberFlag(flags, &g.change.Seed, "seed", 0, math.MaxUint64, "seed of everything random")
-	scopes(flags,
-		scope{flags: "seed", with: "drop-links fill names=mixed speed command=irregular|lattice", why: random, note: true},
-		scope{flags: "split", with: "labels"})
+	cli.NumberFlag(flags, &g.change.Seed, "seed", 0, math.MaxUint64, "seed of everything random")
+	cli.Scopes(flags,
+		cli.Scope{Flags: "seed", With: "drop-links fill names=mixed speed command=irregular|lattice", Why: cli.Random, Note: true},
+		cli.Scope{Flags: "split", With: "labels"})
 	for i := range policy.Kinds {
 		g.addKind(&policy.Kinds[i])
 	}
@@ -90,18 +91,18 @@ func (g *generator) addKind(k *policy.Kind) {
 		if slices.Contains(strings.Fields("dim groups hosts-per-leaf radix stages switches"), f.Name) {
 			least = 1 // where a default of 0 stands for another number
 		}
-		f.Value = &value[string]{to: new(string), text: f.DefValue, kind: "N", parse: func(text string) (string, error) {
+		f.Value = &cli.Value[string]{To: new(string), Text: f.DefValue, Kind: "N", Parse: func(text string) (string, error) {
 			for item := range strings.SplitSeq(text, ",") {
-				if _, err := within(least, maxNumber)(item); err != nil {
+				if _, err := cli.Within(least, cli.MaxNumber)(item); err != nil {
 					return "", err
 				}
 			}
 			return text, whole.Set(text)
 		}}
 	})
-	for _, s := range []scope{{flags: "management-hosts", with: "management-leaves", note: true}, {flags: "rail-spines", with: "rails"}} {
-		if c.Flags().Lookup(s.flags) != nil {
-			scopes(c.Flags(), s)
+	for _, s := range []cli.Scope{{Flags: "management-hosts", With: "management-leaves", Note: true}, {Flags: "rail-spines", With: "rails"}} {
+		if c.Flags().Lookup(s.Flags) != nil {
+			cli.Scopes(c.Flags(), s)
 		}
 	}
 	wrap := c.Flags().Lookup("wrap")
@@ -121,18 +122,18 @@ func (g *generator) addKind(k *policy.Kind) {
 				return usagef("unexpected argument %q", args[0])
 			}
 			if err := wrap.Value.Set(args[0]); err != nil {
-				return &usageError{err}
+				return cli.NewUsageError(err)
 			}
 		}
 		f, err := make()
 		if err != nil {
-			return &usageError{err}
+			return cli.NewUsageError(err)
 		}
 		if g.change.Speeds, err = parseSpeeds(g.speeds); err != nil {
-			return &usageError{err}
+			return cli.NewUsageError(err)
 		}
 		if f, err = g.change.Apply(f); err != nil {
-			return &usageError{err}
+			return cli.NewUsageError(err)
 		}
 		if g.change.Labels && g.format == "ibnetdiscover" {
 			form = topology.AppendLabelled

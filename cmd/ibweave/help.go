@@ -51,7 +51,7 @@ func (a *app) manCommand(root *cobra.Command) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			pages, err := cli.Pages(root, format)
 			if err != nil {
-				return &usageError{err}
+				return cli.NewUsageError(err)
 			}
 			if err := os.MkdirAll(dir, 0o777); err != nil {
 				return err
@@ -149,8 +149,8 @@ func (a *app) completeValues(root *cobra.Command) {
 			if !ok {
 				list, ok = values[f.Name]
 			}
-			if v, is := f.Value.(refusing); is {
-				if words, _ := v.refused(); words != nil {
+			if v, is := f.Value.(cli.Refusing); is {
+				if words, _ := v.Refused(); words != nil {
 					list, ok = words, true
 				}
 			}

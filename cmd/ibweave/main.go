@@ -63,7 +63,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	switch {
 	case err == nil:
 	case !a.running: // cobra's own errors have no type
-		err = &usageError{err}
+		err = cli.NewUsageError(err)
 	case ctx.Err() != nil:
 		err = fmt.Errorf("%w: %w", context.Canceled, err)
 	}
@@ -73,17 +73,10 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return a.report(err)
 }
 
-// errFindings ends a command that did its work and printed what it found.
-var errFindings = errors.New("findings")
-
 // usageError is a command line that makes no sense.
-type usageError struct{ error }
+type usageError = cli.UsageError
 
-func (e *usageError) Unwrap() error { return e.error }
-
-func usagef(format string, args ...any) error {
-	return &usageError{fmt.Errorf(format, args...)}
-}
+func usagef(format string, args ...any) error { return cli.Usagef(format, args...) }
 
 // movedError is the name of a command that another program has now.
 type movedError string
@@ -121,7 +114,7 @@ func exitStatus(err error) int {
 		return cli.Clean
 	case errors.Is(err, context.Canceled):
 		return cli.Environment
-	case errors.Is(err, errFindings), is[*lft.DomainError](err), is[*choice.RefusedError](err), is[*rehearse.UnfitError](err), is[*mesh.NotGridError](err), isRefused(err):
+	case errors.Is(err, cli.ErrFindings), is[*lft.DomainError](err), is[*choice.RefusedError](err), is[*rehearse.UnfitError](err), is[*mesh.NotGridError](err), isRefused(err):
 		return cli.Findings
 	case is[*usageError](err):
 		return cli.Usage
@@ -144,7 +137,7 @@ func isRefused(err error) bool { return is[*mft.RefusedError](err) || is[*mft.Bu
 func (a *app) report(err error) int {
 	status := exitStatus(err)
 	switch {
-	case err == nil, errors.Is(err, errFindings):
+	case err == nil, errors.Is(err, cli.ErrFindings):
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintln(a.stderr, "ibweave: interrupted; nothing was left half done")
 	case status == cli.Usage:

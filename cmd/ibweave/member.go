@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
@@ -18,7 +19,7 @@ import (
 // membership is the flags of join and leave.
 type membership struct {
 	reach
-	outputForm
+	cli.OutputForm
 	mgid, port          string
 	mlid                uint16 // 0 for any
 	sendOnly, nonMember bool
@@ -93,7 +94,7 @@ func (a *app) memberCommand(name, done, short string, send func(*subnet.Client, 
 				MGID: record.MGID.String(), MLID: record.MLID, Port: request.Port, JoinState: uint8(record.JoinState),
 				SL: record.SL, PKey: record.PKey, QKey: record.QKey,
 			}
-			return m.print(a.stdout, document, func(b *text.Sheet) {
+			return m.Print(a.stdout, document, func(b *text.Sheet) {
 				mlid := ""
 				if record.MLID != 0 { // OpenSM does not say it to those who leave
 					mlid = fmt.Sprintf(", MLID %#x", uint16(record.MLID))
@@ -109,13 +110,13 @@ func (a *app) memberCommand(name, done, short string, send func(*subnet.Client, 
 	f.StringVar(&m.port, "port-guid", "", "`GUID` of the port")
 	f.BoolVar(&m.sendOnly, "send-only", false, "as a send-only non-member")
 	f.BoolVar(&m.nonMember, "non-member", false, "as a non-member, which gets what is sent but does not keep the group alive")
-	m.outputForm.define(f, "`FORM` of the output: text or json")
+	m.OutputForm.Define(f, "`FORM` of the output: text or json")
 	if name == "join" {
 		m.pkey = 0xffff
-		numberFlag(f, &m.pkey, "pkey", 0, math.MaxUint16, "`P_Key` of a group that is made")
+		cli.NumberFlag(f, &m.pkey, "pkey", 0, math.MaxUint16, "`P_Key` of a group that is made")
 		m.qkey = 0x0b1b
-		numberFlag(f, &m.qkey, "qkey", 0, math.MaxUint32, "`Q_Key` of a group that is made")
-		numberFlag(f, &m.sl, "sl", 0, lft.NumSLs-1, "`SL` of a group that is made")
+		cli.NumberFlag(f, &m.qkey, "qkey", 0, math.MaxUint32, "`Q_Key` of a group that is made")
+		cli.NumberFlag(f, &m.sl, "sl", 0, lft.NumSLs-1, "`SL` of a group that is made")
 	}
 	a.require(cmd, "mgid", "port-guid")
 	return cmd

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ibweave/ibweave/audit/cabling/plan"
 	"github.com/ibweave/ibweave/audit/move"
+	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
@@ -22,7 +23,7 @@ import (
 
 // moveOptions is what move is asked to do.
 type moveOptions struct {
-	outputForm
+	cli.OutputForm
 	topology, engine string
 	by               string
 	opt              move.Options
@@ -48,17 +49,17 @@ func (a *app) moveCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVarP(&o.topology, "topology", "t", "", "topology `FILE` of the fabric, instead of DIR; - is standard input")
 	flags.StringVarP(&o.engine, "engine", "e", "", "routing `ENGINE` for the first tables; by default one that suits the fabric")
-	wordFlag(flags, &o.by, "by", "find the nodes of a topology in the fabric by `WHAT`: guid or name", "guid", "name")
-	numberFlag(flags, &o.opt.Limit, "limit", 1, maxFactor, "no cable gets more than `F` times the greatest load before, F from 1 on; by default any load")
-	numberFlag(flags, &o.opt.AtOnce, "at-once", 1, maxNumber, "move at most `N` cables together where that is possible; by default as many as are safe")
+	cli.WordFlag(flags, &o.by, "by", "find the nodes of a topology in the fabric by `WHAT`: guid or name", "guid", "name")
+	cli.NumberFlag(flags, &o.opt.Limit, "limit", 1, cli.MaxFactor, "no cable gets more than `F` times the greatest load before, F from 1 on; by default any load")
+	cli.NumberFlag(flags, &o.opt.AtOnce, "at-once", 1, cli.MaxNumber, "move at most `N` cables together where that is possible; by default as many as are safe")
 	o.rebalance = 1.1
-	numberFlag(flags, &o.rebalance, "rebalance", 1, maxRebalance, "kept tables move routes until no link has more than `F` times the greatest load of tables from scratch, F from 1 on")
+	cli.NumberFlag(flags, &o.rebalance, "rebalance", 1, maxRebalance, "kept tables move routes until no link has more than `F` times the greatest load of tables from scratch, F from 1 on")
 	flags.StringVarP(&o.output, "output", "o", "", "write the tables of each state into `DIR`")
 	flags.StringVar(&o.write, "write-plan", "", "write the steps as a `FILE` that move takes as NEW")
 	lenientFlag(flags, &o.lenient)
-	o.outputForm.define(flags, "`FORM` of the output: text or json")
+	o.OutputForm.Define(flags, "`FORM` of the output: text or json")
 	a.fabricFlags(cmd)
-	scopes(cmd.Flags(), scope{flags: "engine", with: "topology", why: "DIR has its engine"})
+	cli.Scopes(cmd.Flags(), cli.Scope{Flags: "engine", With: "topology", Why: "DIR has its engine"})
 	return cmd
 }
 
@@ -84,7 +85,7 @@ func (a *app) move(ctx context.Context, o *moveOptions, args []string) error {
 		return err
 	}
 	d := move.NewDocument(found, job.Nodes)
-	return cmp.Or(o.print(a.stdout, d, d.Print), findingsIf(len(found.Refused) > 0))
+	return cmp.Or(o.Print(a.stdout, d, d.Print), cli.FindingsIf(len(found.Refused) > 0))
 }
 
 // movedTables reads the tables in force, or makes some.

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ibweave/ibweave/audit/paths"
+	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/names"
 	"github.com/ibweave/ibweave/internal/hostlist"
@@ -23,7 +24,7 @@ import (
 // pathOptions is what path is asked to do.
 type pathOptions struct {
 	audit
-	outputForm
+	cli.OutputForm
 	allFrom  string
 	allPorts bool
 }
@@ -59,9 +60,9 @@ func (a *app) pathCommand() *cobra.Command {
 	o.choiceFlags(flags)
 	flags.StringVar(&o.allFrom, "all-from", "", "show the paths from `HOST` to all others, a line each")
 	flags.BoolVar(&o.allPorts, "all-ports", false, "of hosts with several adapters, show the paths between all of them")
-	o.outputForm.define(flags, "`FORM` of the output: text or json")
+	o.OutputForm.Define(flags, "`FORM` of the output: text or json")
 	a.fabricFlags(cmd)
-	scopes(cmd.Flags(), scope{flags: "all-ports", not: "all-from", why: "all ports of the host send then", note: true})
+	cli.Scopes(cmd.Flags(), cli.Scope{Flags: "all-ports", Not: "all-from", Why: "all ports of the host send then", Note: true})
 	return cmd
 }
 
@@ -125,7 +126,7 @@ func (a *app) path(ctx context.Context, o *pathOptions, args []string) error {
 		err = fmt.Errorf("--all-from: %w", err)
 	}
 	if err != nil {
-		return &usageError{err}
+		return cli.NewUsageError(err)
 	}
 	stage := a.startStage("follow")
 	defer stage.End()
@@ -162,7 +163,7 @@ func (a *app) path(ctx context.Context, o *pathOptions, args []string) error {
 		}
 		d.Paths = append(d.Paths, x)
 	}
-	return cmp.Or(o.print(a.stdout, d, func(b *text.Sheet) { d.print(b, o.allFrom != "") }), findingsIf(d.Lost > 0))
+	return cmp.Or(o.Print(a.stdout, d, func(b *text.Sheet) { d.print(b, o.allFrom != "") }), cli.FindingsIf(d.Lost > 0))
 }
 
 // print writes paths for people.

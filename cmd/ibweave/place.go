@@ -12,6 +12,7 @@ import (
 	"github.com/ibweave/ibweave/audit/groups"
 	"github.com/ibweave/ibweave/audit/jobs"
 	"github.com/ibweave/ibweave/audit/place"
+	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/names"
 	"github.com/ibweave/ibweave/internal/hostlist"
@@ -22,7 +23,7 @@ import (
 // placeOptions is what place is asked to do.
 type placeOptions struct {
 	audit
-	outputForm
+	cli.OutputForm
 	place.Options
 	engine  string // "" for tables that are read
 	size    string
@@ -48,26 +49,26 @@ func (a *app) placeCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	o.audit.routedFlags(flags, &o.engine)
-	numberFlag(flags, &o.Hosts, "hosts", 1, 1<<20, "find `N` hosts")
+	cli.NumberFlag(flags, &o.Hosts, "hosts", 1, 1<<20, "find `N` hosts")
 	flags.StringVar(&o.Pattern, "pattern", "alltoall", "`PATTERN` that the job sends: "+traffic.Operations)
 	o.size = "1G"
-	parsedFlag(flags, &o.size, "size", "1G", "`BYTES` of the pattern, "+jobs.Sizes, func(text string) (string, error) {
+	cli.ParsedFlag(flags, &o.size, "size", "1G", "`BYTES` of the pattern, "+jobs.Sizes, func(text string) (string, error) {
 		if _, ok := jobs.ParseSize(text); !ok {
 			return "", errors.New("want bytes, " + jobs.Sizes)
 		}
 		return text, nil
 	})
-	numberFlag(flags, &o.PerHost, "ranks-per-host", 0, 1<<10, "ranks on each host; 0 is one on each port, and ports at the same place of their hosts send to each other alone")
+	cli.NumberFlag(flags, &o.PerHost, "ranks-per-host", 0, 1<<10, "ranks on each host; 0 is one on each port, and ports at the same place of their hosts send to each other alone")
 	flags.StringVar(&o.traffic, "traffic", "", "YAML `FILE` of the jobs that run and what they send")
 	flags.StringVar(&o.slurm, "slurm", "", "`FILE` of what squeue --json or scontrol show job prints")
 	flags.StringArrayVar(&o.busy, "busy", nil, "hosts that are not free, a `NAME` or list; may be repeated")
 	flags.StringArrayVar(&o.groups, "host-group", nil, "take hosts of `GROUP` or GROUPING:GROUP of --host-groups only; may be repeated")
-	scopes(flags, scope{flags: "host-group", with: "host-groups", why: "they say which hosts are in it"})
+	cli.Scopes(flags, cli.Scope{Flags: "host-group", With: "host-groups", Why: "they say which hosts are in it"})
 	o.Sets = 5
-	numberFlag(flags, &o.Sets, "top", 1, 1<<20, "list the `N` best sets")
+	cli.NumberFlag(flags, &o.Sets, "top", 1, 1<<20, "list the `N` best sets")
 	o.Tries = 200
-	numberFlag(flags, &o.Tries, "search", 0, 1<<20, "try `N` sets beside the best one")
-	o.outputForm.define(flags, "`FORM` of the output: text or json")
+	cli.NumberFlag(flags, &o.Tries, "search", 0, 1<<20, "try `N` sets beside the best one")
+	o.OutputForm.Define(flags, "`FORM` of the output: text or json")
 	a.fabricFlags(cmd)
 	a.hostGroupFlag(cmd)
 	a.require(cmd, "hosts")
@@ -127,7 +128,7 @@ func (a *app) place(ctx context.Context, o *placeOptions, args []string) error {
 		}
 		return err
 	}
-	return cmp.Or(o.print(a.stdout, r, r.Print), findingsIf(len(r.Sets) == 0))
+	return cmp.Or(o.Print(a.stdout, r, r.Print), cli.FindingsIf(len(r.Sets) == 0))
 }
 
 // taken says which hosts a job cannot have.

@@ -1,24 +1,13 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"slices"
 
 	"github.com/spf13/cobra"
 
-	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/fabric/topology"
-	"github.com/ibweave/ibweave/internal/files"
 	"github.com/ibweave/ibweave/internal/text"
-	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
-	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/state/open"
 )
 
@@ -42,7 +31,7 @@ func (a *app) pullCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := writePulled(dir, s); err != nil {
+			if err := s.Write(dir); err != nil {
 				return err
 			}
 			if s.SLsFailed != nil {
@@ -74,30 +63,11 @@ func describeSLs(s *open.Swept) string {
 	case s.PathSLs == nil:
 		return "not asked for, as --no-path-sl says"
 	}
-	said := fmt.Sprintf("%s in use", text.CountGrouped(slsInUse(s.Fabric, s.PathSLs), "SL", "SLs"))
+	said := fmt.Sprintf("%s in use", text.CountGrouped(s.PathSLs.InUse(s.Fabric), "SL", "SLs"))
 	if n := len(s.PathSLs.Ports()); n > 0 {
 		said += fmt.Sprintf("; %s on other SLs than the rest of their switch", text.CountGrouped(n, "port", "ports"))
 	}
 	return said
-}
-
-// slsInUse counts the SLs of paths that are known.
-func slsInUse(f *fabric.Fabric, p *lft.PathSLs) int {
-	used := map[fabric.SL]bool{}
-	look := func(row []fabric.SL) {
-		for lid := fabric.LID(1); lid <= f.MaxLID(); lid++ {
-			if f.LIDPort(lid) != fabric.NoPort && row[lid] != lft.UnknownSL {
-				used[row[lid]] = true
-			}
-		}
-	}
-	for s := range fabric.NodeID(f.NumSwitches()) {
-		look(p.Given(s))
-	}
-	for _, port := range p.Ports() {
-		look(p.PortRow(port))
-	}
-	return len(used)
 }
 
 // describePKeys says how many tables and partitions there are.
@@ -112,40 +82,6 @@ func describePKeys(tables [][]fabric.PKey) string {
 		}
 	}
 	return fmt.Sprintf("%s of %s", text.CountGrouped(len(partitions), "partition", "partitions"), text.CountGrouped(ports, "end port", "end ports"))
-}
-
-// writePulled writes the files of pull.
-func writePulled(dir string, s *open.Swept) error {
-	f := s.Fabric
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return err
-	}
-	var opt dump.WriteOptions
-	type file struct {
-		name  string
-		write func(io.Writer) error
-	}
-	list := []file{
-		{outdir.TopologyName, func(w io.Writer) error { return topology.Write(w, f) }},
-		{outdir.LFTsName, func(w io.Writer) error { return dump.WriteLFTs(w, f, s.Tables, opt) }},
-		{outdir.MCFDBsName, func(w io.Writer) error { return dump.WriteMCFDBs(w, s.Multicast.Tables, opt) }},
-		{outdir.MFTsName, func(w io.Writer) error {
-			return dump.WriteMFTs(w, s.Multicast.Tables, opt, slices.Max(append(s.MFTCapacity, 0)))
-		}},
-		{outdir.SL2VLName, func(w io.Writer) error { return dump.WriteSL2VL(w, s.SL2VL, opt) }},
-		{open.PKeysName, func(w io.Writer) error { return dump.WritePKeys(w, f, s.PKeys) }},
-	}
-	if s.PathSLs != nil {
-		list = append(list, file{outdir.PathSLsName, func(w io.Writer) error { return dump.WritePathSLs(w, f, s.PathSLs, opt) }})
-	} else if err := os.Remove(filepath.Join(dir, outdir.PathSLsName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err // those of an earlier pull are of other tables
-	}
-	for _, file := range list {
-		if err := files.Write(filepath.Join(dir, file.name), file.write); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // printPulled prints what was read, for people.

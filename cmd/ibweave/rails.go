@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ibweave/ibweave/audit/rails"
+	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/internal/hostlist"
 	"github.com/ibweave/ibweave/internal/text"
 )
@@ -17,8 +18,8 @@ import (
 // railsOptions is what rails is asked to do.
 type railsOptions struct {
 	audit
-	outputForm
-	threshold
+	cli.OutputForm
+	cli.Threshold
 	engine  string // "" for tables that are read, or none
 	pattern hostPattern
 	hosts   string // "" for no list of ports
@@ -39,10 +40,10 @@ func (a *app) railsCommand() *cobra.Command {
 	o.audit.routedFlags(flags, &o.engine)
 	o.pattern.define(flags)
 	flags.StringVar(&o.hosts, "host", "", "list the ports of `HOSTS`, a name or a list with numbers in brackets")
-	o.outputForm.define(flags, "`FORM` of the output: text or json")
-	o.threshold.define(flags, failOnUsage)
+	o.OutputForm.Define(flags, "`FORM` of the output: text or json")
+	o.Threshold.Define(flags, cli.FailOnUsage)
 	a.fabricFlags(cmd)
-	scopes(cmd.Flags(), scope{flags: "host", not: "format=json", why: unsaid, note: true})
+	cli.Scopes(cmd.Flags(), cli.Scope{Flags: "host", Not: "format=json", Why: cli.Unsaid, Note: true})
 	return cmd
 }
 
@@ -75,7 +76,7 @@ func (a *app) rails(ctx context.Context, o *railsOptions, args []string) error {
 		}
 	}
 	d.Verdict = d.Worst().Verdict()
-	return cmp.Or(o.print(a.stdout, d, func(b *text.Sheet) { d.Print(b, wanted) }), o.checkWorst(d.Worst()))
+	return cmp.Or(o.Print(a.stdout, d, func(b *text.Sheet) { d.Print(b, wanted) }), o.CheckWorst(d.Worst()))
 }
 
 // listed lists the hosts that --host names, in its order.

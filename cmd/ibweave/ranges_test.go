@@ -80,11 +80,11 @@ func TestRanges(t *testing.T) {
 		command := strings.TrimPrefix(c.CommandPath(), "ibweave ")
 		each := func(f *pflag.Flag) {
 			if regexp.MustCompile(`^(int|uint|float|duration)`).MatchString(f.Value.Type()) {
-				t.Errorf("--%s of %s takes any number: define it by numberFlag or parsedFlag", f.Name, command)
+				t.Errorf("--%s of %s takes any number: define it by cli.NumberFlag or cli.ParsedFlag", f.Name, command)
 			}
-			if v, ok := f.Value.(refusing); !ok {
+			if v, ok := f.Value.(cli.Refusing); !ok {
 				return
-			} else if words, _ := v.refused(); words != nil {
+			} else if words, _ := v.Refused(); words != nil {
 				return
 			}
 			for _, value := range oddValues {
@@ -102,7 +102,7 @@ func tryValue(t *testing.T, d, command string, f *pflag.Flag, value string) {
 	var out, errs bytes.Buffer
 	args := append(strings.Fields(command), "--"+f.Name+"="+value)
 	set := f.Value.Set(value)
-	if _, wrong := wrongValue(f); set != nil || wrong != nil {
+	if _, wrong := cli.WrongValue(f); set != nil || wrong != nil {
 		status := run(args, nil, &out, &errs)
 		_, line, _ := strings.Cut(errs.String(), "ibweave: --"+f.Name+" ")
 		line, rest, _ := strings.Cut(line, "\n")
@@ -159,7 +159,7 @@ func TestRangesOfFiles(t *testing.T) {
 // A flag takes a number where math/big finds it between its bounds, and no other text.
 func TestRangeBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		bounds := rapid.SampledFrom([][2]float64{{0, 1}, {1, 100}, {-3, 7}, {0.001, 1e9}, {1, maxNumber}, {256, 4096}}).Draw(t, "bounds")
+		bounds := rapid.SampledFrom([][2]float64{{0, 1}, {1, 100}, {-3, 7}, {0.001, 1e9}, {1, cli.MaxNumber}, {256, 4096}}).Draw(t, "bounds")
 		least, most := bounds[0], bounds[1]
 		x := rapid.OneOf(rapid.Float64(), rapid.Float64Range(-2, 2), rapid.SampledFrom([]float64{least, most, least - 1, most + 1})).Draw(t, "number")
 		text := fmt.Sprintf(rapid.SampledFrom([]string{"%g", "%.3f", "%e", "%.0f"}).Draw(t, "form"), x)
@@ -170,7 +170,7 @@ func TestRangeBounds(t *testing.T) {
 		}
 		in := ok && exact.Cmp(bound(least)) >= 0 && exact.Cmp(bound(most)) <= 0
 		near := ok && exact.Sign() != 0 && exact.Cmp(bound(1e-300)) < 0 && exact.Cmp(bound(-1e-300)) > 0 // a float64 decides
-		if _, err := within(least, most)(text); (err == nil) != in && !near {
+		if _, err := cli.Within(least, most)(text); (err == nil) != in && !near {
 			t.Fatalf("%g to %g, %q: %v, want taken %v", least, most, text, err, in)
 		}
 		whole, isInt := new(big.Int).SetString(text, 0)
@@ -178,11 +178,11 @@ func TestRangeBounds(t *testing.T) {
 			return
 		}
 		in = isInt && new(big.Rat).SetInt(whole).Cmp(bound(least)) >= 0 && new(big.Rat).SetInt(whole).Cmp(bound(most)) <= 0
-		if _, err := within(int(least), int(most))(text); (err == nil) != in {
+		if _, err := cli.Within(int(least), int(most))(text); (err == nil) != in {
 			t.Fatalf("int, %g to %g, %q: %v, want taken %v", least, most, text, err, in)
 		}
 		in = in && whole.Sign() >= 0 && whole.Cmp(big.NewInt(math.MaxUint16)) <= 0
-		if _, err := within(uint16(max(0, least)), uint16(min(most, math.MaxUint16)))(text); (err == nil) != in {
+		if _, err := cli.Within(uint16(max(0, least)), uint16(min(most, math.MaxUint16)))(text); (err == nil) != in {
 			t.Fatalf("uint16, %g to %g, %q: %v, want taken %v", least, most, text, err, in)
 		}
 	})

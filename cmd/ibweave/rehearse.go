@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/fabric"
@@ -22,7 +23,7 @@ import (
 func (a *app) rehearseCommand() *cobra.Command {
 	via := string(rehearse.ViaFile)
 	var library, traffic string
-	var form outputForm
+	var form cli.OutputForm
 	cmd := &cobra.Command{
 		Use:   "rehearse DIR",
 		Short: "try tables without hardware: in the real OpenSM, on the real ibsim",
@@ -35,15 +36,15 @@ func (a *app) rehearseCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return cmp.Or(form.print(a.stdout, r, func(b *text.Sheet) { printRehearsal(b, r) }), findingsIf(!r.Equal()))
+			return cmp.Or(form.Print(a.stdout, r, func(b *text.Sheet) { printRehearsal(b, r) }), cli.FindingsIf(!r.Equal()))
 		},
 	}
-	wordFlag(cmd.Flags(), &via, "via", "`HOW` OpenSM gets the tables: file or plugin", string(rehearse.ViaFile), string(rehearse.ViaPlugin))
+	cli.WordFlag(cmd.Flags(), &via, "via", "`HOW` OpenSM gets the tables: file or plugin", string(rehearse.ViaFile), string(rehearse.ViaPlugin))
 	cmd.Flags().StringVar(&library, "plugin", "", "`FILE` of the plugin; by default "+rehearse.LibraryName+" beside ibweave or where OpenSM finds it")
 	cmd.Flags().StringVar(&traffic, "traffic", "", "the jobs of YAML `FILE` that DIR was compiled for, as the plugin follows them")
 	a.nameFlag(cmd)
-	form.define(cmd.Flags(), "`FORM` of the output: text or json")
-	scopes(cmd.Flags(), scope{flags: "plugin traffic", with: "via=plugin"})
+	form.Define(cmd.Flags(), "`FORM` of the output: text or json")
+	cli.Scopes(cmd.Flags(), cli.Scope{Flags: "plugin traffic", With: "via=plugin"})
 	return cmd
 }
 

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/ibweave/ibweave/audit/pages"
+	"github.com/ibweave/ibweave/cmd/cli"
 
 	"github.com/spf13/cobra"
 
@@ -61,7 +62,7 @@ func (a *app) reportCommand() *cobra.Command {
 	flags.BoolVar(&r.dark, "dark", false, "pictures on a dark ground")
 	flags.StringVar(&r.title, "title", "", "`TEXT` above it; by default the name of DIR or TOPOLOGY")
 	r.entries = page.DefaultMaxEntries
-	numberFlag(flags, &r.entries, "max-entries", 1, maxNumber, "leave forwarding tables with more than `N` entries out of the page, which then shows no paths")
+	cli.NumberFlag(flags, &r.entries, "max-entries", 1, cli.MaxNumber, "leave forwarding tables with more than `N` entries out of the page, which then shows no paths")
 	flags.BoolVar(&r.interactive, "interactive", false, "put the compiler into the page, to try failures, drains and moves by clicks; for tables that compile wrote")
 	flags.StringVar(&r.compiler, "compiler", "", "the compiler for the page, `FILE` of cmd/ibweave-page; by default the one in this program, if make built it")
 	flags.StringVar(&r.now, "counters", "", "`FILE` of counters of ports, as ibweave counters takes it, to colour links by")
@@ -77,15 +78,15 @@ func (a *app) reportCommand() *cobra.Command {
 	flags.Lookup("wiring").Hidden = true
 	r.demands.flags(flags)
 	a.fabricFlags(cmd)
-	scopes(cmd.Flags(),
-		scope{flags: "counters host-groups traffic", with: "output cables", why: "pictures show routes"},
-		scope{flags: "interactive", with: "output", why: "pictures take no clicks"},
-		scope{flags: "compiler", with: "interactive"},
-		scope{flags: "before seconds", with: "counters"},
-		scope{flags: "dark", with: "svg png", why: "the page has a switch"},
-		scope{flags: "view", with: "svg png", why: "the page has all views"},
-		scope{flags: "max-entries", with: "output", why: "pictures have no tables", note: true},
-		scope{flags: "title", with: "output svg png"})
+	cli.Scopes(cmd.Flags(),
+		cli.Scope{Flags: "counters host-groups traffic", With: "output cables", Why: "pictures show routes"},
+		cli.Scope{Flags: "interactive", With: "output", Why: "pictures take no clicks"},
+		cli.Scope{Flags: "compiler", With: "interactive"},
+		cli.Scope{Flags: "before seconds", With: "counters"},
+		cli.Scope{Flags: "dark", With: "svg png", Why: "the page has a switch"},
+		cli.Scope{Flags: "view", With: "svg png", Why: "the page has all views"},
+		cli.Scope{Flags: "max-entries", With: "output", Why: "pictures have no tables", Note: true},
+		cli.Scope{Flags: "title", With: "output svg png"})
 	return cmd
 }
 

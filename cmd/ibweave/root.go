@@ -68,16 +68,16 @@ func (a *app) rootCommand() *cobra.Command {
 			return err
 		}
 		if a.log, err = cli.OpenLog(a.screen, level, format); err != nil {
-			return &usageError{err}
+			return cli.NewUsageError(err)
 		}
 		if cmd.Name() == "compile" {
 			return nil // which says all that is wrong beside these
 		}
-		return errors.Join(wrongValues(cmd)...)
+		return errors.Join(cli.WrongValues(cmd)...)
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		a.command = cmd
-		return flagError(cmd, err)
+		return cli.FlagError(cmd, err)
 	})
 	// Groups and commands are in the order of the help text.
 	for _, g := range []struct {
@@ -115,7 +115,7 @@ func (a *app) rootCommand() *cobra.Command {
 					return err
 				}
 				if cmd.Name() != "sim" && cmd.Name() != "compile" { // sim reads its experiment file before, compile looks at the engine
-					if err := a.sayNotes(a.checkScopes(cmd, nil)); err != nil {
+					if err := a.sayNotes(cli.CheckScopes(cmd, nil)); err != nil {
 						return err
 					}
 					if err := a.readHostGroups(); err != nil {
@@ -152,7 +152,7 @@ func (a *app) addCobraCommands(root *cobra.Command) {
 func movedCommand(name string) *cobra.Command {
 	return &cobra.Command{
 		Use: name, Hidden: true, DisableFlagParsing: true,
-		RunE: func(*cobra.Command, []string) error { return &usageError{movedError(name)} },
+		RunE: func(*cobra.Command, []string) error { return cli.NewUsageError(movedError(name)) },
 	}
 }
 
@@ -208,7 +208,7 @@ func (a *app) require(cmd *cobra.Command, flags ...string) {
 // setPapers finds out how results and messages are shown. Documents for programs stay as they are.
 func (a *app) setPapers(cmd *cobra.Command, color string) error {
 	if err := a.notes.Set(a.screen, color); err != nil {
-		return &usageError{err}
+		return cli.NewUsageError(err)
 	}
 	if f := cmd.Flags().Lookup("format"); f == nil || f.Value.String() == "text" {
 		return a.results.Set(a.terminal, color)
@@ -393,4 +393,14 @@ func (a *app) writeOutput(name string, data []byte) error {
 		return write(a.exact)
 	}
 	return files.Write(name, write)
+}
+
+// sayNotes prints the notes of checkScopes, of a command line that makes sense, or returns its error.
+func (a *app) sayNotes(notes []string, err error) error {
+	if err == nil {
+		for _, note := range notes {
+			fmt.Fprintf(a.stderr, "ibweave: %s\n", note)
+		}
+	}
+	return err
 }

@@ -239,8 +239,8 @@ func TestSchemas(t *testing.T) {
 		holdToSchema(t, name, out)
 	}
 	var list bytes.Buffer // this machine need not have a port
-	form := outputForm{format: "json"}
-	if err := form.print(&list, deviceDocument([]umad.PortInfo{{Device: "mlx5_0", Number: 1, GUID: 0x1234, LID: 5, State: "4: ACTIVE", LinkLayer: "InfiniBand", Rate: "100 Gb/sec (4X EDR)", Umad: "/dev/infiniband/umad0", Netdevs: []string{"ib0"}}}), nil); err != nil {
+	form := cli.OutputForm{Format: "json"}
+	if err := form.Print(&list, deviceDocument([]umad.PortInfo{{Device: "mlx5_0", Number: 1, GUID: 0x1234, LID: 5, State: "4: ACTIVE", LinkLayer: "InfiniBand", Rate: "100 Gb/sec (4X EDR)", Umad: "/dev/infiniband/umad0", Netdevs: []string{"ib0"}}}), nil); err != nil {
 		t.Fatal(err)
 	}
 	holdToSchema(t, "devices", list.Bytes())

@@ -22,7 +22,7 @@ func TestScopes(t *testing.T) {
 		}
 		c.InheritedFlags() // merges them
 		c.Flags().VisitAll(func(f *pflag.Flag) {
-			if s := flagScope(f); s.with+s.not != "" {
+			if s := cli.FlagScope(f); s.With+s.Not != "" {
 				checked++
 				checkScope(t, strings.TrimPrefix(c.CommandPath(), "ibweave "), f.Name, &s)
 			}
@@ -35,7 +35,7 @@ func TestScopes(t *testing.T) {
 
 // checkScope gives a flag with all that its row asks for, one alternative at a time,
 // and without.
-func checkScope(t *testing.T, command, flag string, s *scope) {
+func checkScope(t *testing.T, command, flag string, s *cli.Scope) {
 	t.Helper()
 	refused := func(conditions ...string) bool {
 		c, _, err := new(app).rootCommand().Find(strings.Fields(command))
@@ -54,7 +54,7 @@ func checkScope(t *testing.T, command, flag string, s *scope) {
 				return
 			}
 			for _, other := range []string{"true", "0.5", "3", "4", "leaf", "alltoall", "cables", "free"} { // some value that is not the default
-				if !givenFlag(f) {
+				if !cli.GivenFlag(f) {
 					_ = f.Value.Set(other)
 				}
 			}
@@ -66,15 +66,15 @@ func checkScope(t *testing.T, command, flag string, s *scope) {
 			value, _, _ := strings.Cut(values, "|")
 			set(c.Flag(name), value)
 		}
-		reason := withoutEffect(s, c.Flags())
+		reason := cli.WithoutEffect(s, c.Flags())
 		return strings.HasPrefix(reason, "has no effect with")
 	}
 	isName := func(condition string) bool { return strings.HasPrefix(condition, "command=") }
-	with, not := slices.DeleteFunc(strings.Fields(s.with), isName), strings.Fields(s.not)
+	with, not := slices.DeleteFunc(strings.Fields(s.With), isName), strings.Fields(s.Not)
 	if len(with) == 0 {
 		with = []string{""}
-	} else if c, _, _ := new(app).rootCommand().Find(strings.Fields(command)); !byDefault(c, s.with) && !refused() {
-		t.Errorf("%s --%s: no word without %s", command, flag, s.with)
+	} else if c, _, _ := new(app).rootCommand().Find(strings.Fields(command)); !byDefault(c, s.With) && !refused() {
+		t.Errorf("%s --%s: no word without %s", command, flag, s.With)
 	}
 	for _, w := range with {
 		conditions := strings.Fields(w)
@@ -252,7 +252,7 @@ func TestWithoutEffect(t *testing.T) {
 	for _, c := range new(app).rootCommand().Commands() {
 		cli.Walk(c, func(sub *cobra.Command) {
 			sub.Flags().VisitAll(func(f *pflag.Flag) {
-				if s := flagScope(f); s.with+s.not != "" && !tried[c.Name()+" "+f.Name] {
+				if s := cli.FlagScope(f); s.With+s.Not != "" && !tried[c.Name()+" "+f.Name] {
 					t.Errorf("withoutEffectTests has nothing for --%s of %s", f.Name, c.Name())
 				}
 			})
@@ -266,7 +266,7 @@ func TestWithoutEffect(t *testing.T) {
 
 // byDefault says whether a condition holds without any flag.
 func byDefault(c *cobra.Command, condition string) bool {
-	_, ok := holds(condition, c.Flags())
+	_, ok := cli.Holds(condition, c.Flags())
 	return ok
 }
 
@@ -285,7 +285,7 @@ func TestDefaultValue(t *testing.T) {
 // said, and one that asks for something else is refused.
 func TestLists(t *testing.T) {
 	other := map[string]string{"check": "wiring", "compile": "lean"}
-	for command, flags := range lists {
+	for command, flags := range cli.ListFlags {
 		for _, list := range flags {
 			for flag, want := range map[string]int{"format=json": 0, other[command]: 2} {
 				var out, err bytes.Buffer

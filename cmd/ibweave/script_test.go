@@ -323,7 +323,7 @@ func TestHelp(t *testing.T) {
 
 // Findings count however they are wrapped.
 func TestExitStatus(t *testing.T) {
-	if got := exitStatus(fmt.Errorf("anything: %w", errFindings)); got != exitFindings {
+	if got := exitStatus(fmt.Errorf("anything: %w", cli.ErrFindings)); got != exitFindings {
 		t.Errorf("wrapped findings give %d", got)
 	}
 }

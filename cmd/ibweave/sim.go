@@ -72,15 +72,15 @@ func (a *app) simCommand() *cobra.Command {
 	in.flags.StringVarP(&in.engine, "engine", "e", "", "make the tables of -t with `ENGINE`; names of OpenSM's engines stand for ours")
 	in.choiceFlags(in.flags)
 	in.flags.StringVar(&in.router, "router", "", "in place of tables `NAME`: spam, whose routers choose for each worm")
-	listFlag(in.flags, &in.engines, "engines", "", "compare the tables that each engine of `LIST` makes of -t", func(s string) ([]string, error) { return []string{s}, nil })
-	listFlag(in.flags, &in.vls, "vls", "", "compare as many virtual lanes as `LIST` has, with the same buffer in all; messages are spread over them", parseLanes)
-	wordFlag(in.flags, &in.adaptive, "adaptive", "compare with adaptive routing, `HOW`: free, hbf, all, or far, with the states of --far as they are", experiment.Free, experiment.HBF, "all", experiment.AsRead)
+	cli.ListFlag(in.flags, &in.engines, "engines", "", "compare the tables that each engine of `LIST` makes of -t", func(s string) ([]string, error) { return []string{s}, nil })
+	cli.ListFlag(in.flags, &in.vls, "vls", "", "compare as many virtual lanes as `LIST` has, with the same buffer in all; messages are spread over them", parseLanes)
+	cli.WordFlag(in.flags, &in.adaptive, "adaptive", "compare with adaptive routing, `HOW`: free, hbf, all, or far, with the states of --far as they are", experiment.Free, experiment.HBF, "all", experiment.AsRead)
 	flags := in.flags
 	flags.StringVarP(&in.file, "file", "f", "", "experiment `FILE` with flags")
-	numberFlag(flags, &in.jobs, "jobs", 1, maxNumber, "simulations at a time, `N`; by default one on each core")
+	cli.NumberFlag(flags, &in.jobs, "jobs", 1, cli.MaxNumber, "simulations at a time, `N`; by default one on each core")
 	flags.StringVarP(&in.output, "output", "o", "-", "`FILE` for the results; - is standard output")
 	flags.StringVar(&in.state, "state", "", "keep finished points of a sweep in `FILE`, and go on from there")
-	wordFlag(flags, &in.format, "format", "`FORM` of the output: text, csv or json", "text", "csv", "json")
+	cli.WordFlag(flags, &in.format, "format", "`FORM` of the output: text, csv or json", "text", "csv", "json")
 	flags.StringVar(&in.svg, "svg", "", "write a picture of a comparison, `FILE`")
 	flags.StringVar(&in.png, "png", "", "the same as PNG, `FILE`")
 	in.defineScopes()
@@ -89,26 +89,26 @@ func (a *app) simCommand() *cobra.Command {
 
 // defineScopes says which flags have no effect beside others.
 func (in *simulation) defineScopes() {
-	scopes(in.flags,
-		scope{flags: "state", not: "traffic", why: "only sweeps are kept"},
-		scope{flags: "fit mcast scale top", with: "traffic", why: "they are about its jobs"},
-		scope{flags: "host-groups", with: "traffic", why: "its jobs may name groups"},
-		scope{flags: "buffer", not: "buffer-flits buffer-packets", why: "each lane has its own buffer then"},
-		scope{flags: "choice choose-again", with: "adaptive far", not: "adaptive=hbf", why: "packets have no choice then"},
-		scope{flags: "flit-bytes", not: "buffer-packets", why: "flits are of 64 bytes then, or of the packet", note: true},
-		scope{flags: "png svg", with: "adaptive far engines vls traffic", why: "the picture compares routings"},
-		scope{flags: "flows", with: "adaptive far", not: "trace traffic", why: "only adaptive tables tell flows apart"},
-		scope{flags: "bytes hosts lengths multicast rank-file", not: "trace traffic", why: noTraces},
-		scope{flags: "sls", not: "trace", why: noTraces},
-		scope{flags: "rank-order", with: "pattern", why: "uniform traffic is the same in any order", note: true},
-		scope{flags: "seed", not: "trace", why: noTraces, note: true},
-		scope{flags: "pattern", not: "trace traffic multicast=1", why: "there is no unicast to choose receivers for"},
-		scope{flags: "max-bytes", with: "lengths=geometric", note: true},
-		scope{flags: "repeat sources", with: "multicast", why: "the share of messages that go to groups"},
-		scope{flags: "order", with: "repeat"},
-		scope{flags: "arrivals error max-queue min-messages warm-up", with: "load", why: "only open loop is measured so", note: true},
-		scope{flags: "cycle shape", with: "arrivals=negative-binomial", note: true},
-		scope{flags: "output-flits", with: "copying=wormhole|greedy-wormhole router"})
+	cli.Scopes(in.flags,
+		cli.Scope{Flags: "state", Not: "traffic", Why: "only sweeps are kept"},
+		cli.Scope{Flags: "fit mcast scale top", With: "traffic", Why: "they are about its jobs"},
+		cli.Scope{Flags: "host-groups", With: "traffic", Why: "its jobs may name groups"},
+		cli.Scope{Flags: "buffer", Not: "buffer-flits buffer-packets", Why: "each lane has its own buffer then"},
+		cli.Scope{Flags: "choice choose-again", With: "adaptive far", Not: "adaptive=hbf", Why: "packets have no choice then"},
+		cli.Scope{Flags: "flit-bytes", Not: "buffer-packets", Why: "flits are of 64 bytes then, or of the packet", Note: true},
+		cli.Scope{Flags: "png svg", With: "adaptive far engines vls traffic", Why: "the picture compares routings"},
+		cli.Scope{Flags: "flows", With: "adaptive far", Not: "trace traffic", Why: "only adaptive tables tell flows apart"},
+		cli.Scope{Flags: "bytes hosts lengths multicast rank-file", Not: "trace traffic", Why: noTraces},
+		cli.Scope{Flags: "sls", Not: "trace", Why: noTraces},
+		cli.Scope{Flags: "rank-order", With: "pattern", Why: "uniform traffic is the same in any order", Note: true},
+		cli.Scope{Flags: "seed", Not: "trace", Why: noTraces, Note: true},
+		cli.Scope{Flags: "pattern", Not: "trace traffic multicast=1", Why: "there is no unicast to choose receivers for"},
+		cli.Scope{Flags: "max-bytes", With: "lengths=geometric", Note: true},
+		cli.Scope{Flags: "repeat sources", With: "multicast", Why: "the share of messages that go to groups"},
+		cli.Scope{Flags: "order", With: "repeat"},
+		cli.Scope{Flags: "arrivals error max-queue min-messages warm-up", With: "load", Why: "only open loop is measured so", Note: true},
+		cli.Scope{Flags: "cycle shape", With: "arrivals=negative-binomial", Note: true},
+		cli.Scope{Flags: "output-flits", With: "copying=wormhole|greedy-wormhole router"})
 }
 
 // noTraces ends the notes on flags that --trace and --traffic leave without effect.
@@ -122,56 +122,56 @@ var fileFlags = map[string]bool{"topology": true, "lfts": true, "sl2vl": true, "
 
 func (in *simulation) defineTraffic() {
 	flags, t := in.flags, &in.Setup.Traffic
-	listFlag(flags, &in.Loads, "load", "", "open loop: share of its link's data rate that each host offers, in bytes of data; `LIST` of numbers and FIRST:LAST:STEP", parseLoads)
-	numberFlag(flags, &in.Burst, "burst", 0, 1<<20, "closed loop: each host sends `N` messages at once")
+	cli.ListFlag(flags, &in.Loads, "load", "", "open loop: share of its link's data rate that each host offers, in bytes of data; `LIST` of numbers and FIRST:LAST:STEP", parseLoads)
+	cli.NumberFlag(flags, &in.Burst, "burst", 0, 1<<20, "closed loop: each host sends `N` messages at once")
 	flags.StringVar(&in.trace, "trace", "", "replay the messages of `FILE`")
-	parsedFlag(flags, &in.Pattern, "pattern", "uniform", "`PATTERN` of unicast: uniform, permutation[:SEED], bisection[:SEED], shift:BY, hot-spot:HOST:SHARE, alltoall[:GROUP], allreduce-ring, reduce-scatter, all-gather, allreduce-tree, broadcast, halo[:AxBxC]; hosts count from 0", sim.ParsePattern)
+	cli.ParsedFlag(flags, &in.Pattern, "pattern", "uniform", "`PATTERN` of unicast: uniform, permutation[:SEED], bisection[:SEED], shift:BY, hot-spot:HOST:SHARE, alltoall[:GROUP], allreduce-ring, reduce-scatter, all-gather, allreduce-tree, broadcast, halo[:AxBxC]; hosts count from 0", sim.ParsePattern)
 	flags.StringVar(&in.ranks.hosts, "hosts", "", "hosts that send and receive, `LIST` of names or n[001-064]; their ports are ranks in this order; by default all of the fabric")
 	flags.StringVar(&in.ranks.file, "rank-file", "", "the same from `FILE`: names of hosts in the order of ranks, # begins a comment")
-	parsedFlag(flags, &in.ranks.order, "rank-order", "listed", "`ORDER` of ranks: listed, leaf by leaf (leaf), or random[:SEED]", sim.ParseRankOrder)
-	listFlag(flags, &in.Bytes, "bytes", "256", "length of messages, `LIST`", parseSizes)
+	cli.ParsedFlag(flags, &in.ranks.order, "rank-order", "listed", "`ORDER` of ranks: listed, leaf by leaf (leaf), or random[:SEED]", sim.ParseRankOrder)
+	cli.ListFlag(flags, &in.Bytes, "bytes", "256", "length of messages, `LIST`", parseSizes)
 	flags.TextVar(&t.Lengths, "lengths", sim.Fixed, "`LENGTHS` of messages: fixed, or geometric with the mean of --bytes")
-	numberFlag(flags, &t.MaxBytes, "max-bytes", 0, 1<<30, "cut geometric messages to `N` bytes; 0 does not")
+	cli.NumberFlag(flags, &t.MaxBytes, "max-bytes", 0, 1<<30, "cut geometric messages to `N` bytes; 0 does not")
 	flags.TextVar(&t.Arrivals, "arrivals", sim.Poisson, "`TIMES` between messages: poisson, deterministic, negative-binomial")
-	numberFlag(flags, &t.Shape, "shape", 0, 1000, "of negative-binomial: `N` geometric times; 0 is 1")
+	cli.NumberFlag(flags, &t.Shape, "shape", 0, 1000, "of negative-binomial: `N` geometric times; 0 is 1")
 	in.time(&t.Cycle, "cycle", "`TIME` of a cycle of negative-binomial; 0ns is that of a byte")
 	in.share(&t.Multicast, "multicast", 0, 1, "share of messages that go to groups, `0 to 1`")
-	parsedFlag(flags, &in.Sources, "sources", "all", "hosts that do, of those that may send to groups: one, all, `N` or N%", sim.ParseSources)
+	cli.ParsedFlag(flags, &in.Sources, "sources", "all", "hosts that do, of those that may send to groups: one, all, `N` or N%", sim.ParseSources)
 	flags.BoolVar(&t.Repeat, "repeat", false, "multicast as one unicast message for each receiver")
 	flags.TextVar(&t.Order, "order", sim.ByLID, "`ORDER` of --repeat: lid, from-self, shuffled")
-	numberFlag(flags, &t.SLs, "sls", 0, 16, "spread messages over SL 0 to `N`-1 by host and count; 0 takes SLs of paths and groups")
-	numberFlag(flags, &t.Flows, "flows", 0, 1<<20, "flows between two hosts: messages are of flow 0 to `N`-1 in turn; 0 is 1")
-	listFlag(flags, &in.Seeds, "seed", "1", "seed of everything random, `LIST`", parseSeeds)
+	cli.NumberFlag(flags, &t.SLs, "sls", 0, 16, "spread messages over SL 0 to `N`-1 by host and count; 0 takes SLs of paths and groups")
+	cli.NumberFlag(flags, &t.Flows, "flows", 0, 1<<20, "flows between two hosts: messages are of flow 0 to `N`-1 in turn; 0 is 1")
+	cli.ListFlag(flags, &in.Seeds, "seed", "1", "seed of everything cli.Random, `LIST`", parseSeeds)
 
 	in.time(&in.Stop.WarmUp, "warm-up", "`TIME` that is not measured; 0ns is that of 20 messages of each host")
 	in.Stop.RelativeError = 0.02
 	in.share(&in.Stop.RelativeError, "error", 0, 1, "stop when the mean latency is known to this `SHARE` of itself with 95 % confidence; 0 goes on to --max-time")
 	in.Stop.MinMessages, in.Stop.MaxQueue = 10_000, 1000
-	numberFlag(flags, &in.Stop.MinMessages, "min-messages", 1, 1<<40, "and `N` messages at least have arrived")
+	cli.NumberFlag(flags, &in.Stop.MinMessages, "min-messages", 1, 1<<40, "and `N` messages at least have arrived")
 	in.time(&in.Stop.MaxTime, "max-time", "stop at this `TIME` in any case; 0ns is that of 2000 messages of each host, or of 20 times --min-messages, and never with --burst and --trace")
-	numberFlag(flags, &in.Stop.MaxQueue, "max-queue", 1, 1<<30, "stop as saturated when hosts have `N` packets more waiting, on average, than after the warm-up")
+	cli.NumberFlag(flags, &in.Stop.MaxQueue, "max-queue", 1, 1<<30, "stop as saturated when hosts have `N` packets more waiting, on average, than after the warm-up")
 }
 
 func (in *simulation) defineHardware() {
 	flags, c := in.flags, &in.Config
-	numberFlag(flags, &c.Mbps, "mbps", 0, 1<<30, "data rate of all links, `N` megabits a second; 0 takes each link's own")
+	cli.NumberFlag(flags, &c.Mbps, "mbps", 0, 1<<30, "data rate of all links, `N` megabits a second; 0 takes each link's own")
 	in.time(&c.WireDelay, "wire-delay", "`TIME` along a cable")
 	in.time(&c.CreditDelay, "credit-delay", "`TIME` from when a packet has left a buffer until the sender behind it knows")
 	in.time(&c.RoutingDelay, "routing-delay", "`TIME` from when a packet's first byte enters a switch until it asks for its way out")
 	in.time(&c.Startup, "startup", "`TIME` that a host takes to start a message")
-	numberFlag(flags, &c.FlitBytes, "flit-bytes", 1, 1<<20, "bytes of a flit, which buffers and credits count in")
-	numberFlag(flags, &in.Buffer, "buffer", 1, 1<<30, "`BYTES` of input buffer of each port of a switch, in equal parts for its VLs")
-	numberFlag(flags, &in.Flits, "buffer-flits", 0, 1<<30, "instead: `N` flits for each port and VL")
-	numberFlag(flags, &in.Packets, "buffer-packets", 0, 1<<20, "instead: room for `N` of the longest packets for each port and VL, and flits of 64 bytes or less")
-	numberFlag(flags, &c.OutputFlits, "output-flits", 0, 1<<20, "flits in the output buffer of each port and VL, with wormhole copying")
-	numberFlag(flags, &c.MTU, "mtu", 0, 1<<30, "most bytes of data in a packet, `N`; 0 sends every message as one")
-	numberFlag(flags, &c.HeaderBytes, "header-bytes", 0, 1<<20, "bytes added to each packet")
+	cli.NumberFlag(flags, &c.FlitBytes, "flit-bytes", 1, 1<<20, "bytes of a flit, which buffers and credits count in")
+	cli.NumberFlag(flags, &in.Buffer, "buffer", 1, 1<<30, "`BYTES` of input buffer of each port of a switch, in equal parts for its VLs")
+	cli.NumberFlag(flags, &in.Flits, "buffer-flits", 0, 1<<30, "instead: `N` flits for each port and VL")
+	cli.NumberFlag(flags, &in.Packets, "buffer-packets", 0, 1<<20, "instead: room for `N` of the longest packets for each port and VL, and flits of 64 bytes or less")
+	cli.NumberFlag(flags, &c.OutputFlits, "output-flits", 0, 1<<20, "flits in the output buffer of each port and VL, with wormhole copying")
+	cli.NumberFlag(flags, &c.MTU, "mtu", 0, 1<<30, "most bytes of data in a packet, `N`; 0 sends every message as one")
+	cli.NumberFlag(flags, &c.HeaderBytes, "header-bytes", 0, 1<<20, "bytes added to each packet")
 	flags.TextVar(&c.Copying, "copying", sim.Independent, "`HOW` switches copy and forward: independent as InfiniBand does, reserving, lock-step, wormhole, greedy-wormhole")
 	flags.TextVar(&c.Arbitration, "arbitration", sim.RoundRobin, "`RULE` for the input that goes next: round-robin, fifo, lowest-port")
 	flags.TextVar(&c.Choice, "choice", sim.LeastQueued, "`HOW` adaptive switches choose for a packet: least-queued, most-credits")
 	flags.BoolVar(&c.ChooseAgain, "choose-again", false, "a packet that is blocked takes the first port of its choice that is free")
-	listFlag(flags, &c.VLWeights, "vl-weights", "", "units of 64 bytes that VL 0, 1, .. may send in turn, `LIST`; by default one packet each", parseWeights)
-	numberFlag(flags, &c.FullChecks, "full-checks", 0, 1<<40, "count all flits and credits again every `N` events; 0 checks them as they move")
+	cli.ListFlag(flags, &c.VLWeights, "vl-weights", "", "units of 64 bytes that VL 0, 1, .. may send in turn, `LIST`; by default one packet each", parseWeights)
+	cli.NumberFlag(flags, &c.FullChecks, "full-checks", 0, 1<<40, "count all flits and credits again every `N` events; 0 checks them as they move")
 }
 
 // choices are flags of which one is wanted: what the command line
@@ -211,7 +211,7 @@ func (a *app) sim(ctx context.Context, in *simulation, args []string) (err error
 			return err
 		}
 	}
-	if err := a.sayNotes(a.checkScopes(a.command, in)); err != nil {
+	if err := a.sayNotes(cli.CheckScopes(a.command, func(flag string) bool { return in.from[flag] != nil })); err != nil {
 		return err
 	}
 	if err := in.check(args); err != nil {
@@ -286,7 +286,7 @@ func runPoints[R any](ctx context.Context, a *app, in *simulation, n int, opt sw
 		case in.file != "":
 			return r, inputf("%s: %w", in.file, err)
 		}
-		return r, &usageError{err}
+		return r, cli.NewUsageError(err)
 	})
 	if is[*sweep.KeyError](err) {
 		return nil, open.NewError(err)
@@ -586,9 +586,9 @@ var (
 
 // share defines a flag for a part of something, and the default that is in *to.
 func (in *simulation) share(to *float64, name string, least, most float64, usage string) {
-	parsedFlag(in.flags, to, name, plain(*to), usage, within(least, most))
+	cli.ParsedFlag(in.flags, to, name, cli.Plain(*to), usage, cli.Within(least, most))
 }
 
 func (in *simulation) time(to *sim.Time, name, usage string) {
-	parsedFlag(in.flags, to, name, to.String(), usage, sim.ParseTime)
+	cli.ParsedFlag(in.flags, to, name, to.String(), usage, sim.ParseTime)
 }

@@ -8,6 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/ibweave/ibweave/audit/experiment"
+	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/yamlfile"
 	"github.com/ibweave/ibweave/internal/text"
@@ -67,7 +68,7 @@ func (a *app) readExperiment(in *simulation, args []string) ([]string, error) {
 		if err := flag.Value.Set(text); err != nil {
 			return r.Fail(key, "%s: %w", name, err)
 		}
-		if given, err := wrongValue(flag); err != nil {
+		if given, err := cli.WrongValue(flag); err != nil {
 			return r.Fail(key, "%s: %q: %w", name, given, err)
 		}
 		flag.Changed = true

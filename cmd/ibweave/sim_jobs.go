@@ -11,6 +11,7 @@ import (
 
 	"github.com/ibweave/ibweave/audit/experiment"
 	"github.com/ibweave/ibweave/audit/jobs"
+	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/sim"
 )
@@ -29,14 +30,14 @@ func (in *simulation) defineJobs() {
 	flags, j := in.flags, &in.jobTraffic
 	flags.StringVar(&j.file, "traffic", "", "simulate the jobs of YAML `FILE` (docs/traffic.md)")
 	in.share(&j.scale, "scale", 0, 1, "`PART` of the bytes of --traffic, up to 1; 0 takes as many halves of it as leave a million packets, or four a message")
-	listFlag(flags, &j.mcast, "mcast", "", "compare with broadcasts and all-gathers by multicast, on trees of `LIST`: union, updn-tree", func(s string) ([]string, error) {
+	cli.ListFlag(flags, &j.mcast, "mcast", "", "compare with broadcasts and all-gathers by multicast, on trees of `LIST`: union, updn-tree", func(s string) ([]string, error) {
 		if s != "union" && s != "updn-tree" {
 			return nil, errors.New("want union or updn-tree")
 		}
 		return []string{s}, nil
 	})
 	flags.BoolVar(&j.fit, "fit", false, "compare with the tables that compile --traffic makes for these jobs")
-	numberFlag(flags, &j.top, "top", 0, 1<<20, "of --traffic: list the `N` cables that are waited for most")
+	cli.NumberFlag(flags, &j.top, "top", 0, 1<<20, "of --traffic: list the `N` cables that are waited for most")
 }
 
 // readSimulatedJobs reads the file of jobs, once.

@@ -21,7 +21,7 @@ import (
 func (a *app) writeResults(in *simulation, what string, document any, csv func(io.Writer) error, text func(*text.Sheet)) error {
 	write := csv
 	if in.format != "csv" {
-		write = func(w io.Writer) error { return (&outputForm{format: in.format}).print(w, document, text) }
+		write = func(w io.Writer) error { return (&cli.OutputForm{Format: in.format}).Print(w, document, text) }
 	}
 	if in.output == "-" {
 		return write(a.stdout)
@@ -48,7 +48,7 @@ func (a *app) judgeSimulated(r *experiment.Run) error {
 		fmt.Fprintf(a.stderr, "ibweave: the tables lose packets: %s dropped, %s at the wrong port; check says which\n",
 			text.Grouped(dropped), text.Grouped(strayed))
 	}
-	return findingsIf(deadlocks > 0 || dropped > 0 || strayed > 0)
+	return cli.FindingsIf(deadlocks > 0 || dropped > 0 || strayed > 0)
 }
 
 func (in *simulation) writeText(w *text.Sheet, r *experiment.Run) {

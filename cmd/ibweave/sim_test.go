@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/short"
 )
@@ -104,7 +105,7 @@ func TestParseLoads(t *testing.T) {
 func TestListValue(t *testing.T) {
 	loads := []float64{9}
 	flags := pflag.NewFlagSet("sim", pflag.ContinueOnError)
-	listFlag(flags, &loads, "load", "", "", parseLoads)
+	cli.ListFlag(flags, &loads, "load", "", "", parseLoads)
 	f := flags.Lookup("load")
 	for _, tt := range []struct {
 		text string
@@ -112,7 +113,7 @@ func TestListValue(t *testing.T) {
 	}{{"0.1, 0.2:0.3:0.1", []float64{0.1, 0.2, 0.3}}, {"0.4,x", []float64{0.1, 0.2, 0.3}}, {"0.4", []float64{0.4}}, {"0.01:1000:0.01,0.01:1000:0.01", []float64{0.4}}} {
 		before := slices.Clone(loads)
 		_ = f.Value.Set(tt.text)
-		if _, err := wrongValue(f); !slices.Equal(loads, tt.want) || err != nil && !slices.Equal(loads, before) {
+		if _, err := cli.WrongValue(f); !slices.Equal(loads, tt.want) || err != nil && !slices.Equal(loads, before) {
 			t.Errorf("%s: %d loads, %v", tt.text, len(loads), err)
 		}
 	}
@@ -127,7 +128,7 @@ func FuzzExperiment(f *testing.F) {
 	f.Add([]byte("{load: 0.1, ? bytes : 3, \"x\": !!binary aGk=}"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		in := simulation{file: "-", from: map[string]*yaml.Node{}, flags: pflag.NewFlagSet("", pflag.ContinueOnError)}
-		listFlag(in.flags, &in.Loads, "load", "", "", parseLoads)
+		cli.ListFlag(in.flags, &in.Loads, "load", "", "", parseLoads)
 		in.flags.BoolVar(&in.Setup.Traffic.Repeat, "repeat", false, "")
 		_, err := (&app{stdin: bytes.NewReader(data)}).readExperiment(&in, nil)
 		if parse := (*fabric.ParseError)(nil); err != nil && (!errors.As(err, &parse) || parse.Line > bytes.Count(data, []byte("\n"))+1) {

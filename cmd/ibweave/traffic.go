@@ -12,13 +12,14 @@ import (
 
 	"github.com/ibweave/ibweave/audit/groups"
 	"github.com/ibweave/ibweave/audit/jobs"
+	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/internal/text"
 )
 
 // trafficOptions is what traffic is asked to do.
 type trafficOptions struct {
 	audit
-	outputForm
+	cli.OutputForm
 	engine  string // "" for tables that are read, or none
 	traffic string
 	mix     uint64 // seed of a mix of jobs to write; 0 to measure
@@ -46,16 +47,16 @@ func (a *app) trafficCommand() *cobra.Command {
 	flags := cmd.Flags()
 	o.audit.routedFlags(flags, &o.engine)
 	flags.StringVar(&o.traffic, "traffic", "", "YAML `FILE` of jobs and what they send (docs/traffic.md)")
-	numberFlag(flags, &o.mix, "mix", 1, math.MaxUint64, "write a YAML file of jobs for the fabric to standard output, drawn from `SEED`")
+	cli.NumberFlag(flags, &o.mix, "mix", 1, math.MaxUint64, "write a YAML file of jobs for the fabric to standard output, drawn from `SEED`")
 	flags.StringVar(&o.by, "by", "", "sum up by the groups of `GROUPING`, like rack, instead of leaves")
 	o.top = 10
-	numberFlag(flags, &o.top, "top", 0, maxNumber, "list the `N` busiest cables, pairs of jobs and pairs of rows")
-	o.outputForm.define(flags, "`FORM` of the output: text or json")
+	cli.NumberFlag(flags, &o.top, "top", 0, cli.MaxNumber, "list the `N` busiest cables, pairs of jobs and pairs of rows")
+	o.OutputForm.Define(flags, "`FORM` of the output: text or json")
 	a.fabricFlags(cmd)
 	a.hostGroupFlag(cmd)
-	scopes(cmd.Flags(),
-		scope{flags: "lfts far plft engine traffic top host-groups format", not: "mix", why: "a mix is written for the hosts alone"},
-		scope{flags: "by", with: "host-groups", why: "they say which hosts are in it"})
+	cli.Scopes(cmd.Flags(),
+		cli.Scope{Flags: "lfts far plft engine traffic top host-groups format", Not: "mix", Why: "a mix is written for the hosts alone"},
+		cli.Scope{Flags: "by", With: "host-groups", Why: "they say which hosts are in it"})
 	return cmd
 }
 
@@ -105,5 +106,5 @@ func (a *app) traffic(ctx context.Context, o *trafficOptions, args []string) err
 	if err != nil {
 		return inputUnlessDone(ctx, fmt.Errorf("%s: %w", o.traffic, err))
 	}
-	return o.print(a.stdout, r, func(b *text.Sheet) { r.Print(b, o.top) })
+	return o.Print(a.stdout, r, func(b *text.Sheet) { r.Print(b, o.top) })
 }

@@ -78,19 +78,19 @@ func (a *app) whatifCommand() *cobra.Command {
 	o.routeFlags.define(flags, "`POLICY` of LIDs: keep, dense or mesh, as in compile", "switches on top of the up*/down* order, highest first: `GUID,..` or a file with a GUID a line")
 	o.defineEngine(flags, &o.engine)
 	flags.BoolVar(&o.adaptive, "adaptive", false, "also say what is lost until tables are written again: with static tables, and with the adaptive tables of compile --adaptive, when switches drop dead ports from their groups")
-	wordFlag(flags, &fail, "fail", "`PARTS` that fail: links or switches", "links", "switches")
-	wordFlag(flags, &only, "only", "`PARTS` that fail: isl, the cables between switches; hosts, the cables of hosts; or switches", "isl", "hosts", "switches")
+	cli.WordFlag(flags, &fail, "fail", "`PARTS` that fail: links or switches", "links", "switches")
+	cli.WordFlag(flags, &only, "only", "`PARTS` that fail: isl, the cables between switches; hosts, the cables of hosts; or switches", "isl", "hosts", "switches")
 	flags.StringArrayVar(&o.at, "switch", nil, "only failures that touch this switch, `NAME` or GUID; may be repeated")
 	flags.BoolVar(&o.opt.FromScratch, "from-scratch", false, "also route what each failure leaves without the old tables, to compare the loads: takes a full route for each failure")
 	o.opt.Depth = 1
-	numberFlag(flags, &o.opt.Depth, "depth", 1, 2, "how many fail together: 1 or 2")
-	numberFlag(flags, &o.opt.Sample, "sample", 1, maxNumber, "try `N` failures drawn at random; by default all")
+	cli.NumberFlag(flags, &o.opt.Depth, "depth", 1, 2, "how many fail together: 1 or 2")
+	cli.NumberFlag(flags, &o.opt.Sample, "sample", 1, cli.MaxNumber, "try `N` failures drawn at random; by default all")
 	o.opt.Seed = 1
-	numberFlag(flags, &o.opt.Seed, "seed", 0, math.MaxUint64, "chooses the sample")
-	parsedFlag(flags, &shard, "shard", "", "try part `i/n` of the failures only", func(text string) (string, error) {
+	cli.NumberFlag(flags, &o.opt.Seed, "seed", 0, math.MaxUint64, "chooses the sample")
+	cli.ParsedFlag(flags, &shard, "shard", "", "try part `i/n` of the failures only", func(text string) (string, error) {
 		i, n, _ := strings.Cut(text, "/")
-		part, ok := parseNumber[int](i)
-		parts, isNumber := parseNumber[int](n)
+		part, ok := cli.ParseNumber[int](i)
+		parts, isNumber := cli.ParseNumber[int](n)
 		if !ok || !isNumber || part < 1 || part > parts {
 			return "", errors.New("want i/n, i from 1 to n")
 		}
@@ -101,10 +101,10 @@ func (a *app) whatifCommand() *cobra.Command {
 	a.fabricFlags(cmd)
 	a.hostGroupFlag(cmd)
 	out.define(flags)
-	scopes(cmd.Flags(),
-		scope{flags: "seed", with: "sample", why: random, note: true},
-		scope{flags: "top", not: "format=json", why: unsaid, note: true},
-		scope{flags: "roots", with: ordered, why: "other engines have no order of the switches", note: true})
+	cli.Scopes(cmd.Flags(),
+		cli.Scope{Flags: "seed", With: "sample", Why: cli.Random, Note: true},
+		cli.Scope{Flags: "top", Not: "format=json", Why: cli.Unsaid, Note: true},
+		cli.Scope{Flags: "roots", With: ordered, Why: "other engines have no order of the switches", Note: true})
 	return cmd
 }
 
@@ -128,20 +128,20 @@ func parseFails(opt *whatif.Options, fail, only string) error {
 
 // caseFlags are those of whatif, with --merge too.
 type caseFlags struct {
-	outputForm
-	threshold
+	cli.OutputForm
+	cli.Threshold
 	file, sort string
 	top        int
 }
 
 func (c *caseFlags) define(flags *pflag.FlagSet) {
-	c.outputForm.defineMetrics(flags, "whatif")
-	c.threshold.define(flags, failOnUsage)
+	c.OutputForm.DefineMetrics(flags, "whatif")
+	c.Threshold.Define(flags, cli.FailOnUsage)
 	flags.StringVarP(&c.file, "output", "o", "", "also write the result as JSON to `FILE`, as a whole or not at all")
 	c.sort = "harm"
-	wordFlag(flags, &c.sort, "sort", "`ORDER` of the failures: "+strings.Join(whatif.Orders, ", "), whatif.Orders...)
+	cli.WordFlag(flags, &c.sort, "sort", "`ORDER` of the failures: "+strings.Join(whatif.Orders, ", "), whatif.Orders...)
 	c.top = 20
-	numberFlag(flags, &c.top, "top", 0, maxNumber, "failures to name in the text, `N`, the first of that order")
+	cli.NumberFlag(flags, &c.top, "top", 0, cli.MaxNumber, "failures to name in the text, `N`, the first of that order")
 }
 
 // namedSwitches finds switches by GUID or description.
@@ -254,11 +254,11 @@ func (a *app) writeCases(r *whatif.Result, out *caseFlags) error {
 			return err
 		}
 	}
-	if out.isMetrics() {
-		return cmp.Or(metrics.Write(a.stdout, out.metrics, struct {
+	if out.IsMetrics() {
+		return cmp.Or(metrics.Write(a.stdout, out.Metrics, struct {
 			*whatif.Result
 			Totals whatif.Totals `json:"totals"`
-		}{r, r.Totals()}), out.checkWorst(r.Worst()))
+		}{r, r.Totals()}), out.CheckWorst(r.Worst()))
 	}
-	return cmp.Or(out.print(a.stdout, r, func(b *text.Sheet) { r.Print(b, out.top, out.sort) }), out.checkWorst(r.Worst()))
+	return cmp.Or(out.Print(a.stdout, r, func(b *text.Sheet) { r.Print(b, out.top, out.sort) }), out.CheckWorst(r.Worst()))
 }

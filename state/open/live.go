@@ -2,11 +2,20 @@ package open
 
 import (
 	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 
+	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/internal/files"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
 	"github.com/ibweave/ibweave/sminterface/subnet"
 	"github.com/ibweave/ibweave/sminterface/umad"
@@ -136,4 +145,38 @@ func (s *Swept) AskPathSLs(ctx context.Context, c *subnet.Client) error {
 // fewSLs returns true if all SLs have the same VL everywhere, and none is dropped.
 func fewSLs(m *lft.SL2VL) bool {
 	return m.VLs() <= 1 && !slices.ContainsFunc(m.Maps(), func(m lft.VLMap) bool { return slices.Contains(m[:], lft.DropVL) })
+}
+
+// Write writes into dir what Path reads: the fabric and all tables. Path SLs of an earlier state go.
+func (s *Swept) Write(dir string) error {
+	f := s.Fabric
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	var opt dump.WriteOptions
+	type file struct {
+		name  string
+		write func(io.Writer) error
+	}
+	list := []file{
+		{outdir.TopologyName, func(w io.Writer) error { return topology.Write(w, f) }},
+		{outdir.LFTsName, func(w io.Writer) error { return dump.WriteLFTs(w, f, s.Tables, opt) }},
+		{outdir.MCFDBsName, func(w io.Writer) error { return dump.WriteMCFDBs(w, s.Multicast.Tables, opt) }},
+		{outdir.MFTsName, func(w io.Writer) error {
+			return dump.WriteMFTs(w, s.Multicast.Tables, opt, slices.Max(append(s.MFTCapacity, 0)))
+		}},
+		{outdir.SL2VLName, func(w io.Writer) error { return dump.WriteSL2VL(w, s.SL2VL, opt) }},
+		{PKeysName, func(w io.Writer) error { return dump.WritePKeys(w, f, s.PKeys) }},
+	}
+	if s.PathSLs != nil {
+		list = append(list, file{outdir.PathSLsName, func(w io.Writer) error { return dump.WritePathSLs(w, f, s.PathSLs, opt) }})
+	} else if err := os.Remove(filepath.Join(dir, outdir.PathSLsName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err // those of an earlier pull are of other tables
+	}
+	for _, file := range list {
+		if err := files.Write(filepath.Join(dir, file.name), file.write); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -1,4 +1,4 @@
-package main
+package lft_test
 
 import (
 	"slices"
@@ -19,12 +19,12 @@ func TestSLsInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := lft.UnknownPathSLs(f.NumSwitches(), f.MaxLID())
-	if n := slsInUse(f, p); n != 0 {
+	if n := p.InUse(f); n != 0 {
 		t.Errorf("%d SLs, and none is known", n)
 	}
 	p.SetRow(slices.Repeat([]fabric.SL{3}, int(f.MaxLID())+1), 0)
 	p.SetPorts(slices.Repeat([]fabric.SL{5}, int(f.MaxLID())+1), f.CAPorts()[0])
-	if n := slsInUse(f, p); n != 2 {
+	if n := p.InUse(f); n != 2 {
 		t.Errorf("%d SLs, want 2", n)
 	}
 }

@@ -1,0 +1,318 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/internal/text"
+)
+
+// Bounds that are far from any use, and where sums are still finite.
+const (
+	MaxFactor = 1e6     // times a load
+	MaxNumber = 1 << 30 // of something that is counted; messages do not say it
+)
+
+// Value is a flag whose text Parse reads, with an error that says what is wanted. A text that Parse
+// refuses waits for WrongValues, so that a command says all that is wrong with its flags.
+type Value[T any] struct {
+	To    *T
+	Parse func(text string) (T, error)
+	Text  string
+	Kind  string   // what help calls it, unless the usage says it
+	words []string // all that it takes, for shells; nil for others
+	err   error    // of text
+}
+
+func (v *Value[T]) String() string                       { return v.Text }
+func (v *Value[T]) Type() string                         { return v.Kind }
+func (v *Value[T]) Refused() (words []string, err error) { return v.words, v.err }
+
+func (v *Value[T]) Set(text string) error {
+	x, err := v.Parse(text)
+	if v.Text, v.err = text, err; err == nil {
+		*v.To = x
+	}
+	return nil
+}
+
+// Refusing is any Value: the words that it takes, nil for others, and what is wrong with its text.
+type Refusing interface {
+	Refused() (words []string, err error)
+}
+
+// itemError is what is wrong with an item of a list.
+type itemError struct {
+	item string
+	error
+}
+
+// WrongValue returns what is wrong with the value of a flag, and which part of it: an item of a list,
+// else all. The error is nil for nothing.
+func WrongValue(f *pflag.Flag) (given string, err error) {
+	if v, ok := f.Value.(Refusing); ok {
+		_, err = v.Refused()
+	}
+	if x, ok := errors.AsType[*itemError](err); ok {
+		return x.item, x.error
+	}
+	return f.Value.String(), err
+}
+
+// WrongValues returns an error for each flag of a command that has a wrong value.
+func WrongValues(c *cobra.Command) (list []error) {
+	c.Flags().Visit(func(f *pflag.Flag) {
+		if given, err := WrongValue(f); err != nil {
+			if _, ok := ParseNumber[float64](given); !ok {
+				given = strconv.Quote(given)
+			}
+			list = append(list, Usagef("--%s %s: %w", f.Name, given, err))
+		}
+	})
+	return list
+}
+
+// FlagError is the error of an unknown flag, or one that lacks its value.
+func FlagError(cmd *cobra.Command, err error) error {
+	return &UsageError{fmt.Errorf("%w%s", err, NearFlag(cmd, err))}
+}
+
+// ParsedFlag defines a flag with a form of its own, and the default that is in *to and text has.
+func ParsedFlag[T any](flags *pflag.FlagSet, to *T, name, text, usage string, parse func(text string) (T, error)) {
+	flags.Var(&Value[T]{To: to, Parse: parse, Text: text, Kind: "value"}, name, usage)
+}
+
+// ListFlag defines a flag whose value is a list with commas, and has the default that text has.
+func ListFlag[T any](flags *pflag.FlagSet, to *[]T, name, text, usage string, parse func(item string) ([]T, error)) {
+	flags.Var(&Value[[]T]{To: to, Text: text, Kind: "list", Parse: func(text string) (out []T, err error) {
+		for item := range strings.SplitSeq(text, ",") {
+			item = strings.TrimSpace(item)
+			list, err := parse(item)
+			if err != nil {
+				return nil, &itemError{item, err}
+			}
+			if out = append(out, list...); len(out) > maxItems {
+				return nil, fmt.Errorf("more than %d values", maxItems)
+			}
+		}
+		return out, nil
+	}}, name, usage)
+}
+
+// WordFlag defines a flag that takes one of words, and has the default that is in *to. Shells complete them.
+func WordFlag(flags *pflag.FlagSet, to *string, name, usage string, words ...string) {
+	flags.Var(&Value[string]{To: to, Text: *to, Kind: "string", words: words, Parse: func(given string) (string, error) {
+		if !slices.Contains(words, given) {
+			return "", errors.New("want " + text.List(words, "or"))
+		}
+		return given, nil
+	}}, name, usage)
+}
+
+// Numeric is a type of numbers that flags have.
+type Numeric interface {
+	int | int64 | uint8 | uint16 | uint32 | uint64 | float64
+}
+
+// NumberFlag defines a flag with bounds, and the default that is in *to. A default of 0 that stands for
+// "not given" is below them: the unset variable of a script would lift a limit.
+func NumberFlag[T Numeric](flags *pflag.FlagSet, to *T, name string, least, most T, usage string) {
+	flags.Var(&Value[T]{To: to, Parse: Within(least, most), Text: fmt.Sprint(*to), Kind: "N"}, name, usage)
+}
+
+// Within returns a parser of numbers from least to most, which refuses others, and says which it takes.
+func Within[T Numeric](least, most T) func(text string) (T, error) {
+	return func(text string) (T, error) {
+		x, ok := ParseNumber[T](text)
+		switch {
+		case ok && x >= least && x <= most:
+			return x, nil
+		case float64(most) == MaxNumber:
+			return 0, fmt.Errorf("want %s or more", Plain(least))
+		}
+		return 0, fmt.Errorf("want %s to %s", Plain(least), Plain(most))
+	}
+}
+
+// ParseNumber reads a number; ok is false for no number, or one that T does not have.
+func ParseNumber[T Numeric](text string) (x T, ok bool) {
+	if T(1)/T(2) != 0 {
+		f, err := strconv.ParseFloat(text, 64)
+		return T(f), err == nil
+	}
+	if n, err := strconv.ParseInt(text, 0, 64); err == nil {
+		return T(n), int64(T(n)) == n && (n < 0) == (T(n) < 0)
+	}
+	n, err := strconv.ParseUint(text, 0, 64)
+	return T(n), err == nil && uint64(T(n)) == n && T(n) >= 0
+}
+
+// Plain is a number without an exponent.
+func Plain[T Numeric](x T) string {
+	if f, ok := any(x).(float64); ok {
+		return strconv.FormatFloat(f, 'f', -1, 64)
+	}
+	if float64(x) == math.MaxUint64 {
+		return "2^64-1"
+	}
+	return fmt.Sprint(x)
+}
+
+// Scope has the conditions under which flags have an effect. A condition is alternatives with blanks between
+// them: the name of a flag, which is given; or a flag and its values, "engine=xy|updn", which it has,
+// by default too.
+type Scope struct {
+	Flags string // names
+	With  string // condition that has to hold; "" for none
+	Not   string // condition that may not hold; "" for none
+	Why   string // ends the sentence
+	// note prints a line on standard error and goes on, since the result is what was
+	// asked for: without it a flag that has no effect is wrong usage.
+	Note bool
+}
+
+// random and unsaid are reasons in scopes of several commands.
+const (
+	Random = "nothing is drawn at random then"
+	Unsaid = "JSON has all of it"
+)
+
+// scopeOf is the annotation of a flag that has its scope.
+const scopeOf = "scope"
+
+// Scopes sets the conditions under which flags that are defined already have an effect.
+func Scopes(flags *pflag.FlagSet, list ...Scope) {
+	for _, s := range list {
+		for name := range strings.FieldsSeq(s.Flags) {
+			if err := flags.SetAnnotation(name, scopeOf, []string{s.With, s.Not, s.Why, strconv.FormatBool(s.Note)}); err != nil {
+				panic(err) // there is no such flag: found by every test
+			}
+		}
+	}
+}
+
+// FlagScope returns the scope of a flag, without any condition if it has none.
+func FlagScope(f *pflag.Flag) Scope {
+	if a := f.Annotations[scopeOf]; a != nil {
+		return Scope{f.Name, a[0], a[1], a[2], a[3] == "true"}
+	}
+	return Scope{}
+}
+
+// ListFlags are flags that make a command list something and do nothing else.
+var ListFlags = map[string][]string{"check": {"rules", "explain"}, "compile": {"engines"}}
+
+// besideLists are flags that scripts pass to each call: beside one that lists they are
+// said, and not refused.
+const besideLists = "date fail-on format install-dir kinds lenient node-name-map source strict"
+
+// GivenFlag returns true if a flag was set to another value than its default.
+func GivenFlag(f *pflag.Flag) bool {
+	return f != nil && f.Changed && f.Value.String() != f.DefValue
+}
+
+// Holds returns the first alternative of a condition that holds, in words, and true; else false.
+func Holds(condition string, flags *pflag.FlagSet) (string, bool) {
+	for _, c := range strings.Fields(condition) {
+		name, values, isValue := strings.Cut(c, "=")
+		f := flags.Lookup(name)
+		value := ""
+		if f != nil {
+			value = f.Value.String()
+		}
+		if e, err := compile.EngineByName(value); name == "engine" && err == nil {
+			value = e.Name()
+		}
+		switch {
+		case name == "command" && slices.Contains(strings.Split(values, "|"), flags.Name()):
+			return name, true
+		case f == nil:
+		case name == "engine" && value == "":
+			return "an engine that is chosen", true
+		case isValue && slices.Contains(strings.Split(values, "|"), value):
+			return "--" + name + " " + f.Value.String(), true
+		case !isValue && GivenFlag(f):
+			return "--" + name, true
+		}
+	}
+	return "", false
+}
+
+// conditionText is a condition in words.
+func conditionText(condition string) string {
+	var words []string
+	for _, c := range strings.Fields(condition) {
+		name, values, isValue := strings.Cut(c, "=")
+		switch {
+		case name == "command":
+		case isValue:
+			words = append(words, "--"+name+" "+strings.ReplaceAll(values, "|", ", "))
+		default:
+			words = append(words, "--"+name)
+		}
+	}
+	return strings.Join(words, " or ")
+}
+
+// WithoutEffect returns why a flag that is given has no effect, "" if it has one.
+func WithoutEffect(s *Scope, flags *pflag.FlagSet) (reason string) {
+	if _, ok := Holds(s.With, flags); !ok && s.With != "" {
+		reason = "has no effect without " + conditionText(s.With)
+	} else if what, bad := Holds(s.Not, flags); bad {
+		reason = "has no effect with " + what
+	}
+	if reason != "" && s.Why != "" {
+		reason += ": " + s.Why
+	}
+	return reason
+}
+
+// CheckScopes returns the flags without effect: wrong usage, or notes, lines for standard
+// error. Those that a file sets, which may serve other
+// kinds of work too, are left alone: elsewhere tells them, unless it is nil.
+func CheckScopes(cmd *cobra.Command, elsewhere func(flag string) bool) (notes []string, err error) {
+	command := cmd.Name()
+	flags := cmd.Flags()
+	for _, list := range ListFlags[command] {
+		if !GivenFlag(flags.Lookup(list)) {
+			continue
+		}
+		var other error
+		flags.Visit(func(f *pflag.Flag) {
+			const reason = "--%s has no effect with --%s, which only lists"
+			switch {
+			case f.Name == list, f.Name == "log-level", f.Name == "log-format", f.Name == "color", !GivenFlag(f), other != nil:
+			case slices.Contains(strings.Fields(besideLists), f.Name):
+				notes = append(notes, fmt.Sprintf(reason, f.Name, list))
+			default:
+				other = Usagef(reason, f.Name, list)
+			}
+		})
+		return notes, other
+	}
+	var wrong []error
+	flags.VisitAll(func(f *pflag.Flag) {
+		s := FlagScope(f)
+		reason := WithoutEffect(&s, flags)
+		if reason == "" || !GivenFlag(f) || elsewhere != nil && elsewhere(f.Name) {
+			return
+		}
+		if reason = "--" + f.Name + " " + reason; s.Note {
+			notes = append(notes, reason)
+		} else {
+			wrong = append(wrong, Usagef("%s", reason))
+		}
+	})
+	return notes, errors.Join(wrong...)
+}
+
+// maxItems is the most values that a list may have.
+const maxItems = 100_000
