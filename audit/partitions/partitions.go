@@ -57,11 +57,13 @@ type checker struct {
 	ends    []fabric.PortID
 	index   map[fabric.GUID]int // in ends
 	entries map[fabric.PKey][]entry
-	list    map[string][]verify.Finding // by rule
-	partner []bool                      // by index in ends: a host that has somebody to talk to
-	member  []bool                      // it is in a partition
-	inIt    []bool                      // it is in the default partition
-	unsure  bool                        // the subnet manager's port would decide
+	said    map[fabric.PKey]*dump.Partition // of the file
+	manager int                             // index in ends of the subnet manager's port, -1 when it is not known
+	list    map[string][]verify.Finding     // by rule
+	partner []bool                          // by index in ends: a host that has somebody to talk to
+	member  []bool                          // it is in a partition
+	inIt    []bool                          // it is in the default partition
+	unsure  bool                            // the subnet manager's port would decide
 }
 
 // entry is one of a P_Key table.
@@ -75,13 +77,18 @@ var TableRules = []string{Missing, Unexpected, WrongMembership, NoDefaultPartiti
 
 // Check audits partitions. Ports whose table is not known count for nothing.
 func Check(a *Audit) *Result {
-	c := &checker{Audit: a, index: map[fabric.GUID]int{}, entries: map[fabric.PKey][]entry{}, list: map[string][]verify.Finding{}}
+	c := &checker{Audit: a, index: map[fabric.GUID]int{}, entries: map[fabric.PKey][]entry{}, said: map[fabric.PKey]*dump.Partition{}, manager: -1, list: map[string][]verify.Finding{}}
 	a.Fabric.EndPorts(func(p fabric.PortID) {
 		if a.Tables == nil || a.Tables[p] != nil {
 			c.index[a.Fabric.PortGUID(p)] = len(c.ends)
 			c.ends = append(c.ends, p)
 		}
 	})
+	if a.Manager != fabric.NoPort {
+		if i, known := c.index[a.Fabric.PortGUID(a.Manager)]; known {
+			c.manager = i
+		}
+	}
 	n := len(c.ends)
 	c.partner, c.member, c.inIt = make([]bool, n), make([]bool, n), make([]bool, n)
 	for i, p := range c.ends {
@@ -98,7 +105,16 @@ func Check(a *Audit) *Result {
 	}
 	r := &Result{Counts: verify.PartitionCounts{Ports: n, List: []verify.Partition{}}}
 	v := &view{found: make([]dump.Membership, n), wanted: make([]dump.Membership, n), asSelf: make([]dump.Membership, n)}
-	for _, key := range c.keys() {
+	keys := slices.Collect(maps.Keys(c.entries))
+	if a.Conf != nil {
+		for i := range a.Conf.Partitions {
+			x := &a.Conf.Partitions[i]
+			c.said[x.PKey] = x
+			keys = append(keys, x.PKey)
+		}
+	}
+	slices.Sort(keys)
+	for _, key := range slices.Compact(keys) {
 		v.key = key
 		r.Counts.List = append(r.Counts.List, c.look(v))
 	}
@@ -120,33 +136,9 @@ func Check(a *Audit) *Result {
 	return r
 }
 
-// keys lists the partitions of tables and file, ascending.
-func (c *checker) keys() []fabric.PKey {
-	list := slices.Collect(maps.Keys(c.entries))
-	if c.Conf != nil {
-		for i := range c.Conf.Partitions {
-			list = append(list, c.Conf.Partitions[i].PKey)
-		}
-	}
-	slices.Sort(list)
-	return slices.Compact(list)
-}
-
-// find is what the file says of a partition, nil for nothing.
-func (c *checker) find(key fabric.PKey) *dump.Partition {
-	if c.Conf == nil {
-		return nil
-	}
-	i, known := slices.BinarySearchFunc(c.Conf.Partitions, key, func(p dump.Partition, key fabric.PKey) int { return int(p.PKey) - int(key) })
-	if !known {
-		return nil
-	}
-	return &c.Conf.Partitions[i]
-}
-
 // look takes the members of a partition, and judges them.
 func (c *checker) look(v *view) verify.Partition {
-	said := c.find(v.key)
+	said := c.said[v.key]
 	if said != nil {
 		c.fill(said, v.wanted, false)
 		c.fill(said, v.asSelf, true)
@@ -154,7 +146,7 @@ func (c *checker) look(v *view) verify.Partition {
 		clear(v.wanted)
 		clear(v.asSelf)
 	}
-	if i, known := c.endOf(c.Manager); known {
+	if i := c.manager; i >= 0 {
 		v.wanted[i] = v.asSelf[i]
 		copy(v.asSelf, v.wanted)
 	}
@@ -178,19 +170,10 @@ func (c *checker) look(v *view) verify.Partition {
 	}
 	c.talk(v)
 	if p.Full == 0 && p.Limited > 0 {
-		c.add(NoFullMember, said, c.pick(v, func(i int) bool { return true }), "%s has %s and no full member to talk to",
+		c.add(NoFullMember, said, c.pick(v, dump.Limited, dump.Both), "%s has %s and no full member to talk to",
 			partitionName(v.key, said), text.CountGrouped(p.Limited, "limited member", "limited members"))
 	}
 	return p
-}
-
-// endOf is the index of a port in ends.
-func (c *checker) endOf(p fabric.PortID) (int, bool) {
-	if p == fabric.NoPort {
-		return 0, false
-	}
-	i, known := c.index[c.Fabric.PortGUID(p)]
-	return i, known
 }
 
 // fill takes the memberships that the file gives: of several words for a port the last counts.
@@ -282,10 +265,10 @@ func (c *checker) nodes(ends []int) (nodes []fabric.NodeID) {
 	return nodes
 }
 
-// pick lists the members of a partition for which is holds.
-func (c *checker) pick(v *view, is func(i int) bool) (ends []int) {
+// pick lists the members of a partition as least or more, and as most or less.
+func (c *checker) pick(v *view, least, most dump.Membership) (ends []int) {
 	for i, as := range v.found {
-		if as != dump.NoMember && is(i) {
+		if as >= least && as <= most {
 			ends = append(ends, i)
 		}
 	}
@@ -294,17 +277,13 @@ func (c *checker) pick(v *view, is func(i int) bool) (ends []int) {
 
 // count counts the members of a partition.
 func (c *checker) count(v *view) (p verify.Partition) {
-	p.PKey = v.key
-	full := c.pick(v, func(i int) bool { return v.found[i] >= dump.Full })
-	limited := c.pick(v, func(i int) bool { return v.found[i] == dump.Limited })
-	p.Full, p.Limited = len(full), len(limited)
-	for _, list := range []struct {
-		ends []int
-		into *string
-	}{{full, &p.FullHosts}, {limited, &p.LimitedHosts}} {
-		hosts := slices.DeleteFunc(list.ends, func(i int) bool { return !c.isHost(i) })
-		_, *list.into = names.Fold(c.Fabric, c.nodes(hosts))
+	hosts := func(ends []int) string {
+		_, folded := names.Fold(c.Fabric, c.nodes(slices.DeleteFunc(ends, func(i int) bool { return !c.isHost(i) })))
+		return folded
 	}
+	full, limited := c.pick(v, dump.Full, dump.Both), c.pick(v, dump.Limited, dump.Limited)
+	p.PKey, p.Full, p.Limited = v.key, len(full), len(limited)
+	p.FullHosts, p.LimitedHosts = hosts(full), hosts(limited)
 	return p
 }
 
@@ -314,52 +293,40 @@ func (c *checker) isHost(i int) bool {
 	return !c.Fabric.IsSwitch(n) && c.Fabric.Kind(n) != fabric.AggregationKind
 }
 
-// twoNodes is the first two nodes of a list, NoNode where there are none.
-type twoNodes [2]fabric.NodeID
+// nodeSet is a set of nodes.
+type nodeSet map[fabric.NodeID]bool
 
-func (t *twoNodes) add(n fabric.NodeID) {
-	switch {
-	case t[0] == fabric.NoNode:
-		t[0] = n
-	case t[1] == fabric.NoNode && t[0] != n:
-		t[1] = n
-	}
-}
-
-// other says whether a node but n is in the list.
-func (t *twoNodes) other(n fabric.NodeID) bool {
-	return t[0] != fabric.NoNode && t[0] != n || t[1] != fabric.NoNode
-}
+// hasOther returns true if a node but n is in the set.
+func (s nodeSet) hasOther(n fabric.NodeID) bool { return len(s) > 1 || len(s) == 1 && !s[n] }
 
 // talk notes which hosts have another one to talk to in a partition.
 func (c *checker) talk(v *view) {
-	full, any := twoNodes{fabric.NoNode, fabric.NoNode}, twoNodes{fabric.NoNode, fabric.NoNode}
-	manager, known := c.endOf(c.Manager)
+	full, any := nodeSet{}, nodeSet{}
 	for i, as := range v.found {
 		if as == dump.NoMember {
 			continue
 		}
 		c.member[i] = true
 		c.inIt[i] = c.inIt[i] || v.key == fabric.DefaultPartition
-		if !c.isHost(i) || known && i == manager && v.key == fabric.DefaultPartition {
+		if !c.isHost(i) || i == c.manager && v.key == fabric.DefaultPartition {
 			continue
 		}
 		n := c.Fabric.Owner(c.ends[i])
-		any.add(n)
+		any[n] = true
 		if as >= dump.Full {
-			full.add(n)
+			full[n] = true
 		}
 	}
 	for i, as := range v.found {
 		n := c.Fabric.Owner(c.ends[i])
-		c.partner[i] = c.partner[i] || as == dump.Limited && full.other(n) || as >= dump.Full && any.other(n)
+		c.partner[i] = c.partner[i] || as == dump.Limited && full.hasOther(n) || as >= dump.Full && any.hasOther(n)
 	}
 }
 
 // judgePorts is about ports in all of their partitions together.
 func (c *checker) judgePorts() {
 	var outside, alone []int
-	hosts := twoNodes{fabric.NoNode, fabric.NoNode}
+	hosts := nodeSet{}
 	for i := range c.ends {
 		if c.member[i] && !c.inIt[i] {
 			outside = append(outside, i)
@@ -367,15 +334,15 @@ func (c *checker) judgePorts() {
 		if !c.isHost(i) {
 			continue
 		}
-		hosts.add(c.Fabric.Owner(c.ends[i]))
-		if manager, known := c.endOf(c.Manager); c.member[i] && !c.partner[i] && !(known && i == manager) {
+		hosts[c.Fabric.Owner(c.ends[i])] = true
+		if c.member[i] && !c.partner[i] && i != c.manager {
 			alone = append(alone, i)
 		}
 	}
 	if len(outside) > 0 {
 		c.add(NoDefaultPartition, nil, outside, "in partitions, but not in the default one, 0x7fff: %s", c.nameEnds(outside))
 	}
-	if len(alone) > 0 && hosts[1] != fabric.NoNode {
+	if len(alone) > 0 && len(hosts) > 1 {
 		c.add(IsolatedHost, nil, alone, "no other host to talk to: %s", c.nameEnds(alone))
 	}
 }
@@ -387,31 +354,28 @@ func (c *checker) judgeConf() {
 	}
 	ports := map[fabric.GUID]bool{}
 	c.Fabric.EndPorts(func(p fabric.PortID) { ports[c.Fabric.PortGUID(p)] = true })
-	type place struct {
-		guid fabric.GUID
-		line int
-	}
-	var first place
+	var first *dump.Member
 	unknown := map[fabric.GUID]bool{}
 	for i := range c.Conf.Partitions {
-		for _, m := range c.Conf.Partitions[i].Members {
+		for k := range c.Conf.Partitions[i].Members {
+			m := &c.Conf.Partitions[i].Members[k]
 			if m.Kind != dump.OnePort || ports[m.GUID] {
 				continue
 			}
-			if unknown[m.GUID] = true; first.line == 0 || m.Line < first.line {
-				first = place{m.GUID, m.Line}
+			if unknown[m.GUID] = true; first == nil || m.Line < first.Line {
+				first = m
 			}
 		}
 	}
 	if n := len(unknown); n > 0 {
-		message := fmt.Sprintf("the fabric has no end port %s", first.guid)
+		message := fmt.Sprintf("the fabric has no end port %s", first.GUID)
 		if n > 1 {
-			message = fmt.Sprintf("the fabric has none of %d ports that partitions.conf names, such as %s", n, first.guid)
+			message = fmt.Sprintf("the fabric has none of %d ports that partitions.conf names, such as %s", n, first.GUID)
 		}
-		if _, is := c.Fabric.NodeByGUID(first.guid); is {
+		if _, is := c.Fabric.NodeByGUID(first.GUID); is {
 			message += ", which is the GUID of a node and not of its port"
 		}
-		c.list[UnknownMember] = append(c.list[UnknownMember], c.finding(UnknownMember, n, first.line, message))
+		c.list[UnknownMember] = append(c.list[UnknownMember], c.finding(UnknownMember, n, first.Line, message))
 	}
 	for _, o := range c.Conf.Oddities {
 		where := c.Name
