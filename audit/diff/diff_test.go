@@ -694,3 +694,13 @@ MLID 0xc001: "q"[1] may send from now on`
 		t.Error(d)
 	}
 }
+
+// Count is how many nodes that is.
+func (d *NodeChanges) Count() int {
+	return len(d.Gone) + len(d.New) + len(d.Replaced) + len(d.Changed)
+}
+
+// Count is how many cables that is.
+func (d *LinkChanges) Count() int {
+	return len(d.Gone) + len(d.New) + len(d.Moved) + len(d.Changed)
+}

@@ -90,11 +90,6 @@ type NodeChanges struct {
 	Changed  []NodeChange  `json:"changed"`
 }
 
-// Count is how many nodes that is.
-func (d *NodeChanges) Count() int {
-	return len(d.Gone) + len(d.New) + len(d.Replaced) + len(d.Changed)
-}
-
 // Replacement is a node in the place of one that had another GUID.
 type Replacement struct {
 	Old NodeRef `json:"old"`
@@ -120,11 +115,6 @@ type LinkChanges struct {
 	New     []LinkRef    `json:"new"`
 	Moved   []LinkMove   `json:"moved"`
 	Changed []LinkChange `json:"changed"`
-}
-
-// Count is how many cables that is.
-func (d *LinkChanges) Count() int {
-	return len(d.Gone) + len(d.New) + len(d.Moved) + len(d.Changed)
 }
 
 // LinkMove is a cable one end of which is where it was.
@@ -510,8 +500,8 @@ func (r *Result) differences() (list []difference) {
 	n, l := &r.Nodes, &r.Links
 	nodes := join(counted(len(n.Gone), "gone"), counted(len(n.New), "new"), counted(len(n.Replaced), "replaced"), counted(len(n.Changed), "changed"))
 	links := join(counted(len(l.Gone), "gone"), counted(len(l.New), "new"), counted(len(l.Moved), "moved"), counted(len(l.Changed), "changed"))
-	list = append(list, difference{NodesDiffer, "nodes", int64(n.Count()), "nodes: " + nodes, nodes},
-		difference{LinksDiffer, "links", int64(l.Count()), "links: " + links, links})
+	list = append(list, difference{NodesDiffer, "nodes", int64(len(n.Gone) + len(n.New) + len(n.Replaced) + len(n.Changed)), "nodes: " + nodes, nodes},
+		difference{LinksDiffer, "links", int64(len(l.Gone) + len(l.New) + len(l.Moved) + len(l.Changed)), "links: " + links, links})
 	if d := r.LIDs; d != nil {
 		list = append(list, difference{LIDsDiffer, "LIDs", int64(len(d.Changed)), text.CountGrouped(len(d.Changed), "port has another LID", "ports have other LIDs"), ""})
 	}

@@ -85,28 +85,20 @@ func (c *comparison) compareEntries(ctx context.Context) error {
 		}
 		return n
 	}
-	type switchResult struct {
-		SwitchChange
-		gone, new int64
-	}
-	results := make([]switchResult, c.New.NumSwitches())
-	err := par.ForEach(ctx, 0, len(results), func(s int) error {
-		n := c.New.Node(fabric.NodeID(s))
-		r := &results[s]
-		r.SwitchRef, r.Entries = verify.SwitchOf(c.New, fabric.NodeID(s)), []Entry{}
-		row := y.Row(fabric.NodeID(s))
-		was := c.Back[s]
-		if was == fabric.NoNode || c.Old.Node(was).GUID != n.GUID {
-			// It knows nothing, and gets all of its table.
-			_, r.Blocks = lft.CountChanges(nil, row)
-			if was == fabric.NoNode {
-				return nil
+	results := make([]SwitchChange, c.New.NumSwitches())
+	err := par.ForEach(ctx, 0, len(results), func(i int) error {
+		s, was, r := fabric.NodeID(i), c.Back[i], &results[i]
+		r.SwitchRef, r.Entries = verify.SwitchOf(c.New, s), []Entry{}
+		row := y.Row(s)
+		var before, known []fabric.PortNum
+		if was != fabric.NoNode {
+			before = x.Row(was)
+			if c.Old.Node(was).GUID == r.Switch {
+				known = before // a switch that was replaced knows nothing
 			}
 		}
-		before := x.Row(was)
-		r.gone, r.new = count(before, oldOnly), count(row, newOnly)
-		if c.Old.Node(was).GUID == n.GUID {
-			_, r.Blocks = lft.CountChanges(before, row)
+		if _, r.Blocks = lft.CountChanges(known, row); was == fabric.NoNode {
+			return nil
 		}
 		for _, t := range c.targets {
 			if a, b := entry(before, t.old), entry(row, t.new); a != b {
@@ -118,25 +110,24 @@ func (c *comparison) compareEntries(ctx context.Context) error {
 			}
 		}
 		if r.Changed = len(r.Entries); r.Changed > 0 {
-			r.Labels = c.New.PortLabels(fabric.NodeID(s))
+			r.Labels = c.New.PortLabels(s)
 		}
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	for s := range results {
-		r := &results[s]
-		d.Gone += r.gone
-		d.New += r.new
+	for s, r := range results {
 		d.Changed += int64(r.Changed)
 		d.Blocks += int64(r.Blocks)
 		d.OfBlocks += int64(y.MaxLID())/lft.BlockSize + 1
-		if c.Back[s] != fabric.NoNode {
+		if was := c.Back[s]; was != fabric.NoNode {
 			d.Entries += int64(len(c.targets))
+			d.Gone += count(x.Row(was), oldOnly)
+			d.New += count(y.Row(fabric.NodeID(s)), newOnly)
 		}
 		if r.Blocks > 0 || r.Changed > 0 {
-			d.Switches = append(d.Switches, r.SwitchChange)
+			d.Switches = append(d.Switches, r)
 		}
 	}
 	return nil
@@ -160,37 +151,30 @@ func (c *comparison) compareLanes() {
 func (c *comparison) comparePathSLs() {
 	d := &PathSLChanges{Paths: []PathSLChange{}}
 	c.r.PathSLs = d
-	for s, was := range c.Back[:c.New.NumSwitches()] {
-		if was == fabric.NoNode {
-			continue
-		}
-		x, y := c.a.PathSLs.Row(was), c.b.PathSLs.Row(fabric.NodeID(s))
-		name := verify.SwitchOf(c.New, fabric.NodeID(s))
-		for _, t := range c.targets {
-			if t.port == fabric.NoPort || int(t.old) >= len(x) || int(t.new) >= len(y) || x[t.old] == y[t.new] {
-				continue
-			}
-			d.Paths = append(d.Paths, PathSLChange{SwitchRef: name, LID: t.new, Old: x[t.old], New: y[t.new]})
-		}
-	}
-	for p := range fabric.PortID(c.New.NumPorts()) {
-		was := c.BackPort[p]
-		if was == fabric.NoPort || c.a.PathSLs.PortRow(was) == nil && c.b.PathSLs.PortRow(p) == nil {
-			continue
-		}
-		s := switchOf(c.New, p)
-		if s == fabric.NoNode || switchOf(c.Old, was) == fabric.NoNode {
-			continue
-		}
-		source := portRef(c.New, p)
+	compare := func(s, was fabric.NodeID, p, before fabric.PortID, source *PortRef) {
+		name := verify.SwitchOf(c.New, s)
 		for _, t := range c.targets {
 			if t.port == fabric.NoPort || t.old > c.a.PathSLs.MaxLID() || t.new > c.b.PathSLs.MaxLID() {
 				continue
 			}
-			x, y := c.a.PathSLs.SL(was, switchOf(c.Old, was), t.old), c.b.PathSLs.SL(p, s, t.new)
-			if x != y {
-				d.Paths = append(d.Paths, PathSLChange{SwitchRef: verify.SwitchOf(c.New, s), Source: &source, LID: t.new, Old: x, New: y})
+			if x, y := c.a.PathSLs.SL(before, was, t.old), c.b.PathSLs.SL(p, s, t.new); x != y {
+				d.Paths = append(d.Paths, PathSLChange{SwitchRef: name, Source: source, LID: t.new, Old: x, New: y})
 			}
+		}
+	}
+	for s, was := range c.Back[:c.New.NumSwitches()] {
+		if was != fabric.NoNode {
+			compare(fabric.NodeID(s), was, fabric.NoPort, fabric.NoPort, nil)
+		}
+	}
+	for p, was := range c.BackPort {
+		x := fabric.PortID(p)
+		if was == fabric.NoPort || c.a.PathSLs.PortRow(was) == nil && c.b.PathSLs.PortRow(x) == nil {
+			continue
+		}
+		if s, old := switchOf(c.New, x), switchOf(c.Old, was); s != fabric.NoNode && old != fabric.NoNode {
+			source := portRef(c.New, x)
+			compare(s, old, x, was, &source)
 		}
 	}
 	d.Changed = int64(len(d.Paths))
