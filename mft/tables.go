@@ -70,3 +70,18 @@ func (t *Tables) Mask(s fabric.NodeID, mlid fabric.LID) []fabric.PortID {
 	to, _ := slices.BinarySearch(ports, base+fabric.PortID(t.fab.Node(s).NumPorts)+1)
 	return ports[from:to]
 }
+
+// EndPorts lists the end ports behind the ports of an MLID, ascending: CAs and routers, and ports 0 of
+// switches.
+func (t *Tables) EndPorts(m fabric.LID) (list []fabric.PortID) {
+	f := t.Fabric()
+	for _, p := range t.Ports(m) {
+		if q := f.Peer(p); f.Num(p) == fabric.ManagementPort {
+			list = append(list, p)
+		} else if q != fabric.NoPort && !f.IsSwitch(f.Owner(q)) {
+			list = append(list, q)
+		}
+	}
+	slices.Sort(list)
+	return list
+}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -69,18 +68,6 @@ type MLIDSender struct {
 	Port fabric.PortID
 }
 
-// UnsafeError says that the new masks of an MLID loop or duplicate packets of a sender.
-type UnsafeError struct {
-	MLID   fabric.LID
-	Sender fabric.PortID
-
-	harm string
-}
-
-func (e *UnsafeError) Error() string {
-	return fmt.Sprintf("MLID %#04x: the new masks: %s", uint16(e.MLID), e.harm)
-}
-
 // PlanUpdate orders the writes that take a fabric from the old tables to the
 // new ones, so that in no state between does a packet loop or arrive twice,
 // whichever old or new sender sends it, and in few stages. That holds
@@ -102,9 +89,8 @@ func (e *UnsafeError) Error() string {
 // have all end ports in its masks as senders and receivers, of any MGID.
 //
 // Old and new tables need the same nodes; cables are those of the new fabric.
-// Errors: an *UnsafeError when the new masks loop or duplicate packets of their
-// own senders, another error for fabrics that differ, and ctx's error when that
-// ends first.
+// Errors: new masks that loop or duplicate packets of their own senders, fabrics
+// that differ, and ctx's error when that ends first.
 //
 // It takes time linear in the ports of masks that change, times the senders
 // when there are cycles.
@@ -119,7 +105,7 @@ func PlanUpdate(ctx context.Context, old, new *Plan) (*Update, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if err := w.plan(m, old.Tables.Ports(m), new.Tables.Ports(m), [2][]*Tree{oldTrees[m], newTrees[m]}); err != nil {
+		if err := w.plan(m, [2]*Tables{old.Tables, new.Tables}, [2][]*Tree{oldTrees[m], newTrees[m]}); err != nil {
 			return nil, err
 		}
 	}

@@ -2,6 +2,7 @@ package mft
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -22,10 +23,11 @@ func newUpdatePlanner(f *fabric.Fabric) *updatePlanner {
 	return &updatePlanner{Update: &Update{}, f: f, old: newMaskGraph(f), new: newMaskGraph(f), both: newMaskGraph(f), either: newMaskGraph(f)}
 }
 
-// plan orders the writes that take the masks of an MLID from old to new ports, both ascending.
-// trees are those of the MLID before and after.
-func (w *updatePlanner) plan(m fabric.LID, old, new []fabric.PortID, trees [2][]*Tree) error {
+// plan orders the writes that take the masks of an MLID from old to new tables. trees are those of
+// the MLID before and after.
+func (w *updatePlanner) plan(m fabric.LID, tables [2]*Tables, trees [2][]*Tree) error {
 	w.mlid, w.stages = m, 0
+	old, new := tables[0].Ports(m), tables[1].Ports(m)
 	w.either.load(union(w.either.ports[:0], old, new))
 	if w.either.isForest() {
 		w.write(old, new)
@@ -35,6 +37,12 @@ func (w *updatePlanner) plan(m fabric.LID, old, new []fabric.PortID, trees [2][]
 	w.old.load(old)
 	w.new.load(new)
 	w.both.load(stay)
+	for k, t := range tables {
+		if len(trees[k]) == 0 {
+			all := t.EndPorts(m)
+			trees[k] = []*Tree{{Senders: all, Receivers: all}}
+		}
+	}
 	lost := Interruption{MLID: m, From: 1}
 	for _, s := range w.listSenders(trees) {
 		if err := w.checkSender(s, &lost); err != nil {
@@ -64,7 +72,7 @@ func (w *updatePlanner) checkSender(s *mlidSender, x *Interruption) error {
 	was, harm := w.old.findFault(s.port), w.new.findFault(s.port)
 	switch {
 	case harm != "" && s.in[1]:
-		return &UnsafeError{MLID: w.mlid, Sender: s.port, harm: harm}
+		return fmt.Errorf("MLID %#04x: the new masks: %s", uint16(w.mlid), harm)
 	case harm != "":
 		w.Stop = append(w.Stop, MLIDSender{w.mlid, s.port})
 	case was != "" && !s.in[0]:
@@ -129,15 +137,11 @@ type mlidSender struct {
 	keeps [][]fabric.PortID // old receivers that stay, by group
 }
 
-// listSenders lists who sends to the MLID before and after, by port. Masks without a tree have all
-// end ports in them as members.
+// listSenders lists who sends to the MLID before and after, by port.
 func (w *updatePlanner) listSenders(trees [2][]*Tree) []*mlidSender {
 	senders := map[fabric.PortID]*mlidSender{}
-	for k, masks := range []*maskGraph{&w.old, &w.new} {
-		if len(trees[k]) == 0 {
-			trees[k] = []*Tree{masks.treeOfAll()}
-		}
-		for _, t := range trees[k] {
+	for k, list := range trees {
+		for _, t := range list {
 			for _, p := range t.Senders {
 				if w.f.Attachment(p) == fabric.NoPort {
 					continue
@@ -163,20 +167,6 @@ func (w *updatePlanner) listSenders(trees [2][]*Tree) []*mlidSender {
 		}
 	}
 	return slices.SortedFunc(maps.Values(senders), func(x, y *mlidSender) int { return cmp.Compare(x.port, y.port) })
-}
-
-// treeOfAll has all end ports behind the ports of masks as members.
-func (w *maskGraph) treeOfAll() *Tree {
-	var list []fabric.PortID
-	for _, p := range w.ports {
-		if q := w.f.Peer(p); w.f.Num(p) == fabric.ManagementPort {
-			list = append(list, p)
-		} else if q != fabric.NoPort && !w.f.IsSwitch(w.f.Owner(q)) {
-			list = append(list, q)
-		}
-	}
-	slices.Sort(list)
-	return &Tree{Senders: list, Receivers: list}
 }
 
 // intersect is what two ascending lists share.

@@ -192,15 +192,17 @@ func (c *comparison) compareTables(ctx context.Context) error {
 	c.compareMaps()
 	for n := range c.per {
 		p := &c.per[n]
-		for _, x := range []struct{ sum, one *Counts }{{r.LFT, &p.LFT}, {r.MFT, &p.MFT}, {r.SL2VL, &p.SL2VL}, {r.Choices, &p.Choices}} {
-			if x.sum != nil {
-				x.sum.add(x.one)
+		differ := 0
+		for k, sum := range [...]*Counts{r.LFT, r.MFT, r.SL2VL, r.Choices} {
+			if sum != nil {
+				sum.add(p.counts()[k])
 			}
+			differ += p.counts()[k].Differ()
 		}
 		isSwitch := f.IsSwitch(fabric.NodeID(n))
 		p.Empty = p.LFT.Missing > 0 && p.LFT.Missing == p.LFT.Compared
 		switch {
-		case p.LFT.Differ()+p.MFT.Differ()+p.SL2VL.Differ()+p.Choices.Differ() > 0:
+		case differ > 0:
 			if isSwitch {
 				r.Drifted++
 			}

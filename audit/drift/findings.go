@@ -71,32 +71,35 @@ func (c *comparison) addUnread(p *Switch, why string) {
 
 // reportDifferences makes findings of a switch that differs.
 func (c *comparison) reportDifferences(p *Switch) {
-	if p.Empty {
-		c.addUnread(p, fmt.Sprintf("has none of its %s: it was not dumped, or its table is empty", text.Count(p.LFT.Missing, "entry", "entries")))
-	} else if n := p.LFT.Missing + p.MFT.Missing; n > 0 {
-		c.add(Missing, int64(n), p.Switch, "%s lacks %s", c.nodeName(p), p.listCounts(func(x *Counts) int { return x.Missing }))
-	}
-	if n := p.LFT.Changed + p.MFT.Changed + p.SL2VL.Changed + p.Choices.Changed; n > 0 {
-		c.add(Changed, int64(n), p.Switch, "%s has changed in %s", c.nodeName(p), p.listCounts(func(x *Counts) int { return x.Changed }))
-	}
-	if n := p.LFT.Extra + p.MFT.Extra; n > 0 {
-		c.add(Extra, int64(n), p.Switch, "%s was not meant to have %s", c.nodeName(p), p.listCounts(func(x *Counts) int { return x.Extra }))
+	for _, x := range []struct {
+		rule, verb string
+		of         func(*Counts) int
+	}{
+		{Missing, "lacks", func(n *Counts) int { return n.Missing }},
+		{Changed, "has changed in", func(n *Counts) int { return n.Changed }},
+		{Extra, "was not meant to have", func(n *Counts) int { return n.Extra }},
+	} {
+		n, words := 0, []string{}
+		for k, counts := range p.counts() {
+			if is := x.of(counts); is > 0 {
+				n += is
+				words = append(words, text.Count(is, counted[k][0], counted[k][1]))
+			}
+		}
+		switch {
+		case x.rule == Missing && p.Empty:
+			c.addUnread(p, fmt.Sprintf("has none of its %s: it was not dumped, or its table is empty", text.Count(p.LFT.Missing, "entry", "entries")))
+		case n > 0:
+			c.add(x.rule, int64(n), p.Switch, "%s %s %s", c.nodeName(p), x.verb, strings.Join(words, ", "))
+		}
 	}
 }
 
-// listCounts writes one kind of difference in all tables.
-func (p *Switch) listCounts(of func(*Counts) int) string {
-	var parts []string
-	for _, x := range []struct {
-		n         int
-		one, many string
-	}{{of(&p.LFT), "entry", "entries"}, {of(&p.MFT), "mask", "masks"}, {of(&p.SL2VL), "SL-to-VL map", "SL-to-VL maps"}, {of(&p.Choices), "choice", "choices"}} {
-		if x.n > 0 {
-			parts = append(parts, text.Count(x.n, x.one, x.many))
-		}
-	}
-	return strings.Join(parts, ", ")
-}
+// counted is what Switch.counts counts, one and many.
+var counted = [...][2]string{{"entry", "entries"}, {"mask", "masks"}, {"SL-to-VL map", "SL-to-VL maps"}, {"choice", "choices"}}
+
+// counts lists the counts of the tables.
+func (p *Switch) counts() [4]*Counts { return [...]*Counts{&p.LFT, &p.MFT, &p.SL2VL, &p.Choices} }
 
 // compareLIDsAndCables compares what only a live fabric tells: LIDs and cables.
 func (c *comparison) compareLIDsAndCables() {

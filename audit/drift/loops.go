@@ -100,14 +100,12 @@ func (c *comparison) movePathSLs(live *lft.Tables) *lft.PathSLs {
 // end port in the live masks of an MLID as a sender too. A mask that loops only for
 // packets of a port that is not named as a sender is a loop too.
 func (c *comparison) listTrees(masks *mft.Tables) []mft.Tree {
-	f := c.live.Fabric
 	meant := map[fabric.LID]mft.Tree{}
 	var known []mft.Tree
 	if c.meant.Multicast != nil {
 		known = c.meant.Multicast.Trees
 	}
-	for i := range known {
-		t := &known[i]
+	for _, t := range known {
 		of, ok := meant[t.MLID]
 		if !ok {
 			of = mft.Tree{Group: t.Group, Name: t.Name, MGID: t.MGID, MLID: t.MLID, SL: t.SL}
@@ -125,14 +123,7 @@ func (c *comparison) listTrees(masks *mft.Tables) []mft.Tree {
 		if !ok {
 			t = mft.Tree{Group: -1, MLID: mlid}
 		}
-		for _, p := range masks.Ports(mlid) {
-			switch peer := f.Peer(p); {
-			case f.Num(p) == fabric.ManagementPort:
-				t.Senders = append(t.Senders, p)
-			case peer != fabric.NoPort && !f.IsSwitch(f.Owner(peer)):
-				t.Senders = append(t.Senders, peer)
-			}
-		}
+		t.Senders = append(t.Senders, masks.EndPorts(mlid)...)
 		slices.Sort(t.Senders)
 		t.Senders = slices.Compact(t.Senders)
 		t.Receivers = t.Senders
