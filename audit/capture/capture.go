@@ -134,23 +134,29 @@ func Fingerprint(rule string, n int) string {
 	return fmt.Sprintf("%016x", h.Sum64())
 }
 
+// countWords are what findings of a rule count, one and many.
+var countWords = map[string][2]string{
+	ForeignLines: {"line is no topology text and skipped", "lines are no topology text and skipped"},
+	LoopbackPlug: {"port is connected to itself", "ports are connected to themselves"},
+	UnevenCable:  {"cable is set up differently at the two ends", "cables are set up differently at the two ends"},
+	ToolWarning:  {"warning of ibdiagnet", "warnings of ibdiagnet"},
+	InvalidLID:   {"port has a LID that cannot be", "ports have LIDs that cannot be"},
+}
+
 // describe is the message of a finding of which first is the first of n problems.
 func describe(f *fabric.Fabric, rule string, n, timeouts int, first *fabric.Problem) string {
 	what := ""
+	if words, is := countWords[rule]; is {
+		what = text.CountGrouped(n, words[0], words[1])
+	}
 	switch rule {
 	case SweepErrors:
-		switch timeouts {
-		case n:
+		what = fmt.Sprintf("the sweep had errors: %d", n)
+		if timeouts == n {
 			what = fmt.Sprintf("the sweep had timeouts: %d", n)
-		case 0:
-			what = fmt.Sprintf("the sweep had errors: %d", n)
-		default:
-			what = fmt.Sprintf("the sweep had errors: %d, %d of them timeouts", n, timeouts)
+		} else if timeouts > 0 {
+			what += fmt.Sprintf(", %d of them timeouts", timeouts)
 		}
-	case ForeignLines:
-		what = text.CountGrouped(n, "line is", "lines are") + " no topology text and skipped"
-	case LoopbackPlug:
-		what = text.CountGrouped(n, "port is connected to itself", "ports are connected to themselves")
 	case CutFile:
 		return first.String()
 	case FilesDisagree, SeveralMasters: // the message says it all
@@ -158,12 +164,6 @@ func describe(f *fabric.Fabric, rule string, n, timeouts int, first *fabric.Prob
 			return fmt.Sprintf("%s; %d differences of this kind", fabric.Printable(first.Message), n)
 		}
 		return fabric.Printable(first.Message)
-	case UnevenCable:
-		what = text.CountGrouped(n, "cable is", "cables are") + " set up differently at the two ends"
-	case ToolWarning:
-		what = text.CountGrouped(n, "warning of ibdiagnet", "warnings of ibdiagnet")
-	case InvalidLID:
-		what = text.CountGrouped(n, "port has a LID", "ports have LIDs") + " that cannot be"
 	}
 	at := fabric.Printable(first.File)
 	if first.Line > 0 {

@@ -66,8 +66,7 @@ func (m *mixture) injections(s fabric.NodeID) (list []injection) {
 			}
 			key = fmt.Append(key, j.live[k], own)
 			for out := range fabric.PortID(m.f.Node(s).NumPorts) {
-				at, ok := l.index(j.in, m.f.PortBase(s)+1+out)
-				key = fmt.Append(key, " ", at, ok)
+				key = fmt.Append(key, " ", l.index(j.in, m.f.PortBase(s)+1+out))
 			}
 		}
 		if at, ok := known[string(key)]; ok {
@@ -81,16 +80,13 @@ func (m *mixture) injections(s fabric.NodeID) (list []injection) {
 }
 
 // index is the map for packets that come in by port in of a switch and leave by
-// out; ok is false when the layer has none, since it does not have the port.
-func (l *layer) index(in fabric.PortNum, out fabric.PortID) (at int, ok bool) {
+// out, -1 when the layer has none, since it does not have the port.
+func (l *layer) index(in fabric.PortNum, out fabric.PortID) int {
 	p := l.port[out]
-	if p == fabric.NoPort {
-		return 0, false
+	if f := l.sl2vl.Fabric(); p == fabric.NoPort || in > f.Node(f.Owner(p)).NumPorts {
+		return -1
 	}
-	if f := l.sl2vl.Fabric(); in > f.Node(f.Owner(p)).NumPorts {
-		return 0, false
-	}
-	return int(l.sl2vl.Index(in, p)), true
+	return int(l.sl2vl.Index(in, p))
 }
 
 // mixVLs is the VLs, a bit each, that packets of a class may have in a mixture
@@ -101,7 +97,7 @@ func (m *mixture) mixVLs(in fabric.PortNum, out int32, class int) (vls uint16) {
 	}
 	for k := range m.layers {
 		l := &m.layers[k]
-		if at, ok := l.index(in, fabric.PortID(out)); ok {
+		if at := l.index(in, fabric.PortID(out)); at >= 0 {
 			if v := l.vl[at*len(m.classes)+class]; v != lft.DropVL {
 				vls |= 1 << v
 			}

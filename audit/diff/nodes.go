@@ -2,7 +2,6 @@ package diff
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
 )
@@ -10,8 +9,6 @@ import (
 // compareNodes finds the nodes that came, went, were replaced or changed.
 func (c *comparison) compareNodes() {
 	d := &c.r.Nodes
-	// Not all forms of a topology tell the kind of port 0.
-	port0 := anyEnhancedPort0(c.Old) && anyEnhancedPort0(c.New)
 	for n, at := range c.Node {
 		node := c.Old.Node(fabric.NodeID(n))
 		if at == fabric.NoNode {
@@ -39,16 +36,11 @@ func (c *comparison) compareNodes() {
 				add("device", node.DeviceID, now.DeviceID)
 			}
 		}
-		if c.Old.IsSwitch(fabric.NodeID(n)) {
-			if port0 {
-				yes := map[bool]string{false: "no", true: "yes"}
-				add("enhanced_port_0", yes[node.EnhancedPort0], yes[now.EnhancedPort0])
-			}
-		} else {
-			for p := 1; p <= int(min(node.NumPorts, now.NumPorts)); p++ {
-				x, y := c.Old.PortBase(fabric.NodeID(n))+fabric.PortID(p), c.New.PortBase(at)+fabric.PortID(p)
-				if c.Old.Peer(x) != fabric.NoPort && c.New.Peer(y) != fabric.NoPort && node.GUID == now.GUID {
-					add(fmt.Sprint("port_guid ", p), c.Old.PortGUID(x), c.New.PortGUID(y))
+		if !c.Old.IsSwitch(fabric.NodeID(n)) && node.GUID == now.GUID {
+			for k := range min(node.NumPorts, now.NumPorts) {
+				x, y := c.Old.Port(fabric.NodeID(n), k+1), c.New.Port(at, k+1)
+				if c.Old.Peer(x) != fabric.NoPort && c.New.Peer(y) != fabric.NoPort {
+					add(fmt.Sprint("port_guid ", k+1), c.Old.PortGUID(x), c.New.PortGUID(y))
 				}
 			}
 		}
@@ -61,11 +53,6 @@ func (c *comparison) compareNodes() {
 			d.New = append(d.New, nodeRef(c.New, fabric.NodeID(n)))
 		}
 	}
-}
-
-// anyEnhancedPort0 says whether any switch has an enhanced port 0.
-func anyEnhancedPort0(f *fabric.Fabric) bool {
-	return slices.ContainsFunc(f.Switches(), func(s fabric.NodeID) bool { return f.Node(s).EnhancedPort0 })
 }
 
 // compareLinks finds the cables that came, went, moved or changed. A cable has moved
