@@ -275,7 +275,7 @@ func (t *printer) printAffected(r *Result) {
 			fmt.Fprintf(w, "    %s\tLID %d\t%s\n", x.Port, x.LID, join(counted(x.Lost, "lost"), counted(x.Gained, "gained"),
 				counted(x.Rerouted, "rerouted"), counted(x.Longer, "longer"), counted(x.Shorter, "shorter")))
 		}
-		w.Flush()
+		_ = w.Flush()
 	}
 	lines("destinations with pairs that are affected", p.AllDestinations, p.Destinations)
 	lines("sources with pairs that are affected", p.AllSources, p.Sources)
@@ -305,7 +305,7 @@ func (t *printer) printTransition(r *Result) {
 				}
 				fmt.Fprintf(w, "    %s\t%s%s\tto LID %d by its %s\n", h, h.Switch, vl, h.LID, map[string]string{"old": "old entry", "new": "new entry", "both": "entry"}[h.Table])
 			}
-			w.Flush()
+			_ = w.Flush()
 		}
 	}
 	cycles("a forwarding loop of old and new entries", c.Cycles, c.Loops, false)
