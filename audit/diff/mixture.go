@@ -49,12 +49,12 @@ type mixWorker struct {
 	row     []int32       // for headsOf
 	order   []int32       // switches, each before those that its next hops lead to; not all where there are loops
 	strong  graph.Strong[int32]
-	comp    []int32   // by switch: the component it is in, -1 for none
-	loops   int       // components with a loop
-	loopsBy [2]bool   // a layer loops by itself
-	onOwn   [2][]bool // by switch: on a loop of that layer
-	mark    []int32   // for findLoops
-	state   [2][]uint16
+	comp    []int32                 // by switch: the component it is in, -1 for none
+	loops   int                     // components with a loop
+	loopsBy [2]bool                 // a layer loops by itself
+	onOwn   [2][]bool               // by switch: on a loop of that layer
+	mark    []int32                 // for findLoops
+	state   [2][]uint16             // by layer, switch and class: VLs of packets that leave, a bit each
 	want    map[[2]int32]fabric.LID // when not nil: the first LID that has a dependency, 0 for none yet
 	left    int                     // zeros in want
 	// found by this goroutine
