@@ -3,6 +3,7 @@ package policy
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/ibweave/ibweave/audit/cabling"
 	"github.com/ibweave/ibweave/fabric"
@@ -171,7 +172,7 @@ func name(f *fabric.Fabric, s fabric.NodeID) string {
 	return fmt.Sprintf("switch %q (%s)", f.Name(s).Text, f.Node(s).GUID)
 }
 
-// turn is what turns found.
+// turn is what findTurns found.
 type turn struct {
 	lids int64 // with a turn that is not allowed
 	lid  fabric.LID
@@ -183,50 +184,40 @@ func (b *turn) describe(f *fabric.Fabric, x *verify.Finding) {
 	x.LID, x.Switch, x.Witness = b.lid, f.Node(b.at).GUID, b.way
 }
 
-// findTurns follows the packets from all CA and router ports to each LID of another one,
-// and says to how many LIDs they make a turn that wrong does not allow: from switch s
-// by port first to u, and from there by port second to v. Packets that are dropped or
-// loop are followed as far as they go.
-func findTurns(f *fabric.Fabric, t *lft.Tables, wrong func(s, u, v fabric.NodeID, first, second fabric.PortID) bool) turn {
-	n := f.NumSwitches()
-	seen := make([]fabric.LID, n)
-	// step is where switch s sends packets for a LID, when that is another switch.
-	step := func(s fabric.NodeID, lid fabric.LID) (fabric.PortID, fabric.NodeID, bool) {
-		out, _ := t.Step(f, s, lid)
-		if out == fabric.NoPort || f.PeerSwitch(out) == fabric.NoNode {
-			return 0, 0, false
-		}
-		return out, f.PeerSwitch(out), true
-	}
-	var bad turn
+// findTurns follows the packets from all CA and router ports to each LID of another one that the tables
+// deliver, and counts the LIDs to which they make a turn that wrong does not allow: from switch s
+// by port first to u, and from there by port second to v. The lowest of these is the example.
+func findTurns(f *fabric.Fabric, t *lft.Tables, wrong func(s, u, v fabric.NodeID, first, second fabric.PortID) bool) (bad turn) {
+	tree := lft.NewForest(f)
+	sends := make([]bool, f.NumSwitches()) // hosts of the switch do, or of one that sends to it
 	for lid := fabric.LID(1); lid <= min(f.MaxLID(), t.MaxLID()); lid++ {
 		to := f.LIDPort(lid)
 		if to == fabric.NoPort || f.IsSwitch(f.Owner(to)) {
 			continue
 		}
+		tree.FindTree(t, lid)
+		clear(sends)
 		found := false
-		for s := range fabric.NodeID(n) {
-			if hosts := f.EndPortsOn(s); len(hosts) == 0 || len(hosts) == 1 && hosts[0] == to {
-				continue // no other port sends from here
+		for _, s := range slices.Backward(tree.Order) {
+			hosts := f.EndPortsOn(s)
+			sends[s] = sends[s] || len(hosts) > 1 || len(hosts) == 1 && hosts[0] != to
+			if s == tree.Order[0] || !sends[s] {
+				continue
 			}
-			for at := s; seen[at] != lid; {
-				seen[at] = lid
-				first, u, ok := step(at, lid)
-				if !ok {
-					break
+			first := tree.Next[s]
+			u := f.PeerSwitch(first)
+			sends[u] = true
+			if u == tree.Order[0] || found || !wrong(s, u, f.PeerSwitch(tree.Next[u]), first, tree.Next[u]) {
+				continue
+			}
+			found = true
+			if bad.lids++; bad.lids == 1 {
+				hop := func(p fabric.PortID) verify.Hop {
+					h := verify.HopOf(f, p)
+					h.LID = lid
+					return h
 				}
-				if second, v, ok := step(u, lid); ok && !found && wrong(at, u, v, first, second) {
-					found = true
-					if bad.lids++; bad.lids == 1 {
-						hop := func(p fabric.PortID) verify.Hop {
-							h := verify.HopOf(f, p)
-							h.LID = lid
-							return h
-						}
-						bad.lid, bad.at, bad.way = lid, at, []verify.Hop{hop(first), hop(second)}
-					}
-				}
-				at = u
+				bad.lid, bad.at, bad.way = lid, s, []verify.Hop{hop(first), hop(tree.Next[u])}
 			}
 		}
 	}
