@@ -66,7 +66,7 @@ type Exit struct {
 func (r *Result) Load(ctx context.Context, t *lft.Tables) (*Loads, error) {
 	m := newMeter(r)
 	l := &Loads{Exits: []Exit{}}
-	inside := make([]int64, r.f.NumPorts())
+	var inside []int64
 	for _, p := range traffic.Patterns {
 		loads := PatternLoads{Pattern: p.Name, Rails: []Load{}}
 		together := make([]int64, r.f.NumPorts())
@@ -74,7 +74,9 @@ func (r *Result) Load(ctx context.Context, t *lft.Tables) (*Loads, error) {
 			var flows []int64
 			var err error
 			if p.Name == traffic.AllToAll.Name {
-				flows, err = lft.LoadsAmong(ctx, r.f, t, ends)
+				if flows, err = lft.LoadsAmong(ctx, r.f, t, ends); err == nil {
+					l.Exits = append(l.Exits, m.exits(rail, flows)...)
+				}
 			} else {
 				flows, _, err = lft.DemandLoads(ctx, r.f, t, ends, p.On(len(ends)))
 			}
@@ -87,18 +89,13 @@ func (r *Result) Load(ctx context.Context, t *lft.Tables) (*Loads, error) {
 			for i, n := range flows {
 				together[i] += n
 			}
-			if p.Name == traffic.AllToAll.Name {
-				l.Exits = append(l.Exits, m.exits(rail, flows)...)
-			}
 		}
 		loads.Together = m.load(together)
-		if p.Name == traffic.AllToAll.Name {
-			inside = together
-		}
+		inside = together // at last of all-to-all
 		l.Patterns = append(l.Patterns, loads)
 	}
 	slices.SortStableFunc(l.Exits, func(a, b Exit) int { return cmp.Compare(b.Flows, a.Flows) })
-	if err := r.countLeaving(ctx, t, l); err != nil {
+	if err := r.countRoutes(ctx, t, l, l.Patterns[len(l.Patterns)-1].Rails); err != nil {
 		return nil, err
 	}
 	all, err := lft.LoadsAmong(ctx, r.f, t, slices.Concat(r.ends...))
@@ -113,53 +110,48 @@ func (r *Result) Load(ctx context.Context, t *lft.Tables) (*Loads, error) {
 	return l, nil
 }
 
-// countLeaving counts the routes inside each rail, and makes findings of those that are lost or leave.
-func (r *Result) countLeaving(ctx context.Context, t *lft.Tables, l *Loads) error {
+// countRoutes counts the routes inside each rail, all of which all-to-all has, and makes findings of those that are lost
+// or leave.
+func (r *Result) countRoutes(ctx context.Context, t *lft.Tables, l *Loads, allToAll []Load) error {
 	type count struct {
-		routes, lost, leaving int64
-		stays                 []bool // by switch
+		leaving int64
+		stays   []bool // by switch
 	}
 	for rail, ends := range r.ends {
 		sources := make([]int64, r.f.NumSwitches())
+		pairs := int64(0)
 		for _, p := range ends {
 			sources[r.f.PeerSwitch(p)]++
+			for range r.f.LIDs(p) {
+				pairs += int64(len(ends) - 1)
+			}
 		}
 		start := func() *count { return &count{stays: make([]bool, r.f.NumSwitches())} }
 		counts, err := lft.EachTree(ctx, r.f, t, ends, start, func(c *count, i int, tree *lft.Forest) {
-			routes, leaving := int64(0), int64(0)
 			for k, s := range tree.Order {
 				c.stays[s] = r.isOn(s, rail+1) && (k == 0 || c.stays[r.f.PeerSwitch(tree.Next[s])])
-				routes += sources[s]
 				if !c.stays[s] {
-					leaving += sources[s]
+					c.leaving += sources[s]
 				}
 			}
-			if len(tree.Order) > 0 { // the port sends nothing to itself
-				routes--
-				if !c.stays[tree.Order[0]] {
-					leaving--
-				}
+			if len(tree.Order) > 0 && !c.stays[tree.Order[0]] { // the port sends nothing to itself
+				c.leaving--
 			}
-			c.routes += routes
-			c.leaving += leaving
-			c.lost += int64(len(ends)-1) - routes
 		})
 		if err != nil {
 			return err
 		}
-		var sum count
+		leaving, routes := int64(0), allToAll[rail].Flows
 		for _, c := range counts {
-			sum.routes += c.routes
-			sum.lost += c.lost
-			sum.leaving += c.leaving
+			leaving += c.leaving
 		}
-		l.Routes += sum.routes
-		l.Lost += sum.lost
-		l.Leaving += sum.leaving
-		if sum.lost > 0 {
-			r.add(Lost, sum.lost, nil, "the tables do not deliver %d of %d pairs of ports of rail %d", sum.lost, sum.lost+sum.routes, rail+1)
+		l.Routes += routes
+		l.Lost += pairs - routes
+		l.Leaving += leaving
+		if routes < pairs {
+			r.add(Lost, pairs-routes, nil, "the tables do not deliver %d of %d pairs of ports of rail %d", pairs-routes, pairs, rail+1)
 		}
-		if sum.leaving > 0 {
+		if leaving > 0 {
 			var ports []fabric.PortID
 			for _, e := range l.Exits {
 				if n, ok := r.f.NodeByGUID(e.From.Node); e.Rail == rail+1 && ok && len(ports) < 2*listedExits {
@@ -167,7 +159,7 @@ func (r *Result) countLeaving(ctx context.Context, t *lft.Tables, l *Loads) erro
 					ports = append(ports, p, r.f.Peer(p))
 				}
 			}
-			r.add(Left, sum.leaving, ports, "%d of %d routes between ports of rail %d pass switches of other rails", sum.leaving, sum.routes, rail+1)
+			r.add(Left, leaving, ports, "%d of %d routes between ports of rail %d pass switches of other rails", leaving, routes, rail+1)
 		}
 	}
 	return nil
@@ -225,15 +217,9 @@ func (m *meter) load(flows []int64) Load {
 	if inner >= 0 {
 		p, q := m.channels[inner], m.channels[host]
 		l.Slowdown = max(1, float64(flows[p]*m.rate[host])/float64(flows[q]*m.rate[inner]))
-		busiest := m.cable(p, flows)
-		l.Busiest = &busiest
+		l.Busiest = &Cable{verify.CableOf(f, p), flows[p]}
 	}
 	return l
-}
-
-// cable is a channel with its flows.
-func (m *meter) cable(p fabric.PortID, flows []int64) Cable {
-	return Cable{verify.CableOf(m.r.f, p), flows[p]}
 }
 
 // exits lists the channels by which routes go from a host or a switch of a rail to a switch that is not
@@ -246,7 +232,7 @@ func (m *meter) exits(rail int, flows []int64) (list []Exit) {
 			continue
 		}
 		if from := f.Owner(p); !f.IsSwitch(from) || m.r.isOn(from, rail+1) {
-			list = append(list, Exit{rail + 1, m.cable(p, flows)})
+			list = append(list, Exit{rail + 1, Cable{verify.CableOf(f, p), flows[p]}})
 		}
 	}
 	return list

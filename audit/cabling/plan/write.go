@@ -31,39 +31,37 @@ func (w *writer) means(e End, p fabric.PortID) bool {
 func (w *writer) name(p fabric.PortID) End {
 	f, n, num := w.f, w.f.Owner(p), int(w.f.Num(p))
 	name := f.Name(n).Text
-	var tries []End
-	add := func(device, port string) {
-		if device != "" && !strings.ContainsAny(device, "\r\n") {
-			tries = append(tries, End{Device: strings.TrimSpace(device), Port: port})
-		}
-	}
 	byNumber := fmt.Sprintf("Port %d", num)
-	if f.IsSwitch(n) {
-		x := names.ChipOf(name)
+	var tries []End
+	if x := names.ChipOf(name); f.IsSwitch(n) {
 		if label := f.Label(p); label != "" {
-			add(x.System, "Port "+label)
+			tries = append(tries, End{Device: x.System, Port: "Port " + label})
 		}
 		if x.Card != 0 {
-			add(x.System, w.b.bladePort(x, num))
+			tries = append(tries, End{Device: x.System, Port: w.b.bladePort(x, num)})
 		}
-		add(x.System, byNumber)
+		tries = append(tries, End{Device: x.System, Port: byNumber})
 		if x.Card == 0 && x.Unit != 0 {
-			add(x.System, w.b.chipPort(x, num))
+			tries = append(tries, End{Device: x.System, Port: w.b.chipPort(x, num)})
 		}
 	} else if host, _, ok := names.HostOf(name); ok {
-		if f.Node(n).NumPorts == 1 {
-			add(host, name)
-		} else {
-			add(host, fmt.Sprintf("%s Port %d", name, num))
+		port := name
+		if f.Node(n).NumPorts > 1 {
+			port += " " + byNumber
 		}
+		tries = append(tries, End{Device: host, Port: port})
 	}
-	add(name, byNumber)
+	return w.first(p, append(tries, End{Device: name, Port: byNumber}), byNumber, "\r\n", strings.TrimSpace)
+}
+
+// first is the first of several names that is read back as a port and has none of some characters, else its GUID and port.
+func (w *writer) first(p fabric.PortID, tries []End, port, without string, clean func(string) string) End {
 	for _, e := range tries {
-		if w.means(e, p) {
+		if e.Device = clean(e.Device); e.Device != "" && !strings.ContainsAny(e.Device, without) && w.means(e, p) {
 			return e
 		}
 	}
-	return End{Device: f.Node(n).GUID.String(), Port: byNumber}
+	return End{Device: w.f.Node(w.f.Owner(p)).GUID.String(), Port: port}
 }
 
 // bladePort is chipPort with a card number of two digits, as UFM writes it.
@@ -197,13 +195,7 @@ func (w *writer) topoName(p fabric.PortID) End {
 	} else if host, adapter, ok := names.HostOf(name); ok {
 		tries = append(tries, End{Device: host, Port: adapter + "/" + port})
 	}
-	for _, e := range append(tries, End{Device: name, Port: port}) {
-		e.Device = strings.Join(strings.Fields(e.Device), "_")
-		if !strings.ContainsAny(e.Device, `/#,;>"`) && w.means(e, p) {
-			return e
-		}
-	}
-	return End{Device: f.Node(n).GUID.String(), Port: port}
+	return w.first(p, append(tries, End{Device: name, Port: port}), port, `/#,;>"`, func(s string) string { return strings.Join(strings.Fields(s), "_") })
 }
 
 // topoType is the type of a node's system: its model where the description says it.
