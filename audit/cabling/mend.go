@@ -54,28 +54,36 @@ func (r *Recabled) mend(f *fabric.Fabric) string {
 }
 
 // mend finds the moves that turn the cables of a path or cycle of ports into the
-// expected ones; its arguments are those of describe. On a path each cable goes where a
+// expected ones; its arguments are those of addRecabled. On a path each cable goes where a
 // port is free by then, except a cable to a node that is not expected. A cycle of k cables takes
-// k-1 exchanges, of the plugs that are at switches where all of one side are.
+// k-1 exchanges, of the plugs that are at switches where all of one side are. Where both directions
+// will do, it is the one that costs less.
 func (m *comparison) mend(path []fabric.PortID, missing, cycle bool) Recabled {
 	path = slices.Clone(path)
+	mend := mendPath
 	if cycle {
-		return m.mendCycle(path, missing)
+		mend = mendCycle
+		if !missing { // begin with a cable that should be
+			path = append(path[1:], path[0])
+		}
 	}
 	back := slices.Clone(path)
 	slices.Reverse(back)
 	if len(path)%2 == 0 { // both ends lack a cable or both have one too many
-		if m.cost(m.mendPath(back, missing)) < m.cost(m.mendPath(path, missing)) {
-			path = back
+		one, other := mend(path, missing), mend(back, missing)
+		if m.cost(other) < m.cost(one) {
+			return other
 		}
-	} else if !missing { // only the far end lacks a cable
-		path, missing = back, true
+		return one
 	}
-	return m.mendPath(path, missing)
+	if !missing { // only the far end lacks a cable
+		path = back
+	}
+	return mend(path, true)
 }
 
 // mendPath is mend for a path whose first end lacks a cable, or both ends have one too many.
-func (m *comparison) mendPath(path []fabric.PortID, missing bool) (r Recabled) {
+func mendPath(path []fabric.PortID, missing bool) (r Recabled) {
 	if !missing {
 		r.Surplus = append(r.Surplus, [2]fabric.PortID{path[0], path[1]})
 		path = path[1:]
@@ -86,6 +94,17 @@ func (m *comparison) mendPath(path []fabric.PortID, missing bool) (r Recabled) {
 	}
 	if len(path) == 2 {
 		r.Lacking = append(r.Lacking, [2]fabric.PortID{path[0], path[1]})
+	}
+	return r
+}
+
+// mendCycle is mend for a cycle. From path[0] to path[1] a cable should be.
+func mendCycle(path []fabric.PortID, _ bool) (r Recabled) {
+	k := len(path) / 2
+	for i := range k {
+		have := [2]fabric.PortID{path[2*i+1], path[(2*i+2)%len(path)]}
+		step := min(i, k-2) // the last exchange puts two cables right
+		r.Moves = append(r.Moves, Move{[2]fabric.PortID{path[2*i], path[2*i+1]}, have, path[2*step], path[2*step+2], true})
 	}
 	return r
 }
@@ -103,34 +122,4 @@ func (m *comparison) cost(r Recabled) (n int) {
 		}
 	}
 	return n
-}
-
-// mendCycle is mend for a cycle. From path[0] to path[1] a cable should be if missing.
-func (m *comparison) mendCycle(path []fabric.PortID, missing bool) Recabled {
-	if !missing { // begin with a cable that should be
-		path = append(path[1:], path[0])
-	}
-	// Either the plugs at even places move, or, the other way round, those at odd ones.
-	cost := func(odd int) (n int) {
-		for i := odd; i < len(path); i += 2 {
-			if !m.f.IsSwitch(m.f.Owner(path[i])) {
-				n += len(path)
-			}
-			if m.f.Owner(path[i]) != m.f.Owner(path[(i+2)%len(path)]) {
-				n++
-			}
-		}
-		return n
-	}
-	if cost(1) < cost(0) {
-		slices.Reverse(path)
-	}
-	r := Recabled{}
-	k := len(path) / 2
-	for i := range k {
-		have := [2]fabric.PortID{path[2*i+1], path[(2*i+2)%len(path)]}
-		step := min(i, k-2) // the last exchange puts two cables right
-		r.Moves = append(r.Moves, Move{[2]fabric.PortID{path[2*i], path[2*i+1]}, have, path[2*step], path[2*step+2], true})
-	}
-	return r
 }

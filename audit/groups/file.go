@@ -217,66 +217,57 @@ func (r *reader) addHosts(d *definition, list string) error {
 	return err
 }
 
-// joiner gives groups the hosts of the groups that they name.
-type joiner struct {
-	*reader
-	byName map[string][]*definition // by GROUPING:GROUP and GROUPING:*
-	joined map[*definition]bool     // false for one that is being joined
-}
-
-// joinOthers does so for all groups.
+// joinOthers gives groups the hosts of the groups that they name, after these have theirs.
 func (r *reader) joinOthers() error {
-	j := &joiner{r, make(map[string][]*definition), make(map[*definition]bool)}
-	visit := func(do func(grouping string, d *definition) error) error {
-		for i := range r.file.groupings {
-			g := &r.file.groupings[i]
-			for k := range g.groups {
-				if err := do(g.name, &g.groups[k]); err != nil {
+	byName := make(map[string][]*definition) // by GROUPING:GROUP and GROUPING:*
+	groupings := make(map[*definition]string)
+	var all []*definition
+	for i := range r.file.groupings {
+		g := &r.file.groupings[i]
+		for k := range g.groups {
+			d := &g.groups[k]
+			all, groupings[d] = append(all, d), g.name
+			byName[g.name+":"+d.name] = []*definition{d}
+			byName[g.name+":*"] = append(byName[g.name+":*"], d)
+		}
+	}
+	joined := make(map[*definition]bool) // false for one that is being joined
+	var join func(d *definition) error
+	join = func(d *definition) error {
+		if done, seen := joined[d]; done {
+			return nil
+		} else if seen {
+			return lineError(d.file, d.line, "", fmt.Errorf("%s %s has itself among its groups", groupings[d], d.name))
+		}
+		joined[d] = false
+		for _, name := range d.others {
+			if !strings.Contains(name, ":") {
+				name = groupings[d] + ":" + name
+			}
+			if byName[name] == nil {
+				return lineError(d.file, d.line, "", fmt.Errorf("no group is written that is called @%s", name))
+			}
+			for _, other := range byName[name] {
+				if other == d && strings.HasSuffix(name, ":*") {
+					continue
+				}
+				if err := join(other); err != nil {
 					return err
 				}
+				if r.names += len(other.hosts) + len(other.patterns); r.names > hostlist.MaxNames {
+					return lineError(d.file, d.line, "", errTooMany)
+				}
+				d.hosts, d.patterns = append(d.hosts, other.hosts...), append(d.patterns, other.patterns...)
 			}
 		}
+		joined[d] = true
 		return nil
 	}
-	_ = visit(func(grouping string, d *definition) error {
-		j.byName[grouping+":"+d.name] = []*definition{d}
-		j.byName[grouping+":*"] = append(j.byName[grouping+":*"], d)
-		return nil
-	})
-	return visit(j.join)
-}
-
-// join gives a group of a grouping the hosts of the groups that it names, after these have theirs.
-func (j *joiner) join(grouping string, d *definition) error {
-	fail := func(err error) error { return lineError(d.file, d.line, "", err) }
-	if done, seen := j.joined[d]; seen && !done {
-		return fail(fmt.Errorf("%s %s has itself among its groups", grouping, d.name))
-	} else if done {
-		return nil
-	}
-	j.joined[d] = false
-	for _, name := range d.others {
-		of, _, has := strings.Cut(name, ":")
-		if !has {
-			of, name = grouping, grouping+":"+name
-		}
-		if j.byName[name] == nil {
-			return fail(fmt.Errorf("no group is written that is called @%s", name))
-		}
-		for _, other := range j.byName[name] {
-			if other == d && strings.HasSuffix(name, ":*") {
-				continue
-			}
-			if err := j.join(of, other); err != nil {
-				return err
-			}
-			if j.names += len(other.hosts) + len(other.patterns); j.names > hostlist.MaxNames {
-				return fail(errTooMany)
-			}
-			d.hosts, d.patterns = append(d.hosts, other.hosts...), append(d.patterns, other.patterns...)
+	for _, d := range all {
+		if err := join(d); err != nil {
+			return err
 		}
 	}
-	j.joined[d] = true
 	return nil
 }
 

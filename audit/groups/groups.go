@@ -145,15 +145,16 @@ func (s *Set) nothing(x *File) error {
 
 // note says which hosts of a definition are not in the fabric.
 func (s *Set) note(grouping string, d *definition, hosts int, absent []string) {
-	where := fmt.Sprintf("%s:%d: %s %s", d.file, d.line, grouping, d.name)
+	what := "no host of the fabric is in it"
 	switch {
-	case hosts == 0 && len(absent) == 0:
-		s.Notes = append(s.Notes, where+": no host of the fabric is in it")
-	case hosts == 0:
-		s.Notes = append(s.Notes, fmt.Sprintf("%s: none of its hosts is in the fabric: %s", where, hostlist.Shorten(hostlist.Fold(absent))))
+	case len(absent) == 0 && hosts > 0:
+		return
+	case len(absent) > 0 && hosts == 0:
+		what = "none of its hosts is in the fabric: " + hostlist.Shorten(hostlist.Fold(absent))
 	case len(absent) > 0:
-		s.Notes = append(s.Notes, fmt.Sprintf("%s: %d of %d hosts are not in the fabric: %s", where, len(absent), len(absent)+hosts, hostlist.Shorten(hostlist.Fold(absent))))
+		what = fmt.Sprintf("%d of %d hosts are not in the fabric: %s", len(absent), len(absent)+hosts, hostlist.Shorten(hostlist.Fold(absent)))
 	}
+	s.Notes = append(s.Notes, fmt.Sprintf("%s:%d: %s %s: %s", d.file, d.line, grouping, d.name, what))
 }
 
 // definitions lists the groups of a grouping: those that are written, or one for each text that
