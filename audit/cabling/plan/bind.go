@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -428,31 +427,31 @@ func (b *binder) port(s spot) fabric.PortID {
 	return b.f.Port(s.node, s.num)
 }
 
-// guessTypes says of nodes that only the plan has whether they are switches: those with a
-// port above 2, and those that are not cabled to switches alone.
+// isSwitch returns true for a switch of the fabric, or a node that only the plan has and names as one.
+func (b *binder) isSwitch(n fabric.NodeID) bool {
+	if int(n) < b.f.NumNodes() {
+		return b.f.IsSwitch(n)
+	}
+	return b.node(n).typ == fabric.Switch && !b.node(n).open
+}
+
+// guessTypes makes switches of the nodes that only the plan has and that have a
+// port above 2, or are not cabled to switches alone; the others are adapters.
 func (b *binder) guessTypes() {
-	toSwitch := slices.Repeat([]bool{true}, len(b.invented))
+	is := make(map[fabric.NodeID]bool)
 	for i := range b.bound {
 		for end, s := range b.bound[i].ends {
-			other := b.bound[i].ends[1-end]
-			if int(s.node) < b.f.NumNodes() {
-				continue
+			if s.num > 2 || !b.isSwitch(b.bound[i].ends[1-end].node) {
+				is[s.node] = true
 			}
-			is := int(other.node) < b.f.NumNodes() && b.f.IsSwitch(other.node) ||
-				int(other.node) >= b.f.NumNodes() && b.node(other.node).typ == fabric.Switch && !b.node(other.node).open
-			at := int(s.node) - b.f.NumNodes()
-			toSwitch[at] = toSwitch[at] && is
 		}
 	}
 	for i := range b.invented {
 		x := &b.invented[i]
-		top := fabric.PortNum(0)
-		for num := range x.ports {
-			top = max(top, num)
-		}
-		if x.open && top <= 2 && toSwitch[i] {
+		if x.open && !is[fabric.NodeID(b.f.NumNodes()+i)] {
 			x.typ = fabric.CA
 		}
+		x.open = false
 	}
 }
 

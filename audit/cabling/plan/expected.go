@@ -54,17 +54,10 @@ func Bind(f *fabric.Fabric, p *Plan, opt Options) (*Expected, error) {
 	return e, err
 }
 
-// kinds says whether the plan has a cable between switches and one of a host.
+// kinds returns whether the plan has a cable between switches and one of a host.
 func (b *binder) kinds() (switches, hosts bool) {
 	for i := range b.bound {
-		both := true
-		for _, s := range b.bound[i].ends {
-			if int(s.node) < b.f.NumNodes() {
-				both = both && b.f.IsSwitch(s.node)
-			} else {
-				both = both && b.node(s.node).typ == fabric.Switch
-			}
-		}
+		both := b.isSwitch(b.bound[i].ends[0].node) && b.isSwitch(b.bound[i].ends[1].node)
 		switches, hosts = switches || both, hosts || !both
 	}
 	return switches, hosts
@@ -152,27 +145,21 @@ func (e *Expected) build(switches, hosts bool) (*fabric.Fabric, error) {
 	return out.Build()
 }
 
-// members says which nodes of f the plan expects: those that it names, all chips of a
+// members finds the nodes of f that the plan expects, by NodeID: those that it names, all chips of a
 // system of which it names one, and their aggregation nodes. Where it says nothing of a
 // kind of cables, the nodes of these too.
 func (b *binder) members(switches, hosts bool) []bool {
 	f := b.f
 	in := make([]bool, f.NumNodes())
-	systems := map[fabric.GUID]bool{}
-	names := map[string]bool{}
+	systems := map[string]bool{}
 	for n := range fabric.NodeID(f.NumNodes()) {
 		in[n] = b.mentioned[n] || hosts && !f.IsSwitch(n) || switches && f.IsSwitch(n)
 		if in[n] && f.IsSwitch(n) {
-			if g := f.Node(n).SystemGUID; g != 0 {
-				systems[g] = true
-			} else if b.x.parts[n].Card != 0 {
-				names[fold(b.x.parts[n].System)] = true
-			}
+			systems[b.x.systemOf(n)] = true
 		}
 	}
 	for n := range fabric.NodeID(f.NumSwitches()) {
-		g := f.Node(n).SystemGUID
-		in[n] = in[n] || g != 0 && systems[g] || g == 0 && b.x.parts[n].Card != 0 && names[fold(b.x.parts[n].System)]
+		in[n] = in[n] || b.x.systemOf(n) != "" && systems[b.x.systemOf(n)]
 	}
 	for _, p := range f.CAPorts() {
 		if q := f.Peer(p); q != fabric.NoPort && in[f.Owner(q)] && f.Kind(f.Owner(p)) == fabric.AggregationKind {
@@ -180,6 +167,17 @@ func (b *binder) members(switches, hosts bool) []bool {
 		}
 	}
 	return in
+}
+
+// systemOf tells systems of several chips apart: by their GUID, else by the name that their cards have; "" for none.
+func (x *index) systemOf(s fabric.NodeID) string {
+	if g := x.f.Node(s).SystemGUID; g != 0 {
+		return g.String()
+	}
+	if p := x.parts[s]; p.Card != 0 {
+		return fold(p.System)
+	}
+	return ""
 }
 
 // planned returns true for a cable that is plugged by hand.
@@ -191,18 +189,13 @@ func (x *index) planned(p, q fabric.PortID) bool {
 	return x.f.Kind(m) != fabric.AggregationKind && x.f.Kind(n) != fabric.AggregationKind
 }
 
-// internal says whether a cable between two switches is inside a chassis: they are chips
-// of one system, and not both on leaf cards, whose ports are on the front.
+// internal returns true for a cable inside a chassis: between two chips
+// of one system that are not both on leaf cards, whose ports are on the front.
 func (x *index) internal(m, n fabric.NodeID) bool {
-	a, b := x.f.Node(m), x.f.Node(n)
-	p, q := x.parts[m], x.parts[n]
-	switch {
-	case m == n || p.Card == 'L' && q.Card == 'L':
+	if m == n || x.parts[m].Card == 'L' && x.parts[n].Card == 'L' {
 		return false
-	case a.SystemGUID != 0 && b.SystemGUID != 0:
-		return a.SystemGUID == b.SystemGUID
 	}
-	return p.Card != 0 && q.Card != 0 && fold(p.System) == fold(q.System)
+	return x.systemOf(m) != "" && x.systemOf(m) == x.systemOf(n)
 }
 
 // Verdict is what differs between a fabric and a plan, cable by cable.
