@@ -258,12 +258,18 @@ func (b *binder) onSystem(list []fabric.NodeID, e End, spec portSpec) (spot, err
 		return s, nil
 	}
 	if spec.card != 0 || spec.unit != 0 {
-		return b.onChip(list, e, spec)
+		var chips []fabric.NodeID
+		for _, n := range list {
+			p := b.x.parts[n]
+			if p.Card == spec.card && p.Slot == spec.slot && (p.Unit == spec.unit || spec.unit == 0 || p.Unit == 0 && spec.unit == 1) {
+				chips = append(chips, n)
+			}
+		}
+		if list = chips; len(list) == 0 {
+			return b.unknown(e, spec)
+		}
 	}
-	num := spec.num
-	if num == 0 {
-		num = cageNumber(spec.label)
-	}
+	num := cmp.Or(spec.num, cageNumber(spec.label))
 	if num == 0 {
 		return spot{}, fmt.Errorf("%q is no port of the switch %q; want one like %s", e.Port, e.Device, portHelp)
 	}
@@ -271,48 +277,25 @@ func (b *binder) onSystem(list []fabric.NodeID, e End, spec portSpec) (spot, err
 		return spot{n, fabric.PortNum(num)}, nil
 	}
 	if first := b.x.parts[list[0]]; first.Unit != 0 && b.oneChassis(list) {
-		return spot{}, fmt.Errorf("port %q of %q, which has %d chips; want one like %q", e.Port, e.Device, len(list), b.chipPort(first, num))
+		return spot{}, fmt.Errorf("port %q of %q does not say which of %d chips; want one like %q", e.Port, e.Device, len(list), chipPort(first, num))
 	}
 	return spot{}, fmt.Errorf("%q is the name of %d switches; want a GUID, like %s, or names of their own by --node-name-map", e.Device, len(list), b.f.Node(list[0]).GUID)
 }
 
-// oneChassis says whether no two chips have the same place in their system.
+// oneChassis returns true where no two chips have the same place in their system.
 func (b *binder) oneChassis(list []fabric.NodeID) bool {
 	seen := map[names.Chip]bool{}
 	for _, n := range list {
-		if p := b.x.parts[n]; seen[p] {
-			return false
-		}
 		seen[b.x.parts[n]] = true
 	}
-	return true
+	return len(seen) == len(list)
 }
 
-// onChip finds a port by card, chip and number.
-func (b *binder) onChip(list []fabric.NodeID, e End, spec portSpec) (spot, error) {
-	var chips []fabric.NodeID
-	for _, n := range list {
-		p := b.x.parts[n]
-		if p.Card == spec.card && p.Slot == spec.slot && (p.Unit == spec.unit || spec.unit == 0 || p.Unit == 0 && spec.unit == 1) {
-			chips = append(chips, n)
-		}
-	}
-	switch {
-	case len(chips) == 1:
-		return spot{chips[0], fabric.PortNum(spec.num)}, nil
-	case len(chips) > 1 && spec.unit == 0 && b.oneChassis(chips):
-		return spot{}, fmt.Errorf("port %q of %q does not say which of %d chips; want one like %q", e.Port, e.Device, len(chips), b.chipPort(b.x.parts[chips[0]], spec.num))
-	case len(chips) > 1:
-		return spot{}, fmt.Errorf("port %q of %q: %d switches have that name and place; want a GUID, like %s", e.Port, e.Device, len(chips), b.f.Node(chips[0]).GUID)
-	}
-	return b.unknown(e, spec)
-}
-
-// chipPort is how a port of a chip is written.
-func (b *binder) chipPort(p names.Chip, num int) string {
+// chipPort is how UFM writes a port of a chip.
+func chipPort(p names.Chip, num int) string {
 	switch p.Card {
 	case 'L':
-		return fmt.Sprintf("Blade %d_Port %d/%d", p.Slot, p.Unit, num)
+		return fmt.Sprintf("Blade %02d_Port %d/%d", p.Slot, max(1, p.Unit), num)
 	case 'S':
 		return fmt.Sprintf("S%d/U%d/%d", p.Slot, p.Unit, num)
 	}

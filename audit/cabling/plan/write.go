@@ -37,12 +37,13 @@ func (w *writer) name(p fabric.PortID) End {
 		if label := f.Label(p); label != "" {
 			tries = append(tries, End{Device: x.System, Port: "Port " + label})
 		}
+		chip := End{Device: x.System, Port: chipPort(x, num)}
 		if x.Card != 0 {
-			tries = append(tries, End{Device: x.System, Port: w.b.bladePort(x, num)})
+			tries = append(tries, chip)
 		}
 		tries = append(tries, End{Device: x.System, Port: byNumber})
-		if x.Card == 0 && x.Unit != 0 {
-			tries = append(tries, End{Device: x.System, Port: w.b.chipPort(x, num)})
+		if x.Unit != 0 {
+			tries = append(tries, chip)
 		}
 	} else if host, _, ok := names.HostOf(name); ok {
 		port := name
@@ -62,14 +63,6 @@ func (w *writer) first(p fabric.PortID, tries []End, port, without string, clean
 		}
 	}
 	return End{Device: w.f.Node(w.f.Owner(p)).GUID.String(), Port: port}
-}
-
-// bladePort is chipPort with a card number of two digits, as UFM writes it.
-func (b *binder) bladePort(p names.Chip, num int) string {
-	if p.Card == 'L' {
-		return fmt.Sprintf("Blade %02d_Port %d/%d", p.Slot, max(1, p.Unit), num)
-	}
-	return b.chipPort(p, num)
 }
 
 // cable is a cable of the fabric as Cable.String has it, the switch second.
