@@ -1,7 +1,6 @@
 package cabling
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -104,18 +103,14 @@ func (m *comparison) ends(s fabric.NodeID, guessed []fabric.PortNum) (list []ver
 }
 
 // portList writes endpoints one after the other, a node's name once for its ports.
-func portList(list []verify.Endpoint) string {
-	parts := make([]string, 0, len(list))
-	for i, e := range list {
-		if i == 8 && len(list) > 9 {
-			parts = append(parts, fmt.Sprintf("%d more", len(list)-i))
-			break
+func portList(ports []verify.Endpoint) string {
+	var b strings.Builder
+	list(&b, len(ports), ", ", "%d more", func(i int) string {
+		e := ports[i]
+		if i > 0 && e.Port != 0 && e.Node == ports[i-1].Node {
+			return strings.TrimPrefix(e.String(), e.Name.String())
 		}
-		if i > 0 && e.Port != 0 && e.Node == list[i-1].Node {
-			parts = append(parts, strings.TrimPrefix(e.String(), e.Name.String()))
-			continue
-		}
-		parts = append(parts, e.String())
-	}
-	return strings.Join(parts, ", ")
+		return e.String()
+	})
+	return b.String()
 }

@@ -113,32 +113,31 @@ func (s *Shape) String() string {
 		b.WriteString("\n" + text)
 	}
 	if s.MissingSwitches > 0 {
-		fmt.Fprintf(&b, "\n%s missing:", text.Count(s.MissingSwitches, "switch", "switches"))
-		for i, h := range s.holes {
-			if i == 8 && len(s.holes) > 9 {
-				fmt.Fprintf(&b, " and %d more", len(s.holes)-i)
-				break
-			}
-			b.WriteString(" " + h.name)
-		}
+		fmt.Fprintf(&b, "\n%s missing: ", text.Count(s.MissingSwitches, "switch", "switches"))
+		list(&b, len(s.holes), " ", "and %d more", func(i int) string { return s.holes[i].name })
 	}
 	if s.MissingCables > 0 {
 		fmt.Fprintf(&b, "\n%d of %s missing: ", s.MissingCables, countCables(s.Cables))
-		for i, l := range s.Missing {
-			if i > 0 {
-				b.WriteString(", ")
-			}
-			if i == 8 && len(s.Missing) > 9 {
-				fmt.Fprintf(&b, "and at %d more switches", len(s.Missing)-i)
-				break
-			}
-			fmt.Fprintf(&b, "%d at %s", l.Cables, l.Name)
-		}
+		list(&b, len(s.Missing), ", ", "and at %d more switches", func(i int) string { return fmt.Sprintf("%d at %s", s.Missing[i].Cables, s.Missing[i].Name) })
 	}
 	if s.ExtraCables > 0 {
 		fmt.Fprintf(&b, "\n%s that the shape does not have", countCables(s.ExtraCables))
 	}
 	return b.String()
+}
+
+// list writes n items, of more than nine the first eight.
+func list(b *strings.Builder, n int, between, more string, item func(i int) string) {
+	for i := range n {
+		if i > 0 {
+			b.WriteString(between)
+		}
+		if i == 8 && n > 9 {
+			fmt.Fprintf(b, more, n-i)
+			return
+		}
+		b.WriteString(item(i))
+	}
 }
 
 // Recognize says what a fabric looks like: a banyan network, a fat tree, a grid, a
