@@ -72,8 +72,8 @@ func (m *comparison) portFor(s fabric.NodeID, guessed []fabric.PortNum, anywhere
 	return best
 }
 
-// explains returns true where a missing cable between two ports explains cables that do not belong there: one in each port,
-// or one of which nothing else explains the other end.
+// explains returns true where a missing cable between two ports explains cables that do not belong
+// there: one in each port, or one of which nothing else explains the other end.
 func (m *comparison) explains(a, b fabric.PortID) bool {
 	p, q := m.have[a], m.have[b]
 	switch {
@@ -105,7 +105,7 @@ func (m *comparison) ends(s fabric.NodeID, guessed []fabric.PortNum) (list []ver
 // portList writes endpoints one after the other, a node's name once for its ports.
 func portList(ports []verify.Endpoint) string {
 	var b strings.Builder
-	list(&b, len(ports), ", ", "%d more", func(i int) string {
+	writeList(&b, len(ports), ", ", "%d more", func(i int) string {
 		e := ports[i]
 		if i > 0 && e.Port != 0 && e.Node == ports[i-1].Node {
 			return strings.TrimPrefix(e.String(), e.Name.String())

@@ -9,11 +9,11 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// A switch of several planes is several chips with one system image GUID and no cable
-// between them; XDR switches have four. A cable has a lane for each chip, on ports of one number, so that the
-// chips, the planes, are cabled alike. Nothing but the cables says that a system is one:
-// its chips are of one model, and at least three quarters of the ports that any of them uses, four or more, lead from
-// all of them to one system or adapter.
+// A switch of several planes is several chips with one system image GUID and no cable between them;
+// XDR switches have four. A cable has a lane for each chip, on ports of one number, so that the chips,
+// the planes, are cabled alike. Nothing but the cables says that a system is one: its chips are of one
+// model, and at least three quarters of the ports that any of them uses, four or more, lead from all
+// of them to one system or adapter.
 
 // planes finds what planes lack that their sisters have.
 type planes struct {
@@ -49,7 +49,8 @@ func (c *checker) checkPlanes() bool {
 	return len(systems) > 0
 }
 
-// lanes lists the far ends of the lanes on a port of all chips, NoPort for a chip without one or with an aggregation node.
+// lanes lists the far ends of the lanes on a port of all chips, NoPort for a chip without one or with
+// an aggregation node.
 func (p *planes) lanes(chips []fabric.NodeID, num fabric.PortNum) (far []fabric.PortID, some fabric.PortID) {
 	some = fabric.NoPort
 	for _, s := range chips {
@@ -113,8 +114,8 @@ func (p *planes) findShort(systems [][]fabric.NodeID) map[fabric.NodeID]bool {
 	return short
 }
 
-// compareLanes reports the chips that have no lane on a port by which half of their sisters or more lead to another system,
-// unless a finding says already that a cable is missing there.
+// compareLanes reports the chips that have no lane on a port by which half of their sisters or more
+// lead to another system, unless a finding says already that a cable is missing there.
 func (p *planes) compareLanes(chips []fabric.NodeID, num fabric.PortNum, short map[fabric.NodeID]bool) {
 	far, some := p.lanes(chips, num)
 	lacking := 0
@@ -146,8 +147,9 @@ func (p *planes) compareLanes(chips []fabric.NodeID, num fabric.PortNum, short m
 	}
 }
 
-// freeEnd finds the port that a missing lane should lead to, where another lane of its cable leads to port q: of planes the port of
-// that number that has no cable, of an adapter its only port without one; NoPort for none or several.
+// freeEnd finds the port that a missing lane should lead to, where another lane of its cable leads to
+// port q: of planes the port of that number that has no cable, of an adapter its only port without
+// one; NoPort for none or several.
 func (p *planes) freeEnd(q fabric.PortID) fabric.PortID {
 	f, n := p.f, p.f.Owner(q)
 	var free []fabric.PortID

@@ -114,11 +114,11 @@ func (s *Shape) String() string {
 	}
 	if s.MissingSwitches > 0 {
 		fmt.Fprintf(&b, "\n%s missing: ", text.Count(s.MissingSwitches, "switch", "switches"))
-		list(&b, len(s.holes), " ", "and %d more", func(i int) string { return s.holes[i].name })
+		writeList(&b, len(s.holes), " ", "and %d more", func(i int) string { return s.holes[i].name })
 	}
 	if s.MissingCables > 0 {
 		fmt.Fprintf(&b, "\n%d of %s missing: ", s.MissingCables, countCables(s.Cables))
-		list(&b, len(s.Missing), ", ", "and at %d more switches", func(i int) string { return fmt.Sprintf("%d at %s", s.Missing[i].Cables, s.Missing[i].Name) })
+		writeList(&b, len(s.Missing), ", ", "and at %d more switches", func(i int) string { return fmt.Sprintf("%d at %s", s.Missing[i].Cables, s.Missing[i].Name) })
 	}
 	if s.ExtraCables > 0 {
 		fmt.Fprintf(&b, "\n%s that the shape does not have", countCables(s.ExtraCables))
@@ -126,8 +126,8 @@ func (s *Shape) String() string {
 	return b.String()
 }
 
-// list writes n items, of more than nine the first eight.
-func list(b *strings.Builder, n int, between, more string, item func(i int) string) {
+// writeList writes n items, of more than nine the first eight.
+func writeList(b *strings.Builder, n int, between, more string, item func(i int) string) {
 	for i := range n {
 		if i > 0 {
 			b.WriteString(between)

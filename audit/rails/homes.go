@@ -63,8 +63,8 @@ func (x *finder) findHomes() {
 	})
 }
 
-// homeOf finds the leaf where most hosts on the leaves of h have their ports of a rail, of those with as many the first
-// one, how many these hosts are, and of how many. Without any, home is NoNode.
+// homeOf finds the leaf where most hosts on the leaves of h have their ports of a rail, of those with
+// as many the first one, how many these hosts are, and of how many. Without any, home is NoNode.
 func (x *finder) homeOf(h *Host, rail int) (home fabric.NodeID, hosts, all int) {
 	home = fabric.NoNode
 	sum := make(map[fabric.NodeID]int)

@@ -110,8 +110,8 @@ func (r *Result) Load(ctx context.Context, t *lft.Tables) (*Loads, error) {
 	return l, nil
 }
 
-// countRoutes counts the routes inside each rail, all of which all-to-all has, and makes findings of those that are lost
-// or leave.
+// countRoutes counts the routes inside each rail, all of which all-to-all has, and makes findings of
+// those that are lost or leave.
 func (r *Result) countRoutes(ctx context.Context, t *lft.Tables, l *Loads, allToAll []Load) error {
 	type count struct {
 		leaving int64

@@ -258,8 +258,8 @@ func (x *finder) findMeetings(level []int32) {
 	}
 }
 
-// findCrossed looks for a leaf among leaves with the same spines three quarters of which, of three or more, are of another
-// rail, if its own rail has other leaves that are so among themselves.
+// findCrossed looks for a leaf among leaves with the same spines three quarters of which, of three or
+// more, are of another rail, if its own rail has other leaves that are so among themselves.
 func (x *finder) findCrossed(part func(fabric.NodeID) fabric.NodeID) {
 	parts := make(map[fabric.NodeID][]uint64) // rails of each leaf
 	for _, l := range x.Leaves {

@@ -169,7 +169,8 @@ func (b *binder) members(switches, hosts bool) []bool {
 	return in
 }
 
-// systemOf tells systems of several chips apart: by their GUID, else by the name that their cards have; "" for none.
+// systemOf tells systems of several chips apart: by their GUID, else by the name that their cards
+// have; "" for none.
 func (x *index) systemOf(s fabric.NodeID) string {
 	if g := x.f.Node(s).SystemGUID; g != 0 {
 		return g.String()

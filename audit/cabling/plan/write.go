@@ -55,7 +55,8 @@ func (w *writer) name(p fabric.PortID) End {
 	return w.first(p, append(tries, End{Device: name, Port: byNumber}), byNumber, "\r\n", strings.TrimSpace)
 }
 
-// first is the first of several names that is read back as a port and has none of some characters, else its GUID and port.
+// first is the first of several names that is read back as a port and has none of some characters,
+// else its GUID and port.
 func (w *writer) first(p fabric.PortID, tries []End, port, without string, clean func(string) string) End {
 	for _, e := range tries {
 		if e.Device = clean(e.Device); e.Device != "" && !strings.ContainsAny(e.Device, without) && w.means(e, p) {
