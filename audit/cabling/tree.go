@@ -76,7 +76,7 @@ func (x *blockFinder) findBlocks(level int32) (first int) {
 		found := 0
 		for _, b := range x.groupLevel(level) {
 			b.findCables(x)
-			b.dropMisfits()
+			b.dropMisfits(x)
 			if !b.isRegular(round == 0) {
 				continue
 			}
@@ -129,10 +129,8 @@ func (x *blockFinder) groupLevel(level int32) []*block {
 	}
 	slices.SortStableFunc(order, func(a, b fabric.NodeID) int { return len(up[b]) - len(up[a]) })
 	var blocks []*block
-	var pivot []fabric.NodeID             // by block: its first switch
-	pivotsAt := make([][]int, n)          // by upper switch: the blocks whose first switch is joined to it
-	votes := make(map[[2]int]int)         // by upper switch and block: switches joined to it
-	chosen := slices.Repeat([]int{-1}, n) // by upper switch: its block
+	var pivot []fabric.NodeID    // by block: its first switch
+	pivotsAt := make([][]int, n) // by upper switch: the blocks whose first switch is joined to it
 	for _, s := range order {
 		shared := make([]int, len(blocks))
 		for _, t := range up[s] {
@@ -154,23 +152,22 @@ func (x *blockFinder) groupLevel(level int32) []*block {
 			}
 		}
 		blocks[best].lower = append(blocks[best].lower, s)
-		for _, t := range up[s] {
-			votes[[2]int{int(t), best}]++
-		}
 	}
-	for k, b := range blocks {
+	most, chosen := make([]int, n), make([]*block, n) // by upper switch: its block, and how many of it are joined to it
+	for _, b := range blocks {
+		joined := make([]int, n)
 		for _, s := range b.lower {
 			for _, t := range up[s] {
-				if c := chosen[t]; c < 0 || votes[[2]int{int(t), k}] > votes[[2]int{int(t), c}] {
-					chosen[t] = k
+				if joined[t]++; joined[t] > most[t] {
+					most[t], chosen[t] = joined[t], b
 				}
 			}
 		}
 		slices.Sort(b.lower)
 	}
-	for t, k := range chosen {
-		if k >= 0 {
-			blocks[k].upper = append(blocks[k].upper, fabric.NodeID(t))
+	for t, b := range chosen {
+		if b != nil {
+			b.upper = append(b.upper, fabric.NodeID(t))
 		}
 	}
 	return blocks
@@ -188,11 +185,6 @@ func (b *block) findCables(x *blockFinder) {
 			}
 		}
 	}
-	b.setParallel()
-}
-
-// setParallel finds the usual number of cables.
-func (b *block) setParallel() {
 	var have []int
 	for _, c := range b.cables {
 		if len(c) > 0 {
@@ -233,7 +225,7 @@ func (d deviation) isMisfit() bool {
 }
 
 // dropMisfits takes the misfits out of a block, those that deviate most first.
-func (b *block) dropMisfits() {
+func (b *block) dropMisfits(x *blockFinder) {
 	for {
 		lower, upper := make([]deviation, len(b.lower)), make([]deviation, len(b.upper))
 		for i := range b.lower {
@@ -252,35 +244,17 @@ func (b *block) dropMisfits() {
 		if worst == 0 {
 			return
 		}
-		stays := func(d deviation) bool { return !d.isMisfit() || d.by < worst }
-		b.keep(func(i int) bool { return stays(lower[i]) }, func(j int) bool { return stays(upper[j]) })
-		b.setParallel()
-	}
-}
-
-// keep keeps switches of a block by index.
-func (b *block) keep(lower, upper func(int) bool) {
-	var cables [][]fabric.PortID
-	for i := range b.lower {
-		for j := range b.upper {
-			if lower(i) && upper(j) {
-				cables = append(cables, b.cables[i*len(b.upper)+j])
+		keep := func(list []fabric.NodeID, off []deviation) (kept []fabric.NodeID) {
+			for i, s := range list {
+				if !off[i].isMisfit() || off[i].by < worst {
+					kept = append(kept, s)
+				}
 			}
+			return kept
 		}
+		b.lower, b.upper = keep(b.lower, lower), keep(b.upper, upper)
+		b.findCables(x)
 	}
-	b.cables = cables
-	b.lower = keepIndices(b.lower, lower)
-	b.upper = keepIndices(b.upper, upper)
-}
-
-func keepIndices(list []fabric.NodeID, keep func(int) bool) []fabric.NodeID {
-	var kept []fabric.NodeID
-	for i, s := range list {
-		if keep(i) {
-			kept = append(kept, s)
-		}
-	}
-	return kept
 }
 
 // isRegular says whether a block lacks at most a quarter of its cables. Where it has one
