@@ -31,20 +31,22 @@ func (c *checker) eachUnused(classOf func(n fabric.NodeID) any, isUsed func(p fa
 	uses := make(map[any]*use)
 	for n := range fabric.NodeID(f.NumNodes()) {
 		k := classOf(n)
-		if uses[k] == nil {
-			uses[k] = &use{used: make([]int, int(fabric.MaxPortNum)+1)}
+		u := uses[k]
+		if u == nil {
+			u = &use{used: make([]int, int(fabric.MaxPortNum)+1)}
+			uses[k] = u
 		}
-		uses[k].nodes++
+		u.nodes++
 		for p := range f.Cabled(n) {
 			if isUsed(p) {
-				uses[k].used[f.Num(p)]++
+				u.used[f.Num(p)]++
 			}
 		}
 	}
 	for n := range fabric.NodeID(f.NumNodes()) {
 		k := classOf(n)
+		u := uses[k]
 		for num := fabric.PortNum(1); k != nil && num <= f.Node(n).NumPorts; num++ {
-			u := uses[k]
 			if p := f.Port(n, num); f.Peer(p) == fabric.NoPort && 4*u.used[num] >= 3*u.nodes {
 				visit(n, p, u.used[num], u.nodes)
 			}
