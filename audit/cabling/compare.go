@@ -198,7 +198,6 @@ func (m *comparison) addDifferences() {
 	// is one.
 	seen := make([]bool, f.NumPorts())
 	wrong := func(p fabric.PortID) bool { return m.want[p] != m.have[p] }
-	swaps := make(map[[2]fabric.NodeID]int) // findings, by the hosts that are swapped
 	for _, cycles := range []bool{false, true} {
 		for p := range fabric.PortID(f.NumPorts()) {
 			end := m.want[p] == fabric.NoPort || m.have[p] == fabric.NoPort
@@ -216,14 +215,14 @@ func (m *comparison) addDifferences() {
 					at = m.have[at]
 				}
 			}
-			m.addRecabled(path, missing, cycles, swaps)
+			m.addRecabled(path, missing, cycles)
 		}
 	}
 }
 
 // addRecabled makes one finding of a path or cycle of ports. From path[0] to path[1]
 // a cable should be, if missing, or is, else; then the other way round, in turn.
-func (m *comparison) addRecabled(path []fabric.PortID, missing, cycle bool, swaps map[[2]fabric.NodeID]int) {
+func (m *comparison) addRecabled(path []fabric.PortID, missing, cycle bool) {
 	f := m.f
 	m.recabled = append(m.recabled, m.mend(path, missing, cycle))
 	mend := m.recabled[len(m.recabled)-1].mend(f)
@@ -249,16 +248,7 @@ func (m *comparison) addRecabled(path []fabric.PortID, missing, cycle bool, swap
 	case cycle && len(path) == 4 && m.swapped(path):
 		hosts := slices.DeleteFunc(slices.Clone(path), func(p fabric.PortID) bool { return f.IsSwitch(f.Owner(p)) })
 		slices.Sort(hosts)
-		key := [2]fabric.NodeID{f.Owner(hosts[0]), f.Owner(hosts[1])}
 		ports := verify.EndpointsOf(f, hosts[0], f.Peer(hosts[0]), hosts[1], f.Peer(hosts[1]))
-		if at, ok := swaps[key]; ok {
-			x := &m.findings[at]
-			x.Count += 2
-			x.Ports = append(x.Ports, ports...)
-			x.Message += strings.Replace(mend, toMend, ", then ", 1)
-			return
-		}
-		swaps[key] = len(m.findings)
 		m.add(SwappedHosts, 2, ports, "%s is at %s and %s at %s: each in the place of the other%s",
 			f.PortName(hosts[0]), f.PortName(f.Peer(hosts[0])), f.PortName(hosts[1]), f.PortName(f.Peer(hosts[1])), mend)
 	default:

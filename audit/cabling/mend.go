@@ -33,9 +33,6 @@ func (m *Move) Text(f *fabric.Fabric) string {
 	return fmt.Sprintf("move the plug in %s to %s", f.PortName(m.From), f.PortName(m.To))
 }
 
-// toMend stands between a message and its moves.
-const toMend = "; to mend: "
-
 // mend is the moves in words, behind a message.
 func (r *Recabled) mend(f *fabric.Fabric) string {
 	var list []string
@@ -50,7 +47,7 @@ func (r *Recabled) mend(f *fabric.Fabric) string {
 	for _, x := range r.Lacking {
 		list = append(list, fmt.Sprintf("lay a cable from %s to %s", f.PortName(x[0]), f.PortName(x[1])))
 	}
-	return toMend + strings.Join(list, ", then ")
+	return "; to mend: " + strings.Join(list, ", then ")
 }
 
 // mend finds the moves that turn the cables of a path or cycle of ports into the

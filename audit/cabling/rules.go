@@ -66,8 +66,7 @@ expected topology this is told from the shape: two pairs of switches lack a cabl
 the two other pairs of the same four switches have one too many.`},
 	{Name: SwappedHosts, Severity: verify.Error, Count: "cables", Summary: "two hosts are in each other's places", Explain: `Two channel adapters are cabled to each other's switch ports. Where host names follow
 the position, jobs are placed by a wrong picture of the fabric. The ports are those of
-the two adapters and of the switches. Adapters with several ports that are all exchanged
-are one finding.`},
+the two adapters and of the switches. Of adapters with several ports each exchange is one finding.`},
 	{Name: LinkBelowRequired, Severity: verify.Error, Count: "cables", Summary: "a link is narrower or slower than the policy wants", Explain: `The policy requires a width or a speed of this kind of link, between switches or to
 hosts, and the port negotiated less. The finding names both ends. Reseat or replace
 the cable; look at symbol errors on both ports.`},
