@@ -263,24 +263,23 @@ func Rates(f *fabric.Fabric) []float64 {
 // times measures one job.
 func (m *meter) times(job int32, j *flows) *Times {
 	x := &Times{}
-	alone, together := 0.0, 0.0
+	alone, together, own := 0.0, 0.0, 0.0
 	slowest := fabric.NoPort
 	visit := func(p fabric.PortID, isHost bool) {
 		i := slices.IndexFunc(m.by[p], func(l Load) bool { return l.Job == job })
 		if i < 0 {
 			return
 		}
-		own := m.by[p][i].Bytes
-		sum := 0.0
+		bytes, sum := m.by[p][i].Bytes, 0.0
 		for _, l := range m.by[p] {
-			sum += min(l.Bytes, own)
+			sum += min(l.Bytes, bytes)
 		}
-		alone = max(alone, own/m.rate[p])
+		alone = max(alone, bytes/m.rate[p])
 		if isHost {
-			x.Ideal = max(x.Ideal, own/m.rate[p])
+			x.Ideal = max(x.Ideal, bytes/m.rate[p])
 		}
 		if time := sum / m.rate[p]; time > together {
-			together, slowest = time, p
+			together, slowest, own = time, p, bytes
 		}
 	}
 	for _, p := range m.between {
@@ -296,27 +295,19 @@ func (m *meter) times(job int32, j *flows) *Times {
 	x.Alone, x.Together = alone/x.Ideal, together/x.Ideal
 	c := m.cable(slowest, m.by[slowest])
 	x.Cable = &c
-	x.Blame = m.blame(slowest, job, x)
-	return x
-}
-
-// blame names the job that takes most of the time of another one on a cable.
-func (m *meter) blame(p fabric.PortID, job int32, x *Times) string {
 	const least = 1.000001 // less is rounding
-	own := m.by[p][slices.IndexFunc(m.by[p], func(l Load) bool { return l.Job == job })].Bytes
-	most, at := 0.0, job
-	for _, l := range m.by[p] {
-		if bytes := min(l.Bytes, own); l.Job != job && bytes > most {
-			most, at = bytes, l.Job
-		}
-	}
 	switch {
 	case x.Together > x.Alone*least:
-		return m.t.Name(at)
+		most := 0.0
+		for _, l := range m.by[slowest] {
+			if bytes := min(l.Bytes, own); l.Job != job && bytes > most {
+				most, x.Blame = bytes, m.t.Name(l.Job)
+			}
+		}
 	case x.Alone > least:
-		return m.t.Name(job)
+		x.Blame = m.t.Name(job)
 	}
-	return ""
+	return x
 }
 
 // Name is the name of a job by its index.

@@ -73,7 +73,7 @@ function follow(D, path) {
   return;
 }
 
-// fan follows all choices of a packet, like Go's Input.fan.
+// fan follows all choices of a packet, like Go's Input.follow.
 function fan(D, path, column) {
   const columns = D.lids.length, {lid} = path;
   const lose = (share, why) => {
