@@ -103,14 +103,21 @@ type placer struct {
 // free. Without enough of them there is no set. It takes O(switches x LIDs of the job), and the pairs that
 // send, for each set. Errors are that of ctx, and that a pattern is none for that number of ranks.
 func Make(ctx context.Context, f *fabric.Fabric, tables *lft.Tables, running *jobs.Traffic, hosts []jobs.Host, free func(h *jobs.Host) bool, opt Options) (*Result, error) {
-	p, err := newPlacer(ctx, f, tables, running, hosts, free, opt)
-	if err != nil {
-		return nil, err
+	p := &placer{f: f, tables: tables, opt: opt, rate: jobs.Rates(f), between: f.Channels(), empty: running.Clear(), names: running.Name, steps: graph.NewSearch[fabric.NodeID](f.NumSwitches())}
+	for i := range hosts {
+		if free(&hosts[i]) {
+			p.hosts = append(p.hosts, hosts[i])
+		}
 	}
 	r := &Result{Hosts: opt.Hosts, Pattern: opt.Pattern, Bytes: opt.Bytes, PerHost: opt.PerHost, Free: len(p.hosts), All: len(hosts), Sets: []Set{}}
 	if len(p.hosts) < opt.Hosts {
 		return r, nil
 	}
+	var err error
+	if p.running, _, err = running.Loads(ctx, tables); err != nil {
+		return nil, err
+	}
+	p.findUnits(hosts)
 	sets, err := p.try(ctx)
 	if err != nil {
 		return nil, err
@@ -135,21 +142,6 @@ func Make(ctx context.Context, f *fabric.Fabric, tables *lft.Tables, running *jo
 		r.Sets = append(r.Sets, *s)
 	}
 	return r, nil
-}
-
-func newPlacer(ctx context.Context, f *fabric.Fabric, tables *lft.Tables, running *jobs.Traffic, hosts []jobs.Host, free func(h *jobs.Host) bool, opt Options) (*placer, error) {
-	p := &placer{f: f, tables: tables, opt: opt, rate: jobs.Rates(f), between: f.Channels(), empty: running.Clear(), names: running.Name, steps: graph.NewSearch[fabric.NodeID](f.NumSwitches())}
-	for i := range hosts {
-		if free(&hosts[i]) {
-			p.hosts = append(p.hosts, hosts[i])
-		}
-	}
-	var err error
-	if p.running, _, err = running.Loads(ctx, tables); err != nil {
-		return nil, err
-	}
-	p.findUnits(hosts)
-	return p, nil
 }
 
 // try judges the sets of all families, each once.
