@@ -62,6 +62,8 @@ type Window struct {
 	// GoneHosts is the hosts that have no cable left while the parts are out.
 	GoneHosts []fabric.NodeID `json:"-"`
 	Gone      int             `json:"gone_hosts"`
+
+	parts Part // all together
 }
 
 // Step drains one more part of a window.
@@ -115,19 +117,11 @@ type Refusal struct {
 
 // planner makes a plan.
 type planner struct {
-	ctx     context.Context
-	base    *compile.Result
-	route   compile.Options
-	opt     Options
-	plan    *Plan
-	windows []*drained // by window: that after its last step
-}
-
-// drained is what is drained together.
-type drained struct {
-	Tables
-	cables []fabric.PortID
-	nodes  []fabric.NodeID
+	ctx   context.Context
+	base  *compile.Result
+	route compile.Options
+	opt   Options
+	plan  *Plan
 }
 
 // Make plans how parts of the fabric of base are drained. base is the tables in force,
@@ -153,29 +147,23 @@ func Make(ctx context.Context, base *compile.Result, route compile.Options, part
 			return nil, err
 		}
 	}
-	for i := range p.plan.Windows {
-		p.closeWindow(&p.plan.Windows[i])
-	}
 	return p.plan, nil
 }
 
 // add drains a part in the first window that it fits into, else in one of its own, else
 // refuses it.
 func (p *planner) add(part *Part) error {
-	var reason string
-	for i, w := range append(slices.Clip(p.windows), &drained{Tables: Tables{p.base, p.base}}) {
-		step, next, err := p.try(w, part)
-		if reason, err = Reason(err); err != nil {
+	reason := ""
+	windows := append(p.plan.Windows, Window{})
+	for i := range windows {
+		var err error
+		if reason, err = Reason(p.try(&windows[i], part)); err != nil {
 			return err
 		}
-		if reason != "" {
-			continue
+		if reason == "" {
+			p.plan.Windows = windows[:max(i+1, len(p.plan.Windows))]
+			return nil
 		}
-		if i == len(p.windows) {
-			p.windows, p.plan.Windows = append(p.windows, nil), append(p.plan.Windows, Window{})
-		}
-		p.windows[i], p.plan.Windows[i].Steps = next, append(p.plan.Windows[i].Steps, *step)
-		return nil
 	}
 	p.plan.Refused = append(p.plan.Refused, Refusal{part.Name, reason})
 	return nil
@@ -201,35 +189,41 @@ func Reason(err error) (string, error) {
 	return "", err
 }
 
-// try drains one more part. The error may have a Reason.
-func (p *planner) try(from *drained, part *Part) (*Step, *drained, error) {
+// try drains one more part in a window. The error may have a Reason; then nothing has changed.
+func (p *planner) try(w *Window, part *Part) (err error) {
 	whole := p.base.Routing.Fabric
-	next := &drained{cables: append(slices.Clone(from.cables), part.Cables...), nodes: append(slices.Clone(from.nodes), part.Nodes...)}
-	var err error
-	if next.Tables, err = from.Next(p.ctx, whole, whole.Without(next.cables...), p.route); err != nil {
-		return nil, nil, err
+	from := Tables{p.base, p.base}
+	if n := len(w.Steps); n > 0 {
+		from = w.Steps[n-1].Tables
 	}
-	rest := next.Rest.Verify
-	step := &Step{
-		Part: part.Name, Load: LoadOf(rest, p.plan.Before.Scale), Lost: p.countLost(next), Longer: rest.Unicast.NonMinimal,
-		Unplugged: rest.Verdict, Tables: next.Tables,
+	next := Window{parts: Part{Cables: slices.Concat(w.parts.Cables, part.Cables), Nodes: slices.Concat(w.parts.Nodes, part.Nodes)}}
+	step := Step{Part: part.Name}
+	if step.Tables, err = from.Next(p.ctx, whole, whole.Without(next.parts.Cables...), p.route); err != nil {
+		return err
 	}
+	v := step.Rest.Verify
+	step.Load, step.Longer, step.Unplugged = LoadOf(v, p.plan.Before.Scale), v.Unicast.NonMinimal, v.Verdict
 	step.Factor = step.Over(p.plan.Before)
-	if step.Lost > 0 {
-		return nil, nil, Refuse("cuts off hosts that are not drained: %d pairs", step.Lost)
+	if step.Lost = p.countLost(&next, step.Rest); step.Lost > 0 {
+		return Refuse("cuts off hosts that are not drained: %d pairs", step.Lost)
 	}
 	if err := step.Fit(p.opt.Limit, step.Factor); err != nil {
-		return nil, nil, err
+		return err
 	}
-	was, is := from.Compiled.Routing, next.Compiled.Routing
+	was, is := from.Compiled.Routing, step.Compiled.Routing
 	if step.Drain, err = ChangeOf(p.ctx, whole, was, is); err != nil {
-		return nil, nil, err
+		return err
 	}
 	if step.Back, err = ChangeOf(p.ctx, whole, is, was); err != nil {
-		return nil, nil, err
+		return err
 	}
-	step.Verdict = step.Drain.Verdict(next.Compiled.Verify.Verdict)
-	return step, next, p.measureGroups(&step.Load, next.Rest.Routing)
+	if err := p.measureGroups(&step.Load, step.Rest.Routing); err != nil {
+		return err
+	}
+	step.Verdict = step.Drain.Verdict(step.Compiled.Verify.Verdict)
+	next.Steps = append(w.Steps, step)
+	*w = next
+	return nil
 }
 
 // Next finds the tables that follow t on a fabric of which rest is not drained: those of compile --previous on the
@@ -324,16 +318,25 @@ func overlay[T any](row, from []T, all bool, lids []int) {
 	}
 }
 
-// countLost counts pairs of hosts that are no part and do not reach each other on the rest.
-func (p *planner) countLost(now *drained) int64 {
-	before, after := p.base.Verify.Unicast, now.Rest.Verify.Unicast
+// countLost lists the hosts that a window leaves without a cable, and counts pairs of hosts that are no part and
+// do not reach each other on the rest.
+func (p *planner) countLost(w *Window, rest *compile.Result) int64 {
+	f, before, after := p.base.Routing.Fabric, p.base.Verify.Unicast, rest.Verify.Unicast
 	lost := after.Unreachable + after.Loops - before.Unreachable - before.Loops
-	for _, c := range p.base.Routing.Fabric.CAPorts() {
-		// A host that has lost its cable without being drained.
-		if rest := now.Rest.Routing.Fabric; rest.Peer(c) == fabric.NoPort && !slices.Contains(now.nodes, rest.Owner(c)) {
+	for _, c := range f.CAPorts() {
+		if rest.Routing.Fabric.Peer(c) != fabric.NoPort {
+			continue
+		}
+		n := f.Owner(c)
+		if !slices.Contains(w.parts.Nodes, n) {
 			lost++
 		}
+		if f.PeerSwitch(c) != fabric.NoNode {
+			w.GoneHosts = append(w.GoneHosts, n)
+		}
 	}
+	w.GoneHosts = slices.Compact(w.GoneHosts)
+	w.Gone = len(w.GoneHosts)
 	return max(0, lost)
 }
 
@@ -361,19 +364,6 @@ func (c *Change) Verdict(tables string) string {
 		return verify.VerdictWarnings
 	}
 	return tables
-}
-
-// closeWindow says which hosts a window leaves without a cable.
-func (p *planner) closeWindow(w *Window) {
-	f := p.base.Routing.Fabric
-	rest := w.Steps[len(w.Steps)-1].Rest.Routing.Fabric
-	for _, c := range f.CAPorts() {
-		if f.PeerSwitch(c) != fabric.NoNode && rest.PeerSwitch(c) == fabric.NoNode {
-			w.GoneHosts = append(w.GoneHosts, f.Owner(c))
-		}
-	}
-	w.GoneHosts = slices.Compact(w.GoneHosts)
-	w.Gone = len(w.GoneHosts)
 }
 
 // LoadOf is the greatest load that the checker found, on a scale.
