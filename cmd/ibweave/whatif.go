@@ -18,6 +18,7 @@ import (
 	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/names"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/report/metrics"
@@ -144,28 +145,17 @@ func (c *caseFlags) define(flags *pflag.FlagSet) {
 	cli.NumberFlag(flags, &c.top, "top", 0, cli.MaxNumber, "failures to name in the text, `N`, the first of that order")
 }
 
-// namedSwitches finds switches by GUID or description.
+// namedSwitches finds switches by names, as drain does.
 func namedSwitches(f *fabric.Fabric, list []string) (found []fabric.NodeID, err error) {
 	for _, name := range list {
-		var guids []string
-		var last fabric.NodeID
-		for s := range fabric.NodeID(f.NumSwitches()) {
-			if f.Name(s).Text == name {
-				guids, last = append(guids, f.Node(s).GUID.String()), s
-			}
+		nodes, err := names.Find(f, name)
+		if err == nil && !f.IsSwitch(slices.Max(nodes)) {
+			err = fmt.Errorf("%s is no switch", f.Name(slices.Max(nodes)))
 		}
-		if len(guids) == 0 {
-			if last, err = open.Switch(f, name); err != nil {
-				if _, bad := fabric.ParseGUID(name); bad != nil {
-					err = fmt.Errorf("the fabric has no switch %q", name)
-				}
-				return nil, inputf("--switch: %w", err)
-			}
+		if err != nil {
+			return nil, inputf("--switch: %w", err)
 		}
-		if n := len(guids); n > 1 {
-			return nil, inputf("--switch: %d switches are called %q: want the GUID of one, %s%s", n, name, strings.Join(guids[:min(n, 4)], ", "), map[bool]string{true: ", .."}[n > 4])
-		}
-		found = append(found, last)
+		found = append(found, nodes...)
 	}
 	return found, nil
 }
