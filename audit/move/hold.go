@@ -102,20 +102,17 @@ func (h *holder) mend(detour bool) (changed, cuts, safe bool) {
 	return changed, cuts, true
 }
 
-// uses returns true if an entry for a LID is for one of ports.
-func (h *holder) uses(lid fabric.LID) bool {
-	return slices.ContainsFunc(h.ports, func(p fabric.PortID) bool { return h.r.Tables.Row(h.then.Owner(p))[lid] == h.then.Num(p) })
-}
-
-// usesAny returns true if an entry for any LID is for one of ports.
-func (h *holder) usesAny() bool {
-	return slices.ContainsFunc(h.ports, func(p fabric.PortID) bool { return slices.Contains(h.r.Tables.Row(h.then.Owner(p))[1:], h.then.Num(p)) })
+// uses returns true if an entry for one of the LIDs from first to last is for one of ports.
+func (h *holder) uses(first, last fabric.LID) bool {
+	return slices.ContainsFunc(h.ports, func(p fabric.PortID) bool {
+		return slices.Contains(h.r.Tables.Row(h.then.Owner(p))[first:last+1], h.then.Num(p))
+	})
 }
 
 // loops returns true if packets for a LID can loop while some cables are old and some new, or on the new
 // ones while some switches that are apart have their next entries. O(switches).
 func (h *holder) loops(lid fabric.LID) bool {
-	if !h.uses(lid) {
+	if !h.uses(lid, lid) {
 		return false
 	}
 	find := func(add func(s fabric.NodeID, entry fabric.PortNum)) bool {

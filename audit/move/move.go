@@ -231,7 +231,7 @@ func (p *planner) plug(s *Step) error {
 		return drain.Refuse("%v", err)
 	}
 	rest := p.now // the tables that need only the cables that stay
-	if len(b.Unplug) > 0 || newHolder(p.now.Routing, p.now.Routing, after, nil).usesAny() {
+	if len(b.Unplug) > 0 || newHolder(p.now.Routing, p.now.Routing, after, nil).uses(1, p.now.Routing.Tables.MaxLID()) {
 		if rest, err = p.drain(s); err != nil {
 			return err
 		}
