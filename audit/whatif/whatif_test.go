@@ -325,6 +325,9 @@ func TestNoFailure(t *testing.T) {
 	if got := must(json.Marshal(all)); !bytes.Equal(got, want) {
 		t.Errorf("merged %s\nwant %s", got, want)
 	}
+	if _, err := Read("hosts", bytes.Replace(part, []byte(`"fail":"links"`), []byte(`"fail":"hosts"`), 1)); err == nil || !strings.Contains(err.Error(), `hosts:1: "hosts" fails: want links or switches`) {
+		t.Errorf("something else fails: %v", err)
+	}
 	if _, err := Read("both", append(part, part...)); err == nil || !strings.Contains(err.Error(), "both:1: ") {
 		t.Errorf("two results in one file: %v", err)
 	}
