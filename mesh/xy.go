@@ -142,11 +142,12 @@ func routeXY(ctx context.Context, g *Grid, opt lft.Options) (*lft.Routing, error
 		return nil, err
 	}
 	p := newPaths(g, opt.NoWrap, l.orders...)
-	if opt.Repair && len(p.gaps) > 0 && len(l.orders) > 1 {
+	tables, broken, err := p.tables(ctx)
+	if err == nil && opt.Repair && broken > 0 && len(l.orders) > 1 {
 		l.orders = l.orders[:1]
 		p = newPaths(g, opt.NoWrap, l.orders...)
+		tables, broken, err = p.tables(ctx)
 	}
-	tables, broken, err := p.tables(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -41,7 +41,6 @@ type paths struct {
 	orders [][]Dir // the list of directions; that of slot i is orders[i/positions]
 	tied   []bool  // by dimension: whether it is a ring of even length, with paths half way round
 	odd    []uint8 // by position: the parity of the sum of its coordinates in these
-	gaps   []gap   // where a path would leave a switch and cannot
 
 	// A slot is a position as the destination of one of orders: the number of
 	// the order times Positions, plus the position. LIDs that lead nowhere
@@ -49,12 +48,6 @@ type paths struct {
 	slot []int32          // by LID
 	lids [][]fabric.LID   // by slot, ascending
 	exit []fabric.PortNum // by LID: the port that delivers it at its position
-}
-
-// gap is a hop that a grid without missing parts would have.
-type gap struct {
-	from fabric.NodeID
-	way  Dir
 }
 
 // newPaths prepares the routing of all LIDs of g's fabric by orders: a LID
@@ -73,13 +66,6 @@ func newPaths(g *Grid, noWrap bool, orders ...[]Dir) *paths {
 			}
 		}
 		p.odd[g.Position(s)] = uint8(sum & 1)
-	}
-	for s := range fabric.NodeID(g.Fabric.NumSwitches()) {
-		for way := range Dir(2 * len(g.Dims)) {
-			if p.inside(s, way) && p.next(s, way) == fabric.NoNode {
-				p.gaps = append(p.gaps, gap{s, way})
-			}
-		}
 	}
 	p.findSlots()
 	return p
@@ -160,24 +146,70 @@ func (p *paths) around(d, x, y int, odd uint8) (Dir, int) {
 // anywhere on the path is missing, so that packets which cannot arrive do not
 // set out; broken counts these entries. Rows are independent of each other:
 // the result does not depend on the number of CPUs. It takes O(switches x
-// (positions + LIDs + gaps) + broken paths), with parallel links times their
-// number.
+// (positions + LIDs)), with parallel links times their number.
 func (p *paths) tables(ctx context.Context) (t *lft.Tables, broken int, err error) {
 	f := p.g.Fabric
 	t = lft.NewTables(f.NumSwitches(), f.MaxLID())
 	unit := lft.LoadUnits(f)
-	var lost atomic.Int64
-	err = eachSwitch(ctx, f.NumSwitches(), func() func(fabric.NodeID) {
-		r := newRow(p, unit)
-		return func(s fabric.NodeID) {
-			r.fill(s, t.Row(s))
-			lost.Add(int64(r.broken))
+	fill := func(again bool) error {
+		return eachSwitch(ctx, f.NumSwitches(), func() func(fabric.NodeID) {
+			r := newRow(p, unit)
+			r.again = again
+			return func(s fabric.NodeID) { r.fill(s, t.Row(s)) }
+		})
+	}
+	if err = fill(false); err != nil || len(p.g.Missing) == 0 {
+		return t, 0, err
+	}
+	if broken, err = p.dropBroken(ctx, t); err == nil && broken > 0 {
+		err = fill(true)
+	}
+	return t, broken, err
+}
+
+// dropBroken makes NoPath of the entries from which the path ends at a switch that has
+// none, and counts all entries without a path that a whole grid would have.
+func (p *paths) dropBroken(ctx context.Context, t *lft.Tables) (int, error) {
+	f, g := p.g.Fabric, p.g
+	var broken atomic.Int64
+	err := eachSwitch(ctx, len(p.lids), func() func(fabric.NodeID) {
+		const unknown, arrives, stops = 0, 1, 2
+		state := make([]uint8, f.NumSwitches())
+		var path []fabric.NodeID
+		return func(slot fabric.NodeID) {
+			lids := p.lids[slot]
+			if len(lids) == 0 {
+				return
+			}
+			clear(state)
+			state[g.At(int(slot)%g.Positions())] = arrives
+			for s := range fabric.NodeID(len(state)) {
+				path = path[:0]
+				end := uint8(stops)
+				for u := s; u != fabric.NoNode; {
+					if end = state[u]; end != unknown {
+						break
+					}
+					path = append(path, u)
+					end = stops
+					out := t.Row(u)[lids[0]]
+					if out == fabric.NoPath {
+						break
+					}
+					u = f.PeerSwitch(f.Port(u, out))
+				}
+				for _, u := range path {
+					if state[u] = end; end == stops {
+						broken.Add(int64(len(lids)))
+						for _, lid := range lids {
+							t.Row(u)[lid] = fabric.NoPath
+						}
+					}
+				}
+			}
 		}
 	})
-	if err != nil {
-		return nil, 0, err
-	}
-	return t, int(lost.Load()), nil
+	return int(broken.Load()), err
 }
 
 // eachSwitch calls what newWork returns for every switch, on all CPUs.
@@ -191,102 +223,87 @@ func eachSwitch(ctx context.Context, switches int, newWork func() func(fabric.No
 
 // row makes one row of the tables after the other: scratch of a worker.
 //
-// Directions are known by their rank, the place in the list of their order;
-// of the second order, ranks go on after those of the first. The first
-// direction of a path is the least rank of those that its dimensions want.
+// Directions are known by their rank, the place in the list of their order. The
+// first direction of a path is the least rank of those that its dimensions want.
 type row struct {
 	*paths
+	again   bool     // leave what is NoPath, so that no load is counted for it
 	unit    []uint64 // by PortID of switches: what a path adds to the load
-	arrived uint8    // rank of a dimension that wants no hop
-	lost    uint8    // rank of a path that is broken
-	rankOf  []uint8  // by order and direction
-	before  []uint64 // by order and direction: positions in the dimensions that are earlier in the list
-	wants   []uint8  // by coordinate of the dimension at hand
-	first   []uint8  // by slot: rank of the first direction
-	num     [256]fabric.PortNum
-	choices []choice
+	wants   []int8   // by coordinate of the dimension at hand
+	first   []int8   // by position: rank of the first direction, that after all at the switch itself
+	choices []choice // by direction
 	weight  []uint64 // by direction and coordinate: what a LID adds to the load of one of the choices
-	broken  int      // entries of the last row
-	lostAt  []int32  // positions
 }
 
 // choice is the parallel links of a switch in one direction.
 type choice struct {
 	ports []fabric.PortID
-	unit  []uint64 // by index in ports
-	load  []uint64 // the same
+	load  []uint64 // by index in ports
 	turn  int      // for LIDs without load
 }
 
 func newRow(p *paths, unit []uint64) *row {
-	dirs := 2 * len(p.g.Dims)
-	r := &row{
-		paths:   p,
-		unit:    unit,
-		arrived: uint8(len(p.orders) * dirs),
-		rankOf:  make([]uint8, len(p.orders)*dirs),
-		before:  make([]uint64, len(p.orders)*dirs),
-		first:   make([]uint8, len(p.orders)*p.g.Positions()+1),
-		choices: make([]choice, dirs),
+	dirs, longest := 2*len(p.g.Dims), slices.Max(p.g.Dims)
+	return &row{paths: p, unit: unit, wants: make([]int8, longest), first: make([]int8, p.g.Positions()),
+		choices: make([]choice, dirs), weight: make([]uint64, dirs*longest)}
+}
+
+// fill makes the row of switch s, whose entries are NoPath at first. LIDs that leave in
+// a direction with parallel links are divided over these: a LID counts as often as a
+// path to it comes by, as long as all switches have as many hosts, and goes where that
+// leaves the least load in proportion to the link's capacity. LIDs of switches carry no
+// load and are dealt in turn.
+func (r *row) fill(s fabric.NodeID, to []fabric.PortNum) {
+	g := r.g
+	for way := range r.choices {
+		c := &r.choices[way]
+		c.ports, c.turn = g.Ports(s, Dir(way)), 0
+		c.load = append(c.load[:0], make([]uint64, len(c.ports))...)
 	}
-	r.lost = r.arrived + 1
-	r.first[len(r.first)-1] = r.lost
-	longest := slices.Max(p.g.Dims)
-	r.wants = make([]uint8, longest)
-	r.weight = make([]uint64, dirs*longest)
-	for o, order := range p.orders {
+	for o, order := range r.orders {
+		r.directions(s, order)
 		before := uint64(1)
-		seen := make([]bool, dirs)
 		for i, way := range order {
-			r.rankOf[o*dirs+int(way)] = uint8(o*dirs + i)
-			r.before[o*dirs+int(way)] = before
-			if seen[way] = true; seen[way.Opposite()] {
-				before *= uint64(p.g.Dims[way.Dim()])
+			if len(r.choices[way].ports) > 1 {
+				r.countBehind(s, way, before)
+			}
+			if slices.Contains(order[:i], way.Opposite()) {
+				before *= uint64(g.Dims[way.Dim()])
+			}
+		}
+		for at, rank := range r.first {
+			lids := r.lids[o*len(r.first)+at]
+			if int(rank) == len(order) {
+				for _, lid := range lids {
+					to[lid] = r.exit[lid]
+				}
+			} else if len(lids) > 0 {
+				r.enter(lids, at, order[rank], to)
 			}
 		}
 	}
-	return r
 }
 
-// fill makes the row of switch s.
-func (r *row) fill(s fabric.NodeID, to []fabric.PortNum) {
-	g := r.g
-	dirs := 2 * len(g.Dims)
-	positions := g.Positions()
-	r.broken = 0
-	for o := range r.orders {
-		part := r.first[o*positions : (o+1)*positions]
-		r.directions(s, o, part)
-		for _, gap := range r.gaps {
-			r.lose(s, o, gap, part)
-		}
+// enter fills the entries of LIDs at a position that a direction leads to.
+func (r *row) enter(lids []fabric.LID, at int, way Dir, to []fabric.PortNum) {
+	c := &r.choices[way]
+	if len(c.ports) == 0 {
+		return
 	}
-	for i := range r.num {
-		r.num[i] = fabric.NoPath
-	}
-	parallel := false
-	for way := range Dir(dirs) {
-		c := &r.choices[way]
-		c.ports = g.Ports(s, way)
-		if len(c.ports) == 0 {
+	weight := r.weight[int(way)*len(r.wants)+r.g.coord(at, way.Dim())]
+	for _, lid := range lids {
+		i := 0
+		switch {
+		case r.again && to[lid] == fabric.NoPath:
 			continue
+		case len(c.ports) == 1:
+		case r.exit[lid] == fabric.ManagementPort:
+			i = c.turn % len(c.ports)
+			c.turn++
+		default:
+			i = r.least(c, weight)
 		}
-		parallel = parallel || len(c.ports) > 1
-		for o := range r.orders {
-			r.num[r.rankOf[o*dirs+int(way)]] = g.Fabric.Num(c.ports[0])
-		}
-	}
-	to = to[:len(r.slot)]
-	for lid, slot := range r.slot {
-		to[lid] = r.num[r.first[slot]]
-	}
-	if parallel {
-		r.divide(s, to)
-	}
-	for slot := g.Position(s); slot < len(r.orders)*positions; slot += positions {
-		for _, lid := range r.lids[slot] {
-			to[lid] = r.exit[lid]
-		}
+		to[lid] = r.g.Fabric.Num(c.ports[i])
 	}
 }
 
@@ -295,143 +312,34 @@ func (r *row) fill(s fabric.NodeID, to []fabric.PortNum) {
 // and so on. In the dimension that comes first of those in which s is not at
 // its destination's coordinate, a path leaves a ring at other coordinates that
 // are those of s.
-func (r *row) directions(s fabric.NodeID, order int, first []uint8) {
-	dirs := 2 * len(r.g.Dims)
-	first[0] = r.arrived
+func (r *row) directions(s fabric.NodeID, order []Dir) {
+	arrived := int8(len(order))
+	r.first[0] = arrived
 	n := 1
 	for d, size := range r.g.Dims {
 		wants := r.wants[:size]
 		x := int(r.g.Coord(s)[d])
 		for y := range wants {
 			way, _ := r.toward(s, d, x, y)
-			wants[y] = r.rankOf[order*dirs+int(way)]
+			wants[y] = int8(slices.Index(order, way))
 		}
-		wants[x] = r.arrived
+		wants[x] = arrived
 		for i := n - 1; i >= 0; i-- {
-			least := first[i]
+			least := r.first[i]
 			for y, rank := range wants {
-				first[i*size+y] = min(least, rank)
+				r.first[i*size+y] = min(least, rank)
 			}
 		}
 		n *= size
 	}
 }
 
-// lose changes the rank of paths from s to lost that meet a gap, and counts
-// their LIDs. It takes time in proportion to the paths.
-//
-// A path comes by the gap in direction way from position u when in each other
-// dimension, where it has gone before way, u is where it ends, and where it goes
-// after way or not at all, u is where it starts; and when u is on the way in
-// that dimension.
-func (r *row) lose(s fabric.NodeID, order int, gap gap, first []uint8) {
-	g := r.g
-	ranks := r.rankOf[order*2*len(g.Dims):]
-	rank := ranks[gap.way]
-	from, u := g.Coord(s), g.Coord(gap.from)
-	dim := gap.way.Dim()
-	for d := range g.Dims {
-		if d == dim || from[d] == u[d] {
-			continue
-		}
-		if way, _ := r.toward(gap.from, d, int(from[d]), int(u[d])); ranks[way] > rank {
-			return
-		}
-	}
-	before := int(u[dim]) - int(from[dim]) // hops in direction way before the gap
-	if !gap.way.Positive() {
-		before = -before
-	}
-	if before < 0 {
-		if !r.ring[dim] {
-			return
-		}
-		before += g.Dims[dim]
-	}
-	r.lostAt = append(r.lostAt[:0], 0)
-	for d, size := range g.Dims {
-		if d != dim && from[d] != u[d] {
-			for i := range r.lostAt {
-				r.lostAt[i] += int32(int(u[d]) * g.step[d])
-			}
-			continue
-		}
-		had := len(r.lostAt)
-		for y := range size {
-			way, hops := r.toward(gap.from, d, int(from[d]), y)
-			if d == dim && (way != gap.way || hops <= before) || d != dim && hops > 0 && ranks[way] < rank {
-				continue
-			}
-			for _, at := range r.lostAt[:had] {
-				r.lostAt = append(r.lostAt, at+int32(y*g.step[d]))
-			}
-		}
-		r.lostAt = append(r.lostAt[:0], r.lostAt[had:]...)
-	}
-	for _, at := range r.lostAt {
-		if first[at] != r.lost {
-			first[at] = r.lost
-			r.broken += len(r.lids[order*len(first)+int(at)])
-		}
-	}
-}
-
-// divide spreads the LIDs that leave s in a direction with parallel links over
-// these. A LID counts as often as a path to it comes by, as long as all
-// switches have as many hosts, and goes where that leaves the least load in
-// proportion to the link's capacity. LIDs of switches carry no load and are
-// dealt in turn.
-func (r *row) divide(s fabric.NodeID, to []fabric.PortNum) {
-	g := r.g
-	dirs := 2 * len(g.Dims)
-	positions := g.Positions()
-	for way := range r.choices {
-		c := &r.choices[way]
-		c.unit, c.load, c.turn = c.unit[:0], c.load[:0], 0
-		for _, p := range c.ports {
-			c.unit = append(c.unit, r.unit[p])
-			c.load = append(c.load, 0)
-		}
-	}
-	for o, order := range r.orders {
-		for i, way := range order {
-			if len(r.choices[way].ports) > 1 {
-				r.countBehind(s, o, i, way)
-			}
-		}
-		for at, t := range g.at {
-			slot := o*positions + at
-			rank := int(r.first[slot]) - o*dirs
-			if t == fabric.NoNode || rank < 0 || rank >= dirs {
-				continue
-			}
-			way := order[rank]
-			c := &r.choices[way]
-			if len(c.ports) == 1 {
-				continue
-			}
-			weight := r.weight[rank*len(r.wants)+int(g.Coord(t)[way.Dim()])]
-			for _, lid := range r.lids[slot] {
-				i := c.turn
-				if r.exit[lid] == fabric.ManagementPort {
-					if c.turn++; c.turn == len(c.ports) {
-						c.turn = 0
-					}
-				} else {
-					i = c.least(weight)
-				}
-				to[lid] = g.Fabric.Num(c.ports[i])
-			}
-		}
-	}
-}
-
 // least is the port with the least load after weight more is put on it, and
 // puts it there.
-func (c *choice) least(weight uint64) int {
+func (r *row) least(c *choice, weight uint64) int {
 	best, least := 0, ^uint64(0)
-	for i, unit := range c.unit {
-		if load := c.load[i] + weight*unit; load < least {
+	for i, p := range c.ports {
+		if load := c.load[i] + weight*r.unit[p]; load < least {
 			best, least = i, load
 		}
 	}
@@ -440,15 +348,14 @@ func (c *choice) least(weight uint64) int {
 }
 
 // countBehind counts for the destinations with each coordinate in the dimension of
-// way, the direction of some rank, the switches whose paths to them leave s in
-// that direction: those behind s in this dimension, with any coordinates in
-// the dimensions that paths are through with by then.
-func (r *row) countBehind(s fabric.NodeID, order, rank int, way Dir) {
+// way the switches whose paths to them leave s in that direction: those behind s in
+// this dimension, with any coordinates in the dimensions that paths are through with
+// by then, which have before positions.
+func (r *row) countBehind(s fabric.NodeID, way Dir, before uint64) {
 	d := way.Dim()
 	size := r.g.Dims[d]
 	x := int(r.g.Coord(s)[d])
-	before := r.before[order*2*len(r.g.Dims)+int(way)]
-	weight := r.weight[rank*len(r.wants):]
+	weight := r.weight[int(way)*len(r.wants):]
 	for y := range size {
 		n := 0
 		switch taken, hops := r.toward(s, d, x, y); {
