@@ -130,10 +130,13 @@ func (l *lanes) pathSLs(ctx context.Context, p *paths) (*lft.PathSLs, error) {
 	}
 	rows := make([][]fabric.SL, len(groups))
 	err := eachSwitch(ctx, len(groups), func() func(fabric.NodeID) {
-		w := newSLRow(l, p)
+		bySlot := make([]fabric.SL, len(l.orders)*g.Positions()+1) // the last for LIDs that lead nowhere
 		return func(i fabric.NodeID) {
+			l.slotSLs(p, groups[i][0], bySlot)
 			rows[i] = make([]fabric.SL, int(f.MaxLID())+1)
-			w.fill(groups[i][0], rows[i])
+			for lid, slot := range p.slot {
+				rows[i][lid] = bySlot[slot]
+			}
 		}
 	})
 	if err != nil {
@@ -146,70 +149,31 @@ func (l *lanes) pathSLs(ctx context.Context, p *paths) (*lft.PathSLs, error) {
 	return sls, nil
 }
 
-// slRow makes the SLs of the paths from one switch after the other: scratch of
-// a worker.
-type slRow struct {
-	*lanes
-	paths   *paths
-	crosses []fabric.SL    // by position: the bits for closing cables
-	odd     []uint8        // by position: the parity of where the path is, as in paths.odd
-	bits    [2][]fabric.SL // by parity and coordinate of the dimension at hand: its bit
-	sl      []fabric.SL    // by slot
-}
-
-func newSLRow(l *lanes, p *paths) *slRow {
-	r := &slRow{lanes: l, paths: p, crosses: make([]fabric.SL, l.g.Positions()), odd: make([]uint8, l.g.Positions()),
-		sl: make([]fabric.SL, len(l.orders)*l.g.Positions()+1)}
-	for i := range r.bits {
-		r.bits[i] = make([]fabric.SL, slices.Max(l.g.Dims))
-	}
-	return r
-}
-
-// fill makes the row of switch s. LIDs that lead nowhere have SL 0.
-func (r *slRow) fill(s fabric.NodeID, to []fabric.SL) {
-	positions := r.g.Positions()
-	for o, order := range r.orders {
-		clear(r.crosses)
-		for at := range r.odd {
-			r.odd[at] = r.paths.odd[r.g.Position(s)]
-		}
-		for i := 0; i < len(order); i += 2 { // both directions of a dimension
-			if ring := slices.Index(r.rings, order[i].Dim()); ring >= 0 {
-				r.cross(s, ring)
+// slotSLs fills in the SLs of the paths from switch s by slot: a bit for each ring
+// whose closing cable the path crosses, and the order.
+func (l *lanes) slotSLs(p *paths, s fabric.NodeID, bySlot []fabric.SL) {
+	positions := l.g.Positions()
+	for o, order := range l.orders {
+		for at := range positions {
+			sl := fabric.SL(o) << len(l.rings)
+			odd := p.odd[l.g.Position(s)]        // of where the path is
+			for i := 0; i < len(order); i += 2 { // both directions of a dimension
+				d := order[i].Dim()
+				ring := slices.Index(l.rings, d)
+				if ring < 0 {
+					continue
+				}
+				x, y, others := int(l.g.Coord(s)[d]), l.g.coord(at, d), uint8(0)
+				if p.tied[d] {
+					others = (odd ^ uint8(x)) & 1
+					odd ^= uint8(x^y) & 1
+				}
+				if way, _ := p.around(d, x, y, others); y != x && way.Positive() != (y > x) {
+					sl |= 1 << ring
+				}
 			}
+			bySlot[o*positions+at] = sl
 		}
-		for at, bits := range r.crosses {
-			r.sl[o*positions+at] = bits | fabric.SL(o)<<len(r.rings)
-		}
-	}
-	for lid, slot := range r.paths.slot {
-		to[lid] = r.sl[slot]
-	}
-}
-
-// cross adds the bit of a ring to the paths from switch s to all positions,
-// which are through with the dimensions before it.
-func (r *slRow) cross(s fabric.NodeID, ring int) {
-	d := r.rings[ring]
-	x, size := int(r.g.Coord(s)[d]), r.g.Dims[d]
-	for odd, bits := range r.bits {
-		for y := range size {
-			way, _ := r.paths.around(d, x, y, uint8(odd))
-			bits[y] = 0
-			if y != x && way.Positive() != (y > x) {
-				bits[y] = 1 << ring
-			}
-		}
-	}
-	tied, from := r.paths.tied[d], uint8(x&1)
-	for at := range r.crosses {
-		y, odd := r.g.coord(at, d), uint8(0)
-		if tied { // else the way does not depend on where the path is
-			odd = (r.odd[at] ^ from) & 1
-			r.odd[at] ^= from ^ uint8(y&1)
-		}
-		r.crosses[at] |= r.bits[odd][y]
 	}
 }
 
