@@ -61,7 +61,7 @@ func leaveOut(f *fabric.Fabric, g *links, why trouble) (out []cable, rest *links
 	if most > maxNeighbors || g.crowds > 4*most {
 		return nil, nil, nil
 	}
-	var suspects []cable
+	suspects := slices.Clone(why.odd)
 	if g.crowds > 0 {
 		for _, s := range g.crowd[:2] {
 			for _, t := range g.crowd[2:] {
@@ -69,9 +69,7 @@ func leaveOut(f *fabric.Fabric, g *links, why trouble) (out []cable, rest *links
 			}
 		}
 	}
-	if g.switches() <= searchSwitches || len(why.odd) <= mostTrials && 8*why.left <= g.switches() {
-		suspects = slices.Concat(why.odd, suspects, g.suspects())
-	}
+	suspects = append(suspects, g.suspects()...)
 	trials := max(4, min(mostTrials, trialWork/g.switches()))
 	try := func(cables ...cable) {
 		trials--
