@@ -133,6 +133,12 @@ func TestCombSLs(t *testing.T) {
 		if (moved > 0) != (vls == 3) {
 			t.Errorf("%d VLs: %d groups of SL 0 moved", vls, moved)
 		}
+		other := slices.Clone(list[:1])
+		other[0].SL = 15
+		var no *mft.RefusedError
+		if q, err := c.Build(t.Context(), r, other, mft.Options{}); q != nil || !errors.As(err, &no) || no.Reason != "no trunk was chosen for SL 15" {
+			t.Errorf("a group with another SL: %v, %v", q, err)
+		}
 		p := combed(t, c, r, list, mft.Options{})
 		mustBeExact(t, groups, p)
 		if hasCycle(together(everySL(t, r), r, p)) {

@@ -373,6 +373,29 @@ func TestDetectBroken(t *testing.T) {
 	}
 }
 
+// TestDetectOdd has grids less a twentieth of their switches and cables, of which up to
+// two cables lead to other switches: nine of ten are found when these are left out.
+func TestDetectOdd(t *testing.T) {
+	found, draws := 0, uint64(short.Of(200, 50))
+	for seed := range draws {
+		rng := rand.New(rand.NewPCG(seed, 77))
+		_, _, w := drawGrid(rng, 150)
+		w = w.unplug(rng.Perm(w.switches)[:rng.IntN(w.switches/20+1)]...)
+		w = w.drop(rng.IntN(len(w.cables)/20+1), rng)
+		for range rng.IntN(3) {
+			w.cables[rng.IntN(len(w.cables))][1] = rng.IntN(w.switches)
+		}
+		f, _ := w.build(rng)
+		if _, err := Detect(f, DetectOptions{LeaveOut: true}); err == nil {
+			found++
+		}
+	}
+	if 100*uint64(found) < 90*draws {
+		t.Errorf("%d of %d grids with odd cables are found", found, draws)
+	}
+	t.Logf("%d of %d", found, draws)
+}
+
 // TestDetectFewMissing takes every single cable, every pair of them, and many
 // sets of three from small grids, and every single one from thin grids.
 func TestDetectFewMissing(t *testing.T) {
