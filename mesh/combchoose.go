@@ -88,7 +88,7 @@ func (c Comb) layout(ctx context.Context, r *lft.Routing, groups []mft.Group) (*
 		if bad < 0 || lanes[bad].pinned {
 			return nil, x.why
 		}
-		if lanes = x.replace(lanes, bad); lanes == nil {
+		if lanes = x.addLane(slices.Delete(slices.Clone(lanes), bad, bad+1), lanes[bad].sls[0]+1); lanes == nil {
 			return nil, x.refuse(x.free(), "%d trunks on VLs of their own are wanted; its SLs have no room for another safe one, after: %v", c.VLs, x.why)
 		}
 	}
@@ -144,12 +144,11 @@ func (x *combChooser) lanes() ([]combLane, error) {
 	if !free {
 		return lanes, nil
 	}
-	for sl := fabric.SL(0); sl < lft.NumSLs && len(lanes) < x.c.VLs; sl++ {
-		if x.apart(lanes, meets, sl) {
-			lanes = append(lanes, combLane{sls: []fabric.SL{sl}})
+	for len(lanes) < x.c.VLs {
+		if more := x.addLane(lanes, 0); more != nil {
+			lanes = more
+			continue
 		}
-	}
-	if len(lanes) < x.c.VLs {
 		if x.r.SL2VL == nil {
 			return nil, x.refuse(x.free(), "%d trunks take %d VLs, and routing %s has one VL", x.c.VLs, x.c.VLs, x.r.Engine)
 		}
@@ -163,29 +162,19 @@ func laneOf(lanes []combLane, sl fabric.SL) int {
 	return slices.IndexFunc(lanes, func(l combLane) bool { return slices.Contains(l.sls, sl) })
 }
 
-// apart says whether packets of an SL arrive, and never have a VL that those of
-// lanes have.
-func (x *combChooser) apart(lanes []combLane, meets [lft.NumSLs]uint16, sl fabric.SL) bool {
-	if x.vls.drops>>sl&1 != 0 {
-		return false
-	}
+// addLane adds a lane of the first SL, from one on, whose packets arrive and never have
+// a VL that those of lanes have; nil when there is none.
+func (x *combChooser) addLane(lanes []combLane, from fabric.SL) []combLane {
+	meets := x.vls.meets()
+	taken := x.vls.drops
 	for _, l := range lanes {
-		for _, other := range l.sls {
-			if meets[other]>>sl&1 != 0 {
-				return false
-			}
+		for _, sl := range l.sls {
+			taken |= meets[sl]
 		}
 	}
-	return true
-}
-
-// replace gives a lane the next SL that will do, nil when there is none.
-func (x *combChooser) replace(lanes []combLane, bad int) []combLane {
-	list := slices.Delete(slices.Clone(lanes), bad, bad+1)
-	meets := x.vls.meets()
-	for sl := lanes[bad].sls[0] + 1; sl < lft.NumSLs; sl++ {
-		if x.apart(list, meets, sl) {
-			return append(list, combLane{sls: []fabric.SL{sl}})
+	for sl := from; sl < lft.NumSLs; sl++ {
+		if taken>>sl&1 == 0 {
+			return append(lanes, combLane{sls: []fabric.SL{sl}})
 		}
 	}
 	return nil
