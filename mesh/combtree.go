@@ -38,8 +38,6 @@ type combTree struct {
 	node   []fabric.NodeID // by rank
 	parent []int32         // by rank: that of the switch that is next on the way to the root
 	up     []Dir           // by rank: the direction to it
-	first  []fabric.PortID // by NodeID and direction: the port of the comb's cable there, of several the first; else NoPort
-	many   bool            // some cables have parallel ones
 }
 
 // noParent is the parent of a root. There is one root, unless parts are missing
@@ -92,10 +90,9 @@ func (t *combTree) join(s fabric.NodeID, way Dir) {
 
 // climb finds the ways to the root.
 func (t *combTree) climb() {
-	g, n, dirs := t.g, len(t.near), 2*len(t.g.Dims)
+	n := len(t.near)
 	t.rank, t.node = make([]int32, n), make([]fabric.NodeID, 0, n)
 	t.parent, t.up = make([]int32, 0, n), make([]Dir, 0, n)
-	t.first = slices.Repeat([]fabric.PortID{fabric.NoPort}, n*dirs)
 	for s := range t.rank {
 		t.rank[s] = noParent
 	}
@@ -114,15 +111,11 @@ func (t *combTree) climb() {
 			s := t.node[i]
 			for rest := t.joined[s]; rest != 0; rest &= rest - 1 {
 				way := Dir(bits.TrailingZeros32(rest))
-				u := g.Neighbor(s, way)
+				u := t.g.Neighbor(s, way)
 				if t.rank[u] >= 0 {
 					continue
 				}
 				add(u, int32(i), way.Opposite())
-				ports := g.Ports(u, way.Opposite())
-				t.first[int(u)*dirs+int(way.Opposite())] = ports[0]
-				t.first[int(s)*dirs+int(way)] = g.Fabric.Peer(ports[0])
-				t.many = t.many || len(ports) > 1
 			}
 		}
 	}
@@ -137,11 +130,7 @@ type combWalk struct {
 	touched   []uint64 // by rank, a bit: members in the subtree; all 0 between calls
 	senders   []int32  // by rank: of the group, in the subtree; likewise
 	receivers []int32
-	has       []uint64 // by NodeID, a bit: the mask has ports to other switches
-	dirs      []uint32 // by NodeID: their directions, a bit each
 	links     []combLink
-	hosts     []fabric.PortID
-	some      []fabric.PortID
 }
 
 // combLink is a link of a group's tree.
@@ -152,9 +141,7 @@ type combLink struct {
 
 func newCombWalk(g *Grid) *combWalk {
 	n := g.Fabric.NumSwitches()
-	words := (n + 63) / 64
-	return &combWalk{g: g, touched: make([]uint64, words), senders: make([]int32, n), receivers: make([]int32, n),
-		has: make([]uint64, words), dirs: make([]uint32, n)}
+	return &combWalk{g: g, touched: make([]uint64, (n+63)/64), senders: make([]int32, n), receivers: make([]int32, n)}
 }
 
 // tree fills links with the part of the comb that joins the group's members.
@@ -211,65 +198,25 @@ func (w *combWalk) tree(t *combTree, g *mft.Group) int32 {
 }
 
 // masks is the ports in the masks of g, ascending; cable says which of several
-// parallel cables it takes, modulo their number.
+// parallel cables it takes, modulo their number, by the port numbers of the end that
+// is farther from the trunk.
 func (w *combWalk) masks(t *combTree, g *mft.Group, cable int) []fabric.PortID {
 	w.tree(t, g)
-	n := len(g.Receivers)
+	f := w.g.Fabric
+	ports := make([]fabric.PortID, 0, len(g.Receivers)+2*len(w.links))
 	for _, l := range w.links {
-		s, u := t.node[l.below], t.node[t.parent[l.below]]
+		cables := w.g.Ports(t.node[l.below], t.up[l.below])
+		p := cables[cable%len(cables)]
 		if l.up > 0 {
-			w.setMaskPort(s, t.up[l.below])
-			n++
+			ports = append(ports, p)
 		}
 		if l.down > 0 {
-			w.setMaskPort(u, t.up[l.below].Opposite())
-			n++
+			ports = append(ports, f.Peer(p))
 		}
 	}
-	w.hosts = w.hosts[:0]
 	for _, p := range g.Receivers {
-		w.hosts = append(w.hosts, w.g.Fabric.Attachment(p))
+		ports = append(ports, f.Attachment(p))
 	}
-	slices.Sort(w.hosts)
-	hosts := w.hosts
-	ports := make([]fabric.PortID, 0, n)
-	for k := range w.has {
-		for ; w.has[k] != 0; w.has[k] &= w.has[k] - 1 {
-			s := fabric.NodeID(k*64 + bits.TrailingZeros64(w.has[k]))
-			w.some = w.some[:0]
-			for dirs := w.dirs[s]; dirs != 0; dirs &= dirs - 1 {
-				p := t.first[int(s)*2*len(w.g.Dims)+bits.TrailingZeros32(dirs)]
-				if t.many && cable > 0 {
-					p = t.cable(p, cable)
-				}
-				w.some = append(w.some, p)
-			}
-			w.dirs[s] = 0
-			slices.Sort(w.some)
-			for _, p := range w.some {
-				for len(hosts) > 0 && hosts[0] < p {
-					ports, hosts = append(ports, hosts[0]), hosts[1:]
-				}
-				ports = append(ports, p)
-			}
-		}
-	}
-	return append(ports, hosts...)
-}
-
-func (w *combWalk) setMaskPort(s fabric.NodeID, way Dir) {
-	w.has[s/64] |= 1 << (s % 64)
-	w.dirs[s] |= 1 << way
-}
-
-// cable is the port p of the comb, or, of several parallel cables, the one whose
-// turn it is. They are numbered at the end that is farther from the trunk.
-func (t *combTree) cable(p fabric.PortID, turn int) fabric.PortID {
-	s, way := t.g.Fabric.Owner(p), t.g.Dir(p)
-	if t.up[t.rank[s]] == way {
-		ports := t.g.Ports(s, way)
-		return ports[turn%len(ports)]
-	}
-	ports := t.g.Ports(t.g.Neighbor(s, way), way.Opposite())
-	return t.g.Fabric.Peer(ports[turn%len(ports)])
+	slices.Sort(ports)
+	return ports
 }
