@@ -76,10 +76,6 @@ const (
 // noiseKinds are the Kinds of Problems by kind of noise.
 var noiseKinds = [noises]fabric.ProblemKind{otherText: fabric.ForeignLines, sweepTimeout: fabric.SweepTimeout, sweepError: fabric.SweepError}
 
-// ForeignKind says what Kind of Problem a foreign line is, for readers of other forms:
-// ForeignLines, SweepTimeout or SweepError.
-func ForeignKind(text []byte) fabric.ProblemKind { return noiseKinds[kindOfNoise(text)] }
-
 // kindOfNoise says what a line that is no topology text is. Its sources are IBWARN and its
 // like in rdma-core/libibumad and libibmad (`ibwarn: [PID] function: ..`), and IBND_ERROR
 // of libibnetdisc/ibnetdisc.c (`src/query_smp.c:195; ..`: file, line, semicolon).

@@ -122,7 +122,7 @@ func (p *parser) readLabel(l *Line, ofSwitch bool) int32 {
 	ahead := Line{Text: text, At: n + 1}
 	ahead.SkipBlanks()
 	switch slashes := bytes.IndexByte(label, '/') >= 0; {
-	case !isLabel(label):
+	case !IsLabel(label):
 		return 0
 	case slashes || ahead.Is('('):
 	case !ofSwitch || len(label) > maxPlain:
@@ -160,11 +160,11 @@ const (
 // readable says whether readLabel reads a label back that a port line has, behind which
 // ports of other nodes than switches have their GUID.
 func readable(label string, ofSwitch bool) bool {
-	return isLabel([]byte(label)) && label != "N/A" && (!ofSwitch || len(label) <= maxPlain || strings.Contains(label, "/"))
+	return IsLabel([]byte(label)) && label != "N/A" && (!ofSwitch || len(label) <= maxPlain || strings.Contains(label, "/"))
 }
 
-// isLabel says whether text can be a label: 1/12/2, 7, B184D0F0/0/0/1.
-func isLabel(text []byte) bool {
+// IsLabel returns true if text can be a label: 1/12/2, 7, B184D0F0/0/0/1.
+func IsLabel(text []byte) bool {
 	for _, c := range text {
 		if c != '/' && c != '-' && c != '.' && c != '_' && HexDigit[c] > 15 && (c|0x20 < 'a' || c|0x20 > 'z') {
 			return false

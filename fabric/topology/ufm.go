@@ -298,7 +298,7 @@ func inferUFM(lines []listLine) {
 		if x.own.kind == fabric.Switch {
 			x.desc, _ = x.switchName()
 		}
-		if strings.HasPrefix(x.label, adapterPort) || !strings.Contains(x.label, "/") || !isLabel([]byte(x.label)) {
+		if strings.HasPrefix(x.label, adapterPort) || !strings.Contains(x.label, "/") || !IsLabel([]byte(x.label)) {
 			x.label = "" // the number of the port, or that of an adapter in its host
 		}
 	}

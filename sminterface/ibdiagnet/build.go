@@ -3,7 +3,6 @@ package ibdiagnet
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
@@ -275,27 +274,20 @@ func (b *builder) isListed(l *linkRow, at [2]int) bool {
 	return ok && peer == at[1] && port == l.ends[1].num
 }
 
-// linkOf is the width and speed of a cable by PORTS.
+// linkOf is the width and speed of a cable by PORTS: what only one end knows, or the slower of two
+// that differ.
 func (b *builder) linkOf(l *linkRow) fabric.Link {
-	p, q := b.ports[l.ends[0]], b.ports[l.ends[1]]
-	var x, y fabric.Link
-	if p != nil {
-		x = p.link
+	var ends [2]fabric.Link
+	for i, at := range l.ends {
+		if p := b.ports[at]; p != nil {
+			ends[i] = p.link
+		}
 	}
-	if q != nil {
-		y = q.link
+	x, y := ends[0].Or(ends[1]), ends[1].Or(ends[0])
+	slow := x.Slower(y)
+	if x != y {
+		b.note(fabric.Contradiction, l.line, nil, "LINKS: the cable is %s at port %s and %s at port %s: taken as %s", x, l.ends[0], y, l.ends[1], slow)
 	}
-	switch {
-	case x == y || y == (fabric.Link{}):
-		return x
-	case x == fabric.Link{}:
-		return y
-	}
-	slow := x
-	if y.Mbps() != 0 && (x.Mbps() == 0 || y.Mbps() < x.Mbps()) {
-		slow = y
-	}
-	b.note(fabric.Contradiction, l.line, nil, "LINKS: the cable is %s at port %s and %s at port %s: taken as %s", x, l.ends[0], y, l.ends[1], slow)
 	return slow
 }
 
@@ -303,20 +295,11 @@ func (b *builder) linkOf(l *linkRow) fabric.Link {
 func (b *builder) addLabels() {
 	for at, label := range b.labels {
 		i, known := b.index[at.node]
-		if !known || !isLabel(label) {
+		if !known || !topology.IsLabel([]byte(label)) {
 			continue
 		}
 		_ = b.b.SetLabel(i, at.num, label) // of a port that is not there: nothing depends on it
 	}
-}
-
-// isLabel says whether a text can be a label in all forms: ibnetdiscover text has it in
-// brackets.
-func isLabel(text string) bool {
-	const most = 64
-	return len(text) <= most && strings.IndexFunc(text, func(r rune) bool {
-		return r != '/' && r != '-' && r != '.' && r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
-	}) < 0
 }
 
 // makeDatabase brings what the rows say of nodes and ports into the order of the fabric.

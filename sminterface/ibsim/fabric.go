@@ -62,11 +62,6 @@ func NewTwin(f *fabric.Fabric) (*Twin, error) {
 		}
 	}
 	for p := range fabric.PortID(f.NumPorts()) {
-		if label := f.Label(p); label != "" {
-			if err := b.SetLabel(int(f.Owner(p)), f.Num(p), label); err != nil {
-				return nil, err
-			}
-		}
 		q := f.Peer(p)
 		if q == fabric.NoPort || q < p {
 			continue
