@@ -67,7 +67,6 @@ type Client struct {
 
 	mu      sync.Mutex
 	waiting map[uint32]*exchange // by the lower half of the transaction ID
-	armed   time.Time            // read deadline; zero for none
 	expired []*exchange          // timed out, not yet received
 	queue   []*exchange          // requests to be sent
 	sending bool                 // a goroutine sends them
@@ -79,10 +78,10 @@ type Client struct {
 
 // exchange is a request that waits for its answer.
 type exchange struct {
-	request  [simReqSize]byte
-	timeout  time.Duration
-	deadline time.Time
-	retries  int
+	request [simReqSize]byte
+	timeout time.Duration
+	retries int
+	timer   *time.Timer // calls expire
 }
 
 // Dial connects to an ibsim. Errors: a *NoServerError where no ibsim listens,
@@ -355,22 +354,9 @@ func (c *Client) Send(p *mad.Packet) error {
 		return fmt.Errorf("transaction %#x is under way already", key)
 	}
 	c.waiting[key] = x
-	c.arm(x)
+	x.timer = time.AfterFunc(x.timeout, func() { c.expire(key, x) })
 	c.write(x)
 	return nil
-}
-
-// arm sets the deadline of an exchange, and that of Receive if it comes first.
-// The lock is held.
-func (c *Client) arm(x *exchange) {
-	x.deadline = time.Now().Add(x.timeout)
-	if c.gone != nil {
-		return
-	}
-	if c.armed.IsZero() || x.deadline.Before(c.armed) {
-		c.armed = x.deadline
-		c.setReadDeadline(x.deadline)
-	}
 }
 
 func (c *Client) setReadDeadline(t time.Time) {
@@ -434,7 +420,11 @@ func (c *Client) Receive(p *mad.Packet) error {
 		n, err := c.data.Read(c.in[:])
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			c.expire()
+			c.mu.Lock()
+			if c.gone == nil && len(c.expired) == 0 {
+				c.setReadDeadline(time.Time{})
+			}
+			c.mu.Unlock()
 			continue
 		case errors.Is(err, net.ErrClosed):
 			return net.ErrClosed
@@ -478,12 +468,13 @@ func (c *Client) handle(p *mad.Packet, b []byte) bool {
 	case lost && x.retries > 0:
 		// ibsim says at once that it has dropped a packet, or found no way.
 		x.retries--
-		c.arm(x)
+		x.timer.Reset(x.timeout)
 		c.write(x)
 		return false
 	case lost:
 		b = x.request[:]
 	}
+	x.timer.Stop()
 	delete(c.waiting, key)
 	c.unpack(p, b)
 	p.TimedOut = lost
@@ -491,31 +482,18 @@ func (c *Client) handle(p *mad.Packet, b []byte) bool {
 }
 
 // expire sends again what has waited long enough, or gives it up.
-func (c *Client) expire() {
+func (c *Client) expire(key uint32, x *exchange) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := time.Now()
-	c.armed = time.Time{}
-	var again []*exchange
-	for key, x := range c.waiting {
-		switch {
-		case x.deadline.After(now):
-			if c.armed.IsZero() || x.deadline.Before(c.armed) {
-				c.armed = x.deadline
-			}
-		case x.retries > 0:
-			x.retries--
-			again = append(again, x)
-		default:
-			delete(c.waiting, key)
-			c.expired = append(c.expired, x)
-		}
-	}
-	if c.gone == nil {
-		c.setReadDeadline(c.armed)
-	}
-	for _, x := range again {
-		c.arm(x)
+	switch {
+	case c.waiting[key] != x || c.closed || c.gone != nil: // answered, or nobody waits
+	case x.retries > 0:
+		x.retries--
+		x.timer.Reset(x.timeout)
 		c.write(x)
+	default:
+		delete(c.waiting, key)
+		c.expired = append(c.expired, x)
+		c.setReadDeadline(past) // wakes Receive
 	}
 }

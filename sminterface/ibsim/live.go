@@ -54,17 +54,16 @@ func StartOpenSM(ctx context.Context, s *Sim, cfg OpenSMConfig) (*OpenSM, error)
 
 // launch runs OpenSM, which gets flags besides.
 func launch(ctx context.Context, s *Sim, cfg OpenSMConfig, flags ...string) (*OpenSM, error) {
-	p, err := prepareOpenSM(s, cfg, flags...)
+	ctx, cancel := context.WithCancelCause(ctx)
+	cmd, err := prepareOpenSM(ctx, s, &cfg, flags...)
 	if err != nil {
+		cancel(nil)
 		return nil, err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	cmd := s.Command(ctx, p.cfg.Program, p.args...)
-	cmd.Env = append(cmd.Env, p.env...)
 	done := make(chan struct{})
 	o := &OpenSM{
-		Done: done, cfg: p.cfg, begun: make(chan struct{}), cancel: cancel, up: make(chan struct{}), sweeps: make(chan struct{}, 1),
-		run: OpenSMRun{Dir: p.cfg.Dir},
+		Done: done, cfg: cfg, begun: make(chan struct{}), cancel: cancel, up: make(chan struct{}), sweeps: make(chan struct{}, 1),
+		run: OpenSMRun{Dir: cfg.Dir},
 	}
 	o.watch = newLogWatch(&o.run, o.logLine)
 	cmd.Stdout = logReader{o}

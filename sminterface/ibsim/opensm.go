@@ -120,15 +120,9 @@ func (r *OpenSMRun) withComplaint(err error) error {
 	return err
 }
 
-// preparedOpenSM is an OpenSM whose files are there.
-type preparedOpenSM struct {
-	cfg  OpenSMConfig // with its defaults, and Dir absolute
-	args []string
-	env  []string
-}
-
-// prepareOpenSM makes the folder and the options of OpenSM, which gets flags besides.
-func prepareOpenSM(s *Sim, cfg OpenSMConfig, flags ...string) (p *preparedOpenSM, err error) {
+// prepareOpenSM makes the folder and the options of OpenSM, and its command, which gets flags
+// besides. cfg has its defaults then, and Dir is absolute.
+func prepareOpenSM(ctx context.Context, s *Sim, cfg *OpenSMConfig, flags ...string) (cmd *exec.Cmd, err error) {
 	cfg.Program = cmp.Or(cfg.Program, "opensm")
 	cfg.Flags = cmp.Or(cfg.Flags, 0x03)
 	cfg.Timeout = cmp.Or(cfg.Timeout, 10*time.Minute)
@@ -146,10 +140,9 @@ func prepareOpenSM(s *Sim, cfg OpenSMConfig, flags ...string) (p *preparedOpenSM
 		return nil, err
 	}
 	conf := filepath.Join(cfg.Dir, "opensm.conf")
-	if err := os.WriteFile(conf, []byte(openSMConf(cfg)), 0o600); err != nil {
+	if err := os.WriteFile(conf, []byte(openSMConf(*cfg)), 0o600); err != nil {
 		return nil, err
 	}
-	p = &preparedOpenSM{cfg: cfg}
 	// We read the log as it grows. It has a place in Dir, beside which the plugin has its own.
 	log := filepath.Join(cfg.Dir, "opensm.log")
 	if err := os.Remove(log); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -158,14 +151,15 @@ func prepareOpenSM(s *Sim, cfg OpenSMConfig, flags ...string) (p *preparedOpenSM
 	if err := os.Symlink("/dev/stdout", log); err != nil {
 		return nil, err
 	}
-	p.args = append(flags, "-F", conf, "-D", fmt.Sprintf("%#x", cfg.Flags))
+	args := append(flags, "-F", conf, "-D", fmt.Sprintf("%#x", cfg.Flags))
 	for _, opt := range []struct{ flag, value string }{{"-R", cfg.Engine}, {"-U", cfg.LFTs}, {"-M", cfg.LIDMatrix}} {
 		if opt.value != "" {
-			p.args = append(p.args, opt.flag, opt.value)
+			args = append(args, opt.flag, opt.value)
 		}
 	}
-	p.env = append([]string{"OSM_TMP_DIR=" + cfg.Dir, "OSM_CACHE_DIR=" + cache}, cfg.Env...)
-	return p, nil
+	cmd = s.Command(ctx, cfg.Program, args...)
+	cmd.Env = append(append(cmd.Env, "OSM_TMP_DIR="+cfg.Dir, "OSM_CACHE_DIR="+cache), cfg.Env...)
+	return cmd, nil
 }
 
 // qosPolicy is where OpenSM looks for its QoS policies. It is quiet when there
