@@ -69,7 +69,6 @@ func (b *builder) addNodes() {
 			case first.node.Description != n.node.Description:
 				b.note(fabric.Contradiction, n.line, []byte(n.text), "NODES: node %s has another description in line %d: taken from there", n.node.GUID, first.line)
 			}
-			b.setNodePort(b.index[n.node.GUID], n)
 			continue
 		}
 		n.node.EnhancedPort0 = n.node.Type == fabric.Switch && b.switches[n.node.GUID].EnhancedPort0
@@ -79,23 +78,6 @@ func (b *builder) addNodes() {
 			continue
 		}
 		b.index[n.node.GUID], b.nodeRow[n.node.GUID] = at, i
-		b.setNodePort(at, n)
-	}
-}
-
-// setNodePort takes the port GUID of a row of NODES: of port 0 of a switch, else of the
-// port by which ibdiagnet came to the node.
-func (b *builder) setNodePort(at int, n *nodeRow) {
-	num := fabric.ManagementPort
-	if n.node.Type != fabric.Switch {
-		num = n.localPort
-	}
-	p := portAt{n.node.GUID, num}
-	if n.portGUID == 0 || num == 0 && n.node.Type != fabric.Switch || !b.takeGUID(p, n.portGUID, n.line) {
-		return
-	}
-	if err := b.b.SetPort(at, num, n.portGUID, 0, 0); err != nil {
-		b.wrong(n.line, []byte(n.text), "NODES: %w", err)
 	}
 }
 

@@ -14,11 +14,9 @@ import (
 // The rows of the sections that make the fabric.
 type (
 	nodeRow struct {
-		line      int
-		node      fabric.Node // without Order
-		portGUID  fabric.GUID
-		localPort fabric.PortNum // of a CA or router: the port that has portGUID
-		text      string
+		line int
+		node fabric.Node // without Order
+		text string
 	}
 	portRow struct {
 		line int
@@ -248,7 +246,7 @@ func (d *draft) readRun(r *row) {
 func (d *draft) readNode(r *row) {
 	n := fabric.Node{
 		GUID: r.guid(0), Type: fabric.NodeType(r.number(1, 255)), NumPorts: fabric.PortNum(r.number(2, uint64(fabric.MaxPortNum))),
-		Description: r.words(3), SystemGUID: r.guid(4), VendorID: uint32(r.number(6, 0xffffff)), DeviceID: uint16(r.number(7, 0xffff)),
+		Description: r.words(3), SystemGUID: r.guid(4), VendorID: uint32(r.number(5, 0xffffff)), DeviceID: uint16(r.number(6, 0xffff)),
 	}
 	switch {
 	case r.err != nil:
@@ -260,9 +258,8 @@ func (d *draft) readNode(r *row) {
 	case n.NumPorts == 0:
 		r.refuse("node %s has no ports; want 1 to %d", n.GUID, fabric.MaxPortNum)
 	}
-	port := r.guid(5)
 	if r.err == nil {
-		d.nodes = append(d.nodes, nodeRow{r.line, n, port, fabric.PortNum(r.small(8, uint64(n.NumPorts))), string(r.text[:min(len(r.text), maxQuoted)])})
+		d.nodes = append(d.nodes, nodeRow{r.line, n, string(r.text[:min(len(r.text), maxQuoted)])})
 	}
 }
 

@@ -134,8 +134,7 @@ func parseNumber(text string) (uint64, error) {
 var forms = map[string]*sectionForm{
 	"RUN_INFO": {columns: []column{maybe("date")}, read: (*draft).readRun},
 	"NODES": {columns: []column{must("nodeguid"), must("nodetype"), must("numports"), maybe("nodedesc", "nodedescription"),
-		maybe("systemimageguid", "sysimageguid", "systemguid"), maybe("portguid"), maybe("vendorid"), maybe("deviceid"),
-		maybe("localportnum")}, read: (*draft).readNode},
+		maybe("systemimageguid", "sysimageguid", "systemguid"), maybe("vendorid"), maybe("deviceid")}, read: (*draft).readNode},
 	"PORTS": {columns: []column{must("nodeguid"), must("portnum", "portnumber"), maybe("portguid"), maybe("lid"), maybe("lmc"),
 		maybe("linkwidthactv", "linkwidthactive"), maybe("linkspeedactv", "linkspeedactive"), maybe("portstate"),
 		maybe("opvls"), maybe("nmtu", "neighbormtu")}, read: (*draft).readPort},
