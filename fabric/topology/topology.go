@@ -75,7 +75,9 @@ func (p *parser) fillLines(to *Lines) {
 // node of its own, with the port's GUID. Port lists lack vendor, device, LMC and
 // the kind of port 0 besides, and a node has as many ports as are listed.
 //
-// What iblinkinfo prints and the links of UFM lack the same, and more: see Form.
+// What iblinkinfo prints and the links of UFM lack the same, and more: see Form. A subnet list
+// has the GUIDs of nodes; where two of its lines describe a node otherwise, the first counts, but
+// 0 never does, and there is a Contradiction. Its links that are down are left out.
 func Parse(name string, data []byte, opt Options) (*fabric.Fabric, []fabric.Problem, error) {
 	p := &parser{
 		file: name, lenient: opt.Lenient && !opt.Strict, strict: opt.Strict,

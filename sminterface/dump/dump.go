@@ -1,7 +1,8 @@
 // Package dump reads and writes the text files in which OpenSM,
 // infiniband-diags, ibdiagnet and ibdmchk keep what a subnet manager decided:
-// unicast forwarding tables, hop counts, LID assignments, the list of links,
-// SL-to-VL tables and path SLs. It makes no promise to other modules.
+// unicast forwarding tables, hop counts, LID assignments, the list of links
+// (which package topology reads), SL-to-VL tables and path SLs. It makes no
+// promise to other modules.
 //
 // Writers print what OpenSM 3.3.23 and infiniband-diags 44 print, byte for
 // byte, on a host of little-endian byte order; where they differ on purpose,

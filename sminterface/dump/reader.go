@@ -100,8 +100,7 @@ type fault struct {
 	at   int
 	kind fabric.ProblemKind
 	err  error
-	node fabric.GUID // of a port, 0 for none
-	port fabric.PortNum
+	node fabric.GUID // that it is about, 0 for none
 }
 
 // maxFaults bounds the Problems that a reader lists.
@@ -132,12 +131,11 @@ func (x *findings) note(at int, kind fabric.ProblemKind, err error) {
 	x.faults = append(x.faults, fault{at: at, kind: kind, err: err})
 }
 
-// addPort notes a fault of a port.
-func (x *findings) addPort(at int, kind fabric.ProblemKind, node fabric.GUID, port fabric.PortNum, err error) {
+// addNode notes a fault about a node or an end port.
+func (x *findings) addNode(at int, kind fabric.ProblemKind, node fabric.GUID, err error) {
 	before := len(x.faults)
 	if x.add(at, kind, err); len(x.faults) > before {
-		f := &x.faults[before]
-		f.node, f.port = node, port
+		x.faults[before].node = node
 	}
 }
 
@@ -223,7 +221,7 @@ func (r *textReader) listProblems() ([]fabric.Problem, error) {
 	var list []fabric.Problem
 	line, at := 1, 0
 	for _, f := range r.faults[:min(maxFaults, len(r.faults))] {
-		p := fabric.Problem{Kind: f.kind, File: r.name, Message: f.err.Error(), Err: f.err, Node: f.node, Port: f.port, Count: 1}
+		p := fabric.Problem{Kind: f.kind, File: r.name, Message: f.err.Error(), Err: f.err, Node: f.node, Count: 1}
 		if f.at >= 0 {
 			to := min(f.at, len(r.data))
 			line += bytes.Count(r.data[at:to], nl)

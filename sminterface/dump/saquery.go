@@ -257,7 +257,7 @@ func (r *saReader) addMember(g *saGroup, rec *saRecord) {
 	switch {
 	case !known && r.goneToo:
 		g.gone = true
-		r.addPort(rec.at, fabric.Gone, rec.port, 0, fmt.Errorf("member %s of group %s is no end port of the fabric", rec.port, g.mgid))
+		r.addNode(rec.at, fabric.Gone, rec.port, fmt.Errorf("member %s of group %s is no end port of the fabric", rec.port, g.mgid))
 	case !known:
 		r.drop(rec.at, "the fabric has no end port %s", rec.port)
 	case rec.join == 0:
