@@ -79,8 +79,8 @@ func (e XY) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.
 		return nil, err
 	}
 	r.Notes = g.notes()
-	if !opt.Repair {
-		if pairs := broken(g, r.Tables); len(pairs) > 0 {
+	if len(g.Missing) > 0 && !opt.Repair {
+		if pairs := broken(g.Fabric, r.Tables); len(pairs) > 0 {
 			r.Notes = append(r.Notes, pairs...)
 			r.Notes = append(r.Notes, "repair gives these pairs detours")
 		}
@@ -91,13 +91,9 @@ func (e XY) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.
 // maxNotes bounds the missing parts, and the pairs, that are named.
 const maxNotes = 8
 
-// broken names pairs of CA ports that have no path on a grid with missing parts, by the
-// first LID of the destination.
-func broken(g *Grid, t *lft.Tables) []string {
-	if len(g.Missing) == 0 {
-		return nil
-	}
-	f := g.Fabric
+// broken names pairs of CA ports that have no path, by the first LID of the
+// destination.
+func broken(f *fabric.Fabric, t *lft.Tables) []string {
 	var notes []string
 	count := 0
 	for _, to := range f.CAPorts() {
