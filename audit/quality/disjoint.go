@@ -21,8 +21,8 @@ type Disjoint struct {
 	Pairs    int64  `json:"pairs"` // that are looked at
 	Cables   Spread `json:"cables"`
 	Switches Spread `json:"switches"`
-	// Possible is the least of the number of LIDs and of the cables to other switches that either
-	// of the two switches has: no tables have more.
+	// Possible is the least of the number of LIDs and of the greatest number of paths of any
+	// length between the two switches that share no cable: no tables have more.
 	Possible Spread `json:"possible"`
 }
 
@@ -56,7 +56,8 @@ func Disjointness(ctx context.Context, f *fabric.Fabric, t *lft.Tables) (*Disjoi
 	if len(ports) == 0 || len(terminals) < 2 {
 		return nil, nil
 	}
-	start := func() *disjointWorker { return newDisjointWorker(f, t, terminals, most) }
+	possible := cuts(f, terminals, most)
+	start := func() *disjointWorker { return newDisjointWorker(f, t, terminals, possible, most) }
 	all, err := par.ForEachWith(ctx, 0, len(ports), start, func(w *disjointWorker, i int) error {
 		w.count(ports[i])
 		return nil
@@ -118,6 +119,7 @@ type disjointWorker struct {
 	f         *fabric.Fabric
 	t         *lft.Tables
 	terminals []fabric.NodeID
+	possible  [][]uint8
 	forest    *lft.Forest
 	next      []fabric.PortID // by LID of the port and switch; NoPort for not delivered
 	channels  []lidSet        // by PortID: LIDs whose path takes it; none between pairs
@@ -128,9 +130,9 @@ type disjointWorker struct {
 	tally [3]tally // as the Spreads of Disjoint
 }
 
-func newDisjointWorker(f *fabric.Fabric, t *lft.Tables, terminals []fabric.NodeID, most int) *disjointWorker {
+func newDisjointWorker(f *fabric.Fabric, t *lft.Tables, terminals []fabric.NodeID, possible [][]uint8, most int) *disjointWorker {
 	w := &disjointWorker{
-		f: f, t: t, terminals: terminals, forest: lft.NewForest(f),
+		f: f, t: t, terminals: terminals, possible: possible, forest: lft.NewForest(f),
 		next: make([]fabric.PortID, most*f.NumSwitches()), channels: make([]lidSet, f.NumPorts()), switches: make([]lidSet, f.NumSwitches()),
 		meets: [2][]lidSet{make([]lidSet, most), make([]lidSet, most)},
 	}
@@ -157,8 +159,11 @@ func (w *disjointWorker) count(p fabric.PortID) {
 		}
 	}
 	to := w.f.PeerSwitch(p)
-	cablesOf := func(s fabric.NodeID) int { ports, _ := w.f.SwitchLinks(s); return len(ports) }
-	for _, s := range w.terminals {
+	end := 0
+	for w.terminals[end] != to {
+		end++
+	}
+	for i, s := range w.terminals {
 		if s == to {
 			continue
 		}
@@ -166,7 +171,7 @@ func (w *disjointWorker) count(p fabric.PortID) {
 		cables, switches := w.pair(s, to, lids)
 		w.tally[0].add(cables)
 		w.tally[1].add(switches)
-		w.tally[2].add(min(lids, cablesOf(s), cablesOf(to)))
+		w.tally[2].add(min(lids, int(w.possible[max(i, end)][min(i, end)])))
 	}
 }
 
