@@ -283,31 +283,9 @@ func (b *balancer) routeAlike() {
 	})
 }
 
-// mixJobs spreads the jobs without LIDs to place evenly over the others, which keep their order.
-func mixJobs(jobs []balancerJob) []balancerJob {
-	var loaded, rest []balancerJob
-	for _, j := range jobs {
-		if len(j.lids) > 0 {
-			loaded = append(loaded, j)
-		} else {
-			rest = append(rest, j)
-		}
-	}
-	if len(loaded) == 0 {
-		return jobs
-	}
-	mixed := make([]balancerJob, 0, len(jobs))
-	for i, j := range loaded {
-		mixed = append(mixed, j)
-		mixed = append(mixed, rest[i*len(rest)/len(loaded):(i+1)*len(rest)/len(loaded)]...)
-	}
-	return mixed
-}
-
 // placeRoutes places the LIDs of jobs, one job after the other. Meanwhile other CPUs list the next
 // hops of the jobs ahead, and write the rows of those behind.
 func (b *balancer) placeRoutes(ctx context.Context, jobs []balancerJob, place func(c *chooser, d *destination)) error {
-	jobs = mixJobs(jobs)
 	ring := make([]*destination, jobsAhead+par.Workers(0, len(jobs)))
 	for i := range ring {
 		ring[i] = b.newDestination()
