@@ -57,7 +57,7 @@ func (a *app) genCommand() *cobra.Command {
 	o.Planes = 1
 	cli.NumberFlag(flags, &o.Planes, "planes", 1, cli.MaxNumber, "make `N` chips of each switch and N ports of each port of an adapter; a cable has a lane to each")
 	cli.NumberFlag(flags, &o.DropLinks, "drop-links", 0, cli.MaxNumber, "take `N` random switch-to-switch links away, without disconnecting")
-	flags.StringSliceVar(&g.speeds, "speed", nil, "speeds of switches, `QDR..XDR`; of several each switch has one at cli.Random, a cable that of its slower end")
+	flags.StringSliceVar(&g.speeds, "speed", nil, "speeds of switches, `QDR..XDR`; of several each switch has one at random, a cable that of its slower end")
 	flags.BoolVar(&o.Labels, "labels", false, "write what is printed beside the ports, as ibdiagnet does; ibsim does not load that")
 	flags.BoolVar(&o.Split, "split", false, "write the labels of split ports")
 	flags.StringVar(&o.Names, "names", "", "how nodes describe themselves: `STYLE` site, factory or mixed; without it, where in the made fabric they are")

@@ -141,7 +141,7 @@ func (in *simulation) defineTraffic() {
 	flags.TextVar(&t.Order, "order", sim.ByLID, "`ORDER` of --repeat: lid, from-self, shuffled")
 	cli.NumberFlag(flags, &t.SLs, "sls", 0, 16, "spread messages over SL 0 to `N`-1 by host and count; 0 takes SLs of paths and groups")
 	cli.NumberFlag(flags, &t.Flows, "flows", 0, 1<<20, "flows between two hosts: messages are of flow 0 to `N`-1 in turn; 0 is 1")
-	cli.ListFlag(flags, &in.Seeds, "seed", "1", "seed of everything cli.Random, `LIST`", parseSeeds)
+	cli.ListFlag(flags, &in.Seeds, "seed", "1", "seed of everything random, `LIST`", parseSeeds)
 
 	in.time(&in.Stop.WarmUp, "warm-up", "`TIME` that is not measured; 0ns is that of 20 messages of each host")
 	in.Stop.RelativeError = 0.02
