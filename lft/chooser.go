@@ -14,7 +14,9 @@ type chooser struct {
 	cost     []uint64 // by index of the destination's switches: of the path on
 	arriving []int32  // by the same: routes that come there or begin there
 	choice   []uint8  // by the same: the next hop of the current LID
-	beyond   []uint64 // by next hop of the switch at hand: the cost there
+	beyond   []uint64 // by index in the destination's next: the cost there
+	sent     []int32  // of the destination's inner, those with routes to the current LID
+	current  bool     // cost, choice and sent are of the LID before, and loads have changed only by it
 
 	penalties []penalty // for the LIDs before of the current port
 }
@@ -23,7 +25,7 @@ func (b *balancer) newChooser() *chooser {
 	n := len(b.hosts)
 	return &chooser{
 		balancer: b, load: b.load, cost: make([]uint64, n+1),
-		arriving: make([]int32, n+1), choice: make([]uint8, n),
+		arriving: make([]int32, n+1), sent: make([]int32, 0, n), choice: make([]uint8, n),
 	}
 }
 
@@ -80,6 +82,7 @@ func (c *chooser) placePort(d *destination, from, end int) {
 		c.selectLoad(d.job.lids[k])
 		for _, x := range c.penalties {
 			c.load[x.port] += x.load
+			c.current = false
 		}
 		c.choosePaths(d, turn+uint32(k-from))
 		for _, x := range c.penalties {
@@ -96,6 +99,7 @@ func (c *chooser) placePort(d *destination, from, end int) {
 func (c *chooser) selectLoad(lid fabric.LID) {
 	if len(c.loads) > 1 {
 		c.load = c.loads[int(lid-c.fab.LID(c.fab.LIDPort(lid)))%len(c.loads)]
+		c.current = false
 	}
 }
 
@@ -130,6 +134,7 @@ func (c *chooser) penalize(d *destination) {
 // findLeast finds the least load of the next hops of each switch. Later loads are no smaller,
 // as long as no routes are taken off.
 func (c *chooser) findLeast(d *destination) {
+	c.beyond, c.current = slices.Grow(c.beyond[:0], len(d.next))[:len(d.next)], false
 	if len(c.loads) > 1 { // not known for each part
 		return
 	}
@@ -144,33 +149,97 @@ func (c *chooser) findLeast(d *destination) {
 }
 
 // choosePaths chooses the next hops of one LID and adds its routes: at each switch the next hop
-// with the least sum of loads on the path, of equal ones the first from turn on. On a regular fabric
-// one of the first next hops has the least load and the least cost beyond.
+// with the least sum of loads on the path, of equal ones the first from turn on.
+//
+// On a regular fabric little is to be done. What was chosen for the LID before stays where no
+// loads, costs beyond or turns have changed, and one of the first next hops has the least
+// load and the least cost beyond.
 func (c *chooser) choosePaths(d *destination, turn uint32) {
+	copy(c.arriving, d.sources)
 	c.cost[len(d.sources)] = 0
-	for i := range slices.Backward(d.groups) {
+	sent := c.sent // the LID before, to the switches not yet visited
+	for i := len(d.groups) - 1; i >= 0; i-- {
 		g := &d.groups[i]
-		beyond := c.readBeyond(d.next[g.next:][:g.hops])
-		least := slices.Min(beyond)
-		for k := g.first; k < g.end; k++ {
-			at, first := &d.at[k], turn
-			if d.sources[k] == 0 {
-				first = d.job.turn
+		next, beyond := d.next[g.next:][:g.hops], c.beyond[g.next:][:g.hops]
+		changed, least := c.readBeyond(next, beyond)
+		first := turn
+		if d.sources[g.first] == 0 {
+			first = d.job.turn
+		}
+		first %= uint32(g.hops)
+		if !d.passed[g.first] {
+			c.chooseOuter(d, g, int(first), least)
+			continue
+		}
+		from := len(sent)
+		for from > 0 && sent[from-1] >= g.first {
+			from--
+		}
+		if changed || !c.current || d.sources[g.first] > 0 {
+			for k := g.first; k < g.end; k++ {
+				c.chooseInner(d, k, beyond, int(first), least)
 			}
-			n, cost := leastNextHop(c.load[at.base:], beyond, d.hops.ports[at.ports:], int(first%uint32(g.hops)), at.least+least)
-			c.choice[k], c.cost[k] = uint8(n), cost
+		} else {
+			for _, k := range sent[from:] {
+				c.chooseInner(d, k, beyond, int(first), least)
+			}
+		}
+		sent = sent[:from]
+	}
+	c.sent = c.sent[:0]
+	for _, i := range d.inner {
+		if n := c.arriving[i]; n > 0 {
+			c.send(d, int(i), n, 1)
+			c.sent = append(c.sent, i)
 		}
 	}
-	c.addRoutes(d, 1)
+	c.current = true
 }
 
-// readBeyond lists the costs of some switches. The list is good until the next call.
-func (c *chooser) readBeyond(next []int32) []uint64 {
-	c.beyond = c.beyond[:0]
-	for _, v := range next {
-		c.beyond = append(c.beyond, c.cost[v])
+// readBeyond sets beyond to the costs of some switches. It gives the least and says whether one
+// is another than before.
+func (c *chooser) readBeyond(next []int32, beyond []uint64) (changed bool, least uint64) {
+	least = math.MaxUint64
+	var differ uint64
+	for k, v := range next {
+		cost := c.cost[v]
+		least = min(least, cost)
+		differ |= beyond[k] ^ cost
+		beyond[k] = cost
 	}
-	return c.beyond
+	return differ != 0, least
+}
+
+// chooseOuter is for the switches of a group that are not passed. It adds their routes.
+func (c *chooser) chooseOuter(d *destination, g *group, first int, leastBeyond uint64) {
+	load, ports, beyond, next := c.load, d.hops.ports, c.beyond[g.next:][:g.hops], d.next[g.next:][:g.hops]
+	at, sources, choice := d.at[g.first:g.end], d.sources[g.first:g.end], c.choice[g.first:g.end]
+	beyondFirst, toFirst := beyond[first], int32(0)
+	for i := range at {
+		at, n, k := &at[i], sources[i], first
+		port := at.base + fabric.PortID(ports[int(at.ports)+k])
+		if goal := at.least + leastBeyond; load[port]+beyondFirst > goal {
+			k, _ = leastNextHop(load[at.base:], beyond, ports[at.ports:], k, goal)
+			port = at.base + fabric.PortID(ports[int(at.ports)+k])
+			c.arriving[next[k]] += n
+		} else {
+			toFirst += n
+		}
+		choice[i] = uint8(k)
+		unit := at.unit
+		if unit == 0 {
+			unit = c.unit[port]
+		}
+		load[port] += uint64(n) * unit
+	}
+	c.arriving[next[first]] += toFirst
+}
+
+// chooseInner is for a switch that is passed; see choosePaths for what stays.
+func (c *chooser) chooseInner(d *destination, i int32, beyond []uint64, first int, leastBeyond uint64) {
+	at := &d.at[i]
+	k, cost := leastNextHop(c.load[at.base:], beyond, d.hops.ports[at.ports:], first, at.least+leastBeyond)
+	c.choice[i], c.cost[i] = uint8(k), cost
 }
 
 // leastNextHop finds the one of ports with the least sum of loads on the path, of equal ones the
@@ -218,6 +287,7 @@ func (c *chooser) addRoutes(d *destination, sign int64) {
 			c.send(d, i, n, sign)
 		}
 	}
+	c.current = false
 }
 
 // readEntries sets choice to the entries for a LID, noChoice for those that are no next hops, and
@@ -237,10 +307,13 @@ func (c *chooser) readEntries(d *destination, t *Tables, lid fabric.LID) bool {
 // sum of loads on the path, of equal ones the first from turn on.
 func (c *chooser) completePaths(d *destination, turn uint32) {
 	c.cost[len(d.sources)] = 0
+	c.beyond = slices.Grow(c.beyond[:0], len(d.next))[:len(d.next)]
 	for i := len(d.sources) - 1; i >= 0; i-- {
 		load, ports, next := c.load[d.at[i].base:], d.hops.Ports(i), d.nextOf(i)
 		if c.choice[i] == noChoice {
-			k, _ := leastNextHop(load, c.readBeyond(next), ports, int(turn%uint32(len(ports))), 0)
+			beyond := c.beyond[:len(ports)]
+			c.readBeyond(next, beyond)
+			k, _ := leastNextHop(load, beyond, ports, int(turn%uint32(len(ports))), 0)
 			c.choice[i] = uint8(k)
 		}
 		k := c.choice[i]

@@ -17,6 +17,8 @@ type destination struct {
 	next   []int32
 	nextAt []int32
 	groups []group
+	passed []bool  // by switch, the destination too: a next hop leads there
+	inner  []int32 // the switches that are passed
 	kept   []uint8 // by LID of the job, then by switch: its next hop
 }
 
@@ -28,7 +30,8 @@ type place struct {
 	least uint64 // no next hop has a smaller load
 }
 
-// group is switches in a row with next hops that lead to the same ones, one by one.
+// group is switches in a row with next hops that lead to the same ones, one by one. All are
+// passed or none, and all have sources or none.
 type group struct {
 	first, end int32 // switches
 	next, hops int32 // its part of next: beginning, length
@@ -39,7 +42,7 @@ const noChoice = 255
 
 func (b *balancer) newDestination() *destination {
 	n := b.fab.NumSwitches()
-	return &destination{list: b.newList(), index: make([]int32, n)}
+	return &destination{list: b.newList(), index: make([]int32, n), passed: make([]bool, n+1)}
 }
 
 // set lists the next hops for a job. All else is for LIDs with load.
@@ -61,15 +64,21 @@ func (d *destination) set(b *balancer, j *balancerJob) error {
 	return nil
 }
 
-// findNext finds next and the groups.
+// findNext finds next, the groups and what is passed. A switch comes after all that lead to it.
 func (d *destination) findNext(b *balancer) {
-	d.next, d.nextAt, d.groups = d.next[:0], d.nextAt[:0], d.groups[:0]
+	d.next, d.nextAt, d.groups, d.inner = d.next[:0], d.nextAt[:0], d.groups[:0], d.inner[:0]
+	clear(d.passed)
 	for i := range d.hops.Switches {
-		if i == 0 || !d.hops.isAlike(i) && !d.areAlike(b, i-1, i) {
+		if d.passed[i] {
+			d.inner = append(d.inner, int32(i))
+		}
+		if i == 0 || !d.isSameKind(i-1, i) || !d.hops.isAlike(i) && !d.areAlike(b, i-1, i) {
 			at := len(d.next)
 			to := b.to[d.at[i].base:]
 			for _, num := range d.hops.Ports(i) {
-				d.next = append(d.next, d.index[to[num]])
+				v := d.index[to[num]]
+				d.next = append(d.next, v)
+				d.passed[v] = true
 			}
 			d.groups = append(d.groups, group{int32(i), int32(i), int32(at), int32(len(d.next) - at)})
 		}
@@ -77,6 +86,11 @@ func (d *destination) findNext(b *balancer) {
 		g.end++
 		d.nextAt = append(d.nextAt, g.next)
 	}
+}
+
+// isSameKind says whether both or none of two switches are passed, and have sources.
+func (d *destination) isSameKind(i, j int) bool {
+	return d.passed[i] == d.passed[j] && (d.sources[i] == 0) == (d.sources[j] == 0)
 }
 
 // areAlike says whether next hops lead to the same switches from two switches.
