@@ -69,14 +69,14 @@ func (d *directions) nextHops(e lft.Engine) func() lft.ListNextHops {
 			if !tree.growTo(t) {
 				return errTooLong(e)
 			}
-			last := int32(-1)
-			for _, r := range tree.sort.FarthestFirst(tree.hops) {
-				if d.kind[r] == last {
-					h.AddAlike(d.order.Switch[r])
-					continue
+			for list := tree.sort.FarthestFirst(tree.hops); len(list) > 0; {
+				first, n := int32(list[0]), tree.countAlike(list)
+				for i, r := range list[:n] {
+					list[i] = d.order.Switch[r]
 				}
-				h.Add(d.order.Switch[r], tree.ports(int32(r))...)
-				last = d.kind[r]
+				h.Add(list[0], tree.ports(first)...)
+				h.AddAlike(list[1:n]...)
+				list = list[n:]
 			}
 			return nil
 		}
@@ -101,18 +101,25 @@ type directions struct {
 	order *Order
 	up    channels
 	down  channels
-	near  []fabric.NodeID // all ranks, those together whose upward channels lead to the same switches
-	// kind is by rank a number of those in a row in near whose channels have the same ports and lead to
-	// the same switches: towards any other one they may use the same ports.
-	kind []int32
+	near  []fabric.NodeID // all ranks, those of one class of upward channels together
 }
 
 // channels lists for each switch, by rank, its channels in one direction and
 // the rank that each leads to.
+//
+// Switches whose channels lead to the same switches, one by one, are of one
+// class: a destination that is a channel away for one is so for all, and a tree
+// looks at one of each. The 1,296 lower switches of a fat tree of radix 36 are
+// of little more than 54 classes.
 type channels struct {
-	first []int32 // by rank: its part of to and port
-	to    []int32
-	port  []fabric.PortNum
+	first   []int32 // by rank: its part of to and port
+	to      []int32
+	port    []fabric.PortNum
+	class   []int32 // by rank, from 0
+	classes int
+	// kind is by rank a number of those in a row in directions.near that have in addition the
+	// same ports.
+	kind []int32
 }
 
 // from gives the channels of the switch with rank r.
@@ -144,59 +151,162 @@ func newDirections(f *fabric.Fabric, order *Order) *directions {
 		d.up.first = append(d.up.first, int32(len(d.up.to)))
 		d.down.first = append(d.down.first, int32(len(d.down.to)))
 	}
-	_, _, near := graph.Equivalent(n, d.up.ranksFrom)
-	d.kind = make([]int32, n)
-	last := int32(0)
-	for i, r := range near {
+	var near []int32
+	d.up.class, d.up.classes, near = graph.Equivalent(n, d.up.ranksFrom)
+	d.down.class, d.down.classes, _ = graph.Equivalent(n, d.down.ranksFrom)
+	for _, r := range near {
 		d.near = append(d.near, fabric.NodeID(r))
-		if i > 0 && !(d.up.areAlike(r, last) && d.down.areAlike(r, last)) {
-			d.kind[r]++
-		}
-		d.kind[r] += d.kind[last]
-		last = r
 	}
+	d.up.findKinds(near)
+	d.down.findKinds(near)
 	return d
 }
 
-// areAlike says whether the channels of two ranks have the same ports and lead to the same switches.
-func (c *channels) areAlike(r, q int32) bool {
-	return slices.Equal(c.portsFrom(r), c.portsFrom(q)) && slices.Equal(c.ranksFrom(r), c.ranksFrom(q))
+// findKinds fills in kind.
+func (c *channels) findKinds(near []int32) {
+	c.kind = make([]int32, len(near))
+	for i, r := range near[min(1, len(near)):] {
+		last := near[i]
+		c.kind[r] = c.kind[last]
+		if c.class[r] != c.class[last] || !slices.Equal(c.portsFrom(r), c.portsFrom(last)) {
+			c.kind[r]++
+		}
+	}
 }
 
 // tree is the paths to one destination switch: scratch of one worker. It
 // knows switches by rank only.
 type tree struct {
-	d     *directions
-	hops  []uint8 // by rank: links to the destination, Unreachable for none
-	down  []uint8 // by rank: the same for switches that only go down, else Unreachable
-	queue []int32
-	some  []fabric.PortNum // the lists of ports
-	sort  *lft.ByDistance
+	d        *directions
+	hops     []uint8 // by rank: links to the destination, Unreachable for none
+	down     []uint8 // by rank: the same for switches that only go down, else Unreachable
+	mixed    bool    // some of the others may go down, too
+	queue    []int32
+	climb    []uint8          // by class of upward channels: hops of those that go up, 0 for not known yet
+	upward   []choice         // by class of upward channels
+	downward []choice         // by class of downward channels
+	index    []int32          // the lists of choices
+	some     []fabric.PortNum // the lists of ports that are not all of one side
+	sort     *lft.ByDistance
+}
+
+// choice is the channels, of those of one class in one direction, that lead to
+// the destination.
+type choice struct {
+	known bool
+	// from and to are the part of tree.index that lists them, none for all.
+	// Where any one is wanted, from is itself the index.
+	from, to int32
 }
 
 // newTree is for the switches of d.
 func newTree(d *directions) *tree {
 	n := len(d.order.Switch)
-	return &tree{d: d, hops: make([]uint8, n), down: make([]uint8, n), queue: make([]int32, 0, n), sort: lft.NewByDistance(d.near)}
+	return &tree{
+		d:        d,
+		hops:     make([]uint8, n),
+		down:     make([]uint8, n),
+		queue:    make([]int32, 0, n),
+		climb:    make([]uint8, d.up.classes),
+		upward:   make([]choice, d.up.classes),
+		downward: make([]choice, d.down.classes),
+		sort:     lft.NewByDistance(d.near),
+	}
 }
 
-// growTo finds hops and down for destination t, the nearest switches first: O(channels). It
-// returns false if a path is longer than 254 links.
+// growTo finds hops and down for destination t: O(channels). It returns
+// false if a path is longer than 254 links.
 func (x *tree) growTo(t fabric.NodeID) bool {
-	x.some = x.some[:0]
+	x.some, x.index = x.some[:0], x.index[:0]
+	clear(x.climb)
+	clear(x.upward)
+	clear(x.downward)
+	r := x.d.order.Rank[t]
+	if !x.growDown(r) {
+		return false
+	}
+	if x.mixed {
+		return x.growByHops(r)
+	}
+	// Upward neighbours have lower ranks: one pass from the top.
+	copy(x.hops, x.down)
+	for u, h := range x.hops {
+		if h != fabric.Unreachable {
+			continue
+		}
+		climb := &x.climb[x.d.up.class[u]]
+		if *climb == 0 {
+			least := fabric.Unreachable
+			above := x.d.up.ranksFrom(int32(u))
+			for _, v := range above {
+				least = min(least, x.hops[v])
+			}
+			switch least {
+			case fabric.Unreachable:
+			case fabric.Unreachable - 1:
+				return false
+			default:
+				least++
+			}
+			*climb = least
+		}
+		x.hops[u] = *climb
+	}
+	return true
+}
+
+// growDown finds down as if all switches went down that can, and sets mixed where one that does is
+// no nearer than one above it. It returns false if a path is longer than 254 links.
+func (x *tree) growDown(t int32) bool {
+	for i := range x.down {
+		x.down[i] = fabric.Unreachable
+	}
+	x.mixed = false
+	x.down[t] = 0
+	x.queue = append(x.queue[:0], t)
+	for i := 0; i < len(x.queue); i++ {
+		v := x.queue[i]
+		h := x.down[v] + 1
+		above := x.d.up.ranksFrom(v)
+		for _, u := range above {
+			switch {
+			case x.down[u] < x.down[v]:
+				x.mixed = true
+			case x.down[u] == fabric.Unreachable:
+				if h == fabric.Unreachable {
+					return false
+				}
+				x.down[u] = h
+				x.queue = append(x.queue, u)
+			}
+		}
+	}
+	return true
+}
+
+// growByHops is growTo for the destination with rank t by the rule itself, the nearest switches
+// first.
+func (x *tree) growByHops(t int32) bool {
 	for i := range x.hops {
 		x.hops[i], x.down[i] = fabric.Unreachable, fabric.Unreachable
 	}
-	r := x.d.order.Rank[t]
-	x.hops[r], x.down[r] = 0, 0
-	x.queue = append(x.queue[:0], r)
+	x.hops[t], x.down[t] = 0, 0
+	x.queue = append(x.queue[:0], t)
 	for from, h := 0, uint8(1); from < len(x.queue); h++ {
 		to := len(x.queue)
+		reach := func(ranks []int32) {
+			for _, u := range ranks {
+				if x.hops[u] == fabric.Unreachable {
+					x.hops[u] = h
+					x.queue = append(x.queue, u)
+				}
+			}
+		}
 		for _, v := range x.queue[from:to] {
 			if x.down[v] != fabric.Unreachable {
-				x.reach(x.d.up.ranksFrom(v), h)
+				reach(x.d.up.ranksFrom(v))
 			}
-			x.reach(x.d.down.ranksFrom(v), h)
+			reach(x.d.down.ranksFrom(v))
 		}
 		if from = to; from < len(x.queue) && h == fabric.Unreachable {
 			return false
@@ -208,16 +318,6 @@ func (x *tree) growTo(t fabric.NodeID) bool {
 		}
 	}
 	return true
-}
-
-// reach puts those of some ranks into the queue that have no hops yet.
-func (x *tree) reach(ranks []int32, h uint8) {
-	for _, u := range ranks {
-		if x.hops[u] == fabric.Unreachable {
-			x.hops[u] = h
-			x.queue = append(x.queue, u)
-		}
-	}
 }
 
 // isDown says whether a switch only goes down. All that are as near have hops, and all that are
@@ -232,9 +332,57 @@ func (x *tree) isDown(u int32) bool {
 		slices.ContainsFunc(above, func(v int32) bool { return x.hops[v] > h })
 }
 
+// side gives the channels in the one direction that the switch with rank r may
+// take, what is known of those of its class, and the hops, by rank, to which
+// they must lead. All but the destination itself have this in common with the
+// others of their class that go in the same direction.
+func (x *tree) side(r int32) (c *channels, known *choice, hops []uint8) {
+	if x.down[r] == fabric.Unreachable {
+		c = &x.d.up
+		return c, &x.upward[c.class[r]], x.hops
+	}
+	c = &x.d.down
+	return c, &x.downward[c.class[r]], x.down
+}
+
+// countAlike counts the switches at the beginning of a list of ranks that may use channels of the
+// same ports to the same switches. It does not find all.
+func (x *tree) countAlike(list []fabric.NodeID) int {
+	n, first := 1, int32(list[0])
+	if x.mixed {
+		return n
+	}
+	c, _, _ := x.side(first)
+	kind, up := c.kind[first], x.down[first] == fabric.Unreachable
+	for n < len(list) && c.kind[list[n]] == kind && (x.down[list[n]] == fabric.Unreachable) == up {
+		n++
+	}
+	return n
+}
+
 // ports lists the channels that the switch with rank r may use. The list is
 // good until the next growTo.
 func (x *tree) ports(r int32) []fabric.PortNum {
+	if x.mixed {
+		return x.listPorts(r)
+	}
+	c, which, hops := x.side(r)
+	to, port := c.from(r)
+	if !which.known {
+		*which = x.findChoice(to, hops, x.hops[r]-1)
+	}
+	if which.from == which.to {
+		return port
+	}
+	from := len(x.some)
+	for _, i := range x.index[which.from:which.to] {
+		x.some = append(x.some, port[i])
+	}
+	return x.some[from:len(x.some):len(x.some)]
+}
+
+// listPorts is ports without regard to classes.
+func (x *tree) listPorts(r int32) []fabric.PortNum {
 	from := len(x.some)
 	for _, c := range []*channels{&x.d.up, &x.d.down} {
 		to, port := c.from(r)
@@ -253,4 +401,18 @@ func (x *tree) mayStep(from, to int32) bool {
 		return x.down[to] != fabric.Unreachable && x.down[to]+1 == x.hops[from]
 	}
 	return x.down[from] == fabric.Unreachable && x.hops[to] != fabric.Unreachable && x.hops[to]+1 == x.hops[from]
+}
+
+// findChoice lists the channels that lead to switches with the wanted hops.
+func (x *tree) findChoice(to []int32, hops []uint8, want uint8) choice {
+	from := len(x.index)
+	for i, v := range to {
+		if hops[v] == want {
+			x.index = append(x.index, int32(i))
+		}
+	}
+	if len(x.index)-from == len(to) {
+		x.index = x.index[:from]
+	}
+	return choice{true, int32(from), int32(len(x.index))}
 }
