@@ -112,7 +112,6 @@ type planner struct {
 	plan  *Plan
 	now   *compile.Result // the tables in force, on the nodes of the job
 	want  *fabric.Fabric  // these nodes with the cables that are to be there
-	most  int             // units to try together, 0 for all
 	// detours is those that are steps, and tried is the cables to come, by their first ends, that have had a
 	// chance of one.
 	detours []detour
