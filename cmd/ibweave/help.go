@@ -113,7 +113,7 @@ func formsText() string {
 	return b.String()
 }
 
-// flagValues returns the values that a shell completes for flags which wordFlag does not define: by flag, or by
+// flagValues returns the values that a shell completes for flags which cli.WordFlag does not define: by flag, or by
 // command and flag where commands differ.
 func flagValues() map[string][]string {
 	var engines []string
