@@ -61,7 +61,7 @@ func leaveOut(f *fabric.Fabric, g *links, why trouble) (out []cable, rest *links
 	if most > maxNeighbors || g.crowds > 4*most {
 		return nil, nil, nil
 	}
-	suspects := slices.Clone(why.odd)
+	var suspects []cable
 	if g.crowds > 0 {
 		for _, s := range g.crowd[:2] {
 			for _, t := range g.crowd[2:] {
@@ -69,7 +69,9 @@ func leaveOut(f *fabric.Fabric, g *links, why trouble) (out []cable, rest *links
 			}
 		}
 	}
-	suspects = append(suspects, g.suspects()...)
+	if g.switches() <= searchSwitches || len(why.odd) <= mostTrials && 8*why.left <= g.switches() {
+		suspects = slices.Concat(why.odd, suspects, g.suspects())
+	}
 	trials := max(4, min(mostTrials, trialWork/g.switches()))
 	try := func(cables ...cable) {
 		trials--
