@@ -149,7 +149,7 @@ type trouble struct {
 //
 //   - Two links of a switch that lie on a cycle of four links lead in different
 //     dimensions (findSquares), so the most of these at one switch are the dimensions.
-//   - A layout of so many dimensions grows from such a switch: by conclusions that hold
+//   - A layout of that many dimensions grows from such a switch: by conclusions that hold
 //     whatever is missing (placeSure), by rings that close (closeRing), and only then
 //     by what is likely (placeLikely).
 //   - All links are held against the positions (accept), so that no guess is believed.

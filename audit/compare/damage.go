@@ -45,8 +45,8 @@ type Sample struct {
 	*Standings
 }
 
-// Damage measures the columns on the whole fabric, and on so many samples of fabrics of which random
-// cables or switches are gone, in percent; seeds begin with the given one. Errors are those of measure, and
+// Damage measures the columns on the whole fabric, and on samples of fabrics without some percent of
+// their cables or switches, drawn at random; seeds begin with the given one. Errors are those of measure, and
 // of a damage that cannot be.
 func Damage(version, what string, f *fabric.Fabric, percents []float64, samples int, seed uint64, measure func(*fabric.Fabric) (*Standings, error)) (*Damaged, error) {
 	kind := kinds[what]

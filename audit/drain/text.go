@@ -12,7 +12,7 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// Print writes a plan about so many parts for people.
+// Print writes a plan for people; parts is how many were to be drained.
 func (d *Document) Print(b *text.Sheet, parts int) {
 	drained := parts - len(d.Refused)
 	b.Row("drain", "%d of %s in %s", drained, text.Count(parts, "part", "parts"), text.Count(len(d.Windows), "window", "windows"))

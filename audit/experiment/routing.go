@@ -33,8 +33,8 @@ type Routing struct {
 	Routes    *lft.Routing
 }
 
-// New returns a routing of r on so many VLs, 0 for those of the tables. Messages are spread over so many
-// SLs; below 0, over all these VLs unless the tables say which SL each path has.
+// New returns a routing of r on vls VLs, 0 for those of the tables. Messages are spread over sls SLs; if sls is
+// below 0, over all VLs, unless the tables say which SL each path has.
 func New(r *lft.Routing, vls, sls int, router sim.Router) Routing {
 	if sls < 0 && vls > 1 && r.PathSLs == nil {
 		sls = vls
@@ -82,7 +82,7 @@ func Twice(list []Routing) string {
 	return ""
 }
 
-// WithLanes returns tables of one VL on so many of them.
+// WithLanes returns tables of one VL on vls VLs; the error is tables with VLs of their own.
 func WithLanes(r *lft.Routing, vls int) (*lft.Routing, error) {
 	if r.PathSLs != nil || r.SL2VL != nil && r.SL2VL.VLs() > 1 {
 		return nil, errors.New("the tables have VLs of their own: want -t TOPOLOGY and -e ENGINE, or tables of one VL")

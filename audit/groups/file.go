@@ -78,7 +78,7 @@ func Read(name string, open func(name string) ([]byte, error)) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, root, err := yamlfile.Parse(name, data, "a file of groups", `groupings, like rack: {r01: "n[001-016]"}`)
+	text, root, err := yamlfile.Parse(name, data, yamlfile.Limit, "a file of groups", `groupings, like rack: {r01: "n[001-016]"}`)
 	if err != nil {
 		return nil, err
 	}

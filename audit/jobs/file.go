@@ -97,7 +97,7 @@ func Read(name string, open func(name string) ([]byte, error)) (*File, error) {
 		return nil, err
 	}
 	const want = `jobs, like jobs: [{name: a, hosts: "n[1-4]", patterns: [{pattern: alltoall, size: 1M}]}]`
-	file, root, err := yamlfile.Parse(name, data, "a file of traffic", want)
+	file, root, err := yamlfile.Parse(name, data, yamlfile.Limit, "a file of traffic", want)
 	if err != nil {
 		return nil, err
 	}

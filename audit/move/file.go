@@ -48,7 +48,7 @@ type reader struct {
 // Names are as names.Find has them, in quotation marks if they have blanks; PORT is a number or a label.
 // Each edit has to be possible after those before. Errors are *fabric.ParseError.
 func Parse(name string, data []byte, old *fabric.Fabric) (*Job, error) {
-	file, root, err := yamlfile.Parse(name, data, "a file of edits", "edits: and a list of edits, or steps: and a list of such lists")
+	file, root, err := yamlfile.Parse(name, data, yamlfile.Limit, "a file of edits", "edits: and a list of edits, or steps: and a list of such lists")
 	if err != nil {
 		return nil, err
 	}

@@ -173,7 +173,7 @@ func parsePlace(s string) (Place, error) {
 // Parse reads a policy; name is the file's, for messages. Errors are
 // *fabric.ParseError with the line, and the policy is nil then.
 func Parse(name string, data []byte) (*Policy, error) {
-	file, root, err := yamlfile.Parse(name, data, "a policy", "at least one of topology:, links:, routing:, severities:, kinds: or waivers:")
+	file, root, err := yamlfile.Parse(name, data, yamlfile.Limit, "a policy", "at least one of topology:, links:, routing:, severities:, kinds: or waivers:")
 	if err != nil {
 		return nil, err
 	}

@@ -395,7 +395,7 @@ func (a *app) writeOutput(name string, data []byte) error {
 	return files.Write(name, write)
 }
 
-// sayNotes prints the notes of checkScopes, of a command line that makes sense, or returns its error.
+// sayNotes prints the notes of cli.CheckScopes, of a command line that makes sense, or returns its error.
 func (a *app) sayNotes(notes []string, err error) error {
 	if err == nil {
 		for _, note := range notes {

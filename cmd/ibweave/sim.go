@@ -530,7 +530,7 @@ func (in *simulation) parameters() map[string]string {
 	return m
 }
 
-// maxPoints is the most values that a list may have.
+// maxPoints is the most steps of FIRST:LAST:STEP.
 const maxPoints = 100_000
 
 // leastLoad is one message in minutes; time and memory are without end far below.

@@ -26,7 +26,7 @@ func (a *app) readExperiment(in *simulation, args []string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, root, err := yamlfile.Parse(in.file, data, "an experiment", want)
+	r, root, err := yamlfile.Parse(in.file, data, yamlfile.Limit, "an experiment", want)
 	if err != nil {
 		return nil, err
 	}

@@ -93,12 +93,16 @@ func Find(f *fabric.Fabric, text string) ([]fabric.NodeID, error) { return NewFi
 
 // Finder finds nodes by many texts.
 type Finder struct {
-	f     *fabric.Fabric
-	known map[string][]fabric.NodeID
+	f       *fabric.Fabric
+	known   map[string][]fabric.NodeID
+	unknown int // how many names were not found
 }
 
+// maxNear is for how many unknown names a Finder looks for one like it, which takes time for all nodes.
+const maxNear = 100
+
 // NewFinder takes time for all nodes.
-func NewFinder(f *fabric.Fabric) *Finder { return &Finder{f, index(f)} }
+func NewFinder(f *fabric.Fabric) *Finder { return &Finder{f: f, known: index(f)} }
 
 // Find is as the function Find.
 func (x *Finder) Find(text string) ([]fabric.NodeID, error) {
@@ -128,7 +132,7 @@ func (x *Finder) Find(text string) ([]fabric.NodeID, error) {
 			}
 		}
 		if nodes == nil {
-			return nil, &UnknownError{name, nearest(known, strings.ToLower(name))}
+			return nil, x.unknownError(name)
 		}
 		for _, n := range nodes {
 			if !seen[n] {
@@ -137,7 +141,18 @@ func (x *Finder) Find(text string) ([]fabric.NodeID, error) {
 			}
 		}
 	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("%q names no node; want a GUID, a name, or a list of names like n[1-4,7]", text)
+	}
 	return found, nil
+}
+
+func (x *Finder) unknownError(name string) error {
+	near := ""
+	if x.unknown++; x.unknown <= maxNear {
+		near = nearest(x.known, strings.ToLower(name))
+	}
+	return &UnknownError{name, near}
 }
 
 // findCut finds the one node whose name is cut in a text, by two dots; none is nil, several are an error.
@@ -167,6 +182,9 @@ func (x *Finder) Port(text string) (fabric.PortID, error) {
 	at := strings.LastIndexByte(text, ':')
 	if at < 0 {
 		return fabric.NoPort, fmt.Errorf("want NODE:PORT, like leaf03:37")
+	}
+	if name := text[:at]; strings.ContainsAny(name, "[,") && x.known[strings.ToLower(name)] == nil {
+		return fabric.NoPort, x.unknownError(name) // a list is not one node
 	}
 	nodes, err := x.Find(text[:at])
 	if err != nil {

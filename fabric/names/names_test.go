@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/fabric/names"
 )
 
@@ -168,5 +169,21 @@ func TestPorts(t *testing.T) {
 		if got != want {
 			t.Errorf("%s: %s, want %s", text, got, want)
 		}
+	}
+}
+
+// A text without a name is an error, and not no nodes.
+func TestFindNoName(t *testing.T) {
+	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"", ",", " ", " , "} {
+		if nodes, err := names.Find(f, text); err == nil {
+			t.Errorf("%q: %d nodes and no error", text, len(nodes))
+		}
+	}
+	if _, err := names.NewFinder(f).Port("h[1-1048576]:1"); err == nil {
+		t.Error("a list is taken for one node")
 	}
 }

@@ -284,7 +284,8 @@ func (p *parser) listNodes(lines []listLine) error {
 	for i := range lines { // the other ends of cables that are there from one end
 		l := &lines[i]
 		n := p.byGUID[l.peer.stated.guid]
-		if slot := p.nodes[n].base + int(l.peer.num); of[i] >= 0 && l.linked && first[slot] == 0 {
+		slot := p.nodes[n].base + int(l.peer.num)
+		if of[i] >= 0 && l.linked && (first[slot] == 0 || !lines[first[slot]-1].linked) { // its own line may say that it is down
 			first[slot] = int32(i + 1)
 			l.own, l.peer = l.peer, l.own
 			l.peer.lid, l.peer.bad = 0, "" // its own line has told

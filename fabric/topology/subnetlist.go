@@ -44,7 +44,7 @@ var errRecord = errors.New("want { SW Ports:24 SystemGUID:.. NodeGUID:.. PortGUI
 func isSubnetLine(line []byte) bool {
 	rest, ok := bytes.CutPrefix(line, []byte("{ "))
 	word, _, _ := bytes.Cut(rest, []byte(" "))
-	return ok && len(word) >= 2 && bytes.IndexByte([]byte(`"{[`), word[0]) < 0
+	return ok && len(word) >= 2 && bytes.IndexByte([]byte(`"{[`), word[0]) < 0 && bytes.HasPrefix(rest[len(word):], []byte(" Ports:"))
 }
 
 // isRecord returns true for a line that is or was one of a subnet list: it has something that
@@ -236,7 +236,7 @@ func (x *listLine) readState(l Line) (column int, err error) {
 	switch {
 	case phy == nil || log == nil:
 		return at, errors.New("no state of the link; " + want)
-	case width.Width == 0 && string(phy) != "??" && string(phy) != "UNKNOWN":
+	case !slices.Contains([]string{"1x", "2x", "4x", "8x", "12x", "??", "UNKNOWN"}, string(phy)):
 		return at, fmt.Errorf("link width %q: want 1x, 2x, 4x, 8x, 12x or ??", phy)
 	case !slices.Contains([]string{"ACT", "ARM", "INI", "DWN"}, string(log)):
 		return at, fmt.Errorf("link state %q: want ACT, ARM, INI or DWN", log)

@@ -21,17 +21,20 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// maxFile bounds the size of a file, bytes. A file of 10,000 multicast groups of 64 ports has
+// Limits of the size of a file, in bytes. A file of 10,000 multicast groups of 64 ports has
 // 17 MB when each port has a line of its own.
-const maxFile = 64 << 20
+const (
+	Limit       = 4 << 20
+	GroupsLimit = 64 << 20
+)
 
-// Parse reads the one document of a file; name is the file's and what the kind of it, for
+// Parse reads the one document of a file of at most limit bytes; name is the file's and what the kind of it, for
 // messages, and want what should be in it. Errors of Parse and of the methods are
 // *fabric.ParseError with the line.
-func Parse(name string, data []byte, what, want string) (*File, *yaml.Node, error) {
+func Parse(name string, data []byte, limit int, what, want string) (*File, *yaml.Node, error) {
 	r := &File{Name: name, lines: bytes.Split(data, []byte("\n"))}
-	if len(data) > maxFile {
-		return nil, nil, r.Fail(nil, "%d bytes; want at most %d", len(data), maxFile)
+	if len(data) > limit {
+		return nil, nil, r.Fail(nil, "%d bytes; want at most %d", len(data), limit)
 	}
 	var doc yaml.Node
 	d := yaml.NewDecoder(bytes.NewReader(data))

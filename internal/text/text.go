@@ -106,7 +106,7 @@ func SortNatural(list []string) []string {
 // Exact is as many decimals as tell a number from all others.
 const Exact = -1
 
-// Decimals returns a number with so many decimals, "" where it is not known.
+// Decimals returns x with n decimals, "" where it is not known.
 func Decimals(x float64, n int, known bool) string {
 	if !known {
 		return ""

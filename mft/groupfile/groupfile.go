@@ -57,7 +57,7 @@ func Parse(name string, data []byte, f *fabric.Fabric) ([]mft.Group, error) {
 	if json.Valid(data) {
 		data = jsonString.ReplaceAllFunc(data, quoteYAML)
 	}
-	file, root, err := yamlfile.Parse(name, data, "a file of groups", wantGroups)
+	file, root, err := yamlfile.Parse(name, data, yamlfile.GroupsLimit, "a file of groups", wantGroups)
 	if err != nil {
 		return nil, err
 	}

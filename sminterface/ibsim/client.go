@@ -486,7 +486,7 @@ func (c *Client) expire(key uint32, x *exchange) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case c.waiting[key] != x || c.closed || c.gone != nil: // answered, or nobody waits
+	case c.waiting[key] != x || c.closed || c.gone != nil: // answered, or given up
 	case x.retries > 0:
 		x.retries--
 		x.timer.Reset(x.timeout)

@@ -160,7 +160,7 @@ func ParseConfig(name string, data []byte) (*Config, error) {
 	if err := yaml.Unmarshal(data, &doc); err == nil && doc.IsZero() { // nothing but comments
 		return c, nil
 	}
-	f, root, err := yamlfile.Parse(name, data, "a configuration", "keys such as roots")
+	f, root, err := yamlfile.Parse(name, data, yamlfile.Limit, "a configuration", "keys such as roots")
 	if err != nil {
 		return nil, err
 	}
