@@ -154,7 +154,7 @@ func (a *assembly) plan() *Plan {
 // one MLID for a group, still takes too many, groups share MLIDs: those first
 // whose packets then reach the fewest end ports beyond their own receivers,
 // which costs nothing where receivers are equal; a host drops what is not for
-// its MGIDs. A share of stray copies above MaxStray is not accepted: then the
+// its MGIDs. A share of stray copies above opt.MaxStray is not accepted: then the
 // groups with the fewest receivers get no MLID and are left to repeated unicast.
 // Plan.Notes says what was done.
 //
@@ -183,38 +183,30 @@ func Fit(ctx context.Context, r *lft.Routing, groups []Group, opt Options, schem
 	}
 	a := &assembly{f: r.Fabric, groups: groups, ids: ids}
 	notes := b.notesOfSteps()
-	var several []*cluster
 	var unserved []int
+	var shared *sharing
 	if b.need() > b.free {
-		var left []*cluster
-		if left, unserved, err = b.share(); err != nil {
+		if shared, err = b.share(ctx); err != nil {
 			return nil, err
 		}
-		several = slices.DeleteFunc(left, func(c *cluster) bool { return len(c.groups) == 1 })
-	}
-	hasNone := make([]bool, len(groups)) // no MLID of its own
-	for _, i := range unserved {
-		hasNone[i] = true
-	}
-	for _, c := range several {
-		for _, i := range c.groups {
-			hasNone[i] = true
-		}
+		notes = append(notes, shared.notes()...)
 	}
 	for i := range groups {
-		if x := &b.steps[i]; !hasNone[i] {
-			if err := a.add(i, schemes[x.level].Name(), x.why, x.trees); err != nil {
-				return nil, err
-			}
+		x := &b.steps[i]
+		switch {
+		case shared == nil || shared.of[i] == ownMLID:
+			err = a.add(i, schemes[x.level].Name(), x.why, x.trees)
+		case shared.of[i] == noMLID:
+			unserved = append(unserved, i)
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
-	sharing, err := b.addShared(ctx, a, several)
-	if err != nil {
-		return nil, err
-	}
-	notes = append(notes, sharing...)
-	if len(unserved) > 0 {
-		notes = append(notes, b.noteUnserved(unserved))
+	if shared != nil {
+		if err := shared.add(a, schemes[len(schemes)-1].Name()); err != nil {
+			return nil, err
+		}
 	}
 	plan := a.plan()
 	plan.Notes, plan.Unserved = notes, unserved

@@ -315,7 +315,7 @@ func TestShare(t *testing.T) {
 	hosts := r.Fabric.CAPorts()
 	rnd := rand.New(rand.NewPCG(6, 0))
 	shared, dropped := 0, 0
-	for range 120 {
+	for range 60 {
 		// Groups that are a bit like each other.
 		groups := make([]mft.Group, 4+rnd.IntN(20))
 		for i := range groups {
@@ -341,7 +341,7 @@ func TestShare(t *testing.T) {
 			}
 		}
 		free := 1 + rnd.IntN(len(groups))
-		opt := mft.Options{}
+		opt := mft.Options{MaxStray: []float64{0, -1, 0.5, 100}[rnd.IntN(4)]}
 		for l := mft.MinMLID + fabric.LID(free) + 1; l < mft.MaxMLID; l++ {
 			if l < mft.MinMLID+100 || l >= mft.MinMLID+100+fabric.LID(len(groups)) {
 				opt.Reserved = append(opt.Reserved, l)
@@ -351,10 +351,17 @@ func TestShare(t *testing.T) {
 		}
 		opt.Reserved = append(opt.Reserved, mft.MaxMLID)
 		p := mustFit(t, r, groups, opt, mft.UpdnTree{})
+		most := opt.MaxStray
+		if most == 0 {
+			most = mft.DefaultMaxStray
+		}
 		stray, without := checkShared(t, groups, p)
-		wantStray, wantWithout := slowShare(groups, free, mft.MaxStray)
+		wantStray, wantWithout := slowShare(groups, free, max(most, 0))
 		if stray != wantStray || len(without) != wantWithout {
-			t.Fatalf("%d groups, %d MLIDs: %d stray copies and %v left out, want %d and %d", len(groups), free, stray, without, wantStray, wantWithout)
+			t.Fatalf("%d groups, %d MLIDs, at most %v: %d stray copies and %v left out, want %d and %d", len(groups), free, most, stray, without, wantStray, wantWithout)
+		}
+		if most < 0 && stray > 0 {
+			t.Errorf("%d stray copies", stray)
 		}
 		shared += stray
 		dropped += len(without)
@@ -380,16 +387,22 @@ func TestShareNotes(t *testing.T) {
 	}
 	for _, x := range []struct {
 		capacity int
+		stray    float64
 		notes    []string
 	}{
-		{5, nil},
-		{4, []string{
-			"2 groups share 1 MLID, with at most 0 stray copies for 6 to receivers when each sends a packet; OpenSM gives no two MGIDs one MLID"}},
-		{3, []string{
+		{5, 0, nil},
+		{4, 0, []string{
 			"2 groups share 1 MLID, with at most 0 stray copies for 6 to receivers when each sends a packet; OpenSM gives no two MGIDs one MLID",
+			`groups "a", "b" share an MLID, and nothing strays`}},
+		{3, 0, []string{
+			"2 groups share 1 MLID, with at most 0 stray copies for 6 to receivers when each sends a packet; OpenSM gives no two MGIDs one MLID",
+			`groups "a", "b" share an MLID, and nothing strays`,
 			`1 group without an MLID, left to a unicast packet for each receiver: "c"`}},
+		{3, 0.2, []string{
+			"3 groups share 1 MLID, with at most 2 stray copies for 10 to receivers when each sends a packet; OpenSM gives no two MGIDs one MLID",
+			`groups "a", "b", "d" share an MLID: packets of "a" reach "host 1,1"[1] as well`}},
 	} {
-		p := mustFit(t, g.r, groups, mft.Options{Capacity: x.capacity}, mft.UpdnTree{Order: order})
+		p := mustFit(t, g.r, groups, mft.Options{Capacity: x.capacity, MaxStray: x.stray}, mft.UpdnTree{Order: order})
 		checkShared(t, groups, p)
 		if diff := cmp.Diff(x.notes, p.Notes); diff != "" {
 			t.Errorf("capacity %d: %s", x.capacity, diff)
