@@ -86,8 +86,9 @@ type fitter struct {
 	*Incremental
 	FitOptions
 	demand  *Demand
-	job     []int64 // by port: what leaves by it to a switch, without the background
-	none    []bool  // by LID: it is in no load
+	job     []int64   // by port: what leaves by it to a switch, without the background
+	none    []bool    // by LID: it is in no load
+	carries [][]int32 // by LID: channels that carry what jobs send to it; nil where that is not known
 	limit   uint64
 	ceiling uint64 // no load may become more
 	pass    int
@@ -217,7 +218,7 @@ func (l *Incremental) newFitter(d *Demand, opt FitOptions) *fitter {
 	r := &fitter{
 		Incremental: l, FitOptions: opt, demand: d, ceiling: math.MaxUint64,
 		job: make([]int64, l.index.NumPorts()), none: make([]bool, len(l.now.Dest)), through: make([]int64, n), found: make([]path, n),
-		steps: make([]legalStep, l.index.NumPorts()), stepsOf: make([]stepsOf, n),
+		carries: make([][]int32, len(l.now.Dest)), steps: make([]legalStep, l.index.NumPorts()), stepsOf: make([]stepsOf, n),
 	}
 	for s := range r.stepsOf {
 		r.stepsOf[s].root = -1
@@ -304,15 +305,15 @@ func (r *fitter) leastLoad() uint64 {
 // movePass goes through the LIDs once, each pass from another one on. It ends when ctx does.
 func (r *fitter) movePass(ctx context.Context) {
 	n := len(r.none)
-	busy := r.listBusyLIDs()
 	for i := range n {
 		lid := int32((i + 31*r.pass) % n)
 		if ctx.Err() != nil || r.work >= fitWork {
 			return
 		}
-		if !busy[lid] || !r.begin(lid) {
+		if !slices.ContainsFunc(r.channels(lid), func(out int32) bool { return r.loadOf(out) > r.limit }) {
 			continue
 		}
+		r.begin(lid)
 		r.loadColumn(r.lid)
 		r.sumFlows(r.dest, r.now)
 		hops, _ := r.dist.distancesTo(r.root)
@@ -325,20 +326,17 @@ func (r *fitter) movePass(ctx context.Context) {
 	}
 }
 
-// listBusyLIDs marks the LIDs with an entry for a channel above the limit.
-func (r *fitter) listBusyLIDs() []bool {
-	busy := make([]bool, len(r.none))
-	for out := range r.job {
-		if r.loadOf(int32(out)) <= r.limit {
-			continue
-		}
-		s := r.index.Owner[out]
-		num := fabric.PortNum(int32(out) - r.index.Base[s])
-		for lid, n := range r.row(s)[:len(busy)] {
-			busy[lid] = busy[lid] || n == num
-		}
+// channels lists those that carry what jobs send to a LID.
+func (r *fitter) channels(lid int32) []int32 {
+	if list := r.carries[lid]; list != nil || !r.begin(lid) {
+		return list
 	}
-	return busy
+	list := make([]int32, len(r.on))
+	for i, s := range r.on {
+		list[i] = r.out(s)
+	}
+	r.carries[lid] = list
+	return list
 }
 
 // out is the port by which a slot sends the LID at hand.
@@ -414,6 +412,7 @@ func (r *fitter) change(m move) {
 	routes := r.flow[m.slot]
 	r.shift(m.slot, 0, -routes)
 	r.setEntry(m.slot, m.lid, m.num)
+	r.carries[m.lid] = nil
 	r.shift(m.slot, 0, routes)
 	r.closeBlock(m)
 }
@@ -423,6 +422,7 @@ func (r *fitter) undoTo(n int) {
 	for _, m := range slices.Backward(r.taken[n:]) {
 		r.countRoutes(m.lid, -1)
 		r.setEntry(m.slot, m.lid, m.num)
+		r.carries[m.lid] = nil
 		r.closeBlock(m)
 		r.countRoutes(m.lid, 1)
 	}

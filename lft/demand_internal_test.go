@@ -291,8 +291,8 @@ func (r *fitter) plainSearch(s int32) path {
 	return x
 }
 
-// TestFitSearch: after routes have moved, the best path from each switch with a flow to a LID is the one that a plain search
-// finds.
+// TestFitSearch: after routes have moved, the channels of each LID are known, and the best path from each switch with a flow
+// to it is the one that a plain search finds.
 func TestFitSearch(t *testing.T) {
 	paths, free := 0, 0
 	for seed := range uint64(short.Of(60, 15)) {
@@ -311,8 +311,17 @@ func TestFitSearch(t *testing.T) {
 		x := fit.fitter
 		x.limit, x.ceiling = fit.After/(1+random.Uint64N(4)), fit.After*2
 		for lid := range int32(len(x.none)) {
+			known := slices.Clone(x.channels(lid))
 			if !x.begin(lid) {
 				continue
+			}
+			var carry []int32
+			for _, s := range x.on {
+				carry = append(carry, x.out(s))
+			}
+			slices.Sort(known)
+			if slices.Sort(carry); !slices.Equal(known, carry) {
+				t.Fatalf("seed %d: channels %v carry LID %d, known %v", seed, carry, lid, known)
 			}
 			l.loadColumn(lid)
 			l.sumFlows(x.dest, l.now)

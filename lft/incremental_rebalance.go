@@ -1,9 +1,8 @@
 package lft
 
 import (
-	"context"
 	"errors"
-	"math"
+	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
 )
@@ -14,13 +13,30 @@ const (
 	// included that have to change.
 	firstStepLoad   = 1.5
 	firstStepBlocks = 64
+	// blockEntries is how many entries in blocks that change anyway cost as much as one in
+	// another block.
+	blockEntries = 4
+	// relieveWork bounds the channels that a step looks at.
+	relieveWork = 1 << 24
 )
 
 // move is another entry of a slot for a LID.
 type move struct {
 	slot, lid int32
 	num       fabric.PortNum
-	opened    bool // it is the first of its block
+	flow      int64
+	gain      float64 // by how much the cost falls, for an entry
+	opened    bool    // it is the first of its block
+}
+
+// reliever takes routes off busy channels. It is the scratch of a step.
+type reliever struct {
+	*Incremental
+	limit  uint64
+	blocks int    // that may change in all
+	stuck  []bool // by port: no move makes its load smaller
+	work   int
+	taken  []move // with the ports that the entries had before
 }
 
 // TakeFirstStep moves some more entries after an Update where that left a load of more than
@@ -50,20 +66,20 @@ func (l *Incremental) TakeLastStep(factor float64, fromScratch func() (uint64, e
 // that back; it is nil when nothing has changed.
 func (l *Incremental) TakePart(factor float64, least uint64) (undo func()) {
 	l.countChanges()
-	r := l.newStep(firstStepBlocks)
-	r.relieve(times(factor, max(least, l.LoadBound())))
+	r := l.newReliever(times(factor, max(least, l.LoadBound())), firstStepBlocks)
+	r.relieve()
 	if len(r.taken) == 0 {
 		return nil
 	}
-	return func() { r.undoTo(0) }
+	return r.undo
 }
 
 // takeStep takes routes off until no load is above factor times LoadBound; where that cannot be,
 // above factor times what fromScratch gives, or as near to LoadBound as it can come if that is a
 // *DomainError. It returns false if it did not come so far; with undo, entries are as they were then.
 func (l *Incremental) takeStep(factor float64, blocks int, fromScratch func() (uint64, error), undo bool) (bool, error) {
-	r := l.newStep(blocks)
-	ok := r.relieve(times(factor, l.LoadBound()))
+	r := l.newReliever(times(factor, l.LoadBound()), blocks)
+	ok := r.relieve()
 	if l.moved = len(r.taken) > 0; ok {
 		return true, nil
 	}
@@ -71,15 +87,15 @@ func (l *Incremental) takeStep(factor float64, blocks int, fromScratch func() (u
 	if refused := (*DomainError)(nil); errors.As(err, &refused) {
 		return true, nil
 	}
-	r.undoTo(0)
+	r.undo()
 	if err != nil {
 		return false, err
 	}
-	r = l.newStep(blocks)
-	ok = r.relieve(times(factor, least))
+	r = l.newReliever(times(factor, least), blocks)
+	ok = r.relieve()
 	l.moved = len(r.taken) > 0
 	if !ok && undo {
-		r.undoTo(0)
+		r.undo()
 	}
 	return ok, nil
 }
@@ -89,39 +105,114 @@ func (l *Incremental) IsBalanced(factor float64, least uint64) bool {
 	return l.MaxLoad() <= times(factor, max(least, l.LoadBound()))
 }
 
-// newStep is for moves under one route from each host to each LID.
-func (l *Incremental) newStep(blocks int) *fitter {
-	d := &Demand{To: make([][]Flow, len(l.now.Dest))}
-	var all []Flow
-	for s, n := range l.now.Sources {
-		if n > 0 {
-			all = append(all, Flow{l.now.Node[s], int64(n)})
-		}
-	}
-	for lid := range d.To {
-		d.To[lid] = all
-	}
-	return l.newFitter(d, FitOptions{Most: math.MaxUint64, Blocks: blocks})
+func (l *Incremental) newReliever(limit uint64, blocks int) *reliever {
+	return &reliever{Incremental: l, limit: limit, blocks: blocks, stuck: make([]bool, len(l.load))}
 }
 
-// relieve moves routes off the channels with a load above a limit, until none is left or no move
-// helps. At first only entries change in blocks that have changed, and then routes move only where no
-// load comes above the limit. It says whether no load is above it.
-func (r *fitter) relieve(limit uint64) bool {
-	r.limit = limit
-	most := r.Blocks
-	for _, step := range []struct {
-		blocks  int
-		ceiling uint64
-	}{{r.changedBlocks, limit}, {most, limit}, {most, math.MaxUint64}} {
-		r.Blocks, r.ceiling = step.blocks, step.ceiling
-		moved := -1
-		for end := r.pass + keptPatience; r.pass < end && moved < len(r.taken) && r.greatest() > limit; r.pass++ {
-			moved = len(r.taken)
-			r.movePass(context.Background())
+// relieve takes routes off the channels with a load above the limit, until none is left or
+// nothing helps. It says whether no load is above the limit.
+//
+// It goes to the busiest channel, and takes the one change of an entry by which the squares of
+// loads above the limit fall most for what it costs, until the channel is within the limit:
+// O(LIDs on the channel x channels before it) for each change.
+func (r *reliever) relieve() bool {
+	for r.work < relieveWork {
+		c := r.busiest()
+		if c < 0 {
+			break
+		}
+		if m, ok := r.bestMove(c); ok {
+			r.take(m)
+		} else {
+			r.stuck[c] = true
 		}
 	}
-	return r.greatest() <= limit
+	return r.MaxLoad() <= r.limit
+}
+
+// busiest is the channel with the greatest load above limit, of those that are not stuck; -1 for
+// none.
+func (r *reliever) busiest() int32 {
+	best, most := int32(-1), r.limit
+	for p, routes := range r.load {
+		if load := uint64(routes) * r.unit[p]; load > most && !r.stuck[p] {
+			best, most = int32(p), load
+		}
+	}
+	return best
+}
+
+// bestMove finds the best change of one entry of those by which packets come over a channel.
+func (r *reliever) bestMove(c int32) (best move, ok bool) {
+	v := r.now
+	u := r.index.Owner[c]
+	num := fabric.PortNum(c - r.index.Base[u])
+	for lid, n := range r.row(u)[:len(v.Dest)] {
+		dest := v.Dest[lid]
+		if n != num || dest == fabric.NoDestination || r.index.Owner[dest] == u || !v.CarriesLoad(dest) {
+			continue
+		}
+		r.sumFlowsThrough(u, int32(lid))
+		for _, s := range slices.Backward(r.tree) { // the nearest first
+			if r.flow[s] == 0 {
+				continue
+			}
+			if m, found := r.bestPort(s, int32(lid), dest); found && m.gain > best.gain {
+				best, ok = m, true
+			}
+		}
+	}
+	return best, ok
+}
+
+// bestPort finds the best other port of a slot for a LID.
+func (r *reliever) bestPort(s, lid, dest int32) (best move, ok bool) {
+	cost := 1.0
+	if !r.changed[r.blockOf(s, lid)] {
+		if r.changedBlocks >= r.blocks {
+			return best, false
+		}
+		cost = blockEntries
+	}
+	t := r.index.Owner[dest]
+	was, flow := r.entry(s, lid), r.flow[s]
+	ports, neighbours := r.now.SwitchLinks(s)
+	listed := false
+	before := 0.0
+	for i, p := range ports {
+		num := fabric.PortNum(p - r.index.Base[s])
+		if num == was || !r.mayStep(t, s, neighbours[i]) {
+			continue
+		}
+		if !listed {
+			listed = true
+			r.addRoutes(s, was, lid, t, -flow)
+			before = r.growCost(s, was, lid, t, flow)
+		}
+		if gain := (before - r.growCost(s, num, lid, t, flow)) / cost; gain > best.gain {
+			best, ok = move{slot: s, lid: lid, num: num, flow: flow, gain: gain}, true
+		}
+	}
+	if listed {
+		r.addRoutes(s, was, lid, t, flow)
+	}
+	return best, ok
+}
+
+// take makes a move.
+func (r *reliever) take(m move) {
+	was, blocks := r.entry(m.slot, m.lid), r.changedBlocks
+	r.change(m)
+	m.num, m.opened = was, r.changedBlocks > blocks
+	r.taken = append(r.taken, m)
+}
+
+// undo takes back all moves.
+func (r *reliever) undo() {
+	for _, m := range slices.Backward(r.taken) {
+		r.change(m)
+		r.closeBlock(m)
+	}
 }
 
 // closeBlock forgets that a block has changed, for a change that is taken back.
@@ -130,6 +221,14 @@ func (l *Incremental) closeBlock(m move) {
 		l.changed[l.blockOf(m.slot, m.lid)] = false
 		l.changedBlocks--
 	}
+}
+
+// change changes an entry, with the loads.
+func (r *reliever) change(m move) {
+	t := r.index.Owner[r.now.Dest[m.lid]]
+	r.addRoutes(m.slot, r.entry(m.slot, m.lid), m.lid, t, -m.flow)
+	r.setEntry(m.slot, m.lid, m.num)
+	r.addRoutes(m.slot, m.num, m.lid, t, m.flow)
 }
 
 // follow calls visit with each channel of the path to slot t that begins with a port.
@@ -142,6 +241,20 @@ func (l *Incremental) follow(s int32, num fabric.PortNum, lid, t int32, visit fu
 		}
 		num = l.entry(s, lid)
 	}
+}
+
+// addRoutes adds routes to the loads on a path.
+func (l *Incremental) addRoutes(s int32, num fabric.PortNum, lid, t int32, routes int64) {
+	l.follow(s, num, lid, t, func(out int32) { l.load[out] += routes })
+}
+
+// growCost is how much the squares of the loads above the limit grow by more routes on a path.
+func (r *reliever) growCost(s int32, num fabric.PortNum, lid, t int32, routes int64) (grow float64) {
+	r.follow(s, num, lid, t, func(out int32) {
+		r.work++
+		grow += growth(uint64(r.load[out])*r.unit[out], uint64(r.load[out]+routes)*r.unit[out], r.limit)
+	})
+	return grow
 }
 
 // LoadBound is a lower bound of the greatest load of all tables of the fabric.
