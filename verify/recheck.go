@@ -163,6 +163,9 @@ func (k *recheck) check(c *Certificate) error {
 	if err := k.takeNumbers(c); err != nil {
 		return err
 	}
+	if k.tables == nil && k.read.SL2VL == nil {
+		return newStaticRecheck(k).destinations()
+	}
 	return k.destinations()
 }
 
