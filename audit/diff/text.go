@@ -105,7 +105,11 @@ func (t *printer) printFigures(r *Result) {
 			credit = fmt.Sprintf("no credit loop, with management traffic %d (old alone %d, new alone %d)", d.Management, d.OldManagement, d.NewManagement)
 		}
 		t.Row("meanwhile", "%s, %s of old and new entries together", loops, credit)
-		t.Row("order", "%s", orderText(&c.Order))
+		order := orderText(&c.Order)
+		if c.Unordered > 0 {
+			order = "of the other LIDs: " + order
+		}
+		t.Row("order", "%s", order)
 	}
 }
 

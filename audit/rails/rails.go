@@ -13,6 +13,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -141,13 +142,15 @@ func (r *Result) misplaced() (n int) {
 }
 
 // IsRailed returns true where at least three quarters of the ports on rails are on the leaves where they
-// belong: else hosts have several ports and are cabled by another plan.
+// belong, and no rail has less than half the ports of another: else only some hosts have several ports, or they
+// are cabled by another plan.
 func (r *Result) IsRailed() bool {
-	ports := 0
+	ports, least, most := 0, math.MaxInt, 0
 	for i := range r.Rails {
-		ports += r.Rails[i].Ports
+		n := r.Rails[i].Ports
+		ports, least, most = ports+n, min(least, n), max(most, n)
 	}
-	return 4*r.misplaced() <= ports
+	return 4*r.misplaced() <= ports && 2*least >= most
 }
 
 func find(f *fabric.Fabric, pattern *regexp.Regexp, labels bool) (*Result, error) {

@@ -421,12 +421,14 @@ func newTrial(base *compile.Result, route compile.Options, scale bound.Scale) *t
 	t.scratch.Kept = nil
 	if _, ok := base.Engine.Engine.(lft.IncrementalEngine); ok {
 		// As compile --previous: without the LIDs of virtual ports, and in the order of the old tables.
-		physical := *base.Routing
+		physical := base.Routing // the same one each time, so that route.Kept holds
 		if len(physical.Fabric.VirtualLIDs()) > 0 {
-			physical.Fabric = physical.Fabric.WithoutVirtualLIDs()
+			own := *physical
+			own.Fabric = own.Fabric.WithoutVirtualLIDs()
+			physical = &own
 		}
-		t.route.Route.Previous, t.route.Route.Roots = &physical, nil
-		route.Kept.Start(&compile.Result{Engine: base.Engine, Routing: &physical, Verify: base.Verify})
+		t.route.Route.Previous, t.route.Route.Roots = physical, nil
+		route.Kept.Start(&compile.Result{Engine: base.Engine, Routing: physical, Verify: base.Verify})
 	}
 	return t
 }

@@ -215,18 +215,22 @@ func headerOf(fields []string) (h *header, found int) {
 				h.places[side] = append(h.places[side], i)
 			}
 		}
-		side, thing, ok := columnNamed(f)
-		if !ok {
-			continue
-		}
-		if side < 0 {
-			if side = 0; h.at[thing] >= 0 {
-				side = 1
+	}
+	for _, bare := range []bool{false, true} { // names that tell the end go first
+		for i, f := range fields {
+			side, thing, ok := columnNamed(f)
+			if !ok || bare != (side < 0) {
+				continue
 			}
-		}
-		if at := &h.at[2*side+thing]; *at < 0 {
-			*at = i
-			found++
+			if side < 0 {
+				if side = 0; h.at[thing] >= 0 {
+					side = 1
+				}
+			}
+			if at := &h.at[2*side+thing]; *at < 0 {
+				*at = i
+				found++
+			}
 		}
 	}
 	if len(h.places[0]) == 0 { // the four columns alone: nothing tells a place

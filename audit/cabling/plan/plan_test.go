@@ -305,3 +305,17 @@ func TestBindLenient(t *testing.T) {
 		t.Errorf("%v %v", err, e)
 	}
 }
+
+// Columns that name their end go before bare words, wherever these stand.
+func TestHeaderOrder(t *testing.T) {
+	for text, want := range map[string][4]int{
+		"Name,Source Device,Source Port,Destination Device,Destination Port": {1, 2, 3, 4},
+		"System,From,From Port,To,To Port":                                   {1, 2, 3, 4},
+		"Device,Port,Start Device,Start Port,End Device,End Port":            {2, 3, 4, 5},
+		"Device,Port,Device,Port":                                            {0, 1, 2, 3},
+	} {
+		if h, _ := headerOf(strings.Split(text, ",")); h.at != want {
+			t.Errorf("%s: %v, want %v", text, h.at, want)
+		}
+	}
+}

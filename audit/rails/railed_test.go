@@ -1,0 +1,16 @@
+package rails
+
+import "testing"
+
+// A few hosts with two ports among many with one are no rails.
+func TestIsRailed(t *testing.T) {
+	for _, tc := range []struct {
+		ports [2]int
+		want  bool
+	}{{[2]int{62, 2}, false}, {[2]int{62, 52}, true}} {
+		r := &Result{Rails: []Rail{{Rail: 1, Ports: tc.ports[0]}, {Rail: 2, Ports: tc.ports[1]}}}
+		if got := r.IsRailed(); got != tc.want {
+			t.Errorf("rails of %v ports: %t, want %t", tc.ports, got, tc.want)
+		}
+	}
+}
