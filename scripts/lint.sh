@@ -73,7 +73,7 @@ sminterface/rehearse  updown
 compile               internal/files
 compile/outdir        updown
 audit/diff            state/open
-audit/whatif          report
+audit/whatif          sminterface/rehearse
 report                compile
 report/page           mesh
 papers/reproduce      audit/whatif
