@@ -240,7 +240,7 @@ func (g *links) of(s fabric.NodeID) []fabric.NodeID { return g.to[g.start[s]:g.s
 // squares gives square for the links of s.
 func (g *links) squares(s fabric.NodeID) []uint32 { return g.square[g.start[s]:g.start[s+1]] }
 
-// linked says whether a link joins s and t.
+// linked returns true if a link joins s and t.
 func (g *links) linked(s, t fabric.NodeID) bool {
 	_, ok := slices.BinarySearch(g.of(s), t)
 	return ok
@@ -552,7 +552,7 @@ func (l *layout) sure(u fabric.NodeID, i int32) Dir {
 	return NoDir
 }
 
-// free says whether no switch is at the position that d leads to from u.
+// free returns true if no switch is at the position that d leads to from u.
 func (l *layout) free(u fabric.NodeID, d Dir) bool {
 	_, occupied := l.who[l.step(l.at[u], d)]
 	return !occupied

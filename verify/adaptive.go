@@ -94,7 +94,7 @@ func checkAdaptive(ctx context.Context, s *state.State, opt Options, certain boo
 	return r, p, nil
 }
 
-// searched is what the searchers found together.
+// searched is the findings of all searchers together.
 type searched struct {
 	unicast, all *dependencyGraph // of pairs of CA ports, and of all
 	troubles     []trouble
@@ -171,7 +171,7 @@ func (p *choicePlan) fromCAs() (list []NumberedChannel) {
 	return slices.Compact(list)
 }
 
-// slsUnknown says whether the SL of some path is not known.
+// slsUnknown returns true if the SL of some path is not known.
 func (p *choicePlan) slsUnknown() bool {
 	if p.read.PathSLs == nil {
 		return p.read.UnknownSLs

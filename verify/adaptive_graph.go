@@ -20,7 +20,7 @@ func newWaits(p *choicePlan) *waits {
 	return &waits{p, make([]uint64, n*len(p.vls)*p.words), make([]uint64, n/64+1)}
 }
 
-// row is what a channel depends on.
+// row is the channels that a channel depends on.
 func (g *waits) row(ch int) []uint64 {
 	stride := len(g.vls) * g.words
 	return g.deps[ch*stride : (ch+1)*stride]

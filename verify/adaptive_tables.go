@@ -120,7 +120,7 @@ func CompareStatic(f *fabric.Fabric, t *adaptive.Tables, ports *lft.Tables, limi
 	return list
 }
 
-// tableCheck is what CheckAdaptiveTables finds.
+// tableCheck collects the findings of CheckAdaptiveTables.
 type tableCheck struct {
 	f     *fabric.Fabric
 	t     *adaptive.Tables

@@ -105,8 +105,7 @@ type recheck struct {
 	read       *state.State
 	management bool
 	vls        int
-	number     []int32     // by PortID of the channel's port and VL; -1 for none
-	slOf       []fabric.SL // by PortID of an end port: of its path to the LID; nil for any
+	number     []int32 // by PortID of the channel's port and VL; -1 for none
 
 	sl     fabric.SL
 	stops  []stop
@@ -135,9 +134,10 @@ type stop struct {
 // sender is an end port whose packets come to a stop.
 type sender struct {
 	port   fabric.PortID
-	ca     bool      // or router, not port 0 of a switch
-	vl     fabric.VL // that it sends on
-	number int32     // of its channel
+	ca     bool        // or router, not port 0 of a switch
+	vl     fabric.VL   // that it sends on
+	number int32       // of its channel
+	row    []fabric.SL // of its paths, by LID; nil for any
 }
 
 // way is a port by which packets leave a stop.
@@ -208,17 +208,6 @@ func (k *recheck) destinations() error {
 	if err != nil {
 		return err
 	}
-	rows := map[fabric.PortID][]fabric.SL{} // of path SLs, by end port
-	if sls := k.read.PathSLs; sls != nil {
-		k.slOf = make([]fabric.SL, k.f.NumPorts())
-		k.f.EndPorts(func(port fabric.PortID) {
-			if row := sls.PortRow(port); row != nil {
-				rows[port] = row
-			} else if in := k.f.Attachment(port); in != fabric.NoPort {
-				rows[port] = sls.Given(k.f.Owner(in))
-			}
-		})
-	}
 	var walks []*recheck // one for each SL
 	for k.sl = range fabric.SL(lft.NumSLs) {
 		if inUse>>k.sl&1 != 0 && !k.hasLower() {
@@ -231,9 +220,6 @@ func (k *recheck) destinations() error {
 		owner := k.f.LIDPort(lid)
 		if k.f.Attachment(owner) == fabric.NoPort || k.f.IsSwitch(k.f.Owner(owner)) && !k.management {
 			continue
-		}
-		for port, row := range rows {
-			k.slOf[port] = row[lid]
 		}
 		for _, w := range walks {
 			w.lid, w.owner = lid, owner
@@ -289,6 +275,11 @@ func (k *recheck) findStops() {
 	f.EndPorts(func(port fabric.PortID) {
 		in := f.Attachment(port)
 		x := sender{port: port, ca: in != port}
+		if sls := k.read.PathSLs; sls != nil && in != fabric.NoPort {
+			if x.row = sls.PortRow(port); x.row == nil {
+				x.row = sls.Given(k.f.Owner(in))
+			}
+		}
 		if in == fabric.NoPort || !x.ca && !k.management {
 			return
 		}
@@ -313,8 +304,22 @@ func (k *recheck) findStops() {
 }
 
 // sends returns true if a port sends packets for the LID with the SL.
-func (k *recheck) sends(x sender) bool {
-	return x.port != k.owner && (k.slOf == nil || k.slOf[x.port] == k.sl || k.slOf[x.port] == lft.UnknownSL)
+func (k *recheck) sends(x *sender) bool {
+	return x.port != k.owner && (x.row == nil || x.row[k.lid] == k.sl || x.row[k.lid] == lft.UnknownSL)
+}
+
+// hasSender returns true if a port sends such packets to a stop. Of ports that share a row it asks one.
+func (k *recheck) hasSender(at *stop) bool {
+	var silent *fabric.SL // the first SL of a row with another one
+	for i := range at.senders {
+		if x := &at.senders[i]; x.port != k.owner && (x.row == nil || &x.row[0] != silent) {
+			if k.sends(x) {
+				return true
+			}
+			silent = &x.row[0] // all send without a row
+		}
+	}
+	return false
 }
 
 // destination checks the dependencies of packets for the LID.
@@ -324,7 +329,7 @@ func (k *recheck) destination() error {
 	}
 	k.queue = k.queue[:0]
 	for _, i := range k.starts {
-		if at := &k.stops[i]; slices.ContainsFunc(at.senders, k.sends) {
+		if at := &k.stops[i]; k.hasSender(at) {
 			at.reached = true
 			k.queue = append(k.queue, i)
 		}
@@ -361,8 +366,8 @@ func (k *recheck) destination() error {
 		if !at.live || at.top < at.low {
 			continue
 		}
-		for _, x := range at.senders {
-			if x.ca && k.sends(x) {
+		for n := range at.senders {
+			if x := &at.senders[n]; x.ca && k.sends(x) {
 				if err := k.climbs(x.port, x.vl, x.number, i); err != nil {
 					return err
 				}
@@ -428,7 +433,7 @@ func (k *recheck) choices(at *stop) (set adaptive.PortSet) {
 	return set
 }
 
-// arrives says whether packets that take a way can arrive.
+// arrives returns true if packets that take a way can arrive.
 func (k *recheck) arrives(w way) bool { return w.next < 0 || k.stops[w.next].live }
 
 // climbs checks the dependencies of packets that come to a stop by a channel with a number.
@@ -449,17 +454,11 @@ func (k *recheck) climbs(in fabric.PortID, vl fabric.VL, number, to int32) error
 
 // increases checks one dependency: packets for lid hold in and wait for out.
 func (k *recheck) increases(in fabric.PortID, inVL fabric.VL, out fabric.PortID, outVL fabric.VL, lid fabric.LID) error {
-	number := func(p fabric.PortID, vl fabric.VL) int32 {
-		if int(vl) >= k.vls {
-			return -1
-		}
-		return k.number[int(p)*k.vls+int(vl)]
-	}
-	if a, b := number(in, inVL), number(out, outVL); a >= 0 && a < b {
+	if a, b := k.numberOf(in, inVL), k.numberOf(out, outVL); a >= 0 && a < b {
 		return nil
 	}
 	channel := func(p fabric.PortID, vl fabric.VL) NumberedChannel {
-		return NumberedChannel{k.f.Node(k.f.Owner(p)).GUID, k.f.Num(p), vl, number(p, vl)}
+		return NumberedChannel{k.f.Node(k.f.Owner(p)).GUID, k.f.Num(p), vl, k.numberOf(p, vl)}
 	}
 	name := func(p fabric.PortID, vl fabric.VL) string {
 		if k.vls == 1 && inVL == 0 && outVL == 0 {

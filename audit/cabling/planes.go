@@ -170,7 +170,7 @@ func (p *planes) freeEnd(q fabric.PortID) fabric.PortID {
 	return free[0]
 }
 
-// systemName is what the names of chips begin with, "MF0;spine-1:Q3400_RA" for
+// systemName returns what the names of chips begin with, "MF0;spine-1:Q3400_RA" for
 // "MF0;spine-1:Q3400_RA/U2", or the system image GUID.
 func (c *checker) systemName(chips []fabric.NodeID) string {
 	name := ""

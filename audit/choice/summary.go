@@ -45,7 +45,7 @@ func LanesOf(r *compile.Result) Lanes {
 	return s
 }
 
-// Trees is what multicast costs when every sender sends one packet. Links are
+// Trees has the cost of multicast if every sender sends one packet. Links are
 // those between switches, each direction apart.
 type Trees struct {
 	Groups     int            `json:"groups"`

@@ -43,7 +43,7 @@ type Gain struct {
 	High *float64 `json:"high"`
 }
 
-// compare joins the points of all seeds, in the order of loads and sizes, and of the routings.
+// Compare joins the points of all seeds, in the order of loads and sizes, and of the routings.
 func (r *Run) Compare() []Compared {
 	if len(r.Routings) == 1 {
 		return nil
@@ -94,7 +94,7 @@ func (r *Run) Compare() []Compared {
 	return list
 }
 
-// throughput is what the gain compares: what was accepted, and of a trace how fast it was over.
+// throughput returns the figure that gains compare: the accepted share, or of a trace 1 over its time.
 func throughput(x *sim.Result) float64 {
 	if x.Accepted > 0 || x.Time == 0 {
 		return x.Accepted
@@ -130,7 +130,7 @@ func (g *Gain) String() string {
 	return fmt.Sprintf("%+.1f %% (%+.1f to %+.1f)", 100*g.Mean, 100**g.Low, 100**g.High)
 }
 
-// choosing says whether switches choose among ports with one of the routings.
+// Choosing returns true if switches choose among ports with one of the routings.
 func (r *Run) Choosing() bool {
 	return slices.ContainsFunc(r.Routings, func(x Routing) bool { return x.Choice != "" })
 }
@@ -151,7 +151,7 @@ var panels = []panel{
 	{"order", "packets out of order", "%", chart.Linear, func(c *Compared) float64 { return 100 * c.OutOfOrder }},
 }
 
-// chart draws a comparison against the load; where there is one load, against the lanes or the
+// Chart draws a comparison against the load; where there is one load, against the lanes or the
 // size.
 func (r *Run) Chart(title string) *chart.Chart {
 	axis := chart.Axis{Label: "offered load", Unit: "of the link", Scale: chart.Linear}

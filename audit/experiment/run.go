@@ -30,7 +30,7 @@ type Run struct {
 	mbps     int        // of the slowest link of a host
 }
 
-// Point is what tells simulations apart.
+// Point has the parameters of a simulation.
 type Point struct {
 	Load    float64 `json:"load,omitempty"` // 0 in closed loop
 	Bytes   int     `json:"bytes,omitempty"`

@@ -65,7 +65,7 @@ type TablesLoad struct {
 	// same with all tables.
 	Seconds float64 `json:"seconds"`
 	Hosts   float64 `json:"host_seconds"`
-	// Least is what no tables can be below: Hosts, or the bound that Words explains.
+	// Least is a lower bound of Seconds with any tables: Hosts, or the bound that Words explains.
 	Least float64 `json:"least_seconds"`
 	Words string  `json:"witness"`
 }
@@ -89,7 +89,7 @@ func (x *Fitting) load(ctx context.Context, f *fabric.Fabric, tables *lft.Tables
 	return s, nil
 }
 
-// Worth is what tables are worth for the jobs, and what no tables can be.
+// Worth has the load of tables by the jobs, and lower bounds of it with any tables.
 type Worth struct {
 	*TablesLoad          // nil without tables
 	Proven      []Proven `json:"proven,omitempty"`
@@ -120,7 +120,7 @@ func (x *Worth) Lines() (list [][2]string) {
 	return list
 }
 
-// FitSummary is what tables that were made for the jobs are worth.
+// FitSummary has the load of tables that were made for the jobs, and that before.
 type FitSummary struct {
 	TablesLoad
 	// Before is Seconds with the tables for no jobs, or with earlier ones that were kept.

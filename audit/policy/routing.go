@@ -172,7 +172,7 @@ func name(f *fabric.Fabric, s fabric.NodeID) string {
 	return fmt.Sprintf("switch %q (%s)", f.Name(s).Text, f.Node(s).GUID)
 }
 
-// turn is what findTurns found.
+// turn is a turn that findTurns found.
 type turn struct {
 	lids int64 // with a turn that is not allowed
 	lid  fabric.LID

@@ -160,7 +160,7 @@ func (s *Session) Do(ctx context.Context, step Step) (*Answer, error) {
 	return a, nil
 }
 
-// edit is what a step does to the cables: those at some ports go, then others come.
+// edit is the cables of a step: those at some ports go, then others come.
 type edit struct {
 	out []fabric.PortID
 	in  []fabric.Cable

@@ -49,7 +49,7 @@ type Refusing interface {
 	Refused() (words []string, err error)
 }
 
-// itemError is what is wrong with an item of a list.
+// itemError is an item of a list that is wrong, and why.
 type itemError struct {
 	item string
 	error

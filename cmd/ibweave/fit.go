@@ -38,7 +38,7 @@ func (a *app) fitting(file *jobs.File) *jobs.Fitting {
 // demandFunc is compile.Options.Demand.
 type demandFunc = func(context.Context, *fabric.Fabric) (*lft.Demand, error)
 
-// demandOf is what jobs send, whose errors are those of the input.
+// demandOf returns a function that finds the demand of jobs; its errors are of the input.
 func demandOf(x *jobs.Fitting) demandFunc {
 	return func(ctx context.Context, f *fabric.Fabric) (*lft.Demand, error) {
 		d, err := x.Find(ctx, f)

@@ -447,7 +447,7 @@ func (c *Chart) draw(canvas draw.Canvas, legend vg.Length) error {
 	return nil
 }
 
-// isJoined says whether the points of a curve are joined by a line.
+// isJoined returns true if the points of a curve are joined by a line.
 func (p *Panel) isJoined(c *Curve) bool {
 	return c.Form != PointsOnly && p.X.Categories == nil && p.Y.Names == nil
 }

@@ -166,7 +166,7 @@ func (p *assigner) assignLayers(ctx context.Context, limit int) *assignment {
 	return x
 }
 
-// isBetter says whether x is preferable to y: it has layers for all paths, or takes fewer virtual
+// isBetter returns true if x is preferable to y: it has layers for all paths, or takes fewer virtual
 // lanes, of which a port can have 1, 2, 4, 8 or 15.
 func (x *assignment) isBetter(y *assignment) bool {
 	if (x.unassigned == 0) != (y.unassigned == 0) {
