@@ -62,7 +62,7 @@ func Compile(ctx context.Context, f *fabric.Fabric, engine string, opt compile.O
 // ibdiagnet, an archive of one of these, or a topology. The state says from which files, what was
 // odd in them, and what they leave undecided. Errors have file and line, and say what a folder lacks.
 func Open(ctx context.Context, path string) (*state.State, error) {
-	return open.Path(ctx, path, open.Options{Findings: true, TakeAdaptive: true, TakePKeys: true, Sums: map[string]string{}})
+	return open.Path(ctx, path, open.Options{Findings: true, TakeAdaptive: true, TakePKeys: true, TakeLines: true, Sums: map[string]string{}})
 }
 
 // Files names the file of each part of a state; "" for none.
@@ -70,7 +70,7 @@ type Files = open.Files
 
 // OpenFiles is Open for files that are named: a topology, and what belongs to it.
 func OpenFiles(ctx context.Context, names Files) (*state.State, error) {
-	return open.Named(ctx, names, open.Options{Findings: true, Sums: map[string]string{}})
+	return open.Named(ctx, names, open.Options{Findings: true, TakeLines: true, Sums: map[string]string{}})
 }
 
 // Verify checks that the tables of a state deliver all packets, without loops and without credit
@@ -80,12 +80,17 @@ func Verify(ctx context.Context, s *state.State, opt verify.Options) (*verify.Re
 	return capture.Check(ctx, s, opt)
 }
 
-// WriteSARIF writes the result of verifying a state as SARIF 2.1.0, which code hosts show.
+// WriteSARIF writes the result of verifying a state as SARIF 2.1.0, which code hosts show. Findings
+// of a state that Open or OpenFiles read have their lines.
 func WriteSARIF(w io.Writer, s *state.State, r *verify.Result) error {
 	topology, _ := s.Source(state.Topology)
 	tables, _ := s.Source(state.ForwardingTables)
 	rules := slices.Concat(verify.Rules, verify.AdaptiveRules, verify.AdaptiveTableRules, capture.Rules)
-	return report.SARIF(w, r, report.Options{Version: Version, Topology: topology.File, Tables: tables.File, Rules: rules})
+	opt := report.Options{Version: Version, Topology: topology.File, Tables: tables.File, Rules: rules}
+	if s.Lines != nil {
+		opt.Place = capture.Place(s.Lines, false)
+	}
+	return report.SARIF(w, r, opt)
 }
 
 // WriteOptions are the choices of Write.

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/lft/adaptive"
 	"github.com/ibweave/ibweave/mft"
@@ -77,6 +78,15 @@ type State struct {
 	Sources   []Source         // in the order of reading
 	Problems  []fabric.Problem // what was odd, in the order of reading
 	Undecided []Undecided      // what the input does not tell, in the order of reading
+	Lines     *Lines           // where the files name nodes and ports; nil if it was not asked for
+}
+
+// Lines has the lines, from 1, of switches, adapters and their ports in the files of a State, for
+// viewers that show findings beside the text.
+type Lines struct {
+	Topology, Tables string              // the files; of tables that are to be looked at
+	topology.Lines                       // in the topology
+	Switches         map[fabric.GUID]int // in the tables: where the table of a switch begins
 }
 
 // Source is a file that a part was read from.

@@ -14,10 +14,10 @@ import (
 
 	"github.com/ibweave/ibweave/audit/cabling"
 	"github.com/ibweave/ibweave/audit/cabling/plan"
+	"github.com/ibweave/ibweave/audit/capture"
 	"github.com/ibweave/ibweave/audit/policy"
 	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/report"
@@ -148,42 +148,6 @@ func (in *audit) rulesOf() []verify.Rule {
 	return policy.RulesOf(in.HasTables() || in.bound != "", in.FAR != "", partitions, in.wanted(), in.policy != "")
 }
 
-// lineFinder finds the lines of findings in the texts of an audit, for viewers that show findings
-// beside the text.
-type lineFinder struct {
-	*open.Lines
-	only bool // the lines of --source are all that count
-}
-
-// of is where a finding is: its port or node in the topology when it is about ports,
-// else the table of its switch.
-func (p *lineFinder) of(f *verify.Finding) (string, int) {
-	if f.File != "" && !p.only {
-		return f.File, max(1, f.Line)
-	}
-	_, table := verify.RuleByName(f.Rule)
-	if table || len(f.Ports) == 0 {
-		if p.Tables != "" {
-			return p.Tables, p.Switches[f.Switch]
-		}
-		if f.Switch == 0 && len(f.Witness) > 0 {
-			return p.Topology, cmp.Or(p.Nodes[f.Witness[0].Switch], 1)
-		}
-		return p.Topology, cmp.Or(p.Nodes[f.Switch], 1)
-	}
-	for _, e := range f.Ports {
-		if n := p.Ports[topology.NodePort{Node: e.Node, Port: e.Port}]; n > 0 {
-			return p.Topology, n
-		}
-	}
-	for _, e := range f.Ports {
-		if n := p.Nodes[e.Node]; n > 0 {
-			return p.Topology, n
-		}
-	}
-	return p.Topology, 1
-}
-
 // reportOptions are those of a report of an audit.
 func (in *audit) reportOptions(d demanded) report.Options {
 	opt := report.Options{Version: version, Topology: in.Topology, Tables: cmp.Or(in.LFTs, in.FAR), Certificate: in.Certificate, Bound: in.bound, Verbose: in.verbose, Rules: in.rulesOf()}
@@ -196,8 +160,9 @@ func (in *audit) reportOptions(d demanded) report.Options {
 	if d.plan != nil {
 		opt.Plan = d.plan
 	}
-	if in.places != nil {
-		opt.Place = in.places.of
+	opt.Place = in.place
+	if opt.Place == nil && in.State.Lines != nil {
+		opt.Place = capture.Place(in.State.Lines, false)
 	}
 	return opt
 }
@@ -230,7 +195,7 @@ func parseReports(list []string) ([]reportFile, error) {
 
 // readSource takes the lines of --source, so that findings are located there only.
 func (a *app) readSource(in *audit, source string) error {
-	if source == "" || in.places == nil {
+	if source == "" || !in.TakeLines {
 		return nil
 	}
 	data, err := a.readInput(source)
@@ -240,6 +205,6 @@ func (a *app) readSource(in *audit, source string) error {
 	if form := dump.Recognize(data); form == dump.Database || form.Info().Kind != state.Topology {
 		return inputf("%s: no topology; --source wants ibnetdiscover text, opensm-subnet.lst or another form that ibweave help forms lists, and not db_csv", source)
 	}
-	in.places, in.Lines = &lineFinder{open.LinesOf(source, data), true}, nil
+	in.place, in.TakeLines = capture.Place(open.TopologyLines(source, data), true), false
 	return nil
 }

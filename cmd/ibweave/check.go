@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -38,9 +37,9 @@ type audit struct {
 	verbose     bool // list idle channels
 	copying     verify.Copying
 	buffer      verify.Buffer
-	mftCapacity int         // MLIDs; 0 for what ibdiagnet says
-	places      *lineFinder // of findings; nil when it is not needed
-	cablesAlone bool        // a topology is looked at for its cables alone
+	mftCapacity int                                           // MLIDs; 0 for what ibdiagnet says
+	place       func(*verify.Finding) (file string, line int) // of --source; nil for the files that were read
+	cablesAlone bool                                          // a topology is looked at for its cables alone
 	partitioning
 	traffic  string        // "" for none
 	jobs     *jobs.Fitting // of traffic; nil for none
@@ -190,10 +189,7 @@ func (a *app) resolveAudit(command string, in *audit, args []string) error {
 
 // check audits, and writes the reports, of which the first is for standard output.
 func (a *app) check(ctx context.Context, in *audit, level *cli.Threshold, reports []reportFile, source string) (err error) {
-	if slices.ContainsFunc(reports, func(f reportFile) bool { return f.form.Located }) {
-		in.Lines = &open.Lines{Topology: in.Topology, Tables: cmp.Or(in.LFTs, in.FAR)}
-		in.places = &lineFinder{Lines: in.Lines}
-	}
+	in.TakeLines = slices.ContainsFunc(reports, func(f reportFile) bool { return f.form.Located })
 	if err := a.readSource(in, source); err != nil {
 		return err
 	}

@@ -52,8 +52,8 @@ func (in *Input) Fabric() (*fabric.Fabric, error) {
 			return nil, &Error{err}
 		}
 	}
-	if in.Lines != nil {
-		in.Lines.readTopology(name, text)
+	if in.TakeLines {
+		in.State.Lines = TopologyLines(name, text)
 	}
 	in.source(state.Topology, name, text)
 	in.compareRun(f)
@@ -108,8 +108,8 @@ func (in *Input) fabricOf(d *ibdiagnet.Database) (*fabric.Fabric, error) {
 		in.notice(f, "virtual ports have %s of their own: check holds tables to them, and compile gives them the entries of their ports (with --lids keep)",
 			text.CountGrouped(d.Virtual, "LID", "LIDs"))
 	}
-	if in.Lines != nil {
-		in.Lines.readDatabase(in.Topology, d)
+	if in.TakeLines {
+		in.State.Lines = databaseLines(in.Topology, d)
 	}
 	if in.Sums != nil {
 		in.Sums[in.Topology] = Sum(topology.Append(nil, f))

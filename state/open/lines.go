@@ -7,32 +7,20 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/sminterface/ibdiagnet"
+	"github.com/ibweave/ibweave/state"
 )
 
-// Lines has the lines, from 1, of switches, adapters and their ports in the texts of an input, for
-// viewers that show findings beside the text.
-type Lines struct {
-	Topology, Tables string              // the files; of tables that are to be looked at
-	topology.Lines                       // in the topology
-	Switches         map[fabric.GUID]int // in the tables: where the table of a switch begins
-}
-
-// LinesOf finds the lines of a topology.
-func LinesOf(name string, text []byte) *Lines {
-	l := new(Lines)
-	l.readTopology(name, text)
+// TopologyLines finds the lines of a text of any form that package topology reads; there are none
+// where it cannot be read.
+func TopologyLines(name string, text []byte) *state.Lines {
+	l := &state.Lines{Topology: name}
+	_, _, _ = topology.Parse(name, text, topology.Options{Lenient: true, Lines: &l.Lines})
 	return l
 }
 
-// readTopology takes the lines of a text of any form that package topology reads.
-func (l *Lines) readTopology(name string, text []byte) {
-	l.Topology, l.Lines = name, topology.Lines{}
-	_, _, _ = topology.Parse(name, text, topology.Options{Lenient: true, Lines: &l.Lines}) // without lines where it cannot be read
-}
-
-// readDatabase takes the lines of a db_csv: of nodes in NODES and of ports in LINKS.
-func (l *Lines) readDatabase(name string, d *ibdiagnet.Database) {
-	l.Topology, l.Lines = name, topology.Lines{Nodes: map[fabric.GUID]int{}, Ports: map[topology.NodePort]int{}}
+// databaseLines finds the lines of a db_csv: of nodes in NODES and of ports in LINKS.
+func databaseLines(name string, d *ibdiagnet.Database) *state.Lines {
+	l := &state.Lines{Topology: name, Lines: topology.Lines{Nodes: map[fabric.GUID]int{}, Ports: map[topology.NodePort]int{}}}
 	f := d.Fabric
 	for n := range fabric.NodeID(f.NumNodes()) {
 		g := f.Node(n).GUID
@@ -43,15 +31,12 @@ func (l *Lines) readDatabase(name string, d *ibdiagnet.Database) {
 			}
 		}
 	}
+	return l
 }
 
-// readTables takes the lines that begin the table of a switch, which have its GUID, of the file
-// that Tables names.
-func (l *Lines) readTables(name string, text []byte) {
-	if name != l.Tables {
-		return
-	}
-	l.Switches = map[fabric.GUID]int{}
+// tableLines finds the lines that begin the table of a switch, which have its GUID.
+func tableLines(text []byte) map[fabric.GUID]int {
+	lines := map[fabric.GUID]int{}
 	n := 0
 	for line := range bytes.Lines(text) {
 		n++
@@ -59,11 +44,12 @@ func (l *Lines) readTables(name string, text []byte) {
 			continue
 		}
 		for _, g := range guidsIn(line) {
-			if l.Switches[g] == 0 {
-				l.Switches[g] = n
+			if lines[g] == 0 {
+				lines[g] = n
 			}
 		}
 	}
+	return lines
 }
 
 // guidsIn lists the runs of 16 hexadecimal digits of a line.

@@ -61,8 +61,8 @@ type Options struct {
 	TakeCables bool
 	// Sums, if not nil, gets the SHA-256 of each file that is read, by path, in hexadecimal.
 	Sums map[string]string
-	// Lines, if not nil, gets the lines of nodes, ports and tables.
-	Lines *Lines
+	// TakeLines keeps the lines of nodes, ports and tables in the State.
+	TakeLines bool
 	Host
 }
 

@@ -76,8 +76,8 @@ func read[T any](in *Input, p state.Part, name string,
 	if err != nil {
 		return t, err
 	}
-	if in.Lines != nil {
-		in.Lines.readTables(name, text)
+	if in.TakeLines && name == cmp.Or(in.LFTs, in.FAR) {
+		in.State.Lines.Tables, in.State.Lines.Switches = name, tableLines(text)
 	}
 	defer in.stage("parse " + name)()
 	t, problems, err := parse(name, text, in.State.Fabric, dump.Options{Lenient: in.Lenient, AnyPort: in.Findings, GoneMembers: in.Findings})

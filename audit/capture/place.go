@@ -1,0 +1,41 @@
+package capture
+
+import (
+	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/state"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// Place returns a function that finds where a finding is: the file and line that the finding has
+// itself, else its port or node in the topology when it is about ports, else the table of its
+// switch, or of the first switch of its witness. With topologyOnly, for a text that stands for the files that were read, a finding's own
+// file and line do not count.
+func Place(l *state.Lines, topologyOnly bool) func(f *verify.Finding) (file string, line int) {
+	return func(f *verify.Finding) (string, int) {
+		if f.File != "" && !topologyOnly {
+			return f.File, max(1, f.Line)
+		}
+		_, table := verify.RuleByName(f.Rule)
+		if table || len(f.Ports) == 0 {
+			at := f.Switch
+			if at == 0 && len(f.Witness) > 0 {
+				at = f.Witness[0].Switch
+			}
+			if l.Tables != "" {
+				return l.Tables, max(l.Switches[at], 1)
+			}
+			return l.Topology, max(l.Nodes[at], 1)
+		}
+		for _, e := range f.Ports {
+			if n := l.Ports[topology.NodePort{Node: e.Node, Port: e.Port}]; n > 0 {
+				return l.Topology, n
+			}
+		}
+		for _, e := range f.Ports {
+			if n := l.Nodes[e.Node]; n > 0 {
+				return l.Topology, n
+			}
+		}
+		return l.Topology, 1
+	}
+}
