@@ -10,6 +10,7 @@ import (
 	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/state"
+	"github.com/ibweave/ibweave/updown"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -20,6 +21,7 @@ type Incremental struct {
 	engine  *Engine
 	routing *lft.Routing
 	spare   *lft.Tables // no longer used, nil for none
+	found   *lft.Tables // of Adopt, nil for none
 	prepared
 	prepare func() prepared // nil when there is nothing to prepare
 	ready   chan prepared   // gets what prepare makes; nil when it is not under way
@@ -61,6 +63,8 @@ type Step struct {
 	LIDs int
 	// Changes is what differs from the tables before, all zero for the first.
 	Changes Changes
+	// Adopted is true for the step that Kept the tables of Adopt.
+	Adopted bool
 	// ByChange says that the verdict rests on the last one and what changed; else all
 	// has been checked. Notes are left out then, see verify.IncrementalChecker.
 	ByChange bool
@@ -128,7 +132,18 @@ func (c *Incremental) Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt 
 	}
 	c.engine, c.routing, c.prepared, c.prepare, c.ready = e, nil, prepared{}, nil, nil
 	c.findScratch, c.scratch, c.scratchLoad = nil, nil, 0
-	r, err = Run(ctx, f, e, opt)
+	r = nil
+	if found := c.found; found != nil {
+		c.found, before = nil, &lft.Routing{Fabric: f, Tables: found}
+		if can {
+			if r, step.Why, err = c.adopt(ctx, before, opt); err != nil {
+				return nil, step, err
+			}
+		}
+	}
+	if step.Adopted = r != nil; !step.Adopted {
+		r, err = Run(ctx, f, e, opt)
+	}
 	if refused := (*lft.DomainError)(nil); can && errors.As(err, &refused) && before != nil && before.Engine == e.Name() {
 		opt.Route.Previous = before
 		r, err = Run(ctx, f, e, opt)
@@ -147,6 +162,71 @@ func (c *Incremental) Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt 
 		c.prepareNext(r)
 	}
 	return r, step, nil
+}
+
+// Adopt has the next Run, the first, begin with tables that the switches of its fabric have, whoever
+// made them: what an engine with incremental updates could have made stays. The tables have a row for
+// each switch and an entry for each LID; fabric.NoPath stands for what is not known.
+func (c *Incremental) Adopt(t *lft.Tables) { c.found = t }
+
+// maxForeign is which part of the entries that lead on may be others than the engine could have made,
+// in tables to adopt. Beyond that they are of another engine, and its own are better.
+const maxForeign = 0.25
+
+// adopt is Run from tables that were found. The result is nil, and the reason comes with it, where
+// they cannot be kept.
+func (c *Incremental) adopt(ctx context.Context, found *lft.Routing, opt Options) (r *Result, why string, err error) {
+	f := found.Fabric
+	cleaned, entries := lft.NewTables(f.NumSwitches(), f.MaxLID()), 0
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		for lid, num := range found.Tables.Row(s) {
+			if num <= f.Node(s).NumPorts && f.LIDPort(fabric.LID(lid)) != fabric.NoPort && (num == 0 || f.Peer(f.PortBase(s)+fabric.PortID(num)) != fabric.NoPort) {
+				cleaned.Row(s)[lid] = num
+				entries++
+			}
+		}
+	}
+	if entries == 0 {
+		return nil, "the switches have no tables", nil
+	}
+	before := &lft.Routing{Engine: c.engine.Name(), Fabric: f, Tables: cleaned}
+	order, err := updown.OrderFor(ctx, f, &opt.Route)
+	if err != nil {
+		return nil, "", err
+	}
+	if kept, _ := c.engine.Engine.(lft.IncrementalEngine).KeepOrder(f, order.Rank); kept != nil {
+		if len(opt.Route.Roots) == 0 {
+			order = updown.RecoverOrder(f, cleaned, order)
+		}
+		if order == nil {
+			return nil, "the paths of the tables that the switches have do not go up and then down", nil
+		}
+		before.Order = order.Rank
+	}
+	opt.Route.Previous, opt.Route.FirstStep, opt.Route.Roots, opt.Demand = before, true, nil, nil
+	r, err = Run(ctx, f, c.engine, opt)
+	switch refused := (*lft.DomainError)(nil); {
+	case errors.As(err, &refused):
+		return nil, refused.Reason, nil
+	case err != nil:
+		return nil, "", err
+	case !r.Routing.Kept:
+		return nil, "the tables that the switches have cannot be kept", nil
+	case r.Verify.Fails(verify.Error):
+		return nil, "the tables that the switches have have faults", nil
+	}
+	foreign := 0
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		for lid, num := range cleaned.Row(s) {
+			if num != fabric.NoPath && num != r.Routing.Tables.Row(s)[lid] {
+				foreign++
+			}
+		}
+	}
+	if float64(foreign) > maxForeign*float64(entries) {
+		return nil, "the tables that the switches have are of another engine", nil
+	}
+	return r, "", nil
 }
 
 // prepareNext says how to prepare for the next call: to verify by what changed, and to
