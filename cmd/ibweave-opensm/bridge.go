@@ -180,18 +180,32 @@ func link(p *C.struct_ibw_port) fabric.Link {
 	return l
 }
 
+// takeFound takes the tables that were read from switches.
+func takeFound(osm *C.struct_osm_opensm, s *plugin.Snapshot) {
+	s.Found = make([][]fabric.PortNum, len(s.Nodes))
+	for i := range s.Nodes {
+		row := make([]fabric.PortNum, int(s.MaxLID)+1)
+		if C.ibw_found_lft(osm, C.uint64_t(s.Nodes[i].GUID), (*C.uint8_t)(unsafe.Pointer(&row[0])), C.uint16_t(s.MaxLID)) == 0 {
+			s.Found[i] = row
+		}
+	}
+}
+
 // ibweaveRoute computes the tables of an engine and writes the lid matrix; it is
-// 0, or negative when OpenSM is to take its next engine. Reroute says that this is not
-// part of a sweep.
+// 0, or negative when OpenSM is to take its next engine. Reroute is not 0 when this is not
+// part of a sweep, and found when the tables of some switches were read.
 //
 //export ibweaveRoute
-func ibweaveRoute(handle C.uintptr_t, osm *C.struct_osm_opensm, engine, reroute C.int, wants *C.struct_ibw_wants) C.int {
+func ibweaveRoute(handle C.uintptr_t, osm *C.struct_osm_opensm, engine, reroute, found C.int, wants *C.struct_ibw_wants) C.int {
 	start := time.Now()
 	p := of(handle)
 	var s *plugin.Snapshot
 	err := p.Guard(p.Engines()[engine], func() error {
 		s = p.takeSnapshot(osm)
 		s.Reroute = reroute != 0
+		if found != 0 {
+			takeFound(osm, s)
+		}
 		return nil
 	})
 	if err != nil {

@@ -46,6 +46,8 @@
 #pragma weak osm_link_is_throttled
 #pragma weak osm_purge_mtree
 #pragma weak osm_log_v2
+#pragma weak osm_req_get
+#pragma weak wait_for_pending_transactions
 #pragma weak cl_qmap_get
 
 /* OpenSM has no number for files of plugins; this one's lines are event plugins'. */
@@ -65,6 +67,7 @@ struct plugin {
 	uintptr_t handle;
 	int num_engines;
 	int sweeping;	/* from the start of a heavy sweep to the end of its unicast */
+	unsigned need_update;	/* OpenSM's, while a sweep compares with the tables that were read */
 	struct engine *engines;
 };
 
@@ -303,6 +306,86 @@ int ibw_check_switches(struct osm_opensm *osm, const uint64_t *guids, int32_t n,
 	return 0;
 }
 
+extern int wait_for_pending_transactions(osm_stats_t *stats);
+
+/* No switch has so many ports: what a block has that nothing was read into. */
+#define UNREAD 254
+
+/* Asks a switch for a block of its forwarding table; OpenSM puts the answer into lft. */
+static int lft_ask(osm_opensm_t *osm, osm_switch_t *sw, unsigned block)
+{
+	osm_physp_t *p = osm_node_get_physp_ptr(sw->p_node, 0);
+	osm_madw_context_t context = { 0 };
+
+	memset(sw->lft + block * IB_SMP_DATA_SIZE, UNREAD, IB_SMP_DATA_SIZE);
+	if (!p)
+		return -1;
+	context.lft_context.node_guid = osm_node_get_node_guid(sw->p_node);
+	return osm_req_get(&osm->sm, osm_physp_get_dr_path_ptr(p), IB_MAD_ATTR_LIN_FWD_TBL, cl_hton32(block), FALSE,
+			   ib_port_info_get_m_key(&p->port_info), 0, CL_DISP_MSGID_NONE, &context) == IB_SUCCESS ? 0 : -1;
+}
+
+/*
+ * Reads the forwarding tables of the switches, once for a mastership: with need_update
+ * OpenSM does not know them, and would write them all. A block of all switches is under way
+ * at a time, and no more once timeout_ms are over, since no answer may come later than
+ * this. The handler of the answers takes OpenSM's lock, which is let go meanwhile. It returns
+ * how many switches were read whole; these have no need_update.
+ */
+static int lfts_read(struct plugin *p, int timeout_ms)
+{
+	osm_opensm_t *osm = p->osm;
+	cl_qmap_t *tbl = &osm->subn.sw_guid_tbl;
+	uint64_t end = cl_get_time_stamp() + 1000ull * timeout_ms;
+	cl_map_item_t *item;
+	unsigned block, asked = 1;
+	int n = 0;
+
+	for (item = cl_qmap_head(tbl); item != cl_qmap_end(tbl); item = cl_qmap_next(item))
+		if (!((osm_switch_t *) item)->need_update)
+			((osm_switch_t *) item)->need_update = 1;
+	for (block = 0; asked; block++) {
+		int late = cl_get_time_stamp() > end;
+
+		asked = 0;
+		for (item = cl_qmap_head(tbl); item != cl_qmap_end(tbl); item = cl_qmap_next(item)) {
+			osm_switch_t *sw = (osm_switch_t *) item;
+			unsigned blocks = sw->max_lid_ho / IB_SMP_DATA_SIZE + 1;
+
+			if (!sw->lft || blocks * IB_SMP_DATA_SIZE > sw->lft_size || block > blocks ||
+			    (block && sw->lft[(block - 1) * IB_SMP_DATA_SIZE] == UNREAD))
+				continue;
+			if (block == blocks) {
+				sw->need_update = 0;
+				n++;
+			} else if (!late && !lft_ask(osm, sw, block))
+				asked++;
+			else
+				memset(sw->lft + block * IB_SMP_DATA_SIZE, UNREAD, IB_SMP_DATA_SIZE);
+		}
+		if (!asked)
+			break;
+		cl_plock_release(&osm->lock);
+		(void)wait_for_pending_transactions(&osm->stats);
+		cl_plock_excl_acquire(&osm->lock);
+	}
+	return n;
+}
+
+/* The table that was read from a switch, of LIDs up to max_lid: 0, or -1 if it was not. */
+int ibw_found_lft(struct osm_opensm *osm, uint64_t guid, uint8_t *row, uint16_t max_lid)
+{
+	osm_switch_t *sw = switch_by_guid(osm, guid);
+	uint16_t top;
+
+	if (!sw || sw->need_update || !sw->lft || sw->lft_size <= max_lid)
+		return -1;
+	memset(row, OSM_NO_PATH, (size_t) max_lid + 1);
+	top = cl_ntoh16(sw->switch_info.lin_top);
+	memcpy(row, sw->lft, (size_t) (top < max_lid ? top : max_lid) + 1);
+	return 0;
+}
+
 /*
  * count adds up the LIDs of each port, as OpenSM's file engine does: OpenSM's list
  * of routes and its multicast trees choose between equal ports by them.
@@ -518,15 +601,25 @@ static ib_api_status_t cb_multicast(void *context, osm_mgrp_box_t *mgb)
 	return IB_SUCCESS;
 }
 
+/* How long a sweep waits for the tables of the switches, in ms. */
+#define READ_TIMEOUT 20000
+
 static int cb_lid_matrices(void *context)
 {
 	struct engine *e = context;
+	struct plugin *p = e->plugin;
 	struct ibw_wants wants = { 0 };
 	sigset_t saved;
-	int status;
+	int status, found = 0;
 
+	if (p->sweeping && p->osm->subn.need_update && osm_req_get && wait_for_pending_transactions &&
+	    (found = lfts_read(p, READ_TIMEOUT)) > 0) {
+		/* OpenSM is to compare, switch by switch. */
+		p->need_update = p->osm->subn.need_update;
+		p->osm->subn.need_update = 0;
+	}
 	hold_signals(&saved);
-	status = ibweaveRoute(e->plugin->handle, e->plugin->osm, e->index, e->plugin->sweeping ? 0 : 1, &wants);
+	status = ibweaveRoute(p->handle, p->osm, e->index, p->sweeping ? 0 : 1, found, &wants);
 	release_signals(&saved);
 	if (status)
 		return -1;
@@ -672,6 +765,10 @@ static void report(void *data, osm_epi_event_id_t event, void *event_data)
 	struct plugin *p = data;
 
 	(void)event_data;
+	if (event == OSM_EVENT_ID_HEAVY_SWEEP_START || event == OSM_EVENT_ID_UCAST_ROUTING_DONE) {
+		p->osm->subn.need_update |= p->need_update; /* of links and the like it knows nothing */
+		p->need_update = 0;
+	}
 	/* Its console's "reroute" has the second without the first (do_sweep()). */
 	if (event == OSM_EVENT_ID_HEAVY_SWEEP_START)
 		p->sweeping = 1;

@@ -108,6 +108,7 @@ void ibw_log(struct osm_opensm *osm, int level, const char *line);
 int ibw_groups_all(struct osm_opensm *osm, struct ibw_groups *g);
 void ibw_groups_free(struct ibw_groups *g);
 void ibw_set_masks(struct osm_opensm *osm, uint16_t mlid, const struct ibw_switch_port *ports, int32_t n);
+int ibw_found_lft(struct osm_opensm *osm, uint64_t guid, uint8_t *row, uint16_t max_lid);
 int ibw_check_switches(struct osm_opensm *osm, const uint64_t *guids, int32_t n, uint16_t max_lid);
 int ibw_set_lfts(struct osm_opensm *osm, const uint64_t *guids, int32_t n, const uint8_t *rows, int64_t stride, uint16_t max_lid,
 		 int count);

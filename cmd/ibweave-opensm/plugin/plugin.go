@@ -35,6 +35,7 @@ import (
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/par"
+	"github.com/ibweave/ibweave/lft"
 )
 
 // Prefix is what OpenSM's names of our engines begin with.
@@ -432,7 +433,7 @@ func (p *Plugin) route(engine int, s *Snapshot) (*Tables, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), p.config.Timeout)
 	defer cancel()
 	start := time.Now()
-	if t := p.Current(); t != nil && t.isOf(p.engineName(engine), s) {
+	if t := p.Current(); t != nil && s.Found == nil && t.isOf(p.engineName(engine), s) {
 		if next := p.rebalance(ctx, t, s); next != nil {
 			next.Timing.Snapshot = s.Took + time.Since(start) - next.Timing.Route - next.Timing.Verify
 			return next, nil
@@ -461,7 +462,7 @@ func (p *Plugin) route(engine int, s *Snapshot) (*Tables, error) {
 		return nil, &Error{Code: BadConfig, Err: err}
 	}
 	p.tellAbsent(absent)
-	r, step, err := p.compile(ctx, f, e, opt)
+	r, step, err := p.compile(ctx, f, e, opt, s.foundTables(f))
 	if err != nil {
 		if errors.Is(err, context.DeadlineExceeded) {
 			err = &timeoutError{p.config.Timeout, p.config.where()}
@@ -525,9 +526,9 @@ func (p *Plugin) tellAbsent(absent []fabric.GUID) {
 	}
 }
 
-// compile runs the compiler, from the last tables if that is wanted. After an error or
-// a panic the next run starts from scratch.
-func (p *Plugin) compile(ctx context.Context, f *fabric.Fabric, e *compile.Engine, opt compile.Options) (*compile.Result, compile.Step, error) {
+// compile runs the compiler, if that is wanted from the tables that were found in the switches, nil
+// for none, else from the last tables. After an error or a panic the next run starts from scratch.
+func (p *Plugin) compile(ctx context.Context, f *fabric.Fabric, e *compile.Engine, opt compile.Options, found *lft.Tables) (*compile.Result, compile.Step, error) {
 	p.routing.Lock()
 	defer p.routing.Unlock()
 	p.litter = true
@@ -538,8 +539,11 @@ func (p *Plugin) compile(ctx context.Context, f *fabric.Fabric, e *compile.Engin
 	}
 	last := p.last
 	p.last = nil
-	if last == nil {
+	if last == nil || found != nil {
 		last = new(compile.Incremental)
+	}
+	if found != nil {
+		last.Adopt(found)
 	}
 	r, step, err := last.Run(ctx, f, e, opt)
 	if step.Failure != nil {
@@ -626,6 +630,9 @@ func (p *Plugin) Written(t *Tables) {
 		how = append(how, zap.Int("lids", t.Step.LIDs), zap.Int("entries", t.Step.Changes.Entries), zap.Int("blocks", t.Step.Changes.Blocks))
 	}
 	switch {
+	case t.Step.Adopted:
+		how = append(how, zap.Bool("adopted", true))
+		text = fmt.Sprintf("; kept the tables that the switches had, %d blocks changed", t.Step.Changes.Blocks)
 	case t.Step.Why != "":
 		how = append(how, zap.String("why", t.Step.Why), zap.Int("blocks", t.Step.Changes.Blocks))
 	case t.Rebalanced:

@@ -20,6 +20,9 @@ type Snapshot struct {
 	// Reroute says that OpenSM routes without a sweep, as its console can have it,
 	// and so will not ask for masks.
 	Reroute bool
+	// Found has, by index in Nodes, what was read of the forwarding tables that switches have, by
+	// LID up to MaxLID; nil for nodes that were not read. It is nil where OpenSM knows the tables.
+	Found [][]fabric.PortNum
 	// Took is how long it took to take the snapshot.
 	Took time.Duration
 }
@@ -86,6 +89,21 @@ func (s *Snapshot) fabric(labels nodeLabels) (f *fabric.Fabric, notes []string, 
 		return nil, nil, fmt.Errorf("no switch")
 	}
 	return f, b.notes, nil
+}
+
+// foundTables makes Found the tables of a fabric of the same subnet, fabric.NoPath where nothing is
+// known. It is nil where nothing was found.
+func (s *Snapshot) foundTables(f *fabric.Fabric) *lft.Tables {
+	if s.Found == nil {
+		return nil
+	}
+	t := lft.NewTables(f.NumSwitches(), f.MaxLID())
+	for i, row := range s.Found {
+		if n, ok := f.SwitchByGUID(s.Nodes[i].GUID); ok {
+			copy(t.Row(n), row)
+		}
+	}
+	return t
 }
 
 // modelBuilder makes the model of a Snapshot.

@@ -1,0 +1,113 @@
+package plugin
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
+	"github.com/ibweave/ibweave/lft"
+)
+
+// TestRestart compares a plugin that starts from the tables that switches have with one that
+// went on: for the same fabric it changes no entry, for one with 1, 4 or 16 failures and repairs no
+// more than a tenth more.
+func TestRestart(t *testing.T) {
+	for _, tc := range []struct {
+		name, engine string
+		make         func() (*fabric.Fabric, error)
+	}{
+		{"two levels", "fattree", func() (*fabric.Fabric, error) { return gen.FatTree(gen.FatTreeSpec{Radix: 12, Levels: 2}) }},
+		{"three levels", "updn", func() (*fabric.Fabric, error) { return gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 3}) }},
+		{"parallel", "layered", func() (*fabric.Fabric, error) {
+			return gen.Tree(gen.TreeSpec{Ports: 64, Pods: []int{12}, Hosts: 16, Spines: 6, Parallel: 2})
+		}},
+		{"irregular", "updn", func() (*fabric.Fabric, error) {
+			return gen.Irregular(gen.IrregularSpec{Switches: 40, Degree: 5, Hosts: 80, Seed: 3})
+		}},
+		{"minhop", "minhop", func() (*fabric.Fabric, error) {
+			return gen.Irregular(gen.IrregularSpec{Switches: 40, Degree: 5, Hosts: 80, Seed: 3})
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			f, err := tc.make()
+			f = withLIDs(t, f, err)
+			var cables []fabric.PortID
+			for s := range fabric.NodeID(f.NumSwitches()) {
+				out, to := f.SwitchLinks(s)
+				for i, p := range out {
+					if s < to[i] {
+						cables = append(cables, p)
+					}
+				}
+			}
+			rnd := rand.New(rand.NewPCG(7, 1))
+			old := open(t, "")
+			route := func(o *opened, g *fabric.Fabric, found *Tables) *Tables {
+				t.Helper()
+				s := snapshotOf(g, rand.New(rand.NewPCG(1, 2)))
+				if found != nil {
+					s.Found = make([][]fabric.PortNum, len(s.Nodes))
+					for i := range s.Nodes {
+						if n, ok := found.Fabric.SwitchByGUID(s.Nodes[i].GUID); ok {
+							s.Found[i] = found.LFT(n)
+						}
+					}
+				}
+				got, err := o.Route(o.engine(tc.engine), s)
+				if err != nil {
+					t.Fatal(err)
+				}
+				o.Written(got)
+				o.SubnetUp()
+				if o.last != nil {
+					o.last.Wait()
+				}
+				return got
+			}
+			now := route(old, f, nil)
+			down := map[fabric.PortID]bool{}
+			ours, theirs := 0, 0
+			for round := range short.Of(24, 6) {
+				if again := route(open(t, ""), now.Fabric, now); countDifferent(now.Routing.Tables, again.Routing.Tables) > 0 {
+					t.Fatalf("round %d: %d entries of the same fabric are others: %+v", round, countDifferent(now.Routing.Tables, again.Routing.Tables), again.Step)
+				}
+				for range []int{1, 4, 16}[round%3] {
+					p := cables[rnd.IntN(len(cables))]
+					if down[p] = !down[p]; !down[p] {
+						delete(down, p)
+					} else if g := f.Without(slices.Sorted(maps.Keys(down))...); len(g.Components().List) > 1 {
+						delete(down, p)
+					}
+				}
+				g := f.Without(slices.Sorted(maps.Keys(down))...)
+				restarted, went := route(open(t, ""), g, now), route(old, g, nil)
+				if !clean(restarted.Verify) {
+					t.Fatalf("round %d: %+v", round, restarted.Verify.Findings)
+				}
+				a, b := countDifferent(now.Routing.Tables, restarted.Routing.Tables), countDifferent(now.Routing.Tables, went.Routing.Tables)
+				ours, theirs = ours+a, theirs+b
+				t.Log(fmt.Sprintf("round %d: %d cables down; %d entries after a restart, %d without; loads %d and %d", round, len(down), a, b,
+					lft.GreatestLoad(g, restarted.Routing.Tables), lft.GreatestLoad(g, went.Routing.Tables)), restarted.Step.Why, "|", went.Step.Why)
+				now = went
+			}
+			if float64(ours) > 1.1*float64(theirs) {
+				t.Errorf("%d entries after restarts, %d without", ours, theirs)
+			}
+		})
+	}
+}
+
+// countDifferent counts the entries in which tables of fabrics with the same switches differ.
+func countDifferent(a, b *lft.Tables) (n int) {
+	for s := range fabric.NodeID(a.Switches()) {
+		entries, _ := lft.CountChanges(a.Row(s), b.Row(s))
+		n += entries
+	}
+	return n
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
+	"github.com/ibweave/ibweave/sminterface/ibsim"
+)
+
+// OpenSM that starts again leaves the tables of the switches as they are: not one block is written
+// for the same fabric, which its log tells and the tables do. For one that has changed
+// meanwhile only what the change asks for is written.
+func TestRestart(t *testing.T) {
+	for _, tc := range []struct {
+		name, engine string
+		make         func() (*fabric.Fabric, error)
+	}{
+		{"tree", "updn", func() (*fabric.Fabric, error) { return gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 3}) }},
+		{"fattree", "fattree", func() (*fabric.Fabric, error) { return gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 2}) }},
+		{"irregular", "layered", func() (*fabric.Fabric, error) {
+			return gen.Irregular(gen.IrregularSpec{Switches: 8, Degree: 4, Hosts: 24, Seed: 4})
+		}},
+		{"hop", "minhop", func() (*fabric.Fabric, error) {
+			return gen.Irregular(gen.IrregularSpec{Switches: 12, Degree: 4, Hosts: 24, Seed: 2})
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			f, err := tc.make()
+			s := start(t, f, err)
+			twin, err := ibsim.NewTwin(s.f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			port := func(p fabric.PortID) string { return fmt.Sprintf("%q[%d]", twin.NodeID(s.f.Owner(p)), s.f.Num(p)) }
+			var cables []fabric.PortID
+			for sw := range fabric.NodeID(s.f.NumSwitches()) {
+				out, _ := s.f.SwitchLinks(sw)
+				cables = append(cables, out...)
+			}
+			rnd := rand.New(rand.NewPCG(1, 2))
+			ups := 0
+			launch := func() *daemon {
+				d := s.begin(t, "", "ibweave-"+tc.engine, "", "qos TRUE")
+				ups++
+				d.wait("-> SUBNET UP\n", ups)
+				return d
+			}
+			sweep := func(d *daemon) {
+				d.sweep()
+				ups++
+				d.wait("-> SUBNET UP\n", ups)
+			}
+			stop := func(d *daemon) {
+				d.signal(syscall.SIGKILL) // libumad2sim may hang in exit()
+				<-d.ended
+			}
+			written := func(d *daemon) int { return strings.Count(d.log(), "Writing FT block") }
+			d := launch()
+			c := s.dial(t)
+			for round := range short.Of(4, 2) {
+				want := s.have(t, c)
+				stop(d)
+				before := written(d)
+				d = launch()
+				if n := written(d) - before; n != 0 {
+					t.Errorf("round %d: %d blocks are written for the same fabric; %s", round, n, s.ownLog(t))
+				}
+				entries, _ := differ(s.f, want, s.have(t, c))
+				if len(entries) > 0 {
+					t.Errorf("round %d: %d entries of the same fabric are others", round, len(entries))
+				}
+				p := cables[rnd.IntN(len(cables))]
+				if err := s.Console(t.Context(), "Unlink "+port(p), nil); err != nil {
+					t.Fatal(err)
+				}
+				sweep(d)
+				kept := s.have(t, c)
+				if err := s.Console(t.Context(), "Link "+port(p)+" "+port(s.f.Peer(p)), nil); err != nil {
+					t.Fatal(err)
+				}
+				stop(d)
+				d = launch()
+				entries, _ = differ(s.f, kept, s.have(t, c))
+				if len(entries) > s.f.NumSwitches()*int(s.f.MaxLID())/10 {
+					t.Errorf("round %d: %d entries are others after a cable was mended while OpenSM was down", round, len(entries))
+				}
+				sweep(d)
+			}
+			if log := d.log(); strings.Contains(log, "ibweave: ERR") {
+				t.Errorf("the plugin says %q", ours(strings.Split(log, "\n")))
+			}
+		})
+	}
+}
