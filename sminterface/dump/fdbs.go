@@ -121,7 +121,7 @@ func WriteFDBs(w io.Writer, f *fabric.Fabric, t *lft.Tables, opt WriteOptions) e
 	if err := lft.CheckFabric(f, t, nil, nil); err != nil {
 		return err
 	}
-	h := newHopCounts(f, t)
+	h := NewHops(f, t)
 	lids := newLIDTargets(f, t.MaxLID())
 	return writeSwitches(w, f, opt.Only, func(b []byte, s fabric.NodeID) []byte { return appendFDBs(b, h, t, lids, s) })
 }
@@ -149,7 +149,7 @@ func newLIDTargets(f *fabric.Fabric, maxLID fabric.LID) []lidTarget {
 }
 
 // appendFDBs appends the section of switch s.
-func appendFDBs(b []byte, h *hopCounts, t *lft.Tables, lids []lidTarget, s fabric.NodeID) []byte {
+func appendFDBs(b []byte, h *Hops, t *lft.Tables, lids []lidTarget, s fabric.NodeID) []byte {
 	least := h.least(s)
 	neighbours := h.neighbours(s)
 	var paths []int // by port, counted when needed
@@ -218,7 +218,7 @@ func countPaths(row []fabric.PortNum, ports int) []int {
 
 // recommend is the port that OpenSM would have taken: of those with the least
 // hop count the one with the fewest entries (osm_switch_recommend_path).
-func (h *hopCounts) recommend(s fabric.NodeID, neighbours []fabric.NodeID, target fabric.NodeID, least uint8, paths []int) fabric.PortNum {
+func (h *Hops) recommend(s fabric.NodeID, neighbours []fabric.NodeID, target fabric.NodeID, least uint8, paths []int) fabric.PortNum {
 	if s == target {
 		return fabric.ManagementPort
 	}

@@ -1,9 +1,9 @@
 package dump
 
 import (
+	"bytes"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/par"
@@ -13,104 +13,73 @@ import (
 // noHops is OSM_NO_PATH, as OpenSM's hop counts have it.
 const noHops = fabric.Unreachable
 
-// hopCounts is the lid matrix that tables imply. OpenSM counts links between
+// Hops is the lid matrix that tables imply. OpenSM counts links between
 // switches, from switch to switch; the links of end ports do not count.
 //
 // The hop count of a switch to a target by one of its ports is one more than
 // the length of the path that the tables give from the neighbour on that port
 // to the target's base LID, and the least hop count is the least of these; of
-// a switch to itself it is 0.
-type hopCounts struct {
+// a switch to itself it is 0. A target that does not keep packets to that LID has
+// no paths.
+type Hops struct {
 	f    *fabric.Fabric
 	n    int     // switches
-	dist []uint8 // by source, then target: length of the tables' path
+	dist []uint8 // by target, then source: length of the tables' path, noHops where it does not arrive
 }
 
-// newHopCounts walks all paths between switches: O(switches^2), on all CPUs.
-func newHopCounts(f *fabric.Fabric, t *lft.Tables) *hopCounts {
+// NewHops follows the paths of tables of f to all switches: O(switches^2), on all CPUs.
+func NewHops(f *fabric.Fabric, t *lft.Tables) *Hops {
 	n := f.NumSwitches()
-	h := &hopCounts{f: f, n: n, dist: make([]uint8, n*n)}
-	// A batch of targets reads each table once, and writes whole cache lines.
-	const batch = 64
-	par.Each((n+batch-1)/batch, func(i int) {
-		first, end := fabric.NodeID(i*batch), fabric.NodeID(min((i+1)*batch, n))
-		next := make([]fabric.NodeID, batch*n) // by target of the batch, then switch
-		for s := range fabric.NodeID(n) {
-			row := t.Row(s)
-			for k := first; k < end; k++ {
-				next[int(k-first)*n+int(s)] = h.next(s, row, f.LID(f.PortBase(k)))
-			}
+	h := &Hops{f: f, n: n, dist: bytes.Repeat([]byte{noHops}, n*n)}
+	par.EachWith(n, func() *lft.Forest { return lft.NewForest(f) }, func(forest *lft.Forest, i int) {
+		to := fabric.NodeID(i)
+		lid := f.LID(f.PortBase(to))
+		if lid > t.MaxLID() {
+			return
 		}
-		hops := make([]int16, n)
-		for k := first; k < end; k++ {
-			walkAll(next[int(k-first)*n:int(k-first+1)*n], k, hops)
-			for s, d := range hops {
-				h.dist[s*n+int(k)] = uint8(d)
+		row := h.dist[i*n : (i+1)*n]
+		forest.FindTree(t, lid)
+		for _, s := range forest.Order {
+			if row[s] = 0; s != to {
+				row[s] = min(row[f.PeerSwitch(forest.Next[s])], noHops-2) + 1
 			}
 		}
 	})
 	return h
 }
 
-// next is the switch that the table of s leads a LID to, NoNode for none.
-func (h *hopCounts) next(s fabric.NodeID, row []fabric.PortNum, lid fabric.LID) fabric.NodeID {
-	if lid == 0 || int(lid) >= len(row) || row[lid] == fabric.ManagementPort || row[lid] > h.f.Node(s).NumPorts {
-		return fabric.NoNode
-	}
-	return h.f.PeerSwitch(h.f.Port(s, row[lid]))
-}
-
-// walkAll computes how far every switch is from target t when a packet at s
-// goes on to next[s]: noHops when it never arrives, at most noHops-1.
-func walkAll(next []fabric.NodeID, t fabric.NodeID, hops []int16) {
-	const unknown, onPath = -1, -2
-	for s := range hops {
-		hops[s] = unknown
-	}
-	hops[t] = 0
-	var path []fabric.NodeID
-	for s := range fabric.NodeID(len(hops)) {
-		at := s
-		for path = path[:0]; at != fabric.NoNode && hops[at] == unknown; at = next[at] {
-			hops[at] = onPath
-			path = append(path, at)
-		}
-		d := int16(noHops)
-		if at != fabric.NoNode && hops[at] != onPath {
-			d = hops[at]
-		}
-		for _, s := range slices.Backward(path) {
-			if d < int16(noHops)-1 {
-				d++
-			}
-			hops[s] = d
-		}
-	}
-}
-
-// oneMore is the hop count by way of a port whose neighbour is d away.
-func oneMore(d uint8) uint8 {
-	if d >= noHops-1 {
-		return noHops
-	}
-	return d + 1
-}
-
 // via is the hop count to a target by way of a port behind which switch u is,
 // which may be none.
-func (h *hopCounts) via(u, target fabric.NodeID) uint8 {
-	if u == fabric.NoNode {
+func (h *Hops) via(u, target fabric.NodeID) uint8 {
+	if u == fabric.NoNode || h.dist[int(target)*h.n+int(u)] >= noHops-1 {
 		return noHops
 	}
-	return oneMore(h.dist[int(u)*h.n+int(target)])
+	return h.dist[int(target)*h.n+int(u)] + 1
+}
+
+// Row enters the hop counts of a switch to a target by each of its ports: hops has a place for
+// port 0, for the least of them, and one for each of the ports.
+func (h *Hops) Row(s, target fabric.NodeID, hops []uint8) {
+	for i := range hops {
+		hops[i] = noHops
+	}
+	ports, neighbours := h.f.SwitchLinks(s)
+	for i, p := range ports {
+		d := h.via(neighbours[i], target)
+		hops[h.f.Num(p)], hops[0] = d, min(hops[0], d)
+	}
+	if s == target {
+		hops[0] = 0
+	}
 }
 
 // least is the least hop counts of switch s to all switches.
-func (h *hopCounts) least(s fabric.NodeID) []uint8 {
-	least := slices.Repeat([]uint8{noHops}, h.n)
-	for _, u := range h.f.Neighbors(s) {
-		for t, d := range h.dist[int(u)*h.n:][:h.n] {
-			least[t] = min(least[t], oneMore(d))
+func (h *Hops) least(s fabric.NodeID) []uint8 {
+	least := make([]uint8, h.n)
+	for t := range least {
+		least[t] = noHops
+		for _, u := range h.f.Neighbors(s) {
+			least[t] = min(least[t], h.via(u, fabric.NodeID(t)))
 		}
 	}
 	least[s] = 0
@@ -119,7 +88,7 @@ func (h *hopCounts) least(s fabric.NodeID) []uint8 {
 
 // neighbours lists the switches at the ports 0 to NumPorts of switch s,
 // NoNode where there is none.
-func (h *hopCounts) neighbours(s fabric.NodeID) []fabric.NodeID {
+func (h *Hops) neighbours(s fabric.NodeID) []fabric.NodeID {
 	list := make([]fabric.NodeID, int(h.f.Node(s).NumPorts)+1)
 	for p := range list {
 		if list[p] = h.f.PeerSwitch(h.f.Port(s, fabric.PortNum(p))); list[p] == s {
@@ -140,28 +109,23 @@ func WriteLIDMatrix(w io.Writer, f *fabric.Fabric, t *lft.Tables, opt WriteOptio
 	if err := lft.CheckFabric(f, t, nil, nil); err != nil {
 		return err
 	}
-	h := newHopCounts(f, t)
+	h := NewHops(f, t)
 	targets := newMatrixTargets(f, opt.Lean)
 	return writeSwitches(w, f, opt.Only, func(b []byte, s fabric.NodeID) []byte {
-		least, neighbours := h.least(s), h.neighbours(s)
+		hops := make([]uint8, int(f.Node(s).NumPorts)+1)
 		b = fmt.Appendf(b, "Switch: guid %s\n", f.Node(s).GUID)
 		for _, t := range targets {
-			if least[t.sw] == noHops {
+			if h.Row(s, t.sw, hops); hops[0] == noHops {
 				continue
 			}
 			b = append(b, t.begin...)
-			b = appendHops(b, least[t.sw])
-			for _, u := range neighbours[1:] {
-				b = appendHops(b, h.via(u, t.sw))
+			for _, d := range hops {
+				b = append(b, ' ', lowerHex[d>>4], lowerHex[d&15])
 			}
 			b = append(b, t.end...)
 		}
 		return b
 	})
-}
-
-func appendHops(b []byte, hops uint8) []byte {
-	return append(b, ' ', lowerHex[hops>>4], lowerHex[hops&15])
 }
 
 // matrixTarget is a switch that has rows in opensm-lid-matrix.dump, and what these

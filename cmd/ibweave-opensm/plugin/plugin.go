@@ -36,6 +36,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/sminterface/dump"
 )
 
 // Prefix is what OpenSM's names of our engines begin with.
@@ -490,7 +491,7 @@ func (p *Plugin) route(engine int, s *Snapshot) (*Tables, error) {
 		return nil, err
 	}
 	if t.WantsLIDMatrix() {
-		t.hops = newHops(t.Fabric, r.Routing.Tables)
+		t.hops = dump.NewHops(t.Fabric, r.Routing.Tables)
 	}
 	t.Timing.Snapshot = s.Took + built.Sub(start)
 	t.Timing.Route = time.Duration(r.Seconds.Route * float64(time.Second))
@@ -588,7 +589,7 @@ func (p *Plugin) rebalance(ctx context.Context, t *Tables, s *Snapshot) *Tables 
 	next := *t
 	next.Routing, next.Verify, next.Step, next.Rebalanced, next.SweepAgain, next.snapshot = r.Routing, r.Verify, step, true, false, s
 	if next.WantsLIDMatrix() {
-		next.hops = newHops(next.Fabric, r.Routing.Tables)
+		next.hops = dump.NewHops(next.Fabric, r.Routing.Tables)
 	}
 	next.Timing = Timing{Route: time.Duration(r.Seconds.Route * float64(time.Second)), Verify: time.Duration(r.Seconds.Verify * float64(time.Second))}
 	return &next

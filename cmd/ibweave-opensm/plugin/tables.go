@@ -1,7 +1,6 @@
 package plugin
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,6 +9,7 @@ import (
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -37,7 +37,7 @@ type Tables struct {
 	snapshot   *Snapshot
 	pieces     *fabric.Components
 	largest    int32 // of these
-	hops       *hops
+	hops       *dump.Hops
 	generation uint64
 	fullMatrix bool
 	ports      map[fabric.GUID]fabric.PortID // end ports by GUID, made when needed
@@ -121,58 +121,13 @@ func verdict(v *verify.Result) error {
 	return fmt.Errorf("its tables break rules, %d findings: %s: %s", n, first.Rule, first.Message)
 }
 
-// hops is how far apart switches are on the paths of the tables, in the way of
-// OpenSM's lid matrix: links between switches.
-type hops struct {
-	n    int
-	dist []uint8 // by target, then by source: 0 on the diagonal, 255 for never
-}
-
-// to is the length of the tables' path from every switch to switch t.
-func (h *hops) to(t fabric.NodeID) []uint8 { return h.dist[int(t)*h.n : (int(t)+1)*h.n] }
-
-// newHops follows the paths to the base LID of every switch. It takes
-// O(switches^2).
-func newHops(f *fabric.Fabric, t *lft.Tables) *hops {
-	n := f.NumSwitches()
-	h := &hops{n: n, dist: bytes.Repeat([]byte{fabric.Unreachable}, n*n)}
-	forest := lft.NewForest(f)
-	for to := range fabric.NodeID(n) {
-		row := h.to(to)
-		row[to] = 0
-		forest.FindTree(t, f.LID(f.PortBase(to)))
-		for i, s := range forest.Order {
-			if i > 0 {
-				row[s] = min(row[f.PeerSwitch(forest.Next[s])], fabric.MaxHops-1) + 1
-			}
-		}
-	}
-	return h
-}
-
 // HopRow is a row of OpenSM's lid matrix, for Tables that WantsLIDMatrix: the hops from switch s
 // to switch t by each of the switch's ports, 255 by ports that do not lead there. hops has a
 // place for port 0, for the least of them, and one for each of the ports.
 //
 // By any port it is one more than the tables' path from the neighbour there,
 // as the dump of a compiled directory has it.
-func (t *Tables) HopRow(s, to fabric.NodeID, hops []uint8) {
-	for i := range hops {
-		hops[i] = fabric.Unreachable
-	}
-	row := t.hops.to(to)
-	ports, neighbours := t.Fabric.SwitchLinks(s)
-	base := t.Fabric.PortBase(s)
-	for i, p := range ports {
-		if d := row[neighbours[i]]; d < fabric.MaxHops {
-			hops[p-base] = d + 1
-			hops[0] = min(hops[0], d+1)
-		}
-	}
-	if s == to {
-		hops[0] = 0
-	}
-}
+func (t *Tables) HopRow(s, to fabric.NodeID, hops []uint8) { t.hops.Row(s, to, hops) }
 
 // ErrSwitches says that OpenSM's table of switches is not the one of the
 // snapshot, or has no room for the tables. Nothing has been written then.
