@@ -25,7 +25,6 @@ import (
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sminterface/dump"
-	"github.com/ibweave/ibweave/sminterface/dump/dumptest"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -199,12 +198,60 @@ type piece struct {
 	begins           *regexp.Regexp // nil without sections
 }
 
-// writing writes a text.
-func writing(text []byte) func(io.Writer) error {
-	return func(w io.Writer) error {
-		_, err := w.Write(text)
-		return err
+// asIBRoute is opensm-lfts.dump as ibroute prints it: the rows of a section are counted.
+func asIBRoute(text string) piece {
+	var b strings.Builder
+	high, rows := 0, 0
+	for line := range strings.Lines(text) {
+		switch _, err := fmt.Sscanf(line, "Unicast lids [0-%d]", &high); {
+		case err == nil:
+			line, rows = strings.Replace(line, fmt.Sprintf("[0-%d]", high), fmt.Sprintf("[0x0-%#x]", high), 1), 0
+		case strings.HasSuffix(line, " lids dumped\n"):
+			line = fmt.Sprintf("%d valid lids dumped \n", rows)
+		default:
+			rows++
+		}
+		b.WriteString(line)
 	}
+	return piece{form: "ibroute", text: b.String(), begins: regexp.MustCompile("(?m)^Unicast lids ")}
+}
+
+// mapForms is SL-to-VL tables as smpquery prints them, for each output port, and the tables of
+// switches as ibdmchk -d reads them.
+func mapForms(s *lft.SL2VL) (smpquery, ibdmchk piece) {
+	f := s.Fabric()
+	var query, ibdm strings.Builder
+	for p := range fabric.PortID(f.NumPorts()) {
+		node, end := f.Owner(p), p
+		inputs, out := fabric.PortNum(1), fabric.PortNum(0)
+		if f.IsSwitch(node) {
+			inputs, out, end = f.Node(node).NumPorts+1, f.Num(p), f.PortBase(node)
+		}
+		if f.Peer(p) == fabric.NoPort {
+			continue
+		}
+		if f.LID(end) > 0 {
+			fmt.Fprintf(&query, "# SL2VL table: Lid %d\n", f.LID(end))
+		}
+		for in := range inputs {
+			m := s.At(in, p)
+			if f.LID(end) > 0 {
+				fmt.Fprintf(&query, "ports: in %2d, out %2d: |", in, out)
+				for _, v := range m {
+					fmt.Fprintf(&query, "%2d|", v)
+				}
+				query.WriteByte('\n')
+			}
+			if f.IsSwitch(node) {
+				fmt.Fprintf(&ibdm, "%s %d %d", f.Node(node).GUID, in, out)
+				for sl := 0; sl < len(m); sl += 2 {
+					fmt.Fprintf(&ibdm, " 0x%x%x", uint8(m[sl]), uint8(m[sl+1]))
+				}
+				ibdm.WriteByte('\n')
+			}
+		}
+	}
+	return piece{form: "smpquery", text: query.String(), begins: regexp.MustCompile("(?m)^# SL2VL table")}, piece{form: "ibdmchk", text: ibdm.String()}
 }
 
 // pieces writes an input. Only says that forms which cannot tell all are left out.
@@ -229,17 +276,17 @@ func (w *whole) pieces(t *rapid.T, complete bool) (list []*piece) {
 	}
 	add("-t", forms...)
 	opt := dump.WriteOptions{Lean: rapid.Bool().Draw(t, "lean")}
-	add("--lfts",
-		form("opensm-lfts.dump", "Unicast lids ", func(b io.Writer) error { return dump.WriteLFTs(b, f, w.Tables, opt) }),
-		form("ibroute", "Unicast lids ", writing(dumptest.IBRoute(f, w.Tables, opt.Lean))),
+	lfts := form("opensm-lfts.dump", "Unicast lids ", func(b io.Writer) error { return dump.WriteLFTs(b, f, w.Tables, opt) })
+	add("--lfts", lfts, asIBRoute(lfts.text),
 		form("opensm.fdbs", "dump_ucast_routes: ", func(b io.Writer) error { return dump.WriteFDBs(b, f, w.Tables, opt) }))
 	if w.SL2VL != nil {
+		smpquery, ibdmchk := mapForms(w.SL2VL)
 		forms := []piece{
 			form("opensm-sl2vl.dump", "(Switch|Channel Adapter|Router) ", func(b io.Writer) error { return dump.WriteSL2VL(b, w.SL2VL, opt) }),
-			form("smpquery", "# SL2VL table", writing(dumptest.SMPQuerySL2VL(w.SL2VL))),
+			smpquery,
 		}
 		if !complete {
-			forms = append(forms, form("ibdmchk", "", writing(dumptest.IBDMSL2VL(w.SL2VL))))
+			forms = append(forms, ibdmchk)
 		}
 		add("--sl2vl", forms...)
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
-	"github.com/ibweave/ibweave/sminterface/dump/dumptest"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
 )
 
@@ -280,7 +279,7 @@ func ibRoute(t testing.TB, f *fabric.Fabric, tables *lft.Tables, opt WriteOption
 	if err != nil {
 		t.Fatal(err)
 	}
-	return dumptest.IBRoute(f, tables, opt.Lean, list...)
+	return ibRouteText(f, tables, opt.Lean, list...)
 }
 
 // TestAgainstIBRoute compares what we write with what ibroute prints of the

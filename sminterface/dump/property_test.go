@@ -13,7 +13,6 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/lft"
-	"github.com/ibweave/ibweave/sminterface/dump/dumptest"
 )
 
 // drawFabric draws nodes of all types with GUIDs and names of any kind, cables
@@ -146,7 +145,7 @@ func TestTablesRoundTrip(t *testing.T) {
 // checkHops reads a lid matrix and compares it with walks of the tables, one
 // pair after the other.
 func checkHops(t *rapid.T, f *fabric.Fabric, tables *lft.Tables, data []byte) {
-	matrix, err := dumptest.ReadLIDMatrix(data)
+	matrix, err := readLIDMatrix(data)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, data)
 	}
@@ -226,7 +225,7 @@ func TestManyHops(t *testing.T) {
 			t.Errorf("%d hops from %d to %d, want %d", got, c.from, c.to, c.want)
 		}
 	}
-	m, err := dumptest.ReadLIDMatrix(text(t, func(w io.Writer) error { return WriteLIDMatrix(w, f, tables, WriteOptions{}) }))
+	m, err := readLIDMatrix(text(t, func(w io.Writer) error { return WriteLIDMatrix(w, f, tables, WriteOptions{}) }))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
-	"github.com/ibweave/ibweave/sminterface/dump/dumptest"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
 	"pgregory.net/rapid"
 )
@@ -49,7 +48,7 @@ func sl2vlTexts(t rapid.TB, s *lft.SL2VL) map[Form][]byte {
 	return map[Form][]byte{
 		SL2VL:         text(t, func(w io.Writer) error { return WriteSL2VL(w, s, WriteOptions{}) }),
 		SMPQuerySL2VL: smpQuery(t, s, nil),
-		IBDMSL2VL:     dumptest.IBDMSL2VL(s),
+		IBDMSL2VL:     ibdmText(s),
 	}
 }
 
@@ -61,7 +60,7 @@ func smpQuery(t rapid.TB, s *lft.SL2VL, only []fabric.NodeID) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return dumptest.SMPQuerySL2VL(s, ports...)
+	return smpQueryText(s, ports...)
 }
 
 // smpquery asks the simulated ports for their tables, in the order of
@@ -304,7 +303,7 @@ func TestAgainstIBDM(t *testing.T) {
 	putPaths("psl", paths)
 	sections := pathSections(f, paths)
 	put("psl-sections", func(w io.Writer) error { _, err := w.Write(sections); return err })
-	put("sl2vl", func(w io.Writer) error { _, err := w.Write(dumptest.IBDMSL2VL(vls)); return err })
+	put("sl2vl", func(w io.Writer) error { _, err := w.Write(ibdmText(vls)); return err })
 	put("sl2vl.dump", func(w io.Writer) error { return WriteSL2VL(w, vls, WriteOptions{}) })
 	// One path from 6,3 to 1,3 that passes the closing cable on VL 0, and the
 	// same for all paths to the north of one switch by their VLs.
@@ -325,7 +324,7 @@ func TestAgainstIBDM(t *testing.T) {
 	wrongVLs.SetOut(f.Port(at, 1), lft.ConstantVL(0))
 	wrongVLs.SetOut(f.Port(at+size, 1), lft.ConstantVL(0))
 	wrongVLs.SetOut(f.Port(3, 1), lft.ConstantVL(0))
-	put("sl2vl-wrong", func(w io.Writer) error { _, err := w.Write(dumptest.IBDMSL2VL(wrongVLs)); return err })
+	put("sl2vl-wrong", func(w io.Writer) error { _, err := w.Write(ibdmText(wrongVLs)); return err })
 
 	const (
 		loop = "-E- credit loops in routing"
