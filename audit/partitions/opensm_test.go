@@ -109,7 +109,7 @@ func (l *live) hold(t *testing.T, conf string) bool {
 		}
 		return false
 	}
-	if slices.ContainsFunc(c.Oddities, func(o dump.Oddity) bool { return strings.Contains(o.Text, "memory that it never wrote") }) {
+	if slices.ContainsFunc(c.Oddities, func(o dump.Oddity) bool { return strings.Contains(o.Text, "begins with a semicolon") }) {
 		return true // it takes it or not
 	}
 	empty := slices.ContainsFunc(c.Oddities, func(o dump.Oddity) bool { return strings.HasPrefix(o.Text, "no partition is defined") })
@@ -156,17 +156,7 @@ func TestOpenSM(t *testing.T) {
 		"A=1,\nipoib:ALL;",
 		"A=x:ALL;",
 		"A=1:ALL;;",
-		// The example of the manual page, and lines where nothing is left to read.
-		"NewPartition , ipoib : 0x123456=full, 0x3456789034=limi,  0x2134af2306\n ;\n",
-		"A=1:0x100001=full\n;\nX=2:ALL;",
-		"A=1:0x100001=full\n;\n\n\nX=2:ALL;\n",
-		"A=1:0x100001=full\n; # done\nX=2:ALL;",
-		"A=1:0x100001=full\n;#\nX=2:ALL;",
-		"A=1:ALL\n;",
-		"A=1:ALL\n\n\n;",
 		"A=1:ALL\n; B=2:ALL;",
-		"# a longer comment than all the lines\nA=1:ALL\n;\n",
-		"A=1:0x100001\n          ;\n",
 		"A=1:mgid=fe80::1,sl=1;",
 		"A=1:mgid=fe80::1,sl=1\nALL;",
 		"A=1:mgid=fe80::1;",

@@ -151,7 +151,6 @@ type confReader struct {
 	text   []byte
 	open   int        // the partition whose definition goes on, -1 for none
 	member Membership // of ports without a word, in this definition
-	buffer []byte     // OpenSM's for lines, which keeps the ends of longer ones; see keep
 }
 
 func (r *confReader) odd(format string, args ...any) {
@@ -164,9 +163,9 @@ func (r *confReader) odd(format string, args ...any) {
 func (r *confReader) read() error {
 	r.open = -1
 	for at := 0; at < len(r.data); {
-		line, next, end := r.data[at:], len(r.data), ""
+		line, next := r.data[at:], len(r.data)
 		if i := bytes.IndexByte(line, '\n'); i >= 0 {
-			line, next, end = line[:i], at+i+1, "\n"
+			line, next = line[:i], at+i+1
 		}
 		r.line, r.text = r.line+1, line
 		for first := true; first || len(line) > 0; first = false {
@@ -175,14 +174,9 @@ func (r *confReader) read() error {
 			if line = line[len(part):]; len(line) > 0 && first {
 				r.odd("the line has more than %d bytes: OpenSM reads what is behind them as another line", maxPartitionsLine)
 			}
-			ends := "\x00"
-			if len(line) == 0 {
-				ends = end + ends
-			}
-			if err := r.readLine(part, len(ends)); err != nil {
+			if err := r.readLine(part); err != nil {
 				return err
 			}
-			r.keep(part, ends)
 		}
 		at = next
 	}
@@ -192,27 +186,18 @@ func (r *confReader) read() error {
 // confBlanks are what OpenSM passes over.
 const confBlanks = " \t\n"
 
-// readLine reads a line: parts of definitions with a semicolon behind each but the last. In
-// OpenSM's buffer end more bytes are behind it.
-func (r *confReader) readLine(line []byte, end int) error {
+// readLine reads a line: parts of definitions with a semicolon behind each but the last.
+func (r *confReader) readLine(line []byte) error {
 	if bytes.IndexByte(line, 0) >= 0 {
 		return errors.New("a byte 0; want text")
 	}
-	content, _, comment := bytes.Cut(line, []byte("#"))
+	content, _, _ := bytes.Cut(line, []byte("#"))
 	text := strings.TrimLeft(string(content), confBlanks)
 	if rest, ok := strings.CutPrefix(text, ";"); ok && r.open >= 0 {
 		if strings.Trim(rest, confBlanks) != "" {
 			return errors.New("text behind a semicolon that begins a line; want the semicolon behind the last port")
 		}
-		const instead = "want the semicolon behind the last port"
-		switch left, known := r.leftover(line, len(content), end, comment); {
-		case !known:
-			r.odd("the line begins with a semicolon: OpenSM reads on in memory that it never wrote, and may refuse the file; " + instead)
-		case left:
-			return errors.New("a line that begins with a semicolon, behind which OpenSM reads on in what is left of a longer line; " + instead)
-		default:
-			r.odd("the line begins with a semicolon: OpenSM reads on in what is left of a longer line, where nothing is by chance; " + instead)
-		}
+		r.odd("the line begins with a semicolon: OpenSM reads on in what its buffer has of a longer line, and refuses the whole file if that is text; want the semicolon behind the last port")
 	}
 	for text != "" {
 		part, rest, ended := strings.Cut(text, ";")
@@ -228,41 +213,6 @@ func (r *confReader) readLine(line []byte, end int) error {
 		text = strings.TrimLeft(rest, confBlanks)
 	}
 	return nil
-}
-
-// keep notes what OpenSM's buffer holds behind a line: the text with a byte 0 for each
-// character that ends a word, and what was there before beyond the end.
-func (r *confReader) keep(line []byte, end string) {
-	content, _, _ := bytes.Cut(line, []byte("#"))
-	mgid := bytes.Contains(content, []byte("mgid"))
-	b := append(slices.Clone(line), end...)
-	last := byte(0)
-	for i := len(content) - 1; i >= 0; i-- {
-		switch c := b[i]; {
-		case c == ',', c == ';', c == '=', c == ':' && !mgid, last == 0 && strings.IndexByte(confBlanks, c) >= 0:
-			b[i] = 0
-		}
-		last = b[i]
-	}
-	if len(content) < len(line) {
-		b[len(content)] = 0 // of the comment
-	}
-	r.buffer = append(b, r.buffer[min(len(b), len(r.buffer)):]...)
-}
-
-// leftover says whether there is text in the buffer where OpenSM reads on behind a line whose
-// first character is a semicolon: behind the end of the line, or in its comment. It is not known
-// beyond the longest line so far.
-func (r *confReader) leftover(line []byte, content, end int, comment bool) (left, known bool) {
-	text := line[min(content+1, len(line)):]
-	if !comment {
-		if len(line)+end >= len(r.buffer) {
-			return false, false
-		}
-		text = r.buffer[len(line)+end:]
-	}
-	text, _, _ = bytes.Cut(text, []byte{0})
-	return len(bytes.Trim(text, confBlanks)) > 0, true
 }
 
 // readPart reads a definition with what is behind its colon, or more ports of one.
