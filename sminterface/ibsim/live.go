@@ -1,7 +1,6 @@
 package ibsim
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -32,30 +31,20 @@ type OpenSM struct {
 var errStopped = errors.New("stopped")
 
 // StartOpenSM runs OpenSM on the Sim's fabric until Stop, or until ctx is done
-// or the Sim ends, and returns when it has brought the subnet up, which may
-// take cfg.Timeout. It takes one of the Sim's places for clients. cfg is used as
-// by RunOpenSM; cfg.Line is called until OpenSM has ended. Light sweeps are
-// every ten seconds unless cfg.Options say otherwise (sweep_interval).
+// or the Sim ends, and returns when it has brought the subnet up and written its
+// dumps, which may take cfg.Timeout. It takes one of the Sim's places for clients,
+// reads no file outside of cfg's, and writes none outside of Dir. cfg.Line is called
+// until OpenSM has ended. Light sweeps are every ten seconds unless cfg.Options say
+// otherwise (sweep_interval).
 //
-// Errors are those of RunOpenSM, and OpenSM has ended then.
+// Errors: a *MissingError, an *ExitError, ctx's own, and one that wraps ErrNotUp and
+// has OpenSM's last complaint. OpenSM is nil then, or has ended, and Run has what
+// became of it.
 func StartOpenSM(ctx context.Context, s *Sim, cfg OpenSMConfig) (*OpenSM, error) {
 	// Else it keeps its log to itself until it ends.
 	cfg.Options = append([]string{"force_log_flush TRUE"}, cfg.Options...)
-	o, err := launch(ctx, s, cfg)
-	if err != nil {
-		return nil, err
-	}
-	if err := o.waitUp(); err != nil {
-		return nil, err
-	}
-	<-o.begun
-	return o, nil
-}
-
-// launch runs OpenSM, which gets flags besides.
-func launch(ctx context.Context, s *Sim, cfg OpenSMConfig, flags ...string) (*OpenSM, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	cmd, err := prepareOpenSM(ctx, s, &cfg, flags...)
+	cmd, err := prepareOpenSM(ctx, s, &cfg)
 	if err != nil {
 		cancel(nil)
 		return nil, err
@@ -81,6 +70,10 @@ func launch(ctx context.Context, s *Sim, cfg OpenSMConfig, flags ...string) (*Op
 		o.mu.Unlock()
 		close(done)
 	}()
+	if err := o.waitUp(); err != nil {
+		return o, err
+	}
+	<-o.begun
 	return o, nil
 }
 
@@ -124,7 +117,9 @@ func (o *OpenSM) waitUp() error {
 	case <-o.up:
 		return nil
 	case <-o.Done:
-		err = cmp.Or(o.err, ErrNotUp)
+		if err = o.err; err == nil || o.watch.hopeless {
+			err = ErrNotUp
+		}
 	case <-timer.C:
 		o.cancel(errStopped)
 		<-o.Done

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// OpenSMConfig is how to run OpenSM once.
+// OpenSMConfig is how to run OpenSM.
 type OpenSMConfig struct {
 	// Program is opensm, by default the one on $PATH.
 	Program string
@@ -43,14 +43,10 @@ type OpenSMConfig struct {
 	// Flags are OpenSM's log flags (-D), 0x03 when 0. With 0x40 it writes
 	// dumps of its tables, with 0x04 OpenSMRun.Routing is known.
 	Flags uint8
-	// Timeout is how long a run may take, by default ten minutes.
+	// Timeout is how long it may take to bring the subnet up, by default ten minutes.
 	Timeout time.Duration
-	// Line, if set, is called for each line of the log, by one goroutine
-	// and before RunOpenSM returns.
+	// Line, if set, is called for each line of the log, by one goroutine.
 	Line func(LogLine)
-
-	// hangs is how long after SUBNET UP RunOpenSM kills an OpenSM that has not ended, 3 minutes when 0.
-	hangs time.Duration
 }
 
 // OpenSMRun is what became of it.
@@ -72,44 +68,17 @@ const maxErrors = 20
 // ErrNotUp says that OpenSM ended, or was ended, without SUBNET UP.
 var ErrNotUp = errors.New("OpenSM did not bring the subnet up")
 
-// RunOpenSM runs OpenSM once (opensm -o) on the Sim's fabric. It reads no file
-// outside of cfg's, and writes none outside of Dir.
-//
-// The run is nil where OpenSM did not run at all. Errors: a *MissingError, an
-// *ExitError, ctx's own, and one that wraps ErrNotUp and has OpenSM's last
-// complaint.
+// RunOpenSM runs OpenSM as StartOpenSM does, and ends it when it has brought the subnet
+// up. The run is nil where OpenSM did not run at all. Errors are those of StartOpenSM.
 func RunOpenSM(ctx context.Context, s *Sim, cfg OpenSMConfig) (*OpenSMRun, error) {
-	o, err := launch(ctx, s, cfg, "-o")
-	if err != nil {
+	o, err := StartOpenSM(ctx, s, cfg)
+	if err == nil {
+		err = o.Stop()
+	}
+	if o == nil || err != nil && o.run.Version == "" {
 		return nil, err
 	}
-	late := time.AfterFunc(o.cfg.Timeout, func() { o.cancel(&errTimeout{o.cfg.Timeout, "not done"}) })
-	select {
-	case <-o.Done:
-	case <-o.up: // it writes its dumps and ends; rarely it hangs after that
-		hung := time.AfterFunc(cmp.Or(o.cfg.hangs, 3*time.Minute), func() { o.cancel(errStopped) })
-		<-o.Done
-		hung.Stop()
-	}
-	late.Stop()
-	o.cancel(nil)
-	run, err := &o.run, o.err
-	var exit *exec.ExitError
-	switch {
-	case o.watch.hopeless:
-		err = ErrNotUp
-	case run.UP && errors.As(err, &exit) && exit.Exited():
-		// Its status says nothing: it is 1 where an engine has failed and
-		// another has been used.
-		err = nil
-	case err == nil && !run.UP:
-		err = ErrNotUp
-	}
-	err = run.withComplaint(err)
-	if run.Version == "" && err != nil {
-		return nil, err
-	}
-	return run, err
+	return &o.run, err
 }
 
 // withComplaint adds OpenSM's last complaint to an ErrNotUp.
@@ -120,9 +89,9 @@ func (r *OpenSMRun) withComplaint(err error) error {
 	return err
 }
 
-// prepareOpenSM makes the folder and the options of OpenSM, and its command, which gets flags
-// besides. cfg has its defaults then, and Dir is absolute.
-func prepareOpenSM(ctx context.Context, s *Sim, cfg *OpenSMConfig, flags ...string) (cmd *exec.Cmd, err error) {
+// prepareOpenSM makes the folder and the options of OpenSM, and its command. cfg has its
+// defaults then, and Dir is absolute.
+func prepareOpenSM(ctx context.Context, s *Sim, cfg *OpenSMConfig) (cmd *exec.Cmd, err error) {
 	cfg.Program = cmp.Or(cfg.Program, "opensm")
 	cfg.Flags = cmp.Or(cfg.Flags, 0x03)
 	cfg.Timeout = cmp.Or(cfg.Timeout, 10*time.Minute)
@@ -151,7 +120,7 @@ func prepareOpenSM(ctx context.Context, s *Sim, cfg *OpenSMConfig, flags ...stri
 	if err := os.Symlink("/dev/stdout", log); err != nil {
 		return nil, err
 	}
-	args := append(flags, "-F", conf, "-D", fmt.Sprintf("%#x", cfg.Flags))
+	args := []string{"-F", conf, "-D", fmt.Sprintf("%#x", cfg.Flags)}
 	for _, opt := range []struct{ flag, value string }{{"-R", cfg.Engine}, {"-U", cfg.LFTs}, {"-M", cfg.LIDMatrix}} {
 		if opt.value != "" {
 			args = append(args, opt.flag, opt.value)

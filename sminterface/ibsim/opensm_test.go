@@ -65,19 +65,6 @@ func TestRunOpenSM(t *testing.T) {
 	}
 }
 
-// TestHangingOpenSM runs an OpenSM that stays when its work is done: it is killed, and what it did counts.
-func TestHangingOpenSM(t *testing.T) {
-	s, _ := startTwin(t, mesh4x4(t))
-	stays := filepath.Join(t.TempDir(), "opensm")
-	if err := os.WriteFile(stays, []byte("#!/bin/sh\nopensm \"$@\"\nexec sleep 1000\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	run, err := RunOpenSM(t.Context(), s, OpenSMConfig{Program: stays, Dir: t.TempDir(), Flags: 0x43, hangs: time.Millisecond})
-	if err != nil || !run.UP {
-		t.Errorf("%+v, %v", run, err)
-	}
-}
-
 // Without a fallback, OpenSM would try a file that it does not take for ever.
 func TestNotUp(t *testing.T) {
 	s, _ := startTwin(t, mesh4x4(t))
