@@ -32,7 +32,6 @@ var theirOwn = map[string]string{
 	"papers/cmd/ibweave-papers/read.go:readRaw": "opens what files.ReadAll reads",
 	"fabric/topology/topology.go:Read":          "reads what its caller has opened and limits",
 	"sminterface/ibsim/":                        "files in a private folder, for ibsim and OpenSM",
-	"sminterface/rehearse/copy.go":              "copies line by line into a private folder",
 	"sminterface/rehearse/explain.go":           "reads line by line what it wrote or copied",
 	"sminterface/rehearse/plugin.go":            "files in a private folder, and the log of its own OpenSM",
 	"sminterface/umad/system_linux.go":          "a device",

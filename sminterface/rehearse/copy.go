@@ -3,55 +3,24 @@ package rehearse
 import (
 	"bufio"
 	"bytes"
-	"context"
-	"errors"
 	"io"
-	"os"
+	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// copyGUIDs copies a file of OpenSM's with other port GUIDs in it: those in
+// replaceGUIDs writes a file of OpenSM's with other port GUIDs in it: those in
 // the comments of opensm-lfts.dump and opensm-lid-matrix.dump and those that
 // lines of guid2lid begin with. All else stays as it is, right or wrong.
-func copyGUIDs(ctx context.Context, to, from string, guid func(fabric.GUID) fabric.GUID) error {
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	out, err := os.Create(to)
-	if err != nil {
-		return err
-	}
-	return errors.Join(replaceGUIDs(ctx, out, in, guid), out.Close())
-}
-
-const bufferSize = 1 << 20
-
-// replaceGUIDs copies text. Lines longer than bufferSize are looked at in pieces.
-func replaceGUIDs(ctx context.Context, w io.Writer, r io.Reader, guid func(fabric.GUID) fabric.GUID) error {
-	in, out := bufio.NewReaderSize(r, bufferSize), bufio.NewWriterSize(w, bufferSize)
-	for n := 0; ; n++ {
-		if n%4096 == 0 && ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		line, err := in.ReadSlice('\n')
-		if err != nil && err != bufio.ErrBufferFull && err != io.EOF {
-			return err
-		}
+func replaceGUIDs(w io.Writer, text []byte, guid func(fabric.GUID) fabric.GUID) error {
+	out := bufio.NewWriterSize(w, 1<<20)
+	for line := range bytes.Lines(text) {
 		if at, end, g, ok := findGUID(line); ok && guid(g) != g {
-			out.Write(line[:at])
-			out.Write(guid(g).AppendDigits(out.AvailableBuffer()))
-			line = line[end:]
+			line = slices.Concat(line[:at], guid(g).AppendDigits(nil), line[end:])
 		}
-		if _, err := out.Write(line); err != nil {
-			return err
-		}
-		if err == io.EOF {
-			return out.Flush()
-		}
+		out.Write(line) // errors come from Flush
 	}
+	return out.Flush()
 }
 
 var portGUID = []byte(" portguid 0x")

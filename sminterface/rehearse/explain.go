@@ -11,13 +11,14 @@ import (
 	"github.com/ibweave/ibweave/internal/files"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
+	"github.com/ibweave/ibweave/sminterface/mad"
 )
 
 // explain adds notes on what is known to make tables differ.
 func (r *run) explain() error {
-	report := r.report
-	if report.Engine != "file" {
-		r.explainFallback()
+	report, byFile := r.report, r.report.Via == ViaFile
+	if report.Engine != r.config.Engine {
+		r.explainFallback(byFile)
 	}
 	if !report.SubnetUp {
 		r.note("OpenSM did not bring the subnet up, so what the switches have is not its last word")
@@ -28,41 +29,37 @@ func (r *run) explain() error {
 			return err
 		}
 	}
-	if report.Differences > 0 && report.Engine == "file" {
+	if !byFile {
+		return r.explainPlugin()
+	}
+	if report.Differences > 0 && report.Engine == r.config.Engine {
 		return r.explainRemapped()
 	}
 	return nil
 }
 
-// explainFallback is for a file that OpenSM has given up.
-func (r *run) explainFallback() {
-	report := r.report
-	why := ""
-	for _, e := range report.Errors {
-		if strings.HasPrefix(e, "do_") || strings.Contains(e, "PARSE ERROR") {
+// explainFallback says why OpenSM has not our tables, as far as its log has the reason.
+func (r *run) explainFallback(byFile bool) {
+	what, marks := "did not use "+r.config.Engine, []string{"ibweave: ERR", "Error loading plugin", "setup routing engine"}
+	if byFile {
+		what, marks = "gave up "+lftsFile, []string{"do_", "PARSE ERROR"}
+	}
+	instead, why := "no tables at all", ""
+	if r.report.Engine != "" {
+		instead = "its own " + r.report.Engine + " tables"
+	}
+	badPort := false
+	for _, e := range r.report.Errors {
+		if why == "" && slices.ContainsFunc(marks, func(mark string) bool { return strings.Contains(e, mark) }) {
 			why = ", because of: " + strings.TrimSpace(e)
-			break
 		}
+		badPort = badPort || byFile && strings.Contains(e, "Invalid port ")
 	}
-	r.note("OpenSM gave up %s and has %s instead%s", lftsFile, report.instead(), why)
-	for _, e := range report.Errors {
-		if strings.Contains(e, "Invalid port ") {
-			r.note("a row names a port that the switch does not have, and OpenSM gives up the whole file at the first one; a LID without a path must have no row, not one with port 255")
-			return
-		}
+	r.note("OpenSM %s and has %s instead%s", what, instead, why)
+	if badPort {
+		r.note("a row names a port that the switch does not have, and OpenSM gives up the whole file at the first one; a LID without a path must have no row, not one with port 255")
 	}
 }
-
-// instead says what tables OpenSM has where it did not take ours.
-func (r *Report) instead() string {
-	if r.Engine == "" {
-		return "no tables at all"
-	}
-	return "its own " + r.Engine + " tables"
-}
-
-// maxDirectedHops is how many links a directed route can have (IBA 14.2.2).
-const maxDirectedHops = 63
 
 // explainUnread is for switches that were not found.
 func (r *run) explainUnread() {
@@ -76,7 +73,7 @@ func (r *run) explainUnread() {
 		switch d := distance.To(centre)[s]; {
 		case d == fabric.Unreachable:
 			apart++
-		case d > maxDirectedHops:
+		case d > mad.MaxHops:
 			far++
 		}
 	}
@@ -84,15 +81,12 @@ func (r *run) explainUnread() {
 		r.note("the fabric is in pieces: no cables lead to %d of the switches from the largest piece, where OpenSM ran", apart)
 	}
 	if far > 0 {
-		r.note("%d of the switches are more than %d links away from %s, where OpenSM ran: directed routes do not reach them", far, maxDirectedHops, r.f.Name(centre))
+		r.note("%d of the switches are more than %d links away from %s, where OpenSM ran: directed routes do not reach them", far, mad.MaxHops, r.f.Name(centre))
 	}
 	if apart+far == 0 {
 		r.note("OpenSM did not find all switches: see the errors")
 	}
 }
-
-// maxGUID2LID bounds guid2lid, in bytes: 48,000 lines of 32 bytes, and comments.
-const maxGUID2LID = 64 << 20
 
 // explainLIDs compares guid2lid, as it was before OpenSM ran, with the fabric.
 func (r *run) explainLIDs() error {
@@ -102,7 +96,7 @@ func (r *run) explainLIDs() error {
 		return nil
 	}
 	name = filepath.Join(r.opt.Dir, name)
-	data, err := files.ReadRegular(name, maxGUID2LID)
+	data, err := files.ReadRegular(name, maxLFTs)
 	if errors.Is(err, fs.ErrNotExist) {
 		r.note("without %s OpenSM numbers the ports as it likes", name)
 		return nil
@@ -141,7 +135,7 @@ func (r *run) explainLIDs() error {
 	return nil
 }
 
-// maxLFTs bounds opensm-lfts.dump, in bytes: the tables of ibsim's largest fabrics have less.
+// maxLFTs bounds the files of a directory, in bytes: the tables of ibsim's largest fabrics have less.
 const maxLFTs = 4 << 30
 
 // explainRemapped notes rows whose comment names a port that does not have the LID of the row.

@@ -185,11 +185,10 @@ func RunPlugin(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt PluginO
 			return nil, err
 		}
 	}
-	library, err := filepath.Abs(opt.Library)
-	if err != nil {
+	if opt.Library, err = filepath.Abs(opt.Library); err != nil {
 		return nil, err
 	}
-	if _, err := os.Stat(library); err != nil {
+	if _, err := os.Stat(opt.Library); err != nil {
 		return nil, err
 	}
 	byMLID := make(map[fabric.LID]*mft.Tree)
@@ -201,46 +200,23 @@ func RunPlugin(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt PluginO
 		}
 		byMLID[tree.MLID] = tree
 	}
-	return rehearse(ctx, f, t, opt.Options, ViaPlugin, func(r *run) error {
-		opt.Options = r.opt // with its defaults
-		p := &pluginRun{run: r, opt: opt, library: library}
-		r.report.Plugin = library
-		if opt.MFT != nil {
-			r.report.Multicast = &MulticastReport{Groups: len(opt.Trees), Samples: []MaskDifference{}, RefusedWhy: []string{}}
-		}
-		if err := r.stage(StagePrepare, p.prepare); err != nil {
-			return err
-		}
-		return r.simulate(p.simulated)
-	})
-}
-
-// pluginRun is a rehearsal with the plugin under way.
-type pluginRun struct {
-	*run
-	opt     PluginOptions
-	library string
-	config  string // file
-	live    map[mft.MGID]fabric.LID
+	return rehearse(ctx, f, t, opt, ViaPlugin)
 }
 
 // groupsFile is the file of a compile directory that the plugin reads.
 const groupsFile = "groups.json"
 
-// prepare makes the files that OpenSM and the plugin read.
-func (p *pluginRun) prepare() error {
-	if err := p.prepareTwin(); err != nil {
-		return err
-	}
+// preparePlugin makes the files that the plugin reads, and names it to OpenSM.
+func (r *run) preparePlugin() error {
 	groups := ""
-	if p.opt.MFT != nil {
+	if r.opt.MFT != nil {
 		// Beside it guid2lid, with the twin's GUIDs.
-		dir := filepath.Join(p.dir, "groups")
+		dir := filepath.Join(r.dir, "groups")
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			return err
 		}
 		groups = filepath.Join(dir, groupsFile)
-		text, err := mft.AppendGroupsJSON(nil, p.f, p.opt.Trees)
+		text, err := mft.AppendGroupsJSON(nil, r.f, r.opt.Trees)
 		if err != nil {
 			return &UnfitError{err.Error()}
 		}
@@ -248,82 +224,39 @@ func (p *pluginRun) prepare() error {
 			return err
 		}
 		if err := files.Write(filepath.Join(dir, guid2lidFile), func(w io.Writer) error {
-			return dump.WriteGUID2LID(w, p.twin.Fabric)
+			return dump.WriteGUID2LID(w, r.twin.Fabric)
 		}); err != nil {
 			return err
 		}
 	}
-	p.config = filepath.Join(p.dir, "ibweave.yaml")
-	text, err := p.opt.Config(groups)
+	config := filepath.Join(r.dir, "ibweave.yaml")
+	text, err := r.opt.Config(groups)
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(p.config, text, 0o600); err != nil {
+	if err := os.WriteFile(config, text, 0o600); err != nil {
 		return err
 	}
 	// OpenSM makes a file name of the plugin's name.
-	lib := filepath.Join(p.dir, "lib")
+	lib := filepath.Join(r.dir, "lib")
 	if err := os.Mkdir(lib, 0o700); err != nil {
 		return err
 	}
-	return os.Symlink(p.library, filepath.Join(lib, LibraryName))
-}
-
-// simulated is what happens while ibsim runs.
-func (p *pluginRun) simulated(sim *ibsim.Sim) (err error) {
-	var o *ibsim.OpenSM
-	if err := p.stage(StageOpenSM, func() (err error) {
-		o, err = p.startOpenSM(sim)
-		return err
-	}); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, o.Stop()) }()
-	ctx, cancel := context.WithTimeout(p.ctx, p.timeout())
-	defer cancel()
-	c, err := dial(ctx, sim)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, c.Close()) }()
-	if p.opt.MFT != nil {
-		if err := p.stage(StageJoin, func() error { return p.join(ctx, c) }); err != nil {
-			return p.cause(err)
-		}
-	}
-	if err := p.stage(StageSweep, func() error { return o.Sweep(ctx) }); err != nil {
-		return p.cause(err)
-	}
-	if err := p.stage(StageReadBack, func() error { return p.readAll(ctx, c) }); err != nil {
-		return p.cause(err)
-	}
-	p.reportOpenSM(o.Run())
-	if p.report.Equal() {
-		return nil
-	}
-	return p.stage(StageExplain, p.explainPlugin)
-}
-
-// startOpenSM runs OpenSM. Where the plugin does not serve, OpenSM takes an engine
-// of its own, so that the differences show.
-func (p *pluginRun) startOpenSM(sim *ibsim.Sim) (*ibsim.OpenSM, error) {
-	path := filepath.Join(p.dir, "lib")
+	path := lib
 	if old := os.Getenv("LD_LIBRARY_PATH"); old != "" {
 		path += string(os.PathListSeparator) + old
 	}
-	options := []string{"event_plugin_name " + PluginName, "event_plugin_options --config " + p.config, "sweep_interval 0"}
-	if p.opt.SL2VL != nil {
-		options = append(options, "qos TRUE")
+	r.config.Engine, r.config.Env = enginePrefix+r.opt.Engine, []string{"LD_LIBRARY_PATH=" + path}
+	r.config.Options = append(r.config.Options, "event_plugin_name "+PluginName, "event_plugin_options --config "+config)
+	if r.opt.SL2VL != nil {
+		r.config.Options = append(r.config.Options, "qos TRUE")
 	}
-	return ibsim.StartOpenSM(p.ctx, sim, ibsim.OpenSMConfig{
-		Program: p.opt.OpenSM, Engine: enginePrefix + p.opt.Engine, Dir: p.opensmDir, LMC: p.lmc.lmc, LMCPort0: p.lmc.port0,
-		Options: append(options, p.opt.OpenSMOptions...), Env: []string{"LD_LIBRARY_PATH=" + path}, Timeout: p.timeout(),
-	})
+	return os.Symlink(r.opt.Library, filepath.Join(lib, LibraryName))
 }
 
 // joining is how the members of all trees become members of OpenSM's groups.
 type joining struct {
-	*pluginRun
+	*run
 	c       *subnet.Client
 	m       subnet.Manager
 	refused []string
@@ -337,16 +270,16 @@ type joinRequest struct {
 }
 
 // join makes the members of all trees members of OpenSM's groups.
-func (p *pluginRun) join(ctx context.Context, c *subnet.Client) error {
+func (r *run) join(ctx context.Context, c *subnet.Client) error {
 	m, err := c.Manager(ctx)
 	if err != nil {
 		return err
 	}
-	j := &joining{pluginRun: p, c: c, m: m}
-	p.live = make(map[mft.MGID]fabric.LID, len(p.opt.Trees))
+	j := &joining{run: r, c: c, m: m}
+	r.live = make(map[mft.MGID]fabric.LID, len(r.opt.Trees))
 	var rest []joinRequest
-	for i := range p.opt.Trees {
-		tree := &p.opt.Trees[i]
+	for i := range r.opt.Trees {
+		tree := &r.opt.Trees[i]
 		made, err := j.makeGroup(ctx, tree)
 		if err != nil {
 			return err
@@ -358,9 +291,9 @@ func (p *pluginRun) join(ctx context.Context, c *subnet.Client) error {
 	if err := j.joinRest(ctx, rest); err != nil {
 		return err
 	}
-	report := p.report.Multicast
+	report := r.report.Multicast
 	report.Refused = len(j.refused)
-	report.RefusedWhy = append(report.RefusedWhy, j.refused[:min(len(j.refused), p.opt.Samples)]...)
+	report.RefusedWhy = append(report.RefusedWhy, j.refused[:min(len(j.refused), r.opt.Samples)]...)
 	return nil
 }
 
@@ -441,26 +374,10 @@ func (j *joining) checkRefused(q joinRequest, err error) error {
 	return nil
 }
 
-// readAll reads all tables and compares them.
-func (p *pluginRun) readAll(ctx context.Context, c *subnet.Client) error {
-	highest := mft.MinMLID
-	for _, l := range p.live {
-		highest = max(highest, l)
-	}
-	for i := range p.opt.Trees {
-		highest = max(highest, p.opt.Trees[i].MLID)
-	}
-	t, err := p.readBack(ctx, c, subnet.PullOptions{MFT: p.opt.MFT != nil, MaxMLID: highest})
-	if err == nil && p.opt.MFT != nil {
-		p.compareMasks(t.MFT)
-	}
-	return err
-}
-
 // compareMasks compares the masks of all groups, by MGID. Switches have the same GUIDs in
 // the twin.
-func (p *pluginRun) compareMasks(got *mft.Tables) {
-	report, f := p.report.Multicast, p.f
+func (r *run) compareMasks(got *mft.Tables) {
+	report, f := r.report.Multicast, r.f
 	var list []MaskDifference
 	compare := func(group, mgid string, ours, live fabric.LID) (same bool) {
 		same = true
@@ -468,7 +385,7 @@ func (p *pluginRun) compareMasks(got *mft.Tables) {
 			report.Masks++
 			want, have := []int{}, []int{}
 			if ours != 0 {
-				want = f.Nums(p.opt.MFT.Mask(s, ours))
+				want = f.Nums(r.opt.MFT.Mask(s, ours))
 			}
 			if m, ok := got.Fabric().SwitchByGUID(f.Node(s).GUID); ok && live != 0 {
 				have = got.Fabric().Nums(got.Mask(m, live))
@@ -480,12 +397,12 @@ func (p *pluginRun) compareMasks(got *mft.Tables) {
 		}
 		return same
 	}
-	trees := slices.Clone(p.opt.Trees)
+	trees := slices.Clone(r.opt.Trees)
 	slices.SortFunc(trees, func(a, b mft.Tree) int { return a.MGID.Compare(b.MGID) })
 	known := make(map[fabric.LID]bool)
 	for i := range trees {
 		tree := &trees[i]
-		live := p.live[tree.MGID]
+		live := r.live[tree.MGID]
 		known[live] = true
 		if compare(tree.Name, tree.MGID.String(), tree.MLID, live) {
 			report.Equal++
@@ -497,7 +414,7 @@ func (p *pluginRun) compareMasks(got *mft.Tables) {
 		}
 	}
 	report.Differences = len(list)
-	report.Samples = append(report.Samples, list[:min(len(list), p.opt.Samples)]...)
+	report.Samples = append(report.Samples, list[:min(len(list), r.opt.Samples)]...)
 }
 
 // compareMaps compares SL-to-VL tables.
@@ -537,20 +454,10 @@ func (r *run) compareMaps(got *lft.SL2VL) {
 	}
 }
 
-// explainPlugin adds notes on what is known to make tables differ.
-func (p *pluginRun) explainPlugin() error {
-	r := p.report
-	if want := enginePrefix + p.opt.Engine; r.Engine != want {
-		p.note("OpenSM did not use %s and has %s instead%s", want, r.instead(), p.pluginComplaint())
-	}
-	p.explainUnread()
-	if r.WrongLIDs > 0 {
-		if err := p.explainLIDs(); err != nil {
-			return err
-		}
-	}
+// explainPlugin notes what the plugin's log says.
+func (r *run) explainPlugin() error {
 	// The plugin's log is beside OpenSM's.
-	text, err := os.ReadFile(filepath.Join(p.opensmDir, "ibweave.log"))
+	text, err := os.ReadFile(filepath.Join(r.config.Dir, "ibweave.log"))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
@@ -558,20 +465,10 @@ func (p *pluginRun) explainPlugin() error {
 	for line := range bytes.Lines(text) {
 		_, what, _ := strings.Cut(strings.TrimSpace(string(line)), "\t")
 		if level, message, ok := strings.Cut(what, "\t"); ok && (strings.EqualFold(level, "warn") || strings.EqualFold(level, "error")) {
-			if said++; said <= p.opt.Samples {
-				p.note("the plugin's log: %s", strings.ReplaceAll(message, "\t", " "))
+			if said++; said <= r.opt.Samples {
+				r.note("the plugin's log: %s", strings.ReplaceAll(message, "\t", " "))
 			}
 		}
 	}
 	return nil
-}
-
-// pluginComplaint is why OpenSM did not use the engine, as far as its log says.
-func (p *pluginRun) pluginComplaint() string {
-	for _, e := range p.report.Errors {
-		if strings.Contains(e, "ibweave: ERR") || strings.Contains(e, "Error loading plugin") || strings.Contains(e, "setup routing engine") {
-			return ", because of: " + strings.TrimSpace(e)
-		}
-	}
-	return ""
 }

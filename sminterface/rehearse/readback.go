@@ -1,7 +1,6 @@
 package rehearse
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -9,6 +8,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
 	"github.com/ibweave/ibweave/sminterface/subnet"
 )
@@ -23,53 +23,40 @@ func dial(ctx context.Context, sim *ibsim.Sim) (*subnet.Client, error) {
 	return subnet.New(transport, subnet.Options{Timeout: 10 * time.Second}), nil
 }
 
-// readTables reads the tables of the simulated switches by a client of its own, and compares
-// forwarding tables, LIDs and SL-to-VL tables.
-func (r *run) readTables(sim *ibsim.Sim) error {
-	ctx, cancel := context.WithTimeout(r.ctx, r.timeout())
-	defer cancel()
-	c, err := dial(ctx, sim)
-	if err != nil {
-		return r.cause(err)
+// readBack reads all tables, and compares them. Switches that no directed route reaches are
+// unread; a table that is there and cannot be read is an error.
+func (r *run) readBack(ctx context.Context, c *subnet.Client) error {
+	opt := subnet.PullOptions{LFT: true, MFT: r.opt.MFT != nil, SL2VL: r.opt.SL2VL != nil, MaxMLID: mft.MinMLID}
+	for _, l := range r.live {
+		opt.MaxMLID = max(opt.MaxMLID, l)
 	}
-	_, err = r.readBack(ctx, c, subnet.PullOptions{})
-	return r.cause(cmp.Or(err, c.Close()))
-}
-
-// cause is an error, or the reason why the caller has ended the rehearsal.
-func (r *run) cause(err error) error {
-	if err != nil && r.ctx.Err() != nil {
-		return context.Cause(r.ctx)
+	for i := range r.opt.Trees {
+		opt.MaxMLID = max(opt.MaxMLID, r.opt.Trees[i].MLID)
 	}
-	return err
-}
-
-// readBack reads the tables that opt names, forwarding tables and SL-to-VL tables besides, and
-// compares these. Switches that no directed route reaches are unread; a table that is there
-// and cannot be read is an error.
-func (r *run) readBack(ctx context.Context, c *subnet.Client, opt subnet.PullOptions) (*subnet.Tables, error) {
-	opt.LFT, opt.SL2VL = true, r.opt.SL2VL != nil
 	d, err := c.Discover(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	t, err := c.Pull(ctx, d, opt)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	problems := t.Problems
 	if opt.MFT || opt.SL2VL {
 		problems = slices.Concat(d.Problems, problems)
 	}
 	if len(problems) > 0 {
-		return nil, fmt.Errorf("tables could not be read: %s", problems[0].String())
+		return fmt.Errorf("tables could not be read: %s", problems[0].String())
 	}
 	r.compareTables(d.Fabric, t.LFT)
 	r.compareLIDs(d.Fabric)
 	if opt.SL2VL {
 		r.compareMaps(t.SL2VL)
 	}
-	return t, nil
+	if opt.MFT {
+		r.compareMasks(t.MFT)
+	}
+	return nil
 }
 
 // compareTables puts into the report how forwarding tables of g, the fabric as it was found,

@@ -21,6 +21,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/files"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
 )
@@ -169,11 +170,11 @@ func (e *UnfitError) Error() string { return "cannot be rehearsed: " + e.Reason 
 // but in the report. Errors: an *ibsim.MissingError, an *UnfitError, an
 // *ibsim.ExitError, ctx's own, and those of files. The report is then nil.
 func Run(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options) (*Report, error) {
-	return rehearse(ctx, f, t, opt, ViaFile, (*run).all)
+	return rehearse(ctx, f, t, PluginOptions{Options: opt}, ViaFile)
 }
 
-// rehearse prepares for a rehearsal, which all then does.
-func rehearse(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options, via Via, all func(*run) error) (*Report, error) {
+// rehearse does a rehearsal. Of the options of the plugin a rehearsal by files has none.
+func rehearse(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt PluginOptions, via Via) (*Report, error) {
 	opt.OpenSM, opt.Samples = cmp.Or(opt.OpenSM, "opensm"), cmp.Or(opt.Samples, 20)
 	for _, program := range []string{"ibsim", opt.OpenSM} {
 		if _, err := ibsim.Find(program); err != nil {
@@ -186,7 +187,7 @@ func rehearse(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options,
 	if f.NumSwitches() == 0 {
 		return nil, &UnfitError{ibsim.ErrNoSwitch.Error()}
 	}
-	lmc, err := subnetLMC(f)
+	lmc, port0, err := subnetLMC(f)
 	if err != nil {
 		return nil, err
 	}
@@ -194,35 +195,30 @@ func rehearse(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options,
 	if err != nil {
 		return nil, err
 	}
-	r := &run{ctx: ctx, f: f, t: t, opt: opt, dir: dir, lmc: lmc,
+	r := &run{ctx: ctx, f: f, t: t, opt: opt, dir: dir,
 		report: &Report{
-			Via: via, Switches: f.NumSwitches(), Samples: []Difference{}, UnreadSamples: []Switch{}, LIDSamples: []LIDDifference{},
+			Via: via, Plugin: opt.Library, NotCarried: opt.NotCarried, Switches: f.NumSwitches(), Samples: []Difference{}, UnreadSamples: []Switch{}, LIDSamples: []LIDDifference{},
 			Errors: []string{}, Seconds: map[string]float64{}, Notes: []string{},
 		}}
-	r.report.NotCarried = opt.NotCarried
 	if opt.SL2VL != nil {
 		r.report.SL2VL = &SL2VLReport{Samples: []MapDifference{}}
 	}
-	err = all(r)
-	if err = cmp.Or(err, os.RemoveAll(dir)); err != nil {
+	if opt.MFT != nil {
+		r.report.Multicast = &MulticastReport{Groups: len(opt.Trees), Samples: []MaskDifference{}, RefusedWhy: []string{}}
+	}
+	r.config = ibsim.OpenSMConfig{Program: opt.OpenSM, Dir: filepath.Join(dir, "opensm"), LMC: lmc, LMCPort0: port0, Timeout: r.timeout(),
+		Options: append([]string{"sweep_interval 0"}, opt.OpenSMOptions...)}
+	if err = cmp.Or(r.all(), os.RemoveAll(dir)); err != nil {
 		return nil, err
 	}
 	return r.report, nil
 }
 
-// lmcs are the LMCs that OpenSM has options for.
-type lmcs struct {
-	lmc   uint8
-	port0 bool // for enhanced ports 0 of switches too (lmc_esp0)
-}
-
-// subnetLMC finds the options that give all ports the LMC that they have in f.
-// OpenSM knows one LMC for CAs and routers, which enhanced ports 0 have either
-// all or not at all; base ports 0 have LMC 0 (osm_lid_mgr.c).
-func subnetLMC(f *fabric.Fabric) (lmcs, error) {
-	var set lmcs
+// subnetLMC finds the options that give all ports the LMC that they have in f. OpenSM knows
+// one LMC for CAs and routers, which enhanced ports 0 have either all or not at all
+// (lmc_esp0, port0 here); base ports 0 have LMC 0 (osm_lid_mgr.c).
+func subnetLMC(f *fabric.Fabric) (lmc uint8, port0 bool, wrong error) {
 	ca, enhanced := fabric.NoPort, fabric.NoPort
-	var wrong error
 	check := func(p fabric.PortID, want uint8, other fabric.PortID) {
 		if f.LMC(p) != want && wrong == nil {
 			as := "OpenSM gives it 0"
@@ -237,9 +233,9 @@ func subnetLMC(f *fabric.Fabric) (lmcs, error) {
 			continue
 		}
 		if ca == fabric.NoPort {
-			ca, set.lmc = p, f.LMC(p)
+			ca, lmc = p, f.LMC(p)
 		}
-		check(p, set.lmc, ca)
+		check(p, lmc, ca)
 	}
 	for s := range fabric.NodeID(f.NumSwitches()) {
 		p := f.PortBase(s)
@@ -249,17 +245,17 @@ func subnetLMC(f *fabric.Fabric) (lmcs, error) {
 			check(p, 0, fabric.NoPort)
 		case enhanced == fabric.NoPort:
 			enhanced = p
-			if set.port0 = f.LMC(p) != 0; set.port0 {
+			if port0 = f.LMC(p) != 0; port0 {
 				if ca == fabric.NoPort {
-					ca, set.lmc = p, f.LMC(p)
+					ca, lmc = p, f.LMC(p)
 				}
-				check(p, set.lmc, ca)
+				check(p, lmc, ca)
 			}
 		default:
 			check(p, f.LMC(enhanced), enhanced)
 		}
 	}
-	return set, wrong
+	return lmc, port0, wrong
 }
 
 // run is a rehearsal under way.
@@ -267,14 +263,12 @@ type run struct {
 	ctx    context.Context
 	f      *fabric.Fabric
 	t      *lft.Tables
-	opt    Options
-	dir    string // temporary
-	lmc    lmcs
+	opt    PluginOptions // with its defaults
+	dir    string        // temporary
+	config ibsim.OpenSMConfig
 	twin   *ibsim.Twin
 	report *Report
-
-	lfts, lidMatrix string // the files that OpenSM gets; no lidMatrix: ""
-	opensmDir       string
+	live   map[mft.MGID]fabric.LID // MLIDs of OpenSM's groups
 }
 
 // stage runs a part, with its name for the user, and its time.
@@ -288,18 +282,17 @@ func (r *run) stage(name string, part func() error) error {
 	start := time.Now()
 	err := part()
 	r.report.Seconds[name] += time.Since(start).Seconds()
+	if err != nil && r.ctx.Err() != nil {
+		return context.Cause(r.ctx)
+	}
 	return err
 }
 
+// all does the rehearsal, stage by stage.
 func (r *run) all() error {
 	if err := r.stage(StagePrepare, r.prepare); err != nil {
 		return err
 	}
-	return r.simulate(r.simulated)
-}
-
-// simulate does something while ibsim runs.
-func (r *run) simulate(simulated func(*ibsim.Sim) error) error {
 	var sim *ibsim.Sim
 	if err := r.stage(StageSimulate, func() (err error) {
 		// The ports have no LIDs yet, so that OpenSM has to find them all in
@@ -314,58 +307,87 @@ func (r *run) simulate(simulated func(*ibsim.Sim) error) error {
 	}); err != nil {
 		return err
 	}
-	err := simulated(sim)
+	err := r.simulated(sim)
 	return cmp.Or(err, sim.Close())
 }
 
-func (r *run) simulated(sim *ibsim.Sim) error {
-	if err := r.stage(StageOpenSM, func() error { return r.runOpenSM(sim) }); err != nil {
+// simulated does what happens while ibsim runs. Where the tables are not taken, OpenSM takes an
+// engine of its own, so that the differences show.
+func (r *run) simulated(sim *ibsim.Sim) (err error) {
+	var o *ibsim.OpenSM
+	if err := r.stage(StageOpenSM, func() (err error) {
+		o, err = ibsim.StartOpenSM(r.ctx, sim, r.config)
+		if r.report.Via == ViaFile && errors.Is(err, ibsim.ErrNotUp) && o.Run().Version != "" {
+			return nil
+		}
+		return err
+	}); err != nil {
 		return err
 	}
-	if err := r.stage(StageReadBack, func() error { return r.readTables(sim) }); err != nil {
+	defer func() {
+		if ended := o.Stop(); o.Run().UP {
+			err = cmp.Or(err, ended)
+		}
+	}()
+	ctx, cancel := context.WithTimeout(r.ctx, r.timeout())
+	defer cancel()
+	c, err := dial(ctx, sim)
+	if err != nil {
 		return err
 	}
-	if r.report.Equal() {
+	defer func() { err = cmp.Or(err, c.Close()) }()
+	if r.opt.MFT != nil {
+		if err := r.stage(StageJoin, func() error { return r.join(ctx, c) }); err != nil {
+			return err
+		}
+	}
+	if r.report.Via == ViaPlugin {
+		if err := r.stage(StageSweep, func() error { return o.Sweep(ctx) }); err != nil {
+			return err
+		}
+	}
+	if err := r.stage(StageReadBack, func() error { return r.readBack(ctx, c) }); err != nil {
+		return err
+	}
+	got, report := o.Run(), r.report
+	report.OpenSM, report.Engine, report.SubnetUp = got.Version, got.Engine, got.UP
+	report.Errors, report.NumErrors = append(report.Errors, got.Errors...), got.NumErrors
+	if report.Equal() {
 		return nil
 	}
 	return r.stage(StageExplain, r.explain)
 }
 
-// prepareTwin makes the fabric that ibsim gets, and its LIDs for OpenSM.
-func (r *run) prepareTwin() error {
+// prepare makes the fabric that ibsim gets, and the files that OpenSM and the plugin read.
+func (r *run) prepare() error {
 	twin, err := ibsim.NewTwin(r.f)
 	if err != nil {
 		return &UnfitError{err.Error()}
 	}
 	r.twin = twin
-	r.opensmDir = filepath.Join(r.dir, "opensm")
-	cache := filepath.Join(r.opensmDir, "cache")
+	cache := filepath.Join(r.config.Dir, "cache")
 	if err := os.MkdirAll(cache, 0o700); err != nil {
 		return err
 	}
-	_, err = r.file(guid2lidFile, filepath.Join(cache, guid2lidFile), false, func(w io.Writer) error {
+	if _, err := r.file(guid2lidFile, filepath.Join(cache, guid2lidFile), false, func(w io.Writer) error {
 		return dump.WriteGUID2LID(w, twin.Fabric)
-	})
-	return err
-}
-
-// prepare makes the files that OpenSM gets.
-func (r *run) prepare() error {
-	err := r.prepareTwin()
-	if err != nil {
+	}); err != nil {
 		return err
 	}
-	twin := r.twin
+	if r.report.Via == ViaPlugin {
+		return r.preparePlugin()
+	}
+	r.config.Engine = string(ViaFile)
 	// Comments are for ports that have other LIDs than in the file. Those of
 	// the twin have these.
 	lean := dump.WriteOptions{Lean: true}
-	r.lfts, err = r.file(lftsFile, filepath.Join(r.dir, lftsFile), true, func(w io.Writer) error {
+	r.config.LFTs, err = r.file(lftsFile, filepath.Join(r.dir, lftsFile), true, func(w io.Writer) error {
 		return dump.WriteLFTs(w, twin.Fabric, r.t, lean)
 	})
 	if err != nil {
 		return err
 	}
-	r.lidMatrix, err = r.file(lidMatrixFile, filepath.Join(r.dir, lidMatrixFile), false, func(w io.Writer) error {
+	r.config.LIDMatrix, err = r.file(lidMatrixFile, filepath.Join(r.dir, lidMatrixFile), false, func(w io.Writer) error {
 		return dump.WriteLIDMatrix(w, twin.Fabric, r.t, lean)
 	})
 	return err
@@ -393,7 +415,11 @@ func (r *run) file(base, to string, needed bool, write func(io.Writer) error) (s
 	if r.twin.Same() && base != guid2lidFile {
 		return from, nil
 	}
-	return to, copyGUIDs(r.ctx, to, from, r.twin.PortGUID)
+	text, err := files.ReadRegular(from, maxLFTs)
+	if err != nil {
+		return "", err
+	}
+	return to, files.Write(to, func(w io.Writer) error { return replaceGUIDs(w, text, r.twin.PortGUID) })
 }
 
 func (r *run) note(format string, args ...any) {
@@ -405,23 +431,4 @@ func (r *run) note(format string, args ...any) {
 func (r *run) timeout() time.Duration {
 	entries := r.f.NumSwitches() * (int(r.t.MaxLID()) + 1)
 	return 2*time.Minute + time.Duration(r.f.NumNodes())*20*time.Millisecond + time.Duration(entries)*5*time.Microsecond
-}
-
-func (r *run) runOpenSM(sim *ibsim.Sim) error {
-	got, err := ibsim.RunOpenSM(r.ctx, sim, ibsim.OpenSMConfig{
-		Program: r.opt.OpenSM, Engine: "file", Dir: r.opensmDir, LFTs: r.lfts, LIDMatrix: r.lidMatrix,
-		LMC: r.lmc.lmc, LMCPort0: r.lmc.port0, Options: r.opt.OpenSMOptions, Timeout: r.timeout(),
-	})
-	if err != nil && !errors.Is(err, ibsim.ErrNotUp) || got == nil {
-		return err
-	}
-	r.reportOpenSM(*got)
-	return nil
-}
-
-// reportOpenSM puts what became of OpenSM into the report.
-func (r *run) reportOpenSM(got ibsim.OpenSMRun) {
-	report := r.report
-	report.OpenSM, report.Engine, report.SubnetUp = got.Version, got.Engine, got.UP
-	report.Errors, report.NumErrors = append(report.Errors, got.Errors...), got.NumErrors
 }

@@ -3,7 +3,6 @@ package rehearse
 import (
 	"bytes"
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -27,10 +26,9 @@ func TestReplaceGUIDs(t *testing.T) {
 		{"0x001f 003\n", "0x001f 003\n"},
 		{" portguid 0x00000000000000001f\n", " portguid 0x00000000000000001f\n"},
 		{" portguid 0x", " portguid 0x"},
-		{strings.Repeat("x", bufferSize+9) + "\n0x1f", strings.Repeat("x", bufferSize+9) + "\n0x1f"},
 	} {
 		var out bytes.Buffer
-		if err := replaceGUIDs(t.Context(), &out, strings.NewReader(c[0]), up); err != nil || out.String() != c[1] {
+		if err := replaceGUIDs(&out, []byte(c[0]), up); err != nil || out.String() != c[1] {
 			t.Errorf("%.80q: %.80q, %v, want %.80q", c[0], out.String(), err, c[1])
 		}
 	}
@@ -41,22 +39,22 @@ func FuzzReplaceGUIDs(f *testing.F) {
 	f.Add([]byte("0x0001 003 # Switch portguid 0x000000000000001f: 'a'\n0x000000000000001f 0x0001 0x0001\n\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var same, there, back bytes.Buffer
-		if err := replaceGUIDs(t.Context(), &same, bytes.NewReader(text), func(g fabric.GUID) fabric.GUID { return g }); err != nil || !bytes.Equal(same.Bytes(), text) {
+		if err := replaceGUIDs(&same, text, func(g fabric.GUID) fabric.GUID { return g }); err != nil || !bytes.Equal(same.Bytes(), text) {
 			t.Fatalf("no GUID changes, but the text: %q, %v", same.Bytes(), err)
 		}
 		turn := func(g fabric.GUID) fabric.GUID { return ^g }
-		if err := replaceGUIDs(t.Context(), &there, bytes.NewReader(text), turn); err != nil {
+		if err := replaceGUIDs(&there, text, turn); err != nil {
 			t.Fatal(err)
 		}
-		if err := replaceGUIDs(t.Context(), &back, &there, turn); err != nil {
+		if err := replaceGUIDs(&back, there.Bytes(), turn); err != nil {
 			t.Fatal(err)
 		}
 		var full bytes.Buffer // GUIDs with all digits, as they are written
-		if err := replaceGUIDs(t.Context(), &full, bytes.NewReader(text), func(g fabric.GUID) fabric.GUID { return g ^ 1 }); err != nil {
+		if err := replaceGUIDs(&full, text, func(g fabric.GUID) fabric.GUID { return g ^ 1 }); err != nil {
 			t.Fatal(err)
 		}
 		same.Reset()
-		if err := replaceGUIDs(t.Context(), &same, &full, func(g fabric.GUID) fabric.GUID { return g ^ 1 }); err != nil {
+		if err := replaceGUIDs(&same, full.Bytes(), func(g fabric.GUID) fabric.GUID { return g ^ 1 }); err != nil {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(back.Bytes(), same.Bytes()) {
