@@ -2,61 +2,25 @@ package dump
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
 )
 
-// qosClass is a class of ports for which opensm.conf has a set of options.
-type qosClass uint8
+// qosClasses are what the options of opensm.conf for a class of ports begin with.
+var qosClasses = [...]string{qosCA: "qos_ca", qosSw0: "qos_sw0", qosSwe: "qos_swe", qosRtr: "qos_rtr"}
 
 const (
-	qosCA  qosClass = iota // CA ports
-	qosSw0                 // enhanced ports 0 of switches
-	qosSwe                 // all other ports of switches
-	qosRtr                 // router ports
+	qosCA  = iota // CA ports
+	qosSw0        // enhanced ports 0 of switches
+	qosSwe        // all other ports of switches
+	qosRtr        // router ports
 )
 
-// name is what the options of the class begin with.
-func (c qosClass) name() string { return [...]string{"qos_ca", "qos_sw0", "qos_swe", "qos_rtr"}[c] }
-
-// QoSError says which two maps OpenSM's options cannot have both.
-type QoSError struct {
-	// Option holds for both.
-	Option string
-	// From one way in to one way out, as in lft.SL2VL.At, SLs have the VLs of
-	// Map, from the other those of OtherMap.
-	In, OtherIn   fabric.PortNum
-	Out, OtherOut fabric.PortID
-	Map, OtherMap lft.VLMap
-
-	f *fabric.Fabric
-}
-
-func (e *QoSError) Error() string {
-	way := func(in fabric.PortNum, out fabric.PortID, m lft.VLMap) string {
-		n := e.f.Owner(out)
-		if !e.f.IsSwitch(n) {
-			return fmt.Sprintf("VLs %s of %s %s", vlList(m), e.f.PortGUID(out), e.f.PortName(out))
-		}
-		node := e.f.Node(n)
-		return fmt.Sprintf("VLs %s from port %d to port %d of switch %s %q", vlList(m), in, e.f.Num(out), node.GUID, node.Description)
-	}
-	return fmt.Sprintf("OpenSM has one option %s for both %s and %s", e.Option, way(e.In, e.Out, e.Map), way(e.OtherIn, e.OtherOut, e.OtherMap))
-}
-
 // vlList is a map as OpenSM's options have it.
-func vlList(m lft.VLMap) string {
-	var b strings.Builder
-	for sl, v := range m {
-		if sl > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(strconv.Itoa(int(v)))
-	}
-	return b.String()
+func vlList(m *lft.VLMap) string {
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(*m), " ", ","), "[]")
 }
 
 // arbitrationWeight is what every VL gets in the tables of low priority, in
@@ -69,8 +33,8 @@ const arbitrationWeight = 64
 // through all switches, qos_ca_sl2vl and qos_rtr_sl2vl are for the ports of CAs
 // and routers, and qos_sw0_sl2vl is for the way from an enhanced port 0 to
 // itself (osm_qos.c). What no packet can use does not matter: ways in and out
-// without cables. The error is a *QoSError, for the first two ways, in the
-// order of lft.SL2VL.PortPairs, that need different maps in one option.
+// without cables. The error names the first two ways, in the order of
+// lft.SL2VL.PortPairs, that need different maps in one option.
 //
 // OpenSM programs no map without "qos TRUE" (or -Q), and does not program base
 // ports 0 as ways out nor, in 3.3.23, ports without cables. It then masks each
@@ -86,18 +50,25 @@ const arbitrationWeight = 64
 // alone: in its first sweep OpenSM still masks with the VLs from before.
 func QoSOptions(s *lft.SL2VL) ([]string, error) {
 	f := s.Fabric()
-	var first [qosRtr + 1]struct {
+	type way struct {
 		m   *lft.VLMap
 		in  fabric.PortNum
 		out fabric.PortID
 	}
-	add := func(c qosClass, in fabric.PortNum, out fabric.PortID) error {
-		m := s.At(in, out)
-		switch at := &first[c]; {
-		case at.m == nil:
-			at.m, at.in, at.out = m, in, out
-		case at.m != m && *at.m != *m:
-			return &QoSError{Option: c.name() + "_sl2vl", In: at.in, Out: at.out, Map: *at.m, OtherIn: in, OtherOut: out, OtherMap: *m, f: f}
+	text := func(w way) string {
+		n := f.Owner(w.out)
+		if !f.IsSwitch(n) {
+			return fmt.Sprintf("VLs %s of %s %s", vlList(w.m), f.PortGUID(w.out), f.PortName(w.out))
+		}
+		return fmt.Sprintf("VLs %s from port %d to port %d of switch %s %q", vlList(w.m), w.in, f.Num(w.out), f.Node(n).GUID, f.Node(n).Description)
+	}
+	var first [len(qosClasses)]way
+	add := func(c int, in fabric.PortNum, out fabric.PortID) error {
+		w := way{s.At(in, out), in, out}
+		if at := &first[c]; at.m == nil {
+			*at = w
+		} else if *at.m != *w.m {
+			return fmt.Errorf("OpenSM has one option %s_sl2vl for both %s and %s", qosClasses[c], text(*at), text(w))
 		}
 		return nil
 	}
@@ -123,7 +94,7 @@ func QoSOptions(s *lft.SL2VL) ([]string, error) {
 	lines := []string{"qos TRUE"}
 	for c := range first {
 		if m := first[c].m; m != nil {
-			name := qosClass(c).name()
+			name := qosClasses[c]
 			vls := lft.LeastVLCount(m.VLs())
 			low := make([]string, vls)
 			for v := range low {
@@ -134,7 +105,7 @@ func QoSOptions(s *lft.SL2VL) ([]string, error) {
 				name+"_high_limit 0",
 				name+"_vlarb_high 0:0",
 				name+"_vlarb_low "+strings.Join(low, ","),
-				name+"_sl2vl "+vlList(*m))
+				name+"_sl2vl "+vlList(m))
 		}
 	}
 	return lines, nil

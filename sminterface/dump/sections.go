@@ -191,17 +191,8 @@ func (r *sectionReader) findMissing() {
 	}
 	for s, ok := range have {
 		if !ok {
-			r.note(-1, fabric.Missing, &NoTableError{fabric.NodeID(s), *r.f.Node(fabric.NodeID(s))})
+			n := r.f.Node(fabric.NodeID(s))
+			r.note(-1, fabric.Missing, fmt.Errorf("no table of switch %s %q", n.GUID, n.Description))
 		}
 	}
-}
-
-// NoTableError says that a text has no table of a switch.
-type NoTableError struct {
-	Switch fabric.NodeID
-	node   fabric.Node
-}
-
-func (e *NoTableError) Error() string {
-	return fmt.Sprintf("no table of switch %s %q", e.node.GUID, e.node.Description)
 }

@@ -84,8 +84,8 @@ type exchange struct {
 	timer   *time.Timer // calls expire
 }
 
-// Dial connects to an ibsim. Errors: a *NoServerError where no ibsim listens,
-// and a *RefusedError.
+// Dial connects to an ibsim. Errors: of the sockets where no ibsim listens, and where ibsim
+// does not take the client.
 func Dial(ctx context.Context, cfg ClientConfig) (*Client, error) {
 	cfg.Socket = cmp.Or(cfg.Socket, os.Getenv("IBSIM_SOCKNAME"), DefaultSocket)
 	cfg.Node = cmp.Or(cfg.Node, os.Getenv("SIM_HOST"))
@@ -158,34 +158,13 @@ var past = time.Unix(1, 0)
 // Socket is what the names of ibsim's sockets begin with (IBSIM_SOCKNAME).
 func (s *Sim) Socket() string { return s.socket }
 
-// NoServerError says that no ibsim listens.
-type NoServerError struct {
-	Socket string
-	Err    error
-}
-
-func (e *NoServerError) Error() string {
-	return fmt.Sprintf("no ibsim listens at the abstract socket %q: %v", e.Socket, e.Err)
-}
-
-// Unwrap gives the cause.
-func (e *NoServerError) Unwrap() error { return e.Err }
-
-// RefusedError says that ibsim does not take a client. It does not say why: no
-// place is free (MaxClients), or it has no such node.
-type RefusedError struct{ Node string }
-
-func (e *RefusedError) Error() string {
-	if e.Node == "" {
-		return fmt.Sprintf("ibsim refuses the connection: it has %d clients already", MaxClients)
-	}
-	return fmt.Sprintf("ibsim refuses the connection: it has no node %q, or %d clients already", e.Node, MaxClients)
-}
-
 func (c *Client) connect(ctx context.Context, cfg ClientConfig) error {
+	none := func(err error) error {
+		return fmt.Errorf("no ibsim listens at the abstract socket %q: %w", cfg.Socket, err)
+	}
 	number, err := c.bind(cfg.Socket)
 	if err != nil {
-		return &NoServerError{Socket: cfg.Socket, Err: err}
+		return none(err)
 	}
 	var info [64]byte // struct sim_client_info: id, queue pair, is SM, node
 	binary.NativeEndian.PutUint32(info[0:], number)
@@ -193,9 +172,13 @@ func (c *Client) connect(ctx context.Context, cfg ClientConfig) error {
 	answer, err := c.control(ctx, simCtlConnect, info)
 	switch {
 	case errors.Is(err, errControl):
-		return &RefusedError{Node: cfg.Node}
+		// ibsim does not say why.
+		if cfg.Node == "" {
+			return fmt.Errorf("ibsim %w: it has %d clients already", errControl, MaxClients)
+		}
+		return fmt.Errorf("ibsim %w: it has no node %q, or %d clients already", errControl, cfg.Node, MaxClients)
 	case err != nil:
-		return &NoServerError{Socket: cfg.Socket, Err: err}
+		return none(err)
 	}
 	c.id = binary.NativeEndian.Uint32(answer[:])
 	name, _, _ := strings.Cut(string(answer[12:44]), "\x00")
@@ -235,7 +218,7 @@ func (c *Client) bind(socket string) (number uint32, err error) {
 	return 0, err
 }
 
-var errControl = errors.New("refused")
+var errControl = errors.New("refuses the connection")
 
 // control sends a sim_ctl and returns the data of the answer.
 func (c *Client) control(ctx context.Context, kind uint32, data [64]byte) (answer [64]byte, err error) {

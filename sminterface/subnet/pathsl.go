@@ -13,16 +13,9 @@ import (
 	"github.com/ibweave/ibweave/sminterface/mad"
 )
 
-// MaxPaths is how many paths PathSLs asks for at most. OpenSM works some microseconds on
+// maxPaths is how many paths PathSLs asks for at most. OpenSM works some microseconds on
 // each, and answers no other request meanwhile.
-const MaxPaths = 4 << 20
-
-// TooManyPathsError says that a subnet has more paths than PathSLs asks for.
-type TooManyPathsError struct{ Paths int }
-
-func (e *TooManyPathsError) Error() string {
-	return fmt.Sprintf("%d paths, and at most %d are asked for", e.Paths, MaxPaths)
-}
+const maxPaths = 4 << 20
 
 // PathSLs asks subnet administration for the SLs of the paths from all ports of f to all
 // LIDs (PathRecord, IBA 15.2.5.16): for the paths of a port at once, or where the answer
@@ -31,7 +24,7 @@ func (e *TooManyPathsError) Error() string {
 // asked for as many at a time as Options.Window says. It also returns the number of
 // requests.
 //
-// Errors: a *TooManyPathsError, and those of Adm except for paths without a record.
+// Errors: too many paths, and those of Adm except for paths without a record.
 func (c *Client) PathSLs(ctx context.Context, to Manager, f *fabric.Fabric) (sls *lft.PathSLs, requests int, err error) {
 	var ports []fabric.PortID
 	lids := 0
@@ -41,8 +34,8 @@ func (c *Client) PathSLs(ctx context.Context, to Manager, f *fabric.Fabric) (sls
 			lids += 1 << f.LMC(p)
 		}
 	})
-	if n := len(ports) * lids; n > MaxPaths {
-		return nil, 0, &TooManyPathsError{n}
+	if n := len(ports) * lids; n > maxPaths {
+		return nil, 0, fmt.Errorf("%d paths, and at most %d are asked for", n, maxPaths)
 	}
 	q := &pathQuery{c: c, to: to, f: f}
 	rows := make([][]fabric.SL, len(ports))

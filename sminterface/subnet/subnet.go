@@ -103,16 +103,6 @@ var ErrClosed = errors.New("the connection to the subnet is closed")
 // ErrTimeout is wrapped by the error for a request without an answer.
 var ErrTimeout = errors.New("no answer")
 
-// TimeoutError says that a request was not answered.
-type TimeoutError struct {
-	What string // "Get(NodeInfo) by 0,1,4"
-}
-
-func (e *TimeoutError) Error() string { return e.What + ": no answer" }
-
-// Unwrap makes it an ErrTimeout.
-func (e *TimeoutError) Unwrap() error { return ErrTimeout }
-
 // start sends a request, now or when the window allows.
 func (c *Client) start(x *call) {
 	c.mu.Lock()
@@ -208,7 +198,7 @@ func (c *Client) receive() {
 		}
 		switch {
 		case p.TimedOut:
-			x.done(nil, &TimeoutError{What: describe(x.buf[:], x.packet.LID)})
+			x.done(nil, fmt.Errorf("%s: %w", describe(x.buf[:], x.packet.LID), ErrTimeout))
 		case p.Data[5]&byte(mad.Busy) != 0 && x.tries < maxBusy:
 			x.tries++
 			time.AfterFunc(50*time.Millisecond<<x.tries, func() { c.start(x) })
@@ -283,14 +273,14 @@ func describe(b []byte, lid fabric.LID) string {
 	return text + " to " + Target{LID: lid}.String()
 }
 
-// newSMP makes a request of subnet management. Its error is a *TooFarError.
+// newSMP makes a request of subnet management. Its error wraps errTooFar.
 func (c *Client) newSMP(ctx context.Context, to Target, method mad.Method, attr mad.Attribute, modifier uint32, data *mad.Data) (*call, error) {
 	s := mad.SMP{Header: mad.Header{BaseVersion: 1, Class: mad.SubnLID, ClassVersion: mad.SMPVersion, Method: method, Attribute: attr, Modifier: modifier}, MKey: c.opt.MKey}
 	x := &call{ctx: ctx}
 	x.packet = mad.Packet{LID: to.LID, QP: mad.QP0, Timeout: c.opt.Timeout, Retries: c.opt.Retries, Data: x.buf[:]}
 	if to.LID == 0 {
 		if len(to.Route) > mad.MaxHops {
-			return nil, &TooFarError{Route: to}
+			return nil, fmt.Errorf("a route of %d links, and %w: start nearer to the middle of the fabric", len(to.Route), errTooFar)
 		}
 		x.packet.LID = mad.PermissiveLID
 		s.Class = mad.SubnDirected
@@ -354,15 +344,11 @@ func (c *Client) roundTrip(ctx context.Context, x *call) ([]byte, error) {
 	}
 }
 
-// TooFarError says that a directed route would have more than 63 links.
-type TooFarError struct{ Route Target }
+// errTooFar is wrapped by the error for a directed route that a SMP has no room for.
+var errTooFar = fmt.Errorf("directed routes have at most %d", mad.MaxHops)
 
-func (e *TooFarError) Error() string {
-	return fmt.Sprintf("a route of %d links, and directed routes have at most %d: start nearer to the middle of the fabric", len(e.Route.Route), mad.MaxHops)
-}
-
-// Get reads an attribute of subnet management. Errors: a *TimeoutError, a
-// *mad.StatusError, ErrClosed, and ctx's.
+// Get reads an attribute of subnet management. Errors: one that wraps
+// ErrTimeout, a *mad.StatusError, ErrClosed, and ctx's.
 func (c *Client) Get(ctx context.Context, to Target, attr mad.Attribute, modifier uint32) (mad.Data, error) {
 	return c.SMP(ctx, to, mad.Get, attr, modifier, nil)
 }
@@ -491,6 +477,5 @@ func (b *batch) ask(to Target, attr mad.Attribute, modifier uint32, answer func(
 // one. All others end everything.
 func lost(err error) bool {
 	_, status := errors.AsType[*mad.StatusError](err)
-	_, far := errors.AsType[*TooFarError](err)
-	return status || far || errors.Is(err, ErrTimeout)
+	return status || errors.Is(err, errTooFar) || errors.Is(err, ErrTimeout)
 }

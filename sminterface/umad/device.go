@@ -127,22 +127,14 @@ func unregister(d Device, id uint32) error {
 	return d.Ioctl(ioctlUnregister, b[:])
 }
 
-// OpenError says that a device cannot be used.
-type OpenError struct {
-	Device string
-	Err    error
-}
-
-func (e *OpenError) Error() string {
-	text := fmt.Sprintf("%s: %v", e.Device, e.Err)
+// openError says that a device cannot be used, and what may help.
+func openError(device string, err error) error {
+	help := ""
 	switch {
-	case errors.Is(e.Err, fs.ErrPermission):
-		text += ": only root may use it, unless a rule of udev says otherwise"
-	case errors.Is(e.Err, fs.ErrNotExist):
-		text += ": is the kernel module ib_umad loaded?"
+	case errors.Is(err, fs.ErrPermission):
+		help = ": only root may use it, unless a rule of udev says otherwise"
+	case errors.Is(err, fs.ErrNotExist):
+		help = ": is the kernel module ib_umad loaded?"
 	}
-	return text
+	return fmt.Errorf("%s: %w%s", device, err, help)
 }
-
-// Unwrap gives the cause.
-func (e *OpenError) Unwrap() error { return e.Err }

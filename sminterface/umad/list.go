@@ -183,23 +183,9 @@ func (s system) names(dir string) (list []string) {
 	return list
 }
 
-// NotFoundError says that no port has a name.
-type NotFoundError struct {
-	Name  string
-	Ports []PortInfo // that there are
-}
-
-func (e *NotFoundError) Error() string {
-	names := make([]string, len(e.Ports))
-	for i, p := range e.Ports {
-		names[i] = p.String()
-	}
-	return fmt.Sprintf("no InfiniBand port %q with a umad device: want DEVICE[:PORT], a port GUID or a network interface of %s", e.Name, strings.Join(names, ", "))
-}
-
 // Select finds a port by mlx5_0:1, by mlx5_0 (its first port that is active,
-// else its first), by port GUID, or by a network interface. Errors: a
-// *NotFoundError.
+// else its first), by port GUID, or by a network interface. The error
+// lists the ports that there are.
 func Select(list []PortInfo, name string) (PortInfo, error) {
 	device, number, numbered := strings.Cut(name, ":")
 	best := -1
@@ -225,5 +211,9 @@ func Select(list []PortInfo, name string) (PortInfo, error) {
 			return p, nil
 		}
 	}
-	return PortInfo{}, &NotFoundError{Name: name, Ports: list}
+	names := make([]string, len(list))
+	for i, p := range list {
+		names[i] = p.String()
+	}
+	return PortInfo{}, fmt.Errorf("no InfiniBand port %q with a umad device: want DEVICE[:PORT], a port GUID or a network interface of %s", name, strings.Join(names, ", "))
 }

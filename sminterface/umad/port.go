@@ -31,10 +31,10 @@ type Port struct {
 	closed  error
 }
 
-// Open opens the device of a port that List lists. Errors: an *OpenError.
+// Open opens the device of a port that List lists.
 func Open(info PortInfo) (*Port, error) {
 	if info.Umad == "" {
-		return nil, &OpenError{Device: info.String(), Err: fmt.Errorf("it has no umad device: %w", fs.ErrNotExist)}
+		return nil, openError(info.String(), fmt.Errorf("it has no umad device: %w", fs.ErrNotExist))
 	}
 	dev, err := openDevice(info.Umad)
 	if err != nil {
@@ -42,7 +42,7 @@ func Open(info PortInfo) (*Port, error) {
 	}
 	p, err := New(dev)
 	if err != nil {
-		return nil, &OpenError{Device: info.Umad, Err: errors.Join(err, dev.Close())}
+		return nil, openError(info.Umad, errors.Join(err, dev.Close()))
 	}
 	return p, nil
 }

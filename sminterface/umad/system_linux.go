@@ -21,7 +21,7 @@ func openDevice(name string) (Device, error) {
 	path := filepath.Join("/dev/infiniband", name)
 	f, err := os.OpenFile(path, os.O_RDWR|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, &OpenError{Device: path, Err: err.(*os.PathError).Err}
+		return nil, openError(path, err.(*os.PathError).Err)
 	}
 	return file{f}, nil
 }

@@ -387,9 +387,8 @@ func TestList(t *testing.T) {
 		"mlx5_0:3": "", "roce_0": "", "eth0": "", "0x0": "", "": "", "mlx5_0:": "", "mlx5_0:01": "",
 	} {
 		p, err := Select(list, name)
-		var missing *NotFoundError
 		if port == "" {
-			if !errors.As(err, &missing) {
+			if err == nil || !strings.Contains(err.Error(), "network interface of mlx5_0:1, ") {
 				t.Errorf("%q is %v, %v", name, p, err)
 			}
 		} else if err != nil || p.String() != port {
@@ -412,11 +411,10 @@ func TestHere(t *testing.T) {
 	if err != nil && !errors.Is(err, ErrNoDevices) || (err == nil) != (len(list) > 0) {
 		t.Errorf("%v, %v", list, err)
 	}
-	var open *OpenError
-	if _, err := Open(PortInfo{Device: "none_0", Number: 1}); !errors.As(err, &open) || !errors.Is(err, fs.ErrNotExist) {
+	if _, err := Open(PortInfo{Device: "none_0", Number: 1}); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
-	if _, err := Open(PortInfo{Device: "none_0", Number: 1, Umad: "umad-of-absent"}); !errors.As(err, &open) || !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "ib_umad") {
+	if _, err := Open(PortInfo{Device: "none_0", Number: 1, Umad: "umad-of-absent"}); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "ib_umad") {
 		t.Error(err)
 	}
 }
