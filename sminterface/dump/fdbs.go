@@ -150,8 +150,7 @@ func newLIDTargets(f *fabric.Fabric, maxLID fabric.LID) []lidTarget {
 
 // appendFDBs appends the section of switch s.
 func appendFDBs(b []byte, h *Hops, t *lft.Tables, lids []lidTarget, s fabric.NodeID) []byte {
-	least := h.least(s)
-	neighbours := h.neighbours(s)
+	least, ports := h.least(s), h.f.Node(s).NumPorts
 	var paths []int // by port, counted when needed
 	b = fmt.Appendf(b, "%s%s\nLID    : Port : Hops : Optimal\n", dumpRoutes, h.f.Node(s).GUID)
 	for l, port := range t.Row(s) {
@@ -173,8 +172,10 @@ func appendFDBs(b []byte, h *Hops, t *lft.Tables, lids []lidTarget, s fabric.Nod
 			best = least[target.sw]
 			if port == fabric.ManagementPort {
 				hops = best
-			} else if int(port) < len(neighbours) {
-				hops = h.via(neighbours[port], target.sw)
+			} else if port <= ports {
+				if u := h.f.PeerSwitch(h.f.Port(s, port)); u != s { // a cable to itself is no path
+					hops = h.via(u, target.sw)
+				}
 			}
 		}
 		b = append(b, " : "...)
@@ -197,9 +198,9 @@ func appendFDBs(b []byte, h *Hops, t *lft.Tables, lids []lidTarget, s fabric.Nod
 			continue
 		}
 		if paths == nil {
-			paths = countPaths(t.Row(s), len(neighbours))
+			paths = countPaths(t.Row(s), int(ports)+1)
 		}
-		b = fmt.Appendf(b, "   : No %d hop path possible via port %d!\n", best, h.recommend(s, neighbours, target.sw, least[target.sw], paths))
+		b = fmt.Appendf(b, "   : No %d hop path possible via port %d!\n", best, h.recommend(s, target.sw, paths))
 	}
 	return b
 }
@@ -218,16 +219,15 @@ func countPaths(row []fabric.PortNum, ports int) []int {
 
 // recommend is the port that OpenSM would have taken: of those with the least
 // hop count the one with the fewest entries (osm_switch_recommend_path).
-func (h *Hops) recommend(s fabric.NodeID, neighbours []fabric.NodeID, target fabric.NodeID, least uint8, paths []int) fabric.PortNum {
+func (h *Hops) recommend(s, target fabric.NodeID, paths []int) fabric.PortNum {
 	if s == target {
 		return fabric.ManagementPort
 	}
+	hops := make([]uint8, len(paths))
+	h.Row(s, target, hops)
 	best := fabric.NoPath
-	for p, u := range neighbours {
-		if u == fabric.NoNode || h.via(u, target) != least {
-			continue
-		}
-		if best == fabric.NoPath || paths[p] < paths[best] {
+	for p, d := range hops {
+		if p > 0 && d == hops[0] && (best == fabric.NoPath || paths[p] < paths[best]) {
 			best = fabric.PortNum(p)
 		}
 	}

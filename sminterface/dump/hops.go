@@ -86,18 +86,6 @@ func (h *Hops) least(s fabric.NodeID) []uint8 {
 	return least
 }
 
-// neighbours lists the switches at the ports 0 to NumPorts of switch s,
-// NoNode where there is none.
-func (h *Hops) neighbours(s fabric.NodeID) []fabric.NodeID {
-	list := make([]fabric.NodeID, int(h.f.Node(s).NumPorts)+1)
-	for p := range list {
-		if list[p] = h.f.PeerSwitch(h.f.Port(s, fabric.PortNum(p))); list[p] == s {
-			list[p] = fabric.NoNode // a cable to itself is no path
-		}
-	}
-	return list
-}
-
 // WriteLIDMatrix writes opensm-lid-matrix.dump, as osm_dump.c does, for
 // opensm -R file -M. The hop counts are those that the tables imply: by a port
 // to a switch, one more than the length of the tables' path from the neighbour

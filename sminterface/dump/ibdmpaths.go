@@ -25,7 +25,7 @@ import (
 // whose ports hang on switches with different SLs, since the form has one SL
 // for all ports of a node; then nothing has been written.
 func WriteIBDMPathSLs(w io.Writer, f *fabric.Fabric, p *lft.PathSLs) error {
-	if err := checkPathSLs(f, p); err != nil {
+	if err := lft.CheckFabric(f, nil, nil, p); err != nil {
 		return err
 	}
 	type source struct {

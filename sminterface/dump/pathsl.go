@@ -41,7 +41,7 @@ import (
 // Errors are those of w, and path SLs or options that do not belong to the
 // fabric.
 func WritePathSLs(w io.Writer, f *fabric.Fabric, p *lft.PathSLs, opt WriteOptions) error {
-	if err := checkPathSLs(f, p); err != nil {
+	if err := lft.CheckFabric(f, nil, nil, p); err != nil {
 		return err
 	}
 	list, err := switchesToWrite(f, opt.Only)
@@ -161,14 +161,6 @@ func appendPathRow(b []byte, row []fabric.SL) []byte {
 		from = to + 1
 	}
 	return b
-}
-
-// checkPathSLs says whether path SLs can be those of a fabric.
-func checkPathSLs(f *fabric.Fabric, p *lft.PathSLs) error {
-	if p.Switches() != f.NumSwitches() {
-		return fmt.Errorf("path SLs of %d switches, the fabric has %d", p.Switches(), f.NumSwitches())
-	}
-	return nil
 }
 
 // ReadPathSLs reads path SLs: what WritePathSLs writes, or ibdmchk -c reads,

@@ -286,7 +286,7 @@ func (b *builder) addLabels() {
 
 // makeDatabase brings what the rows say of nodes and ports into the order of the fabric.
 func (b *builder) makeDatabase(f *fabric.Fabric) *Database {
-	d := &Database{Fabric: f, Run: b.run, SMs: b.sms, Warnings: b.warnings,
+	d := &Database{Fabric: f, Date: b.date, SMs: b.sms, Warnings: b.warnings,
 		Ports: make([]Port, f.NumPorts()), Switches: make([]Switch, f.NumSwitches()),
 		nodeLines: map[fabric.GUID]int{}, portLines: map[fabric.PortID]int{}}
 	portOf := func(at portAt) fabric.PortID {

@@ -13,7 +13,7 @@ const counterSection = "PM_INFO"
 // Reading is what a database says of counters.
 type Reading struct {
 	*dump.Counters
-	Run      Run
+	Date     string           // of the run; "" when it is not there
 	Problems []fabric.Problem // sorted by line
 }
 
@@ -41,7 +41,7 @@ func ReadCounters(name string, from io.Reader, f *fabric.Fabric, opt Options) (*
 		return nil, parseError(name, 0, nil, "no section %s; want a run of ibdiagnet without --skip pm", counterSection)
 	}
 	d.sortProblems()
-	return &Reading{d.counters.made, d.run, d.problems}, nil
+	return &Reading{d.counters.made, d.date, d.problems}, nil
 }
 
 // readCounters reads the counters of a port.

@@ -84,7 +84,7 @@ func TestReadCounters(t *testing.T) {
 		old := bytes.ReplaceAll(bytes.ReplaceAll(data, []byte("Extended,"), []byte("Detail,")), []byte("Ext,"), []byte("Detail,"))
 		for what, text := range map[string][]byte{"new": data, "CRLF": bytes.ReplaceAll(data, []byte("\n"), []byte("\r\n")), "old": old} {
 			got, err := ReadCounters("x", bytes.NewReader(text), f, Options{})
-			if err != nil || len(got.Problems) > 0 || got.Run.Date != Written {
+			if err != nil || len(got.Problems) > 0 || got.Date != Written {
 				t.Fatalf("%s: %v %v", what, err, got)
 			}
 			for k := range dump.CounterCount {

@@ -69,7 +69,7 @@ type Database struct {
 	Fabric *fabric.Fabric
 	// Virtual is how many LIDs of the fabric are those of virtual ports alone.
 	Virtual int
-	Run     Run
+	Date    string // of the run; "" when it is not there
 	// Ports is by fabric.PortID. Ports that the database says nothing about have the
 	// zero value.
 	Ports []Port
@@ -92,11 +92,6 @@ func (d *Database) NodeLine(g fabric.GUID) int { return d.nodeLines[g] }
 
 // PortLine is the line of the row of a port's cable in LINKS, 0 when there is none.
 func (d *Database) PortLine(p fabric.PortID) int { return d.portLines[p] }
-
-// Run is the row of RUN_INFO.
-type Run struct {
-	Date string // "" when it is not there
-}
 
 // Port is what a database says of a port beyond the model.
 type Port struct {

@@ -53,7 +53,7 @@ type draft struct {
 	counted  map[fabric.ProblemKind]int // by kind: the place in problems of the one that counts all, +1
 	failed   error                      // the first error of a strict read
 
-	run      Run
+	date     string // of the run
 	nodes    []nodeRow
 	ports    []portRow
 	links    []linkRow
@@ -239,9 +239,7 @@ func (d *draft) sortProblems() {
 	slices.SortStableFunc(d.problems, func(a, b fabric.Problem) int { return cmp.Compare(a.Line, b.Line) })
 }
 
-func (d *draft) readRun(r *row) {
-	d.run = Run{Date: r.words(0)}
-}
+func (d *draft) readRun(r *row) { d.date = r.words(0) }
 
 func (d *draft) readNode(r *row) {
 	n := fabric.Node{

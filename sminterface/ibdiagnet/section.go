@@ -36,7 +36,7 @@ const (
 // END_ begins size bytes behind; a reader needs the name and the number of rows.
 type entry struct {
 	name         string
-	offset, size int64
+	offset, size int
 	line, rows   int
 }
 
@@ -58,9 +58,8 @@ var errLongLine = fmt.Errorf("a line of more than %d bytes; want db_csv of ibdia
 // lineReader reads lines, which it numbers.
 type lineReader struct {
 	from   *bufio.Reader
-	number int   // 1-based, of the last line; 0 before the first
-	offset int64 // of the next line, in bytes
-	half   bool  // the last line has no end: the text may go on behind it
+	number int  // 1-based, of the last line; 0 before the first
+	half   bool // the last line has no end: the text may go on behind it
 }
 
 func newLineReader(from io.Reader) *lineReader {
@@ -78,7 +77,6 @@ func (r *lineReader) next() ([]byte, error) {
 		return nil, err
 	}
 	r.number++
-	r.offset += int64(len(line))
 	r.half = err == io.EOF
 	line = bytes.TrimRight(line, "\r\n")
 	if r.number == 1 {

@@ -1,7 +1,6 @@
 package ibdiagnet
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"fmt"
@@ -22,53 +21,48 @@ const Version = `"IBDIAGNET 2.10.0.IBWEAVE"`
 // Write writes a database with the sections that Read uses, and INDEX_TABLE. Nodes come in
 // the order of Node.Order. Read makes the same fabric of it. The only errors are those of w.
 func Write(w io.Writer, f *fabric.Fabric) error {
-	// The place of the index is in the first line: so everything is counted before.
-	counted := &sectionWriter{w: io.Discard}
-	writeSections(counted, f, 0, 0)
-	out := bufio.NewWriterSize(w, 1<<20)
-	body := &sectionWriter{w: out}
-	writeSections(body, f, counted.offset, counted.line)
-	body.printf("\n\n%s%s\nName, Offset, Size, Line, Rows\n", startMark, indexName)
-	for _, e := range body.index {
-		body.printf("%s,%12d,%12d,%12d,%12d\n", e.name, e.offset, e.size, e.line, e.rows)
+	const promise = indexPromise + " %11d, line: %11d\n"
+	s := new(sectionWriter)
+	s.printf(promise, 0, 0)
+	s.writeSections(f)
+	// The mark of the index follows two blank lines.
+	copy(s.text.Bytes(), fmt.Sprintf(promise, s.text.Len()+2, s.line+3))
+	s.printf("\n\n%s%s\nName, Offset, Size, Line, Rows\n", startMark, indexName)
+	for _, e := range s.index {
+		s.printf("%s,%12d,%12d,%12d,%12d\n", e.name, e.offset, e.size, e.line, e.rows)
 	}
-	body.printf("%s%s\n", endMark, indexName)
-	return out.Flush()
+	s.printf("%s%s\n", endMark, indexName)
+	_, err := s.text.WriteTo(w)
+	return err
 }
 
 // sectionWriter writes sections and keeps their places.
 type sectionWriter struct {
-	w      io.Writer
-	offset int64 // bytes so far
-	line   int   // lines so far
-	index  []entry
-	buffer []byte
+	text  bytes.Buffer
+	line  int // lines so far
+	index []entry
 }
 
-// printf writes text. Errors come from the Flush at the end.
 func (s *sectionWriter) printf(format string, args ...any) {
-	s.buffer = fmt.Appendf(s.buffer[:0], format, args...)
-	_, _ = s.w.Write(s.buffer)
-	s.offset += int64(len(s.buffer))
-	s.line += bytes.Count(s.buffer, []byte{'\n'})
+	from := s.text.Len()
+	fmt.Fprintf(&s.text, format, args...)
+	s.line += bytes.Count(s.text.Bytes()[from:], []byte{'\n'})
 }
 
 // section writes a section; rows writes its rows.
 func (s *sectionWriter) section(name, header string, rows func()) {
 	s.printf("\n\n%s%s\n", startMark, name)
-	e := entry{name: name, offset: s.offset, line: s.line + 1}
+	e := entry{name: name, offset: s.text.Len(), line: s.line + 1}
 	s.printf("%s\n", header)
 	first := s.line
 	rows()
-	e.size, e.rows = s.offset-e.offset, s.line-first
+	e.size, e.rows = s.text.Len()-e.offset, s.line-first
 	s.printf("%s%s\n", endMark, name)
 	s.index = append(s.index, e)
 }
 
-// writeSections writes all but the index, whose place it says.
-func writeSections(s *sectionWriter, f *fabric.Fabric, offset int64, line int) {
-	// The mark of the index follows two blank lines.
-	s.printf("%s %11d, line: %11d\n", indexPromise, offset+2, line+3)
+// writeSections writes all sections but the index.
+func (s *sectionWriter) writeSections(f *fabric.Fabric) {
 	nodes := nodesInOrder(f)
 	s.section("RUN_INFO", "IBDIAGNET_Version,Date,Args", func() { s.printf("%s,%q,%q\n", Version, Written, "") })
 	s.section("NODES", "NodeDesc,NumPorts,NodeType,SystemImageGUID,NodeGUID,PortGUID,DeviceID,VendorID,LocalPortNum", func() {

@@ -46,7 +46,7 @@ type PluginOptions struct {
 	// Options.Dir is only the source of guid2lid.
 	Options
 	// Library is the plugin, a file of any name. Without, it is LibraryName where
-	// FindPlugin finds it.
+	// it is beside this program or where OpenSM finds it.
 	Library string
 	// Engine is our name of the engine: "xy".
 	Engine string
@@ -131,43 +131,25 @@ type SL2VLReport struct {
 	Samples     []MapDifference `json:"samples"` // by node, out and in
 }
 
-// MissingPluginError says that there is no plugin.
-type MissingPluginError struct{ Places []string }
-
-func (e *MissingPluginError) Error() string {
-	return fmt.Sprintf("%s is not there: it was looked for in %s; `make build` makes it where libopensm-dev and libibumad-dev are installed, and --plugin FILE says where it is",
-		LibraryName, strings.Join(e.Places, ", "))
-}
-
-// Unwrap makes it an os.ErrNotExist.
-func (e *MissingPluginError) Unwrap() error { return os.ErrNotExist }
-
 // libraryFolders are those in which OpenSM finds its plugins: the dynamic
 // linker's, on Debian and on others.
 var libraryFolders = []string{"/usr/local/lib", "/usr/local/lib/*-linux-gnu*", "/usr/lib/*-linux-gnu*", "/lib/*-linux-gnu*", "/usr/lib64", "/lib64", "/usr/lib", "/lib"}
 
-// FindPlugin looks for the plugin beside this program, in the folders of
-// LD_LIBRARY_PATH and in those of the dynamic linker. Its error is a
-// *MissingPluginError.
-func FindPlugin() (string, error) {
-	var places []string
+// findPlugin looks for the plugin beside this program, in the folders of
+// LD_LIBRARY_PATH and in those of the dynamic linker.
+func findPlugin() (string, error) {
+	places := slices.Concat(filepath.SplitList(os.Getenv("LD_LIBRARY_PATH")), libraryFolders)
 	if program, err := os.Executable(); err == nil {
-		places = append(places, filepath.Dir(program))
+		places = slices.Insert(places, 0, filepath.Dir(program))
 	}
-	places = append(places, filepath.SplitList(os.Getenv("LD_LIBRARY_PATH"))...)
-	places = append(places, libraryFolders...)
-	var empty []string
+	places = slices.DeleteFunc(places, func(place string) bool { return place == "" })
 	for _, place := range places {
-		if place == "" {
-			continue
-		}
-		found, err := filepath.Glob(filepath.Join(place, LibraryName))
-		if err == nil && len(found) > 0 {
+		if found, err := filepath.Glob(filepath.Join(place, LibraryName)); err == nil && len(found) > 0 {
 			return found[0], nil
 		}
-		empty = append(empty, place)
 	}
-	return "", &MissingPluginError{Places: empty}
+	return "", fmt.Errorf("%s is not there (%w): it was looked for in %s; `make build` makes it where libopensm-dev and libibumad-dev are installed, and --plugin FILE says where it is",
+		LibraryName, os.ErrNotExist, strings.Join(places, ", "))
 }
 
 // RunPlugin rehearses tables as the plugin makes them: OpenSM runs with it, ports
@@ -176,12 +158,12 @@ func FindPlugin() (string, error) {
 // not receive join theirs as send-only non-members. The plugin gets groups.json,
 // since join states do not say which of the full members send.
 //
-// It is otherwise as Run, and has a *MissingPluginError besides. A join that
+// It is otherwise as Run, and without a plugin the error is an os.ErrNotExist. A join that
 // OpenSM refuses is in the report.
 func RunPlugin(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt PluginOptions) (*Report, error) {
 	var err error
 	if opt.Library == "" {
-		if opt.Library, err = FindPlugin(); err != nil {
+		if opt.Library, err = findPlugin(); err != nil {
 			return nil, err
 		}
 	}

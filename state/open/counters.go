@@ -69,7 +69,7 @@ func (in *Input) readCounters(name string, f *fabric.Fabric) (c *dump.Counters, 
 			}
 			in.tell(f, r.Problems...)
 			c = r.Counters
-			date, _ = time.Parse(runDate, r.Run.Date) // zero where there is none
+			date, _ = time.Parse(runDate, r.Date) // zero where there is none
 			return nil
 		}
 		data, err := files.ReadAll(name, from, Limit, new(atomic.Int64))
