@@ -1,7 +1,6 @@
 package ibsim
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -10,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -41,7 +41,7 @@ type OpenSMConfig struct {
 	// Env is further variables of its environment, "NAME=value".
 	Env []string
 	// Flags are OpenSM's log flags (-D), 0x03 when 0. With 0x40 it writes
-	// dumps of its tables, with 0x04 OpenSMRun.Routing is known.
+	// dumps of its tables.
 	Flags uint8
 	// Timeout is how long it may take to bring the subnet up, by default ten minutes.
 	Timeout time.Duration
@@ -57,10 +57,6 @@ type OpenSMRun struct {
 	Errors    []string // the first messages of level 0x01, at most maxErrors
 	NumErrors int      // all of them
 	Dir       string   // with the dumps
-
-	// Routing is the time from the last "building routing with" to "tables configured"
-	// (only with the log flag 0x04).
-	Routing time.Duration
 }
 
 const maxErrors = 20
@@ -165,42 +161,22 @@ func openSMConf(cfg OpenSMConfig) string {
 
 // LogLine is a line of OpenSM's log.
 type LogLine struct {
-	Time    time.Time // in the year 0: the log does not have it
-	Level   uint8     // the log flag that had it written
+	Level   uint8 // the log flag that had it written
 	Message string
 }
 
-// parseLogLine reads a line as osm_log.c writes it:
+// logLine is a line as osm_log.c writes it. Other lines belong to the message before.
 //
 //	Nov 21 04:08:19 209755 [2D14D740] 0x03 -> OpenSM 3.3.23
-//
-// Other lines belong to the message before.
+var logLine = regexp.MustCompile(`^[A-Z][a-z]{2} \d\d \d\d:\d\d:\d\d \d{6} \[[0-9A-F]+\] 0x([0-9a-f]{2}) -> ((?s:.*))$`)
+
 func parseLogLine(line []byte) (l LogLine, ok bool) {
-	const stamp = "Jan 02 15:04:05"
-	if len(line) < len(stamp)+len(" 123456 [") || line[len(stamp)] != ' ' {
+	parts := logLine.FindSubmatch(line)
+	if parts == nil {
 		return l, false
 	}
-	head, message, ok := bytes.Cut(line, []byte(" -> "))
-	fields := bytes.Fields(head[min(len(stamp), len(head)):])
-	if !ok || len(fields) != 3 {
-		return l, false
-	}
-	at, err := time.Parse(stamp, string(line[:len(stamp)]))
-	if err != nil {
-		return l, false
-	}
-	micros, err := strconv.ParseUint(string(fields[0]), 10, 32)
-	if err != nil || micros >= 1e6 {
-		return l, false
-	}
-	level, err := strconv.ParseUint(string(fields[2]), 0, 8)
-	if err != nil {
-		return l, false
-	}
-	l.Time = at.Add(time.Duration(micros) * time.Microsecond)
-	l.Level = uint8(level)
-	l.Message = string(message)
-	return l, true
+	level, err := strconv.ParseUint(string(parts[1]), 16, 8)
+	return LogLine{uint8(level), string(parts[2])}, err == nil
 }
 
 // logWatch reads OpenSM's log as it grows.
@@ -209,8 +185,7 @@ type logWatch struct {
 	each     func(LogLine)
 	hopeless bool // OpenSM would try again for ever
 
-	lines    lineCutter
-	building time.Time
+	lines lineCutter
 }
 
 const levelError = 0x01
@@ -218,22 +193,6 @@ const levelError = 0x01
 // upMessage is what OpenSM logs at the end of each sweep that has brought the
 // subnet up (osm_state_mgr.c).
 const upMessage = "SUBNET UP"
-
-// What OpenSM logs at the level of errors while it ends, and loses nothing by:
-// exitingMessage is of an answer that comes then (sm_mad_ctrl_rcv_callback in
-// osm_sm_mad_ctrl.c). Some are always under way when it is told to end.
-// unsentStatus is of what a sweep that has begun by then, for new multicast groups
-// say, no longer sends (osm_prepare_req_set in osm_req.c). Where a request
-// cannot be sent for want of memory, "ERR 1102: Unable to acquire MAD" says so, too.
-const (
-	exitingMessage = "since we are exiting"
-	unsentStatus   = "(IB_INSUFFICIENT_RESOURCES)"
-)
-
-// exiting says whether an error is one of those.
-func exiting(message string) bool {
-	return strings.Contains(message, exitingMessage) || strings.Contains(message, unsentStatus)
-}
 
 // newLogWatch tells run, and each unless it is nil, of what is written to lines.
 func newLogWatch(run *OpenSMRun, each func(LogLine)) *logWatch {
@@ -264,7 +223,6 @@ func (w *logWatch) line(text []byte) {
 		return
 	}
 	switch {
-	case l.Level == levelError && exiting(l.Message):
 	case l.Level == levelError:
 		if run.NumErrors++; run.NumErrors <= maxErrors {
 			run.Errors = append(run.Errors, l.Message)
@@ -276,23 +234,10 @@ func (w *logWatch) line(text []byte) {
 		}
 	case l.Message == upMessage:
 		run.UP = true
-	case strings.Contains(l.Message, "building routing with "):
-		w.building = l.Time
 	case strings.HasSuffix(l.Message, " tables configured on all switches"):
 		words := strings.Fields(l.Message)
 		if len(words) > 5 {
 			run.Engine = words[len(words)-6]
 		}
-		if !w.building.IsZero() {
-			run.Routing = since(w.building, l.Time)
-		}
 	}
-}
-
-// since is the time from a to b, over New Year too.
-func since(a, b time.Time) time.Duration {
-	if b.Before(a) {
-		b = b.AddDate(1, 0, 0)
-	}
-	return b.Sub(a)
 }

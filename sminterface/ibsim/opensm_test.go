@@ -34,8 +34,7 @@ func TestRunOpenSM(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if run.Engine != "dor" || !run.UP || run.NumErrors != 0 || run.Version == "" || run.Dir != dir ||
-		run.Routing <= 0 {
+	if run.Engine != "dor" || !run.UP || run.NumErrors != 0 || run.Version == "" || run.Dir != dir {
 		t.Errorf("run %+v", run)
 	}
 	if !slices.ContainsFunc(lines, func(l LogLine) bool { return l.Level == 0x02 && l.Message == "SUBNET UP" }) {
@@ -102,17 +101,15 @@ func TestTimeout(t *testing.T) {
 }
 
 func TestParseLogLine(t *testing.T) {
-	at := func(d time.Duration) time.Time { return time.Date(0, 11, 21, 4, 8, 19, 0, time.UTC).Add(d) }
 	for _, c := range []struct {
 		line string
 		want LogLine
 		ok   bool
 	}{
-		{"Nov 21 04:08:19 209755 [2D14D740] 0x03 -> OpenSM 3.3.23", LogLine{at(209755 * time.Microsecond), 3, "OpenSM 3.3.23"}, true},
-		{"Nov 21 04:08:19 000001 [1] 0x80 -> a -> b", LogLine{at(time.Microsecond), 0x80, "a -> b"}, true},
-		{"Nov 21 04:08:19 000001 [1] 0x01 -> ", LogLine{at(time.Microsecond), 1, ""}, true},
+		{"Nov 21 04:08:19 209755 [2D14D740] 0x03 -> OpenSM 3.3.23", LogLine{3, "OpenSM 3.3.23"}, true},
+		{"Nov 21 04:08:19 000001 [1] 0x80 -> a -> b", LogLine{0x80, "a -> b"}, true},
+		{"Nov 21 04:08:19 000001 [1] 0x01 -> ", LogLine{1, ""}, true},
 		{"Nov 21 04:08:19 1000000 [1] 0x01 -> late", LogLine{}, false},
-		{"Nov 31 04:08:19 000001 [1] 0x01 -> no such day", LogLine{}, false},
 		{"Nov 21 04:08:19 000001 [1] 0x100 -> no such level", LogLine{}, false},
 		{"Nov 21 04:08:19 000001 0x01 -> no thread", LogLine{}, false},
 		{"****************** ENTERING SM MASTER STATE ******************", LogLine{}, false},
@@ -133,8 +130,7 @@ func TestPieces(t *testing.T) {
 		"Jan 01 00:00:01 000000 [2] 0x04 -> ucast_mgr_route: building routing with 'x' routing algorithm...\n" +
 		"Jan 01 00:00:02 000000 [2] 0x01 -> a: ERR 1\nJan 01 00:00:02 500000 [2] 0x02 -> osm_ucast_mgr_process: x tables configured on all switches\n" +
 		"Jan 01 00:00:03 000000 [2] 0x02 -> SUBNET UP\n" +
-		"Jan 01 00:00:03 500000 [3] 0x01 -> mcast_mgr_set_mft_block: ERR 0A02: Sending multicast fwd. tbl. block 0x0 to a failed (IB_INSUFFICIENT_RESOURCES)\n" +
-		"Jan 01 00:00:04 000000 [3] 0x01 -> sm_mad_ctrl_rcv_callback: Ignoring received mad - since we are exiting"
+		"Jan 01 00:00:04 000000 [3] 0x01 -> b: ERR 2"
 	for size := 1; size <= len(log); size++ {
 		var run OpenSMRun
 		w := newLogWatch(&run, nil)
@@ -142,8 +138,8 @@ func TestPieces(t *testing.T) {
 			w.lines.add(chunk)
 		}
 		w.takeLastLine()
-		if run.Version != "9.9" || run.Routing != 1500*time.Millisecond || !run.UP ||
-			run.NumErrors != 1 || run.Errors[0] != "a: ERR 1" || run.Engine != "x" {
+		if run.Version != "9.9" || !run.UP ||
+			run.NumErrors != 2 || run.Errors[0] != "a: ERR 1" || run.Engine != "x" {
 			t.Fatalf("in pieces of %d: %+v", size, run)
 		}
 	}
