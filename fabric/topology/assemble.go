@@ -2,6 +2,7 @@ package topology
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -503,7 +504,7 @@ func (p *parser) build() (*fabric.Fabric, error) {
 func (p *parser) nodeName(i int32) string {
 	n := &p.nodes[i]
 	if p.form != Stanzas {
-		return listType(n.id.kind) + " " + n.guid.String()
+		return kindWords[n.kind] + " " + n.guid.String()
 	}
 	return quotedIn(p.textOf(n.header))
 }
@@ -512,21 +513,16 @@ func (p *parser) nodeName(i int32) string {
 func (p *parser) portName(l *portLine) string {
 	name := p.nodeName(l.node)
 	if p.form != Stanzas && l.guid != 0 {
-		name = listType(p.nodes[l.node].id.kind) + " " + l.guid.String()
+		name = kindWords[p.nodes[l.node].kind] + " " + l.guid.String()
 	}
 	return fmt.Sprintf("%s[%d]", name, l.num)
 }
 
 // peerName is the other end of a line as the line has it.
 func (p *parser) peerName(l *portLine) string {
-	name := ""
-	switch {
-	case p.form == Stanzas:
-		name = quotedIn(p.textOf(l.at))
-	case l.peerGUID != 0:
-		name = listType(l.peer.kind) + " " + l.peerGUID.String()
-	default:
-		name = listType(l.peer.kind) + " " + fabric.GUID(l.peer.value).String()
+	name := quotedIn(p.textOf(l.at))
+	if p.form != Stanzas {
+		name = kindWords[l.peer.kind] + " " + cmp.Or(l.peerGUID, fabric.GUID(l.peer.value)).String()
 	}
 	return fmt.Sprintf("%s[%d]", name, l.peerNum)
 }

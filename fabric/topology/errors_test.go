@@ -865,10 +865,11 @@ var broken = []struct {
 		name: "port list: port twice",
 		text: "SW 1 1 0x10 4x NDR - CA 2 1 0x21 ( 's' - 'h' )\n" +
 			"CA 2 1 0x21 4x NDR - SW 1 1 0x10 ( 'h' - 's' )\n" +
-			"SW 1 1 0x10 4x NDR - CA 2 1 0x21 ( 's' - 'h' )\n" +
-			"CA 2 1 0x21 4x NDR - SW 1 1 0x10 ( 'h' - 's' )\n",
+			"SW 1 1 0x10 4x EDR - CA 2 1 0x21 ( 's' - 'h' )\n" +
+			"CA 2 1 0x21 4x NDR - SW 1 1 0x10 ( 'h' - 't' )\n" +
+			"CA 2 1 0x21 4x  NDR - SW 1 1 0x10 ( 'h' - 's' )\n",
 		err: "in:3: port 1 of SW 0x0000000000000010 is there twice: line 1 has it too\n" +
-			"    SW 1 1 0x10 4x NDR - CA 2 1 0x21 ( 's' - 'h' )",
+			"    SW 1 1 0x10 4x EDR - CA 2 1 0x21 ( 's' - 'h' )",
 		problems: "line 3: port 1 of SW 0x0000000000000010 is there twice: line 1 has it too; line dropped\n" +
 			"line 4: port 1 of CA 0x0000000000000021 is there twice: line 2 has it too; line dropped\n",
 		want: "Switch 10 \"s\" ports 1 lid 1\n" +

@@ -23,19 +23,11 @@ import (
 //
 // The GUID is that of the port; all ports of a switch have the one of its port 0.
 
-// infoRow is a row of iblinkinfo.
-type infoRow struct {
-	listLine
-	peerName []byte
-	padded   bool // the description is that of -l, with blanks in front
-	none     bool // the port is up, and nothing behind it answered
-}
-
 // infoHead is what a head says of the node.
 type infoHead struct {
 	kind fabric.NodeType
 	guid fabric.GUID // of a switch
-	name []byte
+	name string
 }
 
 // Marks of a row: in front of the state of the link, and behind it.
@@ -88,7 +80,7 @@ func isInfoRow(l Line) bool {
 
 // readLinkInfo reads what iblinkinfo prints.
 func (p *parser) readLinkInfo() error {
-	rows := make([]infoRow, 0, len(p.data)/112+16)
+	rows := make([]listLine, 0, len(p.data)/112+16)
 	var head *infoHead
 	dropped := false
 	err := p.eachLine(func(l *Line) error {
@@ -109,11 +101,11 @@ func (p *parser) readLinkInfo() error {
 		if err := p.settleNoise(len(rows) > 0 || head != nil); err != nil {
 			return err
 		}
-		x := infoRow{listLine: listLine{at: p.line}}
+		x := listLine{at: p.line}
 		if err := p.readInfoRow(l, head, dropped, &x); err != nil {
 			return err
 		}
-		if !dropped || x.padded {
+		if x.own.num > 0 { // it is none of a node that is dropped
 			rows = append(rows, x)
 		}
 		return nil
@@ -122,11 +114,10 @@ func (p *parser) readLinkInfo() error {
 		return err
 	}
 	inferKinds(rows)
-	lines, err := p.joinRows(rows)
-	if err != nil {
+	if err := p.joinRows(rows); err != nil {
 		return err
 	}
-	return p.listNodes(lines)
+	return p.listNodes(rows, false)
 }
 
 // readInfoHead reads a head, of which headWord has looked at the begin.
@@ -146,7 +137,7 @@ func (p *parser) readInfoHead(l *Line) (*infoHead, error) {
 	if !ok {
 		return nil, p.failHere(l.At, lost, "want the node's description and a colon")
 	}
-	h.name = name
+	h.name = unpadded(name)
 	return &h, nil
 }
 
@@ -192,7 +183,7 @@ func (l *Line) skipChassis() bool {
 const wantRow = "want LID, port[ ] ==( state of the link )==> and the other end, as iblinkinfo prints them"
 
 // readInfoRow reads a row of the node that head says, nil for none.
-func (p *parser) readInfoRow(l *Line, head *infoHead, dropped bool, x *infoRow) (err error) {
+func (p *parser) readInfoRow(l *Line, head *infoHead, dropped bool, x *listLine) (err error) {
 	const lost = "row dropped"
 	start := *l
 	if l.Is('0') && bytes.HasPrefix(l.Rest(), []byte("0x")) {
@@ -205,18 +196,16 @@ func (p *parser) readInfoRow(l *Line, head *infoHead, dropped bool, x *infoRow) 
 	var ok bool
 	switch {
 	case l.Is('"'):
-		x.padded = true
-		if x.desc, own, ok = l.ownName(); !ok {
+		if x.own.name, own, ok = l.ownName(); !ok {
 			return p.failHere(l.At, lost, wantRow)
 		}
-		x.named = true
 	default:
 		if own, ok = l.readInfoEnd(); !ok || !bytes.HasPrefix(l.Rest(), linkBegin) {
 			return p.failHere(l.At, lost, wantRow)
 		}
 		switch {
 		case head != nil:
-			x.own.kind, x.desc, x.named = head.kind, head.name, true
+			x.own.kind, x.own.name = head.kind, head.name
 			x.own.guid = cmp.Or(head.guid, x.own.guid)
 		case dropped:
 			return nil
@@ -246,7 +235,7 @@ func (p *parser) readInfoRow(l *Line, head *infoHead, dropped bool, x *infoRow) 
 		}
 		return nil
 	case bytes.HasPrefix(l.Rest(), []byte(`"Port not available"`)):
-		x.none = true
+		x.silent = true
 		return nil
 	}
 	return p.readInfoPeer(l, x)
@@ -254,20 +243,23 @@ func (p *parser) readInfoRow(l *Line, head *infoHead, dropped bool, x *infoRow) 
 
 // ownName reads the description of -l, which ends where what follows is right, and the end
 // of the cable behind it.
-func (l *Line) ownName() (name []byte, own infoEnd, ok bool) {
+func (l *Line) ownName() (name string, own infoEnd, ok bool) {
 	for from, at := l.At+1, l.At+1; ; at++ {
 		n := bytes.IndexByte(l.Text[at:], '"')
 		if n < 0 {
-			return nil, own, false
+			return "", own, false
 		}
 		at += n
 		ahead := Line{Text: l.Text, At: at + 1}
 		if own, ok = ahead.readInfoEnd(); ok && isLinkState(ahead.Rest()) {
 			*l = ahead
-			return bytes.TrimLeft(l.Text[from:at], " "), own, true
+			return unpadded(l.Text[from:at]), own, true
 		}
 	}
 }
+
+// unpadded is a description without blanks in front, as -l pads those of a row's own node.
+func unpadded(name []byte) string { return string(bytes.TrimLeft(name, " ")) }
 
 // isLinkState says whether text begins with the state of a link, "==( 4X .. Active/  LinkUp)==>".
 func isLinkState(text []byte) bool {
@@ -293,7 +285,7 @@ func (p *parser) takeEnd(e infoEnd, to *listPort) error {
 }
 
 // readInfoPeer reads the other end of a cable.
-func (p *parser) readInfoPeer(l *Line, x *infoRow) (err error) {
+func (p *parser) readInfoPeer(l *Line, x *listLine) (err error) {
 	const lost = "row dropped"
 	if ahead := *l; ahead.Skip("0x") {
 		if x.peer.guid, err = p.readInfoGUID(l, lost); err != nil {
@@ -308,7 +300,7 @@ func (p *parser) readInfoPeer(l *Line, x *infoRow) (err error) {
 	if err := p.takeEnd(end, &x.peer); err != nil {
 		return err
 	}
-	x.peerName = l.Text[l.At+1 : last]
+	x.peer.name = unpadded(l.Text[l.At+1 : last])
 	x.linked = true
 	return nil
 }
@@ -347,7 +339,7 @@ func linkInfoOf(text []byte) (link fabric.Link, down bool) {
 // inferKinds finds the types of nodes that rows of -l do not say: a GUID with several ports
 // is that of a switch, as ports of adapters have each their own. Routers cannot be told from
 // adapters.
-func inferKinds(rows []infoRow) {
+func inferKinds(rows []listLine) {
 	first := make(map[fabric.GUID]fabric.PortNum, len(rows)/8+1)
 	several := make(map[fabric.GUID]bool)
 	see := func(e *listPort) {
@@ -384,56 +376,39 @@ type cableKey struct {
 	ownNum, peerNum   fabric.PortNum
 }
 
-// key is a row's own name of its cable.
-func (x *infoRow) key() cableKey {
-	return cableKey{string(x.desc), string(x.peerName), x.own.num, x.peer.num}
-}
-
 // joinRows finds for each row the one of the other end of its cable, and with it GUID and
 // type of the port there. Without -l the descriptions, port numbers and LIDs of both ends
 // decide.
-func (p *parser) joinRows(rows []infoRow) ([]listLine, error) {
+func (p *parser) joinRows(rows []listLine) error {
 	byKey := make(map[cableKey][]int32, len(rows))
 	for i := range rows {
 		if x := &rows[i]; x.linked && x.peer.guid == 0 {
-			byKey[x.key()] = append(byKey[x.key()], int32(i))
+			k := cableKey{x.own.name, x.peer.name, x.own.num, x.peer.num}
+			byKey[k] = append(byKey[k], int32(i))
 		}
 	}
-	lines := make([]listLine, 0, len(rows))
-	exact := make(map[fabric.GUID][]byte) // descriptions without the blanks of -l
 	for i := range rows {
 		x := &rows[i]
-		if x.none {
+		if x.silent {
 			q := p.problem(fabric.SweepError, x.at, 0, "the port is up, and nothing answered behind it")
 			if x.own.kind == fabric.Switch {
 				q.Node, q.Port = x.own.guid, x.own.num
 			}
 		}
 		if x.linked && x.peer.guid == 0 {
-			if err := p.joinRow(rows, x, byKey); err == errDropped {
+			if err := p.joinRow(rows, x, byKey[cableKey{x.peer.name, x.own.name, x.peer.num, x.own.num}]); err == errDropped {
 				x.linked = false
 			} else if err != nil {
-				return nil, err
+				return err
 			}
 		}
-		if x.linked {
-			exact[x.peer.guid] = x.peerName
-		}
-		lines = append(lines, x.listLine)
 	}
-	for i := range lines {
-		if name, ok := exact[lines[i].own.guid]; ok && rows[i].padded && bytes.Equal(bytes.TrimLeft(name, " "), lines[i].desc) {
-			lines[i].desc = name
-		}
-	}
-	return lines, nil
+	return nil
 }
 
-// joinRow finds the row of the other end.
-func (p *parser) joinRow(rows []infoRow, x *infoRow, byKey map[cableKey][]int32) error {
-	k := x.key()
-	list := byKey[cableKey{k.peerName, k.ownName, k.peerNum, k.ownNum}]
-	var found *infoRow
+// joinRow finds the row of the other end among those that name the same ports.
+func (p *parser) joinRow(rows []listLine, x *listLine, list []int32) error {
+	var found *listLine
 	agree := 0
 	for _, i := range list {
 		if y := &rows[i]; y.own.sameLID(&x.peer) && y.peer.sameLID(&x.own) {
@@ -446,9 +421,9 @@ func (p *parser) joinRow(rows []infoRow, x *infoRow, byKey map[cableKey][]int32)
 	case len(list) == 1:
 		found = &rows[list[0]]
 	case len(list) == 0:
-		return p.fail(x.at, p.columnOfPeer(x.at), "link dropped", "connected to port %d of %q here, but no row of that node says so: a cable must be there at both ends; want iblinkinfo of the whole fabric, not of switches only", x.peer.num, x.peerName)
+		return p.fail(x.at, p.columnOfPeer(x.at), "link dropped", "connected to port %d of %q here, but no row of that node says so: a cable must be there at both ends; want iblinkinfo of the whole fabric, not of switches only", x.peer.num, x.peer.name)
 	default:
-		return p.fail(x.at, p.columnOfPeer(x.at), "link dropped", "port %d of %q may be that of any of %d nodes with this description and LID: want iblinkinfo -l, which has GUIDs", x.peer.num, x.peerName, max(agree, len(list)))
+		return p.fail(x.at, p.columnOfPeer(x.at), "link dropped", "port %d of %q may be that of any of %d nodes with this description and LID: want iblinkinfo -l, which has GUIDs", x.peer.num, x.peer.name, max(agree, len(list)))
 	}
 	x.peer.guid, x.peer.kind = found.own.guid, found.own.kind
 	return nil

@@ -141,7 +141,7 @@ func TestUFMLinks(t *testing.T) {
 		{"a list for a name", change(`"width": null`, `"width": [1]`), "", `in:9:4: [1]: want a string`},
 		{"another port in the name", change(`10_5:`, `10_4:`), "", `in:2:4: name "0000000000000010_4:0000000000000020_6" and ports 5 and 6: want the same ports in both`},
 		{"another port in the port's name", change(`201_1"`, `201_2"`), "", `in:9:4: name "0000000000000201_2" of port 1: want the same port in both`},
-		{"a port twice", change(`"destination_port": "7"`, `"destination_port": "5"`, "10_7:", "10_5:"), "", "in:6: port 5 of SW 0x0000000000000010 is there twice: line 2 has it too"},
+		{"a port twice", change(`"destination_port": "7"`, `"destination_port": "5"`, "10_7:", "10_5:"), "", "in:6: CA 0x0000000000000101[1] is connected to SW 0x0000000000000010[5] here, but line 2 connects that port to SW 0x0000000000000020[6]"},
 		{"text behind", links + "[\n", linksTold, "line 13: [\n"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -99,7 +99,7 @@ func (p *parser) readPeerEnd(l *Line, port *portLine) (err error) {
 		l.skipExternal()
 	}
 	if l.Is('(') {
-		p.readLabel(l, port.peer.kind == 'S')
+		p.readLabel(l, port.peer.kind == fabric.Switch)
 	}
 	if p.strict && l.Is('#') && !l.afterBlank() {
 		return p.refusal(p.line, l.At, "no tab in front of the comment: want one")

@@ -2,88 +2,68 @@ package topology
 
 import (
 	"bytes"
+	"slices"
+	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
 )
 
 // listLine is a line of a port list (dump_ports_report), or what another form says of one
-// port:
+// cable or of a port without one:
 //
 //	CA    32  1 0x000000000010001f 4x QDR - SW    24  5 0x000000000020000f ( 'host 3,3' - 'switch 3,3' )
 //	SW    24  1 0x000000000020000f 4x SDR                                    'switch 3,3'
 type listLine struct {
-	at     place
-	own    listPort
-	peer   listPort
-	link   fabric.Link
-	linked bool
-	names  []byte // what stands between the first quote and the last
-	desc   []byte // of the node, where named says so; names is nil then
-	named  bool
-	label  string // of the port, "" for none
+	at        place
+	own, peer listPort
+	link      fabric.Link
+	linked    bool
+	silent    bool // the port is up, and nothing behind it answered
 }
 
-// firstName is names up to the first place where a description can end.
-func (l *listLine) firstName() []byte {
-	if l.named {
-		return l.desc
-	}
-	if n := bytes.Index(l.names, separator); n >= 0 {
-		return l.names[:n]
-	}
-	return l.names
+// isAgain returns true if a line says the same as one before it.
+func (l *listLine) isAgain(before listLine) bool {
+	before.at = l.at
+	return before == *l
 }
 
-// listPort is a port as a port list has it. A switch has the same GUID on all
-// its ports.
+// listPort is a port as a list has it. A switch has the same GUID on all its ports.
 type listPort struct {
-	guid fabric.GUID
-	kind fabric.NodeType
-	num  fabric.PortNum
-	lid  fabric.LID
-	bad  string // a LID that no port can have, "" for none
+	guid  fabric.GUID
+	name  string // description of the node
+	label string // "" for none
+	bad   string // a LID that no port can have, "" for none
+	kind  fabric.NodeType
+	num   fabric.PortNum
+	lid   fabric.LID
+	statedNode
+}
 
-	stated *statedNode // its node, nil where a form has the port only
+// statedNode is the node of a port. Only subnet lists have it; from other forms comes its GUID
+// alone, by placePorts.
+type statedNode struct {
+	node, system fabric.GUID
+	vendor       uint32
+	device       uint16
+	ports        fabric.PortNum
 }
 
 // key identifies the node of the port by its GUID.
-func (l *listPort) key(nodeOf func(*listPort) fabric.GUID) key {
-	return key{value: uint64(nodeOf(l)), kind: idKind(l.kind)}
-}
+func (l *listPort) key() key { return key{value: uint64(l.node), kind: l.kind} }
 
-// listKind reads the type of a node in a port list or a subnet list.
-func listKind(s []byte) (fabric.NodeType, bool) {
+// kindWords are what port lists call types of nodes, and kindLetters what ids of nodes begin with.
+var (
+	kindWords   = [...]string{fabric.CA: "CA", fabric.Switch: "SW", fabric.Router: "RT"}
+	kindLetters = [...]byte{fabric.CA: 'H', fabric.Switch: 'S', fabric.Router: 'R'}
+)
+
+// listKind reads the type of a node in a port list or a subnet list, 0 for another word.
+func listKind(s []byte) fabric.NodeType {
 	switch string(s) {
-	case "SW":
-		return fabric.Switch, true
-	case "CA":
-		return fabric.CA, true
-	case "RT", "Rt", "RTR": // of subnet lists, by OpenSM and by ibdiagnet
-		return fabric.Router, true
+	case "Rt", "RTR": // of subnet lists, by OpenSM and by ibdiagnet
+		return fabric.Router
 	}
-	return 0, false
-}
-
-// idKind is the letter that ids of a type of node begin with.
-func idKind(kind fabric.NodeType) byte {
-	switch kind {
-	case fabric.Switch:
-		return 'S'
-	case fabric.Router:
-		return 'R'
-	}
-	return 'H'
-}
-
-// listType is the type that a port list has for such a letter.
-func listType(letter byte) string {
-	switch letter {
-	case 'S':
-		return "SW"
-	case 'R':
-		return "RT"
-	}
-	return "CA"
+	return fabric.NodeType(max(0, slices.Index(kindWords[:], string(s))))
 }
 
 // isListLine says whether text[at:] begins as a line of a port list.
@@ -91,7 +71,7 @@ func isListLine(text []byte, at int) bool {
 	if at+2 >= len(text) {
 		return false
 	}
-	if _, ok := listKind(text[at : at+2]); !ok {
+	if listKind(text[at:at+2]) == 0 {
 		return false
 	}
 	l := Line{Text: text, At: at + 2}
@@ -125,7 +105,7 @@ func (p *parser) readList() error {
 	if err != nil {
 		return err
 	}
-	return p.listNodes(lines)
+	return p.listNodes(lines, false)
 }
 
 // isBrokenList says whether a line that is none of a port list begins as one: it may be
@@ -134,8 +114,7 @@ func isBrokenList(text []byte) bool {
 	if len(text) < 2 {
 		return false
 	}
-	_, ok := listKind(text[:2])
-	return ok && (len(text) == 2 || text[2] == ' ' || text[2] == '\t' || '0' <= text[2] && text[2] <= '9')
+	return listKind(text[:2]) != 0 && (len(text) == 2 || text[2] == ' ' || text[2] == '\t' || '0' <= text[2] && text[2] <= '9')
 }
 
 // isStanza says whether a line is one of a stanza.
@@ -184,21 +163,19 @@ func (p *parser) readListLine(l *Line, x *listLine) error {
 	if !l.Is('\'') || last <= l.At {
 		return p.failHere(l.At, lost, "want the node's description in single quotes")
 	}
-	x.names = l.Text[l.At+1 : last]
-	if x.linked && !bytes.Contains(x.names, separator) {
+	two := false
+	x.own.name, x.peer.name, two = strings.Cut(string(l.Text[l.At+1:last]), "' - '")
+	if x.linked && !two {
 		return p.failHere(l.At, lost, "want the descriptions of both nodes: 'one' - 'other'")
 	}
 	return nil
 }
 
-// separator is between two descriptions, with the quotes of both.
-var separator = []byte("' - '")
-
 // readListPort reads "SW    24  5 0x000000000020000f", which isListLine has
 // looked at.
 func (p *parser) readListPort(l *Line, to *listPort) error {
 	const lost = "line dropped"
-	to.kind, _ = listKind(l.Text[l.At : l.At+2])
+	to.kind = listKind(l.Text[l.At : l.At+2])
 	l.At += 2
 	l.SkipBlanks()
 	start := *l
@@ -231,26 +208,62 @@ func (p *parser) readListPort(l *Line, to *listPort) error {
 	return nil
 }
 
-// listNodes makes nodes and port lines of the lines of a list.
-func (p *parser) listNodes(lines []listLine) error {
-	nodeOf := p.nodeRule(lines)
+// placePorts finds the node GUID of each port of lists that have only those of ports: see Parse.
+// Without bothEnds, each port has a line of its own.
+func placePorts(lines []listLine, bothEnds bool) {
+	less := func(e *listPort) fabric.GUID {
+		if e.kind == fabric.Switch {
+			return e.guid
+		}
+		return e.guid - fabric.GUID(e.num)
+	}
+	type of struct {
+		kind fabric.NodeType
+		name string
+	}
+	nodes, together := make(map[fabric.GUID]of, len(lines)/8+1), true
+	for i := range lines {
+		ends := []*listPort{&lines[i].own, &lines[i].peer}
+		if !bothEnds {
+			ends = ends[:1]
+		}
+		for _, e := range ends {
+			g, n := less(e), of{kind: e.kind}
+			if e.kind != fabric.Switch {
+				n.name = e.name
+			}
+			before, seen := nodes[g]
+			together = together && g != 0 && g <= e.guid && (!seen || before == n)
+			nodes[g] = n
+		}
+	}
+	for i := range lines {
+		for _, e := range []*listPort{&lines[i].own, &lines[i].peer} {
+			if e.node = e.guid; together {
+				e.node = less(e)
+			}
+		}
+	}
+}
+
+// listNodes makes nodes and port lines of the lines of a list. With bothEnds, each line says of its
+// peer what it says of its own port, so that a cable may be there from one end only.
+func (p *parser) listNodes(lines []listLine, bothEnds bool) error {
+	if p.form != SubnetList {
+		placePorts(lines, bothEnds)
+	}
 	of := make([]int32, len(lines)) // node of each line, -1 when dropped
-	stated := false
 	for i := range lines {
 		l := &lines[i]
 		var err error
-		if of[i], err = p.enterNode(l, &l.own, nodeOf); err != nil {
-			return err
+		if of[i], err = p.enterNode(l, &l.own); err == nil && of[i] >= 0 && bothEnds {
+			var peer int32
+			if peer, err = p.enterNode(l, &l.peer); peer < 0 {
+				of[i] = -1
+			}
 		}
-		if stated = l.peer.stated != nil; !stated || of[i] < 0 {
-			continue
-		}
-		peer, err := p.enterNode(l, &l.peer, nodeOf)
 		if err != nil {
 			return err
-		}
-		if peer < 0 {
-			of[i] = -1
 		}
 	}
 	for i := range p.nodes {
@@ -265,31 +278,31 @@ func (p *parser) listNodes(lines []listLine) error {
 			continue
 		}
 		l := &lines[i]
-		n := &p.nodes[of[i]]
-		slot := n.base + int(l.own.num)
-		if first[slot] != 0 {
-			of[i] = -1
-			if err := p.mend(l.at, 0, "line dropped", "port %d of %s %s is there twice: line %d has it too", l.own.num, listType(n.id.kind), l.own.guid, lines[first[slot]-1].at.num); err != nil {
-				return err
-			}
+		slot := &first[p.nodes[of[i]].base+int(l.own.num)]
+		if *slot == 0 {
+			*slot = int32(i + 1)
+			p.enterPort(l, of[i])
 			continue
 		}
-		first[slot] = int32(i + 1)
-		p.enterPort(l, of[i], nodeOf)
-	}
-	if !stated {
-		p.describe(lines, of, first, nodeOf)
-		return nil
+		of[i] = -1
+		if before := lines[*slot-1]; !l.isAgain(before) {
+			if err := p.mend(l.at, 0, "line dropped", "port %d of %s %s is there twice: line %d has it too", l.own.num, kindWords[l.own.kind], l.own.guid, before.at.num); err != nil {
+				return err
+			}
+		}
 	}
 	for i := range lines { // the other ends of cables that are there from one end
-		l := &lines[i]
-		n := p.byGUID[l.peer.stated.guid]
-		slot := p.nodes[n].base + int(l.peer.num)
-		if of[i] >= 0 && l.linked && (first[slot] == 0 || !lines[first[slot]-1].linked) { // its own line may say that it is down
-			first[slot] = int32(i + 1)
-			l.own, l.peer = l.peer, l.own
-			l.peer.lid, l.peer.bad = 0, "" // its own line has told
-			p.enterPort(l, n, nodeOf)
+		if of[i] < 0 || !lines[i].linked || !bothEnds {
+			continue
+		}
+		l := lines[i]
+		l.own, l.peer = l.peer, l.own
+		l.peer.lid, l.peer.bad = 0, "" // its own line has told
+		n := p.byGUID[l.own.node]
+		slot := &first[p.nodes[n].base+int(l.own.num)]
+		if *slot == 0 || !lines[*slot-1].linked { // its own line may say that it is down
+			*slot = int32(i + 1)
+			p.enterPort(&l, n)
 		}
 	}
 	return nil
@@ -297,36 +310,34 @@ func (p *parser) listNodes(lines []listLine) error {
 
 // enterNode finds or makes the node of a port of a line. It is -1 where a lenient read drops the
 // line, because one before says something else.
-func (p *parser) enterNode(l *listLine, e *listPort, nodeOf func(*listPort) fabric.GUID) (int32, error) {
+func (p *parser) enterNode(l *listLine, e *listPort) (int32, error) {
 	const lost = "line dropped"
-	g := nodeOf(e)
-	i, known := p.byGUID[g]
+	i, known := p.byGUID[e.node]
 	if !known {
 		i = int32(len(p.nodes))
-		p.byGUID[g] = i
-		p.nodes = append(p.nodes, node{id: e.key(nodeOf), guid: g, kind: e.kind, header: l.at})
-	}
-	n, s := &p.nodes[i], e.stated
-	switch {
-	case n.kind != e.kind:
-		return -1, p.mend(l.at, 0, lost, "GUID %s is of a %s here, but of a %s in line %d", e.guid, listType(idKind(e.kind)), listType(n.id.kind), n.header.num)
-	case s == nil:
-		n.ports = max(n.ports, e.num)
-		return i, nil
-	case !known:
-		n.ports, n.desc = s.ports, string(s.desc)
+		p.byGUID[e.node] = i
+		n := node{id: e.key(), guid: e.node, kind: e.kind, header: l.at, desc: e.name, ports: e.ports}
 		if e.kind == fabric.Switch {
 			n.portGUID = e.guid
 		}
-	case n.ports != s.ports:
-		return -1, p.mend(l.at, 0, lost, "node %s has %d ports here, but %d in line %d", g, s.ports, n.ports, n.header.num)
+		p.nodes = append(p.nodes, n)
 	}
-	differ := n.desc != string(s.desc) || e.kind == fabric.Switch && n.portGUID != e.guid
-	differ = merge(&n.system, s.system) || differ
-	differ = merge(&n.vendor, s.vendor) || differ
-	if differ = merge(&n.device, s.device) || differ; differ && !n.odd {
+	n, stated := &p.nodes[i], e.ports > 0
+	switch {
+	case n.kind != e.kind:
+		return -1, p.mend(l.at, 0, lost, "GUID %s is of a %s here, but of a %s in line %d", e.guid, kindWords[e.kind], kindWords[n.kind], n.header.num)
+	case !stated:
+		n.ports = max(n.ports, e.num)
+		return i, nil
+	case n.ports != e.ports:
+		return -1, p.mend(l.at, 0, lost, "node %s has %d ports here, but %d in line %d", e.node, e.ports, n.ports, n.header.num)
+	}
+	differ := n.desc != e.name || e.kind == fabric.Switch && n.portGUID != e.guid
+	differ = merge(&n.system, e.system) || differ
+	differ = merge(&n.vendor, e.vendor) || differ
+	if differ = merge(&n.device, e.device) || differ; differ && !n.odd {
 		n.odd = true
-		p.note(l.at, 0, "node %s is described otherwise in a line before", g)
+		p.note(l.at, 0, "node %s is described otherwise in a line before", e.node)
 	}
 	return i, nil
 }
@@ -342,14 +353,14 @@ func merge[T comparable](have *T, v T) bool {
 
 // enterPort makes the port line of a line of node i, if it has a cable, and takes the LID of a
 // switch.
-func (p *parser) enterPort(l *listLine, i int32, nodeOf func(*listPort) fabric.GUID) {
+func (p *parser) enterPort(l *listLine, i int32) {
 	n := &p.nodes[i]
 	if n.kind == fabric.Switch && l.own.lid != 0 {
 		if n.lid == 0 {
 			n.lid = l.own.lid
 			n.header = l.at
 		} else if n.lid != l.own.lid {
-			p.note(l.at, 0, "LID of %s %s is %d here, but %d in line %d: taken from there", listType(n.id.kind), n.guid, l.own.lid, n.lid, n.header.num)
+			p.note(l.at, 0, "LID of %s %s is %d here, but %d in line %d: taken from there", kindWords[n.kind], n.guid, l.own.lid, n.lid, n.header.num)
 		}
 	}
 	if l.own.bad != "" && n.kind == fabric.Switch {
@@ -363,13 +374,13 @@ func (p *parser) enterPort(l *listLine, i int32, nodeOf func(*listPort) fabric.G
 		node:    i,
 		back:    -1,
 		num:     l.own.num,
-		peer:    l.peer.key(nodeOf),
+		peer:    l.peer.key(),
 		peerNum: l.peer.num,
 		peerLID: l.peer.lid,
 		link:    l.link,
 	}
-	if l.label != "" {
-		line.label = p.labelOf(l.label)
+	if l.own.label != "" {
+		line.label = p.labelOf(l.own.label)
 	}
 	if zero := l.own.lid == 0 && l.own.bad == ""; n.kind == fabric.Switch {
 		n.zero = n.zero || zero
@@ -388,106 +399,4 @@ func (p *parser) enterPort(l *listLine, i int32, nodeOf func(*listPort) fabric.G
 	}
 	p.ports = append(p.ports, line)
 	p.slots[n.base+int(l.own.num)] = int32(len(p.ports))
-}
-
-// nodeRule chooses how the node GUID of a CA or router is made of a port's:
-// see Parse.
-func (p *parser) nodeRule(lines []listLine) func(*listPort) fabric.GUID {
-	if len(lines) > 0 && lines[0].own.stated != nil {
-		return func(l *listPort) fabric.GUID { return l.stated.guid }
-	}
-	less := func(l *listPort) fabric.GUID {
-		if l.kind == fabric.Switch {
-			return l.guid
-		}
-		return l.guid - fabric.GUID(l.num)
-	}
-	kinds := make(map[fabric.GUID]fabric.NodeType, len(lines)/8+1)
-	names := make(map[fabric.GUID]string)
-	for i := range lines {
-		l := &lines[i]
-		g := less(&l.own)
-		kind, seen := kinds[g]
-		kinds[g] = l.own.kind
-		name := ""
-		if l.own.kind != fabric.Switch {
-			name = string(l.firstName())
-		}
-		if g == 0 || g > l.own.guid || seen && (kind != l.own.kind || names[g] != name) {
-			return func(l *listPort) fabric.GUID { return l.guid }
-		}
-		if !seen && name != "" {
-			names[g] = name
-		}
-	}
-	return less
-}
-
-// describe finds the descriptions of the nodes. They are not escaped, so that
-// 'a' - 'b' - 'c' may be split in two ways: lines that can be split in one way
-// only decide, and after them the line of the other end, which has the same two
-// descriptions in the other order.
-func (p *parser) describe(lines []listLine, of, first []int32, nodeOf func(*listPort) fabric.GUID) {
-	known := make([][]byte, len(p.nodes))
-	for i := range lines {
-		l := &lines[i]
-		if of[i] < 0 {
-			continue
-		}
-		switch {
-		case l.named && known[of[i]] == nil:
-			known[of[i]] = l.desc
-		case !l.named && !l.linked:
-			known[of[i]] = l.names
-		}
-		if l.named || !l.linked {
-			continue
-		}
-		at := bytes.Index(l.names, separator)
-		if bytes.Contains(l.names[at+1:], separator) {
-			continue
-		}
-		if known[of[i]] == nil {
-			known[of[i]] = l.names[:at]
-		}
-	}
-	for i := range lines {
-		l := &lines[i]
-		if of[i] >= 0 && known[of[i]] == nil && !l.named {
-			peer := p.find(l.peer.key(nodeOf))
-			known[of[i]] = p.splitNames(l, peer, known, lines, first)
-		}
-	}
-	for i := range p.nodes {
-		p.nodes[i].desc = string(known[i])
-	}
-}
-
-// splitNames gives the first description of a line that can be split in several
-// ways.
-func (p *parser) splitNames(l *listLine, peer int32, known [][]byte, lines []listLine, first []int32) []byte {
-	if peer < 0 || len(l.names) > 4096 { // trying takes quadratic time
-		return l.firstName()
-	}
-	if known[peer] != nil {
-		if own, ok := bytes.CutSuffix(l.names, known[peer]); ok && bytes.HasSuffix(own, separator) {
-			return own[:len(own)-len(separator)]
-		}
-	}
-	n := &p.nodes[peer]
-	if l.peer.num > n.ports || first[n.base+int(l.peer.num)] == 0 {
-		return l.firstName()
-	}
-	back := lines[first[n.base+int(l.peer.num)]-1].names
-	for at := 0; ; at++ {
-		k := bytes.Index(l.names[at:], separator)
-		if k < 0 {
-			return l.firstName()
-		}
-		at += k
-		own, other := l.names[:at], l.names[at+len(separator):]
-		if rest, ok := bytes.CutPrefix(back, other); ok && bytes.HasSuffix(rest, own) && bytes.HasPrefix(rest, separator) && len(rest) == len(separator)+len(own) {
-			return own
-		}
-	}
 }

@@ -240,12 +240,13 @@ func (l *Line) guidInBrackets() (g fabric.GUID, ok bool) {
 // guidID reads an id as ibnetdiscover makes them (node_name): a letter for the
 // type, a dash and 16 digits.
 func guidID(id []byte) (key, bool) {
-	if len(id) != 18 || id[1] != '-' || id[0] != 'S' && id[0] != 'H' && id[0] != 'R' {
+	if len(id) != 18 || id[1] != '-' {
 		return key{}, false
 	}
 	l := Line{Text: id, At: 2}
 	v, ok := l.hexadecimal()
-	return key{value: v, kind: id[0]}, ok && l.Done()
+	kind := bytes.IndexByte(kindLetters[:], id[0])
+	return key{value: v, kind: fabric.NodeType(max(kind, 0))}, kind > 0 && ok && l.Done()
 }
 
 // linkOf reads 4xNDR. A width or speed that is not known is left 0, as those

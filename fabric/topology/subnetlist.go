@@ -2,12 +2,12 @@ package topology
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
 )
@@ -20,15 +20,6 @@ import (
 //
 // In the second record OpenSM shifts the device ID up by 16 bits. Files from years before 2006
 // have no SPD; ibdiagnet may have more fields behind it.
-
-// statedNode is a node as a record of a subnet list has it.
-type statedNode struct {
-	guid, system fabric.GUID
-	ports        fabric.PortNum
-	vendor       uint32
-	device       uint16
-	desc         []byte
-}
 
 // SubnetSpeeds are the values of SPD, by Speed. OpenSM 3.3.23 knows them up to 50 and prints ??
 // for faster links; 100 and 200 are what ibdiagnet prints.
@@ -71,9 +62,9 @@ func (p *parser) readSubnetList() error {
 		if err := p.settleNoise(len(lines) > 0); err != nil {
 			return err
 		}
-		x := listLine{at: p.line, named: true}
-		if column, err := x.readSubnetLine(*l); err != nil {
-			return p.failHere(column, "line dropped", "%w", err)
+		x := listLine{at: p.line}
+		if err := x.readSubnetLine(l); err != nil {
+			return p.failHere(l.At, "line dropped", "%w", err)
 		}
 		for _, e := range []*listPort{&x.own, &x.peer} {
 			if e.bad != "" && p.strict {
@@ -89,61 +80,40 @@ func (p *parser) readSubnetList() error {
 	if err != nil {
 		return err
 	}
-	return p.listNodes(lines)
+	return p.listNodes(lines, true)
 }
 
-// readSubnetLine reads a line of a subnet list. Its errors come with the column.
-func (x *listLine) readSubnetLine(l Line) (column int, err error) {
-	return x.own.readRecord(l, func(l Line) (int, error) {
-		if !l.Skip(" ") {
-			return l.At, errRecord
-		}
-		return x.peer.readRecord(l, x.readState)
-	})
-}
-
-// maxName bounds a description in a subnet list, in bytes. Names of a node-name map may be
-// longer than the 64 bytes of a node description.
-const maxName = 256
-
-// readRecord reads a record, and what follows it by follow. Descriptions may contain
-// anything, so the first end of one that lets all that follows be right is taken.
-func (e *listPort) readRecord(l Line, follow func(Line) (int, error)) (column int, err error) {
-	if column, err := e.readNode(&l); err != nil {
-		return column, err
+// readSubnetLine reads a line of a subnet list. Its errors are about the place that l is at.
+func (x *listLine) readSubnetLine(l *Line) error {
+	if err := x.own.readRecord(l); err != nil {
+		return err
 	}
-	begin := l.At
-	for end := []byte("} LID:"); ; l.At++ {
-		i := bytes.Index(l.Rest(), end)
-		if l.At += i; i < 0 || l.At-begin > maxName {
-			return max(column, begin), cmp.Or(err, fmt.Errorf("no end of the description: %w", errRecord))
-		}
-		e.stated.desc = l.Text[begin:l.At]
-		ahead := l
-		at, err1 := e.readPort(&ahead)
-		if err1 == nil {
-			at, err1 = follow(ahead)
-		}
-		if err1 == nil {
-			return 0, nil
-		}
-		if err == nil { // that of the likeliest end counts
-			column, err = at, err1
-		}
+	if !l.Skip(" ") {
+		return errRecord
 	}
+	if err := x.peer.readRecord(l); err != nil {
+		return err
+	}
+	return x.readState(l)
 }
 
-// field is a field of a record: its name, and how many hexadecimal digits it may have.
+// field is a field of a record: its name, how many hexadecimal digits it may have, and its range.
 type field struct {
-	name   string
-	digits int
+	name        string
+	digits      int
+	least, most uint64
 }
 
-// The fields of a record in front of the description, and behind it.
-var (
-	nodeFields = []field{{"Ports", 8}, {"SystemGUID", 16}, {"NodeGUID", 16}, {"PortGUID", 16}, {"VenID", 8}, {"DevID", 8}, {"Rev", 8}}
-	portFields = []field{{"LID", 4}, {"PN", 8}}
-)
+// nodeFields are the fields of a record in front of the description.
+var nodeFields = []field{
+	{"Ports", 8, 1, uint64(fabric.MaxPortNum)},
+	{"SystemGUID", 16, 0, math.MaxUint64},
+	{"NodeGUID", 16, 1, math.MaxUint64},
+	{"PortGUID", 16, 0, math.MaxUint64},
+	{"VenID", 8, 0, 1<<24 - 1},
+	{"DevID", 8, 0, math.MaxUint32},
+	{"Rev", 8, 0, math.MaxUint32},
+}
 
 // readFields reads fields with a blank behind each into v.
 func (l *Line) readFields(fields []field, v []uint64) error {
@@ -153,106 +123,99 @@ func (l *Line) readFields(fields []field, v []uint64) error {
 		}
 		from, ok := l.At, false
 		if v[i], ok = l.hexadecimal(); !ok || l.At-from > f.digits || !l.Skip(" ") {
-			l.At = from
-			return fmt.Errorf("%s: want 1 to %d hexadecimal digits", f.name, f.digits)
+			return l.failAt(from, "%s: want 1 to %d hexadecimal digits", f.name, f.digits)
+		}
+		if v[i] < f.least || v[i] > f.most {
+			return l.failAt(from, "%s %#x: want %#x to %#x", f.name, v[i], f.least, f.most)
 		}
 	}
 	return nil
 }
 
-// readNode reads a record up to its description.
-func (e *listPort) readNode(l *Line) (column int, err error) {
+// failAt has l at a place and returns the error about it.
+func (l *Line) failAt(at int, format string, args ...any) error {
+	l.At = at
+	return fmt.Errorf(format, args...)
+}
+
+// readRecord reads a record. Its description ends at the first place that looks like it.
+func (e *listPort) readRecord(l *Line) error {
 	if !l.Skip("{ ") {
-		return l.At, errRecord
+		return errRecord
 	}
 	at := l.At
 	word := bytes.TrimSuffix(l.token(), []byte("-SM"))
-	kind, known := listKind(word)
-	if !known || !l.Skip(" ") {
-		return at, fmt.Errorf("node type %q: want SW, CA or Rt", word)
+	if e.kind = listKind(word); e.kind == 0 || !l.Skip(" ") {
+		return l.failAt(at, "node type %q: want SW, CA or Rt", word)
 	}
-	at = l.At
-	var v [7]uint64
+	var v [9]uint64
 	if err := l.readFields(nodeFields, v[:]); err != nil {
-		return l.At, err
+		return err
 	}
-	ports, guid, vendor, device := v[0], v[2], v[4], v[5]
-	shifted := device > math.MaxUint16
-	switch {
-	case ports == 0 || ports > uint64(fabric.MaxPortNum):
-		return at, fmt.Errorf("%d ports, want 1 to %d", ports, fabric.MaxPortNum)
-	case guid == 0:
-		return at, errors.New("node GUID 0")
-	case vendor > 1<<24-1:
-		return at, fmt.Errorf("vendor ID %#x, want 24 bits", vendor)
-	case shifted && device&math.MaxUint16 != 0:
-		return at, fmt.Errorf("device ID %#x, want 16 bits", device)
-	case !l.Skip("{"):
-		return l.At, fmt.Errorf("no description: %w", errRecord)
-	case shifted:
+	if !l.Skip("{") {
+		return fmt.Errorf("no description: %w", errRecord)
+	}
+	n := bytes.Index(l.Rest(), []byte("} LID:"))
+	if n < 0 {
+		return fmt.Errorf("no end of the description: %w", errRecord)
+	}
+	e.name = string(l.Rest()[:n])
+	l.At += n + len("} ")
+	if err := l.readFields([]field{{"LID", 4, 0, math.MaxUint16}, {"PN", 8, 1, v[0]}}, v[7:]); err != nil {
+		return err
+	}
+	if !l.Skip("}") {
+		return errRecord
+	}
+	device, lid := v[5], v[7]
+	if device > math.MaxUint16 {
+		if device&math.MaxUint16 != 0 {
+			return l.failAt(at, "device ID %#x, want 16 bits", device)
+		}
 		device >>= 16
 	}
-	e.kind, e.guid = kind, fabric.GUID(v[3])
-	e.stated = &statedNode{
-		guid: fabric.GUID(guid), system: fabric.GUID(v[1]), ports: fabric.PortNum(ports), vendor: uint32(vendor), device: uint16(device),
+	e.statedNode = statedNode{
+		node: fabric.GUID(v[2]), system: fabric.GUID(v[1]), vendor: uint32(v[4]), device: uint16(device), ports: fabric.PortNum(v[0]),
 	}
-	return 0, nil
-}
-
-// readPort reads the end of a record, from the brace behind its description.
-func (e *listPort) readPort(l *Line) (column int, err error) {
-	l.Skip("} ")
-	at := l.At
-	var v [2]uint64
-	if err := l.readFields(portFields, v[:]); err != nil {
-		return l.At, err
-	}
-	lid, num := v[0], v[1]
-	switch {
-	case num == 0 || num > uint64(e.stated.ports):
-		return at, fmt.Errorf("port %d of a node with ports 1 to %d", num, e.stated.ports)
-	case !l.Skip("}"):
-		return l.At, errRecord
-	}
-	e.lid, e.num, e.bad = fabric.LID(lid), fabric.PortNum(num), ""
+	e.guid, e.lid, e.num = fabric.GUID(v[3]), fabric.LID(lid), fabric.PortNum(v[8])
 	if lid > uint64(fabric.MaxUnicastLID) {
 		e.lid, e.bad = 0, strconv.FormatUint(lid, 10)
 	}
-	return 0, nil
+	return nil
+}
+
+// stateFields are the fields behind the records, and what they may say. EDR20 is of one vendor.
+var stateFields = []struct {
+	name, what string
+	words      []string
+}{
+	{" PHY=", "link width", []string{"1x", "2x", "4x", "8x", "12x", "??", "UNKNOWN"}},
+	{" LOG=", "link state", []string{"ACT", "ARM", "INI", "DWN"}},
+	{" SPD=", "link speed", append(SubnetSpeeds[:], "EDR20", "UNKNOWN")},
 }
 
 // readState reads PHY=4x LOG=ACT SPD=10.
-func (x *listLine) readState(l Line) (column int, err error) {
-	const want = "want PHY=4x LOG=ACT SPD=10"
-	at := l.At
-	var phy, log, spd []byte
-	if l.Skip(" PHY=") {
-		phy = l.token()
+func (x *listLine) readState(l *Line) error {
+	for i, f := range stateFields {
+		if i == 2 && l.Done() {
+			break
+		}
+		if !l.Skip(f.name) {
+			return fmt.Errorf("no %s; want PHY=4x LOG=ACT SPD=10", f.what)
+		}
+		from := l.At
+		word := l.token()
+		at := slices.Index(f.words, string(word))
+		switch {
+		case at < 0:
+			return l.failAt(from, "%s %q: want one of %s", f.what, word, strings.Join(f.words, ", "))
+		case i == 0:
+			x.link, _ = linkOf(word)
+		case i == 1:
+			x.linked = string(word) != "DWN"
+		case at < len(SubnetSpeeds):
+			x.link.Speed = fabric.Speed(at)
+		}
 	}
-	if l.Skip(" LOG=") {
-		log = l.token()
-	}
-	width, _ := linkOf(phy)
-	switch {
-	case phy == nil || log == nil:
-		return at, errors.New("no state of the link; " + want)
-	case !slices.Contains([]string{"1x", "2x", "4x", "8x", "12x", "??", "UNKNOWN"}, string(phy)):
-		return at, fmt.Errorf("link width %q: want 1x, 2x, 4x, 8x, 12x or ??", phy)
-	case !slices.Contains([]string{"ACT", "ARM", "INI", "DWN"}, string(log)):
-		return at, fmt.Errorf("link state %q: want ACT, ARM, INI or DWN", log)
-	}
-	x.link, x.linked = fabric.Link{Width: width.Width}, string(log) != "DWN"
-	if l.Done() {
-		return 0, nil
-	}
-	if !l.Skip(" SPD=") {
-		return l.At, errors.New("no speed of the link; " + want)
-	}
-	spd = l.token()
-	speed := slices.Index(SubnetSpeeds[:], string(spd))
-	if speed < 0 && string(spd) != "EDR20" && string(spd) != "UNKNOWN" { // EDR20 is of one vendor
-		return at, fmt.Errorf("link speed %q: want 2.5, 5, 10, FDR10, 14, 25, 50, 100, 200 or ??", spd)
-	}
-	x.link.Speed = fabric.Speed(max(0, speed))
-	return 0, nil
+	return nil
 }

@@ -151,8 +151,8 @@ type place struct {
 // key identifies a node as the text does: by an id like S-0002c90000000001, or
 // by a name.
 type key struct {
-	value uint64 // GUID, or number of the name
-	kind  byte   // S, H or R; 0 for a name
+	value uint64          // GUID, or number of the name
+	kind  fabric.NodeType // 0 for a name
 }
 
 type node struct {

@@ -62,13 +62,6 @@ type ufmLink struct {
 	Width       ufmText `json:"width"`
 }
 
-// ufmEnd is an end of a link of UFM.
-type ufmEnd struct {
-	guid        fabric.GUID
-	num         fabric.PortNum
-	label, desc string
-}
-
 // ufmBegin is where the JSON of UFM begins in data, -1 for nowhere: [ at the begin of a line,
 // and { behind it.
 func ufmBegin(data []byte) int {
@@ -123,7 +116,6 @@ func (p *parser) readUFM() error {
 		return refuse(begin, err)
 	}
 	var lines []listLine
-	seen := map[[2]ufmEnd]bool{}
 	for d.More() {
 		var link ufmLink
 		start := begin + int(d.InputOffset())
@@ -137,7 +129,12 @@ func (p *parser) readUFM() error {
 		if err != nil {
 			err = p.failHere(start-p.line.off, "link dropped", "%v", err)
 		} else {
-			err = p.readUFMLink(&link, start-p.line.off, seen, &lines)
+			x := listLine{at: p.line, linked: true}
+			if err = x.readUFM(&link); err != nil {
+				err = p.failHere(start-p.line.off, "link dropped", "%w", err)
+			} else {
+				lines = append(lines, x)
+			}
 		}
 		if err != nil && err != errDropped {
 			return err
@@ -153,7 +150,7 @@ func (p *parser) readUFM() error {
 		return nil
 	}
 	inferUFM(lines)
-	return p.listNodes(lines)
+	return p.listNodes(lines, true)
 }
 
 // passOverText passes over foreign lines.
@@ -174,42 +171,21 @@ func (p *parser) passOverText(from, to int) error {
 	return p.settleNoise(false)
 }
 
-// readUFMLink makes of a link the lines of its two ends.
-func (p *parser) readUFMLink(u *ufmLink, column int, seen map[[2]ufmEnd]bool, lines *[]listLine) error {
-	const lost = "link dropped"
-	source, err := ufmEndOf(u.SourceGUID, u.SourcePort, u.SourceLabel, u.SourceDesc)
-	if err != nil {
-		return p.failHere(column, lost, "source: %w", err)
+// readUFM reads a link.
+func (x *listLine) readUFM(u *ufmLink) (err error) {
+	if x.own, err = ufmEnd(u.SourceGUID, u.SourcePort, u.SourceLabel, u.SourceDesc); err != nil {
+		return fmt.Errorf("source: %w", err)
 	}
-	dest, err := ufmEndOf(u.DestGUID, u.DestPort, u.DestLabel, u.DestDesc)
-	if err != nil {
-		return p.failHere(column, lost, "destination: %w", err)
+	if x.peer, err = ufmEnd(u.DestGUID, u.DestPort, u.DestLabel, u.DestDesc); err != nil {
+		return fmt.Errorf("destination: %w", err)
 	}
-	if err := u.identify(&source, &dest); err != nil {
-		return p.failHere(column, lost, "%w", err)
-	}
-	if seen[[2]ufmEnd{source, dest}] || seen[[2]ufmEnd{dest, source}] {
-		return nil
-	}
-	seen[[2]ufmEnd{source, dest}] = true
-	link := fabric.Link{}
-	if width, ok := linkOf([]byte(strings.ToLower(strings.TrimPrefix(string(u.Width), "IB_")))); ok {
-		link.Width = width.Width
-	}
-	one := listLine{at: p.line, linked: true, link: link, own: source.port(), peer: dest.port(), named: true, desc: []byte(source.desc), label: source.label}
-	other := one
-	other.own, other.peer, other.desc, other.label = one.peer, one.own, []byte(dest.desc), dest.label
-	if *lines = append(*lines, one); one.own != one.peer {
-		*lines = append(*lines, other)
-	}
-	return nil
+	link, _ := linkOf([]byte(strings.ToLower(strings.TrimPrefix(string(u.Width), "IB_"))))
+	x.link.Width = link.Width
+	return u.identify(&x.own, &x.peer)
 }
 
-// port is the end as a port of a list.
-func (e *ufmEnd) port() listPort { return listPort{guid: e.guid, num: e.num} }
-
-// ufmEndOf reads GUID and number of a port.
-func ufmEndOf(guid, port, label, desc ufmText) (e ufmEnd, err error) {
+// ufmEnd reads GUID and number of a port.
+func ufmEnd(guid, port, label, desc ufmText) (e listPort, err error) {
 	if e.guid, err = fabric.ParseGUID(string(guid)); err != nil {
 		return e, err
 	}
@@ -220,22 +196,22 @@ func ufmEndOf(guid, port, label, desc ufmText) (e ufmEnd, err error) {
 	if err != nil || n < 1 || n > uint64(fabric.MaxPortNum) {
 		return e, fmt.Errorf("port %q: want 1 to %d", string(port), fabric.MaxPortNum)
 	}
-	e.num, e.label, e.desc = fabric.PortNum(n), string(label), string(desc)
+	e.num, e.label, e.name = fabric.PortNum(n), string(label), string(desc)
 	return e, nil
 }
 
 // ufmPort reads "0002c90000000001_5", the name of a port.
-func ufmPort(s string) (e ufmEnd, ok bool) {
+func ufmPort(s string) (e listPort, ok bool) {
 	guid, port, ok := strings.Cut(s, "_")
 	if !ok {
 		return e, false
 	}
-	e, err := ufmEndOf(ufmText(guid), ufmText(port), "", "")
+	e, err := ufmEnd(ufmText(guid), ufmText(port), "", "")
 	return e, err == nil
 }
 
 // identify takes the GUIDs of ports for those of their systems, where the link has them.
-func (u *ufmLink) identify(source, dest *ufmEnd) error {
+func (u *ufmLink) identify(source, dest *listPort) error {
 	first, second, named := strings.Cut(string(u.Name), ":")
 	one, ok1 := ufmPort(first)
 	other, ok2 := ufmPort(second)
@@ -249,9 +225,9 @@ func (u *ufmLink) identify(source, dest *ufmEnd) error {
 		}
 	}
 	for _, end := range []struct {
-		to   *ufmEnd
+		to   *listPort
 		name ufmText
-		of   ufmEnd
+		of   listPort
 	}{{source, u.SourceName, one}, {dest, u.DestName, other}} {
 		port, ok := ufmPort(string(end.name))
 		switch {
@@ -277,40 +253,39 @@ func inferUFM(lines []listLine) {
 	kinds := make(map[fabric.GUID]fabric.NodeType, len(lines))
 	first := make(map[fabric.GUID]fabric.PortNum, len(lines))
 	for i := range lines {
-		x := &lines[i]
-		g := x.own.guid
-		num, seen := first[g]
-		if !seen {
-			first[g] = x.own.num
-		}
-		desc, ofSwitch := x.switchName()
-		adapter := strings.HasPrefix(x.label, adapterPort)
-		switch {
-		case !adapter && (seen && num != x.own.num || ofSwitch || len(desc) == 0):
-			kinds[g] = fabric.Switch
-		case kinds[g] == 0:
-			kinds[g] = fabric.CA
+		for _, e := range []*listPort{&lines[i].own, &lines[i].peer} {
+			num, seen := first[e.guid]
+			if !seen {
+				first[e.guid] = e.num
+			}
+			name, ofSwitch := e.switchName()
+			switch adapter := strings.HasPrefix(e.label, adapterPort); {
+			case !adapter && (seen && num != e.num || ofSwitch || name == ""):
+				kinds[e.guid] = fabric.Switch
+			case kinds[e.guid] == 0:
+				kinds[e.guid] = fabric.CA
+			}
 		}
 	}
 	for i := range lines {
-		x := &lines[i]
-		x.own.kind, x.peer.kind = kinds[x.own.guid], kinds[x.peer.guid]
-		if x.own.kind == fabric.Switch {
-			x.desc, _ = x.switchName()
-		}
-		if strings.HasPrefix(x.label, adapterPort) || !strings.Contains(x.label, "/") || !IsLabel([]byte(x.label)) {
-			x.label = "" // the number of the port, or that of an adapter in its host
+		for _, e := range []*listPort{&lines[i].own, &lines[i].peer} {
+			if e.kind = kinds[e.guid]; e.kind == fabric.Switch {
+				e.name, _ = e.switchName()
+			}
+			if strings.HasPrefix(e.label, adapterPort) || !strings.Contains(e.label, "/") || !IsLabel([]byte(e.label)) {
+				e.label = "" // the number of the port, or that of an adapter in its host
+			}
 		}
 	}
 }
 
 // switchName is the description without the port of a switch behind it, and whether it has
 // one.
-func (x *listLine) switchName() (name []byte, ofSwitch bool) {
-	for _, port := range []string{x.label, strconv.Itoa(int(x.own.num))} {
-		if name, ok := bytes.CutSuffix(x.desc, []byte(":"+port)); ok && port != "" {
+func (e *listPort) switchName() (name string, ofSwitch bool) {
+	for _, port := range []string{e.label, strconv.Itoa(int(e.num))} {
+		if name, ok := strings.CutSuffix(e.name, ":"+port); ok && port != "" {
 			return name, true
 		}
 	}
-	return x.desc, false
+	return e.name, false
 }

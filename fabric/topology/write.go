@@ -183,7 +183,7 @@ func appendID(b []byte, n *fabric.Node) []byte { return append(AppendID(append(b
 
 // AppendID appends the id of a node, S-0002c90000000001, as ibnetdiscover's node_name.
 func AppendID(b []byte, n *fabric.Node) []byte {
-	return n.GUID.AppendDigits(append(b, idKind(n.Type), '-'))
+	return n.GUID.AppendDigits(append(b, kindLetters[n.Type], '-'))
 }
 
 func appendHex(b []byte, v uint64) []byte {

@@ -63,7 +63,7 @@ func endOf(f *fabric.Fabric, p fabric.PortID) fabric.PortID {
 // appendListPort appends "SW    24  5 0x000000000020000f".
 func appendListPort(b []byte, f *fabric.Fabric, p fabric.PortID) []byte {
 	end := endOf(f, p)
-	return fmt.Appendf(b, "%s %5d %2d %s", listType(idKind(f.Node(f.Owner(p)).Type)), f.LID(end), f.Num(p), f.PortGUID(end))
+	return fmt.Appendf(b, "%s %5d %2d %s", kindWords[f.Node(f.Owner(p)).Type], f.LID(end), f.Num(p), f.PortGUID(end))
 }
 
 // clean is a description as tools print it, without control characters.

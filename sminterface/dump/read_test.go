@@ -409,6 +409,15 @@ func TestSubnetList(t *testing.T) {
 		foreign = "not a line of topology text: want what ibnetdiscover prints on standard output; in the middle of the text only --lenient passes over it"
 	)
 	all := nodeA + nodeB + nodeC + cable + host
+	// What stands where an error has its column, by case; in the others the whole line is meant.
+	at := map[string]string{
+		"cut short": "", "cut in the neighbour": "0", "cut in the state": " SPD",
+		"node type": "XX Ports:01", "port beyond": "05 }", "port 0": "00 }", "too many ports": "FF System", "ports that would wrap": "101 System", "no ports": "00 System",
+		"LID of five digits": "10003 PN",
+		"GUID 0":             "0 PortGUID", "vendor": "010002C9", "device": "CA Ports:01",
+		"width": "3x LOG", "state": "UP SPD", "speed": "11", "no state": "",
+		"no neighbour": "", "no GUID": "GUID:000000000000000a PortGUID",
+	}
 	swap := func(text string, pairs ...string) string { return strings.NewReplacer(pairs...).Replace(text) }
 	for _, tc := range []struct{ name, text, err, fabric, problems string }{
 		{"one-sided", ab + ac, "", all, ""},
@@ -420,7 +429,7 @@ func TestSubnetList(t *testing.T) {
 		{"2x, being set up", strings.ReplaceAll(strings.ReplaceAll(ab+ac, "ACT", "INI"), "4x", "2x"), "", strings.ReplaceAll(all, "Width:4", "Width:2"), ""},
 		{"device IDs of old lists", swap(ab, "B924 Rev:000000A1", "0000 Rev:00000000") + ac, "", all, ""},
 		{"ibdiagnet's router", swap(ab+ac, "CA ", "RTR "), "", strings.Replace(all, "Channel Adapter", "Router", 1), ""},
-		{"description with braces", swap(ab+ac, "{b}", "{} LID:0007 PN:01 } {}"), "", swap(all, "Description:b", "Description:} LID:0007 PN:01 } {", "\"b\"", "\"} LID:0007 PN:01 } {\""), ""},
+		{"description with braces", swap(ab+ac, "{b}", "{} PN:01 } {}"), "", swap(all, "Description:b", "Description:} PN:01 } {", "\"b\"", "\"} PN:01 } {\""), ""},
 		{"no description", swap(ab+ac, "{b}", "{}"), "", swap(all, "Description:b", "Description:", "\"b\"", "\"\" 0x000000000000000b"), ""},
 		{"link down", ab + swap(ac, "ACT", "DWN"), "", nodeA + nodeB + strings.Replace(nodeC, " 1: 0x00000000000000c1 LID 3 LMC 0", "", 1) + cable, "in:2: the link is down; left out\n"},
 		{"other descriptions", ab + swap(ac, "{a}", "{x}") + c + " " + swap(a2, "{a}", "{y}") + up, "", all, "in:2: node 0x000000000000000a is described otherwise in a line before\n"},
@@ -430,13 +439,13 @@ func TestSubnetList(t *testing.T) {
 
 		{"cut short", ab + ac[:len(ac)-200], "in:2: no end of the description: " + want + "\n    ", nodeA + nodeB + cable, "in:2: no end of the description: " + want + "; line dropped\n"},
 		{"cut in the neighbour", ab + ac[:len(ac)-50], "in:2: Rev: want 1 to 8 hexadecimal digits\n    ", nodeA + nodeB + cable, "in:2: Rev: want 1 to 8 hexadecimal digits; line dropped\n"},
-		{"cut in the state", ab + ac[:len(ac)-4], "in:2: no speed of the link; want PHY=4x LOG=ACT SPD=10\n    ", nodeA + nodeB + cable, "in:2: no speed of the link; want PHY=4x LOG=ACT SPD=10; line dropped\n"},
+		{"cut in the state", ab + ac[:len(ac)-4], "in:2: no link speed; want PHY=4x LOG=ACT SPD=10\n    ", nodeA + nodeB + cable, "in:2: no link speed; want PHY=4x LOG=ACT SPD=10; line dropped\n"},
 		{"node type", ab + swap(ac, "CA ", "XX "), "in:2: node type \"XX\": want SW, CA or Rt\n    ", nodeA + nodeB + cable, "in:2: node type \"XX\": want SW, CA or Rt; line dropped\n"},
-		{"port beyond", ab + swap(ac, "PN:02", "PN:05"), "in:2: port 5 of a node with ports 1 to 4\n    ", nodeA + nodeB + cable, "in:2: port 5 of a node with ports 1 to 4; line dropped\n"},
-		{"port 0", ab + swap(ac, "PN:02", "PN:00"), "in:2: port 0 of a node with ports 1 to 4\n    ", nodeA + nodeB + cable, "in:2: port 0 of a node with ports 1 to 4; line dropped\n"},
-		{"too many ports", ab + swap(ac, "CA Ports:01", "CA Ports:FF"), "in:2: 255 ports, want 1 to 254\n    ", nodeA + nodeB + cable, "in:2: 255 ports, want 1 to 254; line dropped\n"},
-		{"ports that would wrap", ab + swap(ac, "CA Ports:01", "CA Ports:101"), "in:2: 257 ports, want 1 to 254\n    ", nodeA + nodeB + cable, "in:2: 257 ports, want 1 to 254; line dropped\n"},
-		{"no ports", ab + swap(ac, "CA Ports:01", "CA Ports:00"), "in:2: 0 ports, want 1 to 254\n    ", nodeA + nodeB + cable, "in:2: 0 ports, want 1 to 254; line dropped\n"},
+		{"port beyond", ab + swap(ac, "PN:02", "PN:05"), "in:2: PN 0x5: want 0x1 to 0x4\n    ", nodeA + nodeB + cable, "in:2: PN 0x5: want 0x1 to 0x4; line dropped\n"},
+		{"port 0", ab + swap(ac, "PN:02", "PN:00"), "in:2: PN 0x0: want 0x1 to 0x4\n    ", nodeA + nodeB + cable, "in:2: PN 0x0: want 0x1 to 0x4; line dropped\n"},
+		{"too many ports", ab + swap(ac, "CA Ports:01", "CA Ports:FF"), "in:2: Ports 0xff: want 0x1 to 0xfe\n    ", nodeA + nodeB + cable, "in:2: Ports 0xff: want 0x1 to 0xfe; line dropped\n"},
+		{"ports that would wrap", ab + swap(ac, "CA Ports:01", "CA Ports:101"), "in:2: Ports 0x101: want 0x1 to 0xfe\n    ", nodeA + nodeB + cable, "in:2: Ports 0x101: want 0x1 to 0xfe; line dropped\n"},
+		{"no ports", ab + swap(ac, "CA Ports:01", "CA Ports:00"), "in:2: Ports 0x0: want 0x1 to 0xfe\n    ", nodeA + nodeB + cable, "in:2: Ports 0x0: want 0x1 to 0xfe; line dropped\n"},
 		{"LID too high", ab + swap(ac, "LID:0003", "LID:C000"), "", swap(all, " 1: 0x00000000000000c1 LID 3 LMC 0", ""), "in:2: LID 49152: want 1 to 49151; taken as none\n"},
 		{"LID of five digits", ab + swap(ac, "LID:0003", "LID:10003"), "in:2: LID: want 1 to 4 hexadecimal digits\n    ", nodeA + nodeB + cable, "in:2: LID: want 1 to 4 hexadecimal digits; line dropped\n"},
 		{"LID of another port", ab + swap(ac, "LID:0003", "LID:0002"), "in:2: LID 2 of CA 0x00000000000000c1[1] is used twice: the port of line 1 has it too\n    ", strings.Replace(all, " 1: 0x00000000000000c1 LID 3 LMC 0", "", 1),
@@ -456,14 +465,16 @@ func TestSubnetList(t *testing.T) {
 		{"cable to itself", ab + a2 + " " + a2 + up, "", nodeA + nodeB + cable, "in:2: connected to itself; taken as a port without a cable\n"},
 		{"two LIDs of a switch", ab + swap(a2, "0001", "0009") + " " + swap(a, "PN:01", "PN:03") + up, "", nodeA + nodeB + cable + "\"a\"[2] \"a\"[3] {Width:4 Speed:QDR}\n",
 			"in:2: LID of SW 0x000000000000000a is 9 here, but 1 in line 1: taken from there\n"},
-		{"twice from one end", ab + ac + ac, "in:3: port 2 of SW 0x000000000000000a is there twice: line 2 has it too\n    ", all, "in:3: port 2 of SW 0x000000000000000a is there twice: line 2 has it too; line dropped\n"},
-		{"GUID 0", ab + swap(ac, "NodeGUID:00000000000000c0", "NodeGUID:0"), "in:2: node GUID 0\n    ", nodeA + nodeB + cable, "in:2: node GUID 0; line dropped\n"},
-		{"vendor", ab + swap(ac, "10030000", "10030000", "VenID:000002C9 DevID:1003", "VenID:010002C9 DevID:1003"), "in:2: vendor ID 0x10002c9, want 24 bits\n    ", nodeA + nodeB + cable, "in:2: vendor ID 0x10002c9, want 24 bits; line dropped\n"},
+		{"twice from one end", ab + ac + ac + ab, "", all, ""},
+		{"twice from one end, in other words", ab + ac + swap(ac, "4x", "1x"), "in:3: port 2 of SW 0x000000000000000a is there twice: line 2 has it too\n    ", all,
+			"in:3: port 2 of SW 0x000000000000000a is there twice: line 2 has it too; line dropped\n"},
+		{"GUID 0", ab + swap(ac, "NodeGUID:00000000000000c0", "NodeGUID:0"), "in:2: NodeGUID 0x0: want 0x1 to 0xffffffffffffffff\n    ", nodeA + nodeB + cable, "in:2: NodeGUID 0x0: want 0x1 to 0xffffffffffffffff; line dropped\n"},
+		{"vendor", ab + swap(ac, "10030000", "10030000", "VenID:000002C9 DevID:1003", "VenID:010002C9 DevID:1003"), "in:2: VenID 0x10002c9: want 0x0 to 0xffffff\n    ", nodeA + nodeB + cable, "in:2: VenID 0x10002c9: want 0x0 to 0xffffff; line dropped\n"},
 		{"device", ab + swap(ac, "10030000", "10030001"), "in:2: device ID 0x10030001, want 16 bits\n    ", nodeA + nodeB + cable, "in:2: device ID 0x10030001, want 16 bits; line dropped\n"},
-		{"width", ab + swap(ac, "4x", "3x"), "in:2: link width \"3x\": want 1x, 2x, 4x, 8x, 12x or ??\n    ", nodeA + nodeB + cable, "in:2: link width \"3x\": want 1x, 2x, 4x, 8x, 12x or ??; line dropped\n"},
-		{"state", ab + swap(ac, "ACT", "UP"), "in:2: link state \"UP\": want ACT, ARM, INI or DWN\n    ", nodeA + nodeB + cable, "in:2: link state \"UP\": want ACT, ARM, INI or DWN; line dropped\n"},
-		{"speed", ab + swap(ac, "SPD=10", "SPD=11"), "in:2: link speed \"11\": want 2.5, 5, 10, FDR10, 14, 25, 50, 100, 200 or ??\n    ", nodeA + nodeB + cable, "in:2: link speed \"11\": want 2.5, 5, 10, FDR10, 14, 25, 50, 100, 200 or ??; line dropped\n"},
-		{"no state", ab + swap(ac, up, "\n"), "in:2: no state of the link; want PHY=4x LOG=ACT SPD=10\n    ", nodeA + nodeB + cable, "in:2: no state of the link; want PHY=4x LOG=ACT SPD=10; line dropped\n"},
+		{"width", ab + swap(ac, "4x", "3x"), "in:2: link width \"3x\": want one of 1x, 2x, 4x, 8x, 12x, ??, UNKNOWN\n    ", nodeA + nodeB + cable, "in:2: link width \"3x\": want one of 1x, 2x, 4x, 8x, 12x, ??, UNKNOWN; line dropped\n"},
+		{"state", ab + swap(ac, "ACT", "UP"), "in:2: link state \"UP\": want one of ACT, ARM, INI, DWN\n    ", nodeA + nodeB + cable, "in:2: link state \"UP\": want one of ACT, ARM, INI, DWN; line dropped\n"},
+		{"speed", ab + swap(ac, "SPD=10", "SPD=11"), "in:2: link speed \"11\": want one of ??, 2.5, 5, 10, FDR10, 14, 25, 50, 100, 200, EDR20, UNKNOWN\n    ", nodeA + nodeB + cable, "in:2: link speed \"11\": want one of ??, 2.5, 5, 10, FDR10, 14, 25, 50, 100, 200, EDR20, UNKNOWN; line dropped\n"},
+		{"no state", ab + swap(ac, up, "\n"), "in:2: no link width; want PHY=4x LOG=ACT SPD=10\n    ", nodeA + nodeB + cable, "in:2: no link width; want PHY=4x LOG=ACT SPD=10; line dropped\n"},
 		{"no line", ab + "hello\n" + ac, "in:2: " + foreign + "\n    hello", all, "in:2: " + foreign + "; line dropped\n"},
 		{"no neighbour", ab + a2 + "\n" + ac, "in:2: " + want + "\n    ", all, "in:2: " + want + "; line dropped\n"},
 		{"no GUID", ab + swap(ac, "NodeGUID", "GUID"), "in:2: no NodeGUID: " + want + "\n    ", nodeA + nodeB + cable, "in:2: no NodeGUID: " + want + "; line dropped\n"},
@@ -473,6 +484,10 @@ func TestSubnetList(t *testing.T) {
 			if tc.err != "" {
 				if err == nil || !strings.HasPrefix(column.ReplaceAllString(err.Error(), "$1"), tc.err) || f != nil || problems != nil {
 					t.Errorf("%v, %v; want %s", problems, err, tc.err)
+				}
+				var parse *fabric.ParseError
+				if want, ok := at[tc.name]; errors.As(err, &parse) && (parse.Column > 0 || ok) && (!ok || !strings.HasPrefix(parse.Text[parse.Column:], want)) {
+					t.Errorf("the column is that of %q, want %q", parse.Text[parse.Column:], want)
 				}
 				f, problems, err = topology.Parse("in", []byte(tc.text), topology.Options{Lenient: true})
 			}
