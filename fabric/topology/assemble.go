@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"iter"
+	"strconv"
+	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
 )
@@ -19,9 +22,6 @@ func (p *parser) resolve() (*fabric.Fabric, error) {
 		if err := step(); err != nil {
 			return nil, err
 		}
-	}
-	if err := p.tellLIDs(); err != nil {
-		return nil, err
 	}
 	p.tellNoise()
 	f, err := p.build()
@@ -139,6 +139,17 @@ func (p *parser) agreeOnLink(a, b *portLine) {
 	a.link, b.link = slow, slow
 }
 
+// cabled visits the lines of a node's ports that have a cable, by port number.
+func (p *parser) cabled(n *node) iter.Seq[*portLine] {
+	return func(yield func(*portLine) bool) {
+		for _, at := range p.slots[n.base : n.base+int(n.ports)+1] {
+			if at > 0 && p.ports[at-1].back >= 0 && !yield(&p.ports[at-1]) {
+				return
+			}
+		}
+	}
+}
+
 // checkTypes returns an error if the text gives its switches another type.
 func (p *parser) checkTypes() error {
 	var first *portLine
@@ -150,15 +161,10 @@ func (p *parser) checkTypes() error {
 			continue
 		}
 		var last *portLine
-		for _, at := range p.slots[n.base : n.base+int(n.ports)+1] {
-			if at == 0 || p.ports[at-1].back < 0 {
-				continue
-			}
-			l := &p.ports[at-1]
+		for l := range p.cabled(n) {
 			if last != nil && l.guid == last.guid && (l.guid != 0 || p.anyLID(l) != 0 && p.anyLID(l) == p.anyLID(last)) {
-				if wrong++; first == nil {
-					first = l
-				}
+				first = cmp.Or(first, l)
+				wrong++
 				break
 			}
 			last = l
@@ -172,12 +178,7 @@ func (p *parser) checkTypes() error {
 }
 
 // anyLID is the LID that a port with a cable says it has, or else that its neighbour says.
-func (p *parser) anyLID(l *portLine) fabric.LID {
-	if l.lid != 0 {
-		return l.lid
-	}
-	return p.ports[l.back].peerLID
-}
+func (p *parser) anyLID(l *portLine) fabric.LID { return cmp.Or(l.lid, p.ports[l.back].peerLID) }
 
 // resolvePortGUIDs finds the GUIDs of end ports. The line of the port itself counts
 // more than what its peer says, and ibsim's rule, node GUID + port number,
@@ -194,14 +195,10 @@ func (p *parser) resolvePortGUIDs() error {
 			continue
 		}
 		b := &p.ports[l.back]
-		switch {
-		case l.guid == 0 && b.peerGUID != 0:
-			l.guid = b.peerGUID
-		case l.guid == 0:
-			l.guid = n.guid + fabric.GUID(l.num)
-		case b.peerGUID != 0 && b.peerGUID != l.guid:
+		if l.guid != 0 && b.peerGUID != 0 && b.peerGUID != l.guid {
 			p.note(b.at, p.column(b), "port GUID of %s is %s here, but %s in its own line %d: taken from there", p.portName(l), b.peerGUID, l.guid, l.at.num)
 		}
+		l.guid = cmp.Or(l.guid, b.peerGUID, n.guid+fabric.GUID(l.num))
 		if line, twice := lines[l.guid]; twice {
 			if err := p.mend(l.at, 0, "link dropped", "port GUID %s of %s is used twice: the port of line %d has it too", l.guid, p.portName(l), line); err != nil {
 				return err
@@ -217,68 +214,92 @@ func (p *parser) resolvePortGUIDs() error {
 // resolveSwitchGUIDs finds the port GUIDs of switches. It returns by port GUID the
 // number of the line that has it.
 func (p *parser) resolveSwitchGUIDs() (map[fabric.GUID]int32, error) {
-	lines := make(map[fabric.GUID]int32, len(p.nodes))
-	clash := false
-	for i := range p.nodes {
-		n := &p.nodes[i]
-		if n.kind != fabric.Switch {
-			continue
-		}
-		if n.portGUID == 0 {
-			n.portGUID = n.guid
-		}
-		if line, twice := lines[n.portGUID]; twice {
+	for clash := false; ; {
+		lines, ofNodes := make(map[fabric.GUID]int32, len(p.nodes)), clash
+		for i := range p.nodes {
+			n := &p.nodes[i]
+			if n.kind != fabric.Switch {
+				continue
+			}
+			if n.portGUID == 0 || ofNodes {
+				n.portGUID = n.guid
+			}
+			line, twice := lines[n.portGUID]
+			if lines[n.portGUID] = n.header.num; !twice {
+				continue
+			}
 			if err := p.mend(n.header, 0, "node GUIDs taken for the port GUIDs of all switches", "port GUID %s of switch %s is used twice: the switch of line %d has it too", n.portGUID, n.guid, line); err != nil {
 				return nil, err
 			}
 			clash = true
-			continue
 		}
-		lines[n.portGUID] = n.header.num
-	}
-	if !clash {
-		return lines, nil
-	}
-	clear(lines)
-	for i := range p.nodes {
-		if n := &p.nodes[i]; n.kind == fabric.Switch {
-			n.portGUID = n.guid
-			lines[n.guid] = n.header.num
+		if clash == ofNodes {
+			return lines, nil
 		}
 	}
-	return lines, nil
+}
+
+// endRef is an end port: index of its node, and of its line in ports, -1 for port 0 of a switch.
+type endRef struct{ node, line int32 }
+
+// endOf is the end port of a line of ports.
+func (p *parser) endOf(line int32) endRef {
+	node := p.ports[line].node
+	if p.nodes[node].kind == fabric.Switch {
+		line = -1
+	}
+	return endRef{node, line}
+}
+
+// lids are the LIDs of an end port, and the line that has them.
+func (p *parser) lids(e endRef) (*lids, place) {
+	if e.line < 0 {
+		return &p.nodes[e.node].lids, p.nodes[e.node].header
+	}
+	return &p.ports[e.line].lids, p.ports[e.line].at
+}
+
+// endName is an end port as the text has it, for messages.
+func (p *parser) endName(e endRef) string {
+	if e.line < 0 {
+		return p.nodeName(e.node)
+	}
+	return p.portName(&p.ports[e.line])
+}
+
+// endPorts visits port 0 of switches, and the ports with a cable of other nodes.
+func (p *parser) endPorts() iter.Seq[endRef] {
+	return func(yield func(endRef) bool) {
+		for i := range p.nodes {
+			n := &p.nodes[i]
+			if n.kind == fabric.Switch {
+				if !yield(endRef{int32(i), -1}) {
+					return
+				}
+				continue
+			}
+			for l := range p.cabled(n) {
+				if !yield(endRef{int32(i), p.slots[n.base+int(l.num)] - 1}) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // resolveLIDs finds the LIDs of end ports.
 func (p *parser) resolveLIDs() error {
 	p.hearLIDs()
 	var owner lidOwners
-	for i := range p.nodes {
-		n := &p.nodes[i]
-		if n.kind == fabric.Switch {
-			if n.lid == 0 && !n.disagree {
-				n.lid = n.heard
-			}
-			if ok, err := p.claim(&owner, n.lid, n.lmc, n.header, int32(i), nil); err != nil {
-				return err
-			} else if !ok {
-				n.lid = 0
-			}
-			continue
+	for e := range p.endPorts() {
+		if l, _ := p.lids(e); l.lid == 0 && !l.disagree {
+			l.lid = l.heard
 		}
-		for _, at := range p.slots[n.base : n.base+int(n.ports)+1] {
-			if at == 0 || p.ports[at-1].back < 0 {
-				continue
-			}
-			l := &p.ports[at-1]
-			if ok, err := p.claim(&owner, l.lid, l.lmc, l.at, int32(i), l); err != nil {
-				return err
-			} else if !ok {
-				l.lid = 0
-			}
+		if err := p.claim(&owner, e); err != nil {
+			return err
 		}
 	}
-	return nil
+	return p.tellLIDs()
 }
 
 // hearLIDs collects what lines say of the LIDs of their peers. What a port says of
@@ -289,24 +310,33 @@ func (p *parser) hearLIDs() {
 		if b.back < 0 || b.peerLID == 0 {
 			continue
 		}
-		l := &p.ports[b.back]
-		n := &p.nodes[l.node]
-		own, name := l.lid, p.portName
-		if n.kind == fabric.Switch {
-			own, name = n.lid, func(l *portLine) string { return p.nodeName(l.node) }
+		e := p.endOf(b.back)
+		switch l, _ := p.lids(e); {
+		case l.lid == b.peerLID:
+		case l.lid != 0:
+			p.note(b.at, p.column(b), "LID of %s is %d here, but %d in its own line: taken from there", p.endName(e), b.peerLID, l.lid)
+		case l.heard == 0:
+			l.heard = b.peerLID
+		case l.heard != b.peerLID:
+			p.note(b.at, p.column(b), "LID of %s is %d here, but %d elsewhere, and it says none itself: left without a LID", p.endName(e), b.peerLID, l.heard)
+			l.disagree = true
 		}
-		switch {
-		case own == b.peerLID:
-		case own != 0:
-			p.note(b.at, p.column(b), "LID of %s is %d here, but %d in its own line: taken from there", name(l), b.peerLID, own)
-		case n.kind != fabric.Switch:
-			l.lid = b.peerLID
-		case n.heard == 0:
-			n.heard = b.peerLID
-		case n.heard != b.peerLID:
-			p.note(b.at, p.column(b), "LID of %s is %d here, but %d elsewhere, and it says none itself: left without a LID", name(l), b.peerLID, n.heard)
-			n.disagree = true
-		}
+	}
+}
+
+// badLID is a LID that no port can have, as a line says it, or 0.
+type badLID struct {
+	text   string
+	at     place
+	column int
+	of     endRef
+	peer   bool // it is that of the peer of the port
+}
+
+// noteBadLID keeps a LID if it has a text. That the peer has LID 0 is for the peer's own line to say.
+func (p *parser) noteBadLID(x badLID) {
+	if x.text != "" && !(x.peer && x.text == "0") {
+		p.badLIDs = append(p.badLIDs, x)
 	}
 }
 
@@ -314,137 +344,96 @@ func (p *parser) hearLIDs() {
 // among them where other ports have LIDs: the subnet manager has left that port out. A
 // strict read refuses it.
 func (p *parser) tellLIDs() error {
-	zero := p.zeroLIDs()
-	if p.strict && len(zero) > 0 {
-		x := &zero[0]
-		return p.refusal(x.at, x.column, "LID 0 in a fabric with LIDs: want 1 to %d", fabric.MaxUnicastLID)
+	some := false
+	for e := range p.endPorts() {
+		l, _ := p.lids(e)
+		some = some || l.lid != 0
 	}
-	told := make(map[int]bool) // by index in slots
-	for _, list := range [][]badLID{p.badLIDs, zero} {
-		for i := range list {
-			p.tellLID(&list[i], told)
+	told := make(map[endRef]bool)
+	for _, zero := range []bool{false, true} {
+		for i := range p.badLIDs {
+			if x := &p.badLIDs[i]; (x.text == "0") == zero && (some || !zero) {
+				if err := p.tellLID(x, told); err != nil {
+					return err
+				}
+			}
 		}
 	}
 	return nil
 }
 
 // tellLID makes a Problem of a LID that no port can have, unless its port has one already.
-func (p *parser) tellLID(x *badLID, told map[int]bool) {
-	n, l := &p.nodes[x.node], (*portLine)(nil)
-	if x.port >= 0 {
-		l = &p.ports[x.port]
-		if x.peer {
-			if l.back < 0 {
-				return
-			}
-			l = &p.ports[l.back]
-			n = &p.nodes[l.node]
+func (p *parser) tellLID(x *badLID, told map[endRef]bool) error {
+	e := x.of
+	if x.peer {
+		if p.ports[e.line].back < 0 {
+			return nil
+		}
+		e = p.endOf(p.ports[e.line].back)
+	}
+	n, num := &p.nodes[e.node], fabric.ManagementPort
+	cabled := e.line >= 0 && p.ports[e.line].back >= 0
+	if e.line >= 0 {
+		num = p.ports[e.line].num
+	} else {
+		for range p.cabled(n) {
+			cabled = true
+			break
 		}
 	}
-	slot, num, lid := n.base, fabric.ManagementPort, n.lid
-	if n.kind != fabric.Switch {
-		slot, num, lid = slot+int(l.num), l.num, l.lid
+	l, _ := p.lids(e)
+	message := fmt.Sprintf("LID %s: want 1 to %d; taken as none", x.text, fabric.MaxUnicastLID)
+	switch zero := x.text == "0"; {
+	case told[e] || zero && (l.lid != 0 || !cabled):
+		return nil
+	case zero && p.strict:
+		return p.refusal(x.at, x.column, "LID 0 in a fabric with LIDs: want 1 to %d", fabric.MaxUnicastLID)
+	case l.lid != 0:
+		message = fmt.Sprintf("LID %s: want 1 to %d; taken as %d, as another line says", x.text, fabric.MaxUnicastLID, l.lid)
 	}
-	if told[slot] {
-		return
-	}
-	told[slot] = true
-	message := fmt.Sprintf("LID %s: want 1 to %d; ", x.text, fabric.MaxUnicastLID)
-	if lid == 0 {
-		message += "taken as none"
-	} else {
-		message += fmt.Sprintf("taken as %d, as another line says", lid)
-	}
+	told[e] = true
 	q := p.problem(fabric.InvalidLID, x.at, x.column, message)
 	q.Node, q.Port = n.guid, num
-}
-
-// zeroLIDs lists the ports with a cable that have no LID and say that it is 0, unless no
-// port has one.
-func (p *parser) zeroLIDs() []badLID {
-	var list []badLID
-	some := false
-	for i := range p.nodes {
-		n := &p.nodes[i]
-		cabled := false
-		for _, at := range p.slots[n.base : n.base+int(n.ports)+1] {
-			if at == 0 || p.ports[at-1].back < 0 {
-				continue
-			}
-			cabled = true
-			l := &p.ports[at-1]
-			if n.kind == fabric.Switch {
-				break
-			}
-			some = some || l.lid != 0
-			if l.zero && l.lid == 0 {
-				list = append(list, badLID{text: "0", at: l.at, column: p.lidColumn(l.at, 0), node: int32(i), port: at - 1})
-			}
-		}
-		some = some || n.lid != 0
-		if n.zero && n.lid == 0 && cabled {
-			list = append(list, badLID{text: "0", at: n.header, column: p.lidColumn(n.header, 0), node: int32(i), port: -1})
-		}
-	}
-	if !some {
-		return nil
-	}
-	return list
+	return nil
 }
 
 // lidOwners holds for each LID the number of the line that gives it to a port,
 // or 0.
 type lidOwners [int(fabric.MaxUnicastLID) + 1]int32
 
-// claim enters the LIDs of an end port, a switch's when l is nil. It says
-// whether the port can have them.
-func (p *parser) claim(owner *lidOwners, lid fabric.LID, lmc uint8, at place, node int32, l *portLine) (bool, error) {
-	if lid == 0 {
-		return true, nil
+// claim enters the LIDs of an end port, or takes its LID away if the port cannot have them.
+func (p *parser) claim(owner *lidOwners, e endRef) error {
+	l, at := p.lids(e)
+	low, n := int(l.lid), 1<<l.lmc
+	if low == 0 {
+		return nil
 	}
-	const lost = "LID dropped"
-	name := func() string {
-		if l == nil {
-			return p.nodeName(node)
-		}
-		return p.portName(l)
-	}
-	low, n := int(lid), 1<<lmc
 	if low%n != 0 {
-		what := fmt.Sprintf("%d, not a multiple of %d as LMC %d wants", low, n, lmc)
+		column := p.lidColumn(at, strconv.Itoa(low))
+		what := fmt.Sprintf("%d, not a multiple of %d as LMC %d wants", low, n, l.lmc)
 		if p.strict {
-			return false, p.refusal(at, p.lidColumn(at, lid), "LID of %s is %s", name(), what)
+			return p.refusal(at, column, "LID of %s is %s", p.endName(e), what)
 		}
-		x := badLID{text: what, at: at, column: p.lidColumn(at, lid), node: node, port: -1}
-		if l != nil {
-			x.port = p.slots[p.nodes[node].base+int(l.num)] - 1
-		}
-		p.badLIDs = append(p.badLIDs, x)
-		return false, nil
+		l.lid = 0
+		p.badLIDs = append(p.badLIDs, badLID{text: what, at: at, column: column, of: e})
+		return nil
 	}
 	// low+n is in range, because low is and 0xC000 is a multiple of 128.
 	for k, line := range owner[low : low+n] {
 		if line != 0 {
-			return false, p.mend(at, p.lidColumn(at, lid), lost, "LID %d of %s is used twice: the port of line %d has it too", low+k, name(), line)
+			l.lid = 0
+			return p.mend(at, p.lidColumn(at, strconv.Itoa(low)), "LID dropped", "LID %d of %s is used twice: the port of line %d has it too", low+k, p.endName(e), line)
 		}
 	}
 	for k := range n {
 		owner[low+k] = at.num
 	}
-	return true, nil
+	return nil
 }
 
-// lidColumn is where a LID stands in a line, for messages; 0 when it is in
-// another line.
-func (p *parser) lidColumn(at place, lid fabric.LID) int {
-	l := Line{Text: p.textOf(at)}
-	for ; !l.Done(); l.At++ {
-		from := l.At
-		if l.decimal() == int(lid) && (from == 0 || l.Text[from-1] == ' ') && (l.Done() || l.Is(' ')) {
-			return from
-		}
-	}
-	return 0
+// lidColumn is where a LID stands in a line as a word, for messages; 0 when it is in another line.
+func (p *parser) lidColumn(at place, lid string) int {
+	return strings.Index(string(p.textOf(at))+" ", " "+lid+" ") + 1
 }
 
 // build makes the fabric of what has been resolved.

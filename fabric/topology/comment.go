@@ -13,8 +13,7 @@ type comment struct {
 	lid      fabric.LID // the last one
 	firstLID fabric.LID // the first one
 	lids     int        // how many
-	zero     bool       // one of them is 0
-	bad      string     // one that no port can have
+	bad      string     // one that no port can have, or 0
 	badAt    int        // where it stands
 	lmc      uint8
 	enhanced bool
@@ -79,7 +78,9 @@ func (p *parser) readLID(l *Line, c *comment) error {
 			c.firstLID = c.lid
 		}
 		c.lids++
-		c.zero = c.zero || v == 0
+		if v == 0 && c.bad == "" {
+			c.bad, c.badAt = "0", start.At
+		}
 		return nil
 	case c.unquoted:
 		return nil
@@ -135,24 +136,6 @@ func (l Line) isNext(word string) bool { return string(l.nextToken()) == word }
 func (l Line) isLink() bool {
 	_, ok := linkOf(l.token())
 	return ok
-}
-
-// badLID is a LID that no port can have, as a line says it.
-type badLID struct {
-	text   string
-	at     place
-	column int
-	node   int32 // index in nodes
-	port   int32 // index in ports; -1 for the management port of the node
-	peer   bool  // it is of the port's peer
-}
-
-// noteBadLID keeps the LID of a comment that no port can have, if there is one.
-func (p *parser) noteBadLID(c *comment, of badLID) {
-	if c.bad != "" {
-		of.text, of.at, of.column = c.bad, p.line, c.badAt
-		p.badLIDs = append(p.badLIDs, of)
-	}
 }
 
 // masks are what ibsim lets a port run at, one bit each: IBA's LinkWidthEnabled,

@@ -270,12 +270,10 @@ func isLinkState(text []byte) bool {
 
 // takeEnd takes the LID and the port number of an end.
 func (p *parser) takeEnd(e infoEnd, to *listPort) error {
-	lid, num := e.lid.nextToken(), e.num
-	if v := e.lid.decimal(); v <= int(fabric.MaxUnicastLID) {
-		to.lid = fabric.LID(v)
-	} else if to.bad = string(lid[:min(len(lid), 32)]); p.strict {
-		return p.refusal(p.line, e.lid.At, "LID %s: want 0 to %d", to.bad, fabric.MaxUnicastLID)
+	if err := p.takeLID(&e.lid, to); err != nil {
+		return err
 	}
+	num := e.num
 	v := num.decimal()
 	if v < 1 || v > int(fabric.MaxPortNum) {
 		return p.failHere(e.num.At, "row dropped", "port %s: want 1 to %d", num.Text[e.num.At:num.At], fabric.MaxPortNum)

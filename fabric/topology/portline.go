@@ -39,7 +39,7 @@ func (p *parser) readPort(l *Line) error {
 	if err := p.readPortComment(l, &own, &peer); err != nil {
 		return err
 	}
-	port.lid, port.lmc, port.zero, port.peerLID, port.link = own.lid, own.lmc, own.zero, peer.lid, peer.link
+	port.lid, port.lmc, port.peerLID, port.link = own.lid, own.lmc, peer.lid, peer.link
 	if port.link == (fabric.Link{}) {
 		port.link = peer.masks.link()
 	}
@@ -47,9 +47,9 @@ func (p *parser) readPort(l *Line) error {
 	if *slot != 0 {
 		return p.failHere(start, "line dropped", "port [%d] is there twice: line %d has it too", port.num, p.ports[*slot-1].at.num)
 	}
-	at := int32(len(p.ports))
-	p.noteBadLID(&own, badLID{node: p.current, port: at})
-	p.noteBadLID(&peer, badLID{node: p.current, port: at, peer: true})
+	of := endRef{p.current, int32(len(p.ports))}
+	p.noteBadLID(badLID{own.bad, p.line, own.badAt, of, false})
+	p.noteBadLID(badLID{peer.bad, p.line, peer.badAt, of, true})
 	p.ports = append(p.ports, port)
 	*slot = int32(len(p.ports))
 	return nil

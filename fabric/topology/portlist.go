@@ -32,7 +32,7 @@ type listPort struct {
 	guid  fabric.GUID
 	name  string // description of the node
 	label string // "" for none
-	bad   string // a LID that no port can have, "" for none
+	bad   string // a LID that no port can have, or 0, "" for none
 	kind  fabric.NodeType
 	num   fabric.PortNum
 	lid   fabric.LID
@@ -178,18 +178,11 @@ func (p *parser) readListPort(l *Line, to *listPort) error {
 	to.kind = listKind(l.Text[l.At : l.At+2])
 	l.At += 2
 	l.SkipBlanks()
-	start := *l
-	lid := l.decimal()
-	if lid > int(fabric.MaxUnicastLID) {
-		if p.strict {
-			return p.refusal(p.line, start.At, "LID %s: want 0 to %d", start.nextToken(), fabric.MaxUnicastLID)
-		}
-		to.bad = string(start.nextToken())
-		lid = 0
+	if err := p.takeLID(l, to); err != nil {
+		return err
 	}
-	to.lid = fabric.LID(lid)
 	l.SkipBlanks()
-	start = *l
+	start := *l
 	num := l.decimal()
 	if num < 1 || num > int(fabric.MaxPortNum) {
 		return p.failHere(start.At, lost, "port %s: want 1 to %d", start.nextToken(), fabric.MaxPortNum)
@@ -205,6 +198,27 @@ func (p *parser) readListPort(l *Line, to *listPort) error {
 		return p.failHere(start.At, lost, "GUID 0: want another")
 	}
 	to.guid = fabric.GUID(g)
+	return nil
+}
+
+// takeLID reads the decimal LID of a port.
+func (p *parser) takeLID(l *Line, to *listPort) error {
+	at, text := l.At, l.nextToken()
+	return p.setLID(to, l.decimal(), string(text[:min(len(text), 32)]), at)
+}
+
+// setLID gives a port a LID, or keeps the text of one that it cannot have, which a strict read refuses.
+func (p *parser) setLID(to *listPort, lid int, text string, column int) error {
+	if lid > int(fabric.MaxUnicastLID) && p.strict {
+		return p.refusal(p.line, column, "LID %s: want 0 to %d", text, fabric.MaxUnicastLID)
+	}
+	to.lid, to.bad = fabric.LID(lid), ""
+	switch {
+	case lid == 0:
+		to.bad = "0"
+	case lid > int(fabric.MaxUnicastLID):
+		to.lid, to.bad = 0, text
+	}
 	return nil
 }
 
@@ -363,8 +377,12 @@ func (p *parser) enterPort(l *listLine, i int32) {
 			p.note(l.at, 0, "LID of %s %s is %d here, but %d in line %d: taken from there", kindWords[n.kind], n.guid, l.own.lid, n.lid, n.header.num)
 		}
 	}
-	if l.own.bad != "" && n.kind == fabric.Switch {
-		p.badLIDs = append(p.badLIDs, badLID{text: l.own.bad, at: l.at, node: i, port: -1})
+	of := endRef{i, -1}
+	if n.kind != fabric.Switch {
+		of.line = int32(len(p.ports))
+	}
+	if n.kind == fabric.Switch || l.linked {
+		p.noteBadLID(badLID{text: l.own.bad, at: l.at, column: p.lidColumn(l.at, l.own.bad), of: of})
 	}
 	if !l.linked {
 		return
@@ -382,21 +400,13 @@ func (p *parser) enterPort(l *listLine, i int32) {
 	if l.own.label != "" {
 		line.label = p.labelOf(l.own.label)
 	}
-	if zero := l.own.lid == 0 && l.own.bad == ""; n.kind == fabric.Switch {
-		n.zero = n.zero || zero
-	} else {
-		line.guid, line.lid, line.zero = l.own.guid, l.own.lid, zero
+	if n.kind != fabric.Switch {
+		line.guid, line.lid = l.own.guid, l.own.lid
 	}
 	if l.peer.kind != fabric.Switch {
 		line.peerGUID = l.peer.guid
 	}
-	at := int32(len(p.ports))
-	if l.own.bad != "" && n.kind != fabric.Switch {
-		p.badLIDs = append(p.badLIDs, badLID{text: l.own.bad, at: l.at, node: i, port: at})
-	}
-	if l.peer.bad != "" {
-		p.badLIDs = append(p.badLIDs, badLID{text: l.peer.bad, at: l.at, node: i, port: at, peer: true})
-	}
+	p.noteBadLID(badLID{text: l.peer.bad, at: l.at, column: p.lidColumn(l.at, l.peer.bad), of: endRef{i, int32(len(p.ports))}, peer: true})
 	p.ports = append(p.ports, line)
 	p.slots[n.base+int(l.own.num)] = int32(len(p.ports))
 }

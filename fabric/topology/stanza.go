@@ -384,8 +384,8 @@ func (p *parser) readNodeComment(l *Line, n *node, id []byte) error {
 		return err
 	}
 	if n.kind == fabric.Switch {
-		n.lid, n.lmc, n.enhanced0, n.zero = c.lid, c.lmc, c.enhanced, c.zero
-		p.noteBadLID(&c, badLID{node: int32(len(p.nodes)), port: -1})
+		n.lid, n.lmc, n.enhanced0 = c.lid, c.lmc, c.enhanced
+		p.noteBadLID(badLID{c.bad, p.line, c.badAt, endRef{int32(len(p.nodes)), -1}, false})
 	}
 	return nil
 }

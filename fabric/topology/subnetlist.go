@@ -67,8 +67,8 @@ func (p *parser) readSubnetList() error {
 			return p.failHere(l.At, "line dropped", "%w", err)
 		}
 		for _, e := range []*listPort{&x.own, &x.peer} {
-			if e.bad != "" && p.strict {
-				return p.refusal(p.line, 0, "LID %s: want 0 to %d", e.bad, fabric.MaxUnicastLID)
+			if err := p.setLID(e, int(e.lid), strconv.Itoa(int(e.lid)), 0); err != nil {
+				return err
 			}
 		}
 		if !x.linked {
@@ -167,7 +167,7 @@ func (e *listPort) readRecord(l *Line) error {
 	if !l.Skip("}") {
 		return errRecord
 	}
-	device, lid := v[5], v[7]
+	device := v[5]
 	if device > math.MaxUint16 {
 		if device&math.MaxUint16 != 0 {
 			return l.failAt(at, "device ID %#x, want 16 bits", device)
@@ -177,10 +177,7 @@ func (e *listPort) readRecord(l *Line) error {
 	e.statedNode = statedNode{
 		node: fabric.GUID(v[2]), system: fabric.GUID(v[1]), vendor: uint32(v[4]), device: uint16(device), ports: fabric.PortNum(v[0]),
 	}
-	e.guid, e.lid, e.num = fabric.GUID(v[3]), fabric.LID(lid), fabric.PortNum(v[8])
-	if lid > uint64(fabric.MaxUnicastLID) {
-		e.lid, e.bad = 0, strconv.FormatUint(lid, 10)
-	}
+	e.guid, e.lid, e.num = fabric.GUID(v[3]), fabric.LID(v[7]), fabric.PortNum(v[8])
 	return nil
 }
 

@@ -155,6 +155,13 @@ type key struct {
 	kind  fabric.NodeType // 0 for a name
 }
 
+// lids are what the text says of the LIDs of an end port.
+type lids struct {
+	lid, heard fabric.LID // what it says itself, and what its neighbours say; 0 for nothing
+	lmc        uint8
+	disagree   bool // its neighbours say different things
+}
+
 type node struct {
 	id        key
 	guid      fabric.GUID
@@ -165,12 +172,8 @@ type node struct {
 	base      int // of its slots
 	vendor    uint32
 	device    uint16
-	lid       fabric.LID // of switch port 0
-	heard     fabric.LID // what others say that it is
-	disagree  bool       // others say different things
-	odd       bool       // a record that describes it otherwise is a Problem already
-	lmc       uint8
-	zero      bool // it says that its LID is 0
+	lids           // of switch port 0
+	odd       bool // a record that describes it otherwise is a Problem already
 	kind      fabric.NodeType
 	ports     fabric.PortNum
 	enhanced0 bool
@@ -184,14 +187,12 @@ type portLine struct {
 	peerGUID fabric.GUID // of the peer's, 0 when not stated
 	node     int32
 	back     int32 // index of the line of the other end, -1 when dropped
-	lid      fabric.LID
-	peerLID  fabric.LID
-	label    int32 // index in parser.labels
-	lmc      uint8
-	zero     bool // it says that its LID is 0
-	num      fabric.PortNum
-	peerNum  fabric.PortNum
-	link     fabric.Link
+	lids
+	peerLID fabric.LID
+	label   int32 // index in parser.labels
+	num     fabric.PortNum
+	peerNum fabric.PortNum
+	link    fabric.Link
 }
 
 // errDropped is returned by fail in a lenient read, up to the loop over lines.
