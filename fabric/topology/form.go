@@ -1,6 +1,10 @@
 package topology
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/ibweave/ibweave/fabric"
+)
 
 // Form is one of the forms of topology text.
 type Form uint8
@@ -54,7 +58,7 @@ func recognize(data []byte, within int) Form {
 		if l.Is('[') && isUFM(data[l.At:min(len(data), l.At+left)]) {
 			return UFMLinks
 		}
-		if kindOfNoise(text) == otherText {
+		if kindOfNoise(text) == fabric.ForeignLines {
 			left -= len(text) + 1
 		}
 		data = rest

@@ -2,9 +2,8 @@ package topology
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
-	"math"
+	"regexp"
 
 	"github.com/ibweave/ibweave/fabric"
 )
@@ -45,92 +44,46 @@ func Plain(data []byte) []byte {
 	return withLF(withoutEscapes(bytes.TrimPrefix(data, []byte(byteOrderMark))))
 }
 
-// CheckEnds refuses a byte order mark and ends of lines other than LF, for strict reads of a
-// file.
-func CheckEnds(file string, data []byte) error {
-	if bytes.HasPrefix(data, []byte(byteOrderMark)) {
-		return &fabric.ParseError{File: file, Line: 1, Err: errMark}
-	}
-	for _, x := range []struct {
-		c   byte
-		err error
-	}{{'\r', errCR}, {escape, errEscape}} {
-		if n := bytes.IndexByte(data, x.c); n >= 0 {
-			return &fabric.ParseError{File: file, Line: 1 + bytes.Count(data[:n], []byte("\n")), Err: x.err}
+// checkPlain refuses what Plain takes away, for strict reads of a file.
+func checkPlain(file string, data []byte) error {
+	for _, x := range []struct{ mark, err string }{
+		{byteOrderMark, "a byte order mark: want none"},
+		{"\r", "a carriage return: want LF alone at the end of lines"},
+		{escape, "a control sequence of a terminal: want none"},
+	} {
+		if n := bytes.Index(data, []byte(x.mark)); n >= 0 {
+			return &fabric.ParseError{File: file, Line: 1 + bytes.Count(data[:n], []byte("\n")), Err: errors.New(x.err)}
 		}
 	}
 	return nil
 }
 
-// noise is what kind of foreign line a line is.
-type noise int
-
-// The kinds of foreign lines, as they are counted.
-const (
-	otherText noise = iota
-	sweepTimeout
-	sweepError
-	noises // how many there are
+// message is an error of the sweep: those of IBWARN and its like in rdma-core/libibumad and libibmad
+// begin with "ibwarn: [PID] function: ", and those of IBND_ERROR of libibnetdisc/ibnetdisc.c with a
+// file and a line, "src/query_smp.c:195; ". Others stand in lines of their own.
+var (
+	message     = regexp.MustCompile(`ib(?:warn|error|panic|debug): \[|(?:\.\.|src|lib[a-z]+|/[a-z]{3,}[\w.-]*)/[\w./-]*\.c:\d+[;:]`)
+	messageLine = regexp.MustCompile(`^(?:ib(?:warn|error|panic|debug|netdiscover):|-[EW]-|[^ \t]+\.c:\d+[;:])`)
+	timedOut    = regexp.MustCompile(`timed out|[tT]imeout|bad status 110`)
 )
 
-// noiseKinds are the Kinds of Problems by kind of noise.
-var noiseKinds = [noises]fabric.ProblemKind{otherText: fabric.ForeignLines, sweepTimeout: fabric.SweepTimeout, sweepError: fabric.SweepError}
-
-// kindOfNoise says what a line that is no topology text is. Its sources are IBWARN and its
-// like in rdma-core/libibumad and libibmad (`ibwarn: [PID] function: ..`), and IBND_ERROR
-// of libibnetdisc/ibnetdisc.c (`src/query_smp.c:195; ..`: file, line, semicolon).
-func kindOfNoise(text []byte) noise {
-	is := false
-	for _, prefix := range []string{"ibwarn:", "iberror:", "ibpanic:", "ibdebug:", "ibnetdiscover:", "-E-", "-W-"} {
-		is = is || bytes.HasPrefix(text, []byte(prefix))
+// kindOfNoise is the kind of Problem that a line is which is no topology text.
+func kindOfNoise(text []byte) fabric.ProblemKind {
+	switch {
+	case !messageLine.Match(text):
+		return fabric.ForeignLines
+	case timedOut.Match(text):
+		return fabric.SweepTimeout
 	}
-	if !is && !fromSource(text) {
-		return otherText
-	}
-	for _, word := range []string{"timed out", "timeout", "Timeout", "bad status 110"} {
-		if bytes.Contains(text, []byte(word)) {
-			return sweepTimeout
-		}
-	}
-	return sweepError
+	return fabric.SweepError
 }
 
-// fromSource says whether text begins with "dir/name.c:195; ".
-func fromSource(text []byte) bool {
-	n := bytes.Index(text, []byte(".c:"))
-	if n <= 0 || bytes.ContainsAny(text[:n], " \t") {
-		return false
-	}
-	l := Line{Text: text, At: n + len(".c:")}
-	return l.decimal() >= 0 && (l.Is(';') || l.Is(':'))
+// foreign is a line, or a part of one, that is no topology text.
+type foreign struct {
+	kind fabric.ProblemKind
+	at   place
+	text []byte // "" for the line
 }
-
-// foreign is lines that are no topology text, by kind of noise: the first one and how many.
-type foreign [noises]struct {
-	first place
-	text  string // of the first, where it is not the whole line
-	n     int
-}
-
-// add counts lines.
-func (f *foreign) add(kind noise, first place, n int) {
-	x := &f[kind]
-	if x.n == 0 || first.num < x.first.num {
-		x.first, x.text = first, ""
-	}
-	x.n = min(x.n+n, math.MaxInt32)
-}
-
-// addText counts what is a part of a line.
-func (f *foreign) addText(kind noise, at place, text []byte) {
-	first := f[kind].n == 0
-	if f.add(kind, at, 1); first {
-		f[kind].text = string(text[:min(len(text), 256)])
-	}
-}
-
-// any says whether there are any.
-func (f *foreign) any() bool { return *f != foreign{} }
 
 // notTopology is what is wrong with a foreign line.
 const notTopology = "not a line of topology text: want what ibnetdiscover prints on standard output"
@@ -141,62 +94,44 @@ func (p *parser) passOver(l *Line) error {
 	if p.strict {
 		return p.refusal(p.line, l.At, notTopology)
 	}
-	p.pending.add(kindOfNoise(l.Rest()), p.line, 1)
+	p.pending = append(p.pending, foreign{kind: kindOfNoise(l.Rest()), at: p.line})
 	return nil
 }
 
 // settleNoise is called before a line of topology text, and at the end: the foreign lines
-// since the last one are noise, unless they stand inside of a stanza.
+// since the last one are noise, unless they stand inside of a stanza. A lenient read drops them there,
+// but errors of the sweep are nothing of the fabric.
 func (p *parser) settleNoise(inside bool) error {
-	if !p.pending.any() {
-		return nil
-	}
-	pending := p.pending
-	p.pending = foreign{}
-	for kind := range pending {
-		x := &pending[kind]
-		switch {
-		case x.n == 0:
-		case !inside:
-			p.noise.add(noise(kind), x.first, x.n)
-		case p.lenient && noise(kind) != otherText: // nothing of the fabric
-			p.noise.add(noise(kind), x.first, x.n)
-		default:
-			if err := p.mend(x.first, 0, "line dropped", "%s; in the middle of the text only --lenient passes over it", notTopology); err != nil {
+	dropped := 0
+	for _, x := range p.pending {
+		if !inside || p.lenient && x.kind != fabric.ForeignLines {
+			p.noise = append(p.noise, x)
+		} else if dropped++; dropped == 1 {
+			if err := p.mend(x.at, 0, "line dropped", "%s; in the middle of the text only --lenient passes over it", notTopology); err != nil {
 				return err
-			}
-			if p.lenient {
-				p.problems[len(p.problems)-1].Count = x.n
 			}
 		}
 	}
+	if dropped > 0 {
+		p.problems[len(p.problems)-1].Count = dropped
+	}
+	p.pending = p.pending[:0]
 	return nil
 }
 
-// tellNoise makes Problems of the foreign lines.
+// tellNoise makes a Problem of the foreign lines of each kind.
 func (p *parser) tellNoise() {
-	for kind, rule := range noiseKinds {
-		if x := &p.noise[kind]; x.n > 0 {
-			q := p.problem(rule, x.first, 0, "")
-			q.Text = cmp.Or(x.text, q.Text)
-			q.Message, q.Count = q.Text, x.n
+	told := make(map[fabric.ProblemKind]int) // index in problems + 1
+	for _, x := range p.noise {
+		if at := told[x.kind]; at > 0 {
+			p.problems[at-1].Count++
+			continue
 		}
+		q := p.problem(x.kind, x.at, 0, "")
+		if len(x.text) > 0 {
+			q.Text = string(x.text[:min(len(x.text), 256)])
+		}
+		q.Message = q.Text
+		told[x.kind] = len(p.problems)
 	}
 }
-
-// first is the first of all foreign lines, number 0 without any.
-func (f *foreign) first() (first place) {
-	for kind := range f {
-		if x := &f[kind]; x.n > 0 && (first.num == 0 || x.first.num < first.num) {
-			first = x.first
-		}
-	}
-	return first
-}
-
-var (
-	errMark = errors.New("a byte order mark: want none")
-	errCR   = errors.New("a carriage return: want LF alone at the end of lines")
-
-	errEscape = errors.New("a control sequence of a terminal: want none")
-)

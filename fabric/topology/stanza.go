@@ -79,7 +79,7 @@ func (p *parser) readOther(l *Line) error {
 			return err
 		}
 		return p.readHeader(l, kind)
-	case p.pending.any() && isBefore(word):
+	case len(p.pending) > 0 && isBefore(word):
 		if err := p.settleNoise(p.begun); err != nil {
 			return err
 		}

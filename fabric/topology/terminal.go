@@ -14,17 +14,17 @@ import (
 // This file makes the text of it that the tool printed. Numbers of lines stay.
 
 // escape begins a control sequence of a terminal (ECMA-48).
-const escape = '\x1b'
+const escape = "\x1b"
 
 // withoutEscapes is data without control sequences: colours, titles of windows, modes.
 // Data without any is returned as it is.
 func withoutEscapes(data []byte) []byte {
-	if bytes.IndexByte(data, escape) < 0 {
+	if bytes.IndexByte(data, escape[0]) < 0 {
 		return data
 	}
 	out := make([]byte, 0, len(data))
 	for len(data) > 0 {
-		n := bytes.IndexByte(data, escape)
+		n := bytes.IndexByte(data, escape[0])
 		if n < 0 {
 			return append(out, data...)
 		}
@@ -141,7 +141,7 @@ func whole(row, next []byte) bool {
 
 // continues says whether a row may be the rest of a line: it begins as none does.
 func continues(row []byte) bool {
-	return len(bytes.TrimSpace(row)) > 0 && !beginsRecord(row) && kindOfNoise(row) == otherText
+	return len(bytes.TrimSpace(row)) > 0 && !beginsRecord(row) && kindOfNoise(row) == fabric.ForeignLines
 }
 
 // beginsRecord says whether a row begins as a line of topology text does that is not a
@@ -181,10 +181,6 @@ func (p *parser) unwrap() {
 	q.Text, q.Count = "", rows
 }
 
-// messages are what lines of libibumad and libibmad begin with, which a tool may print amid
-// a line of its other stream; those of libibnetdisc begin with the name of a source file.
-var messages = [][]byte{[]byte("ibwarn: ["), []byte("iberror: ["), []byte("ibpanic: ["), []byte("ibdebug: [")}
-
 // cutMessages takes errors of the sweep out of lines that they stand in. What stands in front
 // of one goes on in the next line, unless that begins as a line of its own.
 func (p *parser) cutMessages() {
@@ -199,7 +195,7 @@ func (p *parser) cutMessages() {
 		num++
 		ends := 1
 		for n := messageIn(text); n > 0; n = messageIn(text) {
-			p.noise.addText(kindOfNoise(text[n:]), place{num: num + int32(ends) - 1}, text[n:])
+			p.noise = append(p.noise, foreign{kindOfNoise(text[n:]), place{num: num + int32(ends) - 1}, text[n:]})
 			text = text[:n:n]
 			following, behind := cutLine(rest)
 			if !continues(following) && (messageIn(following) < 0 || beginsRecord(following)) {
@@ -217,47 +213,10 @@ func (p *parser) cutMessages() {
 // messageIn is where in a line an error of the sweep begins, -1 for none or where it
 // is the whole line.
 func messageIn(text []byte) int {
-	for _, m := range messages {
-		if n := bytes.Index(text, m); n > 0 {
-			return n
-		}
+	if at := message.FindIndex(text); at != nil && at[0] > 0 {
+		return at[0]
 	}
-	n := bytes.Index(text, []byte(".c:"))
-	if n <= 0 {
-		return -1
-	}
-	from := n
-	for from > 0 && isPath(text[from-1]) {
-		from--
-	}
-	if k := sourcePath(text[from:n]); from > 0 || k == 0 || text[k-1] != '/' { // else dir/src/name.c
-		from += k
-	}
-	if from == 0 || !fromSource(text[from:]) || len(bytes.TrimSpace(text[:from])) == 0 {
-		return -1
-	}
-	return from
-}
-
-// sourcePath is where in a run of letters, points and slashes the path of a source file
-// begins: src/query_smp.c, ../libibnetdisc/query_smp.c, /build/rdma-core/..
-func sourcePath(run []byte) int {
-	if k := bytes.LastIndex(run, []byte("../")); k >= 0 {
-		return k
-	}
-	src := bytes.LastIndex(run, []byte("src/"))
-	for k := range run {
-		l := Line{Text: run, At: k + 1}
-		if run[k] == '/' && k+1 != src && len(l.letters()) >= 3 && run[k+1] >= 'a' && bytes.IndexByte(l.Rest(), '/') >= 0 {
-			return k
-		}
-	}
-	return max(src, 0)
-}
-
-// isPath says whether a byte may be of the path of a source file.
-func isPath(c byte) bool {
-	return c == '/' || c == '.' || c == '_' || c == '-' || '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
+	return -1
 }
 
 // hinted says behind an error that the text may be cut, where it ends amid a line.

@@ -11,8 +11,10 @@
 package topology
 
 import (
+	"cmp"
 	"errors"
 	"math"
+	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
 )
@@ -84,7 +86,7 @@ func Parse(name string, data []byte, opt Options) (*fabric.Fabric, []fabric.Prob
 		byGUID: map[fabric.GUID]int32{}, names: map[string]int32{},
 	}
 	if opt.Strict {
-		if err := CheckEnds(name, data); err != nil {
+		if err := checkPlain(name, data); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -116,9 +118,9 @@ type parser struct {
 	form     Form
 	problems []fabric.Problem
 
-	line    place   // being read
-	pending foreign // foreign lines since the last line of topology text
-	noise   foreign // all others
+	line    place     // being read
+	pending []foreign // foreign lines since the last line of topology text
+	noise   []foreign // all others
 
 	nodes    []node
 	ports    []portLine
@@ -228,9 +230,10 @@ func (p *parser) read() error {
 	if err := p.settleNoise(false); err != nil {
 		return err
 	}
+	slices.SortStableFunc(p.noise, func(a, b foreign) int { return cmp.Compare(a.at.num, b.at.num) })
 	if len(p.nodes) == 0 {
-		if first := p.noise.first(); first.num > 0 && !p.lenient {
-			return p.refusal(first, 0, notTopology)
+		if len(p.noise) > 0 && !p.lenient {
+			return p.refusal(p.noise[0].at, 0, notTopology)
 		}
 		return &fabric.ParseError{File: p.file, Err: errors.New("no node in this text: want what ibnetdiscover prints, with lines such as Switch 36 \"S-0002c90000000001\"")}
 	}
