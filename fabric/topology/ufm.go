@@ -86,79 +86,62 @@ func isArray(data []byte) bool {
 // a prompt behind the last bracket.
 func (p *parser) readUFM() error {
 	begin := ufmBegin(p.data)
-	d := json.NewDecoder(bytes.NewReader(p.data[begin:]))
 	if err := p.passOverText(0, begin); err != nil {
 		return err
 	}
-	here := place{num: 1} // where the last line begins
-	advance := func(to int) place {
-		for n := bytes.IndexByte(p.data[here.off:to], '\n'); n >= 0; n = bytes.IndexByte(p.data[here.off:to], '\n') {
-			here.off += n + 1
-			here.num++
-		}
-		return here
-	}
-	// refuse says what is wrong with the JSON from an offset on. Offsets of a Decoder's errors
-	// are not those of its input where it has read a value before.
-	refuse := func(from int, err error) error {
-		var raw json.RawMessage
+	d := json.NewDecoder(bytes.NewReader(p.data[begin:]))
+	var links []json.RawMessage
+	if err := d.Decode(&links); err != nil {
+		at := len(p.data)
 		var syntax *json.SyntaxError
-		again := json.NewDecoder(bytes.NewReader(p.data[from:])).Decode(&raw)
-		switch {
-		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-			from, err = len(p.data), errors.New("the text ends within the list: the file is cut short")
-		case errors.As(again, &syntax):
-			from += int(syntax.Offset) - 1
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			err = errors.New("the text ends within the list: the file is cut short")
+		} else if errors.As(err, &syntax) {
+			at = begin + int(syntax.Offset) - 1
 		}
-		return p.refusal(advance(min(max(from, here.off), len(p.data))), 0, "no list of links as UFM gives it for /ufmRest/resources/links: %w", err)
+		return p.refusal(p.lineOf(place{num: 1}, at), 0, "no list of links as UFM gives it for /ufmRest/resources/links: %w", err)
 	}
-	if _, err := d.Token(); err != nil {
-		return refuse(begin, err)
-	}
-	var lines []listLine
-	for d.More() {
+	lines := make([]listLine, 0, len(links))
+	p.line = place{num: 1}
+	at := begin
+	for _, raw := range links {
+		at += bytes.Index(p.data[at:], raw)
+		p.line = p.lineOf(p.line, at)
+		x := listLine{at: p.line, linked: true}
 		var link ufmLink
-		start := begin + int(d.InputOffset())
-		start += len(p.data[start:]) - len(bytes.TrimLeft(p.data[start:], ", \t\n"))
-		err := d.Decode(&link)
-		var syntax *json.SyntaxError
-		if errors.As(err, &syntax) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return refuse(start, err)
+		err := json.Unmarshal(raw, &link)
+		if err == nil {
+			err = x.readUFM(&link)
 		}
-		p.line = advance(start)
-		if err != nil {
-			err = p.failHere(start-p.line.off, "link dropped", "%v", err)
-		} else {
-			x := listLine{at: p.line, linked: true}
-			if err = x.readUFM(&link); err != nil {
-				err = p.failHere(start-p.line.off, "link dropped", "%w", err)
-			} else {
-				lines = append(lines, x)
-			}
-		}
-		if err != nil && err != errDropped {
+		if err == nil {
+			lines = append(lines, x)
+		} else if err := p.mend(p.line, at-p.line.off, "link dropped", "%w", err); err != nil {
 			return err
 		}
+		at += len(raw)
 	}
-	if _, err := d.Token(); err != nil {
-		return refuse(begin+int(d.InputOffset()), err)
-	}
-	if err := p.passOverText(begin+int(d.InputOffset()), len(p.data)); err != nil {
+	if err := p.passOverText(begin+int(d.InputOffset()), len(p.data)); err != nil || len(lines) == 0 {
 		return err
-	}
-	if len(lines) == 0 {
-		return nil
 	}
 	inferUFM(lines)
 	return p.listNodes(lines, true)
 }
 
+// lineOf is the line with the byte at an offset, from a line before it on.
+func (p *parser) lineOf(from place, at int) place {
+	for n := bytes.IndexByte(p.data[from.off:at], '\n'); n >= 0; n = bytes.IndexByte(p.data[from.off:at], '\n') {
+		from.off += n + 1
+		from.num++
+	}
+	return from
+}
+
 // passOverText passes over foreign lines.
 func (p *parser) passOverText(from, to int) error {
-	num := int32(1 + bytes.Count(p.data[:from], []byte("\n")))
+	p.line = p.lineOf(place{num: 1}, from)
 	for from < to {
 		text, _ := cutLine(p.data[from:to])
-		p.line = place{off: from, num: num}
+		p.line.off = from
 		l := Line{Text: text}
 		if l.SkipBlanks(); !l.Done() && !l.Is('#') {
 			if err := p.passOver(&l); err != nil {
@@ -166,7 +149,7 @@ func (p *parser) passOverText(from, to int) error {
 			}
 		}
 		from += len(text) + 1
-		num++
+		p.line.num++
 	}
 	return p.settleNoise(false)
 }
