@@ -336,6 +336,9 @@ type badLID struct {
 // noteBadLID keeps a LID if it has a text. That the peer has LID 0 is for the peer's own line to say.
 func (p *parser) noteBadLID(x badLID) {
 	if x.text != "" && !(x.peer && x.text == "0") {
+		if x.column == 0 {
+			x.column = p.lidColumn(x.at, x.text)
+		}
 		p.badLIDs = append(p.badLIDs, x)
 	}
 }

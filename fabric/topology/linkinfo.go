@@ -3,6 +3,8 @@ package topology
 import (
 	"bytes"
 	"cmp"
+	"regexp"
+	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
 )
@@ -23,283 +25,184 @@ import (
 //
 // The GUID is that of the port; all ports of a switch have the one of its port 0.
 
-// infoHead is what a head says of the node.
-type infoHead struct {
-	kind fabric.NodeType
-	guid fabric.GUID // of a switch
-	name string
-}
-
-// Marks of a row: in front of the state of the link, and behind it.
 var (
-	linkBegin = []byte("==(")
-	linkEnd   = []byte("==>")
+	// infoHead is a head: type and description of an adapter or router, or GUID, description and
+	// colon of a switch.
+	infoHead = regexp.MustCompile(`^(?:(CA|Router): (.*):|Switch: (0x\S*) ?(.*?)(:?))$`)
+	// infoBegin is how a row begins, though it may be broken, and infoMark what else is in one.
+	infoBegin = regexp.MustCompile(`^(?:0x[0-9a-fA-F]{1,16}(?:[ \t]|$)|\d+[ \t]*(?:$|[ \t]\d+(?:$|\[)))`)
+	infoMark  = regexp.MustCompile(`==\(.*==>`)
+	// infoRow is a row: GUID and description of -l, LID and port number, state of the link, and
+	// what is behind it: nothing that answers, nothing, or GUID, LID, port number and description.
+	infoRow = regexp.MustCompile(`^(?:(0x\S*)[ \t]+)?(?:"(.*?)"[ \t]+)?(\d+)[ \t]+(\d+)` + chassis + `==\(([^"\[]*?)==>[ \t]*` +
+		`(?:("Port not available")|` + chassis + `(")|(?:(0x\S*)[ \t]+)?(\d+)[ \t]+(\d+)` + chassis + `"(.*)")`)
 )
 
-// headWord is the type of node that a head says, 0 for a line that is no head.
-func headWord(l Line) fabric.NodeType {
-	kind := fabric.NodeType(0)
-	switch string(l.letters()) {
-	case "CA":
-		kind = fabric.CA
-	case "Switch":
-		kind = fabric.Switch
-	case "Router":
-		kind = fabric.Router
-	default:
-		return 0
-	}
-	if !l.Skip(": ") || kind == fabric.Switch && !l.Skip("0x") || kind != fabric.Switch && !bytes.HasSuffix(l.Text, []byte(":")) {
-		return 0
-	}
-	return kind
-}
+// chassis is the number of a port on its chassis, which is passed over.
+const chassis = `\[[ \t]*\d*[ \t]*\][ \t]*`
 
-// isInfoLine says whether a line is one of iblinkinfo.
+// The parts of infoRow.
+const (
+	rowGUID = 1 + iota
+	rowName
+	rowLID
+	rowPort
+	rowState
+	rowSilent
+	rowDown
+	rowPeer // GUID, LID, port and name
+)
+
+// isInfoLine returns true for a line of iblinkinfo.
 func isInfoLine(l Line) bool {
-	if headWord(l) != 0 {
-		return true
-	}
-	n := bytes.Index(l.Rest(), linkBegin)
-	return n >= 0 && bytes.Contains(l.Rest()[n:], linkEnd) && isInfoRow(l)
-}
-
-// isInfoRow says whether a line begins as a row of iblinkinfo, though it may be broken: with
-// a GUID, or a LID and the number of a port.
-func isInfoRow(l Line) bool {
-	if l.Skip("0x") {
-		_, ok := l.hexadecimal()
-		return ok && l.IsBlank()
-	}
-	if l.decimal() < 0 || !l.IsBlank() {
-		return false
-	}
-	l.SkipBlanks()
-	return l.Done() || l.decimal() >= 0 && (l.Done() || l.Is('['))
+	return infoHead.Match(l.Rest()) || infoBegin.Match(l.Rest()) && infoMark.Match(l.Rest())
 }
 
 // readLinkInfo reads what iblinkinfo prints.
 func (p *parser) readLinkInfo() error {
 	rows := make([]listLine, 0, len(p.data)/112+16)
-	var head *infoHead
-	dropped := false
-	err := p.eachLine(func(l *Line) error {
-		switch {
-		case headWord(*l) != 0:
-			if err := p.settleNoise(false); err != nil {
+	var head *listPort // of the rows that follow
+	dropped := false   // there is none because it was dropped
+	err := p.eachLine(func(l *Line) (err error) {
+		row := parts{l, infoRow.FindSubmatchIndex(l.Rest())}
+		if row.at == nil {
+			if m := infoHead.FindSubmatchIndex(l.Rest()); m != nil {
+				if err := p.settleNoise(false); err != nil {
+					return err
+				}
+				head, err = p.readInfoHead(parts{l, m})
+				dropped = err != nil
 				return err
 			}
-			head, dropped = nil, true
-			h, err := p.readInfoHead(l)
-			if err == nil {
-				head, dropped = h, false
+			if !infoBegin.Match(l.Rest()) && !isListLine(l.Text, l.At) && !isStanza(*l) {
+				return p.passOver(l)
 			}
-			return err
-		case !isInfoRow(*l) && !isInfoLine(*l) && !isListLine(l.Text, l.At) && !isStanza(*l):
-			return p.passOver(l)
 		}
 		if err := p.settleNoise(len(rows) > 0 || head != nil); err != nil {
 			return err
 		}
+		switch {
+		case row.at == nil:
+			return p.failHere(l.At, "row dropped", "want LID, port[ ] ==( state of the link )==> and the other end, as iblinkinfo prints them")
+		case dropped && !row.has(rowName):
+			return nil
+		}
 		x := listLine{at: p.line}
-		if err := p.readInfoRow(l, head, dropped, &x); err != nil {
+		if err := p.readInfoRow(row, head, &x); err != nil {
 			return err
 		}
-		if x.own.num > 0 { // it is none of a node that is dropped
-			rows = append(rows, x)
-		}
+		rows = append(rows, x)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	inferKinds(rows)
+	inferKinds(rows, func(e *listPort) fabric.NodeType { return e.kind })
 	if err := p.joinRows(rows); err != nil {
 		return err
 	}
 	return p.listNodes(rows, false)
 }
 
-// readInfoHead reads a head, of which headWord has looked at the begin.
-func (p *parser) readInfoHead(l *Line) (*infoHead, error) {
-	const lost = "node dropped"
-	h := infoHead{kind: headWord(*l)}
-	l.letters()
-	l.Skip(": ")
-	if h.kind == fabric.Switch {
-		var err error
-		if h.guid, err = p.readInfoGUID(l, lost); err != nil {
-			return nil, err
-		}
-		l.Skip(" ")
-	}
-	name, ok := bytes.CutSuffix(l.Rest(), []byte(":"))
-	if !ok {
-		return nil, p.failHere(l.At, lost, "want the node's description and a colon")
-	}
-	h.name = unpadded(name)
-	return &h, nil
+// parts are those of a line that a pattern names: from and to, by number.
+type parts struct {
+	line *Line
+	at   []int
 }
 
-// readInfoGUID reads 0x and a GUID, behind which is a blank.
+// has returns true if a part is there.
+func (m parts) has(i int) bool { return m.at[2*i] >= 0 }
+
+// part is one of the parts, to be read.
+func (m parts) part(i int) *Line {
+	if !m.has(i) {
+		return &Line{}
+	}
+	return &Line{Text: m.line.Text[:m.line.At+m.at[2*i+1]], At: m.line.At + m.at[2*i]}
+}
+
+// name is a description without blanks in front, as -l pads those of a row's own node.
+func (m parts) name(i int) string { return strings.TrimLeft(string(m.part(i).Rest()), " ") }
+
+// readInfoHead reads a head.
+func (p *parser) readInfoHead(m parts) (*listPort, error) {
+	const lost = "node dropped"
+	if !m.has(3) {
+		kind := fabric.CA
+		if m.name(1) == "Router" {
+			kind = fabric.Router
+		}
+		return &listPort{kind: kind, name: m.name(2)}, nil
+	}
+	guid, err := p.readInfoGUID(m.part(3), lost)
+	if err == nil && m.name(5) == "" {
+		err = p.failHere(m.part(4).At, lost, "want the node's description and a colon")
+	}
+	return &listPort{kind: fabric.Switch, guid: guid, name: m.name(4)}, err
+}
+
+// readInfoGUID reads 0x and a GUID.
 func (p *parser) readInfoGUID(l *Line, lost string) (fabric.GUID, error) {
 	start := *l
-	g, ok := l.number()
-	if !ok || g == 0 || !l.IsBlank() {
-		return 0, p.failHere(start.At, lost, "GUID %q: want 0x and 1 to 16 hexadecimal digits", start.nextToken())
+	if g := l.GUID(); g != 0 && l.AtEnd() {
+		return g, nil
 	}
-	return fabric.GUID(g), nil
+	return 0, p.failHere(start.At, lost, "GUID %q: want 0x and 1 to 16 hexadecimal digits", start.Rest())
 }
-
-// infoEnd is what a row says of one end: LID, port number, and the number on the chassis,
-// which is passed over.
-type infoEnd struct{ lid, num Line }
-
-// readInfoEnd reads "     4    1[  ]", with blanks behind it.
-func (l *Line) readInfoEnd() (e infoEnd, ok bool) {
-	l.SkipBlanks()
-	e.lid = *l
-	if l.decimal() < 0 || !l.IsBlank() {
-		return e, false
-	}
-	l.SkipBlanks()
-	e.num = *l
-	return e, l.decimal() >= 0 && l.skipChassis()
-}
-
-// skipChassis reads [  ] or [ 3], with blanks behind it.
-func (l *Line) skipChassis() bool {
-	if !l.Skip("[") {
-		return false
-	}
-	l.SkipBlanks()
-	l.decimal()
-	l.SkipBlanks()
-	ok := l.Skip("]")
-	l.SkipBlanks()
-	return ok
-}
-
-const wantRow = "want LID, port[ ] ==( state of the link )==> and the other end, as iblinkinfo prints them"
 
 // readInfoRow reads a row of the node that head says, nil for none.
-func (p *parser) readInfoRow(l *Line, head *infoHead, dropped bool, x *listLine) (err error) {
+func (p *parser) readInfoRow(m parts, head *listPort, x *listLine) (err error) {
 	const lost = "row dropped"
-	start := *l
-	if l.Is('0') && bytes.HasPrefix(l.Rest(), []byte("0x")) {
-		if x.own.guid, err = p.readInfoGUID(l, lost); err != nil {
+	if m.has(rowGUID) {
+		if x.own.guid, err = p.readInfoGUID(m.part(rowGUID), lost); err != nil {
 			return err
 		}
-		l.SkipBlanks()
 	}
-	var own infoEnd
-	var ok bool
 	switch {
-	case l.Is('"'):
-		if x.own.name, own, ok = l.ownName(); !ok {
-			return p.failHere(l.At, lost, wantRow)
-		}
+	case m.has(rowName):
+		x.own.name = m.name(rowName)
+	case head == nil:
+		return p.failHere(m.line.At, lost, "a port of no node: want a line such as \"Switch: 0x0002c90000000001 leaf 1:\" first")
 	default:
-		if own, ok = l.readInfoEnd(); !ok || !bytes.HasPrefix(l.Rest(), linkBegin) {
-			return p.failHere(l.At, lost, wantRow)
-		}
-		switch {
-		case head != nil:
-			x.own.kind, x.own.name = head.kind, head.name
-			x.own.guid = cmp.Or(head.guid, x.own.guid)
-		case dropped:
-			return nil
-		default:
-			return p.failHere(start.At, lost, "a port of no node: want a line such as \"Switch: 0x0002c90000000001 leaf 1:\" first")
-		}
-		if x.own.guid == 0 {
-			return p.failHere(start.At, lost, "no GUID of the port: want 0x and 1 to 16 hexadecimal digits in front of the LID")
-		}
+		x.own.kind, x.own.name, x.own.guid = head.kind, head.name, cmp.Or(head.guid, x.own.guid)
 	}
-	if err := p.takeEnd(own, &x.own); err != nil {
+	if x.own.guid == 0 {
+		return p.failHere(m.line.At, lost, "no GUID of the port: want 0x and 1 to 16 hexadecimal digits in front of the LID")
+	}
+	if err := p.readInfoEnd(m, rowLID, &x.own); err != nil {
 		return err
-	}
-	l.Skip("==(")
-	n := bytes.Index(l.Rest(), linkEnd)
-	if n < 0 {
-		return p.failHere(l.At, lost, wantRow)
 	}
 	down := false
-	x.link, down = linkInfoOf(l.Rest()[:n])
-	l.At += n + len(linkEnd)
-	l.SkipBlanks()
+	x.link, down = linkInfoOf(m.part(rowState).Rest())
 	switch {
-	case l.Is('['):
-		if !down || !l.skipChassis() || !l.Is('"') {
-			return p.failHere(l.At, lost, wantRow)
-		}
-		return nil
-	case bytes.HasPrefix(l.Rest(), []byte(`"Port not available"`)):
+	case m.has(rowSilent):
 		x.silent = true
 		return nil
-	}
-	return p.readInfoPeer(l, x)
-}
-
-// ownName reads the description of -l, which ends where what follows is right, and the end
-// of the cable behind it.
-func (l *Line) ownName() (name string, own infoEnd, ok bool) {
-	for from, at := l.At+1, l.At+1; ; at++ {
-		n := bytes.IndexByte(l.Text[at:], '"')
-		if n < 0 {
-			return "", own, false
-		}
-		at += n
-		ahead := Line{Text: l.Text, At: at + 1}
-		if own, ok = ahead.readInfoEnd(); ok && isLinkState(ahead.Rest()) {
-			*l = ahead
-			return unpadded(l.Text[from:at]), own, true
-		}
-	}
-}
-
-// unpadded is a description without blanks in front, as -l pads those of a row's own node.
-func unpadded(name []byte) string { return string(bytes.TrimLeft(name, " ")) }
-
-// isLinkState says whether text begins with the state of a link, "==( 4X .. Active/  LinkUp)==>".
-func isLinkState(text []byte) bool {
-	text, ok := bytes.CutPrefix(text, linkBegin)
-	n := bytes.Index(text, linkEnd)
-	return ok && n >= 0 && !bytes.ContainsAny(text[:n], `"[`)
-}
-
-// takeEnd takes the LID and the port number of an end.
-func (p *parser) takeEnd(e infoEnd, to *listPort) error {
-	if err := p.takeLID(&e.lid, to); err != nil {
-		return err
-	}
-	num := e.num
-	v := num.decimal()
-	if v < 1 || v > int(fabric.MaxPortNum) {
-		return p.failHere(e.num.At, "row dropped", "port %s: want 1 to %d", num.Text[e.num.At:num.At], fabric.MaxPortNum)
-	}
-	to.num = fabric.PortNum(v)
-	return nil
-}
-
-// readInfoPeer reads the other end of a cable.
-func (p *parser) readInfoPeer(l *Line, x *listLine) (err error) {
-	const lost = "row dropped"
-	if ahead := *l; ahead.Skip("0x") {
-		if x.peer.guid, err = p.readInfoGUID(l, lost); err != nil {
+	case m.has(rowDown) && !down:
+		return p.failHere(m.part(rowState).At, lost, "no other end of a link that is up: want its LID, port and description")
+	case m.has(rowDown):
+		return nil
+	case m.has(rowPeer):
+		if x.peer.guid, err = p.readInfoGUID(m.part(rowPeer), lost); err != nil {
 			return err
 		}
 	}
-	end, ok := l.readInfoEnd()
-	last := bytes.LastIndexByte(l.Text, '"')
-	if !ok || !l.Is('"') || last <= l.At {
-		return p.failHere(l.At, lost, wantRow)
-	}
-	if err := p.takeEnd(end, &x.peer); err != nil {
+	x.linked, x.peer.name = true, m.name(rowPeer+3)
+	return p.readInfoEnd(m, rowPeer+1, &x.peer)
+}
+
+// readInfoEnd reads LID and port number of an end.
+func (p *parser) readInfoEnd(m parts, at int, to *listPort) error {
+	if err := p.takeLID(m.part(at), to); err != nil {
 		return err
 	}
-	x.peer.name = unpadded(l.Text[l.At+1 : last])
-	x.linked = true
+	num := m.part(at + 1)
+	start := *num
+	v := num.decimal()
+	if v < 1 || v > int(fabric.MaxPortNum) {
+		return p.failHere(start.At, "row dropped", "port %s: want 1 to %d", start.Rest(), fabric.MaxPortNum)
+	}
+	to.num = fabric.PortNum(v)
 	return nil
 }
 
@@ -332,40 +235,6 @@ func linkInfoOf(text []byte) (link fabric.Link, down bool) {
 		}
 	}
 	return link, down
-}
-
-// inferKinds finds the types of nodes that rows of -l do not say: a GUID with several ports
-// is that of a switch, as ports of adapters have each their own. Routers cannot be told from
-// adapters.
-func inferKinds(rows []listLine) {
-	first := make(map[fabric.GUID]fabric.PortNum, len(rows)/8+1)
-	several := make(map[fabric.GUID]bool)
-	see := func(e *listPort) {
-		if num, ok := first[e.guid]; !ok {
-			first[e.guid] = e.num
-		} else if num != e.num {
-			several[e.guid] = true
-		}
-	}
-	for i := range rows {
-		see(&rows[i].own)
-		if rows[i].peer.guid != 0 {
-			see(&rows[i].peer)
-		}
-	}
-	kind := func(e *listPort) {
-		switch {
-		case e.kind != 0 || e.guid == 0:
-		case several[e.guid]:
-			e.kind = fabric.Switch
-		default:
-			e.kind = fabric.CA
-		}
-	}
-	for i := range rows {
-		kind(&rows[i].own)
-		kind(&rows[i].peer)
-	}
 }
 
 // cableKey is a cable as the row of one end names it.
@@ -432,5 +301,5 @@ func (l *listPort) sameLID(m *listPort) bool { return l.lid == m.lid && l.bad ==
 
 // columnOfPeer is where the other end stands in a row.
 func (p *parser) columnOfPeer(at place) int {
-	return max(0, bytes.Index(p.textOf(at), linkEnd)+len(linkEnd))
+	return max(0, bytes.Index(p.textOf(at), []byte("==>"))+len("==>"))
 }

@@ -54,7 +54,7 @@ func TestLinkInfo(t *testing.T) {
 		{"a cut head", row("leaf 2:", "leaf 2"), "", "in:9:27: want the node's description and a colon"},
 		{"a head without a GUID", row("0x0000000000000020", "0x00000000000000201"), "", "in:9:8: GUID \"0x00000000000000201\""},
 		{"a cut row", info[:len(info)-60], "", "in:11:"},
-		{"a cut number", info + "           3", "", "in:12:12: want LID, port"},
+		{"a cut number", info + "           3", "", "in:12:11: want LID, port"},
 		{"no end", row(`"leaf 2" (Could`, `"leaf 2 (Could`), "", "in:4:"},
 		{"one end", row(`    1[  ] "host 1"`, `    2[  ] "host 1"`), "", `in:2:67: connected to port 2 of "host 1" here, but no row of that node says so`},
 		{"a port twice", row("1    2[  ]", "1    1[  ]"), "", "port 1 of SW 0x0000000000000010 is there twice: line 2 has it too"},

@@ -2,6 +2,8 @@ package topology
 
 import (
 	"bytes"
+	"cmp"
+	"iter"
 	"slices"
 	"strings"
 
@@ -201,6 +203,42 @@ func (p *parser) readListPort(l *Line, to *listPort) error {
 	return nil
 }
 
+// ends visits the ports of lines that have a GUID.
+func ends(lines []listLine) iter.Seq[*listPort] {
+	return func(yield func(*listPort) bool) {
+		for i := range lines {
+			for _, e := range [...]*listPort{&lines[i].own, &lines[i].peer} {
+				if e.guid != 0 && !yield(e) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// inferKinds finds the types of nodes that lines do not say: a GUID with several ports is that of
+// a switch, as ports of adapters have each their own, unless known says otherwise of a port. Routers cannot
+// be told from adapters.
+func inferKinds(lines []listLine, known func(*listPort) fabric.NodeType) {
+	kinds := make(map[fabric.GUID]fabric.NodeType, len(lines)/8+1)
+	first := make(map[fabric.GUID]fabric.PortNum, len(lines)/8+1)
+	for e := range ends(lines) {
+		num, seen := first[e.guid]
+		if !seen {
+			first[e.guid] = e.num
+		}
+		switch k := known(e); {
+		case k == fabric.Switch || k == 0 && seen && num != e.num:
+			kinds[e.guid] = fabric.Switch
+		case kinds[e.guid] == 0:
+			kinds[e.guid] = fabric.CA
+		}
+	}
+	for e := range ends(lines) {
+		e.kind = cmp.Or(e.kind, kinds[e.guid])
+	}
+}
+
 // takeLID reads the decimal LID of a port.
 func (p *parser) takeLID(l *Line, to *listPort) error {
 	at, text := l.At, l.nextToken()
@@ -251,11 +289,9 @@ func placePorts(lines []listLine, bothEnds bool) {
 			nodes[g] = n
 		}
 	}
-	for i := range lines {
-		for _, e := range []*listPort{&lines[i].own, &lines[i].peer} {
-			if e.node = e.guid; together {
-				e.node = less(e)
-			}
+	for e := range ends(lines) {
+		if e.node = e.guid; together {
+			e.node = less(e)
 		}
 	}
 }
@@ -382,7 +418,7 @@ func (p *parser) enterPort(l *listLine, i int32) {
 		of.line = int32(len(p.ports))
 	}
 	if n.kind == fabric.Switch || l.linked {
-		p.noteBadLID(badLID{text: l.own.bad, at: l.at, column: p.lidColumn(l.at, l.own.bad), of: of})
+		p.noteBadLID(badLID{text: l.own.bad, at: l.at, of: of})
 	}
 	if !l.linked {
 		return
@@ -406,7 +442,7 @@ func (p *parser) enterPort(l *listLine, i int32) {
 	if l.peer.kind != fabric.Switch {
 		line.peerGUID = l.peer.guid
 	}
-	p.noteBadLID(badLID{text: l.peer.bad, at: l.at, column: p.lidColumn(l.at, l.peer.bad), of: endRef{i, int32(len(p.ports))}, peer: true})
+	p.noteBadLID(badLID{text: l.peer.bad, at: l.at, of: endRef{i, int32(len(p.ports))}, peer: true})
 	p.ports = append(p.ports, line)
 	p.slots[n.base+int(l.own.num)] = int32(len(p.ports))
 }

@@ -149,7 +149,7 @@ func continues(row []byte) bool {
 func beginsRecord(row []byte) bool {
 	l := Line{Text: row}
 	l.SkipBlanks()
-	if isListLine(row, l.At) || headWord(l) != 0 || isNodeLine(l) || isSubnetLine(l.Rest()) || isInfoRow(l) && bytes.Contains(row, linkBegin) {
+	if isListLine(row, l.At) || infoHead.Match(l.Rest()) || isNodeLine(l) || isSubnetLine(l.Rest()) || infoBegin.Match(l.Rest()) && bytes.Contains(row, []byte("==(")) {
 		return true
 	}
 	if l.Is('[') { // behind the number of the port, its label and GUID is the peer, and no comment
@@ -184,7 +184,8 @@ func (p *parser) unwrap() {
 // cutMessages takes errors of the sweep out of lines that they stand in. What stands in front
 // of one goes on in the next line, unless that begins as a line of its own.
 func (p *parser) cutMessages() {
-	if !bytes.Contains(p.data, []byte(": [")) && !bytes.Contains(p.data, []byte(".c:")) {
+	begins := []string{"ibwarn: [", "iberror: [", "ibpanic: [", "ibdebug: [", ".c:"} // what message looks for
+	if !slices.ContainsFunc(begins, func(s string) bool { return bytes.Contains(p.data, []byte(s)) }) {
 		return
 	}
 	out := make([]byte, 0, len(p.data))

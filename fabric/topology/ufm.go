@@ -233,31 +233,22 @@ const adapterPort = "HCA-"
 // descriptions: there the ports of adapters have names like HCA-2/1. A GUID with several
 // ports is a switch in any case, since the ports of adapters have each their own.
 func inferUFM(lines []listLine) {
-	kinds := make(map[fabric.GUID]fabric.NodeType, len(lines))
-	first := make(map[fabric.GUID]fabric.PortNum, len(lines))
-	for i := range lines {
-		for _, e := range []*listPort{&lines[i].own, &lines[i].peer} {
-			num, seen := first[e.guid]
-			if !seen {
-				first[e.guid] = e.num
-			}
-			name, ofSwitch := e.switchName()
-			switch adapter := strings.HasPrefix(e.label, adapterPort); {
-			case !adapter && (seen && num != e.num || ofSwitch || name == ""):
-				kinds[e.guid] = fabric.Switch
-			case kinds[e.guid] == 0:
-				kinds[e.guid] = fabric.CA
-			}
+	inferKinds(lines, func(e *listPort) fabric.NodeType {
+		name, ofSwitch := e.switchName()
+		switch {
+		case strings.HasPrefix(e.label, adapterPort):
+			return fabric.CA
+		case ofSwitch || name == "":
+			return fabric.Switch
 		}
-	}
-	for i := range lines {
-		for _, e := range []*listPort{&lines[i].own, &lines[i].peer} {
-			if e.kind = kinds[e.guid]; e.kind == fabric.Switch {
-				e.name, _ = e.switchName()
-			}
-			if strings.HasPrefix(e.label, adapterPort) || !strings.Contains(e.label, "/") || !IsLabel([]byte(e.label)) {
-				e.label = "" // the number of the port, or that of an adapter in its host
-			}
+		return 0
+	})
+	for e := range ends(lines) {
+		if e.kind == fabric.Switch {
+			e.name, _ = e.switchName()
+		}
+		if strings.HasPrefix(e.label, adapterPort) || !strings.Contains(e.label, "/") || !IsLabel([]byte(e.label)) {
+			e.label = "" // the number of the port, or that of an adapter in its host
 		}
 	}
 }
