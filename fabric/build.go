@@ -55,6 +55,24 @@ func (b *Builder) AddNode(n Node) (int, error) {
 	return len(b.nodes) - 1, nil
 }
 
+// CopyNode adds node n of f, with the GUIDs, LIDs and labels of its ports, and returns its index.
+func (b *Builder) CopyNode(f *Fabric, n NodeID) (int, error) {
+	i, err := b.AddNode(f.nodes[n])
+	if err != nil {
+		return 0, err
+	}
+	for num := range f.nodes[n].NumPorts + 1 {
+		p, x := f.Port(n, num), &b.slots[b.base[i]+PortID(num)]
+		x.guid, x.lid, x.lmc = f.guid[p], f.lid[p], f.lmc[p]
+		if label := f.Label(p); label != "" {
+			if err := b.SetLabel(i, num, label); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return i, nil
+}
+
 // Node returns a node, to be completed before Build. Its type and its number of ports
 // must stay.
 func (b *Builder) Node(i int) *Node { return &b.nodes[i] }

@@ -1,6 +1,7 @@
 package fabric
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -23,6 +24,40 @@ func (f *Fabric) Without(cables ...PortID) *Fabric {
 		cut = append(cut, p, q)
 	}
 	return g.recabled(cut)
+}
+
+// Part is some nodes of f with the cables between them, in the order that they have in the input.
+// They keep their LIDs, those of virtual ports excepted, and their kinds.
+func (f *Fabric) Part(nodes []NodeID) (*Fabric, error) {
+	var b Builder
+	at := slices.Repeat([]int{-1}, len(f.nodes)) // by NodeID: the index in b
+	for _, n := range slices.SortedFunc(slices.Values(nodes), func(m, n NodeID) int { return cmp.Compare(f.nodes[m].Order, f.nodes[n].Order) }) {
+		var err error
+		if at[n], err = b.CopyNode(f, n); err != nil {
+			return nil, err
+		}
+	}
+	for _, c := range f.Cables() {
+		x, y := at[f.owner[c.A]], at[f.owner[c.B]]
+		if x < 0 || y < 0 {
+			continue
+		}
+		if err := b.Connect(x, f.Num(c.A), y, f.Num(c.B), c.Link); err != nil {
+			return nil, err
+		}
+	}
+	part, err := b.Build()
+	if err != nil {
+		return nil, err
+	}
+	kinds := make([]Kind, 0, len(nodes))
+	for n, k := range f.kinds { // the order of NodeIDs is that of f
+		if at[n] >= 0 {
+			kinds = append(kinds, k)
+		}
+	}
+	part.indexHosts(kinds)
+	return part, nil
 }
 
 // Cable joins two ports.

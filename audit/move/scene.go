@@ -44,22 +44,15 @@ func newBuilder(old *fabric.Fabric) (*builder, error) {
 
 // add adds node n of f.
 func (b *builder) add(f *fabric.Fabric, n fabric.NodeID) (int, error) {
-	node := *f.Node(n)
-	at, err := b.AddNode(node)
+	at, err := b.CopyNode(f, n)
 	if err != nil {
 		return 0, err
 	}
-	b.taken[node.GUID] = true
-	for num := range node.NumPorts + 1 {
-		p := f.Port(n, num)
-		if guid := f.PortGUID(p); guid != 0 {
+	b.taken[f.Node(n).GUID] = true
+	for num := range f.Node(n).NumPorts + 1 {
+		if guid := f.PortGUID(f.Port(n, num)); guid != 0 {
 			b.taken[guid] = true
 			if err := b.SetPort(at, num, guid, 0, 0); err != nil {
-				return 0, err
-			}
-		}
-		if label := f.Label(p); label != "" {
-			if err := b.SetLabel(at, num, label); err != nil {
 				return 0, err
 			}
 		}

@@ -35,27 +35,27 @@ func adapterOf(description string) (n int, host string) {
 	return 0, description
 }
 
-// fill takes random hosts away, with all their adapters, until percent of a hundred are
+// fill returns f without random hosts, all their adapters included, so that percent of a hundred are
 // left. A switch that has hosts keeps one.
-func (d *draft) fill(percent int, seed uint64) error {
+func fill(f *fabric.Fabric, percent int, seed uint64) (*fabric.Fabric, error) {
 	if percent < 1 || percent > 100 {
-		return fmt.Errorf("%d of 100 hosts: want 1 to 100", percent)
+		return nil, fmt.Errorf("%d of 100 hosts: want 1 to 100", percent)
 	}
-	hosts := d.hosts()
-	on := make([]int, len(d.nodes)) // cables to hosts, of each switch
+	hosts := hostsOf(f)
+	on := make([]int, f.NumSwitches()) // cables to hosts, of each switch
 	for _, h := range hosts {
 		for _, s := range h.on {
 			on[s]++
 		}
 	}
-	gone := make([]bool, len(d.nodes))
+	gone := make([]bool, f.NumNodes())
 	remove := len(hosts) - (len(hosts)*percent+99)/100
 	for _, i := range rand.New(rand.NewPCG(seed, 1)).Perm(len(hosts)) {
 		h := hosts[i]
 		for _, s := range h.on {
 			on[s]--
 		}
-		if remove == 0 || slices.ContainsFunc(h.on, func(s int) bool { return on[s] == 0 }) {
+		if remove == 0 || slices.ContainsFunc(h.on, func(s fabric.NodeID) bool { return on[s] == 0 }) {
 			for _, s := range h.on {
 				on[s]++
 			}
@@ -66,64 +66,38 @@ func (d *draft) fill(percent int, seed uint64) error {
 		}
 		remove--
 	}
-	d.remove(gone)
-	return nil
+	var left []fabric.NodeID
+	for n := range gone {
+		if !gone[n] {
+			left = append(left, fabric.NodeID(n))
+		}
+	}
+	return f.Part(left)
 }
 
 // host is the adapters of a host, and the switch of each of their cables.
-type host struct{ adapters, on []int }
+type host struct{ adapters, on []fabric.NodeID }
 
-// hosts lists the hosts in the order of their first adapters.
-func (d *draft) hosts() []host {
+// hostsOf lists the hosts in the order in which their first adapters were made.
+func hostsOf(f *fabric.Fabric) []host {
 	var hosts []host
-	of := map[string]int{}          // by name: index in hosts
-	at := make([]int, len(d.nodes)) // by adapter: the same
-	for i := range d.nodes {
-		if d.isSwitch(i) {
-			continue
-		}
-		_, name := adapterOf(d.nodes[i].Description)
+	of := map[string]int{}                                                // by name: index in hosts
+	for n := fabric.NodeID(f.NumSwitches()); int(n) < f.NumNodes(); n++ { // the order of GUIDs
+		_, name := adapterOf(f.Node(n).Description)
 		h, ok := of[name]
 		if !ok {
 			h = len(hosts)
 			of[name] = h
 			hosts = append(hosts, host{})
 		}
-		at[i] = h
-		hosts[h].adapters = append(hosts[h].adapters, i)
-	}
-	for _, c := range d.cables {
-		for k, e := range c.ends {
-			if s := c.ends[1-k].node; !d.isSwitch(e.node) && d.isSwitch(s) {
-				hosts[at[e.node]].on = append(hosts[at[e.node]].on, s)
+		hosts[h].adapters = append(hosts[h].adapters, n)
+		for p := range f.Cabled(n) {
+			if s := f.PeerSwitch(p); s != fabric.NoNode {
+				hosts[h].on = append(hosts[h].on, s)
 			}
 		}
 	}
 	return hosts
-}
-
-// remove takes nodes away, with their cables.
-func (d *draft) remove(gone []bool) {
-	old := *d
-	*d = draft{labels: map[end]string{}}
-	moved := make([]int, len(old.nodes))
-	for i, n := range old.nodes {
-		if moved[i] = len(d.nodes); !gone[i] {
-			d.nodes = append(d.nodes, n)
-		}
-	}
-	for e, label := range old.labels {
-		if !gone[e.node] {
-			d.labels[end{moved[e.node], e.port}] = label
-		}
-	}
-	for _, c := range old.cables {
-		x, y := &c.ends[0], &c.ends[1]
-		if !gone[x.node] && !gone[y.node] {
-			x.node, y.node = moved[x.node], moved[y.node]
-			d.cables = append(d.cables, c)
-		}
-	}
 }
 
 // addServiceHosts puts hosts on the first free ports of switches that have none and are

@@ -50,7 +50,7 @@ const firstAggregation fabric.GUID = 0x300000
 const aggregationDevice = 0xcf09
 
 // Apply makes the fabric that the options ask for. Errors say which option cannot be, and
-// what could be. LIDs of f are lost if any option changes more than cables.
+// what could be. LIDs of f are lost if any option changes more than cables and which hosts there are.
 func (o Options) Apply(f *fabric.Fabric) (*fabric.Fabric, error) {
 	drafted := func(change func(*draft) error) func(*fabric.Fabric) (*fabric.Fabric, error) {
 		return func(f *fabric.Fabric) (*fabric.Fabric, error) { return redraft(f, change) }
@@ -60,7 +60,7 @@ func (o Options) Apply(f *fabric.Fabric) (*fabric.Fabric, error) {
 		make  func(*fabric.Fabric) (*fabric.Fabric, error)
 	}{
 		{o.SwitchPorts != 0, drafted(func(d *draft) error { return d.widen(o.SwitchPorts) })},
-		{o.Fill != 0 && o.Fill != 100, drafted(func(d *draft) error { return d.fill(o.Fill, o.Seed) })},
+		{o.Fill != 0 && o.Fill != 100, func(f *fabric.Fabric) (*fabric.Fabric, error) { return fill(f, o.Fill, o.Seed) }},
 		{o.ServiceHosts != 0, drafted(func(d *draft) error { return d.addServiceHosts(o.ServiceHosts) })},
 		{o.Planes != 0 && o.Planes != 1, drafted(func(d *draft) error { return d.split(o.Planes) })},
 		{o.DropLinks != 0, func(f *fabric.Fabric) (*fabric.Fabric, error) { return DropLinks(f, o.DropLinks, o.Seed) }},
