@@ -883,7 +883,6 @@ func TestHiddenCharacters(t *testing.T) {
 		"page.html":    "report -t BASE --lfts H/cut --host-groups H/groups -o ",
 		"fabric.svg":   "report -t BASE --lfts H/cut --svg ",
 		"path.svg":     "report -t BASE --lfts H/cut --view path:0x100000,0x100002 --svg ",
-		"heat.svg":     "report -t BASE --lfts H/cut --view heat:load --svg ",
 		"x.sarif":      damaged + "sarif=",
 		"quality.json": damaged + "codequality=",
 		"junit.xml":    damaged + "junit=",

@@ -45,9 +45,6 @@ func (p *Picture) write(w io.Writer, to chart.Writer) error {
 
 // height is that of the drawing in the picture.
 func (p *Picture) height() float64 {
-	if p.chart != nil {
-		return pictureMost
-	}
 	left, top, right, bottom := p.box()
 	inner := pictureWidth - 2*margin
 	return min(max(inner*((bottom-top)/max(right-left, 1)), pictureLeast), pictureMost)
@@ -107,16 +104,12 @@ func (p *Picture) drawOn(paper draw.Canvas, height float64) {
 	d.text(d.fitted(p.title, 13, d.right-d.left), textStyle(13, t.ink, draw.XLeft, draw.YTop), at(d.left, d.top))
 	d.upper = d.top - titleHeight
 	y := d.upper - p.height() - margin
-	if p.chart != nil {
-		d.drawMap()
-	} else {
-		d.fit()
-		d.drawBoxes(d.drawEdges())
-		d.drawHosts()
-		d.drawSwitches()
-		d.drawNames()
-		d.drawLegend(y)
-	}
+	d.fit()
+	d.drawBoxes(d.drawEdges())
+	d.drawHosts()
+	d.drawSwitches()
+	d.drawNames()
+	d.drawLegend(y)
 	for i, line := range p.below() {
 		d.text(d.fitted(line, 9, d.right-d.left), textStyle(9, t.muted, draw.XLeft, draw.YTop), at(d.left, y-2*lineHeight-lineHeight*float64(i)))
 	}

@@ -112,9 +112,6 @@ func (t *tracer) follow(lid fabric.LID) {
 	}
 }
 
-// dark says whether packets from a leaf to another one are lost, to one LID at least.
-func (h *heat) dark(i int) bool { return h.hops[i] == 0 || h.lost[i] > 0 }
-
 // packHeat adds the map, if there is one.
 func (s *scene) packHeat(ctx context.Context, p *packer) error {
 	h, err := s.heat(ctx)

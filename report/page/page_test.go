@@ -721,7 +721,7 @@ func TestSharedName(t *testing.T) {
 }
 
 func FuzzParseView(f *testing.F) {
-	for _, s := range []string{"fabric", "path:a,b", "group:g", "credit-loop", "credit-loop:3", "path:", "heat:load", "heat:x"} {
+	for _, s := range []string{"fabric", "path:a,b", "group:g", "credit-loop", "credit-loop:3", "path:", "boxes:pods", "heat:x"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

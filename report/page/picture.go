@@ -23,13 +23,13 @@ type View struct {
 	arg  string // behind the colon; "" for none
 }
 
-var viewForm = regexp.MustCompile(`^(?s:fabric|changes|credit-loop(:[1-9][0-9]{0,8})?|path:.*,.*|(fan|group|boxes):.+|heat:(load|hops|paths))$`)
+var viewForm = regexp.MustCompile(`^(?s:fabric|changes|credit-loop(:[1-9][0-9]{0,8})?|path:.*,.*|(fan|group|boxes):.+)$`)
 
 // ParseView reads "fabric", "path:SRC,DST", "fan:DST", "group:NAME", "credit-loop", "credit-loop:2",
-// "changes", "boxes:GROUPING", "boxes:GROUPING,OPEN", "heat:load", "heat:hops" or "heat:paths".
+// "changes", "boxes:GROUPING" or "boxes:GROUPING,OPEN".
 func ParseView(s string) (View, error) {
 	if !viewForm.MatchString(s) {
-		return View{}, fmt.Errorf("%q: want fabric, path:SRC,DST, fan:DST, group:NAME, credit-loop, credit-loop:N from 1 on, changes, boxes:GROUPING, heat:load, heat:hops or heat:paths", s)
+		return View{}, fmt.Errorf("%q: want fabric, path:SRC,DST, fan:DST, group:NAME, credit-loop, credit-loop:N from 1 on, changes or boxes:GROUPING", s)
 	}
 	kind, arg, _ := strings.Cut(s, ":")
 	return View{kind, arg}, nil
@@ -51,9 +51,8 @@ type Picture struct {
 	tone     color.Color // of the channels
 	strokes  []stroke
 	spots    []spot
-	faded    bool         // all but these
-	legend   string       // beside what colours of links mean; "" for the scale of loads
-	chart    *heatPicture // instead of the fabric; nil for the fabric
+	faded    bool   // all but these
+	legend   string // beside what colours of links mean; "" for the scale of loads
 }
 
 // theme is the colours of a picture, as in page.css and view.js.
@@ -104,8 +103,6 @@ func Draw(ctx context.Context, in *Input, view View, onDark bool) (*Picture, err
 		err = p.showLoop(view.arg)
 	case "changes":
 		err = p.showChanges(old)
-	case "heat":
-		err = p.showHeat(ctx, view.arg)
 	default:
 		c := s.Result.Fabric
 		p.lines = append(p.lines, fmt.Sprintf("%d switches, %d CA ports, %d links", c.Switches, c.CAPorts, c.Links))
