@@ -1,17 +1,16 @@
 package gen
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
 )
 
 // draft is a made fabric while Options change it. Its LIDs are gone: no option keeps them.
 type draft struct {
-	nodes  []fabric.Node // in the order in which they were made
-	cables []cable       // in the order of their first ends
+	f      *fabric.Fabric // as it was
+	nodes  []fabric.Node  // in the order in which they were made
+	cables []cable
 	labels map[end]string
 }
 
@@ -29,28 +28,23 @@ type end struct {
 
 // newDraft takes a fabric apart.
 func newDraft(f *fabric.Fabric) *draft {
-	d := &draft{nodes: make([]fabric.Node, f.NumNodes()), cables: make([]cable, 0, f.NumLinks()), labels: map[end]string{}}
-	at := func(p fabric.PortID) end { return end{int(f.Node(f.Owner(p)).Order), f.Num(p)} }
+	d := &draft{f: f, nodes: make([]fabric.Node, f.NumNodes()), cables: make([]cable, 0, f.NumLinks()), labels: map[end]string{}}
 	for n := range fabric.NodeID(f.NumNodes()) {
 		d.nodes[f.Node(n).Order] = *f.Node(n)
 	}
 	for p := range fabric.PortID(f.NumPorts()) {
 		if label := f.Label(p); label != "" {
-			d.labels[at(p)] = label
-		}
-		if peer := f.Peer(p); peer != fabric.NoPort {
-			if c := (cable{[2]end{at(p), at(peer)}, f.Link(p)}); c.ends[0].compare(c.ends[1]) < 0 {
-				d.cables = append(d.cables, c)
-			}
+			d.labels[d.at(p)] = label
 		}
 	}
-	slices.SortFunc(d.cables, func(a, b cable) int { return a.ends[0].compare(b.ends[0]) })
+	for _, c := range f.Cables() {
+		d.cables = append(d.cables, cable{[2]end{d.at(c.A), d.at(c.B)}, c.Link})
+	}
 	return d
 }
 
-func (e end) compare(o end) int {
-	return cmp.Or(cmp.Compare(e.node, o.node), cmp.Compare(e.port, o.port))
-}
+// at is a port of f.
+func (d *draft) at(p fabric.PortID) end { return end{int(d.f.Node(d.f.Owner(p)).Order), d.f.Num(p)} }
 
 // redraft is f after a change of its draft.
 func redraft(f *fabric.Fabric, change func(*draft) error) (*fabric.Fabric, error) {
@@ -86,10 +80,10 @@ func (d *draft) fabric() (*fabric.Fabric, error) {
 	return b.Build()
 }
 
-// isSwitch says whether a node is a switch.
+// isSwitch returns true for a switch.
 func (d *draft) isSwitch(n int) bool { return d.nodes[n].Type == fabric.Switch }
 
-// checkLIDs says whether there is a LID for each switch and each port of the others.
+// checkLIDs returns an error if there are fewer LIDs than switches and ports of the others.
 func (d *draft) checkLIDs() error {
 	switches, ports := 0, 0
 	for i := range d.nodes {

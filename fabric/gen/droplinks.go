@@ -101,29 +101,25 @@ func WithoutHosts(f *fabric.Fabric) []fabric.NodeID {
 
 // hostsJoined returns true if all switches with hosts are joined by switches that are not gone.
 func hostsJoined(f *fabric.Fabric, gone []bool) bool {
-	var neighbors []fabric.NodeID
-	of, _ := graph.Components(f.NumSwitches(), func(s fabric.NodeID) []fabric.NodeID {
-		neighbors = neighbors[:0]
-		if gone[s] {
-			return neighbors
+	joined := graph.NewUnionFind[fabric.NodeID](f.NumSwitches())
+	for _, p := range f.Channels() {
+		if s, t := f.Owner(p), f.PeerSwitch(p); !gone[s] && !gone[t] {
+			joined.Join(s, t)
 		}
-		for _, t := range f.Neighbors(s) {
-			if !gone[t] {
-				neighbors = append(neighbors, t)
-			}
-		}
-		return neighbors
-	})
-	first := int32(-1)
-	return !slices.ContainsFunc(f.Switches(), func(s fabric.NodeID) bool {
+	}
+	first := fabric.NoNode
+	for _, s := range f.Switches() {
 		if len(f.HostsOn(s)) == 0 {
+			continue
+		}
+		if first == fabric.NoNode {
+			first = s
+		}
+		if joined.Find(s) != joined.Find(first) {
 			return false
 		}
-		if first < 0 {
-			first = of[s]
-		}
-		return of[s] != first
-	})
+	}
+	return true
 }
 
 // Remaining returns the part of f that a subnet manager sees when cables are gone, each named by one

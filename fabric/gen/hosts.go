@@ -103,35 +103,22 @@ func hostsOf(f *fabric.Fabric) []host {
 // addServiceHosts puts hosts on the first free ports of switches that have none and are
 // next to one that has. The switches take turns.
 func (d *draft) addServiceHosts(n int) error {
-	leaf, above := make([]bool, len(d.nodes)), make([]bool, len(d.nodes))
-	used := map[end]bool{}
+	f := d.f
 	next := firstCA
-	for i := range d.nodes {
-		if x := &d.nodes[i]; !d.isSwitch(i) {
-			next = max(next, x.GUID+fabric.GUID(x.NumPorts)+1)
-		}
+	for i := fabric.NodeID(f.NumSwitches()); int(i) < f.NumNodes(); i++ {
+		next = max(next, f.Node(i).GUID+fabric.GUID(f.Node(i).NumPorts)+1)
 	}
-	for _, c := range d.cables {
-		for k, e := range c.ends {
-			used[e] = true
-			leaf[e.node] = leaf[e.node] || !d.isSwitch(c.ends[1-k].node)
-		}
-	}
-	for _, c := range d.cables {
-		for k, e := range c.ends {
-			above[e.node] = above[e.node] || d.isSwitch(e.node) && !leaf[e.node] && leaf[c.ends[1-k].node]
-		}
-	}
+	hasHosts := func(s fabric.NodeID) bool { return len(f.EndPortsOn(s)) > 0 }
 	var free [][]end // ports, by switch
 	total, most := 0, 0
-	for i := range above {
-		if !above[i] {
+	for _, s := range f.Switches() {
+		if hasHosts(s) || !slices.ContainsFunc(f.Neighbors(s), hasHosts) {
 			continue
 		}
 		var ports []end
-		for port := fabric.PortNum(1); port <= d.nodes[i].NumPorts; port++ {
-			if e := (end{i, port}); !used[e] {
-				ports = append(ports, e)
+		for p := f.PortBase(s) + 1; p < f.PortBase(s+1); p++ {
+			if f.Peer(p) == fabric.NoPort {
+				ports = append(ports, d.at(p))
 			}
 		}
 		free = append(free, ports)
