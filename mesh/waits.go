@@ -86,7 +86,7 @@ func newWaits(a *arcs, vls int) *waits {
 // keepAcyclic makes add refuse cycles from now on. order is as of sorted, of all
 // channels.
 func (w *waits) keepAcyclic(order []int32) {
-	w.acyclic = graph.NewAcyclic(&w.Rows, graph.NewOrder(slices.Clone(order)), w.before, math.MaxInt)
+	w.acyclic = graph.NewAcyclic(&w.Rows, graph.NewOrder(order), w.before, math.MaxInt)
 }
 
 // clone is a copy that cycles may be added to.

@@ -53,8 +53,11 @@ func build(env []string, all, name, pkg string, flags ...string) (file string, e
 	flags = append([]string{"-buildvcs=false"}, flags...)
 	// With -buildmode=c-shared go list leaves a header in the package's folder.
 	listed := slices.DeleteFunc(slices.Clone(flags), func(f string) bool { return strings.HasPrefix(f, "-buildmode") })
-	packages, err := list(env, all, append(listed, "-deps", "-export", "-f", contents, pkg))
+	packages, err := runGo(env, "list", append(listed, "-deps", "-export", "-f", contents, pkg)...)
 	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(all, 0o700); err != nil {
 		return "", err
 	}
 	hash := sha256.New()
@@ -96,50 +99,7 @@ func build(env []string, all, name, pkg string, flags ...string) (file string, e
 	return file, removeOld(all, now.Add(-keptFor))
 }
 
-// list returns what go list prints, and keeps it while no file of the module changes, by size and time: to hash
-// all packages again takes longer than most tests that run the program. It asks find, since go test would take
-// each file that the test looks at for one that the test depends on.
-func list(env []string, all string, args []string) ([]byte, error) {
-	var known []byte
-	for _, asked := range [][]string{{"-changed"}, {"GOVERSION"}, {"GOMOD"}} {
-		said, err := runGo(env, "env", asked...)
-		if err != nil {
-			return nil, err
-		}
-		known = append(known, said...)
-	}
-	here, err := os.Getwd()
-	if err != nil {
-		return nil, err
-	}
-	lines := strings.Fields(string(known))
-	files, err := run(nil, "find", filepath.Dir(lines[len(lines)-1]), "-ignore_readdir_race", "-mindepth", "1", "-name", ".?*", "-prune", "-o", "-type", "f", "-printf", `%p %s %T@\n`)
-	if err != nil {
-		return nil, err
-	}
-	kept := filepath.Join(all, fmt.Sprintf("list-%x", sha256.Sum256(fmt.Appendf(nil, "%q %q %q %s", here, args, known, files))))
-	if packages, err := os.ReadFile(kept); err == nil {
-		return packages, nil
-	}
-	packages, err := runGo(env, "list", args...)
-	if err != nil {
-		return nil, err
-	}
-	if err := os.MkdirAll(all, 0o700); err != nil {
-		return nil, err
-	}
-	made, err := os.CreateTemp(all, "new-")
-	if err != nil {
-		return nil, err
-	}
-	_, err = made.Write(packages)
-	if err := errors.Join(err, made.Close(), os.Rename(made.Name(), kept)); err != nil {
-		return nil, err
-	}
-	return packages, nil
-}
-
-// removeOld removes the programs for which no test has asked since a time, and older lists.
+// removeOld removes the programs for which no test has asked since a time.
 func removeOld(all string, since time.Time) error {
 	dirs, err := os.ReadDir(all)
 	if err != nil {

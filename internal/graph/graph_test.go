@@ -347,23 +347,23 @@ func TestOrder(t *testing.T) {
 				continue
 			}
 			closes := v == w || g.distances()[w][v] < far
-			before := slices.Clone(o.at)
+			before := slices.Clone(o.rank)
 			added := o.Add(v, w, g.next(), g.before())
-			if added == closes || !added && !slices.Equal(o.at, before) {
+			if added == closes || !added && !slices.Equal(o.rank, before) {
 				t.Fatalf("edge from %d to %d closes a cycle: %v, added: %v", v, w, closes, added)
 			}
 			g[v][w] = added
 			seen := make([]bool, n)
-			for i, v := range o.at {
+			for v, rank := range o.rank {
 				for w := range int32(n) {
-					if g[v][w] && !o.Before(v, w) {
-						t.Fatalf("edge from %d to %d in order %v", v, w, o.at)
+					if g[v][w] && !o.Before(int32(v), w) {
+						t.Fatalf("edge from %d to %d with ranks %v", v, w, o.rank)
 					}
 				}
-				if o.rank[v] != int32(i) || seen[v] {
-					t.Fatalf("order %v", o.at)
+				if seen[rank] {
+					t.Fatalf("ranks %v", o.rank)
 				}
-				seen[v] = true
+				seen[rank] = true
 			}
 		}
 	})

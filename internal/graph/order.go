@@ -11,7 +11,6 @@ import (
 // time: the order remains right.
 type Order[V ~int32] struct {
 	rank []int32 // by vertex: lower than those of the vertices that its edges lead to
-	at   []V     // by rank
 
 	seen          []bool // by vertex; false between calls
 	ahead, behind []V
@@ -19,9 +18,9 @@ type Order[V ~int32] struct {
 }
 
 // NewOrder begins with an order of all vertices, which must be topological for
-// the edges that there are. The list belongs to the Order from now on.
+// the edges that there are.
 func NewOrder[V ~int32](order []V) *Order[V] {
-	o := &Order[V]{rank: make([]int32, len(order)), at: order, seen: make([]bool, len(order))}
+	o := &Order[V]{rank: make([]int32, len(order)), seen: make([]bool, len(order))}
 	for rank, v := range order {
 		o.rank[v] = int32(rank)
 	}
@@ -61,7 +60,6 @@ func (o *Order[V]) Add(v, w V, next, before Next[V]) bool {
 	slices.Sort(o.ranks)
 	for i, x := range o.behind {
 		o.rank[x] = o.ranks[i]
-		o.at[o.ranks[i]] = x
 	}
 	return true
 }

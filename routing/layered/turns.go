@@ -91,7 +91,7 @@ type layer struct {
 
 // newLayer is an empty layer that begins with an order of the channels.
 func newLayer(t *turns, set []uint16, number int, order []int32, work int) *layer {
-	return &layer{turns: t, set: set, bit: 1 << number, order: graph.NewOrder(slices.Clone(order)), work: work}
+	return &layer{turns: t, set: set, bit: 1 << number, order: graph.NewOrder(order), work: work}
 }
 
 // hasTurn says whether the turn is in the layer.
