@@ -208,24 +208,13 @@ func compareNodes(m, n *Node) int {
 }
 
 // checkGUIDs finds the first node whose GUID is zero or that of a node before it.
-// Switches and the rest are both in the order of GUIDs.
 func (f *Fabric) checkGUIDs() error {
-	s := 0 // first switch whose GUID is not less
 	for n := range f.nodes {
 		node := &f.nodes[n]
 		if node.GUID == 0 {
 			return fmt.Errorf("node %q has GUID 0", node.Description)
 		}
-		twin := n - 1
-		if n >= f.switches {
-			for s < f.switches && f.nodes[s].GUID < node.GUID {
-				s++
-			}
-			if s < f.switches && f.nodes[s].GUID == node.GUID {
-				twin = s
-			}
-		}
-		if twin >= 0 && f.nodes[twin].GUID == node.GUID {
+		if twin, _ := f.NodeByGUID(node.GUID); int(twin) < n {
 			return fmt.Errorf("GUID %s is on two nodes, %q and %q", node.GUID, f.nodes[twin].Description, node.Description)
 		}
 	}
@@ -235,30 +224,14 @@ func (f *Fabric) checkGUIDs() error {
 // indexCables makes what follows from peer and owner.
 func (f *Fabric) indexCables() {
 	end := f.base[f.switches] // the slots of switches come first
-	channels, ends, caPorts := 0, 0, 0
-	f.links = 0
-	for p, peer := range f.peer {
-		if peer == NoPort {
-			continue
-		}
-		switch p := PortID(p); {
-		case p >= end:
-			caPorts++
-		case peer >= end:
-			ends++
-		case f.owner[p] != f.owner[peer]:
-			channels++
-		}
-		f.links++
-	}
-	f.links /= 2
 	f.first, f.firstEnd = make([]int32, f.switches+1), make([]int32, f.switches+1)
-	f.chans, f.to = make([]PortID, 0, channels), make([]NodeID, 0, channels)
-	f.ends = make([]PortID, 0, ends)
+	f.chans, f.to, f.ends = make([]PortID, 0, end), make([]NodeID, 0, end), nil
+	f.links = 0
 	for s := range NodeID(f.switches) {
-		for p := f.base[s] + 1; p < f.base[s+1]; p++ {
+		for p := range f.Cabled(s) {
+			f.links++
 			switch peer := f.peer[p]; {
-			case peer == NoPort || f.owner[peer] == s:
+			case f.owner[peer] == s:
 			case peer >= end:
 				f.ends = append(f.ends, peer)
 			default:
@@ -268,11 +241,13 @@ func (f *Fabric) indexCables() {
 		}
 		f.first[s+1], f.firstEnd[s+1] = int32(len(f.chans)), int32(len(f.ends))
 	}
-	f.caPorts, f.attached = make([]PortID, 0, caPorts), make([]NodeID, 0, caPorts)
+	f.caPorts, f.attached = nil, nil
 	for p := end; int(p) < len(f.peer); p++ {
 		if f.peer[p] != NoPort {
+			f.links++
 			f.caPorts = append(f.caPorts, p)
 			f.attached = append(f.attached, f.PeerSwitch(p))
 		}
 	}
+	f.links /= 2
 }

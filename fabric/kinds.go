@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -193,11 +194,14 @@ func (f *Fabric) WithKinds(rules []KindRule) (g *Fabric, unused []KindRule) {
 	kinds := slices.Clone(f.kinds)
 	for _, r := range rules {
 		guid, err := ParseGUID(r.Pattern)
-		byGUID := err == nil && strings.HasPrefix(r.Pattern, "0x")
-		parts := strings.Split(r.Pattern, "*")
+		fits := func(n NodeID) bool { return f.nodes[n].GUID == guid }
+		if err != nil || !strings.HasPrefix(r.Pattern, "0x") {
+			like, err := regexp.Compile("^(?s:" + strings.ReplaceAll(regexp.QuoteMeta(r.Pattern), `\*`, ".*") + ")$")
+			fits = func(n NodeID) bool { return err == nil && like.MatchString(f.Name(n).Text) } // else it is no UTF-8, or too long
+		}
 		used := false
-		for n := f.switches; n < len(f.nodes); n++ {
-			if byGUID && f.nodes[n].GUID == guid || !byGUID && matches(f.Name(NodeID(n)).Text, parts) {
+		for n := NodeID(f.switches); int(n) < len(f.nodes); n++ {
+			if fits(n) {
 				kinds[n], used = r.Kind, true
 			}
 		}
@@ -208,24 +212,4 @@ func (f *Fabric) WithKinds(rules []KindRule) (g *Fabric, unused []KindRule) {
 	c := *f
 	c.indexHosts(kinds)
 	return &c, unused
-}
-
-// matches says whether text is the parts in their order, with any text between them.
-func matches(text string, parts []string) bool {
-	if len(parts) == 1 {
-		return text == parts[0]
-	}
-	text, ok := strings.CutPrefix(text, parts[0])
-	if !ok {
-		return false
-	}
-	last := len(parts) - 1
-	for _, part := range parts[1:last] {
-		i := strings.Index(text, part)
-		if i < 0 {
-			return false
-		}
-		text = text[i+len(part):]
-	}
-	return strings.HasSuffix(text, parts[last])
 }
