@@ -221,11 +221,16 @@ func (m *comparison) addDifferences() {
 }
 
 // addRecabled makes one finding of a path or cycle of ports. From path[0] to path[1]
-// a cable should be, if missing, or is, else; then the other way round, in turn.
+// a cable should be, if missing, or is, else; then the other way round, in turn. The ends of a path may be
+// port 0, for a port of the switch that is not known: then no mend is told.
 func (m *comparison) addRecabled(path []fabric.PortID, missing, cycle bool) {
 	f := m.f
+	name := func(p fabric.PortID) string { return verify.EndpointOf(f, p).String() }
 	m.recabled = append(m.recabled, m.mend(path, missing, cycle))
-	mend := m.recabled[len(m.recabled)-1].mend(f)
+	mend := ""
+	if !slices.ContainsFunc(path, func(p fabric.PortID) bool { return f.Num(p) == 0 }) {
+		mend = m.recabled[len(m.recabled)-1].mend(f)
+	}
 	m.markNamed(path...)
 	for _, p := range path {
 		if w := m.want[p]; w != fabric.NoPort {
@@ -234,33 +239,33 @@ func (m *comparison) addRecabled(path []fabric.PortID, missing, cycle bool) {
 	}
 	switch {
 	case !cycle && len(path) == 2 && missing:
-		m.add(MissingCable, 1, verify.EndpointsOf(f, path...), "%s should lead to %s: neither has a cable%s", f.PortName(path[0]), f.PortName(path[1]), m.elsewhere(path, true))
+		m.add(MissingCable, 1, verify.EndpointsOf(f, path...), "%s should lead to %s: neither has a cable%s", name(path[0]), name(path[1]), m.elsewhere(path, true))
 	case !cycle && len(path) == 2 && m.e == nil:
-		m.add(ExtraCable, 1, verify.EndpointsOf(f, path...), "%s to %s does not belong to the %s", f.PortName(path[0]), f.PortName(path[1]), m.shape)
+		m.add(ExtraCable, 1, verify.EndpointsOf(f, path...), "%s to %s does not belong to the %s", name(path[0]), name(path[1]), m.shape)
 	case !cycle && len(path) == 2:
-		m.add(ExtraCable, 1, verify.EndpointsOf(f, path...), "%s leads to %s: neither should have a cable%s", f.PortName(path[0]), f.PortName(path[1]), m.elsewhere(path, false))
+		m.add(ExtraCable, 1, verify.EndpointsOf(f, path...), "%s leads to %s: neither should have a cable%s", name(path[0]), name(path[1]), m.elsewhere(path, false))
 	case !cycle && len(path) == 3:
 		stays, meant, is := path[1], path[0], path[2]
 		if !missing {
 			meant, is = is, meant
 		}
-		m.add(MovedCable, 1, verify.EndpointsOf(f, stays, meant, is), "%s leads to %s and should lead to %s%s", f.PortName(stays), f.PortName(is), f.PortName(meant), mend)
+		m.add(MovedCable, 1, verify.EndpointsOf(f, stays, meant, is), "%s leads to %s and should lead to %s%s", name(stays), name(is), name(meant), mend)
 	case cycle && len(path) == 4 && m.swapped(path):
 		hosts := slices.DeleteFunc(slices.Clone(path), func(p fabric.PortID) bool { return f.IsSwitch(f.Owner(p)) })
 		slices.Sort(hosts)
 		ports := verify.EndpointsOf(f, hosts[0], f.Peer(hosts[0]), hosts[1], f.Peer(hosts[1]))
 		m.add(SwappedHosts, 2, ports, "%s is at %s and %s at %s: each in the place of the other%s",
-			f.PortName(hosts[0]), f.PortName(f.Peer(hosts[0])), f.PortName(hosts[1]), f.PortName(f.Peer(hosts[1])), mend)
+			name(hosts[0]), name(f.Peer(hosts[0])), name(hosts[1]), name(f.Peer(hosts[1])), mend)
 	default:
 		var say []string
 		cables := 0
 		for _, p := range path {
-			if w := m.want[p]; w != fabric.NoPort && (w > p || !slices.Contains(path, w)) {
+			if w := m.want[p]; w != fabric.NoPort && f.Num(p) != 0 && (w > p || f.Num(w) == 0) {
 				is := "no cable"
 				if h := f.Peer(p); h != fabric.NoPort {
-					is = f.PortName(h)
+					is = name(h)
 				}
-				say = append(say, f.PortName(p)+" should lead to "+f.PortName(w)+" and has "+is)
+				say = append(say, name(p)+" should lead to "+name(w)+" and has "+is)
 				cables++
 			}
 		}

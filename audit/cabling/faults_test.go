@@ -325,3 +325,43 @@ func TestFaultsOfShape(t *testing.T) {
 		})
 	}
 }
+
+// A cable that belongs in a port of a switch that nothing tells, since a host is in the one that
+// other leaves use, is moved: the finding names the switch there, and no plug to move.
+func TestMovedToUnknownPort(t *testing.T) {
+	f := roomy(t, must(gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 2})))
+	port := func(s, num int) fabric.PortID { return f.Port(fabric.NodeID(s), fabric.PortNum(num)) }
+	// plug puts cables into ports, in place of those that are there.
+	plug := func(cables []cable, ends ...[2]fabric.PortID) []cable {
+		cables = slices.DeleteFunc(slices.Clone(cables), func(c cable) bool {
+			return slices.ContainsFunc(ends, func(x [2]fabric.PortID) bool { return slices.Contains(x[:], c.a) || slices.Contains(x[:], c.b) })
+		})
+		for _, x := range ends {
+			cables = append(cables, cable{x[0], x[1], f.Link(port(0, 1))})
+		}
+		return cables
+	}
+	// A host of leaf 3 has the port of leaf 0 to spine 0, and this spine that of the host.
+	spine0, spine1 := port(8, 1), port(9, 4)
+	one := plug(cablesOf(f), [2]fabric.PortID{spine0, port(3, 1)}, [2]fabric.PortID{port(0, 5), f.Peer(port(3, 1))})
+	// Other hosts have its port to spine 1, which leads to leaf 5, and the one behind.
+	two := plug(one, [2]fabric.PortID{spine1, port(5, 9)}, [2]fabric.PortID{port(3, 6), f.Peer(port(3, 2))}, [2]fabric.PortID{port(3, 9), f.Peer(port(3, 3))})
+	for _, test := range []struct {
+		cables  []cable
+		message string
+		ports   []fabric.PortID
+	}{
+		{one, `"spine 0"[1] leads to "leaf 3"[1] and should lead to "leaf 0"`, []fabric.PortID{spine0, port(0, 0), port(3, 1)}},
+		{
+			two, `"spine 0"[1] should lead to "leaf 0" and has "leaf 3"[1]; "leaf 3"[1] should lead to "spine 1"[4] and has "spine 0"[1]`,
+			[]fabric.PortID{port(0, 0), spine0, port(3, 1), spine1, port(5, 9)},
+		},
+	} {
+		found := Check(rewire(t, f, test.cables, rand.New(rand.NewPCG(1, 1))), Options{}).Findings
+		want := verify.EndpointsOf(f, test.ports...)
+		found = slices.DeleteFunc(found, func(x verify.Finding) bool { return x.Rule == PortDown })
+		if len(found) != 1 || found[0].Rule != MovedCable || found[0].Message != test.message || !slices.Equal(found[0].Ports, want) {
+			t.Errorf("%+v\nwant %s %v", found, test.message, want)
+		}
+	}
+}
