@@ -106,7 +106,7 @@ func (a *app) checkDemands(ctx context.Context, in *audit, f *fabric.Fabric, t *
 		r.Add(findings...)
 		if n := len(planned.Problems); n > 0 {
 			r.Leave(verify.Undecided{Rule: cabling.MissingCable, Reason: fmt.Sprintf("%s of the plan left out, the first %s:%d: %v",
-				text.CountGrouped(n, "row", "rows"), planned.Problems[0].Err.File, planned.Problems[0].Err.Line, planned.Problems[0].Err.Err)})
+				text.CountGrouped(n, "row", "rows"), planned.Problems[0].File, planned.Problems[0].Line, planned.Problems[0].Err)})
 		}
 	}
 	d.shape = w.Shape

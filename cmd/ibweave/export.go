@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"os"
 	"regexp"
@@ -24,8 +23,7 @@ import (
 func (a *app) planCommand() *cobra.Command {
 	var in audit
 	var output string
-	forms := text.Each(plan.Forms, func(f plan.Form) string { return string(f) })
-	form := forms[0]
+	form := plan.Forms[0]
 	cmd := &cobra.Command{
 		Use:   "plan DIR|FILE",
 		Short: "write a cabling plan from a fabric",
@@ -34,10 +32,10 @@ func (a *app) planCommand() *cobra.Command {
 			if len(args) == 0 {
 				return usagef("plan needs a topology: DIR or FILE")
 			}
-			return a.writePlan(&in, args[0], plan.Form(form), output)
+			return a.writePlan(&in, args[0], form, output)
 		},
 	}
-	cli.WordFlag(cmd.Flags(), &form, "format", "`FORM` of the plan: ndt, csv or topo", forms...)
+	cli.WordFlag(cmd.Flags(), &form, "format", "`FORM` of the plan: ndt, csv or topo", plan.Forms...)
 	cmd.Flags().StringVarP(&output, "output", "o", "-", "`FILE` to write; - is standard output")
 	lenientFlag(cmd.Flags(), &in.Lenient)
 	a.nameFlag(cmd)
@@ -46,7 +44,7 @@ func (a *app) planCommand() *cobra.Command {
 }
 
 // writePlan writes the plan of a fabric.
-func (a *app) writePlan(in *audit, from string, form plan.Form, output string) error {
+func (a *app) writePlan(in *audit, from, form, output string) error {
 	in.Topology = from
 	if info, err := os.Stat(from); from != "-" && err == nil && info.IsDir() {
 		in.Topology = ""
@@ -67,7 +65,6 @@ func (a *app) expectPlan(in *audit, names []string, f *fabric.Fabric, opt *cabli
 	s := a.startStage("plan")
 	defer s.End()
 	var plans []*plan.Plan
-	var problems []plan.Problem
 	for _, name := range names {
 		data, err := a.readInput(name)
 		if err != nil {
@@ -76,19 +73,17 @@ func (a *app) expectPlan(in *audit, names []string, f *fabric.Fabric, opt *cabli
 		if dump.Recognize(data).Info().Kind == state.Topology {
 			return nil, inputf("%s: a topology, want a plan; the policy's topology: expected: takes topologies", name)
 		}
-		p, odd, err := plan.Parse(name, data, plan.Options{Lenient: in.Lenient})
+		p, err := plan.Parse(name, data, in.Lenient)
 		if err != nil {
 			return nil, err
 		}
-		plans, problems = append(plans, p), append(problems, odd...)
+		plans = append(plans, p)
 	}
-	e, err := plan.Bind(f, plan.Join(plans...), plan.Options{Lenient: in.Lenient})
+	e, err := plan.Bind(f, plan.Join(plans...))
 	if err != nil {
 		return nil, err
 	}
-	e.Problems = append(problems, e.Problems...)
-	problems = e.Problems
-	a.listProblems(len(problems), in.Lenient, func(i int) string { return fmt.Sprintf("%v", problems[i].Err) })
+	a.listProblems(len(e.Problems), in.Lenient, func(i int) string { return e.Problems[i].Error() })
 	opt.Expected, opt.Invented = e.Fabric, e.Invented
 	return e, nil
 }

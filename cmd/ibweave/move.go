@@ -137,17 +137,15 @@ func (a *app) readJob(o *moveOptions, old *fabric.Fabric, name string) (*move.Jo
 
 // plannedFabric is what a cabling plan makes of a fabric.
 func (a *app) plannedFabric(name string, data []byte, old *fabric.Fabric, lenient bool) (*fabric.Fabric, error) {
-	opt := plan.Options{Lenient: lenient}
-	p, problems, err := plan.Parse(name, data, opt)
+	p, err := plan.Parse(name, data, lenient)
 	if err != nil {
 		return nil, err
 	}
-	e, err := plan.Bind(old, p, opt)
+	e, err := plan.Bind(old, p)
 	if err != nil {
 		return nil, err
 	}
-	problems = append(problems, e.Problems...)
-	a.listProblems(len(problems), lenient, func(i int) string { return fmt.Sprintf("%v", problems[i].Err) })
+	a.listProblems(len(e.Problems), lenient, func(i int) string { return e.Problems[i].Error() })
 	return a.named(e.Fabric)
 }
 

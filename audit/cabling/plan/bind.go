@@ -2,7 +2,6 @@ package plan
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -20,12 +19,11 @@ type spot struct {
 
 // invented is a node that the plan names and the fabric lacks.
 type invented struct {
-	name   string
-	typ    fabric.NodeType
-	open   bool // the name does not tell the type
-	host   string
-	ports  map[fabric.PortNum]string // by number: its label, or ""
-	labels map[string]fabric.PortNum
+	name  string
+	typ   fabric.NodeType
+	open  bool // the name does not tell the type
+	host  string
+	ports map[fabric.PortNum]string // by number: its label, or ""
 }
 
 // bound is a cable of the plan and the ports that it names.
@@ -46,8 +44,7 @@ type substitute struct {
 type binder struct {
 	f           *fabric.Fabric
 	x           *index
-	lenient     bool
-	problems    []Problem
+	plan        *Plan
 	bound       []bound
 	invented    []invented
 	byName      map[string]fabric.NodeID // invented nodes, by folded name
@@ -59,13 +56,13 @@ type binder struct {
 }
 
 // bind finds the ports of all cables. It takes O(nodes + cables).
-func (b *binder) bind(p *Plan) error {
+func (b *binder) bind() error {
 	b.byName = map[string]fabric.NodeID{}
 	b.unfilled = map[fabric.NodeID]bool{}
 	b.mentioned = make([]bool, b.f.NumNodes())
-	b.findPlaceholders(p)
-	for i := range p.Cables {
-		c := &p.Cables[i]
+	b.findPlaceholders()
+	for i := range b.plan.Cables {
+		c := &b.plan.Cables[i]
 		x := bound{cable: c}
 		var err error
 		for end := range c.Ends {
@@ -77,7 +74,7 @@ func (b *binder) bind(p *Plan) error {
 			err = b.number(&x)
 		}
 		if err != nil {
-			if err := b.leave(c, err); err != nil {
+			if err := b.plan.skip(c.fail("%w", err)); err != nil {
 				return err
 			}
 			continue
@@ -99,29 +96,16 @@ func (b *binder) bind(p *Plan) error {
 	return nil
 }
 
-// leave leaves a cable out if the binder is lenient; else it returns the error.
-func (b *binder) leave(c *Cable, err error) error {
-	var at *fabric.ParseError
-	if !errors.As(err, &at) {
-		errors.As(c.fail("%w", err), &at)
-	}
-	if !b.lenient {
-		return at
-	}
-	b.problems = append(b.problems, Problem{at})
-	return nil
-}
-
 // placeKey is an end without its place.
 func placeKey(e End) string { return fold(e.Device) + "\x00" + fold(e.Port) }
 
 // findPlaceholders finds ends that stand in several places, as "Server 1 IB Port 1" in every rack of
 // ndth2s.csv of UFM's plugin for NDTs: no name of a node, but a place for one.
-func (b *binder) findPlaceholders(p *Plan) {
+func (b *binder) findPlaceholders() {
 	at := map[string]string{}
 	b.placeholder = map[string]bool{}
-	for i := range p.Cables {
-		for _, e := range p.Cables[i].Ends {
+	for i := range b.plan.Cables {
+		for _, e := range b.plan.Cables[i].Ends {
 			if e.Place == "" {
 				continue
 			}
@@ -340,7 +324,7 @@ func (b *binder) invent(name string, typ fabric.NodeType) fabric.NodeID {
 		return n
 	}
 	n := fabric.NodeID(b.f.NumNodes() + len(b.invented))
-	b.invented = append(b.invented, invented{name: name, typ: typ, ports: map[fabric.PortNum]string{}, labels: map[string]fabric.PortNum{}})
+	b.invented = append(b.invented, invented{name: name, typ: typ, ports: map[fabric.PortNum]string{}})
 	b.byName[key] = n
 	return n
 }
@@ -356,15 +340,16 @@ func (b *binder) inventAdapter(name, host string, num int) (spot, error) {
 func (b *binder) inventPort(n fabric.NodeID, num int, label string) (spot, error) {
 	x := b.node(n)
 	if label != "" {
-		if p, ok := x.labels[label]; ok {
-			return spot{n, p}, nil
+		for p, known := range x.ports {
+			if known == label {
+				return spot{n, p}, nil
+			}
 		}
 		for num == 0 || x.ports[fabric.PortNum(num)] != "" {
 			if num++; num > int(fabric.MaxPortNum) {
 				return spot{}, fmt.Errorf("%q has more than %d ports", x.name, fabric.MaxPortNum)
 			}
 		}
-		x.labels[label] = fabric.PortNum(num)
 	}
 	if num < 1 || num > int(fabric.MaxPortNum) {
 		return spot{}, fmt.Errorf("port %d of %q; want 1 to %d", num, x.name, fabric.MaxPortNum)
@@ -472,33 +457,27 @@ func (b *binder) substitute(x *bound) {
 // agree takes cables that are listed twice as one, and refuses a port that should lead to
 // two.
 func (b *binder) agree() error {
-	at := make(map[spot]int, 2*len(b.bound))
+	at := make(map[spot]*Cable, 2*len(b.bound))
 	kept := b.bound[:0]
 	for _, x := range b.bound {
-		if x.ends[0] == x.ends[1] {
-			if err := b.leave(x.cable, fmt.Errorf("a cable from %s to itself", x.cable.Ends[0])); err != nil {
-				return err
-			}
-			continue
-		}
-		i, there := at[x.ends[0]]
-		j, also := at[x.ends[1]]
-		if there && also && i == j {
-			continue
-		}
-		if there || also {
+		first, other := at[x.ends[0]], at[x.ends[1]]
+		var err error
+		switch {
+		case x.ends[0] == x.ends[1]:
+			err = b.plan.skip(x.cable.fail("a cable from %s to itself", x.cable.Ends[0]))
+		case first == nil && other == nil:
+			at[x.ends[0]], at[x.ends[1]] = x.cable, x.cable
+			kept = append(kept, x)
+		case first != other:
 			end := 0
-			if !there {
-				end, i = 1, j
+			if first == nil {
+				end, first = 1, other
 			}
-			first := kept[i].cable
-			if err := b.leave(x.cable, fmt.Errorf("%s has a cable already, to the other end of %q (%s:%d); want one cable for a port", x.cable.Ends[end], first, first.File, first.Line)); err != nil {
-				return err
-			}
-			continue
+			err = b.plan.skip(x.cable.fail("%s has a cable already, to the other end of %q (%s:%d); want one cable for a port", x.cable.Ends[end], first, first.File, first.Line))
 		}
-		at[x.ends[0]], at[x.ends[1]] = len(kept), len(kept)
-		kept = append(kept, x)
+		if err != nil {
+			return err
+		}
 	}
 	b.bound = kept
 	return nil

@@ -254,7 +254,7 @@ func (r *reader) row(h *header, row csvRow) error {
 	}
 	joined := strings.Join(row.fields, ",")
 	if len(row.fields) < required {
-		return r.skip(row.line, joined, "a row of %s; want %s", text.CountGrouped(len(row.fields), "column", "columns"), formsHelp)
+		return r.skip(r.error(row.line, joined, "a row of %s; want %s", text.CountGrouped(len(row.fields), "column", "columns"), formsHelp))
 	}
 	get := func(i int) string {
 		if i < len(row.fields) {

@@ -18,13 +18,12 @@ type Expected struct {
 	Fabric *fabric.Fabric
 	// Invented has the GUIDs of nodes that only the plan has. No device has them.
 	Invented map[fabric.GUID]bool
-	// Problems are rows that were left out.
-	Problems []Problem
+	// Problems are rows of the plan that were left out.
+	Problems []*fabric.ParseError
 	// Unjudged says which cables the plan says nothing about, in words; nil for none.
 	Unjudged []string
 
 	*binder
-	plan   *Plan
 	number []int // by NodeID of f, then of invented nodes: index in the builder, or -1
 }
 
@@ -36,12 +35,12 @@ type Expected struct {
 //
 // Errors are *fabric.ParseError: a name that means several nodes, a port that no node of
 // the kind can have, a port with two cables. Bind takes O(nodes + ports + cables).
-func Bind(f *fabric.Fabric, p *Plan, opt Options) (*Expected, error) {
-	b := &binder{f: f, x: newIndex(f), lenient: opt.Lenient}
-	if err := b.bind(p); err != nil {
+func Bind(f *fabric.Fabric, p *Plan) (*Expected, error) {
+	b := &binder{f: f, x: newIndex(f), plan: Join(p)}
+	if err := b.bind(); err != nil {
 		return nil, err
 	}
-	e := &Expected{binder: b, plan: p, Problems: b.problems, Invented: map[fabric.GUID]bool{}}
+	e := &Expected{binder: b, Problems: b.plan.Problems, Invented: map[fabric.GUID]bool{}}
 	betweenSwitches, ofHosts := b.kinds()
 	if !betweenSwitches {
 		e.Unjudged = append(e.Unjudged, "cables between switches")

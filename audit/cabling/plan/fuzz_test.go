@@ -22,18 +22,18 @@ func FuzzPlan(f *testing.F) {
 		f.Add([]byte(seed), false)
 	}
 	f.Fuzz(func(t *testing.T, data []byte, lenient bool) {
-		p, odd, err := Parse("f", data, Options{Lenient: lenient})
+		p, err := Parse("f", data, lenient)
 		if err != nil {
-			if p != nil || odd != nil {
+			if p != nil {
 				t.Fatal("an error and a result")
 			}
 			return
 		}
-		if !lenient && len(odd) > 0 {
+		if !lenient && len(p.Problems) > 0 {
 			t.Fatal("rows were left out")
 		}
 		g := site(t, 2, 1)
-		e, err := Bind(g, p, Options{Lenient: lenient})
+		e, err := Bind(g, p)
 		if err != nil {
 			return
 		}
@@ -50,7 +50,7 @@ func FuzzPlan(f *testing.F) {
 		if v.AsPlanned < 0 || v.AsPlanned+len(v.Miswired)+len(v.MissingInFabric) != v.Planned || v.Planned > len(p.Cables) {
 			t.Fatalf("sums: %s", v)
 		}
-		again, err := Bind(g, p, Options{Lenient: lenient})
+		again, err := Bind(g, p)
 		if err != nil {
 			t.Fatal(err)
 		}

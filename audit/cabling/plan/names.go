@@ -2,7 +2,6 @@ package plan
 
 import (
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -106,20 +105,19 @@ type index struct {
 	host   table        // adapters, by the name of their host
 }
 
-// table has nodes by folded name; short has names without their domains.
-type table struct{ fold, loose, short map[string][]fabric.NodeID }
+// table has nodes by their names in several forms, see keysOf.
+type table map[string][]fabric.NodeID
 
-func newTable() table {
-	return table{map[string][]fabric.NodeID{}, map[string][]fabric.NodeID{}, map[string][]fabric.NodeID{}}
+// keysOf returns a name with case and blanks folded, with blanks for _, and without its domain,
+// so that no two forms of names are taken for each other.
+func keysOf(name string) [3]string {
+	return [3]string{fold(name), "_" + loose(name), "." + withoutDomain(fold(name))}
 }
 
 func (t table) add(name string, n fabric.NodeID) {
-	for _, x := range []struct {
-		m   map[string][]fabric.NodeID
-		key string
-	}{{t.fold, fold(name)}, {t.loose, loose(name)}, {t.short, withoutDomain(fold(name))}} {
-		if !slices.Contains(x.m[x.key][max(0, len(x.m[x.key])-1):], n) {
-			x.m[x.key] = append(x.m[x.key], n)
+	for _, key := range keysOf(name) {
+		if list := t[key]; len(list) == 0 || list[len(list)-1] != n {
+			t[key] = append(list, n)
 		}
 	}
 }
@@ -127,16 +125,16 @@ func (t table) add(name string, n fabric.NodeID) {
 // find is the nodes of a name, by case and blanks folded, else with _ for blanks, else
 // those that have a domain behind the name, or lack the one that it has.
 func (t table) find(name string) []fabric.NodeID {
-	if list := t.fold[fold(name)]; len(list) > 0 {
-		return list
+	keys := keysOf(name)
+	if short := keys[2][1:]; short != keys[0] {
+		keys[2] = short
 	}
-	if list := t.loose[loose(name)]; len(list) > 0 {
-		return list
+	for _, key := range keys {
+		if list := t[key]; len(list) > 0 {
+			return list
+		}
 	}
-	if short := withoutDomain(fold(name)); short != fold(name) {
-		return t.fold[short]
-	}
-	return t.short[fold(name)]
+	return nil
 }
 
 // withoutDomain is a name without what follows the first dot of its first word: node17 mlx5_0
@@ -155,7 +153,7 @@ func withoutDomain(name string) string {
 
 // newIndex indexes the names of f. It takes O(nodes).
 func newIndex(f *fabric.Fabric) *index {
-	x := &index{f: f, parts: make([]names.Chip, f.NumSwitches()), whole: newTable(), system: newTable(), host: newTable()}
+	x := &index{f: f, parts: make([]names.Chip, f.NumSwitches()), whole: table{}, system: table{}, host: table{}}
 	for n := range fabric.NodeID(f.NumNodes()) {
 		for _, name := range []string{f.Name(n).Text, f.Node(n).Description} {
 			if name == "" {

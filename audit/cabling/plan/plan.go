@@ -21,8 +21,19 @@ import (
 
 // Plan is the cables of one or several files.
 type Plan struct {
-	Files  []string
-	Cables []Cable // in the order of the files
+	Files    []string
+	Cables   []Cable // in the order of the files
+	Problems []*fabric.ParseError
+	lenient  bool // leave rows out that make no sense, and list them as Problems
+}
+
+// skip leaves a row out if the plan is lenient; else it returns the error.
+func (p *Plan) skip(err *fabric.ParseError) error {
+	if !p.lenient {
+		return err
+	}
+	p.Problems = append(p.Problems, err)
+	return nil
 }
 
 // Cable is a cable of a plan, as written.
@@ -54,53 +65,39 @@ func (e End) String() string {
 func (c *Cable) String() string { return c.Ends[0].String() + " - " + c.Ends[1].String() }
 
 // fail is an error about a cable.
-func (c *Cable) fail(format string, args ...any) error {
+func (c *Cable) fail(format string, args ...any) *fabric.ParseError {
 	return &fabric.ParseError{File: c.File, Line: c.Line, Text: c.Text, Err: fmt.Errorf(format, args...)}
 }
 
-// Form is a text form of plans.
-type Form string
-
 // The forms.
 const (
-	NDT  Form = "ndt"
-	CSV  Form = "csv"
-	Topo Form = "topo"
+	NDT  = "ndt"
+	CSV  = "csv"
+	Topo = "topo"
 )
 
 // Forms lists the forms, the one that most sites have first.
-var Forms = []Form{NDT, CSV, Topo}
+var Forms = []string{NDT, CSV, Topo}
 
-// Problem is a row that was left out.
-type Problem struct{ Err *fabric.ParseError }
-
-// Options say how plans are read.
-type Options struct {
-	// Lenient leaves rows out that make no sense, and lists them.
-	Lenient bool
-}
-
-// Parse reads a plan in any form; name is the file's, for messages. Errors are
-// *fabric.ParseError, and the plan is nil then.
-func Parse(name string, data []byte, opt Options) (*Plan, []Problem, error) {
+// Parse reads a plan in any form; name is the file's, for messages. A lenient plan leaves out
+// rows that make no sense, here and in Bind. Errors are *fabric.ParseError, and the plan is nil then.
+func Parse(name string, data []byte, lenient bool) (*Plan, error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if bytes.IndexByte(data, '\n') < 0 { // as Excel on a Mac ends lines
 		data = bytes.ReplaceAll(data, []byte("\r"), []byte("\n"))
 	}
-	r := &reader{name: name, lenient: opt.Lenient, plan: &Plan{Files: []string{name}}}
-	var err error
+	r := &reader{name, &Plan{Files: []string{name}, lenient: lenient}}
+	read := r.csv
 	if recognizeTopo(data) {
-		err = r.topo(data)
-	} else {
-		err = r.csv(data)
+		read = r.topo
 	}
-	if err != nil {
-		return nil, nil, err
+	if err := read(data); err != nil {
+		return nil, err
 	}
-	if len(r.plan.Cables) == 0 {
-		return nil, nil, r.error(0, "", "the plan has no cable; want one of %s", formsHelp)
+	if len(r.Cables) == 0 {
+		return nil, r.error(0, "", "the plan has no cable; want one of %s", formsHelp)
 	}
-	return r.plan, r.problems, nil
+	return r.Plan, nil
 }
 
 // formsHelp names the forms for messages.
@@ -112,30 +109,20 @@ func Join(plans ...*Plan) *Plan {
 	for _, p := range plans {
 		all.Files = append(all.Files, p.Files...)
 		all.Cables = append(all.Cables, p.Cables...)
+		all.Problems = append(all.Problems, p.Problems...)
+		all.lenient = all.lenient || p.lenient
 	}
 	return all
 }
 
 // reader reads one file.
 type reader struct {
-	name     string
-	lenient  bool
-	plan     *Plan
-	problems []Problem
+	name string
+	*Plan
 }
 
 func (r *reader) error(line int, text, format string, args ...any) *fabric.ParseError {
 	return &fabric.ParseError{File: r.name, Line: line, Text: text, Err: fmt.Errorf(format, args...)}
-}
-
-// skip leaves a row out if the reader is lenient; else it returns the error.
-func (r *reader) skip(line int, text, format string, args ...any) error {
-	err := r.error(line, text, format, args...)
-	if !r.lenient {
-		return err
-	}
-	r.problems = append(r.problems, Problem{err})
-	return nil
 }
 
 // add adds a cable of a row.
@@ -143,14 +130,14 @@ func (r *reader) add(line int, text string, a, b End) error {
 	for _, e := range []End{a, b} {
 		switch {
 		case e.Device == "":
-			return r.skip(line, text, "port %q of no device; want a name before it", e.Port)
+			return r.skip(r.error(line, text, "port %q of no device; want a name before it", e.Port))
 		case e.Port == "":
-			return r.skip(line, text, "no port of %q; want one like %s", e.Device, portHelp)
+			return r.skip(r.error(line, text, "no port of %q; want one like %s", e.Device, portHelp))
 		case len(e.Device) > maxName || len(e.Port) > maxName:
-			return r.skip(line, text, "a name of more than %d bytes", maxName)
+			return r.skip(r.error(line, text, "a name of more than %d bytes", maxName))
 		}
 	}
-	r.plan.Cables = append(r.plan.Cables, Cable{Ends: [2]End{a, b}, File: r.name, Line: line, Text: text})
+	r.Cables = append(r.Cables, Cable{Ends: [2]End{a, b}, File: r.name, Line: line, Text: text})
 	return nil
 }
 

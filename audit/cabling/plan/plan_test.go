@@ -32,9 +32,9 @@ func TestParse(t *testing.T) {
 		"CR of a Mac":          "A-Side Device,A-Side Port,Z-Side Device,Z-Side Port\rLEAF1,21,DIR1,Blade 16_Port 2/20\rnode1,node1 ibp11s0f0,LEAF1,1\r",
 		"columns in any order": "LinkType,EndPort,EndDevice,StartPort,StartDevice\nData,Blade 16_Port 2/20,DIR1,Port 21,LEAF1\nData,Port 1,LEAF1,node1 ibp11s0f0,node1\n",
 	} {
-		p, odd, err := Parse("f", []byte(text), Options{})
-		if err != nil || len(odd) > 0 {
-			t.Errorf("%s: %v %v", name, err, odd)
+		p, err := Parse("f", []byte(text), false)
+		if err != nil || len(p.Problems) > 0 {
+			t.Errorf("%s: %v %v", name, err, p)
 			continue
 		}
 		var got []string
@@ -47,7 +47,7 @@ func TestParse(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
-	p, _, err := Parse("f.topo", []byte("# by hand\nMTS3600 SW-1 CFG: leaf1=R, spine2=R\n   P1 -> MTS3600 SW-2 P19\n\tP2 -4x-10G-> HCA H-1 U2/P1\n\nMCS0000 D1\n L16/U2/P20 -12X-> MQM0000 SW-2 P3\n"), Options{})
+	p, err := Parse("f.topo", []byte("# by hand\nMTS3600 SW-1 CFG: leaf1=R, spine2=R\n   P1 -> MTS3600 SW-2 P19\n\tP2 -4x-10G-> HCA H-1 U2/P1\n\nMCS0000 D1\n L16/U2/P20 -12X-> MQM0000 SW-2 P3\n"), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,14 +74,14 @@ func TestParseErrors(t *testing.T) {
 		{"# x\n P1 -> MTS SW-2 P1\n", "f:2: a cable of no system"},
 		{"MTS SW-1\n P1 -> MTS SW-2 P1\n\nwhat is this\n", "f:4: want SYSTEM-TYPE SYSTEM-NAME"},
 	} {
-		p, _, err := Parse("f", []byte(c.text), Options{})
+		p, err := Parse("f", []byte(c.text), false)
 		if err == nil || p != nil || !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("%q: %v, want %q", c.text, err, c.want)
 		}
 	}
-	p, odd, err := Parse("f", []byte(head+"a,1,b,2\na,1,,2\nc,3,d,4\n"), Options{Lenient: true})
-	if err != nil || len(p.Cables) != 2 || len(odd) != 1 || odd[0].Err.Line != 3 {
-		t.Errorf("lenient: %v %v %v", p, odd, err)
+	p, err := Parse("f", []byte(head+"a,1,b,2\na,1,,2\nc,3,d,4\n"), true)
+	if err != nil || len(p.Cables) != 2 || len(p.Problems) != 1 || p.Problems[0].Line != 3 {
+		t.Errorf("lenient: %v %v", p, err)
 	}
 }
 
@@ -176,11 +176,11 @@ func differ(t *testing.T, f *fabric.Fabric, add string, replace ...string) ([]st
 		}
 		text = strings.ReplaceAll(text, replace[i], replace[i+1])
 	}
-	p, _, err := Parse("plan", []byte(text+add), Options{})
+	p, err := Parse("plan", []byte(text+add), false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := Bind(f, p, Options{})
+	e, err := Bind(f, p)
 	if err != nil {
 		return []string{err.Error()}, nil
 	}
@@ -259,11 +259,11 @@ func TestPlaceholders(t *testing.T) {
 			text += fmt.Sprintf("r%d,R%d,U%d,Server 1 IB Port %d,IB Port %d,U3,%s,Port %d,R9,U41\n", l, l, i, i, i, name, []int{1, 2, 9}[i])
 		}
 	}
-	p, _, err := Parse("plan", []byte(text), Options{})
+	p, err := Parse("plan", []byte(text), false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := Bind(f, p, Options{})
+	e, err := Bind(f, p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -276,11 +276,11 @@ func TestPlaceholders(t *testing.T) {
 // A row that is left out, since its port has a cable already, counts nowhere.
 func TestLeftOutRows(t *testing.T) {
 	f := site(t, 2, 1)
-	p, _, err := Parse("plan", []byte("leaf-00,1,leaf-01,20\nleaf-00,1,Node0-0,Node0-0 ibp99s0f0\n"), Options{})
+	p, err := Parse("plan", []byte("leaf-00,1,leaf-01,20\nleaf-00,1,Node0-0,Node0-0 ibp99s0f0\n"), true)
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := Bind(f, p, Options{Lenient: true})
+	e, err := Bind(f, p)
 	if err != nil || len(e.Problems) != 1 {
 		t.Fatalf("%v %v", err, e)
 	}
@@ -293,15 +293,16 @@ func TestLeftOutRows(t *testing.T) {
 // Names that several nodes have, exact case, and errors of lenient plans.
 func TestBindLenient(t *testing.T) {
 	f := site(t, 2, 1)
-	p, _, err := Parse("plan", []byte("leaf-00,1,Node0-0,Node0-0 ibp11s0f0\nleaf-00,abra,leaf-01,cadabra\nMT0000 ConnectX0   Some Vendor,1,leaf-00,5\n"), Options{})
+	p, err := Parse("plan", []byte("leaf-00,1,Node0-0,Node0-0 ibp11s0f0\nleaf-00,abra,leaf-01,cadabra\nMT0000 ConnectX0   Some Vendor,1,leaf-00,5\n"), false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Bind(f, p, Options{}); err == nil || !strings.HasPrefix(err.Error(), `plan:2: "abra" is no port of the switch "leaf-00"`) {
+	if _, err := Bind(f, p); err == nil || !strings.HasPrefix(err.Error(), `plan:2: "abra" is no port of the switch "leaf-00"`) {
 		t.Error(err)
 	}
-	e, err := Bind(f, p, Options{Lenient: true})
-	if err != nil || len(e.Problems) != 2 || e.Problems[1].Err.Line != 3 {
+	p.lenient = true
+	e, err := Bind(f, p)
+	if err != nil || len(e.Problems) != 2 || e.Problems[1].Line != 3 {
 		t.Errorf("%v %v", err, e)
 	}
 }

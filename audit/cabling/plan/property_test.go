@@ -152,11 +152,11 @@ func fabrics(t *testing.T) map[string]*fabric.Fabric {
 // judge compares a fabric with a plan that was written of another one.
 func judge(t *testing.T, f *fabric.Fabric, text []byte) (*Verdict, *cabling.Result) {
 	t.Helper()
-	p, _, err := Parse("plan", text, Options{})
+	p, err := Parse("plan", text, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := Bind(f, p, Options{})
+	e, err := Bind(f, p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +171,7 @@ func TestPlanRoundTrip(t *testing.T) {
 	trials := short.Of(40, 6)
 	for name, f := range fabrics(t) {
 		for _, form := range Forms {
-			t.Run(name+"/"+string(form), func(t *testing.T) {
+			t.Run(name+"/"+form, func(t *testing.T) {
 				var text bytes.Buffer
 				if err := Write(&text, f, form); err != nil {
 					t.Fatal(err)

@@ -58,16 +58,16 @@ func (r *reader) topo(data []byte) error {
 			system = ""
 		case bare[0] == '#':
 		case cable != nil && system == "":
-			err = r.skip(n, line, "a cable of no system; want a line SYSTEM-TYPE SYSTEM-NAME before it, and no empty line between")
+			err = r.skip(r.error(n, line, "a cable of no system; want a line SYSTEM-TYPE SYSTEM-NAME before it, and no empty line between"))
 		case cable != nil:
 			err = r.add(n, line, End{Device: system, Port: cable[1]}, End{Device: cable[3], Port: cable[4]})
 		case topoArrow.MatchString(" " + line):
-			err = r.skip(n, line, "want PORT -> SYSTEM-TYPE SYSTEM-NAME PORT")
+			err = r.skip(r.error(n, line, "want PORT -> SYSTEM-TYPE SYSTEM-NAME PORT"))
 		default:
 			head := topoSystem.FindStringSubmatch(line)
 			if head == nil {
 				system = ""
-				err = r.skip(n, line, "want SYSTEM-TYPE SYSTEM-NAME, or PORT -> SYSTEM-TYPE SYSTEM-NAME PORT")
+				err = r.skip(r.error(n, line, "want SYSTEM-TYPE SYSTEM-NAME, or PORT -> SYSTEM-TYPE SYSTEM-NAME PORT"))
 			} else {
 				system = head[2]
 			}

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"bufio"
 	"encoding/csv"
 	"fmt"
 	"io"
@@ -81,93 +80,64 @@ func (w *writer) cable(p, q fabric.PortID) string {
 	return c.String()
 }
 
-// Write writes the cables of a fabric as a plan, those inside a chassis and those to
+// Write writes the cables of a fabric as a plan of one of Forms, those inside a chassis and those to
 // aggregation nodes left out. Order is that of ports. Errors are those of out.
-func Write(out io.Writer, f *fabric.Fabric, form Form) error {
+func Write(out io.Writer, f *fabric.Fabric, form string) error {
 	w := newWriter(f)
-	b := bufio.NewWriter(out)
-	var err error
 	switch form {
 	case Topo:
-		err = w.topo(b)
+		return w.topo(out)
 	case CSV:
-		err = w.table(b, []string{"node1", "port1", "node2", "port2"}, nil)
-	default:
-		err = w.table(b, []string{"#StartDevice", "StartPort", "EndDevice", "EndPort", "LinkType"}, []string{"Data"})
+		return w.table(out, []string{"node1", "port1", "node2", "port2"}, nil)
 	}
-	if err != nil {
-		return err
-	}
-	return b.Flush()
+	return w.table(out, []string{"#StartDevice", "StartPort", "EndDevice", "EndPort", "LinkType"}, []string{"Data"})
 }
 
-// each visits the cables that a plan has, hosts first.
-func (w *writer) each(visit func(p, q fabric.PortID) error) error {
+// planned yields the cables that a plan has, hosts first.
+func (w *writer) planned(yield func(p, q fabric.PortID) bool) {
 	for _, c := range w.f.Cables() {
 		a, z := c.A, c.B
-		if !w.b.x.planned(a, z) {
-			continue
-		}
 		if w.f.IsSwitch(w.f.Owner(a)) && !w.f.IsSwitch(w.f.Owner(z)) {
 			a, z = z, a
 		}
-		if err := visit(a, z); err != nil {
-			return err
+		if w.b.x.planned(a, z) && !yield(a, z) {
+			return
 		}
 	}
-	return nil
 }
 
 // table writes CSV: a row for each cable, with the fields in more behind it.
 func (w *writer) table(out io.Writer, header, more []string) error {
-	c := csv.NewWriter(out)
-	if err := c.Write(header); err != nil {
-		return err
-	}
-	err := w.each(func(p, q fabric.PortID) error {
+	rows := [][]string{header}
+	for p, q := range w.planned {
 		a, z := w.name(p), w.name(q)
 		if strings.HasPrefix(a.Device, "#") { // which would be a comment
 			a = End{w.f.Node(w.f.Owner(p)).GUID.String(), fmt.Sprintf("Port %d", w.f.Num(p)), ""}
 		}
-		return c.Write(append([]string{a.Device, a.Port, z.Device, z.Port}, more...))
-	})
-	if err != nil {
-		return err
+		rows = append(rows, append([]string{a.Device, a.Port, z.Device, z.Port}, more...))
 	}
-	c.Flush()
-	return c.Error()
+	return csv.NewWriter(out).WriteAll(rows)
 }
 
 // topo writes a .topo file: a section for each system, in the order of its first port.
 // Each cable is in the section of one end.
-func (w *writer) topo(out *bufio.Writer) error {
-	type row struct{ port, typ, name, peer string }
-	type section struct {
-		typ, name string
-		rows      []row
-	}
-	var sections []*section
-	byName := map[string]*section{}
-	err := w.each(func(q, p fabric.PortID) error { // from the switch
+func (w *writer) topo(out io.Writer) error {
+	sections := map[string]*strings.Builder{}
+	var order []*strings.Builder
+	for q, p := range w.planned { // from the switch
 		a, z := w.topoName(p), w.topoName(q)
-		s := byName[a.Device]
+		s := sections[a.Device]
 		if s == nil {
-			s = &section{typ: w.topoType(p), name: a.Device}
-			byName[a.Device] = s
-			sections = append(sections, s)
+			s = &strings.Builder{}
+			sections[a.Device], order = s, append(order, s)
+			fmt.Fprintf(s, "%s %s\n", w.topoType(p), a.Device)
 		}
-		s.rows = append(s.rows, row{a.Port, w.topoType(q), z.Device, z.Port})
-		return nil
-	})
-	if err != nil {
-		return err
+		fmt.Fprintf(s, "   %s -> %s %s %s\n", a.Port, w.topoType(q), z.Device, z.Port)
 	}
-	for _, s := range sections {
-		fmt.Fprintf(out, "%s %s\n", s.typ, s.name)
-		for _, r := range s.rows {
-			fmt.Fprintf(out, "   %s -> %s %s %s\n", r.port, r.typ, r.name, r.peer)
+	for _, s := range order {
+		if _, err := fmt.Fprintln(out, s); err != nil {
+			return err
 		}
-		fmt.Fprintln(out)
 	}
 	return nil
 }
