@@ -43,14 +43,6 @@ type Result struct {
 // maxPorts bounds the ports of a finding.
 const maxPorts = 100
 
-// view is a partition: how the end ports are in it, by index in ends.
-type view struct {
-	key    fabric.PKey
-	found  []dump.Membership // by tables, or by the file without tables
-	wanted []dump.Membership // by the file, if the subnet manager is at another port
-	asSelf []dump.Membership // by the file, if it is at this one
-}
-
 // checker is an audit under way.
 type checker struct {
 	*Audit
@@ -59,11 +51,11 @@ type checker struct {
 	entries map[fabric.PKey][]entry
 	said    map[fabric.PKey]*dump.Partition // of the file
 	manager int                             // index in ends of the subnet manager's port, -1 when it is not known
-	list    map[string][]verify.Finding     // by rule
-	partner []bool                          // by index in ends: a host that has somebody to talk to
-	member  []bool                          // it is in a partition
-	inIt    []bool                          // it is in the default partition
-	unsure  bool                            // the subnet manager's port would decide
+	found   []verify.Finding
+	partner []bool // by index in ends: a host that has somebody to talk to
+	member  []bool // it is in a partition
+	inIt    []bool // it is in the default partition
+	unsure  bool   // the subnet manager's port would decide
 }
 
 // entry is one of a P_Key table.
@@ -77,7 +69,7 @@ var TableRules = []string{Missing, Unexpected, WrongMembership, NoDefaultPartiti
 
 // Check audits partitions. Ports whose table is not known count for nothing.
 func Check(a *Audit) *Result {
-	c := &checker{Audit: a, index: map[fabric.GUID]int{}, entries: map[fabric.PKey][]entry{}, said: map[fabric.PKey]*dump.Partition{}, manager: -1, list: map[string][]verify.Finding{}}
+	c := &checker{Audit: a, index: map[fabric.GUID]int{}, entries: map[fabric.PKey][]entry{}, said: map[fabric.PKey]*dump.Partition{}, manager: -1}
 	a.Fabric.EndPorts(func(p fabric.PortID) {
 		if a.Tables == nil || a.Tables[p] != nil {
 			c.index[a.Fabric.PortGUID(p)] = len(c.ends)
@@ -103,8 +95,6 @@ func Check(a *Audit) *Result {
 			c.entries[key.Partition()] = append(c.entries[key.Partition()], entry{i, as})
 		}
 	}
-	r := &Result{Counts: verify.PartitionCounts{Ports: n, List: []verify.Partition{}}}
-	v := &view{found: make([]dump.Membership, n), wanted: make([]dump.Membership, n), asSelf: make([]dump.Membership, n)}
 	keys := slices.Collect(maps.Keys(c.entries))
 	if a.Conf != nil {
 		for i := range a.Conf.Partitions {
@@ -114,20 +104,22 @@ func Check(a *Audit) *Result {
 		}
 	}
 	slices.Sort(keys)
+	r := &Result{Counts: verify.PartitionCounts{Ports: n, List: []verify.Partition{}}}
 	for _, key := range slices.Compact(keys) {
-		v.key = key
-		r.Counts.List = append(r.Counts.List, c.look(v))
+		r.Counts.List = append(r.Counts.List, c.look(key))
 	}
 	r.Counts.Partitions = len(r.Counts.List)
 	c.judgePorts()
 	c.judgeConf()
-	found := verify.NewCollector(&r.Findings, Rules, verify.DefaultFindings)
+	collector := verify.NewCollector(&r.Findings, Rules, verify.DefaultFindings)
 	for i := range Rules {
-		for _, f := range c.list[Rules[i].Name] {
-			found.Add(f.Rule, f.Count, func(x *verify.Finding) { *x = f })
+		for _, f := range c.found {
+			if f.Rule == Rules[i].Name {
+				collector.Add(f.Rule, f.Count, func(x *verify.Finding) { *x = f })
+			}
 		}
 	}
-	found.Close()
+	collector.Close()
 	if c.unsure {
 		for _, rule := range []string{Missing, WrongMembership} {
 			r.Undecided = append(r.Undecided, verify.Undecided{Rule: rule, Reason: "which port is SELF, that of the subnet manager, is not known; --sm NODE says it"})
@@ -136,56 +128,56 @@ func Check(a *Audit) *Result {
 	return r
 }
 
-// look takes the members of a partition, and judges them.
-func (c *checker) look(v *view) verify.Partition {
-	said := c.said[v.key]
-	if said != nil {
-		c.fill(said, v.wanted, false)
-		c.fill(said, v.asSelf, true)
-	} else {
-		clear(v.wanted)
-		clear(v.asSelf)
+// look judges a partition, and counts its members: by the tables, or by the file without tables.
+func (c *checker) look(key fabric.PKey) verify.Partition {
+	said := c.said[key]
+	if said == nil {
+		said = &dump.Partition{PKey: key}
 	}
+	wanted, asSelf := c.wanted(said, false), c.wanted(said, true)
 	if i := c.manager; i >= 0 {
-		v.wanted[i] = v.asSelf[i]
-		copy(v.asSelf, v.wanted)
+		wanted[i] = asSelf[i]
+		asSelf = wanted
 	}
-	if c.Tables == nil {
-		copy(v.found, v.wanted)
-	} else {
-		clear(v.found)
-		for _, e := range c.entries[v.key] {
-			if v.found[e.end] != dump.NoMember && v.found[e.end] != e.as {
+	found := wanted
+	if c.Tables != nil {
+		found = make([]dump.Membership, len(c.ends))
+		for _, e := range c.entries[key] {
+			if found[e.end] != dump.NoMember && found[e.end] != e.as {
 				e.as = dump.Both
 			}
-			v.found[e.end] = e.as
+			found[e.end] = e.as
 		}
 		if c.Conf != nil {
-			c.compare(v, said)
+			c.compare(said, found, wanted, asSelf)
 		}
 	}
-	p := c.count(v)
-	if said != nil {
-		p.Name = said.Name
+	c.talk(key, found)
+	var full, limited []int
+	for i, as := range found {
+		switch {
+		case as >= dump.Full:
+			full = append(full, i)
+		case as == dump.Limited:
+			limited = append(limited, i)
+		}
 	}
-	c.talk(v)
-	if p.Full == 0 && p.Limited > 0 {
-		c.add(NoFullMember, said, c.pick(v, dump.Limited, dump.Both), "%s has %s and no full member to talk to",
-			partitionName(v.key, said), text.CountGrouped(p.Limited, "limited member", "limited members"))
+	if len(full) == 0 && len(limited) > 0 {
+		c.add(NoFullMember, said.Line, limited, "%s has %s and no full member to talk to", partitionName(said), text.CountGrouped(len(limited), "limited member", "limited members"))
 	}
-	return p
+	return verify.Partition{PKey: key, Name: said.Name, Full: len(full), Limited: len(limited), FullHosts: c.hosts(full), LimitedHosts: c.hosts(limited)}
 }
 
-// fill takes the memberships that the file gives: of several words for a port the last counts.
-// self says that each port is taken for that of the subnet manager.
-func (c *checker) fill(p *dump.Partition, into []dump.Membership, self bool) {
-	clear(into)
+// wanted returns the memberships that the file gives, by index in ends: of several words for a port the last counts.
+// With self each port is taken for that of the subnet manager.
+func (c *checker) wanted(p *dump.Partition, self bool) []dump.Membership {
+	as := make([]dump.Membership, len(c.ends))
 	var done [dump.SelfPort + 1]bool // a kind counts once, read from the end
 	for i := len(p.Members) - 1; i >= 0 && !done[dump.AllPorts]; i-- {
 		m := &p.Members[i]
 		if m.Kind == dump.OnePort {
-			if at, known := c.index[m.GUID]; known && into[at] == dump.NoMember {
-				into[at] = m.As
+			if at, known := c.index[m.GUID]; known && as[at] == dump.NoMember {
+				as[at] = m.As
 			}
 			continue
 		}
@@ -195,61 +187,55 @@ func (c *checker) fill(p *dump.Partition, into []dump.Membership, self bool) {
 		done[m.Kind] = true
 		for at, end := range c.ends {
 			node := c.Fabric.Node(c.Fabric.Owner(end)).Type
-			if into[at] == dump.NoMember && (m.Kind == dump.AllPorts || m.Kind == dump.SelfPort || m.Kind == dump.AllCAs && node == fabric.CA ||
+			if as[at] == dump.NoMember && (m.Kind == dump.AllPorts || m.Kind == dump.SelfPort || m.Kind == dump.AllCAs && node == fabric.CA ||
 				m.Kind == dump.AllSwitches && node == fabric.Switch || m.Kind == dump.AllRouters && node == fabric.Router) {
-				into[at] = m.As
+				as[at] = m.As
 			}
 		}
 	}
+	return as
 }
 
-// agrees says whether a table has what the file wants. Both is full, and limited besides where
+// agrees returns true where a table has what the file wants. Both is full, and limited besides where
 // OpenSM allows it.
 func agrees(found, wanted dump.Membership) bool {
 	return found == wanted || wanted == dump.Both && found == dump.Full
 }
 
-// compare holds the tables to the file.
-func (c *checker) compare(v *view, said *dump.Partition) {
-	differs := func(i int) bool {
-		if v.wanted[i] != v.asSelf[i] && (agrees(v.found[i], v.wanted[i]) || agrees(v.found[i], v.asSelf[i])) {
+// compare holds the tables to the file: found to wanted, or to asSelf if the subnet manager is at the port.
+func (c *checker) compare(said *dump.Partition, found, wanted, asSelf []dump.Membership) {
+	var differ [dump.Both + 1][dump.Both + 1][]int // by what was found and what is wanted
+	for i, as := range found {
+		switch one, other := agrees(as, wanted[i]), agrees(as, asSelf[i]); {
+		case wanted[i] != asSelf[i] && (one || other):
 			c.unsure = true
-			return false
-		}
-		return !agrees(v.found[i], v.wanted[i])
-	}
-	by := map[[2]dump.Membership][]int{} // by what was found and what is wanted
-	for i := range c.ends {
-		if differs(i) {
-			pair := [2]dump.Membership{v.found[i], v.wanted[i]}
-			by[pair] = append(by[pair], i)
+		case !one:
+			differ[as][wanted[i]] = append(differ[as][wanted[i]], i)
 		}
 	}
-	for found := range dump.Both + 1 {
-		for wanted := range dump.Both + 1 {
-			ends := by[[2]dump.Membership{found, wanted}]
-			if len(ends) == 0 {
-				continue
-			}
-			who, name := c.nameEnds(ends), partitionName(v.key, said)
+	name := partitionName(said)
+	for found, byWanted := range differ {
+		for wanted, ends := range byWanted {
+			is, should := dump.Membership(found), dump.Membership(wanted)
 			switch {
-			case found == dump.NoMember:
-				c.add(Missing, said, ends, "%s: no P_Key of %s, and partitions.conf says %s", who, name, wanted)
-			case wanted == dump.NoMember:
-				c.add(Unexpected, said, ends, "%s: %s in %s, and partitions.conf does not put them there", who, found, name)
+			case len(ends) == 0:
+			case is == dump.NoMember:
+				c.add(Missing, said.Line, ends, "%s: no P_Key of %s, and partitions.conf says %s", c.nameEnds(ends), name, should)
+			case should == dump.NoMember:
+				c.add(Unexpected, said.Line, ends, "%s: %s in %s, and partitions.conf does not put them there", c.nameEnds(ends), is, name)
 			default:
-				c.add(WrongMembership, said, ends, "%s: %s in %s, and partitions.conf says %s", who, found, name, wanted)
+				c.add(WrongMembership, said.Line, ends, "%s: %s in %s, and partitions.conf says %s", c.nameEnds(ends), is, name, should)
 			}
 		}
 	}
 }
 
 // partitionName names a partition for messages.
-func partitionName(key fabric.PKey, said *dump.Partition) string {
-	if said == nil || said.Name == "" {
-		return "partition " + key.String()
+func partitionName(p *dump.Partition) string {
+	if p.Name == "" {
+		return "partition " + p.PKey.String()
 	}
-	return fmt.Sprintf("partition %s (%q)", key, fabric.Printable(said.Name))
+	return fmt.Sprintf("partition %s (%q)", p.PKey, fabric.Printable(p.Name))
 }
 
 // nameEnds names ports: the hosts that they are of, in short.
@@ -258,36 +244,17 @@ func (c *checker) nameEnds(ends []int) string {
 	return text.CountGrouped(len(ends), "port", "ports") + " (" + hostlist.Shorten(hosts) + ")"
 }
 
-func (c *checker) nodes(ends []int) (nodes []fabric.NodeID) {
-	for _, i := range ends {
-		nodes = append(nodes, c.Fabric.Owner(c.ends[i]))
-	}
-	return nodes
+func (c *checker) nodes(ends []int) []fabric.NodeID {
+	return text.Each(ends, func(i int) fabric.NodeID { return c.Fabric.Owner(c.ends[i]) })
 }
 
-// pick lists the members of a partition as least or more, and as most or less.
-func (c *checker) pick(v *view, least, most dump.Membership) (ends []int) {
-	for i, as := range v.found {
-		if as >= least && as <= most {
-			ends = append(ends, i)
-		}
-	}
-	return ends
+// hosts names those that ports are of.
+func (c *checker) hosts(ends []int) string {
+	_, folded := names.Fold(c.Fabric, c.nodes(slices.DeleteFunc(slices.Clone(ends), func(i int) bool { return !c.isHost(i) })))
+	return folded
 }
 
-// count counts the members of a partition.
-func (c *checker) count(v *view) (p verify.Partition) {
-	hosts := func(ends []int) string {
-		_, folded := names.Fold(c.Fabric, c.nodes(slices.DeleteFunc(ends, func(i int) bool { return !c.isHost(i) })))
-		return folded
-	}
-	full, limited := c.pick(v, dump.Full, dump.Both), c.pick(v, dump.Limited, dump.Limited)
-	p.PKey, p.Full, p.Limited = v.key, len(full), len(limited)
-	p.FullHosts, p.LimitedHosts = hosts(full), hosts(limited)
-	return p
-}
-
-// isHost says whether a port is of a host, which others talk to.
+// isHost returns true for a port of a host, which others talk to.
 func (c *checker) isHost(i int) bool {
 	n := c.Fabric.Owner(c.ends[i])
 	return !c.Fabric.IsSwitch(n) && c.Fabric.Kind(n) != fabric.AggregationKind
@@ -299,16 +266,16 @@ type nodeSet map[fabric.NodeID]bool
 // hasOther returns true if a node but n is in the set.
 func (s nodeSet) hasOther(n fabric.NodeID) bool { return len(s) > 1 || len(s) == 1 && !s[n] }
 
-// talk notes which hosts have another one to talk to in a partition.
-func (c *checker) talk(v *view) {
+// talk notes which hosts have another one to talk to in a partition, whose members are those found.
+func (c *checker) talk(key fabric.PKey, found []dump.Membership) {
 	full, any := nodeSet{}, nodeSet{}
-	for i, as := range v.found {
+	for i, as := range found {
 		if as == dump.NoMember {
 			continue
 		}
 		c.member[i] = true
-		c.inIt[i] = c.inIt[i] || v.key == fabric.DefaultPartition
-		if !c.isHost(i) || i == c.manager && v.key == fabric.DefaultPartition {
+		c.inIt[i] = c.inIt[i] || key == fabric.DefaultPartition
+		if !c.isHost(i) || i == c.manager && key == fabric.DefaultPartition {
 			continue
 		}
 		n := c.Fabric.Owner(c.ends[i])
@@ -317,7 +284,7 @@ func (c *checker) talk(v *view) {
 			full[n] = true
 		}
 	}
-	for i, as := range v.found {
+	for i, as := range found {
 		n := c.Fabric.Owner(c.ends[i])
 		c.partner[i] = c.partner[i] || as == dump.Limited && full.hasOther(n) || as >= dump.Full && any.hasOther(n)
 	}
@@ -340,10 +307,10 @@ func (c *checker) judgePorts() {
 		}
 	}
 	if len(outside) > 0 {
-		c.add(NoDefaultPartition, nil, outside, "in partitions, but not in the default one, 0x7fff: %s", c.nameEnds(outside))
+		c.add(NoDefaultPartition, 0, outside, "in partitions, but not in the default one, 0x7fff: %s", c.nameEnds(outside))
 	}
 	if len(alone) > 0 && len(hosts) > 1 {
-		c.add(IsolatedHost, nil, alone, "no other host to talk to: %s", c.nameEnds(alone))
+		c.add(IsolatedHost, 0, alone, "no other host to talk to: %s", c.nameEnds(alone))
 	}
 }
 
@@ -375,37 +342,28 @@ func (c *checker) judgeConf() {
 		if _, is := c.Fabric.NodeByGUID(first.GUID); is {
 			message += ", which is the GUID of a node and not of its port"
 		}
-		c.list[UnknownMember] = append(c.list[UnknownMember], c.finding(UnknownMember, n, first.Line, message))
+		c.add(UnknownMember, first.Line, nil, "%s", message).Count = int64(n)
 	}
 	for _, o := range c.Conf.Oddities {
 		where := c.Name
 		if o.Line > 0 {
 			where = fmt.Sprintf("%s:%d", c.Name, o.Line)
 		}
-		c.list[ConfReadOtherwise] = append(c.list[ConfReadOtherwise], c.finding(ConfReadOtherwise, 1, o.Line, fabric.Printable(where+": "+o.Text)))
+		c.add(ConfReadOtherwise, o.Line, nil, "%s", fabric.Printable(where+": "+o.Text))
 	}
 }
 
-// finding is one of a rule, at a line of the file, 0 for none.
-func (c *checker) finding(name string, count, line int, message string) verify.Finding {
-	x := verify.NewFinding(Rules, name, count, "%s", message)
+// add adds a finding about ports, at a line of the file, 0 for none, and returns it.
+func (c *checker) add(rule string, line int, ends []int, format string, args ...any) *verify.Finding {
+	x := verify.NewFinding(Rules, rule, max(1, len(ends)), format, args...)
 	if line > 0 {
 		x.File, x.Line = c.Name, line
 	}
-	return x
-}
-
-// add adds a finding about ports.
-func (c *checker) add(rule string, said *dump.Partition, ends []int, format string, args ...any) {
-	line := 0
-	if said != nil {
-		line = said.Line
-	}
-	x := c.finding(rule, len(ends), line, fmt.Sprintf(format, args...))
 	for _, i := range ends[:min(len(ends), maxPorts)] {
 		x.Ports = append(x.Ports, verify.EndpointOf(c.Fabric, c.ends[i]))
 	}
-	c.list[rule] = append(c.list[rule], x)
+	c.found = append(c.found, x)
+	return &c.found[len(c.found)-1]
 }
 
 // The names of the rules.
