@@ -19,50 +19,39 @@ func (p *Policy) Apply(r *verify.Result, f *fabric.Fabric, today time.Time) {
 		r.SetFingerprints(f)
 		return
 	}
-	r.Edit(func(list []verify.Finding) []verify.Finding {
-		list = p.allowMissing(list)
-		return p.regrade(list)
-	})
+	r.Edit(p.regrade)
 	r.SetFingerprints(f)
 	r.Edit(func(list []verify.Finding) []verify.Finding { return p.applyWaivers(list, today) })
 	r.SetFingerprints(f)
 }
 
-// allowMissing makes notes of missing cables that the policy allows.
-func (p *Policy) allowMissing(list []verify.Finding) []verify.Finding {
+// regrade makes notes of missing cables that the policy allows, and gives other findings its
+// severities. A missing cable that is a note by a guess stays one.
+func (p *Policy) regrade(list []verify.Finding) []verify.Finding {
+	allowed := func(x *verify.Finding) bool {
+		return slices.ContainsFunc(p.MissAt, func(at Place) bool { return at.finding(x) })
+	}
 	missing := int64(0)
 	for i := range list {
-		if x := &list[i]; x.Rule == cabling.MissingCable {
-			if slices.ContainsFunc(p.MissAt, func(at Place) bool { return at.finding(x) }) {
-				x.Severity = verify.Note
-				x.Message += "; the policy allows it"
-			} else {
-				missing += x.Count
-			}
+		if x := &list[i]; x.Rule == cabling.MissingCable && !allowed(x) {
+			missing += x.Count
 		}
 	}
-	if missing == 0 || missing > int64(p.MayMiss) {
-		return list
-	}
-	for i := range list {
-		if x := &list[i]; x.Rule == cabling.MissingCable && x.Severity != verify.Note {
-			x.Severity = verify.Note
-			x.Message += fmt.Sprintf("; the policy allows %d", p.MayMiss)
-		}
-	}
-	return list
-}
-
-// regrade gives findings the severities of the policy.
-func (p *Policy) regrade(list []verify.Finding) []verify.Finding {
 	kept := list[:0]
 	for _, x := range list {
+		cable := x.Rule == cabling.MissingCable
 		s, ok := p.Severities[x.Rule]
-		allowed := x.Rule == cabling.MissingCable && x.Severity == verify.Note
 		switch {
 		case ok && s == verify.Clean:
 			continue
-		case ok && !allowed:
+		case cable && allowed(&x):
+			x.Severity = verify.Note
+			x.Message += "; the policy allows it"
+		case cable && x.Severity == verify.Note:
+		case cable && missing <= int64(p.MayMiss):
+			x.Severity = verify.Note
+			x.Message += fmt.Sprintf("; the policy allows %d", p.MayMiss)
+		case ok:
 			x.Severity = s
 		}
 		kept = append(kept, x)
@@ -89,40 +78,21 @@ func (p *Policy) applyWaivers(list []verify.Finding, today time.Time) []verify.F
 				x.Waiver = &verify.Waiver{Until: until, Reason: w.Reason}
 			}
 		}
-		say := func(rule, format string, args ...any) {
-			severity := p.severity(rule)
-			if severity == verify.Clean {
-				return
-			}
-			about = append(about, verify.Finding{
-				Rule: rule, Severity: severity, Count: 1, Witness: []verify.Hop{},
-				Message: fmt.Sprintf("the waiver of %s (%s) ", w.what(), w.Reason) + fmt.Sprintf(format, args...),
-			})
-		}
 		switch {
 		case expired:
-			say(WaiverExpired, "expired on %s; findings that match it: %d", until, matched)
+			about = append(about, p.finding(WaiverExpired, 1, "the waiver of %s (%s) expired on %s; findings that match it: %d", w.what(), w.Reason, until, matched))
 		case matched == 0:
-			say(WaiverUnused, "excuses nothing")
+			about = append(about, p.finding(WaiverUnused, 1, "the waiver of %s (%s) excuses nothing", w.what(), w.Reason))
 		}
 	}
-	return append(list, about...)
-}
-
-// severity is that of a rule under the policy.
-func (p *Policy) severity(rule string) verify.Severity {
-	if s, ok := p.Severities[rule]; ok {
-		return s
-	}
-	r, _ := RuleByName(rule)
-	return r.Severity
+	return append(list, p.regrade(about)...)
 }
 
 // matches says whether a waiver is about a finding.
 func (w *Waiver) matches(x *verify.Finding) bool {
 	return (w.Rule == "" || w.Rule == x.Rule) &&
 		(w.Fingerprint == "" || w.Fingerprint == x.Fingerprint) &&
-		(w.At == nil || w.At.finding(x))
+		(w.At == nil || w.At[0].finding(x))
 }
 
 // what is the waiver in words.
@@ -135,7 +105,7 @@ func (w *Waiver) what() string {
 		s += " " + w.Fingerprint
 	}
 	if w.At != nil {
-		s += fmt.Sprintf(" at %q", w.At.text)
+		s += fmt.Sprintf(" at %q", w.At[0].text)
 	}
 	return s
 }

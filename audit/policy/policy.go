@@ -48,17 +48,12 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// Property is something that a routing can be required to be.
-type Property string
-
-// The properties.
+// The properties that a routing can be required to have.
 const (
-	Minimal Property = "minimal"
-	UpDown  Property = "updown"
-	XY      Property = "xy"
+	Minimal = "minimal"
+	UpDown  = "updown"
+	XY      = "xy"
 )
-
-var properties = []Property{Minimal, UpDown, XY}
 
 // Policy is what an operator demands. The zero value demands nothing.
 type Policy struct {
@@ -73,9 +68,9 @@ type Policy struct {
 	// Between and Hosts are what links between switches and those of hosts must
 	// have at least; 0 for any.
 	Between, Hosts fabric.Link
-	MaxHops        int     // switches passed; 0 for any
-	MaxImbalance   float64 // routes on the most loaded link over the mean; 0 for any
-	Require        []Property
+	MaxHops        int      // switches passed; 0 for any
+	MaxImbalance   float64  // routes on the most loaded link over the mean; 0 for any
+	Require        []string // properties
 	Roots          []Place
 	// Severities is by rule; verify.Clean leaves the rule's findings out.
 	Severities map[string]verify.Severity
@@ -88,7 +83,7 @@ type Waiver struct {
 	Line        int       // of the file
 	Rule        string    // "" for any, with a fingerprint
 	Fingerprint string    // "" for any
-	At          *Place    // nil for anywhere
+	At          []Place   // one, or none for anywhere
 	Until       time.Time // the last day in force, at 0:00 UTC
 	Reason      string
 }
@@ -196,17 +191,18 @@ func Parse(name string, data []byte) (*Policy, error) {
 // reader reads a policy.
 type reader struct{ *yamlfile.File }
 
-// place reads a Place.
-func (r *reader) place(n *yaml.Node) (Place, error) {
+// place reads a Place, and appends it to a list.
+func (r *reader) place(n *yaml.Node, list *[]Place) error {
 	s, err := r.Text(n, `a node, like "leaf 3" or "0x0002c90300000001[12]"`)
 	if err != nil {
-		return Place{}, err
+		return err
 	}
 	p, err := parsePlace(s)
 	if err != nil {
-		return Place{}, r.Fail(n, "%w", err)
+		return r.Fail(n, "%w", err)
 	}
-	return p, nil
+	*list = append(*list, p)
+	return nil
 }
 
 func (r *reader) topology(p *Policy, n *yaml.Node) error {
@@ -240,11 +236,7 @@ func (r *reader) topology(p *Policy, n *yaml.Node) error {
 					return err
 				},
 				"at": func(v *yaml.Node) error {
-					return r.List(v, "nodes or ports", func(v *yaml.Node) error {
-						at, err := r.place(v)
-						p.MissAt = append(p.MissAt, at)
-						return err
-					})
+					return r.List(v, "nodes or ports", func(v *yaml.Node) error { return r.place(v, &p.MissAt) })
 				},
 			})
 		},
@@ -304,22 +296,21 @@ func (r *reader) routing(p *Policy, n *yaml.Node) error {
 		},
 		"require": func(v *yaml.Node) error {
 			return r.List(v, "properties", func(v *yaml.Node) error {
-				if v.Kind != yaml.ScalarNode || !slices.Contains(properties, Property(v.Value)) {
+				if v.Kind != yaml.ScalarNode || !slices.Contains([]string{Minimal, UpDown, XY}, v.Value) {
 					return r.Fail(v, "%s; want minimal, updown or xy", yamlfile.KindName(v))
 				}
-				if !slices.Contains(p.Require, Property(v.Value)) {
-					p.Require = append(p.Require, Property(v.Value))
+				if !slices.Contains(p.Require, v.Value) {
+					p.Require = append(p.Require, v.Value)
 				}
 				return nil
 			})
 		},
 		"roots": func(v *yaml.Node) error {
 			return r.List(v, "switches", func(v *yaml.Node) error {
-				at, err := r.place(v)
-				if err == nil && at.port != 0 {
-					err = r.Fail(v, "%q is a port; want a switch", at.text)
+				err := r.place(v, &p.Roots)
+				if err == nil && p.Roots[len(p.Roots)-1].port != 0 {
+					err = r.Fail(v, "%s is a port; want a switch", yamlfile.KindName(v))
 				}
-				p.Roots = append(p.Roots, at)
 				return err
 			})
 		},
@@ -392,11 +383,7 @@ func (r *reader) waivers(p *Policy, n *yaml.Node) error {
 				w.Fingerprint = v.Value
 				return nil
 			},
-			"at": func(v *yaml.Node) error {
-				at, err := r.place(v)
-				w.At = &at
-				return err
-			},
+			"at": func(v *yaml.Node) error { return r.place(v, &w.At) },
 			"until": func(v *yaml.Node) (err error) {
 				hasEnd = true
 				if w.Until, err = time.Parse(time.DateOnly, v.Value); err != nil || v.Kind != yaml.ScalarNode {

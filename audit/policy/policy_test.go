@@ -211,7 +211,7 @@ func TestProperties(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			f, tables, r := route(t, tc.f, tc.e)
-			p := &Policy{Require: []Property{Minimal, UpDown, XY}}
+			p := &Policy{Require: []string{Minimal, UpDown, XY}}
 			if tc.roots != "" {
 				p.Roots = []Place{{name: tc.roots, text: tc.roots}}
 			}
@@ -232,7 +232,7 @@ func TestProperties(t *testing.T) {
 		})
 	}
 	f, tables, r := route(t, tree, updown.Engine{})
-	_, err := (&Policy{Require: []Property{UpDown}, Roots: []Place{{name: "nosuch", text: "nosuch"}}}).Routing(context.Background(), f, tables, r)
+	_, err := (&Policy{Require: []string{UpDown}, Roots: []Place{{name: "nosuch", text: "nosuch"}}}).Routing(context.Background(), f, tables, r)
 	var root *RootError
 	if !errors.As(err, &root) {
 		t.Errorf("a root that is not there: %v", err)
@@ -266,7 +266,7 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%d pairs are too long, want %d", list[0].Count, r.Unicast.HopHistogram[7])
 		}
 	}
-	list, err := (&Policy{MaxHops: 1, Require: []Property{XY}}).Routing(context.Background(), f, nil, r)
+	list, err := (&Policy{MaxHops: 1, Require: []string{XY}}).Routing(context.Background(), f, nil, r)
 	if err != nil || len(list) != 1 || list[0].Rule != RoutingUnchecked || list[0].Count != 2 {
 		t.Errorf("without tables: %+v, %v", list, err)
 	}
