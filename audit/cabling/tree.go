@@ -315,23 +315,23 @@ func (x *blockFinder) describe(s *Shape) {
 
 // leavePlanned takes out the deficits that no missing cable makes: those of a switch without
 // a free port, and those of a switch that is cabled in part, as in a pod of which half the
-// cables were laid.
+// cables were laid, or spare core switches with cables to one pod.
 func (x *blockFinder) leavePlanned(s *Shape, free []bool) {
 	f := x.f
-	up := x.findPartial(s, 1, func(d *deficit) (fabric.NodeID, []fabric.PortNum) { return d.a, d.pa })
-	down := x.findPartial(s, -1, func(d *deficit) (fabric.NodeID, []fabric.PortNum) { return d.b, d.pb })
+	lower := x.findPartial(s, func(d *deficit) (fabric.NodeID, []fabric.PortNum) { return d.a, d.pa })
+	upper := x.findPartial(s, func(d *deficit) (fabric.NodeID, []fabric.PortNum) { return d.b, d.pb })
 	isFull := func(sw fabric.NodeID) bool {
 		base := f.PortBase(sw)
 		return !slices.Contains(free[base+1:base+1+fabric.PortID(f.Node(sw).NumPorts)], true)
 	}
 	s.deficits = slices.DeleteFunc(s.deficits, func(d deficit) bool {
-		return up[d.a] || down[d.b] || isFull(d.a) || isFull(d.b)
+		return lower[d.a] || upper[d.b] || isFull(d.a) || isFull(d.b)
 	})
 }
 
-// findPartial says by switch whether it is cabled in part, up or down for -1: others of its
-// level lack cables in the same ports, and more than chance explains.
-func (x *blockFinder) findPartial(s *Shape, direction int32, end func(*deficit) (fabric.NodeID, []fabric.PortNum)) []bool {
+// findPartial returns by switch whether it is cabled in part: it lacks the cables of several pairs, and
+// two others of its level or more lack theirs in the same ports, which chance hardly does.
+func (x *blockFinder) findPartial(s *Shape, end func(*deficit) (fabric.NodeID, []fabric.PortNum)) []bool {
 	lacking := make([][]fabric.PortNum, len(x.level))
 	pairs := make([]int, len(x.level))
 	for i := range s.deficits {
@@ -339,32 +339,15 @@ func (x *blockFinder) findPartial(s *Shape, direction int32, end func(*deficit) 
 		lacking[sw] = append(lacking[sw], ports...)
 		pairs[sw]++
 	}
-	key := func(sw fabric.NodeID) string { return fmt.Sprint(x.level[sw], lacking[sw]) }
+	key := func(sw int) string { return fmt.Sprint(x.level[sw], lacking[sw]) }
 	alike := make(map[string]int)
 	for sw := range lacking {
 		slices.Sort(lacking[sw])
-		alike[key(fabric.NodeID(sw))]++
+		alike[key(sw)]++
 	}
 	partial := make([]bool, len(x.level))
-	for sw, ports := range lacking {
-		has := 0
-		_, to := x.f.SwitchLinks(fabric.NodeID(sw))
-		for _, t := range to {
-			if x.level[t] == x.level[sw]+direction {
-				has++
-			}
-		}
-		n, same := len(ports), alike[key(fabric.NodeID(sw))]
-		partial[sw] = pairs[sw] >= 2 && (same >= 3 || same == 2 && (n >= 4 || n >= has))
-	}
-	// A pod of which each spine lacks the cables of one port.
-	for _, b := range x.blocks {
-		pod := b.upper
-		if direction > 0 && len(pod) >= 3 && pairs[pod[0]] > 0 && !slices.ContainsFunc(pod, func(u fabric.NodeID) bool { return key(u) != key(pod[0]) }) {
-			for _, u := range pod {
-				partial[u] = true
-			}
-		}
+	for sw := range lacking {
+		partial[sw] = pairs[sw] >= 2 && alike[key(sw)] >= 3
 	}
 	return partial
 }
@@ -420,41 +403,22 @@ func (b *block) sortCables(f *fabric.Fabric) {
 	}
 }
 
-// countPorts votes for the ports of the cables between a lower and an upper switch of a block,
-// by port number: in up for ports of the lower one, in down for ports of the upper one.
-// Switches beside it vote for the port by which they lead to the same switch, and twice
-// for the one that is as far from the port to a third switch as theirs is: rows of ports
-// may begin anywhere.
+// countPorts counts by port number how many switches beside the lower one of a pair lead to its upper switch by the
+// port, in up, and how many beside the upper one lead to its lower switch, in down.
 func (b *block) countPorts(f *fabric.Fabric, i, j int, up, down []int) {
-	near := func(i, j int) []fabric.PortID { return b.cables[i*len(b.upper)+j] }
-	vote(up, len(b.lower), i, len(b.upper), j, near, f.Num)
-	vote(down, len(b.upper), j, len(b.lower), i, func(i, j int) []fabric.PortID { return near(j, i) },
-		func(p fabric.PortID) fabric.PortNum { return f.Num(f.Peer(p)) })
-}
-
-// vote is countPorts for one side: of rows switches beside the one, and columns switches that
-// they lead to.
-func vote(votes []int, rows, row, columns, column int, cables func(row, column int) []fabric.PortID, num func(fabric.PortID) fabric.PortNum) {
-	clear(votes)
-	var third []int
-	for c := 0; c < columns && len(third) < 8; c++ {
-		if c != column && len(cables(row, c)) > 0 {
-			third = append(third, c)
+	clear(up)
+	clear(down)
+	for k := range b.lower {
+		for _, p := range b.cables[k*len(b.upper)+j] {
+			if k != i {
+				up[f.Num(p)]++
+			}
 		}
 	}
-	for r := range rows {
-		if r == row {
-			continue
-		}
-		for _, p := range cables(r, column) {
-			votes[num(p)] += max(1, len(third))
-			for _, c := range third {
-				if other := cables(r, c); len(other) > 0 {
-					x := int(num(p)) - int(num(other[0])) + int(num(cables(row, c)[0]))
-					if 0 < x && x < len(votes) {
-						votes[x] += 2
-					}
-				}
+	for k := range b.upper {
+		for _, p := range b.cables[i*len(b.upper)+k] {
+			if k != j {
+				down[f.Num(f.Peer(p))]++
 			}
 		}
 	}
