@@ -53,7 +53,8 @@ func Check(f *fabric.Fabric, opt Options) *Result {
 	shape := r.Shape
 	switch {
 	case opt.Expected != nil:
-		r.Recabled = c.compareExpected(opt.Expected, opt.Invented)
+		c.expected = &comparison{checker: c, e: opt.Expected, invented: opt.Invented}
+		r.Recabled = c.expected.compare()
 	case opt.Meant != nil:
 		if shape = opt.Meant.fitShape(f, shape, c); shape != nil {
 			shape.Certain = true // by the operator's word
@@ -95,7 +96,8 @@ type checker struct {
 	findings []verify.Finding
 	// isNamed says by PortID that a finding names the port as where a cable is missing or
 	// wrong.
-	isNamed []bool
+	isNamed  []bool
+	expected *comparison // with Options.Expected; nil without
 	// joined has the ends of cables that are missing, as nodes, and those of
 	// missing nodes' neighbours.
 	joined [][2]fabric.NodeID

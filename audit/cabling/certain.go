@@ -24,7 +24,7 @@ const (
 
 // setCertainty sets Fit and Certain from the counts of countDeviations.
 func (s *Shape) setCertainty(f *fabric.Fabric) {
-	s.Fit, s.Certain, s.misfits = 0, false, nil
+	s.Fit, s.Certain = 0, false
 	switch {
 	case s.Kind == Irregular || s.Kind == Tree:
 		return // they say nothing about single cables
@@ -35,11 +35,6 @@ func (s *Shape) setCertainty(f *fabric.Fabric) {
 	// A cable in a wrong place is one missing and one extra.
 	deviating := max(s.MissingCables, s.ExtraCables)
 	s.Fit = max(0, 1-float64(max(deviating, s.unexplained))/float64(s.Cables))
-	for _, l := range s.lacking {
-		if l.Cables >= misfitCables && l.Cables >= l.Has {
-			s.misfits = append(s.misfits, l.Name)
-		}
-	}
 	parts := fitParts
 	if countPairs(f) < fewPairs {
 		parts = fewParts

@@ -22,7 +22,7 @@ type comparison struct {
 	have     []fabric.PortID // by PortID of f: the port that it leads to, of a node that e has; NoPort
 }
 
-// compareExpected makes findings of what differs from the expected topology, port by port, and
+// compare makes findings of what differs from the expected topology, port by port, and
 // returns the cables that differ between nodes that both have.
 //
 // Nodes are the same by GUID, then, among the others, by a description that is
@@ -31,8 +31,7 @@ type comparison struct {
 // in common. Each of these is one finding, since it is one slip of a hand: a cable
 // that is missing alone, one that is there alone, one with one end elsewhere, two that
 // are crossed.
-func (c *checker) compareExpected(e *fabric.Fabric, invented map[fabric.GUID]bool) []Recabled {
-	m := &comparison{checker: c, e: e, invented: invented}
+func (m *comparison) compare() []Recabled {
 	m.matchNodes()
 	m.addStrangers()
 	m.compareCables()

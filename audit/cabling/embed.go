@@ -248,14 +248,16 @@ func (m *Meant) fitShape(f *fabric.Fabric, found *Shape, c *checker) *Shape {
 		}
 		return found
 	case Mesh, Torus, MixedGrid, Hypercube, Ring, Line:
-		for _, dims := range orders(want.Dims) {
-			if s := recognizeGridOf(f, dims); s != nil && s.Kind == want.Kind && s.Parallel == want.Parallel {
-				s.countDeviations(f)
-				return s
-			}
+		s := recognizeGridOf(f, want.Dims)
+		if s == nil && slices.Equal(sorted(found.Dims), sorted(want.Dims)) { // in another order
+			s = found
 		}
-		wrong()
-		return nil
+		if s == nil || s.Kind != want.Kind || s.Parallel != want.Parallel {
+			wrong()
+			return nil
+		}
+		s.countDeviations(f)
+		return s
 	}
 	s := embedded(f, m.Full, true, want.Kind, want.Name)
 	if s == nil {
@@ -266,23 +268,5 @@ func (m *Meant) fitShape(f *fabric.Fabric, found *Shape, c *checker) *Shape {
 	return s
 }
 
-// orders lists the orders of dimensions, the given one first.
-func orders(dims []int) [][]int {
-	if len(dims) > 5 {
-		return [][]int{dims}
-	}
-	if len(dims) <= 1 {
-		return [][]int{slices.Clone(dims)}
-	}
-	var all [][]int
-	for i := range dims {
-		rest := slices.Delete(slices.Clone(dims), i, i+1)
-		for _, o := range orders(rest) {
-			o = append([]int{dims[i]}, o...)
-			if !slices.ContainsFunc(all, func(x []int) bool { return slices.Equal(x, o) }) {
-				all = append(all, o)
-			}
-		}
-	}
-	return all
-}
+// sorted returns the dimensions of a grid in ascending order.
+func sorted(dims []int) []int { return slices.Sorted(slices.Values(dims)) }

@@ -145,9 +145,10 @@ func (c *checker) checkLink(opt Options, p, peer fabric.PortID, link fabric.Link
 		c.add(LinkBelowRequired, 1, verify.EndpointsOf(f, p, peer), "%s to %s is %s, the policy wants %s", f.PortName(p), f.PortName(peer), linkName(link), linkName(required))
 		return
 	}
-	if opt.Expected != nil {
-		if want := c.expectedLink(opt.Expected, p, peer); want != (fabric.Link{}) {
-			if below(link, want) {
+	if m := c.expected; m != nil {
+		x, y := m.portOfE(p), m.portOfE(peer)
+		if x != fabric.NoPort && y != fabric.NoPort && m.e.Peer(x) == y && slowerEnd(m.e, x, y) != (fabric.Link{}) {
+			if want := slowerEnd(m.e, x, y); below(link, want) {
 				c.add(LinkDegraded, 1, verify.EndpointsOf(f, p, peer), "%s to %s is %s, the expected topology has %s", f.PortName(p), f.PortName(peer), linkName(link), linkName(want))
 			}
 			return
@@ -288,23 +289,6 @@ func linkName(l fabric.Link) string {
 		return l.Speed.String()
 	}
 	return l.String()
-}
-
-// expectedLink is the link that the expected topology has between two ports, the zero
-// value when it has none or does not know.
-func (c *checker) expectedLink(e *fabric.Fabric, p, peer fabric.PortID) fabric.Link {
-	at := func(p fabric.PortID) fabric.PortID {
-		n, ok := e.NodeByGUID(c.f.Node(c.f.Owner(p)).GUID)
-		if !ok {
-			n = fabric.NoNode
-		}
-		return portOf(e, n, c.f.Num(p))
-	}
-	x, y := at(p), at(peer)
-	if x == fabric.NoPort || y == fabric.NoPort || e.Peer(x) != y {
-		return fabric.Link{}
-	}
-	return slowerEnd(e, x, y)
 }
 
 // checkLevels looks at hosts on spines and uneven uplinks.

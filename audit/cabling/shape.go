@@ -68,7 +68,6 @@ type Shape struct {
 	// tree; 0 without levels.
 	LevelFit float64 `json:"level_fit,omitempty"`
 
-	lacking  []Lack        // all switches that lack cables, as in Missing
 	misfits  []fabric.Name // names of switches that do not fit
 	level    []int32       // by switch: 0 for leaves; nil without levels
 	deficits []deficit     // pairs of switches that lack cables
@@ -178,7 +177,7 @@ func (s *Shape) countDeviations(f *fabric.Fabric) {
 	}
 	s.MissingSwitches = len(s.holes)
 	s.ExtraCables = len(s.surplus)
-	s.Missing, s.lacking = []Lack{}, nil
+	s.Missing, s.misfits = []Lack{}, nil
 	for sw := range fabric.NodeID(f.NumSwitches()) {
 		if lacks[sw] == 0 {
 			continue
@@ -191,7 +190,9 @@ func (s *Shape) countDeviations(f *fabric.Fabric) {
 			}
 		}
 		l := Lack{verify.SwitchOf(f, sw), lacks[sw], has}
-		s.lacking = append(s.lacking, l)
+		if l.Cables >= misfitCables && l.Cables >= l.Has {
+			s.misfits = append(s.misfits, l.Name)
+		}
 		if s.Kind != FatTree || s.level[sw] > 0 {
 			s.Missing = append(s.Missing, l)
 		}
