@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ibweave/ibweave/audit/diff"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/verify"
 )
@@ -12,14 +13,13 @@ import (
 // comparison is of the fabric with the topology, or the shape, that it should have.
 type comparison struct {
 	*checker
-	e        *fabric.Fabric       // nil for a shape
-	shape    string               // its name
-	invented map[fabric.GUID]bool // nodes of e that have no GUID of their own
-	recabled []Recabled
-	toE      []fabric.NodeID // by node of f: the node of e that it is, or NoNode
-	toF      []fabric.NodeID // the inverse
-	want     []fabric.PortID // by PortID of f: the port of f that it should lead to; NoPort
-	have     []fabric.PortID // by PortID of f: the port that it leads to, of a node that e has; NoPort
+	*diff.Match                      // of e with f; nil for a shape
+	e           *fabric.Fabric       // nil for a shape
+	shape       string               // its name
+	invented    map[fabric.GUID]bool // nodes of e that have no GUID of their own
+	recabled    []Recabled
+	want        []fabric.PortID // by PortID of f: the port of f that it should lead to; NoPort
+	have        []fabric.PortID // by PortID of f: the port that it leads to, of a node that e has; NoPort
 }
 
 // compare makes findings of what differs from the expected topology, port by port, and
@@ -40,8 +40,7 @@ func (m *comparison) compare() []Recabled {
 
 // matchNodes finds out which nodes are the same.
 func (m *comparison) matchNodes() {
-	m.toE = make([]fabric.NodeID, m.f.NumNodes())
-	m.toF = slices.Repeat([]fabric.NodeID{fabric.NoNode}, m.e.NumNodes())
+	m.Match = diff.MatchGUIDs(m.e, m.f)
 	type name struct {
 		typ         fabric.NodeType
 		description string
@@ -53,33 +52,29 @@ func (m *comparison) matchNodes() {
 		at[side] = append(at[side], n)
 		names[k] = at
 	}
-	for n := range fabric.NodeID(m.f.NumNodes()) {
-		x := m.f.Node(n)
-		o, ok := m.e.NodeByGUID(x.GUID)
-		if ok && m.e.Node(o).Type == x.Type {
-			m.toE[n], m.toF[o] = o, n
-			continue
+	for n, o := range m.Back {
+		if o == fabric.NoNode {
+			note(0, m.f, fabric.NodeID(n))
 		}
-		m.toE[n] = fabric.NoNode
-		note(0, m.f, n)
 	}
-	for o := range fabric.NodeID(m.e.NumNodes()) {
-		if m.toF[o] == fabric.NoNode && !m.invented[m.e.Node(o).GUID] {
-			note(1, m.e, o)
+	for o, n := range m.Node {
+		if n == fabric.NoNode && !m.invented[m.e.Node(fabric.NodeID(o)).GUID] {
+			note(1, m.e, fabric.NodeID(o))
 		}
 	}
 	for n := range fabric.NodeID(m.f.NumNodes()) {
 		x := m.f.Node(n)
 		text := m.f.Name(n).Text
 		at := names[name{x.Type, text}]
-		if m.toE[n] != fabric.NoNode || text == "" || len(at[0]) != 1 || len(at[1]) != 1 {
+		if m.Back[n] != fabric.NoNode || text == "" || len(at[0]) != 1 || len(at[1]) != 1 {
 			continue
 		}
 		o := at[1][0]
-		m.toE[n], m.toF[o] = o, n
+		m.Back[n], m.Node[o] = o, n
 		m.add(ReplacedNode, 1, []verify.Endpoint{nodeEndpoint(m.f, n, 0)}, "%s %q has the GUID %s, in the expected topology %s",
 			strings.ToLower(x.Type.String()), text, x.GUID, m.e.Node(o).GUID)
 	}
+	m.MatchPorts()
 }
 
 // meant is what the fabric is compared with, in words.
@@ -94,12 +89,12 @@ func (m *comparison) meant() string {
 func (m *comparison) addStrangers() {
 	for o := range fabric.NodeID(m.e.NumNodes()) {
 		peers := peersOf(m.e, o)
-		if m.toF[o] != fabric.NoNode || len(peers) == 0 {
+		if m.Node[o] != fabric.NoNode || len(peers) == 0 {
 			continue // without cables it is in no component of the fabric, then as now
 		}
 		var ports []fabric.PortID // of f
 		for _, peer := range peers {
-			if p := m.portOfF(peer); p != fabric.NoPort {
+			if p := m.Port[peer]; p != fabric.NoPort {
 				ports = append(ports, p)
 			}
 		}
@@ -111,7 +106,7 @@ func (m *comparison) addStrangers() {
 	}
 	for n := range fabric.NodeID(m.f.NumNodes()) {
 		ports := peersOf(m.f, n)
-		if m.toE[n] == fabric.NoNode && len(ports) > 0 { // an isolated node is a finding of its own
+		if m.Back[n] == fabric.NoNode && len(ports) > 0 { // an isolated node is a finding of its own
 			m.addStranger(ExtraNode, m.f, n, len(ports), ports, "%s is not in the "+m.meant()+"; it has %s, to %s")
 		}
 	}
@@ -144,24 +139,6 @@ func peersOf(f *fabric.Fabric, n fabric.NodeID) []fabric.PortID {
 	return list
 }
 
-// portOfF is the port of f that a port of e is, NoPort when f has no such.
-func (m *comparison) portOfF(p fabric.PortID) fabric.PortID {
-	return portOf(m.f, m.toF[m.e.Owner(p)], m.e.Num(p))
-}
-
-// portOfE is the port of e that a port of f is, NoPort when e has no such.
-func (m *comparison) portOfE(p fabric.PortID) fabric.PortID {
-	return portOf(m.e, m.toE[m.f.Owner(p)], m.f.Num(p))
-}
-
-// portOf is a port of a node, NoPort for NoNode and for more ports than it has.
-func portOf(f *fabric.Fabric, n fabric.NodeID, num fabric.PortNum) fabric.PortID {
-	if n == fabric.NoNode || num > f.Node(n).NumPorts {
-		return fabric.NoPort
-	}
-	return f.Port(n, num)
-}
-
 // clear makes want and have of no cables.
 func (m *comparison) clear() {
 	m.want = slices.Repeat([]fabric.PortID{fabric.NoPort}, m.f.NumPorts())
@@ -174,16 +151,16 @@ func (m *comparison) compareCables() {
 	m.clear()
 	for _, c := range m.e.Cables() {
 		p, peer := c.A, c.B
-		a, b := m.portOfF(p), m.portOfF(peer)
+		a, b := m.Port[p], m.Port[peer]
 		switch {
 		case a != fabric.NoPort && b != fabric.NoPort:
 			m.want[a], m.want[b] = b, a
-		case m.toF[m.e.Owner(p)] != fabric.NoNode && m.toF[m.e.Owner(peer)] != fabric.NoNode:
+		case m.Node[m.e.Owner(p)] != fabric.NoNode && m.Node[m.e.Owner(peer)] != fabric.NoNode:
 			m.add(MissingCable, 1, verify.EndpointsOf(m.e, p, peer), "%s should lead to %s; one of these nodes has fewer ports now", m.e.PortName(p), m.e.PortName(peer))
 		}
 	}
 	for _, c := range f.Cables() {
-		if m.toE[f.Owner(c.A)] != fabric.NoNode && m.toE[f.Owner(c.B)] != fabric.NoNode {
+		if m.Back[f.Owner(c.A)] != fabric.NoNode && m.Back[f.Owner(c.B)] != fabric.NoNode {
 			m.have[c.A], m.have[c.B] = c.B, c.A
 		}
 	}
@@ -289,7 +266,10 @@ func (m *comparison) elsewhere(path []fabric.PortID, missing bool) string {
 		if peer := m.f.Peer(p); missing && peer != fabric.NoPort {
 			return " to the nodes of the " + m.meant() + ", and " + m.f.PortName(p) + " leads to " + m.f.PortName(peer)
 		}
-		if at := m.portOfE(p); !missing && at != fabric.NoPort && m.e.Peer(at) != fabric.NoPort {
+		if missing {
+			continue
+		}
+		if at := m.BackPort[p]; at != fabric.NoPort && m.e.Peer(at) != fabric.NoPort {
 			return " to the nodes that are there, and " + m.f.PortName(p) + " should lead to " + m.e.PortName(m.e.Peer(at))
 		}
 	}

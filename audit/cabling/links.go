@@ -146,7 +146,7 @@ func (c *checker) checkLink(opt Options, p, peer fabric.PortID, link fabric.Link
 		return
 	}
 	if m := c.expected; m != nil {
-		x, y := m.portOfE(p), m.portOfE(peer)
+		x, y := m.BackPort[p], m.BackPort[peer]
 		if x != fabric.NoPort && y != fabric.NoPort && m.e.Peer(x) == y && slowerEnd(m.e, x, y) != (fabric.Link{}) {
 			if want := slowerEnd(m.e, x, y); below(link, want) {
 				c.add(LinkDegraded, 1, verify.EndpointsOf(f, p, peer), "%s to %s is %s, the expected topology has %s", f.PortName(p), f.PortName(peer), linkName(link), linkName(want))

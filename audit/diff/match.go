@@ -26,7 +26,7 @@ func MatchGUIDs(old, new *fabric.Fabric) *Match {
 			m.Node[n], m.Back[at] = at, n
 		}
 	}
-	m.matchPorts()
+	m.MatchPorts()
 	return m
 }
 
@@ -54,7 +54,7 @@ func matchNodes(old, new *fabric.Fabric) *Match {
 		}
 		found = len(pairs) > 0
 	}
-	m.matchPorts()
+	m.MatchPorts()
 	return m
 }
 
@@ -89,8 +89,8 @@ func (m *Match) findReplacement(n fabric.NodeID) fabric.NodeID {
 	return fabric.NoNode
 }
 
-// matchPorts matches the ports of matched nodes.
-func (m *Match) matchPorts() {
+// MatchPorts matches the ports of matched nodes.
+func (m *Match) MatchPorts() {
 	none := []fabric.PortID{fabric.NoPort}
 	m.Port, m.BackPort = slices.Repeat(none, m.Old.NumPorts()), slices.Repeat(none, m.New.NumPorts())
 	for n, at := range m.Node {
