@@ -90,13 +90,11 @@ func (x *finder) findKinds(on map[string]map[fabric.NodeID]int) (kinds []*kind) 
 }
 
 // railLike finds the rail of a key by its place in a kind of hosts and the leaves that it is on: none
-// of another key of the kind. It is the rail with which half of its ports share their leaves, else that
-// of the same place if the kind has all of the first rails, else the one with which most ports share their
-// leaves, else that of the same place; 0 for none. Rails that share as many are no choice between them.
+// of another key of the kind. It is the rail with which most of its ports share their leaves, else that
+// of the same place among the first ones; 0 for none.
 func (x *finder) railLike(k *kind, place int, on map[fabric.NodeID]int, first int) int {
-	ports, shared := 0, make(map[int]int)
+	shared := make(map[int]int)
 	for leaf, c := range on {
-		ports += c
 		for r, others := range x.onRail[leaf] {
 			shared[r] += min(c, others)
 		}
@@ -104,24 +102,16 @@ func (x *finder) railLike(k *kind, place int, on map[fabric.NodeID]int, first in
 	isTaken := func(r int) bool {
 		return slices.ContainsFunc(k.keys, func(key string) bool { return x.rail[key] == r })
 	}
-	best, alone := 0, false
+	best := 0
 	for _, r := range slices.Sorted(maps.Keys(shared)) {
-		switch {
-		case isTaken(r):
-		case best == 0 || shared[r] > shared[best]:
-			best, alone = r, true
-		case shared[r] == shared[best]:
-			alone = false
+		if shared[r] > shared[best] && !isTaken(r) {
+			best = r
 		}
 	}
-	free := place < first && !isTaken(place+1)
-	switch {
-	case alone && (2*shared[best] >= ports || !free || len(k.keys) != first):
-		return best
-	case free:
+	if best == 0 && place < first && !isTaken(place+1) {
 		return place + 1
 	}
-	return 0
+	return best
 }
 
 // listNames lists the names of adapters of each rail.

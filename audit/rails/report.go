@@ -140,16 +140,15 @@ func (x *finder) reportMissing() {
 		for _, h := range hosts[k] {
 			list = append(list, h.Host)
 		}
-		without := text.Count(len(list), "host has no port", "hosts have no port")
-		if k.home == fabric.NoNode {
-			x.add(Missing, int64(len(list)), firstPorts(hosts[k]), "%s on rail %d, nor has any host beside them: %s", without, k.rail, hostlist.Fold(list))
-			continue
+		where, words, ports := ", nor has any host beside them", "", firstPorts(hosts[k])
+		if k.home != fabric.NoNode {
+			where = ", which is on " + x.f.Name(k.home).String()
+			var at []fabric.PortID
+			if at, words = x.atPlaces(hosts[k], k.home); len(at) > 0 {
+				ports = at
+			}
 		}
-		ports, words := x.atPlaces(hosts[k], k.home)
-		if len(ports) == 0 {
-			ports = firstPorts(hosts[k])
-		}
-		x.add(Missing, int64(len(list)), ports, "%s on rail %d, which is on %s: %s%s", without, k.rail, x.f.Name(k.home), hostlist.Fold(list), words)
+		x.add(Missing, int64(len(list)), ports, "%s on rail %d%s: %s%s", text.Count(len(list), "host has no port", "hosts have no port"), k.rail, where, hostlist.Fold(list), words)
 	}
 }
 

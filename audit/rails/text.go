@@ -57,23 +57,21 @@ func (d *Document) printLoads(b *text.Sheet) {
 		return
 	}
 	t := b.Table()
-	fmt.Fprint(t, "\nSLOWDOWN")
-	for _, p := range l.Patterns {
-		fmt.Fprintf(t, "\t%s", strings.ToUpper(p.Pattern))
-	}
 	fmt.Fprintln(t)
-	for i, r := range d.Rails {
-		fmt.Fprintf(t, "rail %d", r.Rail)
-		for _, p := range l.Patterns {
-			fmt.Fprintf(t, "\t%.2f", p.Rails[i].Slowdown)
+	row := func(name string, cell func(p *PatternLoads) string) {
+		fmt.Fprint(t, name)
+		for i := range l.Patterns {
+			fmt.Fprint(t, "\t", cell(&l.Patterns[i]))
 		}
 		fmt.Fprintln(t)
 	}
-	fmt.Fprint(t, "all at once")
-	for _, p := range l.Patterns {
-		fmt.Fprintf(t, "\t%.2f", p.Together.Slowdown)
+	slowdown := func(l Load) string { return fmt.Sprintf("%.2f", l.Slowdown) }
+	row("SLOWDOWN", func(p *PatternLoads) string { return strings.ToUpper(p.Pattern) })
+	for i, r := range d.Rails {
+		row(fmt.Sprintf("rail %d", r.Rail), func(p *PatternLoads) string { return slowdown(p.Rails[i]) })
 	}
-	fmt.Fprint(t, "\n\n")
+	row("all at once", func(p *PatternLoads) string { return slowdown(p.Together) })
+	fmt.Fprintln(t)
 	for _, p := range l.Patterns {
 		printBusiest(t, p.Pattern, p.Together)
 	}
@@ -103,23 +101,17 @@ func printBusiest(t io.Writer, name string, l Load) {
 // printFindings writes findings, of each rule the first ones.
 func (d *Document) printFindings(b *text.Sheet) {
 	const most = 20
+	all, told := map[string]int{}, map[string]int{}
+	for i := range d.Findings {
+		all[d.Findings[i].Rule]++
+	}
 	fmt.Fprintln(b)
-	for i, n := 0, 0; i < len(d.Findings); i++ {
+	for i := range d.Findings {
 		f := &d.Findings[i]
-		if i > 0 && d.Findings[i-1].Rule != f.Rule {
-			n = 0
-		}
-		switch n++; {
-		case n <= most:
+		if told[f.Rule]++; told[f.Rule] <= most {
 			fmt.Fprintf(b, "%s: %s [%s]\n", f.Severity, f.Message, f.Rule)
-		case n == most+1:
-			of := 0
-			for k := range d.Findings {
-				if d.Findings[k].Rule == f.Rule {
-					of++
-				}
-			}
-			fmt.Fprintf(b, "%s: and %s, which --format json lists [%s]\n", f.Severity, text.Count(of-most, "more finding", "more findings"), f.Rule)
+		} else if told[f.Rule] == most+1 {
+			fmt.Fprintf(b, "%s: and %s, which --format json lists [%s]\n", f.Severity, text.Count(all[f.Rule]-most, "more finding", "more findings"), f.Rule)
 		}
 	}
 	b.Row("verdict", "%s", d.Verdict)
