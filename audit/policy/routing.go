@@ -126,24 +126,19 @@ func (p *Policy) checkUpDown(ctx context.Context, f *fabric.Fabric, t *lft.Table
 			orders = append(orders, order{"the levels of the tree", rank})
 		}
 	}
-	var best []verify.Finding
+	var best turn
+	var by string
 	for i, o := range orders {
 		bad := findTurns(f, t, func(s, u, v fabric.NodeID, _, _ fabric.PortID) bool {
 			down := o.rank[u] > o.rank[s] || o.rank[u] == o.rank[s] && u > s
 			up := o.rank[v] < o.rank[u] || o.rank[v] == o.rank[u] && v < u
 			return down && up
 		})
-		if bad.lids == 0 {
-			return nil, nil
-		}
-		if i == 0 || bad.lids < best[0].Count {
-			x := p.finding(NotUpDown, bad.lids, "paths to %d LIDs go down and up again by %s: packets for LID %d at %s go down by %s and up by %s",
-				bad.lids, o.name, bad.lid, name(f, bad.at), bad.way[0], bad.way[1])
-			bad.describe(f, &x)
-			best = []verify.Finding{x}
+		if i == 0 || bad.lids < best.lids {
+			best, by = bad, o.name
 		}
 	}
-	return best, nil
+	return p.report(f, NotUpDown, best, "go down and up again by "+by, "go down by", "up by"), nil
 }
 
 // checkDimensionOrder looks for paths that turn into an earlier dimension or back.
@@ -159,17 +154,19 @@ func (p *Policy) checkDimensionOrder(f *fabric.Fabric, t *lft.Tables) []verify.F
 		a, b := g.Dir(first), g.Dir(second)
 		return b.Dim() < a.Dim() || b == a.Opposite()
 	})
+	return p.report(f, NotXY, bad, fmt.Sprintf("are not in the order of the dimensions of the %s", g), "take", "then")
+}
+
+// report makes a finding of turns, none where there are none: what the paths do, and the words before the two
+// channels of the example.
+func (p *Policy) report(f *fabric.Fabric, rule string, bad turn, what, first, then string) []verify.Finding {
 	if bad.lids == 0 {
 		return nil
 	}
-	x := p.finding(NotXY, bad.lids, "paths to %d LIDs are not in the order of the dimensions of the %s: packets for LID %d at %s take %s and then %s",
-		bad.lids, g, bad.lid, name(f, bad.at), bad.way[0], bad.way[1])
-	bad.describe(f, &x)
+	x := p.finding(rule, bad.lids, "paths to %d LIDs %s: packets for LID %d at switch %q (%s) %s %s and %s %s",
+		bad.lids, what, bad.lid, f.Name(bad.at).Text, f.Node(bad.at).GUID, first, bad.way[0], then, bad.way[1])
+	x.LID, x.Switch, x.Witness = bad.lid, f.Node(bad.at).GUID, bad.way
 	return []verify.Finding{x}
-}
-
-func name(f *fabric.Fabric, s fabric.NodeID) string {
-	return fmt.Sprintf("switch %q (%s)", f.Name(s).Text, f.Node(s).GUID)
 }
 
 // turn is a turn that findTurns found.
@@ -178,10 +175,6 @@ type turn struct {
 	lid  fabric.LID
 	at   fabric.NodeID // the switch before the turn
 	way  []verify.Hop  // the two channels of the turn
-}
-
-func (b *turn) describe(f *fabric.Fabric, x *verify.Finding) {
-	x.LID, x.Switch, x.Witness = b.lid, f.Node(b.at).GUID, b.way
 }
 
 // findTurns follows the packets from all CA and router ports to each LID of another one that the tables
