@@ -106,22 +106,9 @@ type checker struct {
 	degraded map[fabric.PortID]fabric.Link
 }
 
-// nodeEndpoint names a node, and a port of it unless port is 0.
-func nodeEndpoint(f *fabric.Fabric, n fabric.NodeID, port fabric.PortNum) verify.Endpoint {
-	e := verify.Endpoint{Node: f.Node(n).GUID, Name: f.Name(n), Port: port}
-	if 0 < port && port <= f.Node(n).NumPorts {
-		e.Label = f.Label(f.Port(n, port))
-	}
-	return e
-}
-
 // nodeEndpoints names nodes.
-func nodeEndpoints(f *fabric.Fabric, nodes []fabric.NodeID) []verify.Endpoint {
-	list := make([]verify.Endpoint, len(nodes))
-	for i, n := range nodes {
-		list[i] = nodeEndpoint(f, n, 0)
-	}
-	return list
+func nodeEndpoints(f *fabric.Fabric, nodes ...fabric.NodeID) []verify.Endpoint {
+	return text.Each(nodes, func(n fabric.NodeID) verify.Endpoint { return verify.EndpointOf(f, f.PortBase(n)) })
 }
 
 // add adds a finding about ports. Its switch is the first of them that is one.
@@ -191,10 +178,10 @@ func (c *checker) checkComponents() {
 		switch {
 		case !cabled[n]:
 			if !explained[n] {
-				c.add(IsolatedNode, 1, []verify.Endpoint{nodeEndpoint(f, n, 0)}, "%s %q (%s) has no cable", f.Node(n).Type, f.Name(n).Text, f.Node(n).GUID)
+				c.add(IsolatedNode, 1, nodeEndpoints(f, n), "%s %q (%s) has no cable", f.Node(n).Type, f.Name(n).Text, f.Node(n).GUID)
 			}
 		case part.Find(n) == n && n != largest:
-			c.add(SplitFabric, size[n], []verify.Endpoint{nodeEndpoint(f, n, 0)}, "%s cannot be reached from the other %d: those with %q (%s)",
+			c.add(SplitFabric, size[n], nodeEndpoints(f, n), "%s cannot be reached from the other %d: those with %q (%s)",
 				text.Count(size[n], "node", "nodes"), f.NumNodes()-size[n], f.Name(n).Text, f.Node(n).GUID)
 		}
 	}
@@ -220,7 +207,7 @@ func (c *checker) checkNodes() {
 		if len(nodes) == 1 || c.oneHost(nodes) || !slices.ContainsFunc(nodes, func(n fabric.NodeID) bool { return f.Kind(n) != fabric.AggregationKind }) {
 			continue // aggregation nodes are all called the same
 		}
-		c.add(DuplicateName, len(nodes), nodeEndpoints(f, nodes[:min(len(nodes), maxPorts)]), "%s have the description %q: the first are %s and %s",
+		c.add(DuplicateName, len(nodes), nodeEndpoints(f, nodes[:min(len(nodes), maxPorts)]...), "%s have the description %q: the first are %s and %s",
 			text.Count(len(nodes), "node", "nodes"), name, f.Node(nodes[0]).GUID, f.Node(nodes[1]).GUID)
 		if f.IsSwitch(nodes[0]) {
 			c.findings[len(c.findings)-1].Severity = verify.Warning

@@ -71,7 +71,7 @@ func (m *comparison) matchNodes() {
 		}
 		o := at[1][0]
 		m.Back[n], m.Node[o] = o, n
-		m.add(ReplacedNode, 1, []verify.Endpoint{nodeEndpoint(m.f, n, 0)}, "%s %q has the GUID %s, in the expected topology %s",
+		m.add(ReplacedNode, 1, nodeEndpoints(m.f, n), "%s %q has the GUID %s, in the expected topology %s",
 			strings.ToLower(x.Type.String()), text, x.GUID, m.e.Node(o).GUID)
 	}
 	m.MatchPorts()
@@ -117,7 +117,7 @@ func (m *comparison) addStrangers() {
 func (m *comparison) addStranger(rule string, side *fabric.Fabric, n fabric.NodeID, cables int, ports []fabric.PortID, format string) {
 	at := verify.EndpointsOf(m.f, ports[:min(len(ports), maxPorts)]...)
 	x := side.Node(n)
-	node := nodeEndpoint(side, n, 0)
+	node := verify.EndpointOf(side, side.PortBase(n))
 	what := fmt.Sprintf("%s %q (%s)", strings.ToLower(x.Type.String()), side.Name(n).Text, x.GUID)
 	if side == m.e && m.invented[x.GUID] {
 		node.Node = 0

@@ -97,7 +97,7 @@ func (m *comparison) ends(s fabric.NodeID, guessed []fabric.PortNum) (list []ver
 		}
 	}
 	if len(list) == 0 {
-		list = append(list, nodeEndpoint(m.f, s, 0))
+		list = append(list, verify.EndpointOf(m.f, m.f.PortBase(s)))
 	}
 	return list
 }

@@ -321,7 +321,7 @@ func (c *checker) checkLevels(s *Shape) {
 		usual := mode(all[level])
 		for sw := range fabric.NodeID(f.NumSwitches()) {
 			if int(s.level[sw]) == level && up[sw] < usual {
-				c.add(UnevenUplinks, usual-up[sw], []verify.Endpoint{nodeEndpoint(f, sw, 0)}, "switch %q (%s) has %s upward, most of its level have %d",
+				c.add(UnevenUplinks, usual-up[sw], nodeEndpoints(f, sw), "switch %q (%s) has %s upward, most of its level have %d",
 					f.Name(sw).Text, f.Node(sw).GUID, countCables(up[sw]), usual)
 			}
 		}
