@@ -59,6 +59,7 @@ type Cable struct {
 type Exit struct {
 	Rail int `json:"rail"`
 	Cable
+	port fabric.PortID
 }
 
 // Load measures tables of the fabric of r, and adds what they do wrong to its findings. It takes
@@ -154,9 +155,8 @@ func (r *Result) countRoutes(ctx context.Context, t *lft.Tables, l *Loads, allTo
 		if leaving > 0 {
 			var ports []fabric.PortID
 			for _, e := range l.Exits {
-				if n, ok := r.f.NodeByGUID(e.From.Node); e.Rail == rail+1 && ok && len(ports) < 2*listedExits {
-					p := r.f.Port(n, e.From.Port)
-					ports = append(ports, p, r.f.Peer(p))
+				if e.Rail == rail+1 && len(ports) < 2*listedExits {
+					ports = append(ports, e.port, r.f.Peer(e.port))
 				}
 			}
 			r.add(Left, leaving, ports, "%d of %d routes between ports of rail %d pass switches of other rails", leaving, routes, rail+1)
@@ -232,7 +232,7 @@ func (m *meter) exits(rail int, flows []int64) (list []Exit) {
 			continue
 		}
 		if from := f.Owner(p); !f.IsSwitch(from) || m.r.isOn(from, rail+1) {
-			list = append(list, Exit{rail + 1, Cable{verify.CableOf(f, p), flows[p]}})
+			list = append(list, Exit{rail + 1, Cable{verify.CableOf(f, p), flows[p]}, p})
 		}
 	}
 	return list
