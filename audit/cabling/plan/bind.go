@@ -161,40 +161,31 @@ func (b *binder) resolve(e End) (spot, error) {
 // adapter finds the channel adapter that the name of a port names: "HOST mlx5_0", "mlx5_0",
 // "mlx5_0/1", "HOST mlx5_0 Port 1", and U2/P1 for HCA-2 as ibutils has it.
 func (b *binder) adapter(e End, spec portSpec) (spot, bool) {
-	try := func(name string) (fabric.NodeID, bool) {
-		n, ok := b.x.one(b.x.whole.find(name), name)
-		return n, ok && !b.f.IsSwitch(n)
-	}
+	type try struct{ name, num string }
+	var tries []try
 	if spec.num == 0 && spec.label == "" {
-		for _, name := range []string{e.Device + " " + e.Port, e.Port} {
-			if n, ok := try(name); ok {
-				return spot{node: n, num: b.only(n)}, true
-			}
-		}
+		tries = append(tries, try{e.Device + " " + e.Port, ""}, try{e.Port, ""})
 		if m := trailing.FindStringSubmatch(e.Port); m != nil {
-			num, _ := strconv.Atoi(m[2])
-			for _, name := range []string{e.Device + " " + m[1], m[1]} {
-				if n, ok := try(name); ok && num > 0 && num <= int(fabric.MaxPortNum) {
-					return spot{n, fabric.PortNum(num)}, true
-				}
-			}
+			tries = append(tries, try{e.Device + " " + m[1], m[2]}, try{m[1], m[2]})
 		}
 	}
 	if m := hostUnit.FindStringSubmatch(fold(e.Port)); m != nil {
-		if n, ok := try(e.Device + " HCA-" + m[1]); ok {
-			num, _ := strconv.Atoi(m[2])
-			return spot{n, fabric.PortNum(min(num, int(fabric.MaxPortNum)))}, true
+		tries = append(tries, try{e.Device + " HCA-" + m[1], m[2]})
+	}
+	for _, t := range tries {
+		n, ok := b.x.one(b.x.whole.find(t.name), t.name)
+		num, err := strconv.ParseUint(t.num, 10, 8)
+		switch {
+		case !ok || b.f.IsSwitch(n):
+		case t.num == "" && b.f.Node(n).NumPorts == 1:
+			return spot{n, 1}, true
+		case t.num == "":
+			return spot{n, 0}, true
+		case err == nil && num > 0 && num <= uint64(fabric.MaxPortNum):
+			return spot{n, fabric.PortNum(num)}, true
 		}
 	}
 	return spot{}, false
-}
-
-// only is the port of an adapter that has only one, else 0.
-func (b *binder) only(n fabric.NodeID) fabric.PortNum {
-	if b.f.Node(n).NumPorts == 1 {
-		return 1
-	}
-	return 0
 }
 
 // onNode finds a port of a node.
