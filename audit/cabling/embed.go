@@ -24,78 +24,54 @@ func embed(f, full *fabric.Fabric, hosts bool) []fabric.NodeID {
 	if n > m || m > 1<<12 {
 		return nil
 	}
-	e := &embedding{have: adjacency(f), want: adjacency(full), place: make([]fabric.NodeID, n), taken: make([]bool, m)}
-	if hosts {
-		e.hosts, e.room = levels.Hosts(f), levels.Hosts(full)
-	}
-	byDegree := make([]fabric.NodeID, n)
-	for s := range byDegree {
-		byDegree[s] = fabric.NodeID(s)
-		e.place[s] = fabric.NoNode
-	}
-	slices.SortStableFunc(byDegree, func(a, b fabric.NodeID) int { return len(e.have[b]) - len(e.have[a]) })
+	have, want, byDegree := adjacency(f), adjacency(full), firstNodes(n)
+	slices.SortStableFunc(byDegree, func(a, b fabric.NodeID) int { return len(have[b]) - len(have[a]) })
 	search := graph.NewSearch[fabric.NodeID](n)
 	for _, s := range byDegree {
-		search.Extend(func(s fabric.NodeID) []fabric.NodeID { return neighbors(e.have[s]) }, s)
+		search.Extend(func(s fabric.NodeID) []fabric.NodeID { return neighbors(have[s]) }, s)
 	}
-	e.order, e.before = search.Order, search.From
-	if !e.assignFrom(0) {
-		return nil
-	}
-	return e.place
-}
-
-// embedding is a search of embed.
-type embedding struct {
-	have, want    [][]edge        // as of adjacency
-	hosts, room   []int           // by switch of f and by switch of full; nil for any number
-	order, before []fabric.NodeID // the switches of f, and by switch a neighbour that comes earlier
-	place         []fabric.NodeID // by switch of f
-	taken         []bool          // by switch of full
-	steps         int
-}
-
-// assignFrom finds switches of full for those of the order from the i-th on.
-func (e *embedding) assignFrom(i int) bool {
-	if i == len(e.order) {
-		return true
-	}
-	s := e.order[i]
-	for _, t := range e.candidates(s) {
-		if e.steps++; e.steps > maxSteps || e.taken[t] || !e.fits(s, t) {
-			continue
-		}
-		e.place[s], e.taken[t] = t, true
-		if e.assignFrom(i + 1) {
+	on, room := levels.Hosts(f), levels.Hosts(full)
+	place, taken := slices.Repeat([]fabric.NodeID{fabric.NoNode}, n), make([]bool, m)
+	steps := 0
+	// assignFrom finds switches of full for those of the search's order from the i-th on.
+	var assignFrom func(i int) bool
+	assignFrom = func(i int) bool {
+		if i == n {
 			return true
 		}
-		e.place[s], e.taken[t] = fabric.NoNode, false
-	}
-	return false
-}
-
-// candidates lists the places that s may have by the neighbour that comes before it.
-func (e *embedding) candidates(s fabric.NodeID) []fabric.NodeID {
-	if b := e.before[s]; b != fabric.NoNode {
-		return neighbors(e.want[e.place[b]])
-	}
-	var list []fabric.NodeID
-	for t := range fabric.NodeID(len(e.want)) {
-		list = append(list, t)
-	}
-	return list
-}
-
-// fits says whether t has the cables that s has to switches with places, and room for
-// the others.
-func (e *embedding) fits(s, t fabric.NodeID) bool {
-	if len(e.have[s]) > len(e.want[t]) || e.hosts != nil && e.hosts[s] > e.room[t] {
+		s := search.Order[i]
+		candidates := firstNodes(m)
+		if before := search.From[s]; before != fabric.NoNode {
+			candidates = neighbors(want[place[before]])
+		}
+		for _, t := range candidates {
+			if steps++; steps > maxSteps || taken[t] || len(have[s]) > len(want[t]) || hosts && on[s] > room[t] {
+				continue
+			}
+			if slices.ContainsFunc(have[s], func(x edge) bool { return place[x.to] != fabric.NoNode && cablesTo(want[t], place[x.to]) < x.cables }) {
+				continue
+			}
+			place[s], taken[t] = t, true
+			if assignFrom(i + 1) {
+				return true
+			}
+			place[s], taken[t] = fabric.NoNode, false
+		}
 		return false
 	}
-	return !slices.ContainsFunc(e.have[s], func(x edge) bool {
-		at := e.place[x.to]
-		return at != fabric.NoNode && cablesTo(e.want[t], at) < x.cables
-	})
+	if !assignFrom(0) {
+		return nil
+	}
+	return place
+}
+
+// firstNodes lists n nodes from the first one on.
+func firstNodes(n int) []fabric.NodeID {
+	list := make([]fabric.NodeID, n)
+	for i := range list {
+		list[i] = fabric.NodeID(i)
+	}
+	return list
 }
 
 // edge is the cables between a switch and another one.
