@@ -31,6 +31,7 @@
 package policy
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -270,13 +271,7 @@ func (r *reader) links(p *Policy, n *yaml.Node) error {
 	err := r.Mapping(n, r.link(&all, map[string]func(*yaml.Node) error{
 		"hosts": func(v *yaml.Node) error { return r.Mapping(v, r.link(&hosts, map[string]func(*yaml.Node) error{})) },
 	}))
-	p.Between, p.Hosts = all, all
-	if hosts.Width != 0 {
-		p.Hosts.Width = hosts.Width
-	}
-	if hosts.Speed != fabric.SpeedUnknown {
-		p.Hosts.Speed = hosts.Speed
-	}
+	p.Between, p.Hosts = all, fabric.Link{Width: cmp.Or(hosts.Width, all.Width), Speed: cmp.Or(hosts.Speed, all.Speed)}
 	return err
 }
 
