@@ -112,8 +112,8 @@ func (c *checker) mergeGuesses(s *Shape, from int) {
 	for _, rule := range order {
 		n := byRule[rule]
 		n.Severity = verify.Note
-		unit := RuleByName(rule).Count
-		n.Message = fmt.Sprintf("%s %s; the first: %s", text.Count(n.Count, singular(unit), unit), s.condition(), n.Message)
+		known, _ := verify.FindRule(rule, Rules)
+		n.Message = fmt.Sprintf("%s %s; the first: %s", text.Count(n.Count, singular(known.Count), known.Count), s.condition(), n.Message)
 		c.findings = append(c.findings, *n)
 	}
 }

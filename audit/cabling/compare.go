@@ -85,28 +85,26 @@ func (m *comparison) meant() string {
 	return "expected topology"
 }
 
-// addStrangers makes findings of nodes that only one side has, with all their cables.
+// addStrangers makes findings of nodes that only one side has, with all their cables. A node without
+// cables is in no component of the expected topology, and in the fabric a finding of its own.
 func (m *comparison) addStrangers() {
 	for o := range fabric.NodeID(m.e.NumNodes()) {
 		peers := peersOf(m.e, o)
 		if m.Node[o] != fabric.NoNode || len(peers) == 0 {
-			continue // without cables it is in no component of the fabric, then as now
+			continue
 		}
 		var ports []fabric.PortID // of f
 		for _, peer := range peers {
 			if p := m.Port[peer]; p != fabric.NoPort {
 				ports = append(ports, p)
+				m.joined = append(m.joined, [2]fabric.NodeID{m.f.Owner(ports[0]), m.f.Owner(p)})
 			}
 		}
 		m.markNamed(ports...)
-		for _, p := range ports {
-			m.joined = append(m.joined, [2]fabric.NodeID{m.f.Owner(ports[0]), m.f.Owner(p)})
-		}
 		m.addStranger(MissingNode, m.e, o, len(peers), ports, "%s is not there, nor %s of it, to %s")
 	}
 	for n := range fabric.NodeID(m.f.NumNodes()) {
-		ports := peersOf(m.f, n)
-		if m.Back[n] == fabric.NoNode && len(ports) > 0 { // an isolated node is a finding of its own
+		if ports := peersOf(m.f, n); m.Back[n] == fabric.NoNode && len(ports) > 0 {
 			m.addStranger(ExtraNode, m.f, n, len(ports), ports, "%s is not in the "+m.meant()+"; it has %s, to %s")
 		}
 	}
@@ -116,18 +114,18 @@ func (m *comparison) addStrangers() {
 // lead to.
 func (m *comparison) addStranger(rule string, side *fabric.Fabric, n fabric.NodeID, cables int, ports []fabric.PortID, format string) {
 	at := verify.EndpointsOf(m.f, ports[:min(len(ports), maxPorts)]...)
-	x := side.Node(n)
-	node := verify.EndpointOf(side, side.PortBase(n))
-	what := fmt.Sprintf("%s %q (%s)", strings.ToLower(x.Type.String()), side.Name(n).Text, x.GUID)
-	if side == m.e && m.invented[x.GUID] {
-		node.Node = 0
-		what = fmt.Sprintf("%s %q", strings.ToLower(x.Type.String()), side.Name(n).Text)
+	node := nodeEndpoints(side, n)
+	what := fmt.Sprintf("%s %q", strings.ToLower(side.Node(n).Type.String()), side.Name(n).Text)
+	if side == m.e && m.invented[node[0].Node] {
+		node[0].Node = 0
+	} else {
+		what += fmt.Sprintf(" (%s)", node[0].Node)
 	}
 	to := portList(at)
 	if len(at) == 0 {
 		to = "nodes that are not there"
 	}
-	m.add(rule, cables, append([]verify.Endpoint{node}, at...), format, what, countCables(cables), to)
+	m.add(rule, cables, append(node, at...), format, what, countCables(cables), to)
 }
 
 // peersOf lists the ports that a node's cables lead to.

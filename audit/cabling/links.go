@@ -205,22 +205,22 @@ func (c *checker) linksShown() []fabric.Link {
 // portsBySystem lists the ports with cables of each node, those of the chips of one system together: a
 // plane of a switch shows what it can by the lanes of its sisters.
 func (c *checker) portsBySystem() [][]fabric.PortID {
-	f := c.f
-	list := make([][]fabric.PortID, f.NumNodes()) // by node, of chips by the first of their system
-	first := make(map[fabric.NodeID]fabric.NodeID)
-	for _, chips := range f.Systems() {
-		for _, s := range chips {
-			first[s] = chips[0]
-		}
-	}
-	for n := range fabric.NodeID(f.NumNodes()) {
-		at, chip := first[n]
-		if !chip {
-			at = n
-		}
-		list[at] = slices.AppendSeq(list[at], f.Cabled(n))
+	list := make([][]fabric.PortID, c.f.NumNodes()) // of chips by the first of their system
+	for n, first := range c.units() {
+		list[first] = slices.AppendSeq(list[first], c.f.Cabled(fabric.NodeID(n)))
 	}
 	return list
+}
+
+// units returns by node the first chip of its system, the node itself where it is no chip.
+func (c *checker) units() []fabric.NodeID {
+	unit := firstNodes(c.f.NumNodes())
+	for _, chips := range c.f.Systems() {
+		for _, s := range chips {
+			unit[s] = chips[0]
+		}
+	}
+	return unit
 }
 
 // addLink counts a link that is known.
@@ -234,16 +234,17 @@ func addLink(of map[kind]census, k kind, link fabric.Link) {
 	of[k][link]++
 }
 
-// uniform says whether all links are alike, or unknown.
+// uniform returns true where all links are alike, or unknown.
 func uniform(f *fabric.Fabric) bool {
 	var first fabric.Link
 	for p := range fabric.PortID(f.NumPorts()) {
-		switch link := f.Link(p); {
-		case f.Peer(p) == fabric.NoPort || link == fabric.Link{} || link == first:
-		case first == fabric.Link{}:
-			first = link
-		default:
-			return false
+		if link := f.Link(p); f.Peer(p) != fabric.NoPort && link != (fabric.Link{}) {
+			if first == (fabric.Link{}) {
+				first = link
+			}
+			if link != first {
+				return false
+			}
 		}
 	}
 	return true

@@ -24,15 +24,7 @@ type planes struct {
 
 // checkPlanes looks at all systems of several planes. It returns false where there are none.
 func (c *checker) checkPlanes() bool {
-	p := &planes{checker: c, chips: map[fabric.NodeID][]fabric.NodeID{}}
-	for n := range fabric.NodeID(c.f.NumNodes()) {
-		p.unit = append(p.unit, n)
-	}
-	for _, chips := range c.f.Systems() {
-		for _, s := range chips {
-			p.unit[s] = chips[0]
-		}
-	}
+	p := &planes{checker: c, unit: c.units(), chips: map[fabric.NodeID][]fabric.NodeID{}}
 	var systems [][]fabric.NodeID
 	for _, chips := range c.f.Systems() {
 		if p.isPlanar(chips) {

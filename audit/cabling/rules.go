@@ -111,9 +111,3 @@ has no link, and at least three quarters of the nodes like it (same level and ki
 same device) have one on that port, to a host; or the other ports of the same adapter
 have one. With an expected topology there are no such findings: missing-cable is exact.`},
 }, rails.Rules)
-
-// RuleByName finds a rule of this package; nil when it has none of the name.
-func RuleByName(name string) *verify.Rule {
-	rule, _ := verify.FindRule(name, Rules)
-	return rule
-}

@@ -129,7 +129,6 @@ func (x *blockFinder) groupLevel(level int32) []*block {
 	}
 	slices.SortStableFunc(order, func(a, b fabric.NodeID) int { return len(up[b]) - len(up[a]) })
 	var blocks []*block
-	var pivot []fabric.NodeID    // by block: its first switch
 	pivotsAt := make([][]int, n) // by upper switch: the blocks whose first switch is joined to it
 	for _, s := range order {
 		shared := make([]int, len(blocks))
@@ -140,13 +139,13 @@ func (x *blockFinder) groupLevel(level int32) []*block {
 		}
 		best, most := -1, 0.5
 		for k, both := range shared {
-			if share := float64(both) / float64(min(len(up[s]), len(up[pivot[k]]))); share > most {
+			if share := float64(both) / float64(min(len(up[s]), len(up[blocks[k].lower[0]]))); share > most {
 				best, most = k, share
 			}
 		}
 		if best < 0 {
 			best = len(blocks)
-			blocks, pivot = append(blocks, &block{}), append(pivot, s)
+			blocks = append(blocks, &block{})
 			for _, t := range up[s] {
 				pivotsAt[t] = append(pivotsAt[t], best)
 			}
