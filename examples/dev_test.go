@@ -132,7 +132,7 @@ var smaller = []struct{ was, is string }{
 	{"-plugin 24,36 -runs 5", "-plugin 4 -runs 1"},
 	{"-t irregular.txt -e opensm:dfsssp,opensm:lash,opensm:nue,layered", "-t irregular.txt -e opensm:dfsssp,layered --bisections 100"},
 	{"--switches 64 --degree 5 --hosts 256", "--switches 16 --degree 5 --hosts 16"},
-	{"judge -e fattree,updn,layered FABRIC..", "judge -e updn -opensm minhop -bisections 100 fabric.txt"},
+	{"-t FABRIC -e updn,layered,fattree,opensm:ftree,opensm:dfsssp --against updn --bisections 10000", "-t fabric.txt -e updn,layered,opensm:minhop --against updn --bisections 100"},
 	{"-runs 3", "-runs 1"},
 	{"--load 0.1:0.9:0.2 --bytes 2048 --pattern bisection --seed 1,2,3", "--load 0.1 --bytes 2048 --pattern bisection"},
 	{"--load 0.3:0.9:0.2", "--load 0.3"},
@@ -393,7 +393,7 @@ func (p *testsOf) has(kind, pattern string) bool {
 }
 
 // Each command of the pages for developers, of the papers' pages and of the reference works.
-// ibweave and the lab's programs run; so do scripts/bench and scripts/judge without -short. A
+// ibweave and the lab's programs run; so does scripts/bench without -short. A
 // test that go test names is there with its flags, and make test runs it; scripts and targets are
 // there. In blocks of the manual which need a fabric, time or a browser, ibweave runs too. -short runs three pages that need no lab.
 func TestDevCommands(t *testing.T) {
@@ -489,14 +489,10 @@ func (r *pageRunner) shell(t *testing.T, dir, script string) (output string, sta
 	return runIn(t, r.env, dir, "timeout", "300", "bash", "-o", "pipefail", "-c", script)
 }
 
-// script runs scripts/bench or scripts/judge as a command does, with the test's programs.
+// script runs scripts/bench as a command does, with the test's programs.
 func (r *pageRunner) script(t *testing.T, work, command string) {
 	t.Helper()
-	name := "bench"
-	if strings.Contains(command, "scripts/judge") {
-		name = "judge"
-	}
-	program, err := built.Program(name, "../scripts/"+name)
+	program, err := built.Program("bench", "../scripts/bench")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -504,10 +500,7 @@ func (r *pageRunner) script(t *testing.T, work, command string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	flags := " -ibweave " + bin + "/ibweave"
-	if name == "bench" {
-		flags += " -library " + bin + "/libibweave-opensm.so"
-	}
+	flags := " -ibweave " + bin + "/ibweave -library " + bin + "/libibweave-opensm.so"
 	if strings.HasPrefix(command, "scripts/bench-plugin.sh") {
 		flags += " -only plugin"
 	}
