@@ -273,7 +273,7 @@ func TestChoiceMeasures(t *testing.T) {
 	for _, choice := range []Choice{LeastQueued, MostCredits} {
 		cfg := oldLinks()
 		cfg.BufferFlits, cfg.Choice = 8, choice
-		d := &open{Traffic: Traffic{Load: 0.9, Bytes: 200, Lengths: Geometric, MaxBytes: 512, SLs: 3, Seed: 3}, out: &Measured{}}
+		d := &open{Traffic: Traffic{Load: 0.9, Bytes: 200, SLs: 3, Seed: 3}, out: &Measured{}}
 		s := mustNew(t, Network{State: state.State{Fabric: f, Adaptive: tables, SL2VL: lft.NewSL2VL(f, lft.IdentityVLs(3))}}, cfg, d)
 		if err := d.check(s); err != nil {
 			t.Fatal(err)

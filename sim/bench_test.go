@@ -154,7 +154,7 @@ func BenchmarkBookSim(b *testing.B) {
 	cycles, hops := 0.0, int64(0)
 	for b.Loop() {
 		m, err := Measure(b.Context(), net, cfg, Traffic{
-			Load: 0.3, Bytes: 1, Arrivals: NegativeBinomial, SLs: 8, Seed: 1,
+			Load: 0.3, Bytes: 1, SLs: 8, Seed: 1,
 		}, Stop{WarmUp: Microsecond, MaxTime: 20 * Microsecond})
 		if err != nil {
 			b.Fatal(err)

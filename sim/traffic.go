@@ -20,12 +20,9 @@ const (
 	Poisson Arrivals = iota
 	// Periodic has equal times, from a random moment of the first period on.
 	Periodic
-	// NegativeBinomial has whole cycles, as many as Traffic.Shape geometric ones
-	// together take (S16, E-S4): with shape 1 it is geometric.
-	NegativeBinomial
 )
 
-var arrivals = [...]string{Poisson: "poisson", Periodic: "deterministic", NegativeBinomial: "negative-binomial"}
+var arrivals = [...]string{Poisson: "poisson", Periodic: "deterministic"}
 
 // String is the name on the command line.
 func (a Arrivals) String() string { return name(arrivals[:], "arrivals", uint8(a)) }
@@ -36,55 +33,6 @@ func (a Arrivals) MarshalText() ([]byte, error) { return []byte(a.String()), nil
 // UnmarshalText reads a name.
 func (a *Arrivals) UnmarshalText(text []byte) error {
 	return parseName(arrivals[:], "arrivals", text, (*uint8)(a))
-}
-
-// Lengths is how the lengths of messages are drawn.
-type Lengths uint8
-
-const (
-	// Fixed messages are all of Traffic.Bytes.
-	Fixed Lengths = iota
-	// Geometric messages have a mean of Traffic.Bytes, and one byte at least.
-	Geometric
-)
-
-var lengths = [...]string{Fixed: "fixed", Geometric: "geometric"}
-
-// String is the name on the command line.
-func (l Lengths) String() string { return name(lengths[:], "lengths", uint8(l)) }
-
-// MarshalText is String.
-func (l Lengths) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
-
-// UnmarshalText reads a name.
-func (l *Lengths) UnmarshalText(text []byte) error {
-	return parseName(lengths[:], "lengths", text, (*uint8)(l))
-}
-
-// Order is in which order a message to a group goes to its receivers one by one.
-type Order uint8
-
-const (
-	// ByLID goes by their LIDs, the lowest first (X19).
-	ByLID Order = iota
-	// FromSelf goes by their LIDs, from the first one above the sender's, and to
-	// the lowest after the highest.
-	FromSelf
-	// Shuffled draws an order for each message.
-	Shuffled
-)
-
-var orders = [...]string{ByLID: "lid", FromSelf: "from-self", Shuffled: "shuffled"}
-
-// String is the name on the command line.
-func (o Order) String() string { return name(orders[:], "order", uint8(o)) }
-
-// MarshalText is String.
-func (o Order) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
-
-// UnmarshalText reads a name.
-func (o *Order) UnmarshalText(text []byte) error {
-	return parseName(orders[:], "order", text, (*uint8)(o))
 }
 
 // Traffic is what hosts send. In open loop they send the same messages at the same
@@ -99,11 +47,7 @@ type Traffic struct {
 	// loop has none.
 	Load     float64
 	Arrivals Arrivals
-	Shape    int  // of NegativeBinomial, 1 or more; 0 is 1
-	Cycle    Time // of NegativeBinomial; 0 is the time of a byte on the host's link
-	Lengths  Lengths
-	Bytes    int // mean length
-	MaxBytes int // cuts longer Geometric messages down to this; 0 does not
+	Bytes    int // of each message
 	// Multicast is the share of messages, 0 to 1, that go to groups. A host sends
 	// them to one of the groups which it may send to, each as likely as the
 	// others, and not at all if there is none. Trees says who sends to which
@@ -113,10 +57,9 @@ type Traffic struct {
 	// Sources is how many of the hosts that may send to groups do, drawn by the
 	// seed: those of fewer are among those of more. 0 is all.
 	Sources int
-	// Repeat sends a message to a group as one unicast message for each receiver:
-	// the comparison of the mesh papers. Trees need no MLID then.
+	// Repeat sends a message to a group as one unicast message for each receiver, by
+	// ascending LIDs: the comparison of the mesh papers (X19). Trees need no MLID then.
 	Repeat bool
-	Order  Order // of Repeat
 	// SLs spreads messages over SL 0 to SLs-1, by the number of the host and of
 	// its message together (X16), each one of Repeat counted. 0 takes path SLs
 	// for unicast, and the SLs of trees for multicast.
@@ -177,11 +120,9 @@ type open struct {
 	Traffic
 	lids      []fabric.LID
 	sources   []source       // by host
-	lengths   geometric      // of Geometric lengths
 	inTurn    bool           // groups are not drawn
 	trees     [][]int32      // by host: the trees it may send to
 	receivers [][]fabric.LID // of each tree, ascending; of Repeat
-	shuffled  []fabric.LID   // scratch
 	flights   pool[flight]
 	warm      Time
 	out       *Measured
@@ -194,13 +135,11 @@ type open struct {
 // source is what a host draws from: a line of cache.
 type source struct {
 	rng   *rand.Rand
-	next  float64   // ps: the time of the next message, not rounded
-	rate  float64   // ps a byte
-	mean  float64   // ps between messages
-	cycle float64   // ps, of NegativeBinomial
-	gaps  geometric // cycles of NegativeBinomial
-	drawn int64     // messages
-	sl    int32     // of the next message, or of the next one of Repeat, with Traffic.SLs
+	next  float64 // ps: the time of the next message, not rounded
+	rate  float64 // ps a byte
+	mean  float64 // ps between messages
+	drawn int64   // messages
+	sl    int32   // of the next message, or of the next one of Repeat, with Traffic.SLs
 }
 
 // flight is a message under way.
@@ -242,18 +181,12 @@ func (o *open) check(s *Sim) error {
 		return fmt.Errorf("messages of %d bytes: want 1 to %d", o.Bytes, maxBytes)
 	case !(o.Multicast >= 0 && o.Multicast <= 1):
 		return fmt.Errorf("a share of %g multicast: want 0 to 1", o.Multicast)
-	case o.Shape < 0 || o.Shape > 1000:
-		return fmt.Errorf("shape %d: want 1 to 1000", o.Shape)
 	case o.SLs < 0 || o.SLs > 16:
 		return fmt.Errorf("%d SLs: want 1 to 16", o.SLs)
 	case o.Flows < 0 || o.Flows > 1<<30:
 		return fmt.Errorf("%d flows: want 1 or more", o.Flows)
-	case o.MaxBytes < 0 || o.MaxBytes > 0 && o.MaxBytes < o.Bytes:
-		return fmt.Errorf("messages of %d bytes on average, and of %d at most", o.Bytes, o.MaxBytes)
-	case o.Cycle < 0:
-		return fmt.Errorf("a cycle of %s", o.Cycle)
 	}
-	o.Shape, o.Flows = max(o.Shape, 1), max(o.Flows, 1)
+	o.Flows = max(o.Flows, 1)
 	index := make(map[fabric.PortID]int, len(o.Hosts))
 	for i, p := range o.Hosts {
 		if p < 0 || int(p) >= f.NumPorts() || f.IsSwitch(f.Owner(p)) || f.Peer(p) == fabric.NoPort || f.LID(p) == 0 {
@@ -266,7 +199,6 @@ func (o *open) check(s *Sim) error {
 		o.lids = append(o.lids, f.LID(p))
 		o.sources = append(o.sources, o.source(i, float64(s.ports[p].rate)/1024))
 	}
-	o.lengths = newGeometric(float64(o.Bytes))
 	return o.checkTrees(f, index)
 }
 
@@ -318,12 +250,7 @@ func (o *open) checkTrees(f *fabric.Fabric, index map[fabric.PortID]int) error {
 
 // source is host i before its first message; its link takes bytePs ps a byte.
 func (o *open) source(i int, rate float64) source {
-	h := source{rng: rand.New(rand.NewPCG(o.Seed, uint64(i))), rate: rate, cycle: float64(o.Cycle)}
-	h.mean = rate * float64(o.Bytes) / o.Load
-	if o.Cycle == 0 {
-		h.cycle = rate
-	}
-	h.gaps = newGeometric(h.mean / h.cycle / float64(o.Shape))
+	h := source{rng: rand.New(rand.NewPCG(o.Seed, uint64(i))), rate: rate, mean: rate * float64(o.Bytes) / o.Load}
 	if o.SLs > 0 {
 		h.sl = int32(i % o.SLs)
 	}
@@ -332,33 +259,10 @@ func (o *open) source(i int, rate float64) source {
 
 // gap draws the time to the next message of a host, in ps.
 func (o *open) gap(h *source) float64 {
-	switch o.Arrivals {
-	case Periodic:
+	if o.Arrivals == Periodic {
 		return h.mean
-	case NegativeBinomial:
-		gap := 0.0
-		for range o.Shape {
-			gap += h.gaps.draw(h.rng)
-		}
-		return gap * h.cycle
-	default:
-		return -math.Log(1-h.rng.Float64()) * h.mean
 	}
-}
-
-// geometric is how many trials it takes to succeed, 1 or more.
-type geometric struct {
-	fails float64 // logarithm of the chance that a trial fails
-}
-
-// newGeometric has a mean of 1 or more; less is 1.
-func newGeometric(mean float64) geometric { return geometric{math.Log1p(-1 / max(mean, 1))} }
-
-func (g geometric) draw(rng *rand.Rand) float64 {
-	if math.IsInf(g.fails, -1) { // a trial never fails
-		return 1
-	}
-	return 1 + math.Floor(math.Log(1-rng.Float64())/g.fails)
+	return -math.Log(1-h.rng.Float64()) * h.mean
 }
 
 func (o *open) start(s *Sim) {
@@ -386,12 +290,6 @@ func (o *open) draw(s *Sim, i int) {
 	h := &o.sources[i]
 	rng := h.rng
 	m := Message{Src: o.Hosts[i], Bytes: o.Bytes, SL: PathSL}
-	if o.Lengths == Geometric {
-		m.Bytes = int(min(o.lengths.draw(rng), maxBytes))
-		if o.MaxBytes > 0 {
-			m.Bytes = min(m.Bytes, o.MaxBytes)
-		}
-	}
 	k := h.drawn
 	h.drawn++
 	m.Flow = uint32(k % int64(o.Flows))
@@ -425,18 +323,8 @@ func (o *open) sendGroup(s *Sim, m Message, i int, tree int32) {
 		o.send(s, m, i, copies)
 		return
 	}
-	to := o.receivers[tree]
-	first := 0
-	switch o.Order {
-	case FromSelf:
-		first, _ = slices.BinarySearch(to, o.lids[i])
-	case Shuffled:
-		o.shuffled = append(o.shuffled[:0], to...)
-		to = o.shuffled
-		o.sources[i].rng.Shuffle(len(to), func(i, j int) { to[i], to[j] = to[j], to[i] })
-	}
-	for k := range to {
-		if m.DLID = to[(first+k)%len(to)]; m.DLID != o.lids[i] {
+	for _, m.DLID = range o.receivers[tree] {
+		if m.DLID != o.lids[i] {
 			o.send(s, m, i, 1)
 		}
 	}

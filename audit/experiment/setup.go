@@ -4,9 +4,7 @@
 package experiment
 
 import (
-	"cmp"
 	"fmt"
-	"math"
 
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/sim"
@@ -56,9 +54,6 @@ func (s *Setup) lanes(routings []Routing) (vls int, err error) {
 
 // longest returns the most bytes of data in a packet of messages of the given size.
 func (s *Setup) longest(bytes int) int {
-	if s.Traffic.Lengths == sim.Geometric && s.Trace == nil {
-		bytes = cmp.Or(s.Traffic.MaxBytes, math.MaxInt32) // cut to the MTU
-	}
 	if s.Config.MTU > 0 {
 		return min(bytes, s.Config.MTU)
 	}

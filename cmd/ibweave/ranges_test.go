@@ -53,8 +53,6 @@ var rangeLines = map[string]string{
 	"sim --error":        "sim D --load 0.1 --min-messages 1 --max-time 20us --format json",
 	"sim --warm-up":      "sim D --load 0.1 --min-messages 1 --max-time 20us --format json",
 	"sim --max-time":     "sim D --load 0.1 --min-messages 1 --format json",
-	"sim --shape":        "sim D --load 0.1 --arrivals negative-binomial --min-messages 1 --max-time 20us --format json",
-	"sim --cycle":        "sim D --load 0.1 --arrivals negative-binomial --min-messages 1 --max-time 20us --format json",
 	"sim --scale":        "sim D --traffic D/traffic.yaml --format json",
 	"sim --top":          "sim D --traffic D/traffic.yaml --format json",
 	"slurm":              "slurm -t D/fabric.ibnetdiscover --format json",

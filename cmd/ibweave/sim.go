@@ -98,16 +98,13 @@ func (in *simulation) defineScopes() {
 		cli.Scope{Flags: "flit-bytes", Not: "buffer-packets", Why: "flits are of 64 bytes then, or of the packet", Note: true},
 		cli.Scope{Flags: "png svg", With: "adaptive far engines vls traffic", Why: "the picture compares routings"},
 		cli.Scope{Flags: "flows", With: "adaptive far", Not: "trace traffic", Why: "only adaptive tables tell flows apart"},
-		cli.Scope{Flags: "bytes hosts lengths multicast rank-file", Not: "trace traffic", Why: noTraces},
+		cli.Scope{Flags: "bytes hosts multicast rank-file", Not: "trace traffic", Why: noTraces},
 		cli.Scope{Flags: "sls", Not: "trace", Why: noTraces},
 		cli.Scope{Flags: "rank-order", With: "pattern", Why: "uniform traffic is the same in any order", Note: true},
 		cli.Scope{Flags: "seed", Not: "trace", Why: noTraces, Note: true},
 		cli.Scope{Flags: "pattern", Not: "trace traffic multicast=1", Why: "there is no unicast to choose receivers for"},
-		cli.Scope{Flags: "max-bytes", With: "lengths=geometric", Note: true},
 		cli.Scope{Flags: "repeat sources", With: "multicast", Why: "the share of messages that go to groups"},
-		cli.Scope{Flags: "order", With: "repeat"},
 		cli.Scope{Flags: "arrivals error max-queue min-messages warm-up", With: "load", Why: "only open loop is measured so", Note: true},
-		cli.Scope{Flags: "cycle shape", With: "arrivals=negative-binomial", Note: true},
 		cli.Scope{Flags: "output-flits", With: "copying=wormhole|greedy-wormhole router"})
 }
 
@@ -130,15 +127,10 @@ func (in *simulation) defineTraffic() {
 	flags.StringVar(&in.ranks.file, "rank-file", "", "the same from `FILE`: names of hosts in the order of ranks, # begins a comment")
 	cli.ParsedFlag(flags, &in.ranks.order, "rank-order", "listed", "`ORDER` of ranks: listed, leaf by leaf (leaf), or random[:SEED]", sim.ParseRankOrder)
 	cli.ListFlag(flags, &in.Bytes, "bytes", "256", "length of messages, `LIST`", parseSizes)
-	flags.TextVar(&t.Lengths, "lengths", sim.Fixed, "`LENGTHS` of messages: fixed, or geometric with the mean of --bytes")
-	cli.NumberFlag(flags, &t.MaxBytes, "max-bytes", 0, 1<<30, "cut geometric messages to `N` bytes; 0 does not")
-	flags.TextVar(&t.Arrivals, "arrivals", sim.Poisson, "`TIMES` between messages: poisson, deterministic, negative-binomial")
-	cli.NumberFlag(flags, &t.Shape, "shape", 0, 1000, "of negative-binomial: `N` geometric times; 0 is 1")
-	in.time(&t.Cycle, "cycle", "`TIME` of a cycle of negative-binomial; 0ns is that of a byte")
+	flags.TextVar(&t.Arrivals, "arrivals", sim.Poisson, "`TIMES` between messages: poisson, deterministic")
 	in.share(&t.Multicast, "multicast", 0, 1, "share of messages that go to groups, `0 to 1`")
 	cli.ParsedFlag(flags, &in.Sources, "sources", "all", "hosts that do, of those that may send to groups: one, all, `N` or N%", sim.ParseSources)
-	flags.BoolVar(&t.Repeat, "repeat", false, "multicast as one unicast message for each receiver")
-	flags.TextVar(&t.Order, "order", sim.ByLID, "`ORDER` of --repeat: lid, from-self, shuffled")
+	flags.BoolVar(&t.Repeat, "repeat", false, "multicast as one unicast message for each receiver, by ascending LIDs")
 	cli.NumberFlag(flags, &t.SLs, "sls", 0, 16, "spread messages over SL 0 to `N`-1 by host and count; 0 takes SLs of paths and groups")
 	cli.NumberFlag(flags, &t.Flows, "flows", 0, 1<<20, "flows between two hosts: messages are of flow 0 to `N`-1 in turn; 0 is 1")
 	cli.ListFlag(flags, &in.Seeds, "seed", "1", "seed of everything random, `LIST`", parseSeeds)
@@ -360,13 +352,6 @@ func (in *simulation) check(args []string) error {
 		return in.wrong("groups", "are for --load and --burst: jobs have groups of their own")
 	case in.jobTraffic.file != "" && len(in.Seeds) > 1:
 		return in.wrong("seed", "%d seeds: want one for --traffic", len(in.Seeds))
-	}
-	if in.Setup.Traffic.MaxBytes > 0 {
-		for _, n := range in.Bytes {
-			if n > in.Setup.Traffic.MaxBytes {
-				return in.wrong("max-bytes", "%d is less than the mean of %d", in.Setup.Traffic.MaxBytes, n)
-			}
-		}
 	}
 	return oneStdin(in.Topology, in.LFTs, in.SL2VL, in.PathSLs, in.MFTs, in.FAR, in.PLFT, in.Groups, in.trace, in.ranks.file, in.jobTraffic.file)
 }

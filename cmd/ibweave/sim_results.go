@@ -144,7 +144,7 @@ func (in *simulation) trafficText(r *experiment.Run) string {
 		}
 		said := fmt.Sprintf("%g %% of messages to %s of groups from %s", 100*t.Multicast, text.CountGrouped(len(r.Trees), "tree", "trees"), text.CountGrouped(n, "source", "sources"))
 		if t.Repeat {
-			said = fmt.Sprintf("%g %% of messages to groups from %s, as unicast in the order %s", 100*t.Multicast, text.CountGrouped(n, "source", "sources"), t.Order)
+			said = fmt.Sprintf("%g %% of messages to groups from %s, as unicast", 100*t.Multicast, text.CountGrouped(n, "source", "sources"))
 		}
 		parts = append(parts, said)
 	}
@@ -153,7 +153,6 @@ func (in *simulation) trafficText(r *experiment.Run) string {
 	} else {
 		parts = append(parts, "open loop, "+t.Arrivals.String())
 	}
-	parts = append(parts, t.Lengths.String()+" lengths")
 	if t.SLs > 0 {
 		parts = append(parts, text.CountGrouped(t.SLs, "SL", "SLs"))
 	}
