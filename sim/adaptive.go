@@ -18,7 +18,13 @@ import (
 // A packet chooses once at each switch: when it is the first of its input buffer and
 // RoutingDelay has passed, and nothing later changes the choice. Config.ChooseAgain lifts that
 // for packets that are blocked.
-type Choice uint8
+type Choice = word[choices]
+
+type choices struct{}
+
+func (choices) names() (what string, list []string) {
+	return "choice", []string{"least-queued", "most-credits"}
+}
 
 const (
 	// LeastQueued takes the port that is done first with what it sends and with all that
@@ -28,19 +34,6 @@ const (
 	// far as the switch knows it, on the packet's VL; of several the least queued one.
 	MostCredits
 )
-
-var choiceNames = [...]string{LeastQueued: "least-queued", MostCredits: "most-credits"}
-
-// String is the name on the command line.
-func (c Choice) String() string { return name(choiceNames[:], "choice", uint8(c)) }
-
-// MarshalText is String.
-func (c Choice) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
-
-// UnmarshalText reads a name.
-func (c *Choice) UnmarshalText(text []byte) error {
-	return parseName(choiceNames[:], "choice", text, (*uint8)(c))
-}
 
 // checkAdaptive refuses adaptive tables beside what does not go with them.
 func checkAdaptive(net *Network, cfg *Config) error {

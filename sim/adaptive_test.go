@@ -149,7 +149,7 @@ func TestAdaptiveShift(t *testing.T) {
 		cfg.PacketBuffers(4, 2048)
 		cfg.Choice, cfg.ChooseAgain, cfg.FullChecks = tt.choice, tt.again, 1000
 		net := Network{State: state.State{Fabric: f, Adaptive: freeTables(t, f, static, list, tt.state)}}
-		m, err := Burst(t.Context(), net, cfg, Traffic{Pattern: Shift{n}, Bytes: 2048, Flows: 2}, messages, 0)
+		m, err := Burst(t.Context(), net, cfg, Traffic{Pattern: Shift(n), Bytes: 2048, Flows: 2}, messages, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -178,12 +178,12 @@ func TestBurstEnds(t *testing.T) {
 		tables.Row(1)[2] = port
 		return Network{State: state.State{Fabric: g.Fabric, Tables: tables}}
 	}
-	traffic := Traffic{Pattern: Shift{1}, Bytes: 64}
+	traffic := Traffic{Pattern: Shift(1), Bytes: 64}
 	m, err := Burst(t.Context(), with(fabric.NoPath), oldLinks(), traffic, 3, 0)
 	if err != nil || m.Counts.Dropped != 3 || m.Incomplete != 3 || m.All.Count != 3 || m.TimeUp {
 		t.Errorf("%v, ended %t", err, m != nil)
 	}
-	m, err = Burst(t.Context(), with(3), oldLinks(), Traffic{Pattern: HotSpot{1, 1}, Hosts: []fabric.PortID{g.host(0, 0), g.host(1, 0)}, Bytes: 64}, 1, Millisecond)
+	m, err = Burst(t.Context(), with(3), oldLinks(), Traffic{Pattern: HotSpot(1, 1), Hosts: []fabric.PortID{g.host(0, 0), g.host(1, 0)}, Bytes: 64}, 1, Millisecond)
 	if err != nil || m.Incomplete != 1 || !m.TimeUp || m.Saturated || m.Time > Microsecond {
 		t.Errorf("%v, ended %t", err, m != nil)
 	}

@@ -7,9 +7,48 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
+// word is a value of a setting, which texts and files name: N has the names.
+type word[N names] uint8
+
+// names returns what a kind of word is called, and the names of its values from 0 on.
+type names interface {
+	names() (what string, list []string)
+}
+
+// String is the name, on the command line and in results.
+func (w word[N]) String() string {
+	var of N
+	what, list := of.names()
+	if int(w) < len(list) {
+		return list[w]
+	}
+	return fmt.Sprintf("%s %d", what, uint8(w))
+}
+
+// MarshalText is String.
+func (w word[N]) MarshalText() ([]byte, error) { return []byte(w.String()), nil }
+
+// UnmarshalText reads a name.
+func (w *word[N]) UnmarshalText(text []byte) error {
+	var of N
+	what, list := of.names()
+	i := slices.Index(list, string(text))
+	if i < 0 {
+		return fmt.Errorf("%s %q: want one of %v", what, text, list)
+	}
+	*w = word[N](i)
+	return nil
+}
+
 // Copying is how a switch sends a packet to several ports, with the names that
 // verify has for it. It also says how a packet with one output port waits for it.
-type Copying uint8
+type Copying = word[copyings]
+
+type copyings struct{}
+
+func (copyings) names() (what string, list []string) {
+	return "copying", []string{"independent", "reserving", "lock-step", "wormhole", "greedy-wormhole"}
+}
 
 const (
 	// Independent is what InfiniBand switches do: a packet enters a buffer that
@@ -42,29 +81,16 @@ const (
 	GreedyWormhole
 )
 
-var copyings = [...]string{
-	Independent: "independent", Reserving: "reserving", LockStep: "lock-step",
-	Wormhole: "wormhole", GreedyWormhole: "greedy-wormhole",
-}
-
-// String is the name on the command line.
-func (c Copying) String() string { return name(copyings[:], "copying", uint8(c)) }
-
-// MarshalText is String.
-func (c Copying) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
-
-// UnmarshalText reads a name.
-func (c *Copying) UnmarshalText(text []byte) error {
-	return parseName(copyings[:], "copying", text, (*uint8)(c))
-}
-
-// flits says whether packets move flit by flit.
-func (c Copying) flits() bool { return c >= Wormhole }
-
 // Arbitration is which of the packets that wait for one output channel goes
 // next. Reserving and Wormhole serve them in the order in which they came,
 // whatever it says.
-type Arbitration uint8
+type Arbitration = word[arbitrations]
+
+type arbitrations struct{}
+
+func (arbitrations) names() (what string, list []string) {
+	return "arbitration", []string{"round-robin", "fifo", "lowest-port"}
+}
 
 const (
 	// RoundRobin serves the input buffers in turn, by port and then VL.
@@ -76,35 +102,6 @@ const (
 	// picosecond are compared before any of them goes.
 	LowestPort
 )
-
-var arbitrations = [...]string{RoundRobin: "round-robin", FIFO: "fifo", LowestPort: "lowest-port"}
-
-// String is the name on the command line.
-func (a Arbitration) String() string { return name(arbitrations[:], "arbitration", uint8(a)) }
-
-// MarshalText is String.
-func (a Arbitration) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
-
-// UnmarshalText reads a name.
-func (a *Arbitration) UnmarshalText(text []byte) error {
-	return parseName(arbitrations[:], "arbitration", text, (*uint8)(a))
-}
-
-func name(names []string, what string, i uint8) string {
-	if int(i) < len(names) {
-		return names[i]
-	}
-	return fmt.Sprintf("%s %d", what, i)
-}
-
-func parseName(names []string, what string, text []byte, to *uint8) error {
-	i := slices.Index(names, string(text))
-	if i < 0 {
-		return fmt.Errorf("%s %q: want one of %v", what, text, names)
-	}
-	*to = uint8(i)
-	return nil
-}
 
 // Config is how the hardware behaves. The zero value is not valid: start from
 // Defaults.
@@ -219,16 +216,16 @@ func (c *Config) check(vls int) error {
 		{"OutputFlits", int64(c.OutputFlits), 0, 1 << 20},
 		{"MTU", int64(c.MTU), 0, maxBytes},
 		{"HeaderBytes", int64(c.HeaderBytes), 0, 1 << 20},
-		{"Copying", int64(c.Copying), 0, int64(len(copyings)) - 1},
-		{"Arbitration", int64(c.Arbitration), 0, int64(len(arbitrations)) - 1},
-		{"Choice", int64(c.Choice), 0, int64(len(choiceNames)) - 1},
+		{"Copying", int64(c.Copying), 0, int64(GreedyWormhole)},
+		{"Arbitration", int64(c.Arbitration), 0, int64(LowestPort)},
+		{"Choice", int64(c.Choice), 0, int64(MostCredits)},
 		{"FullChecks", int64(c.FullChecks), 0, 1 << 40},
 	} {
 		if v.value < v.least || v.value > v.most {
 			return fmt.Errorf("%s is %d: want %d to %d", v.name, v.value, v.least, v.most)
 		}
 	}
-	if c.OutputFlits > 0 && !c.Copying.flits() {
+	if c.OutputFlits > 0 && c.Copying < Wormhole {
 		return fmt.Errorf("OutputFlits with %s copying: only worms have output buffers", c.Copying)
 	}
 	if len(c.VLWeights) > lft.MaxDataVLs || len(c.VLWeights) > 0 && len(c.VLWeights) < vls {

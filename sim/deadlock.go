@@ -15,7 +15,13 @@ import (
 type Hop = lft.Hop
 
 // Reason is why a packet waits.
-type Reason uint8
+type Reason = word[reasons]
+
+type reasons struct{}
+
+func (reasons) names() (what string, list []string) {
+	return "reason", []string{"no room", "held", "behind", "starved"}
+}
 
 const (
 	// NoRoom: the buffer at the other end of the channel is full.
@@ -28,19 +34,6 @@ const (
 	// copy of it is blocked at the switch before.
 	Starved
 )
-
-var reasons = [...]string{NoRoom: "no room", Held: "held", Behind: "behind", Starved: "starved"}
-
-// String is in words.
-func (r Reason) String() string { return name(reasons[:], "reason", uint8(r)) }
-
-// MarshalText is String.
-func (r Reason) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
-
-// UnmarshalText reads a reason, of a state file.
-func (r *Reason) UnmarshalText(text []byte) error {
-	return parseName(reasons[:], "reason", text, (*uint8)(r))
-}
 
 // Wait is a packet that waits for the packet of the next Wait.
 type Wait struct {

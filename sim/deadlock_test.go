@@ -69,12 +69,12 @@ func TestFixtures(t *testing.T) {
 				for buffer := 1; buffer <= 8; buffer++ {
 					cfg := cycles(c, buffer)
 					cfg.Arbitration = a
-					if !c.flits() && buffer < 8 || c == LockStep && a != LowestPort {
+					if c < Wormhole && buffer < 8 || c == LockStep && a != LowestPort {
 						continue
 					}
 					s, _, err := runFixture(t, g, tt.packets, cfg)
 					var dead *DeadlockError
-					if c.flits() && buffer == 8 {
+					if c >= Wormhole && buffer == 8 {
 						if err != nil {
 							t.Errorf("%s %s %s, room for whole packets: %v", tt.name, c, a, err)
 						}

@@ -324,7 +324,7 @@ func (d *jobsDriver) send(s *Sim, host int) {
 	}
 	d.noise.sent[host]++
 	hosts := d.noise.hosts
-	to := Uniform{}.To(host, 0, len(hosts), d.noise.rngs[host])
+	to := drawOther(host, len(hosts), d.noise.rngs[host])
 	d.give(s, Message{Src: hosts[host], DLID: s.net.Fabric.LID(hosts[to]), SL: d.sl(hosts[host], host), Bytes: d.noise.bytes, Tag: noiseTag - int64(host)})
 	d.next(s, host)
 }

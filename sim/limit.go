@@ -7,7 +7,13 @@ import (
 )
 
 // Resource is what keeps hosts from sending.
-type Resource uint8
+type Resource = word[resources]
+
+type resources struct{}
+
+func (resources) names() (what string, list []string) {
+	return "resource", []string{"offered", "host-link", "cable", "buffer", "credit"}
+}
 
 const (
 	// Offered: nothing of the fabric does. Hosts send all that they have to, or wait for
@@ -27,19 +33,6 @@ const (
 
 	numResources
 )
-
-var resources = [...]string{Offered: "offered", HostLink: "host-link", Cable: "cable", Buffer: "buffer", Credit: "credit"}
-
-// String is the name in results.
-func (r Resource) String() string { return name(resources[:], "resource", uint8(r)) }
-
-// MarshalText is String.
-func (r Resource) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
-
-// UnmarshalText reads a name.
-func (r *Resource) UnmarshalText(text []byte) error {
-	return parseName(resources[:], "resource", text, (*uint8)(r))
-}
 
 // Full is the share of the time from which on a link that sends counts as full.
 const Full = 0.9

@@ -30,10 +30,10 @@ func TestLimits(t *testing.T) {
 		{"light load", Network{State: state.State{Fabric: tree, Tables: shared}}, nil, Traffic{Load: 0.1}, Offered, fabric.NoPort, 0, 0.09, 0.11},
 		{"all links of hosts", Network{State: state.State{Fabric: pair.Fabric, Tables: pair.tables}}, nil, Traffic{Load: 2}, HostLink, fabric.NoPort, 0, 0.99, 1.01},
 		// Fifteen send to one, on their ways to which no other cable is full.
-		{"one host's link", Network{State: state.State{Fabric: block.Fabric, Tables: block.tables}}, nil, Traffic{Load: 0.2, Pattern: HotSpot{5, 1}, Hosts: block.CAPorts()}, HostLink,
+		{"one host's link", Network{State: state.State{Fabric: block.Fabric, Tables: block.tables}}, nil, Traffic{Load: 0.2, Pattern: HotSpot(5, 1), Hosts: block.CAPorts()}, HostLink,
 			block.Peer(block.CAPorts()[5]), 0.95, 0.06, 0.2},
 		// Four hosts of a leaf share a cable.
-		{"cables", Network{State: state.State{Fabric: tree, Tables: shared}}, nil, Traffic{Load: 0.9, Pattern: Shift{4}}, Cable, fabric.NoPort, 0.95, 0.24, 0.26},
+		{"cables", Network{State: state.State{Fabric: tree, Tables: shared}}, nil, Traffic{Load: 0.9, Pattern: Shift(4)}, Cable, fabric.NoPort, 0.95, 0.24, 0.26},
 		// Wires of no length and switches without delay, and room for one packet behind which others wait.
 		{"tiny buffers", Network{State: state.State{Fabric: tree, Tables: shared}}, func(c *Config) {
 			c.WireDelay, c.CreditDelay, c.RoutingDelay, c.BufferFlits = 0, 0, Nanosecond, 32
@@ -163,7 +163,7 @@ func TestDivideBuffer(t *testing.T) {
 	for _, vls := range []int{1, 2, 4, 8} {
 		cfg := oldLinks()
 		cfg.DivideBuffer(bytes, vls)
-		x := &burst{open{Traffic: Traffic{Load: 1, Bytes: 1024, SLs: vls, Pattern: HotSpot{5, 0.5}}, out: &Measured{}}, 200}
+		x := &burst{open{Traffic: Traffic{Load: 1, Bytes: 1024, SLs: vls, Pattern: HotSpot(5, 0.5)}, out: &Measured{}}, 200}
 		s := mustNew(t, Network{State: state.State{Fabric: g.Fabric, Tables: g.tables, SL2VL: lft.NewSL2VL(g.Fabric, lft.IdentityVLs(vls))}}, cfg, x)
 		if err := x.check(s); err != nil {
 			t.Fatal(err)

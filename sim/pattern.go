@@ -9,23 +9,66 @@ import (
 	"github.com/ibweave/ibweave/traffic"
 )
 
-// Pattern is which host sends to which.
-type Pattern interface {
-	// To is the host, of n, that the k-th message of host i goes to, from 0. None,
-	// which is -1, and i itself send nothing. rng is host i's.
-	To(i int, k int64, n int, rng *rand.Rand) int
-	// For is the pattern for n hosts, or what is wrong with it for n. To is
-	// called of what it returns, and with the same n.
-	For(n int) (Pattern, error)
-	// String is the form that ParsePattern reads.
-	String() string
+// Pattern is which host sends to which; the zero value is Uniform.
+type Pattern struct {
+	text string
+	bind func(n int, seed uint64) (Receivers, error)
 }
 
-// Uniform sends to all others alike.
-type Uniform struct{}
+// Receivers returns to which host the k-th message of host i goes, both from 0: below 0, or i itself,
+// for none. rng is host i's.
+type Receivers func(i int, k int64, rng *rand.Rand) int
 
-// To draws another host.
-func (Uniform) To(i int, _ int64, n int, rng *rand.Rand) int {
+// For returns the receivers among n hosts. The seed draws what the pattern leaves open. The error says what
+// is wrong with the pattern for n.
+func (p Pattern) For(n int, seed uint64) (Receivers, error) {
+	if p.bind == nil {
+		p = Uniform
+	}
+	return p.bind(n, seed)
+}
+
+// String is the form that ParsePattern reads.
+func (p Pattern) String() string { return p.text }
+
+// withSeed returns a pattern with a seed of its own.
+func (p Pattern) withSeed(seed uint64) Pattern {
+	return Pattern{fmt.Sprintf("%s:%d", p.text, seed), func(n int, _ uint64) (Receivers, error) { return p.bind(n, seed) }}
+}
+
+var (
+	// Uniform sends to all others alike.
+	Uniform = Pattern{"uniform", func(n int, _ uint64) (Receivers, error) {
+		return func(i int, _ int64, rng *rand.Rand) int { return drawOther(i, n, rng) }, nil
+	}}
+	// Permutation has each host send to one, and get from one: a cycle through all hosts,
+	// so that none sends to itself.
+	Permutation = Pattern{"permutation", func(n int, seed uint64) (Receivers, error) {
+		to := traffic.Cycle(n, seed)
+		return func(i int, _ int64, _ *rand.Rand) int { return to[i] }, nil
+	}}
+	// Bisection has pairs of hosts exchange messages: a random half of the hosts, and each of them
+	// with a partner of the other half. Of an odd number one host sends nothing. The mean
+	// bandwidth that pairs get is the effective bisection bandwidth (Hoefler, Schneider and
+	// Lumsdaine, Cluster 2008).
+	Bisection = Pattern{"bisection", func(n int, seed uint64) (Receivers, error) {
+		order := rand.New(rand.NewPCG(seed, 0x62697365)).Perm(n)
+		to := make([]int, n)
+		to[order[n-1]] = order[n-1]
+		for i := 0; i+1 < n; i += 2 {
+			to[order[i]], to[order[i+1]] = order[i+1], order[i]
+		}
+		return func(i int, _ int64, _ *rand.Rand) int { return to[i] }, nil
+	}}
+	// AllToAll has each host send to all others in turn, beginning with the next one:
+	// a shift by 1, then by 2, and so on.
+	AllToAll = Pattern{"all-to-all", func(n int, _ uint64) (Receivers, error) {
+		return func(i int, k int64, _ *rand.Rand) int { return (i + 1 + int(k%int64(n-1))) % n }, nil
+	}}
+)
+
+// drawOther draws one of n hosts that is not host i.
+func drawOther(i, n int, rng *rand.Rand) int {
 	d := rng.IntN(n - 1)
 	if d >= i {
 		d++
@@ -33,216 +76,92 @@ func (Uniform) To(i int, _ int64, n int, rng *rand.Rand) int {
 	return d
 }
 
-// For is the same for any number of hosts.
-func (u Uniform) For(int) (Pattern, error) { return u, nil }
-
-// String is "uniform".
-func (Uniform) String() string { return "uniform" }
-
-// Permutation has each host send to one, and get from one: a cycle through all
-// hosts, drawn by the seed, so that none sends to itself.
-type Permutation struct {
-	Seed uint64
-	to   []int
+// Shift has each host send to the one a fixed distance after it, and the last ones to the first. It
+// refuses shifts that have all hosts send to themselves.
+func Shift(by int) Pattern {
+	return Pattern{fmt.Sprintf("shift:%d", by), func(n int, _ uint64) (Receivers, error) {
+		if by%n == 0 {
+			return nil, fmt.Errorf("shift by %d among %d hosts sends nothing", by, n)
+		}
+		return func(i int, _ int64, _ *rand.Rand) int { return ((i+by)%n + n) % n }, nil
+	}}
 }
 
-// To is the next host in the cycle.
-func (p Permutation) To(i int, _ int64, _ int, _ *rand.Rand) int { return p.to[i] }
-
-// For draws the cycle.
-func (p Permutation) For(n int) (Pattern, error) {
-	p.to = traffic.Cycle(n, p.Seed)
-	return p, nil
+// HotSpot sends a share of all messages, 0 to 1, to one host, and the others uniformly, as the hot host
+// itself does.
+func HotSpot(host int, share float64) Pattern {
+	return Pattern{fmt.Sprintf("hot-spot:%d:%g", host, share), func(n int, _ uint64) (Receivers, error) {
+		if host < 0 || host >= n || !(share >= 0 && share <= 1) {
+			return nil, fmt.Errorf("hot spot at host %d with a share of %g: want one of 0 to %d and 0 to 1", host, share, n-1)
+		}
+		return func(i int, _ int64, rng *rand.Rand) int {
+			if hot := rng.Float64() < share; hot && i != host {
+				return host
+			}
+			return drawOther(i, n, rng)
+		}, nil
+	}}
 }
 
-// String is "permutation:SEED".
-func (p Permutation) String() string { return "permutation:" + strconv.FormatUint(p.Seed, 10) }
-
-// Bisection has pairs of hosts exchange messages: a random half of the hosts, and each of them
-// with a partner of the other half. Of an odd number one host sends nothing. The mean
-// bandwidth that pairs get is the effective bisection bandwidth (Hoefler, Schneider and
-// Lumsdaine, Cluster 2008).
-type Bisection struct {
-	Seed  uint64
-	Fixed bool // Seed counts, and not that of the traffic
-	to    []int32
-}
-
-// To is the partner.
-func (b Bisection) To(i int, _ int64, _ int, _ *rand.Rand) int { return int(b.to[i]) }
-
-// For draws the pairs.
-func (b Bisection) For(n int) (Pattern, error) {
-	rng := rand.New(rand.NewPCG(b.Seed, 0x62697365))
-	b.to = make([]int32, n)
-	order := rng.Perm(n)
-	b.to[order[n-1]] = int32(order[n-1])
-	for i := 0; i+1 < n; i += 2 {
-		b.to[order[i]], b.to[order[i+1]] = int32(order[i+1]), int32(order[i])
-	}
-	return b, nil
-}
-
-// String is "bisection", or "bisection:SEED" where the seed is fixed.
-func (b Bisection) String() string {
-	if !b.Fixed {
-		return "bisection"
-	}
-	return "bisection:" + strconv.FormatUint(b.Seed, 10)
-}
-
-// Shift has each host send to the one that is By after it, and the last ones to
-// the first.
-type Shift struct{ By int }
-
-// To is that host.
-func (s Shift) To(i int, _ int64, n int, _ *rand.Rand) int { return ((i+s.By)%n + n) % n }
-
-// For refuses shifts that have all hosts send to themselves.
-func (s Shift) For(n int) (Pattern, error) {
-	if s.By%n == 0 {
-		return nil, fmt.Errorf("shift by %d among %d hosts sends nothing", s.By, n)
-	}
-	return s, nil
-}
-
-// String is "shift:BY".
-func (s Shift) String() string { return "shift:" + strconv.Itoa(s.By) }
-
-// HotSpot sends a share of all messages to one host, and the others uniformly.
-type HotSpot struct {
-	Host  int
-	Share float64 // 0 to 1
-}
-
-// To is the hot host, which itself sends uniformly, or another.
-func (h HotSpot) To(i int, k int64, n int, rng *rand.Rand) int {
-	if hot := rng.Float64() < h.Share; hot && i != h.Host {
-		return h.Host
-	}
-	return Uniform{}.To(i, k, n, rng)
-}
-
-// For refuses hosts and shares that there are not.
-func (h HotSpot) For(n int) (Pattern, error) {
-	if h.Host < 0 || h.Host >= n || !(h.Share >= 0 && h.Share <= 1) {
-		return nil, fmt.Errorf("hot spot at host %d with a share of %g: want one of 0 to %d and 0 to 1", h.Host, h.Share, n-1)
-	}
-	return h, nil
-}
-
-// String is "hot-spot:HOST:SHARE".
-func (h HotSpot) String() string {
-	return fmt.Sprintf("hot-spot:%d:%g", h.Host, h.Share)
-}
-
-// AllToAll has each host send to all others in turn, beginning with the next one:
-// a shift by 1, then by 2, and so on.
-type AllToAll struct{}
-
-// To is the host that is k after the next one.
-func (AllToAll) To(i int, k int64, n int, _ *rand.Rand) int {
-	return (i + 1 + int(k%int64(n-1))) % n
-}
-
-// For is the same for any number of hosts.
-func (a AllToAll) For(int) (Pattern, error) { return a, nil }
-
-// String is "all-to-all".
-func (AllToAll) String() string { return "all-to-all" }
-
-// collective is a pattern of ranks: a host sends to those to which its rank sends, in turn, as often as
-// the pattern has it.
-type collective struct {
-	text string
-	// of is the pattern of n ranks, or what is wrong with it for n.
-	of func(n int) (traffic.Pattern, error)
-	to [][]int32
-}
-
-func (c collective) To(i int, k int64, _ int, _ *rand.Rand) int {
-	if len(c.to[i]) == 0 {
-		return -1
-	}
-	return int(c.to[i][k%int64(len(c.to[i]))])
-}
-
-// For lists the receivers of each rank.
-func (c collective) For(n int) (Pattern, error) {
-	p, err := c.of(n)
-	if err != nil {
-		return nil, err
-	}
-	c.to = make([][]int32, n)
-	for dst := range n {
-		for src, times := range p.Senders(n, dst) {
-			for range times {
-				c.to[src] = append(c.to[src], int32(dst))
+// collective has a host send to those to which its rank sends in an operation, in turn, as often as it does.
+func collective(text string, o traffic.Operation) Pattern {
+	return Pattern{text, func(n int, _ uint64) (Receivers, error) {
+		p, err := o.Pattern(n)
+		if err != nil {
+			return nil, err
+		}
+		to := make([][]int, n)
+		for dst := range n {
+			for src, times := range p.Senders(n, dst) {
+				for range times {
+					to[src] = append(to[src], dst)
+				}
 			}
 		}
-	}
-	return c, nil
+		return func(i int, k int64, _ *rand.Rand) int {
+			if len(to[i]) == 0 {
+				return -1
+			}
+			return to[i][k%int64(len(to[i]))]
+		}, nil
+	}}
 }
-
-func (c collective) String() string { return c.text }
 
 // ParsePattern reads "uniform", "permutation", "permutation:SEED", "bisection",
 // "bisection:SEED", "shift:BY", "hot-spot:HOST:SHARE", "all-to-all" or "alltoall", and the
-// other traffic.Operations.
+// other traffic.Operations. A permutation without a seed has seed 0.
 func ParsePattern(text string) (Pattern, error) {
-	if text == "alltoall" {
-		return AllToAll{}, nil
-	}
-	p, err := parseSimple(text)
-	if err == nil {
-		return p, nil
-	}
-	o, other := traffic.Parse(text)
+	name, rest, _ := strings.Cut(text, ":")
+	seed, notSeed := strconv.ParseUint(rest, 10, 64)
 	switch {
-	case other != nil && (strings.HasPrefix(text, "halo") || strings.HasPrefix(text, "alltoall:")):
-		return nil, other
-	case other != nil:
-		return nil, fmt.Errorf("%w, or %s", err, traffic.Operations)
-	}
-	return collective{text: text, of: o.Pattern}, nil
-}
-
-// parseSimple reads the patterns that are no collective operation.
-func parseSimple(text string) (Pattern, error) {
-	name, rest, has := strings.Cut(text, ":")
-	bad := fmt.Errorf("pattern %q: want uniform, permutation[:SEED], bisection[:SEED], shift:BY, hot-spot:HOST:SHARE or all-to-all", text)
-	switch {
-	case name == "uniform" && !has:
-		return Uniform{}, nil
-	case name == "all-to-all" && !has:
-		return AllToAll{}, nil
-	case name == "permutation" && !has:
-		return Permutation{}, nil
-	case name == "bisection" && !has:
-		return Bisection{}, nil
-	case name == "permutation" || name == "bisection":
-		seed, err := strconv.ParseUint(rest, 10, 64)
-		if err != nil {
-			return nil, bad
-		}
-		if name == "bisection" {
-			return Bisection{Seed: seed, Fixed: true}, nil
-		}
-		return Permutation{Seed: seed}, nil
+	case text == "uniform":
+		return Uniform, nil
+	case text == "all-to-all", text == "alltoall":
+		return AllToAll, nil
+	case text == "bisection":
+		return Bisection, nil
+	case text == "permutation", name == "permutation" && notSeed == nil:
+		return Permutation.withSeed(seed), nil
+	case name == "bisection" && notSeed == nil:
+		return Bisection.withSeed(seed), nil
 	case name == "shift":
-		by, err := strconv.ParseInt(rest, 10, 32)
-		if err != nil {
-			return nil, bad
+		if by, err := strconv.ParseInt(rest, 10, 32); err == nil {
+			return Shift(int(by)), nil
 		}
-		return Shift{int(by)}, nil
 	case name == "hot-spot":
 		host, share, _ := strings.Cut(rest, ":")
 		h, err1 := strconv.ParseInt(host, 10, 32)
 		x, err2 := strconv.ParseFloat(share, 64)
-		if err1 != nil || err2 != nil || !(x >= 0 && x <= 1) || h < 0 {
-			return nil, bad
+		if err1 == nil && err2 == nil && x >= 0 && x <= 1 && h >= 0 {
+			return HotSpot(int(h), x), nil
 		}
-		return HotSpot{int(h), x}, nil
 	}
-	return nil, bad
+	o, err := traffic.Parse(text)
+	switch {
+	case err == nil:
+		return collective(text, o), nil
+	case strings.HasPrefix(text, "halo") || strings.HasPrefix(text, "alltoall:"):
+		return Pattern{}, err
+	}
+	return Pattern{}, fmt.Errorf("pattern %q: want uniform, permutation[:SEED], bisection[:SEED], shift:BY, hot-spot:HOST:SHARE or all-to-all, or %s", text, traffic.Operations)
 }

@@ -285,9 +285,9 @@ func (x *trial) config(copying Copying) Config {
 	cfg.WireDelay = Time(x.rng.IntN(5)) * Nanosecond
 	cfg.CreditDelay = Time(x.rng.IntN(5)) * Nanosecond
 	cfg.RoutingDelay = Time(x.rng.IntN(5)) * Nanosecond
-	cfg.Arbitration = Arbitration(x.rng.IntN(len(arbitrations)))
+	cfg.Arbitration = Arbitration(x.rng.IntN(int(LowestPort) + 1))
 	cfg.FullChecks = 1 << 10
-	if copying.flits() {
+	if copying >= Wormhole {
 		cfg.BufferFlits = 1 + x.rng.IntN(4)
 		cfg.OutputFlits = x.rng.IntN(3)
 	} else if x.rng.IntN(3) == 0 {

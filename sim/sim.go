@@ -353,7 +353,7 @@ func New(net Network, cfg Config, driver Driver) (*Sim, error) {
 		to:       make([]int32, f.NumPorts()),
 		topLID:   -1,
 		hostFree: make([]Time, f.NumPorts()),
-		worms:    cfg.Copying.flits(),
+		worms:    cfg.Copying >= Wormhole,
 		weighted: len(cfg.VLWeights) > 0,
 		hop:      cfg.WireDelay + cfg.RoutingDelay,
 		room:     int32(cfg.BufferFlits),

@@ -85,7 +85,7 @@ func TestSwitchLID(t *testing.T) {
 		// The switch takes it when the tail is in. A packet's head has passed two
 		// switches by then; a worm's first flit also took 1 ns on three cables.
 		want := 2*Nanosecond + 8*Nanosecond
-		if copying.flits() {
+		if copying >= Wormhole {
 			want = 2*Nanosecond + 3*Nanosecond + 7*Nanosecond
 		}
 		if len(l.deliveries) != 1 || l.deliveries[0].Port != g.PortBase(3) || l.deliveries[0].At != want || s.Counts().FlitHops != 24 {

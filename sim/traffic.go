@@ -13,7 +13,13 @@ import (
 )
 
 // Arrivals is how the times between the messages of a host are drawn.
-type Arrivals uint8
+type Arrivals = word[arrivals]
+
+type arrivals struct{}
+
+func (arrivals) names() (what string, list []string) {
+	return "arrivals", []string{"poisson", "deterministic"}
+}
 
 const (
 	// Poisson has exponential times.
@@ -21,19 +27,6 @@ const (
 	// Periodic has equal times, from a random moment of the first period on.
 	Periodic
 )
-
-var arrivals = [...]string{Poisson: "poisson", Periodic: "deterministic"}
-
-// String is the name on the command line.
-func (a Arrivals) String() string { return name(arrivals[:], "arrivals", uint8(a)) }
-
-// MarshalText is String.
-func (a Arrivals) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
-
-// UnmarshalText reads a name.
-func (a *Arrivals) UnmarshalText(text []byte) error {
-	return parseName(arrivals[:], "arrivals", text, (*uint8)(a))
-}
 
 // Traffic is what hosts send. In open loop they send the same messages at the same
 // times whatever the network does, since each host draws from numbers of its own.
@@ -118,6 +111,7 @@ type Measured struct {
 // open drives open-loop traffic.
 type open struct {
 	Traffic
+	to        Receivers
 	lids      []fabric.LID
 	sources   []source       // by host
 	inTurn    bool           // groups are not drawn
@@ -163,15 +157,8 @@ func (o *open) check(s *Sim) error {
 	if len(o.Hosts) < 2 {
 		return fmt.Errorf("traffic of %d hosts: want 2 or more", len(o.Hosts))
 	}
-	if o.Pattern == nil {
-		o.Pattern = Uniform{}
-	}
-	if b, ok := o.Pattern.(Bisection); ok && !b.Fixed {
-		b.Seed = o.Seed
-		o.Pattern = b
-	}
 	var err error
-	if o.Pattern, err = o.Pattern.For(len(o.Hosts)); err != nil {
+	if o.to, err = o.Pattern.For(len(o.Hosts), o.Seed); err != nil {
 		return err
 	}
 	switch {
@@ -303,7 +290,7 @@ func (o *open) draw(s *Sim, i int) {
 		}
 		return
 	}
-	if d := o.Pattern.To(i, k, len(o.Hosts), rng); d >= 0 && d != i {
+	if d := o.to(i, k, rng); d >= 0 && d != i {
 		m.DLID = o.lids[d]
 		m.Tag = o.fly(s, 1, false)
 		o.send(s, m, i, 1)

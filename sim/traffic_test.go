@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -28,7 +29,7 @@ func TestQueueing(t *testing.T) {
 	precision := short.Of(0.005, 0.01)
 	for _, load := range []float64{0.3, 0.7} {
 		m, err := Measure(t.Context(), Network{State: state.State{Fabric: g.Fabric, Tables: g.tables}}, cfg, Traffic{
-			Pattern: Shift{1}, Load: load, Bytes: 100, Seed: 5,
+			Pattern: Shift(1), Load: load, Bytes: 100, Seed: 5,
 		}, Stop{WarmUp: 100 * Microsecond, RelativeError: precision, MinMessages: short.Of[int64](60_000, 15_000), MaxTime: Second})
 		if err != nil {
 			t.Fatal(err)
@@ -160,13 +161,14 @@ func TestPatterns(t *testing.T) {
 		if err != nil || p.String() != tt.want {
 			t.Fatalf("%s: %v, %v", tt.text, p, err)
 		}
-		if p, err = p.For(n); err != nil {
+		to, err := p.For(n, 3)
+		if err != nil {
 			t.Fatal(err)
 		}
 		var got [n][n]int
 		for k := range int64(900) {
 			for i := range n {
-				d := p.To(i, k, n, rng)
+				d := to(i, k, rng)
 				if d < 0 || d >= n || d == i {
 					t.Fatalf("%s: %d to %d", tt.text, i, d)
 				}
@@ -177,31 +179,31 @@ func TestPatterns(t *testing.T) {
 			into := 0
 			for j := range n {
 				into += got[j][i]
-				switch p.(type) {
-				case AllToAll:
+				switch tt.want {
+				case "all-to-all":
 					if i != j && got[i][j] != 100 {
 						t.Errorf("all-to-all: %d to %d %d times", i, j, got[i][j])
 					}
-				case Uniform:
+				case "uniform":
 					if i != j && (got[i][j] < 60 || got[i][j] > 140) {
 						t.Errorf("uniform: %d to %d %d times", i, j, got[i][j])
 					}
 				}
 			}
-			switch p := p.(type) {
-			case Permutation:
+			switch name, rest, _ := strings.Cut(tt.want, ":"); name {
+			case "permutation":
 				if into != 900 {
 					t.Errorf("permutation: %d messages to %d", into, i)
 				}
-			case Bisection:
-				if j := p.to[i]; got[i][j] != 900 || got[j][i] != 900 {
+			case "bisection":
+				if j := to(i, 0, rng); got[i][j] != 900 || got[j][i] != 900 {
 					t.Errorf("bisection: %d is the partner of %d, %v and %v", j, i, got[i], got[j])
 				}
-			case Shift:
-				if got[i][(i+p.By+n)%n] != 900 {
+			case "shift":
+				if by, _ := strconv.Atoi(rest); got[i][(i+by+n)%n] != 900 {
 					t.Errorf("shift: %v from %d", got[i], i)
 				}
-			case HotSpot:
+			case "hot-spot":
 				if want := 900*9/2 + 900/2; i == 4 && (into < want-200 || into > want+200) {
 					t.Errorf("hot spot: %d messages, want %d", into, want)
 				}
@@ -209,12 +211,12 @@ func TestPatterns(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"", "uniform:1", "shift", "shift:x", "hot-spot:1", "hot-spot:1:2", "hot-spot:-1:0.5", "hot-spot:1:NaN", "permutation:-1", "bisection:x", "tornado"} {
-		if p, err := ParsePattern(bad); err == nil || p != nil || !strings.Contains(err.Error(), "want uniform, permutation") {
+		if p, err := ParsePattern(bad); err == nil || p.bind != nil || !strings.Contains(err.Error(), "want uniform, permutation") {
 			t.Errorf("%q: %v, %v", bad, p, err)
 		}
 	}
-	for _, p := range []Pattern{Shift{20}, HotSpot{10, 0.5}} {
-		if q, err := p.For(n); err == nil || q != nil {
+	for _, p := range []Pattern{Shift(20), HotSpot(10, 0.5)} {
+		if q, err := p.For(n, 0); err == nil || q != nil {
 			t.Errorf("%s for %d hosts", p, n)
 		}
 	}
@@ -269,7 +271,7 @@ func TestTrafficErrors(t *testing.T) {
 		{func(x *Traffic, _ *Stop) { x.Hosts = g.CAPorts()[:1] }, "traffic of 1 hosts"},
 		{func(x *Traffic, _ *Stop) { x.Hosts = []fabric.PortID{0, 1} }, "port 0 cannot send"},
 		{func(x *Traffic, _ *Stop) { x.Hosts = []fabric.PortID{g.host(0, 0), g.host(0, 0)} }, "sends twice"},
-		{func(x *Traffic, _ *Stop) { x.Pattern = Shift{4} }, "shift by 4 among 4 hosts"},
+		{func(x *Traffic, _ *Stop) { x.Pattern = Shift(4) }, "shift by 4 among 4 hosts"},
 		{func(_ *Traffic, s *Stop) { s.MaxTime = 0 }, "a measurement that ends at 0ns"},
 		{func(_ *Traffic, s *Stop) { s.RelativeError = -1 }, "less than nothing"},
 	} {
@@ -300,7 +302,7 @@ func TestHowItEnds(t *testing.T) {
 		{"too much, too short to tell", 2, 0.02, 20 * Microsecond, false, true},
 	} {
 		m, err := Measure(t.Context(), Network{State: state.State{Fabric: g.Fabric, Tables: g.tables}}, oldLinks(), Traffic{
-			Pattern: Shift{1}, Load: tt.load, Bytes: 100, Seed: 5,
+			Pattern: Shift(1), Load: tt.load, Bytes: 100, Seed: 5,
 		}, Stop{WarmUp: 10 * Microsecond, RelativeError: tt.error, MaxTime: tt.max})
 		if err != nil {
 			t.Fatal(err)

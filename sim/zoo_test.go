@@ -39,8 +39,8 @@ func newZooCase(seed uint64) *zooCase {
 	copying := Copying(rng.IntN(int(GreedyWormhole) + 1))
 	x.cfg = cycles(copying, 8)
 	x.cfg.FullChecks = 1 << 10
-	x.cfg.Arbitration = Arbitration(rng.IntN(len(arbitrations)))
-	if copying.flits() {
+	x.cfg.Arbitration = Arbitration(rng.IntN(int(LowestPort) + 1))
+	if copying >= Wormhole {
 		x.cfg.BufferFlits = 1 + rng.IntN(8)
 	}
 	hosts := x.m * x.n

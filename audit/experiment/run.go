@@ -89,7 +89,7 @@ func NewRun(s *Setup, routings []Routing, trees []mft.Tree) (*Run, error) {
 		}
 		return r, nil
 	}
-	if _, err := s.Pattern.For(len(s.Traffic.Hosts)); err != nil {
+	if _, err := s.Pattern.For(len(s.Traffic.Hosts), 0); err != nil {
 		return nil, &SettingError{"pattern", err}
 	}
 	if s.Traffic.Multicast > 0 {

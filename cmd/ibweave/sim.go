@@ -54,7 +54,7 @@ type simulation struct {
 
 func (a *app) simCommand() *cobra.Command {
 	in := simulation{format: "text", from: map[string]*yaml.Node{}}
-	in.Config, in.Buffer, in.Pattern, in.Bytes, in.Seeds = sim.Defaults(), sim.PortBuffer, sim.Uniform{}, []int{256}, []uint64{1}
+	in.Config, in.Buffer, in.Pattern, in.Bytes, in.Seeds = sim.Defaults(), sim.PortBuffer, sim.Uniform, []int{256}, []uint64{1}
 	cmd := &cobra.Command{
 		Use:   "sim [DIR | -t TOPOLOGY {--lfts FILE | -e ENGINE}] {--load LIST | --burst N | --trace FILE | --traffic FILE}",
 		Short: "simulate tables with traffic, packet by packet or flit by flit",

@@ -211,13 +211,13 @@ func (b bisection) shares(ctx context.Context, lab *Lab) (shares []float64, err 
 	if err != nil {
 		return nil, err
 	}
-	pattern, err := sim.Bisection{Seed: b.seed<<32 + b.draw}.For(b.nodes)
+	partner, err := sim.Bisection.For(b.nodes, b.seed<<32+b.draw)
 	if err != nil {
 		return nil, err
 	}
 	to := make([]int32, b.nodes)
 	for i := range to {
-		to[i] = int32(pattern.To(i, 0, b.nodes, nil))
+		to[i] = int32(partner(i, 0, nil))
 	}
 	x, err := b.simulate(ctx, lab, to)
 	if err != nil {
