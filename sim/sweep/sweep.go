@@ -16,18 +16,17 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"runtime"
+	"slices"
 	"sync"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/files"
+	"github.com/ibweave/ibweave/internal/par"
 )
 
 // Options is how a sweep runs.
 type Options struct {
-	// Jobs is how many points run at a time; 0 is GOMAXPROCS.
+	// Jobs is how many points run at a time; 0 is one for each CPU.
 	Jobs int
 	// State, when not "", is a file that has the results of all points that are
 	// finished. It is written again, as a whole, after each. A run takes results
@@ -54,70 +53,62 @@ func Key(parameters any) ([sha256.Size]byte, error) {
 // state file: *fabric.ParseError when it is damaged, *KeyError when it is of another
 // sweep. What is finished stays in the state file.
 func Run[R any](ctx context.Context, n int, opt Options, do func(ctx context.Context, point int) (R, error)) ([]R, error) {
-	results := make([]R, n)
-	finished := make([]bool, n)
-	done := 0
+	st := state[R]{Format: format, Key: hex.EncodeToString(opt.Key[:]), Results: make([]*R, n)}
 	if opt.State != "" {
-		points, err := readState[R](opt.State, opt.Key, n)
-		if err != nil {
+		if err := st.read(opt.State); err != nil {
 			return nil, err
 		}
-		for _, p := range points {
-			results[p.Point], finished[p.Point] = p.Result, true
-		}
-		done = len(points)
 	}
+	var todo []int
+	for i, r := range slices.Backward(st.Results) {
+		if r == nil {
+			todo = append(todo, i)
+		}
+	}
+	done := n - len(todo)
 	progress := func() {
 		if opt.Progress != nil {
 			opt.Progress(done, n)
 		}
 	}
 	progress()
-	var mu sync.Mutex // for results, finished, done, the state file and Progress
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(jobs(opt.Jobs))
-	for i := n - 1; i >= 0; i-- {
-		if finished[i] {
-			continue
-		}
-		if ctx.Err() != nil {
-			break
-		}
-		g.Go(func() error {
-			if err := ctx.Err(); err != nil {
+	var mu sync.Mutex // for st, done, the state file and Progress
+	finish := func(i int, r *R) error {
+		mu.Lock()
+		defer mu.Unlock()
+		st.Results[i] = r
+		done++
+		if opt.State != "" {
+			if err := st.write(opt.State); err != nil {
 				return err
 			}
-			r, err := do(ctx, i)
-			if err != nil {
-				return err
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			results[i], finished[i] = r, true
-			done++
-			if opt.State != "" {
-				if err := writeState(opt.State, opt.Key, results, finished); err != nil {
-					return err
-				}
-			}
-			progress()
-			return nil
-		})
+		}
+		progress()
+		return nil
 	}
-	if err := g.Wait(); err != nil {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	err := par.ForEach(ctx, opt.Jobs, len(todo), func(k int) error {
+		r, err := do(ctx, todo[k])
+		if err == nil {
+			err = finish(todo[k], &r)
+		}
+		if err != nil {
+			cancel(err) // of the others
+		}
+		return err
+	})
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	if err != nil {
 		return nil, err
 	}
-	if done < n {
-		return nil, ctx.Err()
+	results := make([]R, n)
+	for i, r := range st.Results {
+		results[i] = *r
 	}
 	return results, nil
-}
-
-func jobs(n int) int {
-	if n > 0 {
-		return n
-	}
-	return runtime.GOMAXPROCS(0)
 }
 
 // KeyError says that a state file is of another sweep.
@@ -130,73 +121,57 @@ func (e *KeyError) Error() string {
 // state is the state file: this as JSON in one line, and the SHA-256 of that line,
 // without its end, in the next.
 type state[R any] struct {
-	Format string     `json:"format"`
-	Key    string     `json:"key"`
-	Points []point[R] `json:"points"`
+	Format  string `json:"format"`
+	Key     string `json:"key"`
+	Results []*R   `json:"results"` // by point; nil for one that is not finished
 }
 
-type point[R any] struct {
-	Point  int `json:"point"`
-	Result R   `json:"result"`
-}
-
-const format = "ibweave sweep 1"
+const format = "ibweave sweep 2"
 
 // maxState bounds state files, in bytes: a million points.
 const maxState = 1 << 30
 
-func writeState[R any](name string, key [sha256.Size]byte, results []R, finished []bool) error {
-	st := state[R]{Format: format, Key: hex.EncodeToString(key[:])}
-	for i := range results {
-		if finished[i] {
-			st.Points = append(st.Points, point[R]{i, results[i]})
-		}
-	}
-	text, err := json.Marshal(&st)
+func (st *state[R]) write(name string) error {
+	text, err := json.Marshal(st)
 	if err != nil {
 		return err
 	}
-	sum := sha256.Sum256(text)
 	return files.Write(name, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "%s\n%x\n", text, sum)
+		_, err := fmt.Fprintf(w, "%s\n%x\n", text, sha256.Sum256(text))
 		return err
 	})
 }
 
-// readState gives the points that a state file has; none if there is no file.
-func readState[R any](name string, key [sha256.Size]byte, n int) ([]point[R], error) {
+// read takes the results that a state file has; it may not be there.
+func (st *state[R]) read(name string) error {
 	data, err := files.ReadRegular(name, maxState)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return parseState[R](name, data, key, n)
+	return st.parse(name, data)
 }
 
-func parseState[R any](name string, data []byte, key [sha256.Size]byte, n int) ([]point[R], error) {
+func (st *state[R]) parse(name string, data []byte) error {
 	damaged := func(line int, why string) error {
 		return &fabric.ParseError{File: name, Line: line, Err: fmt.Errorf("%s: this is not a whole state file; remove it to start again", why)}
 	}
 	text, rest, _ := bytes.Cut(data, []byte("\n"))
-	sum := sha256.Sum256(text)
-	if want := hex.EncodeToString(sum[:]) + "\n"; string(rest) != want {
-		return nil, damaged(2, "the SHA-256 of line 1 is missing or another one")
+	if want := fmt.Sprintf("%x\n", sha256.Sum256(text)); string(rest) != want {
+		return damaged(2, "the SHA-256 of line 1 is missing or another one")
 	}
-	var st state[R]
-	if err := json.Unmarshal(text, &st); err != nil || st.Format != format {
-		return nil, damaged(1, "no "+format)
+	var read state[R]
+	if err := json.Unmarshal(text, &read); err != nil || read.Format != format {
+		return damaged(1, "no "+format)
 	}
-	if st.Key != hex.EncodeToString(key[:]) {
-		return nil, &KeyError{name}
+	if read.Key != st.Key {
+		return &KeyError{name}
 	}
-	last := -1
-	for _, p := range st.Points {
-		if p.Point <= last || p.Point >= n {
-			return nil, damaged(1, fmt.Sprintf("point %d of %d", p.Point, n))
-		}
-		last = p.Point
+	if len(read.Results) != len(st.Results) {
+		return damaged(1, fmt.Sprintf("%d points, not %d", len(read.Results), len(st.Results)))
 	}
-	return st.Points, nil
+	st.Results = read.Results
+	return nil
 }
