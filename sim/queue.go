@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/ibweave/ibweave/internal/graph"
 )
 
 // buckets is how many buckets a queue's wheel has, a power of two.
@@ -35,7 +37,7 @@ type queue[E any] struct {
 	wheel int                  // events in buckets
 	free  int32                // first free node
 	nodes []linked[E]          // pool
-	far   []later[E]           // heap of the events a turn or more ahead
+	far   graph.Heap[later[E]] // the events a turn or more ahead
 	seq   uint64               // of the next push to it
 	full  [buckets / 64]uint64 // a bit for each bucket that has events
 	last  [buckets]int32       // by bucket: its events, the last pushed first
@@ -60,14 +62,14 @@ type later[E any] struct {
 // init makes the zero value an empty queue, at time 0, with buckets that are 1<<shift
 // wide.
 func (q *queue[E]) init(shift uint) {
-	q.shift, q.free = shift, none
+	q.shift, q.free, q.far.Before = shift, none, later[E].before
 	for i := range q.last {
 		q.last[i] = none
 	}
 }
 
 // len is how many events there are.
-func (q *queue[E]) len() int { return len(q.cur) - q.at + q.wheel + len(q.far) }
+func (q *queue[E]) len() int { return len(q.cur) - q.at + q.wheel + q.far.Len() }
 
 // push adds an event, not before now.
 func (q *queue[E]) push(at Time, e E) {
@@ -98,7 +100,8 @@ func (q *queue[E]) addNode() int32 {
 // pushElsewhere adds an event to the open bucket, or beyond the wheel.
 func (q *queue[E]) pushElsewhere(at Time, e E, ahead int64) {
 	if ahead > 0 {
-		q.pushFar(timed[E]{at, e})
+		q.seq++
+		q.far.Push(later[E]{timed[E]{at, e}, q.seq})
 		return
 	}
 	q.cur = append(q.cur, timed[E]{at, e})
@@ -133,14 +136,14 @@ func (q *queue[E]) turn(most Time) bool {
 	switch {
 	case q.wheel > 0:
 		open = min(open, q.open+q.ahead())
-	case len(q.far) > 0:
-		open = min(open, int64(q.far[0].at)>>q.shift)
+	case q.far.Len() > 0:
+		open = min(open, int64(q.far.First().at)>>q.shift)
 	case most == Forever:
 		return false
 	}
 	q.open = open
-	for len(q.far) > 0 && int64(q.far[0].at)>>q.shift < q.open+buckets {
-		t := q.popFar()
+	for q.far.Len() > 0 && int64(q.far.First().at)>>q.shift < q.open+buckets {
+		t := q.far.Pop()
 		q.push(t.at, t.event) // to cur where it is of this bucket
 	}
 	slot := uint64(q.open) % buckets
@@ -193,54 +196,8 @@ func (q *queue[E]) ahead() int64 {
 }
 
 // before orders by time, then by sequence.
-func (t *later[E]) before(u *later[E]) bool {
+func (t later[E]) before(u later[E]) bool {
 	return t.at < u.at || t.at == u.at && t.seq < u.seq
-}
-
-func (q *queue[E]) pushFar(event timed[E]) {
-	q.seq++
-	t := later[E]{event, q.seq}
-	q.far = append(q.far, t)
-	i := len(q.far) - 1
-	for i > 0 {
-		up := (i - 1) / 4
-		if !t.before(&q.far[up]) {
-			break
-		}
-		q.far[i] = q.far[up]
-		i = up
-	}
-	q.far[i] = t
-}
-
-func (q *queue[E]) popFar() timed[E] {
-	top := q.far[0].timed
-	last := len(q.far) - 1
-	t := q.far[last]
-	q.far = q.far[:last]
-	if last == 0 {
-		return top
-	}
-	i := 0
-	for {
-		first := 4*i + 1
-		if first >= last {
-			break
-		}
-		least := first
-		for j := first + 1; j < min(first+4, last); j++ {
-			if q.far[j].before(&q.far[least]) {
-				least = j
-			}
-		}
-		if !q.far[least].before(&t) {
-			break
-		}
-		q.far[i] = q.far[least]
-		i = least
-	}
-	q.far[i] = t
-	return top
 }
 
 // soon is a queue for cells on their way to a switch, of when they will have been routed

@@ -52,6 +52,9 @@ func byKey[V ~int32](key []int32) *Heap[V] {
 // Len is the number of elements.
 func (h *Heap[E]) Len() int { return len(h.list) }
 
+// First is the element that Pop takes out next.
+func (h *Heap[E]) First() E { return h.list[0] }
+
 // Push adds an element. O(log elements).
 func (h *Heap[E]) Push(e E) {
 	i := len(h.list)
