@@ -145,26 +145,13 @@ func parseGroups(ranks string) (Operation, error) {
 // inGroups has each rank send to each other in its group.
 func inGroups(size int) Pattern {
 	return Pattern{AllToAll.Name, func(_, dst int) iter.Seq2[int, int64] {
-		return func(yield func(int, int64) bool) {
-			first := dst - dst%size
-			for src := first; src < first+size; src++ {
-				if src != dst && !yield(src, 1) {
-					return
-				}
-			}
-		}
+		return fromRange(dst-dst%size, dst-dst%size+size, dst)
 	}}
 }
 
 // Shift has each rank send to the one a fixed distance ahead.
 func Shift(by int) Pattern {
-	return Pattern{"shift", func(n, dst int) iter.Seq2[int, int64] {
-		return func(yield func(int, int64) bool) {
-			if src := ((dst-by)%n + n) % n; src != dst {
-				yield(src, 1)
-			}
-		}
-	}}
+	return fromOne("shift", func(n, dst int) int { return ((dst-by)%n + n) % n })
 }
 
 // Cycle gives each of n ranks another one, along one cycle that a seed draws (Sattolo 1986).
@@ -184,25 +171,16 @@ func Cycle(n int, seed uint64) []int {
 // permutation has each of n ranks get from another one, along a cycle.
 func permutation(n int, seed uint64) Pattern {
 	senders := Cycle(n, seed)
-	return Pattern{"permutation", func(_, dst int) iter.Seq2[int, int64] {
-		return func(yield func(int, int64) bool) {
-			if senders[dst] != dst {
-				yield(senders[dst], 1)
-			}
-		}
-	}}
+	return fromOne("permutation", func(_, dst int) int { return senders[dst] })
 }
 
 // ToStorage has all ranks but the last few send to each of these; the data is all that a rank sends.
 func ToStorage(few int) Operation {
 	toLast := Pattern{"to-storage", func(n, dst int) iter.Seq2[int, int64] {
-		return func(yield func(int, int64) bool) {
-			for src := 0; dst >= n-few && src < n-few; src++ {
-				if !yield(src, 1) {
-					return
-				}
-			}
+		if dst < n-few {
+			return fromRange(0, 0, dst)
 		}
+		return fromRange(0, n-few, dst)
 	}}
 	op, _ := always(toLast, func(float64) float64 { return 1 / float64(few) }, nil)
 	return op

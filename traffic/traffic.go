@@ -28,19 +28,19 @@ func (p Pattern) On(n int) func(dst int) iter.Seq2[int, int64] {
 var (
 	// Ring is an all-reduce, reduce-scatter or all-gather along a ring: rank i sends to rank
 	// i+1, and the last one to the first.
-	Ring = Pattern{"ring", ringSenders}
+	Ring = fromOne("ring", func(n, dst int) int { return (dst + n - 1) % n })
 	// Tree is an all-reduce by two binary trees, of which each carries half of the data: up to
 	// the root and down again. A rank is inside one of the trees at most and a leaf of the
 	// other, up to the roots (Sanders, Speck, Träff: Two-tree algorithms for full bandwidth broadcast,
 	// reduction and scan, 2009). The trees are those of NCCL.
 	Tree = Pattern{"tree", treeSenders}
 	// AllToAll has each rank send to each other.
-	AllToAll = Pattern{"all-to-all", allSenders}
+	AllToAll = Pattern{"all-to-all", func(n, dst int) iter.Seq2[int, int64] { return fromRange(0, n, dst) }}
 	// Broadcast is from rank 0 along a binomial tree: a rank gets all data from the rank whose
 	// number lacks its lowest bit.
-	Broadcast = Pattern{"broadcast", broadcastSenders}
+	Broadcast = fromOne("broadcast", func(_, dst int) int { return dst & (dst - 1) })
 	// Chain is a broadcast along the ranks: all but the last one send to the next one.
-	Chain = Pattern{"broadcast-ring", chainSenders}
+	Chain = fromOne("broadcast-ring", func(_, dst int) int { return max(dst-1, 0) })
 	// Bruck is an all-to-all by way of other ranks: a rank sends to those that are 1, 2, 4 and so on further,
 	// and a unit is the part for one rank.
 	Bruck = Pattern{"alltoall-bruck", bruckSenders}
@@ -76,26 +76,24 @@ func Dims(n, dimensions int) []int {
 // Patterns lists those of reductions and of all to all, which are of any number of ranks.
 var Patterns = []Pattern{Ring, Tree, AllToAll}
 
-func ringSenders(n, dst int) iter.Seq2[int, int64] {
-	return func(yield func(int, int64) bool) {
-		if n > 1 {
-			yield((dst+n-1)%n, 1)
+// fromOne has each rank get from one other, or from none where that is the rank itself.
+func fromOne(name string, sender func(n, dst int) int) Pattern {
+	return Pattern{name, func(n, dst int) iter.Seq2[int, int64] {
+		return func(yield func(int, int64) bool) {
+			if src := sender(n, dst); src != dst {
+				yield(src, 1)
+			}
 		}
-	}
+	}}
 }
 
-func broadcastSenders(_, dst int) iter.Seq2[int, int64] {
+// fromRange yields the ranks from first up to end, but dst.
+func fromRange(first, end, dst int) iter.Seq2[int, int64] {
 	return func(yield func(int, int64) bool) {
-		if dst > 0 {
-			yield(dst&(dst-1), 1)
-		}
-	}
-}
-
-func chainSenders(_, dst int) iter.Seq2[int, int64] {
-	return func(yield func(int, int64) bool) {
-		if dst > 0 {
-			yield(dst-1, 1)
+		for src := first; src < end; src++ {
+			if src != dst && !yield(src, 1) {
+				return
+			}
 		}
 	}
 }
@@ -142,16 +140,6 @@ func yieldCounted(ranks []int, yield func(int, int64) bool) {
 			return
 		}
 		ranks = ranks[same:]
-	}
-}
-
-func allSenders(n, dst int) iter.Seq2[int, int64] {
-	return func(yield func(int, int64) bool) {
-		for src := range n {
-			if src != dst && !yield(src, 1) {
-				return
-			}
-		}
 	}
 }
 
