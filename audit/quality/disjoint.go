@@ -21,8 +21,8 @@ type Disjoint struct {
 	Pairs    int64  `json:"pairs"` // that are looked at
 	Cables   Spread `json:"cables"`
 	Switches Spread `json:"switches"`
-	// Possible is the least of the number of LIDs and of the greatest number of paths of any
-	// length between the two switches that share no cable: no tables have more.
+	// Possible is the least of the number of LIDs and of the cables that each of the two switches
+	// has to others: no tables have more.
 	Possible Spread `json:"possible"`
 }
 
@@ -34,7 +34,7 @@ type Spread struct {
 
 // Disjointness looks at tables t of fabric f, as Measure has them. Nil without an error
 // when no port has several LIDs, or no pair is there. It takes O(switches with hosts x LIDs x
-// hops), and O(switches with hosts x LIDs of a port x channels). A figure of more than 8 LIDs
+// hops). A figure of more than 8 LIDs
 // may be too small where their paths meet in ways that take more than some thousand steps to
 // look at; fabrics of trees are not of this kind. Errors: ctx's.
 func Disjointness(ctx context.Context, f *fabric.Fabric, t *lft.Tables) (*Disjoint, error) {
@@ -56,8 +56,7 @@ func Disjointness(ctx context.Context, f *fabric.Fabric, t *lft.Tables) (*Disjoi
 	if len(ports) == 0 || len(terminals) < 2 {
 		return nil, nil
 	}
-	possible := cuts(f, terminals, most)
-	start := func() *disjointWorker { return newDisjointWorker(f, t, terminals, possible, most) }
+	start := func() *disjointWorker { return newDisjointWorker(f, t, terminals, most) }
 	all, err := par.ForEachWith(ctx, 0, len(ports), start, func(w *disjointWorker, i int) error {
 		w.count(ports[i])
 		return nil
@@ -119,7 +118,6 @@ type disjointWorker struct {
 	f         *fabric.Fabric
 	t         *lft.Tables
 	terminals []fabric.NodeID
-	possible  [][]uint8
 	forest    *lft.Forest
 	next      []fabric.PortID // by LID of the port and switch; NoPort for not delivered
 	channels  []lidSet        // by PortID: LIDs whose path takes it; none between pairs
@@ -130,9 +128,9 @@ type disjointWorker struct {
 	tally [3]tally // as the Spreads of Disjoint
 }
 
-func newDisjointWorker(f *fabric.Fabric, t *lft.Tables, terminals []fabric.NodeID, possible [][]uint8, most int) *disjointWorker {
+func newDisjointWorker(f *fabric.Fabric, t *lft.Tables, terminals []fabric.NodeID, most int) *disjointWorker {
 	w := &disjointWorker{
-		f: f, t: t, terminals: terminals, possible: possible, forest: lft.NewForest(f),
+		f: f, t: t, terminals: terminals, forest: lft.NewForest(f),
 		next: make([]fabric.PortID, most*f.NumSwitches()), channels: make([]lidSet, f.NumPorts()), switches: make([]lidSet, f.NumSwitches()),
 		meets: [2][]lidSet{make([]lidSet, most), make([]lidSet, most)},
 	}
@@ -159,11 +157,7 @@ func (w *disjointWorker) count(p fabric.PortID) {
 		}
 	}
 	to := w.f.PeerSwitch(p)
-	end := 0
-	for w.terminals[end] != to {
-		end++
-	}
-	for i, s := range w.terminals {
+	for _, s := range w.terminals {
 		if s == to {
 			continue
 		}
@@ -171,7 +165,7 @@ func (w *disjointWorker) count(p fabric.PortID) {
 		cables, switches := w.pair(s, to, lids)
 		w.tally[0].add(cables)
 		w.tally[1].add(switches)
-		w.tally[2].add(min(lids, int(w.possible[max(i, end)][min(i, end)])))
+		w.tally[2].add(min(lids, len(w.f.Neighbors(s)), len(w.f.Neighbors(to))))
 	}
 }
 
