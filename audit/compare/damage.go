@@ -10,7 +10,6 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/internal/text"
-	"github.com/ibweave/ibweave/report/chart"
 )
 
 // kinds are the kinds of damage: what may be gone, and the fabric without n of them.
@@ -86,19 +85,19 @@ func (e *DamageError) Unwrap() error { return e.Err }
 
 // figureOf is a figure that is shown by damage.
 type figureOf struct {
-	name, unit string
-	value      func(x *Contender) (value float64, known bool)
-	digits     int
-	most       bool // the worst is the most
+	name   string
+	value  func(x *Contender) (value float64, known bool)
+	digits int
+	most   bool // the worst is the most
 }
 
 var figures = []figureOf{
-	{"bisection bandwidth", "%", partOf(bisectionOf, func(b *quality.Bisection) float64 { return 100 * b.Mean }), 1, false},
-	{"all-to-all, greatest load", "routes", func(x *Contender) (float64, bool) { return x.Quality.AllToAll, true }, 0, true},
-	{"random permutations, median load", "routes", partOf(permutationsOf, func(p *quality.Permutations) float64 { return p.Median }), 1, true},
-	{"random permutations, 99th percentile", "routes", partOf(permutationsOf, func(p *quality.Permutations) float64 { return p.P99 }), 1, true},
-	{"shifts, mean load", "routes", partOf(shiftsOf, func(s *quality.Shifts) float64 { return s.Contention }), 2, true},
-	{"shifts, greatest load", "routes", partOf(shiftsOf, func(s *quality.Shifts) float64 { return s.Most }), 1, true},
+	{"bisection bandwidth, %", partOf(bisectionOf, func(b *quality.Bisection) float64 { return 100 * b.Mean }), 1, false},
+	{"all-to-all, greatest load", func(x *Contender) (float64, bool) { return x.Quality.AllToAll, true }, 0, true},
+	{"random permutations, median load", partOf(permutationsOf, func(p *quality.Permutations) float64 { return p.Median }), 1, true},
+	{"random permutations, 99th percentile", partOf(permutationsOf, func(p *quality.Permutations) float64 { return p.P99 }), 1, true},
+	{"shifts, mean load", partOf(shiftsOf, func(s *quality.Shifts) float64 { return s.Contention }), 2, true},
+	{"shifts, greatest load", partOf(shiftsOf, func(s *quality.Shifts) float64 { return s.Most }), 1, true},
 }
 
 func bisectionOf(x *Contender) *quality.Bisection       { return x.Quality.Bisection }
@@ -117,8 +116,8 @@ func partOf[T any](part func(x *Contender) *T, value func(*T) float64) func(x *C
 
 // summary is a figure of a column over the samples of a level.
 type summary struct {
-	samples           int
-	mean, half, worst float64 // half of the 95 % interval of the mean
+	samples     int
+	mean, worst float64
 }
 
 // sum sums up column i of a level.
@@ -138,8 +137,7 @@ func (l *Level) sum(i int, figure *figureOf) (s summary) {
 	if s.worst = slices.Min(values); figure.most {
 		s.worst = slices.Max(values)
 	}
-	mean, _, high := quality.Interval(values)
-	s.mean, s.half = mean, high-mean
+	s.mean, _, _ = quality.Interval(values)
 	return s
 }
 
@@ -151,11 +149,7 @@ func (d *Damaged) Text(b *text.Sheet) {
 		text.CountGrouped(len(d.Levels[len(d.Levels)-1].Samples), "sample", "samples"))
 	for i := range figures {
 		figure := &figures[i]
-		title := figure.name
-		if figure.unit == "%" {
-			title += ", %"
-		}
-		rows := [][]string{append([]string{title}, text.Each(whole.Contenders, nameOf)...)}
+		rows := [][]string{append([]string{figure.name}, text.Each(whole.Contenders, nameOf)...)}
 		for l := range d.Levels {
 			level := &d.Levels[l]
 			row := []string{level.name()}
@@ -220,48 +214,4 @@ func (d *Damaged) writeFailures(b *text.Sheet) {
 			fmt.Fprintf(b, "\n%s loses pairs on %d of %d fabrics\n", column.Name, lost, all)
 		}
 	}
-}
-
-// Chart draws a panel for each figure.
-func (d *Damaged) Chart() *chart.Chart {
-	whole := d.Levels[0].Samples[0]
-	c := &chart.Chart{Title: fmt.Sprintf("%s, %s gone at random", whole.Fabric, d.noun())}
-	for i := range figures {
-		figure := &figures[i]
-		p := chart.Panel{
-			Title: figure.name, X: chart.Axis{Label: d.noun() + " gone", Unit: "%", Scale: chart.Linear}, Y: chart.Axis{Label: "mean", Unit: figure.unit, Scale: chart.Linear},
-		}
-		for k, column := range whole.Contenders {
-			curve := chart.Curve{Name: column.Name}
-			for l := range d.Levels {
-				if s := d.Levels[l].sum(k, figure); s.samples > 0 {
-					curve.Points = append(curve.Points, chart.Point{X: d.Levels[l].Percent, Y: s.mean, Half: s.half})
-				}
-			}
-			if curve.Points != nil {
-				p.Curves = append(p.Curves, curve)
-			}
-		}
-		if p.Curves != nil {
-			if figure.unit != "%" {
-				p.Y.Scale = scaleOf(p.Curves)
-			}
-			c.Panels = append(c.Panels, p)
-		}
-	}
-	return c
-}
-
-// scaleOf is a logarithm where the values differ much.
-func scaleOf(curves []chart.Curve) chart.Scale {
-	least, most := math.Inf(1), 0.0
-	for _, c := range curves {
-		for _, p := range c.Points {
-			least, most = min(least, p.Y), max(most, p.Y)
-		}
-	}
-	if least > 0 && most > 8*least {
-		return chart.Log2
-	}
-	return chart.Linear
 }

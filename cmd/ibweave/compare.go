@@ -94,7 +94,7 @@ func (a *app) compareCommand() *cobra.Command {
 	cli.Scopes(cmd.Flags(),
 		cli.Scope{Flags: "against", Not: "bisections=0", Why: "there is no bandwidth to compare"},
 		cli.Scope{Flags: "lids lmc roots", With: "engines", Why: "tables of --lfts have their LIDs and paths", Note: true},
-		cli.Scope{Flags: "percent samples svg", With: "damage"},
+		cli.Scope{Flags: "percent samples", With: "damage"},
 		cli.Scope{Flags: "host-groups traffic", Not: "damage", Why: "figures are sums over damaged fabrics"},
 		cli.Scope{Flags: "fit", With: "traffic", Why: "tables are fitted to its jobs"})
 	return cmd

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
 
 	"github.com/spf13/pflag"
 
@@ -18,7 +17,6 @@ type damage struct {
 	kind     string // of damages, "" for none
 	percents []float64
 	samples  int
-	svg      string // file; "" for none
 }
 
 // flags defines the flags of --damage.
@@ -34,7 +32,6 @@ func (d *damage) flags(flags *pflag.FlagSet) {
 	})
 	d.samples = 10
 	cli.NumberFlag(flags, &d.samples, "samples", 1, cli.MaxNumber, "fabrics for each percentage, `N`")
-	flags.StringVar(&d.svg, "svg", "", "write a picture of the figures by damage, `FILE`")
 }
 
 // parse sees that the flags make sense.
@@ -67,9 +64,6 @@ func (a *app) compareDamaged(ctx context.Context, c *contest, f *fabric.Fabric, 
 		return inputf("%s: %w", c.topology, err)
 	}
 	if err != nil {
-		return err
-	}
-	if err := a.writePictures(c.damage.svg, "", func(w io.Writer) error { return d.Chart().SVG(w) }, nil); err != nil {
 		return err
 	}
 	if err := c.Print(a.stdout, d, d.Text); err != nil {

@@ -178,7 +178,6 @@ var outputs = map[string]string{
 	"check --report":        "check D --report json=X",
 	"check --write-bound":   "check D --write-bound X",
 	"compile --write-bound": "compile -t D/fabric.ibnetdiscover -e updn --dry-run --write-bound X",
-	"compare --svg":         "compare -t D/fabric.ibnetdiscover -e updn --damage cables --percent 1 --samples 1 --svg X",
 	"discover --output":     "discover --ibsim -o X",
 	"gen --output":          "gen mesh --dims 3x3 -o X",
 	"move --write-plan":     "move D D/fabric.ibnetdiscover --write-plan X",

@@ -118,7 +118,6 @@ var withoutEffectTests = []struct {
 	{"compare -t f -e updn --damage cables --traffic f", "traffic", "with --damage", false},
 	{"compare -t f -e updn --percent 2", "percent", "without --damage", false},
 	{"compare -t f -e updn --samples 2", "samples", "without --damage", false},
-	{"compare -t f -e updn --svg f", "svg", "without --damage", false},
 	{"move d f -e updn", "engine", "without --topology: DIR has its engine", false},
 	{"compile -t f -e updn --dry-run --install-dir /x", "install-dir", "with --dry-run: nothing is written", true},
 	{"compile -t f -e updn --dry-run --labels", "labels", "with --dry-run", true},
