@@ -121,7 +121,6 @@ type jobsDriver struct {
 	Jobs
 	out     *JobsDone
 	parts   []jobPart
-	first   []int64         // by part: the number of its first message, its tag
 	running int             // jobs that are not done
 	sent    []int64         // by port: messages
 	copies  map[int64]int32 // by multicast message under way: those that are still to come
@@ -160,14 +159,17 @@ const (
 	wakeHosts
 )
 
-// noiseTag is the tag of messages of host 0 of the background, and one less that of host 1.
-const noiseTag = -1
+// The tag of a message of a job is its part, and in the bits below its number there. noiseTag is that of messages of
+// host 0 of the background, and one less that of host 1.
+const (
+	messageBits = 32
+	noiseTag    = -1
+)
 
 // prepare checks all parts and counts what they send. It lists the ports that do.
 func (d *jobsDriver) prepare(s *Sim) (senders []fabric.PortID, err error) {
 	d.sent = make([]int64, len(s.ports))
 	d.copies = make(map[int64]int32)
-	number := int64(0)
 	slowest := Time(0)
 	for job := range d.Jobs.Jobs {
 		out := &d.out.Jobs[job]
@@ -178,8 +180,7 @@ func (d *jobsDriver) prepare(s *Sim) (senders []fabric.PortID, err error) {
 				return nil, err
 			}
 			p.count(out, bytes)
-			d.parts, d.first = append(d.parts, p), append(d.first, number)
-			number += int64(len(p.waits))
+			d.parts = append(d.parts, p)
 		}
 		for port, b := range bytes {
 			out.Crossbar = max(out.Crossbar, Time(math.Ceil(float64(max(b[0], b[1]))*float64(s.ports[port].rate)/1024)))
@@ -347,7 +348,7 @@ func (d *jobsDriver) give(s *Sim, m Message) {
 // begin sends a message, which waits for nothing more; one that does not go over the fabric has arrived.
 func (d *jobsDriver) begin(s *Sim, part int, i int32) {
 	p := &d.parts[part]
-	tag := d.first[part] + int64(i)
+	tag := int64(part)<<messageBits | int64(i)
 	if !p.crosses(int(i)) {
 		d.arrived = append(d.arrived, tag)
 		return
@@ -384,7 +385,7 @@ func (d *jobsDriver) Deliver(s *Sim, x *Delivery) {
 		}
 		delete(d.copies, x.Tag)
 	}
-	out := &d.out.Jobs[d.parts[d.partOf(x.Tag)].job]
+	out := &d.out.Jobs[d.parts[x.Tag>>messageBits].job]
 	if out.Left--; out.Left == 0 {
 		out.At = x.At
 		d.running--
@@ -396,9 +397,9 @@ func (d *jobsDriver) Deliver(s *Sim, x *Delivery) {
 // finish begins what has waited for messages that have arrived.
 func (d *jobsDriver) finish(s *Sim) {
 	for k := 0; k < len(d.arrived); k++ {
-		part := d.partOf(d.arrived[k])
+		part := int(d.arrived[k] >> messageBits)
 		p := &d.parts[part]
-		for _, next := range p.next.Next(int32(d.arrived[k] - d.first[part])) {
+		for _, next := range p.next.Next(int32(d.arrived[k])) {
 			if p.waits[next]--; p.waits[next] == 0 {
 				d.begin(s, part, next)
 			}
@@ -407,24 +408,12 @@ func (d *jobsDriver) finish(s *Sim) {
 	d.arrived = d.arrived[:0]
 }
 
-// partOf is the part that a message is of.
-func (d *jobsDriver) partOf(tag int64) int {
-	i, found := slices.BinarySearch(d.first, tag)
-	if !found {
-		return i - 1
-	}
-	for i+1 < len(d.first) && d.first[i+1] == tag { // parts without messages
-		i++
-	}
-	return i
-}
-
 // jobOf is the job that a message is of.
 func (d *jobsDriver) jobOf(tag int64) int {
 	if tag <= noiseTag {
 		return len(d.out.Jobs)
 	}
-	return d.parts[d.partOf(tag)].job
+	return d.parts[tag>>messageBits].job
 }
 
 // waits counts what packets wait for.

@@ -186,7 +186,7 @@ func checkDependencies(t *testing.T, net Network, jobs Jobs, said string) {
 	if err := s.Run(t.Context(), Forever); err != nil {
 		t.Fatal(err)
 	}
-	tag := int64(0)
+	part := int64(0)
 	for job := range jobs.Jobs {
 		last, bytes := Time(0), int64(0)
 		for _, p := range jobs.Jobs[job].Parts {
@@ -196,6 +196,7 @@ func checkDependencies(t *testing.T, net Network, jobs Jobs, said string) {
 				for _, k := range p.Program.After(i) {
 					want = max(want, at[k])
 				}
+				tag := part<<messageBits | int64(i)
 				born, sent := spy.born[tag]
 				over := m.Bytes > 0 && p.Hosts[m.Src] != p.Hosts[m.Dst]
 				if sent != over || sent && born != want {
@@ -206,8 +207,8 @@ func checkDependencies(t *testing.T, net Network, jobs Jobs, said string) {
 					bytes += m.Bytes
 				}
 				last = max(last, at[i])
-				tag++
 			}
+			part++
 		}
 		if out := spy.out.Jobs[job]; out.Left != 0 || out.Messages > 0 && out.At != last || out.Bytes != bytes {
 			t.Errorf("%s: job %d: %+v, want all at %s", said, job, out, last)

@@ -174,7 +174,6 @@ type Sim struct {
 	dues     pool[due]
 	sent     []int64         // by PortID: the tag of what it has sent last; nil if nothing asks
 	hostFree []Time          // by PortID: when a host is done with the start of its messages
-	masks    []mask          // by MLID from mft.MinMLID on
 	route    []fabric.PortID // scratch
 	outlets  []outlet        // scratch
 	groups   [][][]int32     // by switch and group of Network.Adaptive: its ports
@@ -624,7 +623,10 @@ func (s *Sim) branchOut(c int32, ce *cell) {
 			s.leave(c, num, s.route[i])
 		}
 	case ce.dlid >= mft.MinMLID:
-		mask := s.maskOf(at, ce.dlid)
+		var mask []fabric.PortID
+		if s.net.Multicast != nil {
+			mask = s.net.Multicast.Tables.Mask(at, ce.dlid)
+		}
 		for i := len(mask) - 1; i >= 0; i-- { // so that the list of branches ascends
 			if mask[i] != fabric.PortID(in) {
 				s.leave(c, num, mask[i])
@@ -643,37 +645,6 @@ func (s *Sim) branchOut(c int32, ce *cell) {
 	if ce.branch == none {
 		s.counts.Dropped++
 	}
-}
-
-// mask is the masks of an MLID: the ports of all switches, ascending, and by switch
-// where its own begin.
-type mask struct {
-	ports []fabric.PortID
-	start []int32
-}
-
-// maskOf is the ports of a switch in the mask of an MLID. The index is made when a
-// packet asks for it first.
-func (s *Sim) maskOf(at fabric.NodeID, mlid fabric.LID) []fabric.PortID {
-	if s.net.Multicast == nil {
-		return nil
-	}
-	i := int(mlid - mft.MinMLID)
-	if i >= len(s.masks) {
-		s.masks = append(s.masks, make([]mask, i+1-len(s.masks))...)
-	}
-	m := &s.masks[i]
-	if m.start == nil {
-		m.ports = s.net.Multicast.Tables.Ports(mlid)
-		m.start = make([]int32, len(s.hubs)+1)
-		for _, p := range m.ports {
-			m.start[s.net.Fabric.Owner(p)+1]++
-		}
-		for sw := range s.hubs {
-			m.start[sw+1] += m.start[sw]
-		}
-	}
-	return m.ports[m.start[at]:m.start[at+1]]
 }
 
 // leave adds the branch of a cell by port out, unless that leads nowhere.
