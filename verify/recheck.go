@@ -114,6 +114,7 @@ type recheck struct {
 	lid    fabric.LID
 	owner  fabric.PortID
 	queue  []int32 // the stops that packets come to
+	arrive []int32 // of these, the ones from which packets can arrive
 }
 
 // stop is a switch for packets that come in by some ports, and meet the same tables.
@@ -122,12 +123,14 @@ type stop struct {
 	in      fabric.PortNum // one of the ports
 	plft    int            // -1 for any
 	senders []sender
-	top     int32 // the greatest number of the channels of CAs; math.MaxInt32 where one has none
+	rows    [][]fabric.SL // of the senders, each once where they are side by side
+	top     int32         // the greatest number of the channels of CAs; math.MaxInt32 where one has none
 
-	// For one LID: the ways on from here, whether packets can arrive, and the least number of
-	// the channels that they wait for.
+	// For one LID: whether packets come here and can arrive, the ways on from here, the stops
+	// with a way to here, and the least number of the channels that packets wait for.
 	reached, live bool
 	ways          []way
+	before        []int32
 	low           int32
 }
 
@@ -299,50 +302,40 @@ func (k *recheck) findStops() {
 		if at.senders == nil {
 			k.starts = append(k.starts, k.stopAt[in])
 		}
+		if n := len(at.rows); n == 0 || x.row != nil && &x.row[0] != &at.rows[n-1][0] {
+			at.rows = append(at.rows, x.row)
+		}
 		at.senders = append(at.senders, x)
 	})
 }
 
 // sends returns true if a port sends packets for the LID with the SL.
-func (k *recheck) sends(x *sender) bool {
-	return x.port != k.owner && (x.row == nil || x.row[k.lid] == k.sl || x.row[k.lid] == lft.UnknownSL)
-}
+func (k *recheck) sends(x sender) bool { return x.port != k.owner && k.hasSL(x.row) }
 
-// hasSender returns true if a port sends such packets to a stop. Of ports that share a row it asks one.
-func (k *recheck) hasSender(at *stop) bool {
-	var silent *fabric.SL // the first SL of a row with another one
-	for i := range at.senders {
-		if x := &at.senders[i]; x.port != k.owner && (x.row == nil || &x.row[0] != silent) {
-			if k.sends(x) {
-				return true
-			}
-			silent = &x.row[0] // all send without a row
-		}
-	}
-	return false
+// hasSL returns true if paths to the LID of which a row has the SLs may have the SL.
+func (k *recheck) hasSL(row []fabric.SL) bool {
+	return row == nil || row[k.lid] == k.sl || row[k.lid] == lft.UnknownSL
 }
 
 // destination checks the dependencies of packets for the LID.
 func (k *recheck) destination() error {
 	for _, i := range k.queue {
-		k.stops[i].reached, k.stops[i].live = false, false
+		at := &k.stops[i]
+		at.reached, at.live, at.before = false, false, at.before[:0]
 	}
-	k.queue = k.queue[:0]
+	k.queue, k.arrive = k.queue[:0], k.arrive[:0]
 	for _, i := range k.starts {
-		if at := &k.stops[i]; k.hasSender(at) {
+		if at := &k.stops[i]; slices.ContainsFunc(at.rows, k.hasSL) && slices.ContainsFunc(at.senders, k.sends) {
 			at.reached = true
 			k.queue = append(k.queue, i)
 		}
 	}
 	for i := 0; i < len(k.queue); i++ {
-		k.findWays(&k.stops[k.queue[i]])
+		k.findWays(k.queue[i])
 	}
-	for more := true; more; {
-		more = false
-		for _, i := range slices.Backward(k.queue) {
-			if at := &k.stops[i]; !at.live && slices.ContainsFunc(at.ways, k.arrives) {
-				at.live, more = true, true
-			}
+	for i := 0; i < len(k.arrive); i++ {
+		for _, from := range k.stops[k.arrive[i]].before {
+			k.setLive(from)
 		}
 	}
 	for _, i := range k.queue {
@@ -367,7 +360,7 @@ func (k *recheck) destination() error {
 			continue
 		}
 		for n := range at.senders {
-			if x := &at.senders[n]; x.ca && k.sends(x) {
+			if x := at.senders[n]; x.ca && k.sends(x) {
 				if err := k.climbs(x.port, x.vl, x.number, i); err != nil {
 					return err
 				}
@@ -385,8 +378,17 @@ func (k *recheck) numberOf(port fabric.PortID, vl fabric.VL) int32 {
 	return k.number[int(port)*k.vls+int(vl)]
 }
 
+// setLive notes that packets can arrive from a stop.
+func (k *recheck) setLive(i int32) {
+	if at := &k.stops[i]; !at.live {
+		at.live = true
+		k.arrive = append(k.arrive, i)
+	}
+}
+
 // findWays fills in the ways on from a stop that do not lose packets.
-func (k *recheck) findWays(at *stop) {
+func (k *recheck) findWays(i int32) {
+	at := &k.stops[i]
 	at.ways = at.ways[:0]
 	base, last := k.f.PortBase(at.s), k.f.Node(at.s).NumPorts
 	set := k.choices(at)
@@ -403,14 +405,17 @@ func (k *recheck) findWays(at *stop) {
 		case w.vl == lft.DropVL:
 			return
 		case w.out == k.owner || peer == k.owner:
+			k.setLive(i)
 		case k.f.PeerSwitch(w.out) == fabric.NoNode:
 			return
 		default:
 			w.next = k.stopAt[peer]
-			if to := &k.stops[w.next]; !to.reached {
+			to := &k.stops[w.next]
+			if !to.reached {
 				to.reached = true
 				k.queue = append(k.queue, w.next)
 			}
+			to.before = append(to.before, i)
 		}
 		w.number = k.numberOf(w.out, w.vl)
 		at.ways = append(at.ways, w)
