@@ -191,7 +191,7 @@ func (r *Result) doubt(reason string) {
 // keepDoubts leaves the rules undecided of which any has more findings.
 func (r *Result) keepDoubts(any *Result) {
 	for _, rule := range AdaptiveRules {
-		if CountFindings(any.Findings, rule.Name) > CountFindings(r.Findings, rule.Name) {
+		if countFindings(any.Findings, rule.Name) > countFindings(r.Findings, rule.Name) {
 			r.leave("path SLs are missing, and there are more findings with some than with others", rule.Name)
 		}
 	}

@@ -85,8 +85,8 @@ func (w *searcher) describeDeadEnd(f *Finding, t tally) {
 	f.Witness = append(f.Witness, w.hopOf(last, port))
 	f.Switch = f.Witness[len(f.Witness)-1].Switch
 	f.Message = fmt.Sprintf("%s: packets from %s can be lost; those from %s%s end at %s, which %s",
-		LIDName(w.f, f.LID), text.Count(t.pairs, "port", "ports"), SourceName(w.f, from.ports[0]), w.slName(),
-		SwitchName(w.f, fabric.NodeID(w.c.nodes[last].s)), fate)
+		lidName(w.f, f.LID), text.Count(t.pairs, "port", "ports"), sourceName(w.f, from.ports[0]), w.slName(),
+		switchName(w.f, fabric.NodeID(w.c.nodes[last].s)), fate)
 }
 
 // describeLoop tells how packets loop.
@@ -106,7 +106,7 @@ func (w *searcher) describeLoop(f *Finding, t tally) {
 	}
 	f.Switch = f.Witness[0].Switch
 	f.Message = fmt.Sprintf("%s: packets from %s can loop, as those from %s%s: %s",
-		LIDName(w.f, f.LID), text.Count(t.pairs, "port", "ports"), SourceName(w.f, from.ports[0]), w.slName(), formatCycle(f.Witness, false, len(w.vls) > 1))
+		lidName(w.f, f.LID), text.Count(t.pairs, "port", "ports"), sourceName(w.f, from.ports[0]), w.slName(), formatCycle(f.Witness, false, len(w.vls) > 1))
 }
 
 // step is the lowest port by which packets leave a node for another one.
@@ -228,10 +228,10 @@ func (p *choicePlan) judge(ctx context.Context, r *Result, union *searched) erro
 	}
 	c := NewCollector(&r.Findings, AdaptiveRules, p.opt.Witnesses)
 	report := func(rule string, g *dependencyGraph, unicast, escape bool) int {
-		return copies * c.AddLoops(rule, g.components(), func(f *Finding, members []int32) {
+		return copies * c.addLoops(rule, g.components(), func(f *Finding, members []int32) {
 			cycle, exact := g.shortestCycle(members, 1, cycleBudget)
 			f.Witness = p.holders(cycle, unicast, escape)
-			f.TellOfCycle(len(members), exact, formatCycle(f.Witness, true, g.vls > 1))
+			f.tellOfCycle(len(members), exact, formatCycle(f.Witness, true, g.vls > 1))
 		})
 	}
 	n.NoEscape = report(AdaptiveCreditLoop, bound.unicast, true, true)

@@ -85,7 +85,7 @@ func newChoicePlan(s *state.State, opt Options, certain bool) (*choicePlan, erro
 		return nil, err
 	}
 	p := &choicePlan{plan: &plan{f: f, n: f.NumSwitches(), parts: f.Components()}, t: s.Adaptive, read: s, opt: opt, certain: certain}
-	inUse, err := SLsInUse(f, s.PathSLs)
+	inUse, err := slsInUse(f, s.PathSLs)
 	if err != nil {
 		return nil, err
 	}

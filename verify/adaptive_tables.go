@@ -112,7 +112,7 @@ func CompareStatic(f *fabric.Fabric, t *adaptive.Tables, ports *lft.Tables, limi
 			c.Add(AdaptiveStaticDiffers, int64(n), func(x *Finding) {
 				x.Switch, x.LID = f.Node(s).GUID, fabric.LID(first)
 				x.Message = fmt.Sprintf("%s has other static ports for adaptive routing than in its forwarding table for %s: port %d and %d for LID %d",
-					SwitchName(f, s), text.Count(n, "LID", "LIDs"), at(static, first), at(row, first), first)
+					switchName(f, s), text.Count(n, "LID", "LIDs"), at(static, first), at(row, first), first)
 			})
 		}
 	}
@@ -189,7 +189,7 @@ func (x *tableCheck) checkGroups(s fabric.NodeID) {
 			}
 		})
 	}
-	name := SwitchName(x.f, s)
+	name := switchName(x.f, s)
 	if inUse > adaptive.DefaultGroups {
 		x.add(AdaptiveManyGroups, s, 0, inUse, "%s uses %s, more than the %d of a group table by default", name, text.Count(inUse, "group", "groups"), adaptive.DefaultGroups)
 	}
@@ -229,7 +229,7 @@ func (x *tableCheck) checkStatic(s fabric.NodeID) {
 		}
 	}
 	if n > 0 {
-		x.add(AdaptiveStaticOutside, s, first, n, "%s has %s with a static port outside of its group, LID %d and group %d the first", SwitchName(x.f, s), text.Count(n, "entry", "entries"), first, number)
+		x.add(AdaptiveStaticOutside, s, first, n, "%s has %s with a static port outside of its group, LID %d and group %d the first", switchName(x.f, s), text.Count(n, "entry", "entries"), first, number)
 	}
 }
 
@@ -245,7 +245,7 @@ func (x *tableCheck) checkSelected(s fabric.NodeID) {
 	}
 	for k, plft := range x.t.PLFTs {
 		if !selected[k] && plft.Has(s) {
-			x.add(AdaptiveUnselectedPLFT, s, 0, 1, "%s has a PLFT %d that no input port with a cable selects", SwitchName(x.f, s), k)
+			x.add(AdaptiveUnselectedPLFT, s, 0, 1, "%s has a PLFT %d that no input port with a cable selects", switchName(x.f, s), k)
 		}
 	}
 }
@@ -315,7 +315,7 @@ func (x *tableCheck) compareAlike(list []fabric.NodeID) (uneven []Finding) {
 			if less > 0 {
 				uneven = append(uneven, Finding{Switch: x.f.Node(s).GUID, LID: fabric.LID(first), Count: int64(less),
 					Message: fmt.Sprintf("%s has fewer choices for %s than a switch with the same cables: %d for LID %d, and %s has %d",
-						SwitchName(x.f, s), text.Count(less, "LID", "LIDs"), counts[i][first], first, SwitchName(x.f, most[first]), best[first])})
+						switchName(x.f, s), text.Count(less, "LID", "LIDs"), counts[i][first], first, switchName(x.f, most[first]), best[first])})
 			}
 		}
 	}

@@ -11,8 +11,8 @@ import (
 // sensitive lists the rules whose findings depend on the SLs of paths.
 var sensitive = []string{SLDropped, CreditLoop, MulticastCreditLoop, ManagementSLDropped, ManagementCreditLoop}
 
-// CountFindings counts the findings of a rule in a list, by what they stand for.
-func CountFindings(list []Finding, rule string) (n int64) {
+// countFindings counts the findings of a rule in a list, by what they stand for.
+func countFindings(list []Finding, rule string) (n int64) {
 	for i := range list {
 		if list[i].Rule == rule {
 			n += list[i].Count
@@ -26,7 +26,7 @@ func (l *lanes) doubts(r *Result, unknown bool) bool {
 	if l == nil || len(l.first) < 2 || l.sls == nil && !unknown {
 		return false
 	}
-	return slices.ContainsFunc(sensitive, func(rule string) bool { return CountFindings(r.Findings, rule) > 0 }) && (l.sls == nil || l.unknown() > 0)
+	return slices.ContainsFunc(sensitive, func(rule string) bool { return countFindings(r.Findings, rule) > 0 }) && (l.sls == nil || l.unknown() > 0)
 }
 
 // mayDrop lists the rules that are undecided since a path of unknown SL may have one that
@@ -92,7 +92,7 @@ func (l *lanes) undecided(any, certain *Result) []Undecided {
 	}
 	var list []Undecided
 	for _, rule := range sensitive {
-		if CountFindings(any.Findings, rule) > CountFindings(certain.Findings, rule) {
+		if countFindings(any.Findings, rule) > countFindings(certain.Findings, rule) {
 			list = append(list, Undecided{Rule: rule, Reason: reason})
 		}
 	}
@@ -119,5 +119,5 @@ func (p *plan) leaveGap(r *Result, g gap) {
 		return
 	}
 	r.leave(fmt.Sprintf("entries of other switches lead to %s, which has no entry for %s: its row may be lost, since the form of these tables has none where there is no path; dump_lfts text or opensm.fdbs decides",
-		SwitchName(p.f, fabric.NodeID(g.at)), LIDName(p.f, g.lid)), ManagementLoop, ManagementCreditLoop)
+		switchName(p.f, fabric.NodeID(g.at)), lidName(p.f, g.lid)), ManagementLoop, ManagementCreditLoop)
 }

@@ -70,11 +70,11 @@ func TestUnknownPathSLs(t *testing.T) {
 			}
 			full := mustCheck(t, in, Options{Workers: 1})
 			for _, rule := range []string{SLDropped, CreditLoop, ManagementSLDropped} {
-				switch is := CountFindings(full.Findings, rule); {
-				case is > 0 && CountFindings(got.Findings, rule) == 0 && !open(rule):
+				switch is := countFindings(full.Findings, rule); {
+				case is > 0 && countFindings(got.Findings, rule) == 0 && !open(rule):
 					t.Fatalf("trial %d: %s is decided and not found, and there is one with some SLs", trial, rule)
-				case CountFindings(got.Findings, rule) > is:
-					t.Fatalf("trial %d: %s is found %d times, and with some SLs %d", trial, rule, CountFindings(got.Findings, rule), is)
+				case countFindings(got.Findings, rule) > is:
+					t.Fatalf("trial %d: %s is found %d times, and with some SLs %d", trial, rule, countFindings(got.Findings, rule), is)
 				}
 			}
 		}

@@ -42,9 +42,9 @@ func (c *Collector) Add(rule string, count int64, fill func(*Finding)) {
 	*c.findings = append(*c.findings, f)
 }
 
-// AddLoops makes a finding of each set of channels that wait for each other, unless an earlier
+// addLoops makes a finding of each set of channels that wait for each other, unless an earlier
 // finding tells of one of the channels, and returns how many sets there are.
-func (c *Collector) AddLoops(rule string, loops [][]int32, fill func(f *Finding, members []int32)) int {
+func (c *Collector) addLoops(rule string, loops [][]int32, fill func(f *Finding, members []int32)) int {
 	for _, members := range loops {
 		if !slices.ContainsFunc(members, func(ch int32) bool { return c.told[ch] }) {
 			c.Add(rule, int64(len(members)), func(f *Finding) { fill(f, members) })
@@ -98,7 +98,7 @@ func (p *plan) report(r *Result, w *worker, opt Options) {
 			way := p.witness(p.follow(source, lid, p.slsOf(source, lid)[0]), lid)
 			f.LID, f.Switch, f.Witness = lid, way[0].Switch, way
 			f.Message = fmt.Sprintf("%d of %d pairs pass more switches than they need to; from %s to %s it is %d instead of %d",
-				w.nonMinimal, r.Unicast.Pairs, SourceName(p.f, source), LIDName(p.f, lid), len(way), len(way)-int(w.stretch.extra))
+				w.nonMinimal, r.Unicast.Pairs, sourceName(p.f, source), lidName(p.f, lid), len(way), len(way)-int(w.stretch.extra))
 		})
 	}
 	c.Close()
@@ -203,7 +203,7 @@ func (p *plan) reportPorts(c *Collector) {
 		if node := f.Owner(port); f.IsSwitch(node) {
 			c.Add(ManagementUnassignedLID, 1, func(x *Finding) {
 				x.Switch = f.Node(node).GUID
-				x.Message = SwitchName(p.f, node) + " has no LID"
+				x.Message = switchName(p.f, node) + " has no LID"
 			})
 			return
 		}
@@ -241,8 +241,8 @@ func (p *plan) reportDropped(c *Collector, rule string, lid fabric.LID, t tally)
 			verb = "send to it and miss it"
 		}
 		f.Message = fmt.Sprintf("%s: %s %s; packets from %s end at %s, which %s",
-			LIDName(p.f, lid), text.Count(t.pairs, "port", "ports"), verb, SourceName(p.f, source),
-			SwitchName(p.f, fabric.NodeID(end)), p.fate(end, lid))
+			lidName(p.f, lid), text.Count(t.pairs, "port", "ports"), verb, sourceName(p.f, source),
+			switchName(p.f, fabric.NodeID(end)), p.fate(end, lid))
 	})
 }
 
@@ -262,7 +262,7 @@ func (p *plan) reportDiscarded(c *Collector, rule string, lid fabric.LID, t tall
 				break
 			}
 		}
-		f.Message = fmt.Sprintf("%s: %s cannot reach it; ", LIDName(p.f, lid), text.Count(t.pairs, "port", "ports"))
+		f.Message = fmt.Sprintf("%s: %s cannot reach it; ", lidName(p.f, lid), text.Count(t.pairs, "port", "ports"))
 		first := p.firstOut(source, lid)
 		switch own := p.lanes.sl2vl.At(0, first); {
 		case *own == lft.ConstantVL(lft.DropVL):
@@ -277,7 +277,7 @@ func (p *plan) reportDiscarded(c *Collector, rule string, lid fabric.LID, t tall
 		last := f.Witness[len(f.Witness)-1]
 		f.Switch = last.Switch
 		f.Message += fmt.Sprintf("packets of SL %d from %s end at switch %q (%s), which drops that SL on the way to port %s",
-			sl, SourceName(p.f, source), last.Name.Text, last.Switch, p.entryText(path[len(f.Witness)-1].s, last.Port))
+			sl, sourceName(p.f, source), last.Name.Text, last.Switch, p.entryText(path[len(f.Witness)-1].s, last.Port))
 	})
 }
 
@@ -293,7 +293,7 @@ func (p *plan) reportLoop(c *Collector, rule string, lid fabric.LID, t tally) {
 		i := slices.IndexFunc(path, func(at step) bool { return at.s == again })
 		f.LID, f.Witness = lid, rotate(p.witness(path[i:], lid))
 		f.Switch = f.Witness[0].Switch
-		f.Message = fmt.Sprintf("%s: packets from %s loop: %s", LIDName(p.f, lid), text.Count(t.pairs, "port", "ports"), formatCycle(f.Witness, false, false))
+		f.Message = fmt.Sprintf("%s: packets from %s loop: %s", lidName(p.f, lid), text.Count(t.pairs, "port", "ports"), formatCycle(f.Witness, false, false))
 	})
 }
 
@@ -305,7 +305,7 @@ func (p *plan) reportEntries(c *Collector, r *Result, w *worker, complete bool) 
 			if !slices.ContainsFunc(row[1:], func(e fabric.PortNum) bool { return e != fabric.NoPath }) {
 				c.Add(EmptyTable, 1, func(f *Finding) {
 					f.Switch = p.f.Node(fabric.NodeID(s)).GUID
-					f.Message = SwitchName(p.f, fabric.NodeID(s)) + " has no forwarding entries"
+					f.Message = switchName(p.f, fabric.NodeID(s)) + " has no forwarding entries"
 				})
 			}
 		}
@@ -324,7 +324,7 @@ func (p *plan) reportEntries(c *Collector, r *Result, w *worker, complete bool) 
 			if key.port <= node.NumPorts {
 				f.Ports[0].Label = p.f.Label(p.f.Port(fabric.NodeID(key.sw), key.port))
 			}
-			f.Message = fmt.Sprintf("%s: %s %s", LIDName(p.f, n.first), SwitchName(p.f, fabric.NodeID(key.sw)), p.fate(key.sw, n.first))
+			f.Message = fmt.Sprintf("%s: %s %s", lidName(p.f, n.first), switchName(p.f, fabric.NodeID(key.sw)), p.fate(key.sw, n.first))
 			if n.lids > 1 {
 				f.Message += fmt.Sprintf("; %d LIDs have this entry", n.lids)
 			}
@@ -350,7 +350,7 @@ func (p *plan) reportEntries(c *Collector, r *Result, w *worker, complete bool) 
 				owner = "belongs to " + p.f.PortName(port) + ", which has no cable"
 			}
 			f.Message = fmt.Sprintf("LID %d %s, and %s for it, such as %s with port %s",
-				n.lid, owner, text.Count(n.switches, "switch has an entry", "switches have entries"), SwitchName(p.f, fabric.NodeID(n.first)), p.entryText(n.first, p.entry(n.first, n.lid)))
+				n.lid, owner, text.Count(n.switches, "switch has an entry", "switches have entries"), switchName(p.f, fabric.NodeID(n.first)), p.entryText(n.first, p.entry(n.first, n.lid)))
 		})
 	}
 	if len(unowned) == 0 || complete {
@@ -389,7 +389,7 @@ func (p *plan) reportCreditLoops(r *Result, l loops, mc *multicast, opt Options)
 		rule string
 		traffic
 	}{{CreditLoop, l.unicast}, {MulticastCreditLoop, l.multicast}, {ManagementCreditLoop, l.management}} {
-		c.AddLoops(at.rule, at.loops, func(f *Finding, members []int32) {
+		c.addLoops(at.rule, at.loops, func(f *Finding, members []int32) {
 			p.creditLoop(f, at.graph, members, l.unicast.graph, mc, cycleBudget/min(len(at.loops), opt.Witnesses))
 			if at.rule == CreditLoop {
 				r.CreditLoops.Cycles = append(r.CreditLoops.Cycles, f.Witness)
@@ -412,12 +412,12 @@ func (p *plan) creditLoop(f *Finding, g *dependencyGraph, members []int32, unica
 	for i, ch := range cycle {
 		f.Witness = append(f.Witness, g.hop(ch, p.holds(g, ch, cycle[(i+1)%len(cycle)], unicast, mc)))
 	}
-	f.TellOfCycle(len(members), exact, formatCycle(f.Witness, true, g.vls > 1))
+	f.tellOfCycle(len(members), exact, formatCycle(f.Witness, true, g.vls > 1))
 }
 
-// TellOfCycle fills in the message of a finding of channels that wait for each other, whose witness,
+// tellOfCycle fills in the message of a finding of channels that wait for each other, whose witness,
 // in words, is a cycle of them, and what it is about.
-func (f *Finding) TellOfCycle(channels int, shortest bool, cycle string) {
+func (f *Finding) tellOfCycle(channels int, shortest bool, cycle string) {
 	f.Switch, f.LID = f.Witness[0].Switch, f.Witness[0].LID
 	found := "shortest"
 	if !shortest {
@@ -673,21 +673,21 @@ func (p *plan) sourcesAt(s int32, lid fabric.LID, management bool) (list []fabri
 	return list
 }
 
-// SourceName is an end port in messages, as one that sends.
-func SourceName(f *fabric.Fabric, port fabric.PortID) string {
+// sourceName is an end port in messages, as one that sends.
+func sourceName(f *fabric.Fabric, port fabric.PortID) string {
 	if n := f.Owner(port); f.IsSwitch(n) {
-		return SwitchName(f, n) + " itself"
+		return switchName(f, n) + " itself"
 	}
 	return f.PortName(port)
 }
 
-// LIDName is a LID in messages, with its port.
-func LIDName(f *fabric.Fabric, lid fabric.LID) string {
+// lidName is a LID in messages, with its port.
+func lidName(f *fabric.Fabric, lid fabric.LID) string {
 	return fmt.Sprintf("LID %d of %s", lid, f.PortName(f.LIDPort(lid)))
 }
 
-// SwitchName is a switch in messages.
-func SwitchName(f *fabric.Fabric, s fabric.NodeID) string {
+// switchName is a switch in messages.
+func switchName(f *fabric.Fabric, s fabric.NodeID) string {
 	return fmt.Sprintf("switch %q (%s)", f.Name(s).Text, f.Node(s).GUID)
 }
 

@@ -131,12 +131,12 @@ func checkLanes(f *fabric.Fabric, s *lft.SL2VL, sls *lft.PathSLs) (inUse uint16,
 			return 0, fmt.Errorf("an SL-to-VL table has VL %d: want 0 to %d", vl, lft.DropVL)
 		}
 	}
-	return SLsInUse(f, sls)
+	return slsInUse(f, sls)
 }
 
-// SLsInUse is the SLs that paths have, a bit each: all where sls is nil or some path has an unknown one.
+// slsInUse is the SLs that paths have, a bit each: all where sls is nil or some path has an unknown one.
 // Errors: path SLs of another fabric, and SLs that do not exist.
-func SLsInUse(f *fabric.Fabric, sls *lft.PathSLs) (inUse uint16, err error) {
+func slsInUse(f *fabric.Fabric, sls *lft.PathSLs) (inUse uint16, err error) {
 	if err := lft.CheckFabric(f, nil, nil, sls); err != nil || sls == nil {
 		return 0xffff, err
 	}

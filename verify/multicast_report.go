@@ -132,7 +132,7 @@ func (w *mcWorker) describeLoop(f *Finding, t *mft.Tree, at mcTally) {
 	f.Witness = rotate(hops)
 	f.Switch = f.Witness[0].Switch
 	f.Message = fmt.Sprintf("packets of %s loop, those of %s: %s",
-		text.Count(at.n, "sender", "senders"), SourceName(w.f, at.sender), formatCycle(f.Witness, false, false))
+		text.Count(at.n, "sender", "senders"), sourceName(w.f, at.sender), formatCycle(f.Witness, false, false))
 }
 
 // loop is a cycle of arcs that a packet of a sender takes: the first that a
@@ -164,12 +164,12 @@ func (w *mcWorker) describeDuplicate(f *Finding, t *mft.Tree, at mcTally) {
 	first, second := w.twoPaths(t.SL, at.sender, w.f.Attachment(other))
 	f.Witness = second
 	f.Switch = second[len(second)-1].Switch
-	f.Message = fmt.Sprintf("%s more than one copy; %s ", text.Count(at.n, "pair gets", "pairs get"), SourceName(w.f, other))
+	f.Message = fmt.Sprintf("%s more than one copy; %s ", text.Count(at.n, "pair gets", "pairs get"), sourceName(w.f, other))
 	if first == nil {
 		f.Message += "gets its own packets back by " + formatPath(second)
 		return
 	}
-	f.Message += fmt.Sprintf("gets copies of a packet of %s by %s and by %s", SourceName(w.f, at.sender), formatPath(first), formatPath(second))
+	f.Message += fmt.Sprintf("gets copies of a packet of %s by %s and by %s", sourceName(w.f, at.sender), formatPath(first), formatPath(second))
 }
 
 // twoPaths is two paths of copies of a packet to the port of a switch. A sender may get
@@ -209,7 +209,7 @@ func (w *mcWorker) describeMissing(f *Finding, t *mft.Tree, at mcTally) {
 	other := t.Receivers[slices.IndexFunc(t.Receivers, func(p fabric.PortID) bool {
 		return p != at.sender && w.got(p, loops) == 0 && !w.beside(t.SL, at.sender, p)
 	})]
-	sender, receiver := SourceName(w.f, at.sender), SourceName(w.f, other)
+	sender, receiver := sourceName(w.f, at.sender), sourceName(w.f, other)
 	in, end := w.f.Attachment(at.sender), w.f.Attachment(other)
 	switch {
 	case in == fabric.NoPort:
@@ -232,13 +232,13 @@ func (w *mcWorker) describeMissing(f *Finding, t *mft.Tree, at mcTally) {
 		if w.mask[s].isEmpty() {
 			what += ", which has no mask"
 		}
-		f.Message += fmt.Sprintf(what, sender, SwitchName(w.f, s), receiver)
+		f.Message += fmt.Sprintf(what, sender, switchName(w.f, s), receiver)
 	case listed:
 		f.Message += fmt.Sprintf("packets of %s come to %s, whose SL-to-VL table drops SL %d on the way to port %s of receiver %s",
-			sender, SwitchName(w.f, s), t.SL, w.f.PortText(end), receiver)
+			sender, switchName(w.f, s), t.SL, w.f.PortText(end), receiver)
 	default:
 		f.Message += fmt.Sprintf("packets of %s come to %s, which does not have port %s of receiver %s in its mask",
-			sender, SwitchName(w.f, s), w.f.PortText(end), receiver)
+			sender, switchName(w.f, s), w.f.PortText(end), receiver)
 	}
 	if came >= 0 {
 		f.Witness = w.pathTo(int32(came))
@@ -258,7 +258,7 @@ func (w *mcWorker) describeStray(f *Finding, t *mft.Tree, at mcTally) {
 	f.Witness = w.pathTo(int32(i))
 	f.Switch = w.f.Node(w.f.Owner(end)).GUID
 	f.Message = fmt.Sprintf("%s of a sender and an end port that is no receiver; %s gets packets of %s",
-		text.Count(at.n, "pair", "pairs"), SourceName(w.f, other), SourceName(w.f, at.sender))
+		text.Count(at.n, "pair", "pairs"), sourceName(w.f, other), sourceName(w.f, at.sender))
 }
 
 // formatPath writes a path from its first channel to its last.

@@ -207,7 +207,7 @@ func (k *recheck) takeNumbers(c *Certificate) error {
 // destinations checks the dependencies of packets for all LIDs. Of SLs whose packets meet the same
 // tables everywhere, and may be those of any path, it looks at the lowest.
 func (k *recheck) destinations() error {
-	inUse, err := SLsInUse(k.f, k.read.PathSLs)
+	inUse, err := slsInUse(k.f, k.read.PathSLs)
 	if err != nil {
 		return err
 	}
