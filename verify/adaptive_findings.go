@@ -230,7 +230,10 @@ func (p *choicePlan) judge(ctx context.Context, r *Result, union *searched) erro
 	report := func(rule string, g *dependencyGraph, unicast, escape bool) int {
 		return copies * c.addLoops(rule, g.components(), func(f *Finding, members []int32) {
 			cycle, exact := g.shortestCycle(members, 1, cycleBudget)
-			f.Witness = p.holders(cycle, unicast, escape)
+			w := newSearcher(p, nil, nil, escape)
+			for i, ch := range cycle {
+				f.Witness = append(f.Witness, w.holder(g, ch, cycle[(i+1)%len(cycle)], unicast))
+			}
 			f.tellOfCycle(len(members), exact, formatCycle(f.Witness, true, g.vls > 1))
 		})
 	}
@@ -249,54 +252,55 @@ func (p *choicePlan) judge(ctx context.Context, r *Result, union *searched) erro
 	return nil
 }
 
-// holders names the channels of a cycle, each with the lowest LID of packets that hold it while
-// they wait for the next one.
-func (p *choicePlan) holders(cycle []int32, unicast, escape bool) []Hop {
-	w := newSearcher(p, nil, nil, escape)
-	hops := make([]Hop, len(cycle))
-	left := len(cycle)
-	for lid := fabric.LID(1); lid <= p.f.MaxLID() && left > 0; lid++ {
-		if !w.aim(lid) || unicast && !w.dests[0].ca {
-			continue
-		}
-		for i, ch := range cycle {
-			if hops[i].LID == 0 && w.holds(ch, cycle[(i+1)%len(cycle)], unicast, &hops[i]) {
-				left--
-			}
+// holder names channel a of a graph, with the lowest LID of packets that hold it while they wait
+// for b, and with how the switch chooses it; without a LID if none do. unicast says that only
+// packets between CA and router ports count.
+func (w *searcher) holder(g *dependencyGraph, a, b int32, unicast bool) (h Hop) {
+	for lid := fabric.LID(1); lid <= w.f.MaxLID(); lid++ {
+		if w.aim(lid) && (w.dests[0].ca || !unicast) && w.holds(g, a, b, unicast, &h) {
+			break
 		}
 	}
-	return hops
+	return h
 }
 
-// holds says whether packets of the search's LID hold channel a while they wait for b, and
-// names a.
-func (w *searcher) holds(a, b int32, unicast bool, h *Hop) bool {
-	portA, portB := fabric.PortID(int(a)/len(w.vls)), fabric.PortID(int(b)/len(w.vls))
-	may := func(port fabric.PortID) bool {
-		for k := range w.t.PLFTs {
-			if w.dests[0].lid <= w.t.PLFTs[k].Ports.MaxLID() {
-				ports := w.t.Choices(k, w.f.Owner(port), w.dests[0].lid)
-				if ports.Has(w.f.Num(port)) {
+// holds returns true if packets of the search's LID hold channel a of a graph while they wait
+// for b, and names a.
+func (w *searcher) holds(g *dependencyGraph, a, b int32, unicast bool, h *Hop) bool {
+	lid := w.dests[0].lid
+	may := func(ch int32) bool {
+		port, _ := g.portVL(ch)
+		for k, t := range w.t.PLFTs {
+			if lid <= t.Ports.MaxLID() {
+				if ports := w.t.Choices(k, w.f.Owner(port), lid); ports.Has(w.f.Num(port)) {
 					return true
 				}
 			}
 		}
 		return false
 	}
-	if !may(portA) || !may(portB) {
+	if !may(a) || !may(b) {
 		return false
 	}
+	portA, _ := g.portVL(a)
 	for _, w.c = range w.classes {
 		w.trace()
 		w.keepLive()
-		next := w.c.next[portA]
-		for i, x := range w.order {
-			has := func(sets []uint64, x int32, port fabric.PortID) bool {
-				num := int(w.f.Num(port))
-				return fabric.NodeID(w.c.nodes[x].s) == w.f.Owner(port) && sets[int(x)*w.words+num>>6]>>(num&63)&1 != 0
+		has := func(sets []uint64, x, ch int32) bool {
+			port, vl := g.portVL(ch)
+			at, num := w.c.nodes[x], int(w.f.Num(port))
+			if fabric.NodeID(at.s) != w.f.Owner(port) || sets[int(x)*w.words+num>>6]>>(num&63)&1 == 0 {
+				return false
 			}
-			if (i < w.fromCAs || !unicast) && has(w.sets, x, portA) && w.laneOf(w.c, w.c.nodes[x].in, portA) == int(a)%len(w.vls) &&
-				slices.Contains(w.order, next) && has(w.bind, next, portB) && w.laneOf(w.c, w.c.nodes[next].in, portB) == int(b)%len(w.vls) {
+			lane := w.laneOf(w.c, at.in, port)
+			return lane >= 0 && (w.copies != nil || w.vls[lane] == vl)
+		}
+		next := w.c.next[portA]
+		if !slices.Contains(w.order, next) || !has(w.bind, next, b) {
+			continue
+		}
+		for i, x := range w.order {
+			if (i < w.fromCAs || !unicast) && has(w.sets, x, a) {
 				*h = w.hopOf(x, w.f.Num(portA))
 				return true
 			}

@@ -11,6 +11,8 @@ import (
 	"github.com/ibweave/ibweave/internal/graph"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/lft/adaptive"
+	"github.com/ibweave/ibweave/state"
 )
 
 // Collector makes findings of some rules, up to a limit for each.
@@ -383,14 +385,20 @@ func (p *plan) cycleOf(lid fabric.LID) []Hop {
 
 // reportCreditLoops looks for a witness of each credit loop. Where traffic closes
 // a cycle without other traffic that finding is enough.
-func (p *plan) reportCreditLoops(r *Result, l loops, mc *multicast, opt Options) {
+func (p *plan) reportCreditLoops(r *Result, l loops, mc *multicast, opt Options, s *state.State, certain bool) (err error) {
+	var w *searcher
+	if len(l.management.loops) > 0 {
+		if w, err = newStaticSearcher(s, certain); err != nil {
+			return err
+		}
+	}
 	c := NewCollector(&r.Findings, Rules, opt.Witnesses)
 	for _, at := range []struct {
 		rule string
 		traffic
 	}{{CreditLoop, l.unicast}, {MulticastCreditLoop, l.multicast}, {ManagementCreditLoop, l.management}} {
 		c.addLoops(at.rule, at.loops, func(f *Finding, members []int32) {
-			p.creditLoop(f, at.graph, members, l.unicast.graph, mc, cycleBudget/min(len(at.loops), opt.Witnesses))
+			w.creditLoop(f, at.graph, members, l.unicast.graph, mc, cycleBudget/min(len(at.loops), opt.Witnesses))
 			if at.rule == CreditLoop {
 				r.CreditLoops.Cycles = append(r.CreditLoops.Cycles, f.Witness)
 			}
@@ -400,17 +408,18 @@ func (p *plan) reportCreditLoops(r *Result, l loops, mc *multicast, opt Options)
 		mc.reportCopying(r, c, l.multicast.graph)
 	}
 	c.Close()
+	return nil
 }
 
 // creditLoop describes one strongly connected component.
-func (p *plan) creditLoop(f *Finding, g *dependencyGraph, members []int32, unicast *dependencyGraph, mc *multicast, budget int) {
+func (w *searcher) creditLoop(f *Finding, g *dependencyGraph, members []int32, unicast *dependencyGraph, mc *multicast, budget int) {
 	least := minUnicastCycle
 	if mc != nil {
 		least = minCycle
 	}
 	cycle, exact := g.shortestCycle(members, least, budget)
 	for i, ch := range cycle {
-		f.Witness = append(f.Witness, g.hop(ch, p.holds(g, ch, cycle[(i+1)%len(cycle)], unicast, mc)))
+		f.Witness = append(f.Witness, g.hop(ch, w.holdsStatic(g, ch, cycle[(i+1)%len(cycle)], unicast, mc)))
 	}
 	f.tellOfCycle(len(members), exact, formatCycle(f.Witness, true, g.vls > 1))
 }
@@ -427,93 +436,31 @@ func (f *Finding) tellOfCycle(channels int, shortest bool, cycle string) {
 		text.Count(channels, "channel", "channels"), found, text.Count(len(f.Witness), "channel", "channels"), cycle)
 }
 
-// holds is a LID whose packets hold channel a of a graph while they wait for b:
+// holdsStatic is a LID whose packets hold channel a of a graph while they wait for b:
 // the lowest of those between CA and router ports, else the lowest MLID, else the
 // lowest LID of all.
-func (p *plan) holds(g *dependencyGraph, a, b int32, unicast *dependencyGraph, mc *multicast) fabric.LID {
-	if unicast.has(a, b) {
-		return p.closes(g, a, b, true)
-	}
-	if mc != nil {
+func (w *searcher) holdsStatic(g *dependencyGraph, a, b int32, unicast *dependencyGraph, mc *multicast) fabric.LID {
+	ofCAs := unicast.has(a, b)
+	if mc != nil && !ofCAs {
 		if mlid := mc.closes(a, b); mlid != 0 {
 			return mlid
 		}
 	}
-	return p.closes(g, a, b, false)
+	return w.holder(g, a, b, ofCAs).LID
 }
 
-// closes is the lowest LID whose packets hold channel a of a graph while they
-// wait for b. unicast says that only packets between CA and router ports
-// count.
-func (p *plan) closes(g *dependencyGraph, a, b int32, unicast bool) fabric.LID {
-	portA, vlA := g.portVL(a)
-	portB, vlB := g.portVL(b)
-	v, u := g.tail(a), g.tail(b)
-	sls := []fabric.SL{0}
-	if p.lanes != nil {
-		sls = p.lanes.first
+// newStaticSearcher searches static tables as adaptive ones that leave a switch one port.
+func newStaticSearcher(s *state.State, certain bool) (*searcher, error) {
+	only := *s
+	only.Adaptive = &adaptive.Tables{Groups: make([][]adaptive.Group, s.Fabric.NumSwitches()), PLFTs: []*adaptive.PLFT{adaptive.NewPLFT(s.Tables)}}
+	if s.SL2VL == nil {
+		only.PathSLs = nil // SLs make no difference
 	}
-	for lid := fabric.LID(1); lid <= p.f.MaxLID(); lid++ {
-		if p.entry(v, lid) != p.f.Num(portA) || p.entry(u, lid) != p.f.Num(portB) {
-			continue
-		}
-		d, ok := p.destination(lid)
-		if !ok || unicast && !d.ca {
-			continue
-		}
-		for _, sl := range sls {
-			path := p.follow(p.f.PortBase(fabric.NodeID(v)), lid, sl)
-			if last := path[len(path)-1]; last.s != d.root || last.port != d.last {
-				break // they do not arrive
-			}
-			after := path[1:]
-			if after[0].vl == vlB && !slices.ContainsFunc(after, step.isDrop) && p.carries(v, lid, sl, vlA, unicast) {
-				return lid
-			}
-		}
+	p, err := newChoicePlan(&only, Options{}, certain)
+	if err != nil {
+		return nil, err
 	}
-	return 0
-}
-
-// carries says whether packets of the class of an SL for a LID leave switch
-// s on a VL, given that they are delivered from s. It searches the tree above
-// s, in which only the VL of s matters.
-func (p *plan) carries(s int32, lid fabric.LID, sl fabric.SL, vl fabric.VL, unicast bool) bool {
-	begins := func(source fabric.PortID, s fabric.NodeID) bool {
-		return p.lanes == nil || p.lanes.followed(p.lanes.wantFrom(source, s, lid))>>p.lanes.class[sl]&1 != 0
-	}
-	type place struct {
-		s   fabric.NodeID
-		any bool // the VL does not matter
-	}
-	stack := []place{{fabric.NodeID(s), false}}
-	for len(stack) > 0 {
-		at := stack[len(stack)-1]
-		stack = stack[:len(stack)-1]
-		out := p.f.Port(at.s, p.entry(int32(at.s), lid))
-		fits := func(in fabric.PortNum) bool {
-			got := p.vlOf(in, out, sl)
-			return got == vl || at.any && got != lft.DropVL
-		}
-		base := p.f.PortBase(at.s)
-		if !unicast && begins(base, at.s) && fits(fabric.ManagementPort) {
-			return true
-		}
-		for port := base + 1; port <= base+fabric.PortID(p.f.Node(at.s).NumPorts); port++ {
-			if p.to[port] < toCA || port == out || !fits(p.f.Num(port)) {
-				continue
-			}
-			peer := p.f.Peer(port)
-			if p.to[port] == toCA {
-				if begins(peer, at.s) && p.vlOf(0, peer, sl) != lft.DropVL {
-					return true
-				}
-			} else if u := p.f.Owner(peer); p.entry(int32(u), lid) == p.f.Num(peer) {
-				stack = append(stack, place{u, true})
-			}
-		}
-	}
-	return false
+	return newSearcher(p, nil, nil, false), nil
 }
 
 // step is a switch on the path of a packet, and the channel that the packet leaves it by.

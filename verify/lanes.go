@@ -305,14 +305,6 @@ func (l *lanes) slsFrom(source fabric.PortID, s fabric.NodeID) []fabric.SL {
 	return l.sls.Given(s)
 }
 
-// wantFrom is the classes of these paths.
-func (l *lanes) wantFrom(source fabric.PortID, s fabric.NodeID, lid fabric.LID) want {
-	if l.sls == nil {
-		return want{set: l.classes}
-	}
-	return l.wantOf(l.slsFrom(source, s)[lid])
-}
-
 // followed is the classes whose packets are followed.
 func (l *lanes) followed(w want) uint16 {
 	if w.open && l.certain {

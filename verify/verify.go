@@ -172,7 +172,9 @@ func check(ctx context.Context, s *state.State, opt Options, certain bool) (*Res
 	}
 	opt.Buffer.report(r)
 	reportIdle(r, p.f, p.t, idle, s.Order, true)
-	p.reportCreditLoops(r, loops, mc, opt)
+	if err := p.reportCreditLoops(r, loops, mc, opt, s, certain); err != nil {
+		return nil, nil, err
+	}
 	r.updateVerdict()
 	return r, l, nil
 }
