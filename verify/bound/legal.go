@@ -13,29 +13,7 @@ import (
 // take, by the rank of each switch in an up*/down* order, see IsOrder and the head of the package.
 // It takes O(channels).
 func LegalPorts(f *fabric.Fabric, rank []int32, t fabric.NodeID) []bool {
-	legal := make([]bool, f.NumPorts())
-	hops, climbs := findLegal(f, rank, t)
-	for s := range fabric.NodeID(len(rank)) {
-		ports, to := f.SwitchLinks(s)
-		for k, p := range ports {
-			legal[p] = hops[s] > 0 && hops[to[k]] == hops[s]-1 && mayStep(rank, climbs, s, to[k])
-		}
-	}
-	return legal
-}
-
-// mayStep says whether a legal path may go from switch s to a neighbour that is nearer.
-func mayStep(rank []int32, climbs []bool, s, to fabric.NodeID) bool {
-	if rank[to] < rank[s] {
-		return climbs[s]
-	}
-	return !climbs[to]
-}
-
-// findLegal finds by switch the channels of a legal path to switch t, -1 where there is none, and
-// whether the switch may send up. It takes O(channels).
-func findLegal(f *fabric.Fabric, rank []int32, t fabric.NodeID) (hops []int32, climbs []bool) {
-	hops, climbs = make([]int32, len(rank)), make([]bool, len(rank))
+	hops, climbs := make([]int32, len(rank)), make([]bool, len(rank)) // by switch: the length of its paths, -1 for none; it may send up
 	for s := range hops {
 		hops[s], climbs[s] = -1, true
 	}
@@ -62,7 +40,15 @@ func findLegal(f *fabric.Fabric, rank []int32, t fabric.NodeID) (hops []int32, c
 		}
 		level = next
 	}
-	return hops, climbs
+	legal := make([]bool, f.NumPorts())
+	for s := range fabric.NodeID(len(rank)) {
+		ports, to := f.SwitchLinks(s)
+		for k, p := range ports {
+			up := rank[to[k]] < rank[s]
+			legal[p] = hops[s] > 0 && hops[to[k]] == hops[s]-1 && (up && climbs[s] || !up && !climbs[to[k]])
+		}
+	}
+	return legal
 }
 
 // IsOrder says whether ranks are those of an order of the switches of f: each from 0 on once.
