@@ -72,6 +72,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/graph"
 )
 
 // Paths are those that tables may take.
@@ -103,6 +104,8 @@ type network struct {
 	rate    []int64         // by channel
 	fastest int64           // rate
 	rates   []int64         // that occur, ascending
+	part    []int32         // by switch: its part of the fabric, by the cables
+	whole   []sum           // by part
 }
 
 func newNetwork(f *fabric.Fabric) *network {
@@ -129,6 +132,9 @@ func newNetwork(f *fabric.Fabric) *network {
 	if len(w.rates) > 0 {
 		w.fastest = w.rates[len(w.rates)-1]
 	}
+	var parts int
+	w.part, parts = graph.Components(n, f.Neighbors)
+	w.whole = w.sums(&partition{of: w.part, n: parts})
 	return w
 }
 

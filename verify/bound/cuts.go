@@ -159,22 +159,23 @@ type edge struct {
 	rates []int64 // by rate: channels
 }
 
+// edges are what leaves a class of a partition and what enters it, within the part of the fabric that
+// cables join it to.
+func (w *network) edges(p *partition, class int) [2]edge {
+	x := &p.sums[class]
+	all := &w.whole[x.part]
+	return [2]edge{{x.hosts, all.lids - x.lids, x.out}, {subtract(all.hosts, x.hosts), x.lids, x.in}}
+}
+
 // cuts finds the cut with the greatest bound, of equal ones the first. It takes
 // O(channels x levels).
 func (w *network) cuts(partitions []*partition) (best candidate) {
-	component, components := graph.Components(w.f.NumSwitches(), w.f.Neighbors)
-	whole := w.sums(&partition{of: component, n: components})
 	limit := 0.0
 	for _, p := range partitions {
-		in := make([]int32, p.n) // by class: the component that it is part of
-		for s, class := range p.of {
-			in[class] = component[s]
-		}
 		for class := range p.sums {
-			x, all := &p.sums[class], &whole[in[class]]
-			for i, e := range []edge{{x.hosts, all.lids - x.lids, x.out}, {subtract(all.hosts, x.hosts), x.lids, x.in}} {
+			for i, e := range w.edges(p, class) {
 				if value, unit := w.bestUnit(&e, &limit); value != nil {
-					best = w.cut(p, int32(class), i == 1, component, &e, value, unit)
+					best = w.cut(p, int32(class), i == 1, &e, value, unit)
 				}
 			}
 		}
@@ -186,11 +187,9 @@ func (w *network) cuts(partitions []*partition) (best candidate) {
 // of a plan, and the others. It takes O(channels), and is for fabrics of one component.
 func (w *network) sweep() (best candidate) {
 	n := w.f.NumSwitches()
-	component, components := graph.Components(n, w.f.Neighbors)
-	if components > 1 {
+	if len(w.whole) != 1 {
 		return best
 	}
-	all := w.sums(&partition{of: component, n: 1})[0]
 	limit, at := 0.0, -1
 	var value *big.Rat
 	var unit int64
@@ -210,7 +209,7 @@ func (w *network) sweep() (best candidate) {
 			prefix.rates[i] += change
 		}
 		x := prefix
-		x.lids = all.lids - prefix.lids
+		x.lids = w.whole[0].lids - prefix.lids
 		if v, u := w.bestUnit(&x, &limit); v != nil {
 			value, unit, at, found = v, u, s, x
 			found.hosts, found.rates = slices.Clone(x.hosts), slices.Clone(x.rates)
@@ -223,7 +222,7 @@ func (w *network) sweep() (best candidate) {
 	for s := at + 1; s < n; s++ {
 		p.of[s] = 1
 	}
-	return w.cut(p, 0, false, component, &found, value, unit)
+	return w.cut(p, 0, false, &found, value, unit)
 }
 
 // bestUnit is the greatest bound of a cut and its unit, of equal ones the least; nil if it is not
@@ -250,8 +249,8 @@ func (w *network) bestUnit(e *edge, limit *float64) (value *big.Rat, unit int64)
 }
 
 // cut writes down what the edge of a class proves.
-func (w *network) cut(p *partition, class int32, in bool, component []int32, e *edge, value *big.Rat, unit int64) candidate {
-	x := w.crossing(p, class, in, component, unit)
+func (w *network) cut(p *partition, class int32, in bool, e *edge, value *big.Rat, unit int64) candidate {
+	x := w.crossing(p, class, in, unit)
 	x.value, x.unit = value, unit
 	var hosts int64
 	for _, c := range e.hosts {
@@ -269,11 +268,11 @@ func (w *network) cut(p *partition, class int32, in bool, component []int32, e *
 
 // crossing has the channels that leave a class, or enter it, and the switches with as many hosts as a
 // unit or more that send over them.
-func (w *network) crossing(p *partition, class int32, in bool, component []int32, unit int64) candidate {
-	first := component[slices.Index(p.of, class)]
+func (w *network) crossing(p *partition, class int32, in bool, unit int64) candidate {
+	part := w.part[slices.Index(p.of, class)]
 	x := w.newCandidate()
 	for s, h := range w.hosts {
-		x.sources[s] = h >= unit && component[s] == first && (p.of[s] == class) != in
+		x.sources[s] = h >= unit && w.part[s] == part && (p.of[s] == class) != in
 	}
 	for c, a := range w.from {
 		if from, to := p.of[a], p.of[w.to[c]]; from != to && (from == class && !in || to == class && in) {
@@ -302,11 +301,6 @@ func (w *network) fromOne(s fabric.NodeID, to func(fabric.NodeID) bool) candidat
 // gates finds the best bound of the cables to a class of a partition where all come from one switch: that is
 // a gate, since a class is connected. It takes O(classes).
 func (w *network) gates(partitions []*partition) (best candidate) {
-	component, components := graph.Components(w.f.NumSwitches(), w.f.Neighbors)
-	whole := make([]int64, components)
-	for s, h := range w.hosts {
-		whole[component[s]] += h
-	}
 	limit := 0.0
 	for _, p := range partitions {
 		for class := range p.sums {
@@ -315,10 +309,7 @@ func (w *network) gates(partitions []*partition) (best candidate) {
 			if g == fabric.NoNode {
 				continue
 			}
-			behind := whole[component[g]]
-			for _, c := range x.hosts {
-				behind -= c.hosts * c.switches
-			}
+			behind := sumHosts(w.whole[x.part].hosts) - sumHosts(x.hosts)
 			if behind == 0 {
 				continue
 			}
@@ -420,6 +411,7 @@ func (w *network) carries(load float64, rates []int64, unit int64) float64 {
 type sum struct {
 	hosts   []count
 	lids    int64
+	part    int32   // of the fabric, by the cables
 	out, in []int64 // by rate: channels that leave the class, and enter it
 	// gate is the switch that all channels into the class leave, NoNode for none or several.
 	gate fabric.NodeID
@@ -427,6 +419,14 @@ type sum struct {
 
 // count is how many switches have a number of hosts.
 type count struct{ hosts, switches int64 }
+
+// sumHosts is how many hosts there are in all.
+func sumHosts(list []count) (sum int64) {
+	for _, c := range list {
+		sum += c.hosts * c.switches
+	}
+	return sum
+}
 
 // sums adds up the classes of a partition.
 func (w *network) sums(p *partition) []sum {
@@ -439,6 +439,7 @@ func (w *network) sums(p *partition) []sum {
 	}
 	for s, class := range p.of {
 		x := &list[class]
+		x.part = w.part[s]
 		x.lids += w.lids[s]
 		if w.hosts[s] > 0 {
 			x.hosts = addCount(x.hosts, count{w.hosts[s], 1})

@@ -10,7 +10,6 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/internal/graph"
 	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/lft"
 )
@@ -122,54 +121,33 @@ func DemandDigest(f *fabric.Fabric, d *lft.Demand) [sha256.Size]byte {
 // are divided at will, so Unit is 0, and Load is an amount on the fastest cable.
 func FindUnder(f *fabric.Fabric, d *lft.Demand) *Bound {
 	w := newNetwork(f)
-	component, components := graph.Components(f.NumSwitches(), f.Neighbors)
-	whole := make([]edgeSum, components)
-	for s, c := range component {
-		whole[c].hosts += w.hosts[s]
-		whole[c].lids += w.lids[s]
-	}
 	flows := switchFlows(f, d)
 	var best candidate
 	most := 0.0
 	for _, p := range w.partitions() {
-		list := make([]edgeSum, p.n)
-		in := make([]int32, p.n) // by class: the component that it is part of
-		for s, class := range p.of {
-			in[class] = component[s]
-			list[class].hosts += w.hosts[s]
-			list[class].lids += w.lids[s]
-		}
+		need := make([][2]int64, p.n) // by class: what jobs send from it, and to it
 		for t, from := range flows {
 			for _, x := range from {
-				if a, b := p.of[x.From], p.of[t]; a != b && component[x.From] == component[t] {
-					list[a].sent += x.Amount
-					list[b].got += x.Amount
+				if a, b := p.of[x.From], p.of[t]; a != b && w.part[x.From] == w.part[t] {
+					need[a][0] += x.Amount
+					need[b][1] += x.Amount
 				}
 			}
 		}
-		for class := range list {
-			x, all := &list[class], &whole[in[class]]
-			sent := x.sent + d.Background*x.hosts*(all.lids-x.lids)
-			got := x.got + d.Background*(all.hosts-x.hosts)*x.lids
-			for _, e := range []struct {
-				need  int64
-				rates []int64
-				in    bool
-			}{{sent, p.sums[class].out, false}, {got, p.sums[class].in, true}} {
+		for class := range need {
+			for i, e := range w.edges(p, class) {
+				need := need[class][i] + d.Background*sumHosts(e.hosts)*e.lids
 				rate := int64(0)
 				for i, n := range e.rates {
 					rate += n * w.rates[i]
 				}
-				if rate == 0 || float64(e.need)/float64(rate) <= most {
+				if rate == 0 || float64(need)/float64(rate) <= most {
 					continue
 				}
-				most = float64(e.need) / float64(rate)
-				best = w.crossing(p, int32(class), e.in, component, 1)
-				best.value = w.least(big.NewInt(e.need), e.rates, 0)
-				best.words = fmt.Sprintf("%s: all that it sends over %s", w.className(p, int32(class)), w.cables(e.rates))
-				if e.in {
-					best.words = fmt.Sprintf("%s: all that it gets over %s", w.className(p, int32(class)), w.cables(e.rates))
-				}
+				most = float64(need) / float64(rate)
+				best = w.crossing(p, int32(class), i == 1, 1)
+				best.value = w.least(big.NewInt(need), e.rates, 0)
+				best.words = fmt.Sprintf("%s: all that it %s over %s", w.className(p, int32(class)), [...]string{"sends", "gets"}[i], w.cables(e.rates))
 			}
 		}
 	}
@@ -180,9 +158,6 @@ func FindUnder(f *fabric.Fabric, d *lft.Demand) *Bound {
 	b.Certificate.Demand = DemandDigest(f, d)
 	return b
 }
-
-// edgeSum is what a class of switches has, and what jobs send from and to it.
-type edgeSum struct{ hosts, lids, sent, got int64 }
 
 // Seconds is how long an amount takes on the fastest cable between switches.
 func Seconds(f *fabric.Fabric, d *lft.Demand, amount float64) float64 {
