@@ -65,7 +65,9 @@ func CheckAdaptive(ctx context.Context, s *state.State, opt Options) (*Result, e
 		if err != nil {
 			return nil, err
 		}
-		certain.keepDoubts(r)
+		for i := range AdaptiveRules {
+			certain.keepDoubts(r, "path SLs are missing, and there are more findings with some than with others", AdaptiveRules[i].Name)
+		}
 		return certain, nil
 	}
 	return r, nil
@@ -185,15 +187,5 @@ func (r *Result) doubt(reason string) {
 		r.leave(reason, r.Findings[i].Rule)
 	}
 	r.Findings = r.Findings[:0]
-	r.updateVerdict()
-}
-
-// keepDoubts leaves the rules undecided of which any has more findings.
-func (r *Result) keepDoubts(any *Result) {
-	for _, rule := range AdaptiveRules {
-		if countFindings(any.Findings, rule.Name) > countFindings(r.Findings, rule.Name) {
-			r.leave("path SLs are missing, and there are more findings with some than with others", rule.Name)
-		}
-	}
 	r.updateVerdict()
 }

@@ -83,20 +83,24 @@ func (l *lanes) unknownOf(row []fabric.SL) (n int64) {
 	return n
 }
 
-// undecided lists the rules that have more findings when paths of unknown SL have any
+// leaveDoubts leaves the rules undecided that have more findings when paths of unknown SL have any
 // than those that are certain.
-func (l *lanes) undecided(any, certain *Result) []Undecided {
+func (l *lanes) leaveDoubts(any, certain *Result) {
 	reason := "path SLs are missing, and there are findings with some and none with others"
 	if l.sls != nil {
 		reason = fmt.Sprintf("the SLs of %d paths from a switch or port to a LID are missing, and there are more findings with some than with others", l.unknown())
 	}
-	var list []Undecided
-	for _, rule := range sensitive {
-		if countFindings(any.Findings, rule) > countFindings(certain.Findings, rule) {
-			list = append(list, Undecided{Rule: rule, Reason: reason})
+	certain.keepDoubts(any, reason, sensitive...)
+}
+
+// keepDoubts leaves the rules undecided of which any has more findings.
+func (r *Result) keepDoubts(any *Result, reason string, rules ...string) {
+	for _, rule := range rules {
+		if countFindings(any.Findings, rule) > countFindings(r.Findings, rule) {
+			r.leave(reason, rule)
 		}
 	}
-	return list
+	r.updateVerdict()
 }
 
 // gap is a switch without an entry for a LID to which an entry of another switch leads.

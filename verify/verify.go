@@ -116,7 +116,8 @@ func Check(ctx context.Context, s *state.State, opt Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	certain.Leave(append(dropped, l.undecided(r, certain)...)...)
+	l.leaveDoubts(r, certain)
+	certain.Leave(dropped...)
 	return certain, nil
 }
 
