@@ -2,7 +2,6 @@ package verify
 
 import (
 	"cmp"
-	"math/bits"
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -164,51 +163,24 @@ func (p *choicePlan) selections() (number [lft.NumSLs]int) {
 
 // findClasses makes the classes of the SLs in use, their nodes, and the VLs.
 func (p *choicePlan) findClasses(inUse uint16) {
-	var maps []lft.VLMap // in use
-	if s := p.read.SL2VL; s != nil {
-		used := make([]bool, len(s.Maps()))
-		for in, out := range s.PortPairs() {
-			used[s.Index(in, out)] = true
-		}
-		for i, ok := range used {
-			if ok {
-				maps = append(maps, s.Maps()[i])
-			}
-		}
+	var maps []lft.VLMap
+	if p.read.SL2VL != nil {
+		maps = mapsInUse(p.f, p.read.SL2VL, true)
 	}
 	selected := p.selections()
-	sls := func(yield func(fabric.SL) bool) {
-		for set := inUse; set != 0 && yield(fabric.SL(bits.TrailingZeros16(set))); set &= set - 1 {
-		}
-	}
 	// With one map everywhere each VL is a copy of the network, unless SLs differ otherwise.
 	copies := p.read.PathSLs == nil && len(maps) == 1
-	for sl := range sls {
-		copies = copies && selected[sl] == selected[bits.TrailingZeros16(inUse)]
+	for set := inUse; set != 0; set &= set - 1 {
+		copies = copies && selected[lowestSL(set)] == selected[lowestSL(inUse)]
 	}
-	for sl := range sls {
-		i := slices.IndexFunc(p.classes, func(c *class) bool {
-			return selected[c.sl] == selected[sl] && !slices.ContainsFunc(maps, func(m lft.VLMap) bool {
-				return m[c.sl] != m[sl] && !(copies && m[c.sl] != lft.DropVL && m[sl] != lft.DropVL)
-			})
+	for _, set := range slClasses(inUse, func(a, b fabric.SL) bool {
+		return selected[a] == selected[b] && !slices.ContainsFunc(maps, func(m lft.VLMap) bool {
+			return m[a] != m[b] && !(copies && m[a] != lft.DropVL && m[b] != lft.DropVL)
 		})
-		if i < 0 {
-			i = len(p.classes)
-			p.classes = append(p.classes, &class{sl: sl})
-		}
-		p.classes[i].sls |= 1 << sl
+	}) {
+		p.classes = append(p.classes, &class{sl: lowestSL(set), sls: set})
 	}
-	for sl := range sls {
-		for _, m := range maps {
-			if m[sl] != lft.DropVL {
-				p.vls = append(p.vls, m[sl])
-			}
-		}
-	}
-	slices.Sort(p.vls)
-	if p.vls = slices.Compact(p.vls); len(p.vls) == 0 {
-		p.vls = []fabric.VL{0}
-	}
+	p.vls = vlsInUse(inUse, maps)
 	p.copies = p.vls
 	if copies {
 		p.vls = p.vls[:1]

@@ -101,7 +101,7 @@ func (w *worker) mapTo(t *tree, from fabric.PortID, s int32) (m *classMap, out f
 	if s == t.root && !t.ca {
 		return &w.flow.maps[len(w.flow.maps)-1], out
 	}
-	return &w.flow.maps[w.flow.mapAt(w.flow.peer[from], out)], out
+	return &w.flow.maps[w.flow.sl2vl.Index(w.flow.peer[from], out)], out
 }
 
 // discard fills in alive, and counts the pairs of a tree that maps drop.
@@ -131,7 +131,7 @@ func (w *flow) countLost(t *tree, s int32, out fabric.PortID) {
 	if s == t.root && !t.ca {
 		return
 	}
-	if live := w.maps[w.mapAt(fabric.ManagementPort, out)].live; w.isLost(w.orRow(want, t.dest, w.own[s]), live, live&alive) {
+	if live := w.maps[w.sl2vl.Index(fabric.ManagementPort, out)].live; w.isLost(w.orRow(want, t.dest, w.own[s]), live, live&alive) {
 		w.lostOwn[s] = 1
 	}
 }
@@ -185,7 +185,7 @@ func (w *flow) addSources(t *tree, s int32, out fabric.PortID) {
 	if s == t.root && !t.ca {
 		return
 	}
-	m := &w.maps[w.mapAt(fabric.ManagementPort, out)]
+	m := &w.maps[w.sl2vl.Index(fabric.ManagementPort, out)]
 	set := w.followed(w.orRow(want, t.dest, w.own[s])) & alive & m.live
 	present |= set
 	for ; set != 0; set &= set - 1 {
@@ -205,7 +205,7 @@ func (w *flow) sentFrom(in fabric.PortID) (classes uint16) {
 	classes = w.sent[base] // to port 0
 	for out := base + 1; out <= base+fabric.PortID(w.f.Node(w.f.Owner(in)).NumPorts); out++ {
 		if out != in && w.sent[out] != 0 {
-			classes |= w.sent[out] & w.maps[w.mapAt(w.f.Num(in), out)].live
+			classes |= w.sent[out] & w.maps[w.sl2vl.Index(w.f.Num(in), out)].live
 		}
 	}
 	return classes

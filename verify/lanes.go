@@ -31,10 +31,8 @@ type lanes struct {
 
 	// uniform says that all ports have the same map and that any port may send
 	// with any SL. Then each VL is a copy of the network with one.
-	uniform bool
-	drops   bool // some map drops a class
-	// out is, by PortID of a switch, the map of the port, or varies.
-	out       []uint16
+	uniform   bool
+	drops     bool             // some map drops a class
 	peer      []fabric.PortNum // by PortID of a switch: the port's number at the other end of the cable
 	senders   []senders
 	sendersAt []int32 // by PortID of a switch: its part of senders; one more at the end
@@ -44,9 +42,6 @@ type lanes struct {
 	unicast, all   *dependencyGraph
 	ends, idleEnds []uint64 // a bit by channel: paths of unicast packets end with it, and of others
 }
-
-// varies stands for a map that depends on the input port.
-const varies = 0xffff
 
 // classMap is an SL-to-VL map by class.
 type classMap struct {
@@ -77,39 +72,25 @@ func newLanes(f *fabric.Fabric, s *lft.SL2VL, sls *lft.PathSLs, multicast uint16
 	}
 	inUse |= multicast
 	l := &lanes{sl2vl: s, sls: sls, certain: certain}
-	n := int(f.PortBase(fabric.NodeID(f.NumSwitches())))
-	used := make([]bool, len(s.Maps()))
-	known := make([]bool, n)
-	l.out = make([]uint16, n)
-	for in, out := range s.PortPairs() {
-		if f.IsSwitch(f.Owner(out)) && in == f.Num(out) {
-			continue // no packet turns round
-		}
-		m := s.Index(in, out)
-		used[m] = true
-		if int(out) >= n {
-			continue
-		}
-		if known[out] && l.out[out] != m {
-			m = varies
-		}
-		known[out], l.out[out] = true, m
-	}
-	var maps []lft.VLMap
-	for m, ok := range used {
-		if ok {
-			maps = append(maps, s.Maps()[m])
+	maps := mapsInUse(f, s, false)
+	for i, set := range slClasses(inUse, func(a, b fabric.SL) bool {
+		return !slices.ContainsFunc(maps, func(m lft.VLMap) bool { return m[a] != m[b] })
+	}) {
+		l.first = append(l.first, lowestSL(set))
+		for ; set != 0; set &= set - 1 {
+			l.class[lowestSL(set)] = uint8(i)
 		}
 	}
-	l.classify(inUse, maps)
-	l.channels = newChannels(f, l.lanesOf(maps)...)
+	l.classes = uint16(1<<len(l.first) - 1)
+	l.channels = newChannels(f, vlsInUse(inUse, maps)...)
 	for _, m := range s.Maps() {
 		l.maps = append(l.maps, l.byClass(&m))
 	}
 	l.maps = append(l.maps, classMap{live: l.classes})
-	for m, ok := range used {
-		l.drops = l.drops || ok && l.maps[m].live != l.classes
-		l.uniform = l.uniform || ok && l.maps[m].live != 0 && len(maps) == 1 && sls == nil
+	for _, m := range maps {
+		live := l.byClass(&m).live
+		l.drops = l.drops || live != l.classes
+		l.uniform = live != 0 && len(maps) == 1 && sls == nil
 	}
 	if !l.uniform {
 		l.prepare()
@@ -174,29 +155,45 @@ func slsInUse(f *fabric.Fabric, sls *lft.PathSLs) (inUse uint16, err error) {
 	return inUse, nil
 }
 
-// classify makes the classes of the SLs in use.
-func (l *lanes) classify(inUse uint16, maps []lft.VLMap) {
-	for set := inUse; set != 0; set &= set - 1 {
-		sl := bits.TrailingZeros16(set)
-		i := slices.IndexFunc(l.first, func(first fabric.SL) bool {
-			return !slices.ContainsFunc(maps, func(m lft.VLMap) bool { return m[sl] != m[first] })
-		})
-		if i < 0 {
-			i = len(l.first)
-			l.first = append(l.first, fabric.SL(sl))
+// mapsInUse lists the maps that packets may meet; with turns also those of packets that leave a
+// switch by the port that they came in by.
+func mapsInUse(f *fabric.Fabric, s *lft.SL2VL, turns bool) (maps []lft.VLMap) {
+	used := make([]bool, len(s.Maps()))
+	for in, out := range s.PortPairs() {
+		if turns || in != f.Num(out) || !f.IsSwitch(f.Owner(out)) {
+			used[s.Index(in, out)] = true
 		}
-		l.class[sl] = uint8(i)
 	}
-	l.classes = uint16(1<<len(l.first) - 1)
+	for m, ok := range used {
+		if ok {
+			maps = append(maps, s.Maps()[m])
+		}
+	}
+	return maps
 }
 
-// lanesOf lists the VLs that the classes have in the maps, VL 0 without any.
-func (l *lanes) lanesOf(maps []lft.VLMap) []fabric.VL {
-	var vls []fabric.VL
-	for _, m := range maps {
-		for _, sl := range l.first {
-			if m[sl] != lft.DropVL {
-				vls = append(vls, m[sl])
+// slClasses divides a set of SLs, a bit each, into sets of those that are alike.
+func slClasses(set uint16, alike func(a, b fabric.SL) bool) (classes []uint16) {
+	for ; set != 0; set &= set - 1 {
+		sl := lowestSL(set)
+		i := slices.IndexFunc(classes, func(class uint16) bool { return alike(lowestSL(class), sl) })
+		if i < 0 {
+			i = len(classes)
+			classes = append(classes, 0)
+		}
+		classes[i] |= 1 << sl
+	}
+	return classes
+}
+
+func lowestSL(set uint16) fabric.SL { return fabric.SL(bits.TrailingZeros16(set)) }
+
+// vlsInUse lists the VLs that a set of SLs has in some maps, VL 0 without any.
+func vlsInUse(set uint16, maps []lft.VLMap) (vls []fabric.VL) {
+	for ; set != 0; set &= set - 1 {
+		for _, m := range maps {
+			if vl := m[lowestSL(set)]; vl != lft.DropVL {
+				vls = append(vls, vl)
 			}
 		}
 	}
@@ -250,7 +247,7 @@ func (l *lanes) prepare() {
 				s.row = row
 			}
 			if l.to[out] != toPort0 {
-				s.m = l.mapAt(f.Num(f.Peer(host)), out)
+				s.m = l.sl2vl.Index(f.Num(f.Peer(host)), out)
 			}
 			i := slices.IndexFunc(l.senders[first:], func(o senders) bool { return o.may == s.may && o.m == s.m && o.row == s.row })
 			if i < 0 {
@@ -271,14 +268,6 @@ func (l *lanes) prepare() {
 
 // tracks says whether workers must look at VLs.
 func (l *lanes) tracks() bool { return l != nil && !l.uniform }
-
-// mapAt is the number of the map from an input to an output port of a switch.
-func (l *lanes) mapAt(in fabric.PortNum, out fabric.PortID) uint16 {
-	if m := l.out[out]; m != varies {
-		return m
-	}
-	return l.sl2vl.Index(in, out)
-}
 
 // may is the classes that a CA's or router's own table does not drop.
 func (l *lanes) may(port fabric.PortID) uint16 { return l.maps[l.sl2vl.Index(0, port)].live }
