@@ -93,21 +93,26 @@ func NewSPAMNetwork(f *fabric.Fabric, root fabric.NodeID, tree SpanningTree) (*S
 		return nil, fmt.Errorf("root %d: want a switch, 0 to %d", root, n-1)
 	}
 	w := &SPAMNetwork{
-		f: f, root: root, parent: make([]fabric.NodeID, n), level: make([]int32, n),
+		f: f, root: root, parent: slices.Repeat([]fabric.NodeID{fabric.NoNode}, n), level: make([]int32, n),
 		first: make([]int32, n), last: make([]int32, n), atTree: make([]fabric.NodeID, 0, n),
-		down: make([]fabric.PortID, n), kind: make([]ChannelKind, f.NumPorts()), above: make([]relation, n*n),
+		down: slices.Repeat([]fabric.PortID{fabric.NoPort}, n), kind: make([]ChannelKind, f.NumPorts()), above: make([]relation, n*n),
 	}
-	for s := range w.parent {
-		w.parent[s], w.level[s], w.down[s] = fabric.NoNode, -1, fabric.NoPort
-	}
-	w.level[root] = 0
+	order := NewOrder(f, []fabric.NodeID{root})
 	if tree == DepthFirst {
-		w.growDeep()
+		order = w.growDeep()
 	} else {
-		w.growBroad()
+		parent := newDirections(f, order).findParents()
+		for r, s := range order.Switch {
+			if p := parent[r]; p != noParent {
+				w.parent[s] = order.Switch[p]
+				w.level[s] = w.level[w.parent[s]] + 1
+			}
+		}
 	}
-	if s := slices.Index(w.level, -1); s >= 0 {
-		return nil, fmt.Errorf("no cables join %s to %s", f.Name(fabric.NodeID(s)), f.Name(root))
+	for s, p := range w.parent {
+		if s := fabric.NodeID(s); p == fabric.NoNode && s != root {
+			return nil, fmt.Errorf("no cables join %s to %s", f.Name(s), f.Name(root))
+		}
 	}
 	for s := range fabric.NodeID(n) {
 		ports, to := f.SwitchLinks(s)
@@ -125,7 +130,7 @@ func NewSPAMNetwork(f *fabric.Fabric, root fabric.NodeID, tree SpanningTree) (*S
 			switch {
 			case w.down[v] == p:
 				w.kind[p] = DownTree
-			case w.isUp(v, s):
+			case order.Rank[v] < order.Rank[s]:
 				w.kind[p] = Up
 			default:
 				w.kind[p] = DownCross
@@ -137,37 +142,20 @@ func NewSPAMNetwork(f *fabric.Fabric, root fabric.NodeID, tree SpanningTree) (*S
 			w.kind[p], w.kind[q] = Up, DownTree
 		}
 	}
-	order := f.Switches()
-	slices.SortFunc(order, func(a, b fabric.NodeID) int { return cmp.Or(cmp.Compare(w.level[a], w.level[b]), cmp.Compare(a, b)) })
 	for t := range fabric.NodeID(n) {
-		w.findAncestors(t, order)
+		w.findAncestors(t, order.Switch)
 	}
 	return w, nil
 }
 
-func (w *SPAMNetwork) growBroad() {
-	queue := []fabric.NodeID{w.root}
-	for i := 0; i < len(queue); i++ {
-		s := queue[i]
-		to := w.f.Neighbors(s)
-		for _, v := range to {
-			if w.level[v] < 0 {
-				w.level[v] = w.level[s] + 1
-				queue = append(queue, v)
-			}
-			if w.level[v] == w.level[s]+1 && (w.parent[v] == fabric.NoNode || s < w.parent[v]) {
-				w.parent[v] = s
-			}
-		}
-	}
-}
-
-func (w *SPAMNetwork) growDeep() {
+// growDeep grows the depth-first tree. The order that it returns is by level, then number.
+func (w *SPAMNetwork) growDeep() *Order {
+	seen := make([]bool, len(w.parent))
+	seen[w.root] = true
 	for s := w.root; s != fabric.NoNode; {
 		next := fabric.NoNode
-		to := w.f.Neighbors(s)
-		for _, v := range to {
-			if w.level[v] < 0 && (next == fabric.NoNode || v < next) {
+		for _, v := range w.f.Neighbors(s) {
+			if !seen[v] && (next == fabric.NoNode || v < next) {
 				next = v
 			}
 		}
@@ -175,9 +163,15 @@ func (w *SPAMNetwork) growDeep() {
 			s = w.parent[s]
 			continue
 		}
-		w.parent[next], w.level[next] = s, w.level[s]+1
+		seen[next], w.parent[next], w.level[next] = true, s, w.level[s]+1
 		s = next
 	}
+	o := &Order{Rank: make([]int32, len(w.parent)), Switch: w.f.Switches()}
+	slices.SortStableFunc(o.Switch, func(a, b fabric.NodeID) int { return cmp.Compare(w.level[a], w.level[b]) })
+	for r, s := range o.Switch {
+		o.Rank[s] = int32(r)
+	}
+	return o
 }
 
 // numberTree puts the tree into preorder, children by their parents' ports.
@@ -201,11 +195,6 @@ func (w *SPAMNetwork) numberTree() {
 		p := w.parent[s]
 		w.last[p] = max(w.last[p], w.last[s])
 	}
-}
-
-// isUp says whether a channel from b to a, outside of the tree, is up.
-func (w *SPAMNetwork) isUp(a, b fabric.NodeID) bool {
-	return w.level[a] < w.level[b] || w.level[a] == w.level[b] && a < b
 }
 
 // findAncestors finds the ancestors and extended ancestors of a target: order is the
