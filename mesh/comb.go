@@ -163,9 +163,11 @@ func (c Comb) Build(ctx context.Context, r *lft.Routing, groups []mft.Group, opt
 	}
 	masks := make([][]fabric.PortID, len(named))
 	err = eachSwitch(ctx, len(named), func() func(fabric.NodeID) {
-		w := newCombWalk(l.g)
+		w := mft.NewTreeWalk(l.g.Fabric.NumSwitches())
 		return func(i fabric.NodeID) {
-			masks[i] = w.masks(l.lanes[l.lane[i]].tree, &named[i], cable[i])
+			t := &l.lanes[l.lane[i]].tree.SpanningTree
+			w.Join(t, &named[i])
+			masks[i] = w.Masks(t, &named[i], cable[i])
 		}
 	})
 	if err != nil {

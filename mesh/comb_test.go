@@ -521,9 +521,9 @@ func TestCombCost(t *testing.T) {
 				n := 0
 				for x, y := a, b; x != y; n++ { // the farther one from the root goes up
 					if x > y {
-						x = tree.parent[x]
+						x = tree.Parent[x]
 					} else {
-						y = tree.parent[y]
+						y = tree.Parent[y]
 					}
 				}
 				sum, most = sum+2*n, max(most, n)

@@ -354,7 +354,7 @@ func (x *combChooser) assign(lanes []combLane) (l *combLayout, bad int) {
 	for k := range lanes {
 		whole = whole && lanes[k].tree.whole
 	}
-	walk := newCombWalk(x.g)
+	walk := mft.NewTreeWalk(x.g.Fabric.NumSwitches())
 	for i := range x.groups {
 		if x.spreads(i) {
 			free = true
@@ -368,7 +368,7 @@ func (x *combChooser) assign(lanes []combLane) (l *combLayout, bad int) {
 		if whole {
 			continue
 		}
-		if stuck := walk.tree(lanes[l.lane[i]].tree, &x.groups[i]); stuck >= 0 {
+		if stuck := walk.Join(&lanes[l.lane[i]].tree.SpanningTree, &x.groups[i]); stuck >= 0 {
 			x.cut(i, lanes[l.lane[i]].tree, stuck)
 			return nil, l.lane[i]
 		}
@@ -387,7 +387,7 @@ func (x *combChooser) cut(group int, t *combTree, stuck int32) {
 		return
 	}
 	x.served = group
-	s := t.node[stuck]
+	s := t.Switch[stuck]
 	name, place := nameOf(x.g.Fabric, s), x.g.coordinatesOf(s)
 	if x.bridge {
 		x.why = x.refuse(group, "of the cables that are left none joins %s at %s, or what is behind it, to the comb on %v without closing a cycle of cables that wait for each other",
@@ -410,23 +410,23 @@ func (x *combChooser) firstOn(lanes []combLane, lane int) int {
 // divide puts the groups that may be on any lane where the links of their
 // trees carry the least so far, those with the most copies first. It returns
 // the lane to blame when one cannot be joined, else -1.
-func (x *combChooser) divide(l *combLayout, walk *combWalk) int {
+func (x *combChooser) divide(l *combLayout, walk *mft.TreeWalk) int {
 	load := make([]int64, len(x.vls.arcs.head)) // by arc
-	links := make([][]combLink, len(l.lanes))
-	put := func(t *combTree, links []combLink) {
+	links := make([][]mft.TreeLink, len(l.lanes))
+	put := func(t *combTree, links []mft.TreeLink) {
 		for _, k := range links {
-			a := x.vls.arcs.arc(x.vls.arcs.index[t.node[k.below]], t.up[k.below])
-			b := x.vls.arcs.arc(x.vls.arcs.head[a], t.up[k.below].Opposite())
-			load[a] += int64(k.up)
-			load[b] += int64(k.down)
+			a := x.vls.arcs.arc(x.vls.arcs.index[t.Switch[k.Below]], t.up[k.Below])
+			b := x.vls.arcs.arc(x.vls.arcs.head[a], t.up[k.Below].Opposite())
+			load[a] += int64(k.Up)
+			load[b] += int64(k.Down)
 		}
 	}
-	cost := func(t *combTree, links []combLink) int64 {
+	cost := func(t *combTree, links []mft.TreeLink) int64 {
 		sum := int64(0)
 		for _, k := range links {
-			a := x.vls.arcs.arc(x.vls.arcs.index[t.node[k.below]], t.up[k.below])
-			b := x.vls.arcs.arc(x.vls.arcs.head[a], t.up[k.below].Opposite())
-			up, down := int64(k.up), int64(k.down)
+			a := x.vls.arcs.arc(x.vls.arcs.index[t.Switch[k.Below]], t.up[k.Below])
+			b := x.vls.arcs.arc(x.vls.arcs.head[a], t.up[k.Below].Opposite())
+			up, down := int64(k.Up), int64(k.Down)
 			sum += up*(2*load[a]+up) + down*(2*load[b]+down)
 		}
 		return sum
@@ -438,8 +438,8 @@ func (x *combChooser) divide(l *combLayout, walk *combWalk) int {
 			continue
 		}
 		t := l.lanes[l.lane[i]].tree
-		walk.tree(t, &x.groups[i])
-		put(t, walk.links)
+		walk.Join(&t.SpanningTree, &x.groups[i])
+		put(t, walk.Links)
 	}
 	slices.SortStableFunc(free, func(i, j int) int {
 		a, b := &x.groups[i], &x.groups[j]
@@ -450,17 +450,17 @@ func (x *combChooser) divide(l *combLayout, walk *combWalk) int {
 		best, least := -1, int64(0)
 		for k := range l.lanes {
 			t := l.lanes[k].tree
-			if walk.tree(t, &x.groups[i]) >= 0 {
+			if walk.Join(&t.SpanningTree, &x.groups[i]) >= 0 {
 				continue
 			}
-			links[k] = append(links[k][:0], walk.links...)
+			links[k] = append(links[k][:0], walk.Links...)
 			if c := cost(t, links[k]); best < 0 || c < least || c == least && on[k] < on[best] {
 				best, least = k, c
 			}
 		}
 		if best < 0 {
 			t := l.lanes[0].tree
-			x.cut(i, t, walk.tree(t, &x.groups[i]))
+			x.cut(i, t, walk.Join(&t.SpanningTree, &x.groups[i]))
 			return 0
 		}
 		on[best]++

@@ -200,7 +200,7 @@ func (w *combWaits) bridge(t *combTree, sls uint16, wanted []uint32) *combWaits 
 	g := w.sl.g
 	x := &combWaits{w.clone(), w.sl}
 	x.keepAcyclic(x.sorted())
-	joined := graph.NewUnionFind[fabric.NodeID](len(t.node))
+	joined := graph.NewUnionFind[fabric.NodeID](len(t.Switch))
 	for s, dirs := range t.joined {
 		for ; dirs != 0; dirs &= dirs - 1 {
 			joined.Join(fabric.NodeID(s), g.Neighbor(fabric.NodeID(s), Dir(bits.TrailingZeros32(dirs))))

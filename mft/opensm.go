@@ -97,7 +97,7 @@ type opensmTarget struct {
 }
 
 func (t *opensmTree) growTree(g *Group) ([]fabric.PortID, error) {
-	ports, err := attachments(t.f, OpenSM{}.Name(), g)
+	ports, err := Attachments(t.f, OpenSM{}.Name(), g)
 	if err != nil || len(ports) < 2 {
 		return []fabric.PortID{}, err
 	}

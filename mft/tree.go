@@ -296,7 +296,7 @@ func (t *treeGrower) collect(g *Group) error {
 		t.isMember[r] = false
 	}
 	t.members = t.members[:0]
-	ports, err := attachments(t.h.f, UpdnTree{}.Name(), g)
+	ports, err := Attachments(t.h.f, UpdnTree{}.Name(), g)
 	for _, p := range ports {
 		if r := t.h.rank[t.h.f.Owner(p)]; !t.isMember[r] {
 			t.isMember[r] = true
@@ -307,9 +307,9 @@ func (t *treeGrower) collect(g *Group) error {
 	return err
 }
 
-// attachments is the ports of switches that the members of a group hang on,
+// Attachments is the ports of switches that the members of a group hang on,
 // ascending. Its error is a *RefusedError.
-func attachments(f *fabric.Fabric, scheme string, g *Group) ([]fabric.PortID, error) {
+func Attachments(f *fabric.Fabric, scheme string, g *Group) ([]fabric.PortID, error) {
 	var ports []fabric.PortID
 	for _, p := range slices.Concat(g.Receivers, g.Senders) {
 		at := f.Attachment(p)

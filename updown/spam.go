@@ -5,6 +5,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mft"
 )
 
 // SPAM is the spam engine: the unicast half of SPAM (Libeskind-Hadas, Mazzoni
@@ -74,18 +75,15 @@ func (e SPAM) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lf
 	})
 }
 
-// noParent is the parent of the first switch of each connected part.
-const noParent = -1
-
 // findParents finds the spanning tree of each connected part: by rank, the lowest rank of
-// an upward neighbour.
+// an upward neighbour, mft.NoParent for the first switch of a part.
 func (d *directions) findParents() []int32 {
 	parent := make([]int32, len(d.order.Switch))
 	for r := range parent {
-		parent[r] = noParent
+		parent[r] = mft.NoParent
 		above := d.up.ranksFrom(int32(r))
 		for _, u := range above {
-			if parent[r] == noParent || u < parent[r] {
+			if parent[r] == mft.NoParent || u < parent[r] {
 				parent[r] = u
 			}
 		}
@@ -100,7 +98,7 @@ type spamPaths struct {
 	parent []int32
 	hops   []uint8          // by rank: links to the destination, Unreachable for none
 	down   []uint8          // by rank: hops of extended ancestors, else Unreachable
-	next   []int32          // by rank: of an ancestor the next one, else noParent
+	next   []int32          // by rank: of an ancestor the next one, else mft.NoParent
 	some   []fabric.PortNum // the lists of ports
 }
 
@@ -114,10 +112,10 @@ func newSpamPaths(d *directions, parent []int32) *spamPaths {
 func (x *spamPaths) growTo(t int32) bool {
 	x.some = x.some[:0]
 	for r := range x.down {
-		x.down[r], x.next[r] = fabric.Unreachable, noParent
+		x.down[r], x.next[r] = fabric.Unreachable, mft.NoParent
 	}
 	x.down[t] = 0
-	for v := t; x.parent[v] != noParent; v = x.parent[v] {
+	for v := t; x.parent[v] != mft.NoParent; v = x.parent[v] {
 		h := x.down[v] + 1
 		if h == fabric.Unreachable {
 			return false
@@ -171,7 +169,7 @@ func (x *spamPaths) ports(r int32) []fabric.PortNum {
 	from := len(x.some)
 	want := x.hops[r] - 1
 	switch {
-	case x.next[r] != noParent:
+	case x.next[r] != mft.NoParent:
 		to, port := x.d.down.from(r)
 		for i, w := range to {
 			if w == x.next[r] {

@@ -109,7 +109,7 @@ func TestFigure1(t *testing.T) {
 			t.Errorf("the parent of %d has rank %d, want %d's", v, parent[rank(v)], want)
 		}
 	}
-	if parent[rank(1)] != noParent {
+	if parent[rank(1)] != mft.NoParent {
 		t.Error("the root has a parent")
 	}
 	x := newSpamPaths(d, parent)

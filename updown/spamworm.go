@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/mft"
 )
 
 // SPAMNetwork is a fabric of SPAM's own routers, as the paper has them (section
@@ -103,7 +104,7 @@ func NewSPAMNetwork(f *fabric.Fabric, root fabric.NodeID, tree SpanningTree) (*S
 	} else {
 		parent := newDirections(f, order).findParents()
 		for r, s := range order.Switch {
-			if p := parent[r]; p != noParent {
+			if p := parent[r]; p != mft.NoParent {
 				w.parent[s] = order.Switch[p]
 				w.level[s] = w.level[w.parent[s]] + 1
 			}

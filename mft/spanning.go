@@ -1,0 +1,133 @@
+package mft
+
+import (
+	"math/bits"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// SpanningTree is a tree of all switches, or several where cables are missing. A group takes the
+// part that joins its members, by any of the cables between a switch and its parent. Switches are
+// known by rank: a parent comes before its children.
+type SpanningTree struct {
+	Fabric *fabric.Fabric
+	Rank   []int32         // by NodeID
+	Switch []fabric.NodeID // by rank
+	Parent []int32         // by rank, NoParent for a root
+}
+
+// NoParent is the parent of a root.
+const NoParent = -1
+
+// TreeWalk finds the parts of spanning trees that join groups: scratch of one worker.
+type TreeWalk struct {
+	Links []TreeLink // of the last part
+
+	touched            []uint64 // by rank, a bit: members in the subtree; all 0 between calls
+	senders, receivers []int32  // by rank: of the group, in the subtree; likewise
+}
+
+// TreeLink is the link between a switch and its parent.
+type TreeLink struct {
+	Below    int32 // rank of the switch
+	Up, Down int32 // copies that cross it when each sender sends one packet
+}
+
+// NewTreeWalk is for trees of so many switches.
+func NewTreeWalk(switches int) *TreeWalk {
+	return &TreeWalk{touched: make([]uint64, (switches+63)/64), senders: make([]int32, switches), receivers: make([]int32, switches)}
+}
+
+// Join fills Links with the part of a tree that joins the group's members. Where cables are missing
+// it returns the rank of a root that has some members below it, but not all; else -1. All members must
+// have a switch. It takes O(members + links).
+func (w *TreeWalk) Join(t *SpanningTree, g *Group) (stuck int32) {
+	w.Links = w.Links[:0]
+	top := 0 // the last word of touched that is not 0
+	count := func(members []fabric.PortID, by []int32) {
+		for _, p := range members {
+			r := t.Rank[t.Fabric.Owner(t.Fabric.Attachment(p))]
+			w.touched[r/64] |= 1 << (r % 64)
+			top = max(top, int(r/64))
+			by[r]++
+		}
+	}
+	count(g.Receivers, w.receivers)
+	count(g.Senders, w.senders)
+	receivers, senders := int32(len(g.Receivers)), int32(len(g.Senders))
+	stuck = -1
+	for k := top; k >= 0; k-- { // children before their parents
+		for w.touched[k] != 0 {
+			r := int32(k*64 + 63 - bits.LeadingZeros64(w.touched[k]))
+			w.touched[k] &^= 1 << (r % 64)
+			in, out := w.receivers[r], w.senders[r]
+			w.receivers[r], w.senders[r] = 0, 0
+			if in == receivers && out == senders || stuck >= 0 {
+				continue // the highest switch of the part, or there is none
+			}
+			u := t.Parent[r]
+			if u == NoParent {
+				stuck = r
+				continue
+			}
+			w.touched[u/64] |= 1 << (u % 64)
+			w.receivers[u] += in
+			w.senders[u] += out
+			link := TreeLink{Below: r}
+			if in < receivers {
+				link.Up = out
+			}
+			if in > 0 {
+				link.Down = senders - out
+			}
+			if link.Up > 0 || link.Down > 0 {
+				w.Links = append(w.Links, link)
+			}
+		}
+	}
+	return stuck
+}
+
+// Masks is the ports in the masks of a group after Join, ascending. Of several cables of a link it takes the
+// one with the number cable, modulo how many there are, by the port numbers of the lower switch.
+func (w *TreeWalk) Masks(t *SpanningTree, g *Group, cable int) []fabric.PortID {
+	f := t.Fabric
+	ports := make([]fabric.PortID, 0, len(g.Receivers)+2*len(w.Links))
+	for _, l := range w.Links {
+		p := t.upPort(l.Below, cable)
+		if l.Up > 0 {
+			ports = append(ports, p)
+		}
+		if l.Down > 0 {
+			ports = append(ports, f.Peer(p))
+		}
+	}
+	for _, p := range g.Receivers {
+		ports = append(ports, f.Attachment(p))
+	}
+	slices.Sort(ports)
+	return ports
+}
+
+// upPort is the port of one of the cables from a switch to its parent.
+func (t *SpanningTree) upPort(r int32, cable int) fabric.PortID {
+	above := t.Switch[t.Parent[r]]
+	ports, to := t.Fabric.SwitchLinks(t.Switch[r])
+	n := 0
+	for _, s := range to {
+		if s == above {
+			n++
+		}
+	}
+	cable %= n
+	for i, s := range to {
+		if s == above {
+			if cable == 0 {
+				return ports[i]
+			}
+			cable--
+		}
+	}
+	panic("mft: a switch without a cable to its parent")
+}
