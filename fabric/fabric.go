@@ -144,7 +144,7 @@ func (f *Fabric) LID(p PortID) LID { return f.lid[p] }
 // its base LID on.
 func (f *Fabric) LMC(p PortID) uint8 { return f.lmc[p] }
 
-// LIDs yields the LIDs of an end port, ascending; none when it has no base LID.
+// LIDs yields the LIDs of an end port, ascending; none when it has no base LID. AllLIDs yields those of virtual ports too.
 func (f *Fabric) LIDs(p PortID) iter.Seq[LID] {
 	return func(yield func(LID) bool) {
 		if f.lid[p] == 0 {

@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 )
@@ -47,6 +48,25 @@ func (f *Fabric) NumLIDs(p PortID) int {
 		n += 1 << f.lmc[p]
 	}
 	return n
+}
+
+// AllLIDs yields the LIDs that a port answers to: its own, and then those of virtual ports on it, ascending.
+func (f *Fabric) AllLIDs(p PortID) iter.Seq[LID] {
+	return func(yield func(LID) bool) {
+		for l := range f.LIDs(p) {
+			if !yield(l) {
+				return
+			}
+		}
+		if f.virtual[p] == 0 {
+			return
+		}
+		for l, q := range f.byLID {
+			if q == p && f.IsVirtual(LID(l)) && !yield(LID(l)) {
+				return
+			}
+		}
+	}
 }
 
 // VirtualLIDs are the LIDs that WithVirtualLIDs has added, and the ports that they are on.

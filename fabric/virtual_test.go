@@ -2,6 +2,7 @@ package fabric_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -17,6 +18,9 @@ func TestVirtualLIDs(t *testing.T) {
 	}
 	if g.MaxLID() != 9 || g.LIDPort(5) != h || g.LIDPort(9) != h || g.LIDPort(8) != fabric.NoPort || g.LID(h) != 3 || f.MaxLID() != 3 {
 		t.Errorf("LIDs up to %d, port %d has 5", g.MaxLID(), g.LIDPort(5))
+	}
+	if got, own := slices.Collect(g.AllLIDs(h)), slices.Collect(f.AllLIDs(h)); !slices.Equal(got, []fabric.LID{3, 5, 9}) || !slices.Equal(own, []fabric.LID{3}) {
+		t.Errorf("LIDs %v with virtual ports, %v without", got, own)
 	}
 	if same, err := f.WithVirtualLIDs(nil); same != f || err != nil {
 		t.Error("another fabric without virtual ports")

@@ -9,7 +9,7 @@ import (
 )
 
 // ChannelLoads counts the routes on each channel, by the PortID that it leaves: a route is an
-// ordered pair of a CA or router port and a LID of another one that the tables
+// ordered pair of a CA or router port and a LID of another one, virtual ports included, that the tables
 // deliver, of ports that count for load. Host cables count, in both directions. It takes
 // O(switches x LIDs).
 func ChannelLoads(ctx context.Context, f *fabric.Fabric, t *Tables) ([]int64, error) {
@@ -32,7 +32,7 @@ func LoadsAmong(ctx context.Context, f *fabric.Fabric, t *Tables, ends []fabric.
 		reached []int64 // by switch: LIDs that it delivers
 	}
 	start := func() *count { return &count{make([]int64, f.NumPorts()), make([]int64, f.NumSwitches())} }
-	counts, err := EachTree(ctx, f, t, ends, start, func(c *count, i int, tree *Forest) {
+	counts, err := EachTree(ctx, f, t, ends, f.AllLIDs, start, func(c *count, i int, tree *Forest) {
 		if len(tree.Order) == 0 {
 			return
 		}
@@ -61,7 +61,7 @@ func LoadsAmong(ctx context.Context, f *fabric.Fabric, t *Tables, ends []fabric.
 }
 
 // DemandLoads is LoadsAmong for ports that send different amounts: senders yields the ports
-// that send to a port, and how much to each of its LIDs, both by their index in ends. lost is what
+// that send to a port, and how much to each of its own LIDs, both by their index in ends. lost is what
 // the tables do not deliver. It takes O(switches) for each LID, and the time of senders.
 func DemandLoads(ctx context.Context, f *fabric.Fabric, t *Tables, ends []fabric.PortID, senders func(dst int) iter.Seq2[int, int64]) (loads []int64, lost int64, err error) {
 	type count struct {
@@ -73,7 +73,7 @@ func DemandLoads(ctx context.Context, f *fabric.Fabric, t *Tables, ends []fabric
 	start := func() *count {
 		return &count{loads: make([]int64, f.NumPorts()), sources: make([]int64, f.NumSwitches()), reached: make([]bool, f.NumSwitches())}
 	}
-	counts, err := EachTree(ctx, f, t, ends, start, func(c *count, i int, tree *Forest) {
+	counts, err := EachTree(ctx, f, t, ends, f.LIDs, start, func(c *count, i int, tree *Forest) {
 		for _, s := range tree.Order {
 			c.reached[s] = true
 		}
@@ -104,17 +104,17 @@ func DemandLoads(ctx context.Context, f *fabric.Fabric, t *Tables, ends []fabric
 	return sum.loads, sum.lost, nil
 }
 
-// EachTree visits the paths to each LID of some CA or router ports with a cable to a switch, on
+// EachTree visits the paths to the LIDs, by lids, of some CA or router ports with a cable to a switch, on
 // all CPUs: visit gets the index of the port in ends, and a tree that is good until it returns, empty
 // for a LID that the tables deliver to another port. start makes the W that the visits on a CPU share;
 // EachTree returns all of them, one at least, without order.
-func EachTree[W any](ctx context.Context, f *fabric.Fabric, t *Tables, ends []fabric.PortID, start func() W, visit func(w W, i int, tree *Forest)) ([]W, error) {
+func EachTree[W any](ctx context.Context, f *fabric.Fabric, t *Tables, ends []fabric.PortID, lids func(fabric.PortID) iter.Seq[fabric.LID], start func() W, visit func(w W, i int, tree *Forest)) ([]W, error) {
 	type worker struct {
 		tree *Forest
 		w    W
 	}
 	workers, err := par.ForEachWith(ctx, 0, len(ends), func() worker { return worker{NewForest(f), start()} }, func(w worker, i int) error {
-		for lid := range f.LIDs(ends[i]) {
+		for lid := range lids(ends[i]) {
 			w.tree.FindTree(t, lid)
 			visit(w.w, i, w.tree)
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"path/filepath"
 	"regexp"
@@ -234,6 +235,18 @@ func draw(t *testing.T, rnd *rand.Rand) (f *fabric.Fabric, tables *lft.Tables, f
 		row := tables.Row(fabric.NodeID(rnd.IntN(f.NumSwitches())))
 		row[1+rnd.IntN(int(f.MaxLID()))] = fabric.PortNum(rnd.IntN(8))
 	}
+	if ports := f.CAPorts(); rnd.IntN(3) == 0 { // virtual ports whose LIDs have the entries of another port, or none
+		top := f.MaxLID()
+		virtual := map[fabric.LID]fabric.PortID{top + 1: ports[rnd.IntN(len(ports))], top + 2: ports[rnd.IntN(len(ports))]}
+		if f, err = f.WithVirtualLIDs(virtual); err != nil {
+			t.Fatal(err)
+		}
+		tables = r.On(f).Tables
+		for s := range fabric.NodeID(f.NumSwitches()) {
+			row := tables.Row(s)
+			row[top+1] = row[f.LID(virtual[top+1])]
+		}
+	}
 	a, b := fmt.Sprintf("n[0-%d]$", rnd.IntN(8)), fmt.Sprintf("n1?[%d-9]$", rnd.IntN(9))
 	some = map[string]*regexp.Regexp{"a": regexp.MustCompile(a), "b": regexp.MustCompile(b)}
 	return f, tables, fmt.Sprintf("rack: re:^(r\\d+)n\nsome: {a: 're:%s', b: 're:%s'}\n", a, b), some
@@ -259,7 +272,11 @@ func TestRecount(t *testing.T) {
 			ports, _ := f.SwitchLinks(fabric.NodeID(rnd.IntN(f.NumSwitches())))
 			cut = append(cut, ports[:rnd.IntN(len(ports)+1)]...)
 		}
-		g := f.Without(cut...)
+		g, virtual := f.Without(cut...), f.VirtualLIDs()
+		maps.DeleteFunc(virtual, func(_ fabric.LID, p fabric.PortID) bool { return g.Peer(p) == fabric.NoPort })
+		if g, err = g.WithVirtualLIDs(virtual); err != nil {
+			t.Fatal(err)
+		}
 		states, err := s.Measure(context.Background(), g, tables)
 		if err != nil {
 			t.Fatal(err)
@@ -335,7 +352,7 @@ func recount(f, g *fabric.Fabric, tables *lft.Tables, in []bool) groups.State {
 	routes := make(map[fabric.PortID]int64)
 	for _, src := range g.CAPorts() {
 		for _, dst := range g.CAPorts() {
-			for lid := range g.LIDs(dst) {
+			for lid := range g.AllLIDs(dst) {
 				if src == dst {
 					continue
 				}

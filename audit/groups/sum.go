@@ -96,10 +96,7 @@ func (s *Set) measureTraffic(ctx context.Context, f *fabric.Fabric, tables *lft.
 	all, allLIDs := int64(len(f.CAPorts())), int64(0)
 	ports, lids := make([]int64, len(s.Groups)), make([]int64, len(s.Groups)) // by group
 	for _, p := range f.CAPorts() {
-		own := int64(0)
-		for range f.LIDs(p) {
-			own++
-		}
+		own := int64(f.NumLIDs(p))
 		allLIDs += own
 		for _, g := range s.of[f.Owner(p)] {
 			ports[g]++
@@ -149,7 +146,7 @@ func (s *Set) countLost(ctx context.Context, f *fabric.Fabric, tables *lft.Table
 		}
 	}
 	start := func() *count { return &count{make([]bool, f.NumSwitches()), make([]int64, len(s.Groups))} }
-	counts, err := lft.EachTree(ctx, f, tables, ends, start, func(c *count, i int, tree *lft.Forest) {
+	counts, err := lft.EachTree(ctx, f, tables, ends, f.AllLIDs, start, func(c *count, i int, tree *lft.Forest) {
 		for _, n := range tree.Order {
 			c.reached[n] = true
 		}
@@ -166,7 +163,7 @@ func (s *Set) countLost(ctx context.Context, f *fabric.Fabric, tables *lft.Table
 	}
 	sum := start()
 	for _, p := range others {
-		for range f.LIDs(p) {
+		for range f.NumLIDs(p) {
 			lose(sum, f.CAPorts(), p)
 		}
 	}

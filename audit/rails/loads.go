@@ -123,12 +123,10 @@ func (r *Result) countRoutes(ctx context.Context, t *lft.Tables, l *Loads, allTo
 		pairs := int64(0)
 		for _, p := range ends {
 			sources[r.f.PeerSwitch(p)]++
-			for range r.f.LIDs(p) {
-				pairs += int64(len(ends) - 1)
-			}
+			pairs += int64(r.f.NumLIDs(p) * (len(ends) - 1))
 		}
 		start := func() *count { return &count{stays: make([]bool, r.f.NumSwitches())} }
-		counts, err := lft.EachTree(ctx, r.f, t, ends, start, func(c *count, i int, tree *lft.Forest) {
+		counts, err := lft.EachTree(ctx, r.f, t, ends, r.f.AllLIDs, start, func(c *count, i int, tree *lft.Forest) {
 			for k, s := range tree.Order {
 				c.stays[s] = r.isOn(s, rail+1) && (k == 0 || c.stays[r.f.PeerSwitch(tree.Next[s])])
 				if !c.stays[s] {

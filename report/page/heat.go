@@ -69,7 +69,7 @@ func (t *tracer) column(h *heat, j int) {
 	hashes := make([][]uint64, n)
 	hops := make([]int64, n)
 	for _, port := range t.Fabric.HostsOn(h.leaves[j]) {
-		for lid := range t.Fabric.LIDs(port) {
+		for lid := range t.Fabric.AllLIDs(port) {
 			t.follow(lid)
 			h.lids[j]++
 			for i, leaf := range h.leaves {
