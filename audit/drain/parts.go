@@ -12,7 +12,7 @@ import (
 )
 
 // Parts lists what is to be drained: switches by name, of a system all chips, then cables by NODE:PORT, then
-// groups of set. Errors are *NameError, and *fabric.ParseError of the groups.
+// groups of set. Errors are *NameError.
 func Parts(f *fabric.Fabric, switches, cables, groupNames []string, set *groups.Set) (parts []Part, err error) {
 	for _, name := range switches {
 		nodes, err := names.Find(f, name)

@@ -14,7 +14,6 @@ import (
 	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/compile/outdir"
-	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
@@ -71,11 +70,8 @@ func (a *app) drain(ctx context.Context, o *drainOptions, dir string) error {
 		return err
 	}
 	parts, err := drain.Parts(f, o.switches, o.cables, o.groups, set)
-	if wrong, ok := errors.AsType[*drain.NameError](err); ok && !is[*fabric.ParseError](err) {
-		return usagef("--%s: %w", wrong.Of, wrong.Err)
-	}
-	if err != nil {
-		return err
+	if wrong, ok := errors.AsType[*drain.NameError](err); ok {
+		return flagError(wrong.Of, wrong.Err)
 	}
 	a.tellMulticast(dir, multicast)
 	stage := a.startStage("plan")

@@ -78,6 +78,14 @@ type usageError = cli.UsageError
 
 func usagef(format string, args ...any) error { return cli.Usagef(format, args...) }
 
+// flagError names the flag of an error: wrong input, if it names a line of a file, else wrong usage.
+func flagError(flag string, err error) error {
+	if is[*fabric.ParseError](err) {
+		return fmt.Errorf("--%s: %w", flag, err)
+	}
+	return usagef("--%s: %w", flag, err)
+}
+
 // movedError is the name of a command that another program has now.
 type movedError string
 

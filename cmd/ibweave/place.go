@@ -169,7 +169,7 @@ func (o *placeOptions) taken(f *fabric.Fabric, set *groups.Set, running *jobs.Tr
 	for _, name := range o.groups {
 		g, err := set.Find(name)
 		if err != nil {
-			return nil, usagef("--host-group: %w", err)
+			return nil, flagError("host-group", err)
 		}
 		if t.allowed == nil {
 			t.allowed = make(map[fabric.NodeID]bool)
