@@ -497,9 +497,24 @@ func TestLoopIsNoCreditLoop(t *testing.T) {
 	b := &state.State{Fabric: a.Fabric, Tables: copyTables(a.Tables)}
 	b.Tables.Row(1)[20] = 3
 	r = compare(t, a, b)
-	want(t, r, "pairs-lost 1", "lfts-differ 1")
+	want(t, r, "pairs-lost 1", "transient-loop 1", "lfts-differ 1")
 	if tr := r.Transition; tr.NewLoops != 1 || tr.OldLoops+tr.Loops != 0 || tr.CreditLoops.Management != 0 || tr.Order.Kind != OrderAny {
 		t.Errorf("%+v", tr)
+	}
+}
+
+// New tables that loop for a LID of which no pair arrived before either are a warning: no order of writes
+// keeps packets from looping.
+func TestNewLoopIsWarned(t *testing.T) {
+	a := route(t, lft.Minhop{}, meshFabric(t, 2, 1))
+	b := &state.State{Fabric: a.Fabric, Tables: copyTables(a.Tables)}
+	l := a.Fabric.LID(a.Fabric.Port(3, 1))
+	a.Tables.Row(0)[l], a.Tables.Row(1)[l] = fabric.NoPath, fabric.NoPath
+	b.Tables.Row(1)[l] = b.Tables.Row(1)[a.Fabric.LID(a.Fabric.Port(2, 1))]
+	r := compare(t, a, b)
+	want(t, r, "transient-loop 1", "lfts-differ 2")
+	if r.Verdict != verify.VerdictWarnings || r.Transition.Unordered != 1 {
+		t.Errorf("verdict %s, %+v", r.Verdict, r.Transition)
 	}
 }
 

@@ -53,7 +53,7 @@ type mixWorker struct {
 	loops   int                     // components with a loop
 	loopsBy [2]bool                 // a layer loops by itself
 	onOwn   [2][]bool               // by switch: on a loop of that layer
-	mark    []int32                 // for findLoops
+	mark    []int32                 // for findLoops and leaves
 	state   [2][]uint16             // by layer, switch and class: VLs of packets that leave, a bit each
 	want    map[[2]int32]fabric.LID // when not nil: the first LID that has a dependency, 0 for none yet
 	left    int                     // zeros in want
@@ -306,11 +306,12 @@ func (w *mixWorker) countLoops() {
 	}
 }
 
-// counts says whether a dependency between channels c, from switch u to s, and e
+// counts returns true if a dependency between channels c, from switch u to s, and e
 // is one of a packet that does not loop. Inside of a component with a loop, a path
 // of one layer counts unless it is on a loop of that layer. A packet that meets
 // entries of both layers counts where the order of writes (see blockOrder.add)
-// lets it be: old before new.
+// lets it be: old before new. Without an order, and on a loop of a layer, it counts
+// if other switches can have entries that lead it out of the component.
 func (w *mixWorker) counts(u, s, c, e int32) bool {
 	in := w.comp[u]
 	if in < 0 || in != w.comp[s] {
@@ -320,10 +321,35 @@ func (w *mixWorker) counts(u, s, c, e int32) bool {
 		return true
 	}
 	old, new := c == w.next[0][u] && e == w.next[0][s], c == w.next[1][u] && e == w.next[1][s]
-	if old || new {
-		return old && !w.onOwn[0][u] || new && !w.onOwn[1][u]
+	if old && !w.onOwn[0][u] || new && !w.onOwn[1][u] {
+		return true
 	}
-	return c == w.next[0][u] && !w.loopsBy[1]
+	if !w.loopsBy[1] && !old && !new {
+		return c == w.next[0][u]
+	}
+	return w.leaves(w.to[e], u, s)
+}
+
+// leaves returns true if some mixture leads packets from a switch out of its component by neither of the
+// switches u and s. O(switches).
+func (w *mixWorker) leaves(from, u, s int32) bool {
+	if from == u || from == s {
+		return false
+	}
+	clear(w.mark)
+	w.mark[u], w.mark[s], w.mark[from] = 1, 1, 1
+	for queue := []int32{from}; len(queue) > 0; queue = queue[1:] {
+		for k := range w.heads {
+			switch h := w.heads[k][queue[0]]; {
+			case h < 0 || w.comp[h] != w.comp[u]:
+				return true
+			case w.mark[h] == 0:
+				w.mark[h] = 1
+				queue = append(queue, h)
+			}
+		}
+	}
+	return false
 }
 
 // add enters a dependency between two channels, or notes that this LID has one

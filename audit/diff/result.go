@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/ibweave/ibweave/audit/groups"
 	"github.com/ibweave/ibweave/fabric"
@@ -582,8 +583,15 @@ func (r *Result) addWarnings() {
 		add(PairsLost, verify.Error, p.Lost, "%s arrived with the old tables and cables and do not with the new ones", text.CountGrouped(p.Lost, "pair", "pairs"))
 	}
 	if t := r.Transition; t != nil {
+		var loops []string
 		if t.Loops > 0 {
-			add(TransientLoop, verify.Warning, int64(t.Loops), "while tables are written, packets for %s can loop, unless writes are in the order given", text.CountGrouped(t.Loops, "LID", "LIDs"))
+			loops = append(loops, text.CountGrouped(t.Loops, "LID", "LIDs")+" can loop, unless writes are in the order given")
+		}
+		if t.Unordered > 0 {
+			loops = append(loops, text.CountGrouped(t.Unordered, "LID", "LIDs")+" can loop in any order, since the new tables do")
+		}
+		if len(loops) > 0 {
+			add(TransientLoop, verify.Warning, int64(t.Loops+t.Unordered), "while tables are written, packets for %s", strings.Join(loops, ", and for "))
 		}
 		c := &t.CreditLoops
 		switch {

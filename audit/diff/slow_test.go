@@ -619,7 +619,7 @@ func TestOrderAgainstStates(t *testing.T) {
 
 // replay goes through all states of an order, and says whether one has a loop for a
 // LID that is in neither tables. When the LID is clean it lets packets go while the
-// order changes.
+// order changes, else in each state by itself.
 func replay(t rapid.TB, r *rand.Rand, m *mix, parts [][][]slowWrite, l fabric.LID, clean bool) (loops bool) {
 	for _, part := range parts {
 		state := uint32(0)
@@ -637,6 +637,9 @@ func replay(t rapid.TB, r *rand.Rand, m *mix, parts [][][]slowWrite, l fabric.LI
 					now |= subset >> i & 1 << s
 				}
 				loops = loops || m.mixedLoop(l, now) > 0
+				if !clean {
+					m.walk(l, now)
+				}
 			}
 			r.Shuffle(len(writers), func(i, j int) { writers[i], writers[j] = writers[j], writers[i] })
 			for _, s := range writers {
@@ -651,6 +654,25 @@ func replay(t rapid.TB, r *rand.Rand, m *mix, parts [][][]slowWrite, l fabric.LI
 		}
 	}
 	return loops
+}
+
+// walk adds the dependencies of packets that do not loop in a state.
+func (m *mix) walk(l fabric.LID, state uint32) {
+	for start := range int32(m.f.NumSwitches()) {
+		var path []int32
+		for s := start; s >= 0 && len(path) <= m.f.NumSwitches(); {
+			var out fabric.PortID
+			if out, s = m.next(s, l, state>>s&1 != 0); out != fabric.NoPort {
+				path = append(path, int32(out))
+			}
+		}
+		if len(path) > m.f.NumSwitches() {
+			continue
+		}
+		for i := range len(path) - 1 {
+			m.met[[2]int32{path[i], path[i+1]}] = l
+		}
+	}
 }
 
 // travel moves a packet, or time, in all ways, and fails when the packet comes to
