@@ -61,11 +61,7 @@ func (r *Result) Print(b *text.Sheet, top int, order string) {
 	if t.Refused > 0 {
 		b.Row("refused", "%s", text.CountGrouped(t.Refused, "failure leaves a fabric that the engine cannot do", "failures leave fabrics that the engine cannot do"))
 	}
-	scratch := ""
-	if r.FromScratch {
-		scratch = fmt.Sprintf(", %s when all is routed from scratch", text.Grouped(t.FromScratch))
-	}
-	b.Row("load", "at most %s routes on a link%s%s", text.Grouped(t.MaxRoutes), onFastest(t.MaxRelative), scratch)
+	b.Row("load", "at most %s routes on a link%s", text.Grouped(t.MaxRoutes), onFastest(t.MaxRelative))
 	b.Row("to write", "%.1f blocks of 64 entries on average, at most %s", t.MeanBlocks, text.Grouped(t.MaxBlocks))
 	if t.RoutedFromScratch < len(r.Cases) {
 		b.Row("rebalanced", "at most %s routes on a link%s; %.1f blocks on average, at most %s", text.Grouped(t.Last.MaxRoutes), onFastest(t.Last.MaxRelative), t.Last.MeanBlocks, text.Grouped(t.Last.MaxBlocks))
@@ -90,7 +86,7 @@ func (r *Result) Print(b *text.Sheet, top int, order string) {
 	}
 	fmt.Fprintln(b)
 	if len(list) > 0 {
-		printTable(b, list[:min(top, len(list))], r.FromScratch, r.Before.Fastest)
+		printTable(b, list[:min(top, len(list))], r.Before.Fastest)
 	}
 	if left := len(list) - top; left > 0 {
 		less := "and %s, see --top and --format json\n"
@@ -107,11 +103,8 @@ func (r *Result) Print(b *text.Sheet, top int, order string) {
 }
 
 // printTable is a line for each case, with relative loads in routes on a cable of fastest, unless that is "".
-func printTable(b *text.Sheet, cases []Case, scratch bool, fastest string) {
+func printTable(b *text.Sheet, cases []Case, fastest string) {
 	rows := [][]string{{"lost", "loops", "gone", "most", "blocks", "entries", "last", "blocks", "entries", ""}}
-	if scratch {
-		rows[0] = slices.Insert(rows[0], 4, "scratch")
-	}
 	if fastest != "" {
 		rows[0] = slices.Insert(rows[0], 4, "on "+fastest)
 	}
@@ -122,15 +115,9 @@ func printTable(b *text.Sheet, cases []Case, scratch bool, fastest string) {
 		if x := c.Last; x != nil {
 			cells[6], cells[7], cells[8] = n(x.MaxRoutes), n(int64(x.Blocks)), n(int64(x.Entries))
 		}
-		relative, fromScratch := n(int64(math.Round(c.MaxRelative))), "-"
+		relative := n(int64(math.Round(c.MaxRelative)))
 		if c.Refused != "" {
 			relative, cells = "-", append(slices.Repeat([]string{"-"}, 9), cells[9]+": "+c.Refused)
-		}
-		if c.FromScratch != nil {
-			fromScratch = n(*c.FromScratch)
-		}
-		if scratch {
-			cells = slices.Insert(cells, 4, fromScratch)
 		}
 		if fastest != "" {
 			cells = slices.Insert(cells, 4, relative)

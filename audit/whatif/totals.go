@@ -14,12 +14,10 @@ type Totals struct {
 	Refused           int `json:"failures_refused"`
 	CreditLoops       int `json:"failures_with_credit_loops"`
 	RoutedFromScratch int `json:"failures_routed_from_scratch"`
-	// FromScratch is routes on the most loaded channel after any failure.
-	FromScratch int64 `json:"max_routes_from_scratch"`
-	StepTotals  `json:"first_step"`
-	Last        StepTotals `json:"last_step"`          // without failures after which all was routed from scratch
-	Trivial     int        `json:"failures_trivial"`   // see Case.Trivial
-	Cut         int64      `json:"trivial_gone_pairs"` // most pairs that one of these cuts off
+	StepTotals        `json:"first_step"`
+	Last              StepTotals `json:"last_step"`          // without failures after which all was routed from scratch
+	Trivial           int        `json:"failures_trivial"`   // see Case.Trivial
+	Cut               int64      `json:"trivial_gone_pairs"` // most pairs that one of these cuts off
 	// Outage is of failures with a Case.Outage, nil without any.
 	Outage *OutageTotals `json:"until_rerouted,omitempty"`
 	// Groups is the most that each group in Before.Groups loses.
@@ -81,9 +79,6 @@ func (r *Result) Totals() (t Totals) {
 		t.add(&c.Step)
 		if c.Last != nil {
 			t.Last.add(c.Last)
-		}
-		if c.FromScratch != nil {
-			t.FromScratch = max(t.FromScratch, *c.FromScratch)
 		}
 		if c.Outage != nil {
 			if t.Outage == nil {

@@ -44,9 +44,6 @@ type Options struct {
 	Depth int // how many fail together, 1 or 2
 	// At leaves out failures that touch none of these switches; empty for none.
 	At []fabric.NodeID
-	// FromScratch also routes what every failure leaves without the old tables, to
-	// compare the loads: a full route for each failure.
-	FromScratch bool
 	// Sample is how many failures to try, drawn at random without repetition; 0 tries
 	// all.
 	Sample int
@@ -73,12 +70,11 @@ type Result struct {
 	Sample  int            `json:"sample,omitempty"`
 	Seed    uint64         `json:"seed,omitempty"`
 	// Only is "isl" or "hosts" when only these cables fail; At is the switches that
-	// all failures touch one of; FromScratch says that Case.FromScratch is there.
-	Only        string        `json:"only,omitempty"`
-	At          []fabric.GUID `json:"at,omitempty"`
-	FromScratch bool          `json:"from_scratch,omitempty"`
-	Shard       string        `json:"shard,omitempty"` // "2/5"
-	Before      Before        `json:"before"`
+	// all failures touch one of.
+	Only   string        `json:"only,omitempty"`
+	At     []fabric.GUID `json:"at,omitempty"`
+	Shard  string        `json:"shard,omitempty"` // "2/5"
+	Before Before        `json:"before"`
 	// Failures is how many Cases there are to be, those of other shards included.
 	Failures int    `json:"failures"`
 	Cases    []Case `json:"cases"` // the most harm first
@@ -114,9 +110,6 @@ type Case struct {
 	CreditLoops int `json:"credit_loops"`
 	// The first step, with the tables that are kept as far as they can be.
 	Step
-	// FromScratch is the same as Step.MaxRoutes  with tables that are made without the old ones; nil when Options did
-	// not ask for it, or the engine refuses.
-	FromScratch *int64 `json:"max_routes_from_scratch,omitempty"`
 	// Last is the same for the last step, the tables of compile --previous: see lft.Options.Rebalance. It
 	// is nil when all was routed from scratch.
 	Last *Step `json:"last,omitempty"`
@@ -361,7 +354,7 @@ func Run(ctx context.Context, base *compile.Result, route compile.Options, opt O
 	if opt.Sample > 0 {
 		r.Sample, r.Seed = opt.Sample, opt.Seed
 	}
-	r.Only, r.FromScratch = opt.Only, opt.FromScratch
+	r.Only = opt.Only
 	for _, s := range opt.At {
 		r.At = append(r.At, f.Node(s).GUID)
 	}
@@ -377,7 +370,7 @@ func Run(ctx context.Context, base *compile.Result, route compile.Options, opt O
 	// All are cloned before the first of them changes the tables that it has.
 	trials := make(chan *trial, par.Workers(opt.Workers, len(list)))
 	first := newTrial(base, route, base.Verify.Scale())
-	first.fromScratch, first.groups = opt.FromScratch, opt.Groups
+	first.groups = opt.Groups
 	if base.Adaptive != nil {
 		first.outages = newOutages(f, base.Adaptive.Tables)
 	}
@@ -402,13 +395,11 @@ func Run(ctx context.Context, base *compile.Result, route compile.Options, opt O
 
 // trial is what one worker needs.
 type trial struct {
-	base        *compile.Result
-	scratch     compile.Options // of routing without the old tables
-	route       compile.Options // of routing as compile --previous
-	scale       bound.Scale
-	outages     *outages // nil without adaptive tables
-	fromScratch bool
-	groups      *groups.Set
+	base    *compile.Result
+	route   compile.Options // of routing as compile --previous
+	scale   bound.Scale
+	outages *outages // nil without adaptive tables
+	groups  *groups.Set
 }
 
 func newTrial(base *compile.Result, route compile.Options, scale bound.Scale) *trial {
@@ -417,8 +408,7 @@ func newTrial(base *compile.Result, route compile.Options, scale bound.Scale) *t
 	if route.Kept == nil {
 		route.Kept = &compile.Kept{CountOnly: true}
 	}
-	t := &trial{base: base, scratch: route, route: route, scale: scale}
-	t.scratch.Kept = nil
+	t := &trial{base: base, route: route, scale: scale}
 	if _, ok := base.Engine.Engine.(lft.IncrementalEngine); ok {
 		// As compile --previous: without the LIDs of virtual ports, and in the order of the old tables.
 		physical := base.Routing // the same one each time, so that route.Kept holds
@@ -468,7 +458,7 @@ func (t *trial) withLIDs(g *fabric.Fabric) (*fabric.Fabric, error) {
 }
 
 // takeSteps routes and verifies g, which a failure leaves, as compile --previous --first-step does, and
-// then without --first-step; and if it is asked to, without the old tables.
+// then without --first-step.
 func (t *trial) takeSteps(ctx context.Context, c *Case, g *fabric.Fabric) error {
 	g, err := t.withLIDs(g)
 	if err != nil {
@@ -491,20 +481,6 @@ func (t *trial) takeSteps(ctx context.Context, c *Case, g *fabric.Fabric) error 
 			t.describe(&last, r)
 		}
 	}
-	if !t.fromScratch {
-		return nil
-	}
-	routes := c.MaxRoutes
-	if !c.RoutedFromScratch {
-		r, err := compile.Run(ctx, g, t.base.Engine, t.scratch)
-		if _, refused := errors.AsType[*lft.DomainError](err); refused {
-			return nil
-		} else if err != nil {
-			return err
-		}
-		routes = r.Verify.Balance.MaxRoutes
-	}
-	c.FromScratch = &routes
 	return nil
 }
 

@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -397,12 +396,12 @@ func TestChosen(t *testing.T) {
 	touches := func(p *Part, s fabric.NodeID) bool { return p.GUID == f.Node(s).GUID || p.To == f.Node(s).GUID }
 	for _, opt := range []Options{
 		{Depth: 1},
-		{Depth: 1, Only: SwitchCables, FromScratch: true},
+		{Depth: 1, Only: SwitchCables},
 		{Depth: 1, Only: HostCables},
 		{Depth: 1, At: []fabric.NodeID{3}},
 		{Depth: 2, At: []fabric.NodeID{0, 7}, Only: SwitchCables},
 		{Depth: 2, At: []fabric.NodeID{1}, Sample: 20, Seed: 3},
-		{Depth: 2, Kind: Switches, At: []fabric.NodeID{2}, FromScratch: true},
+		{Depth: 2, Kind: Switches, At: []fabric.NodeID{2}},
 	} {
 		// What is to fail, one by one.
 		list, _ := listFailures(f, &Options{Kind: opt.Kind, Depth: opt.Depth})
@@ -444,11 +443,6 @@ func TestChosen(t *testing.T) {
 			if c.Trivial(&got.Before) != (c.hosts() == len(c.Failed)) {
 				t.Errorf("%s: trivial %t", name, c.Trivial(&got.Before))
 			}
-			if (c.FromScratch != nil) != opt.FromScratch {
-				t.Errorf("%s: from scratch %v", name, c.FromScratch)
-			} else if opt.FromScratch {
-				checkScratch(t, base, route, &opt, c)
-			}
 		}
 		var files []string
 		var shards []*Result
@@ -488,43 +482,6 @@ func TestChosen(t *testing.T) {
 	}
 }
 
-// checkScratch compares a case with the load of tables that know no others.
-func checkScratch(t *testing.T, base *compile.Result, route compile.Options, opt *Options, c *Case) {
-	t.Helper()
-	list, _ := listFailures(base.Routing.Fabric, opt)
-	for _, x := range list {
-		if x.number != c.Number {
-			continue
-		}
-		r := routed(t, base.Routing.Fabric.Without(x.cut...), base.Engine.Name(), route)
-		if *c.FromScratch != r.Verify.Balance.MaxRoutes {
-			t.Errorf("%v: %d routes from scratch, want %d", c.Failed, *c.FromScratch, r.Verify.Balance.MaxRoutes)
-		}
-	}
-}
-
-// TestScratchIsFreed: what is routed from scratch for a failure is not kept with its Case.
-func TestScratchIsFreed(t *testing.T) {
-	f, err := gen.FatTree(gen.FatTreeSpec{Radix: short.Of(8, 6), Levels: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
-	base := routed(t, f, "updn", compile.Options{})
-	heap := func() uint64 {
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc
-	}
-	before := heap()
-	r := run(t, base, compile.Options{LIDs: lft.LIDOptions{LMC: lft.KeepLMC}}, Options{Depth: 1, Only: SwitchCables, FromScratch: true, Sample: short.Of(50, 12)})
-	if each := int64(heap()-before) / int64(len(r.Cases)); each > 4<<10 {
-		t.Errorf("%d bytes for each of %d cases", each, len(r.Cases))
-	}
-	runtime.KeepAlive(base)
-	runtime.KeepAlive(r)
-}
-
 // TestSteps: after any failure the first step is small, and the loads of both are near those of
 // tables from scratch.
 func TestSteps(t *testing.T) {
@@ -551,13 +508,15 @@ func TestSteps(t *testing.T) {
 		base := routed(t, f, engine, opt)
 		for _, kind := range []string{Links, Switches} {
 			t.Run(fmt.Sprint(engine, " ", kind), func(t *testing.T) {
-				got := run(t, base, opt, Options{Kind: kind, Only: SwitchCables, Depth: 1, FromScratch: true, Sample: sample})
+				got := run(t, base, opt, Options{Kind: kind, Only: SwitchCables, Depth: 1, Sample: sample})
 				var worst [3]float64 // blocks, loads
+				list, _ := listFailures(base.Routing.Fabric, &Options{Kind: kind, Only: SwitchCables, Depth: 1})
 				for _, c := range got.Cases {
 					if c.Last == nil {
 						t.Fatalf("%v: no tables were kept", c.Failed)
 					}
-					first, last := float64(c.MaxRoutes)/float64(*c.FromScratch), float64(c.Last.MaxRoutes)/float64(*c.FromScratch)
+					scratch := float64(routed(t, base.Routing.Fabric.Without(list[c.Number].cut...), engine, opt).Verify.Balance.MaxRoutes)
+					first, last := float64(c.MaxRoutes)/scratch, float64(c.Last.MaxRoutes)/scratch
 					worst[0], worst[1], worst[2] = max(worst[0], float64(c.Blocks)), max(worst[1], first), max(worst[2], last)
 					if kind == Links && c.Blocks > 64 || first > 1.5 || last > lft.DefaultRebalance {
 						t.Errorf("%v: %d blocks, %.2f times the load from scratch, last %.2f", c.Failed, c.Blocks, first, last)

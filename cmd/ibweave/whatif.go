@@ -82,7 +82,6 @@ func (a *app) whatifCommand() *cobra.Command {
 	cli.WordFlag(flags, &fail, "fail", "`PARTS` that fail: links or switches", "links", "switches")
 	cli.WordFlag(flags, &only, "only", "`PARTS` that fail: isl, the cables between switches; hosts, the cables of hosts; or switches", "isl", "hosts", "switches")
 	flags.StringArrayVar(&o.at, "switch", nil, "only failures that touch this switch, `NAME` or GUID; may be repeated")
-	flags.BoolVar(&o.opt.FromScratch, "from-scratch", false, "also route what each failure leaves without the old tables, to compare the loads: takes a full route for each failure")
 	o.opt.Depth = 1
 	cli.NumberFlag(flags, &o.opt.Depth, "depth", 1, 2, "how many fail together: 1 or 2")
 	cli.NumberFlag(flags, &o.opt.Sample, "sample", 1, cli.MaxNumber, "try `N` failures drawn at random; by default all")
