@@ -70,7 +70,11 @@ func (d *Document) Print(b *text.Sheet) {
 
 // print writes a step.
 func (s *stepText) print(b *text.Sheet, number int) {
-	fmt.Fprintf(b, "\nstep %d\n", number)
+	note := ""
+	if s.Detour {
+		note = ", a detour for cables that cannot be out together"
+	}
+	fmt.Fprintf(b, "\nstep %d%s\n", number, note)
 	printLinks(b, "unplug", s.Unplug)
 	printLinks(b, "plug", s.Plug)
 	for _, x := range []struct {
