@@ -101,9 +101,6 @@ type checker struct {
 	// joined has the ends of cables that are missing, as nodes, and those of
 	// missing nodes' neighbours.
 	joined [][2]fabric.NodeID
-	// degraded is by the first port of each degraded link what it should be, where others like it
-	// say so.
-	degraded map[fabric.PortID]fabric.Link
 }
 
 // nodeEndpoints names nodes.

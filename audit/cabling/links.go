@@ -161,10 +161,6 @@ func (c *checker) checkLink(opt Options, p, peer fabric.PortID, link fabric.Link
 		}
 	}
 	if below(link, want) {
-		if c.degraded == nil {
-			c.degraded = make(map[fabric.PortID]fabric.Link)
-		}
-		c.degraded[p] = want
 		c.add(LinkDegraded, 1, verify.EndpointsOf(f, p, peer), "%s to %s is %s, while other links of both ends or of their neighbours are %s", f.PortName(p), f.PortName(peer), linkName(link), linkName(want))
 	}
 }
@@ -265,20 +261,6 @@ func SlowLinks(f *fabric.Fabric, limit int) []verify.Finding {
 	last.Count = int64(rest)
 	last.Message = fmt.Sprintf("and %d more links are slower than others of both ends or of their neighbours; the first: %s", rest, last.Message)
 	return c.findings[:limit+1]
-}
-
-// AtFullRate is the fabric as it would be if the cables between switches of which SlowLinks has
-// findings were as fast as others like them, and how many these cables are.
-func AtFullRate(f *fabric.Fabric) (*fabric.Fabric, int) {
-	c := &checker{f: f}
-	c.checkLinks(Options{})
-	links := make(map[fabric.PortID]fabric.Link)
-	for p, link := range c.degraded {
-		if peer := f.Peer(p); f.IsSwitch(f.Owner(p)) && f.IsSwitch(f.Owner(peer)) {
-			links[p], links[peer] = link, link
-		}
-	}
-	return f.WithLinks(links), len(links) / 2
 }
 
 // linkName is the width and speed in words, of which one may not be known.

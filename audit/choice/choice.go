@@ -339,37 +339,16 @@ type Judgement struct {
 	Bandwidth *quality.Bisection `json:"bandwidth,omitempty"`
 	// Diversity is measured where Bandwidth is; nil where no port has several LIDs.
 	Diversity *quality.Disjoint `json:"path_diversity,omitempty"`
-	SlowLinks *SlowLinks        `json:"slow_links,omitempty"` // nil without any
 	// Choice is there if several engines were tried: none was given, or the tables of the one that was given
 	// are far above the bound of their load.
 	Choice *Choice `json:"choice,omitempty"`
 }
 
-// SlowLinks has the cost of cables between switches that are slower than their peers.
-type SlowLinks struct {
-	Links int `json:"links"`
-	// Bound is the lower bound of the load of any tables, and AtFullRate what it would be if these
-	// cables were as fast as others.
-	Bound      float64 `json:"bound"`
-	AtFullRate float64 `json:"bound_at_full_rate"`
-	Fastest    string  `json:"-"` // cable that both count
-}
-
-// Judge judges the routing r of f, made with opt. chosen is how its engine was chosen, nil if it was given;
-// rounds are those of bound.Options. Errors are that of ctx, and those of compile.Run.
-func Judge(ctx context.Context, f *fabric.Fabric, r *compile.Result, chosen *Choice, opt compile.Options, rounds int) (j Judgement, err error) {
+// Judge judges the routing r of f, made with opt. chosen is how its engine was chosen, nil if it was given.
+// Errors are that of ctx, and those of compile.Run.
+func Judge(ctx context.Context, f *fabric.Fabric, r *compile.Result, chosen *Choice, opt compile.Options) (j Judgement, err error) {
 	g := r.Routing.Fabric
 	j.Shape, j.Choice = cabling.Recognize(g), chosen
-	if b := r.Verify.Bound; b != nil {
-		if full, n := cabling.AtFullRate(g); n > 0 {
-			found, err := bound.Find(ctx, full, bound.Options{Rounds: rounds, Load: r.Verify.GreatestLoad()})
-			if err != nil {
-				return j, err
-			}
-			scale := bound.ScaleOf(full)
-			j.SlowLinks = &SlowLinks{Links: n, Bound: b.Bounds[0].Least, AtFullRate: r.Verify.Scale().Load(1, scale.Fastest) * found.Any.Load, Fastest: b.Fastest}
-		}
-	}
 	if chosen == nil && !isQuick(g) {
 		return j, nil
 	}

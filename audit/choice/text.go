@@ -69,15 +69,6 @@ func (j *Judgement) Lines() (list [][2]string) {
 	line := func(name, format string, args ...any) {
 		list = append(list, [2]string{name, fmt.Sprintf(format, args...)})
 	}
-	if s := j.SlowLinks; s != nil {
-		bound := "no lower"
-		if s.AtFullRate < s.Bound {
-			if bound = text.Grouped(int64(s.AtFullRate)); s.Fastest != "" {
-				bound += " on " + s.Fastest
-			}
-		}
-		line("slow cables", "%s between switches; at the rate of others the bound would be %s", text.Grouped(s.Links), bound)
-	}
 	if q := j.Bandwidth; q != nil {
 		line("bandwidth", "%.1f %% of a crossbar's, the mean of %s", 100*q.Mean, text.CountGrouped(q.Bisections, "random bisection", "random bisections"))
 	}
