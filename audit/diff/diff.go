@@ -30,7 +30,6 @@ const (
 type comparison struct {
 	*Match
 	a, b    *state.State
-	worst   int // bounds the lists of the ports that are affected most
 	targets []target
 	r       *Result
 }
@@ -42,26 +41,12 @@ type comparison struct {
 // states without a fabric, tables that are not of their fabric, and ctx's
 // error when that ends first.
 func Compare(ctx context.Context, a, b *state.State) (*Result, error) {
-	return compareStates(ctx, a, b, mostAffected)
-}
-
-// CountRerouted counts the pairs that have a path in both states, but not the same: see PairCounts.Rerouted.
-// Errors: ctx's.
-func CountRerouted(ctx context.Context, a, b *state.State) (int64, error) {
-	c := &comparison{Match: matchNodes(a.Fabric, b.Fabric), a: a, b: b, r: newResult(a, b)}
-	c.targets = c.findTargets()
-	err := c.comparePairs(ctx)
-	return c.r.Pairs.Rerouted, err
-}
-
-// compareStates is Compare with another bound of the lists of ports that are affected most.
-func compareStates(ctx context.Context, a, b *state.State, worst int) (*Result, error) {
 	for _, s := range []*state.State{a, b} {
 		if err := s.Check(); err != nil {
 			return nil, err
 		}
 	}
-	c := &comparison{Match: matchNodes(a.Fabric, b.Fabric), a: a, b: b, worst: worst, r: newResult(a, b)}
+	c := &comparison{Match: matchNodes(a.Fabric, b.Fabric), a: a, b: b, r: newResult(a, b)}
 	c.compareNodes()
 	c.compareLinks()
 	c.compareLIDs()
@@ -97,4 +82,13 @@ func compareStates(ctx context.Context, a, b *state.State, worst int) (*Result, 
 	}
 	c.r.addFindings()
 	return c.r, nil
+}
+
+// CountRerouted counts the pairs that have a path in both states, but not the same: see PairCounts.Rerouted.
+// Errors: ctx's.
+func CountRerouted(ctx context.Context, a, b *state.State) (int64, error) {
+	c := &comparison{Match: matchNodes(a.Fabric, b.Fabric), a: a, b: b, r: newResult(a, b)}
+	c.targets = c.findTargets()
+	err := c.comparePairs(ctx)
+	return c.r.Pairs.Rerouted, err
 }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"io"
 )
 
@@ -32,7 +31,7 @@ func JSON(w io.Writer, r *Result) error {
 		b.WriteString("\n    \"switches\": [")
 		end := ""
 		for i := range r.LFTs.Switches {
-			line, err := jsonLine(r.LFTs.Switches[i])
+			line, err := json.Marshal(&r.LFTs.Switches[i])
 			if err != nil {
 				return err
 			}
@@ -47,27 +46,4 @@ func JSON(w io.Writer, r *Result) error {
 		b.Write(tail)
 	}
 	return b.Flush()
-}
-
-// jsonLine is a switch as JSON on one line, with blanks everywhere but in the labels.
-func jsonLine(s SwitchChange) ([]byte, error) {
-	labels, err := json.Marshal(s.Labels)
-	if err != nil {
-		return nil, err
-	}
-	has := len(s.Labels) > 0
-	s.Labels = nil
-	line, err := json.Marshal(&s)
-	if err != nil {
-		return nil, err
-	}
-	var lines bytes.Buffer
-	if err := json.Indent(&lines, line, "", ""); err != nil {
-		return nil, err
-	}
-	line = bytes.ReplaceAll(bytes.ReplaceAll(lines.Bytes(), []byte(",\n"), []byte(", ")), []byte("\n"), nil)
-	if has {
-		line = fmt.Appendf(line[:len(line)-1], `, "labels": %s}`, labels)
-	}
-	return line, nil
 }

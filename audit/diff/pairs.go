@@ -107,8 +107,8 @@ func (c *comparison) comparePairs(ctx context.Context) error {
 		}
 	}
 	d.AllDestinations, d.AllSources = len(d.Destinations), len(d.Sources)
-	d.Destinations = worst(d.Destinations, c.worst)
-	d.Sources = worst(d.Sources, c.worst)
+	d.Destinations = worst(d.Destinations)
+	d.Sources = worst(d.Sources)
 	return nil
 }
 
@@ -122,8 +122,8 @@ func allPairs(f *fabric.Fabric) (n int64) {
 	return n
 }
 
-// worst is the first n of a list, the most affected first.
-func worst(list []Affected, n int) []Affected {
+// worst is the first of a list, the most affected first.
+func worst(list []Affected) []Affected {
 	slices.SortFunc(list, func(a, b Affected) int {
 		return cmp.Or(
 			-cmp.Compare(a.Lost, b.Lost),
@@ -134,7 +134,8 @@ func worst(list []Affected, n int) []Affected {
 			cmp.Compare(a.Port.Port, b.Port.Port),
 		)
 	})
-	return list[:min(n, len(list)):min(n, len(list))]
+	n := min(mostAffected, len(list))
+	return list[:n:n]
 }
 
 // groupSources groups the sources.

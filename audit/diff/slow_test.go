@@ -208,12 +208,12 @@ func TestAgainstSlow(t *testing.T) {
 				row[1+r.IntN(len(row)-1)] = fabric.PortNum(r.IntN(8))
 			}
 		}
-		x, err := compareStates(context.Background(), a, b, 1000)
+		x, err := Compare(context.Background(), a, b)
 		if err != nil {
 			t.Fatal(err)
 		}
 		cpus := runtime.GOMAXPROCS(1)
-		one, err := compareStates(context.Background(), a, b, 1000)
+		one, err := Compare(context.Background(), a, b)
 		runtime.GOMAXPROCS(cpus)
 		if err != nil {
 			t.Fatal(err)
@@ -227,7 +227,7 @@ func TestAgainstSlow(t *testing.T) {
 		}
 		checkPairs(t, a, b, x)
 		checkForms(t, x)
-		y, err := compareStates(context.Background(), b, a, 1000)
+		y, err := Compare(context.Background(), b, a)
 		if err != nil {
 			t.Fatal(err)
 		}
