@@ -2,7 +2,6 @@ package diff
 
 import (
 	"math/bits"
-	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/graph"
@@ -104,45 +103,39 @@ const (
 )
 
 // passes orders the writes of a block: in one pass where that is possible, else
-// in several, each of the LIDs of the block that the passes before it had to
-// leave. The LIDs are taken in ascending order.
+// in several. The LIDs are taken in ascending order, each into the first pass that it does
+// not close a cycle in.
 func (b *blockOrder) passes(f *fabric.Fabric) []Pass {
 	n := len(b.writes)
 	if stage, ok := stagesOf(n, b.constraints); ok {
 		return []Pass{{Stages: listStages(f, b.writes, ^uint64(0), stage)}}
 	}
-	var passes []Pass
-	var constraints [][]before // by pass
 	changed := uint64(0)
 	for _, set := range b.writes {
 		changed |= set
 	}
-	for rest := b.constraints; changed != 0; changed &= changed - 1 {
-		l := fabric.LID(b.number*lft.BlockSize + bits.TrailingZeros64(changed))
-		k := 0
-		for k < len(rest) && rest[k].lid == l {
-			k++
-		}
-		at := slices.IndexFunc(constraints, func(others []before) bool {
-			_, ok := stagesOf(n, slices.Concat(others, rest[:k]))
-			return ok
-		})
-		if at < 0 {
-			at = len(passes)
-			passes, constraints = append(passes, Pass{}), append(constraints, nil)
-		}
-		passes[at].LIDs = append(passes[at].LIDs, l)
-		constraints[at] = append(constraints[at], rest[:k]...)
-		rest = rest[k:]
-	}
-	for i := range passes {
-		p := &passes[i]
+	var passes []Pass
+	for rest := changed; rest != 0; {
+		var p Pass
+		var constraints []before
+		var stage []int32
 		lids := uint64(0)
-		for _, l := range p.LIDs {
-			lids |= 1 << (l % lft.BlockSize)
+		for left := rest; left != 0; left &= left - 1 {
+			bit := left & -left
+			l := fabric.LID(b.number*lft.BlockSize + bits.TrailingZeros64(left))
+			more := constraints
+			for _, c := range b.constraints {
+				if c.lid == l {
+					more = append(more, c)
+				}
+			}
+			if s, ok := stagesOf(n, more); ok {
+				p.LIDs, constraints, stage, lids = append(p.LIDs, l), more, s, lids|bit
+			}
 		}
-		stage, _ := stagesOf(n, constraints[i])
+		rest &^= lids
 		p.Stages = listStages(f, b.writes, lids, stage)
+		passes = append(passes, p)
 	}
 	return passes
 }
