@@ -45,16 +45,7 @@ func (r *Routing) On(f *fabric.Fabric) *Routing {
 		}
 	}
 	if p := r.PathSLs; p != nil {
-		c.PathSLs = NewPathSLs(f.NumSwitches(), max(p.MaxLID(), c.Tables.MaxLID()))
-		wide := func(row []fabric.SL) []fabric.SL {
-			return slices.Concat(row, make([]fabric.SL, c.PathSLs.maxLID-p.maxLID))
-		}
-		for s := range fabric.NodeID(g.NumSwitches()) {
-			c.PathSLs.SetRow(wide(p.Given(s)), node(s))
-		}
-		for _, at := range p.Ports() {
-			c.PathSLs.SetPorts(wide(p.PortRow(at)), port(at))
-		}
+		c.PathSLs = p.On(f.NumSwitches(), max(p.MaxLID(), c.Tables.MaxLID()), node, port)
 	}
 	return c
 }

@@ -271,6 +271,27 @@ func (p *PathSLs) add(row []fabric.SL) int32 {
 	return int32(len(p.rows) - 1)
 }
 
+// On is the SLs from other switches, up to maxLID, which is no lower than p's: node and port find those of p among
+// them, NoNode and NoPort for none. All other SLs are 0.
+func (p *PathSLs) On(switches int, maxLID fabric.LID, node func(fabric.NodeID) fabric.NodeID, port func(fabric.PortID) fabric.PortID) *PathSLs {
+	q := NewPathSLs(switches, maxLID)
+	for _, row := range p.rows {
+		q.add(slices.Concat(row.given, make([]fabric.SL, maxLID-p.maxLID)))
+	}
+	for s, at := range p.row {
+		if to := node(fabric.NodeID(s)); to != fabric.NoNode {
+			q.row[to] = at + 1
+		}
+	}
+	q.ports = make(map[fabric.PortID]int32, len(p.ports))
+	for source, at := range p.ports {
+		if to := port(source); to != fabric.NoPort {
+			q.ports[to] = at + 1
+		}
+	}
+	return q
+}
+
 // Ports lists the source ports with a row of their own, ascending.
 func (p *PathSLs) Ports() []fabric.PortID { return slices.Sorted(maps.Keys(p.ports)) }
 

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
@@ -33,7 +32,10 @@ func (c *comparison) findLoops(ctx context.Context) ([]verify.Finding, error) {
 		return nil, nil // where packets go is not known
 	}
 	if s.SL2VL != nil && c.meant.PathSLs != nil {
-		s.PathSLs = c.movePathSLs(s.Tables)
+		// Switches that were not meant to be there send on SL 0.
+		top := max(s.Tables.MaxLID(), s.Fabric.MaxLID(), c.meant.PathSLs.MaxLID())
+		s.PathSLs = c.meant.PathSLs.On(s.Fabric.NumSwitches(), top,
+			func(n fabric.NodeID) fabric.NodeID { return c.Node[n] }, func(p fabric.PortID) fabric.PortID { return c.Port[p] })
 	}
 	if masks != nil {
 		s.Multicast = &mft.Plan{Tables: masks.Tables, Trees: c.listTrees(masks.Tables)}
@@ -71,29 +73,6 @@ func (c *comparison) findLoops(ctx context.Context) ([]verify.Finding, error) {
 	delete(looping, 0) // that of findings which stand for more
 	c.r.Loops = len(looping)
 	return list, nil
-}
-
-// movePathSLs gives the switches of the live state, and ports with SLs of their own, the path
-// SLs that were meant. Switches that were not meant to be there send on SL 0.
-func (c *comparison) movePathSLs(live *lft.Tables) *lft.PathSLs {
-	top := max(live.MaxLID(), c.live.Fabric.MaxLID(), c.meant.PathSLs.MaxLID())
-	sls := lft.NewPathSLs(c.live.Fabric.NumSwitches(), top)
-	extended := func(given []fabric.SL) []fabric.SL {
-		row := make([]fabric.SL, int(top)+1) // which sls keeps
-		copy(row, given)
-		return row
-	}
-	for s, to := range c.Node[:c.Old.NumSwitches()] {
-		if to != fabric.NoNode {
-			sls.SetRow(extended(c.meant.PathSLs.Given(fabric.NodeID(s))), to)
-		}
-	}
-	for _, p := range c.meant.PathSLs.Ports() {
-		if to := c.Port[p]; to != fabric.NoPort {
-			sls.SetPorts(extended(c.meant.PathSLs.PortRow(p)), to)
-		}
-	}
-	return sls
 }
 
 // listTrees makes the trees to follow packets by: the groups that were meant, with every
