@@ -77,15 +77,10 @@ func Parse(name string, data []byte, old *fabric.Fabric) (*Job, error) {
 			r.job.Steps = append(r.job.Steps, Batch{Unplug: without(states[i], now), Plug: without(now, states[i])})
 		}
 	}
-	if err := r.job.assignLIDs(old, r.ofOld(old), states[1:]...); err != nil {
+	if err := r.b.assignLIDs(r.job, states[1:]...); err != nil {
 		return nil, r.Fail(nil, "%w", err)
 	}
 	return r.job, nil
-}
-
-// ofOld says which port of the job a port of the old fabric is.
-func (r *reader) ofOld(old *fabric.Fabric) func(fabric.PortID) fabric.PortID {
-	return func(p fabric.PortID) fabric.PortID { return r.job.Nodes.Port(r.b.added[old.Owner(p)], old.Num(p)) }
 }
 
 // cables lists those that are there.
@@ -187,13 +182,9 @@ func (r *reader) addNodes(old *fabric.Fabric, steps [][]edit) (err error) {
 			return r.Fail(e.node, "%w", err)
 		}
 	}
-	if r.job, err = r.b.finish(); err != nil {
+	if r.job, err = r.b.finish(nil, nil); err != nil {
 		return r.Fail(nil, "%w", err)
 	}
-	given := make(map[fabric.GUID]string)
-	r.job.dress(old, func(n fabric.NodeID) fabric.NodeID { return r.b.added[n] }, given)
-	r.job.Nodes = r.job.Nodes.WithNames(given)
-	r.job.Old = cablesOf(old, r.ofOld(old))
 	r.find = names.NewFinder(r.job.Nodes)
 	return nil
 }

@@ -90,8 +90,9 @@ func (b *builder) addNew(node fabric.Node) (int, error) {
 	return b.AddNode(node)
 }
 
-// finish makes the job, without its cables.
-func (b *builder) finish() (*Job, error) {
+// finish makes the job, without new cables. Nodes that come have the kinds and names of other, where of finds
+// its nodes by number in the builder; nil for none.
+func (b *builder) finish(other *fabric.Fabric, at []int) (*Job, error) {
 	u, err := b.Build()
 	if err != nil {
 		return nil, err
@@ -101,10 +102,22 @@ func (b *builder) finish() (*Job, error) {
 		b.added[u.Node(n).Order] = n
 	}
 	j := &Job{Nodes: u, old: make([]bool, u.NumNodes())}
+	given := make(map[fabric.GUID]string)
+	if other != nil {
+		j.dress(other, func(n fabric.NodeID) fabric.NodeID { return b.added[at[n]] }, given)
+	}
+	j.dress(b.old, func(n fabric.NodeID) fabric.NodeID { return b.added[n] }, given)
+	j.Nodes = j.Nodes.WithNames(given)
+	j.Old = cablesOf(b.old, b.ofOld(j))
 	for _, n := range b.added[:b.old.NumNodes()] {
 		j.old[n] = true
 	}
 	return j, nil
+}
+
+// ofOld finds ports of the old fabric in the job.
+func (b *builder) ofOld(j *Job) func(fabric.PortID) fabric.PortID {
+	return func(p fabric.PortID) fabric.PortID { return j.Nodes.Port(b.added[b.old.Owner(p)], b.old.Num(p)) }
 }
 
 // isOld says whether a node was there before.
@@ -126,10 +139,11 @@ func (j *Job) dress(f *fabric.Fabric, of func(fabric.NodeID) fabric.NodeID, give
 
 // assignLIDs gives nodes that come the lowest LIDs that are free, in the order of some states of the
 // cables; the others keep theirs.
-func (j *Job) assignLIDs(old *fabric.Fabric, of func(fabric.PortID) fabric.PortID, states ...[]fabric.Cable) error {
+func (b *builder) assignLIDs(j *Job, states ...[]fabric.Cable) error {
 	base, lmc := make([]fabric.LID, j.Nodes.NumPorts()), make([]uint8, j.Nodes.NumPorts())
-	for p := range fabric.PortID(old.NumPorts()) {
-		base[of(p)], lmc[of(p)] = old.LID(p), old.LMC(p)
+	of := b.ofOld(j)
+	for p := range fabric.PortID(b.old.NumPorts()) {
+		base[of(p)], lmc[of(p)] = b.old.LID(p), b.old.LMC(p)
 	}
 	for _, cables := range states {
 		f, err := j.Nodes.WithCables(cables)
@@ -190,16 +204,10 @@ func Between(old, new *fabric.Fabric, byName bool) (*Job, error) {
 			return nil, err
 		}
 	}
-	j, err := b.finish()
+	j, err := b.finish(new, at)
 	if err != nil {
 		return nil, err
 	}
-	given := make(map[fabric.GUID]string)
-	j.dress(new, func(n fabric.NodeID) fabric.NodeID { return b.added[at[n]] }, given)
-	j.dress(old, func(n fabric.NodeID) fabric.NodeID { return b.added[n] }, given)
-	j.Nodes = j.Nodes.WithNames(given)
-	ofOld := func(p fabric.PortID) fabric.PortID { return j.Nodes.Port(b.added[old.Owner(p)], old.Num(p)) }
-	j.Old = cablesOf(old, ofOld)
 	j.New = cablesOf(new, func(p fabric.PortID) fabric.PortID {
 		return j.Nodes.Port(b.added[at[new.Owner(p)]], new.Num(p))
 	})
@@ -209,7 +217,7 @@ func Between(old, new *fabric.Fabric, byName bool) (*Job, error) {
 			c.Link = fastest(j.Nodes, there, *c)
 		}
 	}
-	return j, j.assignLIDs(old, ofOld, j.New)
+	return j, b.assignLIDs(j, j.New)
 }
 
 // finder finds nodes of new in old, NoNode for those that come.
