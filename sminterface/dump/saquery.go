@@ -15,36 +15,20 @@ import (
 	"github.com/ibweave/ibweave/sminterface/mad"
 )
 
-// field is what a record says, of that which matters here.
-type field int
-
-const (
-	fieldMGID field = iota
-	fieldMLID
-	fieldPort
-	fieldJoin
-	fieldProxy
-	fieldSL
-	numFields
-	ignored = numFields // said, and of no matter
-)
-
-// fieldNames are for messages.
-var fieldNames = [numFields]string{"MGID", "MLID", "PortGid", "JoinState", "ProxyJoin", "SL"}
-
-// saFields are the fields by the names that saquery prints.
-var saFields = map[string]field{
-	"MGID": fieldMGID, "Mlid": fieldMLID, "mlid": fieldMLID, "PortGid": fieldPort, "ScopeState": fieldJoin,
-	"JoinState": fieldJoin, "ProxyJoin": fieldProxy, "SL": fieldSL,
-	"NodeDescription": ignored, "Mtu": ignored, "mtu": ignored, "Rate": ignored, "rate": ignored, "pkey": ignored,
-	"qkey": ignored, "TClass": ignored, "pkt_life": ignored, "FlowLabel": ignored, "HopLimit": ignored, "Scope": ignored,
+// saFields are the fields of records that matter here, by the names that saquery prints; ""
+// stands for those that do not.
+var saFields = map[string]string{
+	"MGID": "MGID", "Mlid": "MLID", "mlid": "MLID", "PortGid": "PortGid", "ScopeState": "JoinState",
+	"JoinState": "JoinState", "ProxyJoin": "ProxyJoin", "SL": "SL",
+	"NodeDescription": "", "Mtu": "", "mtu": "", "Rate": "", "rate": "", "pkey": "",
+	"qkey": "", "TClass": "", "pkt_life": "", "FlowLabel": "", "HopLimit": "", "Scope": "",
 }
 
 // saRecord is a record being read.
 type saRecord struct {
-	at    int     // offset of its first line
-	need  []field // that this kind of record has; nil before the first record
-	has   [numFields]bool
+	at    int      // offset of its first line
+	need  []string // fields that this kind of record has; nil before the first record
+	has   map[string]bool
 	wrong bool // left out
 
 	mgid mft.MGID
@@ -110,7 +94,7 @@ func (r *saReader) readLine(at int, line []byte) error {
 	case len(line) == 0, line[0] == '#', bytes.HasPrefix(line, libraryWarning):
 	case neededFields(line) != nil:
 		r.endRecord(at)
-		r.record = saRecord{at: at, need: neededFields(line)}
+		r.record = saRecord{at: at, need: neededFields(line), has: map[string]bool{}}
 	case r.record.need == nil:
 		return errors.New("text before the first record; want MCMemberRecord member dump:")
 	default:
@@ -125,15 +109,15 @@ func (r *saReader) readLine(at int, line []byte) error {
 // saquery -m, -g and MCMR print.
 var recordKinds = []struct {
 	head string
-	need []field
+	need []string
 }{
-	{"MCMemberRecord member dump:", []field{fieldMGID, fieldMLID, fieldPort, fieldJoin, fieldProxy}},
-	{"MCMemberRecord group dump:", []field{fieldMGID, fieldMLID, fieldSL}},
-	{"MCMember Record dump:", []field{fieldMGID, fieldMLID, fieldPort, fieldJoin, fieldProxy, fieldSL}},
+	{"MCMemberRecord member dump:", []string{"MGID", "MLID", "PortGid", "JoinState", "ProxyJoin"}},
+	{"MCMemberRecord group dump:", []string{"MGID", "MLID", "SL"}},
+	{"MCMember Record dump:", []string{"MGID", "MLID", "PortGid", "JoinState", "ProxyJoin", "SL"}},
 }
 
 // neededFields lists what a record with this first line has, nil for no first line.
-func neededFields(line []byte) []field {
+func neededFields(line []byte) []string {
 	for _, k := range recordKinds {
 		if beginsWith(line, k.head) {
 			return k.need
@@ -153,7 +137,7 @@ func (rec *saRecord) readField(line []byte) error {
 	switch {
 	case !known:
 		return fmt.Errorf("no field of such a record is called %q", key[:min(len(key), 40)])
-	case field == ignored:
+	case field == "":
 		return nil
 	}
 	if err := rec.setField(field, key, value); err != nil {
@@ -166,7 +150,7 @@ func (rec *saRecord) readField(line []byte) error {
 	return nil
 }
 
-func (rec *saRecord) setField(field field, key string, value []byte) (err error) {
+func (rec *saRecord) setField(field, key string, value []byte) (err error) {
 	number := func(most uint64) uint64 {
 		s := topology.Line{Text: value}
 		v := s.Hex0x(8)
@@ -176,32 +160,32 @@ func (rec *saRecord) setField(field field, key string, value []byte) (err error)
 		return v
 	}
 	switch field {
-	case fieldMGID:
+	case "MGID":
 		var ok bool
 		if rec.mgid, ok = parseGID(value); !ok || rec.mgid.As16()[0] != 0xff {
 			return fmt.Errorf("MGID %q, want one that begins with ff, like ff12:401b:ffff::1", value)
 		}
-	case fieldMLID:
+	case "MLID":
 		rec.mlid = fabric.LID(number(uint64(mft.MaxMLID)))
 		if err == nil && rec.mlid < mft.MinMLID {
 			err = fmt.Errorf("MLID %#x, want %#04x to %#04x", uint16(rec.mlid), uint16(mft.MinMLID), uint16(mft.MaxMLID))
 		}
-	case fieldPort:
+	case "PortGid":
 		gid, ok := parseGID(value)
 		if !ok {
 			return fmt.Errorf("port GID %q, want 128 bits like fe80::2:c903:1:2", value)
 		}
 		b := gid.As16()
 		rec.port = fabric.GUID(binary.BigEndian.Uint64(b[8:]))
-	case fieldJoin:
+	case "JoinState":
 		most := uint64(0xff)
 		if key == "JoinState" {
 			most = 15
 		}
 		rec.join = mad.JoinState(number(most) & 15) // the upper half of ScopeState is the scope
-	case fieldProxy:
+	case "ProxyJoin":
 		number(1)
-	case fieldSL:
+	case "SL":
 		rec.sl = fabric.SL(number(15))
 	}
 	return err
@@ -222,7 +206,7 @@ func (r *saReader) endRecord(at int) {
 		if rec.has[field] {
 			continue
 		}
-		err, kind := fmt.Errorf("the record has no %s", fieldNames[field]), fabric.Dropped
+		err, kind := fmt.Errorf("the record has no %s", field), fabric.Dropped
 		if at == len(r.data) {
 			err, kind = fmt.Errorf("%w: %w", err, ErrTruncated), fabric.Truncated
 		}
@@ -240,13 +224,13 @@ func (r *saReader) endRecord(at int) {
 	case g.mlid != rec.mlid:
 		r.drop(rec.at, "group %s has MLID %#04x already", rec.mgid, uint16(g.mlid))
 		return
-	case rec.has[fieldSL] && g.hasSL && g.sl != rec.sl:
+	case rec.has["SL"] && g.hasSL && g.sl != rec.sl:
 		r.drop(rec.at, "group %s has SL %d already", rec.mgid, g.sl)
 		return
-	case rec.has[fieldSL]:
+	case rec.has["SL"]:
 		g.sl, g.hasSL = rec.sl, true
 	}
-	if rec.has[fieldPort] && rec.port != 0 { // else no member, or one that is kept from us
+	if rec.has["PortGid"] && rec.port != 0 { // else no member, or one that is kept from us
 		r.addMember(g, rec)
 	}
 }

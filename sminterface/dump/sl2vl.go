@@ -291,47 +291,37 @@ func (row *sl2vlRow) setVL(sl, vl int) error {
 }
 
 // parseDumpRow reads a row of opensm-sl2vl.dump.
-func parseDumpRow(line []byte) (row sl2vlRow, err error) {
-	s := topology.Line{Text: line}
-	row.in = s.Decimal(3)
-	s.SkipBlanks()
-	row.out = s.Decimal(3)
-	s.SkipBlanks()
-	s.Want(":")
-	for sl := range row.vls {
-		s.Blanks()
-		if err := row.setVL(sl, s.Decimal(3)); err != nil {
-			return row, err
-		}
-	}
-	s.SkipBlanks()
-	if !s.AtEnd() {
-		return row, errDumpRow
-	}
-	return row, nil
+func parseDumpRow(line []byte) (sl2vlRow, error) {
+	return parseSL2VLRow(line, "", "", ":", "", errDumpRow)
 }
 
 const portsIn = "ports: in "
 
 // parseSMPQueryRow reads a row of what smpquery sl2vl prints.
-func parseSMPQueryRow(line []byte) (row sl2vlRow, err error) {
+func parseSMPQueryRow(line []byte) (sl2vlRow, error) {
+	return parseSL2VLRow(line, portsIn, ", out ", ": |", "|", errSMPQueryRow)
+}
+
+// parseSL2VLRow reads a row that begins with a text, has others behind both ports and another
+// one behind each VL, and blanks before and behind numbers.
+func parseSL2VLRow(line []byte, begin, behindIn, behindOut, behindVL string, wrong error) (row sl2vlRow, err error) {
 	s := topology.Line{Text: line}
-	number := func(end string) int {
+	number := func(behind string) int {
 		s.SkipBlanks()
 		v := s.Decimal(3)
-		s.Want(end)
+		s.SkipBlanks()
+		s.Want(behind)
 		return v
 	}
-	s.Want(portsIn)
-	row.in = number(", out ")
-	row.out = number(": |")
+	s.Want(begin)
+	row.in, row.out = number(behindIn), number(behindOut)
 	for sl := range row.vls {
-		if err := row.setVL(sl, number("|")); err != nil && !s.Bad {
+		if err := row.setVL(sl, number(behindVL)); err != nil && !s.Bad {
 			return row, err
 		}
 	}
 	if !s.AtEnd() {
-		return row, errSMPQueryRow
+		return row, wrong
 	}
 	return row, nil
 }

@@ -161,7 +161,7 @@ func (s *Sim) start(ctx context.Context, program, topologyFile string, cfg Confi
 		return nil
 	case <-s.proc.done:
 	case <-timer.C:
-		return &ExitError{Program: "ibsim", Output: s.stderr.last(), Err: &errTimeout{cfg.Timeout, "not ready"}}
+		return &ExitError{Program: "ibsim", Output: s.stderr.last(), Err: errTimeout("not ready", cfg.Timeout)}
 	}
 	return s.ended()
 }

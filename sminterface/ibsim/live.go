@@ -123,7 +123,7 @@ func (o *OpenSM) waitUp() error {
 	case <-timer.C:
 		o.cancel(errStopped)
 		<-o.Done
-		err = &ExitError{Program: o.cfg.Program, Err: &errTimeout{o.cfg.Timeout, "not up"}}
+		err = &ExitError{Program: o.cfg.Program, Err: errTimeout("not up", o.cfg.Timeout)}
 	}
 	o.cancel(errStopped)
 	return o.run.withComplaint(err)

@@ -152,14 +152,6 @@ func exitError(ctx context.Context, cmd *exec.Cmd, output *tail, err error) erro
 }
 
 // errTimeout is the cause of a run that took too long.
-type errTimeout struct {
-	limit time.Duration
-	what  string
+func errTimeout(what string, limit time.Duration) error {
+	return fmt.Errorf("%s within %v: %w", what, limit, context.DeadlineExceeded)
 }
-
-func (e *errTimeout) Error() string {
-	return fmt.Sprintf("%s within %v", e.what, e.limit)
-}
-
-// Unwrap makes it a context.DeadlineExceeded.
-func (e *errTimeout) Unwrap() error { return context.DeadlineExceeded }

@@ -91,15 +91,13 @@ func (r *run) explainUnread() {
 // explainLIDs compares guid2lid, as it was before OpenSM ran, with the fabric.
 func (r *run) explainLIDs() error {
 	r.note("a row of %s is for the port that its comment names, wherever that has its LID now: with other LIDs, other entries change", lftsFile)
-	name := guid2lidFile
 	if r.opt.Dir == "" {
 		return nil
 	}
-	name = filepath.Join(r.opt.Dir, name)
+	name := filepath.Join(r.opt.Dir, guid2lidFile)
 	data, err := files.ReadRegular(name, maxLFTs)
 	if errors.Is(err, fs.ErrNotExist) {
-		r.note("without %s OpenSM numbers the ports as it likes", name)
-		return nil
+		return nil // which is a note already
 	}
 	if err != nil {
 		return err

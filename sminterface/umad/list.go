@@ -65,10 +65,7 @@ func (s system) list() ([]PortInfo, error) {
 			if err != nil {
 				continue
 			}
-			p, err := s.port(device.Name(), fabric.PortNum(number))
-			if err != nil {
-				return nil, err
-			}
+			p := s.port(device.Name(), fabric.PortNum(number))
 			p.Umad = umads[p.String()]
 			list = append(list, p)
 		}
@@ -92,20 +89,16 @@ func (s system) attribute(name string) string {
 	return strings.TrimSpace(string(b))
 }
 
-// number reads a number of /sys, in any base, "" being 0.
-func (s system) number(name string, bits int) (uint64, error) {
-	text := s.attribute(name)
-	if text == "" {
-		return 0, nil
-	}
-	n, err := strconv.ParseUint(text, 0, bits)
+// number reads a number of /sys, in any base; 0 where there is none.
+func (s system) number(name string, bits int) uint64 {
+	n, err := strconv.ParseUint(s.attribute(name), 0, bits)
 	if err != nil {
-		return 0, fmt.Errorf("/sys/%s: %q, want a number of at most %d bits", name, text, bits)
+		return 0
 	}
-	return n, nil
+	return n
 }
 
-func (s system) port(device string, number fabric.PortNum) (PortInfo, error) {
+func (s system) port(device string, number fabric.PortNum) PortInfo {
 	p := PortInfo{Device: device, Number: number}
 	dir := fmt.Sprintf("class/infiniband/%s/ports/%d/", device, number)
 	// 4: ACTIVE
@@ -114,22 +107,13 @@ func (s system) port(device string, number fabric.PortNum) (PortInfo, error) {
 	if p.LinkLayer = s.attribute(dir + "link_layer"); p.LinkLayer == "" || p.LinkLayer == "IB" {
 		p.LinkLayer = "InfiniBand" // as libibumad takes it
 	}
-	lid, err1 := s.number(dir+"lid", 16)
-	lmc, err2 := s.number(dir+"lid_mask_count", 3)
-	sm, err3 := s.number(dir+"sm_lid", 16)
-	if err := errors.Join(err1, err2, err3); err != nil {
-		return p, err
-	}
-	p.LID, p.LMC, p.SMLID = fabric.LID(lid), uint8(lmc), fabric.LID(sm)
+	p.LID, p.SMLID = fabric.LID(s.number(dir+"lid", 16)), fabric.LID(s.number(dir+"sm_lid", 16))
+	p.LMC = uint8(s.number(dir+"lid_mask_count", 3))
 	// fe80:0000:0000:0000:0002:c903:00a1:b2c3: the port GUID is the lower half
 	if gid := strings.Split(s.attribute(dir+"gids/0"), ":"); len(gid) == 8 {
-		guid, err := fabric.ParseGUID(strings.Join(gid[4:], ""))
-		if err != nil {
-			return p, fmt.Errorf("/sys/%sgids/0: %w", dir, err)
-		}
-		p.GUID = guid
+		p.GUID, _ = fabric.ParseGUID(strings.Join(gid[4:], "")) // 0 where it is none
 	}
-	return p, nil
+	return p
 }
 
 // umads finds the umad device of each port, by mlx5_0:1.

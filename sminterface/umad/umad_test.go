@@ -400,8 +400,8 @@ func TestList(t *testing.T) {
 	}
 	bad := sysfs()
 	bad["class/infiniband/mlx5_0/ports/1/lid"] = &fstest.MapFile{Data: []byte("0x10000\n")}
-	if list, err := (system{bad}).list(); err == nil || list != nil {
-		t.Errorf("a LID of 17 bits: %v", list)
+	if list, err := (system{bad}).list(); err != nil || list[0].LID != 0 {
+		t.Errorf("a LID of 17 bits: %v, %v", list, err)
 	}
 }
 
