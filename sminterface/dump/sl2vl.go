@@ -292,19 +292,19 @@ func (row *sl2vlRow) setVL(sl, vl int) error {
 
 // parseDumpRow reads a row of opensm-sl2vl.dump.
 func parseDumpRow(line []byte) (sl2vlRow, error) {
-	return parseSL2VLRow(line, "", "", ":", "", errDumpRow)
+	return parseSL2VLRow(line, "", "", ":", ' ', errDumpRow)
 }
 
 const portsIn = "ports: in "
 
 // parseSMPQueryRow reads a row of what smpquery sl2vl prints.
 func parseSMPQueryRow(line []byte) (sl2vlRow, error) {
-	return parseSL2VLRow(line, portsIn, ", out ", ": |", "|", errSMPQueryRow)
+	return parseSL2VLRow(line, portsIn, ", out ", ": |", '|', errSMPQueryRow)
 }
 
-// parseSL2VLRow reads a row that begins with a text, has others behind both ports and another
-// one behind each VL, and blanks before and behind numbers.
-func parseSL2VLRow(line []byte, begin, behindIn, behindOut, behindVL string, wrong error) (row sl2vlRow, err error) {
+// parseSL2VLRow reads a row that begins with a text, has others behind both ports, another
+// one behind each VL, and blanks before numbers. The last VL needs no blank behind it.
+func parseSL2VLRow(line []byte, begin, behindIn, behindOut string, behindVL byte, wrong error) (row sl2vlRow, err error) {
 	s := topology.Line{Text: line}
 	number := func(behind string) int {
 		s.SkipBlanks()
@@ -316,10 +316,18 @@ func parseSL2VLRow(line []byte, begin, behindIn, behindOut, behindVL string, wro
 	s.Want(begin)
 	row.in, row.out = number(behindIn), number(behindOut)
 	for sl := range row.vls {
-		if err := row.setVL(sl, number(behindVL)); err != nil && !s.Bad {
+		s.SkipBlanks()
+		vl := s.Decimal(3)
+		if s.Is(behindVL) {
+			s.At++
+		} else {
+			s.Bad = s.Bad || behindVL != ' '
+		}
+		if err := row.setVL(sl, vl); err != nil && !s.Bad {
 			return row, err
 		}
 	}
+	s.SkipBlanks()
 	if !s.AtEnd() {
 		return row, wrong
 	}
