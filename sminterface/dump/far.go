@@ -209,14 +209,9 @@ func (r *farReader) readSection(sec *section, x *farSection) {
 		}
 		return x.readLine(at, line)
 	})
-	want := ""
+	want := [...]string{farSettings: farGroups, farInGroups: farLFT, farBeforePLFT: plftNumber, farOutside: ""}[x.part]
 	switch {
-	case x.part == farSettings:
-		want = farGroups
-	case x.part == farInGroups:
-		want = farLFT
-	case x.part == farBeforePLFT:
-		want = plftNumber
+	case want != "":
 	case !x.rows:
 		want = farLFTHead
 	case r.data[sec.end-1] != '\n':

@@ -184,7 +184,7 @@ func ReadMFTs(name string, data []byte, f *fabric.Fabric, opt Options) (*mft.Tab
 	case form == MFTs:
 		r.findSections(multicastMLIDs, r.readMFTHead)
 		read = r.readMFTLine
-	case form == Unknown && saysNothing(data):
+	case form == Unknown && firstLine(data) < 0: // as OpenSM writes it when there are no groups
 		return mft.NewTables(f), nil, nil
 	default:
 		return nil, nil, r.notForm(form, "multicast forwarding tables", "opensm.mcfdbs, or what ibroute -M or dump_mfts print")
@@ -204,17 +204,6 @@ func ReadMFTs(name string, data []byte, f *fabric.Fabric, opt Options) (*mft.Tab
 		r.findMissing()
 	}
 	return finish(&r.textReader, r.tables())
-}
-
-// saysNothing tells a file that has no line but blank ones and comments, which
-// is what OpenSM writes when there are no groups.
-func saysNothing(data []byte) bool {
-	for line := range bytes.Lines(data) {
-		if !isSilent(bytes.TrimSpace(line)) {
-			return false
-		}
-	}
-	return true
 }
 
 const (

@@ -142,9 +142,6 @@ func (r *pkeyReader) readKeys(row []byte, most int) error {
 	return nil
 }
 
-// pkeyRecordFields are what a record has before its table.
-var pkeyRecordFields = []string{"LID", "Port", "Block"}
-
 // readRecordLine reads a line of saquery PKTR.
 func (r *pkeyReader) readRecordLine(at int, line []byte) error {
 	const perRow = 8
@@ -185,7 +182,7 @@ func (r *pkeyReader) readRecordLine(at int, line []byte) error {
 		r.open = r.rows > 0
 		return r.readKeys(line, perRow)
 	default:
-		return fmt.Errorf("want one of %q, or the row of a table", pkeyRecordFields)
+		return errors.New("want LID, Port or Block, or the row of a table")
 	}
 	return nil
 }

@@ -46,6 +46,18 @@ func isSilent(line []byte) bool {
 	return len(line) == 0 || line[0] == '#' || bytes.HasPrefix(line, fileVersion)
 }
 
+// firstLine is the offset of the first line that says something, -1 for none.
+func firstLine(data []byte) int {
+	for at := 0; at < len(data); {
+		line, next := cutLine(data, at)
+		if !isSilent(bytes.TrimSpace(line)) {
+			return at
+		}
+		at = next
+	}
+	return -1
+}
+
 // fileVersion starts a line that newer ibdiagnet writes into its files.
 var fileVersion = []byte("File version:")
 
@@ -85,12 +97,8 @@ func (s *source) notForm(form Form, what, want string) error {
 	if form != Unknown {
 		return &fabric.ParseError{File: s.name, Err: fmt.Errorf("this is %s; want %s", form, want)}
 	}
-	for at := 0; at < len(s.data); {
-		line, next := cutLine(s.data, at)
-		if !isSilent(bytes.TrimSpace(line)) {
-			return s.errorAt(at, fmt.Errorf("no %s; want %s", what, want))
-		}
-		at = next
+	if at := firstLine(s.data); at >= 0 {
+		return s.errorAt(at, fmt.Errorf("no %s; want %s", what, want))
 	}
 	return &fabric.ParseError{File: s.name, Err: fmt.Errorf("no %s, the file is empty; want %s", what, want)}
 }

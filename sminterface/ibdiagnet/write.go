@@ -78,7 +78,8 @@ func (s *sectionWriter) writeSections(f *fabric.Fabric) {
 	s.section("SWITCHES", "NodeGUID,LinearFDBCap,MCastFDBCap,LinearFDBTop,ENP0,MCastFDBTop", func() {
 		for _, n := range nodes {
 			if f.IsSwitch(n) {
-				s.printf("%s,49152,8192,%d,%d,49151\n", f.Node(n).GUID, f.MaxLID(), bit(f.Node(n).EnhancedPort0))
+				enhanced := map[bool]int{true: 1}[f.Node(n).EnhancedPort0]
+				s.printf("%s,49152,8192,%d,%d,49151\n", f.Node(n).GUID, f.MaxLID(), enhanced)
 			}
 		}
 	})
@@ -126,7 +127,7 @@ func (s *sectionWriter) ports(f *fabric.Fabric, n fabric.NodeID) {
 		state, physical, width, speed := Down, 2, "N/A", "N/A"
 		if up {
 			state, physical = Active, 5
-			width, speed = codeText(widthCode(f.Link(p).Width)), codeText(speedCodeOf(f.Link(p).Speed))
+			width, speed = codeText(slices.Index(widths[:], f.Link(p).Width)), codeText(speedCodeOf(f.Link(p).Speed))
 		}
 		s.printf("%s,%s,%d,%d,%s,%s,%d,%d,%d,%d,5,%d\n", f.Node(n).GUID, f.PortGUID(end), num, f.LID(p), width, speed, f.LMC(p), physical, state, vls, vls)
 	}
@@ -161,42 +162,24 @@ func (s *sectionWriter) links(f *fabric.Fabric, nodes []fabric.NodeID) {
 	}
 }
 
-func bit(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
 // codeText is a code of PORTS; 0 stands for unknown.
-func codeText(code uint32) string {
+func codeText(code int) string {
 	if code == 0 {
 		return "N/A"
 	}
-	return strconv.FormatUint(uint64(code), 10)
-}
-
-func widthCode(width uint8) uint32 {
-	for code, w := range widths {
-		if w == width && w != 0 {
-			return uint32(code)
-		}
-	}
-	return 0
+	return strconv.Itoa(code)
 }
 
 // speedCodeOf is LinkSpeedActv: an extended speed has QDR in byte 0 besides.
-func speedCodeOf(speed fabric.Speed) uint32 {
-	for _, c := range speedCodes {
-		switch {
-		case c.speed != speed:
-		case c.bit > 4:
-			return c.bit | 4
-		default:
-			return c.bit
-		}
+func speedCodeOf(speed fabric.Speed) int {
+	i := slices.IndexFunc(speedCodes, func(c speedCode) bool { return c.speed == speed })
+	switch {
+	case i < 0:
+		return 0
+	case speedCodes[i].bit > 4:
+		return int(speedCodes[i].bit | 4)
 	}
-	return 0
+	return int(speedCodes[i].bit)
 }
 
 // WriteHead writes the lines that ibdiagnet begins its other files with.

@@ -45,8 +45,6 @@ type ClientConfig struct {
 	// Node is the id or the description of the node that the client is
 	// attached to, at most 31 bytes; "" is ibsim's default, the first one.
 	Node string
-	// Timeout is how long ibsim may take to answer, by default 10 seconds.
-	Timeout time.Duration
 }
 
 // Client sends MADs to a running ibsim, as a program does that is attached to a
@@ -62,7 +60,6 @@ type Client struct {
 	out     *net.UnixAddr // that data sends to
 	id      uint32
 	node    string
-	timeout time.Duration
 	onClose func()
 
 	mu      sync.Mutex
@@ -89,11 +86,10 @@ type exchange struct {
 func Dial(ctx context.Context, cfg ClientConfig) (*Client, error) {
 	cfg.Socket = cmp.Or(cfg.Socket, os.Getenv("IBSIM_SOCKNAME"), DefaultSocket)
 	cfg.Node = cmp.Or(cfg.Node, os.Getenv("SIM_HOST"))
-	cfg.Timeout = cmp.Or(cfg.Timeout, 10*time.Second)
 	if len(cfg.Node) > 31 || strings.ContainsRune(cfg.Node, 0) {
 		return nil, fmt.Errorf("ibsim takes names of nodes of at most 31 bytes, not %q", cfg.Node)
 	}
-	c := &Client{timeout: cfg.Timeout, waiting: make(map[uint32]*exchange)}
+	c := &Client{waiting: make(map[uint32]*exchange)}
 	if err := c.connect(ctx, cfg); err != nil {
 		c.closeSockets()
 		return nil, err
@@ -220,9 +216,12 @@ func (c *Client) bind(socket string) (number uint32, err error) {
 
 var errControl = errors.New("refuses the connection")
 
+// answersWithin is how long ibsim may take to answer a sim_ctl.
+const answersWithin = 10 * time.Second
+
 // control sends a sim_ctl and returns the data of the answer.
 func (c *Client) control(ctx context.Context, kind uint32, data [64]byte) (answer [64]byte, err error) {
-	deadline := time.Now().Add(c.timeout)
+	deadline := time.Now().Add(answersWithin)
 	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
 		deadline = d
 	}

@@ -8,7 +8,6 @@ import (
 	"net/netip"
 
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sminterface/mad"
 )
 
@@ -108,7 +107,8 @@ func askRecords[T any, P interface {
 	return list, nil
 }
 
-// Membership is who takes part in which group, and how.
+// Membership is who takes part in which group, and how. Callers see to it that MGID is one of
+// multicast and that MLID and Port can be.
 type Membership struct {
 	MGID  netip.Addr
 	MLID  fabric.LID // that the group is to have; 0 leaves it to the manager
@@ -144,19 +144,6 @@ func (e *NoGroupError) Error() string {
 
 // Unwrap gives the answer of the subnet manager.
 func (e *NoGroupError) Unwrap() error { return e.Err }
-
-func (m *Membership) check() error {
-	if !m.MGID.Is6() || m.MGID.As16()[0] != 0xff {
-		return fmt.Errorf("MGID %s, want a multicast address such as ff12:a01d:fe80::1", m.MGID)
-	}
-	if m.MLID != 0 && (m.MLID < mft.MinMLID || m.MLID > mft.MaxMLID) {
-		return fmt.Errorf("MLID %#x, want %#x to %#x", uint16(m.MLID), uint16(mft.MinMLID), uint16(mft.MaxMLID))
-	}
-	if m.Port == 0 {
-		return errors.New("no port GUID")
-	}
-	return nil
-}
 
 // Join makes a port a member of a group (IBA 15.2.5.17): of one that is there,
 // else of a new one, with the MLID that it is to have. The port need not be the
@@ -210,9 +197,6 @@ const join = mad.MCMemberMGID | mad.MCMemberPortGID | mad.MCMemberJoinState
 // checkGroup gives the record by which a membership is asked for. With an MLID, it
 // looks whether the group has that, and counts the groups with this MGID that are there.
 func (c *Client) checkGroup(ctx context.Context, to Manager, m Membership) (record mad.MCMemberRecord, groups int, err error) {
-	if err := m.check(); err != nil {
-		return record, 0, err
-	}
 	record = mad.MCMemberRecord{MGID: m.MGID, PortGID: mad.PortGID(to.SubnetPrefix, m.Port), JoinState: cmp.Or(m.State, mad.FullMember)}
 	if m.MLID == 0 {
 		return record, 0, nil

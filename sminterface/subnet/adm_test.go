@@ -144,11 +144,6 @@ func TestJoin(t *testing.T) {
 	if _, err := c.Leave(t.Context(), m, Membership{MGID: mgid, Port: port(0)}); !errors.As(err, &status) {
 		t.Errorf("a port that left leaves: %v", err)
 	}
-	for _, bad := range []Membership{{}, {MGID: mgid}, {MGID: netip.MustParseAddr("fe80::1"), Port: 1}, {MGID: mgid, Port: 1, MLID: 0xbfff}, {MGID: mgid, Port: 1, MLID: 0xffff}} {
-		if _, err := c.Join(t.Context(), m, bad); err == nil {
-			t.Errorf("%+v was sent", bad)
-		}
-	}
 	if err := sm.Stop(); err != nil {
 		t.Error(err)
 	}
