@@ -137,7 +137,7 @@ func Recognize(data []byte) Form {
 		return first
 	}
 	for line := range bytes.Lines(topology.Plain(data[:min(len(data), recognizeWithin)])) {
-		if isSection(bytes.TrimSpace(line)) {
+		if _, ok := SectionMark(bytes.TrimSpace(line), "START_"); ok {
 			return Database
 		}
 	}
@@ -150,10 +150,15 @@ var ofTopology = [...]Form{
 	topology.SubnetList: SubnetList, topology.UFMLinks: UFMLinks, topology.NodeList: NodeList,
 }
 
-// isSection says whether a line begins a section of db_csv.
-func isSection(line []byte) bool {
-	name, ok := bytes.CutPrefix(line, []byte("START_"))
-	return ok && len(name) > 0 && len(bytes.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_")) == 0
+// SectionMark reads a line that begins (START_) or ends (END_) a section of db_csv, and returns
+// the name of the section.
+func SectionMark(line []byte, mark string) (name string, ok bool) {
+	if !beginsWith(line, mark) {
+		return "", false
+	}
+	word := bytes.TrimRight(line[len(mark):], " \t")
+	ok = len(word) > 0 && len(bytes.Trim(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_")) == 0
+	return string(word), ok
 }
 
 // recognizeFirst is Recognize by the first line that says something.

@@ -17,7 +17,7 @@ import (
 type guid2lidReader struct {
 	textReader
 	list   []lft.LIDRange
-	line   map[fabric.GUID]int // the number of the line that a port has its record in
+	first  map[fabric.GUID]int // the offset of the line that a port has its record in
 	owner  []fabric.GUID       // by LID; 0 for none
 	joined bool                // the line before was a record, too
 }
@@ -36,7 +36,7 @@ func ReadGUID2LID(name string, data []byte, opt Options) ([]lft.LIDRange, []fabr
 	r := &guid2lidReader{
 		textReader: newTextReader(name, data, opt),
 		list:       []lft.LIDRange{},
-		line:       make(map[fabric.GUID]int),
+		first:      make(map[fabric.GUID]int),
 		owner:      make([]fabric.GUID, int(fabric.MaxUnicastLID)+1),
 	}
 	r.eachLine(r.readLine)
@@ -64,7 +64,7 @@ func (r *guid2lidReader) readLine(at int, line []byte) error {
 	}
 	r.joined = true
 	r.list = append(r.list, one)
-	r.line[one.Port] = r.number
+	r.first[one.Port] = at
 	for l := one.Min; l <= one.Max; l++ {
 		r.owner[l] = one.Port
 	}
@@ -105,8 +105,8 @@ func rangeError(r lft.LIDRange) error {
 // takenError says what of a record, whose LIDs are in range, a line before has
 // already.
 func (r *guid2lidReader) takenError(one lft.LIDRange) error {
-	if line := r.line[one.Port]; line > 0 {
-		return fmt.Errorf("a second record for port %s, the first is in line %d", one.Port, line)
+	if at, twice := r.first[one.Port]; twice {
+		return fmt.Errorf("a second record for port %s, the first is in line %d", one.Port, r.numberAt(at))
 	}
 	for l := one.Min; l <= one.Max; l++ {
 		if owner := r.owner[l]; owner != 0 {

@@ -170,7 +170,6 @@ func (x *findings) join(part *findings) {
 type textReader struct {
 	source
 	findings
-	number int // of the line that eachLine reads, 1-based
 }
 
 func newTextReader(name string, data []byte, opt Options) textReader {
@@ -180,10 +179,8 @@ func newTextReader(name string, data []byte, opt Options) textReader {
 // eachLine calls read for every line, without its end, and stops where a strict
 // reader does. A line of which read returns an error is left out.
 func (r *textReader) eachLine(read func(at int, line []byte) error) {
-	r.number = 0
 	for at := 0; at < len(r.data) && !r.failed; {
 		line, next := cutLine(r.data, at)
-		r.number++
 		if err := read(at, line); err != nil {
 			r.add(at, fabric.Dropped, err)
 		}

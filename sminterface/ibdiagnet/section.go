@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/sminterface/dump"
 )
 
 // maxLine bounds a line, in bytes. The longest that ibdiagnet prints are the header rows
@@ -83,20 +84,6 @@ func (r *lineReader) next() ([]byte, error) {
 		line = bytes.TrimPrefix(line, []byte("\ufeff"))
 	}
 	return line, nil
-}
-
-// isMark says whether a line begins (START_) or ends (END_) a section, and which.
-func isMark(line []byte, mark string) (name string, ok bool) {
-	if len(line) <= len(mark) || string(line[:len(mark)]) != mark {
-		return "", false
-	}
-	word := bytes.TrimRight(line[len(mark):], " \t")
-	for _, c := range word {
-		if c != '_' && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && (c < 'a' || c > 'z') {
-			return "", false
-		}
-	}
-	return string(word), len(word) > 0
 }
 
 // table is a section that is being read.
@@ -238,7 +225,7 @@ func (d *draft) walk(r *lineReader) error {
 		if name != "" && t == nil && !header && (len(line) == 0 || line[0] != 'S' && line[0] != 'E') {
 			continue // of a section that is not used
 		}
-		if next, ok := isMark(line, startMark); ok {
+		if next, ok := dump.SectionMark(line, startMark); ok {
 			if name != "" {
 				d.note(CutFile, r.number, line, "section %s has no end before %s begins: rows may be missing", name, next)
 				finish()
@@ -247,7 +234,7 @@ func (d *draft) walk(r *lineReader) error {
 			header = name == indexName || d.formOf(name) != nil
 			continue
 		}
-		if last, ok := isMark(line, endMark); ok {
+		if last, ok := dump.SectionMark(line, endMark); ok {
 			switch {
 			case name == "":
 				d.note(CutFile, r.number, line, "section %s ends and has not begun: rows may be missing", last)
