@@ -2,6 +2,7 @@ package topology
 
 import (
 	"bytes"
+	"regexp"
 
 	"github.com/ibweave/ibweave/fabric"
 )
@@ -52,11 +53,12 @@ func recognize(data []byte, within int) Form {
 		text, rest := cutLine(data)
 		l := Line{Text: text[:min(len(text), left)]}
 		l.SkipBlanks()
-		if form := formOf(l); form != NoForm {
-			return form
+		form := formOf(l.Rest())
+		if form == UFMLinks && !isUFM(data[l.At:min(len(data), l.At+left)]) {
+			form = NoForm
 		}
-		if l.Is('[') && isUFM(data[l.At:min(len(data), l.At+left)]) {
-			return UFMLinks
+		if form != NoForm {
+			return form
 		}
 		if kindOfNoise(text) == fabric.ForeignLines {
 			left -= len(text) + 1
@@ -71,52 +73,29 @@ func isUFM(data []byte) bool {
 	return isArray(data) && bytes.Contains(data, []byte(`"source_guid"`))
 }
 
-// formOf is the form that only one form has a line of, NoForm for any other line. Links of
-// UFM are told by more than a line.
-func formOf(l Line) Form {
-	switch {
-	case isListLine(l.Text, l.At):
-		return PortList
-	case isInfoLine(l):
-		return LinkInfo
-	case isNodeLine(l):
-		return NodeList
-	case isSubnetLine(l.Rest()):
-		return SubnetList
-	case bytes.HasPrefix(l.Rest(), []byte("# Topology file:")):
-		return Stanzas
-	}
-	switch word := l.letters(); string(word) {
-	case "Switch", "Ca", "Hca", "Rt":
-		if isHeader(l, word) {
-			return Stanzas
-		}
-	default:
-		if isBefore(word) && (l.Is('=') || l.Is('+')) && len(l.Rest()) > 1 {
-			return Stanzas
+// Words that lines of stanzas begin with.
+const (
+	headerWords = `(?:Switch|Ca|Hca|Rt)`
+	beforeWords = `(?:vendid|devid|sysimgguid|(?:switch|h?ca|rt)guids?)`
+)
+
+// formLine has for each form how the lines begin that only it has, in the order of forms. Links of UFM
+// are told by more than a line.
+var formLine = regexp.MustCompile(`^(?:` +
+	`(# Topology file:|` + headerWords + `[ \t]*\d+[ \t]*"|` + beforeWords + `[ \t]*[=+].)|` +
+	`((?:SW|CA|R[Tt])[ \t]+\d+[ \t]+\d+[ \t]+0x)|` +
+	`((?:CA|Router): .*:$|Switch: 0x|(?:0x[0-9a-fA-F]{1,16}[ \t]|\d+[ \t]+\d+\[).*==\(.*==>)|` +
+	`(\{ [^"{[ ][^ ]+ Ports:)|` +
+	`(\[)|` +
+	`(` + headerWords + `[ \t]*:[ \t]*0x[0-9a-fA-F]{1,16}[ \t]*ports ))`)
+
+// formOf is the form that a line without blanks in front is of, NoForm where it may be of several.
+func formOf(line []byte) Form {
+	m := formLine.FindSubmatchIndex(line)
+	for form := Stanzas; m != nil; form++ {
+		if m[2*form] >= 0 {
+			return form
 		}
 	}
 	return NoForm
-}
-
-// isNodeLine says whether a line is one of a NodeList:
-//
-//	Switch	: 0x0002c90000000001 ports 36 "leaf 1" enhanced port 0 lid 7 lmc 0
-func isNodeLine(l Line) bool {
-	if headerKind(l.letters()) == 0 {
-		return false
-	}
-	l.SkipBlanks()
-	if !l.Skip(":") {
-		return false
-	}
-	l.SkipBlanks()
-	if !l.Skip("0x") {
-		return false
-	}
-	if _, ok := l.hexadecimal(); !ok {
-		return false
-	}
-	l.SkipBlanks()
-	return l.Skip("ports ")
 }

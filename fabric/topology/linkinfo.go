@@ -29,9 +29,8 @@ var (
 	// infoHead is a head: type and description of an adapter or router, or GUID, description and
 	// colon of a switch.
 	infoHead = regexp.MustCompile(`^(?:(CA|Router): (.*):|Switch: (0x\S*) ?(.*?)(:?))$`)
-	// infoBegin is how a row begins, though it may be broken, and infoMark what else is in one.
+	// infoBegin is how a row begins, though it may be broken.
 	infoBegin = regexp.MustCompile(`^(?:0x[0-9a-fA-F]{1,16}(?:[ \t]|$)|\d+[ \t]*(?:$|[ \t]\d+(?:$|\[)))`)
-	infoMark  = regexp.MustCompile(`==\(.*==>`)
 	// infoRow is a row: GUID and description of -l, LID and port number, state of the link, and
 	// what is behind it: nothing that answers, nothing, or GUID, LID, port number and description.
 	infoRow = regexp.MustCompile(`^(?:(0x\S*)[ \t]+)?(?:"(.*?)"[ \t]+)?(\d+)[ \t]+(\d+)` + chassis + `==\(([^"\[]*?)==>[ \t]*` +
@@ -53,11 +52,6 @@ const (
 	rowPeer // GUID, LID, port and name
 )
 
-// isInfoLine returns true for a line of iblinkinfo.
-func isInfoLine(l Line) bool {
-	return infoHead.Match(l.Rest()) || infoBegin.Match(l.Rest()) && infoMark.Match(l.Rest())
-}
-
 // readLinkInfo reads what iblinkinfo prints.
 func (p *parser) readLinkInfo() error {
 	rows := make([]listLine, 0, len(p.data)/112+16)
@@ -74,7 +68,7 @@ func (p *parser) readLinkInfo() error {
 				dropped = err != nil
 				return err
 			}
-			if !infoBegin.Match(l.Rest()) && !isListLine(l.Text, l.At) && !isStanza(*l) {
+			if !infoBegin.Match(l.Rest()) && formOf(l.Rest()) != PortList && !isStanza(*l) {
 				return p.passOver(l)
 			}
 		}

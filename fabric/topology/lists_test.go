@@ -210,8 +210,8 @@ func TestNodeListNames(t *testing.T) {
 	for more, say := range map[string]string{
 		"Ca\t: 0x10 ports 1 \"other\"\n": "in:6: GUID 0x0000000000000010 has a name in line 5 already",
 		"Ca\t: 0x0 ports 1 \"other\"\n":  "in:6: GUID 0 belongs to no node",
-		"Ca\t: 0x11 ports 1 \"oth\n":     "in:6:9: want a GUID, the number of ports, and a name in quotes",
-		"Ca\t: 11 ports 1 \"other\"\n":   "in:6:3: want a node such as",
+		"Ca\t: 0x11 ports 1 \"oth\n":     "in:6: want a node such as",
+		"Ca\t: 11 ports 1 \"other\"\n":   "in:6: want a node such as",
 	} {
 		if _, _, err := ParseNames("in", []byte(text+more)); err == nil || !strings.HasPrefix(err.Error(), say) {
 			t.Errorf("%q: %v", more, err)

@@ -1,7 +1,7 @@
 package topology
 
 import (
-	"bytes"
+	"regexp"
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -74,25 +74,25 @@ func (n *nameReader) readMapLine(l *Line) error {
 	return n.take(guid, label, false)
 }
 
+// nodeLine is a line of ibswitches or the like, and nodeBegin one that may be broken.
+var (
+	nodeLine  = regexp.MustCompile(`^` + headerWords + `[ \t]*:[ \t]*(0x[0-9a-fA-F]{1,16})[ \t]*ports [^"]*"(.*)"`)
+	nodeBegin = regexp.MustCompile(`^` + headerWords + `[ \t]*:`)
+)
+
 // readNodeLine reads a line of ibswitches or the like; the name stands between the first
 // quote and the last.
 func (n *nameReader) readNodeLine(l *Line) error {
-	ahead := *l
-	if headerKind(ahead.letters()) == 0 {
+	m := nodeLine.FindSubmatch(l.Rest())
+	switch {
+	case !nodeBegin.Match(l.Rest()):
 		return n.passOver(l)
+	case m == nil:
+		return n.refusal(n.line, 0, `want a node such as "Ca : 0x0002c90300000001 ports 2 "name"", as ibhosts prints it`)
 	}
-	if ahead.SkipBlanks(); !ahead.Is(':') {
-		return n.passOver(l)
+	guid, err := fabric.ParseGUID(string(m[1]))
+	if err != nil {
+		return n.refusal(n.line, 0, "%w", err)
 	}
-	if !isNodeLine(*l) {
-		return n.refusal(n.line, ahead.At, `want a node such as "Ca : 0x0002c90300000001 ports 2 "name"", as ibhosts prints it`)
-	}
-	ahead.At++
-	ahead.SkipBlanks()
-	guid, ok := ahead.number()
-	first, last := bytes.IndexByte(l.Text, '"'), bytes.LastIndexByte(l.Text, '"')
-	if !ok || first < ahead.At || first == last {
-		return n.refusal(n.line, ahead.At, `want a GUID, the number of ports, and a name in quotes, as ibhosts prints them`)
-	}
-	return n.take(fabric.GUID(guid), string(l.Text[first+1:last]), true)
+	return n.take(guid, string(m[2]), true)
 }

@@ -68,30 +68,11 @@ func listKind(s []byte) fabric.NodeType {
 	return fabric.NodeType(max(0, slices.Index(kindWords[:], string(s))))
 }
 
-// isListLine says whether text[at:] begins as a line of a port list.
-func isListLine(text []byte, at int) bool {
-	if at+2 >= len(text) {
-		return false
-	}
-	if listKind(text[at:at+2]) == 0 {
-		return false
-	}
-	l := Line{Text: text, At: at + 2}
-	for range 2 { // LID, port number
-		from := l.At
-		if l.SkipBlanks(); l.At == from || l.decimal() < 0 {
-			return false
-		}
-	}
-	l.SkipBlanks()
-	return l.Skip("0x")
-}
-
 // readList reads a port list.
 func (p *parser) readList() error {
 	lines := make([]listLine, 0, len(p.data)/96+16)
 	err := p.eachLine(func(l *Line) error {
-		if !isListLine(l.Text, l.At) && !isBrokenList(l.Rest()) && !isStanza(*l) {
+		if !isBrokenList(l.Rest()) && !isStanza(*l) {
 			return p.passOver(l)
 		}
 		if err := p.settleNoise(len(lines) > 0); err != nil {
@@ -110,8 +91,8 @@ func (p *parser) readList() error {
 	return p.listNodes(lines, false)
 }
 
-// isBrokenList says whether a line that is none of a port list begins as one: it may be
-// cut, or lack a blank.
+// isBrokenList returns true for a line that begins as one of a port list, though it may be cut, or
+// lack a blank.
 func isBrokenList(text []byte) bool {
 	if len(text) < 2 {
 		return false
@@ -127,7 +108,7 @@ func isStanza(l Line) bool {
 
 func (p *parser) readListLine(l *Line, x *listLine) error {
 	const lost = "line dropped"
-	if !isListLine(l.Text, l.At) {
+	if formOf(l.Rest()) != PortList {
 		return p.failHere(l.At, lost, "not a line of a port list: want what ibnetdiscover -p prints on standard output")
 	}
 	if err := p.readListPort(l, &x.own); err != nil {
@@ -149,7 +130,7 @@ func (p *parser) readListLine(l *Line, x *listLine) error {
 
 	if l.Skip("-") {
 		l.SkipBlanks()
-		if !isListLine(l.Text, l.At) {
+		if formOf(l.Rest()) != PortList {
 			return p.failHere(l.At, lost, "want the port at the other end: SW, CA or RT, LID, port number and GUID")
 		}
 		if err := p.readListPort(l, &x.peer); err != nil {
@@ -173,7 +154,7 @@ func (p *parser) readListLine(l *Line, x *listLine) error {
 	return nil
 }
 
-// readListPort reads "SW    24  5 0x000000000020000f", which isListLine has
+// readListPort reads "SW    24  5 0x000000000020000f", which formOf has
 // looked at.
 func (p *parser) readListPort(l *Line, to *listPort) error {
 	const lost = "line dropped"

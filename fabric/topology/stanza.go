@@ -3,6 +3,7 @@ package topology
 import (
 	"bytes"
 	"math"
+	"regexp"
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -150,18 +151,19 @@ func isBefore(word []byte) bool {
 // refuse says why a line cannot be used, or passes over what is no topology text at all.
 func (p *parser) refuse(l Line) error {
 	at := l.At
-	quoted := bytes.IndexByte(l.Rest(), '"') >= 0
+	quoted, inList := bytes.IndexByte(l.Rest(), '"') >= 0, formOf(l.Rest()) == PortList
+	header := anyHeader.Match(l.Rest())
 	switch word := l.letters(); {
-	case !quoted && !isListLine(l.Text, at):
+	case !quoted && !inList:
 	case string(word) == "include":
 		return p.failHere(at, "line dropped", "ibsim's include cannot be followed: put the text of that file here, or load this file into ibsim and read what ibnetdiscover prints there")
 	case string(word) == "do" || string(word) == "module":
 		return p.failHere(at, "line dropped", "ibsim's %s changes the fabric as ibsim loads it: load this file into ibsim and read what ibnetdiscover prints there", word)
 	case l.Is('@') && len(word) == 0:
 		return p.failHere(at, "line dropped", "ibsim's aliases of ports cannot be followed: want [port] \"node\"[port], or load this file into ibsim and read what ibnetdiscover prints there")
-	case isListLine(l.Text, at):
+	case inList:
 		return p.failHere(at, "line dropped", "a line of ibnetdiscover -p in a text of another form: want one form only")
-	case isHeader(l, word):
+	case header:
 		p.noNode()
 		return p.failHere(at, "stanza dropped", "no such node type %q: want Switch, Ca, Hca or Rt", word)
 	}
@@ -169,14 +171,8 @@ func (p *parser) refuse(l Line) error {
 	return p.passOver(&l)
 }
 
-// isHeader says whether a number and a quoted id follow a word, as in the first line
-// of a stanza.
-func isHeader(l Line, word []byte) bool {
-	l.SkipBlanks()
-	n := l.decimal()
-	l.SkipBlanks()
-	return len(word) > 0 && n >= 0 && l.Is('"')
-}
+// anyHeader is a word, a number and a quoted id, as in the first line of a stanza.
+var anyHeader = regexp.MustCompile(`^[A-Za-z]+[ \t]*\d+[ \t]*"`)
 
 // noNode makes port lines fall away until the next header, because the one
 // before them is not used.

@@ -31,17 +31,10 @@ var SubnetSpeeds = [...]string{
 // errRecord says what records look like.
 var errRecord = errors.New("want { SW Ports:24 SystemGUID:.. NodeGUID:.. PortGUID:.. VenID:.. DevID:.. Rev:.. {description} LID:0001 PN:01 }, and the same of the neighbour")
 
-// isSubnetLine returns true for a line that begins as one of a subnet list.
-func isSubnetLine(line []byte) bool {
-	rest, ok := bytes.CutPrefix(line, []byte("{ "))
-	word, _, _ := bytes.Cut(rest, []byte(" "))
-	return ok && len(word) >= 2 && bytes.IndexByte([]byte(`"{[`), word[0]) < 0 && bytes.HasPrefix(rest[len(word):], []byte(" Ports:"))
-}
-
 // isRecord returns true for a line that is or was one of a subnet list: it has something that
 // only records have.
 func isRecord(text []byte) bool {
-	if isSubnetLine(text) || text[0] == '{' || text[0] == '}' {
+	if text[0] == '{' || text[0] == '}' {
 		return true
 	}
 	return slices.ContainsFunc([]string{"GUID:", "VenID:", "DevID:", "} LID:", " PN:", "PHY=", "LOG=", "SPD="},

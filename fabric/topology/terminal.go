@@ -3,6 +3,7 @@ package topology
 import (
 	"bytes"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -145,30 +146,15 @@ func continues(row []byte) bool {
 }
 
 // beginsRecord says whether a row begins as a line of topology text does that is not a
-// comment.
+// comment. Behind the number of a port, its label and GUID is the peer, and no comment.
 func beginsRecord(row []byte) bool {
-	l := Line{Text: row}
-	l.SkipBlanks()
-	if isListLine(row, l.At) || infoHead.Match(l.Rest()) || isNodeLine(l) || isSubnetLine(l.Rest()) || infoBegin.Match(l.Rest()) && bytes.Contains(row, []byte("==(")) {
-		return true
-	}
-	if l.Is('[') { // behind the number of the port, its label and GUID is the peer, and no comment
-		comment, quote := bytes.IndexByte(row, '#'), bytes.IndexByte(row, '"')
-		l.At++
-		l.SkipBlanks()
-		return l.decimal() >= 0 && quote >= 0 && (comment < 0 || quote < comment)
-	}
-	start := l
-	word := l.letters()
-	switch {
-	case headerKind(word) != 0:
-		return isHeader(l, word)
-	case isBefore(word):
-		l.SkipBlanks()
-		return l.Is('=') || l.Is('+')
-	}
-	return slices.ContainsFunc([]string{"Chassis ", "Hostname: ", "Non-Chassis Nodes"}, func(s string) bool { return bytes.HasPrefix(start.Rest(), []byte(s)) })
+	row = bytes.TrimLeft(row, " \t")
+	form := formOf(row)
+	return form != NoForm && form != UFMLinks || otherRecord.Match(row)
 }
+
+// otherRecord are the beginnings of lines that formOf does not tell.
+var otherRecord = regexp.MustCompile(`^(?:\[[ \t]*\d[^"#]*"|(?:0x[0-9a-fA-F]{1,16}[ \t]|\d+[ \t]+\d+\[).*==\(|Chassis |Hostname: |Non-Chassis Nodes)`)
 
 // unwrap makes lines of the rows of a terminal, and says so.
 func (p *parser) unwrap() {
