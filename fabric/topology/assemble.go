@@ -42,18 +42,20 @@ func (p *parser) find(k key) int32 {
 	return -1
 }
 
+// peerMarks stand in front of the other end in a line of a list, by form.
+var peerMarks = [...]string{PortList: " - ", LinkInfo: "==>", NodeList: ""}
+
 // column is where the other end stands in a line, for messages.
-func (p *parser) column(l *portLine) int {
-	s := p.textOf(l.at)
-	switch p.form {
-	case PortList:
-		return max(0, bytes.Index(s, []byte(" - "))+3)
-	case LinkInfo:
-		return p.columnOfPeer(l.at)
-	case UFMLinks, SubnetList:
-		return 0
+func (p *parser) column(at place) int {
+	text := p.textOf(at)
+	if p.form == Stanzas {
+		return max(0, bytes.IndexByte(text, '"'))
 	}
-	return max(0, bytes.IndexByte(s, '"'))
+	mark := peerMarks[p.form]
+	if n := bytes.Index(text, []byte(mark)); n > 0 {
+		return n + len(mark)
+	}
+	return 0
 }
 
 // matchCables sets portLine.back.
@@ -89,27 +91,27 @@ func (p *parser) matchLine(i int32, l *portLine) error {
 				others = fmt.Sprintf("; so it is with %d lines: is the text cut short?", n)
 			}
 		}
-		return p.fail(l.at, p.column(l), lost, "%s is connected to %s here, but that node has no %s: a cable must be there at both ends%s", p.portName(l), p.peerName(l), what, others)
+		return p.fail(l.at, p.column(l.at), lost, "%s is connected to %s here, but that node has no %s: a cable must be there at both ends%s", p.portName(l), p.peerName(l), what, others)
 	}
 	n := &p.nodes[peer]
 	if l.peerNum > n.ports {
-		return p.fail(l.at, p.column(l), lost, "%s is connected to %s here, but that node has ports 1 to %d (line %d)", p.portName(l), p.peerName(l), n.ports, n.header.num)
+		return p.fail(l.at, p.column(l.at), lost, "%s is connected to %s here, but that node has ports 1 to %d (line %d)", p.portName(l), p.peerName(l), n.ports, n.header.num)
 	}
 	if peer == l.node && l.peerNum == l.num {
 		if p.strict {
-			return p.refusal(l.at, p.column(l), "%s is connected to itself: want another port", p.portName(l))
+			return p.refusal(l.at, p.column(l.at), "%s is connected to itself: want another port", p.portName(l))
 		}
-		q := p.problem(fabric.Loopback, l.at, p.column(l), "connected to itself; taken as a port without a cable")
+		q := p.problem(fabric.Loopback, l.at, p.column(l.at), "connected to itself; taken as a port without a cable")
 		q.Node, q.Port = p.nodes[l.node].guid, l.num
 		return nil
 	}
 	at := p.slots[n.base+int(l.peerNum)] - 1
 	if at < 0 {
-		return p.fail(l.at, p.column(l), lost, "%s is connected to %s here, but that node (line %d) has no line for its port %d: a cable must be there at both ends", p.portName(l), p.peerName(l), n.header.num, l.peerNum)
+		return p.fail(l.at, p.column(l.at), lost, "%s is connected to %s here, but that node (line %d) has no line for its port %d: a cable must be there at both ends", p.portName(l), p.peerName(l), n.header.num, l.peerNum)
 	}
 	b := &p.ports[at]
 	if b.peer != p.nodes[l.node].id || b.peerNum != l.num {
-		return p.fail(l.at, p.column(l), lost, "%s is connected to %s here, but line %d connects that port to %s", p.portName(l), p.peerName(l), b.at.num, p.peerName(b))
+		return p.fail(l.at, p.column(l.at), lost, "%s is connected to %s here, but line %d connects that port to %s", p.portName(l), p.peerName(l), b.at.num, p.peerName(b))
 	}
 	l.back, b.back = at, i
 	return nil
@@ -135,7 +137,7 @@ func (p *parser) agreeOnLink(a, b *portLine) {
 		return
 	}
 	slow := a.link.Slower(b.link)
-	p.note(b.at, p.column(b), "%s is %s here, but %s is %s in line %d: taken as %s", p.portName(b), b.link, p.portName(a), a.link, a.at.num, slow)
+	p.note(b.at, p.column(b.at), "%s is %s here, but %s is %s in line %d: taken as %s", p.portName(b), b.link, p.portName(a), a.link, a.at.num, slow)
 	a.link, b.link = slow, slow
 }
 
@@ -196,7 +198,7 @@ func (p *parser) resolvePortGUIDs() error {
 		}
 		b := &p.ports[l.back]
 		if l.guid != 0 && b.peerGUID != 0 && b.peerGUID != l.guid {
-			p.note(b.at, p.column(b), "port GUID of %s is %s here, but %s in its own line %d: taken from there", p.portName(l), b.peerGUID, l.guid, l.at.num)
+			p.note(b.at, p.column(b.at), "port GUID of %s is %s here, but %s in its own line %d: taken from there", p.portName(l), b.peerGUID, l.guid, l.at.num)
 		}
 		l.guid = cmp.Or(l.guid, b.peerGUID, n.guid+fabric.GUID(l.num))
 		if line, twice := lines[l.guid]; twice {
@@ -314,11 +316,11 @@ func (p *parser) hearLIDs() {
 		switch l, _ := p.lids(e); {
 		case l.lid == b.peerLID:
 		case l.lid != 0:
-			p.note(b.at, p.column(b), "LID of %s is %d here, but %d in its own line: taken from there", p.endName(e), b.peerLID, l.lid)
+			p.note(b.at, p.column(b.at), "LID of %s is %d here, but %d in its own line: taken from there", p.endName(e), b.peerLID, l.lid)
 		case l.heard == 0:
 			l.heard = b.peerLID
 		case l.heard != b.peerLID:
-			p.note(b.at, p.column(b), "LID of %s is %d here, but %d elsewhere, and it says none itself: left without a LID", p.endName(e), b.peerLID, l.heard)
+			p.note(b.at, p.column(b.at), "LID of %s is %d here, but %d elsewhere, and it says none itself: left without a LID", p.endName(e), b.peerLID, l.heard)
 			l.disagree = true
 		}
 	}

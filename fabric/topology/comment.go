@@ -11,14 +11,11 @@ import (
 // comment is what stands in a comment before or behind a description.
 type comment struct {
 	lid      fabric.LID // the last one
-	firstLID fabric.LID // the first one
-	lids     int        // how many
 	bad      string     // one that no port can have, or 0
 	badAt    int        // where it stands
 	lmc      uint8
 	enhanced bool
-	unquoted bool // a description is among it
-	strict   bool // it is no comment, and nothing else may be among it
+	strict   bool // nothing else may be among it
 	junk     int  // where something else is, if strict
 	link     fabric.Link
 	masks    linkMasks
@@ -70,19 +67,14 @@ func (p *parser) readWord(l *Line, c *comment) (known bool, err error) {
 func (p *parser) readLID(l *Line, c *comment) error {
 	v, start, word := commentNumber(l)
 	switch {
-	case word && (c.unquoted || c.lids > 0 || !start.Done() && !start.isNext("lmc") && !start.isLink()):
+	case word && (c.lid > 0 || !start.Done() && string(start.nextToken()) != "lmc" && !start.isLink()):
 		return nil // of a description
 	case !word && v <= uint64(fabric.MaxUnicastLID):
 		l.At = start.At + len(start.nextToken())
-		if c.lid = fabric.LID(v); c.lids == 0 {
-			c.firstLID = c.lid
-		}
-		c.lids++
+		c.lid = fabric.LID(v)
 		if v == 0 && c.bad == "" {
 			c.bad, c.badAt = "0", start.At
 		}
-		return nil
-	case c.unquoted:
 		return nil
 	}
 	what := "without a number"
@@ -107,8 +99,6 @@ func (p *parser) readLMC(l *Line, c *comment) error {
 		c.lmc = uint8(v)
 		l.At = start.At + len(start.nextToken())
 		return nil
-	case c.unquoted:
-		return nil
 	}
 	return p.mend(p.line, start.At, "LMC dropped", "LMC %q: want 0 to %d", start.nextToken(), fabric.MaxLMC)
 }
@@ -128,9 +118,6 @@ func commentNumber(l *Line) (v uint64, start Line, word bool) {
 	}
 	return v, start, false
 }
-
-// isNext says whether a word comes next.
-func (l Line) isNext(word string) bool { return string(l.nextToken()) == word }
 
 // isLink says whether 4xNDR or the like comes next.
 func (l Line) isLink() bool {

@@ -282,9 +282,9 @@ func (p *parser) joinRow(rows []listLine, x *listLine, list []int32) error {
 	case len(list) == 1:
 		found = &rows[list[0]]
 	case len(list) == 0:
-		return p.fail(x.at, p.columnOfPeer(x.at), "link dropped", "connected to port %d of %q here, but no row of that node says so: a cable must be there at both ends; want iblinkinfo of the whole fabric, not of switches only", x.peer.num, x.peer.name)
+		return p.fail(x.at, p.column(x.at), "link dropped", "connected to port %d of %q here, but no row of that node says so: a cable must be there at both ends; want iblinkinfo of the whole fabric, not of switches only", x.peer.num, x.peer.name)
 	default:
-		return p.fail(x.at, p.columnOfPeer(x.at), "link dropped", "port %d of %q may be that of any of %d nodes with this description and LID: want iblinkinfo -l, which has GUIDs", x.peer.num, x.peer.name, max(agree, len(list)))
+		return p.fail(x.at, p.column(x.at), "link dropped", "port %d of %q may be that of any of %d nodes with this description and LID: want iblinkinfo -l, which has GUIDs", x.peer.num, x.peer.name, max(agree, len(list)))
 	}
 	x.peer.guid, x.peer.kind = found.own.guid, found.own.kind
 	return nil
@@ -292,8 +292,3 @@ func (p *parser) joinRow(rows []listLine, x *listLine, list []int32) error {
 
 // sameLID says whether two ports have the same LID, also where it cannot be.
 func (l *listPort) sameLID(m *listPort) bool { return l.lid == m.lid && l.bad == m.bad }
-
-// columnOfPeer is where the other end stands in a row.
-func (p *parser) columnOfPeer(at place) int {
-	return max(0, bytes.Index(p.textOf(at), []byte("==>"))+len("==>"))
-}

@@ -216,29 +216,24 @@ func (p *parser) readPortComment(l *Line, own, peer *comment) error {
 		return nil
 	}
 	ownLID := p.nodes[p.current].kind != fabric.Switch
+	// The description stands between the first quote and the last, or in old captures without quotes in
+	// front of the last LID.
 	before := *l
-	// The description stands between the first quote and the last.
 	if n := bytes.IndexByte(l.Rest(), '"'); n >= 0 {
+		before.Text = l.Text[:l.At+n]
 		l.At = bytes.LastIndexByte(l.Text, '"') + 1
-		if !ownLID {
-			return p.readComment(l, peer)
-		}
-		before.Text = before.Text[:before.At+n]
+	} else if n := max(0, bytes.LastIndex(l.Rest(), []byte(" lid "))); n > 0 || !ownLID {
+		before.Text, own.strict = l.Text[:l.At+n], true
+		l.At += n
+	} else { // there is no LID of the peer
+		err := p.readComment(l, own)
+		peer.link = own.link
+		return err
+	}
+	if ownLID {
 		if err := p.readComment(&before, own); err != nil {
 			return err
 		}
-		return p.readComment(l, peer)
 	}
-	peer.unquoted = true
-	if err := p.readComment(l, peer); err != nil {
-		return err
-	}
-	before.SkipBlanks()
-	if ownLID && before.Skip("lid ") {
-		own.lid, own.lmc = peer.firstLID, peer.lmc
-		if peer.lids == 1 {
-			peer.lid = 0
-		}
-	}
-	return nil
+	return p.readComment(l, peer)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,15 +32,8 @@ var SubnetSpeeds = [...]string{
 // errRecord says what records look like.
 var errRecord = errors.New("want { SW Ports:24 SystemGUID:.. NodeGUID:.. PortGUID:.. VenID:.. DevID:.. Rev:.. {description} LID:0001 PN:01 }, and the same of the neighbour")
 
-// isRecord returns true for a line that is or was one of a subnet list: it has something that
-// only records have.
-func isRecord(text []byte) bool {
-	if text[0] == '{' || text[0] == '}' {
-		return true
-	}
-	return slices.ContainsFunc([]string{"GUID:", "VenID:", "DevID:", "} LID:", " PN:", "PHY=", "LOG=", "SPD="},
-		func(mark string) bool { return bytes.Contains(text, []byte(mark)) })
-}
+// record is what a line has that is or was one of a subnet list.
+var record = regexp.MustCompile(`^[{}]|GUID:|VenID:|DevID:|\} LID:| PN:|PHY=|LOG=|SPD=`)
 
 // readSubnetList reads a subnet list.
 func (p *parser) readSubnetList() error {
@@ -49,7 +43,7 @@ func (p *parser) readSubnetList() error {
 		switch {
 		case bytes.HasPrefix(l.Rest(), []byte("File version:")): // of ibdiagnet
 			return nil
-		case !isRecord(l.Rest()):
+		case !record.Match(l.Rest()):
 			return p.passOver(l)
 		}
 		if err := p.settleNoise(len(lines) > 0); err != nil {

@@ -206,21 +206,15 @@ func messageIn(text []byte) int {
 	return -1
 }
 
+// cutShort is a line of a port, a header, or one in front of a header, that lacks its end.
+var cutShort = regexp.MustCompile(`^[ \t]*(?:(?:\[|` + headerWords + `)[^"]*(?:"[^"]*)?|` + beforeWords + `[^=]*)$`)
+
 // hinted says behind an error that the text may be cut, where it ends amid a line.
 func (p *parser) hinted(err error) error {
 	parse, ok := err.(*fabric.ParseError)
 	last := p.data[bytes.LastIndexByte(p.data, '\n')+1:]
-	if !ok || len(last) == 0 || len(p.nodes) == 0 {
-		return err
+	if ok && len(last) > 0 && len(p.nodes) > 0 && cutShort.Match(last) {
+		parse.Err = fmt.Errorf("%w; the text ends amid line %d: is it cut short?", parse.Err, bytes.Count(p.data, []byte("\n"))+1)
 	}
-	l := Line{Text: last}
-	l.SkipBlanks()
-	port := l.Is('[') && bytes.Count(last, []byte(`"`)) < 2
-	word := l.letters()
-	header := headerKind(word) != 0 && bytes.Count(last, []byte(`"`)) < 2 || isBefore(word) && bytes.IndexByte(last, '=') < 0
-	if !port && !header {
-		return err
-	}
-	parse.Err = fmt.Errorf("%w; the text ends amid line %d: is it cut short?", parse.Err, bytes.Count(p.data, []byte("\n"))+1)
-	return parse
+	return err
 }
