@@ -394,36 +394,36 @@ var broken = []struct {
 		name: "include",
 		text: "include \"other.net\"\n" +
 			"Switch 4 \"a\" # \"a\" base port 0 lid 1 lmc 0\n",
-		err: "in:1: ibsim's include cannot be followed: put the text of that file here, or load this file into ibsim and read what ibnetdiscover prints there\n" +
+		err: "in:1: ibsim's include cannot be followed: load this file into ibsim and read what ibnetdiscover prints there\n" +
 			"    include \"other.net\"",
-		problems: "line 1: ibsim's include cannot be followed: put the text of that file here, or load this file into ibsim and read what ibnetdiscover prints there; line dropped\n",
+		problems: "line 1: ibsim's include cannot be followed: load this file into ibsim and read what ibnetdiscover prints there; line dropped\n",
 		want:     "Switch 200000 \"a\" ports 4 lid 1\n",
 	},
 	{
 		name: "do",
 		text: "do Link \"a\"[1] \"b\"[1]\n" +
 			"Switch 4 \"a\" # \"a\" base port 0 lid 1 lmc 0\n",
-		err: "in:1: ibsim's do changes the fabric as ibsim loads it: load this file into ibsim and read what ibnetdiscover prints there\n" +
+		err: "in:1: ibsim's do cannot be followed: load this file into ibsim and read what ibnetdiscover prints there\n" +
 			"    do Link \"a\"[1] \"b\"[1]",
-		problems: "line 1: ibsim's do changes the fabric as ibsim loads it: load this file into ibsim and read what ibnetdiscover prints there; line dropped\n",
+		problems: "line 1: ibsim's do cannot be followed: load this file into ibsim and read what ibnetdiscover prints there; line dropped\n",
 		want:     "Switch 200000 \"a\" ports 4 lid 1\n",
 	},
 	{
 		name: "module",
 		text: "module = \"m\"\n" +
 			"Switch 4 \"a\" # \"a\" base port 0 lid 1 lmc 0\n",
-		err: "in:1: ibsim's module changes the fabric as ibsim loads it: load this file into ibsim and read what ibnetdiscover prints there\n" +
+		err: "in:1: ibsim's module cannot be followed: load this file into ibsim and read what ibnetdiscover prints there\n" +
 			"    module = \"m\"",
-		problems: "line 1: ibsim's module changes the fabric as ibsim loads it: load this file into ibsim and read what ibnetdiscover prints there; line dropped\n",
+		problems: "line 1: ibsim's module cannot be followed: load this file into ibsim and read what ibnetdiscover prints there; line dropped\n",
 		want:     "Switch 200000 \"a\" ports 4 lid 1\n",
 	},
 	{
 		name: "alias",
 		text: "Switch 4 \"a\" # \"a\" base port 0 lid 1 lmc 0\n" +
 			"@[1] \"uplink\"\n",
-		err: "in:2: ibsim's aliases of ports cannot be followed: want [port] \"node\"[port], or load this file into ibsim and read what ibnetdiscover prints there\n" +
+		err: "in:2: ibsim's @[1] cannot be followed: load this file into ibsim and read what ibnetdiscover prints there\n" +
 			"    @[1] \"uplink\"",
-		problems: "line 2: ibsim's aliases of ports cannot be followed: want [port] \"node\"[port], or load this file into ibsim and read what ibnetdiscover prints there; line dropped\n",
+		problems: "line 2: ibsim's @[1] cannot be followed: load this file into ibsim and read what ibnetdiscover prints there; line dropped\n",
 		want:     "Switch 200000 \"a\" ports 4 lid 1\n",
 	},
 	{
@@ -825,9 +825,9 @@ var broken = []struct {
 		name: "other text in a port list",
 		text: "SW 1 1 0x1 4x SDR 'a'\n" +
 			"Switch 4 \"a\" # \"a\" base port 0 lid 1 lmc 0\n",
-		err: "in:2: not a line of a port list: want what ibnetdiscover -p prints on standard output\n" +
+		err: "in:2: not a line of a port list: want SW, LID, port, GUID, 4x NDR, and - CA, LID, port, GUID ( 'one' - 'other' ), as ibnetdiscover -p prints them\n" +
 			"    Switch 4 \"a\" # \"a\" base port 0 lid 1 lmc 0",
-		problems: "line 2: not a line of a port list: want what ibnetdiscover -p prints on standard output; line dropped\n",
+		problems: "line 2: not a line of a port list: want SW, LID, port, GUID, 4x NDR, and - CA, LID, port, GUID ( 'one' - 'other' ), as ibnetdiscover -p prints them; line dropped\n",
 		want:     "Switch 1 \"a\" ports 1 lid 1\n",
 	},
 	{
@@ -951,9 +951,9 @@ var broken = []struct {
 		text: "SW 1 1 0x10 4x NDR - CA 2 1 0x21 ( 's' - 'h' )\n" +
 			"CA 2 1 0x21 4x NDR - SW 1 1 0x10 ( 'h' - 's' )\n" +
 			"SW 4 1 0x12345678901234567 4x SDR 't'\n",
-		err: "in:3:7: GUID \"0x12345678901234567\": want 0x and 1 to 16 hexadecimal digits\n" +
+		err: "in:3:7: GUID \"0x12345678901234567\": want 0x and 1 to 16 hexadecimal digits, not 0\n" +
 			"    SW 4 1 0x12345678901234567 4x SDR 't'",
-		problems: "line 3: GUID \"0x12345678901234567\": want 0x and 1 to 16 hexadecimal digits; line dropped\n",
+		problems: "line 3: GUID \"0x12345678901234567\": want 0x and 1 to 16 hexadecimal digits, not 0; line dropped\n",
 		want: "Switch 10 \"s\" ports 1 lid 1\n" +
 			"  1 to 20 1 4xNDR\n" +
 			"Channel Adapter 20 \"h\" ports 1\n" +
@@ -964,9 +964,9 @@ var broken = []struct {
 		text: "SW 1 1 0x10 4x NDR - CA 2 1 0x21 ( 's' - 'h' )\n" +
 			"CA 2 1 0x21 4x NDR - SW 1 1 0x10 ( 'h' - 's' )\n" +
 			"SW 4 1 0x0 4x SDR 't'\n",
-		err: "in:3:7: GUID 0: want another\n" +
+		err: "in:3:7: GUID \"0x0\": want 0x and 1 to 16 hexadecimal digits, not 0\n" +
 			"    SW 4 1 0x0 4x SDR 't'",
-		problems: "line 3: GUID 0: want another; line dropped\n",
+		problems: "line 3: GUID \"0x0\": want 0x and 1 to 16 hexadecimal digits, not 0; line dropped\n",
 		want: "Switch 10 \"s\" ports 1 lid 1\n" +
 			"  1 to 20 1 4xNDR\n" +
 			"Channel Adapter 20 \"h\" ports 1\n" +
@@ -977,9 +977,9 @@ var broken = []struct {
 		text: "SW 1 1 0x10 4x NDR - CA 2 1 0x21 ( 's' - 'h' )\n" +
 			"CA 2 1 0x21 4x NDR - SW 1 1 0x10 ( 'h' - 's' )\n" +
 			"SW 4 1 0x40 4x\n",
-		err: "in:3:14: want width and speed, such as 4x NDR\n" +
+		err: "in:3: not a line of a port list: want SW, LID, port, GUID, 4x NDR, and - CA, LID, port, GUID ( 'one' - 'other' ), as ibnetdiscover -p prints them\n" +
 			"    SW 4 1 0x40 4x",
-		problems: "line 3: want width and speed, such as 4x NDR; line dropped\n",
+		problems: "line 3: not a line of a port list: want SW, LID, port, GUID, 4x NDR, and - CA, LID, port, GUID ( 'one' - 'other' ), as ibnetdiscover -p prints them; line dropped\n",
 		want: "Switch 10 \"s\" ports 1 lid 1\n" +
 			"  1 to 20 1 4xNDR\n" +
 			"Channel Adapter 20 \"h\" ports 1\n" +
@@ -990,7 +990,7 @@ var broken = []struct {
 		text: "SW 1 1 0x10 4x NDR - CA 2 1 0x21 ( 's' - 'h' )\n" +
 			"CA 2 1 0x21 4x NDR - SW 1 1 0x10 ( 'h' - 's' )\n" +
 			"SW 4 1 0x40 four SDR 't'\n",
-		err: "in:3:21: width \"four\": want a number and x\n" +
+		err: "in:3:12: width \"four\": want a number and x\n" +
 			"    SW 4 1 0x40 four SDR 't'",
 		problems: "line 3: width \"four\": want a number and x; line dropped\n",
 		want: "Switch 10 \"s\" ports 1 lid 1\n" +
@@ -1003,9 +1003,9 @@ var broken = []struct {
 		text: "SW 1 1 0x10 4x NDR - CA 2 1 0x21 ( 's' - 'h' )\n" +
 			"CA 2 1 0x21 4x NDR - SW 1 1 0x10 ( 'h' - 's' )\n" +
 			"SW 4 1 0x40 4x SDR\n",
-		err: "in:3:18: want the node's description in single quotes\n" +
+		err: "in:3: not a line of a port list: want SW, LID, port, GUID, 4x NDR, and - CA, LID, port, GUID ( 'one' - 'other' ), as ibnetdiscover -p prints them\n" +
 			"    SW 4 1 0x40 4x SDR",
-		problems: "line 3: want the node's description in single quotes; line dropped\n",
+		problems: "line 3: not a line of a port list: want SW, LID, port, GUID, 4x NDR, and - CA, LID, port, GUID ( 'one' - 'other' ), as ibnetdiscover -p prints them; line dropped\n",
 		want: "Switch 10 \"s\" ports 1 lid 1\n" +
 			"  1 to 20 1 4xNDR\n" +
 			"Channel Adapter 20 \"h\" ports 1\n" +
@@ -1016,9 +1016,9 @@ var broken = []struct {
 		text: "SW 1 1 0x10 4x NDR - CA 2 1 0x21 ( 's' - 'h' )\n" +
 			"CA 2 1 0x21 4x NDR - SW 1 1 0x10 ( 'h' - 's' )\n" +
 			"SW 4 1 0x40 4x SDR 't\n",
-		err: "in:3:19: want the node's description in single quotes\n" +
+		err: "in:3: not a line of a port list: want SW, LID, port, GUID, 4x NDR, and - CA, LID, port, GUID ( 'one' - 'other' ), as ibnetdiscover -p prints them\n" +
 			"    SW 4 1 0x40 4x SDR 't",
-		problems: "line 3: want the node's description in single quotes; line dropped\n",
+		problems: "line 3: not a line of a port list: want SW, LID, port, GUID, 4x NDR, and - CA, LID, port, GUID ( 'one' - 'other' ), as ibnetdiscover -p prints them; line dropped\n",
 		want: "Switch 10 \"s\" ports 1 lid 1\n" +
 			"  1 to 20 1 4xNDR\n" +
 			"Channel Adapter 20 \"h\" ports 1\n" +
@@ -1029,9 +1029,9 @@ var broken = []struct {
 		text: "SW 1 1 0x10 4x NDR - CA 2 1 0x21 ( 's' - 'h' )\n" +
 			"CA 2 1 0x21 4x NDR - SW 1 1 0x10 ( 'h' - 's' )\n" +
 			"SW 4 1 0x40 4x SDR - ( 't' - 'u' )\n",
-		err: "in:3:21: want the port at the other end: SW, CA or RT, LID, port number and GUID\n" +
+		err: "in:3: not a line of a port list: want SW, LID, port, GUID, 4x NDR, and - CA, LID, port, GUID ( 'one' - 'other' ), as ibnetdiscover -p prints them\n" +
 			"    SW 4 1 0x40 4x SDR - ( 't' - 'u' )",
-		problems: "line 3: want the port at the other end: SW, CA or RT, LID, port number and GUID; line dropped\n",
+		problems: "line 3: not a line of a port list: want SW, LID, port, GUID, 4x NDR, and - CA, LID, port, GUID ( 'one' - 'other' ), as ibnetdiscover -p prints them; line dropped\n",
 		want: "Switch 10 \"s\" ports 1 lid 1\n" +
 			"  1 to 20 1 4xNDR\n" +
 			"Channel Adapter 20 \"h\" ports 1\n" +
@@ -1114,9 +1114,9 @@ var broken = []struct {
 		text: "SW 1 1 0x10 4x NDR - CA 2 1 0x21 ( 's' - 'h' )\n" +
 			"CA 2 1 0x21 4x NDR - SW 1 1 0x10 ( 'h' - 's' )\n" +
 			"SW 4\n",
-		err: "in:3: not a line of a port list: want what ibnetdiscover -p prints on standard output\n" +
+		err: "in:3: not a line of a port list: want SW, LID, port, GUID, 4x NDR, and - CA, LID, port, GUID ( 'one' - 'other' ), as ibnetdiscover -p prints them\n" +
 			"    SW 4",
-		problems: "line 3: not a line of a port list: want what ibnetdiscover -p prints on standard output; line dropped\n",
+		problems: "line 3: not a line of a port list: want SW, LID, port, GUID, 4x NDR, and - CA, LID, port, GUID ( 'one' - 'other' ), as ibnetdiscover -p prints them; line dropped\n",
 		want: "Switch 10 \"s\" ports 1 lid 1\n" +
 			"  1 to 20 1 4xNDR\n" +
 			"Channel Adapter 20 \"h\" ports 1\n" +
@@ -1127,9 +1127,9 @@ var broken = []struct {
 		text: "SW 1 1 0x10 4x NDR - CA 2 1 0x21 ( 's' - 'h' )\n" +
 			"CA 2 1 0x21 4x NDR - SW 1 1 0x10 ( 'h' - 's' )\n" +
 			"SW4 1 0x40 4x SDR 't'\n",
-		err: "in:3: not a line of a port list: want what ibnetdiscover -p prints on standard output\n" +
+		err: "in:3: not a line of a port list: want SW, LID, port, GUID, 4x NDR, and - CA, LID, port, GUID ( 'one' - 'other' ), as ibnetdiscover -p prints them\n" +
 			"    SW4 1 0x40 4x SDR 't'",
-		problems: "line 3: not a line of a port list: want what ibnetdiscover -p prints on standard output; line dropped\n",
+		problems: "line 3: not a line of a port list: want SW, LID, port, GUID, 4x NDR, and - CA, LID, port, GUID ( 'one' - 'other' ), as ibnetdiscover -p prints them; line dropped\n",
 		want: "Switch 10 \"s\" ports 1 lid 1\n" +
 			"  1 to 20 1 4xNDR\n" +
 			"Channel Adapter 20 \"h\" ports 1\n" +
@@ -1140,9 +1140,9 @@ var broken = []struct {
 		text: "SW 1 1 0x10 4x NDR - CA 2 1 0x21 ( 's' - 'h' )\n" +
 			"CA 2 1 0x21 4x NDR - SW 1 1 0x10 ( 'h' - 's' )\n" +
 			"SW x 1 0x40 4x SDR 't'\n",
-		err: "in:3: not a line of a port list: want what ibnetdiscover -p prints on standard output\n" +
+		err: "in:3: not a line of a port list: want SW, LID, port, GUID, 4x NDR, and - CA, LID, port, GUID ( 'one' - 'other' ), as ibnetdiscover -p prints them\n" +
 			"    SW x 1 0x40 4x SDR 't'",
-		problems: "line 3: not a line of a port list: want what ibnetdiscover -p prints on standard output; line dropped\n",
+		problems: "line 3: not a line of a port list: want SW, LID, port, GUID, 4x NDR, and - CA, LID, port, GUID ( 'one' - 'other' ), as ibnetdiscover -p prints them; line dropped\n",
 		want: "Switch 10 \"s\" ports 1 lid 1\n" +
 			"  1 to 20 1 4xNDR\n" +
 			"Channel Adapter 20 \"h\" ports 1\n" +

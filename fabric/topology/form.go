@@ -44,33 +44,37 @@ const recognizeWithin = 64 << 10
 // line that only one form has.
 func Recognize(data []byte) Form {
 	data = bytes.TrimPrefix(data, []byte(byteOrderMark))
-	return recognize(withLF(withoutEscapes(data[:min(len(data), 64*recognizeWithin)])), recognizeWithin)
+	form, _ := recognize(withLF(withoutEscapes(data[:min(len(data), 64*recognizeWithin)])), recognizeWithin)
+	return form
 }
 
-// recognize is Recognize where lines end with LF, in the first bytes, as many as within says.
-func recognize(data []byte, within int) Form {
-	for left := within; len(data) > 0 && left > 0; {
-		text, rest := cutLine(data)
+// recognize is Recognize where lines end with LF, in the first bytes, as many as within says. It also
+// returns where what tells the form begins.
+func recognize(data []byte, within int) (Form, int) {
+	for at, left := 0, within; at < len(data) && left > 0; {
+		text, _ := cutLine(data[at:])
 		l := Line{Text: text[:min(len(text), left)]}
 		l.SkipBlanks()
 		form := formOf(l.Rest())
-		if form == UFMLinks && !isUFM(data[l.At:min(len(data), l.At+left)]) {
+		from := at + l.At
+		if form == UFMLinks && !isUFM(data[from:min(len(data), from+left)]) {
 			form = NoForm
 		}
 		if form != NoForm {
-			return form
+			return form, from
 		}
 		if kindOfNoise(text) == fabric.ForeignLines {
 			left -= len(text) + 1
 		}
-		data = rest
+		at += len(text) + 1
 	}
-	return NoForm
+	return NoForm, 0
 }
 
 // isUFM says whether data, from a bracket on, is JSON with the names of UFM's links.
 func isUFM(data []byte) bool {
-	return isArray(data) && bytes.Contains(data, []byte(`"source_guid"`))
+	rest := bytes.TrimLeft(data[1:], " \t\n")
+	return len(rest) > 0 && (rest[0] == '{' || rest[0] == ']') && bytes.Contains(data, []byte(`"source_guid"`))
 }
 
 // Words that lines of stanzas begin with.

@@ -77,7 +77,7 @@ func (p *parser) readLinkInfo() error {
 		}
 		switch {
 		case row.at == nil:
-			return p.failHere(l.At, "row dropped", "want LID, port[ ] ==( state of the link )==> and the other end, as iblinkinfo prints them")
+			return p.failHere(l.At, "line dropped", "want LID, port[ ] ==( state of the link )==> and the other end, as iblinkinfo prints them")
 		case dropped && !row.has(rowName):
 			return nil
 		}
@@ -98,23 +98,6 @@ func (p *parser) readLinkInfo() error {
 	return p.listNodes(rows, false)
 }
 
-// parts are those of a line that a pattern names: from and to, by number.
-type parts struct {
-	line *Line
-	at   []int
-}
-
-// has returns true if a part is there.
-func (m parts) has(i int) bool { return m.at[2*i] >= 0 }
-
-// part is one of the parts, to be read.
-func (m parts) part(i int) *Line {
-	if !m.has(i) {
-		return &Line{}
-	}
-	return &Line{Text: m.line.Text[:m.line.At+m.at[2*i+1]], At: m.line.At + m.at[2*i]}
-}
-
 // name is a description without blanks in front, as -l pads those of a row's own node.
 func (m parts) name(i int) string { return strings.TrimLeft(string(m.part(i).Rest()), " ") }
 
@@ -128,27 +111,18 @@ func (p *parser) readInfoHead(m parts) (*listPort, error) {
 		}
 		return &listPort{kind: kind, name: m.name(2)}, nil
 	}
-	guid, err := p.readInfoGUID(m.part(3), lost)
+	guid, err := p.readGUID0x(m.part(3), lost)
 	if err == nil && m.name(5) == "" {
 		err = p.failHere(m.part(4).At, lost, "want the node's description and a colon")
 	}
 	return &listPort{kind: fabric.Switch, guid: guid, name: m.name(4)}, err
 }
 
-// readInfoGUID reads 0x and a GUID.
-func (p *parser) readInfoGUID(l *Line, lost string) (fabric.GUID, error) {
-	start := *l
-	if g := l.GUID(); g != 0 && l.AtEnd() {
-		return g, nil
-	}
-	return 0, p.failHere(start.At, lost, "GUID %q: want 0x and 1 to 16 hexadecimal digits", start.Rest())
-}
-
 // readInfoRow reads a row of the node that head says, nil for none.
 func (p *parser) readInfoRow(m parts, head *listPort, x *listLine) (err error) {
-	const lost = "row dropped"
+	const lost = "line dropped"
 	if m.has(rowGUID) {
-		if x.own.guid, err = p.readInfoGUID(m.part(rowGUID), lost); err != nil {
+		if x.own.guid, err = p.readGUID0x(m.part(rowGUID), lost); err != nil {
 			return err
 		}
 	}
@@ -163,7 +137,7 @@ func (p *parser) readInfoRow(m parts, head *listPort, x *listLine) (err error) {
 	if x.own.guid == 0 {
 		return p.failHere(m.line.At, lost, "no GUID of the port: want 0x and 1 to 16 hexadecimal digits in front of the LID")
 	}
-	if err := p.readInfoEnd(m, rowLID, &x.own); err != nil {
+	if err := p.readEnd(m, rowLID, &x.own); err != nil {
 		return err
 	}
 	down := false
@@ -177,27 +151,12 @@ func (p *parser) readInfoRow(m parts, head *listPort, x *listLine) (err error) {
 	case m.has(rowDown):
 		return nil
 	case m.has(rowPeer):
-		if x.peer.guid, err = p.readInfoGUID(m.part(rowPeer), lost); err != nil {
+		if x.peer.guid, err = p.readGUID0x(m.part(rowPeer), lost); err != nil {
 			return err
 		}
 	}
 	x.linked, x.peer.name = true, m.name(rowPeer+3)
-	return p.readInfoEnd(m, rowPeer+1, &x.peer)
-}
-
-// readInfoEnd reads LID and port number of an end.
-func (p *parser) readInfoEnd(m parts, at int, to *listPort) error {
-	if err := p.takeLID(m.part(at), to); err != nil {
-		return err
-	}
-	num := m.part(at + 1)
-	start := *num
-	v := num.decimal()
-	if v < 1 || v > int(fabric.MaxPortNum) {
-		return p.failHere(start.At, "row dropped", "port %s: want 1 to %d", start.Rest(), fabric.MaxPortNum)
-	}
-	to.num = fabric.PortNum(v)
-	return nil
+	return p.readEnd(m, rowPeer+1, &x.peer)
 }
 
 // linkRates are the lanes' rates as libibmad prints them, in Gbit/s without zeros behind
@@ -207,28 +166,23 @@ var linkRates = map[string]fabric.Speed{
 	"53.125": fabric.HDR, "106.25": fabric.NDR, "212.5": fabric.XDR,
 }
 
+// infoState is the state of a link: width, rate and whether that is FDR10.
+var infoState = regexp.MustCompile(`^[ \t]*((?:\d+|\?\?)X)?(?:.*?([0-9.]+) Gbps)?(.*FDR10)?`)
+
 // linkInfoOf reads " 4X 25.78125 Gbps Active/  LinkUp)". What it does not know is left 0.
 func linkInfoOf(text []byte) (link fabric.Link, down bool) {
-	words := bytes.FieldsFunc(text, func(c rune) bool { return c == ' ' || c == '\t' || c == '(' || c == ')' || c == '/' })
-	for i, w := range words {
-		switch {
-		case string(w) == "Down":
-			down = true
-		case string(w) == "FDR10":
-			link.Speed = fabric.FDR10
-		case string(w) == "Gbps" && i > 0 && link.Speed == fabric.SpeedUnknown:
-			rate := words[i-1]
-			if bytes.IndexByte(rate, '.') >= 0 {
-				rate = bytes.TrimRight(bytes.TrimRight(rate, "0"), ".")
-			}
-			link.Speed = linkRates[string(rate)]
-		case i == 0:
-			if width, ok := linkOf(bytes.ToLower(w)); ok {
-				link.Width = width.Width
-			}
-		}
+	m := infoState.FindSubmatch(text)
+	if width, ok := linkOf(bytes.ToLower(m[1])); ok {
+		link.Width = width.Width
 	}
-	return link, down
+	rate := string(m[2])
+	if strings.Contains(rate, ".") {
+		rate = strings.TrimRight(strings.TrimRight(rate, "0"), ".")
+	}
+	if link.Speed = linkRates[rate]; len(m[3]) > 0 {
+		link.Speed = fabric.FDR10
+	}
+	return link, bytes.Contains(text, []byte("Down"))
 }
 
 // cableKey is a cable as the row of one end names it.

@@ -138,7 +138,7 @@ func TestUFMLinks(t *testing.T) {
 		{"no comma", change("},\n    {\"source_guid\": \"0x900\"", "}\n    {\"source_guid\": \"0x900\""), "", "in:6: no list of links"},
 		{"no GUID", change(`"source_guid": "0000000000000010"`, `"source_guid": ""`), "", `in:2:4: source: GUID ""`},
 		{"no port", change(`"source_port": 1,`, ``), "", `in:6:4: source: port "": want 1 to 254`},
-		{"a list for a name", change(`"width": null`, `"width": [1]`), "", `in:9:4: [1]: want a string`},
+		{"a number for a link", strings.TrimSuffix(links, "\n]\n") + ", 1]", "", `in:11:92: want an object of a link`},
 		{"another port in the name", change(`10_5:`, `10_4:`), "", `in:2:4: name "0000000000000010_4:0000000000000020_6" and ports 5 and 6: want the same ports in both`},
 		{"another port in the port's name", change(`201_1"`, `201_2"`), "", `in:9:4: name "0000000000000201_2" of port 1: want the same port in both`},
 		{"a port twice", change(`"destination_port": "7"`, `"destination_port": "5"`, "10_7:", "10_5:"), "", "in:6: CA 0x0000000000000101[1] is connected to SW 0x0000000000000010[5] here, but line 2 connects that port to SW 0x0000000000000020[6]"},

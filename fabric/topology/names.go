@@ -2,7 +2,6 @@ package topology
 
 import (
 	"regexp"
-	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
 )
@@ -22,7 +21,7 @@ func ParseNames(name string, data []byte) (map[fabric.GUID]string, []fabric.Prob
 	p := &parser{file: name, data: Plain(data)}
 	n := nameReader{parser: p, names: make(map[fabric.GUID]string), lines: make(map[fabric.GUID]int32)}
 	read := n.readMapLine
-	if recognize(p.data, len(p.data)) == NodeList {
+	if form, _ := recognize(p.data, len(p.data)); form == NodeList {
 		read = n.readNodeLine
 	}
 	if err := p.eachLine(read); err != nil {
@@ -54,24 +53,23 @@ func (n *nameReader) take(guid fabric.GUID, label string, same bool) error {
 	return nil
 }
 
+// mapLine is a line of a node-name map: GUID, name, and what is behind it.
+var mapLine = regexp.MustCompile(`^([^"]*?)[ \t]*"([^"]*)"[ \t]*(.*)`)
+
 // readMapLine reads a line of a node-name map.
 func (n *nameReader) readMapLine(l *Line) error {
-	digits, quoted, ok := strings.Cut(strings.TrimSpace(string(l.Rest())), `"`)
-	if !ok {
+	m := mapLine.FindSubmatch(l.Rest())
+	if m == nil {
 		return n.refusal(n.line, 0, `no name in quotes; want 0x0002c90300000001 "name"`)
 	}
-	guid, err := fabric.ParseGUID(strings.TrimSpace(digits))
-	if err != nil {
+	guid, err := fabric.ParseGUID(string(m[1]))
+	switch {
+	case err != nil:
 		return n.refusal(n.line, 0, "%w", err)
+	case len(m[3]) > 0 && m[3][0] != '#':
+		return n.refusal(n.line, 0, "%q after the name; want nothing, or a comment after #", m[3])
 	}
-	label, after, ok := strings.Cut(quoted, `"`)
-	if !ok {
-		return n.refusal(n.line, 0, "the name has no closing quote")
-	}
-	if after = strings.TrimSpace(after); after != "" && after[0] != '#' {
-		return n.refusal(n.line, 0, "%q after the name; want nothing, or a comment after #", after)
-	}
-	return n.take(guid, label, false)
+	return n.take(guid, string(m[2]), false)
 }
 
 // nodeLine is a line of ibswitches or the like, and nodeBegin one that may be broken.

@@ -1,9 +1,9 @@
 package topology
 
 import (
-	"bytes"
 	"cmp"
 	"iter"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -106,82 +106,86 @@ func isStanza(l Line) bool {
 	return headerKind(word) != 0 && isBrokenHeader(l) || isBefore(word)
 }
 
+// listRow is a line of a port list: its port, width and speed, the port at the other end, and descriptions.
+var listRow = regexp.MustCompile(`^` + listEnd + `(\S{2,})[ \t]+(\S{2,})[ \t]+(?:-[ \t]*` + listEnd + `(?:\([ \t]*)?)?'(.*)'`)
+
+// listEnd is the type, LID, number and GUID of a port.
+const listEnd = `(SW|CA|R[Tt])[ \t]+(\d+)[ \t]+(\d+)[ \t]+(0x\S*)[ \t]+`
+
 func (p *parser) readListLine(l *Line, x *listLine) error {
 	const lost = "line dropped"
-	if formOf(l.Rest()) != PortList {
-		return p.failHere(l.At, lost, "not a line of a port list: want what ibnetdiscover -p prints on standard output")
+	const own, width, speed, peer, names = 1, 5, 6, 7, 11 // parts of listRow
+	m := parts{l, listRow.FindSubmatchIndex(l.Rest())}
+	if m.at == nil {
+		return p.failHere(l.At, lost, "not a line of a port list: want SW, LID, port, GUID, 4x NDR, and - CA, LID, port, GUID ( 'one' - 'other' ), as ibnetdiscover -p prints them")
 	}
-	if err := p.readListPort(l, &x.own); err != nil {
+	if err := p.readListPort(m, own, &x.own); err != nil {
 		return err
 	}
-	l.SkipBlanks()
-	width := l.token()
-	l.SkipBlanks()
-	speed := l.token()
-	l.SkipBlanks()
-	if len(width) < 2 || len(speed) < 2 {
-		return p.failHere(l.At, lost, "want width and speed, such as 4x NDR")
+	var ok, two bool
+	if x.link, ok = linkOf(m.part(width).Rest()); !ok {
+		return p.failHere(m.part(width).At, lost, "width %q: want a number and x", m.part(width).Rest())
 	}
-	link, ok := linkOf(width)
-	if !ok {
-		return p.failHere(l.At, lost, "width %q: want a number and x", width)
+	x.link.Speed, _ = fabric.ParseSpeed(string(m.part(speed).Rest()))
+	x.own.name, x.peer.name, two = strings.Cut(string(m.part(names).Rest()), "' - '")
+	if x.linked = m.has(peer); !x.linked {
+		x.link = fabric.Link{}
+		return nil
 	}
-	link.Speed, _ = fabric.ParseSpeed(string(speed))
+	if !two {
+		return p.failHere(m.part(names).At-1, lost, "want the descriptions of both nodes: 'one' - 'other'")
+	}
+	return p.readListPort(m, peer, &x.peer)
+}
 
-	if l.Skip("-") {
-		l.SkipBlanks()
-		if formOf(l.Rest()) != PortList {
-			return p.failHere(l.At, lost, "want the port at the other end: SW, CA or RT, LID, port number and GUID")
-		}
-		if err := p.readListPort(l, &x.peer); err != nil {
-			return err
-		}
-		l.SkipBlanks()
-		if l.Skip("(") {
-			l.SkipBlanks()
-		}
-		x.linked, x.link = true, link
+// readListPort reads the parts of a port.
+func (p *parser) readListPort(m parts, at int, to *listPort) (err error) {
+	to.kind = listKind(m.part(at).Rest())
+	if err := p.readEnd(m, at+1, to); err != nil {
+		return err
 	}
-	last := bytes.LastIndexByte(l.Text, '\'')
-	if !l.Is('\'') || last <= l.At {
-		return p.failHere(l.At, lost, "want the node's description in single quotes")
+	to.guid, err = p.readGUID0x(m.part(at+3), "line dropped")
+	return err
+}
+
+// readEnd reads LID and port number of an end.
+func (p *parser) readEnd(m parts, at int, to *listPort) error {
+	if err := p.takeLID(m.part(at), to); err != nil {
+		return err
 	}
-	two := false
-	x.own.name, x.peer.name, two = strings.Cut(string(l.Text[l.At+1:last]), "' - '")
-	if x.linked && !two {
-		return p.failHere(l.At, lost, "want the descriptions of both nodes: 'one' - 'other'")
+	num := m.part(at + 1)
+	v := num.decimal()
+	if v < 1 || v > int(fabric.MaxPortNum) {
+		return p.failHere(m.part(at+1).At, "line dropped", "port %s: want 1 to %d", m.part(at+1).Rest(), fabric.MaxPortNum)
 	}
+	to.num = fabric.PortNum(v)
 	return nil
 }
 
-// readListPort reads "SW    24  5 0x000000000020000f", which formOf has
-// looked at.
-func (p *parser) readListPort(l *Line, to *listPort) error {
-	const lost = "line dropped"
-	to.kind = listKind(l.Text[l.At : l.At+2])
-	l.At += 2
-	l.SkipBlanks()
-	if err := p.takeLID(l, to); err != nil {
-		return err
-	}
-	l.SkipBlanks()
+// readGUID0x reads 0x and a GUID.
+func (p *parser) readGUID0x(l *Line, lost string) (fabric.GUID, error) {
 	start := *l
-	num := l.decimal()
-	if num < 1 || num > int(fabric.MaxPortNum) {
-		return p.failHere(start.At, lost, "port %s: want 1 to %d", start.nextToken(), fabric.MaxPortNum)
+	if g := l.GUID(); g != 0 && l.AtEnd() {
+		return g, nil
 	}
-	to.num = fabric.PortNum(num)
-	l.SkipBlanks()
-	start = *l
-	g, ok := l.number()
-	if !ok || !l.IsBlank() {
-		return p.failHere(start.At, lost, "GUID %q: want 0x and 1 to 16 hexadecimal digits", start.nextToken())
+	return 0, p.failHere(start.At, lost, "GUID %q: want 0x and 1 to 16 hexadecimal digits, not 0", start.Rest())
+}
+
+// parts are those of a line that a pattern names: from and to, by number.
+type parts struct {
+	line *Line
+	at   []int
+}
+
+// has returns true if a part is there.
+func (m parts) has(i int) bool { return m.at[2*i] >= 0 }
+
+// part is one of the parts, to be read.
+func (m parts) part(i int) *Line {
+	if !m.has(i) {
+		return &Line{}
 	}
-	if g == 0 {
-		return p.failHere(start.At, lost, "GUID 0: want another")
-	}
-	to.guid = fabric.GUID(g)
-	return nil
+	return &Line{Text: m.line.Text[:m.line.At+m.at[2*i+1]], At: m.line.At + m.at[2*i]}
 }
 
 // ends visits the ports of lines that have a GUID.

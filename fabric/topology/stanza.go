@@ -152,15 +152,11 @@ func isBefore(word []byte) bool {
 func (p *parser) refuse(l Line) error {
 	at := l.At
 	quoted, inList := bytes.IndexByte(l.Rest(), '"') >= 0, formOf(l.Rest()) == PortList
-	header := anyHeader.Match(l.Rest())
+	start, header := l, anyHeader.Match(l.Rest())
 	switch word := l.letters(); {
 	case !quoted && !inList:
-	case string(word) == "include":
-		return p.failHere(at, "line dropped", "ibsim's include cannot be followed: put the text of that file here, or load this file into ibsim and read what ibnetdiscover prints there")
-	case string(word) == "do" || string(word) == "module":
-		return p.failHere(at, "line dropped", "ibsim's %s changes the fabric as ibsim loads it: load this file into ibsim and read what ibnetdiscover prints there", word)
-	case l.Is('@') && len(word) == 0:
-		return p.failHere(at, "line dropped", "ibsim's aliases of ports cannot be followed: want [port] \"node\"[port], or load this file into ibsim and read what ibnetdiscover prints there")
+	case l.Is('@') && len(word) == 0, slices.Contains([]string{"include", "do", "module"}, string(word)):
+		return p.failHere(at, "line dropped", "ibsim's %s cannot be followed: load this file into ibsim and read what ibnetdiscover prints there", start.nextToken())
 	case inList:
 		return p.failHere(at, "line dropped", "a line of ibnetdiscover -p in a text of another form: want one form only")
 	case header:

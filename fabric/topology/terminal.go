@@ -17,46 +17,17 @@ import (
 // escape begins a control sequence of a terminal (ECMA-48).
 const escape = "\x1b"
 
+// escapes are control sequences: "[", parameters, intermediates and one that ends it; "]" up to BEL or
+// ESC \; or intermediates and one that ends it. None goes beyond its line.
+var escapes = regexp.MustCompile(`\x1b(?:\[[0-?]*[ -/]*.?|\][^\a\\\n]*[\a\\]?|[ -/]*.?)`)
+
 // withoutEscapes is data without control sequences: colours, titles of windows, modes.
 // Data without any is returned as it is.
 func withoutEscapes(data []byte) []byte {
 	if bytes.IndexByte(data, escape[0]) < 0 {
 		return data
 	}
-	out := make([]byte, 0, len(data))
-	for len(data) > 0 {
-		n := bytes.IndexByte(data, escape[0])
-		if n < 0 {
-			return append(out, data...)
-		}
-		out = append(out, data[:n]...)
-		data = data[n+escapeLen(data[n:]):]
-	}
-	return out
-}
-
-// escapeLen is the length of the control sequence that data begins with. None goes beyond
-// its line.
-func escapeLen(data []byte) int {
-	line, _ := cutLine(data)
-	within := func(n int, low, high byte) int {
-		for n < len(line) && low <= line[n] && line[n] <= high {
-			n++
-		}
-		return n
-	}
-	switch {
-	case len(line) < 2:
-		return 1
-	case line[1] == '[': // parameters, intermediates, and one that ends it
-		return min(within(within(2, 0x30, 0x3f), 0x20, 0x2f)+1, len(line))
-	case line[1] == ']': // up to BEL or ESC \
-		if n := bytes.IndexAny(line, "\a\\"); n > 0 {
-			return n + 1
-		}
-		return len(line)
-	}
-	return min(within(1, 0x20, 0x2f)+1, len(line))
+	return escapes.ReplaceAll(data, nil)
 }
 
 // The least and the greatest width of a terminal that unwrapped looks for, in columns.

@@ -209,13 +209,14 @@ func (p *parser) textOf(at place) []byte {
 // read reads all lines.
 func (p *parser) read() error {
 	var err error
-	switch p.form = recognize(p.data, len(p.data)); p.form {
+	begin := 0
+	switch p.form, begin = recognize(p.data, len(p.data)); p.form {
 	case PortList:
 		err = p.readList()
 	case LinkInfo:
 		err = p.readLinkInfo()
 	case UFMLinks:
-		err = p.readUFM()
+		err = p.readUFM(begin)
 	case SubnetList:
 		err = p.readSubnetList()
 	case NodeList:

@@ -23,69 +23,9 @@ import (
 // The port is named by GUID and number in source_port_name, or in name, where the two ends
 // may stand in either order.
 
-// ufmText is a JSON string, or a number in the place of one.
-type ufmText string
-
-// UnmarshalJSON takes a string, a number or null.
-func (t *ufmText) UnmarshalJSON(b []byte) error {
-	var s string
-	switch {
-	case string(b) == "null":
-	case len(b) > 0 && b[0] == '"':
-		if err := json.Unmarshal(b, &s); err != nil {
-			return err
-		}
-	default:
-		var n json.Number
-		if err := json.Unmarshal(b, &n); err != nil {
-			return fmt.Errorf("%s: want a string", b)
-		}
-		s = n.String()
-	}
-	*t = ufmText(s)
-	return nil
-}
-
-// ufmLink is a link of UFM.
-type ufmLink struct {
-	SourceGUID  ufmText `json:"source_guid"`
-	SourcePort  ufmText `json:"source_port"`
-	SourceName  ufmText `json:"source_port_name"`
-	SourceLabel ufmText `json:"source_port_dname"`
-	SourceDesc  ufmText `json:"source_port_node_description"`
-	DestGUID    ufmText `json:"destination_guid"`
-	DestPort    ufmText `json:"destination_port"`
-	DestName    ufmText `json:"destination_port_name"`
-	DestLabel   ufmText `json:"destination_port_dname"`
-	DestDesc    ufmText `json:"destination_port_node_description"`
-	Name        ufmText `json:"name"`
-	Width       ufmText `json:"width"`
-}
-
-// ufmBegin is where the JSON of UFM begins in data, -1 for nowhere: [ at the begin of a line,
-// and { behind it.
-func ufmBegin(data []byte) int {
-	for at := 0; at < len(data); {
-		text, _ := cutLine(data[at:])
-		l := Line{Text: text}
-		if l.SkipBlanks(); l.Is('[') && isArray(data[at+l.At:]) {
-			return at + l.At
-		}
-		at += len(text) + 1
-	}
-	return -1
-}
-
-// isArray says whether data begins with [ and then {, or ].
-func isArray(data []byte) bool {
-	rest := bytes.TrimLeft(data[1:], " \t\n")
-	return len(rest) > 0 && (rest[0] == '{' || rest[0] == ']')
-}
-
 // readUFM reads the links of UFM. Around the JSON may be foreign lines: what curl prints, and
-// a prompt behind the last bracket.
-func (p *parser) readUFM() error {
-	begin := ufmBegin(p.data)
+// a prompt behind the last bracket. begin is where the first stands.
+func (p *parser) readUFM(begin int) error {
 	if err := p.passOverText(0, begin); err != nil {
 		return err
 	}
@@ -108,12 +48,7 @@ func (p *parser) readUFM() error {
 		at += bytes.Index(p.data[at:], raw)
 		p.line = p.lineOf(p.line, at)
 		x := listLine{at: p.line, linked: true}
-		var link ufmLink
-		err := json.Unmarshal(raw, &link)
-		if err == nil {
-			err = x.readUFM(&link)
-		}
-		if err == nil {
+		if err := x.readUFM(raw); err == nil {
 			lines = append(lines, x)
 		} else if err := p.mend(p.line, at-p.line.off, "link dropped", "%w", err); err != nil {
 			return err
@@ -154,68 +89,84 @@ func (p *parser) passOverText(from, to int) error {
 	return p.settleNoise(false)
 }
 
-// readUFM reads a link.
-func (x *listLine) readUFM(u *ufmLink) (err error) {
-	if x.own, err = ufmEnd(u.SourceGUID, u.SourcePort, u.SourceLabel, u.SourceDesc); err != nil {
-		return fmt.Errorf("source: %w", err)
+// readUFM reads a link. UFM has strings, some of its versions numbers for ports.
+func (x *listLine) readUFM(raw json.RawMessage) error {
+	var link map[string]any
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	if err := d.Decode(&link); err != nil {
+		return errors.New("want an object of a link")
 	}
-	if x.peer, err = ufmEnd(u.DestGUID, u.DestPort, u.DestLabel, u.DestDesc); err != nil {
-		return fmt.Errorf("destination: %w", err)
+	text := func(key string) string {
+		if link[key] == nil {
+			return ""
+		}
+		return fmt.Sprint(link[key])
 	}
-	link, _ := linkOf([]byte(strings.ToLower(strings.TrimPrefix(string(u.Width), "IB_"))))
-	x.link.Width = link.Width
-	return u.identify(&x.own, &x.peer)
+	for _, end := range []struct {
+		side string
+		to   *listPort
+	}{{"source", &x.own}, {"destination", &x.peer}} {
+		e, err := ufmEnd(text(end.side+"_guid"), text(end.side+"_port"))
+		if err != nil {
+			return fmt.Errorf("%s: %w", end.side, err)
+		}
+		e.label, e.name = text(end.side+"_port_dname"), text(end.side+"_port_node_description")
+		*end.to = e
+	}
+	width, _ := linkOf([]byte(strings.ToLower(strings.TrimPrefix(text("width"), "IB_"))))
+	x.link.Width = width.Width
+	return x.identify(text("name"), text("source_port_name"), text("destination_port_name"))
 }
 
 // ufmEnd reads GUID and number of a port.
-func ufmEnd(guid, port, label, desc ufmText) (e listPort, err error) {
-	if e.guid, err = fabric.ParseGUID(string(guid)); err != nil {
+func ufmEnd(guid, port string) (e listPort, err error) {
+	if e.guid, err = fabric.ParseGUID(guid); err != nil {
 		return e, err
 	}
 	if e.guid == 0 {
 		return e, errors.New("GUID 0: want another")
 	}
-	n, err := strconv.ParseUint(string(port), 10, 8)
+	n, err := strconv.ParseUint(port, 10, 8)
 	if err != nil || n < 1 || n > uint64(fabric.MaxPortNum) {
-		return e, fmt.Errorf("port %q: want 1 to %d", string(port), fabric.MaxPortNum)
+		return e, fmt.Errorf("port %q: want 1 to %d", port, fabric.MaxPortNum)
 	}
-	e.num, e.label, e.name = fabric.PortNum(n), string(label), string(desc)
+	e.num = fabric.PortNum(n)
 	return e, nil
 }
 
 // ufmPort reads "0002c90000000001_5", the name of a port.
 func ufmPort(s string) (e listPort, ok bool) {
-	guid, port, ok := strings.Cut(s, "_")
-	if !ok {
-		return e, false
-	}
-	e, err := ufmEnd(ufmText(guid), ufmText(port), "", "")
+	guid, port, _ := strings.Cut(s, "_")
+	e, err := ufmEnd(guid, port)
 	return e, err == nil
 }
 
-// identify takes the GUIDs of ports for those of their systems, where the link has them.
-func (u *ufmLink) identify(source, dest *listPort) error {
-	first, second, named := strings.Cut(string(u.Name), ":")
+// identify takes the GUIDs of ports for those of their systems, where the link has them: in its
+// own name, or in those of its ports.
+func (x *listLine) identify(name, sourceName, destName string) error {
+	source, dest := &x.own, &x.peer
+	first, second, named := strings.Cut(name, ":")
 	one, ok1 := ufmPort(first)
 	other, ok2 := ufmPort(second)
 	if named = named && ok1 && ok2; named {
 		straight, swapped := one.num == source.num && other.num == dest.num, one.num == dest.num && other.num == source.num
 		switch {
 		case !straight && !swapped:
-			return fmt.Errorf("name %q and ports %d and %d: want the same ports in both", string(u.Name), source.num, dest.num)
+			return fmt.Errorf("name %q and ports %d and %d: want the same ports in both", name, source.num, dest.num)
 		case !straight || swapped && source.guid != dest.guid && (one.guid == dest.guid || other.guid == source.guid):
 			one, other = other, one
 		}
 	}
 	for _, end := range []struct {
 		to   *listPort
-		name ufmText
+		name string
 		of   listPort
-	}{{source, u.SourceName, one}, {dest, u.DestName, other}} {
-		port, ok := ufmPort(string(end.name))
+	}{{source, sourceName, one}, {dest, destName, other}} {
+		port, ok := ufmPort(end.name)
 		switch {
 		case ok && port.num != end.to.num:
-			return fmt.Errorf("name %q of port %d: want the same port in both", string(end.name), end.to.num)
+			return fmt.Errorf("name %q of port %d: want the same port in both", end.name, end.to.num)
 		case ok:
 			end.to.guid = port.guid
 		case named:
