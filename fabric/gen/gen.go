@@ -21,6 +21,7 @@
 package gen
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 
@@ -40,13 +41,27 @@ const (
 // widths and speeds from the text make of every cable.
 var link = fabric.Link{Width: 4, Speed: fabric.QDR}
 
-// Plan is a fabric in the making. The first thing that goes wrong is kept,
-// and Fabric returns it.
+// Plan is a fabric in the making. The first thing that goes wrong is kept, and Fabric returns it.
 type Plan struct {
-	b          fabric.Builder
+	of         *fabric.Fabric // that Options change, without its LIDs; nil for a new one
+	nodes      []fabric.Node  // in the order in which they were made
+	cables     []cable
+	labels     map[end]string
 	nextCA     fabric.GUID
 	nextSwitch fabric.GUID
 	err        error
+}
+
+// cable joins two ports.
+type cable struct {
+	ends [2]end
+	link fabric.Link
+}
+
+// end is a port, where a cable can end.
+type end struct {
+	node int // index in Plan.nodes
+	port fabric.PortNum
 }
 
 // NewPlan starts a fabric with the given numbers of switches and ports of channel adapters
@@ -57,67 +72,117 @@ func NewPlan(switches, caPorts int) (*Plan, error) {
 		return nil, fmt.Errorf("%d switches and %d ports of channel adapters: want at most %d together, one LID each: %w",
 			switches, caPorts, most, fabric.ErrTooLarge)
 	}
-	return &Plan{nextCA: firstCA, nextSwitch: firstSwitch}, nil
+	return &Plan{labels: map[end]string{}, nextCA: firstCA, nextSwitch: firstSwitch}, nil
 }
+
+// replan returns f with what edit makes of its plan.
+func replan(f *fabric.Fabric, edit func(*Plan) error) (*fabric.Fabric, error) {
+	p := &Plan{of: f, nodes: make([]fabric.Node, f.NumNodes()), cables: make([]cable, 0, f.NumLinks()), labels: map[end]string{}, nextCA: firstCA, nextSwitch: firstSwitch}
+	for i := range fabric.NodeID(f.NumNodes()) {
+		n := f.Node(i)
+		p.nodes[n.Order] = *n
+		if f.IsSwitch(i) {
+			p.nextSwitch = max(p.nextSwitch, n.GUID+1)
+		} else {
+			p.nextCA = max(p.nextCA, n.GUID+fabric.GUID(n.NumPorts)+1)
+		}
+	}
+	for at := range fabric.PortID(f.NumPorts()) {
+		if label := f.Label(at); label != "" {
+			p.labels[p.end(at)] = label
+		}
+	}
+	for _, c := range f.Cables() {
+		p.cables = append(p.cables, cable{[2]end{p.end(c.A), p.end(c.B)}, c.Link})
+	}
+	if err := edit(p); err != nil {
+		return nil, err
+	}
+	return p.Fabric()
+}
+
+// end finds a port of the fabric that is changed.
+func (p *Plan) end(at fabric.PortID) end {
+	return end{int(p.of.Node(p.of.Owner(at)).Order), p.of.Num(at)}
+}
+
+// isSwitch returns true for a switch.
+func (p *Plan) isSwitch(n int) bool { return p.nodes[n].Type == fabric.Switch }
 
 // Switch adds a switch and returns its index for Cable.
 func (p *Plan) Switch(ports int, description string) int {
-	n := p.node(fabric.Node{Type: fabric.Switch, GUID: p.nextSwitch, DeviceID: infiniScaleIV, Description: description}, ports)
-	p.nextSwitch++
-	return n
+	return p.node(fabric.Node{Type: fabric.Switch, VendorID: mellanox, DeviceID: infiniScaleIV, Description: description}, ports)
 }
 
 // CA adds a channel adapter and returns its index for Cable.
 func (p *Plan) CA(ports int, description string) int {
-	n := p.node(fabric.Node{Type: fabric.CA, GUID: p.nextCA, DeviceID: connectX2, Description: description}, ports)
-	p.nextCA += fabric.GUID(ports) + 1
-	return n
+	return p.node(fabric.Node{Type: fabric.CA, VendorID: mellanox, DeviceID: connectX2, Description: description}, ports)
 }
 
+// node adds a node with the next GUID, a system by itself.
 func (p *Plan) node(n fabric.Node, ports int) int {
-	if p.err != nil {
-		return -1
-	}
-	if ports < 1 || ports > int(fabric.MaxPortNum) {
+	if p.err == nil && (ports < 1 || ports > int(fabric.MaxPortNum)) {
 		p.err = fmt.Errorf("%s with %d ports: want 1 to %d", n.Description, ports, fabric.MaxPortNum)
-		return -1
 	}
-	n.NumPorts = fabric.PortNum(ports)
-	n.SystemGUID = n.GUID
-	n.VendorID = mellanox
-	i, err := p.b.AddNode(n)
-	p.err = err
-	return i
+	next, taken := &p.nextCA, fabric.GUID(ports)+1
+	if n.Type == fabric.Switch {
+		next, taken = &p.nextSwitch, 1
+	}
+	n.NumPorts, n.GUID, n.SystemGUID = fabric.PortNum(ports), *next, *next
+	*next += taken
+	p.nodes = append(p.nodes, n)
+	return len(p.nodes) - 1
 }
 
 // System makes one system of nodes: they share the system image GUID of the first.
 func (p *Plan) System(nodes []int) {
-	if p.err != nil {
-		return
-	}
 	for _, n := range nodes {
-		p.b.Node(n).SystemGUID = p.b.Node(nodes[0]).GUID
+		p.nodes[n].SystemGUID = p.nodes[nodes[0]].GUID
 	}
 }
 
 // Cable connects two ports, which must be free.
 func (p *Plan) Cable(node1, port1, node2, port2 int) {
-	if p.err != nil {
-		return
-	}
-	if most := int(fabric.MaxPortNum); port1 < 1 || port1 > most || port2 < 1 || port2 > most {
+	switch most := int(fabric.MaxPortNum); {
+	case p.err != nil:
+	case port1 < 1 || port1 > most || port2 < 1 || port2 > most:
 		p.err = fmt.Errorf("a cable between ports %d and %d: want 1 to %d", port1, port2, most)
-		return
+	default:
+		p.cables = append(p.cables, cable{[2]end{{node1, fabric.PortNum(port1)}, {node2, fabric.PortNum(port2)}}, link})
 	}
-	p.err = p.b.Connect(node1, fabric.PortNum(port1), node2, fabric.PortNum(port2), link)
 }
 
 // Fabric is what was planned.
 func (p *Plan) Fabric() (*fabric.Fabric, error) {
-	if p.err != nil {
-		return nil, p.err
+	switches, ports := 0, 0
+	for i := range p.nodes {
+		if p.isSwitch(i) {
+			switches++
+		} else {
+			ports += int(p.nodes[i].NumPorts)
+		}
 	}
-	return p.b.Build()
+	if _, err := NewPlan(switches, ports); p.err != nil || err != nil {
+		return nil, cmp.Or(p.err, err)
+	}
+	var b fabric.Builder
+	for _, n := range p.nodes {
+		if _, err := b.AddNode(n); err != nil {
+			return nil, fmt.Errorf("%s: %w", n.Description, err)
+		}
+	}
+	for _, c := range p.cables {
+		x, y := c.ends[0], c.ends[1]
+		if err := b.Connect(x.node, x.port, y.node, y.port, c.link); err != nil {
+			return nil, err
+		}
+	}
+	for e, label := range p.labels {
+		if err := b.SetLabel(e.node, e.port, label); err != nil {
+			return nil, err
+		}
+	}
+	return b.Build()
 }
 
 // newRand is the source of randomness for a seed. Its algorithm and stream

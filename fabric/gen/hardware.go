@@ -30,7 +30,7 @@ var generations = []hardware{
 
 // setSpeeds gives each system of switches one of the speeds at random, the hardware for it,
 // and its cables the speed of the slower end. Adapters are as fast as their fastest cable.
-func (d *draft) setSpeeds(speeds []fabric.Speed, seed uint64) error {
+func (p *Plan) setSpeeds(speeds []fabric.Speed, seed uint64) error {
 	var of []*hardware
 	for _, s := range speeds {
 		i := slices.IndexFunc(generations, func(h hardware) bool { return h.speed == s })
@@ -41,9 +41,9 @@ func (d *draft) setSpeeds(speeds []fabric.Speed, seed uint64) error {
 	}
 	random := rand.New(rand.NewPCG(seed, 2))
 	system := map[fabric.GUID]*hardware{}
-	node := make([]*hardware, len(d.nodes))
-	for i := range d.nodes {
-		if n := &d.nodes[i]; n.Type == fabric.Switch {
+	node := make([]*hardware, len(p.nodes))
+	for i := range p.nodes {
+		if n := &p.nodes[i]; n.Type == fabric.Switch {
 			if system[n.SystemGUID] == nil {
 				system[n.SystemGUID] = of[random.IntN(len(of))]
 			}
@@ -51,16 +51,16 @@ func (d *draft) setSpeeds(speeds []fabric.Speed, seed uint64) error {
 			n.DeviceID = node[i].switchID
 		}
 	}
-	for _, c := range d.cables {
+	for _, c := range p.cables {
 		for k, e := range c.ends {
-			if s := node[c.ends[1-k].node]; !d.isSwitch(e.node) && s != nil && (node[e.node] == nil || node[e.node].speed < s.speed) {
+			if s := node[c.ends[1-k].node]; !p.isSwitch(e.node) && s != nil && (node[e.node] == nil || node[e.node].speed < s.speed) {
 				node[e.node] = s
-				d.nodes[e.node].DeviceID = s.caID
+				p.nodes[e.node].DeviceID = s.caID
 			}
 		}
 	}
-	for i := range d.cables {
-		c := &d.cables[i]
+	for i := range p.cables {
+		c := &p.cables[i]
 		if x, y := node[c.ends[0].node], node[c.ends[1].node]; x != nil && y != nil {
 			c.link.Speed = min(x.speed, y.speed)
 		}

@@ -11,12 +11,12 @@ import (
 )
 
 // widen gives each switch a least number of ports.
-func (d *draft) widen(ports int) error {
+func (p *Plan) widen(ports int) error {
 	if ports < 0 || ports > int(fabric.MaxPortNum) {
 		return fmt.Errorf("switches of %d ports: want 1 to %d", ports, fabric.MaxPortNum)
 	}
-	for i := range d.nodes {
-		if n := &d.nodes[i]; n.Type == fabric.Switch {
+	for i := range p.nodes {
+		if n := &p.nodes[i]; n.Type == fabric.Switch {
 			n.NumPorts = max(n.NumPorts, fabric.PortNum(ports))
 		}
 	}
@@ -102,12 +102,8 @@ func hostsOf(f *fabric.Fabric) []host {
 
 // addServiceHosts puts hosts on the first free ports of switches that have none and are
 // next to one that has. The switches take turns.
-func (d *draft) addServiceHosts(n int) error {
-	f := d.f
-	next := firstCA
-	for i := fabric.NodeID(f.NumSwitches()); int(i) < f.NumNodes(); i++ {
-		next = max(next, f.Node(i).GUID+fabric.GUID(f.Node(i).NumPorts)+1)
-	}
+func (p *Plan) addServiceHosts(n int) error {
+	f := p.of
 	hasHosts := func(s fabric.NodeID) bool { return len(f.EndPortsOn(s)) > 0 }
 	var free [][]end // ports, by switch
 	total, most := 0, 0
@@ -116,9 +112,9 @@ func (d *draft) addServiceHosts(n int) error {
 			continue
 		}
 		var ports []end
-		for p := f.PortBase(s) + 1; p < f.PortBase(s+1); p++ {
-			if f.Peer(p) == fabric.NoPort {
-				ports = append(ports, d.at(p))
+		for at := f.PortBase(s) + 1; at < f.PortBase(s+1); at++ {
+			if f.Peer(at) == fabric.NoPort {
+				ports = append(ports, p.end(at))
 			}
 		}
 		free = append(free, ports)
@@ -133,12 +129,7 @@ func (d *draft) addServiceHosts(n int) error {
 			if round >= len(ports) || added == n {
 				continue
 			}
-			d.cables = append(d.cables, cable{[2]end{ports[round], {len(d.nodes), 1}}, link})
-			d.nodes = append(d.nodes, fabric.Node{
-				Type: fabric.CA, NumPorts: 1, Description: "service " + strconv.Itoa(added), VendorID: mellanox, DeviceID: connectX2,
-				GUID: next, SystemGUID: next,
-			})
-			next += 2
+			p.Cable(p.CA(1, "service "+strconv.Itoa(added)), 1, ports[round].node, int(ports[round].port))
 			added++
 		}
 	}

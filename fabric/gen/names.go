@@ -32,9 +32,9 @@ func parseMade(description string) made {
 }
 
 // label gives all ports their labels.
-func (d *draft) label(split bool) {
-	for i := range d.nodes {
-		n, cages := &d.nodes[i], d.hardware(i).speed >= fabric.NDR
+func (p *Plan) label(split bool) {
+	for i := range p.nodes {
+		n, cages := &p.nodes[i], p.hardware(i).speed >= fabric.NDR
 		chip := max(parseMade(n.Description).chip, 0) + 1
 		slot, _ := adapterOf(n.Description)
 		for port := fabric.PortNum(1); port <= n.NumPorts; port++ {
@@ -42,7 +42,7 @@ func (d *draft) label(split bool) {
 			if n.Type == fabric.Switch {
 				label = switchLabel(int(port), chip, cages, split)
 			}
-			d.labels[end{i, port}] = label
+			p.labels[end{i, port}] = label
 		}
 	}
 }
@@ -62,9 +62,9 @@ func switchLabel(port, chip int, cages, split bool) string {
 }
 
 // hardware is what a switch or an adapter is, by its device ID.
-func (d *draft) hardware(node int) *hardware {
+func (p *Plan) hardware(node int) *hardware {
 	for i := range generations {
-		if h := &generations[i]; d.nodes[node].DeviceID == h.switchID || d.nodes[node].DeviceID == h.caID {
+		if h := &generations[i]; p.nodes[node].DeviceID == h.switchID || p.nodes[node].DeviceID == h.caID {
 			return h
 		}
 	}
@@ -73,14 +73,14 @@ func (d *draft) hardware(node int) *hardware {
 
 // rename gives all nodes names in a style. Mixed, one node in eight is as delivered, and
 // one adapter in eight has an older form of its number.
-func (d *draft) rename(style string, seed uint64) error {
+func (p *Plan) rename(style string, seed uint64) error {
 	if !slices.Contains(Styles, style) {
 		return fmt.Errorf("names in style %q: want %s", style, strings.Join(Styles, ", "))
 	}
 	random := rand.New(rand.NewPCG(seed, 3))
 	hosts := map[string]int{} // by name: its number
-	for i := range d.nodes {
-		n, h := &d.nodes[i], d.hardware(i)
+	for i := range p.nodes {
+		n, h := &p.nodes[i], p.hardware(i)
 		form := 0
 		switch style {
 		case "factory":
@@ -89,9 +89,9 @@ func (d *draft) rename(style string, seed uint64) error {
 			form = random.IntN(8)
 		}
 		switch {
-		case d.isSwitch(i) && form == 1:
+		case p.isSwitch(i) && form == 1:
 			n.Description = h.chip + " Mellanox Technologies"
-		case d.isSwitch(i):
+		case p.isSwitch(i):
 			n.Description = siteSwitch(n.Description, h)
 		case form == 1:
 			siteAdapter(n.Description, hosts, false) // the host keeps its number

@@ -52,22 +52,22 @@ const aggregationDevice = 0xcf09
 // Apply makes the fabric that the options ask for. Errors say which option cannot be, and
 // what could be. LIDs of f are lost if any option changes more than cables and which hosts there are.
 func (o Options) Apply(f *fabric.Fabric) (*fabric.Fabric, error) {
-	drafted := func(change func(*draft) error) func(*fabric.Fabric) (*fabric.Fabric, error) {
-		return func(f *fabric.Fabric) (*fabric.Fabric, error) { return redraft(f, change) }
+	drafted := func(change func(*Plan) error) func(*fabric.Fabric) (*fabric.Fabric, error) {
+		return func(f *fabric.Fabric) (*fabric.Fabric, error) { return replan(f, change) }
 	}
 	for _, step := range []struct {
 		asked bool
 		make  func(*fabric.Fabric) (*fabric.Fabric, error)
 	}{
-		{o.SwitchPorts != 0, drafted(func(d *draft) error { return d.widen(o.SwitchPorts) })},
+		{o.SwitchPorts != 0, drafted(func(p *Plan) error { return p.widen(o.SwitchPorts) })},
 		{o.Fill != 0 && o.Fill != 100, func(f *fabric.Fabric) (*fabric.Fabric, error) { return fill(f, o.Fill, o.Seed) }},
-		{o.ServiceHosts != 0, drafted(func(d *draft) error { return d.addServiceHosts(o.ServiceHosts) })},
-		{o.Planes != 0 && o.Planes != 1, drafted(func(d *draft) error { return d.split(o.Planes) })},
+		{o.ServiceHosts != 0, drafted(func(p *Plan) error { return p.addServiceHosts(o.ServiceHosts) })},
+		{o.Planes != 0 && o.Planes != 1, drafted(func(p *Plan) error { return p.split(o.Planes) })},
 		{o.DropLinks != 0, func(f *fabric.Fabric) (*fabric.Fabric, error) { return DropLinks(f, o.DropLinks, o.Seed) }},
-		{len(o.Speeds) > 0, drafted(func(d *draft) error { return d.setSpeeds(o.Speeds, o.Seed) })},
-		{o.Labels, drafted(func(d *draft) error { d.label(o.Split); return nil })},
-		{o.Names != "", drafted(func(d *draft) error { return d.rename(o.Names, o.Seed) })},
-		{o.AggregationNodes, drafted((*draft).addAggregationNodes)},
+		{len(o.Speeds) > 0, drafted(func(p *Plan) error { return p.setSpeeds(o.Speeds, o.Seed) })},
+		{o.Labels, drafted(func(p *Plan) error { p.label(o.Split); return nil })},
+		{o.Names != "", drafted(func(p *Plan) error { return p.rename(o.Names, o.Seed) })},
+		{o.AggregationNodes, drafted((*Plan).addAggregationNodes)},
 	} {
 		if !step.asked {
 			continue
@@ -82,38 +82,33 @@ func (o Options) Apply(f *fabric.Fabric) (*fabric.Fabric, error) {
 
 // split makes the planes of the fabric. The chips of a switch take its place in the
 // order of the nodes, and GUIDs are numbered again.
-func (d *draft) split(planes int) error {
+func (p *Plan) split(planes int) error {
 	if planes < 1 || planes > int(fabric.MaxPortNum) {
 		return fmt.Errorf("%d planes: want 1 to %d", planes, fabric.MaxPortNum)
 	}
-	old := *d
-	*d = draft{labels: map[end]string{}}
+	old := *p
+	*p = Plan{labels: map[end]string{}, nextCA: firstCA, nextSwitch: firstSwitch}
 	first := make([]int, len(old.nodes))          // by old node: its chip 0, or itself
 	moved := make(map[fabric.GUID]fabric.GUID, 8) // by GUID of an old switch: that of its chip 0
-	sw, ca := firstSwitch, firstCA
 	for i, n := range old.nodes {
-		first[i] = len(d.nodes)
+		first[i] = len(p.nodes)
+		ports, system := int(n.NumPorts), n.SystemGUID
 		if n.Type != fabric.Switch {
-			if ports := planes * int(n.NumPorts); ports > int(fabric.MaxPortNum) {
-				return fmt.Errorf("%s with %d ports, %d on each of %d planes: want at most %d", n.Description, ports, n.NumPorts, planes, fabric.MaxPortNum)
+			if all := planes * ports; all > int(fabric.MaxPortNum) {
+				return fmt.Errorf("%s with %d ports, %d on each of %d planes: want at most %d", n.Description, all, ports, planes, fabric.MaxPortNum)
 			}
-			n.NumPorts *= fabric.PortNum(planes)
-			n.GUID, n.SystemGUID = ca, ca
-			d.nodes = append(d.nodes, n)
-			ca += fabric.GUID(n.NumPorts) + 1
+			p.node(n, planes*ports)
 			continue
 		}
-		moved[n.GUID] = sw
+		moved[n.GUID] = p.nextSwitch
 		for k := range planes {
 			chip := n
-			chip.GUID = sw
 			chip.Description = fmt.Sprintf("chip %d %s", k, n.Description)
-			d.nodes = append(d.nodes, chip)
-			sw++
+			p.nodes[p.node(chip, ports)].SystemGUID = system
 		}
 	}
-	for i := range d.nodes {
-		n := &d.nodes[i]
+	for i := range p.nodes {
+		n := &p.nodes[i]
 		if chip, ok := moved[n.SystemGUID]; ok && n.Type == fabric.Switch {
 			n.SystemGUID = chip
 		}
@@ -126,7 +121,7 @@ func (d *draft) split(planes int) error {
 	}
 	for e, label := range old.labels {
 		for k := range planes {
-			d.labels[at(e, k)] = label
+			p.labels[at(e, k)] = label
 		}
 	}
 	for _, c := range old.cables {
@@ -134,7 +129,7 @@ func (d *draft) split(planes int) error {
 			c.link.Width = uint8(lanes / planes)
 		}
 		for k := range planes {
-			d.cables = append(d.cables, cable{[2]end{at(c.ends[0], k), at(c.ends[1], k)}, c.link})
+			p.cables = append(p.cables, cable{[2]end{at(c.ends[0], k), at(c.ends[1], k)}, c.link})
 		}
 	}
 	return nil
@@ -142,31 +137,31 @@ func (d *draft) split(planes int) error {
 
 // addAggregationNodes puts a channel adapter on a new last port of each switch. Its cable
 // is as fast as the fastest of its switch, and has labels if any port has.
-func (d *draft) addAggregationNodes() error {
-	fastest := make([]fabric.Link, len(d.nodes))
-	labelled := len(d.labels) > 0
-	for _, c := range d.cables {
+func (p *Plan) addAggregationNodes() error {
+	fastest := make([]fabric.Link, len(p.nodes))
+	labelled := len(p.labels) > 0
+	for _, c := range p.cables {
 		for _, e := range c.ends {
 			if c.link.Mbps() > fastest[e.node].Mbps() {
 				fastest[e.node] = c.link
 			}
 		}
 	}
-	for s := range len(d.nodes) {
-		if !d.isSwitch(s) {
+	for s := range len(p.nodes) {
+		if !p.isSwitch(s) {
 			continue
 		}
-		sw := &d.nodes[s]
+		sw := &p.nodes[s]
 		if sw.NumPorts == fabric.MaxPortNum {
 			return fmt.Errorf("an aggregation node on %s, which has %d ports: want at most %d and one more", sw.Description, sw.NumPorts, fabric.MaxPortNum-1)
 		}
 		sw.NumPorts++
-		ends := [2]end{{s, sw.NumPorts}, {len(d.nodes), 1}}
+		ends := [2]end{{s, sw.NumPorts}, {len(p.nodes), 1}}
 		if labelled {
-			d.labels[ends[0]], d.labels[ends[1]] = strconv.Itoa(int(sw.NumPorts)), "1"
+			p.labels[ends[0]], p.labels[ends[1]] = strconv.Itoa(int(sw.NumPorts)), "1"
 		}
-		d.cables = append(d.cables, cable{ends, fastest[s]})
-		d.nodes = append(d.nodes, fabric.Node{
+		p.cables = append(p.cables, cable{ends, fastest[s]})
+		p.nodes = append(p.nodes, fabric.Node{
 			Type: fabric.CA, NumPorts: 1, Description: AggregationNode, VendorID: mellanox, DeviceID: aggregationDevice,
 			GUID: firstAggregation + 2*fabric.GUID(s), SystemGUID: sw.SystemGUID,
 		})
