@@ -70,25 +70,12 @@ func HostOf(description string) (host, adapter string, ok bool) {
 	return words[0], words[1], true
 }
 
-// UnknownError says that no node has a name.
-type UnknownError struct {
-	Name string
-	Near string // a name like it, "" for none
-}
-
-func (e *UnknownError) Error() string {
-	if e.Near != "" {
-		return fmt.Sprintf("no node is called %q; %q is one", e.Name, e.Near)
-	}
-	return fmt.Sprintf("no node is called %q; want a GUID, a name, or a list of names like n[1-4,7]", e.Name)
-}
-
 // Find lists the nodes that a text means, in the order of the text and without repetitions.
 // The text is a GUID with 0x in front, a name, or names with commas between them and numbers in
 // brackets, n[001-004,7]. A name is that of a node, a switch system with all of its chips, or a
 // host with all of its adapters; case does not matter. Two dots in a name that no node has stand for three
-// characters or more, as names are cut on terminals, if one node alone has such a name. The error is an
-// *UnknownError, or about brackets or several such nodes.
+// characters or more, as names are cut on terminals, if one node alone has such a name. Errors name a
+// known name that is like an unknown one.
 func Find(f *fabric.Fabric, text string) ([]fabric.NodeID, error) { return NewFinder(f).Find(text) }
 
 // Finder finds nodes by many texts.
@@ -147,12 +134,23 @@ func (x *Finder) Find(text string) ([]fabric.NodeID, error) {
 	return found, nil
 }
 
+// unknownError says that no node has a name, and which known name is like it, by two letters at most.
 func (x *Finder) unknownError(name string) error {
-	near := ""
+	near, least := "", 3
 	if x.unknown++; x.unknown <= maxNear {
-		near = nearest(x.known, strings.ToLower(name))
+		for _, k := range slices.Sorted(maps.Keys(x.known)) {
+			if d := len(k) - len(name); d > 2 || d < -2 {
+				continue
+			}
+			if d := levenshtein.ComputeDistance(k, strings.ToLower(name)); d < least {
+				least, near = d, k
+			}
+		}
 	}
-	return &UnknownError{name, near}
+	if near != "" {
+		return fmt.Errorf("no node is called %q; %q is one", name, near)
+	}
+	return fmt.Errorf("no node is called %q; want a GUID, a name, or a list of names like n[1-4,7]", name)
 }
 
 // findCut finds the one node whose name is cut in a text, by two dots; none is nil, several are an error.
@@ -263,20 +261,6 @@ func index(f *fabric.Fabric) map[string][]fabric.NodeID {
 		}
 	}
 	return known
-}
-
-// nearest is a known name that differs from a name by two letters at most, "" for none.
-func nearest(known map[string][]fabric.NodeID, name string) (near string) {
-	least := 3
-	for _, k := range slices.Sorted(maps.Keys(known)) {
-		if d := len(k) - len(name); d > 2 || d < -2 {
-			continue
-		}
-		if d := levenshtein.ComputeDistance(k, name); d < least {
-			least, near = d, k
-		}
-	}
-	return near
 }
 
 // Fold names the hosts that nodes are of, as few words: how many there are, and their names
