@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"encoding/xml"
 	"fmt"
 	"io"
@@ -44,15 +45,15 @@ const maxOutput = 200 << 10
 // output is the text of a test case.
 type output struct {
 	strings.Builder
-	left int
+	left int // texts that had no room
 }
 
-func (o *output) add(f *verify.Finding) {
+func (o *output) add(text string) {
 	if o.Len() >= maxOutput {
 		o.left++
 		return
 	}
-	WriteFinding(o, f)
+	o.WriteString(text)
 }
 
 // String is the text, which says how many findings are not in it.
@@ -83,29 +84,24 @@ func JUnit(w io.Writer, r *verify.Result, opt Options) error {
 		c := junitCase{Class: "ibweave", Name: name}
 		var failed, mild output
 		first := ""
+		add := func(fails bool, message, text string) {
+			if !fails {
+				mild.add(text)
+				return
+			}
+			first = cmp.Or(first, message)
+			failed.add(text)
+		}
 		for i := range r.Findings {
-			f := &r.Findings[i]
-			switch {
-			case f.Rule != name:
-			case opt.fails(f):
-				if first == "" {
-					first = f.Message
-				}
-				failed.add(f)
-			default:
-				mild.add(f)
+			if f := &r.Findings[i]; f.Rule == name {
+				var text strings.Builder
+				WriteFinding(&text, f)
+				add(opt.fails(f), f.Message, text.String())
 			}
 		}
 		for _, u := range r.Undecided {
-			switch {
-			case u.Rule != name:
-			case opt.Never:
-				fmt.Fprintf(&mild, "\n%s\n", undecided(u))
-			default:
-				if first == "" {
-					first = undecided(u)
-				}
-				fmt.Fprintf(&failed, "\n%s\n", undecided(u))
+			if u.Rule == name {
+				add(!opt.Never, undecided(u), "\n"+undecided(u)+"\n")
 			}
 		}
 		if first != "" {

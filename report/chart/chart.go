@@ -364,27 +364,19 @@ func WritePNG(w io.Writer, width, height vg.Length, paint func(draw.Canvas) erro
 	return err
 }
 
-// check says why c cannot be drawn: no panel, unknown scales, numbers that are
-// none, or not positive on a logarithm.
+// check says why c cannot be drawn: no panel, numbers that are none, or not positive on a logarithm.
 func (c *Chart) check() error {
 	if len(c.Panels) == 0 {
 		return fmt.Errorf("chart %q has no panel", c.Title)
 	}
 	for _, p := range c.Panels {
-		for _, axis := range []Axis{p.X, p.Y} {
-			if s := axis.Scale; s != Linear && s != Log2 && s != Log10 {
-				return fmt.Errorf("chart %q, axis %q: scale %q: want %s, %s or %s", c.Title, axis.Label, s, Linear, Log2, Log10)
-			}
-		}
 		for _, curve := range p.Curves {
 			for _, at := range curve.Points {
-				for i, v := range []float64{at.X, at.Y, at.Half} {
-					if math.IsNaN(v) || math.IsInf(v, 0) {
-						return fmt.Errorf("chart %q, curve %q: a point with %v", c.Title, curve.Name, v)
-					}
-					if scale := []Scale{p.X.Scale, p.Y.Scale, Linear}[i]; scale != Linear && v <= 0 {
-						return fmt.Errorf("chart %q, curve %q: %v on a logarithmic axis", c.Title, curve.Name, v)
-					}
+				if sum := at.X + at.Y + at.Half; math.IsNaN(sum) || math.IsInf(sum, 0) {
+					return fmt.Errorf("chart %q, curve %q: a point at %v, %v", c.Title, curve.Name, at.X, at.Y)
+				}
+				if p.X.Scale != Linear && at.X <= 0 || p.Y.Scale != Linear && at.Y <= 0 {
+					return fmt.Errorf("chart %q, curve %q: %v, %v on a logarithmic axis", c.Title, curve.Name, at.X, at.Y)
 				}
 			}
 		}
