@@ -31,7 +31,6 @@ type reporting struct {
 	readings
 	output, svg, png string // files; "" for none
 	view             string
-	dark             bool
 	title            string
 	entries          int64
 	interactive      bool
@@ -59,7 +58,6 @@ func (a *app) reportCommand() *cobra.Command {
 	flags.StringVar(&r.svg, "svg", "", "write a picture of the view as SVG, `FILE`")
 	flags.StringVar(&r.png, "png", "", "write a picture of the view as PNG, `FILE`")
 	flags.StringVar(&r.view, "view", "fabric", "`VIEW` of pictures: fabric, path:SRC,DST, fan:DST, group:NAME, credit-loop, changes or boxes:GROUPING")
-	flags.BoolVar(&r.dark, "dark", false, "pictures on a dark ground")
 	flags.StringVar(&r.title, "title", "", "`TEXT` above it; by default the name of DIR or TOPOLOGY")
 	r.entries = page.DefaultMaxEntries
 	cli.NumberFlag(flags, &r.entries, "max-entries", 1, cli.MaxNumber, "leave forwarding tables with more than `N` entries out of the page, which then shows no paths")
@@ -83,7 +81,6 @@ func (a *app) reportCommand() *cobra.Command {
 		cli.Scope{Flags: "interactive", With: "output", Why: "pictures take no clicks"},
 		cli.Scope{Flags: "compiler", With: "interactive"},
 		cli.Scope{Flags: "before seconds", With: "counters"},
-		cli.Scope{Flags: "dark", With: "svg png", Why: "the page has a switch"},
 		cli.Scope{Flags: "view", With: "svg png", Why: "the page has all views"},
 		cli.Scope{Flags: "max-entries", With: "output", Why: "pictures have no tables", Note: true},
 		cli.Scope{Flags: "title", With: "output svg png"})
@@ -199,7 +196,7 @@ func (a *app) writeFiles(ctx context.Context, r *reporting, in *page.Input) erro
 		if err != nil {
 			return err
 		}
-		if p, err = page.Draw(ctx, in, view, r.dark); err != nil {
+		if p, err = page.Draw(ctx, in, view); err != nil {
 			return viewError(r, err)
 		}
 	}

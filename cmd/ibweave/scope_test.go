@@ -172,7 +172,6 @@ var withoutEffectTests = []struct {
 	{"rehearse d --plugin f", "plugin", "without --via plugin", false},
 	{"rehearse d --traffic f", "traffic", "without --via plugin", false},
 	{"report d -o p --date 2026-12-31", "date", "without --policy", true},
-	{"report d -o p --dark", "dark", "without --svg or --png: the page has a switch", false},
 	{"report d -o p --view turns", "view", "without --svg or --png: the page has all views", false},
 	{"report d --svg p --max-entries 9", "max-entries", "without --output", true},
 	{"report d --title x", "title", "without --output or --svg or --png", false},

@@ -138,7 +138,7 @@ func (p *Picture) lineUp() (list []line, inside []float64) {
 
 // drawBoxes draws closed boxes in the colour of what is busiest in them, and frames around open ones.
 func (d *drawing) drawBoxes(inside []float64) {
-	b, t := d.boxes, d.theme
+	b := d.boxes
 	if b == nil {
 		return
 	}
@@ -150,17 +150,17 @@ func (d *drawing) drawBoxes(inside []float64) {
 		name, low, high := strings.ToValidUTF8(g.Name, "\uFFFD"), d.at(point{b.low[k].X, b.high[k].Y}), d.at(point{b.high[k].X, b.low[k].Y})
 		frame, wide := around(low, high, pad), float64(high.X-low.X)
 		if !b.shut[k] {
-			d.frame(frame, nil, pen(t.unused, 0.8))
-			d.write(d.fitted(name, nameSize, max(wide, 40)), vg.Point{X: low.X, Y: high.Y + pad + 2}, draw.YBottom, t.muted, false)
+			d.frame(frame, nil, pen(unused, 0.8))
+			d.write(d.fitted(name, nameSize, max(wide, 40)), vg.Point{X: low.X, Y: high.Y + pad + 2}, draw.YBottom, muted, false)
 			continue
 		}
-		c := blend(t.ground, t.host, 0.3)
+		c := blend(ground, hostTone, 0.3)
 		if d.shows != nil && inside[k] > 0 {
-			c = blend(t.ground, t.shade(d.shows.warmth(inside[k])), 0.3)
+			c = blend(ground, shade(d.shows.warmth(inside[k])), 0.3)
 		}
-		d.frame(frame, c, pen(t.node, 0.8))
+		d.frame(frame, c, pen(nodeTone, 0.8))
 		if wide > 10 && high.Y-low.Y > nameSize {
-			d.write(d.fitted(name, nameSize, wide), vg.Point{X: (low.X + high.X) / 2, Y: (low.Y + high.Y) / 2}, draw.YCenter, t.ink, true)
+			d.write(d.fitted(name, nameSize, wide), vg.Point{X: (low.X + high.X) / 2, Y: (low.Y + high.Y) / 2}, draw.YCenter, ink, true)
 		}
 	}
 }

@@ -31,12 +31,12 @@ func (p *Picture) showChanges(old *scene) error {
 	p.showMovedLoads(old)
 	for _, c := range p.Old.Changes {
 		p.lines = append(p.lines, fmt.Sprintf("%s: %s", c.Kind, c.Text))
-		gone, came := p.theme.loop, p.theme.tree
+		gone, came := loopTone, treeTone
 		if c.Kind == Rate {
-			came = p.theme.warning
+			came = warning
 		}
 		if c.Kind == Entries || c.Kind == NodeOther || c.Kind == Other {
-			gone, came = p.theme.accent, p.theme.accent
+			gone, came = accent, accent
 		}
 		if c.Kind != Rate {
 			p.markEnds(old, c.Old, gone, true)
@@ -101,10 +101,10 @@ func (p *Picture) markFaults() {
 		if gone { // ports of one node, and then as many of the other: all of these cables are one line
 			missing += x.Count
 			ends = []End{ends[0], ends[len(ends)-1]}
-			p.markEnds(p.scene, ends, p.theme.loop, true)
+			p.markEnds(p.scene, ends, loopTone, true)
 		} else {
 			slow++
-			p.markEnds(p.scene, ends, p.theme.warning, false)
+			p.markEnds(p.scene, ends, warning, false)
 		}
 	}
 	if missing > 0 || slow > 0 {
@@ -147,11 +147,11 @@ func (p *Picture) showMovedLoads(old *scene) {
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(max(moved[a], -moved[a]), max(moved[b], -moved[b])) })
 	for _, i := range order {
-		c, part := p.theme.loop, float64(moved[i])/float64(most)
+		c, part := loopTone, float64(moved[i])/float64(most)
 		if part < 0 {
-			c, part = p.theme.path, -part
+			c, part = pathTone, -part
 		}
-		p.strokes = append(p.strokes, stroke{p.curve(i), pen(blend(p.theme.ground, c, 0.25+0.75*part), 0.6+0.8*part), false})
+		p.strokes = append(p.strokes, stroke{p.curve(i), pen(blend(ground, c, 0.25+0.75*part), 0.6+0.8*part), false})
 	}
 	if most > 0 {
 		p.legend = fmt.Sprintf("red links carry more routes than before, blue ones fewer, by %d at most", most)

@@ -71,10 +71,10 @@ func (m *measure) warmth(n float64) float64 {
 }
 
 // shade is the colour of a place on the ramp.
-func (t *theme) shade(at float64) color.NRGBA {
-	at = min(max(at, 0), 1) * float64(len(t.ramp)-1)
-	i := min(int(at), len(t.ramp)-2)
-	return blend(t.ramp[i], t.ramp[i+1], at-float64(i))
+func shade(at float64) color.NRGBA {
+	at = min(max(at, 0), 1) * float64(len(ramp)-1)
+	i := min(int(at), len(ramp)-2)
+	return blend(ramp[i], ramp[i+1], at-float64(i))
 }
 
 // blend is a with a part t of b.
@@ -98,10 +98,9 @@ type drawing struct {
 
 // drawOn draws the picture on a canvas of a height.
 func (p *Picture) drawOn(paper draw.Canvas, height float64) {
-	t := p.theme
 	d := &drawing{Picture: p, paper: paper, left: margin, right: pictureWidth - margin, top: height - margin, dim: len(p.channels) > 0 || p.faded}
-	d.fill(t.ground, at(0, 0), at(pictureWidth, 0), at(pictureWidth, height), at(0, height))
-	d.text(d.fitted(p.title, 13, d.right-d.left), textStyle(13, t.ink, draw.XLeft, draw.YTop), at(d.left, d.top))
+	d.fill(ground, at(0, 0), at(pictureWidth, 0), at(pictureWidth, height), at(0, height))
+	d.text(d.fitted(p.title, 13, d.right-d.left), textStyle(13, ink, draw.XLeft, draw.YTop), at(d.left, d.top))
 	d.upper = d.top - titleHeight
 	y := d.upper - p.height() - margin
 	d.fit()
@@ -111,7 +110,7 @@ func (p *Picture) drawOn(paper draw.Canvas, height float64) {
 	d.drawNames()
 	d.drawLegend(y)
 	for i, line := range p.below() {
-		d.text(d.fitted(line, 9, d.right-d.left), textStyle(9, t.muted, draw.XLeft, draw.YTop), at(d.left, y-2*lineHeight-lineHeight*float64(i)))
+		d.text(d.fitted(line, 9, d.right-d.left), textStyle(9, muted, draw.XLeft, draw.YTop), at(d.left, y-2*lineHeight-lineHeight*float64(i)))
 	}
 }
 
@@ -168,7 +167,7 @@ func textWidth(words string, size float64) float64 {
 // drawSwitches draws the channels that the view shows, all switches, and above them the
 // ends of the channels and the marked nodes.
 func (d *drawing) drawSwitches() {
-	f, t := d.Fabric, d.theme
+	f := d.Fabric
 	for _, out := range d.channels {
 		d.drawChannel(out)
 	}
@@ -176,9 +175,9 @@ func (d *drawing) drawSwitches() {
 		d.drawStroke(s)
 	}
 	for s := range fabric.NodeID(f.NumSwitches()) {
-		c := t.node
+		c := nodeTone
 		if d.dim {
-			c = blend(t.ground, t.node, 0.35)
+			c = blend(ground, nodeTone, 0.35)
 		}
 		if !d.boxes.hides(s) {
 			d.drawNode(s, c)
@@ -186,9 +185,9 @@ func (d *drawing) drawSwitches() {
 	}
 	for _, out := range d.channels {
 		for _, n := range []fabric.NodeID{f.Owner(out), f.Owner(f.Peer(out))} {
-			c := t.node
+			c := nodeTone
 			if !f.IsSwitch(n) {
-				c = t.host
+				c = hostTone
 			}
 			d.drawNode(n, c)
 		}
@@ -222,21 +221,21 @@ func (d *drawing) drawEdges() []float64 {
 	thin := min(1.1, max(0.25, 600/float64(len(list)+1)))
 	faint := p.faint()
 	for _, x := range list {
-		c := p.theme.ramp[2]
+		c := ramp[2]
 		warm := 0.0
 		var dashes []vg.Length
 		switch {
 		case p.shows != nil && x.load == 0:
-			c, dashes = p.theme.unused, []vg.Length{2, 2}
+			c, dashes = unused, []vg.Length{2, 2}
 		case p.shows != nil:
 			warm = p.shows.warmth(x.load)
-			c = p.theme.shade(warm)
+			c = shade(warm)
 		}
 		strong := faint + (1-faint)*warm*warm
 		if d.dim {
 			strong = 0.2
 		}
-		line := pen(blend(p.theme.ground, c, strong), thin*(1+0.8*warm*warm))
+		line := pen(blend(ground, c, strong), thin*(1+0.8*warm*warm))
 		line.Dashes = dashes
 		d.drawCurve(x.curve, line)
 	}
@@ -270,10 +269,10 @@ func (p *Picture) faint() float64 {
 }
 
 func (d *drawing) drawHosts() {
-	f, t := d.Fabric, d.theme
-	line, dot := blend(t.ground, t.host, 0.6), t.host
+	f := d.Fabric
+	line, dot := blend(ground, hostTone, 0.6), hostTone
 	if d.dim {
-		line, dot = blend(t.ground, t.host, 0.15), blend(t.ground, t.host, 0.35)
+		line, dot = blend(ground, hostTone, 0.15), blend(ground, hostTone, 0.35)
 	}
 	for s, list := range hostsOf(f) {
 		for _, n := range list {
@@ -303,7 +302,7 @@ func (d *drawing) drawAt(middle point, radius float32, isSwitch bool, c color.Co
 	r = max(r, 1)
 	square := around(d.at(middle), d.at(middle), r)
 	if r > 2 {
-		d.frame(square, c, pen(d.theme.ground, 0.5))
+		d.frame(square, c, pen(ground, 0.5))
 	} else {
 		d.paper.SetColor(c)
 		d.paper.Fill(square.Path())
@@ -364,7 +363,7 @@ func (d *drawing) drawLegend(y float64) {
 		d.drawRamp(y, fmt.Sprintf("%s, %s on a link: 0, mean %.4g, right end %.4g; greatest %.4g", m.Name, m.Unit, m.mean, max(m.max, 2*m.mean), m.max))
 		return
 	}
-	d.text(d.fitted(words, 9, d.right-d.left), textStyle(9, d.theme.muted, draw.XLeft, draw.YCenter), at(d.left, y-3))
+	d.text(d.fitted(words, 9, d.right-d.left), textStyle(9, muted, draw.XLeft, draw.YCenter), at(d.left, y-3))
 }
 
 // drawRamp draws all colours, and what they mean beside them.
@@ -373,9 +372,9 @@ func (d *drawing) drawRamp(y float64, words string) {
 	x := d.left
 	for i := range steps {
 		from := x + wide*float64(i)/steps
-		d.fill(d.theme.shade((float64(i)+0.5)/steps), at(from, y-6), at(x+wide, y-6), at(x+wide, y), at(from, y))
+		d.fill(shade((float64(i)+0.5)/steps), at(from, y-6), at(x+wide, y-6), at(x+wide, y), at(from, y))
 	}
-	d.text(d.fitted(words, 9, d.right-x-wide-8), textStyle(9, d.theme.muted, draw.XLeft, draw.YCenter), at(x+wide+8, y-3))
+	d.text(d.fitted(words, 9, d.right-x-wide-8), textStyle(9, muted, draw.XLeft, draw.YCenter), at(x+wide+8, y-3))
 }
 
 // nameSize is the size of the font of names.
@@ -420,7 +419,7 @@ func (d *drawing) write(words string, p vg.Point, y draw.YAlignment, c color.Col
 	}
 	d.taken = append(d.taken, area)
 	if y != draw.YCenter {
-		d.paper.SetColor(d.theme.ground)
+		d.paper.SetColor(ground)
 		d.paper.Fill(area.Path())
 	}
 	d.text(words, textStyle(nameSize, c, draw.XCenter, y), p)
@@ -499,7 +498,7 @@ func (d *drawing) drawName(n fabric.NodeID, words string) {
 		if below {
 			y, edge = middle.Y-r, draw.YTop
 		}
-		if d.write(words, vg.Point{X: middle.X, Y: y}, edge, d.theme.ink, true) {
+		if d.write(words, vg.Point{X: middle.X, Y: y}, edge, ink, true) {
 			return
 		}
 		below = !below

@@ -147,14 +147,9 @@ func (l *layout) block(hosts []fabric.NodeID, x, y, width, height float64, up bo
 }
 
 // onGrid places switches by coordinates: even dimensions to the right, odd ones
-// upwards, and from the third dimension on as copies of the plane below. A ring alone
-// is a circle.
+// upwards, and from the third dimension on as copies of the plane below.
 func (l *layout) onGrid(f *fabric.Fabric, g *Grid, hosts [][]fabric.NodeID) {
 	n := len(g.Dims)
-	if n == 1 && g.Wrap[0] {
-		l.onCircle(f, g, hosts)
-		return
-	}
 	step := make([]float64, n)
 	extent := [2]float64{unit, unit}
 	for d := range n {
@@ -196,19 +191,6 @@ func (l *layout) onGrid(f *fabric.Fabric, g *Grid, hosts [][]fabric.NodeID) {
 			}
 			break
 		}
-	}
-}
-
-// onCircle places a ring, coordinate 0 on top.
-func (l *layout) onCircle(f *fabric.Fabric, g *Grid, hosts [][]fabric.NodeID) {
-	n := float64(g.Dims[0])
-	radius := max(unit, unit*n/(2*math.Pi))
-	for s := range fabric.NodeID(f.NumSwitches()) {
-		sin, cos := math.Sincos(2 * math.Pi * float64(g.Coord[s]) / n)
-		x, y := radius*sin, -radius*cos
-		l.x[s], l.y[s], l.radius[s] = float32(x), float32(y), 0.17*unit
-		out := (radius + 0.55*unit) / radius
-		l.block(hosts[s], x*out, y*out-0.25*unit, 0.5*unit, 0.5*unit, false)
 	}
 }
 

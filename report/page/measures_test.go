@@ -119,12 +119,12 @@ func TestMeasures(t *testing.T) {
 		t.Fatal(err)
 	}
 	in.Cables = "choices"
-	picture, err := Draw(context.Background(), in, view, false)
+	picture, err := Draw(context.Background(), in, view)
 	if err != nil || picture.shows.Name != "choices" {
 		t.Error(err)
 	}
 	in.Cables = "absent"
-	_, err = Draw(context.Background(), in, view, false)
+	_, err = Draw(context.Background(), in, view)
 	none := new(RequestError)
 	if !errors.As(err, &none) || !strings.Contains(err.Error(), "want one of routes, bound, trees, choices, job a") {
 		t.Error(err)

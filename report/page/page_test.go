@@ -520,7 +520,7 @@ func TestViewErrors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Draw(context.Background(), c.in, view, false); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := Draw(context.Background(), c.in, view); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.view, err, c.want)
 		}
 	}
@@ -655,7 +655,7 @@ func TestBoxes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := Draw(context.Background(), in, view, false)
+		p, err := Draw(context.Background(), in, view)
 		if err != nil {
 			t.Fatal(err)
 		}

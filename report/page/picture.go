@@ -38,7 +38,6 @@ func ParseView(s string) (View, error) {
 // Picture is a drawing of one view.
 type Picture struct {
 	*scene
-	theme *theme
 	title string
 	shows *measure // by cables; nil for nothing
 	// Lines below: what the view shows, step by step.
@@ -55,38 +54,26 @@ type Picture struct {
 	legend   string // beside what colours of links mean; "" for the scale of loads
 }
 
-// theme is the colours of a picture, as in page.css and view.js.
-type theme struct {
-	ground, ink, muted, node, host, unused, path, loop, tree, warning, accent color.NRGBA
-	ramp                                                                      []color.NRGBA
-}
-
 func rgb(v uint32) color.NRGBA {
 	return color.NRGBA{uint8(v >> 16), uint8(v >> 8), uint8(v), 0xff}
 }
 
-var light = &theme{
-	ground: rgb(0xfbfbfa), ink: rgb(0x1c2430), muted: rgb(0x5d6878), node: rgb(0x33445a), host: rgb(0x8a97a8), unused: rgb(0xb6bcc5),
-	path: rgb(0x0b6bcb), loop: rgb(0xc62a1e), tree: rgb(0x0d7f5f), warning: rgb(0x9a6100), accent: rgb(0x6a3fc4),
-	ramp: []color.NRGBA{rgb(0xc8d0da), rgb(0x9db9d3), rgb(0x5f9ac4), rgb(0x2f7fae), rgb(0xe0a32e), rgb(0xe2701f), rgb(0xc62a1e)},
-}
+// Colours, as in page.css and view.js; ramp is that of loads.
+var (
+	ground, ink, muted         = rgb(0xfbfbfa), rgb(0x1c2430), rgb(0x5d6878)
+	nodeTone, hostTone, unused = rgb(0x33445a), rgb(0x8a97a8), rgb(0xb6bcc5)
+	pathTone, loopTone, accent = rgb(0x0b6bcb), rgb(0xc62a1e), rgb(0x6a3fc4)
+	treeTone, warning          = rgb(0x0d7f5f), rgb(0x9a6100)
+	ramp                       = []color.NRGBA{rgb(0xc8d0da), rgb(0x9db9d3), rgb(0x5f9ac4), rgb(0x2f7fae), rgb(0xe0a32e), rgb(0xe2701f), rgb(0xc62a1e)}
+)
 
-var dark = &theme{
-	ground: rgb(0x10141a), ink: rgb(0xe6eaf0), muted: rgb(0x9aa6b6), node: rgb(0xb9c6d8), host: rgb(0x6f7d90), unused: rgb(0x4a5361),
-	path: rgb(0x5db4ff), loop: rgb(0xff6a5c), tree: rgb(0x45cf9f), warning: rgb(0xf0b849), accent: rgb(0xb99cff),
-	ramp: []color.NRGBA{rgb(0x343d4a), rgb(0x3c5a78), rgb(0x3f7ea8), rgb(0x52a5c9), rgb(0xe3b341), rgb(0xf08a3c), rgb(0xff5c4d)},
-}
-
-// Draw prepares the picture of a view, onDark in light colours on a dark ground. Errors are those of Write, and a *RequestError of the view.
-func Draw(ctx context.Context, in *Input, view View, onDark bool) (*Picture, error) {
+// Draw prepares the picture of a view. Errors are those of Write, and a *RequestError of the view.
+func Draw(ctx context.Context, in *Input, view View) (*Picture, error) {
 	old, s, err := scenes(ctx, in)
 	if err != nil {
 		return nil, err
 	}
-	p := &Picture{scene: s, theme: light, title: in.Title, marks: map[fabric.NodeID]color.Color{}}
-	if onDark {
-		p.theme = dark
-	}
+	p := &Picture{scene: s, title: in.Title, marks: map[fabric.NodeID]color.Color{}}
 	if p.shows, err = s.chooseMeasure(); err != nil {
 		return nil, err
 	}
@@ -125,44 +112,42 @@ func (p *Picture) showPath(arg string) error {
 	if p.Tables == nil {
 		return fmt.Errorf("there are no forwarding tables")
 	}
-	var (
-		src, dst fabric.PortID
-		found    int
-		trouble  error
-		near     bool // trouble is about one end only
-	)
+	var found [][2]fabric.PortID
+	var trouble error // of the last pair whose source is known, else of the first
 	for i, c := range arg {
 		if c != ',' {
 			continue
 		}
-		a, errA := p.endPort(strings.TrimSpace(arg[:i]))
-		b, errB := p.endPort(strings.TrimSpace(arg[i+1:]))
-		one := (errA == nil) != (errB == nil)
-		if errA == nil && p.Fabric.IsSwitch(p.Fabric.Owner(a)) {
-			errA = fmt.Errorf("%s is a switch: a path starts at a host", p.Fabric.Name(p.Fabric.Owner(a)))
-			one = true
+		a, err := p.endPort(strings.TrimSpace(arg[:i]))
+		known, b := err == nil, fabric.NoPort
+		if known && p.Fabric.IsSwitch(p.Fabric.Owner(a)) {
+			err = fmt.Errorf("%s is a switch: a path starts at a host", p.Fabric.Name(p.Fabric.Owner(a)))
 		}
-		switch err := cmp.Or(errA, errB); {
+		if err == nil {
+			b, err = p.endPort(strings.TrimSpace(arg[i+1:]))
+		}
+		switch {
 		case err == nil:
-			src, dst = a, b
-			found++
-		case trouble == nil || one && !near:
-			trouble, near = err, one
+			found = append(found, [2]fabric.PortID{a, b})
+		case known || trouble == nil:
+			trouble = err
 		}
 	}
-	switch {
-	case found > 1:
-		return fmt.Errorf("%q can be read as more than one pair; use GUIDs or LIDs", arg)
-	case found == 0:
+	switch len(found) {
+	case 0:
 		return trouble
+	case 1:
+	default:
+		return fmt.Errorf("%q can be read as more than one pair; use GUIDs or LIDs", arg)
 	}
+	src, dst := found[0][0], found[0][1]
 	f := p.Fabric
 	lid := f.LID(dst)
 	path := p.Path(src, lid)
 	a, b := f.Name(f.Owner(src)).Label(), f.Name(f.Owner(dst)).Label()
 	p.title = fmt.Sprintf("%s: path from %s to %s, LID %d", p.title, a, b, lid)
-	p.tone = p.theme.path
-	p.marks[f.Owner(src)], p.marks[f.Owner(dst)] = p.theme.path, p.theme.path
+	p.tone = pathTone
+	p.marks[f.Owner(src)], p.marks[f.Owner(dst)] = pathTone, pathTone
 	p.labels = append(p.labels, f.Owner(src))
 	p.shares = make(map[fabric.PortID]float64)
 	for _, h := range path.Merged() {
@@ -176,7 +161,7 @@ func (p *Picture) showPath(arg string) error {
 		p.lines = append(p.lines, line)
 	}
 	if path.Lost != "" {
-		p.tone = p.theme.loop
+		p.tone = loopTone
 		p.lines = append(p.lines, "lost: "+path.Lost)
 	}
 	return nil
@@ -194,7 +179,7 @@ func (p *Picture) showFan(name string) error {
 	f, lid := p.Fabric, p.Fabric.LID(dst)
 	fan := p.Fan(lid)
 	p.title = fmt.Sprintf("%s: all ways to %s, LID %d", p.title, f.Name(f.Owner(dst)).Label(), lid)
-	p.tone = p.theme.path
+	p.tone = pathTone
 	p.shares = make(map[fabric.PortID]float64)
 	with := 0
 	for s, outs := range fan.bySwitch(f) {
@@ -205,14 +190,14 @@ func (p *Picture) showFan(name string) error {
 			ports = append(ports, f.PortText(out))
 		}
 		if f.IsSwitch(s) {
-			p.marks[s] = p.theme.node
+			p.marks[s] = nodeTone
 		}
 		if len(outs) > 1 {
 			with++
 			p.lines = append(p.lines, fmt.Sprintf("%s: ports %s", f.Name(s).Label(), strings.Join(ports, ", ")))
 		}
 	}
-	p.marks[f.Owner(dst)] = p.theme.path
+	p.marks[f.Owner(dst)] = pathTone
 	p.labels = append(p.labels, f.Owner(dst))
 	p.lines = slices.Insert(p.lines, 0, fmt.Sprintf("%d of %d switches have a choice of ports", with, fan.switches(f)))
 	if fan.Lost > 0 {
@@ -265,20 +250,20 @@ func (p *Picture) showGroup(name string) error {
 		return fmt.Errorf("no group is called %q", name)
 	}
 	f, g := p.Fabric, groups[i]
-	p.tone = p.theme.tree
+	p.tone = treeTone
 	for _, out := range p.Multicast.Tables.Ports(g.MLID) {
-		p.marks[f.Owner(out)] = p.theme.node
+		p.marks[f.Owner(out)] = nodeTone
 		if f.Num(out) != fabric.ManagementPort && f.Peer(out) != fabric.NoPort {
 			p.channels = append(p.channels, out)
 		}
 	}
 	for _, r := range g.Receivers {
-		p.marks[f.Owner(r)] = p.theme.tree
+		p.marks[f.Owner(r)] = treeTone
 		p.labels = append(p.labels, f.Owner(r))
 	}
 	if len(g.Senders) < len(g.Receivers) {
 		for _, s := range g.Senders {
-			p.marks[f.Owner(s)] = p.theme.path
+			p.marks[f.Owner(s)] = pathTone
 			p.labels = append(p.labels, f.Owner(s))
 			if f.Peer(s) != fabric.NoPort {
 				p.channels = append(p.channels, s)
@@ -303,7 +288,7 @@ func (p *Picture) showLoop(arg string) error {
 		return fmt.Errorf("there is no such credit loop: %d are known", len(cycles))
 	}
 	f := p.Fabric
-	p.tone = p.theme.loop
+	p.tone = loopTone
 	p.title = fmt.Sprintf("%s: credit loop of %d channels", p.title, len(cycles[n]))
 	for i, h := range cycles[n] {
 		s, ok := f.SwitchByGUID(h.Switch)
@@ -311,7 +296,7 @@ func (p *Picture) showLoop(arg string) error {
 			return fmt.Errorf("the fabric has no %s", h)
 		}
 		p.channels = append(p.channels, f.Port(s, h.Port))
-		p.marks[s] = p.theme.loop
+		p.marks[s] = loopTone
 		p.labels = append(p.labels, s)
 		next := cycles[n][(i+1)%len(cycles[n])]
 		p.lines = append(p.lines, fmt.Sprintf("%s VL %d: a packet to %s waits for %s", h, h.VL, h.Target(), next))

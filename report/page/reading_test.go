@@ -56,7 +56,7 @@ func TestParallelCables(t *testing.T) {
 	if list := in.Result.Findings; len(list) != 1 || list[0].Count != 2 || len(list[0].Ports) != 4 {
 		t.Fatalf("findings %+v, want one of two cables", list)
 	}
-	p, err := Draw(context.Background(), in, View{}, false)
+	p, err := Draw(context.Background(), in, View{})
 	if err != nil {
 		t.Fatal(err)
 	}

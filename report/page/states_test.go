@@ -210,7 +210,7 @@ func TestStates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := Draw(context.Background(), in, view, false)
+	p, err := Draw(context.Background(), in, view)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,7 +223,7 @@ func TestStates(t *testing.T) {
 	if crosses != 2 || len(p.spots) != 2 || len(p.lines) != 5 || len(p.strokes) <= 4 {
 		t.Errorf("%d crosses, %d nodes, %d lines of text, %d lines", crosses, len(p.spots), len(p.lines), len(p.strokes))
 	}
-	if _, err := Draw(context.Background(), in.Old.Input, view, false); err == nil || !strings.Contains(err.Error(), "want OLD and NEW") {
+	if _, err := Draw(context.Background(), in.Old.Input, view); err == nil || !strings.Contains(err.Error(), "want OLD and NEW") {
 		t.Error(err)
 	}
 	var one, two bytes.Buffer
@@ -269,7 +269,7 @@ func TestReplaced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := Draw(context.Background(), now, view, false)
+	p, err := Draw(context.Background(), now, view)
 	if err != nil {
 		t.Fatal(err)
 	}
