@@ -780,7 +780,7 @@ func TestErrors(t *testing.T) {
 		{random(8, 1, 7), "want 2 to 7", false},
 		{random(2, 2, 7), "want 1 to 1", false},
 		{random(8, 3, -1), "-1 hosts: want 0 or more", false},
-		{random(8, 4, 2001), "251 hosts and 4 cables on a switch: want at most 254 ports", false},
+		{random(8, 4, 2001), "switch 0 with 255 ports: want 1 to 254", false},
 		{random(40000, 4, 40000), "40000 switches and 40000 ports", true},
 		{random(math.MaxInt, 4, math.MaxInt), "want at most 49151", true},
 		{lattice(0), "0 switches: want 1 or more", false},

@@ -12,7 +12,6 @@ import (
 	"io/fs"
 	"iter"
 	"math/rand/v2"
-	"net"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -37,10 +36,9 @@ import (
 // a file decides who may read it, so that keeping the owner comes first. On other systems than
 // Linux it overwrites each old file, without reserving space.
 //
-// Write opens character devices and FIFOs (it waits for a reader there), connects to
-// sockets, and takes descriptors of this process for what they are (/dev/stdout,
-// /dev/fd/3). Directories and block devices are errors, and so is an old file that the
-// process may not write.
+// Write opens character devices and FIFOs (it waits for a reader there), and takes descriptors
+// of this process for what they are (/dev/stdout, /dev/fd/3). Directories, sockets and block
+// devices are errors, and so is an old file that the process may not write.
 func Write(name string, write func(io.Writer) error) error {
 	if fd, ok := descriptor(name); ok {
 		copied, err := duplicate(fd, name)
@@ -72,12 +70,6 @@ func Write(name string, write func(io.Writer) error) error {
 		return writeRegular(target, info, write)
 	case mode.IsDir():
 		return fmt.Errorf("%s is a directory; want a file", name)
-	case mode&fs.ModeSocket != 0:
-		to, err := net.Dial("unix", name)
-		if err != nil {
-			return err
-		}
-		return writeStream(to, write)
 	case mode&fs.ModeCharDevice != 0, mode&fs.ModeNamedPipe != 0:
 		to, err := os.OpenFile(name, os.O_WRONLY|syscall.O_NOCTTY, 0)
 		if err != nil {
@@ -85,7 +77,7 @@ func Write(name string, write func(io.Writer) error) error {
 		}
 		return writeStream(to, write)
 	default:
-		return fmt.Errorf("%s is a block device; want a file", name)
+		return fmt.Errorf("%s is a socket or a block device; want a file", name)
 	}
 }
 
@@ -178,10 +170,7 @@ func writeRegular(target string, old fs.FileInfo, write func(io.Writer) error) e
 // (fsync). It closes f, also after an error.
 func WriteSynced(f *os.File, write func(io.Writer) error) error {
 	b := bufio.NewWriterSize(f, 64<<10)
-	err := write(b)
-	if err == nil {
-		err = b.Flush()
-	}
+	err := cmp.Or(write(b), b.Flush())
 	if err == nil {
 		err = f.Sync()
 	}
