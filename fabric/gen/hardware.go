@@ -41,29 +41,25 @@ func (p *Plan) setSpeeds(speeds []fabric.Speed, seed uint64) error {
 	}
 	random := rand.New(rand.NewPCG(seed, 2))
 	system := map[fabric.GUID]*hardware{}
-	node := make([]*hardware, len(p.nodes))
 	for i := range p.nodes {
-		if n := &p.nodes[i]; n.Type == fabric.Switch {
+		if n := &p.nodes[i]; p.isSwitch(i) {
 			if system[n.SystemGUID] == nil {
 				system[n.SystemGUID] = of[random.IntN(len(of))]
 			}
-			node[i] = system[n.SystemGUID]
-			n.DeviceID = node[i].switchID
+			n.DeviceID = system[n.SystemGUID].switchID
 		}
 	}
 	for _, c := range p.cables {
 		for k, e := range c.ends {
-			if s := node[c.ends[1-k].node]; !p.isSwitch(e.node) && s != nil && (node[e.node] == nil || node[e.node].speed < s.speed) {
-				node[e.node] = s
-				p.nodes[e.node].DeviceID = s.caID
+			other := c.ends[1-k].node
+			if h := p.hardware(other); p.isSwitch(other) && !p.isSwitch(e.node) && p.hardware(e.node).speed < h.speed {
+				p.nodes[e.node].DeviceID = h.caID
 			}
 		}
 	}
 	for i := range p.cables {
 		c := &p.cables[i]
-		if x, y := node[c.ends[0].node], node[c.ends[1].node]; x != nil && y != nil {
-			c.link.Speed = min(x.speed, y.speed)
-		}
+		c.link.Speed = min(p.hardware(c.ends[0].node).speed, p.hardware(c.ends[1].node).speed)
 	}
 	return nil
 }
