@@ -48,20 +48,16 @@ const (
 func Hosts(f *fabric.Fabric, pattern *regexp.Regexp, kinds ...fabric.Kind) (hosts []Host, leftOut map[string][]fabric.NodeID) {
 	leftOut = make(map[string][]fabric.NodeID)
 	byName := make(map[string][]fabric.NodeID)
-	described := make(map[string]int)
-	for n := range fabric.NodeID(f.NumNodes()) {
-		described[f.Name(n).Text]++
-	}
 	for n := fabric.NodeID(f.NumSwitches()); n < fabric.NodeID(f.NumNodes()); n++ {
-		description := f.Name(n).Text
-		name, _ := Split(description, pattern)
+		called := f.Name(n)
+		name, _ := Split(called.Text, pattern)
 		reason := ""
 		switch kind := f.Kind(n); {
 		case !slices.Contains(kinds, kind):
 			reason = kind.String()
 		case name == "" || name == "localhost":
 			reason = unnamed
-		case described[description] > 1 && description != name: // "localhost mlx5_0"
+		case called.GUID != 0 && called.Text != name: // others are called so too: "localhost mlx5_0"
 			reason = ambiguous
 		default:
 			byName[name] = append(byName[name], n)
