@@ -80,19 +80,11 @@ func (c *checker) checkPortsDown(s *Shape) {
 		if f.IsSwitch(n) {
 			what = "switches"
 		}
-		if c.isNamed[p] || nodes < 4 && f.IsSwitch(n) || !isCabled(f, n) {
+		if c.isNamed[p] || nodes < 4 && f.IsSwitch(n) || len(peersOf(f, n)) == 0 {
 			return
 		}
 		c.add(PortDown, 1, verify.EndpointsOf(f, p), "%s has no link; %d of the %d %s like it have one there", f.PortName(p), used, nodes, what)
 	})
-}
-
-// isCabled returns true for a node with a cable.
-func isCabled(f *fabric.Fabric, n fabric.NodeID) bool {
-	for range f.Cabled(n) {
-		return true
-	}
-	return false
 }
 
 // checkAggregation looks for switches without an aggregation node where switches of the
@@ -117,10 +109,5 @@ func (c *checker) checkAggregation() {
 
 // hasAggregation returns true where a fabric has any aggregation node.
 func hasAggregation(f *fabric.Fabric) bool {
-	for n := range fabric.NodeID(f.NumNodes()) {
-		if f.Kind(n) == fabric.AggregationKind {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(firstNodes(f.NumNodes()), func(n fabric.NodeID) bool { return f.Kind(n) == fabric.AggregationKind })
 }

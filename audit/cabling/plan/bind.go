@@ -20,8 +20,7 @@ type spot struct {
 // invented is a node that the plan names and the fabric lacks.
 type invented struct {
 	name  string
-	typ   fabric.NodeType
-	open  bool // the name does not tell the type
+	typ   fabric.NodeType // 0 while only its cables can tell
 	host  string
 	ports map[fabric.PortNum]string // by number: its label, or ""
 }
@@ -290,9 +289,7 @@ func (b *binder) unknown(e End, spec portSpec) (spot, error) {
 	case spec.label != "":
 		return b.inventPort(b.invent(e.Device, fabric.Switch), cageNumber(spec.label), spec.label)
 	case spec.num > 0:
-		n := b.invent(e.Device, fabric.Switch)
-		b.node(n).open = true
-		return b.inventPort(n, spec.num, "")
+		return b.inventPort(b.invent(e.Device, 0), spec.num, "")
 	}
 	base, num := e.Port, 1
 	if m := trailing.FindStringSubmatch(e.Port); m != nil {
@@ -391,7 +388,7 @@ func (b *binder) isSwitch(n fabric.NodeID) bool {
 	if int(n) < b.f.NumNodes() {
 		return b.f.IsSwitch(n)
 	}
-	return b.node(n).typ == fabric.Switch && !b.node(n).open
+	return b.node(n).typ == fabric.Switch
 }
 
 // guessTypes makes switches of the nodes that only the plan has and that have a
@@ -406,11 +403,12 @@ func (b *binder) guessTypes() {
 		}
 	}
 	for i := range b.invented {
-		x := &b.invented[i]
-		if x.open && !is[fabric.NodeID(b.f.NumNodes()+i)] {
+		if x := &b.invented[i]; x.typ == 0 {
 			x.typ = fabric.CA
+			if is[fabric.NodeID(b.f.NumNodes()+i)] {
+				x.typ = fabric.Switch
+			}
 		}
-		x.open = false
 	}
 }
 

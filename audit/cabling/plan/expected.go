@@ -41,25 +41,23 @@ func Bind(f *fabric.Fabric, p *Plan) (*Expected, error) {
 		return nil, err
 	}
 	e := &Expected{binder: b, Problems: b.plan.Problems, Invented: map[fabric.GUID]bool{}}
-	betweenSwitches, ofHosts := b.kinds()
-	if !betweenSwitches {
+	switches, hosts := true, true // the plan has none of these cables
+	for i := range b.bound {
+		if b.isSwitch(b.bound[i].ends[0].node) && b.isSwitch(b.bound[i].ends[1].node) {
+			switches = false
+		} else {
+			hosts = false
+		}
+	}
+	if switches {
 		e.Unjudged = append(e.Unjudged, "cables between switches")
 	}
-	if !ofHosts {
+	if hosts {
 		e.Unjudged = append(e.Unjudged, "cables of hosts")
 	}
 	var err error
-	e.Fabric, err = e.build(!betweenSwitches, !ofHosts)
+	e.Fabric, err = e.build(switches, hosts)
 	return e, err
-}
-
-// kinds returns whether the plan has a cable between switches and one of a host.
-func (b *binder) kinds() (switches, hosts bool) {
-	for i := range b.bound {
-		both := b.isSwitch(b.bound[i].ends[0].node) && b.isSwitch(b.bound[i].ends[1].node)
-		switches, hosts = switches || both, hosts || !both
-	}
-	return switches, hosts
 }
 
 // build makes the fabric. The plan says nothing of cables between switches where

@@ -15,14 +15,7 @@ func fold(s string) string { return strings.Join(strings.Fields(strings.ToLower(
 // loose is fold for forms without blanks in names, where _ stands for one.
 func loose(s string) string { return fold(strings.ReplaceAll(s, "_", " ")) }
 
-func isNumber(s string) bool {
-	for _, c := range s {
-		if c < '0' || c > '9' {
-			return false
-		}
-	}
-	return s != ""
-}
+func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
 // portSpec is the name of a port, taken apart.
 type portSpec struct {
