@@ -1,7 +1,6 @@
 package rails
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -20,7 +19,7 @@ type kind struct {
 // follow, those of common ones first.
 func (x *finder) findRails() error {
 	x.rail = make(map[string]int)
-	x.onRail = make([]map[int]int, x.f.NumSwitches())
+	x.onRail = make(map[place]int)
 	on := make(map[string]map[fabric.NodeID]int) // by key: ports on each leaf
 	kinds := x.findKinds(on)
 	rails := 0
@@ -30,13 +29,13 @@ func (x *finder) findRails() error {
 		kinds = slices.Insert(kinds, 0, kinds[i])
 	}
 	for _, k := range kinds {
-		for place, key := range k.keys {
+		for i, key := range k.keys {
 			if _, has := x.rail[key]; has {
 				continue
 			}
 			r := 0
 			if rails >= len(first) {
-				r = x.railLike(k, place, on[key], len(first))
+				r = x.railLike(k, i, on[key], len(first), rails)
 			}
 			if r == 0 {
 				if rails++; rails > maxRails {
@@ -46,10 +45,7 @@ func (x *finder) findRails() error {
 			}
 			x.rail[key] = r
 			for leaf, c := range on[key] {
-				if x.onRail[leaf] == nil {
-					x.onRail[leaf] = make(map[int]int)
-				}
-				x.onRail[leaf][r] += c
+				x.onRail[place{leaf, r}] += c
 			}
 		}
 	}
@@ -89,27 +85,25 @@ func (x *finder) findKinds(on map[string]map[fabric.NodeID]int) (kinds []*kind) 
 	return kinds
 }
 
-// railLike finds the rail of a key by its place in a kind of hosts and the leaves that it is on: none
+// railLike finds the rail of a key by its place i in a kind of hosts and the leaves that it is on: none
 // of another key of the kind. It is the rail with which most of its ports share their leaves, else that
 // of the same place among the first ones; 0 for none.
-func (x *finder) railLike(k *kind, place int, on map[fabric.NodeID]int, first int) int {
-	shared := make(map[int]int)
-	for leaf, c := range on {
-		for r, others := range x.onRail[leaf] {
-			shared[r] += min(c, others)
-		}
-	}
+func (x *finder) railLike(k *kind, i int, on map[fabric.NodeID]int, first, rails int) int {
 	isTaken := func(r int) bool {
 		return slices.ContainsFunc(k.keys, func(key string) bool { return x.rail[key] == r })
 	}
-	best := 0
-	for _, r := range slices.Sorted(maps.Keys(shared)) {
-		if shared[r] > shared[best] && !isTaken(r) {
-			best = r
+	best, most := 0, 0
+	for r := 1; r <= rails; r++ {
+		shared := 0
+		for leaf, c := range on {
+			shared += min(c, x.onRail[place{leaf, r}])
+		}
+		if shared > most && !isTaken(r) {
+			best, most = r, shared
 		}
 	}
-	if best == 0 && place < first && !isTaken(place+1) {
-		return place + 1
+	if best == 0 && i < first && !isTaken(i+1) {
+		return i + 1
 	}
 	return best
 }
@@ -145,10 +139,10 @@ func (x *finder) assign(h *Host) {
 		if p.key != "" {
 			continue
 		}
-		rails := x.onRail[p.leaf]
-		for _, r := range slices.Sorted(maps.Keys(rails)) {
-			if !has[r] && (p.Rail == 0 || rails[r] > rails[p.Rail]) {
-				p.Rail = r
+		most := 0
+		for r := 1; r <= len(x.Rails); r++ {
+			if n := x.onRail[place{p.leaf, r}]; n > most && !has[r] {
+				p.Rail, most = r, n
 			}
 		}
 		has[p.Rail] = true

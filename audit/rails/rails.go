@@ -112,7 +112,7 @@ type finder struct {
 	usual   int                             // ports of a host
 	labels  bool                            // keys are labels, else names
 	rail    map[string]int                  // by key
-	onRail  []map[int]int                   // by leaf: ports of each rail
+	onRail  map[place]int                   // ports of members
 	votes   map[place]map[fabric.NodeID]int // member hosts on the leaf, by the leaf where they have their port of the rail
 	members []int                           // by leaf: member hosts
 }
