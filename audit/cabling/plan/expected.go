@@ -252,8 +252,8 @@ func (e *Expected) Judge(r *cabling.Result) (*Verdict, []verify.Finding) {
 	w := newWriter(f)
 	v := &Verdict{Files: e.plan.Files, Planned: len(e.bound), Placeholders: e.filled, Unjudged: append([]string{}, e.Unjudged...),
 		Miswired: []Miswired{}, MissingInFabric: []Listed{}, MissingInPlan: []Listed{}}
-	planned := make(map[[2]fabric.PortID]*Cable, len(e.bound))
-	var beyond []*Cable // to ports that the fabric lacks
+	planned := make(map[fabric.PortID]*Cable, 2*len(e.bound)) // by both ports
+	var beyond []*Cable                                       // to ports that the fabric lacks
 	for i := range e.bound {
 		x := &e.bound[i]
 		p, q := e.port(x.ends[0]), e.port(x.ends[1])
@@ -261,11 +261,11 @@ func (e *Expected) Judge(r *cabling.Result) (*Verdict, []verify.Finding) {
 			beyond = append(beyond, x.cable)
 			continue
 		}
-		planned[[2]fabric.PortID{min(p, q), max(p, q)}] = x.cable
+		planned[p], planned[q] = x.cable, x.cable
 	}
 	actual := func(c [2]fabric.PortID) Listed { return Listed{Cable: w.cable(c[0], c[1])} }
 	expected := func(c [2]fabric.PortID) Listed {
-		if x := planned[[2]fabric.PortID{min(c[0], c[1]), max(c[0], c[1])}]; x != nil {
+		if x := planned[c[0]]; x != nil && x == planned[c[1]] {
 			return listed(x)
 		}
 		return Listed{Cable: w.cable(c[0], c[1])} // a cable inside a chassis
