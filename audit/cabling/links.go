@@ -288,24 +288,21 @@ func (c *checker) checkLevels(s *Shape) {
 	if s.Kind == FatTree {
 		return
 	}
-	up := make([]int, f.NumSwitches())
-	for sw := range fabric.NodeID(f.NumSwitches()) {
-		for _, t := range f.Neighbors(sw) {
-			if s.level[t] == s.level[sw]+1 {
-				up[sw]++
+	for level := range int32(len(s.Levels) - 1) {
+		switches := slices.DeleteFunc(firstNodes(f.NumSwitches()), func(sw fabric.NodeID) bool { return s.level[sw] != level })
+		up := text.Each(switches, func(sw fabric.NodeID) (n int) {
+			for _, t := range f.Neighbors(sw) {
+				if s.level[t] == level+1 {
+					n++
+				}
 			}
-		}
-	}
-	all := make([][]int, len(s.Levels)) // uplinks of the switches of each level
-	for sw, n := range up {
-		all[s.level[sw]] = append(all[s.level[sw]], n)
-	}
-	for level := range len(s.Levels) - 1 {
-		usual := mode(all[level])
-		for sw := range fabric.NodeID(f.NumSwitches()) {
-			if int(s.level[sw]) == level && up[sw] < usual {
-				c.add(UnevenUplinks, usual-up[sw], nodeEndpoints(f, sw), "switch %q (%s) has %s upward, most of its level have %d",
-					f.Name(sw).Text, f.Node(sw).GUID, countCables(up[sw]), usual)
+			return n
+		})
+		usual := mode(up)
+		for i, sw := range switches {
+			if up[i] < usual {
+				c.add(UnevenUplinks, usual-up[i], nodeEndpoints(f, sw), "switch %q (%s) has %s upward, most of its level have %d",
+					f.Name(sw).Text, f.Node(sw).GUID, countCables(up[i]), usual)
 			}
 		}
 	}

@@ -229,9 +229,8 @@ func (b *block) dropMisfits(x *blockFinder) {
 		lower, upper := make([]deviation, len(b.lower)), make([]deviation, len(b.upper))
 		for i := range b.lower {
 			for j := range b.upper {
-				lacks, has, more := b.compare(i, j)
-				lower[i].add(lacks, has, more)
-				upper[j].add(lacks, has, more)
+				lower[i].add(b.compare(i, j))
+				upper[j].add(b.compare(i, j))
 			}
 		}
 		worst := 0
