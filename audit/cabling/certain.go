@@ -16,9 +16,6 @@ import (
 const (
 	leastFit     = 0.75 // what explains less is no shape at all
 	fitParts     = 8    // a certain shape deviates in at most one cable in this many, and one switch in this many
-	fewPairs     = 12   // with fewer pairs of neighbours other shapes nearly fit too:
-	fewParts     = 16   // these deviate in at most one cable in this many
-	leastCables  = 8    // least cables of a tree of which one may be missing
 	misfitCables = 3    // a switch with this many cables missing, half of its cables or more, does not fit
 )
 
@@ -35,21 +32,8 @@ func (s *Shape) setCertainty(f *fabric.Fabric) {
 	// A cable in a wrong place is one missing and one extra.
 	deviating := max(s.MissingCables, s.ExtraCables)
 	s.Fit = max(0, 1-float64(max(deviating, s.unexplained))/float64(s.Cables))
-	parts := fitParts
-	if countPairs(f) < fewPairs {
-		parts = fewParts
-	}
-	s.Certain = (parts*deviating <= s.Cables || s.Kind == FatTree && deviating == 1 && s.Cables >= leastCables) && len(s.misfits) == 0 &&
+	s.Certain = fitParts*deviating <= s.Cables && len(s.misfits) == 0 &&
 		fitParts*s.MissingSwitches <= f.NumSwitches()+s.MissingSwitches
-}
-
-// countPairs counts the pairs of switches that cables join.
-func countPairs(f *fabric.Fabric) int {
-	n := 0
-	for _, edges := range adjacency(f) {
-		n += len(edges)
-	}
-	return n / 2
 }
 
 // certainty says in words how sure the shape is, "" when everything fits or the shape

@@ -112,9 +112,6 @@ func least(a, b fabric.Link) fabric.Link {
 // hosts on one switch three, or a quarter or less, are slow ones.
 func (c *checker) checkLinks(opt Options) {
 	f := c.f
-	if opt.Expected == nil && opt.Between == (fabric.Link{}) && opt.Hosts == (fabric.Link{}) && uniform(f) {
-		return
-	}
 	shows := c.linksShown()
 	for _, x := range f.Cables() {
 		if link := slowerEnd(f, x.A, x.B); link != (fabric.Link{}) {
@@ -228,22 +225,6 @@ func addLink(of map[kind]census, k kind, link fabric.Link) {
 		of[k] = make(census)
 	}
 	of[k][link]++
-}
-
-// uniform returns true where all links are alike, or unknown.
-func uniform(f *fabric.Fabric) bool {
-	var first fabric.Link
-	for p := range fabric.PortID(f.NumPorts()) {
-		if link := f.Link(p); f.Peer(p) != fabric.NoPort && link != (fabric.Link{}) {
-			if first == (fabric.Link{}) {
-				first = link
-			}
-			if link != first {
-				return false
-			}
-		}
-	}
-	return true
 }
 
 // SlowLinks finds the links that are narrower or slower than their peers, by rule
