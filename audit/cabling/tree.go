@@ -357,27 +357,21 @@ func (x *blockFinder) findSurplus(s *Shape) {
 	f := x.f
 	part := graph.NewUnionFind[fabric.NodeID](f.NumSwitches())
 	odd, all := make([]int, f.NumSwitches()), make([]int, f.NumSwitches())
-	for sw := range fabric.NodeID(f.NumSwitches()) {
-		ports, to := f.SwitchLinks(sw)
-		all[sw] = len(ports)
-		for i, p := range ports {
-			if x.explained[p] {
-				part.Join(sw, to[i])
-			} else {
-				odd[sw]++
-			}
+	for _, p := range f.Channels() {
+		sw := f.Owner(p)
+		if all[sw]++; x.explained[p] {
+			part.Join(sw, f.PeerSwitch(p))
+		} else {
+			odd[sw]++
 		}
 	}
-	for sw := range fabric.NodeID(f.NumSwitches()) {
-		ports, to := f.SwitchLinks(sw)
-		for i, p := range ports {
-			if x.explained[p] || p > f.Peer(p) {
-				continue
-			}
-			s.unexplained++
-			if t := to[i]; 2*odd[sw] <= all[sw] && 2*odd[t] <= all[t] && part.Find(sw) == part.Find(t) {
-				s.surplus = append(s.surplus, p)
-			}
+	for _, p := range f.Channels() {
+		if x.explained[p] || p > f.Peer(p) {
+			continue
+		}
+		s.unexplained++
+		if sw, t := f.Owner(p), f.PeerSwitch(p); 2*odd[sw] <= all[sw] && 2*odd[t] <= all[t] && part.Find(sw) == part.Find(t) {
+			s.surplus = append(s.surplus, p)
 		}
 	}
 }
