@@ -52,8 +52,8 @@ type mixWorker struct {
 	comp    []int32                 // by switch: the component it is in, -1 for none
 	loops   int                     // components with a loop
 	loopsBy [2]bool                 // a layer loops by itself
-	onOwn   [2][]bool               // by switch: on a loop of that layer
-	mark    []int32                 // for findLoops and leaves
+	alone   [2]graph.Strong[int32]  // the components of each layer by itself
+	mark    []bool                  // for leaves
 	state   [2][]uint16             // by layer, switch and class: VLs of packets that leave, a bit each
 	want    map[[2]int32]fabric.LID // when not nil: the first LID that has a dependency, 0 for none yet
 	left    int                     // zeros in want
@@ -111,12 +111,12 @@ func (c *comparison) newMixture() *mixture {
 
 func (m *mixture) newWorker() *mixWorker {
 	w := &mixWorker{
-		mixture: m, changed: make([]bool, m.n), mark: make([]int32, m.n),
+		mixture: m, changed: make([]bool, m.n), mark: make([]bool, m.n),
 		deps: m.newDependencies(),
 	}
 	for k := range w.next {
 		w.next[k], w.heads[k] = make([]int32, m.n), make([]int32, m.n)
-		w.onOwn[k], w.state[k] = make([]bool, m.n), make([]uint16, m.n*len(m.classes))
+		w.state[k] = make([]uint16, m.n*len(m.classes))
 	}
 	return w
 }
@@ -274,20 +274,12 @@ func (w *mixWorker) findLoops() {
 	w.loops = w.strong.Find(w.n, w.headsOf)
 	w.comp = w.strong.Of
 	for k, heads := range w.heads {
-		// Walks are marked with the number of their start; one that meets its own mark has found a loop.
-		clear(w.mark)
-		clear(w.onOwn[k])
-		for start := range int32(w.n) {
-			s := start
-			for s >= 0 && w.mark[s] == 0 {
-				w.mark[s] = start + 1
-				s = heads[s]
+		w.loopsBy[k] = w.alone[k].Find(w.n, func(s int32) []int32 {
+			if heads[s] < 0 {
+				return nil
 			}
-			for s >= 0 && w.mark[s] == start+1 && !w.onOwn[k][s] {
-				w.onOwn[k][s], w.loopsBy[k] = true, true
-				s = heads[s]
-			}
-		}
+			return heads[s : s+1]
+		}) > 0
 	}
 }
 
@@ -321,7 +313,7 @@ func (w *mixWorker) counts(u, s, c, e int32) bool {
 		return true
 	}
 	old, new := c == w.next[0][u] && e == w.next[0][s], c == w.next[1][u] && e == w.next[1][s]
-	if old && !w.onOwn[0][u] || new && !w.onOwn[1][u] {
+	if old && w.alone[0].Of[u] < 0 || new && w.alone[1].Of[u] < 0 {
 		return true
 	}
 	if !w.loopsBy[1] && !old && !new {
@@ -337,14 +329,14 @@ func (w *mixWorker) leaves(from, u, s int32) bool {
 		return false
 	}
 	clear(w.mark)
-	w.mark[u], w.mark[s], w.mark[from] = 1, 1, 1
+	w.mark[u], w.mark[s], w.mark[from] = true, true, true
 	for queue := []int32{from}; len(queue) > 0; queue = queue[1:] {
 		for k := range w.heads {
 			switch h := w.heads[k][queue[0]]; {
 			case h < 0 || w.comp[h] != w.comp[u]:
 				return true
-			case w.mark[h] == 0:
-				w.mark[h] = 1
+			case !w.mark[h]:
+				w.mark[h] = true
 				queue = append(queue, h)
 			}
 		}
