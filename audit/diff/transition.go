@@ -2,7 +2,6 @@ package diff
 
 import (
 	"context"
-	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/graph"
@@ -133,27 +132,18 @@ func (w *mixWorker) hop(out int32) MixedHop {
 	return h
 }
 
-// shortestLoop is a shortest loop of a mixture for a LID for which neither layer loops by itself, from
-// an old next hop on. O(switches^2).
-func (w *mixWorker) shortestLoop(l fabric.LID) []MixedHop {
+// shortestLoop is a shortest loop of a mixture for a LID for which neither layer loops by itself.
+func (w *mixWorker) shortestLoop(l fabric.LID) (hops []MixedHop) {
 	w.setLID(l)
-	w.findLoops()
-	search := graph.NewSearch[int32](w.n)
 	var best []int32
-	for s, in := range w.comp {
-		h := w.heads[0][s]
-		if in < 0 || h < 0 || h == w.heads[1][s] || w.comp[h] != in {
-			continue
-		}
-		search.Run(w.headsOf, h)
-		if path := search.Path(int32(s)); best == nil || len(path) < len(best) {
-			best = slices.Clone(path)
+	for _, members := range graph.StronglyConnected(w.n, w.headsOf) {
+		if cycle, _ := graph.ShortestCycle(members, w.headsOf, 1, maxVisits); best == nil || len(cycle) < len(best) {
+			best = cycle
 		}
 	}
-	hops := []MixedHop{w.hop(w.next[0][best[len(best)-1]])}
-	for i, to := range best[1:] {
-		s, k := best[i], 0
-		if w.heads[k][s] != to {
+	for i, s := range best {
+		k := 0
+		if w.heads[k][s] != best[(i+1)%len(best)] {
 			k = 1
 		}
 		hops = append(hops, w.hop(w.next[k][s]))
