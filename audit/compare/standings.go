@@ -13,7 +13,6 @@ import (
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/text"
-	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/verify"
 )
@@ -148,17 +147,6 @@ func (s *Standings) rows(shown []*Contender) [][]string {
 	count("  most", func(x *Contender) int64 { return x.Quality.Links.Max })
 	row("  Gini coefficient", func(x *Contender) string { return fmt.Sprintf("%.3f", x.Quality.Links.Gini) })
 	count("links without routes", func(x *Contender) int64 { return int64(x.Quality.Links.Unused) })
-	for vl := range fabric.VL(lft.NumSLs) {
-		routes := func(x *Contender) string {
-			if i := slices.IndexFunc(x.Quality.VLs, func(l quality.VLLoads) bool { return l.VL == vl }); i >= 0 {
-				return text.Grouped(x.Quality.VLs[i].Max)
-			}
-			return "-"
-		}
-		if slices.ContainsFunc(shown, func(x *Contender) bool { return routes(x) != "-" }) {
-			row(fmt.Sprintf("routes of a link on VL %d, most", vl), routes)
-		}
-	}
 	row("ways between two switches, mean", func(x *Contender) string { return fmt.Sprintf("%.2f", x.Quality.Diversity.Mean) })
 	disjoint := func(x *Contender) *quality.Disjoint { return x.Quality.Diversity.Disjoint }
 	if slices.ContainsFunc(shown, func(x *Contender) bool { return disjoint(x) != nil }) {

@@ -1,5 +1,5 @@
 // Package quality measures how well forwarding tables use a fabric: routes on
-// each cable and virtual lane, effective bisection bandwidth, contention of random
+// each cable, effective bisection bandwidth, contention of random
 // permutations and of shifts, path diversity.
 // It is for comparing routings, says nothing of whether they are right (verify
 // does), and knows no engine.
@@ -27,10 +27,6 @@ const (
 
 // Options are the choices of Measure.
 type Options struct {
-	// SL2VL and PathSLs say on which VL each path is. Without both there are no
-	// figures by VL: all traffic is on one, or on whichever the senders like.
-	SL2VL   *lft.SL2VL
-	PathSLs *lft.PathSLs
 	// CAOrder is the order of ports for shifts, as in lft.Routing; nil for that of LIDs.
 	CAOrder []fabric.PortID
 	// How many patterns of traffic to try, 0 for none: random bisections, random
@@ -60,8 +56,7 @@ type Result struct {
 	// LID: its routes times the rate of the fastest channel of Options.Whole, over its own. A rate
 	// that is not known counts as the commonest of Whole.
 	AllToAll     float64       `json:"all_to_all"`
-	VLs          []VLLoads     `json:"vls,omitempty"` // by VL, those in use
-	Hottest      []Channel     `json:"hottest"`       // most loaded first; by GUID and port where equal
+	Hottest      []Channel     `json:"hottest"` // most loaded first; by GUID and port where equal
 	Bisection    *Bisection    `json:"bisection,omitempty"`
 	Permutations *Permutations `json:"permutations,omitempty"`
 	Shifts       *Shifts       `json:"shifts,omitempty"`
@@ -78,12 +73,6 @@ type Loads struct {
 	Max      int64   `json:"max"`    // routes on the most loaded channel
 	Mean     float64 `json:"mean"`   // over all channels, unused ones too
 	Gini     float64 `json:"gini"`   // 0 when all carry the same, near 1 when one carries all
-}
-
-// VLLoads is Loads of one virtual lane of all channels.
-type VLLoads struct {
-	VL fabric.VL `json:"vl"`
-	Loads
 }
 
 // Channel is the way out of a switch by a port, to another switch.
@@ -118,10 +107,9 @@ const maxDiversityLIDs = 256
 
 // Measure looks at the tables t of fabric f, in which every switch has a row by
 // its NodeID for all LIDs of f. It takes O(switches x LIDs), and O(CA ports x hops)
-// for each pattern of traffic. Errors: tables that are not of this fabric, path SLs or
-// SL-to-VL tables likewise, and ctx's.
+// for each pattern of traffic. Errors: tables that are not of this fabric, and ctx's.
 func Measure(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options) (*Result, error) {
-	if err := lft.CheckFabric(f, t, opt.SL2VL, opt.PathSLs); err != nil {
+	if err := lft.CheckFabric(f, t, nil, nil); err != nil {
 		return nil, err
 	}
 	if t.MaxLID() < f.MaxLID() {
@@ -170,15 +158,10 @@ func (m *measurement) measurePatterns(ctx context.Context, r *Result, opt *Optio
 type measurement struct {
 	f       *fabric.Fabric
 	t       *lft.Tables
-	sl2vl   *lft.SL2VL // nil for one VL
-	sls     *lft.PathSLs
-	own     bool // some source ports have path SLs of their own
-	vls     int
-	jobs    []job              // by destination switch
-	ports   [][]fabric.PortNum // by switch: those with a host at the other end
-	sources []int64            // by switch: how many these are
-	hosts   int64              // CA and router ports that count for load
-	apart   int64              // pairs with a LID of a port that is cabled to another CA
+	jobs    []job   // by destination switch
+	sources []int64 // by switch: its hosts
+	hosts   int64   // CA and router ports that count for load
+	apart   int64   // pairs with a LID of a port that is cabled to another CA
 	totals  *counts
 	weight  []float64 // see weights
 
@@ -197,11 +180,7 @@ type job struct {
 }
 
 func newMeasurement(f *fabric.Fabric, t *lft.Tables, opt *Options) *measurement {
-	m := &measurement{f: f, t: t, vls: 1, weight: weights(f, opt.whole(f)), ports: make([][]fabric.PortNum, f.NumSwitches()), sources: make([]int64, f.NumSwitches())}
-	if opt.SL2VL != nil && opt.PathSLs != nil {
-		m.sl2vl, m.sls, m.vls = opt.SL2VL, opt.PathSLs, opt.SL2VL.VLs()
-		m.own = m.sls != nil && len(m.sls.Ports()) > 0
-	}
+	m := &measurement{f: f, t: t, weight: weights(f, opt.whole(f)), sources: make([]int64, f.NumSwitches())}
 	for _, p := range f.CAPorts() {
 		if f.PortCounts(p, fabric.ForLoad) {
 			m.hosts++
@@ -215,7 +194,6 @@ func newMeasurement(f *fabric.Fabric, t *lft.Tables, opt *Options) *measurement 
 	for s := range fabric.NodeID(f.NumSwitches()) {
 		j := job{t: s}
 		for _, p := range slices.Sorted(slices.Values(f.HostsOn(s))) {
-			m.ports[s] = append(m.ports[s], f.Num(f.Peer(p)))
 			m.sources[s]++
 			if f.LID(p) == 0 {
 				continue
@@ -233,7 +211,7 @@ func newMeasurement(f *fabric.Fabric, t *lft.Tables, opt *Options) *measurement 
 
 // counts is the scratch and the sums of one worker.
 type counts struct {
-	routes []int64 // by PortID and VL
+	routes []int64 // by PortID
 	lost   int64
 	pairs  int64 // of switches
 	ways   int64 // sum over these pairs
@@ -241,7 +219,6 @@ type counts struct {
 	max    int
 
 	forest *lft.Forest
-	flow   []int64
 	depth  []int // by switch: how many switches a route from there passes
 	// longest is the greatest depth.
 	longest int
@@ -252,10 +229,9 @@ type counts struct {
 func (m *measurement) newCounts() *counts {
 	n := m.f.NumSwitches()
 	return &counts{
-		routes: make([]int64, m.f.NumPorts()*m.vls),
+		routes: make([]int64, m.f.NumPorts()),
 		min:    math.MaxInt,
 		forest: lft.NewForest(m.f),
-		flow:   make([]int64, n),
 		depth:  make([]int, n),
 	}
 }
@@ -309,14 +285,10 @@ func (m *measurement) count(c *counts, j *job) {
 		} else {
 			c.lost += m.hosts - sources
 		}
-		if m.sls == nil {
-			c.forest.Flow(m.sources, func(out fabric.PortID, routes int64) { c.routes[out] += routes })
-		} else {
-			m.flowOnLanes(c, lid)
-		}
+		c.forest.Flow(m.sources, func(out fabric.PortID, routes int64) { c.routes[out] += routes })
 	}
-	for s, ports := range m.ports {
-		if len(ports) == 0 || fabric.NodeID(s) == j.t {
+	for s, hosts := range m.sources {
+		if hosts == 0 || fabric.NodeID(s) == j.t {
 			continue
 		}
 		c.list = append(c.list[:0], c.hash[s*wide:][:wide]...)
@@ -351,96 +323,23 @@ func mix(x, y uint64) uint64 {
 	return x ^ x>>31
 }
 
-// flowOnLanes counts the routes of the forest by VL: the sources of each SL apart,
-// since the VL depends on the way in too.
-func (m *measurement) flowOnLanes(c *counts, lid fabric.LID) {
-	order, next := c.forest.Order, c.forest.Next
-	var present uint32
-	for _, s := range order {
-		if len(m.ports[s]) > 0 && !m.own {
-			present |= 1 << m.sls.Row(s)[lid]
-		} else {
-			for _, in := range m.ports[s] {
-				present |= 1 << m.slFrom(s, in, lid)
-			}
-		}
-	}
-	for sl := range fabric.SL(lft.NumSLs) {
-		if present>>sl&1 == 0 {
-			continue
-		}
-		for _, s := range order {
-			c.flow[s] = 0
-		}
-		for i := len(order) - 1; i > 0; i-- {
-			s := order[i]
-			out := next[s]
-			if m.own || m.sls.Row(s)[lid] == sl {
-				for _, in := range m.ports[s] {
-					if m.own && m.slFrom(s, in, lid) != sl {
-						continue
-					}
-					c.flow[s]++
-					m.cross(c, in, out, sl, 1)
-				}
-			}
-			if c.flow[s] == 0 {
-				continue
-			}
-			for from := range c.forest.From(s) {
-				if n := c.flow[from]; n > 0 {
-					m.cross(c, m.f.Num(m.f.Peer(next[from])), out, sl, n)
-				}
-			}
-			c.flow[m.f.Owner(m.f.Peer(out))] += c.flow[s]
-		}
-	}
-}
-
-// slFrom is the SL of the path from the source port on port in of a switch.
-func (m *measurement) slFrom(s fabric.NodeID, in fabric.PortNum, lid fabric.LID) fabric.SL {
-	return m.sls.SL(m.f.Peer(m.f.Port(s, in)), s, lid)
-}
-
-// cross counts n routes of an SL from port in of a switch to its port out. Those
-// that the table drops are on no VL, and not counted from there on.
-func (m *measurement) cross(c *counts, in fabric.PortNum, out fabric.PortID, sl fabric.SL, n int64) {
-	if vl := int(m.sl2vl.At(in, out)[sl]); vl < m.vls {
-		c.routes[int(out)*m.vls+vl] += n
-	}
-}
-
 // result sums up the totals.
 func (m *measurement) result(hottest int) *Result {
 	f, c := m.f, m.totals
 	r := &Result{Lost: c.lost + m.apart, Hottest: []Channel{}}
-	var (
-		channels []Channel
-		all      []int64
-		byVL     = make([][]int64, m.vls)
-	)
+	var channels []Channel
+	var all []int64
 	for _, p := range f.Channels() {
-		sum := int64(0)
-		for vl, n := range c.routes[int(p)*m.vls:][:m.vls] {
-			sum += n
-			byVL[vl] = append(byVL[vl], n)
-		}
-		all = append(all, sum)
-		r.AllToAll = max(r.AllToAll, float64(sum)*m.weight[p])
+		n := c.routes[p]
+		all = append(all, n)
+		r.AllToAll = max(r.AllToAll, float64(n)*m.weight[p])
 		s, to := f.Owner(p), f.PeerSwitch(p)
 		channels = append(channels, Channel{
 			Switch: f.Node(s).GUID, Name: f.Name(s), Port: f.Num(p), Label: f.Label(p),
-			ToSwitch: f.Node(to).GUID, ToName: f.Name(to), ToPort: f.Num(f.Peer(p)), ToLabel: f.Label(f.Peer(p)), Routes: sum,
+			ToSwitch: f.Node(to).GUID, ToName: f.Name(to), ToPort: f.Num(f.Peer(p)), ToLabel: f.Label(f.Peer(p)), Routes: n,
 		})
 	}
 	r.Links = loadsOf(all)
-	if m.sls != nil {
-		for vl, n := range byVL {
-			if l := loadsOf(n); l.Max > 0 {
-				r.VLs = append(r.VLs, VLLoads{VL: fabric.VL(vl), Loads: l})
-			}
-		}
-	}
 	slices.SortStableFunc(channels, func(a, b Channel) int { return cmp.Compare(b.Routes, a.Routes) })
 	for _, ch := range channels[:min(hottest, len(channels))] {
 		if ch.Routes > 0 {

@@ -67,15 +67,13 @@ func text(t testing.TB, r *quality.Result) string {
 // slow walks every pair.
 type slow struct {
 	routes map[fabric.PortID]int64
-	byVL   map[fabric.VL]map[fabric.PortID]int64
 	lost   int64
 	ways   map[[2]fabric.NodeID]map[string]bool // of switches
 }
 
-func walkAll(f *fabric.Fabric, tables *lft.Tables, sl2vl *lft.SL2VL, sls *lft.PathSLs) *slow {
+func walkAll(f *fabric.Fabric, tables *lft.Tables) *slow {
 	r := &slow{
 		routes: make(map[fabric.PortID]int64),
-		byVL:   make(map[fabric.VL]map[fabric.PortID]int64),
 		ways:   make(map[[2]fabric.NodeID]map[string]bool),
 	}
 	attached := f.CASwitches()
@@ -90,9 +88,8 @@ func walkAll(f *fabric.Fabric, tables *lft.Tables, sl2vl *lft.SL2VL, sls *lft.Pa
 			}
 			for k := range fabric.LID(1) << f.LMC(b) {
 				lid := f.LID(b) + k
-				s, in := f.Owner(f.Peer(a)), f.Num(f.Peer(a))
+				s := f.Owner(f.Peer(a))
 				var way []fabric.PortID
-				var vls []fabric.VL
 				arrived := false
 				for range f.NumSwitches() + 1 {
 					num := tables.Row(s)[lid]
@@ -108,23 +105,14 @@ func walkAll(f *fabric.Fabric, tables *lft.Tables, sl2vl *lft.SL2VL, sls *lft.Pa
 						break
 					}
 					way = append(way, out)
-					if sls != nil {
-						vls = append(vls, sl2vl.At(in, out)[sls.SL(a, attached[i], lid)])
-					}
-					s, in = f.Owner(f.Peer(out)), f.Num(f.Peer(out))
+					s = f.Owner(f.Peer(out))
 				}
 				if !arrived {
 					r.lost++
 					continue
 				}
-				for h, c := range way {
+				for _, c := range way {
 					r.routes[c]++
-					if sls != nil {
-						if r.byVL[vls[h]] == nil {
-							r.byVL[vls[h]] = make(map[fabric.PortID]int64)
-						}
-						r.byVL[vls[h]][c]++
-					}
 				}
 				if ends[0] != ends[1] {
 					r.ways[ends][fmt.Sprint(way)] = true
@@ -189,19 +177,8 @@ func TestAgainstWalking(t *testing.T) {
 					s := fabric.NodeID(rng.IntN(f.NumSwitches()))
 					tables.Row(s)[1+rng.IntN(int(f.MaxLID()))] = fabric.PortNum(rng.IntN(int(f.Node(s).NumPorts) + 2))
 				}
-				if sls := r.Routing.PathSLs; sls != nil && changes > 0 {
-					for i, p := range f.CAPorts() {
-						if row := slices.Clone(sls.Row(f.CASwitches()[i])); rng.IntN(3) == 0 {
-							row[1+rng.IntN(int(f.MaxLID()))] = 1
-							slices.Reverse(row[1:])
-							sls.SetPorts(row, p)
-						}
-					}
-				}
-				want := walkAll(f, tables, r.Routing.SL2VL, r.Routing.PathSLs)
-				got := measure(t, f, tables, quality.Options{
-					SL2VL: r.Routing.SL2VL, PathSLs: r.Routing.PathSLs, Bisections: 3, Hottest: 1 << 20,
-				})
+				want := walkAll(f, tables)
+				got := measure(t, f, tables, quality.Options{Bisections: 3, Hottest: 1 << 20})
 				near := cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) < 1e-9 })
 				if d := cmp.Diff(loads(f, want.routes), got.Links, near); d != "" {
 					t.Errorf("loads (-want +got):\n%s", d)
@@ -211,14 +188,6 @@ func TestAgainstWalking(t *testing.T) {
 				}
 				if changes == 200 && want.lost == 0 {
 					t.Error("nothing was broken")
-				}
-				if len(got.VLs) != len(want.byVL) {
-					t.Errorf("%d VLs, want %d", len(got.VLs), len(want.byVL))
-				}
-				for _, l := range got.VLs {
-					if d := cmp.Diff(loads(f, want.byVL[l.VL]), l.Loads, near); d != "" {
-						t.Errorf("VL %d (-want +got):\n%s", l.VL, d)
-					}
 				}
 				var wide quality.Diversity
 				wide.Min = math.MaxInt
@@ -297,7 +266,7 @@ func TestTellsRoutingsApart(t *testing.T) {
 // TestWorkers: the same on any number of CPUs.
 func TestWorkers(t *testing.T) {
 	for name, r := range fabrics(t) {
-		opt := quality.Options{SL2VL: r.Routing.SL2VL, PathSLs: r.Routing.PathSLs, Bisections: 50, Permutations: 20, Shifts: 20, Seed: 3}
+		opt := quality.Options{Bisections: 50, Permutations: 20, Shifts: 20, Seed: 3}
 		cpus := runtime.GOMAXPROCS(1)
 		one := measure(t, r.Routing.Fabric, r.Routing.Tables, opt)
 		runtime.GOMAXPROCS(5)
@@ -562,9 +531,6 @@ func TestErrors(t *testing.T) {
 	if _, err := quality.Measure(t.Context(), f, lft.NewTables(3, f.MaxLID()), quality.Options{}); err == nil {
 		t.Error("tables of three switches")
 	}
-	if _, err := quality.Measure(t.Context(), f, r.Routing.Tables, quality.Options{PathSLs: lft.NewPathSLs(3, 4)}); err == nil {
-		t.Error("path SLs of three switches")
-	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := quality.Measure(ctx, f, r.Routing.Tables, quality.Options{}); err == nil {
@@ -597,7 +563,7 @@ func TestWhole(t *testing.T) {
 		opt.Whole = f
 		part := measure(t, r.Fabric, r.Tables, opt)
 		want := 0.0
-		for p, routes := range walkAll(r.Fabric, r.Tables, nil, nil).routes {
+		for p, routes := range walkAll(r.Fabric, r.Tables).routes {
 			want = max(want, float64(routes)/float64(r.Fabric.Link(p).Mbps())*float64(links[fast].Mbps()))
 		}
 		ratio := want / alone.AllToAll

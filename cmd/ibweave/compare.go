@@ -275,7 +275,7 @@ func (a *app) measure(ctx context.Context, c *contest, x *compare.Contender, r *
 	s := a.startStage(x.Name + ": traffic")
 	defer s.End()
 	opt := c.quality
-	opt.SL2VL, opt.PathSLs, opt.CAOrder = r.SL2VL, r.PathSLs, r.CAOrder
+	opt.CAOrder = r.CAOrder
 	if x.Quality, err = quality.Measure(ctx, r.Fabric, r.Tables, opt); err != nil {
 		return err
 	}
