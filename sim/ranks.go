@@ -14,79 +14,63 @@ import (
 	"github.com/ibweave/ibweave/mft"
 )
 
-// RankOrder is an order of ranks; the zero value is that in which they are listed.
-type RankOrder struct {
-	byLeaf, random bool
-	seed           uint64
-}
+// RankOrder brings the ports of hosts into the order of their ranks.
+type RankOrder func(f *fabric.Fabric, list []fabric.PortID)
 
-// ParseRankOrder reads "listed", "leaf", "random" or "random:SEED".
-func ParseRankOrder(s string) (o RankOrder, err error) {
+// ParseRankOrder reads "listed", which leaves ports as they are, "leaf", "random" or "random:SEED".
+func ParseRankOrder(s string) (RankOrder, error) {
 	name, seed, has := strings.Cut(s, ":")
+	if !has {
+		seed = "0"
+	}
+	n, err := strconv.ParseUint(seed, 10, 64)
 	switch {
 	case s == "listed":
-		return o, nil
+		return func(*fabric.Fabric, []fabric.PortID) {}, nil
 	case s == "leaf":
-		return RankOrder{byLeaf: true}, nil
-	case name == "random":
-		o.random = true
-		if has {
-			o.seed, err = strconv.ParseUint(seed, 10, 64)
-		}
-		if err == nil {
-			return o, nil
-		}
+		return orderByLeaf, nil
+	case name == "random" && err == nil:
+		return func(_ *fabric.Fabric, list []fabric.PortID) {
+			rng := rand.New(rand.NewPCG(n, 0x72616e6b73))
+			rng.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+		}, nil
 	}
-	return RankOrder{}, fmt.Errorf("%q: want listed, leaf or random[:SEED]", s)
+	return nil, fmt.Errorf("%q: want listed, leaf or random[:SEED]", s)
 }
 
-// Sort brings the ports of hosts into the order of their ranks.
-func (o RankOrder) Sort(f *fabric.Fabric, list []fabric.PortID) {
-	switch {
-	case o.byLeaf:
-		leaf := func(p fabric.PortID) fabric.NodeID { return f.Owner(f.Peer(p)) }
-		slices.SortStableFunc(list, func(p, q fabric.PortID) int {
-			return cmp.Or(text.Natural(f.Name(leaf(p)).Text, f.Name(leaf(q)).Text), cmp.Compare(leaf(p), leaf(q)))
-		})
-	case o.random:
-		rng := rand.New(rand.NewPCG(o.seed, 0x72616e6b73))
-		rng.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
-	}
+func orderByLeaf(f *fabric.Fabric, list []fabric.PortID) {
+	leaf := func(p fabric.PortID) fabric.NodeID { return f.Owner(f.Peer(p)) }
+	slices.SortStableFunc(list, func(p, q fabric.PortID) int {
+		return cmp.Or(text.Natural(f.Name(leaf(p)).Text, f.Name(leaf(q)).Text), cmp.Compare(leaf(p), leaf(q)))
+	})
 }
 
-// SourceCount is how many of the hosts that may send to groups do.
-type SourceCount struct {
-	n       int     // 0 is all
-	percent float64 // if above 0
-}
+// SourceCount returns how many of the hosts that may send to groups do, as Traffic.Sources has it; nil is all.
+type SourceCount func(senders int) int
 
 // ParseSources reads "all", "one", a number of hosts, or a share such as "40%".
-func ParseSources(s string) (c SourceCount, err error) {
-	number, isPercent := strings.CutSuffix(s, "%")
+func ParseSources(s string) (SourceCount, error) {
+	share, isPercent := strings.CutSuffix(s, "%")
+	percent, notPercent := strconv.ParseFloat(share, 64)
+	n, notNumber := strconv.Atoi(s)
 	switch {
 	case s == "all":
-		return c, nil
+		return func(int) int { return 0 }, nil
 	case s == "one":
-		return SourceCount{n: 1}, nil
-	case isPercent:
-		c.percent, err = strconv.ParseFloat(number, 64)
-		if err == nil && c.percent > 0 && c.percent <= 100 {
-			return c, nil
-		}
-	default:
-		c.n, err = strconv.Atoi(s)
-		if err == nil && c.n > 0 {
-			return c, nil
-		}
+		return func(int) int { return 1 }, nil
+	case isPercent && notPercent == nil && percent > 0 && percent <= 100:
+		return func(senders int) int { return max(1, int(math.Round(percent/100*float64(senders)))) }, nil
+	case notNumber == nil && n > 0:
+		return func(int) int { return n }, nil
 	}
-	return SourceCount{}, fmt.Errorf("%q: want one, all, a number of hosts, or a share such as 40%%", s)
+	return nil, fmt.Errorf("%q: want one, all, a number of hosts, or a share such as 40%%", s)
 }
 
-// Of returns how many of senders that is, as Traffic.Sources has it: 0 for all.
+// Of returns how many of senders that is.
 func (c SourceCount) Of(senders int) (int, error) {
-	n := c.n
-	if c.percent > 0 {
-		n = max(1, int(math.Round(c.percent/100*float64(senders))))
+	n := 0
+	if c != nil {
+		n = c(senders)
 	}
 	if n > senders {
 		return 0, fmt.Errorf("%d of %s that may send to groups", n, text.CountGrouped(senders, "host", "hosts"))

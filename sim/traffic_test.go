@@ -410,7 +410,7 @@ func TestParseSources(t *testing.T) {
 			t.Errorf("%q: %+v", text, c)
 		}
 	}
-	if n, err := (SourceCount{n: 3}).Of(2); err == nil {
+	if n, err := SourceCount(func(int) int { return 3 }).Of(2); err == nil {
 		t.Errorf("3 of 2 is %d", n)
 	}
 }

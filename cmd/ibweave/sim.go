@@ -55,6 +55,7 @@ type simulation struct {
 func (a *app) simCommand() *cobra.Command {
 	in := simulation{format: "text", from: map[string]*yaml.Node{}}
 	in.Config, in.Buffer, in.Pattern, in.Bytes, in.Seeds = sim.Defaults(), sim.PortBuffer, sim.Uniform, []int{256}, []uint64{1}
+	in.ranks.order = func(*fabric.Fabric, []fabric.PortID) {} // as listed
 	cmd := &cobra.Command{
 		Use:   "sim [DIR | -t TOPOLOGY {--lfts FILE | -e ENGINE}] {--load LIST | --burst N | --trace FILE | --traffic FILE}",
 		Short: "simulate tables with traffic, packet by packet or flit by flit",
@@ -451,7 +452,7 @@ func (a *app) prepare(in *simulation, routings []experiment.Routing, trees []mft
 		if err := a.readTrace(in, f); err != nil {
 			return nil, err
 		}
-	case hosts < 2 && in.ranks != (ranks{order: in.ranks.order}):
+	case hosts < 2 && in.ranks.hosts+in.ranks.file != "":
 		return nil, inputf("%s takes part, with a LID and a cable: want 2 or more", text.CountGrouped(hosts, "CA port", "CA ports"))
 	case hosts < 2:
 		return nil, inputf("%s has %s with a LID and a cable: want 2 or more", in.Topology, text.CountGrouped(hosts, "CA port", "CA ports"))

@@ -125,7 +125,7 @@ func (a *app) findRanks(in *simulation, f *fabric.Fabric) (list []fabric.PortID,
 	default:
 		ranks.AddAll()
 	}
-	in.ranks.order.Sort(f, ranks.Ports)
+	in.ranks.order(f, ranks.Ports)
 	return ranks.Ports, err
 }
 
