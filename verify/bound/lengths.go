@@ -138,9 +138,7 @@ const (
 )
 
 // seek returns the prices of the best fractional bound that it finds in some rounds, the
-// first with equal prices. A start from the best cut is worse: prices stay near it. Every
-// few rounds it tries the mean of the prices so far too, later rounds counting more: prices
-// swing about the best, and their mean comes to it.
+// first with equal prices. A start from the best cut is worse: prices stay near it.
 func (x *seeker) seek(ctx context.Context, rounds int) (best []float64, err error) {
 	for c := range x.price {
 		x.price[c] = 1
@@ -154,34 +152,17 @@ func (x *seeker) seek(ctx context.Context, rounds int) (best []float64, err erro
 			}
 		}
 	}
-	bound, mean := 0.0, make([]float64, len(x.price))
+	bound := 0.0
 	var bestLoad []float64
 	step, misses := firstStep, 0
 	for i := range rounds {
-		last := x.price
-		for c, p := range last {
-			mean[c] += p * float64(i+1)
-		}
-		tryMean := i%4 == 3
-		if tryMean {
-			x.price = slices.Clone(mean)
-			x.setPrices()
-		}
 		b, err := x.route(ctx, max(bound, 1/float64(len(x.price)))/demand/math.Sqrt(float64(i+1)))
 		if err != nil {
 			return nil, err
 		}
-		better := b > bound
-		if better {
-			best, bestLoad, bound = append(best[:0], x.price...), append(bestLoad[:0], x.load...), b
-		}
-		if tryMean {
-			x.price = last
-			x.setPrices()
-			continue
-		}
 		switch {
-		case better:
+		case b > bound:
+			best, bestLoad, bound = append(best[:0], x.price...), append(bestLoad[:0], x.load...), b
 			step *= stepGrows
 			misses = 0
 		case misses == maxMisses:
