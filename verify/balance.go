@@ -106,7 +106,7 @@ func reportIdle(r *Result, f *fabric.Fabric, t *lft.Tables, idle []fabric.PortID
 	}
 	u := newUsable(f)
 	if gross {
-		u.searchAll(nil)
+		u.search(nil)
 	} else {
 		u.search(idle)
 	}
@@ -297,7 +297,7 @@ type usable struct {
 	lids  []int64 // by switch: those of its CA and router ports
 	takes []bool  // by PortID: some shortest path takes the channel
 	// beyond and into are by switch the LIDs whose shortest paths leave it, and come
-	// to it, by other switches. They are complete after searchAll(nil).
+	// to it, by other switches. They are complete after search(nil).
 	beyond, into []int64
 
 	distances *graph.Search[fabric.NodeID]
@@ -321,36 +321,25 @@ func newUsable(f *fabric.Fabric) *usable {
 // hasHosts says whether a CA or router port is cabled to switch s.
 func (u *usable) hasHosts(s fabric.NodeID) bool { return len(u.f.HostsOn(s)) > 0 }
 
-// search decides about some channels.
+// search goes through the destinations until all of some channels are known to be on a
+// shortest path; through all destinations when channels is nil.
 func (u *usable) search(channels []fabric.PortID) {
 	var open []fabric.PortID
 	for _, p := range channels {
 		a, b := u.f.Owner(p), u.f.Owner(u.f.Peer(p))
-		if u.hasHosts(a) && u.lids[b] > 0 {
-			u.takes[p] = true
-		} else {
+		if u.takes[p] = u.hasHosts(a) && u.lids[b] > 0; !u.takes[p] {
 			open = append(open, p)
 		}
 	}
-	if len(open) > 0 {
-		u.searchAll(open)
-	}
-}
-
-// searchAll goes through the destinations until all of some channels are known to be on
-// a shortest path; through all destinations when open is nil.
-func (u *usable) searchAll(open []fabric.PortID) {
-	all := open == nil
 	for t := range fabric.NodeID(u.f.NumSwitches()) {
-		if u.lids[t] == 0 {
-			continue
-		}
-		u.toward(t)
 		for len(open) > 0 && u.takes[open[len(open)-1]] {
 			open = open[:len(open)-1]
 		}
-		if !all && len(open) == 0 {
+		if channels != nil && len(open) == 0 {
 			return
+		}
+		if u.lids[t] > 0 {
+			u.toward(t)
 		}
 	}
 }

@@ -106,36 +106,40 @@ const largeShare = 16
 // what changed, which the bool says, the Result has no notes and no Certificate. Where
 // all was checked, Start makes the next go by what changed.
 func (w *IncrementalChecker) Check(ctx context.Context, v *fabric.Snapshot, s *state.State, opt Options) (*Result, bool, error) {
-	if isPlain(s, &opt) && w.now != nil {
-		if v.Present == v.Fabric.NumSwitches() && w.follow(v, s.Tables) {
-			r, idle := w.result()
-			reportIdle(r, v.Fabric, nil, idle, nil, false)
-			opt.Buffer.report(r)
-			r.updateVerdict()
-			return r, true, nil
-		}
-		w.now = nil
+	if r := w.checkChanges(v, s, &opt, false); r != nil {
+		return r, true, nil
 	}
 	r, err := Check(ctx, s, opt)
 	return r, false, err
 }
 
-// Holds says whether it knows the tables for v, by which it goes on.
-func (w *IncrementalChecker) Holds(v *fabric.Snapshot) bool { return w.now == v }
-
 // CheckAll is Check with all notes: the Result is that of the function Check, without a Certificate.
 // Where there are notes that what changed does not tell, it checks all.
 func (w *IncrementalChecker) CheckAll(ctx context.Context, v *fabric.Snapshot, s *state.State, opt Options) (*Result, error) {
-	if isPlain(s, &opt) && v.Present == v.Fabric.NumSwitches() && w.follow(v, s.Tables) {
-		if r, idle := w.result(); r.Unicast.NonMinimal == 0 && !w.hasStale() {
-			opt.Buffer.report(r)
-			reportIdle(r, v.Fabric, s.Tables, idle, s.Order, true)
-			r.updateVerdict()
-			return r, ctx.Err()
-		}
+	if r := w.checkChanges(v, s, &opt, true); r != nil {
+		return r, ctx.Err()
 	}
 	return Check(ctx, s, opt)
 }
+
+// checkChanges checks what changed, with notes or without. It returns nil where that does not tell
+// all that the function Check would.
+func (w *IncrementalChecker) checkChanges(v *fabric.Snapshot, s *state.State, opt *Options, notes bool) *Result {
+	if !isPlain(s, opt) || v.Present != v.Fabric.NumSwitches() || !w.follow(v, s.Tables) {
+		return nil
+	}
+	r, idle := w.result()
+	if notes && (r.Unicast.NonMinimal > 0 || w.hasStale()) {
+		return nil
+	}
+	opt.Buffer.report(r)
+	reportIdle(r, v.Fabric, s.Tables, idle, s.Order, notes)
+	r.updateVerdict()
+	return r
+}
+
+// Holds says whether it knows the tables for v, by which it goes on.
+func (w *IncrementalChecker) Holds(v *fabric.Snapshot) bool { return w.now == v }
 
 // isPlain returns true for a check of complete unicast tables on one VL.
 func isPlain(s *state.State, opt *Options) bool {
