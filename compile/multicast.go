@@ -32,16 +32,19 @@ const (
 )
 
 // MulticastSchemes lists the multicast schemes, each with what it is.
-var MulticastSchemes = []struct{ Name, Summary string }{
-	{unionScheme, "an MLID for each sender, along its unicast paths"},
-	{unionRowScheme, "union, and the senders of a mesh row share an MLID"},
-	{unionMergeScheme, "union, and senders share MLIDs wherever that is exact"},
-	{unionTurnsScheme, "an MLID for each sender, on a tree of the turns that unicast packets make"},
-	{combScheme, "one MLID for a group on a mesh: along columns to a trunk row and out again"},
-	{updnTreeScheme, "one MLID for a group, on a tree of an up*/down* order"},
-	{spamScheme, "one MLID for a group, on SPAM's spanning tree"},
-	{regionScheme, "one MLID for a group on a banyan network, forward through all stages"},
-	{openSMScheme, "the tree that OpenSM makes by itself, to compare; may have credit loops"},
+var MulticastSchemes = []struct {
+	Name, Summary string
+	scheme        mft.Scheme // nil for one that depends on the routing
+}{
+	{unionScheme, "an MLID for each sender, along its unicast paths", mft.Union{}},
+	{unionRowScheme, "union, and the senders of a mesh row share an MLID", nil},
+	{unionMergeScheme, "union, and senders share MLIDs wherever that is exact", mft.UnionMerge{}},
+	{unionTurnsScheme, "an MLID for each sender, on a tree of the turns that unicast packets make", mft.UnionTurns{}},
+	{combScheme, "one MLID for a group on a mesh: along columns to a trunk row and out again", nil},
+	{updnTreeScheme, "one MLID for a group, on a tree of an up*/down* order", nil},
+	{spamScheme, "one MLID for a group, on SPAM's spanning tree", updown.SPAMTree{}},
+	{regionScheme, "one MLID for a group on a banyan network, forward through all stages", banyan.RegionTree{}},
+	{openSMScheme, "the tree that OpenSM makes by itself, to compare; may have credit loops", mft.OpenSM{}},
 }
 
 // MulticastSchemeNames lists the names of the schemes, separated by commas.
@@ -128,20 +131,7 @@ func (m *multicaster) scheme(ctx context.Context, name string) (mft.Scheme, erro
 // which depend on the grid. updn-tree has the order of the routing, or one of its own where
 // that has none. Errors: ctx's, and a name that is none.
 func NewScheme(ctx context.Context, name string, r *lft.Routing) (mft.Scheme, error) {
-	switch name {
-	case unionScheme:
-		return mft.Union{}, nil
-	case unionMergeScheme:
-		return mft.UnionMerge{}, nil
-	case unionTurnsScheme:
-		return mft.UnionTurns{}, nil
-	case openSMScheme:
-		return mft.OpenSM{}, nil
-	case spamScheme:
-		return updown.SPAMTree{}, nil
-	case regionScheme:
-		return banyan.RegionTree{}, nil
-	case updnTreeScheme:
+	if name == updnTreeScheme {
 		if r.Order != nil {
 			return mft.UpdnTree{Order: r.Order}, nil
 		}
@@ -150,6 +140,11 @@ func NewScheme(ctx context.Context, name string, r *lft.Routing) (mft.Scheme, er
 			return nil, err
 		}
 		return mft.UpdnTree{Order: order.Rank}, nil
+	}
+	for _, s := range MulticastSchemes {
+		if s.Name == name && s.scheme != nil {
+			return s.scheme, nil
+		}
 	}
 	return nil, CheckMulticastScheme(name)
 }

@@ -82,7 +82,7 @@ func (w *searcher) describeDeadEnd(f *Finding, t tally) {
 	}
 	last := way[len(way)-1]
 	port, fate := w.fate(last)
-	f.Witness = append(f.Witness, w.hopOf(last, port))
+	f.Witness = append(f.Witness, w.hopFrom(last, port))
 	f.Switch = f.Witness[len(f.Witness)-1].Switch
 	f.Message = fmt.Sprintf("%s: packets from %s can be lost; those from %s%s end at %s, which %s",
 		lidName(w.f, f.LID), text.Count(t.pairs, "port", "ports"), sourceName(w.f, from.ports[0]), w.slName(),
@@ -116,20 +116,20 @@ func (w *searcher) step(x, to int32) Hop {
 		for set := w.onward(x, word); set != 0; set &= set - 1 {
 			num := fabric.PortNum(word*64 + bits.TrailingZeros64(set))
 			if w.c.next[base+int32(num)] == to {
-				return w.hopOf(x, num)
+				return w.hopFrom(x, num)
 			}
 		}
 	}
 	return Hop{}
 }
 
-// hopOf is the channel by which packets for the LID leave a node.
-func (w *searcher) hopOf(x int32, num fabric.PortNum) Hop {
+// hopFrom is the channel by which packets for the LID leave a node.
+func (w *searcher) hopFrom(x int32, num fabric.PortNum) Hop {
 	at := w.c.nodes[x]
 	s, lid := fabric.NodeID(at.s), w.dests[0].lid
-	h := Hop{Switch: w.f.Node(s).GUID, Name: w.f.Name(s), Port: num, LID: lid, Choice: w.choiceText(at, lid, num)}
+	h := w.hopOf(s, num)
+	h.LID, h.Choice = lid, w.choiceText(at, lid, num)
 	if num <= w.f.Node(s).NumPorts {
-		h.Label = w.f.Label(w.f.Port(s, num))
 		h.VL = lft.DropVL
 		if vl := w.laneOf(w.c, at.in, w.f.Port(s, num)); vl >= 0 {
 			h.VL = w.vls[vl]
@@ -301,7 +301,7 @@ func (w *searcher) holds(g *dependencyGraph, a, b int32, unicast bool, h *Hop) b
 		}
 		for i, x := range w.order {
 			if (i < w.fromCAs || !unicast) && has(w.sets, x, a) {
-				*h = w.hopOf(x, w.f.Num(portA))
+				*h = w.hopFrom(x, w.f.Num(portA))
 				return true
 			}
 		}

@@ -79,14 +79,14 @@ func (p *plan) report(r *Result, w *worker, opt Options) {
 	p.reportPorts(c)
 	slices.SortFunc(w.troubles, func(a, b trouble) int { return cmp.Compare(a.lid, b.lid) })
 	for i := range w.troubles {
-		t := &w.troubles[i]
-		p.reportDropped(c, UnicastUnreachable, t.lid, t.tallies[tallyUnreachable])
-		p.reportDropped(c, Misdelivered, t.lid, t.tallies[tallyMisdelivered])
-		p.reportDiscarded(c, SLDropped, t.lid, t.tallies[tallyDropped])
-		p.reportLoop(c, UnicastLoop, t.lid, t.tallies[tallyLoops])
-		p.reportDropped(c, ManagementUnreachable, t.lid, t.tallies[tallyManagementUnreachable])
-		p.reportDiscarded(c, ManagementSLDropped, t.lid, t.tallies[tallyManagementDropped])
-		p.reportLoop(c, ManagementLoop, t.lid, t.tallies[tallyManagementLoops])
+		for k, t := range w.troubles[i].tallies {
+			if t.pairs > 0 {
+				c.Add(tallyRules[k].name, t.pairs, func(f *Finding) {
+					f.LID = w.troubles[i].lid
+					tallyRules[k].describe(p, f, t)
+				})
+			}
+		}
 	}
 	p.reportEntries(c, r, w, opt.Complete)
 	if w.nonMinimal > 0 {
@@ -104,6 +104,20 @@ func (p *plan) report(r *Result, w *worker, opt Options) {
 		})
 	}
 	c.Close()
+}
+
+// tallyRules is by tally of a trouble its rule, and what fills in a finding but for the LID.
+var tallyRules = [numTallies]struct {
+	name     string
+	describe func(*plan, *Finding, tally)
+}{
+	tallyUnreachable:           {UnicastUnreachable, (*plan).describeDropped},
+	tallyMisdelivered:          {Misdelivered, (*plan).describeDropped},
+	tallyDropped:               {SLDropped, (*plan).describeDiscarded},
+	tallyLoops:                 {UnicastLoop, (*plan).describeLoop},
+	tallyManagementUnreachable: {ManagementUnreachable, (*plan).describeDropped},
+	tallyManagementDropped:     {ManagementSLDropped, (*plan).describeDiscarded},
+	tallyManagementLoops:       {ManagementLoop, (*plan).describeLoop},
 }
 
 // How many parts of a fabric a finding names, and members of each.
@@ -228,75 +242,62 @@ func (p *plan) reportPorts(c *Collector) {
 	}
 }
 
-// reportDropped is about pairs of one LID whose packets are dropped.
-func (p *plan) reportDropped(c *Collector, rule string, lid fabric.LID, t tally) {
-	if t.pairs == 0 {
-		return
+// describeDropped is about pairs of one LID whose packets are dropped.
+func (p *plan) describeDropped(f *Finding, t tally) {
+	lid := f.LID
+	source := p.sourcesAt(t.from, lid, f.Rule == ManagementUnreachable)[0]
+	path := p.follow(source, lid, p.slsOf(source, lid)[0])
+	end := path[len(path)-1].s
+	f.Switch, f.Witness = p.f.Node(fabric.NodeID(end)).GUID, p.witness(path, lid)
+	verb := "cannot reach it"
+	if f.Rule == Misdelivered {
+		verb = "send to it and miss it"
 	}
-	c.Add(rule, t.pairs, func(f *Finding) {
-		source := p.sourcesAt(t.from, lid, rule == ManagementUnreachable)[0]
-		path := p.follow(source, lid, p.slsOf(source, lid)[0])
-		end := path[len(path)-1].s
-		f.LID, f.Switch, f.Witness = lid, p.f.Node(fabric.NodeID(end)).GUID, p.witness(path, lid)
-		verb := "cannot reach it"
-		if rule == Misdelivered {
-			verb = "send to it and miss it"
-		}
-		f.Message = fmt.Sprintf("%s: %s %s; packets from %s end at %s, which %s",
-			lidName(p.f, lid), text.Count(t.pairs, "port", "ports"), verb, sourceName(p.f, source),
-			switchName(p.f, fabric.NodeID(end)), p.fate(end, lid))
-	})
+	f.Message = fmt.Sprintf("%s: %s %s; packets from %s end at %s, which %s",
+		lidName(p.f, lid), text.Count(t.pairs, "port", "ports"), verb, sourceName(p.f, source),
+		switchName(p.f, fabric.NodeID(end)), p.fate(end, lid))
 }
 
-// reportDiscarded is about pairs of one LID whose packets an SL-to-VL table
+// describeDiscarded is about pairs of one LID whose packets an SL-to-VL table
 // drops. The witness ends with the drop, on VL 15.
-func (p *plan) reportDiscarded(c *Collector, rule string, lid fabric.LID, t tally) {
-	if t.pairs == 0 {
+func (p *plan) describeDiscarded(f *Finding, t tally) {
+	lid := f.LID
+	var source fabric.PortID
+	var sl fabric.SL
+	for _, source = range p.sourcesAt(t.from, lid, f.Rule == ManagementSLDropped) {
+		var lost bool
+		if sl, lost = p.discards(source, lid); lost {
+			break
+		}
+	}
+	f.Message = fmt.Sprintf("%s: %s cannot reach it; ", lidName(p.f, lid), text.Count(t.pairs, "port", "ports"))
+	first := p.firstOut(source, lid)
+	switch own := p.lanes.sl2vl.At(0, first); {
+	case *own == lft.ConstantVL(lft.DropVL):
+		f.Message += fmt.Sprintf("the SL-to-VL table of %s drops all SLs", p.f.PortName(first))
+		return
+	case first == source && own[sl] == lft.DropVL:
+		f.Message += fmt.Sprintf("the SL-to-VL table of %s drops SL %d, which the path has", p.f.PortName(source), sl)
 		return
 	}
-	c.Add(rule, t.pairs, func(f *Finding) {
-		f.LID = lid
-		var source fabric.PortID
-		var sl fabric.SL
-		for _, source = range p.sourcesAt(t.from, lid, rule == ManagementSLDropped) {
-			var lost bool
-			if sl, lost = p.discards(source, lid); lost {
-				break
-			}
-		}
-		f.Message = fmt.Sprintf("%s: %s cannot reach it; ", lidName(p.f, lid), text.Count(t.pairs, "port", "ports"))
-		first := p.firstOut(source, lid)
-		switch own := p.lanes.sl2vl.At(0, first); {
-		case *own == lft.ConstantVL(lft.DropVL):
-			f.Message += fmt.Sprintf("the SL-to-VL table of %s drops all SLs", p.f.PortName(first))
-			return
-		case first == source && own[sl] == lft.DropVL:
-			f.Message += fmt.Sprintf("the SL-to-VL table of %s drops SL %d, which the path has", p.f.PortName(source), sl)
-			return
-		}
-		path := p.follow(source, lid, sl)
-		f.Witness = p.witness(path[:slices.IndexFunc(path, step.isDrop)+1], lid)
-		last := f.Witness[len(f.Witness)-1]
-		f.Switch = last.Switch
-		f.Message += fmt.Sprintf("packets of SL %d from %s end at switch %q (%s), which drops that SL on the way to port %s",
-			sl, sourceName(p.f, source), last.Name.Text, last.Switch, p.entryText(path[len(f.Witness)-1].s, last.Port))
-	})
+	path := p.follow(source, lid, sl)
+	f.Witness = p.witness(path[:slices.IndexFunc(path, step.isDrop)+1], lid)
+	last := f.Witness[len(f.Witness)-1]
+	f.Switch = last.Switch
+	f.Message += fmt.Sprintf("packets of SL %d from %s end at switch %q (%s), which drops that SL on the way to port %s",
+		sl, sourceName(p.f, source), last.Name.Text, last.Switch, p.entryText(path[len(f.Witness)-1].s, last.Port))
 }
 
-// reportLoop is about pairs of one LID whose packets loop.
-func (p *plan) reportLoop(c *Collector, rule string, lid fabric.LID, t tally) {
-	if t.pairs == 0 {
-		return
-	}
-	c.Add(rule, t.pairs, func(f *Finding) {
-		source := p.sourcesAt(t.from, lid, rule == ManagementLoop)[0]
-		path := p.follow(source, lid, p.slsOf(source, lid)[0])
-		again := p.next(path[len(path)-1].s, lid)
-		i := slices.IndexFunc(path, func(at step) bool { return at.s == again })
-		f.LID, f.Witness = lid, rotate(p.witness(path[i:], lid))
-		f.Switch = f.Witness[0].Switch
-		f.Message = fmt.Sprintf("%s: packets from %s loop: %s", lidName(p.f, lid), text.Count(t.pairs, "port", "ports"), formatCycle(f.Witness, false, false))
-	})
+// describeLoop is about pairs of one LID whose packets loop.
+func (p *plan) describeLoop(f *Finding, t tally) {
+	lid := f.LID
+	source := p.sourcesAt(t.from, lid, f.Rule == ManagementLoop)[0]
+	path := p.follow(source, lid, p.slsOf(source, lid)[0])
+	again := p.next(path[len(path)-1].s, lid)
+	i := slices.IndexFunc(path, func(at step) bool { return at.s == again })
+	f.Witness = rotate(p.witness(path[i:], lid))
+	f.Switch = f.Witness[0].Switch
+	f.Message = fmt.Sprintf("%s: packets from %s loop: %s", lidName(p.f, lid), text.Count(t.pairs, "port", "ports"), formatCycle(f.Witness, false, false))
 }
 
 // reportEntries is about entries as such.
@@ -496,13 +497,18 @@ func (p *plan) follow(source fabric.PortID, lid fabric.LID, sl fabric.SL) (path 
 func (p *plan) witness(path []step, lid fabric.LID) []Hop {
 	hops := make([]Hop, len(path))
 	for i, x := range path {
-		s := fabric.NodeID(x.s)
-		hops[i] = Hop{Switch: p.f.Node(s).GUID, Name: p.f.Name(s), Port: x.port, VL: x.vl, LID: lid}
-		if x.port <= p.f.Node(s).NumPorts {
-			hops[i].Label = p.f.Label(p.f.Port(s, x.port))
-		}
+		hops[i] = p.hopOf(fabric.NodeID(x.s), x.port)
+		hops[i].VL, hops[i].LID = x.vl, lid
 	}
 	return hops
+}
+
+// hopOf is HopOf by the number of a port, which the switch may lack.
+func (p *plan) hopOf(s fabric.NodeID, num fabric.PortNum) Hop {
+	if num <= p.f.Node(s).NumPorts {
+		return HopOf(p.f, p.f.Port(s, num))
+	}
+	return Hop{Switch: p.f.Node(s).GUID, Name: p.f.Name(s), Port: num}
 }
 
 // firstOut is the port by which packets from a port for a LID first leave a
