@@ -10,6 +10,9 @@ import (
 // lanes says which virtual lanes the packets of a routing take. SLs that have the same VL as
 // each other from every input to every output port are one class.
 type lanes struct {
+	// several says that there are several lanes and that packets may change them. Else a packet of any SL keeps
+	// to a lane, all lanes are copies of one network, and this is about one class on VL 0.
+	several bool
 	sl2vl   *lft.SL2VL
 	sls     *lft.PathSLs
 	vls     int               // one more than the highest VL
@@ -24,11 +27,14 @@ type sender struct {
 	in  fabric.PortNum // the input port of its packets, 0 for port 0 of a switch
 }
 
-// newLanes is nil where a packet of any SL keeps to a lane, and all lanes are copies of one network.
 func newLanes(r *lft.Routing) *lanes {
 	s := r.SL2VL
+	one := &lanes{vls: 1, classes: []fabric.SL{0}}
+	for _, n := range r.Fabric.Switches() {
+		one.senders = append(one.senders, []sender{{end: r.Fabric.PortBase(n)}})
+	}
 	if s == nil {
-		return nil
+		return one
 	}
 	used := make([]bool, len(s.Maps()))
 	for in, out := range s.PortPairs() {
@@ -41,9 +47,9 @@ func newLanes(r *lft.Routing) *lanes {
 		}
 	}
 	if len(maps) < 2 && r.PathSLs == nil {
-		return nil
+		return one
 	}
-	l := &lanes{sl2vl: s, sls: r.PathSLs, vls: max(1, s.VLs())}
+	l := &lanes{several: true, sl2vl: s, sls: r.PathSLs, vls: max(1, s.VLs())}
 	for sl := range fabric.SL(lft.NumSLs) {
 		i := slices.IndexFunc(l.classes, func(first fabric.SL) bool {
 			return !slices.ContainsFunc(maps, func(m lft.VLMap) bool { return m[sl] != m[first] })
@@ -95,5 +101,8 @@ func (l *lanes) classesOf(x sender, s fabric.NodeID, lid fabric.LID) uint16 {
 
 // vl is the lane of packets of a class from an input to an output port of a switch.
 func (l *lanes) vl(in fabric.PortNum, out fabric.PortID, class int) fabric.VL {
+	if !l.several {
+		return 0
+	}
 	return l.sl2vl.At(in, out)[l.classes[class]]
 }

@@ -40,7 +40,7 @@ func Widen(ctx context.Context, r *lft.Routing) (*Tables, error) {
 	w := newWidener(r)
 	ok := false
 	var err error
-	if w.lanes == nil && r.Order != nil {
+	if !w.several && r.Order != nil {
 		w.setOrder(w.sortByKey())
 		if ok, err = w.widenAll(ctx); err != nil {
 			return nil, err
@@ -77,7 +77,7 @@ const searchWork = 1 << 26
 // widener is what the workers share. A node is a channel on a VL: channel x VLs + VL.
 type widener struct {
 	*lft.Routing
-	*lanes // nil for one lane
+	*lanes
 	channels
 	roots []root
 	// number is by node its place in order, which static dependencies climb.
@@ -143,22 +143,15 @@ func newWidener(r *lft.Routing) *widener {
 	}
 	for s, list := range lids {
 		if len(list) > 0 {
-			w.roots = append(w.roots, root{s: fabric.NodeID(s), lids: list, split: w.lanes != nil})
+			w.roots = append(w.roots, root{s: fabric.NodeID(s), lids: list, split: w.several})
 		}
 	}
-	w.turns = newTurns(&w.channels, w.numVLs())
+	w.turns = newTurns(&w.channels, w.lanes.vls)
 	w.number = make([]int32, w.numNodes())
 	return w
 }
 
-func (w *widener) numVLs() int {
-	if w.lanes == nil {
-		return 1
-	}
-	return w.vls
-}
-
-func (w *widener) numNodes() int { return len(w.to) * w.numVLs() }
+func (w *widener) numNodes() int { return len(w.to) * w.lanes.vls }
 
 // upDownKeys numbers the nodes so that up*/down* paths climb: channels that go up come first, by
 // the switch they lead to, then those that go down. Without an order of switches all are equal.
@@ -169,7 +162,7 @@ func (w *widener) upDownKeys() []int32 {
 	}
 	n := int32(w.Fabric.NumSwitches())
 	for node := range keys {
-		c := node / w.numVLs()
+		c := node / w.lanes.vls
 		if to := w.Order[w.to[c]]; to < w.Order[w.from[c]] {
 			keys[node] = n - 1 - to
 		} else {
@@ -211,7 +204,7 @@ func (w *widener) widenAll(ctx context.Context) (bool, error) {
 		if wrong.Load() {
 			return nil
 		}
-		if w.lanes == nil {
+		if !w.several {
 			r.left, r.split = false, true
 			if p.load(r.s, r.lids) {
 				left, ok := p.widenOneLane()
@@ -236,11 +229,10 @@ func (w *widener) widenAll(ctx context.Context) (bool, error) {
 // widenOne widens a single LID; see widenOneLane.
 func (p *paths) widenOne() (left, ok bool) {
 	w := p.w
-	if w.lanes == nil {
+	if !w.several {
 		return p.widenOneLane()
 	}
-	p.arrive = newArrivals(p.arrive, p)
-	p.arrive.seed(func(int32, int32) bool { return true })
+	p.follow(func(int32, int32) {})
 	left = p.tryAll(func(a, b int32) bool { return w.number[a] < w.number[b] })
 	p.storeAll()
 	return left, true
@@ -254,23 +246,15 @@ func (w *widener) collect(ctx context.Context) error {
 		turns turns
 	}
 	list, err := par.ForEachWith(ctx, 0, len(w.roots), func() collector {
-		return collector{w.newPaths(), newTurns(&w.channels, w.numVLs())}
+		return collector{w.newPaths(), newTurns(&w.channels, w.lanes.vls)}
 	}, func(c collector, i int) error {
 		w.roots[i].each(func(lids []fabric.LID) {
 			c.loadChoices(w.roots[i].s, lids)
-			if w.lanes == nil {
-				c.addTurns(&c.turns)
-				return
-			}
-			c.arrive = newArrivals(c.arrive, c.paths)
-			c.arrive.seed(func(a, b int32) bool {
-				c.turns.Add(a, b)
-				return true
-			})
+			c.follow(c.turns.Add)
 		})
 		return nil
 	})
-	w.turns = newTurns(&w.channels, w.numVLs())
+	w.turns = newTurns(&w.channels, w.lanes.vls)
 	for _, c := range list {
 		w.turns.Union(&c.turns.Rows)
 	}
@@ -306,10 +290,7 @@ func (w *widener) widenRest(ctx context.Context) error {
 		}
 		w.roots[i].each(func(lids []fabric.LID) {
 			p.loadChoices(w.roots[i].s, lids)
-			if w.lanes != nil {
-				p.arrive = newArrivals(p.arrive, p)
-				p.arrive.seed(func(int32, int32) bool { return true })
-			}
+			p.follow(func(int32, int32) {})
 			p.search = search
 			p.tryAll(search.Try)
 			p.storeAll()
@@ -354,7 +335,6 @@ type paths struct {
 	last   []stored        // by switch
 	// carries says, by switch, whether packets from hosts come there.
 	carries []bool
-	mask    []uint64
 	arrive  *arrivals
 	search  *graph.Acyclic // tries turns that do not climb
 }
@@ -456,6 +436,15 @@ func (p *paths) widenOneLane() (left, ok bool) {
 	return left, true
 }
 
+// follow sends packets from all switches by the choices, and calls visit with each dependency.
+func (p *paths) follow(visit func(a, b int32)) {
+	p.arrive = newArrivals(p.arrive, p)
+	p.arrive.seed(func(a, b int32) bool {
+		visit(a, b)
+		return true
+	})
+}
+
 // tryAll offers all candidates, those of the farthest switches first. It says whether candidates
 // are left. turn says whether a dependency of two nodes is allowed.
 func (p *paths) tryAll(turn func(a, b int32) bool) (left bool) {
@@ -472,12 +461,7 @@ func (p *paths) tryAll(turn func(a, b int32) bool) (left bool) {
 			if !p.isCandidate(c) || p.search != nil && !p.carries[s] {
 				continue
 			}
-			fits := false
-			if w.lanes == nil {
-				fits = p.fitsOneLane(c, turn)
-			} else {
-				fits = p.arrive.offer(c, turn)
-			}
+			fits := p.arrive.offer(c, turn)
 			p.chosen[c] = fits
 			p.carries[w.to[c]] = p.carries[w.to[c]] || fits && p.carries[s]
 			if p.search != nil && !fits {
@@ -489,44 +473,6 @@ func (p *paths) tryAll(turn func(a, b int32) bool) (left bool) {
 		}
 	}
 	return left
-}
-
-// fitsOneLane says whether all dependencies of a channel are allowed on one lane.
-func (p *paths) fitsOneLane(c int32, turn func(a, b int32) bool) bool {
-	w := p.w
-	for out, end := w.out(w.from[c]); out < end; out++ {
-		if in := w.back[out]; p.chosen[in] && !turn(in, c) {
-			return false
-		}
-	}
-	for next, end := w.out(w.to[c]); next < end; next++ {
-		if p.chosen[next] && !turn(c, next) {
-			return false
-		}
-	}
-	return true
-}
-
-// addTurns adds the dependencies of all choices on one lane.
-func (p *paths) addTurns(t *turns) {
-	w := p.w
-	for _, s := range p.queue[1:] {
-		p.mask = append(p.mask[:0], make([]uint64, len(t.Row(0)))...)
-		first, end := w.out(s)
-		for c := first; c < end; c++ {
-			if p.chosen[c] {
-				p.mask[(c-first)>>6] |= 1 << ((c - first) & 63)
-			}
-		}
-		for c := first; c < end; c++ {
-			if in := w.back[c]; p.chosen[in] {
-				row := t.Row(in)
-				for i := range row {
-					row[i] |= p.mask[i]
-				}
-			}
-		}
-	}
 }
 
 // storeAll writes the choices into the PLFT.
