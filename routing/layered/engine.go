@@ -204,8 +204,8 @@ func (p *assigner) choosePaths(ctx context.Context, limit int) (*assignment, err
 }
 
 // alignPaths makes tables that send all LIDs from each switch by the first channel that leads
-// nearer. On a torus that is along one dimension first and then along the other, which takes few
-// turns.
+// nearer. On a torus whose ports are numbered dimension by dimension that is along one dimension
+// first and then along the next, which takes few turns.
 func (p *paths) alignPaths() *lft.Tables {
 	tables := p.tables.Clone()
 	for i := range p.jobs {
