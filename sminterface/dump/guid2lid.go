@@ -71,8 +71,6 @@ func (r *guid2lidReader) readLine(at int, line []byte) error {
 	return nil
 }
 
-var errGUID2LID = errors.New("want a port GUID and its first and last LID: 0x0123456789abcdef 0x0001 0x0001")
-
 // parseGUID2LID reads a record of guid2lid.
 func parseGUID2LID(line []byte) (one lft.LIDRange, err error) {
 	s := topology.Line{Text: line}
@@ -83,7 +81,7 @@ func parseGUID2LID(line []byte) (one lft.LIDRange, err error) {
 	one.Max = fabric.LID(s.Hex0x(4))
 	s.SkipBlanks()
 	if !s.AtEnd() {
-		return one, errGUID2LID
+		return one, errors.New("want a port GUID and its first and last LID: 0x0123456789abcdef 0x0001 0x0001")
 	}
 	return one, nil
 }

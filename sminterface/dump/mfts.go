@@ -53,21 +53,13 @@ func WriteMCFDBs(w io.Writer, t *mft.Tables, opt WriteOptions) error {
 		for _, row := range rows[s] {
 			b = append(appendHex(append(b, "0x"...), uint64(row.mlid), 4, upperHex), " :"...)
 			for _, p := range row.ports {
-				b = append(b, portTexts[p]...)
+				b = append(appendHex(append(b, " 0x"...), uint64(p), 3, upperHex), ' ')
 			}
 			b = append(b, '\n')
 		}
 		return b
 	})
 }
-
-// portTexts holds what opensm.mcfdbs has for every port number.
-var portTexts = func() (t [256]string) {
-	for i := range t {
-		t[i] = fmt.Sprintf(" 0x%03X ", i)
-	}
-	return t
-}()
 
 // WriteMFTs writes what ibroute -M prints, one switch after the other and each
 // addressed by its LID; opt.Lean is its option -n. dump_mfts prints the same

@@ -34,9 +34,6 @@ const (
 	simTimedOut = 110 // ETIMEDOUT of Linux, wherever ibsim runs
 )
 
-// DefaultSocket is where ibsim listens unless it is told otherwise.
-const DefaultSocket = "sim"
-
 // ClientConfig says how to reach a running ibsim. The zero value is what
 // libumad2sim.so takes from the environment: IBSIM_SOCKNAME and SIM_HOST.
 type ClientConfig struct {
@@ -84,7 +81,7 @@ type exchange struct {
 // Dial connects to an ibsim. Errors: of the sockets where no ibsim listens, and where ibsim
 // does not take the client.
 func Dial(ctx context.Context, cfg ClientConfig) (*Client, error) {
-	cfg.Socket = cmp.Or(cfg.Socket, os.Getenv("IBSIM_SOCKNAME"), DefaultSocket)
+	cfg.Socket = cmp.Or(cfg.Socket, os.Getenv("IBSIM_SOCKNAME"), "sim")
 	cfg.Node = cmp.Or(cfg.Node, os.Getenv("SIM_HOST"))
 	if len(cfg.Node) > 31 || strings.ContainsRune(cfg.Node, 0) {
 		return nil, fmt.Errorf("ibsim takes names of nodes of at most 31 bytes, not %q", cfg.Node)

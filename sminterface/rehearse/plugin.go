@@ -239,9 +239,8 @@ func (r *run) preparePlugin() error {
 // joining is how the members of all trees become members of OpenSM's groups.
 type joining struct {
 	*run
-	c       *subnet.Client
-	m       subnet.Manager
-	refused []string
+	c *subnet.Client
+	m subnet.Manager
 }
 
 // joinRequest is a request to join a group that is there.
@@ -270,13 +269,7 @@ func (r *run) join(ctx context.Context, c *subnet.Client) error {
 			rest = append(rest, otherMembers(tree)...)
 		}
 	}
-	if err := j.joinRest(ctx, rest); err != nil {
-		return err
-	}
-	report := r.report.Multicast
-	report.Refused = len(j.refused)
-	report.RefusedWhy = append(report.RefusedWhy, j.refused[:min(len(j.refused), r.opt.Samples)]...)
-	return nil
+	return j.joinRest(ctx, rest)
 }
 
 // makeGroup joins the first receiver of a tree to its group, which makes the group, with
@@ -352,7 +345,10 @@ func (j *joining) checkRefused(q joinRequest, err error) error {
 	if !errors.As(err, &status) && !errors.As(err, &group) {
 		return err
 	}
-	j.refused = append(j.refused, fmt.Sprintf("%s, group %q (%s): %v", j.f.PortName(q.port), q.tree.Name, q.tree.MGID, err))
+	report := j.report.Multicast
+	if report.Refused++; report.Refused <= j.opt.Samples {
+		report.RefusedWhy = append(report.RefusedWhy, fmt.Sprintf("%s, group %q (%s): %v", j.f.PortName(q.port), q.tree.Name, q.tree.MGID, err))
+	}
 	return nil
 }
 

@@ -4,24 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
-	"github.com/ibweave/ibweave/sminterface/ibsim"
 	"github.com/ibweave/ibweave/sminterface/subnet"
 )
-
-// dial connects a client to the simulated fabric. On a machine that has more to do than CPUs,
-// and while OpenSM is busy with joins, answers may take long.
-func dial(ctx context.Context, sim *ibsim.Sim) (*subnet.Client, error) {
-	transport, err := sim.Dial(ctx, "")
-	if err != nil {
-		return nil, err
-	}
-	return subnet.New(transport, subnet.Options{Timeout: 10 * time.Second}), nil
-}
 
 // readBack reads all tables, and compares them. Switches that no directed route reaches are
 // unread; a table that is there and cannot be read is an error.

@@ -24,6 +24,7 @@ import (
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
+	"github.com/ibweave/ibweave/sminterface/subnet"
 )
 
 // The files of a compile directory that OpenSM gets.
@@ -331,10 +332,12 @@ func (r *run) simulated(sim *ibsim.Sim) (err error) {
 	}()
 	ctx, cancel := context.WithTimeout(r.ctx, r.timeout())
 	defer cancel()
-	c, err := dial(ctx, sim)
+	transport, err := sim.Dial(ctx, "")
 	if err != nil {
 		return err
 	}
+	// On a machine that has more to do than CPUs, and while OpenSM is busy with joins, answers may take long.
+	c := subnet.New(transport, subnet.Options{Timeout: 10 * time.Second})
 	defer func() { err = cmp.Or(err, c.Close()) }()
 	if r.opt.MFT != nil {
 		if err := r.stage(StageJoin, func() error { return r.join(ctx, c) }); err != nil {
