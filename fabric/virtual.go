@@ -50,19 +50,14 @@ func (f *Fabric) NumLIDs(p PortID) int {
 	return n
 }
 
-// AllLIDs yields the LIDs that a port answers to: its own, and then those of virtual ports on it, ascending.
+// AllLIDs yields the LIDs that a port answers to, ascending, those of virtual ports on it included.
 func (f *Fabric) AllLIDs(p PortID) iter.Seq[LID] {
+	if f.virtual[p] == 0 {
+		return f.LIDs(p)
+	}
 	return func(yield func(LID) bool) {
-		for l := range f.LIDs(p) {
-			if !yield(l) {
-				return
-			}
-		}
-		if f.virtual[p] == 0 {
-			return
-		}
 		for l, q := range f.byLID {
-			if q == p && f.IsVirtual(LID(l)) && !yield(LID(l)) {
+			if q == p && !yield(LID(l)) {
 				return
 			}
 		}
