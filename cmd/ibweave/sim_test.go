@@ -51,7 +51,7 @@ func TestInterrupted(t *testing.T) {
 			if err != nil && !errors.Is(err, os.ErrNotExist) {
 				t.Fatal(err)
 			}
-			return bytes.Count(data, []byte(`"point":`))
+			return bytes.Count(data, []byte(`"state":`))
 		}
 		cmd := sweep(state)
 		var errs bytes.Buffer
