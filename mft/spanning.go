@@ -34,7 +34,7 @@ type TreeLink struct {
 	Up, Down int32 // copies that cross it when each sender sends one packet
 }
 
-// NewTreeWalk is for trees of so many switches.
+// NewTreeWalk makes the scratch for trees with that number of switches.
 func NewTreeWalk(switches int) *TreeWalk {
 	return &TreeWalk{touched: make([]uint64, (switches+63)/64), senders: make([]int32, switches), receivers: make([]int32, switches)}
 }
