@@ -3,6 +3,7 @@ package compile
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -31,6 +32,8 @@ type Incremental struct {
 	scratch     chan uint64
 	scratchLoad uint64       // what it got, 0 for nothing
 	readers     atomic.Int32 // how many preparations are under way, abandoned ones included
+	preparing   sync.WaitGroup
+	stepped     bool // the last Rebalance has moved entries
 }
 
 // prepared is what the next Run can go on from.
@@ -65,9 +68,18 @@ type Step struct {
 	Changes Changes
 	// Adopted is true for the step that Kept the tables of Adopt.
 	Adopted bool
+	// Over is how the greatest load exceeds what the first step after a change aims at; nil where it
+	// does not, or is not known.
+	Over *Excess
 	// ByChange says that the verdict rests on the last one and what changed; else all
 	// has been checked. Notes are left out then, see verify.IncrementalChecker.
 	ByChange bool
+}
+
+// Excess is a load that no move within the limits of a first step makes smaller.
+type Excess struct {
+	Port  fabric.PortID // of the Routing's fabric, by which the packets leave
+	Times float64       // how many times the greatest load of tables from scratch, which is estimated
 }
 
 // Run is the function Run for f, which comes after the fabrics of the calls before. It is from
@@ -160,6 +172,9 @@ func (c *Incremental) Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt 
 	c.routing = r.Routing
 	if can && r.Routing.SL2VL == nil {
 		c.prepareNext(r)
+		if step.Adopted {
+			c.prepareRebalance(r.Routing.Fabric, opt)
+		}
 	}
 	return r, step, nil
 }
@@ -172,6 +187,9 @@ func (c *Incremental) Adopt(t *lft.Tables) { c.found = t }
 // maxForeign is which part of the entries that lead on may be others than the engine could have made,
 // in tables to adopt. Beyond that they are of another engine, and its own are better.
 const maxForeign = 0.25
+
+// maxRebalance is a factor that leaves all loads as they are.
+const maxRebalance = 1e6
 
 // adopt is Run from tables that were found. The result is nil, and the reason comes with it, where
 // they cannot be kept.
@@ -203,7 +221,7 @@ func (c *Incremental) adopt(ctx context.Context, found *lft.Routing, opt Options
 		}
 		before.Order = order.Rank
 	}
-	opt.Route.Previous, opt.Route.FirstStep, opt.Route.Roots, opt.Demand = before, true, nil, nil
+	opt.Route.Previous, opt.Route.Rebalance, opt.Route.Roots, opt.Demand = before, maxRebalance, nil, nil
 	r, err = Run(ctx, f, c.engine, opt)
 	switch refused := (*lft.DomainError)(nil); {
 	case errors.As(err, &refused):
@@ -261,7 +279,7 @@ func (c *Incremental) prepareNext(r *Result) {
 func (c *Incremental) prepareRebalance(f *fabric.Fabric, opt Options) {
 	c.findScratch, c.scratch, c.scratchLoad = nil, nil, 0
 	route := opt.routeOptions()
-	if c.router.IsBalanced(route.RebalanceFactor(), 0) {
+	if c.router != nil && c.router.IsBalanced(route.RebalanceFactor(), 0) {
 		return
 	}
 	engine := c.engine.Engine
@@ -285,22 +303,14 @@ func (c *Incremental) prepareRebalance(f *fabric.Fabric, opt Options) {
 // nothing is proven; then all is as it was.
 func (c *Incremental) Rebalance(ctx context.Context, opt Options) (*Result, Step) {
 	step := Step{Kept: true, ByChange: true}
-	select {
-	case c.prepared = <-c.ready:
-		c.ready = nil
-	default:
-	}
-	if c.ready != nil || c.prepare != nil || c.router == nil || c.checker == nil {
+	c.stepped = false
+	if !c.isReady() {
 		return nil, step
-	}
-	select {
-	case c.scratchLoad = <-c.scratch:
-		c.scratch = nil
-	default:
 	}
 	start := time.Now()
 	undo := c.takePart(ctx, &opt)
 	if undo == nil {
+		c.scratchLoad = 0 // it would come to the same again
 		return nil, step
 	}
 	r := &Result{Engine: c.engine, Routing: c.router.Routing(nil)}
@@ -319,10 +329,36 @@ func (c *Incremental) Rebalance(ctx context.Context, opt Options) (*Result, Step
 		return nil, step
 	}
 	step.Changes = ChangesSince(c.routing, r.Routing)
-	c.routing = r.Routing
+	c.routing, c.stepped = r.Routing, true
 	r.regrade(opt.Multicast)
 	r.Seconds.Verify = time.Since(start).Seconds()
 	return r, step
+}
+
+// isReady takes over what was prepared, and returns true if that is all that Rebalance needs.
+func (c *Incremental) isReady() bool {
+	select {
+	case c.prepared = <-c.ready:
+		c.ready = nil
+	default:
+	}
+	select {
+	case c.scratchLoad = <-c.scratch:
+		c.scratch = nil
+	default:
+	}
+	return c.ready == nil && c.prepare == nil && c.router != nil && c.checker != nil
+}
+
+// WantsRebalance returns true if Rebalance is likely to move entries: all is prepared, and the loads
+// are above opt.Route.Rebalance times those of tables from scratch, or the last step towards
+// opt.Demand has moved some.
+func (c *Incremental) WantsRebalance(opt Options) bool {
+	if !c.isReady() {
+		return false
+	}
+	route := opt.routeOptions()
+	return c.scratchLoad > 0 && !c.router.IsBalanced(route.RebalanceFactor(), c.scratchLoad) || opt.Demand != nil && c.stepped
 }
 
 // takePart moves some entries for Rebalance. undo takes that back; it is nil where nothing has changed.
@@ -340,15 +376,17 @@ func (c *Incremental) takePart(ctx context.Context, opt *Options) (undo func()) 
 	return fitPart(ctx, c.router, opt)
 }
 
-// Prepare begins to prepare for the next call of Run, if that is not done yet.
-func (c *Incremental) Prepare() {
+// Prepare begins to prepare for the next calls of Run and Rebalance, if that is not done yet. wait,
+// which may be called beside other methods, returns when all is prepared.
+func (c *Incremental) Prepare() (wait func()) {
 	c.prepareRun()
 	if find := c.findScratch; find != nil {
 		c.findScratch = nil
 		scratch := make(chan uint64, 1)
 		c.scratch = scratch
-		go func() { scratch <- find() }()
+		c.preparing.Go(func() { scratch <- find() })
 	}
+	return c.preparing.Wait
 }
 
 func (c *Incremental) prepareRun() {
@@ -360,11 +398,11 @@ func (c *Incremental) prepareRun() {
 	ready := make(chan prepared, 1)
 	c.ready = ready
 	c.readers.Add(1)
-	go func() {
+	c.preparing.Go(func() {
 		x := prepare()
 		c.readers.Add(-1)
 		ready <- x
-	}()
+	})
 }
 
 // Recycle gives back unused tables of a Run before the last: another Run may write
@@ -420,6 +458,9 @@ func (c *Incremental) update(ctx context.Context, f *fabric.Fabric, opt Options,
 	c.load = lft.Rescale(c.load, was.Fabric, f)
 	if err := c.router.TakeFirstStep(func() (uint64, error) { return c.load, nil }); err != nil {
 		return nil, err
+	}
+	if port, times := c.router.Busiest(c.load); times > lft.FirstStepLoad {
+		step.Over = &Excess{Port: port, Times: times}
 	}
 	if !c.router.IsBalanced(MaxDrift, c.load) {
 		step.Why = "the loads have drifted apart"

@@ -8,10 +8,10 @@ import (
 )
 
 const (
-	// firstStepLoad is how many times the target the greatest load may be after a first step,
+	// FirstStepLoad is how many times the target the greatest load may be after a first step,
 	// and firstStepBlocks is how many blocks the first step may change to keep to that, those
 	// included that have to change.
-	firstStepLoad   = 1.5
+	FirstStepLoad   = 1.5
 	firstStepBlocks = 64
 	// blockEntries is how many entries in blocks that change anyway cost as much as one in
 	// another block.
@@ -40,7 +40,7 @@ type reliever struct {
 }
 
 // TakeFirstStep moves some more entries after an Update where that left a load of more than
-// firstStepLoad times what routing from scratch would give: no more than that firstStepBlocks
+// FirstStepLoad times what routing from scratch would give: no more than that firstStepBlocks
 // blocks have changed in all, or twice as many as had to. Where it cannot come so far it
 // keeps the best.
 //
@@ -51,7 +51,7 @@ func (l *Incremental) TakeFirstStep(fromScratch func() (uint64, error)) error {
 	if l.changedBlocks > blocks {
 		blocks = 2 * l.changedBlocks
 	}
-	_, err := l.takeStep(firstStepLoad, blocks, fromScratch, false)
+	_, err := l.takeStep(FirstStepLoad, blocks, fromScratch, false)
 	return err
 }
 
@@ -98,6 +98,23 @@ func (l *Incremental) takeStep(factor float64, blocks int, fromScratch func() (u
 		r.undo()
 	}
 	return ok, nil
+}
+
+// Busiest returns the port by which the greatest load leaves, and how many times least, or LoadBound
+// where that is more, the load is.
+func (l *Incremental) Busiest(least uint64) (fabric.PortID, float64) {
+	best, most := int32(-1), uint64(0)
+	for p, routes := range l.load {
+		if load := uint64(routes) * l.unit[p]; load > most {
+			best, most = int32(p), load
+		}
+	}
+	least = max(least, l.LoadBound())
+	if best < 0 || least == 0 {
+		return fabric.NoPort, 0
+	}
+	s := l.index.Owner[best]
+	return l.now.Fabric.Port(l.now.Node[s], fabric.PortNum(best-l.index.Base[s])), float64(most) / float64(least)
 }
 
 // IsBalanced says whether no load is above factor times least, or above factor times LoadBound.
