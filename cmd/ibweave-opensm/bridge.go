@@ -51,6 +51,7 @@ func ibweaveOpen(osm *C.struct_osm_opensm, options, logFile *C.char, engines *C.
 			C.ibw_log(osm, C.int(level), text)
 			C.free(unsafe.Pointer(text))
 		},
+		Sweep:   func() { C.ibw_sweep(osm) },
 		Engines: engineTable(),
 	}
 	if logFile != nil {

@@ -13,9 +13,8 @@ import (
 	"github.com/ibweave/ibweave/sminterface/ibsim"
 )
 
-// OpenSM that starts again leaves the tables of the switches as they are: not one block is written
-// for the same fabric, which its log tells and the tables do. For one that has changed
-// meanwhile only what the change asks for is written.
+// TestRestart kills OpenSM and starts it again, which leaves the tables of the switches as they are: not one block is written
+// for the same fabric, as its log and the tables tell. For one that has changed meanwhile few are.
 func TestRestart(t *testing.T) {
 	for _, tc := range []struct {
 		name, engine string
@@ -46,7 +45,7 @@ func TestRestart(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(1, 2))
 			ups := 0
 			launch := func() *daemon {
-				d := s.begin(t, "", "ibweave-"+tc.engine, "", "qos TRUE")
+				d := s.begin(t, "", "ibweave-"+tc.engine, unbalanced, "qos TRUE")
 				ups++
 				d.wait("-> SUBNET UP\n", ups)
 				return d

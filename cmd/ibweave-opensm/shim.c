@@ -47,6 +47,7 @@
 #pragma weak osm_purge_mtree
 #pragma weak osm_log_v2
 #pragma weak osm_req_get
+#pragma weak osm_sm_signal
 #pragma weak wait_for_pending_transactions
 #pragma weak cl_qmap_get
 
@@ -102,6 +103,15 @@ void ibw_log(struct osm_opensm *osm, int level, const char *line)
 {
 	if (osm_log_v2 && osm_log_is_active_v2(&osm->log, (osm_log_level_t) level, LOG_FILE))
 		osm_log_v2(&osm->log, (osm_log_level_t) level, LOG_FILE, "ibweave: %s\n", line);
+}
+
+/* Has a master sweep, as SIGHUP does. */
+void ibw_sweep(struct osm_opensm *osm)
+{
+	if (!osm_sm_signal || osm->subn.sm_state != IB_SMINFO_STATE_MASTER)
+		return;
+	osm->subn.force_heavy_sweep = TRUE;
+	osm_sm_signal(&osm->sm, OSM_SIGNAL_SWEEP);
 }
 
 static void settings_take(const osm_opensm_t *osm, struct ibw_settings *s)

@@ -105,6 +105,7 @@ size_t ibw_num_switches(const struct osm_opensm *osm);
 int ibw_snapshot_take(const struct osm_opensm *osm, struct ibw_snapshot *s, struct ibw_node *nodes, int32_t room_nodes,
 		      struct ibw_port *ports, int32_t room_ports, struct ibw_place *places, size_t num_places);
 void ibw_log(struct osm_opensm *osm, int level, const char *line);
+void ibw_sweep(struct osm_opensm *osm);
 int ibw_groups_all(struct osm_opensm *osm, struct ibw_groups *g);
 void ibw_groups_free(struct ibw_groups *g);
 void ibw_set_masks(struct osm_opensm *osm, uint16_t mlid, const struct ibw_switch_port *ports, int32_t n);

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ibweave/ibweave/internal/files"
 	"github.com/ibweave/ibweave/report/metrics"
+	"github.com/ibweave/ibweave/verify"
 	"github.com/ibweave/ibweave/verify/bound"
 )
 
@@ -52,7 +53,20 @@ type measured struct {
 		MaxLID      uint16  `json:"max_lid"`
 		MaxRelative float64 `json:"max_relative_load"` // on meter.scale; MaxRoutes where all cables have one rate
 		Undecided   int     `json:"undecided_rules"`
+		Lost        int     `json:"lost_nodes_and_cables"` // since the routing before: a node with all its cables, or a cable
+		New         int     `json:"new_nodes_and_cables"`
+		MovedLIDs   int     `json:"moved_lids"`
+		Before      int64   `json:"max_routes_per_link_before"`
+		Unreachable int64   `json:"unreachable_pairs"`
 	} `json:"last_routing"`
+}
+
+// changed counts what has changed since the routing before.
+func (m *meter) changed(c *change, before *verify.Result) {
+	m.update(func(s *measured) {
+		l := &s.Last
+		l.Lost, l.New, l.MovedLIDs, l.Before = len(c.lost), len(c.came), c.moved, before.Balance.MaxRoutes
+	})
 }
 
 // written counts tables that OpenSM has written.
@@ -78,7 +92,7 @@ func (m *meter) written(t *Tables) {
 		m.scale = m.scale.Or(v.Scale())
 		l.MaxRoutes, l.IdleLinks, l.MaxRelative = v.Balance.MaxRoutes, v.Balance.IdleLinks, v.LoadOn(m.scale)
 		l.Switches, l.CAPorts, l.Links, l.MaxLID = v.Fabric.Switches, v.Fabric.CAPorts, v.Fabric.Links, uint16(v.Fabric.MaxLID)
-		l.Findings, l.Undecided = len(v.Findings), len(v.Undecided)
+		l.Findings, l.Undecided, l.Unreachable = len(v.Findings), len(v.Undecided), v.Unicast.Unreachable
 	})
 }
 

@@ -35,6 +35,7 @@ import (
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/par"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/sminterface/dump"
 )
@@ -120,6 +121,8 @@ type Host struct {
 	LogDir string
 	// Log writes a line, without its end, to OpenSM's log.
 	Log func(level Level, line string)
+	// Sweep has OpenSM sweep soon, and may be called at any time. It may be nil.
+	Sweep func()
 	// Engines are those to offer; nil stands for compile.Engines.
 	Engines []compile.Engine
 }
@@ -159,6 +162,12 @@ type Plugin struct {
 	jobs     *declaredJobs // the last that were read, nil for none
 	// jobsFileError is why the file cannot be used, jobsError why its jobs cannot; "" for nothing.
 	jobsFileError, jobsError string
+
+	before *Tables // that Written had last, nil for none
+	// watching is true while a goroutine waits for what SubnetUp prepares; ownSweeps counts the
+	// sweeps that it has asked for since the subnet changed. Held by routing.
+	watching  bool
+	ownSweeps int
 
 	// What Written has said of cables.
 	cablesOf   *Snapshot
@@ -222,6 +231,9 @@ func (p *Plugin) logTrouble(l Level, err error) {
 
 // Close ends our log, for which it may wait some seconds.
 func (p *Plugin) Close() error {
+	p.routing.Lock()
+	p.host.Sweep = nil
+	p.routing.Unlock()
 	p.meter.close()
 	return p.close()
 }
@@ -532,7 +544,7 @@ func (p *Plugin) tellAbsent(absent []fabric.GUID) {
 func (p *Plugin) compile(ctx context.Context, f *fabric.Fabric, e *compile.Engine, opt compile.Options, found *lft.Tables) (*compile.Result, compile.Step, error) {
 	p.routing.Lock()
 	defer p.routing.Unlock()
-	p.litter = true
+	p.litter, p.ownSweeps = true, 0
 	p.follow(&opt)
 	if !p.config.Incremental {
 		r, err := compile.Run(ctx, f, e, opt)
@@ -613,7 +625,11 @@ func (p *Plugin) SubnetUp() {
 	p.routing.Lock()
 	defer p.routing.Unlock()
 	if p.last != nil {
-		p.last.Prepare()
+		wait := p.last.Prepare()
+		if p.host.Sweep != nil && !p.watching && p.ownSweeps < maxOwnSweeps {
+			p.watching = true
+			go p.watch(wait)
+		}
 	}
 	if p.litter {
 		p.litter = false
@@ -621,26 +637,71 @@ func (p *Plugin) SubnetUp() {
 	}
 }
 
+// maxOwnSweeps bounds how many sweeps the plugin asks for after a change of the subnet. Each moves
+// entries in up to 64 blocks, so the largest fabrics are balanced before.
+const maxOwnSweeps = 200
+
+// watch waits until all is prepared, and has OpenSM sweep if entries are to move then.
+func (p *Plugin) watch(wait func()) {
+	wait()
+	p.routing.Lock()
+	defer p.routing.Unlock()
+	p.watching = false
+	t := p.Current()
+	if p.last == nil || t == nil || p.host.Sweep == nil {
+		return
+	}
+	opt, _, err := p.config.compileOptions(t.Fabric)
+	if err != nil {
+		return
+	}
+	p.follow(&opt)
+	if p.last.WantsRebalance(opt) {
+		p.ownSweeps++
+		p.host.Sweep()
+	}
+}
+
 // Written is called when OpenSM has all of t, whose Timing is then complete.
 func (p *Plugin) Written(t *Tables) {
-	p.meter.written(t)
 	v := t.Verify
 	how := []zap.Field{zap.Bool("kept", t.Step.Kept)}
-	text := ""
+	said := ""
+	if was := p.before; was != nil && was.Fabric != t.Fabric {
+		c := changeBetween(was.Fabric, t.Fabric)
+		p.meter.changed(&c, was.Verify)
+		if what := c.String(); what != "" {
+			said = "; " + what
+			how = append(how, zap.Strings("lost", c.lost), zap.Strings("new", c.came), zap.Int("moved_lids", c.moved))
+		}
+		how = append(how, zap.Int64("max_routes_before", was.Verify.Balance.MaxRoutes), zap.Int64("unreachable", v.Unicast.Unreachable))
+	}
+	p.before = t
+	p.meter.written(t)
 	if t.Step.Kept {
 		how = append(how, zap.Int("lids", t.Step.LIDs), zap.Int("entries", t.Step.Changes.Entries), zap.Int("blocks", t.Step.Changes.Blocks))
 	}
 	switch {
 	case t.Step.Adopted:
 		how = append(how, zap.Bool("adopted", true))
-		text = fmt.Sprintf("; kept the tables that the switches had, %d blocks changed", t.Step.Changes.Blocks)
+		said += fmt.Sprintf("; kept the tables that the switches had, %d blocks changed", t.Step.Changes.Blocks)
 	case t.Step.Why != "":
 		how = append(how, zap.String("why", t.Step.Why), zap.Int("blocks", t.Step.Changes.Blocks))
+		if t.Step.Changes.Blocks > 0 {
+			said += fmt.Sprintf("; routed from scratch, as %s; %d blocks changed", t.Step.Why, t.Step.Changes.Blocks)
+		}
 	case t.Rebalanced:
 		how = append(how, zap.Bool("rebalanced", true))
-		text = fmt.Sprintf("; rebalanced, %d blocks changed", t.Step.Changes.Blocks)
+		said += fmt.Sprintf("; rebalanced, %d blocks changed", t.Step.Changes.Blocks)
 	case t.Step.LIDs > 0 || t.Step.Changes.Blocks > 0:
-		text = fmt.Sprintf("; %d LIDs rerouted, %d blocks changed", t.Step.LIDs, t.Step.Changes.Blocks)
+		said += fmt.Sprintf("; %s rerouted, %s changed", text.Count(t.Step.LIDs, "LID", "LIDs"), text.Count(t.Step.Changes.Blocks, "block", "blocks"))
+	}
+	if n := v.Unicast.Unreachable; n > 0 {
+		said += "; " + text.CountGrouped(n, "pair", "pairs") + " lost"
+	}
+	if x := t.Step.Over; x != nil {
+		how = append(how, zap.String("busiest", t.Fabric.PortName(x.Port)), zap.Float64("times_scratch", x.Times))
+		said += fmt.Sprintf("; the cable at %s has %.1f times the load from scratch, which no small step mends", t.Fabric.PortName(x.Port), x.Times)
 	}
 	if m := v.Balance.MaxRelative; m != nil {
 		how = append(how, zap.Float64("max_relative_load", m.Load), zap.Stringer("max_relative_link", m.Link), zap.String("rate", m.Rate), zap.String("fastest", m.Fastest))
@@ -654,21 +715,21 @@ func (p *Plugin) Written(t *Tables) {
 		zap.Duration("verify", t.Timing.Verify), zap.Duration("write", t.Timing.rest()),
 		zap.Duration("total", t.Timing.Total()))
 	p.host.Log(LogInfo, fmt.Sprintf("%s: %d switches, LIDs up to %d, %s, in %v, at most %d routes on a link%s", t.Engine, v.Fabric.Switches, v.Fabric.MaxLID, v.Verdict,
-		t.Timing.Total().Round(time.Microsecond), v.Balance.MaxRoutes, text))
+		t.Timing.Total().Round(time.Microsecond), v.Balance.MaxRoutes, said))
 	// It reports, and so it must not end OpenSM.
 	_ = p.Guard(t.Engine, func() error { p.cables(t); return nil })
 	if t.LatePorts == 0 {
 		return
 	}
 	// To cut VLs off is to prove nothing, so this is not for one log alone.
-	text = fmt.Sprintf("%d ports have fewer VLs at this moment than the tables use, and OpenSM cuts their SL-to-VL tables", t.LatePorts)
+	said = fmt.Sprintf("%d ports have fewer VLs at this moment than the tables use, and OpenSM cuts their SL-to-VL tables", t.LatePorts)
 	if t.SweepAgain {
-		text += ": it is to sweep again"
+		said += ": it is to sweep again"
 	} else {
-		text += ", sweep after sweep"
+		said += ", sweep after sweep"
 	}
-	p.log.Warn(text, zap.String("engine", t.Engine))
-	p.host.Log(LogInfo, t.Engine+": "+text)
+	p.log.Warn(said, zap.String("engine", t.Engine))
+	p.host.Log(LogInfo, t.Engine+": "+said)
 }
 
 // accept says whether the checker lets tables pass.
