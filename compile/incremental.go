@@ -179,8 +179,8 @@ func (c *Incremental) Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt 
 	return r, step, nil
 }
 
-// Adopt has the next Run, the first, begin with tables that the switches of its fabric have, whoever
-// made them: what an engine with incremental updates could have made stays. The tables have a row for
+// Adopt has the next Run, the first, begin with tables that the switches of its fabric have, of any
+// origin: what an engine with incremental updates could have made stays. The tables have a row for
 // each switch and an entry for each LID; fabric.NoPath stands for what is not known.
 func (c *Incremental) Adopt(t *lft.Tables) { c.found = t }
 

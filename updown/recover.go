@@ -9,7 +9,7 @@ import (
 )
 
 // RecoverOrder returns an order of f's switches by which the paths of tables go up and then down,
-// whoever made them; of several the one most like the order like. It is nil where some turn from
+// of any origin; of several the one most like the order like. It is nil where paths turn from
 // down to up whatever the order. Tables have a row for each switch of f.
 //
 // It gives ranks from the last to the first. The switch that comes next is lower than all that

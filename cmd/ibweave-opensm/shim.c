@@ -318,7 +318,7 @@ int ibw_check_switches(struct osm_opensm *osm, const uint64_t *guids, int32_t n,
 
 extern int wait_for_pending_transactions(osm_stats_t *stats);
 
-/* No switch has so many ports: what a block has that nothing was read into. */
+/* No switch has 254 ports: what a block has until an answer is read into it. */
 #define UNREAD 254
 
 /* Asks a switch for a block of its forwarding table; OpenSM puts the answer into lft. */
