@@ -134,6 +134,7 @@ const (
 	stepGrows = 1.2
 	stepFalls = 0.7
 	maxExcess = 4.0 // of the load over the bound, as part of the bound
+	maxMisses = 6   // rounds without a better bound before prices return to the best
 )
 
 // seek returns the prices of the best fractional bound that it finds in some rounds, the
@@ -151,17 +152,26 @@ func (x *seeker) seek(ctx context.Context, rounds int) (best []float64, err erro
 			}
 		}
 	}
-	bound, step := 0.0, firstStep
+	bound := 0.0
+	var bestLoad []float64
+	step, misses := firstStep, 0
 	for i := range rounds {
 		b, err := x.route(ctx, max(bound, 1/float64(len(x.price)))/demand/math.Sqrt(float64(i+1)))
 		if err != nil {
 			return nil, err
 		}
-		if b > bound {
-			best, bound = append(best[:0], x.price...), b
+		switch {
+		case b > bound:
+			best, bestLoad, bound = append(best[:0], x.price...), append(bestLoad[:0], x.load...), b
 			step *= stepGrows
-		} else {
+			misses = 0
+		case misses == maxMisses:
+			copy(x.price, best)
+			copy(x.load, bestLoad)
+			misses = 0
+		default:
 			step = max(step*stepFalls, 1/float64(i+1))
+			misses++
 		}
 		for c := range x.price {
 			x.price[c] = max(x.price[c], 1e-12) * math.Exp(step*min(x.load[c]/bound-1, maxExcess))
