@@ -106,7 +106,7 @@ func (p *plan) report(r *Result, w *worker, opt Options) {
 	c.Close()
 }
 
-// tallyRules is by tally of a trouble its rule, and what fills in a finding but for the LID.
+// tallyRules has, for each tally of a trouble, its rule, and the parts of a finding but the LID.
 var tallyRules = [numTallies]struct {
 	name     string
 	describe func(*plan, *Finding, tally)
