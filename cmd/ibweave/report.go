@@ -57,7 +57,7 @@ func (a *app) reportCommand() *cobra.Command {
 	flags.StringVarP(&r.output, "output", "o", "", "page to write, `FILE`; - is standard output")
 	flags.StringVar(&r.svg, "svg", "", "write a picture of the view as SVG, `FILE`")
 	flags.StringVar(&r.png, "png", "", "write a picture of the view as PNG, `FILE`")
-	flags.StringVar(&r.view, "view", "fabric", "`VIEW` of pictures: fabric, path:SRC,DST, fan:DST, group:NAME, credit-loop, changes or boxes:GROUPING")
+	flags.StringVar(&r.view, "view", "fabric", "`VIEW` of pictures: fabric, path:SRC,DST, fan:DST, group:NAME, credit-loop or changes")
 	flags.StringVar(&r.title, "title", "", "`TEXT` above it; by default the name of DIR or TOPOLOGY")
 	r.entries = page.DefaultMaxEntries
 	cli.NumberFlag(flags, &r.entries, "max-entries", 1, cli.MaxNumber, "leave forwarding tables with more than `N` entries out of the page, which then shows no paths")

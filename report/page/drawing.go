@@ -3,6 +3,7 @@
 package page
 
 import (
+	"cmp"
 	"fmt"
 	"image/color"
 	"io"
@@ -104,7 +105,7 @@ func (p *Picture) drawOn(paper draw.Canvas, height float64) {
 	d.upper = d.top - titleHeight
 	y := d.upper - p.height() - margin
 	d.fit()
-	d.drawBoxes(d.drawEdges())
+	d.drawEdges()
 	d.drawHosts()
 	d.drawSwitches()
 	d.drawNames()
@@ -179,9 +180,7 @@ func (d *drawing) drawSwitches() {
 		if d.dim {
 			c = blend(ground, nodeTone, 0.35)
 		}
-		if !d.boxes.hides(s) {
-			d.drawNode(s, c)
-		}
+		d.drawNode(s, c)
 	}
 	for _, out := range d.channels {
 		for _, n := range []fabric.NodeID{f.Owner(out), f.Owner(f.Peer(out))} {
@@ -214,21 +213,30 @@ func (d *drawing) drawStroke(s stroke) {
 	d.paper.StrokeLine2(s.line, m.X-r, m.Y+r, m.X+r, m.Y-r)
 }
 
-// drawEdges draws the links, the most loaded last, and says what is the greatest load in each group.
-func (d *drawing) drawEdges() []float64 {
+// drawEdges draws the links, those with the most loaded channel last.
+func (d *drawing) drawEdges() {
 	p := d.Picture
-	list, inside := p.lineUp()
-	thin := min(1.1, max(0.25, 600/float64(len(list)+1)))
+	loads, order := make([]float64, len(p.edges)), make([]int, len(p.edges))
+	for i := range p.edges {
+		order[i] = i
+		if p.shows != nil {
+			for _, c := range p.ports(i) {
+				loads[i] = max(loads[i], p.shows.Values[c], p.shows.Values[p.Fabric.Peer(c)])
+			}
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(loads[a], loads[b]) })
+	thin := min(1.1, max(0.25, 600/float64(len(order)+1)))
 	faint := p.faint()
-	for _, x := range list {
+	for _, i := range order {
 		c := ramp[2]
 		warm := 0.0
 		var dashes []vg.Length
 		switch {
-		case p.shows != nil && x.load == 0:
+		case p.shows != nil && loads[i] == 0:
 			c, dashes = unused, []vg.Length{2, 2}
 		case p.shows != nil:
-			warm = p.shows.warmth(x.load)
+			warm = p.shows.warmth(loads[i])
 			c = shade(warm)
 		}
 		strong := faint + (1-faint)*warm*warm
@@ -237,9 +245,8 @@ func (d *drawing) drawEdges() []float64 {
 		}
 		line := pen(blend(ground, c, strong), thin*(1+0.8*warm*warm))
 		line.Dashes = dashes
-		d.drawCurve(x.curve, line)
+		d.drawCurve(p.curve(i), line)
 	}
-	return inside
 }
 
 // drawCurve draws a curve of the layout, or a straight line where its first two points are the same.
@@ -276,13 +283,13 @@ func (d *drawing) drawHosts() {
 	}
 	for s, list := range hostsOf(f) {
 		for _, n := range list {
-			if len(list) <= 4 && !d.boxes.hides(n) && !d.boxes.hides(fabric.NodeID(s)) {
+			if len(list) <= 4 {
 				d.drawCurve(d.straight(fabric.NodeID(s), n), pen(line, 0.5))
 			}
 		}
 	}
 	for n := range fabric.NodeID(f.NumNodes()) {
-		if !f.IsSwitch(n) && !d.boxes.hides(n) {
+		if !f.IsSwitch(n) {
 			d.drawNode(n, dot)
 		}
 	}
@@ -461,9 +468,7 @@ func (d *drawing) drawNames() {
 			names[i] = f.Name(s).Label()
 		}
 		for i, name := range d.inRoom(names, room-4) {
-			if !p.boxes.hides(row[i]) {
-				d.drawName(row[i], name)
-			}
+			d.drawName(row[i], name)
 		}
 	}
 }

@@ -512,9 +512,6 @@ func TestViewErrors(t *testing.T) {
 		{&none, "path:1,2", "no forwarding tables"},
 		{&none, "fan:1", "no forwarding tables"},
 		{all["cube"], "fan:absent", `no node is called "absent"`},
-		{all["cube"], "boxes:pods", `"pods" is no grouping of the drawing, which has none`},
-		{all["fat tree"], "boxes:racks", `"racks" is no grouping of the drawing, which has pods`},
-		{all["fat tree"], "boxes:pods,pod 99", `none of the pods is called "pod 99"`},
 	} {
 		view, err := ParseView(c.view)
 		if err != nil {
@@ -524,7 +521,7 @@ func TestViewErrors(t *testing.T) {
 			t.Errorf("%s: %v, want %q", c.view, err, c.want)
 		}
 	}
-	for _, s := range []string{"", "fabric:x", "path:", "path:a", "group:", "fan:", "boxes", "credit-loop:0", "credit-loop:x", "tree"} {
+	for _, s := range []string{"", "fabric:x", "path:", "path:a", "group:", "fan:", "boxes:pods", "credit-loop:0", "credit-loop:x", "tree"} {
 		if _, err := ParseView(s); err == nil || !strings.Contains(err.Error(), "want fabric") {
 			t.Errorf("ParseView(%q): %v", s, err)
 		}
@@ -642,45 +639,6 @@ func TestFans(t *testing.T) {
 	}
 }
 
-// TestBoxes: a picture has a box for each closed group, with one line for all cables between two, and the nodes
-// of open ones.
-func TestBoxes(t *testing.T) {
-	in := inputs(t)["fat tree"] // 8 pods of 4 leaves and 4 spines, 4 planes of 4 cores
-	for _, c := range []struct {
-		view         string
-		lines, boxes int
-		hidden       int
-	}{{"boxes:pods", 8 * 4, 12, 208}, {"boxes:pods,pod 3", 7*4 + 16 + 4, 11, 184}, {"boxes:pods,pod 3,core 0", 7*3 + 7*4 + 16 + 3 + 4, 10, 180}} {
-		view, err := ParseView(c.view)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p, err := Draw(context.Background(), in, view)
-		if err != nil {
-			t.Fatal(err)
-		}
-		list, inside := p.lineUp()
-		most := slices.Max(inside)
-		for _, x := range list {
-			most = max(most, x.load)
-		}
-		shut, hidden := 0, 0
-		for _, is := range p.boxes.shut {
-			if is {
-				shut++
-			}
-		}
-		for n := range fabric.NodeID(in.Fabric.NumNodes()) {
-			if p.boxes.hides(n) {
-				hidden++
-			}
-		}
-		if len(list) != c.lines || shut != c.boxes || hidden != c.hidden || most != float64(p.max) {
-			t.Errorf("%s: %d lines, %d boxes, %d nodes in them, load %g; want %d, %d, %d, %d", c.view, len(list), shut, hidden, most, c.lines, c.boxes, c.hidden, p.max)
-		}
-	}
-}
-
 // TestPodNames: pods have numbers where the names of their switches share what those of others do, too.
 func TestPodNames(t *testing.T) {
 	f := fatTree(t, 4, 3)
@@ -721,7 +679,7 @@ func TestSharedName(t *testing.T) {
 }
 
 func FuzzParseView(f *testing.F) {
-	for _, s := range []string{"fabric", "path:a,b", "group:g", "credit-loop", "credit-loop:3", "path:", "boxes:pods", "heat:x"} {
+	for _, s := range []string{"fabric", "path:a,b", "group:g", "credit-loop", "credit-loop:3", "path:", "heat:x"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

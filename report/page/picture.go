@@ -23,13 +23,13 @@ type View struct {
 	arg  string // behind the colon; "" for none
 }
 
-var viewForm = regexp.MustCompile(`^(?s:fabric|changes|credit-loop(:[1-9][0-9]{0,8})?|path:.*,.*|(fan|group|boxes):.+)$`)
+var viewForm = regexp.MustCompile(`^(?s:fabric|changes|credit-loop(:[1-9][0-9]{0,8})?|path:.*,.*|(fan|group):.+)$`)
 
-// ParseView reads "fabric", "path:SRC,DST", "fan:DST", "group:NAME", "credit-loop", "credit-loop:2",
-// "changes", "boxes:GROUPING" or "boxes:GROUPING,OPEN".
+// ParseView reads "fabric", "path:SRC,DST", "fan:DST", "group:NAME", "credit-loop", "credit-loop:2"
+// or "changes".
 func ParseView(s string) (View, error) {
 	if !viewForm.MatchString(s) {
-		return View{}, fmt.Errorf("%q: want fabric, path:SRC,DST, fan:DST, group:NAME, credit-loop, credit-loop:N from 1 on, changes or boxes:GROUPING", s)
+		return View{}, fmt.Errorf("%q: want fabric, path:SRC,DST, fan:DST, group:NAME, credit-loop, credit-loop:N from 1 on, or changes", s)
 	}
 	kind, arg, _ := strings.Cut(s, ":")
 	return View{kind, arg}, nil
@@ -44,7 +44,6 @@ type Picture struct {
 	lines    []string
 	channels []fabric.PortID           // shown, by the ports they leave
 	shares   map[fabric.PortID]float64 // of channels: how wide they are, from 0 to 1; 1 for others
-	boxes    *boxes                    // nil for none
 	marks    map[fabric.NodeID]color.Color
 	labels   []fabric.NodeID
 	tone     color.Color // of the channels
@@ -82,8 +81,6 @@ func Draw(ctx context.Context, in *Input, view View) (*Picture, error) {
 		err = p.showPath(view.arg)
 	case "fan":
 		err = p.showFan(view.arg)
-	case "boxes":
-		err = p.showBoxes(view.arg)
 	case "group":
 		err = p.showGroup(view.arg)
 	case "credit-loop":

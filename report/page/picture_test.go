@@ -61,7 +61,6 @@ func TestPictures(t *testing.T) {
 		{"mesh with groups", "group:0xc001", []string{"multicast group everybody"}},
 		{"torus with a loop", "credit-loop", []string{"credit loop of 4 channels", "waits for"}},
 		{"fat tree", "path:host 0 leaf 0 pod 0,host 3 leaf 3 pod 7", []string{"core"}},
-		{"fat tree", "boxes:pods,pod 3", []string{"pods as boxes", "pod 0: 8 switches, 16 hosts"}},
 		{"mesh with groups", "fan:host 4,3", []string{"all ways to host 4,3", "0 of 20 switches have a choice of ports"}},
 	}) {
 		t.Run(c.view, func(t *testing.T) {
