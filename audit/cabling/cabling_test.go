@@ -276,11 +276,12 @@ func TestFindings(t *testing.T) {
 // TestMeantTree takes one cable between switches out of trees that are no fat trees, and expects just the finding
 // that it is missing.
 func TestMeantTree(t *testing.T) {
-	for name, spec := range map[string]gen.TreeSpec{
-		"management": {Ports: 40, Pods: []int{4}, Hosts: 4, Spines: 4, HalfCabled: 2, Management: 2},
-		"pods":       {Ports: 40, Pods: []int{1, 1, 1}, Hosts: 4, Spines: 2, Cores: 1, Management: 3},
+	leaves := must(gen.Tree(gen.TreeSpec{Ports: 40, Pods: []int{4}, Hosts: 4, Spines: 4}))
+	pods := must(gen.Tree(gen.TreeSpec{Ports: 40, Pods: []int{1, 1, 1}, Hosts: 4, Spines: 2, Cores: 1}))
+	for name, full := range map[string]*fabric.Fabric{
+		"management": manage(unplug(leaves, `leaf [23] - spine [13]$`), "spine 3", "spine 2"),
+		"pods":       manage(pods, "spine 1 pod 2", "spine 0 pod 2", "mspine"),
 	} {
-		full := must(gen.Tree(spec))
 		if k := Recognize(full).Kind; k == FatTree {
 			t.Fatalf("%s is a fat tree", name)
 		}

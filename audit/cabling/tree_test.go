@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -29,15 +30,15 @@ var selene = gen.TreeSpec{Ports: 40, Pods: []int{7, 7, 7, 4}, Hosts: 20, Rails: 
 // sites are trees as operators have them.
 func sites(t testing.TB) map[string]site {
 	list := make(map[string]site)
-	add := func(name string, spec gen.TreeSpec, opt gen.Options, alone string, levels ...int) {
-		f, err := gen.Tree(spec)
-		if err == nil {
-			f, err = opt.Apply(f)
-		}
+	made := func(name string, f *fabric.Fabric, opt gen.Options, alone string, levels ...int) {
+		f, err := opt.Apply(f)
 		if err != nil {
 			t.Fatal(name, err)
 		}
 		list[name] = site{f, levels, alone}
+	}
+	add := func(name string, spec gen.TreeSpec, opt gen.Options, alone string, levels ...int) {
+		made(name, must(gen.Tree(spec)), opt, alone, levels...)
 	}
 	sharp := gen.Options{AggregationNodes: true}
 	add("rails", gen.TreeSpec{Ports: 64, Pods: []int{4}, Hosts: 16, Rails: 8, Spines: 8, Parallel: 2}, gen.Options{}, "", 32, 8)
@@ -56,13 +57,81 @@ func sites(t testing.TB) map[string]site {
 	add("planes", gen.TreeSpec{Ports: 40, Pods: []int{8}, Hosts: 8, Spines: 4, Parallel: 4}, gen.Options{Planes: 4}, "", 32, 16)
 	add("planes of three levels", gen.TreeSpec{Ports: 16, Pods: []int{4, 4, 4}, Hosts: 4, Spines: 4, Cores: 4}, gen.Options{Planes: 2, AggregationNodes: true}, "", 24, 24, 32)
 	add("selene", selene, sharp, "", 200, 320, 140)
-	whole := selene
-	whole.Management, whole.ManagementHosts = 4, 4
-	add("selene with leaves of management", whole, sharp, "m", 204, 321, 140)
-	add("half-cabled pods", gen.TreeSpec{Ports: 36, Pods: []int{6, 6, 6, 6, 6}, Hosts: 12, Spines: 6, Cores: 12, HalfCabled: 2}, sharp, "", 30, 30, 72)
-	add("a half-cabled pod", gen.TreeSpec{Ports: 36, Pods: []int{6, 6, 6, 6, 6}, Hosts: 12, Spines: 6, Cores: 12, HalfCabled: 1}, sharp, " pod 4", 30, 30, 72)
-	add("spare core switches", gen.TreeSpec{Ports: 36, Pods: []int{6, 6, 6}, Hosts: 12, Spines: 6, Cores: 6, SpareCores: 1}, sharp, ",6", 18, 18, 42)
+	whole := manage(must(gen.Tree(selene)), "spine 9 rail 7 pod 3", "spine 8 rail 7 pod 3", "mspine", "mspine")
+	made("selene with leaves of management", whole, sharp, "m", 204, 321, 140)
+	pods := must(gen.Tree(gen.TreeSpec{Ports: 36, Pods: []int{6, 6, 6, 6, 6}, Hosts: 12, Spines: 6, Cores: 12}))
+	made("half-cabled pods", unplug(pods, `pod [34] - core .*[13579]$`), sharp, "", 30, 30, 72)
+	made("a half-cabled pod", unplug(pods, `pod 4 - core .*[13579]$`), sharp, " pod 4", 30, 30, 72)
+	spare := must(gen.Tree(gen.TreeSpec{Ports: 36, Pods: []int{6, 6, 6}, Hosts: 12, Spines: 6, Cores: 7}))
+	made("spare core switches", unplug(spare, `pod [12] - core .*,6$`), sharp, ",6", 18, 18, 42)
 	return list
+}
+
+// unplug returns a tree without the cables that a pattern fits, each as "LOWER SWITCH - UPPER SWITCH".
+func unplug(f *fabric.Fabric, pattern string) *fabric.Fabric {
+	cables := regexp.MustCompile(pattern)
+	var gone []fabric.PortID
+	for _, c := range cablesOf(f) {
+		if cables.MatchString(f.Node(f.Owner(c.a)).Description + " - " + f.Node(f.Owner(c.b)).Description) {
+			gone = append(gone, c.a)
+		}
+	}
+	return f.Without(gone...)
+}
+
+// manage adds a leaf of management with four hosts below each of the named switches, with two cables.
+// The spine mspine is a new one with a cable to the first core switch of each group.
+func manage(f *fabric.Fabric, spines ...string) *fabric.Fabric {
+	b, nodes := &fabric.Builder{}, make(map[string]int)
+	add := func(guid int, kind fabric.NodeType, ports fabric.PortNum, name string) {
+		x, err := b.AddNode(fabric.Node{GUID: fabric.GUID(guid), SystemGUID: fabric.GUID(guid), Type: kind, NumPorts: ports, Description: name})
+		if nodes[name] = x; err != nil {
+			panic(err)
+		}
+	}
+	join := func(names ...string) { // by their last free ports
+		var ports [2]fabric.PortNum
+		for i, name := range names {
+			ports[i] = b.Node(nodes[name]).NumPorts
+			for _, _, taken := b.Connected(nodes[name], ports[i]); taken; _, _, taken = b.Connected(nodes[name], ports[i]) {
+				ports[i]--
+			}
+		}
+		if err := b.Connect(nodes[names[0]], ports[0], nodes[names[1]], ports[1], fabric.Link{Width: 4, Speed: fabric.QDR}); err != nil {
+			panic(err)
+		}
+	}
+	for n := range fabric.NodeID(f.NumNodes()) {
+		i, err := b.CopyNode(f, n)
+		if nodes[f.Node(n).Description] = i; err != nil {
+			panic(err)
+		}
+	}
+	for _, c := range cablesOf(f) {
+		if err := b.Connect(int(f.Owner(c.a)), f.Num(c.a), int(f.Owner(c.b)), f.Num(c.b), c.link); err != nil {
+			panic(err)
+		}
+	}
+	if slices.Contains(spines, "mspine") {
+		add(0x400000, fabric.Switch, 40, "mspine")
+		for _, name := range slices.Sorted(maps.Keys(nodes)) {
+			if strings.HasPrefix(name, "core ") && strings.HasSuffix(name, ",0") {
+				join("mspine", name)
+			}
+		}
+	}
+	for i, spine := range spines {
+		leaf := fmt.Sprint("mleaf ", i)
+		add(0x500000+0x100*i, fabric.Switch, 40, leaf)
+		join(leaf, spine)
+		join(leaf, spine)
+		for h := range 4 {
+			host := fmt.Sprintf("host %d %s", h, leaf)
+			add(0x500010+0x100*i+0x10*h, fabric.CA, 1, host)
+			join(host, leaf)
+		}
+	}
+	return must(b.Build())
 }
 
 // Trees of which nothing is missing are recognized, and no cable of them is a finding.

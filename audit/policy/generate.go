@@ -56,9 +56,7 @@ numbers differ in one bit.`, "--dim 6 -o cube.txt", "dim", func(flags *pflag.Fla
 		return func() (*fabric.Fabric, error) { return gen.FatTree(tree) }
 	}},
 	{"tree", "tree of pods below core switches, as sites have it", `Make a tree as sites have it: pods of leaves and spines, and core switches
-above them. Hosts can have an adapter on each of several rails. Flags add what
-is seen at sites: a pod that is half cabled, leaves for management, spare core
-switches.`, "--leaves 4 --rails 8 --hosts 32 --spines 16 --parallel 2 --ports 64 -o rails.txt", "", func(flags *pflag.FlagSet, _ *uint64) maker {
+above them. Hosts can have an adapter on each of several rails.`, "--leaves 4 --rails 8 --hosts 32 --spines 16 --parallel 2 --ports 64 -o rails.txt", "", func(flags *pflag.FlagSet, _ *uint64) maker {
 		var tree gen.TreeSpec
 		setPods := defineTree(flags, &tree)
 		flags.IntVar(&tree.Rails, "rails", 1, "adapters of each host, each on a leaf of its own, so that each of --leaves is this many leaves")
@@ -67,7 +65,6 @@ switches.`, "--leaves 4 --rails 8 --hosts 32 --spines 16 --parallel 2 --ports 64
 		flags.IntVar(&tree.Parallel, "parallel", 1, "cables between a leaf and each spine of its pod")
 		flags.IntVar(&tree.Groups, "groups", 0, "groups of core switches, each above as many spines of each pod; as many as spines when not given")
 		flags.IntVar(&tree.Cores, "cores", 0, "core switches of each group")
-		flags.IntVar(&tree.SpareCores, "spare-cores", 0, "core switches more in each group, with cables to the first pod only")
 		return func() (*fabric.Fabric, error) {
 			if err := setPods(); err != nil {
 				return nil, err
@@ -152,9 +149,6 @@ func defineTree(flags *pflag.FlagSet, tree *gen.TreeSpec) (setPods func() error)
 	leaves := flags.IntSlice("leaves", []int{8}, "leaves of each pod: `N`, or as many numbers as pods, with commas")
 	flags.IntVar(&tree.Ports, "ports", 40, "ports of each switch and chip")
 	flags.IntVar(&tree.Hosts, "hosts", 20, "hosts on each leaf")
-	flags.IntVar(&tree.HalfCabled, "half-cabled", 0, "last pods, or leaves where there is one level above, that have every second cable up only")
-	flags.IntVar(&tree.Management, "management-leaves", 0, "leaves more, each with two cables to one spine; half of them below a spine of their own if there are core switches")
-	flags.IntVar(&tree.ManagementHosts, "management-hosts", 4, "hosts on each of --management-leaves")
 	return func() (err error) {
 		tree.Pods, err = gen.PodSizes(*pods, *leaves)
 		return err

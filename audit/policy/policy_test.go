@@ -408,7 +408,7 @@ func TestGenerate(t *testing.T) {
 		"mesh dims 3x3 wrap": 9, "torus dims 3x4x5": 60, "hypercube dim 4": 16, "shufflenet": 24, "shufflenet p 2 k 2": 8,
 		"myrinet4": 4, "lattice switches 20 seed 7": 20, "banyan stages 3": 12, "banyan stages 3 wrap-around": 12,
 		"irregular switches 10 degree 3 hosts 10": 10,
-		"tree": 18, "tree pods 3 leaves 2,2,1 hosts 3 spines 2 cores 2 ports 8 half-cabled 1 spare-cores 1 management-leaves 2 management-hosts 1": 20,
+		"tree": 18, "tree pods 3 leaves 2,2,1 hosts 3 spines 2 cores 2 ports 8 groups 1": 13,
 		"tree --pods=2 --leaves 2 --rails 4 --rail-spines --hosts 3 --spines 2 --cores 1 --ports 8": 34,
 		"director line-chips 0 leaves 7 spine-chips 4 hosts 2 ports 8":                              11,
 		"director directors 2 pods 3 leaves 4 line-chips 2 spine-chips 3 hosts 5 ports 12":          30,

@@ -100,10 +100,8 @@ func (g *generator) addKind(k *policy.Kind) {
 			return text, whole.Set(text)
 		}}
 	})
-	for _, s := range []cli.Scope{{Flags: "management-hosts", With: "management-leaves", Note: true}, {Flags: "rail-spines", With: "rails"}} {
-		if c.Flags().Lookup(s.Flags) != nil {
-			cli.Scopes(c.Flags(), s)
-		}
+	if c.Flags().Lookup("rail-spines") != nil {
+		cli.Scopes(c.Flags(), cli.Scope{Flags: "rail-spines", With: "rails"})
 	}
 	wrap := c.Flags().Lookup("wrap")
 	if wrap != nil {

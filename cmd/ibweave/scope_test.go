@@ -147,8 +147,6 @@ var withoutEffectTests = []struct {
 	{"drift d --live f --summary --samples 3", "samples", "with --summary", true},
 	{"gen banyan --stages 2 --seed 3", "seed", "without --drop-links or --fill or --names mixed or --speed: nothing is drawn", true},
 	{"gen fattree --radix 4 --seed 3", "seed", "without --drop-links", true},
-	{"gen tree --management-hosts 3", "management-hosts", "without --management-leaves", true},
-	{"gen director --management-hosts 3", "management-hosts", "without --management-leaves", true},
 	{"gen banyan --stages 2 --split", "split", "without --labels", false},
 	{"gen fattree --radix 4 --split", "split", "without --labels", false},
 	{"gen director --split", "split", "without --labels", false},

@@ -48,14 +48,14 @@ func TestLoad(t *testing.T) {
 			return mesh.Generate(mesh.Spec{Dims: []int{2}, Hosts: 250})
 		}},
 		shape{name: "directors with all that sites have", make: func() (*fabric.Fabric, error) {
-			f, err := gen.Tree(gen.TreeSpec{Ports: 16, Pods: []int{2, 1}, Hosts: 4, Spines: 4, Groups: 2, Cores: 3, Directors: true, HalfCabled: 1, Management: 1, ManagementHosts: 2})
+			f, err := gen.Tree(gen.TreeSpec{Ports: 16, Pods: []int{2, 1}, Hosts: 4, Spines: 4, Groups: 2, Cores: 3, Directors: true})
 			if err != nil {
 				return nil, err
 			}
 			return gen.Options{Fill: 70, ServiceHosts: 2, DropLinks: 1, Names: "mixed", AggregationNodes: true}.Apply(f)
 		}},
 		shape{name: "tree with all that sites have", make: func() (*fabric.Fabric, error) {
-			f, err := gen.Tree(gen.TreeSpec{Ports: 12, Pods: []int{2, 1}, Hosts: 2, Rails: 2, RailSpines: true, Spines: 2, Cores: 1, SpareCores: 1, Management: 2})
+			f, err := gen.Tree(gen.TreeSpec{Ports: 12, Pods: []int{2, 1}, Hosts: 2, Rails: 2, RailSpines: true, Spines: 2, Cores: 1})
 			if err != nil {
 				return nil, err
 			}

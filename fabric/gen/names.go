@@ -133,15 +133,12 @@ func siteSwitch(description string, h *hardware) string {
 }
 
 // siteAdapter is the name of an adapter: node0012 mlx5_3, or node0012 HCA-4. Hosts are
-// numbered from 1, those for storage and on leaves of management apart.
+// numbered from 1, those for storage apart.
 func siteAdapter(description string, numbers map[string]int, hca bool) string {
 	n, host := adapterOf(description)
 	role := "node"
-	switch {
-	case strings.HasPrefix(host, "service "):
+	if strings.HasPrefix(host, "service ") {
 		role = "storage"
-	case strings.Contains(host, " mleaf "):
-		role = "login"
 	}
 	if numbers[host] == 0 {
 		numbers[role]++

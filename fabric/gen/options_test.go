@@ -306,12 +306,11 @@ func TestNames(t *testing.T) {
 		o    gen.Options
 		want []string
 	}{
-		{gen.TreeSpec{Ports: 6, Pods: []int{1, 1}, Hosts: 2, Spines: 1, Cores: 1, Management: 1, ManagementHosts: 1},
+		{gen.TreeSpec{Ports: 6, Pods: []int{1, 1}, Hosts: 2, Spines: 1, Cores: 1},
 			gen.Options{Names: "site", Speeds: hdr, ServiceHosts: 1, AggregationNodes: true}, []string{
 				"MF0;pod00-leaf00:MQM8700/U1", "MF0;pod01-leaf00:MQM8700/U1", "MF0;pod00-spine00:MQM8700/U1", "MF0;pod01-spine00:MQM8700/U1",
-				"MF0;core0-0:MQM8700/U1", "MF0;mleaf00:MQM8700/U1", "node0001 mlx5_0", "node0002 mlx5_0", "node0003 mlx5_0", "node0004 mlx5_0",
-				"login0001 mlx5_0", "storage0001 mlx5_0", gen.AggregationNode, gen.AggregationNode, gen.AggregationNode, gen.AggregationNode, gen.AggregationNode,
-				gen.AggregationNode}},
+				"MF0;core0-0:MQM8700/U1", "node0001 mlx5_0", "node0002 mlx5_0", "node0003 mlx5_0", "node0004 mlx5_0",
+				"storage0001 mlx5_0", gen.AggregationNode, gen.AggregationNode, gen.AggregationNode, gen.AggregationNode, gen.AggregationNode}},
 		{gen.TreeSpec{Ports: 6, Pods: []int{3}, Hosts: 1, Spines: 1, Directors: true}, gen.Options{Names: "site", Speeds: hdr}, []string{
 			"MF0;director00:MCS8500/L01/U1", "MF0;director00:MCS8500/L01/U2", "MF0;director00:MCS8500/L02/U1", "MF0;director00:MCS8500/S01/U1",
 			"node0001 mlx5_0", "node0002 mlx5_0", "node0003 mlx5_0"}},

@@ -24,18 +24,6 @@ type TreeSpec struct {
 	Parallel   int // cables between a leaf and each of its spines; 0 for 1
 	Groups     int // of core switches, each above as many spines of each pod; 0 for Spines
 	Cores      int // core switches of each group; 0 for a tree of two levels
-	// HalfCabled is how many of the last pods, or units of a tree of two levels, have every
-	// second of their cables up. These are the cables of spines to core switches; where there
-	// are none, or they are in directors, the cables of leaves.
-	HalfCabled int
-	// SpareCores is how many core switches more each group has that only the first pod is
-	// cabled to.
-	SpareCores int
-	// Management is how many leaves more there are with ManagementHosts hosts each and two
-	// cables to one spine. Spines take turns, the last one of the first pod first. Half of
-	// these leaves are below one spine for them alone where core switches can take its
-	// cables, one for each group.
-	Management, ManagementHosts int
 	// Directors makes a chassis of each group: its core switches are the spine chips, the
 	// spines below it the line chips. A tree of two levels is one chassis with hosts on the
 	// line chips. The chips of a chassis have one system image GUID, that of its first chip.
@@ -78,19 +66,19 @@ func Director(spec TreeSpec, lines int) (*fabric.Fabric, error) {
 //
 // A leaf has one cable, or Parallel ones, to each spine of its pod, or of its rail of the
 // pod; a spine has one to each core switch of its group. GUIDs are numbered leaves first, by
-// pod, unit and rail, then the spines by pod, the core switches by group, the switches of
-// management, the hosts by pod and unit, those of management last.
+// pod, unit and rail, then the spines by pod, the core switches by group, the hosts by pod and
+// unit.
 //
 // Ports, from 1: a leaf has its hosts on the first, and its spines in order on the last,
 // once for each parallel cable; a spine has its leaves in order, parallel cables side by
-// side, its core switches behind the leaves of the largest pod, and leaves of management on
-// the last; a core switch has its spines by pod and rail, and that of management behind them.
+// side, and its core switches behind the leaves of the largest pod; a core switch has its
+// spines by pod and rail.
 func Tree(spec TreeSpec) (*fabric.Fabric, error) {
 	t := &tree{TreeSpec: spec}
 	if err := t.prepare(); err != nil {
 		return nil, err
 	}
-	p, err := NewPlan(t.leaves+len(t.blocks)*t.Spines+t.Groups*t.Cores+t.Management+min(t.apart(), 1), t.leaves*t.Hosts+t.Management*t.ManagementHosts)
+	p, err := NewPlan(t.leaves+len(t.blocks)*t.Spines+t.Groups*t.Cores, t.leaves*t.Hosts)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +86,6 @@ func Tree(spec TreeSpec) (*fabric.Fabric, error) {
 	t.addLeaves()
 	t.addSpines()
 	t.addCores()
-	t.addManagement()
 	t.addHosts()
 	if t.Directors {
 		t.joinChassis()
@@ -115,14 +102,12 @@ type tree struct {
 	leaf   []int // by pod, unit and rail
 	blocks []block
 	core   []int // by group
-	manage []int // leaves of management
 }
 
 // block is a part of a pod whose leaves have the same spines: a pod or a rail of it.
 type block struct {
 	suffix      string // what follows the names of its spines
 	size        int    // leaves
-	pod         int
 	leaf, spine []int
 }
 
@@ -130,7 +115,7 @@ type block struct {
 func (t *tree) prepare() error {
 	t.Parallel, t.Rails = max(t.Parallel, 1), max(t.Rails, 1)
 	most := int(fabric.MaxUnicastLID)
-	numbers := []int{t.Hosts, t.Rails, len(t.Pods) * t.Rails, t.Spines, t.Parallel, t.Groups, t.Cores, t.SpareCores, t.Management, t.ManagementHosts}
+	numbers := []int{t.Hosts, t.Rails, len(t.Pods) * t.Rails, t.Spines, t.Parallel, t.Groups, t.Cores}
 	if n := slices.Max(append(numbers, t.Pods...)); n > most {
 		return fmt.Errorf("%d nodes or cables of a kind in a tree: want at most %d: %w", n, most, fabric.ErrTooLarge)
 	}
@@ -150,18 +135,15 @@ func (t *tree) prepare() error {
 	case t.Spines%t.Groups != 0:
 		return fmt.Errorf("%d spines of a pod below %d groups of core switches: want as many for each group", t.Spines, t.Groups)
 	}
-	if err := t.prepareExtras(); err != nil {
-		return err
-	}
 	t.each = t.Spines / t.Groups
 	for pod, units := range t.Pods {
 		t.leaves += units * t.Rails
 		if !t.RailSpines {
-			t.blocks = append(t.blocks, block{suffix: t.podName(pod), size: units * t.Rails, pod: pod})
+			t.blocks = append(t.blocks, block{suffix: t.podName(pod), size: units * t.Rails})
 			continue
 		}
 		for r := range t.Rails {
-			t.blocks = append(t.blocks, block{suffix: " rail " + strconv.Itoa(r) + t.podName(pod), size: units, pod: pod})
+			t.blocks = append(t.blocks, block{suffix: " rail " + strconv.Itoa(r) + t.podName(pod), size: units})
 		}
 	}
 	if t.Cores == 0 && len(t.blocks) > 1 {
@@ -170,41 +152,15 @@ func (t *tree) prepare() error {
 	return t.checkPorts()
 }
 
-// prepareExtras completes what few trees have, and says what of it cannot be.
-func (t *tree) prepareExtras() error {
-	parts, what := len(t.Pods), "pods"
-	if t.Cores == 0 {
-		parts, what = t.Pods[0], "units"
-	}
-	switch {
-	case t.HalfCabled < 0 || t.HalfCabled >= parts && t.HalfCabled > 0:
-		return fmt.Errorf("%d half-cabled %s of %d: want less, so that one is whole", t.HalfCabled, what, parts)
-	case t.SpareCores < 0 || t.SpareCores > 0 && (t.Cores == 0 || t.Directors):
-		return fmt.Errorf("%d spare core switches in each group: want 0 or more, and core switches that are no chips of directors", t.SpareCores)
-	case t.Management < 0 || t.ManagementHosts < 0:
-		return fmt.Errorf("%d leaves of management with %d hosts each: want 0 or more", t.Management, t.ManagementHosts)
-	}
-	t.Cores += t.SpareCores
-	return nil
-}
-
 // checkPorts says on what switch there are more cables than ports.
 func (t *tree) checkPorts() error {
-	spines := len(t.blocks) * t.Spines
-	below := (t.Management - t.apart() + spines - 1) / spines
-	cores := 0
-	if t.Cores > 0 {
-		cores = len(t.blocks)*t.each + min(t.apart(), 1)
-	}
 	for _, level := range []struct {
 		name string
 		want int
 	}{
 		{"leaf", t.Hosts + t.Spines*t.Parallel},
-		{"spine", t.most()*t.Parallel + t.Cores + 2*below},
-		{"core switch", cores},
-		{"leaf of management", min(t.Management, 1) * (t.ManagementHosts + 2)},
-		{"spine of management", min(t.apart(), 1) * (2*t.apart() + t.Groups)},
+		{"spine", t.most()*t.Parallel + t.Cores},
+		{"core switch", min(t.Cores, 1) * len(t.blocks) * t.each},
 	} {
 		if level.want > t.Ports {
 			return fmt.Errorf("%d cables on a %s: want at most %d, one for each port", level.want, level.name, t.Ports)
@@ -212,18 +168,6 @@ func (t *tree) checkPorts() error {
 	}
 	return nil
 }
-
-// apart is how many leaves of management have a spine for them alone.
-func (t *tree) apart() int {
-	if t.Cores == 0 || t.Directors {
-		return 0
-	}
-	return t.Management / 2
-}
-
-// missing says whether the i-th cable up of a part is not there: cables of the last parts
-// are so every second time.
-func (t *tree) missing(part, parts, i int) bool { return part >= parts-t.HalfCabled && i%2 == 1 }
 
 // most is how many leaves the largest block has.
 func (t *tree) most() int {
@@ -296,14 +240,7 @@ func (t *tree) addSpines() {
 			spine := t.p.Switch(t.Ports, t.spineName(i, s))
 			b.spine = append(b.spine, spine)
 			for l, leaf := range b.leaf {
-				part, parts := l/t.Rails, t.Pods[0]
-				if t.Directors && t.Cores > 0 {
-					part, parts = b.pod, len(t.Pods)
-				}
 				for k := range t.Parallel {
-					if (t.Cores == 0 || t.Directors) && t.missing(part, parts, k*t.Spines+s) {
-						continue
-					}
 					t.p.Cable(leaf, t.Ports-(t.Parallel-k)*t.Spines+1+s, spine, l*t.Parallel+k+1)
 				}
 			}
@@ -319,48 +256,12 @@ func (t *tree) addCores() {
 			core := t.p.Switch(t.Ports, t.coreName(g, c))
 			t.core = append(t.core, core)
 			for i := range t.blocks {
-				spare := c >= t.Cores-t.SpareCores && t.blocks[i].pod > 0
-				if spare || !t.Directors && t.missing(t.blocks[i].pod, len(t.Pods), c) {
-					continue
-				}
 				for s := range t.each {
 					t.p.Cable(t.blocks[i].spine[g*t.each+s], first+c, core, i*t.each+s+1)
 				}
 			}
 		}
 	}
-}
-
-// addManagement adds the switches of management.
-func (t *tree) addManagement() {
-	for m := range t.Management {
-		t.manage = append(t.manage, t.p.Switch(t.Ports, "mleaf "+strconv.Itoa(m)))
-	}
-	var spines []int
-	for i := range slices.Backward(t.blocks) {
-		spines = append(spines, t.blocks[i].spine...)
-	}
-	shared := t.manage[:t.Management-t.apart()]
-	for i, leaf := range shared {
-		port := t.Ports - 2*(i/len(spines)) - 1
-		t.twoCables(leaf, spines[len(spines)-1-i%len(spines)], port)
-	}
-	if t.apart() == 0 {
-		return
-	}
-	spine := t.p.Switch(t.Ports, "mspine 0")
-	for i, leaf := range t.manage[len(shared):] {
-		t.twoCables(leaf, spine, 2*i+1)
-	}
-	for g := range t.Groups {
-		t.p.Cable(spine, t.Ports-g, t.core[g*t.Cores], len(t.blocks)*t.each+1)
-	}
-}
-
-// twoCables joins the last ports of a leaf of management to two of a spine.
-func (t *tree) twoCables(leaf, spine, port int) {
-	t.p.Cable(leaf, t.Ports-1, spine, port)
-	t.p.Cable(leaf, t.Ports, spine, port+1)
 }
 
 // addHosts adds the hosts of all units, each with an adapter for each rail.
@@ -383,11 +284,6 @@ func (t *tree) addHosts() {
 				}
 			}
 			leaf += t.Rails
-		}
-	}
-	for m, leaf := range t.manage {
-		for h := range t.ManagementHosts {
-			t.p.Cable(t.p.CA(1, "host "+strconv.Itoa(h)+" mleaf "+strconv.Itoa(m)), 1, leaf, h+1)
 		}
 	}
 }

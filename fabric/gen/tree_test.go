@@ -233,8 +233,6 @@ func census(f *fabric.Fabric) map[string]int {
 // hosts with 8 rails.
 func TestSites(t *testing.T) {
 	selene := gen.TreeSpec{Ports: 40, Pods: []int{7, 7, 7, 4}, Hosts: 20, Rails: 8, RailSpines: true, Spines: 10, Parallel: 2, Cores: 14}
-	more := selene
-	more.SpareCores, more.HalfCabled, more.Management, more.ManagementHosts = 1, 1, 5, 3
 	for _, tt := range []struct {
 		name string
 		spec gen.TreeSpec
@@ -243,26 +241,10 @@ func TestSites(t *testing.T) {
 		{"Selene", selene, map[string]int{
 			"leaf: 20 adapter 20 spine": 200, "spine: 14 core 14 leaf": 240, "spine: 14 core 8 leaf": 80, "core: 32 spine": 140,
 		}},
-		// 2 of 5 leaves of management are below mspine. The last pod is half-cabled: to 7 of
-		// the 14 core switches of a group, none of them the spare one.
-		{"Selene and more", more, map[string]int{
-			"leaf: 20 adapter 20 spine": 200, "spine: 15 core 14 leaf": 77, "spine: 14 core 14 leaf": 160, "spine: 7 core 8 leaf": 80,
-			"spine: 15 core 14 leaf 2 mleaf": 3,
-			"core: 1 mspine 32 spine":        10, "core: 32 spine": 60, "core: 24 spine": 70, "core: 8 spine": 10,
-			"mleaf: 3 host 2 spine": 3, "mleaf: 3 host 2 mspine": 2, "mspine: 10 core 4 mleaf": 1,
-		}},
-		{"two levels", gen.TreeSpec{Ports: 12, Pods: []int{4}, Hosts: 4, Spines: 3, Parallel: 2, HalfCabled: 2, Management: 4, ManagementHosts: 1}, map[string]int{
-			"leaf: 4 host 6 spine": 2, "leaf: 4 host 3 spine": 2, "mleaf: 1 host 2 spine": 4,
-			"spine: 6 leaf 2 mleaf": 2, "spine: 6 leaf 4 mleaf": 1,
-		}},
-		{"half-cabled unit of two rails", gen.TreeSpec{Ports: 12, Pods: []int{3}, Hosts: 4, Rails: 2, Spines: 4, HalfCabled: 1}, map[string]int{
-			"leaf: 4 adapter 4 spine": 4, "leaf: 4 adapter 2 spine": 2, "spine: 6 leaf": 2, "spine: 4 leaf": 2,
-		}},
-		// The line chips of odd numbers have no leaf of the last pod. Management is on line
-		// chips: spine chips have no cables that leave the chassis.
-		{"directors", gen.TreeSpec{Ports: 12, Pods: []int{3, 2}, Hosts: 4, Spines: 4, Groups: 2, Cores: 6, Directors: true, HalfCabled: 1, Management: 1}, map[string]int{
-			"leaf: 4 host 4 line": 3, "leaf: 4 host 2 line": 2, "mleaf: 2 line": 1,
-			"line: 3 leaf 6 spine": 3, "line: 3 leaf 2 mleaf 6 spine": 1, "line: 2 leaf 6 spine": 2, "line: 6 spine": 2, "spine: 4 line": 12,
+		{"two levels", gen.TreeSpec{Ports: 12, Pods: []int{4}, Hosts: 4, Spines: 3, Parallel: 2}, map[string]int{"leaf: 4 host 6 spine": 4, "spine: 8 leaf": 3}},
+		{"two rails", gen.TreeSpec{Ports: 12, Pods: []int{3}, Hosts: 4, Rails: 2, Spines: 4}, map[string]int{"leaf: 4 adapter 4 spine": 6, "spine: 6 leaf": 4}},
+		{"directors", gen.TreeSpec{Ports: 12, Pods: []int{3, 2}, Hosts: 4, Spines: 4, Groups: 2, Cores: 6, Directors: true}, map[string]int{
+			"leaf: 4 host 4 line": 5, "line: 3 leaf 6 spine": 4, "line: 2 leaf 6 spine": 4, "spine: 4 line": 12,
 		}},
 	} {
 		f, err := gen.Tree(tt.spec)
@@ -292,17 +274,6 @@ func TestTreeErrors(t *testing.T) {
 		{func(s *gen.TreeSpec) { s.Rails, s.Pods = 1<<32, []int{1 << 32} }, "4294967296 nodes or cables of a kind in a tree: want at most 49151: larger than"},
 		{func(s *gen.TreeSpec) { s.Rails, s.RailSpines = 40000, true }, "80000 nodes or cables of a kind in a tree"},
 		{func(s *gen.TreeSpec) { s.Cores = 49152 }, "49152 nodes or cables of a kind in a tree"},
-		{func(s *gen.TreeSpec) { s.HalfCabled = 2 }, "2 half-cabled pods of 2: want less, so that one is whole"},
-		{func(s *gen.TreeSpec) { s.Pods, s.Cores, s.HalfCabled = []int{1}, 0, 1 }, "1 half-cabled units of 1: want less"},
-		{func(s *gen.TreeSpec) { s.HalfCabled = -1 }, "-1 half-cabled pods of 2"},
-		{func(s *gen.TreeSpec) { s.SpareCores = -1 }, "-1 spare core switches in each group: want 0 or more"},
-		{func(s *gen.TreeSpec) { s.SpareCores, s.Directors = 1, true }, "want 0 or more, and core switches that are no chips of directors"},
-		{func(s *gen.TreeSpec) { s.Management = -1 }, "-1 leaves of management with 0 hosts each: want 0 or more"},
-		{func(s *gen.TreeSpec) { s.Management, s.ManagementHosts = 1, 7 }, "9 cables on a leaf of management: want at most 8"},
-		{func(s *gen.TreeSpec) { s.Management = 8 }, "10 cables on a spine of management: want at most 8"},
-		{func(s *gen.TreeSpec) { s.Pods, s.Cores, s.Management = []int{2}, 0, 8 }, "10 cables on a spine: want at most 8"},
-		{func(s *gen.TreeSpec) { s.Pods, s.Management = slices.Repeat([]int{1}, 8), 2 }, "9 cables on a core switch: want at most 8"},
-		{func(s *gen.TreeSpec) { s.SpareCores = 5 }, "9 cables on a spine: want at most 8"},
 		{func(s *gen.TreeSpec) { s.Hosts = 7 }, "9 cables on a leaf: want at most 8, one for each port"},
 		{func(s *gen.TreeSpec) { s.Parallel = 4 }, "10 cables on a leaf: want at most 8"},
 		{func(s *gen.TreeSpec) { s.Cores = 7 }, "9 cables on a spine: want at most 8"},

@@ -28,11 +28,9 @@ func generated(t *rapid.T) *fabric.Fabric {
 		groups, each := n(1, 2, "groups"), n(1, 2, "spines below a group")
 		spec := gen.TreeSpec{
 			Ports: 40, Pods: pods, Hosts: n(0, 3, "hosts"), Rails: n(1, 3, "rails"), Spines: groups * each, Parallel: n(1, 2, "parallel"), Groups: groups,
-			Cores: n(min(len(pods)-1, 1), 2, "cores"), HalfCabled: n(0, len(pods)-1, "half-cabled"), Management: n(0, 3, "management"), ManagementHosts: n(0, 2, "hosts of it"),
+			Cores: n(min(len(pods)-1, 1), 2, "cores"),
 		}
-		if spec.Cores == 0 {
-			spec.HalfCabled = n(0, pods[0]-1, "half-cabled units")
-		} else {
+		if spec.Cores > 0 {
 			spec.RailSpines = yes("spines of rails")
 		}
 		return spec
@@ -57,13 +55,7 @@ func generated(t *rapid.T) *fabric.Fabric {
 		"lattice":    func() (*fabric.Fabric, error) { return gen.Lattice(n(2, 20, "switches"), seed) },
 		"ring":       gen.Myrinet4,
 		"shufflenet": func() (*fabric.Fabric, error) { return gen.Shufflenet(2, n(2, 3, "k")) },
-		"tree": func() (*fabric.Fabric, error) {
-			spec := tree()
-			if spec.Cores > 0 {
-				spec.SpareCores = n(0, 2, "spare cores")
-			}
-			return gen.Tree(spec)
-		},
+		"tree":       func() (*fabric.Fabric, error) { return gen.Tree(tree()) },
 	}
 	f, err := kinds[rapid.SampledFrom(slices.Sorted(maps.Keys(kinds))).Draw(t, "kind")]()
 	if err != nil {
