@@ -113,20 +113,6 @@ func (q *queue[E]) pushElsewhere(at Time, e E, ahead int64) {
 	q.cur[i] = timed[E]{at, e}
 }
 
-// pop takes the first event if it is not later than until, and sets now.
-func (q *queue[E]) pop(until Time) (e E, ok bool) {
-	if q.at == len(q.cur) && !q.turn(Forever) {
-		return e, false
-	}
-	t := &q.cur[q.at]
-	if t.at > until {
-		return e, false
-	}
-	q.at++
-	q.now = t.at
-	return t.event, true
-}
-
 // turn opens the next bucket that has events when the one before has none left, or
 // that of a time if it comes first, and says whether there was any. The time Forever
 // stands for none.
@@ -272,27 +258,3 @@ func ParseTime(text string) (Time, error) {
 	}
 	return Time(n), nil
 }
-
-// Events is the queue of this package's events for simulators of other models: by
-// time, and events of one time in the order in which they were pushed. The unit of
-// Time is the caller's.
-type Events[E any] struct{ q *queue[E] }
-
-// NewEvents makes an empty queue at time 0.
-func NewEvents[E any]() *Events[E] {
-	e := &Events[E]{&queue[E]{}}
-	e.q.init(0)
-	return e
-}
-
-// Push adds an event at a time that is not before Now.
-func (e *Events[E]) Push(at Time, event E) { e.q.push(max(at, e.q.now), event) }
-
-// Pop takes the first event, which is not later than until, and moves Now to it.
-func (e *Events[E]) Pop(until Time) (event E, ok bool) { return e.q.pop(until) }
-
-// Now is the time of the event popped last.
-func (e *Events[E]) Now() Time { return e.q.now }
-
-// Len is how many events there are.
-func (e *Events[E]) Len() int { return e.q.len() }

@@ -8,6 +8,20 @@ import (
 	"pgregory.net/rapid"
 )
 
+// pop takes the first event if it is not later than until, and sets now.
+func (q *queue[E]) pop(until Time) (e E, ok bool) {
+	if q.at == len(q.cur) && !q.turn(Forever) {
+		return e, false
+	}
+	t := &q.cur[q.at]
+	if t.at > until {
+		return e, false
+	}
+	q.at++
+	q.now = t.at
+	return t.event, true
+}
+
 // TestQueueOrder has ties in the order in which they were pushed, and times near,
 // far and beyond the wheel.
 func TestQueueOrder(t *testing.T) {

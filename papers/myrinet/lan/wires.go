@@ -17,8 +17,8 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/graph"
 	"github.com/ibweave/ibweave/lft"
-	"github.com/ibweave/ibweave/sim"
 )
 
 // none is the index of nothing.
@@ -64,9 +64,14 @@ func (w *Wires) check() error {
 
 // event is what happens at a moment; what a and b are depends on kind.
 type event struct {
+	at   int64
+	push uint64 // its number among all events that were pushed
 	kind eventKind
 	a, b int32
 }
+
+// before orders events by time, those of one moment as they were pushed.
+func (e event) before(f event) bool { return e.at < f.at || e.at == f.at && e.push < f.push }
 
 type eventKind uint8
 
@@ -125,7 +130,8 @@ type network struct {
 	f      *fabric.Fabric
 	tables *lft.Tables
 	wires  Wires
-	events *sim.Events[event]
+	events graph.Heap[event]
+	pushes uint64 // events so far
 	now    int64
 	chans  []channel // by the PortID that it leaves by
 	hops   []hop
@@ -138,7 +144,7 @@ func newNetwork(f *fabric.Fabric, t *lft.Tables, w Wires) (*network, error) {
 	if err := w.check(); err != nil {
 		return nil, err
 	}
-	n := &network{f: f, tables: t, wires: w, events: sim.NewEvents[event](), chans: make([]channel, f.NumPorts())}
+	n := &network{f: f, tables: t, wires: w, events: graph.Heap[event]{Before: event.before}, chans: make([]channel, f.NumPorts())}
 	for i := range n.chans {
 		n.chans[i] = channel{host: none, holder: none, first: none, last: none}
 	}
@@ -154,7 +160,8 @@ func newNetwork(f *fabric.Fabric, t *lft.Tables, w Wires) (*network, error) {
 }
 
 func (n *network) push(after int64, kind eventKind, a, b int32) {
-	n.events.Push(sim.Time(n.now+after), event{kind, a, b})
+	n.pushes++
+	n.events.Push(event{n.now + after, n.pushes, kind, a, b})
 }
 
 func (n *network) newHop(worm, ch, prev, total int32) int32 {
@@ -500,12 +507,9 @@ func (n *network) fail(format string, args ...any) {
 
 // run goes on until a time, or until no event is left.
 func (n *network) run(until int64) error {
-	for n.broken == nil {
-		e, ok := n.events.Pop(sim.Time(until))
-		if !ok {
-			break
-		}
-		n.now = int64(n.events.Now())
+	for n.broken == nil && n.events.Len() > 0 && n.events.First().at <= until {
+		e := n.events.Pop()
+		n.now = e.at
 		switch e.kind {
 		case evOn:
 			n.on(e.a)
