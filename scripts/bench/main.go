@@ -7,8 +7,6 @@
 //     OpenSM does not verify;
 //   - the audit of OpenSM's dumps, as whole processes that read the text,
 //     against ibdmchk;
-//   - discovery of a simulated fabric, as whole processes, against ibnetdiscover,
-//     with the same fabric found;
 //   - a failure and its repair with the last result in memory;
 //   - the plugin's ibweave-updn, by the time inside its callbacks that it logs,
 //     against OpenSM's updn, beside an engine that does nothing.
@@ -68,7 +66,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags.StringVar(&b.program, "ibweave", "bin/ibweave", "the program")
 	flags.StringVar(&b.library, "library", "bin/libibweave-opensm.so", "the plugin")
 	engines := flags.String("engines", "updn,minhop", "engines for -route that both have or that have a counterpart, such as dfsssp, with commas")
-	only := flags.String("only", "", "measure this only, with commas: route, mesh, audit, discover, plugin")
+	only := flags.String("only", "", "measure this only, with commas: route, mesh, audit, plugin")
 	measurements := []struct {
 		name, of, usage string
 		measure         func(which string) error
@@ -80,8 +78,6 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 			measure: func(which string) error { return b.route(ctx, which, []string{"dor"}) }},
 		{name: "audit", of: "20", usage: "radixes to audit, with commas",
 			measure: func(which string) error { return b.audit(ctx, which) }},
-		{name: "discover", of: "16x16,12", usage: "what to discover, with commas: meshes, radixes of fat trees, files",
-			measure: func(which string) error { return b.discover(ctx, which) }},
 		{name: "plugin", of: "24", usage: "radixes to route with OpenSM's plugin, with commas",
 			measure: func(which string) error { return b.plugin(ctx, which) }},
 	}
