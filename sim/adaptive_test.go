@@ -377,7 +377,7 @@ func TestChooseAgainDeadlock(t *testing.T) {
 		}
 		var held *DeadlockError
 		heads := map[int32]int32{}
-		for s.pending() > 0 {
+		for s.events.len() > 0 {
 			err := s.Run(t.Context(), s.Now()+5*Nanosecond)
 			if err == nil {
 				err = s.Deadlock()
@@ -388,7 +388,7 @@ func TestChooseAgainDeadlock(t *testing.T) {
 			}
 			if is && held == nil {
 				held = found
-				if s.pending() > 0 {
+				if s.events.len() > 0 {
 					early++
 				}
 				for _, w := range found.Waits {

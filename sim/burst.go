@@ -79,7 +79,7 @@ func (l *limits) runAll(ctx context.Context, s *Sim, maxTime Time, failed *error
 func (m *Measured) closed(s *Sim, l *limits) {
 	m.Counts, m.Reordering = s.Counts(), s.Reordering()
 	m.Time = m.Counts.LastAt
-	m.TimeUp = s.pending() > 0
+	m.TimeUp = s.events.len() > 0
 	m.Limits = l.result(m.Time, true)
 }
 

@@ -107,7 +107,7 @@ type waitGraph struct {
 
 // deadlock searches for packets that wait for each other in a cycle.
 func (s *Sim) deadlock() error {
-	g := &waitGraph{s: s, stuck: s.pending() == 0}
+	g := &waitGraph{s: s, stuck: s.events.len() == 0}
 	if s.net.Adaptive != nil && s.cfg.ChooseAgain {
 		g.findMovable()
 	}

@@ -103,7 +103,7 @@ func RunJobs(ctx context.Context, net Network, cfg Config, jobs Jobs, maxTime Ti
 	for i := range m.Jobs {
 		m.Time = max(m.Time, m.Jobs[i].At)
 	}
-	if m.TimeUp = d.running > 0 && s.pending() > 0; m.TimeUp {
+	if m.TimeUp = d.running > 0 && s.events.len() > 0; m.TimeUp {
 		m.Time = s.Now()
 	}
 	m.Counts, m.Reordering, m.Limits = s.Counts(), s.Reordering(), l.result(m.Time, true)

@@ -114,7 +114,7 @@ func (l *limits) run(ctx context.Context, s *Sim, until Time) error {
 		if until-s.Now() > l.step {
 			next = s.Now() + l.step
 		}
-		if err := s.Run(ctx, next); err != nil || next == until || s.pending() == 0 {
+		if err := s.Run(ctx, next); err != nil || next == until || s.events.len() == 0 {
 			return err
 		}
 		l.sample()

@@ -327,7 +327,7 @@ func (s *Sim) move(c, port, out int32) {
 	to.tail, to.in = left+s.cfg.WireDelay, out
 	s.look(to, pt.node, pt.to)
 	s.enter(copied, out, ce.flits)
-	s.soon.push(routed{s.events.now + s.hop, copied, out})
+	s.push(s.events.now+s.hop, evReady, copied, out)
 }
 
 // relay sends the last copy of a cell's packet, which has no branch, and has it leave
@@ -350,7 +350,7 @@ func (s *Sim) relay(c int32, ce *cell, port int32, pt *port, out int32) {
 		ce.branch, ce.waiting = none, 0
 		s.look(ce, pt.node, pt.to)
 		s.enter(c, out, flits)
-		s.soon.push(routed{s.events.now + s.hop, c, out})
+		s.push(s.events.now+s.hop, evReady, c, out)
 	}
 	if in != none {
 		s.vacate(in, next, flits, gone)

@@ -25,54 +25,52 @@ const buckets = 4096
 // order of their pushes: those of the heap come to it as soon as it is within the
 // turn, and so before any that is pushed to it. Sorting by time does the rest, as
 // long as it is stable.
-//
-// E should be small and without pointers.
-type queue[E any] struct {
+type queue struct {
 	now   Time // of the event popped last
 	shift uint // a bucket is 1<<shift ps wide
 
 	open  int64 // number of the bucket that is being popped: time >> shift
-	cur   []timed[E]
+	cur   []timed
 	at    int                  // cur[at:] is left, in order
 	wheel int                  // events in buckets
 	free  int32                // first free node
-	nodes []linked[E]          // pool
-	far   graph.Heap[later[E]] // the events a turn or more ahead
+	nodes []linked             // pool
+	far   graph.Heap[later]    // the events a turn or more ahead
 	seq   uint64               // of the next push to it
 	full  [buckets / 64]uint64 // a bit for each bucket that has events
 	last  [buckets]int32       // by bucket: its events, the last pushed first
 }
 
-type timed[E any] struct {
+type timed struct {
 	at    Time
-	event E
+	event event
 }
 
-type linked[E any] struct {
+type linked struct {
 	at    Time
 	next  int32
-	event E
+	event event
 }
 
-type later[E any] struct {
-	timed[E]
+type later struct {
+	timed
 	seq uint64
 }
 
 // init makes the zero value an empty queue, at time 0, with buckets that are 1<<shift
 // wide.
-func (q *queue[E]) init(shift uint) {
-	q.shift, q.free, q.far.Before = shift, none, later[E].before
+func (q *queue) init(shift uint) {
+	q.shift, q.free, q.far.Before = shift, none, later.before
 	for i := range q.last {
 		q.last[i] = none
 	}
 }
 
 // len is how many events there are.
-func (q *queue[E]) len() int { return len(q.cur) - q.at + q.wheel + q.far.Len() }
+func (q *queue) len() int { return len(q.cur) - q.at + q.wheel + q.far.Len() }
 
 // push adds an event, not before now.
-func (q *queue[E]) push(at Time, e E) {
+func (q *queue) push(at Time, e event) {
 	bucket := int64(at) >> (q.shift & 63)
 	if ahead := bucket - q.open; uint64(ahead-1) >= buckets-1 {
 		q.pushElsewhere(at, e, ahead)
@@ -92,42 +90,39 @@ func (q *queue[E]) push(at Time, e E) {
 }
 
 // addNode adds a node.
-func (q *queue[E]) addNode() int32 {
-	q.nodes = append(q.nodes, linked[E]{next: none})
+func (q *queue) addNode() int32 {
+	q.nodes = append(q.nodes, linked{next: none})
 	return int32(len(q.nodes) - 1)
 }
 
 // pushElsewhere adds an event to the open bucket, or beyond the wheel.
-func (q *queue[E]) pushElsewhere(at Time, e E, ahead int64) {
+func (q *queue) pushElsewhere(at Time, e event, ahead int64) {
 	if ahead > 0 {
 		q.seq++
-		q.far.Push(later[E]{timed[E]{at, e}, q.seq})
+		q.far.Push(later{timed{at, e}, q.seq})
 		return
 	}
-	q.cur = append(q.cur, timed[E]{at, e})
+	q.cur = append(q.cur, timed{at, e})
 	last := len(q.cur) - 1
 	i := last
 	for ; i > q.at && at < q.cur[i-1].at; i-- {
 		q.cur[i] = q.cur[i-1]
 	}
-	q.cur[i] = timed[E]{at, e}
+	q.cur[i] = timed{at, e}
 }
 
-// turn opens the next bucket that has events when the one before has none left, or
-// that of a time if it comes first, and says whether there was any. The time Forever
-// stands for none.
-func (q *queue[E]) turn(most Time) bool {
+// turn opens the next bucket that has events when the one before has none left. It
+// returns false if there is none.
+func (q *queue) turn() bool {
 	q.cur, q.at = q.cur[:0], 0
-	open := int64(most) >> q.shift
 	switch {
 	case q.wheel > 0:
-		open = min(open, q.open+q.ahead())
+		q.open += q.ahead()
 	case q.far.Len() > 0:
-		open = min(open, int64(q.far.First().at)>>q.shift)
-	case most == Forever:
+		q.open = int64(q.far.First().at) >> q.shift
+	default:
 		return false
 	}
-	q.open = open
 	for q.far.Len() > 0 && int64(q.far.First().at)>>q.shift < q.open+buckets {
 		t := q.far.Pop()
 		q.push(t.at, t.event) // to cur where it is of this bucket
@@ -145,7 +140,7 @@ func (q *queue[E]) turn(most Time) bool {
 	sorted, earliest := true, Forever
 	for i := last; ; {
 		node := &q.nodes[i]
-		cur = append(cur, timed[E]{node.at, node.event})
+		cur = append(cur, timed{node.at, node.event})
 		sorted = sorted && node.at <= earliest
 		earliest = node.at
 		if node.next == none {
@@ -159,13 +154,13 @@ func (q *queue[E]) turn(most Time) bool {
 	q.wheel -= len(cur)
 	slices.Reverse(cur)
 	if !sorted {
-		slices.SortStableFunc(cur, func(a, b timed[E]) int { return cmp.Compare(a.at, b.at) })
+		slices.SortStableFunc(cur, func(a, b timed) int { return cmp.Compare(a.at, b.at) })
 	}
 	return true
 }
 
 // ahead is how many buckets the next one with events is after the open one.
-func (q *queue[E]) ahead() int64 {
+func (q *queue) ahead() int64 {
 	from := int((q.open + 1) & (buckets - 1))
 	word := from / 64
 	if w := q.full[word] >> (from % 64); w != 0 {
@@ -182,36 +177,8 @@ func (q *queue[E]) ahead() int64 {
 }
 
 // before orders by time, then by sequence.
-func (t later[E]) before(u later[E]) bool {
+func (t later) before(u later) bool {
 	return t.at < u.at || t.at == u.at && t.seq < u.seq
-}
-
-// soon is a queue for cells on their way to a switch, of when they will have been routed
-// there. For all that takes the same time, so that they stay in the order in which they
-// are added. They are most events of a simulation, and a ring of them is less work than
-// a queue of any events. What comes first at one time, in both together, event.mark says.
-type soon struct {
-	items      []routed // a power of two
-	head, tail uint64   // numbers of the first one and the next one; modulo len(items) their places
-}
-
-// routed says that a cell, which came by channel in, has been routed.
-type routed struct {
-	at       Time
-	cell, in int32
-}
-
-// push adds a cell, at a time not before those that were added.
-func (q *soon) push(e routed) {
-	if q.tail-q.head == uint64(len(q.items)) {
-		items := make([]routed, max(64, 2*len(q.items)))
-		for i := q.head; i < q.tail; i++ {
-			items[i%uint64(len(items))] = q.items[i%uint64(len(q.items))]
-		}
-		q.items = items
-	}
-	q.items[q.tail&uint64(len(q.items)-1)] = e
-	q.tail++
 }
 
 // Time is a moment, in picoseconds from the start of a simulation, or how long

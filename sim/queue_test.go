@@ -9,8 +9,8 @@ import (
 )
 
 // pop takes the first event if it is not later than until, and sets now.
-func (q *queue[E]) pop(until Time) (e E, ok bool) {
-	if q.at == len(q.cur) && !q.turn(Forever) {
+func (q *queue) pop(until Time) (e event, ok bool) {
+	if q.at == len(q.cur) && !q.turn() {
 		return e, false
 	}
 	t := &q.cur[q.at]
@@ -25,16 +25,16 @@ func (q *queue[E]) pop(until Time) (e E, ok bool) {
 // TestQueueOrder has ties in the order in which they were pushed, and times near,
 // far and beyond the wheel.
 func TestQueueOrder(t *testing.T) {
-	q := &queue[int32]{}
+	q := &queue{}
 	q.init(bucketBits)
 	times := []Time{5, 5, 0, 1 << 40, 5, 3 << 22, 1 << 40, 1023, 1024, 5}
 	for i, at := range times {
-		q.push(at, int32(i))
+		q.push(at, event{a: int32(i)})
 	}
 	want := []int32{2, 0, 1, 4, 9, 7, 8, 5, 3, 6}
 	for _, w := range want {
-		if e, ok := q.pop(Forever); !ok || e != w || q.now != times[w] {
-			t.Fatalf("got event %d at %d, want %d", e, q.now, w)
+		if e, ok := q.pop(Forever); !ok || e.a != w || q.now != times[w] {
+			t.Fatalf("got event %d at %d, want %d", e.a, q.now, w)
 		}
 	}
 	if _, ok := q.pop(Forever); ok {
@@ -46,20 +46,20 @@ func TestQueueOrder(t *testing.T) {
 // delays of all sizes, and pushes after a pop that found nothing.
 func TestQueueAgainstSlow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		q := &queue[int32]{}
+		q := &queue{}
 		q.init(uint(rapid.IntRange(0, 12).Draw(t, "bits")))
-		type event struct {
+		type pushed struct {
 			at Time
 			id int32
 		}
-		var slow []event
+		var slow []pushed
 		next := int32(0)
 		scale := rapid.IntRange(0, 36).Draw(t, "scale")
 		for range rapid.IntRange(1, 300).Draw(t, "steps") {
 			if rapid.IntRange(0, 9).Draw(t, "push") < 5 {
 				at := q.now + Time(rapid.Int64Range(0, 1<<scale).Draw(t, "delay"))
-				q.push(at, next)
-				slow = append(slow, event{at, next})
+				q.push(at, event{a: next})
+				slow = append(slow, pushed{at, next})
 				next++
 				continue
 			}
@@ -77,8 +77,8 @@ func TestQueueAgainstSlow(t *testing.T) {
 			if !ok {
 				continue
 			}
-			if w := slow[least]; e != w.id || q.now != w.at {
-				t.Fatalf("got %d at %d, want %+v", e, q.now, w)
+			if w := slow[least]; e.a != w.id || q.now != w.at {
+				t.Fatalf("got %d at %d, want %+v", e.a, q.now, w)
 			}
 			slow = append(slow[:least], slow[least+1:]...)
 		}
@@ -97,7 +97,7 @@ func BenchmarkQueue(b *testing.B) {
 			for i := range delays {
 				delays[i] = []Time{10000, 110000, 256000, Time(rng.IntN(2000000))}[i%4]
 			}
-			q := &queue[event]{}
+			q := &queue{}
 			q.init(bucketBits)
 			for i := range depth {
 				q.push(delays[i%1024]+Time(i), event{a: int32(i)})

@@ -116,20 +116,14 @@ type Load struct {
 // event is what happens at a moment; what a and b are depends on kind.
 type event struct {
 	a, b int32
-	// mark is the kind in the lowest bits, and above them how many items had been
-	// added to Sim.soon before.
-	mark uint64
+	kind eventKind
 }
-
-// kindBits is how many bits of a mark are the kind.
-const kindBits = 4
-
-func (e event) kind() eventKind { return eventKind(e.mark & (1<<kindBits - 1)) }
 
 type eventKind uint8
 
 const (
-	evInject    eventKind = iota // packet a is ready at its host
+	evReady     eventKind = iota // cell a, which came by channel b, has been routed
+	evInject                     // packet a is ready at its host
 	evHead                       // with flits: the first flit of cell a has been routed
 	evBegin                      // cell a, which has been routed, is first in its buffer
 	evAsk                        // the tail of branch a will keep up with its port if it leaves now
@@ -179,8 +173,7 @@ type Sim struct {
 	groups   [][][]int32     // by switch and group of Network.Adaptive: its ports
 	order    *ordering       // nil without Network.Adaptive
 	delivery Delivery
-	soon     soon
-	events   queue[event]
+	events   queue
 }
 
 // hub is what a packet needs to know of a switch that it is in.
@@ -704,41 +697,20 @@ const bucketBits = 10
 const lookEvery = 1 << 16
 
 func (s *Sim) run(ctx context.Context, until Time) error {
-	q, soon := &s.events, &s.soon
+	q := &s.events
 	for {
-		// The first of both queues, and of one time that which was added first.
-		var ready *routed
-		most := Forever
-		if soon.head != soon.tail {
-			ready = &soon.items[soon.head&uint64(len(soon.items)-1)]
-			most = ready.at
-		}
-		if q.at < len(q.cur) {
-			t := &q.cur[q.at]
-			if t.at < most || t.at == most && t.event.mark>>kindBits <= soon.head {
-				if t.at > until {
-					return s.end(until)
-				}
-				q.at++
-				q.now = t.at
-				s.counts.Events++
-				s.handle(t.event)
-				goto handled
-			}
-		} else if ready == nil || int64(most)>>(q.shift&63) > q.open {
-			if !q.turn(most) {
-				return s.end(until)
-			}
-			continue
-		}
-		if most > until {
+		if q.at == len(q.cur) && !q.turn() || q.cur[q.at].at > until {
 			return s.end(until)
 		}
-		soon.head++
-		q.now = most
+		t := &q.cur[q.at]
+		q.at++
+		q.now = t.at
 		s.counts.Events++
-		s.ready(ready.cell, ready.in)
-	handled:
+		if t.event.kind == evReady {
+			s.ready(t.event.a, t.event.b)
+		} else {
+			s.handle(t.event)
+		}
 		if s.counts.Events >= s.nextCheck {
 			if err := s.check(ctx); err != nil {
 				return err
@@ -749,11 +721,8 @@ func (s *Sim) run(ctx context.Context, until Time) error {
 
 // push adds an event at a time from now on.
 func (s *Sim) push(at Time, kind eventKind, a, b int32) {
-	s.events.push(at, event{a, b, s.soon.tail<<kindBits | uint64(kind)})
+	s.events.push(at, event{a, b, kind})
 }
-
-// pending is how many events there are.
-func (s *Sim) pending() int { return s.events.len() + int(s.soon.tail-s.soon.head) }
 
 // fail has the simulation end with an error after this event.
 func (s *Sim) fail(err error) { s.broken, s.nextCheck = err, 0 }
@@ -763,13 +732,13 @@ func (s *Sim) end(until Time) error {
 	if until != Forever {
 		s.events.now = max(s.events.now, until)
 	}
-	if s.pending() == 0 && s.counts.Copies > 0 {
+	if s.events.len() == 0 && s.counts.Copies > 0 {
 		if err := s.deadlock(); err != nil {
 			return err
 		}
 		return s.conservation("%d copies of packets wait, and nothing happens", s.counts.Copies)
 	}
-	if s.pending() == 0 || s.cfg.FullChecks > 0 {
+	if s.events.len() == 0 || s.cfg.FullChecks > 0 {
 		return s.verify()
 	}
 	return nil
@@ -811,7 +780,9 @@ const Forever Time = math.MaxInt64
 
 func (s *Sim) handle(e event) {
 	a := e.a
-	switch e.kind() {
+	switch e.kind {
+	case evReady:
+		s.ready(a, e.b)
 	case evInject:
 		s.inject(a)
 	case evHead:
