@@ -66,12 +66,6 @@ func (r *Result) Print(b *text.Sheet, top int, order string) {
 	if t.RoutedFromScratch < len(r.Cases) {
 		b.Row("rebalanced", "at most %s routes on a link%s; %.1f blocks on average, at most %s", text.Grouped(t.Last.MaxRoutes), onFastest(t.Last.MaxRelative), t.Last.MeanBlocks, text.Grouped(t.Last.MaxBlocks))
 	}
-	if x := t.Outage; x != nil {
-		b.Row("until rerouted", "static tables lose at most %s, %.1f on average", text.CountGrouped(x.Max.Static, "pair", "pairs"), x.MeanStatic)
-		b.Row("", "adaptive tables lose some packets of at most %s, and all of %s", text.CountGrouped(x.Max.CanLose, "pair", "pairs"), text.Grouped(x.Max.Cut))
-		b.Row("", "in sum as many as %.1f pairs have at most, and %.1f on average", x.Max.Loss, x.MeanLoss)
-		b.Row("", "at most %s, of which %s left with one port or none", text.CountGrouped(x.Max.Shrunk, "choice becomes smaller", "choices become smaller"), text.CountGrouped(x.Max.Last, "is", "are"))
-	}
 	if t.RoutedFromScratch > 0 {
 		b.Row("", "%s routed from scratch, not mended", text.CountGrouped(t.RoutedFromScratch, "failure", "failures"))
 	}

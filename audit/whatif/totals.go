@@ -18,27 +18,8 @@ type Totals struct {
 	Last              StepTotals `json:"last_step"`          // without failures after which all was routed from scratch
 	Trivial           int        `json:"failures_trivial"`   // see Case.Trivial
 	Cut               int64      `json:"trivial_gone_pairs"` // most pairs that one of these cuts off
-	// Outage is of failures with a Case.Outage, nil without any.
-	Outage *OutageTotals `json:"until_rerouted,omitempty"`
 	// Groups is the most that each group in Before.Groups loses.
 	Groups []groups.Worst `json:"host_groups,omitempty"`
-}
-
-// OutageTotals are the greatest of all outages, and the means.
-type OutageTotals struct {
-	Max        Outage  `json:"max"` // each of any failure
-	MeanStatic float64 `json:"mean_static_pairs"`
-	MeanLoss   float64 `json:"mean_adaptive_loss"`
-	failures   int
-}
-
-func (t *OutageTotals) add(o *Outage) {
-	m := &t.Max
-	m.Static, m.CanLose, m.Cut, m.Loss = max(m.Static, o.Static), max(m.CanLose, o.CanLose), max(m.Cut, o.Cut), max(m.Loss, o.Loss)
-	m.Shrunk, m.Last = max(m.Shrunk, o.Shrunk), max(m.Last, o.Last)
-	t.failures++
-	t.MeanStatic += (float64(o.Static) - t.MeanStatic) / float64(t.failures)
-	t.MeanLoss += (o.Loss - t.MeanLoss) / float64(t.failures)
 }
 
 // StepTotals sum up steps.
@@ -79,12 +60,6 @@ func (r *Result) Totals() (t Totals) {
 		t.add(&c.Step)
 		if c.Last != nil {
 			t.Last.add(c.Last)
-		}
-		if c.Outage != nil {
-			if t.Outage == nil {
-				t.Outage = new(OutageTotals)
-			}
-			t.Outage.add(c.Outage)
 		}
 		if c.Trivial(&r.Before) {
 			t.Trivial++

@@ -113,8 +113,6 @@ type Case struct {
 	// Last is the same for the last step, the tables of compile --previous: see lft.Options.Rebalance. It
 	// is nil when all was routed from scratch.
 	Last *Step `json:"last,omitempty"`
-	// Outage is there if the base has adaptive tables.
-	Outage *Outage `json:"until_rerouted,omitempty"`
 	// Groups is the groups of hosts that lose uplinks or hosts.
 	Groups []groups.Loss `json:"host_groups,omitempty"`
 	// Refused is why the engine cannot route what is left; nothing of the routing holds then.
@@ -371,9 +369,6 @@ func Run(ctx context.Context, base *compile.Result, route compile.Options, opt O
 	trials := make(chan *trial, par.Workers(opt.Workers, len(list)))
 	first := newTrial(base, route, base.Verify.Scale())
 	first.groups = opt.Groups
-	if base.Adaptive != nil {
-		first.outages = newOutages(f, base.Adaptive.Tables)
-	}
 	for range cap(trials) - 1 {
 		trials <- first.clone()
 	}
@@ -395,11 +390,10 @@ func Run(ctx context.Context, base *compile.Result, route compile.Options, opt O
 
 // trial is what one worker needs.
 type trial struct {
-	base    *compile.Result
-	route   compile.Options // of routing as compile --previous
-	scale   bound.Scale
-	outages *outages // nil without adaptive tables
-	groups  *groups.Set
+	base   *compile.Result
+	route  compile.Options // of routing as compile --previous
+	scale  bound.Scale
+	groups *groups.Set
 }
 
 func newTrial(base *compile.Result, route compile.Options, scale bound.Scale) *trial {
@@ -437,9 +431,6 @@ func (t *trial) try(ctx context.Context, x *failure) (Case, error) {
 	if refused, ok := errors.AsType[*lft.DomainError](err); ok {
 		c = Case{Number: x.number, Failed: x.parts, RoutedFromScratch: true, Refused: refused.Reason}
 		err = nil
-	}
-	if t.outages != nil {
-		c.Outage = t.outages.find(left, x.cut)
 	}
 	if t.groups != nil {
 		c.Groups = t.groups.Losses(left)

@@ -78,7 +78,6 @@ func (a *app) whatifCommand() *cobra.Command {
 	flags := cmd.Flags()
 	o.routeFlags.define(flags, "`POLICY` of LIDs: keep, dense or mesh, as in compile", "switches on top of the up*/down* order, highest first: `GUID,..` or a file with a GUID a line")
 	o.defineEngine(flags, &o.engine)
-	flags.BoolVar(&o.adaptive, "adaptive", false, "also say what is lost until tables are written again: with static tables, and with the adaptive tables of compile --adaptive, when switches drop dead ports from their groups")
 	cli.WordFlag(flags, &fail, "fail", "`PARTS` that fail: links or switches", "links", "switches")
 	cli.WordFlag(flags, &only, "only", "`PARTS` that fail: isl, the cables between switches; hosts, the cables of hosts; or switches", "isl", "hosts", "switches")
 	flags.StringArrayVar(&o.at, "switch", nil, "only failures that touch this switch, `NAME` or GUID; may be repeated")
@@ -181,11 +180,6 @@ func (a *app) whatif(ctx context.Context, o *failing, route compile.Options) (*w
 	base, err := compile.Run(ctx, f, engine, route)
 	if err != nil {
 		return nil, lidInput(o.topology, err)
-	}
-	if o.adaptive {
-		if err := base.AddChoices(ctx); err != nil {
-			return nil, err
-		}
 	}
 	if o.opt.Groups, err = a.groupsOf(base.Routing.Fabric, true); err != nil {
 		return nil, err
