@@ -19,8 +19,8 @@ import (
 	"github.com/ibweave/ibweave/state"
 )
 
-// maxWitnesses bounds the loops that are shown of each kind, and mostAffected the lists of the
-// ports that are affected most. All are counted.
+// maxWitnesses bounds the loops that are shown of each kind, and mostAffected the list of the
+// destinations that are affected most. All are counted.
 const (
 	maxWitnesses = 16
 	mostAffected = 10

@@ -37,17 +37,10 @@ type pairCounter struct {
 // pairWorker is what one goroutine counts with.
 type pairWorker struct {
 	old, new         *lft.Forest
-	oldHops, newHops []int32      // by switch: how many switches packets pass, itself included; 0 where they do not arrive
-	same             []bool       // by switch of the new fabric: packets take the same cables in both states, if they arrive
-	byGroup          []PairCounts // of each port of a group, its own LIDs included
-	destinations     []destinationTally
-}
-
-// destinationTally is the pairs of a destination, and what became of those of its own port.
-type destinationTally struct {
-	target
-	PairCounts
-	own PairCounts
+	oldHops, newHops []int32 // by switch: how many switches packets pass, itself included; 0 where they do not arrive
+	same             []bool  // by switch of the new fabric: packets take the same cables in both states, if they arrive
+	sum              PairCounts
+	affected         []Affected
 }
 
 // comparePairs counts the pairs that are affected: for each destination LID the tree
@@ -57,7 +50,7 @@ func (c *comparison) comparePairs(ctx context.Context) error {
 	p := &pairCounter{comparison: c}
 	p.groupSources()
 	var targets []target
-	d := &PairChanges{Destinations: []Affected{}, Sources: []Affected{}}
+	d := &PairChanges{Destinations: []Affected{}}
 	sources := int64(0)
 	for _, g := range p.groups {
 		sources += g.ports
@@ -81,34 +74,12 @@ func (c *comparison) comparePairs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w, own := workers[0], map[fabric.PortID]PairCounts{}
-	for _, o := range workers[1:] {
-		for g := range w.byGroup {
-			w.byGroup[g].add(o.byGroup[g], 1)
-		}
-		w.destinations = append(w.destinations, o.destinations...)
+	for _, w := range workers {
+		d.PairCounts.add(w.sum, 1)
+		d.Destinations = append(d.Destinations, w.affected...)
 	}
-	for _, t := range w.destinations {
-		d.PairCounts.add(t.PairCounts, 1)
-		if t.Changed > 0 {
-			d.Destinations = append(d.Destinations, Affected{portRef(c.New, t.port), t.new, t.PairCounts})
-		}
-		sum := own[t.port]
-		sum.add(t.own, 1)
-		own[t.port] = sum
-	}
-	for _, x := range c.New.CAPorts() {
-		if g := p.groupOf[x]; g >= 0 {
-			t := w.byGroup[g]
-			t.add(own[x], -1)
-			if t.Changed > 0 {
-				d.Sources = append(d.Sources, Affected{portRef(c.New, x), c.New.LID(x), t})
-			}
-		}
-	}
-	d.AllDestinations, d.AllSources = len(d.Destinations), len(d.Sources)
+	d.AllDestinations = len(d.Destinations)
 	d.Destinations = worst(d.Destinations)
-	d.Sources = worst(d.Sources)
 	return nil
 }
 
@@ -130,8 +101,6 @@ func worst(list []Affected) []Affected {
 			-cmp.Compare(a.Changed, b.Changed),
 			-cmp.Compare(a.Longer, b.Longer),
 			cmp.Compare(a.LID, b.LID),
-			cmp.Compare(a.Port.GUID, b.Port.GUID),
-			cmp.Compare(a.Port.Port, b.Port.Port),
 		)
 	})
 	n := min(mostAffected, len(list))
@@ -164,10 +133,7 @@ func (p *pairCounter) groupSources() {
 
 func (p *pairCounter) newWorker() *pairWorker {
 	m, n := p.Old.NumSwitches(), p.New.NumSwitches()
-	return &pairWorker{
-		old: lft.NewForest(p.Old), new: lft.NewForest(p.New), oldHops: make([]int32, m), newHops: make([]int32, n), same: make([]bool, n),
-		byGroup: make([]PairCounts, len(p.groups)),
-	}
+	return &pairWorker{old: lft.NewForest(p.Old), new: lft.NewForest(p.New), oldHops: make([]int32, m), newHops: make([]int32, n), same: make([]bool, n)}
 }
 
 // countPairs counts the pairs of a destination.
@@ -175,21 +141,16 @@ func (p *pairCounter) countPairs(w *pairWorker, t target) {
 	countHops(p.Old, p.a.Tables, t.old, w.old, w.oldHops)
 	countHops(p.New, p.b.Tables, t.new, w.new, w.newHops)
 	p.findSamePaths(w, t)
-	d := destinationTally{target: t}
+	var n PairCounts
 	for k, g := range p.groups {
-		one := classifyPair(w, g)
-		if one == (PairCounts{}) {
-			continue
-		}
-		w.byGroup[k].add(one, 1)
-		d.add(one, g.ports)
 		if p.groupOf[t.port] == int32(k) {
-			d.add(one, -1)
-			d.own = one
+			g.ports-- // a port sends nothing to itself
 		}
+		n.add(classifyPair(w, g), g.ports)
 	}
-	if d.Changed+d.own.Changed > 0 {
-		w.destinations = append(w.destinations, d)
+	if n.Changed > 0 {
+		w.sum.add(n, 1)
+		w.affected = append(w.affected, Affected{portRef(p.New, t.port), t.new, n})
 	}
 }
 

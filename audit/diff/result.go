@@ -254,14 +254,10 @@ type PairChanges struct {
 	PairCounts
 	Gone int64 `json:"gone"` // pairs with an end that went
 	New  int64 `json:"new"`  // pairs with an end that came
-	// Destinations and Sources are the ports with the most pairs that are lost,
-	// then with the most that changed, at most mostAffected.
-	Destinations []Affected `json:"destinations"`
-	Sources      []Affected `json:"sources"`
-	// All is how many destination LIDs and how many source ports are affected
-	// at all.
-	AllDestinations int `json:"all_destinations"`
-	AllSources      int `json:"all_sources"`
+	// Destinations are the LIDs with the most pairs that are lost, then with the most that
+	// changed, at most mostAffected of AllDestinations.
+	Destinations    []Affected `json:"destinations"`
+	AllDestinations int        `json:"all_destinations"`
 }
 
 // PairCounts counts pairs by what became of them.
@@ -274,7 +270,7 @@ type PairCounts struct {
 	Shorter  int64 `json:"shorter"`  // rerouted past fewer
 }
 
-// Affected is an end port and its pairs that changed.
+// Affected is a LID of an end port and the pairs that changed, of which it is the destination.
 type Affected struct {
 	Port PortRef    `json:"port"`
 	LID  fabric.LID `json:"lid"` // in the new state

@@ -257,32 +257,21 @@ func (t *printer) printTables(r *Result) {
 	}
 }
 
-// printAffected prints the ports with the most pairs.
+// printAffected prints the destinations with the most pairs.
 func (t *printer) printAffected(r *Result) {
 	p := r.Pairs
 	if p == nil {
 		return
 	}
-	lines := func(title string, all int, refs []Affected) {
-		if !t.verbose {
-			refs = refs[:min(few, len(refs))]
-		}
-		if all > len(refs) {
-			title += fmt.Sprintf(", the worst %d of %s", len(refs), text.Grouped(all))
-		}
-		if len(refs) == 0 {
-			return
-		}
-		fmt.Fprintf(t, "\n%s:\n", title)
-		w := t.Table()
-		for _, x := range refs {
-			fmt.Fprintf(w, "    %s\tLID %d\t%s\n", x.Port, x.LID, join(counted(x.Lost, "lost"), counted(x.Gained, "gained"),
-				counted(x.Rerouted, "rerouted"), counted(x.Longer, "longer"), counted(x.Shorter, "shorter")))
-		}
-		_ = w.Flush()
+	list := p.Destinations
+	if !t.verbose {
+		list = list[:min(few, len(list))]
 	}
-	lines("destinations with pairs that are affected", p.AllDestinations, p.Destinations)
-	lines("sources with pairs that are affected", p.AllSources, p.Sources)
+	t.Section("destinations with pairs that are affected, the worst first", p.AllDestinations, len(list), func(i int) string {
+		x := &list[i]
+		return fmt.Sprintf("%s  LID %d  %s", x.Port, x.LID, join(counted(x.Lost, "lost"), counted(x.Gained, "gained"),
+			counted(x.Rerouted, "rerouted"), counted(x.Longer, "longer"), counted(x.Shorter, "shorter")))
+	})
 }
 
 // printTransition prints the loops that mixtures of old and new entries can have.
