@@ -2,6 +2,7 @@ package verify
 
 import (
 	"cmp"
+	_ "embed"
 	"fmt"
 	"slices"
 
@@ -25,36 +26,10 @@ const (
 
 // AdaptiveTableRules lists the rules of adaptive tables by themselves, whatever packets do, the
 // gravest first.
-var AdaptiveTableRules = []Rule{
-	{Name: AdaptiveStaticDiffers, Severity: Warning, Count: "entries", Summary: "the static ports of adaptive routing are not those of the forwarding table", Explain: `Private LFT 0 in ibdiagnet's far is the same table as the fdbs of ibdiagnet or the LFTs of
-the subnet manager have, and here they say different ports, or only one has a path. One
-file is older than the other, or the fabric was routed again while ibdiagnet read it. What was
-checked is the adaptive tables: take both files from one run. There is one finding for
-each switch.`},
-	{Name: AdaptivePortDown, Severity: Warning, Count: "ports", Summary: "a group has a port without a cable", Explain: `Entries of the switch use a group that has a port that is down. Packets that choose it are
-lost, unless the switch leaves such ports out by itself; no public document says so. The subnet
-manager has not routed since the cable went. There is one finding for each switch.`},
-	{Name: AdaptiveEmptyGroup, Severity: Warning, Count: "groups", Summary: "entries use a group without ports", Explain: `The entries are Free or HBF, and their group has no port: all packets take the static port,
-if there is one. There is one finding for each switch.`},
-	{Name: AdaptiveStaticOutside, Severity: Warning, Count: "entries", Summary: "the static port of an entry is not in its group", Explain: `Packets may leave by the static port and by those of the group, so that the entry has one
-choice that its group does not show. It counts here as a choice like the others. The
-usual cause is a group that was made for another state of the cabling. There is one finding
-for each switch.`},
-	{Name: AdaptiveUnselectedPLFT, Severity: Warning, Count: "PLFTs", Summary: "a private LFT that no input port and SL selects, or it is not known what selects it", Explain: `Which of several private LFTs a packet takes depends on its input port and SL. Without that
-(check --plft FILE) a packet is taken to use any of them at each switch: what is safe then is
-safe, and what is not is undecided. With it, a private LFT that has entries and that no input
-port with a cable selects by any SL is not in use. There is one finding for each
-switch.`},
-	{Name: AdaptiveManyGroups, Severity: Warning, Count: "groups", Summary: "a switch uses more groups than a group table usually holds", Explain: `The entries of the switch need more groups than 1,792, the greatest size of a group table
-that NVIDIA's manual of NVOS gives. A subnet manager cannot write all of them, unless this
-switch has a larger table. There is one finding for each switch.`},
-	{Name: AdaptiveUnevenGroups, Severity: Warning, Count: "LIDs", Summary: "a switch has fewer choices for a LID than one with cables to the same switches", Explain: `Two switches have as many cables to each switch, so that what serves one serves the other.
-For LIDs behind neither of them, one has fewer ports to choose from. Traffic from its hosts
-collides more than that of its neighbours: the subnet manager has not given it all its
-ports, or its table of groups is full. There is one finding for each switch.`},
-	{Name: AdaptiveGroupOfOne, Severity: Note, Count: "groups", Summary: "a group has one port, and so leaves no choice", Explain: `Where only one port leads to a LID, as from a spine to a leaf with one cable, there is nothing
-to choose. There is one finding for each switch.`},
-}
+var AdaptiveTableRules = ParseRules(adaptiveTableRuleTexts)
+
+//go:embed adaptive_table_rules.txt
+var adaptiveTableRuleTexts string
 
 // CheckAdaptiveTables holds adaptive tables of f to AdaptiveTableRules, except AdaptiveStaticDiffers. It returns at
 // most limit findings for each rule, 0 for the default of verify, in the order of the rules

@@ -8,6 +8,7 @@
 package capture
 
 import (
+	_ "embed"
 	"fmt"
 	"hash/fnv"
 
@@ -31,44 +32,10 @@ const (
 )
 
 // Rules lists the rules about captures, the gravest first.
-var Rules = []verify.Rule{
-	{Name: CutFile, Severity: verify.Error, Count: "places", Summary: "a file of the capture is cut short", Explain: `A section of ibdiagnet's db_csv has no end or fewer rows than its INDEX_TABLE says, or
-a file lacks the line "# File closed at" that this version of ibdiagnet prints last: the
-disk was full, ibdiagnet was killed, or the copy stopped. What is behind the cut is not
-looked at. Of the files of one run, one that is whole is taken for the topology.`},
-	{Name: SeveralMasters, Severity: verify.Error, Count: "subnet managers", Summary: "several subnet managers say that they are the master", Explain: `ibdiagnet found more than one master subnet manager (SM_INFO). Each assigns LIDs and
-writes forwarding tables, so that both may change while they are looked at: usually two
-parts of a fabric were joined while both had a master. The finding names the node of the
-first.`},
-	{Name: FilesDisagree, Severity: verify.Warning, Count: "differences", Summary: "files of one run disagree", Explain: `ibdiagnet writes the fabric of one sweep as db_csv, lst and ibnetdiscover text. Here
-they differ in nodes, cables, LIDs or speeds: files of several runs were put together, or
-one was edited. There is a finding for each kind of difference, with the first example;
-count says how many there are. db_csv is what everything else here rests on.`},
-	{Name: SweepErrors, Severity: verify.Warning, Count: "lines", Summary: "the sweep that made the capture had errors", Explain: `ibnetdiscover and its like ask every port, and say on standard error which ones did
-not answer; with 2>&1 these lines are in the file. What is behind a port that did not
-answer is not in the capture, so that switches, hosts and cables may be missing. The
-finding counts the lines and quotes the first one: "0,1,20" behind "DR path" are the
-ports by which the sweep went, from the node that it started at. Look at that port, and
-capture again.`},
-	{Name: InvalidLID, Severity: verify.Warning, Count: "ports", Summary: "ports have LIDs that cannot be", Explain: `A unicast LID is 1 to 49151, and with an LMC its last bits are 0. 65535 and 0 are what
-a port has that no subnet manager has brought up: the link is there and the node cannot be
-reached. -1, no number and numbers beyond the range come from broken firmware or a broken
-capture. The ports are taken to have no LID. LID 0 counts where other ports have LIDs: a
-fabric that no subnet manager has seen yet has none at all.`},
-	{Name: LoopbackPlug, Severity: verify.Note, Count: "ports", Summary: "a port is connected to itself", Explain: `A loopback plug, as in tests of cables and ports. The port carries no traffic and counts
-as one without a cable.`},
-	{Name: UnevenCable, Severity: verify.Warning, Count: "cables", Summary: "the ends of a cable are set up differently", Explain: `The two ports of an active cable have another number of data VLs in operation, or another
-MTU (OpVLs and NMTU in db_csv). The subnet manager sets both ends to what both can do; an
-end that it could not write drops packets on the VLs, or of the size, that only the other
-end has.`},
-	{Name: ToolWarning, Severity: verify.Note, Count: "events", Summary: "ibdiagnet itself warned of something", Explain: `Sections WARNINGS_x and ERRORS_x of db_csv list what ibdiagnet found: ports that did not
-answer, counters, firmware, cables. There is one finding for each kind of event in a section,
-with the first one and how many there are.`},
-	{Name: ForeignLines, Severity: verify.Note, Count: "lines", Summary: "lines of the capture are no topology text", Explain: `A prompt, a command, the banner of a terminal's log: they stand before the first node,
-behind the last one or between nodes, and are skipped. In the middle of a node's lines
-they are an error, since a line of the topology may be what was lost. --strict refuses
-them everywhere.`},
-}
+var Rules = verify.ParseRules(ruleTexts)
+
+//go:embed rules.txt
+var ruleTexts string
 
 // rules says which rule a kind belongs to.
 var rules = map[fabric.ProblemKind]string{

@@ -2,6 +2,7 @@ package drift
 
 import (
 	"cmp"
+	_ "embed"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,29 +25,10 @@ const (
 )
 
 // Rules lists the rules that only Compare has. Loops have the rules of package verify.
-var Rules = []verify.Rule{
-	{Name: Missing, Severity: verify.Error, Count: "entries", Summary: "a switch lacks entries that it was meant to have", Explain: `Packets for these LIDs, or to these multicast groups, are dropped at the switch. There
-is one finding for each switch; count is the entries, a mask of an MLID being one.`},
-	{Name: Changed, Severity: verify.Error, Count: "entries", Summary: "a switch has other entries than it was meant to have", Explain: `What was proved of the tables does not hold for these. There is one finding for each
-switch, or CA or router for SL-to-VL maps; count is the entries: ports of LIDs, masks of
-MLIDs, SL-to-VL maps of two ports, and choices of adaptive switches.`},
-	{Name: Unread, Severity: verify.Error, Count: "switches", Summary: "the tables of a switch are not known", Explain: `The switch did not answer, or is not in the live fabric, or has no entry at all although
-it was meant to have some: then it was left out of the dump, or a reset has emptied it and
-no subnet manager has written it since. Or rows are missing in a dump of SL-to-VL tables,
---lenient left something out, or switches have private tables (PLFT_NUM).`},
-	{Name: LID, Severity: verify.Error, Count: "ports", Summary: "a port has another LID or LMC than it was meant to have", Explain: `Entries are by LID, so that the tables lead somewhere else. guid2lid in OpenSM's cache
-keeps LIDs over restarts. Only a live fabric, or a folder of pull, tells the LIDs of ports.`},
-	{Name: Cable, Severity: verify.Warning, Count: "ports", Summary: "a cable is not where it was when the tables were made", Explain: `The tables were made for other cables; diff of the two topologies names them all. Count
-is the ports of switches that lead elsewhere or nowhere, or that were not meant to lead
-anywhere. Where the switch sends packets to them, by an entry for a port that is there or a
-mask, they are lost or go astray, and that is an error. Only a live fabric, or a folder of
-pull, tells cables.`},
-	{Name: Extra, Severity: verify.Warning, Count: "entries", Summary: "a switch has entries that it was not meant to have", Explain: `Entries for LIDs that no port was to have, or masks of an MLID at a switch that its trees
-do not pass. Alone they bring no packet astray: to get there, it has to meet an entry
-that has changed. A host that was added since is the usual cause.`},
-	{Name: ForeignMLID, Severity: verify.Note, Count: "MLIDs", Summary: "the switches have masks of MLIDs that were not compiled", Explain: `Subnet managers make groups of their own, such as that of IPoIB broadcasts, 0xc000, and
-other programs join groups. Their masks are no drift, and are still looked at for loops.`},
-}
+var Rules = verify.ParseRules(ruleTexts)
+
+//go:embed rules.txt
+var ruleTexts string
 
 func (c *comparison) add(name string, n int64, sw fabric.GUID, format string, args ...any) *verify.Finding {
 	x := verify.NewFinding(Rules, name, int(n), format, args...)
