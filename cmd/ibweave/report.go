@@ -57,7 +57,7 @@ func (a *app) reportCommand() *cobra.Command {
 	flags.StringVarP(&r.output, "output", "o", "", "page to write, `FILE`; - is standard output")
 	flags.StringVar(&r.svg, "svg", "", "write a picture of the view as SVG, `FILE`")
 	flags.StringVar(&r.png, "png", "", "write a picture of the view as PNG, `FILE`")
-	flags.StringVar(&r.view, "view", "fabric", "`VIEW` of pictures: fabric, path:SRC,DST, fan:DST, group:NAME, credit-loop or changes")
+	flags.StringVar(&r.view, "view", "fabric", "`VIEW` of pictures: fabric, path:SRC,DST, fan:DST, group:NAME or credit-loop")
 	flags.StringVar(&r.title, "title", "", "`TEXT` above it; by default the name of DIR or TOPOLOGY")
 	r.entries = page.DefaultMaxEntries
 	cli.NumberFlag(flags, &r.entries, "max-entries", 1, cli.MaxNumber, "leave forwarding tables with more than `N` entries out of the page, which then shows no paths")
@@ -111,9 +111,6 @@ func (a *app) resolveReport(r *reporting, args []string) error {
 	}
 	if _, err := page.ParseView(r.view); err != nil {
 		return usagef("--view %w", err)
-	}
-	if r.view == "changes" && len(args) < 2 && len(r.engines) < 2 {
-		return usagef("--view changes: there is one state; want OLD and NEW, or --engines A,B")
 	}
 	if r.interactive && len(args) != 1 {
 		return usagef("--interactive keeps tables that compile wrote: want DIR")

@@ -99,7 +99,7 @@ type drawing struct {
 
 // drawOn draws the picture on a canvas of a height.
 func (p *Picture) drawOn(paper draw.Canvas, height float64) {
-	d := &drawing{Picture: p, paper: paper, left: margin, right: pictureWidth - margin, top: height - margin, dim: len(p.channels) > 0 || p.faded}
+	d := &drawing{Picture: p, paper: paper, left: margin, right: pictureWidth - margin, top: height - margin, dim: len(p.channels) > 0}
 	d.fill(ground, at(0, 0), at(pictureWidth, 0), at(pictureWidth, height), at(0, height))
 	d.text(d.fitted(p.title, 13, d.right-d.left), textStyle(13, ink, draw.XLeft, draw.YTop), at(d.left, d.top))
 	d.upper = d.top - titleHeight
@@ -172,8 +172,8 @@ func (d *drawing) drawSwitches() {
 	for _, out := range d.channels {
 		d.drawChannel(out)
 	}
-	for _, s := range d.strokes {
-		d.drawStroke(s)
+	for _, x := range d.faults {
+		d.drawFault(x)
 	}
 	for s := range fabric.NodeID(f.NumSwitches()) {
 		c := nodeTone
@@ -194,23 +194,23 @@ func (d *drawing) drawSwitches() {
 	for _, n := range slices.Sorted(maps.Keys(d.marks)) {
 		d.drawNode(n, d.marks[n])
 	}
-	for _, s := range d.spots {
-		d.drawAt(s.s.middle(s.n), s.s.radius[s.n], s.s.Fabric.IsSwitch(s.n), s.c)
-	}
 }
 
-// drawStroke draws a line, with a cross in its middle on a cable that is gone.
-func (d *drawing) drawStroke(s stroke) {
-	d.drawCurve(s.curve, s.line)
-	if !s.cross {
+// drawFault draws a slow cable amber, and a missing one red and dashed with a cross in its middle.
+func (d *drawing) drawFault(x fault) {
+	if !x.missing {
+		d.drawCurve(x.curve, pen(warning, 2))
 		return
 	}
-	place, _ := s.curve.at(0.5)
+	line := pen(loopTone, 2)
+	line.Dashes = []vg.Length{4, 3}
+	d.drawCurve(x.curve, line)
+	place, _ := x.curve.at(0.5)
 	m := d.at(place)
 	const r = 4
-	s.line.Dashes = nil
-	d.paper.StrokeLine2(s.line, m.X-r, m.Y-r, m.X+r, m.Y+r)
-	d.paper.StrokeLine2(s.line, m.X-r, m.Y+r, m.X+r, m.Y-r)
+	line.Dashes = nil
+	d.paper.StrokeLine2(line, m.X-r, m.Y-r, m.X+r, m.Y+r)
+	d.paper.StrokeLine2(line, m.X-r, m.Y+r, m.X+r, m.Y-r)
 }
 
 // drawEdges draws the links, those with the most loaded channel last.
@@ -325,13 +325,7 @@ func around(low, high vg.Point, margin vg.Length) vg.Rectangle {
 func (d *drawing) drawChannel(out fabric.PortID) {
 	f, p := d.Fabric, d.Picture
 	a, b := f.Owner(out), f.Owner(f.Peer(out))
-	c := p.straight(a, b)
-	if i, ok := p.edgeBetween(a, b); ok {
-		c = p.curve(i)
-		if p.edges[i].a != a {
-			slices.Reverse(c[:])
-		}
-	}
+	c := p.between(a, b)
 	width := 2.2
 	if len(p.channels) > 200 {
 		width = 1
@@ -355,22 +349,16 @@ func (d *drawing) drawChannel(out fabric.PortID) {
 // drawLegend says what the colours of links mean.
 func (d *drawing) drawLegend(y float64) {
 	m := d.shows
-	if d.legend == "" && m == nil || d.legend == "" && d.dim {
-		return
-	}
-	words := d.legend
 	switch {
-	case words != "":
+	case m == nil || d.dim:
 	case m.max == 0:
-		words = fmt.Sprintf("%s, %s: 0 on all links", m.Name, m.Unit)
+		words := fmt.Sprintf("%s, %s: 0 on all links", m.Name, m.Unit)
+		d.text(d.fitted(words, 9, d.right-d.left), textStyle(9, muted, draw.XLeft, draw.YCenter), at(d.left, y-3))
 	case m.Name == routesName:
 		d.drawRamp(y, fmt.Sprintf("routes on a link: 0, mean %.1f, right end %d; busiest %d", m.mean, max(d.max, int64(math.Ceil(2*m.mean))), d.max))
-		return
 	default:
 		d.drawRamp(y, fmt.Sprintf("%s, %s on a link: 0, mean %.4g, right end %.4g; greatest %.4g", m.Name, m.Unit, m.mean, max(m.max, 2*m.mean), m.max))
-		return
 	}
-	d.text(d.fitted(words, 9, d.right-d.left), textStyle(9, muted, draw.XLeft, draw.YCenter), at(d.left, y-3))
 }
 
 // drawRamp draws all colours, and what they mean beside them.

@@ -262,6 +262,19 @@ func (c bezier) at(t float64) (place, way point) {
 	return place, way
 }
 
+// between is the line from a to b: that of their edge where they have one.
+func (l *layout) between(a, b fabric.NodeID) bezier {
+	i, ok := l.edgeBetween(a, b)
+	if !ok {
+		return l.straight(a, b)
+	}
+	c := l.curve(i)
+	if l.edges[i].a != a {
+		slices.Reverse(c[:])
+	}
+	return c
+}
+
 // straight is the line between two nodes.
 func (l *layout) straight(a, b fabric.NodeID) bezier {
 	return bezier{l.middle(a), l.middle(a), l.middle(b), l.middle(b)}

@@ -23,13 +23,13 @@ type View struct {
 	arg  string // behind the colon; "" for none
 }
 
-var viewForm = regexp.MustCompile(`^(?s:fabric|changes|credit-loop(:[1-9][0-9]{0,8})?|path:.*,.*|(fan|group):.+)$`)
+var viewForm = regexp.MustCompile(`^(?s:fabric|credit-loop(:[1-9][0-9]{0,8})?|path:.*,.*|(fan|group):.+)$`)
 
-// ParseView reads "fabric", "path:SRC,DST", "fan:DST", "group:NAME", "credit-loop", "credit-loop:2"
-// or "changes".
+// ParseView reads "fabric", "path:SRC,DST", "fan:DST", "group:NAME", "credit-loop" or
+// "credit-loop:2".
 func ParseView(s string) (View, error) {
 	if !viewForm.MatchString(s) {
-		return View{}, fmt.Errorf("%q: want fabric, path:SRC,DST, fan:DST, group:NAME, credit-loop, credit-loop:N from 1 on, or changes", s)
+		return View{}, fmt.Errorf("%q: want fabric, path:SRC,DST, fan:DST, group:NAME, credit-loop or credit-loop:N from 1 on", s)
 	}
 	kind, arg, _ := strings.Cut(s, ":")
 	return View{kind, arg}, nil
@@ -47,10 +47,7 @@ type Picture struct {
 	marks    map[fabric.NodeID]color.Color
 	labels   []fabric.NodeID
 	tone     color.Color // of the channels
-	strokes  []stroke
-	spots    []spot
-	faded    bool   // all but these
-	legend   string // beside what colours of links mean; "" for the scale of loads
+	faults   []fault
 }
 
 func rgb(v uint32) color.NRGBA {
@@ -61,14 +58,14 @@ func rgb(v uint32) color.NRGBA {
 var (
 	ground, ink, muted         = rgb(0xfbfbfa), rgb(0x1c2430), rgb(0x5d6878)
 	nodeTone, hostTone, unused = rgb(0x33445a), rgb(0x8a97a8), rgb(0xb6bcc5)
-	pathTone, loopTone, accent = rgb(0x0b6bcb), rgb(0xc62a1e), rgb(0x6a3fc4)
+	pathTone, loopTone         = rgb(0x0b6bcb), rgb(0xc62a1e)
 	treeTone, warning          = rgb(0x0d7f5f), rgb(0x9a6100)
 	ramp                       = []color.NRGBA{rgb(0xc8d0da), rgb(0x9db9d3), rgb(0x5f9ac4), rgb(0x2f7fae), rgb(0xe0a32e), rgb(0xe2701f), rgb(0xc62a1e)}
 )
 
 // Draw prepares the picture of a view. Errors are those of Write, and a *RequestError of the view.
 func Draw(ctx context.Context, in *Input, view View) (*Picture, error) {
-	old, s, err := scenes(ctx, in)
+	_, s, err := scenes(ctx, in)
 	if err != nil {
 		return nil, err
 	}
@@ -85,8 +82,6 @@ func Draw(ctx context.Context, in *Input, view View) (*Picture, error) {
 		err = p.showGroup(view.arg)
 	case "credit-loop":
 		err = p.showLoop(view.arg)
-	case "changes":
-		err = p.showChanges(old)
 	default:
 		c := s.Result.Fabric
 		p.lines = append(p.lines, fmt.Sprintf("%d switches, %d CA ports, %d links", c.Switches, c.CAPorts, c.Links))
@@ -201,6 +196,46 @@ func (p *Picture) showFan(name string) error {
 		p.lines = slices.Insert(p.lines, 1, fmt.Sprintf("packets are lost at %d places; the first: %s", fan.Lost, fan.Why))
 	}
 	return nil
+}
+
+// fault is a cable that a finding calls missing or slow.
+type fault struct {
+	curve   bezier
+	missing bool
+}
+
+// markFaults marks the cables that findings call missing or slow.
+func (p *Picture) markFaults() {
+	missing, slow := int64(0), 0
+	for i := range p.Result.Findings {
+		x := &p.Result.Findings[i]
+		gone := x.Rule == "missing-cable"
+		if !gone && x.Rule != "link-degraded" || x.Waiver != nil || len(x.Ports) == 0 {
+			continue
+		}
+		if gone {
+			missing += x.Count
+		} else {
+			slow++
+		}
+		// The ports of one node, and then as many of the other: all of these cables are one line.
+		a, known := p.nodeOf(x.Ports[0].Node)
+		b, both := p.nodeOf(x.Ports[len(x.Ports)-1].Node)
+		if known && both {
+			p.faults = append(p.faults, fault{p.between(a, b), gone})
+		}
+	}
+	if missing > 0 || slow > 0 {
+		p.lines = append(p.lines, fmt.Sprintf("missing cables: %d, dashed with a cross; slow ones: %d, amber", missing, slow))
+	}
+}
+
+// nodeOf finds the node of a GUID, a switch where one has it.
+func (p *Picture) nodeOf(guid fabric.GUID) (fabric.NodeID, bool) {
+	if s, ok := p.Fabric.SwitchByGUID(guid); ok {
+		return s, true
+	}
+	return p.Fabric.NodeByGUID(guid)
 }
 
 // endPort finds a port by its LID or GUID, or by what names.Find takes for one node.

@@ -61,8 +61,8 @@ func TestParallelCables(t *testing.T) {
 		t.Fatal(err)
 	}
 	i, _ := p.edgeBetween(0, to[0])
-	if !strings.HasPrefix(p.lines[1], "missing cables: 2,") || len(p.strokes) != 1 || p.strokes[0].curve != p.curve(i) {
-		t.Errorf("%q, lines %v, want %v", p.lines[1], p.strokes, p.curve(i))
+	if !strings.HasPrefix(p.lines[1], "missing cables: 2,") || len(p.faults) != 1 || !p.faults[0].missing || p.faults[0].curve != p.curve(i) {
+		t.Errorf("%q, lines %v, want %v", p.lines[1], p.faults, p.curve(i))
 	}
 	want(open(t, in), [][]int{{0, int(to[0])}}, "ibweave.view.marks.map(m => [m.a, m.b])")
 }

@@ -84,15 +84,6 @@ func endOf(f *fabric.Fabric, n fabric.NodeID, p fabric.PortNum) End {
 	return End{f.Node(n).GUID, f.IsSwitch(n), p}
 }
 
-// portOf finds the port of an end; NoPort if the fabric does not have it.
-func portOf(f *fabric.Fabric, e End) fabric.PortID {
-	n, ok := nodeOf(f, e)
-	if !ok || e.Port > f.Node(n).NumPorts {
-		return fabric.NoPort
-	}
-	return f.Port(n, e.Port)
-}
-
 // Union is a fabric with the nodes of both, except the old ones that are replaced, and with their
 // cables: the new ones, and old ones of ports that are free.
 func Union(old, now *fabric.Fabric, replaced map[fabric.GUID]fabric.GUID) (*fabric.Fabric, error) {
