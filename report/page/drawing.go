@@ -140,16 +140,6 @@ func pen(c color.Color, width float64) draw.LineStyle {
 
 func (d *drawing) fill(c color.Color, corners ...vg.Point) { d.paper.FillPolygon(c, corners) }
 
-// frame draws the outline of a rectangle, and fills it unless the colour is nil.
-func (d *drawing) frame(r vg.Rectangle, c color.Color, line draw.LineStyle) {
-	if c != nil {
-		d.paper.SetColor(c)
-		d.paper.Fill(r.Path())
-	}
-	d.paper.SetLineStyle(line)
-	d.paper.Stroke(r.Path())
-}
-
 func textStyle(size float64, c color.Color, x draw.XAlignment, y draw.YAlignment) draw.TextStyle {
 	style := chart.TextStyle(vg.Length(size))
 	style.Color, style.XAlign, style.YAlign = c, x, y
@@ -297,28 +287,19 @@ func (d *drawing) drawHosts() {
 
 // drawNode draws a switch as a square, others as a disc.
 func (d *drawing) drawNode(n fabric.NodeID, c color.Color) {
-	d.drawAt(d.middle(n), d.radius[n], d.Fabric.IsSwitch(n), c)
-}
-
-func (d *drawing) drawAt(middle point, radius float32, isSwitch bool, c color.Color) {
-	r := vg.Length(d.scale * float64(radius))
-	if !isSwitch {
-		d.paper.DrawGlyph(draw.GlyphStyle{Color: c, Radius: max(r, 0.5), Shape: draw.CircleGlyph{}}, d.at(middle))
+	middle, r := d.at(d.middle(n)), vg.Length(d.scale*float64(d.radius[n]))
+	if !d.Fabric.IsSwitch(n) {
+		d.paper.DrawGlyph(draw.GlyphStyle{Color: c, Radius: max(r, 0.5), Shape: draw.CircleGlyph{}}, middle)
 		return
 	}
-	r = max(r, 1)
-	square := around(d.at(middle), d.at(middle), r)
+	corner := vg.Point{X: max(r, 1), Y: max(r, 1)}
+	square := vg.Rectangle{Min: middle.Sub(corner), Max: middle.Add(corner)}.Path()
+	d.paper.SetColor(c)
+	d.paper.Fill(square)
 	if r > 2 {
-		d.frame(square, c, pen(ground, 0.5))
-	} else {
-		d.paper.SetColor(c)
-		d.paper.Fill(square.Path())
+		d.paper.SetLineStyle(pen(ground, 0.5))
+		d.paper.Stroke(square)
 	}
-}
-
-// around is a rectangle that is larger by a margin than that from one corner to the other.
-func around(low, high vg.Point, margin vg.Length) vg.Rectangle {
-	return vg.Rectangle{Min: vg.Point{X: low.X - margin, Y: low.Y - margin}, Max: vg.Point{X: high.X + margin, Y: high.Y + margin}}
 }
 
 // drawChannel draws one direction of a cable, with an arrow beyond its middle.
@@ -391,36 +372,6 @@ func (d *drawing) fitted(words string, size, most float64) string {
 	return words
 }
 
-// write writes a name where no other one is, on a ground of its own so that lines do not go through it,
-// and says whether it did. It is moved off the margins.
-func (d *drawing) write(words string, p vg.Point, y draw.YAlignment, c color.Color, centered bool) bool {
-	half := textWidth(words, nameSize)/2 + 1
-	if !centered {
-		p.X += vg.Length(half)
-	}
-	p.X = min(max(p.X, vg.Length(d.left+half)), vg.Length(d.right-half))
-	low, high := p.Y-0.95*nameSize, p.Y
-	switch y {
-	case draw.YBottom:
-		low, high = p.Y-1, p.Y+0.75*nameSize
-	case draw.YCenter:
-		low, high = p.Y-0.5*nameSize, p.Y+0.5*nameSize
-	}
-	area := vg.Rectangle{Min: vg.Point{X: p.X - vg.Length(half), Y: low}, Max: vg.Point{X: p.X + vg.Length(half), Y: high}}
-	if slices.ContainsFunc(d.taken, func(o vg.Rectangle) bool {
-		return o.Min.X < area.Max.X && area.Min.X < o.Max.X && o.Min.Y < area.Max.Y && area.Min.Y < o.Max.Y
-	}) {
-		return false
-	}
-	d.taken = append(d.taken, area)
-	if y != draw.YCenter {
-		d.paper.SetColor(ground)
-		d.paper.Fill(area.Path())
-	}
-	d.text(words, textStyle(nameSize, c, draw.XCenter, y), p)
-	return true
-}
-
 // drawNames writes the names of what is shown, or of all switches that have room.
 func (d *drawing) drawNames() {
 	f, p := d.Fabric, d.Picture
@@ -482,16 +433,28 @@ func (d *drawing) inRoom(names []string, room float64) []string {
 	return names
 }
 
-// drawName writes the name of a node above or below it, on the other side where there is a name.
+// drawName writes the name of a node above or below it where no other name is: on a ground of its own, so
+// that lines do not go through it, and moved off the margins.
 func (d *drawing) drawName(n fabric.NodeID, words string) {
-	middle, r := d.at(d.middle(n)), vg.Length(d.scale*float64(d.radius[n])+2)
+	p, r := d.at(d.middle(n)), vg.Length(d.scale*float64(d.radius[n])+2)
+	half := vg.Length(textWidth(words, nameSize)/2 + 1)
+	p.X = min(max(p.X, vg.Length(d.left)+half), vg.Length(d.right)-half)
 	below := d.Fabric.IsSwitch(n) == (d.kind == "grid")
 	for range 2 {
-		y, edge := middle.Y+r, draw.YBottom
+		at, edge := vg.Point{X: p.X, Y: p.Y + r}, draw.YBottom
+		low, high := at.Y-1, at.Y+0.75*nameSize
 		if below {
-			y, edge = middle.Y-r, draw.YTop
+			at.Y, edge = p.Y-r, draw.YTop
+			low, high = at.Y-0.95*nameSize, at.Y
 		}
-		if d.write(words, vg.Point{X: middle.X, Y: y}, edge, ink, true) {
+		area := vg.Rectangle{Min: vg.Point{X: p.X - half, Y: low}, Max: vg.Point{X: p.X + half, Y: high}}
+		if !slices.ContainsFunc(d.taken, func(o vg.Rectangle) bool {
+			return o.Min.X < area.Max.X && area.Min.X < o.Max.X && o.Min.Y < area.Max.Y && area.Min.Y < o.Max.Y
+		}) {
+			d.taken = append(d.taken, area)
+			d.paper.SetColor(ground)
+			d.paper.Fill(area.Path())
+			d.text(words, textStyle(nameSize, ink, draw.XCenter, edge), at)
 			return
 		}
 		below = !below
