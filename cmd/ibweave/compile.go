@@ -187,7 +187,6 @@ type summary struct {
 	Trees         *choice.Trees     `json:"multicast,omitempty"`
 	Adaptive      *compile.Adaptive `json:"adaptive,omitempty"` // with --adaptive
 	Changes       *changeSummary    `json:"changes,omitempty"`  // with --previous
-	Saving        *savingSummary    `json:"saving,omitempty"`   // without it, over an older directory
 	Traffic       *jobs.FitSummary  `json:"traffic,omitempty"`  // with --traffic, of jobs that send something
 	Verify        *verify.Result    `json:"verify"`
 	choice.Judgement
@@ -198,14 +197,6 @@ type changeSummary struct {
 	Previous string `json:"previous"`
 	compile.Changes
 	MaxRoutes int64 `json:"max_routes_per_link_before"`
-}
-
-// savingSummary is what a subnet manager with the tables of a directory has to write, and what
-// it would have to with --previous.
-type savingSummary struct {
-	Previous string          `json:"previous"`
-	Scratch  compile.Changes `json:"scratch"`
-	Kept     compile.Changes `json:"kept"`
 }
 
 // compilation is an order on its way to tables.
@@ -305,7 +296,6 @@ func (a *app) compile(ctx context.Context, c *compilation) error {
 		return err
 	}
 	failed := c.result.Verify.Fails(verify.Error)
-	s.Saving = a.findSaving(ctx, c)
 	if !c.dryRun && (!failed || c.force) {
 		if err := a.writeTables(ctx, c, s); err != nil {
 			return err
@@ -610,10 +600,6 @@ func (s *summary) text(b *text.Sheet, c *compilation) {
 	if x := s.Changes; x != nil {
 		b.Row("changes", "%s in %s of %d on %s since %s, where the most loaded link had %s", text.CountGrouped(x.Entries, "entry", "entries"),
 			text.CountGrouped(x.Blocks, "block", "blocks"), lft.BlockSize, text.CountGrouped(x.Switches, "switch", "switches"), x.Previous, text.CountGrouped(x.MaxRoutes, "route", "routes"))
-	}
-	if x := s.Saving; x != nil {
-		b.Row("changes", "%s since the tables that were in %s; with --previous %s: %s", text.CountGrouped(x.Scratch.Blocks, "block", "blocks"), x.Previous, x.Previous,
-			text.CountGrouped(x.Kept.Blocks, "block", "blocks"))
 	}
 	_ = report.Text(b, s.Verify, report.Options{Tables: c.topology, Shape: choice.OneLine{Shape: s.Shape}, Lines: s.Judgement.Lines()}) // a buffer takes all
 	s.printFiles(b, c)

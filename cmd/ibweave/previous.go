@@ -1,8 +1,6 @@
 package main
 
 import (
-	"context"
-	"os"
 	"path/filepath"
 
 	"github.com/ibweave/ibweave/compile"
@@ -73,39 +71,7 @@ func (a *app) readCompiledRouting(in *audit) (*lft.Routing, error) {
 	return r, err
 }
 
-// findSaving is what --previous would save where there are tables of an earlier compile in the
-// output directory; nil where it would save nothing, or cannot keep them.
-func (a *app) findSaving(ctx context.Context, c *compilation) *savingSummary {
-	if c.dryRun || c.previous != nil || c.result.Fit != nil || len(c.roots) > 0 || c.opt.LIDs.Policy != lft.KeepLIDs {
-		return nil
-	}
-	if _, err := os.Stat(filepath.Join(c.output, outdir.ManifestName)); err != nil {
-		return nil
-	}
-	again, ordered := *c, *c.order
-	ordered.previous = c.output
-	again.order = &ordered
-	// That directory need not be good for anything: it is about to be replaced.
-	before, err := a.readPrevious(&again)
-	if err != nil {
-		return nil
-	}
-	r := c.result.Routing
-	x := &savingSummary{Previous: c.output, Scratch: compile.ChangesSince(before.routing, r)}
-	if x.Scratch.Blocks == 0 || !sharesSwitches(before.routing.Fabric, r.Fabric) {
-		return nil
-	}
-	kept, err := c.engine.Route(ctx, r.Fabric, again.opt.Route)
-	if err != nil || !kept.Kept {
-		return nil
-	}
-	if x.Kept = compile.ChangesSince(before.routing, kept); x.Kept.Blocks >= x.Scratch.Blocks {
-		return nil
-	}
-	return x
-}
-
-// sharesSwitches says whether most switches of g are in f: it is the same fabric, changed.
+// sharesSwitches returns true if most switches of g are in f: it is the same fabric, changed.
 func sharesSwitches(f, g *fabric.Fabric) bool {
 	return 2*count(g.Switches(), func(s fabric.NodeID) bool {
 		_, shared := f.SwitchByGUID(g.Node(s).GUID)
