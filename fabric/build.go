@@ -160,6 +160,7 @@ func (b *Builder) Build() (*Fabric, error) {
 		nodes: make([]Node, n), base: make([]PortID, n+1), lids: &lids{}, names: &names{},
 		ports: &ports{
 			owner: make([]NodeID, slots), peer: make([]PortID, slots), guid: make([]GUID, slots), link: make([]Link, slots),
+			labels: make(map[PortID]string, len(b.labels)),
 		},
 	}
 	moved := make([]PortID, slots) // by slot: its PortID
@@ -189,7 +190,9 @@ func (b *Builder) Build() (*Fabric, error) {
 			f.peer[p] = moved[x.peer]
 		}
 	}
-	f.labels = b.orderLabels(moved)
+	for at, label := range b.labels {
+		f.labels[moved[at]] = label
+	}
 	f.indexCables()
 	f.indexHosts(f.findKinds())
 	return f.WithLIDs(lid, lmc)

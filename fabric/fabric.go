@@ -47,7 +47,8 @@ type ports struct {
 	peer  []PortID // NoPort without a cable
 	guid  []GUID   // of CA and router ports, and of switch port 0
 	link  []Link
-	*labels
+	// labels is by port what is printed beside it on the cage, for ports that have it.
+	labels map[PortID]string
 
 	caPorts  []PortID // CA and router ports with a cable
 	attached []NodeID // by index in caPorts: the switch at the other end, or NoNode

@@ -2,39 +2,23 @@ package fabric
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 )
-
-// labels are what is printed beside the ports on the cages: few texts on many ports.
-// A fabric without labels has none of this.
-type labels struct {
-	of   []int32 // by PortID: index in text
-	text []string
-}
 
 // Label is what is printed on the cage of a port, as ibdiagnet tells it: "1/12/2" is ASIC,
 // cage and port of a Quantum-2 switch, "B184D0F0/0/0/1" bus, device and function of an
 // HCA. It is "" where the source does not say. Labels are for people: no two fabrics
 // differ by them.
-func (f *Fabric) Label(p PortID) string {
-	if f.labels == nil {
-		return ""
-	}
-	return f.labels.text[f.labels.of[p]]
-}
+func (f *Fabric) Label(p PortID) string { return f.labels[p] }
 
-// Labelled says whether any port has a label.
-func (f *Fabric) Labelled() bool { return f.labels != nil }
+// Labelled returns true if any port has a label.
+func (f *Fabric) Labelled() bool { return len(f.labels) > 0 }
 
 // PortLabels is the labels of the ports of one node that have one, by port number.
 type PortLabels map[PortNum]string
 
 // PortLabels gives the labels of a node's ports, nil without any.
 func (f *Fabric) PortLabels(n NodeID) PortLabels {
-	if f.labels == nil {
-		return nil
-	}
 	var list PortLabels
 	for num := range f.nodes[n].NumPorts + 1 {
 		if label := f.Label(f.Port(n, num)); label != "" {
@@ -87,21 +71,3 @@ func (b *Builder) SetLabel(node int, p PortNum, label string) error {
 
 // maxLabel is how long a label can be, in bytes. Real ones have at most 20.
 const maxLabel = 64
-
-// orderLabels makes the labels of a Fabric, whose PortIDs moved gives by slot.
-func (b *Builder) orderLabels(moved []PortID) *labels {
-	if len(b.labels) == 0 {
-		return nil
-	}
-	l := &labels{of: make([]int32, len(moved)), text: []string{""}}
-	for _, label := range b.labels {
-		l.text = append(l.text, label)
-	}
-	slices.Sort(l.text)
-	l.text = slices.Clip(slices.Compact(l.text))
-	for at, label := range b.labels {
-		i, _ := slices.BinarySearch(l.text, label)
-		l.of[moved[at]] = int32(i)
-	}
-	return l
-}
