@@ -50,7 +50,6 @@ func (a *app) genCommand() *cobra.Command {
 	flags.StringVarP(&g.output, "output", "o", "-", "`FILE` to write, a directory for ibdiagnet2; - is standard output")
 	flags.StringVar(&g.format, "format", "ibnetdiscover", "`FORM` of what is written: "+genFormats())
 	o := &g.change
-	cli.NumberFlag(flags, &o.SwitchPorts, "switch-ports", 0, cli.MaxNumber, "give each switch `N` ports at least")
 	o.Fill = 100
 	cli.NumberFlag(flags, &o.Fill, "fill", 1, 100, "take random hosts away, so that `PERCENT` of 100 stay and one on each switch that has hosts")
 	cli.NumberFlag(flags, &o.ServiceHosts, "service-hosts", 0, cli.MaxNumber, "put `N` hosts on free ports of switches above those with hosts")
@@ -59,14 +58,11 @@ func (a *app) genCommand() *cobra.Command {
 	cli.NumberFlag(flags, &o.DropLinks, "drop-links", 0, cli.MaxNumber, "take `N` random switch-to-switch links away, without disconnecting")
 	flags.StringSliceVar(&g.speeds, "speed", nil, "speeds of switches, `QDR..XDR`; of several each switch has one at random, a cable that of its slower end")
 	flags.BoolVar(&o.Labels, "labels", false, "write what is printed beside the ports, as ibdiagnet does; ibsim does not load that")
-	flags.BoolVar(&o.Split, "split", false, "write the labels of split ports")
 	flags.StringVar(&o.Names, "names", "", "how nodes describe themselves: `STYLE` site, factory or mixed; without it, where in the made fabric they are")
 	flags.BoolVar(&o.AggregationNodes, "aggregation-nodes", false, "give each switch a port more, with the channel adapter of a SHARP aggregation node")
 	g.change.Seed = 1
 	cli.NumberFlag(flags, &g.change.Seed, "seed", 0, math.MaxUint64, "seed of everything random")
-	cli.Scopes(flags,
-		cli.Scope{Flags: "seed", With: "drop-links fill names=mixed speed command=irregular|lattice", Why: cli.Random, Note: true},
-		cli.Scope{Flags: "split", With: "labels"})
+	cli.Scopes(flags, cli.Scope{Flags: "seed", With: "drop-links fill names=mixed speed command=irregular|lattice", Why: cli.Random, Note: true})
 	for i := range policy.Kinds {
 		g.addKind(&policy.Kinds[i])
 	}

@@ -10,19 +10,6 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// widen gives each switch a least number of ports.
-func (p *Plan) widen(ports int) error {
-	if ports < 0 || ports > int(fabric.MaxPortNum) {
-		return fmt.Errorf("switches of %d ports: want 1 to %d", ports, fabric.MaxPortNum)
-	}
-	for i := range p.nodes {
-		if n := &p.nodes[i]; n.Type == fabric.Switch {
-			n.NumPorts = max(n.NumPorts, fabric.PortNum(ports))
-		}
-	}
-	return nil
-}
-
 // adapterOf takes "adapter 3 host 1 unit 0" apart: the third adapter from 0 of a host. Others
 // are the first of theirs.
 func adapterOf(description string) (n int, host string) {

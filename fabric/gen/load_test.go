@@ -59,7 +59,7 @@ func TestLoad(t *testing.T) {
 			if err != nil {
 				return nil, err
 			}
-			return gen.Options{SwitchPorts: 40, Names: "site", AggregationNodes: true}.Apply(f)
+			return gen.Options{Names: "site", AggregationNodes: true}.Apply(f)
 		}},
 	)
 	for i, load := range loads {

@@ -32,7 +32,7 @@ func parseMade(description string) made {
 }
 
 // label gives all ports their labels.
-func (p *Plan) label(split bool) {
+func (p *Plan) label() {
 	for i := range p.nodes {
 		n, cages := &p.nodes[i], p.hardware(i).speed >= fabric.NDR
 		chip := max(parseMade(n.Description).chip, 0) + 1
@@ -40,25 +40,19 @@ func (p *Plan) label(split bool) {
 		for port := fabric.PortNum(1); port <= n.NumPorts; port++ {
 			label := fmt.Sprintf("B%dD0F0/0/0/%d", (16+24*slot)%256, port)
 			if n.Type == fabric.Switch {
-				label = switchLabel(int(port), chip, cages, split)
+				label = switchLabel(int(port), chip, cages)
 			}
 			p.labels[end{i, port}] = label
 		}
 	}
 }
 
-// switchLabel is the label of a port of a switch: cages have two ports from NDR on, and a
-// split port is one half of a port.
-func switchLabel(port, chip int, cages, split bool) string {
-	half := ""
-	if split {
-		half = "/" + strconv.Itoa(2-port%2)
-		port = (port + 1) / 2
-	}
+// switchLabel is the label of a port of a switch: cages have two ports from NDR on.
+func switchLabel(port, chip int, cages bool) string {
 	if !cages {
-		return strconv.Itoa(port) + half
+		return strconv.Itoa(port)
 	}
-	return fmt.Sprintf("%d/%d/%d%s", chip, (port+1)/2, 2-port%2, half)
+	return fmt.Sprintf("%d/%d/%d", chip, (port+1)/2, 2-port%2)
 }
 
 // hardware is what a switch or an adapter is, by its device ID.

@@ -11,8 +11,6 @@ import (
 // changes nothing. Options apply in the order of the fields, whatever the kind.
 type Options struct {
 	Seed uint64 // of everything random
-	// SwitchPorts is how many ports each switch has at least, 0 to 254.
-	SwitchPorts int
 	// Fill is how many of a hundred hosts are there, the others being gone at random; a switch
 	// that has hosts keeps one. 0 is 100.
 	Fill int
@@ -30,8 +28,8 @@ type Options struct {
 	Speeds []fabric.Speed
 	// Labels gives each port the label that is printed beside it: 12 to the ports
 	// of switches up to HDR, 1/6/2 (ASIC, cage and port) from NDR on, B40D0F0/0/0/1 (bus,
-	// device, function, ..) to adapters. Split has the labels of split ports: 6/2 and 1/3/2/2.
-	Labels, Split bool
+	// device, function, ..) to adapters.
+	Labels bool
 	// Names are how nodes describe themselves: "site" as a site with careful people has it,
 	// "factory" as they are delivered, "mixed" something of both. "" leaves the names that say
 	// where in the made fabric a node is.
@@ -59,13 +57,12 @@ func (o Options) Apply(f *fabric.Fabric) (*fabric.Fabric, error) {
 		asked bool
 		make  func(*fabric.Fabric) (*fabric.Fabric, error)
 	}{
-		{o.SwitchPorts != 0, drafted(func(p *Plan) error { return p.widen(o.SwitchPorts) })},
 		{o.Fill != 0 && o.Fill != 100, func(f *fabric.Fabric) (*fabric.Fabric, error) { return fill(f, o.Fill, o.Seed) }},
 		{o.ServiceHosts != 0, drafted(func(p *Plan) error { return p.addServiceHosts(o.ServiceHosts) })},
 		{o.Planes != 0 && o.Planes != 1, drafted(func(p *Plan) error { return p.split(o.Planes) })},
 		{o.DropLinks != 0, func(f *fabric.Fabric) (*fabric.Fabric, error) { return DropLinks(f, o.DropLinks, o.Seed) }},
 		{len(o.Speeds) > 0, drafted(func(p *Plan) error { return p.setSpeeds(o.Speeds, o.Seed) })},
-		{o.Labels, drafted(func(p *Plan) error { p.label(o.Split); return nil })},
+		{o.Labels, drafted(func(p *Plan) error { p.label(); return nil })},
 		{o.Names != "", drafted(func(p *Plan) error { return p.rename(o.Names, o.Seed) })},
 		{o.AggregationNodes, drafted((*Plan).addAggregationNodes)},
 	} {

@@ -188,7 +188,9 @@ func TestFill(t *testing.T) {
 }
 
 func TestServiceHosts(t *testing.T) {
-	f := apply(t, small, gen.Options{ServiceHosts: 20, SwitchPorts: 14})
+	spec := small
+	spec.Ports = 14
+	f := apply(t, spec, gen.Options{ServiceHosts: 20})
 	var got []string
 	for _, line := range wiring(f) {
 		if strings.Contains(line, `"service`) {
@@ -265,9 +267,7 @@ func TestLabels(t *testing.T) {
 	}{
 		{gen.Options{}, "1 2 3 4 5 6 7 8 9"},
 		{gen.Options{Speeds: []fabric.Speed{fabric.HDR}}, "1 2 3 4 5 6 7 8 9"},
-		{gen.Options{Split: true}, "1/1 1/2 2/1 2/2 3/1 3/2 4/1 4/2 9"},
 		{gen.Options{Speeds: ndr}, "1/1/1 1/1/2 1/2/1 1/2/2 1/3/1 1/3/2 1/4/1 1/4/2 9"},
-		{gen.Options{Speeds: ndr, Split: true}, "1/1/1/1 1/1/1/2 1/1/2/1 1/1/2/2 1/2/1/1 1/2/1/2 1/2/2/1 1/2/2/2 9"},
 	} {
 		tt.o.Labels, tt.o.AggregationNodes, tt.o.Names = true, true, "site"
 		f := apply(t, gen.TreeSpec{Ports: 8, Pods: []int{3}, Hosts: 2, Rails: 2, Spines: 4}, tt.o)
@@ -366,8 +366,6 @@ func TestOptionsErrors(t *testing.T) {
 	}{
 		{wide, gen.Options{AggregationNodes: true}, "an aggregation node on switch 0,0, which has 254 ports: want at most 253 and one more"},
 		{many, gen.Options{AggregationNodes: true}, "16000 switches and 34000 ports of channel adapters: want at most 49151 together"},
-		{wide, gen.Options{SwitchPorts: 255}, "switches of 255 ports: want 1 to 254"},
-		{wide, gen.Options{SwitchPorts: -1}, "switches of -1 ports: want 1 to 254"},
 		{wide, gen.Options{Fill: 101}, "101 of 100 hosts: want 1 to 100"},
 		{wide, gen.Options{Fill: -1}, "-1 of 100 hosts: want 1 to 100"},
 		{wide, gen.Options{ServiceHosts: 1}, "1 service hosts: want 0 to 0, the free ports of switches above those with hosts; switches with more ports have more"},

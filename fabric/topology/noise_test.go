@@ -75,13 +75,11 @@ func generated(t *rapid.T) *fabric.Fabric {
 func optional(t *rapid.T, f *fabric.Fabric, seed uint64) *fabric.Fabric {
 	o := gen.Options{
 		Seed:             seed,
-		SwitchPorts:      rapid.SampledFrom([]int{0, 0, 12, 64}).Draw(t, "switch ports"),
 		Fill:             rapid.IntRange(0, 100).Draw(t, "fill"),
 		ServiceHosts:     rapid.IntRange(0, 3).Draw(t, "service hosts"),
 		Planes:           rapid.SampledFrom([]int{0, 0, 0, 2, 4}).Draw(t, "planes"),
 		DropLinks:        rapid.IntRange(0, 3).Draw(t, "cables to drop"),
 		Labels:           rapid.Bool().Draw(t, "labels"),
-		Split:            rapid.Bool().Draw(t, "split"),
 		Names:            rapid.SampledFrom(append([]string{""}, gen.Styles...)).Draw(t, "names"),
 		AggregationNodes: rapid.Bool().Draw(t, "aggregation nodes"),
 		Speeds:           rapid.SliceOfN(rapid.SampledFrom([]fabric.Speed{fabric.QDR, fabric.FDR, fabric.EDR, fabric.HDR, fabric.NDR, fabric.XDR}), 0, 3).Draw(t, "speeds"),
