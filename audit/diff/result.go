@@ -36,8 +36,6 @@ type Result struct {
 	Findings   []Finding   `json:"findings"` // the gravest first; never nil
 	Equal      bool        `json:"equal"`    // no difference, and neither state has tables that the other lacks
 	Verdict    string      `json:"verdict"`  // as verify.Result has it
-
-	f *fabric.Fabric // the new one, for names in texts
 }
 
 // Side is one of the two states, in numbers.
@@ -456,7 +454,7 @@ const (
 
 func newResult(a, b *state.State) *Result {
 	return &Result{
-		Old: side(a), New: side(b), Findings: []Finding{}, f: b.Fabric,
+		Old: side(a), New: side(b), Findings: []Finding{},
 		Nodes: NodeChanges{Gone: []NodeRef{}, New: []NodeRef{}, Replaced: []Replacement{}, Changed: []NodeChange{}},
 		Links: LinkChanges{Gone: []LinkRef{}, New: []LinkRef{}, Moved: []LinkMove{}, Changed: []LinkChange{}},
 	}

@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -218,8 +217,7 @@ func TestAgainstSlow(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		unexported := cmpopts.IgnoreUnexported(Result{})
-		if d := cmp.Diff(x, one, unexported); d != "" {
+		if d := cmp.Diff(x, one); d != "" {
 			t.Fatalf("on one goroutine: %s", d)
 		}
 		if self, err := Compare(context.Background(), a, a); err != nil || !self.Equal || len(self.Findings) > 0 {

@@ -19,7 +19,7 @@ const few = 5
 // Text prints a result for people: the figures first, then what is behind them.
 // verbose prints lists as long as they are, and every entry that changed.
 func Text(w io.Writer, r *Result, verbose bool) error {
-	t := &printer{f: r.f, verbose: verbose}
+	t := &printer{verbose: verbose}
 	t.printFigures(r)
 	t.printFindings(r)
 	t.printTransition(r)
@@ -29,7 +29,6 @@ func Text(w io.Writer, r *Result, verbose bool) error {
 	if list := groups.Changes(r.Old.Groups, r.New.Groups, verbose); list != "" {
 		fmt.Fprintf(t, "\n%s", list)
 	}
-	t.printOrder(r)
 	t.printMulticast(r)
 	t.printVerdict(r)
 	_, err := w.Write(t.Bytes())
@@ -38,7 +37,6 @@ func Text(w io.Writer, r *Result, verbose bool) error {
 
 type printer struct {
 	text.Sheet
-	f       *fabric.Fabric // the new one
 	verbose bool
 }
 
@@ -123,7 +121,7 @@ func orderText(o *Order) string {
 		for _, stage := range o.Stages {
 			sizes = append(sizes, text.Grouped(len(stage)))
 		}
-		return fmt.Sprintf("free of loops in %s of switches: %s", text.CountGrouped(len(sizes), "stage", "stages"), text.Few(sizes, few))
+		return fmt.Sprintf("free of loops in %s of switches: %s; --format json lists them", text.CountGrouped(len(sizes), "stage", "stages"), text.Few(sizes, few))
 	}
 	return "blocks need opposite orders of switches: " + text.CountGrouped(len(o.Blocks), "block", "blocks") + " with an order each, which --format json lists"
 }
@@ -306,37 +304,6 @@ func (t *printer) printTransition(r *Result) {
 	cycles("a credit loop of old and new paths, those of switches among them", c.CreditLoops.ManagementCycles, c.CreditLoops.Management, true)
 }
 
-// printOrder prints which switches are to be written when.
-func (t *printer) printOrder(r *Result) {
-	if r.Transition == nil {
-		return
-	}
-	if o := &r.Transition.Order; o.Kind == OrderSwitches {
-		section(t, "write in this order, the switches of a line together", t.stageLines(o.Stages), func(line *string) string { return *line })
-	}
-}
-
-// stageLines lists the switches of each stage.
-func (t *printer) stageLines(stages [][]fabric.GUID) (lines []string) {
-	for i, switches := range stages {
-		var words []string
-		for _, guid := range switches {
-			words = append(words, t.f.Name(t.switchOf(guid)).String())
-		}
-		if n := len(words); n > few+1 && !t.verbose {
-			words = append(words[:few], "and "+text.Grouped(n-few)+" more")
-		}
-		lines = append(lines, fmt.Sprintf("%d: %s", i+1, strings.Join(words, " ")))
-	}
-	return lines
-}
-
-// switchOf finds a switch of the new state.
-func (t *printer) switchOf(guid fabric.GUID) fabric.NodeID {
-	s, _ := t.f.SwitchByGUID(guid)
-	return s
-}
-
 // printMulticast prints masks.
 func (t *printer) printMulticast(r *Result) {
 	d := r.Multicast
@@ -354,14 +321,12 @@ func (t *printer) printMulticast(r *Result) {
 		return s
 	})
 	if d.Update != nil {
-		section(t, "order of writes of multicast masks", t.updateLines(d.Update), func(line *string) string { return *line })
+		section(t, "order of writes of multicast masks", updateLines(d.Update), func(line *string) string { return *line })
 	}
 }
 
-// updateLines is an order of writes in words, without single writes and receivers
-// unless all is wanted.
-func (t *printer) updateLines(p *UpdatePlan) []string {
-	var lines []string
+// updateLines is an order of writes in words, without single writes and receivers.
+func updateLines(p *UpdatePlan) (lines []string) {
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	for i := range p.Interrupted {
 		x := &p.Interrupted[i]
@@ -371,27 +336,12 @@ func (t *printer) updateLines(p *UpdatePlan) []string {
 			add("MLID %#04x: interrupted from stage %d to %d, %s; by old and new masks together %s",
 				uint16(x.MLID), x.From, x.To, text.Count(x.Pairs, "(sender, receiver) pair", "(sender, receiver) pairs"), x.Reason)
 		}
-		if t.verbose {
-			for _, p := range x.Receivers {
-				add("    %s may miss packets", p)
-			}
-		}
 	}
 	for _, s := range p.Stop {
 		add("MLID %#04x: %s must no longer send when stage 1 begins", uint16(s.MLID), s.Port)
 	}
 	for i, stage := range p.Stages {
 		add("stage %d of %d: %s in %s, in any order", i+1, len(p.Stages), text.Count(len(stage.Writes), "write", "writes"), text.Count(stage.SMPs, "SMP", "SMPs"))
-		if !t.verbose {
-			continue
-		}
-		for _, w := range stage.Writes {
-			ports, s := "no ports", t.switchOf(w.Switch)
-			if len(w.Ports) > 0 {
-				ports = "ports " + strings.Join(t.f.PortLabels(s).Texts(w.Ports), " ")
-			}
-			add("    %s %q MLID %#04x position %d: %s", w.Switch, t.f.Name(s).Text, uint16(w.MLID), w.Position, ports)
-		}
 	}
 	for _, s := range p.Start {
 		add("MLID %#04x: %s may send from now on", uint16(s.MLID), s.Port)
