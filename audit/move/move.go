@@ -59,9 +59,6 @@ type Link struct {
 type Step struct {
 	Unplug []Link `json:"unplug"`
 	Plug   []Link `json:"plug"`
-	// Detour says that the cable is plugged into a port where it does not stay, since two cables that
-	// swap places cannot be out together.
-	Detour bool `json:"detour,omitempty"`
 	// Drained is the state in which the cables are moved; nil where none is unplugged and no entry is for
 	// a port that gets a cable. After is the one after that.
 	Drained *State `json:"drained,omitempty"`
@@ -112,10 +109,6 @@ type planner struct {
 	plan  *Plan
 	now   *compile.Result // the tables in force, on the nodes of the job
 	want  *fabric.Fabric  // these nodes with the cables that are to be there
-	// detours is those that are steps, and tried is the cables to come, by their first ends, that have had a
-	// chance of one.
-	detours []detour
-	tried   map[fabric.PortID]bool
 }
 
 // Make plans a job. base is the tables in force of the fabric before, which compile.Run made or kept
@@ -125,7 +118,7 @@ type planner struct {
 // job gives, the first that is refused ends the plan. Errors: those of compile.Run.
 func Make(ctx context.Context, base *compile.Result, job *Job, route compile.Options, opt Options) (*Plan, error) {
 	route.LIDs, route.Groups, route.Stage, route.Progress = lft.LIDOptions{LMC: lft.KeepLMC}, nil, nil, nil
-	p := &planner{ctx: ctx, job: job, route: route, opt: opt, tried: make(map[fabric.PortID]bool), plan: &Plan{
+	p := &planner{ctx: ctx, job: job, route: route, opt: opt, plan: &Plan{
 		Before: drain.LoadOf(base.Verify, base.Verify.Scale()), Limit: opt.Limit, Steps: []Step{}, Refused: []Refusal{},
 	}}
 	f, err := job.Nodes.WithCables(job.Old)

@@ -189,8 +189,8 @@ func (d *drawing) moveOne() {
 // that was asked for where nothing is refused. Then the same steps, as written.
 func TestPlans(t *testing.T) {
 	engines := []string{"updn", "layered", "minhop", "fattree"}
-	plans, steps, refused, drained, limited, detours := 0, 0, 0, 0, 0, 0
-	for seed := uint64(short.Of(0, 18)); seed < short.Of[uint64](120, 40); seed++ { // some of the last ones have detours
+	plans, steps, refused, drained, limited := 0, 0, 0, 0, 0
+	for seed := uint64(short.Of(0, 18)); seed < short.Of[uint64](120, 40); seed++ {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		old := drawFabric(t, rnd)
 		e, err := compile.EngineByName(engines[seed%4])
@@ -226,9 +226,6 @@ func TestPlans(t *testing.T) {
 			if plan.Steps[i].Drained != nil {
 				drained++
 			}
-			if plan.Steps[i].Detour {
-				detours++
-			}
 			x.follow(&plan.Steps[i])
 			written.Steps = append(written.Steps, plan.Steps[i].Batch)
 		}
@@ -251,10 +248,10 @@ func TestPlans(t *testing.T) {
 			t.Errorf("seed %d: %d steps as written, %d found; %v, refused %v", seed, len(again.Steps), len(plan.Steps), err, again.Refused)
 		}
 	}
-	if plans < 10 || steps < plans || drained < 5 || refused == 0 || limited == 0 || detours == 0 {
-		t.Errorf("%d plans, %d steps, %d drained, %d detours, %d refused, %d limited: the draw is too narrow", plans, steps, drained, detours, refused, limited)
+	if plans < 10 || steps < plans || drained < 5 || refused == 0 || limited == 0 {
+		t.Errorf("%d plans, %d steps, %d drained, %d refused, %d limited: the draw is too narrow", plans, steps, drained, refused, limited)
 	}
-	t.Logf("%d plans, %d steps, %d drained, %d detours, %d refused, %d limited", plans, steps, drained, detours, refused, limited)
+	t.Logf("%d plans, %d steps, %d drained, %d refused, %d limited", plans, steps, drained, refused, limited)
 }
 
 // sorted has the cables of each step in the order of their ports.

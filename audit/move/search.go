@@ -3,7 +3,6 @@ package move
 import (
 	"slices"
 
-	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/graph"
 )
@@ -22,73 +21,13 @@ func (p *planner) search() error {
 				break
 			}
 		}
-		if !done && err == nil {
-			done, err = p.takeDetour(moves)
-		}
 		if err != nil {
 			return err
 		}
 		if !done {
-			p.dropDetours()
 			p.plan.Refused = append(p.plan.Refused, refused...)
 			return nil
 		}
-	}
-}
-
-// detour is a step that moves a cable to a port where it does not stay, and the tables before it.
-type detour struct {
-	step int
-	now  *compile.Result
-}
-
-// takeDetour does a step for a cable to come that has two in its way, which cannot be out together, and
-// returns whether there was one: one of the two is plugged into a free port of the switch that the cable to
-// come leads to, or of the one that it led to itself. Then its old port is free for others.
-func (p *planner) takeDetour(moves []Batch) (bool, error) {
-	f, now := p.job.Nodes, p.now.Routing.Fabric
-	for _, u := range moves {
-		c := u.Plug[0]
-		if len(u.Unplug) < 2 || p.tried[c.A] {
-			continue
-		}
-		p.tried[c.A] = true
-		for _, end := range [...]fabric.PortID{c.A, c.B} {
-			old := now.Peer(end)
-			for _, n := range [...]fabric.NodeID{f.Owner(p.want.Peer(end)), f.Owner(old)} {
-				to := fabric.NoPort
-				for num := f.Node(n).NumPorts; num > 0; num-- {
-					at := f.Port(n, num)
-					if f.IsSwitch(n) && f.IsSwitch(f.Owner(end)) && now.Peer(at) == fabric.NoPort && p.want.Peer(at) == fabric.NoPort {
-						to = at
-					}
-				}
-				if to == fabric.NoPort || n == f.Owner(end) {
-					continue
-				}
-				before := detour{len(p.plan.Steps), p.now}
-				link := now.Link(end)
-				reason, err := p.take(Batch{
-					Unplug: []fabric.Cable{ordered(fabric.Cable{A: end, B: old, Link: link})}, Plug: []fabric.Cable{ordered(fabric.Cable{A: end, B: to, Link: link})},
-				})
-				if err != nil || reason == "" {
-					p.detours = append(p.detours, before)
-					return err == nil, err
-				}
-			}
-		}
-	}
-	return false, nil
-}
-
-// dropDetours takes the last steps back if they are detours, which have led to nothing then.
-func (p *planner) dropDetours() {
-	for n := len(p.detours); n > 0 && p.detours[n-1].step == len(p.plan.Steps)-1; n-- {
-		d := p.detours[n-1]
-		p.plan.Steps, p.now, p.detours = p.plan.Steps[:d.step], d.now, p.detours[:n-1]
-	}
-	for _, d := range p.detours {
-		p.plan.Steps[d.step].Detour = true
 	}
 }
 

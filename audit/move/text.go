@@ -70,11 +70,7 @@ func (d *Document) Print(b *text.Sheet) {
 
 // print writes a step.
 func (s *stepText) print(b *text.Sheet, number int) {
-	note := ""
-	if s.Detour {
-		note = ", a detour for cables that cannot be out together"
-	}
-	fmt.Fprintf(b, "\nstep %d%s\n", number, note)
+	fmt.Fprintf(b, "\nstep %d\n", number)
 	printLinks(b, "unplug", s.Unplug)
 	printLinks(b, "plug", s.Plug)
 	for _, x := range []struct {
