@@ -147,8 +147,6 @@ var smaller = []struct{ was, is string }{
 	{"--radix 40 ", "--radix 8 "},
 	{"--radix 24 --levels 3", "--radix 8 --levels 3"},
 	{"--drop-links 691", "--drop-links 20"},
-	{"--damage cables", "--damage cables --percent 5 --samples 1"},
-	{" --percent 5 --samples 2", ""},
 	{"reproduce all --quick", "reproduce zhou2010/fig10 --quick"},
 	{"reproduce zhou2010 ", "reproduce zhou2010/fig10 --quick "},
 	{"reproduce zhou-conf --seed", "reproduce zhou-conf/masks --seed"},

@@ -192,7 +192,6 @@ others() {
 	run "$f.slurm" "$bin" slurm -t "$t" --lenient
 	run "$f.slurm-yaml" "$bin" slurm -t "$t" --lenient --format yaml --switch-names numbers
 	run "$f.choice" "$bin" compile -t "$t" --lenient --dry-run --format json
-	run "$f.damage" "$bin" compare -t "$t" --lenient -e updn,fattree --damage cables --percent 5 --samples 2 --bisections 20
 	run "$f.whatif-shard" "$bin" whatif -t "$t" -e updn --lenient --fail links --shard 1/2 --sample 8 -o "dir/$x/part1.json"
 	run "$f.whatif-shard2" "$bin" whatif -t "$t" -e updn --lenient --fail links --shard 2/2 --sample 8 -o "dir/$x/part2.json"
 	run "$f.merge" "$bin" merge "dir/$x/part1.json" "dir/$x/part2.json" --format json

@@ -1,5 +1,4 @@
-// Package compare puts the tables of engines and of files side by side, on a fabric and on damaged ones.
-// It makes no promise to other modules.
+// Package compare puts the tables of engines and of files side by side. It makes no promise to other modules.
 package compare
 
 import (
@@ -73,6 +72,10 @@ func (s *Standings) With(name string) error {
 }
 
 func nameOf(x *Contender) string { return x.Name }
+
+func bisectionOf(x *Contender) *quality.Bisection       { return x.Quality.Bisection }
+func permutationsOf(x *Contender) *quality.Permutations { return x.Quality.Permutations }
+func shiftsOf(x *Contender) *quality.Shifts             { return x.Quality.Shifts }
 
 // SameCables returns where two fabrics differ in more than LIDs, as an error.
 func SameCables(f, g *fabric.Fabric) error {
@@ -205,19 +208,14 @@ func load(x float64) string {
 	return fmt.Sprintf("%.2f", x)
 }
 
-// withOptions limits a refusal to the options that an engine had: OpenSM runs with its defaults,
-// and others, as roots for updn, might do.
-func (x *Contender) withOptions() string {
-	if strings.HasPrefix(x.Name, OpenSM) {
-		return " with these options"
-	}
-	return ""
-}
-
 // explain says what the table has no room for.
 func (x *Contender) explain(b *text.Sheet) {
 	if x.Refused != "" {
-		fmt.Fprintf(b, "\n%s cannot route this fabric%s: %s\n", x.Name, x.withOptions(), x.Refused)
+		options := ""
+		if strings.HasPrefix(x.Name, OpenSM) { // with its defaults: others, as roots for updn, might do
+			options = " with these options"
+		}
+		fmt.Fprintf(b, "\n%s cannot route this fabric%s: %s\n", x.Name, options, x.Refused)
 		return
 	}
 	if len(x.Quality.Hottest) > 0 {

@@ -37,24 +37,14 @@ type Options struct {
 	// intervals.
 	Seed    uint64
 	Hottest int // bounds the list of most loaded channels
-	// Whole is the fabric that f is what is left of: loads are multiples of a route on its fastest
-	// channel, so that those of different damages compare. nil for f itself.
-	Whole *fabric.Fabric
-}
-
-func (o *Options) whole(f *fabric.Fabric) *fabric.Fabric {
-	if o.Whole == nil {
-		return f
-	}
-	return o.Whole
 }
 
 // Result is the figures of one set of tables.
 type Result struct {
 	Links Loads `json:"links"`
 	// AllToAll is the greatest relative load of a channel when every port sends to every
-	// LID: its routes times the rate of the fastest channel of Options.Whole, over its own. A rate
-	// that is not known counts as the commonest of Whole.
+	// LID: its routes times the rate of the fastest channel, over its own. A rate that is
+	// not known counts as the commonest.
 	AllToAll     float64       `json:"all_to_all"`
 	Hottest      []Channel     `json:"hottest"` // most loaded first; by GUID and port where equal
 	Bisection    *Bisection    `json:"bisection,omitempty"`
@@ -115,7 +105,7 @@ func Measure(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options) 
 	if t.MaxLID() < f.MaxLID() {
 		return nil, fmt.Errorf("tables of LIDs up to %d for a fabric of LIDs up to %d", t.MaxLID(), f.MaxLID())
 	}
-	m := newMeasurement(f, t, &opt)
+	m := newMeasurement(f, t)
 	if err := m.countRoutes(ctx); err != nil {
 		return nil, err
 	}
@@ -132,7 +122,7 @@ func Measure(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options) 
 
 // measurePatterns fills in what opt asks for.
 func (m *measurement) measurePatterns(ctx context.Context, r *Result, opt *Options) (err error) {
-	m.ends, m.rate = senders(m.f), rates(m.f, opt.whole(m.f))
+	m.ends, m.rate = senders(m.f), rates(m.f)
 	m.longest = m.totals.longest
 	m.next = make([]fabric.NodeID, m.f.NumPorts())
 	for p := range m.next {
@@ -179,8 +169,8 @@ type job struct {
 	lids []fabric.LID
 }
 
-func newMeasurement(f *fabric.Fabric, t *lft.Tables, opt *Options) *measurement {
-	m := &measurement{f: f, t: t, weight: weights(f, opt.whole(f)), sources: make([]int64, f.NumSwitches())}
+func newMeasurement(f *fabric.Fabric, t *lft.Tables) *measurement {
+	m := &measurement{f: f, t: t, weight: weights(f), sources: make([]int64, f.NumSwitches())}
 	for _, p := range f.CAPorts() {
 		if f.PortCounts(p, fabric.ForLoad) {
 			m.hosts++

@@ -23,9 +23,9 @@ func senders(f *fabric.Fabric) []fabric.PortID {
 	return ends
 }
 
-// rates is the data rate of each port's cable; all the same when any of whole's is unknown.
-func rates(f, whole *fabric.Fabric) []float64 {
-	known := !slices.ContainsFunc(whole.Cables(), func(c fabric.Cable) bool { return c.Link.Mbps() == 0 })
+// rates is the data rate of each port's cable; all the same when any is unknown.
+func rates(f *fabric.Fabric) []float64 {
+	known := !slices.ContainsFunc(f.Cables(), func(c fabric.Cable) bool { return c.Link.Mbps() == 0 })
 	rate := make([]float64, f.NumPorts())
 	for p := range rate {
 		if rate[p] = 1; known {
@@ -36,9 +36,9 @@ func rates(f, whole *fabric.Fabric) []float64 {
 }
 
 // weights is by PortID how long a route takes on a channel between switches, on the scale of
-// whole. 0 for other ports.
-func weights(f, whole *fabric.Fabric) []float64 {
-	scale := bound.ScaleOf(whole)
+// the fabric. 0 for other ports.
+func weights(f *fabric.Fabric) []float64 {
+	scale := bound.ScaleOf(f)
 	weight := make([]float64, f.NumPorts())
 	for _, p := range f.Channels() {
 		weight[p] = scale.Load(1, f.Link(p))

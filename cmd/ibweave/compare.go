@@ -29,7 +29,6 @@ type contest struct {
 	engines []string
 	lfts    []string
 	against string // name of the contender that others are compared with
-	damage  damage
 	quality quality.Options
 	traffic string     // file of jobs, "" for none
 	fit     bool       // with the tables that compile --traffic makes, too
@@ -55,9 +54,6 @@ func (a *app) compareCommand() *cobra.Command {
 			f, err := a.contestFabric(&c, in, &opt)
 			if err != nil {
 				return err
-			}
-			if c.damage.kind != "" {
-				return a.compareDamaged(cmd.Context(), &c, f, opt)
 			}
 			s, err := a.compare(cmd.Context(), &c, f, opt, in.listUndecided())
 			if err != nil {
@@ -88,14 +84,11 @@ func (a *app) compareCommand() *cobra.Command {
 	cli.NumberFlag(flags, &c.quality.Shifts, "shifts", 0, cli.MaxNumber, "shifts to try, at most `N`; 0 for none")
 	c.quality.Seed = 1
 	cli.NumberFlag(flags, &c.quality.Seed, "seed", 0, math.MaxUint64, "chooses bisections, permutations and, where there are too many, shifts")
-	c.damage.flags(flags)
 	c.quality.Hottest = 3
 	cli.NumberFlag(flags, &c.quality.Hottest, "hottest", 0, cli.MaxNumber, "most loaded links to name, `N`; 0 for none")
 	cli.Scopes(cmd.Flags(),
 		cli.Scope{Flags: "against", Not: "bisections=0", Why: "there is no bandwidth to compare"},
 		cli.Scope{Flags: "lids lmc roots", With: "engines", Why: "tables of --lfts have their LIDs and paths", Note: true},
-		cli.Scope{Flags: "percent samples", With: "damage"},
-		cli.Scope{Flags: "host-groups traffic", Not: "damage", Why: "figures are sums over damaged fabrics"},
 		cli.Scope{Flags: "fit", With: "traffic", Why: "tables are fitted to its jobs"})
 	return cmd
 }
@@ -106,9 +99,6 @@ func (c *contest) parse(cmd *cobra.Command) (opt compile.Options, err error) {
 		return opt, usagef("compare needs a topology, -t FILE, and engines, -e ENGINE,.., or tables, --lfts FILE")
 	}
 	if opt, err = c.routeFlags.parse(cmd); err != nil {
-		return opt, err
-	}
-	if err := c.damage.parse(c); err != nil {
 		return opt, err
 	}
 	if c.fit && len(c.engines) == 0 {
@@ -156,8 +146,28 @@ func (a *app) contestFabric(c *contest, in *audit, opt *compile.Options) (*fabri
 // compare fills in all columns of f, whose topology leaves something undecided.
 func (a *app) compare(ctx context.Context, c *contest, f *fabric.Fabric, opt compile.Options, undecided []verify.Undecided) (*compare.Standings, error) {
 	s := &compare.Standings{Version: version}
-	if err := a.contendByEngines(ctx, c, s, f, opt); err != nil {
-		return nil, err
+	for _, name := range c.engines {
+		var x *compare.Contender
+		var err error
+		if engine, is := strings.CutPrefix(name, compare.OpenSM); is {
+			x, err = a.contendByOpenSM(ctx, c, f, engine, opt)
+		} else {
+			x, err = a.contendByEngine(ctx, c, f, name, opt)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if s.Contenders = append(s.Contenders, x); !c.fit || x.Refused != "" || strings.HasPrefix(name, compare.OpenSM) {
+			continue
+		}
+		fitted := opt
+		fitted.Demand = demandOf(a.fitting(c.jobs))
+		if x, err = a.contendByEngine(ctx, c, f, name, fitted); err != nil {
+			return nil, err
+		}
+		if x != nil {
+			s.Contenders = append(s.Contenders, x)
+		}
 	}
 	for _, name := range c.lfts {
 		x, err := a.contendByFile(ctx, c, f, name, undecided)
@@ -179,33 +189,6 @@ func (a *app) compare(ctx context.Context, c *contest, f *fabric.Fabric, opt com
 		return nil, cli.NewUsageError(err)
 	}
 	return s, nil
-}
-
-// contendByEngines fills in the columns of the engines.
-func (a *app) contendByEngines(ctx context.Context, c *contest, s *compare.Standings, f *fabric.Fabric, opt compile.Options) (err error) {
-	for _, name := range c.engines {
-		var x *compare.Contender
-		if engine, is := strings.CutPrefix(name, compare.OpenSM); is {
-			x, err = a.contendByOpenSM(ctx, c, f, engine, opt)
-		} else {
-			x, err = a.contendByEngine(ctx, c, f, name, opt)
-		}
-		if err != nil {
-			return err
-		}
-		if s.Contenders = append(s.Contenders, x); !c.fit || x.Refused != "" || strings.HasPrefix(name, compare.OpenSM) {
-			continue
-		}
-		fitted := opt
-		fitted.Demand = demandOf(a.fitting(c.jobs))
-		if x, err = a.contendByEngine(ctx, c, f, name, fitted); err != nil {
-			return err
-		}
-		if x != nil {
-			s.Contenders = append(s.Contenders, x)
-		}
-	}
-	return nil
 }
 
 // contendByEngine routes f. It returns nil if the tables are not for the jobs that opt asks for.

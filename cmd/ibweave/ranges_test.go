@@ -28,7 +28,6 @@ var rangeLines = map[string]string{
 	"check":              "check D --format json",
 	"check --vl-credits": "check D --mtu 512 --format json",
 	"compare":            "compare -t D/fabric.ibnetdiscover -e updn,minhop --permutations 3 --bisections 3 --shifts 3 --format json",
-	"compare --percent":  "compare -t D/fabric.ibnetdiscover -e updn --damage cables --samples 1 --permutations 3 --bisections 3 --shifts 3 --format json",
 	"compile":            "compile -t D/fabric.ibnetdiscover -e updn --dry-run --format json",
 	"counters":           "counters D D/perfquery --format json",
 	"counters --hot":     "counters D D/rates.csv --format json",

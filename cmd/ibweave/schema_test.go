@@ -99,8 +99,6 @@ func schemaName(args []string) string {
 		return slices.ContainsFunc(args, func(a string) bool { return a == flag || strings.HasPrefix(a, flag+"=") })
 	}
 	switch name := args[0]; {
-	case name == "compare" && has("--damage"):
-		return "compare-damage"
 	case name == "sim" && has("--traffic"):
 		return "sim-traffic"
 	case schemaNames[name] != "":
@@ -135,7 +133,7 @@ func TestEveryDocumentHasSchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	used := map[string]bool{"host-groups": true, "manifest": true, "compare-damage": true, "sim-traffic": true, "reproduce": true, "schedule": true} // the last two of ibweave-papers
+	used := map[string]bool{"host-groups": true, "manifest": true, "sim-traffic": true, "reproduce": true, "schedule": true} // the last two of ibweave-papers
 	documents := 0
 	for _, c := range (&app{}).rootCommand().Commands() {
 		cli.Walk(c, func(c *cobra.Command) {
@@ -200,25 +198,24 @@ func TestSchemas(t *testing.T) {
 	broken := write("broken", strings.NewReplacer(`"node0003 mlx5_1"`, `"node0003 mlx5_2"`, `"node0003 mlx5_2"`, `"node0003 mlx5_1"`, `"node0006 mlx5_3"`, `"unknown"`).Replace(string(text)))
 	traffic := example("traffic/")
 	for name, args := range map[string][]string{
-		"check":          {"check", tables, "--wiring"},
-		"compare":        {"compare", "-t", traffic + "fabric.ibnetdiscover", "-e", "updn,minhop", "--bisections", "5", "--permutations", "5", "--shifts", "5", "--traffic", traffic + "traffic.yaml"},
-		"compare-damage": {"compare", "-t", at("mesh"), "-e", "updn", "--damage", "cables", "--percent", "10", "--samples", "2", "--bisections", "5", "--permutations", "5", "--shifts", "5"},
-		"compile":        {"compile", "-t", at("less"), "-g", groups, "--previous", at("less.d"), "--dry-run"},
-		"compile/jobs":   {"compile", "-t", traffic + "fabric.ibnetdiscover", "-e", "updn", "--dry-run", "--traffic", traffic + "traffic.yaml", "--adaptive"},
-		"diff":           {"diff", grid, at("less.d"), "--fail-on", "never"},
-		"drift":          {"drift", grid, "--live", at("less.d/mfts.dump"), "--live", grid + "/opensm-lfts.dump", "--fail-on", "never"},
-		"sim":            {"sim", grid, "--load", "0.1", "--max-time", "20us"},
-		"whatif":         {"whatif", "-t", at("mesh"), "-e", "updn", "--fail", "links"},
-		"slurm":          {"slurm", "-t", example("slurm-topology/fabric.ibnetdiscover")},
-		"rails":          {"rails", "-t", broken, "-e", "updn", "--fail-on", "never"},
-		"path":           {"path", tables, "node0001", "node0009"},
-		"counters":       {"counters", counted, example("counters/after.txt"), "--seconds", "60", "--host-groups", example("counters/groups.yaml")},
-		"traffic":        {"traffic", "-t", traffic + "fabric.ibnetdiscover", "-e", "updn", "--traffic", traffic + "traffic.yaml"},
-		"place":          {"place", "-t", example("place/fabric.ibnetdiscover"), "-e", "updn", "--hosts", "8", "--traffic", example("place/jobs.yaml")},
-		"sim-traffic":    {"sim", "-t", traffic + "fabric.ibnetdiscover", "--engines", "updn,minhop", "--vls", "1,2", "--adaptive", "free", "--traffic", traffic + "traffic.yaml", "--scale", "0.001"},
-		"drain":          {"drain", tables, "--switch", "spine00", "--cable", "leaf00:37"},
-		"move":           {"move", "-t", example("move/fabric.ibnetdiscover"), "-e", "updn", example("move/edits.yaml"), "--at-once", "1"},
-		"rehearse":       {"rehearse", tables},
+		"check":        {"check", tables, "--wiring"},
+		"compare":      {"compare", "-t", traffic + "fabric.ibnetdiscover", "-e", "updn,minhop", "--bisections", "5", "--permutations", "5", "--shifts", "5", "--traffic", traffic + "traffic.yaml"},
+		"compile":      {"compile", "-t", at("less"), "-g", groups, "--previous", at("less.d"), "--dry-run"},
+		"compile/jobs": {"compile", "-t", traffic + "fabric.ibnetdiscover", "-e", "updn", "--dry-run", "--traffic", traffic + "traffic.yaml", "--adaptive"},
+		"diff":         {"diff", grid, at("less.d"), "--fail-on", "never"},
+		"drift":        {"drift", grid, "--live", at("less.d/mfts.dump"), "--live", grid + "/opensm-lfts.dump", "--fail-on", "never"},
+		"sim":          {"sim", grid, "--load", "0.1", "--max-time", "20us"},
+		"whatif":       {"whatif", "-t", at("mesh"), "-e", "updn", "--fail", "links"},
+		"slurm":        {"slurm", "-t", example("slurm-topology/fabric.ibnetdiscover")},
+		"rails":        {"rails", "-t", broken, "-e", "updn", "--fail-on", "never"},
+		"path":         {"path", tables, "node0001", "node0009"},
+		"counters":     {"counters", counted, example("counters/after.txt"), "--seconds", "60", "--host-groups", example("counters/groups.yaml")},
+		"traffic":      {"traffic", "-t", traffic + "fabric.ibnetdiscover", "-e", "updn", "--traffic", traffic + "traffic.yaml"},
+		"place":        {"place", "-t", example("place/fabric.ibnetdiscover"), "-e", "updn", "--hosts", "8", "--traffic", example("place/jobs.yaml")},
+		"sim-traffic":  {"sim", "-t", traffic + "fabric.ibnetdiscover", "--engines", "updn,minhop", "--vls", "1,2", "--adaptive", "free", "--traffic", traffic + "traffic.yaml", "--scale", "0.001"},
+		"drain":        {"drain", tables, "--switch", "spine00", "--cable", "leaf00:37"},
+		"move":         {"move", "-t", example("move/fabric.ibnetdiscover"), "-e", "updn", example("move/edits.yaml"), "--at-once", "1"},
+		"rehearse":     {"rehearse", tables},
 	} {
 		name, _, _ := strings.Cut(name, "/")
 		if got := schemaName(args); got != name {
