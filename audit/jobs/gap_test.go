@@ -93,7 +93,7 @@ func fitMix(t *testing.T, plain *compile.Result, seed uint64) (r *compile.Result
 // readMix is the jobs of a mix in a fabric.
 func readMix(t *testing.T, f *fabric.Fabric, seed uint64) *jobs.Traffic {
 	t.Helper()
-	mix, err := jobs.Mix(f, seed)
+	mix, err := drawMix(f, seed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func BenchmarkChanges(b *testing.B) {
 	const changes = 6
 	plain := gapFabric(b, "radix 24")
 	draw := func(seed uint64) string {
-		mix, err := jobs.Mix(plain.Routing.Fabric, seed)
+		mix, err := drawMix(plain.Routing.Fabric, seed)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -2,8 +2,11 @@ package jobs_test
 
 import (
 	"bytes"
-	"math/bits"
+	"fmt"
+	"math"
+	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -11,10 +14,306 @@ import (
 	"github.com/ibweave/ibweave/audit/jobs"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/graph"
 	"github.com/ibweave/ibweave/internal/short"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 )
+
+// What a mix is drawn from.
+const (
+	mixUnit      = 4 << 30 // bytes: no job and no storage has more on a port of a host
+	mixLeast     = 4       // hosts of a fabric
+	mixTurnovers = 5       // how often jobs have come and gone on a host in the mean
+	hostsPerDisk = 32      // hosts to one of storage
+	mostExperts  = 64      // hosts of a training with an all-to-all
+	mostAll      = 1 << 10 // hosts of an all-to-all of all
+	haloRanks    = 8       // per host
+	mostRanks    = 1 << 17 // of a job, as files of traffic have them
+)
+
+// drawMix draws a file of traffic for a fabric, the same bytes for one seed. Jobs come and go as on
+// a cluster, so that those that are there at last have the hosts that others left them:
+//
+//   - 65 to 95 percent of the hosts are busy. A job has 2 hosts to a quarter of all, by the
+//     logarithm, and of four jobs three have a power of two.
+//   - Half of the jobs get the leaf with the fewest free hosts that are enough, or leaves with most free hosts, as
+//     Slurm's topology/tree does; three in ten the first free hosts in the order of names; the others
+//     random ones.
+//   - Of twenty jobs nine train (an all-reduce by ring or trees, up to 64 hosts an all-to-all of experts
+//     as well, and checkpoints), four exchange halos, three are an all-to-all, two send along permutations and two
+//     write to storage.
+//   - Storage is the hosts of that kind, or one in 32 hosts; there is none where a host has ports that no
+//     cables join. Background is 1 to 20 percent.
+//
+// Sizes are such that a port of a host sends and receives 4G at most. Hosts are those of
+// Hosts in the largest part of the fabric. An error
+// says that it has too few hosts.
+func drawMix(f *fabric.Fabric, seed uint64) ([]byte, error) {
+	m := &mixer{f: f, random: rand.New(rand.NewPCG(seed, 0x6d6978)), joined: true}
+	m.findHosts()
+	if len(m.hosts) < mixLeast {
+		return nil, fmt.Errorf("%s; want %d at least for a mix of jobs", text.Count(len(m.hosts), "host has a cable to a switch", "hosts have a cable to a switch that joins them"), mixLeast)
+	}
+	if m.joined {
+		m.findStorage()
+	}
+	m.turnOver()
+	return m.write(seed), nil
+}
+
+// mixer draws a mix.
+type mixer struct {
+	f       *fabric.Fabric
+	random  *rand.Rand
+	hosts   []jobs.Host // that run jobs
+	storage []jobs.Host
+	joined  bool   // cables join all ports of each host
+	busy    []bool // by index in hosts
+	jobs    []mixJob
+}
+
+// mixJob is a job of a mix.
+type mixJob struct {
+	hosts   []int // ascending
+	how     string
+	most    int // ports of a host
+	least   int
+	kind    string
+	perHost int      // 0 for a rank on each port
+	lines   []string // patterns
+	store   float64  // its part of what goes to storage, by host; 0 for none
+}
+
+// findHosts finds the hosts of which the first port is in the largest part of the fabric.
+func (m *mixer) findHosts() {
+	f := m.f
+	part, parts := graph.Components(f.NumSwitches(), func(s fabric.NodeID) []fabric.NodeID { _, to := f.SwitchLinks(s); return to })
+	size := make([]int, parts)
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		size[part[s]] += len(f.HostsOn(s))
+	}
+	for _, h := range jobs.Hosts(f, fabric.HostKind, fabric.ServiceKind) {
+		at := part[f.PeerSwitch(h.Ports[0])]
+		if int(at) != slices.Index(size, slices.Max(size)) {
+			continue
+		}
+		for _, p := range h.Ports {
+			m.joined = m.joined && part[f.PeerSwitch(p)] == at
+		}
+		if f.Kind(h.Nodes[0]) == fabric.ServiceKind {
+			m.storage = append(m.storage, h)
+		} else {
+			m.hosts = append(m.hosts, h)
+		}
+	}
+}
+
+// findStorage takes hosts for storage if none are of that kind: next to each other or apart.
+func (m *mixer) findStorage() {
+	if len(m.storage) > 0 {
+		return
+	}
+	n := max(1, len(m.hosts)/hostsPerDisk)
+	step := 1
+	if m.random.IntN(2) == 0 {
+		step = len(m.hosts) / n
+	}
+	for k := range n {
+		at := len(m.hosts) + k - 1 - k*step // k are gone
+		m.storage = append(m.storage, m.hosts[at])
+		m.hosts = slices.Delete(m.hosts, at, at+1)
+	}
+	slices.Reverse(m.storage)
+}
+
+// turnOver has jobs come and go.
+func (m *mixer) turnOver() {
+	all := len(m.hosts)
+	m.busy = make([]bool, all)
+	most := float64(max(2, all/4))
+	room := int(float64(all) * (0.75 + 0.2*m.random.Float64())) // for more jobs
+	for placed := 0; placed < mixTurnovers*all || room > all/10 && placed < 2*mixTurnovers*all; {
+		n := int(2 * math.Pow(most/2, m.random.Float64()))
+		if m.random.IntN(4) > 0 {
+			n = 1 << int(math.Log2(float64(n)))
+		}
+		for n > room {
+			i := m.random.IntN(len(m.jobs))
+			room += m.setBusy(&m.jobs[i], false)
+			m.jobs = slices.Delete(m.jobs, i, i+1)
+		}
+		j := m.place(n)
+		room -= m.setBusy(&j, true)
+		m.jobs = append(m.jobs, j)
+		placed += n
+	}
+}
+
+// setBusy gives the hosts of a job away or takes them back; it says how many they are.
+func (m *mixer) setBusy(j *mixJob, busy bool) int {
+	for _, h := range j.hosts {
+		m.busy[h] = busy
+	}
+	return len(j.hosts)
+}
+
+// place finds hosts for a job of n.
+func (m *mixer) place(n int) (j mixJob) {
+	var free []int
+	for h := range m.hosts {
+		if !m.busy[h] {
+			free = append(free, h)
+		}
+	}
+	switch at := m.random.IntN(10); {
+	case at < 5:
+		j.hosts, j.how = m.byLeaf(free, n), "by leaf"
+	case at < 8:
+		j.hosts, j.how = free[:n], "in order"
+	default:
+		m.random.Shuffle(len(free), func(i, k int) { free[i], free[k] = free[k], free[i] })
+		j.hosts, j.how = free[:n], "scattered"
+	}
+	slices.Sort(j.hosts)
+	j.least = len(m.hosts[j.hosts[0]].Ports)
+	for _, h := range j.hosts {
+		j.most, j.least = max(j.most, len(m.hosts[h].Ports)), min(j.least, len(m.hosts[h].Ports))
+	}
+	return j
+}
+
+// byLeaf takes n free hosts: of the leaf with the fewest that are enough, else all of the leaf with
+// most and so on. The first leaf of several alike counts, by its first free host.
+func (m *mixer) byLeaf(free []int, n int) (hosts []int) {
+	on := make(map[fabric.NodeID][]int)
+	var leaves []fabric.NodeID
+	for _, h := range free {
+		leaf := m.f.PeerSwitch(m.hosts[h].Ports[0])
+		if on[leaf] == nil {
+			leaves = append(leaves, leaf)
+		}
+		on[leaf] = append(on[leaf], h)
+	}
+	for n > 0 {
+		best := leaves[0]
+		for _, l := range leaves[1:] {
+			have, had := len(on[l]), len(on[best])
+			if min(have, had) >= n && have < had || min(have, had) < n && have > had {
+				best = l
+			}
+		}
+		take := min(n, len(on[best]))
+		hosts, n = append(hosts, on[best][:take]...), n-take
+		on[best] = on[best][take:]
+	}
+	return hosts
+}
+
+// write draws what jobs send, and writes the file.
+func (m *mixer) write(seed uint64) []byte {
+	busy, writers := 0, 0.0
+	count := make(map[string]int)
+	for i := range m.jobs {
+		j := &m.jobs[i]
+		m.fill(j)
+		busy += len(j.hosts)
+		writers += j.store * float64(len(j.hosts))
+	}
+	stores := 0
+	for _, h := range m.storage {
+		stores += len(h.Ports)
+	}
+	// A host's part of what storage takes.
+	part := mixUnit * float64(stores) * (0.5 + 0.5*m.random.Float64()) / max(writers, 1)
+	b := fmt.Appendf(nil, "# mix %d: %s on %d of %s, %d more for storage\n", seed, text.Count(len(m.jobs), "job", "jobs"), busy, text.Count(len(m.hosts), "host", "hosts"), len(m.storage))
+	b = fmt.Appendf(b, "background: %.2f\njobs:\n", 0.01*float64(1+m.random.IntN(20)))
+	storage := jobs.List(m.storage)
+	for i := range m.jobs {
+		j := &m.jobs[i]
+		count[j.kind]++
+		var hosts []jobs.Host
+		for _, h := range j.hosts {
+			hosts = append(hosts, m.hosts[h])
+		}
+		b = fmt.Appendf(b, "  - name: %s-%d # %d hosts, %s\n    hosts: %q\n", j.kind, count[j.kind], len(j.hosts), j.how, jobs.List(hosts))
+		if j.perHost > 0 {
+			b = fmt.Appendf(b, "    ranks-per-host: %d\n", j.perHost)
+		}
+		b = append(b, "    patterns:\n"...)
+		for _, line := range j.lines {
+			b = fmt.Appendf(b, "      - %s\n", line)
+		}
+		if j.store > 0 {
+			size := min(part*j.store, float64(mixUnit)/4) / float64(max(j.perHost, 1))
+			b = fmt.Appendf(b, "      - {pattern: to-storage, size: %s, to: %q}\n", sizeText(size), storage)
+		}
+	}
+	return b
+}
+
+// fill draws the patterns of a job.
+func (m *mixer) fill(j *mixJob) {
+	n := len(j.hosts)
+	budget := mixUnit * (0.25 + 0.5*m.random.Float64()) // of a port
+	kind := m.random.IntN(20)
+	if kind >= 13 && kind < 16 && n > mostAll || kind >= 18 && !m.joined {
+		kind = 0
+	}
+	switch {
+	case kind < 9:
+		j.kind, j.store = "train", 1
+		if j.most > 1 && m.joined && m.random.IntN(4) == 0 {
+			j.perHost = j.most
+		}
+		reduce := []string{"allreduce-ring", "allreduce-tree"}[m.random.IntN(2)]
+		if n <= mostExperts {
+			experts := budget * (0.2 + 0.4*m.random.Float64())
+			m.add(j, "alltoall", experts)
+			budget -= experts
+		}
+		m.add(j, reduce, budget)
+	case kind < 13:
+		j.kind, j.store = "halo", 0.5*float64(m.random.IntN(2))
+		if m.joined && haloRanks*n <= mostRanks {
+			j.perHost = haloRanks
+		}
+		m.add(j, "halo", 0.9*budget)
+		m.add(j, "allreduce-tree", 0.1*budget)
+	case kind < 16:
+		j.kind = "spectral"
+		m.add(j, "alltoall", budget)
+	case kind < 18:
+		j.kind = "graph"
+		m.add(j, fmt.Sprintf("permutation:%d", 1+m.random.IntN(1000)), budget)
+	default:
+		j.kind, j.store = "write", 8
+	}
+	if !m.joined {
+		j.store = 0 // ports send to all of storage
+	}
+}
+
+// add adds a pattern with at most the given bytes on a port of a host.
+func (m *mixer) add(j *mixJob, pattern string, bytes float64) {
+	most := map[string]float64{"halo": 6, "allreduce-ring": 2, "allreduce-tree": 2}[pattern] // of a rank, by its size
+	if j.perHost > 0 {
+		bytes /= math.Ceil(float64(j.perHost) / float64(j.least))
+	} else {
+		bytes *= float64(j.most) // of a size each port has its part
+	}
+	weight := 1 << m.random.IntN(3)
+	j.lines = append(j.lines, fmt.Sprintf("{pattern: %q, size: %s, weight: %d}", pattern, sizeText(bytes/max(most, 1)/float64(weight)), weight))
+}
+
+// sizeText is a size in a file, rounded down.
+func sizeText(bytes float64) string {
+	if bytes >= 16<<20 {
+		return fmt.Sprintf("%dM", int(bytes)>>20)
+	}
+	return fmt.Sprintf("%dK", max(1, int(bytes)>>10))
+}
 
 // mixFabrics are fabrics of many shapes, with LIDs.
 func mixFabrics(t *testing.T) map[string]*fabric.Fabric {
@@ -57,7 +356,6 @@ func mixFabrics(t *testing.T) map[string]*fabric.Fabric {
 
 var (
 	mixHead  = regexp.MustCompile(`(\d+) jobs? on (\d+) of (\d+) hosts, (\d+) more for storage`)
-	mixJob   = regexp.MustCompile(`- name: ([a-z]+)-\d+ # (\d+) hosts, (.*)`)
 	mixStore = regexp.MustCompile(`to-storage, size: (\d+)([MK])`)
 )
 
@@ -72,11 +370,11 @@ func TestMix(t *testing.T) {
 		}
 		last := []byte(nil)
 		for seed := range uint64(short.Of(12, 3)) {
-			mix, err := jobs.Mix(f, seed)
+			mix, err := drawMix(f, seed)
 			if err != nil {
 				t.Fatal(name, err)
 			}
-			again, _ := jobs.Mix(f, seed)
+			again, _ := drawMix(f, seed)
 			if !bytes.Equal(mix, again) || bytes.Equal(mix, last) {
 				t.Errorf("%s: seed %d makes other jobs, or those of the seed before", name, seed)
 			}
@@ -124,7 +422,7 @@ func TestMix(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := jobs.Mix(pair, 1); err == nil || err.Error() != "3 hosts have a cable to a switch that joins them; want 4 at least for a mix of jobs" {
+	if _, err := drawMix(pair, 1); err == nil || err.Error() != "3 hosts have a cable to a switch that joins them; want 4 at least for a mix of jobs" {
 		t.Error(err)
 	}
 }
@@ -144,39 +442,4 @@ func numbers(t *testing.T, pattern *regexp.Regexp, text string) (list []int) {
 		list = append(list, n)
 	}
 	return list
-}
-
-// TestMixes has what mixes are made of, over many seeds: all kinds of jobs, ways to place them and sizes.
-func TestMixes(t *testing.T) {
-	f := mixFabrics(t)["tree"] // 128 hosts, 4 on a leaf
-	count := make(map[string]int)
-	all, powers := 0, 0
-	for seed := range uint64(100) {
-		mix, err := jobs.Mix(f, seed)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range mixJob.FindAllStringSubmatch(string(mix), -1) {
-			n, _ := strconv.Atoi(m[2])
-			all++
-			if bits.OnesCount(uint(n)) == 1 {
-				powers++
-			}
-			count[m[1]]++
-			count[m[3]]++
-			count["size "+strconv.Itoa(bits.Len(uint(n)))]++
-		}
-	}
-	for what, share := range map[string]float64{
-		"train": 0.45, "halo": 0.2, "spectral": 0.15, "graph": 0.1, "write": 0.1,
-		"by leaf": 0.5, "in order": 0.3, "scattered": 0.2,
-		"size 2": 0.22, "size 3": 0.25, "size 4": 0.25, "size 5": 0.25,
-	} {
-		if got := float64(count[what]) / float64(all); got < share-0.07 || got > share+0.07 {
-			t.Errorf("%s: %.3f of %d jobs, want %.2f", what, got, all, share)
-		}
-	}
-	if share := float64(powers) / float64(all); all < 1000 || share < 0.75 || share > 0.95 {
-		t.Errorf("%d jobs, %.3f have a power of two", all, share)
-	}
 }

@@ -395,18 +395,16 @@ func TestMixes(t *testing.T) {
 		}
 		all := jobs.Hosts(f, fabric.HostKind)
 		families, searched, cases := 0.0, 0.0, 0
-		for seed := range uint64(max(*mixes, 1)) {
-			mix, err := jobs.Mix(f, seed+1)
-			if err != nil {
-				t.Fatal(err)
-			}
-			file, err := jobs.Read("mix.yaml", func(string) ([]byte, error) { return mix, nil })
-			if err != nil {
-				t.Fatal(err)
-			}
-			running, err := file.In(f, nil)
-			if err != nil {
-				t.Fatal(err)
+		for range max(*mixes, 1) {
+			running := jobs.New(f)
+			rest := slices.Clone(all)
+			random.Shuffle(len(rest), func(i, j int) { rest[i], rest[j] = rest[j], rest[i] })
+			for rest = rest[:len(rest)*(15+random.IntN(4))/20]; len(rest) > 1; {
+				n := min(len(rest), 2<<random.IntN(6))
+				if err := running.Add(fmt.Sprintf("job of %d at %d", n, len(rest)), rest[:n], patterns[random.IntN(len(patterns))], 1<<30, 0); err != nil {
+					t.Fatal(err)
+				}
+				rest = rest[n:]
 			}
 			c := &cluster{hosts: all, running: running, busy: running.Busy()}
 			free := len(c.free())

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -22,7 +20,6 @@ type trafficOptions struct {
 	cli.OutputForm
 	engine  string // "" for tables that are read, or none
 	traffic string
-	mix     uint64 // seed of a mix of jobs to write; 0 to measure
 	by      string // a grouping of --host-groups; "" for leaves
 	top     int
 }
@@ -31,15 +28,12 @@ type trafficOptions struct {
 func (a *app) trafficCommand() *cobra.Command {
 	var o trafficOptions
 	cmd := &cobra.Command{
-		Use:   "traffic [DIR | -t TOPOLOGY [--lfts FILE | -e ENGINE]] --traffic FILE | --mix SEED",
+		Use:   "traffic [DIR | -t TOPOLOGY [--lfts FILE | -e ENGINE]] --traffic FILE",
 		Short: "what jobs send, which cables they share, which job slows another",
 		Args:  a.maxArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			switch {
-			case o.mix > 0:
-				return a.mixTraffic(cmd.Context(), &o, args)
-			case o.traffic == "":
-				return usagef("traffic needs the file of jobs, --traffic FILE, or --mix SEED with a seed of 1 or more to write one")
+			if o.traffic == "" {
+				return usagef("traffic needs the file of jobs, --traffic FILE")
 			}
 			return a.traffic(cmd.Context(), &o, args)
 		},
@@ -47,31 +41,14 @@ func (a *app) trafficCommand() *cobra.Command {
 	flags := cmd.Flags()
 	o.audit.routedFlags(flags, &o.engine)
 	flags.StringVar(&o.traffic, "traffic", "", "YAML `FILE` of jobs and what they send (docs/traffic.md)")
-	cli.NumberFlag(flags, &o.mix, "mix", 1, math.MaxUint64, "write a YAML file of jobs for the fabric to standard output, drawn from `SEED`")
 	flags.StringVar(&o.by, "by", "", "sum up by the groups of `GROUPING`, like rack, instead of leaves")
 	o.top = 10
 	cli.NumberFlag(flags, &o.top, "top", 0, cli.MaxNumber, "list the `N` busiest cables, pairs of jobs and pairs of rows")
 	o.OutputForm.Define(flags, "`FORM` of the output: text or json")
 	a.fabricFlags(cmd)
 	a.hostGroupFlag(cmd)
-	cli.Scopes(cmd.Flags(),
-		cli.Scope{Flags: "lfts far plft engine traffic top host-groups format", Not: "mix", Why: "a mix is written for the hosts alone"},
-		cli.Scope{Flags: "by", With: "host-groups", Why: "they say which hosts are in it"})
+	cli.Scopes(cmd.Flags(), cli.Scope{Flags: "by", With: "host-groups", Why: "they say which hosts are in it"})
 	return cmd
-}
-
-// mixTraffic writes a mix of jobs.
-func (a *app) mixTraffic(ctx context.Context, o *trafficOptions, args []string) error {
-	f, _, err := a.readOrRoute(ctx, "traffic", &o.audit, "", args)
-	if err != nil {
-		return err
-	}
-	mix, err := jobs.Mix(f, o.mix)
-	if err != nil {
-		return inputf("%s: %w", cmp.Or(o.Topology, "the fabric"), err)
-	}
-	_, err = a.stdout.Write(mix)
-	return err
 }
 
 func (a *app) traffic(ctx context.Context, o *trafficOptions, args []string) error {
