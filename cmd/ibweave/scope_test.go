@@ -28,8 +28,8 @@ func TestScopes(t *testing.T) {
 			}
 		})
 	})
-	if checked < 120 {
-		t.Errorf("%d flags with a scope, want 120 or more", checked)
+	if checked < 110 {
+		t.Errorf("%d flags with a scope, want 110 or more", checked)
 	}
 }
 
