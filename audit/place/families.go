@@ -14,7 +14,6 @@ type unit struct {
 	switches []fabric.NodeID // ascending
 	hosts    []int           // free ones, ascending
 	size     int             // with the busy ones
-	quiet    float64         // seconds: of the jobs that run on the busiest cable of its switches
 }
 
 // findUnits groups the hosts.
@@ -45,49 +44,13 @@ func (p *placer) findUnits(all []jobs.Host) {
 			p.units[at].size++
 		}
 	}
-	load := make([]float64, p.f.NumSwitches())
-	for _, port := range p.between {
-		sum := 0.0
-		for _, l := range p.running[port] {
-			sum += l.Bytes
-		}
-		for _, s := range []fabric.NodeID{p.f.Owner(port), p.f.PeerSwitch(port)} {
-			load[s] = max(load[s], sum/p.rate[port])
-		}
-	}
-	for i := range p.units {
-		for _, s := range p.units[i].switches {
-			p.units[i].quiet = max(p.units[i].quiet, load[s])
-		}
-	}
-}
-
-// order is an order in which a family takes units.
-type order struct {
-	name string
-	// compare has the better unit first; distances are from the centre of a family, by unit.
-	compare func(a, b *unit, distanceA, distanceB int) int
-	// fit has the last unit be the one with the fewest hosts that are enough.
-	fit bool
-}
-
-func mostFree(a, b *unit) int { return cmp.Compare(len(b.hosts), len(a.hosts)) }
-
-// orders are those that families are made of.
-var orders = []order{
-	{"fewest leaves", func(a, b *unit, _, _ int) int { return mostFree(a, b) }, true},
-	{"whole leaves", func(a, b *unit, _, _ int) int {
-		return cmp.Or(cmp.Compare(min(a.size-len(a.hosts), 1), min(b.size-len(b.hosts), 1)), mostFree(a, b))
-	}, true},
-	{"quiet leaves", func(a, b *unit, _, _ int) int { return cmp.Or(cmp.Compare(a.quiet, b.quiet), mostFree(a, b)) }, false},
-	{"nearest leaves", func(a, b *unit, m, n int) int { return cmp.Or(cmp.Compare(m, n), mostFree(a, b)) }, true},
 }
 
 // mostCentres bounds the units that families are around.
 const mostCentres = 32
 
 // families yields sets of hosts, with the name of the family. The first hosts in order are one. Others take
-// units in each of the orders: of the whole fabric, and of what is around a unit, as far as it takes to have
+// the units with most free hosts, or the nearest ones: of the whole fabric, and of what is around a unit, as far as it takes to have
 // enough free hosts. That is a leaf or a pod of a tree, a group of a dragonfly, or a part of a torus.
 func (p *placer) families(yield func(members []int, family string) bool) {
 	n := p.opt.Hosts
@@ -104,12 +67,7 @@ func (p *placer) families(yield func(members []int, family string) bool) {
 		list[u] = u
 	}
 	try := func(list []int, where string) bool {
-		for i := range orders {
-			if !yield(p.take(&orders[i], list, distance), orders[i].name+where) {
-				return false
-			}
-		}
-		return true
+		return yield(p.take(list, nil), "fewest leaves"+where) && yield(p.take(list, distance), "nearest leaves"+where)
 	}
 	if !try(list, "") {
 		return
@@ -134,16 +92,21 @@ func (p *placer) families(yield func(members []int, family string) bool) {
 	}
 }
 
-// take takes hosts of units in an order.
-func (p *placer) take(o *order, list, distance []int) (members []int) {
+// take takes hosts of units: of the nearest ones by distance, unless it is nil, and of those with most free hosts. The last
+// unit is the one with the fewest hosts that are enough.
+func (p *placer) take(list, distance []int) (members []int) {
 	list = slices.Clone(list)
-	slices.SortStableFunc(list, func(a, b int) int {
-		return cmp.Or(o.compare(&p.units[a], &p.units[b], distance[a], distance[b]), cmp.Compare(a, b))
+	slices.SortFunc(list, func(a, b int) int {
+		nearer := 0
+		if distance != nil {
+			nearer = cmp.Compare(distance[a], distance[b])
+		}
+		return cmp.Or(nearer, cmp.Compare(len(p.units[b].hosts), len(p.units[a].hosts)), cmp.Compare(a, b))
 	})
 	need := p.opt.Hosts
 	for i := 0; need > 0; i++ {
 		hosts := p.units[list[i]].hosts
-		if len(hosts) > need && o.fit {
+		if len(hosts) > need {
 			for _, u := range list[i+1:] {
 				if n := len(p.units[u].hosts); n >= need && n < len(hosts) {
 					hosts = p.units[u].hosts
