@@ -27,10 +27,9 @@ type mcWorker struct {
 
 	// One tree.
 	tree    *mft.Tree
-	wanted  []bool                  // by PortID of a switch: a receiver is there
-	behind  []mcBehind              // by index in ports, in a forest
-	from    map[fabric.NodeID]reach // elsewhere: what becomes of a packet that goes out by all ports of a switch's mask
-	loopers []fabric.PortID         // senders whose packets loop, ascending
+	wanted  []bool          // by PortID of a switch: a receiver is there
+	behind  []mcBehind      // by index in ports, in a forest
+	loopers []fabric.PortID // senders whose packets loop, ascending
 
 	// One packet.
 	hit    []bool // by index in ports: it goes out by it
@@ -91,7 +90,6 @@ func newMCWorker(c *multicast) *mcWorker {
 		joined:    graph.NewUnionFind[int32](c.n),
 		tree:      &mft.Tree{},
 		wanted:    make([]bool, len(c.to)),
-		from:      make(map[fabric.NodeID]reach),
 	}
 }
 
@@ -198,9 +196,8 @@ func (w *mcWorker) enter(in fabric.PortID) mcStart {
 //
 // Where the cables of the masks close no cycle no packet comes to a switch twice,
 // and what is behind an arc is the same for all packets that take it: all senders
-// take O(ports in masks x ports of a switch). Elsewhere one packet is followed from
-// each switch with senders, since theirs differ by their own ports only; and where an
-// SL-to-VL table drops their SL, one from each sender.
+// take O(ports in masks x ports of a switch). Elsewhere, and where an SL-to-VL table
+// drops their SL, one packet of each sender is followed.
 func (w *mcWorker) deliver(ctx context.Context, t *mft.Tree) error {
 	w.expect(t)
 	drops := w.dropsSL(t.SL)
@@ -216,8 +213,7 @@ func (w *mcWorker) deliver(ctx context.Context, t *mft.Tree) error {
 			return ctx.Err()
 		}
 		want := len(t.Receivers)
-		_, member := slices.BinarySearch(t.Receivers, s)
-		if member {
+		if _, member := slices.BinarySearch(t.Receivers, s); member {
 			want--
 		}
 		w.found.counts.Pairs += int64(want)
@@ -231,13 +227,11 @@ func (w *mcWorker) deliver(ctx context.Context, t *mft.Tree) error {
 			if slices.ContainsFunc(t.Receivers, func(p fabric.PortID) bool { return w.beside(t.SL, s, p) }) {
 				r.missing--
 			}
-		case drops:
-			r = w.reachOf(t, s)
-		case w.forest:
+		case w.forest && !drops:
 			n := w.copiesFrom(w.start(t.SL, s))
 			r = reach{missing: want - int(n.good), stray: int(n.stray)}
 		default:
-			r = w.reachOfSwitch(t, in, member)
+			r = w.countFaults(t, w.flood(t.SL, w.start(t.SL, s)), s)
 		}
 		trouble.missing.count(r.missing, s)
 		trouble.duplicate.count(r.duplicate, s)
@@ -262,7 +256,6 @@ func (w *mcWorker) expect(t *mft.Tree) {
 	w.setWanted(false)
 	w.tree = t
 	w.setWanted(true)
-	clear(w.from)
 }
 
 // setWanted says of the receivers of the tree whether they are wanted.
@@ -323,32 +316,6 @@ func (w *mcWorker) beside(sl fabric.SL, sender, end fabric.PortID) bool {
 // dropsSL says whether any SL-to-VL table drops an SL.
 func (c *multicast) dropsSL(sl fabric.SL) bool {
 	return c.lanes != nil && slices.ContainsFunc(c.lanes.sl2vl.Maps(), func(m lft.VLMap) bool { return m[sl] == lft.DropVL })
-}
-
-// reachOfSwitch is what becomes of the packets of a sender at a port of a switch, where
-// no SL-to-VL table drops them. They are those that begin in the switch and go out by
-// all ports, except the copy that goes out by that port at once: no other one does,
-// unless the packet loops, since a copy that comes back to the switch goes out again by
-// the port that led to it.
-func (w *mcWorker) reachOfSwitch(t *mft.Tree, in fabric.PortID, member bool) reach {
-	s, at := w.f.Owner(in), w.enter(in)
-	r, ok := w.from[s]
-	if !ok {
-		r = w.countFaults(t, w.flood(t.SL, mcStart{mcMask: at.mcMask, back: -1}), fabric.NoPort)
-		w.from[s] = r
-	}
-	switch {
-	case member && at.back < 0:
-		r.missing-- // itself
-	case !member && at.back >= 0:
-		r.stray-- // itself
-	}
-	return r
-}
-
-// reachOf is what becomes of the packets of a sender.
-func (w *mcWorker) reachOf(t *mft.Tree, sender fabric.PortID) reach {
-	return w.countFaults(t, w.flood(t.SL, w.start(t.SL, sender)), sender)
 }
 
 // start is where packets of a sender are, with an empty mask if the sender cannot send.
@@ -450,7 +417,7 @@ func (w *mcWorker) got(end fabric.PortID, loops bool) int64 {
 	return w.copies[i]
 }
 
-// countFaults counts what is wrong with the packet just flooded, of a sender, or of NoPort.
+// countFaults counts what is wrong with the packet just flooded, of a sender.
 func (w *mcWorker) countFaults(t *mft.Tree, loops bool, sender fabric.PortID) reach {
 	r := reach{loops: loops}
 	for _, p := range t.Receivers {
