@@ -32,8 +32,8 @@ var AdaptiveTableRules = ParseRules(adaptiveTableRuleTexts)
 var adaptiveTableRuleTexts string
 
 // CheckAdaptiveTables holds adaptive tables of f to AdaptiveTableRules, except AdaptiveStaticDiffers. It returns at
-// most limit findings for each rule, 0 for the default of verify, in the order of the rules
-// and then of the switches. t.Check must have passed. It takes O(entries) time.
+// most limit findings for each rule, 0 for the default of verify, those of a rule in the order of the
+// switches. t.Check must have passed. It takes O(entries) time.
 func CheckAdaptiveTables(f *fabric.Fabric, t *adaptive.Tables, limit int) []Finding {
 	var list []Finding
 	x := &tableCheck{f: f, t: t, found: newCollector(&list, limit)}
@@ -49,7 +49,6 @@ func CheckAdaptiveTables(f *fabric.Fabric, t *adaptive.Tables, limit int) []Find
 	}
 	x.compareGroups()
 	x.found.Close()
-	slices.SortStableFunc(list, func(a, b Finding) int { return tableRule(a.Rule) - tableRule(b.Rule) })
 	return list
 }
 
@@ -103,11 +102,6 @@ type tableCheck struct {
 	found *Collector
 }
 
-// tableRule is the position of a rule in AdaptiveTableRules.
-func tableRule(name string) int {
-	return slices.IndexFunc(AdaptiveTableRules, func(r Rule) bool { return r.Name == name })
-}
-
 func (x *tableCheck) add(rule string, s fabric.NodeID, lid fabric.LID, count int, format string, args ...any) {
 	x.found.Add(rule, int64(count), func(f *Finding) {
 		f.LID, f.Message = lid, fmt.Sprintf(format, args...)
@@ -121,12 +115,7 @@ func (x *tableCheck) add(rule string, s fabric.NodeID, lid fabric.LID, count int
 func (x *tableCheck) used(s fabric.NodeID) []bool {
 	used := make([]bool, len(x.t.Groups[s]))
 	for _, plft := range x.t.PLFTs {
-		last := -1
-		for lid, e := range plft.Row(s) {
-			if int(e) == last {
-				continue // as most entries
-			}
-			last = int(e)
+		for lid := range plft.Row(s) {
 			if state, group := plft.At(s, fabric.LID(lid)); state != adaptive.Static && group >= 0 {
 				used[group] = true
 			}
@@ -187,19 +176,19 @@ func (x *tableCheck) checkGroups(s fabric.NodeID) {
 
 // checkStatic looks for static ports of a switch that are not in their groups.
 func (x *tableCheck) checkStatic(s fabric.NodeID) {
-	ports := make([]adaptive.PortSet, len(x.t.Groups[s]))
-	for i := range ports {
-		ports[i] = x.t.Groups[s][i].Ports()
-	}
 	n, first, number := 0, fabric.LID(0), 0
 	for _, plft := range x.t.PLFTs {
 		for l, p := range plft.Ports.Row(s) {
 			state, group := plft.At(s, fabric.LID(l))
-			if p == fabric.NoPath || state == adaptive.Static || group < 0 || ports[group].Has(p) || ports[group] == (adaptive.PortSet{}) {
+			if p == fabric.NoPath || state == adaptive.Static || group < 0 {
+				continue
+			}
+			g := &x.t.Groups[s][group]
+			if ports := g.Ports(); ports.Has(p) || ports == (adaptive.PortSet{}) {
 				continue
 			}
 			if n++; n == 1 {
-				first, number = fabric.LID(l), x.t.Groups[s][group].Number
+				first, number = fabric.LID(l), g.Number
 			}
 		}
 	}
@@ -238,21 +227,15 @@ func (x *tableCheck) compareGroups() {
 		return // no LIDs
 	}
 	alike := map[string][]fabric.NodeID{}
-	var keys []string // by the first switch
 	for s := range fabric.NodeID(x.f.NumSwitches()) {
-		to := slices.Clone(x.f.Neighbors(s))
-		if slices.Sort(to); len(to) == 0 {
-			continue
+		if to := slices.Sorted(slices.Values(x.f.Neighbors(s))); len(to) > 0 {
+			key := fmt.Sprint(to)
+			alike[key] = append(alike[key], s)
 		}
-		key := fmt.Sprint(to)
-		if alike[key] == nil {
-			keys = append(keys, key)
-		}
-		alike[key] = append(alike[key], s)
 	}
 	var uneven []Finding
-	for _, key := range keys {
-		if list := alike[key]; len(list) > 1 {
+	for _, list := range alike {
+		if len(list) > 1 {
 			uneven = append(uneven, x.compareAlike(list)...)
 		}
 	}
@@ -266,22 +249,24 @@ func (x *tableCheck) compareGroups() {
 func (x *tableCheck) compareAlike(list []fabric.NodeID) (uneven []Finding) {
 	best := make([]int, len(x.home))
 	most := make([]fabric.NodeID, len(best)) // a switch with as many
-	counts := make([][]uint16, len(list))
+	counts := make([][]int, len(list))
 	for k := range x.t.PLFTs {
 		clear(best)
 		top := int(min(fabric.LID(len(x.home)-1), x.t.PLFTs[k].Ports.MaxLID()))
 		for i, s := range list {
-			counts[i] = x.countChoices(k, s, top)
-			for l, n := range counts[i] {
-				if int(n) > best[l] && x.home[l] != s && x.home[l] != fabric.NoNode {
-					best[l], most[l] = int(n), s
+			counts[i] = make([]int, top+1)
+			for l := range counts[i] {
+				ports := x.t.Choices(k, s, fabric.LID(l))
+				counts[i][l] = ports.Len()
+				if counts[i][l] > best[l] && x.home[l] != s && x.home[l] != fabric.NoNode {
+					best[l], most[l] = counts[i][l], s
 				}
 			}
 		}
 		for i, s := range list {
 			less, first := 0, 0
 			for l, n := range counts[i] {
-				if int(n) < best[l] && x.home[l] != s && x.home[l] != fabric.NoNode {
+				if n < best[l] && x.home[l] != s && x.home[l] != fabric.NoNode {
 					if less++; less == 1 {
 						first = l
 					}
@@ -295,26 +280,4 @@ func (x *tableCheck) compareAlike(list []fabric.NodeID) (uneven []Finding) {
 		}
 	}
 	return uneven
-}
-
-// countChoices counts the ports that a switch can choose from, by LID.
-func (x *tableCheck) countChoices(k int, s fabric.NodeID, top int) []uint16 {
-	counts := make([]uint16, top+1)
-	plft := x.t.PLFTs[k]
-	ports := make([]adaptive.PortSet, len(x.t.Groups[s]))
-	for i := range ports {
-		ports[i] = x.t.Groups[s][i].Ports()
-	}
-	for l := range counts {
-		static := plft.Ports.Row(s)[l]
-		var set adaptive.PortSet
-		if state, group := plft.At(s, fabric.LID(l)); state != adaptive.Static && group >= 0 {
-			set = ports[group]
-		}
-		if static != fabric.NoPath {
-			set.Add(static)
-		}
-		counts[l] = uint16(set.Len())
-	}
-	return counts
 }
