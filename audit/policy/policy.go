@@ -146,20 +146,16 @@ func parsePlace(s string) (Place, error) {
 	case s == "":
 		return p, errors.New(`no node; want a GUID, a description or re: and a regular expression, like "leaf 3[12]"`)
 	case strings.HasPrefix(s, "re:"):
-		re, err := regexp.Compile(s[len("re:"):])
-		if err != nil {
-			return p, err
-		}
-		p.pattern = re
+		var err error
+		p.pattern, err = regexp.Compile(s[len("re:"):])
+		return p, err
 	case longGUID.MatchString(s):
 		g, err := fabric.ParseGUID(s)
-		if err != nil {
-			return p, err
-		}
-		if g == 0 {
-			return p, fmt.Errorf("%s is no GUID of a node", s)
+		if err == nil && g == 0 {
+			err = fmt.Errorf("%s is no GUID of a node", s)
 		}
 		p.guid = g
+		return p, err
 	default:
 		p.name = s
 	}
@@ -192,6 +188,18 @@ func Parse(name string, data []byte) (*Policy, error) {
 // reader reads a policy.
 type reader struct{ *yamlfile.File }
 
+// text reads a scalar that is not empty. what it should be is for the error.
+func (r *reader) text(n *yaml.Node, what string, to *string) (err error) {
+	*to, err = r.Text(n, what)
+	return err
+}
+
+// number reads an integer in a range.
+func (r *reader) number(n *yaml.Node, least, most int, to *int) (err error) {
+	*to, err = r.Number(n, least, most)
+	return err
+}
+
 // place reads a Place, and appends it to a list.
 func (r *reader) place(n *yaml.Node, list *[]Place) error {
 	s, err := r.Text(n, `a node, like "leaf 3" or "0x0002c90300000001[12]"`)
@@ -208,34 +216,29 @@ func (r *reader) place(n *yaml.Node, list *[]Place) error {
 
 func (r *reader) topology(p *Policy, n *yaml.Node) error {
 	return r.Mapping(n, map[string]func(*yaml.Node) error{
-		"expected": func(v *yaml.Node) (err error) {
+		"expected": func(v *yaml.Node) error {
 			if p.Meant != nil {
 				return r.Fail(v, "expected: and generated: together; want one")
 			}
-			p.Expected, err = r.Text(v, "the name of a topology file")
-			return err
+			return r.text(v, "the name of a topology file", &p.Expected)
 		},
 		"generated": func(v *yaml.Node) error {
 			if p.Expected != "" {
 				return r.Fail(v, "expected: and generated: together; want one")
 			}
-			line, err := r.Text(v, "a generator line, like fattree radix 40 levels 2")
+			p.Meant = &cabling.Meant{}
+			err := r.text(v, "a generator line, like fattree radix 40 levels 2", &p.Meant.Name)
 			if err != nil {
 				return err
 			}
-			f, err := Generate(line)
-			if err != nil {
-				return r.Fail(v, "%w", err)
+			if p.Meant.Full, err = Generate(p.Meant.Name); err != nil {
+				err = r.Fail(v, "%w", err)
 			}
-			p.Meant = &cabling.Meant{Name: line, Full: f}
-			return nil
+			return err
 		},
 		"allow-missing": func(v *yaml.Node) error {
 			return r.Mapping(v, map[string]func(*yaml.Node) error{
-				"cables": func(v *yaml.Node) (err error) {
-					p.MayMiss, err = r.Number(v, 0, math.MaxInt32)
-					return err
-				},
+				"cables": func(v *yaml.Node) error { return r.number(v, 0, math.MaxInt32, &p.MayMiss) },
 				"at": func(v *yaml.Node) error {
 					return r.List(v, "nodes or ports", func(v *yaml.Node) error { return r.place(v, &p.MissAt) })
 				},
@@ -277,10 +280,7 @@ func (r *reader) links(p *Policy, n *yaml.Node) error {
 
 func (r *reader) routing(p *Policy, n *yaml.Node) error {
 	return r.Mapping(n, map[string]func(*yaml.Node) error{
-		"max-hops": func(v *yaml.Node) (err error) {
-			p.MaxHops, err = r.Number(v, 1, maxHops)
-			return err
-		},
+		"max-hops": func(v *yaml.Node) error { return r.number(v, 1, maxHops, &p.MaxHops) },
 		"max-imbalance": func(v *yaml.Node) error {
 			x, err := strconv.ParseFloat(v.Value, 64)
 			if v.Kind != yaml.ScalarNode || err != nil || !(x >= 1 && x <= maxImbalance) {
@@ -313,11 +313,12 @@ func (r *reader) routing(p *Policy, n *yaml.Node) error {
 }
 
 // rule reads the name of a rule.
-func (r *reader) rule(n *yaml.Node) (string, error) {
+func (r *reader) rule(n *yaml.Node, to *string) error {
 	if _, ok := RuleByName(n.Value); !ok || n.Kind != yaml.ScalarNode {
-		return "", r.Fail(n, "%s is no rule; ibweave check --rules lists them", yamlfile.KindName(n))
+		return r.Fail(n, "%s is no rule; ibweave check --rules lists them", yamlfile.KindName(n))
 	}
-	return n.Value, nil
+	*to = n.Value
+	return nil
 }
 
 // maxHops is the most switches that a limit can say: a directed route has 63 hops (IBA
@@ -333,8 +334,8 @@ const Off = "off"
 func (r *reader) severities(p *Policy, n *yaml.Node) error {
 	p.Severities = make(map[string]verify.Severity)
 	return r.Entries(n, "a mapping of rules to severities", func(key, value *yaml.Node) error {
-		rule, err := r.rule(key)
-		if err != nil {
+		var rule string
+		if err := r.rule(key, &rule); err != nil {
 			return err
 		}
 		var s verify.Severity
@@ -367,10 +368,7 @@ func (r *reader) waivers(p *Policy, n *yaml.Node) error {
 	return r.List(n, "waivers", func(item *yaml.Node) error {
 		w, hasEnd := Waiver{Line: item.Line}, false
 		err := r.Mapping(item, map[string]func(*yaml.Node) error{
-			"rule": func(v *yaml.Node) (err error) {
-				w.Rule, err = r.rule(v)
-				return err
-			},
+			"rule": func(v *yaml.Node) error { return r.rule(v, &w.Rule) },
 			"fingerprint": func(v *yaml.Node) error {
 				if v.Kind != yaml.ScalarNode || !fingerprint.MatchString(v.Value) {
 					return r.Fail(v, "%s; want the 16 hexadecimal digits of a finding's fingerprint", yamlfile.KindName(v))
@@ -386,10 +384,7 @@ func (r *reader) waivers(p *Policy, n *yaml.Node) error {
 				}
 				return nil
 			},
-			"reason": func(v *yaml.Node) (err error) {
-				w.Reason, err = r.Text(v, "a reason")
-				return err
-			},
+			"reason": func(v *yaml.Node) error { return r.text(v, "a reason", &w.Reason) },
 		})
 		switch {
 		case err != nil:

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ibweave/ibweave/audit/cabling"
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/updown"
@@ -18,14 +19,13 @@ import (
 // LIDs) for each required property. Errors are ctx's, and roots that are no switches
 // of f.
 func (p *Policy) Routing(ctx context.Context, f *fabric.Fabric, t *lft.Tables, r *verify.Result) ([]verify.Finding, error) {
-	demands := len(p.Require)
-	if p.MaxHops > 0 {
-		demands++
-	}
-	if p.MaxImbalance > 0 {
-		demands++
-	}
 	if t == nil {
+		demands := len(p.Require)
+		for _, limit := range [...]float64{float64(p.MaxHops), p.MaxImbalance} {
+			if limit > 0 {
+				demands++
+			}
+		}
 		if demands == 0 {
 			return nil, nil
 		}
@@ -105,37 +105,25 @@ func (p *Policy) checkUpDown(ctx context.Context, f *fabric.Fabric, t *lft.Table
 			return nil, &RootError{at.text}
 		}
 	}
-	type order struct {
-		name string
-		rank []int32 // by switch, lower is up
-	}
-	var orders []order
-	if roots != nil {
-		orders = append(orders, order{"the order from the policy's roots", updown.NewOrder(f, roots).Rank})
-	} else {
-		chosen, err := updown.ChooseOrder(ctx, f, nil)
-		if err != nil {
-			return nil, err
-		}
-		orders = append(orders, order{"the order that updn chooses", chosen.Rank})
-		if levels := cabling.Recognize(f).Level(); levels != nil {
-			rank := make([]int32, len(levels))
-			for s, l := range levels {
-				rank[s] = -l
-			}
-			orders = append(orders, order{"the levels of the tree", rank})
-		}
-	}
-	var best turn
-	var by string
-	for i, o := range orders {
-		bad := findTurns(f, t, func(s, u, v fabric.NodeID, _, _ fabric.PortID) bool {
-			down := o.rank[u] > o.rank[s] || o.rank[u] == o.rank[s] && u > s
-			up := o.rank[v] < o.rank[u] || o.rank[v] == o.rank[u] && v < u
+	find := func(rank []int32) turn { // by switch, lower is up
+		return findTurns(f, t, func(s, u, v fabric.NodeID, _, _ fabric.PortID) bool {
+			down := rank[u] > rank[s] || rank[u] == rank[s] && u > s
+			up := rank[v] < rank[u] || rank[v] == rank[u] && v < u
 			return down && up
 		})
-		if i == 0 || bad.lids < best.lids {
-			best, by = bad, o.name
+	}
+	if roots != nil {
+		return p.report(f, NotUpDown, find(updown.NewOrder(f, roots).Rank), "go down and up again by the order from the policy's roots", "go down by", "up by"), nil
+	}
+	chosen, err := updown.ChooseOrder(ctx, f, nil)
+	if err != nil {
+		return nil, err
+	}
+	best, by := find(chosen.Rank), "the order that updn chooses"
+	if level := cabling.Recognize(f).Level(); level != nil {
+		rank := text.Each(level, func(l int32) int32 { return -l })
+		if bad := find(rank); bad.lids < best.lids {
+			best, by = bad, "the levels of the tree"
 		}
 	}
 	return p.report(f, NotUpDown, best, "go down and up again by "+by, "go down by", "up by"), nil
