@@ -188,20 +188,13 @@ func (c *checker) checkComponents() {
 func (c *checker) checkNodes() {
 	f := c.f
 	byName := make(map[string][]fabric.NodeID)
-	var names []string
+	for n := range fabric.NodeID(f.NumNodes()) {
+		byName[f.Name(n).Text] = append(byName[f.Name(n).Text], n)
+	}
 	for n := range fabric.NodeID(f.NumNodes()) {
 		name := f.Name(n).Text
-		if name == "" {
-			continue
-		}
-		if _, ok := byName[name]; !ok {
-			names = append(names, name)
-		}
-		byName[name] = append(byName[name], n)
-	}
-	for _, name := range names {
 		nodes := byName[name]
-		if len(nodes) == 1 || c.oneHost(nodes) || !slices.ContainsFunc(nodes, func(n fabric.NodeID) bool { return f.Kind(n) != fabric.AggregationKind }) {
+		if name == "" || n != nodes[0] || len(nodes) == 1 || c.oneHost(nodes) || !slices.ContainsFunc(nodes, func(n fabric.NodeID) bool { return f.Kind(n) != fabric.AggregationKind }) {
 			continue // aggregation nodes are all called the same
 		}
 		c.add(DuplicateName, len(nodes), nodeEndpoints(f, nodes[:min(len(nodes), maxPorts)]...), "%s have the description %q: the first are %s and %s",
@@ -211,32 +204,21 @@ func (c *checker) checkNodes() {
 		}
 	}
 
-	// A CA port may have the GUID of its own node, and port 0 of a switch does.
-	owner := make(map[fabric.GUID]fabric.PortID)
-	claim := func(guid fabric.GUID, p fabric.PortID) {
-		if guid == 0 {
-			return
-		}
-		first, ok := owner[guid]
-		if !ok {
-			owner[guid] = p
-			return
-		}
-		if f.Owner(first) == f.Owner(p) && f.Num(first) == 0 {
-			owner[guid] = p // the node itself claimed it
-			return
-		}
-		c.add(DuplicateGUID, 2, verify.EndpointsOf(f, first, p), "%s and %s have one GUID, %s", verify.EndpointOf(f, first), verify.EndpointOf(f, p), guid)
-	}
+	owner := make(map[fabric.GUID]fabric.PortID) // port 0 for a node, whose GUID no other node has
 	for n := range fabric.NodeID(f.NumNodes()) {
-		claim(f.Node(n).GUID, f.PortBase(n))
+		owner[f.Node(n).GUID] = f.PortBase(n)
 	}
-	for n := range fabric.NodeID(f.NumNodes()) {
-		for p := range f.Cabled(n) {
-			if !f.IsSwitch(n) {
-				claim(f.PortGUID(p), p)
-			}
+	for p := f.PortBase(fabric.NodeID(f.NumSwitches())); p < fabric.PortID(f.NumPorts()); p++ {
+		guid := f.PortGUID(p)
+		if guid == 0 || f.Peer(p) == fabric.NoPort {
+			continue
 		}
+		first, taken := owner[guid]
+		if taken && first != f.PortBase(f.Owner(p)) { // that of its own node a port may have
+			c.add(DuplicateGUID, 2, verify.EndpointsOf(f, first, p), "%s and %s have one GUID, %s", verify.EndpointOf(f, first), verify.EndpointOf(f, p), guid)
+			continue
+		}
+		owner[guid] = p
 	}
 }
 

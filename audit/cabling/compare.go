@@ -45,31 +45,25 @@ func (m *comparison) matchNodes() {
 		typ         fabric.NodeType
 		description string
 	}
-	names := make(map[name][2][]fabric.NodeID) // nodes of f and of e without a partner
-	note := func(side int, f *fabric.Fabric, n fabric.NodeID) {
-		k := name{f.Node(n).Type, f.Name(n).Text}
-		at := names[k]
-		at[side] = append(at[side], n)
-		names[k] = at
-	}
-	for n, o := range m.Back {
-		if o == fabric.NoNode {
-			note(0, m.f, fabric.NodeID(n))
+	nameOf := func(f *fabric.Fabric, n fabric.NodeID) name { return name{f.Node(n).Type, f.Name(n).Text} }
+	// listNames lists the nodes without a partner by name.
+	listNames := func(f *fabric.Fabric, partner []fabric.NodeID) map[name][]fabric.NodeID {
+		names := make(map[name][]fabric.NodeID)
+		for n := range fabric.NodeID(f.NumNodes()) {
+			if partner[n] == fabric.NoNode && (f != m.e || !m.invented[f.Node(n).GUID]) {
+				names[nameOf(f, n)] = append(names[nameOf(f, n)], n)
+			}
 		}
+		return names
 	}
-	for o, n := range m.Node {
-		if n == fabric.NoNode && !m.invented[m.e.Node(fabric.NodeID(o)).GUID] {
-			note(1, m.e, fabric.NodeID(o))
-		}
-	}
+	found, expected := listNames(m.f, m.Back), listNames(m.e, m.Node)
 	for n := range fabric.NodeID(m.f.NumNodes()) {
-		x := m.f.Node(n)
-		text := m.f.Name(n).Text
-		at := names[name{x.Type, text}]
-		if m.Back[n] != fabric.NoNode || text == "" || len(at[0]) != 1 || len(at[1]) != 1 {
+		x, text := m.f.Node(n), m.f.Name(n).Text
+		at := expected[nameOf(m.f, n)]
+		if m.Back[n] != fabric.NoNode || text == "" || len(found[nameOf(m.f, n)]) != 1 || len(at) != 1 {
 			continue
 		}
-		o := at[1][0]
+		o := at[0]
 		m.Back[n], m.Node[o] = o, n
 		m.add(ReplacedNode, 1, nodeEndpoints(m.f, n), "%s %q has the GUID %s, in the expected topology %s",
 			strings.ToLower(x.Type.String()), text, x.GUID, m.e.Node(o).GUID)

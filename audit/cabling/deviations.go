@@ -52,10 +52,9 @@ func (c *checker) addDeviations(s *Shape) {
 // portFor finds the port of a switch that a missing cable should be in: of those that are guessed one with a cable
 // that does not belong there, with anywhere any port with such a cable, else a guessed one, else port 0 for one
 // that is not known. Ports that other cables should be in do not count.
-func (m *comparison) portFor(s fabric.NodeID, guessed []fabric.PortNum, anywhere bool) fabric.PortID {
+func (m *comparison) portFor(s fabric.NodeID, guessed []fabric.PortID, anywhere bool) fabric.PortID {
 	best := m.f.PortBase(s)
-	for _, num := range guessed {
-		p := m.f.Port(s, num)
+	for _, p := range guessed {
 		switch {
 		case m.want[p] != fabric.NoPort:
 		case m.have[p] != fabric.NoPort:
@@ -88,18 +87,13 @@ func (m *comparison) explains(a, b fabric.PortID) bool {
 }
 
 // ends names the guessed ports of a switch that no other cable should be in, or the switch when there are none.
-func (m *comparison) ends(s fabric.NodeID, guessed []fabric.PortNum) (list []verify.Endpoint) {
-	for _, num := range guessed {
-		p := m.f.Port(s, num)
-		m.markNamed(p)
-		if m.want[p] == fabric.NoPort {
-			list = append(list, verify.EndpointOf(m.f, p))
-		}
-	}
+func (m *comparison) ends(s fabric.NodeID, guessed []fabric.PortID) []verify.Endpoint {
+	m.markNamed(guessed...)
+	list := slices.DeleteFunc(slices.Clone(guessed), func(p fabric.PortID) bool { return m.want[p] != fabric.NoPort })
 	if len(list) == 0 {
-		list = append(list, verify.EndpointOf(m.f, m.f.PortBase(s)))
+		list = []fabric.PortID{m.f.PortBase(s)}
 	}
-	return list
+	return verify.EndpointsOf(m.f, list...)
 }
 
 // portList writes endpoints one after the other, a node's name once for its ports.

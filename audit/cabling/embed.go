@@ -28,7 +28,7 @@ func embed(f, full *fabric.Fabric, hosts bool) []fabric.NodeID {
 	slices.SortStableFunc(byDegree, func(a, b fabric.NodeID) int { return len(have[b]) - len(have[a]) })
 	search := graph.NewSearch[fabric.NodeID](n)
 	for _, s := range byDegree {
-		search.Extend(func(s fabric.NodeID) []fabric.NodeID { return neighbors(have[s]) }, s)
+		search.Extend(func(s fabric.NodeID) []fabric.NodeID { return have[s] }, s)
 	}
 	on, room := levels.Hosts(f), levels.Hosts(full)
 	place, taken := slices.Repeat([]fabric.NodeID{fabric.NoNode}, n), make([]bool, m)
@@ -42,13 +42,15 @@ func embed(f, full *fabric.Fabric, hosts bool) []fabric.NodeID {
 		s := search.Order[i]
 		candidates := firstNodes(m)
 		if before := search.From[s]; before != fabric.NoNode {
-			candidates = neighbors(want[place[before]])
+			candidates = want[place[before]]
 		}
 		for _, t := range candidates {
 			if steps++; steps > maxSteps || taken[t] || len(have[s]) > len(want[t]) || hosts && on[s] > room[t] {
 				continue
 			}
-			if slices.ContainsFunc(have[s], func(x edge) bool { return place[x.to] != fabric.NoNode && cablesTo(want[t], place[x.to]) < x.cables }) {
+			if slices.ContainsFunc(have[s], func(x fabric.NodeID) bool {
+				return place[x] != fabric.NoNode && len(parallel(full, t, place[x])) < len(parallel(f, s, x))
+			}) {
 				continue
 			}
 			place[s], taken[t] = t, true
@@ -74,45 +76,14 @@ func firstNodes(n int) []fabric.NodeID {
 	return list
 }
 
-// edge is the cables between a switch and another one.
-type edge struct {
-	to     fabric.NodeID
-	cables int
-}
-
-// neighbors lists the switches that edges lead to.
-func neighbors(edges []edge) []fabric.NodeID {
-	list := make([]fabric.NodeID, len(edges))
-	for i, e := range edges {
-		list[i] = e.to
+// adjacency is by switch the switches that its cables lead to, each once and in ascending order.
+func adjacency(f *fabric.Fabric) [][]fabric.NodeID {
+	list := make([][]fabric.NodeID, f.NumSwitches())
+	for s := range list {
+		_, to := f.SwitchLinks(fabric.NodeID(s))
+		list[s] = slices.Compact(slices.Sorted(slices.Values(to)))
 	}
 	return list
-}
-
-// adjacency is by switch its neighbours, by NodeID.
-func adjacency(f *fabric.Fabric) [][]edge {
-	list := make([][]edge, f.NumSwitches())
-	for s := range fabric.NodeID(f.NumSwitches()) {
-		_, to := f.SwitchLinks(s)
-		to = slices.Clone(to)
-		slices.Sort(to)
-		for i, t := range to {
-			if i > 0 && to[i-1] == t {
-				list[s][len(list[s])-1].cables++
-			} else {
-				list[s] = append(list[s], edge{t, 1})
-			}
-		}
-	}
-	return list
-}
-
-func cablesTo(edges []edge, to fabric.NodeID) int {
-	i, ok := slices.BinarySearchFunc(edges, to, func(e edge, t fabric.NodeID) int { return int(e.to) - int(t) })
-	if !ok {
-		return 0
-	}
-	return edges[i].cables
 }
 
 // embedded makes a shape of f as a part of full: what full has and f has not is
@@ -130,28 +101,24 @@ func embedded(f, full *fabric.Fabric, hosts bool, kind, name string) *Shape {
 	free := freePorts(f, nil)
 	lead := towardSwitches(f)
 	var pairs []int
-	for t, edges := range adjacency(full) {
-		if at[t] == fabric.NoNode {
-			h := hole{name: full.Name(fabric.NodeID(t)).String()}
-			for _, e := range edges {
-				if sw := at[e.to]; sw != fabric.NoNode {
-					for _, num := range likely(f, sw, lead, e.cables, free) {
-						h.ports = append(h.ports, f.Port(sw, num))
-					}
+	for t, near := range adjacency(full) {
+		h := hole{name: full.Name(fabric.NodeID(t)).String()}
+		for _, to := range near {
+			cables := len(parallel(full, fabric.NodeID(t), to))
+			switch sw := at[to]; {
+			case sw == fabric.NoNode:
+			case at[t] == fabric.NoNode:
+				h.ports = append(h.ports, likely(f, sw, lead, cables, free)...)
+			case fabric.NodeID(t) < to:
+				pairs = append(pairs, cables)
+				s.Cables += cables
+				if k := cables - len(parallel(f, at[t], sw)); k > 0 {
+					s.addDeficit(f, free, k, at[t], sw, lead, lead)
 				}
 			}
-			s.holes = append(s.holes, h)
-			continue
 		}
-		for _, e := range edges {
-			if e.to < fabric.NodeID(t) || at[e.to] == fabric.NoNode {
-				continue
-			}
-			pairs = append(pairs, e.cables)
-			s.Cables += e.cables
-			if k := e.cables - len(parallel(f, at[t], at[e.to])); k > 0 {
-				s.addDeficit(f, free, k, at[t], at[e.to], lead, lead)
-			}
+		if at[t] == fabric.NoNode {
+			s.holes = append(s.holes, h)
 		}
 	}
 	s.Parallel = mode(pairs)
@@ -213,6 +180,7 @@ func (m *Meant) fitShape(f *fabric.Fabric, found *Shape, c *checker) *Shape {
 	wrong := func() {
 		c.add(WrongShape, f.NumSwitches(), nil, "the policy wants %s: %s; this is %s", m.Name, want.Name, found.Name)
 	}
+	var s *Shape
 	switch want.Kind {
 	case FatTree:
 		if found.Kind != FatTree {
@@ -224,18 +192,17 @@ func (m *Meant) fitShape(f *fabric.Fabric, found *Shape, c *checker) *Shape {
 		}
 		return found
 	case Mesh, Torus, MixedGrid, Hypercube, Ring, Line:
-		s := recognizeGridOf(f, want.Dims)
+		sorted := func(dims []int) []int { return slices.Sorted(slices.Values(dims)) }
+		s = recognizeGridOf(f, want.Dims)
 		if s == nil && slices.Equal(sorted(found.Dims), sorted(want.Dims)) { // in another order
 			s = found
 		}
-		if s == nil || s.Kind != want.Kind || s.Parallel != want.Parallel {
-			wrong()
-			return nil
+		if s != nil && (s.Kind != want.Kind || s.Parallel != want.Parallel) {
+			s = nil
 		}
-		s.countDeviations(f)
-		return s
+	default:
+		s = embedded(f, m.Full, true, want.Kind, want.Name)
 	}
-	s := embedded(f, m.Full, true, want.Kind, want.Name)
 	if s == nil {
 		wrong()
 		return nil
@@ -243,6 +210,3 @@ func (m *Meant) fitShape(f *fabric.Fabric, found *Shape, c *checker) *Shape {
 	s.countDeviations(f)
 	return s
 }
-
-// sorted returns the dimensions of a grid in ascending order.
-func sorted(dims []int) []int { return slices.Sorted(slices.Values(dims)) }

@@ -88,7 +88,7 @@ type Lack struct {
 type deficit struct {
 	a, b   fabric.NodeID
 	n      int
-	pa, pb []fabric.PortNum // where they should be, in ascending order; may be fewer than n
+	pa, pb []fabric.PortID // where they should be, in ascending order; may be fewer than n
 }
 
 // addDeficit notes that a and b should have k cables more. leadA and leadB count by port
@@ -224,12 +224,14 @@ func recognizeFullMesh(f *fabric.Fabric) *Shape {
 	if n < 4 || n > 256 {
 		return nil
 	}
-	edges := adjacency(f)
 	var pairs []int
-	for a := range edges {
-		for b := range a {
-			pairs = append(pairs, cablesTo(edges[a], fabric.NodeID(b)))
+	count := make([]int, n)
+	for a := range fabric.NodeID(n) {
+		clear(count)
+		for _, b := range f.Neighbors(a) {
+			count[b]++
 		}
+		pairs = append(pairs, count[:a]...)
 	}
 	m := mode(pairs)
 	if m == 0 {
@@ -372,9 +374,7 @@ func holePorts(g *mesh.Grid, hole int, lead [][]int, parallel int, free []bool) 
 	for sw := range fabric.NodeID(g.Fabric.NumSwitches()) {
 		for d := range lead {
 			if g.Next(g.Position(sw), mesh.Dir(d)) == hole {
-				for _, num := range likely(g.Fabric, sw, lead[d], parallel, free) {
-					list = append(list, g.Fabric.Port(sw, num))
-				}
+				list = append(list, likely(g.Fabric, sw, lead[d], parallel, free)...)
 			}
 		}
 	}
@@ -394,17 +394,17 @@ func freePorts(f *fabric.Fabric, surplus []fabric.PortID) []bool {
 	return free
 }
 
-// likely are the k port numbers of a switch without a cable that other switches
+// likely are the k ports of a switch without a cable that other switches
 // use most for the same thing, by number; fewer when there are not as many that
 // any other switch uses. lead counts switches by port number.
-func likely(f *fabric.Fabric, sw fabric.NodeID, lead []int, k int, free []bool) []fabric.PortNum {
-	var list []fabric.PortNum
+func likely(f *fabric.Fabric, sw fabric.NodeID, lead []int, k int, free []bool) []fabric.PortID {
+	var list []fabric.PortID
 	for num := fabric.PortNum(1); num <= f.Node(sw).NumPorts; num++ {
-		if lead[num] > 0 && free[f.Port(sw, num)] {
-			list = append(list, num)
+		if p := f.Port(sw, num); lead[num] > 0 && free[p] {
+			list = append(list, p)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b fabric.PortNum) int { return lead[b] - lead[a] })
+	slices.SortStableFunc(list, func(a, b fabric.PortID) int { return lead[f.Num(b)] - lead[f.Num(a)] })
 	list = list[:min(k, len(list))]
 	slices.Sort(list)
 	return list

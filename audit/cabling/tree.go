@@ -316,8 +316,8 @@ func (x *blockFinder) describe(s *Shape) {
 // cables were laid, or spare core switches with cables to one pod.
 func (x *blockFinder) leavePlanned(s *Shape, free []bool) {
 	f := x.f
-	lower := x.findPartial(s, func(d *deficit) (fabric.NodeID, []fabric.PortNum) { return d.a, d.pa })
-	upper := x.findPartial(s, func(d *deficit) (fabric.NodeID, []fabric.PortNum) { return d.b, d.pb })
+	lower := x.findPartial(s, func(d *deficit) (fabric.NodeID, []fabric.PortID) { return d.a, d.pa })
+	upper := x.findPartial(s, func(d *deficit) (fabric.NodeID, []fabric.PortID) { return d.b, d.pb })
 	isFull := func(sw fabric.NodeID) bool {
 		base := f.PortBase(sw)
 		return !slices.Contains(free[base+1:base+1+fabric.PortID(f.Node(sw).NumPorts)], true)
@@ -329,12 +329,14 @@ func (x *blockFinder) leavePlanned(s *Shape, free []bool) {
 
 // findPartial returns by switch whether it is cabled in part: it lacks the cables of several pairs, and
 // two others of its level or more lack theirs in the same ports, which chance hardly does.
-func (x *blockFinder) findPartial(s *Shape, end func(*deficit) (fabric.NodeID, []fabric.PortNum)) []bool {
+func (x *blockFinder) findPartial(s *Shape, end func(*deficit) (fabric.NodeID, []fabric.PortID)) []bool {
 	lacking := make([][]fabric.PortNum, len(x.level))
 	pairs := make([]int, len(x.level))
 	for i := range s.deficits {
 		sw, ports := end(&s.deficits[i])
-		lacking[sw] = append(lacking[sw], ports...)
+		for _, p := range ports {
+			lacking[sw] = append(lacking[sw], x.f.Num(p))
+		}
 		pairs[sw]++
 	}
 	key := func(sw int) string { return fmt.Sprint(x.level[sw], lacking[sw]) }
@@ -440,7 +442,7 @@ func (b *block) addDeficits(s *Shape, f *fabric.Fabric, free []bool) {
 
 // rowPorts guesses k free ports of the j-th upper switch of a block: those that the row of its ports to
 // the lower ones leaves out. It returns none where these are more or fewer than k.
-func (b *block) rowPorts(f *fabric.Fabric, j, k int, free []bool) []fabric.PortNum {
+func (b *block) rowPorts(f *fabric.Fabric, j, k int, free []bool) []fabric.PortID {
 	u := b.upper[j]
 	var row []fabric.PortNum
 	for i := range b.lower {
@@ -448,8 +450,8 @@ func (b *block) rowPorts(f *fabric.Fabric, j, k int, free []bool) []fabric.PortN
 			row = append(row, f.Num(f.Peer(p)))
 		}
 	}
-	list := gaps(row, f.Node(u).NumPorts)
-	if len(list) != k || slices.ContainsFunc(list, func(n fabric.PortNum) bool { return !free[f.Port(u, n)] }) {
+	list := text.Each(gaps(row, f.Node(u).NumPorts), func(n fabric.PortNum) fabric.PortID { return f.Port(u, n) })
+	if len(list) != k || slices.ContainsFunc(list, func(p fabric.PortID) bool { return !free[p] }) {
 		return nil
 	}
 	return list
