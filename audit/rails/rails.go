@@ -171,7 +171,13 @@ func find(f *fabric.Fabric, pattern *regexp.Regexp, labels bool) (*Result, error
 	x.findHomes()
 	x.findMissing()
 	x.list()
-	x.report()
+	for i := range x.Hosts {
+		x.reportHost(&x.Hosts[i])
+	}
+	x.reportMissing()
+	if labels {
+		x.reportNames()
+	}
 	level := levels.Of(f)
 	x.findMeetings(level)
 	x.sortFindings()

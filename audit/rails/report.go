@@ -3,6 +3,7 @@ package rails
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math/bits"
 	"slices"
 	"strconv"
@@ -38,17 +39,6 @@ func (r *Result) sortFindings() {
 // Worst is the severity of the gravest finding.
 func (r *Result) Worst() verify.Severity {
 	return (&verify.Result{Findings: r.Findings}).Worst()
-}
-
-// report makes the findings about hosts.
-func (x *finder) report() {
-	for i := range x.Hosts {
-		x.reportHost(&x.Hosts[i])
-	}
-	x.reportMissing()
-	if x.labels {
-		x.reportNames()
-	}
 }
 
 // reportHost makes findings of the ports of a host that are misplaced: those that are in each
@@ -136,11 +126,10 @@ func (x *finder) reportMissing() {
 	}
 	slices.SortStableFunc(order, func(a, b lack) int { return cmp.Compare(a.rail, b.rail) })
 	for _, k := range order {
-		var list []string
-		for _, h := range hosts[k] {
-			list = append(list, h.Host)
-		}
-		where, words, ports := ", nor has any host beside them", "", firstPorts(hosts[k])
+		list := text.Each(hosts[k], func(h *Host) string { return h.Host })
+		where, words := ", nor has any host beside them", ""
+		few := hosts[k][:min(len(hosts[k]), 100)]
+		ports := text.Each(few, func(h *Host) fabric.PortID { return h.Ports[0].end })
 		if k.home != fabric.NoNode {
 			where = ", which is on " + x.f.Name(k.home).String()
 			var at []fabric.PortID
@@ -152,20 +141,13 @@ func (x *finder) reportMissing() {
 	}
 }
 
-// firstPorts lists a port of each host, of 100 hosts at most.
-func firstPorts(hosts []*Host) (list []fabric.PortID) {
-	for _, h := range hosts[:min(len(hosts), 100)] {
-		list = append(list, h.Ports[0].end)
-	}
-	return list
-}
-
 // atPlaces looks at the ports of a leaf where hosts should be: those with the number that all other
 // ports of the host have on their leaves. It lists those that have no cable, or an adapter that is no
 // host.
 func (x *finder) atPlaces(hosts []*Host, leaf fabric.NodeID) (ports []fabric.PortID, words string) {
-	empty, foreign := 0, 0
-	var described []string
+	empty := 0
+	var foreign []string // adapters on no rail, by description
+	leftOut := slices.Concat(slices.Collect(maps.Values(x.leftOut))...)
 	for _, h := range hosts {
 		num := x.f.Num(x.f.Peer(h.Ports[0].end))
 		if num > x.f.Node(leaf).NumPorts || slices.ContainsFunc(h.Ports, func(p Port) bool { return x.f.Num(x.f.Peer(p.end)) != num }) {
@@ -174,9 +156,8 @@ func (x *finder) atPlaces(hosts []*Host, leaf fabric.NodeID) (ports []fabric.Por
 		at := x.f.Port(leaf, num)
 		if peer := x.f.Peer(at); peer == fabric.NoPort {
 			empty++
-		} else if x.isLeftOut(x.f.Owner(peer)) {
-			foreign++
-			described = append(described, strconv.Quote(x.f.Name(x.f.Owner(peer)).Text))
+		} else if n := x.f.Owner(peer); slices.Contains(leftOut, n) {
+			foreign = append(foreign, strconv.Quote(x.f.Name(n).Text))
 		} else {
 			continue
 		}
@@ -185,20 +166,10 @@ func (x *finder) atPlaces(hosts []*Host, leaf fabric.NodeID) (ports []fabric.Por
 	if empty > 0 {
 		words = "; in their place " + text.Count(empty, "port without a cable", "ports without a cable")
 	}
-	if foreign > 0 {
-		words += "; in their place " + text.Count(foreign, "adapter that is no host", "adapters that are no hosts") + ": " + text.Few(slices.Compact(text.SortNatural(described)), 3)
+	if n := len(foreign); n > 0 {
+		words += "; in their place " + text.Count(n, "adapter that is no host", "adapters that are no hosts") + ": " + text.Few(slices.Compact(text.SortNatural(foreign)), 3)
 	}
 	return ports, words
-}
-
-// isLeftOut returns true for an adapter that is on no rail.
-func (x *finder) isLeftOut(n fabric.NodeID) bool {
-	for _, nodes := range x.leftOut {
-		if slices.Contains(nodes, n) {
-			return true
-		}
-	}
-	return false
 }
 
 // reportNames makes a finding of each host that has names of adapters on other rails than most
