@@ -162,11 +162,7 @@ func (c *comparison) addCables(sw fabric.GUID, ports []verify.Endpoint, severity
 	if len(ports) == 0 {
 		return
 	}
-	names := make([]string, len(ports))
-	for i := range names {
-		names[i] = ports[i].String()
-	}
-	x := c.add(Cable, int64(len(ports)), sw, "%s: %s", what, text.Few(names, listed))
+	x := c.add(Cable, int64(len(ports)), sw, "%s: %s", what, text.Few(text.Each(ports, verify.Endpoint.String), listed))
 	x.Ports, x.Severity = ports, severity
 }
 

@@ -80,11 +80,7 @@ func (c *comparison) findLoops(ctx context.Context) ([]verify.Finding, error) {
 // packets of a port that is not named as a sender is a loop too.
 func (c *comparison) listTrees(masks *mft.Tables) []mft.Tree {
 	meant := map[fabric.LID]mft.Tree{}
-	var known []mft.Tree
-	if c.meant.Multicast != nil {
-		known = c.meant.Multicast.Trees
-	}
-	for _, t := range known {
+	for _, t := range cmp.Or(c.meant.Multicast, &mft.Plan{}).Trees {
 		of, ok := meant[t.MLID]
 		if !ok {
 			of = mft.Tree{Group: t.Group, Name: t.Name, MGID: t.MGID, MLID: t.MLID, SL: t.SL}

@@ -89,17 +89,14 @@ func writeDrifted(b *text.Sheet, s *Switch) {
 	}
 	more(s.LFT.Differ()-len(s.Entries), "entries")
 	for _, m := range s.Masks {
-		fmt.Fprintf(b, "    MLID %#x:", uint16(m.MLID))
+		var words []string
 		if len(m.Missing) > 0 {
-			fmt.Fprintf(b, " lacks %s", portList(s, m.Missing))
-		}
-		if len(m.Missing) > 0 && len(m.Extra) > 0 {
-			b.WriteByte(',')
+			words = append(words, "lacks "+portList(s, m.Missing))
 		}
 		if len(m.Extra) > 0 {
-			fmt.Fprintf(b, " was not meant to have %s", portList(s, m.Extra))
+			words = append(words, "was not meant to have "+portList(s, m.Extra))
 		}
-		b.WriteByte('\n')
+		fmt.Fprintf(b, "    MLID %#x: %s\n", uint16(m.MLID), strings.Join(words, ", "))
 	}
 	more(s.MFT.Differ()-len(s.Masks), "masks")
 	for _, m := range s.Maps {

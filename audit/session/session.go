@@ -17,6 +17,7 @@ import (
 	"github.com/ibweave/ibweave/audit/whatif"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
@@ -106,11 +107,7 @@ func (s *Session) Loads(ctx context.Context) (loads []int64, err error) {
 
 // Steps lists the steps.
 func (s *Session) Steps() []string {
-	list := []string{}
-	for _, x := range s.states[1:] {
-		list = append(list, x.step.String())
-	}
-	return list
+	return text.Each(s.states[1:], func(x *tried) string { return x.step.String() })
 }
 
 // Drained lists what is drained, as steps name it.
@@ -378,10 +375,7 @@ func (s *Session) plan(ctx context.Context, parts []drained) (*tried, error) {
 	for s.states[first].plan != nil {
 		first--
 	}
-	list := make([]drain.Part, len(parts))
-	for i := range parts {
-		list[i] = parts[i].part
-	}
+	list := text.Each(parts, func(d drained) drain.Part { return d.part })
 	base := s.states[first].Compiled
 	load := drain.LoadOf(base.Verify, s.scale())
 	plan, err := drain.Make(ctx, base, compile.Options{Kept: s.kept}, list, drain.Options{Before: &load})

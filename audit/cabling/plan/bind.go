@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -232,14 +233,11 @@ func (b *binder) onSystem(list []fabric.NodeID, e End, spec portSpec) (spot, err
 		return s, nil
 	}
 	if spec.card != 0 || spec.unit != 0 {
-		var chips []fabric.NodeID
-		for _, n := range list {
+		list = slices.DeleteFunc(slices.Clone(list), func(n fabric.NodeID) bool {
 			p := b.x.parts[n]
-			if p.Card == spec.card && p.Slot == spec.slot && (p.Unit == spec.unit || spec.unit == 0 || p.Unit == 0 && spec.unit == 1) {
-				chips = append(chips, n)
-			}
-		}
-		if list = chips; len(list) == 0 {
+			return p.Card != spec.card || p.Slot != spec.slot || p.Unit != spec.unit && spec.unit != 0 && (p.Unit != 0 || spec.unit != 1)
+		})
+		if len(list) == 0 {
 			return b.unknown(e, spec)
 		}
 	}
@@ -250,19 +248,14 @@ func (b *binder) onSystem(list []fabric.NodeID, e End, spec portSpec) (spot, err
 	if n, ok := b.x.one(list, e.Device); ok {
 		return spot{n, fabric.PortNum(num)}, nil
 	}
-	if first := b.x.parts[list[0]]; first.Unit != 0 && b.oneChassis(list) {
-		return spot{}, fmt.Errorf("port %q of %q does not say which of %d chips; want one like %q", e.Port, e.Device, len(list), chipPort(first, num))
-	}
-	return spot{}, fmt.Errorf("%q is the name of %d switches; want a GUID, like %s, or names of their own by --node-name-map", e.Device, len(list), b.f.Node(list[0]).GUID)
-}
-
-// oneChassis returns true where no two chips have the same place in their system.
-func (b *binder) oneChassis(list []fabric.NodeID) bool {
-	seen := map[names.Chip]bool{}
+	seen := map[names.Chip]bool{} // places of chips in their system
 	for _, n := range list {
 		seen[b.x.parts[n]] = true
 	}
-	return len(seen) == len(list)
+	if first := b.x.parts[list[0]]; first.Unit != 0 && len(seen) == len(list) {
+		return spot{}, fmt.Errorf("port %q of %q does not say which of %d chips; want one like %q", e.Port, e.Device, len(list), chipPort(first, num))
+	}
+	return spot{}, fmt.Errorf("%q is the name of %d switches; want a GUID, like %s, or names of their own by --node-name-map", e.Device, len(list), b.f.Node(list[0]).GUID)
 }
 
 // chipPort is how UFM writes a port of a chip.
@@ -394,21 +387,17 @@ func (b *binder) isSwitch(n fabric.NodeID) bool {
 // guessTypes makes switches of the nodes that only the plan has and that have a
 // port above 2, or are not cabled to switches alone; the others are adapters.
 func (b *binder) guessTypes() {
-	is := make(map[fabric.NodeID]bool)
+	types := make(map[fabric.NodeID]fabric.NodeType)
 	for i := range b.bound {
 		for end, s := range b.bound[i].ends {
 			if s.num > 2 || !b.isSwitch(b.bound[i].ends[1-end].node) {
-				is[s.node] = true
+				types[s.node] = fabric.Switch
 			}
 		}
 	}
 	for i := range b.invented {
-		if x := &b.invented[i]; x.typ == 0 {
-			x.typ = fabric.CA
-			if is[fabric.NodeID(b.f.NumNodes()+i)] {
-				x.typ = fabric.Switch
-			}
-		}
+		x := &b.invented[i]
+		x.typ = cmp.Or(x.typ, types[fabric.NodeID(b.f.NumNodes()+i)], fabric.CA)
 	}
 }
 

@@ -264,12 +264,7 @@ func (r *reader) row(h *header, row csvRow) error {
 	}
 	var ends [2]End
 	for side := range ends {
-		var place []string
-		for _, i := range h.places[side] {
-			if s := get(i); s != "" {
-				place = append(place, s)
-			}
-		}
+		place := slices.DeleteFunc(text.Each(h.places[side], get), func(s string) bool { return s == "" })
 		ends[side] = End{get(h.at[2*side+device]), get(h.at[2*side+port]), strings.Join(place, " ")}
 	}
 	a, b := &ends[0], &ends[1]

@@ -64,13 +64,12 @@ func (r *reader) topo(data []byte) error {
 		case topoArrow.MatchString(" " + line):
 			err = r.skip(r.error(n, line, "want PORT -> SYSTEM-TYPE SYSTEM-NAME PORT"))
 		default:
-			head := topoSystem.FindStringSubmatch(line)
-			if head == nil {
-				system = ""
-				err = r.skip(r.error(n, line, "want SYSTEM-TYPE SYSTEM-NAME, or PORT -> SYSTEM-TYPE SYSTEM-NAME PORT"))
-			} else {
+			system = ""
+			if head := topoSystem.FindStringSubmatch(line); head != nil {
 				system = head[2]
+				continue
 			}
+			err = r.skip(r.error(n, line, "want SYSTEM-TYPE SYSTEM-NAME, or PORT -> SYSTEM-TYPE SYSTEM-NAME PORT"))
 		}
 		if err != nil {
 			return err
