@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -98,13 +99,11 @@ func (m *comparison) ends(s fabric.NodeID, guessed []fabric.PortID) []verify.End
 
 // portList writes endpoints one after the other, a node's name once for its ports.
 func portList(ports []verify.Endpoint) string {
-	var b strings.Builder
-	writeList(&b, len(ports), ", ", "%d more", func(i int) string {
-		e := ports[i]
+	words := text.Each(ports, verify.Endpoint.String)
+	for i, e := range ports {
 		if i > 0 && e.Port != 0 && e.Node == ports[i-1].Node {
-			return strings.TrimPrefix(e.String(), e.Name.String())
+			words[i] = strings.TrimPrefix(words[i], e.Name.String())
 		}
-		return e.String()
-	})
-	return b.String()
+	}
+	return joinFew(words, ", ", "%d more")
 }

@@ -138,27 +138,24 @@ func (c *checker) checkLink(opt Options, p, peer fabric.PortID, link fabric.Link
 	if between {
 		required = opt.Between
 	}
-	if below(link, required) {
-		c.add(LinkBelowRequired, 1, verify.EndpointsOf(f, p, peer), "%s to %s is %s, the policy wants %s", f.PortName(p), f.PortName(peer), linkName(link), linkName(required))
-		return
-	}
-	if m := c.expected; m != nil {
-		x, y := m.BackPort[p], m.BackPort[peer]
-		if x != fabric.NoPort && y != fabric.NoPort && m.e.Peer(x) == y && slowerEnd(m.e, x, y) != (fabric.Link{}) {
-			if want := slowerEnd(m.e, x, y); below(link, want) {
-				c.add(LinkDegraded, 1, verify.EndpointsOf(f, p, peer), "%s to %s is %s, the expected topology has %s", f.PortName(p), f.PortName(peer), linkName(link), linkName(want))
-			}
-			return
-		}
-	}
+	rule, why := LinkDegraded, "while other links of both ends or of their neighbours are"
 	want := least(shows[p], shows[peer])
 	if !between { // a host's neighbours are on its switch, seen from there
 		if want = shows[peer]; f.IsSwitch(f.Owner(p)) {
 			want = shows[p]
 		}
 	}
+	if m := c.expected; m != nil {
+		x, y := m.BackPort[p], m.BackPort[peer]
+		if x != fabric.NoPort && y != fabric.NoPort && m.e.Peer(x) == y && slowerEnd(m.e, x, y) != (fabric.Link{}) {
+			want, why = slowerEnd(m.e, x, y), "the expected topology has"
+		}
+	}
+	if below(link, required) {
+		rule, want, why = LinkBelowRequired, required, "the policy wants"
+	}
 	if below(link, want) {
-		c.add(LinkDegraded, 1, verify.EndpointsOf(f, p, peer), "%s to %s is %s, while other links of both ends or of their neighbours are %s", f.PortName(p), f.PortName(peer), linkName(link), linkName(want))
+		c.add(rule, 1, verify.EndpointsOf(f, p, peer), "%s to %s is %s, %s %s", f.PortName(p), f.PortName(peer), linkName(link), why, linkName(want))
 	}
 }
 

@@ -112,12 +112,12 @@ func (s *Shape) String() string {
 		b.WriteString("\n" + text)
 	}
 	if s.MissingSwitches > 0 {
-		fmt.Fprintf(&b, "\n%s missing: ", text.Count(s.MissingSwitches, "switch", "switches"))
-		writeList(&b, len(s.holes), " ", "and %d more", func(i int) string { return s.holes[i].name })
+		names := text.Each(s.holes, func(h hole) string { return h.name })
+		fmt.Fprintf(&b, "\n%s missing: %s", text.Count(s.MissingSwitches, "switch", "switches"), joinFew(names, " ", "and %d more"))
 	}
 	if s.MissingCables > 0 {
-		fmt.Fprintf(&b, "\n%d of %s missing: ", s.MissingCables, countCables(s.Cables))
-		writeList(&b, len(s.Missing), ", ", "and at %d more switches", func(i int) string { return fmt.Sprintf("%d at %s", s.Missing[i].Cables, s.Missing[i].Name) })
+		where := text.Each(s.Missing, func(l Lack) string { return fmt.Sprintf("%d at %s", l.Cables, l.Name) })
+		fmt.Fprintf(&b, "\n%d of %s missing: %s", s.MissingCables, countCables(s.Cables), joinFew(where, ", ", "and at %d more switches"))
 	}
 	if s.ExtraCables > 0 {
 		fmt.Fprintf(&b, "\n%s that the shape does not have", countCables(s.ExtraCables))
@@ -125,18 +125,12 @@ func (s *Shape) String() string {
 	return b.String()
 }
 
-// writeList writes n items, of more than nine the first eight.
-func writeList(b *strings.Builder, n int, between, more string, item func(i int) string) {
-	for i := range n {
-		if i > 0 {
-			b.WriteString(between)
-		}
-		if i == 8 && n > 9 {
-			fmt.Fprintf(b, more, n-i)
-			return
-		}
-		b.WriteString(item(i))
+// joinFew joins words, of more than nine the first eight and what more says of the others.
+func joinFew(words []string, between, more string) string {
+	if n := len(words); n > 9 {
+		words = append(words[:8:8], fmt.Sprintf(more, n-8))
 	}
+	return strings.Join(words, between)
 }
 
 // Recognize says what a fabric looks like: a banyan network, a fat tree, a grid, a

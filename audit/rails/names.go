@@ -111,17 +111,15 @@ func (x *finder) railLike(k *kind, i int, on map[fabric.NodeID]int, first, rails
 // listNames lists the names of adapters of each rail.
 func (x *finder) listNames(rails int) {
 	for r := range rails {
-		x.Rails = append(x.Rails, Rail{Rail: r + 1, Adapters: []string{}, MeetsAt: -1})
-	}
-	for i := range x.Hosts {
-		for _, p := range x.Hosts[i].Ports {
-			if r := x.rail[p.key]; r > 0 && x.Hosts[i].member && p.Adapter != "" {
-				x.Rails[r-1].Adapters = append(x.Rails[r-1].Adapters, p.Adapter)
+		adapters := []string{}
+		for i := range x.Hosts {
+			for _, p := range x.Hosts[i].Ports {
+				if x.rail[p.key] == r+1 && x.Hosts[i].member && p.Adapter != "" {
+					adapters = append(adapters, p.Adapter)
+				}
 			}
 		}
-	}
-	for r := range x.Rails {
-		x.Rails[r].Adapters = slices.Compact(text.SortNatural(x.Rails[r].Adapters))
+		x.Rails = append(x.Rails, Rail{Rail: r + 1, Adapters: slices.Compact(text.SortNatural(adapters)), MeetsAt: -1})
 	}
 }
 

@@ -203,11 +203,9 @@ func (x *finder) findHosts() {
 		if len(y.Ports) == 0 {
 			continue
 		}
-		for _, p := range y.Ports {
-			y.leaves = append(y.leaves, p.leaf)
-		}
-		slices.Sort(y.leaves)
-		y.leaves = slices.Compact(y.leaves)
+		leaves := text.Each(y.Ports, func(p Port) fabric.NodeID { return p.leaf })
+		slices.Sort(leaves)
+		y.leaves = slices.Compact(leaves)
 		x.sortPorts(&y)
 		x.Hosts = append(x.Hosts, y)
 		if len(y.Ports) > 1 {
