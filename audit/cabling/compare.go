@@ -7,6 +7,7 @@ import (
 
 	"github.com/ibweave/ibweave/audit/diff"
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -58,15 +59,15 @@ func (m *comparison) matchNodes() {
 	}
 	found, expected := listNames(m.f, m.Back), listNames(m.e, m.Node)
 	for n := range fabric.NodeID(m.f.NumNodes()) {
-		x, text := m.f.Node(n), m.f.Name(n).Text
+		x, description := m.f.Node(n), m.f.Name(n).Text
 		at := expected[nameOf(m.f, n)]
-		if m.Back[n] != fabric.NoNode || text == "" || len(found[nameOf(m.f, n)]) != 1 || len(at) != 1 {
+		if m.Back[n] != fabric.NoNode || description == "" || len(found[nameOf(m.f, n)]) != 1 || len(at) != 1 {
 			continue
 		}
 		o := at[0]
 		m.Back[n], m.Node[o] = o, n
 		m.add(ReplacedNode, 1, nodeEndpoints(m.f, n), "%s %q has the GUID %s, in the expected topology %s",
-			strings.ToLower(x.Type.String()), text, x.GUID, m.e.Node(o).GUID)
+			strings.ToLower(x.Type.String()), description, x.GUID, m.e.Node(o).GUID)
 	}
 	m.MatchPorts()
 }
@@ -124,11 +125,7 @@ func (m *comparison) addStranger(rule string, side *fabric.Fabric, n fabric.Node
 
 // peersOf lists the ports that a node's cables lead to.
 func peersOf(f *fabric.Fabric, n fabric.NodeID) []fabric.PortID {
-	var list []fabric.PortID
-	for p := range f.Cabled(n) {
-		list = append(list, f.Peer(p))
-	}
-	return list
+	return text.Each(slices.Collect(f.Cabled(n)), f.Peer)
 }
 
 // clear makes want and have of no cables.

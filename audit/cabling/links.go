@@ -171,7 +171,12 @@ func (c *checker) linksShown() []fabric.Link {
 		}
 	}
 	shows := make([]fabric.Link, f.NumPorts())
-	for _, ports := range c.portsBySystem() {
+	// The ports of the chips of a system count together: a plane shows what it can by the lanes of its sisters.
+	systems := make([][]fabric.PortID, f.NumNodes()) // by the first chip
+	for n, first := range c.units() {
+		systems[first] = slices.AppendSeq(systems[first], f.Cabled(fabric.NodeID(n)))
+	}
+	for _, ports := range systems {
 		clear(local)
 		for _, p := range ports {
 			addLink(local, kindOf(p), f.Link(p))
@@ -190,16 +195,6 @@ func (c *checker) linksShown() []fabric.Link {
 		}
 	}
 	return shows
-}
-
-// portsBySystem lists the ports with cables of each node, those of the chips of one system together: a
-// plane of a switch shows what it can by the lanes of its sisters.
-func (c *checker) portsBySystem() [][]fabric.PortID {
-	list := make([][]fabric.PortID, c.f.NumNodes()) // of chips by the first of their system
-	for n, first := range c.units() {
-		list[first] = slices.AppendSeq(list[first], c.f.Cabled(fabric.NodeID(n)))
-	}
-	return list
 }
 
 // units returns by node the first chip of its system, the node itself where it is no chip.

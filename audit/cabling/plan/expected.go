@@ -253,12 +253,12 @@ func (e *Expected) Judge(r *cabling.Result) (*Verdict, []verify.Finding) {
 	v := &Verdict{Files: e.plan.Files, Planned: len(e.bound), Placeholders: e.filled, Unjudged: append([]string{}, e.Unjudged...),
 		Miswired: []Miswired{}, MissingInFabric: []Listed{}, MissingInPlan: []Listed{}}
 	planned := make(map[fabric.PortID]*Cable, 2*len(e.bound)) // by both ports
-	var beyond []*Cable                                       // to ports that the fabric lacks
+	var beyond []Listed                                       // to ports that the fabric lacks
 	for i := range e.bound {
 		x := &e.bound[i]
 		p, q := e.port(x.ends[0]), e.port(x.ends[1])
 		if p == fabric.NoPort || q == fabric.NoPort {
-			beyond = append(beyond, x.cable)
+			beyond = append(beyond, listed(x.cable))
 			continue
 		}
 		planned[p], planned[q] = x.cable, x.cable
@@ -291,9 +291,7 @@ func (e *Expected) Judge(r *cabling.Result) (*Verdict, []verify.Finding) {
 			v.MissingInPlan = append(v.MissingInPlan, actual(x))
 		}
 	}
-	for _, c := range beyond {
-		v.MissingInFabric = append(v.MissingInFabric, listed(c))
-	}
+	v.MissingInFabric = append(v.MissingInFabric, beyond...)
 	for _, c := range f.Cables() {
 		if e.number[f.Owner(c.A)] < 0 || e.number[f.Owner(c.B)] < 0 {
 			v.MissingInPlan = append(v.MissingInPlan, actual([2]fabric.PortID{c.A, c.B}))
