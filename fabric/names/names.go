@@ -93,12 +93,8 @@ func NewFinder(f *fabric.Fabric) *Finder { return &Finder{f: f, known: index(f)}
 
 // Find is as the function Find.
 func (x *Finder) Find(text string) ([]fabric.NodeID, error) {
-	f, known := x.f, x.known
-	if nodes := known[strings.ToLower(text)]; nodes != nil {
-		return nodes, nil // a description may have commas
-	}
-	if nodes, err := x.findCut(text); nodes != nil || err != nil {
-		return nodes, err
+	if nodes, err := x.findOne(text); nodes != nil || err != nil {
+		return nodes, err // a description may have commas
 	}
 	list, err := hostlist.Expand(text)
 	if err != nil {
@@ -107,16 +103,9 @@ func (x *Finder) Find(text string) ([]fabric.NodeID, error) {
 	var found []fabric.NodeID
 	seen := make(map[fabric.NodeID]bool)
 	for _, name := range list {
-		nodes := known[strings.ToLower(name)]
-		if g, err := fabric.ParseGUID(name); nodes == nil && err == nil && strings.HasPrefix(name, "0x") {
-			if n, ok := f.NodeByGUID(g); ok {
-				nodes = []fabric.NodeID{n}
-			}
-		}
-		if nodes == nil {
-			if nodes, err = x.findCut(name); err != nil {
-				return nil, err
-			}
+		nodes, err := x.findOne(name)
+		if err != nil {
+			return nil, err
 		}
 		if nodes == nil {
 			return nil, x.unknownError(name)
@@ -153,8 +142,17 @@ func (x *Finder) unknownError(name string) error {
 	return fmt.Errorf("no node is called %q; want a GUID, a name, or a list of names like n[1-4,7]", name)
 }
 
-// findCut finds the one node whose name is cut in a text, by two dots; none is nil, several are an error.
-func (x *Finder) findCut(text string) (nodes []fabric.NodeID, err error) {
+// findOne finds the nodes of one name, GUID, or name that is cut in a text by two dots; no node is nil,
+// several with such a cut name are an error.
+func (x *Finder) findOne(text string) (nodes []fabric.NodeID, err error) {
+	if nodes := x.known[strings.ToLower(text)]; nodes != nil {
+		return nodes, nil
+	}
+	if g, err := fabric.ParseGUID(text); err == nil && strings.HasPrefix(text, "0x") {
+		if n, ok := x.f.NodeByGUID(g); ok {
+			return []fabric.NodeID{n}, nil
+		}
+	}
 	if !strings.Contains(text, "..") {
 		return nil, nil
 	}
