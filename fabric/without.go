@@ -132,15 +132,11 @@ func (g *Fabric) recabled(free []PortID) *Fabric {
 
 // WithLinks is the same subnet with other widths and speeds at some ports.
 func (f *Fabric) WithLinks(links map[PortID]Link) *Fabric {
-	g := *f
-	g.ports = &ports{
-		owner: f.owner, peer: f.peer, guid: f.guid, link: slices.Clone(f.link), labels: f.labels,
-		caPorts: f.caPorts, attached: f.attached, firstEnd: f.firstEnd, ends: f.ends, first: f.first, chans: f.chans, to: f.to, links: f.links,
-	}
+	g := f.copyPorts()
 	for p, link := range links {
 		g.link[p] = link
 	}
-	return &g
+	return g.recabled(nil)
 }
 
 // HasCable says whether a node has a cable at any port.

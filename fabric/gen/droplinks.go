@@ -54,7 +54,6 @@ func DropLinks(f *fabric.Fabric, n int, seed uint64) (*fabric.Fabric, error) {
 	return f.Without(dropped...), nil
 }
 
-
 // Remaining returns the part of f that a subnet manager sees when cables are gone, each named by one
 // of its ports: the largest connected part of what is left, of equal ones that with the
 // lowest NodeID. All that is there has the LIDs and kinds that it has in f. A switch that is dead is
