@@ -28,27 +28,43 @@ func fill(f *fabric.Fabric, percent int, seed uint64) (*fabric.Fabric, error) {
 	if percent < 1 || percent > 100 {
 		return nil, fmt.Errorf("%d of 100 hosts: want 1 to 100", percent)
 	}
-	hosts := hostsOf(f)
-	on := make([]int, f.NumSwitches()) // cables to hosts, of each switch
-	for _, h := range hosts {
-		for _, s := range h.on {
-			on[s]++
+	// Adapters by host, in the order in which the first ones were made, and by name the index.
+	var hosts [][]fabric.NodeID
+	of := map[string]int{}
+	for n := fabric.NodeID(f.NumSwitches()); int(n) < f.NumNodes(); n++ { // the order of GUIDs
+		_, name := adapterOf(f.Node(n).Description)
+		if _, ok := of[name]; !ok {
+			of[name] = len(hosts)
+			hosts = append(hosts, nil)
 		}
+		hosts[of[name]] = append(hosts[of[name]], n)
+	}
+	on := make([]int, f.NumSwitches()) // cables to hosts, of each switch
+	count := func(adapters []fabric.NodeID, change int) (bare bool) {
+		for _, a := range adapters {
+			for p := range f.Cabled(a) {
+				if s := f.PeerSwitch(p); s != fabric.NoNode {
+					on[s] += change
+					bare = bare || on[s] == 0
+				}
+			}
+		}
+		return bare
+	}
+	for _, adapters := range hosts {
+		count(adapters, 1)
 	}
 	gone := make([]bool, f.NumNodes())
 	remove := len(hosts) - (len(hosts)*percent+99)/100
 	for _, i := range rand.New(rand.NewPCG(seed, 1)).Perm(len(hosts)) {
-		h := hosts[i]
-		for _, s := range h.on {
-			on[s]--
+		if remove == 0 {
+			break
 		}
-		if remove == 0 || slices.ContainsFunc(h.on, func(s fabric.NodeID) bool { return on[s] == 0 }) {
-			for _, s := range h.on {
-				on[s]++
-			}
+		if count(hosts[i], -1) {
+			count(hosts[i], 1)
 			continue
 		}
-		for _, a := range h.adapters {
+		for _, a := range hosts[i] {
 			gone[a] = true
 		}
 		remove--
@@ -60,31 +76,6 @@ func fill(f *fabric.Fabric, percent int, seed uint64) (*fabric.Fabric, error) {
 		}
 	}
 	return f.Part(left)
-}
-
-// host is the adapters of a host, and the switch of each of their cables.
-type host struct{ adapters, on []fabric.NodeID }
-
-// hostsOf lists the hosts in the order in which their first adapters were made.
-func hostsOf(f *fabric.Fabric) []host {
-	var hosts []host
-	of := map[string]int{}                                                // by name: index in hosts
-	for n := fabric.NodeID(f.NumSwitches()); int(n) < f.NumNodes(); n++ { // the order of GUIDs
-		_, name := adapterOf(f.Node(n).Description)
-		h, ok := of[name]
-		if !ok {
-			h = len(hosts)
-			of[name] = h
-			hosts = append(hosts, host{})
-		}
-		hosts[h].adapters = append(hosts[h].adapters, n)
-		for p := range f.Cabled(n) {
-			if s := f.PeerSwitch(p); s != fabric.NoNode {
-				hosts[h].on = append(hosts[h].on, s)
-			}
-		}
-	}
-	return hosts
 }
 
 // addServiceHosts puts hosts on the first free ports of switches that have none and are
