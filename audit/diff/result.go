@@ -481,24 +481,26 @@ func side(s *state.State) Side {
 	return d
 }
 
-// difference is one kind of differences: what a finding and a line of the text say of it.
+// difference is one kind of differences: a line of the text, and a finding of the same words.
 type difference struct {
-	rule    string // "" for no finding
-	name    string // of the line
-	count   int64
-	message string
-	line    string // "" for the message
+	rule  string // "" for no finding
+	name  string // of what was compared
+	count int64
+	line  string
 }
 
 // differences lists what was compared.
 func (r *Result) differences() (list []difference) {
+	add := func(rule, name string, count int64, format string, args ...any) {
+		list = append(list, difference{rule, name, count, fmt.Sprintf(format, args...)})
+	}
 	n, l := &r.Nodes, &r.Links
-	nodes := join(counted(len(n.Gone), "gone"), counted(len(n.New), "new"), counted(len(n.Replaced), "replaced"), counted(len(n.Changed), "changed"))
-	links := join(counted(len(l.Gone), "gone"), counted(len(l.New), "new"), counted(len(l.Moved), "moved"), counted(len(l.Changed), "changed"))
-	list = append(list, difference{NodesDiffer, "nodes", int64(len(n.Gone) + len(n.New) + len(n.Replaced) + len(n.Changed)), "nodes: " + nodes, nodes},
-		difference{LinksDiffer, "links", int64(len(l.Gone) + len(l.New) + len(l.Moved) + len(l.Changed)), "links: " + links, links})
+	add(NodesDiffer, "nodes", int64(len(n.Gone)+len(n.New)+len(n.Replaced)+len(n.Changed)), "%s",
+		join(counted(len(n.Gone), "gone"), counted(len(n.New), "new"), counted(len(n.Replaced), "replaced"), counted(len(n.Changed), "changed")))
+	add(LinksDiffer, "links", int64(len(l.Gone)+len(l.New)+len(l.Moved)+len(l.Changed)), "%s",
+		join(counted(len(l.Gone), "gone"), counted(len(l.New), "new"), counted(len(l.Moved), "moved"), counted(len(l.Changed), "changed")))
 	if d := r.LIDs; d != nil {
-		list = append(list, difference{LIDsDiffer, "LIDs", int64(len(d.Changed)), text.CountGrouped(len(d.Changed), "port has another LID", "ports have other LIDs"), ""})
+		add(LIDsDiffer, "LIDs", int64(len(d.Changed)), "%s", text.CountGrouped(len(d.Changed), "port has another LID", "ports have other LIDs"))
 	}
 	if d := r.LFTs; d != nil {
 		count := d.Changed + d.Gone + d.New
@@ -506,31 +508,28 @@ func (r *Result) differences() (list []difference) {
 			count = d.Blocks // the same destinations by other LIDs
 		}
 		changed := fmt.Sprintf("%s of %s changed", text.Grouped(d.Changed), text.Grouped(d.Entries))
-		list = append(list, difference{LFTsDiffer, "entries", count,
-			fmt.Sprintf("forwarding entries: %s; %s to write", changed, text.CountGrouped(d.Blocks, "block", "blocks")),
-			fmt.Sprintf("%s; %s of %s blocks to write, on %s", join(changed, counted(d.New, "for new LIDs"), counted(d.Gone, "for LIDs that went")),
-				text.Grouped(d.Blocks), text.Grouped(d.OfBlocks), text.CountGrouped(len(d.Switches), "switch", "switches"))})
+		add(LFTsDiffer, "entries", count, "%s; %s of %s blocks to write, on %s",
+			join(changed, counted(d.New, "for new LIDs"), counted(d.Gone, "for LIDs that went")),
+			text.Grouped(d.Blocks), text.Grouped(d.OfBlocks), text.CountGrouped(len(d.Switches), "switch", "switches"))
 	}
 	if d := r.SL2VL; d != nil {
-		list = append(list, difference{SL2VLDiffer, "SL-to-VL", d.Changed, text.CountGrouped(d.Changed, "SL-to-VL map", "SL-to-VL maps") + " changed", ""})
+		add(SL2VLDiffer, "SL-to-VL", d.Changed, "%s changed", text.CountGrouped(d.Changed, "SL-to-VL map", "SL-to-VL maps"))
 	}
 	if d := r.PathSLs; d != nil {
-		list = append(list, difference{PathSLsDiffer, "path SLs", d.Changed, "the SL of " + text.CountGrouped(d.Changed, "path", "paths") + " changed", ""})
+		add(PathSLsDiffer, "path SLs", d.Changed, "the SL of %s changed", text.CountGrouped(d.Changed, "path", "paths"))
 	}
 	if d := r.Multicast; d != nil {
-		list = append(list, difference{MulticastDiffer, "multicast", int64(d.Masks), fmt.Sprintf("%s of %s changed",
-			text.CountGrouped(d.Masks, "multicast mask", "multicast masks"), text.CountGrouped(d.MLIDs, "MLID", "MLIDs")), ""})
+		add(MulticastDiffer, "multicast", int64(d.Masks), "%s of %s changed",
+			text.CountGrouped(d.Masks, "multicast mask", "multicast masks"), text.CountGrouped(d.MLIDs, "MLID", "MLIDs"))
 	}
 	if d := r.Adaptive; d != nil {
-		changes := fmt.Sprintf(": %s wider, %s narrower", text.Grouped(d.Wider), text.Grouped(d.Narrower))
-		list = append(list, difference{AdaptiveDiffer, "choices", d.Changed,
-			text.CountGrouped(d.Changed, "choice", "choices") + " of adaptive switches changed" + changes + "; what can happen on the way is told of static ports alone",
-			fmt.Sprintf("%s changed on %s%s", text.Grouped(d.Changed), text.CountGrouped(len(d.Switches), "switch", "switches"), changes)})
+		add(AdaptiveDiffer, "choices", d.Changed, "%s changed on %s: %s wider, %s narrower", text.Grouped(d.Changed),
+			text.CountGrouped(len(d.Switches), "switch", "switches"), text.Grouped(d.Wider), text.Grouped(d.Narrower))
 	}
 	if p := r.Pairs; p != nil {
-		list = append(list, difference{"", "paths", p.Changed, "", fmt.Sprintf("%s of %s affected: %s rerouted (%s longer, %s shorter), %s lost, %s gained",
+		add("", "paths", p.Changed, "%s of %s affected: %s rerouted (%s longer, %s shorter), %s lost, %s gained",
 			text.Grouped(p.Changed), text.CountGrouped(p.Compared, "pair", "pairs"), text.Grouped(p.Rerouted), text.Grouped(p.Longer), text.Grouped(p.Shorter),
-			text.Grouped(p.Lost), text.Grouped(p.Gained))})
+			text.Grouped(p.Lost), text.Grouped(p.Gained))
 	}
 	return list
 }
@@ -545,7 +544,7 @@ func (r *Result) addFindings() {
 		}
 	}
 	for _, d := range r.differences() {
-		differ(d.rule, d.count, d.message)
+		differ(d.rule, d.count, d.name+": "+d.line)
 	}
 	for _, p := range parts {
 		x, y := slices.Contains(r.Old.Has, p.name), slices.Contains(r.New.Has, p.name)

@@ -67,7 +67,7 @@ func (t *printer) printFigures(r *Result) {
 		if d.count == 0 {
 			equal = append(equal, d.name)
 		} else {
-			t.Row(d.name, "%s", cmp.Or(d.line, d.message))
+			t.Row(d.name, "%s", d.line)
 		}
 	}
 	if len(equal) > 0 {
@@ -87,20 +87,12 @@ func (t *printer) printFigures(r *Result) {
 		if c.Loops > 0 {
 			loops = "forwarding loops for " + text.CountGrouped(c.Loops, "LID", "LIDs")
 		}
-		if c.Unordered > 0 {
-			loops += fmt.Sprintf("; no order for %s, whose new tables loop", text.CountGrouped(c.Unordered, "LID", "LIDs"))
-		}
-		if c.OldLoops+c.NewLoops > 0 {
-			loops += fmt.Sprintf(" (old alone for %d, new alone for %d)", c.OldLoops, c.NewLoops)
-		}
 		credit := "no credit loop"
 		switch d := &c.CreditLoops; {
 		case r.undecided():
 			credit = "undecided credit loops"
 		case d.Count > 0:
 			credit = fmt.Sprintf("%s (old alone %d, new alone %d)", text.CountGrouped(d.Count, "credit loop", "credit loops"), d.Old, d.New)
-		case d.Management > 0:
-			credit = fmt.Sprintf("no credit loop, with management traffic %d (old alone %d, new alone %d)", d.Management, d.OldManagement, d.NewManagement)
 		}
 		t.Row("meanwhile", "%s, %s of old and new entries together", loops, credit)
 		order := orderText(&c.Order)
@@ -199,13 +191,8 @@ func (t *printer) printTables(r *Result) {
 			})
 			title += ", the most first"
 		}
-		wide := 0
-		for i := range most[:min(few, len(most))] {
-			wide = max(wide, len(fmt.Sprintf("%q", most[i].Name.Text)))
-		}
 		section(t, title, most, func(x *SwitchChange) string {
-			s := fmt.Sprintf("%-*s  %s  %s in %s", wide, fmt.Sprintf("%q", x.Name.Text), x.Switch,
-				text.CountGrouped(x.Changed, "entry", "entries"), text.CountGrouped(x.Blocks, "block", "blocks"))
+			s := fmt.Sprintf("%q  %s  %s in %s", x.Name.Text, x.Switch, text.CountGrouped(x.Changed, "entry", "entries"), text.CountGrouped(x.Blocks, "block", "blocks"))
 			if !t.verbose && d.Changed > few {
 				return s
 			}
