@@ -2,6 +2,8 @@ package lft
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
 )
@@ -114,4 +116,21 @@ type Routing struct {
 	// PathSLs is the SL that the guarantee wants each path to have; nil means
 	// that any path may use any SL.
 	PathSLs *PathSLs
+}
+
+// SwitchesByRank is the inverse of Routing.Order. The error says that the ranks are not those of a
+// strict order of the switches of f.
+func SwitchesByRank(f *fabric.Fabric, order []int32) ([]fabric.NodeID, error) {
+	n := f.NumSwitches()
+	if len(order) != n {
+		return nil, fmt.Errorf("an up*/down* order of %d switches, the fabric has %d", len(order), n)
+	}
+	list := slices.Repeat([]fabric.NodeID{fabric.NoNode}, n)
+	for s, rank := range order {
+		if rank < 0 || int(rank) >= n || list[rank] != fabric.NoNode {
+			return nil, fmt.Errorf("an up*/down* order with rank %d; want each of 0 to %d once", rank, n-1)
+		}
+		list[rank] = fabric.NodeID(s)
+	}
+	return list, nil
 }

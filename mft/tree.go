@@ -76,9 +76,6 @@ func (u UpdnTree) draft(ctx context.Context, r *lft.Routing, groups []Group, opt
 		}
 		return list, nil
 	}
-	if err := checkOrder(rank, r.Fabric.NumSwitches()); err != nil {
-		return nil, err
-	}
 	h, err := newHeights(ctx, r.Fabric, rank)
 	if err != nil {
 		return nil, err
@@ -109,21 +106,6 @@ func (u UpdnTree) draft(ctx context.Context, r *lft.Routing, groups []Group, opt
 	return list, nil
 }
 
-// checkOrder says whether rank has each of the n switches' ranks once.
-func checkOrder(rank []int32, n int) error {
-	seen := make([]bool, n)
-	for _, r := range rank {
-		if r < 0 || int(r) >= n || seen[r] {
-			return fmt.Errorf("an up*/down* order with rank %d; want each of 0 to %d once", r, n-1)
-		}
-		seen[r] = true
-	}
-	if len(rank) != n {
-		return fmt.Errorf("an up*/down* order of %d switches, the fabric has %d", len(rank), n)
-	}
-	return nil
-}
-
 // heights is the upward channels of an order, and who is above whom. It knows
 // switches by rank.
 type heights struct {
@@ -140,23 +122,25 @@ type heights struct {
 	load  []uint32 // by PortID of the lower end: trees on the link, in loadUnit
 }
 
-// newHeights takes O(switches x upward channels) / 64 word operations.
+// newHeights takes O(switches x upward channels) / 64 word operations. Errors are those of
+// lft.SwitchesByRank.
 func newHeights(ctx context.Context, f *fabric.Fabric, rank []int32) (*heights, error) {
-	n := f.NumSwitches()
+	at, err := lft.SwitchesByRank(f, rank)
+	if err != nil {
+		return nil, err
+	}
+	n := len(at)
 	h := &heights{
 		f:     f,
 		n:     n,
 		rank:  rank,
-		at:    make([]fabric.NodeID, n),
+		at:    at,
 		first: make([]int32, 1, n+1),
 		words: (n + 63) / 64,
 		hops:  make([]uint8, n*n),
 		load:  make([]uint32, f.NumPorts()),
 	}
 	h.above = make([]uint64, n*h.words)
-	for s, r := range rank {
-		h.at[r] = fabric.NodeID(s)
-	}
 	for r, s := range h.at {
 		ports, to := f.SwitchLinks(s)
 		mine := h.above[r*h.words : (r+1)*h.words]
@@ -174,7 +158,7 @@ func newHeights(ctx context.Context, f *fabric.Fabric, rank []int32) (*heights, 
 	}
 	// One pass in the order of ranks: a switch is one link further from a top
 	// than the nearest of its upward neighbours.
-	err := par.ForEach(ctx, 0, n, func(t int) error {
+	err = par.ForEach(ctx, 0, n, func(t int) error {
 		row := h.hops[t*n : (t+1)*n]
 		for r := range row[:t] {
 			row[r] = fabric.Unreachable

@@ -89,9 +89,5 @@ func (x *levelled) newOrder(top fabric.NodeID) *Order {
 	for i, s := range first {
 		key[s] = int32(i-len(first)) - highest
 	}
-	o := &Order{Rank: make([]int32, n), Switch: graph.BestFirst(n, x.f.Neighbors, key)}
-	for r, s := range o.Switch {
-		o.Rank[s] = int32(r)
-	}
-	return o
+	return rankSwitches(graph.BestFirst(n, x.f.Neighbors, key))
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -57,21 +56,20 @@ func NewOrder(f *fabric.Fabric, roots []fabric.NodeID) *Order {
 // OrderOf is the Order with the ranks of the routing. Its error says that they
 // are not those of a strict order.
 func OrderOf(r *lft.Routing) (*Order, error) {
-	n := r.Fabric.NumSwitches()
-	if len(r.Order) != n {
-		return nil, fmt.Errorf("an up*/down* order of %d switches, the fabric has %d", len(r.Order), n)
+	list, err := lft.SwitchesByRank(r.Fabric, r.Order)
+	if err != nil {
+		return nil, err
 	}
-	o := &Order{Rank: r.Order, Switch: make([]fabric.NodeID, n)}
-	for i := range o.Switch {
-		o.Switch[i] = fabric.NoNode
+	return &Order{Rank: r.Order, Switch: list}, nil
+}
+
+// rankSwitches is the order in which a list has all switches. It keeps the list.
+func rankSwitches(list []fabric.NodeID) *Order {
+	o := &Order{Rank: make([]int32, len(list)), Switch: list}
+	for r, s := range list {
+		o.Rank[s] = int32(r)
 	}
-	for s, rank := range r.Order {
-		if rank < 0 || int(rank) >= n || o.Switch[rank] != fabric.NoNode {
-			return nil, fmt.Errorf("an up*/down* order with rank %d; want each of 0 to %d once", rank, n-1)
-		}
-		o.Switch[rank] = fabric.NodeID(s)
-	}
-	return o, nil
+	return o
 }
 
 // add puts those of the switches at the end that have no rank.

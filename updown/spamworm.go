@@ -167,12 +167,9 @@ func (w *SPAMNetwork) growDeep() *Order {
 		seen[next], w.parent[next], w.level[next] = true, s, w.level[s]+1
 		s = next
 	}
-	o := &Order{Rank: make([]int32, len(w.parent)), Switch: w.f.Switches()}
-	slices.SortStableFunc(o.Switch, func(a, b fabric.NodeID) int { return cmp.Compare(w.level[a], w.level[b]) })
-	for r, s := range o.Switch {
-		o.Rank[s] = int32(r)
-	}
-	return o
+	list := w.f.Switches()
+	slices.SortStableFunc(list, func(a, b fabric.NodeID) int { return cmp.Compare(w.level[a], w.level[b]) })
+	return rankSwitches(list)
 }
 
 // numberTree puts the tree into preorder, children by their parents' ports.
