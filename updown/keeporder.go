@@ -15,8 +15,7 @@ var _ lft.IncrementalEngine = Engine{}
 // KeepOrder is the earlier order for the switches of f. A switch that is new comes after
 // the one that has most neighbours in common with it, so that it is of as much use;
 // without such a switch it comes last. Where a switch has lost its last upward cable,
-// it comes last, or a neighbour is lifted above it, and if that is not possible the switch
-// comes after the first of its neighbours that has a place. Where all that bars much, and
+// it comes last, or after the first of its neighbours that has a place. Where both bar much, and
 // the order of ChooseOrder less, it is that one.
 func (Engine) KeepOrder(f *fabric.Fabric, ranks []int32) ([]int32, bool) {
 	n := f.NumSwitches()
@@ -38,16 +37,12 @@ func (Engine) KeepOrder(f *fabric.Fabric, ranks []int32) ([]int32, bool) {
 	}
 	byRank := f.Switches()
 	slices.SortFunc(byRank, func(a, b fabric.NodeID) int { return cmp.Or(cmp.Compare(was[a], was[b]), cmp.Compare(a, b)) })
-	for i, s := range byRank {
-		was[s] = int32(i)
-	}
 	of, components := graph.Components(n, f.Neighbors)
-	kept := &Order{Rank: was, Switch: byRank}
+	kept := rankSwitches(byRank)
 	if kept.connects(f, components) {
-		return was, true
+		return kept.Rank, true
 	}
-	sunk := sinkRootless(f, byRank, was, of, components)
-	liftNeighbours(f, byRank, was)
+	sunk := sinkRootless(f, byRank, kept.Rank, of, components)
 	// Of the switches next to those that have a rank, the first comes next. If the
 	// order serves, that is it. The components have nothing to do with each other: each
 	// takes the ranks that its switches had, so that one which is alone for a while
@@ -56,25 +51,25 @@ func (Engine) KeepOrder(f *fabric.Fabric, ranks []int32) ([]int32, bool) {
 	for rank, s := range byRank {
 		ranksOf[of[s]] = append(ranksOf[of[s]], int32(rank))
 	}
-	lifted := &Order{Rank: make([]int32, n), Switch: make([]fabric.NodeID, n)}
-	for _, s := range graph.BestFirst(n, f.Neighbors, was) {
+	grown := &Order{Rank: make([]int32, n), Switch: make([]fabric.NodeID, n)}
+	for _, s := range graph.BestFirst(n, f.Neighbors, kept.Rank) {
 		ranks := &ranksOf[of[s]]
-		lifted.Rank[s], lifted.Switch[(*ranks)[0]] = (*ranks)[0], s
+		grown.Rank[s], grown.Switch[(*ranks)[0]] = (*ranks)[0], s
 		*ranks = (*ranks)[1:]
 	}
-	return chooseRepaired(f, lifted, sunk).Rank, true
+	return chooseRepaired(f, grown, sunk).Rank, true
 }
 
 // maxSqueeze is how many times what is left of shortest next hops may have been there, for any
 // switch and destination, with an order that is kept.
 const maxSqueeze = 1.2
 
-// chooseRepaired is the order that bars least of a lifted and a sunk one; the sunk one may be
+// chooseRepaired is the order that bars least of a grown and a sunk one; the sunk one may be
 // nil. Where it bars much, it is that of ChooseOrder if this bars less. Most entries may
 // stay with that one, too: those that both allow.
-func chooseRepaired(f *fabric.Fabric, lifted, sunk *Order) *Order {
+func chooseRepaired(f *fabric.Fabric, grown, sunk *Order) *Order {
 	c := newNetwork(f).newLegality().newCounter()
-	best, least := lifted, c.count(lifted, anyBars)
+	best, least := grown, c.count(grown, anyBars)
 	if sunk != nil {
 		if b := c.count(sunk, anyBars); b.compare(least) < 0 {
 			best, least = sunk, b
@@ -104,49 +99,11 @@ func sinkRootless(f *fabric.Fabric, byRank []fabric.NodeID, rank, component []in
 			first[component[s]] = true
 		}
 	}
-	o := &Order{Rank: make([]int32, len(rank)), Switch: append(stay, sink...)}
-	for r, s := range o.Switch {
-		o.Rank[s] = int32(r)
-	}
+	o := rankSwitches(append(stay, sink...))
 	if !o.connects(f, components) {
 		return nil
 	}
 	return o
-}
-
-// liftNeighbours changes an order, byRank and its inverse rank. For a switch that has neighbours
-// and none above it, the first neighbour that has one which is above both comes to stand
-// right after that one. It does not matter to others: what was above them still is, or
-// one more. If instead the switch came below a neighbour, that one would send all that
-// it can down to it.
-func liftNeighbours(f *fabric.Fabric, byRank []fabric.NodeID, rank []int32) {
-	for i := 0; i < len(byRank); i++ {
-		near := f.Neighbors(byRank[i])
-		w, v := fabric.NoNode, fabric.NoNode
-		for _, u := range near {
-			if rank[u] < int32(i) {
-				w = fabric.NoNode
-				break
-			}
-			if w != fabric.NoNode && rank[u] >= rank[w] {
-				continue
-			}
-			to := f.Neighbors(u)
-			first := slices.MinFunc(to, func(a, b fabric.NodeID) int { return cmp.Compare(rank[a], rank[b]) })
-			if rank[first] < int32(i) {
-				w, v = u, first
-			}
-		}
-		if w == fabric.NoNode {
-			continue
-		}
-		from, to := int(rank[w]), int(rank[v])+1
-		copy(byRank[to+1:from+1], byRank[to:from])
-		byRank[to] = w
-		for k := to; k <= from; k++ {
-			rank[byRank[k]] = int32(k)
-		}
-	}
 }
 
 // findSimilar is the switch with a rank that has most neighbours in common with s, counting
