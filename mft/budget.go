@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -52,7 +53,7 @@ func build(ctx context.Context, s drafter, r *lft.Routing, groups []Group, opt O
 	if err != nil {
 		return nil, err
 	}
-	a := &assembly{f: r.Fabric, groups: groups, ids: ids}
+	a := newAssembly(r.Fabric, groups, ids)
 	for i := range list {
 		if list[i].err != nil {
 			return nil, list[i].err
@@ -61,11 +62,7 @@ func build(ctx context.Context, s drafter, r *lft.Routing, groups []Group, opt O
 			return nil, err
 		}
 	}
-	plan := a.plan()
-	if n, ok := s.(noter); ok {
-		plan.Notes = n.notes(r, groups)
-	}
-	return plan, nil
+	return a.plan(), nil
 }
 
 // draftEach is for schemes whose trees of a group depend on no other group.
@@ -76,11 +73,6 @@ func draftEach(ctx context.Context, groups []Group, worker func() func(*Group) (
 		return nil
 	})
 	return list, err
-}
-
-// noter is a scheme with something to say about its trees.
-type noter interface {
-	notes(r *lft.Routing, groups []Group) []string
 }
 
 // fresh is how many MLIDs a group takes beyond its own.
@@ -97,12 +89,11 @@ type assembly struct {
 	groups []Group
 	ids    *IDs
 	trees  []Tree
-	masks  []masks
+	masks  map[fabric.LID][]fabric.PortID
 }
 
-type masks struct {
-	mlid  fabric.LID
-	ports []fabric.PortID
+func newAssembly(f *fabric.Fabric, groups []Group, ids *IDs) *assembly {
+	return &assembly{f: f, groups: groups, ids: ids, masks: make(map[fabric.LID][]fabric.PortID, len(groups))}
 }
 
 // add is for the trees of one group; a group is added once.
@@ -117,18 +108,18 @@ func (a *assembly) add(group int, scheme string, why []string, list []draft) err
 		if err != nil {
 			return err
 		}
-		a.masks = append(a.masks, masks{mlid, list[k].ports})
-		a.addTree(group, k, scheme, why, list[k].senders, mlid)
+		a.masks[mlid] = list[k].ports
+		a.addTree(group, a.ids.MGID(group, k), scheme, why, list[k].senders, mlid)
 	}
 	return nil
 }
 
-func (a *assembly) addTree(group, k int, scheme string, why []string, senders []fabric.PortID, mlid fabric.LID) {
+func (a *assembly) addTree(group int, mgid MGID, scheme string, why []string, senders []fabric.PortID, mlid fabric.LID) {
 	g := &a.groups[group]
 	a.trees = append(a.trees, Tree{
 		Group:     group,
 		Name:      g.Name,
-		MGID:      a.ids.MGID(group, k),
+		MGID:      mgid,
 		MLID:      mlid,
 		Senders:   senders,
 		Receivers: g.Receivers,
@@ -140,10 +131,14 @@ func (a *assembly) addTree(group, k int, scheme string, why []string, senders []
 
 func (a *assembly) plan() *Plan {
 	slices.SortStableFunc(a.trees, func(x, y Tree) int { return cmp.Compare(x.MLID, y.MLID) })
-	slices.SortFunc(a.masks, func(x, y masks) int { return cmp.Compare(x.mlid, y.mlid) })
+	ports := 0
+	for _, list := range a.masks {
+		ports += len(list)
+	}
 	t := NewTables(a.f)
-	for _, m := range a.masks {
-		t.Add(m.mlid, m.ports)
+	t.Grow(len(a.masks), ports)
+	for _, m := range slices.Sorted(maps.Keys(a.masks)) {
+		t.Add(m, a.masks[m])
 	}
 	return &Plan{Trees: a.trees, Tables: t}
 }
@@ -181,7 +176,7 @@ func Fit(ctx context.Context, r *lft.Routing, groups []Group, opt Options, schem
 	if err := b.fit(ctx); err != nil {
 		return nil, err
 	}
-	a := &assembly{f: r.Fabric, groups: groups, ids: ids}
+	a := newAssembly(r.Fabric, groups, ids)
 	notes := b.notesOfSteps()
 	var unserved []int
 	var shared *sharing
@@ -361,13 +356,8 @@ const chunk = NumMLIDs - 1
 // draftWith makes trees with any scheme.
 func draftWith(ctx context.Context, s Scheme, r *lft.Routing, groups []Group, opt Options) (list []drafted, notes []string, err error) {
 	if d, ok := s.(drafter); ok {
-		if list, err = d.draft(ctx, r, groups, opt); err != nil {
-			return nil, nil, err
-		}
-		if n, ok := s.(noter); ok {
-			notes = n.notes(r, groups)
-		}
-		return list, notes, nil
+		list, err = d.draft(ctx, r, groups, opt)
+		return list, nil, err
 	}
 	list = make([]drafted, len(groups))
 	for at := 0; at < len(groups); at += chunk {

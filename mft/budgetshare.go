@@ -263,9 +263,9 @@ func (s *sharing) add(a *assembly, scheme string) error {
 		if err != nil {
 			return err
 		}
-		a.masks = append(a.masks, masks{mlid, c.ports})
+		a.masks[mlid] = c.ports
 		for _, g := range c.groups {
-			a.addTree(g, 0, scheme, nil, s.groups[g].Senders, mlid)
+			a.addTree(g, a.ids.MGID(g, 0), scheme, nil, s.groups[g].Senders, mlid)
 		}
 	}
 	return nil

@@ -9,7 +9,6 @@
 package mft
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/netip"
@@ -74,20 +73,13 @@ type Plan struct {
 // NewPlan is the plan of a scheme that gives each group an MLID of its own. The groups
 // have their MLIDs; masks is by group the ports in its masks, ascending.
 func NewPlan(f *fabric.Fabric, scheme string, groups []Group, masks [][]fabric.PortID) *Plan {
-	plan := &Plan{Tables: NewTables(f)}
-	ports := 0
+	a := newAssembly(f, groups, nil)
 	for i := range groups {
 		g := &groups[i]
-		plan.Trees = append(plan.Trees, Tree{Group: i, Name: g.Name, MGID: g.MGID, MLID: g.MLID,
-			Senders: g.Senders, Receivers: g.Receivers, SL: g.SL, Scheme: scheme})
-		ports += len(masks[i])
+		a.masks[g.MLID] = masks[i]
+		a.addTree(i, g.MGID, scheme, nil, g.Senders, g.MLID)
 	}
-	slices.SortFunc(plan.Trees, func(a, b Tree) int { return cmp.Compare(a.MLID, b.MLID) })
-	plan.Tables.Grow(len(masks), ports)
-	for i := range plan.Trees {
-		plan.Tables.Add(plan.Trees[i].MLID, masks[plan.Trees[i].Group])
-	}
-	return plan
+	return a.plan()
 }
 
 // Entry is a tree in groups.json and in the JSON document of compile.

@@ -25,7 +25,7 @@ import (
 // has no tree.
 //
 // OpenSM treats senders that are no receivers like all other members, so that
-// they get copies; Plan.Notes says for how many groups.
+// they get copies.
 type OpenSM struct{}
 
 // opensmDepth is the depth from which on OpenSM gives up (ERR 0A21).
@@ -54,23 +54,6 @@ func (o OpenSM) draft(ctx context.Context, r *lft.Routing, groups []Group, _ Opt
 			return []draft{{senders: g.Senders, ports: ports}}, nil
 		}
 	})
-}
-
-// notes says where senders get copies.
-func (OpenSM) notes(_ *lft.Routing, groups []Group) []string {
-	n := 0
-	for i := range groups {
-		for _, s := range groups[i].Senders {
-			if _, is := slices.BinarySearch(groups[i].Receivers, s); !is {
-				n++
-				break
-			}
-		}
-	}
-	if n == 0 {
-		return nil
-	}
-	return []string{fmt.Sprintf("in %d groups OpenSM sends copies to members that only send", n)}
 }
 
 // opensmOrder is the switches as OpenSM's table has them.
@@ -154,7 +137,4 @@ func (t *opensmTree) join(root, to fabric.NodeID) string {
 	return ""
 }
 
-var (
-	_ drafter = OpenSM{}
-	_ noter   = OpenSM{}
-)
+var _ drafter = OpenSM{}
