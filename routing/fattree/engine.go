@@ -138,24 +138,30 @@ func listParts(f *fabric.Fabric) [][]fabric.NodeID {
 	return list
 }
 
-// checkShape returns an error if a part is no fat tree.
-func (x *tree) checkShape() error {
-	hosts, on, cables, good := 0, 0, 0, 0
+// countOdd counts the hosts, those above the leaves, the cables between switches, and those that do
+// not lead to the next level.
+func (x *tree) countOdd() (hosts, above, cables, astray int) {
 	for u, s := range x.switches {
-		h := len(x.f.HostsOn(s))
-		hosts += h
-		if x.level[u] == 0 {
-			on += h
+		n := len(x.f.HostsOn(s))
+		hosts += n
+		if x.level[u] > 0 {
+			above += n
 		}
 		ports, _ := x.f.SwitchLinks(s)
-		cables += len(ports)
-		good += 2 * len(x.ups[u])
+		cables += len(ports) // both ends
+		astray += len(ports) - 2*len(x.ups[u])
 	}
-	if 100*on < hostsOnLeaves*hosts {
+	return hosts, above, cables / 2, astray / 2
+}
+
+// checkShape returns an error if a part is no fat tree.
+func (x *tree) checkShape() error {
+	hosts, above, cables, astray := x.countOdd()
+	if on := hosts - above; 100*on < hostsOnLeaves*hosts {
 		return fmt.Errorf("hosts of a fat tree are on its leaves, but only %d of %d are on those that look like leaves (--roots GUID,.. says which switches are on top)", on, hosts)
 	}
-	if 100*good < cablesByLevel*cables {
-		return fmt.Errorf("cables of a fat tree lead to the next level, but only %d of %d do (--roots GUID,.. says which switches are on top)", good/2, cables/2)
+	if good := cables - astray; 100*good < cablesByLevel*cables {
+		return fmt.Errorf("cables of a fat tree lead to the next level, but only %d of %d do (--roots GUID,.. says which switches are on top)", good, cables)
 	}
 	return nil
 }
@@ -166,23 +172,16 @@ func (x *tree) describe() string {
 		return ""
 	}
 	var sizes []string
-	above, cables := 0, 0
-	for l, list := range x.byLevel {
+	for _, list := range x.byLevel {
 		sizes = append(sizes, fmt.Sprint(len(list)))
-		for _, u := range list {
-			if l > 0 {
-				above += len(x.f.HostsOn(x.switches[u]))
-			}
-			ports, _ := x.f.SwitchLinks(x.switches[u])
-			cables += len(ports) - 2*len(x.ups[u])
-		}
 	}
 	s := fmt.Sprintf("fat tree of %s, with %s switches from the leaves up", text.Count(len(x.byLevel), "level", "levels"), strings.Join(sizes, ", "))
+	_, above, _, astray := x.countOdd()
 	if above > 0 {
 		s += fmt.Sprintf("; %d hosts above the leaves", above)
 	}
-	if cables > 0 {
-		s += "; " + text.Count(cables/2, "cable does", "cables do") + " not lead to the next level"
+	if astray > 0 {
+		s += "; " + text.Count(astray, "cable does", "cables do") + " not lead to the next level"
 	}
 	return s
 }
