@@ -2,8 +2,6 @@ package compile
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
@@ -19,14 +17,6 @@ const (
 
 // SL2VLSchemes lists them.
 var SL2VLSchemes = []string{IdentityVLs, SpreadVLs, ByDirectionVLs, DatelineVLs}
-
-// CheckSL2VLScheme says whether there is a scheme of that name.
-func CheckSL2VLScheme(name string) error {
-	if !slices.Contains(SL2VLSchemes, name) {
-		return fmt.Errorf("SL-to-VL scheme %q: want one of %s", name, strings.Join(SL2VLSchemes, ", "))
-	}
-	return nil
-}
 
 // addLanes gives r the SL-to-VL tables that opt asks for. An engine that makes
 // tables of its own needs those for its proof: nothing else is taken then.

@@ -53,7 +53,6 @@ type auditing struct {
 	audit
 	level   cli.Threshold
 	format  string
-	how     string   // switches copy packets
 	reports []string // FORM=FILE
 	source  string
 }
@@ -93,7 +92,7 @@ func (o *auditing) flags(flags *pflag.FlagSet) {
 	o.choiceFlags(flags)
 	o.partitionFlags(flags)
 	flags.StringVarP(&o.Groups, "groups", "g", "", "`FILE` of multicast groups, with their MLIDs")
-	flags.StringVar(&o.how, "copying", "independent", "`HOW` switches copy packets: independent as InfiniBand does, reserving, lock-step or wormhole")
+	flags.TextVar(&o.copying, "copying", verify.Independent, "`HOW` switches copy packets: independent as InfiniBand does, reserving, lock-step or wormhole")
 	cli.NumberFlag(flags, &o.mftCapacity, "mft-capacity", 1, mft.NumMLIDs, "MLIDs that the smallest multicast table has room for, `N` from 0xc000 on (MulticastFDBCap); by default as db_csv of ibdiagnet says")
 	cli.NumberFlag(flags, &o.buffer.Credits, "vl-credits", 1, cli.MaxNumber, "credits of 64 bytes that each VL of a port has, `N`, to see whether a packet fits; by default not known")
 	o.buffer.MTU = 4096
@@ -117,9 +116,6 @@ func (a *app) runCheck(cmd *cobra.Command, o *auditing, args []string) error {
 	form, err := report.FormByName(o.format)
 	if err != nil {
 		return usagef("--format: %w", err)
-	}
-	if err := in.copying.UnmarshalText([]byte(o.how)); err != nil {
-		return usagef("--%w", err)
 	}
 	in.TakeCables, in.TakeAdaptive, in.TakePKeys = true, true, true
 	if err := a.resolveAudit("check", in, args); err != nil {

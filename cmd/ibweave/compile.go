@@ -52,7 +52,8 @@ type order struct {
 	guid2lid       string
 	esp0           bool
 	only           []string
-	origin, dims   string
+	origin         string
+	dims           []int // nil for those that are found
 	sl2vl          string
 	pathSL         bool
 	previous       string
@@ -133,15 +134,12 @@ func (o *order) flags(flags *pflag.FlagSet) {
 	o.uniformFloor = lft.DefaultUniformFloor
 	cli.NumberFlag(flags, &o.uniformFloor, "uniform-floor", 1, maxRebalance, "with --traffic no link gets more than `F` times the greatest load that routes of all hosts to all have without it, F from 1 on")
 	flags.StringVar(&o.origin, "origin", "", "`GUID` of the switch at coordinates 0,0 of a mesh; by default the corner that docs/dev/meshes.md names")
-	cli.ParsedFlag(flags, &o.dims, "dims", "", "sizes of the dimensions of a mesh, in order, `SIZES` such as 16x16; by default as found", func(text string) (string, error) {
-		_, err := mesh.ParseDims(text)
-		return text, err
-	})
-	flags.StringVar(&o.sl2vl, "sl2vl", "", "`SCHEME` of the SL-to-VL tables: "+strings.Join(compile.SL2VLSchemes, ", ")+"; by default what the engine needs")
+	cli.ParsedFlag(flags, &o.dims, "dims", "", "sizes of the dimensions of a mesh, in order, `SIZES` such as 16x16; by default as found", mesh.ParseDims)
+	cli.WordFlag(flags, &o.sl2vl, "sl2vl", "`SCHEME` of the SL-to-VL tables: "+strings.Join(compile.SL2VLSchemes, ", ")+"; by default what the engine needs", compile.SL2VLSchemes...)
 	flags.BoolVar(&o.pathSL, "path-sl", false, "also write the SL of each path as ibdmchk reads it, a line for each pair")
 	flags.BoolVar(&o.adaptive, "adaptive", false, "also make adaptive tables: every switch gets the largest groups of ports that leave the tables proven; OpenSM cannot load them")
 	flags.StringVarP(&o.groups, "groups", "g", "", "`FILE` of multicast groups: YAML, JSON, groups.json, or what saquery -m prints")
-	flags.StringVar(&o.mcast, "mcast", "", "multicast `SCHEME`: "+compile.MulticastSchemeNames()+"; by default region on banyan networks, elsewhere union for groups with one sender, and for others union-row on meshes or updn-tree, and the next one where the check refuses that")
+	cli.WordFlag(flags, &o.mcast, "mcast", "multicast `SCHEME`: "+compile.MulticastSchemeNames()+"; by default region on banyan networks, elsewhere union for groups with one sender, and for others union-row on meshes or updn-tree, and the next one where the check refuses that", strings.Split(compile.MulticastSchemeNames(), ", ")...)
 	cli.NumberFlag(flags, &o.mftCapacity, "mft-capacity", 1, mft.NumMLIDs, "multicast LIDs that a switch's table has, `N` from 0xc000 on (MulticastFDBCap); by default all there are")
 	flags.BoolVar(&o.balance, "mcast-balance", false, "divide multicast trees over links")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "do everything but writing")
@@ -235,21 +233,12 @@ func (a *app) parseOrder(cmd *cobra.Command, args []string, o *order) (*compilat
 	if !filepath.IsAbs(o.installDir) {
 		wrong = append(wrong, usagef("--install-dir %q: want an absolute path", o.installDir))
 	}
-	value := func(flag, given string, check func(string) error) {
-		if given == "" {
-			return
-		}
-		if err := check(given); err != nil {
-			wrong = append(wrong, usagef("--%s: %w", flag, err))
+	if o.origin != "" {
+		if c.opt.Route.Origin, err = fabric.ParseGUID(o.origin); err != nil {
+			wrong = append(wrong, usagef("--origin: %w", err))
 		}
 	}
-	value("origin", o.origin, func(given string) (err error) {
-		c.opt.Route.Origin, err = fabric.ParseGUID(given)
-		return err
-	})
-	value("sl2vl", o.sl2vl, compile.CheckSL2VLScheme)
-	value("mcast", o.mcast, compile.CheckMulticastScheme)
-	c.opt.SL2VL, c.opt.Multicast = o.sl2vl, o.mcast
+	c.opt.Route.Dims, c.opt.SL2VL, c.opt.Multicast = o.dims, o.sl2vl, o.mcast
 	c.opt.MFT = mft.Options{Capacity: o.mftCapacity, Balance: o.balance}
 	if cmd.Flags().Changed("max-detour") {
 		c.opt.MaxDetour = &o.maxDetour
@@ -263,15 +252,7 @@ func (a *app) parseOrder(cmd *cobra.Command, args []string, o *order) (*compilat
 	if err := errors.Join(wrong...); err != nil {
 		return nil, cli.NewUsageError(err)
 	}
-	if err := a.sayNotes(notes, nil); err != nil {
-		return nil, err
-	}
-	if o.dims != "" {
-		if c.opt.Route.Dims, err = mesh.ParseDims(o.dims); err != nil {
-			err = fmt.Errorf("--dims %q: %w", o.dims, err)
-		}
-	}
-	return c, err
+	return c, a.sayNotes(notes, nil)
 }
 
 // compile is the command.
@@ -469,7 +450,7 @@ func (o *order) manifestOptions(f *fabric.Fabric, opt compile.Options, lmc uint8
 		}
 	}
 	set(o.origin != "", "origin", opt.Route.Origin)
-	set(o.dims != "", "dims", opt.Route.Dims)
+	set(o.dims != nil, "dims", o.dims)
 	set(o.noWrap, "no-wrap", true)
 	set(o.repair, "repair", true)
 	set(o.vls != 0, "vls", o.vls)

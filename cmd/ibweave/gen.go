@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -32,7 +33,6 @@ type generator struct {
 	output string
 	format string
 	change gen.Options
-	speeds []string
 }
 
 // genCommand makes fabrics.
@@ -48,7 +48,9 @@ func (a *app) genCommand() *cobra.Command {
 	}
 	flags := g.cmd.PersistentFlags()
 	flags.StringVarP(&g.output, "output", "o", "-", "`FILE` to write, a directory for ibdiagnet2; - is standard output")
-	flags.StringVar(&g.format, "format", "ibnetdiscover", "`FORM` of what is written: "+genFormats())
+	g.format = "ibnetdiscover"
+	forms := append([]string{runFormat}, slices.Sorted(maps.Keys(genForms))...)
+	cli.WordFlag(flags, &g.format, "format", "`FORM` of what is written: "+strings.Join(forms, ", "), forms...)
 	o := &g.change
 	o.Fill = 100
 	cli.NumberFlag(flags, &o.Fill, "fill", 1, 100, "take random hosts away, so that `PERCENT` of 100 stay and one on each switch that has hosts")
@@ -56,7 +58,7 @@ func (a *app) genCommand() *cobra.Command {
 	o.Planes = 1
 	cli.NumberFlag(flags, &o.Planes, "planes", 1, cli.MaxNumber, "make `N` chips of each switch and N ports of each port of an adapter; a cable has a lane to each")
 	cli.NumberFlag(flags, &o.DropLinks, "drop-links", 0, cli.MaxNumber, "take `N` random switch-to-switch links away, without disconnecting")
-	flags.StringSliceVar(&g.speeds, "speed", nil, "speeds of switches, `QDR..XDR`; of several each switch has one at random, a cable that of its slower end")
+	cli.ListFlag(flags, &o.Speeds, "speed", "", "speeds of switches, `QDR..XDR`; of several each switch has one at random, a cable that of its slower end", parseSpeed)
 	flags.BoolVar(&o.Labels, "labels", false, "write what is printed beside the ports, as ibdiagnet does; ibsim does not load that")
 	flags.StringVar(&o.Names, "names", "", "how nodes describe themselves: `STYLE` site, factory or mixed; without it, where in the made fabric they are")
 	flags.BoolVar(&o.AggregationNodes, "aggregation-nodes", false, "give each switch a port more, with the channel adapter of a SHARP aggregation node")
@@ -104,11 +106,8 @@ func (g *generator) addKind(k *policy.Kind) {
 		c.Args = g.maxArgs(1)
 	}
 	c.RunE = func(_ *cobra.Command, args []string) error {
-		form, known := genForms[g.format]
-		switch {
-		case !known && g.format != runFormat:
-			return usagef("--format %q: want %s", g.format, genFormats())
-		case !known && g.output == "-":
+		form := genForms[g.format]
+		if form == nil && g.output == "-" {
 			return usagef("--format ibdiagnet2 is a directory: want -o DIR")
 		}
 		if len(args) == 1 { // --wrap x,y: an optional value needs no = here
@@ -121,9 +120,6 @@ func (g *generator) addKind(k *policy.Kind) {
 		}
 		f, err := make()
 		if err != nil {
-			return cli.NewUsageError(err)
-		}
-		if g.change.Speeds, err = parseSpeeds(g.speeds); err != nil {
 			return cli.NewUsageError(err)
 		}
 		if f, err = g.change.Apply(f); err != nil {
@@ -159,12 +155,6 @@ var genForms = map[string]func([]byte, *fabric.Fabric) []byte{
 	},
 }
 
-// genFormats lists what --format can be.
-func genFormats() string {
-	names := slices.Sorted(maps.Keys(genForms))
-	return strings.Join(append([]string{runFormat}, names...), ", ")
-}
-
 // kindNames lists a command's subcommands.
 func kindNames(cmd *cobra.Command) []string {
 	var names []string
@@ -184,17 +174,13 @@ func allNames(cmd *cobra.Command) (names []string) {
 	return names
 }
 
-// parseSpeeds reads --speed.
-func parseSpeeds(names []string) ([]fabric.Speed, error) {
-	var speeds []fabric.Speed
-	for _, name := range names {
-		s, ok := fabric.ParseSpeed(strings.ToUpper(name))
-		if !ok {
-			return nil, fmt.Errorf("--speed %q: want QDR, FDR, EDR, HDR, NDR or XDR", name)
-		}
-		speeds = append(speeds, s)
+// parseSpeed reads an item of --speed.
+func parseSpeed(name string) ([]fabric.Speed, error) {
+	s, ok := fabric.ParseSpeed(strings.ToUpper(name))
+	if !ok {
+		return nil, errors.New("want QDR, FDR, EDR, HDR, NDR or XDR")
 	}
-	return speeds, nil
+	return []fabric.Speed{s}, nil
 }
 
 // writeRun writes a directory as a run of ibdiagnet leaves it.

@@ -121,17 +121,13 @@ func flagValues() map[string][]string {
 		e := &compile.Engines[i]
 		engines = slices.Concat(engines, []string{e.Name()}, e.Aliases, e.Counterparts)
 	}
-	var schemes []string
-	for _, s := range compile.MulticastSchemes {
-		schemes = append(schemes, s.Name)
-	}
 	rules := text.Each(policy.AllRules(), func(r verify.Rule) string { return r.Name })
 	return map[string][]string{
-		"engine": engines, "compare engines": engines, "sim engines": engines, "compile mcast": schemes, "sim mcast": {"union", "updn-tree"}, "sl2vl": compile.SL2VLSchemes, "explain": rules,
+		"engine": engines, "compare engines": engines, "sim engines": engines, "sim mcast": {"union", "updn-tree"}, "explain": rules,
 		"lids": {"keep", "dense", "mesh"}, "color": {"auto", "always", "never"}, "log-level": {"debug", "info", "warn", "error"}, "log-format": {"console", "json"},
 		"names": {"site", "factory", "mixed"}, "man format": {"man", "markdown"},
 		"check copying": {"independent", "reserving", "lock-step", "wormhole"},
-		"check format":  text.Each(report.Forms, func(f report.Form) string { return f.Name }), "gen format": strings.Split(genFormats(), ", "),
+		"check format":  text.Each(report.Forms, func(f report.Form) string { return f.Name }),
 	}
 }
 
