@@ -32,7 +32,7 @@ type demands struct {
 	wiring bool
 	plans  []string       // files; nil for none
 	policy string         // "" for none
-	date   string         // "" for today
+	date   time.Time      // zero for today
 	held   *policy.Policy // what is in policy, once readPolicy was called
 }
 
@@ -40,11 +40,12 @@ type demands struct {
 func (d *demands) flags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&d.plans, "plan", nil, "hold the cables to the plan in `FILE`[,FILE..]: UFM's NDT, CSV or ibutils' .topo; implies --wiring")
 	flags.StringVar(&d.policy, "policy", "", "hold everything to the policy in `FILE`; implies --wiring")
-	cli.ParsedFlag(flags, &d.date, "date", "", "take waivers as of `DAY`, like 2026-12-31; today when not given", func(text string) (string, error) {
-		if _, err := time.Parse(time.DateOnly, text); err != nil {
-			return "", errors.New("want a day, like 2026-12-31")
+	cli.ParsedFlag(flags, &d.date, "date", "", "take waivers as of `DAY`, like 2026-12-31; today when not given", func(text string) (time.Time, error) {
+		day, err := time.Parse(time.DateOnly, text)
+		if err != nil {
+			return day, errors.New("want a day, like 2026-12-31")
 		}
-		return text, nil
+		return day, nil
 	})
 	cli.Scopes(flags, cli.Scope{Flags: "date", With: "policy", Why: "waivers are in a policy", Note: true})
 }
@@ -54,12 +55,11 @@ func (d *demands) wanted() bool { return d.wiring || d.policy != "" || len(d.pla
 
 // today is the day that waivers are held against.
 func (d *demands) today() time.Time {
-	if d.date == "" {
-		now := time.Now()
-		return time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC)
+	if !d.date.IsZero() {
+		return d.date
 	}
-	day, _ := time.Parse(time.DateOnly, d.date) // which --date has checked
-	return day
+	now := time.Now()
+	return time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC)
 }
 
 // demanded is what checkDemands has found beside findings.

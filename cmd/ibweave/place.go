@@ -26,7 +26,6 @@ type placeOptions struct {
 	cli.OutputForm
 	place.Options
 	engine  string // "" for tables that are read
-	size    string
 	traffic string
 	slurm   string
 	busy    []string
@@ -40,23 +39,19 @@ func (a *app) placeCommand() *cobra.Command {
 		Use:   "place [DIR | -t TOPOLOGY {--lfts FILE | -e ENGINE}] --hosts N",
 		Short: "find free hosts for a job, where it disturbs others least",
 		Args:  a.maxArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.parse(); err != nil {
-				return err
-			}
-			return a.place(cmd.Context(), &o, args)
-		},
+		RunE:  func(cmd *cobra.Command, args []string) error { return a.place(cmd.Context(), &o, args) },
 	}
 	flags := cmd.Flags()
 	o.audit.routedFlags(flags, &o.engine)
 	cli.NumberFlag(flags, &o.Hosts, "hosts", 1, 1<<20, "find `N` hosts")
 	flags.StringVar(&o.Pattern, "pattern", "alltoall", "`PATTERN` that the job sends: "+traffic.Operations)
-	o.size = "1G"
-	cli.ParsedFlag(flags, &o.size, "size", "1G", "`BYTES` of the pattern, "+jobs.Sizes, func(text string) (string, error) {
-		if _, ok := jobs.ParseSize(text); !ok {
-			return "", errors.New("want bytes, " + jobs.Sizes)
+	o.Bytes = 1 << 30
+	cli.ParsedFlag(flags, &o.Bytes, "size", "1G", "`BYTES` of the pattern, "+jobs.Sizes, func(text string) (float64, error) {
+		bytes, ok := jobs.ParseSize(text)
+		if !ok {
+			return 0, errors.New("want bytes, " + jobs.Sizes)
 		}
-		return text, nil
+		return bytes, nil
 	})
 	cli.NumberFlag(flags, &o.PerHost, "ranks-per-host", 0, 1<<10, "ranks on each host; 0 is one on each port, and ports at the same place of their hosts send to each other alone")
 	flags.StringVar(&o.traffic, "traffic", "", "YAML `FILE` of the jobs that run and what they send")
@@ -75,16 +70,10 @@ func (a *app) placeCommand() *cobra.Command {
 	return cmd
 }
 
-// parse checks the flags.
-func (o *placeOptions) parse() error {
-	o.Bytes, _ = jobs.ParseSize(o.size) // which --size has checked
+func (a *app) place(ctx context.Context, o *placeOptions, args []string) error {
 	if _, err := traffic.Parse(o.Pattern); err != nil {
 		return usagef("--pattern: %w", err)
 	}
-	return nil
-}
-
-func (a *app) place(ctx context.Context, o *placeOptions, args []string) error {
 	if err := oneStdin(o.Topology, o.LFTs, o.traffic, o.slurm); err != nil {
 		return err
 	}
