@@ -1,13 +1,11 @@
 package verify
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strconv"
@@ -135,55 +133,45 @@ func (c *Certificate) Append(b []byte) []byte {
 	return b
 }
 
-// WriteTo writes the certificate's text.
-func (c *Certificate) WriteTo(w io.Writer) (int64, error) {
-	n, err := w.Write(c.Append(nil))
-	return int64(n), err
-}
-
 // ReadCertificate reads a certificate's text. It takes what Append writes and
 // nothing else: other text is an error, a *fabric.ParseError with the line.
 func ReadCertificate(name string, data []byte) (*Certificate, error) {
-	line := 0
-	fail := func(text []byte, err error) (*Certificate, error) {
-		return nil, &fabric.ParseError{File: name, Line: line, Text: string(text), Err: err}
-	}
-	text, rest, ok := bytes.Cut(data, []byte("\n"))
-	line++
-	if !ok {
-		return fail(text, fmt.Errorf("no certificate: want a first line that begins with %q", certificateMagic))
-	}
-	c, channels, err := parseCertificateHeader(string(text))
+	r := &bound.Lines{Rest: data}
+	c, err := readCertificate(r)
 	if err != nil {
-		return fail(text, err)
-	}
-	c.Channels = make([]NumberedChannel, 0, min(channels, len(rest)/minChannelLine))
-	for len(rest) > 0 {
-		text, rest, ok = bytes.Cut(rest, []byte("\n"))
-		line++
-		if !ok {
-			return fail(text, errors.New("the line has no end: the file was cut off"))
-		}
-		ch, err := parseNumberedChannel(text)
-		switch {
-		case err != nil:
-			return fail(text, err)
-		case int(ch.VL) >= c.VLs:
-			return fail(text, fmt.Errorf("VL %d: want 0 to %d, as the first line says", ch.VL, c.VLs-1))
-		case len(c.Channels) > 0 && c.Channels[len(c.Channels)-1].Compare(ch) >= 0:
-			return fail(text, errors.New("channels must ascend by GUID, port and VL, each once"))
-		}
-		c.Channels = append(c.Channels, ch)
-	}
-	if len(c.Channels) != channels {
-		line = 1
-		return fail(text, fmt.Errorf("%d channels follow, the first line says %d", len(c.Channels), channels))
+		return nil, r.Fail(name, err)
 	}
 	return c, nil
 }
 
-// minChannelLine is the length of the shortest line of a channel.
-const minChannelLine = len("0x0000000000000001 1 0 0\n")
+func readCertificate(r *bound.Lines) (*Certificate, error) {
+	if err := r.Next(fmt.Sprintf("a first line that begins with %q", certificateMagic)); err != nil {
+		return nil, err
+	}
+	c, channels, err := parseCertificateHeader(r.Text)
+	if err != nil {
+		return nil, err
+	}
+	c.Channels = []NumberedChannel{}
+	for len(c.Channels) < channels || len(r.Rest) > 0 {
+		if err := r.Next(fmt.Sprintf("%d channels, as the first line says", channels)); err != nil {
+			return nil, err
+		}
+		ch, err := parseNumberedChannel(r.Text)
+		switch {
+		case err != nil:
+			return nil, err
+		case int(ch.VL) >= c.VLs:
+			return nil, fmt.Errorf("VL %d: want 0 to %d, as the first line says", ch.VL, c.VLs-1)
+		case len(c.Channels) > 0 && c.Channels[len(c.Channels)-1].Compare(ch) >= 0:
+			return nil, errors.New("channels must ascend by GUID, port and VL, each once")
+		case len(c.Channels) == channels:
+			return nil, fmt.Errorf("one channel more than the %d that the first line says", channels)
+		}
+		c.Channels = append(c.Channels, ch)
+	}
+	return c, nil
+}
 
 // parseCertificateHeader reads the first line.
 func parseCertificateHeader(s string) (c *Certificate, channels int, err error) {
@@ -218,8 +206,8 @@ func parseCertificateHeader(s string) (c *Certificate, channels int, err error) 
 }
 
 // parseNumberedChannel reads one line of a channel.
-func parseNumberedChannel(text []byte) (ch NumberedChannel, err error) {
-	field := strings.Split(string(text), " ")
+func parseNumberedChannel(text string) (ch NumberedChannel, err error) {
+	field := strings.Split(text, " ")
 	if len(field) != 4 {
 		return ch, errors.New("want a GUID, a port, a VL and a number")
 	}

@@ -43,7 +43,7 @@ func TestCertificateText(t *testing.T) {
 0x000000000ca00300 1 0 0
 `
 	var b bytes.Buffer
-	if n, err := c.WriteTo(&b); err != nil || n != int64(b.Len()) {
+	if n, err := b.Write(c.Append(nil)); err != nil || n != b.Len() {
 		t.Fatalf("%d of %d bytes, %v", n, b.Len(), err)
 	}
 	if d := cmp.Diff(want, b.String()); d != "" {
@@ -252,13 +252,13 @@ func TestReadCertificate(t *testing.T) {
 		return strings.Replace(good, old, by, 1)
 	}
 	for _, c := range []struct{ text, want string }{
-		{"", `c.txt:1: no certificate: want a first line that begins with "ibweave certificate 1"`},
+		{"", `c.txt:1: the file ends: want a first line that begins with "ibweave certificate 1"`},
 		{"hello\n", `c.txt:1: no certificate that can be read`},
 		{replace("certificate 1", "certificate 2"), `c.txt:1: no certificate that can be read`},
 		{replace(" vls 1", ""), `c.txt:1: want "ibweave certificate 1 traffic T vls V`},
 		{replace("unicast+", "multicast+"), `c.txt:1: traffic "multicast+management": want unicast, and +management or +multicast or both after it`},
 		{replace("vls 1", "vls 16"), `c.txt:1: vls "16": want 1 to 15`},
-		{replace("channels 6", "channels 7"), `c.txt:1: 6 channels follow, the first line says 7`},
+		{replace("channels 6", "channels 7"), `c.txt:8: the file ends: want 7 channels, as the first line says`},
 		{replace("channels 6", "channels +6"), `c.txt:1: channels "+6"`},
 		{replace("channels 6", "channels 99999999999999999999"), `c.txt:1: channels "99999999999999999999"`},
 		{replace("sha256:", "md5:"), `c.txt:1: fabric "md5:`},

@@ -178,7 +178,7 @@ func (c *contents) addTables() {
 	}
 	if cert := c.Certificate(); cert != nil {
 		c.add(CertificateName, func(w io.Writer) error {
-			_, err := cert.WriteTo(w)
+			_, err := w.Write(cert.Append(nil))
 			return err
 		})
 	}

@@ -91,30 +91,35 @@ func (c *Certificate) Append(b []byte) []byte {
 // Read reads one certificate or several, one after the other. It takes what Append writes and
 // nothing else: other text is an error, a *fabric.ParseError with the line.
 func Read(name string, data []byte) ([]*Certificate, error) {
-	r := reader{rest: data}
+	r := &Lines{Rest: data}
 	var list []*Certificate
-	for len(list) == 0 || len(r.rest) > 0 {
+	for len(list) == 0 || len(r.Rest) > 0 {
 		c, err := r.certificate()
 		if err != nil {
-			return nil, &fabric.ParseError{File: name, Line: r.line, Text: r.text, Err: err}
+			return nil, r.Fail(name, err)
 		}
 		list = append(list, c)
 	}
 	return list, nil
 }
 
-// reader is where in a text Read is.
-type reader struct {
-	rest []byte
-	line int    // number of the last line read
-	text string // of it
+// Lines reads the text of certificates line by line.
+type Lines struct {
+	Rest []byte
+	Text string // of the last line read
+	line int    // its number
 }
 
-// next reads a line.
-func (r *reader) next(what string) error {
-	text, rest, ok := bytes.Cut(r.rest, []byte("\n"))
+// Fail returns an error about the last line read.
+func (r *Lines) Fail(name string, err error) error {
+	return &fabric.ParseError{File: name, Line: r.line, Text: r.Text, Err: err}
+}
+
+// Next reads a line. The error says what was expected where the text ends.
+func (r *Lines) Next(what string) error {
+	text, rest, ok := bytes.Cut(r.Rest, []byte("\n"))
 	r.line++
-	r.text, r.rest = string(text), rest
+	r.Text, r.Rest = string(text), rest
 	switch {
 	case ok:
 		return nil
@@ -124,11 +129,11 @@ func (r *reader) next(what string) error {
 	return errors.New("the line has no end: the file was cut off")
 }
 
-func (r *reader) certificate() (*Certificate, error) {
-	if err := r.next(fmt.Sprintf("a line that begins with %q", magic)); err != nil {
+func (r *Lines) certificate() (*Certificate, error) {
+	if err := r.Next(fmt.Sprintf("a line that begins with %q", magic)); err != nil {
 		return nil, err
 	}
-	c, n, err := parseHeader(r.text)
+	c, n, err := parseHeader(r.Text)
 	if err != nil {
 		return nil, err
 	}
@@ -141,10 +146,10 @@ func (r *reader) certificate() (*Certificate, error) {
 		}
 	}
 	for i := range n.channels {
-		if err := r.next(fmt.Sprintf("%d channels, as the head says", n.channels)); err != nil {
+		if err := r.Next(fmt.Sprintf("%d channels, as the head says", n.channels)); err != nil {
 			return nil, err
 		}
-		x, err := parseLength(r.text)
+		x, err := parseLength(r.Text)
 		if err != nil {
 			return nil, err
 		}
@@ -158,12 +163,12 @@ func (r *reader) certificate() (*Certificate, error) {
 }
 
 // guids reads n lines with a GUID each.
-func (r *reader) guids(n int, what string) (list []fabric.GUID, err error) {
+func (r *Lines) guids(n int, what string) (list []fabric.GUID, err error) {
 	for range n {
-		if err := r.next(fmt.Sprintf("%d %s, as the head says", n, what)); err != nil {
+		if err := r.Next(fmt.Sprintf("%d %s, as the head says", n, what)); err != nil {
 			return nil, err
 		}
-		g, err := ParseGUID(r.text)
+		g, err := ParseGUID(r.Text)
 		if err != nil {
 			return nil, err
 		}
