@@ -158,13 +158,9 @@ func (p *plan) reportParts(c *Collector, r *Result, w *worker) {
 		}
 		members := p.members(int32(id))
 		message += size(x) + " with "
-		for k, port := range members[:min(len(members), namedMembers)] {
-			if k > 0 {
-				message += ", "
-			}
-			ports = append(ports, EndpointOf(p.f, port))
-			message += ports[len(ports)-1].String()
-		}
+		named := EndpointsOf(p.f, members[:min(len(members), namedMembers)]...)
+		ports = append(ports, named...)
+		message += strings.Join(text.Each(named, Endpoint.String), ", ")
 		if len(members) > namedMembers {
 			message += ", .."
 		}

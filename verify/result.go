@@ -1,12 +1,10 @@
 package verify
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -321,40 +319,24 @@ func (h Histogram) MarshalJSON() ([]byte, error) {
 		if len(b) > 1 {
 			b = append(b, ',')
 		}
-		b = append(b, '"')
-		b = strconv.AppendInt(b, int64(i), 10)
-		b = append(b, '"', ':')
-		b = strconv.AppendInt(b, n, 10)
+		b = fmt.Appendf(b, `"%d":%d`, i, n)
 	}
 	return append(b, '}'), nil
 }
 
-// maxHistogram bounds the index of a Histogram that is read.
-const maxHistogram = 1 << 20
-
-// UnmarshalJSON reads what MarshalJSON wrote. Null leaves h as it is.
+// UnmarshalJSON reads what MarshalJSON wrote, with indices up to 65,535.
 func (h *Histogram) UnmarshalJSON(data []byte) error {
-	if bytes.Equal(data, []byte("null")) {
-		return nil
-	}
-	var m map[int]int64
+	var m map[uint16]int64
 	if err := json.Unmarshal(data, &m); err != nil {
 		return err
 	}
-	top := -1
+	*h = nil
 	for i, n := range m {
-		if i < 0 || i > maxHistogram || n < 0 {
-			return fmt.Errorf("histogram has %d at %d: want counts from 0 on, at 0 to %d", n, i, maxHistogram)
+		if n < 0 {
+			return fmt.Errorf("histogram has %d at %d: want counts from 0 on", n, i)
 		}
-		if n > 0 {
-			top = max(top, i)
-		}
-	}
-	*h = make(Histogram, top+1)
-	for i, n := range m {
-		if n > 0 {
-			(*h)[i] = n
-		}
+		*h = append(*h, make(Histogram, max(0, int(i)+1-len(*h)))...)
+		(*h)[i] = n
 	}
 	return nil
 }

@@ -177,15 +177,9 @@ func Rates(f *fabric.Fabric, channels []fabric.PortID) []int64 {
 // the highest; 0 when none is known.
 func commonestRate(f *fabric.Fabric, channels []fabric.PortID) (commonest int64) {
 	count := make(map[int64]int)
-	last, n := int64(0), 0 // most channels are like the one before
 	for _, p := range channels {
-		if rate := int64(f.Link(p).Mbps()); rate != last {
-			count[last] += n
-			last, n = rate, 0
-		}
-		n++
+		count[int64(f.Link(p).Mbps())]++
 	}
-	count[last] += n
 	count[0] = 0 // not known
 	for r, n := range count {
 		if cmp.Or(cmp.Compare(n, count[commonest]), cmp.Compare(r, commonest)) > 0 {

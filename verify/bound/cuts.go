@@ -515,8 +515,9 @@ func divisor(a, b int64) int64 {
 func (w *network) certificate(x *candidate) *Certificate {
 	c := &Certificate{Paths: x.paths, Unit: x.unit, Bound: x.value, Fabric: Digest(w.f)}
 	if x.paths == LegalPaths {
-		for _, s := range switchesByRank(x.rank) {
-			c.Order = append(c.Order, w.f.Node(s).GUID)
+		c.Order = make([]fabric.GUID, len(x.rank))
+		for s, r := range x.rank {
+			c.Order[r] = w.f.Node(fabric.NodeID(s)).GUID
 		}
 	}
 	all := true

@@ -63,15 +63,6 @@ func IsOrder(f *fabric.Fabric, rank []int32) bool {
 	return len(rank) == len(seen)
 }
 
-// switchesByRank is the switches in their order.
-func switchesByRank(rank []int32) []fabric.NodeID {
-	list := make([]fabric.NodeID, len(rank))
-	for s, r := range rank {
-		list[r] = fabric.NodeID(s)
-	}
-	return list
-}
-
 // Keeps says whether all entries of tables keep to the legal ports of an order, so that a bound for
 // these is about the tables. It takes O(switches with hosts x channels), and O(switches x LIDs).
 func Keeps(f *fabric.Fabric, t *lft.Tables, rank []int32) bool {
