@@ -219,8 +219,8 @@ func (p *Picture) markFaults() {
 			slow++
 		}
 		// The ports of one node, and then as many of the other: all of these cables are one line.
-		a, known := p.nodeOf(x.Ports[0].Node)
-		b, both := p.nodeOf(x.Ports[len(x.Ports)-1].Node)
+		a, known := p.nodeWith(x.Ports[0].Node)
+		b, both := p.nodeWith(x.Ports[len(x.Ports)-1].Node)
 		if known && both {
 			p.faults = append(p.faults, fault{p.between(a, b), gone})
 		}
@@ -230,8 +230,8 @@ func (p *Picture) markFaults() {
 	}
 }
 
-// nodeOf finds the node of a GUID, a switch where one has it.
-func (p *Picture) nodeOf(guid fabric.GUID) (fabric.NodeID, bool) {
+// nodeWith finds the node of a GUID, a switch where one has it.
+func (p *Picture) nodeWith(guid fabric.GUID) (fabric.NodeID, bool) {
 	if s, ok := p.Fabric.SwitchByGUID(guid); ok {
 		return s, true
 	}
