@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+
+	"github.com/ibweave/ibweave/internal/text"
 )
 
 // Name is what people call a node. Its JSON form is the text alone: a GUID stands
@@ -112,3 +114,7 @@ func (f *Fabric) Renamed() *Fabric {
 	}
 	return &g
 }
+
+// Printable is s with everything escaped that acts on a terminal or hides in it, as
+// internal/text does it: names of nodes, lines of input and names of files go through it into messages.
+func Printable(s string) string { return text.Printable(s) }

@@ -11,7 +11,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/report/metrics"
 	"github.com/ibweave/ibweave/verify"
 )
@@ -145,7 +145,7 @@ func viewerJSON(w io.Writer, v any) error {
 	if err := JSON(&b, v); err != nil {
 		return err
 	}
-	_, err := w.Write(fabric.PrintableJSON(b.Bytes()))
+	_, err := w.Write(text.PrintableJSON(b.Bytes()))
 	return err
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/files"
+	"github.com/ibweave/ibweave/internal/text"
 )
 
 // Remember keeps the first error of a writer and drops what comes after it. Its caller
@@ -41,12 +42,12 @@ type Printable struct {
 func (p *Printable) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	text := b
+	all := b
 	if len(p.rest) > 0 {
-		text = append(p.rest, b...)
+		all = append(p.rest, b...)
 	}
 	var rest []byte
-	p.out, rest = fabric.AppendPrintable(p.out[:0], text)
+	p.out, rest = text.AppendPrintable(p.out[:0], all)
 	p.rest = append([]byte(nil), rest...)
 	_, err := p.To.Write(p.out)
 	return len(b), err

@@ -10,8 +10,8 @@ import (
 	"fmt"
 
 	"github.com/ibweave/ibweave/audit/session"
-	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/par"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/report/page"
 	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
@@ -45,7 +45,7 @@ func (s *server) answer(request []byte) [][]byte {
 	parts, err := s.parts(request)
 	if err != nil {
 		data, _ := json.Marshal(&reply{Error: err.Error()}) // strings can be written
-		return [][]byte{fabric.PrintableJSON(data)}
+		return [][]byte{text.PrintableJSON(data)}
 	}
 	return parts
 }
@@ -100,7 +100,7 @@ func (s *server) handle(ctx context.Context, request []byte) ([][]byte, error) {
 	}
 	r.Steps, r.Drained = next.Steps(), next.Drained()
 	head, err := json.Marshal(&r)
-	head = fabric.PrintableJSON(head)
+	head = text.PrintableJSON(head)
 	if err != nil || r.Export != nil || r.Answer != nil && r.Answer.Refused != "" {
 		return [][]byte{head}, err
 	}

@@ -26,7 +26,7 @@ import (
 	"gonum.org/v1/plot/vg/vgimg"
 	"gonum.org/v1/plot/vg/vgsvg"
 
-	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 )
 
 // Axis says what a coordinate is.
@@ -333,7 +333,7 @@ func WriteSVG(w io.Writer, width, height vg.Length, paint func(draw.Canvas) erro
 	}
 	// Fonts of the same widths, for readers who do not have Liberation.
 	const family = "font-family:Liberation Sans"
-	svg, _ := fabric.AppendPrintable(nil, b.Bytes())
+	svg, _ := text.AppendPrintable(nil, b.Bytes())
 	svg = bytes.ReplaceAll(svg, []byte(family), []byte(family+",Arial,Helvetica,sans-serif"))
 	_, err := w.Write(svgText.ReplaceAllFunc(svg, fixWidth))
 	return err

@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/lft/adaptive"
 	"github.com/ibweave/ibweave/mft"
@@ -176,7 +177,7 @@ func Write(ctx context.Context, w io.Writer, in *Input) error {
 
 // Update is the document and the arrays of a page that shows other cables or tables of the nodes
 // that it has: without places, which stay, and without the arrays of Map.
-func Update(ctx context.Context, in *Input) (text, data []byte, err error) {
+func Update(ctx context.Context, in *Input) (document, data []byte, err error) {
 	s, err := unplaced(ctx, in)
 	if err != nil {
 		return nil, nil, err
@@ -184,8 +185,8 @@ func Update(ctx context.Context, in *Input) (text, data []byte, err error) {
 	p := new(packer)
 	doc := s.document(p)
 	doc.Arrays = p.arrays
-	text, err = json.Marshal(doc)
-	return fabric.PrintableJSON(text), p.data, err
+	document, err = json.Marshal(doc)
+	return text.PrintableJSON(document), p.data, err
 }
 
 // Map is what Update leaves out: a document with arrays of the map leaf by leaf, none where there is no
@@ -221,11 +222,11 @@ func (s *scene) writeData(ctx context.Context, b *bytes.Buffer, behind string) e
 		return err
 	}
 	doc.Arrays = p.arrays
-	text, err := json.Marshal(doc)
+	document, err := json.Marshal(doc)
 	if err != nil {
 		return err
 	}
-	writeGzip(b, "document"+behind, fabric.PrintableJSON(text))
+	writeGzip(b, "document"+behind, text.PrintableJSON(document))
 	writeGzip(b, "arrays"+behind, p.data)
 	return nil
 }

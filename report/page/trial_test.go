@@ -26,6 +26,7 @@ import (
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/internal/built"
 	"github.com/ibweave/ibweave/internal/short"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/state"
 )
@@ -74,7 +75,7 @@ func (c *commands) run(args ...string) []byte {
 	if err != nil && cmd.ProcessState.ExitCode() != 1 {
 		c.Fatalf("ibweave %s: %v\n%s", strings.Join(args, " "), err, said.Bytes())
 	}
-	return fabric.PrintableJSON(out)
+	return text.PrintableJSON(out)
 }
 
 // nameNodes has all commands from now on call nodes by names that are markup, have quotes and control

@@ -15,8 +15,8 @@ import (
 	"go.uber.org/zap/zapcore"
 	"golang.org/x/sys/unix"
 
-	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/files"
+	"github.com/ibweave/ibweave/internal/text"
 )
 
 // LogName is the file of our log in the folder of OpenSM's.
@@ -79,16 +79,16 @@ type logFile struct {
 }
 
 // Write makes a line printable and puts it into the queue. It has no error.
-func (l *logFile) Write(text []byte) (int, error) {
-	line, _ := fabric.AppendPrintable(nil, text)
+func (l *logFile) Write(b []byte) (int, error) {
+	line, _ := text.AppendPrintable(nil, b)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
-		return len(text), nil
+		return len(b), nil
 	}
 	if len(l.queue)+len(line) > maxQueue {
 		l.lose(1, &hangError{l.name, fileTimeout})
-		return len(text), nil
+		return len(b), nil
 	}
 	l.queue = append(l.queue, line...)
 	l.busy = true
@@ -96,7 +96,7 @@ func (l *logFile) Write(text []byte) (int, error) {
 	case l.wake <- struct{}{}:
 	default:
 	}
-	return len(text), nil
+	return len(b), nil
 }
 
 // trouble counts no line, and tells.
