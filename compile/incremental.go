@@ -3,7 +3,7 @@ package compile
 import (
 	"context"
 	"errors"
-	"sync"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -28,12 +28,12 @@ type Incremental struct {
 	ready   chan prepared   // gets what prepare makes; nil when it is not under way
 	// findScratch finds the greatest load of tables from scratch of the fabric at hand, 0 when that
 	// fails; nil for none. scratch gets what it finds; nil when it is not under way.
-	findScratch func() uint64
+	findScratch func(ctx context.Context) uint64
 	scratch     chan uint64
-	scratchLoad uint64       // what it got, 0 for nothing
-	readers     atomic.Int32 // how many preparations are under way, abandoned ones included
-	preparing   sync.WaitGroup
-	stepped     bool // the last Rebalance has moved entries
+	scratchLoad uint64             // what it got, 0 for nothing
+	readers     atomic.Int32       // how many preparations are under way, abandoned ones included
+	stopScratch context.CancelFunc // ends what findScratch began last; nil for nothing
+	stepped     bool               // the last Rebalance has moved entries, or tables were adopted
 }
 
 // prepared is what the next Run can go on from.
@@ -143,13 +143,20 @@ func (c *Incremental) Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt 
 		step.Why = "virtual lanes are for all paths together"
 	}
 	c.engine, c.routing, c.prepared, c.prepare, c.ready = e, nil, prepared{}, nil, nil
-	c.findScratch, c.scratch, c.scratchLoad = nil, nil, 0
+	c.forgetScratch()
 	r = nil
 	if found := c.found; found != nil {
 		c.found, before = nil, &lft.Routing{Fabric: f, Tables: found}
 		if can {
-			if r, step.Why, err = c.adopt(ctx, before, opt); err != nil {
-				return nil, step, err
+			failed := par.Catch(func() (err error) {
+				r, step.Why, err = c.adopt(ctx, before, opt)
+				return err
+			})
+			if failed != nil {
+				if ctx.Err() != nil {
+					return nil, step, failed
+				}
+				r, step = nil, Step{Why: "to keep the tables that the switches have failed", Failure: failed}
 			}
 		}
 	}
@@ -172,7 +179,7 @@ func (c *Incremental) Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt 
 	c.routing = r.Routing
 	if can && r.Routing.SL2VL == nil {
 		c.prepareNext(r)
-		if step.Adopted {
+		if c.stepped = step.Adopted; step.Adopted {
 			c.prepareRebalance(r.Routing.Fabric, opt)
 		}
 	}
@@ -183,6 +190,11 @@ func (c *Incremental) Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt 
 // origin: what an engine with incremental updates could have made stays. The tables have a row for
 // each switch and an entry for each LID; fabric.NoPath stands for what is not known.
 func (c *Incremental) Adopt(t *lft.Tables) { c.found = t }
+
+// isFault returns true for an error of tables, which pairs that no cables join are not.
+func isFault(f verify.Finding) bool {
+	return f.Severity == verify.Error && f.Rule != verify.Partitioned && f.Rule != verify.ManagementPartitioned
+}
 
 // maxForeign is which part of the entries that lead on may be others than the engine could have made,
 // in tables to adopt. Beyond that they are of another engine, and its own are better.
@@ -198,7 +210,11 @@ func (c *Incremental) adopt(ctx context.Context, found *lft.Routing, opt Options
 	cleaned, entries := lft.NewTables(f.NumSwitches(), f.MaxLID()), 0
 	for s := range fabric.NodeID(f.NumSwitches()) {
 		for lid, num := range found.Tables.Row(s) {
-			if num <= f.Node(s).NumPorts && f.LIDPort(fabric.LID(lid)) != fabric.NoPort && (num == 0 || f.Peer(f.PortBase(s)+fabric.PortID(num)) != fabric.NoPort) {
+			owner := f.LIDPort(fabric.LID(lid))
+			if owner == fabric.NoPort || num > f.Node(s).NumPorts {
+				continue
+			}
+			if num == 0 && f.Owner(owner) == s || num > 0 && f.Peer(f.Port(s, num)) != fabric.NoPort {
 				cleaned.Row(s)[lid] = num
 				entries++
 			}
@@ -230,7 +246,7 @@ func (c *Incremental) adopt(ctx context.Context, found *lft.Routing, opt Options
 		return nil, "", err
 	case !r.Routing.Kept:
 		return nil, "the tables that the switches have cannot be kept", nil
-	case r.Verify.Fails(verify.Error):
+	case slices.ContainsFunc(r.Verify.Findings, isFault):
 		return nil, "the tables that the switches have have faults", nil
 	}
 	foreign := 0
@@ -277,16 +293,16 @@ func (c *Incremental) prepareNext(r *Result) {
 // prepareRebalance says how to prepare for Rebalance where tables are not balanced: to route from
 // scratch, to learn what that gives. Run does not wait for that.
 func (c *Incremental) prepareRebalance(f *fabric.Fabric, opt Options) {
-	c.findScratch, c.scratch, c.scratchLoad = nil, nil, 0
+	c.forgetScratch()
 	route := opt.routeOptions()
 	if c.router != nil && c.router.IsBalanced(route.RebalanceFactor(), 0) {
 		return
 	}
 	engine := c.engine.Engine
-	c.findScratch = func() (load uint64) {
+	c.findScratch = func(ctx context.Context) (load uint64) {
 		// Without, Rebalance does nothing.
 		_ = par.Catch(func() error {
-			r, err := engine.Route(context.Background(), f, opt.Route)
+			r, err := engine.Route(ctx, f, opt.Route)
 			if err == nil {
 				load = lft.GreatestLoad(f, r.Tables)
 			}
@@ -294,6 +310,14 @@ func (c *Incremental) prepareRebalance(f *fabric.Fabric, opt Options) {
 		})
 		return load
 	}
+}
+
+// forgetScratch ends the search for the load of tables from scratch: it was for another fabric.
+func (c *Incremental) forgetScratch() {
+	if c.stopScratch != nil {
+		c.stopScratch()
+	}
+	c.findScratch, c.scratch, c.scratchLoad, c.stopScratch = nil, nil, 0, nil
 }
 
 // Rebalance is for a caller whose fabric is that of the last Run. It moves some entries towards
@@ -335,7 +359,7 @@ func (c *Incremental) Rebalance(ctx context.Context, opt Options) (*Result, Step
 	return r, step
 }
 
-// isReady takes over what was prepared, and returns true if that is all that Rebalance needs.
+// isReady takes over what was prepared, and returns true if Rebalance has the tables that it needs.
 func (c *Incremental) isReady() bool {
 	select {
 	case c.prepared = <-c.ready:
@@ -350,15 +374,11 @@ func (c *Incremental) isReady() bool {
 	return c.ready == nil && c.prepare == nil && c.router != nil && c.checker != nil
 }
 
-// WantsRebalance returns true if Rebalance is likely to move entries: all is prepared, and the loads
-// are above opt.Route.Rebalance times those of tables from scratch, or the last step towards
-// opt.Demand has moved some.
-func (c *Incremental) WantsRebalance(opt Options) bool {
-	if !c.isReady() {
-		return false
-	}
-	route := opt.routeOptions()
-	return c.scratchLoad > 0 && !c.router.IsBalanced(route.RebalanceFactor(), c.scratchLoad) || opt.Demand != nil && c.stepped
+// WantsRebalance returns true if Rebalance is likely to move entries: the loads are above factor
+// times those of tables from scratch, or there is a demand to follow, and tables were adopted or the last
+// step has moved some.
+func (c *Incremental) WantsRebalance(factor float64, demand bool) bool {
+	return c.isReady() && (c.scratchLoad > 0 && !c.router.IsBalanced(factor, c.scratchLoad) || demand && c.stepped)
 }
 
 // takePart moves some entries for Rebalance. undo takes that back; it is nil where nothing has changed.
@@ -376,17 +396,23 @@ func (c *Incremental) takePart(ctx context.Context, opt *Options) (undo func()) 
 	return fitPart(ctx, c.router, opt)
 }
 
-// Prepare begins to prepare for the next calls of Run and Rebalance, if that is not done yet. wait,
-// which may be called beside other methods, returns when all is prepared.
-func (c *Incremental) Prepare() (wait func()) {
+// IsPrepared returns true if nothing that Prepare began is under way.
+func (c *Incremental) IsPrepared() bool {
+	c.isReady()
+	return c.ready == nil && c.scratch == nil
+}
+
+// Prepare begins to prepare for the next calls of Run and Rebalance, if that is not done yet.
+func (c *Incremental) Prepare() {
 	c.prepareRun()
 	if find := c.findScratch; find != nil {
 		c.findScratch = nil
 		scratch := make(chan uint64, 1)
 		c.scratch = scratch
-		c.preparing.Go(func() { scratch <- find() })
+		var ctx context.Context
+		ctx, c.stopScratch = context.WithCancel(context.Background())
+		go func() { scratch <- find(ctx) }()
 	}
-	return c.preparing.Wait
 }
 
 func (c *Incremental) prepareRun() {
@@ -398,11 +424,11 @@ func (c *Incremental) prepareRun() {
 	ready := make(chan prepared, 1)
 	c.ready = ready
 	c.readers.Add(1)
-	c.preparing.Go(func() {
+	go func() {
 		x := prepare()
 		c.readers.Add(-1)
 		ready <- x
-	})
+	}()
 }
 
 // Recycle gives back unused tables of a Run before the last: another Run may write

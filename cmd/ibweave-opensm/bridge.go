@@ -237,7 +237,10 @@ func bit(b bool) C.uint8_t {
 }
 
 //export ibweaveSubnetUp
-func ibweaveSubnetUp(handle C.uintptr_t) { of(handle).SubnetUp() }
+func ibweaveSubnetUp(handle C.uintptr_t) {
+	p := of(handle)
+	_ = p.Guard("", func() error { p.SubnetUp(); return nil })
+}
 
 // guids is the GUIDs of the switches for C.
 func guids(t *plugin.Tables) *C.uint64_t {

@@ -68,6 +68,7 @@ struct plugin {
 	uintptr_t handle;
 	int num_engines;
 	int sweeping;	/* from the start of a heavy sweep to the end of its unicast */
+	int found;	/* how many tables this sweep has read */
 	unsigned need_update;	/* OpenSM's, while a sweep compares with the tables that were read */
 	struct engine *engines;
 };
@@ -336,11 +337,11 @@ static int lft_ask(osm_opensm_t *osm, osm_switch_t *sw, unsigned block)
 }
 
 /*
- * Reads the forwarding tables of the switches, once for a mastership: with need_update
- * OpenSM does not know them, and would write them all. A block of all switches is under way
+ * Reads the forwarding tables of the switches: with need_update OpenSM does not know them, and
+ * would write them all. That is so until a sweep of a new master has ended without errors. A block of all switches is under way
  * at a time, and no more once timeout_ms are over, since no answer may come later than
  * this. The handler of the answers takes OpenSM's lock, which is let go meanwhile. It returns
- * how many switches were read whole; these have no need_update.
+ * how many switches were read whole, which then have no need_update, and -1 if OpenSM is ending.
  */
 static int lfts_read(struct plugin *p, int timeout_ms)
 {
@@ -349,7 +350,7 @@ static int lfts_read(struct plugin *p, int timeout_ms)
 	uint64_t end = cl_get_time_stamp() + 1000ull * timeout_ms;
 	cl_map_item_t *item;
 	unsigned block, asked = 1;
-	int n = 0;
+	int n = 0, ending;
 
 	for (item = cl_qmap_head(tbl); item != cl_qmap_end(tbl); item = cl_qmap_next(item))
 		if (!((osm_switch_t *) item)->need_update)
@@ -376,8 +377,10 @@ static int lfts_read(struct plugin *p, int timeout_ms)
 		if (!asked)
 			break;
 		cl_plock_release(&osm->lock);
-		(void)wait_for_pending_transactions(&osm->stats);
+		ending = wait_for_pending_transactions(&osm->stats);
 		cl_plock_excl_acquire(&osm->lock);
+		if (ending)
+			return -1;
 	}
 	return n;
 }
@@ -620,16 +623,20 @@ static int cb_lid_matrices(void *context)
 	struct plugin *p = e->plugin;
 	struct ibw_wants wants = { 0 };
 	sigset_t saved;
-	int status, found = 0;
+	int status;
 
-	if (p->sweeping && p->osm->subn.need_update && osm_req_get && wait_for_pending_transactions &&
-	    (found = lfts_read(p, READ_TIMEOUT)) > 0) {
-		/* OpenSM is to compare, switch by switch. */
-		p->need_update = p->osm->subn.need_update;
-		p->osm->subn.need_update = 0;
+	if (p->sweeping && p->osm->subn.need_update && osm_req_get && wait_for_pending_transactions) {
+		p->found = lfts_read(p, READ_TIMEOUT);
+		if (p->found < 0)
+			return -1;	/* OpenSM is ending */
+		if (p->found > 0) {
+			/* OpenSM is to compare, switch by switch. */
+			p->need_update = p->osm->subn.need_update;
+			p->osm->subn.need_update = 0;
+		}
 	}
 	hold_signals(&saved);
-	status = ibweaveRoute(p->handle, p->osm, e->index, p->sweeping ? 0 : 1, found, &wants);
+	status = ibweaveRoute(p->handle, p->osm, e->index, p->sweeping ? 0 : 1, p->found, &wants);
 	release_signals(&saved);
 	if (status)
 		return -1;
@@ -778,6 +785,7 @@ static void report(void *data, osm_epi_event_id_t event, void *event_data)
 	if (event == OSM_EVENT_ID_HEAVY_SWEEP_START || event == OSM_EVENT_ID_UCAST_ROUTING_DONE) {
 		p->osm->subn.need_update |= p->need_update; /* of links and the like it knows nothing */
 		p->need_update = 0;
+		p->found = 0;
 	}
 	/* Its console's "reroute" has the second without the first (do_sweep()). */
 	if (event == OSM_EVENT_ID_HEAVY_SWEEP_START)

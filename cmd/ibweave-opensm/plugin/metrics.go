@@ -73,7 +73,7 @@ func (m *meter) changed(c *change, before *verify.Result) {
 func (m *meter) written(t *Tables) {
 	m.update(func(s *measured) {
 		s.Engine, s.Verdict = t.Engine, t.Verify.Verdict
-		changed := t.Step.LIDs > 0 || t.Step.Changes.Blocks > 0
+		changed := t.Step.LIDs > 0 || t.Step.Changes.Blocks > 0 || t.Step.Adopted
 		switch {
 		case t.Rebalanced:
 			s.Rebalanced++

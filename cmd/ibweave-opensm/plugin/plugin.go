@@ -164,9 +164,9 @@ type Plugin struct {
 	jobsFileError, jobsError string
 
 	before *Tables // that Written had last, nil for none
-	// watching is true while a goroutine waits for what SubnetUp prepares; ownSweeps counts the
+	// watched is what a goroutine waits for, since SubnetUp prepares it; ownSweeps counts the
 	// sweeps that it has asked for since the subnet changed. Held by routing.
-	watching  bool
+	watched   *compile.Incremental
 	ownSweeps int
 
 	// What Written has said of cables.
@@ -373,6 +373,9 @@ func (p *Plugin) Route(engine int, s *Snapshot) (*Tables, error) {
 	}
 	if err != nil {
 		err.Code = cmp.Or(err.Code, CannotRoute)
+		p.routing.Lock()
+		p.last = nil // of tables that are not in force
+		p.routing.Unlock()
 		p.refuse(engine, s, err)
 		p.meter.fellBack()
 		p.host.Log(LogError, err.Error()+"; OpenSM goes on with its next engine")
@@ -446,7 +449,7 @@ func (p *Plugin) route(engine int, s *Snapshot) (*Tables, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), p.config.Timeout)
 	defer cancel()
 	start := time.Now()
-	if t := p.Current(); t != nil && s.Found == nil && t.isOf(p.engineName(engine), s) {
+	if t := p.Current(); t != nil && t.isOf(p.engineName(engine), s) && t.isFound(s) {
 		if next := p.rebalance(ctx, t, s); next != nil {
 			next.Timing.Snapshot = s.Took + time.Since(start) - next.Timing.Route - next.Timing.Verify
 			return next, nil
@@ -475,7 +478,9 @@ func (p *Plugin) route(engine int, s *Snapshot) (*Tables, error) {
 		return nil, &Error{Code: BadConfig, Err: err}
 	}
 	p.tellAbsent(absent)
-	r, step, err := p.compile(ctx, f, e, opt, s.foundTables(f))
+	found := s.foundTables(f)
+	s.Found = nil // which may be large, and snapshots are kept
+	r, step, err := p.compile(ctx, f, e, opt, found)
 	if err != nil {
 		if errors.Is(err, context.DeadlineExceeded) {
 			err = &timeoutError{p.config.Timeout, p.config.where()}
@@ -544,7 +549,10 @@ func (p *Plugin) tellAbsent(absent []fabric.GUID) {
 func (p *Plugin) compile(ctx context.Context, f *fabric.Fabric, e *compile.Engine, opt compile.Options, found *lft.Tables) (*compile.Result, compile.Step, error) {
 	p.routing.Lock()
 	defer p.routing.Unlock()
-	p.litter, p.ownSweeps = true, 0
+	p.litter = true
+	if t := p.Current(); t == nil || !fabric.SameTopology(t.Fabric, f) {
+		p.ownSweeps = 0
+	}
 	p.follow(&opt)
 	if !p.config.Incremental {
 		r, err := compile.Run(ctx, f, e, opt)
@@ -624,11 +632,11 @@ func (p *Plugin) stepFailed(engine string, err error) {
 func (p *Plugin) SubnetUp() {
 	p.routing.Lock()
 	defer p.routing.Unlock()
-	if p.last != nil {
-		wait := p.last.Prepare()
-		if p.host.Sweep != nil && !p.watching && p.ownSweeps < maxOwnSweeps {
-			p.watching = true
-			go p.watch(wait)
+	if last := p.last; last != nil {
+		last.Prepare()
+		if p.host.Sweep != nil && p.watched != last && p.ownSweeps < maxOwnSweeps {
+			p.watched = last
+			go p.watch(last)
 		}
 	}
 	if p.litter {
@@ -641,25 +649,39 @@ func (p *Plugin) SubnetUp() {
 // entries in up to 64 blocks, so the largest fabrics are balanced before.
 const maxOwnSweeps = 200
 
-// watch waits until all is prepared, and has OpenSM sweep if entries are to move then.
-func (p *Plugin) watch(wait func()) {
-	wait()
+// watchEvery is how often a goroutine looks whether all is prepared.
+const watchEvery = 100 * time.Millisecond
+
+// watch waits until all is prepared, and has OpenSM sweep if entries are to move then. It ends early
+// when the tables are made from others.
+func (p *Plugin) watch(last *compile.Incremental) {
+	for done := false; !done; {
+		time.Sleep(watchEvery)
+		if err := par.Catch(func() error { done = p.look(last); return nil }); err != nil {
+			p.stepFailed("", err)
+			return
+		}
+	}
+}
+
+// look has OpenSM sweep if all is prepared and entries are to move. It returns true if there is nothing
+// to wait for.
+func (p *Plugin) look(last *compile.Incremental) bool {
 	p.routing.Lock()
 	defer p.routing.Unlock()
-	p.watching = false
 	t := p.Current()
-	if p.last == nil || t == nil || p.host.Sweep == nil {
-		return
+	if p.last != last || t == nil || p.host.Sweep == nil {
+		return true
 	}
-	opt, _, err := p.config.compileOptions(t.Fabric)
-	if err != nil {
-		return
+	if !last.IsPrepared() {
+		return false
 	}
-	p.follow(&opt)
-	if p.last.WantsRebalance(opt) {
+	p.watched = nil
+	if last.WantsRebalance(p.config.Rebalance, p.jobs != nil) {
 		p.ownSweeps++
 		p.host.Sweep()
 	}
+	return true
 }
 
 // Written is called when OpenSM has all of t, whose Timing is then complete.

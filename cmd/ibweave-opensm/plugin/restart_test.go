@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -74,7 +75,7 @@ func TestRestart(t *testing.T) {
 			down := map[fabric.PortID]bool{}
 			ours, theirs := 0, 0
 			for round := range short.Of(24, 6) {
-				if again := route(open(t, ""), now.Fabric, now); countDifferent(now.Routing.Tables, again.Routing.Tables) > 0 {
+				if again := route(open(t, ""), now.Fabric, now); !again.Step.Adopted || countDifferent(now.Routing.Tables, again.Routing.Tables) > 0 {
 					t.Fatalf("round %d: %d entries of the same fabric are others: %+v", round, countDifferent(now.Routing.Tables, again.Routing.Tables), again.Step)
 				}
 				for range []int{1, 4, 16}[round%3] {
@@ -110,4 +111,47 @@ func countDifferent(a, b *lft.Tables) (n int) {
 		n += entries
 	}
 	return n
+}
+
+// TestFoundAgain wants tables that are read again, since OpenSM's sweep had errors, to be no reason
+// to route, and metrics of tables that were kept.
+func TestFoundAgain(t *testing.T) {
+	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 2})
+	f = withLIDs(t, f, err)
+	metrics := filepath.Join(t.TempDir(), "metrics")
+	take := func(found *Tables) *Snapshot {
+		s := snapshotOf(f, rand.New(rand.NewPCG(1, 2)))
+		s.Found = make([][]fabric.PortNum, len(s.Nodes))
+		for i := range s.Nodes {
+			if n, ok := f.SwitchByGUID(s.Nodes[i].GUID); ok && found != nil {
+				s.Found[i] = slices.Clone(found.LFT(n))
+			}
+		}
+		return s
+	}
+	first, err := open(t, "").Route(0, take(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := open(t, "metrics: {file: "+metrics+"}\n")
+	kept, err := o.Route(0, take(first))
+	if err != nil || !kept.Step.Adopted {
+		t.Fatal(err, kept.Step)
+	}
+	o.Written(kept)
+	readMetrics(t, metrics, "ibweave_plugin_last_routing_switches 12")
+	again, err := o.Route(0, take(kept))
+	if err != nil || again.Routing != kept.Routing {
+		t.Error("tables that are in force were read, and made again:", err)
+	}
+	other := take(kept)
+	for i := range other.Found {
+		if other.Found[i] != nil {
+			other.Found[i][1] = fabric.NoPath
+			break
+		}
+	}
+	if again, err = o.Route(0, other); err != nil || again.Routing == kept.Routing {
+		t.Error("tables that others have written stay:", err)
+	}
 }

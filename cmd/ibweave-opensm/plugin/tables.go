@@ -64,6 +64,16 @@ func (t *Tables) isOf(engine string, s *Snapshot) bool {
 	return t.Engine == engine && verdict(t.Verify) == nil && t.snapshot.equal(s)
 }
 
+// isFound returns false if tables of switches were read that are not t.
+func (t *Tables) isFound(s *Snapshot) bool {
+	for i, row := range s.Found {
+		if n, ok := t.Fabric.SwitchByGUID(s.Nodes[i].GUID); ok && row != nil && !slices.Equal(row[:len(t.LFT(n))], t.LFT(n)) {
+			return false
+		}
+	}
+	return true
+}
+
 // equal says whether both are the same subnet, in the same order, with the same
 // options.
 func (s *Snapshot) equal(o *Snapshot) bool {
