@@ -151,28 +151,31 @@ func (p *parser) cutMessages() {
 		var text []byte
 		text, rest = cutLine(rest)
 		num++
-		ends := 1
-		for n := messageIn(text); n > 0; n = messageIn(text) {
-			p.noise = append(p.noise, foreign{kindOfNoise(text[n:]), place{num: num + int32(ends) - 1}, text[n:]})
-			text = text[:n:n]
+		begin, ends := len(out), 1
+		out = append(out, text...)
+		for n := messageIn(text, 0); n > 0; n = messageIn(out[begin:], n-256) { // one may begin in front of the join
+			text = bytes.Clone(out[begin+n:])
+			p.noise = append(p.noise, foreign{kindOfNoise(text), place{num: num + int32(ends) - 1}, text})
+			out = out[:begin+n]
 			following, behind := cutLine(rest)
-			if !continues(following) && (messageIn(following) < 0 || beginsRecord(following)) {
+			if !continues(following) && (messageIn(following, 0) < 0 || beginsRecord(following)) {
 				break
 			}
-			text, rest = append(text, following...), behind
+			out, rest = append(out, following...), behind
 			ends++
 		}
 		num += int32(ends) - 1
-		out = append(append(out, text...), strings.Repeat("\n", ends)...)
+		out = append(out, strings.Repeat("\n", ends)...)
 	}
 	p.data = out
 }
 
-// messageIn is where in a line an error of the sweep begins, -1 for none or where it
-// is the whole line.
-func messageIn(text []byte) int {
-	if at := message.FindIndex(text); at != nil && at[0] > 0 {
-		return at[0]
+// messageIn is where in a line, from an offset on, an error of the sweep begins, -1 for none or
+// where it is the whole line.
+func messageIn(text []byte, from int) int {
+	from = max(from, 0)
+	if at := message.FindIndex(text[from:]); at != nil && from+at[0] > 0 {
+		return from + at[0]
 	}
 	return -1
 }

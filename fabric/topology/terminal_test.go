@@ -147,7 +147,7 @@ func TestMessagesAmidLines(t *testing.T) {
 		"/build/rdma-core/libibnetdisc/ibnetdisc.c:412: port 3: Query remote node failed, timed out",
 		"../libibnetdisc/query_smp.c:195; umad (DR path slid 0; dlid 0; 0,1) bad status 110; Connection timed out",
 	} {
-		if n := messageIn([]byte(message)); n >= 0 {
+		if n := messageIn([]byte(message), 0); n >= 0 {
 			t.Errorf("%q is split at %d", message, n)
 		}
 		for at := 0; at < len(text); at += short.Of(1, 5) {
@@ -166,7 +166,7 @@ func TestMessagesAmidLines(t *testing.T) {
 		}
 	}
 	for _, whole := range []string{"libibnetdisc/src/query_smp.c:195; a", "libibnetdisc/query_smp.c:195; a", "query_smp.c:195; a", "[1] \"x.c:1\""} {
-		if n := messageIn([]byte(whole)); n >= 0 {
+		if n := messageIn([]byte(whole), 0); n >= 0 {
 			t.Errorf("%q is split at %d", whole, n)
 		}
 	}
@@ -270,5 +270,19 @@ Switch	2 "S-0000000000000002"		# "two" base port 0 lid 2 lmc 0
 	}
 	if len(problems) != 1 || problems[0].Kind != fabric.ForeignLines || problems[0].Count != 2 || f.NumLinks() != 1 {
 		t.Errorf("%d links, %v, want 1 and 2 foreign lines", f.NumLinks(), problems)
+	}
+}
+
+// Many errors in one line, each with a rest behind it, take the time of their text.
+func TestManyMessagesInOneLine(t *testing.T) {
+	const n = 20_000
+	text := "Switch\t4 \"S-0000000000000001\"" + strings.Repeat("xx ibwarn: [1] y\n", n)
+	p := &parser{data: []byte(text)}
+	p.cutMessages()
+	if want := "Switch\t4 \"S-0000000000000001\"" + strings.Repeat("xx ", n) + strings.Repeat("\n", n); string(p.data) != want || len(p.noise) != n {
+		t.Errorf("%d errors, %d bytes; want %d and %d", len(p.noise), len(p.data), n, len(want))
+	}
+	if last := p.noise[n-1]; string(last.text) != "ibwarn: [1] y" || last.at.num != n {
+		t.Errorf("the last is %q in line %d", last.text, last.at.num)
 	}
 }
