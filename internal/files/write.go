@@ -83,8 +83,16 @@ func Write(name string, write func(io.Writer) error) error {
 
 // writeStream writes to what cannot be replaced, and closes it.
 func writeStream(to io.WriteCloser, write func(io.Writer) error) error {
+	return errors.Join(buffered(to, write), to.Close())
+}
+
+// buffered writes the output of write to a Writer through a buffer: its rest only without an error.
+func buffered(to io.Writer, write func(io.Writer) error) error {
 	b := bufio.NewWriterSize(to, 64<<10)
-	return errors.Join(cmp.Or(write(b), b.Flush()), to.Close())
+	if err := write(b); err != nil {
+		return err
+	}
+	return b.Flush()
 }
 
 // maxLinks is how many symbolic links a name may lead through, as in Linux.
@@ -169,8 +177,7 @@ func writeRegular(target string, old fs.FileInfo, write func(io.Writer) error) e
 // WriteSynced writes the output of write to f, a new file, through a buffer, and makes it last
 // (fsync). It closes f, also after an error.
 func WriteSynced(f *os.File, write func(io.Writer) error) error {
-	b := bufio.NewWriterSize(f, 64<<10)
-	err := cmp.Or(write(b), b.Flush())
+	err := buffered(f, write)
 	if err == nil {
 		err = f.Sync()
 	}

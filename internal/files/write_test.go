@@ -388,3 +388,20 @@ func TestWriteSyncedFull(t *testing.T) {
 		}
 	}
 }
+
+// What stands in the buffer is not written behind an error.
+func TestStreamWithError(t *testing.T) {
+	failed := errors.New("failed")
+	var to closer
+	err := writeStream(&to, func(w io.Writer) error {
+		_, err := io.WriteString(w, "half a line")
+		return errors.Join(err, failed)
+	})
+	if !errors.Is(err, failed) || to.Len() > 0 {
+		t.Errorf("error %v, and %q is written", err, to.String())
+	}
+}
+
+type closer struct{ bytes.Buffer }
+
+func (*closer) Close() error { return nil }
