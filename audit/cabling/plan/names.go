@@ -102,9 +102,9 @@ type index struct {
 type table map[string][]fabric.NodeID
 
 // keysOf returns a name with case and blanks folded, with blanks for _, and without its domain,
-// so that no two forms of names are taken for each other.
+// so that no two forms of names are taken for each other: fold yields no leading blank.
 func keysOf(name string) [3]string {
-	return [3]string{fold(name), "_" + loose(name), "." + withoutDomain(fold(name))}
+	return [3]string{fold(name), " _" + loose(name), " ." + withoutDomain(fold(name))}
 }
 
 func (t table) add(name string, n fabric.NodeID) {
@@ -119,7 +119,7 @@ func (t table) add(name string, n fabric.NodeID) {
 // those that have a domain behind the name, or lack the one that it has.
 func (t table) find(name string) []fabric.NodeID {
 	keys := keysOf(name)
-	if short := keys[2][1:]; short != keys[0] {
+	if short := keys[2][2:]; short != keys[0] {
 		keys[2] = short
 	}
 	for _, key := range keys {

@@ -307,6 +307,33 @@ func TestBindLenient(t *testing.T) {
 	}
 }
 
+// Names that begin with _ or a dot are not taken for other forms of names.
+func TestLeadingMarks(t *testing.T) {
+	b := &fabric.Builder{}
+	for i, name := range []string{"_leaf", "leaf", "spine 0", ".core", "core"} {
+		if _, err := b.AddNode(fabric.Node{GUID: fabric.GUID(0x1000 + i), Type: fabric.Switch, NumPorts: 8, Description: name}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.Connect(0, 7, 2, 1, fabric.Link{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Connect(3, 7, 2, 2, fabric.Link{}); err != nil {
+		t.Fatal(err)
+	}
+	f, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := Parse("plan", []byte("_LEAF,7,spine 0,1\n.CORE,7,spine 0,2\n"), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Bind(f, p); err != nil {
+		t.Error(err)
+	}
+}
+
 // Columns that name their end go before bare words, wherever these stand.
 func TestHeaderOrder(t *testing.T) {
 	for text, want := range map[string][4]int{
