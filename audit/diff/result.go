@@ -578,7 +578,7 @@ func (r *Result) addWarnings() {
 	if t := r.Transition; t != nil {
 		var loops []string
 		if t.Loops > 0 {
-			loops = append(loops, text.CountGrouped(t.Loops, "LID", "LIDs")+" can loop, unless writes are in the order given")
+			loops = append(loops, text.CountGrouped(t.Loops, "LID", "LIDs")+" can loop, unless writes are in the order that --format json has")
 		}
 		if t.Unordered > 0 {
 			loops = append(loops, text.CountGrouped(t.Unordered, "LID", "LIDs")+" can loop in any order, since the new tables do")
