@@ -523,7 +523,7 @@ func (r *Result) differences() (list []difference) {
 			text.CountGrouped(d.Masks, "multicast mask", "multicast masks"), text.CountGrouped(d.MLIDs, "MLID", "MLIDs"))
 	}
 	if d := r.Adaptive; d != nil {
-		add(AdaptiveDiffer, "choices", d.Changed, "%s changed on %s: %s wider, %s narrower", text.Grouped(d.Changed),
+		add(AdaptiveDiffer, "choices", d.Changed, "%s changed on %s: %s wider, %s narrower; what can happen on the way is told of static ports alone", text.Grouped(d.Changed),
 			text.CountGrouped(len(d.Switches), "switch", "switches"), text.Grouped(d.Wider), text.Grouped(d.Narrower))
 	}
 	if p := r.Pairs; p != nil {
