@@ -128,7 +128,6 @@ var smaller = []struct{ was, is string }{
 	{"-route 24 ", "-route 4 "},
 	{"-mesh 30x30", "-mesh 4x4 -runs 1"},
 	{"-audit 20 ", "-audit 4 "},
-	{"-discover 16x16,12,4x4,FILE -runs 3", "-discover 4x4,fabric.txt -runs 1"},
 	{"-plugin 24,36 -runs 5", "-plugin 4 -runs 1"},
 	{"-t irregular.txt -e opensm:dfsssp,opensm:lash,opensm:nue,layered", "-t irregular.txt -e opensm:dfsssp,layered --bisections 100"},
 	{"--switches 64 --degree 5 --hosts 256", "--switches 16 --degree 5 --hosts 16"},

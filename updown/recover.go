@@ -17,7 +17,7 @@ import (
 // once it has its rank, that only frees others. So an order is found if there is one.
 func RecoverOrder(f *fabric.Fabric, tables *lft.Tables, like *Order) *Order {
 	n := f.NumSwitches()
-	x := &elimination{like: like.Rank, passages: listPassages(f, tables), place: make([]int, n)}
+	x := &elimination{f: f, like: like.Rank, passages: listPassages(f, tables), place: make([]int, n)}
 	for s := range fabric.NodeID(n) {
 		x.place[s] = len(x.list)
 		x.list = append(x.list, s)
@@ -102,6 +102,7 @@ func listPassages(f *fabric.Fabric, tables *lft.Tables) []passages {
 // elimination is a heap of the switches without a rank: those come first at which packets have the
 // fewest passages between others without one, of several the lowest by an earlier order.
 type elimination struct {
+	f        *fabric.Fabric
 	list     []fabric.NodeID
 	place    []int      // by switch: its index in list, -1 once it has a rank
 	passages []passages // by switch
@@ -114,6 +115,9 @@ func (x *elimination) Less(i, j int) bool {
 	s, v := x.list[i], x.list[j]
 	if a, b := x.passages[s].count, x.passages[v].count; a != b {
 		return a < b
+	}
+	if a, b := len(x.f.HostsOn(s)) > 0, len(x.f.HostsOn(v)) > 0; a != b {
+		return a
 	}
 	return x.like[s] > x.like[v]
 }

@@ -28,8 +28,8 @@ func TestScopes(t *testing.T) {
 			}
 		})
 	})
-	if checked < 110 {
-		t.Errorf("%d flags with a scope, want 110 or more", checked)
+	if checked < 102 {
+		t.Errorf("%d flags with a scope, want 102 or more", checked)
 	}
 }
 
