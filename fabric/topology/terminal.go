@@ -153,7 +153,7 @@ func (p *parser) cutMessages() {
 		num++
 		begin, ends := len(out), 1
 		out = append(out, text...)
-		for n := messageIn(text, 0); n > 0; n = messageIn(out[begin:], n-256) { // one may begin in front of the join
+		for n := messageIn(text, 0); n > 0; n = messageIn(out[begin:], n) {
 			text = bytes.Clone(out[begin+n:])
 			p.noise = append(p.noise, foreign{kindOfNoise(text), place{num: num + int32(ends) - 1}, text})
 			out = out[:begin+n]
@@ -170,10 +170,11 @@ func (p *parser) cutMessages() {
 	p.data = out
 }
 
-// messageIn is where in a line, from an offset on, an error of the sweep begins, -1 for none or
-// where it is the whole line.
+// messageIn is where in a line an error of the sweep begins, -1 for none or where it is the whole
+// line. None ends before from; one may begin two words in front of it.
 func messageIn(text []byte, from int) int {
-	from = max(from, 0)
+	window := max(from-128, 0)
+	from = window + bytes.LastIndexByte(bytes.TrimRight(text[window:from], " "), ' ') + 1
 	if at := message.FindIndex(text[from:]); at != nil && from+at[0] > 0 {
 		return from + at[0]
 	}
