@@ -167,7 +167,7 @@ var linkRates = map[string]fabric.Speed{
 }
 
 // infoState is the state of a link: width, rate and whether that is FDR10.
-var infoState = regexp.MustCompile(`^[ \t]*((?:\d+|\?\?)X)?(?:.*?([0-9.]+) Gbps)?(.*FDR10)?`)
+var infoState = regexp.MustCompile(`^[ \t]*((?:\d+|\?\?)X)?(?:.*?[ \t(/]([0-9.]+) Gbps)?(.*FDR10)?`)
 
 // linkInfoOf reads " 4X 25.78125 Gbps Active/  LinkUp)". What it does not know is left 0.
 func linkInfoOf(text []byte) (link fabric.Link, down bool) {
