@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"bytes"
 	"regexp"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -59,7 +60,9 @@ var mapLine = regexp.MustCompile(`^([^"]*?)[ \t]*"([^"]*)"[ \t]*(.*)`)
 // readMapLine reads a line of a node-name map.
 func (n *nameReader) readMapLine(l *Line) error {
 	m := mapLine.FindSubmatch(l.Rest())
-	if m == nil {
+	if m == nil && bytes.IndexByte(l.Rest(), '"') >= 0 {
+		return n.refusal(n.line, 0, `the name has no closing quote; want 0x0002c90300000001 "name"`)
+	} else if m == nil {
 		return n.refusal(n.line, 0, `no name in quotes; want 0x0002c90300000001 "name"`)
 	}
 	guid, err := fabric.ParseGUID(string(m[1]))

@@ -41,7 +41,7 @@ var brokenNames = []struct {
 	line int
 	say  string
 }{
-	{"0x1 leaf\n", 1, "no name in quotes"}, {"0x1 \"leaf\n", 1, "no name in quotes"},
+	{"0x1 leaf\n", 1, "no name in quotes"}, {"0x1 \"leaf\n", 1, "no closing quote"},
 	{"x1 \"leaf\"\n", 1, "x1"}, {"\n0x0 \"leaf\"\n", 2, "no node"}, {"0x1 \"a\" b\n", 1, "after the name"},
 	{"0x1 \"a\"\n0x01 \"b\"\n", 2, "in line 1 already"}, {"0x12345678901234567 \"a\"\n", 1, "12345678901234567"},
 }
