@@ -2,6 +2,7 @@ package topology
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -90,16 +91,21 @@ func (p *parser) passOverText(from, to int) error {
 }
 
 // readUFM reads a link. UFM has strings, some of its versions numbers for ports.
-func (x *listLine) readUFM(raw json.RawMessage) error {
+func (x *listLine) readUFM(raw json.RawMessage) (err error) {
 	var link map[string]any
+	var bad error
+	defer func() { err = cmp.Or(bad, err) }()
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
 	if err := d.Decode(&link); err != nil {
 		return errors.New("want an object of a link")
 	}
 	text := func(key string) string {
-		if link[key] == nil {
+		switch link[key].(type) {
+		case nil:
 			return ""
+		case bool, []any, map[string]any:
+			bad = fmt.Errorf("%s: want a string", key)
 		}
 		return fmt.Sprint(link[key])
 	}
