@@ -1095,8 +1095,9 @@ var broken = []struct {
 		text: "SW 1 1 0x10 4x NDR - RT 2 1 0x21 ( 's' - 't' - 'r' )\n",
 		err: "in:1:21: SW 0x0000000000000010[1] is connected to RT 0x0000000000000021[1] here, but that node has no line: a cable must be there at both ends\n" +
 			"    SW 1 1 0x10 4x NDR - RT 2 1 0x21 ( 's' - 't' - 'r' )",
-		problems: "line 1: SW 0x0000000000000010[1] is connected to RT 0x0000000000000021[1] here, but that node has no line: a cable must be there at both ends; link dropped\n",
-		want:     "Switch 10 \"s\" ports 1 lid 1\n",
+		problems: "line 1: the descriptions can be split in several ways: taken as \"s\" and \"t' - 'r\"\n" +
+			"line 1: SW 0x0000000000000010[1] is connected to RT 0x0000000000000021[1] here, but that node has no line: a cable must be there at both ends; link dropped\n",
+		want: "Switch 10 \"s\" ports 1 lid 1\n",
 	},
 	{
 		name: "port list: contradiction, descriptions that can be split in several ways",
@@ -1104,7 +1105,9 @@ var broken = []struct {
 			"SW 2 1 0x20 4x NDR - SW 3 1 0x30 ( 'r' - 't' - 's' )\n",
 		err: "in:1:21: SW 0x0000000000000010[1] is connected to SW 0x0000000000000020[1] here, but line 2 connects that port to SW 0x0000000000000030[1]\n" +
 			"    SW 1 1 0x10 4x NDR - SW 2 1 0x20 ( 's' - 't' - 'r' )",
-		problems: "line 1: SW 0x0000000000000010[1] is connected to SW 0x0000000000000020[1] here, but line 2 connects that port to SW 0x0000000000000030[1]; link dropped\n" +
+		problems: "line 1: the descriptions can be split in several ways: taken as \"s\" and \"t' - 'r\"\n" +
+			"line 1: SW 0x0000000000000010[1] is connected to SW 0x0000000000000020[1] here, but line 2 connects that port to SW 0x0000000000000030[1]; link dropped\n" +
+			"line 2: the descriptions can be split in several ways: taken as \"r\" and \"t' - 's\"\n" +
 			"line 2: SW 0x0000000000000020[1] is connected to SW 0x0000000000000030[1] here, but that node has no line: a cable must be there at both ends; link dropped\n",
 		want: "Switch 10 \"s\" ports 1 lid 1\n" +
 			"Switch 20 \"r\" ports 1 lid 2\n",

@@ -88,7 +88,38 @@ func (p *parser) readList() error {
 	if err != nil {
 		return err
 	}
+	p.splitNames(lines)
 	return p.listNodes(lines, false)
+}
+
+// separator is between two descriptions, with the quotes of both.
+const separator = "' - '"
+
+// splitNames splits the descriptions of lines. They are not escaped: 'a' - 'b' - 'c' may be split in two
+// ways. Lines that can be split in one way decide, and then those before.
+func (p *parser) splitNames(lines []listLine) {
+	known := make(map[fabric.GUID]string, len(lines)/8+1)
+	for _, several := range [...]bool{false, true} {
+		for i := range lines {
+			own, peer := &lines[i].own, &lines[i].peer
+			names, linked := own.name, lines[i].linked
+			one, other, two := strings.Cut(names, separator)
+			if several != (linked && strings.Contains(names[min(len(one)+1, len(names)):], separator)) || several && !two {
+				continue
+			}
+			if rest, ok := strings.CutPrefix(names, known[own.guid]+separator); several && ok {
+				one, other = known[own.guid], rest
+			} else if rest, ok := strings.CutSuffix(names, separator+known[peer.guid]); several && ok {
+				one, other = rest, known[peer.guid]
+			} else if several {
+				p.note(lines[i].at, 0, "the descriptions can be split in several ways: taken as %q and %q", one, other)
+			}
+			if own.name = names; linked {
+				own.name, peer.name, known[peer.guid] = one, other, other
+			}
+			known[own.guid] = own.name
+		}
+	}
 }
 
 // isBrokenList returns true for a line that begins as one of a port list, though it may be cut, or
@@ -122,17 +153,17 @@ func (p *parser) readListLine(l *Line, x *listLine) error {
 	if err := p.readListPort(m, own, &x.own); err != nil {
 		return err
 	}
-	var ok, two bool
+	var ok bool
 	if x.link, ok = linkOf(m.part(width).Rest()); !ok {
 		return p.failHere(m.part(width).At, lost, "width %q: want a number and x", m.part(width).Rest())
 	}
 	x.link.Speed, _ = fabric.ParseSpeed(string(m.part(speed).Rest()))
-	x.own.name, x.peer.name, two = strings.Cut(string(m.part(names).Rest()), "' - '")
+	x.own.name = string(m.part(names).Rest()) // and of the peer: see splitNames
 	if x.linked = m.has(peer); !x.linked {
 		x.link = fabric.Link{}
 		return nil
 	}
-	if !two {
+	if !strings.Contains(x.own.name, separator) {
 		return p.failHere(m.part(names).At-1, lost, "want the descriptions of both nodes: 'one' - 'other'")
 	}
 	return p.readListPort(m, peer, &x.peer)
