@@ -221,3 +221,12 @@ func TestNodeListNames(t *testing.T) {
 		}
 	}
 }
+
+// The rate of a link is a number of its own, not the end of a word.
+func TestInfoRate(t *testing.T) {
+	for text, want := range map[string]fabric.Speed{" 4X  25.78125 Gbps Active": fabric.EDR, "4X/5.0 Gbps": fabric.DDR, "4X v25.78125 Gbps": 0, "4X 325.78125 Gbps": 0, "(x5 Gbps": 0} {
+		if link, _ := linkInfoOf([]byte(text)); link.Speed != want {
+			t.Errorf("%q: %v, want %v", text, link.Speed, want)
+		}
+	}
+}
