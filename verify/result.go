@@ -324,8 +324,11 @@ func (h Histogram) MarshalJSON() ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote, with indices up to 65,535.
+// UnmarshalJSON reads what MarshalJSON wrote, with indices up to 65,535; null leaves h as it is.
 func (h *Histogram) UnmarshalJSON(data []byte) error {
+	if string(data) == "null" {
+		return nil
+	}
 	var m map[uint16]int64
 	if err := json.Unmarshal(data, &m); err != nil {
 		return err
