@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -1117,6 +1120,10 @@ func TestHistogramJSON(t *testing.T) {
 			t.Errorf("%s read as %v", bad, h)
 		}
 	}
+	h := Histogram{1}
+	if err := json.Unmarshal([]byte("null"), &h); err != nil || len(h) != 1 {
+		t.Errorf("null read as %v, %v", h, err)
+	}
 	got, err := json.Marshal(Histogram{0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 7})
 	if err != nil || string(got) != `{"1":3,"10":7}` {
 		t.Errorf("%s, %v", got, err)
@@ -1139,5 +1146,24 @@ func TestRules(t *testing.T) {
 	}
 	if _, ok := RuleByName("no such rule"); ok {
 		t.Error("found what is not there")
+	}
+	file, err := parser.ParseFile(token.NewFileSet(), "rules.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := 0
+	ast.Inspect(file, func(n ast.Node) bool {
+		if s, ok := n.(*ast.ValueSpec); ok && len(s.Values) == 1 {
+			if name, ok := s.Values[0].(*ast.BasicLit); ok {
+				names++
+				if _, ok := RuleByName(strings.Trim(name.Value, `"`)); !ok {
+					t.Errorf("no rule %s", name.Value)
+				}
+			}
+		}
+		return true
+	})
+	if names != len(Rules) {
+		t.Errorf("%d names, %d rules", names, len(Rules))
 	}
 }

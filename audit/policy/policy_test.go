@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/ibweave/ibweave/audit/cabling"
+	"github.com/ibweave/ibweave/audit/drift"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/lft"
@@ -426,5 +428,17 @@ func TestGenerate(t *testing.T) {
 		if f, err := Generate(text); err != nil || fabric.SameTopology(f, want) != same {
 			t.Errorf("%s: %v, or not of its seed", text, err)
 		}
+	}
+}
+
+// What ParseRules has read of all rooms is whole: nothing is misspelt, lost or taken for another part.
+func TestRules(t *testing.T) {
+	name, head := regexp.MustCompile(`^[a-z0-9-]+$`), regexp.MustCompile(`(?m)^[a-z0-9-]+: \w+, [\w -]+$`)
+	seen := map[string]bool{}
+	for _, r := range append(AllRules(), drift.Rules...) {
+		if !name.MatchString(r.Name) || seen[r.Name] || r.Severity < verify.Note || r.Severity > verify.Error || r.Count == "" || r.Summary == "" || r.Explain == "" || head.MatchString(r.Explain) {
+			t.Errorf("rule %+v", r)
+		}
+		seen[r.Name] = true
 	}
 }
