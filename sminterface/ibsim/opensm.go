@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -64,11 +65,20 @@ const maxErrors = 20
 // ErrNotUp says that OpenSM ended, or was ended, without SUBNET UP.
 var ErrNotUp = errors.New("OpenSM did not bring the subnet up")
 
+// exitTime is how long RunOpenSM waits for OpenSM to end by itself.
+const exitTime = 5 * time.Second
+
 // RunOpenSM runs OpenSM as StartOpenSM does, and ends it when it has brought the subnet
 // up. The run is nil where OpenSM did not run at all. Errors are those of StartOpenSM.
 func RunOpenSM(ctx context.Context, s *Sim, cfg OpenSMConfig) (*OpenSMRun, error) {
 	o, err := StartOpenSM(ctx, s, cfg)
 	if err == nil {
+		// A plugin writes the rest of its log. libumad2sim may hang when OpenSM exits.
+		_ = o.Process.Signal(syscall.SIGTERM)
+		select {
+		case <-o.Done:
+		case <-time.After(exitTime):
+		}
 		err = o.Stop()
 	}
 	if o == nil || err != nil && o.run.Version == "" {
