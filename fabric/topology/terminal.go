@@ -175,10 +175,14 @@ func (p *parser) cutMessages() {
 func messageIn(text []byte, from int) int {
 	window := max(from-128, 0)
 	from = window + bytes.LastIndexByte(bytes.TrimRight(text[window:from], " "), ' ') + 1
-	if at := message.FindIndex(text[from:]); at != nil && from+at[0] > 0 {
-		return from + at[0]
+	at := message.FindIndex(text[from:])
+	if at == nil || from+at[0] == 0 {
+		return -1
 	}
-	return -1
+	if n := from + at[0]; !bytes.HasPrefix(text[n:], []byte("/src/")) {
+		return n
+	}
+	return from + at[0] + 1 // behind a name that ends in a slash
 }
 
 // cutShort is a line of a port, a header, or one in front of a header, that lacks its end.
