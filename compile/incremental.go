@@ -110,7 +110,7 @@ func (c *Incremental) Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt 
 	}
 	switch {
 	case !keeps:
-		step.Why = "the engine knows no other way"
+		step.Why = "the engine is not incremental"
 	case virtual:
 		step.Why = "virtual ports have LIDs of their own"
 	case !can:

@@ -61,8 +61,8 @@ func LoadsAmong(ctx context.Context, f *fabric.Fabric, t *Tables, ends []fabric.
 }
 
 // DemandLoads is LoadsAmong for ports that send different amounts: senders yields the ports
-// that send to a port, and how much to each of its own LIDs, both by their index in ends. lost is what
-// the tables do not deliver. It takes O(switches) for each LID, and the time of senders.
+// that send to a port, and how much to each of its own LIDs, both by their index in ends. lost is the
+// amount that the tables do not deliver. It takes O(switches) for each LID, and the time of senders.
 func DemandLoads(ctx context.Context, f *fabric.Fabric, t *Tables, ends []fabric.PortID, senders func(dst int) iter.Seq2[int, int64]) (loads []int64, lost int64, err error) {
 	type count struct {
 		loads   []int64

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -10,7 +11,10 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/internal/short"
+	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
+	"github.com/ibweave/ibweave/sminterface/mad"
+	"github.com/ibweave/ibweave/sminterface/subnet"
 )
 
 // TestRestart kills OpenSM and starts it again, which leaves the tables of the switches as they are: not one block is written
@@ -93,6 +97,44 @@ func TestRestart(t *testing.T) {
 			}
 			if log := d.log(); strings.Contains(log, "ibweave: ERR") {
 				t.Errorf("the plugin says %q", ours(strings.Split(log, "\n")))
+			}
+		})
+	}
+}
+
+// TestWrongPorts gives a switch entries by ports that it does not have: OpenSM, which reads them for
+// the plugin, replaces them, by our engine or its own where ours refuses the fabric.
+func TestWrongPorts(t *testing.T) {
+	for _, engine := range []string{"ibweave-updn", "ibweave-xy,updn"} {
+		t.Run(engine, func(t *testing.T) {
+			f, err := gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 2})
+			s := start(t, f, err)
+			d := s.stay(t, "ibweave-updn", unbalanced)
+			c := s.dial(t)
+			found, err := c.Discover(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			d.signal(syscall.SIGKILL)
+			<-d.ended
+			data := mad.Data(slices.Repeat([]byte{200}, len(mad.Data{})))
+			for sw := range fabric.NodeID(2) {
+				to := subnet.Target{Route: found.Routes[sw]}
+				if _, err := c.SMP(t.Context(), to, mad.Set, mad.AttrLinearForwardingTable, 0, &data); err != nil {
+					t.Fatal(err)
+				}
+			}
+			d = s.begin(t, "", engine, unbalanced)
+			d.wait("-> SUBNET UP\n", 2)
+			got := s.have(t, c)
+			forest := lft.NewForest(s.f)
+			for lid, p := range s.f.LIDPorts() {
+				if p == fabric.NoPort || s.f.IsSwitch(s.f.Owner(p)) { // OpenSM's updn joins no spines
+					continue
+				}
+				if forest.FindTree(got.LFT, fabric.LID(lid)); len(forest.Order) != s.f.NumSwitches() {
+					t.Errorf("%d of %d switches deliver LID %d", len(forest.Order), s.f.NumSwitches(), lid)
+				}
 			}
 		})
 	}

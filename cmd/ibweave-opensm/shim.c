@@ -337,11 +337,26 @@ static int lft_ask(osm_opensm_t *osm, osm_switch_t *sw, unsigned block)
 }
 
 /*
+ * Takes ports out of lft that the switch does not have: OpenSM believes lft, of which by itself it
+ * reads nothing, and its own engines index the ports of the node by it. Of a switch that was not
+ * read whole nothing stays.
+ */
+static void lft_clean(osm_switch_t *sw)
+{
+	unsigned i;
+
+	for (i = 0; sw->lft && i < sw->lft_size; i++)
+		if (sw->need_update || sw->lft[i] >= sw->num_ports)
+			sw->lft[i] = OSM_NO_PATH;
+}
+
+/*
  * Reads the forwarding tables of the switches: with need_update OpenSM does not know them, and
- * would write them all. That is so until a sweep of a new master has ended without errors. A block of all switches is under way
- * at a time, and no more once timeout_ms are over, since no answer may come later than
- * this. The handler of the answers takes OpenSM's lock, which is let go meanwhile. It returns
- * how many switches were read whole, which then have no need_update, and -1 if OpenSM is ending.
+ * would write them all. That is so until a sweep of a new master has ended without errors. A
+ * block of all switches is under way at a time, and no more once timeout_ms are over, since no
+ * answer may come later than this. The handler of the answers takes OpenSM's lock, which is let go
+ * meanwhile. It returns how many switches were read whole, which then have no need_update, and -1
+ * if OpenSM is ending.
  */
 static int lfts_read(struct plugin *p, int timeout_ms)
 {
@@ -350,7 +365,7 @@ static int lfts_read(struct plugin *p, int timeout_ms)
 	uint64_t end = cl_get_time_stamp() + 1000ull * timeout_ms;
 	cl_map_item_t *item;
 	unsigned block, asked = 1;
-	int n = 0, ending;
+	int n = 0, ending = 0;
 
 	for (item = cl_qmap_head(tbl); item != cl_qmap_end(tbl); item = cl_qmap_next(item))
 		if (!((osm_switch_t *) item)->need_update)
@@ -380,9 +395,11 @@ static int lfts_read(struct plugin *p, int timeout_ms)
 		ending = wait_for_pending_transactions(&osm->stats);
 		cl_plock_excl_acquire(&osm->lock);
 		if (ending)
-			return -1;
+			break;
 	}
-	return n;
+	for (item = cl_qmap_head(tbl); item != cl_qmap_end(tbl); item = cl_qmap_next(item))
+		lft_clean((osm_switch_t *) item);
+	return ending ? -1 : n;
 }
 
 /* The table that was read from a switch, of LIDs up to max_lid: 0, or -1 if it was not. */

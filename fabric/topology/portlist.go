@@ -53,7 +53,7 @@ type statedNode struct {
 // key identifies the node of the port by its GUID.
 func (l *listPort) key() key { return key{value: uint64(l.node), kind: l.kind} }
 
-// kindWords are what port lists call types of nodes, and kindLetters what ids of nodes begin with.
+// kindWords names the types of nodes in port lists; kindLetters is the first letter of their ids.
 var (
 	kindWords   = [...]string{fabric.CA: "CA", fabric.Switch: "SW", fabric.Router: "RT"}
 	kindLetters = [...]byte{fabric.CA: 'H', fabric.Switch: 'S', fabric.Router: 'R'}

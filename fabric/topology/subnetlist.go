@@ -32,7 +32,7 @@ var SubnetSpeeds = [...]string{
 // errRecord says what records look like.
 var errRecord = errors.New("want { SW Ports:24 SystemGUID:.. NodeGUID:.. PortGUID:.. VenID:.. DevID:.. Rev:.. {description} LID:0001 PN:01 }, and the same of the neighbour")
 
-// record is what a line has that is or was one of a subnet list.
+// record matches a line of a subnet list, whole or damaged.
 var record = regexp.MustCompile(`^[{}]|GUID:|VenID:|DevID:|\} LID:| PN:|PHY=|LOG=|SPD=`)
 
 // readSubnetList reads a subnet list.

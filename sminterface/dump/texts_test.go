@@ -9,7 +9,7 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// ibRouteText is what ibroute of infiniband-diags 44 prints, one switch after the other and
+// ibRouteText prints as ibroute of infiniband-diags 44 does, one switch after the other and
 // each addressed by its LID; brief is its option -n. No switches stand for all. Unlike
 // ibroute it does not lose the last row when the highest LID is a multiple of 64.
 func ibRouteText(f *fabric.Fabric, t *lft.Tables, brief bool, switches ...fabric.NodeID) []byte {
@@ -63,7 +63,7 @@ func printed(description string) string {
 	return string(b)
 }
 
-// smpQueryText is what smpquery sl2vl LID PORT prints (infiniband-diags, smpquery.c)
+// smpQueryText prints as smpquery sl2vl LID PORT does (infiniband-diags, smpquery.c)
 // for ports: of port 0 of a switch, what it prints for each port with a cable. No ports
 // stand for all end ports. It leaves out what has no LID.
 func smpQueryText(s *lft.SL2VL, ports ...fabric.PortID) []byte {

@@ -159,7 +159,7 @@ type edge struct {
 	rates []int64 // by rate: channels
 }
 
-// edges are what leaves a class of a partition and what enters it, within the part of the fabric that
+// edges returns the cables that leave a class of a partition, and those that enter it, within the part of the fabric that
 // cables join it to.
 func (w *network) edges(p *partition, class int) [2]edge {
 	x := &p.sums[class]

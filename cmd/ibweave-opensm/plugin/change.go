@@ -11,7 +11,7 @@ import (
 // maxChanged bounds how many things of a kind a line about a change names.
 const maxChanged = 3
 
-// change is what came to a subnet and what it lost: nodes, each with all its cables, and cables
+// change names the nodes that came to a subnet and that it lost, each with all its cables, and cables
 // between others, such as: cable "leaf 1"[3] to "spine 2"[1].
 type change struct {
 	lost, came []string

@@ -164,8 +164,8 @@ type Plugin struct {
 	jobsFileError, jobsError string
 
 	before *Tables // that Written had last, nil for none
-	// watched is what a goroutine waits for, since SubnetUp prepares it; ownSweeps counts the
-	// sweeps that it has asked for since the subnet changed. Held by routing.
+	// A goroutine waits until watched is prepared, nil for none; ownSweeps counts the sweeps
+	// that it has asked for since the subnet changed. Held by routing.
 	watched   *compile.Incremental
 	ownSweeps int
 
