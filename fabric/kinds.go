@@ -152,17 +152,10 @@ var kindWords = map[string]Kind{
 // first blank. Its words are runs of letters.
 func kindByName(description string) Kind {
 	host, _, _ := strings.Cut(description, " ")
-	begin := 0
-	for i := 0; i <= len(host); i++ {
-		if i < len(host) && (host[i]|0x20) >= 'a' && (host[i]|0x20) <= 'z' {
-			continue
+	for word := range strings.FieldsFuncSeq(host, func(r rune) bool { return r|0x20 < 'a' || r|0x20 > 'z' }) {
+		if k, ok := kindWords[strings.ToLower(word)]; ok {
+			return k
 		}
-		if word := host[begin:i]; word != "" {
-			if k, ok := kindWords[strings.ToLower(word)]; ok {
-				return k
-			}
-		}
-		begin = i + 1
 	}
 	return HostKind
 }

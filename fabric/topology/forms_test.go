@@ -33,7 +33,7 @@ Switch	12 "S-0002c90000000001"		# "MF0;leaf 1, rack #7:MQM9700\U1" enhanced port
 vendid=0x8f1
 devid=0x5a06
 switchguid=0x2c90000000002(2c90000000002)
-Switch	8 "S-0002c90000000002" # sw [2] (Could be " x' - 'y lid 8 lmc 3
+Switch	8 "S-0002c90000000002" # sw [2] (Could be " x' _ 'y lid 8 lmc 3
 [1]	"S-0002c90000000001"[1]		# "x" lid 8 4xHDR
 [2]	"S-0002c90000000001"[2]		# "x" lid 8 4xEDR
 [8]	"H-0000000000000200"[2](202)

@@ -216,15 +216,16 @@ func TestParse(t *testing.T) {
 				"CA 0 1 0x11 4x ??? - RT 0 1 0x31 ( 'it's' - 'r' )\n"+
 				"RT 0 1 0x31 4x ??? - CA 0 1 0x11 ( 'r' - 'it's' )\n"+
 				"SW 0 1 0x1 2x HDR - CA 0 2 0x12 ( 'a' - 'b' - 'it's' )", "\n", "\r\n"),
-			"Switch 1 \"a' - 'b\" ports 1\n  1 to 10 2 2xHDR\n" +
+			"Switch 1 \"a\" ports 1\n  1 to 10 2 2xHDR\n" +
 				"Channel Adapter 10 \"it's\" ports 2\n  1 to 30 1 4x\n  2 to 1 1 2xHDR\nRouter 30 \"r\" ports 1\n  1 to 10 1 4x\n",
-			"line 3: the descriptions can be split in several ways: taken as \"it's\" and \"a' - 'b\"\n",
+			"line 3: the descriptions can be split in several ways: taken as \"it's\" and \"a' - 'b\"\nline 6: the descriptions can be split in several ways: taken as \"a\" and \"b' - 'it's\"\n",
 		},
 		{
 			"port list whose every line can be split in several ways",
 			"SW 1 1 0x1 4x EDR - SW 2 1 0x2 ( 'a' - 'b' - 'c' )\nSW 2 1 0x2 4x EDR - SW 1 1 0x1 ( 'b' - 'c' - 'a' )\n",
-			"Switch 1 \"a\" ports 1 lid 1\n  1 to 2 1 4xEDR\nSwitch 2 \"b' - 'c\" ports 1 lid 2\n  1 to 1 1 4xEDR\n",
-			"line 1: the descriptions can be split in several ways: taken as \"a\" and \"b' - 'c\"\n",
+			"Switch 1 \"a\" ports 1 lid 1\n  1 to 2 1 4xEDR\nSwitch 2 \"b\" ports 1 lid 2\n  1 to 1 1 4xEDR\n",
+			"line 1: the descriptions can be split in several ways: taken as \"a\" and \"b' - 'c\"\n" +
+				"line 2: the descriptions can be split in several ways: taken as \"b\" and \"c' - 'a\"\n",
 		},
 		{
 			// ConnectX-4 and later: a node for each port, with the port's GUID.
@@ -236,11 +237,6 @@ func TestParse(t *testing.T) {
 			"port list where one node GUID would have two descriptions",
 			"CA 2 1 0x11 4x EDR - CA 3 2 0x12 ( 'a' - 'b' )\nCA 3 2 0x12 4x EDR - CA 2 1 0x11 ( 'b' - 'a' )\n",
 			"Channel Adapter 11 \"a\" ports 1\n  1 to 12 2 4xEDR lid 2 port GUID 11\nChannel Adapter 12 \"b\" ports 2\n  2 to 11 1 4xEDR lid 3 port GUID 12\n", "",
-		},
-		{
-			"port list whose every line can be split in several ways, except for a port without a cable",
-			"SW 1 1 0x1 4x EDR - SW 2 1 0x2 ( 'x' - 'x' - 'x' )\nSW 2 2 0x2 4x SDR 'x'\nSW 2 1 0x2 4x EDR - SW 1 1 0x1 ( 'x' - 'x' - 'x' )\n",
-			"Switch 1 \"x' - 'x\" ports 1 lid 1\n  1 to 2 1 4xEDR\nSwitch 2 \"x\" ports 2 lid 2\n  1 to 1 1 4xEDR\n", "",
 		},
 		{
 			"port list with a port GUID less than the port number",

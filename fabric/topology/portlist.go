@@ -72,7 +72,7 @@ func listKind(s []byte) fabric.NodeType {
 func (p *parser) readList() error {
 	lines := make([]listLine, 0, len(p.data)/96+16)
 	err := p.eachLine(func(l *Line) error {
-		if !isBrokenList(l.Rest()) && !isStanza(*l) {
+		if !brokenList.Match(l.Rest()) && !isStanza(*l) {
 			return p.passOver(l)
 		}
 		if err := p.settleNoise(len(lines) > 0); err != nil {
@@ -88,53 +88,19 @@ func (p *parser) readList() error {
 	if err != nil {
 		return err
 	}
-	p.splitNames(lines)
 	return p.listNodes(lines, false)
 }
 
 // separator is between two descriptions, with the quotes of both.
 const separator = "' - '"
 
-// splitNames splits the descriptions of lines. They are not escaped: 'a' - 'b' - 'c' may be split in two
-// ways. Lines that can be split in one way decide, and then those before.
-func (p *parser) splitNames(lines []listLine) {
-	known := make(map[fabric.GUID]string, len(lines)/8+1)
-	for _, several := range [...]bool{false, true} {
-		for i := range lines {
-			own, peer := &lines[i].own, &lines[i].peer
-			names, linked := own.name, lines[i].linked
-			one, other, two := strings.Cut(names, separator)
-			if several != (linked && strings.Contains(names[min(len(one)+1, len(names)):], separator)) || several && !two {
-				continue
-			}
-			if rest, ok := strings.CutPrefix(names, known[own.guid]+separator); several && ok {
-				one, other = known[own.guid], rest
-			} else if rest, ok := strings.CutSuffix(names, separator+known[peer.guid]); several && ok {
-				one, other = rest, known[peer.guid]
-			} else if several {
-				p.note(lines[i].at, 0, "the descriptions can be split in several ways: taken as %q and %q", one, other)
-			}
-			if own.name = names; linked {
-				own.name, peer.name, known[peer.guid] = one, other, other
-			}
-			known[own.guid] = own.name
-		}
-	}
-}
-
-// isBrokenList returns true for a line that begins as one of a port list, though it may be cut, or
-// lack a blank.
-func isBrokenList(text []byte) bool {
-	if len(text) < 2 {
-		return false
-	}
-	return listKind(text[:2]) != 0 && (len(text) == 2 || text[2] == ' ' || text[2] == '\t' || '0' <= text[2] && text[2] <= '9')
-}
+// brokenList matches a line that begins as one of a port list, though it may be cut, or lack a blank.
+var brokenList = regexp.MustCompile(`^(?:SW|CA|R[Tt])(?:[ \t0-9]|$)`)
 
 // isStanza says whether a line is one of a stanza.
 func isStanza(l Line) bool {
 	word := l.letters()
-	return headerKind(word) != 0 && isBrokenHeader(l) || isBefore(word)
+	return headerKinds[string(word)] != 0 && isBrokenHeader(l) || before.Match(word)
 }
 
 // listRow is a line of a port list: its port, width and speed, the port at the other end, and descriptions.
@@ -158,13 +124,18 @@ func (p *parser) readListLine(l *Line, x *listLine) error {
 		return p.failHere(m.part(width).At, lost, "width %q: want a number and x", m.part(width).Rest())
 	}
 	x.link.Speed, _ = fabric.ParseSpeed(string(m.part(speed).Rest()))
-	x.own.name = string(m.part(names).Rest()) // and of the peer: see splitNames
+	x.own.name = string(m.part(names).Rest())
 	if x.linked = m.has(peer); !x.linked {
 		x.link = fabric.Link{}
 		return nil
 	}
-	if !strings.Contains(x.own.name, separator) {
+	// Descriptions are not escaped: they are split at the first place where that can be.
+	text := x.own.name
+	if x.own.name, x.peer.name, ok = strings.Cut(text, separator); !ok {
 		return p.failHere(m.part(names).At-1, lost, "want the descriptions of both nodes: 'one' - 'other'")
+	}
+	if strings.Contains(text[len(x.own.name)+1:], separator) {
+		p.note(x.at, 0, "the descriptions can be split in several ways: taken as %q and %q", x.own.name, x.peer.name)
 	}
 	return p.readListPort(m, peer, &x.peer)
 }

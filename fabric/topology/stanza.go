@@ -72,7 +72,7 @@ func isBrokenHeader(l Line) bool {
 func (p *parser) readOther(l *Line) error {
 	start := *l
 	word := l.letters()
-	switch kind := headerKind(word); {
+	switch kind := headerKinds[string(word)]; {
 	case kind != 0 && !isBrokenHeader(*l):
 		return p.passOver(&start)
 	case kind != 0:
@@ -80,7 +80,7 @@ func (p *parser) readOther(l *Line) error {
 			return err
 		}
 		return p.readHeader(l, kind)
-	case len(p.pending) > 0 && isBefore(word):
+	case len(p.pending) > 0 && before.Match(word):
 		if err := p.settleNoise(p.begun); err != nil {
 			return err
 		}
@@ -126,27 +126,11 @@ func (p *parser) readOther(l *Line) error {
 	return p.refuse(start)
 }
 
-// headerKind is the type of node that the first word of a header says, 0 for another word.
-func headerKind(word []byte) fabric.NodeType {
-	switch string(word) {
-	case "Switch":
-		return fabric.Switch
-	case "Ca", "Hca":
-		return fabric.CA
-	case "Rt":
-		return fabric.Router
-	}
-	return 0
-}
+// headerKinds has the type of node that the first word of a header says.
+var headerKinds = map[string]fabric.NodeType{"Switch": fabric.Switch, "Ca": fabric.CA, "Hca": fabric.CA, "Rt": fabric.Router}
 
-// isBefore says whether a word begins a line in front of a header.
-func isBefore(word []byte) bool {
-	switch string(word) {
-	case "vendid", "devid", "sysimgguid", "switchguid", "switchguids", "caguid", "caguids", "hcaguid", "hcaguids", "rtguid", "rtguids":
-		return true
-	}
-	return false
-}
+// before matches the first word of a line in front of a header.
+var before = regexp.MustCompile(`^` + beforeWords + `$`)
 
 // refuse says why a line cannot be used, or passes over what is no topology text at all.
 func (p *parser) refuse(l Line) error {
