@@ -8,7 +8,7 @@ SOAKTIME ?= 10m
 GOLANGCI ?= $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 DEADCODE ?= $(GO) run golang.org/x/tools/cmd/deadcode@v0.52.0
 
-.PHONY: build test race lint fuzz soak bench bench-plugin figures pages update man reference licenses install uninstall deb test-deb rpm test-rpm static test-debian13 clean
+.PHONY: build test test-all race lint fuzz soak bench bench-plugin figures pages update man reference licenses install uninstall deb test-deb rpm test-rpm static test-debian13 clean
 
 # go.work joins this module and papers, and GOWORK=off in the environment would hide it.
 unexport GOWORK
@@ -45,6 +45,15 @@ endif
 test:
 	scripts/install-tools.sh
 	$(GO) test -timeout 30m $(PACKAGES)
+
+# Those of make test with those that start Chromium, Firefox, Slurm, Prometheus, groff and jq, then
+# the packages, and the plugin in the OpenSM of Debian 13, where that installs; as root.
+test-all: build
+	scripts/install-tools.sh all
+	IBWEAVE_TESTS=all $(GO) test -timeout 30m $(PACKAGES)
+	scripts/test-deb.sh
+	scripts/test-rpm.sh
+	scripts/debian13.sh --where-possible
 
 # The rooms that spread their work over goroutines, except those whose tests
 # wait for OpenSM.
@@ -153,7 +162,7 @@ deb:
 	scripts/deb.sh bin/deb
 
 test-deb:
-	scripts/install-tools.sh
+	scripts/install-tools.sh all
 	scripts/test-deb.sh
 
 # RPMs in bin/rpm.
@@ -161,16 +170,17 @@ rpm:
 	scripts/rpm.sh bin/rpm
 
 test-rpm:
-	scripts/install-tools.sh
+	scripts/install-tools.sh all
 	scripts/test-rpm.sh
 
-# One file of each program that needs no library, for each system and architecture, with SHA-256
-# sums, in bin/static.
+# One file of each program that needs no library, for each system and architecture of TARGETS, with
+# SHA-256 sums, in bin/static.
+TARGETS ?= linux-amd64 linux-arm64 darwin-amd64 darwin-arm64
 static:
 	rm -rf bin/static
 	GOOS=wasip1 GOARCH=wasm CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -buildmode=c-shared -ldflags='-s -w' -o bin/page.wasm ./cmd/ibweave-page
 	gzip -9nc bin/page.wasm >cmd/ibweave/page.wasm.gz
-	for target in linux-amd64 linux-arm64 darwin-amd64 darwin-arm64; do \
+	for target in $(TARGETS); do \
 		name=$$(sed -n 's/^const Version = "\(.*\)"$$/\1/p' compile/outdir/manifest.go)-$$target; \
 		export CGO_ENABLED=0 GOOS=$${target%-*} GOARCH=$${target#*-}; \
 		$(GO) build -trimpath -ldflags='-s -w' -tags interactive -o bin/static/ibweave-$$name ./cmd/ibweave && \

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // TestDashboard finds the metrics of the dashboard's queries in what the program writes, and
@@ -51,7 +53,13 @@ func TestDashboard(t *testing.T) {
 	if err := os.WriteFile(file, []byte(rules), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command("promtool", "check", "rules", "--lint=none", file).CombinedOutput(); err != nil || queries < 8 {
-		t.Errorf("%d queries, %v: %s", queries, err, out)
+	if queries < 8 {
+		t.Errorf("%d queries", queries)
+	}
+	if !short.All() {
+		return
+	}
+	if out, err := exec.Command("promtool", "check", "rules", "--lint=none", file).CombinedOutput(); err != nil {
+		t.Errorf("promtool: %v: %s", err, out)
 	}
 }

@@ -75,6 +75,7 @@ var slurms atomic.Int32
 // daemons. They end with the test. files are beside slurm.conf, by name.
 func startSlurm(t *testing.T, nodes, settings string, files map[string]string, daemons ...[]string) slurm {
 	t.Helper()
+	short.NeedAll(t)
 	dir := t.TempDir()
 	me, err := user.Current()
 	if err != nil {
@@ -230,6 +231,7 @@ var slurmTopology = flag.String("slurm-topology", "", "`FILE` to test ibweave sl
 // TestSlurmTopology gives the real slurmctld the files that ibweave slurm writes. It shows the
 // same groups with the same hosts, and no other.
 func TestSlurmTopology(t *testing.T) {
+	short.NeedAll(t)
 	t.Parallel()
 	kinds := map[string]string{
 		"rails":    "tree --leaves 3 --rails 2 --hosts 6 --spines 2 --parallel 3 --ports 24 --names site --aggregation-nodes",

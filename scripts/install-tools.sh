@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Makes sure that the programs which the tests run are here, and what the plugin
-# and the packages are built with: as root, or with sudo that asks for no password,
-# it installs what is missing; otherwise it says what to install.
+# Makes sure that the programs which make test runs are here, and what the plugin is built
+# with; with the argument all those of make test-all, too, and what packages are built with. As
+# root, or with sudo that asks for no password, it installs what is missing; otherwise it says
+# what to install.
 set -euo pipefail
 
 declare -A package=(
@@ -11,6 +12,9 @@ declare -A package=(
 	[dump_lfts]=infiniband-diags
 	[ibroute]=infiniband-diags
 	[ibdmchk]=ibutils
+	[gcc]=gcc
+)
+[ "${1-}" != all ] || package+=(
 	[chromium]=chromium
 	[firefox-esr]=firefox-esr
 	[prometheus]=prometheus
@@ -20,7 +24,6 @@ declare -A package=(
 	[sbatch]=slurm-client
 	[groff]=groff-base
 	[jq]=jq
-	[gcc]=gcc
 	[dh]=debhelper
 	[dpkg-buildpackage]=dpkg-dev
 	[fakeroot]=fakeroot

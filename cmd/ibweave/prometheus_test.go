@@ -13,10 +13,13 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // TestPrometheus has the real Prometheus scrape what check writes, and asks it for the verdict.
 func TestPrometheus(t *testing.T) {
+	short.NeedAll(t)
 	audit, err := filepath.Abs("../../examples/audit")
 	if err != nil {
 		t.Fatal(err)

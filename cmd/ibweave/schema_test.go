@@ -21,6 +21,7 @@ import (
 
 	"github.com/ibweave/ibweave/cmd/cli"
 	plugin "github.com/ibweave/ibweave/cmd/ibweave-opensm/plugin"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/sminterface/umad"
 )
 
@@ -475,6 +476,7 @@ func TestExperimentSchema(t *testing.T) {
 
 // Recipes of docs/schemas/README.md print what the page says, with the real jq.
 func TestRecipes(t *testing.T) {
+	short.NeedAll(t)
 	text, err := os.ReadFile("../../docs/schemas/README.md")
 	if err != nil {
 		t.Fatal(err)

@@ -20,6 +20,18 @@ func init() {
 	}
 }
 
+// All reports whether tests start Chromium, Firefox, Slurm, Prometheus, groff and jq, too: make
+// test-all sets $IBWEAVE_TESTS to all.
+func All() bool { return os.Getenv("IBWEAVE_TESTS") == "all" }
+
+// NeedAll skips a test, unless tests start the programs of All.
+func NeedAll(tb testing.TB) {
+	tb.Helper()
+	if !All() {
+		tb.Skip("make test-all runs it, or IBWEAVE_TESTS=all go test")
+	}
+}
+
 // Of returns all, or few under -short.
 func Of[T any](all, few T) T {
 	if testing.Short() {

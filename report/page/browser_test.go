@@ -95,6 +95,7 @@ func open(t *testing.T, in *Input) *tab {
 // openFile is open for a page that is written, with a fragment of its address; in has the fabric.
 func openFile(t *testing.T, name, fragment string, in *Input) *tab {
 	t.Helper()
+	short.NeedAll(t)
 	shared, err := browser()
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // firefox is a headless Firefox that is driven by its own protocol, Marionette: a length, a
@@ -30,6 +32,7 @@ type firefox struct {
 // startFirefox starts one without a network. It ends with the test.
 func startFirefox(t *testing.T) *firefox {
 	t.Helper()
+	short.NeedAll(t)
 	program, err := exec.LookPath("firefox-esr")
 	if err != nil {
 		t.Fatal("no Firefox; install it with apt-get install firefox-esr, or run scripts/install-tools.sh")
