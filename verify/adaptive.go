@@ -23,7 +23,10 @@ package verify
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/par"
@@ -49,8 +52,15 @@ func (r *Result) AddAdaptive(choices *Result) {
 // returns an error when the tables are not of this fabric and when ctx ends; whatever is
 // wrong with the tables is in the Result, of which it fills in Adaptive, Findings, Undecided, where
 // findings depend on SLs or PLFTs of packets that are not known, and the Certificate: it covers
-// all choices, of management packets too unless these add a credit loop.
+// all choices, of management packets too unless these add a credit loop. It does not follow multicast
+// packets: a Copying but Independent and a Buffer are errors.
 func CheckAdaptive(ctx context.Context, s *state.State, opt Options) (*Result, error) {
+	switch {
+	case opt.Copying != Independent:
+		return nil, fmt.Errorf("%s copying is of multicast packets, which a check of adaptive tables does not follow: want %s", opt.Copying, Independent)
+	case opt.Buffer != Buffer{}:
+		return nil, errors.New("a buffer is held against multicast packets, which a check of adaptive tables does not follow: want none")
+	}
 	opt.Witnesses = cmp.Or(max(opt.Witnesses, 0), DefaultWitnesses)
 	opt.Findings = cmp.Or(max(opt.Findings, 0), DefaultFindings)
 	r, p, err := checkAdaptive(ctx, s, opt, false)
@@ -92,8 +102,37 @@ func checkAdaptive(ctx context.Context, s *state.State, opt Options, certain boo
 			return nil, nil, err
 		}
 	}
+	if !opt.Complete {
+		r.leaveUnowned(p.unowned(), AdaptiveDeadEnd, AdaptiveLoop, AdaptiveCreditLoop, ManagementAdaptiveLoop)
+	}
 	r.updateVerdict()
 	return r, p, nil
+}
+
+// unowned lists the LIDs that some PLFT has an entry for and no port has.
+func (p *choicePlan) unowned() (list []fabric.LID) {
+	last := fabric.LID(0)
+	for _, t := range p.t.PLFTs {
+		last = max(last, t.Ports.MaxLID())
+	}
+	for lid := fabric.LID(1); lid <= last; lid++ {
+		if p.f.LIDPort(lid) == fabric.NoPort && p.hasEntry(lid) {
+			list = append(list, lid)
+		}
+	}
+	return list
+}
+
+// hasEntry returns true if some PLFT of a switch has an entry for a LID.
+func (p *choicePlan) hasEntry(lid fabric.LID) bool {
+	for _, t := range p.t.PLFTs {
+		for s := range fabric.NodeID(p.n) {
+			if lid <= t.Ports.MaxLID() && t.HasEntry(s, lid) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // searched is the findings of all searchers together.
@@ -105,10 +144,14 @@ type searched struct {
 // run looks at all LIDs. With escape the dependencies are those on static ports.
 func (p *choicePlan) run(ctx context.Context, escape bool) (*searched, error) {
 	unicast, others := newWaits(p), newWaits(p)
+	var done atomic.Int32
 	workers, err := par.ForEachWith(ctx, p.opt.Workers, len(p.units),
 		func() *searcher { return newSearcher(p, unicast, others, escape) },
 		func(w *searcher, i int) error {
 			w.unit(p.units[i])
+			if n := int(done.Add(1)); p.opt.Progress != nil {
+				p.opt.Progress(n, len(p.units))
+			}
 			return nil
 		})
 	if err != nil {

@@ -11,6 +11,8 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/short"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/lft/adaptive"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
@@ -292,4 +294,31 @@ func TestAdaptiveFARWithTwoPLFTs(t *testing.T) {
 		lossy += int(min(1, pairs))
 	}
 	t.Logf("%d with pairs that are lost", lossy)
+}
+
+// CheckAdaptive tells of its progress, leaves rules undecided for LIDs of ports that the topology may not
+// have, and refuses what it does not follow.
+func TestAdaptiveOptions(t *testing.T) {
+	f := randomFabric(t, rand.New(rand.NewPCG(1, 20)), 4, 4, 4)
+	ports := lft.NewTables(f.NumSwitches(), f.MaxLID()+1)
+	ports.Row(0)[f.MaxLID()+1] = 1
+	s := withTables(f, &adaptive.Tables{Groups: make([][]adaptive.Group, f.NumSwitches()), PLFTs: []*adaptive.PLFT{adaptive.NewPLFT(ports)}}, state.State{})
+	for _, complete := range []bool{false, true} {
+		told, parts := 0, 0
+		r, err := verify.CheckAdaptive(t.Context(), s, verify.Options{Complete: complete, Workers: 1, Progress: func(done, total int) { told, parts = told+1, total }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if told == 0 || told != parts {
+			t.Errorf("told %d times of %d parts", told, parts)
+		}
+		if undecided := len(r.Undecided) > 0; undecided == complete {
+			t.Errorf("complete %t: undecided %v", complete, r.Undecided)
+		}
+	}
+	for _, opt := range []verify.Options{{Copying: verify.Wormhole}, {Buffer: verify.Buffer{MTU: 2048, Credits: 40}}} {
+		if r, err := verify.CheckAdaptive(t.Context(), s, opt); err == nil || r != nil {
+			t.Errorf("%+v: %v, want an error", opt, r)
+		}
+	}
 }

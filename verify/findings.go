@@ -330,7 +330,7 @@ func (p *plan) reportEntries(c *Collector, r *Result, w *worker, complete bool) 
 		})
 	}
 	slices.SortFunc(w.stale, func(a, b staleLID) int { return cmp.Compare(a.lid, b.lid) })
-	var unowned []staleLID
+	var unowned []fabric.LID
 	for _, n := range w.stale {
 		if cycle := p.cycleOf(n.lid); len(cycle) > 0 {
 			c.Add(UnownedLIDLoop, 1, func(f *Finding) {
@@ -340,7 +340,7 @@ func (p *plan) reportEntries(c *Collector, r *Result, w *worker, complete bool) 
 			})
 		}
 		if p.f.LIDPort(n.lid) == fabric.NoPort {
-			unowned = append(unowned, n)
+			unowned = append(unowned, n.lid)
 		}
 		c.Add(StaleEntry, n.switches, func(f *Finding) {
 			f.Switch, f.LID = p.f.Node(fabric.NodeID(n.first)).GUID, n.lid
@@ -352,15 +352,21 @@ func (p *plan) reportEntries(c *Collector, r *Result, w *worker, complete bool) 
 				n.lid, owner, text.Count(n.switches, "switch has an entry", "switches have entries"), switchName(p.f, fabric.NodeID(n.first)), p.entryText(n.first, p.entry(n.first, n.lid)))
 		})
 	}
-	if len(unowned) == 0 || complete {
+	if !complete {
+		r.leaveUnowned(unowned, UnicastRules...)
+	}
+}
+
+// leaveUnowned leaves rules undecided where LIDs have entries and no port of the topology has them, ascending.
+func (r *Result) leaveUnowned(lids []fabric.LID, rules ...string) {
+	if len(lids) == 0 {
 		return
 	}
-	what := fmt.Sprintf("LID %d, which no port of the topology has", unowned[0].lid)
-	if n := len(unowned); n > 1 {
-		what = fmt.Sprintf("%d LIDs that no port of the topology has, such as %d", n, unowned[0].lid)
+	what := fmt.Sprintf("LID %d, which no port of the topology has", lids[0])
+	if n := len(lids); n > 1 {
+		what = fmt.Sprintf("%d LIDs that no port of the topology has, such as %d", n, lids[0])
 	}
-	r.leave(fmt.Sprintf("there are forwarding entries for %s; ibnetdiscover's text of all ports, with their LMC, decides", what),
-		UnicastRules...)
+	r.leave(fmt.Sprintf("there are forwarding entries for %s; ibnetdiscover's text of all ports, with their LMC, decides", what), rules...)
 }
 
 // cycleOf is a cycle of switches round which packets for a LID without a port are sent,

@@ -25,7 +25,10 @@ func CheckTables(ctx context.Context, s *state.State, opt verify.Options) (*veri
 			return slices.DeleteFunc(list, func(f verify.Finding) bool { return slices.Contains(alone, f.Rule) })
 		})
 	}
-	choices, err := verify.CheckAdaptive(ctx, s, verify.Options{})
+	// The static ports are those of number 0: Check has told of LIDs without a port.
+	opt.Complete = opt.Complete || len(s.Adaptive.PLFTs) == 1
+	opt.Copying, opt.Buffer = verify.Independent, verify.Buffer{} // those are of multicast packets
+	choices, err := verify.CheckAdaptive(ctx, s, opt)
 	if err != nil {
 		return nil, err
 	}

@@ -163,7 +163,7 @@ func TestLegalPorts(t *testing.T) {
 		rank := order(f)
 		r.Shuffle(len(rank), func(i, j int) { rank[i], rank[j] = rank[j], rank[i] }) // some reach others by no legal path
 		ways := newWays(w, LegalPaths, rank)
-		x := newTree(ways, slices.Repeat([]int64{1}, len(w.port)))
+		x := newTree(ways, make([]int64, len(w.port)))
 		for i, d := range w.targets {
 			want := legalPorts(f, d, rank)
 			if got := LegalPorts(f, rank, d); !slices.Equal(got, want) {

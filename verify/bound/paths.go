@@ -46,6 +46,7 @@ type tree[T number] struct {
 	length  []T                  // by channel
 	allowed []bool               // by channel; nil for all
 	dist    []T                  // by switch
+	hops    []int32              // by switch: channels of the path, the fewest of those of least length
 	order   []int32              // switches with a path, the nearest first
 	rank    []int32              // by switch: its place in order, -1 without a path
 	heap    graph.Heap[entry[T]] // the nearest first
@@ -53,7 +54,7 @@ type tree[T number] struct {
 
 func newTree[T number](w *ways, length []T) *tree[T] {
 	n := w.f.NumSwitches()
-	return &tree[T]{ways: w, length: length, dist: make([]T, n), rank: make([]int32, n), heap: graph.Heap[entry[T]]{Before: entry[T].before}}
+	return &tree[T]{ways: w, length: length, dist: make([]T, n), hops: make([]int32, n), rank: make([]int32, n), heap: graph.Heap[entry[T]]{Before: entry[T].before}}
 }
 
 // grow finds the paths to the i-th target: Dijkstra's algorithm from there backward.
@@ -66,8 +67,8 @@ func (x *tree[T]) grow(i int) {
 		x.rank[s] = -2 // not seen
 	}
 	x.order = x.order[:0]
-	x.heap.Push(entry[T]{0, int32(t)})
-	x.dist[t], x.rank[t] = 0, -1
+	x.heap.Push(entry[T]{0, 0, int32(t)})
+	x.dist[t], x.hops[t], x.rank[t] = 0, 0, -1
 	for x.heap.Len() > 0 {
 		v := x.heap.Pop()
 		if x.rank[v.at] >= 0 {
@@ -80,9 +81,10 @@ func (x *tree[T]) grow(i int) {
 			if x.rank[from] >= 0 || x.allowed != nil && !x.allowed[back] {
 				continue
 			}
-			if d := v.dist + x.length[back]; x.rank[from] == -2 || d < x.dist[from] {
-				x.dist[from], x.rank[from] = d, -1
-				x.heap.Push(entry[T]{d, int32(from)})
+			e := entry[T]{v.dist + x.length[back], v.hops + 1, int32(from)}
+			if x.rank[from] == -2 || e.before(entry[T]{x.dist[from], x.hops[from], e.at}) {
+				x.dist[from], x.hops[from], x.rank[from] = e.dist, e.hops, -1
+				x.heap.Push(e)
 			}
 		}
 	}
@@ -94,12 +96,16 @@ func (x *tree[T]) grow(i int) {
 // entry is a switch that is reached.
 type entry[T number] struct {
 	dist T
+	hops int32
 	at   int32
 }
 
-func (a entry[T]) before(b entry[T]) bool { return a.dist < b.dist || a.dist == b.dist && a.at < b.at }
+func (a entry[T]) before(b entry[T]) bool {
+	return a.dist < b.dist || a.dist == b.dist && (a.hops < b.hops || a.hops == b.hops && a.at < b.at)
+}
 
-// onward returns true if packets to the target may go by channel c of switch s: it leads nearer.
+// onward returns true if packets to the target may go by channel c of switch s: it is allowed and leads
+// nearer, by length, and where its length is 0, by the number of channels. So packets never go round.
 func (x *tree[T]) onward(s, c int32) bool {
 	to := x.to[c]
 	return x.rank[to] >= 0 && x.rank[to] < x.rank[s] && (x.allowed == nil || x.allowed[c])
