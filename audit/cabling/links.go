@@ -156,6 +156,9 @@ func (c *checker) checkLink(opt Options, p, peer fabric.PortID, link fabric.Link
 	}
 	if below(link, want) {
 		c.add(rule, 1, verify.EndpointsOf(f, p, peer), "%s to %s is %s, %s %s", f.PortName(p), f.PortName(peer), linkName(link), why, linkName(want))
+		if rule == LinkDegraded && !between { // it slows one host, and not what others send
+			c.findings[len(c.findings)-1].Severity = verify.Warning
+		}
 	}
 }
 
@@ -221,11 +224,12 @@ func addLink(of map[kind]census, k kind, link fabric.Link) {
 
 // SlowLinks finds the links that are narrower or slower than their peers, by rule
 // LinkDegraded, as Check does without an expectation: none where widths and speeds are
-// not known. Beyond limit findings one more stands for the rest; 0 is for no limit.
+// not known. Those between switches, which are errors, come first. Beyond limit findings one more stands for the rest; 0 is for no limit.
 // It takes O(ports).
 func SlowLinks(f *fabric.Fabric, limit int) []verify.Finding {
 	c := &checker{f: f}
 	c.checkLinks(Options{})
+	slices.SortStableFunc(c.findings, func(a, b verify.Finding) int { return cmp.Compare(b.Severity, a.Severity) })
 	if limit <= 0 || len(c.findings) <= limit {
 		return c.findings
 	}

@@ -78,6 +78,15 @@ link-degraded: and 5 more links are slower than others of both ends or of their 
 				parallel[a+b]++
 			}
 			f := rewire(t, tc.f, cables, rand.New(rand.NewPCG(1, 1)))
+			for _, x := range SlowLinks(f, 0) {
+				want := verify.Error
+				if strings.Contains(x.Message, "to \"h") {
+					want = verify.Warning
+				}
+				if x.Severity != want {
+					t.Errorf("%s: severity %s, want %s", x.Message, x.Severity, want)
+				}
+			}
 			if got := sortedMessages(SlowLinks(f, 3)); got != tc.want {
 				t.Errorf("%s\nwant\n%s", got, tc.want)
 			}
