@@ -72,7 +72,9 @@ type Report struct {
 	// Hot is in falling order of loads, congested ones without hot bytes behind these in falling order of
 	// their wait.
 	Hot    []Channel `json:"hot"`
-	Errors []Cable   `json:"errors"` // those with the most link downs first, then by all errors
+	Errors []Cable   `json:"errors"` // in the order of Evidence, then by errors
+	// Restarts are the hosts and switches all of whose links went down, in natural order.
+	Restarts []Restart `json:"restarts"`
 }
 
 // Channel is a channel that is hot or congested.
@@ -119,31 +121,6 @@ const leastUse = 0.01
 // mostTalkers bounds the senders and receivers of a channel.
 const mostTalkers = 3
 
-// Cable is a cable with errors.
-type Cable struct {
-	Ends [2]End `json:"ends"` // of the lower port first
-
-	downs, all float64 // link downs, and all errors
-}
-
-// End is what a port of a cable has counted.
-type End struct {
-	Port   verify.Endpoint `json:"port"`
-	Errors []Error         `json:"errors"` // those that may be above 0, in the order of ErrorCounters
-}
-
-// Error is a counter of errors.
-type Error struct {
-	Counter string            `json:"counter"`
-	N       dump.CounterValue `json:"n"`
-	AtLeast bool              `json:"at_least,omitempty"` // the counter stands at its end, or was reset
-	Wrapped bool              `json:"wrapped,omitempty"`  // its 64 bits hold a difference below zero, so N may be too low
-}
-
-// ErrorCounters are those of errors that cables make. A port counts what comes in, so the cable
-// or the port at its other end may be the cause.
-var ErrorCounters = []dump.Counter{dump.LinkDowned, dump.LinkRecovers, dump.SymbolErrors, dump.RcvErrors, dump.LocalIntegrityErrors}
-
 // explainer is what Explain works on.
 type explainer struct {
 	f      *fabric.Fabric
@@ -160,7 +137,7 @@ type explainer struct {
 // Explain says why channels are hot or congested under tables, and which cables have errors; without
 // tables, nil, only the latter. Errors are those of ctx.
 func Explain(ctx context.Context, f *fabric.Fabric, t *lft.Tables, c *dump.Counters, opt Options) (*Report, error) {
-	x := &explainer{f: f, c: c, opt: opt, routes: make([]int64, f.NumPorts()), Report: &Report{Seconds: opt.Seconds, Hot: []Channel{}, Errors: []Cable{}}}
+	x := &explainer{f: f, c: c, opt: opt, routes: make([]int64, f.NumPorts()), Report: &Report{Seconds: opt.Seconds, Hot: []Channel{}, Errors: []Cable{}, Restarts: []Restart{}}}
 	if t != nil {
 		var err error
 		if x.routes, err = lft.ChannelLoads(ctx, f, t); err != nil {
@@ -375,39 +352,4 @@ func (x *explainer) talkers(hosts []fabric.NodeID, own, other dump.Counter) (lis
 		list[i].Share = list[i].Bytes.N / total
 	}
 	return list
-}
-
-// findErrors lists the cables with errors.
-func (x *explainer) findErrors() {
-	for _, c := range x.f.Cables() {
-		var cable Cable
-		listed := false
-		for i, port := range []fabric.PortID{c.A, c.B} {
-			end := End{Port: verify.EndpointOf(x.f, port), Errors: []Error{}}
-			counts := false
-			for _, k := range ErrorCounters {
-				v := x.c.Get(k, port)
-				counts = counts || v.Known
-				if v.N == 0 && !v.Full && !v.Wrapped {
-					continue
-				}
-				listed = true
-				end.Errors = append(end.Errors, Error{k.Info().Name, v, v.Full, v.Wrapped})
-				cable.all += v.N
-				if k == dump.LinkDowned {
-					cable.downs += v.N
-				}
-			}
-			if counts {
-				x.ErrorPorts++
-			}
-			cable.Ends[i] = end
-		}
-		if listed {
-			x.Errors = append(x.Errors, cable)
-		}
-	}
-	slices.SortStableFunc(x.Errors, func(a, b Cable) int {
-		return cmp.Or(cmp.Compare(b.downs, a.downs), cmp.Compare(b.all, a.all))
-	})
 }

@@ -3,6 +3,7 @@ package counters
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -66,17 +67,18 @@ func (d *Document) Print(b *text.Sheet) {
 	if d.Resets > 0 {
 		fmt.Fprintf(b, "%s reset between the readings: their errors are lower bounds\n", text.CountGrouped(d.Resets, "port was", "ports were"))
 	}
+	d.printErrors(b)
+	d.printRestarts(b)
 	if d.Tables {
 		d.printHot(b)
 	} else {
-		fmt.Fprintln(b, "no forwarding tables: no routes to compare with")
+		fmt.Fprintln(b, "\nno forwarding tables: no routes to compare with")
 	}
-	d.printErrors(b)
 }
 
 // printHot writes the hot channels.
 func (d *Document) printHot(b *text.Sheet) {
-	fmt.Fprintf(b, "%d of %d channels between switches have known bytes", d.Measured, d.Channels)
+	fmt.Fprintf(b, "\n%d of %d channels between switches have known bytes", d.Measured, d.Channels)
 	if d.MaxUse > 0 {
 		fmt.Fprintf(b, ", and use %s of their rate on average, %s at most", text.Percent(d.MeanUse), text.Percent(d.MaxUse))
 	}
@@ -88,10 +90,10 @@ func (d *Document) printHot(b *text.Sheet) {
 		fmt.Fprintf(b, "%s not known: a counter of 32 bits stands still at its end, 17 GB (perfquery -x has 64 bits), wrapped, or was reset\n", text.CountGrouped(d.Stopped, "channel's bytes are", "channels' bytes are"))
 	}
 	if len(d.Hot) == 0 {
-		fmt.Fprintf(b, "\nno channel is hot or congested, with %g times the mean\n", d.Asked.Hot)
+		fmt.Fprintf(b, "no channel is hot or congested, with %g times the mean\n", d.Asked.Hot)
 		return
 	}
-	fmt.Fprintf(b, "\n%s hot or congested, with %g times the mean or more: %s\n", text.CountGrouped(len(d.Hot), "channel is", "channels are"), d.Asked.Hot, d.causes())
+	fmt.Fprintf(b, "%s hot or congested, with %g times the mean or more: %s\n", text.CountGrouped(len(d.Hot), "channel is", "channels are"), d.Asked.Hot, d.causes())
 	w := b.Table()
 	shown := d.Hot[:min(d.Asked.Top, len(d.Hot))]
 	if len(shown) > 0 {
@@ -158,68 +160,129 @@ func (h *sharedChannel) printSharers(b *text.Sheet, number int) {
 	}
 }
 
-// printErrors writes the cables with errors: a row for each end that has counted some.
+// headings are the columns of printErrors, by ErrorCounters.
+var headings = []string{"SYMBOL ERRORS", "RECEIVE ERRORS", "INTEGRITY ERRORS", "RECOVERIES", "LINK DOWNS"}
+
+// printErrors writes the cables with errors, those to replace first: a row for each end that counted
+// errors on the wire, else for each end that counted anything, with the counters that any row has.
 func (d *Document) printErrors(b *text.Sheet) {
 	if len(d.Errors) == 0 {
 		fmt.Fprintf(b, "\nno errors of cables: %s counters of them\n", text.CountGrouped(d.ErrorPorts, "port has", "ports have"))
 		return
 	}
-	fmt.Fprintf(b, "\n%s errors:\n", text.CountGrouped(len(d.Errors), "cable has", "cables have"))
-	w := b.Table()
-	if d.Asked.Top > 0 {
-		fmt.Fprintln(w, "  COUNTED BY\tAT THE OTHER END\tLINK DOWNS\tRECOVERIES\tSYMBOL ERRORS\tRECEIVE ERRORS\tINTEGRITY ERRORS")
+	shown := d.Errors[:min(d.Asked.Top, len(d.Errors))]
+	used := make([]bool, len(ErrorCounters))
+	for i := range shown {
+		for _, e := range shown[i].Ends {
+			for k := range ErrorCounters {
+				used[k] = used[k] || cellOf(e.Errors, ErrorCounters[k]) != "-"
+			}
+		}
 	}
-	cells := "" // all of the table
-	for _, c := range d.Errors[:min(d.Asked.Top, len(d.Errors))] {
+	title := map[Evidence]func(n int) string{
+		Wire: func(n int) string {
+			return text.CountGrouped(n, "cable has errors on the wire: replace or clean it, or the port", "cables have errors on the wire: replace or clean them, or the ports")
+		},
+		Downs: func(n int) string {
+			return text.CountGrouped(n, "cable went", "cables went") + " down or recovered, and not by restarts"
+		},
+		Unknown: func(n int) string {
+			return text.CountGrouped(n, "cable has", "cables have") + " counters that say nothing: they wrapped, or stood still at their end"
+		},
+	}
+	for at := 0; at < len(d.Errors); {
+		evidence, end := d.Errors[at].Evidence, at
+		for end < len(d.Errors) && d.Errors[end].Evidence == evidence {
+			end++
+		}
+		fmt.Fprintf(b, "\n%s\n", title[evidence](end-at))
+		if at < len(shown) {
+			d.printCables(b, shown[at:min(end, len(shown))], used)
+		}
+		at = end
+	}
+	if n := len(d.Errors) - len(shown); n > 0 {
+		fmt.Fprintf(b, "  and %s more: --top, or --format json\n", text.Grouped(n))
+	}
+}
+
+// printCables writes cables of the same evidence, with the columns that are used.
+func (d *Document) printCables(b *text.Sheet, cables []Cable, used []bool) {
+	w := b.Table()
+	fmt.Fprint(w, "  COUNTED BY\tAT THE OTHER END")
+	for k, heading := range headings {
+		if used[k] {
+			fmt.Fprint(w, "\t"+heading)
+		}
+	}
+	if d.Tables {
+		fmt.Fprint(w, "\tROUTES")
+	}
+	fmt.Fprintln(w)
+	for _, c := range cables {
 		for i, e := range c.Ends {
-			if len(e.Errors) == 0 {
+			if len(e.Errors) == 0 || c.Evidence == Wire && !e.onWire() {
 				continue
 			}
 			fmt.Fprintf(w, "  %s\t%s", e.Port.Unquoted(), c.Ends[1-i].Port.Unquoted())
-			for _, k := range ErrorCounters {
-				cell := countOf(e.Errors, k)
-				cells += cell
-				fmt.Fprintf(w, "\t%s", cell)
+			for k := range ErrorCounters {
+				if used[k] {
+					fmt.Fprint(w, "\t"+cellOf(e.Errors, ErrorCounters[k]))
+				}
+			}
+			if d.Tables {
+				fmt.Fprint(w, "\t"+text.Grouped(c.Routes))
 			}
 			fmt.Fprintln(w)
 		}
 	}
 	_ = w.Flush() // a buffer takes all
-	for _, m := range marks {
-		if strings.Contains(cells, m.mark) {
-			fmt.Fprintf(b, "  %s: %s\n", m.mark, m.meaning)
-		}
-	}
-	if n := len(d.Errors) - d.Asked.Top; n > 0 {
-		fmt.Fprintf(b, "  and %s more: --top, or --format json\n", text.Grouped(n))
-	}
 }
 
-// marks are those of countOf, and what they mean.
-var marks = []struct{ mark, meaning string }{
-	{"+", "or more: the counter stands still at its end, or was reset; perfquery -R resets it"},
-	{"wrapped", "a number just below 2^64, a difference that went below zero: what was counted is not known"},
+// onWire reports whether the port counted errors on the wire.
+func (e End) onWire() bool {
+	return slices.ContainsFunc(e.Errors, func(r Error) bool { return r.N.N > 0 && !isEvent(r.counter) })
 }
 
-// countOf returns what a port counted of an error, with its marks, and - for none.
-func countOf(list []Error, k dump.Counter) string {
+// cellOf returns what a port counted of an error, and - for none.
+func cellOf(list []Error, k dump.Counter) string {
 	for _, e := range list {
-		if e.Counter != k.Info().Name {
+		if e.counter != k {
 			continue
 		}
 		n := strconv.FormatFloat(e.N.N, 'g', 6, 64) // a rate
 		if e.N.Count > 0 {
-			n = strconv.FormatUint(e.N.Count, 10)
+			n = text.Grouped(int64(e.N.Count))
 		}
 		if e.AtLeast {
-			n += marks[0].mark
+			n = "at least " + n
 		}
 		if e.Wrapped {
-			n = strings.TrimPrefix(n+" ", "0 ") + marks[1].mark
+			n = strings.TrimPrefix(n+" ", "0 ") + "wrapped"
 		}
 		return n
 	}
 	return "-"
+}
+
+// printRestarts writes how many hosts and switches were restarted.
+func (d *Document) printRestarts(b *text.Sheet) {
+	var hosts, switches []string
+	for _, r := range d.Restarts {
+		if r.Switch {
+			switches = append(switches, r.Name)
+		} else {
+			hosts = append(hosts, r.Name)
+		}
+	}
+	for _, x := range []struct {
+		one, many string
+		names     []string
+	}{{"host was", "hosts were", hosts}, {"switch was", "switches were", switches}} {
+		if n := len(x.names); n > 0 {
+			fmt.Fprintf(b, "\n%s restarted, since all links went down: %s\n", text.CountGrouped(n, x.one, x.many), hostlist.Shorten(hostlist.Fold(x.names)))
+		}
+	}
 }
 
 // times is a multiple of a mean.

@@ -69,8 +69,8 @@ func (a *app) countersCommand() *cobra.Command {
 		}
 		return hot, nil
 	})
-	o.asked.Top = 10
-	cli.NumberFlag(flags, &o.asked.Top, "top", 0, cli.MaxNumber, "list `N` hot cables with who shares them, and N with errors")
+	o.asked.Top = 20
+	cli.NumberFlag(flags, &o.asked.Top, "top", 0, cli.MaxNumber, "list `N` cables with errors, and N hot ones with who shares them")
 	o.OutputForm.Define(flags, "`FORM` of the output: text or json")
 	a.fabricFlags(cmd)
 	a.hostGroupFlag(cmd)

@@ -1,0 +1,199 @@
+package counters
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/names"
+	"github.com/ibweave/ibweave/internal/text"
+	"github.com/ibweave/ibweave/sminterface/dump"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// Evidence is what the errors of a cable say of it.
+type Evidence string
+
+// The evidence, that of a bad cable first.
+const (
+	Wire    Evidence = "wire"    // bits that arrived wrong: the cable, or the port at either end, is bad
+	Downs   Evidence = "downs"   // it went down or recovered more often than its ends were restarted
+	Unknown Evidence = "unknown" // counters that wrapped, or that stood at their end in both readings
+)
+
+// Cable is a cable with errors.
+type Cable struct {
+	Evidence Evidence `json:"evidence"`
+	Ends     [2]End   `json:"ends"`   // of the lower port first
+	Routes   int64    `json:"routes"` // that cross it in both directions; 0 without tables
+
+	errors float64 // of its evidence
+}
+
+// End is what a port of a cable has counted.
+type End struct {
+	Port   verify.Endpoint `json:"port"`
+	Errors []Error         `json:"errors"` // those that may be above 0, in the order of ErrorCounters
+}
+
+// Error is a counter of errors.
+type Error struct {
+	Counter string            `json:"counter"`
+	N       dump.CounterValue `json:"n"`
+	AtLeast bool              `json:"at_least,omitempty"` // the counter stands at its end, or was reset
+	Wrapped bool              `json:"wrapped,omitempty"`  // its 64 bits hold a difference below zero, so N may be too low
+
+	counter dump.Counter
+}
+
+// Restart is a host, or a switch, all of whose links went down.
+type Restart struct {
+	Name   string `json:"name"`
+	Switch bool   `json:"switch"`
+	Links  int    `json:"links"`
+	Times  int    `json:"times"` // downs of the link that has fewest, without restarts of a host's switch
+}
+
+// ErrorCounters are those of errors that cables make, errors on the wire first. A port counts what comes in,
+// so the cable or the port at its other end may be the cause.
+var ErrorCounters = []dump.Counter{dump.SymbolErrors, dump.RcvErrors, dump.LocalIntegrityErrors, dump.LinkRecovers, dump.LinkDowned}
+
+// isEvent reports whether a counter of errors counts what happens to a link when one of its ends is
+// restarted, too.
+func isEvent(k dump.Counter) bool { return k == dump.LinkRecovers || k == dump.LinkDowned }
+
+// findErrors lists the cables with errors that are not those of restarts.
+func (x *explainer) findErrors() {
+	restarts := x.findRestarts()
+	for _, c := range x.f.Cables() {
+		cable := Cable{Evidence: Unknown, Routes: x.routes[c.A] + x.routes[c.B]}
+		restarted := restarts[x.f.Owner(c.A)] + restarts[x.f.Owner(c.B)]
+		listed := false
+		for i, port := range []fabric.PortID{c.A, c.B} {
+			end := End{Port: verify.EndpointOf(x.f, port), Errors: []Error{}}
+			counts := false
+			for _, k := range ErrorCounters {
+				v := x.c.Get(k, port)
+				counts = counts || v.Known
+				if v.N == 0 && !v.Full && !v.Wrapped {
+					continue
+				}
+				end.Errors = append(end.Errors, Error{k.Info().Name, v, v.Full, v.Wrapped, k})
+				n, found := v.N, Wire
+				if isEvent(k) {
+					n, found = max(n-restarted, 0), Downs
+				}
+				if n == 0 {
+					listed = listed || v.Wrapped || v.Full && restarted == 0
+					continue
+				}
+				listed = true
+				switch order(found) - order(cable.Evidence) {
+				case 0:
+					cable.errors += n
+				case -1, -2:
+					cable.Evidence, cable.errors = found, n
+				}
+			}
+			if counts {
+				x.ErrorPorts++
+			}
+			cable.Ends[i] = end
+		}
+		if listed {
+			x.Errors = append(x.Errors, cable)
+		}
+	}
+	slices.SortStableFunc(x.Errors, func(a, b Cable) int {
+		return cmp.Or(order(a.Evidence)-order(b.Evidence), cmp.Compare(b.errors, a.errors), cmp.Compare(b.Routes, a.Routes))
+	})
+}
+
+// order is the place of some evidence.
+func order(e Evidence) int { return slices.Index([]Evidence{Wire, Downs, Unknown}, e) }
+
+// fewDowns is how often a link may go down for restarts of a node that has no other one to compare it with.
+const fewDowns = 3
+
+// findRestarts lists the hosts and switches all of whose links went down, and returns how often they were
+// restarted, by NodeID. Restarts of a switch are taken off the downs of its hosts' links. The only link of a
+// node may as well have a bad cable: without errors on the wire its downs are restarts where the node itself
+// counted fewer, since its counter then began anew, or where they are no more than fewDowns or twice the median
+// of all hosts' links.
+func (x *explainer) findRestarts() []float64 {
+	f := x.f
+	var downs []float64
+	for _, p := range f.CAPorts() {
+		v, _ := x.downs(p)
+		downs = append(downs, v.N)
+	}
+	slices.Sort(downs)
+	most := float64(fewDowns)
+	if n := len(downs); n > 0 {
+		most = max(most, 2*downs[n/2])
+	}
+	times := make([]float64, f.NumNodes())
+	find := func(h names.Host) {
+		isSwitch := f.IsSwitch(h.Nodes[0])
+		links, least, most := 0, 0.0, most
+		for _, n := range h.Nodes {
+			for p := range f.Cabled(n) {
+				v, anew := x.downs(p)
+				if !v.Known {
+					return
+				}
+				d := v.N
+				if !isSwitch {
+					d = max(d-times[f.Owner(f.Peer(p))], 0)
+				}
+				if links++; links == 1 || d < least {
+					least = d
+				}
+				switch {
+				case x.onWire(p):
+					most = 0
+				case anew:
+					most = least
+				}
+			}
+		}
+		if least < 1 || links == 1 && least > most {
+			return
+		}
+		for _, n := range h.Nodes {
+			times[n] = least
+		}
+		x.Restarts = append(x.Restarts, Restart{h.Name, isSwitch, links, int(least)})
+	}
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		find(names.Host{Name: f.Name(s).Label(), Nodes: []fabric.NodeID{s}})
+	}
+	hosts, others := names.Hosts(f, nil, fabric.HostKind, fabric.ServiceKind, fabric.GatewayKind, fabric.AggregationKind)
+	for _, nodes := range others {
+		for _, n := range nodes {
+			hosts = append(hosts, names.Host{Name: f.Name(n).Label(), Nodes: []fabric.NodeID{n}})
+		}
+	}
+	for _, h := range hosts {
+		find(h)
+	}
+	slices.SortStableFunc(x.Restarts, func(a, b Restart) int { return text.Natural(a.Name, b.Name) })
+	return times
+}
+
+// onWire reports whether an end of the cable at a port counted errors on the wire.
+func (x *explainer) onWire(p fabric.PortID) bool {
+	return slices.ContainsFunc(ErrorCounters, func(k dump.Counter) bool {
+		return !isEvent(k) && (x.c.Get(k, p).N > 0 || x.c.Get(k, x.f.Peer(p)).N > 0)
+	})
+}
+
+// downs returns how often the link of a port went down, by the greater count of its two ends, and
+// whether the port itself counted fewer: its counter began anew.
+func (x *explainer) downs(p fabric.PortID) (v dump.CounterValue, anew bool) {
+	v, far := x.c.Get(dump.LinkDowned, p), x.c.Get(dump.LinkDowned, x.f.Peer(p))
+	if far.Known && (!v.Known || far.N > v.N) {
+		return far, v.Known
+	}
+	return v, false
+}
