@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -282,6 +283,48 @@ func TestFaults(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestCure does what messages say to exchange, on hosts whose ports are turned round and on hosts of
+// two units that are exchanged, and wants nothing to be wrong then.
+func TestCure(t *testing.T) {
+	pairs := regexp.MustCompile(`at "([^"]*)"\[(\d+)\] and "([^"]*)"\[(\d+)\]`)
+	for _, seed := range short.Part(5, seeds(40)) {
+		random := rand.New(rand.NewPCG(seed, 8))
+		d := newDraft(t, gen.TreeSpec{Ports: 32, Pods: []int{2}, Hosts: 8, Rails: 4 + random.IntN(4), Spines: 4}, gen.Options{Names: "site"}, seed)
+		adapter := func(host, k int) fabric.PortID { return d.adapter(fmt.Sprintf("node%04d mlx5_%d", host, k)) }
+		order := random.Perm(4)
+		for i := 1; i < 2+random.IntN(3); i++ {
+			d.swap(adapter(3, order[i-1]), adapter(3, order[i]))
+		}
+		d.swap(adapter(5, 2), adapter(10, 2))
+		exchanged := map[string]bool{}
+		for _, f := range find(t, d.fabric()).Findings {
+			for _, m := range pairs.FindAllStringSubmatch(f.Message, -1) {
+				p, q := portAt(t, d.f, m[1], m[2]), portAt(t, d.f, m[3], m[4])
+				if key := fmt.Sprint(min(p, q), max(p, q)); !exchanged[key] { // each of two hosts has a finding
+					exchanged[key] = true
+					d.swap(p, q)
+				}
+			}
+		}
+		if got := findings(find(t, d.fabric())); len(exchanged) < 2 || got != nil {
+			t.Errorf("seed %d, after %d exchanges: %s", seed, len(exchanged), strings.Join(got, "\n"))
+		}
+	}
+}
+
+// portAt is the port of a switch by its name and number.
+func portAt(t *testing.T, f *fabric.Fabric, name, num string) fabric.PortID {
+	t.Helper()
+	n, err := strconv.Atoi(num)
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		if err == nil && f.Name(s).Text == name {
+			return f.Port(s, fabric.PortNum(n))
+		}
+	}
+	t.Fatalf("no port %s of %s", num, name)
+	return 0
 }
 
 // TestManyFaults makes random faults on up to a quarter of the hosts of each unit, and wants each port and

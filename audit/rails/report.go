@@ -7,6 +7,7 @@ import (
 	"math/bits"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/graph"
@@ -44,43 +45,76 @@ func (r *Result) Worst() verify.Severity {
 // reportHost makes findings of the ports of a host that are misplaced: those that are in each
 // other's places as one.
 func (x *finder) reportHost(h *Host) {
-	isMisplaced := func(is func(q *Port) bool) bool {
-		return slices.ContainsFunc(h.Ports, func(q Port) bool { return q.home != q.leaf && is(&q) })
-	}
-	var where []string
-	var ports []fabric.PortID
-	disagree := false
-	for _, p := range h.Ports {
-		if p.home == p.leaf {
-			continue
+	var misplaced []*Port
+	for i := range h.Ports {
+		if p := &h.Ports[i]; p.home != p.leaf {
+			misplaced = append(misplaced, p)
 		}
+	}
+	var swapped []*Port
+	for _, p := range misplaced {
 		ends := []fabric.PortID{p.end, x.f.Peer(p.end)}
 		name, at, home := x.f.PortName(p.end), x.f.PortName(ends[1]), x.f.Name(p.home)
 		switch {
-		case isMisplaced(func(q *Port) bool { return q.leaf == p.home }) && isMisplaced(func(q *Port) bool { return q.home == p.leaf }):
-			if len(where) == 0 {
-				_, hosts, all := x.homeOf(h, p.Rail)
-				disagree = 4*hosts < 3*all
-			}
-			where = append(where, fmt.Sprintf("%s on %s instead of %s", cmp.Or(p.Adapter, name), at, home))
-			ports = append(ports, ends...)
+		case slices.ContainsFunc(misplaced, func(q *Port) bool { return q.leaf == p.home }) && slices.ContainsFunc(misplaced, func(q *Port) bool { return q.home == p.leaf }):
+			swapped = append(swapped, p)
 		case x.isOn(p.leaf, p.Rail):
-			x.add(Mixed, 1, ends, "%s is on %s, and the hosts beside %s have rail %d on %s", name, at, h.Host, p.Rail, home).Severity = verify.Warning
+			x.add(Mixed, 1, ends, "%s is on %s, and the hosts beside %s have rail %d on %s%s", name, at, h.Host, p.Rail, home, x.cureOther(p))
 		default:
-			x.add(Mixed, 1, ends, "%s is on %s, which has %s; the hosts beside %s have rail %d on %s", name, at, railNames(x.on[p.leaf]), h.Host, p.Rail, home)
+			x.add(Mixed, 1, ends, "%s is on %s, which has %s; the hosts beside %s have rail %d on %s%s", name, at, railNames(x.on[p.leaf]), h.Host, p.Rail, home, x.cureOther(p))
 		}
 	}
-	if len(where) == 0 {
+	if len(swapped) == 0 {
 		return
 	}
-	doubt := ""
+	where := text.Each(swapped, func(p *Port) string {
+		return fmt.Sprintf("%s on %s instead of %s", cmp.Or(p.Adapter, x.f.PortName(p.end)), x.f.PortName(x.f.Peer(p.end)), x.f.Name(p.home))
+	})
+	var ports []fabric.PortID
+	for _, p := range swapped {
+		ports = append(ports, p.end, x.f.Peer(p.end))
+	}
+	words := x.cure(swapped)
 	if len(where) > 2 {
-		doubt = "; or the host counts its adapters in another order"
+		words += "; or the host counts its adapters in another order"
 	}
-	if disagree {
-		doubt += "; the hosts beside it do not all agree"
+	if _, hosts, all := x.homeOf(h, swapped[0].Rail); 4*hosts < 3*all {
+		words += "; the hosts beside it do not all agree"
 	}
-	x.add(Swapped, int64(len(where)), ports, "%s has %d ports in each other's places: %s%s", h.Host, len(where), text.List(where, "and"), doubt)
+	x.add(Swapped, int64(len(where)), ports, "%s has %d ports in each other's places: %s%s", h.Host, len(where), text.List(where, "and"), words)
+}
+
+// cure says which cables to exchange, one pair after another, so that ports come to the leaves where they
+// belong; "" where that brings none of them home.
+func (x *finder) cure(ports []*Port) string {
+	at := text.Each(ports, func(p *Port) fabric.PortID { return x.f.Peer(p.end) }) // where the cable of each port is
+	isOn := func(i int, leaf fabric.NodeID) bool { return x.f.Owner(at[i]) == leaf }
+	var steps []string
+	for i, p := range ports {
+		for k, q := range ports {
+			if !isOn(i, p.home) && isOn(k, p.home) && !isOn(k, q.home) {
+				steps = append(steps, fmt.Sprintf("at %s and %s", x.f.PortName(at[i]), x.f.PortName(at[k])))
+				at[i], at[k] = at[k], at[i]
+			}
+		}
+	}
+	if len(steps) == 0 {
+		return ""
+	}
+	return "; exchange the cables " + strings.Join(steps, ", then ")
+}
+
+// cureOther is cure for a port and the first one of another host that is where it belongs, and the other
+// way around.
+func (x *finder) cureOther(p *Port) string {
+	for i := range x.Hosts {
+		for k := range x.Hosts[i].Ports {
+			if q := &x.Hosts[i].Ports[k]; q.leaf == p.home && q.home == p.leaf {
+				return x.cure([]*Port{p, q})
+			}
+		}
+	}
+	return ""
 }
 
 // isOn returns true where a switch is of a rail.
@@ -196,7 +230,7 @@ func (x *finder) reportNames() {
 			}
 		}
 		if len(where) > 0 {
-			x.add(Swapped, int64(len(where)), ports, "%s counts its adapters in another order than most hosts, by their labels: %s", x.Hosts[i].Host, text.List(where, "and")).Severity = verify.Warning
+			x.add(Swapped, int64(len(where)), ports, "%s counts its adapters in another order than most hosts, by their labels: %s", x.Hosts[i].Host, text.List(where, "and"))
 		}
 	}
 }
