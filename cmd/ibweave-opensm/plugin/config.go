@@ -63,6 +63,7 @@ type Config struct {
 	// Traffic is a file of what jobs send, "" for none; UniformFloor is compile.Options.UniformFloor.
 	Traffic      string
 	UniformFloor float64
+	Flap         FlapConfig
 	Multicast    MulticastConfig
 	Log          LogConfig
 	// Metrics is a file for metrics of Prometheus, "" for none.
@@ -90,6 +91,7 @@ type LogConfig struct {
 func defaults() *Config {
 	return &Config{
 		Verify: VerifyError, VLArb: ArbitrationOpenSM, Timeout: 10 * time.Minute, Incremental: true, Rebalance: lft.DefaultRebalance, UniformFloor: lft.DefaultUniformFloor,
+		Flap:      FlapConfig{Window: 10 * time.Minute, Hold: 10 * time.Minute},
 		Multicast: MulticastConfig{Scheme: SchemeAuto},
 		Log:       LogConfig{Level: zapcore.InfoLevel, Format: "console"},
 	}
@@ -181,6 +183,13 @@ func ParseConfig(name string, data []byte) (*Config, error) {
 		"rebalance":     func(n *yaml.Node) error { return r.factor(n, &c.Rebalance) },
 		"traffic":       func(n *yaml.Node) error { return r.path(n, &c.Traffic) },
 		"uniform-floor": func(n *yaml.Node) error { return r.factor(n, &c.UniformFloor) },
+		"flap": func(n *yaml.Node) error {
+			return r.mapping(n, keys{
+				"count":  func(n *yaml.Node) error { return r.count(n, &c.Flap.Count) },
+				"window": func(n *yaml.Node) error { return r.duration(n, &c.Flap.Window) },
+				"hold":   func(n *yaml.Node) error { return r.duration(n, &c.Flap.Hold) },
+			})
+		},
 		"multicast": func(n *yaml.Node) error {
 			return r.mapping(n, keys{
 				"scheme":  func(n *yaml.Node) error { return r.oneOf(n, &c.Multicast.Scheme, multicastSchemes()...) },
@@ -271,6 +280,13 @@ func (r *reader) vls(n *yaml.Node, to *int) error {
 	return value(r, n, to, "1, 2, 4, 8 or 15 data VLs", func(s string) (int, bool) {
 		v, err := strconv.Atoi(s)
 		return v, err == nil && lft.CheckVLCount(v) == nil
+	})
+}
+
+func (r *reader) count(n *yaml.Node, to *int) error {
+	return value(r, n, to, "0 for never, or 1 to 1000 times", func(s string) (int, bool) {
+		v, err := strconv.Atoi(s)
+		return v, err == nil && v >= 0 && v <= 1000
 	})
 }
 

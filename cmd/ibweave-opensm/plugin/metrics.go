@@ -34,7 +34,8 @@ type measured struct {
 	FromScratch uint64 `json:"routings_from_scratch_total"`
 	Rebalanced  uint64 `json:"routings_rebalanced_total"`
 	Unchanged   uint64 `json:"routings_unchanged_total"`
-	Fallbacks   uint64 `json:"fallbacks_total"` // routings that were left to OpenSM's next engine
+	Fallbacks   uint64 `json:"fallbacks_total"`  // routings that were left to OpenSM's next engine
+	Held        int    `json:"held_back_cables"` // that come and go
 	// Last is the last routing of a changed subnet.
 	Last struct {
 		Timestamp   int64   `json:"timestamp_seconds"`
@@ -98,6 +99,9 @@ func (m *meter) written(t *Tables) {
 
 // fellBack counts a routing that was left to OpenSM's next engine.
 func (m *meter) fellBack() { m.update(func(s *measured) { s.Fallbacks++ }) }
+
+// held sets how many cables are not used at the moment, as they come and go.
+func (m *meter) held(n int) { m.update(func(s *measured) { s.Held = n }) }
 
 // update changes the state and has it written.
 func (m *meter) update(change func(s *measured)) {

@@ -168,6 +168,8 @@ type Plugin struct {
 	// that it has asked for since the subnet changed. Held by routing.
 	watched   *compile.Incremental
 	ownSweeps int
+	flaps     flaps       // held by routing, and so is again
+	again     *time.Timer // has OpenSM sweep when a cable may be used again, nil for none
 
 	// What Written has said of cables.
 	cablesOf   *Snapshot
@@ -204,6 +206,7 @@ func Open(options string, host Host) *Plugin {
 			p.logTrouble(l, err)
 		}
 		p.openLabels()
+		p.flaps = flaps{config: p.config.Flap, lost: make(map[wire]*losses)}
 		p.jobsFile.file = p.config.Traffic
 		if name := p.config.Multicast.Groups; name != "" {
 			p.groupsFile.file = name
@@ -233,6 +236,9 @@ func (p *Plugin) logTrouble(l Level, err error) {
 func (p *Plugin) Close() error {
 	p.routing.Lock()
 	p.host.Sweep = nil
+	if p.again != nil {
+		p.again.Stop()
+	}
 	p.routing.Unlock()
 	p.meter.close()
 	return p.close()
@@ -362,14 +368,10 @@ func (p *Plugin) Route(engine int, s *Snapshot) (*Tables, error) {
 	if p.failed != nil {
 		return nil, p.failed
 	}
-	var t *Tables
-	err := p.refusal(engine, s)
-	if err == nil {
-		err = p.guard(p.engineName(engine), func() error {
-			var err error
-			t, err = p.route(engine, s)
-			return err
-		})
+	_ = p.Guard(p.engineName(engine), func() error { p.holdBack(s); return nil })
+	t, err := p.tryRoute(engine, s)
+	if (err != nil || t.Verify.Unicast.Unreachable > 0) && p.useAll(s) {
+		t, err = p.tryRoute(engine, s)
 	}
 	if err != nil {
 		err.Code = cmp.Or(err.Code, CannotRoute)
@@ -409,6 +411,18 @@ func (p *Plugin) Route(engine int, s *Snapshot) (*Tables, error) {
 	p.current = t
 	delete(p.refused, engine)
 	return t, nil
+}
+
+// tryRoute routes s, unless the engine did not route this very subnet the last time.
+func (p *Plugin) tryRoute(engine int, s *Snapshot) (t *Tables, err *Error) {
+	if err := p.refusal(engine, s); err != nil {
+		return nil, err
+	}
+	err = p.guard(p.engineName(engine), func() (err error) {
+		t, err = p.route(engine, s)
+		return err
+	})
+	return t, err
 }
 
 // refusal is why an engine did not route this very subnet the last time.
