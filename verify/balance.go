@@ -191,7 +191,7 @@ func reportIdle(r *Result, f *fabric.Fabric, t *lft.Tables, idle []fabric.PortID
 // illegal lists those of some channels, in the order of ports, that no path between hosts by legal
 // ports of an order takes; none where tables t do not keep to these.
 func (u *usable) illegal(t *lft.Tables, channels []fabric.PortID, order []int32) []fabric.PortID {
-	if !bound.IsOrder(u.f, order) {
+	if _, err := lft.SwitchesByRank(u.f, order); err != nil {
 		return nil
 	}
 	open := slices.Clone(channels)

@@ -207,14 +207,15 @@ func (c *contents) addGroups() {
 	c.add(PartitionsName, func(w io.Writer) error { return dump.WritePartitions(w, f, p.Trees) })
 }
 
-// writeOrder writes the GUIDs of the switches, the top first.
+// writeOrder writes the GUIDs of the switches, the top first. Its errors are those of lft.SwitchesByRank
+// and w.
 func writeOrder(w io.Writer, f *fabric.Fabric, rank []int32) error {
-	at := make([]fabric.NodeID, len(rank))
-	for s, r := range rank {
-		at[r] = fabric.NodeID(s)
+	list, err := lft.SwitchesByRank(f, rank)
+	if err != nil {
+		return err
 	}
 	b := bufio.NewWriter(w)
-	for _, s := range at {
+	for _, s := range list {
 		n := f.Node(s)
 		fmt.Fprintf(b, "%s # %q\n", n.GUID, n.Description)
 	}

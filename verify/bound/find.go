@@ -5,6 +5,7 @@ import (
 	"math/big"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
 )
 
 // Options are the choices of Find.
@@ -17,7 +18,7 @@ type Options struct {
 	// it, no lengths are sought, whatever Rounds says.
 	Load float64
 	// Order is the place of each switch in an up*/down* order, 0 on top, which says what ports are
-	// legal. What is no order of all switches, see IsOrder, counts as none.
+	// legal. What is no order of all switches, see lft.SwitchesByRank, counts as none.
 	Order []int32
 }
 
@@ -97,7 +98,7 @@ func Find(ctx context.Context, f *fabric.Fabric, opt Options) (*Bounds, error) {
 		if shortest, err = w.improve(ctx, shortest, newWays(w, ShortestPaths, nil), rounds); err != nil {
 			return nil, err
 		}
-		if IsOrder(f, opt.Order) {
+		if _, err := lft.SwitchesByRank(f, opt.Order); err == nil {
 			legal.improve(best)
 			if legal, err = w.improve(ctx, legal, newWays(w, LegalPaths, opt.Order), rounds); err != nil {
 				return nil, err

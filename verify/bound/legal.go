@@ -10,7 +10,7 @@ import (
 )
 
 // LegalPorts says by PortID which channels between switches packets to the hosts of switch t may
-// take, by the rank of each switch in an up*/down* order, see IsOrder and the head of the package.
+// take, by the rank of each switch in an up*/down* order, see lft.SwitchesByRank and the head of the package.
 // It takes O(channels).
 func LegalPorts(f *fabric.Fabric, rank []int32, t fabric.NodeID) []bool {
 	hops, climbs := make([]int32, len(rank)), make([]bool, len(rank)) // by switch: the length of its paths, -1 for none; it may send up
@@ -49,18 +49,6 @@ func LegalPorts(f *fabric.Fabric, rank []int32, t fabric.NodeID) []bool {
 		}
 	}
 	return legal
-}
-
-// IsOrder says whether ranks are those of an order of the switches of f: each from 0 on once.
-func IsOrder(f *fabric.Fabric, rank []int32) bool {
-	seen := make([]bool, f.NumSwitches())
-	for _, r := range rank {
-		if r < 0 || int(r) >= len(seen) || seen[r] {
-			return false
-		}
-		seen[r] = true
-	}
-	return len(rank) == len(seen)
 }
 
 // Keeps says whether all entries of tables keep to the legal ports of an order, so that a bound for
