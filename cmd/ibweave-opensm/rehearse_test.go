@@ -45,7 +45,7 @@ func compiledOn(t *testing.T, f *fabric.Fabric, err error, engine string, opt co
 
 // rehearsal is the options for what was compiled.
 func rehearsal(r *compile.Result) rehearse.PluginOptions {
-	opt := rehearse.PluginOptions{Library: filepath.Join(libraries.lib, library), Engine: r.Routing.Engine, Config: config, Options: rehearse.Options{SL2VL: r.Routing.SL2VL}}
+	opt := rehearse.PluginOptions{Library: filepath.Join(libraries.lib, library), Engine: r.Routing.Engine, Config: config, Options: rehearse.Options{SL2VL: r.Routing.SL2VL, PathSLs: r.Routing.PathSLs}}
 	if r.Plan != nil {
 		opt.MFT, opt.Trees = r.Plan.Tables, r.Plan.Trees
 	}
@@ -119,6 +119,9 @@ func TestRehearse(t *testing.T) {
 			if has := r.Routing.SL2VL != nil; has != (got.SL2VL != nil) || has && got.SL2VL.Maps < 20*switches {
 				t.Errorf("%+v", got.SL2VL)
 			}
+			if p := got.PathSLs; (r.Routing.PathSLs != nil) != (p != nil) || p != nil && p.Paths < len(r.Routing.Fabric.CAPorts())*len(r.Routing.Fabric.CAPorts()) {
+				t.Errorf("%+v", p)
+			}
 		})
 	}
 }
@@ -146,7 +149,7 @@ func TestRehearseBanyan(t *testing.T) {
 	}
 }
 
-// Every kind of difference is found: an entry, a mask, a SL-to-VL table.
+// Every kind of difference is found: an entry, a mask, a SL-to-VL table, the SL of a path.
 func TestRehearseDifferences(t *testing.T) {
 	alone(t)
 	f, err := mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Hosts: 2})
@@ -172,6 +175,11 @@ func TestRehearseDifferences(t *testing.T) {
 		opt.MFT.Add(l, ports)
 	}
 	first := r.Plan.Tables.Ports(changed)[0]
+	opt.PathSLs = lft.NewPathSLs(f.NumSwitches(), f.MaxLID())
+	from, to := f.HostsOn(4)[0], f.LID(f.HostsOn(9)[0])
+	row := slices.Clone(opt.PathSLs.Row(4))
+	row[to] = 3
+	opt.PathSLs.SetPorts(row, from)
 	r.Routing.Tables.Row(5)[7]++
 	got, err := rehearse.RunPlugin(t.Context(), f, r.Routing.Tables, opt)
 	if err != nil {
@@ -179,6 +187,9 @@ func TestRehearseDifferences(t *testing.T) {
 	}
 	if got.Equal() || got.Differences != 1 || got.Samples[0].Switch != f.Node(5).GUID || got.Samples[0].LID != 7 {
 		t.Errorf("%+v", got)
+	}
+	if p := got.PathSLs; p.Differences != 1 || p.Samples[0] != (rehearse.PathDifference{From: f.PortName(from), LID: to, Ours: 3}) {
+		t.Errorf("%+v", p)
 	}
 	x := got.Multicast
 	if x.Differences != 1 || x.Equal != x.Groups-1 || x.Samples[0].Switch.GUID != f.Node(f.Owner(first)).GUID ||

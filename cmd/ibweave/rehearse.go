@@ -24,15 +24,16 @@ func (a *app) rehearseCommand() *cobra.Command {
 	via := string(rehearse.ViaFile)
 	var library, traffic string
 	var form cli.OutputForm
+	in := newAudit(false, true)
 	cmd := &cobra.Command{
-		Use:   "rehearse DIR",
+		Use:   "rehearse [DIR | -t FILE --lfts FILE]",
 		Short: "try tables without hardware: in the real OpenSM, on the real ibsim",
 		Args:  a.maxArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usagef("rehearse needs a directory that compile wrote")
+			if _, _, err := a.readOrRoute(cmd.Context(), "rehearse", in, "", args); err != nil {
+				return err
 			}
-			r, err := a.rehearse(cmd.Context(), args[0], rehearse.Via(via), library, traffic)
+			r, err := a.rehearse(cmd.Context(), in, rehearse.Via(via), library, traffic)
 			if err != nil {
 				return err
 			}
@@ -42,21 +43,23 @@ func (a *app) rehearseCommand() *cobra.Command {
 	cli.WordFlag(cmd.Flags(), &via, "via", "`HOW` OpenSM gets the tables: file or plugin", string(rehearse.ViaFile), string(rehearse.ViaPlugin))
 	cmd.Flags().StringVar(&library, "plugin", "", "`FILE` of the plugin; by default "+rehearse.LibraryName+" beside ibweave or where OpenSM finds it")
 	cmd.Flags().StringVar(&traffic, "traffic", "", "the jobs of YAML `FILE` that DIR was compiled for, as the plugin follows them")
+	in.fileFlags(cmd.Flags())
 	a.nameFlag(cmd)
 	form.Define(cmd.Flags(), "`FORM` of the output: text or json")
 	cli.Scopes(cmd.Flags(), cli.Scope{Flags: "plugin traffic", With: "via=plugin"})
 	return cmd
 }
 
-// rehearse reads a compiled directory and rehearses it.
-func (a *app) rehearse(ctx context.Context, dir string, via rehearse.Via, library, traffic string) (*rehearse.Report, error) {
-	in := newAudit(false, true)
-	if err := in.Directory(dir); err != nil {
-		return nil, err
-	}
+// rehearse rehearses tables that were read.
+func (a *app) rehearse(ctx context.Context, in *audit, via rehearse.Via, library, traffic string) (*rehearse.Report, error) {
 	routing, err := a.readRouting(in)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case routing.Tables == nil:
+		return nil, usagef("rehearse needs forwarding tables: want a directory that has them, or --lfts FILE")
+	case in.Compiled == nil && via == rehearse.ViaPlugin:
+		return nil, usagef("--via plugin makes the tables again: want a directory that compile wrote")
 	}
 	f, tables := routing.Fabric, routing.Tables
 	if n := len(f.VirtualLIDs()); n > 0 {
@@ -64,13 +67,18 @@ func (a *app) rehearse(ctx context.Context, dir string, via rehearse.Via, librar
 	}
 	s := a.startStage("")
 	defer func() { s.End() }()
-	opt := rehearse.Options{Dir: dir, Progress: func(name string) {
+	opt := rehearse.Options{Progress: func(name string) {
 		s.End()
 		s = a.startStage(name)
 		a.log.Info(name)
 	}}
+	dir := ""
+	if in.Compiled != nil {
+		dir = in.Compiled.Path
+		opt.Dir = dir
+	}
 	if via == rehearse.ViaFile {
-		if strings.HasSuffix(in.LFTs, outdir.ZstdSuffix) {
+		if dir != "" && strings.HasSuffix(in.LFTs, outdir.ZstdSuffix) {
 			return nil, inputf("%s has compressed dumps (compile --zstd), and OpenSM reads none; unpack them first: zstd -d --rm %s", dir, filepath.Join(dir, "*"+outdir.ZstdSuffix))
 		}
 		return rehearseFiles(ctx, in, routing, opt)
@@ -82,7 +90,7 @@ func (a *app) rehearse(ctx context.Context, dir string, via rehearse.Via, librar
 	if _, partly := m.Options["only"]; partly {
 		return nil, inputf("%s has the tables of some switches only (compile --only), and the plugin makes all", dir)
 	}
-	opt.SL2VL = routing.SL2VL
+	opt.SL2VL, opt.PathSLs = routing.SL2VL, routing.PathSLs
 	plugin := rehearse.PluginOptions{Options: opt, Library: library, Engine: m.Engine}
 	if err := a.reader(in).Multicast(); err != nil {
 		return nil, err
@@ -112,7 +120,9 @@ func rehearseFiles(ctx context.Context, in *audit, routing *lft.Routing, opt reh
 		all.Plan = &mft.Plan{}
 	}
 	if opt.OpenSMOptions, err = outdir.QoSOptions(all); err != nil {
-		opt.NotCarried = err.Error()
+		if opt.NotCarried = err.Error(); in.Compiled != nil {
+			opt.NotCarried += "; want --via plugin"
+		}
 	} else {
 		opt.SL2VL = routing.SL2VL
 	}
@@ -176,7 +186,7 @@ func printRehearsal(b *text.Sheet, r *rehearse.Report) {
 	b.Row("LIDs", "%s with other LIDs than ours", text.CountGrouped(r.WrongLIDs, "port", "ports"))
 	if r.Via == rehearse.ViaFile {
 		if r.NotCarried != "" {
-			b.Row("not carried", "%s; want --via plugin", r.NotCarried)
+			b.Row("not carried", "%s", r.NotCarried)
 		} else {
 			printMaps(b, r.SL2VL)
 		}
@@ -188,6 +198,9 @@ func printRehearsal(b *text.Sheet, r *rehearse.Report) {
 			b.Row("", "%s joined, %s refused; OpenSM gave %s another MLID than ours", text.CountGrouped(m.Members, "member", "members"), n(m.Refused), text.CountGrouped(m.OtherMLIDs, "group", "groups"))
 		}
 		printMaps(b, r.SL2VL)
+		if p := r.PathSLs; p != nil {
+			b.Row("path SLs", "%s compared, %s", text.CountGrouped(p.Paths, "path", "paths"), text.CountGrouped(p.Differences, "difference", "differences"))
+		}
 		b.Row("plugin", "%s", r.Plugin)
 	}
 	b.Section("Entries that differ", r.Differences, len(r.Samples), func(i int) string { return r.Samples[i].String() })
@@ -198,6 +211,9 @@ func printRehearsal(b *text.Sheet, r *rehearse.Report) {
 	}
 	if v := r.SL2VL; v != nil {
 		b.Section("SL-to-VL tables that differ", v.Differences, len(v.Samples), func(i int) string { return v.Samples[i].String() })
+	}
+	if p := r.PathSLs; p != nil {
+		b.Section("Paths with other SLs", p.Differences, len(p.Samples), func(i int) string { return p.Samples[i].String() })
 	}
 	b.Section("Switches that could not be read", r.Unread, len(r.UnreadSamples), func(i int) string {
 		return fmt.Sprintf("%q (%s)", r.UnreadSamples[i].Name.Text, r.UnreadSamples[i].GUID)

@@ -131,6 +131,27 @@ type SL2VLReport struct {
 	Samples     []MapDifference `json:"samples"` // by node, out and in
 }
 
+// PathDifference is a path that has another SL.
+type PathDifference struct {
+	From   string     `json:"from"` // "description"[port]
+	LID    fabric.LID `json:"lid"`  // that it goes to
+	Ours   fabric.SL  `json:"ours"`
+	OpenSM fabric.SL  `json:"opensm"`
+}
+
+// String is the path and both SLs.
+func (d PathDifference) String() string {
+	return fmt.Sprintf("%s to LID %d: SL %d, OpenSM has %d", d.From, d.LID, d.Ours, d.OpenSM)
+}
+
+// PathSLReport is what a rehearsal found of the SLs of paths, as subnet administration has them:
+// from every end port with a LID to every LID, but for paths that it has no record of.
+type PathSLReport struct {
+	Paths       int              `json:"paths"`
+	Differences int              `json:"differences"`
+	Samples     []PathDifference `json:"samples"` // by port and LID
+}
+
 // libraryFolders are those in which OpenSM finds its plugins: the dynamic
 // linker's, on Debian and on others.
 var libraryFolders = []string{"/usr/local/lib", "/usr/local/lib/*-linux-gnu*", "/usr/lib/*-linux-gnu*", "/lib/*-linux-gnu*", "/usr/lib64", "/lib64", "/usr/lib", "/lib"}
@@ -430,6 +451,57 @@ func (r *run) compareMaps(got *lft.SL2VL) {
 	if n := r.opt.SL2VL.VLs(); report.Differences > 0 && n > ibsim.DataVLs {
 		r.note("the SL-to-VL tables have %d VLs, and ports of ibsim have %d, which OpenSM masks with", n, ibsim.DataVLs)
 	}
+}
+
+// maxPaths is how many paths comparePaths asks for at most: OpenSM on ibsim answers some ten thousand in a second.
+const maxPaths = 500_000
+
+// comparePaths asks subnet administration for the SLs of all paths of g, the fabric as it was found,
+// and puts into the report which differ from ours.
+func (r *run) comparePaths(ctx context.Context, c *subnet.Client, g *fabric.Fabric) error {
+	if n := len(g.CAPorts()) * int(g.MaxLID()); n > maxPaths {
+		r.note("SLs of paths are not compared: some %d paths, and at most %d are asked for", n, maxPaths)
+		return nil
+	}
+	m, err := c.Manager(ctx)
+	if err != nil {
+		return err
+	}
+	got, _, err := c.PathSLs(ctx, m, g)
+	if err != nil {
+		return err
+	}
+	report, f, ours := &PathSLReport{Samples: []PathDifference{}}, r.f, r.opt.PathSLs
+	g.EndPorts(func(found fabric.PortID) {
+		if g.LID(found) == 0 || g.Attachment(found) == fabric.NoPort {
+			return
+		}
+		port := f.LIDPort(g.LID(found))
+		if port == fabric.NoPort || f.Attachment(port) == fabric.NoPort { // is among the ports with other LIDs
+			return
+		}
+		at, there := f.Owner(f.Attachment(port)), g.Owner(g.Attachment(found))
+		row := got.PortRow(found)
+		if row == nil {
+			row = got.Given(there)
+		}
+		for lid := fabric.LID(1); lid <= min(ours.MaxLID(), got.MaxLID()); lid++ {
+			have := row[lid]
+			if f.LIDPort(lid) == fabric.NoPort || have == lft.UnknownSL {
+				continue
+			}
+			report.Paths++
+			want := ours.SL(port, at, lid)
+			if want == have {
+				continue
+			}
+			if report.Differences++; report.Differences <= r.opt.Samples {
+				report.Samples = append(report.Samples, PathDifference{f.PortName(port), lid, want, have})
+			}
+		}
+	})
+	r.report.PathSLs = report
+	return nil
 }
 
 // explainPlugin notes what the plugin's log says.

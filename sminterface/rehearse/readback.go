@@ -44,6 +44,9 @@ func (r *run) readBack(ctx context.Context, c *subnet.Client) error {
 	if opt.MFT {
 		r.compareMasks(t.MFT)
 	}
+	if r.opt.PathSLs != nil {
+		return r.comparePaths(ctx, c, d.Fabric)
+	}
 	return nil
 }
 

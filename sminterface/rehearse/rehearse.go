@@ -44,6 +44,8 @@ type Options struct {
 	// SL2VL is the SL-to-VL tables; nil for none, and then none are compared. By files
 	// OpenSMOptions have to make them.
 	SL2VL *lft.SL2VL
+	// PathSLs are the SLs of paths that the plugin gives; nil for none, and then none are compared.
+	PathSLs *lft.PathSLs
 	// NotCarried is why files cannot carry what the proof of the tables needs; "" where they
 	// can. It is a difference.
 	NotCarried string
@@ -137,7 +139,8 @@ type Report struct {
 	Multicast *MulticastReport `json:"multicast,omitempty"` // nil when it was not compared
 	SL2VL     *SL2VLReport     `json:"sl2vl,omitempty"`     // likewise
 
-	NotCarried string `json:"not_carried,omitempty"` // as Options has it
+	PathSLs    *PathSLReport `json:"path_sls,omitempty"`    // likewise
+	NotCarried string        `json:"not_carried,omitempty"` // as Options has it
 
 	OpenSM    string   `json:"opensm_version"`
 	Engine    string   `json:"opensm_engine"` // whose tables it configured: "file", unless it gave up
@@ -154,7 +157,7 @@ type Report struct {
 func (r *Report) Equal() bool {
 	return r.NotCarried == "" && r.EqualSwitches == r.Switches && r.Differences == 0 && r.WrongLIDs == 0 &&
 		(r.Multicast == nil || r.Multicast.Equal == r.Multicast.Groups && r.Multicast.Differences == 0 && r.Multicast.Refused == 0) &&
-		(r.SL2VL == nil || r.SL2VL.Differences == 0)
+		(r.SL2VL == nil || r.SL2VL.Differences == 0) && (r.PathSLs == nil || r.PathSLs.Differences == 0)
 }
 
 // UnfitError says that OpenSM's file engine cannot carry such a routing, or
