@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // A program is built again when its source or a flag changes, and at no other time; one for
@@ -15,26 +17,17 @@ func TestProgram(t *testing.T) {
 	all := t.TempDir()
 	write := func(name, text string) {
 		t.Helper()
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, os.WriteFile(name, []byte(text), 0o600))
 	}
 	kept := func(pattern string) []string {
 		t.Helper()
-		found, err := filepath.Glob(filepath.Join(all, pattern))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return found
+		return short.Must(filepath.Glob(filepath.Join(all, pattern)))(t)
 	}
 	write("go.mod", "module hello\n")
 	program := func(text string, flags ...string) string {
 		t.Helper()
 		write("main.go", "package main\n\nfunc main() { print(\""+text+"\") }\n")
-		file, err := build(nil, all, "hello", ".", flags...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := short.Must(build(nil, all, "hello", ".", flags...))(t)
 		if same, err := build(nil, all, "hello", ".", flags...); err != nil || same != file {
 			t.Errorf("without a change %s becomes %s: %v", file, same, err)
 		}
@@ -45,9 +38,7 @@ func TestProgram(t *testing.T) {
 	}
 	first := program("one")
 	long := time.Now().Add(-2 * keptFor)
-	if err := os.Chtimes(filepath.Dir(first), long, long); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.Chtimes(filepath.Dir(first), long, long))
 	if again := program("one"); again != first {
 		t.Errorf("the same program is in %s, and was in %s", again, first)
 	}
@@ -58,9 +49,7 @@ func TestProgram(t *testing.T) {
 	if _, err := os.Stat(first); err != nil {
 		t.Errorf("what a test has asked for goes: %v", err)
 	}
-	if err := os.Chtimes(filepath.Dir(first), long, long); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.Chtimes(filepath.Dir(first), long, long))
 	program("three")
 	if left := kept("*/hello"); len(left) != 3 {
 		t.Errorf("%d programs are left, want 3", len(left))

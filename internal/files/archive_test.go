@@ -36,16 +36,10 @@ func tarOf(t *testing.T, members ...member) []byte {
 		if m.kind != 0 {
 			h.Typeflag, h.Linkname = m.kind, "/etc/passwd"
 		}
-		if err := w.WriteHeader(h); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.Write(m.data); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, w.WriteHeader(h))
+		short.Must(w.Write(m.data))(t)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, w.Close())
 	return b.Bytes()
 }
 
@@ -57,33 +51,19 @@ func zipOf(t *testing.T, members ...member) []byte {
 		if m.kind != 0 {
 			continue
 		}
-		f, err := w.Create(m.name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := f.Write(m.data); err != nil {
-			t.Fatal(err)
-		}
+		f := short.Must(w.Create(m.name))(t)
+		short.Must(f.Write(m.data))(t)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, w.Close())
 	return b.Bytes()
 }
 
 func compressed(t *testing.T, data []byte, open func(io.Writer) (io.WriteCloser, error)) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	w, err := open(&b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Write(data); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	w := short.Must(open(&b))(t)
+	short.Must(w.Write(data))(t)
+	short.Check(t, w.Close())
 	return b.Bytes()
 }
 
@@ -106,9 +86,7 @@ func TestEachMember(t *testing.T) {
 	plain := tarOf(t, members...)
 	for name, data := range map[string][]byte{"x.tar": plain, "x.tar.gz": gz(t, plain), "x.tar.zst": zst(t, plain), "x.zip": zipOf(t, members...)} {
 		file := filepath.Join(t.TempDir(), "any name")
-		if err := os.WriteFile(file, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, os.WriteFile(file, data, 0o600))
 		if !Archive(file) {
 			t.Errorf("%s is no archive", name)
 		}
@@ -129,9 +107,7 @@ func TestEachMember(t *testing.T) {
 			if length < 0 {
 				continue
 			}
-			if err := os.WriteFile(file, data[:length], 0o600); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, os.WriteFile(file, data[:length], 0o600))
 			err := EachMember(file, func(m Member) error {
 				_, err := io.Copy(io.Discard, m.From)
 				return err
@@ -143,9 +119,7 @@ func TestEachMember(t *testing.T) {
 	}
 	for name, data := range map[string][]byte{"empty": nil, "text": []byte("Switch 36"), "gz of text": gz(t, []byte("Switch 36"))} {
 		file := filepath.Join(t.TempDir(), "x.tar.gz")
-		if err := os.WriteFile(file, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, os.WriteFile(file, data, 0o600))
 		if Archive(file) {
 			t.Errorf("%s is an archive", name)
 		}
@@ -172,9 +146,7 @@ func TestDamagedArchives(t *testing.T) {
 	plainNoise := tarOf(t, member{"a", noise, 0})
 	file := filepath.Join(t.TempDir(), "x")
 	visit := func(data []byte, all bool) error {
-		if err := os.WriteFile(file, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, os.WriteFile(file, data, 0o600))
 		return EachMember(file, func(m Member) (err error) {
 			if all {
 				_, err = io.Copy(io.Discard, m.From)
@@ -232,9 +204,7 @@ func TestArchiveBomb(t *testing.T) {
 	bomb := tarOf(t, member{"x", zeros, 0})
 	for name, data := range map[string][]byte{"zstd": zst(t, bomb)} {
 		file := filepath.Join(t.TempDir(), name)
-		if err := os.WriteFile(file, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, os.WriteFile(file, data, 0o600))
 		err := EachMember(file, func(m Member) error {
 			_, err := io.Copy(io.Discard, m.From)
 			return err
@@ -252,9 +222,7 @@ func TestPackedMembers(t *testing.T) {
 	plain := tarOf(t, member{"a.gz", gz(t, text), 0}, member{"b.zst", zst(t, text), 0}, member{"c.txt", utf16Of(string(text), binary.LittleEndian), 0}, member{"d", nil, 0}, member{"e", []byte("x"), 0})
 	file := filepath.Join(t.TempDir(), "x")
 	for name, data := range map[string][]byte{"tar": plain, "tar.gz": gz(t, plain)} {
-		if err := os.WriteFile(file, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, os.WriteFile(file, data, 0o600))
 		var got []string
 		err := EachMember(file, func(m Member) error {
 			text, err := io.ReadAll(m.From)
@@ -267,9 +235,7 @@ func TestPackedMembers(t *testing.T) {
 		}
 	}
 	bomb := zst(t, make([]byte, short.Of(128, 80)<<20))
-	if err := os.WriteFile(file, tarOf(t, member{"x.zst", bomb, 0}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.WriteFile(file, tarOf(t, member{"x.zst", bomb, 0}), 0o600))
 	var refused *RefusedError
 	err := EachMember(file, func(m Member) error {
 		_, err := io.Copy(io.Discard, m.From)
@@ -279,9 +245,7 @@ func TestPackedMembers(t *testing.T) {
 		t.Errorf("bomb of %d bytes: %v", len(bomb), err)
 	}
 	broken := tarOf(t, member{"x.gz", gz(t, text)[:40], 0})
-	if err := os.WriteFile(file, broken, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.WriteFile(file, broken, 0o600))
 	if err := EachMember(file, func(m Member) error { _, err := io.Copy(io.Discard, m.From); return err }); !errors.As(err, &refused) {
 		t.Errorf("a member cut short: %v", err)
 	}
@@ -293,9 +257,7 @@ func TestLockedZip(t *testing.T) {
 	at := bytes.Index(data, []byte("PK\x01\x02"))
 	data[at+8] |= 1
 	file := filepath.Join(t.TempDir(), "x.zip")
-	if err := os.WriteFile(file, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.WriteFile(file, data, 0o600))
 	if err := EachMember(file, func(Member) error { return nil }); err == nil || !strings.Contains(err.Error(), "password") {
 		t.Errorf("%v", err)
 	}
@@ -319,13 +281,8 @@ func TestOpenText(t *testing.T) {
 	text := []byte(strings.Repeat("START_NODES\n", 100))
 	for name, data := range map[string][]byte{"plain": text, "gzip": gz(t, text), "zstd": zst(t, text), "utf-16": utf16Of(string(text), binary.BigEndian)} {
 		file := filepath.Join(t.TempDir(), name)
-		if err := os.WriteFile(file, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		x, err := OpenText(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, os.WriteFile(file, data, 0o600))
+		x := short.Must(OpenText(file))(t)
 		got, err := io.ReadAll(x.From)
 		if _, sized := x.From.(*io.SectionReader); err != nil || !bytes.Equal(got, text) || sized != (name == "plain") {
 			t.Errorf("%s: %d bytes, %v", name, len(got), err)
@@ -357,9 +314,7 @@ func FuzzEachMember(f *testing.F) {
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, data []byte) {
 		name := filepath.Join(dir, "x")
-		if err := os.WriteFile(name, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, os.WriteFile(name, data, 0o600))
 		_ = EachMember(name, func(m Member) error {
 			if strings.HasPrefix(m.Name, "/") || strings.HasPrefix(m.Name, "..") {
 				t.Errorf("path %q", m.Name)

@@ -30,16 +30,9 @@ func TestDecompress(t *testing.T) {
 	plain := []byte(strings.Repeat("0x0001 001 : (Switch portguid 0x1: 'a')\n", 2000))
 	var gz bytes.Buffer
 	w := gzip.NewWriter(&gz)
-	if _, err := w.Write(plain); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	enc, err := zstd.NewWriter(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Must(w.Write(plain))(t)
+	short.Check(t, w.Close())
+	enc := short.Must(zstd.NewWriter(nil))(t)
 	zst := enc.EncodeAll(plain, nil)
 	for name, data := range map[string][]byte{"plain": plain, "gzip": gz.Bytes(), "zstd": zst, "two frames": slices.Concat(enc.EncodeAll(plain[:100], nil), enc.EncodeAll(plain[100:], nil))} {
 		if got, err := Decompress("file", data, none); err != nil || !bytes.Equal(got, plain) {
@@ -112,16 +105,9 @@ func zstdFrame(window byte, content uint64, blocks int) []byte {
 func TestLimits(t *testing.T) {
 	text := short.Of(40, 20) << 20
 	var member bytes.Buffer
-	z, err := gzip.NewWriterLevel(&member, gzip.BestSpeed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := z.Write(make([]byte, text)); err != nil {
-		t.Fatal(err)
-	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	z := short.Must(gzip.NewWriterLevel(&member, gzip.BestSpeed))(t)
+	short.Must(z.Write(make([]byte, text)))(t)
+	short.Check(t, z.Close())
 	const window = 0x50 // 1 MiB
 	bomb := zstdFrame(window, 100<<20, 800)
 	for name, c := range map[string]struct {
@@ -179,13 +165,8 @@ func TestLimits(t *testing.T) {
 		want := make([]byte, size)
 		_, _ = (&yes{}).Read(want)
 		name := filepath.Join(t.TempDir(), "file")
-		if err := os.WriteFile(name, want, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		f, err := os.Open(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, os.WriteFile(name, want, 0o600))
+		f := short.Must(os.Open(name))(t)
 		for what, from := range map[string]io.Reader{"stream": bytes.NewReader(want), "pieces": iotest.HalfReader(bytes.NewReader(want)), "file": f} {
 			var done atomic.Int64
 			if data, err := ReadAll("file", from, limit, &done); err != nil || !bytes.Equal(data, want) || done.Load() != size {
@@ -197,14 +178,9 @@ func TestLimits(t *testing.T) {
 		}
 	}
 	sparse := filepath.Join(t.TempDir(), "sparse")
-	f, err := os.Create(sparse)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(os.Create(sparse))(t)
 	defer f.Close()
-	if err := f.Truncate(1 << 40); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, f.Truncate(1<<40))
 	data, err = ReadAll("file", f, limit, new(atomic.Int64))
 	refused("sparse file", data, err, "has more than 10 MiB; want less")
 	var read atomic.Int64

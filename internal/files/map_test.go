@@ -15,19 +15,15 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/ibweave/ibweave/internal/par"
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // openLarge opens a new file of 4 MiB of text, and its name.
 func openLarge(t *testing.T) (string, *os.File) {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "text")
-	if err := os.WriteFile(name, bytes.Repeat([]byte("0123456789abcde\n"), 1<<18), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.WriteFile(name, bytes.Repeat([]byte("0123456789abcde\n"), 1<<18), 0o600))
+	f := short.Must(os.Open(name))(t)
 	t.Cleanup(func() { _ = f.Close() })
 	return name, f
 }
@@ -101,11 +97,8 @@ func TestWithMapsKeepsPanics(t *testing.T) {
 func TestReadMapped(t *testing.T) {
 	t.Parallel()
 	name, f := openLarge(t)
-	want, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = WithMaps(func() error {
+	want := short.Must(os.ReadFile(name))(t)
+	short.Check(t, WithMaps(func() error {
 		var done atomic.Int64
 		data, err := ReadAll(name, f, noLimit, &done)
 		if err != nil || !bytes.Equal(data, want) || done.Load() != int64(len(want)) || cap(data) != len(data) {
@@ -127,24 +120,16 @@ func TestReadMapped(t *testing.T) {
 			t.Errorf("from 1 MiB on: %d bytes, %v", len(data), err)
 		}
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	// zstd unpacks by goroutines of its own, which must not meet a mapping.
-	z, err := zstd.NewWriter(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	z := short.Must(zstd.NewWriter(nil))(t)
 	random := make([]byte, 2<<20)
 	for i := range random {
 		random[i] = byte(i * i >> 7 * 31)
 	}
 	packed := append(z.EncodeAll(random, nil), make([]byte, 2*StartSize)...)
-	if err := os.WriteFile(name, packed, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	err = WithMaps(func() error {
+	short.Check(t, os.WriteFile(name, packed, 0o600))
+	err := WithMaps(func() error {
 		if _, err := f.Seek(0, 0); err != nil {
 			return err
 		}
@@ -168,7 +153,7 @@ func isRefused(err error) bool {
 func TestCheckUnchanged(t *testing.T) {
 	t.Parallel()
 	name, f := openLarge(t)
-	err := WithMaps(func() error {
+	short.Check(t, WithMaps(func() error {
 		if _, err := ReadAll(name, f, noLimit, new(atomic.Int64)); err != nil {
 			return err
 		}
@@ -198,10 +183,7 @@ func TestCheckUnchanged(t *testing.T) {
 			t.Errorf("it has grown: %v", err)
 		}
 		return more.Close()
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 }
 
 // Mapped files are no memory that the process takes.

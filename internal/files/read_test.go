@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // ReadRegular reads regular files up to a limit, refuses everything else, and never
@@ -19,23 +21,13 @@ func TestReadRegular(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	for name, text := range map[string]string{"empty": "", "full": strings.Repeat("x", 1000), "more": strings.Repeat("x", 1001)} {
-		if err := os.WriteFile(at(name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, os.WriteFile(at(name), []byte(text), 0o600))
 	}
-	listener, err := net.Listen("unix", at("socket"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := short.Must(net.Listen("unix", at("socket")))(t)
 	defer listener.Close()
-	sparse, err := os.Create(at("sparse"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(sparse.Truncate(8<<30), sparse.Close(), syscall.Mkfifo(at("fifo"), 0o600),
-		os.Mkdir(at("folder"), 0o700), os.Symlink("fifo", at("link")), os.Symlink("full", at("good link"))); err != nil {
-		t.Fatal(err)
-	}
+	sparse := short.Must(os.Create(at("sparse")))(t)
+	short.Check(t, errors.Join(sparse.Truncate(8<<30), sparse.Close(), syscall.Mkfifo(at("fifo"), 0o600),
+		os.Mkdir(at("folder"), 0o700), os.Symlink("fifo", at("link")), os.Symlink("full", at("good link"))))
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	for name, want := range map[string]string{

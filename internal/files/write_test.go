@@ -16,6 +16,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // TestWrite makes a file, replaces it, and fails to.
@@ -39,22 +41,15 @@ func TestWrite(t *testing.T) {
 			t.Errorf("the folder has %v, %v", list, err)
 		}
 	}
-	if err := Write(path, write("old", nil)); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, Write(path, write("old", nil)))
 	look("old")
-	plain, err := os.Create(filepath.Join(t.TempDir(), "plain"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	plain := short.Must(os.Create(filepath.Join(t.TempDir(), "plain")))(t)
 	theirs, err1 := plain.Stat()
 	ours, err2 := os.Stat(path)
 	if err := errors.Join(err1, err2, plain.Close()); err != nil || theirs.Mode() != ours.Mode() {
 		t.Errorf("mode %v, want %v (%v)", ours.Mode(), theirs.Mode(), err)
 	}
-	if err := Write(path, write(strings.Repeat("new", 1<<20), nil)); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, Write(path, write(strings.Repeat("new", 1<<20), nil)))
 	look(strings.Repeat("new", 1<<20))
 	if err := Write("", write("new", nil)); !errors.Is(err, fs.ErrNotExist) || strings.Contains(err.Error(), ".tmp") {
 		t.Errorf("no name: %v", err)
@@ -67,20 +62,13 @@ func TestWrite(t *testing.T) {
 		t.Error(err)
 	}
 	// A folder in the way of the rename.
-	if err := os.Mkdir(filepath.Join(dir, "folder"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.Mkdir(filepath.Join(dir, "folder"), 0o700))
 	if err := Write(filepath.Join(dir, "folder"), write("x", nil)); err == nil {
 		t.Error("a folder was replaced")
 	}
-	if err := os.Remove(filepath.Join(dir, "folder")); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.Remove(filepath.Join(dir, "folder")))
 	look(strings.Repeat("new", 1<<20))
-	wd, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	wd := short.Must(os.Getwd())(t)
 	t.Chdir(dir)
 	if err := Write("file", write("relative", nil)); err != nil {
 		t.Error(err)
@@ -137,13 +125,8 @@ func TestWriteDevice(t *testing.T) {
 func TestWriteStream(t *testing.T) {
 	dir := t.TempDir()
 	fifo, socket := filepath.Join(dir, "fifo"), filepath.Join(dir, "socket")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	listener, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, syscall.Mkfifo(fifo, 0o600))
+	listener := short.Must(net.Listen("unix", socket))(t)
 	defer listener.Close()
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -187,10 +170,7 @@ func TestWriteStream(t *testing.T) {
 		t.Error(err)
 	}
 	file := filepath.Join(dir, "file")
-	f, err := os.Create(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(os.Create(file))(t)
 	name := fmt.Sprint("/proc/self/fd/", f.Fd())
 	for _, s := range []string{"one ", "two "} {
 		if err := Write(name, say(s)); err != nil {
@@ -219,9 +199,7 @@ func TestWriteLinks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			at := func(name string) string { return filepath.Join(dir, name) }
-			if err := errors.Join(os.Mkdir(at("far"), 0o700), os.MkdirAll(at("deep/down"), 0o700)); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, errors.Join(os.Mkdir(at("far"), 0o700), os.MkdirAll(at("deep/down"), 0o700)))
 			end := at("far/file")
 			if strings.HasPrefix(name, "dangling") {
 				end = at("far/none")
@@ -233,13 +211,9 @@ func TestWriteLinks(t *testing.T) {
 				if filepath.IsAbs(to) {
 					to = at(to)
 				}
-				if err := os.Symlink(to, at(link[1])); err != nil {
-					t.Fatal(err)
-				}
+				short.Check(t, os.Symlink(to, at(link[1])))
 			}
-			if err := Write(at("link"), say("new")); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, Write(at("link"), say("new")))
 			if data, err := os.ReadFile(end); err != nil || string(data) != "new" {
 				t.Errorf("%q, %v", data, err)
 			}
@@ -252,9 +226,7 @@ func TestWriteLinks(t *testing.T) {
 	}
 	dir := t.TempDir()
 	loop := filepath.Join(dir, "loop")
-	if err := os.Symlink("loop", loop); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.Symlink("loop", loop))
 	if err := Write(loop, say("x")); !errors.Is(err, syscall.ELOOP) {
 		t.Errorf("a cycle of links: %v", err)
 	}
@@ -273,21 +245,11 @@ func TestWriteKeeps(t *testing.T) {
 	// user::rw-, user:777:r--, group::r--, mask::r--, other::---
 	acl := []byte("\x02\x00\x00\x00\x01\x00\x06\x00\xff\xff\xff\xff\x02\x00\x04\x00\x09\x03\x00\x00\x04\x00\x04\x00\xff\xff\xff\xff\x10\x00\x04\x00\xff\xff\xff\xff\x20\x00\x00\x00\xff\xff\xff\xff")
 	for _, mode := range []fs.FileMode{0o600, 0o640, 0o666, 0o755} {
-		if err := errors.Join(os.WriteFile(path, []byte("old"), 0o600), os.Chown(path, uid, gid), os.Chmod(path, mode)); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, errors.Join(os.WriteFile(path, []byte("old"), 0o600), os.Chown(path, uid, gid), os.Chmod(path, mode)))
 		hasACL := mode == 0o640 && unix.Setxattr(path, "system.posix_acl_access", acl, 0) == nil
-		before, err := os.Stat(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := Write(path, say("new")); err != nil {
-			t.Fatal(err)
-		}
-		info, err := os.Stat(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		before := short.Must(os.Stat(path))(t)
+		short.Check(t, Write(path, say("new")))
+		info := short.Must(os.Stat(path))(t)
 		is := info.Sys().(*syscall.Stat_t)
 		if info.Mode() != before.Mode() || int(is.Uid) != uid || int(is.Gid) != gid || os.SameFile(info, before) {
 			t.Errorf("mode %v of %d:%d, want a new file with %v of %d:%d", info.Mode(), is.Uid, is.Gid, before.Mode(), uid, gid)
@@ -296,9 +258,7 @@ func TestWriteKeeps(t *testing.T) {
 		if n, _ := unix.Getxattr(path, "system.posix_acl_access", got); hasACL && !bytes.Equal(got[:max(n, 0)], acl) {
 			t.Errorf("ACL %x, want %x", got[:max(n, 0)], acl)
 		}
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, os.Remove(path))
 	}
 }
 
@@ -323,28 +283,19 @@ func TestWriteInPlace(t *testing.T) {
 	asRoot := os.Getuid() == 0
 	for name, mode := range map[string]fs.FileMode{"of root": 0o666, "closed/file": 0o666, "read only": 0o444} {
 		path := filepath.Join(dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("a longer old text"), mode), os.Chmod(path, mode)); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("a longer old text"), mode), os.Chmod(path, mode)))
 	}
-	before, err := os.Stat(filepath.Join(dir, "of root"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := short.Must(os.Stat(filepath.Join(dir, "of root")))(t)
 	program, err := os.ReadFile(os.Args[0]) // which others may not reach
 	if err != nil {
 		t.Fatal(err)
 	}
 	test := filepath.Join(dir, "test")
-	if err := errors.Join(os.WriteFile(test, program, 0o755), os.Chmod(filepath.Join(dir, "closed"), 0o555), os.Chmod(dir, 0o777)); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, errors.Join(os.WriteFile(test, program, 0o755), os.Chmod(filepath.Join(dir, "closed"), 0o555), os.Chmod(dir, 0o777)))
 	t.Cleanup(func() { os.Chmod(filepath.Join(dir, "closed"), 0o700) })
 	if asRoot {
 		for up := filepath.Dir(dir); strings.HasPrefix(up, os.TempDir()+"/"); up = filepath.Dir(up) {
-			if err := os.Chmod(up, 0o755); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, os.Chmod(up, 0o755))
 		}
 	}
 	cmd := exec.Command(test, "-test.run", "^TestWriteInPlace$")
@@ -375,11 +326,8 @@ func TestWriteInPlace(t *testing.T) {
 // A disk that is full is an error, whether the output fits in the buffer or not.
 func TestWriteSyncedFull(t *testing.T) {
 	for _, size := range []int{1, 1 << 20} {
-		f, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = WriteSynced(f, func(w io.Writer) error {
+		f := short.Must(os.OpenFile("/dev/full", os.O_WRONLY, 0))(t)
+		err := WriteSynced(f, func(w io.Writer) error {
 			_, err := w.Write(make([]byte, size))
 			return err
 		})

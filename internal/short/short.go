@@ -1,4 +1,4 @@
-// Package short keeps tests short: they run fewer cases under go test -short, where every
+// Package short keeps tests short: they check errors in a word, run fewer cases under go test -short, where every
 // test keeps some, have their temporary files in memory, collect garbage less often, and overlap
 // where they wait. Only tests import it. It makes no promise to other modules.
 package short
@@ -29,6 +29,31 @@ func NeedAll(tb testing.TB) {
 	tb.Helper()
 	if !All() {
 		tb.Skip("make test-all runs it, or IBWEAVE_TESTS=all go test")
+	}
+}
+
+// failer is a testing.T, B or F, or a T of rapid.
+type failer interface {
+	Helper()
+	Fatal(args ...any)
+}
+
+// Check ends a test with an error, unless it is nil.
+func Check(t failer, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Must returns a function that gives v to a test, or ends the test with an error:
+//
+//	f := short.Must(gen.FatTree(spec))(t)
+func Must[T any](v T, err error) func(failer) T {
+	return func(t failer) T {
+		t.Helper()
+		Check(t, err)
+		return v
 	}
 }
 

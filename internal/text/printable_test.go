@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // Everything that acts on a terminal is escaped, in whatever pieces it comes, and JSON
@@ -29,10 +31,7 @@ func TestPrintable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		hidden := rapid.StringOf(rapid.SampledFrom([]rune("a\\u/\"<\t\n\b\f\r\x1b\x7f\u0085\u009b\u00ad\u061c\u200b\u200e\u200f\u2028\u2029\u202a\u202e\u2066\u2069\ufeff\U000e0041")))
 		s := rapid.OneOf(rapid.String(), hidden, rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) })).Draw(t, "s")
-		text, err := json.Marshal(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := short.Must(json.Marshal(s))(t)
 		var out, rest []byte
 		for from := 0; from < len(text); {
 			to := rapid.IntRange(from+1, len(text)).Draw(t, "to")
