@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 func TestGUID(t *testing.T) {
@@ -111,9 +113,7 @@ func small(t testing.TB) *Builder {
 		{GUID: 0x100, Type: CA, NumPorts: 1, Description: "host"},
 		{GUID: 0x200, Type: Router, NumPorts: 2, Description: "router"},
 	} {
-		if _, err := b.AddNode(n); err != nil {
-			t.Fatal(err)
-		}
+		short.Must(b.AddNode(n))(t)
 	}
 	for _, c := range []struct {
 		a int
@@ -121,22 +121,15 @@ func small(t testing.TB) *Builder {
 		z int
 		q PortNum
 	}{{0, 1, 2, 1}, {0, 2, 2, 2}, {0, 3, 1, 1}, {2, 3, 1, 2}, {0, 4, 3, 1}, {4, 2, 2, 4}, {0, 7, 0, 8}} {
-		if err := b.Connect(c.a, c.p, c.z, c.q, Link{Width: 4, Speed: HDR}); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, b.Connect(c.a, c.p, c.z, c.q, Link{Width: 4, Speed: HDR}))
 	}
 	return &b
 }
 
 func TestBuild(t *testing.T) {
 	b := small(t)
-	if err := b.SetPort(1, 2, 0xabc, 8, 1); err != nil {
-		t.Fatal(err)
-	}
-	f, err := b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, b.SetPort(1, 2, 0xabc, 8, 1))
+	f := short.Must(b.Build())(t)
 	var guids []GUID
 	for n := range NodeID(f.NumNodes()) {
 		guids = append(guids, f.Node(n).GUID)
@@ -254,9 +247,7 @@ func TestDistances(t *testing.T) {
 		n := rapid.IntRange(1, 150).Draw(rt, "switches")
 		var b Builder
 		for i := range n {
-			if _, err := b.AddNode(Node{GUID: GUID(i + 1), Type: Switch, NumPorts: 250}); err != nil {
-				rt.Fatal(err)
-			}
+			short.Must(b.AddNode(Node{GUID: GUID(i + 1), Type: Switch, NumPorts: 250}))(rt)
 		}
 		ports := make([]PortNum, n)
 		for range rapid.IntRange(0, 200).Draw(rt, "links") {
@@ -268,14 +259,9 @@ func TestDistances(t *testing.T) {
 			ports[i]++
 			p := ports[i]
 			ports[j]++
-			if err := b.Connect(i, p, j, ports[j], Link{}); err != nil {
-				rt.Fatal(err)
-			}
+			short.Check(rt, b.Connect(i, p, j, ports[j], Link{}))
 		}
-		f, err := b.Build()
-		if err != nil {
-			rt.Fatal(err)
-		}
+		f := short.Must(b.Build())(rt)
 		m := f.Distances()
 		for s := range NodeID(n) {
 			want := bytes.Repeat([]byte{Unreachable}, n)
@@ -304,19 +290,12 @@ func TestDistancesTooLong(t *testing.T) {
 	for _, n := range []int{254, 255, 300} {
 		var b Builder
 		for i := range n {
-			if _, err := b.AddNode(Node{GUID: GUID(i + 1), Type: Switch, NumPorts: 2}); err != nil {
-				t.Fatal(err)
-			}
+			short.Must(b.AddNode(Node{GUID: GUID(i + 1), Type: Switch, NumPorts: 2}))(t)
 			if i > 0 {
-				if err := b.Connect(i-1, 2, i, 1, Link{}); err != nil {
-					t.Fatal(err)
-				}
+				short.Check(t, b.Connect(i-1, 2, i, 1, Link{}))
 			}
 		}
-		f, err := b.Build()
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := short.Must(b.Build())(t)
 		m := f.Distances()
 		if got, want := m.To(0)[n-1], uint8(min(n-1, int(MaxHops))); got != want || m.TooLong() != (n > 254) {
 			t.Errorf("%d switches: distance %d, too long %t; want %d, %t", n, got, m.TooLong(), want, n > 254)
@@ -328,9 +307,7 @@ func BenchmarkDistances(b *testing.B) {
 	const n = 1620 // a torus of 45x36
 	var builder Builder
 	for i := range n {
-		if _, err := builder.AddNode(Node{GUID: GUID(i + 1), Type: Switch, NumPorts: 4}); err != nil {
-			b.Fatal(err)
-		}
+		short.Must(builder.AddNode(Node{GUID: GUID(i + 1), Type: Switch, NumPorts: 4}))(b)
 	}
 	for i := range n {
 		x, y := i/36, i%36
@@ -338,15 +315,10 @@ func BenchmarkDistances(b *testing.B) {
 			to   int
 			p, q PortNum
 		}{{(x+1)%45*36 + y, 1, 3}, {x*36 + (y+1)%36, 2, 4}} {
-			if err := builder.Connect(i, c.p, c.to, c.q, Link{}); err != nil {
-				b.Fatal(err)
-			}
+			short.Check(b, builder.Connect(i, c.p, c.to, c.q, Link{}))
 		}
 	}
-	f, err := builder.Build()
-	if err != nil {
-		b.Fatal(err)
-	}
+	f := short.Must(builder.Build())(b)
 	b.Run(fmt.Sprintf("torus/%d", n), func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // TestKinds: the default rule, with adapters that look like aggregation nodes and are none.
@@ -17,11 +18,7 @@ func TestKinds(t *testing.T) {
 		if n.NumPorts == 0 {
 			n.NumPorts = 1
 		}
-		i, err := b.AddNode(n)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return i
+		return short.Must(b.AddNode(n))(t)
 	}
 	s := add(fabric.Node{GUID: 1, SystemGUID: 0x10, Type: fabric.Switch, NumPorts: 9, Description: "Aggregation Node"})
 	other := add(fabric.Node{GUID: 2, Type: fabric.Switch, NumPorts: 9})
@@ -52,15 +49,10 @@ func TestKinds(t *testing.T) {
 		c.node.GUID = fabric.GUID(0x100 + i)
 		n := add(c.node)
 		if c.port > 0 {
-			if err := b.Connect(c.to, c.port, n, 1, fabric.Link{}); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, b.Connect(c.to, c.port, n, 1, fabric.Link{}))
 		}
 	}
-	f, err := b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(b.Build())(t)
 	cut := f.Without(f.Port(0, 9))
 	for i, c := range cases {
 		n, _ := f.NodeByGUID(fabric.GUID(0x100 + i))
@@ -73,14 +65,9 @@ func TestKinds(t *testing.T) {
 	}
 	alone := &fabric.Builder{}
 	for i, name := range []string{"n1", "oss1", "oss2", "gw1"} {
-		if _, err := alone.AddNode(fabric.Node{GUID: fabric.GUID(i + 1), Type: fabric.CA, NumPorts: 1, Description: name}); err != nil {
-			t.Fatal(err)
-		}
+		short.Must(alone.AddNode(fabric.Node{GUID: fabric.GUID(i + 1), Type: fabric.CA, NumPorts: 1, Description: name}))(t)
 	}
-	storage, err := alone.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	storage := short.Must(alone.Build())(t)
 	for n := range fabric.NodeID(4) {
 		if storage.Kind(n) != fabric.HostKind {
 			t.Errorf("%s is a %s of a fabric for storage", storage.Name(n), storage.Kind(n))
@@ -99,23 +86,13 @@ func TestWithKinds(t *testing.T) {
 		if i == 0 {
 			n.Type, n.NumPorts = fabric.Switch, 9
 		}
-		if _, err := b.AddNode(n); err != nil {
-			t.Fatal(err)
-		}
+		short.Must(b.AddNode(n))(t)
 		if i > 0 {
-			if err := b.Connect(0, fabric.PortNum(i), i, 1, fabric.Link{}); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, b.Connect(0, fabric.PortNum(i), i, 1, fabric.Link{}))
 		}
 	}
-	f, err := b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	rules, err := fabric.ParseKindRules("service=n*, aggregation=n1*_1,host=oss1,gateway=0x5,router=s,service=absent*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(b.Build())(t)
+	rules := short.Must(fabric.ParseKindRules("service=n*, aggregation=n1*_1,host=oss1,gateway=0x5,router=s,service=absent*"))(t)
 	g, unused := f.WithKinds(rules)
 	if len(unused) != 2 || unused[0].Pattern != "s" || unused[1].Pattern != "absent*" {
 		t.Errorf("unused: %v", unused)
@@ -148,13 +125,8 @@ func FuzzKindRules(f *testing.F) {
 			return
 		}
 		var b fabric.Builder
-		if _, err := b.AddNode(fabric.Node{GUID: 5, Type: fabric.CA, NumPorts: 1, Description: name}); err != nil {
-			t.Fatal(err)
-		}
-		g, err := b.Build()
-		if err != nil {
-			t.Fatal(err)
-		}
+		short.Must(b.AddNode(fabric.Node{GUID: 5, Type: fabric.CA, NumPorts: 1, Description: name}))(t)
+		g := short.Must(b.Build())(t)
 		g.WithKinds(rules)
 	})
 }

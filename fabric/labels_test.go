@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // labelled builds two switches with a cable and a host, whose ports have labels, except
@@ -17,9 +18,7 @@ func labelled(t *testing.T) *fabric.Fabric {
 		{GUID: 5, Type: fabric.Switch, NumPorts: 2, Description: "early"},
 		{GUID: 7, Type: fabric.CA, NumPorts: 1, Description: "host"},
 	} {
-		if _, err := b.AddNode(n); err != nil {
-			t.Fatal(err)
-		}
+		short.Must(b.AddNode(n))(t)
 	}
 	for _, err := range []error{
 		b.Connect(0, 1, 1, 1, fabric.Link{}),
@@ -36,21 +35,14 @@ func labelled(t *testing.T) *fabric.Fabric {
 			t.Fatal(err)
 		}
 	}
-	f, err := b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
+	return short.Must(b.Build())(t)
 }
 
 func TestLabels(t *testing.T) {
 	f := labelled(t)
 	late, _ := f.NodeByGUID(9)
 	host, _ := f.NodeByGUID(7)
-	with, err := f.WithLIDs(make([]fabric.LID, f.NumPorts()), make([]uint8, f.NumPorts()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	with := short.Must(f.WithLIDs(make([]fabric.LID, f.NumPorts()), make([]uint8, f.NumPorts())))(t)
 	for what, g := range map[string]*fabric.Fabric{
 		"built": f, "other LIDs": with, "a cable less": f.Without(f.Port(late, 1)),
 		"named": f.WithNames(map[fabric.GUID]string{9: "late"}), "renamed": f.Renamed(),
@@ -72,19 +64,14 @@ func TestLabels(t *testing.T) {
 
 func TestNoLabels(t *testing.T) {
 	var b fabric.Builder
-	if _, err := b.AddNode(fabric.Node{GUID: 1, Type: fabric.Switch, NumPorts: 2}); err != nil {
-		t.Fatal(err)
-	}
+	short.Must(b.AddNode(fabric.Node{GUID: 1, Type: fabric.Switch, NumPorts: 2}))(t)
 	if err := b.SetLabel(0, 3, "1"); err == nil {
 		t.Error("label of a port that is not there")
 	}
 	if err := b.SetLabel(0, 1, strings.Repeat("1", 65)); err == nil {
 		t.Error("label of 65 bytes")
 	}
-	f, err := b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(b.Build())(t)
 	if f.Labelled() || f.Label(1) != "" {
 		t.Error("labels out of nowhere")
 	}

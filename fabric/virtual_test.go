@@ -6,16 +6,14 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 func TestVirtualLIDs(t *testing.T) {
 	f := labelled(t)
 	host, _ := f.NodeByGUID(7)
 	h := f.Port(host, 1) // with LID 3
-	g, err := f.WithVirtualLIDs(map[fabric.LID]fabric.PortID{9: h, 5: h, 3: h})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := short.Must(f.WithVirtualLIDs(map[fabric.LID]fabric.PortID{9: h, 5: h, 3: h}))(t)
 	if g.MaxLID() != 9 || g.LIDPort(5) != h || g.LIDPort(9) != h || g.LIDPort(8) != fabric.NoPort || g.LID(h) != 3 || f.MaxLID() != 3 {
 		t.Errorf("LIDs up to %d, port %d has 5", g.MaxLID(), g.LIDPort(5))
 	}

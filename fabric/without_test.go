@@ -8,6 +8,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -15,16 +16,11 @@ import (
 func TestWithout(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		switches := rapid.IntRange(2, 8).Draw(t, "switches")
-		f, err := gen.Irregular(gen.IrregularSpec{
+		f := short.Must(gen.Irregular(gen.IrregularSpec{
 			Switches: switches, Degree: min(4, switches-1), Hosts: rapid.IntRange(1, 9).Draw(t, "hosts"),
 			Seed: rapid.Uint64().Draw(t, "seed"),
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if f, err = lft.AssignLIDs(f, lft.LIDOptions{LMC: rapid.IntRange(0, 2).Draw(t, "LMC")}); err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
+		f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{LMC: rapid.IntRange(0, 2).Draw(t, "LMC")}))(t)
 		before := slices.Clone(f.CAPorts())
 		cut := rapid.SliceOfN(rapid.IntRange(0, f.NumPorts()-1), 0, 12).Draw(t, "cut")
 		var cables []fabric.PortID
@@ -37,10 +33,7 @@ func TestWithout(t *testing.T) {
 		})
 		same(t, want, got)
 		hosts(t, got)
-		again, err := f.WithCables(got.Cables())
-		if err != nil {
-			t.Fatal(err)
-		}
+		again := short.Must(f.WithCables(got.Cables()))(t)
 		same(t, want, again)
 		hosts(t, again)
 		if list := f.Cables(); len(list) > 0 {
@@ -62,26 +55,17 @@ func rebuilt(t *rapid.T, f *fabric.Fabric, keep func(p, q fabric.PortID) bool) *
 	var b fabric.Builder
 	for n := range fabric.NodeID(f.NumNodes()) {
 		node := *f.Node(n)
-		i, err := b.AddNode(node)
-		if err != nil {
-			t.Fatal(err)
-		}
+		i := short.Must(b.AddNode(node))(t)
 		if i != int(n) {
 			t.Fatalf("node %d became %d", n, i)
 		}
 	}
 	for p := range fabric.PortID(f.NumPorts()) {
 		if q := f.Peer(p); q > p && keep(p, q) {
-			if err := b.Connect(int(f.Owner(p)), f.Num(p), int(f.Owner(q)), f.Num(q), f.Link(p)); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, b.Connect(int(f.Owner(p)), f.Num(p), int(f.Owner(q)), f.Num(q), f.Link(p)))
 		}
 	}
-	g, err := b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return g
+	return short.Must(b.Build())(t)
 }
 
 // hosts compares what f says of hosts and switches with its cables.

@@ -111,10 +111,7 @@ func irregular(switches, degree, hosts int, seed uint64) func() (*fabric.Fabric,
 func TestShapes(t *testing.T) {
 	for _, want := range shapes() {
 		t.Run(want.name, func(t *testing.T) {
-			f, err := want.make()
-			if err != nil {
-				t.Fatal(err)
-			}
+			f := short.Must(want.make())(t)
 			// Before anything else: a Fabric remembers what was asked of it.
 			again, err := want.make()
 			if err != nil || !reflect.DeepEqual(f, again) {
@@ -265,10 +262,7 @@ func TestFatTreeWiring(t *testing.T) {
 "spine 0 pod 3"[3] "core 0,0"[4]
 "spine 0 pod 3"[4] "core 0,1"[4]`},
 	} {
-		f, err := gen.FatTree(tt.spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := short.Must(gen.FatTree(tt.spec))(t)
 		if diff := cmp.Diff(strings.Split(tt.want[1:], "\n"), wiring(f)); diff != "" {
 			t.Errorf("%+v: cables (-want +got):\n%s", tt.spec, diff)
 		}
@@ -278,10 +272,7 @@ func TestFatTreeWiring(t *testing.T) {
 // TestFatTreeGroups checks that spine g of every pod of a full tree leads to
 // the core switches of group g, and to all of them.
 func TestFatTreeGroups(t *testing.T) {
-	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 3}))(t)
 	seen := 0
 	for s := range fabric.NodeID(f.NumSwitches()) {
 		var g, pod int
@@ -304,30 +295,12 @@ func TestFatTreeGroups(t *testing.T) {
 // TestSeeded pins what seeds give, which must not change between releases.
 // The values are those that the generators printed first.
 func TestSeeded(t *testing.T) {
-	irregular, err := gen.Irregular(gen.IrregularSpec{Switches: 8, Degree: 3, Hosts: 10, Seed: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	lattice, err := gen.Lattice(9, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	grid, err := mesh.Generate(mesh.Spec{Dims: []int{3, 3}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	grid, err = gen.DropLinks(grid, 3, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	options, err := gen.Tree(gen.TreeSpec{Ports: 6, Pods: []int{3}, Hosts: 3, Spines: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	options, err = gen.Options{Fill: 50, Speeds: []fabric.Speed{fabric.HDR, fabric.NDR}, Names: "mixed", Seed: 3}.Apply(options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	irregular := short.Must(gen.Irregular(gen.IrregularSpec{Switches: 8, Degree: 3, Hosts: 10, Seed: 1}))(t)
+	lattice := short.Must(gen.Lattice(9, 1))(t)
+	grid := short.Must(mesh.Generate(mesh.Spec{Dims: []int{3, 3}}))(t)
+	grid = short.Must(gen.DropLinks(grid, 3, 1))(t)
+	options := short.Must(gen.Tree(gen.TreeSpec{Ports: 6, Pods: []int{3}, Hosts: 3, Spines: 2}))(t)
+	options = short.Must(gen.Options{Fill: 50, Speeds: []fabric.Speed{fabric.HDR, fabric.NDR}, Names: "mixed", Seed: 3}.Apply(options))(t)
 	for _, tt := range []struct {
 		name string
 		got  *fabric.Fabric
@@ -415,14 +388,8 @@ func TestSeedsDiffer(t *testing.T) {
 			return gen.DropLinks(f, 5, seed)
 		},
 	} {
-		a, err := make(1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := make(2)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := short.Must(make(1))(t)
+		b := short.Must(make(2))(t)
 		if slices.Equal(wiring(a), wiring(b)) {
 			t.Errorf("%s: seeds 1 and 2 give the same", name)
 		}
@@ -440,10 +407,7 @@ func TestIrregular(t *testing.T) {
 			}
 		}
 		hosts := rapid.IntRange(0, 100).Draw(t, "hosts")
-		f, err := irregular(n, degree, hosts, rapid.Uint64().Draw(t, "seed"))()
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := short.Must(irregular(n, degree, hosts, rapid.Uint64().Draw(t, "seed"))())(t)
 		if diameter, _ := distances(f); diameter == fabric.Unreachable {
 			t.Fatal("not connected")
 		}
@@ -475,10 +439,7 @@ func TestIrregularIsRandom(t *testing.T) {
 	count := make(map[[2]fabric.NodeID]int)
 	triangles := 0
 	for seed := range uint64(graphs) {
-		f, err := irregular(n, degree, 0, seed)()
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := short.Must(irregular(n, degree, 0, seed)())(t)
 		for s := range fabric.NodeID(n) {
 			_, to := f.SwitchLinks(s)
 			for _, u := range to {
@@ -516,10 +477,7 @@ func TestIrregularIsRandom(t *testing.T) {
 func TestLattice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 300).Draw(t, "switches")
-		f, err := gen.Lattice(n, rapid.Uint64().Draw(t, "seed"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := short.Must(gen.Lattice(n, rapid.Uint64().Draw(t, "seed")))(t)
 		if diameter, _ := distances(f); diameter == fabric.Unreachable {
 			t.Fatal("not connected")
 		}
@@ -528,9 +486,7 @@ func TestLattice(t *testing.T) {
 		lowest := point{n, n}
 		for s := range fabric.NodeID(n) {
 			var p point
-			if _, err := fmt.Sscanf(f.Node(s).Description, "switch %d,%d", &p[0], &p[1]); err != nil {
-				t.Fatal(err)
-			}
+			short.Must(fmt.Sscanf(f.Node(s).Description, "switch %d,%d", &p[0], &p[1]))(t)
 			at[p] = s
 			lowest[0], lowest[1] = min(lowest[0], p[0]), min(lowest[1], p[1])
 			if f.Node(s).NumPorts != 8 {
@@ -576,10 +532,7 @@ func TestLatticeDepth(t *testing.T) {
 		const networks = 64
 		sum := 0.0
 		for seed := range uint64(networks) {
-			f, err := gen.Lattice(tt.switches, seed)
-			if err != nil {
-				t.Fatal(err)
-			}
+			f := short.Must(gen.Lattice(tt.switches, seed))(t)
 			up, deepest := 0, uint8(0)
 			for _, d := range f.Distances().To(0) {
 				up += int(d)
@@ -681,13 +634,8 @@ func drawFabric(t *rapid.T) *fabric.Fabric {
 		if i >= switches {
 			n.Type, n.Description, port = fabric.CA, fmt.Sprint("host ", i), 2
 		}
-		k, err := b.AddNode(n)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := b.SetPort(k, port, fabric.GUID(0x555000+i), lids[i], uint8(i%2)); err != nil {
-			t.Fatal(err)
-		}
+		k := short.Must(b.AddNode(n))(t)
+		short.Check(t, b.SetPort(k, port, fabric.GUID(0x555000+i), lids[i], uint8(i%2)))
 	}
 	end := rapid.Custom(func(t *rapid.T) [2]int {
 		return [2]int{rapid.IntRange(0, switches+cas-1).Draw(t, "node"), rapid.IntRange(1, ports).Draw(t, "port")}
@@ -699,11 +647,7 @@ func drawFabric(t *rapid.T) *fabric.Fabric {
 		// Ports that are taken refuse; those cables are left out.
 		_ = b.Connect(c[0][0], fabric.PortNum(c[0][1]), c[1][0], fabric.PortNum(c[1][1]), fabric.Link{Width: 4, Speed: speed})
 	}
-	f, err := b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
+	return short.Must(b.Build())(t)
 }
 
 // components counts the parts into which cables connect the switches of f.
@@ -740,11 +684,8 @@ func TestErrors(t *testing.T) {
 	shuffle := func(p, k int) error { _, err := gen.Shufflenet(p, k); return err }
 	banyan := func(stages int) error { _, err := banyan.Banyan(stages, true); return err }
 	drop := func(links int) error {
-		f, err := mesh.Generate(mesh.Spec{Dims: []int{3, 3}, Hosts: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = gen.DropLinks(f, links, 1)
+		f := short.Must(mesh.Generate(mesh.Spec{Dims: []int{3, 3}, Hosts: 1}))(t)
+		_, err := gen.DropLinks(f, links, 1)
 		return err
 	}
 	for _, tt := range []struct {
@@ -828,23 +769,16 @@ func BenchmarkFatTree(b *testing.B) {
 		b.Run(fmt.Sprintf("radix=%d,levels=3", radix), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := gen.FatTree(gen.FatTreeSpec{Radix: radix, Levels: 3}); err != nil {
-					b.Fatal(err)
-				}
+				short.Must(gen.FatTree(gen.FatTreeSpec{Radix: radix, Levels: 3}))(b)
 			}
 		})
 	}
 }
 
 func BenchmarkDropLinks(b *testing.B) {
-	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 36, Levels: 3})
-	if err != nil {
-		b.Fatal(err)
-	}
+	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 36, Levels: 3}))(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := gen.DropLinks(f, 1000, 1); err != nil {
-			b.Fatal(err)
-		}
+		short.Must(gen.DropLinks(f, 1000, 1))(b)
 	}
 }

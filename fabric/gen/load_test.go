@@ -63,10 +63,7 @@ func TestLoad(t *testing.T) {
 		}},
 	)
 	for i, load := range loads {
-		f, err := load.make()
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := short.Must(load.make())(t)
 		if f.NumNodes() > short.Of(600, 24) { // ibsim reads byte by byte and searches nodes one by one
 			continue
 		}
@@ -74,9 +71,7 @@ func TestLoad(t *testing.T) {
 			dir := t.TempDir()
 			text := topology.Append(nil, f)
 			file := filepath.Join(dir, "fabric")
-			if err := os.WriteFile(file, text, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, os.WriteFile(file, text, 0o600))
 			env := append(os.Environ(), fmt.Sprintf("IBSIM_SOCKNAME=ibweave-gen-%d-%d", os.Getpid(), i))
 
 			// timeout ends ibsim even if this test is killed.
@@ -84,9 +79,7 @@ func TestLoad(t *testing.T) {
 				"-S", strconv.Itoa(f.NumSwitches()), "-P", strconv.Itoa(f.NumPorts()), "-L", "49152", "-M", "16383", file)
 			var stdout, stderr lockedBuffer
 			sim.Dir, sim.Env, sim.Stdout, sim.Stderr = dir, env, &stdout, &stderr
-			if err := sim.Start(); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, sim.Start())
 			ended := make(chan error, 1)
 			go func() { ended <- sim.Wait() }()
 			stop := func() {
@@ -130,10 +123,7 @@ func TestLoad(t *testing.T) {
 // in the same order.
 func TestText(t *testing.T) {
 	for _, s := range shapes() {
-		f, err := s.make()
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := short.Must(s.make())(t)
 		g, problems, err := topology.Parse("text", topology.Append(nil, f), topology.Options{})
 		if err != nil || len(problems) > 0 {
 			t.Errorf("%s: %v %v", s.name, err, problems)

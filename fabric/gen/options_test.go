@@ -11,6 +11,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/routing/banyan"
 )
@@ -21,10 +22,7 @@ func TestAggregationNodes(t *testing.T) {
 		if s.switches > 200 {
 			continue
 		}
-		f, err := s.make()
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := short.Must(s.make())(t)
 		g, err := gen.Options{AggregationNodes: true}.Apply(f)
 		if err != nil {
 			t.Fatalf("%s: %v", s.name, err)
@@ -72,10 +70,7 @@ func TestPlanes(t *testing.T) {
 		if s.switches > 200 {
 			continue
 		}
-		f, err := s.make()
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := short.Must(s.make())(t)
 		g, err := gen.Options{Planes: planes}.Apply(f)
 		if err != nil {
 			t.Fatalf("%s: %v", s.name, err)
@@ -122,13 +117,8 @@ func TestPlanes(t *testing.T) {
 		}
 	}
 	// The chips of all planes of a director are one system.
-	f, err := gen.Tree(gen.TreeSpec{Ports: 8, Pods: []int{3}, Hosts: 2, Spines: 2, Directors: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if f, err = (gen.Options{Planes: planes, AggregationNodes: true}).Apply(f); err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(gen.Tree(gen.TreeSpec{Ports: 8, Pods: []int{3}, Hosts: 2, Spines: 2, Directors: true}))(t)
+	f = short.Must((gen.Options{Planes: planes, AggregationNodes: true}).Apply(f))(t)
 	if got := systems(f); len(got) != 1 || len(got[0]) != 5*planes {
 		t.Errorf("systems %v, want one of 20 chips", got)
 	}
@@ -137,13 +127,8 @@ func TestPlanes(t *testing.T) {
 // apply applies options to a tree.
 func apply(t *testing.T, spec gen.TreeSpec, o gen.Options) *fabric.Fabric {
 	t.Helper()
-	f, err := gen.Tree(spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if f, err = o.Apply(f); err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(gen.Tree(spec))(t)
+	f = short.Must(o.Apply(f))(t)
 	return f
 }
 
@@ -347,14 +332,8 @@ func TestNames(t *testing.T) {
 }
 
 func TestOptionsErrors(t *testing.T) {
-	wide, err := mesh.Generate(mesh.Spec{Dims: []int{2, 2}, Hosts: 250})
-	if err != nil {
-		t.Fatal(err)
-	}
-	many, err := irregular(16000, 2, 18000, 1)()
-	if err != nil {
-		t.Fatal(err)
-	}
+	wide := short.Must(mesh.Generate(mesh.Spec{Dims: []int{2, 2}, Hosts: 250}))(t)
+	many := short.Must(irregular(16000, 2, 18000, 1)())(t)
 	two, err := banyan.Banyan(2, true) // adapters of two ports
 	if err != nil {
 		t.Fatal(err)

@@ -6,24 +6,19 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // TestRemaining: a dead switch and the unreachable hosts are gone, and
 // all others are cabled as before.
 func TestRemaining(t *testing.T) {
-	whole, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 3}))(t)
 	cable, _ := whole.SwitchLinks(5)
 	for _, x := range []struct {
 		name   string
 		cables []fabric.PortID
 	}{{"cable", cable[:1]}, {"leaf", slices.Collect(whole.Cabled(5))}, {"spine", slices.Collect(whole.Cabled(13))}, {"core", slices.Collect(whole.Cabled(18))}} {
-		f, err := gen.Remaining(whole, x.cables...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := short.Must(gen.Remaining(whole, x.cables...))(t)
 		hosts, switches := 16, 20
 		switch x.name {
 		case "leaf":

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // cables lists the cables of f, each from its lower port, in the order of
@@ -24,10 +25,7 @@ func cables(f *fabric.Fabric) []string {
 }
 
 func TestFour(t *testing.T) {
-	f, err := gen.Myrinet4()
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(gen.Myrinet4())(t)
 	want := `
 "switch 0"[1] "switch 1"[2]
 "switch 0"[2] "switch 3"[1]
@@ -52,10 +50,7 @@ func TestFour(t *testing.T) {
 // TestShufflenet has every cable of the (2, 2) shufflenet, in which some
 // switches have two cables between them.
 func TestShufflenet(t *testing.T) {
-	f, err := gen.Shufflenet(2, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(gen.Shufflenet(2, 2))(t)
 	want := `
 "switch 0,0"[1] "switch 1,0"[3]
 "switch 0,0"[2] "switch 1,1"[3]
@@ -89,10 +84,7 @@ func TestShufflenet(t *testing.T) {
 // TestShufflenet24 checks the rows that the 24-node shufflenet of the paper
 // connects: shuffles of eight, two to each.
 func TestShufflenet24(t *testing.T) {
-	f, err := gen.Shufflenet(2, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(gen.Shufflenet(2, 3))(t)
 	rows := [8][2]int{{0, 1}, {2, 3}, {4, 5}, {6, 7}, {0, 1}, {2, 3}, {4, 5}, {6, 7}}
 	node := 0
 	for c := range 3 {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // Every cable of small trees, by the definition in the comment of Tree.
@@ -76,10 +77,7 @@ func TestTreeWiring(t *testing.T) {
 "line 3 director 1"[3] "spine 0 director 1"[4]
 "line 3 director 1"[4] "spine 1 director 1"[4]`},
 	} {
-		f, err := gen.Tree(tt.spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := short.Must(gen.Tree(tt.spec))(t)
 		if diff := cmp.Diff(strings.Split(tt.want[1:], "\n"), wiring(f)); diff != "" {
 			t.Errorf("%+v: cables (-want +got):\n%s", tt.spec, diff)
 		}
@@ -120,10 +118,7 @@ func TestDirectors(t *testing.T) {
 		{gen.TreeSpec{Ports: 8, Pods: []int{3}, Hosts: 2, Spines: 2, Directors: true},
 			"line 0 director 0,line 1 director 0,line 2 director 0,spine 0 director 0,spine 1 director 0"},
 	} {
-		f, err := gen.Tree(tt.spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := short.Must(gen.Tree(tt.spec))(t)
 		var got []string
 		for _, s := range systems(f) {
 			got = append(got, strings.Join(s, ","))
@@ -133,13 +128,8 @@ func TestDirectors(t *testing.T) {
 		}
 	}
 	// An aggregation node belongs to the chassis of its chip.
-	f, err := gen.Tree(gen.TreeSpec{Ports: 8, Pods: []int{3}, Hosts: 2, Spines: 2, Directors: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if f, err = (gen.Options{AggregationNodes: true}).Apply(f); err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(gen.Tree(gen.TreeSpec{Ports: 8, Pods: []int{3}, Hosts: 2, Spines: 2, Directors: true}))(t)
+	f = short.Must((gen.Options{AggregationNodes: true}).Apply(f))(t)
 	if got := systems(f); len(got) != 1 || len(got[0]) != 5 {
 		t.Errorf("systems %v, want one of 5 chips", got)
 	}
@@ -155,10 +145,7 @@ func TestDirectors(t *testing.T) {
 func TestRails(t *testing.T) {
 	for _, own := range []bool{false, true} {
 		spec := gen.TreeSpec{Ports: 16, Pods: []int{3, 2}, Hosts: 4, Rails: 3, RailSpines: own, Spines: 2, Cores: 1}
-		f, err := gen.Tree(spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := short.Must(gen.Tree(spec))(t)
 		adapters := 0
 		for _, p := range f.CAPorts() {
 			var r, h, u, pod int
@@ -247,10 +234,7 @@ func TestSites(t *testing.T) {
 			"leaf: 4 host 4 line": 5, "line: 3 leaf 6 spine": 4, "line: 2 leaf 6 spine": 4, "spine: 4 line": 12,
 		}},
 	} {
-		f, err := gen.Tree(tt.spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := short.Must(gen.Tree(tt.spec))(t)
 		if diff := cmp.Diff(tt.want, census(f)); diff != "" {
 			t.Errorf("%s: switches by their cables (-want +got):\n%s", tt.name, diff)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/fabric/levels"
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // sketch is switches by name, with hosts, and cables between them.
@@ -66,10 +67,7 @@ func (k *sketch) fabric(t *testing.T, seed uint64) *fabric.Fabric {
 	}
 	slices.Sort(names)
 	rand.New(rand.NewPCG(seed, 1)).Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
-	p, err := gen.NewPlan(len(names), all)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := short.Must(gen.NewPlan(len(names), all))(t)
 	at, used := make(map[string]int), make(map[string]int)
 	for _, name := range names {
 		at[name] = p.Switch(64, name)
@@ -85,11 +83,7 @@ func (k *sketch) fabric(t *testing.T, seed uint64) *fabric.Fabric {
 		used[c[1]]++
 		p.Cable(at[c[0]], used[c[0]], at[c[1]], used[c[1]])
 	}
-	f, err := p.Fabric()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
+	return short.Must(p.Fabric())(t)
 }
 
 // Names begin with the letter of their level: x and l for leaves, s for spines, c for core

@@ -9,6 +9,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/fabric/names"
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // TestFind asks for nodes as people call them.
@@ -23,14 +24,9 @@ func TestFind(t *testing.T) {
 		if strings.HasPrefix(d, "MF0") {
 			kind = fabric.Switch
 		}
-		if _, err := b.AddNode(fabric.Node{GUID: fabric.GUID(0x10 + i), Type: kind, NumPorts: 1, Description: d}); err != nil {
-			t.Fatal(err)
-		}
+		short.Must(b.AddNode(fabric.Node{GUID: fabric.GUID(0x10 + i), Type: kind, NumPorts: 1, Description: d}))(t)
 	}
-	f, err := b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(b.Build())(t)
 	for _, c := range []struct{ text, want string }{
 		{"n001", "n001 mlx5_0; n001 mlx5_1"},
 		{"N001", "n001 mlx5_0; n001 mlx5_1"},
@@ -75,14 +71,9 @@ func TestHosts(t *testing.T) {
 		if strings.HasPrefix(d, "MF0") {
 			kind = fabric.Switch
 		}
-		if _, err := b.AddNode(fabric.Node{GUID: fabric.GUID(0x10 + i), Type: kind, NumPorts: 1, Description: d}); err != nil {
-			t.Fatal(err)
-		}
+		short.Must(b.AddNode(fabric.Node{GUID: fabric.GUID(0x10 + i), Type: kind, NumPorts: 1, Description: d}))(t)
 	}
-	f, err := b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(b.Build())(t)
 	f = f.WithNames(map[fabric.GUID]string{0x13: "n3 mlx5_0"})
 	for list, want := range map[string]string{
 		"n3,N1":     "n3: n3 mlx5_0; N1: n1 mlx5_2, n1 mlx5_10; ",
@@ -140,17 +131,10 @@ func TestSplit(t *testing.T) {
 func TestPorts(t *testing.T) {
 	var b fabric.Builder
 	for i, name := range []string{"MF0;leaf01:MQM9700/U1", "n001 mlx5_0", "n001 mlx5_1"} {
-		if _, err := b.AddNode(fabric.Node{GUID: fabric.GUID(1 + i), Type: []fabric.NodeType{fabric.Switch, fabric.CA, fabric.CA}[i], NumPorts: 3, Description: name}); err != nil {
-			t.Fatal(err)
-		}
+		short.Must(b.AddNode(fabric.Node{GUID: fabric.GUID(1 + i), Type: []fabric.NodeType{fabric.Switch, fabric.CA, fabric.CA}[i], NumPorts: 3, Description: name}))(t)
 	}
-	if err := b.SetLabel(0, 2, "1/1/2"); err != nil {
-		t.Fatal(err)
-	}
-	f, err := b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, b.SetLabel(0, 2, "1/1/2"))
+	f := short.Must(b.Build())(t)
 	for text, want := range map[string]string{
 		"leaf01:3": `"MF0;leaf01:MQM9700/U1"[3]`, "leaf01:1/1/2": `"MF0;leaf01:MQM9700/U1"[2](1/1/2)`, "n001 mlx5_1:1": `"n001 mlx5_1"[1]`,
 		"leaf01:4": `"MF0;leaf01:MQM9700/U1" has ports 1 to 3`, "leaf01:": `"MF0;leaf01:MQM9700/U1" has ports 1 to 3`, "leaf01:0": `"MF0;leaf01:MQM9700/U1" has ports 1 to 3`,
@@ -169,10 +153,7 @@ func TestPorts(t *testing.T) {
 
 // A text without a name is an error, and not no nodes.
 func TestFindNoName(t *testing.T) {
-	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2}))(t)
 	for _, text := range []string{"", ",", " ", " , "} {
 		if nodes, err := names.Find(f, text); err == nil {
 			t.Errorf("%q: %d nodes and no error", text, len(nodes))

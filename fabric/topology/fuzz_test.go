@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // logged is a capture as a terminal leaves it, with labels and LIDs that cannot be.
@@ -30,10 +32,7 @@ func FuzzParse(f *testing.F) {
 
 func FuzzLinkInfo(f *testing.F) {
 	for _, name := range []string{"awkward-info", "awkward-lines", "awkward-settings"} {
-		data, err := os.ReadFile("testdata/" + name + ".golden")
-		if err != nil {
-			f.Fatal(err)
-		}
+		data := short.Must(os.ReadFile("testdata/" + name + ".golden"))(f)
 		f.Add(data)
 	}
 	f.Add([]byte(info))

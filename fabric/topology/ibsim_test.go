@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 var update = flag.Bool("update", false, "write testdata/*.golden from what the real ibnetdiscover prints")
@@ -34,22 +35,15 @@ func simulate(t *testing.T, text string) func(program string, args ...string) st
 		}
 	}
 	file := filepath.Join(t.TempDir(), "net")
-	if err := os.WriteFile(file, []byte(text), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.WriteFile(file, []byte(text), 0o666))
 	env := append(os.Environ(), fmt.Sprintf("IBSIM_SOCKNAME=ibweave-topology-%d-%d", os.Getpid(), simulators.Add(1)))
 
 	sim := exec.Command("ibsim", "-s", "-n", "-L", "49152", file)
 	sim.Env = env
 	var warnings bytes.Buffer
 	sim.Stderr = &warnings
-	out, err := sim.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := sim.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := short.Must(sim.StdoutPipe())(t)
+	short.Check(t, sim.Start())
 	ready := make(chan bool, 1)
 	done := make(chan struct{})
 	go func() {
@@ -190,14 +184,9 @@ func golden(t *testing.T, name, source, printed string) {
 	want := "# " + source + "\n" + dated.ReplaceAllString(printed, "generated on a day\n")
 	file := filepath.Join("testdata", name+".golden")
 	if *update {
-		if err := os.WriteFile(file, []byte(want), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, os.WriteFile(file, []byte(want), 0o666))
 	}
-	got, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := short.Must(os.ReadFile(file))(t)
 	if diff := cmp.Diff(want, string(got)); diff != "" {
 		t.Errorf("%s is not what the program prints (-printed +file)\n%s", file, diff)
 	}
@@ -320,19 +309,12 @@ Rt 2 "r1" # "router"
 func TestIbsimLoadsUnknownLinks(t *testing.T) {
 	var b fabric.Builder
 	for i, description := range []string{`a "quoted" name`, ""} {
-		if _, err := b.AddNode(fabric.Node{GUID: fabric.GUID(i + 1), Type: fabric.Switch, NumPorts: 4, Description: description}); err != nil {
-			t.Fatal(err)
-		}
+		short.Must(b.AddNode(fabric.Node{GUID: fabric.GUID(i + 1), Type: fabric.Switch, NumPorts: 4, Description: description}))(t)
 	}
 	for i, link := range []fabric.Link{{}, {Width: 4}, {Speed: fabric.NDR}, {Width: 4, Speed: fabric.XDR}} {
-		if err := b.Connect(0, fabric.PortNum(i+1), 1, fabric.PortNum(4-i), link); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, b.Connect(0, fabric.PortNum(i+1), 1, fabric.PortNum(4-i), link))
 	}
-	f, err := b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(b.Build())(t)
 	printed := simulate(t, string(Append(nil, f)))("ibnetdiscover")
 	g, problems, err := Parse("printed", []byte(printed), Options{})
 	if err != nil || len(problems) != 0 {

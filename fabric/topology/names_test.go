@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 const goodNames = "# a map\n0x0002c90300000001 \"leaf 1\"\n2c90300000002\t\"spine # 2\" # in row 4\r\n\n0x3 \"\"\n"
@@ -17,14 +18,9 @@ func TestParseNames(t *testing.T) {
 	}
 	var b fabric.Builder
 	for _, g := range []fabric.GUID{3, 4} {
-		if _, err := b.AddNode(fabric.Node{GUID: g, Type: fabric.Switch, NumPorts: 4, Description: "old"}); err != nil {
-			t.Fatal(err)
-		}
+		short.Must(b.AddNode(fabric.Node{GUID: g, Type: fabric.Switch, NumPorts: 4, Description: "old"}))(t)
 	}
-	f, err := b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(b.Build())(t)
 	g := f.WithNames(map[fabric.GUID]string{4: "new", 5: "absent"})
 	for _, x := range []struct{ got, want string }{
 		{f.Name(0).String(), `"old" 0x0000000000000003`}, {f.PortName(f.Port(1, 2)), `"old" 0x0000000000000004[2]`},

@@ -13,6 +13,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/routing/banyan"
@@ -57,15 +58,10 @@ func generated(t *rapid.T) *fabric.Fabric {
 		"shufflenet": func() (*fabric.Fabric, error) { return gen.Shufflenet(2, n(2, 3, "k")) },
 		"tree":       func() (*fabric.Fabric, error) { return gen.Tree(tree()) },
 	}
-	f, err := kinds[rapid.SampledFrom(slices.Sorted(maps.Keys(kinds))).Draw(t, "kind")]()
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(kinds[rapid.SampledFrom(slices.Sorted(maps.Keys(kinds))).Draw(t, "kind")]())(t)
 	f = optional(t, f, seed)
 	if n(0, 3, "LIDs") > 0 {
-		if f, err = lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs, LMC: n(0, 2, "LMC")}); err != nil {
-			t.Fatal(err)
-		}
+		f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs, LMC: n(0, 2, "LMC")}))(t)
 	}
 	return f
 }
@@ -150,10 +146,7 @@ func found(t *rapid.T, f *fabric.Fabric, problems []fabric.Problem) (x noisyText
 func TestNoise(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := generated(t)
-		noisy, err := makeNoise(f, rapid.Uint64().Draw(t, "seed"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		noisy := short.Must(makeNoise(f, rapid.Uint64().Draw(t, "seed")))(t)
 		if topology.Recognize(noisy.Data) != topology.Stanzas {
 			t.Fatal("not recognized")
 		}
@@ -172,7 +165,7 @@ func TestNoise(t *testing.T) {
 				t.Fatalf("(-want +got)\n%s\n%s", diff, noisy.Data)
 			}
 		}
-		_, _, err = topology.Parse("in", noisy.Data, topology.Options{Strict: true})
+		_, _, err := topology.Parse("in", noisy.Data, topology.Options{Strict: true})
 		if err == nil && noisy.Foreign+noisy.Timeouts+noisy.Errors+len(noisy.InvalidLIDs)+len(noisy.Loopbacks) > 0 {
 			t.Fatalf("a strict read takes noise\n%s", noisy.Data)
 		}
@@ -180,15 +173,9 @@ func TestNoise(t *testing.T) {
 }
 
 func TestSameSeedSameBytes(t *testing.T) {
-	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 2}))(t)
 	for seed := range uint64(20) {
-		a, err := makeNoise(f, seed)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := short.Must(makeNoise(f, seed))(t)
 		if b, err := makeNoise(f, seed); err != nil || !bytes.Equal(a.Data, b.Data) {
 			t.Fatalf("seed %d: other bytes, %v", seed, err)
 		}

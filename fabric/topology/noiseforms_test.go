@@ -12,6 +12,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/sminterface/ibdiagnet"
 )
@@ -100,10 +101,7 @@ func TestListNoise(t *testing.T) {
 			if onePort(f) && !list.types || twins(f) && list.name == "iblinkinfo" {
 				continue
 			}
-			noisy, err := makeNoisyList(f, list.noise, seed)
-			if err != nil {
-				t.Fatal(err)
-			}
+			noisy := short.Must(makeNoisyList(f, list.noise, seed))(t)
 			if twins(noisy.Fabric) && list.name == "iblinkinfo" {
 				continue
 			}
@@ -124,10 +122,7 @@ func TestListNoise(t *testing.T) {
 		if at < len(lists) || f.NumLinks() == 0 {
 			return
 		}
-		noisy, err := makeNoisyList(f, subnetNoise(subnetList), seed)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noisy := short.Must(makeNoisyList(f, subnetNoise(subnetList), seed))(t)
 		for _, lenient := range []bool{false, true} {
 			g, odd, err := topology.Parse("in", noisy.Data, topology.Options{Lenient: lenient})
 			if err != nil {
@@ -305,9 +300,7 @@ func TestForms(t *testing.T) {
 		f := generated(t)
 		for _, form := range forms {
 			var text, again bytes.Buffer
-			if err := form.write(&text, f); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, form.write(&text, f))
 			g, problems, err := form.read(text.Bytes())
 			if err != nil || problems > 0 {
 				t.Fatalf("%s: %d problems, %v\n%s", form.name, problems, err, &text)

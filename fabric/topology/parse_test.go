@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // pair is a switch and a CA, as ibnetdiscover prints them.
@@ -391,9 +392,7 @@ func TestLargeRoundTrip(t *testing.T) {
 		}
 	}
 	var pieces recorder
-	if err := Write(&pieces, f); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, Write(&pieces, f))
 	if got := strings.Join(pieces.text, ""); got != text {
 		t.Error("Write differs from Append")
 	}
@@ -423,13 +422,8 @@ func (r *recorder) Write(b []byte) (int, error) {
 
 func TestAppendDescription(t *testing.T) {
 	var b fabric.Builder
-	if _, err := b.AddNode(fabric.Node{GUID: 1, Type: fabric.CA, NumPorts: 1, Description: "a\nb\tc\x7fd\x00e\xffé"}); err != nil {
-		t.Fatal(err)
-	}
-	f, err := b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Must(b.AddNode(fabric.Node{GUID: 1, Type: fabric.CA, NumPorts: 1, Description: "a\nb\tc\x7fd\x00e\xffé"}))(t)
+	f := short.Must(b.Build())(t)
 	want := header + "\nvendid=0x0\ndevid=0x0\ncaguid=0x1\nCa\t1 \"H-0000000000000001\"\t\t# \"a b c d e\xffé\"\n"
 	if diff := cmp.Diff(want, string(Append(nil, f))); diff != "" {
 		t.Error(diff)
