@@ -11,6 +11,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
 )
@@ -32,9 +33,7 @@ func benchmarkWrite(b *testing.B, write func(io.Writer) error) {
 	b.ReportAllocs()
 	for b.Loop() {
 		var c counter
-		if err := write(&c); err != nil {
-			b.Fatal(err)
-		}
+		short.Check(b, write(&c))
 		b.SetBytes(int64(c))
 	}
 }
@@ -43,9 +42,7 @@ func benchmarkRead(b *testing.B, data []byte, read func() error) {
 	b.ReportAllocs()
 	b.SetBytes(int64(len(data)))
 	for b.Loop() {
-		if err := read(); err != nil {
-			b.Fatal(err)
-		}
+		short.Check(b, read())
 	}
 }
 
@@ -57,23 +54,14 @@ func renamed(b *testing.B, f *fabric.Fabric) *fabric.Fabric {
 	for n := range fabric.NodeID(f.NumNodes()) {
 		node := *f.Node(n)
 		node.Description = "by another name"
-		i, err := bl.AddNode(node)
-		if err != nil {
-			b.Fatal(err)
-		}
+		i := short.Must(bl.AddNode(node))(b)
 		for p := fabric.PortNum(0); p <= node.NumPorts; p++ {
 			if at := f.Port(n, p); f.LID(at) > 0 {
-				if err := bl.SetPort(i, p, f.PortGUID(at), f.LID(at), 0); err != nil {
-					b.Fatal(err)
-				}
+				short.Check(b, bl.SetPort(i, p, f.PortGUID(at), f.LID(at), 0))
 			}
 		}
 	}
-	g, err := bl.Build()
-	if err != nil {
-		b.Fatal(err)
-	}
-	return g
+	return short.Must(bl.Build())(b)
 }
 
 func BenchmarkReadLFTs(b *testing.B) {
@@ -208,10 +196,7 @@ func benchGroups(b *testing.B, n int) (*fabric.Fabric, []mft.Tree) {
 		random.Shuffle(len(hosts), func(i, j int) { hosts[i], hosts[j] = hosts[j], hosts[i] })
 		ports := slices.Clone(hosts[:64])
 		slices.Sort(ports)
-		mgid, err := mft.ParseMGID(fmt.Sprintf("ff12:401b:ffff::1:%x", i+1))
-		if err != nil {
-			b.Fatal(err)
-		}
+		mgid := short.Must(mft.ParseMGID(fmt.Sprintf("ff12:401b:ffff::1:%x", i+1)))(b)
 		trees[i] = mft.Tree{Group: i, Name: fmt.Sprintf("group %d", i), MGID: mgid, MLID: mft.MinMLID + 1 + fabric.LID(i), Receivers: ports, Senders: ports}
 	}
 	return f, trees
@@ -225,10 +210,7 @@ func withMGIDs(b *testing.B, f *fabric.Fabric, trees []mft.Tree) []mft.Tree {
 	for i := range trees {
 		groups[i] = mft.Group{Name: trees[i].Name, Receivers: trees[i].Receivers}
 	}
-	ids, err := mft.NewIDs(groups, mft.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	ids := short.Must(mft.NewIDs(groups, mft.Options{}))(b)
 	trees = slices.Clone(trees)
 	for i := range trees {
 		trees[i].MGID = ids.MGID(i, 0)

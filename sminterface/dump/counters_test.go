@@ -15,6 +15,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
 )
 
@@ -38,23 +39,11 @@ func TestReadRealPerfQuery(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	twin, err := ibsim.NewTwin(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sim, err := ibsim.StartTwin(t.Context(), twin, ibsim.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	twin := short.Must(ibsim.NewTwin(f))(t)
+	sim := short.Must(ibsim.StartTwin(t.Context(), twin, ibsim.Config{}))(t)
 	defer sim.Close()
-	run, err := ibsim.RunOpenSM(t.Context(), sim, ibsim.OpenSMConfig{Engine: "minhop", Dir: t.TempDir(), Flags: 0x43})
-	if err != nil {
-		t.Fatal(err)
-	}
-	list, err := os.ReadFile(filepath.Join(run.Dir, "opensm-subnet.lst"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	run := short.Must(ibsim.RunOpenSM(t.Context(), sim, ibsim.OpenSMConfig{Engine: "minhop", Dir: t.TempDir(), Flags: 0x43}))(t)
+	list := short.Must(os.ReadFile(filepath.Join(run.Dir, "opensm-subnet.lst")))(t)
 	if f, _, err = topology.Parse("list", list, topology.Options{}); err != nil {
 		t.Fatal(err)
 	}
@@ -65,13 +54,11 @@ func TestReadRealPerfQuery(t *testing.T) {
 		t.Helper()
 		i := k.Info()
 		line := fmt.Sprintf(`PerformanceSet "%s"[%d] %s.%s=%d`, twin.NodeID(n), num, attribute, i.Name, raw)
-		if err := sim.Console(t.Context(), line, func(b []byte) {
+		short.Check(t, sim.Console(t.Context(), line, func(b []byte) {
 			if bytes.Contains(b, []byte("#")) {
 				t.Errorf("%s: %s", line, b)
 			}
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 		if i.Words {
 			raw *= word
 		}

@@ -82,10 +82,7 @@ func withLIDs(t testing.TB, f *fabric.Fabric, err error) *fabric.Fabric {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err = lft.AssignLIDs(f, lft.LIDOptions{LMC: lft.KeepLMC})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{LMC: lft.KeepLMC}))(t)
 	return f
 }
 
@@ -275,10 +272,7 @@ func TestOpenSMLoads(t *testing.T) {
 // ibRoute is what ibroute prints of all switches in OpenSM's order.
 func ibRoute(t testing.TB, f *fabric.Fabric, tables *lft.Tables, opt WriteOptions) []byte {
 	t.Helper()
-	list, err := switchesToWrite(f, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := short.Must(switchesToWrite(f, nil))(t)
 	return ibRouteText(f, tables, opt.Lean, list...)
 }
 
@@ -305,10 +299,7 @@ func TestAgainstIBRoute(t *testing.T) {
 					copy(visible.Row(sw), tables.Row(sw)[:tables.MaxLID()])
 				}
 			}
-			list, err := switchesToWrite(c.f, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			list := short.Must(switchesToWrite(c.f, nil))(t)
 			for _, options := range []string{"", "-n", "-a", "-na"} {
 				var printed []byte
 				for _, sw := range list {
@@ -336,7 +327,5 @@ func TestAgainstIBRoute(t *testing.T) {
 // writeFile makes a file that has data.
 func writeFile(t testing.TB, name string, data []byte) {
 	t.Helper()
-	if err := os.WriteFile(name, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.WriteFile(name, data, 0o600))
 }

@@ -121,10 +121,7 @@ func sections(t *testing.T, f *fabric.Fabric, data []byte) []byte {
 		if i+1 < len(at) {
 			end = at[i+1][0]
 		}
-		guid, err := fabric.ParseGUID(string(data[m[4]:m[5]]))
-		if err != nil {
-			t.Fatal(err)
-		}
+		guid := short.Must(fabric.ParseGUID(string(data[m[4]:m[5]])))(t)
 		s, ok := f.SwitchByGUID(guid)
 		if !ok {
 			t.Fatalf("no switch %s", guid)
@@ -132,10 +129,7 @@ func sections(t *testing.T, f *fabric.Fabric, data []byte) []byte {
 		list[s] = slices.Concat(data[m[0]:m[2]], fmt.Appendf(nil, "Lid %d", f.LID(f.PortBase(s))), data[m[3]:end])
 	}
 	var out []byte
-	all, err := switchesToWrite(f, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := short.Must(switchesToWrite(f, nil))(t)
 	for _, s := range all {
 		out = append(out, list[s]...)
 	}
@@ -153,10 +147,7 @@ func TestMFTsAsPrinted(t *testing.T) {
 	tables := randomMFTs(f, []fabric.LID{0xc000, 0xc001, 0xc01f, 0xc020, 0xc123, 0xc3ff}, 1)
 	s.setMFTs(tables)
 
-	all, err := switchesToWrite(f, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := short.Must(switchesToWrite(f, nil))(t)
 	for _, lean := range short.Part(1, []bool{false, true}) {
 		arg := []string{"-M"}
 		if lean {
@@ -189,15 +180,11 @@ func TestMFTsAsPrinted(t *testing.T) {
 func (s *simulator) daemon(options string) {
 	s.t.Helper()
 	cache := filepath.Join(s.dir, "cache")
-	if err := os.MkdirAll(cache, 0o700); err != nil {
-		s.t.Fatal(err)
-	}
+	short.Check(s.t, os.MkdirAll(cache, 0o700))
 	conf, log := filepath.Join(s.dir, "daemon.conf"), filepath.Join(s.dir, "opensm.log")
 	options += fmt.Sprintf("force_log_flush TRUE\nlog_file %s\ndump_files_dir %s\nprefix_routes_file %s/none\nper_module_logging_file %s/none\n"+
 		"torus_config %s/none\nlong_transaction_timeout 2000\ntransaction_timeout 1000\n", log, s.dir, s.dir, s.dir, s.dir)
-	if err := os.WriteFile(conf, []byte(options), 0o600); err != nil {
-		s.t.Fatal(err)
-	}
+	short.Check(s.t, os.WriteFile(conf, []byte(options), 0o600))
 	ctx, cancel := context.WithCancel(s.t.Context())
 	cmd := s.Command(ctx, "opensm", "-F", conf, "-D", "0x47")
 	cmd.Env = append(cmd.Env, "OSM_TMP_DIR="+s.dir, "OSM_CACHE_DIR="+cache)
@@ -245,26 +232,17 @@ func (s *simulator) complaints() string {
 // threeByThree is a mesh with LIDs.
 func threeByThree(t testing.TB) *fabric.Fabric {
 	t.Helper()
-	f, err := mesh.Generate(mesh.Spec{Dims: []int{3, 3}, Hosts: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(mesh.Generate(mesh.Spec{Dims: []int{3, 3}, Hosts: 1}))(t)
 	lids := make([]fabric.LID, f.NumPorts())
 	next := fabric.LID(1)
 	f.EndPorts(func(p fabric.PortID) { lids[p] = next; next++ })
-	if f, err = f.WithLIDs(lids, make([]uint8, f.NumPorts())); err != nil {
-		t.Fatal(err)
-	}
+	f = short.Must(f.WithLIDs(lids, make([]uint8, f.NumPorts())))(t)
 	return f
 }
 
 func mgid(t testing.TB, s string) mft.MGID {
 	t.Helper()
-	m, err := mft.ParseMGID(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
+	return short.Must(mft.ParseMGID(s))(t)
 }
 
 // TestGroupsInOpenSM: OpenSM loads an opensm-sa.dump, with the MLIDs and

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/mft"
 )
 
@@ -192,9 +193,7 @@ func TestMFTsRoundTrip(t *testing.T) {
 			"brief":  func(w io.Writer) error { return WriteMFTs(w, tables, WriteOptions{Lean: true}, 0) },
 		} {
 			var b, one bytes.Buffer
-			if err := write(&b); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, write(&b))
 			procs := runtime.GOMAXPROCS(1)
 			err := write(&one)
 			runtime.GOMAXPROCS(procs)
@@ -270,14 +269,9 @@ func benchmarkMFTs(b *testing.B) *mft.Tables {
 	b.Helper()
 	var build fabric.Builder
 	for s := range 320 {
-		if _, err := build.AddNode(fabric.Node{GUID: fabric.GUID(1 + s), Type: fabric.Switch, NumPorts: 48, Description: "switch"}); err != nil {
-			b.Fatal(err)
-		}
+		short.Must(build.AddNode(fabric.Node{GUID: fabric.GUID(1 + s), Type: fabric.Switch, NumPorts: 48, Description: "switch"}))(b)
 	}
-	f, err := build.Build()
-	if err != nil {
-		b.Fatal(err)
-	}
+	f := short.Must(build.Build())(b)
 	t := mft.NewTables(f)
 	for m := range 10000 {
 		var ports []fabric.PortID

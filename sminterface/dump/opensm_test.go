@@ -10,6 +10,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
 	"pgregory.net/rapid"
 )
@@ -28,13 +29,10 @@ func startSimulator(t *testing.T, f *fabric.Fabric) *simulator {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "fabric.topo")
 	writeFile(t, file, text(t, func(w io.Writer) error { return topology.Write(w, f) }))
-	s, err := ibsim.Start(t.Context(), file, ibsim.Config{
+	s := short.Must(ibsim.Start(t.Context(), file, ibsim.Config{
 		Nodes: f.NumNodes(), Switches: f.NumSwitches(), Ports: f.NumPorts(),
 		Host: fmt.Sprintf("S-%016x", uint64(f.Node(0).GUID)),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -47,10 +45,7 @@ func startSimulator(t *testing.T, f *fabric.Fabric) *simulator {
 func (s *simulator) opensm(cfg ibsim.OpenSMConfig) {
 	s.t.Helper()
 	cfg.Dir, cfg.Flags = s.dir, 0x43
-	run, err := ibsim.RunOpenSM(s.t.Context(), s.Sim, cfg)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	run := short.Must(ibsim.RunOpenSM(s.t.Context(), s.Sim, cfg))(s.t)
 	if run.Engine != cfg.Engine || run.NumErrors > 0 {
 		s.t.Fatalf("%+v, want engine %s and no errors", run, cfg.Engine)
 	}
@@ -62,19 +57,14 @@ func (s *simulator) output(name string, arg ...string) []byte {
 	cmd := s.Command(s.t.Context(), name, arg...)
 	var out bytes.Buffer
 	cmd.Stdout = &out
-	if err := s.Run(s.t.Context(), cmd); err != nil {
-		s.t.Fatal(err)
-	}
+	short.Check(s.t, s.Run(s.t.Context(), cmd))
 	return out.Bytes()
 }
 
 // file is a file that OpenSM wrote.
 func (s *simulator) file(name string) []byte {
 	s.t.Helper()
-	b, err := os.ReadFile(filepath.Join(s.dir, name))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	b := short.Must(os.ReadFile(filepath.Join(s.dir, name)))(s.t)
 	return b
 }
 
@@ -82,8 +72,6 @@ func (s *simulator) file(name string) []byte {
 func text(t rapid.TB, write func(io.Writer) error) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := write(&b); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, write(&b))
 	return b.Bytes()
 }

@@ -22,9 +22,7 @@ func TestGroupRate(t *testing.T) {
 		}
 		var l fabric.Link
 		var speed string
-		if _, err := fmt.Sscanf(s, "%dx%s", &l.Width, &speed); err != nil {
-			t.Fatal(err)
-		}
+		short.Must(fmt.Sscanf(s, "%dx%s", &l.Width, &speed))(t)
 		l.Speed, _ = fabric.ParseSpeed(speed)
 		return l
 	}
@@ -37,22 +35,12 @@ func TestGroupRate(t *testing.T) {
 		{[]string{"12xHDR"}, 22}, {[]string{"8xFDR10"}, 9}, {[]string{"1xSDR"}, 2},
 	} {
 		var b fabric.Builder
-		if _, err := b.AddNode(fabric.Node{GUID: 1, Type: fabric.Switch, NumPorts: 10}); err != nil {
-			t.Fatal(err)
-		}
+		short.Must(b.AddNode(fabric.Node{GUID: 1, Type: fabric.Switch, NumPorts: 10}))(t)
 		for i, s := range c.links {
-			n, err := b.AddNode(fabric.Node{GUID: fabric.GUID(10 * (i + 1)), Type: fabric.CA, NumPorts: 1})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := b.Connect(0, fabric.PortNum(i+1), n, 1, link(s)); err != nil {
-				t.Fatal(err)
-			}
+			n := short.Must(b.AddNode(fabric.Node{GUID: fabric.GUID(10 * (i + 1)), Type: fabric.CA, NumPorts: 1}))(t)
+			short.Check(t, b.Connect(0, fabric.PortNum(i+1), n, 1, link(s)))
 		}
-		f, err := b.Build()
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := short.Must(b.Build())(t)
 		tree := mft.Tree{Receivers: append([]fabric.PortID{f.PortBase(0)}, f.CAPorts()...)}
 		if n := len(f.CAPorts()); n > 1 {
 			tree.Receivers, tree.Senders = tree.Receivers[:n], f.CAPorts()[n-1:]
@@ -75,9 +63,7 @@ func TestOrderGroups(t *testing.T) {
 	for i := range trees {
 		trees[i] = mft.Tree{Name: fmt.Sprint(i), MGID: netip.AddrFrom16([16]byte{0xff, 0x12, 7: byte(i), 15: byte(i >> 8)}), MLID: mft.MinMLID + fabric.LID(n-i)}
 	}
-	if _, err := orderGroups(trees); err != nil {
-		t.Fatal(err)
-	}
+	short.Must(orderGroups(trees))(t)
 	for i := range n - 1 {
 		was := trees[i].MGID
 		trees[i].MGID = trees[(i*i+i)%(n-1)+1].MGID

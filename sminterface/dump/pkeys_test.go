@@ -13,15 +13,13 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // partitionedFabric is the fabric of testdata/pkeys-*.txt, whose tables OpenSM 3.3.23 wrote on ibsim.
 func partitionedFabric(t testing.TB) *fabric.Fabric {
 	t.Helper()
-	data, err := os.ReadFile("../../audit/partitions/testdata/fabric.ibnetdiscover")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := short.Must(os.ReadFile("../../audit/partitions/testdata/fabric.ibnetdiscover"))(t)
 	f, _, err := topology.Parse("fabric", data, topology.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -60,10 +58,7 @@ GROUP PKey:0x7fff Hosts:6
 func TestReadPKeys(t *testing.T) {
 	f := partitionedFabric(t)
 	text := func(name string) string {
-		data, err := os.ReadFile("testdata/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := short.Must(os.ReadFile("testdata/" + name))(t)
 		return string(data)
 	}
 	byEnd := func(text string, form Form) (list [][]fabric.PKey) {
@@ -98,9 +93,7 @@ func TestReadPKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b writer
-	if err := WritePKeys(&b, f, tables); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, WritePKeys(&b, f, tables))
 	records := func(text string) (list []string) {
 		for _, r := range strings.SplitAfter(text, "\n\n") {
 			if strings.Contains(r, "Block......................0\n") {
@@ -124,9 +117,7 @@ func TestReadPKeys(t *testing.T) {
 		}
 	}
 	b = nil
-	if err := WritePKeys(&b, f, many); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, WritePKeys(&b, f, many))
 	if again, problems, err := ReadPKeys("again", b, f, Options{}); err != nil || problems != nil || !reflect.DeepEqual(again, many) {
 		t.Errorf("%v %v: %v, want %v", problems, err, again, many)
 	}

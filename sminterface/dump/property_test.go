@@ -12,6 +12,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -38,9 +39,7 @@ func drawFabric(t *rapid.T, lmc bool) *fabric.Fabric {
 		if rapid.IntRange(0, 20).Draw(t, "large") == 0 {
 			n.NumPorts = fabric.MaxPortNum
 		}
-		if _, err := b.AddNode(n); err != nil {
-			t.Fatal(err)
-		}
+		short.Must(b.AddNode(n))(t)
 		for p := fabric.PortNum(1); p <= min(n.NumPorts, 6); p++ {
 			free = append(free, port{i, p})
 		}
@@ -51,15 +50,10 @@ func drawFabric(t *rapid.T, lmc bool) *fabric.Fabric {
 			Width: rapid.SampledFrom([]uint8{0, 1, 4, 8, 12}).Draw(t, "width"),
 			Speed: fabric.Speed(rapid.IntRange(0, int(fabric.XDR)).Draw(t, "speed")),
 		}
-		if err := b.Connect(free[0].node, free[0].num, free[1].node, free[1].num, link); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, b.Connect(free[0].node, free[0].num, free[1].node, free[1].num, link))
 		free = free[2:]
 	}
-	f, err := b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(b.Build())(t)
 	base := make([]fabric.LID, f.NumPorts())
 	lmcs := make([]uint8, f.NumPorts())
 	next := fabric.LID(rapid.IntRange(1, 40).Draw(t, "first LID"))
@@ -74,9 +68,7 @@ func drawFabric(t *rapid.T, lmc bool) *fabric.Fabric {
 		base[p] = (next + n - 1) / n * n
 		next = base[p] + n + fabric.LID(rapid.IntRange(0, 2).Draw(t, "gap"))
 	})
-	if f, err = f.WithLIDs(base, lmcs); err != nil {
-		t.Fatal(err)
-	}
+	f = short.Must(f.WithLIDs(base, lmcs))(t)
 	return f
 }
 
@@ -108,9 +100,7 @@ func TestTablesRoundTrip(t *testing.T) {
 		lean := rapid.Bool().Draw(t, "lean")
 		for form, write := range map[Form]func(io.Writer, *fabric.Fabric, *lft.Tables, WriteOptions) error{LFTs: WriteLFTs, FDBs: WriteFDBs, LIDMatrix: WriteLIDMatrix} {
 			var b, one bytes.Buffer
-			if err := write(&b, f, tables, WriteOptions{Lean: lean}); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, write(&b, f, tables, WriteOptions{Lean: lean}))
 			runtime.GOMAXPROCS(1)
 			err := write(&one, f, tables, WriteOptions{Lean: lean})
 			runtime.GOMAXPROCS(4)
@@ -225,10 +215,7 @@ func TestManyHops(t *testing.T) {
 			t.Errorf("%d hops from %d to %d, want %d", got, c.from, c.to, c.want)
 		}
 	}
-	m, err := readLIDMatrix(text(t, func(w io.Writer) error { return WriteLIDMatrix(w, f, tables, WriteOptions{}) }))
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := short.Must(readLIDMatrix(text(t, func(w io.Writer) error { return WriteLIDMatrix(w, f, tables, WriteOptions{}) })))(t)
 	rows := m[f.Node(0).GUID]
 	if near, far := rows[f.LID(f.PortBase(254))], rows[f.LID(f.PortBase(256))]; near[0] != 254 || far != nil {
 		t.Errorf("254 switches off %v, 256 off %v", near, far)
@@ -244,9 +231,7 @@ func TestSubnetListRoundTrip(t *testing.T) {
 			return
 		}
 		var b bytes.Buffer
-		if err := WriteSubnetList(&b, f); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, WriteSubnetList(&b, f))
 		g, problems, err := topology.Parse("in", b.Bytes(), topology.Options{})
 		zero := 0
 		for _, p := range problems {
@@ -291,10 +276,7 @@ func cabled(t *rapid.T, f *fabric.Fabric) *fabric.Fabric {
 			if f.Peer(f.Port(n, p)) == fabric.NoPort {
 				continue
 			}
-			i, err := b.AddNode(*f.Node(n))
-			if err != nil {
-				t.Fatal(err)
-			}
+			i := short.Must(b.AddNode(*f.Node(n)))(t)
 			index[n] = i
 		}
 		if index[n] < 0 {
@@ -302,24 +284,16 @@ func cabled(t *rapid.T, f *fabric.Fabric) *fabric.Fabric {
 		}
 		for p := fabric.PortNum(0); p <= f.Node(n).NumPorts; p++ {
 			if at := f.Port(n, p); f.LID(at) > 0 {
-				if err := b.SetPort(index[n], p, f.PortGUID(at), f.LID(at), 0); err != nil {
-					t.Fatal(err)
-				}
+				short.Check(t, b.SetPort(index[n], p, f.PortGUID(at), f.LID(at), 0))
 			}
 		}
 	}
 	for p := range fabric.PortID(f.NumPorts()) {
 		if peer := f.Peer(p); peer > p {
-			if err := b.Connect(index[f.Owner(p)], f.Num(p), index[f.Owner(peer)], f.Num(peer), f.Link(p)); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, b.Connect(index[f.Owner(p)], f.Num(p), index[f.Owner(peer)], f.Num(peer), f.Link(p)))
 		}
 	}
-	g, err := b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return g
+	return short.Must(b.Build())(t)
 }
 
 // TestGUID2LIDRoundTrip reads back the LIDs of the end ports.
@@ -338,9 +312,7 @@ func TestGUID2LIDRoundTrip(t *testing.T) {
 			return
 		}
 		var b bytes.Buffer
-		if err := WriteGUID2LID(&b, f); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, WriteGUID2LID(&b, f))
 		list, problems, err := ReadGUID2LID("in", b.Bytes(), Options{})
 		if err != nil || problems != nil || len(list) != len(seen) {
 			t.Fatalf("%v %v %v\n%s", list, problems, err, &b)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sminterface/mad"
 	"github.com/ibweave/ibweave/sminterface/subnet"
@@ -13,20 +14,14 @@ import (
 // setMFTs writes multicast tables into the switches, which must not have any.
 func (s *simulator) setMFTs(t *mft.Tables) {
 	s.t.Helper()
-	conn, err := s.Dial(s.t.Context(), "")
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	conn := short.Must(s.Dial(s.t.Context(), ""))(s.t)
 	c := subnet.New(conn, subnet.Options{Timeout: 20 * time.Second})
 	defer func() {
 		if err := c.Close(); err != nil {
 			s.t.Error(err)
 		}
 	}()
-	d, err := c.Discover(s.t.Context())
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	d := short.Must(c.Discover(s.t.Context()))(s.t)
 	f := t.Fabric()
 	for sw := range fabric.NodeID(f.NumSwitches()) {
 		blocks := make(map[uint32]*mad.MulticastForwardingTable)
@@ -50,9 +45,7 @@ func (s *simulator) setMFTs(t *mft.Tables) {
 			for i, mask := range masks {
 				binary.BigEndian.PutUint16(data[2*i:], mask)
 			}
-			if _, err := c.SMP(s.t.Context(), to, mad.Set, mad.AttrMulticastForwardingTable, modifier, &data); err != nil {
-				s.t.Fatal(err)
-			}
+			short.Must(c.SMP(s.t.Context(), to, mad.Set, mad.AttrMulticastForwardingTable, modifier, &data))(s.t)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 )
@@ -534,10 +535,7 @@ func TestQoSOptionLines(t *testing.T) {
 	s.Set(30, f.Port(a, 1), lft.ConstantVL(9)) // nor comes in
 	y, _ := f.SwitchByGUID(0x0102030405060708)
 	s.SetOut(f.PortBase(y), lft.ConstantVL(1))
-	lines, err := QoSOptions(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lines := short.Must(QoSOptions(s))(t)
 	want := `qos TRUE
 qos_ca_max_vls 1
 qos_ca_high_limit 0
@@ -563,7 +561,7 @@ qos_rtr_sl2vl 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,7`
 		t.Error(cmp.Diff(want, got))
 	}
 	s.Set(36, f.Port(a, 3), lft.ConstantVL(2))
-	_, err = QoSOptions(s)
+	_, err := QoSOptions(s)
 	const message = "OpenSM has one option qos_swe_sl2vl for both VLs 0,1,2,3,15,15,15,15,0,0,0,0,0,0,0,0 from port 0 to port 1 of switch 0x0000000000200000 \"switch {0} \u00e9t\u00e9\"" +
 		" and VLs 2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2 from port 36 to port 3 of switch 0x0000000000200000 \"switch {0} \u00e9t\u00e9\""
 	if err == nil || err.Error() != message {
@@ -671,9 +669,7 @@ func TestPathSLsRoundTrip(t *testing.T) {
 			p.SetRow(row, s)
 		}
 		var b, one bytes.Buffer
-		if err := WritePathSLs(&b, f, p, WriteOptions{Lean: rapid.Bool().Draw(t, "lean")}); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, WritePathSLs(&b, f, p, WriteOptions{Lean: rapid.Bool().Draw(t, "lean")}))
 		got, problems, err := ReadPathSLs("in", b.Bytes(), f, Options{})
 		if err != nil || problems != nil || sls(got) != sls(p) {
 			t.Fatalf("%v %v\n%s\nwant\n%s%s", err, problems, sls(got), sls(p), &b)

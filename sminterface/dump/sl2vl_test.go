@@ -57,10 +57,7 @@ func sl2vlTexts(t rapid.TB, s *lft.SL2VL) map[Form][]byte {
 // ports, in OpenSM's order.
 func smpQuery(t rapid.TB, s *lft.SL2VL, only []fabric.NodeID) []byte {
 	t.Helper()
-	ports, err := sl2vlPorts(s.Fabric(), only)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ports := short.Must(sl2vlPorts(s.Fabric(), only))(t)
 	return smpQueryText(s, ports...)
 }
 
@@ -69,10 +66,7 @@ func smpQuery(t rapid.TB, s *lft.SL2VL, only []fabric.NodeID) []byte {
 func (s *simulator) smpquery(f *fabric.Fabric, only []fabric.NodeID) []byte {
 	s.t.Helper()
 	var all []byte
-	ports, err := sl2vlPorts(f, only)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	ports := short.Must(sl2vlPorts(f, only))(s.t)
 	for _, p := range ports {
 		n := f.Owner(p)
 		lid := strconv.Itoa(int(f.LID(p)))
@@ -116,14 +110,8 @@ func TestQoSOptions(t *testing.T) {
 	}) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			want, err := c.make()
-			if err != nil {
-				t.Fatal(err)
-			}
-			lines, err := QoSOptions(want)
-			if err != nil {
-				t.Fatal(err)
-			}
+			want := short.Must(c.make())(t)
+			lines := short.Must(QoSOptions(want))(t)
 			if strings.Contains(c.name, "by itself") {
 				lines = lines[:1]
 			}
@@ -160,9 +148,7 @@ func TestTorus2QoS(t *testing.T) {
 	f := meshFabric(t, []int{5, 5}, true)
 	s := startSimulator(t, f)
 	guid := func(x, y int) string { return f.Node(fabric.NodeID(5*x + y)).GUID.String() }
-	if err := os.MkdirAll(s.dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.MkdirAll(s.dir, 0o700))
 	conf := fmt.Sprintf("torus 5 5 1\nxp_link %s %s\nyp_link %s %s\n", guid(0, 0), guid(1, 0), guid(0, 0), guid(0, 1))
 	writeFile(t, filepath.Join(s.dir, "torus-2QoS.conf"), []byte(conf))
 	s.opensm(ibsim.OpenSMConfig{Engine: "torus-2QoS", Options: []string{"qos TRUE"}})
@@ -271,10 +257,7 @@ func torusDOR(t testing.TB, f *fabric.Fabric, m, n int) (*lft.Tables, *lft.PathS
 // status says nothing: now and then it crashes once all is printed.
 func ibdmchk(t *testing.T, dir string, arg ...string) string {
 	t.Helper()
-	program, err := ibsim.Find("ibdmchk")
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := short.Must(ibsim.Find("ibdmchk"))(t)
 	cmd := exec.CommandContext(t.Context(), program, append([]string{"-s", "subnet.lst", "-f", "fdbs", "-m", "mcfdbs"}, arg...)...)
 	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()
@@ -358,10 +341,7 @@ func TestAgainstIBDM(t *testing.T) {
 	}
 
 	for _, name := range []string{"psl", "psl-sections"} {
-		data, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := short.Must(os.ReadFile(filepath.Join(dir, name)))(t)
 		got, problems, err := ReadPathSLs(name, data, f, Options{})
 		if err != nil || problems != nil {
 			t.Fatal(err, problems)

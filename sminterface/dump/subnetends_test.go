@@ -7,20 +7,16 @@ import (
 
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/sminterface/dump"
 )
 
 // A cable that only one end calls down is there; a width is a whole word; a line of a shell that begins
 // with a brace makes no subnet list of ibnetdiscover text.
 func TestSubnetListEnds(t *testing.T) {
-	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2}))(t)
 	var list bytes.Buffer
-	if err := dump.WriteSubnetList(&list, f); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, dump.WriteSubnetList(&list, f))
 	lines := strings.SplitAfter(list.String(), "\n")
 	lines[2] = strings.Replace(lines[2], "LOG=ACT", "LOG=DWN", 1)
 	g, _, err := topology.Parse("l.lst", []byte(strings.Join(lines, "")), topology.Options{})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/sminterface/dump"
 )
 
@@ -17,9 +18,7 @@ func TestFilesAgree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := anyFabric(t)
 		var lst bytes.Buffer
-		if err := dump.WriteSubnetList(&lst, f); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, dump.WriteSubnetList(&lst, f))
 		fabrics := map[string]*fabric.Fabric{"db_csv": f}
 		if f.NumLinks() > 0 {
 			g, _, err := topology.Parse("lst", lst.Bytes(), topology.Options{})

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/sminterface/dump"
 )
 
@@ -111,15 +112,9 @@ END_PM_INFO
 `
 
 func TestReadCountersOfVersions(t *testing.T) {
-	d, err := Read("x", strings.NewReader(text), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := short.Must(Read("x", strings.NewReader(text), Options{}))(t)
 	f := d.Fabric
-	got, err := ReadCounters("x", strings.NewReader(counterText), f, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := short.Must(ReadCounters("x", strings.NewReader(counterText), f, Options{}))(t)
 	n, _ := f.NodeByGUID(0x10)
 	p := f.Port(n, 1)
 	for k, want := range map[dump.Counter]dump.CounterValue{dump.XmitData: dump.XmitData.Value(255, 32), dump.SymbolErrors: dump.SymbolErrors.Value(65535, 16), dump.RcvData: {}} {
@@ -173,10 +168,7 @@ func readBoth(t *rapid.T, f *fabric.Fabric, p fabric.PortID, k dump.Counter, c t
 		return fmt.Sprintf(format, *raw)
 	}
 	csv := fmt.Sprintf("START_PM_INFO\nNodeGUID,PortGUID,PortNumber,%sExt,%s\n%s,%s,%d,%s,%s\nEND_PM_INFO\n", name, name, g, g, f.Num(p), cell(c.wide, "0x%016x"), cell(c.short, "%d"))
-	d, err := ReadCounters("x", strings.NewReader(csv), f, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := short.Must(ReadCounters("x", strings.NewReader(csv), f, Options{}))(t)
 	var blocks []string
 	for head, raw := range map[string]*uint64{"# Port counters: ": c.short, "# Port extended counters: ": c.wide} {
 		block := fmt.Sprintf("%sLid %d port %d\nPortSelect:......................%d\n", head, f.LID(f.Port(f.Owner(p), 0)), f.Num(p), f.Num(p))
@@ -198,10 +190,7 @@ func readBoth(t *rapid.T, f *fabric.Fabric, p fabric.PortID, k dump.Counter, c t
 // Of a counter in two widths the greater value counts, with all its digits; one at the end of its bits
 // is a lower bound, and a difference below zero no count. The sums are those of math/big.
 func TestWidths(t *testing.T) {
-	db, err := Read("x", strings.NewReader(text), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := short.Must(Read("x", strings.NewReader(text), Options{}))(t)
 	f := db.Fabric
 	n, _ := f.NodeByGUID(0x10)
 	p := f.Port(n, 1)
@@ -257,10 +246,7 @@ func TestWidths(t *testing.T) {
 // A difference is never more than what a port has counted, and exactly that where it is no lower bound,
 // whatever of its counters stands at its end, stands at 0, is missing, or was reset.
 func TestDifferences(t *testing.T) {
-	db, err := Read("x", strings.NewReader(text), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := short.Must(Read("x", strings.NewReader(text), Options{}))(t)
 	f := db.Fabric
 	n, _ := f.NodeByGUID(0x10)
 	p := f.Port(n, 1)
@@ -323,10 +309,7 @@ func TestDifferences(t *testing.T) {
 // FuzzReadCounters: an error means no result, and a lenient read does not fail where a strict one
 // does not, and reads the same then.
 func FuzzReadCounters(f *testing.F) {
-	d, err := Read("x", strings.NewReader(text), Options{})
-	if err != nil {
-		f.Fatal(err)
-	}
+	d := short.Must(Read("x", strings.NewReader(text), Options{}))(f)
 	f.Add([]byte(counterText))
 	f.Add(write(f, d.Fabric, 3, dump.Counters{}))
 	f.Fuzz(func(t *testing.T, data []byte) {

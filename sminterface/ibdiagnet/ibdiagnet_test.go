@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // read reads a database.
@@ -88,10 +89,7 @@ END_INDEX_TABLE
 `
 
 func TestRead(t *testing.T) {
-	d, err := read([]byte(text), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := short.Must(read([]byte(text), Options{}))(t)
 	for i := range d.Problems {
 		t.Error(d.Problems[i].String())
 	}
@@ -200,10 +198,7 @@ func TestBroken(t *testing.T) {
 // What is noticed has the first of each kind, and how many there are.
 func TestNotice(t *testing.T) {
 	notice := func(pairs ...string) (list []string) {
-		d, err := read([]byte(strings.NewReplacer(pairs...).Replace(text)), Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := short.Must(read([]byte(strings.NewReplacer(pairs...).Replace(text)), Options{}))(t)
 		for _, p := range d.Notice("f") {
 			list = append(list, fmt.Sprintf("%s %d %s[%d] %s", p.Kind, p.Count, p.Node, p.Port, p.String()))
 		}

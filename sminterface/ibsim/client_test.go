@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/sminterface/mad"
 )
 
@@ -32,18 +33,14 @@ func request(id uint64, attr mad.Attribute, timeout time.Duration, retries int, 
 func receive(t *testing.T, c *Client) mad.Packet {
 	t.Helper()
 	var p mad.Packet
-	if err := c.Receive(&p); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, c.Receive(&p))
 	return p
 }
 
 // guid asks who is at the end of a route.
 func guid(t *testing.T, c *Client, id uint64, route ...fabric.PortNum) fabric.GUID {
 	t.Helper()
-	if err := c.Send(request(id, mad.AttrNodeInfo, 10*time.Second, 3, route...)); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, c.Send(request(id, mad.AttrNodeInfo, 10*time.Second, 3, route...)))
 	p := receive(t, c)
 	var s mad.SMP
 	if err := s.Unmarshal(p.Data); err != nil || p.TimedOut || s.Status != 0 || p.Data[4]&0x80 == 0 || uint32(s.TransactionID) != uint32(id) {
@@ -58,10 +55,7 @@ func TestClient(t *testing.T) {
 	f := mesh4x4(t)
 	s, twin := startTwin(t, f)
 	sw := fabric.NodeID(5)
-	c, err := s.Dial(t.Context(), twin.NodeID(sw))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := short.Must(s.Dial(t.Context(), twin.NodeID(sw)))(t)
 	if c.Node() != twin.NodeID(sw) {
 		t.Errorf("attached to %q, want %q", c.Node(), twin.NodeID(sw))
 	}
@@ -75,17 +69,13 @@ func TestClient(t *testing.T) {
 		}
 	}
 	// A port without a cable: ibsim says so, as often as we ask.
-	if err := c.Send(request(9, mad.AttrNodeInfo, time.Minute, 5, 20)); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, c.Send(request(9, mad.AttrNodeInfo, time.Minute, 5, 20)))
 	if p := receive(t, c); !p.TimedOut || uint32(mad.TransactionID(p.Data)) != 9 {
 		t.Errorf("%+v", p)
 	}
 	// Two requests with one ID cannot be told apart.
 	stop(t, s)
-	if err := c.Send(request(10, mad.AttrNodeInfo, time.Minute, 0)); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, c.Send(request(10, mad.AttrNodeInfo, time.Minute, 0)))
 	if err := c.Send(request(10, mad.AttrNodeInfo, time.Minute, 0)); err == nil {
 		t.Error("a transaction ID was taken twice")
 	}
@@ -116,14 +106,9 @@ func TestClient(t *testing.T) {
 // stop and resume hold ibsim still, so that nothing is answered.
 func stop(t *testing.T, s *Sim) {
 	t.Helper()
-	if err := s.proc.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, s.proc.cmd.Process.Signal(syscall.SIGSTOP))
 	for range 1000 {
-		stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(s.proc.cmd.Process.Pid), "stat"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		stat := short.Must(os.ReadFile(filepath.Join("/proc", strconv.Itoa(s.proc.cmd.Process.Pid), "stat")))(t)
 		if strings.Contains(string(stat), ") T ") {
 			return
 		}
@@ -134,26 +119,19 @@ func stop(t *testing.T, s *Sim) {
 
 func resume(t *testing.T, s *Sim) {
 	t.Helper()
-	if err := s.proc.cmd.Process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, s.proc.cmd.Process.Signal(syscall.SIGCONT))
 }
 
 // What is not answered is sent again, and given up in the end. Answers that
 // come too late are dropped.
 func TestClientTimeout(t *testing.T) {
 	s, _ := startTwin(t, mesh4x4(t))
-	c, err := s.Dial(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := short.Must(s.Dial(t.Context(), ""))(t)
 	defer c.Close()
 	stop(t, s)
 	began := time.Now()
 	for id := uint64(1); id <= 3; id++ {
-		if err := c.Send(request(id, mad.AttrNodeInfo, 40*time.Millisecond, int(id))); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, c.Send(request(id, mad.AttrNodeInfo, 40*time.Millisecond, int(id))))
 	}
 	var order []uint32
 	for range 3 {
@@ -176,9 +154,7 @@ func TestClientTimeout(t *testing.T) {
 	}
 	// One that is answered the second time.
 	stop(t, s)
-	if err := c.Send(request(5, mad.AttrNodeInfo, 50*time.Millisecond, 100)); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, c.Send(request(5, mad.AttrNodeInfo, 50*time.Millisecond, 100)))
 	time.AfterFunc(120*time.Millisecond, func() { resume(t, s) })
 	if p := receive(t, c); p.TimedOut || uint32(mad.TransactionID(p.Data)) != 5 {
 		t.Errorf("%+v", p)
@@ -188,17 +164,12 @@ func TestClientTimeout(t *testing.T) {
 // More than the socket takes is kept, and every wait ends.
 func TestClientBacklog(t *testing.T) {
 	s, _ := startTwin(t, mesh4x4(t))
-	c, err := s.Dial(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := short.Must(s.Dial(t.Context(), ""))(t)
 	defer c.Close()
 	const count = 500
 	stop(t, s)
 	for id := range uint64(count) {
-		if err := c.Send(request(id+1, mad.AttrNodeInfo, time.Minute, 0)); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, c.Send(request(id+1, mad.AttrNodeInfo, time.Minute, 0)))
 	}
 	resume(t, s)
 	seen := make(map[uint32]bool)
@@ -215,10 +186,7 @@ func TestClientBacklog(t *testing.T) {
 // A link that loses every fifth packet does not lose answers.
 func TestClientLoss(t *testing.T) {
 	s, twin := startTwin(t, mesh4x4(t))
-	c, err := s.Dial(t.Context(), twin.NodeID(0))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := short.Must(s.Dial(t.Context(), twin.NodeID(0)))(t)
 	defer c.Close()
 	ports, to := twin.Fabric.SwitchLinks(0)
 	peer := twin.Fabric.Peer(ports[0])
@@ -227,9 +195,7 @@ func TestClientLoss(t *testing.T) {
 	}
 	lost := 0
 	for id := uint64(1); id <= 200; id++ {
-		if err := c.Send(request(id, mad.AttrNodeInfo, 10*time.Second, 0, twin.Fabric.Num(ports[0]))); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, c.Send(request(id, mad.AttrNodeInfo, 10*time.Second, 0, twin.Fabric.Num(ports[0]))))
 		if receive(t, c).TimedOut {
 			lost++
 		}
@@ -238,9 +204,7 @@ func TestClientLoss(t *testing.T) {
 		t.Errorf("%d of 200 lost, want about 40", lost)
 	}
 	for id := uint64(201); id <= 400; id++ {
-		if err := c.Send(request(id, mad.AttrNodeInfo, 10*time.Second, 30, twin.Fabric.Num(ports[0]))); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, c.Send(request(id, mad.AttrNodeInfo, 10*time.Second, 30, twin.Fabric.Num(ports[0]))))
 		if p := receive(t, c); p.TimedOut {
 			t.Errorf("request %d was lost in spite of 30 retries", id)
 		}
@@ -261,10 +225,7 @@ func TestClientRefused(t *testing.T) {
 	// A place is free again when a client closes, and when it was refused.
 	var clients []*Client
 	for range MaxClients {
-		c, err := s.Dial(t.Context(), twin.Fabric.Node(3).Description)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := short.Must(s.Dial(t.Context(), twin.Fabric.Node(3).Description))(t)
 		clients = append(clients, c)
 	}
 	if _, err := Dial(t.Context(), ClientConfig{Socket: s.Socket(), Node: twin.NodeID(0)}); !errors.Is(err, errControl) {
@@ -276,10 +237,7 @@ func TestClientRefused(t *testing.T) {
 		t.Error(err)
 	}
 	time.AfterFunc(20*time.Millisecond, func() { clients[0].Close() })
-	c, err := s.Dial(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := short.Must(s.Dial(t.Context(), ""))(t)
 	// When ibsim goes, everybody is told at once.
 	closed := make(chan error, 1)
 	time.AfterFunc(50*time.Millisecond, func() { closed <- s.Close() })
@@ -303,9 +261,7 @@ func TestClientRefused(t *testing.T) {
 func TestClientShortAnswer(t *testing.T) {
 	c, server := fakeServer(t)
 	a := mad.Adm{Header: mad.Header{BaseVersion: 1, Class: mad.SubnAdm, ClassVersion: 2, Method: mad.GetTable, TransactionID: 6}}
-	if err := c.Send(&mad.Packet{LID: 7, QP: 1, Timeout: 10 * time.Second, Data: a.Append(nil)}); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, c.Send(&mad.Packet{LID: 7, QP: 1, Timeout: 10 * time.Second, Data: a.Append(nil)}))
 	got := server.read()
 	if binary.BigEndian.Uint16(got[0:]) != 7 || binary.BigEndian.Uint32(got[8:]) != 1 || binary.BigEndian.Uint32(got[12:]) != 1 || binary.BigEndian.Uint64(got[24:]) != 256 {
 		t.Errorf("request %x", got[:simReqHead])
@@ -329,14 +285,8 @@ type fake struct {
 func fakeServer(t *testing.T) (*Client, *fake) {
 	t.Helper()
 	name := "ibweave-fake-" + strconv.Itoa(os.Getpid()) + "-" + strconv.Itoa(rand.Int())
-	ctl, err := net.ListenUnixgram("unixgram", unixAddress(name, "ctl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := net.ListenUnixgram("unixgram", unixAddress(name, "out3"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ctl := short.Must(net.ListenUnixgram("unixgram", unixAddress(name, "ctl")))(t)
+	out := short.Must(net.ListenUnixgram("unixgram", unixAddress(name, "out3")))(t)
 	t.Cleanup(func() {
 		ctl.Close()
 		out.Close()
@@ -357,10 +307,7 @@ func fakeServer(t *testing.T) (*Client, *fake) {
 			ctl.WriteToUnix(b, &net.UnixAddr{Net: from.Net, Name: from.Name + "\x00"})
 		}
 	}()
-	c, err := Dial(t.Context(), ClientConfig{Socket: name})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := short.Must(Dial(t.Context(), ClientConfig{Socket: name}))(t)
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil {
 			t.Error(err)
@@ -387,7 +334,5 @@ func (f *fake) write(m []byte, length uint64) {
 	// ibsim puts the number of the client into the upper 16 bits.
 	copy(b[simReqHead:], m[:mad.Size])
 	mad.SetTransactionID(b[simReqHead:], 3<<48|mad.TransactionID(m))
-	if _, err := f.conn.WriteToUnix(b, f.to); err != nil {
-		f.t.Fatal(err)
-	}
+	short.Must(f.conn.WriteToUnix(b, f.to))(f.t)
 }

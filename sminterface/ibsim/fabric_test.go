@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // wild draws a fabric of a few nodes whose GUIDs crowd together.
@@ -18,11 +19,8 @@ func wild(t *rapid.T) *fabric.Fabric {
 	lid := fabric.LID(0)
 	for i, g := range guids {
 		kind := rapid.SampledFrom([]fabric.NodeType{fabric.Switch, fabric.CA, fabric.CA, fabric.Router}).Draw(t, "type")
-		n, err := b.AddNode(fabric.Node{GUID: fabric.GUID(g), Type: kind, Description: rapid.OneOf(rapid.String(), rapid.SampledFrom(nasty)).Draw(t, "description"),
-			NumPorts: rapid.SampledFrom([]fabric.PortNum{0, 1, 2, 4}).Draw(t, "ports")})
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := short.Must(b.AddNode(fabric.Node{GUID: fabric.GUID(g), Type: kind, Description: rapid.OneOf(rapid.String(), rapid.SampledFrom(nasty)).Draw(t, "description"),
+			NumPorts: rapid.SampledFrom([]fabric.PortNum{0, 1, 2, 4}).Draw(t, "ports")}))(t)
 		first, last := fabric.PortNum(1), b.Node(n).NumPorts
 		if kind == fabric.Switch {
 			first, last = 0, 0
@@ -33,9 +31,7 @@ func wild(t *rapid.T) *fabric.Fabric {
 			if kind == fabric.Switch {
 				guid = g + 1000
 			}
-			if err := b.SetPort(n, p, fabric.GUID(guid), lid, 0); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, b.SetPort(n, p, fabric.GUID(guid), lid, 0))
 		}
 	}
 	for range rapid.IntRange(0, 10).Draw(t, "cables") {
@@ -45,11 +41,7 @@ func wild(t *rapid.T) *fabric.Fabric {
 			rapid.SampledFrom([]fabric.PortNum{1, 2, 3, 4}).Draw(t, "port"),
 			fabric.Link{Width: rapid.SampledFrom([]uint8{0, 1, 2, 4, 8, 12}).Draw(t, "width"), Speed: fabric.Speed(rapid.IntRange(0, 9).Draw(t, "speed"))})
 	}
-	f, err := b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
+	return short.Must(b.Build())(t)
 }
 
 // nasty are descriptions that ibsim would take for something else.
@@ -67,10 +59,7 @@ func seq(from, to uint64) (s []uint64) {
 func TestTwin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := wild(t)
-		twin, err := NewTwin(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		twin := short.Must(NewTwin(f))(t)
 		g := twin.Fabric
 		if g.NumNodes() != f.NumNodes() || g.NumSwitches() != f.NumSwitches() || g.NumLinks() != f.NumLinks() || g.MaxLID() != f.MaxLID() {
 			t.Fatalf("%d nodes, %d switches, %d links, LIDs to %d; want %d, %d, %d, %d", g.NumNodes(), g.NumSwitches(), g.NumLinks(), g.MaxLID(),
@@ -114,10 +103,7 @@ func TestTwin(t *testing.T) {
 				t.Errorf("an unused port GUID, %s, becomes %s", guid, twin.PortGUID(guid))
 			}
 		}
-		again, err := NewTwin(g)
-		if err != nil {
-			t.Fatal(err)
-		}
+		again := short.Must(NewTwin(g))(t)
 		if !again.Same() {
 			t.Error("the twin's twin has other GUIDs")
 		}
@@ -134,14 +120,12 @@ func TestTwin(t *testing.T) {
 		}
 		defer s.Close()
 		nodes := map[string]bool{}
-		if err := s.Console(t.Context(), "dump", func(line []byte) {
+		short.Check(t, s.Console(t.Context(), "dump", func(line []byte) {
 			if _, rest, ok := strings.Cut(string(line), `"`); ok && strings.Contains(rest, "nodeguid") {
 				id, _, _ := strings.Cut(rest, `"`)
 				nodes[id] = true
 			}
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 		for n := range fabric.NodeID(g.NumNodes()) {
 			if !nodes[twin.NodeID(n)] {
 				t.Errorf("ibsim has no %s, only %v", twin.NodeID(n), nodes)
@@ -162,18 +146,10 @@ func known(f *fabric.Fabric, g fabric.GUID) bool {
 func TestTwinErrors(t *testing.T) {
 	var b fabric.Builder
 	for i := range 2 {
-		n, err := b.AddNode(fabric.Node{GUID: fabric.GUID(10 * (i + 1)), Type: fabric.CA, NumPorts: 1, Description: fmt.Sprint("host ", i)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := b.SetPort(n, 1, 77, 0, 0); err != nil {
-			t.Fatal(err)
-		}
+		n := short.Must(b.AddNode(fabric.Node{GUID: fabric.GUID(10 * (i + 1)), Type: fabric.CA, NumPorts: 1, Description: fmt.Sprint("host ", i)}))(t)
+		short.Check(t, b.SetPort(n, 1, 77, 0, 0))
 	}
-	f, err := b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(b.Build())(t)
 	if twin, err := NewTwin(f); twin != nil || err == nil || !strings.Contains(err.Error(), `"host 1"[1]`) {
 		t.Errorf("a GUID on two ports: %v, %v", twin, err)
 	}
@@ -183,19 +159,12 @@ func TestCentre(t *testing.T) {
 	var b fabric.Builder
 	// A row of 9 switches, and another of 4.
 	for i := range 13 {
-		if _, err := b.AddNode(fabric.Node{GUID: fabric.GUID(100 + i), Type: fabric.Switch, NumPorts: 2}); err != nil {
-			t.Fatal(err)
-		}
+		short.Must(b.AddNode(fabric.Node{GUID: fabric.GUID(100 + i), Type: fabric.Switch, NumPorts: 2}))(t)
 		if i > 0 && i != 4 {
-			if err := b.Connect(i-1, 1, i, 2, fabric.Link{}); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, b.Connect(i-1, 1, i, 2, fabric.Link{}))
 		}
 	}
-	f, err := b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(b.Build())(t)
 	if c := Centre(f); c != 4+4 {
 		t.Errorf("centre %d, want 8", c)
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 )
@@ -21,26 +22,15 @@ import (
 // mesh4x4 has 16 switches with a host each, and LIDs 1 to 32.
 func mesh4x4(t *testing.T) *fabric.Fabric {
 	t.Helper()
-	f, err := mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Hosts: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if f, err = lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs}); err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Hosts: 1}))(t)
+	f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs}))(t)
 	return f
 }
 
 func startTwin(t *testing.T, f *fabric.Fabric) (*Sim, *Twin) {
 	t.Helper()
-	twin, err := NewTwin(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := StartTwin(t.Context(), twin, Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	twin := short.Must(NewTwin(f))(t)
+	s := short.Must(StartTwin(t.Context(), twin, Config{}))(t)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -55,10 +45,7 @@ func startTwin(t *testing.T, f *fabric.Fabric) (*Sim, *Twin) {
 // running lists the processes whose environment has IBSIM_SOCKNAME=prefix...
 func running(t *testing.T, prefix string) []string {
 	t.Helper()
-	dirs, err := filepath.Glob("/proc/[0-9]*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dirs := short.Must(filepath.Glob("/proc/[0-9]*"))(t)
 	var found []string
 	for _, dir := range dirs {
 		env, err := os.ReadFile(filepath.Join(dir, "environ"))
@@ -113,22 +100,18 @@ func TestConsole(t *testing.T) {
 	s, twin := startTwin(t, mesh4x4(t))
 	count := func() (links int) {
 		t.Helper()
-		if err := s.Console(t.Context(), "dump", func(line []byte) {
+		short.Check(t, s.Console(t.Context(), "dump", func(line []byte) {
 			if bytes.Contains(line, []byte("Init/LinkUp")) {
 				links++
 			}
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 		return links
 	}
 	if n := count(); n != 2*(24+16) {
 		t.Fatalf("%d ports up, want %d", n, 2*(24+16))
 	}
 	name := `"` + twin.NodeID(0) + `"[1]`
-	if err := s.Console(t.Context(), "unlink "+name, nil); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, s.Console(t.Context(), "unlink "+name, nil))
 	if n := count(); n != 2*(24+16)-2 {
 		t.Errorf("%d ports up after unlink, want %d", n, 2*(24+16)-2)
 	}
@@ -168,10 +151,7 @@ func TestKilledClients(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cmd := s.Command(ctx, "opensm", "-F", "/dev/null", "-f", filepath.Join(s.dir, "opensm.log"), "-D", "2")
 		cmd.Env = append(cmd.Env, "OSM_CACHE_DIR="+s.dir, "OSM_TMP_DIR="+s.dir)
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		out := short.Must(cmd.StdoutPipe())(t)
 		up := make(chan bool, 1)
 		go func() {
 			defer cancel()
@@ -193,10 +173,7 @@ func TestKilledClients(t *testing.T) {
 }
 
 func TestEnds(t *testing.T) {
-	twin, err := NewTwin(mesh4x4(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	twin := short.Must(NewTwin(mesh4x4(t)))(t)
 	sleeping := func(t *testing.T, ctx context.Context, s *Sim) <-chan error {
 		done := make(chan error, 1)
 		cmd := s.Command(ctx, "sleep", "100")
@@ -222,14 +199,11 @@ func TestEnds(t *testing.T) {
 		t.Run(end.name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()
-			s, err := StartTwin(ctx, twin, Config{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := short.Must(StartTwin(ctx, twin, Config{}))(t)
 			defer s.Close()
 			done := sleeping(t, context.Background(), s)
 			end.end(s, cancel)
-			err = <-done
+			err := <-done
 			var exit *ExitError
 			if end.want != nil && !errors.Is(err, end.want) || end.want == nil && !errors.As(err, &exit) {
 				t.Errorf("the client ended with %v", err)
@@ -261,9 +235,7 @@ func TestStartErrors(t *testing.T) {
 		}
 	}
 	bad := filepath.Join(t.TempDir(), "bad")
-	if err := os.WriteFile(bad, []byte("Switch 4 \"a\"\n[1] \"b\"[1]\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.WriteFile(bad, []byte("Switch 4 \"a\"\n[1] \"b\"[1]\n"), 0o600))
 	_, err := Start(t.Context(), bad, Config{})
 	var exit *ExitError
 	if !errors.As(err, &exit) || !strings.Contains(err.Error(), `can't find remote node "b"`) {
@@ -285,9 +257,7 @@ func TestStartErrors(t *testing.T) {
 
 	// sleep takes no -s, so a program that does not become ready is a script.
 	slow := filepath.Join(t.TempDir(), "slow")
-	if err := os.WriteFile(slow, []byte("#!/bin/sh\nexec sleep 100\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.WriteFile(slow, []byte("#!/bin/sh\nexec sleep 100\n"), 0o700))
 	_, err = Start(t.Context(), bad, Config{Program: slow, Timeout: 50 * time.Millisecond})
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("never ready: %v", err)
@@ -323,14 +293,10 @@ func TestStartErrors(t *testing.T) {
 func TestFindBesideBin(t *testing.T) {
 	root := t.TempDir()
 	for _, dir := range []string{"bin", "sbin"} {
-		if err := os.Mkdir(filepath.Join(root, dir), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, os.Mkdir(filepath.Join(root, dir), 0o700))
 	}
 	want := filepath.Join(root, "sbin", "tool")
-	if err := os.WriteFile(want, nil, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.WriteFile(want, nil, 0o700))
 	t.Setenv("PATH", filepath.Join(root, "bin"))
 	if got, err := Find("tool"); got != want || err != nil {
 		t.Errorf("%q, %v", got, err)
@@ -346,9 +312,7 @@ func TestKilledParent(t *testing.T) {
 	dir := t.TempDir()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestKilledParent$")
 	cmd.Env = append(os.Environ(), "IBWEAVE_TEST_PARENT="+dir, "TMPDIR="+dir)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, cmd.Start())
 	prefix := "ibweave-" + strconv.Itoa(cmd.Process.Pid) + "-"
 	for range 500 {
 		if len(running(t, prefix)) == 2 {
@@ -366,14 +330,8 @@ func TestKilledParent(t *testing.T) {
 }
 
 func parent(t *testing.T, dir string) {
-	twin, err := NewTwin(mesh4x4(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := StartTwin(t.Context(), twin, Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	twin := short.Must(NewTwin(mesh4x4(t)))(t)
+	s := short.Must(StartTwin(t.Context(), twin, Config{}))(t)
 	cmd := s.Command(t.Context(), "opensm", "-F", "/dev/null", "-f", filepath.Join(dir, "opensm.log"))
 	cmd.Env = append(cmd.Env, "OSM_CACHE_DIR="+dir, "OSM_TMP_DIR="+dir)
 	t.Fatal(s.Run(t.Context(), cmd)) // until killed

@@ -29,11 +29,8 @@ func TestRunOpenSM(t *testing.T) {
 	s, twin := startTwin(t, f)
 	dir := t.TempDir()
 	var lines []LogLine
-	run, err := RunOpenSM(t.Context(), s, OpenSMConfig{Engine: "dor", Dir: dir, Flags: 0x47, Options: []string{"qos TRUE"},
-		Line: func(l LogLine) { lines = append(lines, l) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	run := short.Must(RunOpenSM(t.Context(), s, OpenSMConfig{Engine: "dor", Dir: dir, Flags: 0x47, Options: []string{"qos TRUE"},
+		Line: func(l LogLine) { lines = append(lines, l) }}))(t)
 	if run.Engine != "dor" || !run.UP || run.NumErrors != 0 || run.Version == "" || run.Dir != dir {
 		t.Errorf("run %+v", run)
 	}
@@ -46,10 +43,7 @@ func TestRunOpenSM(t *testing.T) {
 		}
 	}
 	// OpenSM keeps the LIDs that the fabric has.
-	data, err := os.ReadFile(filepath.Join(dir, "cache", "guid2lid"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := short.Must(os.ReadFile(filepath.Join(dir, "cache", "guid2lid")))(t)
 	ranges, _, err := dump.ReadGUID2LID("guid2lid", data, dump.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -68,9 +62,7 @@ func TestRunOpenSM(t *testing.T) {
 func TestNotUp(t *testing.T) {
 	s, _ := startTwin(t, mesh4x4(t))
 	bad := filepath.Join(t.TempDir(), "bad")
-	if err := os.WriteFile(bad, []byte("Unicast lids [0-1] of switch Lid 1 guid 0x0000000000200000 ('x'):\n0x0001 200\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.WriteFile(bad, []byte("Unicast lids [0-1] of switch Lid 1 guid 0x0000000000200000 ('x'):\n0x0001 200\n"), 0o600))
 	start := time.Now()
 	run, err := RunOpenSM(t.Context(), s, OpenSMConfig{Engine: "file,no_fallback", LFTs: bad})
 	if !errors.Is(err, ErrNotUp) || run == nil || run.UP || run.Engine != "" || run.NumErrors < 2 || !strings.Contains(err.Error(), "No routing engine able") {
@@ -201,10 +193,7 @@ func FuzzParseLogLine(f *testing.F) {
 func TestSweep(t *testing.T) {
 	s, twin := startTwin(t, mesh4x4(t))
 	dir := t.TempDir()
-	o, err := StartOpenSM(t.Context(), s, OpenSMConfig{Dir: dir, Flags: 0x43, Env: []string{"IBWEAVE_TEST=sweep"}, Options: []string{"sweep_interval 0"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := short.Must(StartOpenSM(t.Context(), s, OpenSMConfig{Dir: dir, Flags: 0x43, Env: []string{"IBWEAVE_TEST=sweep"}, Options: []string{"sweep_interval 0"}}))(t)
 	if env, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(o.Process.Pid), "environ")); err != nil || !bytes.Contains(env, []byte("\x00IBWEAVE_TEST=sweep\x00")) {
 		t.Errorf("OpenSM's environment: %q, %v", env, err)
 	}
@@ -219,21 +208,15 @@ func TestSweep(t *testing.T) {
 			if there {
 				command = "Link " + link
 			}
-			if err := s.Console(t.Context(), command, nil); err != nil {
-				t.Fatal(err)
-			}
-			if err := o.Sweep(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, s.Console(t.Context(), command, nil))
+			short.Check(t, o.Sweep(t.Context()))
 			data, err := os.ReadFile(filepath.Join(dir, "opensm-lfts.dump"))
 			if err != nil || bytes.Contains(data, row) != there {
 				t.Fatalf("%s: OpenSM has a row for LID %d: %t, want %t; %v", command, lid, !there, there, err)
 			}
 		}
 	}
-	if err := syscall.Kill(o.Process.Pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, syscall.Kill(o.Process.Pid, syscall.SIGKILL))
 	if err := o.Sweep(t.Context()); err == nil {
 		t.Error("a dead OpenSM sweeps")
 	}

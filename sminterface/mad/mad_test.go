@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 func TestNodeDescription(t *testing.T) {
@@ -230,9 +231,7 @@ func FuzzAdm(f *testing.F) {
 			return
 		}
 		var again Adm
-		if err := again.Unmarshal(a.Append(nil)); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, again.Unmarshal(a.Append(nil)))
 		again.Data = again.Data[:len(a.Data)] // filled up to a MAD
 		if !reflect.DeepEqual(a, again) {
 			t.Fatalf("%+v\nbecame %+v", a, again)

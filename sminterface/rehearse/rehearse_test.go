@@ -35,28 +35,19 @@ func TestMain(m *testing.M) {
 // assign gives all end ports LIDs.
 func assign(t *testing.T, f *fabric.Fabric, lmc int) *fabric.Fabric {
 	t.Helper()
-	f, err := lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs, LMC: lmc})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs, LMC: lmc}))(t)
 	return f
 }
 
 func grid(t *testing.T, x, y int) *fabric.Fabric {
 	t.Helper()
-	f, err := mesh.Generate(mesh.Spec{Dims: []int{x, y}, Hosts: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(mesh.Generate(mesh.Spec{Dims: []int{x, y}, Hosts: 1}))(t)
 	return assign(t, f, 0)
 }
 
 func irregular(t *testing.T, switches int, lmc int) *fabric.Fabric {
 	t.Helper()
-	f, err := gen.Irregular(gen.IrregularSpec{Switches: switches, Degree: 3, Hosts: switches + 3, Seed: 5})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(gen.Irregular(gen.IrregularSpec{Switches: switches, Degree: 3, Hosts: switches + 3, Seed: 5}))(t)
 	return assign(t, f, lmc)
 }
 
@@ -162,9 +153,7 @@ func compiled(t *testing.T, f *fabric.Fabric, tb *lft.Tables) string {
 		lidMatrixFile: func(w io.Writer) error { return dump.WriteLIDMatrix(w, f, tb, dump.WriteOptions{}) },
 		guid2lidFile:  func(w io.Writer) error { return dump.WriteGUID2LID(w, f) },
 	} {
-		if err := files.Write(filepath.Join(dir, name), write); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, files.Write(filepath.Join(dir, name), write))
 	}
 	return dir
 }
@@ -172,16 +161,11 @@ func compiled(t *testing.T, f *fabric.Fabric, tb *lft.Tables) string {
 // edit changes a file; old must be in it.
 func edit(t *testing.T, file, old, new string) {
 	t.Helper()
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := short.Must(os.ReadFile(file))(t)
 	if !bytes.Contains(data, []byte(old)) {
 		t.Fatalf("%s has no %q", file, old)
 	}
-	if err := os.WriteFile(file, bytes.Replace(data, []byte(old), []byte(new), 1), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.WriteFile(file, bytes.Replace(data, []byte(old), []byte(new), 1), 0o600))
 }
 
 func equal(t *testing.T, r *Report, err error, f *fabric.Fabric) {
@@ -229,21 +213,13 @@ func real(t *testing.T) *fabric.Fabric {
 	t.Helper()
 	var b fabric.Builder
 	add := func(n fabric.Node) int {
-		i, err := b.AddNode(n)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return i
+		return short.Must(b.AddNode(n))(t)
 	}
 	port := func(node int, p fabric.PortNum, guid fabric.GUID, lid fabric.LID) {
-		if err := b.SetPort(node, p, guid, lid, 0); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, b.SetPort(node, p, guid, lid, 0))
 	}
 	cable := func(m int, p fabric.PortNum, n int, q fabric.PortNum) {
-		if err := b.Connect(m, p, n, q, fabric.Link{Width: 4, Speed: fabric.NDR}); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, b.Connect(m, p, n, q, fabric.Link{Width: 4, Speed: fabric.NDR}))
 	}
 	const base = 0xfc6a1c0300000000
 	s1 := add(fabric.Node{GUID: base + 0x40, Type: fabric.Switch, NumPorts: 65, Description: `MF0;sw-1 "a=b" # lid 7 @x/Q3400`})
@@ -269,11 +245,7 @@ func real(t *testing.T) *fabric.Fabric {
 	router := add(fabric.Node{GUID: base + 0x30, Type: fabric.Router, NumPorts: 2, Description: "router"})
 	port(router, 1, base+0x31, 70)
 	cable(router, 1, s2, 40)
-	f, err := b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
+	return short.Must(b.Build())(t)
 }
 
 // enhanced is a mesh whose switches have enhanced ports 0, and LMC 1 for all.
@@ -284,21 +256,13 @@ func enhanced(t *testing.T) *fabric.Fabric {
 	for i := range at {
 		at[i][0], _ = b.AddNode(fabric.Node{GUID: fabric.GUID(0x200000 + i), Type: fabric.Switch, NumPorts: 4, EnhancedPort0: true, Description: "switch"})
 		at[i][1], _ = b.AddNode(fabric.Node{GUID: fabric.GUID(0x100000 + 2*i), Type: fabric.CA, NumPorts: 1, Description: "host"})
-		if err := errors.Join(b.Connect(at[i][0], 3, at[i][1], 1, fabric.Link{}),
-			b.SetPort(at[i][0], 0, 0, fabric.LID(8*i+2), 1), b.SetPort(at[i][1], 1, 0, fabric.LID(8*i+4), 1)); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, errors.Join(b.Connect(at[i][0], 3, at[i][1], 1, fabric.Link{}),
+			b.SetPort(at[i][0], 0, 0, fabric.LID(8*i+2), 1), b.SetPort(at[i][1], 1, 0, fabric.LID(8*i+4), 1)))
 		if i > 0 {
-			if err := b.Connect(at[i-1][0], 1, at[i][0], 2, fabric.Link{}); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, b.Connect(at[i-1][0], 1, at[i][0], 2, fabric.Link{}))
 		}
 	}
-	f, err := b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
+	return short.Must(b.Build())(t)
 }
 
 // The entry of one switch changes: in what is expected, so OpenSM got another.
@@ -314,10 +278,7 @@ func TestChangedEntry(t *testing.T) {
 		s := fabric.NodeID(11)
 		was := tb.Row(s)[c.lid]
 		tb.Row(s)[c.lid] = c.port
-		r, err := Run(t.Context(), f, tb, Options{Dir: dir})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := short.Must(Run(t.Context(), f, tb, Options{Dir: dir}))(t)
 		want := []Difference{{Switch: f.Node(s).GUID, Name: f.Name(s), LID: c.lid, Ours: c.port, OpenSM: was}}
 		if r.Equal() || r.Differences != 1 || r.EqualSwitches != 31 || !reflect.DeepEqual(r.Samples, want) || r.Entries != 32*64 {
 			t.Errorf("LID %d, port %d: report %+v, want the difference %+v", c.lid, c.port, r, want)
@@ -330,10 +291,7 @@ func TestSamples(t *testing.T) {
 	f := grid(t, 4, 4)
 	dir := compiled(t, f, tables(f))
 	tb := lft.NewTables(f.NumSwitches(), f.MaxLID()+70) // no paths at all
-	r, err := Run(t.Context(), f, tb, Options{Dir: dir, Samples: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := short.Must(Run(t.Context(), f, tb, Options{Dir: dir, Samples: 3}))(t)
 	if r.Differences != 16*32 || r.EqualSwitches != 0 || len(r.Samples) != 3 || r.Entries != 16*(32+70) {
 		t.Errorf("report %+v", r)
 	}
@@ -363,10 +321,7 @@ func TestRemapped(t *testing.T) {
 	s, _ := f.SwitchByGUID(0xfc6a1c0300000040)
 	row := fmt.Sprintf("0x%04x %03d # Channel Adapter portguid ", 900, tb.Row(s)[900])
 	edit(t, filepath.Join(dir, lftsFile), row+"0xfc6a1c0300000002", row+"0xfc6a1c0300000003")
-	r, err := Run(t.Context(), f, tb, Options{Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := short.Must(Run(t.Context(), f, tb, Options{Dir: dir}))(t)
 	// The row of LID 901 comes later, and is right.
 	want := []Difference{{Switch: f.Node(s).GUID, Name: f.Name(s), LID: 900, Ours: tb.Row(s)[900], OpenSM: fabric.NoPath}}
 	if r.Equal() || !reflect.DeepEqual(r.Samples, want) || r.Differences != 1 || r.WrongLIDs != 0 {
@@ -382,10 +337,7 @@ func TestPortOutOfRange(t *testing.T) {
 	for _, port := range []string{"006", "255"} {
 		dir := compiled(t, f, tb)
 		edit(t, filepath.Join(dir, lftsFile), fmt.Sprintf("0x0005 %03d", tb.Row(0)[5]), "0x0005 "+port)
-		r, err := Run(t.Context(), f, tb, Options{Dir: dir})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := short.Must(Run(t.Context(), f, tb, Options{Dir: dir}))(t)
 		if r.Equal() || r.Differences == 0 || r.Engine != "minhop" || r.NumErrors == 0 {
 			t.Errorf("report %+v", r)
 		}
@@ -403,10 +355,7 @@ func TestLIDs(t *testing.T) {
 
 	dir := compiled(t, f, tb)
 	edit(t, filepath.Join(dir, guid2lidFile), record, f.PortGUID(p).String()+" 0x0030 0x0030\n\n")
-	r, err := Run(t.Context(), f, tb, Options{Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := short.Must(Run(t.Context(), f, tb, Options{Dir: dir}))(t)
 	want := []LIDDifference{{Port: f.PortName(p), GUID: f.PortGUID(p), Ours: 32, OpenSM: 48}}
 	if r.Equal() || r.WrongLIDs != 1 || !slices.Equal(r.LIDSamples, want) {
 		t.Errorf("report %+v, want %+v", r, want)
@@ -422,9 +371,7 @@ func TestLIDs(t *testing.T) {
 	dir = compiled(t, gaps, gapTables)
 	p = gaps.LIDPort(900)
 	edit(t, filepath.Join(dir, guid2lidFile), gaps.PortGUID(p).String()+" 0x0384 0x0384\n\n", "")
-	if r, err = Run(t.Context(), gaps, gapTables, Options{Dir: dir}); err != nil {
-		t.Fatal(err)
-	}
+	r = short.Must(Run(t.Context(), gaps, gapTables, Options{Dir: dir}))(t)
 	want = []LIDDifference{{Port: gaps.PortName(p), GUID: gaps.PortGUID(p), Ours: 900, OpenSM: 3}}
 	if r.Equal() || r.WrongLIDs != 1 || !slices.Equal(r.LIDSamples, want) {
 		t.Errorf("report %+v, want %+v", r, want)
@@ -433,18 +380,12 @@ func TestLIDs(t *testing.T) {
 
 	dir = compiled(t, f, tb)
 	for _, name := range []string{guid2lidFile, lidMatrixFile} {
-		if err := os.Remove(filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, os.Remove(filepath.Join(dir, name)))
 	}
-	if r, err = Run(t.Context(), f, tb, Options{Dir: dir}); err != nil {
-		t.Fatal(err)
-	}
+	r = short.Must(Run(t.Context(), f, tb, Options{Dir: dir}))(t)
 	notes(t, r, guid2lidFile+" is not there", lidMatrixFile+" is not there")
 
-	if err := os.Remove(filepath.Join(dir, lftsFile)); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.Remove(filepath.Join(dir, lftsFile)))
 	if r, err := Run(t.Context(), f, tb, Options{Dir: dir}); r != nil || !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("without tables: %v, %v", r, err)
 	}
@@ -456,23 +397,13 @@ func TestPieces(t *testing.T) {
 	var b fabric.Builder
 	for i := range 5 {
 		s, _ := b.AddNode(fabric.Node{GUID: fabric.GUID(0x200000 + i), Type: fabric.Switch, NumPorts: 4, Description: "switch " + strconv.Itoa(i)})
-		if err := b.SetPort(s, 0, 0, fabric.LID(i+1), 0); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, b.SetPort(s, 0, 0, fabric.LID(i+1), 0))
 	}
 	for _, c := range [][2]int{{0, 1}, {2, 3}, {3, 4}} {
-		if err := b.Connect(c[0], 1, c[1], 2, fabric.Link{}); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, b.Connect(c[0], 1, c[1], 2, fabric.Link{}))
 	}
-	f, err := b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := Run(t.Context(), f, tables(f), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(b.Build())(t)
+	r := short.Must(Run(t.Context(), f, tables(f), Options{}))(t)
 	want := []Switch{{0x200000, fabric.Name{Text: "switch 0"}}, {0x200001, fabric.Name{Text: "switch 1"}}}
 	if r.Equal() || r.Unread != 2 || !slices.Equal(r.UnreadSamples, want) || r.EqualSwitches != 3 || r.Differences != 0 {
 		t.Errorf("report %+v, want %+v unread", r, want)
@@ -501,18 +432,13 @@ func TestErrors(t *testing.T) {
 	for i, p := range f.CAPorts() {
 		base[p], lmc[p] = fabric.LID(16*(i+1)), uint8(i)
 	}
-	mixed, err := f.WithLIDs(base, lmc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mixed := short.Must(f.WithLIDs(base, lmc))(t)
 	if r, err := Run(t.Context(), mixed, tables(mixed), Options{}); r != nil || !errors.As(err, &unfit) || !strings.Contains(err.Error(), "LMC") {
 		t.Errorf("several LMCs: %v, %v", r, err)
 	}
 	clear(lmc)
 	lmc[f.PortBase(0)], base[f.PortBase(0)] = 1, 2
-	if mixed, err = f.WithLIDs(base, lmc); err != nil {
-		t.Fatal(err)
-	}
+	mixed = short.Must(f.WithLIDs(base, lmc))(t)
 	if r, err := Run(t.Context(), mixed, tables(mixed), Options{}); r != nil || !errors.As(err, &unfit) || !strings.Contains(err.Error(), "OpenSM gives it 0") {
 		t.Errorf("LMC on a base port 0: %v, %v", r, err)
 	}
@@ -589,13 +515,8 @@ func TestKilled(t *testing.T) {
 	}
 	cmd := exec.Command(os.Args[0], "-test.run=^TestKilled$")
 	cmd.Env = append(os.Environ(), "IBWEAVE_TEST_REHEARSE=1", "TMPDIR="+t.TempDir())
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := short.Must(cmd.StdoutPipe())(t)
+	short.Check(t, cmd.Start())
 	io.ReadFull(out, make([]byte, len("ready\n")))
 	for range 100 {
 		if len(running(cmd.Process.Pid)) >= 2 {

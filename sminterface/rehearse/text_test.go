@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 func TestReplaceGUIDs(t *testing.T) {
@@ -43,20 +44,12 @@ func FuzzReplaceGUIDs(f *testing.F) {
 			t.Fatalf("no GUID changes, but the text: %q, %v", same.Bytes(), err)
 		}
 		turn := func(g fabric.GUID) fabric.GUID { return ^g }
-		if err := replaceGUIDs(&there, text, turn); err != nil {
-			t.Fatal(err)
-		}
-		if err := replaceGUIDs(&back, there.Bytes(), turn); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, replaceGUIDs(&there, text, turn))
+		short.Check(t, replaceGUIDs(&back, there.Bytes(), turn))
 		var full bytes.Buffer // GUIDs with all digits, as they are written
-		if err := replaceGUIDs(&full, text, func(g fabric.GUID) fabric.GUID { return g ^ 1 }); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, replaceGUIDs(&full, text, func(g fabric.GUID) fabric.GUID { return g ^ 1 }))
 		same.Reset()
-		if err := replaceGUIDs(&same, full.Bytes(), func(g fabric.GUID) fabric.GUID { return g ^ 1 }); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, replaceGUIDs(&same, full.Bytes(), func(g fabric.GUID) fabric.GUID { return g ^ 1 }))
 		if !bytes.Equal(back.Bytes(), same.Bytes()) {
 			t.Errorf("there and back: %q, %q", back.Bytes(), same.Bytes())
 		}

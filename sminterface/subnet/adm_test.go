@@ -27,11 +27,7 @@ func TestMain(m *testing.M) {
 func openSM(t testing.TB, s *ibsim.Sim, cfg ibsim.OpenSMConfig) *ibsim.OpenSM {
 	t.Helper()
 	cfg.Dir = t.TempDir()
-	o, err := ibsim.StartOpenSM(t.Context(), s, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o
+	return short.Must(ibsim.StartOpenSM(t.Context(), s, cfg))(t)
 }
 
 func mesh4x4(t testing.TB) *fabric.Fabric {
@@ -53,10 +49,7 @@ func TestJoin(t *testing.T) {
 		t.Errorf("without OpenSM: %v", err)
 	}
 	sm := openSM(t, s, ibsim.OpenSMConfig{})
-	m, err := c.Manager(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := short.Must(c.Manager(t.Context()))(t)
 	if m.SubnetPrefix != mad.DefaultSubnetPrefix || twin.Fabric.LIDPort(m.LID) == fabric.NoPort {
 		t.Errorf("manager %+v", m)
 	}
@@ -66,11 +59,8 @@ func TestJoin(t *testing.T) {
 	// state asks how a port takes part.
 	state := func(i int) mad.JoinState {
 		t.Helper()
-		list, err := c.Members(t.Context(), m, mad.MCMemberRecord{MGID: mgid, PortGID: mad.PortGID(m.SubnetPrefix, port(i))},
-			mad.MCMemberMGID|mad.MCMemberPortGID, defaultSMKey)
-		if err != nil {
-			t.Fatal(err)
-		}
+		list := short.Must(c.Members(t.Context(), m, mad.MCMemberRecord{MGID: mgid, PortGID: mad.PortGID(m.SubnetPrefix, port(i))},
+			mad.MCMemberMGID|mad.MCMemberPortGID, defaultSMKey))(t)
 		switch len(list) {
 		case 0:
 			return 0

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/sminterface/ibsim/ibsimtest"
@@ -22,27 +23,17 @@ func BenchmarkDiscover(b *testing.B) {
 		{"fattree24", func() (*fabric.Fabric, error) { return gen.FatTree(gen.FatTreeSpec{Radix: 24, Levels: 2}) }},
 	} {
 		b.Run(size.name, func(b *testing.B) {
-			f, err := size.make()
-			if err != nil {
-				b.Fatal(err)
-			}
-			if f, err = lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs}); err != nil {
-				b.Fatal(err)
-			}
+			f := short.Must(size.make())(b)
+			f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs}))(b)
 			s, _ := ibsimtest.Start(b, f)
 			b.Run("ibweave", func(b *testing.B) {
 				b.ReportAllocs()
 				requests := 0
 				for b.Loop() {
 					c := dial(b, s, "")
-					d, err := c.Discover(b.Context())
-					if err != nil {
-						b.Fatal(err)
-					}
+					d := short.Must(c.Discover(b.Context()))(b)
 					requests = d.Requests
-					if err := c.Close(); err != nil {
-						b.Fatal(err)
-					}
+					short.Check(b, c.Close())
 				}
 				b.ReportMetric(float64(requests), "SMPs/op")
 			})
@@ -50,9 +41,7 @@ func BenchmarkDiscover(b *testing.B) {
 				for b.Loop() {
 					cmd := s.Command(b.Context(), "ibnetdiscover", "-t", "10000")
 					cmd.Stdout = io.Discard
-					if err := s.Run(b.Context(), cmd); err != nil {
-						b.Fatal(err)
-					}
+					short.Check(b, s.Run(b.Context(), cmd))
 				}
 			})
 		})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/sminterface/ibsim/ibsimtest"
 	"github.com/ibweave/ibweave/sminterface/mad"
 )
@@ -252,9 +253,7 @@ func TestProblems(t *testing.T) {
 				continue
 			}
 			// It says what it has done.
-			if err := s.Console(t.Context(), `error "`+twin.NodeID(node)+`"[`+string('0'+rune(p))+`] `+rate, func([]byte) {}); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, s.Console(t.Context(), `error "`+twin.NodeID(node)+`"[`+string('0'+rune(p))+`] `+rate, func([]byte) {}))
 		}
 	}
 	mute(host, "100")
@@ -276,10 +275,7 @@ func TestProblems(t *testing.T) {
 		corner = 15
 	}
 	mute(corner, "100")
-	got, err := c.Pull(t.Context(), d, PullOptions{LFT: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := short.Must(c.Pull(t.Context(), d, PullOptions{LFT: true}))(t)
 	for sw, ok := range got.Read {
 		if ok != (fabric.NodeID(sw) != corner) {
 			t.Errorf("switch %d: read is %v", sw, ok)

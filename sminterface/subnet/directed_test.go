@@ -12,6 +12,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
 	"github.com/ibweave/ibweave/sminterface/ibsim/ibsimtest"
@@ -57,10 +58,7 @@ func TestDirectedRoutesAlone(t *testing.T) {
 // readPlane spoils a plane and reads it. Each has 6 switches with an aggregation node each,
 // and ports of 8 hosts.
 func readPlane(t *testing.T, s *ibsim.Sim, twin *ibsim.Twin, chip fabric.NodeID) {
-	conn, err := s.Dial(t.Context(), twin.NodeID(chip))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := short.Must(s.Dial(t.Context(), twin.NodeID(chip)))(t)
 	w := &watched{Transport: conn, classes: map[mad.Class]int{}}
 	c := New(w, Options{Timeout: 10 * time.Second})
 	defer func() {
@@ -68,10 +66,7 @@ func readPlane(t *testing.T, s *ibsim.Sim, twin *ibsim.Twin, chip fabric.NodeID)
 			t.Error(err)
 		}
 	}()
-	d, err := c.Discover(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := short.Must(c.Discover(t.Context()))(t)
 	const top = lft.BlockSize - 1
 	rnd := rand.New(rand.NewPCG(1, 8))
 	change := func(to Target, attr mad.Attribute, modifier uint32, edit func(*mad.Data)) {
@@ -100,14 +95,8 @@ func readPlane(t *testing.T, s *ibsim.Sim, twin *ibsim.Twin, chip fabric.NodeID)
 			b[32], b[33] = b[32]&0xf0, b[33]&0x0f // states stay
 		})
 	}
-	again, err := c.Discover(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := c.Pull(t.Context(), again, PullOptions{LFT: true, MFT: true, SL2VL: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := short.Must(c.Discover(t.Context()))(t)
+	got := short.Must(c.Pull(t.Context(), again, PullOptions{LFT: true, MFT: true, SL2VL: true}))(t)
 	if g := again.Fabric; !fabric.SameTopology(g, d.Fabric) || g.NumSwitches() != 6 || g.NumNodes() != 20 || g.NumLinks() != 22 || slices.Contains(got.Read, false) || len(got.Problems) > 0 {
 		t.Errorf("%d nodes and %d cables; tables of %d switches read: %v", g.NumNodes(), g.NumLinks(), len(got.Read), got.Problems)
 	}

@@ -20,10 +20,7 @@ import (
 // dial connects to a simulator, attached to a node, "" for the centre.
 func dial(t testing.TB, s *ibsim.Sim, node string) *Client {
 	t.Helper()
-	conn, err := s.Dial(t.Context(), node)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := short.Must(s.Dial(t.Context(), node))(t)
 	// A busy machine may take its time.
 	c := New(conn, Options{Timeout: 10 * time.Second})
 	t.Cleanup(func() {
@@ -40,9 +37,7 @@ func ibnetdiscover(t testing.TB, s *ibsim.Sim) *fabric.Fabric {
 	var out bytes.Buffer
 	cmd := s.Command(t.Context(), "ibnetdiscover", "-t", "10000")
 	cmd.Stdout = &out
-	if err := s.Run(t.Context(), cmd); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, s.Run(t.Context(), cmd))
 	f, _, err := topology.Parse("ibnetdiscover", out.Bytes(), topology.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -150,10 +145,7 @@ func TestDiscoverOdd(t *testing.T) {
 			continue
 		}
 		c := dial(t, s, twin.NodeID(n))
-		d, err := c.Discover(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := short.Must(c.Discover(t.Context()))(t)
 		if len(d.Problems) > 0 {
 			t.Errorf("from node %d: %v", n, d.Problems)
 		}
@@ -176,10 +168,7 @@ func TestDiscover(t *testing.T) {
 			want := ibnetdiscover(t, s)
 			c := dial(t, s, "")
 			began := time.Now()
-			d, err := c.Discover(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			d := short.Must(c.Discover(t.Context()))(t)
 			t.Logf("%d requests in %v", d.Requests, time.Since(began))
 			if len(d.Problems) > 0 {
 				t.Errorf("problems: %v", d.Problems)

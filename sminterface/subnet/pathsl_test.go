@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
@@ -30,10 +31,7 @@ func TestPathSLs(t *testing.T) {
 		s, twin := ibsimtest.Start(t, f)
 		client := dial(t, s, "")
 		openSM(t, s, ibsim.OpenSMConfig{})
-		sm, err := client.Manager(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		sm := short.Must(client.Manager(t.Context()))(t)
 		sls, requests, err := client.PathSLs(t.Context(), sm, twin.Fabric)
 		if err != nil {
 			t.Fatal(err)

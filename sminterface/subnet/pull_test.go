@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
@@ -30,32 +31,20 @@ func TestPull(t *testing.T) {
 	}
 	s, twin := ibsimtest.Start(t, f)
 	dir := t.TempDir()
-	if _, err := ibsim.RunOpenSM(t.Context(), s, ibsim.OpenSMConfig{Engine: "dor", Dir: dir, Flags: 0x43,
-		Options: []string{"qos TRUE", "qos_max_vls 8", "qos_sl2vl 0,1,2,3,4,5,6,7,7,6,5,4,3,2,1,0"}}); err != nil {
-		t.Fatal(err)
-	}
+	short.Must(ibsim.RunOpenSM(t.Context(), s, ibsim.OpenSMConfig{Engine: "dor", Dir: dir, Flags: 0x43,
+		Options: []string{"qos TRUE", "qos_max_vls 8", "qos_sl2vl 0,1,2,3,4,5,6,7,7,6,5,4,3,2,1,0"}}))(t)
 	c := dial(t, s, "")
-	d, err := c.Discover(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := short.Must(c.Discover(t.Context()))(t)
 	sameFabric(t, d.Fabric, ibnetdiscover(t, s))
 	if d.Local == fabric.NoPort || d.Fabric.Node(d.Fabric.Owner(d.Local)).GUID != twin.Fabric.Node(ibsim.Centre(twin.Fabric)).GUID {
 		t.Errorf("the sweep started from %d", d.Local)
 	}
-	got, err := c.Pull(t.Context(), d, PullOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := short.Must(c.Pull(t.Context(), d, PullOptions{}))(t)
 	if len(got.Problems) > 0 || slices.Contains(got.Read, false) {
 		t.Errorf("problems: %v", got.Problems)
 	}
 	read := func(name string) []byte {
-		data, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return data
+		return short.Must(os.ReadFile(filepath.Join(dir, name)))(t)
 	}
 	want, _, err := dump.ReadLFTs("opensm-lfts.dump", read("opensm-lfts.dump"), d.Fabric, dump.Options{})
 	if err != nil {
@@ -101,10 +90,7 @@ func TestPull(t *testing.T) {
 func TestPullMasks(t *testing.T) {
 	s, _ := ibsimtest.Start(t, mesh4x4(t))
 	c := dial(t, s, "")
-	d, err := c.Discover(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := short.Must(c.Discover(t.Context()))(t)
 	want := map[fabric.LID][]fabric.PortID{}
 	for i, mlid := range []fabric.LID{0xc000, 0xc01f, 0xc020, 0xc3ff} {
 		for sw := range fabric.NodeID(d.Fabric.NumSwitches()) {
@@ -114,14 +100,9 @@ func TestPullMasks(t *testing.T) {
 			mask := uint16(1<<i | 1<<(int(sw)%5))
 			block := int(mlid-mft.MinMLID) / mad.MLIDBlock
 			to := Target{Route: d.Routes[sw]}
-			data, err := c.Get(t.Context(), to, mad.AttrMulticastForwardingTable, mad.MulticastModifier(block, 0))
-			if err != nil {
-				t.Fatal(err)
-			}
+			data := short.Must(c.Get(t.Context(), to, mad.AttrMulticastForwardingTable, mad.MulticastModifier(block, 0)))(t)
 			binary.BigEndian.PutUint16(data[2*(int(mlid-mft.MinMLID)%mad.MLIDBlock):], mask)
-			if _, err := c.SMP(t.Context(), to, mad.Set, mad.AttrMulticastForwardingTable, mad.MulticastModifier(block, 0), &data); err != nil {
-				t.Fatal(err)
-			}
+			short.Must(c.SMP(t.Context(), to, mad.Set, mad.AttrMulticastForwardingTable, mad.MulticastModifier(block, 0), &data))(t)
 			for b := range 16 {
 				if mask>>b&1 != 0 {
 					want[mlid] = append(want[mlid], d.Fabric.Port(sw, fabric.PortNum(b)))
@@ -157,26 +138,15 @@ func TestPullGroups(t *testing.T) {
 	s, twin := ibsimtest.Start(t, mesh4x4(t))
 	openSM(t, s, ibsim.OpenSMConfig{})
 	c := dial(t, s, "")
-	m, err := c.Manager(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := short.Must(c.Manager(t.Context()))(t)
 	mgid := netip.MustParseAddr("ff12:a01d:fe80::7")
 	for _, p := range twin.Fabric.CAPorts()[:5] {
-		if _, err := c.Join(t.Context(), m, Membership{MGID: mgid, MLID: 0xc007, Port: twin.Fabric.PortGUID(p)}); err != nil {
-			t.Fatal(err)
-		}
+		short.Must(c.Join(t.Context(), m, Membership{MGID: mgid, MLID: 0xc007, Port: twin.Fabric.PortGUID(p)}))(t)
 	}
-	d, err := c.Discover(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := short.Must(c.Discover(t.Context()))(t)
 	// OpenSM writes the masks soon after the joins.
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-		got, err := c.Pull(t.Context(), d, PullOptions{MFT: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := short.Must(c.Pull(t.Context(), d, PullOptions{MFT: true}))(t)
 		members := 0
 		for _, p := range got.MFT.Ports(0xc007) {
 			if peer := d.Fabric.Peer(p); peer != fabric.NoPort && slices.Contains(d.Fabric.CAPorts(), peer) {
@@ -198,10 +168,7 @@ func TestFromHost(t *testing.T) {
 	s, twin := ibsimtest.Start(t, f)
 	want := ibnetdiscover(t, s)
 	c := dial(t, s, twin.NodeID(twin.Fabric.Owner(twin.Fabric.CAPorts()[3])))
-	d, err := c.Discover(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := short.Must(c.Discover(t.Context()))(t)
 	sameFabric(t, d.Fabric, want)
 	if d.Local == fabric.NoPort || d.Fabric.PortGUID(d.Local) != twin.Fabric.PortGUID(twin.Fabric.CAPorts()[3]) {
 		t.Errorf("local port %d", d.Local)

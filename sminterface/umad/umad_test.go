@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/sminterface/ibsim/ibsimtest"
@@ -167,10 +168,7 @@ func TestPort(t *testing.T) {
 		m[64] = 42
 		return [][]byte{message(header{agent: h.agent, lid: 3}, m)}
 	}
-	p, err := New(d)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := short.Must(New(d))(t)
 	if len(d.agents) != 3 || !d.pkey {
 		t.Errorf("agents %v", d.agents)
 	}
@@ -214,10 +212,7 @@ func TestLongAnswer(t *testing.T) {
 		}
 		return [][]byte{message(header{agent: h.agent, lid: h.lid, qpn: 1}, a.Append(nil))}
 	}
-	p, err := New(d)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := short.Must(New(d))(t)
 	c := subnet.New(p, subnet.Options{})
 	defer c.Close()
 	for range 2 {
@@ -243,10 +238,7 @@ func TestThroughIbsim(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, _ := ibsimtest.Start(t, f)
-	conn, err := s.Dial(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := short.Must(s.Dial(t.Context(), ""))(t)
 	d := newDevice()
 	var mu sync.Mutex
 	ids := map[uint32]header{} // by transaction ID
@@ -273,15 +265,9 @@ func TestThroughIbsim(t *testing.T) {
 			d.push(message(header{agent: h.agent, lid: uint16(p.LID), qpn: p.QP}, m))
 		}
 	}()
-	port, err := New(d)
-	if err != nil {
-		t.Fatal(err)
-	}
+	port := short.Must(New(d))(t)
 	c := subnet.New(port, subnet.Options{Timeout: 10 * time.Second})
-	got, err := c.Discover(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := short.Must(c.Discover(t.Context()))(t)
 	if g := got.Fabric; g.NumSwitches() != 16 || g.NumNodes() != 32 || g.NumLinks() != 40 || g.MaxLID() != 32 || len(got.Problems) > 0 {
 		t.Errorf("%d switches of %d nodes, %d cables, LIDs to %d; %v", g.NumSwitches(), g.NumNodes(), g.NumLinks(), g.MaxLID(), got.Problems)
 	}
@@ -299,10 +285,7 @@ func TestNewFails(t *testing.T) {
 		t.Errorf("%v, agents %v", err, d.agents)
 	}
 	for _, m := range []*mad.Packet{{Data: make([]byte, 255)}, {Data: make([]byte, 256)}} {
-		p, err := New(newDevice())
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := short.Must(New(newDevice()))(t)
 		if err := p.Send(m); err == nil {
 			t.Errorf("a MAD of %d bytes of class 0 was sent", len(m.Data))
 		}
@@ -364,10 +347,7 @@ func sysfs() fstest.MapFS {
 
 func TestList(t *testing.T) {
 	s := system{sysfs()}
-	list, err := s.list()
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := short.Must(s.list())(t)
 	var got []string
 	for _, p := range list {
 		got = append(got, fmt.Sprintf("%v %v %d %d %d %s %q %s %v", p, p.GUID, p.LID, p.LMC, p.SMLID, p.State, p.Umad, p.LinkLayer, p.Netdevs))
