@@ -75,9 +75,7 @@ func freeTables(t testing.TB, f *fabric.Fabric, static *lft.Tables, list lft.Lis
 	var h lft.NextHops
 	for _, to := range f.Switches() {
 		h.Reset()
-		if err := list(to, &h); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, list(to, &h))
 		for i, s := range h.Switches {
 			var set adaptive.PortSet
 			for _, p := range h.Ports(i) {
@@ -106,10 +104,7 @@ func newTree(t testing.TB, n int) (*fabric.Fabric, *lft.Tables) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := lft.Minhop{}.Route(t.Context(), f, lft.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := short.Must(lft.Minhop{}.Route(t.Context(), f, lft.Options{}))(t)
 	for _, s := range f.Switches() {
 		up, _ := f.SwitchLinks(s)
 		if len(f.HostsOn(s)) == 0 {
@@ -149,10 +144,7 @@ func TestAdaptiveShift(t *testing.T) {
 		cfg.PacketBuffers(4, 2048)
 		cfg.Choice, cfg.ChooseAgain, cfg.FullChecks = tt.choice, tt.again, 1000
 		net := Network{State: state.State{Fabric: f, Adaptive: freeTables(t, f, static, list, tt.state)}}
-		m, err := Burst(t.Context(), net, cfg, Traffic{Pattern: Shift(n), Bytes: 2048, Flows: 2}, messages, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := short.Must(Burst(t.Context(), net, cfg, Traffic{Pattern: Shift(n), Bytes: 2048, Flows: 2}, messages, 0))(t)
 		r := m.Reordering
 		t.Logf("%s: accepts %.3f, %d of %d packets out of order, %d behind", tt.name, m.Accepted, r.OutOfOrder, r.Packets, r.Behind)
 		if m.Accepted < tt.least || m.Accepted > tt.most {
@@ -184,9 +176,7 @@ func TestOvertaking(t *testing.T) {
 				sent = append(sent, m)
 			}
 		}
-		if err := s.Run(t.Context(), Forever); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, s.Run(t.Context(), Forever))
 		got := s.Reordering()
 		if most > cfg.MTU {
 			left, early := map[int64]int{}, 0
@@ -275,15 +265,11 @@ func TestChoiceMeasures(t *testing.T) {
 		cfg.BufferFlits, cfg.Choice = 8, choice
 		d := &open{Traffic: Traffic{Load: 0.9, Bytes: 200, SLs: 3, Seed: 3}, out: &Measured{}}
 		s := mustNew(t, Network{State: state.State{Fabric: f, Adaptive: tables, SL2VL: lft.NewSL2VL(f, lft.IdentityVLs(3))}}, cfg, d)
-		if err := d.check(s); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, d.check(s))
 		d.start(s)
 		chosen, other, same := 0, 0, 0
 		for s.Now() < Time(short.Of(300, 100))*Microsecond {
-			if err := s.Run(t.Context(), s.Now()+500*Nanosecond); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, s.Run(t.Context(), s.Now()+500*Nanosecond))
 			for in := range s.channels {
 				c := s.channels[in].head
 				if c == none || !f.IsSwitch(f.Owner(fabric.PortID(s.channels[in].port))) {
@@ -364,10 +350,7 @@ func TestChooseAgainDeadlock(t *testing.T) {
 			x.doubleRing(t)
 		}
 		x.trees = nil
-		r, err := lft.Minhop{}.Route(t.Context(), x.f, lft.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := short.Must(lft.Minhop{}.Route(t.Context(), x.f, lft.Options{}))(t)
 		x.net.Adaptive = freeTables(t, x.f, r.Tables, lft.ShortestNextHops(x.f), adaptive.Free)
 		cfg := x.config(Independent)
 		cfg.ChooseAgain, cfg.Choice = true, Choice(x.rng.IntN(2))
@@ -470,10 +453,7 @@ func TestMultipath(t *testing.T) {
 		one, may := 1+x.rng.IntN(8), func(fabric.PortNum) bool { return true }
 		if seed%4 == 0 { // static paths by up*/down* on one cable, choices on the other: these escape
 			x.doubleRing(t)
-			static, err := updown.Engine{}.Route(t.Context(), x.f, lft.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			static := short.Must(updown.Engine{}.Route(t.Context(), x.f, lft.Options{}))(t)
 			x.net.Tables = static.Tables
 			for _, s := range x.f.Switches() {
 				for lid, port := range static.Tables.Row(s) {
@@ -485,10 +465,7 @@ func TestMultipath(t *testing.T) {
 			one, may = 1+x.rng.IntN(2), func(p fabric.PortNum) bool { return p == 2 || p == 4 }
 		}
 		x.net.Adaptive = x.someChoices(one, may)
-		r, err := verify.CheckAdaptive(t.Context(), &state.State{Fabric: x.f, Adaptive: x.net.Adaptive, SL2VL: x.net.SL2VL, PathSLs: x.net.PathSLs}, verify.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := short.Must(verify.CheckAdaptive(t.Context(), &state.State{Fabric: x.f, Adaptive: x.net.Adaptive, SL2VL: x.net.SL2VL, PathSLs: x.net.PathSLs}, verify.Options{}))(t)
 		switch {
 		case r.Adaptive.CreditLoops == 0:
 			clean++

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/routing/banyan"
@@ -20,21 +21,10 @@ type region struct{ from, first, last int }
 // group for each multicast.
 func onBanyan(t *testing.T, n int, list []region) (*banyan.Network, *lft.Routing, *mft.Plan) {
 	t.Helper()
-	f, err := banyan.Banyan(n, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if f, err = lft.AssignLIDs(f, lft.LIDOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	r, err := banyan.Engine{}.Route(t.Context(), f, lft.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := banyan.Detect(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(banyan.Banyan(n, false))(t)
+	f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{}))(t)
+	r := short.Must(banyan.Engine{}.Route(t.Context(), f, lft.Options{}))(t)
+	w := short.Must(banyan.Detect(f))(t)
 	var groups []mft.Group
 	for _, x := range list {
 		g := mft.Group{Name: fmt.Sprint(x), Senders: w.Outputs[x.from : x.from+1]}
@@ -44,10 +34,7 @@ func onBanyan(t *testing.T, n int, list []region) (*banyan.Network, *lft.Routing
 		slices.Sort(g.Receivers)
 		groups = append(groups, g)
 	}
-	p, err := banyan.RegionTree{}.Build(t.Context(), r, groups, mft.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := short.Must(banyan.RegionTree{}.Build(t.Context(), r, groups, mft.Options{}))(t)
 	return w, r, p
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/state"
 )
@@ -69,9 +70,7 @@ func loadedAs(tb testing.TB, n, bytes, vls int, cfg Config, load float64) (*Sim,
 	u.mean = float64(takes(int32(bytes), bytePs(cfg.Mbps))) * float64(n) / 4 / load
 	s := mustNew(tb, Network{State: state.State{Fabric: g.Fabric, Tables: g.tables, SL2VL: lft.NewSL2VL(g.Fabric, lft.IdentityVLs(vls))}}, cfg, u)
 	u.start(s)
-	if err := s.Run(tb.Context(), Time(2000*u.mean)); err != nil {
-		tb.Fatal(err)
-	}
+	short.Check(tb, s.Run(tb.Context(), Time(2000*u.mean)))
 	return s, u
 }
 
@@ -125,9 +124,7 @@ func BenchmarkMesh16x16(b *testing.B) {
 			step := Time(u.mean)
 			var pace pace
 			for b.Loop() {
-				if err := s.Run(b.Context(), s.Now()+step); err != nil {
-					b.Fatal(err)
-				}
+				short.Check(b, s.Run(b.Context(), s.Now()+step))
 				pace.add(s.Counts().FlitHops)
 			}
 			after := s.Counts()
@@ -153,12 +150,9 @@ func BenchmarkBookSim(b *testing.B) {
 	used := cpu()
 	cycles, hops := 0.0, int64(0)
 	for b.Loop() {
-		m, err := Measure(b.Context(), net, cfg, Traffic{
+		m := short.Must(Measure(b.Context(), net, cfg, Traffic{
 			Load: 0.3, Bytes: 1, SLs: 8, Seed: 1,
-		}, Stop{WarmUp: Microsecond, MaxTime: 20 * Microsecond})
-		if err != nil {
-			b.Fatal(err)
-		}
+		}, Stop{WarmUp: Microsecond, MaxTime: 20 * Microsecond}))(b)
 		cycles += m.Time.Nanoseconds()
 		hops += m.Counts.FlitHops
 	}

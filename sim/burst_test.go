@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/state"
 )
@@ -73,9 +74,7 @@ func sends(t *testing.T, net Network, traffic Traffic, messages int) []Message {
 	traffic.Load = 1
 	b := &burst{open{Traffic: traffic, inTurn: true, out: &Measured{}}, messages}
 	s := mustNew(t, net, oldLinks(), nil)
-	if err := b.check(s); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, b.check(s))
 	b.Wake(s, 0)
 	if b.err != nil {
 		t.Fatal(b.err)

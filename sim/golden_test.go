@@ -28,19 +28,13 @@ func goldenTrial(t *testing.T, seed uint64) *trial {
 	const ports = 8
 	var b fabric.Builder
 	add := func(typ fabric.NodeType, guid int, n fabric.PortNum) int {
-		i, err := b.AddNode(fabric.Node{Type: typ, GUID: fabric.GUID(guid), NumPorts: n})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return i
+		return short.Must(b.AddNode(fabric.Node{Type: typ, GUID: fabric.GUID(guid), NumPorts: n}))(t)
 	}
 	links := []fabric.Link{{Width: 1, Speed: fabric.SDR}, {Width: 4, Speed: fabric.SDR}, {Width: 1, Speed: fabric.DDR}}
 	nodes, used := make([]int, switches), make([]fabric.PortNum, switches)
 	connect := func(i, j int, q fabric.PortNum) {
 		used[i]++
-		if err := b.Connect(nodes[i], used[i], j, q, links[x.rng.IntN(len(links))]); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, b.Connect(nodes[i], used[i], j, q, links[x.rng.IntN(len(links))]))
 	}
 	join := func(i, j int) {
 		if i != j && used[i] < ports-2 && used[j] < ports-2 {
@@ -62,10 +56,7 @@ func goldenTrial(t *testing.T, seed uint64) *trial {
 			connect(i, add(fabric.CA, 100+2*i+h, 1), 1)
 		}
 	}
-	f, err := b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(b.Build())(t)
 	lids := make([]fabric.LID, f.NumPorts())
 	next := fabric.LID(1)
 	for _, p := range f.CAPorts() {
@@ -76,9 +67,7 @@ func goldenTrial(t *testing.T, seed uint64) *trial {
 		lids[f.PortBase(s)] = next
 		next++
 	}
-	if x.f, err = f.WithLIDs(lids, make([]uint8, f.NumPorts())); err != nil {
-		t.Fatal(err)
-	}
+	x.f = short.Must(f.WithLIDs(lids, make([]uint8, f.NumPorts())))(t)
 	x.hosts = x.f.CAPorts()
 	x.net.Fabric = x.f
 	x.randomTables()
@@ -236,14 +225,9 @@ func TestGolden(t *testing.T) {
 		fmt.Fprintln(&out)
 	}
 	if *update {
-		if err := os.WriteFile(file, []byte(out.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, os.WriteFile(file, []byte(out.String()), 0o600))
 	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := short.Must(os.ReadFile(file))(t)
 	want := strings.Split(string(text), "\n")
 	for i, line := range strings.Split(strings.TrimSpace(out.String()), "\n") {
 		if i >= len(want) || line != want[i] {

@@ -20,19 +20,14 @@ import (
 // partOf is an operation among ports, each a host of its own, several times.
 func partOf(t testing.TB, name string, size int64, times int, ports ...fabric.PortID) Part {
 	t.Helper()
-	o, err := traffic.Parse(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := short.Must(traffic.Parse(name))(t)
 	w := traffic.NewWriter(len(ports), 1<<20)
 	p := Part{Ports: ports}
 	for i := range ports {
 		p.Hosts = append(p.Hosts, int32(i))
 	}
 	for range times {
-		if err := w.Add(o, p.Hosts, float64(size)); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, w.Add(o, p.Hosts, float64(size)))
 	}
 	p.Program = w.Program()
 	return p
@@ -47,10 +42,7 @@ func fast() Config {
 
 func runJobs(t testing.TB, net Network, cfg Config, jobs Jobs) *JobsDone {
 	t.Helper()
-	m, err := RunJobs(t.Context(), net, cfg, jobs, Second)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := short.Must(RunJobs(t.Context(), net, cfg, jobs, Second))(t)
 	for i := range m.Jobs {
 		if m.Jobs[i].Left != 0 || m.TimeUp {
 			t.Fatalf("job %d: %+v", i, m.Jobs[i])
@@ -175,17 +167,10 @@ func TestDependencies(t *testing.T) {
 func checkDependencies(t *testing.T, net Network, jobs Jobs, said string) {
 	t.Helper()
 	spy := &jobsSpy{&jobsDriver{Jobs: jobs, out: &JobsDone{Jobs: make([]JobDone, len(jobs.Jobs))}}, map[int64]Time{}, map[int64]Time{}}
-	s, err := New(net, fast(), spy)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := spy.prepare(s); err != nil {
-		t.Fatal(err)
-	}
+	s := short.Must(New(net, fast(), spy))(t)
+	short.Must(spy.prepare(s))(t)
 	s.Wake(0, beginJobs)
-	if err := s.Run(t.Context(), Forever); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, s.Run(t.Context(), Forever))
 	part := int64(0)
 	for job := range jobs.Jobs {
 		last, bytes := Time(0), int64(0)
@@ -279,14 +264,8 @@ func TestBackground(t *testing.T) {
 func TestLIDsInTurn(t *testing.T) {
 	t.Parallel()
 	f, _ := newTree(t, 2)
-	f, err := lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs, LMC: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := lft.Minhop{}.Route(t.Context(), f, lft.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs, LMC: 2}))(t)
+	r := short.Must(lft.Minhop{}.Route(t.Context(), f, lft.Options{}))(t)
 	net := Network{State: state.State{Fabric: f, Tables: r.Tables, SL2VL: lft.NewSL2VL(f, lft.IdentityVLs(4))}}
 	d := &lidSpy{jobsDriver: &jobsDriver{Jobs: Jobs{Jobs: []Job{{[]Part{partOf(t, "alltoall", 400, 40, f.CAPorts()...)}}}, SLs: 4}, out: &JobsDone{Jobs: make([]JobDone, 1)}}}
 	s, err := New(net, fast(), d)
@@ -297,9 +276,7 @@ func TestLIDsInTurn(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Wake(0, beginJobs)
-	if err := s.Run(t.Context(), Forever); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, s.Run(t.Context(), Forever))
 	for k := range 4 {
 		if d.lids[k] < 40 || d.sls[k] != 120 {
 			t.Errorf("LIDs %v, SLs %v", d.lids, d.sls)
@@ -324,10 +301,7 @@ func TestMulticastJob(t *testing.T) {
 	f, tables := newTree(t, 4)
 	hosts := f.CAPorts()
 	r := &lft.Routing{Fabric: f, Tables: tables}
-	plan, err := mft.Union{}.Build(t.Context(), r, []mft.Group{{Name: "a", Receivers: slices.Sorted(slices.Values(hosts)), Senders: hosts[:1]}}, mft.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := short.Must(mft.Union{}.Build(t.Context(), r, []mft.Group{{Name: "a", Receivers: slices.Sorted(slices.Values(hosts)), Senders: hosts[:1]}}, mft.Options{}))(t)
 	o, _ := traffic.Parse("broadcast")
 	w := traffic.NewWriter(len(hosts), 1000)
 	w.Multicast = true
@@ -335,9 +309,7 @@ func TestMulticastJob(t *testing.T) {
 	for i := range hosts {
 		p.Hosts = append(p.Hosts, int32(i))
 	}
-	if err := w.Add(o, p.Hosts, 1<<20); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, w.Add(o, p.Hosts, 1<<20))
 	p.Program = w.Program()
 	p.Multicast[0] = MulticastTo{MLID: plan.Trees[0].MLID, Receivers: plan.Trees[0].Receivers}
 	m := runJobs(t, Network{State: state.State{Fabric: f, Tables: tables, Multicast: plan}}, fast(), Jobs{Jobs: []Job{{[]Part{p}}}})

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/state"
 )
@@ -20,25 +21,14 @@ var radix = flag.Int("radix", 8, "ports of the switches of TestFatTree's fabric,
 // half load, with 4 VLs, and prints the most memory that the process has had. It must
 // be less than 4 GB.
 func TestFatTree(t *testing.T) {
-	f, err := gen.FatTree(gen.FatTreeSpec{Radix: *radix, Levels: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if f, err = lft.AssignLIDs(f, lft.LIDOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	r, err := lft.Minhop{}.Route(t.Context(), f, lft.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: *radix, Levels: 3}))(t)
+	f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{}))(t)
+	r := short.Must(lft.Minhop{}.Route(t.Context(), f, lft.Options{}))(t)
 	cfg := oldLinks()
 	cfg.Mbps = 32_000
 	cfg.PacketBuffers(4, 2048)
-	m, err := Measure(t.Context(), Network{State: state.State{Fabric: f, Tables: r.Tables, SL2VL: lft.NewSL2VL(f, lft.IdentityVLs(4))}}, cfg,
-		Traffic{Load: 0.5, Bytes: 2048, SLs: 4, Seed: 1}, Stop{WarmUp: 20 * Microsecond, MaxTime: 60 * Microsecond})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := short.Must(Measure(t.Context(), Network{State: state.State{Fabric: f, Tables: r.Tables, SL2VL: lft.NewSL2VL(f, lft.IdentityVLs(4))}}, cfg,
+		Traffic{Load: 0.5, Bytes: 2048, SLs: 4, Seed: 1}, Stop{WarmUp: 20 * Microsecond, MaxTime: 60 * Microsecond}))(t)
 	// What Go took from the system says more where the kernel takes idle pages away.
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
@@ -53,17 +43,11 @@ func TestFatTree(t *testing.T) {
 // peakMemory is the greatest resident size of the process so far, in bytes (proc(5)).
 func peakMemory(t *testing.T) int {
 	t.Helper()
-	file, err := os.Open("/proc/self/status")
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := short.Must(os.Open("/proc/self/status"))(t)
 	defer file.Close()
 	for lines := bufio.NewScanner(file); lines.Scan(); {
 		if rest, ok := strings.CutPrefix(lines.Text(), "VmHWM:"); ok {
-			kb, err := strconv.Atoi(strings.TrimSpace(strings.TrimSuffix(rest, "kB")))
-			if err != nil {
-				t.Fatal(err)
-			}
+			kb := short.Must(strconv.Atoi(strings.TrimSpace(strings.TrimSuffix(rest, "kB"))))(t)
 			return kb << 10
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/state"
 )
@@ -55,10 +56,7 @@ func TestLimits(t *testing.T) {
 			tt.change(&cfg)
 		}
 		tt.traffic.Bytes, tt.traffic.Seed = 2048, 1
-		m, err := Measure(t.Context(), tt.net, cfg, tt.traffic, Stop{WarmUp: 100 * Microsecond, MaxTime: 500 * Microsecond, RelativeError: 0.05, MaxQueue: 300})
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := short.Must(Measure(t.Context(), tt.net, cfg, tt.traffic, Stop{WarmUp: 100 * Microsecond, MaxTime: 500 * Microsecond, RelativeError: 0.05, MaxQueue: 300}))(t)
 		l := m.Limits
 		t.Logf("%s: accepts %.3f, %+v", tt.name, m.Accepted, *l)
 		if l.Limit != tt.limit || tt.limit != Offered && tt.share > 0 && l.by()[tt.limit] < tt.share || tt.link != fabric.NoPort && l.Link.Text != tt.net.Fabric.PortName(tt.link) {
@@ -124,14 +122,10 @@ func TestSamples(t *testing.T) {
 		o := &open{Traffic: Traffic{Load: 1, Bytes: 2048, Seed: seed}, out: &Measured{}, inTurn: true}
 		s := mustNew(t, Network{State: state.State{Fabric: f, Tables: tables}}, cfg, &burst{*o, 400})
 		b := s.driver.(*burst)
-		if err := b.check(s); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, b.check(s))
 		s.Wake(0, 0)
 		b.limits = newLimits(s, b.Hosts, firstStep)
-		if err := b.run(t.Context(), s, Forever); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, b.run(t.Context(), s, Forever))
 		end := s.Counts().LastAt
 		l := b.limits.result(end, true)
 		sent := Time(0)
@@ -165,15 +159,11 @@ func TestDivideBuffer(t *testing.T) {
 		cfg.DivideBuffer(bytes, vls)
 		x := &burst{open{Traffic: Traffic{Load: 1, Bytes: 1024, SLs: vls, Pattern: HotSpot(5, 0.5)}, out: &Measured{}}, 200}
 		s := mustNew(t, Network{State: state.State{Fabric: g.Fabric, Tables: g.tables, SL2VL: lft.NewSL2VL(g.Fabric, lft.IdentityVLs(vls))}}, cfg, x)
-		if err := x.check(s); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, x.check(s))
 		s.Wake(0, 0)
 		most := int32(0)
 		for range 200 {
-			if err := x.run(t.Context(), s, s.Now()+10*Microsecond); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, x.run(t.Context(), s, s.Now()+10*Microsecond))
 			for p := range fabric.PortID(g.NumPorts()) {
 				used := int32(0)
 				for vl := range s.vls {

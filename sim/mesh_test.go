@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
@@ -21,19 +22,14 @@ type grid struct {
 
 func newGrid(t testing.TB, m, n int) *grid {
 	t.Helper()
-	f, err := mesh.Generate(mesh.Spec{Dims: []int{m, n}, Hosts: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(mesh.Generate(mesh.Spec{Dims: []int{m, n}, Hosts: 1}))(t)
 	g := &grid{m: m, n: n, Fabric: f}
 	lids := make([]fabric.LID, f.NumPorts())
 	for s := range m * n {
 		lids[g.host(s/n, s%n)] = fabric.LID(s + 1)
 		lids[f.PortBase(fabric.NodeID(s))] = fabric.LID(m*n + s + 1)
 	}
-	if g.Fabric, err = f.WithLIDs(lids, make([]uint8, f.NumPorts())); err != nil {
-		t.Fatal(err)
-	}
+	g.Fabric = short.Must(f.WithLIDs(lids, make([]uint8, f.NumPorts())))(t)
 	g.tables = g.route(true)
 	return g
 }
@@ -98,27 +94,17 @@ func (g *grid) plan(t testing.TB, packets []multicast) *mft.Plan {
 		slices.Sort(group.Receivers)
 		groups = append(groups, group)
 	}
-	plan, err := mft.Union{}.Build(t.Context(), &lft.Routing{Engine: "xy", Fabric: g.Fabric, Tables: g.tables}, groups, mft.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return plan
+	return short.Must(mft.Union{}.Build(t.Context(), &lft.Routing{Engine: "xy", Fabric: g.Fabric, Tables: g.tables}, groups, mft.Options{}))(t)
 }
 
 func mustNew(t testing.TB, net Network, cfg Config, d Driver) *Sim {
 	t.Helper()
-	s, err := New(net, cfg, d)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return short.Must(New(net, cfg, d))(t)
 }
 
 func mustSend(t testing.TB, s *Sim, m Message) {
 	t.Helper()
-	if err := s.Send(m); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, s.Send(m))
 }
 
 // log keeps all deliveries.

@@ -77,9 +77,7 @@ func (p *paper) run(t testing.TB, unicast bool, bytes int, sl2vl *lft.SL2VL, sls
 			mustSend(t, s, Message{Src: src, DLID: p.mlid[src], Bytes: bytes, SL: fabric.SL(i % sls)})
 		}
 	}
-	if err := s.Run(t.Context(), Forever); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, s.Run(t.Context(), Forever))
 	if c := s.Counts(); c.Delivered != want || c.Dropped != 0 || c.Strayed != 0 {
 		t.Fatalf("%d deliveries of %d, %+v", c.Delivered, want, c)
 	}
@@ -165,17 +163,11 @@ func TestPaperLoads(t *testing.T) {
 // all to all by multicast takes on the 16x16 mesh.
 func TestDedicatedVLs(t *testing.T) {
 	g := newGrid(t, 8, 8)
-	geometry, err := mesh.Detect(g.Fabric, mesh.DetectOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	geometry := short.Must(mesh.Detect(g.Fabric, mesh.DetectOptions{}))(t)
 	// All to all on the 16x16 mesh draws nothing, and the simulator that G-X9 and G-X10
 	// are of serves packets in the order in which they ask.
 	all := newGrid(t, 16, 16)
-	wide, err := mesh.Detect(all.Fabric, mesh.DetectOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	wide := short.Must(mesh.Detect(all.Fabric, mesh.DetectOptions{}))(t)
 	p := newPaper(t, all, 256, 256, 1)
 	p.arbitration = FIFO
 	times := map[int]Time{32: 61542 * Nanosecond, 8192: 9251696 * Nanosecond}
@@ -185,10 +177,7 @@ func TestDedicatedVLs(t *testing.T) {
 			t.Errorf("all to all, %d bytes: %s, want %s", bytes, got, want)
 		}
 		for _, vls := range []int{2, 4} {
-			sl2vl, err := mesh.ByDirection(wide, vls)
-			if err != nil {
-				t.Fatal(err)
-			}
+			sl2vl := short.Must(mesh.ByDirection(wide, vls))(t)
 			if _, got := p.run(t, false, bytes, sl2vl, 1); got != want {
 				t.Errorf("all to all, %d bytes on %d VLs: %s, want %s", bytes, vls, got, want)
 			}
@@ -199,10 +188,7 @@ func TestDedicatedVLs(t *testing.T) {
 		for _, unicast := range []bool{true, false} {
 			_, want := p.run(t, unicast, 32, nil, 1)
 			for _, vls := range []int{2, 4} {
-				sl2vl, err := mesh.ByDirection(geometry, vls)
-				if err != nil {
-					t.Fatal(err)
-				}
+				sl2vl := short.Must(mesh.ByDirection(geometry, vls))(t)
 				if _, got := p.run(t, unicast, 32, sl2vl, 1); got != want {
 					t.Errorf("%+v, unicast %t, %d VLs: %s, with one %s", tt, unicast, vls, got, want)
 				}

@@ -82,10 +82,7 @@ func (x *trial) route(t *testing.T) {
 		return
 	}
 	x.name += " " + e.Name()
-	r, err := e.Route(t.Context(), x.f, lft.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := short.Must(e.Route(t.Context(), x.f, lft.Options{}))(t)
 	x.net.Tables = r.Tables
 }
 
@@ -260,10 +257,7 @@ func (x *trial) verify(t *testing.T, copying Copying) *verify.Result {
 	if x.trees != nil {
 		s.Multicast = &mft.Plan{Tables: x.net.Multicast.Tables, Trees: x.trees}
 	}
-	r, err := verify.Check(t.Context(), s, verify.Options{Copying: verify.Copying(min(copying, Wormhole)), Witnesses: 1 << 20, Findings: 1 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := short.Must(verify.Check(t.Context(), s, verify.Options{Copying: verify.Copying(min(copying, Wormhole)), Witnesses: 1 << 20, Findings: 1 << 20}))(t)
 	for _, f := range r.Findings {
 		switch f.Rule {
 		case verify.CreditLoop, verify.MulticastCreditLoop, verify.MulticastCopying:

@@ -39,9 +39,7 @@ func TestZeroLoad(t *testing.T) {
 				l := &log{}
 				s := mustNew(t, Network{State: state.State{Fabric: g.Fabric, Tables: g.tables}}, oldLinks(), l)
 				mustSend(t, s, Message{Src: g.host(0, 0), DLID: g.lid(x, y), Bytes: bytes, Tag: 7})
-				if err := s.Run(t.Context(), Forever); err != nil {
-					t.Fatal(err)
-				}
+				short.Check(t, s.Run(t.Context(), Forever))
 				want := 10*Nanosecond + switches*110*Nanosecond + Time(bytes)*4*Nanosecond
 				if len(l.deliveries) != 1 {
 					t.Fatalf("%d deliveries", len(l.deliveries))
@@ -59,9 +57,7 @@ func TestZeroLoad(t *testing.T) {
 				l = &log{}
 				s = mustNew(t, Network{State: state.State{Fabric: g.Fabric, Tables: g.tables}}, cfg, l)
 				mustSend(t, s, Message{Src: g.host(0, 0), DLID: g.lid(x, y), Bytes: bytes})
-				if err := s.Run(t.Context(), Forever); err != nil {
-					t.Fatal(err)
-				}
+				short.Check(t, s.Run(t.Context(), Forever))
 				want = 10000*Nanosecond + 40*Nanosecond*switches + 10*Nanosecond*(switches+1) + Time(bytes-1)*10*Nanosecond
 				if d := l.deliveries[0]; d.At != want {
 					t.Errorf("a worm of %d flits over %d switches: %s, want %s", bytes, switches, d.At, want)
@@ -79,9 +75,7 @@ func TestSwitchLID(t *testing.T) {
 		cfg := cycles(copying, 8)
 		s := mustNew(t, Network{State: state.State{Fabric: g.Fabric, Tables: g.tables}}, cfg, l)
 		mustSend(t, s, Message{Src: g.host(0, 0), DLID: 5 + 3, Bytes: 8}) // switch 1,1
-		if err := s.Run(t.Context(), Forever); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, s.Run(t.Context(), Forever))
 		// The switch takes it when the tail is in. A packet's head has passed two
 		// switches by then; a worm's first flit also took 1 ns on three cables.
 		want := 2*Nanosecond + 8*Nanosecond
@@ -153,9 +147,7 @@ func TestMTU(t *testing.T) {
 	l := &log{}
 	s := mustNew(t, Network{State: state.State{Fabric: g.Fabric, Tables: g.tables}}, cfg, l)
 	mustSend(t, s, Message{Src: g.host(0, 0), DLID: 2, Bytes: 1000})
-	if err := s.Run(t.Context(), Forever); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, s.Run(t.Context(), Forever))
 	var got []string
 	for _, d := range l.deliveries {
 		got = append(got, fmt.Sprint(d.Bytes, d.Last, d.Injected))
@@ -183,9 +175,7 @@ func TestStartup(t *testing.T) {
 	if err := s.Run(t.Context(), Microsecond); err != nil || s.Now() != Microsecond || s.Counts().Queued != 3 {
 		t.Fatal(err, s.Now(), s.Counts())
 	}
-	if err := s.Run(t.Context(), Forever); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, s.Run(t.Context(), Forever))
 	for i, d := range l.deliveries {
 		if d.Injected != Time(i+1)*5*Microsecond || d.Born != 0 {
 			t.Errorf("packet %d: %+v", i, d)
@@ -198,11 +188,7 @@ func TestStartup(t *testing.T) {
 func TestRates(t *testing.T) {
 	var b fabric.Builder
 	add := func(typ fabric.NodeType, guid fabric.GUID) int {
-		i, err := b.AddNode(fabric.Node{Type: typ, GUID: guid, NumPorts: 2})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return i
+		return short.Must(b.AddNode(fabric.Node{Type: typ, GUID: guid, NumPorts: 2}))(t)
 	}
 	a, s1, s2, c := add(fabric.CA, 0x10), add(fabric.Switch, 1), add(fabric.Switch, 2), add(fabric.CA, 0x20)
 	for _, l := range []struct {
@@ -210,17 +196,10 @@ func TestRates(t *testing.T) {
 		p, q     fabric.PortNum
 		link     fabric.Link
 	}{{a, s1, 1, 1, fabric.Link{Width: 1, Speed: fabric.SDR}}, {s1, s2, 2, 1, fabric.Link{Width: 4, Speed: fabric.SDR}}, {s2, c, 2, 1, fabric.Link{Width: 1, Speed: fabric.SDR}}} {
-		if err := b.Connect(l.from, l.p, l.to, l.q, l.link); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, b.Connect(l.from, l.p, l.to, l.q, l.link))
 	}
-	f, err := b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if f, err = lft.AssignLIDs(f, lft.LIDOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(b.Build())(t)
+	f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{}))(t)
 	src, dst := f.CAPorts()[0], f.CAPorts()[1]
 	tables := lft.NewTables(2, f.MaxLID())
 	tables.Row(0)[f.LID(dst)], tables.Row(1)[f.LID(dst)] = 2, 2
@@ -231,9 +210,7 @@ func TestRates(t *testing.T) {
 		l := &log{}
 		s := mustNew(t, Network{State: state.State{Fabric: f, Tables: tables}}, cfg, l)
 		mustSend(t, s, Message{Src: src, DLID: f.LID(dst), Bytes: 1000})
-		if err := s.Run(t.Context(), Forever); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, s.Run(t.Context(), Forever))
 		// The tail is in the first switch at 4010 ns, and takes 1000 ns on the fast
 		// cable, which begins at 3010; then come a cable and a switch, 110 ns, and
 		// 4000 ns with 10 ns of cable.
@@ -263,9 +240,7 @@ func TestVLWeights(t *testing.T) {
 				mustSend(t, s, Message{Src: g.host(0, 0), DLID: 2, Bytes: 64, SL: sl})
 			}
 		}
-		if err := s.Run(t.Context(), Forever); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, s.Run(t.Context(), Forever))
 		got := make([]int64, 2)
 		for _, d := range l.deliveries[:40] {
 			got[d.SL]++
@@ -286,9 +261,7 @@ func TestPathSL(t *testing.T) {
 	mustSend(t, s, Message{Src: g.host(0, 0), DLID: 2, Bytes: 64, SL: PathSL})
 	mustSend(t, s, Message{Src: g.host(1, 0), DLID: 1, Bytes: 64, SL: PathSL})
 	mustSend(t, s, Message{Src: g.host(1, 0), DLID: 1, Bytes: 64, SL: 5})
-	if err := s.Run(t.Context(), Forever); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, s.Run(t.Context(), Forever))
 	got := map[fabric.PortID][]fabric.SL{}
 	for _, d := range l.deliveries {
 		got[d.Src] = append(got[d.Src], d.SL)
@@ -322,9 +295,7 @@ func TestRouter(t *testing.T) {
 		}}}, cycles(copying, 8), l)
 		mustSend(t, s, Message{Src: g.host(0, 0), DLID: 4, Bytes: 8, Tag: 1})
 		mustSend(t, s, Message{Src: g.host(0, 0), DLID: mft.MinMLID, Bytes: 8, Tag: 2})
-		if err := s.Run(t.Context(), Forever); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, s.Run(t.Context(), Forever))
 		var got []string
 		for _, d := range l.deliveries {
 			got = append(got, fmt.Sprint(d.Tag, g.PortName(d.Port)))
@@ -356,13 +327,9 @@ func TestDeterministic(t *testing.T) {
 			s.Wake(Time(i), i)
 		}
 		for i := range steps {
-			if err := s.Run(t.Context(), Time(i)*4*Microsecond/Time(steps)); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, s.Run(t.Context(), Time(i)*4*Microsecond/Time(steps)))
 		}
-		if err := s.Run(t.Context(), Forever); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, s.Run(t.Context(), Forever))
 		return fmt.Sprint(l.deliveries, s.Counts())
 	}
 	for copying := Independent; copying <= GreedyWormhole; copying++ {
@@ -388,9 +355,7 @@ func TestFullLoad(t *testing.T) {
 		s.Wake(0, i)
 		s.Wake(0, i)
 	}
-	if err := s.Run(t.Context(), Time(short.Of(*flitTimes, 200_000))*64*4*Nanosecond); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, s.Run(t.Context(), Time(short.Of(*flitTimes, 200_000))*64*4*Nanosecond))
 	// All hosts send for all but the time in which a buffer falls free.
 	if c := s.Counts(); c.FlitHops < short.Of(*flitTimes, 200_000)*4 || c.Copies == 0 || c.Dropped+c.Strayed != 0 {
 		t.Errorf("%+v", c)
@@ -431,9 +396,7 @@ func TestNoAllocation(t *testing.T) {
 		s, u := loadedAs(t, 4, 256, 2, cfg, 0.2)
 		before := s.Counts()
 		if n := testing.AllocsPerRun(runs, func() {
-			if err := s.Run(t.Context(), s.Now()+Time(10*u.mean)); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, s.Run(t.Context(), s.Now()+Time(10*u.mean)))
 		}); n != 0 || u.err != nil {
 			t.Errorf("%+v: %v allocations, %v", tt, n, u.err)
 		}
@@ -553,9 +516,7 @@ func TestConservation(t *testing.T) {
 		"credit flying": func(s *Sim) { s.returning++ },
 	} {
 		s, _ := loaded(t, 4, 256, 1, 2, 0.9)
-		if err := s.verify(); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, s.verify())
 		spoil(s)
 		var lost *ConservationError
 		if err := s.verify(); !errors.As(err, &lost) {
@@ -599,9 +560,7 @@ func TestFaults(t *testing.T) {
 				for i := range 400 {
 					mustSend(t, s, Message{Src: g.host(i/4%4, i%4), DLID: fabric.LID(rng.IntN(16) + 1), Bytes: 8})
 				}
-				if err := s.Run(t.Context(), 40*Nanosecond); err != nil {
-					t.Fatal(err)
-				}
+				short.Check(t, s.Run(t.Context(), 40*Nanosecond))
 				before := s.Counts().Events
 				spoil(s, s.busyChannel())
 				err := s.Run(t.Context(), Forever)

@@ -32,20 +32,14 @@ func (r *spamRouter) Route(s *Sim, at fabric.NodeID, in fabric.PortID, m *Messag
 // newSPAM makes routers on a breadth-first tree.
 func newSPAM(t testing.TB, f *fabric.Fabric, root fabric.NodeID) *spamRouter {
 	t.Helper()
-	net, err := updown.NewSPAMNetwork(f, root, updown.BreadthFirst)
-	if err != nil {
-		t.Fatal(err)
-	}
+	net := short.Must(updown.NewSPAMNetwork(f, root, updown.BreadthFirst))(t)
 	return &spamRouter{net: net}
 }
 
 // worm is the message of a new worm.
 func (r *spamRouter) worm(t testing.TB, flits int, src fabric.PortID, to ...fabric.PortID) Message {
 	t.Helper()
-	x, err := r.net.NewWorm(to)
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := short.Must(r.net.NewWorm(to))(t)
 	r.worms = append(r.worms, x)
 	return Message{Src: src, DLID: mft.MinMLID, Bytes: flits, Tag: int64(len(r.worms) - 1)}
 }
@@ -70,9 +64,7 @@ func TestSPAMLatency(t *testing.T) {
 		l := &log{}
 		s := mustNew(t, Network{State: state.State{Fabric: r.net.Fabric()}, Router: r}, cfg, l)
 		mustSend(t, s, m)
-		if err := s.Run(t.Context(), Forever); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, s.Run(t.Context(), Forever))
 		var got []fabric.PortID
 		for _, d := range l.deliveries {
 			got = append(got, d.Port)
@@ -86,10 +78,7 @@ func TestSPAMLatency(t *testing.T) {
 		return s.Counts().LastAt
 	}
 	for routers, want := range map[int]Time{40: 13_280 * Nanosecond, 54: 13_980 * Nanosecond, 55: 14_030 * Nanosecond} {
-		f, err := mesh.Generate(mesh.Spec{Dims: []int{routers, 1}, Hosts: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := short.Must(mesh.Generate(mesh.Spec{Dims: []int{routers, 1}, Hosts: 1}))(t)
 		hosts := f.CAPorts()
 		r := newSPAM(t, f, 0)
 		if got := run(r, r.worm(t, 128, hosts[0], hosts[routers-1])); got != want || got != latency(routers) {
@@ -100,10 +89,7 @@ func TestSPAMLatency(t *testing.T) {
 		}
 	}
 	for seed := range uint64(short.Of(8, 2)) {
-		f, err := gen.Lattice(64, seed)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := short.Must(gen.Lattice(64, seed))(t)
 		hosts := f.CAPorts()
 		r := newSPAM(t, f, 0)
 		rng := rand.New(rand.NewPCG(seed, 3))
@@ -153,22 +139,15 @@ func figure1(t *testing.T) (f *fabric.Fabric, port func(from, to int) fabric.Por
 		if v == 5 || v >= 8 {
 			n.Type, n.NumPorts = fabric.CA, 1
 		}
-		if _, err := b.AddNode(n); err != nil {
-			t.Fatal(err)
-		}
+		short.Must(b.AddNode(n))(t)
 	}
 	used := make([]fabric.PortNum, 12)
 	for _, e := range [][2]int{{1, 2}, {1, 3}, {1, 4}, {2, 5}, {4, 6}, {4, 7}, {6, 8}, {6, 9}, {6, 10}, {7, 11}, {2, 3}, {3, 4}} {
 		used[e[0]]++
 		used[e[1]]++
-		if err := b.Connect(e[0]-1, used[e[0]], e[1]-1, used[e[1]], fabric.Link{}); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, b.Connect(e[0]-1, used[e[0]], e[1]-1, used[e[1]], fabric.Link{}))
 	}
-	f, err := b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	f = short.Must(b.Build())(t)
 	return f, func(from, to int) fabric.PortID {
 		for p := range fabric.PortID(f.NumPorts()) {
 			if q := f.Peer(p); q != fabric.NoPort && f.Node(f.Owner(p)).GUID == fabric.GUID(from) && f.Node(f.Owner(q)).GUID == fabric.GUID(to) {
@@ -194,9 +173,7 @@ func TestBlockedBranch(t *testing.T) {
 	s := mustNew(t, Network{State: state.State{Fabric: f}, Router: r}, cfg, l)
 	mustSend(t, s, r.worm(t, 200, port(9, 6), port(8, 6)))
 	mustSend(t, s, r.worm(t, 20, port(5, 2), port(8, 6), port(9, 6), port(10, 6), port(11, 7)))
-	if err := s.Run(t.Context(), 1500*Nanosecond); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, s.Run(t.Context(), 1500*Nanosecond))
 	// where is what a switch has of the worm: flits that have come in and that
 	// have left the input buffer, and by output those that have left the output
 	// buffer.
@@ -225,9 +202,7 @@ func TestBlockedBranch(t *testing.T) {
 	if len(l.deliveries) != 0 {
 		t.Errorf("%d deliveries", len(l.deliveries))
 	}
-	if err := s.Run(t.Context(), Forever); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, s.Run(t.Context(), Forever))
 	var got []string
 	for _, d := range l.deliveries {
 		got = append(got, fmt.Sprint(d.Tag, " to ", f.Node(f.Owner(d.Port)).Description))
@@ -254,13 +229,9 @@ func TestOCRQ(t *testing.T) {
 		r.worm(t, 20, port(11, 7), port(9, 6), port(10, 6)),
 	} {
 		mustSend(t, s, m)
-		if err := s.Run(t.Context(), Time(i+1)*500*Nanosecond); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, s.Run(t.Context(), Time(i+1)*500*Nanosecond))
 	}
-	if err := s.Run(t.Context(), Forever); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, s.Run(t.Context(), Forever))
 	var got []int64
 	for _, d := range l.deliveries {
 		got = append(got, d.Tag)

@@ -28,12 +28,9 @@ func TestQueueing(t *testing.T) {
 	cfg.PacketBuffers(64, 2048)
 	precision := short.Of(0.005, 0.01)
 	for _, load := range []float64{0.3, 0.7} {
-		m, err := Measure(t.Context(), Network{State: state.State{Fabric: g.Fabric, Tables: g.tables}}, cfg, Traffic{
+		m := short.Must(Measure(t.Context(), Network{State: state.State{Fabric: g.Fabric, Tables: g.tables}}, cfg, Traffic{
 			Pattern: Shift(1), Load: load, Bytes: 100, Seed: 5,
-		}, Stop{WarmUp: 100 * Microsecond, RelativeError: precision, MinMessages: short.Of[int64](60_000, 15_000), MaxTime: Second})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}, Stop{WarmUp: 100 * Microsecond, RelativeError: precision, MinMessages: short.Of[int64](60_000, 15_000), MaxTime: Second}))(t)
 		const service = 400.0 // ns
 		want := 230 + service + load*service/2/(1-load)
 		mean, half := m.All.Interval()
@@ -55,9 +52,7 @@ func TestArrivals(t *testing.T) {
 	}{{Poisson, 1}, {Periodic, 0}} {
 		s := mustNew(t, Network{State: state.State{Fabric: g.Fabric, Tables: g.tables}}, oldLinks(), nil)
 		o := &open{Traffic: Traffic{Load: 0.5, Bytes: 10, Arrivals: tt.arrivals}, out: &Measured{}}
-		if err := o.check(s); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, o.check(s))
 		const n = 200_000
 		sum, square := 0.0, 0.0
 		for range n {
@@ -79,18 +74,12 @@ func TestMulticastTraffic(t *testing.T) {
 	g := newGrid(t, 4, 4)
 	group := []fabric.PortID{g.host(0, 0), g.host(1, 3), g.host(3, 1), g.host(3, 3)}
 	slices.Sort(group)
-	plan, err := mft.UnionRow{}.Build(t.Context(), &lft.Routing{Engine: "xy", Fabric: g.Fabric, Tables: g.tables},
-		[]mft.Group{{Name: "g", Senders: group, Receivers: group}}, mft.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := short.Must(mft.UnionRow{}.Build(t.Context(), &lft.Routing{Engine: "xy", Fabric: g.Fabric, Tables: g.tables},
+		[]mft.Group{{Name: "g", Senders: group, Receivers: group}}, mft.Options{}))(t)
 	run := func(repeat bool) *Measured {
-		m, err := Measure(t.Context(), Network{State: state.State{Fabric: g.Fabric, Tables: g.tables, Multicast: plan}}, oldLinks(), Traffic{
+		m := short.Must(Measure(t.Context(), Network{State: state.State{Fabric: g.Fabric, Tables: g.tables, Multicast: plan}}, oldLinks(), Traffic{
 			Load: 0.1, Bytes: 256, Multicast: 0.5, Trees: plan.Trees, Repeat: repeat, Seed: 3,
-		}, Stop{MaxTime: 2 * Millisecond})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}, Stop{MaxTime: 2 * Millisecond}))(t)
 		return m
 	}
 	tree, unicast := run(false), run(true)
@@ -124,12 +113,9 @@ func TestBookSim(t *testing.T) {
 	}
 	net := Network{State: state.State{Fabric: g.Fabric, Tables: g.tables, SL2VL: lft.NewSL2VL(g.Fabric, lft.IdentityVLs(8))}}
 	run := func(load float64) *Measured {
-		m, err := Measure(t.Context(), net, cfg, Traffic{
+		m := short.Must(Measure(t.Context(), net, cfg, Traffic{
 			Load: load, Bytes: 1, SLs: 8, Seed: 1,
-		}, Stop{WarmUp: 2 * Microsecond, RelativeError: 0.02, MinMessages: 60_000, MaxTime: short.Of(12*Microsecond, 6*Microsecond), MaxQueue: 50})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}, Stop{WarmUp: 2 * Microsecond, RelativeError: 0.02, MinMessages: 60_000, MaxTime: short.Of(12*Microsecond, 6*Microsecond), MaxQueue: 50}))(t)
 		return m
 	}
 	light := run(0.3)
@@ -161,10 +147,7 @@ func TestPatterns(t *testing.T) {
 		if err != nil || p.String() != tt.want {
 			t.Fatalf("%s: %v, %v", tt.text, p, err)
 		}
-		to, err := p.For(n, 3)
-		if err != nil {
-			t.Fatal(err)
-		}
+		to := short.Must(p.For(n, 3))(t)
 		var got [n][n]int
 		for k := range int64(900) {
 			for i := range n {
@@ -301,12 +284,9 @@ func TestHowItEnds(t *testing.T) {
 		{"too much, a tenth of that", 2, 0.02, 100 * Microsecond, true, false},
 		{"too much, too short to tell", 2, 0.02, 20 * Microsecond, false, true},
 	} {
-		m, err := Measure(t.Context(), Network{State: state.State{Fabric: g.Fabric, Tables: g.tables}}, oldLinks(), Traffic{
+		m := short.Must(Measure(t.Context(), Network{State: state.State{Fabric: g.Fabric, Tables: g.tables}}, oldLinks(), Traffic{
 			Pattern: Shift(1), Load: tt.load, Bytes: 100, Seed: 5,
-		}, Stop{WarmUp: 10 * Microsecond, RelativeError: tt.error, MaxTime: tt.max})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}, Stop{WarmUp: 10 * Microsecond, RelativeError: tt.error, MaxTime: tt.max}))(t)
 		if m.Saturated != tt.saturated || m.TimeUp != tt.timeUp || tt.timeUp && m.Time != tt.max {
 			t.Errorf("%s: saturated %t, time up %t, at %s with %d waiting", tt.name, m.Saturated, m.TimeUp, m.Time, m.Counts.Queued)
 		}
@@ -318,10 +298,7 @@ func TestPlay(t *testing.T) {
 	g := newGrid(t, 2, 2)
 	net := Network{State: state.State{Fabric: g.Fabric, Tables: g.tables}}
 	const trace = "# ns from to bytes sl\n0 1 2 64\n\n12.5 0x2 4 100 3 # a comment\r\n12.5 2 3 100\n0.001 3 1 1"
-	messages, err := ReadTrace("t", []byte(trace), g.Fabric)
-	if err != nil {
-		t.Fatal(err)
-	}
+	messages := short.Must(ReadTrace("t", []byte(trace), g.Fabric))(t)
 	var got []string
 	for _, m := range messages {
 		got = append(got, fmt.Sprintf("%d %d %d %d %d %d", m.At, g.LID(m.Src), m.DLID, m.Bytes, m.SL, m.Tag))

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 type result struct {
@@ -86,9 +87,7 @@ func TestResume(t *testing.T) {
 	for stop := range n + 1 {
 		opt := Options{Jobs: 2, State: filepath.Join(t.TempDir(), "state")}
 		var err error
-		if opt.Key, err = Key(map[string]int{"n": n}); err != nil {
-			t.Fatal(err)
-		}
+		opt.Key = short.Must(Key(map[string]int{"n": n}))(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		var ran atomic.Int64
 		_, err = Run(ctx, n, opt, func(ctx context.Context, i int) (result, error) {
@@ -129,30 +128,21 @@ func TestState(t *testing.T) {
 	if got, err := Run(t.Context(), 4, opt, some); got != nil || !errors.Is(err, boom) {
 		t.Fatal(got, err)
 	}
-	whole, err := os.ReadFile(opt.State)
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := short.Must(os.ReadFile(opt.State))(t)
 	never := func(context.Context, int) (result, error) { t.Error("ran"); return result{}, nil }
 	var parse *fabric.ParseError
 	for size := range whole {
-		if err := os.WriteFile(opt.State, whole[:size], 0o666); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, os.WriteFile(opt.State, whole[:size], 0o666))
 		if got, err := Run(t.Context(), 4, opt, never); got != nil || !errors.As(err, &parse) || !strings.Contains(err.Error(), "not a whole state file; remove it") {
 			t.Fatalf("%d of %d bytes: %v, %v", size, len(whole), got, err)
 		}
 	}
 	other := bytes.Replace(whole, []byte(`"square":9`), []byte(`"square":8`), 1)
-	if err := os.WriteFile(opt.State, other, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.WriteFile(opt.State, other, 0o666))
 	if _, err := Run(t.Context(), 4, opt, never); !errors.As(err, &parse) {
 		t.Error(err)
 	}
-	if err := os.WriteFile(opt.State, whole, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.WriteFile(opt.State, whole, 0o666))
 	if _, err := Run(t.Context(), 3, opt, never); !errors.As(err, &parse) || !strings.Contains(err.Error(), "4 points, not 3") {
 		t.Error(err)
 	}
@@ -184,13 +174,8 @@ func TestKey(t *testing.T) {
 
 func FuzzState(f *testing.F) {
 	file := filepath.Join(f.TempDir(), "state")
-	if _, err := Run(context.Background(), 3, Options{State: file}, square); err != nil {
-		f.Fatal(err)
-	}
-	data, err := os.ReadFile(file)
-	if err != nil {
-		f.Fatal(err)
-	}
+	short.Must(Run(context.Background(), 3, Options{State: file}, square))(f)
+	data := short.Must(os.ReadFile(file))(f)
 	f.Add(data)
 	f.Add([]byte(fmt.Sprintf("{}\n%x\n", [32]byte{})))
 	f.Fuzz(func(t *testing.T, data []byte) {
