@@ -37,11 +37,7 @@ func widen(t *testing.T, r *lft.Routing) *adaptive.Tables {
 // checkAll is what the checker says of adaptive tables.
 func checkAll(t *testing.T, r *lft.Routing, tables *adaptive.Tables) *verify.Result {
 	t.Helper()
-	v, err := verify.CheckAdaptive(context.Background(), &state.State{Fabric: r.Fabric, Adaptive: tables, SL2VL: r.SL2VL, PathSLs: r.PathSLs}, verify.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v
+	return short.Must(verify.CheckAdaptive(context.Background(), &state.State{Fabric: r.Fabric, Adaptive: tables, SL2VL: r.SL2VL, PathSLs: r.PathSLs}, verify.Options{}))(t)
 }
 
 // isProven says whether there is a certificate for all packets, and nothing is found that is not
@@ -76,10 +72,7 @@ func TestWidenIsProven(t *testing.T) {
 	for seed := range uint64(short.Of(20, 2)) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		base := []string{"fattree 3 levels", "mesh 4x4", "torus 5x4", "irregular, seed 0"}[seed%4]
-		f, err := gen.DropLinks(fabrics[base], 1+rng.IntN(6), seed)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := short.Must(gen.DropLinks(fabrics[base], 1+rng.IntN(6), seed))(t)
 		fabrics[fmt.Sprintf("damaged %d of %s", seed, base)] = f
 	}
 	wider := map[string]int{}
@@ -140,22 +133,14 @@ func TestWidenAsLegal(t *testing.T) {
 		}
 		f = assign(t, f, lft.LIDOptions{})
 		for _, name := range []string{"updn", "fattree"} {
-			e, err := compile.EngineByName(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			e := short.Must(compile.EngineByName(name))(t)
 			r := route(t, e, f)
 			tables := widen(t, r)
-			order, err := updown.OrderOf(r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			order := short.Must(updown.OrderOf(r))(t)
 			list, groups := updown.NextHops(e, f, order)(), 0
 			for _, host := range f.CAPorts() {
 				var h lft.NextHops
-				if err := list(f.Owner(f.Peer(host)), &h); err != nil {
-					t.Fatal(err)
-				}
+				short.Check(t, list(f.Owner(f.Peer(host)), &h))
 				for i, s := range h.Switches {
 					got := tables.Choices(0, s, f.LID(host))
 					var want adaptive.PortSet
@@ -185,16 +170,10 @@ func TestWidenIsMaximal(t *testing.T) {
 	refused, groups := map[string]int{}, map[string]int{}
 	for seed := range uint64(short.Of(12, 2)) {
 		spec := gen.IrregularSpec{Switches: 6 + int(seed%4), Degree: 3 + int(seed%2), Hosts: 12, Seed: seed}
-		f, err := gen.Irregular(spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := short.Must(gen.Irregular(spec))(t)
 		f = assign(t, f, lft.LIDOptions{})
 		for _, name := range []string{"updn", "minhop", "layered", "spam"} {
-			e, err := compile.EngineByName(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			e := short.Must(compile.EngineByName(name))(t)
 			r := route(t, e, f)
 			tables := widen(t, r)
 			if tables == nil {
@@ -267,14 +246,10 @@ func TestManyGroups(t *testing.T) {
 	var used [1 + middle + leaves]fabric.PortNum
 	port := func(node int) fabric.PortNum { used[node]++; return used[node] }
 	for n := range used {
-		if _, err := b.AddNode(fabric.Node{Type: fabric.Switch, GUID: fabric.GUID(1 + n), NumPorts: 254, Description: fmt.Sprint("switch ", n)}); err != nil {
-			t.Fatal(err)
-		}
+		short.Must(b.AddNode(fabric.Node{Type: fabric.Switch, GUID: fabric.GUID(1 + n), NumPorts: 254, Description: fmt.Sprint("switch ", n)}))(t)
 	}
 	connect := func(a, c int) {
-		if err := b.Connect(a, port(a), c, port(c), fabric.Link{}); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, b.Connect(a, port(a), c, port(c), fabric.Link{}))
 	}
 	host := func(s int) {
 		n, err := b.AddNode(fabric.Node{Type: fabric.CA, GUID: fabric.GUID(10000 + s), NumPorts: 1, Description: fmt.Sprint("host ", s)})
@@ -302,14 +277,8 @@ func TestManyGroups(t *testing.T) {
 		host(1 + middle + leaf)
 	}
 	host(0)
-	f, err := b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := compile.EngineByName("updn")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(b.Build())(t)
+	e := short.Must(compile.EngineByName("updn"))(t)
 	r, err := compile.Run(t.Context(), f, e, compile.Options{Route: lft.Options{Roots: []fabric.NodeID{0}}})
 	if err == nil {
 		err = r.AddChoices(t.Context())

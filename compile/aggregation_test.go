@@ -42,14 +42,8 @@ func TestAggregationCostsNothing(t *testing.T) {
 			}
 			t.Run(fmt.Sprint(name, " ", e.Name()), func(t *testing.T) {
 				tried++
-				with, err := compile.Run(t.Context(), f, e, compile.Options{})
-				if err != nil {
-					t.Fatal(err)
-				}
-				without, err := compile.Run(t.Context(), f.Without(aggregationPorts(f)...), e, compile.Options{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				with := short.Must(compile.Run(t.Context(), f, e, compile.Options{}))(t)
+				without := short.Must(compile.Run(t.Context(), f.Without(aggregationPorts(f)...), e, compile.Options{}))(t)
 				a, b := with.Verify, without.Verify
 				if a.Unicast.Unreachable+a.Unicast.Loops > b.Unicast.Unreachable || a.CreditLoops.Count > 0 && e.Guarantee().Has(lft.NoCreditLoop) {
 					t.Errorf("%+v, %d credit loops; without aggregation nodes %+v", a.Unicast, a.CreditLoops.Count, b.Unicast)
@@ -77,20 +71,13 @@ func TestAggregationCostsNothing(t *testing.T) {
 // loop, a credit loop. The checker finds each.
 func TestBrokenAggregation(t *testing.T) {
 	f := assign(t, kinds(t)["torus 5x4, aggregation nodes"], lft.LIDOptions{})
-	e, err := compile.EngineByName("updn")
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := short.Must(compile.EngineByName("updn"))(t)
 	r := route(t, e, f)
 	nodes := aggregationPorts(f)
 	check := func(spoil func(*lft.Tables)) *verify.Result {
 		tables := r.Tables.Clone()
 		spoil(tables)
-		res, err := verify.Check(t.Context(), &state.State{Fabric: f, Tables: tables}, verify.Options{Complete: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return res
+		return short.Must(verify.Check(t.Context(), &state.State{Fabric: f, Tables: tables}, verify.Options{Complete: true}))(t)
 	}
 	has := func(res *verify.Result, rule string) bool {
 		return slices.ContainsFunc(res.Findings, func(x verify.Finding) bool { return x.Rule == rule && x.Severity == verify.Error })

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/verify"
@@ -39,11 +40,7 @@ func TestEngines(t *testing.T) {
 
 func torus(t *testing.T) *fabric.Fabric {
 	t.Helper()
-	f, err := mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Wrap: []bool{true, true}, Hosts: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
+	return short.Must(mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Wrap: []bool{true, true}, Hosts: 1}))(t)
 }
 
 // A credit loop is a warning where the engine does not rule it out.
@@ -52,15 +49,9 @@ func TestRunGradesCreditLoops(t *testing.T) {
 		engine string
 		want   verify.Severity
 	}{{"minhop", verify.Warning}, {"updn", verify.Note}} {
-		e, err := EngineByName(tc.engine)
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := short.Must(EngineByName(tc.engine))(t)
 		var stages []string
-		r, err := Run(t.Context(), torus(t), e, Options{Stage: func(s string) { stages = append(stages, s) }})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := short.Must(Run(t.Context(), torus(t), e, Options{Stage: func(s string) { stages = append(stages, s) }}))(t)
 		if got := r.Verify.Worst(); got > tc.want || (tc.engine == "minhop" && got != tc.want) {
 			t.Errorf("%s on a torus: %v, want %v", tc.engine, got, tc.want)
 		}
@@ -84,14 +75,9 @@ func TestRunErrors(t *testing.T) {
 }
 
 func BenchmarkRun720Switches3456Hosts(b *testing.B) {
-	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 24, Levels: 3})
-	if err != nil {
-		b.Fatal(err)
-	}
+	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 24, Levels: 3}))(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := Run(b.Context(), f, &Engines[0], Options{}); err != nil {
-			b.Fatal(err)
-		}
+		short.Must(Run(b.Context(), f, &Engines[0], Options{}))(b)
 	}
 }

@@ -76,20 +76,13 @@ func kinds(t testing.TB) map[string]*fabric.Fabric {
 
 func assign(t testing.TB, f *fabric.Fabric, opt lft.LIDOptions) *fabric.Fabric {
 	t.Helper()
-	f, err := lft.AssignLIDs(f, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f = short.Must(lft.AssignLIDs(f, opt))(t)
 	return f
 }
 
 func route(t testing.TB, e lft.Engine, f *fabric.Fabric) *lft.Routing {
 	t.Helper()
-	r, err := e.Route(context.Background(), f, lft.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return short.Must(e.Route(context.Background(), f, lft.Options{}))(t)
 }
 
 // inDomain says whether an engine must route the kind of fabric of that name.
@@ -174,10 +167,7 @@ func TestConformance(t *testing.T) {
 						return
 					}
 					r := route(t, e, f)
-					v, err := verify.Check(context.Background(), &state.State{Fabric: f, Tables: r.Tables, SL2VL: r.SL2VL, PathSLs: r.PathSLs}, verify.Options{})
-					if err != nil {
-						t.Fatal(err)
-					}
+					v := short.Must(verify.Check(context.Background(), &state.State{Fabric: f, Tables: r.Tables, SL2VL: r.SL2VL, PathSLs: r.PathSLs}, verify.Options{}))(t)
 					u, m, g := v.Unicast, v.Management, e.Guarantee()
 					if g.Has(lft.Reachable) && u.Unreachable+u.Loops+m.Unreachable+m.Loops != 0 {
 						t.Errorf("unicast: %d unreachable, %d loops; management: %d unreachable, %d loops; promised: reachable",
@@ -217,10 +207,7 @@ func TestConformanceInOpenSM(t *testing.T) {
 					refuses(t, e, f)
 					return
 				}
-				r, err := rehearse.Run(context.Background(), f, route(t, e, f).Tables, rehearse.Options{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				r := short.Must(rehearse.Run(context.Background(), f, route(t, e, f).Tables, rehearse.Options{}))(t)
 				if r.EqualSwitches != f.NumSwitches() || r.Differences != 0 {
 					t.Errorf("%d of %d switches equal, %d entries differ: %v", r.EqualSwitches, f.NumSwitches(), r.Differences, r.Samples)
 				}
@@ -241,11 +228,7 @@ func TestAgainstOpenSM(t *testing.T) {
 			f := assign(t, bare, lft.LIDOptions{})
 			theirs, _ := ibsimtest.Route(t, f, "minhop")
 			check := func(tables *lft.Tables) *verify.Result {
-				v, err := verify.Check(ctx, &state.State{Fabric: f, Tables: tables}, verify.Options{})
-				if err != nil {
-					t.Fatal(err)
-				}
-				return v
+				return short.Must(verify.Check(ctx, &state.State{Fabric: f, Tables: tables}, verify.Options{}))(t)
 			}
 			a, b := check(theirs), check(route(t, lft.Minhop{}, f).Tables)
 			if !slices.Equal(a.Unicast.HopHistogram, b.Unicast.HopHistogram) {

@@ -54,19 +54,10 @@ func TestFit(t *testing.T) {
 		}
 		for seed := range uint64(3) {
 			opt.Demand = func(_ context.Context, f *fabric.Fabric) (*lft.Demand, error) { return ringDemand(f, seed), nil }
-			r, err := compile.Run(t.Context(), f, e, opt)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := short.Must(compile.Run(t.Context(), f, e, opt))(t)
 			g, d := r.Routing.Fabric, ringDemand(r.Routing.Fabric, seed)
-			before, err := bound.TimesUnder(t.Context(), g, plain.Routing.Tables, d)
-			if err != nil {
-				t.Fatal(err)
-			}
-			after, err := bound.TimesUnder(t.Context(), g, r.Routing.Tables, d)
-			if err != nil {
-				t.Fatal(err)
-			}
+			before := short.Must(bound.TimesUnder(t.Context(), g, plain.Routing.Tables, d))(t)
+			after := short.Must(bound.TimesUnder(t.Context(), g, r.Routing.Tables, d))(t)
 			if r.Fit.Why != "" {
 				if n := compile.ChangesSince(plain.Routing, r.Routing).Entries; n > 0 || !verdictsMatch(plain.Verify, r.Verify) {
 					t.Errorf("%s is not fitted, %s, and %d entries change", e.Name(), r.Fit.Why, n)
@@ -137,10 +128,7 @@ func TestFitSettles(t *testing.T) {
 					if r == nil {
 						break
 					}
-					d, err := bound.TimesUnder(t.Context(), r.Routing.Fabric, r.Routing.Tables, ringDemand(r.Routing.Fabric, seed))
-					if err != nil {
-						t.Fatal(err)
-					}
+					d := short.Must(bound.TimesUnder(t.Context(), r.Routing.Fabric, r.Routing.Tables, ringDemand(r.Routing.Fabric, seed)))(t)
 					now := uint64(1e12 * d.Switches)
 					if now >= last {
 						t.Errorf("LMC %d, rebalance %g, seed %d: step %d gains nothing", lmc, rebalance, seed, steps)
@@ -151,10 +139,7 @@ func TestFitSettles(t *testing.T) {
 				runs, last := 0, first
 				for ; runs < 3; runs++ {
 					opt.Route.Previous = last.Routing
-					kept, err := compile.Run(t.Context(), last.Routing.Fabric, e, opt)
-					if err != nil {
-						t.Fatal(err)
-					}
+					kept := short.Must(compile.Run(t.Context(), last.Routing.Fabric, e, opt))(t)
 					if compile.ChangesSince(last.Routing, kept.Routing).Entries == 0 {
 						break
 					}
@@ -170,10 +155,7 @@ func TestFitSettles(t *testing.T) {
 
 // TestFitNothing: without a byte between hosts tables are those without a demand.
 func TestFitNothing(t *testing.T) {
-	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 3}))(t)
 	for _, demand := range []*lft.Demand{nil, {}} {
 		var tables [2][]byte
 		for i := range tables {
@@ -181,14 +163,8 @@ func TestFitNothing(t *testing.T) {
 			if i == 1 {
 				opt.Demand = func(context.Context, *fabric.Fabric) (*lft.Demand, error) { return demand, nil }
 			}
-			e, err := compile.EngineByName("updn")
-			if err != nil {
-				t.Fatal(err)
-			}
-			r, err := compile.Run(t.Context(), f, e, opt)
-			if err != nil {
-				t.Fatal(err)
-			}
+			e := short.Must(compile.EngineByName("updn"))(t)
+			r := short.Must(compile.Run(t.Context(), f, e, opt))(t)
 			for s := range fabric.NodeID(r.Routing.Fabric.NumSwitches()) {
 				for _, num := range r.Routing.Tables.Row(s) {
 					tables[i] = append(tables[i], byte(num))

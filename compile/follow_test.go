@@ -30,10 +30,7 @@ func TestIncremental(t *testing.T) {
 		whole := fabrics[name]
 		for _, engineName := range []string{"updn", "minhop"} {
 			t.Run(name+"/"+engineName, func(t *testing.T) {
-				whole, err := lft.AssignLIDs(whole, lft.LIDOptions{LMC: 1})
-				if err != nil {
-					t.Fatal(err)
-				}
+				whole := short.Must(lft.AssignLIDs(whole, lft.LIDOptions{LMC: 1}))(t)
 				e := engine(t, engineName)
 				x := failures{f: whole, gone: map[fabric.PortID]bool{}, dead: map[fabric.NodeID]bool{}}
 				rng := rand.New(rand.NewPCG(7, 8))
@@ -55,10 +52,7 @@ func TestIncremental(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					scratch, err := compile.Run(t.Context(), f, e, compile.Options{LIDs: lft.LIDOptions{LMC: lft.KeepLMC}})
-					if err != nil {
-						t.Fatal(err)
-					}
+					scratch := short.Must(compile.Run(t.Context(), f, e, compile.Options{LIDs: lft.LIDOptions{LMC: lft.KeepLMC}}))(t)
 					if how.Kept {
 						kept++
 					}
@@ -111,10 +105,7 @@ func TestIncremental(t *testing.T) {
 // asChecked says that the verdict is that of the checker, except for notes.
 func asChecked(t *testing.T, f *fabric.Fabric, e *compile.Engine, r *compile.Result, how compile.Step) {
 	t.Helper()
-	want, err := verify.Check(t.Context(), &state.State{Fabric: f, Tables: r.Routing.Tables}, verify.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := short.Must(verify.Check(t.Context(), &state.State{Fabric: f, Tables: r.Routing.Tables}, verify.Options{}))(t)
 	if !e.Guarantee().Has(lft.NoCreditLoop) {
 		want.Regrade(verify.CreditLoop, verify.Warning)
 	}

@@ -21,19 +21,11 @@ import (
 // OpenSM's tables.
 func TestAgainstOpenSMsFtree(t *testing.T) {
 	tree := func(spec gen.FatTreeSpec) *fabric.Fabric {
-		f, err := gen.FatTree(spec)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return f
+		return short.Must(gen.FatTree(spec))(t)
 	}
 	large := tree(gen.FatTreeSpec{Radix: 12, Levels: 3})
 	without := func(cables int) *fabric.Fabric {
-		f, err := gen.DropLinks(large, cables, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return f
+		return short.Must(gen.DropLinks(large, cables, 1))(t)
 	}
 	whole := tree(gen.FatTreeSpec{Radix: 6, Levels: 3})
 	for _, tc := range short.Part(2, []struct {
@@ -54,18 +46,10 @@ func TestAgainstOpenSMsFtree(t *testing.T) {
 	}) {
 		t.Run(tc.name, func(t *testing.T) {
 			f := assign(t, tc.f, lft.LIDOptions{})
-			r, err := compile.Run(t.Context(), f, engine(t, "fattree"), compile.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := short.Must(compile.Run(t.Context(), f, engine(t, "fattree"), compile.Options{}))(t)
 			dir := filepath.Join(t.TempDir(), "tables")
-			if _, err := outdir.Write(t.Context(), dir, r, outdir.Options{InstallDir: dir}); err != nil {
-				t.Fatal(err)
-			}
-			ours, err := os.ReadFile(filepath.Join(dir, outdir.CAOrderName))
-			if err != nil {
-				t.Fatal(err)
-			}
+			short.Must(outdir.Write(t.Context(), dir, r, outdir.Options{InstallDir: dir}))(t)
+			ours := short.Must(os.ReadFile(filepath.Join(dir, outdir.CAOrderName)))(t)
 			tables, run := ibsimtest.Route(t, f, "ftree")
 			theirs, err := os.ReadFile(filepath.Join(run.Dir, outdir.CAOrderName))
 			if (err != nil) != tc.givesUp {

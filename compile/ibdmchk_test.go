@@ -28,10 +28,7 @@ import (
 // when it is content.
 func multicastComplaints(t *testing.T, dir, mcfdbs string) (lines []string) {
 	t.Helper()
-	program, err := ibsim.Find("ibdmchk")
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := short.Must(ibsim.Find("ibdmchk"))(t)
 	cmd := exec.CommandContext(t.Context(), program, "-s", outdir.SubnetListName, "-f", outdir.FDBsName, "-m", mcfdbs)
 	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()
@@ -79,14 +76,9 @@ func TestIBDMChkOnMulticast(t *testing.T) {
 				}
 				return list, nil
 			}
-			res, err := compile.Run(t.Context(), on.f, engine(t, engineName), opt)
-			if err != nil {
-				t.Fatal(err)
-			}
+			res := short.Must(compile.Run(t.Context(), on.f, engine(t, engineName), opt))(t)
 			dir := filepath.Join(t.TempDir(), "tables")
-			if _, err := outdir.Write(t.Context(), dir, res, outdir.Options{InstallDir: "/x"}); err != nil {
-				t.Fatal(err)
-			}
+			short.Must(outdir.Write(t.Context(), dir, res, outdir.Options{InstallDir: "/x"}))(t)
 			if lines := multicastComplaints(t, dir, outdir.MCFDBsName); len(lines) > 0 || res.Verify.Verdict != verify.VerdictClean {
 				t.Fatalf("verify: %s; ibdmchk:\n%s", res.Verify.Verdict, strings.Join(lines, "\n"))
 			}
@@ -113,12 +105,8 @@ func TestIBDMChkOnMulticast(t *testing.T) {
 					flipped.Add(mlid, ports)
 				}
 				var text bytes.Buffer
-				if err := dump.WriteMCFDBs(&text, flipped, dump.WriteOptions{}); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(filepath.Join(dir, "flipped"), text.Bytes(), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				short.Check(t, dump.WriteMCFDBs(&text, flipped, dump.WriteOptions{}))
+				short.Check(t, os.WriteFile(filepath.Join(dir, "flipped"), text.Bytes(), 0o600))
 				after, err := verify.Check(t.Context(), &state.State{Fabric: f, Tables: res.Routing.Tables, SL2VL: res.Routing.SL2VL, PathSLs: res.Routing.PathSLs, Multicast: &mft.Plan{Tables: flipped, Trees: res.Plan.Trees}}, verify.Options{})
 				if err != nil {
 					t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/internal/par"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/updown"
 	"github.com/ibweave/ibweave/verify"
@@ -67,10 +68,7 @@ func TestIncrementalPanics(t *testing.T) {
 		if step.Kept || panics(step) != (i > 0) {
 			t.Errorf("%d: %+v", i, step)
 		}
-		scratch, err := compile.Run(t.Context(), f, e, compile.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		scratch := short.Must(compile.Run(t.Context(), f, e, compile.Options{}))(t)
 		if n := compile.ChangesSince(scratch.Routing, r.Routing); n != (compile.Changes{}) {
 			t.Errorf("%d: from scratch %+v would be others", i, n)
 		}
@@ -95,10 +93,7 @@ func (e picky) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*l
 
 // What the engine refuses from scratch is kept, though the change is large.
 func TestIncrementalRefused(t *testing.T) {
-	whole, err := gen.FatTree(gen.FatTreeSpec{Radix: 48, Levels: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 48, Levels: 2}))(t)
 	spine := fabric.NodeID(whole.NumSwitches() - 1)
 	cables, _ := whole.SwitchLinks(spine)
 	e := &compile.Engine{Engine: picky{links: new(int)}}

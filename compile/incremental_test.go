@@ -23,11 +23,7 @@ var incrementalRadix = flag.Int("radix", 12, "radix of the fat tree of Benchmark
 // remaining is gen.Remaining.
 func remaining(t testing.TB, f *fabric.Fabric, cables ...fabric.PortID) *fabric.Fabric {
 	t.Helper()
-	g, err := gen.Remaining(f, cables...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return g
+	return short.Must(gen.Remaining(f, cables...))(t)
 }
 
 // BenchmarkIncremental has one thing fail in a fat tree of three levels, and come back:
@@ -93,10 +89,7 @@ func TestIncrementalFaults(t *testing.T) {
 			}
 			continue
 		}
-		scratch, err := compile.Run(t.Context(), f, engine(t, "updn"), compile.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		scratch := short.Must(compile.Run(t.Context(), f, engine(t, "updn"), compile.Options{}))(t)
 		if n := compile.ChangesSince(scratch.Routing, r.Routing); step.Kept || r.Verify.Worst() != verify.Error || n != (compile.Changes{}) {
 			t.Errorf("%+v: %s, and from scratch %+v would be others", step, r.Verify.Verdict, n)
 		}
@@ -153,10 +146,7 @@ func TestRebalance(t *testing.T) {
 	if r, _ := c.Rebalance(t.Context(), compile.Options{}); r != nil {
 		t.Fatal("rebalanced without what from scratch gives")
 	}
-	scratch, err := compile.Run(t.Context(), damaged, e, compile.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	scratch := short.Must(compile.Run(t.Context(), damaged, e, compile.Options{}))(t)
 	c.Wait()
 	steps := 0
 	for ; steps < 20; steps++ {
@@ -168,10 +158,7 @@ func TestRebalance(t *testing.T) {
 			t.Errorf("%+v, said %+v", n, step.Changes)
 		}
 		asChecked(t, damaged, e, r, step)
-		d, err := diff.Compare(t.Context(), &state.State{Fabric: damaged, Tables: last.Routing.Tables}, &state.State{Fabric: damaged, Tables: r.Routing.Tables})
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := short.Must(diff.Compare(t.Context(), &state.State{Fabric: damaged, Tables: last.Routing.Tables}, &state.State{Fabric: damaged, Tables: r.Routing.Tables}))(t)
 		if x := d.Transition; x.Loops != 0 || x.CreditLoops.Count+x.CreditLoops.Management != 0 {
 			t.Errorf("step %d: %d loops, credit loops %+v", steps, x.Loops, x.CreditLoops)
 		}

@@ -121,10 +121,7 @@ func judgeDefault(t *testing.T, f *fabric.Fabric, e *compile.Engine, opt compile
 			return "error", err.Error()
 		}
 		opt.Groups = nil
-		alone, err2 := compile.Run(t.Context(), f, e, opt)
-		if err2 != nil {
-			t.Fatal(err2)
-		}
+		alone := short.Must(compile.Run(t.Context(), f, e, opt))(t)
 		if alone.Verify.Unicast.Unreachable+alone.Verify.Management.Unreachable == 0 {
 			return "refused", "and unicast reaches all: " + err.Error()
 		}

@@ -28,14 +28,8 @@ import (
 // compiled routes a fabric with xy, which must come out clean.
 func compiled(t *testing.T, f *fabric.Fabric, opt compile.Options) *compile.Result {
 	t.Helper()
-	e, err := compile.EngineByName("dor")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := compile.Run(t.Context(), f, e, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := short.Must(compile.EngineByName("dor"))(t)
+	r := short.Must(compile.Run(t.Context(), f, e, opt))(t)
 	if r.Verify.Verdict != verify.VerdictClean || r.Verify.Certificate() == nil {
 		t.Fatalf("%s: %+v", r.Verify.Verdict, r.Verify.Findings)
 	}
@@ -48,24 +42,14 @@ func grid(t testing.TB, wrap bool, dims ...int) *fabric.Fabric {
 	for range dims {
 		spec.Wrap = append(spec.Wrap, wrap)
 	}
-	f, err := mesh.Generate(spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
+	return short.Must(mesh.Generate(spec))(t)
 }
 
 // The tables of xy for meshes, tori and cubes, whole and repaired, are what the
 // real OpenSM then has.
 func TestMeshesInOpenSM(t *testing.T) {
-	cube, err := mesh.Hypercube(5, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	faulty, err := gen.DropLinks(grid(t, false, 16, 16), 3, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cube := short.Must(mesh.Hypercube(5, 1))(t)
+	faulty := short.Must(gen.DropLinks(grid(t, false, 16, 16), 3, 1))(t)
 	fabrics := map[string]*fabric.Fabric{
 		"4x4": grid(t, false, 4, 4), "16x16": grid(t, false, 16, 16), "8x8 torus": grid(t, true, 8, 8),
 		"3x4x5": grid(t, false, 3, 4, 5), "5-cube": cube, "16x16 without 3 links": faulty,
@@ -74,10 +58,7 @@ func TestMeshesInOpenSM(t *testing.T) {
 		f := fabrics[name]
 		t.Run(name, func(t *testing.T) {
 			r := compiled(t, f, compile.Options{Route: lft.Options{Repair: f == faulty}})
-			got, err := rehearse.Run(t.Context(), r.Routing.Fabric, r.Routing.Tables, rehearse.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := short.Must(rehearse.Run(t.Context(), r.Routing.Fabric, r.Routing.Tables, rehearse.Options{}))(t)
 			if !got.Equal() || got.EqualSwitches != f.NumSwitches() {
 				t.Errorf("%d of %d switches equal, %d entries differ: %v", got.EqualSwitches, f.NumSwitches(), got.Differences, got.Samples)
 			}
@@ -89,10 +70,7 @@ func TestMeshesInOpenSM(t *testing.T) {
 // Its exit status says nothing: it may crash when all is printed.
 func creditLoops(t *testing.T, dir, fdbs string, args ...string) bool {
 	t.Helper()
-	program, err := ibsim.Find("ibdmchk")
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := short.Must(ibsim.Find("ibdmchk"))(t)
 	args = append([]string{"-s", outdir.SubnetListName, "-f", fdbs, "-m", os.DevNull}, args...)
 	cmd := exec.CommandContext(t.Context(), program, args...)
 	cmd.Dir = dir
@@ -124,18 +102,13 @@ func TestDOR(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := compiled(t, c.f, compile.Options{})
 			dir := filepath.Join(t.TempDir(), "tables")
-			if _, err := outdir.Write(t.Context(), dir, r, outdir.Options{InstallDir: "/x", PairSLs: true}); err != nil {
-				t.Fatal(err)
-			}
+			short.Must(outdir.Write(t.Context(), dir, r, outdir.Options{InstallDir: "/x", PairSLs: true}))(t)
 			f := r.Routing.Fabric
 			theirs, run := ibsimtest.Route(t, f, "dor")
 			if run.Engine != "dor" {
 				t.Fatalf("OpenSM used engine %q", run.Engine)
 			}
-			v, err := verify.Check(t.Context(), &state.State{Fabric: f, Tables: theirs}, verify.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			v := short.Must(verify.Check(t.Context(), &state.State{Fabric: f, Tables: theirs}, verify.Options{}))(t)
 			if got := v.CreditLoops.Count > 0; got != c.loop {
 				t.Errorf("OpenSM's dor: credit loop %v, want %v", got, c.loop)
 			}
@@ -203,11 +176,8 @@ func TestPluginOnly(t *testing.T) {
 			}
 			dir := filepath.Join(t.TempDir(), "d")
 			for _, force := range []bool{false, true} {
-				files, err := outdir.Write(t.Context(), dir, r, outdir.Options{InstallDir: "/x", Force: force})
-				if err != nil {
-					t.Fatal(err)
-				}
-				_, err = os.Stat(filepath.Join(dir, outdir.ConfigName))
+				files := short.Must(outdir.Write(t.Context(), dir, r, outdir.Options{InstallDir: "/x", Force: force}))(t)
+				_, err := os.Stat(filepath.Join(dir, outdir.ConfigName))
 				if got, want := err == nil, force || !c.plugin; got != want {
 					t.Errorf("force %v: opensm.conf is there: %v, want %v", force, got, want)
 				}
@@ -223,14 +193,8 @@ func TestPluginOnly(t *testing.T) {
 
 // What the engine's proof stands on is not replaced by what the user asks for.
 func TestSchemesRefused(t *testing.T) {
-	e, err := compile.EngineByName("xy")
-	if err != nil {
-		t.Fatal(err)
-	}
-	tree, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := short.Must(compile.EngineByName("xy"))(t)
+	tree := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2}))(t)
 	var domain *lft.DomainError
 	var notGrid *mesh.NotGridError
 	for name, c := range map[string]struct {

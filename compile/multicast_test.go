@@ -31,11 +31,7 @@ var (
 // engine finds an engine by its name.
 func engine(t testing.TB, name string) *compile.Engine {
 	t.Helper()
-	e, err := compile.EngineByName(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e
+	return short.Must(compile.EngineByName(name))(t)
 }
 
 // onTrial is a fabric to try multicast on, with engines and the schemes that suit
@@ -48,18 +44,9 @@ type onTrial struct {
 
 func fabricsOnTrial(t testing.TB) []onTrial {
 	t.Helper()
-	fat, err := gen.FatTree(gen.FatTreeSpec{Radix: short.Of(8, 4), Levels: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
-	irregular, err := gen.Irregular(gen.IrregularSpec{Switches: short.Of(40, 16), Degree: short.Of(5, 4), Hosts: short.Of(80, 32), Seed: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
-	banyan, err := banyan.Banyan(short.Of(4, 3), true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fat := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: short.Of(8, 4), Levels: 3}))(t)
+	irregular := short.Must(gen.Irregular(gen.IrregularSpec{Switches: short.Of(40, 16), Degree: short.Of(5, 4), Hosts: short.Of(80, 32), Seed: 3}))(t)
+	banyan := short.Must(banyan.Banyan(short.Of(4, 3), true))(t)
 	grids := map[string][]string{
 		"xy":      {"union", "union-row", "union-merge", "comb", ""},
 		"updn":    {"updn-tree", "spam", ""},
@@ -83,10 +70,7 @@ func fabricsOnTrial(t testing.TB) []onTrial {
 		{"banyan", banyan, map[string][]string{"banyan": {"region", ""}}},
 	}
 	if *topologyFile != "" {
-		data, err := os.ReadFile(*topologyFile)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := short.Must(os.ReadFile(*topologyFile))(t)
 		f, _, err := topology.Parse(*topologyFile, data, topology.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -326,10 +310,7 @@ func loopsOf(t *testing.T, f *fabric.Fabric, engineName, scheme string, sets int
 			}
 			return list, nil
 		}}
-		res, err := compile.Run(t.Context(), f, engine(t, engineName), opt)
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := short.Must(compile.Run(t.Context(), f, engine(t, engineName), opt))(t)
 		if delivery(res.Verify) || res.Verify.CreditLoops.Count > 0 {
 			t.Fatalf("%s with %s: %+v", engineName, scheme, res.Verify.Multicast)
 		}
@@ -382,10 +363,7 @@ func TestUnicastAndMulticast(t *testing.T) {
 // The trees, tables and verification of 10,000 groups of 64 hosts on a three-level
 // fat tree of 720 switches and 3,456 hosts.
 func BenchmarkMulticast10000Groups3456Hosts(b *testing.B) {
-	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 24, Levels: 3})
-	if err != nil {
-		b.Fatal(err)
-	}
+	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 24, Levels: 3}))(b)
 	r := rand.New(rand.NewPCG(17, 18))
 	hosts := f.CAPorts()
 	groups := make([]mft.Group, 10_000)
@@ -403,10 +381,7 @@ func BenchmarkMulticast10000Groups3456Hosts(b *testing.B) {
 	}
 	var route, trees, check float64
 	for b.Loop() {
-		res, err := compile.Run(b.Context(), f, engine(b, "updn"), opt)
-		if err != nil {
-			b.Fatal(err)
-		}
+		res := short.Must(compile.Run(b.Context(), f, engine(b, "updn"), opt))(b)
 		if res.Verify.Verdict != verify.VerdictClean || res.Verify.Multicast.Pairs != 10_000*64*63 {
 			b.Fatal(res.Verify.Verdict, res.Verify.Multicast)
 		}

@@ -23,15 +23,9 @@ func TestPrevious(t *testing.T) {
 		whole := fabrics[name]
 		for _, engineName := range []string{"updn", "minhop"} {
 			t.Run(name+"/"+engineName, func(t *testing.T) {
-				whole, err := lft.AssignLIDs(whole, lft.LIDOptions{LMC: 1})
-				if err != nil {
-					t.Fatal(err)
-				}
+				whole := short.Must(lft.AssignLIDs(whole, lft.LIDOptions{LMC: 1}))(t)
 				e := engine(t, engineName)
-				now, err := e.Route(t.Context(), whole, lft.Options{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				now := short.Must(e.Route(t.Context(), whole, lft.Options{}))(t)
 				rng := rand.New(rand.NewPCG(5, 6))
 				walk := failures{f: whole, gone: map[fabric.PortID]bool{}, dead: map[fabric.NodeID]bool{}}
 				changed, fresh := 0, 0
@@ -40,14 +34,8 @@ func TestPrevious(t *testing.T) {
 				for range steps {
 					walk.step(rng)
 					g := whole.Without(walk.cut()...)
-					next, err := e.Route(t.Context(), g, lft.Options{Previous: now})
-					if err != nil {
-						t.Fatal(err)
-					}
-					scratch, err := e.Route(t.Context(), g, lft.Options{})
-					if err != nil {
-						t.Fatal(err)
-					}
+					next := short.Must(e.Route(t.Context(), g, lft.Options{Previous: now}))(t)
+					scratch := short.Must(e.Route(t.Context(), g, lft.Options{}))(t)
 					got, want := check(t, g, next.Tables), check(t, g, scratch.Tables)
 					if got.Unicast.Unreachable != want.Unicast.Unreachable || got.Unicast.Loops != 0 ||
 						got.Management.Unreachable != want.Management.Unreachable || got.Management.Loops != 0 {
@@ -71,17 +59,11 @@ func TestPrevious(t *testing.T) {
 					t.Errorf("%d entries changed, from scratch %d", changed, fresh)
 				}
 				// All is well again: nothing is left of the failures but choices among equals.
-				last, err := e.Route(t.Context(), whole, lft.Options{Previous: now})
-				if err != nil {
-					t.Fatal(err)
-				}
+				last := short.Must(e.Route(t.Context(), whole, lft.Options{Previous: now}))(t)
 				if r := check(t, whole, last.Tables); r.Unicast.Unreachable+r.Management.Unreachable > 0 {
 					t.Error("something is no longer reached")
 				}
-				again, err := e.Route(t.Context(), whole, lft.Options{Previous: last})
-				if err != nil {
-					t.Fatal(err)
-				}
+				again := short.Must(e.Route(t.Context(), whole, lft.Options{Previous: last}))(t)
 				if n := differences(last, again); n > 0 {
 					t.Errorf("%d entries changed for no reason", n)
 				}
@@ -92,11 +74,7 @@ func TestPrevious(t *testing.T) {
 
 func check(t *testing.T, f *fabric.Fabric, tables *lft.Tables) *verify.Result {
 	t.Helper()
-	r, err := verify.Check(t.Context(), &state.State{Fabric: f, Tables: tables}, verify.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return short.Must(verify.Check(t.Context(), &state.State{Fabric: f, Tables: tables}, verify.Options{}))(t)
 }
 
 // differences counts entries of switches with cables.
@@ -163,25 +141,13 @@ func (x *failures) cut() []fabric.PortID {
 
 // TestPreviousOfOtherFabric: nodes that are new and nodes that are gone.
 func TestPreviousOfOtherFabric(t *testing.T) {
-	small, err := gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	large, err := gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	small := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 2}))(t)
+	large := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 2}))(t)
 	for _, name := range []string{"updn", "minhop"} {
 		e := engine(t, name)
 		for _, pair := range [][2]*fabric.Fabric{{small, large}, {large, small}} {
-			before, err := compile.Run(t.Context(), pair[0], e, compile.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			after, err := compile.Run(t.Context(), pair[1], e, compile.Options{Route: lft.Options{Previous: before.Routing}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			before := short.Must(compile.Run(t.Context(), pair[0], e, compile.Options{}))(t)
+			after := short.Must(compile.Run(t.Context(), pair[1], e, compile.Options{Route: lft.Options{Previous: before.Routing}}))(t)
 			if v := after.Verify; v.Unicast.Unreachable+v.Management.Unreachable > 0 || v.Unicast.Loops > 0 || name == "updn" && v.CreditLoops.Count > 0 {
 				t.Errorf("%s: %+v", name, v.Unicast)
 			}
@@ -193,10 +159,7 @@ func TestPreviousOfOtherFabric(t *testing.T) {
 // CA now.
 func TestPreviousToACA(t *testing.T) {
 	line := func(moved bool) *fabric.Fabric {
-		p, err := gen.NewPlan(3, 3)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := short.Must(gen.NewPlan(3, 3))(t)
 		for i := range 3 {
 			p.Switch(4, fmt.Sprint("switch ", i))
 		}
@@ -210,29 +173,15 @@ func TestPreviousToACA(t *testing.T) {
 			p.Cable(b, 1, 2, 4)
 			p.Cable(c, 1, 2, 3)
 		}
-		f, err := p.Fabric()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if f, err = lft.AssignLIDs(f, lft.LIDOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		f := short.Must(p.Fabric())(t)
+		f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{}))(t)
 		return f
 	}
 	for _, name := range []string{"updn", "minhop"} {
 		e := engine(t, name)
-		before, err := e.Route(t.Context(), line(false), lft.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		after, err := e.Route(t.Context(), line(true), lft.Options{Previous: before})
-		if err != nil {
-			t.Fatal(err)
-		}
-		scratch, err := e.Route(t.Context(), after.Fabric, lft.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		before := short.Must(e.Route(t.Context(), line(false), lft.Options{}))(t)
+		after := short.Must(e.Route(t.Context(), line(true), lft.Options{Previous: before}))(t)
+		scratch := short.Must(e.Route(t.Context(), after.Fabric, lft.Options{}))(t)
 		if n := differences(scratch, after); n > 0 {
 			t.Errorf("%s: %d entries differ from those made from scratch", name, n)
 		}
@@ -241,19 +190,11 @@ func TestPreviousToACA(t *testing.T) {
 
 // TestPreviousOfAnything: the guarantee holds with any previous tables.
 func TestPreviousOfAnything(t *testing.T) {
-	f, err := gen.Irregular(gen.IrregularSpec{Switches: 20, Degree: 4, Hosts: 31, Seed: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if f, err = lft.AssignLIDs(f, lft.LIDOptions{LMC: 1}); err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(gen.Irregular(gen.IrregularSpec{Switches: 20, Degree: 4, Hosts: 31, Seed: 4}))(t)
+	f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{LMC: 1}))(t)
 	for _, name := range []string{"updn", "minhop"} {
 		e := engine(t, name)
-		before, err := e.Route(t.Context(), f, lft.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		before := short.Must(e.Route(t.Context(), f, lft.Options{}))(t)
 		rng := rand.New(rand.NewPCG(7, 8))
 		for _, one := range []int{1, 5, 100} { // one entry in this many changes
 			for s := range fabric.NodeID(f.NumSwitches()) {
@@ -263,10 +204,7 @@ func TestPreviousOfAnything(t *testing.T) {
 					}
 				}
 			}
-			after, err := e.Route(t.Context(), f, lft.Options{Previous: before})
-			if err != nil {
-				t.Fatal(err)
-			}
+			after := short.Must(e.Route(t.Context(), f, lft.Options{Previous: before}))(t)
 			v := check(t, f, after.Tables)
 			if v.Unicast.Unreachable+v.Unicast.Loops+v.Management.Unreachable+v.Management.Loops > 0 {
 				t.Errorf("%s: %+v %+v", name, v.Unicast, v.Management)
@@ -284,10 +222,7 @@ func TestPreviousOfAnything(t *testing.T) {
 func TestPreviousOrderTooDeep(t *testing.T) {
 	lines := func(joined bool) *fabric.Fabric {
 		const n = 200
-		p, err := gen.NewPlan(2*n+1, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := short.Must(gen.NewPlan(2*n+1, 0))(t)
 		for i := range 2 * n {
 			p.Switch(4, fmt.Sprint("switch ", i))
 		}
@@ -300,24 +235,13 @@ func TestPreviousOrderTooDeep(t *testing.T) {
 		for i := 0; joined && i < 2*n; i += 10 {
 			p.Cable(i, 3, hub, i/10+1)
 		}
-		f, err := p.Fabric()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if f, err = lft.AssignLIDs(f, lft.LIDOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		f := short.Must(p.Fabric())(t)
+		f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{}))(t)
 		return f
 	}
 	e := engine(t, "updn")
-	before, err := e.Route(t.Context(), lines(false), lft.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	after, err := e.Route(t.Context(), lines(true), lft.Options{Previous: before})
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := short.Must(e.Route(t.Context(), lines(false), lft.Options{}))(t)
+	after := short.Must(e.Route(t.Context(), lines(true), lft.Options{Previous: before}))(t)
 	if v := check(t, after.Fabric, after.Tables); v.Management.Unreachable+v.Management.Loops > 0 {
 		t.Errorf("%+v", v.Management)
 	}

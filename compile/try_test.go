@@ -21,10 +21,7 @@ func TestTry(t *testing.T) {
 		f := fabrics[name]
 		for _, engineName := range []string{"updn", "minhop"} {
 			t.Run(name+"/"+engineName, func(t *testing.T) {
-				base, err := compile.Run(t.Context(), f, engine(t, engineName), compile.Options{LIDs: lft.LIDOptions{LMC: 1}})
-				if err != nil {
-					t.Fatal(err)
-				}
+				base := short.Must(compile.Run(t.Context(), f, engine(t, engineName), compile.Options{LIDs: lft.LIDOptions{LMC: 1}}))(t)
 				f := base.Routing.Fabric
 				e := base.Engine.Engine.(lft.IncrementalEngine)
 				var keeper lft.Keeper
@@ -37,15 +34,9 @@ func TestTry(t *testing.T) {
 				for range short.Of(max(*trials, 20)/5, 3) {
 					g := f.Without(failure(rng, f)...)
 					opt := lft.Options{Previous: base.Routing, FirstStep: rng.IntN(2) == 0, Rebalance: 1 + rng.Float64()}
-					want, err := e.Route(t.Context(), g, opt)
-					if err != nil {
-						t.Fatal(err)
-					}
+					want := short.Must(e.Route(t.Context(), g, opt))(t)
 					opt.Keeper = &keeper
-					got, err := e.Route(t.Context(), g, opt)
-					if err != nil {
-						t.Fatal(err)
-					}
+					got := short.Must(e.Route(t.Context(), g, opt))(t)
 					if got.Kept != want.Kept || !equalRows(g, got.Tables, want.Tables) || !slices.Equal(got.Order, want.Order) {
 						t.Fatal("other tables than those routed from before")
 					}

@@ -43,22 +43,13 @@ func generation(text string, size int) []file {
 // that all its files have.
 func readGeneration(t *testing.T, dir string) string {
 	t.Helper()
-	m, err := ReadManifest(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := short.Must(ReadManifest(dir))(t)
+	entries := short.Must(os.ReadDir(dir))(t)
 	if len(entries) != len(m.Files)+1 {
 		t.Fatalf("%d files, the manifest has %d and itself", len(entries), len(m.Files))
 	}
 	for name, want := range m.Files {
-		data, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := short.Must(os.ReadFile(filepath.Join(dir, name)))(t)
 		if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != want {
 			t.Fatalf("%s is not what the manifest says", name)
 		}
@@ -72,10 +63,7 @@ func readGeneration(t *testing.T, dir string) string {
 // leftovers counts directories in the making.
 func leftovers(t *testing.T, parent string) (list []string) {
 	t.Helper()
-	entries, err := os.ReadDir(parent)
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := short.Must(os.ReadDir(parent))(t)
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), pendingPrefix) {
 			list = append(list, filepath.Join(parent, e.Name()))
@@ -112,22 +100,15 @@ func TestKill(t *testing.T) {
 	kills := short.Of(*kills, 5)
 	parent := t.TempDir()
 	dir := filepath.Join(parent, "tables")
-	if err := writeDirectory(t.Context(), dir, generation("first\n", 1), Manifest{Version: "first\n", Engine: "updn"}); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, writeDirectory(t.Context(), dir, generation("first\n", 1), Manifest{Version: "first\n", Engine: "updn"}))
 	seen := map[string]bool{}
 	for round := range kills {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), writerVariable+"="+dir)
 		var stderr strings.Builder
 		cmd.Stderr = &stderr
-		started, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		started := short.Must(cmd.StdoutPipe())(t)
+		short.Check(t, cmd.Start())
 		if _, err := started.Read(make([]byte, 1)); err != nil { // the first generation is there
 			t.Fatalf("%v: %s", err, &stderr)
 		}
@@ -150,17 +131,11 @@ func TestKill(t *testing.T) {
 	lost := abandoned + oldInfix + "lost"
 	old := time.Now().Add(-2 * foreignAge)
 	for _, name := range []string{abandoned, abandoned + oldInfix + "tables", lost, foreign, fresh} {
-		if err := os.Mkdir(name, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, os.Mkdir(name, 0o700))
 	}
-	if err := os.Chtimes(foreign, old, old); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.Chtimes(foreign, old, old))
 	seenLeft := len(leftovers(t, parent)) - 5
-	if err := writeDirectory(t.Context(), dir, generation("last\n", 1), Manifest{Version: "last\n", Engine: "updn"}); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, writeDirectory(t.Context(), dir, generation("last\n", 1), Manifest{Version: "last\n", Engine: "updn"}))
 	if got := readGeneration(t, dir); got != "last\n" {
 		t.Errorf("the directory says %q", got)
 	}
@@ -212,27 +187,19 @@ func TestWriteDirectoryErrors(t *testing.T) {
 			append(generation("new\n", 1), file{"bad", func(io.Writer) error { return broken }}), nil, "broken"},
 		{"canceled", canceled, generation("new\n", 1), nil, "context canceled"},
 		{"somebody's file", t.Context(), generation("new\n", 1), func(t *testing.T, dir string) {
-			if err := os.WriteFile(filepath.Join(dir, "notes"), []byte("mine"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, os.WriteFile(filepath.Join(dir, "notes"), []byte("mine"), 0o600))
 		}, "has notes, which no compile wrote and which would be lost; move it, or write to another directory"},
 		{"somebody's directory", t.Context(), generation("new\n", 1), func(t *testing.T, dir string) {
-			if err := os.Remove(filepath.Join(dir, ManifestName)); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, os.Remove(filepath.Join(dir, ManifestName)))
 		}, "is not empty and has no manifest.json, so it is not a compiled directory; write to another one"},
 		{"a broken manifest", t.Context(), generation("new\n", 1), func(t *testing.T, dir string) {
-			if err := os.WriteFile(filepath.Join(dir, ManifestName), []byte("{"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, os.WriteFile(filepath.Join(dir, ManifestName), []byte("{"), 0o600))
 		}, "manifest.json: unexpected end of JSON input"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			parent := t.TempDir()
 			dir := filepath.Join(parent, "tables")
-			if err := writeDirectory(t.Context(), dir, generation("old\n", 1), Manifest{Version: "old\n", Engine: "updn"}); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, writeDirectory(t.Context(), dir, generation("old\n", 1), Manifest{Version: "old\n", Engine: "updn"}))
 			if tc.prepare != nil {
 				tc.prepare(t, dir)
 			}
@@ -254,16 +221,10 @@ func TestWriteDirectoryErrors(t *testing.T) {
 func TestWriteDirectoryReplaces(t *testing.T) {
 	parent := t.TempDir()
 	real, link := filepath.Join(parent, "real"), filepath.Join(parent, "link")
-	if err := os.Mkdir(real, 0o750); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("real", link); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.Mkdir(real, 0o750))
+	short.Check(t, os.Symlink("real", link))
 	for _, text := range []string{"one\n", "two\n"} {
-		if err := writeDirectory(t.Context(), link, generation(text, 1), Manifest{Version: text, Engine: "updn"}); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, writeDirectory(t.Context(), link, generation(text, 1), Manifest{Version: text, Engine: "updn"}))
 		if got := readGeneration(t, real); got != text {
 			t.Errorf("the directory says %q, want %q", got, text)
 		}
@@ -285,14 +246,9 @@ func TestWriteDirectoryReplaces(t *testing.T) {
 func TestManifestEngine(t *testing.T) {
 	dir := t.TempDir()
 	read := func(engine string) error {
-		data, err := json.Marshal(Manifest{Engine: engine})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, ManifestName), data, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		_, err = ReadManifest(dir)
+		data := short.Must(json.Marshal(Manifest{Engine: engine}))(t)
+		short.Check(t, os.WriteFile(filepath.Join(dir, ManifestName), data, 0o600))
+		_, err := ReadManifest(dir)
 		return err
 	}
 	for _, e := range compile.Engines {

@@ -6,18 +6,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/mesh"
 )
 
 func TestInstallDir(t *testing.T) {
-	f, err := mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Hosts: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := compile.Run(t.Context(), f, &compile.Engines[0], compile.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Hosts: 1}))(t)
+	r := short.Must(compile.Run(t.Context(), f, &compile.Engines[0], compile.Options{}))(t)
 	for _, dir := range []string{"tables", "/a b", "/a#b", ""} {
 		if _, err := Write(t.Context(), t.TempDir()+"/out", r, Options{InstallDir: dir}); err == nil {
 			t.Errorf("an opensm.conf for %q was written", dir)

@@ -10,6 +10,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
@@ -40,22 +41,10 @@ func withEnhancedPorts0(t *testing.T, f *fabric.Fabric) *fabric.Fabric {
 // compiled directory on a fabric that has other LIDs, or none, ends up with
 // exactly our LIDs, tables and SL-to-VL tables, which its own dumps prove.
 func TestOpenSMConf(t *testing.T) {
-	tree, err := gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ring, err := gen.Irregular(gen.IrregularSpec{Switches: 9, Degree: 4, Hosts: 12, Seed: 5})
-	if err != nil {
-		t.Fatal(err)
-	}
-	grid, err := mesh.Generate(mesh.Spec{Dims: []int{4, 3}, Hosts: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	dense, err := lft.AssignLIDs(ring, lft.LIDOptions{Policy: lft.DenseLIDs})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tree := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 2}))(t)
+	ring := short.Must(gen.Irregular(gen.IrregularSpec{Switches: 9, Degree: 4, Hosts: 12, Seed: 5}))(t)
+	grid := short.Must(mesh.Generate(mesh.Spec{Dims: []int{4, 3}, Hosts: 2}))(t)
+	dense := short.Must(lft.AssignLIDs(ring, lft.LIDOptions{Policy: lft.DenseLIDs}))(t)
 	for _, tc := range []struct {
 		name   string
 		f      *fabric.Fabric
@@ -74,61 +63,36 @@ func TestOpenSMConf(t *testing.T) {
 		{"four VLs", grid, "xy", lft.LIDOptions{LMC: lft.KeepLMC}, false, compile.SpreadVLs},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			engine, err := compile.EngineByName(tc.engine)
-			if err != nil {
-				t.Fatal(err)
-			}
+			engine := short.Must(compile.EngineByName(tc.engine))(t)
 			r, err := compile.Run(t.Context(), tc.f, engine, compile.Options{LIDs: tc.lids, SL2VL: tc.sl2vl, Route: lft.Options{VLs: map[string]int{compile.SpreadVLs: 4}[tc.sl2vl]}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			temp := t.TempDir()
 			dir := filepath.Join(temp, "tables")
-			if _, err := Write(t.Context(), dir, r, Options{InstallDir: dir}); err != nil {
-				t.Fatal(err)
-			}
-			want, err := os.ReadFile(filepath.Join(dir, LFTsName))
-			if err != nil {
-				t.Fatal(err)
-			}
+			short.Must(Write(t.Context(), dir, r, Options{InstallDir: dir}))(t)
+			want := short.Must(os.ReadFile(filepath.Join(dir, LFTsName)))(t)
 			if tc.lean {
-				if _, err := Write(t.Context(), dir, r, Options{InstallDir: dir, Lean: true}); err != nil {
-					t.Fatal(err)
-				}
+				short.Must(Write(t.Context(), dir, r, Options{InstallDir: dir, Lean: true}))(t)
 			}
 
 			before := filepath.Join(temp, "fabric.txt")
-			if err := os.WriteFile(before, topology.Append(nil, tc.f), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			sim, err := ibsim.Start(t.Context(), before, ibsim.Config{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, os.WriteFile(before, topology.Append(nil, tc.f), 0o600))
+			sim := short.Must(ibsim.Start(t.Context(), before, ibsim.Config{}))(t)
 			defer sim.Close()
 			cache, dumps := filepath.Join(temp, "cache"), filepath.Join(temp, "dumps")
 			for _, d := range []string{cache, dumps} {
-				if err := os.Mkdir(d, 0o700); err != nil {
-					t.Fatal(err)
-				}
+				short.Check(t, os.Mkdir(d, 0o700))
 			}
-			guid2lid, err := os.ReadFile(filepath.Join(dir, GUID2LIDName))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(cache, GUID2LIDName), guid2lid, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			guid2lid := short.Must(os.ReadFile(filepath.Join(dir, GUID2LIDName)))(t)
+			short.Check(t, os.WriteFile(filepath.Join(cache, GUID2LIDName), guid2lid, 0o600))
 			cmd := sim.Command(t.Context(), "opensm", "-o", "-D", "0x43", "-F", filepath.Join(dir, ConfigName), "-f", filepath.Join(dumps, "opensm.log"))
 			cmd.Env = append(cmd.Env, "OSM_TMP_DIR="+dumps, "OSM_CACHE_DIR="+cache)
 			if err := sim.Run(t.Context(), cmd); err != nil {
 				log, _ := os.ReadFile(filepath.Join(dumps, "opensm.log"))
 				t.Fatalf("%v\n%s", err, log)
 			}
-			got, err := os.ReadFile(filepath.Join(dumps, "opensm-lfts.dump"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := short.Must(os.ReadFile(filepath.Join(dumps, "opensm-lfts.dump")))(t)
 			if !bytes.Equal(got, want) {
 				t.Errorf("OpenSM has other tables than %s; it dumped\n%.3000s", LFTsName, got)
 			}
