@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -36,9 +37,7 @@ func sample() *verify.Result {
 
 func TestText(t *testing.T) {
 	var b bytes.Buffer
-	if err := Text(&b, sample(), Options{Certificate: "proof"}); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, Text(&b, sample(), Options{Certificate: "proof"}))
 	want := `fabric       1,620 switches, 1 CA port, 2 links, LIDs up to 7
 unicast      338,142 pairs of a CA port and a LID: 2 unreachable, 100 looping, 1 longer than the shortest path
 hops         1 switch           38,040 pairs  11.3 %
@@ -66,9 +65,7 @@ verdict      errors (2 errors, 1 warning, 1 note)
 	r := sample()
 	r.Add(verify.Finding{Rule: verify.CertificateRule, Severity: verify.Error, Message: "bad", Count: 1})
 	b.Reset()
-	if err := Text(&b, r, Options{Certificate: "proof"}); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, Text(&b, r, Options{Certificate: "proof"}))
 	if !strings.Contains(b.String(), "certificate  proof does not hold\n") {
 		t.Errorf("a certificate that does not hold:\n%s", &b)
 	}
@@ -77,16 +74,10 @@ verdict      errors (2 errors, 1 warning, 1 note)
 // The JSON form is the result, whole: it reads back as it was.
 func TestJSON(t *testing.T) {
 	var b, again bytes.Buffer
-	if err := formOf(t, "json").Write(&b, sample(), Options{}); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, formOf(t, "json").Write(&b, sample(), Options{}))
 	var r verify.Result
-	if err := json.Unmarshal(b.Bytes(), &r); err != nil {
-		t.Fatal(err)
-	}
-	if err := JSON(&again, &r); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, json.Unmarshal(b.Bytes(), &r))
+	short.Check(t, JSON(&again, &r))
 	if d := cmp.Diff(b.String(), again.String()); d != "" {
 		t.Error(d)
 	}
@@ -97,9 +88,7 @@ func TestJSON(t *testing.T) {
 func TestSARIF(t *testing.T) {
 	var b bytes.Buffer
 	r := sample()
-	if err := SARIF(&b, r, Options{Version: "1.2.3", Topology: "a b.txt", Tables: "/var/log/lfts"}); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, SARIF(&b, r, Options{Version: "1.2.3", Topology: "a b.txt", Tables: "/var/log/lfts"}))
 	var log struct {
 		Schema  string `json:"$schema"`
 		Version string
@@ -130,9 +119,7 @@ func TestSARIF(t *testing.T) {
 			}
 		}
 	}
-	if err := json.Unmarshal(b.Bytes(), &log); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, json.Unmarshal(b.Bytes(), &log))
 	if log.Version != "2.1.0" || !strings.HasSuffix(log.Schema, "sarif-2.1.0.json") || len(log.Runs) != 1 {
 		t.Fatalf("version %q, schema %q, %d runs", log.Version, log.Schema, len(log.Runs))
 	}
@@ -189,13 +176,9 @@ func TestJUnit(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			var b bytes.Buffer
 			tc.opt.Tables = "lfts"
-			if err := JUnit(&b, sample(), tc.opt); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, JUnit(&b, sample(), tc.opt))
 			var s junitSuites
-			if err := xml.Unmarshal(b.Bytes(), &s); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, xml.Unmarshal(b.Bytes(), &s))
 			if s.Failures != tc.failures || s.Tests != len(verify.Rules) || len(s.Suites) != 1 || s.Suites[0].Name != "lfts" {
 				t.Errorf("%d failures of %d in %d suites, want %d of %d", s.Failures, s.Tests, len(s.Suites), tc.failures, len(verify.Rules))
 			}
@@ -242,9 +225,7 @@ func TestMarkdown(t *testing.T) {
 	r.Findings[0].Message = bad
 	r.Findings[1].Waiver = &verify.Waiver{Until: "2030-01-01", Reason: "known | so"}
 	var b strings.Builder
-	if err := Markdown(&b, r, Options{Tables: "x```y", FailOn: verify.Error}); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, Markdown(&b, r, Options{Tables: "x```y", FailOn: verify.Error}))
 	text := b.String()
 	if len(text) > 600<<10 || !utf8.ValidString(text) {
 		t.Errorf("%d bytes", len(text))
@@ -277,9 +258,7 @@ func TestCodeQuality(t *testing.T) {
 		}
 		return "", 0
 	}}
-	if err := CodeQuality(&b, r, opt); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, CodeQuality(&b, r, opt))
 	type issue struct {
 		Description, Fingerprint, Severity string
 		CheckName                          string `json:"check_name"`
@@ -289,9 +268,7 @@ func TestCodeQuality(t *testing.T) {
 		}
 	}
 	var got []issue
-	if err := json.Unmarshal([]byte(b.String()), &got); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, json.Unmarshal([]byte(b.String()), &got))
 	want := []issue{
 		{Description: "one", CheckName: "credit-loop", Fingerprint: "f1", Severity: "critical"},
 		{Description: "three", CheckName: "non-minimal", Fingerprint: fingerprint(&r.Findings[2]), Severity: "info"},
@@ -344,9 +321,7 @@ func TestUndecided(t *testing.T) {
 				want = tc.never
 			}
 			var b strings.Builder
-			if err := formOf(t, tc.form).Write(&b, r, opt); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, formOf(t, tc.form).Write(&b, r, opt))
 			if !strings.Contains(b.String(), want) || !strings.Contains(b.String(), "of-elsewhere") {
 				t.Errorf("form %s, %+v: no %q in\n%s", tc.form, opt, want, &b)
 			}

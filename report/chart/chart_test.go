@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // example has two panels, intervals, and curves of which one lies on another.
@@ -52,9 +54,7 @@ func texts(t *testing.T, svg []byte) []string {
 // the legend of its panel.
 func TestSVG(t *testing.T) {
 	var b bytes.Buffer
-	if err := example().SVG(&b); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, example().SVG(&b))
 	got := texts(t, b.Bytes())
 	for want, n := range map[string]int{
 		"Fig. 1": 1, "(a)": 1, "(b)": 1, "data size (bytes)": 1, "time (µs)": 1, "load": 1, "share": 1,
@@ -76,12 +76,8 @@ func TestSVG(t *testing.T) {
 func TestSameBytes(t *testing.T) {
 	for name, draw := range map[string]func(*Chart, io.Writer) error{"SVG": (*Chart).SVG, "PNG": (*Chart).PNG} {
 		var one, two bytes.Buffer
-		if err := draw(example(), &one); err != nil {
-			t.Fatal(err)
-		}
-		if err := draw(example(), &two); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, draw(example(), &one))
+		short.Check(t, draw(example(), &two))
 		if !bytes.Equal(one.Bytes(), two.Bytes()) {
 			t.Errorf("%s differs", name)
 		}
@@ -91,9 +87,7 @@ func TestSameBytes(t *testing.T) {
 // TestPNG has a picture in which the colours of all curves in the legend are seen.
 func TestPNG(t *testing.T) {
 	var b bytes.Buffer
-	if err := example().PNG(&b); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, example().PNG(&b))
 	picture, _, err := image.Decode(&b)
 	if err != nil {
 		t.Fatal(err)
@@ -183,12 +177,8 @@ func TestIntervalBelowZero(t *testing.T) {
 	c := example()
 	c.Panels[0].Curves[0].Points[1].Half = 70
 	var svg, png bytes.Buffer
-	if err := c.SVG(&svg); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.PNG(&png); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, c.SVG(&svg))
+	short.Check(t, c.PNG(&png))
 	texts(t, svg.Bytes())
 }
 
@@ -198,18 +188,14 @@ func TestNames(t *testing.T) {
 	a := []Point{{X: 1, Y: 3}, {X: 2, Y: 2}, {X: 1.5, Y: 1}}
 	c := &Chart{Panels: []Panel{{X: Axis{Label: "time", Scale: Linear}, Y: y, Curves: []Curve{{Name: "a", Points: a}}}}}
 	var named, plain bytes.Buffer
-	if err := c.SVG(&named); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, c.SVG(&named))
 	for _, want := range y.Names {
 		if got := texts(t, named.Bytes()); !slices.Contains(got, want) {
 			t.Errorf("%q is not among %q", want, got)
 		}
 	}
 	c.Panels[0].Y.Names = nil
-	if err := c.SVG(&plain); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, c.SVG(&plain))
 	joins := func(svg []byte) int { return bytes.Count(svg, []byte("stroke:#0072B2")) }
 	if joins(named.Bytes()) >= joins(plain.Bytes()) {
 		t.Errorf("%d strokes with names, %d without", joins(named.Bytes()), joins(plain.Bytes()))
@@ -222,9 +208,7 @@ func TestFixedWidths(t *testing.T) {
 	c := example()
 	c.Panels[1].Y.Label = "a name of an axis that is much longer than the axis, & has to be parted"
 	var b bytes.Buffer
-	if err := c.SVG(&b); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, c.SVG(&b))
 	if n, m := bytes.Count(b.Bytes(), []byte("<text ")), bytes.Count(b.Bytes(), []byte("<text textLength=")); n != m || n == 0 {
 		t.Errorf("%d of %d texts have a width", m, n)
 	}

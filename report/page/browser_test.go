@@ -79,16 +79,9 @@ type tab struct {
 func open(t *testing.T, in *Input) *tab {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "report.html")
-	file, err := os.Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := Write(context.Background(), file, in); err != nil {
-		t.Fatal(err)
-	}
-	if err := file.Close(); err != nil {
-		t.Fatal(err)
-	}
+	file := short.Must(os.Create(name))(t)
+	short.Check(t, Write(context.Background(), file, in))
+	short.Check(t, file.Close())
 	return openFile(t, name, "", in)
 }
 
@@ -96,10 +89,7 @@ func open(t *testing.T, in *Input) *tab {
 func openFile(t *testing.T, name, fragment string, in *Input) *tab {
 	t.Helper()
 	short.NeedAll(t)
-	shared, err := browser()
-	if err != nil {
-		t.Fatal(err)
-	}
+	shared := short.Must(browser())(t)
 	limit := time.Minute
 	if *topologyFlag != "" || *largeFlag != "" { // which may be large
 		limit = 10 * time.Minute
@@ -146,7 +136,7 @@ func openFile(t *testing.T, name, fragment string, in *Input) *tab {
 			t.Errorf("the page was asked for %d times", asked)
 		}
 	})
-	_, err = chromedp.Call(ctx, network.Enable, network.EnableParams{})
+	_, err := chromedp.Call(ctx, network.Enable, network.EnableParams{})
 	p.must(err)
 	_, err = chromedp.Call(ctx, log.Enable, struct{}{})
 	p.must(err)
@@ -704,47 +694,26 @@ func TestBrowserWithout(t *testing.T) {
 func BenchmarkOpen(b *testing.B) {
 	in := compiled(b, fatTree(b, 26, 3), "updn", compile.Options{})
 	name := filepath.Join(b.TempDir(), "report.html")
-	file, err := os.Create(name)
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := Write(context.Background(), file, in); err != nil {
-		b.Fatal(err)
-	}
-	if err := file.Close(); err != nil {
-		b.Fatal(err)
-	}
-	shared, err := browser()
-	if err != nil {
-		b.Fatal(err)
-	}
+	file := short.Must(os.Create(name))(b)
+	short.Check(b, Write(context.Background(), file, in))
+	short.Check(b, file.Close())
+	shared := short.Must(browser())(b)
 	var opened, answered time.Duration
 	for b.Loop() {
 		ctx, cancel := chromedp.NewContext(shared)
 		start := time.Now()
-		if err := chromedp.Do(ctx, chromedp.EmulateViewport(1440, 900), chromedp.Navigate("file://"+name), chromedp.WaitReady(chromedp.CSS("html[data-ready]"))); err != nil {
-			b.Fatal(err)
-		}
+		short.Check(b, chromedp.Do(ctx, chromedp.EmulateViewport(1440, 900), chromedp.Navigate("file://"+name), chromedp.WaitReady(chromedp.CSS("html[data-ready]"))))
 		// After the first picture.
 		const drawn = "new Promise(done => requestAnimationFrame(() => setTimeout(() => done(true))))"
-		if _, err := chromedp.Run(ctx, chromedp.Evaluate[bool](drawn, chromedp.EvalAwaitPromise)); err != nil {
-			b.Fatal(err)
-		}
+		short.Must(chromedp.Run(ctx, chromedp.Evaluate[bool](drawn, chromedp.EvalAwaitPromise)))(b)
 		opened += time.Since(start)
-		at, err := chromedp.Run(ctx, chromedp.Evaluate[[]float64]("ibweave.screen(400)"))
-		if err != nil {
-			b.Fatal(err)
-		}
+		at := short.Must(chromedp.Run(ctx, chromedp.Evaluate[[]float64]("ibweave.screen(400)")))(b)
 		start = time.Now()
-		if err := chromedp.Do(ctx, chromedp.MouseClickXY(at[0], at[1])); err != nil {
-			b.Fatal(err)
-		}
+		short.Check(b, chromedp.Do(ctx, chromedp.MouseClickXY(at[0], at[1])))
 		if title, err := chromedp.Run(ctx, chromedp.Evaluate[string]("document.querySelector('#panel-node h2').textContent")); err != nil || title == "" {
 			b.Fatal(title, err)
 		}
-		if _, err := chromedp.Run(ctx, chromedp.Evaluate[bool](drawn, chromedp.EvalAwaitPromise)); err != nil {
-			b.Fatal(err)
-		}
+		short.Must(chromedp.Run(ctx, chromedp.Evaluate[bool](drawn, chromedp.EvalAwaitPromise)))(b)
 		answered += time.Since(start)
 		cancel()
 	}

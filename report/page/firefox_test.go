@@ -39,9 +39,7 @@ func startFirefox(t *testing.T) *firefox {
 	}
 	home := t.TempDir()
 	profile := filepath.Join(home, "profile")
-	if err := os.Mkdir(profile, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.Mkdir(profile, 0o700))
 	const prefs = `user_pref("marionette.port", 0);
 user_pref("network.proxy.type", 1);
 user_pref("network.proxy.http", "127.0.0.1");
@@ -49,16 +47,12 @@ user_pref("network.proxy.http_port", 9);
 user_pref("network.proxy.ssl", "127.0.0.1");
 user_pref("network.proxy.ssl_port", 9);
 `
-	if err := os.WriteFile(filepath.Join(profile, "user.js"), []byte(prefs), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.WriteFile(filepath.Join(profile, "user.js"), []byte(prefs), 0o600))
 	ctx, stop := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(ctx, program, "--headless", "--no-remote", "--marionette", "--profile", profile)
 	cmd.Env = append(os.Environ(), "HOME="+home, "MOZ_CRASHREPORTER_DISABLE=1")
 	cmd.WaitDelay = 10 * time.Second
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, cmd.Start())
 	b := &firefox{T: t}
 	t.Cleanup(func() {
 		if b.conn != nil {
@@ -79,10 +73,7 @@ user_pref("network.proxy.ssl_port", 9);
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	conn, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", port))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := short.Must(net.Dial("tcp", net.JoinHostPort("127.0.0.1", port)))(t)
 	b.conn, b.from = conn, bufio.NewReader(conn)
 	b.read() // it says who it is
 	b.call("WebDriver:NewSession", map[string]any{})
@@ -92,18 +83,10 @@ user_pref("network.proxy.ssl_port", 9);
 // read reads a message.
 func (b *firefox) read() []byte {
 	b.Helper()
-	length, err := b.from.ReadString(':')
-	if err != nil {
-		b.Fatal(err)
-	}
-	n, err := strconv.Atoi(strings.TrimSuffix(length, ":"))
-	if err != nil {
-		b.Fatal(err)
-	}
+	length := short.Must(b.from.ReadString(':'))(b)
+	n := short.Must(strconv.Atoi(strings.TrimSuffix(length, ":")))(b)
 	data := make([]byte, n)
-	if _, err := io.ReadFull(b.from, data); err != nil {
-		b.Fatal(err)
-	}
+	short.Must(io.ReadFull(b.from, data))(b)
 	return data
 }
 
@@ -111,13 +94,8 @@ func (b *firefox) read() []byte {
 func (b *firefox) call(command string, params map[string]any) json.RawMessage {
 	b.Helper()
 	b.sent++
-	text, err := json.Marshal([]any{0, b.sent, command, params})
-	if err != nil {
-		b.Fatal(err)
-	}
-	if _, err := fmt.Fprintf(b.conn, "%d:%s", len(text), text); err != nil {
-		b.Fatal(err)
-	}
+	text := short.Must(json.Marshal([]any{0, b.sent, command, params}))(b)
+	short.Must(fmt.Fprintf(b.conn, "%d:%s", len(text), text))(b)
 	var reply []json.RawMessage
 	if data := b.read(); json.Unmarshal(data, &reply) != nil || len(reply) != 4 || string(reply[2]) != "null" {
 		b.Fatalf("%s: %s", command, data)

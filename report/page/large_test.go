@@ -191,14 +191,8 @@ func TestBrowserHeat(t *testing.T) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
-			s, err := newScene(context.Background(), in)
-			if err != nil {
-				t.Fatal(err)
-			}
-			h, err := s.heat(context.Background())
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := short.Must(newScene(context.Background(), in))(t)
+			h := short.Must(s.heat(context.Background()))(t)
 			if h == nil { // a map has two leaves at least
 				if n := switchesWithHosts(in.Fabric); n > 1 {
 					t.Fatalf("no map of %d leaves", n)
@@ -270,16 +264,10 @@ func TestBrowserPorts(t *testing.T) {
 	// Two rails: each of four hosts has a port on leaf 0 or 1, and one on leaf 2 or 3.
 	b := &fabric.Builder{}
 	add := func(guid fabric.GUID, kind fabric.NodeType, ports fabric.PortNum, name string) int {
-		n, err := b.AddNode(fabric.Node{GUID: guid, Type: kind, NumPorts: ports, Description: name})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n
+		return short.Must(b.AddNode(fabric.Node{GUID: guid, Type: kind, NumPorts: ports, Description: name}))(t)
 	}
 	link := func(a int, p fabric.PortNum, c int, q fabric.PortNum) {
-		if err := b.Connect(a, p, c, q, fabric.Link{Width: 4, Speed: fabric.EDR}); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, b.Connect(a, p, c, q, fabric.Link{Width: 4, Speed: fabric.EDR}))
 	}
 	spine := add(1, fabric.Switch, 4, "spine")
 	var leaves [4]int

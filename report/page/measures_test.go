@@ -14,6 +14,7 @@ import (
 
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/verify/bound"
 )
 
@@ -21,10 +22,7 @@ import (
 func measured(t *testing.T) *Input {
 	t.Helper()
 	in := *withChoices(t, compiled(t, grid(t, 1, false, 4, 3), "xy", compile.Options{Groups: withGroups}), 9)
-	found, err := bound.Find(context.Background(), in.Fabric, bound.Options{Load: in.Result.GreatestLoad()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := short.Must(bound.Find(context.Background(), in.Fabric, bound.Options{Load: in.Result.GreatestLoad()}))(t)
 	in.Result.CompareBounds(found.List()...)
 	bytes := make([]float64, in.Fabric.NumPorts())
 	for p := range bytes {
@@ -39,10 +37,7 @@ func measured(t *testing.T) *Input {
 func TestBrowserMeasures(t *testing.T) {
 	in := measured(t)
 	in.Cables = "bound"
-	s, err := newScene(context.Background(), in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := short.Must(newScene(context.Background(), in))(t)
 	p := open(t, in)
 	want(p, "bound, % of the bound", "document.getElementById('colour').selectedOptions[0].textContent")
 	type values struct {
@@ -73,10 +68,7 @@ func TestBrowserMeasures(t *testing.T) {
 func TestMeasures(t *testing.T) {
 	in := measured(t)
 	f := in.Fabric
-	s, err := newScene(context.Background(), in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := short.Must(newScene(context.Background(), in))(t)
 	by := map[string]measure{}
 	for _, m := range s.measures() {
 		by[m.Name] = m
@@ -114,10 +106,7 @@ func TestMeasures(t *testing.T) {
 	if some < 5 {
 		t.Errorf("%d ports with trees and choices: too few to tell", some)
 	}
-	view, err := ParseView("fabric")
-	if err != nil {
-		t.Fatal(err)
-	}
+	view := short.Must(ParseView("fabric"))(t)
 	in.Cables = "choices"
 	picture, err := Draw(context.Background(), in, view)
 	if err != nil || picture.shows.Name != "choices" {

@@ -55,14 +55,8 @@ func grid(t testing.TB, hosts int, wrap bool, dims ...int) *fabric.Fabric {
 // compiled routes a fabric and makes what a page shows of it.
 func compiled(t testing.TB, f *fabric.Fabric, engine string, opt compile.Options) *Input {
 	t.Helper()
-	e, err := compile.EngineByName(engine)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := compile.Run(context.Background(), f, e, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := short.Must(compile.EngineByName(engine))(t)
+	r := short.Must(compile.Run(context.Background(), f, e, opt))(t)
 	in := &Input{
 		Title: engine, Version: "test", State: state.Of(r.Routing), Result: r.Verify, Rules: verify.Rules,
 	}
@@ -166,10 +160,7 @@ func TestLoads(t *testing.T) {
 	for name, in := range inputs(t) {
 		t.Run(name, func(t *testing.T) {
 			f := in.Fabric
-			got, err := lft.ChannelLoads(context.Background(), f, in.Tables)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := short.Must(lft.ChannelLoads(context.Background(), f, in.Tables))(t)
 			want := make([]int64, f.NumPorts())
 			plain := copyOf(in)
 			plain.SL2VL, plain.PathSLs = nil, nil // lanes drop nothing here
@@ -187,10 +178,7 @@ func TestLoads(t *testing.T) {
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Error(diff)
 			}
-			s, err := newScene(context.Background(), in)
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := short.Must(newScene(context.Background(), in))(t)
 			if b := in.Result.Balance; s.max != b.MaxRoutes || math.Abs(s.mean-b.MeanRoutes) > 1e-9 {
 				t.Errorf("at most %d, mean %v; verify has %d and %v", s.max, s.mean, b.MaxRoutes, b.MeanRoutes)
 			}
@@ -253,9 +241,7 @@ func withChoices(t testing.TB, in *Input, seed uint64) *Input {
 	var h lft.NextHops
 	for _, to := range f.Switches() {
 		h.Reset()
-		if err := list(to, &h); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, list(to, &h))
 		for i, s := range h.Switches {
 			var set adaptive.PortSet
 			for _, p := range h.Ports(i) {
@@ -410,10 +396,7 @@ func TestLanes(t *testing.T) {
 // TestLayout: nothing lies on anything else, every switch link is in one edge, hosts are
 // near their switch.
 func TestLayout(t *testing.T) {
-	islands, err := gen.NewPlan(4, 4)
-	if err != nil {
-		t.Fatal(err)
-	}
+	islands := short.Must(gen.NewPlan(4, 4))(t)
 	for range 4 {
 		islands.Switch(4, "switch")
 	}
@@ -513,10 +496,7 @@ func TestViewErrors(t *testing.T) {
 		{&none, "fan:1", "no forwarding tables"},
 		{all["cube"], "fan:absent", `no node is called "absent"`},
 	} {
-		view, err := ParseView(c.view)
-		if err != nil {
-			t.Fatal(err)
-		}
+		view := short.Must(ParseView(c.view))(t)
 		if _, err := Draw(context.Background(), c.in, view); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.view, err, c.want)
 		}
@@ -563,9 +543,7 @@ func TestHostileNames(t *testing.T) {
 	in := compiled(t, f.WithNames(names), "updn", compile.Options{})
 	in.Title = "</title><script>alert(1)</script>{{arrays}}"
 	var b bytes.Buffer
-	if err := Write(context.Background(), &b, in); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, Write(context.Background(), &b, in))
 	if n := strings.Count(b.String(), "</script>"); n != 3 {
 		t.Errorf("%d script elements end, want 3", n)
 	}
@@ -578,10 +556,7 @@ func TestHostileNames(t *testing.T) {
 func TestNames(t *testing.T) {
 	f := grid(t, 1, false, 2, 2)
 	names := map[fabric.GUID]string{f.Node(0).GUID: "same", f.Node(1).GUID: "same", f.Node(2).GUID: ""}
-	s, err := newScene(context.Background(), compiled(t, f.WithNames(names), "updn", compile.Options{}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := short.Must(newScene(context.Background(), compiled(t, f.WithNames(names), "updn", compile.Options{})))(t)
 	doc := s.document(new(packer))
 	want := []string{"same " + f.Node(0).GUID.String(), "same " + f.Node(1).GUID.String(), f.Node(2).GUID.String(), "switch 1,1"}
 	if !slices.Equal(doc.Names[:4], want) {
@@ -648,10 +623,7 @@ func TestPodNames(t *testing.T) {
 			names[f.Node(s).GUID] = fmt.Sprintf("chassis-%d/U%d", s, 1+strings.Count("23", name[len(name)-1:]))
 		}
 	}
-	s, err := newScene(context.Background(), compiled(t, f.WithNames(names), "updn", compile.Options{}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := short.Must(newScene(context.Background(), compiled(t, f.WithNames(names), "updn", compile.Options{})))(t)
 	got := []string{}
 	for _, g := range s.groupings[0].Groups {
 		got = append(got, g.Name)

@@ -16,24 +16,14 @@ import (
 
 // TestSameBytes: on one CPU and on all, twice.
 func TestSameBytes(t *testing.T) {
-	fabricView, err := page.ParseView("fabric")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fabricView := short.Must(page.ParseView("fabric"))(t)
 	for name, in := range page.Inputs(t) {
 		t.Run(name, func(t *testing.T) {
 			all := func() []byte {
 				var b bytes.Buffer
-				if err := page.Write(context.Background(), &b, in); err != nil {
-					t.Fatal(err)
-				}
-				p, err := page.Draw(context.Background(), in, fabricView)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := p.SVG(&b); err != nil {
-					t.Fatal(err)
-				}
+				short.Check(t, page.Write(context.Background(), &b, in))
+				p := short.Must(page.Draw(context.Background(), in, fabricView))(t)
+				short.Check(t, p.SVG(&b))
 				return b.Bytes()
 			}
 			first := all()
@@ -64,18 +54,10 @@ func TestPictures(t *testing.T) {
 		{"mesh with groups", "fan:host 4,3", []string{"all ways to host 4,3", "0 of 20 switches have a choice of ports"}},
 	}) {
 		t.Run(c.view, func(t *testing.T) {
-			view, err := page.ParseView(c.view)
-			if err != nil {
-				t.Fatal(err)
-			}
-			p, err := page.Draw(context.Background(), all[c.input], view)
-			if err != nil {
-				t.Fatal(err)
-			}
+			view := short.Must(page.ParseView(c.view))(t)
+			p := short.Must(page.Draw(context.Background(), all[c.input], view))(t)
 			var b bytes.Buffer
-			if err := p.SVG(&b); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, p.SVG(&b))
 			text := textOf(t, b.Bytes())
 			for _, w := range c.words {
 				if !strings.Contains(text, w) {
@@ -83,13 +65,8 @@ func TestPictures(t *testing.T) {
 				}
 			}
 			b.Reset()
-			if err := p.PNG(&b); err != nil {
-				t.Fatal(err)
-			}
-			img, err := png.Decode(&b)
-			if err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, p.PNG(&b))
+			img := short.Must(png.Decode(&b))(t)
 			if p.Tone() == nil {
 				return
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -56,10 +57,7 @@ func TestParallelCables(t *testing.T) {
 	if list := in.Result.Findings; len(list) != 1 || list[0].Count != 2 || len(list[0].Ports) != 4 {
 		t.Fatalf("findings %+v, want one of two cables", list)
 	}
-	p, err := Draw(context.Background(), in, View{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := short.Must(Draw(context.Background(), in, View{}))(t)
 	i, _ := p.edgeBetween(0, to[0])
 	if !strings.HasPrefix(p.lines[1], "missing cables: 2,") || len(p.faults) != 1 || !p.faults[0].missing || p.faults[0].curve != p.curve(i) {
 		t.Errorf("%q, lines %v, want %v", p.lines[1], p.faults, p.curve(i))

@@ -15,6 +15,7 @@ import (
 	"github.com/ibweave/ibweave/audit/cabling"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
@@ -208,9 +209,7 @@ func TestStates(t *testing.T) {
 	}
 	var one, two bytes.Buffer
 	for _, b := range []*bytes.Buffer{&one, &two} {
-		if err := Write(context.Background(), b, in); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, Write(context.Background(), b, in))
 	}
 	if !bytes.Equal(one.Bytes(), two.Bytes()) {
 		t.Error("other bytes")
@@ -228,15 +227,11 @@ func TestReplaced(t *testing.T) {
 			came = gone + 1
 			node.GUID = came
 		}
-		if _, err := b.AddNode(node); err != nil {
-			t.Fatal(err)
-		}
+		short.Must(b.AddNode(node))(t)
 	}
 	for p := range fabric.PortID(f.NumPorts()) {
 		if q := f.Peer(p); p < q && q != fabric.NoPort {
-			if err := b.Connect(int(f.Owner(p)), f.Num(p), int(f.Owner(q)), f.Num(q), f.Link(p)); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, b.Connect(int(f.Owner(p)), f.Num(p), int(f.Owner(q)), f.Num(q), f.Link(p)))
 		}
 	}
 	g, err := b.Build()

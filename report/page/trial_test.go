@@ -47,18 +47,10 @@ type commands struct {
 // build builds the program, and the compiler for pages, which the folder has as page.wasm.gz.
 func build(t *testing.T) *commands {
 	t.Helper()
-	program, err := built.Program("ibweave", "../../cmd/ibweave", "-ldflags=-w")
-	if err != nil {
-		t.Fatal(err)
-	}
-	module, err := built.Module("page.wasm.gz", "../../cmd/ibweave-page")
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := short.Must(built.Program("ibweave", "../../cmd/ibweave", "-ldflags=-w"))(t)
+	module := short.Must(built.Module("page.wasm.gz", "../../cmd/ibweave-page"))(t)
 	c := &commands{T: t, program: program, dir: t.TempDir()}
-	if err := os.Symlink(module, c.path("page.wasm.gz")); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.Symlink(module, c.path("page.wasm.gz")))
 	return c
 }
 
@@ -87,9 +79,7 @@ func (c *commands) nameNodes() {
 	for n := range fabric.NodeID(f.NumNodes()) {
 		fmt.Fprintf(&names, "%s \"</script><img src=x onerror='hacked=1'>\u202e&amp;\a\x01'%d\"\n", f.Node(n).GUID, n)
 	}
-	if err := os.WriteFile(c.path("names"), []byte(names.String()), 0o666); err != nil {
-		c.Fatal(err)
-	}
+	short.Check(c, os.WriteFile(c.path("names"), []byte(names.String()), 0o666))
 	c.always = []string{"--node-name-map", "names"}
 }
 
@@ -114,10 +104,7 @@ func (c *commands) member(data []byte, names ...any) any {
 // fabric reads the topology of a compiled directory.
 func (c *commands) fabric(dir string) *fabric.Fabric {
 	c.Helper()
-	text, err := os.ReadFile(c.path(dir + "/fabric.ibnetdiscover"))
-	if err != nil {
-		c.Fatal(err)
-	}
+	text := short.Must(os.ReadFile(c.path(dir + "/fabric.ibnetdiscover")))(c)
 	f, _, err := topology.Parse(dir, text, topology.Options{})
 	if err != nil {
 		c.Fatal(err)
@@ -172,10 +159,7 @@ func (p *try) same(what string, want, got any) {
 func (p *try) sameTables(dir string) {
 	p.tab.Helper()
 	f := p.fabric(dir)
-	text, err := os.ReadFile(p.path(dir + "/opensm-lfts.dump"))
-	if err != nil {
-		p.tab.Fatal(err)
-	}
+	text := short.Must(os.ReadFile(p.path(dir + "/opensm-lfts.dump")))(p.tab)
 	tables, _, err := dump.ReadLFTs(dir, text, f, dump.Options{})
 	if err != nil {
 		p.tab.Fatal(err)
@@ -230,14 +214,8 @@ func (p *try) undo() {
 // TestBrowserTryFails: a page whose compiler cannot begin says why, and has no buttons that work.
 func TestBrowserTryFails(t *testing.T) {
 	c := build(t)
-	compiler, err := os.ReadFile(c.path("page.wasm.gz"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	compiler := short.Must(os.ReadFile(c.path("page.wasm.gz")))(t)
+	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2}))(t)
 	in := compiled(t, f, "updn", compile.Options{})
 	in.Base, in.Compiler = []byte("nonsense"), compiler
 	p := &try{tab: open(t, in), commands: c}
@@ -253,24 +231,13 @@ func TestBrowserTryFails(t *testing.T) {
 // of other tables, go.
 func TestBrowserTryMeasures(t *testing.T) {
 	c := build(t)
-	compiler, err := os.ReadFile(c.path("page.wasm.gz"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	compiler := short.Must(os.ReadFile(c.path("page.wasm.gz")))(t)
 	in := compiled(t, fatTree(t, 4, 3), "updn", compile.Options{})
 	f := in.Fabric
-	e, err := compile.EngineByName("updn")
-	if err != nil {
-		t.Fatal(err)
-	}
-	base, err := compile.Run(t.Context(), f, e, compile.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := short.Must(compile.EngineByName("updn"))(t)
+	base := short.Must(compile.Run(t.Context(), f, e, compile.Options{}))(t)
 	in.Compiler = compiler
-	if in.Base, err = session.Encode(e, base.Routing); err != nil {
-		t.Fatal(err)
-	}
+	in.Base = short.Must(session.Encode(e, base.Routing))(t)
 	in.Counters = []Counter{
 		{Name: "job a", Unit: "bytes", Values: make([]float64, f.NumPorts()), FromTables: true},
 		{Name: "SymbolErrorCounter", Unit: "errors", Values: slices.Repeat([]float64{7}, f.NumPorts())},
@@ -279,10 +246,7 @@ func TestBrowserTryMeasures(t *testing.T) {
 	before := eval[[]int](p.tab, "[...ibweave.data.heatLoad]")
 	leaf := f.CASwitches()[0]
 	up, _ := f.SwitchLinks(leaf)
-	s, err := session.Decode(t.Context(), in.Base)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := short.Must(session.Decode(t.Context(), in.Base))(t)
 	p.click("#tab-try")
 	p.wait("ibweave.trial.state === 'ready'")
 	for i, port := range up[:2] {
@@ -290,9 +254,7 @@ func TestBrowserTryMeasures(t *testing.T) {
 		if i == 0 {
 			step = session.Step{Kind: session.Fail, At: step.At}
 		}
-		if _, err := s.Do(t.Context(), step); err != nil {
-			t.Fatal(err)
-		}
+		short.Must(s.Do(t.Context(), step))(t)
 		eval[bool](p.tab, "(ibweave.trial.do(%q), true)", step)
 		p.wait("ibweave.trial.state === 'ready' && ibweave.trial.answers.length === %d", i+1)
 		want(p.tab, 7, "ibweave.data.counter0[0]")
@@ -303,19 +265,10 @@ func TestBrowserTryMeasures(t *testing.T) {
 		}
 		p.wait("!!ibweave.data.heatLoad && ibweave.trial.app.view.heat?.values === ibweave.data.heatLoad")
 		now := s.Result()
-		x, err := newScene(t.Context(), &Input{State: state.Of(now.Routing), Result: now.Verify})
-		if err != nil {
-			t.Fatal(err)
-		}
-		h, err := x.heat(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		x := short.Must(newScene(t.Context(), &Input{State: state.Of(now.Routing), Result: now.Verify}))(t)
+		h := short.Must(x.heat(t.Context()))(t)
 		for name, list := range map[string]any{"heatLeaf": h.leaves, "heatLoad": h.load, "heatHops": h.hops, "heatPaths": h.paths, "heatLost": h.lost, "heatLIDs": h.lids} {
-			data, err := json.Marshal(list)
-			if err != nil {
-				t.Fatal(err)
-			}
+			data := short.Must(json.Marshal(list))(t)
 			want(p.tab, string(data), "JSON.stringify([...ibweave.data.%s])", name)
 		}
 		if slices.Equal(before, eval[[]int](p.tab, "[...ibweave.data.heatLoad]")) {
@@ -350,10 +303,7 @@ func TestBrowserTry(t *testing.T) {
 	c.run("compile", "-t", "fabric.txt", "-e", "updn", "-o", "tables")
 	c.nameNodes()
 	c.run("report", "tables", "--interactive", "--compiler", "page.wasm.gz", "-o", "page.html")
-	info, err := os.Stat(c.path("page.html"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := short.Must(os.Stat(c.path("page.html")))(t)
 	t.Logf("%d bytes", info.Size())
 	f := c.fabric("tables")
 	address, lft := "", []int(nil)
@@ -492,9 +442,7 @@ func (p *try) slowDown(cable fabric.PortID) {
 	}
 	f := p.fabric("four")
 	f = f.WithLinks(map[fabric.PortID]fabric.Link{cable: rate, f.Peer(cable): rate})
-	if err := os.WriteFile(p.path("slow.txt"), topology.Append(nil, f), 0o666); err != nil {
-		p.tab.Fatal(err)
-	}
+	short.Check(p.tab, os.WriteFile(p.path("slow.txt"), topology.Append(nil, f), 0o666))
 	p.cablesSaid = true
 	p.compiled(p.press("#try-slow"), "four", "slow", "slow.txt")
 	p.cablesSaid = false
@@ -529,9 +477,7 @@ func (p *try) recable(cable fabric.PortID) {
 	p.click("#try-export")
 	p.wait("!!document.getElementById('try-file')")
 	p.same("command", "ibweave move DIR steps.yaml -o plan", p.text("#try-command"))
-	if err := os.WriteFile(p.path("steps.yaml"), []byte(eval[string](p.tab, "document.getElementById('try-file').textContent")), 0o666); err != nil {
-		p.tab.Fatal(err)
-	}
+	short.Check(p.tab, os.WriteFile(p.path("steps.yaml"), []byte(eval[string](p.tab, "document.getElementById('try-file').textContent")), 0o666))
 	want(p.tab, "steps.yaml", "document.querySelector('#trial a[download]').download")
 	p.run("move", "tables", "steps.yaml", "-o", "moved")
 	p.sameTables("moved/step-5/after")
