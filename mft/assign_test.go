@@ -11,17 +11,14 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
 )
 
 func mgid(t testing.TB, s string) mft.MGID {
 	t.Helper()
-	m, err := mft.ParseMGID(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
+	return short.Must(mft.ParseMGID(s))(t)
 }
 
 func TestParseMGID(t *testing.T) {
@@ -73,10 +70,7 @@ func TestMGIDs(t *testing.T) {
 		{Name: "crossed", MGID: mgid(t, "ff12:1b3e:1:2:3:4:1:1")},
 		{Name: "crossing", MGID: mgid(t, "ff12:1b3e:1:2:3:4:1:5")},
 	}
-	ids, err := mft.NewIDs(groups, mft.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ids := short.Must(mft.NewIDs(groups, mft.Options{}))(t)
 	var b strings.Builder
 	for i := range groups {
 		fmt.Fprintln(&b, ids.MGID(i, 0), ids.MGID(i, 1), ids.MGID(i, 0x3ffe))
@@ -96,10 +90,7 @@ ff12:1b3e:1:2:3:4:1:5 ff12:1b3e:b73a:c40b:a56d:1d91:8000:2 ff12:1b3e:b73a:c40b:a
 	}
 
 	// A group's MGID does not depend on the others.
-	alone, err := mft.NewIDs(groups[1:2], mft.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	alone := short.Must(mft.NewIDs(groups[1:2], mft.Options{}))(t)
 	if alone.MGID(0, 0) != ids.MGID(1, 0) {
 		t.Error("an MGID changes with the other groups")
 	}
@@ -109,10 +100,7 @@ ff12:1b3e:1:2:3:4:1:5 ff12:1b3e:b73a:c40b:a56d:1d91:8000:2 ff12:1b3e:b73a:c40b:a
 		written[i].MGID = ids.MGID(i, 0)
 		written[i].Name = "other"
 	}
-	again, err := mft.NewIDs(written, mft.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := short.Must(mft.NewIDs(written, mft.Options{}))(t)
 	for i := range written {
 		for k := range 3 {
 			if again.MGID(i, k) != ids.MGID(i, k) {
@@ -128,10 +116,7 @@ func TestMGIDsDiffer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.SampledFrom([]string{"", "a", "b", "c"})
 		// MGIDs that are near to those that are given out.
-		first, err := mft.NewIDs([]mft.Group{{Name: "a"}, {Name: "b"}, {Name: "a"}, {Name: "x", MGID: mgidOf(t, "ff15:a01d::1")}}, mft.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		first := short.Must(mft.NewIDs([]mft.Group{{Name: "a"}, {Name: "b"}, {Name: "a"}, {Name: "x", MGID: mgidOf(t, "ff15:a01d::1")}}, mft.Options{}))(t)
 		given := rapid.Custom(func(t *rapid.T) mft.MGID {
 			return rapid.SampledFrom([]mft.MGID{
 				{}, {}, first.MGID(0, 0), first.MGID(0, 1), first.MGID(1, 0), first.MGID(2, 0), first.MGID(2, 2),
@@ -148,10 +133,7 @@ func TestMGIDsDiffer(t *testing.T) {
 			met[g.MGID] = true
 			groups = append(groups, g)
 		}
-		ids, err := mft.NewIDs(groups, mft.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		ids := short.Must(mft.NewIDs(groups, mft.Options{}))(t)
 		all := make(map[mft.MGID]string)
 		for i, g := range groups {
 			for k := range 4 {
@@ -170,18 +152,12 @@ func TestMGIDsDiffer(t *testing.T) {
 }
 
 func mgidOf(t *rapid.T, s string) mft.MGID {
-	m, err := mft.ParseMGID(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
+	return short.Must(mft.ParseMGID(s))(t)
 }
 
 func TestManyOfOneName(t *testing.T) {
 	groups := make([]mft.Group, 0x8001)
-	if _, err := mft.NewIDs(groups[:0x8000], mft.Options{}); err != nil {
-		t.Fatal(err)
-	}
+	short.Must(mft.NewIDs(groups[:0x8000], mft.Options{}))(t)
 	_, err := mft.NewIDs(groups, mft.Options{})
 	if want := `group "": 32768 groups before it have the same name; want a name of its own, or an MGID`; fmt.Sprint(err) != want {
 		t.Errorf("%v, want %s", err, want)
@@ -242,10 +218,7 @@ func TestAssignIDs(t *testing.T) {
 
 // TestAllMLIDs gives out every MLID but the first, once.
 func TestAllMLIDs(t *testing.T) {
-	ids, err := mft.NewIDs([]mft.Group{{Name: "a", MLID: 0xfffe}}, mft.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ids := short.Must(mft.NewIDs([]mft.Group{{Name: "a", MLID: 0xfffe}}, mft.Options{}))(t)
 	if l, err := ids.MLID(0); l != 0xfffe || err != nil {
 		t.Errorf("%#x, %v", uint16(l), err)
 	}
@@ -257,7 +230,7 @@ func TestAllMLIDs(t *testing.T) {
 			t.Fatalf("%#x, %v; want %#x", uint16(l), err, uint16(want))
 		}
 	}
-	_, err = ids.Next()
+	_, err := ids.Next()
 	var budget *mft.BudgetError
 	if !errors.As(err, &budget) || budget.MLIDs != mft.NumMLIDs-2 || ids.Free() != 0 {
 		t.Errorf("%v, %d free", err, ids.Free())
@@ -265,27 +238,18 @@ func TestAllMLIDs(t *testing.T) {
 }
 
 func TestGroupsJSON(t *testing.T) {
-	f, err := mesh.Generate(mesh.Spec{Dims: []int{2, 2}, Hosts: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(mesh.Generate(mesh.Spec{Dims: []int{2, 2}, Hosts: 1}))(t)
 	lids := make([]fabric.LID, f.NumPorts())
 	next := fabric.LID(40)
 	var ports []fabric.PortID
 	f.EndPorts(func(p fabric.PortID) { lids[p] = next; next--; ports = append(ports, p) })
-	f, err = f.WithLIDs(lids, make([]uint8, f.NumPorts()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f = short.Must(f.WithLIDs(lids, make([]uint8, f.NumPorts())))(t)
 	trees := []mft.Tree{
 		{Name: `a "b"`, MGID: mgid(t, "ff12:a01d::1"), MLID: 0xc001, Senders: ports[:1], Receivers: ports[:3], Scheme: "union", SL: 2},
 		{Name: "c", MGID: mgid(t, "ff12:a01d::2"), MLID: 0xc002, Receivers: ports[7:], Scheme: "comb"},
 		{Name: "d", MGID: mgid(t, "ff12:a01d::3"), MLID: 0xc002, Scheme: "comb"},
 	}
-	b, err := mft.AppendGroupsJSON([]byte("x"), f, trees)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := short.Must(mft.AppendGroupsJSON([]byte("x"), f, trees))(t)
 	const want = `x[
 {"name":"a \"b\"","mgid":"ff12:a01d::1","mlid":49153,"senders":[40],"receivers":[38,39,40],"scheme":"union","sl":2},
 {"name":"c","mgid":"ff12:a01d::2","mlid":49154,"senders":[],"receivers":[33],"scheme":"comb","shared_mlid":true},
@@ -303,9 +267,7 @@ func TestGroupsJSON(t *testing.T) {
 		t.Errorf("%q, %v", b, err)
 	}
 	lids[ports[2]] = 0
-	if f, err = f.WithLIDs(lids, make([]uint8, f.NumPorts())); err != nil {
-		t.Fatal(err)
-	}
+	f = short.Must(f.WithLIDs(lids, make([]uint8, f.NumPorts())))(t)
 	if b, err := mft.AppendGroupsJSON(nil, f, trees); b != nil || err == nil || !strings.Contains(err.Error(), `group "a \"b\"": `) {
 		t.Errorf("%q, %v", b, err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/updown"
@@ -21,14 +22,8 @@ func routed(t testing.TB, e lft.Engine) func(*fabric.Fabric, error) *lft.Routing
 		if err != nil {
 			t.Fatal(err)
 		}
-		if f, err = lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs}); err != nil {
-			t.Fatal(err)
-		}
-		r, err := e.Route(context.Background(), f, lft.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return r
+		f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs}))(t)
+		return short.Must(e.Route(context.Background(), f, lft.Options{}))(t)
 	}
 }
 
@@ -65,10 +60,7 @@ func BenchmarkTrees(b *testing.B) {
 			for b.Loop() {
 				p = mustBuild(b, bm.scheme, r, groups, bm.opt)
 			}
-			c, err := mft.Measure(b.Context(), r, p)
-			if err != nil {
-				b.Fatal(err)
-			}
+			c := short.Must(mft.Measure(b.Context(), r, p))(b)
 			b.ReportMetric(float64(c.Links)/float64(len(p.Trees)), "links/tree")
 			b.ReportMetric(float64(c.MaxLink), "max/link")
 		})
@@ -76,9 +68,7 @@ func BenchmarkTrees(b *testing.B) {
 	p := mustBuild(b, mft.UpdnTree{}, r, groups, mft.Options{})
 	b.Run("measure", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := mft.Measure(b.Context(), r, p); err != nil {
-				b.Fatal(err)
-			}
+			short.Must(mft.Measure(b.Context(), r, p))(b)
 		}
 	})
 }
@@ -110,8 +100,6 @@ func BenchmarkShare(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := mft.Fit(b.Context(), r, groups, mft.Options{}, mft.UpdnTree{}); err != nil {
-			b.Fatal(err)
-		}
+		short.Must(mft.Fit(b.Context(), r, groups, mft.Options{}, mft.UpdnTree{}))(b)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/updown"
@@ -20,11 +21,7 @@ import (
 
 func mustFit(t testing.TB, r *lft.Routing, groups []mft.Group, opt mft.Options, schemes ...mft.Scheme) *mft.Plan {
 	t.Helper()
-	p, err := mft.Fit(t.Context(), r, groups, opt, schemes...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return short.Must(mft.Fit(t.Context(), r, groups, opt, schemes...))(t)
 }
 
 // schemesOf is by group the scheme and the number of trees: "union 3".

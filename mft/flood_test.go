@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
@@ -154,10 +155,7 @@ type grid struct {
 
 func newGrid(t testing.TB, m, n int) *grid {
 	t.Helper()
-	f, err := mesh.Generate(mesh.Spec{Dims: []int{m, n}, Hosts: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(mesh.Generate(mesh.Spec{Dims: []int{m, n}, Hosts: 1}))(t)
 	g := &grid{m: m, n: n, rows: make([]int32, m*n)}
 	lids, lmc := make([]fabric.LID, f.NumPorts()), make([]uint8, f.NumPorts())
 	g.r = &lft.Routing{Engine: "xy", Fabric: f}
@@ -168,9 +166,7 @@ func newGrid(t testing.TB, m, n int) *grid {
 			g.rows[g.at(x, y)] = int32(y)
 		}
 	}
-	if g.r.Fabric, err = f.WithLIDs(lids, lmc); err != nil {
-		t.Fatal(err)
-	}
+	g.r.Fabric = short.Must(f.WithLIDs(lids, lmc))(t)
 	g.r.Tables = lft.NewTables(m*n, g.r.Fabric.MaxLID())
 	for x := range m {
 		for y := range n {
@@ -244,11 +240,7 @@ func (g *grid) masks(ports []fabric.PortID) string {
 
 func mustBuild(t testing.TB, s mft.Scheme, r *lft.Routing, groups []mft.Group, opt mft.Options) *mft.Plan {
 	t.Helper()
-	p, err := s.Build(t.Context(), r, groups, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return short.Must(s.Build(t.Context(), r, groups, opt))(t)
 }
 
 func mustRefuse(t testing.TB, s mft.Scheme, r *lft.Routing, groups []mft.Group) *mft.RefusedError {

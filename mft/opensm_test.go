@@ -33,22 +33,14 @@ func relabelled(t testing.TB, f *fabric.Fabric, rnd *rand.Rand) *fabric.Fabric {
 		}
 		used[node.GUID>>8] = true
 		node.SystemGUID = 0
-		if _, err := b.AddNode(node); err != nil {
-			t.Fatal(err)
-		}
+		short.Must(b.AddNode(node))(t)
 	}
 	for p := range fabric.PortID(f.NumPorts()) {
 		if q := f.Peer(p); q > p {
-			if err := b.Connect(int(f.Owner(p)), f.Num(p), int(f.Owner(q)), f.Num(q), f.Link(p)); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, b.Connect(int(f.Owner(p)), f.Num(p), int(f.Owner(q)), f.Num(q), f.Link(p)))
 		}
 	}
-	g, err := b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return g
+	return short.Must(b.Build())(t)
 }
 
 // someGroups is n groups with from one member to all hosts; some have ports 0
@@ -102,35 +94,22 @@ func TestOpenSMTrees(t *testing.T) {
 		}},
 	}) {
 		t.Run(x.name, func(t *testing.T) {
-			f, err := x.make()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if f, err = lft.AssignLIDs(relabelled(t, f, rnd), lft.LIDOptions{Policy: lft.DenseLIDs}); err != nil {
-				t.Fatal(err)
-			}
+			f := short.Must(x.make())(t)
+			f = short.Must(lft.AssignLIDs(relabelled(t, f, rnd), lft.LIDOptions{Policy: lft.DenseLIDs}))(t)
 			groups := someGroups(f, 60, rnd)
 			p := mustBuild(t, mft.OpenSM{}, &lft.Routing{Engine: "minhop", Fabric: f}, groups, mft.Options{})
 			dir := t.TempDir()
 			file := filepath.Join(dir, "sa.dump")
-			if err := os.WriteFile(file, dumptest.SADump(f, p.Trees), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, os.WriteFile(file, dumptest.SADump(f, p.Trees), 0o600))
 			s, twin := ibsimtest.Start(t, f)
 			if !twin.Same() {
 				t.Fatal("ibsim gives other GUIDs")
 			}
-			run, err := ibsim.RunOpenSM(t.Context(), s, ibsim.OpenSMConfig{Engine: "minhop", Dir: dir, Flags: 0x43, Options: []string{"sa_db_file " + file}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			run := short.Must(ibsim.RunOpenSM(t.Context(), s, ibsim.OpenSMConfig{Engine: "minhop", Dir: dir, Flags: 0x43, Options: []string{"sa_db_file " + file}}))(t)
 			if run.NumErrors > 0 {
 				t.Fatal(run.Errors)
 			}
-			data, err := os.ReadFile(filepath.Join(dir, "opensm.mcfdbs"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			data := short.Must(os.ReadFile(filepath.Join(dir, "opensm.mcfdbs")))(t)
 			tables, problems, err := dump.ReadMFTs("opensm.mcfdbs", data, f, dump.Options{})
 			if err != nil || len(problems) > 0 {
 				t.Fatal(err, problems)

@@ -220,10 +220,7 @@ func TestBalance(t *testing.T) {
 	var costs []*mft.Cost
 	for _, balance := range []bool{false, true} {
 		p := mustBuild(t, mft.UpdnTree{}, r, groups, mft.Options{Balance: balance})
-		c, err := mft.Measure(t.Context(), r, p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := short.Must(mft.Measure(t.Context(), r, p))(t)
 		costs = append(costs, c)
 	}
 	if costs[1].MaxLink > 374 {
@@ -243,10 +240,7 @@ func TestFewLinks(t *testing.T) {
 		r := routed(t, updown.Engine{})(gen.Irregular(gen.IrregularSpec{Switches: 12, Degree: 3, Hosts: 24, Seed: seed}))
 		groups := randomGroups(r.Fabric, 4, 2+rnd.IntN(6), seed)
 		p := mustBuild(t, mft.UpdnTree{}, r, groups, mft.Options{})
-		c, err := mft.Measure(t.Context(), r, p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := short.Must(mft.Measure(t.Context(), r, p))(t)
 		for i := range p.Trees {
 			want := fewestLinks(r, p.Trees[i].Receivers)
 			if c.Trees[i].Links < want {
@@ -287,10 +281,7 @@ func TestTreesNoWorse(t *testing.T) {
 		{"irregular", routed(t, grown{top: 20})(gen.Irregular(gen.IrregularSpec{Switches: 64, Degree: 5, Hosts: 128, Seed: 1})), 2735, 1231},
 	} {
 		groups := someGroups(x.r.Fabric, 200, rand.New(rand.NewPCG(7, 0)))
-		c, err := mft.Measure(t.Context(), x.r, mustBuild(t, mft.UpdnTree{}, x.r, groups, mft.Options{}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := short.Must(mft.Measure(t.Context(), x.r, mustBuild(t, mft.UpdnTree{}, x.r, groups, mft.Options{})))(t)
 		links, depth := 0, 0
 		for _, tree := range c.Trees {
 			links += tree.Links
@@ -370,26 +361,17 @@ func TestLooseEnds(t *testing.T) {
 		{GUID: 0x10, Type: fabric.CA, NumPorts: 1, Description: "h1"}, {GUID: 0x20, Type: fabric.CA, NumPorts: 1, Description: "h2"},
 		{GUID: 0x30, Type: fabric.CA, NumPorts: 1, Description: "h3"}, {GUID: 0x40, Type: fabric.CA, NumPorts: 1, Description: "h4"},
 	} {
-		if _, err := b.AddNode(n); err != nil {
-			t.Fatal(err)
-		}
+		short.Must(b.AddNode(n))(t)
 		port := fabric.PortNum(0)
 		if n.Type == fabric.CA {
 			port = 1
 		}
-		if err := b.SetPort(i, port, 0, fabric.LID(i+1), 0); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, b.SetPort(i, port, 0, fabric.LID(i+1), 0))
 	}
 	for _, c := range [][4]int{{0, 1, 2, 1}, {1, 1, 3, 1}, {4, 1, 5, 1}} {
-		if err := b.Connect(c[0], fabric.PortNum(c[1]), c[2], fabric.PortNum(c[3]), fabric.Link{}); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, b.Connect(c[0], fabric.PortNum(c[1]), c[2], fabric.PortNum(c[3]), fabric.Link{}))
 	}
-	f, err := b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(b.Build())(t)
 	r := &lft.Routing{Engine: "none", Fabric: f, Tables: lft.NewTables(2, f.MaxLID()), Order: []int32{0, 1}}
 	h := make([]fabric.PortID, 4)
 	for i := range h {
@@ -463,10 +445,7 @@ func TestCost(t *testing.T) {
 func mustMeasure(t *testing.T, name string, r *lft.Routing, p *mft.Plan) {
 	t.Helper()
 	f := r.Fabric
-	c, err := mft.Measure(t.Context(), r, p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := short.Must(mft.Measure(t.Context(), r, p))(t)
 	load := map[fabric.PortID]int64{}
 	var want mft.Cost
 	for i := range p.Trees {

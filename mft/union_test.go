@@ -30,10 +30,7 @@ func TestPaperUnion(t *testing.T) {
 	if len(fl.links) != 9 {
 		t.Errorf("%d links crossed, want 9", len(fl.links))
 	}
-	c, err := mft.Measure(t.Context(), g.r, p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := short.Must(mft.Measure(t.Context(), g.r, p))(t)
 	if want := (mft.TreeCost{Links: 9, Depth: 4, Crossings: 9, Unicast: 15}); c.Trees[0] != want {
 		t.Errorf("cost %+v, want %+v", c.Trees[0], want)
 	}
@@ -301,10 +298,7 @@ func TestAllToAll(t *testing.T) {
 			t.Errorf("%s: %d MLIDs, want %d", x.scheme.Name(), len(p.Trees), x.mlids)
 		}
 		mustBeExact(t, groups, p)
-		c, err := mft.Measure(t.Context(), g.r, p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := short.Must(mft.Measure(t.Context(), g.r, p))(t)
 		if c.Crossings != 65_280 || c.Unicast != 696_320 || c.MaxHost != 255 {
 			t.Errorf("%s: %d links crossed, with unicast %d, and %d packets for a host; want 65280, 696320, 255", x.scheme.Name(), c.Crossings, c.Unicast, c.MaxHost)
 		}

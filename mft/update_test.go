@@ -236,10 +236,7 @@ func TestJoinedOneTree(t *testing.T) {
 // mustPlan plans an update and has it proven.
 func mustPlan(t testing.TB, old, new *mft.Plan) *mft.Update {
 	t.Helper()
-	u, err := mft.PlanUpdate(t.Context(), old, new)
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := short.Must(mft.PlanUpdate(t.Context(), old, new))(t)
 	if err := mft.CheckUpdate(t.Context(), old, new, u); err != nil {
 		t.Fatalf("%v\n%s", err, show(new.Tables.Fabric(), u))
 	}
@@ -438,10 +435,7 @@ func drawFabric(t *rapid.T) *fabric.Fabric {
 	hosts := rapid.IntRange(2, 8).Draw(t, "hosts")
 	seed := rapid.Uint64().Draw(t, "wiring")
 	rnd := rand.New(rand.NewPCG(seed, 0))
-	p, err := gen.NewPlan(n, hosts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := short.Must(gen.NewPlan(n, hosts))(t)
 	free := make([][]int, n)
 	for i := range n {
 		p.Switch(40, fmt.Sprintf("S%d", i))
@@ -467,11 +461,7 @@ func drawFabric(t *rapid.T) *fabric.Fabric {
 		h, s := p.CA(1, fmt.Sprintf("H%d", i)), rnd.IntN(n)
 		p.Cable(h, 1, s, port(s))
 	}
-	f, err := p.Fabric()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
+	return short.Must(p.Fabric())(t)
 }
 
 // drawMasks is random masks that are exact for the senders: of a tree that
@@ -601,9 +591,7 @@ func TestUpdates(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := mft.CheckUpdate(t.Context(), old, new, u); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, mft.CheckUpdate(t.Context(), old, new, u))
 		floodStages(t, old, new, u)
 		for _, x := range u.Interrupted {
 			if (x.Pairs == 0) != x.Faulty || (len(x.Receivers) == 0) != x.Faulty {

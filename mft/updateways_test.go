@@ -39,10 +39,7 @@ func wired(t *testing.T, cables ...cable) (*fabric.Fabric, map[string]fabric.Por
 	}
 	slices.Sort(names) // upper case first
 	names = slices.Compact(names)
-	p, err := gen.NewPlan(len(names), len(names))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := short.Must(gen.NewPlan(len(names), len(names)))(t)
 	at := map[string]int{}
 	for _, name := range names {
 		if strings.ToUpper(name) == name {
@@ -54,10 +51,7 @@ func wired(t *testing.T, cables ...cable) (*fabric.Fabric, map[string]fabric.Por
 	for _, c := range cables {
 		p.Cable(at[c.a], c.from, at[c.b], c.to)
 	}
-	f, err := p.Fabric()
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(p.Fabric())(t)
 	ports := map[string]fabric.PortID{}
 	for _, c := range cables {
 		for n := range fabric.NodeID(f.NumNodes()) {

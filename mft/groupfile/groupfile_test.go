@@ -244,10 +244,7 @@ func TestParse(t *testing.T) {
 // TestShared: senders that are the receivers cost nothing.
 func TestShared(t *testing.T) {
 	f := small(t)
-	groups, err := Parse("in", []byte("groups: [{name: a, receivers: ['re:.']}]"), f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	groups := short.Must(Parse("in", []byte("groups: [{name: a, receivers: ['re:.']}]"), f))(t)
 	if &groups[0].Senders[0] != &groups[0].Receivers[0] {
 		t.Error("lists are not shared")
 	}
@@ -291,18 +288,12 @@ func TestWritten(t *testing.T) {
 		var trees []mft.Tree
 		mlid := fabric.LID(0xc000)
 		for i := range rapid.IntRange(0, 4).Draw(t, "trees") {
-			m, err := mft.ParseMGID(fmt.Sprintf("ff12:a01d::%x", i))
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := short.Must(mft.ParseMGID(fmt.Sprintf("ff12:a01d::%x", i)))(t)
 			mlid += fabric.LID(rapid.IntRange(0, 2).Draw(t, "step"))
 			trees = append(trees, mft.Tree{Name: rapid.String().Draw(t, "name"), MGID: m, MLID: mlid, Receivers: some("receivers"), Senders: some("senders"),
 				SL: fabric.SL(rapid.IntRange(0, 15).Draw(t, "SL")), Scheme: "union"})
 		}
-		b, err := mft.AppendGroupsJSON(nil, f, trees)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := short.Must(mft.AppendGroupsJSON(nil, f, trees))(t)
 		groups, err := Parse("groups.json", b, f)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, b)
@@ -403,10 +394,7 @@ func FuzzParse(f *testing.F) {
 			}
 			groups[i].MGID, groups[i].MLID = trees[i].MGID, trees[i].MLID
 		}
-		b, err := mft.AppendGroupsJSON(nil, fab, trees)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := short.Must(mft.AppendGroupsJSON(nil, fab, trees))(t)
 		again, err := Parse("again", b, fab)
 		if err != nil || show(fab, again) != show(fab, groups) {
 			t.Fatalf("%v\n%s%s%s", err, b, show(fab, groups), show(fab, again))
@@ -417,13 +405,8 @@ func FuzzParse(f *testing.F) {
 // TestFile: the example of the documentation, from a file.
 func TestFile(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "groups.yaml")
-	if err := os.WriteFile(name, []byte(cases[0].text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	data, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.WriteFile(name, []byte(cases[0].text), 0o600))
+	data := short.Must(os.ReadFile(name))(t)
 	f := small(t)
 	groups, err := Parse(name, data, f)
 	if err != nil || show(f, groups) != cases[0].want {
