@@ -13,27 +13,16 @@ import (
 	"github.com/ibweave/ibweave/audit/session"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // packed is a small fabric with tables for a session, and one of its cables.
 func packed(t *testing.T) (data []byte, cable string) {
 	t.Helper()
-	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := compile.EngineByName("updn")
-	if err != nil {
-		t.Fatal(err)
-	}
-	base, err := compile.Run(context.Background(), f, e, compile.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err = session.Encode(e, base.Routing)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2}))(t)
+	e := short.Must(compile.EngineByName("updn"))(t)
+	base := short.Must(compile.Run(context.Background(), f, e, compile.Options{}))(t)
+	data = short.Must(session.Encode(e, base.Routing))(t)
 	ports, _ := f.SwitchLinks(0)
 	return data, fmt.Sprintf("%s:%d", f.Node(0).GUID, f.Num(ports[0]))
 }
@@ -98,9 +87,7 @@ func TestAnswers(t *testing.T) {
 	} {
 		parts := s.answer([]byte(tt.request))
 		var r reply
-		if err := json.Unmarshal(parts[0], &r); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, json.Unmarshal(parts[0], &r))
 		if len(parts) != tt.parts || r.Error != tt.err || !cmp.Equal(r.Steps, tt.steps) {
 			t.Errorf("%.40s: %d parts, %q, %q; want %d, %q, %q", tt.request, len(parts), r.Error, r.Steps, tt.parts, tt.err, tt.steps)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/ibweave/ibweave/audit/policy"
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // audited runs check on many fabrics and tables, sound ones and broken ones, and gives
@@ -32,17 +33,12 @@ func audited(t *testing.T, form string) map[string][]byte {
 	}
 	write := func(name, text string) string {
 		t.Helper()
-		if err := os.WriteFile(at(name), []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, os.WriteFile(at(name), []byte(text), 0o666))
 		return at(name)
 	}
 	read := func(name string) string {
 		t.Helper()
-		data, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := short.Must(os.ReadFile(name))(t)
 		return string(data)
 	}
 	ibweave(0, "gen", "fattree", "--radix", "8", "-o", at("tree"))
@@ -85,10 +81,7 @@ func TestJSONSchema(t *testing.T) {
 	s := schemaOf(t, "check")
 	findings := map[string]bool{}
 	for name, text := range audited(t, "json") {
-		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		doc := short.Must(jsonschema.UnmarshalJSON(bytes.NewReader(text)))(t)
 		if err := s.Validate(doc); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -96,9 +89,7 @@ func TestJSONSchema(t *testing.T) {
 			Findings []struct{ Rule string }
 			Verdict  string
 		}
-		if err := json.Unmarshal(text, &d); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, json.Unmarshal(text, &d))
 		if name == "cut" && d.Verdict != "undecided" {
 			t.Errorf("without a host that the tables refer to the verdict is %s", d.Verdict)
 		}
@@ -106,10 +97,7 @@ func TestJSONSchema(t *testing.T) {
 			findings[f.Rule] = true
 		}
 		// The schema is not one that takes anything.
-		bad, err := jsonschema.UnmarshalJSON(strings.NewReader(strings.Replace(string(text), `"verdict": "`, `"verdict": "x`, 1)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		bad := short.Must(jsonschema.UnmarshalJSON(strings.NewReader(strings.Replace(string(text), `"verdict": "`, `"verdict": "x`, 1))))(t)
 		if s.Validate(bad) == nil {
 			t.Errorf("%s: the schema takes an unknown verdict", name)
 		}
@@ -128,10 +116,7 @@ func TestSARIFSchema(t *testing.T) {
 	c.AssertFormat()
 	s := c.MustCompile("../../report/testdata/sarif-schema-2.1.0.json")
 	for name, text := range audited(t, "sarif") {
-		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		doc := short.Must(jsonschema.UnmarshalJSON(bytes.NewReader(text)))(t)
 		if err := s.Validate(doc); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -160,9 +145,7 @@ func TestSARIFSchema(t *testing.T) {
 				}
 			}
 		}
-		if err := json.Unmarshal(text, &log); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, json.Unmarshal(text, &log))
 		rules := map[string]bool{}
 		for _, r := range log.Runs[0].Tool.Driver.Rules {
 			rules[r.ID] = true
@@ -202,9 +185,7 @@ func TestJUnitCases(t *testing.T) {
 				} `xml:"testcase"`
 			} `xml:"testsuite"`
 		}
-		if err := xml.Unmarshal(text, &s); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, xml.Unmarshal(text, &s))
 		seen := map[string]bool{}
 		for _, c := range s.Suite.Cases {
 			if _, ok := policy.RuleByName(c.Name); !ok || seen[c.Name] {
@@ -237,9 +218,7 @@ func TestGroupSchema(t *testing.T) {
 	at := func(name string) string { return filepath.Join(dir, name) }
 	const fabric = "../../examples/drain/fabric.ibnetdiscover"
 	racks := at("racks.yaml")
-	if err := os.WriteFile(racks, []byte("rack: {r1: 'node[0001-0012]', r2: 'node[0013-0024,0099]'}\nrow: re:^node00(\\d)\n"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.WriteFile(racks, []byte("rack: {r1: 'node[0001-0012]', r2: 'node[0013-0024,0099]'}\nrow: re:^node00(\\d)\n"), 0o666))
 	for name, args := range map[string][]string{"old": nil, "new": {"--without", "spine00", "--without", "node0013"}} {
 		if out, err := exec.Command(program, append([]string{"compile", "-t", fabric, "-e", "updn", "-o", at(name)}, args...)...).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
@@ -258,10 +237,7 @@ func TestGroupSchema(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(out))
-		if err != nil {
-			t.Fatal(err)
-		}
+		doc := short.Must(jsonschema.UnmarshalJSON(bytes.NewReader(out)))(t)
 		found := 0
 		var find func(v any, of *jsonschema.Schema)
 		find = func(v any, of *jsonschema.Schema) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/sminterface/dump"
 )
 
@@ -30,10 +31,7 @@ func formsTable() string {
 // docs/dev/forms.md has the table that help prints.
 func TestFormsDoc(t *testing.T) {
 	const file = "../../docs/dev/forms.md"
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := short.Must(os.ReadFile(file))(t)
 	head, rest, ok := strings.Cut(string(text), "-update -->\n")
 	_, tail, ok2 := strings.Cut(rest, "<!-- end -->\n")
 	if !ok || !ok2 {
@@ -41,9 +39,7 @@ func TestFormsDoc(t *testing.T) {
 	}
 	want := head + "-update -->\n" + formsTable() + "<!-- end -->\n" + tail
 	if *update {
-		if err := os.WriteFile(file, []byte(want), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, os.WriteFile(file, []byte(want), 0o666))
 	} else if want != string(text) {
 		t.Errorf("%s has another table than ibweave help forms: run go test ./cmd/ibweave -run TestFormsDoc -update", file)
 	}

@@ -10,15 +10,14 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // Every command of docs/dev/gen.md does what it says, and the page has each kind and each flag
 // for any kind.
 func TestGenPage(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "dev", "gen.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := short.Must(os.ReadFile(filepath.Join("..", "..", "docs", "dev", "gen.md")))(t)
 	text := strings.ReplaceAll(string(page), "\\\n", " ")
 	commands := regexp.MustCompile("(?m)(?:`|^ +)ibweave gen ([a-z][^`\n]*)").FindAllStringSubmatch(text, -1)
 	if len(commands) < 6 {

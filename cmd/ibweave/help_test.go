@@ -26,14 +26,8 @@ import (
 // is no longer.
 func TestReference(t *testing.T) {
 	const dir = "../../docs/reference"
-	want, err := cli.Pages((&app{}).rootCommand(), "markdown")
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := short.Must(cli.Pages((&app{}).rootCommand(), "markdown"))(t)
+	files := short.Must(os.ReadDir(dir))(t)
 	for _, f := range files {
 		if want[f.Name()] == "" && f.Name() != "papers" { // those of ibweave-papers
 			t.Errorf("%s/%s: there is no such command; remove it", dir, f.Name())
@@ -63,14 +57,8 @@ func TestPagesAgree(t *testing.T) {
 		}, text)
 	}
 	root := (&app{}).rootCommand()
-	man, err := cli.Pages(root, "man")
-	if err != nil {
-		t.Fatal(err)
-	}
-	markdown, err := cli.Pages(root, "markdown")
-	if err != nil {
-		t.Fatal(err)
-	}
+	man := short.Must(cli.Pages(root, "man"))(t)
+	markdown := short.Must(cli.Pages(root, "markdown"))(t)
 	if len(man) < 40 || len(markdown) != len(man) {
 		t.Errorf("%d manual pages, %d of the reference, want as many, and 40 or more", len(man), len(markdown))
 	}
@@ -84,9 +72,7 @@ func TestPagesAgree(t *testing.T) {
 		if _, below, ok := strings.Cut(c.CommandPath(), " "); ok {
 			name = strings.ReplaceAll(below, " ", "-") + ".md"
 		}
-		if err := goldmark.Convert([]byte(markdown[name]), &shown); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, goldmark.Convert([]byte(markdown[name]), &shown))
 		texts := append(strings.Split(c.Long, "\n"), c.Short)
 		if c.HasParent() && c.Runnable() {
 			texts = append(texts, c.Example, "Exit status", "done and clean", "3 input that cannot be read or is invalid; the message has file:line")
@@ -200,10 +186,7 @@ func TestErrorsNameCommand(t *testing.T) {
 // Each text of help belongs to a command.
 func TestHelpTextsHaveCommands(t *testing.T) {
 	root := (&app{}).rootCommand()
-	files, err := helpTexts.ReadDir("help")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := short.Must(helpTexts.ReadDir("help"))(t)
 	for _, f := range files {
 		name := strings.TrimSuffix(f.Name(), ".txt")
 		if c, _, err := root.Find([]string{name}); name != root.Name() && (err != nil || c.Long == "") {

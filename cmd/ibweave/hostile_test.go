@@ -249,9 +249,7 @@ func tables(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	groups := filepath.Join(dir, "groups.yaml")
-	if err := os.WriteFile(groups, []byte("groups: [{name: all, receivers: ['re:.'], senders: ['re:.']}]\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.WriteFile(groups, []byte("groups: [{name: all, receivers: ['re:.'], senders: ['re:.']}]\n"), 0o600))
 	d := filepath.Join(dir, "D")
 	for _, line := range []string{"gen mesh --dims 2x3 -o F", "compile -t F -e xy --vls 2 --sl2vl spread --path-sl -g G -o D",
 		"whatif -t F -e updn --fail links -o D/whatif.json"} {
@@ -263,9 +261,7 @@ func tables(t *testing.T) (dir string) {
 	}
 	writeFAR(t, d)
 	for name, text := range map[string]string{"traffic.yaml": "jobs: [{name: a, hosts: '0x100000,0x100002', patterns: [{pattern: alltoall, size: 1M}]}]\n", "rates.csv": "node,port,xmit_bytes\n0x100000,1,1\n", "perfquery": "# Port counters: Lid 1 port 1\nPortSelect:......................1\nPortXmitData:....................1\n"} {
-		if err := os.WriteFile(filepath.Join(d, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, os.WriteFile(filepath.Join(d, name), []byte(text), 0o600))
 	}
 	return d
 }
@@ -280,9 +276,7 @@ func writeFAR(t *testing.T, d string) {
 	}
 	var b bytes.Buffer
 	x := &adaptive.Tables{Groups: make([][]adaptive.Group, f.NumSwitches()), PLFTs: []*adaptive.PLFT{adaptive.NewPLFT(tables)}}
-	if err := errors.Join(dump.WriteFAR(&b, f, x, dump.WriteOptions{}), os.WriteFile(filepath.Join(d, "ibdiagnet2.far"), b.Bytes(), 0o666)); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, errors.Join(dump.WriteFAR(&b, f, x, dump.WriteOptions{}), os.WriteFile(filepath.Join(d, "ibdiagnet2.far"), b.Bytes(), 0o666)))
 }
 
 // inputArgs makes arguments of a line of inputs. X is the manifest of h.
@@ -345,16 +339,9 @@ func runCommand(t *testing.T, stdout io.Writer, environment []string, command ..
 func bomb(t *testing.T, open func(io.Writer) (io.WriteCloser, error), times int) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	w, err := open(&b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Write(make([]byte, 64<<20)); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	w := short.Must(open(&b))(t)
+	short.Must(w.Write(make([]byte, 64<<20)))(t)
+	short.Check(t, w.Close())
 	return bytes.Repeat(b.Bytes(), times)
 }
 
@@ -420,13 +407,9 @@ func TestHostileInput(t *testing.T) {
 	for kind, make := range hostile {
 		t.Run(kind, func(t *testing.T) {
 			h := filepath.Join(dir, kind)
-			if err := os.Mkdir(h, 0o700); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, os.Mkdir(h, 0o700))
 			x := filepath.Join(h, "manifest.json")
-			if err := make(x); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, make(x))
 			for _, name := range short.Keys(inputs, "check --topology") {
 				line := inputs[name]
 				got := runWithin(t, most, inputArgs(line, d, h)...)
@@ -443,10 +426,7 @@ func TestHostileInput(t *testing.T) {
 func simulated(t *testing.T, d string) {
 	t.Helper()
 	name := filepath.Join(d, "fabric.ibnetdiscover")
-	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := short.Must(os.ReadFile(name))(t)
 	f, _, err := topology.Parse(name, text, topology.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -456,9 +436,7 @@ func simulated(t *testing.T, d string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, c.Close())
 	t.Setenv("IBSIM_SOCKNAME", sim.Socket())
 	t.Setenv("SIM_HOST", twin.NodeID(ibsim.Centre(twin.Fabric)))
 }
@@ -502,9 +480,7 @@ func TestHostileOutput(t *testing.T) {
 					}
 					args = append(args, arg)
 				}
-				if err := os.MkdirAll(filepath.Dir(x), 0o700); err != nil {
-					t.Fatal(err)
-				}
+				short.Check(t, os.MkdirAll(filepath.Dir(x), 0o700))
 				return x, args
 			}
 			check := func(got finished, status int, kind string) {
@@ -525,9 +501,7 @@ func TestHostileOutput(t *testing.T) {
 
 			for device, minor := range map[string]int{"null": 3, "full": 7} {
 				x, args = kind(device)
-				if err := makeDevice(x, minor); err != nil {
-					t.Fatal(err)
-				}
+				short.Check(t, makeDevice(x, minor))
 				got := runProgram(t, nil, nil, args...)
 				if device == "null" {
 					check(got, usual.status, device)
@@ -540,9 +514,7 @@ func TestHostileOutput(t *testing.T) {
 			}
 
 			x, args = kind("fifo")
-			if err := syscall.Mkfifo(x, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, syscall.Mkfifo(x, 0o600))
 			fifo, err := os.OpenFile(x, os.O_RDWR, 0) // no end of file: it ends with a mark
 			if err != nil {
 				t.Fatal(err)
@@ -576,14 +548,9 @@ func TestHostileOutput(t *testing.T) {
 			if uid == 0 {
 				uid, gid = 12345, 54321
 			}
-			if err := errors.Join(os.WriteFile(end, []byte("old"), 0o600), os.Chown(end, uid, gid), os.Chmod(end, 0o640), os.Symlink(end, x)); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, errors.Join(os.WriteFile(end, []byte("old"), 0o600), os.Chown(end, uid, gid), os.Chmod(end, 0o640), os.Symlink(end, x)))
 			check(runProgram(t, nil, nil, args...), usual.status, "link")
-			info, err := os.Stat(end)
-			if err != nil {
-				t.Fatal(err)
-			}
+			info := short.Must(os.Stat(end))(t)
 			if is := info.Sys().(*syscall.Stat_t); info.Mode() != 0o640 || int(is.Uid) != uid || int(is.Gid) != gid || info.Size() <= 3 {
 				t.Errorf("%d bytes of mode %v and owner %d:%d; want all with -rw-r----- and %d:%d", info.Size(), info.Mode(), is.Uid, is.Gid, uid, gid)
 			}
@@ -598,13 +565,8 @@ func TestHostileOutput(t *testing.T) {
 // ends it without a word, as it ends other tools.
 func TestHostileStandardOutput(t *testing.T) {
 	full := filepath.Join(t.TempDir(), "full")
-	if err := makeDevice(full, 7); err != nil {
-		t.Fatal(err)
-	}
-	disk, err := os.OpenFile(full, os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, makeDevice(full, 7))
+	disk := short.Must(os.OpenFile(full, os.O_WRONLY, 0))(t)
 	defer disk.Close()
 	var lines [][]string
 	cli.Walk((&app{}).rootCommand(), func(c *cobra.Command) {
@@ -631,9 +593,7 @@ func TestHostileStandardOutput(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := r.Close(); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, r.Close())
 		if got := runProgram(t, w, nil, strings.Fields(line)...); got.status != -1 || got.stderr != "" {
 			t.Errorf("%s into a closed pipe: exit status %d, %s; want a signal and no word", line, got.status, got.stderr)
 		}
@@ -645,9 +605,7 @@ func TestHostileStandardOutput(t *testing.T) {
 func TestHostileMemory(t *testing.T) {
 	t.Parallel()
 	name := filepath.Join(t.TempDir(), "groups.json")
-	if err := os.WriteFile(name, []byte(`[{"name":"a","receivers":[`+strings.Repeat("[],", short.Of(10, 7)<<20)+`1]}]`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.WriteFile(name, []byte(`[{"name":"a","receivers":[`+strings.Repeat("[],", short.Of(10, 7)<<20)+`1]}]`), 0o600))
 	d := tables(t)
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", `ulimit -v 2500000; exec "$@"`, "sh", program, "compile", "-t", filepath.Join(d, "fabric.ibnetdiscover"), "-e", "xy", "--dry-run", "-g", name)
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=2")
@@ -665,23 +623,16 @@ const evil = "a\x1b]0;x\a\x1b[2J\u009b2J\u202eb\xff\x7f\rc"
 // for one to come, and for text from one that is there.
 func TestInterruptedInput(t *testing.T) {
 	d := tables(t)
-	text, err := os.ReadFile(filepath.Join(d, "fabric.ibnetdiscover"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := short.Must(os.ReadFile(filepath.Join(d, "fabric.ibnetdiscover")))(t)
 	topology, lfts := filepath.Join(t.TempDir(), "topology"), filepath.Join(t.TempDir(), "lfts")
 	for _, name := range []string{topology, lfts} {
-		if err := syscall.Mkfifo(name, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, syscall.Mkfifo(name, 0o600))
 	}
 	for _, closed := range []bool{true, false} {
 		cmd := exec.CommandContext(t.Context(), "ibweave", "check", "-t", topology, "--lfts", lfts)
 		var errs bytes.Buffer
 		cmd.Stderr = &errs
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, cmd.Start())
 		w, err := os.OpenFile(topology, os.O_WRONLY, 0) // the command has it open from here on
 		if err == nil && closed {
 			_, err = w.Write(text)
@@ -717,15 +668,11 @@ func TestHostileText(t *testing.T) {
 	simulated(t, d)
 	h := t.TempDir()
 	evilFile := filepath.Join(h, "e\x1b[31m")
-	if err := os.Mkdir(evilFile, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.Mkdir(evilFile, 0o700))
 	for _, text := range short.Part(3, []string{evil, "Unicast lids [0x0-0x1] of switch Lid 1 guid 0x0000000000200000 (" + evil + "):\n" + evil,
 		"Switch\t5 \"S-" + evil + "\"\n" + evil, "groups: [{name: \"" + evil + "\", " + evil, "{\"" + evil, evil + ": 1\n", "0x" + evil + " 1 1\n"}) {
 		for name, line := range inputs {
-			if err := os.WriteFile(filepath.Join(evilFile, "manifest.json"), []byte(text+"\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, os.WriteFile(filepath.Join(evilFile, "manifest.json"), []byte(text+"\n"), 0o600))
 			var out, errs bytes.Buffer
 			got := run(inputArgs(line, d, evilFile), strings.NewReader(""), &out, &errs)
 			if found := acts(out.String() + errs.String()); found != "" {
@@ -739,21 +686,11 @@ func TestHostileText(t *testing.T) {
 
 	// Names of nodes.
 	named := filepath.Join(h, "named")
-	text, err := os.ReadFile(filepath.Join(d, "fabric.ibnetdiscover"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(named, regexp.MustCompile(`(# "[^"]*)"`).ReplaceAll(text, []byte("${1} "+evil+"\"")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	text := short.Must(os.ReadFile(filepath.Join(d, "fabric.ibnetdiscover")))(t)
+	short.Check(t, os.WriteFile(named, regexp.MustCompile(`(# "[^"]*)"`).ReplaceAll(text, []byte("${1} "+evil+"\"")), 0o600))
 	cut := filepath.Join(h, "cut") // with errors that name nodes
-	dump, err := os.ReadFile(filepath.Join(d, "opensm-lfts.dump"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(cut, regexp.MustCompile(`(?m)^0x0003 \d+`).ReplaceAll(dump, []byte("0x0003 003")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	dump := short.Must(os.ReadFile(filepath.Join(d, "opensm-lfts.dump")))(t)
+	short.Check(t, os.WriteFile(cut, regexp.MustCompile(`(?m)^0x0003 \d+`).ReplaceAll(dump, []byte("0x0003 003")), 0o600))
 	compiled := filepath.Join(h, "compiled")
 	// A topology text loses whole control sequences, which terminals put into what they log.
 	left := strings.NewReplacer("\x1b]0;x\a", "", "\x1b[2J", "").Replace(evil)
@@ -786,9 +723,7 @@ func TestHostileText(t *testing.T) {
 		}
 		if strings.HasSuffix(line, "json") {
 			var doc any
-			if err := json.Unmarshal(out.Bytes(), &doc); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, json.Unmarshal(out.Bytes(), &doc))
 			// encoding/json makes U+FFFD of what is no UTF-8.
 			if want := strings.ToValidUTF8(left, "\ufffd"); !strings.Contains(fmt.Sprint(doc), want) {
 				t.Errorf("%s: JSON has no %q\n%.3000q", line, want, fmt.Sprint(doc))
@@ -800,10 +735,7 @@ func TestHostileText(t *testing.T) {
 // shown is what a viewer shows of a file: its text, the strings of JSON, and those that a page packs.
 func shown(t *testing.T, name string) (texts []string) {
 	t.Helper()
-	data, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := short.Must(os.ReadFile(name))(t)
 	var add func(v any)
 	add = func(v any) {
 		switch v := v.(type) {
@@ -822,9 +754,7 @@ func shown(t *testing.T, name string) (texts []string) {
 	}
 	decode := func(data []byte) {
 		var v any
-		if err := json.Unmarshal(data, &v); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, json.Unmarshal(data, &v))
 		add(v)
 	}
 	switch filepath.Ext(name) {
@@ -837,14 +767,8 @@ func shown(t *testing.T, name string) (texts []string) {
 			t.Fatalf("%s has no document", name)
 		}
 		for _, m := range list {
-			z, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, bytes.NewReader(m[1])))
-			if err != nil {
-				t.Fatal(err)
-			}
-			text, err := io.ReadAll(z)
-			if err != nil {
-				t.Fatal(err)
-			}
+			z := short.Must(gzip.NewReader(base64.NewDecoder(base64.StdEncoding, bytes.NewReader(m[1]))))(t)
+			text := short.Must(io.ReadAll(z))(t)
 			decode(text)
 		}
 	}
@@ -857,14 +781,8 @@ func TestHiddenCharacters(t *testing.T) {
 	const hidden = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c\u2028\u2029\u0085\u009b\u200b\ufeff\u00ad\U000e0041\x7f"
 	d, h := tables(t), t.TempDir()
 	in := func(name string) string { return filepath.Join(h, name) }
-	text, err := os.ReadFile(filepath.Join(d, "fabric.ibnetdiscover"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	lfts, err := os.ReadFile(filepath.Join(d, "opensm-lfts.dump"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := short.Must(os.ReadFile(filepath.Join(d, "fabric.ibnetdiscover")))(t)
+	lfts := short.Must(os.ReadFile(filepath.Join(d, "opensm-lfts.dump")))(t)
 	base := in("x" + hidden)
 	for name, data := range map[string]string{
 		base:            regexp.MustCompile(`(# "[^"]*)"`).ReplaceAllString(string(text), "${1}"+hidden+"\""),
@@ -873,9 +791,7 @@ func TestHiddenCharacters(t *testing.T) {
 		in("jobs.yaml"): fmt.Sprintf("jobs: [{name: %q, hosts: '0x100000,0x100002', patterns: [{pattern: alltoall, size: 64K}]}]\n", "j"+hidden),
 		in("groups"):    fmt.Sprintf("host-regexp: '^(host.[0-9]+,[0-9]+)'\nrack: {%q: 're:.*'}\n", "g"+hidden),
 	} {
-		if err := os.WriteFile(name, []byte(data), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, os.WriteFile(name, []byte(data), 0o600))
 	}
 	damaged := "check -t BASE --lfts H/cut --policy H/policy --host-groups H/groups --report "
 	written := map[string]string{

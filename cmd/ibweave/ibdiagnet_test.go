@@ -34,19 +34,11 @@ import (
 func TestLargeRun(t *testing.T) {
 	const most = 400 << 20 // bytes of memory; the threads of libc take 8 MiB each
 	size := short.Of(500<<20, 12<<20)
-	f, err := gen.FatTree(gen.FatTreeSpec{Radix: short.Of(16, 8), Levels: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: short.Of(16, 8), Levels: 3}))(t)
 	dir := t.TempDir()
 	name := filepath.Join(dir, "ibdiagnet2.db_csv")
-	file, err := os.Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(ibdiagnet.Write(file, f), file.Close()); err != nil {
-		t.Fatal(err)
-	}
+	file := short.Must(os.Create(name))(t)
+	short.Check(t, errors.Join(ibdiagnet.Write(file, f), file.Close()))
 	row := strings.Repeat("0x0000000000000000,0,", 18) + "0\n" // of all counters
 	rewrite(t, name, func(w io.Writer, r *bufio.Reader) error {
 		data, err := io.ReadAll(r)
@@ -86,24 +78,12 @@ func TestLargeRun(t *testing.T) {
 // rewrite replaces a file by what change makes of it.
 func rewrite(t *testing.T, name string, change func(io.Writer, *bufio.Reader) error) {
 	t.Helper()
-	from, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	from := short.Must(os.Open(name))(t)
 	defer from.Close()
-	to, err := os.Create(name + ".new")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := change(to, bufio.NewReaderSize(from, 1<<20)); err != nil {
-		t.Fatal(err)
-	}
-	if err := to.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(name+".new", name); err != nil {
-		t.Fatal(err)
-	}
+	to := short.Must(os.Create(name + ".new"))(t)
+	short.Check(t, change(to, bufio.NewReaderSize(from, 1<<20)))
+	short.Check(t, to.Close())
+	short.Check(t, os.Rename(name+".new", name))
 }
 
 // virtualRun writes the db_csv of a fabric with LIDs, and of two virtual ports on a host
@@ -111,9 +91,7 @@ func rewrite(t *testing.T, name string, change func(io.Writer, *bufio.Reader) er
 func virtualRun(t *testing.T, f *fabric.Fabric, host fabric.PortID, lids ...fabric.LID) string {
 	t.Helper()
 	var database bytes.Buffer
-	if err := ibdiagnet.Write(&database, f); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, ibdiagnet.Write(&database, f))
 	rows := ""
 	for i, l := range append([]fabric.LID{f.LID(host)}, lids...) {
 		guid := f.PortGUID(host) + fabric.GUID(i)<<32
@@ -126,14 +104,8 @@ func virtualRun(t *testing.T, f *fabric.Fabric, host fabric.PortID, lids ...fabr
 // routed is a fabric with LIDs and tables.
 func routed(t *testing.T) *lft.Routing {
 	t.Helper()
-	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := ibweave.Compile(t.Context(), f, "updn", compile.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2}))(t)
+	r := short.Must(ibweave.Compile(t.Context(), f, "updn", compile.Options{}))(t)
 	return r.Routing
 }
 
@@ -146,15 +118,10 @@ func TestCompileVirtualPorts(t *testing.T) {
 	f.EndPorts(func(p fabric.PortID) { lids[p] = f.LID(p) })
 	gap := lids[other]
 	lids[other] = 0
-	f, err := f.WithLIDs(lids, lmc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f = short.Must(f.WithLIDs(lids, lmc))(t)
 	database := virtualRun(t, f, host, top, gap)
 	t.Chdir(t.TempDir())
-	if err := os.WriteFile("ibdiagnet2.db_csv", []byte(database), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.WriteFile("ibdiagnet2.db_csv", []byte(database), 0o600))
 	ibweave := func(status int, args ...string) string {
 		t.Helper()
 		var out, errs bytes.Buffer
@@ -169,10 +136,7 @@ func TestCompileVirtualPorts(t *testing.T) {
 		if out := ibweave(exitClean, "check", engine); strings.Contains(out, "error") || !strings.Contains(out, "unicast      70 pairs of a CA port and a LID: 0 unreachable") {
 			t.Errorf("%s: %s", engine, out)
 		}
-		data, err := os.ReadFile(filepath.Join(engine, "opensm-lfts.dump"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := short.Must(os.ReadFile(filepath.Join(engine, "opensm-lfts.dump")))(t)
 		row := func(l fabric.LID) (ports []string) {
 			for line := range strings.Lines(string(data)) {
 				if rest, ok := strings.CutPrefix(line, fmt.Sprintf("0x%04x ", l)); ok {
@@ -196,16 +160,11 @@ func TestCompileVirtualPorts(t *testing.T) {
 	}
 	// An entry less is found in the directory too.
 	name := filepath.Join("updn", "opensm-lfts.dump")
-	data, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := short.Must(os.ReadFile(name))(t)
 	row := fmt.Sprintf("0x%04x ", top)
 	from := strings.Index(string(data), row)
 	to := from + strings.Index(string(data[from:]), "\n") + 1
-	if err := os.WriteFile(name, slices.Delete(data, from, to), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.WriteFile(name, slices.Delete(data, from, to), 0o600))
 	if out := ibweave(exitFindings, "check", "updn"); !strings.Contains(out, fmt.Sprintf("unreachable: LID %d", top)) {
 		t.Error(out)
 	}
@@ -214,12 +173,8 @@ func TestCompileVirtualPorts(t *testing.T) {
 	ibweave(exitClean, "check", "next")
 	// A manifest that was changed.
 	name = filepath.Join("layered", "manifest.json")
-	if data, err = os.ReadFile(name); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(name, bytes.Replace(data, []byte(f.PortGUID(host).String()), []byte("0x0000000000000077"), 1), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	data = short.Must(os.ReadFile(name))(t)
+	short.Check(t, os.WriteFile(name, bytes.Replace(data, []byte(f.PortGUID(host).String()), []byte("0x0000000000000077"), 1), 0o600))
 	if out := ibweave(exitInput, "check", "layered"); !strings.Contains(out, "virtual_lids: no port GUID 0x0000000000000077 in the topology") {
 		t.Error(out)
 	}
@@ -235,13 +190,9 @@ func TestVirtualPorts(t *testing.T) {
 		t.Helper()
 		dir := t.TempDir()
 		var lfts bytes.Buffer
-		if err := dump.WriteLFTs(&lfts, f, tables, dump.WriteOptions{Lean: true}); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, dump.WriteLFTs(&lfts, f, tables, dump.WriteOptions{Lean: true}))
 		for name, data := range map[string]string{"ibdiagnet2.db_csv": text, "opensm-lfts.dump": lfts.String()} {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(data), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, os.WriteFile(filepath.Join(dir, name), []byte(data), 0o600))
 		}
 		var out, errs bytes.Buffer
 		if got := run([]string{"check", dir}, nil, &out, &errs); got != status || !strings.Contains(out.String(), want) {
@@ -250,10 +201,7 @@ func TestVirtualPorts(t *testing.T) {
 	}
 	check("no entries", exitFindings, fmt.Sprintf("error: unicast-unreachable: LID %d", f.MaxLID()+1), r.Tables)
 	// Entries as those of the port itself.
-	whole, err := f.WithVirtualLIDs(map[fabric.LID]fabric.PortID{f.MaxLID() + 1: host})
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := short.Must(f.WithVirtualLIDs(map[fabric.LID]fabric.PortID{f.MaxLID() + 1: host}))(t)
 	tables := lft.NewTables(whole.NumSwitches(), whole.MaxLID())
 	for s := range fabric.NodeID(f.NumSwitches()) {
 		copy(tables.Row(s), r.Tables.Row(s))
@@ -269,14 +217,9 @@ func TestVirtualPorts(t *testing.T) {
 func TestFilesOfOneName(t *testing.T) {
 	var texts []string
 	for _, radix := range []int{4, 6} {
-		f, err := gen.FatTree(gen.FatTreeSpec{Radix: radix, Levels: 2})
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: radix, Levels: 2}))(t)
 		var database bytes.Buffer
-		if err := ibdiagnet.Write(&database, f); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, ibdiagnet.Write(&database, f))
 		texts = append(texts, database.String(), string(topology.Append(nil, f)))
 	}
 	texts = append(texts, "notes", "", texts[0][:len(texts[0])/2])
@@ -294,12 +237,8 @@ func TestFilesOfOneName(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 10))
 		var plain, zipped bytes.Buffer
 		tars, zips := tar.NewWriter(&plain), zip.NewWriter(&zipped)
-		if err := os.RemoveAll(it); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Mkdir(it, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, os.RemoveAll(it))
+		short.Check(t, os.Mkdir(it, 0o700))
 		for range 1 + r.IntN(6) {
 			name, text := names[r.IntN(len(names))], texts[r.IntN(len(texts))]
 			err := tars.WriteHeader(&tar.Header{Name: "./"[:2*r.IntN(2)] + name, Mode: 0o600, Size: int64(len(text)), Typeflag: tar.TypeReg})
@@ -320,28 +259,16 @@ func TestFilesOfOneName(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := tars.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if err := zips.Close(); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, tars.Close())
+		short.Check(t, zips.Close())
 		var packed bytes.Buffer
 		z := gzip.NewWriter(&packed)
-		if _, err := z.Write(plain.Bytes()); err != nil {
-			t.Fatal(err)
-		}
-		if err := z.Close(); err != nil {
-			t.Fatal(err)
-		}
+		short.Must(z.Write(plain.Bytes()))(t)
+		short.Check(t, z.Close())
 		want := check(it)
-		if err := os.RemoveAll(it); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, os.RemoveAll(it))
 		for _, data := range [][]byte{plain.Bytes(), packed.Bytes(), zipped.Bytes()} {
-			if err := os.WriteFile(it, data, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, os.WriteFile(it, data, 0o600))
 			if got := check(it); got != want {
 				t.Fatalf("seed %d: %s\nwant, as from what is unpacked:\n%s", seed, got, want)
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ibweave/ibweave/cmd/cli"
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // noFabric are the commands that read no fabric, with those below them.
@@ -42,32 +43,22 @@ var comment = regexp.MustCompile(`# "(.)[^"]*"`)
 func namedFabrics(t *testing.T, ibweave func(args ...string) string) {
 	t.Helper()
 	rename := func(file string) {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := short.Must(os.ReadFile(file))(t)
 		data = comment.ReplaceAllFunc(data, func(b []byte) []byte {
 			if bytes.HasPrefix(b, []byte(`# "h`)) {
 				return []byte(`# "` + sameHost + `"`)
 			}
 			return []byte(`# "` + sameSwitch + `"`)
 		})
-		if err := os.WriteFile(file, data, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, os.WriteFile(file, data, 0o666))
 	}
 	edit := func(from, to string, change func(string) string) {
-		data, err := os.ReadFile(from)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := short.Must(os.ReadFile(from))(t)
 		text := change(string(data))
 		if text == string(data) {
 			t.Fatalf("%s: nothing changed", from)
 		}
-		if err := os.WriteFile(to, []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, os.WriteFile(to, []byte(text), 0o666))
 	}
 	ibweave("gen", "fattree", "--radix", "8", "--levels", "2", "-o", "tree")
 	ibweave("gen", "torus", "--dims", "6", "-o", "ring")
@@ -108,9 +99,7 @@ func namedFabrics(t *testing.T, ibweave func(args ...string) string) {
 		"policy":  "topology:\n  expected: tree\nrouting:\n  require: [minimal, updown]\n",
 		"generic": "topology:\n  generated: fattree radix 12\nrouting:\n  require: [xy, updown]\n",
 	} {
-		if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, os.WriteFile(name, []byte(text), 0o666))
 	}
 	ibweave("compile", "-t", "tree", "-e", "updn", "-g", "groups", "-o", "updn")
 	ibweave("compile", "-t", "tree", "-e", "fattree", "-o", "fat")
@@ -214,22 +203,15 @@ func TestNamesHaveGUIDs(t *testing.T) {
 	namedFabrics(t, ibweave)
 	var names strings.Builder
 	for _, f := range []string{"tree", "ring", "mesh"} {
-		data, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := short.Must(os.ReadFile(f))(t)
 		for _, m := range regexp.MustCompile(`"[SH]-([0-9a-f]{16})"\s+#`).FindAllSubmatch(data, -1) {
 			if line := fmt.Sprintf("0x%s \"label %s\"\n", m[1], m[1][10:]); !strings.Contains(names.String(), line) {
 				names.WriteString(line)
 			}
 		}
 	}
-	if err := os.WriteFile("names", []byte(names.String()), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile("labels", []byte("groups:\n  - name: all\n    receivers: [\"re:^label 1\"]\n"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.WriteFile("names", []byte(names.String()), 0o666))
+	short.Check(t, os.WriteFile("labels", []byte("groups:\n  - name: all\n    receivers: [\"re:^label 1\"]\n"), 0o666))
 	// What compile writes does not depend on the names.
 	ibweave("compile", "-t", "tree", "-e", "updn", "-g", "groups", "-o", "plain")
 	ibweave("compile", "-t", "tree", "-e", "updn", "-g", "labels", "-o", "named", "--node-name-map", "names")

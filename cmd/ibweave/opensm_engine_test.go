@@ -74,24 +74,16 @@ func hasCreditLoop(t *testing.T, r *lft.Routing, vl func(sl fabric.SL, in fabric
 // lane it does on most, and without path SLs no loop is certain.
 func TestOpenSMLanes(t *testing.T) {
 	t.Parallel()
-	torus, err := mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Wrap: []bool{true, true}, Hosts: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	torus := short.Must(mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Wrap: []bool{true, true}, Hosts: 1}))(t)
 	fabrics := []*fabric.Fabric{torus}
 	for seed := range uint64(short.Of(6, 1)) {
-		f, err := gen.Irregular(gen.IrregularSpec{Switches: 8 + int(seed), Degree: 2 + 2*int(seed%2), Hosts: 12, Seed: seed})
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := short.Must(gen.Irregular(gen.IrregularSpec{Switches: 8 + int(seed), Degree: 2 + 2*int(seed%2), Hosts: 12, Seed: seed}))(t)
 		fabrics = append(fabrics, f)
 	}
 	a := &app{stderr: io.Discard}
 	onOneLane := 0
 	for i, f := range fabrics {
-		if f, err = lft.AssignLIDs(f, lft.LIDOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{}))(t)
 		for _, engine := range openSMLanes {
 			r, in, used, err := a.routeByOpenSM(t.Context(), f, engine)
 			if err != nil {
@@ -127,9 +119,5 @@ func loops(t *testing.T, a *app, in *audit, r *lft.Routing) *verify.Result {
 	t.Helper()
 	s := state.Of(r)
 	s.UnknownSLs = in.State.UnknownSLs
-	got, err := a.checkTables(t.Context(), s, verify.Options{Complete: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return got
+	return short.Must(a.checkTables(t.Context(), s, verify.Options{Complete: true}))(t)
 }

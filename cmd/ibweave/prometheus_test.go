@@ -20,10 +20,7 @@ import (
 // TestPrometheus has the real Prometheus scrape what check writes, and asks it for the verdict.
 func TestPrometheus(t *testing.T) {
 	short.NeedAll(t)
-	audit, err := filepath.Abs("../../examples/audit")
-	if err != nil {
-		t.Fatal(err)
-	}
+	audit := short.Must(filepath.Abs("../../examples/audit"))(t)
 	t.Parallel() // it waits five seconds for its first scrape
 	out, err := exec.Command(program, "check", "-t", filepath.Join(audit, "opensm-subnet.lst"), "--lfts", filepath.Join(audit, "opensm-lfts.dump"), "--format", "prometheus").Output()
 	if len(out) == 0 {
@@ -37,24 +34,14 @@ func TestPrometheus(t *testing.T) {
 	dir := t.TempDir()
 	config := fmt.Sprintf("scrape_configs:\n- job_name: ibweave\n  scrape_interval: 200ms\n  scrape_timeout: 200ms\n  static_configs:\n  - targets: [%q]\n", metrics.Listener.Addr())
 	file := filepath.Join(dir, "prometheus.yml")
-	if err := os.WriteFile(file, []byte(config), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.WriteFile(file, []byte(config), 0o666))
+	free := short.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	address := free.Addr().String()
 	free.Close()
 	cmd := exec.Command("prometheus", "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address)
-	log, err := os.Create(filepath.Join(dir, "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	log := short.Must(os.Create(filepath.Join(dir, "log")))(t)
 	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, cmd.Start())
 	defer cmd.Wait()
 	defer cmd.Process.Kill()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {

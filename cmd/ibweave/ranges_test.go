@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ibweave/ibweave/cmd/cli"
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // oddValues are numbers that scripts pass by mistake, an empty variable among them.
@@ -140,9 +141,7 @@ func TestRangesOfFiles(t *testing.T) {
 		{"counters D --format json", "# Port extended counters: Lid 1 port 1\nPortSelect:......................1\nPortXmitData:....................N\nPortXmitWait:....................N\nSymbolErrorCounter:..............N\n"},
 	} {
 		for _, value := range append(oddValues, ".inf", ".nan", "5e-324", "18446744073709551615") {
-			if err := os.WriteFile(x, []byte(strings.ReplaceAll(c.text, "N", value)), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, os.WriteFile(x, []byte(strings.ReplaceAll(c.text, "N", value)), 0o600))
 			var out, errs bytes.Buffer
 			status := run(append(inputArgs(c.line, d, d), x), nil, &out, &errs)
 			finite := (status == exitClean || status == exitFindings) && !noNumber.Match(out.Bytes()) && !strings.Contains(errs.String(), "unsupported value")

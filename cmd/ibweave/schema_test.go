@@ -84,11 +84,7 @@ func conforms(name string, document []byte) error {
 
 func schemaOf(t *testing.T, name string) *jsonschema.Schema {
 	t.Helper()
-	s, err := compileSchema(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return short.Must(compileSchema(name))(t)
 }
 
 // schemaNames are the schemas of commands whose name is another one.
@@ -130,10 +126,7 @@ func wantSchema(args []string, stdout string) error {
 // Each command with --format json has a schema, and each schema is one of a command, of a part
 // that several have, or of a file.
 func TestEveryDocumentHasSchema(t *testing.T) {
-	files, err := schemaFiles()
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := short.Must(schemaFiles())(t)
 	used := map[string]bool{"host-groups": true, "manifest": true, "sim-traffic": true, "reproduce": true, "schedule": true} // the last two of ibweave-papers
 	documents := 0
 	for _, c := range (&app{}).rootCommand().Commands() {
@@ -178,9 +171,7 @@ func TestSchemas(t *testing.T) {
 	}
 	write := func(name, text string) string {
 		t.Helper()
-		if err := os.WriteFile(at(name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, os.WriteFile(at(name), []byte(text), 0o600))
 		return at(name)
 	}
 	tables, counted, grid := at("tables"), at("counted"), at("grid")
@@ -192,10 +183,7 @@ func TestSchemas(t *testing.T) {
 	ibweave("compile", "-t", at("mesh"), "-e", "xy", "-g", groups, "-o", grid)
 	ibweave("compile", "-t", at("less"), "-e", "updn", "-g", groups, "-o", at("less.d"))
 	// A host with two rails exchanged.
-	text, err := os.ReadFile(example("rails/fabric.ibnetdiscover"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := short.Must(os.ReadFile(example("rails/fabric.ibnetdiscover")))(t)
 	broken := write("broken", strings.NewReplacer(`"node0003 mlx5_1"`, `"node0003 mlx5_2"`, `"node0003 mlx5_2"`, `"node0003 mlx5_1"`, `"node0006 mlx5_3"`, `"unknown"`).Replace(string(text)))
 	traffic := example("traffic/")
 	for name, args := range map[string][]string{
@@ -230,10 +218,7 @@ func TestSchemas(t *testing.T) {
 		holdToSchema(t, name, out)
 	}
 	for name, file := range map[string]string{"manifest": grid + "/manifest.json", "file-groups": grid + "/groups.json"} {
-		out, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		out := short.Must(os.ReadFile(file))(t)
 		holdToSchema(t, name, out)
 	}
 	var list bytes.Buffer // this machine need not have a port
@@ -259,10 +244,7 @@ func holdToSchema(t *testing.T, name string, document []byte) {
 	change := func(what string, edit func(map[string]any)) {
 		edited := maps.Clone(doc)
 		edit(edited)
-		data, err := json.Marshal(edited)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := short.Must(json.Marshal(edited))(t)
 		if conforms(name, data) == nil {
 			t.Errorf("%s: the schema takes a document %s", name, what)
 		}
@@ -382,15 +364,8 @@ func yamlValue(t *testing.T, text []byte) any {
 		}
 		return v
 	}
-	data, err := json.Marshal(plain(v))
-	if err != nil {
-		t.Fatal(err)
-	}
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return doc
+	data := short.Must(json.Marshal(plain(v)))(t)
+	return short.Must(jsonschema.UnmarshalJSON(bytes.NewReader(data)))(t)
 }
 
 // The schemas of files take what the program takes, and refuse what it refuses.
@@ -404,19 +379,14 @@ func TestFileSchemas(t *testing.T) {
 	for kind, files := range yamlFiles {
 		s := schemaOf(t, "file-"+kind)
 		for _, name := range files.examples {
-			text, err := os.ReadFile("../../examples/" + name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := short.Must(os.ReadFile("../../examples/" + name))(t)
 			if err := s.Validate(yamlValue(t, text)); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
 		takes := func(text string) error {
 			file := filepath.Join(dir, kind+".yaml")
-			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, os.WriteFile(file, []byte(text), 0o600))
 			if files.read == nil {
 				_, err := plugin.ParseConfig(file, []byte(text))
 				return err
@@ -477,10 +447,7 @@ func TestExperimentSchema(t *testing.T) {
 // Recipes of docs/schemas/README.md print what the page says, with the real jq.
 func TestRecipes(t *testing.T) {
 	short.NeedAll(t)
-	text, err := os.ReadFile("../../docs/schemas/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := short.Must(os.ReadFile("../../docs/schemas/README.md"))(t)
 	if n := bytes.Count(text, []byte("\n")); n > 60 {
 		t.Errorf("docs/schemas/README.md has %d lines, want at most 60", n)
 	}

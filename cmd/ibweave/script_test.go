@@ -101,14 +101,9 @@ func scripts(t *testing.T, pattern string) []string {
 	}
 	dir := t.TempDir()
 	for i, name := range files {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := short.Must(os.ReadFile(name))(t)
 		files[i] = filepath.Join(dir, filepath.Base(name))
-		if err := os.WriteFile(files[i], bytes.ReplaceAll(text, []byte("\nexec ibweave "), []byte("\nibweave ")), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, os.WriteFile(files[i], bytes.ReplaceAll(text, []byte("\nexec ibweave "), []byte("\nibweave ")), 0o666))
 	}
 	return files
 }

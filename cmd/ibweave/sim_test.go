@@ -56,15 +56,11 @@ func TestInterrupted(t *testing.T) {
 		cmd := sweep(state)
 		var errs bytes.Buffer
 		cmd.Stderr = &errs
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, cmd.Start())
 		for finished() < 3 {
 			time.Sleep(time.Millisecond)
 		}
-		if err := cmd.Process.Signal(signal); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, cmd.Process.Signal(signal))
 		var exit *exec.ExitError
 		if err := cmd.Wait(); !errors.As(err, &exit) {
 			t.Fatalf("%s came too late: %v", signal, err)

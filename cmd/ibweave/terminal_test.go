@@ -15,15 +15,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ibweave/ibweave/cmd/cli"
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // onTerminal runs the program on a terminal of width columns, and gives what that shows.
 func onTerminal(t *testing.T, dir string, width uint16, env []string, args ...string) string {
 	t.Helper()
-	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	master := short.Must(os.OpenFile("/dev/ptmx", os.O_RDWR, 0))(t)
 	defer master.Close()
 	fd := int(master.Fd())
 	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
@@ -36,16 +34,11 @@ func onTerminal(t *testing.T, dir string, width uint16, env []string, args ...st
 	if err != nil {
 		t.Fatal(err)
 	}
-	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	slave := short.Must(os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0))(t)
 	cmd := exec.Command(program, args...)
 	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = dir, slave, slave, slave
 	cmd.Env = append(append(os.Environ(), "TERM=xterm", "NO_COLOR="), env...)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, cmd.Start())
 	slave.Close()
 	var shown bytes.Buffer
 	_, _ = io.Copy(&shown, master) // which ends with an error when the program has
@@ -73,9 +66,7 @@ func longNames(t *testing.T, dir, file string, flags ...string) {
 	}
 	text := regexp.MustCompile(`MF0;(\w+):IS5035/U1`).ReplaceAllString(out.String(), "MF0;hpc2-row03-rack17-$1-ib:MQM8700/U1")
 	text = regexp.MustCompile(`"(node\d+) (mlx5_\d)"`).ReplaceAllString(text, `"hpc2-row03-rack17-$1-compute $2"`)
-	if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600))
 }
 
 // On a terminal of 80 columns no line is longer, no word is broken and none is lost: the words are
@@ -89,9 +80,7 @@ func TestTerminal(t *testing.T) {
 		"jobs.yaml":   "jobs:\n  - {name: climate, hosts: \"hpc2-row03-rack17-node[0001-0009]-compute\", patterns: [{pattern: alltoall, size: 1M}]}\n",
 		"edits.yaml":  "edits:\n  - unplug \"MF0;hpc2-row03-rack17-leaf00-ib:MQM8700/U1\":7\n",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	piped := func(args ...string) string {
 		t.Helper()

@@ -186,9 +186,7 @@ func (w *whole) changeMask(t *rapid.T) {
 // text is what a writer writes.
 func textOf(t *rapid.T, write func(io.Writer) error) string {
 	var b strings.Builder
-	if err := write(&b); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, write(&b))
 	return b.String()
 }
 
@@ -317,9 +315,7 @@ func (w *whole) pieces(t *rapid.T, complete bool) (list []*piece) {
 func auditPieces(t *rapid.T, dir string, list []*piece, flags ...string) (*verify.Result, string) {
 	for _, p := range list {
 		name := filepath.Join(dir, strings.Trim(p.flag, "-"))
-		if err := os.WriteFile(name, []byte(p.text), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, os.WriteFile(name, []byte(p.text), 0o666))
 		flags = append(flags, p.flag, name)
 	}
 	return auditArgs(t, flags...)
@@ -357,18 +353,13 @@ func (w *whole) leaveOut(t *rapid.T, list []*piece) string {
 		return fmt.Sprintf("%s of the topology", f.Node(n).Description)
 	case "-g":
 		var groups []map[string]any
-		if err := json.Unmarshal([]byte(at.text), &groups); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, json.Unmarshal([]byte(at.text), &groups))
 		if len(groups) == 0 || len(w.plan.Tables.MLIDs()) == 0 {
 			return ""
 		}
 		mlid := rapid.SampledFrom(w.plan.Tables.MLIDs()).Draw(t, "MLID")
 		groups = slices.DeleteFunc(groups, func(g map[string]any) bool { return g["mlid"] == float64(mlid) })
-		data, err := json.Marshal(groups)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := short.Must(json.Marshal(groups))(t)
 		at.text = string(data)
 		return fmt.Sprintf("groups of MLID %#x", uint16(mlid))
 	}
@@ -522,9 +513,7 @@ func (in *fileInput) audit(t *rapid.T) (*verify.Result, string) {
 // anyFiles writes w as an input of several files, into folders of dir.
 func (w *whole) anyFiles(t *rapid.T, dir string, r *compile.Result) *fileInput {
 	dir = filepath.Join(dir, "files")
-	if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o777)); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o777)))
 	in := &fileInput{lost: map[string][]string{}}
 	// Without SL-to-VL tables everything is on one VL, and without multicast tables or
 	// groups there is no question about them. Path SLs ask for SL-to-VL tables.
@@ -536,10 +525,7 @@ func (w *whole) anyFiles(t *rapid.T, dir string, r *compile.Result) *fileInput {
 	if kind == "compiled" {
 		in.args = []string{filepath.Join(dir, "tables")}
 		changed := &compile.Result{Engine: r.Engine, Routing: w.Routing, Plan: w.plan, Verify: r.Verify}
-		names, err := outdir.Write(t.Context(), in.args[0], changed, outdir.Options{InstallDir: "/tables", Force: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		names := short.Must(outdir.Write(t.Context(), in.args[0], changed, outdir.Options{InstallDir: "/tables", Force: true}))(t)
 		for _, name := range names {
 			in.files, in.flags = append(in.files, filepath.Join(in.args[0], name)), append(in.flags, "")
 		}
@@ -553,9 +539,7 @@ func (w *whole) anyFiles(t *rapid.T, dir string, r *compile.Result) *fileInput {
 			continue
 		}
 		name := filepath.Join(dir, strings.Trim(p.flag, "-"))
-		if err := os.WriteFile(name, []byte(p.text), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, os.WriteFile(name, []byte(p.text), 0o666))
 		flag := p.flag
 		if kind == "folder" {
 			in.lost[name], flag = in.lost[flag], ""
@@ -577,9 +561,7 @@ func (w *whole) withoutFile(t *rapid.T, dir string, r *compile.Result) (all, par
 		t.Fatalf("a complete input is refused: %s", errs)
 	}
 	i := rapid.IntRange(0, len(in.files)-1).Draw(t, "file")
-	if err := os.Remove(in.files[i]); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.Remove(in.files[i]))
 	what, lost = strings.TrimSpace(in.flags[i]+" "+filepath.Base(in.files[i])), in.lost[cmp.Or(in.flags[i], in.files[i])]
 	in.files, in.flags = slices.Delete(in.files, i, i+1), slices.Delete(in.flags, i, i+1)
 	part, _ = in.audit(t)
