@@ -16,10 +16,7 @@ import (
 // Prometheus understands the queries.
 func TestDashboard(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("metrics/dashboard.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := short.Must(os.ReadFile("metrics/dashboard.json"))(t)
 	var dashboard struct {
 		Panels []struct {
 			Title   string
@@ -27,9 +24,7 @@ func TestDashboard(t *testing.T) {
 			Targets []struct{ Expr string }
 		}
 	}
-	if err := json.Unmarshal(text, &dashboard); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, json.Unmarshal(text, &dashboard))
 	dir := t.TempDir()
 	metrics, _ := runShell(t, dir, "-c", "ibweave gen fattree --radix 4 --levels 2 | ibweave compile -t - -e updn -o tables >log 2>&1; ibweave check tables --format prometheus; ibweave drift tables --live tables/opensm-lfts.dump --format prometheus")
 	rules := "groups:\n- name: dashboard\n  rules:\n"
@@ -50,9 +45,7 @@ func TestDashboard(t *testing.T) {
 		}
 	}
 	file := filepath.Join(dir, "rules.yml")
-	if err := os.WriteFile(file, []byte(rules), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.WriteFile(file, []byte(rules), 0o666))
 	if queries < 8 {
 		t.Errorf("%d queries", queries)
 	}

@@ -189,10 +189,7 @@ func startsProgram(line string) bool {
 // and in sentences. Of a page of the reference they are its examples.
 func commandsOf(t *testing.T, page string) (found []pageCommand) {
 	t.Helper()
-	data, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := short.Must(os.ReadFile(page))(t)
 	text, reference := string(data), strings.Contains(page, "/reference/")
 	if reference {
 		_, text, _ = strings.Cut(text, "\n### Examples\n")
@@ -263,10 +260,7 @@ func (c *pageCommand) check(t *testing.T, known map[string]string) {
 			t.Errorf("%s: %s: %s", c.page, wrong, c.text)
 		}
 	case list[0] == "make":
-		makefile, err := os.ReadFile("../Makefile")
-		if err != nil {
-			t.Fatal(err)
-		}
+		makefile := short.Must(os.ReadFile("../Makefile"))(t)
 		for _, target := range list[1:] {
 			if !strings.Contains(target, "=") && !regexp.MustCompile(`(?m)^([a-z-]+ )*`+target+`( [a-z-]+)*:`).Match(makefile) {
 				t.Errorf("%s: Makefile has no target %s", c.page, target)
@@ -444,15 +438,9 @@ type pageRunner struct {
 
 func newPageRunner(t *testing.T) *pageRunner {
 	t.Helper()
-	bin, err := programs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	bin := short.Must(programs())(t)
 	r := &pageRunner{base: t.TempDir(), used: make([]bool, len(smaller))}
-	here, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	here := short.Must(os.Getwd())(t)
 	r.env = append(os.Environ(), "LD_LIBRARY_PATH="+bin+":"+os.Getenv("LD_LIBRARY_PATH"), "PATH="+bin+":"+os.Getenv("PATH"), "examples="+here)
 	lab := t.TempDir()
 	r.env = append(r.env, "lab="+lab)
@@ -462,10 +450,7 @@ func newPageRunner(t *testing.T) *pageRunner {
 	if testing.Short() {
 		return r
 	}
-	page, err := built.Module("page.wasm", "../cmd/ibweave-page")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := short.Must(built.Module("page.wasm", "../cmd/ibweave-page"))(t)
 	r.env = append(r.env, "page="+page)
 	start := `
 set -e; mkdir -p $lab/lab/cache; cp tables/guid2lid $lab/lab/cache; cp tables/opensm.conf fabric.txt $lab
@@ -489,14 +474,8 @@ func (r *pageRunner) shell(t *testing.T, dir, script string) (output string, sta
 // script runs scripts/bench as a command does, with the test's programs.
 func (r *pageRunner) script(t *testing.T, work, command string) {
 	t.Helper()
-	program, err := built.Program("bench", "../scripts/bench")
-	if err != nil {
-		t.Fatal(err)
-	}
-	bin, err := programs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := short.Must(built.Program("bench", "../scripts/bench"))(t)
+	bin := short.Must(programs())(t)
 	flags := " -ibweave " + bin + "/ibweave -library " + bin + "/libibweave-opensm.so"
 	if strings.HasPrefix(command, "scripts/bench-plugin.sh") {
 		flags += " -only plugin"
@@ -512,9 +491,7 @@ const inLab = "[ ! -f $lab/lab/env ] || . $lab/lab/env\n"
 
 func (r *pageRunner) run(t *testing.T, page string, commands []pageCommand) {
 	work := t.TempDir()
-	if err := os.CopyFS(work, os.DirFS(r.base)); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.CopyFS(work, os.DirFS(r.base)))
 	if script, ok := prepared[strings.TrimPrefix(page, "../docs/")]; ok {
 		if out, status := r.shell(t, work, "set -e\n"+inLab+script); status != 0 {
 			t.Fatalf("exit status %d of\n%s\n%s", status, script, out)

@@ -81,42 +81,26 @@ func TestExamples(t *testing.T) {
 	for _, script := range short.Part(3, scripts) {
 		dir := filepath.Dir(script)
 		t.Run(dir, func(t *testing.T) {
-			readme, err := os.ReadFile(filepath.Join(dir, "README.md"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			readme := short.Must(os.ReadFile(filepath.Join(dir, "README.md")))(t)
 			args := generated.FindSubmatch(readme)
 			if args == nil {
 				t.Fatal("README.md does not say how the fabric was made")
 			}
-			fabric, err := os.ReadFile(filepath.Join(dir, "fabric.ibnetdiscover"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			made, err := exec.Command(program(), strings.Fields(string(args[1]))...).Output()
-			if err != nil {
-				t.Fatal(err)
-			}
+			fabric := short.Must(os.ReadFile(filepath.Join(dir, "fabric.ibnetdiscover")))(t)
+			made := short.Must(exec.Command(program(), strings.Fields(string(args[1]))...).Output())(t)
 			if !bytes.Equal(made, fabric) {
 				t.Errorf("ibweave %s makes another fabric.ibnetdiscover", args[1])
 			}
 
 			work := t.TempDir()
-			if err := os.CopyFS(work, os.DirFS(dir)); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, os.CopyFS(work, os.DirFS(dir)))
 			out, status := runShell(t, work, "run.sh")
 			got := measured.ReplaceAllString(out, "${1}vary") + fmt.Sprintf("exit status  %d\n", status)
 			expected := filepath.Join(dir, "expected.txt")
 			if os.Getenv("UPDATE_EXAMPLES") != "" {
-				if err := os.WriteFile(expected, []byte(got), 0o666); err != nil {
-					t.Fatal(err)
-				}
+				short.Check(t, os.WriteFile(expected, []byte(got), 0o666))
 			}
-			want, err := os.ReadFile(expected)
-			if err != nil {
-				t.Fatal(err)
-			}
+			want := short.Must(os.ReadFile(expected))(t)
 			if got != string(want) {
 				t.Errorf("run.sh prints other text (-expected.txt +now); make update if that is right:\n%s", cmp.Diff(string(want), got))
 			}
@@ -127,14 +111,8 @@ func TestExamples(t *testing.T) {
 // docs/dev/drain.md and docs/dev/move.md begin with what their examples print, up to the files.
 func TestPlanPages(t *testing.T) {
 	for _, name := range []string{"drain", "move"} {
-		expected, err := os.ReadFile(name + "/expected.txt")
-		if err != nil {
-			t.Fatal(err)
-		}
-		page, err := os.ReadFile("../docs/dev/" + name + ".md")
-		if err != nil {
-			t.Fatal(err)
-		}
+		expected := short.Must(os.ReadFile(name + "/expected.txt"))(t)
+		page := short.Must(os.ReadFile("../docs/dev/" + name + ".md"))(t)
 		plan, _, _ := strings.Cut(string(expected), "plan/")
 		for line := range strings.Lines(plan) {
 			if line = strings.TrimRight(line, " \n"); line != "" && !strings.Contains(string(page), "\n    "+line+"\n") {
@@ -146,14 +124,8 @@ func TestPlanPages(t *testing.T) {
 
 // docs/dev/bound.md quotes the example that it works out.
 func TestBoundPage(t *testing.T) {
-	page, err := os.ReadFile("../docs/dev/bound.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	expected, err := os.ReadFile("bound/expected.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := short.Must(os.ReadFile("../docs/dev/bound.md"))(t)
+	expected := short.Must(os.ReadFile("bound/expected.txt"))(t)
 	flat := strings.Join(strings.Fields(string(expected)), " ")
 	quoted := regexp.MustCompile(`(?m)(^    (balance|bound|ibweave bound|0x).*\n( {17}.*\n)*)+`).FindAllString(string(page), -1)
 	for _, text := range quoted {
@@ -180,14 +152,8 @@ func TestQuotes(t *testing.T) {
 		{"dev/place.md", "place", `(?m)^    ((?:job  |free  |sets  |SET  |\d  ).*)$`, 18},
 		{"dev/counters.md", "counters", `(?m)^    (  .*)$`, 24},
 	} {
-		page, err := os.ReadFile("../docs/" + c.page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		expected, err := os.ReadFile(c.example + "/expected.txt")
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := short.Must(os.ReadFile("../docs/" + c.page))(t)
+		expected := short.Must(os.ReadFile(c.example + "/expected.txt"))(t)
 		lines := regexp.MustCompile(c.lines).FindAllSubmatch(page, -1)
 		for _, line := range lines {
 			if !bytes.Contains(expected, append(line[1], '\n')) {

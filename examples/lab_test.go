@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // TestLabNames: lab.sh takes names of nodes literally. A shell stands in for OpenSM, and a file for the
@@ -11,13 +13,8 @@ import (
 func TestLabNames(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	script, err := os.ReadFile("lab/lab.sh")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(filepath.Join(dir, "lab"), 0o777); err != nil {
-		t.Fatal(err)
-	}
+	script := short.Must(os.ReadFile("lab/lab.sh"))(t)
+	short.Check(t, os.Mkdir(filepath.Join(dir, "lab"), 0o777))
 	for name, text := range map[string]string{
 		"lab.sh": string(script), "env": "",
 		"fabric": `Switch	8 "S-0000000000000001"		# "MF0;leaf-1:MQM8700/U1" enhanced port 0 lid 1 lmc 0
@@ -27,9 +24,7 @@ Ca	1 "H-0000000000000005"		# "axb"
 Ca	1 "H-0000000000000003"		# "a.b"
 `,
 	} {
-		if err := os.WriteFile(filepath.Join(dir, "lab", name), []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, os.WriteFile(filepath.Join(dir, "lab", name), []byte(text), 0o666))
 	}
 	const opensm = `sh -c 'trap "echo SUBNET UP >>lab/opensm.log" HUP; echo SUBNET UP >>lab/opensm.log; while [ -e lab/fabric ]; do sleep 0.05; done' >lab/out 2>&1 &
 echo $! >lab/opensm.pid

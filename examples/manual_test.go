@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/ibweave/ibweave/internal/built"
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 var (
@@ -65,30 +66,19 @@ var programs = sync.OnceValues(func() (string, error) {
 // run one after the other in one directory, where examples is, after the file lab/env as soon as
 // lab.sh has made that. With UPDATE_EXAMPLES set, the pages are written instead.
 func TestPages(t *testing.T) {
-	here, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	bin, err := programs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	here := short.Must(os.Getwd())(t)
+	bin := short.Must(programs())(t)
 	env := append(os.Environ(), "LD_LIBRARY_PATH="+bin+":"+os.Getenv("LD_LIBRARY_PATH"), "PATH="+bin+":"+os.Getenv("PATH"))
 	t.Run("pages", func(t *testing.T) {
 		for _, name := range manual(t) {
-			page, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			page := short.Must(os.ReadFile(name))(t)
 			if !consoles.Match(page) {
 				continue
 			}
 			t.Run(strings.TrimPrefix(name, "../"), func(t *testing.T) {
 				t.Parallel()
 				work := t.TempDir()
-				if err := os.Symlink(here, filepath.Join(work, "examples")); err != nil {
-					t.Fatal(err)
-				}
+				short.Check(t, os.Symlink(here, filepath.Join(work, "examples")))
 				runPage(t, env, name, work, page)
 			})
 		}
@@ -119,9 +109,7 @@ func runPage(t *testing.T, env []string, name, work string, page []byte) {
 		return b.String()
 	})
 	if os.Getenv("UPDATE_EXAMPLES") != "" {
-		if err := os.WriteFile(name, []byte(now), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, os.WriteFile(name, []byte(now), 0o666))
 		return
 	}
 	if d := cmp.Diff(timeless(string(page)), timeless(now)); d != "" {
@@ -139,10 +127,7 @@ func runPageCommand(t *testing.T, env []string, work, command string) (output st
 // outlive the shell that starts them.
 func runIn(t *testing.T, env []string, dir string, args ...string) (output string, status int) {
 	t.Helper()
-	out, err := os.CreateTemp(t.TempDir(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := short.Must(os.CreateTemp(t.TempDir(), ""))(t)
 	defer out.Close()
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, env, out, out
@@ -150,10 +135,7 @@ func runIn(t *testing.T, env []string, dir string, args ...string) (output strin
 	if err := cmd.Run(); err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
 	}
-	data, err := os.ReadFile(out.Name())
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := short.Must(os.ReadFile(out.Name()))(t)
 	return string(data), cmd.ProcessState.ExitCode()
 }
 
@@ -166,10 +148,7 @@ func timeless(page string) string {
 func TestManualCommands(t *testing.T) {
 	known := make(map[string]string)
 	for _, name := range manual(t) {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := short.Must(os.ReadFile(name))(t)
 		page := string(data)
 		for _, block := range fences.FindAllStringSubmatch(page, -1) {
 			if block[1] == "console" || unrun.MatchString(block[1]) {
@@ -238,10 +217,7 @@ var (
 // documents lists the files of the repository with one of the extensions.
 func documents(t *testing.T, extensions ...string) (files []string) {
 	t.Helper()
-	out, err := exec.Command("git", "-C", "..", "ls-files", "-co", "--exclude-standard").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := short.Must(exec.Command("git", "-C", "..", "ls-files", "-co", "--exclude-standard").Output())(t)
 	for file := range strings.Lines(string(out)) {
 		if file = "../" + strings.TrimSpace(file); slices.Contains(extensions, filepath.Ext(file)) {
 			if _, err := os.Stat(file); err == nil {
@@ -255,20 +231,14 @@ func documents(t *testing.T, extensions ...string) (files []string) {
 // prose is a page without code.
 func prose(t *testing.T, file string) string {
 	t.Helper()
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := short.Must(os.ReadFile(file))(t)
 	return codeSpan.ReplaceAllString(indented.ReplaceAllString(fences.ReplaceAllString(string(data), ""), ""), "")
 }
 
 // anchors are the places of a page that a link can name, as GitHub calls them.
 func anchors(t *testing.T, file string) (found []string) {
 	t.Helper()
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := short.Must(os.ReadFile(file))(t)
 	page := fences.ReplaceAllString(string(data), "")
 	for _, a := range anchor.FindAllStringSubmatch(page, -1) {
 		found = append(found, a[1])
@@ -312,10 +282,7 @@ func TestNamedPages(t *testing.T) {
 		if strings.HasPrefix(file, "../papers/") { // names the pages that it writes
 			continue
 		}
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := short.Must(os.ReadFile(file))(t)
 		for _, page := range named.FindAllString(string(data), -1) {
 			if _, err := os.Stat(filepath.Join("..", page)); err != nil {
 				t.Errorf("%s names %s, which is not there", file, page)
@@ -329,10 +296,7 @@ func TestManualSize(t *testing.T) {
 	const readme, whole, each = 150, 1800, 120
 	sum := 0
 	for _, name := range manual(t) {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := short.Must(os.ReadFile(name))(t)
 		lines := bytes.Count(data, []byte("\n"))
 		if name == "../README.md" {
 			if lines > readme {

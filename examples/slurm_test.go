@@ -58,11 +58,7 @@ PartitionName=all OverSubscribe=FORCE:4 Nodes=ALL Default=YES State=UP MaxTime=I
 // hostName is the name of this machine.
 func hostName(t *testing.T) string {
 	t.Helper()
-	host, err := os.Hostname()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return host
+	return short.Must(os.Hostname())(t)
 }
 
 // slurm is the variable that tells Slurm's programs which Slurm they ask.
@@ -77,34 +73,23 @@ func startSlurm(t *testing.T, nodes, settings string, files map[string]string, d
 	t.Helper()
 	short.NeedAll(t)
 	dir := t.TempDir()
-	me, err := user.Current()
-	if err != nil {
-		t.Fatal(err)
-	}
+	me := short.Must(user.Current())(t)
 	port := 20000 + 2*((8*os.Getpid()+int(slurms.Add(1)))%10000)
 	config := filepath.Join(dir, "slurm.conf")
 	text := fmt.Sprintf(slurmConfig, hostName(t), me.Username, dir, port, port+1, nodes) + settings
-	if err := os.WriteFile(config, []byte(text), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.WriteFile(config, []byte(text), 0o666))
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666))
 	}
 	for _, name := range []string{"state", "spool"} {
-		if err := os.Mkdir(filepath.Join(dir, name), 0o777); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, os.Mkdir(filepath.Join(dir, name), 0o777))
 	}
 	s := slurm("SLURM_CONF=" + config)
 	for _, args := range append([][]string{{"slurmctld", "-c", "-D"}}, daemons...) {
 		var said bytes.Buffer
 		cmd := s.command(args...)
 		cmd.Stdout, cmd.Stderr = &said, &said
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, cmd.Start())
 		t.Cleanup(func() {
 			cmd.Process.Signal(os.Interrupt)
 			done := make(chan error, 1)
@@ -156,13 +141,8 @@ func TestSlurm(t *testing.T) {
 	time.Sleep(time.Second)
 	const dir = "whatif-slurm"
 	work := t.TempDir()
-	if err := os.CopyFS(work, os.DirFS(dir)); err != nil {
-		t.Fatal(err)
-	}
-	readme, err := os.ReadFile(filepath.Join(dir, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.CopyFS(work, os.DirFS(dir)))
+	readme := short.Must(os.ReadFile(filepath.Join(dir, "README.md")))(t)
 	args := generated.FindSubmatch(readme)
 	if args == nil {
 		t.Fatal("README.md does not say how the fabric was made")
@@ -172,10 +152,7 @@ func TestSlurm(t *testing.T) {
 	}
 	out, status := runShellWith(t, string(s), work, "submit.sh")
 	got := out + fmt.Sprintf("exit status  %d\n", status)
-	want, err := os.ReadFile(filepath.Join(dir, "expected.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := short.Must(os.ReadFile(filepath.Join(dir, "expected.txt")))(t)
 	if d := cmp.Diff(string(want), got); d != "" {
 		logs, _ := filepath.Glob(filepath.Join(work, "shard-*.log"))
 		for _, name := range logs {
@@ -198,9 +175,7 @@ func TestSlurm(t *testing.T) {
 func checkSlurmJobs(t *testing.T, s slurm, host string) {
 	t.Helper()
 	work := t.TempDir()
-	if err := os.CopyFS(work, os.DirFS("traffic")); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.CopyFS(work, os.DirFS("traffic")))
 	const script = `
 sed "s/node0003 /$1 /" fabric.ibnetdiscover >fabric
 salloc --quiet --no-shell --job-name traffic -w "$1" -N 1 || exit
@@ -269,10 +244,7 @@ func checkSlurmTopology(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conf, err := os.ReadFile(filepath.Join(dir, "topology.conf"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conf := short.Must(os.ReadFile(filepath.Join(dir, "topology.conf")))(t)
 	want := make(map[string]group)
 	var nodes []string
 	for _, g := range doc.Groups {
@@ -306,10 +278,7 @@ func checkSlurmTopology(t *testing.T, dir string) {
 // names expands a list of names as Slurm does, in the order of their bytes.
 func (s slurm) names(t *testing.T, list string) []string {
 	t.Helper()
-	names, err := s.command("scontrol", "show", "hostnames", list).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	names := short.Must(s.command("scontrol", "show", "hostnames", list).Output())(t)
 	return slices.Sorted(slices.Values(strings.Fields(string(names))))
 }
 
@@ -331,10 +300,7 @@ PartitionName=both Nodes=few,old`
 func TestSlurmPartitions(t *testing.T) {
 	t.Parallel()
 	const name = "host-groups/fabric.ibnetdiscover"
-	data, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := short.Must(os.ReadFile(name))(t)
 	f, _, err := topology.Parse(name, data, topology.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -356,23 +322,15 @@ func TestSlurmPartitions(t *testing.T) {
 	config := strings.TrimPrefix(string(ctl), "SLURM_CONF=")
 	list := filepath.Join(t.TempDir(), "shown") // with the names of hosts, as a site without other ones has them
 	text := strings.NewReplacer("gpu[1-12]", "node[0025-0036]", "gpu12", "node0036", "gpu3", "node0027").Replace(shown)
-	if err := os.WriteFile(list, []byte(text), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.WriteFile(list, []byte(text), 0o666))
 	for _, file := range []string{config, list} {
-		x, err := groups.Read("groups.yaml", func(name string) ([]byte, error) {
+		x := short.Must(groups.Read("groups.yaml", func(name string) ([]byte, error) {
 			if name == "groups.yaml" {
 				return []byte("partition: slurm:" + file), nil
 			}
 			return os.ReadFile(name)
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := x.In(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
+		s := short.Must(x.In(f))(t)
 		got := make(map[string][]string)
 		for i := range s.Groups {
 			for _, n := range s.Groups[i].Nodes {
