@@ -18,6 +18,7 @@ import (
 	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sminterface/dump"
@@ -36,31 +37,16 @@ type form struct {
 
 // forms writes a compiled torus in every form that tells its parts.
 func forms(t *testing.T) []form {
-	f, err := mesh.Generate(mesh.Spec{Dims: []int{4, 3}, Wrap: []bool{true, true}, Hosts: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := compile.EngineByName("xy")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(mesh.Generate(mesh.Spec{Dims: []int{4, 3}, Wrap: []bool{true, true}, Hosts: 1}))(t)
+	e := short.Must(compile.EngineByName("xy"))(t)
 	hosts := f.CAPorts()
-	r, err := compile.Run(t.Context(), f, e, compile.Options{Groups: func(f *fabric.Fabric) ([]mft.Group, error) {
+	r := short.Must(compile.Run(t.Context(), f, e, compile.Options{Groups: func(f *fabric.Fabric) ([]mft.Group, error) {
 		return []mft.Group{{Name: "some", Receivers: hosts[:4], Senders: hosts[:2]}}, nil
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}))(t)
 	dir := filepath.Join(t.TempDir(), "tables")
-	if _, err := outdir.Write(t.Context(), dir, r, outdir.Options{InstallDir: dir}); err != nil {
-		t.Fatal(err)
-	}
+	short.Must(outdir.Write(t.Context(), dir, r, outdir.Options{InstallDir: dir}))(t)
 	read := func(name string) []byte {
-		text, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return text
+		return short.Must(os.ReadFile(filepath.Join(dir, name)))(t)
 	}
 	return []form{
 		{state.Topology, 0, "net", read(outdir.TopologyName)},
@@ -120,9 +106,7 @@ func archive(t *rapid.T, path string, order []string, texts map[string][]byte) {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(w.Close(), os.WriteFile(path, b.Bytes(), 0o666)); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, errors.Join(w.Close(), os.WriteFile(path, b.Bytes(), 0o666)))
 }
 
 // Whatever files a folder has, under whatever names and in whatever order: of each part the best
@@ -150,13 +134,9 @@ func TestFolders(t *testing.T) {
 		}
 		names["notes.txt"] = []byte("ibnetdiscover said 12 switches\n")
 		write := func(dir string, order []string) {
-			if err := os.MkdirAll(dir, 0o777); err != nil {
-				rt.Fatal(err)
-			}
+			short.Check(rt, os.MkdirAll(dir, 0o777))
 			for _, name := range order {
-				if err := os.WriteFile(filepath.Join(dir, name), names[name], 0o666); err != nil {
-					rt.Fatal(err)
-				}
+				short.Check(rt, os.WriteFile(filepath.Join(dir, name), names[name], 0o666))
 			}
 		}
 		order := slices.Sorted(maps.Keys(names))
