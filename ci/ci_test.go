@@ -57,9 +57,7 @@ type action struct {
 func repository(t *testing.T, patch string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "repository")
-	if err := os.CopyFS(dir, os.DirFS("../examples/ci-gate")); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.CopyFS(dir, os.DirFS("../examples/ci-gate")))
 	if patch == "" {
 		return dir
 	}
@@ -118,10 +116,7 @@ func runAction(t *testing.T, dir string, with map[string]string) ran {
 	t.Helper()
 	var a action
 	readYAML(t, "../action.yml", &a)
-	root, err := filepath.Abs("..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := short.Must(filepath.Abs(".."))(t)
 	temp := t.TempDir()
 	summary := filepath.Join(temp, "summary")
 	values := map[string]string{"github.action_path": root, "runner.temp": temp}
@@ -147,9 +142,7 @@ func runAction(t *testing.T, dir string, with map[string]string) ran {
 		})
 	}
 	r := ran{dir: dir, outputs: map[string]string{}}
-	if err := os.WriteFile(summary, nil, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.WriteFile(summary, nil, 0o666))
 	if with["program"] == "" {
 		defer leave(t, filepath.Join(temp, "ibweave/ibweave"))()
 	}
@@ -159,9 +152,7 @@ func runAction(t *testing.T, dir string, with map[string]string) ran {
 		}
 		output, script := filepath.Join(temp, fmt.Sprintf("output%d", i)), filepath.Join(temp, fmt.Sprintf("step%d.sh", i))
 		for name, text := range map[string]string{output: "", script: step.Run} {
-			if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, os.WriteFile(name, []byte(text), 0o666))
 		}
 		variables := map[string]string{
 			"CI": "true", "GITHUB_ACTIONS": "true", "GITHUB_WORKSPACE": dir, "GITHUB_ACTION_PATH": root,
@@ -216,9 +207,7 @@ var program = sync.OnceValue(func() string {
 func leave(t *testing.T, name string) (check func()) {
 	t.Helper()
 	old := time.Unix(0, 0)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o777), os.WriteFile(name, readFile(t, program()), 0o777), os.Chtimes(name, old, old)); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, errors.Join(os.MkdirAll(filepath.Dir(name), 0o777), os.WriteFile(name, readFile(t, program()), 0o777), os.Chtimes(name, old, old)))
 	return func() {
 		t.Helper()
 		if info, err := os.Stat(name); err != nil || info.ModTime().Equal(old) {
@@ -279,22 +268,15 @@ var schema = sync.OnceValue(func() *jsonschema.Schema {
 func checkSARIF(t *testing.T, dir, name string) (rules []string) {
 	t.Helper()
 	data := readFile(t, filepath.Join(dir, name))
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := short.Must(jsonschema.UnmarshalJSON(bytes.NewReader(data)))(t)
 	if err := schema().Validate(doc); err != nil {
 		t.Error(err)
 	}
 	var log sarif
-	if err := json.Unmarshal(data, &log); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, json.Unmarshal(data, &log))
 	var zipped bytes.Buffer
 	w := gzip.NewWriter(&zipped)
-	if _, err := w.Write(data); err != nil {
-		t.Fatal(err)
-	}
+	short.Must(w.Write(data))(t)
 	if err := w.Close(); err != nil || zipped.Len() > 10<<20 {
 		t.Errorf("%d bytes when zipped, %v; GitHub takes 10 MB", zipped.Len(), err)
 	}
@@ -508,10 +490,7 @@ func runGitLab(t *testing.T, dir string, more map[string]string) (ran, job) {
 // The GitLab template on the same changes: JUnit and Code Quality reports where the
 // template says, as GitLab's viewers want them.
 func TestGitLab(t *testing.T) {
-	root, err := filepath.Abs("..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := short.Must(filepath.Abs(".."))(t)
 	for _, c := range short.Part(1, changes) {
 		t.Run(c.patch, func(t *testing.T) {
 			dir := repository(t, c.patch)
@@ -536,9 +515,7 @@ func TestGitLab(t *testing.T) {
 					Failure *struct{} `xml:"failure"`
 				} `xml:"testsuite>testcase"`
 			}
-			if err := xml.Unmarshal(data, &suites); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, xml.Unmarshal(data, &suites))
 			seen := map[string]bool{}
 			var failed []string
 			for _, c := range suites.Cases {
@@ -569,9 +546,7 @@ func TestGitLab(t *testing.T) {
 					Lines struct{ Begin int }
 				}
 			}
-			if err := json.Unmarshal(data, &issues); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, json.Unmarshal(data, &issues))
 			var critical []string
 			prints := map[string]bool{}
 			for _, x := range issues {
@@ -604,9 +579,5 @@ func TestGitLabNoSource(t *testing.T) {
 // readFile is what a file has.
 func readFile(t testing.TB, name string) []byte {
 	t.Helper()
-	data, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
+	return short.Must(os.ReadFile(name))(t)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/traffic"
 )
 
@@ -29,14 +30,8 @@ func TestParse(t *testing.T) {
 		"permutation":    12,
 		"permutation:9":  12,
 	} {
-		o, err := traffic.Parse(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p, err := o.Pattern(12)
-		if err != nil {
-			t.Fatal(err)
-		}
+		o := short.Must(traffic.Parse(name))(t)
+		p := short.Must(o.Pattern(12))(t)
 		sum := 0.0
 		for _, row := range matrix(t, p, 12) {
 			for _, n := range row {

@@ -12,10 +12,7 @@ import (
 // write is the program of an operation among n ranks, several times.
 func write(t *testing.T, name string, n int, size int64, times int, multicast bool) *traffic.Program {
 	t.Helper()
-	o, err := traffic.Parse(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := short.Must(traffic.Parse(name))(t)
 	w := traffic.NewWriter(n, 1<<20)
 	w.Multicast = multicast
 	members := make([]int32, n)
@@ -23,9 +20,7 @@ func write(t *testing.T, name string, n int, size int64, times int, multicast bo
 		members[i] = int32(i)
 	}
 	for range times {
-		if err := w.Add(o, members, float64(size)); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, w.Add(o, members, float64(size)))
 	}
 	return w.Program()
 }
