@@ -41,26 +41,19 @@ func damaged(f *fabric.Fabric, r *rand.Rand) *fabric.Fabric {
 // TestDefaultScheme has the default multicast schemes on damaged fabrics of all
 // kinds, with all engines.
 func TestDefaultScheme(t *testing.T) {
-	ok := func(f *fabric.Fabric, err error) *fabric.Fabric {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return f
-	}
 	fabrics := map[string]*fabric.Fabric{
-		"mesh 5x5":    ok(mesh.Generate(mesh.Spec{Dims: []int{5, 5}, Hosts: 1})),
-		"mesh 3x3x3":  ok(mesh.Generate(mesh.Spec{Dims: []int{3, 3, 3}, Hosts: 1})),
-		"torus 5x5":   ok(mesh.Generate(mesh.Spec{Dims: []int{5, 5}, Wrap: []bool{true, true}, Hosts: 1})),
-		"hypercube 4": ok(mesh.Hypercube(4, 1)),
-		"tree":        ok(gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 3})),
-		"irregular":   ok(gen.Irregular(gen.IrregularSpec{Switches: 16, Degree: 4, Hosts: 30, Seed: 1})),
+		"mesh 5x5":    short.Must(mesh.Generate(mesh.Spec{Dims: []int{5, 5}, Hosts: 1}))(t),
+		"mesh 3x3x3":  short.Must(mesh.Generate(mesh.Spec{Dims: []int{3, 3, 3}, Hosts: 1}))(t),
+		"torus 5x5":   short.Must(mesh.Generate(mesh.Spec{Dims: []int{5, 5}, Wrap: []bool{true, true}, Hosts: 1}))(t),
+		"hypercube 4": short.Must(mesh.Hypercube(4, 1))(t),
+		"tree":        short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 3}))(t),
+		"irregular":   short.Must(gen.Irregular(gen.IrregularSpec{Switches: 16, Degree: 4, Hosts: 30, Seed: 1}))(t),
 	}
 	outcome := map[string]int{}
 	for _, name := range short.Keys(fabrics, "mesh 3x3x3", "torus 5x5", "tree", "irregular") {
 		whole := fabrics[name]
 		for _, e := range []string{"updn", "spam", "minhop", "xy", "negative-first", "west-first", "north-last", "layered", "fattree"} {
-			n := short.Of(*trials/10, 1)
+			n := short.Of(*trials/25, 1)
 			if e == "xy" && name == "mesh 3x3x3" {
 				n = *trials / short.Of(2, 7) // the paths of repaired meshes part and meet
 			}

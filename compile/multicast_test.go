@@ -1,6 +1,7 @@
 package compile_test
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -32,6 +33,34 @@ var (
 func engine(t testing.TB, name string) *compile.Engine {
 	t.Helper()
 	return short.Must(compile.EngineByName(name))(t)
+}
+
+// once is an engine that routes once, and gives copies of that routing from then on.
+type once struct {
+	lft.Engine
+	routing *lft.Routing
+}
+
+// Route is that of the engine, the first time.
+func (o *once) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
+	if o.routing == nil {
+		r, err := o.Engine.Route(ctx, f, opt)
+		if err != nil {
+			return nil, err
+		}
+		o.routing = r
+	}
+	r := *o.routing
+	return &r, nil
+}
+
+// engineOnce finds an engine by its name that routes the first fabric only, for tests of
+// multicast on one fabric.
+func engineOnce(t testing.TB, name string) *compile.Engine {
+	t.Helper()
+	e := *engine(t, name)
+	e.Engine = &once{Engine: e.Engine}
+	return &e
 }
 
 // onTrial is a fabric to try multicast on, with engines and the schemes that suit
@@ -205,7 +234,9 @@ func TestRandomGroups(t *testing.T) {
 			r := rand.New(rand.NewPCG(7, uint64(len(on.name))))
 			type choice struct{ engine, scheme string }
 			var choices []choice
+			engines := map[string]*compile.Engine{}
 			for _, e := range slices.Sorted(maps.Keys(on.engines)) {
+				engines[e] = engineOnce(t, e)
 				for _, s := range on.engines[e] {
 					choices = append(choices, choice{e, s})
 				}
@@ -224,7 +255,7 @@ func TestRandomGroups(t *testing.T) {
 					}
 					return []mft.Group{g}, nil
 				}
-				res, err := compile.Run(t.Context(), on.f, engine(t, c.engine), opt)
+				res, err := compile.Run(t.Context(), on.f, engines[c.engine], opt)
 				var no *mft.RefusedError
 				if errors.As(err, &no) {
 					if c.scheme == "" || no.Reason == "" || len(no.Suggest) == 0 {
@@ -299,6 +330,7 @@ func TestRandomGroups(t *testing.T) {
 func loopsOf(t *testing.T, f *fabric.Fabric, engineName, scheme string, sets int) (loops int) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(11, 12))
+	e := engineOnce(t, engineName)
 	for range sets {
 		opt := compile.Options{LIDs: lft.LIDOptions{Policy: lft.DenseLIDs}, Multicast: scheme, Groups: func(f *fabric.Fabric) (list []mft.Group, _ error) {
 			for i := range 50 {
@@ -310,7 +342,7 @@ func loopsOf(t *testing.T, f *fabric.Fabric, engineName, scheme string, sets int
 			}
 			return list, nil
 		}}
-		res := short.Must(compile.Run(t.Context(), f, engine(t, engineName), opt))(t)
+		res := short.Must(compile.Run(t.Context(), f, e, opt))(t)
 		if delivery(res.Verify) || res.Verify.CreditLoops.Count > 0 {
 			t.Fatalf("%s with %s: %+v", engineName, scheme, res.Verify.Multicast)
 		}
