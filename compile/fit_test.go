@@ -37,13 +37,8 @@ func ringDemand(f *fabric.Fabric, seed uint64) *lft.Demand {
 // TestFit fits the tables of each engine to demands: the check finds what it finds without, no load under the
 // demand is greater, and none of all to all above the floor. Tables that are kept change less.
 func TestFit(t *testing.T) {
-	f, err := gen.Tree(gen.TreeSpec{Ports: 24, Pods: []int{6}, Hosts: 8, Spines: 4, Parallel: 2})
-	if err == nil {
-		f, err = gen.DropLinks(f, 2, 1)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(gen.Tree(gen.TreeSpec{Ports: 24, Pods: []int{6}, Hosts: 8, Spines: 4, Parallel: 2}))(t)
+	f = short.Must(gen.DropLinks(f, 2, 1))(t)
 	fitted, better := 0, 0
 	for i := range compile.Engines {
 		e := &compile.Engines[i]
@@ -100,13 +95,8 @@ func verdictsMatch(a, b *verify.Result) bool {
 // TestFitSettles: tables that are fitted stay when neither fabric nor demand changes, for compile --previous and
 // for the plugin, also where all loads above the least one are to go (a rebalance of 1).
 func TestFitSettles(t *testing.T) {
-	f, err := gen.Tree(gen.TreeSpec{Ports: 24, Pods: []int{6}, Hosts: 8, Spines: 4, Parallel: 2})
-	if err == nil {
-		f, err = gen.DropLinks(f, 2, 1)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(gen.Tree(gen.TreeSpec{Ports: 24, Pods: []int{6}, Hosts: 8, Spines: 4, Parallel: 2}))(t)
+	f = short.Must(gen.DropLinks(f, 2, 1))(t)
 	e := engine(t, "updn")
 	for lmc := range 2 {
 		for _, rebalance := range []float64{0, 1} {
@@ -116,10 +106,7 @@ func TestFitSettles(t *testing.T) {
 					Demand: func(_ context.Context, f *fabric.Fabric) (*lft.Demand, error) { return ringDemand(f, seed), nil },
 				}
 				var c compile.Incremental
-				first, _, err := c.Run(t.Context(), f, e, opt)
-				if err != nil {
-					t.Fatal(err)
-				}
+				first, _ := short.Must2(c.Run(t.Context(), f, e, opt))(t)
 				c.Wait()
 				opt.Route.Rebalance = rebalance
 				steps := 0

@@ -48,10 +48,7 @@ func TestIncremental(t *testing.T) {
 						x.step(rng)
 						f = remaining(t, whole, x.cut()...)
 					}
-					r, how, err := c.Run(t.Context(), f, e, compile.Options{LIDs: lft.LIDOptions{LMC: lft.KeepLMC}})
-					if err != nil {
-						t.Fatal(err)
-					}
+					r, how := short.Must2(c.Run(t.Context(), f, e, compile.Options{LIDs: lft.LIDOptions{LMC: lft.KeepLMC}}))(t)
 					scratch := short.Must(compile.Run(t.Context(), f, e, compile.Options{LIDs: lft.LIDOptions{LMC: lft.KeepLMC}}))(t)
 					if how.Kept {
 						kept++
@@ -132,13 +129,8 @@ func TestIncrementalKeepsLayered(t *testing.T) {
 	kept, longer := 0, 0
 	for seed := range uint64(short.Of(300, 100)) {
 		rng := rand.New(rand.NewPCG(seed, 1))
-		f, err := gen.Irregular(gen.IrregularSpec{Switches: 6, Degree: 5, Hosts: 12, Seed: seed})
-		if err == nil {
-			f, err = lft.AssignLIDs(f, lft.LIDOptions{})
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := short.Must(gen.Irregular(gen.IrregularSpec{Switches: 6, Degree: 5, Hosts: 12, Seed: seed}))(t)
+		f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{}))(t)
 		var cut []fabric.PortID
 		for s := range fabric.NodeID(f.NumSwitches()) {
 			ports, _ := f.SwitchLinks(s)
@@ -147,10 +139,7 @@ func TestIncrementalKeepsLayered(t *testing.T) {
 		e := engine(t, "layered")
 		var c compile.Incremental
 		for _, g := range []*fabric.Fabric{f, f.Without(cut[:2]...), f.Without(cut...)} {
-			r, step, err := c.Run(t.Context(), g, e, compile.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			r, step := short.Must2(c.Run(t.Context(), g, e, compile.Options{}))(t)
 			c.Wait()
 			if step.Kept && r.Routing.SL2VL == nil {
 				if kept++; r.Verify.Unicast.NonMinimal > 0 {

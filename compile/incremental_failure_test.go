@@ -30,13 +30,8 @@ func (e troubled) KeepOrder(f *fabric.Fabric, was []int32) ([]int32, bool) {
 // wholeAndDamaged is a fat tree, and without one cable.
 func wholeAndDamaged(t *testing.T) (whole, damaged *fabric.Fabric) {
 	t.Helper()
-	whole, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 3})
-	if err == nil {
-		whole, err = lft.AssignLIDs(whole, lft.LIDOptions{})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole = short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 3}))(t)
+	whole = short.Must(lft.AssignLIDs(whole, lft.LIDOptions{}))(t)
 	cables, _ := whole.SwitchLinks(0)
 	return whole, whole.Without(cables[0])
 }
@@ -60,10 +55,7 @@ func TestIncrementalPanics(t *testing.T) {
 	e := &compile.Engine{Engine: troubled{keep: &keep}}
 	var c compile.Incremental
 	for i, f := range []*fabric.Fabric{whole, damaged, whole} {
-		r, step, err := c.Run(t.Context(), f, e, compile.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r, step := short.Must2(c.Run(t.Context(), f, e, compile.Options{}))(t)
 		links = f.NumLinks()
 		if step.Kept || panics(step) != (i > 0) {
 			t.Errorf("%d: %+v", i, step)

@@ -79,10 +79,7 @@ func TestIncrementalFaults(t *testing.T) {
 	apart := whole.Without(cables...)
 	var c compile.Incremental
 	for _, f := range []*fabric.Fabric{whole, apart, whole} {
-		r, step, err := c.Run(t.Context(), f, engine(t, "updn"), compile.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r, step := short.Must2(c.Run(t.Context(), f, engine(t, "updn"), compile.Options{}))(t)
 		if f != apart {
 			if r.Verify.Worst() == verify.Error {
 				t.Errorf("%+v: %s", step, r.Verify.Verdict)
@@ -99,23 +96,15 @@ func TestIncrementalFaults(t *testing.T) {
 // TestIncrementalLanes: tables with several lanes stay when a host goes and comes, and are proven as
 // a whole; when a cable goes they are from scratch, and the step says why.
 func TestIncrementalLanes(t *testing.T) {
-	whole, err := mesh.Generate(mesh.Spec{Dims: []int{5, 5}, Wrap: []bool{true, true}, Hosts: 2})
-	if err == nil {
-		whole, err = lft.AssignLIDs(whole, lft.LIDOptions{})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := short.Must(mesh.Generate(mesh.Spec{Dims: []int{5, 5}, Wrap: []bool{true, true}, Hosts: 2}))(t)
+	whole = short.Must(lft.AssignLIDs(whole, lft.LIDOptions{}))(t)
 	cables, _ := whole.SwitchLinks(0)
 	var c compile.Incremental
 	for i, x := range []struct {
 		f    *fabric.Fabric
 		kept bool
 	}{{whole, false}, {whole.Without(whole.CAPorts()[3]), true}, {whole, true}, {whole.Without(cables[0]), false}} {
-		r, step, err := c.Run(t.Context(), x.f, engine(t, "layered"), compile.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r, step := short.Must2(c.Run(t.Context(), x.f, engine(t, "layered"), compile.Options{}))(t)
 		if r.Routing.SL2VL == nil || r.Verify.Worst() == verify.Error || step.Kept != x.kept || (step.Why == "") != x.kept {
 			t.Errorf("%d: %+v: %s", i, step, r.Verify.Verdict)
 		}
@@ -125,13 +114,8 @@ func TestIncrementalLanes(t *testing.T) {
 // TestRebalance: after a failure steps of a few blocks each lead to balanced tables, each proven
 // together with the one before.
 func TestRebalance(t *testing.T) {
-	whole, err := gen.Tree(gen.TreeSpec{Ports: 64, Pods: []int{20}, Hosts: 16, Spines: 8, Parallel: 2})
-	if err == nil {
-		whole, err = lft.AssignLIDs(whole, lft.LIDOptions{})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := short.Must(gen.Tree(gen.TreeSpec{Ports: 64, Pods: []int{20}, Hosts: 16, Spines: 8, Parallel: 2}))(t)
+	whole = short.Must(lft.AssignLIDs(whole, lft.LIDOptions{}))(t)
 	e := engine(t, "updn")
 	cables, _ := whole.SwitchLinks(3)
 	damaged := whole.Without(cables[0], cables[5])
@@ -198,16 +182,11 @@ func timeOf(f *fabric.Fabric, tables *lft.Tables) (most float64) {
 // TestIncrementalRates: the load that later tables are held to is that of the last routing from scratch
 // also when the fastest cable comes or goes meanwhile. On these fabrics no lower bound is near it.
 func TestIncrementalRates(t *testing.T) {
-	kept, n := 0, short.Of(300, 40)
+	kept, n := 0, short.Of(100, 40)
 	for seed := range uint64(n) {
 		rnd := rand.New(rand.NewPCG(seed, 3))
-		whole, err := gen.Irregular(gen.IrregularSpec{Switches: 12, Degree: 3, Hosts: 12, Seed: seed})
-		if err == nil {
-			whole, err = lft.AssignLIDs(whole, lft.LIDOptions{})
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		whole := short.Must(gen.Irregular(gen.IrregularSpec{Switches: 12, Degree: 3, Hosts: 12, Seed: seed}))(t)
+		whole = short.Must(lft.AssignLIDs(whole, lft.LIDOptions{}))(t)
 		ports, _ := whole.SwitchLinks(fabric.NodeID(rnd.IntN(whole.NumSwitches())))
 		p := ports[rnd.IntN(len(ports))]
 		fast, _ := fabric.ParseLink([]string{"4xFDR", "4xHDR", "8xNDR"}[rnd.IntN(3)])
@@ -219,10 +198,7 @@ func TestIncrementalRates(t *testing.T) {
 		var c compile.Incremental
 		var last float64 // of the last routing from scratch
 		for i, f := range states {
-			r, step, err := c.Run(t.Context(), f, engine(t, "updn"), compile.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			r, step := short.Must2(c.Run(t.Context(), f, engine(t, "updn"), compile.Options{}))(t)
 			c.Wait()
 			now := timeOf(f, r.Routing.Tables)
 			fastest := 0.0

@@ -117,13 +117,8 @@ func TestDOR(t *testing.T) {
 					t.Errorf("hops %v, OpenSM's %v", b, a)
 				}
 			}
-			out, err := os.Create(filepath.Join(dir, "dor.fdbs"))
-			if err == nil {
-				err = errors.Join(dump.WriteFDBs(io.Writer(out), f, theirs, dump.WriteOptions{}), out.Close())
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			out := short.Must(os.Create(filepath.Join(dir, "dor.fdbs")))(t)
+			short.Check(t, errors.Join(dump.WriteFDBs(io.Writer(out), f, theirs, dump.WriteOptions{}), out.Close()))
 			if got := creditLoops(t, dir, "dor.fdbs"); got != c.loop {
 				t.Errorf("ibdmchk on OpenSM's dor: credit loop %v, want %v", got, c.loop)
 			}

@@ -100,10 +100,7 @@ func fabricsOnTrial(t testing.TB) []onTrial {
 	}
 	if *topologyFile != "" {
 		data := short.Must(os.ReadFile(*topologyFile))(t)
-		f, _, err := topology.Parse(*topologyFile, data, topology.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		f, _ := short.Must2(topology.Parse(*topologyFile, data, topology.Options{}))(t)
 		list = append(list, onTrial{"topology file", f, all})
 	}
 	return list

@@ -57,6 +57,15 @@ func Must[T any](v T, err error) func(failer) T {
 	}
 }
 
+// Must2 is Must for two values.
+func Must2[T, U any](v T, w U, err error) func(failer) (T, U) {
+	return func(t failer) (T, U) {
+		t.Helper()
+		Check(t, err)
+		return v, w
+	}
+}
+
 // Of returns all, or few under -short.
 func Of[T any](all, few T) T {
 	if testing.Short() {
