@@ -128,10 +128,7 @@ func TestWriteStream(t *testing.T) {
 	short.Check(t, syscall.Mkfifo(fifo, 0o600))
 	listener := short.Must(net.Listen("unix", socket))(t)
 	defer listener.Close()
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	r, w := short.Must2(os.Pipe())(t)
 	text := strings.Repeat("text\n", 100_000)
 	for name, open := range map[string]func() (io.ReadCloser, error){
 		fifo: func() (io.ReadCloser, error) { return os.Open(fifo) },

@@ -1,4 +1,4 @@
-// Package short keeps tests short: they check errors in a word, run fewer cases under go test -short, where every
+// Package short keeps tests short: they check errors in a word, wait for events, run fewer cases under go test -short, where every
 // test keeps some, have their temporary files in memory, collect garbage less often, and overlap
 // where they wait. Only tests import it. It makes no promise to other modules.
 package short
@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"testing"
+	"time"
 )
 
 // A test's heap is a few MiB, and its collections take a tenth of the CPU time. Near 1 GiB they
@@ -63,6 +64,19 @@ func Must2[T, U any](v T, w U, err error) func(failer) (T, U) {
 		t.Helper()
 		Check(t, err)
 		return v, w
+	}
+}
+
+// hung is how long tests wait for what must come: no machine is that slow.
+const hung = 5 * time.Minute
+
+// Await waits until done returns true. If it never does, that ends the test with what it waited for.
+func Await(t failer, done func() bool, what ...any) {
+	t.Helper()
+	for end := time.Now().Add(hung); !done(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal(append([]any{"hung: "}, what...)...)
+		}
 	}
 }
 
