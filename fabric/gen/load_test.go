@@ -13,7 +13,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -86,17 +85,14 @@ func TestLoad(t *testing.T) {
 				sim.Process.Signal(syscall.SIGTERM)
 				<-ended
 			}
-			for started := time.Now(); !strings.Contains(stdout.String(), "Network simulator ready"); time.Sleep(5 * time.Millisecond) {
+			short.Await(t, func() bool {
 				select {
 				case err := <-ended:
 					t.Fatalf("ibsim: %v\n%s%s", err, stdout.String(), stderr.String())
 				default:
 				}
-				if time.Since(started) > time.Minute {
-					stop()
-					t.Fatalf("ibsim is not ready after a minute\n%s%s", stdout.String(), stderr.String())
-				}
-			}
+				return strings.Contains(stdout.String(), "Network simulator ready")
+			}, "ibsim is not ready")
 
 			discover := exec.Command("timeout", "120", ibsimRun, ibnetdiscover, "-t", "10000")
 			discover.Dir, discover.Env = dir, env

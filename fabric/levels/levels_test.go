@@ -192,13 +192,8 @@ func TestLevels(t *testing.T) {
 
 // Aggregation nodes are no hosts, and chips without any cable are on some level.
 func TestHosts(t *testing.T) {
-	f, err := gen.Tree(gen.TreeSpec{Ports: 12, Pods: []int{2, 2}, Hosts: 3, Spines: 2, Cores: 2})
-	if err == nil {
-		f, err = gen.Options{AggregationNodes: true}.Apply(f)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(gen.Tree(gen.TreeSpec{Ports: 12, Pods: []int{2, 2}, Hosts: 3, Spines: 2, Cores: 2}))(t)
+	f = short.Must(gen.Options{AggregationNodes: true}.Apply(f))(t)
 	level := levels.Of(f)
 	for s, n := range levels.Hosts(f) {
 		if want := map[bool]int{true: 3, false: 0}[level[s] == 0]; n != want {

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // info is what iblinkinfo prints of a switch with a host, another without LIDs, and ports
@@ -168,10 +169,7 @@ func TestUFMLinks(t *testing.T) {
 			if diff := cmp.Diff(test.say, list(problems)); diff != "" {
 				t.Errorf("problems (-want +got)\n%s", diff)
 			}
-			g, _, err := Parse("again", AppendUFMLinks(nil, f), Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			g, _ := short.Must2(Parse("again", AppendUFMLinks(nil, f), Options{}))(t)
 			if diff := cmp.Diff(tellLabels(f), tellLabels(g)); diff != "" && test.name != "of UFM 6.11" { // without names of nodes
 				t.Errorf("(-read +written and read again)\n%s", diff)
 			}
@@ -200,10 +198,7 @@ func tellLabels(f *fabric.Fabric) string {
 func TestNodeListNames(t *testing.T) {
 	text := "[root@host ~]# ibnodes\nibwarn: [7] mad_rpc: timeout\nCa\t: 0x0000000000000100 ports 2 \"a \"quoted\" name\"\n" +
 		"Switch  : 0x10 ports 36 \"leaf 1\" enhanced port 0 lid 7 lmc 0\r\nSwitch\t: 0x10 ports 36 \"leaf 1\" base port 0 lid 7 lmc 0\n"
-	names, problems, err := ParseNames("in", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	names, problems := short.Must2(ParseNames("in", []byte(text)))(t)
 	if diff := cmp.Diff(map[fabric.GUID]string{0x100: `a "quoted" name`, 0x10: "leaf 1"}, names); diff != "" {
 		t.Error(diff)
 	}

@@ -296,10 +296,7 @@ func TestStrict(t *testing.T) {
 }
 
 func TestParseOrder(t *testing.T) {
-	f, _, err := Parse("in", []byte("Ca 1 \"x\"\nSwitch 1 \"b\"\nSwitch 1 \"a\"\n"), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f, _ := short.Must2(Parse("in", []byte("Ca 1 \"x\"\nSwitch 1 \"b\"\nSwitch 1 \"a\"\n"), Options{}))(t)
 	var got []int32
 	for n := range f.NumNodes() {
 		got = append(got, f.Node(fabric.NodeID(n)).Order)

@@ -232,10 +232,7 @@ func TestWrappedLists(t *testing.T) {
 	for what, text := range map[string][]byte{
 		"ibnetdiscover -p": AppendPortList(nil, f), "iblinkinfo": AppendLinkInfo(nil, f, false), "iblinkinfo -l": AppendLinkInfo(nil, f, true),
 	} {
-		want, odd, err := Parse("in", text, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		want, odd := short.Must2(Parse("in", text, Options{}))(t)
 		got, problems, err := Parse("in", []byte(wrapped(string(text), 80, false)), Options{})
 		if err != nil {
 			t.Errorf("%s: %v", what, err)
@@ -264,10 +261,7 @@ Switch	2 "S-0000000000000002"		# "two" base port 0 lid 2 lmc 0
 [1]	"S-0000000000000001"[1]		# "two switches of a kind" lid 1 4xNDR
 >>> 
 `
-	f, problems, err := Parse("in", []byte(text), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f, problems := short.Must2(Parse("in", []byte(text), Options{}))(t)
 	if len(problems) != 1 || problems[0].Kind != fabric.ForeignLines || problems[0].Count != 2 || f.NumLinks() != 1 {
 		t.Errorf("%d links, %v, want 1 and 2 foreign lines", f.NumLinks(), problems)
 	}
