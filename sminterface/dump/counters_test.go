@@ -195,10 +195,7 @@ func TestReadCountersRefuses(t *testing.T) {
 func TestSince(t *testing.T) {
 	f := pair(t)
 	read := func(text string) *Counters {
-		c, _, err := ReadCounters("in", []byte(text), f, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c, _ := short.Must2(ReadCounters("in", []byte(text), f, Options{}))(t)
 		return c
 	}
 	port := func(lid int, counters ...string) string {

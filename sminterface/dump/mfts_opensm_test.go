@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -194,23 +193,18 @@ func (s *simulator) daemon(options string) {
 		cancel()
 		<-ended
 	})
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	short.Await(s.t, func() bool {
 		b, err := os.ReadFile(log)
 		if err != nil && !os.IsNotExist(err) {
 			s.t.Fatal(err)
-		}
-		if bytes.Contains(b, []byte("SUBNET UP")) {
-			return
 		}
 		select {
 		case err := <-ended:
 			s.t.Fatalf("OpenSM ended: %v\n%s", err, b)
 		default:
-			if time.Now().After(deadline) {
-				s.t.Fatalf("the subnet is not up\n%s", b)
-			}
 		}
-	}
+		return bytes.Contains(b, []byte("SUBNET UP"))
+	}, "the subnet is not up")
 }
 
 // complaints are the lines of level 0x01 of OpenSM's log, and what it says of
@@ -314,10 +308,7 @@ func TestGroupsInOpenSM(t *testing.T) {
 		"-g":        {groups, want(broadcast, true, false) + want(trees[0], true, false) + want(trees[1], true, false)},
 		"-g and -m": {slices.Concat(groups, members), want(broadcast, true, false) + want(trees[0], true, true) + want(trees[1], true, false)},
 	} {
-		list, _, err := ReadSAQuery(name, c.data, f, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		list, _ := short.Must2(ReadSAQuery(name, c.data, f, Options{}))(t)
 		var got strings.Builder
 		for _, g := range list {
 			fmt.Fprintln(&got, g)

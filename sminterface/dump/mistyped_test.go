@@ -12,19 +12,15 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 )
 
 // TestMistyped: a topology that lists its switches as adapters is refused with its line, also where the read
 // is lenient; with one such switch among others a lenient read goes on.
 func TestMistyped(t *testing.T) {
-	f, err := gen.Tree(gen.TreeSpec{Ports: 16, Pods: []int{4}, Hosts: 3, Spines: 2})
-	if err == nil {
-		f, err = lft.AssignLIDs(f, lft.LIDOptions{})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(gen.Tree(gen.TreeSpec{Ports: 16, Pods: []int{4}, Hosts: 3, Spines: 2}))(t)
+	f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{}))(t)
 	parse := func(data []byte, lenient bool) (*fabric.Fabric, error) {
 		g, _, err := topology.Parse("x", data, topology.Options{Lenient: lenient})
 		return g, err

@@ -20,10 +20,7 @@ import (
 func partitionedFabric(t testing.TB) *fabric.Fabric {
 	t.Helper()
 	data := short.Must(os.ReadFile("../../audit/partitions/testdata/fabric.ibnetdiscover"))(t)
-	f, _, err := topology.Parse("fabric", data, topology.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f, _ := short.Must2(topology.Parse("fabric", data, topology.Options{}))(t)
 	return f
 }
 
@@ -88,10 +85,7 @@ func TestReadPKeys(t *testing.T) {
 	}
 	// What we write is what saquery prints: its records are among ours, and the other way
 	// round, except empty blocks.
-	tables, _, err := ReadPKeys("in", []byte(text("pkeys-saquery.txt")), f, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tables, _ := short.Must2(ReadPKeys("in", []byte(text("pkeys-saquery.txt")), f, Options{}))(t)
 	var b writer
 	short.Check(t, WritePKeys(&b, f, tables))
 	records := func(text string) (list []string) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -258,10 +259,7 @@ func TestReadLFTs(t *testing.T) {
 					t.Errorf("%T, %v, %v", err, tables, problems)
 				}
 			}
-			tables, problems, err = ReadLFTs("in", []byte(c.text), f, Options{Lenient: true})
-			if err != nil {
-				t.Fatal(err)
-			}
+			tables, problems = short.Must2(ReadLFTs("in", []byte(c.text), f, Options{Lenient: true}))(t)
 			if diff := cmp.Diff(c.rows, rows(tables)); diff != "" {
 				t.Errorf("lenient: tables (-want +got):\n%s", diff)
 			}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/mft"
 )
 
@@ -197,10 +198,7 @@ func TestSAQueryLists(t *testing.T) {
 	f := pair(t)
 	c := saMember("ff12:a01d::1", "0xC001", "fe80::c1", "0x21", "0x0")
 	d := saMember("ff12:a01d::1", "0xC001", "fe80::d1", "0x21", "0x0")
-	groups, _, err := ReadSAQuery("in", []byte(c+d+c+d), f, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	groups, _ := short.Must2(ReadSAQuery("in", []byte(c+d+c+d), f, Options{}))(t)
 	g := &groups[0]
 	senders, receivers := append(g.Senders, 77), append(g.Receivers, 79)
 	if senders[2] != 77 || receivers[2] != 79 {

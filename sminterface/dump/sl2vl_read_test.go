@@ -198,10 +198,7 @@ func TestReadSL2VL(t *testing.T) {
 			if diff := cmp.Diff(c.err, message); diff != "" {
 				t.Errorf("error (-want +got):\n%s", diff)
 			}
-			lenient, problems2, err := ReadSL2VL("in", []byte(c.text), f, Options{Lenient: true})
-			if err != nil {
-				t.Fatal(err)
-			}
+			lenient, problems2 := short.Must2(ReadSL2VL("in", []byte(c.text), f, Options{Lenient: true}))(t)
 			if diff := cmp.Diff(c.ways, ways(lenient)); diff != "" {
 				t.Errorf("tables (-want +got):\n%s", diff)
 			}
@@ -380,10 +377,7 @@ func TestReadPathSLs(t *testing.T) {
 			if diff := cmp.Diff(c.err, message); diff != "" {
 				t.Errorf("error (-want +got):\n%s", diff)
 			}
-			lenient, problems2, err := ReadPathSLs("in", []byte(c.text), f, Options{Lenient: true})
-			if err != nil {
-				t.Fatal(err)
-			}
+			lenient, problems2 := short.Must2(ReadPathSLs("in", []byte(c.text), f, Options{Lenient: true}))(t)
 			if diff := cmp.Diff(c.sls, sls(lenient)); diff != "" {
 				t.Errorf("path SLs (-want +got):\n%s", diff)
 			}
@@ -427,10 +421,7 @@ func TestWritePathSLs(t *testing.T) {
 	if got := write(p, WriteOptions{Lean: true, Only: []fabric.NodeID{1}}); strings.Contains(got, "port") {
 		t.Errorf("%s", got)
 	}
-	p, _, err = ReadPathSLs("in", []byte(pathsAB), f, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p, _ = short.Must2(ReadPathSLs("in", []byte(pathsAB), f, Options{}))(t)
 	const same = "Path SLs [1-4] of 2 switches\nswitch 0x000000000000000a\nswitch 0x000000000000000b\ndlid 1-4 sl 3\n"
 	row := []fabric.SL{0, 3, 3, 3, 3}
 	shared, copied := lft.NewPathSLs(2, 4), lft.NewPathSLs(2, 4)

@@ -21,16 +21,10 @@ func TestFilesAgree(t *testing.T) {
 		short.Check(t, dump.WriteSubnetList(&lst, f))
 		fabrics := map[string]*fabric.Fabric{"db_csv": f}
 		if f.NumLinks() > 0 {
-			g, _, err := topology.Parse("lst", lst.Bytes(), topology.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			g, _ := short.Must2(topology.Parse("lst", lst.Bytes(), topology.Options{}))(t)
 			fabrics["lst"] = g
 		}
-		g, _, err := topology.Parse("ibnetdiscover", topology.Append(nil, f), topology.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		g, _ := short.Must2(topology.Parse("ibnetdiscover", topology.Append(nil, f), topology.Options{}))(t)
 		fabrics["ibnetdiscover"] = g
 		for a, f := range fabrics {
 			for b, g := range fabrics {
@@ -55,10 +49,7 @@ Ca	2 "H-0000000000000020"	# "h"
 Ca	2 "H-0000000000000030"	# "k"
 [1](31)	"S-0000000000000010"[2]	# lid 3 lmc 0 "s" lid 1 4xNDR
 `
-		f, _, err := topology.Parse("x", []byte(strings.NewReplacer(change...).Replace(text)), topology.Options{Lenient: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		f, _ := short.Must2(topology.Parse("x", []byte(strings.NewReplacer(change...).Replace(text)), topology.Options{Lenient: true}))(t)
 		return f
 	}
 	f := parse()

@@ -107,14 +107,8 @@ func TestClient(t *testing.T) {
 func stop(t *testing.T, s *Sim) {
 	t.Helper()
 	short.Check(t, s.proc.cmd.Process.Signal(syscall.SIGSTOP))
-	for range 1000 {
-		stat := short.Must(os.ReadFile(filepath.Join("/proc", strconv.Itoa(s.proc.cmd.Process.Pid), "stat")))(t)
-		if strings.Contains(string(stat), ") T ") {
-			return
-		}
-		time.Sleep(time.Millisecond)
-	}
-	t.Fatal("ibsim does not stop")
+	stat := filepath.Join("/proc", strconv.Itoa(s.proc.cmd.Process.Pid), "stat")
+	short.Await(t, func() bool { return strings.Contains(string(short.Must(os.ReadFile(stat))(t)), ") T ") }, "ibsim does not stop")
 }
 
 func resume(t *testing.T, s *Sim) {
@@ -241,10 +235,9 @@ func TestClientRefused(t *testing.T) {
 	// When ibsim goes, everybody is told at once.
 	closed := make(chan error, 1)
 	time.AfterFunc(50*time.Millisecond, func() { closed <- s.Close() })
-	began := time.Now()
 	var p mad.Packet
-	if err := c.Receive(&p); err == nil || time.Since(began) > time.Minute { // hung
-		t.Errorf("%v after %v", err, time.Since(began))
+	if c.Receive(&p) == nil {
+		t.Error("no error")
 	}
 	for _, c := range append(clients[1:], c) {
 		if err := c.Close(); err != nil {

@@ -64,13 +64,10 @@ func running(t *testing.T, prefix string) []string {
 func none(t *testing.T, prefix string) {
 	t.Helper()
 	var left []string
-	for range 100 {
-		if left = running(t, prefix); len(left) == 0 {
-			return
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	t.Errorf("still running: %q", left)
+	short.Await(t, func() bool {
+		left = running(t, prefix)
+		return len(left) == 0
+	}, "still running ", &left)
 }
 
 func TestClients(t *testing.T) {
@@ -178,14 +175,8 @@ func TestEnds(t *testing.T) {
 		done := make(chan error, 1)
 		cmd := s.Command(ctx, "sleep", "100")
 		go func() { done <- s.Run(ctx, cmd) }()
-		for range 100 {
-			if len(running(t, s.socket)) == 2 {
-				return done
-			}
-			time.Sleep(20 * time.Millisecond)
-		}
-		t.Fatal("the client does not run")
-		return nil
+		short.Await(t, func() bool { return len(running(t, s.socket)) == 2 }, "the client does not run")
+		return done
 	}
 	for _, end := range []struct {
 		name string
@@ -314,18 +305,9 @@ func TestKilledParent(t *testing.T) {
 	cmd.Env = append(os.Environ(), "IBWEAVE_TEST_PARENT="+dir, "TMPDIR="+dir)
 	short.Check(t, cmd.Start())
 	prefix := "ibweave-" + strconv.Itoa(cmd.Process.Pid) + "-"
-	for range 500 {
-		if len(running(t, prefix)) == 2 {
-			break
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	up := running(t, prefix)
+	short.Await(t, func() bool { return len(running(t, prefix)) == 2 }, "ibsim and opensm do not run")
 	cmd.Process.Kill()
 	cmd.Wait()
-	if len(up) != 2 {
-		t.Errorf("running: %q, want ibsim and opensm", up)
-	}
 	none(t, prefix)
 }
 

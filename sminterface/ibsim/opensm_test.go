@@ -44,10 +44,7 @@ func TestRunOpenSM(t *testing.T) {
 	}
 	// OpenSM keeps the LIDs that the fabric has.
 	data := short.Must(os.ReadFile(filepath.Join(dir, "cache", "guid2lid")))(t)
-	ranges, _, err := dump.ReadGUID2LID("guid2lid", data, dump.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ranges, _ := short.Must2(dump.ReadGUID2LID("guid2lid", data, dump.Options{}))(t)
 	for _, r := range ranges {
 		if p := twin.Fabric.LIDPort(r.Min); p == fabric.NoPort || twin.Fabric.PortGUID(p) != r.Port {
 			t.Errorf("LID %d is %s, which is not its owner in the fabric", r.Min, r.Port)
@@ -63,13 +60,9 @@ func TestNotUp(t *testing.T) {
 	s, _ := startTwin(t, mesh4x4(t))
 	bad := filepath.Join(t.TempDir(), "bad")
 	short.Check(t, os.WriteFile(bad, []byte("Unicast lids [0-1] of switch Lid 1 guid 0x0000000000200000 ('x'):\n0x0001 200\n"), 0o600))
-	start := time.Now()
 	run, err := RunOpenSM(t.Context(), s, OpenSMConfig{Engine: "file,no_fallback", LFTs: bad})
 	if !errors.Is(err, ErrNotUp) || run == nil || run.UP || run.Engine != "" || run.NumErrors < 2 || !strings.Contains(err.Error(), "No routing engine able") {
 		t.Errorf("%+v, %v", run, err)
-	}
-	if took := time.Since(start); took > time.Minute { // hung
-		t.Errorf("it took %v", took)
 	}
 	// With one, it has minhop's, whatever its exit status.
 	run, err = RunOpenSM(t.Context(), s, OpenSMConfig{Engine: "file", LFTs: bad})

@@ -518,24 +518,12 @@ func TestKilled(t *testing.T) {
 	out := short.Must(cmd.StdoutPipe())(t)
 	short.Check(t, cmd.Start())
 	io.ReadFull(out, make([]byte, len("ready\n")))
-	for range 100 {
-		if len(running(cmd.Process.Pid)) >= 2 {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	up := running(cmd.Process.Pid)
+	short.Await(t, func() bool { return len(running(cmd.Process.Pid)) == 2 }, "ibsim and opensm do not run")
 	cmd.Process.Kill()
 	cmd.Wait()
-	if len(up) != 2 {
-		t.Errorf("running: %q, want ibsim and opensm", up)
-	}
 	var left []string
-	for range 100 {
-		if left = running(cmd.Process.Pid); len(left) == 0 {
-			return
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	t.Errorf("still running: %q", left)
+	short.Await(t, func() bool {
+		left = running(cmd.Process.Pid)
+		return len(left) == 0
+	}, "still running ", &left)
 }

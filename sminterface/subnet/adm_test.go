@@ -32,13 +32,8 @@ func openSM(t testing.TB, s *ibsim.Sim, cfg ibsim.OpenSMConfig) *ibsim.OpenSM {
 
 func mesh4x4(t testing.TB) *fabric.Fabric {
 	t.Helper()
-	f, err := mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Hosts: 1})
-	if err == nil {
-		f, err = lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Hosts: 1}))(t)
+	f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs}))(t)
 	return f
 }
 

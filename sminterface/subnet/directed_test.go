@@ -42,13 +42,8 @@ func (w *watched) Send(p *mad.Packet) error {
 // read what is there. Of a fabric of planes that is the plane where they start, since
 // adapters pass no SMPs on.
 func TestDirectedRoutesAlone(t *testing.T) {
-	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2})
-	if err == nil {
-		f, err = gen.Options{Planes: 4, AggregationNodes: true}.Apply(f)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2}))(t)
+	f = short.Must(gen.Options{Planes: 4, AggregationNodes: true}.Apply(f))(t)
 	s, twin := ibsimtest.Start(t, f)
 	for plane, chip := range twin.Fabric.Systems()[0] {
 		t.Run(fmt.Sprint(plane), func(t *testing.T) { readPlane(t, s, twin, chip) })

@@ -38,10 +38,7 @@ func ibnetdiscover(t testing.TB, s *ibsim.Sim) *fabric.Fabric {
 	cmd := s.Command(t.Context(), "ibnetdiscover", "-t", "10000")
 	cmd.Stdout = &out
 	short.Check(t, s.Run(t.Context(), cmd))
-	f, _, err := topology.Parse("ibnetdiscover", out.Bytes(), topology.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f, _ := short.Must2(topology.Parse("ibnetdiscover", out.Bytes(), topology.Options{}))(t)
 	return f
 }
 
@@ -129,13 +126,8 @@ func odd() (*fabric.Fabric, error) {
 
 // Where it starts, and how many LIDs ports have, changes nothing.
 func TestDiscoverOdd(t *testing.T) {
-	f, err := odd()
-	if err == nil {
-		f, err = lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs, LMC: 2})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(odd())(t)
+	f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs, LMC: 2}))(t)
 	s, twin := ibsimtest.Start(t, f)
 	openSM(t, s, ibsim.OpenSMConfig{LMC: 2})
 	want := ibnetdiscover(t, s)

@@ -21,21 +21,13 @@ func TestPathSLs(t *testing.T) {
 		{2, 3, 3},           // a switch and two hosts: three records for each
 		{3, 4*3 + 1, 4 * 4}, // four for each: what is cut off is asked for by itself
 	} {
-		f, err := mesh.Generate(mesh.Spec{Dims: []int{1}, Hosts: c.hosts})
-		if err == nil {
-			f, err = lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs})
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := short.Must(mesh.Generate(mesh.Spec{Dims: []int{1}, Hosts: c.hosts}))(t)
+		f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs}))(t)
 		s, twin := ibsimtest.Start(t, f)
 		client := dial(t, s, "")
 		openSM(t, s, ibsim.OpenSMConfig{})
 		sm := short.Must(client.Manager(t.Context()))(t)
-		sls, requests, err := client.PathSLs(t.Context(), sm, twin.Fabric)
-		if err != nil {
-			t.Fatal(err)
-		}
+		sls, requests := short.Must2(client.PathSLs(t.Context(), sm, twin.Fabric))(t)
 		if requests < c.least || requests > c.most {
 			t.Errorf("%d hosts: %d requests, want %d to %d", c.hosts, requests, c.least, c.most)
 		}

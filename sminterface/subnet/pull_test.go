@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/short"
@@ -46,10 +45,7 @@ func TestPull(t *testing.T) {
 	read := func(name string) []byte {
 		return short.Must(os.ReadFile(filepath.Join(dir, name)))(t)
 	}
-	want, _, err := dump.ReadLFTs("opensm-lfts.dump", read("opensm-lfts.dump"), d.Fabric, dump.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	want, _ := short.Must2(dump.ReadLFTs("opensm-lfts.dump", read("opensm-lfts.dump"), d.Fabric, dump.Options{}))(t)
 	if got.LFT.MaxLID() != want.MaxLID() {
 		t.Fatalf("LIDs up to %d, want %d", got.LFT.MaxLID(), want.MaxLID())
 	}
@@ -58,10 +54,7 @@ func TestPull(t *testing.T) {
 			t.Errorf("switch %d has %v, want %v", sw, got.LFT.Row(sw), want.Row(sw))
 		}
 	}
-	maps, _, err := dump.ReadSL2VL("opensm-sl2vl.dump", read("opensm-sl2vl.dump"), d.Fabric, dump.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	maps, _ := short.Must2(dump.ReadSL2VL("opensm-sl2vl.dump", read("opensm-sl2vl.dump"), d.Fabric, dump.Options{}))(t)
 	seven := false
 	for p := range fabric.PortID(d.Fabric.NumPorts()) {
 		if d.Fabric.Peer(p) == fabric.NoPort {
@@ -145,21 +138,18 @@ func TestPullGroups(t *testing.T) {
 	}
 	d := short.Must(c.Discover(t.Context()))(t)
 	// OpenSM writes the masks soon after the joins.
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	var ports []fabric.PortID
+	short.Await(t, func() bool {
 		got := short.Must(c.Pull(t.Context(), d, PullOptions{MFT: true}))(t)
 		members := 0
-		for _, p := range got.MFT.Ports(0xc007) {
+		ports = got.MFT.Ports(0xc007)
+		for _, p := range ports {
 			if peer := d.Fabric.Peer(p); peer != fabric.NoPort && slices.Contains(d.Fabric.CAPorts(), peer) {
 				members++
 			}
 		}
-		if members == 5 {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("ports %v", got.MFT.Ports(0xc007))
-		}
-	}
+		return members == 5
+	}, "masks, of ports ", &ports)
 }
 
 // A CA is as good a place to start from as a switch.

@@ -230,13 +230,8 @@ func TestLongAnswer(t *testing.T) {
 
 // A whole sweep goes through the device: behind it is the real ibsim.
 func TestThroughIbsim(t *testing.T) {
-	f, err := mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Hosts: 1})
-	if err == nil {
-		f, err = lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Hosts: 1}))(t)
+	f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs}))(t)
 	s, _ := ibsimtest.Start(t, f)
 	conn := short.Must(s.Dial(t.Context(), ""))(t)
 	d := newDevice()
