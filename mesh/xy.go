@@ -3,6 +3,7 @@ package mesh
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
@@ -68,7 +69,7 @@ func (XY) Name() string { return "xy" }
 // Options.NoWrap forbids those.
 func (XY) Guarantee() lft.Guarantee { return lft.NoCreditLoop }
 
-// Route takes O(switches x (positions + LIDs)).
+// Route takes O(switches x (positions + LIDs)), with parallel links what lft.Balance takes.
 func (e XY) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
 	g, err := detectFor(e.Name(), f, opt)
 	if err != nil {
@@ -141,12 +142,11 @@ func routeXY(ctx context.Context, g *Grid, opt lft.Options) (*lft.Routing, error
 	if err != nil {
 		return nil, err
 	}
-	p := newPaths(g, opt.NoWrap, l.orders...)
-	tables, broken, err := p.tables(ctx)
+	p := newPaths(g, opt.NoWrap)
+	tables, broken, err := p.tables(ctx, l.orders...)
 	if err == nil && opt.Repair && broken > 0 && len(l.orders) > 1 {
 		l.orders = l.orders[:1]
-		p = newPaths(g, opt.NoWrap, l.orders...)
-		tables, broken, err = p.tables(ctx)
+		tables, broken, err = p.tables(ctx, l.orders...)
 	}
 	if err != nil {
 		return nil, err
@@ -164,15 +164,14 @@ func routeXY(ctx context.Context, g *Grid, opt lft.Options) (*lft.Routing, error
 	return r, nil
 }
 
-// dimensionOrder is the list of directions of XY routing, last dimension
-// first when reversed.
-func dimensionOrder(dims int, reversed bool) []Dir {
-	var order []Dir
-	for d := range dims {
-		if reversed {
-			d = dims - 1 - d
-		}
-		order = append(order, Plus(d), Minus(d))
+// dimensionOrder is the order of dimensions of XY routing, the last one first when reversed.
+func dimensionOrder(dims int, reversed bool) []int {
+	order := make([]int, dims)
+	for d := range order {
+		order[d] = d
+	}
+	if reversed {
+		slices.Reverse(order)
 	}
 	return order
 }
@@ -180,7 +179,7 @@ func dimensionOrder(dims int, reversed bool) []Dir {
 // planLanes decides how many VLs XY routing takes.
 func planLanes(g *Grid, opt lft.Options) (*lanes, error) {
 	n := len(g.Dims)
-	l := &lanes{g: g, orders: [][]Dir{dimensionOrder(n, false)}}
+	l := &lanes{g: g, orders: [][]int{dimensionOrder(n, false)}}
 	if !opt.NoWrap {
 		l.rings = datelines(g)
 	}

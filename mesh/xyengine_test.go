@@ -108,8 +108,7 @@ func TestOriginAndDims(t *testing.T) {
 			}
 			want := routed(t, g, lft.Options{})
 			if tt.first == 1 {
-				p := newPaths(g, false, dimensionOrder(2, true))
-				if want.Tables, _, err = p.tables(t.Context()); err != nil {
+				if want.Tables, _, err = newPaths(g, false).tables(t.Context(), dimensionOrder(2, true)); err != nil {
 					t.Fatal(err)
 				}
 			}
