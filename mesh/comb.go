@@ -76,7 +76,7 @@ import (
 //
 // # Missing cables and switches
 //
-// On a grid with missing parts trunks are compared as if nothing were missing, and
+// On a grid with missing parts trunks are compared by the links that are there, and
 // the best one is taken on which no group lacks a cable. Where there is none,
 // combs become spanning trees (B6): cable after cable is added, those of the
 // comb first, as long as the turns into it and out of it close no cycle. On the
@@ -136,8 +136,8 @@ func (t Trunk) String() string {
 // Name is "comb".
 func (Comb) Name() string { return "comb" }
 
-// Build takes O(switches x LIDs) for the turns of unicast paths, and for each
-// group O(members x log members x dimensions + links of its tree). It returns
+// Build takes O(switches x LIDs) for the turns of unicast paths, and O(members + links
+// of its tree) for each group and each line that may be a trunk. It returns
 // a *mft.RefusedError for a fabric that is no grid, when no trunk is safe, or
 // not as many as VLs says, when a group's members are not joined, and after Choose
 // for a group with an SL that none of the groups there had.

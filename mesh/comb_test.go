@@ -574,8 +574,7 @@ func TestCombCost(t *testing.T) {
 	}
 }
 
-// TestCombLoads compares the loads of all trunks, found at once, with those that
-// packets make; and the trunk that is chosen with all others.
+// TestCombLoads compares the loads of all trunks with those that packets make; and the trunk that is chosen with all others.
 func TestCombLoads(t *testing.T) {
 	for name, shape := range shapes() {
 		if len(shape.dims) < 2 || len(shape.dims) > 3 {
@@ -587,7 +586,8 @@ func TestCombLoads(t *testing.T) {
 			r := routed(t, g, lft.Options{})
 			rnd := rand.New(rand.NewPCG(9, 10))
 			groups := randomGroups(rnd, endPorts(g.Fabric), 30, 5)
-			loads, err := newCombLoads(t.Context(), g, combOrders(len(g.Dims))[0], groups)
+			x := &combChooser{g: g, groups: groups, vls: newSLVLs(g, r)}
+			lines, err := x.lines(t.Context(), combOrders(len(g.Dims))[0])
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -599,17 +599,16 @@ func TestCombLoads(t *testing.T) {
 				return cost.MaxLink
 			}
 			least, middle := int64(1)<<60, 0
-			for at := range g.Positions() / g.Dims[0] {
-				trunk := []int{-1}
-				load, distance := loads.trunkLoad(), 0
-				for j := 1; j < len(g.Dims); j++ {
-					y := at / g.step[j] % g.Dims[j]
-					trunk = append(trunk, y)
-					load = max(load, loads.sideLoad(j, y))
-					distance += abs(2*y - g.Dims[j] + 1)
+			if len(lines) != g.Positions()/g.Dims[0] {
+				t.Errorf("%d lines", len(lines))
+			}
+			for _, l := range lines {
+				load, distance := measure(l.at...), 0
+				for d, y := range l.at[1:] {
+					distance += abs(2*y - g.Dims[d+1] + 1)
 				}
-				if got := measure(trunk...); got != load {
-					t.Errorf("trunk %v: %d copies on the busiest link, reckoned %d", trunk, got, load)
+				if load != l.load || distance != l.distance {
+					t.Errorf("trunk %v: %d copies on the busiest link, reckoned %d; distance %d, want %d", l.at, load, l.load, l.distance, distance)
 				}
 				if load < least || load == least && distance < middle {
 					least, middle = load, distance

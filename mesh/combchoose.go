@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
 )
@@ -211,11 +212,11 @@ type combChoice struct {
 func (x *combChooser) anyOrder(ctx context.Context, lanes []combLane) (l *combLayout, bad int, err error) {
 	var best combChoice
 	for _, order := range combOrders(len(x.g.Dims)) {
-		loads, err := newCombLoads(ctx, x.g, order, x.groups)
+		lines, err := x.lines(ctx, order)
 		if err != nil {
 			return nil, 0, err
 		}
-		c, failed, err := x.along(ctx, order, loads, lanes)
+		c, failed, err := x.along(ctx, order, lines, lanes)
 		switch {
 		case err != nil:
 			return nil, 0, err
@@ -233,56 +234,127 @@ func (x *combChooser) anyOrder(ctx context.Context, lanes []combLane) (l *combLa
 
 // combLine is a line that may be a trunk.
 type combLine struct {
-	at       []int // as of Trunk
-	load     int64 // of the busiest link, were it the only trunk
-	distance int   // to the middle, twice the sum
+	at       []int   // as of Trunk
+	loads    []int64 // by arc: copies, were it the only trunk and did each sender send one packet
+	load     int64   // the greatest of loads
+	distance int     // to the middle, twice the sum
 }
 
-// lines lists the lines along the first dimension of an order, the best first.
-func (x *combChooser) lines(order []int, loads *combLoads) []combLine {
-	at := make([]int, len(order))
-	at[order[0]] = -1
-	list := []combLine{{at: at, load: loads.trunkLoad()}}
-	for j, d := range order[1:] {
-		var next []combLine
-		for y := range x.g.Dims[d] {
-			load, distance := loads.sideLoad(j+1, y), abs(2*y-x.g.Dims[d]+1)
-			for _, l := range list {
-				at := slices.Clone(l.at)
-				at[d] = y
-				next = append(next, combLine{at, max(l.load, load), l.distance + distance})
+// lines lists the lines along the first dimension of an order, the best first. It takes O(members + links) for each
+// line and group.
+func (x *combChooser) lines(ctx context.Context, order []int) ([]combLine, error) {
+	first := order[0]
+	var list []combLine
+	for position := range x.g.Positions() {
+		if at := x.g.Shape.coords(position); at[first] == 0 {
+			l := combLine{at: at, loads: make([]int64, len(x.vls.arcs.head))}
+			for d, y := range at {
+				if d != first {
+					l.distance += abs(2*y - x.g.Dims[d] + 1)
+				}
 			}
+			at[first] = -1
+			list = append(list, l)
 		}
-		list = next
 	}
+	walk := func() *mft.TreeWalk { return mft.NewTreeWalk(x.g.Fabric.NumSwitches()) }
+	_, err := par.ForEachWith(ctx, 0, len(list), walk, func(w *mft.TreeWalk, i int) error {
+		l := &list[i]
+		t := newCombTree(x.g, order, Trunk{At: l.at})
+		for k := range x.groups {
+			w.Join(&t.SpanningTree, &x.groups[k])
+			x.addLoads(l.loads, t, w.Links)
+		}
+		l.load = slices.Max(append(l.loads, 0))
+		return nil
+	})
 	slices.SortFunc(list, func(a, b combLine) int {
 		return cmp.Or(cmp.Compare(a.load, b.load), cmp.Compare(a.distance, b.distance), slices.Compare(a.at, b.at))
 	})
-	return list
+	return list, err
+}
+
+// arcsOf is the arcs of a link of a tree, up and down.
+func (x *combChooser) arcsOf(t *combTree, link mft.TreeLink) (up, down int32) {
+	a := x.vls.arcs
+	up = a.arc(a.index[t.Switch[link.Below]], t.up[link.Below])
+	return up, a.arc(a.head[up], t.up[link.Below].Opposite())
+}
+
+// addLoads adds the copies on links of a tree to loads by arc.
+func (x *combChooser) addLoads(loads []int64, t *combTree, links []mft.TreeLink) {
+	for _, l := range links {
+		up, down := x.arcsOf(t, l)
+		loads[up] += int64(l.Up)
+		loads[down] += int64(l.Down)
+	}
+}
+
+// spread moves trunks, indices in lines, no two to one line, as long as the busiest link carries less when they share the
+// load equally, or as much with the trunks nearer to the middle.
+func spread(lines []*combLine, trunks []int) {
+	sum := make([]int64, len(lines[0].loads))
+	most := func(from, to *combLine) (most int64) { // with a trunk on another line
+		for a, n := range sum {
+			most = max(most, n-from.loads[a]+to.loads[a])
+		}
+		return most
+	}
+	none := &combLine{loads: make([]int64, len(sum))}
+	put := func(from, to *combLine) {
+		for a := range sum {
+			sum[a] += to.loads[a] - from.loads[a]
+		}
+	}
+	for _, k := range trunks {
+		put(none, lines[k])
+	}
+	best := most(none, none)
+	for moved := true; moved; {
+		moved = false
+		for i := range trunks {
+			for k, to := range lines {
+				from := lines[trunks[i]]
+				if slices.Contains(trunks, k) {
+					continue
+				}
+				if load := most(from, to); load < best || load == best && to.distance < from.distance {
+					put(from, to)
+					trunks[i], best, moved = k, load, true
+				}
+			}
+		}
+	}
+	slices.Sort(trunks)
 }
 
 // along is trunks for one order of the dimensions: the best lines at first, and in
 // place of a trunk that fails the next line that no other lane has.
-func (x *combChooser) along(ctx context.Context, order []int, loads *combLoads, lanes []combLane) (c combChoice, bad int, err error) {
+func (x *combChooser) along(ctx context.Context, order []int, list []combLine, lanes []combLane) (c combChoice, bad int, err error) {
 	most := maxCombTries
 	if x.bridge {
 		most = max(2, maxBridgedSwitches/x.g.Fabric.NumSwitches())
 	}
-	list := x.lines(order, loads)
 	next := make([]int, len(lanes)) // by lane: its line
 	for k := range next {
 		next[k] = k % len(list)
 	}
 	if last := order[len(order)-1]; len(lanes) > 1 && len(lanes) <= x.g.Dims[last] && len(order) > 1 {
+		column := make([]*combLine, x.g.Dims[last]) // the best line and those that differ from it in the last dimension alone
+		index := make([]int, len(column))           // in list
+		for i := range list {
+			at := slices.Clone(list[i].at)
+			if at[last] = list[0].at[last]; slices.Equal(at, list[0].at) {
+				column[list[i].at[last]], index[list[i].at[last]] = &list[i], i
+			}
+		}
 		rows := make([]int, len(lanes))
 		for k := range rows {
-			rows[k] = k + (x.g.Dims[last]-len(rows))/2
+			rows[k] = k + (len(column)-len(rows))/2
 		}
-		loads.spread(rows)
+		spread(column, rows)
 		for k, y := range rows {
-			at := slices.Clone(list[0].at)
-			at[last] = y
-			next[k] = slices.IndexFunc(list, func(l combLine) bool { return slices.Equal(l.at, at) })
+			next[k] = index[y]
 		}
 	}
 	bad = -1
@@ -413,19 +485,10 @@ func (x *combChooser) firstOn(lanes []combLane, lane int) int {
 func (x *combChooser) divide(l *combLayout, walk *mft.TreeWalk) int {
 	load := make([]int64, len(x.vls.arcs.head)) // by arc
 	links := make([][]mft.TreeLink, len(l.lanes))
-	put := func(t *combTree, links []mft.TreeLink) {
-		for _, k := range links {
-			a := x.vls.arcs.arc(x.vls.arcs.index[t.Switch[k.Below]], t.up[k.Below])
-			b := x.vls.arcs.arc(x.vls.arcs.head[a], t.up[k.Below].Opposite())
-			load[a] += int64(k.Up)
-			load[b] += int64(k.Down)
-		}
-	}
 	cost := func(t *combTree, links []mft.TreeLink) int64 {
 		sum := int64(0)
 		for _, k := range links {
-			a := x.vls.arcs.arc(x.vls.arcs.index[t.Switch[k.Below]], t.up[k.Below])
-			b := x.vls.arcs.arc(x.vls.arcs.head[a], t.up[k.Below].Opposite())
+			a, b := x.arcsOf(t, k)
 			up, down := int64(k.Up), int64(k.Down)
 			sum += up*(2*load[a]+up) + down*(2*load[b]+down)
 		}
@@ -439,7 +502,7 @@ func (x *combChooser) divide(l *combLayout, walk *mft.TreeWalk) int {
 		}
 		t := l.lanes[l.lane[i]].tree
 		walk.Join(&t.SpanningTree, &x.groups[i])
-		put(t, walk.Links)
+		x.addLoads(load, t, walk.Links)
 	}
 	slices.SortStableFunc(free, func(i, j int) int {
 		a, b := &x.groups[i], &x.groups[j]
@@ -464,7 +527,7 @@ func (x *combChooser) divide(l *combLayout, walk *mft.TreeWalk) int {
 			return 0
 		}
 		on[best]++
-		put(l.lanes[best].tree, links[best])
+		x.addLoads(load, l.lanes[best].tree, links[best])
 		l.lane[i], l.sl[i] = best, l.lanes[best].sls[0]
 	}
 	return -1
