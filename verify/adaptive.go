@@ -189,37 +189,15 @@ func (p *choicePlan) prove(r *Result, g *dependencyGraph, management bool) bool 
 	}
 	order, ok := g.order()
 	if ok {
-		r.proof = &certificateProof{management: management, graph: g, order: order, fromCAs: p.fromCAs()}
+		r.proof = &certificateProof{management: management, graph: g, order: order, fromCAs: p.fromCAs(func(int, fabric.PortID) uint16 { return 0xffff })}
 	}
 	return ok
 }
 
-// fromCAs lists the channels that leave CAs and routers into switches, with the number 0.
-func (p *choicePlan) fromCAs() (list []NumberedChannel) {
-	for i, port := range p.f.CAPorts() {
-		if p.f.CASwitches()[i] == fabric.NoNode {
-			continue
-		}
-		for _, c := range p.classes {
-			for sl := range fabric.SL(lft.NumSLs) {
-				ch := NumberedChannel{GUID: p.f.Node(p.f.Owner(port)).GUID, Port: p.f.Num(port)}
-				if p.read.SL2VL != nil {
-					ch.VL = p.read.SL2VL.At(0, port)[sl]
-				}
-				if c.sls>>sl&1 != 0 && ch.VL != lft.DropVL {
-					list = append(list, ch)
-				}
-			}
-		}
-	}
-	slices.SortFunc(list, NumberedChannel.Compare)
-	return slices.Compact(list)
-}
-
 // slsUnknown returns true if the SL of some path is not known.
 func (p *choicePlan) slsUnknown() bool {
-	if p.read.PathSLs == nil {
-		return p.read.UnknownSLs
+	if p.sls == nil {
+		return p.hidden
 	}
 	return slices.ContainsFunc(p.senders, func(x senderGroup) bool { return slices.Contains(x.row[1:], lft.UnknownSL) })
 }

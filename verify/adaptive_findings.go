@@ -49,7 +49,7 @@ func (p *choicePlan) reportTroubles(r *Result, list []trouble) {
 
 // aim makes a LID the one that is searched. It returns false for a LID without a destination.
 func (w *searcher) aim(lid fabric.LID) bool {
-	d, ok := w.destination(lid)
+	d, ok := destination(w.f, lid)
 	w.dests = []dest{d}
 	return ok
 }
@@ -128,11 +128,11 @@ func (w *searcher) step(x, to int32) Hop {
 func (w *searcher) hopFrom(x int32, num fabric.PortNum) Hop {
 	at := w.c.nodes[x]
 	s, lid := fabric.NodeID(at.s), w.dests[0].lid
-	h := w.hopOf(s, num)
+	h := hopOf(w.f, s, num)
 	h.LID, h.Choice = lid, w.choiceText(at, lid, num)
 	if num <= w.f.Node(s).NumPorts {
 		h.VL = lft.DropVL
-		if vl := w.laneOf(w.c, at.in, w.f.Port(s, num)); vl >= 0 {
+		if vl := w.laneOf(w.c, x, num); vl >= 0 {
 			h.VL = w.vls[vl]
 		}
 	}
@@ -184,7 +184,7 @@ func (w *searcher) fate(x int32) (num fabric.PortNum, text string) {
 			}
 			onward := w.toSwitch[int(s)*w.words+int(num>>6)]>>(num&63)&1 != 0
 			arrives := at.s == d.root && num == d.last
-			if !onward && !arrives || w.laneOf(w.c, at.in, w.f.Port(s, num)) < 0 {
+			if !onward && !arrives || w.laneOf(w.c, x, num) < 0 {
 				bad = append(bad, num)
 			}
 		})
@@ -293,7 +293,7 @@ func (w *searcher) holds(g *dependencyGraph, a, b int32, unicast bool, h *Hop) b
 			if fabric.NodeID(at.s) != w.f.Owner(port) || sets[int(x)*w.words+num>>6]>>(num&63)&1 == 0 {
 				return false
 			}
-			lane := w.laneOf(w.c, at.in, port)
+			lane := w.laneOf(w.c, x, w.f.Num(port))
 			return lane >= 0 && (w.copies != nil || w.vls[lane] == vl)
 		}
 		next := w.c.next[portA]

@@ -26,7 +26,7 @@ func (g *waits) row(ch int) []uint64 {
 	return g.deps[ch*stride : (ch+1)*stride]
 }
 
-func (g *waits) end(ch int) { add(g.ends, ch>>6, 1<<(ch&63)) }
+func (g *waits) end(ch int) { addBits(g.ends, ch>>6, 1<<(ch&63)) }
 
 // graph is the dependencies in the form in which cycles are sought.
 func (g *waits) graph() *dependencyGraph {

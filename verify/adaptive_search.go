@@ -245,7 +245,7 @@ func (w *searcher) filter(x int32, set, bind []uint64) (ok bool) {
 		if at.s == w.dests[0].root {
 			good |= w.last[i]
 		}
-		if lanes := w.c.lanes; lanes != nil {
+		if lanes := w.c.sets; lanes != nil {
 			kept := uint64(0)
 			for vl := range w.vls {
 				kept |= lanes[(int(x)*len(w.vls)+vl)*w.words+i]
@@ -286,7 +286,7 @@ func (w *searcher) addOf(g *waits, x int32) {
 // addPorts adds the dependencies of the channels that leave a node by the ports of a word.
 func (w *searcher) addPorts(g *waits, x int32, word int, set uint64) {
 	base := int(w.c.nodes[x].base) + word*64
-	if w.c.lanes == nil {
+	if w.c.sets == nil {
 		w.addFrom(g, base, set)
 		return
 	}
@@ -312,9 +312,9 @@ func (w *searcher) addFrom(g *waits, base int, ports uint64) {
 			g.end(ch)
 			set &^= 1
 		}
-		add(deps, ch*words, set)
+		addBits(deps, ch*words, set)
 		for i := 1; i < words; i++ {
-			add(deps, ch*words+i, bind[int(to)*words+i])
+			addBits(deps, ch*words+i, bind[int(to)*words+i])
 		}
 	}
 }
@@ -324,7 +324,7 @@ func (w *searcher) addFrom(g *waits, base int, ports uint64) {
 func (w *searcher) addLanesFrom(g *waits, x int32, out, word int, bit uint64) {
 	next, vls := w.c.next[out], len(w.vls)
 	for vl := range vls {
-		if w.c.lanes[(int(x)*vls+vl)*w.words+word]&bit == 0 {
+		if w.c.sets[(int(x)*vls+vl)*w.words+word]&bit == 0 {
 			continue
 		}
 		ch := out*vls + vl
@@ -336,13 +336,13 @@ func (w *searcher) addLanesFrom(g *waits, x int32, out, word int, bit uint64) {
 		if waits[0]&1 != 0 {
 			g.end(ch)
 		}
-		lanes := w.c.lanes[int(next)*len(row) : (int(next)+1)*len(row)]
+		lanes := w.c.sets[int(next)*len(row) : (int(next)+1)*len(row)]
 		for i := range row {
 			set := waits[i%w.words] & lanes[i]
 			if i%w.words == 0 {
 				set &^= 1
 			}
-			add(row, i, set)
+			addBits(row, i, set)
 		}
 	}
 }

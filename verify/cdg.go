@@ -3,6 +3,7 @@ package verify
 import (
 	"math/bits"
 	"slices"
+	"sync/atomic"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/graph"
@@ -108,6 +109,36 @@ type dependencyGraph struct {
 
 func newGraph(c *channels) *dependencyGraph {
 	return &dependencyGraph{c, graph.NewRows(c.heads, c.words*64), make([]bool, c.count())}
+}
+
+// sharedGraph is a dependency graph that several goroutines add to.
+type sharedGraph struct {
+	*dependencyGraph
+	ends []uint64 // a bit by channel: packets take it and wait for nothing more
+}
+
+func newSharedGraph(c *channels) *sharedGraph {
+	return &sharedGraph{newGraph(c), make([]uint64, c.count()/64+1)}
+}
+
+func (g *sharedGraph) end(ch int) { addBits(g.ends, ch>>6, 1<<(ch&63)) }
+
+// depend adds that packets hold channel ch while they wait for one of the switch there, which has a bit in rows.
+func (g *sharedGraph) depend(ch, bit int) { addBits(g.Bits, ch*g.words+bit>>6, 1<<(bit&63)) }
+
+// graph is what was added.
+func (g *sharedGraph) graph() *dependencyGraph {
+	for ch := range int32(g.count()) {
+		g.used[ch] = g.ends[ch>>6]>>(ch&63)&1 != 0 || g.depends(ch)
+	}
+	return g.dependencyGraph
+}
+
+// addBits adds bits to a word that other workers may add to. Most are there already.
+func addBits(set []uint64, i int, bits uint64) {
+	if atomic.LoadUint64(&set[i])&bits != bits {
+		atomic.OrUint64(&set[i], bits)
+	}
 }
 
 // copies is a graph of one VL, g, on each of the VLs of c.

@@ -21,12 +21,10 @@ func countFindings(list []Finding, rule string) (n int64) {
 	return n
 }
 
-// doubts says whether paths of unknown SL could have made findings of r.
-func (l *lanes) doubts(r *Result, unknown bool) bool {
-	if l == nil || len(l.first) < 2 || l.sls == nil && !unknown {
-		return false
-	}
-	return slices.ContainsFunc(sensitive, func(rule string) bool { return countFindings(r.Findings, rule) > 0 }) && (l.sls == nil || l.unknown() > 0)
+// doubts returns true if paths of unknown SL could have made findings of r.
+func (l *lanes) doubts(r *Result) bool {
+	return l != nil && (len(l.classes) > 1 || len(l.copies) > 1) && (l.sls == nil && l.hidden || l.sls != nil && l.unknown() > 0) &&
+		slices.ContainsFunc(sensitive, func(rule string) bool { return countFindings(r.Findings, rule) > 0 })
 }
 
 // mayDrop lists the rules that are undecided since a path of unknown SL may have one that

@@ -499,18 +499,18 @@ func (p *plan) follow(source fabric.PortID, lid fabric.LID, sl fabric.SL) (path 
 func (p *plan) witness(path []step, lid fabric.LID) []Hop {
 	hops := make([]Hop, len(path))
 	for i, x := range path {
-		hops[i] = p.hopOf(fabric.NodeID(x.s), x.port)
+		hops[i] = hopOf(p.f, fabric.NodeID(x.s), x.port)
 		hops[i].VL, hops[i].LID = x.vl, lid
 	}
 	return hops
 }
 
 // hopOf is HopOf by the number of a port, which the switch may lack.
-func (p *plan) hopOf(s fabric.NodeID, num fabric.PortNum) Hop {
-	if num <= p.f.Node(s).NumPorts {
-		return HopOf(p.f, p.f.Port(s, num))
+func hopOf(f *fabric.Fabric, s fabric.NodeID, num fabric.PortNum) Hop {
+	if num <= f.Node(s).NumPorts {
+		return HopOf(f, f.Port(s, num))
 	}
-	return Hop{Switch: p.f.Node(s).GUID, Name: p.f.Name(s), Port: num}
+	return Hop{Switch: f.Node(s).GUID, Name: f.Name(s), Port: num}
 }
 
 // firstOut is the port by which packets from a port for a LID first leave a
@@ -543,13 +543,13 @@ func (p *plan) slsOf(source fabric.PortID, lid fabric.LID) []fabric.SL {
 	}
 	own := l.sl2vl.At(0, p.firstOut(source, lid))
 	var sls []fabric.SL
-	for _, sl := range l.first {
-		if own[sl] != lft.DropVL {
-			sls = append(sls, sl)
+	for _, c := range l.classes {
+		if own[c.sl] != lft.DropVL {
+			sls = append(sls, c.sl)
 		}
 	}
 	if sls == nil {
-		return l.first[:1]
+		return []fabric.SL{l.classes[0].sl}
 	}
 	return sls
 }

@@ -7,109 +7,337 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/lft/adaptive"
+	"github.com/ibweave/ibweave/state"
 )
 
-// lanes is SL-to-VL tables and path SLs in the form that a check wants. SLs
-// that have the same VL as each other from every input to every output port are one
-// class: their packets can be told apart nowhere. Sets of classes are bits.
+// lanes is which tables packets meet, by their SL and by the port that they come into a switch by. The VL that a
+// packet leaves a switch on, and the PLFT that it takes there, follow from these alone. SLs whose packets
+// meet the same everywhere are one class. A set of classes is a bit for each.
 type lanes struct {
-	*channels // of the VLs that the classes have
+	f        *fabric.Fabric
+	sl2vl    *lft.SL2VL         // nil for one VL
+	sls      *lft.PathSLs       // nil where a port may send with any SL
+	hidden   bool               // without sls: each path has one SL, and it is not known which
+	selector *adaptive.Selector // nil where all packets take one PLFT
+	plft     int32              // that one, or anyPLFT; without a selector
 
-	sl2vl   *lft.SL2VL
-	sls     *lft.PathSLs
-	class   [lft.NumSLs]uint8       // by SL, of those that paths have
-	first   []fabric.SL             // by class: its lowest SL
-	classes uint16                  // all classes
-	maps    []classMap              // by lft.SL2VL.Index, and one more that drops nothing
-	others  [][]fabric.SL           // rows of source ports of their own
-	rows    map[fabric.PortID]int32 // which of others a source port has
-	own     []int32                 // by switch: the row in others of its port 0, or noRow
-
-	// certain says that paths of unknown SL have none, so that what is found is so
-	// whatever SLs they have. Else they have all.
+	// certain leaves packets of unknown SL out, so that what is found is so whatever SLs they have.
+	// Else they have any.
 	certain bool
 
-	// uniform says that all ports have the same map and that any port may send
-	// with any SL. Then each VL is a copy of the network with one.
-	uniform   bool
-	drops     bool             // some map drops a class
-	peer      []fabric.PortNum // by PortID of a switch: the port's number at the other end of the cable
-	senders   []senders
-	sendersAt []int32 // by PortID of a switch: its part of senders; one more at the end
-
-	// What the workers found, together, since it is large. Those in all are
-	// without those in unicast until graphs puts them together.
-	unicast, all   *dependencyGraph
-	ends, idleEnds []uint64 // a bit by channel: paths of unicast packets end with it, and of others
+	vls     []fabric.VL // those in use, ascending; one stands for all if they are copies
+	copies  []fabric.VL // all VLs, each of which is a copy of one network; nil if they are not
+	uniform bool        // and some SL is not dropped
+	drops   bool        // some packets are dropped
+	classes []*class
+	classOf [lft.NumSLs]uint8 // by SL in use
+	stride  int               // of class.lane
+	senders []senderGroup     // CA and router ports by switch, then port 0 of each switch
+	ports0  int               // where the latter begin
 }
 
-// classMap is an SL-to-VL map by class.
-type classMap struct {
-	live uint16            // classes that are not dropped
-	vl   [lft.NumSLs]uint8 // by class of live: which one of channels.vl
+// class is SLs whose packets are treated alike everywhere.
+type class struct {
+	bit   uint16
+	sl    fabric.SL // the lowest
+	sls   uint16
+	node  []int32 // by PortID of a switch: the node of packets that come in by the port
+	next  []int32 // by PortID of a switch: the node that packets come to which leave by the port; -1 for none
+	nodes []node
+	// lane is by node and output port, stride for each node, the place in vls of the VL that packets
+	// leave on, or noLane where they are dropped; nil where all take one VL and none are dropped.
+	lane []int8
+	// sets is lane as sets, for a search of choices: by node and VL the ports to which packets take it,
+	// words of bits for each.
+	sets []uint64
 }
 
-// senders are CA and router ports on one switch whose packets meet the same
-// tables when they leave it by one port.
-type senders struct {
-	n     uint32
-	hosts uint32 // of n: those that count for load
-	may   uint16 // classes that their own tables do not drop
-	m     uint16 // the map at the switch
-	row   int32  // in lanes.others, or noRow
+const noLane = -1
+
+// node is a switch with some of its input ports, by which packets meet the same tables.
+type node struct {
+	s    int32
+	base int32          // PortID of port 0 of the switch
+	plft int32          // or anyPLFT
+	in   fabric.PortNum // one of the ports
+	// own says that the packets are the switch's, which it sends by no port that drops them,
+	// as their SL may be another.
+	own bool
 }
 
-// noRow stands for the path SLs of the switch.
-const noRow = -1
+const anyPLFT = -1
 
-// newLanes returns nil without SL-to-VL tables. SLs that multicast packets have
-// are in use as well as those of paths. Errors: tables that are not of this fabric,
-// and SLs and VLs that do not exist.
-func newLanes(f *fabric.Fabric, s *lft.SL2VL, sls *lft.PathSLs, multicast uint16, certain bool) (*lanes, error) {
-	inUse, err := checkLanes(f, s, sls)
-	if s == nil || err != nil {
+// senderGroup is ports whose packets come into a switch at the same nodes with the same SLs.
+type senderGroup struct {
+	s     int32
+	in    fabric.PortID   // the port of the switch that those of the first come in by
+	ports []fabric.PortID // the end ports
+	hosts int             // of these, those that count for load
+	row   []fabric.SL     // by LID; nil for any
+	may   uint16          // classes that their own tables do not drop
+}
+
+// newLanes finds classes, nodes and senders of a state for its static tables, or for adaptive ones. The SLs of
+// also are in use besides those of paths. Errors are those of checkLanes.
+func newLanes(s *state.State, t *adaptive.Tables, also uint16, certain bool) (*lanes, error) {
+	l := &lanes{f: s.Fabric, sl2vl: s.SL2VL, sls: s.PathSLs, hidden: s.UnknownSLs, certain: certain}
+	inUse, err := checkLanes(l.f, l.sl2vl, l.sls)
+	if err != nil {
 		return nil, err
 	}
-	inUse |= multicast
-	l := &lanes{sl2vl: s, sls: sls, certain: certain}
-	maps := mapsInUse(f, s, false)
-	for i, set := range slClasses(inUse, func(a, b fabric.SL) bool {
-		return !slices.ContainsFunc(maps, func(m lft.VLMap) bool { return m[a] != m[b] })
-	}) {
-		l.first = append(l.first, lowestSL(set))
-		for ; set != 0; set &= set - 1 {
-			l.class[lowestSL(set)] = uint8(i)
+	inUse |= also
+	if t != nil {
+		l.selector = t.Select
+		if len(t.PLFTs) > 1 {
+			l.plft = anyPLFT
 		}
 	}
-	l.classes = uint16(1<<len(l.first) - 1)
-	l.channels = newChannels(f, vlsInUse(inUse, maps)...)
-	for _, m := range s.Maps() {
-		l.maps = append(l.maps, l.byClass(&m))
+	for s := range fabric.NodeID(l.f.NumSwitches()) {
+		l.stride = max(l.stride, int(l.f.Node(s).NumPorts)+1)
 	}
-	l.maps = append(l.maps, classMap{live: l.classes})
-	for _, m := range maps {
-		live := l.byClass(&m).live
-		l.drops = l.drops || live != l.classes
-		l.uniform = live != 0 && len(maps) == 1 && sls == nil
-	}
-	if !l.uniform {
-		l.prepare()
-	}
+	l.findClasses(inUse, t != nil)
+	l.findSenders()
 	return l, nil
 }
 
-// checkLanes says whether SL-to-VL tables and path SLs can be those of a
-// fabric, and which SLs paths have.
+// selections numbers the SLs by the PLFTs that they take: equal ones take the same
+// everywhere.
+func (l *lanes) selections() (number [lft.NumSLs]int) {
+	if l.selector == nil {
+		return number
+	}
+	type key struct {
+		number int
+		plft   uint8
+	}
+	for s := range fabric.NodeID(l.f.NumSwitches()) {
+		for in := range int(l.f.Node(s).NumPorts) + 1 {
+			known := make(map[key]int)
+			for sl, plft := range l.selector.Row(s, fabric.PortNum(in)) {
+				k := key{number[sl], plft}
+				if _, ok := known[k]; !ok {
+					known[k] = len(known)
+				}
+				number[sl] = known[k]
+			}
+		}
+	}
+	return number
+}
+
+// findClasses makes the classes of the SLs in use, their nodes, and the VLs. With turns packets may leave a
+// switch by the port that they came in by.
+func (l *lanes) findClasses(inUse uint16, turns bool) {
+	var maps []lft.VLMap
+	if l.sl2vl != nil {
+		maps = mapsInUse(l.f, l.sl2vl, turns)
+	}
+	selected := l.selections()
+	// With one map everywhere each VL is a copy of the network, unless SLs differ otherwise.
+	copies := l.sls == nil && len(maps) == 1
+	for set := inUse; set != 0; set &= set - 1 {
+		copies = copies && selected[lowestSL(set)] == selected[lowestSL(inUse)]
+	}
+	for i, set := range slClasses(inUse, func(a, b fabric.SL) bool {
+		return selected[a] == selected[b] && !slices.ContainsFunc(maps, func(m lft.VLMap) bool {
+			return m[a] != m[b] && !(copies && m[a] != lft.DropVL && m[b] != lft.DropVL)
+		})
+	}) {
+		l.classes = append(l.classes, &class{bit: 1 << i, sl: lowestSL(set), sls: set})
+		for ; set != 0; set &= set - 1 {
+			l.classOf[lowestSL(set)] = uint8(i)
+		}
+	}
+	l.vls = vlsInUse(inUse, maps)
+	if copies {
+		l.copies, l.vls = l.vls, l.vls[:1]
+	}
+	for _, c := range l.classes {
+		drops := slices.ContainsFunc(maps, func(m lft.VLMap) bool { return m[c.sl] == lft.DropVL })
+		l.drops, l.uniform = l.drops || drops, l.uniform || copies && !drops
+		l.findNodes(c)
+		if len(l.vls) == 1 && !drops {
+			c.lane = nil
+		}
+	}
+}
+
+// findNodes makes the nodes of a class.
+func (l *lanes) findNodes(c *class) {
+	f := l.f
+	var lanes []int8 // by number of a map
+	if l.sl2vl != nil {
+		for _, m := range l.sl2vl.Maps() {
+			i, known := slices.BinarySearch(l.vls, m[c.sl])
+			switch {
+			case m[c.sl] == lft.DropVL:
+				i = noLane
+			case l.copies != nil || !known: // no packet meets a map that is not in use
+				i = 0
+			}
+			lanes = append(lanes, int8(i))
+		}
+	}
+	c.node = make([]int32, f.PortBase(fabric.NodeID(f.NumSwitches())))
+	row := make([]int8, l.stride)
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		first := len(c.nodes)
+		for i := range int(f.Node(s).NumPorts) + 1 {
+			x := node{s: int32(s), base: int32(f.PortBase(s)), plft: l.plft, in: fabric.PortNum(i)}
+			if l.selector != nil {
+				x.plft = int32(l.selector.PLFT(s, x.in, c.sl))
+			}
+			clear(row)
+			for out := f.PortBase(s) + 1; lanes != nil && out <= f.PortBase(s)+fabric.PortID(f.Node(s).NumPorts); out++ {
+				if f.Peer(out) != fabric.NoPort {
+					row[f.Num(out)] = lanes[l.sl2vl.Index(x.in, out)]
+				}
+			}
+			x.own = i == 0 && l.sls == nil && slices.Contains(row, noLane)
+			at := first
+			for at < len(c.nodes) && (x.plft != c.nodes[at].plft || x.own != c.nodes[at].own || !slices.Equal(row, l.row(c, int32(at)))) {
+				at++
+			}
+			if at == len(c.nodes) {
+				c.nodes, c.lane = append(c.nodes, x), append(c.lane, row...)
+			}
+			c.node[f.Port(s, x.in)] = int32(at)
+		}
+	}
+	c.next = make([]int32, len(c.node))
+	for out := range c.next {
+		c.next[out] = -1
+		if f.PeerSwitch(fabric.PortID(out)) != fabric.NoNode {
+			c.next[out] = c.node[f.Peer(fabric.PortID(out))]
+		}
+	}
+}
+
+// allVLs is those in use, ascending.
+func (l *lanes) allVLs() []fabric.VL {
+	if l.copies != nil {
+		return l.copies
+	}
+	return l.vls
+}
+
+// tracks returns true if VLs are not copies of one network, so that packets must be followed by their VLs.
+func (l *lanes) tracks() bool { return l != nil && !l.uniform }
+
+// row is lane of one node.
+func (l *lanes) row(c *class, x int32) []int8 {
+	return c.lane[int(x)*l.stride : (int(x)+1)*l.stride]
+}
+
+// laneOf is the place in vls of the VL of packets that leave a node by a port, or noLane where they are dropped.
+func (l *lanes) laneOf(c *class, x int32, out fabric.PortNum) int {
+	if c.lane == nil {
+		return 0
+	}
+	return int(c.lane[int(x)*l.stride+int(out)])
+}
+
+// findSenders lists the senders.
+func (l *lanes) findSenders() {
+	f := l.f
+	add := func(first int, port, in fabric.PortID, may uint16) {
+		x := senderGroup{s: int32(f.Owner(in)), in: in, ports: []fabric.PortID{port}, may: may}
+		if f.PortCounts(port, fabric.ForLoad) {
+			x.hosts = 1
+		}
+		if l.sls != nil {
+			x.row = l.slsFrom(port, f.Owner(in))
+		}
+		for i := first; i < len(l.senders); i++ {
+			y := &l.senders[i]
+			differ := func(c *class) bool { return c.node[x.in] != c.node[y.in] }
+			if x.may == y.may && (x.row == nil || &x.row[0] == &y.row[0]) && !slices.ContainsFunc(l.classes, differ) {
+				y.ports, y.hosts = append(y.ports, port), y.hosts+x.hosts
+				return
+			}
+		}
+		l.senders = append(l.senders, x)
+	}
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		first := len(l.senders)
+		for _, port := range f.EndPortsOn(s) {
+			may := uint16(0)
+			for _, c := range l.classes {
+				if l.sl2vl == nil || l.sl2vl.At(0, port)[c.sl] != lft.DropVL {
+					may |= c.bit
+				}
+			}
+			add(first, port, f.Peer(port), may)
+		}
+	}
+	l.ports0 = len(l.senders)
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		port := f.PortBase(s)
+		add(len(l.senders), port, port, 0xffff)
+	}
+}
+
+// wants is the classes that packets of a sender for a LID may have: that of the path's SL; or all of them,
+// known being false, where it may have any.
+func (l *lanes) wants(x *senderGroup, lid fabric.LID) (set uint16, known bool) {
+	if x.row != nil && x.row[lid] != lft.UnknownSL {
+		return 1 << l.classOf[x.row[lid]], true
+	}
+	return 1<<len(l.classes) - 1, false
+}
+
+// leavesOut returns true if packets of a sender to which wants gives all classes are left out, since each path has
+// one SL and it is not known which.
+func (l *lanes) leavesOut(x *senderGroup) bool {
+	return l.certain && len(l.classes) > 1 && (x.row != nil || l.hidden)
+}
+
+// sends returns true if a sender's packets for a LID can be of a class.
+func (l *lanes) sends(x *senderGroup, c *class, lid fabric.LID) bool {
+	set, known := l.wants(x, lid)
+	return set&x.may&c.bit != 0 && (known || !l.leavesOut(x))
+}
+
+// slsFrom is by LID the SL of paths from a source port on switch s.
+func (l *lanes) slsFrom(source fabric.PortID, s fabric.NodeID) []fabric.SL {
+	if row := l.sls.PortRow(source); row != nil {
+		return row
+	}
+	return l.sls.Given(s)
+}
+
+// fromCAs lists the channels by which packets leave CAs and routers into switches, with the number 0. sent gives
+// the classes that a port of a sender sends.
+func (l *lanes) fromCAs(sent func(sender int, port fabric.PortID) uint16) (list []NumberedChannel) {
+	for i := range l.senders[:l.ports0] {
+		for _, port := range l.senders[i].ports {
+			for set := sent(i, port) & l.senders[i].may; set != 0; set &= set - 1 {
+				for sls := l.classes[bits.TrailingZeros16(set)].sls; sls != 0; sls &= sls - 1 {
+					ch := NumberedChannel{GUID: l.f.Node(l.f.Owner(port)).GUID, Port: l.f.Num(port)}
+					if l.sl2vl != nil {
+						ch.VL = l.sl2vl.At(0, port)[lowestSL(sls)]
+					}
+					list = append(list, ch)
+				}
+			}
+		}
+	}
+	slices.SortFunc(list, NumberedChannel.Compare)
+	return slices.Compact(list)
+}
+
+// checkLanes returns the SLs that paths have, a bit each. Errors: SL-to-VL tables and path SLs of another
+// fabric, and SLs and VLs that do not exist.
 func checkLanes(f *fabric.Fabric, s *lft.SL2VL, sls *lft.PathSLs) (inUse uint16, err error) {
-	if s == nil {
-		return 0, nil
-	}
-	if err := lft.CheckFabric(f, nil, s, nil); err != nil {
-		return 0, err
-	}
-	for _, m := range s.Maps() {
-		if vl := slices.Max(m[:]); vl > lft.DropVL {
-			return 0, fmt.Errorf("an SL-to-VL table has VL %d: want 0 to %d", vl, lft.DropVL)
+	if s != nil {
+		if err := lft.CheckFabric(f, nil, s, nil); err != nil {
+			return 0, err
+		}
+		for _, m := range s.Maps() {
+			if vl := slices.Max(m[:]); vl > lft.DropVL {
+				return 0, fmt.Errorf("an SL-to-VL table has VL %d: want 0 to %d", vl, lft.DropVL)
+			}
 		}
 	}
 	return slsInUse(f, sls)
@@ -202,122 +430,4 @@ func vlsInUse(set uint16, maps []lft.VLMap) (vls []fabric.VL) {
 	}
 	slices.Sort(vls)
 	return slices.Compact(vls)
-}
-
-// byClass turns a map round. A VL that is not in use is as good as dropped:
-// no packet meets the map.
-func (l *lanes) byClass(m *lft.VLMap) (c classMap) {
-	for class, sl := range l.first {
-		if i, ok := slices.BinarySearch(l.vl, m[sl]); ok {
-			c.live |= 1 << class
-			c.vl[class] = uint8(i)
-		}
-	}
-	return c
-}
-
-// prepare makes what only a check needs in which VLs are not copies of one
-// network.
-func (l *lanes) prepare() {
-	f := l.f
-	l.peer = make([]fabric.PortNum, len(l.to))
-	l.sendersAt = make([]int32, len(l.to)+1)
-	l.own = slices.Repeat([]int32{noRow}, f.NumSwitches())
-	l.rows = make(map[fabric.PortID]int32)
-	if l.sls != nil {
-		for _, port := range l.sls.Ports() {
-			l.rows[port] = int32(len(l.others))
-			if n := f.Owner(port); f.IsSwitch(n) {
-				l.own[n] = l.rows[port]
-			}
-			l.others = append(l.others, l.sls.PortRow(port))
-		}
-	}
-	for out := range fabric.PortID(len(l.to)) {
-		if peer := f.Peer(out); peer != fabric.NoPort {
-			l.peer[out] = f.Num(peer)
-		}
-		first := len(l.senders)
-		for _, host := range f.EndPortsOn(f.Owner(out)) {
-			if f.Peer(host) == out || l.to[out] == toNowhere {
-				continue
-			}
-			s := senders{n: 1, may: l.may(host), m: uint16(len(l.maps) - 1), row: noRow}
-			if row, ok := l.rows[host]; ok {
-				s.row = row
-			}
-			if l.to[out] != toPort0 {
-				s.m = l.sl2vl.Index(f.Num(f.Peer(host)), out)
-			}
-			i := slices.IndexFunc(l.senders[first:], func(o senders) bool { return o.may == s.may && o.m == s.m && o.row == s.row })
-			if i < 0 {
-				i = len(l.senders) - first
-				l.senders = append(l.senders, s)
-			} else {
-				l.senders[first+i].n++
-			}
-			if f.PortCounts(host, fabric.ForLoad) {
-				l.senders[first+i].hosts++
-			}
-		}
-		l.sendersAt[out+1] = int32(len(l.senders))
-	}
-	l.unicast, l.all = newGraph(l.channels), newGraph(l.channels)
-	l.ends, l.idleEnds = make([]uint64, l.count()/64+1), make([]uint64, l.count()/64+1)
-}
-
-// tracks says whether workers must look at VLs.
-func (l *lanes) tracks() bool { return l != nil && !l.uniform }
-
-// may is the classes that a CA's or router's own table does not drop.
-func (l *lanes) may(port fabric.PortID) uint16 { return l.maps[l.sl2vl.Index(0, port)].live }
-
-// want is the classes that the packets of a path may have.
-type want struct {
-	set  uint16
-	open bool // they have one of them, but it is not known which
-}
-
-// wantOf is the classes of an SL.
-func (l *lanes) wantOf(sl fabric.SL) want {
-	if sl != lft.UnknownSL {
-		return want{set: 1 << l.class[sl]}
-	}
-	return want{l.classes, len(l.first) > 1}
-}
-
-// slsFrom is by LID the SL of paths from a source port on switch s.
-func (l *lanes) slsFrom(source fabric.PortID, s fabric.NodeID) []fabric.SL {
-	if row := l.sls.PortRow(source); row != nil {
-		return row
-	}
-	return l.sls.Given(s)
-}
-
-// followed is the classes whose packets are followed.
-func (l *lanes) followed(w want) uint16 {
-	if w.open && l.certain {
-		return 0
-	}
-	return w.set
-}
-
-// isLost says whether a pair is not delivered: the first table drops all classes but
-// may, and of these only live arrive.
-func (l *lanes) isLost(w want, may, live uint16) bool {
-	if l.sls == nil || w.open && !l.certain {
-		return may == 0 || may&^live != 0
-	}
-	return w.set&may&live == 0
-}
-
-// graphs puts together what the workers found.
-func (l *lanes) graphs() (unicast, all *dependencyGraph) {
-	unicast, all = l.unicast, l.all
-	for ch := range int32(l.count()) {
-		unicast.used[ch] = l.ends[ch>>6]>>(ch&63)&1 != 0 || unicast.depends(ch)
-		all.used[ch] = l.idleEnds[ch>>6]>>(ch&63)&1 != 0 || all.depends(ch)
-	}
-	all.union(unicast)
-	return unicast, all
 }

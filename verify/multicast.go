@@ -194,12 +194,8 @@ func newMulticast(p *plan, m *mft.Plan, copying Copying, capacity []int) *multic
 	c.start = append(c.start, at)
 	c.found.counts.Groups += len(groups)
 	c.found.counts.MLIDs = len(c.mlids)
-	ch := p.channels
-	if p.lanes != nil {
-		ch = p.lanes.channels
-	}
-	c.graph = newGraph(ch)
-	c.used = make([]uint64, ch.count()/64+1)
+	c.graph = newGraph(p.onVLs)
+	c.used = make([]uint64, p.onVLs.count()/64+1)
 	return c
 }
 

@@ -70,11 +70,11 @@ func (w *mcWorker) leave(sl fabric.SL, in int32, at mcStart, row []uint64) {
 		if seen := &w.reached[k*vls+vl]; !*seen {
 			*seen = true
 			w.queue = append(w.queue, mcState{k, vl})
-			add(w.used, int(ch>>6), 1<<(ch&63))
+			addBits(w.used, int(ch>>6), 1<<(ch&63))
 		}
 		if row != nil {
 			bit := ch - w.graph.base(w.graph.tail(ch))
-			add(row, int(bit>>6), 1<<(bit&63))
+			addBits(row, int(bit>>6), 1<<(bit&63))
 		}
 		if w.copying != Independent {
 			if first >= 0 {

@@ -20,6 +20,9 @@ type plan struct {
 	hops      *fabric.HopMatrix // nil when it would be larger than maxMatrix
 	*channels                   // on one VL
 	lanes     *lanes            // nil without SL-to-VL tables
+	onVLs     *channels         // on all VLs in use
+	unicast   *sharedGraph      // what the workers find together of traffic between CAs; nil unless lanes are followed
+	others    *sharedGraph      // and of other traffic alone
 	sources   []uint32          // by switch: CA and router ports cabled to it
 	hosts     []uint32          // by switch: those that count for load
 	alone     []int32           // switches without a cable
@@ -49,6 +52,13 @@ type dest struct {
 func newPlan(f *fabric.Fabric, t *lft.Tables, l *lanes) *plan {
 	n := f.NumSwitches()
 	p := &plan{f: f, t: t, n: n, channels: newChannels(f, 0), lanes: l, parts: f.Components()}
+	p.onVLs = p.channels
+	if l != nil {
+		p.onVLs = newChannels(f, l.allVLs()...)
+		if l.tracks() {
+			p.unicast, p.others = newSharedGraph(p.onVLs), newSharedGraph(p.onVLs)
+		}
+	}
 	p.sources, p.hosts, p.ports = make([]uint32, n), make([]uint32, n), make([]int32, n+1)
 	for s := range fabric.NodeID(n) {
 		p.sources[s], p.hosts[s] = uint32(len(f.EndPortsOn(s))), uint32(len(f.HostsOn(s)))
@@ -70,7 +80,7 @@ func (p *plan) findUnits() {
 	var dests []dest
 	var unowned []fabric.LID
 	for lid := fabric.LID(1); lid <= max(p.f.MaxLID(), p.t.MaxLID()); lid++ { // LID 0 belongs to no port, and its entry means nothing
-		if d, ok := p.destination(lid); ok {
+		if d, ok := destination(p.f, lid); ok {
 			dests = append(dests, d)
 		} else {
 			unowned = append(unowned, lid)
@@ -111,20 +121,20 @@ func (p *plan) findUnits() {
 
 // destination says who owns a LID. ok is false for a LID that no port with a
 // cable, and no switch, has.
-func (p *plan) destination(lid fabric.LID) (d dest, ok bool) {
-	port := p.f.LIDPort(lid)
+func destination(f *fabric.Fabric, lid fabric.LID) (d dest, ok bool) {
+	port := f.LIDPort(lid)
 	if port == fabric.NoPort {
 		return d, false
 	}
-	node := p.f.Owner(port)
-	if p.f.IsSwitch(node) {
-		return dest{lid: lid, root: int32(node), last: fabric.ManagementPort}, p.f.Num(port) == fabric.ManagementPort
+	node := f.Owner(port)
+	if f.IsSwitch(node) {
+		return dest{lid: lid, root: int32(node), last: fabric.ManagementPort}, f.Num(port) == fabric.ManagementPort
 	}
-	d = dest{lid: lid, root: -1, ca: true, loads: p.f.PortCounts(port, fabric.ForLoad)}
-	if at := p.f.Attachment(port); at != fabric.NoPort {
-		d.root, d.last = int32(p.f.Owner(at)), p.f.Num(at)
+	d = dest{lid: lid, root: -1, ca: true, loads: f.PortCounts(port, fabric.ForLoad)}
+	if at := f.Attachment(port); at != fabric.NoPort {
+		d.root, d.last = int32(f.Owner(at)), f.Num(at)
 	}
-	return d, p.f.Peer(port) != fabric.NoPort
+	return d, f.Peer(port) != fabric.NoPort
 }
 
 // entry is switch s's entry for a LID, NoPath beyond the end of its table.

@@ -146,9 +146,6 @@ func (w *worker) unit(u *unit) {
 		return
 	}
 	w.stageEntries(u.dests)
-	if w.flow != nil {
-		w.flow.load(u)
-	}
 	for dests := u.dests; len(dests) > 0; {
 		n := 1
 		for n < len(dests) && dests[n].root == dests[0].root && dests[n].ca == dests[0].ca && dests[n].loads == dests[0].loads {
@@ -215,11 +212,11 @@ func (w *worker) route(dests []dest) {
 func (w *worker) minimal(dests []dest) {
 	if w.flow != nil {
 		for i := range dests {
-			w.descend(&tree{&dests[i], len(dests), i, w.order})
+			w.followLanes(&tree{&dests[i], len(dests), i}, true)
 		}
 	}
 	if !dests[0].ca {
-		return // descend has found the dependencies
+		return // followLanes has found the dependencies
 	}
 	for i := range dests {
 		w.failAlone(&dests[i])

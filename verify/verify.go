@@ -103,7 +103,7 @@ func Check(ctx context.Context, s *state.State, opt Options) (*Result, error) {
 		return nil, err
 	}
 	dropped := l.mayDrop()
-	if !l.doubts(r, s.UnknownSLs) {
+	if !l.doubts(r) {
 		r.Leave(dropped...)
 		return r, nil
 	}
@@ -130,9 +130,12 @@ func check(ctx context.Context, s *state.State, opt Options, certain bool) (*Res
 	if len(f.CAPorts()) > maxSources {
 		return nil, nil, fmt.Errorf("%d CA ports, at most %d can be checked: %w", len(f.CAPorts()), maxSources, fabric.ErrTooLarge)
 	}
-	l, err := newLanes(f, s.SL2VL, s.PathSLs, slsOf(s.Multicast), certain)
-	if err != nil {
-		return nil, nil, err
+	var l *lanes
+	if s.SL2VL != nil {
+		var err error
+		if l, err = newLanes(s, nil, slsOf(s.Multicast), certain); err != nil {
+			return nil, nil, err
+		}
 	}
 	if s.Multicast != nil {
 		if err := checkPlan(s.Multicast, f); err != nil {
@@ -203,11 +206,11 @@ func (p *plan) run(ctx context.Context, opt Options) (*worker, error) {
 func (w *worker) merge(o *worker) {
 	w.own.add(o.own)
 	if w.flow != nil {
-		for port, classes := range o.flow.sent {
-			w.flow.sent[port] |= classes
+		for i, classes := range o.flow.sent {
+			w.flow.sent[i] |= classes
 		}
-		for row, classes := range o.flow.sentBy {
-			w.flow.sentBy[row] |= classes
+		for port, classes := range o.flow.sentBy {
+			w.flow.sentBy[port] |= classes
 		}
 	}
 	for h, n := range o.delivered {
@@ -307,7 +310,9 @@ func (p *plan) mute(port fabric.PortID) bool {
 // of unicast and management traffic together.
 func (p *plan) graphs(w *worker) (unicast, all *dependencyGraph) {
 	if p.lanes.tracks() {
-		return p.lanes.graphs()
+		unicast, all = p.unicast.graph(), p.others.graph()
+		all.union(unicast)
+		return unicast, all
 	}
 	unicast, all = newGraph(p.channels), newGraph(p.channels)
 	for ch := range int32(p.count()) {
@@ -320,7 +325,7 @@ func (p *plan) graphs(w *worker) (unicast, all *dependencyGraph) {
 		all.used[ch] = unicast.used[ch] || w.own.idleEnds[ch] || all.depends(ch)
 	}
 	if p.lanes != nil {
-		return unicast.copies(p.lanes.channels), all.copies(p.lanes.channels)
+		return unicast.copies(p.onVLs), all.copies(p.onVLs)
 	}
 	return unicast, all
 }
@@ -389,29 +394,17 @@ func (p *plan) findCreditLoops(r *Result, unicast, all *dependencyGraph, mc *mul
 // fromCAs lists the channels that leave CAs and routers, with the number 0: on
 // one VL all of them, else those into switches that packets take.
 func (p *plan) fromCAs(w *worker) []NumberedChannel {
+	if p.lanes != nil {
+		return p.lanes.fromCAs(func(sender int, port fabric.PortID) uint16 {
+			if w.flow == nil {
+				return 0xffff
+			}
+			return w.flow.sent[sender] | w.flow.sentBy[port]
+		})
+	}
 	list := make([]NumberedChannel, 0, len(p.f.CAPorts()))
-	for i, port := range p.f.CAPorts() {
-		ch := NumberedChannel{GUID: p.f.Node(p.f.Owner(port)).GUID, Port: p.f.Num(port)}
-		if p.lanes == nil {
-			list = append(list, ch)
-			continue
-		}
-		classes := p.lanes.classes
-		if p.f.CASwitches()[i] == fabric.NoNode {
-			continue // to another CA, where nothing waits
-		}
-		if w.flow != nil {
-			classes = w.flow.sentFrom(p.f.Peer(port))
-		}
-		m := &p.lanes.maps[p.lanes.sl2vl.Index(0, port)]
-		var vls uint16
-		for set := classes & m.live; set != 0; set &= set - 1 {
-			vls |= 1 << p.lanes.vl[m.vl[bits.TrailingZeros16(set)]]
-		}
-		for ; vls != 0; vls &= vls - 1 {
-			ch.VL = fabric.VL(bits.TrailingZeros16(vls))
-			list = append(list, ch)
-		}
+	for _, port := range p.f.CAPorts() {
+		list = append(list, NumberedChannel{GUID: p.f.Node(p.f.Owner(port)).GUID, Port: p.f.Num(port)})
 	}
 	return list
 }

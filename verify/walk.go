@@ -88,11 +88,7 @@ func (w *worker) walk(d *dest) {
 	arrive := root >= 0
 	w.paths.find(root)
 	if arrive && w.flow != nil {
-		t := &tree{d, 1, 0, w.paths.order}
-		if w.flow.drops {
-			w.discard(t)
-		}
-		w.descend(t)
+		w.followLanes(&tree{d, 1, 0}, false)
 	}
 	w.tallyUp(d)
 	switch {
