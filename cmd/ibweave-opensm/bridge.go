@@ -12,8 +12,10 @@ import "C"
 
 import (
 	"bytes"
+	"cmp"
 	"math/bits"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"runtime/cgo"
 	"slices"
@@ -45,7 +47,8 @@ func of(handle C.uintptr_t) *instance { return cgo.Handle(handle).Value().(*inst
 //export ibweaveOpen
 func ibweaveOpen(osm *C.struct_osm_opensm, options, logFile *C.char, engines *C.int) C.uintptr_t {
 	host := plugin.Host{
-		LogDir: "/var/log",
+		LogDir:   "/var/log",
+		CacheDir: cmp.Or(os.Getenv("OSM_CACHE_DIR"), "/var/cache/opensm"),
 		Log: func(level plugin.Level, line string) {
 			text := C.CString(line)
 			C.ibw_log(osm, C.int(level), text)

@@ -26,6 +26,7 @@ func TestRestart(t *testing.T) {
 	}{
 		{"tree", "updn", func() (*fabric.Fabric, error) { return gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 3}) }},
 		{"fattree", "fattree", func() (*fabric.Fabric, error) { return gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 2}) }},
+		{"auto", "auto", func() (*fabric.Fabric, error) { return gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 2}) }},
 		{"irregular", "layered", func() (*fabric.Fabric, error) {
 			return gen.Irregular(gen.IrregularSpec{Switches: 8, Degree: 4, Hosts: 24, Seed: 4})
 		}},

@@ -119,6 +119,8 @@ type Host struct {
 	// LogDir is where our log goes unless the configuration names a file: the
 	// folder of OpenSM's log.
 	LogDir string
+	// CacheDir is the folder of OpenSM's guid2lid, where the choice of an engine is kept; "" for none.
+	CacheDir string
 	// Log writes a line, without its end, to OpenSM's log.
 	Log func(level Level, line string)
 	// Sweep has OpenSM sweep soon, and may be called at any time. It may be nil.
@@ -168,8 +170,9 @@ type Plugin struct {
 	// that it has asked for since the subnet changed. Held by routing.
 	watched   *compile.Incremental
 	ownSweeps int
-	flaps     flaps       // held by routing, and so is again
-	again     *time.Timer // has OpenSM sweep when a cable may be used again, nil for none
+	auto      *compile.Engine // that was chosen, nil before
+	flaps     flaps           // held by routing, and so is again
+	again     *time.Timer     // has OpenSM sweep when a cable may be used again, nil for none
 
 	// What Written has said of cables.
 	cablesOf   *Snapshot
@@ -244,7 +247,7 @@ func (p *Plugin) Close() error {
 	return p.close()
 }
 
-// offered is a name that routing_engine may have, without Prefix, and its engine.
+// offered is a name that routing_engine may have, without Prefix, and its engine, nil for autoName.
 type offered struct {
 	name string
 	*compile.Engine
@@ -264,7 +267,7 @@ func (p *Plugin) offer() {
 			counterparts = append(counterparts, offered{name, e})
 		}
 	}
-	p.engines = append(p.engines, counterparts...)
+	p.engines = append(append(p.engines, offered{autoName, nil}), counterparts...)
 }
 
 // Engines are OpenSM's names of our engines, those of counterparts last. Engines are named by
@@ -302,7 +305,7 @@ func (p *Plugin) Setup(engine int, s Settings) error {
 		if fits(compile.Reserved, "a routing") == nil {
 			p.reserve.Do(func() { go compile.Reserve() }) // while OpenSM discovers the subnet
 		}
-		if e := p.engines[engine]; e.name != e.Name() {
+		if e := p.engines[engine]; e.Engine != nil && e.name != e.Name() {
 			line := e.IsCounterpart(e.name)
 			p.log.Info(line)
 			p.host.Log(LogInfo, Prefix+e.name+": "+line)
@@ -463,7 +466,7 @@ func (p *Plugin) route(engine int, s *Snapshot) (*Tables, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), p.config.Timeout)
 	defer cancel()
 	start := time.Now()
-	if t := p.Current(); t != nil && t.isOf(p.engineName(engine), s) && t.isFound(s) {
+	if t := p.Current(); t != nil && t.isOf(engine, s) && t.isFound(s) {
 		if next := p.rebalance(ctx, t, s); next != nil {
 			next.Timing.Snapshot = s.Took + time.Since(start) - next.Timing.Route - next.Timing.Verify
 			return next, nil
@@ -501,18 +504,22 @@ func (p *Plugin) route(engine int, s *Snapshot) (*Tables, error) {
 		}
 		return nil, err
 	}
+	name := p.engineName(engine)
+	if e == nil {
+		name = Prefix + r.Engine.Name()
+	}
 	for _, n := range r.Routing.Notes {
-		p.log.Info(n, zap.String("engine", e.Name()))
+		p.log.Info(n, zap.String("engine", name))
 	}
 	parts := r.Routing.Fabric.Components()
 	if text := excuse(parts, r.Verify); text != "" {
-		p.log.Warn(text, zap.String("engine", e.Name()))
+		p.log.Warn(text, zap.String("engine", name))
 	}
 	if err := p.accept(r); err != nil {
 		return nil, err
 	}
 	t := &Tables{
-		Fabric: r.Routing.Fabric, Routing: r.Routing, Verify: r.Verify, Engine: p.engineName(engine),
+		Fabric: r.Routing.Fabric, Routing: r.Routing, Verify: r.Verify, Engine: name, asked: engine,
 		GUIDs: switchGUIDs(f), Step: step, pieces: parts, largest: parts.Largest(), snapshot: s, fullMatrix: !p.HandlesMulticast(),
 	}
 	if err := t.checkLanes(s); err != nil {
@@ -558,8 +565,9 @@ func (p *Plugin) tellAbsent(absent []fabric.GUID) {
 	}
 }
 
-// compile runs the compiler, if that is wanted from the tables that were found in the switches, nil
-// for none, else from the last tables. After an error or a panic the next run starts from scratch.
+// compile runs the compiler with an engine, nil for the one that is chosen for the fabric; if that is wanted, from
+// the tables that were found in the switches, nil for none, else from the last tables. After an error or a panic
+// the next run starts from scratch.
 func (p *Plugin) compile(ctx context.Context, f *fabric.Fabric, e *compile.Engine, opt compile.Options, found *lft.Tables) (*compile.Result, compile.Step, error) {
 	p.routing.Lock()
 	defer p.routing.Unlock()
@@ -568,6 +576,14 @@ func (p *Plugin) compile(ctx context.Context, f *fabric.Fabric, e *compile.Engin
 		p.ownSweeps = 0
 	}
 	p.follow(&opt)
+	if e == nil {
+		return p.compileAuto(ctx, f, opt, found)
+	}
+	return p.compileBy(ctx, f, e, opt, found)
+}
+
+// compileBy does it with an engine.
+func (p *Plugin) compileBy(ctx context.Context, f *fabric.Fabric, e *compile.Engine, opt compile.Options, found *lft.Tables) (*compile.Result, compile.Step, error) {
 	if !p.config.Incremental {
 		r, err := compile.Run(ctx, f, e, opt)
 		return r, compile.Step{Why: "incremental is false"}, err

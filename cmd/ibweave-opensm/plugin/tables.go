@@ -15,7 +15,7 @@ import (
 
 // Tables is a verified routing, for OpenSM to write.
 type Tables struct {
-	Engine  string // OpenSM's name of it
+	Engine  string // OpenSM's name of it; of a chosen one its own
 	Fabric  *fabric.Fabric
 	Routing *lft.Routing
 	Verify  *verify.Result
@@ -34,6 +34,7 @@ type Tables struct {
 	SweepAgain bool
 	Timing     Timing
 
+	asked      int // the engine that OpenSM asked for
 	snapshot   *Snapshot
 	pieces     *fabric.Components
 	largest    int32 // of these
@@ -60,8 +61,8 @@ func (t *Timing) rest() time.Duration { return t.Total() - t.Snapshot - t.Route 
 
 // isOf says whether t is what an engine would make of a snapshot again: OpenSM
 // sweeps now and then without any change.
-func (t *Tables) isOf(engine string, s *Snapshot) bool {
-	return t.Engine == engine && verdict(t.Verify) == nil && t.snapshot.equal(s)
+func (t *Tables) isOf(engine int, s *Snapshot) bool {
+	return t.asked == engine && verdict(t.Verify) == nil && t.snapshot.equal(s)
 }
 
 // isFound returns false if tables of switches were read that are not t.

@@ -1,0 +1,125 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"github.com/ibweave/ibweave/audit/choice"
+	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/files"
+	"github.com/ibweave/ibweave/lft"
+)
+
+// autoName is the engine that stands for the one that `ibweave compile` would choose for the fabric.
+const autoName = "auto"
+
+// ChoiceName is the file in OpenSM's cache directory with the engine that was chosen and the number of switches
+// that the fabric had, such as: fattree 206.
+const ChoiceName = "ibweave-engine"
+
+// How large that file may be, and by which factor the number of switches may be another before an engine is chosen
+// again: then it was another fabric.
+const (
+	maxChoice  = 256
+	maxGrowth  = 2
+	choiceNeed = 5 // candidates are routed at the same time
+)
+
+// compileAuto compiles with the engine that was chosen for the fabric. It chooses one if none was, or if that
+// one does not route the fabric any more. It is called with routing held.
+func (p *Plugin) compileAuto(ctx context.Context, f *fabric.Fabric, opt compile.Options, found *lft.Tables) (*compile.Result, compile.Step, error) {
+	if p.auto == nil {
+		p.auto = p.readChoice(f.NumSwitches())
+	}
+	if e := p.auto; e != nil {
+		r, step, err := p.compileBy(ctx, f, e, opt, found)
+		refused := (*lft.DomainError)(nil)
+		why := err
+		if err == nil && len(f.Components().List) == 1 { // else route excuses some of the findings
+			why = verdict(r.Verify)
+		}
+		if why == nil || err != nil && !errors.As(err, &refused) {
+			return r, step, err
+		}
+		p.tellChoice(e.Name()+" does not route the fabric any more: "+why.Error())
+	}
+	if err := fits(choiceNeed*p.needs(f), "to choose an engine"); err != nil {
+		return nil, compile.Step{}, &Error{Code: Limits, Err: err}
+	}
+	c, _, err := choice.Choose(ctx, f, opt)
+	if err != nil {
+		return nil, compile.Step{}, err
+	}
+	if p.auto, err = compile.EngineByName(c.Engine); err != nil {
+		return nil, compile.Step{}, err
+	}
+	p.tellChoice(fmt.Sprintf("routes with %s: %s", c.Engine, c.Why))
+	p.writeChoice(fmt.Sprintf("%s %d\n", c.Engine, f.NumSwitches()))
+	return p.compileBy(ctx, f, p.auto, opt, found)
+}
+
+// tellChoice puts a line about the choice into both logs.
+func (p *Plugin) tellChoice(line string) {
+	line = Prefix + autoName + ": " + oneLine(line)
+	p.log.Info(line)
+	p.host.Log(LogInfo, line)
+}
+
+// readChoice reads the engine that was chosen before OpenSM was started. It is nil if none was, or for a fabric with
+// a very different number of switches.
+func (p *Plugin) readChoice(switches int) *compile.Engine {
+	if p.host.CacheDir == "" {
+		return nil
+	}
+	name := filepath.Join(p.host.CacheDir, ChoiceName)
+	in := background[string]{file: name}
+	text, err := in.get(fileTimeout, func() (string, error) {
+		data, err := readFile(name, maxChoice, 1)
+		return string(data), err
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	var engine string
+	var had int
+	if err == nil {
+		if _, err = fmt.Sscanf(text, "%s %d\n", &engine, &had); err != nil {
+			err = fmt.Errorf("%q; want an engine and a number of switches", strings.TrimSpace(text))
+		}
+	}
+	e, unknown := compile.EngineByName(engine)
+	switch {
+	case err != nil:
+		p.tellChoice(fmt.Sprintf("%s cannot be used: %v", name, err))
+	case unknown != nil:
+		p.tellChoice(fmt.Sprintf("%s: %v", name, unknown))
+	case had > maxGrowth*switches || switches > maxGrowth*had:
+		p.tellChoice(fmt.Sprintf("%s is of a fabric with %d switches, and this one has %d", name, had, switches))
+	default:
+		p.tellChoice(fmt.Sprintf("routes with %s, as %s says", e.Name(), name))
+		return e
+	}
+	return nil
+}
+
+// writeChoice writes the file that readChoice reads. An error is one in both logs and stops nothing.
+func (p *Plugin) writeChoice(text string) {
+	if p.host.CacheDir == "" {
+		return
+	}
+	name := filepath.Join(p.host.CacheDir, ChoiceName)
+	out := background[bool]{file: name}
+	_, err := out.get(fileTimeout, func() (bool, error) {
+		return true, files.Write(name, func(w io.Writer) error { _, err := io.WriteString(w, text); return err })
+	})
+	if err != nil {
+		p.log.Warn(oneLine(err.Error()))
+		p.logTrouble(LogError, fmt.Errorf("%w; after a restart an engine is chosen again", err))
+	}
+}
