@@ -105,12 +105,12 @@ func dataVLs(code uint8) uint8 {
 }
 
 // ibweaveSetup is negative when OpenSM is not to use the engine; bit 0 says that
-// it wants to be asked for multicast trees.
+// it wants to be asked for multicast trees. ignored names options without effect.
 //
 //export ibweaveSetup
-func ibweaveSetup(handle C.uintptr_t, engine C.int, s *C.struct_ibw_settings) C.int {
+func ibweaveSetup(handle C.uintptr_t, engine C.int, s *C.struct_ibw_settings, ignored *C.char) C.int {
 	p := of(handle)
-	if p.Setup(int(engine), settings(s)) != nil {
+	if p.Setup(int(engine), settings(s), C.GoString(ignored)) != nil {
 		return -1
 	}
 	if p.HandlesMulticast() {

@@ -53,7 +53,7 @@ func TestCompiledDirectory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, static := outdir.InstallCommands(dir, files, outdir.Options{InstallDir: dir}); static != nil {
+	if _, static, _ := outdir.InstallCommands(dir, files, outdir.Options{InstallDir: dir}); static != nil {
 		t.Fatalf("commands for files that cannot carry the routing: %q", static)
 	}
 

@@ -1,12 +1,16 @@
 package main
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/ibweave/ibweave/compile"
@@ -36,6 +40,7 @@ func TestInstall(t *testing.T) {
 			}
 			conf := filepath.Join(etc, "opensm.conf")
 			s.site(t, conf)
+			before := readFile(t, conf)
 
 			dir, installed := filepath.Join(s.dir, "tables"), filepath.Join(s.dir, "installed")
 			opt := outdir.Options{InstallDir: installed}
@@ -43,17 +48,21 @@ func TestInstall(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			plugin, static := outdir.InstallCommands(dir, files, opt)
+			plugin, static, undo := outdir.InstallCommands(dir, files, opt)
 			commands := map[string][]string{"plugin": plugin, "static": static}[name]
-			place := strings.NewReplacer("/var/cache/opensm/", cache+"/", "/etc/opensm/opensm.conf", conf)
-			for _, c := range commands {
-				if strings.HasPrefix(c, "systemctl ") {
-					continue // OpenSM does not run yet
-				}
-				if out, err := exec.Command("sh", "-e", "-c", place.Replace(c)).CombinedOutput(); err != nil {
-					t.Fatalf("%s: %v\n%s", c, err, out)
+			place := strings.NewReplacer("/var/cache/opensm/", cache+"/", "/etc/opensm/", etc+"/")
+			run := func(commands []string) {
+				t.Helper()
+				for _, c := range commands {
+					if strings.HasPrefix(c, "systemctl ") {
+						continue // the test starts OpenSM
+					}
+					if out, err := exec.Command("sh", "-e", "-c", place.Replace(c)).CombinedOutput(); err != nil {
+						t.Fatalf("%s: %v\n%s", c, err, out)
+					}
 				}
 			}
+			run(commands)
 
 			d := s.launch(t, conf, "", "0x03")
 			d.wait("SUBNET UP", 1)
@@ -89,6 +98,17 @@ func TestInstall(t *testing.T) {
 			if v.Unicast.Unreachable != unreachable {
 				t.Errorf("%d pairs are unreachable after a cable has failed, want %d", v.Unicast.Unreachable, unreachable)
 			}
+			d.signal(syscall.SIGKILL) // libumad2sim may hang in exit()
+			<-d.ended
+			run(undo)
+			if !bytes.Equal(readFile(t, conf), before) {
+				t.Error("undone, opensm.conf is another than before")
+			}
+			for _, name := range []string{installed, filepath.Join(cache, outdir.GUID2LIDName)} {
+				if _, err := os.Stat(name); !errors.Is(err, fs.ErrNotExist) {
+					t.Errorf("undone, %s is there: %v", name, err)
+				}
+			}
 		})
 	}
 }
@@ -109,4 +129,45 @@ func (s *testbed) site(t *testing.T, conf string) {
 		"partition_config_file " + partitions,
 	}
 	writeFile(t, conf, append(data, strings.Join(lines, "\n")...))
+}
+
+// TestIgnoredOptions wants one line that names all options of OpenSM that our engines take no notice of, and none
+// where there are no such.
+func TestIgnoredOptions(t *testing.T) {
+	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2})
+	s := start(t, f, err)
+	roots := filepath.Join(s.dir, "roots")
+	writeFile(t, roots, []byte(s.f.Node(0).GUID.String()+"\n"))
+	files := []string{"root_guid_file", "cn_guid_file", "io_guid_file", "ids_guid_file", "guid_routing_order_file", "port_search_ordering_file"}
+	flags := []string{"connect_roots", "port_shifting", "do_mesh_analysis"}
+	var options []string
+	for _, name := range files {
+		options = append(options, name+" "+roots)
+	}
+	for _, name := range flags {
+		options = append(options, name+" TRUE")
+	}
+	for _, tc := range []struct {
+		options []string
+		want    int
+	}{{append(options, "max_reverse_hops 2", "lmc 1"), 1}, {[]string{"lmc 1", "qos TRUE", "avoid_throttled_links TRUE"}, 0}} {
+		_, log := s.opensm(t, libraries.lib, "", ibsim.OpenSMConfig{Engine: "ibweave-updn,ibweave-minhop,updn", Options: tc.options})
+		found := 0
+		for _, l := range log {
+			if strings.Contains(l, "without effect on ibweave's engines") {
+				found++
+				for _, name := range append(append(files, flags...), "max_reverse_hops") {
+					if !strings.Contains(l, name) {
+						t.Errorf("no %s in %q", name, l)
+					}
+				}
+				if strings.Contains(l, "lmc") {
+					t.Errorf("lmc in %q", l)
+				}
+			}
+		}
+		if found != tc.want {
+			t.Errorf("%d lines of options without effect, want %d: %q", found, tc.want, log)
+		}
+	}
 }

@@ -125,6 +125,38 @@ static void settings_take(const osm_opensm_t *osm, struct ibw_settings *s)
 	s->max_op_vls = opt->max_op_vls;
 }
 
+/* Names options that are set and that our engines take no notice of. */
+static void ignored_take(const osm_subn_opt_t *opt, char *names, size_t size)
+{
+	const struct {
+		const char *name;
+		int set;
+	} options[] = {
+		{ "root_guid_file", !!opt->root_guid_file },
+		{ "cn_guid_file", !!opt->cn_guid_file },
+		{ "io_guid_file", !!opt->io_guid_file },
+		{ "max_reverse_hops", !!opt->max_reverse_hops },
+		{ "connect_roots", opt->connect_roots },
+		{ "quasi_ftree_indexing", opt->quasi_ftree_indexing },
+		{ "ids_guid_file", !!opt->ids_guid_file },
+		{ "guid_routing_order_file", !!opt->guid_routing_order_file },
+		{ "port_search_ordering_file", !!opt->port_search_ordering_file },
+		{ "port_prof_ignore_file", !!opt->port_prof_ignore_file },
+		{ "hop_weights_file", !!opt->hop_weights_file },
+		{ "port_profile_switch_nodes", opt->port_profile_switch_nodes },
+		{ "port_shifting", opt->port_shifting },
+		{ "do_mesh_analysis", opt->do_mesh_analysis },
+		{ "lfts_file", !!opt->lfts_file },
+		{ "lid_matrix_dump_file", !!opt->lid_matrix_dump_file },
+	};
+	size_t i, used = 0;
+
+	names[0] = 0;
+	for (i = 0; i < sizeof(options) / sizeof(options[0]) && used < size; i++)
+		if (options[i].set)
+			used += snprintf(names + used, size - used, "%s%s", used ? ", " : "", options[i].name);
+}
+
 /*
  * OpenSM's nodes and ports lie all over its memory, some 40 MB of it for a subnet of
  * 4,000 nodes, so the time that a snapshot takes is that of cache misses. What is read
@@ -692,12 +724,14 @@ static int setup(osm_routing_engine_t *re, osm_opensm_t *osm)
 {
 	struct engine *e = re->context;
 	struct ibw_settings s;
+	char ignored[512];
 	sigset_t saved;
 	int status;
 
 	settings_take(osm, &s);
+	ignored_take(&osm->subn.opt, ignored, sizeof(ignored));
 	hold_signals(&saved);
-	status = ibweaveSetup(e->plugin->handle, e->index, &s);
+	status = ibweaveSetup(e->plugin->handle, e->index, &s, ignored);
 	release_signals(&saved);
 	if (status < 0)
 		return -1;

@@ -180,6 +180,7 @@ type summary struct {
 	// where files cannot carry them; InstallPlugin those that have the plugin route.
 	Install       []string          `json:"install"`
 	InstallPlugin []string          `json:"install_plugin"`
+	Undo          []string          `json:"undo"` // commands that bring back what either replaces
 	Seconds       compile.Seconds   `json:"seconds"`
 	Groups        []mft.Entry       `json:"groups"`
 	Trees         *choice.Trees     `json:"multicast,omitempty"`
@@ -388,7 +389,7 @@ func (c *compilation) summarize(ctx context.Context) (s *summary, err error) {
 	r := c.result
 	s = &summary{
 		Version: version, Engine: c.engine.Name(), Top: choice.Top(r.Routing), LIDs: choice.CountLIDs(c.fabric, r.Routing.Fabric, c.lids), Lanes: choice.LanesOf(r),
-		Notes: append([]string{}, r.Routing.Notes...), Files: []string{}, Install: []string{}, InstallPlugin: []string{}, Groups: []mft.Entry{}, Trees: choice.TreesOf(r), Adaptive: r.Adaptive, Verify: r.Verify,
+		Notes: append([]string{}, r.Routing.Notes...), Files: []string{}, Install: []string{}, InstallPlugin: []string{}, Undo: []string{}, Groups: []mft.Entry{}, Trees: choice.TreesOf(r), Adaptive: r.Adaptive, Verify: r.Verify,
 	}
 	if r.Plan != nil {
 		s.Notes = append(s.Notes, r.Plan.Notes...)
@@ -431,12 +432,15 @@ func (a *app) writeTables(ctx context.Context, c *compilation, s *summary) error
 		return err
 	}
 	s.Output, s.Files = c.output, names
-	plugin, static := outdir.InstallCommands(c.output, names, w)
+	plugin, static, undo := outdir.InstallCommands(c.output, names, w)
 	if plugin != nil {
 		s.Install, s.InstallPlugin = plugin, plugin
 	}
 	if static != nil {
 		s.Install = static
+	}
+	if len(s.Install) > 0 {
+		s.Undo = undo
 	}
 	a.log.Info("written", zap.String("directory", c.output), zap.Float64("seconds", r.Seconds.Write))
 	return nil
@@ -522,22 +526,28 @@ func (s *summary) printInstall(b *text.Sheet) {
 	if len(s.InstallPlugin) == 0 {
 		return
 	}
+	engine := s.Engine
 	static := slices.Contains(s.Files, outdir.ConfigName)
 	if static {
 		b.WriteString(`
 These files are static: when a cable fails, pairs that used it stay unreachable
-until you compile again. OpenSM with the plugin (docs/install.md) routes again.
+until you compile again. OpenSM with the plugin (docs/install.md) routes again,
+with ibweave-` + engine + `.
 `)
 	} else {
 		b.WriteString(`
 OpenSM needs the plugin (docs/install.md) to route so; it routes again when the
-fabric changes.
+fabric changes, with ibweave-` + engine + `.
 `)
 	}
 	b.WriteString(`The commands add lines to the site's opensm.conf; its other options stay. On
 the host of the subnet manager:
 `)
 	for _, c := range s.InstallPlugin {
+		fmt.Fprintf(b, "    %s\n", c)
+	}
+	b.WriteString("This brings back what there was:\n")
+	for _, c := range s.Undo {
 		fmt.Fprintf(b, "    %s\n", c)
 	}
 	if static {

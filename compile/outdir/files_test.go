@@ -1,12 +1,21 @@
 package outdir
 
 import (
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/internal/short"
+	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 )
 
@@ -21,41 +30,176 @@ func TestInstallDir(t *testing.T) {
 }
 
 func TestInstallCommands(t *testing.T) {
+	const (
+		keepFiles = "tar -cPf /etc/opensm/before-ibweave.tar --ignore-failed-read /etc/opensm/opensm.conf /var/cache/opensm/guid2lid"
+		merge     = "cat /var/cache/opensm/guid2lid 2>/dev/null | awk '" + mergeLIDs + "' /etc/opensm/ibweave/guid2lid - >/var/cache/opensm/guid2lid.new"
+	)
 	all := []string{LFTsName, ConfigName, PluginConfigName, PluginOpenSMName}
 	for _, tc := range []struct {
 		dir            string
 		opt            Options
 		have           []string
 		plugin, static []string
+		undo           []string // nil for any
 	}{
 		{"out's", Options{InstallDir: "/etc/opensm/ibweave", Zstd: true}, all, []string{
 			"systemctl stop opensm",
+			keepFiles + " /etc/opensm/ibweave",
 			"mkdir -p /etc/opensm/ibweave",
 			`cp 'out'\''s'/* /etc/opensm/ibweave/`,
 			"zstd -d -q -f --rm /etc/opensm/ibweave/*.zst",
-			"cp /etc/opensm/ibweave/guid2lid /var/cache/opensm/guid2lid",
+			merge,
+			"mv /var/cache/opensm/guid2lid.new /var/cache/opensm/guid2lid",
 			"cat /etc/opensm/ibweave/opensm-plugin.conf >>/etc/opensm/opensm.conf",
 			"systemctl start opensm",
 		}, []string{
 			"systemctl stop opensm",
+			keepFiles + " /etc/opensm/ibweave",
 			"mkdir -p /etc/opensm/ibweave",
 			`cp 'out'\''s'/* /etc/opensm/ibweave/`,
 			"zstd -d -q -f --rm /etc/opensm/ibweave/*.zst",
-			"cp /etc/opensm/ibweave/guid2lid /var/cache/opensm/guid2lid",
+			merge,
+			"mv /var/cache/opensm/guid2lid.new /var/cache/opensm/guid2lid",
 			"cat /etc/opensm/ibweave/opensm.conf >>/etc/opensm/opensm.conf",
+			"systemctl start opensm",
+		}, []string{
+			"systemctl stop opensm",
+			"tar -tPf /etc/opensm/before-ibweave.tar && rm -f /etc/opensm/opensm.conf /var/cache/opensm/guid2lid",
+			"(cd /etc/opensm/ibweave && rm -f opensm-lfts.dump opensm.conf ibweave.yaml opensm-plugin.conf)",
+			"rmdir --ignore-fail-on-non-empty /etc/opensm/ibweave",
+			"tar -xpPf /etc/opensm/before-ibweave.tar",
+			"rm /etc/opensm/before-ibweave.tar",
 			"systemctl start opensm",
 		}},
 		{"/etc/opensm/ibweave/", Options{InstallDir: "/etc/opensm/ibweave"}, []string{PluginOpenSMName}, []string{
 			"systemctl stop opensm",
-			"cp /etc/opensm/ibweave/guid2lid /var/cache/opensm/guid2lid",
+			keepFiles,
+			merge,
+			"mv /var/cache/opensm/guid2lid.new /var/cache/opensm/guid2lid",
 			"cat /etc/opensm/ibweave/opensm-plugin.conf >>/etc/opensm/opensm.conf",
 			"systemctl start opensm",
-		}, nil},
-		{"out", Options{InstallDir: "/x"}, []string{LFTsName}, nil, nil},
+		}, nil, []string{
+			"systemctl stop opensm",
+			"tar -tPf /etc/opensm/before-ibweave.tar && rm -f /etc/opensm/opensm.conf /var/cache/opensm/guid2lid",
+			"tar -xpPf /etc/opensm/before-ibweave.tar",
+			"rm /etc/opensm/before-ibweave.tar",
+			"systemctl start opensm",
+		}},
+		{"out", Options{InstallDir: "/x"}, []string{LFTsName}, nil, nil, nil},
 	} {
-		plugin, static := InstallCommands(tc.dir, tc.have, tc.opt)
+		plugin, static, undo := InstallCommands(tc.dir, tc.have, tc.opt)
 		if d := cmp.Diff([][]string{tc.plugin, tc.static}, [][]string{plugin, static}); d != "" {
 			t.Error(d)
 		}
+		if d := cmp.Diff(tc.undo, undo); tc.undo != nil && d != "" {
+			t.Error(d)
+		}
 	}
+}
+
+// TestInstallAndUndo runs the commands in a root of its own: LIDs of ports that the fabric lacks stay unless they are
+// given to others, and afterwards all files are as they were, whether there were any or not.
+func TestInstallAndUndo(t *testing.T) {
+	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := compile.EngineByName("updn")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, lmc := range []int{0, 2} {
+		r, err := compile.Run(t.Context(), f, e, compile.Options{LIDs: lft.LIDOptions{LMC: lmc}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, zstd := range []bool{false, true} {
+			for _, fresh := range []bool{false, true} {
+				root, dir := t.TempDir(), filepath.Join(t.TempDir(), "out")
+				in := strings.NewReplacer("/var/cache/opensm", root+"/cache", "/etc/opensm", root+"/etc")
+				opt := Options{InstallDir: "/etc/opensm/ibweave", Zstd: zstd}
+				files, err := Write(t.Context(), dir, r, opt)
+				if err != nil {
+					t.Fatal(err)
+				}
+				write := func(name, text string) {
+					t.Helper()
+					if err := os.WriteFile(in.Replace(name), []byte(text), 0o640); err != nil {
+						t.Fatal(err)
+					}
+				}
+				for _, d := range []string{"/etc", "/cache"} {
+					if err := os.Mkdir(root+d, 0o700); err != nil {
+						t.Fatal(err)
+					}
+				}
+				lids := func(guid string, from, to fabric.LID) string {
+					return fmt.Sprintf("%s 0x%04x 0x%04x\n\n", guid, from, to)
+				}
+				most := r.Routing.Fabric.MaxLID()
+				const absent, other = "0x00000000000000a1", "0x00000000000000a2"
+				known := f.PortGUID(f.CAPorts()[0]).String()
+				if !fresh {
+					if err := os.Mkdir(root+"/etc/ibweave", 0o700); err != nil {
+						t.Fatal(err)
+					}
+					write("/etc/opensm/opensm.conf", "sweep_interval 5")
+					write("/etc/opensm/ibweave/traffic.yaml", "jobs: []\n")
+					write("/etc/opensm/ibweave/guid2lid", "old\n")
+					write(siteLIDs, lids(absent, most+4, most+7)+lids(other, most, most)+lids(known, most+8, most+8))
+				}
+				was := tree(t, root)
+				run := func(commands []string) {
+					t.Helper()
+					for _, c := range commands {
+						if strings.HasPrefix(c, "systemctl ") {
+							continue
+						}
+						if out, err := exec.Command("sh", "-e", "-c", in.Replace(c)).CombinedOutput(); err != nil {
+							t.Fatalf("%s: %v\n%s", c, err, out)
+						}
+					}
+				}
+				plugin, static, undo := InstallCommands(dir, files, opt)
+				for _, commands := range [][]string{plugin, static} {
+					run(commands)
+					now := tree(t, root)
+					if !strings.Contains(now["/etc/opensm.conf"], "/etc/opensm/ibweave/") || fresh != (was["/etc/opensm.conf"] == "") || now["/etc/ibweave/manifest.json"] == "" {
+						t.Errorf("installed: %q", now)
+					}
+					merged := now["/cache/guid2lid"]
+					if has := strings.Contains(merged, lids(absent, most+4, most+7)[:33]); has == fresh || strings.Contains(merged, other) || strings.Count(merged, known) != 1 {
+						t.Errorf("lmc %d: guid2lid has\n%s", lmc, merged)
+					}
+					run(undo)
+					if d := cmp.Diff(was, tree(t, root)); d != "" {
+						t.Errorf("zstd %v, fresh %v: after undo: %s", zstd, fresh, d)
+					}
+				}
+			}
+		}
+	}
+}
+
+// tree is what the files below a folder have, by path, mode and text.
+func tree(t *testing.T, root string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			all[strings.TrimPrefix(path, root)+"/"] = ""
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		all[strings.TrimPrefix(path, root)] = info.Mode().String() + " " + string(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
 }

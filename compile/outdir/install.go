@@ -13,11 +13,23 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
+// Files of OpenSM's that are replaced, and the archive of what they were.
+const (
+	siteConfig = "/etc/opensm/opensm.conf"
+	siteLIDs   = "/var/cache/opensm/guid2lid"
+	siteCopy   = "/etc/opensm/before-ibweave.tar"
+)
+
+// mergeLIDs is a program for awk that prints the lines of a guid2lid, and those of a second one for other GUIDs and
+// other LIDs. OpenSM would take either of two ports with one LID. LIDs have the same number of digits.
+const mergeLIDs = `NF<3{next}NR==FNR{a[$1]=$2"";b[$1]=$3""}NR>FNR{if($1 in a)next;for(g in a)if($2""<=b[g]&&$3"">=a[g])next}1`
+
 // InstallCommands are the shell commands that copy a compiled directory with these files
 // to where its configurations expect it, and add lines to the site's opensm.conf, which
 // keeps its other options: those of the plugin, and those of the static files. Either is
-// nil where the directory lacks that configuration.
-func InstallCommands(dir string, files []string, opt Options) (plugin, static []string) {
+// nil where the directory lacks that configuration. What they replace is in an archive first, and undo
+// are the commands that bring it back. Ports that the fabric lacks keep the LIDs that OpenSM has given them.
+func InstallCommands(dir string, files []string, opt Options) (plugin, static, undo []string) {
 	quote := func(s string) string {
 		if s != "" && !strings.ContainsFunc(s, func(c rune) bool {
 			return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("_-./+,:@%", c))
@@ -26,25 +38,35 @@ func InstallCommands(dir string, files []string, opt Options) (plugin, static []
 		}
 		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 	}
-	commands := []string{"systemctl stop opensm"} // which reads guid2lid when it starts
+	const stop, start = "systemctl stop opensm", "systemctl start opensm" // it reads guid2lid when it starts
+	replaced := siteConfig + " " + siteLIDs
+	keep := "tar -cPf " + siteCopy + " --ignore-failed-read " + replaced
+	commands := []string{stop, keep}
+	undo = []string{stop, "tar -tPf " + siteCopy + " && rm -f " + replaced}
 	if abs, err := filepath.Abs(dir); err != nil || abs != filepath.Clean(opt.InstallDir) {
-		commands = append(commands,
-			"mkdir -p "+quote(opt.InstallDir),
-			"cp "+quote(dir)+"/* "+quote(opt.InstallDir)+"/")
+		to := quote(opt.InstallDir)
+		commands = []string{stop, keep + " " + to, "mkdir -p " + to, "cp " + quote(dir) + "/* " + to + "/"}
+		names := make([]string, len(files))
+		for i, name := range files {
+			names[i] = quote(strings.TrimSuffix(name, ZstdSuffix))
+		}
+		undo = append(undo, "(cd "+to+" && rm -f "+strings.Join(names, " ")+")", "rmdir --ignore-fail-on-non-empty "+to)
 	}
+	undo = append(undo, "tar -xpPf "+siteCopy, "rm "+siteCopy, start)
 	if opt.Zstd {
 		commands = append(commands, "zstd -d -q -f --rm "+quote(opt.InstallDir)+"/*"+ZstdSuffix)
 	}
-	commands = append(commands, "cp "+quote(filepath.Join(opt.InstallDir, GUID2LIDName))+" /var/cache/opensm/guid2lid")
+	commands = append(commands,
+		"cat "+siteLIDs+" 2>/dev/null | awk '"+mergeLIDs+"' "+quote(filepath.Join(opt.InstallDir, GUID2LIDName))+" - >"+siteLIDs+".new",
+		"mv "+siteLIDs+".new "+siteLIDs)
 	with := func(config string) []string {
 		if !slices.Contains(files, config) {
 			return nil
 		}
 		return append(slices.Clone(commands),
-			"cat "+quote(filepath.Join(opt.InstallDir, config))+" >>/etc/opensm/opensm.conf",
-			"systemctl start opensm")
+			"cat "+quote(filepath.Join(opt.InstallDir, config))+" >>"+siteConfig, start)
 	}
-	return with(PluginOpenSMName), with(ConfigName)
+	return with(PluginOpenSMName), with(ConfigName), undo
 }
 
 // adaptiveSwitch is the choices of a switch in the JSON form. LIDs without a group have their

@@ -32,7 +32,7 @@ const (
 )
 
 // compileAuto compiles with the engine that was chosen for the fabric. It chooses one if none was, or if that
-// one does not route the fabric any more. It is called with routing held.
+// one no longer routes the fabric. It is called with routing held.
 func (p *Plugin) compileAuto(ctx context.Context, f *fabric.Fabric, opt compile.Options, found *lft.Tables) (*compile.Result, compile.Step, error) {
 	if p.auto == nil {
 		p.auto = p.readChoice(f.NumSwitches())
@@ -47,7 +47,7 @@ func (p *Plugin) compileAuto(ctx context.Context, f *fabric.Fabric, opt compile.
 		if why == nil || err != nil && !errors.As(err, &refused) {
 			return r, step, err
 		}
-		p.tellChoice(e.Name()+" does not route the fabric any more: "+why.Error())
+		p.tellChoice(e.Name() + " no longer routes the fabric: " + why.Error())
 	}
 	if err := fits(choiceNeed*p.needs(f), "to choose an engine"); err != nil {
 		return nil, compile.Step{}, &Error{Code: Limits, Err: err}

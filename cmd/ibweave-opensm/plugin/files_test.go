@@ -272,7 +272,7 @@ func TestLogOfOtherKinds(t *testing.T) {
 		if told := l.say(t, "a", "b"); len(told) != 1 || !strings.HasPrefix(told[0], "ERR IBW9: log: ") || !strings.Contains(told[0], file) {
 			t.Errorf("%s: %q", name, told)
 		}
-		if err := errors.Join(l.Setup(0, Settings{}), l.log.Sync()); err != nil {
+		if err := errors.Join(l.Setup(0, Settings{}, ""), l.log.Sync()); err != nil {
 			t.Error(err)
 		}
 		if name == "folder" { // it is ours then

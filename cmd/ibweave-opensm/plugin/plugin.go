@@ -151,6 +151,7 @@ type Plugin struct {
 	refused map[int]refusal
 	groups  *declaredGroups
 	labels  nodeLabels
+	ignored string // options without effect that the logs have
 	absent  string // the roots that are not in the subnet, as OpenSM's log has them
 
 	reading    sync.Mutex // the file of groups is being read
@@ -291,9 +292,9 @@ type Settings struct {
 	DumpsTables bool // OpenSM writes its lid matrix and the like (-D 0x40)
 }
 
-// Setup is called for each of our engines that OpenSM's routing_engine names.
-// An *Error has been logged.
-func (p *Plugin) Setup(engine int, s Settings) error {
+// Setup is called for each of our engines that OpenSM's routing_engine names. ignored names options of OpenSM that are
+// set and have no effect on them. An *Error has been logged.
+func (p *Plugin) Setup(engine int, s Settings, ignored string) error {
 	if p.failed != nil {
 		// It has been logged once.
 		return p.failed
@@ -301,6 +302,15 @@ func (p *Plugin) Setup(engine int, s Settings) error {
 	return p.reported(p.guard(p.engineName(engine), func() error {
 		if s.UcastCache {
 			return &Error{Code: NeedsOpenSM, Err: errors.New("use_ucast_cache TRUE makes OpenSM change tables without asking the engine; set it FALSE")}
+		}
+		p.mu.Lock()
+		told := p.ignored == ignored || ignored == ""
+		p.ignored = ignored
+		p.mu.Unlock()
+		if !told {
+			line := "options of OpenSM without effect on ibweave's engines: " + ignored + "; " + p.config.where() + " has theirs"
+			p.log.Warn(line)
+			p.host.Log(LogInfo, line)
 		}
 		if fits(compile.Reserved, "a routing") == nil {
 			p.reserve.Do(func() { go compile.Reserve() }) // while OpenSM discovers the subnet

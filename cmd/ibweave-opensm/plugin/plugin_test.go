@@ -329,7 +329,7 @@ func TestFailures(t *testing.T) {
 				t.Error("the failure left tables")
 			}
 			if tc.code == BadConfig && tc.name == "configuration" {
-				if err := o.Setup(0, Settings{}); !errors.As(err, &e) || e.Code != BadConfig || len(o.lines) != 1 {
+				if err := o.Setup(0, Settings{}, ""); !errors.As(err, &e) || e.Code != BadConfig || len(o.lines) != 1 {
 					t.Errorf("Setup: %v, and OpenSM's log has %q", err, o.lines)
 				}
 			}
