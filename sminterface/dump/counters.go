@@ -215,7 +215,16 @@ const (
 	perfSelect   = "PortSelect:."
 )
 
-// perfReader reads what perfquery prints.
+// What ibqueryerrors prints (infiniband-diags, ibqueryerrors.c): a line for each node and below it a line
+// for each port, and at the end how many it checked.
+const (
+	errorsFor   = "Errors for "
+	dataFor     = "Data Counters for "
+	errorsLink  = "Link info:"
+	errorsCheck = "## Summary: "
+)
+
+// perfReader reads what perfquery or ibqueryerrors prints.
 type perfReader struct {
 	textReader
 	f        *fabric.Fabric
@@ -225,14 +234,16 @@ type perfReader struct {
 	inside   bool // there was the first line of a port
 	skip     bool // that first line is wrong
 	seen     [2]map[fabric.PortID]bool
+	ports    map[fabric.GUID]fabric.PortID // for ibqueryerrors
 }
 
 // maxRate is the greatest rate of a CSV: no port moves 10^18 bytes a second.
 const maxRate = 1e18
 
 // ReadCounters reads the counters of ports: what perfquery prints for one port after the other,
-// with -x or without it, or a CSV of rates. name is the file's, for messages. Of a port that
-// perfquery prints in both ways, the greater value of each counter counts.
+// with -x or without it, what ibqueryerrors prints, or a CSV of rates. name is the file's, for messages. Of a
+// port that perfquery prints in both ways, the greater value of each counter counts. Of ibqueryerrors, with
+// any options, a value of more bits than PortCounters has is one of 64, and sums of all ports are left out.
 //
 // The columns of the CSV are node, port and the Column of counters, in any order behind these two. A
 // node is a GUID or a name, a port its number or its label, a value a number of units per second;
@@ -250,11 +261,21 @@ func ReadCounters(name string, data []byte, f *fabric.Fabric, opt Options) (*Cou
 		r.seen = [2]map[fabric.PortID]bool{{}, {}}
 		r.eachLine(r.readLine)
 		return finish(&r.textReader, r.c)
+	case QueryErrors:
+		r := &perfReader{textReader: newTextReader(name, data, opt), f: f, c: &Counters{}, ports: map[fabric.GUID]fabric.PortID{}}
+		r.seen = [2]map[fabric.PortID]bool{{}, {}}
+		for p := range fabric.PortID(f.NumPorts()) {
+			if g := f.PortGUID(p); g != 0 {
+				r.ports[g] = p
+			}
+		}
+		r.eachLine(r.readErrors)
+		return finish(&r.textReader, r.c)
 	case RatesCSV:
 		return readRates(name, data, f, opt)
 	default:
 		r := newTextReader(name, data, opt)
-		return nil, nil, r.notForm(form, "counters", "what perfquery -x prints, or a CSV that begins with node,port,xmit_bytes")
+		return nil, nil, r.notForm(form, "counters", "what perfquery -x or ibqueryerrors prints, or a CSV that begins with node,port,xmit_bytes")
 	}
 }
 
@@ -307,15 +328,69 @@ func (r *perfReader) readHead(line string) error {
 	case num > int(node.NumPorts):
 		return fmt.Errorf("port %d of node %s, which has ports up to %d", num, node.GUID, node.NumPorts)
 	}
-	r.port = r.f.Port(n, fabric.PortNum(num))
+	return r.begin(r.f.Port(n, fabric.PortNum(num)))
+}
+
+// begin takes a port to be that of the values that follow.
+func (r *perfReader) begin(p fabric.PortID) error {
+	r.port = p
 	seen := r.seen[0]
-	if extended {
+	if r.extended {
 		seen = r.seen[1]
 	}
-	if seen[r.port] {
-		return fmt.Errorf("a second reading of LID %d port %d; want a file for each reading", lid, num)
+	if seen[p] {
+		return fmt.Errorf("a second reading of port %s; want a file for each reading", r.f.PortName(p))
 	}
-	seen[r.port] = true
+	seen[p] = true
+	return nil
+}
+
+// readErrors reads a line of ibqueryerrors: GUID 0x100001 port 1: [SymbolErrorCounter == 12] [..]. The
+// GUID is that of the port or of its node. Below dataFor are data counters, which may come besides errors.
+func (r *perfReader) readErrors(_ int, line []byte) error {
+	line = bytes.TrimSpace(line)
+	r.extended = r.extended && !beginsWith(line, errorsFor) || beginsWith(line, dataFor)
+	s := topology.Line{Text: line}
+	switch {
+	case isSilent(line), bytes.HasPrefix(line, libraryWarning), beginsWith(line, errorsFor), beginsWith(line, dataFor), beginsWith(line, errorsLink):
+		return nil
+	}
+	s.Want("GUID ")
+	guid := s.GUID()
+	s.Want(" port ")
+	if s.Skip("ALL:") {
+		return nil
+	}
+	num := s.Decimal(3)
+	s.Want(":")
+	if s.Bad {
+		return errors.New("want a line such as GUID 0x100001 port 1: [SymbolErrorCounter == 12]")
+	}
+	n, known := r.f.NodeByGUID(guid)
+	if p, there := r.ports[guid]; !known && there {
+		n, known = r.f.Owner(p), true
+	}
+	if !known || num > int(r.f.Node(n).NumPorts) {
+		return fmt.Errorf("the fabric has no port %d of %s", num, guid)
+	}
+	if err := r.begin(r.f.Port(n, fabric.PortNum(num))); err != nil {
+		return err
+	}
+	for _, field := range bytes.Split(line, []byte("["))[1:] {
+		name, rest, _ := strings.Cut(string(field), " == ")
+		k, known := counterByName[name]
+		digits := rest[:len(rest)-len(strings.TrimLeft(rest, "0123456789"))]
+		raw, err := strconv.ParseUint(digits, 10, 64)
+		switch bits := k.Info().Bits; {
+		case !known:
+		case err != nil:
+			return fmt.Errorf("%s %q, want a number", name, digits)
+		case raw < 1<<bits:
+			r.c.Set(r.f, k, r.port, k.Value(raw, bits))
+		default:
+			r.c.Set(r.f, k, r.port, k.Value(raw, 64))
+		}
+	}
 	return nil
 }
 

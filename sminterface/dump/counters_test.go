@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -113,6 +114,80 @@ func TestReadRealPerfQuery(t *testing.T) {
 	}
 }
 
+// What the real ibqueryerrors prints of a fabric is read whatever its options are: the errors of each port, and
+// with --data and --counters its data. Of a fabric without errors it is recognized, too.
+func TestReadRealQueryErrors(t *testing.T) {
+	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	twin, err := ibsim.NewTwin(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sim, err := ibsim.StartTwin(t.Context(), twin, ibsim.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sim.Close()
+	run, err := ibsim.RunOpenSM(t.Context(), sim, ibsim.OpenSMConfig{Engine: "minhop", Dir: t.TempDir(), Flags: 0x43})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := os.ReadFile(filepath.Join(run.Dir, "opensm-subnet.lst"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f, _, err = topology.Parse("list", list, topology.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	read := func(args ...string) *Counters {
+		t.Helper()
+		var text bytes.Buffer
+		cmd := sim.Command(t.Context(), "ibqueryerrors", append([]string{"--skip-sl"}, args...)...)
+		cmd.Stdout = &text
+		_ = sim.Run(t.Context(), cmd) // it exits 1 where there are errors
+		c, problems, err := ReadCounters("ibqueryerrors", text.Bytes(), f, Options{})
+		if form := Recognize(text.Bytes()); err != nil || problems != nil || form != QueryErrors {
+			t.Fatalf("%v: %v %v %v\n%s", args, form, err, problems, text.Bytes())
+		}
+		return c
+	}
+	if got := values(f, read()); len(got) > 0 {
+		t.Errorf("no errors, and %v", got)
+	}
+	want := map[string]string{}
+	for _, n := range []fabric.NodeID{0, fabric.NodeID(f.NumSwitches())} {
+		for k, full := range map[Counter]bool{SymbolErrors: false, LinkDowned: true} {
+			raw := map[bool]uint64{false: 12 + uint64(n), true: 255}[full]
+			if err := sim.Console(t.Context(), fmt.Sprintf(`PerformanceSet "%s"[1] PortCounters.%s=%d`, twin.NodeID(n), k.Info().Name, raw), func([]byte) {}); err != nil {
+				t.Fatal(err)
+			}
+			want[strings.ReplaceAll(f.PortName(f.Port(n, 1)), "\"", "")+" "+k.Info().Column] = fmt.Sprintf("%d full %v", raw, full)
+		}
+	}
+	for _, args := range [][]string{{}, {"-r"}, {"-c"}, {"--details"}, {"--data"}, {"-r", "--data", "--details"}} {
+		got := values(f, read(args...))
+		data := 0
+		for name := range got {
+			if strings.HasSuffix(name, "_bytes") {
+				data++
+			}
+			if strings.HasSuffix(name, "_bytes") || strings.HasSuffix(name, "_packets") {
+				delete(got, name)
+			}
+		}
+		if d := cmp.Diff(want, got); d != "" || (data > 0) != slices.Contains(args, "--data") {
+			t.Errorf("%v: %d of data, ibsim was told (-) and ibqueryerrors says (+):\n%s", args, data, d)
+		}
+	}
+	for p := range f.Cabled(0) {
+		if v := read("--counters").Get(XmitData, p); !v.Known || v.Count%4 != 0 {
+			t.Errorf("data of %s: %+v", f.PortName(p), v)
+		}
+	}
+}
+
 // perfText is two ports as perfquery prints them, one in both ways.
 const perfText = `ibwarn: [7] something
 # Port extended counters: Lid 1 port 1 (CapMask: 0x5A00 CapMask2: 0x0000000)
@@ -133,6 +208,20 @@ PortXmitWait:....................9
 PortRcvData:.....................4294967295
 `
 
+// errorsText is what ibqueryerrors -r --data prints of a switch and an adapter, and below it --counters.
+const errorsText = `Errors for 0xa "a"
+   GUID 0xa port ALL: [SymbolErrorCounter == 70000] [LinkDownedCounter == 3]
+   GUID 0xa port 1: [SymbolErrorCounter == 65535] [PortXmitWait == 4294967295] [PortXmitData == 10 (40.000B)]
+       Link info:      1   1[  ] ==( 4X          10.0 Gbps Active/  LinkUp)==>  0x000000000000000b      2    1[  ] "b" (Could be 12X )
+Errors for "d"
+   GUID 0xd1 port 1: [SymbolErrorCounter == 70000] [PortBufferOverrunErrors == 9]
+
+## Summary: 14 nodes checked, 2 bad nodes found
+## Thresholds:
+Data Counters for 0xa "a"
+   GUID 0xa port 1: [PortRcvData == 7 (28.000B)]
+`
+
 // ratesText is rates of two ports.
 const ratesText = "# made by a script\nNode, port,xmit_bytes,Symbol_Errors\r\n0xb,1,1e9,0.5\n\"C\",1,N/A,3\n"
 
@@ -146,6 +235,9 @@ func TestReadCounters(t *testing.T) {
 		"perfquery": {perfText, map[string]string{
 			"a[1] xmit_bytes": "1.717986918e+10 full true", "a[1] symbol_errors": "70000 full false", "a[1] link_downs": "255 full true", "a[1] xmit_wait": "9 full false",
 			"d[1] rcv_bytes": "1.717986918e+10 full true"}, 1},
+		"ibqueryerrors": {errorsText, map[string]string{
+			"a[1] xmit_bytes": "40 full false", "a[1] rcv_bytes": "28 full false", "a[1] symbol_errors": "65535 full true", "a[1] xmit_wait": "4.294967295e+09 full true",
+			"d[1] symbol_errors": "70000 full false"}, 0},
 		"rates": {ratesText, map[string]string{"b[1] xmit_bytes": "1e+09 full false", "b[1] symbol_errors": "0.5 full false", "c[1] symbol_errors": "3 full false"}, 0},
 	} {
 		got, problems, err := ReadCounters(name, []byte(c.text), f, Options{})
@@ -163,7 +255,7 @@ func TestReadCountersRefuses(t *testing.T) {
 	f := pair(t)
 	const head = "# Port extended counters: Lid 1 port 1\nPortSelect:......................1\n"
 	for text, want := range map[string]string{
-		head + "PortXmitData:....................1\n" + head:                                   "in:4: a second reading of LID 1 port 1",
+		head + "PortXmitData:....................1\n" + head:                                   "in:4: a second reading of port \"a\"[1]",
 		head + "# Port counters: Lid 1 port 255\n":                                             "in:3: this is the sum of all ports",
 		head + "# Port counters: Lid 1 port 5\n":                                               "in:3: port 5 of node",
 		head + "# Port counters: Lid 9 port 1\n":                                               "in:3: no port of the fabric has LID 9",
@@ -182,7 +274,12 @@ func TestReadCountersRefuses(t *testing.T) {
 		"node,port,xmit_bytes\n\"b,1,1\n":                                                      "in:2: ",
 		"node,port,rate\n0xb,1,1\n":                                                            "unknown column \"rate\"; want xmit_bytes,",
 		"node,port,rcv_bytes,rcv_bytes\n0xb,1,1,1\n":                                           "a second column",
-		"Switch\t4 \"S-000000000000000a\"\t\t# \"a\" base port 0 lid 1 lmc 0\n":                "want what perfquery -x prints",
+		"Errors for \"z\"\n   GUID 0x99 port 1: [SymbolErrorCounter == 1]\n":                   "in:2: the fabric has no port 1 of 0x0000000000000099",
+		"Errors for \"b\"\n   GUID 0xb port 9: [SymbolErrorCounter == 1]\n":                    "in:2: the fabric has no port 9",
+		"Errors for \"b\"\n   GUID 0xb port 1: [SymbolErrorCounter == x]\n":                    "in:2: SymbolErrorCounter \"\", want a number",
+		"Errors for \"b\"\n   port 1: [SymbolErrorCounter == 1]\n":                             "in:2: want a line such as GUID",
+		errorsText + "   GUID 0xa port 1: [PortRcvData == 7]\n":                                "in:12: a second reading",
+		"Switch\t4 \"S-000000000000000a\"\t\t# \"a\" base port 0 lid 1 lmc 0\n":                "want what perfquery -x or ibqueryerrors prints",
 	} {
 		c, _, err := ReadCounters("in", []byte(text), f, Options{})
 		if err == nil || c != nil || !strings.Contains(err.Error(), want) {
@@ -216,6 +313,7 @@ func FuzzReadCounters(f *testing.F) {
 	fab := pair(f)
 	f.Add([]byte(perfText))
 	f.Add([]byte(ratesText))
+	f.Add([]byte(errorsText))
 	f.Add([]byte(strings.ReplaceAll(perfText, "Lid 4", "Lid 1")))
 	f.Add([]byte("\ufeffnode,port,rcv_bytes,xmit_wait\na,2,0x1p9,\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -225,7 +323,7 @@ func FuzzReadCounters(f *testing.F) {
 		}
 		lenient, problems2, err2 := ReadCounters("in", data, fab, Options{Lenient: true})
 		if err2 != nil {
-			if form := Recognize(data); err == nil || lenient != nil || form == PerfQuery {
+			if form := Recognize(data); err == nil || lenient != nil || form == PerfQuery || form == QueryErrors {
 				t.Fatalf("lenient: %v; strict: %v", err2, err)
 			}
 			return

@@ -44,6 +44,7 @@ const (
 	LIDMatrix          // opensm-lid-matrix.dump
 	GUID2LID           // OpenSM's guid2lid cache
 	PerfQuery          // perfquery, one port after the other
+	QueryErrors        // ibqueryerrors
 	RatesCSV           // rates of counters, as people make them
 	formCount
 )
@@ -89,6 +90,7 @@ var infos = [formCount]Info{
 	PKeyGroups:    {"ibdiagnet's pkey", state.PKeyTables, "ibdiagnet, which has the same in db_csv", "ports of switches but port 0"},
 	NodeList:      {"names of ibswitches or ibhosts", state.Names, "`ibswitches`, `ibhosts`, `ibrouters`, `ibnodes`", "cables; --node-name-map takes it"},
 	PerfQuery:     {"perfquery text", state.PortCounters, "`perfquery`, also with -x; `counters` takes PM_INFO of db_csv as well", "with -x PortXmitWait and errors, where ports have none of 64 bits"},
+	QueryErrors:   {"ibqueryerrors text", state.PortCounters, "`ibqueryerrors`, also with -r, --data, --details and --counters", "ports without errors; with its thresholds, fewer errors"},
 	RatesCSV:      {"CSV of rates of counters", state.PortCounters, "people, or a script: node, port and columns such as xmit_bytes, per second", ""},
 	LIDMatrix:     {"opensm-lid-matrix.dump", HelpsOpenSM, "OpenSM, `ibweave compile`", ""},
 	GUID2LID:      {"guid2lid", HelpsOpenSM, "OpenSM, `ibweave compile`", ""},
@@ -139,6 +141,9 @@ func Recognize(data []byte) Form {
 	for line := range bytes.Lines(topology.Plain(data[:min(len(data), recognizeWithin)])) {
 		if _, ok := SectionMark(bytes.TrimSpace(line), "START_"); ok {
 			return Database
+		}
+		if beginsWith(line, errorsCheck) { // of a fabric without errors
+			return QueryErrors
 		}
 	}
 	return ofTopology[topology.Recognize(data)]
@@ -208,6 +213,8 @@ func formOf(line, next []byte) Form {
 		return SL2VL
 	case beginsWith(line, perfSelect):
 		return PerfQuery
+	case beginsWith(line, errorsFor), beginsWith(line, dataFor):
+		return QueryErrors
 	case isRatesHeader(line):
 		return RatesCSV
 	case beginsWith(line, portsIn):

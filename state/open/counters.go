@@ -121,7 +121,7 @@ func (in *Input) readCounters(name string, f *fabric.Fabric) (c *dump.Counters, 
 		}
 	}
 	if err == nil && c == nil {
-		err = errorf("%s has no counters; want FILE, or a folder with db_csv of ibdiagnet, what perfquery prints, or a CSV of rates", name)
+		err = errorf("%s has no counters; want FILE, or a folder with db_csv of ibdiagnet, what perfquery or ibqueryerrors prints, or a CSV of rates", name)
 	}
 	return c, date, err
 }
