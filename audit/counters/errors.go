@@ -33,7 +33,7 @@ type Cable struct {
 // End is what a port of a cable has counted.
 type End struct {
 	Port   verify.Endpoint `json:"port"`
-	Errors []Error         `json:"errors"` // those that may be above 0, in the order of ErrorCounters
+	Errors []Error         `json:"errors"` // those that may be above 0, in the order of ErrorCounters; then what is wrong with its Line
 }
 
 // Error is a counter of errors.
@@ -42,8 +42,6 @@ type Error struct {
 	N       dump.CounterValue `json:"n"`
 	AtLeast bool              `json:"at_least,omitempty"` // the counter stands at its end, or was reset
 	Wrapped bool              `json:"wrapped,omitempty"`  // its 64 bits hold a difference below zero, so N may be too low
-
-	counter dump.Counter
 }
 
 // Restart is a host, or a switch, all of whose links went down.
@@ -56,11 +54,40 @@ type Restart struct {
 
 // ErrorCounters are those of errors that cables make, errors on the wire first. A port counts what comes in,
 // so the cable or the port at its other end may be the cause.
-var ErrorCounters = []dump.Counter{dump.SymbolErrors, dump.RcvErrors, dump.LocalIntegrityErrors, dump.LinkRecovers, dump.LinkDowned}
+var ErrorCounters = []dump.Counter{dump.SymbolErrors, dump.RcvErrors, dump.LocalIntegrityErrors, dump.FECUncorrectable, dump.LinkRecovers, dump.LinkDowned}
+
+// Limits of a line that is well.
+const (
+	// maxBER is ten times the 1e-15 that IBA has for symbols behind FEC.
+	maxBER = 1e-14
+	// maxCelsius is the temperature of its case up to which a module is specified.
+	maxCelsius = 70
+	// maxSpread is in dB between the light of lanes of a module: a tenth of the power.
+	maxSpread = 10
+)
+
+// lineErrors lists what is wrong with the line of a port, by names that stand beside those of counters.
+func (x *explainer) lineErrors(p fabric.PortID) (list []Error) {
+	if x.c.Lines == nil {
+		return nil
+	}
+	line := x.c.Lines[p]
+	for _, v := range []struct {
+		name     string
+		n, limit float64
+	}{{"SymbolBER", line.SymbolBER, maxBER}, {"RxPowerSpread", line.Spread, maxSpread}, {"ModuleCelsius", line.Celsius, maxCelsius}, {"ModuleAlarms", float64(line.Alarms), 0}} {
+		if v.n > v.limit {
+			list = append(list, Error{Counter: v.name, N: dump.CounterValue{N: v.n, Known: true}})
+		}
+	}
+	return list
+}
 
 // isEvent reports whether a counter of errors counts what happens to a link when one of its ends is
 // restarted, too.
-func isEvent(k dump.Counter) bool { return k == dump.LinkRecovers || k == dump.LinkDowned }
+func isEvent(name string) bool {
+	return name == dump.LinkRecovers.Info().Name || name == dump.LinkDowned.Info().Name
+}
 
 // findErrors lists the cables with errors that are not those of restarts.
 func (x *explainer) findErrors() {
@@ -78,9 +105,9 @@ func (x *explainer) findErrors() {
 				if v.N == 0 && !v.Full && !v.Wrapped {
 					continue
 				}
-				end.Errors = append(end.Errors, Error{k.Info().Name, v, v.Full, v.Wrapped, k})
+				end.Errors = append(end.Errors, Error{k.Info().Name, v, v.Full, v.Wrapped})
 				n, found := v.N, Wire
-				if isEvent(k) {
+				if isEvent(k.Info().Name) {
 					n, found = max(n-restarted, 0), Downs
 				}
 				if n == 0 {
@@ -93,6 +120,12 @@ func (x *explainer) findErrors() {
 					cable.errors += n
 				case -1, -2:
 					cable.Evidence, cable.errors = found, n
+				}
+			}
+			if odd := x.lineErrors(port); len(odd) > 0 {
+				end.Errors = append(end.Errors, odd...)
+				if listed = true; cable.Evidence != Wire {
+					cable.Evidence, cable.errors = Wire, 0
 				}
 			}
 			if counts {
@@ -184,7 +217,7 @@ func (x *explainer) findRestarts() []float64 {
 // onWire reports whether an end of the cable at a port counted errors on the wire.
 func (x *explainer) onWire(p fabric.PortID) bool {
 	return slices.ContainsFunc(ErrorCounters, func(k dump.Counter) bool {
-		return !isEvent(k) && (x.c.Get(k, p).N > 0 || x.c.Get(k, x.f.Peer(p)).N > 0)
+		return !isEvent(k.Info().Name) && (x.c.Get(k, p).N > 0 || x.c.Get(k, x.f.Peer(p)).N > 0)
 	})
 }
 

@@ -12,7 +12,6 @@ import (
 	"github.com/ibweave/ibweave/fabric/names"
 	"github.com/ibweave/ibweave/internal/hostlist"
 	"github.com/ibweave/ibweave/internal/text"
-	"github.com/ibweave/ibweave/sminterface/dump"
 )
 
 // Document is the JSON form of a report.
@@ -160,8 +159,19 @@ func (h *sharedChannel) printSharers(b *text.Sheet, number int) {
 	}
 }
 
-// headings are the columns of printErrors, by ErrorCounters.
-var headings = []string{"SYMBOL ERRORS", "RECEIVE ERRORS", "INTEGRITY ERRORS", "RECOVERIES", "LINK DOWNS"}
+// columns are those of printErrors: the errors, and what heads them.
+var columns = []struct{ counter, heading string }{
+	{"SymbolErrorCounter", "SYMBOL ERRORS"},
+	{"PortRcvErrors", "RECEIVE ERRORS"},
+	{"LocalLinkIntegrityErrors", "INTEGRITY ERRORS"},
+	{"PortFECUncorrectableBlockCounter", "UNCORRECTED FEC"},
+	{"SymbolBER", "BER"},
+	{"RxPowerSpread", "LIGHT dB APART"},
+	{"ModuleCelsius", "MODULE C"},
+	{"ModuleAlarms", "MODULE ALARMS"},
+	{"LinkErrorRecoveryCounter", "RECOVERIES"},
+	{"LinkDownedCounter", "LINK DOWNS"},
+}
 
 // printErrors writes the cables with errors, those to replace first: a row for each end that counted
 // errors on the wire, else for each end that counted anything, with the counters that any row has.
@@ -171,12 +181,10 @@ func (d *Document) printErrors(b *text.Sheet) {
 		return
 	}
 	shown := d.Errors[:min(d.Asked.Top, len(d.Errors))]
-	used := make([]bool, len(ErrorCounters))
-	for i := range shown {
-		for _, e := range shown[i].Ends {
-			for k := range ErrorCounters {
-				used[k] = used[k] || cellOf(e.Errors, ErrorCounters[k]) != "-"
-			}
+	used := make([]bool, len(columns))
+	for _, c := range shown {
+		for k, column := range columns {
+			used[k] = used[k] || cellOf(c.Ends[0].Errors, column.counter)+cellOf(c.Ends[1].Errors, column.counter) != "--"
 		}
 	}
 	title := map[Evidence]func(n int) string{
@@ -210,9 +218,9 @@ func (d *Document) printErrors(b *text.Sheet) {
 func (d *Document) printCables(b *text.Sheet, cables []Cable, used []bool) {
 	w := b.Table()
 	fmt.Fprint(w, "  COUNTED BY\tAT THE OTHER END")
-	for k, heading := range headings {
+	for k, column := range columns {
 		if used[k] {
-			fmt.Fprint(w, "\t"+heading)
+			fmt.Fprint(w, "\t"+column.heading)
 		}
 	}
 	if d.Tables {
@@ -225,9 +233,9 @@ func (d *Document) printCables(b *text.Sheet, cables []Cable, used []bool) {
 				continue
 			}
 			fmt.Fprintf(w, "  %s\t%s", e.Port.Unquoted(), c.Ends[1-i].Port.Unquoted())
-			for k := range ErrorCounters {
+			for k, column := range columns {
 				if used[k] {
-					fmt.Fprint(w, "\t"+cellOf(e.Errors, ErrorCounters[k]))
+					fmt.Fprint(w, "\t"+cellOf(e.Errors, column.counter))
 				}
 			}
 			if d.Tables {
@@ -241,16 +249,16 @@ func (d *Document) printCables(b *text.Sheet, cables []Cable, used []bool) {
 
 // onWire reports whether the port counted errors on the wire.
 func (e End) onWire() bool {
-	return slices.ContainsFunc(e.Errors, func(r Error) bool { return r.N.N > 0 && !isEvent(r.counter) })
+	return slices.ContainsFunc(e.Errors, func(r Error) bool { return r.N.N > 0 && !isEvent(r.Counter) })
 }
 
 // cellOf returns what a port counted of an error, and - for none.
-func cellOf(list []Error, k dump.Counter) string {
+func cellOf(list []Error, counter string) string {
 	for _, e := range list {
-		if e.counter != k {
+		if e.Counter != counter {
 			continue
 		}
-		n := strconv.FormatFloat(e.N.N, 'g', 6, 64) // a rate
+		n := strconv.FormatFloat(e.N.N, 'g', 3, 64) // a rate, or of a line
 		if e.N.Count > 0 {
 			n = text.Grouped(int64(e.N.Count))
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/ibweave/ibweave/fabric/topology"
 )
 
-// Counter is a counter that all ports have (IBA 16.1.3.5, PortCounters).
+// Counter is a counter that all ports have (IBA 16.1.3.5, PortCounters), or blocks that FEC could not correct.
 type Counter uint8
 
 // The counters, those of traffic first.
@@ -32,6 +32,7 @@ const (
 	LinkDowned
 	RcvErrors
 	LocalIntegrityErrors
+	FECUncorrectable
 	RcvRemoteErrors
 	RcvRelayErrors
 	XmitConstraintErrors
@@ -63,6 +64,7 @@ var counterInfos = [CounterCount]CounterInfo{
 	LinkDowned:           {"LinkDownedCounter", "link_downs", "events", 8, false},
 	RcvErrors:            {"PortRcvErrors", "rcv_errors", "packets", 16, false},
 	LocalIntegrityErrors: {"LocalLinkIntegrityErrors", "local_integrity_errors", "errors", 4, false},
+	FECUncorrectable:     {"PortFECUncorrectableBlockCounter", "fec_uncorrectable", "blocks", 32, false},
 	RcvRemoteErrors:      {"PortRcvRemotePhysicalErrors", "rcv_remote_errors", "packets", 16, false},
 	RcvRelayErrors:       {"PortRcvSwitchRelayErrors", "rcv_relay_errors", "packets", 16, false},
 	XmitConstraintErrors: {"PortXmitConstraintErrors", "xmit_constraint_errors", "packets", 8, false},
@@ -131,6 +133,25 @@ type Counters struct {
 	// By Counter and PortID: short are those of PortCounters and rates, wide those of 64 bits.
 	// A column that no port has is nil.
 	short, wide [CounterCount][]CounterValue
+
+	// Lines is how the lines of ports are, by PortID, as ibdiagnet reads it; nil where no port says.
+	Lines []Line
+}
+
+// Line is how well bits and light arrive at a port. The zero value says nothing.
+type Line struct {
+	SymbolBER float64 // wrong symbols behind FEC in proportion to all; 0 unknown
+	Celsius   float64 // temperature of the module of the cable; 0 unknown
+	Alarms    int     // kinds of alarms and warnings of the module itself
+	Spread    float64 // dB between the lanes that receive most light and least; 0 unknown
+}
+
+// Line returns the line of a port of f to be changed.
+func (c *Counters) Line(f *fabric.Fabric, p fabric.PortID) *Line {
+	if c.Lines == nil {
+		c.Lines = make([]Line, f.NumPorts())
+	}
+	return &c.Lines[p]
 }
 
 // Set gives a counter of a port of f a value. What Value made of 64 bits stands beside that of
@@ -208,10 +229,11 @@ func (k Counter) Value(raw uint64, bits uint8) CounterValue {
 	return v
 }
 
-// The first lines of a port of perfquery (infiniband-diags, perfquery.c).
+// The first lines of a port of perfquery (infiniband-diags, perfquery.c): what it counts is "Port", "Port
+// extended" for 64 bits, or another attribute such as PortExtendedSpeedsCounters.
 const (
-	perfHead     = "# Port counters: "
-	perfExtended = "# Port extended counters: "
+	perfHead     = " counters: "
+	perfExtended = "# Port extended"
 	perfSelect   = "PortSelect:."
 )
 
@@ -224,17 +246,22 @@ const (
 	errorsCheck = "## Summary: "
 )
 
+// block is the counters of a port that are printed together.
+type block struct {
+	port fabric.PortID
+	kind string // the first line of perfquery up to perfHead
+}
+
 // perfReader reads what perfquery or ibqueryerrors prints.
 type perfReader struct {
 	textReader
-	f        *fabric.Fabric
-	c        *Counters
-	port     fabric.PortID
-	extended bool // of 64 bits
-	inside   bool // there was the first line of a port
-	skip     bool // that first line is wrong
-	seen     [2]map[fabric.PortID]bool
-	ports    map[fabric.GUID]fabric.PortID // for ibqueryerrors
+	f *fabric.Fabric
+	c *Counters
+	block
+	inside bool // there was the first line of a port
+	skip   bool // that first line is wrong
+	seen   map[block]bool
+	ports  map[fabric.GUID]fabric.PortID // for ibqueryerrors
 }
 
 // maxRate is the greatest rate of a CSV: no port moves 10^18 bytes a second.
@@ -257,13 +284,11 @@ const maxRate = 1e18
 func ReadCounters(name string, data []byte, f *fabric.Fabric, opt Options) (*Counters, []fabric.Problem, error) {
 	switch form := Recognize(data); form {
 	case PerfQuery:
-		r := &perfReader{textReader: newTextReader(name, data, opt), f: f, c: &Counters{}}
-		r.seen = [2]map[fabric.PortID]bool{{}, {}}
+		r := &perfReader{textReader: newTextReader(name, data, opt), f: f, c: &Counters{}, seen: map[block]bool{}}
 		r.eachLine(r.readLine)
 		return finish(&r.textReader, r.c)
 	case QueryErrors:
-		r := &perfReader{textReader: newTextReader(name, data, opt), f: f, c: &Counters{}, ports: map[fabric.GUID]fabric.PortID{}}
-		r.seen = [2]map[fabric.PortID]bool{{}, {}}
+		r := &perfReader{textReader: newTextReader(name, data, opt), f: f, c: &Counters{}, seen: map[block]bool{}, ports: map[fabric.GUID]fabric.PortID{}}
 		for p := range fabric.PortID(f.NumPorts()) {
 			if g := f.PortGUID(p); g != 0 {
 				r.ports[g] = p
@@ -273,6 +298,13 @@ func ReadCounters(name string, data []byte, f *fabric.Fabric, opt Options) (*Cou
 		return finish(&r.textReader, r.c)
 	case RatesCSV:
 		return readRates(name, data, f, opt)
+	case Cables:
+		c := &Counters{}
+		problems, err := c.ReadCables(name, data, f, opt)
+		if err != nil {
+			return nil, nil, err
+		}
+		return c, problems, nil
 	default:
 		r := newTextReader(name, data, opt)
 		return nil, nil, r.notForm(form, "counters", "what perfquery -x or ibqueryerrors prints, or a CSV that begins with node,port,xmit_bytes")
@@ -282,7 +314,7 @@ func ReadCounters(name string, data []byte, f *fabric.Fabric, opt Options) (*Cou
 func (r *perfReader) readLine(at int, line []byte) error {
 	line = bytes.TrimSpace(line)
 	switch {
-	case beginsWith(line, perfHead), beginsWith(line, perfExtended):
+	case beginsWith(line, "# ") && bytes.Contains(line, []byte(perfHead)):
 		r.inside = true
 		err := r.readHead(string(line))
 		r.skip = err != nil
@@ -291,7 +323,7 @@ func (r *perfReader) readLine(at int, line []byte) error {
 	case bytes.Contains(line, []byte("iberror: ")):
 		r.add(at, fabric.Missing, errors.New("perfquery had no answer here"))
 	case !r.inside:
-		return fmt.Errorf("text before the first port; want %sLid 5 port 1", perfExtended)
+		return fmt.Errorf("text before the first port; want %s%sLid 5 port 1", perfExtended, perfHead)
 	case !r.skip:
 		return r.readField(string(line))
 	}
@@ -300,18 +332,14 @@ func (r *perfReader) readLine(at int, line []byte) error {
 
 // readHead reads the first line of a port: # Port extended counters: Lid 5 port 1 (CapMask: 0x5300).
 func (r *perfReader) readHead(line string) error {
-	rest, extended := strings.CutPrefix(line, perfExtended)
-	if !extended {
-		rest = strings.TrimPrefix(line, perfHead)
-	}
-	r.extended = extended
+	kind, rest, _ := strings.Cut(line, perfHead)
 	s := topology.Line{Text: []byte(rest)}
 	s.Want("Lid ")
 	lid := s.Decimal(5)
 	s.Want(" port ")
 	num := s.Decimal(3)
 	if !s.AtWordEnd() {
-		return fmt.Errorf("want the first line of a port such as %sLid 5 port 1", perfExtended)
+		return fmt.Errorf("want the first line of a port such as %s%sLid 5 port 1", perfExtended, perfHead)
 	}
 	owner := fabric.NoPort
 	if lid <= int(fabric.MaxUnicastLID) {
@@ -328,20 +356,15 @@ func (r *perfReader) readHead(line string) error {
 	case num > int(node.NumPorts):
 		return fmt.Errorf("port %d of node %s, which has ports up to %d", num, node.GUID, node.NumPorts)
 	}
-	return r.begin(r.f.Port(n, fabric.PortNum(num)))
+	return r.begin(block{r.f.Port(n, fabric.PortNum(num)), kind})
 }
 
-// begin takes a port to be that of the values that follow.
-func (r *perfReader) begin(p fabric.PortID) error {
-	r.port = p
-	seen := r.seen[0]
-	if r.extended {
-		seen = r.seen[1]
+// begin takes a block to be that of the values that follow.
+func (r *perfReader) begin(b block) error {
+	if r.seen[b] {
+		return fmt.Errorf("a second reading of port %s; want a file for each reading", r.f.PortName(b.port))
 	}
-	if seen[p] {
-		return fmt.Errorf("a second reading of port %s; want a file for each reading", r.f.PortName(p))
-	}
-	seen[p] = true
+	r.block, r.seen[b] = b, true
 	return nil
 }
 
@@ -349,10 +372,12 @@ func (r *perfReader) begin(p fabric.PortID) error {
 // GUID is that of the port or of its node. Below dataFor are data counters, which may come besides errors.
 func (r *perfReader) readErrors(_ int, line []byte) error {
 	line = bytes.TrimSpace(line)
-	r.extended = r.extended && !beginsWith(line, errorsFor) || beginsWith(line, dataFor)
 	s := topology.Line{Text: line}
 	switch {
-	case isSilent(line), bytes.HasPrefix(line, libraryWarning), beginsWith(line, errorsFor), beginsWith(line, dataFor), beginsWith(line, errorsLink):
+	case beginsWith(line, errorsFor), beginsWith(line, dataFor):
+		r.kind = string(line[:len(errorsFor)])
+		return nil
+	case isSilent(line), bytes.HasPrefix(line, libraryWarning), beginsWith(line, errorsLink):
 		return nil
 	}
 	s.Want("GUID ")
@@ -373,7 +398,7 @@ func (r *perfReader) readErrors(_ int, line []byte) error {
 	if !known || num > int(r.f.Node(n).NumPorts) {
 		return fmt.Errorf("the fabric has no port %d of %s", num, guid)
 	}
-	if err := r.begin(r.f.Port(n, fabric.PortNum(num))); err != nil {
+	if err := r.begin(block{r.f.Port(n, fabric.PortNum(num)), r.kind}); err != nil {
 		return err
 	}
 	for _, field := range bytes.Split(line, []byte("["))[1:] {
@@ -400,13 +425,13 @@ func (r *perfReader) readField(line string) error {
 	if !ok {
 		return errors.New("want a counter such as PortXmitData:....................17")
 	}
-	k, known := counterByName[key]
+	k, known := counterByName[strings.Replace(key, "BlockCtr", "BlockCounter", 1)] // which libibmad shortens
 	if !known {
 		return nil // selectors, and counters that few ports have
 	}
 	raw, err := strconv.ParseUint(strings.TrimLeft(value, ". "), 0, 64)
 	bits := uint8(64)
-	if !r.extended {
+	if r.kind != perfExtended {
 		bits = k.Info().Bits
 	}
 	if err != nil || bits < 64 && raw >= 1<<bits {
@@ -516,9 +541,9 @@ func (r *ratesReader) readRow(columns []Counter, fields []string) error {
 // Since is what was counted between a reading before and this one, both of f and no rates. A counter that
 // is less than before was reset between them: what it has counted since is a lower bound, and resets is
 // how many ports have such a value. Of a counter that stood at its end before, at least 0 were counted.
-// Values that only one of the readings has are left out.
+// Values that only one of the readings has are left out; Lines are those of this reading.
 func (c *Counters) Since(f *fabric.Fabric, before *Counters) (d *Counters, resets int) {
-	d = &Counters{}
+	d = &Counters{Lines: c.Lines}
 	for p := range fabric.PortID(f.NumPorts()) {
 		reset := false
 		for k := range CounterCount {

@@ -307,6 +307,50 @@ func TestSince(t *testing.T) {
 	}
 }
 
+// cablesText is two modules as ibdiagnet --get_cable_info describes them, of copper and of light.
+const cablesText = `-------------------------------------------------------
+Port=1 Lid=0x0001 GUID=0x000000000000000a Port Name=a/P1
+-------------------------------------------------------
+
+Vendor: X
+Temperature: N/A
+RX1 Power: 0.000 mW, -999.999 dBm
+RX2 Power: 0.000 mW, -999.999 dBm
+-------------------------------------------------------
+Port=1 Lid=0x0002 GUID=0x000000000000000b Port Name=b/P1
+-------------------------------------------------------
+Temperature: 71 C
+RX power type: OMA
+RX1 Power: 0.500 mW, -3.010 dBm
+RX2 Power: 0.005 mW, -23.010 dBm
+TX1 Power: 0.000 mW, -999.999 dBm
+`
+
+// Modules of cables have temperatures, and light of lanes that may be apart; a port that the fabric lacks is
+// an error.
+func TestReadCables(t *testing.T) {
+	f := pair(t)
+	c, problems, err := ReadCounters("in", []byte(cablesText), f, Options{})
+	if err != nil || len(problems) > 0 || Recognize([]byte(cablesText)) != Cables {
+		t.Fatal(err, problems)
+	}
+	for guid, want := range map[fabric.GUID]Line{0xa: {}, 0xb: {Celsius: 71, Spread: 20}} {
+		n, _ := f.NodeByGUID(guid)
+		if got := c.Lines[f.Port(n, 1)]; got.Celsius != want.Celsius || math.Abs(got.Spread-want.Spread) > 1e-9 {
+			t.Errorf("%s: %+v, want %+v", guid, got, want)
+		}
+	}
+	for _, wrong := range []string{"Port=9", "Port=x"} {
+		text := []byte(strings.Replace(cablesText, "Port=1", wrong, 1))
+		if _, _, err := ReadCounters("in", text, f, Options{}); err == nil || !strings.HasPrefix(err.Error(), "in:2: ") {
+			t.Errorf("%s: %v", wrong, err)
+		}
+		if c, problems, err = ReadCounters("in", text, f, Options{Lenient: true}); err != nil || len(problems) != 1 || c.Lines == nil {
+			t.Errorf("%s, lenient: %v %v", wrong, err, problems)
+		}
+	}
+}
+
 // FuzzReadCounters: an error means no result, a lenient reader agrees and only fails for a text
 // that is no reading, and all values are numbers from 0 on.
 func FuzzReadCounters(f *testing.F) {
@@ -314,6 +358,7 @@ func FuzzReadCounters(f *testing.F) {
 	f.Add([]byte(perfText))
 	f.Add([]byte(ratesText))
 	f.Add([]byte(errorsText))
+	f.Add([]byte(cablesText))
 	f.Add([]byte(strings.ReplaceAll(perfText, "Lid 4", "Lid 1")))
 	f.Add([]byte("\ufeffnode,port,rcv_bytes,xmit_wait\na,2,0x1p9,\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -323,7 +368,7 @@ func FuzzReadCounters(f *testing.F) {
 		}
 		lenient, problems2, err2 := ReadCounters("in", data, fab, Options{Lenient: true})
 		if err2 != nil {
-			if form := Recognize(data); err == nil || lenient != nil || form == PerfQuery || form == QueryErrors {
+			if form := Recognize(data); err == nil || lenient != nil || form == PerfQuery || form == QueryErrors || form == Cables {
 				t.Fatalf("lenient: %v; strict: %v", err2, err)
 			}
 			return

@@ -2,6 +2,8 @@ package ibdiagnet
 
 import (
 	"io"
+	"math"
+	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/sminterface/dump"
@@ -25,12 +27,12 @@ type counterDraft struct {
 }
 
 // ReadCounters reads the counters of the ports of f, which need not come from this database:
-// section PM_INFO. It needs no memory for the rest. Of a counter of 64 bits and that of
-// PortCounters the greater value counts. name is for messages.
+// section PM_INFO, and of the sections PHY_DB16 and CABLE_INFO what dump.Line has. It needs no memory for the
+// rest. Of a counter of 64 bits and that of PortCounters the greater value counts. name is for messages.
 //
 // Errors are as those of Read: no section PM_INFO, nodes and ports that f does not have, a second row
 // of a port, and numbers that are none or have too many bits; with Options.Lenient these but the
-// first are Problems.
+// first are Problems. Rows of the other sections that cannot be read are Problems always.
 func ReadCounters(name string, from io.Reader, f *fabric.Fabric, opt Options) (*Reading, error) {
 	d := newDraft(name, opt)
 	d.counters = &counterDraft{f, &dump.Counters{}, make([]int, f.NumPorts())}
@@ -44,28 +46,72 @@ func ReadCounters(name string, from io.Reader, f *fabric.Fabric, opt Options) (*
 	return &Reading{d.counters.made, d.date, d.problems}, nil
 }
 
-// readCounters reads the counters of a port.
-func (d *draft) readCounters(r *row) {
-	at, c := r.port(), d.counters
-	n, known := c.f.NodeByGUID(at.node)
-	if r.err == nil && (!known || at.num > c.f.Node(n).NumPorts) {
+// portOf returns the port of a row, which the fabric must have.
+func (d *draft) portOf(r *row) (p fabric.PortID, ok bool) {
+	at, f := r.port(), d.counters.f
+	n, known := f.NodeByGUID(at.node)
+	if r.err == nil && (!known || at.num > f.Node(n).NumPorts) {
 		r.refuse("the fabric has no port %s", at)
 	}
 	if r.err != nil {
+		return fabric.NoPort, false
+	}
+	return f.Port(n, at.num), true
+}
+
+// readCounters reads the counters of a port.
+func (d *draft) readCounters(r *row) {
+	p, ok := d.portOf(r)
+	if !ok {
 		return
 	}
-	p := c.f.Port(n, at.num)
+	c := d.counters
 	if c.seen[p] > 0 {
-		r.refuse("port %s has a row in line %d, too", at, c.seen[p])
+		r.refuse("port %s has a row in line %d, too", r.port(), c.seen[p])
 		return
 	}
 	c.seen[p] = r.line
 	for k := range dump.CounterCount {
 		for i, bits := range []uint8{64, k.Info().Bits} {
-			cell := 2 + 2*int(k) + i
-			if v := k.Value(r.number(cell, 1<<bits-1), bits); r.err == nil && r.cell(cell) != "" {
+			cell, most := 2+2*int(k)+i, uint64(1)<<bits-1
+			if k == dump.FECUncorrectable { // has its name and may have more bits than perfquery reads
+				most = math.MaxUint64
+			}
+			raw := r.number(cell, most)
+			if raw > 1<<bits-1 {
+				bits = 64
+			}
+			if v := k.Value(raw, bits); r.err == nil && r.cell(cell) != "" {
 				c.made.Set(c.f, k, p, v)
 			}
+		}
+	}
+}
+
+// mostPower is the greatest power of ten of a BER; ports without one have any number there.
+const mostPower = 1000
+
+// readBER reads the BER of symbols of a port.
+func (d *draft) readBER(r *row) {
+	p, ok := d.portOf(r)
+	number, power := r.number(2, math.MaxUint32), r.number(3, math.MaxUint32)
+	if ok && r.err == nil && number > 0 && power <= mostPower {
+		d.counters.made.Line(d.counters.f, p).SymbolBER = float64(number) * math.Pow10(-int(power))
+	}
+}
+
+// readModule reads the temperature of a cable's module, and how many kinds of alarms it has: cells that
+// are more than zeros.
+func (d *draft) readModule(r *row) {
+	p, ok := d.portOf(r)
+	if !ok {
+		return
+	}
+	line := d.counters.made.Line(d.counters.f, p)
+	line.Celsius, _ = dump.ParseAmount(r.cell(2))
+	for i := 3; i < len(r.place); i++ {
+		if strings.Trim(r.cell(i), " 0x,") != "" {
+			line.Alarms++
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/big"
 	"reflect"
 	"slices"
@@ -322,4 +323,36 @@ func FuzzReadCounters(f *testing.F) {
 			t.Fatalf("a lenient read: %v, %v; want %v", err2, lenient, strict)
 		}
 	})
+}
+
+// PHY_DB16 has a BER as a number and a power of ten, and any number where there is none. CABLE_INFO has the
+// temperature of modules, and kinds of alarms; both may have ports that the fabric lacks.
+func TestLines(t *testing.T) {
+	db, err := Read("x", strings.NewReader(text), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := db.Fabric
+	const lines = counterText + `START_PHY_DB16
+NodeGuid,PortGuid,PortNum,field12,field13,field14,field15,field16,field17
+0x0000000000000010,0x0000000000000010,1,3,7,15,255,4,12
+0x0000000000000020,0x0000000000000021,1,3,7,15,1933785040,15,1933785040
+0x0000000000000099,0x0000000000000099,1,3,7,15,255,4,12
+END_PHY_DB16
+START_CABLE_INFO
+NodeGuid,PortGuid,PortNum,Vendor,Temperature (c),TX Bias Alarm and Warning,RX Power Alarm and Warning,HighTemperatureAlarm
+0x0000000000000010,0x0000000000000010,1,"X",74,"0","0x0",1
+0x0000000000000020,0x0000000000000021,1,"X",N/A,N/A,"0x40",0
+END_CABLE_INFO
+`
+	r, err := ReadCounters("x", strings.NewReader(lines), f, Options{})
+	if err != nil || len(r.Problems) != 1 {
+		t.Fatal(err, r)
+	}
+	for guid, want := range map[fabric.GUID]dump.Line{0x10: {SymbolBER: 4e-12, Celsius: 74, Alarms: 1}, 0x20: {Alarms: 1}} {
+		n, _ := f.NodeByGUID(guid)
+		if got := r.Lines[f.Port(n, 1)]; math.Abs(got.SymbolBER-want.SymbolBER) > 1e-18 || got.Celsius != want.Celsius || got.Alarms != want.Alarms {
+			t.Errorf("%s: %+v, want %+v", guid, got, want)
+		}
+	}
 }

@@ -162,6 +162,21 @@ var counterForm = func() *sectionForm {
 	return form
 }()
 
+// lineForm is that of PHY_DB16, a page of registers without names: behind the BER of raw and of corrected bits
+// comes that of symbols behind FEC, as a whole number and the power of ten by which to divide it.
+var lineForm = &sectionForm{columns: []column{must("nodeguid"), must("portnum", "portnumber"), must("field16"), must("field17")}, read: (*draft).readBER}
+
+// moduleForm is that of CABLE_INFO.
+var moduleForm = func() *sectionForm {
+	form := &sectionForm{columns: []column{must("nodeguid"), must("portnum", "portnumber"), maybe("temperature (c)", "temperature")}, read: (*draft).readModule}
+	for _, name := range []string{"tx bias alarm and warning", "tx power alarm and warning", "rx power alarm and warning", "latched voltage alarm and warning",
+		"hightemperaturealarm", "hightemperaturewarning", "lowtemperaturealarm", "lowtemperaturewarning",
+		"highsupplyvoltagealarm", "highsupplyvoltagewarning", "lowsupplyvoltagealarm", "lowsupplyvoltagewarning"} {
+		form.columns = append(form.columns, maybe(name))
+	}
+	return form
+}()
+
 // isNeeded says whether a section makes the fabric, or has what was asked for. Others differ between versions, and
 // what cannot be read of them is left out.
 func isNeeded(section string) bool {
@@ -178,6 +193,10 @@ func (d *draft) formOf(name string) *sectionForm {
 		switch name {
 		case counterSection:
 			return counterForm
+		case "PHY_DB16":
+			return lineForm
+		case "CABLE_INFO":
+			return moduleForm
 		case "RUN_INFO":
 			return forms[name]
 		}

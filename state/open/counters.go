@@ -77,6 +77,12 @@ func (in *Input) readCounters(name string, f *fabric.Fabric) (c *dump.Counters, 
 			return NewError(err)
 		}
 		var problems []fabric.Problem
+		if c != nil { // of a folder, whose cables come last
+			if problems, err = c.ReadCables(name, data, f, dump.Options{Lenient: in.Lenient}); err == nil {
+				in.tell(f, problems...)
+			}
+			return err
+		}
 		if c, problems, err = dump.ReadCounters(name, data, f, dump.Options{Lenient: in.Lenient}); err == nil {
 			in.tell(f, problems...)
 		}
@@ -87,32 +93,36 @@ func (in *Input) readCounters(name string, f *fabric.Fabric) (c *dump.Counters, 
 		err = in.eachReading(name, read)
 	case files.Archive(name):
 		taken, failed := "", error(nil)
+		var cables func() error // reads those of a run, behind its counters
 		err = files.EachMember(name, func(m files.Member) error {
 			if m.Name == taken { // of two with one name, as tar -r makes them, the last counts
 				taken, failed, c, date = "", nil, nil, time.Time{}
-			}
-			if taken != "" {
-				return nil
 			}
 			from := bufio.NewReaderSize(m.From, 64<<10)
 			head, err := from.Peek(64 << 10)
 			if err != nil && err != io.EOF {
 				return err
 			}
-			if form := dump.Recognize(head); (form == dump.Database || form.Info().Kind == state.PortCounters) && !files.IsArchive(head) {
+			switch form := dump.Recognize(head); {
+			case files.IsArchive(head):
+			case form == dump.Cables:
+				data, err := files.ReadAll(m.Name, from, Limit, new(atomic.Int64))
+				cables = func() error { return read(filepath.Join(name, m.Name), form, bytes.NewReader(data)) }
+				return err
+			case taken == "" && (form == dump.Database || form.Info().Kind == state.PortCounters):
 				taken, failed = m.Name, read(filepath.Join(name, m.Name), form, from)
 			}
 			return nil
 		})
 		if err != nil {
 			err = NewError(err)
-		} else {
-			err = failed
+		} else if err = failed; err == nil && cables != nil {
+			err = cables()
 		}
 	default:
 		for _, form := range append([]dump.Form{dump.Database}, dump.Forms(state.PortCounters)...) {
 			var path string
-			if path, err = Find(name, form); path != "" && c == nil && err == nil {
+			if path, err = Find(name, form); path != "" && (c == nil || form == dump.Cables) && err == nil {
 				err = in.eachReading(path, read)
 			}
 			if err != nil {
