@@ -122,8 +122,9 @@ func (c *comparison) compareLIDsAndCables() {
 	}
 }
 
-// usedPorts is the ports by which a switch sends packets to ports that are in the live fabric: by an
-// entry that leaves no choice, or a mask. What the live state does not tell is as meant.
+// usedPorts returns the ports by which a switch sends packets to LIDs that have a port in the live fabric or had
+// one when the tables were made, so that the cable of a host that is gone with it counts: by an entry that leaves
+// no choice, or a mask. What the live state does not tell is as meant.
 func (c *comparison) usedPorts(s, to fabric.NodeID) (used adaptive.PortSet) {
 	tables, masks, at := c.live.Tables, c.live.Multicast, to
 	if tables == nil {
@@ -135,8 +136,8 @@ func (c *comparison) usedPorts(s, to fabric.NodeID) (used adaptive.PortSet) {
 	}
 	if tables != nil {
 		for lid, out := range tables.Row(at) {
-			if out != fabric.NoPath && c.live.Fabric.LIDPort(fabric.LID(lid)) != fabric.NoPort &&
-				(choices == nil || choices.Choice(0, by, fabric.LID(lid)).State == adaptive.Static) {
+			known := c.New.LIDPort(fabric.LID(lid)) != fabric.NoPort || c.Old.LIDPort(fabric.LID(lid)) != fabric.NoPort
+			if known && out != fabric.NoPath && (choices == nil || choices.Choice(0, by, fabric.LID(lid)).State == adaptive.Static) {
 				used.Add(out)
 			}
 		}
