@@ -72,11 +72,12 @@ gzip -1 <$page >page.wasm.gz; ibweave compile -t torus.txt -e minhop -o shortest
 ibweave gen tree --pods 4 --leaves 2 --hosts 2 --spines 2 --cores 1 | ibweave compile -t - -e updn -o pods`,
 	"dev/traffic.md": `
 cp $examples/traffic/* .; cp fabric.ibnetdiscover fabric.txt; rm -r tables; ibweave compile -t fabric.txt -e updn -o tables`,
-	"dev/simulator.md":          `cp trees/* tables`,
-	"dev/software-multicast.md": `cp trees/* tables`,
-	"report.md":                 `gzip -1 <$page >page.wasm.gz`,
-	"reference/counters.md":     counters,
-	"reference/drain.md":        `sed -i 's/MF0;spine00:IS5035.U1/director1/' fabric.txt; ibweave compile -t fabric.txt -e updn -o tables`,
+	"dev/simulator.md": `cp trees/* tables`,
+	"dev/software-multicast.md": `cp trees/* tables
+printf 'groups:\n  - {name: figure 3, senders: [host 5], receivers: [host 0, host 3, host 6, host 11, host 13]}\n' >figure3.yaml`,
+	"report.md":             `gzip -1 <$page >page.wasm.gz`,
+	"reference/counters.md": counters,
+	"reference/drain.md":    `sed -i 's/MF0;spine00:IS5035.U1/director1/' fabric.txt; ibweave compile -t fabric.txt -e updn -o tables`,
 	"reference/leave.md": `
 ibweave join --ibsim --mgid ff12:a01d:fe80::1 --port-guid 0x100001
 ibweave join --ibsim --mgid ff12:a01d:fe80::1 --port-guid 0x100005

@@ -102,7 +102,7 @@ func (c *checker) group(r *Report, g int) {
 	for i, s := range grp.Sends {
 		if c.used[i] && s.Held != SendBuffer {
 			at := int(s.At)*(c.s.Classes+1) + int(s.Held)
-			for to := range s.receivers() {
+			for to := range c.s.receivers(s) {
 				c.waits[at] = append(c.waits[at], Wait{At: s.At, To: to, Held: s.Held, Class: s.Class, Group: g})
 			}
 		}
@@ -112,11 +112,15 @@ func (c *checker) group(r *Report, g int) {
 	}
 }
 
-// receivers are the hosts that get a message by one send.
-func (s Send) receivers() iter.Seq[int32] {
+// relays says whether a host receives and sends by different ports.
+func (h *Host) relays() bool { return h.Out != h.Port }
+
+// receivers lists the hosts that get a message by one send: the sender is one where it is in
+// the region and sends by another port than the one that receives.
+func (s *Schedule) receivers(x Send) iter.Seq[int32] {
 	return func(yield func(int32) bool) {
-		for to := s.To; to <= s.To+s.More; to++ {
-			if to != s.At && !yield(to) {
+		for to := x.To; to <= x.To+x.More; to++ {
+			if (to != x.At || s.Hosts[to].relays()) && !yield(to) {
 				return
 			}
 		}
@@ -145,7 +149,7 @@ func (c *checker) followMessage(r *Report, g *Group, o int32) {
 		r.Steps = max(r.Steps, int(v.step))
 		for k, s := range g.Of(v.at, v.held, v.from) {
 			c.used[c.index(g, v, k)] = true
-			for to := range s.receivers() {
+			for to := range c.s.receivers(s) {
 				r.Sends++
 				x := visit{at: to, from: v.at, held: s.Class, hops: max(v.hops-1, -1), step: v.step + int32(k) + 1}
 				if g.Method == TwoPhase && v.held == SendBuffer && len(g.Of(to, s.Class, v.at)) > 0 {
@@ -229,18 +233,35 @@ type Cost struct {
 	MeanLinks float64 // of a send
 }
 
-// Cost follows messages along the paths of unicast tables. Errors: hosts that the
-// fabric does not have under the LIDs of the schedule, paths that do not arrive.
+// Cost follows messages along the paths of unicast tables. The packet of a first phase crosses
+// each link of its paths once.
+//
+// Errors: hosts that the fabric does not have under the LIDs of the schedule, or on a banyan
+// network at that address, paths that do not arrive; an *lft.DomainError on banyan networks
+// without wrap-around, and where tables have other paths for TwoPhase than destination tags.
 func (s *Schedule) Cost(f *fabric.Fabric, t *lft.Tables) (*Cost, error) {
-	ports := make([]fabric.PortID, len(s.Hosts))
+	net, err := processors(f)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]fabric.PortID, len(s.Hosts)) // that the host sends by
 	for i, h := range s.Hosts {
 		p := f.LIDPort(h.LID)
 		if p == fabric.NoPort || f.PortGUID(p) != h.Port {
 			return nil, fmt.Errorf("host %d of the schedule has LID %d and port GUID %s, and the fabric has no such port", h.ID, h.LID, h.Port)
 		}
-		ports[i] = p
+		if out[i] = p; net != nil {
+			a, sends := net.Address(p)
+			if a != int(h.ID) || sends || f.PortGUID(net.Outputs[a]) != h.Out {
+				return nil, fmt.Errorf("host %d of the schedule receives at %s and sends by port GUID %s, and no processor has that address and these ports", h.ID, f.PortName(p), h.Out)
+			}
+			out[i] = net.Outputs[a]
+		} else if h.relays() {
+			return nil, fmt.Errorf("host %d of the schedule sends by port GUID %s, as processors of banyan networks do, and this is none", h.ID, h.Out)
+		}
 	}
 	cost := &Cost{}
+	var path []fabric.PortID
 	c := checker{s: s, count: make([]int32, len(s.Hosts)), member: make([]bool, len(s.Hosts))}
 	for g := range s.Groups {
 		grp := &s.Groups[g]
@@ -249,15 +270,24 @@ func (s *Schedule) Cost(f *fabric.Fabric, t *lft.Tables) (*Cost, error) {
 			var r Report
 			c.followMessage(&r, grp, o)
 			cost.Sends += r.Sends
-			for i, v := range c.queue {
-				if i == 0 {
-					continue
-				}
-				links, err := Links(f, t, ports[v.from], s.Hosts[v.at].LID)
+			copied := map[fabric.PortID]bool{} // links of the packet that switches copy
+			for _, v := range c.queue[1:] {
+				path, err = t.Path(f, out[v.from], s.Hosts[v.at].LID, path[:0])
 				if err != nil {
 					return nil, err
 				}
-				cost.Links += links
+				if net != nil && grp.Method == TwoPhase && len(path) != net.Stages+1 {
+					return nil, &lft.DomainError{Engine: "two-phase", Reason: fmt.Sprintf("it is a banyan network, and the tables do not lead forward from %s to %s: want those of engine banyan", f.PortName(out[v.from]), f.PortName(f.LIDPort(s.Hosts[v.at].LID)))}
+				}
+				for k := 1; k < len(path)-1; k++ {
+					if grp.Method == TwoPhase && v.step == 1 {
+						if copied[path[k]] {
+							continue
+						}
+						copied[path[k]] = true
+					}
+					cost.Links++
+				}
 			}
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/routing/banyan"
 )
 
 // Method is how the members of a group pass a message on.
@@ -36,8 +37,13 @@ const (
 	// TwoPhase is the two-phase algorithm of the paper on banyan networks (N7): an originator
 	// sends to a region, which is as many hosts in a row as there are destinations, by one
 	// packet that switches copy; each of them sends to one destination. The regions of
-	// originators begin at random hosts. Where the destinations are a region, they get it in
-	// the first phase.
+	// originators begin at random hosts, unless Options has a start. Where the destinations are
+	// a region, they get it in the first phase.
+	//
+	// On banyan networks the host of a region has the copy from its input and sends it on by its
+	// output, so that an originator in its own region gets a copy as well, and a destination in
+	// the region is sent to by itself: both passes cross the whole network, as in the paper.
+	// Elsewhere switches do not give a host what it sent, and no host sends to itself.
 	TwoPhase
 )
 
@@ -84,11 +90,12 @@ const MaxClasses = 8
 // Anyone as Send.From stands for all hosts.
 const Anyone int32 = -1
 
-// Host is an end port of a schedule.
+// Host is an end port of a schedule, or on a banyan network a processor with two of them.
 type Host struct {
-	ID   int32 // 1 or more; circuits and trees follow the order of IDs
+	ID   int32 // 0 or more; circuits and trees follow the order of IDs
 	Port fabric.GUID
-	LID  fabric.LID // where messages are sent to
+	LID  fabric.LID  // of Port, where messages are sent to
+	Out  fabric.GUID // the port that sends: Port, except on banyan networks
 }
 
 // Send is one thing that a host does with a message of a group.
@@ -97,7 +104,7 @@ type Send struct {
 	Held  Class // that the message is in there
 	From  int32 // index of the host that it came from, or Anyone
 	To    int32 // index
-	More  int32 // TwoPhase: hosts behind To that get it, too, in one packet; the sender among them does not
+	More  int32 // TwoPhase: hosts behind To that get it, too, in one packet; but see receivers
 	Class Class // that it asks for there
 }
 
@@ -164,8 +171,11 @@ type Options struct {
 	Return bool
 	// MaxFanOut bounds the children of a host in trees; 0 does not.
 	MaxFanOut int
-	// ID gives the ID of an end port, each another one, 1 or more; nil is the base
-	// LID.
+	// Start is the ID of the host at which all regions of TwoPhase begin; nil has each begin at
+	// another one, drawn by group and originator.
+	Start *int32
+	// ID gives the ID of an end port, each another one, 0 or more; nil is the base
+	// LID. On banyan networks IDs are the addresses of processors, whatever it gives.
 	ID func(fabric.PortID) int32
 }
 
@@ -178,8 +188,12 @@ type Options struct {
 // touch each other; with MaxFanOut they do, and go in ascending order of IDs.
 // Children are served in ascending order. Trees of n members take n*n/2 paths.
 //
+// On a banyan network, hosts are the processors: a group may name either port of one.
+//
 // Errors: options that say nothing together, members that are no CA port or have
-// no LID, IDs that two ports share, tables without a path that is needed.
+// no LID, IDs that two ports share, tables without a path that is needed, a Start without
+// enough hosts behind it; an *lft.DomainError on banyan networks without wrap-around, whose
+// processors cannot send on what they received.
 func Build(f *fabric.Fabric, t *lft.Tables, groups []mft.Group, opt Options) (*Schedule, error) {
 	if opt.Classes == 0 {
 		opt.Classes = 2
@@ -198,6 +212,10 @@ func Build(f *fabric.Fabric, t *lft.Tables, groups []mft.Group, opt Options) (*S
 		opt.ID = func(p fabric.PortID) int32 { return int32(f.LID(p)) }
 	}
 	b := builder{f: f, t: t, opt: opt, s: &Schedule{Classes: opt.Classes}}
+	var err error
+	if b.net, err = processors(f); err != nil {
+		return nil, err
+	}
 	if err := b.hosts(groups); err != nil {
 		return nil, err
 	}
@@ -209,13 +227,47 @@ func Build(f *fabric.Fabric, t *lft.Tables, groups []mft.Group, opt Options) (*S
 	return b.s, nil
 }
 
+// processors returns the banyan network that f is, nil where it is another fabric.
+func processors(f *fabric.Fabric) (*banyan.Network, error) {
+	w, err := banyan.Detect(f)
+	if err != nil {
+		return nil, nil
+	}
+	if !w.WrapAround() {
+		return nil, &lft.DomainError{Engine: "schedule", Reason: "it is a banyan network without wrap-around, where no host can send on what it received"}
+	}
+	return w, nil
+}
+
 type builder struct {
 	f     *fabric.Fabric
+	net   *banyan.Network // nil for other fabrics
 	t     *lft.Tables
 	opt   Options
 	s     *Schedule
-	index map[fabric.PortID]int32
-	ports []fabric.PortID // by index
+	index map[fabric.PortID]int32 // of all ports of hosts
+	ports []fabric.PortID         // by index: the one that receives
+}
+
+// addHost lists a port, and on a banyan network both of its processor.
+func (b *builder) addHost(p fabric.PortID) error {
+	if _, ok := b.index[p]; ok {
+		return nil
+	}
+	if b.net != nil {
+		a, _ := b.net.Address(p)
+		if a < 0 {
+			return fmt.Errorf("%s is no port of a processor", b.f.PortName(p))
+		}
+		b.index[b.net.Outputs[a]] = 0
+		p = b.net.Inputs[a]
+	}
+	if b.f.LID(p) == 0 {
+		return fmt.Errorf("%s has no LID", b.f.PortName(p))
+	}
+	b.index[p] = 0
+	b.ports = append(b.ports, p)
+	return nil
 }
 
 // hosts lists all members of groups by ID; all hosts where any may be in a region.
@@ -223,40 +275,46 @@ func (b *builder) hosts(groups []mft.Group) error {
 	b.index = make(map[fabric.PortID]int32)
 	if b.opt.Method == TwoPhase {
 		for _, p := range b.f.CAPorts() {
-			if b.f.LID(p) != 0 && b.f.Peer(p) != fabric.NoPort {
-				b.index[p] = 0
-				b.ports = append(b.ports, p)
+			if b.f.LID(p) == 0 || b.f.Peer(p) == fabric.NoPort {
+				continue
+			}
+			if err := b.addHost(p); err != nil {
+				return err
 			}
 		}
 	}
 	for i := range groups {
 		for _, list := range [2][]fabric.PortID{groups[i].Receivers, groups[i].Senders} {
 			for _, p := range list {
-				if _, ok := b.index[p]; ok {
-					continue
-				}
 				if b.f.IsSwitch(b.f.Owner(p)) {
 					return fmt.Errorf("group %q: %s is of a switch: want ports of channel adapters, which pass messages on", groups[i].Name, b.f.PortName(p))
 				}
-				if b.f.LID(p) == 0 {
-					return fmt.Errorf("group %q: %s has no LID", groups[i].Name, b.f.PortName(p))
+				if err := b.addHost(p); err != nil {
+					return fmt.Errorf("group %q: %w", groups[i].Name, err)
 				}
-				b.index[p] = 0
-				b.ports = append(b.ports, p)
 			}
 		}
 	}
 	ids := make(map[fabric.PortID]int32, len(b.ports))
 	for _, p := range b.ports {
-		ids[p] = b.opt.ID(p)
+		if b.net != nil {
+			a, _ := b.net.Address(p)
+			ids[p] = int32(a)
+		} else {
+			ids[p] = b.opt.ID(p)
+		}
 	}
 	slices.SortFunc(b.ports, func(p, q fabric.PortID) int { return cmp.Compare(ids[p], ids[q]) })
 	b.s.Hosts = make([]Host, len(b.ports))
 	for i, p := range b.ports {
-		b.index[p] = int32(i)
-		b.s.Hosts[i] = Host{ID: ids[p], Port: b.f.PortGUID(p), LID: b.f.LID(p)}
-		if ids[p] < 1 {
-			return fmt.Errorf("%s has the ID %d: want 1 or more", b.f.PortName(p), ids[p])
+		out := p
+		if b.net != nil {
+			out = b.net.Outputs[ids[p]]
+		}
+		b.index[p], b.index[out] = int32(i), int32(i)
+		b.s.Hosts[i] = Host{ID: ids[p], Port: b.f.PortGUID(p), LID: b.f.LID(p), Out: b.f.PortGUID(out)}
+		if ids[p] < 0 {
+			return fmt.Errorf("%s has the ID %d: want 0 or more", b.f.PortName(p), ids[p])
 		}
 		if i > 0 && ids[p] == ids[b.ports[i-1]] {
 			return fmt.Errorf("%s and %s have the ID %d both", b.f.PortName(b.ports[i-1]), b.f.PortName(p), ids[p])
@@ -291,7 +349,9 @@ func (b *builder) group(in *mft.Group) error {
 		case Doubling:
 			b.double(&g)
 		case TwoPhase:
-			b.twoPhase(&g)
+			if err := b.twoPhase(&g); err != nil {
+				return err
+			}
 		default:
 			if err := b.tree(&g); err != nil {
 				return err
@@ -410,28 +470,35 @@ func (b *builder) double(g *Group) {
 }
 
 // twoPhase has each originator send to a region of its own.
-func (b *builder) twoPhase(g *Group) {
+func (b *builder) twoPhase(g *Group) error {
 	for _, o := range g.Senders {
 		to := slices.DeleteFunc(slices.Clone(g.Members), func(m int32) bool { return m == o })
 		n := int32(len(to))
-		if last := to[n-1]; last-to[0] < n || last-to[0] == n && to[0] < o && o < last {
+		if last := to[n-1]; last-to[0] < n || b.net == nil && last-to[0] == n && to[0] < o && o < last {
 			g.Sends = append(g.Sends, Send{At: o, Held: SendBuffer, From: Anyone, To: to[0], More: last - to[0], Class: 1})
 			continue
 		}
-		// Drawn by group and originator.
-		rng := rand.New(rand.NewPCG(uint64(len(b.s.Groups)), uint64(b.s.Hosts[o].ID)))
-		first := rng.Int32N(int32(len(b.s.Hosts)) - n + 1)
+		count := int32(len(b.s.Hosts)) - n + 1 // of hosts that a region can begin at
+		rng := rand.New(rand.NewPCG(uint64(b.s.Hosts[o].ID), uint64(len(b.s.Groups))))
+		first := rng.Int32N(count)
+		if b.opt.Start != nil {
+			first = int32(slices.IndexFunc(b.s.Hosts, func(h Host) bool { return h.ID == *b.opt.Start }))
+			if first < 0 || first >= count {
+				return fmt.Errorf("no %d hosts in a row from host %d on: want a start from %d to %d", n, *b.opt.Start, b.s.Hosts[0].ID, b.s.Hosts[count-1].ID)
+			}
+		}
 		g.Sends = append(g.Sends, Send{At: o, Held: SendBuffer, From: Anyone, To: first, More: n - 1, Class: 1})
 		for i, m := range to {
-			switch at := first + int32(i); at {
-			case m: // has its copy
-			case o:
+			switch at := first + int32(i); {
+			case b.net == nil && at == m: // has its copy
+			case b.net == nil && at == o:
 				g.Sends = append(g.Sends, Send{At: o, Held: SendBuffer, From: Anyone, To: m, Class: b.second()})
 			default:
 				g.Sends = append(g.Sends, Send{At: at, Held: 1, From: o, To: m, Class: b.second()})
 			}
 		}
 	}
+	return nil
 }
 
 // Parents is the rooted tree of members, indices of hosts: the parent of each, by

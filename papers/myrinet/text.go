@@ -3,6 +3,8 @@ package myrinet
 import (
 	"bytes"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -31,12 +33,17 @@ const maxText = 256 << 20
 // in class 1 and has it from anybody, sends it to host 9, where it asks for a
 // buffer of class 1; send is the send buffer of the originator. hops 0 is no limit.
 // In groups of two-phase "> 7-12" is one packet to all hosts with IDs from 7 to 12, and
-// any host may pass it on.
+// any host may pass it on. On a banyan network, hosts have "out 0x0000000000200005" behind
+// their port, which is the one that they send by, and their IDs are addresses.
 // A # begins a comment, to the end of the line. Read reads it.
 func (s *Schedule) Append(b []byte) []byte {
 	b = fmt.Appendf(b, "%s\nclasses %d\n", textVersion, s.Classes)
 	for _, h := range s.Hosts {
-		b = fmt.Appendf(b, "host %d lid %d port %s\n", h.ID, h.LID, h.Port)
+		b = fmt.Appendf(b, "host %d lid %d port %s", h.ID, h.LID, h.Port)
+		if h.relays() {
+			b = fmt.Appendf(b, " out %s", h.Out)
+		}
+		b = append(b, '\n')
 	}
 	id := func(i int32) string {
 		if i == Anyone {
@@ -60,6 +67,32 @@ func (s *Schedule) Append(b []byte) []byte {
 				to += "-" + id(x.To+x.More)
 			}
 			b = fmt.Appendf(b, "%s %s %s > %s %s\n", id(x.At), x.Held, id(x.From), to, x.Class)
+		}
+	}
+	return b
+}
+
+// AppendPhaseOne appends a file of multicast groups, as compile takes it, that has a group for
+// each region of a first phase: "region 4-8" by the IDs of its hosts, with all originators
+// that send there as its senders. Groups come by region.
+func (s *Schedule) AppendPhaseOne(b []byte) []byte {
+	senders := map[[2]int32][]int32{} // of the region from one host to another
+	for _, g := range s.Groups {
+		for _, x := range g.Sends {
+			if r := [2]int32{x.To, x.To + x.More}; g.Method == TwoPhase && x.Held == SendBuffer && !slices.Contains(senders[r], x.At) {
+				senders[r] = append(senders[r], x.At)
+			}
+		}
+	}
+	b = append(b, "groups:\n"...)
+	for _, r := range slices.SortedFunc(maps.Keys(senders), func(a, b [2]int32) int { return slices.Compare(a[:], b[:]) }) {
+		b = fmt.Appendf(b, "  - name: region %d-%d\n    receivers:\n", s.Hosts[r[0]].ID, s.Hosts[r[1]].ID)
+		for _, h := range s.Hosts[r[0] : r[1]+1] {
+			b = fmt.Appendf(b, "      - %s\n", h.Port)
+		}
+		b = append(b, "    senders:\n"...)
+		for _, o := range slices.Sorted(slices.Values(senders[r])) {
+			b = fmt.Appendf(b, "      - %s\n", s.Hosts[o].Out)
 		}
 	}
 	return b
@@ -201,12 +234,13 @@ func (r *reader) host(f []string) error {
 	if r.state != stateHosts {
 		return r.fail("a host behind a group: want all hosts first")
 	}
-	if len(f) != 6 || f[2] != "lid" || f[4] != "port" {
+	relays := len(f) == 8 && f[6] == "out"
+	if len(f) != 6 && !relays || f[2] != "lid" || f[4] != "port" {
 		return r.fail(want)
 	}
 	id, err := strconv.ParseInt(f[1], 10, 32)
-	if err != nil || id < 1 {
-		return r.fail("ID %q: want a number from 1 on", f[1])
+	if err != nil || id < 0 {
+		return r.fail("ID %q: want a number from 0 on", f[1])
 	}
 	if n := len(r.s.Hosts); n > 0 && r.s.Hosts[n-1].ID >= int32(id) {
 		return r.fail("host %d behind host %d: want hosts by ID, each once", id, r.s.Hosts[n-1].ID)
@@ -219,8 +253,14 @@ func (r *reader) host(f []string) error {
 	if err != nil {
 		return r.fail("%w", err)
 	}
+	out := guid
+	if relays {
+		if out, err = fabric.ParseGUID(f[7]); err != nil {
+			return r.fail("%w", err)
+		}
+	}
 	r.index[int32(id)] = int32(len(r.s.Hosts))
-	r.s.Hosts = append(r.s.Hosts, Host{ID: int32(id), LID: fabric.LID(lid), Port: guid})
+	r.s.Hosts = append(r.s.Hosts, Host{ID: int32(id), LID: fabric.LID(lid), Port: guid, Out: out})
 	return nil
 }
 
@@ -370,7 +410,7 @@ func (r *reader) send(f []string) error {
 			return r.fail("%s: want the lower ID first", f[4])
 		}
 	}
-	if s.To == s.At && !region {
+	if s.To == s.At && !region && !r.s.Hosts[s.At].relays() {
 		return r.fail("host %s sends to itself", f[0])
 	}
 	if s.Class, err = r.class(f[5], 1); err != nil {

@@ -184,6 +184,7 @@ var numbers = map[string]string{
 	"classes":     "1 or 2",
 	"cpus":        "1 or more, or 0 for all",
 	"max-fan-out": "1 or more",
+	"start":       "0 or more, or -1 to draw one",
 	"seed":        "different numbers from 0 to 2^64-1, as in 1,2,3",
 }
 

@@ -68,7 +68,7 @@ func TestScript(t *testing.T) {
 // writeTables compiles a fabric of gen, as ibweave gen KIND and ibweave compile -e updn do.
 func writeTables(kind, dir string) error {
 	make := map[string]func() (*fabric.Fabric, error){"myrinet4": gen.Myrinet4, "shufflenet": func() (*fabric.Fabric, error) { return gen.Shufflenet(2, 3) },
-		"banyan": func() (*fabric.Fabric, error) { return banyan.Banyan(3, true) }}[kind]
+		"banyan": func() (*fabric.Fabric, error) { return banyan.Banyan(3, true) }, "sources": func() (*fabric.Fabric, error) { return banyan.Banyan(3, false) }}[kind]
 	f, err := make()
 	if err != nil {
 		return err
@@ -146,6 +146,8 @@ func TestIdle(t *testing.T) {
 		{"schedule d --check f --force", "force", "with --check", true},
 		{"schedule d --check f --method circuit", "method", "with --check", true},
 		{"schedule d --check f -o s", "output", "with --check", false},
+		{"schedule d -g f --start 4", "start", "without --method two-phase", false},
+		{"schedule d -g f --phase-1 p", "phase-1", "without --method two-phase", false},
 		{"schedule d -g f --ordered", "ordered", "without --method circuit", false},
 		{"schedule d -g f --return", "return", "without --method circuit", false},
 		{"schedule d -g f --method circuit --max-fan-out 2", "max-fan-out", "without --method tree, tree-flood", false},

@@ -2,8 +2,9 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
-	"slices"
+	"math"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,7 +15,6 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/papers/myrinet"
-	"github.com/ibweave/ibweave/routing/banyan"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/state/open"
 )
@@ -23,16 +23,18 @@ import (
 type scheduling struct {
 	source
 	outputForm
-	groups string
-	method string
-	check  string // a schedule to look at instead of making one
-	output string
-	force  bool
-	opt    myrinet.Options
+	groups    string
+	method    string
+	check     string // a schedule to look at instead of making one
+	output    string
+	groupsOut string // for the groups of phase 1
+	force     bool
+	opt       myrinet.Options
 }
 
 func (a *app) scheduleCommand() *cobra.Command {
 	var o scheduling
+	var start int
 	cmd := &cobra.Command{
 		Use:   "schedule [DIR | -t TOPOLOGY --lfts FILE]",
 		Short: "compile software multicast schedules over unicast tables",
@@ -51,8 +53,12 @@ Methods:
   doubling    with each send of all that have a message twice as many have it; it
               starts at the only sender, else at the lowest LID
   two-phase   originators send one packet, which switches copy, to as many hosts in a
-              row as there are members, and each of these sends to one member;
-              not on banyan networks, whose ports either send or receive
+              row as there are members, and each of these sends to one member.
+              --start says where the row begins, else it is drawn; --phase-1 writes
+              the groups of these packets, as compile -g takes them
+
+On banyan networks, hosts are processors by their addresses, which send by one port
+and receive at the other: it has to be one with wrap-around (gen banyan --wrap-around).
 
 A message keeps its buffer at a host until the next hosts have taken it in. Schedules
 are checked: does every message come to every member once, and can buffers wait for
@@ -90,6 +96,12 @@ and one after it, no cycle closes.
 			if o.opt.MaxFanOut < 1 && given(cmd.Flags().Lookup("max-fan-out")) {
 				return wrongNumber("max-fan-out", o.opt.MaxFanOut)
 			}
+			if start < -1 || start > math.MaxInt32 {
+				return wrongNumber("start", start)
+			}
+			if start >= 0 {
+				o.opt.Start = new(int32(start))
+			}
 			if len(args) == 1 && (o.Topology != "" || o.LFTs != "") {
 				return usagef("schedule takes a directory or -t and --lfts, not both")
 			}
@@ -109,6 +121,8 @@ and one after it, no cycle closes.
 	flags.BoolVar(&o.opt.Ordered, "ordered", false, "circuit: all messages start at the lowest LID, so that members get them in one order")
 	flags.BoolVar(&o.opt.Return, "return", false, "circuit: messages come back to their originators")
 	flags.IntVar(&o.opt.MaxFanOut, "max-fan-out", 0, "trees: the most hosts that one sends to; by default any number")
+	flags.IntVar(&start, "start", -1, "two-phase: the `HOST` at which all rows begin, by LID or address; -1 draws one by group and originator")
+	flags.StringVar(&o.groupsOut, "phase-1", "", "two-phase: write the groups of the first phase to `FILE`")
 	flags.StringVar(&o.check, "check", "", "look at the schedule in `FILE`")
 	flags.StringVarP(&o.output, "output", "o", "-", "`FILE` to write; - is standard output")
 	flags.StringVar(&o.nameMap, "node-name-map", "", "call nodes by the names in `FILE`, a node-name map as of infiniband-diags or what ibnodes prints")
@@ -126,6 +140,9 @@ func (o *scheduling) idle(flags *pflag.FlagSet) (list []idle) {
 	if given(flags.Lookup("check")) {
 		const why = "with --check: no schedule is made"
 		list = append(list, idle{"classes force method", why, true}, idle{"output", why, false})
+	}
+	if o.method != "two-phase" {
+		list = append(list, idle{"start phase-1", "without --method two-phase", false})
 	}
 	if o.method != "circuit" {
 		list = append(list, idle{"ordered return", "without --method circuit", false})
@@ -162,10 +179,6 @@ func (a *app) schedule(o *scheduling) error {
 	if err != nil {
 		return err
 	}
-	twoPhase := func(g myrinet.Group) bool { return g.Method == myrinet.TwoPhase }
-	if _, err := banyan.Detect(f); err == nil && (o.opt.Method == myrinet.TwoPhase || slices.ContainsFunc(s.Groups, twoPhase)) {
-		return &lft.DomainError{Engine: "two-phase", Reason: "it is a banyan network, whose ports either send or receive, and phase 1 would go to some that only send; want another --method"}
-	}
 	stage := cli.StartStage(a.screen, "check")
 	r := s.Check()
 	stage.End()
@@ -184,6 +197,9 @@ func (a *app) schedule(o *scheduling) error {
 	}
 	cost, err := s.Cost(f, tables)
 	if err != nil {
+		if domain, ok := errors.AsType[*lft.DomainError](err); ok {
+			return domain
+		}
 		if o.check != "" {
 			return inputf("%s: %v", o.check, err)
 		}
@@ -196,6 +212,11 @@ func (a *app) schedule(o *scheduling) error {
 			return err
 		}
 		d.Output = o.output
+		if o.groupsOut != "" {
+			if err := a.writeOutput(o.groupsOut, s.AppendPhaseOne(nil)); err != nil {
+				return err
+			}
+		}
 	}
 	to := a.stdout
 	if o.output == "-" && o.check == "" {
@@ -229,6 +250,9 @@ func (a *app) makeSchedule(o *scheduling, f *fabric.Fabric, tables *lft.Tables) 
 	stage := cli.StartStage(a.screen, "schedule")
 	defer stage.End()
 	s, err := myrinet.Build(f, tables, groups, o.opt)
+	if domain, ok := errors.AsType[*lft.DomainError](err); ok {
+		return nil, domain
+	}
 	if err != nil {
 		return nil, &failure{cli.Usage, err}
 	}
