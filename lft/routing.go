@@ -30,6 +30,9 @@ type Options struct {
 	// Roots puts these switches on top of the up*/down* order, the first
 	// highest; empty leaves the choice to the engine.
 	Roots []fabric.NodeID
+	// Balanced has an engine without Roots whose source gives a rule for the order choose one with
+	// lower loads all the same, as the others do.
+	Balanced bool
 	// Order is the up*/down* order of the switches, as Routing.Order; nil leaves the choice to the
 	// engine.
 	Order []int32

@@ -15,10 +15,12 @@ import (
 // the tree.
 //
 // Directions are those of an Order. The parent of a switch is its upward
-// neighbour of the lowest rank. With one root the order is by distance, then
-// GUID, so that the tree is a breadth-first one. All cables between a switch
-// and its parent are tree channels, all others cross channels; the paper has no
-// parallel cables.
+// neighbour of the lowest rank. The paper's order grows from one root, the centre
+// where none is given: by level, then GUID, so that the tree is a breadth-first
+// one. With lft.Options.Balanced the order is that of ChooseOrder, which has lower
+// loads: then neighbours of one level are not ordered by GUID, and a channel may go
+// up to a switch farther from the top. All cables between a switch and its parent
+// are tree channels, all others cross channels; the paper has no parallel cables.
 //
 // The paper's router knows by which kind of channel a packet came; a forwarding
 // table does not. For a destination switch t the switches are of three kinds:
@@ -51,10 +53,13 @@ func (SPAM) Name() string { return "spam" }
 // Guarantee is Reachable and NoCreditLoop.
 func (SPAM) Guarantee() lft.Guarantee { return lft.Reachable | lft.NoCreditLoop }
 
-// Route grows the order from opt.Roots, or takes that of ChooseOrder, and
-// spreads each destination over the ports that are equally near it. It takes
-// O(channels) for each destination switch, and the time of lft.Balance.
+// Route grows the order from opt.Roots or the Centre, or takes opt.Order or with opt.Balanced
+// that of ChooseOrder, and spreads each destination over the ports that are equally near it. It
+// takes O(channels) for each destination switch, and the time of lft.Balance.
 func (e SPAM) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
+	if len(opt.Roots) == 0 && opt.Order == nil && !opt.Balanced && f.NumSwitches() > 0 {
+		opt.Roots = []fabric.NodeID{Centre(f)}
+	}
 	d, err := chooseDirections(ctx, f, &opt)
 	if err != nil {
 		return nil, err

@@ -83,6 +83,138 @@ func vertices(t *testing.T, r *lft.Routing, from fabric.NodeID, to fabric.PortID
 	}
 }
 
+// paperTree is a spanning tree of the paper as it says: breadth-first from a root, each switch below
+// the lowest of its neighbours on the level above. It shares no code with the engine.
+type paperTree struct {
+	f             *fabric.Fabric
+	level, parent map[fabric.NodeID]int
+}
+
+func newPaperTree(f *fabric.Fabric, root fabric.NodeID) *paperTree {
+	x := &paperTree{f, map[fabric.NodeID]int{root: 0}, map[fabric.NodeID]int{root: -1}}
+	for row := []fabric.NodeID{root}; len(row) > 0; {
+		var next []fabric.NodeID
+		for _, s := range row {
+			for p := fabric.PortNum(1); p <= f.Node(s).NumPorts; p++ {
+				q := f.Peer(f.Port(s, p))
+				if q == fabric.NoPort || !f.IsSwitch(f.Owner(q)) {
+					continue
+				}
+				v := f.Owner(q)
+				if _, seen := x.level[v]; !seen {
+					x.level[v], x.parent[v] = x.level[s]+1, int(s)
+					next = append(next, v)
+				} else if x.level[v] == x.level[s]+1 && int(s) < x.parent[v] {
+					x.parent[v] = int(s)
+				}
+			}
+		}
+		row = next
+	}
+	return x
+}
+
+// kind is the paper's kind of a channel from one switch to another: 1 up, 2 down cross, 3 down tree.
+func (x *paperTree) kind(u, v fabric.NodeID) int {
+	switch {
+	case x.parent[v] == int(u):
+		return 3
+	case x.level[v] < x.level[u], x.level[v] == x.level[u] && x.f.Node(u).GUID > x.f.Node(v).GUID:
+		return 1
+	}
+	return 2
+}
+
+// illegal counts the paths between switches that go back to an earlier kind of channel.
+func (x *paperTree) illegal(t *testing.T, r *lft.Routing) (count int) {
+	t.Helper()
+	for _, to := range x.f.Switches() {
+		for _, from := range x.f.Switches() {
+			last, bad := 1, false
+			hops := 0
+			for at := from; at != to; {
+				next := x.f.Owner(x.f.Peer(x.f.Port(at, r.Tables.Row(at)[x.f.LID(x.f.PortBase(to))])))
+				k := x.kind(at, next)
+				bad = bad || k < last
+				last, at = k, next
+				if hops++; hops > 200 {
+					t.Fatal("a path that does not end")
+				}
+			}
+			if bad {
+				count++
+			}
+		}
+	}
+	return count
+}
+
+// TestSPAMOrder has routings of random networks with a root and without, where it is the centre: all
+// paths go up, down cross channels and down the tree of the paper, and multicast trees keep to
+// that tree. The balanced order has lower loads, and paths that the paper's order does not have.
+func TestSPAMOrder(t *testing.T) {
+	var loads [2]uint64
+	illegal, trees := 0, 0
+	for seed := range uint64(short.Of(40, 10)) {
+		rng := rand.New(rand.NewPCG(seed, 9))
+		f, err := gen.Lattice(12+rng.IntN(30), seed)
+		if seed%2 == 1 {
+			f, err = gen.Irregular(gen.IrregularSpec{Switches: 10 + rng.IntN(30), Degree: 4, Hosts: 40, Seed: seed})
+		}
+		f = routable(t, f, err)
+		centre, least := fabric.NodeID(0), 1000
+		for s := range fabric.NodeID(f.NumSwitches()) {
+			far := 0
+			for _, l := range newPaperTree(f, s).level {
+				far = max(far, l)
+			}
+			if far < least {
+				centre, least = s, far
+			}
+		}
+		other := fabric.NodeID(rng.IntN(f.NumSwitches()))
+		for _, tt := range []struct {
+			root fabric.NodeID
+			opt  lft.Options
+		}{{centre, lft.Options{}}, {other, lft.Options{Roots: []fabric.NodeID{other}}}, {centre, lft.Options{Balanced: true}}} {
+			r, err := SPAM{}.Route(t.Context(), f, tt.opt)
+			if err != nil {
+				t.Fatal(err)
+			}
+			x := newPaperTree(f, tt.root)
+			n := x.illegal(t, r)
+			if tt.opt.Balanced {
+				illegal += n
+				loads[1] += lft.GreatestLoad(f, r.Tables)
+				continue
+			}
+			if n > 0 {
+				t.Errorf("seed %d, root %s: %d paths are illegal in the paper's tree", seed, f.Name(tt.root), n)
+			}
+			if tt.opt.Roots == nil {
+				loads[0] += lft.GreatestLoad(f, r.Tables)
+			}
+			hosts := f.CAPorts()[:6]
+			p, err := SPAMTree{}.Build(t.Context(), r, []mft.Group{{Name: "g", Receivers: hosts, Senders: hosts}}, mft.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, p := range p.Tables.Ports(p.Trees[0].MLID) {
+				u, v := f.Owner(p), f.Owner(f.Peer(p))
+				if f.IsSwitch(v) {
+					trees++
+					if x.parent[u] != int(v) && x.parent[v] != int(u) {
+						t.Errorf("seed %d: a mask leads from %s to %s, outside of the tree", seed, f.Name(u), f.Name(v))
+					}
+				}
+			}
+		}
+	}
+	if loads[1] >= loads[0] || illegal == 0 || trees == 0 {
+		t.Errorf("sums of greatest loads %v, %d illegal paths with the balanced order, %d links of trees", loads, illegal, trees)
+	}
+}
+
 // TestFigure1 is the example of the paper: the directions, the tree, the
 // extended ancestors of 4, the way from 5 to 4, the multicast from 5: 4 sends to
 // 6 and 7, these to their processors, and back up only what comes from there.

@@ -72,12 +72,21 @@ const (
 )
 
 // Centre is the switch whose farthest switch is nearest, the lowest of several: a
-// root for shallow trees. NoNode where there are no switches.
+// root for shallow trees. Where cables do not join all switches, it is one of those that
+// they join to the most. NoNode where there are no switches.
 func Centre(f *fabric.Fabric) fabric.NodeID {
-	best, least := fabric.NoNode, 0
+	best, apart, least := fabric.NoNode, 0, 0
 	for s := range fabric.NodeID(f.NumSwitches()) {
-		if far := int(slices.Max(f.Distances().To(s))); best == fabric.NoNode || far < least {
-			best, least = s, far
+		far, lost := 0, 0
+		for _, d := range f.Distances().To(s) {
+			if d == fabric.Unreachable {
+				lost++
+			} else {
+				far = max(far, int(d))
+			}
+		}
+		if best == fabric.NoNode || lost < apart || lost == apart && far < least {
+			best, apart, least = s, lost, far
 		}
 	}
 	return best

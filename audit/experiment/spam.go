@@ -22,11 +22,11 @@ type wormTo struct {
 	src fabric.PortID // NoPort for unicast
 }
 
-// NewSPAM returns SPAM's routers on a breadth-first spanning tree from the centre: worms go up, then down,
+// NewSPAM returns SPAM's routers on a spanning tree from a root: worms go up, then down,
 // and choose among the channels that are free. They take the place of tables (Libeskind-Hadas and
 // others). Trees are the groups that worms may go to.
-func NewSPAM(f *fabric.Fabric, trees []mft.Tree) (sim.Router, error) {
-	net, err := updown.NewSPAMNetwork(f, updown.Centre(f), updown.BreadthFirst)
+func NewSPAM(f *fabric.Fabric, trees []mft.Tree, root fabric.NodeID, tree updown.SpanningTree) (sim.Router, error) {
+	net, err := updown.NewSPAMNetwork(f, root, tree)
 	if err != nil {
 		return nil, err
 	}

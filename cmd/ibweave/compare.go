@@ -66,7 +66,7 @@ func (a *app) compareCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	c.routeFlags.define(flags, "`POLICY` of the LIDs of engines: keep, dense or mesh, as in compile", "switches on top of the up*/down* order, highest first: `GUID,..` or a file with a GUID a line")
+	c.routeFlags.define(flags, "`POLICY` of the LIDs of engines: keep, dense or mesh, as in compile", rootsUsage)
 	c.OutputForm.Define(flags, "`FORM` of the output: text or json")
 	c.Threshold.Define(flags, cli.FailOnUsage+"; what is undecided fails with all but never")
 	flags.StringSliceVarP(&c.engines, "engines", "e", nil, "routing engines, `ENGINE,..`")
@@ -139,8 +139,7 @@ func (a *app) contestFabric(c *contest, in *audit, opt *compile.Options) (*fabri
 	if f.NumSwitches() == 0 {
 		return nil, inputf("%s has no switch, so there are no tables to compare", c.topology)
 	}
-	opt.Route.Roots, err = a.switches(f, "--roots", c.roots)
-	return f, err
+	return f, a.setRoots(f, c.roots, &opt.Route)
 }
 
 // compare fills in all columns of f, whose topology leaves something undecided.

@@ -119,7 +119,7 @@ func (a *app) compileCommand() *cobra.Command {
 
 func (o *order) flags(flags *pflag.FlagSet) {
 	o.routeFlags.define(flags, "`POLICY` of LIDs: keep those that there are and fill the gaps; dense, all new from 1; or mesh, by coordinates",
-		"switches on top of the up*/down* order, highest first, for fattree those of the highest level: `GUID,..` or a file with a GUID a line")
+		rootsUsage+"; for fattree they are those of the highest level")
 	o.defineEngine(flags, &o.engine)
 	o.OutputForm.Define(flags, "`FORM` of the summary: text or json")
 	o.bounding.flags(flags)
@@ -315,7 +315,7 @@ func (a *app) readOrdered(c *compilation) (err error) {
 	if c.traffic = a.fitting(file); c.traffic != nil {
 		c.opt.Demand = demandOf(c.traffic)
 	}
-	if opt.Route.Roots, err = a.switches(c.fabric, "--roots", c.roots); err != nil {
+	if err := a.setRoots(c.fabric, c.roots, &opt.Route); err != nil {
 		return err
 	}
 	if c.order.previous != "" {
@@ -454,6 +454,7 @@ func (o *order) manifestOptions(f *fabric.Fabric, opt compile.Options, lmc uint8
 			m[name] = value
 		}
 	}
+	set(opt.Route.Balanced, "roots", balancedRoots)
 	set(o.origin != "", "origin", opt.Route.Origin)
 	set(o.dims != nil, "dims", o.dims)
 	set(o.noWrap, "no-wrap", true)
@@ -511,6 +512,17 @@ func (a *app) switches(f *fabric.Fabric, flag string, list []string) ([]fabric.N
 		found = append(found, s)
 	}
 	return found, nil
+}
+
+// balancedRoots is --roots for an order of our own where the engine's source has another.
+const balancedRoots = "balanced"
+
+// setRoots takes --roots over into the options of a routing.
+func (a *app) setRoots(f *fabric.Fabric, list []string, opt *lft.Options) (err error) {
+	if opt.Balanced = slices.Equal(list, []string{balancedRoots}); !opt.Balanced {
+		opt.Roots, err = a.switches(f, "--roots", list)
+	}
+	return err
 }
 
 func (a *app) switchFile(f *fabric.Fabric, name string) ([]fabric.NodeID, error) {

@@ -55,6 +55,9 @@ const (
 	ordered = "engine=updn|spam|layered|fattree"
 )
 
+// rootsUsage is the help text of --roots.
+const rootsUsage = "switches on top of the up*/down* order, highest first: `GUID,..` or a file with a GUID a line; " + balancedRoots + ", for spam, is an order with lower loads than the paper's"
+
 // routeFlags are the flags of commands that route a fabric.
 type routeFlags struct {
 	topology string

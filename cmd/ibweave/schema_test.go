@@ -335,9 +335,9 @@ var yamlFiles = map[string]struct {
 		examples: []string{"../cmd/ibweave-opensm/ibweave.yaml"},
 		more: []string{
 			"roots: [0x0002c90000000001]\norigin: 0x1\ndims: 4x4\nno-wrap: true\nvls: 4\nsl2vl: spread\ntimeout: 5m\nlabels: /a\nmulticast: {scheme: union}\n",
-			"metrics: {file: /a}\nlog:\nrebalance: 1.5\nflap: {count: 3, hold: 20m}\n",
+			"metrics: {file: /a}\nlog:\nrebalance: 1.5\nflap: {count: 3, hold: 20m}\n", "roots: balanced\n",
 		},
-		bad: []string{"root: []\n", "vls: 3\n", "verify: maybe\n", "labels: relative\n", "log: {level: loud}\n", "incremental: perhaps\n", "rebalance: 0.5\n", "multicast: {balance: 3}\n", "flap: {count: -1}\n", "flap: 3\n"},
+		bad: []string{"root: []\n", "roots: best\n", "vls: 3\n", "verify: maybe\n", "labels: relative\n", "log: {level: loud}\n", "incremental: perhaps\n", "rebalance: 0.5\n", "multicast: {balance: 3}\n", "flap: {count: -1}\n", "flap: 3\n"},
 	},
 }
 

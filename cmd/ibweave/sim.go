@@ -44,6 +44,8 @@ type simulation struct {
 	vls      []int    // VLs to compare; nil for those of the tables
 	adaptive string   // "" for static tables alone
 	router   string   // in place of tables; "" for tables
+	roots    []string // of the router's spanning tree, at most one; nil for the centre
+	tree     string   // how it grows: bfs or dfs
 	svg, png string   // files; "" for none
 
 	jobs   int
@@ -54,7 +56,7 @@ type simulation struct {
 
 func (a *app) simCommand() *cobra.Command {
 	in := simulation{format: "text", from: map[string]*yaml.Node{}}
-	in.Config, in.Buffer, in.Pattern, in.Bytes, in.Seeds = sim.Defaults(), sim.PortBuffer, sim.Uniform, []int{256}, []uint64{1}
+	in.Config, in.Buffer, in.Pattern, in.Bytes, in.Seeds, in.tree = sim.Defaults(), sim.PortBuffer, sim.Uniform, []int{256}, []uint64{1}, "bfs"
 	in.ranks.order = func(*fabric.Fabric, []fabric.PortID) {} // as listed
 	cmd := &cobra.Command{
 		Use:   "sim [DIR | -t TOPOLOGY {--lfts FILE | -e ENGINE}] {--load LIST | --burst N | --trace FILE | --traffic FILE}",
@@ -73,6 +75,8 @@ func (a *app) simCommand() *cobra.Command {
 	in.flags.StringVarP(&in.engine, "engine", "e", "", "make the tables of -t with `ENGINE`; names of OpenSM's engines stand for ours")
 	in.choiceFlags(in.flags)
 	in.flags.StringVar(&in.router, "router", "", "in place of tables `NAME`: spam, whose routers choose for each worm")
+	in.flags.StringSliceVar(&in.roots, "roots", nil, "root of the router's spanning tree, `GUID`; by default the centre")
+	cli.WordFlag(in.flags, &in.tree, "tree", "how the router's spanning tree grows, `KIND`: bfs, breadth first, or dfs, depth first", "bfs", "dfs")
 	cli.ListFlag(in.flags, &in.engines, "engines", "", "compare the tables that each engine of `LIST` makes of -t", func(s string) ([]string, error) { return []string{s}, nil })
 	cli.ListFlag(in.flags, &in.vls, "vls", "", "compare as many virtual lanes as `LIST` has, with the same buffer in all; messages are spread over them", parseLanes)
 	cli.WordFlag(in.flags, &in.adaptive, "adaptive", "compare with adaptive routing, `HOW`: free, hbf, all, or far, with the states of --far as they are", experiment.Free, experiment.HBF, "all", experiment.AsRead)
@@ -106,6 +110,7 @@ func (in *simulation) defineScopes() {
 		cli.Scope{Flags: "pattern", Not: "trace traffic multicast=1", Why: "there is no unicast to choose receivers for"},
 		cli.Scope{Flags: "repeat sources", With: "multicast", Why: "the share of messages that go to groups"},
 		cli.Scope{Flags: "arrivals error max-queue min-messages warm-up", With: "load", Why: "only open loop is measured so", Note: true},
+		cli.Scope{Flags: "roots tree", With: "router", Why: "only that has a spanning tree"},
 		cli.Scope{Flags: "output-flits", With: "copying=wormhole|greedy-wormhole router"})
 }
 

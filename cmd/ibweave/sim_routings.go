@@ -13,6 +13,7 @@ import (
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sim"
 	"github.com/ibweave/ibweave/state/open"
+	"github.com/ibweave/ibweave/updown"
 )
 
 // choices lists how switches choose in the routings that are compared; nil where they do not.
@@ -178,7 +179,19 @@ func (a *app) routeWorms(ctx context.Context, in *simulation) (routings []experi
 	for i := range trees {
 		trees[i].MLID = mft.MinMLID + fabric.LID(i)
 	}
-	routers, err := experiment.NewSPAM(f, trees)
+	roots, err := a.switches(f, "--roots", in.roots)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(roots) > 1 {
+		return nil, nil, in.wrong("roots", "%d switches: a spanning tree has one root", len(roots))
+	}
+	roots = append(roots, updown.Centre(f))
+	tree := updown.BreadthFirst
+	if in.tree == "dfs" {
+		tree = updown.DepthFirst
+	}
+	routers, err := experiment.NewSPAM(f, trees, roots[0], tree)
 	if err != nil {
 		return nil, nil, inputf("%s: --router %s: %w", in.Topology, in.router, err)
 	}

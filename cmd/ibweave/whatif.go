@@ -76,7 +76,7 @@ func (a *app) whatifCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	o.routeFlags.define(flags, "`POLICY` of LIDs: keep, dense or mesh, as in compile", "switches on top of the up*/down* order, highest first: `GUID,..` or a file with a GUID a line")
+	o.routeFlags.define(flags, "`POLICY` of LIDs: keep, dense or mesh, as in compile", rootsUsage)
 	o.defineEngine(flags, &o.engine)
 	cli.WordFlag(flags, &fail, "fail", "`PARTS` that fail: links or switches", "links", "switches")
 	cli.WordFlag(flags, &only, "only", "`PARTS` that fail: isl, the cables between switches; hosts, the cables of hosts; or switches", "isl", "hosts", "switches")
@@ -171,7 +171,7 @@ func (a *app) whatif(ctx context.Context, o *failing, route compile.Options) (*w
 	if err != nil {
 		return nil, err
 	}
-	if route.Route.Roots, err = a.switches(f, "--roots", o.roots); err != nil {
+	if err := a.setRoots(f, o.roots, &route.Route); err != nil {
 		return nil, err
 	}
 	if o.opt.At, err = namedSwitches(f, o.at); err != nil {

@@ -43,16 +43,18 @@ const (
 type Config struct {
 	File string // its name, "" for none
 
-	Roots   []fabric.GUID
-	Origin  fabric.GUID
-	Dims    []int
-	NoWrap  bool
-	Repair  bool
-	VLs     int
-	SL2VL   string
-	Verify  string
-	VLArb   string
-	Timeout time.Duration
+	Roots []fabric.GUID
+	// Balanced is roots: balanced, lft.Options.Balanced.
+	Balanced bool
+	Origin   fabric.GUID
+	Dims     []int
+	NoWrap   bool
+	Repair   bool
+	VLs      int
+	SL2VL    string
+	Verify   string
+	VLArb    string
+	Timeout  time.Duration
 	// Labels is a topology text with the labels of ports, for the logs; "" for none.
 	Labels string
 	// Incremental keeps of the last tables what a change of the subnet leaves. Then
@@ -168,7 +170,12 @@ func ParseConfig(name string, data []byte) (*Config, error) {
 	}
 	r := &reader{f}
 	err = r.mapping(root, keys{
-		"roots":         func(n *yaml.Node) error { return r.guids(n, &c.Roots) },
+		"roots": func(n *yaml.Node) error {
+			if c.Balanced = n.Value == "balanced"; c.Balanced {
+				return nil
+			}
+			return r.guids(n, &c.Roots)
+		},
 		"origin":        func(n *yaml.Node) error { return r.guid(n, &c.Origin) },
 		"dims":          func(n *yaml.Node) error { return r.dims(n, &c.Dims) },
 		"no-wrap":       func(n *yaml.Node) error { return r.boolean(n, &c.NoWrap) },
@@ -321,7 +328,7 @@ func (r *reader) level(n *yaml.Node, to *zapcore.Level) error {
 func (c *Config) compileOptions(f *fabric.Fabric) (opt compile.Options, absent []fabric.GUID, err error) {
 	opt = compile.Options{
 		LIDs:  lft.LIDOptions{Policy: lft.KeepLIDs, LMC: lft.KeepLMC},
-		Route: lft.Options{VLs: c.VLs, Dims: c.Dims, NoWrap: c.NoWrap, Repair: c.Repair, Rebalance: c.Rebalance},
+		Route: lft.Options{Balanced: c.Balanced, VLs: c.VLs, Dims: c.Dims, NoWrap: c.NoWrap, Repair: c.Repair, Rebalance: c.Rebalance},
 		SL2VL: c.SL2VL,
 	}
 	for _, g := range c.Roots {

@@ -53,6 +53,13 @@ log:
 	if err != nil || cmp.Diff(want, got) != "" {
 		t.Errorf("%v %s", err, cmp.Diff(want, got))
 	}
+	ours, err := ParseConfig("f", []byte("roots: balanced\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if opt, _, err := ours.compileOptions(&fabric.Fabric{}); err != nil || !opt.Route.Balanced || opt.Route.Roots != nil {
+		t.Errorf("roots: balanced is %+v, %v", opt.Route, err)
+	}
 	for _, empty := range []string{"", "# nothing\n", "---\n", "multicast:\nlog:\n", "log: {}\n"} {
 		got, err := ParseConfig("empty", []byte(empty))
 		want := defaults()
