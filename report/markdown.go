@@ -44,6 +44,7 @@ func Markdown(w io.Writer, r *verify.Result, opt Options) error {
 	fmt.Fprintf(&b, "%s, of which %s and %s waived.\n\n", text.CountGrouped(len(r.Findings), "finding", "findings"), text.CountGrouped(failed, "fails", "fail"), text.Grouped(waived))
 	b.WriteString("```text\n")
 	var lines text.Sheet
+	size(&lines, r)
 	figures(&lines, r, &opt)
 	for line := range strings.Lines(lines.String()) {
 		b.WriteString(strings.ReplaceAll(line, "```", "'''"))

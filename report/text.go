@@ -13,10 +13,18 @@ import (
 	"github.com/ibweave/ibweave/verify/bound"
 )
 
-// Text prints a result for people: the figures, the findings with their
-// witnesses, what is undecided, and the verdict.
+// Text prints a result for people: how large the fabric is, the causes of errors and warnings, what is
+// undecided, the figures, notes and what is waived, and the verdict.
 func Text(w io.Writer, r *verify.Result, opt Options) error {
 	b := new(text.Sheet)
+	size(b, r)
+	acute := func(c *verify.Cause) bool { return c.Waiver == nil && c.Severity >= verify.Warning }
+	from := b.Len()
+	writeCauses(b, r, &opt, acute)
+	WriteUndecided(b, r)
+	if b.Len() > from {
+		fmt.Fprintln(b)
+	}
 	figures(b, r, &opt)
 	for _, proof := range [][3]string{{"certificate", opt.Certificate, verify.CertificateRule}, {"bound", opt.Bound, verify.BoundRule}} {
 		if proof[1] == "" {
@@ -28,13 +36,10 @@ func Text(w io.Writer, r *verify.Result, opt Options) error {
 		}
 		b.Row(proof[0], "%s %s", proof[1], holds)
 	}
-	for i := range r.Findings {
-		WriteFinding(b, &r.Findings[i])
-	}
+	writeCauses(b, r, &opt, func(c *verify.Cause) bool { return !acute(c) })
 	if opt.Groups != nil {
 		fmt.Fprintf(b, "\n%s", opt.Groups)
 	}
-	WriteUndecided(b, r)
 	verdict(b, r)
 	_, err := w.Write(b.Bytes())
 	return err
@@ -57,9 +62,9 @@ func WriteUndecided(w io.Writer, r *verify.Result) {
 	}
 }
 
-// figures prints a line for each thing that was counted.
-func figures(b *text.Sheet, r *verify.Result, opt *Options) {
-	f, u, m := &r.Fabric, &r.Unicast, &r.Management
+// size prints how large the fabric is.
+func size(b *text.Sheet, r *verify.Result) {
+	f := &r.Fabric
 	switches := text.CountGrouped(f.Switches, "switch", "switches")
 	if f.Systems > 0 {
 		switches += " in " + text.CountGrouped(f.Systems, "system", "systems")
@@ -67,6 +72,11 @@ func figures(b *text.Sheet, r *verify.Result, opt *Options) {
 	b.Row("fabric", "%s, %s, %s, LIDs up to %d",
 		switches, text.CountGrouped(f.CAPorts, "CA port", "CA ports"),
 		text.CountGrouped(f.Links, "link", "links"), f.MaxLID)
+}
+
+// figures prints a line for each thing that was counted.
+func figures(b *text.Sheet, r *verify.Result, opt *Options) {
+	u, m := &r.Unicast, &r.Management
 	lines := func(name string, what fmt.Stringer) {
 		if what == nil {
 			return
@@ -87,8 +97,12 @@ func figures(b *text.Sheet, r *verify.Result, opt *Options) {
 	if u.MaxDetour > 0 {
 		by = fmt.Sprintf(", by %s at most", text.Count(u.MaxDetour, "switch", "switches"))
 	}
-	b.Row("unicast", "%s of a CA port and a LID: %s unreachable, %s looping, %s longer than the shortest path%s",
-		text.CountGrouped(u.Pairs, "pair", "pairs"), text.Grouped(u.Unreachable), text.Grouped(u.Loops), text.Grouped(u.NonMinimal), by)
+	unreachable := text.Grouped(u.Unreachable-u.Aggregation) + " unreachable"
+	if u.Aggregation > 0 {
+		unreachable += fmt.Sprintf(" and %s of aggregation nodes", text.Grouped(u.Aggregation))
+	}
+	b.Row("unicast", "%s of a CA port and a LID: %s, %s looping, %s longer than the shortest path%s",
+		text.CountGrouped(u.Pairs, "pair", "pairs"), unreachable, text.Grouped(u.Loops), text.Grouped(u.NonMinimal), by)
 	delivered := u.Pairs - u.Unreachable - u.Loops
 	name := "hops"
 	for hops, n := range u.HopHistogram {
@@ -253,39 +267,45 @@ func bounds(r *verify.Result, b *text.Sheet) {
 // Text does. A message that ends with the channels of the witness is cut
 // before them.
 func WriteFinding(w io.Writer, f *verify.Finding) {
+	writeFinding(w, f, len(f.Witness))
+}
+
+// writeFinding is WriteFinding with the first channels of the witness.
+func writeFinding(w io.Writer, f *verify.Finding, most int) {
 	message := f.Message
 	if len(f.Witness) > 0 {
 		message, _, _ = strings.Cut(message, ": "+f.Witness[0].String())
 	}
-	if f.Waiver != nil {
-		fmt.Fprintf(w, "\nwaived %s: %s: %s\n    until %s: %s\n", f.Severity, f.Rule, message, f.Waiver.Until, f.Waiver.Reason)
-	} else {
-		fmt.Fprintf(w, "\n%s: %s: %s\n", f.Severity, f.Rule, message)
-	}
+	writeHead(w, f.Severity, f.Waiver, f.Rule, message)
+	shown := f.Witness[:min(len(f.Witness), most)]
 	wide := 0
-	for _, h := range f.Witness {
+	for _, h := range shown {
 		wide = max(wide, len(h.String()))
 	}
-	for _, h := range f.Witness {
+	for _, h := range shown {
 		fmt.Fprintf(w, "    %-*s  %s port %d VL %d", wide, h, h.Switch, h.Port, h.VL)
 		if h.LID != 0 {
 			fmt.Fprintf(w, "  to %s", h.Target())
 		}
 		fmt.Fprintln(w)
 	}
+	if n := len(f.Witness) - len(shown); n > 0 {
+		fmt.Fprintf(w, "    and %s, which -v lists\n", text.CountGrouped(n, "more channel", "more channels"))
+	}
 }
 
-// verdict prints the last line: the verdict, and how many findings there are and how
+// verdict prints the last line: the verdict, and how many causes of findings there are and how
 // much is undecided.
 func verdict(b *text.Sheet, r *verify.Result) {
 	var count verify.Tally
 	waived := int64(0)
-	for i := range r.Findings {
-		if r.Findings[i].Waiver != nil {
+	causes := causesOf(r)
+	for i := range causes {
+		if causes[i].Waiver != nil {
 			waived++
 			continue
 		}
-		count[r.Findings[i].Severity]++
+		count[causes[i].Severity]++
 	}
 	parts := count.Words(verify.Note)
 	if n := len(r.Undecided); n > 0 {
@@ -296,7 +316,11 @@ func verdict(b *text.Sheet, r *verify.Result) {
 	}
 	verdict := r.Verdict
 	if len(parts) > 0 {
-		verdict += " (" + strings.Join(parts, ", ") + ")"
+		verdict += " (" + strings.Join(parts, ", ")
+		if len(causes) < len(r.Findings) {
+			verdict += "; " + text.CountGrouped(len(r.Findings), "finding", "findings") + " in all"
+		}
+		verdict += ")"
 	}
 	fmt.Fprintln(b)
 	b.Row("verdict", "%s", verdict)

@@ -27,6 +27,7 @@ type Result struct {
 	Partitions  *PartitionCounts  `json:"partitions,omitempty"` // nil unless partitions were audited
 	Undecided   []Undecided       `json:"undecided"`            // sorted, each once; never nil
 	Findings    []Finding         `json:"findings"`             // sorted; never nil
+	Causes      []Cause           `json:"-"`                    // of Findings, the most harmful first; nil until audit/cause has grouped them
 	Verdict     string            `json:"verdict"`              // the worst of "errors", "undecided", "warnings" and "clean"; notes are clean
 	proof       *certificateProof // nil when unicast or multicast traffic has a credit loop
 
@@ -72,6 +73,7 @@ type UnicastCounts struct {
 	HopHistogram Histogram `json:"hop_histogram"` // delivered pairs by switches passed
 	MaxHops      int       `json:"max_hops"`      // of delivered pairs
 	Misdelivered int64     `json:"misdelivered"`
+	Aggregation  int64     `json:"unreachable_aggregation,omitempty"` // of Unreachable, those of aggregation nodes; 0 before audit/cause has grouped findings
 }
 
 // ManagementCounts is about ordered pairs of a port and a LID of another one,
@@ -222,11 +224,39 @@ type Finding struct {
 	Fingerprint string `json:"fingerprint,omitempty"`
 	// Waiver says that it is known and does not count for now.
 	Waiver *Waiver `json:"waiver,omitempty"`
+	// Cause is the Text of the Cause that it follows from, with others; "" where it stands for itself.
+	Cause string `json:"cause,omitempty"`
 	// File and Line are where the input has it, for what a reader noticed; "" and 0 for
 	// other findings.
 	File string `json:"-"`
 	Line int    `json:"-"`
 	more bool   // stands for those that are left out, and comes last
+}
+
+// IsRest reports whether the finding stands for those of its rule that are left out.
+func (x *Finding) IsRest() bool { return x.more }
+
+// Pairs counts ordered pairs of a port and a LID, by Lost constants.
+type Pairs [3]int64
+
+// What Pairs counts.
+const (
+	LostHosts       = iota // pairs of hosts, routers and the like
+	LostAggregation        // of which one is an aggregation node, and none a switch
+	LostManagement         // of which one is port 0 of a switch
+)
+
+// Cause is something wrong at one place, a cable, a port, a switch or a rule of the tables, with all
+// findings that follow from it.
+type Cause struct {
+	Rule     string // of the gravest finding, as the following
+	Severity Severity
+	Waiver   *Waiver
+	Text     string   // one line; the message of the finding where there is one
+	Follows  []string // lines about what follows
+	Pairs    Pairs    // that cannot talk for it
+	Routes   int64    // that cross a slow cable, both ways together
+	Findings []int    // indices in Result.Findings, in order
 }
 
 // NewFinding makes a finding of a rule, which is one of a list.

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ibweave/ibweave/audit/capture"
+	"github.com/ibweave/ibweave/audit/cause"
 	"github.com/ibweave/ibweave/audit/drift"
 	"github.com/ibweave/ibweave/audit/jobs"
 	"github.com/ibweave/ibweave/audit/policy"
@@ -299,8 +300,11 @@ func (a *app) audit(ctx context.Context, in *audit) (x *auditResult, err error) 
 	}
 	x.result.Add(in.findings...)
 	x.result.Leave(in.listUndecided()...)
-	x.demanded, err = a.checkDemands(ctx, in, x.Fabric, x.Tables, x.result)
-	return x, err
+	if x.demanded, err = a.checkDemands(ctx, in, x.Fabric, x.Tables, x.result); err != nil {
+		return nil, err
+	}
+	cause.Group(x.result, x.State)
+	return x, nil
 }
 
 // checkTables verifies the tables of a state, with all choices of adaptive switches.

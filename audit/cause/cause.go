@@ -1,0 +1,427 @@
+// Package cause finds what findings have in common: one dead cable under static tables is a
+// hundred findings of LIDs that cannot be reached, and one cause. Printers show causes, the most
+// harmful first, and scripts get the findings.
+package cause
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ibweave/ibweave/audit/cabling"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/state"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// lossRules are those of packets that do not arrive: their findings follow from where the packets are lost, which is
+// the end of the witness.
+var lossRules = []string{
+	verify.UnicastUnreachable, verify.Misdelivered, verify.UnicastLoop, verify.ManagementUnreachable, verify.ManagementLoop,
+	verify.DeadEntry, verify.EmptyTable,
+}
+
+// Group finds the causes of the findings of r, which are about s, and sets r.Causes and the Cause of each finding
+// that shares its cause with others. Call it when all findings are there. It takes O(findings), and
+// O(switches x LIDs) where packets are lost.
+func Group(r *verify.Result, s *state.State) {
+	g := grouper{r: r, f: s.Fabric, joint: make(map[*loss][]*loss), at: make(map[string]int)}
+	if s.Tables != nil && slices.ContainsFunc(r.Findings, func(x verify.Finding) bool { return slices.Contains(lossRules, x.Rule) }) {
+		w := newWalker(s.Fabric, s.Tables)
+		g.losses = w.findLosses()
+		g.pairCables(w)
+		g.joinRows()
+	}
+	r.Unicast.Aggregation = 0
+	for _, x := range g.losses {
+		if x.fate != loops {
+			r.Unicast.Aggregation += x.pairs[verify.LostAggregation]
+		}
+	}
+	g.groupLosses()
+	g.groupRest()
+	g.countRoutes(s)
+	for i := range g.list {
+		c := &g.list[i]
+		slices.Sort(c.Findings)
+		if len(c.Findings) < 2 {
+			continue
+		}
+		for _, k := range c.Findings {
+			r.Findings[k].Cause = cmp.Or(r.Findings[k].Cause, c.Text)
+		}
+	}
+	slices.SortStableFunc(g.list, func(a, b verify.Cause) int {
+		return cmp.Or(
+			compareWaived(a.Waiver, b.Waiver),
+			cmp.Compare(b.Severity, a.Severity),
+			slices.Compare(b.Pairs[:], a.Pairs[:]),
+			cmp.Compare(b.Routes, a.Routes),
+			cmp.Compare(a.Findings[0], b.Findings[0]),
+		)
+	})
+	r.Causes = g.list
+}
+
+func compareWaived(a, b *verify.Waiver) int {
+	switch {
+	case (a == nil) == (b == nil):
+		return 0
+	case a == nil:
+		return -1
+	}
+	return 1
+}
+
+// grouper makes causes of findings.
+type grouper struct {
+	r      *verify.Result
+	f      *fabric.Fabric
+	losses []*loss
+	joint  map[*loss][]*loss // those that have one cause with it, in the order of losses; it alone is not there
+	list   []verify.Cause
+	at     map[string]int // by key: in list
+}
+
+// add puts a finding to the cause with a key, and returns the cause. Those that are waived have one of their own.
+func (g *grouper) add(key string, finding int) *verify.Cause {
+	x := &g.r.Findings[finding]
+	if x.Waiver != nil {
+		key += " waived"
+	}
+	i, ok := g.at[key]
+	if !ok {
+		i = len(g.list)
+		g.at[key] = i
+		g.list = append(g.list, verify.Cause{Rule: x.Rule, Severity: x.Severity, Waiver: x.Waiver, Text: x.Message})
+	}
+	c := &g.list[i]
+	c.Findings = append(c.Findings, finding)
+	return c
+}
+
+// lossKey is the key of the cause of a loss: the first of those that have one cause.
+func (g *grouper) lossKey(x *loss) string {
+	if all := g.joint[x]; all != nil {
+		x = all[0]
+	}
+	return fmt.Sprintf("loss %d %d %d", x.s, x.port, x.fate)
+}
+
+// joinRows makes one cause of switches that lack entries for the same LIDs, and of those that have no entries.
+func (g *grouper) joinRows() {
+	alike := make(map[string][]*loss)
+	for _, x := range g.losses {
+		if x.fate == noEntry {
+			key := fmt.Sprint(x.lids)
+			if !g.hasEntries(x.s) {
+				key = "none"
+			}
+			alike[key] = append(alike[key], x)
+		}
+	}
+	for _, list := range alike {
+		if len(list) > 1 {
+			for _, x := range list {
+				g.joint[x] = list
+			}
+		}
+	}
+}
+
+// groupLosses makes causes of the places where packets are lost.
+func (g *grouper) groupLosses() {
+	by := make(map[string]*loss)
+	rest := -1
+	for i := range g.r.Findings {
+		x := &g.r.Findings[i]
+		if !slices.Contains(lossRules, x.Rule) {
+			continue
+		}
+		if x.IsRest() && len(g.losses) > 0 {
+			rest = i
+		} else if at := g.lossOf(x); at != nil {
+			key := g.lossKey(at)
+			by[key] = at
+			g.add(key, i)
+		}
+	}
+	for _, at := range g.losses { // a finding of a LID names one place, and here is another, or it is left out
+		key := g.lossKey(at)
+		if by[key] != nil || at.pairs == (verify.Pairs{}) {
+			continue
+		}
+		i := slices.IndexFunc(g.r.Findings, func(x verify.Finding) bool {
+			_, found := slices.BinarySearch(at.lids, x.LID)
+			return found && slices.Contains(lossRules, x.Rule)
+		})
+		if i < 0 {
+			i = rest
+		}
+		if i >= 0 {
+			by[key] = at
+			g.add(key, i)
+		}
+	}
+	for key, at := range by {
+		for _, key := range []string{key, key + " waived"} {
+			if i, ok := g.at[key]; ok {
+				g.describe(&g.list[i], at)
+			}
+		}
+	}
+}
+
+// lossOf is where the packets of a finding are lost, nil where that is not known.
+func (g *grouper) lossOf(x *verify.Finding) *loss {
+	end := spot{port: fabric.NoPath}
+	guid := x.Switch
+	switch {
+	case x.Rule == verify.EmptyTable:
+	case x.Rule == verify.DeadEntry:
+		end.port = x.Ports[0].Port
+	case len(x.Witness) > 0:
+		h := &x.Witness[len(x.Witness)-1]
+		guid, end.port = h.Switch, h.Port
+	default:
+		return nil
+	}
+	s, ok := g.f.SwitchByGUID(guid)
+	if !ok {
+		return nil
+	}
+	loop := x.Rule == verify.UnicastLoop || x.Rule == verify.ManagementLoop
+	i := slices.IndexFunc(g.losses, func(at *loss) bool {
+		if loop {
+			_, found := slices.BinarySearch(at.lids, x.LID)
+			return found && at.fate == loops
+		}
+		return at.s == s && at.port == end.port && at.fate != loops
+	})
+	if i < 0 {
+		return nil
+	}
+	return g.losses[i]
+}
+
+// describe says what a loss is, with those that have the same cause, and what follows.
+func (g *grouper) describe(c *verify.Cause, x *loss) {
+	all := g.joint[x]
+	if all == nil {
+		all = []*loss{x}
+	}
+	x = all[0]
+	c.Pairs = verify.Pairs{}
+	var lids []fabric.LID
+	from := make([]bool, g.f.NumSwitches())
+	for _, y := range all {
+		lids = append(lids, y.lids...)
+		for s, sends := range y.from {
+			from[s] = from[s] || sends
+		}
+		for k, n := range y.pairs {
+			c.Pairs[k] += n
+		}
+	}
+	slices.Sort(lids)
+	lids = slices.Compact(lids)
+	who, has := g.f.Name(x.s).String(), "has"
+	if len(all) > 1 {
+		who, has = fmt.Sprintf("%s and %s", who, text.CountGrouped(len(all)-1, "other switch", "other switches")), "have"
+	}
+	switch {
+	case x.fate == noCable && len(all) == 2:
+		c.Text = fmt.Sprintf("no cable at %s and %s, most likely one that is gone, and the tables use it",
+			g.f.PortName(g.f.Port(x.s, x.port)), g.f.PortName(g.f.Port(all[1].s, all[1].port)))
+	case x.fate == noEntry && !g.hasEntries(x.s):
+		c.Text = fmt.Sprintf("%s %s no forwarding table, or an empty one", who, has)
+	case x.fate == noEntry && len(lids) > named:
+		c.Text = fmt.Sprintf("%s %s no entries for %s LIDs, %s", who, has, text.Grouped(len(lids)), ranges(lids))
+	case x.fate == noEntry:
+		c.Text = fmt.Sprintf("%s %s no entry for %s", who, has, lidNames(g.f, lids))
+	default:
+		c.Text = x.headline(g.f)
+	}
+	c.Text += ": " + pairText(c.Pairs)
+	var switches []string
+	for s, sends := range from {
+		if sends {
+			switches = append(switches, g.f.Name(fabric.NodeID(s)).String())
+		}
+	}
+	if len(lids) > named || !strings.Contains(c.Text, "(LID ") {
+		c.Follows = append(c.Follows, "cannot be reached: "+lidNames(g.f, lids))
+	}
+	c.Follows = append(c.Follows, fmt.Sprintf("from %s: %s", text.CountGrouped(len(switches), "switch", "switches"), sample(switches)))
+	if also := g.rules(c); also != "" {
+		c.Follows = append(c.Follows, also)
+	}
+}
+
+// hasEntries reports whether a switch has any entry.
+func (g *grouper) hasEntries(s fabric.NodeID) bool {
+	for _, x := range g.r.Findings {
+		if x.Rule == verify.EmptyTable && x.Switch == g.f.Node(s).GUID {
+			return false
+		}
+	}
+	return true
+}
+
+// rules counts the findings of a cause by rule; "" where there is one.
+func (g *grouper) rules(c *verify.Cause) string {
+	if len(c.Findings) < 2 {
+		return ""
+	}
+	var words []string
+	for i := 0; i < len(c.Findings); {
+		k, rule := i, g.r.Findings[c.Findings[i]].Rule
+		for k < len(c.Findings) && g.r.Findings[c.Findings[k]].Rule == rule {
+			k++
+		}
+		words = append(words, fmt.Sprintf("%s %d", rule, k-i))
+		i = k
+	}
+	return "findings: " + strings.Join(words, ", ")
+}
+
+// pairText says how many pairs are lost, by kind.
+func pairText(n verify.Pairs) string {
+	var words []string
+	for k, of := range []string{verify.LostHosts: " of hosts", verify.LostAggregation: " of aggregation nodes", verify.LostManagement: " with switches"} {
+		if n[k] > 0 {
+			words = append(words, text.CountGrouped(n[k], "pair", "pairs")+of)
+		}
+	}
+	if words == nil {
+		return "no pair is lost"
+	}
+	return text.List(words, "and") + " lost"
+}
+
+// sample lists the first names.
+func sample(words []string) string {
+	if len(words) <= named {
+		return strings.Join(words, ", ")
+	}
+	return strings.Join(words[:named], ", ") + ", .."
+}
+
+// groupRest makes causes of all other findings.
+func (g *grouper) groupRest() {
+	done := make([]bool, len(g.r.Findings))
+	for i := range g.list {
+		for _, k := range g.list[i].Findings {
+			done[k] = true
+		}
+	}
+	for i := range g.r.Findings {
+		x := &g.r.Findings[i]
+		if done[i] || x.IsRest() && len(g.losses) > 0 && slices.Contains(lossRules, x.Rule) {
+			continue
+		}
+		key := fmt.Sprint("finding ", i)
+		switch {
+		case x.Rule == verify.Partitioned || x.Rule == verify.ManagementPartitioned || x.Rule == cabling.SplitFabric:
+			key = "parts"
+		case x.Rule == verify.StaleEntry:
+			key = x.Rule
+		case len(x.Ports) == 1 && x.Ports[0].Port != 0:
+			key = fmt.Sprint(x.Rule, " ", x.Ports[0].Node, " ", x.Severity)
+		case x.LID == 0 && len(x.Witness) == 0:
+		case len(x.Witness) > 0 && (x.Rule == verify.SLDropped || x.Rule == verify.ManagementSLDropped || strings.HasSuffix(x.Rule, verify.AdaptiveDeadEnd)):
+			end := &x.Witness[len(x.Witness)-1]
+			key = fmt.Sprint(strings.TrimPrefix(x.Rule, "management-"), " ", end.Switch, " ", end.Port)
+		}
+		g.add(key, i)
+	}
+	for i := range g.list {
+		c := &g.list[i]
+		if len(c.Findings) > 1 && c.Follows == nil {
+			g.sum(c)
+		}
+	}
+}
+
+// countRoutes says of slow cables between switches how many routes of static tables cross them.
+func (g *grouper) countRoutes(s *state.State) {
+	f := g.f
+	routes := make(map[fabric.PortID]int64)
+	ends := func(c *verify.Cause) (ports []fabric.PortID) {
+		x := &g.r.Findings[c.Findings[0]]
+		if len(c.Findings) > 1 || x.Rule != cabling.LinkDegraded && x.Rule != cabling.LinkBelowRequired {
+			return nil
+		}
+		for _, e := range x.Ports {
+			if sw, ok := f.SwitchByGUID(e.Node); ok && e.Port <= f.Node(sw).NumPorts {
+				ports = append(ports, f.Port(sw, e.Port))
+			}
+		}
+		return ports
+	}
+	for i := range g.list {
+		if ports := ends(&g.list[i]); len(ports) == 2 && s.Tables != nil {
+			routes[ports[0]], routes[ports[1]] = 0, 0
+		}
+	}
+	if len(routes) == 0 {
+		return
+	}
+	sources := make([]int64, f.NumSwitches())
+	for sw := range sources {
+		for _, p := range f.EndPortsOn(fabric.NodeID(sw)) {
+			if f.PortCounts(p, fabric.ForLoad) {
+				sources[sw]++
+			}
+		}
+	}
+	tree := lft.NewForest(f)
+	for lid, p := range f.LIDPorts() {
+		if p == fabric.NoPort || lid > int(s.Tables.MaxLID()) || !f.PortCounts(p, fabric.ForLoad) {
+			continue
+		}
+		tree.FindTree(s.Tables, fabric.LID(lid))
+		tree.Flow(sources, func(out fabric.PortID, n int64) {
+			if _, ok := routes[out]; ok {
+				routes[out] += n
+			}
+		})
+	}
+	for i := range g.list {
+		c := &g.list[i]
+		if ports := ends(c); len(ports) == 2 {
+			c.Routes = routes[ports[0]] + routes[ports[1]]
+			c.Text += "; " + text.CountGrouped(c.Routes, "route crosses it", "routes cross it")
+		}
+	}
+}
+
+// sum says what a cause of several findings is that is no loss.
+func (g *grouper) sum(c *verify.Cause) {
+	first := &g.r.Findings[c.Findings[0]]
+	if first.Rule == verify.StaleEntry {
+		lids := text.Each(c.Findings, func(k int) fabric.LID { return g.r.Findings[k].LID })
+		c.Text = fmt.Sprintf("%d LIDs with entries belong to no port with a cable: %s; %s", len(lids), ranges(lids), first.Message)
+		return
+	}
+	if len(first.Ports) == 1 {
+		at := first.Ports[0]
+		var ports []fabric.PortNum
+		for _, k := range c.Findings {
+			ports = append(ports, g.r.Findings[k].Ports[0].Port)
+		}
+		slices.Sort(ports)
+		if tail, ok := strings.CutPrefix(first.Message, at.String()+" has no "); ok {
+			c.Text = fmt.Sprintf("%s[%s] have no %s", at.Name, strings.Trim(ranges(ports), "[]"), tail)
+			return
+		}
+		c.Text = fmt.Sprintf("%s[%s]: %s", at.Name, strings.Trim(ranges(ports), "[]"), first.Message)
+		return
+	}
+	for _, k := range c.Findings[1:] {
+		c.Follows = append(c.Follows, g.r.Findings[k].Rule+": "+g.r.Findings[k].Message)
+	}
+}

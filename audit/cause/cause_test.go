@@ -1,0 +1,147 @@
+package cause
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/state"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// routed is a fabric with aggregation nodes, and its tables.
+func routed(t *testing.T, f *fabric.Fabric, err error) (*fabric.Fabric, *lft.Tables) {
+	t.Helper()
+	if err == nil {
+		f, err = gen.Options{AggregationNodes: true}.Apply(f)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := compile.EngineByName("minhop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := compile.Run(context.Background(), f, e, compile.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Routing.Fabric, r.Routing.Tables.Clone()
+}
+
+// grouped checks tables and groups what is found.
+func grouped(t *testing.T, f *fabric.Fabric, tables *lft.Tables, limit int) *verify.Result {
+	t.Helper()
+	s := &state.State{Fabric: f, Tables: tables, Manager: fabric.NoPort}
+	r, err := verify.Check(context.Background(), s, verify.Options{Findings: limit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	Group(r, s)
+	return r
+}
+
+// Where packets are lost, all of them are counted once: the pairs of all causes are those that the
+// checker counts, by kind too, and each finding has a cause.
+func TestPairs(t *testing.T) {
+	for seed := range uint64(40) {
+		rng := rand.New(rand.NewPCG(seed, 46))
+		made, err := gen.Irregular(gen.IrregularSpec{Switches: 12, Degree: 4, Hosts: 15, Seed: seed})
+		f, tables := routed(t, made, err)
+		if seed%2 == 0 {
+			if f, err = gen.DropLinks(f, 1, seed); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range rng.IntN(30) {
+			row := tables.Row(fabric.NodeID(rng.IntN(f.NumSwitches())))
+			row[1+rng.IntN(int(f.MaxLID()))] = []fabric.PortNum{fabric.NoPath, 0, fabric.PortNum(rng.IntN(12)), 99}[rng.IntN(4)]
+		}
+		r := grouped(t, f, tables, []int{2, 1000, 50}[seed%3])
+		var lost verify.Pairs
+		seen := make([]int, len(r.Findings))
+		for _, c := range r.Causes {
+			for k, n := range c.Pairs {
+				lost[k] += n
+			}
+			for _, k := range c.Findings {
+				seen[k]++
+			}
+		}
+		hosts := lost[verify.LostHosts] + lost[verify.LostAggregation]
+		if want := r.Unicast.Unreachable + r.Unicast.Loops; hosts != want {
+			t.Errorf("seed %d: causes lose %d pairs of CA ports, the checker counts %d", seed, hosts, want)
+		}
+		if got, want := lost[verify.LostManagement], r.Management.Unreachable+r.Management.Loops; got != want {
+			t.Errorf("seed %d: causes lose %d pairs with switches, the checker counts %d", seed, got, want)
+		}
+		if want := slowlyLost(f, tables, fabric.AggregationKind); lost[verify.LostAggregation] != want {
+			t.Errorf("seed %d: causes lose %d pairs of aggregation nodes, want %d", seed, lost[verify.LostAggregation], want)
+		}
+		for k, n := range seen {
+			if n == 0 && !r.Findings[k].IsRest() {
+				t.Errorf("seed %d: no cause of %s", seed, r.Findings[k].Message)
+			}
+		}
+	}
+}
+
+// slowlyLost follows each pair by itself, and counts those that are lost of which one end at least is of a kind.
+func slowlyLost(f *fabric.Fabric, t *lft.Tables, kind fabric.Kind) (n int64) {
+	for _, a := range f.CAPorts() {
+		for _, b := range f.CAPorts() {
+			if a == b || f.Kind(f.Owner(a)) != kind && f.Kind(f.Owner(b)) != kind {
+				continue
+			}
+			if _, err := t.Path(f, a, f.LID(b), nil); err != nil {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// A cable that is gone under tables that use it is one cause, which names both ends, whatever the fabric has more.
+func TestDeadCable(t *testing.T) {
+	two, err := gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	three, err := gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, made := range []*fabric.Fabric{two, three} {
+		f, tables := routed(t, made, nil)
+		between := slices.DeleteFunc(f.Cables(), func(c fabric.Cable) bool { return !f.IsSwitch(f.Owner(c.A)) || !f.IsSwitch(f.Owner(c.B)) })
+		for i := 0; i < len(between); i += 5 {
+			gone := between[i : i+1]
+			if i%2 == 0 { // another one, elsewhere
+				gone = []fabric.Cable{between[i], between[(i+len(between)/2)%len(between)]}
+			}
+			var ports []fabric.PortID
+			for _, c := range gone {
+				ports = append(ports, c.A)
+			}
+			r := grouped(t, f.Without(ports...), tables, 0)
+			for _, c := range gone {
+				if !slices.ContainsFunc(r.Causes[:min(len(r.Causes), len(gone))], func(x verify.Cause) bool {
+					return strings.Contains(x.Text, f.PortName(c.A)) && strings.Contains(x.Text, f.PortName(c.B)) && x.Severity == verify.Error
+				}) {
+					t.Errorf("%s to %s: %q", f.PortName(c.A), f.PortName(c.B), r.Causes[0].Text)
+				}
+			}
+			for _, x := range r.Causes[len(gone):] {
+				if x.Pairs != (verify.Pairs{}) {
+					t.Errorf("%s to %s: %q too", f.PortName(gone[0].A), f.PortName(gone[0].B), x.Text)
+				}
+			}
+		}
+	}
+}

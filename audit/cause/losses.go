@@ -1,0 +1,267 @@
+package cause
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/graph"
+	"github.com/ibweave/ibweave/internal/hostlist"
+	"github.com/ibweave/ibweave/internal/text"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// fate is how a switch loses packets.
+type fate uint8
+
+// The fates.
+const (
+	noEntry   fate = iota // it has no entry for the LID
+	noPort                // the entry is a port that it lacks
+	ownPort               // the entry is port 0, which has another LID
+	noCable               // the entry is a port without a cable
+	otherPort             // the entry leads to an end port with another LID
+	loops                 // the entry leads away from the LID, and packets come back
+	dropped               // the SL-to-VL table of the port drops them; only findings tell
+)
+
+// spot is where packets are lost: a switch, the port of its entry, NoPath for none, and how.
+type spot struct {
+	s    fabric.NodeID
+	port fabric.PortNum
+	fate fate
+}
+
+func (a spot) compare(b spot) int {
+	return cmp.Or(cmp.Compare(a.s, b.s), cmp.Compare(a.port, b.port), cmp.Compare(a.fate, b.fate))
+}
+
+// loss is what is lost at a spot.
+type loss struct {
+	spot
+	lids  []fabric.LID // in order
+	from  []bool       // by switch: some of its ports, or its port 0, send packets that are lost here
+	pairs verify.Pairs
+}
+
+// newWalker is for static tables of f.
+func newWalker(f *fabric.Fabric, t *lft.Tables) *walker {
+	n := f.NumSwitches()
+	return &walker{f: f, t: t, end: make([]*loss, n), state: make([]uint8, n), found: make(map[spot]*loss)}
+}
+
+// findLosses follows packets from all switches to all LIDs, and returns where they are lost, in the order of
+// switches, ports and fates. Pairs that no cables join do not count. It takes O(switches x LIDs).
+func (w *walker) findLosses() []*loss {
+	f, n := w.f, len(w.end)
+	part := f.Components().Of
+	sends := make([]verify.Pairs, n) // by switch: who sends from there
+	for s := range sends {
+		sends[s][verify.LostManagement] = 1
+		for _, p := range f.EndPortsOn(fabric.NodeID(s)) {
+			sends[s][class(f, p)]++
+		}
+	}
+	for lid := fabric.LID(1); lid <= f.MaxLID(); lid++ {
+		to := f.LIDPort(lid)
+		if to == fabric.NoPort || f.Attachment(to) == fabric.NoPort {
+			continue
+		}
+		root := f.Owner(f.Attachment(to))
+		w.follow(lid, to)
+		for s, at := range w.end {
+			if at == nil || part[s] != part[root] {
+				continue
+			}
+			from := sends[s]
+			if fabric.NodeID(s) == root {
+				from[class(f, to)]-- // not to itself
+			}
+			at.add(s, n, lid, class(f, to), from)
+		}
+	}
+	list := make([]*loss, 0, len(w.found))
+	for _, x := range w.found {
+		if x.lids != nil {
+			list = append(list, x)
+		}
+	}
+	slices.SortFunc(list, func(a, b *loss) int { return a.spot.compare(b.spot) })
+	return list
+}
+
+// class is the pairs that an end port counts for: verify.LostHosts, LostAggregation or LostManagement.
+func class(f *fabric.Fabric, p fabric.PortID) int {
+	switch f.Kind(f.Owner(p)) {
+	case fabric.SwitchKind:
+		return verify.LostManagement
+	case fabric.AggregationKind:
+		return verify.LostAggregation
+	}
+	return verify.LostHosts
+}
+
+// add counts the pairs of a LID, of which class is that of its port, with the ports on switch s and its port 0,
+// which from counts by class.
+func (x *loss) add(s, switches int, lid fabric.LID, class int, from verify.Pairs) {
+	if from == (verify.Pairs{}) {
+		return
+	}
+	if x.from == nil {
+		x.from = make([]bool, switches)
+	}
+	x.from[s] = true
+	if len(x.lids) == 0 || x.lids[len(x.lids)-1] != lid {
+		x.lids = append(x.lids, lid)
+	}
+	for k, n := range from {
+		x.pairs[max(k, class)] += n
+	}
+}
+
+// walker finds the fate of packets.
+type walker struct {
+	f     *fabric.Fabric
+	t     *lft.Tables
+	end   []*loss // by switch, where packets from there are lost; nil where they are delivered
+	state []uint8 // by switch: 0 not yet followed, 1 on the way, 2 done
+	found map[spot]*loss
+	way   []fabric.NodeID
+}
+
+// follow fills in end for a LID, which is that of port to.
+func (w *walker) follow(lid fabric.LID, to fabric.PortID) {
+	clear(w.state)
+	for first := range fabric.NodeID(len(w.state)) {
+		w.way = w.way[:0]
+		var end *loss
+		for s := first; ; {
+			if w.state[s] == 2 {
+				end = w.end[s]
+				break
+			}
+			if w.state[s] == 1 {
+				i := slices.Index(w.way, s)
+				end = w.at(w.wrongTurn(w.way[i:], lid, to))
+				break
+			}
+			w.state[s] = 1
+			w.way = append(w.way, s)
+			next, lost, fate := w.step(s, lid, to)
+			if next == fabric.NoNode {
+				if lost {
+					end = w.at(spot{s, w.entry(s, lid), fate})
+				}
+				break
+			}
+			s = next
+		}
+		for _, s := range w.way {
+			w.state[s], w.end[s] = 2, end
+		}
+	}
+}
+
+func (w *walker) at(x spot) *loss {
+	if w.found[x] == nil {
+		w.found[x] = &loss{spot: x}
+	}
+	return w.found[x]
+}
+
+func (w *walker) entry(s fabric.NodeID, lid fabric.LID) fabric.PortNum {
+	if row := w.t.Row(s); int(lid) < len(row) {
+		return row[lid]
+	}
+	return fabric.NoPath
+}
+
+// step is the switch that s sends a LID to; NoNode where its port gets it, or where it is lost by a fate.
+func (w *walker) step(s fabric.NodeID, lid fabric.LID, to fabric.PortID) (next fabric.NodeID, lost bool, how fate) {
+	f := w.f
+	e := w.entry(s, lid)
+	switch {
+	case e == fabric.NoPath:
+		return fabric.NoNode, true, noEntry
+	case e == fabric.ManagementPort:
+		return fabric.NoNode, to != f.PortBase(s), ownPort
+	case e > f.Node(s).NumPorts:
+		return fabric.NoNode, true, noPort
+	}
+	switch peer := f.Peer(f.Port(s, e)); {
+	case peer == fabric.NoPort:
+		return fabric.NoNode, true, noCable
+	case f.IsSwitch(f.Owner(peer)):
+		return f.Owner(peer), false, loops
+	default:
+		return fabric.NoNode, peer != to, otherPort
+	}
+}
+
+// wrongTurn is the first entry of a cycle that does not bring packets for a LID nearer to port to: in a cycle
+// there is one.
+func (w *walker) wrongTurn(cycle []fabric.NodeID, lid fabric.LID, to fabric.PortID) spot {
+	search := graph.NewSearch[fabric.NodeID](w.f.NumSwitches())
+	search.Run(w.f.Neighbors, w.f.Owner(w.f.Attachment(to)))
+	first := spot{s: fabric.NoNode}
+	for i, s := range cycle {
+		next := cycle[(i+1)%len(cycle)]
+		if search.Distance[next] >= search.Distance[s] && (first.s == fabric.NoNode || s < first.s) {
+			first = spot{s, w.entry(s, lid), loops}
+		}
+	}
+	return first
+}
+
+// headline says what is wrong at the spot, where it is no missing entry.
+func (x *loss) headline(f *fabric.Fabric) string {
+	name := f.Name(x.s)
+	port := name.At(x.port, "")
+	if x.port <= f.Node(x.s).NumPorts {
+		port = f.PortName(f.Port(x.s, x.port))
+	}
+	switch x.fate {
+	case noPort:
+		return fmt.Sprintf("%s sends %s to port %d, and has ports 1 to %d", name, lidNames(f, x.lids), x.port, f.Node(x.s).NumPorts)
+	case ownPort:
+		return fmt.Sprintf("%s takes %s for its own", name, lidNames(f, x.lids))
+	case noCable:
+		return "no cable at " + port + ", and the tables use it"
+	case otherPort:
+		other := f.Peer(f.Port(x.s, x.port))
+		return fmt.Sprintf("%s leads to %s (LID %d), and not to %s as the tables have it", port, f.PortName(other), f.LID(other), lidNames(f, x.lids))
+	case loops:
+		return fmt.Sprintf("%s is the wrong way to %s: packets loop", port, lidNames(f, x.lids))
+	}
+	return port + " drops packets by its SL-to-VL table"
+}
+
+// named is how many LIDs and names a line has.
+const named = 3
+
+// lidNames lists LIDs with their ports, those of hosts first where not all of them fit.
+func lidNames(f *fabric.Fabric, lids []fabric.LID) string {
+	few := lids
+	if len(lids) > named {
+		few = slices.Clone(lids)
+		slices.SortStableFunc(few, func(a, b fabric.LID) int { return cmp.Compare(class(f, f.LIDPort(a)), class(f, f.LIDPort(b))) })
+		few = few[:named]
+	}
+	words := text.Each(few, func(lid fabric.LID) string { return fmt.Sprintf("%s (LID %d)", f.PortName(f.LIDPort(lid)), lid) })
+	if len(lids) > named {
+		return fmt.Sprintf("%s LIDs, such as %s", text.Grouped(len(lids)), text.List(words, "and"))
+	}
+	return text.List(words, "and")
+}
+
+// ranges writes numbers in order with ranges: 5-9,12.
+func ranges[N text.Integer](list []N) string {
+	folded := hostlist.Fold(text.Each(list, func(n N) string { return fmt.Sprint(n) }))
+	if !strings.Contains(folded, ",") { // one number or range
+		folded = strings.Trim(folded, "[]")
+	}
+	return hostlist.Shorten(folded)
+}

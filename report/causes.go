@@ -1,0 +1,117 @@
+package report
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/ibweave/ibweave/internal/text"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// How much of causes is printed without Options.Verbose.
+const (
+	fewCauses  = 3  // of one rule that are printed each by itself
+	shownLines = 8  // of a list
+	shownHops  = 12 // of a witness
+)
+
+// causesOf returns the causes of the findings of r, each finding by itself where they were not grouped.
+func causesOf(r *verify.Result) []verify.Cause {
+	if r.Causes != nil {
+		return r.Causes
+	}
+	list := make([]verify.Cause, len(r.Findings))
+	for i := range list {
+		x := &r.Findings[i]
+		list[i] = verify.Cause{Rule: x.Rule, Severity: x.Severity, Waiver: x.Waiver, Text: x.Message, Findings: []int{i}}
+	}
+	return list
+}
+
+// writeCauses prints the causes that are wanted, the most harmful first. Many of one rule are one list, and with
+// Options.Verbose all findings are printed.
+func writeCauses(w io.Writer, r *verify.Result, opt *Options, wanted func(*verify.Cause) bool) {
+	type kind struct {
+		rule     string
+		severity verify.Severity
+		waived   bool
+	}
+	var order []kind
+	alike := make(map[kind][]*verify.Cause)
+	causes := causesOf(r)
+	for i := range causes {
+		if c := &causes[i]; wanted(c) {
+			k := kind{c.Rule, c.Severity, c.Waiver != nil}
+			if alike[k] == nil {
+				order = append(order, k)
+			}
+			alike[k] = append(alike[k], c)
+		}
+	}
+	for _, k := range order {
+		list := alike[k]
+		if len(list) > fewCauses && !opt.Verbose {
+			writeList(w, r, opt, list)
+			continue
+		}
+		for _, c := range list {
+			writeCause(w, r, opt, c)
+		}
+	}
+}
+
+// writeList prints causes of one rule, a line for each, as many as fit.
+func writeList(w io.Writer, r *verify.Result, opt *Options, list []*verify.Cause) {
+	findings, count := 0, int64(0)
+	for _, c := range list {
+		for _, k := range c.Findings {
+			if r.Findings[k].Rule == c.Rule {
+				findings++
+				count += r.Findings[k].Count
+			}
+		}
+	}
+	head := text.CountGrouped(findings, "finding", "findings")
+	if rule, ok := verify.FindRule(list[0].Rule, opt.rules(), verify.Rules); ok {
+		head = fmt.Sprintf("%s, %s %s: %s", head, text.Grouped(count), rule.Count, rule.Summary)
+	}
+	writeHead(w, list[0].Severity, list[0].Waiver, list[0].Rule, head)
+	for i, c := range list {
+		if i == shownLines {
+			fmt.Fprintf(w, "    and %s more, which -v lists\n", text.Grouped(len(list)-i))
+			break
+		}
+		fmt.Fprintf(w, "    %s\n", c.Text)
+	}
+}
+
+// writeCause prints one cause and what follows from it.
+func writeCause(w io.Writer, r *verify.Result, opt *Options, c *verify.Cause) {
+	first := &r.Findings[c.Findings[0]]
+	if c.Text == first.Message && len(c.Findings) == 1 {
+		most := shownHops
+		if opt.Verbose {
+			most = len(first.Witness)
+		}
+		writeFinding(w, first, most)
+		return
+	}
+	writeHead(w, c.Severity, c.Waiver, c.Rule, c.Text)
+	for _, line := range c.Follows {
+		fmt.Fprintf(w, "    %s\n", line)
+	}
+	if opt.Verbose {
+		for _, k := range c.Findings {
+			writeFinding(w, &r.Findings[k], len(r.Findings[k].Witness))
+		}
+	}
+}
+
+// writeHead prints the first line of a finding or a cause, and its waiver.
+func writeHead(w io.Writer, severity verify.Severity, waiver *verify.Waiver, rule, message string) {
+	if waiver != nil {
+		fmt.Fprintf(w, "\nwaived %s: %s: %s\n    until %s: %s\n", severity, rule, message, waiver.Until, waiver.Reason)
+		return
+	}
+	fmt.Fprintf(w, "\n%s: %s: %s\n", severity, rule, message)
+}
