@@ -58,7 +58,7 @@ test-all: build
 # The rooms that spread their work over goroutines, except those whose tests
 # wait for OpenSM: more cases take more of the same ways.
 race:
-	$(GO) test -race -short -timeout 30m ./internal/files ./lft ./mesh ./mft ./audit/quality ./sim/sweep ./sminterface/mad ./cmd/ibweave-opensm/plugin ./sminterface/umad ./updown ./verify ./audit/whatif
+	$(GO) test -race -short -timeout 30m ./internal/files ./lft ./mesh ./mft ./audit/quality ./sminterface/mad ./cmd/ibweave-opensm/plugin ./sminterface/umad ./updown ./verify ./audit/whatif
 
 lint:
 	GOLANGCI="$(GOLANGCI)" DEADCODE="$(DEADCODE)" scripts/lint.sh

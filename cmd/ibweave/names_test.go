@@ -149,7 +149,7 @@ var sayNames = []struct {
 	{1, "drift updn --live broken"}, {1, "drift updn --live broken -v"}, {1, "drift updn --live broken --format json"}, {1, "drift updn --live masks -v"},
 	{2, "compare -t tree -e updn,minhop --bisections 100"}, {2, "compare -t ring -e minhop --bisections 100"}, {2, "compare -t tree -e updn --format json --bisections 100"},
 	{2, "whatif -t tree -e updn --fail links"}, {2, "whatif -t tree -e updn --fail switches"}, {2, "whatif -t tree -e updn --fail links --format json -o cases"}, {2, "whatif --merge cases"},
-	{4, "sim loop --burst 4 --pattern all-to-all --buffer-packets 1 --state points"}, {4, "sim loop --burst 4 --pattern all-to-all --buffer-packets 1 --state points"},
+	{4, "sim loop --burst 4 --pattern all-to-all --buffer-packets 1"}, {4, "sim loop --burst 4 --pattern all-to-all --buffer-packets 1"},
 	{4, "sim loop --burst 4 --pattern all-to-all --buffer-packets 1 --format json"},
 	{1, "report updn --svg - --view path:0x100000,0x100006"}, {1, "report loop --svg - --view credit-loop"},
 }
@@ -238,7 +238,7 @@ func TestNamesHaveGUIDs(t *testing.T) {
 		if strings.HasPrefix(c.args, "whatif --merge") {
 			continue
 		}
-		args := strings.NewReplacer("-g groups", "-g labels", "-o cases", "-o labeled", "--state points", "").Replace(c.args) + " --node-name-map names"
+		args := strings.NewReplacer("-g groups", "-g labels", "-o cases", "-o labeled").Replace(c.args) + " --node-name-map names"
 		text = ibweave(strings.Fields(args)...)
 		if i := strings.Index(text, sameSwitch); i >= 0 {
 			t.Errorf("ibweave %s: an old name: %q", args, text[max(0, i-60):min(len(text), i+60)])

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -296,7 +295,6 @@ func (a *app) strictFlag(cmd *cobra.Command) {
 type nameMap struct {
 	file  string // "" for none
 	names map[fabric.GUID]string
-	sum   [sha256.Size]byte // of the file
 }
 
 func (a *app) nameFlag(cmd *cobra.Command) {
@@ -348,7 +346,6 @@ func (a *app) renamed(f *fabric.Fabric) (*fabric.Fabric, error) {
 		for _, x := range capture.Findings(f, problems) {
 			fmt.Fprintln(a.stderr, x.Message)
 		}
-		m.sum = sha256.Sum256(data)
 	}
 	return f.WithNames(m.names), nil
 }

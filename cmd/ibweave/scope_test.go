@@ -175,7 +175,6 @@ var withoutEffectTests = []struct {
 	{"sim d --load 0.1 --choose-again", "choose-again", "without --adaptive or --far", false},
 	{"sim d --load 0.1 --png f", "png", "without --adaptive or --far or --engines or --vls or --traffic: the picture compares", false},
 	{"sim d --load 0.1 --svg f", "svg", "without --adaptive or --far", false},
-	{"sim d --traffic f --state s", "state", "with --traffic: only sweeps are kept", false},
 	{"sim d --load 0.1 --scale 0.5", "scale", "without --traffic: they are about its jobs", false},
 	{"sim -t f --engines updn --load 0.1 --fit", "fit", "without --traffic", false},
 	{"compare -t f -e updn --fit", "fit", "without --traffic: tables are fitted to its jobs", false},

@@ -1,14 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -18,11 +19,11 @@ import (
 	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/yamlfile"
+	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sim"
-	"github.com/ibweave/ibweave/sim/sweep"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/state/open"
 )
@@ -50,7 +51,6 @@ type simulation struct {
 
 	jobs   int
 	output string
-	state  string
 	format string
 }
 
@@ -84,7 +84,6 @@ func (a *app) simCommand() *cobra.Command {
 	flags.StringVarP(&in.file, "file", "f", "", "experiment `FILE` with flags")
 	cli.NumberFlag(flags, &in.jobs, "jobs", 1, cli.MaxNumber, "simulations at a time, `N`; by default one on each core")
 	flags.StringVarP(&in.output, "output", "o", "-", "`FILE` for the results; - is standard output")
-	flags.StringVar(&in.state, "state", "", "keep finished points of a sweep in `FILE`, and go on from there")
 	cli.WordFlag(flags, &in.format, "format", "`FORM` of the output: text, csv or json", "text", "csv", "json")
 	flags.StringVar(&in.svg, "svg", "", "write a picture of a comparison, `FILE`")
 	flags.StringVar(&in.png, "png", "", "the same as PNG, `FILE`")
@@ -95,7 +94,6 @@ func (a *app) simCommand() *cobra.Command {
 // defineScopes says which flags have no effect beside others.
 func (in *simulation) defineScopes() {
 	cli.Scopes(in.flags,
-		cli.Scope{Flags: "state", Not: "traffic", Why: "only sweeps are kept"},
 		cli.Scope{Flags: "fit mcast scale top", With: "traffic", Why: "they are about its jobs"},
 		cli.Scope{Flags: "host-groups", With: "traffic", Why: "its jobs may name groups"},
 		cli.Scope{Flags: "buffer", Not: "buffer-flits buffer-packets", Why: "each lane has its own buffer then"},
@@ -118,7 +116,7 @@ func (in *simulation) defineScopes() {
 const noTraces = "the file says what is sent"
 
 // ownFlags are those that say how sim runs, not what it finds.
-var ownFlags = map[string]bool{"file": true, "jobs": true, "output": true, "state": true, "format": true, "svg": true, "png": true, "help": true, "log-level": true, "log-format": true, "color": true, "strict": true}
+var ownFlags = map[string]bool{"file": true, "jobs": true, "output": true, "format": true, "svg": true, "png": true, "help": true, "log-level": true, "log-format": true, "color": true, "strict": true}
 
 // fileFlags name files.
 var fileFlags = map[string]bool{"topology": true, "lfts": true, "sl2vl": true, "path-sl": true, "mfts": true, "far": true, "plft": true, "groups": true, "trace": true, "traffic": true, "host-groups": true, "rank-file": true, "node-name-map": true}
@@ -235,7 +233,7 @@ func (a *app) sim(ctx context.Context, in *simulation, args []string) (err error
 		if err != nil {
 			return err
 		}
-		if r.Results, err = runPoints(ctx, a, in, len(r.Points), sweep.Options{}, r.Simulate); err != nil {
+		if r.Results, err = runPoints(ctx, a, in, len(r.Points), r.Simulate); err != nil {
 			return err
 		}
 		return a.writeJobs(in, r)
@@ -247,11 +245,7 @@ func (a *app) sim(ctx context.Context, in *simulation, args []string) (err error
 	if err != nil {
 		return err
 	}
-	opt := sweep.Options{State: in.state}
-	if opt.Key, err = sweep.Key(in.key()); err != nil {
-		return err
-	}
-	if run.Results, err = runPoints(ctx, a, in, len(run.Points), opt, run.Simulate); err != nil {
+	if run.Results, err = runPoints(ctx, a, in, len(run.Points), run.Simulate); err != nil {
 		return err
 	}
 	run.Compared = run.Compare()
@@ -269,27 +263,35 @@ func (a *app) sim(ctx context.Context, in *simulation, args []string) (err error
 	return a.judgeSimulated(run)
 }
 
-// runPoints simulates n points on all cores, or on as many as --jobs says.
-func runPoints[R any](ctx context.Context, a *app, in *simulation, n int, opt sweep.Options, simulate func(context.Context, int) (R, error)) ([]R, error) {
+// runPoints simulates n points, each on one core: on all cores, or on as many as --jobs says. The last one
+// is begun first: loads go up, and the highest takes longest. The first error ends all others.
+func runPoints[R any](ctx context.Context, a *app, in *simulation, n int, simulate func(context.Context, int) (R, error)) ([]R, error) {
 	stage := a.startStage("simulate " + text.CountGrouped(n, "point", "points"))
 	defer stage.End()
-	opt.Jobs, opt.Progress = in.jobs, stage.Set
-	results, err := sweep.Run(ctx, n, opt, func(ctx context.Context, i int) (R, error) {
-		r, err := simulate(ctx, i)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	results := make([]R, n)
+	var done atomic.Int64
+	stage.Set(0, n)
+	err := par.ForEach(ctx, in.jobs, n, func(k int) (err error) {
+		i := n - 1 - k
+		results[i], err = simulate(ctx, i)
 		switch {
-		case err == nil, is[*sim.ConservationError](err), ctx.Err() != nil:
-			return r, err
+		case err == nil:
+			stage.Set(int(done.Add(1)), n)
+			return nil
+		case is[*sim.ConservationError](err), ctx.Err() != nil: // as it is
 		case is[*experiment.SettingError](err):
-			return r, in.setting(err)
+			err = in.setting(err)
 		case in.file != "":
-			return r, inputf("%s: %w", in.file, err)
+			err = inputf("%s: %w", in.file, err)
+		default:
+			err = cli.NewUsageError(err)
 		}
-		return r, cli.NewUsageError(err)
+		cancel(err)
+		return err
 	})
-	if is[*sweep.KeyError](err) {
-		return nil, open.NewError(err)
-	}
-	return results, err
+	return results, cmp.Or(context.Cause(ctx), err)
 }
 
 // checkPictures refuses pictures of one routing.
@@ -381,9 +383,6 @@ func (a *app) readNetwork(ctx context.Context, in *simulation, args []string) (r
 	if err := in.onlyOnce(routings); err != nil {
 		return nil, nil, err
 	}
-	if a.nameMap.file != "" {
-		in.Sums[a.nameMap.file] = hex.EncodeToString(a.nameMap.sum[:]) // groups may go by names
-	}
 	f := routings[0].Net.Fabric
 	switch {
 	case in.Setup.Traffic.Multicast > 0 && in.Groups == "":
@@ -407,7 +406,6 @@ func (a *app) readNetwork(ctx context.Context, in *simulation, args []string) (r
 
 // readSimulated reads the unicast tables and lanes.
 func (a *app) readSimulated(in *simulation, args []string) (*lft.Routing, error) {
-	in.Sums = map[string]string{}
 	in.TakeAdaptive = in.adaptive != "" || in.FAR != ""
 	groups := in.Groups
 	in.Groups = ""
@@ -493,21 +491,6 @@ func (a *app) noteLanes(in *simulation, routings []experiment.Routing) {
 			fmt.Fprintf(a.stderr, "ibweave: --%s has no effect here: the tables have one virtual lane, so that no packet overtakes another; compile --vls N makes more\n", flag)
 		}
 	}
-}
-
-// key is what the results depend on.
-func (in *simulation) key() any {
-	input := map[string]string{}
-	for flag := range fileFlags {
-		if sum, ok := in.Sums[in.flags.Lookup(flag).Value.String()]; ok {
-			input[flag] = sum
-		}
-	}
-	return struct {
-		Version    string            `json:"version"`
-		Parameters map[string]string `json:"parameters"`
-		Input      map[string]string `json:"input"`
-	}{version + cli.Revision(), in.parameters(), input}
 }
 
 // parameters are the flags that decide what the results are.

@@ -8,11 +8,9 @@ import (
 
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sim"
-	"github.com/ibweave/ibweave/state/open"
 	"github.com/ibweave/ibweave/updown"
 )
 
@@ -43,7 +41,6 @@ func (a *app) routeSimulated(ctx context.Context, in *simulation) ([]experiment.
 	if err != nil {
 		return nil, err
 	}
-	in.Sums = map[string]string{in.Topology: open.Sum(topology.Append(nil, f))}
 	engines := in.engines
 	if engines == nil {
 		engines = []string{in.engine}
@@ -161,7 +158,6 @@ func (a *app) routeWorms(ctx context.Context, in *simulation) (routings []experi
 	if err != nil {
 		return nil, nil, err
 	}
-	in.Sums = map[string]string{in.Topology: open.Sum(topology.Append(nil, f))}
 	// The engine's tables are not used, but the LIDs that it has given.
 	r, err := a.routeBy(ctx, f, in.Topology, in.router, compile.Options{})
 	if err != nil {
