@@ -116,17 +116,14 @@ func (s slurm) command(args ...string) *exec.Cmd {
 }
 
 // await waits until a command prints what it should.
-func (s slurm) await(t *testing.T, done func(out string) bool, args ...string) string {
+func (s slurm) await(t *testing.T, done func(out string) bool, args ...string) (said string) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+	short.Await(t, func() bool {
 		out, _ := s.command(args...).CombinedOutput()
-		if done(string(out)) {
-			return string(out)
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%s prints %s", args, out)
-		}
-	}
+		said = string(out)
+		return done(said)
+	}, args)
+	return said
 }
 
 // TestSlurm runs the job array of whatif-slurm in a Slurm of its own: the shards
@@ -237,13 +234,8 @@ func checkSlurmTopology(t *testing.T, dir string) {
 		Hosts, Children []string
 	}
 	var doc struct{ Groups []group }
-	data, err := os.ReadFile(filepath.Join(dir, "topology.json"))
-	if err == nil {
-		err = json.Unmarshal(data, &doc)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := short.Must(os.ReadFile(filepath.Join(dir, "topology.json")))(t)
+	short.Check(t, json.Unmarshal(data, &doc))
 	conf := short.Must(os.ReadFile(filepath.Join(dir, "topology.conf")))(t)
 	want := make(map[string]group)
 	var nodes []string
@@ -301,10 +293,7 @@ func TestSlurmPartitions(t *testing.T) {
 	t.Parallel()
 	const name = "host-groups/fabric.ibnetdiscover"
 	data := short.Must(os.ReadFile(name))(t)
-	f, _, err := topology.Parse(name, data, topology.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f, _ := short.Must2(topology.Parse(name, data, topology.Options{}))(t)
 	ctl := startSlurm(t, slurmPartitions, "", map[string]string{"more.conf": "NodeSet=old Feature=old\nPartitionName=DEFAULT Nodes=node0005\n"})
 	shown := ctl.await(t, func(out string) bool { return strings.Contains(out, "PartitionName=both") }, "scontrol", "--oneliner", "show", "partition")
 	nodes := ctl.await(t, func(string) bool { return true }, "scontrol", "--oneliner", "show", "node")

@@ -53,10 +53,7 @@ func checkPage(t *testing.T, text string, c *cobra.Command, kind string) {
 	if kind != "tree" && kind != "director" {
 		return
 	}
-	k, _, err := c.Find([]string{kind})
-	if err != nil {
-		t.Fatal(err)
-	}
+	k, _ := short.Must2(c.Find([]string{kind}))(t)
 	k.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
 		if !strings.Contains(text, "--"+f.Name) && f.Name != "help" {
 			t.Errorf("docs/dev/gen.md lacks --%s of %s", f.Name, kind)

@@ -426,10 +426,7 @@ func simulated(t *testing.T, d string) {
 	t.Helper()
 	name := filepath.Join(d, "fabric.ibnetdiscover")
 	text := short.Must(os.ReadFile(name))(t)
-	f, _, err := topology.Parse(name, text, topology.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f, _ := short.Must2(topology.Parse(name, text, topology.Options{}))(t)
 	sim, twin := ibsimtest.Start(t, f)
 	c, err := sim.Dial(t.Context(), "") // it listens when a client has been taken
 	if err != nil {
@@ -588,10 +585,7 @@ func TestHostileStandardOutput(t *testing.T) {
 		}
 	}
 	for _, line := range []string{"--help", "check --rules", "gen mesh --dims 30x30"} {
-		r, w, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		r, w := short.Must2(os.Pipe())(t)
 		short.Check(t, r.Close())
 		if got := runProgram(t, w, nil, strings.Fields(line)...); got.status != -1 || got.stderr != "" {
 			t.Errorf("%s into a closed pipe: exit status %d, %s; want a signal and no word", line, got.status, got.stderr)

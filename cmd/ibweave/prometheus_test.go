@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/ibweave/ibweave/internal/short"
 )
@@ -44,16 +43,9 @@ func TestPrometheus(t *testing.T) {
 	short.Check(t, cmd.Start())
 	defer cmd.Wait()
 	defer cmd.Process.Kill()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		value := askPrometheus(address, `ibweave_check_verdict{verdict="errors",job="ibweave"}`)
-		if value == "1" {
-			break
-		}
-		if time.Now().After(end) {
-			said, _ := os.ReadFile(log.Name())
-			t.Fatalf("Prometheus says %q, want 1: %s", value, said)
-		}
-	}
+	short.Await(t, func() bool {
+		return askPrometheus(address, `ibweave_check_verdict{verdict="errors",job="ibweave"}`) == "1"
+	}, "Prometheus has no verdict")
 	if rules := askPrometheus(address, `sum(ibweave_check_findings{severity="error"})`); rules == "" || rules == "0" {
 		t.Errorf("%q errors", rules)
 	}

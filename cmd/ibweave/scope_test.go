@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ibweave/ibweave/cmd/cli"
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // TestScopes has each flag with a scope in all commands that have it: one says so when the flag has no
@@ -38,10 +39,7 @@ func TestScopes(t *testing.T) {
 func checkScope(t *testing.T, command, flag string, s *cli.Scope) {
 	t.Helper()
 	refused := func(conditions ...string) bool {
-		c, _, err := new(app).rootCommand().Find(strings.Fields(command))
-		if err != nil {
-			t.Fatal(err)
-		}
+		c, _ := short.Must2(new(app).rootCommand().Find(strings.Fields(command)))(t)
 		set := func(f *pflag.Flag, value string) {
 			if f == nil {
 				t.Fatalf("%s: scopes has a condition on a flag that there is not: %v", command, conditions)

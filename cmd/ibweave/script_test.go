@@ -62,12 +62,19 @@ func TestMain(m *testing.M) {
 //	shuffle FILE FILE SEED   copies ibnetdiscover text with its stanzas in random order
 //	compress zstd|gzip FILE FILE
 //	replace FILE OLD NEW     replaces the first OLD in FILE, which must be there
+//	[all] COMMAND            runs the command only where tests may start other programs (short.All)
 func TestScript(t *testing.T) {
 	t.Parallel() // with tests that wait for other programs and use no working directory
 	testscript.Run(t, testscript.Params{
 		Files:               scripts(t, "testdata/script/*.txtar"), // under -short each ends at its line "[short] stop"
 		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
 		RequireExplicitExec: true,
+		Condition: func(name string) (bool, error) {
+			if name != "all" {
+				return false, fmt.Errorf("unknown condition %s", name)
+			}
+			return short.All(), nil
+		},
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("IBWEAVE", program)
 			return nil

@@ -24,16 +24,9 @@ func onTerminal(t *testing.T, dir string, width uint16, env []string, args ...st
 	master := short.Must(os.OpenFile("/dev/ptmx", os.O_RDWR, 0))(t)
 	defer master.Close()
 	fd := int(master.Fd())
-	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	if err == nil {
-		err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
-	}
-	if err == nil {
-		err = unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 50, Col: width})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := short.Must(unix.IoctlGetInt(fd, unix.TIOCGPTN))(t)
+	short.Check(t, unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0))
+	short.Check(t, unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 50, Col: width}))
 	slave := short.Must(os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0))(t)
 	cmd := exec.Command(program, args...)
 	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = dir, slave, slave, slave

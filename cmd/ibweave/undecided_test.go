@@ -583,10 +583,7 @@ func TestIncomplete(t *testing.T) {
 		if status := run(append([]string{"gen"}, strings.Fields(kind)...), strings.NewReader(""), &out, &errs); status != exitClean {
 			t.Fatalf("gen %s: %s", kind, &errs)
 		}
-		f, _, err := topology.Parse(kind, out.Bytes(), topology.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		f, _ := short.Must2(topology.Parse(kind, out.Bytes(), topology.Options{}))(t)
 		fabrics[kind] = f
 	}
 	dir := t.TempDir()

@@ -88,10 +88,7 @@ func TestSameBytes(t *testing.T) {
 func TestPNG(t *testing.T) {
 	var b bytes.Buffer
 	short.Check(t, example().PNG(&b))
-	picture, _, err := image.Decode(&b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	picture, _ := short.Must2(image.Decode(&b))(t)
 	seen := map[color.Color]int{}
 	bounds := picture.Bounds()
 	for y := bounds.Min.Y; y < bounds.Max.Y; y++ {

@@ -66,13 +66,11 @@ user_pref("network.proxy.ssl_port", 9);
 		stop()
 	})
 	port := ""
-	for range 600 {
-		if data, err := os.ReadFile(filepath.Join(profile, "MarionetteActivePort")); err == nil && len(data) > 0 {
-			port = strings.TrimSpace(string(data))
-			break
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
+	short.Await(t, func() bool {
+		data, _ := os.ReadFile(filepath.Join(profile, "MarionetteActivePort"))
+		port = strings.TrimSpace(string(data))
+		return port != ""
+	}, "Firefox opens no port")
 	conn := short.Must(net.Dial("tcp", net.JoinHostPort("127.0.0.1", port)))(t)
 	b.conn, b.from = conn, bufio.NewReader(conn)
 	b.read() // it says who it is

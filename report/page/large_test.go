@@ -17,7 +17,7 @@ import (
 	"github.com/ibweave/ibweave/internal/short"
 )
 
-var largeFlag = flag.String("large", "", "FILE that ibweave report wrote: TestBrowserFrames holds it to the times of docs/report.md")
+var largeFlag = flag.String("large", "", "FILE that ibweave report wrote, for TestBrowserFrames and TestBrowserScreens")
 
 // frames is what a page did while it was moved.
 type frames struct {
@@ -71,17 +71,16 @@ const move = `(async () => {
 	return r;
 })()`
 
-// TestBrowserFrames pans and zooms and says how long frames take. With -large FILE it fails where
-// the first picture takes more than 3 s, more than 5 % of the frames of a pan more than 50 ms, or
-// a task more than 200 ms.
+// TestBrowserFrames pans and zooms, and wants a pan to move the picture that is there. It logs how
+// long the first picture, frames and tasks take.
 func TestBrowserFrames(t *testing.T) {
 	var p *tab
 	if *largeFlag != "" {
 		p = openFile(t, *largeFlag, "", nil)
 	} else {
-		p = open(t, compiled(t, fatTree(t, short.Of(16, 8), 3), "updn", compile.Options{}))
+		p = open(t, compiled(t, fatTree(t, short.Of(12, 8), 3), "updn", compile.Options{}))
 	}
-	r := eval[frames](p, move, short.Of(60, 10))
+	r := eval[frames](p, move, short.Of(20, 10))
 	slices.Sort(r.Frames)
 	slices.Sort(r.Zooming)
 	at := func(list []float64, share float64) float64 { return list[int(math.Ceil(share*float64(len(list))))-1] }
@@ -93,12 +92,6 @@ func TestBrowserFrames(t *testing.T) {
 		r.First, len(r.Frames), at(r.Frames, 0.5), at(r.Frames, 0.95), at(r.Frames, 1), at(r.Zooming, 0.95), len(r.Tasks), longest, r.LongestMap, r.Pictures)
 	if moved := len(r.Frames) + len(r.Zooming); r.Pictures > moved/2 {
 		t.Errorf("%d pictures of the fabric for %d frames: a pan moves the one that is there", r.Pictures, moved)
-	}
-	if *largeFlag == "" {
-		return
-	}
-	if r.First > 3000 || at(r.Frames, 0.95) > 50 || longest > 200 {
-		t.Error("want the first picture within 3 s, 95 % of the frames of a pan within 50 ms, no task over 200 ms")
 	}
 }
 

@@ -100,10 +100,7 @@ func twoStates(t *testing.T) *Input {
 // movedLoads lists the new ports between switches with other routes than before.
 func movedLoads(t *testing.T, in *Input) (ports []int) {
 	t.Helper()
-	old, now, err := scenes(context.Background(), in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	old, now := short.Must2(scenes(context.Background(), in))(t)
 	f := in.Fabric
 	for p := range fabric.PortID(f.NumPorts()) {
 		if !f.IsSwitch(f.Owner(p)) || f.Peer(p) == fabric.NoPort || f.PeerSwitch(p) == fabric.NoNode {
@@ -197,10 +194,7 @@ func TestBrowserStates(t *testing.T) {
 // TestStates: places are the same in both states, and the page has the same bytes twice.
 func TestStates(t *testing.T) {
 	in := twoStates(t)
-	old, now, err := scenes(context.Background(), in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	old, now := short.Must2(scenes(context.Background(), in))(t)
 	for n := range fabric.NodeID(in.Fabric.NumNodes()) {
 		was, ok := in.Old.Fabric.NodeByGUID(in.Fabric.Node(n).GUID)
 		if !ok || old.x[was] != now.x[n] || old.y[was] != now.y[n] {
