@@ -97,13 +97,8 @@ func freeTables(t testing.TB, f *fabric.Fabric, static *lft.Tables, list lft.Lis
 // to one leaf over one spine: as far as a shift by n goes, nothing can be worse.
 func newTree(t testing.TB, n int) (*fabric.Fabric, *lft.Tables) {
 	t.Helper()
-	f, err := gen.Tree(gen.TreeSpec{Ports: 2 * n, Pods: []int{n}, Hosts: n, Spines: n})
-	if err == nil {
-		f, err = lft.AssignLIDs(f, lft.LIDOptions{})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(gen.Tree(gen.TreeSpec{Ports: 2 * n, Pods: []int{n}, Hosts: n, Spines: n}))(t)
+	f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{}))(t)
 	r := short.Must(lft.Minhop{}.Route(t.Context(), f, lft.Options{}))(t)
 	for _, s := range f.Switches() {
 		up, _ := f.SwitchLinks(s)

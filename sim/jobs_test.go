@@ -268,13 +268,8 @@ func TestLIDsInTurn(t *testing.T) {
 	r := short.Must(lft.Minhop{}.Route(t.Context(), f, lft.Options{}))(t)
 	net := Network{State: state.State{Fabric: f, Tables: r.Tables, SL2VL: lft.NewSL2VL(f, lft.IdentityVLs(4))}}
 	d := &lidSpy{jobsDriver: &jobsDriver{Jobs: Jobs{Jobs: []Job{{[]Part{partOf(t, "alltoall", 400, 40, f.CAPorts()...)}}}, SLs: 4}, out: &JobsDone{Jobs: make([]JobDone, 1)}}}
-	s, err := New(net, fast(), d)
-	if err == nil {
-		_, err = d.prepare(s)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := short.Must(New(net, fast(), d))(t)
+	short.Must(d.prepare(s))(t)
 	s.Wake(0, beginJobs)
 	short.Check(t, s.Run(t.Context(), Forever))
 	for k := range 4 {

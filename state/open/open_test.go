@@ -98,13 +98,8 @@ func archive(t *rapid.T, path string, order []string, texts map[string][]byte) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	for _, name := range order {
-		err := w.WriteHeader(&tar.Header{Name: "run/" + name, Typeflag: tar.TypeReg, Mode: 0o666, Size: int64(len(texts[name]))})
-		if err == nil {
-			_, err = w.Write(texts[name])
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, w.WriteHeader(&tar.Header{Name: "run/" + name, Typeflag: tar.TypeReg, Mode: 0o666, Size: int64(len(texts[name]))}))
+		short.Must(w.Write(texts[name]))(t)
 	}
 	short.Check(t, errors.Join(w.Close(), os.WriteFile(path, b.Bytes(), 0o666)))
 }
