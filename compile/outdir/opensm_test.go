@@ -30,10 +30,7 @@ func withEnhancedPorts0(t *testing.T, f *fabric.Fabric) *fabric.Fabric {
 		}
 		text = append(text, part...)
 	}
-	g, _, err := topology.Parse("enhanced", text, topology.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g, _ := short.Must2(topology.Parse("enhanced", text, topology.Options{}))(t)
 	return g
 }
 
