@@ -183,14 +183,10 @@ func TestFindings(t *testing.T) {
 			if x.GUID == guid {
 				x.GUID = to
 			}
-			if _, err := b.AddNode(x); err != nil {
-				t.Fatal(err)
-			}
+			short.Must(b.AddNode(x))(t)
 		}
 		for _, c := range cablesOf(f) {
-			if err := b.Connect(int(f.Owner(c.a)), f.Num(c.a), int(f.Owner(c.b)), f.Num(c.b), c.link); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, b.Connect(int(f.Owner(c.a)), f.Num(c.a), int(f.Owner(c.b)), f.Num(c.b), c.link))
 		}
 		return must(b.Build())
 	}
@@ -297,10 +293,7 @@ func TestMeantTree(t *testing.T) {
 
 // Pieces, names and GUIDs that are not unique.
 func TestNodes(t *testing.T) {
-	p, err := gen.NewPlan(4, 4)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := short.Must(gen.NewPlan(4, 4))(t)
 	for i := range 4 {
 		p.Switch(4, "same")
 		p.CA(1, "host "+string(rune('a'+i)))

@@ -53,10 +53,7 @@ func (w *network) fabric(t testing.TB) *fabric.Fabric {
 	for _, n := range w.hosts {
 		hosts += n
 	}
-	p, err := gen.NewPlan(len(w.hosts), hosts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := short.Must(gen.NewPlan(len(w.hosts), hosts))(t)
 	at, used := make([]int, len(w.hosts)), make([]int, len(w.hosts))
 	node := 0
 	for s, n := range w.hosts {
@@ -73,11 +70,7 @@ func (w *network) fabric(t testing.TB) *fabric.Fabric {
 		used[c[1]]++
 		p.Cable(at[c[0]], used[c[0]], at[c[1]], used[c[1]])
 	}
-	f, err := p.Fabric()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
+	return short.Must(p.Fabric())(t)
 }
 
 // odd are networks that operators run and that are no tree and no grid, or are one

@@ -47,10 +47,7 @@ func rewire(t testing.TB, f *fabric.Fabric, cables []cable, r *rand.Rand) *fabri
 	var b fabric.Builder
 	index := make([]int, f.NumNodes())
 	for _, n := range r.Perm(f.NumNodes()) {
-		i, err := b.AddNode(*f.Node(fabric.NodeID(n)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		i := short.Must(b.AddNode(*f.Node(fabric.NodeID(n))))(t)
 		index[n] = i
 	}
 	lids := r.Perm(f.NumNodes())
@@ -64,21 +61,13 @@ func rewire(t testing.TB, f *fabric.Fabric, cables []cable, r *rand.Rand) *fabri
 			if num == first {
 				lid = fabric.LID(lids[n] + 1)
 			}
-			if err := b.SetPort(index[n], num, f.PortGUID(f.Port(n, num)), lid, 0); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, b.SetPort(index[n], num, f.PortGUID(f.Port(n, num)), lid, 0))
 		}
 	}
 	for _, c := range cables {
-		if err := b.Connect(index[f.Owner(c.a)], f.Num(c.a), index[f.Owner(c.b)], f.Num(c.b), c.link); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, b.Connect(index[f.Owner(c.a)], f.Num(c.a), index[f.Owner(c.b)], f.Num(c.b), c.link))
 	}
-	g, err := b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return g
+	return short.Must(b.Build())(t)
 }
 
 // fabrics are those that faults are made on.
@@ -108,14 +97,8 @@ func fabrics(t testing.TB) map[string]*fabric.Fabric {
 }
 
 func capture(t testing.TB) *fabric.Fabric {
-	data, err := os.ReadFile(*topologyFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, _, err := topology.Parse(*topologyFile, data, topology.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := short.Must(os.ReadFile(*topologyFile))(t)
+	f, _ := short.Must2(topology.Parse(*topologyFile, data, topology.Options{}))(t)
 	return f
 }
 
@@ -185,20 +168,12 @@ func roomy(t testing.TB, f *fabric.Fabric) *fabric.Fabric {
 		if f.IsSwitch(n) {
 			x.NumPorts += 2
 		}
-		if _, err := b.AddNode(x); err != nil {
-			t.Fatal(err)
-		}
+		short.Must(b.AddNode(x))(t)
 	}
 	for _, c := range cablesOf(f) {
-		if err := b.Connect(int(f.Owner(c.a)), f.Num(c.a), int(f.Owner(c.b)), f.Num(c.b), c.link); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, b.Connect(int(f.Owner(c.a)), f.Num(c.a), int(f.Owner(c.b)), f.Num(c.b), c.link))
 	}
-	g, err := b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return g
+	return short.Must(b.Build())(t)
 }
 
 var faults = []fault{

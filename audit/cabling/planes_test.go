@@ -63,11 +63,7 @@ func dead(t testing.TB, f *fabric.Fabric, nodes ...fabric.NodeID) *fabric.Fabric
 			cables = append(cables, f.Port(n, num))
 		}
 	}
-	g, err := gen.Remaining(f, cables...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return g
+	return short.Must(gen.Remaining(f, cables...))(t)
 }
 
 // A lane that is taken away is named at both ends by one finding: of the shape, or of its
@@ -143,14 +139,9 @@ func TestPlaneLost(t *testing.T) {
 func TestSystemName(t *testing.T) {
 	b := &fabric.Builder{}
 	for i, name := range []string{"MF0;q1:Q3400_RA/U1", "MF0;q1:Q3400_RA/U2", "MF0;q2:Q3400_RA/U1", "other/U2"} {
-		if _, err := b.AddNode(fabric.Node{GUID: fabric.GUID(i + 1), SystemGUID: fabric.GUID(0x10 + i/2), Type: fabric.Switch, NumPorts: 4, Description: name}); err != nil {
-			t.Fatal(err)
-		}
+		short.Must(b.AddNode(fabric.Node{GUID: fabric.GUID(i + 1), SystemGUID: fabric.GUID(0x10 + i/2), Type: fabric.Switch, NumPorts: 4, Description: name}))(t)
 	}
-	f, err := b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(b.Build())(t)
 	c := &checker{f: f}
 	for i, want := range []string{`system "MF0;q1:Q3400_RA"`, "system 0x0000000000000011"} {
 		if got := c.systemName(f.Systems()[i]); got != want {
@@ -162,13 +153,8 @@ func TestSystemName(t *testing.T) {
 // An aggregation node that is taken away is a finding that names the switch and the port,
 // from four other switches on.
 func TestMissingAggregation(t *testing.T) {
-	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 2})
-	if err == nil {
-		f, err = gen.Options{AggregationNodes: true}.Apply(f)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 2}))(t)
+	f = short.Must(gen.Options{AggregationNodes: true}.Apply(f))(t)
 	if list := found(Check(f, Options{})); len(list) > 0 {
 		t.Fatal(list)
 	}

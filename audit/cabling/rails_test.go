@@ -9,20 +9,15 @@ import (
 	"github.com/ibweave/ibweave/audit/rails"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/verify"
 )
 
 // railed is a tree with hosts on four rails, whose adapters are called as sites do.
 func railed(t testing.TB) *fabric.Fabric {
 	t.Helper()
-	f, err := gen.Tree(gen.TreeSpec{Ports: 32, Pods: []int{2}, Hosts: 6, Rails: 4, Spines: 4})
-	if err == nil {
-		f, err = gen.Options{Names: "site"}.Apply(f)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
+	f := short.Must(gen.Tree(gen.TreeSpec{Ports: 32, Pods: []int{2}, Hosts: 6, Rails: 4, Spines: 4}))(t)
+	return short.Must(gen.Options{Names: "site"}.Apply(f))(t)
 }
 
 // Check has the rules of rails where hosts have several ports and agree where these belong, and no

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/audit/cabling"
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // FuzzPlan reads anything as a plan and compares a site with it: an error has no result,
@@ -50,16 +51,11 @@ func FuzzPlan(f *testing.F) {
 		if v.AsPlanned < 0 || v.AsPlanned+len(v.Miswired)+len(v.MissingInFabric) != v.Planned || v.Planned > len(p.Cables) {
 			t.Fatalf("sums: %s", v)
 		}
-		again, err := Bind(g, p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		again := short.Must(Bind(g, p))(t)
 		if u := judged(again); u.String() != v.String() || !slices.Equal(u.Miswired, v.Miswired) || !slices.Equal(u.MissingInPlan, v.MissingInPlan) {
 			t.Fatalf("not the same twice: %s and %s", v, u)
 		}
 		var text bytes.Buffer
-		if err := Write(&text, e.Fabric, NDT); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, Write(&text, e.Fabric, NDT))
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/sminterface/dump"
 )
 
@@ -21,9 +22,7 @@ func TestIbutilsTopo(t *testing.T) {
 	for name, f := range fabrics(t) {
 		t.Run(name, func(t *testing.T) {
 			var ours bytes.Buffer
-			if err := Write(&ours, f, Topo); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, Write(&ours, f, Topo))
 			theirs := copyByIbutils(t, ours.Bytes())
 			v, r := judge(t, f, theirs)
 			if n := bytes.Count(ours.Bytes(), []byte("->")); v.AsPlanned != n || v.Planned != n || len(r.Recabled) > 0 {
@@ -47,16 +46,10 @@ func TestIbutilsTopo(t *testing.T) {
 func TestIbtopodiffReadsTopo(t *testing.T) {
 	f := fabrics(t)["tree"]
 	var topo, list bytes.Buffer
-	if err := Write(&topo, f, Topo); err != nil {
-		t.Fatal(err)
-	}
-	if err := dump.WriteSubnetList(&list, f); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, Write(&topo, f, Topo))
+	short.Check(t, dump.WriteSubnetList(&list, f))
 	dir := ibutilsFolder(t, topo.Bytes())
-	if err := os.WriteFile(filepath.Join(dir, "subnet.lst"), list.Bytes(), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.WriteFile(filepath.Join(dir, "subnet.lst"), list.Bytes(), 0o666))
 	out, err := ibutils(t, dir, "", "ibtopodiff", "-t", "ours.topo", "-d", "subnet.lst", "-e")
 	want := fmt.Sprintf("-I- Defined %d/%d systems/nodes", f.NumNodes(), f.NumNodes())
 	if strings.Count(out, want) != 2 || strings.Contains(out, "-E-") {
@@ -100,9 +93,7 @@ func copyByIbutils(t *testing.T, topo []byte) []byte {
 func ibutilsFolder(t *testing.T, topo []byte) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "ours.topo"), topo, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.WriteFile(filepath.Join(dir, "ours.topo"), topo, 0o666))
 	ports := map[string][]string{} // by type
 	add := func(typ, port string) {
 		if !slices.Contains(ports[typ], port) {
@@ -128,9 +119,7 @@ func ibutilsFolder(t *testing.T, topo []byte) string {
 		for i, name := range names {
 			text += fmt.Sprintf("   %d -> %s\n", i+1, name)
 		}
-		if err := os.WriteFile(filepath.Join(dir, typ+".ibnl"), []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, os.WriteFile(filepath.Join(dir, typ+".ibnl"), []byte(text), 0o666))
 	}
 	return dir
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ibweave/ibweave/audit/cabling"
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // Rows of every form give the same cables.
@@ -166,9 +167,7 @@ func TestResolve(t *testing.T) {
 func differ(t *testing.T, f *fabric.Fabric, add string, replace ...string) ([]string, *Verdict) {
 	t.Helper()
 	var b strings.Builder
-	if err := Write(&b, f, NDT); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, Write(&b, f, NDT))
 	text := b.String()
 	for i := 0; i < len(replace); i += 2 {
 		if !strings.Contains(text, replace[i]) {
@@ -176,10 +175,7 @@ func differ(t *testing.T, f *fabric.Fabric, add string, replace ...string) ([]st
 		}
 		text = strings.ReplaceAll(text, replace[i], replace[i+1])
 	}
-	p, err := Parse("plan", []byte(text+add), false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := short.Must(Parse("plan", []byte(text+add), false))(t)
 	e, err := Bind(f, p)
 	if err != nil {
 		return []string{err.Error()}, nil
@@ -259,14 +255,8 @@ func TestPlaceholders(t *testing.T) {
 			text += fmt.Sprintf("r%d,R%d,U%d,Server 1 IB Port %d,IB Port %d,U3,%s,Port %d,R9,U41\n", l, l, i, i, i, name, []int{1, 2, 9}[i])
 		}
 	}
-	p, err := Parse("plan", []byte(text), false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := Bind(f, p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := short.Must(Parse("plan", []byte(text), false))(t)
+	e := short.Must(Bind(f, p))(t)
 	v, _ := e.Judge(cabling.Check(f, cabling.Options{Expected: e.Fabric, Invented: e.Invented}))
 	if v.Placeholders != 4 || v.AsPlanned != 4 || len(v.MissingInFabric) != 2 || len(v.Unjudged) != 1 || v.Unjudged[0] != "cables between switches" {
 		t.Errorf("%s\n%v", v, v)
@@ -276,10 +266,7 @@ func TestPlaceholders(t *testing.T) {
 // A row that is left out, since its port has a cable already, counts nowhere.
 func TestLeftOutRows(t *testing.T) {
 	f := site(t, 2, 1)
-	p, err := Parse("plan", []byte("leaf-00,1,leaf-01,20\nleaf-00,1,Node0-0,Node0-0 ibp99s0f0\n"), true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := short.Must(Parse("plan", []byte("leaf-00,1,leaf-01,20\nleaf-00,1,Node0-0,Node0-0 ibp99s0f0\n"), true))(t)
 	e, err := Bind(f, p)
 	if err != nil || len(e.Problems) != 1 {
 		t.Fatalf("%v %v", err, e)
@@ -293,10 +280,7 @@ func TestLeftOutRows(t *testing.T) {
 // Names that several nodes have, exact case, and errors of lenient plans.
 func TestBindLenient(t *testing.T) {
 	f := site(t, 2, 1)
-	p, err := Parse("plan", []byte("leaf-00,1,Node0-0,Node0-0 ibp11s0f0\nleaf-00,abra,leaf-01,cadabra\nMT0000 ConnectX0   Some Vendor,1,leaf-00,5\n"), false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := short.Must(Parse("plan", []byte("leaf-00,1,Node0-0,Node0-0 ibp11s0f0\nleaf-00,abra,leaf-01,cadabra\nMT0000 ConnectX0   Some Vendor,1,leaf-00,5\n"), false))(t)
 	if _, err := Bind(f, p); err == nil || !strings.HasPrefix(err.Error(), `plan:2: "abra" is no port of the switch "leaf-00"`) {
 		t.Error(err)
 	}
@@ -311,24 +295,12 @@ func TestBindLenient(t *testing.T) {
 func TestLeadingMarks(t *testing.T) {
 	b := &fabric.Builder{}
 	for i, name := range []string{"_leaf", "leaf", "spine 0", ".core", "core"} {
-		if _, err := b.AddNode(fabric.Node{GUID: fabric.GUID(0x1000 + i), Type: fabric.Switch, NumPorts: 8, Description: name}); err != nil {
-			t.Fatal(err)
-		}
+		short.Must(b.AddNode(fabric.Node{GUID: fabric.GUID(0x1000 + i), Type: fabric.Switch, NumPorts: 8, Description: name}))(t)
 	}
-	if err := b.Connect(0, 7, 2, 1, fabric.Link{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.Connect(3, 7, 2, 2, fabric.Link{}); err != nil {
-		t.Fatal(err)
-	}
-	f, err := b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := Parse("plan", []byte("_LEAF,7,spine 0,1\n.CORE,7,spine 0,2\n"), false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, b.Connect(0, 7, 2, 1, fabric.Link{}))
+	short.Check(t, b.Connect(3, 7, 2, 2, fabric.Link{}))
+	f := short.Must(b.Build())(t)
+	p := short.Must(Parse("plan", []byte("_LEAF,7,spine 0,1\n.CORE,7,spine 0,2\n"), false))(t)
 	if _, err := Bind(f, p); err != nil {
 		t.Error(err)
 	}

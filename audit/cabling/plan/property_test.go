@@ -36,25 +36,15 @@ func recable(t *testing.T, f *fabric.Fabric, cables []pair) *fabric.Fabric {
 	t.Helper()
 	b := &fabric.Builder{}
 	for n := range fabric.NodeID(f.NumNodes()) {
-		if _, err := b.AddNode(*f.Node(n)); err != nil {
-			t.Fatal(err)
-		}
+		short.Must(b.AddNode(*f.Node(n)))(t)
 		for num := fabric.PortNum(1); num <= f.Node(n).NumPorts; num++ {
-			if err := b.SetLabel(int(n), num, f.Label(f.Port(n, num))); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, b.SetLabel(int(n), num, f.Label(f.Port(n, num))))
 		}
 	}
 	for _, c := range cables {
-		if err := b.Connect(int(f.Owner(c[0])), f.Num(c[0]), int(f.Owner(c[1])), f.Num(c[1]), fabric.Link{}); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, b.Connect(int(f.Owner(c[0])), f.Num(c[0]), int(f.Owner(c[1])), f.Num(c[1]), fabric.Link{}))
 	}
-	g, err := b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return g
+	return short.Must(b.Build())(t)
 }
 
 // site makes a fabric as sites have them: leaf switches cabled to directors of leaf and
@@ -66,17 +56,11 @@ func site(t *testing.T, leaves, directors int) *fabric.Fabric {
 	guid := fabric.GUID(0x1000)
 	node := func(typ fabric.NodeType, ports fabric.PortNum, system fabric.GUID, description string) int {
 		guid += 0x100
-		n, err := b.AddNode(fabric.Node{GUID: guid, SystemGUID: system, Type: typ, NumPorts: ports, Description: description})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n
+		return short.Must(b.AddNode(fabric.Node{GUID: guid, SystemGUID: system, Type: typ, NumPorts: ports, Description: description}))(t)
 	}
 	join := func(m int, p int, n int, q int) {
 		t.Helper()
-		if err := b.Connect(m, fabric.PortNum(p), n, fabric.PortNum(q), fabric.Link{}); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, b.Connect(m, fabric.PortNum(p), n, fabric.PortNum(q), fabric.Link{}))
 	}
 	var chips [][]int // by director: leaf chips
 	for d := range directors {
@@ -101,9 +85,7 @@ func site(t *testing.T, leaves, directors int) *fabric.Fabric {
 		n := node(fabric.Switch, 21, system, fmt.Sprintf("MF0;leaf-%02d:MQM0000/U1", l))
 		if l%2 == 1 {
 			for num := 1; num <= 20; num++ {
-				if err := b.SetLabel(n, fabric.PortNum(num), fmt.Sprintf("1/%d/%d", (num+1)/2, 2-num%2)); err != nil {
-					t.Fatal(err)
-				}
+				short.Check(t, b.SetLabel(n, fabric.PortNum(num), fmt.Sprintf("1/%d/%d", (num+1)/2, 2-num%2)))
 			}
 		}
 		join(n, 21, node(fabric.CA, 1, system, "Mellanox Technologies Aggregation Node"), 1)
@@ -123,11 +105,7 @@ func site(t *testing.T, leaves, directors int) *fabric.Fabric {
 			}
 		}
 	}
-	f, err := b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
+	return short.Must(b.Build())(t)
 }
 
 // fabrics makes fabrics of many kinds.
@@ -152,14 +130,8 @@ func fabrics(t *testing.T) map[string]*fabric.Fabric {
 // judge compares a fabric with a plan that was written of another one.
 func judge(t *testing.T, f *fabric.Fabric, text []byte) (*Verdict, *cabling.Result) {
 	t.Helper()
-	p, err := Parse("plan", text, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := Bind(f, p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := short.Must(Parse("plan", text, false))(t)
+	e := short.Must(Bind(f, p))(t)
 	r := cabling.Check(f, cabling.Options{Expected: e.Fabric, Invented: e.Invented})
 	v, _ := e.Judge(r)
 	return v, r
@@ -173,9 +145,7 @@ func TestPlanRoundTrip(t *testing.T) {
 		for _, form := range Forms {
 			t.Run(name+"/"+form, func(t *testing.T) {
 				var text bytes.Buffer
-				if err := Write(&text, f, form); err != nil {
-					t.Fatal(err)
-				}
+				short.Check(t, Write(&text, f, form))
 				v, r := judge(t, f, text.Bytes())
 				w := newWriter(f)
 				planned := slices.DeleteFunc(cablesOf(f), func(c pair) bool { return !w.b.x.planned(c[0], c[1]) })
@@ -300,9 +270,7 @@ func mended(t *testing.T, g, f *fabric.Fabric, r *cabling.Result) {
 func TestMendAnything(t *testing.T) {
 	f := site(t, 4, 1)
 	var text bytes.Buffer
-	if err := Write(&text, f, NDT); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, Write(&text, f, NDT))
 	w := newWriter(f)
 	for seed := range uint64(short.Of(200, 20)) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
@@ -332,20 +300,14 @@ func TestWriteSame(t *testing.T) {
 	f := site(t, 6, 2)
 	for _, form := range Forms {
 		var a, b bytes.Buffer
-		if err := Write(&a, f, form); err != nil {
-			t.Fatal(err)
-		}
-		if err := Write(&b, f, form); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, Write(&a, f, form))
+		short.Check(t, Write(&b, f, form))
 		if a.String() != b.String() {
 			t.Errorf("%s: not the same twice", form)
 		}
 	}
 	var ndt bytes.Buffer
-	if err := Write(&ndt, f, NDT); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, Write(&ndt, f, NDT))
 	for _, want := range []string{"#StartDevice,StartPort,EndDevice,EndPort,LinkType\n", ",Blade 01_Port 2/1", "Node0-0,Node0-0 ibp11s0f0,leaf-00,Port 1,Data\n",
 		"storage0,storage0 mlx5_0 Port 2,leaf-00,Port 7,Data\n", ",leaf-01,Port 1/1/2,", `"gateway, the 3. of them",Port 1,`} {
 		if !strings.Contains(ndt.String(), want) {
