@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/updown"
@@ -14,36 +15,24 @@ import (
 // The 720 switches and 3,456 hosts of a 3-level fat tree of radix 24, from one
 // engine to another: a quarter of all entries change.
 func BenchmarkCompareFatTree24(b *testing.B) {
-	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 24, Levels: 3})
-	if err != nil {
-		b.Fatal(err)
-	}
-	if f, err = lft.AssignLIDs(f, lft.LIDOptions{}); err != nil {
-		b.Fatal(err)
-	}
+	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 24, Levels: 3}))(b)
+	f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{}))(b)
 	var states [2]*state.State
 	for i, e := range []lft.Engine{updown.Engine{}, lft.Minhop{}} {
-		r, err := e.Route(context.Background(), f, lft.Options{})
-		if err != nil {
-			b.Fatal(err)
-		}
+		r := short.Must(e.Route(context.Background(), f, lft.Options{}))(b)
 		states[i] = &state.State{Name: e.Name(), Fabric: f, Tables: r.Tables}
 	}
 	var r *Result
 	b.Run("compare", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if r, err = Compare(context.Background(), states[0], states[1]); err != nil {
-				b.Fatal(err)
-			}
+			r = short.Must(Compare(context.Background(), states[0], states[1]))(b)
 		}
 	})
 	b.Run("json", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if err := JSON(io.Discard, r); err != nil {
-				b.Fatal(err)
-			}
+			short.Check(b, JSON(io.Discard, r))
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/ibweave/ibweave/audit/diff"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/lft/adaptive"
 	"github.com/ibweave/ibweave/state"
@@ -14,24 +15,16 @@ import (
 
 // TestChoices compares random choices, and counts again by each entry.
 func TestChoices(t *testing.T) {
-	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2})
-	if err == nil {
-		f, err = lft.AssignLIDs(f, lft.LIDOptions{})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2}))(t)
+	f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{}))(t)
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		a, b := someChoices(f, r), someChoices(f, r)
 		if seed == 0 {
 			b = a
 		}
-		got, err := diff.Compare(t.Context(),
-			&state.State{Name: "a", Fabric: f, Adaptive: a}, &state.State{Name: "b", Fabric: f, Adaptive: b})
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := short.Must(diff.Compare(t.Context(),
+			&state.State{Name: "a", Fabric: f, Adaptive: a}, &state.State{Name: "b", Fabric: f, Adaptive: b}))(t)
 		var changed, wider, narrower, listed int64
 		for i := range f.NumSwitches() * 2 {
 			s, plft := fabric.NodeID(i/2), i%2

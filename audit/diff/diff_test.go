@@ -13,6 +13,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
@@ -34,9 +35,7 @@ func copyOf(t rapid.TB, f *fabric.Fabric, without ...fabric.PortID) *plan {
 	t.Helper()
 	p := &plan{t: t, f: f}
 	for n := range fabric.NodeID(f.NumNodes()) {
-		if _, err := p.b.AddNode(*f.Node(n)); err != nil {
-			t.Fatal(err)
-		}
+		short.Must(p.b.AddNode(*f.Node(n)))(t)
 		for i := range fabric.PortID(f.Node(n).NumPorts) + 1 {
 			x := f.PortBase(n) + i
 			if (i == 0) == f.IsSwitch(n) {
@@ -77,38 +76,24 @@ func copyTables(t *lft.Tables) *lft.Tables {
 
 func meshFabric(t *testing.T, dims ...int) *fabric.Fabric {
 	t.Helper()
-	f, err := mesh.Generate(mesh.Spec{Dims: dims, Hosts: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(mesh.Generate(mesh.Spec{Dims: dims, Hosts: 1}))(t)
 	return withLIDs(t, f)
 }
 
 func withLIDs(t *testing.T, f *fabric.Fabric) *fabric.Fabric {
 	t.Helper()
-	f, err := lft.AssignLIDs(f, lft.LIDOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
+	return short.Must(lft.AssignLIDs(f, lft.LIDOptions{}))(t)
 }
 
 func route(t *testing.T, e lft.Engine, f *fabric.Fabric) *state.State {
 	t.Helper()
-	r, err := e.Route(context.Background(), f, lft.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := short.Must(e.Route(context.Background(), f, lft.Options{}))(t)
 	return &state.State{Name: e.Name(), Fabric: f, Tables: r.Tables, SL2VL: r.SL2VL, PathSLs: r.PathSLs}
 }
 
 func compare(t *testing.T, a, b *state.State) *Result {
 	t.Helper()
-	r, err := Compare(context.Background(), a, b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return short.Must(Compare(context.Background(), a, b))(t)
 }
 
 // rules is the findings of a result, as "rule count".
@@ -161,10 +146,7 @@ func TestEqual(t *testing.T) {
 	a := full(t)
 	want(t, compare(t, a, a))
 	want(t, compare(t, a, movedTo(a, copyOf(t, a.Fabric).build())))
-	torus, err := mesh.Generate(mesh.Spec{Dims: []int{5, 5}, Wrap: []bool{true, true}, Hosts: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	torus := short.Must(mesh.Generate(mesh.Spec{Dims: []int{5, 5}, Wrap: []bool{true, true}, Hosts: 1}))(t)
 	// Tables with a credit loop by themselves are no difference either.
 	m := route(t, lft.Minhop{}, withLIDs(t, torus))
 	want(t, compare(t, m, m))
@@ -327,10 +309,7 @@ func TestSingleChanges(t *testing.T) {
 		f.EndPorts(func(p fabric.PortID) { lid[p] = f.LID(p) })
 		x, y := f.Port(host(0), 1), f.Port(host(8), 1)
 		lid[x], lid[y] = lid[y], lid[x]
-		g, err := f.WithLIDs(lid, lmc)
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := short.Must(f.WithLIDs(lid, lmc))(t)
 		b := movedTo(a, g)
 		b.Tables = copyTables(a.Tables)
 		for s := range fabric.NodeID(f.NumSwitches()) {
@@ -427,10 +406,7 @@ func TestOppositeOrders(t *testing.T) {
 		wired := func(of, at fabric.LID) *state.State {
 			lid, lmc := make([]fabric.LID, f.NumPorts()), make([]uint8, f.NumPorts())
 			lid[f.Port(0, 0)], lid[f.Port(1, 0)], lid[x], lid[y] = 1, 2, of, at
-			g, err := f.WithLIDs(lid, lmc)
-			if err != nil {
-				t.Fatal(err)
-			}
+			g := short.Must(f.WithLIDs(lid, lmc))(t)
 			return route(t, lft.Minhop{}, g)
 		}
 		a, b := wired(lids[0], lids[1]), wired(lids[1], lids[0])
@@ -465,10 +441,7 @@ func TestLoopIsNoCreditLoop(t *testing.T) {
 	wired := func(of, at fabric.LID) *state.State {
 		lid, lmc := make([]fabric.LID, f.NumPorts()), make([]uint8, f.NumPorts())
 		lid[f.Port(0, 0)], lid[f.Port(1, 0)], lid[f.Port(2, 1)], lid[f.Port(3, 1)] = 1, 2, of, at
-		g, err := f.WithLIDs(lid, lmc)
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := short.Must(f.WithLIDs(lid, lmc))(t)
 		return route(t, lft.Minhop{}, g)
 	}
 	r := compare(t, wired(10, 20), wired(30, 10))
@@ -654,19 +627,13 @@ func TestInvalid(t *testing.T) {
 
 // LIDs assigned again by another policy are no differences of entries.
 func TestRenumbered(t *testing.T) {
-	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 3}))(t)
 	f = withLIDs(t, f)
 	a := route(t, updown.Engine{}, f)
 	n := int(f.MaxLID())
 	lid, lmc := make([]fabric.LID, f.NumPorts()), make([]uint8, f.NumPorts())
 	f.EndPorts(func(p fabric.PortID) { lid[p] = fabric.LID(2*n + 1 - int(f.LID(p))) })
-	g, err := f.WithLIDs(lid, lmc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := short.Must(f.WithLIDs(lid, lmc))(t)
 	b := &state.State{Fabric: g, Tables: lft.NewTables(f.NumSwitches(), g.MaxLID())}
 	for s := range fabric.NodeID(f.NumSwitches()) {
 		for l := 1; l <= n; l++ {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/graph"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
@@ -30,14 +31,10 @@ import (
 func randomFabric(t *rapid.T, r *rand.Rand, switches, hosts int, lmc bool) *fabric.Fabric {
 	var b fabric.Builder
 	for s := range switches {
-		if _, err := b.AddNode(fabric.Node{GUID: fabric.GUID(0x200 + s), Type: fabric.Switch, NumPorts: 6, Description: fmt.Sprintf("s%d", s)}); err != nil {
-			t.Fatal(err)
-		}
+		short.Must(b.AddNode(fabric.Node{GUID: fabric.GUID(0x200 + s), Type: fabric.Switch, NumPorts: 6, Description: fmt.Sprintf("s%d", s)}))(t)
 	}
 	for h := range hosts {
-		if _, err := b.AddNode(fabric.Node{GUID: fabric.GUID(0x1000 + 16*h), Type: fabric.CA, NumPorts: 2, Description: fmt.Sprintf("h%d", h)}); err != nil {
-			t.Fatal(err)
-		}
+		short.Must(b.AddNode(fabric.Node{GUID: fabric.GUID(0x1000 + 16*h), Type: fabric.CA, NumPorts: 2, Description: fmt.Sprintf("h%d", h)}))(t)
 	}
 	port := func(n int) fabric.PortNum { // a free one, 0 for none
 		ports := r.Perm(int(b.Node(n).NumPorts))
@@ -53,9 +50,7 @@ func randomFabric(t *rapid.T, r *rand.Rand, switches, hosts int, lmc bool) *fabr
 		if p == 0 || q == 0 || m == n && p == q {
 			return
 		}
-		if err := b.Connect(m, p, n, q, fabric.Link{}); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, b.Connect(m, p, n, q, fabric.Link{}))
 	}
 	for s := 1; s < switches; s++ {
 		connect(s, r.IntN(s))
@@ -68,10 +63,7 @@ func randomFabric(t *rapid.T, r *rand.Rand, switches, hosts int, lmc bool) *fabr
 			connect(s, u)
 		}
 	}
-	f, err := b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(b.Build())(t)
 	return randomLIDs(t, r, f, lmc)
 }
 
@@ -86,11 +78,7 @@ func randomLIDs(t *rapid.T, r *rand.Rand, f *fabric.Fabric, mask bool) *fabric.F
 		}
 		i++
 	})
-	g, err := f.WithLIDs(lid, lmc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return g
+	return short.Must(f.WithLIDs(lid, lmc))(t)
 }
 
 // recabled is a fabric with some cables swapped or gone.
@@ -207,10 +195,7 @@ func TestAgainstSlow(t *testing.T) {
 				row[1+r.IntN(len(row)-1)] = fabric.PortNum(r.IntN(8))
 			}
 		}
-		x, err := Compare(context.Background(), a, b)
-		if err != nil {
-			t.Fatal(err)
-		}
+		x := short.Must(Compare(context.Background(), a, b))(t)
 		cpus := runtime.GOMAXPROCS(1)
 		one, err := Compare(context.Background(), a, b)
 		runtime.GOMAXPROCS(cpus)
@@ -225,10 +210,7 @@ func TestAgainstSlow(t *testing.T) {
 		}
 		checkPairs(t, a, b, x)
 		checkForms(t, x)
-		y, err := Compare(context.Background(), b, a)
-		if err != nil {
-			t.Fatal(err)
-		}
+		y := short.Must(Compare(context.Background(), b, a))(t)
 		checkMirror(t, x, y)
 	})
 }
@@ -236,20 +218,13 @@ func TestAgainstSlow(t *testing.T) {
 // checkForms holds JSON against what encoding/json makes of a result by itself.
 func checkForms(t *rapid.T, r *Result) {
 	var doc bytes.Buffer
-	if err := JSON(&doc, r); err != nil {
-		t.Fatal(err)
-	}
-	plain, err := json.Marshal(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, JSON(&doc, r))
+	plain := short.Must(json.Marshal(r))(t)
 	var x, y any
 	if err := json.Unmarshal(doc.Bytes(), &x); err != nil {
 		t.Fatalf("%v:\n%s", err, &doc)
 	}
-	if err := json.Unmarshal(plain, &y); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, json.Unmarshal(plain, &y))
 	if d := cmp.Diff(y, x); d != "" {
 		t.Fatal(d)
 	}
@@ -490,10 +465,7 @@ func TestOrderAgainstStates(t *testing.T) {
 				}
 			}
 		}
-		res, err := Compare(context.Background(), &state.State{Fabric: f, Tables: m.old}, &state.State{Fabric: f, Tables: m.new})
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := short.Must(Compare(context.Background(), &state.State{Fabric: f, Tables: m.old}, &state.State{Fabric: f, Tables: m.new}))(t)
 		tr := res.Transition
 		kinds[tr.Order.Kind]++
 		n := f.NumSwitches()
@@ -568,10 +540,7 @@ func TestOrderAgainstStates(t *testing.T) {
 		// What packets depend on while the order is kept is among what has been
 		// looked at for credit loops, whatever has been left out there.
 		c := &comparison{Match: matchNodes(f, f), a: &state.State{Fabric: f, Tables: m.old}, b: &state.State{Fabric: f, Tables: m.new}}
-		w, err := c.newMixture().run(context.Background())
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := short.Must(c.newMixture().run(context.Background()))(t)
 		for d, l := range m.met {
 			if !slices.Contains(w.deps.Next()(d[0]), d[1]) {
 				t.Fatalf("a packet for LID %d went from channel %d to %d, which is not known", l, d[0], d[1])
@@ -726,10 +695,7 @@ func TestDependenciesAgainstPaths(t *testing.T) {
 				}
 			}
 		}
-		res, err := Compare(context.Background(), a, b)
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := short.Must(Compare(context.Background(), a, b))(t)
 		tr := res.Transition
 		if tr.Order.Kind == OrderNone {
 			return
@@ -745,14 +711,8 @@ func TestDependenciesAgainstPaths(t *testing.T) {
 		if m.vls > 1 {
 			lanes++
 		}
-		w, err := m.run(context.Background())
-		if err != nil {
-			t.Fatal(err)
-		}
-		unicast, err := m.unicast(context.Background())
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := short.Must(m.run(context.Background()))(t)
+		unicast := short.Must(m.unicast(context.Background()))(t)
 		for _, ca := range []bool{true, false} {
 			g := w.deps
 			if ca {
@@ -793,10 +753,7 @@ func TestDependenciesAgainstPaths(t *testing.T) {
 		// What a table has by itself is what the checker says.
 		if d := tr.CreditLoops; d.Management > 0 {
 			for k, x := range []*state.State{a, b} {
-				own, err := verify.Check(context.Background(), &state.State{Fabric: x.Fabric, Tables: x.Tables, SL2VL: x.SL2VL, PathSLs: x.PathSLs}, verify.Options{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				own := short.Must(verify.Check(context.Background(), &state.State{Fabric: x.Fabric, Tables: x.Tables, SL2VL: x.SL2VL, PathSLs: x.PathSLs}, verify.Options{}))(t)
 				got := [2]int{[]int{d.Old, d.New}[k], []int{d.OldManagement, d.NewManagement}[k]}
 				if want := [2]int{own.CreditLoops.Count, own.Management.CreditLoops}; got != want {
 					t.Fatalf("%s has credit loops %v by itself, want %v", []string{"old", "new"}[k], got, want)
