@@ -28,30 +28,18 @@ import (
 // grid is a 4x4 mesh with tables, and one group of all hosts on the MLIDs of the rows.
 func grid(t testing.TB) *state.State {
 	t.Helper()
-	f, err := mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Hosts: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Hosts: 1}))(t)
 	return compiled(t, f)
 }
 
 // compiled is up*/down* tables of a fabric and a tree of OpenSM's for a group of all its hosts.
 func compiled(t testing.TB, f *fabric.Fabric) *state.State {
 	t.Helper()
-	f, err := lft.AssignLIDs(f, lft.LIDOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := updown.Engine{}.Route(context.Background(), f, lft.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{}))(t)
+	r := short.Must(updown.Engine{}.Route(context.Background(), f, lft.Options{}))(t)
 	all := f.CAPorts()
 	groups := []mft.Group{{Name: "all", MLID: 0xc001, Senders: all, Receivers: all}}
-	p, err := (mft.OpenSM{}).Build(context.Background(), r, groups, mft.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := short.Must((mft.OpenSM{}).Build(context.Background(), r, groups, mft.Options{}))(t)
 	return &state.State{Fabric: f, Tables: r.Tables, Multicast: p, SL2VL: lft.NewSL2VL(f, lft.IdentityVLs(1))}
 }
 
@@ -62,10 +50,7 @@ func again(t testing.TB, f *fabric.Fabric, edit func(string) string) *fabric.Fab
 	if edit != nil {
 		text = edit(text)
 	}
-	g, _, err := topology.Parse("again", []byte(text), topology.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g, _ := short.Must2(topology.Parse("again", []byte(text), topology.Options{}))(t)
 	return g
 }
 
@@ -104,10 +89,7 @@ func remade(f *fabric.Fabric, masks map[[2]int][]fabric.PortNum) *mft.Plan {
 
 func compare(t rapid.TB, meant, live *state.State) *Report {
 	t.Helper()
-	r, err := Compare(context.Background(), meant, live, 1<<20)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := short.Must(Compare(context.Background(), meant, live, 1<<20))(t)
 	cpus := runtime.GOMAXPROCS(1)
 	one, err := Compare(context.Background(), meant, live, 1<<20)
 	runtime.GOMAXPROCS(cpus)
@@ -129,10 +111,7 @@ func TestEqual(t *testing.T) {
 			return gen.Irregular(gen.IrregularSpec{Switches: 8, Degree: 3, Hosts: 10, Seed: 3})
 		},
 	} {
-		f, err := make()
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := short.Must(make())(t)
 		fabrics[name] = f
 	}
 	for name, f := range fabrics {
@@ -358,10 +337,7 @@ func TestCablesInUse(t *testing.T) {
 		meant := &state.State{Fabric: f, Tables: compiled(t, again(t, f.Without(spare), nil)).Tables}
 		for _, gone := range cables {
 			live := &state.State{Fabric: again(t, f.Without(gone), nil), Tables: meant.Tables}
-			v, err := verify.Check(t.Context(), &state.State{Fabric: live.Fabric, Tables: live.Tables}, verify.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			v := short.Must(verify.Check(t.Context(), &state.State{Fabric: live.Fabric, Tables: live.Tables}, verify.Options{}))(t)
 			want := verify.Warning
 			if v.Unicast.Unreachable+v.Management.Unreachable > 0 {
 				want = verify.Error
@@ -460,10 +436,7 @@ func TestLive(t *testing.T) {
 		base[p] = moved.LID(fabric.PortID(p))
 	}
 	base[host] = 99
-	moved, err := moved.WithLIDs(base, lmc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	moved = short.Must(moved.WithLIDs(base, lmc))(t)
 	r := compare(t, meant, sameLFT(moved))
 	if got := rules(r); got[LID] != 1 || !strings.Contains(r.Findings[0].Message, fmt.Sprintf("LID 99, LMC 0, and was meant to have LID %d", lid)) || r.Drifted != 0 {
 		t.Errorf("another LID: %v, %+v", got, r.Findings)
@@ -516,10 +489,7 @@ func TestLive(t *testing.T) {
 // A credit loop that drift made is found, and one that was meant is no drift.
 func TestCreditLoop(t *testing.T) {
 	meant := grid(t)
-	r, err := lft.Minhop{}.Route(context.Background(), meant.Fabric, lft.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := short.Must(lft.Minhop{}.Route(context.Background(), meant.Fabric, lft.Options{}))(t)
 	loops := func(a, b *state.State) (n int) {
 		for _, x := range compare(t, a, b).Findings {
 			if x.Rule == verify.CreditLoop {
@@ -553,10 +523,7 @@ func TestCreditLoop(t *testing.T) {
 // States that do not belong together are refused.
 func TestErrors(t *testing.T) {
 	meant := grid(t)
-	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2}))(t)
 	other := compiled(t, f)
 	for _, live := range []*state.State{
 		{Fabric: meant.Fabric, Tables: lft.NewTables(3, 10)},
@@ -589,10 +556,7 @@ func TestLostEntryOfSecondPLFT(t *testing.T) {
 		}
 	}
 	live.Adaptive.PLFTs[1].Ports.Row(3)[5] = fabric.NoPath
-	r, err := Compare(t.Context(), meant, live, DefaultSamples)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := short.Must(Compare(t.Context(), meant, live, DefaultSamples))(t)
 	entries := int64(meant.Fabric.NumSwitches()) * int64(meant.Fabric.MaxLID())
 	if r.Choices == nil || int64(r.Choices.Compared) != entries || r.Choices.Changed != 1 {
 		t.Errorf("%+v, want 1 of %d entries", r.Choices, entries)
