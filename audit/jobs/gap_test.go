@@ -46,22 +46,10 @@ func gapFabric(t testing.TB, name string) *compile.Result {
 	if gapFabrics[name] == nil {
 		t.Fatalf("no fabric %q", name)
 	}
-	f, err := gapFabrics[name]()
-	if err == nil {
-		f, err = gen.Options{Names: "site", Seed: 1}.Apply(f)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	engine, err := compile.EngineByName("updn")
-	if err != nil {
-		t.Fatal(err)
-	}
-	plain, err := compile.Run(t.Context(), f, engine, compile.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return plain
+	f := short.Must(gapFabrics[name]())(t)
+	f = short.Must(gen.Options{Names: "site", Seed: 1}.Apply(f))(t)
+	engine := short.Must(compile.EngineByName("updn"))(t)
+	return short.Must(compile.Run(t.Context(), f, engine, compile.Options{}))(t)
 }
 
 // fitMix makes the tables for a mix, and finds the time of the busiest cable with those and without them.
@@ -70,22 +58,14 @@ func fitMix(t *testing.T, plain *compile.Result, seed uint64) (r *compile.Result
 	opt := compile.Options{Demand: func(ctx context.Context, f *fabric.Fabric) (*lft.Demand, error) {
 		return readMix(t, f, seed).Demand(ctx)
 	}}
-	r, err := compile.Run(t.Context(), plain.Routing.Fabric, plain.Engine, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r = short.Must(compile.Run(t.Context(), plain.Routing.Fabric, plain.Engine, opt))(t)
 	g := r.Routing.Fabric
-	d, err := opt.Demand(t.Context(), g)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := short.Must(opt.Demand(t.Context(), g))(t)
 	for _, x := range []struct {
 		to     *bound.Times
 		tables *lft.Tables
 	}{{&before, plain.Routing.Tables}, {&after, r.Routing.Tables}} {
-		if *x.to, err = bound.TimesUnder(t.Context(), g, x.tables, d); err != nil {
-			t.Fatal(err)
-		}
+		*x.to = short.Must(bound.TimesUnder(t.Context(), g, x.tables, d))(t)
 	}
 	return r, before, after
 }
@@ -93,19 +73,9 @@ func fitMix(t *testing.T, plain *compile.Result, seed uint64) (r *compile.Result
 // readMix is the jobs of a mix in a fabric.
 func readMix(t *testing.T, f *fabric.Fabric, seed uint64) *jobs.Traffic {
 	t.Helper()
-	mix, err := drawMix(f, seed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	file, err := jobs.Read("mix.yaml", folder{"mix.yaml": string(mix)}.open)
-	if err != nil {
-		t.Fatal(err)
-	}
-	x, err := file.In(f, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return x
+	mix := short.Must(drawMix(f, seed))(t)
+	file := short.Must(jobs.Read("mix.yaml", folder{"mix.yaml": string(mix)}.open))(t)
+	return short.Must(file.In(f, nil))(t)
 }
 
 // median of numbers, which it sorts.
@@ -121,10 +91,7 @@ func BenchmarkChanges(b *testing.B) {
 	const changes = 6
 	plain := gapFabric(b, "radix 24")
 	draw := func(seed uint64) string {
-		mix, err := drawMix(plain.Routing.Fabric, seed)
-		if err != nil {
-			b.Fatal(err)
-		}
+		mix := short.Must(drawMix(plain.Routing.Fabric, seed))(b)
 		return string(mix)
 	}
 	demandOf := func(mix string) func(context.Context, *fabric.Fabric) (*lft.Demand, error) {
@@ -147,10 +114,7 @@ func BenchmarkChanges(b *testing.B) {
 		without := all[:one] + all[one+strings.Index(all[one:], name)+1:]
 		for _, x := range []struct{ what, from, to string }{{"ends", all, without}, {"starts", without, all}, {"all", all, other}} {
 			b.Run(fmt.Sprintf("mix%d/%s", seed, x.what), func(b *testing.B) {
-				from, err := compile.Run(b.Context(), plain.Routing.Fabric, plain.Engine, compile.Options{Demand: demandOf(x.from)})
-				if err != nil {
-					b.Fatal(err)
-				}
+				from := short.Must(compile.Run(b.Context(), plain.Routing.Fabric, plain.Engine, compile.Options{Demand: demandOf(x.from)}))(b)
 				f := from.Routing.Fabric
 				var changed compile.Changes
 				var fit *lft.Fit
@@ -161,17 +125,12 @@ func BenchmarkChanges(b *testing.B) {
 						b.Fatal("the tables cannot be kept")
 					}
 					b.StartTimer()
-					d, err := demandOf(x.to)(b.Context(), f)
-					if err != nil {
-						b.Fatal(err)
-					}
+					d := short.Must(demandOf(x.to)(b.Context(), f))(b)
 					opt := lft.FitOptions{Most: uint64(lft.DefaultUniformFloor * float64(max(l.MaxLoad(), l.LoadBound()))), Slack: new(lft.Options).RebalanceFactor(), Blocks: math.MaxInt}
 					if least := bound.FindUnder(f, d); least != nil {
 						opt.Least = least.Load
 					}
-					if fit, err = l.Fit(b.Context(), d, opt); err != nil {
-						b.Fatal(err)
-					}
+					fit = short.Must(l.Fit(b.Context(), d, opt))(b)
 					b.StopTimer()
 					changed = compile.ChangesSince(from.Routing, l.Routing(nil))
 					b.StartTimer()
@@ -287,11 +246,7 @@ func runMix(t *testing.T, f *fabric.Fabric, tables *lft.Tables, seed uint64) *si
 		}
 		all.Jobs = append(all.Jobs, job)
 	}
-	done, err := sim.RunJobs(t.Context(), sim.Network{State: state.State{Fabric: f, Tables: tables}}, cfg, all, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return done
+	return short.Must(sim.RunJobs(t.Context(), sim.Network{State: state.State{Fabric: f, Tables: tables}}, cfg, all, 0))(t)
 }
 
 // fastInside has cables of 2.4 Tb/s between switches.

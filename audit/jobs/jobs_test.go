@@ -45,13 +45,8 @@ type cluster struct {
 
 func newCluster(t *testing.T, random *rand.Rand) *cluster {
 	t.Helper()
-	f, err := gen.Irregular(gen.IrregularSpec{Switches: 4 + 2*random.IntN(3), Degree: 3, Hosts: 8 + random.IntN(12), Seed: random.Uint64()})
-	if err == nil {
-		f, err = lft.AssignLIDs(f, lft.LIDOptions{LMC: random.IntN(2)})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(gen.Irregular(gen.IrregularSpec{Switches: 4 + 2*random.IntN(3), Degree: 3, Hosts: 8 + random.IntN(12), Seed: random.Uint64()}))(t)
+	f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{LMC: random.IntN(2)}))(t)
 	c := &cluster{ports: map[string][]fabric.PortID{}, host: map[fabric.PortID]string{}}
 	given := make(map[fabric.GUID]string)
 	adapters := random.Perm(f.NumNodes() - f.NumSwitches())
@@ -67,10 +62,7 @@ func newCluster(t *testing.T, random *rand.Rand) *cluster {
 		c.hosts = append(c.hosts, name)
 	}
 	c.f = f.WithNames(given)
-	r, err := lft.Minhop{}.Route(t.Context(), c.f, lft.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := short.Must(lft.Minhop{}.Route(t.Context(), c.f, lft.Options{}))(t)
 	c.tables = r.Tables
 	for range 4 * random.IntN(2) { // some entries are wrong
 		row := c.tables.Row(fabric.NodeID(random.IntN(f.NumSwitches())))
@@ -247,13 +239,8 @@ func TestJudge(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v in\n%s", err, files["traffic"])
 			}
-			r, err := in.Judge(t.Context(), c.tables, nil, math.MaxInt)
-			if err == nil {
-				sum, err = in.Demand(t.Context())
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := short.Must(in.Judge(t.Context(), c.tables, nil, math.MaxInt))(t)
+			sum = short.Must(in.Demand(t.Context()))(t)
 			return r
 		}
 		got := judge()
@@ -313,10 +300,7 @@ func (c *cluster) checkDemand(t *testing.T, list []demand, background float64, g
 
 func mustJSON(t *testing.T, v any) string {
 	t.Helper()
-	data, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := short.Must(json.Marshal(v))(t)
 	return string(data)
 }
 
@@ -525,14 +509,8 @@ func oneOnFour(t *testing.T, pattern string) (*cluster, *jobs.Traffic) {
 	t.Helper()
 	c := newCluster(t, rand.New(rand.NewPCG(1, 1)))
 	files := folder{"traffic": oneJob + "hosts: 'n[1-4]'\n    patterns: [{pattern: " + pattern + "}]\n"}
-	x, err := jobs.Read("traffic", files.open)
-	if err != nil {
-		t.Fatal(err)
-	}
-	in, err := x.In(c.f, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := short.Must(jobs.Read("traffic", files.open))(t)
+	in := short.Must(x.In(c.f, nil))(t)
 	return c, in
 }
 
@@ -559,32 +537,17 @@ func TestSources(t *testing.T) {
 		"d/traffic": "slurm: s\njobs:\n  - {name: a, slurm: 7, patterns: [{pattern: alltoall, size: 1K}]}\n  - {name: b, group: 'rack:r', patterns: [{pattern: alltoall, size: 1K}]}\n",
 		"groups":    "rack: {r: 'n[2-4]'}\n",
 	}
-	g, err := groups.Read("groups", files.open)
-	if err != nil {
-		t.Fatal(err)
-	}
-	set, err := g.In(c.f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := short.Must(groups.Read("groups", files.open))(t)
+	set := short.Must(g.In(c.f))(t)
 	for _, text := range []string{
 		`{"jobs": [{"job_id": 6, "nodes": ""}, {"job_id": 7, "job_state": ["RUNNING"], "nodes": "n[1-3]"}]}`,
 		"JobId=6 JobName=x\n   NodeList=\n\nJobId=7 ArrayJobId=5\n   ReqNodeList=n9 ExcNodeList=(null)\n   NodeList=n[1-3]\n   BatchHost=n1\n",
 		"JobId=7 JobName=x ReqNodeList=(null) NodeList=n[1-3] BatchHost=n1\n", // --oneliner
 	} {
 		files["d/s"] = text
-		x, err := jobs.Read("d/traffic", files.open)
-		if err != nil {
-			t.Fatal(err)
-		}
-		in, err := x.In(c.f, set)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := in.Judge(t.Context(), nil, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		x := short.Must(jobs.Read("d/traffic", files.open))(t)
+		in := short.Must(x.In(c.f, set))(t)
+		r := short.Must(in.Judge(t.Context(), nil, nil, 0))(t)
 		if r.Jobs[0].Hosts != 3 || r.Jobs[1].Hosts != 3 || r.Loads != nil || len(r.Overlaps) != 1 || r.Overlaps[0].Hosts != "n[2-3]" {
 			t.Errorf("%s: %s", text, mustJSON(t, r))
 		}
@@ -593,10 +556,7 @@ func TestSources(t *testing.T) {
 
 // TestAddSlurm has the jobs of Slurm that hold hosts, and not those that wait or have ended.
 func TestAddSlurm(t *testing.T) {
-	f, err := gen.Irregular(gen.IrregularSpec{Switches: 4, Degree: 3, Hosts: 12, Seed: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(gen.Irregular(gen.IrregularSpec{Switches: 4, Degree: 3, Hosts: 12, Seed: 1}))(t)
 	given := make(map[fabric.GUID]string)
 	for i, p := range f.CAPorts() {
 		given[f.Node(f.Owner(p)).GUID] = fmt.Sprintf("n%02d", i+1)
@@ -673,10 +633,7 @@ func TestMatrix(t *testing.T) {
 			}
 			continue
 		}
-		p, err := m.Operation().Pattern(m.Ranks())
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := short.Must(m.Operation().Pattern(m.Ranks()))(t)
 		for dst := range m.Ranks() {
 			for src, n := range p.Senders(m.Ranks(), dst) {
 				got = append(got, fmt.Sprintf("%d>%d:%.9g", src, dst, float64(n)*m.Operation().Share(m.Ranks())))
@@ -712,14 +669,8 @@ func TestMatrixTimesSize(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		traffic, err := x.In(c.f, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := traffic.Judge(t.Context(), nil, nil, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		traffic := short.Must(x.In(c.f, nil))(t)
+		r := short.Must(traffic.Judge(t.Context(), nil, nil, 1))(t)
 		if size, _ = strconv.ParseFloat(fmt.Sprintf("%.3f", size), 64); !about(r.Bytes, want*size) {
 			t.Errorf("amounts up to %g of %g bytes: %v bytes, want %v", scale, size, r.Bytes, want*size)
 		}
@@ -739,10 +690,7 @@ func FuzzMatrix(f *testing.F) {
 		if err != nil {
 			return
 		}
-		p, err := m.Operation().Pattern(m.Ranks())
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := short.Must(m.Operation().Pattern(m.Ranks()))(t)
 		for dst := range m.Ranks() {
 			last := -1
 			for src, n := range p.Senders(m.Ranks(), dst) {
@@ -766,17 +714,9 @@ func FuzzRead(f *testing.F) {
 	} {
 		f.Add(text[0], text[1])
 	}
-	tree, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2})
-	if err == nil {
-		tree, err = lft.AssignLIDs(tree, lft.LIDOptions{})
-	}
-	if err != nil {
-		f.Fatal(err)
-	}
-	routing, err := lft.Minhop{}.Route(f.Context(), tree, lft.Options{})
-	if err != nil {
-		f.Fatal(err)
-	}
+	tree := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2}))(f)
+	tree = short.Must(lft.AssignLIDs(tree, lft.LIDOptions{}))(f)
+	routing := short.Must(lft.Minhop{}.Route(f.Context(), tree, lft.Options{}))(f)
 	f.Fuzz(func(t *testing.T, text, other string) {
 		x, err := jobs.Read("traffic", func(name string) ([]byte, error) {
 			if name == "traffic" {

@@ -364,10 +364,7 @@ var (
 func TestMix(t *testing.T) {
 	const unit = 4 << 30
 	for name, f := range mixFabrics(t) {
-		r, err := lft.Minhop{}.Route(t.Context(), f, lft.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := short.Must(lft.Minhop{}.Route(t.Context(), f, lft.Options{}))(t)
 		last := []byte(nil)
 		for seed := range uint64(short.Of(12, 3)) {
 			mix, err := drawMix(f, seed)
@@ -387,10 +384,7 @@ func TestMix(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v\n%s", name, err, mix)
 			}
-			result, err := x.Judge(t.Context(), r.Tables, nil, 1)
-			if err != nil {
-				t.Fatal(err)
-			}
+			result := short.Must(x.Judge(t.Context(), r.Tables, nil, 1))(t)
 			head := numbers(t, mixHead, string(mix))
 			if len(result.Jobs) != head[0] || head[1] > head[2]*95/100 || head[2] > 20 && head[1] < head[2]*65/100 || len(result.Overlaps) > 0 || (head[3] == 0) != (name == "planes") || name == "storage" && head[3] != 3 {
 				t.Errorf("%s: %d jobs, overlaps %v, of %v", name, len(result.Jobs), result.Overlaps, head)
@@ -418,10 +412,7 @@ func TestMix(t *testing.T) {
 			}
 		}
 	}
-	pair, err := gen.Irregular(gen.IrregularSpec{Switches: 4, Degree: 2, Hosts: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	pair := short.Must(gen.Irregular(gen.IrregularSpec{Switches: 4, Degree: 2, Hosts: 3}))(t)
 	if _, err := drawMix(pair, 1); err == nil || err.Error() != "3 hosts have a cable to a switch that joins them; want 4 at least for a mix of jobs" {
 		t.Error(err)
 	}
@@ -435,10 +426,7 @@ func numbers(t *testing.T, pattern *regexp.Regexp, text string) (list []int) {
 		t.Fatalf("no %s in %s", pattern, text)
 	}
 	for _, s := range m[1:] {
-		n, err := strconv.Atoi(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := short.Must(strconv.Atoi(s))(t)
 		list = append(list, n)
 	}
 	return list
