@@ -9,6 +9,7 @@ import (
 	"github.com/ibweave/ibweave/audit/move"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -16,14 +17,8 @@ import (
 func site(t testing.TB, leaves int) *fabric.Fabric {
 	t.Helper()
 	spec := gen.TreeSpec{Ports: 8, Pods: []int{leaves}, Hosts: 2, Spines: 2}
-	f, err := gen.Tree(spec)
-	if err == nil {
-		f, err = lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
+	f := short.Must(gen.Tree(spec))(t)
+	return short.Must(lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs}))(t)
 }
 
 // TestParse reads edits, and says what is wrong with others and where.
@@ -84,10 +79,7 @@ func TestBetween(t *testing.T) {
 	if _, err := move.Between(old, new, false); err == nil || !strings.Contains(err.Error(), "--by name") {
 		t.Errorf("by GUIDs that mean other nodes: %v", err)
 	}
-	job, err := move.Between(old, new, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	job := short.Must(move.Between(old, new, true))(t)
 	if gone, come := len(difference(job.Old, job.New)), len(difference(job.New, job.Old)); gone != 0 || come != 4 || job.Nodes.NumNodes() != old.NumNodes()+3 {
 		t.Errorf("%d cables go, %d come, %d nodes for %d", gone, come, job.Nodes.NumNodes(), old.NumNodes())
 	}
@@ -134,10 +126,7 @@ func FuzzParse(f *testing.F) {
 		}
 		for _, b := range steps {
 			cables = append(difference(cables, b.Unplug), b.Plug...)
-			g, err := job.Nodes.WithCables(cables)
-			if err != nil {
-				t.Fatal(err)
-			}
+			g := short.Must(job.Nodes.WithCables(cables))(t)
 			g.EndPorts(func(p fabric.PortID) {
 				if s := g.Owner(p); g.LID(p) == 0 && (!g.IsSwitch(s) || len(g.Neighbors(s)) > 0) {
 					t.Fatalf("%s has no LID", g.PortName(p))

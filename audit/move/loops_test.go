@@ -94,10 +94,7 @@ func (w *walker) drawBase() *compile.Result {
 		w.t.Fatal(err)
 	}
 	f = withPorts(w.t, f, 9)
-	e, err := compile.EngineByName([]string{"updn", "layered", "minhop", "fattree"}[w.rnd.IntN(4)])
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	e := short.Must(compile.EngineByName([]string{"updn", "layered", "minhop", "fattree"}[w.rnd.IntN(4)]))(w.t)
 	base, err := compile.Run(context.Background(), f, e, compile.Options{LIDs: lft.LIDOptions{LMC: lft.KeepLMC}})
 	if err != nil || base.Verify.Verdict == verify.VerdictErrors {
 		return nil

@@ -193,14 +193,8 @@ func TestPlans(t *testing.T) {
 	for seed := uint64(short.Of(0, 18)); seed < short.Of[uint64](120, 40); seed++ {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		old := drawFabric(t, rnd)
-		e, err := compile.EngineByName(engines[seed%4])
-		if err != nil {
-			t.Fatal(err)
-		}
-		old, err = lft.AssignLIDs(old, lft.LIDOptions{Policy: lft.DenseLIDs})
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := short.Must(compile.EngineByName(engines[seed%4]))(t)
+		old = short.Must(lft.AssignLIDs(old, lft.LIDOptions{Policy: lft.DenseLIDs}))(t)
 		old = withPorts(t, old, 9)
 		base, err := compile.Run(context.Background(), old, e, compile.Options{LIDs: lft.LIDOptions{LMC: lft.KeepLMC}})
 		if err != nil || base.Verify.Verdict == verify.VerdictErrors || base.Verify.CreditLoops.Count > 0 {
@@ -229,10 +223,7 @@ func TestPlans(t *testing.T) {
 			x.follow(&plan.Steps[i])
 			written.Steps = append(written.Steps, plan.Steps[i].Batch)
 		}
-		last, err := job.Nodes.WithCables(x.cables)
-		if err != nil {
-			t.Fatal(err)
-		}
+		last := short.Must(job.Nodes.WithCables(x.cables))(t)
 		if want, _ := job.Nodes.WithCables(job.New); fabric.SameTopology(last, want) != (len(plan.Refused) == 0) {
 			t.Errorf("seed %d: the last state is as wanted: %v; refused: %v", seed, fabric.SameTopology(last, want), plan.Refused)
 		}
@@ -274,27 +265,17 @@ func withPorts(t *testing.T, f *fabric.Fabric, ports fabric.PortNum) *fabric.Fab
 	for n := range fabric.NodeID(f.NumNodes()) {
 		node := *f.Node(n)
 		node.NumPorts = max(node.NumPorts, ports)
-		if _, err := b.AddNode(node); err != nil {
-			t.Fatal(err)
-		}
+		short.Must(b.AddNode(node))(t)
 		for p := range f.Node(n).NumPorts + 1 {
 			if at := f.Port(n, p); f.LID(at) != 0 {
-				if err := b.SetPort(int(n), p, 0, f.LID(at), f.LMC(at)); err != nil {
-					t.Fatal(err)
-				}
+				short.Check(t, b.SetPort(int(n), p, 0, f.LID(at), f.LMC(at)))
 			}
 		}
 	}
 	for _, c := range f.Cables() {
-		if err := b.Connect(int(f.Owner(c.A)), f.Num(c.A), int(f.Owner(c.B)), f.Num(c.B), c.Link); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, b.Connect(int(f.Owner(c.A)), f.Num(c.A), int(f.Owner(c.B)), f.Num(c.B), c.Link))
 	}
-	g, err := b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return g
+	return short.Must(b.Build())(t)
 }
 
 // follower follows packets through the steps of a plan.
