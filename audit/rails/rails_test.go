@@ -37,13 +37,8 @@ type draft struct {
 
 func newDraft(t *testing.T, spec gen.TreeSpec, opt gen.Options, seed uint64) *draft {
 	t.Helper()
-	f, err := gen.Tree(spec)
-	if err == nil {
-		f, err = opt.Apply(f)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(gen.Tree(spec))(t)
+	f = short.Must(opt.Apply(f))(t)
 	d := &draft{t: t, f: f, name: map[fabric.NodeID]string{}, label: map[fabric.PortID]string{}, random: rand.New(rand.NewPCG(seed, 0))}
 	for p := range fabric.PortID(f.NumPorts()) {
 		d.label[p] = f.Label(p)
@@ -128,11 +123,7 @@ func (d *draft) unplug(p fabric.PortID) {
 
 func find(t *testing.T, f *fabric.Fabric) *rails.Result {
 	t.Helper()
-	r, err := rails.Find(f, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return short.Must(rails.Find(f, nil))(t)
 }
 
 // findings lists findings by rule and message.
@@ -446,19 +437,12 @@ func TestNames(t *testing.T) {
 	// Hosts with more ports than any have.
 	b := &fabric.Builder{}
 	for n, node := range []fabric.Node{{GUID: 1, Type: fabric.Switch, NumPorts: 254}, {GUID: 2, Type: fabric.CA, NumPorts: 100, Description: "n1"}, {GUID: 3, Type: fabric.CA, NumPorts: 100, Description: "n2"}} {
-		if _, err := b.AddNode(node); err != nil {
-			t.Fatal(err)
-		}
+		short.Must(b.AddNode(node))(t)
 		for p := fabric.PortNum(1); p <= node.NumPorts && n > 0; p++ {
-			if err := errors.Join(b.SetPort(n, p, fabric.GUID(1000*n)+fabric.GUID(p), 0, 0), b.Connect(0, p+fabric.PortNum(100*(n-1)), n, p, fabric.Link{})); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, errors.Join(b.SetPort(n, p, fabric.GUID(1000*n)+fabric.GUID(p), 0, 0), b.Connect(0, p+fabric.PortNum(100*(n-1)), n, p, fabric.Link{})))
 		}
 	}
-	f, err := b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(b.Build())(t)
 	if _, err := rails.Find(f, nil); !errors.Is(err, rails.ErrTooMany) {
 		t.Errorf("of hosts with 100 ports: %v", err)
 	}
@@ -485,14 +469,8 @@ func TestLoads(t *testing.T) {
 			var first []byte
 			for range 3 {
 				f := d.fabric()
-				e, err := compile.EngineByName("updn")
-				if err != nil {
-					t.Fatal(err)
-				}
-				c, err := compile.Run(t.Context(), f, e, compile.Options{LIDs: lft.LIDOptions{Policy: lft.DenseLIDs, LMC: 1}})
-				if err != nil {
-					t.Fatal(err)
-				}
+				e := short.Must(compile.EngineByName("updn"))(t)
+				c := short.Must(compile.Run(t.Context(), f, e, compile.Options{LIDs: lft.LIDOptions{Policy: lft.DenseLIDs, LMC: 1}}))(t)
 				f = c.Routing.Fabric
 				random := rand.New(rand.NewPCG(1, 1))
 				if ports != nil { // packets to hosts of rail 2 in another pod take it
@@ -508,15 +486,9 @@ func TestLoads(t *testing.T) {
 					row[random.IntN(len(row))] = fabric.PortNum(random.IntN(12))
 				}
 				r := find(t, f)
-				l, err := r.Load(t.Context(), c.Routing.Tables)
-				if err != nil {
-					t.Fatal(err)
-				}
+				l := short.Must(r.Load(t.Context(), c.Routing.Tables))(t)
 				recount(t, f, c.Routing.Tables, r, l)
-				data, err := json.Marshal([]any{r, l})
-				if err != nil {
-					t.Fatal(err)
-				}
+				data := short.Must(json.Marshal([]any{r, l}))(t)
 				if first == nil {
 					first = data
 				}
