@@ -22,10 +22,7 @@ import (
 // commonest, or 0 where none is known.
 func drawRates(t *testing.T, rnd *rand.Rand, engine string) (base *compile.Result, unknown int) {
 	t.Helper()
-	f, err := gen.Tree(gen.TreeSpec{Ports: 12, Pods: []int{2 + rnd.IntN(3)}, Hosts: 1 + rnd.IntN(2), Spines: 2 + rnd.IntN(2), Parallel: 1 + rnd.IntN(2)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(gen.Tree(gen.TreeSpec{Ports: 12, Pods: []int{2 + rnd.IntN(3)}, Hosts: 1 + rnd.IntN(2), Spines: 2 + rnd.IntN(2), Parallel: 1 + rnd.IntN(2)}))(t)
 	rates := []string{"4xSDR", "4xDDR", "4xQDR", "4xFDR", "4xEDR", "4xHDR", "1xHDR", ""}
 	rnd.Shuffle(len(rates), func(i, j int) { rates[i], rates[j] = rates[j], rates[i] })
 	rates = rates[:1+rnd.IntN(3)]
@@ -137,10 +134,7 @@ func (x *scaled) drain() (drained, refused int) {
 		part = drain.SwitchPart(f, []fabric.NodeID{s})
 	}
 	limited := func(limit float64) *drain.Plan {
-		plan, err := drain.Make(context.Background(), x.base, compile.Options{}, []drain.Part{part}, drain.Options{Limit: limit})
-		if err != nil {
-			x.t.Fatal(err)
-		}
+		plan := short.Must(drain.Make(context.Background(), x.base, compile.Options{}, []drain.Part{part}, drain.Options{Limit: limit}))(x.t)
 		return plan
 	}
 	plan := limited(0)
@@ -181,10 +175,7 @@ func (x *scaled) move() int {
 	if err != nil {
 		x.t.Fatalf("seed %d: %s%v", x.seed, edits, err)
 	}
-	plan, err := move.Make(context.Background(), x.base, job, compile.Options{}, move.Options{})
-	if err != nil {
-		x.t.Fatal(err)
-	}
+	plan := short.Must(move.Make(context.Background(), x.base, job, compile.Options{}, move.Options{}))(x.t)
 	x.load("before", plan.Before.MaxRelative, -1, x.before)
 	for i := range plan.Steps {
 		s := &plan.Steps[i]
@@ -215,10 +206,7 @@ func (x *scaled) session() (steps, whatifs int) {
 		if step.Kind == session.Slow {
 			step.Rate, _ = fabric.ParseLink([]string{"1xSDR", "4xNDR"}[x.rnd.IntN(2)])
 		}
-		a, err := s.Do(context.Background(), step)
-		if err != nil {
-			x.t.Fatal(err)
-		}
+		a := short.Must(s.Do(context.Background(), step))(x.t)
 		if a.Refused != "" {
 			continue
 		}

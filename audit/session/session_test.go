@@ -30,45 +30,25 @@ func route(t *testing.T, f *fabric.Fabric, err error, engine string) *compile.Re
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := compile.EngineByName(engine)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := compile.Run(context.Background(), f, e, compile.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	e := short.Must(compile.EngineByName(engine))(t)
+	return short.Must(compile.Run(context.Background(), f, e, compile.Options{}))(t)
 }
 
 // begin opens a session on tables as the page does.
 func begin(t *testing.T, r *compile.Result) *session.Session {
 	t.Helper()
-	data, err := session.Encode(r.Engine, r.Routing)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := session.Decode(context.Background(), data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	data := short.Must(session.Encode(r.Engine, r.Routing))(t)
+	return short.Must(session.Decode(context.Background(), data))(t)
 }
 
 // do takes a step that has to be possible.
 func do(t *testing.T, s *session.Session, text string) *session.Answer {
 	t.Helper()
-	step, err := session.ParseStep(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	step := short.Must(session.ParseStep(text))(t)
 	if step.String() != text {
 		t.Fatalf("%q is written as %q", text, step)
 	}
-	a, err := s.Do(context.Background(), step)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := short.Must(s.Do(context.Background(), step))(t)
 	if a.Refused != "" {
 		t.Fatalf("%s: %s", text, a.Refused)
 	}
@@ -80,13 +60,8 @@ func same(t *testing.T, what string, want, got any) {
 	t.Helper()
 	var list [2]any
 	for i, x := range []any{want, got} {
-		data, err := json.Marshal(x)
-		if err == nil {
-			err = json.Unmarshal(data, &list[i])
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := short.Must(json.Marshal(x))(t)
+		short.Check(t, json.Unmarshal(data, &list[i]))
 	}
 	if diff := cmp.Diff(list[0], list[1]); diff != "" {
 		t.Errorf("%s: %s", what, diff)
@@ -116,11 +91,7 @@ func TestCommands(t *testing.T) {
 		t.Helper()
 		opt := compile.Options{}
 		opt.Route.Previous = previous
-		r, err := compile.Run(ctx, f, base.Engine, opt)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return r
+		return short.Must(compile.Run(ctx, f, base.Engine, opt))(t)
 	}
 	// A cable, as compile --previous and as whatif.
 	a := do(t, s, "fail "+cable)
@@ -128,10 +99,7 @@ func TestCommands(t *testing.T) {
 	sameTables(t, "cable", one.Routing, s.Result().Routing)
 	same(t, "cable", one.Verify, a.Verify)
 	same(t, "cable", compile.ChangesSince(base.Routing, one.Routing), a.Changes)
-	cases, err := whatif.Run(ctx, base, compile.Options{}, whatif.Options{Kind: whatif.Links, Depth: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	cases := short.Must(whatif.Run(ctx, base, compile.Options{}, whatif.Options{Kind: whatif.Links, Depth: 1}))(t)
 	found := false
 	for i := range cases.Cases {
 		if cases.Cases[i].Number == a.WhatIf.Number {
@@ -158,10 +126,7 @@ func TestCommands(t *testing.T) {
 	parts := []drain.Part{drain.SwitchPart(f, []fabric.NodeID{leaf}), drain.CablePart(f, firstUp(f))}
 	for i := range parts {
 		a = do(t, s, "drain "+[]string{f.Node(leaf).GUID.String(), cable}[i])
-		plan, err := drain.Make(ctx, four, compile.Options{}, parts[:i+1], drain.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		plan := short.Must(drain.Make(ctx, four, compile.Options{}, parts[:i+1], drain.Options{}))(t)
 		same(t, "drain", plan.Document(f), a.Drain)
 		sameTables(t, "drain", plan.Windows[0].Steps[i].Compiled.Routing, s.Result().Routing)
 	}
@@ -190,18 +155,12 @@ func TestExport(t *testing.T) {
 	for _, step := range []string{"fail " + end(up[0]), "recable " + end(up[2]) + " " + end(f.Peer(other[3])), "restore " + end(up[0])} {
 		do(t, s, step)
 	}
-	x, err := s.Export()
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := short.Must(s.Export())(t)
 	job, err := move.Parse(x.File, []byte(x.Text), f)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, x.Text)
 	}
-	plan, err := move.Make(context.Background(), base, job, compile.Options{}, move.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := short.Must(move.Make(context.Background(), base, job, compile.Options{}, move.Options{}))(t)
 	if len(plan.Steps) != 3 {
 		t.Fatalf("%+v\n%s", plan.Refused, x.Text)
 	}
@@ -291,10 +250,7 @@ func TestSteps(t *testing.T) {
 			}
 			taken[step.Kind]++
 			r := s.Result().Routing
-			v, err := verify.Check(context.Background(), &state.State{Fabric: r.Fabric, Tables: r.Tables, Order: r.Order}, verify.Options{Complete: true})
-			if err != nil {
-				t.Fatal(err)
-			}
+			v := short.Must(verify.Check(context.Background(), &state.State{Fabric: r.Fabric, Tables: r.Tables, Order: r.Order}, verify.Options{Complete: true}))(t)
 			if len(s.Drained()) == 0 {
 				same(t, fmt.Sprintf("seed %d, %v", seed, s.Steps()), v, a.Verify)
 			} else if !reflect.DeepEqual(v.Unicast, a.Verify.Unicast) {
@@ -303,16 +259,10 @@ func TestSteps(t *testing.T) {
 			if len(drained)+len(s.Drained()) == 0 && step.Kind != session.Recable { // which takes two steps
 				opt := compile.Options{LIDs: lft.LIDOptions{LMC: lft.KeepLMC}}
 				opt.Route.Previous = before
-				again, err := compile.Run(context.Background(), r.Fabric, base.Engine, opt)
-				if err != nil {
-					t.Fatal(err)
-				}
+				again := short.Must(compile.Run(context.Background(), r.Fabric, base.Engine, opt))(t)
 				sameTables(t, fmt.Sprintf("seed %d, %v", seed, s.Steps()), again.Routing, r)
 			}
-			loads, err := s.Loads(context.Background())
-			if err != nil {
-				t.Fatal(err)
-			}
+			loads := short.Must(s.Loads(context.Background()))(t)
 			counted, err := lft.ChannelLoads(context.Background(), r.Fabric, r.Tables)
 			if err != nil || !slices.Equal(loads, counted) {
 				t.Errorf("seed %d, %v: %v, loads %v, counted %v", seed, s.Steps(), err, loads, counted)
@@ -404,10 +354,7 @@ func TestRefusals(t *testing.T) {
 		fmt.Sprintf("restore %s:%d", f.Node(0).GUID, up):             fmt.Sprintf("%s:%d is as it was, or its ports have other cables", f.Node(0).GUID, up),
 		fmt.Sprintf("recable %s:%d %s:1", f.Node(0).GUID, up, "0x1"): "the fabric has no node with GUID 0x0000000000000001",
 	} {
-		step, err := session.ParseStep(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		step := short.Must(session.ParseStep(text))(t)
 		a, err := s.Do(context.Background(), step)
 		if err != nil || a.Refused != want || len(s.Steps()) != 0 {
 			t.Errorf("%s: %v, %q; want %q", text, err, a.Refused, want)
@@ -422,24 +369,13 @@ func TestRefusals(t *testing.T) {
 
 // TestDecode: tables that were packed have the nodes, ports, LIDs, names, kinds and cables that they had.
 func TestDecode(t *testing.T) {
-	f, err := gen.Tree(gen.TreeSpec{Ports: 24, Pods: []int{3}, Spines: 2, Hosts: 4})
-	if err == nil {
-		f, err = gen.DropLinks(f, 2, 1)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(gen.Tree(gen.TreeSpec{Ports: 24, Pods: []int{3}, Spines: 2, Hosts: 4}))(t)
+	f = short.Must(gen.DropLinks(f, 2, 1))(t)
 	host := fabric.NodeID(f.NumSwitches())
 	f, _ = f.WithNames(map[fabric.GUID]string{f.Node(0).GUID: "a \"leaf\"", f.Node(1).GUID: "tab\tand\nline", f.Node(host).GUID: f.Name(host + 1).Text}).
 		WithKinds([]fabric.KindRule{{Kind: fabric.ServiceKind, Pattern: f.Node(host + 2).GUID.String()}})
-	e, err := compile.EngineByName("updn")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := compile.Run(t.Context(), f, e, compile.Options{LIDs: lft.LIDOptions{LMC: 1}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := short.Must(compile.EngineByName("updn"))(t)
+	r := short.Must(compile.Run(t.Context(), f, e, compile.Options{LIDs: lft.LIDOptions{LMC: 1}}))(t)
 	f = r.Routing.Fabric
 	g := begin(t, r).Result().Routing
 	sameTables(t, "packed", r.Routing, g)
@@ -477,22 +413,10 @@ func FuzzParseStep(f *testing.F) {
 
 // FuzzDecode: data that is read makes a session, and other data an error.
 func FuzzDecode(f *testing.F) {
-	made, err := gen.FatTree(gen.FatTreeSpec{Radix: 2, Levels: 2})
-	if err != nil {
-		f.Fatal(err)
-	}
-	e, err := compile.EngineByName("updn")
-	if err != nil {
-		f.Fatal(err)
-	}
-	r, err := compile.Run(context.Background(), made, e, compile.Options{})
-	if err != nil {
-		f.Fatal(err)
-	}
-	data, err := session.Encode(e, r.Routing)
-	if err != nil {
-		f.Fatal(err)
-	}
+	made := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 2, Levels: 2}))(f)
+	e := short.Must(compile.EngineByName("updn"))(f)
+	r := short.Must(compile.Run(context.Background(), made, e, compile.Options{}))(f)
+	data := short.Must(session.Encode(e, r.Routing))(f)
 	f.Add(data)
 	f.Add([]byte("{}\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
