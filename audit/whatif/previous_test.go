@@ -23,10 +23,7 @@ func TestAsCompilePrevious(t *testing.T) {
 	for seed := range uint64(short.Of(150, 30)) {
 		rng := rand.New(rand.NewPCG(seed, 14))
 		f := randomFabric(t, rng)
-		e, err := compile.EngineByName([]string{"updn", "minhop", "layered", "fattree", "spam", "xy"}[rng.IntN(6)])
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := short.Must(compile.EngineByName([]string{"updn", "minhop", "layered", "fattree", "spam", "xy"}[rng.IntN(6)]))(t)
 		factor := math.Pow(1000, rng.Float64())
 		name := fmt.Sprintf("seed %d, %s, --rebalance %.3f", seed, e.Name(), factor)
 		opt := compile.Options{LIDs: lft.LIDOptions{LMC: rng.IntN(2)}, Route: lft.Options{Rebalance: factor}}
@@ -93,20 +90,13 @@ func TestAsCompilePrevious(t *testing.T) {
 // TestVirtualPorts: LIDs of virtual ports are there before and after a failure. A cable between switches
 // that fails takes no pair away, and leaves the other cables no less to carry.
 func TestVirtualPorts(t *testing.T) {
-	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2})
-	if err == nil {
-		f, err = lft.AssignLIDs(f, lft.LIDOptions{})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2}))(t)
+	f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{}))(t)
 	ports := map[fabric.LID]fabric.PortID{}
 	for i, p := range f.CAPorts()[:4] {
 		ports[fabric.LID(100+i)] = p
 	}
-	if f, err = f.WithVirtualLIDs(ports); err != nil {
-		t.Fatal(err)
-	}
+	f = short.Must(f.WithVirtualLIDs(ports))(t)
 	for _, engine := range []string{"updn", "spam"} {
 		base := routed(t, f, engine, compile.Options{})
 		got := run(t, base, compile.Options{}, Options{Depth: 1, Only: SwitchCables})

@@ -26,26 +26,15 @@ var topologyFile = flag.String("topology", "", "also compare each failure of a c
 
 func routed(t testing.TB, f *fabric.Fabric, engine string, opt compile.Options) *compile.Result {
 	t.Helper()
-	e, err := compile.EngineByName(engine)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := compile.Run(t.Context(), f, e, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	e := short.Must(compile.EngineByName(engine))(t)
+	return short.Must(compile.Run(t.Context(), f, e, opt))(t)
 }
 
 var allFailures = flag.Bool("all", false, "every failure in TestSteps, not a sample; radix 24 in TestSwitchFailures")
 
 func run(t testing.TB, base *compile.Result, route compile.Options, opt Options) *Result {
 	t.Helper()
-	r, err := Run(t.Context(), base, route, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return short.Must(Run(t.Context(), base, route, opt))(t)
 }
 
 // TestAsCompiledFromScratch compares every failure with compiling what is left: who
@@ -70,10 +59,7 @@ func TestAsCompiledFromScratch(t *testing.T) {
 	add("pieces", f, err)
 	kinds := []string{Links, Switches}
 	if *topologyFile != "" {
-		data, err := os.ReadFile(*topologyFile)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := short.Must(os.ReadFile(*topologyFile))(t)
 		f, _, err := topology.Parse(*topologyFile, data, topology.Options{})
 		add(*topologyFile, f, err)
 	}
@@ -200,10 +186,7 @@ func apart(f, left *fabric.Fabric) int64 {
 
 // TestShards: shards and workers do not change the result, which files keep.
 func TestShards(t *testing.T) {
-	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2}))(t)
 	base := routed(t, f, "updn", compile.Options{})
 	for _, opt := range []Options{
 		{Kind: Links, Depth: 1}, {Kind: Links, Depth: 2}, {Kind: Links, Depth: 2, Sample: 40, Seed: 9}, {Kind: Switches, Depth: 2},
@@ -217,21 +200,12 @@ func TestShards(t *testing.T) {
 		var parts []*Result
 		opt.Shards = 3
 		for opt.Shard = 1; opt.Shard <= 3; opt.Shard++ {
-			data, err := json.Marshal(run(t, base, compile.Options{}, opt))
-			if err != nil {
-				t.Fatal(err)
-			}
-			part, err := Read("part", data)
-			if err != nil {
-				t.Fatal(err)
-			}
+			data := short.Must(json.Marshal(run(t, base, compile.Options{}, opt)))(t)
+			part := short.Must(Read("part", data))(t)
 			names = append(names, fmt.Sprint("part ", opt.Shard))
 			parts = append(parts, part)
 		}
-		got, err := Merge(names, parts)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := short.Must(Merge(names, parts))(t)
 		if d := cmp.Diff(want, got); d != "" {
 			t.Fatalf("%+v:\n%s", opt, d)
 		}
@@ -252,10 +226,7 @@ func TestShards(t *testing.T) {
 
 // TestManyWorkers: none begins with tables that another one is mending.
 func TestManyWorkers(t *testing.T) {
-	f, err := gen.FatTree(gen.FatTreeSpec{Radix: short.Of(24, 8), Levels: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: short.Of(24, 8), Levels: 2}))(t)
 	base := routed(t, f, "minhop", compile.Options{})
 	want := run(t, base, compile.Options{}, Options{Kind: Switches, Depth: 1, Workers: 1})
 	for range short.Of(4, 1) {
@@ -268,10 +239,7 @@ func TestManyWorkers(t *testing.T) {
 
 // TestFailures: every failure once, in samples too.
 func TestFailures(t *testing.T) {
-	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2}))(t)
 	n := f.NumLinks()
 	list, all := listFailures(f, &Options{Kind: Links, Depth: 2})
 	if all != n*(n-1)/2 || len(list) != all {
@@ -301,26 +269,14 @@ func TestFailures(t *testing.T) {
 // TestNoFailure: a fabric in which nothing can fail has the same file with shards and
 // without.
 func TestNoFailure(t *testing.T) {
-	p, err := gen.NewPlan(1, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := short.Must(gen.NewPlan(1, 0))(t)
 	p.Switch(4, "alone")
-	f, err := p.Fabric()
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(p.Fabric())(t)
 	base := routed(t, f, "updn", compile.Options{})
 	want := must(json.Marshal(run(t, base, compile.Options{}, Options{Kind: Links, Depth: 1})))
 	part := must(json.Marshal(run(t, base, compile.Options{}, Options{Kind: Links, Depth: 1, Shard: 1, Shards: 1})))
-	r, err := Read("part", part)
-	if err != nil {
-		t.Fatal(err)
-	}
-	all, err := Merge([]string{"part"}, []*Result{r})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := short.Must(Read("part", part))(t)
+	all := short.Must(Merge([]string{"part"}, []*Result{r}))(t)
 	if got := must(json.Marshal(all)); !bytes.Equal(got, want) {
 		t.Errorf("merged %s\nwant %s", got, want)
 	}
@@ -333,15 +289,9 @@ func TestNoFailure(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	tree, err := gen.FatTree(gen.FatTreeSpec{Radix: 2, Levels: 2})
-	if err != nil {
-		f.Fatal(err)
-	}
+	tree := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 2, Levels: 2}))(f)
 	r := run(f, routed(f, tree, "updn", compile.Options{}), compile.Options{}, Options{Kind: Links, Depth: 1, Shard: 1, Shards: 2})
-	data, err := json.Marshal(r)
-	if err != nil {
-		f.Fatal(err)
-	}
+	data := short.Must(json.Marshal(r))(f)
 	f.Add(data)
 	f.Add([]byte(`{"shard":"2/1"}`))
 	f.Add([]byte(`{"failures":-1}`))
@@ -354,10 +304,7 @@ func FuzzRead(f *testing.F) {
 			}
 			return
 		}
-		again, err := json.Marshal(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		again := short.Must(json.Marshal(r))(t)
 		if s, err := Read("again", again); err != nil || !bytes.Equal(again, must(json.Marshal(s))) {
 			t.Fatal(err)
 		}
@@ -372,10 +319,7 @@ func must(b []byte, err error) []byte {
 }
 
 func BenchmarkLinks(b *testing.B) {
-	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 40, Levels: 2})
-	if err != nil {
-		b.Fatal(err)
-	}
+	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 40, Levels: 2}))(b)
 	base := routed(b, f, "updn", compile.Options{})
 	for b.Loop() {
 		run(b, base, compile.Options{}, Options{Kind: Links, Depth: 1})
@@ -386,10 +330,7 @@ func BenchmarkLinks(b *testing.B) {
 // TestChosen has the failures that Only and At leave, sorts them, and puts shards of
 // them together.
 func TestChosen(t *testing.T) {
-	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 2}))(t)
 	route := compile.Options{LIDs: lft.LIDOptions{LMC: lft.KeepLMC}}
 	base := routed(t, f, "updn", route)
 	f = base.Routing.Fabric
@@ -449,20 +390,11 @@ func TestChosen(t *testing.T) {
 		for i := range 3 {
 			opt.Shard, opt.Shards = i+1, 3
 			files = append(files, fmt.Sprint(i))
-			data, err := json.Marshal(run(t, base, route, opt))
-			if err != nil {
-				t.Fatal(err)
-			}
-			r, err := Read("shard", data)
-			if err != nil {
-				t.Fatal(err)
-			}
+			data := short.Must(json.Marshal(run(t, base, route, opt)))(t)
+			r := short.Must(Read("shard", data))(t)
 			shards = append(shards, r)
 		}
-		merged, err := Merge(files, shards)
-		if err != nil {
-			t.Fatal(err)
-		}
+		merged := short.Must(Merge(files, shards))(t)
 		if d := cmp.Diff(got, merged); d != "" {
 			t.Errorf("%+v: merged %s", opt, d)
 		}
@@ -494,10 +426,7 @@ func TestSteps(t *testing.T) {
 		sample = 0
 	}
 	if *topologyFile != "" {
-		data, failed := os.ReadFile(*topologyFile)
-		if failed != nil {
-			t.Fatal(failed)
-		}
+		data := short.Must(os.ReadFile(*topologyFile))(t)
 		f, _, err = topology.Parse(*topologyFile, data, topology.Options{Lenient: true})
 	}
 	if err != nil {
@@ -535,10 +464,7 @@ func TestSwitchFailures(t *testing.T) {
 	if *allFailures {
 		radix = 24
 	}
-	f, err := gen.FatTree(gen.FatTreeSpec{Radix: radix, Levels: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: radix, Levels: 3}))(t)
 	for _, engine := range short.Of([]string{"updn", "layered", "fattree"}, []string{"updn"}) {
 		got := run(t, routed(t, f, engine, compile.Options{}), compile.Options{}, Options{Kind: Switches, Depth: 1})
 		got.Sort("entries")
