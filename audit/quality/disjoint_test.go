@@ -13,6 +13,7 @@ import (
 	"github.com/ibweave/ibweave/audit/quality"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 )
@@ -128,10 +129,7 @@ func TestDisjoint(t *testing.T) {
 // TestManyLIDs: 128 LIDs of a port between two switches with 40 cables, by turns, or all by
 // the first.
 func TestManyLIDs(t *testing.T) {
-	p, err := gen.NewPlan(2, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := short.Must(gen.NewPlan(2, 2))(t)
 	for s := range 2 {
 		p.Switch(41, fmt.Sprint("switch ", s))
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 )
@@ -23,15 +24,8 @@ import (
 // compiled routes a fabric with LMC lmc.
 func compiled(t testing.TB, f *fabric.Fabric, engine string, lmc int) *compile.Result {
 	t.Helper()
-	e, err := compile.EngineByName(engine)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := compile.Run(t.Context(), f, e, compile.Options{LIDs: lft.LIDOptions{LMC: lmc}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	e := short.Must(compile.EngineByName(engine))(t)
+	return short.Must(compile.Run(t.Context(), f, e, compile.Options{LIDs: lft.LIDOptions{LMC: lmc}}))(t)
 }
 
 // must is for generators.
@@ -47,20 +41,13 @@ func must(t testing.TB) func(f *fabric.Fabric, err error) *fabric.Fabric {
 
 func measure(t testing.TB, f *fabric.Fabric, tables *lft.Tables, opt quality.Options) *quality.Result {
 	t.Helper()
-	r, err := quality.Measure(context.Background(), f, tables, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return short.Must(quality.Measure(context.Background(), f, tables, opt))(t)
 }
 
 // text is a result for people.
 func text(t testing.TB, r *quality.Result) string {
 	t.Helper()
-	b, err := json.Marshal(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := short.Must(json.Marshal(r))(t)
 	return string(b)
 }
 
@@ -280,10 +267,7 @@ func TestWorkers(t *testing.T) {
 
 // TestCrossbar: a single switch is one.
 func TestCrossbar(t *testing.T) {
-	p, err := gen.NewPlan(1, 9)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := short.Must(gen.NewPlan(1, 9))(t)
 	p.Switch(12, "crossbar")
 	for h := range 9 {
 		p.Cable(p.CA(1, fmt.Sprint("host ", h)), 1, 0, h+1)
@@ -316,10 +300,7 @@ func TestCrossbar(t *testing.T) {
 // 4 have no host send across, and 16 one in each direction. The mean bandwidth is 11/12. The
 // shift by two has all four send across.
 func TestTwoSwitches(t *testing.T) {
-	p, err := gen.NewPlan(2, 4)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := short.Must(gen.NewPlan(2, 4))(t)
 	p.Switch(4, "a")
 	p.Switch(4, "b")
 	p.Cable(0, 1, 1, 1)
@@ -397,10 +378,7 @@ func shiftsByWalking(f *fabric.Fabric, tables *lft.Tables, order []fabric.PortID
 func TestShiftsByWalking(t *testing.T) {
 	near := cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) < 1e-9 })
 	for name, r := range fabrics(t) {
-		f, err := gen.Options{Speeds: []fabric.Speed{fabric.QDR, fabric.HDR, fabric.NDR}, Seed: 4}.Apply(r.Routing.Fabric)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := short.Must(gen.Options{Speeds: []fabric.Speed{fabric.QDR, fabric.HDR, fabric.NDR}, Seed: 4}.Apply(r.Routing.Fabric))(t)
 		r := compiled(t, f, r.Routing.Engine, 0)
 		f = r.Routing.Fabric
 		tables := r.Routing.Tables
@@ -491,10 +469,7 @@ func TestDifference(t *testing.T) {
 
 // TestCableBetweenCAs: LIDs that no switch leads to are lost to all but one port.
 func TestCableBetweenCAs(t *testing.T) {
-	p, err := gen.NewPlan(1, 6)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := short.Must(gen.NewPlan(1, 6))(t)
 	p.Switch(4, "switch")
 	for h := range 3 {
 		p.Cable(p.CA(1, fmt.Sprint("host ", h)), 1, 0, h+1)
