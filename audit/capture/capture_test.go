@@ -9,6 +9,7 @@ import (
 	"github.com/ibweave/ibweave/audit/capture"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -21,10 +22,7 @@ Ca 1 "H-0000000000000002" # "host"
 
 func parse(t *testing.T, text string) (*fabric.Fabric, []fabric.Problem) {
 	t.Helper()
-	f, problems, err := topology.Parse("in", []byte(text), topology.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f, problems := short.Must2(topology.Parse("in", []byte(text), topology.Options{}))(t)
 	return f, problems
 }
 

@@ -35,10 +35,7 @@ func TestChoose(t *testing.T) {
 		for _, vls := range []int{0, 4} {
 			var opt compile.Options
 			opt.Route.VLs = vls
-			c, r, err := Choose(t.Context(), f, opt)
-			if err != nil {
-				t.Fatal(err)
-			}
+			c, r := short.Must2(Choose(t.Context(), f, opt))(t)
 			own := c.Find(c.Engine)
 			if own == nil || r != own.Result || r.Engine.Name() != c.Engine {
 				t.Fatalf("%s: %q was chosen, and the result is another", name, c.Engine)
@@ -57,7 +54,7 @@ func TestChoose(t *testing.T) {
 			}
 			first, _ := json.Marshal(c)
 			old := runtime.GOMAXPROCS(1)
-			c, _, err = Choose(t.Context(), f, opt)
+			c, _, err := Choose(t.Context(), f, opt)
 			runtime.GOMAXPROCS(old)
 			if again, _ := json.Marshal(c); err != nil || string(again) != string(first) {
 				t.Errorf("%s: another choice on one CPU: %s, not %s", name, again, first)

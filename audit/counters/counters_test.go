@@ -111,10 +111,7 @@ func TestByTraffic(t *testing.T) {
 		return 1e6
 	})
 	r := explain(t, f, tables, c, counters.Options{Hot: 1.5, Top: 100})
-	channels, err := tables.Path(f, src, f.LID(dst), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	channels := short.Must(tables.Path(f, src, f.LID(dst), nil))(t)
 	var want, got []verify.Endpoint
 	for _, c := range channels[1 : len(channels)-1] {
 		want = append(want, verify.EndpointOf(f, c))
@@ -234,10 +231,7 @@ func TestWaitsAndGaps(t *testing.T) {
 	f, tables := route(t, whole, err, "updn")
 	c := traffic(t, f, tables, func(_, _ fabric.PortID) float64 { return 1e6 })
 	hosts := f.CAPorts()
-	channels, err := tables.Path(f, hosts[0], f.LID(hosts[len(hosts)-1]), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	channels := short.Must(tables.Path(f, hosts[0], f.LID(hosts[len(hosts)-1]), nil))(t)
 	for p := range fabric.PortID(f.NumPorts()) {
 		c.Set(f, dump.XmitWait, p, dump.CounterValue{N: 1, Known: true})
 	}
@@ -361,9 +355,7 @@ func TestFinite(t *testing.T) {
 			}
 		}
 		opt := counters.Options{Hot: 1 + rapid.Float64Range(1e-15, 1).Draw(t, "hot"), Top: 3, Seconds: rapid.SampledFrom([]float64{0, 0.001, 1, 1e9}).Draw(t, "seconds")}
-		if _, err := json.Marshal(explain(t, f, tables, c, opt)); err != nil {
-			t.Fatal(err)
-		}
+		short.Must(json.Marshal(explain(t, f, tables, c, opt)))(t)
 	})
 }
 

@@ -77,15 +77,8 @@ func pairHosts(t *testing.T, f *fabric.Fabric) *fabric.Fabric {
 // byLastDigit groups hosts by their last digits, and leaves some in no group.
 func byLastDigit(t *testing.T, f *fabric.Fabric) *groups.Set {
 	t.Helper()
-	file, err := groups.Read("groups", func(string) ([]byte, error) { return []byte("digit: re:([0-5])$"), nil })
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := file.In(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	file := short.Must(groups.Read("groups", func(string) ([]byte, error) { return []byte("digit: re:([0-5])$"), nil }))(t)
+	return short.Must(file.In(f))(t)
 }
 
 // drawParts draws cables and switches with all that hangs on them.
@@ -116,10 +109,7 @@ func TestPlans(t *testing.T) {
 	for seed := range uint64(short.Of(60, 12)) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		f := drawFabric(t, rnd)
-		e, err := compile.EngineByName(engines[seed%4])
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := short.Must(compile.EngineByName(engines[seed%4]))(t)
 		base, err := compile.Run(context.Background(), f, e, compile.Options{LIDs: lft.LIDOptions{Policy: lft.DenseLIDs}})
 		if err != nil || base.Verify.Verdict == verify.VerdictErrors {
 			continue // not for this engine

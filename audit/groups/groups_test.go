@@ -38,10 +38,7 @@ func (d folder) open(name string) ([]byte, error) {
 // named is a fat tree of 18 hosts, whose adapters have names.
 func named(t *testing.T, names ...string) *fabric.Fabric {
 	t.Helper()
-	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 2}))(t)
 	return rename(f, names)
 }
 
@@ -85,14 +82,8 @@ PartitionName=hosts Nodes=node[1-2],login1`,
 		"etc/scontrol":      "PartitionName=debug AllowGroups=ALL Nodes=r1n[1-2] MaxNodes=1\nPartitionName=empty Nodes=(null)\n",
 		"etc/topology.conf": "SwitchName=leaf1 Nodes=r1n[1-2]\nSwitchName=top Switches=leaf[1-2]\n",
 	}
-	x, err := groups.Read("etc/racks.yaml", files.open)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := x.In(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := short.Must(groups.Read("etc/racks.yaml", files.open))(t)
+	s := short.Must(x.In(f))(t)
 	var got []string
 	for i := range s.Groups {
 		g := &s.Groups[i]
@@ -172,10 +163,7 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%q: %v; want %q", text, err, want)
 		}
 	}
-	x, err := groups.Read("x", folder{"x": "rack: {r1: n1}"}.open)
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := short.Must(groups.Read("x", folder{"x": "rack: {r1: n1}"}.open))(t)
 	if _, err := x.In(named(t, "m1")); !errors.Is(err, groups.ErrNoHosts) {
 		t.Errorf("no host of the fabric is in a group: %v", err)
 	}
@@ -184,14 +172,8 @@ func TestRefused(t *testing.T) {
 // TestFind finds groups by name.
 func TestFind(t *testing.T) {
 	files := folder{"x": "rack: {r1: n1, r2: n2, gone: n9}\nrow: {r1: 'n[1-2]'}\n"}
-	x, err := groups.Read("x", files.open)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := x.In(named(t, "n1", "n2"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := short.Must(groups.Read("x", files.open))(t)
+	s := short.Must(x.In(named(t, "n1", "n2")))(t)
 	for name, want := range map[string]string{
 		"r2": "rack r2", "row:r1": "row r1", "r1": "2 groups are called", "none": "want one of rack:r1", "gone": "x:1: no host of rack gone is in the fabric",
 		groups.NoGroup: "no group is called",
@@ -223,13 +205,8 @@ func draw(t *testing.T, rnd *rand.Rand) (f *fabric.Fabric, tables *lft.Tables, f
 		names = append(names, fmt.Sprintf("r%dn%d mlx5_%d", i/adapters/4, i/adapters, i%adapters))
 	}
 	f = rename(f, names)
-	if f, err = lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs, LMC: rnd.IntN(2)}); err != nil {
-		t.Fatal(err)
-	}
-	r, err := lft.Minhop{}.Route(context.Background(), f, lft.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs, LMC: rnd.IntN(2)}))(t)
+	r := short.Must(lft.Minhop{}.Route(context.Background(), f, lft.Options{}))(t)
 	tables = r.Tables
 	for range rnd.IntN(6) {
 		row := tables.Row(fabric.NodeID(rnd.IntN(f.NumSwitches())))
@@ -238,9 +215,7 @@ func draw(t *testing.T, rnd *rand.Rand) (f *fabric.Fabric, tables *lft.Tables, f
 	if ports := f.CAPorts(); rnd.IntN(3) == 0 { // virtual ports whose LIDs have the entries of another port, or none
 		top := f.MaxLID()
 		virtual := map[fabric.LID]fabric.PortID{top + 1: ports[rnd.IntN(len(ports))], top + 2: ports[rnd.IntN(len(ports))]}
-		if f, err = f.WithVirtualLIDs(virtual); err != nil {
-			t.Fatal(err)
-		}
+		f = short.Must(f.WithVirtualLIDs(virtual))(t)
 		tables = r.On(f).Tables
 		for s := range fabric.NodeID(f.NumSwitches()) {
 			row := tables.Row(s)
@@ -258,14 +233,8 @@ func TestRecount(t *testing.T) {
 	for seed := range uint64(short.Of(40, 12)) {
 		rnd := rand.New(rand.NewPCG(seed, 21))
 		f, tables, file, some := draw(t, rnd)
-		x, err := groups.Read("x", folder{"x": file}.open)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := x.In(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		x := short.Must(groups.Read("x", folder{"x": file}.open))(t)
+		s := short.Must(x.In(f))(t)
 		var cut []fabric.PortID
 		for range rnd.IntN(5) {
 			cut = append(cut, f.CAPorts()[rnd.IntN(len(f.CAPorts()))])
@@ -274,17 +243,9 @@ func TestRecount(t *testing.T) {
 		}
 		g, virtual := f.Without(cut...), f.VirtualLIDs()
 		maps.DeleteFunc(virtual, func(_ fabric.LID, p fabric.PortID) bool { return g.Peer(p) == fabric.NoPort })
-		if g, err = g.WithVirtualLIDs(virtual); err != nil {
-			t.Fatal(err)
-		}
-		states, err := s.Measure(context.Background(), g, tables)
-		if err != nil {
-			t.Fatal(err)
-		}
-		before, err := s.Measure(context.Background(), f, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		g = short.Must(g.WithVirtualLIDs(virtual))(t)
+		states := short.Must(s.Measure(context.Background(), g, tables))(t)
+		before := short.Must(s.Measure(context.Background(), f, nil))(t)
 		losses := s.Losses(g)
 		for i := range states {
 			got := &states[i]
@@ -306,10 +267,7 @@ func TestRecount(t *testing.T) {
 			}
 			lost, gone, uplinks = lost+int(got.Lost), gone+loss.CutOff, uplinks+loss.Uplinks
 		}
-		r, err := verify.Check(context.Background(), &state.State{Fabric: f, Tables: tables}, verify.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := short.Must(verify.Check(context.Background(), &state.State{Fabric: f, Tables: tables}, verify.Options{}))(t)
 		checkFindings(t, seed, f, some, s.AddFindings(before, r.Findings), r.Findings)
 	}
 	if lost == 0 || gone == 0 || uplinks == 0 {
@@ -476,10 +434,7 @@ func FuzzRead(f *testing.F) {
 	} {
 		f.Add(text[0], text[1])
 	}
-	tree, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2})
-	if err != nil {
-		f.Fatal(err)
-	}
+	tree := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2}))(f)
 	tree = rename(tree, []string{"n1", "n2", "n3 mlx5_0"})
 	f.Fuzz(func(t *testing.T, text, other string) {
 		x, err := groups.Read("groups", func(name string) ([]byte, error) {

@@ -36,29 +36,17 @@ type live struct {
 
 func start(t *testing.T) *live {
 	t.Helper()
-	data, err := os.ReadFile("testdata/fabric.ibnetdiscover")
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, _, err := topology.Parse("fabric", data, topology.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := short.Must(os.ReadFile("testdata/fabric.ibnetdiscover"))(t)
+	f, _ := short.Must2(topology.Parse("fabric", data, topology.Options{}))(t)
 	sim, _ := ibsimtest.Start(t, f)
-	conn, err := sim.Dial(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := short.Must(sim.Dial(t.Context(), ""))(t)
 	c := subnet.New(conn, subnet.Options{Timeout: 10 * time.Second})
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	d, err := c.Discover(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := short.Must(c.Discover(t.Context()))(t)
 	return &live{sim, c, d}
 }
 
@@ -67,16 +55,11 @@ func (l *live) write(t *testing.T, conf string, options ...string) (tables [][]f
 	t.Helper()
 	dir := t.TempDir()
 	name := filepath.Join(dir, "conf")
-	if err := os.WriteFile(name, []byte(conf), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	_, err := ibsim.RunOpenSM(t.Context(), l.sim, ibsim.OpenSMConfig{Dir: dir, Options: append(options, "partition_config_file "+name),
+	short.Check(t, os.WriteFile(name, []byte(conf), 0o600))
+	short.Must(ibsim.RunOpenSM(t.Context(), l.sim, ibsim.OpenSMConfig{Dir: dir, Options: append(options, "partition_config_file "+name),
 		Line: func(line ibsim.LogLine) {
 			refused = refused || strings.Contains(line.Message, "retrying with default config")
-		}})
-	if err != nil {
-		t.Fatal(err)
-	}
+		}}))(t)
 	tables, problems, _, err := l.client.PKeys(t.Context(), l.d)
 	if err != nil || len(problems) > 0 {
 		t.Fatal(problems, err)
@@ -179,10 +162,7 @@ func TestOpenSM(t *testing.T) {
 func TestBoth(t *testing.T) {
 	l := start(t)
 	const conf = "Default=0x7fff:ALL=full;A=1:0x100001=both,0x100003=full,0x100005=both;A=1:0x100005;"
-	c, err := dump.ReadPartitions("conf", []byte(conf))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := short.Must(dump.ReadPartitions("conf", []byte(conf)))(t)
 	tables, _ := l.write(t, conf, "allow_both_pkeys TRUE")
 	if r := l.audit(tables, c); len(broken(r)) > 0 || !slices.Contains(tables[l.d.Fabric.CAPorts()[0]], 0x8001) || !slices.Contains(tables[l.d.Fabric.CAPorts()[0]], 0x0001) {
 		t.Errorf("%v %v", tables, r.Findings)
@@ -222,10 +202,7 @@ func TestChangedEntry(t *testing.T) {
 	l := start(t)
 	const conf = "Default=0x7fff : ALL, SELF=full;\nA=0x10 : 0x100001=full, 0x100003=full, 0x100005, 0x100008;\n"
 	tables, _ := l.write(t, conf)
-	c, err := dump.ReadPartitions("conf", []byte(conf))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := short.Must(dump.ReadPartitions("conf", []byte(conf)))(t)
 	if list := broken(l.audit(tables, c)); len(list) > 0 {
 		t.Fatal(list[0].Message)
 	}
@@ -233,10 +210,7 @@ func TestChangedEntry(t *testing.T) {
 	for i, p := range f.CAPorts() {
 		s := f.PeerSwitch(p)
 		to := subnet.Target{Route: append(slices.Clone(l.d.Routes[s]), f.Num(f.Peer(p)))}
-		data, err := l.client.Get(t.Context(), to, mad.AttrPKeyTable, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := short.Must(l.client.Get(t.Context(), to, mad.AttrPKeyTable, 0))(t)
 		at := slices.Index(tables[p], 0x10|fabric.FullMember)
 		if at < 0 {
 			at = slices.Index(tables[p], 0x10)
@@ -251,9 +225,7 @@ func TestChangedEntry(t *testing.T) {
 			{[2]byte{0x80, 0x11}, []string{Missing, Unexpected}},
 		} {
 			copy(data[2*at:], change.to[:])
-			if _, err := l.client.SMP(t.Context(), to, mad.Set, mad.AttrPKeyTable, 0, &data); err != nil {
-				t.Fatal(err)
-			}
+			short.Must(l.client.SMP(t.Context(), to, mad.Set, mad.AttrPKeyTable, 0, &data))(t)
 			now, _, _, err := l.client.PKeys(t.Context(), l.d)
 			if err != nil {
 				t.Fatal(err)
@@ -270,8 +242,6 @@ func TestChangedEntry(t *testing.T) {
 			}
 		}
 		copy(data[2*at:], was[:])
-		if _, err := l.client.SMP(t.Context(), to, mad.Set, mad.AttrPKeyTable, 0, &data); err != nil {
-			t.Fatal(err)
-		}
+		short.Must(l.client.SMP(t.Context(), to, mad.Set, mad.AttrPKeyTable, 0, &data))(t)
 	}
 }

@@ -9,20 +9,15 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/verify"
 )
 
 func testFabric(t testing.TB) *fabric.Fabric {
 	t.Helper()
-	data, err := os.ReadFile("testdata/fabric.ibnetdiscover")
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, _, err := topology.Parse("fabric", data, topology.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := short.Must(os.ReadFile("testdata/fabric.ibnetdiscover"))(t)
+	f, _ := short.Must2(topology.Parse("fabric", data, topology.Options{}))(t)
 	return f
 }
 
@@ -52,10 +47,7 @@ func TestCheckConf(t *testing.T) {
 			UnknownMember + ": the fabric has no end port 0x0000000000100004, which is the GUID of a node and not of its port"}},
 		{"Default=0x7fff:ALL=full;\nA=1,x:NONE;", []string{ConfReadOtherwise + `: conf:2: OpenSM knows no flag "x", and passes over it`}},
 	} {
-		conf, err := dump.ReadPartitions("conf", []byte(c.conf))
-		if err != nil {
-			t.Fatal(err)
-		}
+		conf := short.Must(dump.ReadPartitions("conf", []byte(c.conf)))(t)
 		r := Check(&Audit{Fabric: f, Conf: conf, Name: "conf", Manager: f.CAPorts()[0]})
 		var got []string
 		for _, x := range r.Findings {
@@ -76,10 +68,7 @@ func TestUnknownManager(t *testing.T) {
 	f := testFabric(t)
 	ports := f.CAPorts()
 	const text = "Default=0x7fff:ALL,SELF=full;A=1:0x100001=full,0x100003;"
-	conf, err := dump.ReadPartitions("conf", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conf := short.Must(dump.ReadPartitions("conf", []byte(text)))(t)
 	tables := make([][]fabric.PKey, f.NumPorts())
 	f.EndPorts(func(p fabric.PortID) { tables[p] = []fabric.PKey{0x7fff} })
 	tables[ports[0]] = []fabric.PKey{0xffff, 0x8001}
@@ -113,10 +102,7 @@ func TestUnknownManager(t *testing.T) {
 // Of many findings of a rule the first are listed, and one counts the rest.
 func TestManyFindings(t *testing.T) {
 	f := testFabric(t)
-	conf, err := dump.ReadPartitions("conf", []byte(manyPartitions(verify.DefaultFindings+2)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conf := short.Must(dump.ReadPartitions("conf", []byte(manyPartitions(verify.DefaultFindings+2))))(t)
 	tables := make([][]fabric.PKey, f.NumPorts())
 	for p := range tables {
 		tables[p] = []fabric.PKey{0x7fff}

@@ -12,6 +12,7 @@ import (
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/state"
@@ -23,15 +24,8 @@ func route(t *testing.T, f *fabric.Fabric, err error, engine string, opt compile
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := compile.EngineByName(engine)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := compile.Run(context.Background(), f, e, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	e := short.Must(compile.EngineByName(engine))(t)
+	return short.Must(compile.Run(context.Background(), f, e, opt))(t)
 }
 
 // TestPaths follows all pairs of a torus with two lanes and of a damaged tree with two LIDs a
@@ -47,10 +41,7 @@ func TestPaths(t *testing.T) {
 	for name, r := range cases {
 		t.Run(name, func(t *testing.T) {
 			f := r.Routing.Fabric
-			x, err := paths.New(context.Background(), state.Of(r.Routing))
-			if err != nil {
-				t.Fatal(err)
-			}
+			x := short.Must(paths.New(context.Background(), state.Of(r.Routing)))(t)
 			routes := make(map[fabric.PortID]int64)
 			from, to := make(map[fabric.PortID][]fabric.NodeID), make(map[fabric.PortID][]fabric.NodeID)
 			next := make(map[fabric.PortID][]fabric.PortID)

@@ -73,10 +73,7 @@ func draw(t *testing.T, random *rand.Rand) *cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := lft.Minhop{}.Route(t.Context(), f, lft.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := short.Must(lft.Minhop{}.Route(t.Context(), f, lft.Options{}))(t)
 	c := &cluster{f: f, tables: r.Tables, hosts: jobs.Hosts(f, fabric.HostKind), running: jobs.New(f), loads: make(map[string]map[fabric.PortID]float64)}
 	order := random.Perm(len(c.hosts))
 	for i := range 1 + random.IntN(3) {
@@ -87,9 +84,7 @@ func draw(t *testing.T, random *rand.Rand) *cluster {
 		}
 		order = order[n:]
 		name, pattern, bytes := fmt.Sprintf("job%d", i), patterns[random.IntN(len(patterns))], float64((1+random.IntN(64))<<20)
-		if err := c.running.Add(name, hosts, pattern, bytes, 0); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, c.running.Add(name, hosts, pattern, bytes, 0))
 		c.loads[name], _, _ = c.count(t, hosts, pattern, bytes, 0)
 	}
 	c.busy = c.running.Busy()
@@ -102,10 +97,7 @@ var patterns = []string{"alltoall", "allreduce-ring", "allreduce-tree", "broadca
 // arrive, and the bytes between switches.
 func (c *cluster) count(t *testing.T, hosts []jobs.Host, name string, size float64, perHost int) (loads map[fabric.PortID]float64, lost float64, cuts map[[2]fabric.NodeID]float64) {
 	t.Helper()
-	o, err := traffic.Parse(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := short.Must(traffic.Parse(name))(t)
 	var sets [][]fabric.PortID
 	for k := 0; perHost == 0 && k < 2; k++ {
 		var set []fabric.PortID
@@ -134,10 +126,7 @@ func (c *cluster) count(t *testing.T, hosts []jobs.Host, name string, size float
 	}
 	loads, cuts = make(map[fabric.PortID]float64), make(map[[2]fabric.NodeID]float64)
 	for _, set := range sets {
-		p, err := o.Pattern(len(set))
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := short.Must(o.Pattern(len(set)))(t)
 		for dst, to := range set {
 			for src, units := range p.Senders(len(set), dst) {
 				from := set[src]
@@ -246,10 +235,7 @@ func TestMake(t *testing.T) {
 		c := draw(t, random)
 		free := c.free()
 		opt := place.Options{Hosts: 1 + random.IntN(len(free)), Pattern: patterns[random.IntN(len(patterns))], Bytes: float64((1 + random.IntN(64)) << 20), PerHost: random.IntN(3), Sets: 100, Tries: 30}
-		r, err := place.Make(t.Context(), c.f, c.tables, c.running, c.hosts, c.isFree, opt)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := short.Must(place.Make(t.Context(), c.f, c.tables, c.running, c.hosts, c.isFree, opt))(t)
 		again, _ := place.Make(t.Context(), c.f, c.tables, c.running, c.hosts, c.isFree, opt)
 		if one, two := text(t, r), text(t, again); one != two {
 			t.Fatalf("trial %d: two calls, %s and %s", trial, one, two)
@@ -296,10 +282,7 @@ func TestMake(t *testing.T) {
 
 func text(t *testing.T, r *place.Result) string {
 	t.Helper()
-	b, err := json.Marshal(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := short.Must(json.Marshal(r))(t)
 	return string(b)
 }
 
@@ -315,10 +298,7 @@ func TestAgainstAll(t *testing.T) {
 			return slices.ContainsFunc(free, func(x jobs.Host) bool { return x.Name == h.Name })
 		}
 		opt := place.Options{Hosts: 2 + random.IntN(min(4, len(free)-2)), Pattern: patterns[random.IntN(len(patterns))], Bytes: 64 << 20, Sets: 1, Tries: 200}
-		r, err := place.Make(t.Context(), c.f, c.tables, c.running, c.hosts, isFree, opt)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := short.Must(place.Make(t.Context(), c.f, c.tables, c.running, c.hosts, isFree, opt))(t)
 		least := math.Inf(1)
 		for members := uint(0); members < 1<<len(free); members++ {
 			var hosts []jobs.Host
@@ -357,42 +337,19 @@ func TestAgainstAll(t *testing.T) {
 // TestMixes has what families and the search are worth beside mixes of jobs on larger fabrics.
 func TestMixes(t *testing.T) {
 	random := rand.New(rand.NewPCG(22, 9))
-	tree, err := gen.FatTree(gen.FatTreeSpec{Radix: 12, Levels: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
-	half, err := gen.Tree(gen.TreeSpec{Pods: []int{16}, Ports: 40, Rails: 1, Hosts: 24, Spines: 12, Parallel: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	rails, err := gen.Tree(gen.TreeSpec{Pods: []int{8}, Ports: 64, Rails: 4, Hosts: 32, Spines: 16, Parallel: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	torus, err := mesh.Generate(mesh.Spec{Dims: []int{8, 8}, Wrap: []bool{true, true}, Hosts: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
-	irregular, err := gen.Irregular(gen.IrregularSpec{Switches: 40, Degree: 6, Hosts: 200, Seed: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tree := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 12, Levels: 3}))(t)
+	half := short.Must(gen.Tree(gen.TreeSpec{Pods: []int{16}, Ports: 40, Rails: 1, Hosts: 24, Spines: 12, Parallel: 1}))(t)
+	rails := short.Must(gen.Tree(gen.TreeSpec{Pods: []int{8}, Ports: 64, Rails: 4, Hosts: 32, Spines: 16, Parallel: 2}))(t)
+	torus := short.Must(mesh.Generate(mesh.Spec{Dims: []int{8, 8}, Wrap: []bool{true, true}, Hosts: 4}))(t)
+	irregular := short.Must(gen.Irregular(gen.IrregularSpec{Switches: 40, Degree: 6, Hosts: 200, Seed: 1}))(t)
 	type fabricOf struct {
 		name string
 		f    *fabric.Fabric
 	}
 	for _, x := range short.Part(2, []fabricOf{{"tree of radix 12", tree}, {"tree, 2 to 1", half}, {"4 rails", rails}, {"8x8 torus", torus}, {"irregular", irregular}}) {
-		f, err := gen.Options{Names: "site", Seed: 1}.Apply(x.f)
-		if err == nil {
-			f, err = lft.AssignLIDs(f, lft.LIDOptions{})
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := lft.Minhop{}.Route(t.Context(), f, lft.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := short.Must(gen.Options{Names: "site", Seed: 1}.Apply(x.f))(t)
+		f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{}))(t)
+		r := short.Must(lft.Minhop{}.Route(t.Context(), f, lft.Options{}))(t)
 		all := jobs.Hosts(f, fabric.HostKind)
 		families, searched, cases := 0.0, 0.0, 0
 		for range max(*mixes, 1) {
@@ -401,9 +358,7 @@ func TestMixes(t *testing.T) {
 			random.Shuffle(len(rest), func(i, j int) { rest[i], rest[j] = rest[j], rest[i] })
 			for rest = rest[:len(rest)*(15+random.IntN(4))/20]; len(rest) > 1; {
 				n := min(len(rest), 2<<random.IntN(6))
-				if err := running.Add(fmt.Sprintf("job of %d at %d", n, len(rest)), rest[:n], patterns[random.IntN(len(patterns))], 1<<30, 0); err != nil {
-					t.Fatal(err)
-				}
+				short.Check(t, running.Add(fmt.Sprintf("job of %d at %d", n, len(rest)), rest[:n], patterns[random.IntN(len(patterns))], 1<<30, 0))
 				rest = rest[n:]
 			}
 			c := &cluster{hosts: all, running: running, busy: running.Busy()}
@@ -412,14 +367,8 @@ func TestMixes(t *testing.T) {
 				opt := place.Options{Hosts: 2 + random.IntN(min(free-2, len(all)/4)), Pattern: patterns[random.IntN(len(patterns))], Bytes: 1 << 30, Sets: 1 << 10}
 				with := opt
 				with.Tries = 200
-				a, err := place.Make(t.Context(), f, r.Tables, running, all, c.isFree, opt)
-				if err != nil {
-					t.Fatal(err)
-				}
-				b, err := place.Make(t.Context(), f, r.Tables, running, all, c.isFree, with)
-				if err != nil {
-					t.Fatal(err)
-				}
+				a := short.Must(place.Make(t.Context(), f, r.Tables, running, all, c.isFree, opt))(t)
+				b := short.Must(place.Make(t.Context(), f, r.Tables, running, all, c.isFree, with))(t)
 				first := slices.IndexFunc(a.Sets, func(s place.Set) bool { return slices.Contains(s.Families, "first fit") })
 				if a.Sets[first].Cost == 0 {
 					continue

@@ -14,6 +14,7 @@ import (
 	"github.com/ibweave/ibweave/audit/drift"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/state"
@@ -44,10 +45,7 @@ waivers:
 `
 
 func TestParse(t *testing.T) {
-	p, err := Parse("policy.yaml", []byte(whole))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := short.Must(Parse("policy.yaml", []byte(whole)))(t)
 	if p.Meant == nil || p.Meant.Full.NumSwitches() != 12 || p.MayMiss != 2 || len(p.MissAt) != 3 {
 		t.Errorf("topology: %+v", p)
 	}
@@ -169,18 +167,9 @@ func route(t *testing.T, f *fabric.Fabric, e lft.Engine) (*fabric.Fabric, *lft.T
 		next++
 		base[p] = next
 	})
-	g, err := f.WithLIDs(base, lmc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := e.Route(ctx, g, lft.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	result, err := verify.Check(ctx, &state.State{Fabric: g, Tables: r.Tables}, verify.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := short.Must(f.WithLIDs(base, lmc))(t)
+	r := short.Must(e.Route(ctx, g, lft.Options{}))(t)
+	result := short.Must(verify.Check(ctx, &state.State{Fabric: g, Tables: r.Tables}, verify.Options{}))(t)
 	return g, r.Tables, result
 }
 
@@ -217,10 +206,7 @@ func TestProperties(t *testing.T) {
 			if tc.roots != "" {
 				p.Roots = []Place{{name: tc.roots, text: tc.roots}}
 			}
-			list, err := p.Routing(context.Background(), f, tables, r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			list := short.Must(p.Routing(context.Background(), f, tables, r))(t)
 			var rules []string
 			for _, x := range list {
 				rules = append(rules, x.Rule)
@@ -242,10 +228,7 @@ func TestProperties(t *testing.T) {
 }
 
 func TestLimits(t *testing.T) {
-	f, err := mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Hosts: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Hosts: 1}))(t)
 	f, tables, r := route(t, f, mesh.XY{})
 	ratio := float64(r.Balance.MaxRoutes) / r.Balance.MeanRoutes
 	for _, tc := range []struct {
@@ -256,10 +239,7 @@ func TestLimits(t *testing.T) {
 		{Policy{MaxHops: 6}, HopsAboveLimit},
 		{Policy{MaxImbalance: ratio - 0.01}, ImbalanceAboveLimit},
 	} {
-		list, err := tc.p.Routing(context.Background(), f, tables, r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		list := short.Must(tc.p.Routing(context.Background(), f, tables, r))(t)
 		switch {
 		case len(list) == 0 && tc.want == "":
 		case len(list) != 1 || list[0].Rule != tc.want:
@@ -278,14 +258,8 @@ func TestLimits(t *testing.T) {
 // one of them is in force, until the last day of those.
 func TestAnyWaiverInForce(t *testing.T) {
 	days := []string{"0001-01-01", "2025-12-31", "2026-01-01", "2026-06-01", "9999-12-31"}
-	today, err := time.Parse(time.DateOnly, "2026-01-01")
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	today := short.Must(time.Parse(time.DateOnly, "2026-01-01"))(t)
+	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 2}))(t)
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 9))
 		text := "waivers:\n"
@@ -300,10 +274,7 @@ func TestAnyWaiverInForce(t *testing.T) {
 				last[rule] = max(last[rule], day)
 			}
 		}
-		p, err := Parse("p", []byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := short.Must(Parse("p", []byte(text)))(t)
 		result := &verify.Result{}
 		for _, rule := range []string{"missing-cable", "port-down", "missing-cable"} {
 			result.Findings = append(result.Findings, verify.Finding{Rule: rule, Severity: verify.Error, Count: 1})
@@ -328,10 +299,7 @@ func TestAnyWaiverInForce(t *testing.T) {
 
 // Apply: what is allowed, regraded, waived, and what the waivers themselves are.
 func TestApply(t *testing.T) {
-	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 2}))(t)
 	result := func() *verify.Result {
 		r := verify.Unverified(f)
 		leaf := func(port fabric.PortNum) []verify.Endpoint {
@@ -345,11 +313,7 @@ func TestApply(t *testing.T) {
 		return r
 	}
 	day := func(s string) time.Time {
-		d, err := time.Parse(time.DateOnly, s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return d
+		return short.Must(time.Parse(time.DateOnly, s))(t)
 	}
 	own := result()
 	(*Policy)(nil).Apply(own, f, day("2026-01-01"))
@@ -375,10 +339,7 @@ func TestApply(t *testing.T) {
 		{"expired as an error", "severities: {waiver-expired: error, missing-cable: off}\nwaivers: [{rule: moved-cable, until: 2025-01-01, reason: r}]", "2026-01-01", "error:waiver-expired note:c", verify.VerdictErrors},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			p, err := Parse("p", []byte(tc.policy))
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := short.Must(Parse("p", []byte(tc.policy)))(t)
 			r := result()
 			p.Apply(r, f, day(tc.day))
 			var got []string
@@ -420,10 +381,7 @@ func TestGenerate(t *testing.T) {
 			t.Errorf("%s: %v, want %d switches", text, err, switches)
 		}
 	}
-	want, err := gen.Lattice(20, 7)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := short.Must(gen.Lattice(20, 7))(t)
 	for text, same := range map[string]bool{"lattice switches 20 seed 7": true, "lattice switches 20": false} {
 		if f, err := Generate(text); err != nil || fabric.SameTopology(f, want) != same {
 			t.Errorf("%s: %v, or not of its seed", text, err)
