@@ -46,10 +46,7 @@ func TestDemand(t *testing.T) {
 		if err != nil || b == nil {
 			t.Fatal(b, err)
 		}
-		times, err := bound.TimesUnder(t.Context(), f, r.Tables, d)
-		if err != nil {
-			t.Fatal(err)
-		}
+		times := short.Must(bound.TimesUnder(t.Context(), f, r.Tables, d))(t)
 		least := bound.Seconds(f, d, b.Load)
 		if least > times.Switches*(1+1e-9) {
 			t.Errorf("seed %d: the bound is %v, and tables have %v", seed, least, times.Switches)
@@ -57,10 +54,7 @@ func TestDemand(t *testing.T) {
 		if least > 0.8*times.Switches {
 			met++
 		}
-		again, err := bound.Read("b", b.Certificate.Append(nil))
-		if err != nil {
-			t.Fatal(err)
-		}
+		again := short.Must(bound.Read("b", b.Certificate.Append(nil)))(t)
 		if err := again[0].Check(f, d); err != nil {
 			t.Errorf("seed %d: %v", seed, err)
 		}

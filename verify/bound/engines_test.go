@@ -48,10 +48,7 @@ func TestEngines(t *testing.T) {
 		f := shapes[name]
 		for _, lmc := range short.Of([]int{0, 1}, []int{1}) {
 			for _, engine := range []string{"minhop", "updn", "layered", "fattree"} {
-				e, err := compile.EngineByName(engine)
-				if err != nil {
-					t.Fatal(err)
-				}
+				e := short.Must(compile.EngineByName(engine))(t)
 				r, err := compile.Run(t.Context(), f, e, compile.Options{LIDs: lft.LIDOptions{LMC: lmc}})
 				var domain *lft.DomainError
 				if errors.As(err, &domain) {
@@ -66,10 +63,7 @@ func TestEngines(t *testing.T) {
 				} else if engine == "updn" {
 					t.Errorf("%s, LMC %d: updn's tables do not keep to the legal ports of its order", name, lmc)
 				}
-				b, err := bound.Find(t.Context(), r.Routing.Fabric, opt)
-				if err != nil {
-					t.Fatal(err)
-				}
+				b := short.Must(bound.Find(t.Context(), r.Routing.Fabric, opt))(t)
 				load := new(big.Rat).SetInt64(r.Verify.Balance.MaxRoutes)
 				for _, x := range b.List() {
 					if err := x.Certificate.Check(r.Routing.Fabric, nil); err != nil {
@@ -96,22 +90,10 @@ func TestEngines(t *testing.T) {
 // Half of a torus or a mesh is cut off, and dimension order has that load.
 func TestHalves(t *testing.T) {
 	for _, wrap := range []bool{false, true} {
-		f, err := mesh.Generate(mesh.Spec{Dims: []int{8, 8}, Wrap: []bool{wrap, wrap}, Hosts: 2})
-		if err != nil {
-			t.Fatal(err)
-		}
-		e, err := compile.EngineByName("xy")
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := compile.Run(t.Context(), f, e, compile.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := bound.Find(t.Context(), r.Routing.Fabric, bound.Options{Rounds: -1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := short.Must(mesh.Generate(mesh.Spec{Dims: []int{8, 8}, Wrap: []bool{wrap, wrap}, Hosts: 2}))(t)
+		e := short.Must(compile.EngineByName("xy"))(t)
+		r := short.Must(compile.Run(t.Context(), f, e, compile.Options{}))(t)
+		b := short.Must(bound.Find(t.Context(), r.Routing.Fabric, bound.Options{Rounds: -1}))(t)
 		if load := big.NewRat(r.Verify.Balance.MaxRoutes, 1); b.Any.Exact.Cmp(load) != 0 {
 			t.Errorf("wrapped %t: %s, and the bound is %s by %s: want the same", wrap, load, b.Any.Exact, b.Any.Words)
 		}
@@ -146,16 +128,11 @@ func TestDeterminism(t *testing.T) {
 // radix 24 is what the summary of a command has to be quick on.
 func BenchmarkFind(b *testing.B) {
 	for _, radix := range []int{24, 36} {
-		f, err := gen.FatTree(gen.FatTreeSpec{Radix: radix, Levels: 3})
-		if err != nil {
-			b.Fatal(err)
-		}
+		f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: radix, Levels: 3}))(b)
 		b.Run(fmt.Sprint("radix", radix), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := bound.Find(b.Context(), f, bound.Options{}); err != nil {
-					b.Fatal(err)
-				}
+				short.Must(bound.Find(b.Context(), f, bound.Options{}))(b)
 			}
 		})
 	}
@@ -164,15 +141,9 @@ func BenchmarkFind(b *testing.B) {
 // Lengths give better bounds than cuts on a random fabric; they are sought for tables that are
 // more than 2 % above the cut, and for no others.
 func TestNearCuts(t *testing.T) {
-	f, err := gen.Irregular(gen.IrregularSpec{Switches: 10, Degree: 3, Hosts: 10, Seed: 7})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(gen.Irregular(gen.IrregularSpec{Switches: 10, Degree: 3, Hosts: 10, Seed: 7}))(t)
 	find := func(opt bound.Options) float64 {
-		b, err := bound.Find(t.Context(), f, opt)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := short.Must(bound.Find(t.Context(), f, opt))(t)
 		return b.Any.Load
 	}
 	cut, best := find(bound.Options{Rounds: -1}), find(bound.Options{Rounds: 40})

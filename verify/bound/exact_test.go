@@ -138,10 +138,7 @@ func TestLP(t *testing.T) {
 			}
 			exact := flowLP(t, f, paths)
 			cut := fractional(t, w, w.certificate(&best))
-			x, err := w.improve(context.Background(), candidate{}, newWays(w, paths, order(f)), 200)
-			if err != nil {
-				t.Fatal(err)
-			}
+			x := short.Must(w.improve(context.Background(), candidate{}, newWays(w, paths, order(f)), 200))(t)
 			got := fractional(t, w, w.certificate(&x))
 			for _, v := range []float64{cut, got} {
 				if v > exact*(1+1e-6) {

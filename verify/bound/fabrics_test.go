@@ -8,6 +8,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/graph"
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // small says how large random fabrics are.
@@ -198,10 +199,7 @@ func checkBounds(t testing.TB, f *fabric.Fabric, b *Bounds) {
 // find looks for bounds, and proves them again.
 func find(t testing.TB, f *fabric.Fabric, opt Options) *Bounds {
 	t.Helper()
-	b, err := Find(t.Context(), f, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := short.Must(Find(t.Context(), f, opt))(t)
 	checkBounds(t, f, b)
 	return b
 }
