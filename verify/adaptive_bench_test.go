@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/lft/adaptive"
 	"github.com/ibweave/ibweave/state"
@@ -17,9 +18,7 @@ import (
 func reportCPU(b *testing.B) func() {
 	cpu := func() float64 {
 		var u syscall.Rusage
-		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-			b.Fatal(err)
-		}
+		short.Check(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 		return float64(u.Utime.Nano() + u.Stime.Nano())
 	}
 	start := cpu()
@@ -30,21 +29,10 @@ func reportCPU(b *testing.B) func() {
 func BenchmarkAdaptiveCheck(b *testing.B) {
 	for _, radix := range []int{24, 36, 56} {
 		b.Run(fmt.Sprintf("radix=%d", radix), func(b *testing.B) {
-			f, err := gen.FatTree(gen.FatTreeSpec{Radix: radix, Levels: 3})
-			if err != nil {
-				b.Fatal(err)
-			}
-			if f, err = lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs}); err != nil {
-				b.Fatal(err)
-			}
-			routing, err := updown.Engine{}.Route(b.Context(), f, lft.Options{})
-			if err != nil {
-				b.Fatal(err)
-			}
-			tables, err := adaptive.Widen(b.Context(), routing)
-			if err != nil {
-				b.Fatal(err)
-			}
+			f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: radix, Levels: 3}))(b)
+			f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs}))(b)
+			routing := short.Must(updown.Engine{}.Route(b.Context(), f, lft.Options{}))(b)
+			tables := short.Must(adaptive.Widen(b.Context(), routing))(b)
 			b.Run("static", func(b *testing.B) {
 				defer reportCPU(b)()
 				for b.Loop() {

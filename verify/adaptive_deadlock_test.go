@@ -168,17 +168,13 @@ func tinyFabric(t *testing.T, r *rand.Rand) *fabric.Fabric {
 	n := 3 + r.IntN(2)
 	ports := make([]fabric.PortNum, 2*n)
 	for s := range n {
-		if _, err := b.AddNode(fabric.Node{GUID: fabric.GUID(s + 1), Type: fabric.Switch, NumPorts: 8}); err != nil {
-			t.Fatal(err)
-		}
+		short.Must(b.AddNode(fabric.Node{GUID: fabric.GUID(s + 1), Type: fabric.Switch, NumPorts: 8}))(t)
 	}
 	cable := func(x, y int) {
 		ports[x]++
 		from := ports[x]
 		ports[y]++
-		if err := b.Connect(x, from, y, ports[y], fabric.Link{}); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, b.Connect(x, from, y, ports[y], fabric.Link{}))
 	}
 	double := r.IntN(2)
 	for s := range n {
@@ -192,21 +188,12 @@ func tinyFabric(t *testing.T, r *rand.Rand) *fabric.Fabric {
 	}
 	for s := range n {
 		if r.IntN(6) > 0 {
-			h, err := b.AddNode(fabric.Node{GUID: fabric.GUID(100 + s), Type: fabric.CA, NumPorts: 1})
-			if err != nil {
-				t.Fatal(err)
-			}
+			h := short.Must(b.AddNode(fabric.Node{GUID: fabric.GUID(100 + s), Type: fabric.CA, NumPorts: 1}))(t)
 			cable(h, s)
 		}
 	}
-	f, err := b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if f, err = lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs}); err != nil {
-		t.Fatal(err)
-	}
-	return f
+	f := short.Must(b.Build())(t)
+	return short.Must(lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs}))(t)
 }
 
 // The claims of Check.
@@ -260,10 +247,7 @@ func TestAdaptiveStates(t *testing.T) {
 		want := claims[done%len(claims)]
 		f := tinyFabric(t, r)
 		tables, opt := tinyTables(f, r, want)
-		got, err := verify.CheckAdaptive(t.Context(), withTables(f, tables, opt), verify.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := short.Must(verify.CheckAdaptive(t.Context(), withTables(f, tables, opt), verify.Options{}))(t)
 		claim := noClaim
 		switch {
 		case got.Adaptive.DeadEnds > 0 || got.Adaptive.Loops > 0:

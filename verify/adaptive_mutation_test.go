@@ -90,16 +90,9 @@ func mutable(t *testing.T, r *rand.Rand) (*fabric.Fabric, *adaptive.Tables, stat
 		tables.PLFTs = []*adaptive.PLFT{randomPLFT(f, tables, r, []int{upDown, duato, parallel}[r.IntN(3)], 0, []adaptive.State{adaptive.Free, adaptive.Free, adaptive.HBF}[r.IntN(2):])}
 		return f, sayable(f, tables), state.State{PathSLs: someSLs(f, r)}
 	}
-	f, err := gen.FatTree([]gen.FatTreeSpec{{Radix: 4, Levels: 2}, {Radix: 6, Levels: 2, HostsPerLeaf: 1}}[r.IntN(2)])
-	if err == nil {
-		f, err = gen.Options{DropLinks: r.IntN(2), Seed: r.Uint64()}.Apply(f)
-	}
-	if err == nil {
-		f, err = lft.AssignLIDs(f, lft.LIDOptions{})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(gen.FatTree([]gen.FatTreeSpec{{Radix: 4, Levels: 2}, {Radix: 6, Levels: 2, HostsPerLeaf: 1}}[r.IntN(2)]))(t)
+	f = short.Must(gen.Options{DropLinks: r.IntN(2), Seed: r.Uint64()}.Apply(f))(t)
+	f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{}))(t)
 	return f, shortestTables(f, 1+r.IntN(2), r), state.State{PathSLs: someSLs(f, r)}
 }
 
@@ -190,9 +183,7 @@ func shortestTables(f *fabric.Fabric, plfts int, r *rand.Rand) *adaptive.Tables 
 func writeAdaptive(t *testing.T, f *fabric.Fabric, tables *adaptive.Tables) []string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := dump.WriteFAR(&b, f, tables, dump.WriteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, dump.WriteFAR(&b, f, tables, dump.WriteOptions{}))
 	if tables.Select != nil {
 		b.Write(dumptest.PLFTMap(f, tables.Select))
 	}
@@ -341,10 +332,7 @@ func judged(t *testing.T, f *fabric.Fabric, lines []string, opt state.State) *ju
 			j.slow[map[string]string{verify.AdaptiveCreditLoop: verify.AdaptiveEscape, verify.ManagementAdaptiveCreditLoop: verify.ManagementAdaptiveEscape}[rule]] = 1
 		}
 	}
-	r, err := verify.CheckAdaptive(context.Background(), withTables(f, tables, opt), verify.Options{Findings: 1 << 20, Witnesses: 1 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := short.Must(verify.CheckAdaptive(context.Background(), withTables(f, tables, opt), verify.Options{Findings: 1 << 20, Witnesses: 1 << 20}))(t)
 	for _, x := range append(r.Findings, verify.CheckAdaptiveTables(f, tables, 1<<20)...) {
 		j.found[fmt.Sprint(x.Rule, " ", x.LID, x.Switch, x.Count, x.Message)] = true
 	}

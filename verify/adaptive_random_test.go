@@ -7,6 +7,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/lft/adaptive"
 	"github.com/ibweave/ibweave/state"
@@ -22,19 +23,13 @@ func randomFabric(t testing.TB, r *rand.Rand, switches, cables, hosts int) *fabr
 	ports := make([]fabric.PortNum, switches+hosts+2)
 	add := func(typ fabric.NodeType, ports fabric.PortNum) int {
 		guid++
-		n, err := b.AddNode(fabric.Node{GUID: guid, Type: typ, NumPorts: ports})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n
+		return short.Must(b.AddNode(fabric.Node{GUID: guid, Type: typ, NumPorts: ports}))(t)
 	}
 	cable := func(x, y int) {
 		ports[x]++
 		from := ports[x]
 		ports[y]++
-		if err := b.Connect(x, from, y, ports[y], fabric.Link{}); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, b.Connect(x, from, y, ports[y], fabric.Link{}))
 	}
 	high := fabric.PortNum(r.IntN(2) * 61) // ports of the second word of a set are in use
 	for s := range switches {
@@ -63,10 +58,7 @@ func randomFabric(t testing.TB, r *rand.Rand, switches, cables, hosts int) *fabr
 	if r.IntN(10) == 0 {
 		cable(add(fabric.CA, 1), add(fabric.CA, 1))
 	}
-	f, err := b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(b.Build())(t)
 	base, lmc := make([]fabric.LID, f.NumPorts()), make([]uint8, f.NumPorts())
 	var ends []fabric.PortID
 	f.EndPorts(func(p fabric.PortID) { ends = append(ends, p) })
@@ -83,10 +75,7 @@ func randomFabric(t testing.TB, r *rand.Rand, switches, cables, hosts int) *fabr
 		base[p] = lid
 		lid += 1<<lmc[p] + fabric.LID(r.IntN(8)/7)
 	}
-	if f, err = f.WithLIDs(base, lmc); err != nil {
-		t.Fatal(err)
-	}
-	return f
+	return short.Must(f.WithLIDs(base, lmc))(t)
 }
 
 // styles of random tables: how the ports of an entry are chosen.

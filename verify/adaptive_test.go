@@ -27,10 +27,7 @@ func TestAdaptiveAnyTables(t *testing.T) {
 		r := rand.New(rand.NewPCG(uint64(seed), 20))
 		f := randomFabric(t, r, 2+r.IntN(5), r.IntN(6), 1+r.IntN(6))
 		tables, opt := randomTables(f, r), randomLanes(f, r)
-		got, err := verify.CheckAdaptive(t.Context(), withTables(f, tables, opt), verify.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := short.Must(verify.CheckAdaptive(t.Context(), withTables(f, tables, opt), verify.Options{}))(t)
 		s := newSlow(f, tables, opt)
 		n := got.Adaptive
 		compare := func(name string, slow, fast int64) {
@@ -226,10 +223,7 @@ func TestAdaptiveFARWithTwoPLFTs(t *testing.T) {
 		if err != nil || problems != nil {
 			t.Fatalf("seed %d: %v %v\n%s", seed, err, problems, text)
 		}
-		got, err := verify.CheckAdaptive(t.Context(), withTables(f, tables, state.State{}), verify.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := short.Must(verify.CheckAdaptive(t.Context(), withTables(f, tables, state.State{}), verify.Options{}))(t)
 		// lost follows a packet from a switch; seen has the switches that it was in.
 		var lost func(s fabric.NodeID, lid fabric.LID, seen map[fabric.NodeID]bool) bool
 		lost = func(s fabric.NodeID, lid fabric.LID, seen map[fabric.NodeID]bool) bool {

@@ -239,10 +239,7 @@ func rated(t *testing.T, f *fabric.Fabric, rng *rand.Rand) *fabric.Fabric {
 	for n := range fabric.NodeID(f.NumNodes()) {
 		index[n] = -1
 		if f.IsSwitch(n) || rng.IntN(4) < keep {
-			i, err := b.AddNode(*f.Node(n))
-			if err != nil {
-				t.Fatal(err)
-			}
+			i := short.Must(b.AddNode(*f.Node(n)))(t)
 			index[n] = i
 		}
 	}
@@ -251,9 +248,7 @@ func rated(t *testing.T, f *fabric.Fabric, rng *rand.Rand) *fabric.Fabric {
 		if q < p || index[f.Owner(p)] < 0 || index[f.Owner(q)] < 0 {
 			continue
 		}
-		if err := b.Connect(index[f.Owner(p)], f.Num(p), index[f.Owner(q)], f.Num(q), links[rng.IntN(len(links))]); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, b.Connect(index[f.Owner(p)], f.Num(p), index[f.Owner(q)], f.Num(q), links[rng.IntN(len(links))]))
 	}
 	g, err := b.Build()
 	return number(t, g, err)

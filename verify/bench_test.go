@@ -7,6 +7,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/state"
@@ -43,10 +44,7 @@ func BenchmarkCheck(b *testing.B) {
 	perm := rand.New(rand.NewPCG(1, 2)).Perm(int(f.MaxLID()))
 	base, lmc := make([]fabric.LID, f.NumPorts()), make([]uint8, f.NumPorts())
 	f.EndPorts(func(p fabric.PortID) { base[p] = fabric.LID(perm[f.LID(p)-1] + 1) })
-	f, err := f.WithLIDs(base, lmc)
-	if err != nil {
-		b.Fatal(err)
-	}
+	f = short.Must(f.WithLIDs(base, lmc))(b)
 	tables := dmodk(f)
 	b.Run("fattree3/radix=24/scattered", func(b *testing.B) { run(b, f, tables) })
 }
@@ -126,9 +124,7 @@ func BenchmarkCheckLanes(b *testing.B) {
 	c := mustCheck(b, dateline, Options{Witnesses: 1}).Certificate()
 	b.Run("torus64/certificate", func(b *testing.B) {
 		for b.Loop() {
-			if err := c.Check(&state.State{Fabric: f, Tables: tables, SL2VL: sl2vl, PathSLs: sls}, Independent); err != nil {
-				b.Fatal(err)
-			}
+			short.Check(b, c.Check(&state.State{Fabric: f, Tables: tables, SL2VL: sl2vl, PathSLs: sls}, Independent))
 		}
 	})
 }
@@ -137,8 +133,6 @@ func BenchmarkCertificateCheck(b *testing.B) {
 	f, tables := benchmarkFabric(b, 24)
 	c := mustCheck(b, &state.State{Fabric: f, Tables: tables}, Options{}).Certificate()
 	for b.Loop() {
-		if err := c.Check(&state.State{Fabric: f, Tables: tables}, Independent); err != nil {
-			b.Fatal(err)
-		}
+		short.Check(b, c.Check(&state.State{Fabric: f, Tables: tables}, Independent))
 	}
 }

@@ -163,9 +163,7 @@ func TestCertificateOtherTables(t *testing.T) {
 	xy := func(fabric.LID) bool { return false }
 	tables := xyTables(t, f, 4, 4, xy)
 	c := mustCheck(t, &state.State{Fabric: f, Tables: tables}, Options{}).Certificate()
-	if err := c.Check(&state.State{Fabric: f, Tables: tables}, Independent); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, c.Check(&state.State{Fabric: f, Tables: tables}, Independent))
 	lid := f.LID(f.Peer(f.Port(15, 5))) // of the host at (3,3)
 	turned := cloneTables(f, tables)
 	turned.Row(0)[lid] = 2 // from (0,0) north first, then east as ever

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/state"
@@ -37,10 +38,7 @@ func onMesh(t testing.TB, m, n int, packets []packet) (*fabric.Fabric, *lft.Tabl
 		slices.Sort(g.Receivers)
 		groups = append(groups, g)
 	}
-	plan, err := mft.Union{}.Build(context.Background(), &lft.Routing{Engine: "xy", Fabric: f, Tables: tables}, groups, mft.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := short.Must(mft.Union{}.Build(context.Background(), &lft.Routing{Engine: "xy", Fabric: f, Tables: tables}, groups, mft.Options{}))(t)
 	return f, tables, &mft.Plan{Tables: plan.Tables, Trees: plan.Trees}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 )
@@ -56,11 +57,7 @@ func (w *wiring) fabric(t testing.TB) *fabric.Fabric {
 	if w.err != nil {
 		t.Fatal(w.err)
 	}
-	f, err := w.b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
+	return short.Must(w.b.Build())(t)
 }
 
 // number gives LIDs to all end ports: from 1 on, switches first.
@@ -69,10 +66,7 @@ func number(t testing.TB, f *fabric.Fabric, err error) *fabric.Fabric {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f, err = lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs}); err != nil {
-		t.Fatal(err)
-	}
-	return f
+	return short.Must(lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs}))(t)
 }
 
 // withAggregation is f or, once in three times, f with an aggregation node on each switch.
@@ -81,11 +75,7 @@ func withAggregation(t testing.TB, r *rand.Rand, f *fabric.Fabric) *fabric.Fabri
 	if f == nil || r.IntN(3) > 0 {
 		return f
 	}
-	f, err := gen.Options{AggregationNodes: true}.Apply(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
+	return short.Must(gen.Options{AggregationNodes: true}.Apply(f))(t)
 }
 
 // randomFabric is a small fabric of some kind, with what real ones have now
@@ -164,11 +154,7 @@ func numberAtRandom(t testing.TB, r *rand.Rand, f *fabric.Fabric) *fabric.Fabric
 		base[p] = next
 		next += 1 << lmc[p]
 	}
-	f, err := f.WithLIDs(base, lmc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
+	return short.Must(f.WithLIDs(base, lmc))(t)
 }
 
 // toward gives the port by which a LID is reached where its owner is next:

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/state"
@@ -18,10 +19,7 @@ import (
 // have the same defects with the same fingerprints, and no two in one result are
 // equal.
 func TestFingerprintsWithoutLIDs(t *testing.T) {
-	f, err := mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Wrap: []bool{true, true}, Hosts: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Wrap: []bool{true, true}, Hosts: 1}))(t)
 	withLIDs := func(seed uint64) *fabric.Fabric {
 		base := make([]fabric.LID, f.NumPorts())
 		order := rand.New(rand.NewPCG(seed, 0)).Perm(f.NumNodes())
@@ -30,17 +28,10 @@ func TestFingerprintsWithoutLIDs(t *testing.T) {
 			base[p] = fabric.LID(order[i] + 1)
 			i++
 		})
-		g, err := f.WithLIDs(base, make([]uint8, f.NumPorts()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return g
+		return short.Must(f.WithLIDs(base, make([]uint8, f.NumPorts())))(t)
 	}
 	first := withLIDs(1)
-	routed, err := lft.Minhop{}.Route(context.Background(), first, lft.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	routed := short.Must(lft.Minhop{}.Route(context.Background(), first, lft.Options{}))(t)
 	result := func(g *fabric.Fabric) (list []string) {
 		tables := lft.NewTables(g.NumSwitches(), g.MaxLID())
 		g.EndPorts(func(p fabric.PortID) {
@@ -55,10 +46,7 @@ func TestFingerprintsWithoutLIDs(t *testing.T) {
 				tables.Row(s)[g.LID(p)] = e
 			}
 		})
-		r, err := verify.Check(context.Background(), &state.State{Fabric: g, Tables: tables}, verify.Options{Findings: 1 << 20})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := short.Must(verify.Check(context.Background(), &state.State{Fabric: g, Tables: tables}, verify.Options{Findings: 1 << 20}))(t)
 		r.SetFingerprints(g)
 		for _, x := range r.Findings {
 			list = append(list, fmt.Sprint(x.Rule, " ", x.Fingerprint))

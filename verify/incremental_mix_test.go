@@ -6,6 +6,7 @@ import (
 	"github.com/ibweave/ibweave/audit/diff"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/updown"
@@ -17,26 +18,14 @@ import (
 func TestMayMix(t *testing.T) {
 	var yes, no int
 	for seed := range uint64(12) {
-		f, err := gen.Irregular(gen.IrregularSpec{Switches: 8, Degree: 3, Hosts: 10, Seed: seed})
-		if err == nil {
-			f, err = lft.AssignLIDs(f, lft.LIDOptions{})
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := short.Must(gen.Irregular(gen.IrregularSpec{Switches: 8, Degree: 3, Hosts: 10, Seed: seed}))(t)
+		f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{}))(t)
 		route := func(root fabric.NodeID) *lft.Tables {
-			r, err := updown.Engine{}.Route(t.Context(), f, lft.Options{Roots: []fabric.NodeID{root}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := short.Must(updown.Engine{}.Route(t.Context(), f, lft.Options{Roots: []fabric.NodeID{root}}))(t)
 			return r.Tables
 		}
 		check := func(tables *lft.Tables) *verify.Result {
-			r, err := verify.Check(t.Context(), &state.State{Fabric: f, Tables: tables}, verify.Options{Complete: true})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return r
+			return short.Must(verify.Check(t.Context(), &state.State{Fabric: f, Tables: tables}, verify.Options{Complete: true}))(t)
 		}
 		a := route(0)
 		now, _ := fabric.NewStableIndex(f).Snapshot(f)
@@ -49,10 +38,7 @@ func TestMayMix(t *testing.T) {
 			var w verify.IncrementalChecker
 			w.Start(now, a, check(a))
 			may := w.MayMix(b)
-			d, err := diff.Compare(t.Context(), &state.State{Fabric: f, Tables: a}, &state.State{Fabric: f, Tables: b})
-			if err != nil {
-				t.Fatal(err)
-			}
+			d := short.Must(diff.Compare(t.Context(), &state.State{Fabric: f, Tables: a}, &state.State{Fabric: f, Tables: b}))(t)
 			x := d.Transition
 			bad := x.Loops+x.OldLoops+x.NewLoops > 0 || x.CreditLoops.Count+x.CreditLoops.Management > 0
 			if may {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
@@ -17,10 +18,7 @@ import (
 // is a loop.
 func TestIncrementalCheckerMovedCable(t *testing.T) {
 	ring := func(in int) *fabric.Fabric {
-		p, err := gen.NewPlan(4, 4)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := short.Must(gen.NewPlan(4, 4))(t)
 		for i := range 4 {
 			p.Switch(4, fmt.Sprint("switch ", i))
 		}
@@ -32,13 +30,8 @@ func TestIncrementalCheckerMovedCable(t *testing.T) {
 			p.Cable(i, 1, (i+1)%4, to)
 			p.Cable(p.CA(1, fmt.Sprint("host ", i)), 1, i, 4)
 		}
-		f, err := p.Fabric()
-		if err == nil {
-			f, err = lft.AssignLIDs(f, lft.LIDOptions{})
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := short.Must(p.Fabric())(t)
+		f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{}))(t)
 		return f
 	}
 	// Tables of the shortest ways; across the ring from switch 0 by back, from the others
@@ -88,9 +81,6 @@ func TestIncrementalCheckerMovedCable(t *testing.T) {
 	x := fabric.NewStableIndex(before)
 	var w verify.IncrementalChecker
 	w.Start(snapshot(t, x, before), good, r)
-	got, changed, err := w.Check(t.Context(), snapshot(t, x, after), &state.State{Fabric: after, Tables: bad}, verify.Options{Complete: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	got, changed := short.Must2(w.Check(t.Context(), snapshot(t, x, after), &state.State{Fabric: after, Tables: bad}, verify.Options{Complete: true}))(t)
 	sameResult(t, got, want, changed)
 }

@@ -70,10 +70,7 @@ func changingFabrics(t *testing.T) map[string]*fabric.Fabric {
 	f, err = gen.Lattice(24, 3)
 	add("lattice", f, err)
 	// Two cables between each two neighbours: without one, all are as near as before.
-	p, err := gen.NewPlan(6, 12)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := short.Must(gen.NewPlan(6, 12))(t)
 	for i := range 6 {
 		p.Switch(8, fmt.Sprint("switch ", i))
 	}
@@ -104,17 +101,13 @@ func recabled(t *testing.T, f *fabric.Fabric, rng *rand.Rand) *fabric.Fabric {
 	other := map[fabric.PortID]fabric.PortID{a: f.Peer(b), b: f.Peer(a)}
 	var builder fabric.Builder
 	for n := range fabric.NodeID(f.NumNodes()) {
-		if _, err := builder.AddNode(*f.Node(n)); err != nil {
-			t.Fatal(err)
-		}
+		short.Must(builder.AddNode(*f.Node(n)))(t)
 		for num := range f.Node(n).NumPorts + 1 {
 			p := f.Port(n, num)
 			if f.PortGUID(p) == 0 && f.LID(p) == 0 {
 				continue
 			}
-			if err := builder.SetPort(int(n), num, f.PortGUID(p), f.LID(p), f.LMC(p)); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, builder.SetPort(int(n), num, f.PortGUID(p), f.LID(p), f.LMC(p)))
 		}
 	}
 	for p := range fabric.PortID(f.NumPorts()) {
@@ -125,15 +118,9 @@ func recabled(t *testing.T, f *fabric.Fabric, rng *rand.Rand) *fabric.Fabric {
 		if to, ok := other[p]; ok {
 			peer = to
 		}
-		if err := builder.Connect(int(f.Owner(p)), f.Num(p), int(f.Owner(peer)), f.Num(peer), f.Link(p)); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, builder.Connect(int(f.Owner(p)), f.Num(p), int(f.Owner(peer)), f.Num(peer), f.Link(p)))
 	}
-	g, err := builder.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return g
+	return short.Must(builder.Build())(t)
 }
 
 // snapshot is f by the numbers of x.

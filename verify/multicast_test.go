@@ -373,10 +373,7 @@ func (w *slowMulticast) certificate(t testing.TB, r *Result, s *state.State, bot
 	if !c.Multicast || c.Management != (r.Management.CreditLoops == 0) {
 		t.Errorf("certificate covers multicast: %t, management: %t", c.Multicast, c.Management)
 	}
-	back, err := ReadCertificate("c", c.Append(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	back := short.Must(ReadCertificate("c", c.Append(nil)))(t)
 	if d := cmp.Diff(c, back); d != "" {
 		t.Errorf("certificate changed by writing and reading:\n%s", d)
 	}
@@ -522,10 +519,7 @@ func TestFlips(t *testing.T) {
 				masks[at] = append(slices.Clone(masks[at]), port)
 			}
 			f, tables, mc := masked(t, side, side, masks, [][2]int{{2, 2}}, paperMembers)
-			r, err := Check(t.Context(), &state.State{Fabric: f, Tables: tables, Multicast: mc}, Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := short.Must(Check(t.Context(), &state.State{Fabric: f, Tables: tables, Multicast: mc}, Options{}))(t)
 			has := func(rule string) bool {
 				return slices.ContainsFunc(r.Findings, func(x Finding) bool { return x.Rule == rule })
 			}

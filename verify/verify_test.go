@@ -28,11 +28,7 @@ import (
 
 func mustCheck(t testing.TB, s *state.State, opt Options) *Result {
 	t.Helper()
-	r, err := Check(context.Background(), s, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return short.Must(Check(context.Background(), s, opt))(t)
 }
 
 // compare checks tables fast and slow, and that both agree in every number,
@@ -93,16 +89,10 @@ func compareOn(t testing.TB, f *fabric.Fabric, tables *lft.Tables, sl2vl *lft.SL
 	compareUnowned(t, s, r)
 	compareCertificate(t, s, r)
 
-	one, err := json.Marshal(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	one := short.Must(json.Marshal(r))(t)
 	opt.Workers = 4
 	again := mustCheck(t, in, opt)
-	many, err := json.Marshal(again)
-	if err != nil {
-		t.Fatal(err)
-	}
+	many := short.Must(json.Marshal(again))(t)
 	if d := cmp.Diff(r.Certificate(), again.Certificate()); d != "" {
 		t.Fatalf("certificates of 1 and 4 workers differ:\n%s", d)
 	}
@@ -269,10 +259,7 @@ func compareCertificate(t testing.TB, s *slow, r *Result) {
 		t.Errorf("certificate covers management: %t, with %d credit loops", c.Management, r.Management.CreditLoops)
 	}
 	text := c.Append(nil)
-	back, err := ReadCertificate("certificate.txt", text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	back := short.Must(ReadCertificate("certificate.txt", text))(t)
 	if d := cmp.Diff(c, back); d != "" {
 		t.Errorf("certificate changed by writing and reading:\n%s", d)
 	}
@@ -468,15 +455,8 @@ func xyTables(t testing.TB, f *fabric.Fabric, m, n int, yx func(lid fabric.LID) 
 
 func xMesh(t testing.TB, m, n, lmc int) *fabric.Fabric {
 	t.Helper()
-	f, err := mesh.Generate(mesh.Spec{Dims: []int{m, n}, Hosts: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err = lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs, LMC: lmc})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
+	f := short.Must(mesh.Generate(mesh.Spec{Dims: []int{m, n}, Hosts: 1}))(t)
+	return short.Must(lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs, LMC: lmc}))(t)
 }
 
 // TestXYChannels pins the channel dependency graphs of XY routing on meshes:
@@ -608,10 +588,7 @@ func TestNoMatrix(t *testing.T) {
 	want := mustCheck(t, &state.State{Fabric: f, Tables: tables}, Options{})
 	p := newPlan(f, tables, nil)
 	p.hops = nil
-	w, err := p.run(context.Background(), Options{Workers: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := short.Must(p.run(context.Background(), Options{Workers: 2}))(t)
 	got := &Result{}
 	p.summarize(got, w)
 	if d := cmp.Diff(want.Unicast, got.Unicast); d != "" {
@@ -772,10 +749,7 @@ note stale-entry 1: LID 13 belongs to no port, and 1 switch has an entry for it,
 			// Only what is about the table as a whole.
 			base, lmc := make([]fabric.LID, f.NumPorts()), make([]uint8, f.NumPorts())
 			base[f.PortBase(1)] = 2
-			g, err := f.WithLIDs(base, lmc)
-			if err != nil {
-				t.Fatal(err)
-			}
+			g := short.Must(f.WithLIDs(base, lmc))(t)
 			for s := range 3 {
 				for lid := range row(s) {
 					if lid != 2 {
@@ -808,10 +782,7 @@ warning empty-table 1: switch "switch 0" (0x0000000000005000) has no forwarding 
 			r, _ := compare(t, f, tables)
 			var b strings.Builder
 			for _, x := range r.Findings {
-				count, err := json.Marshal(x.Count)
-				if err != nil {
-					t.Fatal(err)
-				}
+				count := short.Must(json.Marshal(x.Count))(t)
 				b.WriteString(x.Severity.String() + " " + x.Rule + " " + string(count) + ": " + x.Message + "\n")
 			}
 			if d := cmp.Diff(c.want, b.String()); d != "" {
@@ -1060,10 +1031,7 @@ func TestAddAndRegrade(t *testing.T) {
 func TestJSON(t *testing.T) {
 	f, tables := ring(t, 3)
 	r := mustCheck(t, &state.State{Fabric: f, Tables: tables}, Options{})
-	got, err := json.MarshalIndent(r, "", " ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := short.Must(json.MarshalIndent(r, "", " "))(t)
 	hop := func(sw, port, lid int) string {
 		return fmt.Sprintf(`{"switch": "0x0000000000005%d00", "name": "switch %d", "port": %d, "vl": 0, "lid": %d}`, sw, sw, port, lid)
 	}
@@ -1091,23 +1059,14 @@ func TestJSON(t *testing.T) {
  ],
  "verdict": "errors"}`
 	var a, b any
-	if err := json.Unmarshal(got, &a); err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal([]byte(want), &b); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, json.Unmarshal(got, &a))
+	short.Check(t, json.Unmarshal([]byte(want), &b))
 	if d := cmp.Diff(b, a); d != "" {
 		t.Errorf("%s\n%s", d, got)
 	}
 	var back Result
-	if err := json.Unmarshal(got, &back); err != nil {
-		t.Fatal(err)
-	}
-	again, err := json.MarshalIndent(&back, "", " ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, json.Unmarshal(got, &back))
+	again := short.Must(json.MarshalIndent(&back, "", " "))(t)
 	if string(again) != string(got) {
 		t.Errorf("read and written again:\n%s", again)
 	}
@@ -1147,10 +1106,7 @@ func TestRules(t *testing.T) {
 	if _, ok := RuleByName("no such rule"); ok {
 		t.Error("found what is not there")
 	}
-	file, err := parser.ParseFile(token.NewFileSet(), "rules.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := short.Must(parser.ParseFile(token.NewFileSet(), "rules.go", nil, 0))(t)
 	names := 0
 	ast.Inspect(file, func(n ast.Node) bool {
 		if s, ok := n.(*ast.ValueSpec); ok && len(s.Values) == 1 {
