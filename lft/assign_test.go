@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // lidNode is a node of a test fabric: a switch, or a CA with one port, which
@@ -128,10 +129,7 @@ func TestAssignLIDs(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			f := lidFabric(t, tc.nodes)
 			before := lidsOf(f)
-			g, err := AssignLIDs(f, tc.opt)
-			if err != nil {
-				t.Fatal(err)
-			}
+			g := short.Must(AssignLIDs(f, tc.opt))(t)
 			if d := cmp.Diff(tc.want, lidsOf(g)); d != "" {
 				t.Error(d)
 			}
@@ -215,15 +213,12 @@ func TestAssignLIDsLimit(t *testing.T) {
 	// 127 x (1 switch + 3 hosts x 128 LIDs) fits only with LIDs 1 to 127 for
 	// the switches: 127 + 381 x 128 = 48,895; two runs of 128 stay free.
 	f := lidFabric(t, fill(127, 3))
-	g, err := AssignLIDs(f, LIDOptions{Policy: DenseLIDs, LMC: 7})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := short.Must(AssignLIDs(f, LIDOptions{Policy: DenseLIDs, LMC: 7}))(t)
 	if got, want := g.MaxLID(), fabric.LID(127+381*128); got != want {
 		t.Errorf("highest LID %d, want %d", got, want)
 	}
 	f = lidFabric(t, fill(100, 4))
-	_, err = AssignLIDs(f, LIDOptions{Policy: DenseLIDs, LMC: 7})
+	_, err := AssignLIDs(f, LIDOptions{Policy: DenseLIDs, LMC: 7})
 	if want := "out of LIDs: 500 end ports want 51300 LIDs with LMC 7, and a subnet has 49151; use a smaller LMC"; err == nil || err.Error() != want {
 		t.Errorf("got %v\nwant %s", err, want)
 	}
@@ -327,26 +322,17 @@ func TestAssignLIDsProperties(t *testing.T) {
 			}
 		}
 		f := lidFabric(t, nodes)
-		keep, err := AssignLIDs(f, LIDOptions{LMC: lmc, EnhancedPort0: esp0})
-		if err != nil {
-			rt.Fatal(err)
-		}
+		keep := short.Must(AssignLIDs(f, LIDOptions{LMC: lmc, EnhancedPort0: esp0}))(rt)
 		holder := checkLIDs(rt, keep, nodes, given, lmcOf)
 		checkLowestFree(rt, keep, given, holder)
-		again, err := AssignLIDs(keep, LIDOptions{LMC: KeepLMC, EnhancedPort0: esp0})
-		if err != nil {
-			rt.Fatal(err)
-		}
+		again := short.Must(AssignLIDs(keep, LIDOptions{LMC: KeepLMC, EnhancedPort0: esp0}))(rt)
 		if d := cmp.Diff(lidsOf(keep), lidsOf(again)); d != "" {
 			rt.Errorf("a full assignment is not kept: %s", d)
 		}
 
 		// Dense: the same for each order of the switches, and without gaps
 		// beyond the alignment of the first run.
-		dense, err := AssignLIDs(f, LIDOptions{Policy: DenseLIDs, LMC: lmc, EnhancedPort0: esp0})
-		if err != nil {
-			rt.Fatal(err)
-		}
+		dense := short.Must(AssignLIDs(f, LIDOptions{Policy: DenseLIDs, LMC: lmc, EnhancedPort0: esp0}))(rt)
 		var wanted int
 		dense.EndPorts(func(p fabric.PortID) { wanted += 1 << dense.LMC(p) })
 		if got, limit := int(dense.MaxLID()), wanted+2*(1<<lmc)-2; got < wanted || got > limit {
@@ -367,10 +353,7 @@ func TestAssignLIDsProperties(t *testing.T) {
 			}
 			shuffled = append(shuffled, nodes[i:end]...)
 		}
-		other, err := AssignLIDs(lidFabric(t, shuffled), LIDOptions{Policy: DenseLIDs, LMC: lmc, EnhancedPort0: esp0})
-		if err != nil {
-			rt.Fatal(err)
-		}
+		other := short.Must(AssignLIDs(lidFabric(t, shuffled), LIDOptions{Policy: DenseLIDs, LMC: lmc, EnhancedPort0: esp0}))(rt)
 		if d := cmp.Diff(lidsOf(dense), lidsOf(other)); d != "" {
 			rt.Errorf("dense LIDs depend on the order: %s", d)
 		}

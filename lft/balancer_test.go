@@ -24,14 +24,8 @@ func routed(t testing.TB, f *fabric.Fabric, err error) (*fabric.Fabric, *lft.Tab
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := lft.Minhop{}.Route(context.Background(), f, lft.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	v, err := verify.Check(context.Background(), &state.State{Fabric: f, Tables: r.Tables}, verify.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := short.Must(lft.Minhop{}.Route(context.Background(), f, lft.Options{}))(t)
+	v := short.Must(verify.Check(context.Background(), &state.State{Fabric: f, Tables: r.Tables}, verify.Options{}))(t)
 	return f, r.Tables, v
 }
 
@@ -85,19 +79,14 @@ func TestMerge(t *testing.T) {
 	list := lft.ShortestNextHops(f)
 	for _, p := range f.CAPorts() {
 		var h lft.NextHops
-		if err := list(f.PeerSwitch(p), &h); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, list(f.PeerSwitch(p), &h))
 		for i, s := range h.Switches {
 			ports := h.Ports(i)
 			random.Row(s)[f.LID(p)] = ports[rng.IntN(len(ports))]
 		}
 	}
 	bandwidth := func(tables *lft.Tables) float64 {
-		q, err := quality.Measure(context.Background(), f, tables, quality.Options{Bisections: 100})
-		if err != nil {
-			t.Fatal(err)
-		}
+		q := short.Must(quality.Measure(context.Background(), f, tables, quality.Options{Bisections: 100}))(t)
 		return q.Bisection.Mean
 	}
 	if ours, theirs := bandwidth(tables), bandwidth(random); ours < 1.05*theirs {
@@ -108,19 +97,13 @@ func TestMerge(t *testing.T) {
 // TestSeparate: on a tree without 5 % of its cables few routes of a shift contend. With OpenSM's
 // dfsssp 3.58 are on the busiest channel; a mean of 3.8 was what small loads alone gave.
 func TestSeparate(t *testing.T) {
-	tree, err := gen.FatTree(gen.FatTreeSpec{Radix: 12, Levels: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tree := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 12, Levels: 3}))(t)
 	samples := short.Of(4, 1)
 	sum := 0.0
 	for seed := range uint64(samples) {
 		f, err := gen.DropLinks(tree, 43, seed+1)
 		f, tables, _ := routed(t, f, err)
-		q, err := quality.Measure(context.Background(), f, tables, quality.Options{Shifts: 500})
-		if err != nil {
-			t.Fatal(err)
-		}
+		q := short.Must(quality.Measure(context.Background(), f, tables, quality.Options{Shifts: 500}))(t)
 		sum += q.Shifts.Contention
 	}
 	if mean := sum / float64(samples); mean > 3.55 {
@@ -133,16 +116,10 @@ func TestSeparate(t *testing.T) {
 func TestSpreadCapacity(t *testing.T) {
 	var b fabric.Builder
 	node := func(typ fabric.NodeType, guid fabric.GUID, ports fabric.PortNum) int {
-		n, err := b.AddNode(fabric.Node{GUID: guid, Type: typ, NumPorts: ports})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n
+		return short.Must(b.AddNode(fabric.Node{GUID: guid, Type: typ, NumPorts: ports}))(t)
 	}
 	connect := func(a int, p fabric.PortNum, c int, q fabric.PortNum, speed fabric.Speed) {
-		if err := b.Connect(a, p, c, q, fabric.Link{Width: 4, Speed: speed}); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, b.Connect(a, p, c, q, fabric.Link{Width: 4, Speed: speed}))
 	}
 	const hosts = 40
 	x, y := node(fabric.Switch, 1, 64), node(fabric.Switch, 2, 64)
@@ -194,11 +171,8 @@ func TestSpreadSwitchLIDs(t *testing.T) {
 
 // TestMinhopTooLong: a distance that a HopMatrix cannot tell.
 func TestMinhopTooLong(t *testing.T) {
-	f, err := mesh.Generate(mesh.Spec{Dims: []int{300}, Hosts: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = lft.Minhop{}.Route(context.Background(), f, lft.Options{})
+	f := short.Must(mesh.Generate(mesh.Spec{Dims: []int{300}, Hosts: 1}))(t)
+	_, err := lft.Minhop{}.Route(context.Background(), f, lft.Options{})
 	want := "minhop cannot route this fabric: two switches are 254 links or more apart"
 	if err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
@@ -222,18 +196,9 @@ func TestPrefer(t *testing.T) {
 	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 12, Levels: 3})
 	f, tables, _ := routed(t, f, err)
 	for seed := range short.Of(uint64(20), 2) {
-		g, err := gen.DropLinks(f, 3, seed)
-		if err != nil {
-			t.Fatal(err)
-		}
-		kept, err := lft.Prefer(context.Background(), g, tables, true, func() lft.ListNextHops { return lft.ShortestNextHops(g) })
-		if err != nil {
-			t.Fatal(err)
-		}
-		v, err := verify.Check(context.Background(), &state.State{Fabric: g, Tables: kept}, verify.Options{Complete: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := short.Must(gen.DropLinks(f, 3, seed))(t)
+		kept := short.Must(lft.Prefer(context.Background(), g, tables, true, func() lft.ListNextHops { return lft.ShortestNextHops(g) }))(t)
+		v := short.Must(verify.Check(context.Background(), &state.State{Fabric: g, Tables: kept}, verify.Options{Complete: true}))(t)
 		changed, broken, entries := 0, 0, 0
 		for s := range fabric.NodeID(g.NumSwitches()) {
 			row, old := kept.Row(s), tables.Row(s)
@@ -258,21 +223,10 @@ func TestPrefer(t *testing.T) {
 func TestSeveralLIDs(t *testing.T) {
 	bandwidth := make([]float64, 2)
 	for i, lmc := range []int{0, 2} {
-		f, err := gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 2})
-		if err == nil {
-			f, err = lft.AssignLIDs(f, lft.LIDOptions{LMC: lmc})
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := lft.Minhop{}.Route(context.Background(), f, lft.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		q, err := quality.Measure(context.Background(), f, r.Tables, quality.Options{Bisections: 100})
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 2}))(t)
+		f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{LMC: lmc}))(t)
+		r := short.Must(lft.Minhop{}.Route(context.Background(), f, lft.Options{}))(t)
+		q := short.Must(quality.Measure(context.Background(), f, r.Tables, quality.Options{Bisections: 100}))(t)
 		bandwidth[i] = q.Bisection.Mean
 		if d := q.Diversity.Disjoint; lmc == 2 && (d == nil || d.Switches.Min != 4) {
 			t.Errorf("paths by different switches: %+v, want 4 for all", d)
@@ -285,10 +239,7 @@ func TestSeveralLIDs(t *testing.T) {
 
 // TestNoIdleChannels: hardly a channel of damaged trees is idle that the tables could use.
 func TestNoIdleChannels(t *testing.T) {
-	tree, err := gen.Tree(gen.TreeSpec{Ports: 16, Pods: []int{6}, Hosts: 5, Spines: 3, Parallel: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tree := short.Must(gen.Tree(gen.TreeSpec{Ports: 16, Pods: []int{6}, Hosts: 5, Spines: 3, Parallel: 2}))(t)
 	trees, idle := short.Of(uint64(200), 50), 0
 	for seed := range trees {
 		f, err := gen.DropLinks(tree, 4, seed)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/traffic"
 )
@@ -14,17 +15,9 @@ import (
 // TestLoads counts what patterns of traffic put on each channel, in tables of which entries are lost
 // or changed, and follows each packet by itself.
 func TestLoads(t *testing.T) {
-	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 3})
-	if err == nil {
-		f, err = lft.AssignLIDs(f, lft.LIDOptions{LMC: 1})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := lft.Minhop{}.Route(t.Context(), f, lft.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 3}))(t)
+	f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{LMC: 1}))(t)
+	r := short.Must(lft.Minhop{}.Route(t.Context(), f, lft.Options{}))(t)
 	random := rand.New(rand.NewPCG(1, 1))
 	for range 300 {
 		row := r.Tables.Row(fabric.NodeID(random.IntN(f.NumSwitches())))

@@ -145,10 +145,7 @@ func TestFit(t *testing.T) {
 		random := rand.New(rand.NewPCG(seed, 0))
 		f := fitFabrics(t, random)
 		d := drawDemand(f, random)
-		r, err := Minhop{}.Route(t.Context(), f, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := short.Must(Minhop{}.Route(t.Context(), f, Options{}))(t)
 		l, ok := NewIncremental(Minhop{}, fabric.NewStableIndex(f), r)
 		if !ok {
 			t.Fatal("cannot be updated")
@@ -161,10 +158,7 @@ func TestFit(t *testing.T) {
 		if random.IntN(3) == 0 {
 			opt.Blocks = 1 + random.IntN(20)
 		}
-		fit, err := l.Fit(t.Context(), d, opt)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fit := short.Must(l.Fit(t.Context(), d, opt))(t)
 		tables := l.Routing(nil).Tables
 		before, share := followDemand(t, f, r.Tables, d)
 		after, _ := followDemand(t, f, tables, d)
@@ -221,17 +215,9 @@ func changedEntries(f *fabric.Fabric, a, b *Tables) (list []move) {
 // TestFitCloses: on a full tree, where all cables to a leaf would have to be full for the bound, four fifths of the
 // gap to it are gone in the mean.
 func TestFitCloses(t *testing.T) {
-	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 3})
-	if err == nil {
-		f, err = AssignLIDs(f, LIDOptions{})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := Minhop{}.Route(t.Context(), f, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 3}))(t)
+	f = short.Must(AssignLIDs(f, LIDOptions{}))(t)
+	r := short.Must(Minhop{}.Route(t.Context(), f, Options{}))(t)
 	const demands = 20
 	closed := 0.0
 	for seed := range uint64(demands) {
@@ -252,10 +238,7 @@ func TestFitCloses(t *testing.T) {
 func TestFitStops(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 0))
 	f := fitFabrics(t, random)
-	r, err := Minhop{}.Route(t.Context(), f, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := short.Must(Minhop{}.Route(t.Context(), f, Options{}))(t)
 	l, _ := NewIncremental(Minhop{}, fabric.NewStableIndex(f), r)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -298,16 +281,10 @@ func TestFitSearch(t *testing.T) {
 	for seed := range uint64(short.Of(60, 15)) {
 		random := rand.New(rand.NewPCG(seed, 2))
 		f := fitFabrics(t, random)
-		r, err := Minhop{}.Route(t.Context(), f, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := short.Must(Minhop{}.Route(t.Context(), f, Options{}))(t)
 		l, _ := NewIncremental(Minhop{}, fabric.NewStableIndex(f), r)
 		opt := FitOptions{Most: times(DefaultUniformFloor, GreatestLoad(f, r.Tables)), Slack: 1 + 0.1*float64(random.IntN(2)), Blocks: math.MaxInt}
-		fit, err := l.Fit(t.Context(), drawDemand(f, random), opt)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fit := short.Must(l.Fit(t.Context(), drawDemand(f, random), opt))(t)
 		x := fit.fitter
 		x.limit, x.ceiling = fit.After/(1+random.Uint64N(4)), fit.After*2
 		for lid := range int32(len(x.none)) {

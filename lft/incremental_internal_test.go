@@ -7,6 +7,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // snapshot is f by the numbers of x.
@@ -22,17 +23,9 @@ func snapshot(t *testing.T, x *fabric.StableIndex, f *fabric.Fabric) *fabric.Sna
 // TestIncrementalLoads: after each failure and return the loads, the distances and the order
 // are those found from the tables alone.
 func TestIncrementalLoads(t *testing.T) {
-	whole, err := gen.Irregular(gen.IrregularSpec{Switches: 16, Degree: 4, Hosts: 25, Seed: 4})
-	if err == nil {
-		whole, err = AssignLIDs(whole, LIDOptions{LMC: 1})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := Minhop{}.Route(t.Context(), whole, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := short.Must(gen.Irregular(gen.IrregularSpec{Switches: 16, Degree: 4, Hosts: 25, Seed: 4}))(t)
+	whole = short.Must(AssignLIDs(whole, LIDOptions{LMC: 1}))(t)
+	r := short.Must(Minhop{}.Route(t.Context(), whole, Options{}))(t)
 	x := fabric.NewStableIndex(whole)
 	l, ok := NewIncremental(Minhop{}, x, r)
 	if !ok {
@@ -50,10 +43,7 @@ func TestIncrementalLoads(t *testing.T) {
 				cut = append(cut, whole.Port(s, num+1))
 			}
 		}
-		f, err := gen.Remaining(whole, cut...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := short.Must(gen.Remaining(whole, cut...))(t)
 		if !l.Update(snapshot(t, x, f), 0) {
 			t.Fatal("not updated")
 		}
@@ -85,17 +75,9 @@ func TestIncrementalLoads(t *testing.T) {
 // TestTry: after a failure only entries have changed that could not stay, and nothing is
 // left of them once they are undone.
 func TestTry(t *testing.T) {
-	whole, err := gen.Irregular(gen.IrregularSpec{Switches: 16, Degree: 4, Hosts: 25, Seed: 4})
-	if err == nil {
-		whole, err = AssignLIDs(whole, LIDOptions{LMC: 1})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := Minhop{}.Route(t.Context(), whole, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := short.Must(gen.Irregular(gen.IrregularSpec{Switches: 16, Degree: 4, Hosts: 25, Seed: 4}))(t)
+	whole = short.Must(AssignLIDs(whole, LIDOptions{LMC: 1}))(t)
+	r := short.Must(Minhop{}.Route(t.Context(), whole, Options{}))(t)
 	x := fabric.NewStableIndex(whole)
 	l, ok := NewIncremental(Minhop{}, x, r)
 	if !ok {
@@ -130,24 +112,13 @@ func TestTry(t *testing.T) {
 // TestIncrementalShare: when a cable comes back, only switches get other entries that could not
 // keep them or that now send over it; and some do.
 func TestIncrementalShare(t *testing.T) {
-	whole, err := gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 2})
-	if err == nil {
-		whole, err = AssignLIDs(whole, LIDOptions{})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := Minhop{}.Route(t.Context(), whole, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 2}))(t)
+	whole = short.Must(AssignLIDs(whole, LIDOptions{}))(t)
+	r := short.Must(Minhop{}.Route(t.Context(), whole, Options{}))(t)
 	for leaf := range fabric.NodeID(8) {
 		cables, _ := whole.SwitchLinks(leaf)
 		cable := cables[int(leaf)%len(cables)]
-		damaged, err := gen.Remaining(whole, cable)
-		if err != nil {
-			t.Fatal(err)
-		}
+		damaged := short.Must(gen.Remaining(whole, cable))(t)
 		x := fabric.NewStableIndex(whole)
 		l, ok := NewIncremental(Minhop{}, x, r)
 		if !ok || !l.Update(snapshot(t, x, damaged), 0) {

@@ -5,19 +5,15 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 )
 
 // TestSLsInUse: those that are not known do not count, and those of single ports do.
 func TestSLsInUse(t *testing.T) {
-	f, err := mesh.Generate(mesh.Spec{Dims: []int{2}, Hosts: 1})
-	if err == nil {
-		f, err = lft.AssignLIDs(f, lft.LIDOptions{})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(mesh.Generate(mesh.Spec{Dims: []int{2}, Hosts: 1}))(t)
+	f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{}))(t)
 	p := lft.UnknownPathSLs(f.NumSwitches(), f.MaxLID())
 	if n := p.InUse(f); n != 0 {
 		t.Errorf("%d SLs, and none is known", n)

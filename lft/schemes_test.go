@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -55,10 +56,7 @@ func TestSchemes(t *testing.T) {
 			make func(*fabric.Fabric, int) (*lft.SL2VL, error)
 			want lft.VLMap
 		}{"identity": {lft.IdentitySL2VL, c.identity}, "spread": {lft.SpreadSL2VL, c.spread}} {
-			s, err := scheme.make(f, c.vls)
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := short.Must(scheme.make(f, c.vls))(t)
 			for in, out := range s.PortPairs() {
 				if *s.At(in, out) != scheme.want {
 					t.Errorf("%s on %d VLs, from port %d to %s: %v, want %v", name, c.vls, in, f.PortName(out), s.At(in, out), scheme.want)

@@ -12,47 +12,27 @@ import (
 // TestSeparateKeeps: separate makes the greatest load no greater and no channel idle, and its loads
 // are those that the tables have.
 func TestSeparateKeeps(t *testing.T) {
-	tree, err := gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
-	irregular, err := gen.Irregular(gen.IrregularSpec{Switches: 24, Degree: 5, Hosts: 60, Seed: 7})
-	if err != nil {
-		t.Fatal(err)
-	}
-	few, err := gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 3, HostsPerLeaf: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tree := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 3}))(t)
+	irregular := short.Must(gen.Irregular(gen.IrregularSpec{Switches: 24, Degree: 5, Hosts: 60, Seed: 7}))(t)
+	few := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 3, HostsPerLeaf: 1}))(t)
 	moved := false
 	for seed := range uint64(short.Of(8, 3)) {
 		for _, f := range []*fabric.Fabric{tree, irregular, few} {
-			f, err := gen.DropLinks(f, 8, seed)
-			if err == nil {
-				f, err = AssignLIDs(f, LIDOptions{})
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			f := short.Must(gen.DropLinks(f, 8, seed))(t)
+			f = short.Must(AssignLIDs(f, LIDOptions{}))(t)
 			ports, _ := f.SwitchLinks(fabric.NodeID(seed))
 			f = f.WithLinks(map[fabric.PortID]fabric.Link{ports[0]: {Width: 1, Speed: f.Link(ports[0]).Speed}})
 			newList := func() ListNextHops { return ShortestNextHops(f) }
 			b := newBalancer(f, newList)
-			if err := b.balance(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, b.balance(t.Context()))
 			before, most, idle := b.tables.Clone(), b.greatestLoad(), b.countIdle()
-			if err := b.separate(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, b.separate(t.Context()))
 			moved = moved || !slices.Equal(before.entries, b.tables.entries)
 			if b.greatestLoad() > most || b.countIdle() > idle {
 				t.Errorf("seed %d: the greatest load is %d, it was %d; %d channels are idle, %d were", seed, b.greatestLoad(), most, b.countIdle(), idle)
 			}
 			again := newBalancer(f, newList)
-			if err := again.keepRoutes(t.Context(), b.tables); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, again.keepRoutes(t.Context(), b.tables))
 			if !slices.Equal(again.load, b.load) {
 				t.Errorf("seed %d: the loads are not those of the tables", seed)
 			}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // hosts is a switch with a host on each of its ports.
@@ -35,18 +36,13 @@ func hosts(t *testing.T, n int) *fabric.Fabric {
 // A virtual port's LID has the entries and SLs of its port, in tables that may end before it.
 func TestAddVirtualLIDs(t *testing.T) {
 	f := hosts(t, 3)
-	r, err := Minhop{}.Route(t.Context(), f, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := short.Must(Minhop{}.Route(t.Context(), f, Options{}))(t)
 	host := f.CAPorts()[1]
 	r.PathSLs = NewPathSLs(1, f.MaxLID())
 	r.PathSLs.SetRow([]fabric.SL{0, 1, 2, 3, 4}, 0)
 	r.PathSLs.SetPorts([]fabric.SL{5, 6, 7, UnknownSL, 8}, f.CAPorts()[0])
 	before := *r
-	if err := r.AddVirtualLIDs(map[fabric.LID]fabric.PortID{9: host, 200: host}); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, r.AddVirtualLIDs(map[fabric.LID]fabric.PortID{9: host, 200: host}))
 	lid := f.LID(host)
 	row := r.Tables.Row(0)
 	if r.Tables.MaxLID() != 200 || row[9] != row[lid] || row[200] != row[lid] || row[lid] != f.Num(f.Peer(host)) || row[8] != fabric.NoPath {
@@ -79,13 +75,8 @@ func TestAssignBesideVirtualLIDs(t *testing.T) {
 	lids, lmc := make([]fabric.LID, f.NumPorts()), make([]uint8, f.NumPorts())
 	f.EndPorts(func(p fabric.PortID) { lids[p] = f.LID(p) })
 	lids[last] = 0
-	f, err := f.WithLIDs(lids, lmc)
-	if err == nil {
-		f, err = f.WithVirtualLIDs(map[fabric.LID]fabric.PortID{4: first, 5: first})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	f = short.Must(f.WithLIDs(lids, lmc))(t)
+	f = short.Must(f.WithVirtualLIDs(map[fabric.LID]fabric.PortID{4: first, 5: first}))(t)
 	g, err := AssignLIDs(f, LIDOptions{LMC: KeepLMC})
 	if err != nil || g.LID(last) != 6 || len(g.VirtualLIDs()) != 0 {
 		t.Errorf("LID %d, %v; want 6 and no virtual port", g.LID(last), err)

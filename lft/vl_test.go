@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // pairOfSwitches is two switches of 3 ports, cabled by their ports 1, with a CA
@@ -25,15 +26,9 @@ func pairOfSwitches(t testing.TB) *fabric.Fabric {
 		nodes = append(nodes, node)
 	}
 	for _, c := range [][4]int{{0, 1, 1, 1}, {0, 2, 2, 1}, {1, 2, 3, 1}} {
-		if err := b.Connect(nodes[c[0]], fabric.PortNum(c[1]), nodes[c[2]], fabric.PortNum(c[3]), fabric.Link{}); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, b.Connect(nodes[c[0]], fabric.PortNum(c[1]), nodes[c[2]], fabric.PortNum(c[3]), fabric.Link{}))
 	}
-	f, err := b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
+	return short.Must(b.Build())(t)
 }
 
 func TestVLMaps(t *testing.T) {
@@ -191,10 +186,7 @@ func TestSL2VLEqualAndClone(t *testing.T) {
 		t.Error("a change of the original changes the copy")
 	}
 	var empty fabric.Builder
-	g, err := empty.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := short.Must(empty.Build())(t)
 	if a.Equal(NewSL2VL(g, ConstantVL(1))) {
 		t.Error("tables of two fabrics are equal")
 	}
@@ -236,22 +228,13 @@ func TestPathSLsFrom(t *testing.T) {
 		{Type: fabric.CA, GUID: 0x10, NumPorts: 1}, {Type: fabric.CA, GUID: 0x20, NumPorts: 1},
 		{Type: fabric.CA, GUID: 0x30, NumPorts: 1}, {Type: fabric.CA, GUID: 0x40, NumPorts: 1},
 	} {
-		if _, err := b.AddNode(n); err != nil {
-			t.Fatal(err)
-		}
-		if err := b.SetPort(i, fabric.PortNum(min(i, 1)), 0, fabric.LID(i+1), 0); err != nil {
-			t.Fatal(err)
-		}
+		short.Must(b.AddNode(n))(t)
+		short.Check(t, b.SetPort(i, fabric.PortNum(min(i, 1)), 0, fabric.LID(i+1), 0))
 		if i > 0 {
-			if err := b.Connect(0, fabric.PortNum(i), i, 1, fabric.Link{}); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, b.Connect(0, fabric.PortNum(i), i, 1, fabric.Link{}))
 		}
 	}
-	f, err := b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(b.Build())(t)
 	const no = UnknownSL
 	hosts := f.CAPorts()
 	p := PathSLsFrom(f, map[fabric.PortID][]fabric.SL{
