@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
 )
@@ -16,17 +17,9 @@ func BenchmarkComb(b *testing.B) {
 		dims []int
 	}{{"48x48", []int{48, 48}}, {"13x13x13", []int{13, 13, 13}}} {
 		b.Run(size.name, func(b *testing.B) {
-			f, err := Generate(Spec{Dims: size.dims, Hosts: 1})
-			if err != nil {
-				b.Fatal(err)
-			}
-			if f, err = lft.AssignLIDs(f, lft.LIDOptions{}); err != nil {
-				b.Fatal(err)
-			}
-			r, err := XY{}.Route(b.Context(), f, lft.Options{})
-			if err != nil {
-				b.Fatal(err)
-			}
+			f := short.Must(Generate(Spec{Dims: size.dims, Hosts: 1}))(b)
+			f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{}))(b)
+			r := short.Must(XY{}.Route(b.Context(), f, lft.Options{}))(b)
 			rnd := rand.New(rand.NewPCG(1, 1))
 			groups := make([]mft.Group, 10000)
 			for i := range groups {
@@ -35,9 +28,7 @@ func BenchmarkComb(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := (Comb{}).Build(b.Context(), r, groups, mft.Options{}); err != nil {
-					b.Fatal(err)
-				}
+				short.Must((Comb{}).Build(b.Context(), r, groups, mft.Options{}))(b)
 			}
 		})
 	}

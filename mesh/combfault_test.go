@@ -86,9 +86,7 @@ func TestCombFaults(t *testing.T) {
 				if r.PathSLs == nil {
 					r.PathSLs = lft.NewPathSLs(g.Fabric.NumSwitches(), g.Fabric.MaxLID())
 				}
-				if r, err = AddVLs(r, 4); err != nil {
-					t.Fatal(err)
-				}
+				r = short.Must(AddVLs(r, 4))(t)
 				c.VLs = 2
 				p = combed(t, c, r, groups, mft.Options{})
 			}

@@ -22,18 +22,12 @@ func TestCombVLs(t *testing.T) {
 	groups := randomGroups(rand.New(rand.NewPCG(1, 1)), g.Fabric.CAPorts(), 200, 12)
 	one := routed(t, g, lft.Options{})
 	measure := func(r *lft.Routing, p *mft.Plan) int64 {
-		c, err := mft.Measure(t.Context(), r, p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := short.Must(mft.Measure(t.Context(), r, p))(t)
 		return c.MaxLink
 	}
 	before := measure(one, combed(t, Comb{Grid: g}, one, groups, mft.Options{}))
 	for _, vls := range short.Part(1, []int{2, 4, 8}) {
-		r, err := AddVLs(one, vls)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := short.Must(AddVLs(one, vls))(t)
 		p := combed(t, Comb{Grid: g, VLs: vls}, r, groups, mft.Options{})
 		mustBeExact(t, groups, p)
 		unicast := everySL(t, r)
@@ -99,19 +93,13 @@ func everySL(t testing.TB, r *lft.Routing) map[channel]map[channel]bool {
 // meet on a VL share a trunk.
 func TestCombSLs(t *testing.T) {
 	g := generated(t, Spec{Dims: []int{4, 6}, Hosts: 1}, lft.LIDOptions{})
-	r, err := AddVLs(routed(t, g, lft.Options{}), 4)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := short.Must(AddVLs(routed(t, g, lft.Options{}), 4))(t)
 	groups := randomGroups(rand.New(rand.NewPCG(2, 2)), g.Fabric.CAPorts(), 60, 9)
 	for i := range groups {
 		groups[i].SL = fabric.SL([]int{5, 1, 6, 10, 0}[i%5]) // VLs 1, 1, 2, 2, 0
 	}
 	for _, vls := range []int{0, 1, 3} {
-		c, list, err := Comb{Grid: g, VLs: vls}.Choose(t.Context(), r, groups)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c, list := short.Must2(Comb{Grid: g, VLs: vls}.Choose(t.Context(), r, groups))(t)
 		at := make(map[fabric.SL]string)
 		for _, lane := range c.lanes {
 			for _, sl := range lane.sls {
@@ -160,10 +148,7 @@ func TestCombSLs(t *testing.T) {
 // TestCombDivide has groups without an SL keep away from the trunk that is busy.
 func TestCombDivide(t *testing.T) {
 	g := generated(t, Spec{Dims: []int{6, 6}, Hosts: 1}, lft.LIDOptions{})
-	r, err := AddVLs(routed(t, g, lft.Options{}), 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := short.Must(AddVLs(routed(t, g, lft.Options{}), 2))(t)
 	hosts := slices.Sorted(slices.Values(g.Fabric.CAPorts()))
 	for _, busy := range []fabric.SL{1, 3} {
 		var groups []mft.Group
@@ -282,10 +267,7 @@ func TestCombRefusals(t *testing.T) {
 	r := routed(t, g, lft.Options{})
 	ports := slices.Sorted(slices.Values(g.Fabric.CAPorts()))
 	groups := []mft.Group{{Name: "a", Receivers: ports, Senders: ports}, {Name: "b", Receivers: ports[:2], Senders: ports[5:]}}
-	two, err := AddVLs(r, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	two := short.Must(AddVLs(r, 2))(t)
 	dropping := *two
 	dropping.SL2VL = two.SL2VL.Clone()
 	for out := range fabric.PortID(g.Fabric.NumPorts()) {
@@ -293,16 +275,10 @@ func TestCombRefusals(t *testing.T) {
 		m[1], m[5] = lft.DropVL, lft.DropVL
 		dropping.SL2VL.SetOut(out, m)
 	}
-	loop, err := lft.Minhop{}.Route(t.Context(), generated(t, Spec{Dims: []int{5}, Wrap: []bool{true}, Hosts: 1}, lft.LIDOptions{}).Fabric, lft.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	loop := short.Must(lft.Minhop{}.Route(t.Context(), generated(t, Spec{Dims: []int{5}, Wrap: []bool{true}, Hosts: 1}, lft.LIDOptions{}).Fabric, lft.Options{}))(t)
 	other := generated(t, Spec{Dims: []int{3, 3}, Hosts: 2}, lft.LIDOptions{})
 	ring := func() *lft.Routing {
-		f, err := fabricOfTriangle()
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := short.Must(fabricOfTriangle())(t)
 		return &lft.Routing{Engine: "minhop", Fabric: f, Tables: lft.NewTables(f.NumSwitches(), 0)}
 	}()
 	withSL := slices.Clone(groups)

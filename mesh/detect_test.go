@@ -560,31 +560,20 @@ func (w wiring) named(t testing.TB) *fabric.Fabric {
 	var b fabric.Builder
 	next := make([]fabric.PortNum, w.switches)
 	for s := range w.switches {
-		if _, err := b.AddNode(fabric.Node{Type: fabric.Switch, GUID: fabric.GUID(s + 1), NumPorts: 20, Description: fmt.Sprint("s", s)}); err != nil {
-			t.Fatal(err)
-		}
+		short.Must(b.AddNode(fabric.Node{Type: fabric.Switch, GUID: fabric.GUID(s + 1), NumPorts: 20, Description: fmt.Sprint("s", s)}))(t)
 	}
 	for _, c := range w.cables {
 		next[c[0]]++
 		next[c[1]]++
-		if err := b.Connect(c[0], next[c[0]], c[1], next[c[1]], fabric.Link{}); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, b.Connect(c[0], next[c[0]], c[1], next[c[1]], fabric.Link{}))
 	}
-	f, err := b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
+	return short.Must(b.Build())(t)
 }
 
 // TestDetectFaults has the words for what is missing, and what is missing in
 // generated grids keeps the coordinates of all others.
 func TestDetectFaults(t *testing.T) {
-	whole, err := Generate(Spec{Dims: []int{4, 4}, Hosts: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := short.Must(Generate(Spec{Dims: []int{4, 4}, Hosts: 1}))(t)
 	for _, tt := range []struct {
 		name  string
 		gone  []string // switches, or ports of cables
@@ -631,10 +620,7 @@ func remove(t testing.TB, f *fabric.Fabric, gone ...string) *fabric.Fabric {
 		if slices.Contains(gone, f.Node(n).Description) {
 			continue
 		}
-		i, err := b.AddNode(*f.Node(n))
-		if err != nil {
-			t.Fatal(err)
-		}
+		i := short.Must(b.AddNode(*f.Node(n)))(t)
 		index[n] = i
 	}
 	for p := range fabric.PortID(f.NumPorts()) {
@@ -647,15 +633,9 @@ func remove(t testing.TB, f *fabric.Fabric, gone ...string) *fabric.Fabric {
 		if !aThere || !zThere {
 			continue
 		}
-		if err := b.Connect(a, f.Num(p), z, f.Num(q), f.Link(p)); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, b.Connect(a, f.Num(p), z, f.Num(q), f.Link(p)))
 	}
-	g, err := b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return g
+	return short.Must(b.Build())(t)
 }
 
 // TestDetectGenerated: the coordinates and directions of whole generated
@@ -690,10 +670,7 @@ func TestDetectGenerated(t *testing.T) {
 		{Spec{Dims: []int{2, 3, 2, 3, 2}, Hosts: 1}, "2x3x2x3x2 mesh"},
 		{Spec{Dims: []int{5, 3, 4, 3, 3}, Wrap: all(5)}, "5x3x4x3x3 torus"},
 	} {
-		f, err := Generate(tt.spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := short.Must(Generate(tt.spec))(t)
 		g, err := Detect(f, DetectOptions{})
 		if err != nil {
 			t.Errorf("%s: %v", tt.want, err)
@@ -722,14 +699,8 @@ func TestDetectGenerated(t *testing.T) {
 		}
 	}
 	for dim := 3; dim <= 6; dim++ {
-		f, err := Hypercube(dim, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		g, err := Detect(f, DetectOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := short.Must(Hypercube(dim, 1))(t)
+		g := short.Must(Detect(f, DetectOptions{}))(t)
 		checkSound(t, g)
 		if want := fmt.Sprintf("%d-cube", dim); g.String() != want {
 			t.Errorf("%s: detected a %s", want, g)
@@ -750,14 +721,8 @@ func TestDetectReading(t *testing.T) {
 		f, _ := gridWiring(dims, wrap, slices.Repeat([]int{1}, len(dims))).build(rand.New(rand.NewPCG(5, 5)))
 		return f
 	}
-	mesh, err := Generate(Spec{Dims: []int{3, 5}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	square, err := Generate(Spec{Dims: []int{4, 4}, Wrap: []bool{true, true}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	mesh := short.Must(Generate(Spec{Dims: []int{3, 5}}))(t)
+	square := short.Must(Generate(Spec{Dims: []int{4, 4}, Wrap: []bool{true, true}}))(t)
 	line := gridWiring([]int{4}, []bool{false}, []int{1}).named(t)
 	corner, middle := mesh.Node(14).GUID, mesh.Node(7).GUID
 	for _, tt := range []struct {
@@ -805,10 +770,7 @@ func TestDetectReading(t *testing.T) {
 	for seed := range uint64(10) {
 		rings := gridWiring([]int{5, 7}, []bool{true, true}, []int{1, 1})
 		f, _ := rings.build(rand.New(rand.NewPCG(seed, 5)))
-		g, err := Detect(f, DetectOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := short.Must(Detect(f, DetectOptions{}))(t)
 		for d := range g.Dims {
 			plus, minus := g.Ports(0, Plus(d)), g.Ports(0, Minus(d))
 			if g.At(0) != 0 || plus[0] > minus[0] {
@@ -819,10 +781,7 @@ func TestDetectReading(t *testing.T) {
 	}
 	// Every switch of a torus can be the origin.
 	for s := range fabric.NodeID(square.NumSwitches()) {
-		g, err := Detect(square, DetectOptions{Origin: square.Node(s).GUID})
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := short.Must(Detect(square, DetectOptions{Origin: square.Node(s).GUID}))(t)
 		checkSound(t, g)
 		if g.At(0) != s || g.Neighbor(s, East) != square.Owner(square.Peer(square.Port(s, 1))) {
 			t.Errorf("origin %s: %s is at the origin", nameOf(square, s), nameOf(square, g.At(0)))
@@ -830,30 +789,18 @@ func TestDetectReading(t *testing.T) {
 	}
 	// The GUIDs of a mesh do not turn it where its port numbers are in order.
 	plan := gridWiring([]int{3, 4}, []bool{false, false}, []int{1, 1})
-	f, err := Generate(Spec{Dims: []int{3, 4}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(Generate(Spec{Dims: []int{3, 4}}))(t)
 	var b fabric.Builder
 	for s := range plan.switches {
-		if _, err := b.AddNode(fabric.Node{Type: fabric.Switch, GUID: fabric.GUID(100 - s), NumPorts: 4, Description: f.Node(fabric.NodeID(s)).Description}); err != nil {
-			t.Fatal(err)
-		}
+		short.Must(b.AddNode(fabric.Node{Type: fabric.Switch, GUID: fabric.GUID(100 - s), NumPorts: 4, Description: f.Node(fabric.NodeID(s)).Description}))(t)
 	}
 	for p := range fabric.PortID(f.NumPorts()) {
 		if q := f.Peer(p); q > p {
-			if err := b.Connect(int(f.Owner(p)), f.Num(p), int(f.Owner(q)), f.Num(q), fabric.Link{}); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, b.Connect(int(f.Owner(p)), f.Num(p), int(f.Owner(q)), f.Num(q), fabric.Link{}))
 		}
 	}
-	if f, err = b.Build(); err != nil {
-		t.Fatal(err)
-	}
-	g, err := Detect(f, DetectOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f = short.Must(b.Build())(t)
+	g := short.Must(Detect(f, DetectOptions{}))(t)
 	for s := range fabric.NodeID(f.NumSwitches()) {
 		if d := f.Node(s).Description; d != "switch "+g.coordinatesOf(s) {
 			t.Errorf("%s is at %s", d, g.coordinatesOf(s))
@@ -871,24 +818,16 @@ func TestDetectOrder(t *testing.T) {
 		var b fabric.Builder
 		index := make([]int, f.NumNodes())
 		for _, n := range rng.Perm(f.NumNodes()) {
-			i, err := b.AddNode(*f.Node(fabric.NodeID(n)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			i := short.Must(b.AddNode(*f.Node(fabric.NodeID(n))))(t)
 			index[n] = i
 		}
 		for _, i := range rng.Perm(f.NumPorts()) {
 			if p := fabric.PortID(i); f.Peer(p) > p {
 				q := f.Peer(p)
-				if err := b.Connect(index[f.Owner(p)], f.Num(p), index[f.Owner(q)], f.Num(q), fabric.Link{}); err != nil {
-					t.Fatal(err)
-				}
+				short.Check(t, b.Connect(index[f.Owner(p)], f.Num(p), index[f.Owner(q)], f.Num(q), fabric.Link{}))
 			}
 		}
-		shuffled, err := b.Build()
-		if err != nil {
-			t.Fatal(err)
-		}
+		shuffled := short.Must(b.Build())(t)
 		g, err1 := Detect(f, DetectOptions{})
 		h, err2 := Detect(shuffled, DetectOptions{})
 		if err1 != nil || err2 != nil {
@@ -1134,9 +1073,7 @@ func BenchmarkDetect(b *testing.B) {
 			f, _ := w.build(rng)
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := Detect(f, DetectOptions{}); err != nil {
-					b.Fatal(err)
-				}
+				short.Must(Detect(f, DetectOptions{}))(b)
 			}
 		})
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // cables lists the cables of f, each from its lower port, in the order of
@@ -98,10 +99,7 @@ func TestGenerate(t *testing.T) {
 // TestHypercube has every cable of a cube, by the port numbers in the comment
 // of Hypercube.
 func TestHypercube(t *testing.T) {
-	f, err := Hypercube(3, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(Hypercube(3, 1))(t)
 	want := `
 "switch 0,0,0"[1] "switch 1,0,0"[1]
 "switch 0,0,0"[2] "switch 0,1,0"[2]

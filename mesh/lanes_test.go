@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -30,10 +31,7 @@ func TestByDirection(t *testing.T) {
 		{[]int{2, 2, 2, 2, 2, 2, 2, 2}, 15, "0 1 0 1 0 1 0 1 0 1 0 1 0 1 0 1"},
 	} {
 		g := grow(t, plot{dims: tt.dims, seed: 1})
-		s, err := ByDirection(g, tt.vls)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := short.Must(ByDirection(g, tt.vls))(t)
 		f := g.Fabric
 		want := strings.Fields(tt.want)
 		for p := range fabric.PortID(f.NumPorts()) {
@@ -63,10 +61,7 @@ func TestByDirection(t *testing.T) {
 // bit 0 of the SL, dimension 1 bit 1.
 func TestDateline(t *testing.T) {
 	g := grow(t, plot{dims: []int{5, 4}, wrap: []bool{true, true}, seed: 3})
-	s, sls, err := Dateline(t.Context(), g)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s, sls := short.Must2(Dateline(t.Context(), g))(t)
 	f := g.Fabric
 	for u := range fabric.NodeID(f.NumSwitches()) {
 		for d := range 2 {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -134,34 +135,22 @@ func TestLIDsByRule(t *testing.T) {
 func TestLIDsOfPort0(t *testing.T) {
 	var b fabric.Builder
 	for i := range 2 {
-		if _, err := b.AddNode(fabric.Node{GUID: fabric.GUID(1 + i), Type: fabric.Switch, NumPorts: 2, EnhancedPort0: i == 1}); err != nil {
-			t.Fatal(err)
-		}
+		short.Must(b.AddNode(fabric.Node{GUID: fabric.GUID(1 + i), Type: fabric.Switch, NumPorts: 2, EnhancedPort0: i == 1}))(t)
 	}
 	for i := range 4 {
-		if _, err := b.AddNode(fabric.Node{GUID: fabric.GUID(0x10 + 2*i), Type: fabric.CA, NumPorts: 1}); err != nil {
-			t.Fatal(err)
-		}
+		short.Must(b.AddNode(fabric.Node{GUID: fabric.GUID(0x10 + 2*i), Type: fabric.CA, NumPorts: 1}))(t)
 	}
 	for _, c := range [][4]int{{0, 1, 1, 1}, {0, 2, 2, 1}, {1, 2, 3, 1}, {4, 1, 5, 1}} {
-		if err := b.Connect(c[0], fabric.PortNum(c[1]), c[2], fabric.PortNum(c[3]), fabric.Link{}); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, b.Connect(c[0], fabric.PortNum(c[1]), c[2], fabric.PortNum(c[3]), fabric.Link{}))
 	}
-	f, err := b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(b.Build())(t)
 	dir := make([]Dir, f.NumPorts())
 	for i := range dir {
 		dir[i] = NoDir
 	}
 	dir[f.Port(0, 1)], dir[f.Port(1, 1)] = East, West
 	g := newGrid(f, []int{2}, []bool{false}, []int16{0, 1}, dir)
-	f, err = lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.MeshLIDs, LMC: 1, EnhancedPort0: true, MeshBases: g.LIDs})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.MeshLIDs, LMC: 1, EnhancedPort0: true, MeshBases: g.LIDs}))(t)
 	var got []fabric.LID
 	f.EndPorts(func(p fabric.PortID) { got = append(got, f.LID(p)) })
 	// Switches in blocks of two, the first with one LID of its block; hosts

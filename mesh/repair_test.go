@@ -78,22 +78,13 @@ func mend(t testing.TB, g *Grid, opt lft.Options) repaired {
 		base.VLs = 1 // Options.Repair leaves one order only
 	}
 	xy := byXY(t, g, base)
-	r, err := repair(t.Context(), g, byXY(t, g, base), opt)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := short.Must(repair(t.Context(), g, byXY(t, g, base), opt))(t)
 	engine := opt
 	engine.Repair = true
-	routed, err := routeXY(t.Context(), g, engine)
-	if err != nil {
-		t.Fatal(err)
-	}
+	routed := short.Must(routeXY(t.Context(), g, engine))(t)
 	sameRouting(t, r, routed)
 	if r.SL2VL == nil {
-		v, err := verify.Check(t.Context(), &state.State{Fabric: r.Fabric, Tables: r.Tables}, verify.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := short.Must(verify.Check(t.Context(), &state.State{Fabric: r.Fabric, Tables: r.Tables}, verify.Options{}))(t)
 		if v.CreditLoops.Count+v.Management.CreditLoops != 0 || v.Unicast.Loops+v.Management.Loops+v.Unicast.Misdelivered != 0 {
 			t.Fatalf("verify finds %d credit loops, %d loops, %d pairs misdelivered", v.CreditLoops.Count, v.Unicast.Loops, v.Unicast.Misdelivered)
 		}
@@ -105,11 +96,7 @@ func mend(t testing.TB, g *Grid, opt lft.Options) repaired {
 func byXY(t testing.TB, g *Grid, opt lft.Options) *lft.Routing {
 	t.Helper()
 	opt.Repair = false
-	r, err := routeXY(t.Context(), g, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return short.Must(routeXY(t.Context(), g, opt))(t)
 }
 
 // waitGraph is a channel dependency graph: by channel, those that it waits
@@ -352,10 +339,7 @@ func TestRepairNothing(t *testing.T) {
 	} {
 		g := grow(t, p)
 		want := byXY(t, g, lft.Options{})
-		got, err := repair(t.Context(), g, byXY(t, g, lft.Options{}), lft.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := short.Must(repair(t.Context(), g, byXY(t, g, lft.Options{}), lft.Options{}))(t)
 		sameRouting(t, got, want)
 	}
 }

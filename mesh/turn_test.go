@@ -18,11 +18,7 @@ var turnEngines = []TurnModel{NegativeFirst, WestFirst, NorthLast}
 
 func turned(t testing.TB, e TurnModel, g *Grid, opt lft.Options) *lft.Routing {
 	t.Helper()
-	r, err := routeTurns(t.Context(), e, g, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return short.Must(routeTurns(t.Context(), e, g, opt))(t)
 }
 
 // TestTurnOrder has the directions that paths of the deterministic forms take

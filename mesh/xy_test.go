@@ -126,14 +126,8 @@ func grow(t testing.TB, p plot) *Grid {
 		dirs[end{c.b, used[c.b]}] = Minus(c.dim)
 		must(0, b.Connect(index[c.a], used[c.a], index[c.b], used[c.b], link))
 	}
-	f, err := b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err = lft.AssignLIDs(f, lft.LIDOptions{LMC: p.lmc})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(b.Build())(t)
+	f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{LMC: p.lmc}))(t)
 	coord := make([]int16, f.NumSwitches()*len(p.dims))
 	dir := make([]Dir, f.NumPorts())
 	for i := range dir {
@@ -159,10 +153,7 @@ func grow(t testing.TB, p plot) *Grid {
 // generated is the grid of a fabric that Generate made, with LIDs.
 func generated(t testing.TB, spec Spec, opt lft.LIDOptions) *Grid {
 	t.Helper()
-	f, err := Generate(spec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(Generate(spec))(t)
 	return gridByNumber(t, f, spec, opt)
 }
 
@@ -207,11 +198,7 @@ func gridByNumber(t testing.TB, f *fabric.Fabric, spec Spec, opt lft.LIDOptions)
 
 func routed(t testing.TB, g *Grid, opt lft.Options) *lft.Routing {
 	t.Helper()
-	r, err := routeXY(t.Context(), g, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return short.Must(routeXY(t.Context(), g, opt))(t)
 }
 
 // walk is the ports by which a packet to a LID leaves the switches from s on,
@@ -375,9 +362,7 @@ func TestXYPaths(t *testing.T) {
 		{"T", "4,0", "2,2_1 3,2_3 3,2_1 4,2_3 4,2_4 4,1_2 4,1_4 4,0_2"},
 	} {
 		var x, y int
-		if _, err := fmt.Sscanf(tt.to, "%d,%d", &x, &y); err != nil {
-			t.Fatal(err)
-		}
+		short.Must(fmt.Sscanf(tt.to, "%d,%d", &x, &y))(t)
 		ports, ok := walk(t, r, from, fabric.LID(x*5+y+1))
 		if !ok {
 			t.Fatalf("%s does not arrive", tt.name)

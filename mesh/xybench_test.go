@@ -3,6 +3,7 @@ package mesh
 import (
 	"testing"
 
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -25,9 +26,7 @@ func BenchmarkXY(b *testing.B) {
 			g := grow(b, bm.plot)
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := routeXY(b.Context(), g, lft.Options{}); err != nil {
-					b.Fatal(err)
-				}
+				short.Must(routeXY(b.Context(), g, lft.Options{}))(b)
 			}
 		})
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -23,10 +24,7 @@ func TestEngines(t *testing.T) {
 		for _, e := range engines {
 			t.Run(name+"/"+e.Name(), func(t *testing.T) {
 				f := g.Fabric
-				r, err := e.Route(t.Context(), f, lft.Options{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				r := short.Must(e.Route(t.Context(), f, lft.Options{}))(t)
 				if r.Engine != e.Name() || r.Fabric != f {
 					t.Errorf("engine %q", r.Engine)
 				}
@@ -58,9 +56,7 @@ func TestEnginesRefuse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if f, err = lft.AssignLIDs(f, lft.LIDOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{}))(t)
 		return f
 	}
 	tree := must(gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 2}))

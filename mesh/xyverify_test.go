@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
@@ -12,11 +13,7 @@ import (
 
 func checked(t testing.TB, r *lft.Routing) *verify.Result {
 	t.Helper()
-	v, err := verify.Check(t.Context(), &state.State{Fabric: r.Fabric, Tables: r.Tables}, verify.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v
+	return short.Must(verify.Check(t.Context(), &state.State{Fabric: r.Fabric, Tables: r.Tables}, verify.Options{}))(t)
 }
 
 // TestFourTurns has X8 (Fig. 1 and 2): four packets A, B, C and D that each
