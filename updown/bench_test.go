@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -19,17 +20,13 @@ func BenchmarkRoute(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/radix=%d", e.Name(), radix), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					if _, err := e.Route(context.Background(), f, lft.Options{}); err != nil {
-						b.Fatal(err)
-					}
+					short.Must(e.Route(context.Background(), f, lft.Options{}))(b)
 				}
 			})
 		}
 		b.Run(fmt.Sprintf("order/radix=%d", radix), func(b *testing.B) {
 			for b.Loop() {
-				if _, err := ChooseOrder(context.Background(), f, nil); err != nil {
-					b.Fatal(err)
-				}
+				short.Must(ChooseOrder(context.Background(), f, nil))(b)
 			}
 		})
 	}

@@ -75,17 +75,13 @@ func TestCountBars(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 0))
 		var b fabric.Builder
 		for i := range n {
-			if _, err := b.AddNode(fabric.Node{GUID: fabric.GUID(i + 1), Type: fabric.Switch, NumPorts: 200}); err != nil {
-				rt.Fatal(err)
-			}
+			short.Must(b.AddNode(fabric.Node{GUID: fabric.GUID(i + 1), Type: fabric.Switch, NumPorts: 200}))(rt)
 		}
 		port := make([]fabric.PortNum, 2*n)
 		connect := func(i, j int, speed fabric.Speed) {
 			port[i]++
 			port[j]++
-			if err := b.Connect(i, port[i], j, port[j], fabric.Link{Width: 4, Speed: speed}); err != nil {
-				rt.Fatal(err)
-			}
+			short.Check(rt, b.Connect(i, port[i], j, port[j], fabric.Link{Width: 4, Speed: speed}))
 		}
 		connect(0, 1, fabric.NDR) // the fastest
 		for range rapid.IntRange(n, 4*n).Draw(rt, "cables") {
@@ -94,16 +90,10 @@ func TestCountBars(t *testing.T) {
 			}
 		}
 		for i := range rapid.IntRange(0, n).Draw(rt, "hosts") {
-			h, err := b.AddNode(fabric.Node{GUID: fabric.GUID(1000 + i), Type: fabric.CA, NumPorts: 1})
-			if err != nil {
-				rt.Fatal(err)
-			}
+			h := short.Must(b.AddNode(fabric.Node{GUID: fabric.GUID(1000 + i), Type: fabric.CA, NumPorts: 1}))(rt)
 			connect(rnd.IntN(n), h, fabric.NDR)
 		}
-		f, err := b.Build()
-		if err != nil {
-			rt.Fatal(err)
-		}
+		f := short.Must(b.Build())(rt)
 		x := newNetwork(f)
 		c := x.newLegality().newCounter()
 		for range 3 {
@@ -131,9 +121,7 @@ func withSlowCable(t *testing.T, f *fabric.Fabric, seed uint64) (slow *fabric.Fa
 	bad := cables[rnd.IntN(len(cables))]
 	var b fabric.Builder
 	for n := range fabric.NodeID(f.NumNodes()) {
-		if _, err := b.AddNode(*f.Node(n)); err != nil {
-			t.Fatal(err)
-		}
+		short.Must(b.AddNode(*f.Node(n)))(t)
 	}
 	for p := range fabric.PortID(f.NumPorts()) {
 		q := f.Peer(p)
@@ -144,9 +132,7 @@ func withSlowCable(t *testing.T, f *fabric.Fabric, seed uint64) (slow *fabric.Fa
 		if p == bad || q == bad {
 			link.Speed = fabric.DDR
 		}
-		if err := b.Connect(int(f.Owner(p)), f.Num(p), int(f.Owner(q)), f.Num(q), link); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, b.Connect(int(f.Owner(p)), f.Num(p), int(f.Owner(q)), f.Num(q), link))
 	}
 	g, err := b.Build()
 	return routable(t, g, err), f.Owner(bad), f.PeerSwitch(bad)
@@ -160,10 +146,7 @@ func TestSlowCable(t *testing.T) {
 		if seed%2 > 0 {
 			spec = gen.FatTreeSpec{Radix: 8, Levels: 3}
 		}
-		f, err := gen.FatTree(spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := short.Must(gen.FatTree(spec))(t)
 		f, s, to := withSlowCable(t, f, seed)
 		v := route(t, f)
 		if v.Balance.IdleLinks > 2 || v.Unicast.NonMinimal > 0 {
@@ -190,10 +173,7 @@ func TestTreesBarNothing(t *testing.T) {
 				f, err = gen.DropLinks(f, test.drop, seed)
 			}
 			f = routable(t, f, err)
-			o, err := ChooseOrder(context.Background(), f, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			o := short.Must(ChooseOrder(context.Background(), f, nil))(t)
 			x := newNetwork(f)
 			if b := x.newLegality().newCounter().count(o, anyBars); !b.none() {
 				t.Errorf("%+v, %d missing, seed %d: the order bars %+v", test.spec, test.drop, seed, b)
@@ -220,14 +200,8 @@ func TestDamagedTrees(t *testing.T) {
 				f, err = gen.DropLinks(f, test.drop, seed)
 			}
 			f = routable(t, f, err)
-			o, err := ChooseOrder(context.Background(), f, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			tables, err := lft.Balance(t.Context(), f, NextHops(Engine{}, f, o))
-			if err != nil {
-				t.Fatal(err)
-			}
+			o := short.Must(ChooseOrder(context.Background(), f, nil))(t)
+			tables := short.Must(lft.Balance(t.Context(), f, NextHops(Engine{}, f, o)))(t)
 			x := newNetwork(f)
 			all, bound := 0.0, 0.0
 			for _, h := range x.hosts {
@@ -240,10 +214,7 @@ func TestDamagedTrees(t *testing.T) {
 				}
 				bound = max(bound, h*(all-h)/out)
 			}
-			loads, err := lft.ChannelLoads(t.Context(), f, tables)
-			if err != nil {
-				t.Fatal(err)
-			}
+			loads := short.Must(lft.ChannelLoads(t.Context(), f, tables))(t)
 			greatest, idle := int64(0), 0
 			for _, c := range f.Channels() {
 				greatest = max(greatest, loads[c])
@@ -278,10 +249,7 @@ func TestFlow(t *testing.T) {
 		{"tree", tree, 28},
 		{"tree with a slow cable", slow, 28 / rate},
 	} {
-		o, err := ChooseOrder(context.Background(), test.f, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		o := short.Must(ChooseOrder(context.Background(), test.f, nil))(t)
 		x := newNetwork(test.f)
 		flow := x.newFlow(x.listTargets(math.MaxInt))
 		powers := flow.sumPowers(o)
@@ -304,17 +272,12 @@ func TestTwoRails(t *testing.T) {
 	var spines []int
 	guid := fabric.GUID(1)
 	add := func(typ fabric.NodeType, ports int, name string) int {
-		n, err := b.AddNode(fabric.Node{GUID: guid, Type: typ, NumPorts: fabric.PortNum(ports), Description: name})
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := short.Must(b.AddNode(fabric.Node{GUID: guid, Type: typ, NumPorts: fabric.PortNum(ports), Description: name}))(t)
 		guid++
 		return n
 	}
 	connect := func(i, p, j, q int) {
-		if err := b.Connect(i, fabric.PortNum(p), j, fabric.PortNum(q), fabric.Link{Width: 4, Speed: fabric.NDR}); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, b.Connect(i, fabric.PortNum(p), j, fabric.PortNum(q), fabric.Link{Width: 4, Speed: fabric.NDR}))
 	}
 	for rail := range 2 {
 		for i := range 4 {

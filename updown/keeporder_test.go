@@ -18,10 +18,7 @@ func TestKeepOrderNearTop(t *testing.T) {
 	ctx := context.Background()
 	f, err := gen.FatTree(gen.FatTreeSpec{Radix: short.Of(12, 8), Levels: 3})
 	f = routable(t, f, err)
-	r, err := Engine{}.Route(ctx, f, lft.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := short.Must(Engine{}.Route(ctx, f, lft.Options{}))(t)
 	order := make([]fabric.NodeID, len(r.Order))
 	for s, rank := range r.Order {
 		order[rank] = fabric.NodeID(s)
@@ -32,18 +29,9 @@ func TestKeepOrderNearTop(t *testing.T) {
 		failures = append(failures, ports[:1], ports[len(ports)-1:], ports)
 	}
 	for _, cables := range failures {
-		g, err := gen.Remaining(f, cables...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		kept, err := lft.Reroute(ctx, Engine{}, g, lft.Options{Previous: r, FirstStep: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		v, err := verify.Check(ctx, &state.State{Fabric: g, Tables: kept.Tables}, verify.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := short.Must(gen.Remaining(f, cables...))(t)
+		kept := short.Must(lft.Reroute(ctx, Engine{}, g, lft.Options{Previous: r, FirstStep: true}))(t)
+		v := short.Must(verify.Check(ctx, &state.State{Fabric: g, Tables: kept.Tables}, verify.Options{}))(t)
 		scratch := route(t, g)
 		if v.Unicast.Loops > 0 || v.CreditLoops.Count > 0 || v.Unicast.Unreachable > scratch.Unicast.Unreachable {
 			t.Errorf("without %s and %d more: %d loops, %d credit loops, %d pairs unreachable", f.PortName(cables[0]), len(cables)-1,

@@ -23,24 +23,13 @@ func routable(t testing.TB, f *fabric.Fabric, err error) *fabric.Fabric {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err = lft.AssignLIDs(f, lft.LIDOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
+	return short.Must(lft.AssignLIDs(f, lft.LIDOptions{}))(t)
 }
 
 func route(t testing.TB, f *fabric.Fabric, roots ...fabric.NodeID) *verify.Result {
 	t.Helper()
-	r, err := Engine{}.Route(context.Background(), f, lft.Options{Roots: roots})
-	if err != nil {
-		t.Fatal(err)
-	}
-	v, err := verify.Check(context.Background(), &state.State{Fabric: f, Tables: r.Tables}, verify.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v
+	r := short.Must(Engine{}.Route(context.Background(), f, lft.Options{Roots: roots}))(t)
+	return short.Must(verify.Check(context.Background(), &state.State{Fabric: f, Tables: r.Tables}, verify.Options{}))(t)
 }
 
 // clusterSpec is a two-level fabric as they are found: hosts on the spines,
@@ -55,17 +44,12 @@ func cluster(t testing.TB, spec clusterSpec) *fabric.Fabric {
 	var b fabric.Builder
 	next := fabric.GUID(0x1000)
 	add := func(typ fabric.NodeType, ports int, name string) int {
-		n, err := b.AddNode(fabric.Node{GUID: next, Type: typ, NumPorts: fabric.PortNum(ports), Description: name})
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := short.Must(b.AddNode(fabric.Node{GUID: next, Type: typ, NumPorts: fabric.PortNum(ports), Description: name}))(t)
 		next += 0x10
 		return n
 	}
 	connect := func(a, p, c, q int) {
-		if err := b.Connect(a, fabric.PortNum(p), c, fabric.PortNum(q), fabric.Link{Width: 4, Speed: fabric.NDR}); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, b.Connect(a, fabric.PortNum(p), c, fabric.PortNum(q), fabric.Link{Width: 4, Speed: fabric.NDR}))
 	}
 	var leaves, spines []int
 	for range spec.leaves {
@@ -107,9 +91,7 @@ func TestOrderConnects(t *testing.T) {
 		n := rapid.IntRange(1, 30).Draw(rt, "switches")
 		var b fabric.Builder
 		for i := range n {
-			if _, err := b.AddNode(fabric.Node{GUID: fabric.GUID(i + 1), Type: fabric.Switch, NumPorts: 200}); err != nil {
-				rt.Fatal(err)
-			}
+			short.Must(b.AddNode(fabric.Node{GUID: fabric.GUID(i + 1), Type: fabric.Switch, NumPorts: 200}))(rt)
 		}
 		port := make([]fabric.PortNum, n)
 		for range rapid.IntRange(0, 40).Draw(rt, "links") {
@@ -117,14 +99,9 @@ func TestOrderConnects(t *testing.T) {
 			port[i]++
 			p := port[i]
 			port[j]++
-			if err := b.Connect(i, p, j, port[j], fabric.Link{}); err != nil {
-				rt.Fatal(err)
-			}
+			short.Check(rt, b.Connect(i, p, j, port[j], fabric.Link{}))
 		}
-		f, err := b.Build()
-		if err != nil {
-			rt.Fatal(err)
-		}
+		f := short.Must(b.Build())(rt)
 		roots := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) fabric.NodeID {
 			return fabric.NodeID(rapid.IntRange(0, n-1).Draw(rt, "root"))
 		}), 0, 4).Draw(rt, "roots")
@@ -189,10 +166,7 @@ func TestChooseOrder(t *testing.T) {
 		{"hypercube", routable(t, cube, err), "switch"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			o, err := ChooseOrder(context.Background(), test.f, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			o := short.Must(ChooseOrder(context.Background(), test.f, nil))(t)
 			if top := test.f.Node(o.Switch[0]).Description; !strings.HasPrefix(top, test.top) {
 				t.Errorf("%q on top, want %q", top, test.top)
 			}
@@ -281,14 +255,10 @@ func TestTooLong(t *testing.T) {
 func TestIslands(t *testing.T) {
 	var b fabric.Builder
 	for i := range 4 {
-		if _, err := b.AddNode(fabric.Node{GUID: fabric.GUID(i + 1), Type: fabric.Switch, NumPorts: 4}); err != nil {
-			t.Fatal(err)
-		}
+		short.Must(b.AddNode(fabric.Node{GUID: fabric.GUID(i + 1), Type: fabric.Switch, NumPorts: 4}))(t)
 	}
 	for _, i := range []int{0, 2} {
-		if err := b.Connect(i, 1, i+1, 1, fabric.Link{}); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, b.Connect(i, 1, i+1, 1, fabric.Link{}))
 	}
 	f, err := b.Build()
 	f = routable(t, f, err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/updown"
 )
@@ -15,30 +16,16 @@ import (
 // the order that it was made with, and that order itself where it is the one to be like.
 func TestRecoverOrder(t *testing.T) {
 	for seed := range uint64(20) {
-		f, err := gen.Irregular(gen.IrregularSpec{Switches: 6 + int(seed), Degree: 4, Hosts: 30, Seed: seed})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if f, err = lft.AssignLIDs(f, lft.LIDOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		f := short.Must(gen.Irregular(gen.IrregularSpec{Switches: 6 + int(seed), Degree: 4, Hosts: 30, Seed: seed}))(t)
+		f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{}))(t)
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		roots := []fabric.NodeID{fabric.NodeID(rnd.IntN(f.NumSwitches()))}
-		r, err := updown.Engine{}.Route(t.Context(), f, lft.Options{Roots: roots})
-		if err != nil {
-			t.Fatal(err)
-		}
-		made, err := updown.OrderOf(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := short.Must(updown.Engine{}.Route(t.Context(), f, lft.Options{Roots: roots}))(t)
+		made := short.Must(updown.OrderOf(r))(t)
 		if o := updown.RecoverOrder(f, r.Tables, made); !slices.Equal(o.Rank, r.Order) {
 			t.Errorf("seed %d: the order is %v, want that of the tables, %v", seed, o.Rank, r.Order)
 		}
-		other, err := updown.ChooseOrder(t.Context(), f, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		other := short.Must(updown.ChooseOrder(t.Context(), f, nil))(t)
 		rank := updown.RecoverOrder(f, r.Tables, other).Rank
 		for lid, port := range f.LIDPorts() {
 			if port == fabric.NoPort {

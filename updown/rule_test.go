@@ -9,6 +9,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/internal/graph"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
@@ -39,10 +40,7 @@ func TestOneRule(t *testing.T) {
 				mixed++
 			}
 		}
-		r, err := d.route(t.Context(), "updn", f, d.nextHops(Engine{}))
-		if err != nil {
-			rt.Fatal(err)
-		}
+		r := short.Must(d.route(t.Context(), "updn", f, d.nextHops(Engine{})))(rt)
 		v, err := verify.Check(t.Context(), &state.State{Fabric: f, Tables: r.Tables}, verify.Options{})
 		if err != nil || v.Verdict == verify.VerdictErrors || v.Unicast.Unreachable > 0 {
 			rt.Fatalf("order %v: %v, %v", o.Switch, v.Findings, err)

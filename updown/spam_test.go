@@ -35,19 +35,14 @@ func figure1(t *testing.T) (*fabric.Fabric, map[int]fabric.NodeID) {
 		if v == 5 || v >= 8 {
 			n.Type, n.NumPorts = fabric.CA, 1
 		}
-		i, err := b.AddNode(n)
-		if err != nil {
-			t.Fatal(err)
-		}
+		i := short.Must(b.AddNode(n))(t)
 		index[v] = i
 	}
 	used := make(map[int]fabric.PortNum)
 	for _, e := range [][2]int{{1, 2}, {1, 3}, {1, 4}, {2, 5}, {4, 6}, {4, 7}, {6, 8}, {6, 9}, {6, 10}, {7, 11}, {2, 3}, {3, 4}} {
 		used[e[0]]++
 		used[e[1]]++
-		if err := b.Connect(index[e[0]], used[e[0]], index[e[1]], used[e[1]], fabric.Link{}); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, b.Connect(index[e[0]], used[e[0]], index[e[1]], used[e[1]], fabric.Link{}))
 	}
 	f, err := b.Build()
 	f = routable(t, f, err)
@@ -220,14 +215,8 @@ func TestSPAMOrder(t *testing.T) {
 // 6 and 7, these to their processors, and back up only what comes from there.
 func TestFigure1(t *testing.T) {
 	f, node := figure1(t)
-	r, err := SPAM{}.Route(context.Background(), f, lft.Options{Roots: []fabric.NodeID{node[1]}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	order, err := OrderOf(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := short.Must(SPAM{}.Route(context.Background(), f, lft.Options{Roots: []fabric.NodeID{node[1]}}))(t)
+	order := short.Must(OrderOf(r))(t)
 	rank := func(v int) int32 { return order.Rank[node[v]] }
 	for _, up := range [][2]int{{2, 1}, {3, 1}, {4, 1}, {6, 4}, {7, 4}, {3, 2}, {4, 3}} {
 		if rank(up[0]) < rank(up[1]) {
@@ -268,10 +257,7 @@ func TestFigure1(t *testing.T) {
 	}
 	slices.Sort(receivers)
 	masks := func(senders ...fabric.PortID) map[int][]int {
-		p, err := SPAMTree{}.Build(context.Background(), r, []mft.Group{{Name: "g", Receivers: receivers, Senders: senders}}, mft.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := short.Must(SPAMTree{}.Build(context.Background(), r, []mft.Group{{Name: "g", Receivers: receivers, Senders: senders}}, mft.Options{}))(t)
 		m := make(map[int][]int)
 		for _, port := range p.Tables.Ports(p.Trees[0].MLID) {
 			v := int(f.Node(f.Owner(port)).GUID)
@@ -315,20 +301,14 @@ func spamFabric(t testing.TB, rt *rapid.T) *fabric.Fabric {
 	n := rapid.IntRange(2, 25).Draw(rt, "switches")
 	var b fabric.Builder
 	node := func(typ fabric.NodeType, ports int) int {
-		i, err := b.AddNode(fabric.Node{GUID: fabric.GUID(rnd.Uint64()>>1 | 1), Type: typ, NumPorts: fabric.PortNum(ports)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return i
+		return short.Must(b.AddNode(fabric.Node{GUID: fabric.GUID(rnd.Uint64()>>1 | 1), Type: typ, NumPorts: fabric.PortNum(ports)}))(t)
 	}
 	used := make([]fabric.PortNum, n)
 	join := func(i, j int) {
 		used[i]++
 		p := used[i]
 		used[j]++
-		if err := b.Connect(i, p, j, used[j], fabric.Link{}); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, b.Connect(i, p, j, used[j], fabric.Link{}))
 	}
 	for i := range n {
 		node(fabric.Switch, 200)
@@ -346,9 +326,7 @@ func spamFabric(t testing.TB, rt *rapid.T) *fabric.Fabric {
 	for i := range n {
 		for range rnd.IntN(3) {
 			used[i]++
-			if err := b.Connect(i, used[i], node(fabric.CA, 1), 1, fabric.Link{}); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, b.Connect(i, used[i], node(fabric.CA, 1), 1, fabric.Link{}))
 		}
 	}
 	f, err := b.Build()
@@ -383,14 +361,8 @@ func TestSPAM(t *testing.T) {
 		if rapid.Bool().Draw(rt, "root given") {
 			roots = append(roots, fabric.NodeID(rapid.IntRange(0, f.NumSwitches()-1).Draw(rt, "root")))
 		}
-		r, err := SPAM{}.Route(context.Background(), f, lft.Options{Roots: roots})
-		if err != nil {
-			rt.Fatal(err)
-		}
-		v, err := verify.Check(context.Background(), &state.State{Fabric: f, Tables: r.Tables}, verify.Options{})
-		if err != nil {
-			rt.Fatal(err)
-		}
+		r := short.Must(SPAM{}.Route(context.Background(), f, lft.Options{Roots: roots}))(rt)
+		v := short.Must(verify.Check(context.Background(), &state.State{Fabric: f, Tables: r.Tables}, verify.Options{}))(rt)
 		if v.Unicast.Unreachable+v.Unicast.Loops+v.Management.Unreachable+v.Management.Loops != 0 ||
 			v.CreditLoops.Count+v.Management.CreditLoops != 0 || v.Verdict == verify.VerdictErrors {
 			rt.Fatalf("verify: %+v", v)
@@ -406,10 +378,7 @@ func TestSPAM(t *testing.T) {
 			}
 		})
 		groups := randomGroups(f, rapid.Uint64Range(0, 1<<32).Draw(rt, "groups"))
-		plan, err := SPAMTree{}.Build(context.Background(), r, groups, mft.Options{Balance: rapid.Bool().Draw(rt, "balance")})
-		if err != nil {
-			rt.Fatal(err)
-		}
+		plan := short.Must(SPAMTree{}.Build(context.Background(), r, groups, mft.Options{Balance: rapid.Bool().Draw(rt, "balance")}))(rt)
 		for i := range plan.Trees {
 			x := &plan.Trees[i]
 			mask := make(map[fabric.PortID]bool)
@@ -565,10 +534,7 @@ func TestSPAMSame(t *testing.T) {
 	f, err := gen.Lattice(short.Of(60, 30), 3)
 	f = routable(t, f, err)
 	rows := func() [][]fabric.PortNum {
-		r, err := SPAM{}.Route(context.Background(), f, lft.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := short.Must(SPAM{}.Route(context.Background(), f, lft.Options{}))(t)
 		var rows [][]fabric.PortNum
 		for s := range fabric.NodeID(f.NumSwitches()) {
 			rows = append(rows, r.Tables.Row(s))
@@ -587,9 +553,7 @@ func TestSPAMSame(t *testing.T) {
 func TestSPAMRefuses(t *testing.T) {
 	var b fabric.Builder
 	for i := range 2 {
-		if _, err := b.AddNode(fabric.Node{GUID: fabric.GUID(i + 1), Type: fabric.Switch, NumPorts: 4}); err != nil {
-			t.Fatal(err)
-		}
+		short.Must(b.AddNode(fabric.Node{GUID: fabric.GUID(i + 1), Type: fabric.Switch, NumPorts: 4}))(t)
 	}
 	f, err := b.Build()
 	f = routable(t, f, err)
@@ -631,14 +595,8 @@ func TestSPAMLength(t *testing.T) {
 		{"torus 6x6", made(mesh.Generate(mesh.Spec{Dims: []int{6, 6}, Wrap: []bool{true, true}, Hosts: 1})), false},
 	} {
 		for _, e := range []lft.Engine{SPAM{}, Engine{}} {
-			r, err := e.Route(context.Background(), test.f, lft.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			v, err := verify.Check(context.Background(), &state.State{Fabric: test.f, Tables: r.Tables}, verify.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := short.Must(e.Route(context.Background(), test.f, lft.Options{}))(t)
+			v := short.Must(verify.Check(context.Background(), &state.State{Fabric: test.f, Tables: r.Tables}, verify.Options{}))(t)
 			switches, pairs := int64(0), int64(0)
 			for n, count := range v.Unicast.HopHistogram {
 				switches += int64(n) * count
@@ -658,14 +616,10 @@ func TestSPAMLength(t *testing.T) {
 func TestSPAMBalance(t *testing.T) {
 	var b fabric.Builder
 	for i := range 2 {
-		if _, err := b.AddNode(fabric.Node{GUID: fabric.GUID(i + 1), Type: fabric.Switch, NumPorts: 4}); err != nil {
-			t.Fatal(err)
-		}
+		short.Must(b.AddNode(fabric.Node{GUID: fabric.GUID(i + 1), Type: fabric.Switch, NumPorts: 4}))(t)
 	}
 	for p := fabric.PortNum(1); p <= 3; p++ {
-		if err := b.Connect(0, p, 1, p, fabric.Link{}); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, b.Connect(0, p, 1, p, fabric.Link{}))
 	}
 	f, err := b.Build()
 	f = routable(t, f, err)
@@ -681,10 +635,7 @@ func TestSPAMBalance(t *testing.T) {
 		{false, []fabric.PortNum{1, 1, 1, 1, 1, 1}},
 		{true, []fabric.PortNum{1, 2, 3, 1, 2, 3}},
 	} {
-		p, err := SPAMTree{}.Build(context.Background(), r, groups, mft.Options{Balance: test.balance})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := short.Must(SPAMTree{}.Build(context.Background(), r, groups, mft.Options{Balance: test.balance}))(t)
 		var got []fabric.PortNum
 		for i := range p.Trees {
 			mask := p.Tables.Mask(0, p.Trees[i].MLID)

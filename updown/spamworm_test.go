@@ -11,6 +11,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // free has all channels free but some.
@@ -20,20 +21,12 @@ func (x free) Free(p fabric.PortID, _ fabric.VL) bool { return !x[p] }
 
 func spamNetwork(t testing.TB, f *fabric.Fabric, root fabric.NodeID, tree SpanningTree) *SPAMNetwork {
 	t.Helper()
-	w, err := NewSPAMNetwork(f, root, tree)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return w
+	return short.Must(NewSPAMNetwork(f, root, tree))(t)
 }
 
 func newWorm(t testing.TB, w *SPAMNetwork, to ...fabric.PortID) *Worm {
 	t.Helper()
-	x, err := w.NewWorm(to)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return x
+	return short.Must(w.NewWorm(to))(t)
 }
 
 // TestPaperExample is the example of section 3.2 of the paper (G-S1): kinds of
@@ -193,10 +186,7 @@ func TestSPAMNetwork(t *testing.T) {
 			for _, k := range some[1:] {
 				to = append(to, hosts[k])
 			}
-			x, err := w.NewWorm(to)
-			if err != nil {
-				rt.Fatal(err)
-			}
+			x := short.Must(w.NewWorm(to))(rt)
 			for _, p := range to {
 				if at := f.Owner(f.Peer(p)); !slowAncestor(w, x.At, at) {
 					rt.Fatalf("%d is no ancestor of %s", x.At, f.PortName(p))
@@ -324,10 +314,7 @@ func checkChoice(rt *rapid.T, w *SPAMNetwork, x *Worm, busy free, at fabric.Node
 // TestCentre has lattices: no switch is nearer to all, and of equals none is lower.
 func TestCentre(t *testing.T) {
 	for seed := range uint64(5) {
-		f, err := gen.Lattice(60, seed)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := short.Must(gen.Lattice(60, seed))(t)
 		c := Centre(f)
 		for s := range fabric.NodeID(60) {
 			far, least := slices.Max(f.Distances().To(s)), slices.Max(f.Distances().To(c))
