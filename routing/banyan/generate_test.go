@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // TestInterconnection has the tables that follow from Definition 1 of the
@@ -42,10 +43,7 @@ func TestInterconnection(t *testing.T) {
 // of TestInterconnection.
 func TestBanyanCables(t *testing.T) {
 	for _, wrap := range []bool{false, true} {
-		f, err := Banyan(3, wrap)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := short.Must(Banyan(3, wrap))(t)
 		want := `
 "stage 2 element 0"[1] "source 0"[1]
 "stage 2 element 0"[2] "source 4"[1]
@@ -106,10 +104,7 @@ func TestBanyanRoutesItself(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 9).Draw(t, "stages")
 		wrap := rapid.Bool().Draw(t, "wrap-around")
-		f, err := Banyan(n, wrap)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := short.Must(Banyan(n, wrap))(t)
 		src := rapid.IntRange(0, 1<<n-1).Draw(t, "source")
 		dst := rapid.IntRange(0, 1<<n-1).Draw(t, "destination")
 		from, to := fmt.Sprintf(`"source %d"[1]`, src), fmt.Sprintf(`"sink %d"[1]`, dst)

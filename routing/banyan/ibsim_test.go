@@ -12,6 +12,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
@@ -25,10 +26,7 @@ import (
 func TestInOpenSM(t *testing.T) {
 	for _, wrap := range []bool{false, true} {
 		r := route(t, banyan(t, 3, wrap), 0, 0)
-		got, err := rehearse.Run(t.Context(), r.Fabric, r.Tables, rehearse.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := short.Must(rehearse.Run(t.Context(), r.Fabric, r.Tables, rehearse.Options{}))(t)
 		if got.EqualSwitches != r.Fabric.NumSwitches() || got.Differences != 0 {
 			t.Errorf("wrap-around %v: %d of %d switches equal, %d entries differ: %v", wrap, got.EqualSwitches, r.Fabric.NumSwitches(), got.Differences, got.Samples)
 		}
@@ -40,10 +38,7 @@ func TestInOpenSM(t *testing.T) {
 // them, and sends packets by what that prints.
 func TestMasksInIBSim(t *testing.T) {
 	r := route(t, banyan(t, 3, true), 0, 0)
-	w, err := Detect(r.Fabric)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := short.Must(Detect(r.Fabric))(t)
 	f := r.Fabric
 	var groups []mft.Group
 	var regions [][]int
@@ -58,16 +53,11 @@ func TestMasksInIBSim(t *testing.T) {
 	p := mustBuild(t, r, groups...)
 
 	file := filepath.Join(t.TempDir(), "banyan.topo")
-	if err := os.WriteFile(file, topology.Append(nil, f), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	sim, err := ibsim.Start(t.Context(), file, ibsim.Config{
+	short.Check(t, os.WriteFile(file, topology.Append(nil, f), 0o600))
+	sim := short.Must(ibsim.Start(t.Context(), file, ibsim.Config{
 		Nodes: f.NumNodes(), Switches: f.NumSwitches(), Ports: f.NumPorts(),
 		Host: fmt.Sprintf("S-%016x", uint64(f.Node(0).GUID)),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	defer func() {
 		if err := sim.Close(); err != nil {
 			t.Error(err)
@@ -78,9 +68,7 @@ func TestMasksInIBSim(t *testing.T) {
 	cmd := sim.Command(t.Context(), "dump_mfts")
 	var out bytes.Buffer
 	cmd.Stdout = &out
-	if err := sim.Run(t.Context(), cmd); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, sim.Run(t.Context(), cmd))
 	tables, problems, err := dump.ReadMFTs("dump_mfts", out.Bytes(), f, dump.Options{})
 	if err != nil || len(problems) > 0 {
 		t.Fatal(err, problems)
@@ -107,20 +95,14 @@ func TestMasksInIBSim(t *testing.T) {
 // setMasks writes multicast tables into switches that have none.
 func setMasks(t *testing.T, sim *ibsim.Sim, tables *mft.Tables) {
 	t.Helper()
-	conn, err := sim.Dial(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := short.Must(sim.Dial(t.Context(), ""))(t)
 	c := subnet.New(conn, subnet.Options{Timeout: 20 * time.Second})
 	defer func() {
 		if err := c.Close(); err != nil {
 			t.Error(err)
 		}
 	}()
-	d, err := c.Discover(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := short.Must(c.Discover(t.Context()))(t)
 	f := tables.Fabric()
 	for s := range fabric.NodeID(f.NumSwitches()) {
 		// All ports of an element are in the first position of a mask.
@@ -140,9 +122,7 @@ func setMasks(t *testing.T, sim *ibsim.Sim, tables *mft.Tables) {
 			for k, mask := range blocks[i] {
 				binary.BigEndian.PutUint16(data[2*k:], mask)
 			}
-			if _, err := c.SMP(t.Context(), subnet.Target{Route: d.Routes[found]}, mad.Set, mad.AttrMulticastForwardingTable, mad.MulticastModifier(i, 0), &data); err != nil {
-				t.Fatal(err)
-			}
+			short.Must(c.SMP(t.Context(), subnet.Target{Route: d.Routes[found]}, mad.Set, mad.AttrMulticastForwardingTable, mad.MulticastModifier(i, 0), &data))(t)
 		}
 	}
 }

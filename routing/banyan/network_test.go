@@ -22,11 +22,7 @@ import (
 
 func banyan(t testing.TB, stages int, wrapAround bool) *fabric.Fabric {
 	t.Helper()
-	f, err := Banyan(stages, wrapAround)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
+	return short.Must(Banyan(stages, wrapAround))(t)
 }
 
 // rebuilt is a fabric with GUIDs in another order and other descriptions, whose
@@ -49,20 +45,12 @@ func rebuilt(t testing.TB, f *fabric.Fabric, seed uint64, recable func(cables []
 		x.GUID = fabric.GUID(0x1000 + 16*guids[n])
 		x.SystemGUID = x.GUID
 		x.Description = fmt.Sprintf("node %d", guids[n])
-		if _, err := b.AddNode(x); err != nil {
-			t.Fatal(err)
-		}
+		short.Must(b.AddNode(x))(t)
 	}
 	for _, c := range cables {
-		if err := b.Connect(int(f.Owner(c[0])), f.Num(c[0]), int(f.Owner(c[1])), f.Num(c[1]), f.Link(c[0])); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, b.Connect(int(f.Owner(c[0])), f.Num(c[0]), int(f.Owner(c[1])), f.Num(c[1]), f.Link(c[0])))
 	}
-	g, err := b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return g
+	return short.Must(b.Build())(t)
 }
 
 // TestDetect finds made networks again: by their descriptions every element and
@@ -70,10 +58,7 @@ func rebuilt(t testing.TB, f *fabric.Fabric, seed uint64, recable func(cables []
 func TestDetect(t *testing.T) {
 	for n := 1; n <= 7; n++ {
 		for _, wrap := range []bool{false, true} {
-			w, err := Detect(banyan(t, n, wrap))
-			if err != nil {
-				t.Fatal(err)
-			}
+			w := short.Must(Detect(banyan(t, n, wrap)))(t)
 			f := w.Fabric
 			checkPlaces(t, w, wrap)
 			if w.WrapAround() != wrap {
@@ -81,9 +66,7 @@ func TestDetect(t *testing.T) {
 			}
 			// With other GUIDs and descriptions: the processors by the ways that
 			// lead to them.
-			if w, err = Detect(rebuilt(t, f, uint64(n), nil)); err != nil {
-				t.Fatal(err)
-			}
+			w = short.Must(Detect(rebuilt(t, f, uint64(n), nil)))(t)
 			for a := range w.Size() {
 				x, y := w.Outputs[a], w.Inputs[a]
 				if wrap && w.Fabric.Owner(x) != w.Fabric.Owner(y) {
@@ -165,49 +148,26 @@ func TestDetectRefuses(t *testing.T) {
 			}
 		})
 	}
-	lattice, err := gen.Lattice(20, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dropped, err := gen.DropLinks(f, 1, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ring, err := gen.Irregular(gen.IrregularSpec{Switches: 12, Degree: 2, Hosts: 16, Seed: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	lattice := short.Must(gen.Lattice(20, 1))(t)
+	dropped := short.Must(gen.DropLinks(f, 1, 1))(t)
+	ring := short.Must(gen.Irregular(gen.IrregularSpec{Switches: 12, Degree: 2, Hosts: 16, Seed: 1}))(t)
 	// Two adapters more, cabled to each other.
 	var apart fabric.Builder
 	for n := range fabric.NodeID(f.NumNodes()) {
-		if _, err := apart.AddNode(*f.Node(n)); err != nil {
-			t.Fatal(err)
-		}
+		short.Must(apart.AddNode(*f.Node(n)))(t)
 	}
 	for p := range fabric.PortID(f.NumPorts()) {
 		if q := f.Peer(p); q > p {
-			if err := apart.Connect(int(f.Owner(p)), f.Num(p), int(f.Owner(q)), f.Num(q), f.Link(p)); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, apart.Connect(int(f.Owner(p)), f.Num(p), int(f.Owner(q)), f.Num(q), f.Link(p)))
 		}
 	}
 	for i := range 2 {
-		if _, err := apart.AddNode(fabric.Node{Type: fabric.CA, GUID: fabric.GUID(i + 1), NumPorts: 1}); err != nil {
-			t.Fatal(err)
-		}
+		short.Must(apart.AddNode(fabric.Node{Type: fabric.CA, GUID: fabric.GUID(i + 1), NumPorts: 1}))(t)
 	}
-	if err := apart.Connect(f.NumNodes(), 1, f.NumNodes()+1, 1, f.Link(f.CAPorts()[0])); err != nil {
-		t.Fatal(err)
-	}
-	added, err := apart.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, apart.Connect(f.NumNodes(), 1, f.NumNodes()+1, 1, f.Link(f.CAPorts()[0])))
+	added := short.Must(apart.Build())(t)
 	var b fabric.Builder
-	empty, err := b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	empty := short.Must(b.Build())(t)
 	for _, tt := range []struct {
 		f    *fabric.Fabric
 		want string
@@ -242,26 +202,15 @@ func TestDetectRefuses(t *testing.T) {
 
 func route(t testing.TB, f *fabric.Fabric, lmc, vls int) *lft.Routing {
 	t.Helper()
-	f, err := lft.AssignLIDs(f, lft.LIDOptions{LMC: lmc})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := Engine{}.Route(t.Context(), f, lft.Options{VLs: vls})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{LMC: lmc}))(t)
+	return short.Must(Engine{}.Route(t.Context(), f, lft.Options{VLs: vls}))(t)
 }
 
 func check(t testing.TB, r *lft.Routing, m *mft.Plan, copying verify.Copying) *verify.Result {
 	t.Helper()
 	s := state.Of(r)
 	s.Multicast = m
-	v, err := verify.Check(context.Background(), s, verify.Options{Copying: copying})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v
+	return short.Must(verify.Check(context.Background(), s, verify.Options{Copying: copying}))(t)
 }
 
 // TestEngine has all pairs reachable and no credit loop, management packets
@@ -277,10 +226,7 @@ func TestEngine(t *testing.T) {
 					v.CreditLoops.Count+v.Management.CreditLoops != 0 || v.CreditLoops.VLs != 2 || v.Verdict == verify.VerdictErrors {
 					t.Fatalf("n=%d, wrap-around %v, LMC %d: %+v, %+v, %+v", n, wrap, lmc, v.Unicast, v.Management, v.Findings)
 				}
-				w, err := Detect(f)
-				if err != nil {
-					t.Fatal(err)
-				}
+				w := short.Must(Detect(f))(t)
 				for a, in := range w.Inputs {
 					for lid := range f.LIDs(in) {
 						checkTags(t, w, r, a, lid)
@@ -334,10 +280,7 @@ func checkShortest(t *testing.T, w *Network, r *lft.Routing, a int, lid fabric.L
 
 // TestEngineOptions has numbers of VLs that the engine can use or not, and a context that ends.
 func TestEngineOptions(t *testing.T) {
-	f, err := lft.AssignLIDs(banyan(t, 3, true), lft.LIDOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(lft.AssignLIDs(banyan(t, 3, true), lft.LIDOptions{}))(t)
 	for vls, want := range map[int]string{1: "it takes 2 VLs", 3: "3 data VLs"} {
 		r, err := Engine{}.Route(t.Context(), f, lft.Options{VLs: vls})
 		var no *lft.DomainError
@@ -405,11 +348,7 @@ func flood(t testing.TB, w *Network, tables *mft.Tables, mlid fabric.LID, source
 // mustBuild makes the trees of groups.
 func mustBuild(t testing.TB, r *lft.Routing, groups ...mft.Group) *mft.Plan {
 	t.Helper()
-	p, err := RegionTree{}.Build(t.Context(), r, groups, mft.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return short.Must(RegionTree{}.Build(t.Context(), r, groups, mft.Options{}))(t)
 }
 
 // TestRegionTree sends from every processor to every region and cube by masks:
@@ -419,10 +358,7 @@ func mustBuild(t testing.TB, r *lft.Routing, groups ...mft.Group) *mft.Plan {
 func TestRegionTree(t *testing.T) {
 	for n := 1; n <= 4; n++ {
 		r := route(t, rebuilt(t, banyan(t, n, n%2 == 0), uint64(n), nil), 0, 0)
-		w, err := Detect(r.Fabric)
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := short.Must(Detect(r.Fabric))(t)
 		var groups []mft.Group
 		for lo := range w.Size() {
 			for hi := range w.Size() {
@@ -513,10 +449,7 @@ func mustVerify(t testing.TB, r *lft.Routing, p *mft.Plan) {
 // regions, and masks nowhere but on their ways.
 func TestRegionTreeOfSome(t *testing.T) {
 	r := route(t, banyan(t, 5, true), 0, 0)
-	w, err := Detect(r.Fabric)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := short.Must(Detect(r.Fabric))(t)
 	rng := rand.New(rand.NewPCG(5, 0))
 	var groups []mft.Group
 	for i := range 40 {
@@ -549,15 +482,10 @@ func TestRegionTreeOfSome(t *testing.T) {
 // TestRegionTreeRefuses has groups that no header could be for.
 func TestRegionTreeRefuses(t *testing.T) {
 	r := route(t, banyan(t, 3, true), 0, 0)
-	w, err := Detect(r.Fabric)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := short.Must(Detect(r.Fabric))(t)
 	good := w.Group("g", 1, 2)
 	mesh := *r
-	if mesh.Fabric, err = gen.Lattice(8, 1); err != nil {
-		t.Fatal(err)
-	}
+	mesh.Fabric = short.Must(gen.Lattice(8, 1))(t)
 	for _, tt := range []struct {
 		r       *lft.Routing
 		senders []fabric.PortID
@@ -590,10 +518,7 @@ func TestRegionTreeRefuses(t *testing.T) {
 // InfiniBand's do.
 func TestDeadlockInTables(t *testing.T) {
 	r := route(t, banyan(t, 2, true), 0, 0)
-	w, err := Detect(r.Fabric)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := short.Must(Detect(r.Fabric))(t)
 	packet := func(name string, from int, to ...int) mft.Group {
 		g := w.Group(name, to...)
 		g.Senders = w.Outputs[from : from+1]

@@ -53,10 +53,7 @@ func (s pgft) make(t testing.TB) *fabric.Fabric {
 		}
 		all += count[l]
 	}
-	p, err := gen.NewPlan(all, count[1]*s.down[0]+s.extra)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := short.Must(gen.NewPlan(all, count[1]*s.down[0]+s.extra))(t)
 	order := make([]int, all)
 	for i := range order {
 		order[i] = i
@@ -121,29 +118,17 @@ func (s pgft) make(t testing.TB) *fabric.Fabric {
 			}
 		}
 	}
-	f, err := p.Fabric()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
+	return short.Must(p.Fabric())(t)
 }
 
 func assign(t testing.TB, f *fabric.Fabric, lmc int) *fabric.Fabric {
 	t.Helper()
-	f, err := lft.AssignLIDs(f, lft.LIDOptions{LMC: lmc})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
+	return short.Must(lft.AssignLIDs(f, lft.LIDOptions{LMC: lmc}))(t)
 }
 
 func route(t testing.TB, f *fabric.Fabric, e lft.Engine) *lft.Routing {
 	t.Helper()
-	r, err := e.Route(t.Context(), f, lft.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return short.Must(e.Route(t.Context(), f, lft.Options{}))(t)
 }
 
 // contention walks all shift permutations of an order of hosts, and gives by number of
@@ -197,11 +182,7 @@ func contention(t testing.TB, r *lft.Routing, order []fabric.PortID, offset int)
 func clean(t testing.TB, r *lft.Routing) *verify.Result {
 	t.Helper()
 	check := func(tables *lft.Tables) *verify.Result {
-		v, err := verify.Check(t.Context(), &state.State{Fabric: r.Fabric, Tables: tables}, verify.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
+		return short.Must(verify.Check(t.Context(), &state.State{Fabric: r.Fabric, Tables: tables}, verify.Options{}))(t)
 	}
 	v, all := check(r.Tables), check(route(t, r.Fabric, lft.Minhop{}).Tables)
 	u, m := v.Unicast, v.Management
@@ -214,11 +195,7 @@ func clean(t testing.TB, r *lft.Routing) *verify.Result {
 
 func fatTree(t testing.TB, radix, levels, hosts int) *fabric.Fabric {
 	t.Helper()
-	f, err := gen.FatTree(gen.FatTreeSpec{Radix: radix, Levels: levels, HostsPerLeaf: hosts})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
+	return short.Must(gen.FatTree(gen.FatTreeSpec{Radix: radix, Levels: levels, HostsPerLeaf: hosts}))(t)
 }
 
 // fullTree is a tree, and the most flows on a channel that its shape leaves no way
@@ -392,10 +369,7 @@ func TestDamaged(t *testing.T) {
 // TestByHand: four leaves of two hosts below two spines, whose LIDs are 1 to 8 in the order
 // of the hosts. Host i of a leaf comes down from spine i.
 func TestByHand(t *testing.T) {
-	f, err := lft.AssignLIDs(fatTree(t, 4, 2, 0), lft.LIDOptions{Policy: lft.DenseLIDs})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(lft.AssignLIDs(fatTree(t, 4, 2, 0), lft.LIDOptions{Policy: lft.DenseLIDs}))(t)
 	r := route(t, f, fattree.Engine{})
 	if len(r.CAOrder) != 8 {
 		t.Fatal(r.CAOrder)
@@ -429,9 +403,7 @@ func TestRates(t *testing.T) {
 	f := fatTree(t, 4, 2, 0)
 	var b fabric.Builder
 	for n := range fabric.NodeID(f.NumNodes()) {
-		if _, err := b.AddNode(*f.Node(n)); err != nil {
-			t.Fatal(err)
-		}
+		short.Must(b.AddNode(*f.Node(n)))(t)
 	}
 	for p := range fabric.PortID(f.NumPorts()) {
 		link := fabric.Link{Width: 4, Speed: fabric.NDR}
@@ -439,15 +411,10 @@ func TestRates(t *testing.T) {
 			link.Speed = fabric.DDR
 		}
 		if q := f.Peer(p); q > p {
-			if err := b.Connect(int(f.Owner(p)), f.Num(p), int(f.Owner(q)), f.Num(q), link); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, b.Connect(int(f.Owner(p)), f.Num(p), int(f.Owner(q)), f.Num(q), link))
 		}
 	}
-	g, err := b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := short.Must(b.Build())(t)
 	g = assign(t, g, 0)
 	r := route(t, g, fattree.Engine{})
 	clean(t, r)
@@ -483,10 +450,7 @@ func TestLongerWays(t *testing.T) {
 // joined is a fabric with more cables between switches, by their index.
 func joined(t *testing.T, radix int, pairs ...[2]int) *fabric.Fabric {
 	t.Helper()
-	p, err := gen.NewPlan(6, 8)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := short.Must(gen.NewPlan(6, 8))(t)
 	for i, name := range []string{"leaf 0", "leaf 1", "leaf 2", "leaf 3", "spine 0", "spine 1"} {
 		if sw := p.Switch(radix, name); sw != i {
 			t.Fatal(sw)
@@ -501,20 +465,13 @@ func joined(t *testing.T, radix int, pairs ...[2]int) *fabric.Fabric {
 	for i, pair := range pairs {
 		p.Cable(pair[0], radix-i, pair[1], radix-i)
 	}
-	f, err := p.Fabric()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
+	return short.Must(p.Fabric())(t)
 }
 
 // chain joins nine switches in a row, every second one with a host.
 func chain(t *testing.T) *fabric.Fabric {
 	t.Helper()
-	p, err := gen.NewPlan(9, 5)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := short.Must(gen.NewPlan(9, 5))(t)
 	for i := range 9 {
 		p.Switch(4, fmt.Sprint("switch ", i))
 		if i > 0 {
@@ -524,23 +481,13 @@ func chain(t *testing.T) *fabric.Fabric {
 	for i := range 5 {
 		p.Cable(p.CA(1, fmt.Sprint("host ", i)), 1, 2*i, 3)
 	}
-	f, err := p.Fabric()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
+	return short.Must(p.Fabric())(t)
 }
 
 // TestRefuses names what is not as in a fat tree.
 func TestRefuses(t *testing.T) {
-	grid, err := mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Wrap: []bool{false, false}, Hosts: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	cube, err := mesh.Hypercube(5, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	grid := short.Must(mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Wrap: []bool{false, false}, Hosts: 1}))(t)
+	cube := short.Must(mesh.Hypercube(5, 1))(t)
 	const prefix = "fattree cannot route this fabric: "
 	for _, tc := range []struct {
 		name string
@@ -580,10 +527,7 @@ func TestOddCables(t *testing.T) {
 		{"leaves joined twice", joined(t, 6, [2]int{0, 2}, [2]int{1, 3}), nil, "fat tree of 2 levels, with 4, 2 switches from the leaves up; 2 cables do not lead to the next level"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			r, err := fattree.Engine{}.Route(t.Context(), assign(t, tc.f, 0), lft.Options{Roots: tc.roots})
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := short.Must(fattree.Engine{}.Route(t.Context(), assign(t, tc.f, 0), lft.Options{Roots: tc.roots}))(t)
 			if v := clean(t, r); v.Unicast.NonMinimal > 0 {
 				t.Errorf("%d pairs have longer paths", v.Unicast.NonMinimal)
 			}
@@ -597,10 +541,7 @@ func TestOddCables(t *testing.T) {
 // TestJoinedTrees joins two trees by one cable between spines. It bears far more than all others, so
 // that balance has to count on those, too: each spine of a tree takes its share.
 func TestJoinedTrees(t *testing.T) {
-	p, err := gen.NewPlan(10, 24)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := short.Must(gen.NewPlan(10, 24))(t)
 	for i := range 10 {
 		p.Switch(16, fmt.Sprint("switch ", i)) // of each tree two spines and three leaves
 	}
@@ -614,19 +555,13 @@ func TestJoinedTrees(t *testing.T) {
 		}
 	}
 	p.Cable(0, 16, 5, 16)
-	whole, err := p.Fabric()
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := short.Must(p.Fabric())(t)
 	f := assign(t, whole, 0)
 	const joint = 12 * 12                      // routes on the cable between the trees, each way
 	spread := func(e lft.Engine) (sum int64) { // squares of the other loads
 		r := route(t, f, e)
 		clean(t, r)
-		loads, err := lft.ChannelLoads(t.Context(), f, r.Tables)
-		if err != nil {
-			t.Fatal(err)
-		}
+		loads := short.Must(lft.ChannelLoads(t.Context(), f, r.Tables))(t)
 		for _, n := range loads {
 			if n < joint {
 				sum += n * n
@@ -670,19 +605,12 @@ func TestLevels(t *testing.T) {
 		{"roots", three(t), rows(three(t), "core", "corf"), "fat tree of 3 levels, with 18, 18, 9 switches from the leaves up"},
 		{"some spines as roots", fatTree(t, 6, 2, 0), []fabric.NodeID{6, 7}, "fat tree of 3 levels, with 1, 6, 2 switches from the leaves up; 18 hosts above the leaves"},
 		{"mesh with roots", func() *fabric.Fabric {
-			f, err := mesh.Generate(mesh.Spec{Dims: []int{3, 3}, Wrap: []bool{false, false}, Hosts: 1})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return f
+			return short.Must(mesh.Generate(mesh.Spec{Dims: []int{3, 3}, Wrap: []bool{false, false}, Hosts: 1}))(t)
 		}(), []fabric.NodeID{4}, "fat tree of 3 levels, with 4, 4, 1 switches from the leaves up; 5 hosts above the leaves"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			f := assign(t, tc.f, 0)
-			r, err := fattree.Engine{}.Route(t.Context(), f, lft.Options{Roots: tc.roots})
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := short.Must(fattree.Engine{}.Route(t.Context(), f, lft.Options{Roots: tc.roots}))(t)
 			clean(t, r)
 			if d := cmp.Diff([]string{tc.want}, r.Notes); d != "" {
 				t.Error(d)
@@ -738,10 +666,7 @@ func TestHostGone(t *testing.T) {
 // TestPreviousOfNoTree: leaves in a row lose the switch above them. What is left is no fat tree, and tables
 // from before are kept, also by a step that would compare them with tables from scratch.
 func TestPreviousOfNoTree(t *testing.T) {
-	p, err := gen.NewPlan(4, 8)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := short.Must(gen.NewPlan(4, 8))(t)
 	for i := range 4 {
 		p.Switch(12, fmt.Sprint("switch ", i))
 	}
@@ -754,10 +679,7 @@ func TestPreviousOfNoTree(t *testing.T) {
 	}
 	p.Cable(0, 3, 1, 4)
 	p.Cable(1, 3, 2, 4)
-	f, err := p.Fabric()
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(p.Fabric())(t)
 	f = assign(t, f, 0)
 	before := route(t, f, fattree.Engine{})
 	left := f.Without(f.Port(3, 1), f.Port(3, 2), f.Port(3, 3), f.Port(3, 4), f.Port(3, 5), f.Port(3, 6))
@@ -766,10 +688,7 @@ func TestPreviousOfNoTree(t *testing.T) {
 		t.Fatalf("%v; want a refusal", err)
 	}
 	for _, first := range []bool{false, true} {
-		r, err := fattree.Engine{}.Route(t.Context(), left, lft.Options{Previous: before, FirstStep: first, Rebalance: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := short.Must(fattree.Engine{}.Route(t.Context(), left, lft.Options{Previous: before, FirstStep: first, Rebalance: 1}))(t)
 		clean(t, r)
 		if !r.Kept || !strings.HasSuffix(r.Notes[len(r.Notes)-1], "could not be made again: "+refused.Reason) {
 			t.Errorf("kept %v, %q", r.Kept, r.Notes)
@@ -777,15 +696,9 @@ func TestPreviousOfNoTree(t *testing.T) {
 	}
 	// Whatever shape is left of whatever tables.
 	for seed := range uint64(short.Of(40, 8)) {
-		any, err := gen.Irregular(gen.IrregularSpec{Switches: 12, Degree: 3, Hosts: 20, Seed: seed})
-		if err != nil {
-			t.Fatal(err)
-		}
+		any := short.Must(gen.Irregular(gen.IrregularSpec{Switches: 12, Degree: 3, Hosts: 20, Seed: seed}))(t)
 		any = assign(t, any, 0)
-		r, err := fattree.Engine{}.Route(t.Context(), any, lft.Options{Previous: route(t, any, updown.Engine{})})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := short.Must(fattree.Engine{}.Route(t.Context(), any, lft.Options{Previous: route(t, any, updown.Engine{})}))(t)
 		clean(t, r)
 	}
 }
@@ -796,15 +709,9 @@ func TestPrevious(t *testing.T) {
 	f := assign(t, cut(fatTree(t, 8, 3, 0), rand.New(rand.NewPCG(7, 8)), 9, 1), 0)
 	before := route(t, f, fattree.Engine{})
 	for _, gone := range f.CAPorts()[30:34] {
-		less, err := fattree.Engine{}.Route(t.Context(), f.Without(gone), lft.Options{Previous: before})
-		if err != nil {
-			t.Fatal(err)
-		}
+		less := short.Must(fattree.Engine{}.Route(t.Context(), f.Without(gone), lft.Options{Previous: before}))(t)
 		clean(t, less)
-		again, err := fattree.Engine{}.Route(t.Context(), f, lft.Options{Previous: less})
-		if err != nil {
-			t.Fatal(err)
-		}
+		again := short.Must(fattree.Engine{}.Route(t.Context(), f, lft.Options{Previous: less}))(t)
 		clean(t, again)
 		for s := range fabric.NodeID(f.NumSwitches()) {
 			for lid, port := range before.Tables.Row(s) {
@@ -851,10 +758,7 @@ func BenchmarkRoute(b *testing.B) {
 // TestManyUplinks: two leaves lead to more switches than a leaf has ports.
 func TestManyUplinks(t *testing.T) {
 	const ups, spines, hosts = 160, 319, 4
-	p, err := gen.NewPlan(2+spines, 2*hosts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := short.Must(gen.NewPlan(2+spines, 2*hosts))(t)
 	leaves := []int{p.Switch(ups+hosts, "leaf"), p.Switch(ups+hosts, "leaf")}
 	for i := range spines {
 		spine := p.Switch(2, "spine")
@@ -870,10 +774,7 @@ func TestManyUplinks(t *testing.T) {
 			p.Cable(p.CA(1, "host"), 1, leaf, ups+h+1)
 		}
 	}
-	f, err := p.Fabric()
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(p.Fabric())(t)
 	f = assign(t, f, 0)
 	var roots []fabric.NodeID
 	for s := range fabric.NodeID(f.NumSwitches()) {
@@ -881,9 +782,6 @@ func TestManyUplinks(t *testing.T) {
 			roots = append(roots, s)
 		}
 	}
-	r, err := fattree.Engine{}.Route(t.Context(), f, lft.Options{Roots: roots})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := short.Must(fattree.Engine{}.Route(t.Context(), f, lft.Options{Roots: roots}))(t)
 	clean(t, r)
 }

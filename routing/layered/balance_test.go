@@ -9,6 +9,7 @@ import (
 	"github.com/ibweave/ibweave/audit/quality"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/updown"
@@ -82,24 +83,15 @@ func TestNotBusierThanUpDown(t *testing.T) {
 
 // Spines with a host of their own: moving routes into one lane made a link busier than updn's.
 func TestNotBusierWithHostsOnSpines(t *testing.T) {
-	f, err := cabled(3, 3, 3, 3, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(cabled(3, 3, 3, 3, 1))(t)
 	checkAgainstUpDown(t, withLIDs(t, 0)(f, nil))
 }
 
 func checkAgainstUpDown(t require, f *fabric.Fabric) {
 	t.Helper()
 	r, v, vls := routed(t, f, lft.Options{})
-	u, err := updown.Engine{}.Route(context.Background(), f, lft.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	theirs, err := verify.Check(context.Background(), &state.State{Fabric: f, Tables: u.Tables}, verify.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := short.Must(updown.Engine{}.Route(context.Background(), f, lft.Options{}))(t)
+	theirs := short.Must(verify.Check(context.Background(), &state.State{Fabric: f, Tables: u.Tables}, verify.Options{}))(t)
 	if theirs.Unicast.NonMinimal > 0 {
 		return
 	}
@@ -115,9 +107,6 @@ func checkAgainstUpDown(t require, f *fabric.Fabric) {
 // busiest is the routes on the busiest link.
 func busiest(t require, f *fabric.Fabric, tables *lft.Tables) int64 {
 	t.Helper()
-	q, err := quality.Measure(context.Background(), f, tables, quality.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	q := short.Must(quality.Measure(context.Background(), f, tables, quality.Options{}))(t)
 	return q.Links.Max
 }

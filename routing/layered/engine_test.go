@@ -22,14 +22,8 @@ import (
 // otherwise, and SL 0 on VL 0. It gives the VLs that paths have.
 func routed(t require, f *fabric.Fabric, opt lft.Options) (*lft.Routing, *verify.Result, int) {
 	t.Helper()
-	r, err := layered.Engine{}.Route(context.Background(), f, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	v, err := verify.Check(context.Background(), &state.State{Fabric: f, Tables: r.Tables, SL2VL: r.SL2VL, PathSLs: r.PathSLs}, verify.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := short.Must(layered.Engine{}.Route(context.Background(), f, opt))(t)
+	v := short.Must(verify.Check(context.Background(), &state.State{Fabric: f, Tables: r.Tables, SL2VL: r.SL2VL, PathSLs: r.PathSLs}, verify.Options{}))(t)
 	if v.Unicast.Unreachable+v.Unicast.Loops+v.Management.Unreachable+v.Management.Loops != 0 {
 		t.Errorf("unicast %+v, management %+v", v.Unicast, v.Management)
 	}
@@ -70,9 +64,7 @@ func withLIDs(t require, lmc int) func(f *fabric.Fabric, err error) *fabric.Fabr
 		if err != nil {
 			t.Fatal(err)
 		}
-		if f, err = lft.AssignLIDs(f, lft.LIDOptions{LMC: lmc}); err != nil {
-			t.Fatal(err)
-		}
+		f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{LMC: lmc}))(t)
 		return f
 	}
 }
@@ -125,10 +117,7 @@ func TestLanes(t *testing.T) {
 	torus := func(n int) *fabric.Fabric {
 		return withLIDs(t, 0)(mesh.Generate(mesh.Spec{Dims: []int{n, n}, Wrap: []bool{true, true}, Hosts: 1}))
 	}
-	tree, err := gen.FatTree(gen.FatTreeSpec{Radix: 12, Levels: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tree := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 12, Levels: 3}))(t)
 	for _, tc := range short.Part(2, []struct {
 		name    string
 		f       *fabric.Fabric
@@ -180,9 +169,7 @@ func BenchmarkRoute(b *testing.B) {
 		b.Run(tc.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := (layered.Engine{}).Route(context.Background(), tc.f, lft.Options{}); err != nil {
-					b.Fatal(err)
-				}
+				short.Must((layered.Engine{}).Route(context.Background(), tc.f, lft.Options{}))(b)
 			}
 		})
 	}

@@ -13,19 +13,10 @@ import (
 // TestKeepHosts: when a host goes and comes back no entry and no SL for others changes, on one lane
 // and on several.
 func TestKeepHosts(t *testing.T) {
-	tree, err := gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	torus, err := mesh.Generate(mesh.Spec{Dims: []int{5, short.Of(5, 4)}, Wrap: []bool{true, true}, Hosts: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tree := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 2}))(t)
+	torus := short.Must(mesh.Generate(mesh.Spec{Dims: []int{5, short.Of(5, 4)}, Wrap: []bool{true, true}, Hosts: 2}))(t)
 	for name, f := range map[string]*fabric.Fabric{"one lane": tree, "lanes": torus} {
-		f, err := lft.AssignLIDs(f, lft.LIDOptions{LMC: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := short.Must(lft.AssignLIDs(f, lft.LIDOptions{LMC: 1}))(t)
 		before, _, vls := routed(t, f, lft.Options{})
 		if (vls > 1) != (name == "lanes") {
 			t.Fatalf("%s: %d VLs", name, vls)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/internal/graph"
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // hasCycle says whether the turns of a layer close a cycle.
@@ -26,12 +27,9 @@ func hasCycle(l *layer) bool {
 func TestLayer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		switches := rapid.IntRange(4, 9).Draw(t, "switches")
-		f, err := gen.Irregular(gen.IrregularSpec{
+		f := short.Must(gen.Irregular(gen.IrregularSpec{
 			Switches: switches, Degree: 3 + switches%2, Hosts: 4, Seed: rapid.Uint64().Draw(t, "seed"),
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		x := newTurns(f)
 		order := make([]int32, len(x.to))
 		for c := range order {
