@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // square is a packet that holds a cable and waits for another one, and a path.
@@ -21,9 +23,7 @@ func square() *Network {
 // TestDrawingText has a drawing line by line.
 func TestDrawingText(t *testing.T) {
 	var b bytes.Buffer
-	if err := square().Text(&b); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, square().Text(&b))
 	want := `Fig. 1
 
   host           [c]
@@ -55,10 +55,7 @@ func TestDrawingPicture(t *testing.T) {
 		}
 		return b.Bytes(), c.PNG(&png)
 	}
-	svg, err := draw(square())
-	if err != nil {
-		t.Fatal(err)
-	}
+	svg := short.Must(draw(square()))(t)
 	got := html.UnescapeString(tags.ReplaceAllString(string(svg), "\n"))
 	for want, n := range map[string]int{"Two drawings": 1, "Fig. 1": 2, "host": 2, "buffers: 1 flit.": 1, "Y holds a -> b and waits for b -> c": 2} {
 		if strings.Count(got, want) != n {

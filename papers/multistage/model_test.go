@@ -14,24 +14,13 @@ import (
 
 func predict(t testing.TB, n int, p Placement, load, m float64, f int) *Prediction {
 	t.Helper()
-	c, err := CopyRates(n, f, p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := Predict(c, Traffic{Load: load, Multicast: m, Fanout: f})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	c := short.Must(CopyRates(n, f, p))(t)
+	return short.Must(Predict(c, Traffic{Load: load, Multicast: m, Fanout: f}))(t)
 }
 
 func exact(t testing.TB, n int, p Placement, load, m float64, f int) *Prediction {
 	t.Helper()
-	r, err := Exact(n, Traffic{Load: load, Multicast: m, Fanout: f}, p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return short.Must(Exact(n, Traffic{Load: load, Multicast: m, Fanout: f}, p))(t)
 }
 
 func near(a, b, most float64) bool { return math.Abs(a-b) <= most }
@@ -55,19 +44,13 @@ func TestCopyRates(t *testing.T) {
 		16: ".132743 .234375 .379747 .486239 .654321 .791045 .883333",
 		32: ".319588 .484375 .494737 .661972 .796610 .886792 .940000",
 	} {
-		c, err := CopyRates(7, f, RandomStart)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := short.Must(CopyRates(7, f, RandomStart))(t)
 		if got := stages("%.6f", c); got != want {
 			t.Errorf("f=%d: %s, want %s", f, got, want)
 		}
 	}
 	fractions := func(n, f int, p Placement) string {
-		k, err := CopyCounts(n, f, p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		k := short.Must(CopyCounts(n, f, p))(t)
 		var s []string
 		for i := n - 1; i >= 0; i-- {
 			s = append(s, big.NewRat(k[i]-k[i+1], k[i+1]).RatString())
@@ -102,14 +85,8 @@ func TestCopyRatesClosedForm(t *testing.T) {
 	for n := 1; n <= 7; n++ {
 		for f := 1; f <= 1<<n; f++ {
 			for _, p := range []Placement{RandomStart, AlignedStart} {
-				k, err := CopyCounts(n, f, p)
-				if err != nil {
-					t.Fatal(err)
-				}
-				c, err := CopyRates(n, f, p)
-				if err != nil {
-					t.Fatal(err)
-				}
+				k := short.Must(CopyCounts(n, f, p))(t)
+				c := short.Must(CopyRates(n, f, p))(t)
 				product := 1.0
 				for i, got := range c {
 					product *= 1 + got
@@ -299,10 +276,7 @@ func TestPredictIsEnumeration(t *testing.T) {
 				if p.Check(n, f) != nil {
 					continue
 				}
-				rates, err := CopyRates(n, f, p)
-				if err != nil {
-					t.Fatal(err)
-				}
+				rates := short.Must(CopyRates(n, f, p))(t)
 				c := make([]*big.Rat, n)
 				for i := range c {
 					c[i] = new(big.Rat).SetFloat64(rates[i])
@@ -311,10 +285,7 @@ func TestPredictIsEnumeration(t *testing.T) {
 					for _, rate := range []*big.Rat{big.NewRat(1, 4), big.NewRat(1, 1)} {
 						tr := Traffic{Multicast: float(m), Fanout: f}
 						tr.Load = float(rate) * tr.meanCopies()
-						got, err := Predict(rates, tr)
-						if err != nil {
-							t.Fatal(err)
-						}
+						got := short.Must(Predict(rates, tr))(t)
 						packets, unicast := enumerateElements(c, rate, m)
 						if !near(got.Packets, float(packets), 1e-14) || !near(got.Unicast, float(unicast), 1e-14) {
 							t.Errorf("n=%d, f=%d, %v, m=%v, rate %v: %g and %g, want %g and %g",
@@ -345,10 +316,7 @@ func TestExactIsEnumeration(t *testing.T) {
 			const rate = 0.75
 			tr := Traffic{Multicast: tt.m, Fanout: tt.f}
 			tr.Load = rate * tr.meanCopies()
-			want, err := Exact(tt.n, tr, tt.p)
-			if err != nil {
-				t.Fatal(err)
-			}
+			want := short.Must(Exact(tt.n, tr, tt.p))(t)
 			s := newSimulator(&SlotOptions{Stages: tt.n, Traffic: tr, Placement: tt.p})
 			s.coin = func() uint64 { return side }
 			// The packets that a node may send, and their probabilities.
@@ -411,18 +379,9 @@ func TestExactAndModel(t *testing.T) {
 		if same {
 			tr.Load *= tr.meanCopies()
 		}
-		c, err := CopyRates(n, f, p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		a, err := Predict(c, tr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := Exact(n, tr, p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := short.Must(CopyRates(n, f, p))(t)
+		a := short.Must(Predict(c, tr))(t)
+		b := short.Must(Exact(n, tr, p))(t)
 		apart := 1e-12
 		if !same {
 			apart += 0.03 * b.Throughput

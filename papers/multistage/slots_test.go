@@ -23,11 +23,7 @@ func has(e Estimate, v float64) bool { return math.Abs(v-e.Mean) <= halves*e.Hal
 
 func simulate(t testing.TB, o SlotOptions) *SlotResult {
 	t.Helper()
-	r, err := SimulateSlots(context.Background(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return short.Must(SimulateSlots(context.Background(), o))(t)
 }
 
 // TestSlotsAndExact runs 128 nodes with real headers, and every placement: Exact has to be

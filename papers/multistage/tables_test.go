@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/routing/banyan"
@@ -36,21 +37,10 @@ func phaseOne(w *banyan.Network, f int, p Placement) []mft.Group {
 // TestPhaseOneInTables has the groups that a two-phase multicast of any node begins with as
 // trees, which verify finds exact, and the second phase by unicast tables on links of its own.
 func TestPhaseOneInTables(t *testing.T) {
-	f, err := banyan.Banyan(4, true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if f, err = lft.AssignLIDs(f, lft.LIDOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	r, err := banyan.Engine{}.Route(t.Context(), f, lft.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := banyan.Detect(r.Fabric)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(banyan.Banyan(4, true))(t)
+	f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{}))(t)
+	r := short.Must(banyan.Engine{}.Route(t.Context(), f, lft.Options{}))(t)
+	w := short.Must(banyan.Detect(r.Fabric))(t)
 	for _, tt := range []struct {
 		copies int
 		p      Placement
@@ -64,10 +54,7 @@ func TestPhaseOneInTables(t *testing.T) {
 		if len(groups) != tt.count || groups[len(groups)-1].Name != tt.name {
 			t.Fatalf("%v: %d groups, the last %q, want %d and %q", tt.p, len(groups), groups[len(groups)-1].Name, tt.count, tt.name)
 		}
-		p, err := banyan.RegionTree{}.Build(t.Context(), r, groups, mft.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := short.Must(banyan.RegionTree{}.Build(t.Context(), r, groups, mft.Options{}))(t)
 		v, err := verify.Check(t.Context(), &state.State{Fabric: r.Fabric, Tables: r.Tables, SL2VL: r.SL2VL, PathSLs: r.PathSLs, Multicast: &mft.Plan{Tables: p.Tables, Trees: p.Trees}}, verify.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -80,10 +67,7 @@ func TestPhaseOneInTables(t *testing.T) {
 		}
 		_, step := tt.p.Places(4, tt.copies)
 		for _, x := range p.Trees {
-			s, err := TwoPhase(4, 5, []int{0, 3, 6, 11, 13}, x.Group*step)
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := short.Must(TwoPhase(4, 5, []int{0, 3, 6, 11, 13}, x.Group*step))(t)
 			checkApart(t, w, r, s)
 		}
 	}

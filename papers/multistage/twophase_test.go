@@ -9,14 +9,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // TestTwoPhaseExample is golden G-N3: Figure 3.
 func TestTwoPhaseExample(t *testing.T) {
-	s, err := TwoPhase(4, 5, []int{0, 3, 6, 11, 13}, 4)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := short.Must(TwoPhase(4, 5, []int{0, 3, 6, 11, 13}, 4))(t)
 	want := &Schedule{Source: 5, Copies: Region{4, 8}, Sends: []Send{{4, 0}, {5, 3}, {6, 6}, {7, 11}, {8, 13}}}
 	if diff := cmp.Diff(want, s); diff != "" {
 		t.Errorf("schedule (-want +got):\n%s", diff)
@@ -58,10 +57,7 @@ func TestTheorem1(t *testing.T) {
 		count, step := place.Places(n, len(to))
 		start := rapid.IntRange(0, count-1).Draw(t, "start") * step
 		source := rapid.IntRange(0, size-1).Draw(t, "source")
-		s, err := TwoPhase(n, source, to, start)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := short.Must(TwoPhase(n, source, to, start))(t)
 		var at []int
 		for _, h := range Hops(n, source, s.Copies) {
 			if h.Stage == 0 {

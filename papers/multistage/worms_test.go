@@ -12,10 +12,7 @@ import (
 
 func runWorms(t testing.TB, o WormOptions, worms ...Worm) *WormResult {
 	t.Helper()
-	r, err := RunWorms(worms, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := short.Must(RunWorms(worms, o))(t)
 	for a, n := range r.Arrived {
 		want := 0
 		for _, w := range worms {

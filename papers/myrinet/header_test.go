@@ -15,11 +15,7 @@ import (
 
 func hexBytes(t testing.TB, s string) []byte {
 	t.Helper()
-	b, err := hex.DecodeString(strings.ReplaceAll(s, " ", ""))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
+	return short.Must(hex.DecodeString(strings.ReplaceAll(s, " ", "")))(t)
 }
 
 // TestTreeHeader is golden G-M1, at every switch.
@@ -145,10 +141,7 @@ func TestRandomTrees(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range short.Of(2000, 300) {
 		tree := randomTree(rng, rng.IntN(120))
-		b, err := AppendTree(nil, tree)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := short.Must(AppendTree(nil, tree))(t)
 		if n := channels(tree); len(b) != 2*n+1 {
 			t.Fatalf("%d bytes for %d channels", len(b), n)
 		}
@@ -188,10 +181,7 @@ func TestStrip(t *testing.T) {
 			if a == b {
 				continue
 			}
-			r, err := SourceRoute(f, tables, a, f.LID(b))
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := short.Must(SourceRoute(f, tables, a, f.LID(b)))(t)
 			worm, err := AppendWorm(nil, r, data)
 			if err != nil || len(worm) != len(r)+len(data)+1 {
 				t.Fatal(len(worm), err)

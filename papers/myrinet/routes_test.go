@@ -40,15 +40,8 @@ func shufflenet24(t testing.TB) *fabric.Fabric {
 // routed has the tables of a fabric with the root in switch 0.
 func routed(t testing.TB, f *fabric.Fabric) *lft.Tables {
 	t.Helper()
-	u, err := NewUpDown(f, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tables, err := u.Tables()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tables
+	u := short.Must(NewUpDown(f, 0))(t)
+	return short.Must(u.Tables())(t)
 }
 
 // TestUpDown is golden G-M6, and the sizes of G-M5 that distances give: mean and
@@ -69,10 +62,7 @@ func TestUpDown(t *testing.T) {
 	} {
 		f := tt.f
 		n := f.NumSwitches()
-		u, err := NewUpDown(f, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		u := short.Must(NewUpDown(f, 0))(t)
 		tables := routed(t, f)
 		load := make([]int, f.NumPorts())
 		legal := legalDistances(u)
@@ -84,10 +74,7 @@ func TestUpDown(t *testing.T) {
 					continue
 				}
 				to := f.Owner(f.Peer(b))
-				path, err := tables.Path(f, a, f.LID(b), nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				path := short.Must(tables.Path(f, a, f.LID(b), nil))(t)
 				path = path[1:]
 				down := false
 				for _, p := range path[:len(path)-1] {
@@ -193,42 +180,27 @@ func TestKinds(t *testing.T) {
 		name string
 		f    *fabric.Fabric
 	}{{"four switches", four}, {"irregular", irregular}, {"torus", torus8(t)}, {"shufflenet", shufflenet24(t)}}) {
-		u, err := NewUpDown(tt.f, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		u := short.Must(NewUpDown(tt.f, 0))(t)
 		for _, tree := range []bool{false, true} {
 			make := u.Tables
 			if tree {
 				make = u.TreeTables
 			}
-			tables, err := make()
-			if err != nil {
-				t.Fatal(err)
-			}
-			r, err := verify.Check(context.Background(), &state.State{Fabric: tt.f, Tables: tables}, verify.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			tables := short.Must(make())(t)
+			r := short.Must(verify.Check(context.Background(), &state.State{Fabric: tt.f, Tables: tables}, verify.Options{}))(t)
 			if r.Unicast.Unreachable+r.Unicast.Loops != 0 || r.CreditLoops.Count != 0 || r.Management.Unreachable+r.Management.Loops != 0 || r.Management.CreditLoops != 0 {
 				t.Errorf("%s, tree %v: %+v %+v %+v", tt.name, tree, r.Unicast, r.CreditLoops, r.Management)
 			}
 			if tree {
 				continue
 			}
-			got, err := rehearse.Run(t.Context(), tt.f, tables, rehearse.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := short.Must(rehearse.Run(t.Context(), tt.f, tables, rehearse.Options{}))(t)
 			if got.EqualSwitches != tt.f.NumSwitches() || got.Differences != 0 || !got.SubnetUp {
 				t.Errorf("%s, tree %v: %d of %d switches equal, %d entries differ: %v", tt.name, tree, got.EqualSwitches, tt.f.NumSwitches(), got.Differences, got.Samples)
 			}
 		}
 		// On the tree no other cable has traffic.
-		tables, err := u.TreeTables()
-		if err != nil {
-			t.Fatal(err)
-		}
+		tables := short.Must(u.TreeTables())(t)
 		for s := range fabric.NodeID(tt.f.NumSwitches()) {
 			for l, num := range tables.Row(s) {
 				if num == fabric.ManagementPort || num == fabric.NoPath {
@@ -247,14 +219,8 @@ func TestUpDownErrors(t *testing.T) {
 	if _, err := NewUpDown(f, f.Owner(f.CAPorts()[0])); err == nil {
 		t.Error("a channel adapter as root")
 	}
-	bare, err := gen.Shufflenet(2, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	u, err := NewUpDown(bare, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bare := short.Must(gen.Shufflenet(2, 2))(t)
+	u := short.Must(NewUpDown(bare, 0))(t)
 	if _, err := u.Tables(); err == nil {
 		t.Error("tables without LIDs")
 	}

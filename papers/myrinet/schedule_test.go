@@ -37,11 +37,7 @@ func byPlace(f *fabric.Fabric) func(fabric.PortID) int32 {
 
 func mustSchedule(t testing.TB, f *fabric.Fabric, tables *lft.Tables, opt Options, groups ...mft.Group) *Schedule {
 	t.Helper()
-	s, err := Build(f, tables, groups, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return short.Must(Build(f, tables, groups, opt))(t)
 }
 
 // walk is the way of a message round a circuit: "3>4 c1 (4), .." with what the
@@ -230,10 +226,7 @@ func TestTwoPhase(t *testing.T) {
 				continue // a region with the originator in it
 			}
 			starts[region.To] = true
-			want, err := multistage.TwoPhase(6, int(o), to, int(region.To))
-			if err != nil {
-				t.Fatal(err)
-			}
+			want := short.Must(multistage.TwoPhase(6, int(o), to, int(region.To)))(t)
 			got := map[int]int{} // by the host of the region: its destination
 			for _, x := range g.Sends {
 				if x.Held == 1 && x.From == o || x.Held == SendBuffer && x.At == o && x.More == 0 && x.Class == 2 {
@@ -274,10 +267,7 @@ func TestTwoPhaseFaults(t *testing.T) {
 		{"2 1 1 > 4 2\n", ""}:                  1, // 4 gets none, 2 gets two
 		{"1 send * > 2-3 1", "1 send * > 2 1"}: 1,
 	} {
-		s, err := Read("x", []byte(strings.Replace(text, change[0], change[1], 1)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := short.Must(Read("x", []byte(strings.Replace(text, change[0], change[1], 1))))(t)
 		if r := s.Check(); len(r.Faults) != faults {
 			t.Errorf("%q: %+v", change, r)
 		}
@@ -332,10 +322,7 @@ func TestTreeCosts(t *testing.T) {
 			want float64
 		}{{Options{Method: Circuit, Return: true}, tt.circuit}, {Options{Method: TreeFlood}, tt.tree}} {
 			m.opt.ID = byPlace(tt.f)
-			c, err := mustSchedule(t, tt.f, tables, m.opt, groups...).Cost(tt.f, tables)
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := short.Must(mustSchedule(t, tt.f, tables, m.opt, groups...).Cost(tt.f, tables))(t)
 			t.Logf("%s %s: %.3f links a send", tt.name, m.opt.Method, c.MeanLinks)
 			if math.Abs(c.MeanLinks-m.want) > 0.04 {
 				t.Errorf("%s %s: %.3f links a send, want %.3f", tt.name, m.opt.Method, c.MeanLinks, m.want)
@@ -379,11 +366,7 @@ func TestLeastTree(t *testing.T) {
 
 func mustLinks(t *testing.T, f *fabric.Fabric, tables *lft.Tables, s *Schedule, a, b int32) int {
 	t.Helper()
-	n, err := Links(f, tables, f.LIDPort(s.Hosts[a].LID), s.Hosts[b].LID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
+	return short.Must(Links(f, tables, f.LIDPort(s.Hosts[a].LID), s.Hosts[b].LID))(t)
 }
 
 // TestFaults takes sends away and doubles them: Check says who misses messages.

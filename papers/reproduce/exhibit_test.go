@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/papers/drawing"
 )
 
@@ -32,10 +33,7 @@ var madeExhibits = sync.OnceValues(func() (map[string]*Figure, error) {
 // TestExhibits has the worked examples and theorems of the papers by the real code, and
 // what becomes of them.
 func TestExhibits(t *testing.T) {
-	made, err := madeExhibits()
-	if err != nil {
-		t.Fatal(err)
-	}
+	made := short.Must(madeExhibits())(t)
 	want := map[string]string{
 		"zhou2010 X8": "holds", "zhou2010 X7": "holds as adaptive negative-first", "zhou2010 X2": "holds as x*n + y + 1",
 		"zhou2010 X6": "holds as towards the destination's y in cases 3 and 4", "zhou2010 X9": "holds as with the host's port at each member",
@@ -94,10 +92,7 @@ func TestExhibits(t *testing.T) {
 
 // exhibitNumbers are the exhibits as the papers have them, and each with one row changed.
 func exhibitNumbers(t *testing.T) (list []numbers) {
-	made, err := madeExhibits()
-	if err != nil {
-		t.Fatal(err)
-	}
+	made := short.Must(madeExhibits())(t)
 	for _, paper := range []struct {
 		paper *Paper
 		rows  []rowsClaim

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/report/chart"
 )
 
@@ -338,10 +339,7 @@ func geoffrayNumbers() []numbers {
 }
 
 func minNumbers(t *testing.T) []numbers {
-	rates, err := minFigure5(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rates := short.Must(minFigure5(nil))(t)
 	var fanouts, cases []string
 	for _, fanout := range append([]int{1}, minFanouts...) {
 		name := fmt.Sprint("f = ", fanout)
@@ -354,9 +352,7 @@ func minNumbers(t *testing.T) []numbers {
 		}
 	}
 	fanoutOf := func(curve string) (f float64) {
-		if _, err := fmt.Sscanf(curve, "f = %g", &f); err != nil {
-			t.Fatal(err)
-		}
+		short.Must(fmt.Sscanf(curve, "f = %g", &f))(t)
 		return f
 	}
 	figures := map[string]*Figure{

@@ -22,14 +22,8 @@ func TestMesh(t *testing.T) {
 			}
 		}
 	}
-	work, err := Find(names)
-	if err != nil {
-		t.Fatal(err)
-	}
-	list, err := Run(t.Context(), work, Options{Quick: true, Seed: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	work := short.Must(Find(names))(t)
+	list := short.Must(Run(t.Context(), work, Options{Quick: true, Seed: 1}))(t)
 	figures := map[string]map[string]*Figure{}
 	for i, f := range list {
 		paper := work[i].Paper.ID
@@ -169,16 +163,10 @@ X22-4 similar: not decidable
 
 // TestMeshWorkers has the same figure on any number of workers.
 func TestMeshWorkers(t *testing.T) {
-	work, err := Find([]string{"zhou2010/fig18"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	work := short.Must(Find([]string{"zhou2010/fig18"}))(t)
 	var want []*Figure
 	for _, workers := range []int{1, 3} {
-		got, err := Run(t.Context(), work, Options{Quick: true, Seed: 7, Workers: workers})
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := short.Must(Run(t.Context(), work, Options{Quick: true, Seed: 7, Workers: workers}))(t)
 		if want == nil {
 			want = got
 		}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"testing"
+
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // quick runs all experiments of a paper with few points, under -short those of few if
@@ -17,14 +19,8 @@ func quick(t *testing.T, p *Paper, few ...string) (figures map[string]*Figure, v
 			names = append(names, p.ID+"/"+name)
 		}
 	}
-	work, err := Find(names)
-	if err != nil {
-		t.Fatal(err)
-	}
-	list, err := Run(t.Context(), work, Options{Quick: true, Seed: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	work := short.Must(Find(names))(t)
+	list := short.Must(Run(t.Context(), work, Options{Quick: true, Seed: 1}))(t)
 	figures, verdicts = map[string]*Figure{}, map[string]Finding{}
 	for i, f := range list {
 		figures[work[i].Name] = f

@@ -34,9 +34,7 @@ func confirm(t *testing.T, what string, ours chart.Point, values []float64) {
 func onLab(t *testing.T, do func(lab *Lab) error) {
 	t.Helper()
 	p := &Paper{ID: "model", Experiments: []Experiment{{Name: "x", Run: func(lab *Lab) (*Figure, error) { return &Figure{}, do(lab) }}}}
-	if _, err := Run(t.Context(), []Work{{p, &p.Experiments[0]}}, Options{Quick: true, Seed: 1}); err != nil {
-		t.Fatal(err)
-	}
+	short.Must(Run(t.Context(), []Work{{p, &p.Experiments[0]}}, Options{Quick: true, Seed: 1}))(t)
 }
 
 // The model of packets: a switch forwards the head of a packet after some time, each of its inputs
@@ -416,14 +414,8 @@ func TestModelSlots(t *testing.T) {
 		}
 		values = append(values, float64(whole)/slots/nodes)
 	}
-	work, err := Find([]string{"min/whole"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	figures, err := Run(t.Context(), work, Options{Quick: true, Seed: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	work := short.Must(Find([]string{"min/whole"}))(t)
+	figures := short.Must(Run(t.Context(), work, Options{Quick: true, Seed: 1}))(t)
 	confirm(t, "all 16 copies arrive, packets per node and slot", figures[0].panel(len(minParts)-1).At(minArrived, f), values)
 }
 

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // TestNumbers has docs/papers resolve what sources and documents call by number: errata
@@ -16,10 +18,7 @@ import (
 func TestNumbers(t *testing.T) {
 	var pages []byte
 	for _, name := range []string{"errata.md", "numbers.md"} {
-		page, err := os.ReadFile(filepath.Join("../../docs/papers", name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := short.Must(os.ReadFile(filepath.Join("../../docs/papers", name)))(t)
 		pages = append(pages, page...)
 	}
 	cited := map[string]string{} // by number: a file

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 var (
@@ -64,17 +66,12 @@ func pageData(t *testing.T, p *Paper) []map[string]*Figure {
 		if err != nil {
 			t.Fatal(err)
 		}
-		z, err := gzip.NewReader(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		z := short.Must(gzip.NewReader(f))(t)
 		var list []*Figure
 		if err := json.NewDecoder(z).Decode(&list); err != nil {
 			t.Fatalf("%s: %v", f.Name(), err)
 		}
-		if err := f.Close(); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, f.Close())
 		for _, fig := range list {
 			for w := range p.works() {
 				if w.ID() == fig.ID && w.Title == fig.Title && fig.Seed == seed && !fig.Quick {
@@ -96,9 +93,7 @@ func takeFigures(t *testing.T, p *Paper, runs []map[string]*Figure) {
 				continue
 			}
 			f := &Figure{}
-			if err := errors.Join(err, json.Unmarshal(data, f)); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, errors.Join(err, json.Unmarshal(data, f)))
 			if f.Quick || f.Seed != seed || f.Title != w.Title {
 				t.Fatalf("%s: want a full run with seed %d of this program", w.ID(), seed)
 			}
@@ -115,10 +110,8 @@ func takeFigures(t *testing.T, p *Paper, runs []map[string]*Figure) {
 		}
 		var b bytes.Buffer
 		z := gzip.NewWriter(&b)
-		if err := errors.Join(os.MkdirAll(filepath.Join(papersDir, "data"), 0o777), json.NewEncoder(z).Encode(list), z.Close(),
-			os.WriteFile(dataFile(p, seed), b.Bytes(), 0o666)); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, errors.Join(os.MkdirAll(filepath.Join(papersDir, "data"), 0o777), json.NewEncoder(z).Encode(list), z.Close(),
+			os.WriteFile(dataFile(p, seed), b.Bytes(), 0o666)))
 	}
 }
 
@@ -250,10 +243,7 @@ func index(all map[*Paper][]map[string]*Figure) string {
 // fillPage puts blocks between their markers.
 func fillPage(t *testing.T, path string, blocks map[string]string) {
 	t.Helper()
-	page, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := short.Must(os.ReadFile(path))(t)
 	text, used := string(page), 0
 	for name, block := range blocks {
 		begin, end := "<!-- "+name+" -->\n", "<!-- end of "+name+" -->\n"
@@ -275,9 +265,7 @@ func fillPage(t *testing.T, path string, blocks map[string]string) {
 		t.Errorf("%s is not what docs/papers/data and the judges say: run make pages, and read the diff", path)
 		return
 	}
-	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.WriteFile(path, []byte(text), 0o666))
 }
 
 // TestPages holds docs/papers to its data: verdicts are those that the judges give for the
@@ -305,18 +293,13 @@ func TestPages(t *testing.T) {
 				t.Errorf("%s: %v", w.ID(), err)
 			}
 			if *updatePages {
-				if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o777), os.WriteFile(path, b.Bytes(), 0o666)); err != nil {
-					t.Fatal(err)
-				}
+				short.Check(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o777), os.WriteFile(path, b.Bytes(), 0o666)))
 			}
 			if old, err := os.ReadFile(path); err != nil || !bytes.Equal(old, b.Bytes()) {
 				t.Errorf("%s is not drawn from docs/papers/data: %v", path, err)
 			}
 		}
-		pictures, err := filepath.Glob(filepath.Join(papersDir, p.ID, "*.svg"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		pictures := short.Must(filepath.Glob(filepath.Join(papersDir, p.ID, "*.svg")))(t)
 		for _, path := range pictures {
 			if !drawn[filepath.Base(path)] {
 				t.Errorf("%s is of no figure", path)

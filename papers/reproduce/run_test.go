@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/report/chart"
 )
 
@@ -48,13 +49,10 @@ func TestRunWorkers(t *testing.T) {
 	var want []*Figure
 	for _, workers := range []int{1, 2, 7} {
 		var last, total atomic.Int64
-		figures, err := Run(t.Context(), work, Options{Seed: 3, Workers: workers, Version: "v", Progress: func(d, n int) {
+		figures := short.Must(Run(t.Context(), work, Options{Seed: 3, Workers: workers, Version: "v", Progress: func(d, n int) {
 			last.Store(int64(d))
 			total.Store(int64(n))
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}}))(t)
 		if last.Load() != total.Load() || total.Load() != int64(share*len(work)) {
 			t.Errorf("%d workers: progress ends at %d of %d", workers, last.Load(), total.Load())
 		}
@@ -142,13 +140,8 @@ func TestSaved(t *testing.T) {
 		}},
 	}
 	opt := Options{Seed: 1, Version: "v"}
-	figures, err := Run(t.Context(), work, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := figures[0].Save(dir); err != nil {
-		t.Fatal(err)
-	}
+	figures := short.Must(Run(t.Context(), work, opt))(t)
+	short.Check(t, figures[0].Save(dir))
 	got, err := Load(dir, work[0], opt)
 	if d := cmp.Diff(figures[0], got); d != "" || err != nil {
 		t.Errorf("%v, %s", err, d)
@@ -167,9 +160,7 @@ func TestSaved(t *testing.T) {
 	if err != nil || list[0].Verdict != Holds || list[0].Measured != "4" || list[1].Verdict != NotMeasured || list[1].Measured != "without fig1" {
 		t.Errorf("%v, %+v", err, list)
 	}
-	if err := figures[1].Save(dir); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, figures[1].Save(dir))
 	if list, err = JudgeSaved(dir, p, opt, []uint64{1}); err != nil || list[1].Verdict != HoldsAs {
 		t.Errorf("%v, %+v", err, list)
 	}
@@ -184,15 +175,11 @@ func TestSaved(t *testing.T) {
 	if err != nil || string(csv) != want {
 		t.Errorf("%v\n%s", err, csv)
 	}
-	if err := os.Remove(filepath.Join(dir, "squares", "fig0.png")); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.Remove(filepath.Join(dir, "squares", "fig0.png")))
 	if got, err := Load(dir, work[0], opt); got != nil || err != nil {
 		t.Errorf("without its picture: %v, %v", got, err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "squares", "fig1.json"), []byte("{"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.WriteFile(filepath.Join(dir, "squares", "fig1.json"), []byte("{"), 0o666))
 	if got, err := Load(dir, work[1], opt); got != nil || err != nil {
 		t.Errorf("half a file: %v, %v", got, err)
 	}
@@ -224,10 +211,7 @@ func TestAgree(t *testing.T) {
 // TestRegistry has every figure and claim of every paper named once, and claims
 // that speak of figures that there are.
 func TestRegistry(t *testing.T) {
-	all, err := Find([]string{"all"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := short.Must(Find([]string{"all"}))(t)
 	seen := map[string]bool{}
 	for _, w := range all {
 		if seen[w.ID()] {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/sim"
 )
 
@@ -57,17 +58,11 @@ func TestSoftwareBound(t *testing.T) {
 
 // TestDoubling has every host reached once, in as many phases as the bound has.
 func TestDoubling(t *testing.T) {
-	r, err := spamTrees[0].network(40, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := short.Must(spamTrees[0].network(40, 3))(t)
 	rng := rand.New(rand.NewPCG(1, 1))
 	for _, d := range []int{1, 2, 3, 7, 8, 39} {
 		src := rng.IntN(40)
-		at, err := r.bySoftware(t.Context(), src, someOf(rng, 40, d, src))
-		if err != nil {
-			t.Fatal(err)
-		}
+		at := short.Must(r.bySoftware(t.Context(), src, someOf(rng, 40, d, src)))(t)
 		low := sim.Time(softwareBound(d)) * sim.Microsecond
 		if at < low || at > low*5/4 {
 			t.Errorf("%d destinations: %s, want a little more than %s", d, at, low)
@@ -77,18 +72,12 @@ func TestDoubling(t *testing.T) {
 
 // TestPathWorms has each destination on one path, and paths down the tree that do not branch.
 func TestPathWorms(t *testing.T) {
-	r, err := spamTrees[0].network(64, 5)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := short.Must(spamTrees[0].network(64, 5))(t)
 	f := r.net.Fabric()
 	rng := rand.New(rand.NewPCG(2, 1))
 	for range 50 {
 		to := someOf(rng, 64, 1+rng.IntN(63), 0)
-		worms, err := r.pathWorms(to)
-		if err != nil {
-			t.Fatal(err)
-		}
+		worms := short.Must(r.pathWorms(to))(t)
 		var got []fabric.PortID
 		for _, x := range worms {
 			list := x.Destinations(f)
@@ -110,24 +99,15 @@ func TestPathWorms(t *testing.T) {
 
 // TestPartition has the parts of a multicast: contiguous, even, all of it.
 func TestPartition(t *testing.T) {
-	r, err := spamTrees[1].network(40, 5)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := short.Must(spamTrees[1].network(40, 5))(t)
 	list := make([]int, 40)
 	for i := range list {
 		list[i] = i
 	}
-	whole, err := r.net.NewWorm(r.hosts(list))
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := short.Must(r.net.NewWorm(r.hosts(list)))(t)
 	all := whole.Destinations(r.net.Fabric())
 	for _, k := range []int{0, 1, 3, 7, 40, 100} {
-		parts, err := r.partition(list, k)
-		if err != nil {
-			t.Fatal(err)
-		}
+		parts := short.Must(r.partition(list, k))(t)
 		var joined []fabric.PortID
 		for _, x := range parts {
 			d := x.Destinations(r.net.Fabric())

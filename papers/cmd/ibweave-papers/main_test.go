@@ -99,9 +99,7 @@ func tablesAndGroups(t *testing.T) (tables, file string) {
 	t.Helper()
 	dir := t.TempDir()
 	tables, file = filepath.Join(dir, "tables"), filepath.Join(dir, "groups.yaml")
-	if err := errors.Join(writeTables("myrinet4", tables), os.WriteFile(file, []byte(groups), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, errors.Join(writeTables("myrinet4", tables), os.WriteFile(file, []byte(groups), 0o600)))
 	return tables, file
 }
 
@@ -117,10 +115,7 @@ func TestSchemas(t *testing.T) {
 			t.Fatalf("%s: %d, %s", name, status, errs)
 		}
 		c := jsonschema.NewCompiler()
-		schema, err := c.Compile("../../../docs/schemas/" + name + ".schema.json")
-		if err != nil {
-			t.Fatal(err)
-		}
+		schema := short.Must(c.Compile("../../../docs/schemas/" + name + ".schema.json"))(t)
 		doc, err := jsonschema.UnmarshalJSON(strings.NewReader(out))
 		if err == nil {
 			err = schema.Validate(doc)
@@ -166,10 +161,7 @@ func TestIdle(t *testing.T) {
 // statuses and fits 80 columns, and flags name their values.
 func TestReference(t *testing.T) {
 	const dir = "../../../docs/reference/papers"
-	want, err := cli.Pages((&app{}).rootCommand(nil), "markdown")
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := short.Must(cli.Pages((&app{}).rootCommand(nil), "markdown"))(t)
 	files, err := os.ReadDir(dir)
 	if err != nil || len(files) != len(want) {
 		t.Errorf("%d pages, %v; want %d", len(files), err, len(want))
@@ -229,10 +221,7 @@ func TestOutput(t *testing.T) {
 	if status != cli.Findings || strings.Contains(out+errs, "\x1b") || !strings.Contains(out, "31m") {
 		t.Errorf("exit status %d, %q, %q", status, out, errs)
 	}
-	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	full := short.Must(os.OpenFile("/dev/full", os.O_WRONLY, 0))(t)
 	defer full.Close()
 	for _, args := range [][]string{{"--help"}, {"reproduce"}, {"version"}, {"completion", "bash"}, {"schedule", tables, "-g", file}} {
 		var errs bytes.Buffer

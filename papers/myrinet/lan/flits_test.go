@@ -9,6 +9,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/papers/myrinet"
@@ -27,10 +28,7 @@ type figure3 struct {
 
 func newFigure3(t testing.TB) *figure3 {
 	t.Helper()
-	p, err := gen.NewPlan(5, 4)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := short.Must(gen.NewPlan(5, 4))(t)
 	for _, name := range []string{"A", "B", "C", "D", "E"} {
 		p.Switch(8, name)
 	}
@@ -44,10 +42,7 @@ func newFigure3(t testing.TB) *figure3 {
 	}
 	f, err := p.Fabric()
 	f = made(t, f, err)
-	up, err := myrinet.NewUpDown(f, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	up := short.Must(myrinet.NewUpDown(f, 0))(t)
 	hosts := f.CAPorts()
 	return &figure3{f, up, hosts[0], hosts[1], hosts[2], hosts[3]}
 }
@@ -60,16 +55,10 @@ func (g *figure3) routes(t testing.TB, tree bool) (*lft.Tables, []SwitchWorm) {
 	worm := func(src fabric.PortID, to ...fabric.PortID) SwitchWorm {
 		var list []myrinet.Route
 		for _, d := range to {
-			r, err := myrinet.SourceRoute(g.f, tables, src, g.f.LID(d))
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := short.Must(myrinet.SourceRoute(g.f, tables, src, g.f.LID(d)))(t)
 			list = append(list, r)
 		}
-		r, err := myrinet.TreeOf(list)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := short.Must(myrinet.TreeOf(list))(t)
 		return SwitchWorm{Source: src, Route: r, Flits: 20}
 	}
 	return tables, []SwitchWorm{worm(g.a, g.b, g.c), worm(g.x, g.b)}
@@ -100,10 +89,7 @@ func TestFigure3(t *testing.T) {
 		for offset := -6; offset <= 6; offset++ {
 			_, worms := g.routes(t, tt.tree)
 			worms[0].Start, worms[1].Start = max(0, -offset), max(0, offset)
-			r, err := RunSwitches(worms, SwitchOptions{Fabric: g.f, Buffer: 1, Remedy: tt.remedy, FlagAfter: 10, Timeout: 30})
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := short.Must(RunSwitches(worms, SwitchOptions{Fabric: g.f, Buffer: 1, Remedy: tt.remedy, FlagAfter: 10, Timeout: 30}))(t)
 			name := fmt.Sprintf("%s, tree %v, offset %d", tt.remedy, tt.tree, offset)
 			if tt.dead && offset == 0 {
 				if len(r.Deadlock) != 2 || r.Deadlock[0].For != r.Deadlock[1].Worm || r.Deadlock[1].For != r.Deadlock[0].Worm {
@@ -136,10 +122,7 @@ func TestFigure3Tables(t *testing.T) {
 		group := &mft.Plan{Tables: plan, Trees: []mft.Tree{
 			{Name: "a to b and c", MLID: mft.MinMLID, Senders: []fabric.PortID{g.a}, Receivers: []fabric.PortID{g.b, g.c}},
 		}}
-		r, err := verify.Check(t.Context(), &state.State{Fabric: g.f, Tables: tables, Multicast: group}, verify.Options{Copying: verify.Wormhole})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := short.Must(verify.Check(t.Context(), &state.State{Fabric: g.f, Tables: tables, Multicast: group}, verify.Options{Copying: verify.Wormhole}))(t)
 		if (r.Multicast.CreditLoops > 0) == tree || r.CreditLoops.Count != 0 {
 			t.Errorf("tree %v: verify has %d credit loops with multicast, %d without", tree, r.Multicast.CreditLoops, r.CreditLoops.Count)
 		}
@@ -147,13 +130,10 @@ func TestFigure3Tables(t *testing.T) {
 			net := sim.Network{State: state.State{Fabric: g.f, Tables: tables, Multicast: &mft.Plan{Tables: plan}}}
 			cfg := sim.Config{Mbps: 8000, RoutingDelay: sim.Nanosecond, FlitBytes: 1, BufferFlits: 1, Copying: sim.Wormhole, FullChecks: 1}
 			d := &starts{sends: []sim.Message{{Src: g.a, DLID: mft.MinMLID, Bytes: 20}, {Src: g.x, DLID: g.f.LID(g.b), Bytes: 20}}}
-			s, err := sim.New(net, cfg, d)
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := short.Must(sim.New(net, cfg, d))(t)
 			s.Wake(max(0, -offset)*sim.Nanosecond, 0)
 			s.Wake(max(0, offset)*sim.Nanosecond, 1)
-			err = s.Run(t.Context(), sim.Forever)
+			err := s.Run(t.Context(), sim.Forever)
 			var dead *sim.DeadlockError
 			// Its worms overlap a little longer than those of G-M3.
 			if !tree && (offset == 1 || offset == 2) {
@@ -181,10 +161,7 @@ func (d *starts) Deliver(*sim.Sim, *sim.Delivery) {}
 // way that the other wants. The paper's first remedy does not speak of them; what
 // starts at the root, one worm after another, does not meet.
 func TestTreeIsNotEnough(t *testing.T) {
-	p, err := gen.NewPlan(4, 4)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := short.Must(gen.NewPlan(4, 4))(t)
 	for i := range 4 {
 		p.Switch(4, fmt.Sprint(i))
 	}
@@ -238,10 +215,7 @@ func TestRandomSwitches(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			tree, err := u.TreeTables()
-			if err != nil {
-				t.Fatal(err)
-			}
+			tree := short.Must(u.TreeTables())(t)
 			var worms []SwitchWorm
 			want := make([][]fabric.PortID, 0)
 			rng := rand.New(rand.NewPCG(seed, 2))
@@ -251,15 +225,10 @@ func TestRandomSwitches(t *testing.T) {
 				var list []myrinet.Route
 				for _, h := range rng.Perm(len(hosts) - 1)[:10] {
 					to = append(to, hosts[h+1])
-					r, err := myrinet.SourceRoute(f, tree, hosts[0], f.LID(hosts[h+1]))
-					if err != nil {
-						t.Fatal(err)
-					}
+					r := short.Must(myrinet.SourceRoute(f, tree, hosts[0], f.LID(hosts[h+1])))(t)
 					list = append(list, r)
 				}
-				if w.Route, err = myrinet.TreeOf(list); err != nil {
-					t.Fatal(err)
-				}
+				w.Route = short.Must(myrinet.TreeOf(list))(t)
 				slices.Sort(to)
 				worms, want = append(worms, w), append(want, to)
 			}
@@ -268,10 +237,7 @@ func TestRandomSwitches(t *testing.T) {
 				if a == b {
 					continue
 				}
-				r, err := myrinet.SourceRoute(f, tables, hosts[a], f.LID(hosts[b]))
-				if err != nil {
-					t.Fatal(err)
-				}
+				r := short.Must(myrinet.SourceRoute(f, tables, hosts[a], f.LID(hosts[b])))(t)
 				worms = append(worms, SwitchWorm{Source: hosts[a], Route: r.Tree(), Flits: 12, Start: rng.IntN(40)})
 				want = append(want, []fabric.PortID{hosts[b]})
 			}

@@ -36,15 +36,8 @@ func torus(t testing.TB, m, n int) *fabric.Fabric {
 
 func routed(t testing.TB, f *fabric.Fabric) *lft.Tables {
 	t.Helper()
-	u, err := myrinet.NewUpDown(f, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tables, err := u.Tables()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tables
+	u := short.Must(myrinet.NewUpDown(f, 0))(t)
+	return short.Must(u.Tables())(t)
 }
 
 // drawn makes a schedule for random groups, with random IDs or those by place.
@@ -67,11 +60,7 @@ func drawn(t testing.TB, f *fabric.Fabric, tables *lft.Tables, opt myrinet.Optio
 		x.Senders = x.Receivers
 		list = append(list, x)
 	}
-	s, err := myrinet.Build(f, tables, list, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return short.Must(myrinet.Build(f, tables, list, opt))(t)
 }
 
 // multicasts is how many the overload tests send for each schedule; a soak sends
@@ -97,13 +86,10 @@ func TestQuietNetwork(t *testing.T) {
 			if tt.cut {
 				bytes = 16 // or a worm comes across itself
 			}
-			r, err := Run(t.Context(), Options{
+			r := short.Must(Run(t.Context(), Options{
 				Fabric: f, Tables: tables, Schedule: s, Wires: w, Adapters: Adapters{CutThrough: tt.cut},
 				Traffic: Traffic{Window: 1, Multicast: 1, Bytes: int(bytes)}, Messages: 1, Time: 1 << 20,
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			}))(t)
 			// The same by hand: when each member has the message, from the schedule.
 			want := int64(0)
 			type at struct {
@@ -120,10 +106,7 @@ func TestQuietNetwork(t *testing.T) {
 					continue
 				}
 				for k, send := range g.Of(x.host, x.held, x.from) {
-					path, err := tables.Path(f, f.LIDPort(s.Hosts[x.host].LID), s.Hosts[send.To].LID, nil)
-					if err != nil {
-						t.Fatal(err)
-					}
+					path := short.Must(tables.Path(f, f.LIDPort(s.Hosts[x.host].LID), s.Hosts[send.To].LID, nil))(t)
 					way := int64(len(path))*int64(w.Delay) + int64(len(path)-1)*int64(w.Switch)
 					arrived := x.time + int64(k)*(bytes+int64(w.Switch)) + way // behind another worm a head waits for its tail
 					if !tt.cut {
@@ -271,9 +254,7 @@ func TestUnordered(t *testing.T) {
 			}
 			place[host][serial] = len(place[host])
 		}
-		if _, err := Run(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
+		short.Must(Run(t.Context(), o))(t)
 		crossed := false
 		for _, a := range place {
 			for _, b := range place {
@@ -340,10 +321,7 @@ func meanAlone(t *testing.T, f *fabric.Fabric, tables *lft.Tables, s *myrinet.Sc
 			at, from, held := int32(host), myrinet.Anyone, myrinet.SendBuffer
 			for range g.Hops {
 				send := g.Of(at, held, from)[0]
-				path, err := tables.Path(f, f.LIDPort(s.Hosts[at].LID), s.Hosts[send.To].LID, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				path := short.Must(tables.Path(f, f.LIDPort(s.Hosts[at].LID), s.Hosts[send.To].LID, nil))(t)
 				sends = append(sends, path)
 				at, from, held = send.To, at, send.Class
 			}
@@ -372,13 +350,10 @@ func TestAlone(t *testing.T) {
 		cut  bool
 		want float64
 	}{{true, (low + high) / 2}, {false, 9 * (400 + 6.57*float64(w.Delay) + 5.57*float64(w.Switch))}} {
-		r, err := Run(t.Context(), Options{
+		r := short.Must(Run(t.Context(), Options{
 			Fabric: f, Tables: tables, Schedule: s, Wires: w, Adapters: Adapters{CutThrough: tt.cut}, Seed: 2,
 			Traffic: Traffic{Rate: 0.00033 / 400 / 1.67, Multicast: 0.1, MeanBytes: 400}, Warmup: 100_000, Time: 600_000_000,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		// 1,653 messages, whose lengths have a mean within 2.5 %.
 		got := r.Last.Value()
 		t.Logf("cut-through %v: %.0f byte times of %d messages, want %.0f", tt.cut, got, r.Last.N, tt.want)
@@ -426,10 +401,7 @@ func TestFigure10(t *testing.T) {
 			if tt.load < 0.01 {
 				o.Time = 60_000_000
 			}
-			r, err := Run(t.Context(), o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := short.Must(Run(t.Context(), o))(t)
 			last[i] = r.Last.Value()
 			if tt.want[i] > 0 && (last[i] < 0.8*tt.want[i] || last[i] > 1.2*tt.want[i]) {
 				t.Errorf("load %.4f, scheme %d: %.0f byte times, want some %.0f", tt.load, i, last[i], tt.want[i])
@@ -507,10 +479,7 @@ func star(t *testing.T, groups ...[]int) (*fabric.Fabric, *lft.Tables, *myrinet.
 		g.Senders = g.Receivers[:1]
 		list = append(list, g)
 	}
-	s, err := myrinet.Build(f, tables, list, myrinet.Options{ID: func(p fabric.PortID) int32 { return int32(p) + 1 }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := short.Must(myrinet.Build(f, tables, list, myrinet.Options{ID: func(p fabric.PortID) int32 { return int32(p) + 1 }}))(t)
 	return f, tables, s
 }
 
@@ -576,10 +545,7 @@ func TestSameTwice(t *testing.T) {
 	s := drawn(t, f, tables, myrinet.Options{}, 3, 6, 3, true)
 	var results [3]Result
 	for i, seed := range []uint64{1, 1, 2} {
-		r, err := Run(t.Context(), overload(f, tables, s, seed, 500))
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := short.Must(Run(t.Context(), overload(f, tables, s, seed, 500)))(t)
 		results[i] = *r
 	}
 	if !reflect.DeepEqual(results[0], results[1]) || reflect.DeepEqual(results[0], results[2]) {
@@ -596,10 +562,7 @@ func TestPoissonGeometric(t *testing.T) {
 		Fabric: f, Tables: tables, Schedule: s, Wires: DefaultWires(), Seed: 4, Warmup: 1000, Time: short.Of[int64](20_000_000, 8_000_000), Drain: true,
 		Traffic: Traffic{Rate: 0.0001, Multicast: 0.1, MeanBytes: 400},
 	}
-	r, err := Run(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := short.Must(Run(t.Context(), o))(t)
 	offered := 0.0001 * 400 * o.Sends()
 	if math.Abs(r.Utilization/offered-1) > 0.02 || r.Completed != r.Born {
 		t.Errorf("utilization %.4f of %.4f offered, %d of %d multicasts complete", r.Utilization, offered, r.Completed, r.Born)
@@ -611,9 +574,7 @@ func TestRunErrors(t *testing.T) {
 	tables := routed(t, f)
 	s := drawn(t, f, tables, myrinet.Options{}, 3, 6, 3, true)
 	good := Options{Fabric: f, Tables: tables, Schedule: s, Wires: DefaultWires(), Time: 1000, Traffic: Traffic{Rate: 0.001, Multicast: 0.1, MeanBytes: 400}}
-	if _, err := Run(t.Context(), good); err != nil {
-		t.Fatal(err)
-	}
+	short.Must(Run(t.Context(), good))(t)
 	for name, change := range map[string]func(*Options){
 		"rate":      func(o *Options) { o.Traffic.Rate = 0 },
 		"share":     func(o *Options) { o.Traffic.Multicast = 2 },
