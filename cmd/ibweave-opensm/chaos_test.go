@@ -204,10 +204,7 @@ func (tc chaosCase) begin(t *testing.T) *chaos {
 // dial is a client on the fabric.
 func (c *chaos) dial() {
 	c.t.Helper()
-	transport, err := c.Dial(c.t.Context(), "")
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	transport := short.Must(c.Dial(c.t.Context(), ""))(c.t)
 	c.client = subnet.New(transport, subnet.Options{Window: 8, Timeout: 2 * time.Second})
 	c.t.Cleanup(func() { _ = c.client.Close() }) // ibsim is about to end
 }
@@ -570,10 +567,7 @@ func (c *chaos) sweep() {
 	if err != nil || !ok {
 		c.fail("OpenSM is not there: %v", err)
 	}
-	kib, err := strconv.Atoi(strings.Fields(rest)[0])
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	kib := short.Must(strconv.Atoi(strings.Fields(rest)[0]))(c.t)
 	c.rss = append(c.rss, kib)
 }
 

@@ -98,22 +98,15 @@ func newFileChaos(c *chaos) *fileChaos {
 	}
 	f.good["config"] = fmt.Appendf(nil, "multicast: {groups: %s}\nlog: {file: %s, level: debug}\n", f.names["groups"], f.names["log"])
 	r := c.compiled(c.t, "updn", compile.Options{Groups: func(g *fabric.Fabric) ([]mft.Group, error) { return groupsOn(g), nil }})
-	groups, err := mft.AppendGroupsJSON(nil, c.f, r.Plan.Trees)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	groups := short.Must(mft.AppendGroupsJSON(nil, c.f, r.Plan.Trees))(c.t)
 	var lids bytes.Buffer
-	if err := dump.WriteGUID2LID(&lids, c.f); err != nil {
-		c.t.Fatal(err)
-	}
+	short.Check(c.t, dump.WriteGUID2LID(&lids, c.f))
 	f.good["groups"], f.good["guid2lid"], f.good["log"] = groups, lids.Bytes(), []byte("an older line\n")
 	// The disk is in a mount namespace of OpenSM's, so it is gone with it. Who may not have
 	// one has no full disk.
 	script := fmt.Sprintf("#!/bin/sh\nunshare %[1]s true || exec opensm \"$@\"\nexec unshare %[1]s sh -c 'mount -t tmpfs -o size=8k none %[2]s && exec opensm \"$@\"' opensm \"$@\"\n",
 		map[bool]string{true: "-m", false: "-rm"}[os.Getuid() == 0], f.disk)
-	if err := errors.Join(os.Mkdir(f.disk, 0o700), os.WriteFile(f.program, []byte(script), 0o700)); err != nil {
-		c.t.Fatal(err)
-	}
+	short.Check(c.t, errors.Join(os.Mkdir(f.disk, 0o700), os.WriteFile(f.program, []byte(script), 0o700)))
 	return f
 }
 
@@ -244,13 +237,9 @@ func (f *fileChaos) make() {
 	f.calm()
 	for _, dir := range []string{"config", "groups", "log"} {
 		for _, name := range []string{dir, dir + ".away"} {
-			if err := os.RemoveAll(filepath.Join(f.c.dir, name)); err != nil {
-				f.c.t.Fatal(err)
-			}
+			short.Check(f.c.t, os.RemoveAll(filepath.Join(f.c.dir, name)))
 		}
-		if err := os.Mkdir(filepath.Join(f.c.dir, dir), 0o700); err != nil {
-			f.c.t.Fatal(err)
-		}
+		short.Check(f.c.t, os.Mkdir(filepath.Join(f.c.dir, dir), 0o700))
 	}
 	// Those that take the folder away come last.
 	list := slices.Clone(f.all)

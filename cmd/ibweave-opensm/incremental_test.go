@@ -29,16 +29,11 @@ func TestKeptTables(t *testing.T) {
 	d.sweep()
 	d.wait("-> SUBNET UP\n", 2)
 	before := s.have(t, c)
-	twin, err := ibsim.NewTwin(s.f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	twin := short.Must(ibsim.NewTwin(s.f))(t)
 	cables, _ := s.f.SwitchLinks(4) // the order of the switches does not hang on it
 	cable := cables[1]
 	port := func(p fabric.PortID) string { return fmt.Sprintf("%q[%d]", twin.NodeID(s.f.Owner(p)), s.f.Num(p)) }
-	if err := s.Console(t.Context(), "Unlink "+port(cable), nil); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, s.Console(t.Context(), "Unlink "+port(cable), nil))
 	d.sweep()
 	d.wait("-> SUBNET UP\n", 3)
 	after := s.have(t, c)
@@ -73,9 +68,7 @@ func TestKeptTables(t *testing.T) {
 		}
 	}
 
-	if err := s.Console(t.Context(), "Link "+port(cable)+" "+port(s.f.Peer(cable)), nil); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, s.Console(t.Context(), "Link "+port(cable)+" "+port(s.f.Peer(cable)), nil))
 	d.sweep()
 	d.wait("-> SUBNET UP\n", 4)
 	back := s.have(t, c)

@@ -46,9 +46,7 @@ func TestLimits(t *testing.T) {
 		name, _, _ := strings.Cut(tc.limit, " sh ")
 		t.Run(name, func(t *testing.T) {
 			script := filepath.Join(group, "opensm.sh")
-			if err := os.WriteFile(script, []byte("#!/bin/bash\n"+tc.limit+"\nexec opensm \"$@\"\n"), 0o700); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, os.WriteFile(script, []byte("#!/bin/bash\n"+tc.limit+"\nexec opensm \"$@\"\n"), 0o700))
 			var log []string
 			run, err := ibsim.RunOpenSM(t.Context(), s.Sim, ibsim.OpenSMConfig{
 				Program: script, Engine: "ibweave-updn,dor", Dir: s.dir, Options: []string{"event_plugin_name ibweave-opensm"}, Timeout: time.Minute,

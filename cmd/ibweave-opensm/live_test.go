@@ -157,9 +157,7 @@ func TestSignals(t *testing.T) {
 		d.wait(routed, n)
 	}
 	moved := filepath.Join(s.dir, "opensm.log")
-	if err := os.Rename(moved, moved+".1"); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.Rename(moved, moved+".1"))
 	d.signal(syscall.SIGUSR1)
 	d.signal(syscall.SIGHUP)
 	d.wait(routed, 1)
@@ -372,22 +370,16 @@ func TestLive(t *testing.T) {
 	// A ring that is broken is no torus: updn takes over. A ring that is whole
 	// again has its former tables.
 	id := fmt.Sprintf("%q", "S-"+string(s.f.Node(6).GUID.AppendDigits(nil)))
-	if err := s.Console(t.Context(), "Unlink "+id+"[1]", nil); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, s.Console(t.Context(), "Unlink "+id+"[1]", nil))
 	d.sweep()
 	d.wait("ibweave: ibweave-updn: 25 switches", 1)
 	other := s.f.Peer(s.f.Port(6, 1))
 	link := fmt.Sprintf("Link %s[1] \"S-%s\"[%d]", id, s.f.Node(s.f.Owner(other)).GUID.AppendDigits(nil), s.f.Num(other))
-	if err := s.Console(t.Context(), link, nil); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, s.Console(t.Context(), link, nil))
 	d.sweep()
 	d.wait("ibweave: ibweave-xy: 25 switches", 2)
 	var want bytes.Buffer
-	if err := dump.WriteLFTs(&want, s.f, r.Routing.Tables, dump.WriteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, dump.WriteLFTs(&want, s.f, r.Routing.Tables, dump.WriteOptions{}))
 	dumped := filepath.Join(s.dir, "opensm-lfts.dump") // some time after the sweep
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
 		got := readFile(t, dumped)
@@ -410,7 +402,5 @@ func (d *daemon) sweep() {
 // signal sends OpenSM a signal.
 func (d *daemon) signal(sig syscall.Signal) {
 	d.t.Helper()
-	if err := d.cmd.Process.Signal(sig); err != nil {
-		d.t.Fatal(err)
-	}
+	short.Check(d.t, d.cmd.Process.Signal(sig))
 }

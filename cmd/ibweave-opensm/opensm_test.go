@@ -134,16 +134,9 @@ func (s *testbed) ownLog(t *testing.T) string {
 // compiled is what the compiler makes of the fabric.
 func (s *testbed) compiled(t *testing.T, engine string, opt compile.Options) *compile.Result {
 	t.Helper()
-	e, err := compile.EngineByName(engine)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := short.Must(compile.EngineByName(engine))(t)
 	opt.LIDs.LMC = lft.KeepLMC
-	r, err := compile.Run(context.Background(), s.f, e, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return short.Must(compile.Run(context.Background(), s.f, e, opt))(t)
 }
 
 // sameDump compares a dump of OpenSM's with ours.
@@ -151,9 +144,7 @@ func (s *testbed) sameDump(t *testing.T, name string, write func(*bytes.Buffer) 
 	t.Helper()
 	got := readFile(t, filepath.Join(s.dir, name))
 	var want bytes.Buffer
-	if err := write(&want); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, write(&want))
 	if !bytes.Equal(got, want.Bytes()) {
 		g, w := strings.Split(string(got), "\n"), strings.Split(want.String(), "\n")
 		for i := range min(len(g), len(w)) {
@@ -283,15 +274,10 @@ func TestFailuresEndInNextEngine(t *testing.T) {
 					t.Errorf("our log has %q, want one line with\n%s", lines, text)
 				}
 			}
-			got, err := os.ReadFile(filepath.Join(s.dir, "opensm-lfts.dump"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := short.Must(os.ReadFile(filepath.Join(s.dir, "opensm-lfts.dump")))(t)
 			alone := *s
 			alone.dir = t.TempDir()
-			if _, err := ibsim.RunOpenSM(t.Context(), s.Sim, ibsim.OpenSMConfig{Engine: "dor", Dir: alone.dir, Flags: 0x47}); err != nil {
-				t.Fatal(err)
-			}
+			short.Must(ibsim.RunOpenSM(t.Context(), s.Sim, ibsim.OpenSMConfig{Engine: "dor", Dir: alone.dir, Flags: 0x47}))(t)
 			plain := readFile(t, filepath.Join(alone.dir, "opensm-lfts.dump"))
 			if !bytes.Equal(got, plain) {
 				t.Error("OpenSM's dor has other tables after the plugin failed than without it")
@@ -303,22 +289,15 @@ func TestFailuresEndInNextEngine(t *testing.T) {
 // otherVersion makes a copy of the plugin for another version of OpenSM.
 func otherVersion(t *testing.T, dir string) {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(libraries.lib, library))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := short.Must(os.ReadFile(filepath.Join(libraries.lib, library)))(t)
 	const version = "OpenSM 3.3."
 	i := bytes.Index(data, []byte(version))
 	if i < 0 || bytes.LastIndex(data, []byte(version)) != i {
 		t.Fatalf("the plugin does not have %q once", version)
 	}
 	copy(data[i+len(version):], "99")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, library), data, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.Mkdir(dir, 0o700))
+	short.Check(t, os.WriteFile(filepath.Join(dir, library), data, 0o700))
 }
 
 // With verify: warn the tables are installed, and both logs have what is wrong.
@@ -340,10 +319,7 @@ func TestVerifyWarn(t *testing.T) {
 func TestLanes(t *testing.T) {
 	f, err := mesh.Generate(mesh.Spec{Dims: short.Of([]int{5, 5}, []int{4, 3}), Wrap: []bool{true, true}, Hosts: 1})
 	s := start(t, f, err)
-	transport, err := s.Dial(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	transport := short.Must(s.Dial(t.Context(), ""))(t)
 	c := subnet.New(transport, subnet.Options{Timeout: 10 * time.Second})
 	defer c.Close()
 	for _, tc := range []struct {
@@ -376,10 +352,7 @@ func TestLanes(t *testing.T) {
 				out = 0
 			}
 			for block, want := range map[uint32][]byte{1: tc.low, 3: tc.high} { // IBA 14.2.5.9
-				got, err := c.Get(t.Context(), target, mad.AttrVLArbitrationTable, block<<16|uint32(out))
-				if err != nil {
-					t.Fatal(err)
-				}
+				got := short.Must(c.Get(t.Context(), target, mad.AttrVLArbitrationTable, block<<16|uint32(out)))(t)
 				if !bytes.Equal(got[:len(want)], want) {
 					t.Fatalf("%q: %s, block %d: %v, want %v", tc.config, s.f.PortName(p), block, got, want)
 				}
@@ -394,9 +367,7 @@ func TestLanes(t *testing.T) {
 func TestLatePorts(t *testing.T) {
 	f, err := mesh.Generate(mesh.Spec{Dims: []int{5, 5}, Wrap: []bool{true, true}, Hosts: 1})
 	s := start(t, f, err)
-	if _, err := ibsim.RunOpenSM(t.Context(), s.Sim, ibsim.OpenSMConfig{Engine: "minhop", Dir: t.TempDir(), Options: []string{"qos TRUE", "max_op_vls 1"}}); err != nil {
-		t.Fatal(err)
-	}
+	short.Must(ibsim.RunOpenSM(t.Context(), s.Sim, ibsim.OpenSMConfig{Engine: "minhop", Dir: t.TempDir(), Options: []string{"qos TRUE", "max_op_vls 1"}}))(t)
 	d := s.stay(t, "ibweave-xy", "", "qos TRUE")
 	d.wait("-> SUBNET UP\n", 2)
 	log := d.log()
@@ -405,16 +376,10 @@ func TestLatePorts(t *testing.T) {
 		t.Errorf("%d lines that ports are late\n%s", n, log)
 	}
 	r := s.compiled(t, "xy", compile.Options{})
-	transport, err := s.Dial(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	transport := short.Must(s.Dial(t.Context(), ""))(t)
 	c := subnet.New(transport, subnet.Options{Timeout: 10 * time.Second})
 	defer c.Close()
-	found, err := c.Discover(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := short.Must(c.Discover(t.Context()))(t)
 	tables, err := c.Pull(t.Context(), found, subnet.PullOptions{SL2VL: true})
 	if err != nil || len(tables.Problems) > 0 {
 		t.Fatal(err, tables.Problems)
@@ -464,10 +429,7 @@ func TestEnginesAreNamed(t *testing.T) {
 // The sample configuration says what the defaults are.
 func TestSampleConfiguration(t *testing.T) {
 	data := readFile(t, "ibweave.yaml")
-	got, err := plugin.ParseConfig("ibweave.yaml", data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := short.Must(plugin.ParseConfig("ibweave.yaml", data))(t)
 	want, err := plugin.ParseConfig("ibweave.yaml", nil)
 	if err != nil || !gocmp.Equal(got, want) {
 		t.Errorf("%v %s", err, gocmp.Diff(want, got))
@@ -483,7 +445,5 @@ func TestSampleConfiguration(t *testing.T) {
 // writeFile makes a file that has data.
 func writeFile(t testing.TB, name string, data []byte) {
 	t.Helper()
-	if err := os.WriteFile(name, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.WriteFile(name, data, 0o600))
 }

@@ -32,15 +32,8 @@ func compiledOn(t *testing.T, f *fabric.Fabric, err error, engine string, opt co
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := compile.EngineByName(engine)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := compile.Run(t.Context(), f, e, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	e := short.Must(compile.EngineByName(engine))(t)
+	return short.Must(compile.Run(t.Context(), f, e, opt))(t)
 }
 
 // rehearsal is the options for what was compiled.
@@ -97,10 +90,7 @@ func TestRehearse(t *testing.T) {
 					groups[2].Senders = groups[2].Senders[:2]
 					return groups, nil
 				}})
-			got, err := rehearse.RunPlugin(t.Context(), r.Routing.Fabric, r.Routing.Tables, rehearsal(r))
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := short.Must(rehearse.RunPlugin(t.Context(), r.Routing.Fabric, r.Routing.Tables, rehearsal(r)))(t)
 			m := got.Multicast
 			members := 0
 			for _, tree := range r.Plan.Trees {
@@ -140,10 +130,7 @@ func TestRehearseBanyan(t *testing.T) {
 			groups[1].Senders = groups[1].Senders[3:5]
 			return groups, nil
 		}})
-	got, err := rehearse.RunPlugin(t.Context(), r.Routing.Fabric, r.Routing.Tables, rehearsal(r))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := short.Must(rehearse.RunPlugin(t.Context(), r.Routing.Fabric, r.Routing.Tables, rehearsal(r)))(t)
 	if !got.Equal() || got.Multicast.Groups != 3 || got.Multicast.Equal != 3 || got.SL2VL.Differences != 0 {
 		t.Errorf("%+v, multicast %+v, SL-to-VL %+v", got, got.Multicast, got.SL2VL)
 	}
@@ -181,10 +168,7 @@ func TestRehearseDifferences(t *testing.T) {
 	row[to] = 3
 	opt.PathSLs.SetPorts(row, from)
 	r.Routing.Tables.Row(5)[7]++
-	got, err := rehearse.RunPlugin(t.Context(), f, r.Routing.Tables, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := short.Must(rehearse.RunPlugin(t.Context(), f, r.Routing.Tables, opt))(t)
 	if got.Equal() || got.Differences != 1 || got.Samples[0].Switch != f.Node(5).GUID || got.Samples[0].LID != 7 {
 		t.Errorf("%+v", got)
 	}

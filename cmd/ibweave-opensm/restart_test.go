@@ -37,10 +37,7 @@ func TestRestart(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			f, err := tc.make()
 			s := start(t, f, err)
-			twin, err := ibsim.NewTwin(s.f)
-			if err != nil {
-				t.Fatal(err)
-			}
+			twin := short.Must(ibsim.NewTwin(s.f))(t)
 			port := func(p fabric.PortID) string { return fmt.Sprintf("%q[%d]", twin.NodeID(s.f.Owner(p)), s.f.Num(p)) }
 			var cables []fabric.PortID
 			for sw := range fabric.NodeID(s.f.NumSwitches()) {
@@ -80,14 +77,10 @@ func TestRestart(t *testing.T) {
 					t.Errorf("round %d: %d entries of the same fabric are others", round, len(entries))
 				}
 				p := cables[rnd.IntN(len(cables))]
-				if err := s.Console(t.Context(), "Unlink "+port(p), nil); err != nil {
-					t.Fatal(err)
-				}
+				short.Check(t, s.Console(t.Context(), "Unlink "+port(p), nil))
 				sweep(d)
 				kept := s.have(t, c)
-				if err := s.Console(t.Context(), "Link "+port(p)+" "+port(s.f.Peer(p)), nil); err != nil {
-					t.Fatal(err)
-				}
+				short.Check(t, s.Console(t.Context(), "Link "+port(p)+" "+port(s.f.Peer(p)), nil))
 				stop(d)
 				d = launch()
 				entries, _ = differ(s.f, kept, s.have(t, c))
@@ -112,18 +105,13 @@ func TestWrongPorts(t *testing.T) {
 			s := start(t, f, err)
 			d := s.stay(t, "ibweave-updn", unbalanced)
 			c := s.dial(t)
-			found, err := c.Discover(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			found := short.Must(c.Discover(t.Context()))(t)
 			d.signal(syscall.SIGKILL)
 			<-d.ended
 			data := mad.Data(slices.Repeat([]byte{200}, len(mad.Data{})))
 			for sw := range fabric.NodeID(2) {
 				to := subnet.Target{Route: found.Routes[sw]}
-				if _, err := c.SMP(t.Context(), to, mad.Set, mad.AttrLinearForwardingTable, 0, &data); err != nil {
-					t.Fatal(err)
-				}
+				short.Must(c.SMP(t.Context(), to, mad.Set, mad.AttrLinearForwardingTable, 0, &data))(t)
 			}
 			d = s.begin(t, "", engine, unbalanced)
 			d.wait("-> SUBNET UP\n", 2)

@@ -29,10 +29,7 @@ var sweeps = flag.Int("sweeps", 60, "heavy sweeps of TestManySweeps")
 // dial is a client on the simulated fabric.
 func (s *testbed) dial(t *testing.T) *subnet.Client {
 	t.Helper()
-	transport, err := s.Dial(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	transport := short.Must(s.Dial(t.Context(), ""))(t)
 	c := subnet.New(transport, subnet.Options{Timeout: 10 * time.Second})
 	t.Cleanup(func() { _ = c.Close() }) // ibsim is about to end
 	return c
@@ -41,19 +38,14 @@ func (s *testbed) dial(t *testing.T) *subnet.Client {
 // join has every other host join a group as a full member.
 func (s *testbed) join(t *testing.T, c *subnet.Client, groups int) {
 	t.Helper()
-	m, err := c.Manager(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := short.Must(c.Manager(t.Context()))(t)
 	for i := range groups {
 		for k, p := range s.f.CAPorts() {
 			if (k+i)%2 > 0 {
 				continue
 			}
 			member := subnet.Membership{MGID: netip.MustParseAddr(fmt.Sprintf("ff12:a01c::%x", i+1)), Port: s.f.PortGUID(p), State: mad.FullMember}
-			if _, err := c.Join(t.Context(), m, member); err != nil {
-				t.Fatal(err)
-			}
+			short.Must(c.Join(t.Context(), m, member))(t)
 		}
 	}
 }
@@ -107,13 +99,10 @@ func (s *testbed) same(t *testing.T, c *subnet.Client, want *subnet.Tables, when
 func TestHandover(t *testing.T) {
 	f, err := mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Hosts: 1})
 	s := startAlone(t, f, err) // under load OpenSM misses that the master has died
-	twin, err := ibsim.NewTwin(s.f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	twin := short.Must(ibsim.NewTwin(s.f))(t)
 	polling := []string{"sminfo_polling_timeout 200", "polling_retry_number 2"}
 	// ibsim keeps the place of a client that is killed, unless it is told.
-	first, err := ibsim.StartOpenSM(t.Context(), s.Sim, ibsim.OpenSMConfig{
+	first := short.Must(ibsim.StartOpenSM(t.Context(), s.Sim, ibsim.OpenSMConfig{
 		Engine: "ibweave-xy", Dir: t.TempDir(), Timeout: 30 * time.Second,
 		Options: append([]string{"event_plugin_name ibweave-opensm", "sweep_interval 0", "sm_priority 9"}, polling...),
 		Line: func(l ibsim.LogLine) {
@@ -121,17 +110,12 @@ func TestHandover(t *testing.T) {
 				t.Error(l.Message)
 			}
 		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	c := s.dial(t)
 	s.join(t, c, 3)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	if err := first.Sweep(ctx); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, first.Sweep(ctx))
 	want := s.have(t, c)
 	if len(want.MFT.MLIDs()) != 3 {
 		t.Fatalf("MLIDs %v", want.MFT.MLIDs())
@@ -153,9 +137,7 @@ func TestHandover(t *testing.T) {
 	// asks the master while it dies.
 	second.signal(syscall.SIGSTOP)
 	s.join(t, c, 3) // what the standby has asked is answered before
-	if err := first.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, first.Stop())
 	second.signal(syscall.SIGCONT)
 	second.wait("Entering MASTER state", 1)
 	second.wait("-> SUBNET UP\n", 1)
@@ -184,9 +166,7 @@ func TestReroute(t *testing.T) {
 	if strings.Contains(s.ownLog(t), line) {
 		t.Error("sweeps are taken for something else")
 	}
-	if _, err := d.in.Write([]byte("reroute\n")); err != nil {
-		t.Fatal(err)
-	}
+	short.Must(d.in.Write([]byte("reroute\n")))(t)
 	d.wait("REROUTE COMPLETE", 1)
 	// Our log is written in the background.
 	for end := time.Now().Add(20 * time.Second); !strings.Contains(s.ownLog(t), line) && time.Now().Before(end); {
@@ -215,7 +195,7 @@ func TestManySweeps(t *testing.T) {
 	f, err := gen.FatTree(gen.FatTreeSpec{Radix: short.Of(8, 4), Levels: 3})
 	s := startAlone(t, f, err) // it measures memory
 	routed := 0
-	o, err := ibsim.StartOpenSM(t.Context(), s.Sim, ibsim.OpenSMConfig{
+	o := short.Must(ibsim.StartOpenSM(t.Context(), s.Sim, ibsim.OpenSMConfig{
 		Engine: "ibweave-updn", Dir: s.dir, Timeout: time.Minute, Flags: 0x07,
 		Options: []string{"event_plugin_name ibweave-opensm", "sweep_interval 0"},
 		Line: func(l ibsim.LogLine) {
@@ -226,15 +206,9 @@ func TestManySweeps(t *testing.T) {
 				routed++
 			}
 		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	s.join(t, s.dial(t), 4)
-	twin, err := ibsim.NewTwin(s.f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	twin := short.Must(ibsim.NewTwin(s.f))(t)
 	// A cable between switches goes and comes.
 	cable, _ := s.f.SwitchLinks(0)
 	port := func(p fabric.PortID) string { return fmt.Sprintf("%q[%d]", twin.NodeID(s.f.Owner(p)), s.f.Num(p)) }
@@ -244,9 +218,7 @@ func TestManySweeps(t *testing.T) {
 		if i%2 > 0 {
 			command = "Link " + port(cable[0]) + " " + port(s.f.Peer(cable[0]))
 		}
-		if err := s.Console(t.Context(), command, nil); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, s.Console(t.Context(), command, nil))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		err := o.Sweep(ctx)
 		cancel()
@@ -290,9 +262,5 @@ func statusKiB(t *testing.T, pid int, name string) int {
 	if err != nil || !ok {
 		t.Fatalf("no process %d: %v", pid, err)
 	}
-	kib, err := strconv.Atoi(strings.Fields(rest)[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	return kib
+	return short.Must(strconv.Atoi(strings.Fields(rest)[0]))(t)
 }

@@ -32,17 +32,11 @@ func (s *testbed) trace(t *testing.T, from, to fabric.PortID, args ...string) (o
 	s.f.EndPorts(func(p fabric.PortID) { byPort[s.f.PortGUID(p)] = s.f.Owner(p) })
 	end = s.f.Owner(from)
 	for _, m := range hop.FindAllStringSubmatch(text, -1) {
-		num, err := strconv.ParseUint(m[1], 10, 8)
-		if err != nil {
-			t.Fatal(err)
-		}
+		num := short.Must(strconv.ParseUint(m[1], 10, 8))(t)
 		if s.f.IsSwitch(end) {
 			out = append(out, s.f.Port(end, fabric.PortNum(num)))
 		}
-		guid, err := strconv.ParseUint(m[2], 16, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		guid := short.Must(strconv.ParseUint(m[2], 16, 64))(t)
 		node, ok := s.f.NodeByGUID(fabric.GUID(guid))
 		if !ok {
 			if node, ok = byPort[fabric.GUID(guid)]; !ok {
@@ -67,20 +61,12 @@ func TestToolsAgree(t *testing.T) {
 		return []mft.Group{{Name: "three", Receivers: three, Senders: three}}, nil
 	}})
 	tree := &r.Plan.Trees[0]
-	transport, err := s.Dial(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	transport := short.Must(s.Dial(t.Context(), ""))(t)
 	c := subnet.New(transport, subnet.Options{})
 	defer c.Close()
-	m, err := c.Manager(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := short.Must(c.Manager(t.Context()))(t)
 	for _, p := range tree.Receivers {
-		if _, err := c.Join(t.Context(), m, subnet.Membership{MGID: tree.MGID, MLID: tree.MLID, Port: s.f.PortGUID(p), State: mad.FullMember}); err != nil {
-			t.Fatal(err)
-		}
+		short.Must(c.Join(t.Context(), m, subnet.Membership{MGID: tree.MGID, MLID: tree.MLID, Port: s.f.PortGUID(p), State: mad.FullMember}))(t)
 	}
 	groups, problems, err := dump.ReadSAQuery("saquery", []byte(s.run(t, "saquery", "--smkey", "1", "-m")), s.f, dump.Options{})
 	if err != nil || len(problems) > 0 || len(groups) != 1 {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ibweave/ibweave/audit/jobs"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/verify/bound"
 )
@@ -28,23 +29,10 @@ func TestTraffic(t *testing.T) {
 	}
 	seconds := func(tables *lft.Tables) bound.Times {
 		t.Helper()
-		x, err := jobs.Read(name, os.ReadFile)
-		if err != nil {
-			t.Fatal(err)
-		}
-		in, err := x.In(s.f, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		d, err := in.Demand(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		times, err := bound.TimesUnder(t.Context(), s.f, tables, d)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return times
+		x := short.Must(jobs.Read(name, os.ReadFile))(t)
+		in := short.Must(x.In(s.f, nil))(t)
+		d := short.Must(in.Demand(t.Context()))(t)
+		return short.Must(bound.TimesUnder(t.Context(), s.f, tables, d))(t)
 	}
 	write(1)
 	d := s.stay(t, "ibweave-updn", "log: {level: debug}\nuniform-floor: 2\ntraffic: "+name+"\n")

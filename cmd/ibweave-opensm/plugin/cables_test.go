@@ -10,6 +10,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -37,10 +38,7 @@ func TestCables(t *testing.T) {
 	o := open(t, "incremental: true")
 	said := func(s *Snapshot, engine string) string {
 		t.Helper()
-		tables, err := o.Route(o.engine(engine), s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		tables := short.Must(o.Route(o.engine(engine), s))(t)
 		o.lines = nil
 		o.Written(tables)
 		return strings.Join(o.lines[1:], "\n")
@@ -66,10 +64,7 @@ func TestCables(t *testing.T) {
 	if err := o.Close(); err != nil { // it has all lines then
 		t.Fatal(err)
 	}
-	log, err := os.ReadFile(filepath.Join(o.dir, "ibweave.log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	log := short.Must(os.ReadFile(filepath.Join(o.dir, "ibweave.log")))(t)
 	if n := strings.Count(string(log), "slow cable: "); n != 2 || !strings.Contains(string(log), "no cable is slower than its peers") || !strings.Contains(string(log), "max_relative_load") {
 		t.Errorf("%d lines of our log: %s", n, log)
 	}
@@ -81,10 +76,7 @@ func TestIdleCables(t *testing.T) {
 	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 2})
 	f = withLIDs(t, f, err)
 	o := open(t, "")
-	tables, err := o.Route(o.engine("fattree"), snapshotOf(f, rand.New(rand.NewPCG(5, 6))))
-	if err != nil {
-		t.Fatal(err)
-	}
+	tables := short.Must(o.Route(o.engine("fattree"), snapshotOf(f, rand.New(rand.NewPCG(5, 6)))))(t)
 	for i, tc := range []struct {
 		severity verify.Severity
 		message  string

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // TestChangeLines makes each kind of change of a subnet, and wants its cause, what it did and why
@@ -18,10 +19,7 @@ func TestChangeLines(t *testing.T) {
 	o := open(t, "")
 	last := func(s *Snapshot) string {
 		t.Helper()
-		got, err := o.Route(o.engine("updn"), s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := short.Must(o.Route(o.engine("updn"), s))(t)
 		o.Written(got)
 		o.SubnetUp()
 		o.last.Wait()
@@ -104,10 +102,7 @@ func TestOwnSweeps(t *testing.T) {
 	o.host.Sweep = func() { asked <- true }
 	route := func(g *fabric.Fabric) *Tables {
 		t.Helper()
-		got, err := o.Route(o.engine("updn"), snapshotOf(g, rand.New(rand.NewPCG(1, 2))))
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := short.Must(o.Route(o.engine("updn"), snapshotOf(g, rand.New(rand.NewPCG(1, 2)))))(t)
 		o.Written(got)
 		o.SubnetUp()
 		return got

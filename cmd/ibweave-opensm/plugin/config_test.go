@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 func TestParseConfig(t *testing.T) {
@@ -46,9 +47,7 @@ log:
 		Multicast: MulticastConfig{Scheme: "comb", Groups: "/etc/opensm/ibweave/groups.json", Balance: true},
 		Log:       LogConfig{File: "/var/log/ibweave/plugin.log", Format: "json"},
 	}
-	if err := want.Log.Level.Set("debug"); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, want.Log.Level.Set("debug"))
 	got, err := ParseConfig("all", []byte(all))
 	if err != nil || cmp.Diff(want, got) != "" {
 		t.Errorf("%v %s", err, cmp.Diff(want, got))
@@ -152,7 +151,5 @@ func FuzzParseConfig(f *testing.F) {
 // writeFile makes a file that has data.
 func writeFile(t testing.TB, name string, data []byte) {
 	t.Helper()
-	if err := os.WriteFile(name, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.WriteFile(name, data, 0o600))
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/mft"
 )
 
@@ -93,9 +94,7 @@ func TestFilesOfOtherKinds(t *testing.T) {
 					t.Fatal(lines)
 				}
 				file := filepath.Join(dir, which)
-				if err := errors.Join(os.Remove(file), kind.make(file)); err != nil {
-					t.Fatal(err)
-				}
+				short.Check(t, errors.Join(os.Remove(file), kind.make(file)))
 				if after := begin(); after.failed == nil || after.failed.Code != BadConfig {
 					t.Error("the plugin begins with it")
 				}
@@ -108,9 +107,7 @@ func TestFilesOfOtherKinds(t *testing.T) {
 				lines = nil
 				s := snapshotOf(f, rand.New(rand.NewPCG(1, 1)))
 				for range 3 {
-					if _, err := before.Route(slices.Index(before.Engines(), "ibweave-updn"), s); err != nil {
-						t.Fatal(err)
-					}
+					short.Must(before.Route(slices.Index(before.Engines(), "ibweave-updn"), s))(t)
 				}
 				if len(lines) != 1 || !strings.HasSuffix(lines[0], kind.want+"; the last good groups stay") || before.groups.groups[mgid(0)] == nil {
 					t.Errorf("OpenSM's log has %q, want one line", lines)
@@ -196,9 +193,7 @@ func (l *logging) say(t *testing.T, lines ...string) (told []string) {
 	t.Helper()
 	for _, line := range lines {
 		l.log.Info(line)
-		if err := l.log.Sync(); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, l.log.Sync())
 	}
 	for len(l.lines) > 0 {
 		told = append(told, <-l.lines)
@@ -208,10 +203,7 @@ func (l *logging) say(t *testing.T, lines ...string) (told []string) {
 
 func (l *logging) has(t *testing.T) string {
 	t.Helper()
-	data, err := os.ReadFile(l.name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := short.Must(os.ReadFile(l.name))(t)
 	return string(data)
 }
 
@@ -219,32 +211,22 @@ func (l *logging) has(t *testing.T) string {
 // says so once, and the log itself later how many lines it lacks.
 func TestLogVanishes(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "log")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.Mkdir(dir, 0o700))
 	l := newLogging(t, filepath.Join(dir, "ibweave.log"))
 	told := l.say(t, "first")
-	if err := os.Rename(l.name, l.name+".1"); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.Rename(l.name, l.name+".1"))
 	told = append(told, l.say(t, "second")...)
-	if err := os.Remove(l.name); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.Remove(l.name))
 	told = append(told, l.say(t, "third")...)
 	if has := l.has(t); strings.Count(has, "\n") != 1 || !strings.Contains(has, "third") || len(told) > 0 {
 		t.Errorf("%q, told %q", has, told)
 	}
-	if err := os.Rename(dir, dir+".old"); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.Rename(dir, dir+".old"))
 	told = l.say(t, "lost", "lost", "lost")
 	if len(told) != 1 || told[0] != "ERR IBW9: log: open "+l.name+": no such file or directory; its lines are counted until it can be written" {
 		t.Errorf("%q", told)
 	}
-	if err := os.Rename(dir+".old", dir); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.Rename(dir+".old", dir))
 	told = l.say(t, "fourth", "fifth")
 	if len(told) != 1 || told[0] != "log: "+l.name+" is written again, 3 lines are lost" {
 		t.Errorf("%q", told)
@@ -265,9 +247,7 @@ func TestLogOfOtherKinds(t *testing.T) {
 			continue
 		}
 		file := filepath.Join(t.TempDir(), "ibweave.log")
-		if err := kind.make(file); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, kind.make(file))
 		l := newLogging(t, file)
 		if told := l.say(t, "a", "b"); len(told) != 1 || !strings.HasPrefix(told[0], "ERR IBW9: log: ") || !strings.Contains(told[0], file) {
 			t.Errorf("%s: %q", name, told)
@@ -276,9 +256,7 @@ func TestLogOfOtherKinds(t *testing.T) {
 			t.Error(err)
 		}
 		if name == "folder" { // it is ours then
-			if err := os.Remove(file); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, os.Remove(file))
 			if told := l.say(t, "c"); len(told) != 1 || !strings.Contains(l.has(t), `{"lines": 3`) {
 				t.Errorf("%s: %q\n%s", name, told, l.has(t))
 			}
@@ -313,10 +291,7 @@ func TestHiddenInLogs(t *testing.T) {
 // So are those that the queue has no room for.
 func TestLogIsFull(t *testing.T) {
 	var told []string
-	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	full := short.Must(os.OpenFile("/dev/full", os.O_WRONLY, 0))(t)
 	encoder := zapcore.NewConsoleEncoder(zap.NewProductionEncoderConfig())
 	l := &logFile{name: "/dev/full", file: full, encoder: encoder, wake: make(chan struct{}, 1), tell: func(_ Level, err error) { told = append(told, err.Error()) }}
 	l.idle.L = &l.mu
@@ -336,10 +311,7 @@ func TestLogIsFull(t *testing.T) {
 	}
 	name := filepath.Join(t.TempDir(), "ibweave.log")
 	writeFile(t, name, []byte("half"))
-	half, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	half := short.Must(os.OpenFile(name, os.O_WRONLY|os.O_APPEND, 0))(t)
 	l = &logFile{name: name, file: half, torn: true}
 	if n, err := l.appendLines([]byte("a line\n"), 0, nil); n != 7 || err != nil || l.torn {
 		t.Error(n, err)
@@ -353,37 +325,26 @@ func TestLogIsFull(t *testing.T) {
 // is tried again.
 func TestNoRoom(t *testing.T) {
 	var old unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_AS, &old); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, unix.Getrlimit(unix.RLIMIT_AS, &old))
 	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 12, Levels: 3})
 	f = withLIDs(t, f, err)
 	o := open(t, "")
 	s := snapshotOf(f, rand.New(rand.NewPCG(1, 1)))
 	file := filepath.Join(t.TempDir(), "file")
 	writeFile(t, file, make([]byte, 8<<20))
-	statm, err := os.ReadFile("/proc/self/statm")
-	if err != nil {
-		t.Fatal(err)
-	}
+	statm := short.Must(os.ReadFile("/proc/self/statm"))(t)
 	var pages uint64
-	if _, err := fmt.Sscan(string(statm), &pages); err != nil {
-		t.Fatal(err)
-	}
+	short.Must(fmt.Sscan(string(statm), &pages))(t)
 	limit := old
 	limit.Cur = pages*uint64(os.Getpagesize()) + 4<<30
-	if err := unix.Setrlimit(unix.RLIMIT_AS, &limit); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, unix.Setrlimit(unix.RLIMIT_AS, &limit))
 	room := room()
 	o.needs = func(*fabric.Fabric) int64 { return room + 1<<30 }
 	_, routed := o.Route(o.engine("updn"), s)
 	o.needs = routingNeeds
 	_, read := readFile(file, 32<<20, 1<<10)
 	_, fine := readFile(file, 32<<20, 8)
-	if err := unix.Setrlimit(unix.RLIMIT_AS, &old); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, unix.Setrlimit(unix.RLIMIT_AS, &old))
 	if fine != nil || room < 1<<30 || room > 8<<30 {
 		t.Errorf("%v, room for %d bytes", fine, room)
 	}
@@ -417,9 +378,7 @@ func TestAbsentRoots(t *testing.T) {
 	} {
 		o := open(t, "roots: ["+strings.ReplaceAll(strings.ReplaceAll(roots, "1,2,3,4,5,6,7", "0x1,0x2,0x3,0x4,0x5,0x6,0x7"), ",", ", ")+"]")
 		for _, s := range []*Snapshot{whole, damaged, whole} {
-			if _, err := o.Route(o.engine("updn"), s); err != nil {
-				t.Fatal(err)
-			}
+			short.Must(o.Route(o.engine("updn"), s))(t)
 		}
 		want = strings.ReplaceAll(want, "FILE", filepath.Join(o.dir, "ibweave.yaml"))
 		if got := strings.Join(o.lines, "\n"); got != want {
@@ -435,9 +394,7 @@ func TestAbsentRoots(t *testing.T) {
 	rename(one, f.Node(0).GUID, 0x77)
 	rename(other, 0x200001, 0x77)
 	for _, s := range []*Snapshot{one, one, other, whole, one} {
-		if _, err := o.Route(o.engine("updn"), s); err != nil {
-			t.Fatal(err)
-		}
+		short.Must(o.Route(o.engine("updn"), s))(t)
 	}
 	if len(o.lines) != 3 || o.lines[0] != o.lines[2] || o.lines[0] == o.lines[1] {
 		t.Errorf("OpenSM's log has %q", o.lines)

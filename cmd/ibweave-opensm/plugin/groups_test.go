@@ -14,6 +14,7 @@ import (
 	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
@@ -24,14 +25,9 @@ import (
 // compiledGroups writes groups.json and guid2lid.
 func compiledGroups(t testing.TB, dir string, f *fabric.Fabric, trees []mft.Tree) string {
 	t.Helper()
-	text, err := mft.AppendGroupsJSON(nil, f, trees)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := short.Must(mft.AppendGroupsJSON(nil, f, trees))(t)
 	var lids bytes.Buffer
-	if err := dump.WriteGUID2LID(&lids, f); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, dump.WriteGUID2LID(&lids, f))
 	name := filepath.Join(dir, outdir.GroupsName)
 	for file, data := range map[string][]byte{name: text, filepath.Join(dir, outdir.GUID2LIDName): lids.Bytes()} {
 		writeFile(t, file, data)
@@ -102,20 +98,12 @@ func TestDeclaredGroups(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(3, 3))
 			f, err := tc.make()
 			f = withLIDs(t, f, err)
-			e, err := compile.EngineByName(tc.engine)
-			if err != nil {
-				t.Fatal(err)
-			}
-			r, err := compile.Run(t.Context(), f, e, compile.Options{LIDs: lft.LIDOptions{LMC: lft.KeepLMC}, Multicast: tc.scheme,
-				Groups: func(f *fabric.Fabric) ([]mft.Group, error) { return randomGroups(f, 6, rnd), nil }})
-			if err != nil {
-				t.Fatal(err)
-			}
+			e := short.Must(compile.EngineByName(tc.engine))(t)
+			r := short.Must(compile.Run(t.Context(), f, e, compile.Options{LIDs: lft.LIDOptions{LMC: lft.KeepLMC}, Multicast: tc.scheme,
+				Groups: func(f *fabric.Fabric) ([]mft.Group, error) { return randomGroups(f, 6, rnd), nil }}))(t)
 			o := open(t, "multicast: {groups: "+compiledGroups(t, t.TempDir(), f, r.Plan.Trees)+"}")
 			s := snapshotOf(f, rnd)
-			if _, err := o.Route(o.engine(tc.engine), s); err != nil {
-				t.Fatal(err)
-			}
+			short.Must(o.Route(o.engine(tc.engine), s))(t)
 			boxes := boxesOf(f, r.Plan.Trees, rnd)
 			// One after the other: OpenSM asks when somebody has joined.
 			have := asked{}
@@ -127,9 +115,7 @@ func TestDeclaredGroups(t *testing.T) {
 					have[boxes[i].MLID] = o.Masks(boxes[i], func() []Box { return boxes[:i+1] })
 				}
 			}
-			if _, err := o.Route(o.engine(tc.engine), s); err != nil {
-				t.Fatal(err)
-			}
+			short.Must(o.Route(o.engine(tc.engine), s))(t)
 			joined := have
 			have = asked{}
 			have.ask(o, boxes, all(boxes)...)
@@ -182,11 +168,8 @@ func TestGroupsReadAgain(t *testing.T) {
 		for _, i := range senders {
 			g.Senders = append(g.Senders, f.CAPorts()[i])
 		}
-		r, err := compile.Run(t.Context(), f, e, compile.Options{LIDs: lft.LIDOptions{LMC: lft.KeepLMC}, Multicast: "union",
-			Groups: func(*fabric.Fabric) ([]mft.Group, error) { return []mft.Group{g}, nil }})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := short.Must(compile.Run(t.Context(), f, e, compile.Options{LIDs: lft.LIDOptions{LMC: lft.KeepLMC}, Multicast: "union",
+			Groups: func(*fabric.Fabric) ([]mft.Group, error) { return []mft.Group{g}, nil }}))(t)
 		return r.Plan.Trees
 	}
 	dir := t.TempDir()
@@ -195,9 +178,7 @@ func TestGroupsReadAgain(t *testing.T) {
 	s := snapshotOf(f, rnd)
 	boxes := boxesOf(f, trees(0), rnd)
 	masks := func() []SwitchPort {
-		if _, err := o.Route(o.engine("xy"), s); err != nil {
-			t.Fatal(err)
-		}
+		short.Must(o.Route(o.engine("xy"), s))(t)
 		return o.Masks(boxes[0], func() []Box { return boxes })
 	}
 	first := masks()
@@ -220,9 +201,7 @@ func TestGroupsReadAgain(t *testing.T) {
 	if got := masks(); !slices.Equal(got, first) {
 		t.Errorf("masks %v, want those of the first sender again", got)
 	}
-	if err := os.Remove(filepath.Join(dir, outdir.GUID2LIDName)); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.Remove(filepath.Join(dir, outdir.GUID2LIDName)))
 	o = open(t, "multicast: {groups: "+file+"}")
 	if _, err := o.Route(o.engine("xy"), s); err == nil || len(o.lines) != 1 || !strings.Contains(o.lines[0], "ERR IBW1: the LIDs in "+file+" are those of the guid2lid beside it: ") {
 		t.Errorf("%v, %q", err, o.lines)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // labelled is a topology text with labels on some ports of "leaf 3" and "spine 3" of a fat
@@ -44,15 +45,10 @@ func TestLabels(t *testing.T) {
 	writeFile(t, file, []byte(strings.NewReplacer("=LEAF(LEAF)", "=0x"+leafGUID+"("+leafGUID+")", "=SPINE(SPINE)", "=0x"+spineGUID+"("+spineGUID+")",
 		"LEAF", leafGUID, "SPINE", spineGUID).Replace(labelled)))
 	o := open(t, "labels: "+file)
-	tables, err := o.Route(o.engine("updn"), copied(s))
-	if err != nil {
-		t.Fatal(err)
-	}
+	tables := short.Must(o.Route(o.engine("updn"), copied(s)))(t)
 	o.Written(tables)
 	leaf.Sick = true
-	if _, err := o.Route(o.engine("updn"), s); err != nil {
-		t.Fatal(err)
-	}
+	short.Must(o.Route(o.engine("updn"), s))(t)
 	const slow = `slow cable: "leaf 3"[8](1/4/2) to "spine 3"[4](1/2/2) is `
 	if lines := strings.Join(o.lines, "\n"); !strings.Contains(lines, slow) || strings.Contains(lines, "ERR") {
 		t.Errorf("OpenSM's log:\n%s", lines)
@@ -77,9 +73,7 @@ func TestLabelsThatCannotBeRead(t *testing.T) {
 	for name, makeFile := range cases {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "fabric.ibnetdiscover")
-			if err := makeFile(file); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, makeFile(file))
 			o := open(t, "labels: "+file)
 			if len(o.lines) != 1 || !strings.HasPrefix(o.lines[0], "1 ERR IBW1: labels: ") || !strings.Contains(o.lines[0], wants[name]) {
 				t.Errorf("OpenSM's log has %q, want one line with %q", o.lines, wants[name])

@@ -61,10 +61,7 @@ func TestMetrics(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	route := func(s *Snapshot) *Tables {
 		t.Helper()
-		tables, err := o.Route(o.engine("updn"), s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		tables := short.Must(o.Route(o.engine("updn"), s))(t)
 		o.Written(tables)
 		return tables
 	}
@@ -119,24 +116,17 @@ func TestMetricsUnwritable(t *testing.T) {
 	if line := <-lines; !strings.HasPrefix(line, "1 metrics are not written: ") || !strings.Contains(line, m.file) {
 		t.Error(line)
 	}
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.Mkdir(dir, 0o700))
 	settle()
 	want(0)
-	if err := os.RemoveAll(dir); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.RemoveAll(dir))
 	settle()
 	want(1)
 
 	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2})
 	f = withLIDs(t, f, err)
 	o := open(t, "metrics:\n  file: "+m.file+"\n")
-	tables, err := o.Route(o.engine("updn"), snapshotOf(f, rand.New(rand.NewPCG(1, 2))))
-	if err != nil {
-		t.Fatal(err)
-	}
+	tables := short.Must(o.Route(o.engine("updn"), snapshotOf(f, rand.New(rand.NewPCG(1, 2)))))(t)
 	told := make(chan string, 100)
 	log := o.host.Log
 	o.host.Log = func(l Level, line string) {
@@ -164,9 +154,7 @@ func TestMetricsKilled(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "ibweave.prom")
 		cmd := exec.Command(os.Args[0], "-test.run", "^TestMetricsKilled$")
 		cmd.Env = append(os.Environ(), "IBWEAVE_METRICS="+file)
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, cmd.Start())
 		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
 			if _, err := os.Stat(file); err == nil {
 				break
@@ -175,10 +163,7 @@ func TestMetricsKilled(t *testing.T) {
 		time.Sleep(time.Duration(rnd.IntN(20_000)) * time.Microsecond)
 		cmd.Process.Kill()
 		cmd.Wait()
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := short.Must(os.ReadFile(file))(t)
 		promtool(t, text)
 		if !strings.HasSuffix(string(text), "\nibweave_plugin_verdict{verdict=\"errors\"} 0\n") {
 			t.Errorf("the file ends in %q", text[max(0, len(text)-100):])

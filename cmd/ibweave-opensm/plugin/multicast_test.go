@@ -97,11 +97,7 @@ func (a asked) check(t *testing.T, r *lft.Routing, boxes []Box) *verify.Result {
 		mc.Tables.Add(b.MLID, ports)
 		mc.Trees = append(mc.Trees, tree)
 	}
-	v, err := verify.Check(context.Background(), &state.State{Fabric: r.Fabric, Tables: r.Tables, SL2VL: r.SL2VL, PathSLs: r.PathSLs, Multicast: mc}, verify.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v
+	return short.Must(verify.Check(context.Background(), &state.State{Fabric: r.Fabric, Tables: r.Tables, SL2VL: r.SL2VL, PathSLs: r.PathSLs, Multicast: mc}, verify.Options{}))(t)
 }
 
 // clean says that nothing is missing, double, or can wait for ever.
@@ -136,10 +132,7 @@ func TestMasks(t *testing.T) {
 			o := open(t, "")
 			s := snapshotOf(f, rnd)
 			s.QoS = true
-			tables, err := o.Route(o.engine(tc.engine), s)
-			if err != nil {
-				t.Fatal(err)
-			}
+			tables := short.Must(o.Route(o.engine(tc.engine), s))(t)
 			boxes := someBoxes(f, 12, rnd)
 			have := asked{}
 			have.ask(o, boxes, all(boxes)...)
@@ -171,9 +164,7 @@ func TestMasks(t *testing.T) {
 			// OpenSM routes again without a change: who joined and left before no longer
 			// matters, so that another OpenSM has the same masks. From then on they stay.
 			sweep := func(o *opened) asked {
-				if _, err := o.Route(o.engine(tc.engine), s); err != nil {
-					t.Fatal(err)
-				}
+				short.Must(o.Route(o.engine(tc.engine), s))(t)
 				a := asked{}
 				a.ask(o, boxes, all(boxes)...)
 				return a
@@ -218,9 +209,7 @@ func TestMasksAfterRestart(t *testing.T) {
 			o := open(t, "")
 			s := snapshotOf(f, rnd)
 			s.QoS = true
-			if _, err := o.Route(o.engine(tc.engine), s); err != nil {
-				t.Fatal(err)
-			}
+			short.Must(o.Route(o.engine(tc.engine), s))(t)
 			have := asked{}
 			order := all(boxes)
 			rnd.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
@@ -274,25 +263,17 @@ func TestMasksNeverFail(t *testing.T) {
 				rnd := rand.New(rand.NewPCG(5, 5))
 				o := open(t, "")
 				s := snapshotOf(f, rnd)
-				if _, err := o.Route(o.engine("updn"), s); err != nil {
-					t.Fatal(err)
-				}
+				short.Must(o.Route(o.engine("updn"), s))(t)
 				boxes := someBoxes(f, 6, rnd)
 				first := asked{}
 				if before {
 					first.ask(o, boxes, all(boxes)...)
 				}
 				// A new routing, and its schemes do not work.
-				tables, err := o.Route(o.engine("minhop"), s)
-				if err != nil {
-					t.Fatal(err)
-				}
+				tables := short.Must(o.Route(o.engine("minhop"), s))(t)
 				o.masks.renew(tables)
 				for _, name := range []string{unionScheme, updnTreeScheme} {
-					real, err := o.masks.scheme(t.Context(), name, nil)
-					if err != nil {
-						t.Fatal(err)
-					}
+					real := short.Must(o.masks.scheme(t.Context(), name, nil))(t)
 					o.masks.schemes[name] = failing{real, how}
 				}
 				have := asked{}
@@ -332,9 +313,7 @@ func TestMasksThatNoLongerFit(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 5))
 	o := open(t, "")
 	s := snapshotOf(f, rnd)
-	if _, err := o.Route(o.engine("updn"), s); err != nil {
-		t.Fatal(err)
-	}
+	short.Must(o.Route(o.engine("updn"), s))(t)
 	boxes := someBoxes(f, 6, rnd)
 	asked{}.ask(o, boxes, all(boxes)...)
 	if _, ok := o.masks.stillFit(mgid(0)); !ok {
@@ -358,10 +337,7 @@ func TestMasksThatNoLongerFit(t *testing.T) {
 			}
 		}
 	}
-	tables, err := o.Route(o.engine("updn"), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tables := short.Must(o.Route(o.engine("updn"), s))(t)
 	o.masks.renew(tables)
 	if _, ok := o.masks.stillFit(mgid(0)); ok {
 		t.Error("masks fit though a cable of theirs is gone")
@@ -383,10 +359,7 @@ func TestOddBoxes(t *testing.T) {
 	if got := o.Masks(Box{}, nil); got != nil {
 		t.Error(got)
 	}
-	tables, err := o.Route(o.engine("updn"), snapshotOf(f, rnd))
-	if err != nil {
-		t.Fatal(err)
-	}
+	tables := short.Must(o.Route(o.engine("updn"), snapshotOf(f, rnd)))(t)
 	boxes := someBoxes(f, 2, rnd)
 	boxes[0].Groups = append(boxes[0].Groups, Group{MGID: mgid(40), Members: []Member{{f.PortGUID(f.CAPorts()[0]), mad.FullMember}, {0x77, mad.FullMember}}})
 	have := asked{boxes[0].MLID: o.Masks(boxes[0], func() []Box { return nil })}
@@ -418,10 +391,7 @@ func TestNamedScheme(t *testing.T) {
 			engine = "xy"
 		}
 		o := open(t, "multicast: {scheme: "+scheme+"}")
-		tables, err := o.Route(o.engine(engine), snapshotOf(f, rnd))
-		if err != nil {
-			t.Fatal(err)
-		}
+		tables := short.Must(o.Route(o.engine(engine), snapshotOf(f, rnd)))(t)
 		boxes := someBoxes(f, 5, rnd)
 		have := asked{}
 		have.ask(o, boxes, all(boxes)...)
@@ -431,13 +401,10 @@ func TestNamedScheme(t *testing.T) {
 			groups = append(groups, w.members)
 		}
 		e, _ := compile.EngineByName(engine)
-		r, err := compile.Run(t.Context(), tables.Fabric, e, compile.Options{
+		r := short.Must(compile.Run(t.Context(), tables.Fabric, e, compile.Options{
 			LIDs: lft.LIDOptions{LMC: lft.KeepLMC}, Multicast: scheme,
 			Groups: func(*fabric.Fabric) ([]mft.Group, error) { return groups, nil },
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		for _, b := range boxes {
 			if got, want := have[b.MLID], o.masks.switchPorts(r.Plan.Tables.Ports(b.MLID)); !slices.Equal(got, want) {
 				t.Errorf("%s: MLID %#x has %v, want %v", scheme, uint16(b.MLID), got, want)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/updown"
@@ -63,10 +64,7 @@ func TestPieces(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(2, 2))
 	f, s := apart(t, 1, rnd)
 	o := open(t, "")
-	tables, err := o.Route(o.engine("updn"), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tables := short.Must(o.Route(o.engine("updn"), s))(t)
 	if p := tables.pieces; len(p.List) != 2 || p.List[p.Largest()].Switches != 12 {
 		t.Errorf("pieces %+v", p.List)
 	}
@@ -107,21 +105,15 @@ func TestSmallPieces(t *testing.T) {
 		{GUID: 1, Type: fabric.Switch, NumPorts: 4}, {GUID: 2, Type: fabric.Switch, NumPorts: 4}, {GUID: 3, Type: fabric.Switch, NumPorts: 4},
 		{GUID: 0x10, Type: fabric.CA, NumPorts: 1}, {GUID: 0x20, Type: fabric.CA, NumPorts: 1}, {GUID: 0x30, Type: fabric.CA, NumPorts: 1},
 	} {
-		if _, err := b.AddNode(n); err != nil {
-			t.Fatal(err)
-		}
+		short.Must(b.AddNode(n))(t)
 		port := fabric.PortNum(0)
 		if n.Type == fabric.CA {
 			port = 1
 		}
-		if err := b.SetPort(i, port, n.GUID+fabric.GUID(port), 0, 0); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, b.SetPort(i, port, n.GUID+fabric.GUID(port), 0, 0))
 	}
 	for _, c := range [][4]int{{0, 1, 1, 1}, {0, 2, 3, 1}, {4, 1, 5, 1}} {
-		if err := b.Connect(c[0], fabric.PortNum(c[1]), c[2], fabric.PortNum(c[3]), fabric.Link{Width: 4, Speed: fabric.QDR}); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, b.Connect(c[0], fabric.PortNum(c[1]), c[2], fabric.PortNum(c[3]), fabric.Link{Width: 4, Speed: fabric.QDR}))
 	}
 	f, err := b.Build()
 	f = withLIDs(t, f, err)

@@ -17,6 +17,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/internal/par"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/sminterface/dump"
@@ -98,13 +99,8 @@ func open(t testing.TB, config string, engines ...compile.Engine) *opened {
 // ownLog is what our log has, with all lines so far.
 func (o *opened) ownLog(t *testing.T) string {
 	t.Helper()
-	if err := o.log.Sync(); err != nil {
-		t.Fatal(err)
-	}
-	log, err := os.ReadFile(filepath.Join(o.dir, LogName))
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, o.log.Sync())
+	log := short.Must(os.ReadFile(filepath.Join(o.dir, LogName)))(t)
 	return string(log)
 }
 
@@ -123,28 +119,17 @@ func TestRoute(t *testing.T) {
 	}{{"updn", tree}, {"minhop", tree}, {"spam", tree}, {"xy", grid}, {"north-last", grid}, {"layered", tree}, {"fattree", tree}, {"ftree", tree}} {
 		f, err := tc.make()
 		f = withLIDs(t, f, err)
-		e, err := compile.EngineByName(tc.engine)
-		if err != nil {
-			t.Fatal(err)
-		}
-		want, err := compile.Run(context.Background(), f, e, compile.Options{LIDs: lft.LIDOptions{LMC: lft.KeepLMC}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := short.Must(compile.EngineByName(tc.engine))(t)
+		want := short.Must(compile.Run(context.Background(), f, e, compile.Options{LIDs: lft.LIDOptions{LMC: lft.KeepLMC}}))(t)
 		o := open(t, "")
-		got, err := o.Route(o.engine(tc.engine), snapshotOf(f, rnd))
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := short.Must(o.Route(o.engine(tc.engine), snapshotOf(f, rnd)))(t)
 		for s := range fabric.NodeID(f.NumSwitches()) {
 			if got.GUIDs[s] != f.Node(s).GUID || !slices.Equal(got.LFT(s), want.Routing.Tables.Row(s)) {
 				t.Fatalf("%s: switch %d differs", tc.engine, s)
 			}
 		}
 		var text bytes.Buffer
-		if err := dump.WriteLIDMatrix(&text, f, want.Routing.Tables, dump.WriteOptions{Lean: true}); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, dump.WriteLIDMatrix(&text, f, want.Routing.Tables, dump.WriteOptions{Lean: true}))
 		for s := range fabric.NodeID(f.NumSwitches()) {
 			section := fmt.Sprintf("Switch: guid %s\n", f.Node(s).GUID)
 			row := make([]uint8, f.Node(s).NumPorts+1)
@@ -178,11 +163,7 @@ func TestUnchanged(t *testing.T) {
 	o := open(t, "")
 	route := func(engine string, s *Snapshot) *Tables {
 		t.Helper()
-		got, err := o.Route(o.engine(engine), s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return got
+		return short.Must(o.Route(o.engine(engine), s))(t)
 	}
 	first := route("xy", take())
 	if again := route("xy", take()); again.Routing != first.Routing || again.generation != first.generation {
@@ -365,18 +346,10 @@ func TestStepPanics(t *testing.T) {
 	damaged := whole.Without(cables[0])
 	rnd := rand.New(rand.NewPCG(1, 2))
 	o := open(t, "", compile.Engine{Engine: disordered{links: new(int)}})
-	if _, err := o.Route(0, snapshotOf(whole, rnd)); err != nil {
-		t.Fatal(err)
-	}
+	short.Must(o.Route(0, snapshotOf(whole, rnd)))(t)
 	o.SubnetUp()
-	got, err := o.Route(0, snapshotOf(damaged, rnd))
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := open(t, "", compile.Engine{Engine: disordered{links: new(int)}}).Route(0, snapshotOf(damaged, rnd))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := short.Must(o.Route(0, snapshotOf(damaged, rnd)))(t)
+	want := short.Must(open(t, "", compile.Engine{Engine: disordered{links: new(int)}}).Route(0, snapshotOf(damaged, rnd)))(t)
 	if got.Step.Kept || !got.same(want) {
 		t.Errorf("not as from scratch: %+v", got.Step)
 	}
@@ -449,9 +422,7 @@ func TestVerifyWarn(t *testing.T) {
 	f, err := mesh.Generate(mesh.Spec{Dims: []int{3, 3}, Hosts: 1})
 	f = withLIDs(t, f, err)
 	o := open(t, "verify: warn", compile.Engine{Engine: broken{name: "hole"}})
-	if _, err := o.Route(0, snapshotOf(f, rand.New(rand.NewPCG(1, 2)))); err != nil {
-		t.Fatal(err)
-	}
+	short.Must(o.Route(0, snapshotOf(f, rand.New(rand.NewPCG(1, 2)))))(t)
 	if len(o.lines) != 1 || !strings.HasSuffix(o.lines[0], "; installed all the same (verify: warn)") {
 		t.Errorf("%q", o.lines)
 	}
@@ -476,10 +447,7 @@ func TestSickCables(t *testing.T) {
 	at(0x200000, 5).Sick = true // one to a host
 	at(0x100000, 1).LID = 0     // another host
 	o := open(t, "")
-	got, err := o.Route(o.engine("updn"), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := short.Must(o.Route(o.engine("updn"), s))(t)
 	if n, want := got.Fabric.NumLinks(), f.NumLinks()-2; n != want {
 		t.Errorf("%d cables, want %d", n, want)
 	}
@@ -503,10 +471,7 @@ func TestLanes(t *testing.T) {
 	s.QoS = true
 	s.Ports[s.Nodes[0].First+1].OpVLs = 1
 	o := open(t, "vlarb: equal")
-	got, err := o.Route(o.engine("xy"), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := short.Must(o.Route(o.engine("xy"), s))(t)
 	if !got.NeedsQoS() || !got.HasPathSLs() || !o.ArbitratesVLs(got) || got.LatePorts != 1 || !got.SweepAgain {
 		t.Errorf("%v %v %v %d %v", got.NeedsQoS(), got.HasPathSLs(), o.ArbitratesVLs(got), got.LatePorts, got.SweepAgain)
 	}
@@ -595,10 +560,7 @@ func BenchmarkRoute(b *testing.B) {
 				next := *s
 				next.MaxLID ^= fabric.LID(i & 1) // or the subnet would be unchanged
 				i++
-				t, err := o.Route(0, &next)
-				if err != nil {
-					b.Fatal(err)
-				}
+				t := short.Must(o.Route(0, &next))(b)
 				sum.Snapshot += t.Timing.Snapshot
 				sum.Route += t.Timing.Route
 				sum.Verify += t.Timing.Verify

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ibweave/ibweave/audit/jobs"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/verify/bound"
 )
@@ -23,10 +24,7 @@ func TestRebalanced(t *testing.T) {
 	o := open(t, "rebalance: 1.05\n")
 	route := func(s *Snapshot) *Tables {
 		t.Helper()
-		got, err := o.Route(o.engine("updn"), s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := short.Must(o.Route(o.engine("updn"), s))(t)
 		o.Written(got)
 		return got
 	}
@@ -54,10 +52,7 @@ func TestRebalanced(t *testing.T) {
 		}
 		last = next
 	}
-	scratch, err := o.engines[o.engine("updn")].Route(t.Context(), g, lft.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	scratch := short.Must(o.engines[o.engine("updn")].Route(t.Context(), g, lft.Options{}))(t)
 	was, is, want := lft.GreatestLoad(g, first.Routing.Tables), lft.GreatestLoad(g, last.Routing.Tables), lft.GreatestLoad(g, scratch.Tables)
 	if steps == 0 || is >= was || float64(is) > 1.05*float64(want) {
 		t.Errorf("%d steps: load %d, at first %d, from scratch %d", steps, is, was, want)
@@ -75,9 +70,7 @@ func TestTrafficAbsent(t *testing.T) {
 	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2})
 	f = withLIDs(t, f, err)
 	o := open(t, "traffic: "+filepath.Join(t.TempDir(), "absent.yaml")+"\n")
-	if _, err := o.Route(o.engine("updn"), snapshotOf(f, rand.New(rand.NewPCG(1, 2)))); err != nil {
-		t.Fatal(err)
-	}
+	short.Must(o.Route(o.engine("updn"), snapshotOf(f, rand.New(rand.NewPCG(1, 2)))))(t)
 	if i := slices.IndexFunc(o.lines, func(l string) bool { return strings.Contains(l, "absent.yaml") }); i < 0 ||
 		!strings.HasSuffix(o.lines[i], "; there were no jobs before, and tables are not made for any") {
 		t.Errorf("OpenSM's log has %q", o.lines)
@@ -93,9 +86,7 @@ func TestTraffic(t *testing.T) {
 	write := func(hosts string, by int) {
 		t.Helper()
 		text := fmt.Sprintf("jobs: [{name: a, hosts: [%s], patterns: [{pattern: \"shift:%d\", size: 1G}]}]\n", hosts, by)
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, os.WriteFile(name, []byte(text), 0o600))
 	}
 	var hosts []string
 	for _, p := range f.CAPorts() {
@@ -108,37 +99,19 @@ func TestTraffic(t *testing.T) {
 	o := open(t, "traffic: "+name+"\nuniform-floor: 1.3\n")
 	seconds := func(r *lft.Routing) float64 {
 		t.Helper()
-		x, err := jobs.Read(name, os.ReadFile)
-		if err != nil {
-			t.Fatal(err)
-		}
-		in, err := x.In(f, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		d, err := in.Demand(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		times, err := bound.TimesUnder(t.Context(), f, r.Tables, d)
-		if err != nil {
-			t.Fatal(err)
-		}
+		x := short.Must(jobs.Read(name, os.ReadFile))(t)
+		in := short.Must(x.In(f, nil))(t)
+		d := short.Must(in.Demand(t.Context()))(t)
+		times := short.Must(bound.TimesUnder(t.Context(), f, r.Tables, d))(t)
 		return times.Switches
 	}
 	sweep := func() *Tables {
 		t.Helper()
-		got, err := o.Route(o.engine("updn"), snapshotOf(f, rand.New(rand.NewPCG(1, 2))))
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := short.Must(o.Route(o.engine("updn"), snapshotOf(f, rand.New(rand.NewPCG(1, 2)))))(t)
 		o.Written(got)
 		return got
 	}
-	plain, err := o.engines[o.engine("updn")].Route(t.Context(), f, lft.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	plain := short.Must(o.engines[o.engine("updn")].Route(t.Context(), f, lft.Options{}))(t)
 	first := sweep()
 	if seconds(first.Routing) >= seconds(plain) {
 		t.Errorf("%v seconds, %v without traffic", seconds(first.Routing), seconds(plain))

@@ -60,10 +60,7 @@ func TestRestart(t *testing.T) {
 						}
 					}
 				}
-				got, err := o.Route(o.engine(tc.engine), s)
-				if err != nil {
-					t.Fatal(err)
-				}
+				got := short.Must(o.Route(o.engine(tc.engine), s))(t)
 				o.Written(got)
 				o.SubnetUp()
 				if o.last != nil {
@@ -135,10 +132,7 @@ func TestFoundAgain(t *testing.T) {
 		}
 		return s
 	}
-	first, err := open(t, "").Route(0, take(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := short.Must(open(t, "").Route(0, take(nil)))(t)
 	o := open(t, "metrics: {file: "+metrics+"}\n")
 	kept, err := o.Route(0, take(first))
 	if err != nil || !kept.Step.Adopted {
