@@ -347,6 +347,9 @@ func TestDamaged(t *testing.T) {
 				}
 				most, sum := contention(t, r, r.CAOrder, 0)
 				worst = max(worst, most)
+				if i%4 > 0 { // a part of them says how the engines compare
+					continue
+				}
 				ours += sum
 				_, sum = contention(t, &lft.Routing{Fabric: g, Tables: route(t, g, updown.Engine{}).Tables}, r.CAOrder, 0)
 				updn += sum
