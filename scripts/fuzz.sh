@@ -16,7 +16,7 @@ targets=0
 while read -r package dir files; do
 	names=$([ -z "$files" ] || sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' $files)
 	[ -n "$names" ] || continue
-	go test -c -fuzz Fuzz -o "$work/fuzz.test" "$package"
+	go test -c -vet=off -ldflags=-w -fuzz Fuzz -o "$work/fuzz.test" "$package"
 	for name in $names; do
 		echo "fuzz $package $name for $time"
 		(cd "$dir" && "$work/fuzz.test" -test.run '^$' -test.fuzz "^$name\$" -test.fuzztime "$time" -test.fuzzcachedir "$cache/$package")
