@@ -285,38 +285,6 @@ func benchmarkMFTs(b *testing.B) *mft.Tables {
 	return t
 }
 
-func BenchmarkWriteMFTs(b *testing.B) {
-	t := benchmarkMFTs(b)
-	b.Run("mcfdbs", func(b *testing.B) {
-		benchmarkWrite(b, func(w io.Writer) error { return WriteMCFDBs(w, t, WriteOptions{}) })
-	})
-	b.Run("dump_mfts", func(b *testing.B) {
-		benchmarkWrite(b, func(w io.Writer) error { return WriteMFTs(w, t, WriteOptions{}, 0) })
-	})
-	b.Run("dump_mfts/lean", func(b *testing.B) {
-		benchmarkWrite(b, func(w io.Writer) error { return WriteMFTs(w, t, WriteOptions{Lean: true}, 0) })
-	})
-}
-
-func BenchmarkReadMFTs(b *testing.B) {
-	t := benchmarkMFTs(b)
-	for _, form := range []struct {
-		name string
-		data []byte
-	}{
-		{"mcfdbs", text(b, func(w io.Writer) error { return WriteMCFDBs(w, t, WriteOptions{}) })},
-		{"dump_mfts", text(b, func(w io.Writer) error { return WriteMFTs(w, t, WriteOptions{}, 0) })},
-		{"dump_mfts/lean", text(b, func(w io.Writer) error { return WriteMFTs(w, t, WriteOptions{Lean: true}, 0) })},
-	} {
-		b.Run(form.name, func(b *testing.B) {
-			benchmarkRead(b, form.data, func() error {
-				_, _, err := ReadMFTs("in", form.data, t.Fabric(), Options{})
-				return err
-			})
-		})
-	}
-}
-
 // Rows that come again and again are compared with the first of their MLID, however
 // many others there are.
 func TestRepeatedRows(t *testing.T) {
