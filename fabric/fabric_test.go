@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -301,28 +300,4 @@ func TestDistancesTooLong(t *testing.T) {
 			t.Errorf("%d switches: distance %d, too long %t; want %d, %t", n, got, m.TooLong(), want, n > 254)
 		}
 	}
-}
-
-func BenchmarkDistances(b *testing.B) {
-	const n = 1620 // a torus of 45x36
-	var builder Builder
-	for i := range n {
-		short.Must(builder.AddNode(Node{GUID: GUID(i + 1), Type: Switch, NumPorts: 4}))(b)
-	}
-	for i := range n {
-		x, y := i/36, i%36
-		for _, c := range []struct {
-			to   int
-			p, q PortNum
-		}{{(x+1)%45*36 + y, 1, 3}, {x*36 + (y+1)%36, 2, 4}} {
-			short.Check(b, builder.Connect(i, c.p, c.to, c.q, Link{}))
-		}
-	}
-	f := short.Must(builder.Build())(b)
-	b.Run(fmt.Sprintf("torus/%d", n), func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			f.allDistances()
-		}
-	})
 }

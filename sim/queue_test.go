@@ -1,8 +1,6 @@
 package sim
 
 import (
-	"fmt"
-	"math/rand/v2"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -86,29 +84,4 @@ func TestQueueAgainstSlow(t *testing.T) {
 			t.Fatalf("%d events, want %d", q.len(), len(slow))
 		}
 	})
-}
-
-// BenchmarkQueue holds the number of events, with the delays of a mesh.
-func BenchmarkQueue(b *testing.B) {
-	for _, depth := range []int{100, 1000, 10000, 100000} {
-		b.Run(fmt.Sprint(depth), func(b *testing.B) {
-			rng := rand.New(rand.NewPCG(1, 1))
-			delays := make([]Time, 1024)
-			for i := range delays {
-				delays[i] = []Time{10000, 110000, 256000, Time(rng.IntN(2000000))}[i%4]
-			}
-			q := &queue{}
-			q.init(bucketBits)
-			for i := range depth {
-				q.push(delays[i%1024]+Time(i), event{a: int32(i)})
-			}
-			b.ReportAllocs()
-			i := 0
-			for b.Loop() {
-				e, _ := q.pop(Forever)
-				q.push(q.now+delays[i%1024], e)
-				i++
-			}
-		})
-	}
 }

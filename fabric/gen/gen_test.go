@@ -763,22 +763,3 @@ func TestErrors(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkFatTree(b *testing.B) {
-	for _, radix := range []int{24, 36, 56} {
-		b.Run(fmt.Sprintf("radix=%d,levels=3", radix), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				short.Must(gen.FatTree(gen.FatTreeSpec{Radix: radix, Levels: 3}))(b)
-			}
-		})
-	}
-}
-
-func BenchmarkDropLinks(b *testing.B) {
-	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 36, Levels: 3}))(b)
-	b.ReportAllocs()
-	for b.Loop() {
-		short.Must(gen.DropLinks(f, 1000, 1))(b)
-	}
-}

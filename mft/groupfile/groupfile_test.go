@@ -413,36 +413,3 @@ func TestFile(t *testing.T) {
 		t.Errorf("%v, %v", groups, err)
 	}
 }
-
-// BenchmarkParse reads groups of 64 ports.
-func BenchmarkParse(b *testing.B) {
-	f := small(b)
-	for _, n := range []int{1000, 10000} {
-		var block, written strings.Builder
-		block.WriteString("groups:\n")
-		for g := range n {
-			fmt.Fprintf(&block, "  - name: group %d\n    receivers:\n", g)
-			fmt.Fprintf(&written, "%c\n{\"name\":\"group %d\",\"receivers\":[3", "[,"[min(g, 1)], g)
-			for i := range 64 {
-				fmt.Fprintf(&block, "      - 0x%016x\n", 0x101+i%4*0x10)
-				if i > 0 {
-					fmt.Fprintf(&written, ",%d", 3+i%3)
-				}
-			}
-			written.WriteString("]}")
-		}
-		written.WriteString("]\n")
-		for _, c := range []struct{ name, text string }{{"YAML", block.String()}, {"JSON", written.String()}} {
-			b.Run(fmt.Sprintf("%s/groups=%d", c.name, n), func(b *testing.B) {
-				data := []byte(c.text)
-				b.SetBytes(int64(len(data)))
-				b.ReportAllocs()
-				for b.Loop() {
-					if groups, err := Parse("in", data, f); err != nil || len(groups) != n {
-						b.Fatal(len(groups), err)
-					}
-				}
-			})
-		}
-	}
-}
