@@ -19,8 +19,8 @@ const logged = "\ufeff=~=~=~= PuTTY log =~=~=~=\n[root@host ~]# ibnetdiscover\n"
 	"\r[root@host ~]# "
 
 func FuzzParse(f *testing.F) {
-	for _, test := range broken {
-		f.Add([]byte(test.text))
+	for _, test := range broken(f) {
+		f.Add([]byte(test["text"]))
 	}
 	f.Add([]byte(logged))
 	f.Add([]byte(strings.ReplaceAll(logged, "\n", "\r\r\n")))
