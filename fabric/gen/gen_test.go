@@ -3,8 +3,10 @@ package gen_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -200,72 +202,45 @@ func wiring(f *fabric.Fabric) []string {
 	return lines
 }
 
-// TestFatTreeWiring has every cable of two small trees, by the definition in
-// the comment of FatTree.
-func TestFatTreeWiring(t *testing.T) {
-	for _, tt := range []struct {
-		spec gen.FatTreeSpec
-		want string
-	}{
-		{gen.FatTreeSpec{Radix: 4, Levels: 2, HostsPerLeaf: 1}, `
-"leaf 0"[1] "host 0 leaf 0"[1]
-"leaf 0"[3] "spine 0"[1]
-"leaf 0"[4] "spine 1"[1]
-"leaf 1"[1] "host 0 leaf 1"[1]
-"leaf 1"[3] "spine 0"[2]
-"leaf 1"[4] "spine 1"[2]
-"leaf 2"[1] "host 0 leaf 2"[1]
-"leaf 2"[3] "spine 0"[3]
-"leaf 2"[4] "spine 1"[3]
-"leaf 3"[1] "host 0 leaf 3"[1]
-"leaf 3"[3] "spine 0"[4]
-"leaf 3"[4] "spine 1"[4]`},
-		{gen.FatTreeSpec{Radix: 4, Levels: 3, HostsPerLeaf: 3}, `
-"leaf 0 pod 0"[1] "host 0 leaf 0 pod 0"[1]
-"leaf 0 pod 0"[2] "host 1 leaf 0 pod 0"[1]
-"leaf 0 pod 0"[3] "host 2 leaf 0 pod 0"[1]
-"leaf 0 pod 0"[4] "spine 0 pod 0"[1]
-"leaf 1 pod 0"[1] "host 0 leaf 1 pod 0"[1]
-"leaf 1 pod 0"[2] "host 1 leaf 1 pod 0"[1]
-"leaf 1 pod 0"[3] "host 2 leaf 1 pod 0"[1]
-"leaf 1 pod 0"[4] "spine 0 pod 0"[2]
-"leaf 0 pod 1"[1] "host 0 leaf 0 pod 1"[1]
-"leaf 0 pod 1"[2] "host 1 leaf 0 pod 1"[1]
-"leaf 0 pod 1"[3] "host 2 leaf 0 pod 1"[1]
-"leaf 0 pod 1"[4] "spine 0 pod 1"[1]
-"leaf 1 pod 1"[1] "host 0 leaf 1 pod 1"[1]
-"leaf 1 pod 1"[2] "host 1 leaf 1 pod 1"[1]
-"leaf 1 pod 1"[3] "host 2 leaf 1 pod 1"[1]
-"leaf 1 pod 1"[4] "spine 0 pod 1"[2]
-"leaf 0 pod 2"[1] "host 0 leaf 0 pod 2"[1]
-"leaf 0 pod 2"[2] "host 1 leaf 0 pod 2"[1]
-"leaf 0 pod 2"[3] "host 2 leaf 0 pod 2"[1]
-"leaf 0 pod 2"[4] "spine 0 pod 2"[1]
-"leaf 1 pod 2"[1] "host 0 leaf 1 pod 2"[1]
-"leaf 1 pod 2"[2] "host 1 leaf 1 pod 2"[1]
-"leaf 1 pod 2"[3] "host 2 leaf 1 pod 2"[1]
-"leaf 1 pod 2"[4] "spine 0 pod 2"[2]
-"leaf 0 pod 3"[1] "host 0 leaf 0 pod 3"[1]
-"leaf 0 pod 3"[2] "host 1 leaf 0 pod 3"[1]
-"leaf 0 pod 3"[3] "host 2 leaf 0 pod 3"[1]
-"leaf 0 pod 3"[4] "spine 0 pod 3"[1]
-"leaf 1 pod 3"[1] "host 0 leaf 1 pod 3"[1]
-"leaf 1 pod 3"[2] "host 1 leaf 1 pod 3"[1]
-"leaf 1 pod 3"[3] "host 2 leaf 1 pod 3"[1]
-"leaf 1 pod 3"[4] "spine 0 pod 3"[2]
-"spine 0 pod 0"[3] "core 0,0"[1]
-"spine 0 pod 0"[4] "core 0,1"[1]
-"spine 0 pod 1"[3] "core 0,0"[2]
-"spine 0 pod 1"[4] "core 0,1"[2]
-"spine 0 pod 2"[3] "core 0,0"[3]
-"spine 0 pod 2"[4] "core 0,1"[3]
-"spine 0 pod 3"[3] "core 0,0"[4]
-"spine 0 pod 3"[4] "core 0,1"[4]`},
-	} {
-		f := short.Must(gen.FatTree(tt.spec))(t)
-		if diff := cmp.Diff(strings.Split(tt.want[1:], "\n"), wiring(f)); diff != "" {
-			t.Errorf("%+v: cables (-want +got):\n%s", tt.spec, diff)
+// TestWiring has every cable of small fabrics: of trees, myrinet4 and a shufflenet by the
+// definitions in the comments of their generators; and what seeds give, which must not change
+// between releases, as the generators first printed it.
+func TestWiring(t *testing.T) {
+	of := func(f *fabric.Fabric, err error) *fabric.Fabric {
+		t.Helper()
+		return short.Must(f, err)(t)
+	}
+	options := gen.Options{Fill: 50, Speeds: []fabric.Speed{fabric.HDR, fabric.NDR}, Names: "mixed", Seed: 3}
+	fabrics := map[string]*fabric.Fabric{
+		"fat tree of 2 levels":        of(gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2, HostsPerLeaf: 1})),
+		"fat tree of 3 levels":        of(gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 3, HostsPerLeaf: 3})),
+		"tree with parallel cables":   of(gen.Tree(gen.TreeSpec{Ports: 8, Pods: []int{2, 1}, Hosts: 1, Spines: 2, Parallel: 2, Groups: 1, Cores: 2})),
+		"tree of directors":           of(gen.Tree(gen.TreeSpec{Ports: 6, Pods: []int{2, 1}, Hosts: 1, Spines: 4, Groups: 2, Cores: 2, Directors: true})),
+		"myrinet4":                    of(gen.Myrinet4()),
+		"shufflenet 2,2":              of(gen.Shufflenet(2, 2)),
+		"seed: irregular":             of(gen.Irregular(gen.IrregularSpec{Switches: 8, Degree: 3, Hosts: 10, Seed: 1})),
+		"seed: lattice":               of(gen.Lattice(9, 1)),
+		"seed: 3x3 mesh less 3 links": of(gen.DropLinks(of(mesh.Generate(mesh.Spec{Dims: []int{3, 3}})), 3, 1)),
+		"seed: options":               of(options.Apply(of(gen.Tree(gen.TreeSpec{Ports: 6, Pods: []int{3}, Hosts: 3, Spines: 2})))),
+	}
+	if n := fabrics["myrinet4"].Node(0).NumPorts; n != 8 {
+		t.Errorf("switches of myrinet4 with %d ports, want 8", n)
+	}
+	for part := range strings.SplitSeq(string(short.Must(os.ReadFile("testdata/wiring.txt"))(t)), "== ") {
+		if part == "" {
+			continue
 		}
+		name, want, _ := strings.Cut(part, "\n")
+		if fabrics[name] == nil {
+			t.Fatalf("no fabric %q", name)
+		}
+		if diff := cmp.Diff(strings.Split(strings.TrimSpace(want), "\n"), wiring(fabrics[name])); diff != "" {
+			t.Errorf("%s: cables (-want +got):\n%s", name, diff)
+		}
+		delete(fabrics, name)
+	}
+	if len(fabrics) > 0 {
+		t.Errorf("wiring.txt lacks %v", slices.Sorted(maps.Keys(fabrics)))
 	}
 }
 
@@ -289,90 +264,6 @@ func TestFatTreeGroups(t *testing.T) {
 	}
 	if seen != 6*3*3 {
 		t.Errorf("%d cables to core switches, want 54", seen)
-	}
-}
-
-// TestSeeded pins what seeds give, which must not change between releases.
-// The values are those that the generators printed first.
-func TestSeeded(t *testing.T) {
-	irregular := short.Must(gen.Irregular(gen.IrregularSpec{Switches: 8, Degree: 3, Hosts: 10, Seed: 1}))(t)
-	lattice := short.Must(gen.Lattice(9, 1))(t)
-	grid := short.Must(mesh.Generate(mesh.Spec{Dims: []int{3, 3}}))(t)
-	grid = short.Must(gen.DropLinks(grid, 3, 1))(t)
-	options := short.Must(gen.Tree(gen.TreeSpec{Ports: 6, Pods: []int{3}, Hosts: 3, Spines: 2}))(t)
-	options = short.Must(gen.Options{Fill: 50, Speeds: []fabric.Speed{fabric.HDR, fabric.NDR}, Names: "mixed", Seed: 3}.Apply(options))(t)
-	for _, tt := range []struct {
-		name string
-		got  *fabric.Fabric
-		want string
-	}{
-		{"options", options, `
-"Quantum-2 Mellanox Technologies"[1] "node0001 mlx5_0"[1]
-"Quantum-2 Mellanox Technologies"[2] "node0002 mlx5_0"[1]
-"Quantum-2 Mellanox Technologies"[5] "Quantum Mellanox Technologies"[1]
-"Quantum-2 Mellanox Technologies"[6] "MF0;spine01:MQM9700/U1"[1]
-"MF0;leaf01:MQM8700/U1"[3] "node0003 HCA-1"[1]
-"MF0;leaf01:MQM8700/U1"[5] "Quantum Mellanox Technologies"[2]
-"MF0;leaf01:MQM8700/U1"[6] "MF0;spine01:MQM9700/U1"[2]
-"MF0;leaf02:MQM8700/U1"[2] "node0004 mlx5_0"[1]
-"MF0;leaf02:MQM8700/U1"[3] "MT4123 ConnectX6   Mellanox Technologies"[1]
-"MF0;leaf02:MQM8700/U1"[5] "Quantum Mellanox Technologies"[3]
-"MF0;leaf02:MQM8700/U1"[6] "MF0;spine01:MQM9700/U1"[3]`},
-		{"irregular", irregular, `
-"switch 0"[1] "switch 2"[1]
-"switch 0"[2] "switch 3"[1]
-"switch 0"[3] "switch 4"[1]
-"switch 0"[4] "host 0/0"[1]
-"switch 0"[5] "host 0/1"[1]
-"switch 1"[1] "switch 5"[1]
-"switch 1"[2] "switch 6"[1]
-"switch 1"[3] "switch 7"[1]
-"switch 1"[4] "host 1/0"[1]
-"switch 1"[5] "host 1/1"[1]
-"switch 2"[2] "switch 3"[2]
-"switch 2"[3] "switch 7"[2]
-"switch 2"[4] "host 2/0"[1]
-"switch 3"[3] "switch 4"[2]
-"switch 3"[4] "host 3/0"[1]
-"switch 4"[3] "switch 6"[2]
-"switch 4"[4] "host 4/0"[1]
-"switch 5"[2] "switch 6"[3]
-"switch 5"[3] "switch 7"[3]
-"switch 5"[4] "host 5/0"[1]
-"switch 6"[4] "host 6/0"[1]
-"switch 7"[4] "host 7/0"[1]`},
-		{"lattice", lattice, `
-"switch 2,0"[2] "switch 2,1"[4]
-"switch 2,0"[5] "host 2,0"[1]
-"switch 1,1"[1] "switch 2,1"[3]
-"switch 1,1"[3] "switch 0,1"[1]
-"switch 1,1"[5] "host 1,1"[1]
-"switch 5,1"[3] "switch 4,1"[1]
-"switch 5,1"[5] "host 5,1"[1]
-"switch 4,2"[4] "switch 4,1"[2]
-"switch 4,2"[5] "host 4,2"[1]
-"switch 0,2"[4] "switch 0,1"[2]
-"switch 0,2"[5] "host 0,2"[1]
-"switch 0,1"[5] "host 0,1"[1]
-"switch 3,1"[1] "switch 4,1"[3]
-"switch 3,1"[3] "switch 2,1"[1]
-"switch 3,1"[5] "host 3,1"[1]
-"switch 4,1"[5] "host 4,1"[1]
-"switch 2,1"[5] "host 2,1"[1]`},
-		{"3x3 mesh less 3 links", grid, `
-"switch 0,0"[1] "switch 1,0"[3]
-"switch 0,0"[2] "switch 0,1"[4]
-"switch 0,1"[1] "switch 1,1"[3]
-"switch 0,1"[2] "switch 0,2"[4]
-"switch 0,2"[1] "switch 1,2"[3]
-"switch 1,1"[1] "switch 2,1"[3]
-"switch 1,2"[1] "switch 2,2"[3]
-"switch 2,0"[2] "switch 2,1"[4]
-"switch 2,1"[2] "switch 2,2"[4]`},
-	} {
-		if diff := cmp.Diff(strings.Split(strings.TrimPrefix(tt.want, "\n"), "\n"), wiring(tt.got)); diff != "" {
-			t.Errorf("%s: cables (-want +got):\n%s", tt.name, diff)
-		}
 	}
 }
 
