@@ -202,7 +202,7 @@ func wiring(f *fabric.Fabric) []string {
 	return lines
 }
 
-// TestWiring has every cable of small fabrics: of trees, myrinet4 and a shufflenet by the
+// TestWiring has every cable of small fabrics: of trees, meshes, myrinet4 and a shufflenet by the
 // definitions in the comments of their generators; and what seeds give, which must not change
 // between releases, as the generators first printed it.
 func TestWiring(t *testing.T) {
@@ -218,6 +218,12 @@ func TestWiring(t *testing.T) {
 		"tree of directors":           of(gen.Tree(gen.TreeSpec{Ports: 6, Pods: []int{2, 1}, Hosts: 1, Spines: 4, Groups: 2, Cores: 2, Directors: true})),
 		"myrinet4":                    of(gen.Myrinet4()),
 		"shufflenet 2,2":              of(gen.Shufflenet(2, 2)),
+		"mesh 2x3":                    of(mesh.Generate(mesh.Spec{Dims: []int{2, 3}, Hosts: 1})),
+		"line with 2 hosts each":      of(mesh.Generate(mesh.Spec{Dims: []int{3}, Hosts: 2})),
+		"ring of three, two and one":  of(mesh.Generate(mesh.Spec{Dims: []int{3, 2, 1}, Wrap: []bool{true, true, true}})),
+		"only y wraps":                of(mesh.Generate(mesh.Spec{Dims: []int{2, 3}, Wrap: []bool{false, true}})),
+		"four dimensions":             of(mesh.Generate(mesh.Spec{Dims: []int{1, 1, 2, 2}, Hosts: 1})),
+		"hypercube":                   of(mesh.Hypercube(3, 1)),
 		"seed: irregular":             of(gen.Irregular(gen.IrregularSpec{Switches: 8, Degree: 3, Hosts: 10, Seed: 1})),
 		"seed: lattice":               of(gen.Lattice(9, 1)),
 		"seed: 3x3 mesh less 3 links": of(gen.DropLinks(of(mesh.Generate(mesh.Spec{Dims: []int{3, 3}})), 3, 1)),
