@@ -2,7 +2,6 @@ package mft_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -308,30 +307,6 @@ func TestAllToAll(t *testing.T) {
 	}
 }
 
-// TestExpectedRows is how many MLIDs union-row takes for k random senders, on
-// average (G-X11).
-func TestExpectedRows(t *testing.T) {
-	g := newGrid(t, 16, 16)
-	rnd := rand.New(rand.NewPCG(1, 0))
-	for _, x := range []struct {
-		k    int
-		want float64
-	}{{1, 1}, {4, 3.66}, {8, 6.52}, {16, 10.49}, {32, 14.24}, {102, 15.997}} {
-		groups := make([]mft.Group, short.Of(400, 100))
-		for i := range groups {
-			groups[i] = mft.Group{Name: fmt.Sprint(i), Receivers: g.byLID(1)}
-			for _, s := range rnd.Perm(256)[:x.k] {
-				groups[i].Senders = append(groups[i].Senders, g.host(s/16, s%16))
-			}
-			slices.Sort(groups[i].Senders)
-		}
-		got := float64(len(mustBuild(t, mft.UnionRow{Class: g.rows}, g.r, groups, mft.Options{}).Trees)) / float64(len(groups))
-		if d := got - x.want; d > 0.25 || d < -0.25 {
-			t.Errorf("%d senders: %.2f MLIDs, want %.2f", x.k, got, x.want)
-		}
-	}
-}
-
 // TestNegativeFirst is the paper's figure 4: of the 36 ways to choose minimal
 // negative-first paths from N(1,1) to (2,2), (3,2) and (3,3), 24 bring some
 // receiver two copies (G-X8). XY has one way.
@@ -425,45 +400,6 @@ func (g *grid) path(tables *lft.Tables, end [2]int, steps int) bool {
 		tables.Row(f.Owner(p))[f.LID(g.host(end[0], end[1]))] = f.Num(p)
 	}
 	return list != nil
-}
-
-// TestDeterministicNegativeFirst has one order of directions, west, south, east,
-// north: exact for all sources and groups of 3x3 (G-X8).
-func TestDeterministicNegativeFirst(t *testing.T) {
-	g := newGrid(t, 3, 3)
-	r := *g.r
-	r.Tables = lft.NewTables(9, r.Fabric.MaxLID())
-	for x := range 3 {
-		for y := range 3 {
-			row := r.Tables.Row(g.at(x, y))
-			for lid := 1; lid <= 9; lid++ {
-				switch dx, dy := (lid-1)/3, (lid-1)%3; {
-				case dx < x:
-					row[lid] = 3
-				case dy < y:
-					row[lid] = 4
-				case dx > x:
-					row[lid] = 1
-				case dy > y:
-					row[lid] = 2
-				default:
-					row[lid] = 5
-				}
-			}
-		}
-	}
-	var groups []mft.Group
-	for s := range 9 {
-		for set := 1; set < 1<<9; set++ {
-			if set != 1<<s {
-				groups = append(groups, mft.Group{Name: fmt.Sprint(s, set), Receivers: g.hosts(set), Senders: g.hosts(1 << s)})
-			}
-		}
-	}
-	if len(groups) != 4590 {
-		t.Fatalf("%d groups", len(groups))
-	}
-	mustBeExact(t, groups, mustBuild(t, mft.Union{}, &r, groups, mft.Options{}))
 }
 
 // TestNoPath is tables with holes.

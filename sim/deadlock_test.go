@@ -2,7 +2,6 @@ package sim
 
 import (
 	"errors"
-	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -111,62 +110,6 @@ func TestD2Witness(t *testing.T) {
 		`which waits for MLID 0xc002 from 0x0000000000100004 at "switch 0,0"[2] on VL 0 (held), which waits for the first`
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
-	}
-}
-
-// TestRandomMulticasts has the random runs of G-X12, fewer of them: how many
-// deadlock depends on small things such as who is served first, whether any does
-// not.
-func TestRandomMulticasts(t *testing.T) {
-	const seeds = 20
-	for _, tt := range []struct {
-		copying  Copying
-		packets  int
-		buffer   int
-		min, max int
-	}{
-		{Wormhole, 12, 1, seeds * 7 / 10, seeds},
-		{GreedyWormhole, 12, 1, seeds * 7 / 10, seeds},
-		{Wormhole, 12, 4, seeds / 3, seeds},
-		{Wormhole, 12, 7, seeds / 4, seeds},
-		{Independent, 12, 8, 0, 0},
-		{Independent, 40, 8, 0, 0},
-		{Reserving, 40, 8, seeds * 8 / 10, seeds},
-		{LockStep, 40, 8, seeds * 8 / 10, seeds},
-	} {
-		g := newGrid(t, 4, 4)
-		dead := 0
-		for seed := range uint64(seeds) {
-			rng := rand.New(rand.NewPCG(seed, 0))
-			var packets []multicast
-			for range tt.packets {
-				p := multicast{from: [2]int{rng.IntN(4), rng.IntN(4)}}
-				for _, i := range rng.Perm(16)[:2+rng.IntN(5)] {
-					if at := [2]int{i / 4, i % 4}; at != p.from {
-						p.to = append(p.to, at)
-					}
-				}
-				packets = append(packets, p)
-			}
-			cfg := cycles(tt.copying, tt.buffer)
-			cfg.FullChecks = 16
-			s, l, err := runFixture(t, g, packets, cfg)
-			if _, ok := errors.AsType[*DeadlockError](err); ok {
-				dead++
-				continue
-			}
-			want := 0
-			for _, p := range packets {
-				want += len(p.to)
-			}
-			if err != nil || len(l.deliveries) != want || s.Counts().Copies != 0 {
-				t.Fatalf("%s seed %d: %v, %d deliveries of %d", tt.copying, seed, err, len(l.deliveries), want)
-			}
-		}
-		t.Logf("%d packets, %s, %d flits: %d of %d deadlock", tt.packets, tt.copying, tt.buffer, dead, seeds)
-		if dead < tt.min || dead > tt.max {
-			t.Errorf("%d packets, %s, %d flits: %d of %d deadlock, want %d to %d", tt.packets, tt.copying, tt.buffer, dead, seeds, tt.min, tt.max)
-		}
 	}
 }
 
