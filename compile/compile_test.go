@@ -8,7 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
@@ -71,13 +70,5 @@ func TestRunErrors(t *testing.T) {
 	var lids *LIDError
 	if !errors.As(err, &lids) {
 		t.Errorf("got %v, want a LIDError", err)
-	}
-}
-
-func BenchmarkRun720Switches3456Hosts(b *testing.B) {
-	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 24, Levels: 3}))(b)
-	b.ReportAllocs()
-	for b.Loop() {
-		short.Must(Run(b.Context(), f, &Engines[0], Options{}))(b)
 	}
 }

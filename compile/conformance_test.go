@@ -76,8 +76,7 @@ func kinds(t testing.TB) map[string]*fabric.Fabric {
 
 func assign(t testing.TB, f *fabric.Fabric, opt lft.LIDOptions) *fabric.Fabric {
 	t.Helper()
-	f = short.Must(lft.AssignLIDs(f, opt))(t)
-	return f
+	return short.Must(lft.AssignLIDs(f, opt))(t)
 }
 
 func route(t testing.TB, e lft.Engine, f *fabric.Fabric) *lft.Routing {

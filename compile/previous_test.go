@@ -174,8 +174,7 @@ func TestPreviousToACA(t *testing.T) {
 			p.Cable(c, 1, 2, 3)
 		}
 		f := short.Must(p.Fabric())(t)
-		f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{}))(t)
-		return f
+		return short.Must(lft.AssignLIDs(f, lft.LIDOptions{}))(t)
 	}
 	for _, name := range []string{"updn", "minhop"} {
 		e := engine(t, name)
@@ -236,8 +235,7 @@ func TestPreviousOrderTooDeep(t *testing.T) {
 			p.Cable(i, 3, hub, i/10+1)
 		}
 		f := short.Must(p.Fabric())(t)
-		f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{}))(t)
-		return f
+		return short.Must(lft.AssignLIDs(f, lft.LIDOptions{}))(t)
 	}
 	e := engine(t, "updn")
 	before := short.Must(e.Route(t.Context(), lines(false), lft.Options{}))(t)

@@ -56,8 +56,7 @@ func TestEnginesRefuse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{}))(t)
-		return f
+		return short.Must(lft.AssignLIDs(f, lft.LIDOptions{}))(t)
 	}
 	tree := must(gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 2}))
 	torus := must(Generate(Spec{Dims: []int{4, 5}, Wrap: []bool{true, true}, Hosts: 1}))

@@ -31,8 +31,7 @@ func TestIncrementalCheckerMovedCable(t *testing.T) {
 			p.Cable(p.CA(1, fmt.Sprint("host ", i)), 1, i, 4)
 		}
 		f := short.Must(p.Fabric())(t)
-		f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{}))(t)
-		return f
+		return short.Must(lft.AssignLIDs(f, lft.LIDOptions{}))(t)
 	}
 	// Tables of the shortest ways; across the ring from switch 0 by back, from the others
 	// by port 1.

@@ -128,8 +128,7 @@ func TestPlanes(t *testing.T) {
 func apply(t *testing.T, spec gen.TreeSpec, o gen.Options) *fabric.Fabric {
 	t.Helper()
 	f := short.Must(gen.Tree(spec))(t)
-	f = short.Must(o.Apply(f))(t)
-	return f
+	return short.Must(o.Apply(f))(t)
 }
 
 var small = gen.TreeSpec{Ports: 12, Pods: []int{4, 3}, Hosts: 6, Spines: 3, Cores: 2}

@@ -274,8 +274,8 @@ func TestBrowserPorts(t *testing.T) {
 			link(host, fabric.PortNum(rail+1), leaves[2*rail+h/2], fabric.PortNum(h%2+1))
 		}
 	}
-	f, err := b.Build()
-	p := open(t, compiled(t, made(t, f, err), "updn", compile.Options{}))
+	f := short.Must(b.Build())(t)
+	p := open(t, compiled(t, f, "updn", compile.Options{}))
 	f = p.in.Fabric
 	at := func(name string, num fabric.PortNum) fabric.PortID { return f.Port(p.node(name), num) }
 	path := func(a, b fabric.PortID) []int { return outs(p.in.Path(a, f.LID(b))) }

@@ -29,18 +29,8 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// made is a generated fabric.
-func made(t testing.TB, f *fabric.Fabric, err error) *fabric.Fabric {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
-}
-
 func fatTree(t testing.TB, radix, levels int) *fabric.Fabric {
-	f, err := gen.FatTree(gen.FatTreeSpec{Radix: radix, Levels: levels})
-	return made(t, f, err)
+	return short.Must(gen.FatTree(gen.FatTreeSpec{Radix: radix, Levels: levels}))(t)
 }
 
 func grid(t testing.TB, hosts int, wrap bool, dims ...int) *fabric.Fabric {
@@ -48,8 +38,7 @@ func grid(t testing.TB, hosts int, wrap bool, dims ...int) *fabric.Fabric {
 	for d := range dims {
 		spec.Wrap[d] = wrap
 	}
-	f, err := mesh.Generate(spec)
-	return made(t, f, err)
+	return short.Must(mesh.Generate(spec))(t)
 }
 
 // compiled routes a fabric and makes what a page shows of it.
@@ -130,8 +119,8 @@ func inputs(t testing.TB) map[string]*Input {
 	if inputsMade != nil {
 		return inputsMade
 	}
-	lattice, err := gen.Lattice(40, 7)
-	irregular := compiled(t, made(t, lattice, err), "minhop", compile.Options{LIDs: lft.LIDOptions{LMC: 1}})
+	lattice := short.Must(gen.Lattice(40, 7))(t)
+	irregular := compiled(t, lattice, "minhop", compile.Options{LIDs: lft.LIDOptions{LMC: 1}})
 	inputsMade = map[string]*Input{
 		"torus with lanes":  compiled(t, grid(t, 1, true, 6, 6), "xy", compile.Options{}),
 		"torus with a loop": compiled(t, grid(t, 1, true, 6, 6), "minhop", compile.Options{}),
@@ -406,14 +395,14 @@ func TestLayout(t *testing.T) {
 	islands.Cable(0, 1, 1, 1)
 	islands.Cable(4, 1, 0, 2)
 	islands.Cable(5, 1, 6, 1) // two hosts alone
-	plan, err := islands.Fabric()
-	nothing, err3 := new(fabric.Builder).Build()
-	random, err2 := gen.Irregular(gen.IrregularSpec{Switches: 60, Degree: 4, Hosts: 90, Seed: 5})
+	plan := short.Must(islands.Fabric())(t)
+	nothing := short.Must(new(fabric.Builder).Build())(t)
+	random := short.Must(gen.Irregular(gen.IrregularSpec{Switches: 60, Degree: 4, Hosts: 90, Seed: 5}))(t)
 	fabrics := map[string]*Input{
-		"islands":   {State: &state.State{Fabric: made(t, plan, err)}},
-		"irregular": {State: &state.State{Fabric: made(t, random, err2)}},
+		"islands":   {State: &state.State{Fabric: plan}},
+		"irregular": {State: &state.State{Fabric: random}},
 		"by levels": {State: &state.State{Fabric: fatTree(t, 12, 3)}},
-		"empty":     {State: &state.State{Fabric: made(t, nothing, err3)}},
+		"empty":     {State: &state.State{Fabric: nothing}},
 	}
 	for name, in := range inputs(t) {
 		fabrics[name] = in

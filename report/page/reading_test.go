@@ -20,8 +20,8 @@ import (
 // TestBrowserReading: missing and slow cables are marked, names have what tells them apart, those of a
 // row are in natural order, aggregation nodes are small, and at 400 px nothing is beyond an edge.
 func TestBrowserReading(t *testing.T) {
-	f, err := gen.Options{AggregationNodes: true}.Apply(fatTree(t, 24, 2))
-	in := compiled(t, made(t, f, err), "updn", compile.Options{})
+	f := short.Must(gen.Options{AggregationNodes: true}.Apply(fatTree(t, 24, 2)))(t)
+	in := compiled(t, f, "updn", compile.Options{})
 	f = in.Fabric
 	end := func(n fabric.NodeID, p fabric.PortNum) verify.Endpoint {
 		return verify.Endpoint{Node: f.Node(n).GUID, Port: p}
@@ -49,8 +49,8 @@ func TestBrowserReading(t *testing.T) {
 // TestParallelCables: cables that are missing between the same switches are all counted, and their line
 // joins these switches.
 func TestParallelCables(t *testing.T) {
-	f, err := gen.Tree(gen.TreeSpec{Ports: 16, Pods: []int{4}, Hosts: 4, Spines: 2, Parallel: 4})
-	ports, to := made(t, f, err).SwitchLinks(0)
+	f := short.Must(gen.Tree(gen.TreeSpec{Ports: 16, Pods: []int{4}, Hosts: 4, Spines: 2, Parallel: 4}))(t)
+	ports, to := f.SwitchLinks(0)
 	other := slices.Index(to[1:], to[0]) + 1
 	in := compiled(t, f.Without(ports[0], ports[other]), "updn", compile.Options{})
 	in.Result.Findings = cabling.Check(in.Fabric, cabling.Options{}).Findings

@@ -64,11 +64,11 @@ func twoStates(t *testing.T) *Input {
 			t.Fatal(err)
 		}
 	}
-	g, err := b.Build()
-	old, now := compiled(t, f, "updn", compile.Options{}), compiled(t, made(t, g, err), "updn", compile.Options{})
+	g := short.Must(b.Build())(t)
+	old, now := compiled(t, f, "updn", compile.Options{}), compiled(t, g, "updn", compile.Options{})
 	old.Name, now.Name, old.Title = "yesterday", "today", "yesterday"
-	both, err := Union(old.Fabric, now.Fabric, nil)
-	now.Old = &Old{Input: old, Both: &Input{State: &state.State{Fabric: made(t, both, err)}, Levels: cabling.Recognize(both).Level(), Result: verify.Unverified(both)}}
+	both := short.Must(Union(old.Fabric, now.Fabric, nil))(t)
+	now.Old = &Old{Input: old, Both: &Input{State: &state.State{Fabric: both}, Levels: cabling.Recognize(both).Level(), Result: verify.Unverified(both)}}
 	end := func(name string, port fabric.PortNum) End {
 		n := named(name)
 		return End{f.Node(n).GUID, f.IsSwitch(n), port}
@@ -228,11 +228,11 @@ func TestReplaced(t *testing.T) {
 			short.Check(t, b.Connect(int(f.Owner(p)), f.Num(p), int(f.Owner(q)), f.Num(q), f.Link(p)))
 		}
 	}
-	g, err := b.Build()
-	old, now := compiled(t, f, "updn", compile.Options{}), compiled(t, made(t, g, err), "updn", compile.Options{})
+	g := short.Must(b.Build())(t)
+	old, now := compiled(t, f, "updn", compile.Options{}), compiled(t, g, "updn", compile.Options{})
 	old.Name, now.Name = "yesterday", "today"
 	replaced := map[fabric.GUID]fabric.GUID{gone: came}
-	both, err := Union(old.Fabric, now.Fabric, replaced)
-	now.Old = &Old{Input: old, Both: &Input{State: &state.State{Fabric: made(t, both, err)}, Levels: cabling.Recognize(both).Level(), Result: verify.Unverified(both)}, Replaced: replaced}
+	both := short.Must(Union(old.Fabric, now.Fabric, replaced))(t)
+	now.Old = &Old{Input: old, Both: &Input{State: &state.State{Fabric: both}, Levels: cabling.Recognize(both).Level(), Result: verify.Unverified(both)}, Replaced: replaced}
 	want(open(t, now), 0, "ibweave.states.moved.length")
 }

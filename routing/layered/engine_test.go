@@ -64,8 +64,7 @@ func withLIDs(t require, lmc int) func(f *fabric.Fabric, err error) *fabric.Fabr
 		if err != nil {
 			t.Fatal(err)
 		}
-		f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{LMC: lmc}))(t)
-		return f
+		return short.Must(lft.AssignLIDs(f, lft.LIDOptions{LMC: lmc}))(t)
 	}
 }
 
@@ -155,22 +154,5 @@ func TestCancelled(t *testing.T) {
 	cancel()
 	if r, err := (layered.Engine{}).Route(ctx, f, lft.Options{}); err == nil || r != nil {
 		t.Errorf("routing %v, error %v", r != nil, err)
-	}
-}
-
-func BenchmarkRoute(b *testing.B) {
-	for _, tc := range []struct {
-		name string
-		f    *fabric.Fabric
-	}{
-		{"fattree-24", withLIDs(b, 0)(gen.FatTree(gen.FatTreeSpec{Radix: 24, Levels: 3}))},
-		{"torus-8x8", withLIDs(b, 0)(mesh.Generate(mesh.Spec{Dims: []int{8, 8}, Wrap: []bool{true, true}, Hosts: 1}))},
-	} {
-		b.Run(tc.name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				short.Must((layered.Engine{}).Route(context.Background(), tc.f, lft.Options{}))(b)
-			}
-		})
 	}
 }

@@ -82,8 +82,7 @@ func withLIDs(t testing.TB, f *fabric.Fabric, err error) *fabric.Fabric {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{LMC: lft.KeepLMC}))(t)
-	return f
+	return short.Must(lft.AssignLIDs(f, lft.LIDOptions{LMC: lft.KeepLMC}))(t)
 }
 
 func meshFabric(t testing.TB, dims []int, wrap bool) *fabric.Fabric {

@@ -230,8 +230,7 @@ func threeByThree(t testing.TB) *fabric.Fabric {
 	lids := make([]fabric.LID, f.NumPorts())
 	next := fabric.LID(1)
 	f.EndPorts(func(p fabric.PortID) { lids[p] = next; next++ })
-	f = short.Must(f.WithLIDs(lids, make([]uint8, f.NumPorts())))(t)
-	return f
+	return short.Must(f.WithLIDs(lids, make([]uint8, f.NumPorts())))(t)
 }
 
 func mgid(t testing.TB, s string) mft.MGID {

@@ -68,8 +68,7 @@ func drawFabric(t *rapid.T, lmc bool) *fabric.Fabric {
 		base[p] = (next + n - 1) / n * n
 		next = base[p] + n + fabric.LID(rapid.IntRange(0, 2).Draw(t, "gap"))
 	})
-	f = short.Must(f.WithLIDs(base, lmcs))(t)
-	return f
+	return short.Must(f.WithLIDs(base, lmcs))(t)
 }
 
 // drawTables draws any ports that the switches have.

@@ -23,8 +23,7 @@ import (
 func mesh4x4(t *testing.T) *fabric.Fabric {
 	t.Helper()
 	f := short.Must(mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Hosts: 1}))(t)
-	f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs}))(t)
-	return f
+	return short.Must(lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs}))(t)
 }
 
 func startTwin(t *testing.T, f *fabric.Fabric) (*Sim, *Twin) {

@@ -35,8 +35,7 @@ func TestMain(m *testing.M) {
 // assign gives all end ports LIDs.
 func assign(t *testing.T, f *fabric.Fabric, lmc int) *fabric.Fabric {
 	t.Helper()
-	f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs, LMC: lmc}))(t)
-	return f
+	return short.Must(lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs, LMC: lmc}))(t)
 }
 
 func grid(t *testing.T, x, y int) *fabric.Fabric {
