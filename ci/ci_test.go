@@ -30,7 +30,7 @@ import (
 // readYAML reads a file of YAML into v.
 func readYAML(t *testing.T, name string, v any) {
 	t.Helper()
-	data := readFile(t, name)
+	data := short.Must(os.ReadFile(name))(t)
 	if err := yaml.Unmarshal(data, v); err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
@@ -170,7 +170,7 @@ func runAction(t *testing.T, dir string, with map[string]string) ran {
 		if err != nil && !errors.As(err, &exit) {
 			t.Fatal(err)
 		}
-		data := readFile(t, output)
+		data := short.Must(os.ReadFile(output))(t)
 		for line := range strings.Lines(string(data)) {
 			name, v, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
 			if !ok {
@@ -185,7 +185,7 @@ func runAction(t *testing.T, dir string, with map[string]string) ran {
 	for name, out := range a.Outputs {
 		r.outputs[name] = expand(out.Value)
 	}
-	data := readFile(t, summary)
+	data := short.Must(os.ReadFile(summary))(t)
 	if len(data) > 1<<20 {
 		t.Errorf("a summary of %d bytes, and GitHub takes 1 MiB", len(data))
 	}
@@ -207,7 +207,7 @@ var program = sync.OnceValue(func() string {
 func leave(t *testing.T, name string) (check func()) {
 	t.Helper()
 	old := time.Unix(0, 0)
-	short.Check(t, errors.Join(os.MkdirAll(filepath.Dir(name), 0o777), os.WriteFile(name, readFile(t, program()), 0o777), os.Chtimes(name, old, old)))
+	short.Check(t, errors.Join(os.MkdirAll(filepath.Dir(name), 0o777), os.WriteFile(name, short.Must(os.ReadFile(program()))(t), 0o777), os.Chtimes(name, old, old)))
 	return func() {
 		t.Helper()
 		if info, err := os.Stat(name); err != nil || info.ModTime().Equal(old) {
@@ -267,7 +267,7 @@ var schema = sync.OnceValue(func() *jsonschema.Schema {
 // the rules of its errors.
 func checkSARIF(t *testing.T, dir, name string) (rules []string) {
 	t.Helper()
-	data := readFile(t, filepath.Join(dir, name))
+	data := short.Must(os.ReadFile(filepath.Join(dir, name)))(t)
 	doc := short.Must(jsonschema.UnmarshalJSON(bytes.NewReader(data)))(t)
 	if err := schema().Validate(doc); err != nil {
 		t.Error(err)
@@ -430,8 +430,8 @@ func TestActionInputs(t *testing.T) {
 func TestActionDescribes(t *testing.T) {
 	var a action
 	readYAML(t, "../action.yml", &a)
-	text := readFile(t, "../action.yml")
-	doc := readFile(t, "../docs/dev/ci.md")
+	text := short.Must(os.ReadFile("../action.yml"))(t)
+	doc := short.Must(os.ReadFile("../docs/dev/ci.md"))(t)
 	if a.Name == "" || a.Description == "" || a.Runs.Using != "composite" || len(a.Inputs) < 10 || len(a.Outputs) < 3 {
 		t.Fatalf("%+v", a)
 	}
@@ -574,10 +574,4 @@ func TestGitLabNoSource(t *testing.T) {
 	if r.status == 0 || !strings.Contains(r.log, "module lookup disabled by GOPROXY=off") {
 		t.Errorf("exit status %d\n%s", r.status, r.log)
 	}
-}
-
-// readFile is what a file has.
-func readFile(t testing.TB, name string) []byte {
-	t.Helper()
-	return short.Must(os.ReadFile(name))(t)
 }

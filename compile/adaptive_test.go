@@ -77,7 +77,7 @@ func TestWidenIsProven(t *testing.T) {
 	}
 	wider := map[string]int{}
 	for _, name := range short.Keys(fabrics, "mesh 4x4", "hypercube 4", "fattree 2 levels", "banyan", "damaged 0 of fattree 3 levels", "damaged 1 of mesh 4x4") {
-		f := assign(t, fabrics[name], lft.LIDOptions{LMC: len(name) % 2})
+		f := short.Must(lft.AssignLIDs(fabrics[name], lft.LIDOptions{LMC: len(name) % 2}))(t)
 		for i := range compile.Engines {
 			e := &compile.Engines[i]
 			r, err := e.Route(context.Background(), f, lft.Options{})
@@ -131,7 +131,7 @@ func TestWidenAsLegal(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f = assign(t, f, lft.LIDOptions{})
+		f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{}))(t)
 		for _, name := range []string{"updn", "fattree"} {
 			e := short.Must(compile.EngineByName(name))(t)
 			r := route(t, e, f)
@@ -171,7 +171,7 @@ func TestWidenIsMaximal(t *testing.T) {
 	for seed := range uint64(short.Of(12, 2)) {
 		spec := gen.IrregularSpec{Switches: 6 + int(seed%4), Degree: 3 + int(seed%2), Hosts: 12, Seed: seed}
 		f := short.Must(gen.Irregular(spec))(t)
-		f = assign(t, f, lft.LIDOptions{})
+		f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{}))(t)
 		for _, name := range []string{"updn", "minhop", "layered", "spam"} {
 			e := short.Must(compile.EngineByName(name))(t)
 			r := route(t, e, f)

@@ -34,7 +34,7 @@ func TestAggregationCostsNothing(t *testing.T) {
 		if !strings.HasSuffix(name, ", aggregation nodes") {
 			continue
 		}
-		f := assign(t, kinds[name], lft.LIDOptions{})
+		f := short.Must(lft.AssignLIDs(kinds[name], lft.LIDOptions{}))(t)
 		for i := range compile.Engines {
 			e := &compile.Engines[i]
 			if !inDomain(e, name) {
@@ -70,7 +70,7 @@ func TestAggregationCostsNothing(t *testing.T) {
 // TestBrokenAggregation breaks the paths to aggregation nodes: an entry that is missing, a
 // loop, a credit loop. The checker finds each.
 func TestBrokenAggregation(t *testing.T) {
-	f := assign(t, kinds(t)["torus 5x4, aggregation nodes"], lft.LIDOptions{})
+	f := short.Must(lft.AssignLIDs(kinds(t)["torus 5x4, aggregation nodes"], lft.LIDOptions{}))(t)
 	e := short.Must(compile.EngineByName("updn"))(t)
 	r := route(t, e, f)
 	nodes := aggregationPorts(f)

@@ -74,11 +74,6 @@ func kinds(t testing.TB) map[string]*fabric.Fabric {
 	return list
 }
 
-func assign(t testing.TB, f *fabric.Fabric, opt lft.LIDOptions) *fabric.Fabric {
-	t.Helper()
-	return short.Must(lft.AssignLIDs(f, opt))(t)
-}
-
 func route(t testing.TB, e lft.Engine, f *fabric.Fabric) *lft.Routing {
 	t.Helper()
 	return short.Must(e.Route(context.Background(), f, lft.Options{}))(t)
@@ -157,7 +152,7 @@ func TestConformance(t *testing.T) {
 	for _, name := range short.Keys(kinds, "mesh 4x4", "torus 5x4", "fattree 2 levels", "banyan", "irregular, seed 0") {
 		bare := kinds[name]
 		for _, lmc := range short.Of([]int{0, 1}, []int{1}) {
-			f := assign(t, bare, lft.LIDOptions{LMC: lmc})
+			f := short.Must(lft.AssignLIDs(bare, lft.LIDOptions{LMC: lmc}))(t)
 			for i := range compile.Engines {
 				e := compile.Engines[i]
 				t.Run(fmt.Sprintf("%s/%s/LMC %d", e.Name(), name, lmc), func(t *testing.T) {
@@ -196,7 +191,7 @@ func TestConformanceInOpenSM(t *testing.T) {
 	kinds := kinds(t)
 	for _, name := range short.Keys(kinds, "mesh 4x4") {
 		bare := kinds[name]
-		f := assign(t, bare, lft.LIDOptions{})
+		f := short.Must(lft.AssignLIDs(bare, lft.LIDOptions{}))(t)
 		for i := range compile.Engines {
 			e := compile.Engines[i]
 			t.Run(e.Name()+"/"+name, func(t *testing.T) {
@@ -222,7 +217,7 @@ func TestAgainstOpenSM(t *testing.T) {
 	for _, name := range short.Keys(kinds, "torus 5x4", "lattice, seed 1") {
 		bare := kinds[name]
 		t.Run(name, func(t *testing.T) {
-			f := assign(t, bare, lft.LIDOptions{})
+			f := short.Must(lft.AssignLIDs(bare, lft.LIDOptions{}))(t)
 			theirs, _ := ibsimtest.Route(t, f, "minhop")
 			check := func(tables *lft.Tables) *verify.Result {
 				return short.Must(verify.Check(ctx, &state.State{Fabric: f, Tables: tables}, verify.Options{}))(t)

@@ -46,7 +46,7 @@ func TestIncremental(t *testing.T) {
 					f := whole
 					if step > 0 {
 						x.step(rng)
-						f = remaining(t, whole, x.cut()...)
+						f = short.Must(gen.Remaining(whole, x.cut()...))(t)
 					}
 					r, how := short.Must2(c.Run(t.Context(), f, e, compile.Options{LIDs: lft.LIDOptions{LMC: lft.KeepLMC}}))(t)
 					scratch := short.Must(compile.Run(t.Context(), f, e, compile.Options{LIDs: lft.LIDOptions{LMC: lft.KeepLMC}}))(t)

@@ -45,7 +45,7 @@ func TestAgainstOpenSMsFtree(t *testing.T) {
 		{"3 levels, radix 12, 40 cables missing", without(40), 5, true},
 	}) {
 		t.Run(tc.name, func(t *testing.T) {
-			f := assign(t, tc.f, lft.LIDOptions{})
+			f := short.Must(lft.AssignLIDs(tc.f, lft.LIDOptions{}))(t)
 			r := short.Must(compile.Run(t.Context(), f, engine(t, "fattree"), compile.Options{}))(t)
 			dir := filepath.Join(t.TempDir(), "tables")
 			short.Must(outdir.Write(t.Context(), dir, r, outdir.Options{InstallDir: dir}))(t)

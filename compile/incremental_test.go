@@ -20,12 +20,6 @@ import (
 
 var incrementalRadix = flag.Int("radix", 12, "radix of the fat tree of BenchmarkIncremental")
 
-// remaining is gen.Remaining.
-func remaining(t testing.TB, f *fabric.Fabric, cables ...fabric.PortID) *fabric.Fabric {
-	t.Helper()
-	return short.Must(gen.Remaining(f, cables...))(t)
-}
-
 // BenchmarkIncremental has one thing fail in a fat tree of three levels, and come back:
 // routing and verification, with the state in memory.
 func BenchmarkIncremental(b *testing.B) {
@@ -37,7 +31,7 @@ func BenchmarkIncremental(b *testing.B) {
 		b.Fatal(err)
 	}
 	for _, x := range fatTreeFailures(whole, *incrementalRadix) {
-		damaged := remaining(b, whole, x.cables...)
+		damaged := short.Must(gen.Remaining(whole, x.cables...))(b)
 		b.Run(fmt.Sprintf("%d/%s", *incrementalRadix, x.name), func(b *testing.B) {
 			var c compile.Incremental
 			if _, _, err := c.Run(b.Context(), whole, engine(b, "updn"), compile.Options{}); err != nil {

@@ -55,12 +55,6 @@ NodeName=%[6]s
 PartitionName=all OverSubscribe=FORCE:4 Nodes=ALL Default=YES State=UP MaxTime=INFINITE
 `
 
-// hostName is the name of this machine.
-func hostName(t *testing.T) string {
-	t.Helper()
-	return short.Must(os.Hostname())(t)
-}
-
 // slurm is the variable that tells Slurm's programs which Slurm they ask.
 type slurm string
 
@@ -76,7 +70,7 @@ func startSlurm(t *testing.T, nodes, settings string, files map[string]string, d
 	me := short.Must(user.Current())(t)
 	port := 20000 + 2*((8*os.Getpid()+int(slurms.Add(1)))%10000)
 	config := filepath.Join(dir, "slurm.conf")
-	text := fmt.Sprintf(slurmConfig, hostName(t), me.Username, dir, port, port+1, nodes) + settings
+	text := fmt.Sprintf(slurmConfig, short.Must(os.Hostname())(t), me.Username, dir, port, port+1, nodes) + settings
 	short.Check(t, os.WriteFile(config, []byte(text), 0o666))
 	for name, text := range files {
 		short.Check(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666))
@@ -130,7 +124,7 @@ func (s slurm) await(t *testing.T, done func(out string) bool, args ...string) (
 // together are what one run without shards writes.
 func TestSlurm(t *testing.T) {
 	t.Parallel()
-	host := hostName(t)
+	host := short.Must(os.Hostname())(t)
 	s := startSlurm(t, fmt.Sprintf("%s NodeAddr=127.0.0.1 CPUs=%d State=UNKNOWN", host, runtime.NumCPU()), "", nil, []string{"slurmd", "-D", "-N", host})
 	s.await(t, func(out string) bool { return strings.TrimSpace(out) == "idle" }, "sinfo", "--noheader", "--format", "%T")
 	// slurmctld looks for jobs every two seconds, and did so just now; sbatch --wait looks for

@@ -32,22 +32,16 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// assign gives all end ports LIDs.
-func assign(t *testing.T, f *fabric.Fabric, lmc int) *fabric.Fabric {
-	t.Helper()
-	return short.Must(lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs, LMC: lmc}))(t)
-}
-
 func grid(t *testing.T, x, y int) *fabric.Fabric {
 	t.Helper()
 	f := short.Must(mesh.Generate(mesh.Spec{Dims: []int{x, y}, Hosts: 1}))(t)
-	return assign(t, f, 0)
+	return short.Must(lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs, LMC: 0}))(t)
 }
 
 func irregular(t *testing.T, switches int, lmc int) *fabric.Fabric {
 	t.Helper()
 	f := short.Must(gen.Irregular(gen.IrregularSpec{Switches: switches, Degree: 3, Hosts: switches + 3, Seed: 5}))(t)
-	return assign(t, f, lmc)
+	return short.Must(lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs, LMC: lmc}))(t)
 }
 
 // tables are shortest paths by breadth-first search, the LIDs of a port spread
