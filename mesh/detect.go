@@ -633,7 +633,8 @@ func (l *layout) wrap(d int, size int32) bool {
 
 // placeLikely places switches that have neighbours with places: all those for which
 // one place alone is free next to all of these, else the one whose place is likelier
-// than its second by far. It returns whether it placed any.
+// than its second by far. So a corner of a 12x12 mesh and the ladder 2x40 are read that lack one cable, see
+// TestDetectFewMissing. It returns whether it placed any.
 func (l *layout) placeLikely() bool {
 	before := len(l.order)
 	best, where, margin := fabric.NoNode, place{}, -1.0

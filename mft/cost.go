@@ -40,11 +40,9 @@ type TreeCost struct {
 	Unicast   int64
 }
 
-// Measure counts the copies of every sender's packets. Where the links of a tree
-// have no cycle it takes O(senders + ports in masks x ports of a switch in them),
-// else O(senders x ports in masks), with packets that loop followed once; and
-// for the comparison with unicast O(switches x LIDs of receivers + senders x
-// receivers).
+// Measure counts the copies of every sender's packets. For each tree it takes O(switches
+// with senders x ports in masks), with packets that loop followed once; and for the
+// comparison with unicast O(switches x LIDs of receivers + senders x receivers).
 func Measure(ctx context.Context, r *lft.Routing, p *Plan) (*Cost, error) {
 	f := r.Fabric
 	c := &Cost{Trees: make([]TreeCost, len(p.Trees)), Load: make([]int64, f.NumPorts()), Hottest: fabric.NoPort}
@@ -94,15 +92,12 @@ func Measure(ctx context.Context, r *lft.Routing, p *Plan) (*Cost, error) {
 type meter struct {
 	maskGraph
 	load  []int64 // by PortID
-	count []int64 // by index in the masks: copies; -1 for not known yet
-	depth []int32 // by hop, or for a forest by index in the masks: links; -1 for not known yet
-	// For a forest, by index in the masks: senders at the switch of which the mask
-	// begins there, and the ports that lead to that switch.
-	senders []int64
-	into    [][]int32
+	count []int64 // by index in the masks: copies
+	depth []int32 // by hop: links
 }
 
-// measure adds a tree to the loads.
+// measure adds a tree to the loads. Packets of senders on one switch make the same copies, except that a
+// sender gets none back.
 func (m *meter) measure(t *Tree, ports []fabric.PortID) TreeCost {
 	var c TreeCost
 	m.maskGraph.load(ports)
@@ -112,18 +107,17 @@ func (m *meter) measure(t *Tree, ports []fabric.PortID) TreeCost {
 			c.Links++
 		}
 	}
-	var entries []fabric.PortID
-	for _, s := range t.Senders {
-		if in := m.f.Attachment(s); in != fabric.NoPort {
-			entries = append(entries, in)
+	senders := make(map[fabric.NodeID]int64)
+	for _, p := range t.Senders {
+		if in := m.f.Attachment(p); in != fabric.NoPort {
+			senders[m.f.Owner(in)]++
+			if own := m.enter(in).back; own >= 0 {
+				m.count[own]--
+			}
 		}
 	}
-	if m.isForest() {
-		c.Depth = m.countInForest(entries)
-	} else {
-		for _, in := range entries {
-			c.Depth = max(c.Depth, m.countCopies(in))
-		}
+	for s, n := range senders {
+		c.Depth = max(c.Depth, m.countCopies(s, n))
 	}
 	for i, n := range m.count {
 		m.load[ports[i]] += n
@@ -134,88 +128,15 @@ func (m *meter) measure(t *Tree, ports []fabric.PortID) TreeCost {
 	return c
 }
 
-// countInForest counts the copies where links have no cycle: as many leave by a
-// port as there are senders on its side of it. It returns the links to the farthest
-// receiver.
-func (m *meter) countInForest(entries []fabric.PortID) int {
-	n := len(m.ports)
-	m.senders, m.into, m.depth = resize(m.senders, n), resize(m.into, n), resize(m.depth, n)
-	for i := range n {
-		m.senders[i], m.into[i], m.depth[i], m.count[i] = 0, m.into[i][:0], -1, -1
-	}
-	for i := range m.edges {
-		if e := &m.edges[i]; e.from < e.to {
-			m.into[e.from] = append(m.into[e.from], int32(i))
-		}
-	}
-	deepest := int32(0)
-	for _, in := range entries {
-		e := m.enter(in)
-		if e.from == e.to {
-			continue
-		}
-		m.senders[e.from]++
-		for k := e.from; k < e.to; k++ {
-			if k != e.back {
-				deepest = max(deepest, m.linksBehind(k))
-			}
-		}
-	}
-	for i := range m.count {
-		m.sendersBefore(int32(i))
-	}
-	// Senders do not send back to themselves.
-	for _, in := range entries {
-		if e := m.enter(in); e.back >= 0 {
-			m.count[e.back]--
-		}
-	}
-	return int(deepest)
-}
-
-// sendersBefore is the number of senders whose packets leave by port i of the masks,
-// if all those on its switch send by it.
-func (m *meter) sendersBefore(i int32) int64 {
-	if m.count[i] < 0 {
-		from := m.mask[m.f.Owner(m.ports[i])].from
-		n := m.senders[from]
-		for _, k := range m.into[from] {
-			if m.edges[k].back != i {
-				n += m.sendersBefore(k)
-			}
-		}
-		m.count[i] = n
-	}
-	return m.count[i]
-}
-
-// linksBehind is the links behind port i of the masks to the farthest receiver, 0
-// for none.
-func (m *meter) linksBehind(i int32) int32 {
-	if m.depth[i] < 0 {
-		n := int32(0)
-		for k := m.edges[i].from; k < m.edges[i].to; k++ {
-			if k == m.edges[i].back {
-				continue
-			}
-			if d := m.linksBehind(k); d > 0 || m.edges[k].host {
-				n = max(n, d+1)
-			}
-		}
-		m.depth[i] = n
-	}
-	return m.depth[i]
-}
-
-// countCopies counts the copies of one packet, each port once, and returns the links
-// to the farthest receiver.
-func (m *meter) countCopies(in fabric.PortID) int {
-	m.sendPacket(in, true)
+// countCopies counts the copies of one packet of each of n senders on a switch, each port once, and returns the
+// links to the farthest receiver.
+func (m *meter) countCopies(s fabric.NodeID, n int64) int {
+	m.follow(edge{span: m.mask[s], back: -1}, true)
 	m.depth = resize(m.depth, len(m.hops))
 	m.depth[0] = 0
 	deepest := int32(0)
 	for i, h := range m.hops[1:] {
-		m.count[h.out]++
+		m.count[h.out] += n
 		m.depth[i+1] = m.depth[h.prev] + 1
 		if h.host {
 			deepest = max(deepest, m.depth[h.prev])

@@ -89,14 +89,16 @@ func (w *maskGraph) enter(in fabric.PortID) edge {
 	return e
 }
 
-// sendPacket lets a packet come in by port in of a switch, and follows it in
-// w.hops, until two copies leave by one port: twice is that port, as an index in
-// ports, and from the hop of the second copy; twice is -1 for none. With all set
-// it goes on without the second copies.
-func (w *maskGraph) sendPacket(in fabric.PortID, all bool) (twice, from int32) {
+// sendPacket lets a packet come in by port in of a switch; see follow.
+func (w *maskGraph) sendPacket(in fabric.PortID) (twice, from int32) { return w.follow(w.enter(in), false) }
+
+// follow follows a packet from an edge on in w.hops, until two copies leave by one
+// port: twice is that port, as an index in ports, and from the hop of the second
+// copy; twice is -1 for none. With all set it goes on without the second copies.
+func (w *maskGraph) follow(start edge, all bool) (twice, from int32) {
 	w.seen = resize(w.seen, len(w.ports))
 	clear(w.seen)
-	w.hops = append(w.hops[:0], hop{edge: w.enter(in), out: -1})
+	w.hops = append(w.hops[:0], hop{edge: start, out: -1})
 	twice = -1
 	for i := int32(0); int(i) < len(w.hops); i++ {
 		h := w.hops[i]
@@ -125,7 +127,7 @@ func (w *maskGraph) wasLeftBy(p fabric.PortID) bool {
 // findFault sends a packet of a sender, and describes that two copies of it leave by one port, which is
 // a loop or brings somebody two copies; "" if none do.
 func (w *maskGraph) findFault(sender fabric.PortID) string {
-	if twice, from := w.sendPacket(w.f.Attachment(sender), false); twice >= 0 {
+	if twice, from := w.sendPacket(w.f.Attachment(sender)); twice >= 0 {
 		return w.describeFault(sender, twice, from)
 	}
 	return ""

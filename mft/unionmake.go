@@ -209,7 +209,7 @@ func (w *unionMaker) isExact(x *item) bool {
 		return true
 	}
 	for i := len(x.from) - 1; i >= 0; i-- { // who came last fails first
-		if twice, _ := w.masks.sendPacket(x.from[i], false); twice >= 0 {
+		if twice, _ := w.masks.sendPacket(x.from[i]); twice >= 0 {
 			return false
 		}
 	}

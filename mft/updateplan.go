@@ -86,7 +86,7 @@ func (w *updatePlanner) checkSender(s *mlidSender, x *Interruption) error {
 // findLost adds to x the receivers of s that old and new masks supply, and those ports that are in both
 // do not. The packet that checkSender sent has to be the last one in the old and the new masks.
 func (w *updatePlanner) findLost(s *mlidSender, x *Interruption) {
-	w.both.sendPacket(w.f.Attachment(s.port), false)
+	w.both.sendPacket(w.f.Attachment(s.port))
 	var lost []fabric.PortID
 	for _, r := range slices.Concat(s.keeps...) {
 		if at := w.f.Attachment(r); w.old.wasLeftBy(at) && w.new.wasLeftBy(at) && !w.both.wasLeftBy(at) {

@@ -306,19 +306,6 @@ func (x *Selector) PLFT(s fabric.NodeID, in fabric.PortNum, sl fabric.SL) int {
 	return int(x.Row(s, in)[sl])
 }
 
-// Fits says whether x has the switches and ports of a fabric.
-func (x *Selector) Fits(f *fabric.Fabric) bool {
-	if len(x.start) != f.NumSwitches()+1 {
-		return false
-	}
-	for i, s := range f.Switches() {
-		if x.start[i+1]-x.start[i] != int32(f.Node(s).NumPorts)+1 {
-			return false
-		}
-	}
-	return true
-}
-
 // Choice is what a switch may do with packets to a LID: all ports by which they may leave, the
 // static one among them.
 type Choice struct {
