@@ -90,7 +90,9 @@ func (w *maskGraph) enter(in fabric.PortID) edge {
 }
 
 // sendPacket lets a packet come in by port in of a switch; see follow.
-func (w *maskGraph) sendPacket(in fabric.PortID) (twice, from int32) { return w.follow(w.enter(in), false) }
+func (w *maskGraph) sendPacket(in fabric.PortID) (twice, from int32) {
+	return w.follow(w.enter(in), false)
+}
 
 // follow follows a packet from an edge on in w.hops, until two copies leave by one
 // port: twice is that port, as an index in ports, and from the hop of the second
