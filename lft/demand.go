@@ -83,17 +83,14 @@ const (
 
 // fitter moves routes for a demand. It is the scratch of one fit.
 type fitter struct {
-	*Incremental
+	mover
 	FitOptions
 	demand  *Demand
 	job     []int64   // by port: what leaves by it to a switch, without the background
 	none    []bool    // by LID: it is in no load
 	carries [][]int32 // by LID: channels that carry what jobs send to it; nil where that is not known
-	limit   uint64
-	ceiling uint64 // no load may become more
+	ceiling uint64    // no load may become more
 	pass    int
-	work    int
-	taken   []move // changes, with the ports that the entries had before
 
 	// Of the LID at hand:
 	lid, dest, root int32
@@ -216,7 +213,7 @@ func (r *fitter) squares() (sum float64) {
 func (l *Incremental) newFitter(d *Demand, opt FitOptions) *fitter {
 	n := l.index.Slots()
 	r := &fitter{
-		Incremental: l, FitOptions: opt, demand: d, ceiling: math.MaxUint64,
+		mover: mover{Incremental: l}, FitOptions: opt, demand: d, ceiling: math.MaxUint64,
 		job: make([]int64, l.index.NumPorts()), none: make([]bool, len(l.now.Dest)), through: make([]int64, n), found: make([]path, n),
 		carries: make([][]int32, len(l.now.Dest)), steps: make([]legalStep, l.index.NumPorts()), stepsOf: make([]stepsOf, n),
 	}
@@ -355,16 +352,13 @@ func (r *fitter) moveFrom(s int32) {
 	r.shift(s, -r.amount, -r.routes)
 	r.round++
 	if !math.IsInf(r.search(s).grow, 1) {
-		r.take(s)
+		r.takePath(s)
 	}
 	r.shift(s, r.amount, r.routes)
 	if len(r.taken) > before && !r.mayKeep(s) {
-		r.shift(s, -r.amount, -r.routes)
-		for _, m := range slices.Backward(r.taken[before:]) {
-			r.change(m)
-		}
-		r.taken = r.taken[:before]
-		r.shift(s, r.amount, r.routes)
+		r.shift(s, -r.amount, 0)
+		r.undoTo(before)
+		r.shift(s, r.amount, 0)
 	}
 	r.follow(s, r.entry(s, r.lid), r.lid, r.root, func(out int32) {
 		if u := r.index.Owner[out]; !slices.Contains(r.on, u) {
@@ -385,55 +379,31 @@ func (r *fitter) mayKeep(s int32) bool {
 // shift adds to what goes over the path from a slot.
 func (r *fitter) shift(s int32, amount, routes int64) {
 	r.follow(s, r.entry(s, r.lid), r.lid, r.root, func(out int32) {
-		u := r.index.Owner[out]
 		r.job[out] += amount
-		r.through[u] += amount
-		r.load[out] += routes
-		r.flow[u] += routes
+		r.through[r.index.Owner[out]] += amount
 	})
+	r.addRoutes(s, r.entry(s, r.lid), r.lid, r.root, routes)
 }
 
-// take changes the entries on the path that search has found, the last one first.
-func (r *fitter) take(s int32) {
+// takePath changes the entries on the path that search has found, the last one first.
+func (r *fitter) takePath(s int32) {
 	if s == r.root {
 		return
 	}
 	num := r.found[s].num
-	r.take(r.index.Owner[r.peer[r.index.Base[s]+int32(num)]])
-	if was := r.entry(s, r.lid); was != num {
-		blocks := r.changedBlocks
-		r.change(move{slot: s, lid: r.lid, num: num})
-		r.taken = append(r.taken, move{slot: s, lid: r.lid, num: was, opened: r.changedBlocks > blocks})
+	r.takePath(r.index.Owner[r.peer[r.index.Base[s]+int32(num)]])
+	if r.entry(s, r.lid) != num {
+		r.carries[r.lid] = nil
+		r.take(move{slot: s, lid: r.lid, num: num, flow: r.flow[s]})
 	}
-}
-
-// change changes an entry, with the routes that go through its slot.
-func (r *fitter) change(m move) {
-	routes := r.flow[m.slot]
-	r.shift(m.slot, 0, -routes)
-	r.setEntry(m.slot, m.lid, m.num)
-	r.carries[m.lid] = nil
-	r.shift(m.slot, 0, routes)
-	r.closeBlock(m)
 }
 
 // undoTo takes back all changes but the first ones. What jobs send by ports is not counted again.
 func (r *fitter) undoTo(n int) {
-	for _, m := range slices.Backward(r.taken[n:]) {
-		r.countRoutes(m.lid, -1)
-		r.setEntry(m.slot, m.lid, m.num)
+	for _, m := range r.taken[n:] {
 		r.carries[m.lid] = nil
-		r.closeBlock(m)
-		r.countRoutes(m.lid, 1)
 	}
-	r.taken = r.taken[:n]
-}
-
-// countRoutes adds the routes to a LID to the loads, or takes them off.
-func (l *Incremental) countRoutes(lid int32, sign int64) {
-	l.loadColumn(lid)
-	l.sumFlows(l.now.Dest[lid], l.now)
-	l.addFlows(l.now.Dest[lid], sign)
+	r.mover.undoTo(n)
 }
 
 // search finds the best path from a slot, whose flows are in no load. Other slots with flows to the

@@ -24,19 +24,76 @@ const (
 type move struct {
 	slot, lid int32
 	num       fabric.PortNum
-	flow      int64
+	flow      int64   // routes that go through the slot
 	gain      float64 // by how much the cost falls, for an entry
 	opened    bool    // it is the first of its block
 }
 
+// mover changes entries with the loads, and takes changes back. How it chooses them is up to the reliever, which
+// looks for the fewest entries that take loads off, and the fitter, which looks for the best paths.
+type mover struct {
+	*Incremental
+	limit uint64 // what loads are above it is to become less
+	work  int    // channels looked at
+	taken []move // with the ports that the entries had before
+}
+
+// take makes a move.
+func (r *mover) take(m move) {
+	num, blocks := m.num, r.changedBlocks
+	m.num = r.entry(m.slot, m.lid)
+	r.change(m, num)
+	m.opened = r.changedBlocks > blocks
+	r.taken = append(r.taken, m)
+}
+
+// change changes the entry of a move, with the loads and the flows of its LID.
+func (r *mover) change(m move, num fabric.PortNum) {
+	t := r.index.Owner[r.now.Dest[m.lid]]
+	r.addRoutes(m.slot, r.entry(m.slot, m.lid), m.lid, t, -m.flow)
+	r.setEntry(m.slot, m.lid, num)
+	r.addRoutes(m.slot, num, m.lid, t, m.flow)
+}
+
+// undoTo takes back all moves but the first ones.
+func (r *mover) undoTo(n int) {
+	for _, m := range slices.Backward(r.taken[n:]) {
+		r.sumFlowsThrough(m.slot, m.lid) // more or fewer routes than when it was taken
+		m.flow = r.flow[m.slot]
+		r.change(m, m.num)
+		if m.opened {
+			r.changed[r.blockOf(m.slot, m.lid)] = false
+			r.changedBlocks--
+		}
+	}
+	r.taken = r.taken[:n]
+}
+
+// follow calls visit with each channel of the path to slot t that begins with a port.
+func (l *Incremental) follow(s int32, num fabric.PortNum, lid, t int32, visit func(out int32)) {
+	for {
+		out := l.index.Base[s] + int32(num)
+		visit(out)
+		if s = l.index.Owner[l.peer[out]]; s == t {
+			return
+		}
+		num = l.entry(s, lid)
+	}
+}
+
+// addRoutes adds routes to the loads on a path, and to the flows of its slots.
+func (l *Incremental) addRoutes(s int32, num fabric.PortNum, lid, t int32, routes int64) {
+	l.follow(s, num, lid, t, func(out int32) {
+		l.load[out] += routes
+		l.flow[l.index.Owner[out]] += routes
+	})
+}
+
 // reliever takes routes off busy channels. It is the scratch of a step.
 type reliever struct {
-	*Incremental
-	limit  uint64
+	mover
 	blocks int    // that may change in all
 	stuck  []bool // by port: no move makes its load smaller
-	work   int
-	taken  []move // with the ports that the entries had before
 }
 
 // TakeFirstStep moves some more entries after an Update where that left a load of more than
@@ -71,7 +128,7 @@ func (l *Incremental) TakePart(factor float64, least uint64) (undo func()) {
 	if len(r.taken) == 0 {
 		return nil
 	}
-	return r.undo
+	return func() { r.undoTo(0) }
 }
 
 // takeStep takes routes off until no load is above factor times LoadBound; where that cannot be,
@@ -87,7 +144,7 @@ func (l *Incremental) takeStep(factor float64, blocks int, fromScratch func() (u
 	if refused := (*DomainError)(nil); errors.As(err, &refused) {
 		return true, nil
 	}
-	r.undo()
+	r.undoTo(0)
 	if err != nil {
 		return false, err
 	}
@@ -95,7 +152,7 @@ func (l *Incremental) takeStep(factor float64, blocks int, fromScratch func() (u
 	ok = r.relieve()
 	l.moved = len(r.taken) > 0
 	if !ok && undo {
-		r.undo()
+		r.undoTo(0)
 	}
 	return ok, nil
 }
@@ -123,7 +180,7 @@ func (l *Incremental) IsBalanced(factor float64, least uint64) bool {
 }
 
 func (l *Incremental) newReliever(limit uint64, blocks int) *reliever {
-	return &reliever{Incremental: l, limit: limit, blocks: blocks, stuck: make([]bool, len(l.load))}
+	return &reliever{mover: mover{Incremental: l, limit: limit}, blocks: blocks, stuck: make([]bool, len(l.load))}
 }
 
 // relieve takes routes off the channels with a load above the limit, until none is left or
@@ -214,55 +271,6 @@ func (r *reliever) bestPort(s, lid, dest int32) (best move, ok bool) {
 		r.addRoutes(s, was, lid, t, flow)
 	}
 	return best, ok
-}
-
-// take makes a move.
-func (r *reliever) take(m move) {
-	was, blocks := r.entry(m.slot, m.lid), r.changedBlocks
-	r.change(m)
-	m.num, m.opened = was, r.changedBlocks > blocks
-	r.taken = append(r.taken, m)
-}
-
-// undo takes back all moves.
-func (r *reliever) undo() {
-	for _, m := range slices.Backward(r.taken) {
-		r.change(m)
-		r.closeBlock(m)
-	}
-}
-
-// closeBlock forgets that a block has changed, for a change that is taken back.
-func (l *Incremental) closeBlock(m move) {
-	if m.opened {
-		l.changed[l.blockOf(m.slot, m.lid)] = false
-		l.changedBlocks--
-	}
-}
-
-// change changes an entry, with the loads.
-func (r *reliever) change(m move) {
-	t := r.index.Owner[r.now.Dest[m.lid]]
-	r.addRoutes(m.slot, r.entry(m.slot, m.lid), m.lid, t, -m.flow)
-	r.setEntry(m.slot, m.lid, m.num)
-	r.addRoutes(m.slot, m.num, m.lid, t, m.flow)
-}
-
-// follow calls visit with each channel of the path to slot t that begins with a port.
-func (l *Incremental) follow(s int32, num fabric.PortNum, lid, t int32, visit func(out int32)) {
-	for {
-		out := l.index.Base[s] + int32(num)
-		visit(out)
-		if s = l.index.Owner[l.peer[out]]; s == t {
-			return
-		}
-		num = l.entry(s, lid)
-	}
-}
-
-// addRoutes adds routes to the loads on a path.
-func (l *Incremental) addRoutes(s int32, num fabric.PortNum, lid, t int32, routes int64) {
-	l.follow(s, num, lid, t, func(out int32) { l.load[out] += routes })
 }
 
 // growCost is how much the squares of the loads above the limit grow by more routes on a path.
