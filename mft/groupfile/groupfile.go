@@ -15,23 +15,22 @@
 // End ports are given as
 //
 //	0x0000000000100001  a port GUID; the GUID of a switch is that of its port 0
-//	"host 0,1"          a node description: all ports of the node with a cable,
-//	                    or port 0 of a switch
+//	"host 0,1"          a name, as package names reads it: of a node, a host with
+//	                    its adapters, or a list such as n[1-4,7]; all ports with
+//	                    a cable, or port 0 of a switch
 //	"re:^dgx-0[1-4]"    a regular expression (package regexp), not anchored: all
 //	                    nodes whose description it matches, CAs and routers, or
 //	                    else switches when it matches none of these
 //	17                  a LID, in decimal and without quotes
 //
 // In quotes, 0x and at most 16 hexadecimal digits are a GUID too, and decimal
-// digits are a description.
+// digits are a name.
 //
 // A file has at most 64 MiB and one document. Anchors, aliases and tags are errors.
 package groupfile
 
 import (
-	"cmp"
 	"encoding/json"
-	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -40,8 +39,8 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/names"
 	"github.com/ibweave/ibweave/fabric/yamlfile"
-	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/mft"
 )
 
@@ -52,7 +51,7 @@ import (
 // Errors are *fabric.ParseError, and the groups are then nil: text that is not
 // as above, keys that are unknown or come twice, two groups with one MGID or
 // one MLID (unless a groups.json marks the MLID as shared), end ports that are
-// not in f, descriptions of several nodes.
+// not in f.
 func Parse(name string, data []byte, f *fabric.Fabric) ([]mft.Group, error) {
 	if json.Valid(data) {
 		data = jsonString.ReplaceAllFunc(data, quoteYAML)
@@ -104,7 +103,7 @@ type parser struct {
 	byMLID   map[fabric.LID]int
 	shared   map[fabric.LID]bool
 	byGUID   map[fabric.GUID]fabric.PortID
-	byName   map[string][]fabric.NodeID
+	finder   *names.Finder
 	patterns map[string][]fabric.PortID
 }
 
@@ -170,7 +169,7 @@ func (p *parser) group(n *yaml.Node) error {
 		g.SL = fabric.SL(l)
 	}
 	if at["receivers"] == nil {
-		return p.Fail(n, "group %q has no receivers; want receivers: and a list of port GUIDs, descriptions or re: and regular expressions", g.Name)
+		return p.Fail(n, "group %q has no receivers; want receivers: and a list of port GUIDs, names or re: and regular expressions", g.Name)
 	}
 	var err error
 	if g.Receivers, err = p.ports("receivers", at["receivers"]); err != nil {
@@ -227,7 +226,7 @@ func (p *parser) ports(key string, n *yaml.Node) ([]fabric.PortID, error) {
 func (p *parser) index() {
 	f := p.f
 	p.byGUID = make(map[fabric.GUID]fabric.PortID, f.NumNodes())
-	p.byName = make(map[string][]fabric.NodeID, f.NumNodes())
+	p.finder = names.NewFinder(f)
 	for s := range fabric.NodeID(f.NumSwitches()) {
 		p.byGUID[f.Node(s).GUID] = f.PortBase(s)
 	}
@@ -236,13 +235,9 @@ func (p *parser) index() {
 			p.byGUID[g] = port
 		}
 	})
-	for n := range fabric.NodeID(f.NumNodes()) {
-		d := f.Name(n).Text
-		p.byName[d] = append(p.byName[d], n)
-	}
 }
 
-const wantPort = `want a port GUID such as 0x0000000000100001, a node description, re: and a regular expression, or a LID`
+const wantPort = `want a port GUID such as 0x0000000000100001, a name, re: and a regular expression, or a LID`
 
 // port appends the end ports that an item of a list stands for.
 func (p *parser) port(ports []fabric.PortID, n *yaml.Node) ([]fabric.PortID, error) {
@@ -264,20 +259,20 @@ func (p *parser) port(ports []fabric.PortID, n *yaml.Node) ([]fabric.PortID, err
 			l, err := strconv.ParseUint(n.Value, 10, 16)
 			port := p.f.LIDPort(fabric.LID(l))
 			if err != nil || port == fabric.NoPort {
-				return nil, p.Fail(n, "no end port has LID %s; GUIDs begin with 0x, and descriptions that are numbers want quotes", n.Value)
+				return nil, p.Fail(n, "no end port has LID %s; GUIDs begin with 0x, and names that are numbers want quotes", n.Value)
 			}
 			return append(ports, port), nil
 		}
 	}
-	nodes := p.byName[n.Value]
-	switch {
-	case len(nodes) == 0:
-		return nil, p.Fail(n, "no node has the description %q%s", n.Value, p.similar(n.Value))
-	case len(nodes) > 1:
-		return nil, p.Fail(n, "%d nodes have the description %q, those with the GUIDs %s; want port GUIDs, or re: for all of them", len(nodes), n.Value, p.guids(nodes))
+	nodes, err := p.finder.Find(n.Value)
+	if err != nil {
+		return nil, p.Fail(n, "%w", err)
 	}
 	before := len(ports)
-	if ports = p.nodePorts(ports, nodes[0]); len(ports) == before {
+	for _, node := range nodes {
+		ports = p.nodePorts(ports, node)
+	}
+	if len(ports) == before {
 		return nil, p.Fail(n, "no port of %q has a cable", n.Value)
 	}
 	return ports, nil
@@ -336,47 +331,10 @@ func (p *parser) pattern(ports []fabric.PortID, n *yaml.Node, pattern string) ([
 		p.patterns[pattern] = found
 	}
 	if len(found) == 0 {
-		return nil, p.Fail(n, "no node with a cable has a description that matches %q%s", pattern, p.similar(pattern))
+		return nil, p.Fail(n, "no node with a cable has a description that matches %q", pattern)
 	}
 	return append(ports, found...), nil
 }
 
-// maxListed bounds how many nodes a message lists.
+// maxListed bounds how many ports a message lists.
 const maxListed = 5
-
-func (p *parser) guids(nodes []fabric.NodeID) string {
-	guids := make([]string, len(nodes))
-	for i, n := range nodes {
-		guids[i] = p.f.Node(n).GUID.String()
-	}
-	return text.Few(guids, maxListed)
-}
-
-// similar is "; want ..." with descriptions that differ in the case of letters
-// only, or contain the text, or begin like it.
-func (p *parser) similar(name string) string {
-	lower := strings.ToLower(name)
-	best, rank := "", 0
-	for n := range fabric.NodeID(p.f.NumNodes()) {
-		d := p.f.Name(n).Text
-		l := strings.ToLower(d)
-		r := 0
-		switch {
-		case l == lower:
-			r = 1 << 20
-		case lower != "" && strings.Contains(l, lower):
-			r = 1 << 19
-		default:
-			for r < min(len(l), len(lower)) && l[r] == lower[r] {
-				r++
-			}
-		}
-		if r > rank || r == rank && r > 0 && cmp.Less(d, best) {
-			best, rank = d, r
-		}
-	}
-	if rank == 0 {
-		return "; " + wantPort
-	}
-	return fmt.Sprintf("; want one like %q", best)
-}
