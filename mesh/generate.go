@@ -90,27 +90,15 @@ func Generate(spec Spec) (*fabric.Fabric, error) {
 		}
 		switches *= size
 	}
-	firstHost := 2*max(len(dims), 2) + 1
-	p, err := plan(switches, firstHost, spec.Hosts)
-	if err != nil {
-		return nil, fmt.Errorf("mesh of %s: %w", times(dims), err)
-	}
 	wrap := spec.Wrap
 	if wrap == nil {
 		wrap = make([]bool, len(dims))
 	}
-	shape := newShape(dims, wrap)
-	names := addSwitches(p, shape, firstHost-1+max(spec.Hosts, 0))
-	for d := range dims {
-		plus, minus := directions(d)
-		for s := range switches {
-			if t := shape.Next(s, Plus(d)); t >= 0 && t != s {
-				p.Cable(s, plus, t, minus)
-			}
-		}
+	f, err := generate(newShape(dims, wrap), spec.Hosts, 2*max(len(dims), 2)+1, directions)
+	if err != nil {
+		return nil, fmt.Errorf("mesh of %s: %w", times(dims), err)
 	}
-	addHosts(p, names, firstHost, spec.Hosts)
-	return p.Fabric()
+	return f, nil
 }
 
 // directions gives the ports of a mesh switch for +1 and -1 in dimension d.
@@ -129,54 +117,46 @@ func Hypercube(dim, hosts int) (*fabric.Fabric, error) {
 	if most := bits.Len16(uint16(fabric.MaxUnicastLID)) - 1; dim < 1 || dim > most {
 		return nil, fmt.Errorf("hypercube of %d dimensions: want 1 to %d", dim, most)
 	}
-	switches := 1 << dim
-	p, err := plan(switches, dim+1, hosts)
+	shape := newShape(slices.Repeat([]int{2}, dim), make([]bool, dim))
+	f, err := generate(shape, hosts, dim+1, func(d int) (plus, minus int) { return d + 1, d + 1 })
 	if err != nil {
 		return nil, fmt.Errorf("hypercube of %d dimensions: %w", dim, err)
 	}
-	shape := newShape(slices.Repeat([]int{2}, dim), make([]bool, dim))
-	names := addSwitches(p, shape, dim+hosts)
-	for d := range dim {
-		for s := range switches {
-			if t := shape.Next(s, Plus(d)); t >= 0 {
-				p.Cable(s, d+1, t, d+1)
-			}
-		}
-	}
-	addHosts(p, names, dim+1, hosts)
-	return p.Fabric()
+	return f, nil
 }
 
-// plan checks what meshes and hypercubes have in common.
-func plan(switches, firstHost, hosts int) (*gen.Plan, error) {
+// generate makes a grid with hosts on all switches, from port firstHost on; ports gives those for +1 and -1 in a
+// dimension.
+func generate(shape Shape, hosts, firstHost int, ports func(d int) (plus, minus int)) (*fabric.Fabric, error) {
 	if most := int(fabric.MaxPortNum) - (firstHost - 1); hosts < 0 || hosts > most {
 		return nil, fmt.Errorf("%d hosts on each switch: want 0 to %d, since a switch has at most %d ports", hosts, most, fabric.MaxPortNum)
 	}
-	return gen.NewPlan(switches, switches*hosts)
-}
-
-// addSwitches adds the switches of a shape with the given number of ports, and returns their
-// coordinates.
-func addSwitches(p *gen.Plan, shape Shape, ports int) []string {
-	names := make([]string, shape.Positions())
-	for s := range names {
-		names[s] = shape.Coordinates(s)
-		p.Switch(ports, "switch "+names[s])
+	switches := shape.Positions()
+	p, err := gen.NewPlan(switches, switches*hosts)
+	if err != nil {
+		return nil, err
 	}
-	return names
-}
-
-// addHosts puts hosts on all switches; names are the switches' coordinates.
-func addHosts(p *gen.Plan, names []string, firstPort, hosts int) {
-	for s, name := range names {
+	for s := range switches {
+		p.Switch(firstHost-1+hosts, "switch "+shape.Coordinates(s))
+	}
+	for d := range shape.Dims {
+		plus, minus := ports(d)
+		for s := range switches {
+			if t := shape.Next(s, Plus(d)); t >= 0 && t != s {
+				p.Cable(s, plus, t, minus)
+			}
+		}
+	}
+	for s := range switches {
 		for h := range hosts {
-			description := "host " + name
+			description := "host " + shape.Coordinates(s)
 			if hosts > 1 {
 				description += "/" + strconv.Itoa(h)
 			}
-			p.Cable(p.CA(1, description), 1, s, firstPort+h)
+			p.Cable(p.CA(1, description), 1, s, firstHost+h)
 		}
 	}
+	return p.Fabric()
 }
 
 // coordinates is "2,3".

@@ -32,15 +32,16 @@ import (
 //
 // Between parallel links the balancer chooses, see lft.Balance.
 type paths struct {
-	g    *Grid
-	ring []bool  // by dimension: whether the cables that close it are used
-	tied []bool  // by dimension: whether it is a ring of even length, with paths half way round
-	odd  []uint8 // by switch: the parity of the sum of its coordinates in these
+	g      *Grid
+	noWrap bool
+	ring   []bool  // by dimension: whether the cables that close it are used
+	tied   []bool  // by dimension: whether it is a ring of even length, with paths half way round
+	odd    []uint8 // by switch: the parity of the sum of its coordinates in these
 }
 
 // newPaths prepares for g; noWrap leaves the cables that close rings out.
 func newPaths(g *Grid, noWrap bool) *paths {
-	p := &paths{g: g, ring: make([]bool, len(g.Dims)), tied: make([]bool, len(g.Dims)), odd: make([]uint8, g.Fabric.NumSwitches())}
+	p := &paths{g: g, noWrap: noWrap, ring: make([]bool, len(g.Dims)), tied: make([]bool, len(g.Dims)), odd: make([]uint8, g.Fabric.NumSwitches())}
 	for d, size := range g.Dims {
 		p.ring[d] = g.Wrap[d] && !noWrap
 		p.tied[d] = p.ring[d] && size%2 == 0
@@ -57,24 +58,14 @@ func newPaths(g *Grid, noWrap bool) *paths {
 	return p
 }
 
-// inside says whether the grid goes on from s in direction way, by a cable
-// that may be used.
-func (p *paths) inside(s fabric.NodeID, way Dir) bool {
-	d := way.Dim()
-	if p.ring[d] {
-		return true
-	}
-	x := int(p.g.Coord(s)[d])
-	return way.Positive() && x < p.g.Dims[d]-1 || !way.Positive() && x > 0
-}
-
 // next is the switch that a hop from s in direction way leads to, NoNode for
 // none.
 func (p *paths) next(s fabric.NodeID, way Dir) fabric.NodeID {
-	if ports := p.g.Ports(s, way); len(ports) > 0 && p.inside(s, way) {
-		return p.g.Fabric.PeerSwitch(ports[0])
+	ports := p.g.Ports(s, way)
+	if len(ports) == 0 || p.noWrap && p.g.Wraps(ports[0]) {
+		return fabric.NoNode
 	}
-	return fabric.NoNode
+	return p.g.Fabric.PeerSwitch(ports[0])
 }
 
 // toward is the direction from coordinate x to y of dimension d and the hops
