@@ -143,7 +143,8 @@ type searched struct {
 
 // run looks at all LIDs. With escape the dependencies are those on static ports.
 func (p *choicePlan) run(ctx context.Context, escape bool) (*searched, error) {
-	unicast, others := newWaits(p), newWaits(p)
+	ch := newChannels(p.f, p.vls...)
+	unicast, others := newSharedGraph(ch), newSharedGraph(ch)
 	var done atomic.Int32
 	workers, err := par.ForEachWith(ctx, p.opt.Workers, len(p.units),
 		func() *searcher { return newSearcher(p, unicast, others, escape) },
@@ -157,7 +158,7 @@ func (p *choicePlan) run(ctx context.Context, escape bool) (*searched, error) {
 	if err != nil {
 		return nil, err
 	}
-	u := &searched{unicast: unicast.graph(), all: others.graph()}
+	u := &searched{unicast: unicast.finish(), all: others.finish()}
 	u.all.union(u.unicast)
 	for _, w := range workers {
 		u.troubles = append(u.troubles, w.troubles...)

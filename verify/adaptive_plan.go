@@ -57,7 +57,7 @@ func newChoicePlan(s *state.State, opt Options, certain bool) (*choicePlan, erro
 		}
 	}
 	p.findGroups()
-	p.findSets()
+	p.findKept()
 	for i := range p.senders {
 		row := p.senders[i].row
 		if row != nil && (len(p.slRows) == 0 || &p.slRows[len(p.slRows)-1][0] != &row[0]) {
@@ -88,17 +88,17 @@ func (p *choicePlan) findGroups() {
 	}
 }
 
-// findSets makes the sets of the classes that have VLs.
-func (p *choicePlan) findSets() {
+// findKept makes the sets of ports to which packets are not dropped.
+func (p *choicePlan) findKept() {
 	for _, c := range p.classes {
 		if c.lane == nil {
 			continue
 		}
-		c.sets = make([]uint64, len(c.nodes)*len(p.vls)*p.words)
-		for x, at := range c.nodes {
-			for out, vl := range p.row(c, int32(x))[:int(p.numPorts[at.s])+1] {
+		c.kept = make([]uint64, len(c.nodes)*p.words)
+		for x := range c.nodes {
+			for out, vl := range p.row(c, int32(x)) {
 				if vl != noLane {
-					c.sets[(x*len(p.vls)+int(vl))*p.words+out>>6] |= 1 << (out & 63)
+					c.kept[x*p.words+out>>6] |= 1 << (out & 63)
 				}
 			}
 		}

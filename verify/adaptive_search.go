@@ -12,8 +12,8 @@ import (
 // which worker has which LIDs.
 type searcher struct {
 	*choicePlan
-	unicast, all *waits // dependencies: of pairs of CA ports, and of other pairs alone
-	escape       bool   // dependencies are those on static ports
+	unicast, all *sharedGraph // dependencies: of pairs of CA ports, and of other pairs alone
+	escape       bool         // dependencies are those on static ports
 
 	// The search of one LID, or of several behind one switch that have the same choices
 	// elsewhere.
@@ -32,7 +32,7 @@ type searcher struct {
 	troubles []trouble
 }
 
-func newSearcher(p *choicePlan, unicast, all *waits, escape bool) *searcher {
+func newSearcher(p *choicePlan, unicast, all *sharedGraph, escape bool) *searcher {
 	most := 0
 	for _, c := range p.classes {
 		most = max(most, len(c.nodes))
@@ -245,11 +245,8 @@ func (w *searcher) filter(x int32, set, bind []uint64) (ok bool) {
 		if at.s == w.dests[0].root {
 			good |= w.last[i]
 		}
-		if lanes := w.c.sets; lanes != nil {
-			kept := uint64(0)
-			for vl := range w.vls {
-				kept |= lanes[(int(x)*len(w.vls)+vl)*w.words+i]
-			}
+		if w.c.kept != nil {
+			kept := w.c.kept[int(x)*w.words+i]
 			if at.own {
 				set[i] &= kept
 			}
@@ -274,75 +271,46 @@ func (w *searcher) addDependencies() {
 }
 
 // addOf adds the dependencies of the channels by which packets leave a node.
-func (w *searcher) addOf(g *waits, x int32) {
+func (w *searcher) addOf(g *sharedGraph, x int32) {
+	base := int(w.c.nodes[x].base)
 	for word, set := range w.set(x) {
 		if word == 0 {
 			set &^= 1 // at port 0 the packet has arrived
 		}
-		w.addPorts(g, x, word, set)
+		for ; set != 0; set &= set - 1 {
+			out := word*64 + bits.TrailingZeros64(set)
+			w.addFrom(g, (base+out)*g.vls+w.laneOf(w.c, x, fabric.PortNum(out)), w.c.next[base+out])
+		}
 	}
 }
 
-// addPorts adds the dependencies of the channels that leave a node by the ports of a word.
-func (w *searcher) addPorts(g *waits, x int32, word int, set uint64) {
-	base := int(w.c.nodes[x].base) + word*64
-	if w.c.sets == nil {
-		w.addFrom(g, base, set)
+// addFrom adds the dependencies of a channel that leads to a node, or to an owner where that is below 0.
+func (w *searcher) addFrom(g *sharedGraph, ch int, to int32) {
+	if to < 0 {
+		g.take(ch)
 		return
 	}
-	for ; set != 0; set &= set - 1 {
-		bit := bits.TrailingZeros64(set)
-		w.addLanesFrom(g, x, base+bit, word, uint64(1)<<bit)
+	bind := w.bind[int(to)*w.words : (int(to)+1)*w.words]
+	if bind[0]&1 != 0 { // for port 0
+		g.take(ch)
 	}
-}
-
-// addFrom adds the dependencies of the channels that leave some ports, on one VL. The lowest
-// bit is that of the port with PortID base.
-func (w *searcher) addFrom(g *waits, base int, ports uint64) {
-	words, next, deps, bind := w.words, w.c.next, g.deps, w.bind
-	for ; ports != 0; ports &= ports - 1 {
-		ch := base + bits.TrailingZeros64(ports)
-		to := next[ch]
-		if to < 0 {
-			g.end(ch)
-			continue
+	if g.vls == 1 { // the sets are those of the graph, which have no port 0
+		for i := range g.words {
+			set := bind[i] >> 1
+			if i+1 < len(bind) {
+				set |= bind[i+1] << 63
+			}
+			addBits(g.Bits, ch*g.words+i, set)
 		}
-		set := bind[int(to)*words]
-		if set&1 != 0 { // for port 0
-			g.end(ch)
+		return
+	}
+	for word, set := range bind {
+		if word == 0 {
 			set &^= 1
 		}
-		addBits(deps, ch*words, set)
-		for i := 1; i < words; i++ {
-			addBits(deps, ch*words+i, bind[int(to)*words+i])
-		}
-	}
-}
-
-// addLanesFrom adds the dependencies of the channels by which packets leave a node by the
-// port with PortID out, which has a bit in a word of sets.
-func (w *searcher) addLanesFrom(g *waits, x int32, out, word int, bit uint64) {
-	next, vls := w.c.next[out], len(w.vls)
-	for vl := range vls {
-		if w.c.sets[(int(x)*vls+vl)*w.words+word]&bit == 0 {
-			continue
-		}
-		ch := out*vls + vl
-		if next < 0 {
-			g.end(ch)
-			continue
-		}
-		waits, row := w.bind[int(next)*w.words:(int(next)+1)*w.words], g.row(ch)
-		if waits[0]&1 != 0 {
-			g.end(ch)
-		}
-		lanes := w.c.sets[int(next)*len(row) : (int(next)+1)*len(row)]
-		for i := range row {
-			set := waits[i%w.words] & lanes[i]
-			if i%w.words == 0 {
-				set &^= 1
-			}
-			addBits(row, i, set)
+		for ; set != 0; set &= set - 1 {
+			out := word*64 + bits.TrailingZeros64(set)
+			g.depend(ch, (out-1)*g.vls+w.laneOf(w.c, to, fabric.PortNum(out)))
 		}
 	}
 }

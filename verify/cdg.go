@@ -114,22 +114,23 @@ func newGraph(c *channels) *dependencyGraph {
 // sharedGraph is a dependency graph that several goroutines add to.
 type sharedGraph struct {
 	*dependencyGraph
-	ends []uint64 // a bit by channel: packets take it and wait for nothing more
+	taken []uint64 // a bit by channel: packets take it, which need not show in a dependency
 }
 
 func newSharedGraph(c *channels) *sharedGraph {
 	return &sharedGraph{newGraph(c), make([]uint64, c.count()/64+1)}
 }
 
-func (g *sharedGraph) end(ch int) { addBits(g.ends, ch>>6, 1<<(ch&63)) }
+// take adds that packets take a channel.
+func (g *sharedGraph) take(ch int) { addBits(g.taken, ch>>6, 1<<(ch&63)) }
 
 // depend adds that packets hold channel ch while they wait for one of the switch there, which has a bit in rows.
 func (g *sharedGraph) depend(ch, bit int) { addBits(g.Bits, ch*g.words+bit>>6, 1<<(bit&63)) }
 
-// graph is what was added.
-func (g *sharedGraph) graph() *dependencyGraph {
+// finish returns what was added.
+func (g *sharedGraph) finish() *dependencyGraph {
 	for ch := range int32(g.count()) {
-		g.used[ch] = g.ends[ch>>6]>>(ch&63)&1 != 0 || g.depends(ch)
+		g.used[ch] = g.taken[ch>>6]>>(ch&63)&1 != 0 || g.depends(ch)
 	}
 	return g.dependencyGraph
 }

@@ -171,7 +171,7 @@ func (w *worker) descend(t *tree, k int, x int32, unicast bool) {
 		at := &c.nodes[x]
 		if at.s == t.root && !t.ca {
 			if held >= 0 {
-				g.end(held)
+				g.take(held)
 			}
 			return
 		}
@@ -186,7 +186,7 @@ func (w *worker) descend(t *tree, k int, x int32, unicast bool) {
 		f.marks[k][x] = mark
 		held = int(at.base+int32(out))*vls + vl
 		if at.s == t.root {
-			g.end(held)
+			g.take(held)
 			return
 		}
 		x = c.next[at.base+int32(out)]

@@ -48,9 +48,9 @@ type class struct {
 	// lane is by node and output port, stride for each node, the place in vls of the VL that packets
 	// leave on, or noLane where they are dropped; nil where all take one VL and none are dropped.
 	lane []int8
-	// sets is lane as sets, for a search of choices: by node and VL the ports to which packets take it,
-	// words of bits for each.
-	sets []uint64
+	// kept is for a search of choices by node the ports to which packets are not dropped, words of bits for each;
+	// nil without lane.
+	kept []uint64
 }
 
 const noLane = -1

@@ -117,8 +117,7 @@ type multicast struct {
 	start    []int        // by index in mlids, one more at the end: its part of trees
 	trees    []*mft.Tree  // by MLID
 
-	graph *dependencyGraph // of multicast packets alone
-	used  []uint64         // a bit for each channel of graph
+	graph *sharedGraph // of multicast packets alone
 	found mcFound
 }
 
@@ -194,8 +193,7 @@ func newMulticast(p *plan, m *mft.Plan, copying Copying, capacity []int) *multic
 	c.start = append(c.start, at)
 	c.found.counts.Groups += len(groups)
 	c.found.counts.MLIDs = len(c.mlids)
-	c.graph = newGraph(p.onVLs)
-	c.used = make([]uint64, p.onVLs.count()/64+1)
+	c.graph = newSharedGraph(p.onVLs)
 	return c
 }
 
@@ -232,9 +230,7 @@ func (c *multicast) run(ctx context.Context, opt Options) error {
 	for _, w := range workers {
 		c.found.add(&w.found)
 	}
-	for ch := range int32(c.graph.count()) {
-		c.graph.used[ch] = c.used[ch>>6]>>(ch&63)&1 != 0
-	}
+	c.graph.finish()
 	c.found.sort()
 	c.countUse()
 	return nil

@@ -40,12 +40,12 @@ func (w *mcWorker) addDependencies(t *mft.Tree) {
 			continue
 		}
 		vl := w.lane(w.vlOf(0, s, t.SL))
-		w.leave(t.SL, ^(int32(in)*int32(vls) + vl), w.start(t.SL, s), nil)
+		w.leave(t.SL, ^(int32(in)*int32(vls) + vl), w.start(t.SL, s))
 	}
 	for i := 0; i < len(w.queue); i++ {
 		at := w.queue[i]
 		ch := int32(w.ports[at.arc])*int32(vls) + at.vl
-		w.leave(t.SL, ch, w.arcs[at.arc].mcStart, w.graph.Row(ch))
+		w.leave(t.SL, ch, w.arcs[at.arc].mcStart)
 	}
 }
 
@@ -56,8 +56,8 @@ func (c *multicast) lane(vl fabric.VL) int32 {
 }
 
 // leave sends a packet out of a switch by all ports that it goes out by. It came in by a
-// channel, whose dependencies are in row.
-func (w *mcWorker) leave(sl fabric.SL, in int32, at mcStart, row []uint64) {
+// channel, or one less than 0, see split.
+func (w *mcWorker) leave(sl fabric.SL, in int32, at mcStart) {
 	first, vls := int32(-1), int32(w.graph.vls)
 	w.outs(sl, at, func(k int32) {
 		p := w.ports[k]
@@ -70,11 +70,10 @@ func (w *mcWorker) leave(sl fabric.SL, in int32, at mcStart, row []uint64) {
 		if seen := &w.reached[k*vls+vl]; !*seen {
 			*seen = true
 			w.queue = append(w.queue, mcState{k, vl})
-			addBits(w.used, int(ch>>6), 1<<(ch&63))
+			w.graph.take(int(ch))
 		}
-		if row != nil {
-			bit := ch - w.graph.base(w.graph.tail(ch))
-			addBits(row, int(bit>>6), 1<<(bit&63))
+		if in >= 0 {
+			w.graph.depend(int(in), int(ch-w.graph.base(w.graph.tail(ch))))
 		}
 		if w.copying != Independent {
 			if first >= 0 {

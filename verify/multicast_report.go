@@ -277,7 +277,7 @@ func (c *multicast) closes(a, b int32) fabric.LID {
 	portA, _ := g.portVL(a)
 	portB, _ := g.portVL(b)
 	alone := *c
-	alone.graph, alone.used, alone.Plan, alone.copying = newGraph(g.channels), make([]uint64, len(c.used)), &mft.Plan{Tables: c.Tables}, Independent
+	alone.graph, alone.Plan, alone.copying = newSharedGraph(g.channels), &mft.Plan{Tables: c.Tables}, Independent
 	w := newMCWorker(&alone)
 	for i, mlid := range c.mlids {
 		ports := c.Tables.Ports(mlid)

@@ -310,7 +310,7 @@ func (p *plan) mute(port fabric.PortID) bool {
 // of unicast and management traffic together.
 func (p *plan) graphs(w *worker) (unicast, all *dependencyGraph) {
 	if p.lanes.tracks() {
-		unicast, all = p.unicast.graph(), p.others.graph()
+		unicast, all = p.unicast.finish(), p.others.finish()
 		all.union(unicast)
 		return unicast, all
 	}
@@ -357,7 +357,7 @@ func (p *plan) findCreditLoops(r *Result, unicast, all *dependencyGraph, mc *mul
 	fromCAs := p.fromCAs(w)
 	if mc != nil {
 		r.Multicast = mc.found.counts
-		both = mc.graph
+		both = mc.graph.dependencyGraph
 		all.union(both)
 		both.union(unicast)
 		r.Multicast.Dependencies = both.Count()
