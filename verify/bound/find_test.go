@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/mesh"
 )
 
 // What bounds say of fabrics that a reader can calculate.
@@ -276,5 +278,36 @@ func TestGroups(t *testing.T) {
 	const want = `64/1 a group of 4 switches, "s0" the first: 8 hosts send to 16 LIDs beyond over 2 cables`
 	if x := find(t, f, Options{Rounds: -1}).Any; x.Exact.String()+" "+x.Words != want {
 		t.Errorf("%s %s, want %s", x.Exact, x.Words, want)
+	}
+}
+
+// On a damaged torus few rounds come nearly as far as many.
+func TestFewRounds(t *testing.T) {
+	f, err := mesh.Generate(mesh.Spec{Dims: []int{5, 4, 4}, Wrap: []bool{true, true, true}, Hosts: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f, err = gen.DropLinks(f, 4, 3); err != nil {
+		t.Fatal(err)
+	}
+	w := newNetwork(f)
+	for _, paths := range []Paths{AnyPaths, ShortestPaths} {
+		reached := func(rounds int) float64 {
+			x := newSeeker(newWays(w, paths, nil))
+			price, err := x.seek(t.Context(), rounds)
+			if err != nil {
+				t.Fatal(err)
+			}
+			x.price = price
+			x.setPrices()
+			value, err := x.route(t.Context(), 1e-9)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return value
+		}
+		if few, many := reached(20), reached(60); few < 0.94*many {
+			t.Errorf("%s paths: %.2f in 20 rounds, and %.2f in 60", paths, few, many)
+		}
 	}
 }
