@@ -26,10 +26,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
 
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/state"
 )
@@ -61,8 +59,7 @@ func CheckAdaptive(ctx context.Context, s *state.State, opt Options) (*Result, e
 	case opt.Buffer != Buffer{}:
 		return nil, errors.New("a buffer is held against multicast packets, which a check of adaptive tables does not follow: want none")
 	}
-	opt.Witnesses = cmp.Or(max(opt.Witnesses, 0), DefaultWitnesses)
-	opt.Findings = cmp.Or(max(opt.Findings, 0), DefaultFindings)
+	opt.setDefaults()
 	r, p, err := checkAdaptive(ctx, s, opt, false)
 	if err != nil {
 		return nil, err
@@ -145,16 +142,7 @@ type searched struct {
 func (p *choicePlan) run(ctx context.Context, escape bool) (*searched, error) {
 	ch := newChannels(p.f, p.vls...)
 	unicast, others := newSharedGraph(ch), newSharedGraph(ch)
-	var done atomic.Int32
-	workers, err := par.ForEachWith(ctx, p.opt.Workers, len(p.units),
-		func() *searcher { return newSearcher(p, unicast, others, escape) },
-		func(w *searcher, i int) error {
-			w.unit(p.units[i])
-			if n := int(done.Add(1)); p.opt.Progress != nil {
-				p.opt.Progress(n, len(p.units))
-			}
-			return nil
-		})
+	workers, err := each(ctx, &p.opt, len(p.units), func() *searcher { return newSearcher(p, unicast, others, escape) }, func(w *searcher, i int) { w.unit(p.units[i]) })
 	if err != nil {
 		return nil, err
 	}

@@ -194,20 +194,13 @@ func (w *searcher) fate(x int32) (num fabric.PortNum, text string) {
 	}
 	num = bad[0]
 	choice := w.choiceText(at, d.lid, num)
-	if num > w.f.Node(s).NumPorts {
-		return num, fmt.Sprintf("can send it to port %d (%s) and has ports 1 to %d", num, choice, w.f.Node(s).NumPorts)
+	if num != fabric.ManagementPort && num <= w.f.Node(s).NumPorts {
+		out := w.f.Port(s, num)
+		if w.f.PeerSwitch(out) != fabric.NoNode || at.s == d.root && num == d.last {
+			return num, fmt.Sprintf("drops SL %d on the way to port %s (%s)", w.c.sl, w.f.PortText(out), choice)
+		}
 	}
-	out := w.f.Port(s, num)
-	switch peer := w.f.Peer(out); {
-	case num == fabric.ManagementPort:
-		return num, fmt.Sprintf("can take it in at port 0 (%s), which has another LID", choice)
-	case peer == fabric.NoPort:
-		return num, fmt.Sprintf("can send it to port %s (%s), which has no cable", w.f.PortText(out), choice)
-	case w.f.IsSwitch(w.f.Owner(peer)) || at.s == d.root && num == d.last:
-		return num, fmt.Sprintf("drops SL %d on the way to port %s (%s)", w.c.sl, w.f.PortText(out), choice)
-	default:
-		return num, fmt.Sprintf("can send it by port %s (%s) to %s, which has another LID", w.f.PortText(out), choice, w.f.PortName(peer))
-	}
+	return num, fateBy(w.f, s, num, choice)
 }
 
 // slName names the SL of the search where it matters.

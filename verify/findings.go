@@ -573,23 +573,35 @@ func (p *plan) discards(source fabric.PortID, lid fabric.LID) (fabric.SL, bool) 
 	return dropped[0], true
 }
 
-// fate says what switch s does with packets for a LID that end there.
+// fate tells what switch s does with packets for a LID that end there.
 func (p *plan) fate(s int32, lid fabric.LID) string {
-	e := p.entry(s, lid)
-	n := p.f.Node(fabric.NodeID(s))
-	switch {
-	case e == fabric.NoPath:
-		return "has no entry for it"
-	case e > n.NumPorts:
-		return fmt.Sprintf("sends it to port %d and has ports 1 to %d", e, n.NumPorts)
-	case e == fabric.ManagementPort:
-		return fmt.Sprintf("takes it in at port 0, which has %s", lidOf(p.f, p.f.PortBase(fabric.NodeID(s))))
+	if e := p.entry(s, lid); e != fabric.NoPath {
+		return fateBy(p.f, fabric.NodeID(s), e, "")
 	}
-	peer := p.f.Peer(p.f.Port(fabric.NodeID(s), e))
-	if peer == fabric.NoPort {
-		return fmt.Sprintf("sends it to port %s, which has no cable", p.entryText(s, e))
+	return "has no entry for it"
+}
+
+// fateBy tells what becomes of packets for another LID at a port of a switch, which may lack it: by choice, how the
+// switch can come to the port, or "" where it has no other.
+func fateBy(f *fabric.Fabric, s fabric.NodeID, num fabric.PortNum, choice string) string {
+	can, more, lids := "", "s", lidOf
+	if choice != "" {
+		can, more, choice = "can ", "", " ("+choice+")"
+		lids = func(*fabric.Fabric, fabric.PortID) string { return "another LID" }
 	}
-	return fmt.Sprintf("sends it by port %s to %s, which has %s", p.entryText(s, e), p.f.PortName(peer), lidOf(p.f, peer))
+	n := f.Node(s)
+	if num > n.NumPorts {
+		return fmt.Sprintf("%ssend%s it to port %d%s and has ports 1 to %d", can, more, num, choice, n.NumPorts)
+	}
+	out := f.Port(s, num)
+	switch peer := f.Peer(out); {
+	case num == fabric.ManagementPort:
+		return fmt.Sprintf("%stake%s it in at port 0%s, which has %s", can, more, choice, lids(f, out))
+	case peer == fabric.NoPort:
+		return fmt.Sprintf("%ssend%s it to port %s%s, which has no cable", can, more, f.PortText(out), choice)
+	default:
+		return fmt.Sprintf("%ssend%s it by port %s%s to %s, which has %s", can, more, f.PortText(out), choice, f.PortName(peer), lids(f, peer))
+	}
 }
 
 // entryText is the port of an entry of switch s, with its label if it has such a port.

@@ -135,7 +135,7 @@ func (l *lanes) findClasses(inUse uint16, turns bool) {
 	}
 	selected := l.selections()
 	// With one map everywhere each VL is a copy of the network, unless SLs differ otherwise.
-	copies := l.sls == nil && len(maps) == 1
+	copies := l.sls == nil && len(maps) == 1 && !(l.certain && l.hidden)
 	for set := inUse; set != 0; set &= set - 1 {
 		copies = copies && selected[lowestSL(set)] == selected[lowestSL(inUse)]
 	}

@@ -16,10 +16,10 @@
 package verify
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/bits"
-	"runtime"
 	"slices"
 	"sync/atomic"
 
@@ -61,6 +61,24 @@ const (
 	DefaultFindings  = 50
 )
 
+// setDefaults bounds the findings by default where nothing else does.
+func (o *Options) setDefaults() {
+	o.Witnesses = cmp.Or(max(o.Witnesses, 0), DefaultWitnesses)
+	o.Findings = cmp.Or(max(o.Findings, 0), DefaultFindings)
+}
+
+// each calls do with a worker for each of n parts of the LIDs, and tells of the progress.
+func each[W any](ctx context.Context, opt *Options, n int, start func() W, do func(w W, i int)) ([]W, error) {
+	var done atomic.Int32
+	return par.ForEachWith(ctx, opt.Workers, n, start, func(w W, i int) error {
+		do(w, i)
+		if parts := int(done.Add(1)); opt.Progress != nil {
+			opt.Progress(parts, n)
+		}
+		return nil
+	})
+}
+
 // Unverified is the result of a fabric whose tables are not verified: only its size
 // is known.
 func Unverified(f *fabric.Fabric) *Result {
@@ -98,6 +116,7 @@ func Unverified(f *fabric.Fabric) *Result {
 // It returns an error when the tables are not of this fabric and when ctx
 // ends; whatever is wrong with the tables is in the Result.
 func Check(ctx context.Context, s *state.State, opt Options) (*Result, error) {
+	opt.setDefaults()
 	r, l, err := check(ctx, s, opt, false)
 	if err != nil {
 		return nil, err
@@ -106,11 +125,6 @@ func Check(ctx context.Context, s *state.State, opt Options) (*Result, error) {
 	if !l.doubts(r) {
 		r.Leave(dropped...)
 		return r, nil
-	}
-	if s.PathSLs == nil {
-		unknown := *s
-		unknown.PathSLs = lft.UnknownPathSLs(s.Fabric.NumSwitches(), s.Fabric.MaxLID())
-		s = &unknown
 	}
 	certain, _, err := check(ctx, s, opt, true)
 	if err != nil {
@@ -141,15 +155,6 @@ func check(ctx context.Context, s *state.State, opt Options, certain bool) (*Res
 		if err := checkPlan(s.Multicast, f); err != nil {
 			return nil, nil, err
 		}
-	}
-	if opt.Workers <= 0 {
-		opt.Workers = runtime.GOMAXPROCS(0)
-	}
-	if opt.Witnesses <= 0 {
-		opt.Witnesses = DefaultWitnesses
-	}
-	if opt.Findings <= 0 {
-		opt.Findings = DefaultFindings
 	}
 	p := newPlan(f, t, l)
 	w, err := p.run(ctx, opt)
@@ -185,14 +190,7 @@ func check(ctx context.Context, s *state.State, opt Options, certain bool) (*Res
 
 // run checks all LIDs, and returns one worker with what all found.
 func (p *plan) run(ctx context.Context, opt Options) (*worker, error) {
-	var done atomic.Int32
-	workers, err := par.ForEachWith(ctx, opt.Workers, len(p.units), func() *worker { return newWorker(p) }, func(w *worker, i int) error {
-		w.unit(&p.units[i])
-		if n := int(done.Add(1)); opt.Progress != nil {
-			opt.Progress(n, len(p.units))
-		}
-		return nil
-	})
+	workers, err := each(ctx, &opt, len(p.units), func() *worker { return newWorker(p) }, func(w *worker, i int) { w.unit(&p.units[i]) })
 	if err != nil {
 		return nil, err
 	}
