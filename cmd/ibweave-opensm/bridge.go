@@ -104,8 +104,8 @@ func dataVLs(code uint8) uint8 {
 	return 0
 }
 
-// ibweaveSetup is negative when OpenSM is not to use the engine; bit 0 says that
-// it wants to be asked for multicast trees. ignored names options without effect.
+// ibweaveSetup is negative when OpenSM is not to use the engine; bit 0 is set if
+// it wants to be asked for multicast trees, bit 1 if OpenSM routes with another engine. ignored names options without effect.
 //
 //export ibweaveSetup
 func ibweaveSetup(handle C.uintptr_t, engine C.int, s *C.struct_ibw_settings, ignored *C.char) C.int {
@@ -113,10 +113,7 @@ func ibweaveSetup(handle C.uintptr_t, engine C.int, s *C.struct_ibw_settings, ig
 	if p.Setup(int(engine), settings(s), C.GoString(ignored)) != nil {
 		return -1
 	}
-	if p.HandlesMulticast() {
-		return 1
-	}
-	return 0
+	return C.int(bit(p.HandlesMulticast()) | bit(p.InShadow())<<1)
 }
 
 // takeSnapshot takes a snapshot. OpenSM holds its lock.
@@ -217,6 +214,11 @@ func ibweaveRoute(handle C.uintptr_t, osm *C.struct_osm_opensm, engine, reroute,
 	}
 	t, err := p.Route(int(engine), s)
 	if err != nil {
+		return -1
+	}
+	if p.InShadow() {
+		t.Timing.Computing = time.Since(start)
+		_ = p.Guard(t.Engine, func() error { p.Written(t); return nil })
 		return -1
 	}
 	if err := p.Guard(t.Engine, func() error { return writeHops(osm, t) }); err != nil {

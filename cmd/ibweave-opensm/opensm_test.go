@@ -238,7 +238,7 @@ func TestFailuresEndInNextEngine(t *testing.T) {
 		{"groups that are none", libraries.lib, "ibweave-xy", "multicast:\n  groups: /proc/self/cmdline\n", nil, grid,
 			"ibweave: ERR IBW1: ", true},
 		{"a key that there is not", libraries.lib, "ibweave-xy", "vls: 2\nroot: [0x1]\n", nil, grid,
-			`ibweave: ERR IBW1: FILE:2: unknown key "root"; want dims, flap, incremental, labels, log, metrics, multicast, no-wrap, origin, rebalance, repair, roots, sl2vl, timeout, traffic, uniform-floor, verify, vlarb, vls; root: [0x1]`, true},
+			`ibweave: ERR IBW1: FILE:2: unknown key "root"; want dims, flap, incremental, labels, log, metrics, multicast, no-wrap, origin, rebalance, repair, roots, shadow, sl2vl, timeout, traffic, uniform-floor, verify, vlarb, vls; root: [0x1]`, true},
 		{"no mesh", libraries.lib, "ibweave-xy", "", nil, tree,
 			"ibweave: ERR IBW2: ibweave-xy: xy cannot route this fabric: ", true},
 		{"VLs without qos", libraries.lib, "ibweave-xy", "", nil, ring,

@@ -68,6 +68,7 @@ struct plugin {
 	uintptr_t handle;
 	int num_engines;
 	int sweeping;	/* from the start of a heavy sweep to the end of its unicast */
+	int shadow;	/* tables are not installed */
 	int found;	/* how many tables this sweep has read */
 	unsigned need_update;	/* OpenSM's, while a sweep compares with the tables that were read */
 	struct engine *engines;
@@ -674,7 +675,7 @@ static int cb_lid_matrices(void *context)
 	sigset_t saved;
 	int status;
 
-	if (p->sweeping && p->osm->subn.need_update && osm_req_get && wait_for_pending_transactions) {
+	if (!p->shadow && p->sweeping && p->osm->subn.need_update && osm_req_get && wait_for_pending_transactions) {
 		p->found = lfts_read(p, READ_TIMEOUT);
 		if (p->found < 0)
 			return -1;	/* OpenSM is ending */
@@ -735,6 +736,7 @@ static int setup(osm_routing_engine_t *re, osm_opensm_t *osm)
 	release_signals(&saved);
 	if (status < 0)
 		return -1;
+	e->plugin->shadow = status & 2;
 	e->re = re;
 	re->build_lid_matrices = cb_lid_matrices;
 	re->ucast_build_fwd_tables = cb_fwd_tables;

@@ -3,6 +3,7 @@ package plugin
 import (
 	"fmt"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/ibweave/ibweave/internal/files"
@@ -79,6 +80,68 @@ func (b *background[T]) get(timeout time.Duration, read func() (T, error)) (T, e
 	}
 	b.running = nil
 	return r.value, r.err
+}
+
+// lastWriter writes the last of some states. Its methods return at once: a goroutine writes, and a slow disk costs
+// states in between and no sweep.
+type lastWriter[T any] struct {
+	write   func(*T) error           // nil for nowhere
+	trouble func(l Level, err error) // tells OpenSM's log of its error; may be nil
+
+	mu      sync.Mutex
+	state   T
+	writing bool
+	stale   bool   // the state has changed since the goroutine took it
+	told    string // of the last error, since a state was written last
+}
+
+// update changes the state and has it written.
+func (w *lastWriter[T]) update(change func(s *T)) {
+	if w.write == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	change(&w.state)
+	w.stale = true
+	if !w.writing {
+		w.writing = true
+		go w.run()
+	}
+}
+
+// run writes states until the last one is written.
+func (w *lastWriter[T]) run() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for w.stale {
+		w.stale = false
+		state := w.state
+		w.mu.Unlock()
+		err := par.Catch(func() error { return w.write(&state) })
+		w.mu.Lock()
+		w.tell(err)
+	}
+	w.writing = false
+}
+
+// tell tells OpenSM's log of an error of writing, nil for none, unless it was told of the same before.
+func (w *lastWriter[T]) tell(err error) {
+	said := ""
+	if err != nil {
+		said = err.Error()
+	}
+	if said != w.told && said != "" && w.trouble != nil {
+		w.trouble(LogError, err)
+	}
+	w.told = said
+}
+
+// close keeps a goroutine that still writes from OpenSM's log, which may be gone.
+func (w *lastWriter[T]) close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.trouble = nil
 }
 
 // readFile reads a regular file of at most limit bytes. Parsing it takes times its size of

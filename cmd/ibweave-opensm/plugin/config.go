@@ -57,6 +57,8 @@ type Config struct {
 	Timeout  time.Duration
 	// Labels is a topology text with the labels of ports, for the logs; "" for none.
 	Labels string
+	// Shadow has OpenSM route with its next engine, and writes the tables that would be installed to a folder.
+	Shadow bool
 	// Incremental keeps of the last tables what a change of the subnet leaves. Then
 	// tables depend on what the subnet was like before.
 	Incremental bool
@@ -197,6 +199,7 @@ func ParseConfig(name string, data []byte) (*Config, error) {
 				"hold":   func(n *yaml.Node) error { return r.duration(n, &c.Flap.Hold) },
 			})
 		},
+		"shadow": func(n *yaml.Node) error { return r.boolean(n, &c.Shadow) },
 		"multicast": func(n *yaml.Node) error {
 			return r.mapping(n, keys{
 				"scheme":  func(n *yaml.Node) error { return r.oneOf(n, &c.Multicast.Scheme, multicastSchemes()...) },

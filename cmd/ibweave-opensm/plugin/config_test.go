@@ -31,6 +31,7 @@ rebalance: 1.25
 traffic: /etc/opensm/ibweave/traffic.yaml
 uniform-floor: 1.5
 flap: {count: 3, window: 5m, hold: 20m}
+shadow: true
 multicast:
   scheme: comb
   groups: /etc/opensm/ibweave/groups.json
@@ -43,6 +44,7 @@ log:
 	want := &Config{
 		File: "all", Roots: []fabric.GUID{0x2c90000000001, 2}, Origin: 0x200000, Dims: []int{16, 8, 4}, NoWrap: true, Repair: true,
 		VLs: 4, SL2VL: "dateline", Verify: VerifyWarn, VLArb: ArbitrationEqual, Timeout: 90 * time.Second, Rebalance: 1.25, Traffic: "/etc/opensm/ibweave/traffic.yaml", UniformFloor: 1.5,
+		Shadow:    true,
 		Flap:      FlapConfig{3, 5 * time.Minute, 20 * time.Minute},
 		Multicast: MulticastConfig{Scheme: "comb", Groups: "/etc/opensm/ibweave/groups.json", Balance: true},
 		Log:       LogConfig{File: "/var/log/ibweave/plugin.log", Format: "json"},
@@ -73,7 +75,7 @@ log:
 func TestParseConfigErrors(t *testing.T) {
 	for _, tc := range []struct{ text, want string }{
 		{"rebalance: 0.9\n", "f:1:11: \"0.9\"; want a number from 1 to 1000\n    rebalance: 0.9"},
-		{"vls: 2\nvl: 3\n", "f:2: unknown key \"vl\"; want dims, flap, incremental, labels, log, metrics, multicast, no-wrap, origin, rebalance, repair, roots, sl2vl, timeout, traffic, uniform-floor, verify, vlarb, vls\n    vl: 3"},
+		{"vls: 2\nvl: 3\n", "f:2: unknown key \"vl\"; want dims, flap, incremental, labels, log, metrics, multicast, no-wrap, origin, rebalance, repair, roots, shadow, sl2vl, timeout, traffic, uniform-floor, verify, vlarb, vls\n    vl: 3"},
 		{"vls: 2\nvls: 4\n", "f:2: vls: is in line 1 already; want it once\n    vls: 4"},
 		{"flap: {count: -1}\n", "f:1:14: \"-1\"; want 0 for never, or 1 to 1000 times"},
 		{"vls: 3\n", "f:1:5: \"3\"; want 1, 2, 4, 8 or 15 data VLs\n    vls: 3"},

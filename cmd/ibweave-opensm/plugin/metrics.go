@@ -3,7 +3,6 @@ package plugin
 import (
 	"fmt"
 	"io"
-	"sync"
 	"time"
 
 	"github.com/ibweave/ibweave/internal/files"
@@ -12,18 +11,21 @@ import (
 	"github.com/ibweave/ibweave/verify/bound"
 )
 
-// meter counts what the plugin does, for the file metrics.file. Its methods return at once: a
-// goroutine writes, and a slow disk costs states in between and no sweep.
+// meter counts what the plugin does, for the file metrics.file.
 type meter struct {
-	file    string                   // "" for none
-	trouble func(l Level, err error) // tells OpenSM's log that the file cannot be written; may be nil
+	lastWriter[measured]
+	scale bound.Scale // of the first routing: relative loads of all are on it
+}
 
-	mu      sync.Mutex
-	state   measured
-	scale   bound.Scale // of the first routing: relative loads of all are on it
-	writing bool
-	stale   bool   // the state has changed since the goroutine took it
-	told    string // of the last error, since the file was written last
+// newMeter counts for a file.
+func newMeter(file string, trouble func(Level, error)) *meter {
+	return &meter{lastWriter: lastWriter[measured]{trouble: trouble, write: func(state *measured) error {
+		err := files.Write(file, func(w io.Writer) error { return metrics.Write(w, "plugin", state) })
+		if err != nil {
+			err = fmt.Errorf("metrics are not written: %w", err)
+		}
+		return err
+	}}}
 }
 
 // measured is the document whose numbers are the metrics ibweave_plugin_*.
@@ -102,55 +104,3 @@ func (m *meter) fellBack() { m.update(func(s *measured) { s.Fallbacks++ }) }
 
 // held sets how many cables are not used at the moment, as they come and go.
 func (m *meter) held(n int) { m.update(func(s *measured) { s.Held = n }) }
-
-// update changes the state and has it written.
-func (m *meter) update(change func(s *measured)) {
-	if m.file == "" {
-		return
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	change(&m.state)
-	m.stale = true
-	if !m.writing {
-		m.writing = true
-		go m.write()
-	}
-}
-
-// write writes states until the last one is in the file.
-func (m *meter) write() {
-	for {
-		m.mu.Lock()
-		if m.writing = m.stale; !m.stale {
-			m.mu.Unlock()
-			return
-		}
-		m.stale = false
-		state := m.state
-		m.mu.Unlock()
-		err := files.Write(m.file, func(w io.Writer) error { return metrics.Write(w, "plugin", &state) })
-		m.tell(err)
-	}
-}
-
-// tell tells OpenSM's log of an error of writing, nil for none, unless it was told of the same before.
-func (m *meter) tell(err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	said := ""
-	if err != nil {
-		said = err.Error()
-	}
-	if said != m.told && said != "" && m.trouble != nil {
-		m.trouble(LogError, fmt.Errorf("metrics are not written: %w", err))
-	}
-	m.told = said
-}
-
-// close keeps a goroutine that still writes from OpenSM's log, which may be gone.
-func (m *meter) close() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.trouble = nil
-}

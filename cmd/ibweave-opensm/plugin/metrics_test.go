@@ -94,7 +94,8 @@ func TestMetrics(t *testing.T) {
 func TestMetricsUnwritable(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "absent")
 	lines := make(chan string, 10)
-	m := &meter{file: filepath.Join(dir, "ibweave.prom"), trouble: func(l Level, err error) { lines <- fmt.Sprint(l, " ", err) }}
+	file := filepath.Join(dir, "ibweave.prom")
+	m := newMeter(file, func(l Level, err error) { lines <- fmt.Sprint(l, " ", err) })
 	settle := func() {
 		m.fellBack()
 		for writing := true; writing; {
@@ -113,7 +114,7 @@ func TestMetricsUnwritable(t *testing.T) {
 	settle()
 	settle()
 	want(1)
-	if line := <-lines; !strings.HasPrefix(line, "1 metrics are not written: ") || !strings.Contains(line, m.file) {
+	if line := <-lines; !strings.HasPrefix(line, "1 metrics are not written: ") || !strings.Contains(line, file) {
 		t.Error(line)
 	}
 	short.Check(t, os.Mkdir(dir, 0o700))
@@ -125,7 +126,7 @@ func TestMetricsUnwritable(t *testing.T) {
 
 	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2})
 	f = withLIDs(t, f, err)
-	o := open(t, "metrics:\n  file: "+m.file+"\n")
+	o := open(t, "metrics:\n  file: "+file+"\n")
 	tables := short.Must(o.Route(o.engine("updn"), snapshotOf(f, rand.New(rand.NewPCG(1, 2)))))(t)
 	told := make(chan string, 100)
 	log := o.host.Log
@@ -144,7 +145,7 @@ func TestMetricsUnwritable(t *testing.T) {
 // TestMetricsKilled kills a process that writes metrics again and again: the file is whole.
 func TestMetricsKilled(t *testing.T) {
 	if file := os.Getenv("IBWEAVE_METRICS"); file != "" {
-		m := &meter{file: file}
+		m := newMeter(file, nil)
 		for {
 			m.fellBack()
 		}

@@ -136,7 +136,8 @@ type Plugin struct {
 	failed  *Error // why there is no configuration
 	log     *zap.Logger
 	close   func() error
-	meter   meter
+	meter   *meter
+	shadow  lastWriter[*compile.Result] // the tables that are not installed
 	engines []offered
 	needs   func(*fabric.Fabric) int64 // of memory for a routing, in bytes
 
@@ -195,7 +196,7 @@ func Open(options string, host Host) *Plugin {
 	collectEarlier()
 	log := host.Log
 	host.Log = func(l Level, line string) { log(l, fabric.Printable(line)) }
-	p := &Plugin{host: host, needs: routingNeeds, refused: make(map[int]refusal), log: zap.NewNop(), close: func() error { return nil }}
+	p := &Plugin{host: host, needs: routingNeeds, meter: new(meter), refused: make(map[int]refusal), log: zap.NewNop(), close: func() error { return nil }}
 	p.offer()
 	err := p.guard("", func() error {
 		var err error
@@ -205,9 +206,15 @@ func Open(options string, host Host) *Plugin {
 			return err
 		}
 		p.log, p.close = openLog(&p.config.Log, host.LogDir, p.logTrouble)
-		p.meter.file, p.meter.trouble = p.config.Metrics, func(l Level, err error) {
+		trouble := func(l Level, err error) {
 			p.log.Warn(oneLine(err.Error()))
 			p.logTrouble(l, err)
+		}
+		if p.config.Metrics != "" {
+			p.meter = newMeter(p.config.Metrics, trouble)
+		}
+		if p.config.Shadow {
+			p.shadow.write, p.shadow.trouble, p.host.Sweep = p.writeShadow, trouble, nil
 		}
 		p.openLabels()
 		p.flaps = flaps{config: p.config.Flap, lost: make(map[wire]*losses)}
@@ -245,6 +252,7 @@ func (p *Plugin) Close() error {
 	}
 	p.routing.Unlock()
 	p.meter.close()
+	p.shadow.close()
 	return p.close()
 }
 
@@ -530,7 +538,7 @@ func (p *Plugin) route(engine int, s *Snapshot) (*Tables, error) {
 	}
 	t := &Tables{
 		Fabric: r.Routing.Fabric, Routing: r.Routing, Verify: r.Verify, Engine: name, asked: engine,
-		GUIDs: switchGUIDs(f), Step: step, pieces: parts, largest: parts.Largest(), snapshot: s, fullMatrix: !p.HandlesMulticast(),
+		result: r, GUIDs: switchGUIDs(f), Step: step, pieces: parts, largest: parts.Largest(), snapshot: s, fullMatrix: !p.HandlesMulticast(),
 	}
 	if err := t.checkLanes(s); err != nil {
 		return nil, err
@@ -647,7 +655,7 @@ func (p *Plugin) rebalance(ctx context.Context, t *Tables, s *Snapshot) *Tables 
 	}
 	p.litter = true
 	next := *t
-	next.Routing, next.Verify, next.Step, next.Rebalanced, next.SweepAgain, next.snapshot = r.Routing, r.Verify, step, true, false, s
+	next.result, next.Routing, next.Verify, next.Step, next.Rebalanced, next.SweepAgain, next.snapshot = r, r.Routing, r.Verify, step, true, false, s
 	if next.WantsLIDMatrix() {
 		next.hops = dump.NewHops(next.Fabric, r.Routing.Tables)
 	}
@@ -728,7 +736,13 @@ func (p *Plugin) look(last *compile.Incremental) bool {
 func (p *Plugin) Written(t *Tables) {
 	v := t.Verify
 	how := []zap.Field{zap.Bool("kept", t.Step.Kept)}
-	said := ""
+	said, name := "", t.Engine
+	if p.config.Shadow {
+		how, name = append(how, zap.Bool("shadow", true)), "not installed (shadow: true): "+name
+		if p.before == nil || p.before.Routing != t.Routing {
+			p.shadow.update(func(r **compile.Result) { *r = t.result })
+		}
+	}
 	if was := p.before; was != nil && was.Fabric != t.Fabric {
 		c := changeBetween(was.Fabric, t.Fabric)
 		p.meter.changed(&c, was.Verify)
@@ -776,7 +790,7 @@ func (p *Plugin) Written(t *Tables) {
 		zap.Duration("snapshot", t.Timing.Snapshot), zap.Duration("route", t.Timing.Route),
 		zap.Duration("verify", t.Timing.Verify), zap.Duration("write", t.Timing.rest()),
 		zap.Duration("total", t.Timing.Total()))
-	p.host.Log(LogInfo, fmt.Sprintf("%s: %d switches, LIDs up to %d, %s, in %v, at most %d routes on a link%s", t.Engine, v.Fabric.Switches, v.Fabric.MaxLID, v.Verdict,
+	p.host.Log(LogInfo, fmt.Sprintf("%s: %d switches, LIDs up to %d, %s, in %v, at most %d routes on a link%s", name, v.Fabric.Switches, v.Fabric.MaxLID, v.Verdict,
 		t.Timing.Total().Round(time.Microsecond), v.Balance.MaxRoutes, said))
 	// It reports, and so it must not end OpenSM.
 	_ = p.Guard(t.Engine, func() error { p.cables(t); return nil })

@@ -34,6 +34,7 @@ type Tables struct {
 	SweepAgain bool
 	Timing     Timing
 
+	result     *compile.Result
 	asked      int // the engine that OpenSM asked for
 	snapshot   *Snapshot
 	pieces     *fabric.Components
