@@ -96,6 +96,46 @@ func TestRestart(t *testing.T) {
 	}
 }
 
+// TestUnreadSwitch has a switch lose what OpenSM asks it for its table: the others keep theirs, both logs name it, and it
+// gets its entries once it answers.
+func TestUnreadSwitch(t *testing.T) {
+	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 2})
+	s := start(t, f, err)
+	twin, err := ibsim.NewTwin(s.f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := s.stay(t, "ibweave-updn", unbalanced)
+	c := s.dial(t)
+	want := s.have(t, c)
+	d.signal(syscall.SIGKILL)
+	<-d.ended
+	const deaf = fabric.NodeID(3)
+	lose := func(percent int) {
+		t.Helper()
+		if err := s.Console(t.Context(), fmt.Sprintf("Error %q %d %d", twin.NodeID(deaf), percent, mad.AttrLinearForwardingTable), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lose(100)
+	d = s.begin(t, "", "ibweave-updn", unbalanced)
+	d.wait("ibweave: the tables were not read, and all blocks are written, of switch "+s.f.Node(deaf).GUID.String(), 1)
+	d.wait("kept the tables that the switches had", 1)
+	d.wait("ERRORS DURING INITIALIZATION", 1)
+	lose(0)
+	d.sweep()
+	d.wait("-> SUBNET UP\n", 2)
+	entries, _ := differ(s.f, want, s.have(t, c))
+	for _, e := range entries {
+		if e.s != deaf {
+			t.Errorf("switch %d has another entry for LID %d", e.s, e.lid)
+		}
+	}
+	if n := strings.Count(d.log(), "Writing FT block"); n == 0 {
+		t.Error("OpenSM writes nothing")
+	}
+}
+
 // TestWrongPorts gives a switch entries by ports that it does not have: OpenSM, which reads them for
 // the plugin, replaces them, by our engine or its own where ours refuses the fabric.
 func TestWrongPorts(t *testing.T) {

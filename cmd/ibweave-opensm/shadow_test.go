@@ -21,7 +21,7 @@ import (
 // TestShadow runs one OpenSM with the plugin in shadow mode and one without it through the same failures and repairs:
 // the switches of both have the same tables after each, ours are in a folder, and memory stays as it is.
 //
-//	go test ./cmd/ibweave-opensm -run TestShadow -sweeps 2000
+//	go test ./cmd/ibweave-opensm -run TestShadow -sweeps 600 -timeout 0    # for about half an hour
 func TestShadow(t *testing.T) {
 	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 3})
 	with := start(t, f, err)
@@ -33,7 +33,9 @@ func TestShadow(t *testing.T) {
 	a := with.stay(t, "ibweave-updn,ftree", "shadow: true\n")
 	b := without.stay(t, "ftree", "", "event_plugin_name (null)")
 	c, d := with.dial(t), without.dial(t)
-	port := func(p fabric.PortID) string { return fmt.Sprintf("%q[%d]", twin.NodeID(with.f.Owner(p)), with.f.Num(p)) }
+	port := func(p fabric.PortID) string {
+		return fmt.Sprintf("%q[%d]", twin.NodeID(with.f.Owner(p)), with.f.Num(p))
+	}
 	var cables []fabric.PortID
 	for s := range fabric.NodeID(with.f.NumSwitches()) {
 		out, _ := with.f.SwitchLinks(s)

@@ -355,18 +355,52 @@ extern int wait_for_pending_transactions(osm_stats_t *stats);
 /* No switch has 254 ports: what a block has until an answer is read into it. */
 #define UNREAD 254
 
-/* Asks a switch for a block of its forwarding table; OpenSM puts the answer into lft. */
-static int lft_ask(osm_opensm_t *osm, osm_switch_t *sw, unsigned block)
+/* How many blocks are asked for before their answers are waited for. OpenSM itself has max_wire_smps of them under way. */
+#define BLOCKS_AT_ONCE 1024
+
+/* How many blocks of its table a switch is asked for, 0 for one that OpenSM has no room for. */
+static unsigned lft_blocks(const osm_switch_t *sw)
+{
+	unsigned blocks = sw->max_lid_ho / IB_SMP_DATA_SIZE + 1;
+
+	return sw->lft && blocks * IB_SMP_DATA_SIZE <= sw->lft_size ? blocks : 0;
+}
+
+/* Whether blocks from first to before end were answered. */
+static int lft_answered(const osm_switch_t *sw, unsigned first, unsigned end)
+{
+	for (; first < end; first++)
+		if (sw->lft[first * IB_SMP_DATA_SIZE] == UNREAD)
+			return 0;
+	return 1;
+}
+
+/* Asks a switch for blocks from first to before end; OpenSM puts the answers into lft. It returns how many. */
+static unsigned lft_ask(osm_opensm_t *osm, osm_switch_t *sw, unsigned first, unsigned end)
 {
 	osm_physp_t *p = osm_node_get_physp_ptr(sw->p_node, 0);
 	osm_madw_context_t context = { 0 };
+	unsigned block, asked = 0;
 
-	memset(sw->lft + block * IB_SMP_DATA_SIZE, UNREAD, IB_SMP_DATA_SIZE);
 	if (!p)
-		return -1;
+		return 0;
 	context.lft_context.node_guid = osm_node_get_node_guid(sw->p_node);
-	return osm_req_get(&osm->sm, osm_physp_get_dr_path_ptr(p), IB_MAD_ATTR_LIN_FWD_TBL, cl_hton32(block), FALSE,
-			   ib_port_info_get_m_key(&p->port_info), 0, CL_DISP_MSGID_NONE, &context) == IB_SUCCESS ? 0 : -1;
+	for (block = first; block < end; block++)
+		if (osm_req_get(&osm->sm, osm_physp_get_dr_path_ptr(p), IB_MAD_ATTR_LIN_FWD_TBL, cl_hton32(block), FALSE,
+				ib_port_info_get_m_key(&p->port_info), 0, CL_DISP_MSGID_NONE, &context) == IB_SUCCESS)
+			asked++;
+	return asked;
+}
+
+/* Waits for all answers. Their handler takes OpenSM's lock, which is let go meanwhile. It is not 0 if OpenSM is ending. */
+static int lft_wait(osm_opensm_t *osm)
+{
+	int ending;
+
+	cl_plock_release(&osm->lock);
+	ending = wait_for_pending_transactions(&osm->stats);
+	cl_plock_excl_acquire(&osm->lock);
+	return ending;
 }
 
 /*
@@ -385,11 +419,10 @@ static void lft_clean(osm_switch_t *sw)
 
 /*
  * Reads the forwarding tables of the switches: with need_update OpenSM does not know them, and
- * would write them all. That is so until a sweep of a new master has ended without errors. A
- * block of all switches is under way at a time, and no more once timeout_ms are over, since no
- * answer may come later than this. The handler of the answers takes OpenSM's lock, which is let go
- * meanwhile. It returns how many switches were read whole, which then have no need_update, and -1
- * if OpenSM is ending.
+ * would write them all. That is so until a sweep of a new master has ended without errors. First all
+ * are asked for one block, then those that answered for the rest, some switches at a time, and no
+ * more once timeout_ms are over: then those that were asked before are read whole. It returns how
+ * many were, which then have no need_update, and -1 if OpenSM is ending.
  */
 static int lfts_read(struct plugin *p, int timeout_ms)
 {
@@ -397,41 +430,42 @@ static int lfts_read(struct plugin *p, int timeout_ms)
 	cl_qmap_t *tbl = &osm->subn.sw_guid_tbl;
 	uint64_t end = cl_get_time_stamp() + 1000ull * timeout_ms;
 	cl_map_item_t *item;
-	unsigned block, asked = 1;
-	int n = 0, ending = 0;
+	unsigned asked, seen = 0, i;
+	int n = 0, ending;
 
-	for (item = cl_qmap_head(tbl); item != cl_qmap_end(tbl); item = cl_qmap_next(item))
-		if (!((osm_switch_t *) item)->need_update)
-			((osm_switch_t *) item)->need_update = 1;
-	for (block = 0; asked; block++) {
-		int late = cl_get_time_stamp() > end;
+	for (item = cl_qmap_head(tbl); item != cl_qmap_end(tbl); item = cl_qmap_next(item)) {
+		osm_switch_t *sw = (osm_switch_t *) item;
 
-		asked = 0;
-		for (item = cl_qmap_head(tbl); item != cl_qmap_end(tbl); item = cl_qmap_next(item)) {
-			osm_switch_t *sw = (osm_switch_t *) item;
-			unsigned blocks = sw->max_lid_ho / IB_SMP_DATA_SIZE + 1;
-
-			if (!sw->lft || blocks * IB_SMP_DATA_SIZE > sw->lft_size || block > blocks ||
-			    (block && sw->lft[(block - 1) * IB_SMP_DATA_SIZE] == UNREAD))
-				continue;
-			if (block == blocks) {
-				sw->need_update = 0;
-				n++;
-			} else if (!late && !lft_ask(osm, sw, block))
-				asked++;
-			else
-				memset(sw->lft + block * IB_SMP_DATA_SIZE, UNREAD, IB_SMP_DATA_SIZE);
-		}
-		if (!asked)
-			break;
-		cl_plock_release(&osm->lock);
-		ending = wait_for_pending_transactions(&osm->stats);
-		cl_plock_excl_acquire(&osm->lock);
-		if (ending)
-			break;
+		if (!sw->need_update)
+			sw->need_update = 1;
+		if (sw->lft)
+			memset(sw->lft, UNREAD, sw->lft_size);
+		if (lft_blocks(sw))
+			lft_ask(osm, sw, 0, 1);
 	}
-	for (item = cl_qmap_head(tbl); item != cl_qmap_end(tbl); item = cl_qmap_next(item))
-		lft_clean((osm_switch_t *) item);
+	ending = lft_wait(osm);
+	while (!ending && seen < cl_qmap_count(tbl) && cl_get_time_stamp() <= end) {
+		asked = i = 0;
+		for (item = cl_qmap_head(tbl); item != cl_qmap_end(tbl) && asked < BLOCKS_AT_ONCE; item = cl_qmap_next(item)) {
+			osm_switch_t *sw = (osm_switch_t *) item;
+
+			if (i++ < seen)
+				continue;
+			seen++;
+			if (lft_blocks(sw) && lft_answered(sw, 0, 1))
+				asked += lft_ask(osm, sw, 1, lft_blocks(sw));
+		}
+		ending = lft_wait(osm);
+	}
+	for (item = cl_qmap_head(tbl); item != cl_qmap_end(tbl); item = cl_qmap_next(item)) {
+		osm_switch_t *sw = (osm_switch_t *) item;
+
+		if (!ending && lft_blocks(sw) && lft_answered(sw, 0, lft_blocks(sw))) {
+			sw->need_update = 0;
+			n++;
+		}
+		lft_clean(sw);
+	}
 	return ending ? -1 : n;
 }
 

@@ -513,6 +513,11 @@ func (p *Plugin) route(engine int, s *Snapshot) (*Tables, error) {
 		return nil, &Error{Code: BadConfig, Err: err}
 	}
 	p.tellAbsent(absent)
+	if list := s.unread(); len(list) > 0 {
+		line := "the tables were not read, and all blocks are written, of " + text.Few(list, maxChanged)
+		p.log.Warn(line)
+		p.host.Log(LogInfo, line)
+	}
 	found := s.foundTables(f)
 	s.Found = nil // which may be large, and snapshots are kept
 	r, step, err := p.compile(ctx, f, e, opt, found)

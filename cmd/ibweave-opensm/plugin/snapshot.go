@@ -92,6 +92,16 @@ func (s *Snapshot) fabric(labels nodeLabels) (f *fabric.Fabric, notes []string, 
 	return f, b.notes, nil
 }
 
+// unread names the switches whose tables were to be read and were not, such as switch 0x0002c90300001234 "leaf 1".
+func (s *Snapshot) unread() (list []string) {
+	for i := range s.Found {
+		if n := &s.Nodes[i]; n.isSwitch() && s.Found[i] == nil {
+			list = append(list, fmt.Sprintf("switch %s %q", n.GUID, n.Description))
+		}
+	}
+	return list
+}
+
 // foundTables makes Found the tables of a fabric of the same subnet, fabric.NoPath where nothing is
 // known. It is nil where nothing was found.
 func (s *Snapshot) foundTables(f *fabric.Fabric) *lft.Tables {
