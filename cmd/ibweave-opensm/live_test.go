@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -58,7 +59,7 @@ func (s *testbed) begin(t *testing.T, node, engine, config string, options ...st
 	for name, text := range map[string]string{file: config, conf: strings.Join(lines, "\n") + "\n"} {
 		writeFile(t, name, []byte(text))
 	}
-	return s.launch(t, conf, node, "0x4f")
+	return s.launch(t, conf, node, cmp.Or(s.flags, "0x4f"))
 }
 
 // launch starts OpenSM by a file of options, whose log_file is opensm.log in the testbed's

@@ -60,8 +60,9 @@ func TestMain(m *testing.M) {
 // testbed is a fabric in ibsim, with LIDs.
 type testbed struct {
 	*ibsim.Sim
-	f   *fabric.Fabric
-	dir string
+	f     *fabric.Fabric
+	dir   string
+	flags string // of OpenSM's log, "" for most
 }
 
 // start loads a fabric, with dense LIDs, into ibsim, beside other tests.

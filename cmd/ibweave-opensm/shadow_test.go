@@ -30,6 +30,7 @@ func TestShadow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	with.flags, without.flags = "0x03", "0x03"
 	a := with.stay(t, "ibweave-updn,ftree", "shadow: true\n")
 	b := without.stay(t, "ftree", "", "event_plugin_name (null)")
 	c, d := with.dial(t), without.dial(t)

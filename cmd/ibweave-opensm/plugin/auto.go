@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
-	"strings"
 
 	"github.com/ibweave/ibweave/audit/choice"
 	"github.com/ibweave/ibweave/compile"
@@ -65,11 +64,7 @@ func (p *Plugin) compileAuto(ctx context.Context, f *fabric.Fabric, opt compile.
 }
 
 // tellChoice puts a line about the choice into both logs.
-func (p *Plugin) tellChoice(line string) {
-	line = Prefix + autoName + ": " + oneLine(line)
-	p.log.Info(line)
-	p.host.Log(LogInfo, line)
-}
+func (p *Plugin) tellChoice(line string) { p.tell(Prefix + autoName + ": " + oneLine(line)) }
 
 // readChoice reads the engine that was chosen before OpenSM was started. It is nil if none was, or for a fabric with
 // a very different number of switches.
@@ -78,34 +73,29 @@ func (p *Plugin) readChoice(switches int) *compile.Engine {
 		return nil
 	}
 	name := filepath.Join(p.host.CacheDir, ChoiceName)
-	in := background[string]{file: name}
-	text, err := in.get(fileTimeout, func() (string, error) {
-		data, err := readFile(name, maxChoice, 1)
-		return string(data), err
-	})
+	in := background[[]byte]{file: name}
+	data, err := in.get(fileTimeout, func() ([]byte, error) { return readFile(name, maxChoice, 1) })
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	var engine string
-	var had int
+	var e *compile.Engine
+	had := 0
 	if err == nil {
-		if _, err = fmt.Sscanf(text, "%s %d\n", &engine, &had); err != nil {
-			err = fmt.Errorf("%q; want an engine and a number of switches", strings.TrimSpace(text))
-		}
+		_, err = fmt.Sscanf(string(data), "%s %d\n", &engine, &had)
 	}
-	e, unknown := compile.EngineByName(engine)
-	switch {
-	case err != nil:
-		p.tellChoice(fmt.Sprintf("%s cannot be used: %v", name, err))
-	case unknown != nil:
-		p.tellChoice(fmt.Sprintf("%s: %v", name, unknown))
-	case had > maxGrowth*switches || switches > maxGrowth*had:
-		p.tellChoice(fmt.Sprintf("%s is of a fabric with %d switches, and this one has %d", name, had, switches))
-	default:
-		p.tellChoice(fmt.Sprintf("routes with %s, as %s says", e.Name(), name))
-		return e
+	if err == nil {
+		e, err = compile.EngineByName(engine)
 	}
-	return nil
+	if err == nil && (had > maxGrowth*switches || switches > maxGrowth*had) {
+		err = fmt.Errorf("it is of a fabric with %d switches, and this one has %d", had, switches)
+	}
+	if err != nil {
+		p.tellChoice(fmt.Sprintf("%s is not used: %v; want an engine and the number of switches, such as: fattree 206", name, err))
+		return nil
+	}
+	p.tellChoice(fmt.Sprintf("routes with %s, as %s says", e.Name(), name))
+	return e
 }
 
 // writeChoice writes the file that readChoice reads. An error is one in both logs and stops nothing.

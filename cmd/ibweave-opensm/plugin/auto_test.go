@@ -82,14 +82,14 @@ func TestAutoFile(t *testing.T) {
 		make func(file string) error
 		line string
 	}{
-		"broken":  {func(file string) error { return os.WriteFile(file, []byte("fattree\x00"), 0o600) }, `want an engine and a number of switches`},
-		"unknown": {func(file string) error { return os.WriteFile(file, []byte("best 12\n"), 0o600) }, "best"},
+		"broken":  {func(file string) error { return os.WriteFile(file, []byte("fattree\x00"), 0o600) }, `is not used: `},
+		"unknown": {func(file string) error { return os.WriteFile(file, []byte("best 12\n"), 0o600) }, "is not used: "},
 		"other": {func(file string) error { return os.WriteFile(file, []byte("updn 40\n"), 0o600) },
-			"is of a fabric with 40 switches, and this one has 12"},
+			"is not used: it is of a fabric with 40 switches, and this one has 12"},
 		"large": {func(file string) error {
 			return os.WriteFile(file, slices.Concat([]byte("updn 12"), make([]byte, 4096)), 0o600)
-		}, "cannot be used"},
-		"FIFO":   {func(file string) error { return syscall.Mkfifo(file, 0o600) }, "cannot be used"},
+		}, "is not used: "},
+		"FIFO":   {func(file string) error { return syscall.Mkfifo(file, 0o600) }, "is not used: "},
 		"folder": {func(file string) error { return os.Mkdir(file, 0o700) }, "ERR IBW9"},
 		"used":   {func(file string) error { return os.WriteFile(file, []byte("updn 12\n"), 0o600) }, "routes with updn, as "},
 	} {

@@ -44,25 +44,34 @@ func samePort(f, g *fabric.Fabric, p fabric.PortID) (fabric.PortID, bool) {
 // missing names the nodes of f that are not in g, switches first, and cables between others.
 func missing(f, g *fabric.Fabric) (list []string) {
 	kinds := map[fabric.NodeType]string{fabric.Switch: "switch", fabric.CA: "host", fabric.Router: "router"}
-	gone := make([]bool, f.NumNodes())
 	for n := range fabric.NodeID(f.NumNodes()) {
 		if _, ok := g.NodeByGUID(f.Node(n).GUID); !ok {
-			gone[n] = true
 			list = append(list, fmt.Sprintf("%s %s", kinds[f.Node(n).Type], f.Name(n)))
 		}
 	}
+	eachLostCable(f, g, func(p fabric.PortID) {
+		list = append(list, fmt.Sprintf("cable %s to %s", f.PortName(p), f.PortName(f.Peer(p))))
+	})
+	return list
+}
+
+// eachLostCable yields one port of each cable of f that g lacks, though it has both nodes.
+func eachLostCable(f, g *fabric.Fabric, yield func(fabric.PortID)) {
+	there := make([]bool, f.NumNodes())
+	for n := range fabric.NodeID(f.NumNodes()) {
+		_, there[n] = g.NodeByGUID(f.Node(n).GUID)
+	}
 	for p := range fabric.PortID(f.NumPorts()) {
 		peer := f.Peer(p)
-		if peer == fabric.NoPort || peer < p || gone[f.Owner(p)] || gone[f.Owner(peer)] {
+		if peer == fabric.NoPort || peer < p || !there[f.Owner(p)] || !there[f.Owner(peer)] {
 			continue
 		}
 		a, ok := samePort(f, g, p)
 		b, too := samePort(f, g, peer)
 		if !ok || !too || g.Peer(a) != b {
-			list = append(list, fmt.Sprintf("cable %s to %s", f.PortName(p), f.PortName(peer)))
+			yield(p)
 		}
 	}
-	return list
 }
 
 // String names what changed, of each kind the first few; "" for nothing.

@@ -101,6 +101,3 @@ func (m *meter) written(t *Tables) {
 
 // fellBack counts a routing that was left to OpenSM's next engine.
 func (m *meter) fellBack() { m.update(func(s *measured) { s.Fallbacks++ }) }
-
-// held sets how many cables are not used at the moment, as they come and go.
-func (m *meter) held(n int) { m.update(func(s *measured) { s.Held = n }) }

@@ -317,8 +317,7 @@ func (p *Plugin) Setup(engine int, s Settings, ignored string) error {
 		p.mu.Unlock()
 		if !told {
 			line := "options of OpenSM without effect on ibweave's engines: " + ignored + "; " + p.config.where() + " has theirs"
-			p.log.Warn(line)
-			p.host.Log(LogInfo, line)
+			p.tell(line)
 		}
 		if fits(compile.Reserved, "a routing") == nil {
 			p.reserve.Do(func() { go compile.Reserve() }) // while OpenSM discovers the subnet
@@ -382,6 +381,12 @@ func (p *Plugin) report(e *Error) {
 	p.host.Log(LogError, e.Error())
 }
 
+// tell puts a line that is no error into both logs.
+func (p *Plugin) tell(line string) {
+	p.log.Warn(line)
+	p.host.Log(LogInfo, line)
+}
+
 // Route computes and verifies the tables of an engine, and remembers them for
 // SL2VL, PathSL and Masks. An *Error has been logged; what was remembered
 // before stays then, though OpenSM is about to use another engine.
@@ -389,9 +394,8 @@ func (p *Plugin) Route(engine int, s *Snapshot) (*Tables, error) {
 	if p.failed != nil {
 		return nil, p.failed
 	}
-	_ = p.Guard(p.engineName(engine), func() error { p.holdBack(s); return nil })
 	t, err := p.tryRoute(engine, s)
-	if (err != nil || t.Verify.Unicast.Unreachable > 0) && p.useAll(s) {
+	if (err != nil || t.Verify.Unicast.Unreachable > 0) && p.isHeld(true) {
 		t, err = p.tryRoute(engine, s)
 	}
 	if err != nil {
@@ -484,7 +488,7 @@ func (p *Plugin) route(engine int, s *Snapshot) (*Tables, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), p.config.Timeout)
 	defer cancel()
 	start := time.Now()
-	if t := p.Current(); t != nil && t.isOf(engine, s) && t.isFound(s) {
+	if t := p.Current(); t != nil && t.isOf(engine, s) && t.isFound(s) && !p.isHeld(false) {
 		if next := p.rebalance(ctx, t, s); next != nil {
 			next.Timing.Snapshot = s.Took + time.Since(start) - next.Timing.Route - next.Timing.Verify
 			return next, nil
@@ -503,6 +507,7 @@ func (p *Plugin) route(engine int, s *Snapshot) (*Tables, error) {
 	for _, n := range notes {
 		p.log.Warn(n)
 	}
+	f = p.holdBack(f)
 	built := time.Now()
 	e := p.engines[engine].Engine
 	if err := fits(p.needs(f), "a routing"); err != nil {
@@ -515,8 +520,7 @@ func (p *Plugin) route(engine int, s *Snapshot) (*Tables, error) {
 	p.tellAbsent(absent)
 	if list := s.unread(); len(list) > 0 {
 		line := "the tables were not read, and all blocks are written, of " + text.Few(list, maxChanged)
-		p.log.Warn(line)
-		p.host.Log(LogInfo, line)
+		p.tell(line)
 	}
 	found := s.foundTables(f)
 	s.Found = nil // which may be large, and snapshots are kept
@@ -564,14 +568,7 @@ func (p *Plugin) route(engine int, s *Snapshot) (*Tables, error) {
 // than the last time. It is an error when none is there: then the order of the switches is
 // one that the operator did not want.
 func (p *Plugin) tellAbsent(absent []fabric.GUID) {
-	names := make([]string, len(absent))
-	for i, g := range absent {
-		names[i] = g.String()
-	}
-	text := strings.Join(names[:min(len(names), 5)], ", ")
-	if more := len(names) - 5; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
+	names := text.Few(text.Each(absent, fabric.GUID.String), 5)
 	all := fmt.Sprint(absent)
 	p.mu.Lock()
 	told := p.absent == all || len(absent) == 0
@@ -580,11 +577,10 @@ func (p *Plugin) tellAbsent(absent []fabric.GUID) {
 	switch {
 	case told:
 	case len(absent) == len(p.config.Roots):
-		p.report(&Error{Code: BadConfig, Err: fmt.Errorf("no switch of roots in %s is in the subnet: %s; the engine chooses the top of its order itself", p.config.where(), text)})
+		p.report(&Error{Code: BadConfig, Err: fmt.Errorf("no switch of roots in %s is in the subnet: %s; the engine chooses the top of its order itself", p.config.where(), names)})
 	default:
-		text = fmt.Sprintf("roots in %s: %d of %d switches are not in the subnet: %s", p.config.where(), len(absent), len(p.config.Roots), text)
-		p.log.Warn(text)
-		p.host.Log(LogInfo, text)
+		line := fmt.Sprintf("roots in %s: %d of %d switches are not in the subnet: %s", p.config.where(), len(absent), len(p.config.Roots), names)
+		p.tell(line)
 	}
 }
 

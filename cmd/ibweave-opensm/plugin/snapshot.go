@@ -50,7 +50,6 @@ type Port struct {
 	VLs   uint8 // data VLs that the port can have: 1, 2, 4, 8 or 15; 0 unknown
 	OpVLs uint8 // data VLs that it has at this moment
 	Sick  bool  // OpenSM takes the port for unhealthy, or throttled where that counts
-	Held  bool  // its cable comes and goes, and is not used for a time
 	fabric.Link
 }
 
@@ -165,7 +164,7 @@ func (b *modelBuilder) addEndPorts(i int) error {
 			}
 		case at.Peer >= 0:
 			if b.without++; b.without <= maxNotes {
-				b.notes = append(b.notes, b.labels.portName(n, p)+" has no LID: left out")
+				b.notes = append(b.notes, b.portName(n, p)+" has no LID: left out")
 			}
 		}
 	}
@@ -190,12 +189,12 @@ func (b *modelBuilder) addCables(i int) error {
 		to := &b.Nodes[j]
 		if (at.Sick || peer.Sick) && n.isSwitch() && to.isSwitch() {
 			if b.sick++; b.sick <= maxNotes {
-				b.notes = append(b.notes, fmt.Sprintf("cable from %s to %s is unhealthy: not used", b.labels.portName(n, p), b.labels.portName(to, int(at.Num))))
+				b.notes = append(b.notes, fmt.Sprintf("cable from %s to %s is unhealthy: not used", b.portName(n, p), b.portName(to, int(at.Num))))
 			}
 			continue
 		}
-		if at.Held || !n.isSwitch() && at.LID == 0 || !to.isSwitch() && peer.LID == 0 {
-			continue // the logs know of it
+		if !n.isSwitch() && at.LID == 0 || !to.isSwitch() && peer.LID == 0 {
+			continue // addEndPorts has a note of it
 		}
 		link := at.Link
 		if err := b.model.Connect(i, fabric.PortNum(p), j, fabric.PortNum(at.Num), link); err != nil {
@@ -206,8 +205,8 @@ func (b *modelBuilder) addCables(i int) error {
 }
 
 // portName names a port for messages: port 3(1/2/1) of 0x0002c90300001234 "leaf 1".
-func (l nodeLabels) portName(n *Node, p int) string {
-	return fmt.Sprintf("port %s of %s %q", l[n.GUID].Text(fabric.PortNum(p)), n.GUID, n.Description)
+func (b *modelBuilder) portName(n *Node, p int) string {
+	return fmt.Sprintf("port %s of %s %q", b.labels[n.GUID].Text(fabric.PortNum(p)), n.GUID, n.Description)
 }
 
 func (n *Node) isSwitch() bool { return n.Type == uint8(fabric.Switch) }
