@@ -27,6 +27,14 @@ func TestRestart(t *testing.T) {
 		{"tree", "updn", func() (*fabric.Fabric, error) { return gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 3}) }},
 		{"fattree", "fattree", func() (*fabric.Fabric, error) { return gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 2}) }},
 		{"auto", "auto", func() (*fabric.Fabric, error) { return gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 2}) }},
+		{"two of ours", "xy,ibweave-updn", func() (*fabric.Fabric, error) { return gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 3}) }},
+		{"LMC", "updn", func() (*fabric.Fabric, error) {
+			f, err := gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 2})
+			if err != nil {
+				return nil, err
+			}
+			return lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs, LMC: 2})
+		}},
 		{"irregular", "layered", func() (*fabric.Fabric, error) {
 			return gen.Irregular(gen.IrregularSpec{Switches: 8, Degree: 4, Hosts: 24, Seed: 4})
 		}},
@@ -89,8 +97,10 @@ func TestRestart(t *testing.T) {
 				}
 				sweep(d)
 			}
-			if log := d.log(); strings.Contains(log, "ibweave: ERR") {
-				t.Errorf("the plugin says %q", ours(strings.Split(log, "\n")))
+			for line := range strings.Lines(d.log()) {
+				if strings.Contains(line, "ibweave: ERR") && !strings.Contains(line, "ibweave: ERR IBW2: ibweave-xy: xy cannot route this fabric") {
+					t.Errorf("the plugin says %q", line)
+				}
 			}
 		})
 	}
