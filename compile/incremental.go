@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -21,7 +20,6 @@ import (
 type Incremental struct {
 	engine  *Engine
 	routing *lft.Routing
-	spare   *lft.Tables // no longer used, nil for none
 	found   *lft.Tables // of Adopt, nil for none
 	prepared
 	prepare func() prepared // nil when there is nothing to prepare
@@ -31,7 +29,6 @@ type Incremental struct {
 	findScratch func(ctx context.Context) uint64
 	scratch     chan uint64
 	scratchLoad uint64             // what it got, 0 for nothing
-	readers     atomic.Int32       // how many preparations are under way, abandoned ones included
 	stopScratch context.CancelFunc // ends what findScratch began last; nil for nothing
 	stepped     bool               // the last Rebalance has moved entries, or tables were adopted
 }
@@ -423,21 +420,7 @@ func (c *Incremental) prepareRun() {
 	c.prepare = nil
 	ready := make(chan prepared, 1)
 	c.ready = ready
-	c.readers.Add(1)
-	go func() {
-		x := prepare()
-		c.readers.Add(-1)
-		ready <- x
-	}()
-}
-
-// Recycle gives back unused tables of a Run before the last: another Run may write
-// over them.
-func (c *Incremental) Recycle(r *lft.Routing) {
-	_ = c.wait(context.Background())
-	if r != c.routing && c.readers.Load() == 0 {
-		c.spare = r.Tables
-	}
+	go func() { ready <- prepare() }()
 }
 
 // Wait prepares for the next calls of Run and Rebalance, and waits until that is done.
@@ -493,12 +476,8 @@ func (c *Incremental) update(ctx context.Context, f *fabric.Fabric, opt Options,
 		return nil, nil
 	}
 	before := c.routing
-	spare := c.spare
-	if spare == before.Tables {
-		spare = nil
-	}
-	r.Routing = c.router.Routing(spare)
-	c.routing, c.spare = r.Routing, nil
+	r.Routing = c.router.Routing(nil)
+	c.routing = r.Routing
 	step.Kept, step.LIDs = true, c.router.LIDs()
 	compared := par.Go(func() error {
 		step.Changes = ChangesSince(before, r.Routing)
