@@ -456,7 +456,7 @@ func TestSickCables(t *testing.T) {
 		t.Error("the sick cable is used")
 	}
 	log := o.ownLog(t)
-	for _, want := range []string{`port 1 of 0x0000000000100000 "host 0,0" has no LID: left out`, "is unhealthy: not used"} {
+	for _, want := range []string{`without a LID, and left out: port 1 of 0x0000000000100000 "host 0,0"`, "unhealthy, and not used: cable from port "} {
 		if !strings.Contains(log, want) {
 			t.Errorf("our log has no %q:\n%s", want, log)
 		}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -76,11 +77,11 @@ func (s *Snapshot) fabric(labels nodeLabels) (f *fabric.Fabric, notes []string, 
 			return nil, nil, err
 		}
 	}
-	if b.sick > maxNotes {
-		b.notes = append(b.notes, fmt.Sprintf("and %d more unhealthy cables", b.sick-maxNotes))
+	if len(b.without) > 0 {
+		notes = append(notes, "without a LID, and left out: "+text.Few(b.without, maxNotes))
 	}
-	if b.without > maxNotes {
-		b.notes = append(b.notes, fmt.Sprintf("and %d more ports without LIDs", b.without-maxNotes))
+	if len(b.sick) > 0 {
+		notes = append(notes, "unhealthy, and not used: "+text.Few(b.sick, maxNotes))
 	}
 	if f, err = b.model.Build(); err != nil {
 		return nil, nil, err
@@ -88,7 +89,7 @@ func (s *Snapshot) fabric(labels nodeLabels) (f *fabric.Fabric, notes []string, 
 	if f.NumSwitches() == 0 {
 		return nil, nil, fmt.Errorf("no switch")
 	}
-	return f, b.notes, nil
+	return f, notes, nil
 }
 
 // unread names the switches whose tables were to be read and were not, such as switch 0x0002c90300001234 "leaf 1".
@@ -121,8 +122,7 @@ type modelBuilder struct {
 	*Snapshot
 	labels        nodeLabels
 	model         fabric.Builder
-	notes         []string
-	sick, without int // cables and ports that are left out
+	sick, without []string // cables and ports that are left out
 }
 
 func (b *modelBuilder) addNode(n *Node) error {
@@ -163,9 +163,7 @@ func (b *modelBuilder) addEndPorts(i int) error {
 				return err
 			}
 		case at.Peer >= 0:
-			if b.without++; b.without <= maxNotes {
-				b.notes = append(b.notes, b.portName(n, p)+" has no LID: left out")
-			}
+			b.without = append(b.without, b.portName(n, p))
 		}
 	}
 	return nil
@@ -188,9 +186,7 @@ func (b *modelBuilder) addCables(i int) error {
 		}
 		to := &b.Nodes[j]
 		if (at.Sick || peer.Sick) && n.isSwitch() && to.isSwitch() {
-			if b.sick++; b.sick <= maxNotes {
-				b.notes = append(b.notes, fmt.Sprintf("cable from %s to %s is unhealthy: not used", b.portName(n, p), b.portName(to, int(at.Num))))
-			}
+			b.sick = append(b.sick, fmt.Sprintf("cable from %s to %s", b.portName(n, p), b.portName(to, int(at.Num))))
 			continue
 		}
 		if !n.isSwitch() && at.LID == 0 || !to.isSwitch() && peer.LID == 0 {
