@@ -524,7 +524,7 @@ func (m *masks) check(ctx context.Context, drafts []*draft) (again bool, err err
 	if failed != nil {
 		return false, failed.Err
 	}
-	if !m.promisesNoCreditLoop() {
+	if !m.tables.result.Engine.Guarantee().Has(lft.NoCreditLoop) {
 		result.Regrade(verify.CreditLoop, verify.Warning)
 		result.Regrade(verify.MulticastCreditLoop, verify.Warning)
 		result.Regrade(verify.ManagementCreditLoop, verify.Warning)
@@ -557,15 +557,6 @@ func (m *masks) check(ctx context.Context, drafts []*draft) (again bool, err err
 		}
 	}
 	return again, err
-}
-
-// promisesNoCreditLoop says whether the engine does.
-func (m *masks) promisesNoCreditLoop() bool {
-	e, err := compile.EngineByName(m.tables.Routing.Engine)
-	if err != nil {
-		return true
-	}
-	return e.Guarantee().Has(lft.NoCreditLoop)
 }
 
 // stillFit is the last verified masks of a group, if all their ports are there

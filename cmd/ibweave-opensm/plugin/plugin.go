@@ -308,7 +308,7 @@ func (p *Plugin) Setup(engine int, s Settings, ignored string) error {
 		return p.failed
 	}
 	return p.reported(p.guard(p.engineName(engine), func() error {
-		if s.UcastCache {
+		if s.UcastCache && !p.config.Shadow {
 			return &Error{Code: NeedsOpenSM, Err: errors.New("use_ucast_cache TRUE makes OpenSM change tables without asking the engine; set it FALSE")}
 		}
 		p.mu.Lock()
