@@ -201,7 +201,7 @@ func (w *searcher) choose(x int32) (ok bool) {
 			ok = w.addEntry(t, at.s, dests[i].lid, set, bind) && ok
 		}
 	}
-	if at.plft == anyPLFT {
+	if tables > 1 {
 		copy(bind, set) // static ports of which PLFT a packet is offered is not known
 	}
 	return w.filter(x, set, bind) && ok && tables > 0

@@ -23,7 +23,11 @@ var trials = flag.Int("choices", 400, "random tables that are compared with a sl
 // TestAnyTables compares Check with a checker that follows every choice.
 func TestAdaptiveAnyTables(t *testing.T) {
 	kinds := map[string]int{}
+	seeds := []int{1361} // where some switches lack one of two PLFTs
 	for seed := range short.Of(*trials, 30) {
+		seeds = append(seeds, seed)
+	}
+	for _, seed := range seeds {
 		r := rand.New(rand.NewPCG(uint64(seed), 20))
 		f := randomFabric(t, r, 2+r.IntN(5), r.IntN(6), 1+r.IntN(6))
 		tables, opt := randomTables(f, r), randomLanes(f, r)
