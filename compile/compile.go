@@ -81,6 +81,9 @@ type Result struct {
 	// an operator can live with, a credit loop of minhop, is a warning in it.
 	Verify  *verify.Result
 	Seconds Seconds
+	// AnySL says that the proof holds whatever SLs paths have: Routing.PathSLs only shares out the
+	// VLs of the scheme spread.
+	AnySL bool
 }
 
 // LIDError says that the LIDs cannot be assigned as wanted.
@@ -97,6 +100,16 @@ func (e *LIDError) Unwrap() error { return e.Err }
 // error: see Result.Verify. With lft.KeepLIDs the LIDs of virtual ports have the entries of
 // the ports that they are on; other policies leave them out.
 func Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt Options) (*Result, error) {
+	r, err := run(ctx, f, e, opt)
+	if err == nil && opt.SL2VL == SpreadVLs && opt.Route.VLs > 1 {
+		r.AnySL = true
+		r.Routing.PathSLs = lft.SpreadPathSLs(r.Routing.Fabric, r.Routing.Tables.MaxLID(), opt.Route.VLs)
+	}
+	return r, err
+}
+
+// run is Run without the SLs that only share out VLs.
+func run(ctx context.Context, f *fabric.Fabric, e *Engine, opt Options) (*Result, error) {
 	r := &Result{Engine: e}
 	stage := func(name string, seconds *float64, run func() error) error {
 		if opt.Stage != nil {

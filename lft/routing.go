@@ -117,7 +117,7 @@ type Routing struct {
 	// one VL only, and all traffic may use the same.
 	SL2VL *SL2VL
 	// PathSLs is the SL that the guarantee wants each path to have; nil means
-	// that any path may use any SL.
+	// that any path may use any SL. Those of scheme spread only share out the VLs.
 	PathSLs *PathSLs
 }
 

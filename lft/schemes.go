@@ -60,7 +60,7 @@ func IdentitySL2VL(f *fabric.Fabric, vls int) (*SL2VL, error) {
 // every switch, whatever the ports have beyond vls VLs, so that a packet may use any
 // VL on any port (Zhou, Liu and Chung, Fig. 8(b) and (d) with two and four
 // VLs). The tables see the input port, the output port and the SL, never the load,
-// so the sender balances the VLs by its choice of the SL: by path SLs,
+// so the sender balances the VLs by its choice of the SL: by SpreadPathSLs,
 // or for simulation (index of the source + packet number) mod vls, which the
 // paper leaves open. A packet keeps its VL on its whole path, so this breaks no credit
 // loop: tables that have one on one VL have it on each. The error is
@@ -70,6 +70,33 @@ func SpreadSL2VL(f *fabric.Fabric, vls int) (*SL2VL, error) {
 		return nil, err
 	}
 	return NewSL2VL(f, IdentityVLs(vls)), nil
+}
+
+// SpreadPathSLs gives out SLs 0 to vls-1, so that paths share the VLs of the scheme spread: the
+// path from a port on switch s to LID l has the sum of the digits of s and of l, both to base vls, mod
+// vls. s + l alone would leave VLs idle: tables give ports to LIDs in turn, so that those behind a
+// port lie at equal distances, which digits have no regard for. maxLID is the highest LID of the tables.
+func SpreadPathSLs(f *fabric.Fabric, maxLID fabric.LID, vls int) *PathSLs {
+	digits := func(n int) (sum int) {
+		for ; n > 0; n /= vls {
+			sum += n % vls
+		}
+		return sum
+	}
+	from := make([][]fabric.NodeID, vls) // switches by the digits of their number
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		i := digits(int(s)) % vls
+		from[i] = append(from[i], s)
+	}
+	p := NewPathSLs(f.NumSwitches(), maxLID)
+	for i, switches := range from {
+		row := make([]fabric.SL, int(maxLID)+1)
+		for l := range row {
+			row[l] = fabric.SL((i + digits(l)) % vls)
+		}
+		p.SetRow(row, switches...)
+	}
+	return p
 }
 
 // EachMap calls visit for the input and output port of every SL-to-VL map that a switch has:

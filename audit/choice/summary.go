@@ -29,7 +29,7 @@ func Top(r *lft.Routing) *verify.SwitchRef {
 type Lanes struct {
 	VLs        int    `json:"vls"`         // data VLs in use
 	SL2VL      bool   `json:"sl2vl"`       // whether there are SL-to-VL tables
-	PathSLs    bool   `json:"path_sls"`    // whether paths need SLs of their own
+	PathSLs    bool   `json:"path_sls"`    // whether paths have SLs of their own
 	PluginOnly string `json:"plugin_only"` // why OpenSM's options cannot carry them; "" when they can
 }
 

@@ -588,6 +588,9 @@ func (s *summary) text(b *text.Sheet, c *compilation) {
 			own = ", each path with the SL of " + outdir.PathSLsName
 		}
 		b.Row("lanes", "%s by SL-to-VL tables%s", text.CountGrouped(l.VLs, "VL", "VLs"), own)
+		if l.PathSLs && l.PluginOnly == "" {
+			b.Row("", "the plugin gives paths these SLs; with OpenSM's file engine all have one, and so one VL")
+		}
 		if l.PluginOnly != "" {
 			b.Row("", "plugin only: %s", l.PluginOnly)
 		}

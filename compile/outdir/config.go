@@ -42,7 +42,7 @@ func QoSOptions(r *compile.Result) ([]string, error) {
 	if r.Routing.SL2VL == nil {
 		return nil, nil
 	}
-	if r.Routing.PathSLs != nil {
+	if r.Routing.PathSLs != nil && !r.AnySL {
 		return nil, errors.New("OpenSM's file engine gives all paths the same SL, and this routing needs its own")
 	}
 	return dump.QoSOptions(r.Routing.SL2VL)
