@@ -1,6 +1,6 @@
 // Package ibweave compiles an InfiniBand fabric into forwarding tables, verifies them, and
 // writes the files that OpenSM loads. It is supported, and so are the packages whose types
-// it uses: fabric, lft, state, verify and compile.
+// it uses: fabric, lft, mft, state, verify and compile.
 //
 // A fabric is read once and never changes:
 //

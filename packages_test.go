@@ -12,7 +12,7 @@ import (
 )
 
 // supported are the packages whose users may rely on them.
-var supported = []string{".", "fabric", "lft", "state", "verify", "compile"}
+var supported = []string{".", "fabric", "lft", "mft", "state", "verify", "compile"}
 
 // Each package has a comment, whose first sentence says what the package does and whose
 // first paragraph says whether it is supported.

@@ -42,7 +42,10 @@ type Options struct {
 	// Multicast is the name of a scheme, one of MulticastSchemes; "" chooses by
 	// group and engine.
 	Multicast string
-	MFT       mft.Options
+	// Scheme, if not nil, is a multicast scheme of the caller's in place of Multicast. Groups that
+	// it refuses have no other one.
+	Scheme mft.Scheme
+	MFT    mft.Options
 	// Kept, if not nil, saves time where Route.Previous is what the last Run with it made.
 	Kept *Kept
 	// Unverified says that the tables are only the Previous of others: Result.Verify is nil.
@@ -111,6 +114,9 @@ func Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt Options) (*Result
 // run is Run without the SLs that only share out VLs.
 func run(ctx context.Context, f *fabric.Fabric, e *Engine, opt Options) (*Result, error) {
 	r := &Result{Engine: e}
+	if opt.Scheme != nil {
+		opt.Multicast = opt.Scheme.Name()
+	}
 	stage := func(name string, seconds *float64, run func() error) error {
 		if opt.Stage != nil {
 			opt.Stage(name)

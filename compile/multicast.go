@@ -71,6 +71,7 @@ type multicaster struct {
 	r     *lft.Routing
 	route lft.Options
 	opt   mft.Options
+	own   mft.Scheme // Options.Scheme
 	grid  *mesh.Grid // nil where there is none
 	known bool       // whether grid has been looked for
 	comb  *mesh.Comb // with the trunks for all groups; nil until combs are made
@@ -85,7 +86,7 @@ type multicaster struct {
 }
 
 func newMulticaster(r *lft.Routing, opt *Options) *multicaster {
-	return &multicaster{r: r, route: opt.Route, opt: opt.MFT, begin: make(map[int]string), said: make(map[int][]string)}
+	return &multicaster{r: r, route: opt.Route, opt: opt.MFT, own: opt.Scheme, begin: make(map[int]string), said: make(map[int][]string)}
 }
 
 // mesh finds the grid that the routing is on, nil for none.
@@ -214,6 +215,9 @@ func (m *multicaster) divide(groups []mft.Group) []mft.Group {
 func (m *multicaster) plan(ctx context.Context, name string, groups []mft.Group) (*mft.Plan, error) {
 	if len(groups) == 0 {
 		return &mft.Plan{Tables: mft.NewTables(m.r.Fabric)}, nil
+	}
+	if m.own != nil {
+		return mft.Fit(ctx, m.r, groups, m.opt, m.own)
 	}
 	switch name {
 	case "":

@@ -65,8 +65,13 @@ cp $examples/host-groups/* .; cp fabric.ibnetdiscover fabric.txt; rm -r tables; 
 	"dev/drain.md":      `rm -r tables; ibweave compile -t $examples/drain/fabric.ibnetdiscover -e updn -o tables`,
 	"dev/multicast.md":  `cp mesh.txt fabric.txt; ibweave compile -t fabric.txt -e xy -g groups.yaml --mcast comb -o tables.new`,
 	"dev/partitions.md": `cp $examples/partitions/* .; cp fabric.ibnetdiscover fabric.txt`,
-	"dev/path.md":       `rm -r tables; ibweave compile -t $examples/path/fabric.ibnetdiscover -e updn -o tables`,
-	"dev/rails.md":      rails,
+	"dev/own-scheme.md": `
+(cd $examples/own-scheme && GOWORK=off go build -o "$OLDPWD/own-scheme" .)
+ibweave gen irregular --switches 12 --degree 4 --hosts 12 --seed 1 -o net.txt
+./own-scheme net.txt unicast; ./own-scheme net.txt own 0x100001 0x100003 0x100007
+python3 $examples/own-scheme/masks.py own/fabric.ibnetdiscover 0xc001 0x100001 0x100003 0x100007 >masks.mcfdbs`,
+	"dev/path.md":  `rm -r tables; ibweave compile -t $examples/path/fabric.ibnetdiscover -e updn -o tables`,
+	"dev/rails.md": rails,
 	"dev/report.md": `
 gzip -1 <$page >page.wasm.gz; ibweave compile -t torus.txt -e minhop -o shortest
 ibweave gen tree --pods 4 --leaves 2 --hosts 2 --spines 2 --cores 1 | ibweave compile -t - -e updn -o pods`,

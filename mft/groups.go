@@ -1,7 +1,6 @@
 // Package mft holds what a subnet manager computes for multicast: groups,
 // the MLIDs that stand for them in the switches, multicast forwarding tables,
-// and the schemes that make them from a unicast routing.
-// It makes no promise to other modules.
+// and the schemes that make them from a unicast routing. It is supported.
 //
 // A switch forwards a multicast packet by its MLID alone: to every port of the
 // MLID's mask but the one that it came in by (IBA 18.2.4.3.3). So a mask that
