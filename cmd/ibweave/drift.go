@@ -66,7 +66,7 @@ func (a *app) driftCommand() *cobra.Command {
 	flags.StringArrayVar(&d.live, "live", nil, "a dump in `FILE`, or a folder that pull wrote; once for each dump")
 	d.reach.flags(flags)
 	d.mlid = uint16(mft.MaxMLID)
-	mlidFlag(flags, &d.mlid, "max-mlid", "read multicast tables up to this `MLID`, with --ibsim and --umad")
+	mlidFlag(flags, &d.mlid, "max-mlid", "read multicast tables up to this `MLID`, by default up to those in use, with --ibsim and --umad")
 	a.nameFlag(cmd)
 	lenientFlag(flags, &d.lenient)
 	a.strictFlag(cmd)
@@ -86,6 +86,9 @@ func (a *app) driftCommand() *cobra.Command {
 // check sees that the flags make sense. rest is the arguments after DIR.
 func (d *drifting) check(cmd *cobra.Command, rest []string) error {
 	if len(d.live) == 0 {
+		if !cmd.Flags().Changed("max-mlid") {
+			d.mlid = 0
+		}
 		if !cmd.Flags().Changed("ibsim") && d.umad == "" {
 			return usagef("drift needs what is live: --live FILE, --ibsim [NAME] or --umad DEVICE[:PORT]")
 		}

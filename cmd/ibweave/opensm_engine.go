@@ -154,7 +154,7 @@ func (a *app) askPathSLs(ctx context.Context, sim *ibsim.Sim, f *fabric.Fabric, 
 	c := subnet.New(transport, subnet.Options{})
 	defer func() { err = errors.Join(err, c.Close()) }()
 	s := open.Swept{State: &state.State{Fabric: f, SL2VL: sl2vl}}
-	err = s.AskPathSLs(ctx, c)
+	err = s.AskPathSLs(ctx, c, true, nil)
 	if s.SLsFailed != nil {
 		fmt.Fprintf(a.stderr, "ibweave: path SLs were not read: %v; what depends on them is undecided\n", s.SLsFailed)
 	}

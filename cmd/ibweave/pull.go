@@ -11,6 +11,9 @@ import (
 	"github.com/ibweave/ibweave/state/open"
 )
 
+// manyRequests is from how many on pull says before what it will send: some seconds of work.
+const manyRequests = 10_000
+
 func (a *app) pullCommand() *cobra.Command {
 	var (
 		r    reach
@@ -18,6 +21,7 @@ func (a *app) pullCommand() *cobra.Command {
 		mlid uint16
 
 		noPathSL bool
+		opt      = open.LiveOptions{SomeMaps: true, PKeys: true}
 	)
 	cmd := &cobra.Command{
 		Use:   "pull --ibsim [NAME] | --umad DEVICE[:PORT] -o DIR",
@@ -27,7 +31,16 @@ func (a *app) pullCommand() *cobra.Command {
 			if err := r.args(cmd, args); err != nil {
 				return err
 			}
-			s, err := a.readLive(cmd.Context(), &r, open.LiveOptions{MaxMLID: fabric.LID(mlid), PathSLs: !noPathSL, PKeys: true})
+			if cmd.Flags().Changed("max-mlid") {
+				opt.MaxMLID = fabric.LID(mlid)
+			}
+			opt.PathSLs = !noPathSL
+			opt.Before = func(requests int, to string) {
+				if requests > manyRequests {
+					fmt.Fprintf(a.stderr, "about %s requests to %s follow, at most %d at a time\n", text.Grouped(requests), to, r.window)
+				}
+			}
+			s, err := a.readLive(cmd.Context(), &r, opt)
 			if err != nil {
 				return err
 			}
@@ -46,8 +59,10 @@ func (a *app) pullCommand() *cobra.Command {
 	r.flags(cmd.Flags())
 	cmd.Flags().StringVarP(&dir, "output", "o", "", "`DIR` for the files; it is made if it is not there")
 	mlid = uint16(mft.MaxMLID)
-	mlidFlag(cmd.Flags(), &mlid, "max-mlid", "read multicast tables up to this `MLID`")
+	mlidFlag(cmd.Flags(), &mlid, "max-mlid", "read multicast tables up to this `MLID`, by default up to those in use")
+	cmd.Flags().BoolVar(&opt.AllPaths, "path-sl", false, "ask subnet administration for the SL of every path")
 	cmd.Flags().BoolVar(&noPathSL, "no-path-sl", false, "do not ask subnet administration for the SLs of paths")
+	cmd.MarkFlagsMutuallyExclusive("path-sl", "no-path-sl")
 	a.nameFlag(cmd)
 	a.require(cmd, "output")
 	return cmd
@@ -56,18 +71,28 @@ func (a *app) pullCommand() *cobra.Command {
 // describeSLs says what became of path SLs.
 func describeSLs(s *open.Swept) string {
 	switch {
-	case s.FewSLs:
-		return "not asked for: all SLs are on one VL"
 	case s.SLsFailed != nil:
 		return "not read"
+	case s.PathSLs == nil && s.FewSLs:
+		return "not asked for: all SLs are on one VL"
 	case s.PathSLs == nil:
 		return "not asked for, as --no-path-sl says"
+	case s.SampledSLs > 0:
+		return fmt.Sprintf("SL %d on %s, which stands for all (--path-sl asks for each)", s.PathSLs.Row(0)[0], text.CountGrouped(s.SampledSLs, "path", "paths"))
 	}
 	said := fmt.Sprintf("%s in use", text.CountGrouped(s.PathSLs.InUse(s.Fabric), "SL", "SLs"))
 	if n := len(s.PathSLs.Ports()); n > 0 {
 		said += fmt.Sprintf("; %s on other SLs than the rest of their switch", text.CountGrouped(n, "port", "ports"))
 	}
 	return said
+}
+
+// describeMaps says how many SL-to-VL maps were read, if some stand for others.
+func describeMaps(s *open.Swept) string {
+	if s.AskedMaps == s.Maps {
+		return ""
+	}
+	return fmt.Sprintf("; %s of %s maps of switches were read, others are the same", text.Grouped(s.AskedMaps), text.Grouped(s.Maps))
 }
 
 // describePKeys says how many tables and partitions there are.
@@ -102,7 +127,7 @@ func (a *app) printPulled(dir string, s *open.Swept) error {
 		}
 	}
 	b.Row("MFTs", "%s of %s, %s in their masks", n(len(mfts.MLIDs())), text.CountGrouped(room, "MLID", "MLIDs"), text.CountGrouped(masks, "port", "ports"))
-	b.Row("SL2VL", "%s", text.CountGrouped(s.SL2VL.VLs(), "VL", "VLs"))
+	b.Row("SL2VL", "%s%s", text.CountGrouped(s.SL2VL.VLs(), "VL", "VLs"), describeMaps(s))
 	b.Row("path SLs", "%s", describeSLs(s))
 	b.Row("P_Keys", "%s", describePKeys(s.PKeys))
 	b.Row("requests", "%s", n(s.Requests))

@@ -63,6 +63,7 @@ type SwitchInfo struct {
 	LinearFDBTop    fabric.LID
 	EnhancedPort0   bool
 	MulticastFDBTop fabric.LID // 0 when the switch does not know it
+	OptimizedSL2VL  bool       // one request writes the maps from all input ports to an output port
 }
 
 // Unmarshal reads the attribute.
@@ -72,6 +73,7 @@ func (s *SwitchInfo) Unmarshal(b *Data) {
 		LinearFDBTop:    fabric.LID(binary.BigEndian.Uint16(b[6:])),
 		EnhancedPort0:   b[16]&0x08 != 0,
 		MulticastFDBTop: fabric.LID(binary.BigEndian.Uint16(b[18:])),
+		OptimizedSL2VL:  b[11]&0x01 != 0,
 	}
 }
 

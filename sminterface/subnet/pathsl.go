@@ -59,6 +59,48 @@ func (c *Client) PathSLs(ctx context.Context, to Manager, f *fabric.Fabric) (sls
 	return lft.PathSLsFrom(f, byPort), int(q.requests.Load()), nil
 }
 
+// Sources and destinations of the paths that SamplePathSLs asks for, at most.
+const (
+	sampledSources      = 8
+	sampledDestinations = 64
+)
+
+// SamplePathSLs asks subnet administration for the SLs of some paths, from and to end ports all over the fabric.
+// It returns the SL of the first, how many paths it asked for, and whether all of them are on that SL. Errors are
+// those of PathSLs.
+func (c *Client) SamplePathSLs(ctx context.Context, to Manager, f *fabric.Fabric) (sl fabric.SL, paths int, same bool, err error) {
+	var ports []fabric.PortID
+	f.EndPorts(func(p fabric.PortID) {
+		if f.LID(p) != 0 {
+			ports = append(ports, p)
+		}
+	})
+	q := &pathQuery{c: c, to: to, f: f}
+	sl = lft.UnknownSL
+	for i := range min(sampledSources, len(ports)) {
+		from := ports[i*len(ports)/min(sampledSources, len(ports))]
+		row := slices.Repeat([]fabric.SL{lft.UnknownSL}, int(f.MaxLID())+1)
+		for j := range min(sampledDestinations, len(ports)) {
+			dest := ports[(i+j*len(ports)/min(sampledDestinations, len(ports)))%len(ports)]
+			want := mad.PathRecord{SLID: f.LID(from), DLID: f.LID(dest), NumPath: 1}
+			if dest == from {
+				continue
+			}
+			if err := q.ask(ctx, row, mad.Get, want, mad.PathSLID|mad.PathDLID|mad.PathNumPath); err != nil {
+				return sl, paths, false, err
+			}
+			got := row[want.DLID]
+			if paths++; paths == 1 {
+				sl = got
+			}
+			if got != sl || got == lft.UnknownSL {
+				return sl, paths, false, nil
+			}
+		}
+	}
+	return sl, paths, paths > 0, nil
+}
+
 // pathQuery asks for the paths of a fabric.
 type pathQuery struct {
 	c        *Client

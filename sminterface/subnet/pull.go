@@ -17,9 +17,14 @@ import (
 type PullOptions struct {
 	// LFT, MFT and SL2VL choose the tables; none of them set means all.
 	LFT, MFT, SL2VL bool
-	// MaxMLID is the highest MLID to read masks of; 0 reads all that a switch
-	// has. Switches that keep a MulticastFDBTop are not read beyond it.
+	// MaxMLID is the highest MLID to read masks of. 0 reads up to the first 32 MLIDs that have no mask at
+	// any switch, since MLIDs are given out from the lowest on, and asks some switches for each 32 beyond: where one
+	// has a mask, all are read up to there. Switches that keep a MulticastFDBTop are not read beyond it.
 	MaxMLID fabric.LID
+	// SomeMaps reads of each switch two SL-to-VL maps for each output port, from input ports in turn, or one where
+	// the switch has the optimized form, which writes those from all input ports at once. Where all of them are the
+	// same, this is taken to be every map of the switch; else all are read.
+	SomeMaps bool
 }
 
 // Tables is what the switches of a subnet forward by. Those that were not read
@@ -34,6 +39,8 @@ type Tables struct {
 	// that name no port; sorted.
 	Problems []fabric.Problem
 	Requests int // SMPs
+	// Maps are the SL-to-VL maps of switches, of which AskedMaps were read.
+	Maps, AskedMaps int
 }
 
 // pull is the reading of tables under way.
@@ -44,6 +51,36 @@ type pull struct {
 	t     *Tables
 	rows  [][]fabric.PortNum // by switch, until the highest LID is known
 	masks map[fabric.LID][]fabric.PortID
+	mlids []int // by switch: how many it has masks of, at most
+	used  int   // blocks of MLIDs up to the last with a mask
+}
+
+// spread is how many switches are asked for each block of MLIDs beyond those in use.
+const spread = 8
+
+// Estimate returns about how many requests Pull and PKeys will send for d.
+func (d *Discovery) Estimate(opt PullOptions) int {
+	f, n := d.Fabric, 0
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		masks := int(f.Node(s).NumPorts)/mad.PortsPerMask + 1 // of a block
+		n += 1 + int(f.MaxLID())/lft.BlockSize + 1
+		if opt.MaxMLID == 0 {
+			n += 2 * masks
+		} else {
+			n += ((int(opt.MaxMLID-mft.MinMLID))/mad.MLIDBlock + 1) * masks
+		}
+		for range f.Cabled(s) {
+			if n += 2; !opt.SomeMaps {
+				n += int(f.Node(s).NumPorts) - 1
+			}
+		}
+	}
+	if opt.MaxMLID == 0 && f.NumSwitches() > 0 {
+		n += int(d.Switches[0].MulticastFDBCap) / mad.MLIDBlock * min(spread, f.NumSwitches()) * (int(f.Node(0).NumPorts)/mad.PortsPerMask + 1)
+	}
+	ports := 0
+	f.EndPorts(func(fabric.PortID) { ports++ })
+	return n + len(f.CAPorts()) + 3*ports
 }
 
 // Pull reads the forwarding tables of all switches that d has, by its directed
@@ -60,23 +97,19 @@ func (c *Client) Pull(ctx context.Context, d *Discovery, opt PullOptions) (*Tabl
 	if !opt.LFT && !opt.MFT && !opt.SL2VL {
 		opt.LFT, opt.MFT, opt.SL2VL = true, true, true
 	}
-	if opt.MaxMLID == 0 {
-		opt.MaxMLID = mft.MaxMLID
-	}
-	if opt.MaxMLID < mft.MinMLID || opt.MaxMLID > mft.MaxMLID {
+	if opt.MaxMLID != 0 && (opt.MaxMLID < mft.MinMLID || opt.MaxMLID > mft.MaxMLID) {
 		return nil, fmt.Errorf("MLID %#x, want %#x to %#x", opt.MaxMLID, mft.MinMLID, mft.MaxMLID)
 	}
 	f := d.Fabric
 	n := f.NumSwitches()
-	p := &pull{d: d, opt: opt, t: &Tables{Read: make([]bool, n)}, rows: make([][]fabric.PortNum, n), masks: make(map[fabric.LID][]fabric.PortID)}
+	p := &pull{d: d, opt: opt, t: &Tables{Read: make([]bool, n)}, rows: make([][]fabric.PortNum, n), masks: make(map[fabric.LID][]fabric.PortID), mlids: make([]int, n)}
 	for i := range p.t.Read {
 		p.t.Read[i] = true
 	}
 	if opt.SL2VL {
 		p.t.SL2VL = lft.NewSL2VL(f, lft.ConstantVL(0))
 	}
-	requests, err := c.run(ctx, func(b *batch) {
-		p.batch = b
+	err := p.run(ctx, c, func() {
 		for s := range fabric.NodeID(n) {
 			p.readSwitch(s)
 		}
@@ -86,12 +119,65 @@ func (c *Client) Pull(ctx context.Context, d *Discovery, opt PullOptions) (*Tabl
 			}
 		}
 	})
+	if err == nil && opt.MFT {
+		err = p.readMasks(ctx, c)
+	}
 	if err != nil {
 		return nil, err
 	}
-	p.t.Requests = requests
 	p.makeTables()
 	return p.t, nil
+}
+
+// run sends the requests that begin starts, and waits for them.
+func (p *pull) run(ctx context.Context, c *Client, begin func()) error {
+	requests, err := c.run(ctx, func(b *batch) {
+		if p.batch != nil {
+			b.odd = p.odd
+		}
+		p.batch = b
+		begin()
+	})
+	p.t.Requests += requests
+	return err
+}
+
+// readMasks reads the masks of MLIDs: see PullOptions.MaxMLID.
+func (p *pull) readMasks(ctx context.Context, c *Client) error {
+	n := len(p.mlids)
+	blocks := (slices.Max(append(p.mlids, 0)) + mad.MLIDBlock - 1) / mad.MLIDBlock
+	read := func(from, to int, asks func(block int, s fabric.NodeID) bool) error {
+		return p.run(ctx, c, func() {
+			for block := from; block < to; block++ {
+				for s := range fabric.NodeID(n) {
+					if asks(block, s) {
+						p.readBlock(s, block)
+					}
+				}
+			}
+		})
+	}
+	all := func(int, fabric.NodeID) bool { return true }
+	if p.opt.MaxMLID != 0 {
+		return read(0, blocks, all)
+	}
+	next := 0 // the first block that is not read everywhere
+	for {
+		for ; next < blocks && next <= p.used; next++ {
+			if err := read(next, next+1, all); err != nil {
+				return err
+			}
+		}
+		if next == blocks {
+			return nil
+		}
+		seen := maps.Clone(p.masks)
+		err := read(next, blocks, func(block int, s fabric.NodeID) bool { return (int(s)+n-block*spread%n)%n < spread })
+		if err != nil || p.used <= next {
+			return err
+		}
+		p.masks = seen // they are read again, with those of all switches
+	}
 }
 
 // name is how problems call a node.
@@ -114,7 +200,7 @@ func (p *pull) askSwitch(s fabric.NodeID, to Target, attr mad.Attribute, modifie
 // readSwitch asks how large the tables of a switch are, and for them.
 func (p *pull) readSwitch(s fabric.NodeID) {
 	to := Target{Route: p.d.Routes[s]}
-	if p.opt.LFT || p.opt.MFT {
+	if p.opt.LFT || p.opt.MFT || p.opt.SomeMaps {
 		p.askSwitch(s, to, mad.AttrSwitchInfo, 0, func(data *mad.Data) {
 			info := mad.Of[mad.SwitchInfo](data)
 			if p.opt.LFT {
@@ -123,10 +209,13 @@ func (p *pull) readSwitch(s fabric.NodeID) {
 			if p.opt.MFT {
 				p.readTop(s, to, &info)
 			}
+			if p.opt.SL2VL && p.opt.SomeMaps {
+				p.readSomeMaps(s, to, info.OptimizedSL2VL)
+			}
 		})
 	}
-	if p.opt.SL2VL {
-		p.readSL2VL(s, to)
+	if p.opt.SL2VL && !p.opt.SomeMaps {
+		p.readSL2VL(s, to, map[[2]fabric.PortNum]bool{})
 	}
 }
 
@@ -147,38 +236,38 @@ func (p *pull) readLFT(s fabric.NodeID, to Target, info *mad.SwitchInfo) {
 	}
 }
 
-// readTop finds out where the multicast table of a switch ends, and reads it.
+// readTop finds out where the multicast table of a switch ends.
 func (p *pull) readTop(s fabric.NodeID, to Target, info *mad.SwitchInfo) {
-	count := min(int(info.MulticastFDBCap), mft.NumMLIDs, int(p.opt.MaxMLID-mft.MinMLID)+1)
-	if count == 0 {
-		return
+	count := min(int(info.MulticastFDBCap), mft.NumMLIDs)
+	if p.opt.MaxMLID != 0 {
+		count = min(count, int(p.opt.MaxMLID-mft.MinMLID)+1)
 	}
-	if info.MulticastFDBTop == 0 || int(info.MulticastFDBTop) >= int(mft.MinMLID)+count-1 {
-		p.readMFT(s, to, count)
+	p.mlids[s] = count
+	if count == 0 || info.MulticastFDBTop == 0 || int(info.MulticastFDBTop) >= int(mft.MinMLID)+count-1 {
 		return
 	}
 	// 0 is what a switch without this field has, too: ask.
 	top := int(info.MulticastFDBTop) - int(mft.MinMLID) + 1
 	p.askSwitch(s, to, mad.AttrPortInfo, 0, func(data *mad.Data) {
 		if mad.Of[mad.PortInfo](data).CapabilityMask&mad.IsMulticastFDBTop != 0 {
-			count = max(0, top)
+			p.mlids[s] = max(0, top)
 		}
-		p.readMFT(s, to, count)
 	})
 }
 
-// readMFT reads the masks of the first count MLIDs.
-func (p *pull) readMFT(s fabric.NodeID, to Target, count int) {
-	ports := int(p.d.Fabric.Node(s).NumPorts)
-	for block := 0; block*mad.MLIDBlock < count; block++ {
-		for position := 0; position*mad.PortsPerMask <= ports; position++ {
-			p.askSwitch(s, to, mad.AttrMulticastForwardingTable, mad.MulticastModifier(block, position), func(data *mad.Data) {
-				t := mad.Of[mad.MulticastForwardingTable](data)
-				for i, mask := range t[:min(mad.MLIDBlock, count-block*mad.MLIDBlock)] {
-					p.addMask(s, mft.MinMLID+fabric.LID(block*mad.MLIDBlock+i), mask, position*mad.PortsPerMask)
+// readBlock reads a block of masks of a switch.
+func (p *pull) readBlock(s fabric.NodeID, block int) {
+	first := block * mad.MLIDBlock
+	for position := 0; first < p.mlids[s] && position*mad.PortsPerMask <= int(p.d.Fabric.Node(s).NumPorts); position++ {
+		p.askSwitch(s, Target{Route: p.d.Routes[s]}, mad.AttrMulticastForwardingTable, mad.MulticastModifier(block, position), func(data *mad.Data) {
+			t := mad.Of[mad.MulticastForwardingTable](data)
+			for i, mask := range t[:min(mad.MLIDBlock, p.mlids[s]-first)] {
+				if mask != 0 {
+					p.used = max(p.used, block+1)
 				}
-			})
-		}
+				p.addMask(s, mft.MinMLID+fabric.LID(first+i), mask, position*mad.PortsPerMask)
+			}
+		})
 	}
 }
 
@@ -195,13 +284,58 @@ func (p *pull) addMask(s fabric.NodeID, mlid fabric.LID, mask uint16, first int)
 	}
 }
 
-// readSL2VL reads the SL-to-VL maps of a switch.
-func (p *pull) readSL2VL(s fabric.NodeID, to Target) {
+// readSL2VL reads the SL-to-VL maps of a switch that were not asked for.
+func (p *pull) readSL2VL(s fabric.NodeID, to Target, asked map[[2]fabric.PortNum]bool) {
 	lft.EachMap(p.d.Fabric, s, func(in, out fabric.PortNum) {
+		if p.t.Maps++; asked[[2]fabric.PortNum{in, out}] {
+			return
+		}
+		p.t.AskedMaps++
 		p.askSwitch(s, to, mad.AttrSLtoVLMappingTable, mad.SLtoVLModifier(in, out), func(data *mad.Data) {
 			p.setMap(in, p.d.Fabric.Port(s, out), data)
 		})
 	})
+}
+
+// readSomeMaps reads SL-to-VL maps of a switch: see PullOptions.SomeMaps.
+func (p *pull) readSomeMaps(s fabric.NodeID, to Target, optimized bool) {
+	f := p.d.Fabric
+	ways, asked := f.Node(s).NumPorts+1, map[[2]fabric.PortNum]bool{}
+	var first *mad.SLtoVL
+	left, differ := 0, false
+	ask := func(in, out fabric.PortNum) {
+		if asked[[2]fabric.PortNum{in, out}] {
+			return
+		}
+		asked[[2]fabric.PortNum{in, out}] = true
+		left++
+		p.t.AskedMaps++
+		p.askSwitch(s, to, mad.AttrSLtoVLMappingTable, mad.SLtoVLModifier(in, out), func(data *mad.Data) {
+			p.setMap(in, f.Port(s, out), data)
+			m := mad.Of[mad.SLtoVL](data)
+			if first == nil {
+				first = &m
+			}
+			differ = differ || m != *first
+			if left--; left > 0 {
+				return
+			}
+			if differ {
+				p.readSL2VL(s, to, asked)
+				return
+			}
+			lft.EachMap(f, s, func(in, out fabric.PortNum) {
+				p.t.Maps++
+				p.t.SL2VL.Set(in, f.Port(s, out), lft.VLMap(*first))
+			})
+		})
+	}
+	for port := range f.Cabled(s) {
+		out := f.Num(port)
+		if ask((out*7+1)%ways, out); !optimized {
+			ask((out*3+ways/2)%ways, out)
+		}
+	}
 }
 
 func (p *pull) setMap(in fabric.PortNum, out fabric.PortID, data *mad.Data) {

@@ -79,6 +79,50 @@ func TestPull(t *testing.T) {
 	}
 }
 
+// Where the SL-to-VL maps of a switch differ, all of them are read, also if only some are asked for first; those of
+// other switches are taken from a part. A mask of an MLID far beyond others is found, and with it those of all switches.
+func TestPullSome(t *testing.T) {
+	s, _ := ibsimtest.Start(t, mesh4x4(t))
+	c := dial(t, s, "")
+	d, err := c.Discover(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := d.Fabric
+	lft.EachMap(f, 5, func(in, out fabric.PortNum) {
+		data := mad.Data{}
+		for i := range 8 {
+			data[i] = byte(in) & 7 << 4
+		}
+		if _, err := c.SMP(t.Context(), Target{Route: d.Routes[5]}, mad.Set, mad.AttrSLtoVLMappingTable, mad.SLtoVLModifier(in, out), &data); err != nil {
+			t.Fatal(err)
+		}
+	})
+	for _, sw := range []fabric.NodeID{2, 9} { // block 31 is first asked for at eight switches, of which 9 is one; ibsim keeps 32
+		data := mad.Data{0, 2}
+		if _, err := c.SMP(t.Context(), Target{Route: d.Routes[sw]}, mad.Set, mad.AttrMulticastForwardingTable, mad.MulticastModifier(31, 0), &data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	some, err := c.Pull(t.Context(), d, PullOptions{SomeMaps: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := c.Pull(t.Context(), d, PullOptions{MaxMLID: mft.MaxMLID})
+	if err != nil || some.Maps != all.Maps || all.AskedMaps != all.Maps || some.AskedMaps >= all.AskedMaps/2 || some.Requests >= all.Requests {
+		t.Fatalf("%v: %d requests with %d of %d maps, for all %d with %d", err, some.Requests, some.AskedMaps, some.Maps, all.Requests, all.AskedMaps)
+	}
+	for in, out := range all.SL2VL.PortPairs() {
+		if *some.SL2VL.At(in, out) != *all.SL2VL.At(in, out) {
+			t.Fatalf("%s from %d: %v, want %v", f.PortName(out), in, *some.SL2VL.At(in, out), *all.SL2VL.At(in, out))
+		}
+	}
+	mlid := mft.MinMLID + 31*mad.MLIDBlock
+	if !slices.Equal(some.MFT.MLIDs(), []fabric.LID{mlid}) || !slices.Equal(some.MFT.Ports(mlid), all.MFT.Ports(mlid)) || len(all.MFT.Ports(mlid)) != 2 {
+		t.Errorf("masks of %#x at %v, want %#x at %v", some.MFT.MLIDs(), some.MFT.Ports(mlid), all.MFT.MLIDs(), all.MFT.Ports(mlid))
+	}
+}
+
 // The masks that are read are those that were written, whatever the ports.
 func TestPullMasks(t *testing.T) {
 	s, _ := ibsimtest.Start(t, mesh4x4(t))

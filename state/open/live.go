@@ -62,11 +62,15 @@ func (e *NoDeviceError) Unwrap() error { return e.error }
 
 // LiveOptions are what a caller may ask of Live.
 type LiveOptions struct {
-	// MaxMLID is the highest MLID to read masks of; 0 for all that a switch has.
-	MaxMLID fabric.LID
-	// PathSLs asks subnet administration for the SLs of paths where VLs depend on them, and PKeys
-	// reads the P_Key tables of end ports.
-	PathSLs, PKeys bool
+	// MaxMLID and SomeMaps are as in subnet.PullOptions.
+	MaxMLID  fabric.LID
+	SomeMaps bool
+	// PathSLs asks subnet administration for the SLs of paths where VLs depend on them, of some first: if these
+	// are all on one SL, it is that of all paths. AllPaths asks for the SL of each, whatever the VLs are. PKeys reads
+	// the P_Key tables of end ports.
+	PathSLs, AllPaths, PKeys bool
+	// Before is told about how many requests follow and to whom, before they are sent; nil for nobody.
+	Before func(requests int, to string)
 	Host
 }
 
@@ -76,8 +80,11 @@ type Swept struct {
 	// FewSLs is true if the VL of no packet depends on its SL: path SLs are not asked for then.
 	FewSLs bool
 	// SLsFailed is why path SLs were not read, though they are wanted.
-	SLsFailed error
-	Requests  int // datagrams
+	SLsFailed  error
+	SampledSLs int // paths of which the SL was asked, if all SLs are taken from these
+	Requests   int // datagrams
+	// Maps are the SL-to-VL maps of switches, of which AskedMaps were read.
+	Maps, AskedMaps int
 }
 
 // Live reads the cables of a fabric and the tables of all switches. What did not answer is among the
@@ -95,12 +102,16 @@ func Live(ctx context.Context, c *subnet.Client, opt LiveOptions) (*Swept, error
 		return nil, err
 	}
 	end = in.stage("read tables")
-	t, err := c.Pull(ctx, d, subnet.PullOptions{MaxMLID: opt.MaxMLID})
+	pull := subnet.PullOptions{MaxMLID: opt.MaxMLID, SomeMaps: opt.SomeMaps}
+	if opt.Before != nil {
+		opt.Before(d.Estimate(pull), "switches and hosts")
+	}
+	t, err := c.Pull(ctx, d, pull)
 	end()
 	if err != nil {
 		return nil, err
 	}
-	s := &Swept{Requests: d.Requests + t.Requests, State: &state.State{Name: "live", Fabric: d.Fabric, Manager: fabric.NoPort,
+	s := &Swept{Requests: d.Requests + t.Requests, Maps: t.Maps, AskedMaps: t.AskedMaps, State: &state.State{Name: "live", Fabric: d.Fabric, Manager: fabric.NoPort,
 		Tables: t.LFT, SL2VL: t.SL2VL, Problems: slices.Concat(d.Problems, t.Problems)}}
 	if t.MFT != nil {
 		s.Multicast = &mft.Plan{Tables: t.MFT}
@@ -109,9 +120,9 @@ func Live(ctx context.Context, c *subnet.Client, opt LiveOptions) (*Swept, error
 		s.MFTCapacity = append(s.MFTCapacity, int(d.Switches[i].MulticastFDBCap))
 		s.Unread = append(s.Unread, !ok)
 	}
-	if s.FewSLs = fewSLs(s.SL2VL); opt.PathSLs {
+	if s.FewSLs = fewSLs(s.SL2VL); opt.AllPaths || opt.PathSLs && !s.FewSLs {
 		end = in.stage("read path SLs")
-		err := s.AskPathSLs(ctx, c)
+		err := s.AskPathSLs(ctx, c, opt.AllPaths, opt.Before)
 		end()
 		if err != nil {
 			return nil, err
@@ -126,14 +137,30 @@ func Live(ctx context.Context, c *subnet.Client, opt LiveOptions) (*Swept, error
 	return s, err
 }
 
-// AskPathSLs asks subnet administration for the SLs of the paths, unless VLs do not depend on them.
-// The error is ctx's.
-func (s *Swept) AskPathSLs(ctx context.Context, c *subnet.Client) error {
-	if s.FewSLs = fewSLs(s.SL2VL); s.FewSLs {
-		return nil
-	}
+// AskPathSLs asks subnet administration for the SLs of the paths: of all, or of some first, which stand for all
+// if they are on one SL. before is as in LiveOptions. The error is ctx's.
+func (s *Swept) AskPathSLs(ctx context.Context, c *subnet.Client, all bool, before func(requests int, to string)) error {
 	sm, err := c.Manager(ctx)
+	if err == nil && !all {
+		var sl fabric.SL
+		var same bool
+		if sl, s.SampledSLs, same, err = c.SamplePathSLs(ctx, sm, s.Fabric); err == nil {
+			s.Requests += s.SampledSLs
+		}
+		if same {
+			s.PathSLs = lft.NewPathSLs(s.Fabric.NumSwitches(), s.Fabric.MaxLID())
+			row := slices.Repeat([]fabric.SL{sl}, int(s.Fabric.MaxLID())+1)
+			for n := range fabric.NodeID(s.Fabric.NumSwitches()) {
+				s.PathSLs.SetRow(row, n)
+			}
+			return ctx.Err()
+		}
+		s.SampledSLs = 0
+	}
 	if err == nil {
+		if n := len(s.Fabric.CAPorts()) + s.Fabric.NumSwitches(); before != nil {
+			before(n*n, "subnet administration, fewer if its answers are long")
+		}
 		requests := 0
 		s.PathSLs, requests, err = c.PathSLs(ctx, sm, s.Fabric)
 		s.Requests += requests
