@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -33,6 +34,8 @@ type contest struct {
 	traffic string     // file of jobs, "" for none
 	fit     bool       // with the tables that compile --traffic makes, too
 	jobs    *jobs.File // nil for none
+	conf    string     // opensm.conf, "" for none
+	site    *siteOptions
 }
 
 func (a *app) compareCommand() *cobra.Command {
@@ -44,6 +47,9 @@ func (a *app) compareCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			opt, err := c.parse(cmd)
 			if err != nil {
+				return err
+			}
+			if c.site, err = a.readSiteOptions(c.conf); err != nil {
 				return err
 			}
 			if c.jobs, err = a.readJobFile(c.traffic); err != nil {
@@ -74,6 +80,7 @@ func (a *app) compareCommand() *cobra.Command {
 	a.fabricFlags(cmd)
 	a.hostGroupFlag(cmd)
 	flags.StringVar(&c.traffic, "traffic", "", "measure the jobs of YAML `FILE`, too (docs/traffic.md)")
+	flags.StringVar(&c.conf, "opensm-conf", "", "engines of OpenSM have the options of routing in opensm.conf `FILE`, and the files that it names")
 	flags.BoolVar(&c.fit, "fit", false, "compare with the tables that compile --traffic makes for the jobs, too")
 	flags.StringVar(&c.against, "against", "", "compare bandwidths with those of `NAME`, by default the first column")
 	c.quality.Bisections = quality.DefaultBisections
@@ -104,7 +111,10 @@ func (c *contest) parse(cmd *cobra.Command) (opt compile.Options, err error) {
 	if c.fit && len(c.engines) == 0 {
 		return opt, usagef("--fit is about engines: want -e ENGINE,..")
 	}
-	return opt, oneStdin(append([]string{c.topology, c.traffic}, append(c.lfts, c.roots...)...)...)
+	if c.conf != "" && !slices.ContainsFunc(c.engines, func(e string) bool { return strings.HasPrefix(e, compare.OpenSM) }) {
+		return opt, usagef("--opensm-conf is about engines of OpenSM: want -e %supdn or the like", compare.OpenSM)
+	}
+	return opt, oneStdin(append([]string{c.topology, c.traffic, c.conf}, append(c.lfts, c.roots...)...)...)
 }
 
 // checkAll says whether a column fails.

@@ -58,6 +58,7 @@ var inputs = map[string]string{
 	"check --source":           "check D --format sarif --source X",
 	"compare --topology":       "compare -t X -e updn",
 	"compare --lfts":           "compare -t D/fabric.ibnetdiscover --lfts X",
+	"compare --opensm-conf":    "compare -t D/fabric.ibnetdiscover -e opensm:minhop --bisections 0 --opensm-conf X",
 	"compare --traffic":        "compare -t D/fabric.ibnetdiscover -e updn --bisections 0 --traffic X",
 	"compare --roots":          "compare -t D/fabric.ibnetdiscover -e updn --roots X",
 	"compile --topology":       "compile -t X -e updn --dry-run",

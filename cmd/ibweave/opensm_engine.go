@@ -44,11 +44,14 @@ const maxOpenSMDump = 8 << 30
 // engines have.
 func (a *app) contendByOpenSM(ctx context.Context, c *contest, f *fabric.Fabric, engine string, opt compile.Options) (*compare.Contender, error) {
 	x := &compare.Contender{Name: compare.OpenSM + engine}
+	if opt.LIDs.LMC == lft.KeepLMC {
+		opt.LIDs.LMC = c.site.lmc
+	}
 	g, err := lft.AssignLIDs(f, opt.LIDs)
 	if err != nil {
 		return nil, lidInput(c.topology, &compile.LIDError{Err: err})
 	}
-	r, in, used, err := a.routeByOpenSM(ctx, g, engine)
+	r, in, used, err := a.routeByOpenSM(ctx, g, engine, c.site)
 	if err != nil {
 		return nil, err
 	}
@@ -65,10 +68,10 @@ func (a *app) contendByOpenSM(ctx context.Context, c *contest, f *fabric.Fabric,
 	return x, a.measure(ctx, c, x, r)
 }
 
-// routeByOpenSM has an engine of OpenSM route f on ibsim. in notes what of the lanes could not be
+// routeByOpenSM has an engine of OpenSM route f on ibsim, with the options of a site. in notes what of the lanes could not be
 // read; used is the engine that OpenSM has used in the end, whose lanes are read only if it is the
 // one that was asked for.
-func (a *app) routeByOpenSM(ctx context.Context, f *fabric.Fabric, engine string) (r *lft.Routing, in *audit, used string, err error) {
+func (a *app) routeByOpenSM(ctx context.Context, f *fabric.Fabric, engine string, site *siteOptions) (r *lft.Routing, in *audit, used string, err error) {
 	twin, err := ibsim.NewTwin(f)
 	if err != nil {
 		return nil, nil, "", err
@@ -84,6 +87,7 @@ func (a *app) routeByOpenSM(ctx context.Context, f *fabric.Fabric, engine string
 	}
 	const dumps = 0x43 // tables, and what is said by default
 	cfg := ibsim.OpenSMConfig{Engine: engine, Flags: dumps, LMC: lmc, Options: []string{"sweep_interval 0"}}
+	site.apply(&cfg, twin)
 	lanes := slices.Contains(openSMLanes, engine)
 	if lanes {
 		cfg.Options = append(cfg.Options, "qos TRUE") // else there are no SL-to-VL tables

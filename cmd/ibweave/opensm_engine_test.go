@@ -1,8 +1,13 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -10,7 +15,11 @@ import (
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
+	"github.com/ibweave/ibweave/sminterface/ibsim"
+	"github.com/ibweave/ibweave/sminterface/ibsim/ibsimtest"
+	"github.com/ibweave/ibweave/sminterface/subnet"
 	"github.com/ibweave/ibweave/state"
+	"github.com/ibweave/ibweave/state/open"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -85,7 +94,7 @@ func TestOpenSMLanes(t *testing.T) {
 	for i, f := range fabrics {
 		f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{}))(t)
 		for _, engine := range openSMLanes {
-			r, in, used, err := a.routeByOpenSM(t.Context(), f, engine)
+			r, in, used, err := a.routeByOpenSM(t.Context(), f, engine, &siteOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -120,4 +129,136 @@ func loops(t *testing.T, a *app, in *audit, r *lft.Routing) *verify.Result {
 	s := state.Of(r)
 	s.UnknownSLs = in.State.UnknownSLs
 	return short.Must(a.checkTables(t.Context(), s, verify.Options{Complete: true}))(t)
+}
+
+// TestComparedAsPulled has dfsssp, lash and nue route four fabrics, each by compare and by an OpenSM of its own whose
+// subnet is pulled with all path SLs: the verdict and the credit loops are the same.
+func TestComparedAsPulled(t *testing.T) {
+	t.Parallel()
+	torus, err := mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Wrap: []bool{true, true}, Hosts: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fabrics := []*fabric.Fabric{torus, tree}
+	for seed := range uint64(2) {
+		f, err := gen.Irregular(gen.IrregularSpec{Switches: 10, Degree: 3 + int(seed), Hosts: 12, Seed: seed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		fabrics = append(fabrics, f)
+	}
+	a := &app{stderr: io.Discard}
+	for i, f := range fabrics[:short.Of(4, 1)] {
+		if f, err = lft.AssignLIDs(f, lft.LIDOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		for _, engine := range []string{"dfsssp", "lash", "nue"} {
+			r, in, used, err := a.routeByOpenSM(t.Context(), f, engine, &siteOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			compared := loops(t, a, in, r)
+			sim, _ := ibsimtest.Start(t, f)
+			sm, err := ibsim.StartOpenSM(t.Context(), sim, ibsim.OpenSMConfig{Engine: engine, Dir: t.TempDir(), Options: []string{"sweep_interval 0", "qos TRUE"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			transport, err := sim.Dial(t.Context(), "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := subnet.New(transport, subnet.Options{})
+			live, err := open.Live(t.Context(), c, open.LiveOptions{AllPaths: true})
+			if err := errors.Join(err, c.Close(), sm.Stop()); err != nil {
+				t.Fatal(err)
+			}
+			live.UnknownSLs = true
+			pulled, err := a.checkTables(t.Context(), live.State, verify.Options{Complete: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			verdict := func(v *verify.Result) string {
+				return fmt.Sprint(v.Verdict, v.Unicast.Pairs, v.Unicast.Unreachable, v.CreditLoops.Count, v.CreditLoops.VLs, v.Undecided)
+			}
+			if got, want := verdict(compared), verdict(pulled); got != want || sm.Run().Engine != used {
+				t.Errorf("fabric %d, %s: %s by %s, and what was pulled has %s by %s", i, engine, got, used, want, sm.Run().Engine)
+			}
+		}
+	}
+}
+
+// TestSiteOptions has OpenSM's updn route a torus with a site's opensm.conf: all paths go up to its root and down
+// again, and its LMC holds. What opensm.conf says of other things, and wrongly, is passed over or refused with its line.
+func TestSiteOptions(t *testing.T) {
+	t.Parallel()
+	f, err := mesh.Generate(mesh.Spec{Dims: []int{5, 5}, Wrap: []bool{true, true}, Hosts: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		name = filepath.Join(dir, name)
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	const root = fabric.NodeID(7)
+	write("roots", fmt.Sprintf("# of the site\n%#x\n", uint64(f.Node(root).GUID)))
+	a := &app{stderr: io.Discard}
+	conf := write("opensm.conf", "# OpenSM\nguid 0x1\nroot_guid_file roots\ncn_guid_file (null)\nlog_file /nowhere/log\nlmc 1\nmax_op_vls 3\n")
+	site, err := a.readSiteOptions(conf)
+	if err != nil || site.lmc != 1 || !slices.Equal(site.lines, []string{"max_op_vls 3"}) || len(site.files) != 1 {
+		t.Fatalf("%+v, %v", site, err)
+	}
+	g, err := lft.AssignLIDs(f, lft.LIDOptions{LMC: site.lmc})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, _, used, err := a.routeByOpenSM(t.Context(), g, "updn", site)
+	if err != nil || used != "updn" {
+		t.Fatal(used, err)
+	}
+	far := make([]int, g.NumSwitches()) // hops to the root
+	for at, seen := []fabric.NodeID{root}, map[fabric.NodeID]bool{root: true}; len(at) > 0; at = at[1:] {
+		for _, next := range g.Neighbors(at[0]) {
+			if !seen[next] {
+				seen[next], far[next] = true, far[at[0]]+1
+				at = append(at, next)
+			}
+		}
+	}
+	paths := 0
+	for _, src := range g.CAPorts() {
+		for lid := fabric.LID(1); lid <= g.MaxLID(); lid++ {
+			if dst := g.LIDPort(lid); dst == fabric.NoPort || dst == src || g.IsSwitch(g.Owner(dst)) {
+				continue
+			}
+			channels, err := r.Tables.Path(g, src, lid, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			down := false
+			paths++
+			for _, c := range channels[1 : len(channels)-1] {
+				from, to := far[g.Owner(c)], far[g.PeerSwitch(c)]
+				if down && to < from {
+					t.Fatalf("the path from %s to LID %d goes up behind a way down", g.PortName(src), lid)
+				}
+				down = down || to > from
+			}
+		}
+	}
+	if want := 25 * 24 * 2; paths != want {
+		t.Errorf("%d paths, want %d: LMC 1", paths, want)
+	}
+	for text, want := range map[string]string{"lmc 8\n": "bad.conf:1: want an LMC", "\nroot_guid_file nowhere\n": "bad.conf:2: "} {
+		if _, err := a.readSiteOptions(write("bad.conf", text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
 }

@@ -123,6 +123,12 @@ func (t *Twin) free(node fabric.GUID, ports fabric.PortNum) bool {
 	return true
 }
 
+// Has reports whether g is the GUID of an end port of the fabric that this is the twin of.
+func (t *Twin) Has(g fabric.GUID) bool {
+	_, has := t.guids[g]
+	return has
+}
+
 // PortGUID is the GUID that the port with GUID g has in the twin. A GUID that
 // no port has stays one that no port has.
 func (t *Twin) PortGUID(g fabric.GUID) fabric.GUID {

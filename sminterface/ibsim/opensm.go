@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -39,6 +41,8 @@ type OpenSMConfig struct {
 	LMCPort0 bool
 	// Options are further lines for opensm.conf: "qos TRUE".
 	Options []string
+	// Files are texts of files that an option of opensm.conf names, by the option: "root_guid_file".
+	Files map[string][]byte
 	// Env is further variables of its environment, "NAME=value".
 	Env []string
 	// Flags are OpenSM's log flags (-D), 0x03 when 0. With 0x40 it writes
@@ -113,6 +117,13 @@ func prepareOpenSM(ctx context.Context, s *Sim, cfg *OpenSMConfig) (cmd *exec.Cm
 	cache := filepath.Join(cfg.Dir, "cache")
 	if err := os.MkdirAll(cache, 0o700); err != nil {
 		return nil, err
+	}
+	for _, option := range slices.Sorted(maps.Keys(cfg.Files)) {
+		name := filepath.Join(cfg.Dir, option+".conf")
+		if err := os.WriteFile(name, cfg.Files[option], 0o600); err != nil {
+			return nil, err
+		}
+		cfg.Options = append(cfg.Options, option+" "+name)
 	}
 	conf := filepath.Join(cfg.Dir, "opensm.conf")
 	if err := os.WriteFile(conf, []byte(openSMConf(*cfg)), 0o600); err != nil {
