@@ -377,7 +377,7 @@ func TestErrors(t *testing.T) {
 	set(dump.LinkDowned, f.Peer(ports[4]), 2, 8) // a restart
 	set(dump.LinkDowned, ports[5], 60, 8)        // a flapping cable
 	set(dump.LinkDowned, f.Peer(ports[5]), 60, 8)
-	set(dump.LinkDowned, ports[6], 1, 8) // restarts by which the counter of the host began anew
+	set(dump.LinkDowned, ports[6], 1, 8) // restarts, which set the counter of the host to 0
 	set(dump.LinkDowned, f.Peer(ports[6]), 70, 8)
 	last := fabric.NodeID(f.NumSwitches() - 1)
 	for p := range f.Cabled(last) { // a restart of a switch, and one more down of its first link

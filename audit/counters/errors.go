@@ -151,7 +151,7 @@ const fewDowns = 3
 // findRestarts lists the hosts and switches all of whose links went down, and returns how often they were
 // restarted, by NodeID. Restarts of a switch are taken off the downs of its hosts' links. The only link of a
 // node may as well have a bad cable: without errors on the wire its downs are restarts where the node itself
-// counted fewer, since its counter then began anew, or where they are no more than fewDowns or twice the median
+// counted fewer, since its counter then started at 0, or where they are no more than fewDowns or twice the median
 // of all hosts' links.
 func (x *explainer) findRestarts() []float64 {
 	f := x.f
@@ -171,7 +171,7 @@ func (x *explainer) findRestarts() []float64 {
 		links, least, most := 0, 0.0, most
 		for _, n := range h.Nodes {
 			for p := range f.Cabled(n) {
-				v, anew := x.downs(p)
+				v, reset := x.downs(p)
 				if !v.Known {
 					return
 				}
@@ -185,7 +185,7 @@ func (x *explainer) findRestarts() []float64 {
 				switch {
 				case x.onWire(p):
 					most = 0
-				case anew:
+				case reset:
 					most = least
 				}
 			}
@@ -222,8 +222,8 @@ func (x *explainer) onWire(p fabric.PortID) bool {
 }
 
 // downs returns how often the link of a port went down, by the greater count of its two ends, and
-// whether the port itself counted fewer: its counter began anew.
-func (x *explainer) downs(p fabric.PortID) (v dump.CounterValue, anew bool) {
+// whether the port itself counted fewer: a restart has set its counter to 0.
+func (x *explainer) downs(p fabric.PortID) (v dump.CounterValue, reset bool) {
 	v, far := x.c.Get(dump.LinkDowned, p), x.c.Get(dump.LinkDowned, x.f.Peer(p))
 	if far.Known && (!v.Known || far.N > v.N) {
 		return far, v.Known

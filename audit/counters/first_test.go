@@ -115,7 +115,7 @@ func TestFirstRows(t *testing.T) {
 		hosts := slices.Clone(f.CAPorts())
 		r.Shuffle(len(hosts), func(i, j int) { hosts[i], hosts[j] = hosts[j], hosts[i] })
 		c := counted{}
-		for _, p := range hosts[:200] { // by a restart the counters of the host begin anew
+		for _, p := range hosts[:200] { // a restart sets the counters of the host to 0
 			n := 1 + r.Uint64N(3)
 			c.set(f.Peer(p), dump.LinkDowned, n, n)
 			c.set(f.Peer(p), dump.LinkRecovers, n, n)

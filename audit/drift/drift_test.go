@@ -349,7 +349,7 @@ func TestCablesInUse(t *testing.T) {
 	}
 }
 
-// TestHostsCables takes each host away with its cable, as a sweep does not see it any more: the tables in force send
+// TestHostsCables takes each host away with its cable, as a sweep then does not see it: the tables in force send
 // packets there, so that it is an error with exit status 1.
 func TestHostsCables(t *testing.T) {
 	meant := grid(t)

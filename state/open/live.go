@@ -69,7 +69,7 @@ type LiveOptions struct {
 	// are all on one SL, it is that of all paths. AllPaths asks for the SL of each, whatever the VLs are. PKeys reads
 	// the P_Key tables of end ports.
 	PathSLs, AllPaths, PKeys bool
-	// Before is told about how many requests follow and to whom, before they are sent; nil for nobody.
+	// Before is told about how many requests follow and to whom, before they are sent; it may be nil.
 	Before func(requests int, to string)
 	Host
 }

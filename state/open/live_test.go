@@ -15,7 +15,7 @@ import (
 
 // What pull asks for by default is at most 45 requests for each end port, so that a fabric of 1,336 ports takes
 // at most 60,000 (42,544 were sent for 1,344 ports; this fabric has 612), and about as many as it says before. It is the same that
-// asking for everything gives, but for paths, which it asks for by sample since OpenSM uses one SL.
+// asking for everything gives. Of paths it asks for a sample alone, since OpenSM uses one SL.
 func TestRequests(t *testing.T) {
 	f, err := gen.FatTree(gen.FatTreeSpec{Radix: short.Of(12, 8), Levels: 3})
 	if err == nil {
