@@ -272,45 +272,51 @@ func (w *searcher) addDependencies() {
 
 // addOf adds the dependencies of the channels by which packets leave a node.
 func (w *searcher) addOf(g *sharedGraph, x int32) {
-	base := int(w.c.nodes[x].base)
+	base, words, deps := int(w.c.nodes[x].base), g.words, g.Bits
 	for word, set := range w.set(x) {
 		if word == 0 {
 			set &^= 1 // at port 0 the packet has arrived
 		}
 		for ; set != 0; set &= set - 1 {
 			out := word*64 + bits.TrailingZeros64(set)
-			w.addFrom(g, (base+out)*g.vls+w.laneOf(w.c, x, fabric.PortNum(out)), w.c.next[base+out])
+			to := w.c.next[base+out]
+			if g.vls > 1 {
+				w.addLanes(g, (base+out)*g.vls+w.laneOf(w.c, x, fabric.PortNum(out)), to)
+				continue
+			}
+			if to < 0 {
+				g.take(base + out)
+				continue
+			}
+			bind := w.bind[int(to)*w.words : (int(to)+1)*w.words]
+			if bind[0]&1 != 0 { // for port 0
+				g.take(base + out)
+			}
+			for i := range words { // the sets of the graph have no port 0
+				waits := bind[i] >> 1
+				if i+1 < len(bind) {
+					waits |= bind[i+1] << 63
+				}
+				addBits(deps, (base+out)*words+i, waits)
+			}
 		}
 	}
 }
 
-// addFrom adds the dependencies of a channel that leads to a node, or to an owner where that is below 0.
-func (w *searcher) addFrom(g *sharedGraph, ch int, to int32) {
+// addLanes adds the dependencies of a channel, one of several VLs, that leads to a node, or to an owner where that is
+// below 0.
+func (w *searcher) addLanes(g *sharedGraph, ch int, to int32) {
 	if to < 0 {
 		g.take(ch)
 		return
 	}
-	bind := w.bind[int(to)*w.words : (int(to)+1)*w.words]
-	if bind[0]&1 != 0 { // for port 0
-		g.take(ch)
-	}
-	if g.vls == 1 { // the sets are those of the graph, which have no port 0
-		for i := range g.words {
-			set := bind[i] >> 1
-			if i+1 < len(bind) {
-				set |= bind[i+1] << 63
-			}
-			addBits(g.Bits, ch*g.words+i, set)
-		}
-		return
-	}
-	for word, set := range bind {
-		if word == 0 {
-			set &^= 1
-		}
+	for word, set := range w.bind[int(to)*w.words : (int(to)+1)*w.words] {
 		for ; set != 0; set &= set - 1 {
-			out := word*64 + bits.TrailingZeros64(set)
-			g.depend(ch, (out-1)*g.vls+w.laneOf(w.c, to, fabric.PortNum(out)))
+			if out := word*64 + bits.TrailingZeros64(set); out == 0 {
+				g.take(ch)
+			} else {
+				g.depend(ch, (out-1)*g.vls+w.laneOf(w.c, to, fabric.PortNum(out)))
+			}
 		}
 	}
 }
