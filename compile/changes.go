@@ -18,11 +18,15 @@ type Changes struct {
 	Switches int `json:"switches"`
 }
 
-// ChangesSince compares the tables of r with those of prev, switches by GUID. A switch
-// that prev did not have has all its entries to be written except those that are
-// fabric.NoPath. A switch without a LID or without a cable can have nothing written.
-func ChangesSince(prev, r *lft.Routing) Changes {
-	var c Changes
+// Add adds what is written to one switch.
+func (c *Changes) Add(entries, blocks int) {
+	c.Entries, c.Blocks, c.Switches = c.Entries+entries, c.Blocks+blocks, c.Switches+1
+}
+
+// EachChange visits the switches of r to which something has to be written where tables of prev are in force:
+// it compares the tables of switches by GUID. A switch that prev did not have has all its entries to be written
+// except those that are fabric.NoPath. A switch without a LID or without a cable can have nothing written.
+func EachChange(prev, r *lft.Routing, visit func(s fabric.NodeID, entries, blocks int)) {
 	f := r.Fabric
 	for s := range fabric.NodeID(f.NumSwitches()) {
 		if f.LID(f.PortBase(s)) == 0 || !f.HasCable(s) {
@@ -32,13 +36,15 @@ func ChangesSince(prev, r *lft.Routing) Changes {
 		if was, ok := prev.Fabric.SwitchByGUID(f.Node(s).GUID); ok {
 			old = prev.Tables.Row(was)
 		}
-		entries, blocks := lft.CountChanges(old, r.Tables.Row(s))
-		c.Entries += entries
-		c.Blocks += blocks
-		if blocks > 0 {
-			c.Switches++
+		if entries, blocks := lft.CountChanges(old, r.Tables.Row(s)); blocks > 0 {
+			visit(s, entries, blocks)
 		}
 	}
+}
+
+// ChangesSince sums up EachChange.
+func ChangesSince(prev, r *lft.Routing) (c Changes) {
+	EachChange(prev, r, func(_ fabric.NodeID, entries, blocks int) { c.Add(entries, blocks) })
 	return c
 }
 

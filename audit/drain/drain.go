@@ -37,8 +37,6 @@ type Options struct {
 	// Limit is how many times its greatest relative load before the drain the fabric may
 	// have in any state; 0 for any load.
 	Limit float64
-	// Groups, if not nil, is summed up by before the drain and after each step.
-	Groups *groups.Set
 	// Before is the load that Limit and Step.Factor are relative to, and has the scale of all loads; nil for
 	// that of the tables in force.
 	Before *Load
@@ -96,7 +94,7 @@ type Load struct {
 	MaxRoutes   int64       `json:"max_routes_per_link"`
 	MaxRelative float64     `json:"max_relative_load"` // on Scale; routes where all cables have one rate
 	Scale       bound.Scale `json:"-"`                 // that of the fabric before, for all loads of a plan
-	// Groups is nil without Options.Groups.
+	// Groups is nil without Plan.AddGroups.
 	Groups []groups.State `json:"host_groups,omitempty"`
 }
 
@@ -128,7 +126,6 @@ type planner struct {
 // which compile.Run made or kept with route. Each part goes into the first window in which no host is
 // cut off that is no part, and the load stays below the limit. Errors: those of compile.Run.
 func Make(ctx context.Context, base *compile.Result, route compile.Options, parts []Part, opt Options) (*Plan, error) {
-	route.LIDs, route.Groups, route.Stage, route.Progress = lft.LIDOptions{LMC: lft.KeepLMC}, nil, nil, nil
 	before := LoadOf(base.Verify, base.Verify.Scale())
 	if opt.Before != nil {
 		before = *opt.Before
@@ -136,9 +133,6 @@ func Make(ctx context.Context, base *compile.Result, route compile.Options, part
 	p := &planner{ctx: ctx, base: base, route: route, opt: opt, plan: &Plan{
 		Before: before, Limit: opt.Limit, Windows: []Window{}, Refused: []Refusal{},
 	}}
-	if err := p.measureGroups(&p.plan.Before, base.Routing); err != nil {
-		return nil, err
-	}
 	for i := range parts {
 		if opt.Progress != nil {
 			opt.Progress(parts[i].Name)
@@ -217,9 +211,6 @@ func (p *planner) try(w *Window, part *Part) (err error) {
 	if step.Back, err = ChangeOf(p.ctx, whole, is, was); err != nil {
 		return err
 	}
-	if err := p.measureGroups(&step.Load, step.Rest.Routing); err != nil {
-		return err
-	}
 	step.Verdict = step.Drain.Verdict(step.Compiled.Verify.Verdict)
 	next.Steps = append(w.Steps, step)
 	*w = next
@@ -250,11 +241,12 @@ func (t Tables) Fit(limit, factor float64) error {
 	return nil
 }
 
-// Keep compiles tables on f with route, and keeps those of previous if the engine can. Errors: those of
-// compile.Run.
+// Keep compiles tables on f with route, and keeps those of previous and their order of the switches if the engine
+// can. Nodes keep their LIDs, and there are no multicast groups. Errors: those of compile.Run.
 func Keep(ctx context.Context, e *compile.Engine, f *fabric.Fabric, previous *lft.Routing, route compile.Options) (*compile.Result, error) {
+	route.LIDs, route.Groups, route.Stage, route.Progress = lft.LIDOptions{LMC: lft.KeepLMC}, nil, nil, nil
 	if _, ok := e.Engine.(lft.IncrementalEngine); ok {
-		route.Route.Previous = previous
+		route.Route.Previous, route.Route.Roots = previous, nil
 	}
 	return compile.Run(ctx, f, e, route)
 }
@@ -276,10 +268,19 @@ func Judge(ctx context.Context, e *compile.Engine, r *lft.Routing) (*compile.Res
 	return &compile.Result{Engine: e, Routing: r, Verify: v}, err
 }
 
-// measureGroups says what groups of hosts are like with some tables.
-func (p *planner) measureGroups(load *Load, r *lft.Routing) (err error) {
-	if p.opt.Groups != nil {
-		load.Groups, err = p.opt.Groups.Measure(p.ctx, r.Fabric, r.Tables)
+// AddGroups sums up by groups of hosts, nil for none, what they are like with the tables of base before the drain,
+// and after each step. The error is that of ctx.
+func (p *Plan) AddGroups(ctx context.Context, base *compile.Result, set *groups.Set) (err error) {
+	if set == nil {
+		return nil
+	}
+	p.Before.Groups, err = set.Measure(ctx, base.Routing.Fabric, base.Routing.Tables)
+	for i := range p.Windows {
+		for k := range p.Windows[i].Steps {
+			if s := &p.Windows[i].Steps[k]; err == nil {
+				s.Groups, err = set.Measure(ctx, s.Rest.Routing.Fabric, s.Rest.Routing.Tables)
+			}
+		}
 	}
 	return err
 }

@@ -122,7 +122,10 @@ func TestPlans(t *testing.T) {
 		}
 		limit := float64(rnd.IntN(2)) * (1 + rnd.Float64())
 		set := byLastDigit(t, f)
-		plan, err := drain.Make(context.Background(), base, compile.Options{}, parts, drain.Options{Limit: limit, Groups: set})
+		plan, err := drain.Make(context.Background(), base, compile.Options{}, parts, drain.Options{Limit: limit})
+		if err == nil {
+			err = plan.AddGroups(context.Background(), base, set)
+		}
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}

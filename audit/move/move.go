@@ -117,7 +117,6 @@ type planner struct {
 // that keeps its cable. What cannot be done without that, or under the limit, is refused; of steps that the
 // job gives, the first that is refused ends the plan. Errors: those of compile.Run.
 func Make(ctx context.Context, base *compile.Result, job *Job, route compile.Options, opt Options) (*Plan, error) {
-	route.LIDs, route.Groups, route.Stage, route.Progress = lft.LIDOptions{LMC: lft.KeepLMC}, nil, nil, nil
 	p := &planner{ctx: ctx, job: job, route: route, opt: opt, plan: &Plan{
 		Before: drain.LoadOf(base.Verify, base.Verify.Scale()), Limit: opt.Limit, Steps: []Step{}, Refused: []Refusal{},
 	}}
@@ -174,16 +173,12 @@ func (p *planner) take(b Batch) (reason string, err error) {
 // drain leads around the cables of a step that are unplugged. rest is the tables without them. The error may have
 // a reason, here and below.
 func (p *planner) drain(s *Step) (rest *compile.Result, err error) {
-	f := p.job.Nodes
-	part := drain.Part{Cables: firstEnds(s.Batch.Unplug)}
-	for _, c := range s.Batch.Unplug {
-		for _, end := range [...]fabric.PortID{c.A, c.B} {
-			if n := f.Owner(end); !f.IsSwitch(n) {
-				part.Nodes = append(part.Nodes, n)
-			}
-		}
-	}
 	now := *p.now
+	var part drain.Part
+	for _, c := range s.Batch.Unplug {
+		x := drain.CablePart(now.Routing.Fabric, c.A)
+		part.Cables, part.Nodes = append(part.Cables, x.Cables...), append(part.Nodes, x.Nodes...)
+	}
 	now.Routing = placed(now.Routing)
 	plan, err := drain.Make(p.ctx, &now, p.route, []drain.Part{part}, drain.Options{Limit: p.opt.Limit, Before: &p.plan.Before})
 	if err != nil {

@@ -145,7 +145,7 @@ func (s *Session) Do(ctx context.Context, step Step) (*Answer, error) {
 	old, r := before.Compiled, next.Compiled
 	scale := s.scale()
 	a.Before, a.After = drain.LoadOf(before.Rest.Verify, scale), drain.LoadOf(next.Rest.Verify, scale)
-	a.Changes, a.Kept, a.Verify = compile.ChangesSince(old.Routing, r.Routing), next.Rest.Routing.Kept, r.Verify
+	a.Kept, a.Verify = next.Rest.Routing.Kept, r.Verify
 	a.listWrites(old.Routing, r.Routing)
 	if a.Moved, err = diff.CountRerouted(ctx, state.Of(old.Routing), state.Of(r.Routing)); err != nil {
 		return nil, err
@@ -205,7 +205,7 @@ func (s *Session) take(ctx context.Context, step Step, a *Answer) (*tried, error
 	}
 	rest, parts := restOf(whole, parts)
 	next := &tried{whole: whole, drained: parts}
-	next.Tables, err = from.Next(ctx, whole, rest, s.options())
+	next.Tables, err = from.Next(ctx, whole, rest, compile.Options{Kept: s.kept})
 	return next, err
 }
 
@@ -305,9 +305,7 @@ func (x *tried) recable(at, to End) (e edit, err error) {
 func (s *Session) unplug(ctx context.Context, cables []fabric.PortID) (between *tried, err error) {
 	c := *s.now()
 	rest, _ := restOf(c.whole.Without(cables...), c.drained)
-	opt := s.options()
-	opt.Unverified = true
-	c.Rest, err = drain.Keep(ctx, c.Rest.Engine, rest, c.Rest.Routing, opt)
+	c.Rest, err = drain.Keep(ctx, c.Rest.Engine, rest, c.Rest.Routing, compile.Options{Kept: s.kept, Unverified: true})
 	return &c, err
 }
 
@@ -333,11 +331,6 @@ func (s *Session) restore(at End) (e edit, left []drained, err error) {
 		err = drain.Refuse("%s is as it was, or its ports have other cables", at)
 	}
 	return e, left, err
-}
-
-// options are those of all tables of a session.
-func (s *Session) options() compile.Options {
-	return compile.Options{LIDs: lft.LIDOptions{LMC: lft.KeepLMC}, Kept: s.kept}
 }
 
 // restOf is what is left of a fabric without parts, which may have other cables than when they were
@@ -391,15 +384,10 @@ func (s *Session) plan(ctx context.Context, parts []drained) (*tried, error) {
 	return &tried{whole: now.whole, drained: parts, Tables: last.Tables, plan: plan, back: now}, nil
 }
 
-// listWrites says what is written to each switch.
+// listWrites lists and sums up what is written to each switch.
 func (a *Answer) listWrites(old, r *lft.Routing) {
-	f := r.Fabric
-	for s := range fabric.NodeID(f.NumSwitches()) {
-		if !f.HasCable(s) {
-			continue
-		}
-		if entries, blocks := lft.CountChanges(old.Tables.Row(s), r.Tables.Row(s)); blocks > 0 {
-			a.Writes = append(a.Writes, Write{verify.SwitchOf(f, s), entries, blocks})
-		}
-	}
+	compile.EachChange(old, r, func(s fabric.NodeID, entries, blocks int) {
+		a.Changes.Add(entries, blocks)
+		a.Writes = append(a.Writes, Write{verify.SwitchOf(r.Fabric, s), entries, blocks})
+	})
 }

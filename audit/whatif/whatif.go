@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/ibweave/ibweave/audit/drain"
 	"github.com/ibweave/ibweave/audit/groups"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
@@ -51,9 +52,7 @@ type Options struct {
 	// Shard is which of Shards parts to try, from 1; 0 for all. The failures of a
 	// shard do not depend on the machine.
 	Shard, Shards int
-	// Groups, if not nil, are the groups of the fabric that Case.Groups is about.
-	Groups  *groups.Set
-	Workers int // goroutines; 0 for one on each CPU. The result does not depend on it.
+	Workers       int // goroutines; 0 for one on each CPU. The result does not depend on it.
 	// Progress, if not nil, is told how many failures are done, of all. It is
 	// called from several goroutines.
 	Progress func(done, total int)
@@ -92,7 +91,7 @@ type Before struct {
 	MaxRelative float64 `json:"max_relative_load,omitempty"`
 	Fastest     string  `json:"fastest,omitempty"`
 	Entries     int64   `json:"entries"` // of all tables
-	// Groups is nil without Options.Groups.
+	// Groups is nil without Result.AddGroups.
 	Groups []groups.State `json:"host_groups,omitempty"`
 }
 
@@ -359,16 +358,9 @@ func Run(ctx context.Context, base *compile.Result, route compile.Options, opt O
 	if opt.Shards > 0 {
 		r.Shard = fmt.Sprintf("%d/%d", opt.Shard, opt.Shards)
 	}
-	if opt.Groups != nil {
-		var err error
-		if r.Before.Groups, err = opt.Groups.Measure(ctx, f, base.Routing.Tables); err != nil {
-			return nil, err
-		}
-	}
 	// All are cloned before the first of them changes the tables that it has.
 	trials := make(chan *trial, par.Workers(opt.Workers, len(list)))
 	first := newTrial(base, route, base.Verify.Scale())
-	first.groups = opt.Groups
 	for range cap(trials) - 1 {
 		trials <- first.clone()
 	}
@@ -390,29 +382,25 @@ func Run(ctx context.Context, base *compile.Result, route compile.Options, opt O
 
 // trial is what one worker needs.
 type trial struct {
-	base   *compile.Result
-	route  compile.Options // of routing as compile --previous
-	scale  bound.Scale
-	groups *groups.Set
+	base     *compile.Result
+	previous *lft.Routing    // of base, which is kept if the engine can
+	route    compile.Options // of drain.Keep
+	scale    bound.Scale
 }
 
 func newTrial(base *compile.Result, route compile.Options, scale bound.Scale) *trial {
-	// What is left keeps its LIDs.
-	route.LIDs, route.Groups, route.Stage, route.Progress = lft.LIDOptions{LMC: lft.KeepLMC}, nil, nil, nil
 	if route.Kept == nil {
 		route.Kept = &compile.Kept{CountOnly: true}
 	}
-	t := &trial{base: base, route: route, scale: scale}
+	t := &trial{base, base.Routing, route, scale}
 	if _, ok := base.Engine.Engine.(lft.IncrementalEngine); ok {
-		// As compile --previous: without the LIDs of virtual ports, and in the order of the old tables.
-		physical := base.Routing // the same one each time, so that route.Kept holds
-		if len(physical.Fabric.VirtualLIDs()) > 0 {
-			own := *physical
-			own.Fabric = own.Fabric.WithoutVirtualLIDs()
-			physical = &own
+		// As compile --previous: without the LIDs of virtual ports.
+		if len(base.Routing.Fabric.VirtualLIDs()) > 0 {
+			physical := *base.Routing
+			physical.Fabric = physical.Fabric.WithoutVirtualLIDs()
+			t.previous = &physical
 		}
-		t.route.Route.Previous, t.route.Route.Roots = physical, nil
-		route.Kept.Start(&compile.Result{Engine: base.Engine, Routing: physical, Verify: base.Verify})
+		route.Kept.Start(&compile.Result{Engine: base.Engine, Routing: t.previous, Verify: base.Verify})
 	}
 	return t
 }
@@ -426,16 +414,35 @@ func (t *trial) clone() *trial {
 // try has something fail.
 func (t *trial) try(ctx context.Context, x *failure) (Case, error) {
 	c := Case{Number: x.number, Failed: x.parts}
-	left := t.base.Routing.Fabric.Without(x.cut...)
-	err := t.takeSteps(ctx, &c, left)
+	err := t.takeSteps(ctx, &c, t.base.Routing.Fabric.Without(x.cut...))
 	if refused, ok := errors.AsType[*lft.DomainError](err); ok {
 		c = Case{Number: x.number, Failed: x.parts, RoutedFromScratch: true, Refused: refused.Reason}
 		err = nil
 	}
-	if t.groups != nil {
-		c.Groups = t.groups.Losses(left)
-	}
 	return c, err
+}
+
+// AddGroups sums up by groups of hosts, nil for none, what the fabric of base is like before any failure, and
+// what each failure takes from them. base is that of Run. The error is that of ctx.
+func (r *Result) AddGroups(ctx context.Context, base *compile.Result, set *groups.Set) (err error) {
+	if set == nil {
+		return nil
+	}
+	f := base.Routing.Fabric
+	for i := range r.Cases {
+		c := &r.Cases[i]
+		var cut []fabric.PortID
+		for _, p := range c.Failed {
+			if n, _ := f.NodeByGUID(p.GUID); p.Port != 0 {
+				cut = append(cut, f.Port(n, p.Port))
+			} else {
+				cut = slices.AppendSeq(cut, f.Cabled(n))
+			}
+		}
+		c.Groups = set.Losses(f.Without(cut...))
+	}
+	r.Before.Groups, err = set.Measure(ctx, f, base.Routing.Tables)
+	return err
 }
 
 // withLIDs gives what is left of the fabric its LIDs, those of virtual ports on ports that still have a cable too.
@@ -445,7 +452,7 @@ func (t *trial) withLIDs(g *fabric.Fabric) (*fabric.Fabric, error) {
 	if len(virtual) > 0 { // compile.Run adds those of virtual ports
 		return g.WithVirtualLIDs(virtual)
 	}
-	return lft.AssignLIDs(g, t.route.LIDs) // once, for all steps
+	return lft.AssignLIDs(g, lft.LIDOptions{LMC: lft.KeepLMC}) // once, for all steps
 }
 
 // takeSteps routes and verifies g, which a failure leaves, as compile --previous --first-step does, and
@@ -457,7 +464,7 @@ func (t *trial) takeSteps(ctx context.Context, c *Case, g *fabric.Fabric) error 
 	}
 	opt := t.route
 	opt.Route.FirstStep = true
-	r, err := compile.Run(ctx, g, t.base.Engine, opt)
+	r, err := drain.Keep(ctx, t.base.Engine, g, t.previous, opt)
 	if err != nil {
 		return err
 	}
@@ -466,7 +473,7 @@ func (t *trial) takeSteps(ctx context.Context, c *Case, g *fabric.Fabric) error 
 		last := *c
 		c.Last = &last.Step
 		if !opt.Kept.IsLast(r.Routing, &opt) {
-			if r, err = compile.Run(ctx, g, t.base.Engine, t.route); err != nil {
+			if r, err = drain.Keep(ctx, t.base.Engine, g, t.previous, t.route); err != nil {
 				return err
 			}
 			t.describe(&last, r)

@@ -77,7 +77,10 @@ func (a *app) drain(ctx context.Context, o *drainOptions, dir string) error {
 	stage := a.startStage("plan")
 	var route compile.Options
 	route.Route.Rebalance = o.rebalance
-	plan, err := drain.Make(ctx, base, route, parts, drain.Options{Limit: o.limit, Groups: set})
+	plan, err := drain.Make(ctx, base, route, parts, drain.Options{Limit: o.limit})
+	if err == nil {
+		err = plan.AddGroups(ctx, base, set)
+	}
 	stage.End()
 	if err != nil {
 		return err

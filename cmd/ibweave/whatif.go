@@ -181,7 +181,8 @@ func (a *app) whatif(ctx context.Context, o *failing, route compile.Options) (*w
 	if err != nil {
 		return nil, lidInput(o.topology, err)
 	}
-	if o.opt.Groups, err = a.groupsOf(base.Routing.Fabric, true); err != nil {
+	set, err := a.groupsOf(base.Routing.Fabric, true)
+	if err != nil {
 		return nil, err
 	}
 	s := a.startStage("failures")
@@ -193,7 +194,7 @@ func (a *app) whatif(ctx context.Context, o *failing, route compile.Options) (*w
 	}
 	r.Version = version
 	r.Options = o.manifestOptions(base.Routing.Fabric, route, choice.CountLIDs(f, base.Routing.Fabric, o.lids).LMC)
-	return r, nil
+	return r, r.AddGroups(ctx, base, set)
 }
 
 // mergeShards is whatif --merge FILE..: it puts together what whatif --shard wrote, and prints and writes
