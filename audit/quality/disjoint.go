@@ -34,9 +34,9 @@ type Spread struct {
 
 // Disjointness looks at tables t of fabric f, as Measure has them. Nil without an error
 // when no port has several LIDs, or no pair is there. It takes O(switches with hosts x LIDs x
-// hops). A figure of more than 8 LIDs
-// may be too small where their paths meet in ways that take more than some thousand steps to
-// look at; fabrics of trees are not of this kind. Errors: ctx's.
+// hops). A figure
+// may be too small where LIDs whose paths meet that of another one do not all meet each other;
+// paths on trees are not of this kind (see independent). Errors: ctx's.
 func Disjointness(ctx context.Context, f *fabric.Fabric, t *lft.Tables) (*Disjoint, error) {
 	var ports []fabric.PortID
 	most := 1
@@ -212,52 +212,21 @@ func (w *disjointWorker) pair(s, to fabric.NodeID, lids int) (cables, switches i
 	return independent(w.meets[0], there), independent(w.meets[1], there)
 }
 
-// independent is the size of the greatest subset of a set whose members do not meet.
-func independent(meets []lidSet, of lidSet) int {
-	budget := 4096
-	return largestIndependent(meets, of, &budget)
-}
-
-// largestIndependent takes members that cannot be wrong, and else tries the member that meets
-// most others, with and without; when the budget is used up without.
-func largestIndependent(meets []lidSet, of lidSet, budget *int) int {
-	taken := 0
+// independent counts members of a set that do not meet: it takes the one that meets fewest of the others, and
+// leaves these out, until none is left. That is the greatest number where, as on trees, those that one of them
+// meets all meet each other.
+func independent(meets []lidSet, of lidSet) (n int) {
 	for of.len() > 0 {
-		fewest, most, few, many := math.MaxInt, -1, 0, 0
+		fewest, few := math.MaxInt, 0
 		for v := range of.members {
-			d := meets[v].both(of).len()
-			if d < fewest {
+			if d := meets[v].both(of).len(); d < fewest {
 				fewest, few = d, v
-			}
-			if d > most {
-				most, many = d, v
 			}
 		}
 		var one lidSet
-		if isClique(meets, meets[few].both(of)) {
-			// One of a member and those that it meets is in, and it is as good as any.
-			taken++
-			one.add(few)
-			of = of.less(meets[few].union(one))
-			continue
-		}
-		one.add(many)
-		if *budget--; *budget > 0 {
-			with := 1 + largestIndependent(meets, of.less(meets[many].union(one)), budget)
-			without := largestIndependent(meets, of.less(one), budget)
-			return taken + max(with, without)
-		}
-		of = of.less(one)
+		one.add(few)
+		of = of.less(meets[few].union(one))
+		n++
 	}
-	return taken
-}
-
-// isClique says whether all members of a set meet each other.
-func isClique(meets []lidSet, set lidSet) bool {
-	for v := range set.members {
-		if meets[v].both(set).len() != set.len()-1 {
-			return false
-		}
-	}
-	return true
+	return n
 }
