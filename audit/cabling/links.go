@@ -224,13 +224,13 @@ func addLink(of map[kind]census, k kind, link fabric.Link) {
 
 // SlowLinks finds the links that are narrower or slower than their peers, by rule
 // LinkDegraded, as Check does without an expectation: none where widths and speeds are
-// not known. Those between switches, which are errors, come first. Beyond limit findings one more stands for the rest; 0 is for no limit.
-// It takes O(ports).
+// not known. Those between switches, which are errors, come first. Beyond limit findings one more stands
+// for the rest. It takes O(ports).
 func SlowLinks(f *fabric.Fabric, limit int) []verify.Finding {
 	c := &checker{f: f}
 	c.checkLinks(Options{})
 	slices.SortStableFunc(c.findings, func(a, b verify.Finding) int { return cmp.Compare(b.Severity, a.Severity) })
-	if limit <= 0 || len(c.findings) <= limit {
+	if len(c.findings) <= limit {
 		return c.findings
 	}
 	rest := len(c.findings) - limit

@@ -40,8 +40,6 @@ type Options struct {
 	// Before is the load that Limit and Step.Factor are relative to, and has the scale of all loads; nil for
 	// that of the tables in force.
 	Before *Load
-	// Progress, if not nil, is told of each part before it is tried.
-	Progress func(part string)
 }
 
 // Plan is what Make found.
@@ -134,9 +132,6 @@ func Make(ctx context.Context, base *compile.Result, route compile.Options, part
 		Before: before, Limit: opt.Limit, Windows: []Window{}, Refused: []Refusal{},
 	}}
 	for i := range parts {
-		if opt.Progress != nil {
-			opt.Progress(parts[i].Name)
-		}
 		if err := p.add(&parts[i]); err != nil {
 			return nil, err
 		}

@@ -214,7 +214,6 @@ func (r *JobsRun) Sweep() *Run {
 			base.Points, base.Results = append(base.Points, point), append(base.Results, r.Results[i].Result)
 		}
 	}
-	base.NameWitnesses()
 	return base
 }
 

@@ -11,7 +11,6 @@ package move
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/ibweave/ibweave/audit/drain"
@@ -28,8 +27,6 @@ type Options struct {
 	Limit float64
 	// AtOnce is how many cables may be out together where several steps do as well; 0 for any number.
 	AtOnce int
-	// Progress, if not nil, is told of each step before it is tried.
-	Progress func(step string)
 }
 
 // Plan is what Make found.
@@ -160,9 +157,6 @@ func (p *planner) links(cables []fabric.Cable) []Link {
 
 // take does a step. It gives the reason where that is not possible; then nothing has changed.
 func (p *planner) take(b Batch) (reason string, err error) {
-	if p.opt.Progress != nil {
-		p.opt.Progress(fmt.Sprintf("step %d, %d cables", len(p.plan.Steps)+1, len(b.Unplug)+len(b.Plug)))
-	}
 	s := Step{Unplug: p.links(b.Unplug), Plug: p.links(b.Plug), Batch: b}
 	if reason, err = drain.Reason(p.plug(&s)); err == nil && reason == "" {
 		p.plan.Steps, p.now = append(p.plan.Steps, s), s.After.Compiled
