@@ -152,17 +152,11 @@ func (r *reader) rows(data []byte) ([]csvRow, error) {
 }
 
 // header finds the header and the first row behind it. Without one there are four columns.
-// Where cells above the header are merged, as From above Device and Port, both rows are one.
 func (r *reader) header(rows []csvRow) (*header, int, error) {
 	var best *header
 	most, at := 1, 0
 	for i, row := range rows[:min(maxTitle, len(rows))] {
 		h, found := headerOf(row.fields)
-		if found < required && i > 0 {
-			if both, n := headerOf(underMerged(rows[i-1].fields, row.fields)); n == required {
-				h, found = both, n
-			}
-		}
 		if found == required {
 			return h, i + 1, nil
 		}
@@ -189,20 +183,6 @@ func isCable(fields []string) bool {
 	const digits = "0123456789"
 	return len(fields) >= required && !strings.HasPrefix(fields[0], "#") && fields[0] != "" && fields[2] != "" &&
 		strings.ContainsAny(fields[1], digits) && strings.ContainsAny(fields[3], digits)
-}
-
-// underMerged is a row of names with the row above put in front of each. Of merged cells the
-// first one has the text.
-func underMerged(above, fields []string) []string {
-	list := slices.Clone(fields)
-	text := ""
-	for i := range list {
-		if i < len(above) && above[i] != "" {
-			text = above[i]
-		}
-		list[i] = text + " " + list[i]
-	}
-	return list
 }
 
 // headerOf takes a row for a header and returns how many of the four columns it has. Where names do not
