@@ -45,6 +45,8 @@ const (
 	WrappedLines ProblemKind = "wrapped-lines"
 	// InvalidLID is a LID that no end port can have; the port has none then.
 	InvalidLID ProblemKind = "invalid-lid"
+	// DuplicateLID is a LID that another port has too; the port has none then.
+	DuplicateLID ProblemKind = "duplicate-lid"
 	// Loopback is a cable from a port to itself, a loopback plug. The port has no cable
 	// then.
 	Loopback ProblemKind = "loopback-plug"

@@ -353,8 +353,8 @@ func (x *blockFinder) findPartial(s *Shape, end func(*deficit) (fabric.NodeID, [
 }
 
 // findSurplus finds the cables that no block explains. One of them is surplus where the
-// blocks explain most cables of both ends, and have them in one part; the others are only
-// counted.
+// blocks explain most cables of both ends, and have them in one part, or in two parts that few
+// cables join, as where two fabrics are cabled together; the others are only counted.
 func (x *blockFinder) findSurplus(s *Shape) {
 	f := x.f
 	part := graph.NewUnionFind[fabric.NodeID](f.NumSwitches())
@@ -367,12 +367,23 @@ func (x *blockFinder) findSurplus(s *Shape) {
 			odd[sw]++
 		}
 	}
+	ends := func(p fabric.PortID) [2]fabric.NodeID {
+		a, b := part.Find(f.Owner(p)), part.Find(f.PeerSwitch(p))
+		return [2]fabric.NodeID{min(a, b), max(a, b)}
+	}
+	joins := make(map[[2]fabric.NodeID]int) // by two parts: cables between them
+	for _, p := range f.Channels() {
+		if !x.explained[p] && p < f.Peer(p) {
+			s.unexplained++
+			joins[ends(p)]++
+		}
+	}
 	for _, p := range f.Channels() {
 		if x.explained[p] || p > f.Peer(p) {
 			continue
 		}
-		s.unexplained++
-		if sw, t := f.Owner(p), f.PeerSwitch(p); 2*odd[sw] <= all[sw] && 2*odd[t] <= all[t] && part.Find(sw) == part.Find(t) {
+		sw, t, at := f.Owner(p), f.PeerSwitch(p), ends(p)
+		if 2*odd[sw] <= all[sw] && 2*odd[t] <= all[t] && (at[0] == at[1] || joins[at] <= fewFaults) {
 			s.surplus = append(s.surplus, p)
 		}
 	}

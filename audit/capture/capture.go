@@ -21,6 +21,7 @@ import (
 const (
 	SweepErrors  = "sweep-error"
 	InvalidLID   = "invalid-lid"
+	DuplicateLID = "duplicate-lid"
 	LoopbackPlug = "loopback-plug"
 	ForeignLines = "foreign-lines"
 
@@ -42,6 +43,7 @@ var rules = map[fabric.ProblemKind]string{
 	fabric.SweepTimeout: SweepErrors,
 	fabric.SweepError:   SweepErrors,
 	fabric.InvalidLID:   InvalidLID,
+	fabric.DuplicateLID: DuplicateLID,
 	fabric.Loopback:     LoopbackPlug,
 	fabric.ForeignLines: ForeignLines,
 
@@ -107,6 +109,7 @@ var countWords = map[string][2]string{
 	LoopbackPlug: {"port is connected to itself", "ports are connected to themselves"},
 	UnevenCable:  {"cable is set up differently at the two ends", "cables are set up differently at the two ends"},
 	ToolWarning:  {"warning of ibdiagnet", "warnings of ibdiagnet"},
+	DuplicateLID: {"port has the LID of another one", "ports have the LIDs of other ones"},
 	InvalidLID:   {"port has a LID that cannot be", "ports have LIDs that cannot be"},
 }
 
@@ -117,6 +120,10 @@ func describe(f *fabric.Fabric, rule string, n, timeouts int, first *fabric.Prob
 		what = text.CountGrouped(n, words[0], words[1])
 	}
 	switch rule {
+	case DuplicateLID:
+		if n > 3 {
+			what += ", so that two fabrics may be cabled together"
+		}
 	case SweepErrors:
 		what = fmt.Sprintf("the sweep had errors: %d", n)
 		if timeouts == n {

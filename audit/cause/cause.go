@@ -1,6 +1,6 @@
 // Package cause finds what findings have in common: one dead cable under static tables is a
 // hundred findings of LIDs that cannot be reached, and one cause. Printers show causes, the most
-// harmful first, and scripts get the findings.
+// harmful first, and scripts get the findings. It makes no promise to other modules.
 package cause
 
 import (
@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/ibweave/ibweave/audit/cabling"
+	"github.com/ibweave/ibweave/audit/capture"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
@@ -325,6 +326,8 @@ func (g *grouper) groupRest() {
 		}
 		key := fmt.Sprint("finding ", i)
 		switch {
+		case x.Rule == capture.DuplicateLID || (x.Rule == verify.UnassignedLID || x.Rule == verify.ManagementUnassignedLID) && g.sharesLID(x):
+			key = capture.DuplicateLID
 		case x.Rule == verify.Partitioned || x.Rule == verify.ManagementPartitioned || x.Rule == cabling.SplitFabric:
 			key = "parts"
 		case x.Rule == verify.StaleEntry:
@@ -344,6 +347,14 @@ func (g *grouper) groupRest() {
 			g.sum(c)
 		}
 	}
+}
+
+// sharesLID reports whether a port or switch without a LID has none because another port has it.
+func (g *grouper) sharesLID(x *verify.Finding) bool {
+	i := slices.IndexFunc(g.r.Findings, func(y verify.Finding) bool { return y.Rule == capture.DuplicateLID })
+	return i >= 0 && slices.ContainsFunc(g.r.Findings[i].Ports, func(e verify.Endpoint) bool {
+		return e.Node == x.Switch || len(x.Ports) == 1 && e.Node == x.Ports[0].Node && e.Port == x.Ports[0].Port
+	})
 }
 
 // countRoutes says of slow cables between switches how many routes of static tables cross them.
@@ -407,6 +418,12 @@ func (g *grouper) sum(c *verify.Cause) {
 		c.Text = fmt.Sprintf("%d LIDs with entries belong to no port with a cable: %s; %s", len(lids), ranges(lids), first.Message)
 		return
 	}
+	if i := slices.IndexFunc(c.Findings, func(k int) bool { return g.r.Findings[k].Rule == capture.DuplicateLID }); i >= 0 {
+		x := &g.r.Findings[c.Findings[i]] // it says what the others follow from
+		c.Rule, c.Text = x.Rule, x.Message
+		c.Follows = append(c.Follows, g.rules(c))
+		return
+	}
 	if len(first.Ports) == 1 {
 		at := first.Ports[0]
 		var ports []fabric.PortNum
@@ -421,7 +438,10 @@ func (g *grouper) sum(c *verify.Cause) {
 		c.Text = fmt.Sprintf("%s[%s]: %s", at.Name, strings.Trim(ranges(ports), "[]"), first.Message)
 		return
 	}
-	for _, k := range c.Findings[1:] {
+	for _, k := range c.Findings[1:min(len(c.Findings), 1+named)] {
 		c.Follows = append(c.Follows, g.r.Findings[k].Rule+": "+g.r.Findings[k].Message)
+	}
+	if n := len(c.Findings) - 1 - named; n > 0 {
+		c.Follows = append(c.Follows, fmt.Sprintf("and %d more", n))
 	}
 }

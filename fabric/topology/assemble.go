@@ -427,6 +427,10 @@ func (p *parser) claim(owner *lidOwners, e endRef) error {
 	for k, line := range owner[low : low+n] {
 		if line != 0 {
 			l.lid = 0
+			if p.twiceLIDs {
+				p.tellTwice(e, at, low+k, line)
+				return nil
+			}
 			return p.mend(at, p.lidColumn(at, strconv.Itoa(low)), "LID dropped", "LID %d of %s is used twice: the port of line %d has it too", low+k, p.endName(e), line)
 		}
 	}
@@ -434,6 +438,24 @@ func (p *parser) claim(owner *lidOwners, e endRef) error {
 		owner[low+k] = at.num
 	}
 	return nil
+}
+
+// tellTwice makes a Problem of a LID of an end port, which the port of an earlier line has too.
+func (p *parser) tellTwice(e endRef, at place, lid int, line int32) {
+	name, num := func(e endRef) fabric.Name { return fabric.Name{Text: p.nodes[e.node].desc} }, func(e endRef) fabric.PortNum {
+		if e.line < 0 {
+			return fabric.ManagementPort
+		}
+		return p.ports[e.line].num
+	}
+	for first := range p.endPorts() {
+		if _, has := p.lids(first); has.num == line {
+			message := fmt.Sprintf("LID %d, which %s has too, by line %d; taken as none", lid, name(first).At(num(first), ""), line)
+			q := p.problem(fabric.DuplicateLID, at, p.lidColumn(at, strconv.Itoa(lid)), message)
+			q.Node, q.Port = p.nodes[e.node].guid, num(e)
+			return
+		}
+	}
 }
 
 // lidColumn is where a LID stands in a line as a word, for messages; 0 when it is in another line.

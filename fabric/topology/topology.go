@@ -26,6 +26,9 @@ type Options struct {
 	// Strict refuses all that the tool itself does not print, as foreign lines, lost tabs
 	// and other ends of lines, and LIDs that no port can have. It goes before Lenient.
 	Strict bool
+	// TwiceLIDs makes Problems of LIDs that several ports have, and drops all but the first, where otherwise
+	// the text is refused.
+	TwiceLIDs bool
 	// Lines, if it is not nil, is filled with where the text has nodes and ports.
 	Lines *Lines
 }
@@ -82,7 +85,7 @@ func (p *parser) fillLines(to *Lines) {
 // 0 never does, and there is a Contradiction. Its links that are down are left out.
 func Parse(name string, data []byte, opt Options) (*fabric.Fabric, []fabric.Problem, error) {
 	p := &parser{
-		file: name, lenient: opt.Lenient && !opt.Strict, strict: opt.Strict,
+		file: name, lenient: opt.Lenient && !opt.Strict, strict: opt.Strict, twiceLIDs: opt.TwiceLIDs,
 		byGUID: map[fabric.GUID]int32{}, names: map[string]int32{},
 	}
 	if opt.Strict {
@@ -111,12 +114,13 @@ func Parse(name string, data []byte, opt Options) (*fabric.Fabric, []fabric.Prob
 // parser is the state of one Parse: first what the lines say, one by one, then
 // what they make together (see resolve).
 type parser struct {
-	file     string
-	data     []byte // with LF alone
-	lenient  bool
-	strict   bool
-	form     Form
-	problems []fabric.Problem
+	file      string
+	data      []byte // with LF alone
+	lenient   bool
+	strict    bool
+	twiceLIDs bool // see Options
+	form      Form
+	problems  []fabric.Problem
 
 	line    place     // being read
 	pending []foreign // foreign lines since the last line of topology text

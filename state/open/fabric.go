@@ -146,7 +146,7 @@ func (in *Input) parseTopology(name string, text []byte) (*fabric.Fabric, error)
 		}
 		in.notice(nil, "the links of UFM have no LIDs and no speeds; ibweave help forms says what else they lack")
 	}
-	f, problems, err := topology.Parse(name, text, topology.Options{Lenient: in.Lenient, Strict: in.Strict})
+	f, problems, err := topology.Parse(name, text, topology.Options{Lenient: in.Lenient, Strict: in.Strict, TwiceLIDs: in.Findings})
 	if err != nil {
 		return nil, err
 	}
