@@ -19,7 +19,7 @@ const (
 )
 
 // Markdown prints a result as a section in GitHub's Markdown: the verdict, the figures,
-// and a table of what is undecided and of the findings, the gravest first, as many as fit into a job summary.
+// and a table of what is undecided and of the causes of findings, the gravest first, as many as fit into a job summary.
 // Descriptions of nodes are anybody's text: they are shown as they are, and are no
 // Markdown or HTML.
 func Markdown(w io.Writer, r *verify.Result, opt Options) error {
@@ -56,20 +56,24 @@ func Markdown(w io.Writer, r *verify.Result, opt Options) error {
 	for _, u := range r.Undecided {
 		fmt.Fprintf(&b, "| undecided | `%s` | %s |\n", u.Rule, literal(u.Reason))
 	}
-	for i := range r.Findings {
-		f := &r.Findings[i]
-		message := f.Message
+	causes := causesOf(r)
+	for i := range causes {
+		c := &causes[i]
+		message := c.Text
 		if len(message) > maxMessage {
 			message = strings.ToValidUTF8(message[:maxMessage], "") + " ..."
 		}
-		severity := f.Severity.String()
-		if f.Waiver != nil {
+		severity := c.Severity.String()
+		if c.Waiver != nil {
 			severity = "waived " + severity
-			message += fmt.Sprintf(" (until %s: %s)", f.Waiver.Until, f.Waiver.Reason)
+			message += fmt.Sprintf(" (until %s: %s)", c.Waiver.Until, c.Waiver.Reason)
 		}
-		row := fmt.Sprintf("| %s | `%s` | %s |\n", severity, f.Rule, literal(message))
-		if b.Len()+len(row) > maxMarkdown {
-			fmt.Fprintf(&b, "\n%s are left out.\n", text.CountGrouped(len(r.Findings)-i, "finding", "findings"))
+		row := fmt.Sprintf("| %s | `%s` | %s", severity, c.Rule, literal(message))
+		for _, line := range c.Follows {
+			row += "<br>" + literal(line)
+		}
+		if row += " |\n"; b.Len()+len(row) > maxMarkdown {
+			fmt.Fprintf(&b, "\n%s are left out.\n", text.CountGrouped(len(causes)-i, "finding", "findings"))
 			break
 		}
 		b.WriteString(row)

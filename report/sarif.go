@@ -144,6 +144,9 @@ func sarifFinding(f *verify.Finding, index map[string]int, opt *Options) object 
 		"locations": []object{at}, "partialFingerprints": prints,
 		"properties": object{"lid": f.LID, "count": f.Count},
 	}
+	if f.Cause != "" {
+		result["properties"] = object{"lid": f.LID, "count": f.Count, "cause": f.Cause}
+	}
 	if f.Waiver != nil {
 		why := fmt.Sprintf("until %s: %s", f.Waiver.Until, f.Waiver.Reason)
 		result["suppressions"] = []object{{"kind": "external", "status": "accepted", "justification": why}}

@@ -224,7 +224,7 @@ type Finding struct {
 	Fingerprint string `json:"fingerprint,omitempty"`
 	// Waiver says that it is known and does not count for now.
 	Waiver *Waiver `json:"waiver,omitempty"`
-	// Cause is the Text of the Cause that it follows from, with others; "" where it stands for itself.
+	// Cause is the Text of the Cause that it follows from; "" where that is its own Message.
 	Cause string `json:"cause,omitempty"`
 	// File and Line are where the input has it, for what a reader noticed; "" and 0 for
 	// other findings.

@@ -82,7 +82,14 @@ func (m *comparison) meant() string {
 
 // addStrangers makes findings of nodes that only one side has, with all their cables. A node without
 // cables is in no component of the expected topology, and in the fabric a finding of its own.
+//
+// Where no node is on both sides there is one finding: the expectation is of another fabric.
 func (m *comparison) addStrangers() {
+	if n := m.e.NumNodes(); n > 0 && !slices.ContainsFunc(m.Node, func(n fabric.NodeID) bool { return n != fabric.NoNode }) {
+		m.add(MissingNode, m.e.NumLinks(), nil, "none of the %s of the %s is in the fabric: it is of another fabric, or --node-name-map has other names",
+			text.CountGrouped(n, "node", "nodes"), m.meant())
+		return
+	}
 	for o := range fabric.NodeID(m.e.NumNodes()) {
 		peers := peersOf(m.e, o)
 		if m.Node[o] != fabric.NoNode || len(peers) == 0 {

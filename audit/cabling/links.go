@@ -110,14 +110,40 @@ func least(a, b fabric.Link) fabric.Link {
 // kind in the whole fabric counts, and a switch whose links are all slow is held to
 // that as well, unless more than an eighth of the links of the kind is as slow. Among
 // hosts on one switch three, or a quarter or less, are slow ones.
+//
+// Where more than half of the links, and more than fewFaults, are below what the policy wants, they are one finding.
 func (c *checker) checkLinks(opt Options) {
 	f := c.f
 	shows := c.linksShown()
+	var links [2]int   // of hosts, and between switches
+	var below [2][]int // of these, the findings of those that are below what the policy wants
 	for _, x := range f.Cables() {
-		if link := slowerEnd(f, x.A, x.B); link != (fabric.Link{}) {
-			c.checkLink(opt, x.A, x.B, link, shows)
+		link := slowerEnd(f, x.A, x.B)
+		if link == (fabric.Link{}) {
+			continue
+		}
+		k, n := 0, len(c.findings)
+		if f.IsSwitch(f.Owner(x.A)) && f.IsSwitch(f.Owner(x.B)) {
+			k = 1
+		}
+		links[k]++
+		if c.checkLink(opt, x.A, x.B, link, shows); len(c.findings) > n && c.findings[n].Rule == LinkBelowRequired {
+			below[k] = append(below[k], n)
 		}
 	}
+	for k, list := range below {
+		if len(list) <= fewFaults || 2*len(list) <= links[k] {
+			continue
+		}
+		first := &c.findings[list[0]] // the policy is wrong, and not the cables
+		first.Count = int64(len(list))
+		first.Message = fmt.Sprintf("%s of %s are below what the policy wants; the first: %s", text.Grouped(len(list)),
+			text.CountGrouped(links[k], [...]string{"link of a host", "link between switches"}[k], [...]string{"links of hosts", "links between switches"}[k]), first.Message)
+		for _, i := range list[1:] {
+			c.findings[i].Rule = ""
+		}
+	}
+	c.findings = slices.DeleteFunc(c.findings, func(x verify.Finding) bool { return x.Rule == "" })
 }
 
 // slowerEnd is the link of two ports as the slower one reports it, the zero value when

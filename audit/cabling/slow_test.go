@@ -1,6 +1,7 @@
 package cabling
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -98,4 +99,47 @@ func sortedMessages(list []verify.Finding) string {
 	m := messages(list)
 	slices.Sort(m)
 	return strings.Join(m, "\n")
+}
+
+// A plan of another fabric is one finding, and so is a policy that most links are below.
+func TestFitsNothing(t *testing.T) {
+	w := &network{}
+	w.tree(16, 8, 8, 2)
+	f := w.fabric(t)
+	w.tree(4, 2, 3, 1)
+	both, own := w.fabric(t), make(map[fabric.GUID]bool)
+	for n := range fabric.NodeID(f.NumNodes()) {
+		own[f.Node(n).GUID] = true
+	}
+	var others []fabric.NodeID
+	for n := range fabric.NodeID(both.NumNodes()) {
+		if !own[both.Node(n).GUID] {
+			others = append(others, n)
+		}
+	}
+	other, err := both.Part(others)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cables := cablesOf(f)
+	for i := range cables {
+		cables[i].link = fabric.Link{Width: 4, Speed: fabric.NDR}
+	}
+	f = rewire(t, f, cables, rand.New(rand.NewPCG(1, 1)))
+	var messages []string
+	for _, opt := range []Options{{Expected: other}, {Between: fabric.Link{Speed: fabric.XDR}}, {Hosts: fabric.Link{Width: 8}}} {
+		for _, x := range Check(f, opt).Findings {
+			if x.Severity == verify.Error {
+				messages = append(messages, fmt.Sprintf("%s %d %s", x.Rule, x.Count, x.Message))
+			}
+		}
+	}
+	want := []string{
+		"missing-node 20 none of the 15 nodes of the expected topology is in the fabric: it is of another fabric, or --node-name-map has other names",
+		`link-below-required 256 256 of 256 links between switches are below what the policy wants; the first: "s0"[9] to "s16"[1] is 4xNDR, the policy wants XDR`,
+		`link-below-required 128 128 of 128 links of hosts are below what the policy wants; the first: "s0"[1] to "h0-0"[1] is 4xNDR, the policy wants 8x`,
+	}
+	if !slices.Equal(messages, want) {
+		t.Errorf("got  %q\nwant %q", messages, want)
+	}
 }

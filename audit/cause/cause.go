@@ -26,7 +26,7 @@ var lossRules = []string{
 }
 
 // Group finds the causes of the findings of r, which are about s, and sets r.Causes and the Cause of each finding
-// that shares its cause with others. Call it when all findings are there. It takes O(findings), and
+// that does not say it all. Call it when all findings are there. It takes O(findings), and
 // O(switches x LIDs) where packets are lost.
 func Group(r *verify.Result, s *state.State) {
 	g := grouper{r: r, f: s.Fabric, joint: make(map[*loss][]*loss), at: make(map[string]int)}
@@ -48,7 +48,7 @@ func Group(r *verify.Result, s *state.State) {
 	for i := range g.list {
 		c := &g.list[i]
 		slices.Sort(c.Findings)
-		if len(c.Findings) < 2 {
+		if len(c.Findings) == 1 && c.Text == r.Findings[c.Findings[0]].Message {
 			continue
 		}
 		for _, k := range c.Findings {
