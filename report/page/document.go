@@ -71,7 +71,8 @@ type document struct {
 	Groupings []documentGrouping `json:"groupings,omitempty"`
 
 	Groups []documentGroup `json:"groups"`
-	Rules  []documentRule  `json:"rules"` // of the findings
+	Rules  []documentRule  `json:"rules"`  // of the findings
+	Causes []string        `json:"causes"` // their texts, the most harmful first
 	Result *verify.Result  `json:"result"`
 
 	Arrays []array `json:"arrays"`
@@ -335,6 +336,7 @@ func (s *scene) document(p *packer) *document {
 		d.Names[n] = strings.ToValidUTF8(f.Name(n).Label(), "\uFFFD")
 		d.GUIDs[n] = f.Node(n).GUID
 	}
+	d.Causes = text.Each(s.Result.Causes, func(c verify.Cause) string { return c.Text })
 	broken := make(map[string]bool)
 	for i := range s.Result.Findings {
 		broken[s.Result.Findings[i].Rule] = true

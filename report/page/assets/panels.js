@@ -268,12 +268,27 @@ function findingsPanel(app) {
   const fill = () => {
     const want = text.value.trim().toLowerCase();
     const fit = all.filter(f => wanted.has(f.severity) && (!rule.value || f.rule === rule.value) &&
-      (!want || [f.message, f.rule, f.switch, ...(f.ports || []).map(e => e.name + e.node), ...f.witness.map(h => h.name + h.switch)].join("\n").toLowerCase().includes(want)));
-    list.replaceChildren(...fit.map(f => finding(app, f)));
+      (!want || [f.message, f.rule, f.cause || "", f.switch, ...(f.ports || []).map(e => e.name + e.node), ...f.witness.map(h => h.name + h.switch)].join("\n").toLowerCase().includes(want)));
+    const groups = new Map(); // findings with one cause are one entry
+    for (const f of fit) {
+      const key = f.cause || f.message;
+      if (!groups.has(key)) groups.set(key, []);
+      groups.get(key).push(f);
+    }
+    const place = new Map((D.causes || []).map((c, i) => [c, i])), at = ([key]) => place.get(key) ?? place.size;
+    list.replaceChildren(...[...groups].sort((a, b) => at(a) - at(b)).flatMap(([, found]) => found[0].cause ? cause(app, found) : found.map(f => finding(app, f))));
     count.textContent = fit.length === all.length ? plural(all.length, "finding") : `${grouped(fit.length)} of ${plural(all.length, "finding")}`;
   };
   fill();
   return el("div", {}, undecided, el("div", {class: "filters", role: "group", "aria-label": "Filters"}, boxes, rule, text), count, list);
+}
+
+// cause is what findings have in common, and behind a fold each of them.
+function cause(app, found) {
+  const f = found[0];
+  return el("li", {class: f.waiver ? "waived" : ""}, el("button", {type: "button", class: "finding", onclick: () => app.showFinding(f)},
+    el("span", {class: "badge " + f.severity}, f.severity), el("code", {}, f.rule), el("span", {class: "message"}, f.cause)),
+  el("details", {}, el("summary", {}, plural(found.length, "finding")), el("ul", {class: "findings"}, found.map(x => finding(app, x)))));
 }
 
 function finding(app, f) {
