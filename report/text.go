@@ -22,10 +22,12 @@ func Text(w io.Writer, r *verify.Result, opt Options) error {
 	from := b.Len()
 	writeCauses(b, r, &opt, acute)
 	WriteUndecided(b, r)
-	if b.Len() > from {
+	var counted text.Sheet
+	figures(&counted, r, &opt)
+	if b.Len() > from && counted.Len() > 0 {
 		fmt.Fprintln(b)
 	}
-	figures(b, r, &opt)
+	b.Write(counted.Bytes())
 	for _, proof := range [][3]string{{"certificate", opt.Certificate, verify.CertificateRule}, {"bound", opt.Bound, verify.BoundRule}} {
 		if proof[1] == "" {
 			continue

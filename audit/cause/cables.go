@@ -1,6 +1,10 @@
 package cause
 
-import "github.com/ibweave/ibweave/fabric"
+import (
+	"math"
+
+	"github.com/ibweave/ibweave/fabric"
+)
 
 // How much is looked at to find the two ends of a cable.
 const (
@@ -8,9 +12,9 @@ const (
 	maxPaths = 64  // LIDs of each
 )
 
-// pairCables finds which ports without a cable were the two ends of one. Of such a pair each switch delivers what
-// is lost at the other, or loses it elsewhere; the ends of a cable are those of which each delivers more for the
-// other than for any third.
+// pairCables finds which ports without a cable were the two ends of one. Each switch of such a pair delivers what
+// is lost at the other, or loses it at a third port, and it is nearer to it than any other switch that does: one
+// hop nearer than the switch that lost it was.
 func (g *grouper) pairCables(w *walker) {
 	var ends []*loss
 	for _, x := range g.losses {
@@ -21,42 +25,49 @@ func (g *grouper) pairCables(w *walker) {
 	if len(ends) > maxEnds {
 		return
 	}
-	type match struct {
-		to    *loss // nil for several
-		score int
-	}
-	best := make(map[*loss]match)
-	for i, a := range ends {
-		for _, b := range ends[:i] {
-			there, back := w.delivered(a, b), w.delivered(b, a)
-			if a.s == b.s || there < 0 || back < 0 {
-				continue
-			}
-			for x, to := range map[*loss]*loss{a: b, b: a} {
-				switch m := best[x]; {
-				case there+back > m.score:
-					best[x] = match{to, there + back}
-				case there+back == m.score:
-					best[x] = match{nil, m.score}
-				}
+	far := make(map[[2]*loss]float64) // of those that can be: hops from each to what is lost at the other, in the mean
+	for _, a := range ends {
+		for _, b := range ends {
+			there, back := w.hops(a, b), w.hops(b, a)
+			if a.s != b.s && there >= 0 && back >= 0 {
+				far[[2]*loss{a, b}] = there + back
 			}
 		}
 	}
-	for _, a := range ends {
-		if b := best[a].to; b != nil && best[b].to == a && g.joint[a] == nil {
-			g.joint[a] = []*loss{a, b}
-			g.joint[b] = g.joint[a]
+	// best is the nearest other end of those that have none yet; nil for none, and for several.
+	best := func(a *loss) (to *loss) {
+		least := math.Inf(1)
+		for _, b := range ends {
+			switch n, can := far[[2]*loss{a, b}]; {
+			case !can || g.joint[b] != nil || n > least:
+			case n < least:
+				to, least = b, n
+			default:
+				to = nil
+			}
+		}
+		return to
+	}
+	for again := true; again; {
+		again = false
+		for _, a := range ends {
+			if b := best(a); g.joint[a] == nil && b != nil && best(b) == a {
+				g.joint[a] = []*loss{a, b}
+				g.joint[b] = g.joint[a]
+				again = true
+			}
 		}
 	}
 }
 
-// delivered counts the first LIDs lost at b that the switch of a delivers; -1 if it sends any to a or to the switch
-// of b, or loses it otherwise than for want of a cable.
-func (w *walker) delivered(a, b *loss) (n int) {
+// hops is the mean number of switches that the first LIDs lost at b pass from the switch of a on. It is -1 where a
+// delivers none, sends one to its own port or to the switch of b, or loses it otherwise than for want of a cable.
+func (w *walker) hops(a, b *loss) float64 {
+	passed, delivered := 0, 0
 	for _, lid := range b.lids[:min(len(b.lids), maxPaths)] {
 		to := w.f.LIDPort(lid)
 		s := a.s
-		for range w.end {
+		for n := range w.end {
 			next, lost, how := w.step(s, lid, to)
 			if next != fabric.NoNode {
 				if s = next; s == b.s && w.f.Owner(w.f.Attachment(to)) != b.s {
@@ -68,10 +79,13 @@ func (w *walker) delivered(a, b *loss) (n int) {
 				return -1
 			}
 			if !lost {
-				n++
+				passed, delivered = passed+n, delivered+1
 			}
 			break
 		}
 	}
-	return n
+	if delivered == 0 {
+		return -1
+	}
+	return float64(passed) / float64(delivered)
 }

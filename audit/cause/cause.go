@@ -272,21 +272,18 @@ func (g *grouper) hasEntries(s fabric.NodeID) bool {
 	return true
 }
 
-// rules counts the findings of a cause by rule; "" where there is one.
+// rules lists the rules of a cause but that in its head; "" where there is none.
 func (g *grouper) rules(c *verify.Cause) string {
-	if len(c.Findings) < 2 {
+	var words []string
+	for _, k := range c.Findings {
+		if rule := g.r.Findings[k].Rule; rule != c.Rule && !slices.Contains(words, rule) {
+			words = append(words, rule)
+		}
+	}
+	if words == nil {
 		return ""
 	}
-	var words []string
-	for i := 0; i < len(c.Findings); {
-		k, rule := i, g.r.Findings[c.Findings[i]].Rule
-		for k < len(c.Findings) && g.r.Findings[c.Findings[k]].Rule == rule {
-			k++
-		}
-		words = append(words, fmt.Sprintf("%s %d", rule, k-i))
-		i = k
-	}
-	return "findings: " + strings.Join(words, ", ")
+	return "also " + strings.Join(words, ", ")
 }
 
 // pairText says how many pairs are lost, by kind.
@@ -420,8 +417,7 @@ func (g *grouper) sum(c *verify.Cause) {
 	}
 	if i := slices.IndexFunc(c.Findings, func(k int) bool { return g.r.Findings[k].Rule == capture.DuplicateLID }); i >= 0 {
 		x := &g.r.Findings[c.Findings[i]] // it says what the others follow from
-		c.Rule, c.Text = x.Rule, x.Message
-		c.Follows = append(c.Follows, g.rules(c))
+		c.Rule, c.Text, c.Follows = x.Rule, x.Message, []string{g.rules(c)}
 		return
 	}
 	if len(first.Ports) == 1 {
@@ -432,10 +428,10 @@ func (g *grouper) sum(c *verify.Cause) {
 		}
 		slices.Sort(ports)
 		if tail, ok := strings.CutPrefix(first.Message, at.String()+" has no "); ok {
-			c.Text = fmt.Sprintf("%s[%s] have no %s", at.Name, strings.Trim(ranges(ports), "[]"), tail)
+			c.Text = fmt.Sprintf("%s[%s] have no %s", at.Name, ranges(ports), tail)
 			return
 		}
-		c.Text = fmt.Sprintf("%s[%s]: %s", at.Name, strings.Trim(ranges(ports), "[]"), first.Message)
+		c.Text = fmt.Sprintf("%s[%s]: %s", at.Name, ranges(ports), first.Message)
 		return
 	}
 	for _, k := range c.Findings[1:min(len(c.Findings), 1+named)] {

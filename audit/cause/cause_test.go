@@ -121,9 +121,9 @@ func TestDeadCable(t *testing.T) {
 		f, tables := routed(t, made, nil)
 		between := slices.DeleteFunc(f.Cables(), func(c fabric.Cable) bool { return !f.IsSwitch(f.Owner(c.A)) || !f.IsSwitch(f.Owner(c.B)) })
 		for i := 0; i < len(between); i += 5 {
-			gone := between[i : i+1]
-			if i%2 == 0 { // another one, elsewhere
-				gone = []fabric.Cable{between[i], between[(i+len(between)/2)%len(between)]}
+			gone := []fabric.Cable{between[i]} // one to three
+			for k := range i % 3 {
+				gone = append(gone, between[(i+(k+1)*len(between)/3)%len(between)])
 			}
 			var ports []fabric.PortID
 			for _, c := range gone {

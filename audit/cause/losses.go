@@ -257,11 +257,11 @@ func lidNames(f *fabric.Fabric, lids []fabric.LID) string {
 	return text.List(words, "and")
 }
 
-// ranges writes numbers in order with ranges: 5-9,12.
+// ranges writes numbers in order with ranges: 5-9,12; of many ranges the first and the last number: 5..99.
 func ranges[N text.Integer](list []N) string {
 	folded := hostlist.Fold(text.Each(list, func(n N) string { return fmt.Sprint(n) }))
-	if !strings.Contains(folded, ",") { // one number or range
-		folded = strings.Trim(folded, "[]")
+	if folded = strings.Trim(folded, "[]"); len(folded) > 40 {
+		return fmt.Sprintf("%d..%d", list[0], list[len(list)-1])
 	}
-	return hostlist.Shorten(folded)
+	return folded
 }

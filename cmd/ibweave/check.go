@@ -102,7 +102,7 @@ func (o *auditing) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.traffic, "traffic", "", "also say what the tables are worth for the jobs of a YAML `FILE` (docs/traffic.md), for which --bound may have a proof")
 	flags.StringVar(&o.bound, "bound", "", "also check the proof in `FILE` that no tables have less load; does without tables, too")
 	o.bounding.flags(flags)
-	flags.BoolVarP(&o.verbose, "verbose", "v", false, "list the channels between switches that carry nothing, with reasons, and all partitions")
+	flags.BoolVarP(&o.verbose, "verbose", "v", false, "list every finding with its witness, the channels between switches that carry nothing, with reasons, and all partitions")
 	flags.BoolVar(&o.wiring, "wiring", false, "also look at the cables, and say what the fabric looks like")
 	o.demands.flags(flags)
 	flags.StringVar(&o.format, "format", "text", "`FORM` of the output: text, json, sarif, junit, markdown, codequality or prometheus")
