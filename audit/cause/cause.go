@@ -21,15 +21,18 @@ import (
 // lossRules are those of packets that do not arrive: their findings follow from where the packets are lost, which is
 // the end of the witness.
 var lossRules = []string{
-	verify.UnicastUnreachable, verify.Misdelivered, verify.UnicastLoop, verify.ManagementUnreachable, verify.ManagementLoop,
-	verify.DeadEntry, verify.EmptyTable,
+	verify.UnicastUnreachable, verify.Misdelivered, verify.UnicastLoop,
+	verify.ManagementUnreachable, verify.ManagementLoop, verify.DeadEntry, verify.EmptyTable,
 }
+
+// hostRules is how many of lossRules, the first ones, are about packets between CA and router ports.
+const hostRules = 3
 
 // Group finds the causes of the findings of r, which are about s, and sets r.Causes and the Cause of each finding
 // that does not say it all. Call it when all findings are there. It takes O(findings), and
 // O(switches x LIDs) where packets are lost.
 func Group(r *verify.Result, s *state.State) {
-	g := grouper{r: r, f: s.Fabric, joint: make(map[*loss][]*loss), at: make(map[string]int)}
+	g := grouper{r: r, f: s.Fabric, joint: make(map[*loss][]*loss), at: make(map[string]int), by: make(map[string]*loss)}
 	if s.Tables != nil && slices.ContainsFunc(r.Findings, func(x verify.Finding) bool { return slices.Contains(lossRules, x.Rule) }) {
 		w := newWalker(s.Fabric, s.Tables)
 		g.losses = w.findLosses()
@@ -84,11 +87,12 @@ type grouper struct {
 	losses []*loss
 	joint  map[*loss][]*loss // those that have one cause with it, in the order of losses; it alone is not there
 	list   []verify.Cause
-	at     map[string]int // by key: in list
+	at     map[string]int   // by key: in list
+	by     map[string]*loss // by key, of causes that are losses
 }
 
-// add puts a finding to the cause with a key, and returns the cause. Those that are waived have one of their own.
-func (g *grouper) add(key string, finding int) *verify.Cause {
+// add puts a finding to the cause with a key. Those that are waived have one of their own.
+func (g *grouper) add(key string, finding int) {
 	x := &g.r.Findings[finding]
 	if x.Waiver != nil {
 		key += " waived"
@@ -100,8 +104,9 @@ func (g *grouper) add(key string, finding int) *verify.Cause {
 		g.list = append(g.list, verify.Cause{Rule: x.Rule, Severity: x.Severity, Waiver: x.Waiver, Text: x.Message})
 	}
 	c := &g.list[i]
-	c.Findings = append(c.Findings, finding)
-	return c
+	if c.Findings = append(c.Findings, finding); x.Severity > c.Severity {
+		c.Rule, c.Severity = x.Rule, x.Severity
+	}
 }
 
 // lossKey is the key of the cause of a loss: the first of those that have one cause.
@@ -135,43 +140,34 @@ func (g *grouper) joinRows() {
 
 // groupLosses makes causes of the places where packets are lost.
 func (g *grouper) groupLosses() {
-	by := make(map[string]*loss)
-	rest := -1
 	for i := range g.r.Findings {
 		x := &g.r.Findings[i]
-		if !slices.Contains(lossRules, x.Rule) {
-			continue
-		}
-		if x.IsRest() && len(g.losses) > 0 {
-			rest = i
-		} else if at := g.lossOf(x); at != nil {
+		if at := g.lossOf(x); at != nil {
 			key := g.lossKey(at)
-			by[key] = at
+			g.by[key] = at
 			g.add(key, i)
 		}
 	}
-	for _, at := range g.losses { // a finding of a LID names one place, and here is another, or it is left out
-		key := g.lossKey(at)
-		if by[key] != nil || at.pairs == (verify.Pairs{}) {
+	// A finding of a LID names one of the places where its packets are lost, and some are left out.
+	for _, at := range g.losses {
+		key, rules := g.lossKey(at), lossRules[:hostRules]
+		if at.pairs[verify.LostHosts]+at.pairs[verify.LostAggregation] == 0 {
+			rules = lossRules[hostRules:]
+		}
+		tells := func(k int) bool { return slices.Contains(rules, g.r.Findings[k].Rule) }
+		if i, ok := g.at[key]; ok && slices.ContainsFunc(g.list[i].Findings, tells) || at.pairs == (verify.Pairs{}) {
 			continue
 		}
 		i := slices.IndexFunc(g.r.Findings, func(x verify.Finding) bool {
 			_, found := slices.BinarySearch(at.lids, x.LID)
-			return found && slices.Contains(lossRules, x.Rule)
+			return found && slices.Contains(rules, x.Rule)
 		})
 		if i < 0 {
-			i = rest
+			i = slices.IndexFunc(g.r.Findings, func(x verify.Finding) bool { return x.IsRest() && slices.Contains(rules, x.Rule) })
 		}
 		if i >= 0 {
-			by[key] = at
+			g.by[key] = at
 			g.add(key, i)
-		}
-	}
-	for key, at := range by {
-		for _, key := range []string{key, key + " waived"} {
-			if i, ok := g.at[key]; ok {
-				g.describe(&g.list[i], at)
-			}
 		}
 	}
 }
@@ -181,6 +177,8 @@ func (g *grouper) lossOf(x *verify.Finding) *loss {
 	end := spot{port: fabric.NoPath}
 	guid := x.Switch
 	switch {
+	case !slices.Contains(lossRules, x.Rule) || x.IsRest():
+		return nil
 	case x.Rule == verify.EmptyTable:
 	case x.Rule == verify.DeadEntry:
 		end.port = x.Ports[0].Port
@@ -335,12 +333,19 @@ func (g *grouper) groupRest() {
 		case len(x.Witness) > 0 && (x.Rule == verify.SLDropped || x.Rule == verify.ManagementSLDropped || strings.HasSuffix(x.Rule, verify.AdaptiveDeadEnd)):
 			end := &x.Witness[len(x.Witness)-1]
 			key = fmt.Sprint(strings.TrimPrefix(x.Rule, "management-"), " ", end.Switch, " ", end.Port)
+			for _, at := range g.losses { // static entries lead there, too
+				if g.f.Node(at.s).GUID == end.Switch && at.port == end.Port && g.by[g.lossKey(at)] != nil {
+					key = g.lossKey(at)
+				}
+			}
 		}
 		g.add(key, i)
 	}
-	for i := range g.list {
+	for key, i := range g.at {
 		c := &g.list[i]
-		if len(c.Findings) > 1 && c.Follows == nil {
+		if at := g.by[strings.TrimSuffix(key, " waived")]; at != nil {
+			g.describe(c, at)
+		} else if len(c.Findings) > 1 {
 			g.sum(c)
 		}
 	}
@@ -432,6 +437,17 @@ func (g *grouper) sum(c *verify.Cause) {
 			return
 		}
 		c.Text = fmt.Sprintf("%s[%s]: %s", at.Name, ranges(ports), first.Message)
+		return
+	}
+	if end := len(first.Witness) - 1; end >= 0 { // where an SL or a choice of ports is dropped
+		for _, k := range c.Findings {
+			kind := verify.LostHosts
+			if strings.HasPrefix(g.r.Findings[k].Rule, "management-") {
+				kind = verify.LostManagement
+			}
+			c.Pairs[kind] += g.r.Findings[k].Count
+		}
+		c.Text = fmt.Sprintf("%s: %s; such as %s", first.Witness[end], pairText(c.Pairs), first.Message)
 		return
 	}
 	for _, k := range c.Findings[1:min(len(c.Findings), 1+named)] {

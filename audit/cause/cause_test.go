@@ -67,6 +67,9 @@ func TestPairs(t *testing.T) {
 		var lost verify.Pairs
 		seen := make([]int, len(r.Findings))
 		for _, c := range r.Causes {
+			if c.Pairs[verify.LostHosts]+c.Pairs[verify.LostAggregation] > 0 && c.Severity != verify.Error {
+				t.Errorf("seed %d: %s: %s", seed, c.Severity, c.Text)
+			}
 			for k, n := range c.Pairs {
 				lost[k] += n
 			}

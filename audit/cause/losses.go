@@ -25,7 +25,6 @@ const (
 	noCable               // the entry is a port without a cable
 	otherPort             // the entry leads to an end port with another LID
 	loops                 // the entry leads away from the LID, and packets come back
-	dropped               // the SL-to-VL table of the port drops them; only findings tell
 )
 
 // spot is where packets are lost: a switch, the port of its entry, NoPath for none, and how.
@@ -233,10 +232,8 @@ func (x *loss) headline(f *fabric.Fabric) string {
 	case otherPort:
 		other := f.Peer(f.Port(x.s, x.port))
 		return fmt.Sprintf("%s leads to %s (LID %d), and not to %s as the tables have it", port, f.PortName(other), f.LID(other), lidNames(f, x.lids))
-	case loops:
-		return fmt.Sprintf("%s is the wrong way to %s: packets loop", port, lidNames(f, x.lids))
 	}
-	return port + " drops packets by its SL-to-VL table"
+	return fmt.Sprintf("%s is the wrong way to %s: packets loop", port, lidNames(f, x.lids))
 }
 
 // named is how many LIDs and names a line has.
