@@ -250,20 +250,12 @@ func addLink(of map[kind]census, k kind, link fabric.Link) {
 
 // SlowLinks finds the links that are narrower or slower than their peers, by rule
 // LinkDegraded, as Check does without an expectation: none where widths and speeds are
-// not known. Those between switches, which are errors, come first. Beyond limit findings one more stands
-// for the rest. It takes O(ports).
-func SlowLinks(f *fabric.Fabric, limit int) []verify.Finding {
+// not known. Those between switches, which are errors, come first. It takes O(ports).
+func SlowLinks(f *fabric.Fabric) []verify.Finding {
 	c := &checker{f: f}
 	c.checkLinks(Options{})
 	slices.SortStableFunc(c.findings, func(a, b verify.Finding) int { return cmp.Compare(b.Severity, a.Severity) })
-	if len(c.findings) <= limit {
-		return c.findings
-	}
-	rest := len(c.findings) - limit
-	last := &c.findings[limit]
-	last.Count = int64(rest)
-	last.Message = fmt.Sprintf("and %d more links are slower than others of both ends or of their neighbours; the first: %s", rest, last.Message)
-	return c.findings[:limit+1]
+	return c.findings
 }
 
 // linkName is the width and speed in words, of which one may not be known.

@@ -57,8 +57,12 @@ func TestSlowLinks(t *testing.T) {
 		},
 			`link-degraded: "s0"[10] to "s16"[2] is 4xEDR, while other links of both ends or of their neighbours are 4xNDR
 link-degraded: "s0"[11] to "s17"[1] is 4xEDR, while other links of both ends or of their neighbours are 4xNDR
+link-degraded: "s0"[12] to "s17"[2] is 4xEDR, while other links of both ends or of their neighbours are 4xNDR
+link-degraded: "s0"[13] to "s18"[1] is 4xEDR, while other links of both ends or of their neighbours are 4xNDR
+link-degraded: "s0"[14] to "s18"[2] is 4xEDR, while other links of both ends or of their neighbours are 4xNDR
 link-degraded: "s0"[9] to "s16"[1] is 4xEDR, while other links of both ends or of their neighbours are 4xNDR
-link-degraded: and 5 more links are slower than others of both ends or of their neighbours; the first: "s0"[12] to "s17"[2] is 4xEDR, while other links of both ends or of their neighbours are 4xNDR`},
+link-degraded: "s1"[13] to "s18"[3] is 4xEDR, while other links of both ends or of their neighbours are 4xNDR
+link-degraded: "s1"[14] to "s18"[4] is 4xEDR, while other links of both ends or of their neighbours are 4xNDR`},
 		{"half of the leaves", tree, func(a, b string, k int) (fabric.Link, bool) { return edr, number(a) < 8 }, ""},
 		{"half of the spines", tree, func(a, b string, k int) (fabric.Link, bool) { return edr, b[0] == 's' && number(b) < 20 }, ""},
 		{"hosts of two generations", tree, func(a, b string, k int) (fabric.Link, bool) {
@@ -79,7 +83,7 @@ link-degraded: and 5 more links are slower than others of both ends or of their 
 				parallel[a+b]++
 			}
 			f := rewire(t, tc.f, cables, rand.New(rand.NewPCG(1, 1)))
-			for _, x := range SlowLinks(f, 0) {
+			for _, x := range SlowLinks(f) {
 				want := verify.Error
 				if strings.Contains(x.Message, "to \"h") {
 					want = verify.Warning
@@ -88,7 +92,7 @@ link-degraded: and 5 more links are slower than others of both ends or of their 
 					t.Errorf("%s: severity %s, want %s", x.Message, x.Severity, want)
 				}
 			}
-			if got := sortedMessages(SlowLinks(f, 3)); got != tc.want {
+			if got := sortedMessages(SlowLinks(f)); got != tc.want {
 				t.Errorf("%s\nwant\n%s", got, tc.want)
 			}
 		})

@@ -86,7 +86,7 @@ func (a *app) readPolicy(in *audit) (err error) {
 func (a *app) checkDemands(ctx context.Context, in *audit, f *fabric.Fabric, t *lft.Tables, r *verify.Result) (d demanded, err error) {
 	today := in.today()
 	if !in.wanted() {
-		r.Add(cabling.SlowLinks(f, verify.DefaultFindings)...)
+		r.Add(cabling.SlowLinks(f)...)
 		(*policy.Policy)(nil).Apply(r, f, today)
 		return d, nil
 	}

@@ -368,7 +368,7 @@ func (a *app) runOrdered(ctx context.Context, c *compilation) (err error) {
 		}
 	}
 	a.log.Info("routed", zap.String("engine", c.engine.Name()), zap.Float64("seconds", r.Seconds.Route))
-	r.Verify.Add(cabling.SlowLinks(r.Routing.Fabric, verify.DefaultFindings)...)
+	r.Verify.Add(cabling.SlowLinks(r.Routing.Fabric)...)
 	r.Verify.Regrade(cabling.LinkDegraded, verify.Warning) // no tables mend a cable
 	a.log.Info("verified", zap.String("verdict", r.Verify.Verdict), zap.Float64("seconds", r.Seconds.Verify))
 	var jobs *bound.Bound

@@ -4,7 +4,7 @@ ibweave check tables | tail -n 3
 
 # Switches that take the outputs of a packet one by one: two packets that are copied by
 # one element can each have one output and wait for the other.
-ibweave check tables --copying lock-step | tail -n 12
+ibweave check tables --copying lock-step | head -n 12
 echo
 
 # This is no mesh.

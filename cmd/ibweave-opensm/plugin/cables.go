@@ -7,6 +7,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/ibweave/ibweave/audit/cabling"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -21,15 +22,11 @@ func (p *Plugin) cables(t *Tables) {
 		return
 	}
 	p.cablesOf = t.snapshot
-	slow := cabling.SlowLinks(t.Fabric, maxSlow)
-	count := int64(0)
-	var names []string
-	for i := range slow {
-		count += slow[i].Count
-		names = append(names, oneLine(slow[i].Message))
-	}
-	if text := strings.Join(names, "\n"); text != p.slowCables {
-		p.slowCables = text
+	slow := cabling.SlowLinks(t.Fabric)
+	count := len(slow)
+	names := text.Each(slow[:min(count, maxSlow)], func(x verify.Finding) string { return oneLine(x.Message) })
+	if all := strings.Join(names, "\n"); all != p.slowCables {
+		p.slowCables = all
 		for _, line := range names {
 			p.log.Warn("slow cable: "+line, zap.String("engine", t.Engine))
 		}
