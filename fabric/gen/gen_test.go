@@ -204,7 +204,8 @@ func wiring(f *fabric.Fabric) []string {
 
 // TestWiring has every cable of small fabrics: of trees, meshes, myrinet4 and a shufflenet by the
 // definitions in the comments of their generators; and what seeds give, which must not change
-// between releases, as the generators first printed it.
+// between releases, as the generators first printed it. In the 24-node shufflenet, row r of a column
+// leads to rows 2r and 2r+1, modulo 8, of the next: shuffles of eight, two to each.
 func TestWiring(t *testing.T) {
 	of := func(f *fabric.Fabric, err error) *fabric.Fabric {
 		t.Helper()
@@ -218,6 +219,7 @@ func TestWiring(t *testing.T) {
 		"tree with parallel cables":   of(gen.Tree(gen.TreeSpec{Ports: 8, Pods: []int{2, 1}, Hosts: 1, Spines: 2, Parallel: 2, Groups: 1, Cores: 2})),
 		"tree of directors":           of(gen.Tree(gen.TreeSpec{Ports: 6, Pods: []int{2, 1}, Hosts: 1, Spines: 4, Groups: 2, Cores: 2, Directors: true})),
 		"myrinet4":                    of(gen.Myrinet4()),
+		"shufflenet 2,3":              of(gen.Shufflenet(2, 3)),
 		"shufflenet 2,2":              of(gen.Shufflenet(2, 2)),
 		"mesh 2x3":                    of(mesh.Generate(mesh.Spec{Dims: []int{2, 3}, Hosts: 1})),
 		"line with 2 hosts each":      of(mesh.Generate(mesh.Spec{Dims: []int{3}, Hosts: 2})),

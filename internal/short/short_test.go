@@ -1,7 +1,9 @@
 package short
 
 import (
+	"errors"
 	"flag"
+	"fmt"
 	"slices"
 	"testing"
 )
@@ -47,5 +49,32 @@ func TestShort(t *testing.T) {
 	}
 	if got := Part(9, []int{4}); len(got) != 1 {
 		t.Errorf("Part of one case is %v", got)
+	}
+}
+
+// record is a test that notes what ended it.
+type record struct {
+	*testing.T
+	said string
+}
+
+func (r *record) Fatal(args ...any) { r.said += fmt.Sprint(args...) }
+
+func TestChecks(t *testing.T) {
+	r := &record{T: t}
+	Check(r, nil)
+	if v, w := Must2(1, "a", error(nil))(r); v+Must(2, error(nil))(r) != 3 || w != "a" || r.said != "" {
+		t.Errorf("%d, %s, %s", v, w, r.said)
+	}
+	Check(r, errors.New("a"))
+	Must(0, errors.New("b"))(r)
+	Must2(0, 0, errors.New("c"))(r)
+	if r.said != "abc" {
+		t.Errorf("ended by %s", r.said)
+	}
+	times := 0
+	Await(r, func() bool { times++; return times == 3 }, "x")
+	if times != 3 || r.said != "abc" {
+		t.Errorf("asked %d times, ended by %s", times, r.said)
 	}
 }
