@@ -89,8 +89,6 @@ func show(f *fabric.Fabric, u *mft.Update) string {
 	return b.String()
 }
 
-func writes(u *mft.Update) int { return len(slices.Concat(u.Stages...)) }
-
 // interrupted is the pairs that lose packets as the update says.
 func interrupted(u *mft.Update) int {
 	n := 0
