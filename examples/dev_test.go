@@ -40,7 +40,7 @@ mkdir -p var/log/opensm var/log/opensm.before var/tmp/ibdiagnet2 var/cache/opens
 cp tables/opensm-subnet.lst tables/opensm-lfts.dump var/log
 cp tables/opensm-subnet.lst tables/opensm-lfts.dump var/log/opensm.before
 cp tables.new/opensm-subnet.lst tables.new/opensm-lfts.dump var/log/opensm
-cp -r tables etc/opensm/tables; cp partitions.conf etc/opensm
+cp -r tables etc/opensm/tables; cp partitions.conf etc/opensm; echo "lmc 0" >etc/opensm/opensm.conf
 cp tables/opensm-subnet.lst var/tmp/ibdiagnet2/ibdiagnet2.lst
 cp tables/opensm.fdbs var/tmp/ibdiagnet2/ibdiagnet2.fdbs
 tar -czf ibdiagnet2.tar.gz -C var/tmp ibdiagnet2
