@@ -119,7 +119,7 @@ func Load(dir string, w Work, opt Options) (*Figure, error) {
 	in := json.NewDecoder(bytes.NewReader(data))
 	in.DisallowUnknownFields()
 	if in.Decode(f) != nil || f.ID != w.ID() || f.Title != w.Title ||
-		f.Version != opt.Version || f.Quick != opt.Quick || f.Seed != opt.Seed {
+		f.Version != opt.Version || f.Quick != opt.Quick || f.Seed != opt.Seed || f.Order != opt.Order {
 		return nil, nil
 	}
 	for _, p := range f.parts() {

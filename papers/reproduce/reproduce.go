@@ -68,11 +68,12 @@ type Parameter struct {
 type Figure struct {
 	ID    string `json:"id"`
 	Title string `json:"title"`
-	// Version, Quick and Seed are the conditions under which figures may be
+	// Version, Quick, Seed and Order are the conditions under which figures may be
 	// compared with each other.
 	Version    string        `json:"version"`
 	Quick      bool          `json:"quick"`
 	Seed       uint64        `json:"seed"`
+	Order      int           `json:"negative_binomial,omitempty"` // Options.Order
 	Parameters []Parameter   `json:"parameters"`
 	Panels     []chart.Panel `json:"panels"`
 	// Rows and Drawings are what an exhibit has.

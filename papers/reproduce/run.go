@@ -15,6 +15,9 @@ type Options struct {
 	Quick bool
 	// Seed is of everything random.
 	Seed uint64
+	// Order of the negative binomial distribution that times between the messages of SPAM's hosts
+	// have (E-S4), 1 or more: they are sums of so many geometric times. 0 is 1.
+	Order int
 	// Workers is how many points are measured at the same time; 0 is the number
 	// of CPUs. No result depends on it.
 	Workers int
@@ -37,6 +40,7 @@ const share = 1000
 type Lab struct {
 	Quick bool
 	Seed  uint64
+	Order int // Options.Order, 1 or more
 	run   *run
 	each  bool // has been called
 }
@@ -125,7 +129,7 @@ func Run(ctx context.Context, work []Work, opt Options) ([]*Figure, error) {
 			if err := inner.Err(); err != nil {
 				return err
 			}
-			lab := &Lab{Quick: opt.Quick, Seed: opt.Seed, run: r}
+			lab := &Lab{Quick: opt.Quick, Seed: opt.Seed, Order: max(1, opt.Order), run: r}
 			f, err := w.Run(lab)
 			if err == nil {
 				err = ctx.Err() // Each may have been cut short
@@ -139,7 +143,7 @@ func Run(ctx context.Context, work []Work, opt Options) ([]*Figure, error) {
 				r.lock.Unlock()
 			}
 			f.ID, f.Title = w.ID(), w.Title
-			f.Version, f.Quick, f.Seed = opt.Version, opt.Quick, opt.Seed
+			f.Version, f.Quick, f.Seed, f.Order = opt.Version, opt.Quick, opt.Seed, opt.Order
 			f.endCurves()
 			figures[i] = f
 			if opt.Done == nil {

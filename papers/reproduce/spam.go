@@ -26,7 +26,7 @@ var spam1998 = Paper{
 		"Networks grow on the integer lattice from a random point; a network of N nodes has N switches with a processor each (E-S3).",
 		"The spanning tree is breadth-first from the switch with the lowest number, where nothing else is said (E-S2).",
 		"The distance by which channels are preferred is in hops; a worm takes the best one that is free, else it waits for the best (E-S4).",
-		"In figure 3 hosts draw geometric times between messages, the negative binomial distribution of order 1, in cycles of 10 ns (E-S4). " +
+		"In figure 3 hosts draw geometric times between messages, the negative binomial distribution of order 1, in cycles of 10 ns; --negative-binomial has another order (E-S4). " +
 			"Latency is from when the startup of a message begins; a host that starts another message has it wait, which does not count.",
 		"A point where more and more messages wait is left out.",
 	},
@@ -394,6 +394,7 @@ type mixture struct {
 	latencies []float64 // of all messages, as they end
 	all, many batchMeans
 	err       error
+	order     int // geometric times between two messages
 }
 
 // mixed is a message under way.
@@ -405,11 +406,12 @@ type mixed struct {
 	multi bool
 }
 
-// newMixture makes traffic of rate messages a µs from each host.
-func newMixture(r *spamRouters, load spamLoad, rate float64, seed uint64) *mixture {
+// newMixture makes traffic of rate messages a µs from each host, with times between them of the
+// negative binomial distribution of an order, which has fewer cycles than these times in the mean.
+func newMixture(r *spamRouters, load spamLoad, rate float64, order int, seed uint64) *mixture {
 	hosts := r.net.Fabric().CAPorts()
 	return &mixture{
-		spamLoad: load, r: r, hosts: hosts, gap: float64(sim.Microsecond) / float64(spamCycle) / rate, rng: rand.New(rand.NewPCG(seed, 0)),
+		spamLoad: load, r: r, hosts: hosts, gap: float64(sim.Microsecond) / float64(spamCycle) / rate / float64(order), order: order, rng: rand.New(rand.NewPCG(seed, 0)),
 		next: make([]sim.Time, len(hosts)), ready: make([]sim.Time, len(hosts)), warm: 1000,
 		all: batchMeans{size: 100}, many: batchMeans{size: 10},
 	}
@@ -417,9 +419,16 @@ func newMixture(r *spamRouters, load spamLoad, rate float64, seed uint64) *mixtu
 
 // draw sets the time of a host's next message.
 func (x *mixture) draw(s *sim.Sim, host int) {
-	cycles := 1 + math.Floor(math.Log(1-x.rng.Float64())/math.Log1p(-1/x.gap))
-	x.next[host] += sim.Time(cycles) * spamCycle
+	x.next[host] += sim.Time(x.drawCycles()) * spamCycle
 	s.Wake(x.next[host], int64(host))
+}
+
+// drawCycles draws the cycles from a message to the next one of a host.
+func (x *mixture) drawCycles() (cycles float64) {
+	for range x.order {
+		cycles += 1 + math.Floor(math.Log(1-x.rng.Float64())/math.Log1p(-1/x.gap))
+	}
+	return cycles
 }
 
 // Wake begins a message of a host, and ends its startup.
@@ -578,7 +587,7 @@ func (l *spamLoad) sweepRates(ctx context.Context, lab *Lab, rates []float64, dr
 		if err != nil {
 			return nil, err
 		}
-		m := newMixture(r, *l, rate, stream(lab.Seed, "spam traffic", draw))
+		m := newMixture(r, *l, rate, lab.Order, stream(lab.Seed, "spam traffic", draw))
 		if lab.Quick {
 			m.warm = 100
 		}
@@ -653,10 +662,14 @@ var (
 )
 
 // parameters are those of the traffic.
-func (w *spamSweep) parameters(multicast string) []Parameter {
+func (w *spamSweep) parameters(lab *Lab, multicast string) []Parameter {
+	times := "geometric"
+	if lab.Order > 1 {
+		times = fmt.Sprint("negative binomial of order ", lab.Order)
+	}
 	return []Parameter{
 		{"nodes", fmt.Sprint(spamFigure3Nodes)}, {"networks", fmt.Sprint(w.draws)}, {"message", fmt.Sprint(spamFlits, " flits")},
-		{"multicast", multicast}, {"times between messages", "geometric, in cycles of " + spamCycle.String()},
+		{"multicast", multicast}, {"times between messages", times + ", in cycles of " + spamCycle.String()},
 		{"measured", fmt.Sprintf("%d to %d messages of each network, until the mean over these networks is known to 1 %%", w.least, w.most)},
 		{"curves end", "before the first rate at which a network is not steady, or not known so well"},
 	}
@@ -668,7 +681,7 @@ func spamFigure3(lab *Lab) (*Figure, error) {
 		w.draws, w.least, w.most = 3, 300, 300
 	}
 	f := &Figure{
-		Parameters: w.parameters("10 % of the messages"),
+		Parameters: w.parameters(lab, "10 % of the messages"),
 		Panels:     []chart.Panel{{Title: "(a) all messages", X: rateAxis, Y: spamLatencyAxis}, {Title: "(b) multicasts", X: rateAxis, Y: spamLatencyAxis}},
 	}
 	return f, w.curves(lab, f.Panels)

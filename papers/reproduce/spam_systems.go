@@ -32,7 +32,7 @@ func spamMulticasts(lab *Lab) (*Figure, error) {
 		load.multicast = true
 		w.loads = append(w.loads, load)
 	}
-	f := &Figure{Parameters: w.parameters("all messages"), Panels: []chart.Panel{{X: rateAxis, Y: spamLatencyAxis}}}
+	f := &Figure{Parameters: w.parameters(lab, "all messages"), Panels: []chart.Panel{{X: rateAxis, Y: spamLatencyAxis}}}
 	return f, w.curves(lab, f.Panels)
 }
 
@@ -176,7 +176,7 @@ func spamBuffers(lab *Lab) (*Figure, error) {
 		load.buffer, load.name = n, fmt.Sprint(n)
 		w.loads = append(w.loads, load)
 	}
-	f := &Figure{Parameters: append(w.parameters("10 % of the messages"), Parameter{"destinations", fmt.Sprint(spamLoads[1].d)})}
+	f := &Figure{Parameters: append(w.parameters(lab, "10 % of the messages"), Parameter{"destinations", fmt.Sprint(spamLoads[1].d)})}
 	by := []chart.Panel{{}, {}}
 	if err := w.curves(lab, by); err != nil {
 		return nil, err

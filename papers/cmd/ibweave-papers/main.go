@@ -181,11 +181,12 @@ func (a *app) maxArgs(n int) cobra.PositionalArgs {
 
 // numbers says what flags take that have a number.
 var numbers = map[string]string{
-	"classes":     "1 or 2",
-	"cpus":        "1 or more, or 0 for all",
-	"max-fan-out": "1 or more",
-	"start":       "0 or more, or -1 to draw one",
-	"seed":        "different numbers from 0 to 2^64-1, as in 1,2,3",
+	"classes":           "1 or 2",
+	"cpus":              "1 or more, or 0 for all",
+	"max-fan-out":       "1 or more",
+	"negative-binomial": "1 to 100",
+	"start":             "0 or more, or -1 to draw one",
+	"seed":              "different numbers from 0 to 2^64-1, as in 1,2,3",
 }
 
 // wrongNumber is the error of a flag that does not take a value.

@@ -135,6 +135,7 @@ func TestIdle(t *testing.T) {
 		{"reproduce --again", "again", "without arguments", false},
 		{"reproduce --cpus 1", "cpus", "without arguments", true},
 		{"reproduce -o d", "output", "without arguments", false},
+		{"reproduce --negative-binomial 3", "negative-binomial", "without arguments", true},
 		{"reproduce --quick", "quick", "without arguments", true},
 		{"reproduce --seed 2", "seed", "without arguments", true},
 		{"schedule d --check f --classes 1", "classes", "with --check: no schedule is made", true},

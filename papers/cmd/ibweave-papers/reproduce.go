@@ -23,6 +23,7 @@ type evaluation struct {
 	again bool
 	seeds []uint
 	cpus  int
+	order int // of the negative binomial distribution
 	outputForm
 }
 
@@ -58,12 +59,15 @@ The same seed gives the same bytes, on any number of CPUs.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				const why = "without arguments: without the names of figures they are listed"
-				if err := a.refuseIdle(cmd.Flags(), []idle{{"again output", why, false}, {"cpus quick seed", why, true}}); err != nil {
+				if err := a.refuseIdle(cmd.Flags(), []idle{{"again output", why, false}, {"cpus negative-binomial quick seed", why, true}}); err != nil {
 					return err
 				}
 			}
 			if err := o.outputForm.parse(); err != nil {
 				return err
+			}
+			if o.order < 1 || o.order > 100 {
+				return wrongNumber("negative-binomial", o.order)
 			}
 			if o.cpus < 0 {
 				return wrongNumber("cpus", o.cpus)
@@ -81,6 +85,7 @@ The same seed gives the same bytes, on any number of CPUs.`,
 	flags.StringVarP(&o.dir, "output", "o", "", "`DIR` for the figures; what else is in it stays")
 	flags.BoolVar(&o.quick, "quick", false, "fewer points and shorter measurements, for a first look")
 	flags.BoolVar(&o.again, "again", false, "make figures again that DIR has already")
+	flags.IntVar(&o.order, "negative-binomial", 1, "spam: times between messages are negative binomial of order `R`; 1 is geometric")
 	flags.UintSliceVar(&o.seeds, "seed", []uint{1}, "seeds of everything random, separated by commas")
 	flags.IntVar(&o.cpus, "cpus", 0, "points to measure at the same time; 0 is one for each CPU")
 	o.outputForm.define(cmd, "`FORM` of the output: text or json")
@@ -157,6 +162,9 @@ func (a *app) reproduce(ctx context.Context, o *evaluation) error {
 		return wrongNumber("seed", `""`)
 	}
 	opt := reproduce.Options{Quick: o.quick, Workers: o.cpus, Version: outdir.Version + cli.Revision()}
+	if o.order > 1 {
+		opt.Order = o.order
+	}
 	if o.dir == "" {
 		opt.Seed = seeds[0]
 		return a.printExhibits(ctx, o, work, opt)
