@@ -164,6 +164,8 @@ var withoutEffectTests = []struct {
 	{"sim d --burst 1 --max-queue 9", "max-queue", "without --load", true},
 	{"sim d --burst 1 --min-messages 9", "min-messages", "without --load", true},
 	{"sim d --burst 1 --warm-up 1us", "warm-up", "without --load", true},
+	{"sim -t f -e updn --burst 1 --roots 0x1", "roots", "without --router: only that has a spanning tree", false},
+	{"sim -t f -e updn --burst 1 --tree dfs", "tree", "without --router: only that has a spanning tree", false},
 	{"sim -t f --router spam --burst 1 --groups g --repeat", "repeat", "without --multicast", false},
 	{"sim d --load 0.1 --output-flits 2", "output-flits", "without --copying wormhole, greedy-wormhole", false},
 	{"sim d --load 0.1 --choice most-credits", "choice", "without --adaptive or --far: packets have no choice", false},
