@@ -16,7 +16,7 @@ type Options struct {
 	// Seed is of everything random.
 	Seed uint64
 	// Order of the negative binomial distribution that times between the messages of SPAM's hosts
-	// have (E-S4), 1 or more: they are sums of so many geometric times. 0 is 1.
+	// have (E-S4), 1 or more: they are sums of that number of geometric times. 0 is 1.
 	Order int
 	// Workers is how many points are measured at the same time; 0 is the number
 	// of CPUs. No result depends on it.
