@@ -173,6 +173,13 @@ var columns = []struct{ counter, heading string }{
 	{"LinkDownedCounter", "LINK DOWNS"},
 }
 
+// titles head the cables with each evidence, one and many.
+var titles = [][2]string{
+	{"cable has errors on the wire: replace or clean it, or the port", "cables have errors on the wire: replace or clean them, or the ports"},
+	{"cable went down or recovered, and not by restarts", "cables went down or recovered, and not by restarts"},
+	{"cable has counters that say nothing: they wrapped, or stood still at their end", "cables have counters that say nothing: they wrapped, or stood still at their end"},
+}
+
 // printErrors writes the cables with errors, those to replace first: a row for each end that counted
 // errors on the wire, else for each end that counted anything, with the counters that any row has.
 func (d *Document) printErrors(b *text.Sheet) {
@@ -187,23 +194,13 @@ func (d *Document) printErrors(b *text.Sheet) {
 			used[k] = used[k] || cellOf(c.Ends[0].Errors, column.counter)+cellOf(c.Ends[1].Errors, column.counter) != "--"
 		}
 	}
-	title := map[Evidence]func(n int) string{
-		Wire: func(n int) string {
-			return text.CountGrouped(n, "cable has errors on the wire: replace or clean it, or the port", "cables have errors on the wire: replace or clean them, or the ports")
-		},
-		Downs: func(n int) string {
-			return text.CountGrouped(n, "cable went", "cables went") + " down or recovered, and not by restarts"
-		},
-		Unknown: func(n int) string {
-			return text.CountGrouped(n, "cable has", "cables have") + " counters that say nothing: they wrapped, or stood still at their end"
-		},
-	}
 	for at := 0; at < len(d.Errors); {
 		evidence, end := d.Errors[at].Evidence, at
 		for end < len(d.Errors) && d.Errors[end].Evidence == evidence {
 			end++
 		}
-		fmt.Fprintf(b, "\n%s\n", title[evidence](end-at))
+		title := titles[order(evidence)]
+		fmt.Fprintf(b, "\n%s\n", text.CountGrouped(end-at, title[0], title[1]))
 		if at < len(shown) {
 			d.printCables(b, shown[at:min(end, len(shown))], used)
 		}

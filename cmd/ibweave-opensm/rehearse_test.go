@@ -162,9 +162,9 @@ func TestRehearseDifferences(t *testing.T) {
 		opt.MFT.Add(l, ports)
 	}
 	first := r.Plan.Tables.Ports(changed)[0]
-	opt.PathSLs = lft.NewPathSLs(f.NumSwitches(), f.MaxLID())
 	from, to := f.HostsOn(4)[0], f.LID(f.HostsOn(9)[0])
 	row := slices.Clone(opt.PathSLs.Row(4))
+	was := row[to]
 	row[to] = 3
 	opt.PathSLs.SetPorts(row, from)
 	r.Routing.Tables.Row(5)[7]++
@@ -172,7 +172,7 @@ func TestRehearseDifferences(t *testing.T) {
 	if got.Equal() || got.Differences != 1 || got.Samples[0].Switch != f.Node(5).GUID || got.Samples[0].LID != 7 {
 		t.Errorf("%+v", got)
 	}
-	if p := got.PathSLs; p.Differences != 1 || p.Samples[0] != (rehearse.PathDifference{From: f.PortName(from), LID: to, Ours: 3}) {
+	if p := got.PathSLs; p.Differences != 1 || p.Samples[0] != (rehearse.PathDifference{From: f.PortName(from), LID: to, Ours: 3, OpenSM: was}) {
 		t.Errorf("%+v", p)
 	}
 	x := got.Multicast

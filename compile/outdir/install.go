@@ -42,7 +42,8 @@ func InstallCommands(dir string, files []string, opt Options) (plugin, static, u
 	replaced := siteConfig + " " + siteLIDs
 	keep := "tar -cPf " + siteCopy + " --ignore-failed-read " + replaced
 	commands := []string{stop, keep}
-	undo = []string{stop, "tar -tPf " + siteCopy + " && rm -f " + replaced}
+	remove := "tar -tPf " + siteCopy + " >/dev/null && rm -f " + replaced // not without the archive
+	undo = []string{stop}
 	if abs, err := filepath.Abs(dir); err != nil || abs != filepath.Clean(opt.InstallDir) {
 		to := quote(opt.InstallDir)
 		commands = []string{stop, keep + " " + to, "mkdir -p " + to, "cp " + quote(dir) + "/* " + to + "/"}
@@ -50,7 +51,9 @@ func InstallCommands(dir string, files []string, opt Options) (plugin, static, u
 		for i, name := range files {
 			names[i] = quote(strings.TrimSuffix(name, ZstdSuffix))
 		}
-		undo = append(undo, "(cd "+to+" && rm -f "+strings.Join(names, " ")+")", "rmdir --ignore-fail-on-non-empty "+to)
+		undo = append(undo, remove+" && (cd "+to+" && rm -f "+strings.Join(names, " ")+")", "rmdir --ignore-fail-on-non-empty "+to)
+	} else {
+		undo = append(undo, remove)
 	}
 	undo = append(undo, "tar -xpPf "+siteCopy, "rm "+siteCopy, start)
 	if opt.Zstd {

@@ -137,6 +137,13 @@ func (w *lastWriter[T]) tell(err error) {
 	w.told = said
 }
 
+// hasFailed returns true if the last state could not be written.
+func (w *lastWriter[T]) hasFailed() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.told != ""
+}
+
 // close keeps a goroutine that still writes from OpenSM's log, which may be gone.
 func (w *lastWriter[T]) close() {
 	w.mu.Lock()

@@ -28,6 +28,13 @@ func wireOf(f *fabric.Fabric, p fabric.PortID) wire {
 	return wire{f.Node(f.Owner(p)).GUID, f.Node(f.Owner(q)).GUID, f.Num(p), f.Num(q)}
 }
 
+// hasWire returns true if f has a cable.
+func hasWire(f *fabric.Fabric, w wire) bool {
+	a, ok := f.SwitchByGUID(w.from)
+	b, too := f.SwitchByGUID(w.to)
+	return ok && too && w.fromNum <= f.Node(a).NumPorts && w.toNum <= f.Node(b).NumPorts && f.Peer(f.Port(a, w.fromNum)) == f.Port(b, w.toNum)
+}
+
 // flaps is what is remembered of cables that come and go. Cables of hosts are never held back, since their ports
 // have LIDs, nor is the last cable that joins some switches to others.
 type flaps struct {
@@ -57,11 +64,16 @@ func (x *flaps) damp(f *fabric.Fabric, now time.Time) (used *fabric.Fabric, said
 			x.lose(wireOf(before, p), now)
 		}
 	})
-	eachLostCable(f, before, func(p fabric.PortID) {
-		if l := x.lost[wireOf(f, p)]; l != nil {
+	for w, l := range x.lost { // a cable is up for as long as both switches have had it
+		switch {
+		case !hasWire(before, w):
 			l.up = now
+			fallthrough
+		case l.hold, now.Sub(l.at[len(l.at)-1]) <= x.config.Window:
+		default:
+			delete(x.lost, w)
 		}
-	})
+	}
 	joined := graph.NewUnionFind[fabric.NodeID](f.NumSwitches())
 	join := func(p fabric.PortID) bool { return joined.Join(f.Owner(p), f.Owner(f.Peer(p))) }
 	say := func(p fabric.PortID, format string, args ...any) {
@@ -152,19 +164,37 @@ func (p *Plugin) holdBack(f *fabric.Fabric) *fabric.Fabric {
 	return f
 }
 
-// isHeld returns true if the fabric is to be routed again because of cables that are held back: for want of others
-// all are used then, or the time of one is over.
-func (p *Plugin) isHeld(always bool) bool {
+// isDue returns true if the fabric is to be routed again because the time of a cable that is held back is over.
+func (p *Plugin) isDue() bool {
 	p.routing.Lock()
 	defer p.routing.Unlock()
-	if p.flaps.held == 0 {
-		return false
-	}
-	if always {
-		for _, l := range p.flaps.lost {
-			l.hold, l.told = false, false
+	return p.flaps.held > 0 && !time.Now().Before(p.flaps.next)
+}
+
+// tryAll routes s with the cables, too, that are held back, for want of others; nil where there are none, or where
+// that is not the reason.
+func (p *Plugin) tryAll(engine int, s *Snapshot) *Tables {
+	p.routing.Lock()
+	var held []*losses
+	for _, l := range p.flaps.lost {
+		if p.flaps.held > 0 && l.hold {
+			l.hold = false
+			held = append(held, l)
 		}
-		p.tell("cables that come and go are used all the same, as else not all pairs have routes")
 	}
-	return always || !time.Now().Before(p.flaps.next)
+	p.routing.Unlock()
+	if held == nil {
+		return nil
+	}
+	t, err := p.tryRoute(engine, s)
+	p.routing.Lock()
+	defer p.routing.Unlock()
+	for _, l := range held {
+		l.hold, l.told = err != nil, err != nil && l.told
+	}
+	if err != nil {
+		return nil
+	}
+	p.tell("cables that come and go are used all the same, as else not all pairs have routes")
+	return t
 }

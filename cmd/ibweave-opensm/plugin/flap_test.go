@@ -173,3 +173,40 @@ func TestFlapOrNothing(t *testing.T) {
 		}
 	})
 }
+
+// TestFlapInPieces wants a cable to be held back in a fabric in pieces, too, and the time that it has been up to begin
+// anew when its switch comes back.
+func TestFlapInPieces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, err := gen.Tree(gen.TreeSpec{Ports: 16, Pods: []int{4}, Hosts: 4, Spines: 2, Parallel: 1})
+		o := openFlapping(t, withLIDs(t, f, err))
+		up, spines := o.f.SwitchLinks(0)
+		cut, _ := o.f.SwitchLinks(3)
+		pieces := snapshotOf(o.f.Without(cut...), rand.New(rand.NewPCG(1, 2)))
+		spine := slices.IndexFunc(pieces.Nodes, func(n Node) bool { return n.GUID == o.f.Node(spines[0]).GUID })
+		all := o.f.NumLinks() - len(cut)
+		use := func(want int, without ...fabric.PortID) {
+			t.Helper()
+			if got := o.route(t, "updn", slices.Concat(cut, without)...); got != want {
+				t.Errorf("%d cables are in use, want %d", got, want)
+			}
+		}
+		use(all)
+		for i := range 3 {
+			use(all-1, up[0])
+			time.Sleep(time.Minute)
+			use([]int{all, all, all - 1}[i])
+		}
+		time.Sleep(20 * time.Minute)
+		if _, err := o.Route(o.engine("updn"), withoutNode(pieces, spine)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Minute)
+		use(all - 1)
+		time.Sleep(31 * time.Minute)
+		use(all)
+		if o.said("used all the same") != 0 {
+			t.Errorf("OpenSM's log has %q", o.lines)
+		}
+	})
+}

@@ -395,8 +395,10 @@ func (p *Plugin) Route(engine int, s *Snapshot) (*Tables, error) {
 		return nil, p.failed
 	}
 	t, err := p.tryRoute(engine, s)
-	if (err != nil || t.Verify.Unicast.Unreachable > 0) && p.isHeld(true) {
-		t, err = p.tryRoute(engine, s)
+	if err != nil || len(t.pieces.List) == 1 && t.Verify.Unicast.Unreachable > 0 {
+		if all := p.tryAll(engine, s); all != nil {
+			t, err = all, nil
+		}
 	}
 	if err != nil {
 		err.Code = cmp.Or(err.Code, CannotRoute)
@@ -488,7 +490,7 @@ func (p *Plugin) route(engine int, s *Snapshot) (*Tables, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), p.config.Timeout)
 	defer cancel()
 	start := time.Now()
-	if t := p.Current(); t != nil && t.isOf(engine, s) && t.isFound(s) && !p.isHeld(false) {
+	if t := p.Current(); t != nil && t.isOf(engine, s) && t.isFound(s) && !p.isDue() {
 		if next := p.rebalance(ctx, t, s); next != nil {
 			next.Timing.Snapshot = s.Took + time.Since(start) - next.Timing.Route - next.Timing.Verify
 			return next, nil
@@ -740,7 +742,7 @@ func (p *Plugin) Written(t *Tables) {
 	said, name := "", t.Engine
 	if p.config.Shadow {
 		how, name = append(how, zap.Bool("shadow", true)), "not installed (shadow: true): "+name
-		if p.before == nil || p.before.Routing != t.Routing {
+		if p.before == nil || p.before.Routing != t.Routing || p.shadow.hasFailed() {
 			p.shadow.update(func(r **compile.Result) { *r = t.result })
 		}
 	}
