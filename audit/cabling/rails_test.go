@@ -43,11 +43,11 @@ func TestRails(t *testing.T) {
 		"swapped": {func(list []cable) []cable {
 			swap(list, at("node0003", "0"), at("node0003", "1"))
 			return list
-		}, []string{"warning rail-swapped 2"}},
+		}, []string{"error rail-swapped 2"}},
 		"mixed": {func(list []cable) []cable {
 			swap(list, at("node0003", "0"), at("node0004", "1"))
 			return list
-		}, []string{"warning rail-mixed 1", "warning rail-mixed 1"}},
+		}, []string{"error rail-mixed 1", "error rail-mixed 1"}},
 		"another unit": {func(list []cable) []cable {
 			swap(list, at("node0003", "0"), at("node0009", "0"))
 			return list

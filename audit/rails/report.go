@@ -59,7 +59,7 @@ func (x *finder) reportHost(h *Host) {
 		case slices.ContainsFunc(misplaced, func(q *Port) bool { return q.leaf == p.home }) && slices.ContainsFunc(misplaced, func(q *Port) bool { return q.home == p.leaf }):
 			swapped = append(swapped, p)
 		case x.isOn(p.leaf, p.Rail):
-			x.add(Mixed, 1, ends, "%s is on %s, and the hosts beside %s have rail %d on %s%s", name, at, h.Host, p.Rail, home, x.cureOther(p))
+			x.add(Mixed, 1, ends, "%s is on %s, and the hosts beside %s have rail %d on %s%s", name, at, h.Host, p.Rail, home, x.cureOther(p)).Severity = verify.Warning
 		default:
 			x.add(Mixed, 1, ends, "%s is on %s, which has %s; the hosts beside %s have rail %d on %s%s", name, at, railNames(x.on[p.leaf]), h.Host, p.Rail, home, x.cureOther(p))
 		}
@@ -230,7 +230,7 @@ func (x *finder) reportNames() {
 			}
 		}
 		if len(where) > 0 {
-			x.add(Swapped, int64(len(where)), ports, "%s counts its adapters in another order than most hosts, by their labels: %s", x.Hosts[i].Host, text.List(where, "and"))
+			x.add(Swapped, int64(len(where)), ports, "%s counts its adapters in another order than most hosts, by their labels: %s", x.Hosts[i].Host, text.List(where, "and")).Severity = verify.Warning
 		}
 	}
 }
