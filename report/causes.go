@@ -48,6 +48,7 @@ func writeCauses(w io.Writer, r *verify.Result, opt *Options, wanted func(*verif
 			alike[k] = append(alike[k], c)
 		}
 	}
+	printed := make(map[int]bool) // by finding
 	for _, k := range order {
 		list := alike[k]
 		if len(list) > fewCauses && !opt.Verbose {
@@ -55,23 +56,39 @@ func writeCauses(w io.Writer, r *verify.Result, opt *Options, wanted func(*verif
 			continue
 		}
 		for _, c := range list {
-			writeCause(w, r, opt, c)
+			writeCause(w, r, opt, c, printed)
+		}
+	}
+	for i := range r.Findings { // those that stand for others are of many causes
+		x := &r.Findings[i]
+		if opt.Verbose && x.IsRest() && !printed[i] && wanted(&verify.Cause{Rule: x.Rule, Severity: x.Severity, Waiver: x.Waiver}) {
+			writeFinding(w, x, 0)
 		}
 	}
 }
 
 // writeList prints causes of one rule, a line for each, as many as fit.
 func writeList(w io.Writer, r *verify.Result, opt *Options, list []*verify.Cause) {
-	findings, count := 0, int64(0)
+	count, lost := int64(0), int64(0)
+	counted := make(map[int]bool) // by finding: several causes may have one
 	for _, c := range list {
+		for _, n := range c.Pairs {
+			lost += n
+		}
 		for _, k := range c.Findings {
-			if r.Findings[k].Rule == c.Rule {
-				findings++
+			if r.Findings[k].Rule == c.Rule && !counted[k] {
+				counted[k] = true
 				count += r.Findings[k].Count
 			}
 		}
 	}
-	head := text.CountGrouped(findings, "finding", "findings")
+	if lost > 0 {
+		count = lost
+	}
+	head := text.CountGrouped(len(list), "finding", "findings")
+	if len(counted) != len(list) {
+		head = text.CountGrouped(len(list), "cause", "causes")
+	}
 	if rule, ok := verify.FindRule(list[0].Rule, opt.rules(), verify.Rules); ok {
 		head = fmt.Sprintf("%s, %s %s: %s", head, text.Grouped(count), rule.Count, rule.Summary)
 	}
@@ -85,14 +102,15 @@ func writeList(w io.Writer, r *verify.Result, opt *Options, list []*verify.Cause
 	}
 }
 
-// writeCause prints one cause and what follows from it.
-func writeCause(w io.Writer, r *verify.Result, opt *Options, c *verify.Cause) {
+// writeCause prints one cause and what follows from it, and enters the findings that it prints.
+func writeCause(w io.Writer, r *verify.Result, opt *Options, c *verify.Cause, printed map[int]bool) {
 	first := &r.Findings[c.Findings[0]]
 	if c.Text == first.Message && len(c.Findings) == 1 {
 		most := shownHops
 		if opt.Verbose {
 			most = len(first.Witness)
 		}
+		printed[c.Findings[0]] = true
 		writeFinding(w, first, most)
 		return
 	}
@@ -102,7 +120,10 @@ func writeCause(w io.Writer, r *verify.Result, opt *Options, c *verify.Cause) {
 	}
 	if opt.Verbose {
 		for _, k := range c.Findings {
-			writeFinding(w, &r.Findings[k], len(r.Findings[k].Witness))
+			if x := &r.Findings[k]; !x.IsRest() && !printed[k] {
+				printed[k] = true
+				writeFinding(w, x, len(x.Witness))
+			}
 		}
 	}
 }

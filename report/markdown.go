@@ -73,7 +73,7 @@ func Markdown(w io.Writer, r *verify.Result, opt Options) error {
 			row += "<br>" + literal(line)
 		}
 		if row += " |\n"; b.Len()+len(row) > maxMarkdown {
-			fmt.Fprintf(&b, "\n%s are left out.\n", text.CountGrouped(len(causes)-i, "finding", "findings"))
+			fmt.Fprintf(&b, "\n%s are left out.\n", text.CountGrouped(len(causes)-i, "cause", "causes"))
 			break
 		}
 		b.WriteString(row)

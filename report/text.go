@@ -319,7 +319,7 @@ func verdict(b *text.Sheet, r *verify.Result) {
 	verdict := r.Verdict
 	if len(parts) > 0 {
 		verdict += " (" + strings.Join(parts, ", ")
-		if len(causes) < len(r.Findings) {
+		if len(causes) != len(r.Findings) {
 			verdict += "; " + text.CountGrouped(len(r.Findings), "finding", "findings") + " in all"
 		}
 		verdict += ")"

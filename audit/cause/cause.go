@@ -55,7 +55,9 @@ func Group(r *verify.Result, s *state.State) {
 			continue
 		}
 		for _, k := range c.Findings {
-			r.Findings[k].Cause = cmp.Or(r.Findings[k].Cause, c.Text)
+			if x := &r.Findings[k]; !x.IsRest() { // else it is of many causes
+				x.Cause = cmp.Or(x.Cause, c.Text)
+			}
 		}
 	}
 	slices.SortStableFunc(g.list, func(a, b verify.Cause) int {
@@ -155,7 +157,11 @@ func (g *grouper) groupLosses() {
 			rules = lossRules[hostRules:]
 		}
 		tells := func(k int) bool { return slices.Contains(rules, g.r.Findings[k].Rule) }
-		if i, ok := g.at[key]; ok && slices.ContainsFunc(g.list[i].Findings, tells) || at.pairs == (verify.Pairs{}) {
+		told := func(key string) bool {
+			i, ok := g.at[key]
+			return ok && slices.ContainsFunc(g.list[i].Findings, tells)
+		}
+		if at.pairs == (verify.Pairs{}) || told(key) || told(key+" waived") {
 			continue
 		}
 		i := slices.IndexFunc(g.r.Findings, func(x verify.Finding) bool {
@@ -167,7 +173,9 @@ func (g *grouper) groupLosses() {
 		}
 		if i >= 0 {
 			g.by[key] = at
-			g.add(key, i)
+			if known, ok := g.at[key]; !ok || !slices.Contains(g.list[known].Findings, i) {
+				g.add(key, i)
+			}
 		}
 	}
 }

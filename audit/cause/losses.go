@@ -129,6 +129,8 @@ type walker struct {
 	state []uint8 // by switch: 0 not yet followed, 1 on the way, 2 done
 	found map[spot]*loss
 	way   []fabric.NodeID
+	near  *graph.Search[fabric.NodeID] // distances to the switch of port root
+	root  fabric.NodeID
 }
 
 // follow fills in end for a LID, which is that of port to.
@@ -203,8 +205,13 @@ func (w *walker) step(s fabric.NodeID, lid fabric.LID, to fabric.PortID) (next f
 // wrongTurn is the first entry of a cycle that does not bring packets for a LID nearer to port to: in a cycle
 // there is one.
 func (w *walker) wrongTurn(cycle []fabric.NodeID, lid fabric.LID, to fabric.PortID) spot {
-	search := graph.NewSearch[fabric.NodeID](w.f.NumSwitches())
-	search.Run(w.f.Neighbors, w.f.Owner(w.f.Attachment(to)))
+	root := w.f.Owner(w.f.Attachment(to))
+	if w.near == nil || w.root != root {
+		w.near = graph.NewSearch[fabric.NodeID](w.f.NumSwitches())
+		w.near.Run(w.f.Neighbors, root)
+		w.root = root
+	}
+	search := w.near
 	first := spot{s: fabric.NoNode}
 	for i, s := range cycle {
 		next := cycle[(i+1)%len(cycle)]
