@@ -532,8 +532,8 @@ func TestDetectNone(t *testing.T) {
 	try("banyan", "", f, err)
 	f, err = gen.FatTree(gen.FatTreeSpec{Radix: 36, Levels: 2})
 	try("fat tree", `has cables to 36 other switches`, f, err)
-	if count += 4; count < short.Of(200, 10) {
-		t.Errorf("%d fabrics, want 200", count)
+	if count += 4; count < short.Of(100, 10) {
+		t.Errorf("%d fabrics, want 100", count)
 	}
 	for _, size := range []int{6, 11, 80} {
 		w := gridWiring([]int{size, size}, []bool{false, false}, []int{1, 1})

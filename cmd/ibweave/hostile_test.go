@@ -78,6 +78,10 @@ var inputs = map[string]string{
 	"plan arguments":           "plan X",
 	"plan --node-name-map":     "plan D/fabric.ibnetdiscover --node-name-map X",
 	"rehearse arguments":       "rehearse H",
+	"rehearse --topology":      "rehearse -t X --lfts D/opensm-lfts.dump",
+	"rehearse --lfts":          "rehearse -t D/fabric.ibnetdiscover --lfts X",
+	"rehearse --sl2vl":         "rehearse -t D/fabric.ibnetdiscover --lfts D/opensm-lfts.dump --sl2vl X",
+	"rehearse --path-sl":       "rehearse -t D/fabric.ibnetdiscover --lfts D/opensm-lfts.dump --sl2vl D/opensm-sl2vl.dump --path-sl X",
 	"report arguments":         "report H -o /dev/null",
 	"report --topology":        "report -t X -o /dev/null",
 	"report --lfts":            "report -t D/fabric.ibnetdiscover --lfts X -o /dev/null",
@@ -204,6 +208,7 @@ var otherFiles = map[string]string{
 	"path --mfts":           "path follows unicast, and does not read it",
 	"report --title":        "text",
 	"compile --install-dir": "a name that is written into opensm.conf",
+	"rehearse --mfts":       "files carry no masks, so that it is not read",
 	"rehearse --plugin":     "a library, which OpenSM loads",
 }
 

@@ -115,7 +115,7 @@ func (a *app) rehearse(ctx context.Context, in *audit, via rehearse.Via, library
 
 // rehearseFiles rehearses with OpenSM's file engine and the options that make the SL-to-VL tables.
 func rehearseFiles(ctx context.Context, in *audit, routing *lft.Routing, opt rehearse.Options) (r *rehearse.Report, err error) {
-	all := &compile.Result{Routing: routing, AnySL: in.Compiled.Manifest.Options["sl2vl"] == compile.SpreadVLs}
+	all := &compile.Result{Routing: routing, AnySL: in.Compiled != nil && in.Compiled.Manifest.Options["sl2vl"] == compile.SpreadVLs}
 	if in.MFTs != "" {
 		all.Plan = &mft.Plan{}
 	}

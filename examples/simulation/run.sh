@@ -19,10 +19,9 @@ for order in listed random:1; do
 	ibweave sim xy --pattern allreduce-ring --rank-order $order --burst 16 --bytes 4096 | sed 1,3d
 done
 
-# Latency under load, with some multicast. The parameters are in load.yaml, and the
-# results go on from where they are in load.state if the sweep is interrupted.
+# Latency under load, with some multicast. The parameters are in load.yaml.
 echo
-ibweave sim -f load.yaml --state load.state
+ibweave sim -f load.yaml
 
 # What multicast saves: the time until the last receiver has it, for one source, and
 # for all at once; then the same by unicast.

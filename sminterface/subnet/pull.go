@@ -189,12 +189,15 @@ func (d *Discovery) name(n fabric.NodeID) string {
 // askSwitch reads an attribute of a switch. Where the answer does not come, the switch is
 // unread, which is noted once.
 func (p *pull) askSwitch(s fabric.NodeID, to Target, attr mad.Attribute, modifier uint32, answer func(*mad.Data)) {
-	p.ask(to, attr, modifier, answer, func(err error) {
-		if p.t.Read[s] {
-			p.t.Read[s] = false
-			p.note(p.d.name(s), "%v", err)
-		}
-	})
+	p.ask(to, attr, modifier, answer, func(err error) { p.miss(s, err) })
+}
+
+// miss enters that a switch is unread.
+func (p *pull) miss(s fabric.NodeID, err error) {
+	if p.t.Read[s] {
+		p.t.Read[s] = false
+		p.note(p.d.name(s), "%v", err)
+	}
 }
 
 // readSwitch asks how large the tables of a switch are, and for them.
@@ -310,24 +313,30 @@ func (p *pull) readSomeMaps(s fabric.NodeID, to Target, optimized bool) {
 		asked[[2]fabric.PortNum{in, out}] = true
 		left++
 		p.t.AskedMaps++
-		p.askSwitch(s, to, mad.AttrSLtoVLMappingTable, mad.SLtoVLModifier(in, out), func(data *mad.Data) {
+		came := func() { // the last one decides; after a lost one all others are asked for
+			switch left--; {
+			case left > 0:
+			case differ:
+				p.readSL2VL(s, to, asked)
+			default:
+				lft.EachMap(f, s, func(in, out fabric.PortNum) {
+					p.t.Maps++
+					p.t.SL2VL.Set(in, f.Port(s, out), lft.VLMap(*first))
+				})
+			}
+		}
+		p.ask(to, mad.AttrSLtoVLMappingTable, mad.SLtoVLModifier(in, out), func(data *mad.Data) {
 			p.setMap(in, f.Port(s, out), data)
 			m := mad.Of[mad.SLtoVL](data)
 			if first == nil {
 				first = &m
 			}
 			differ = differ || m != *first
-			if left--; left > 0 {
-				return
-			}
-			if differ {
-				p.readSL2VL(s, to, asked)
-				return
-			}
-			lft.EachMap(f, s, func(in, out fabric.PortNum) {
-				p.t.Maps++
-				p.t.SL2VL.Set(in, f.Port(s, out), lft.VLMap(*first))
-			})
+			came()
+		}, func(err error) {
+			p.miss(s, err)
+			differ = true
+			came()
 		})
 	}
 	for port := range f.Cabled(s) {

@@ -78,7 +78,7 @@ func (in *Input) readCounters(name string, f *fabric.Fabric) (c *dump.Counters, 
 		}
 		var problems []fabric.Problem
 		if c != nil { // of a folder, whose cables come last
-			if problems, err = c.ReadCables(name, data, f, dump.Options{Lenient: in.Lenient}); err == nil {
+			if problems, err = c.ReadCables(name, data, f, dump.Options{Lenient: true}); err == nil {
 				in.tell(f, problems...)
 			}
 			return err
