@@ -120,7 +120,7 @@ func Live(ctx context.Context, c *subnet.Client, opt LiveOptions) (*Swept, error
 		s.MFTCapacity = append(s.MFTCapacity, int(d.Switches[i].MulticastFDBCap))
 		s.Unread = append(s.Unread, !ok)
 	}
-	if s.FewSLs = fewSLs(s.SL2VL); opt.AllPaths || opt.PathSLs && !s.FewSLs {
+	if s.FewSLs = HasFewSLs(s.SL2VL); opt.AllPaths || opt.PathSLs && !s.FewSLs {
 		end = in.stage("read path SLs")
 		err := s.AskPathSLs(ctx, c, opt.AllPaths, opt.Before)
 		end()
@@ -169,8 +169,8 @@ func (s *Swept) AskPathSLs(ctx context.Context, c *subnet.Client, all bool, befo
 	return ctx.Err()
 }
 
-// fewSLs returns true if all SLs have the same VL everywhere, and none is dropped.
-func fewSLs(m *lft.SL2VL) bool {
+// HasFewSLs returns true if all SLs have the same VL everywhere, and none is dropped.
+func HasFewSLs(m *lft.SL2VL) bool {
 	return m.VLs() <= 1 && !slices.ContainsFunc(m.Maps(), func(m lft.VLMap) bool { return slices.Contains(m[:], lft.DropVL) })
 }
 
