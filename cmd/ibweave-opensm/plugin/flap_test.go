@@ -174,8 +174,8 @@ func TestFlapOrNothing(t *testing.T) {
 	})
 }
 
-// TestFlapInPieces wants a cable to be held back in a fabric in pieces, too, and the time that it has been up to begin
-// anew when its switch comes back.
+// TestFlapInPieces wants a cable to be held back in a fabric in pieces, too, and the time that it has been up to start
+// again at zero when its switch comes back.
 func TestFlapInPieces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, err := gen.Tree(gen.TreeSpec{Ports: 16, Pods: []int{4}, Hosts: 4, Spines: 2, Parallel: 1})
