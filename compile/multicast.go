@@ -175,9 +175,9 @@ func (m *multicaster) chooseTrunks(ctx context.Context, groups []mft.Group) ([]m
 	return groups, nil
 }
 
-// lanes lists SLs with a VL each that no other one of them meets anywhere: the
-// lowest SL of each VL, where all ports have the same SL-to-VL table. There are none where
-// groups are not to be balanced, or paths have SLs of their own.
+// lanes lists SLs whose packets never share a VL: the lowest SL of each VL. The list is
+// empty where ports have different SL-to-VL tables, where groups are not to be balanced,
+// and where paths have SLs of their own.
 func (m *multicaster) lanes() (sls []fabric.SL) {
 	s := m.r.SL2VL
 	if !m.opt.Balance || s == nil || m.r.PathSLs != nil || len(s.Maps()) != 1 {

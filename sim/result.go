@@ -234,7 +234,7 @@ func (m *JobsDone) Result() Result {
 	return r
 }
 
-// Result is that of a simulation which the deadlock ended.
+// Result returns what the simulation has measured until the deadlock ended it.
 func (e *DeadlockError) Result() Result {
 	d := &Deadlock{At: e.At.Nanoseconds(), Waits: e.Waits, Witness: e.Channels()}
 	d.Message = fmt.Sprintf("deadlock, found at %s: %s wait for each other; cycle, %s",

@@ -102,7 +102,7 @@ func (x *File) In(f *fabric.Fabric, set *groups.Set) (*Traffic, error) {
 	return t, nil
 }
 
-// New is traffic of no jobs.
+// New returns the traffic of f without any job yet.
 func New(f *fabric.Fabric) *Traffic { return &Traffic{f: f, host: hostNumbers(f)} }
 
 // Clear is traffic of no jobs in the same fabric.

@@ -405,6 +405,7 @@ func newTrial(base *compile.Result, route compile.Options, scale bound.Scale) *t
 	return t
 }
 
+// clone returns a trial whose kept tables change apart from those of t.
 func (t *trial) clone() *trial {
 	c := *t
 	c.route.Kept = t.route.Kept.Clone()

@@ -369,7 +369,7 @@ func (r *perfReader) begin(b block) error {
 }
 
 // readErrors reads a line of ibqueryerrors: GUID 0x100001 port 1: [SymbolErrorCounter == 12] [..]. The
-// GUID is that of the port or of its node. Below dataFor are data counters, which may come besides errors.
+// GUID is that of the port or of its node. Lines below the heading dataFor have data counters.
 func (r *perfReader) readErrors(_ int, line []byte) error {
 	line = bytes.TrimSpace(line)
 	s := topology.Line{Text: line}

@@ -262,8 +262,8 @@ func (r *pkeyReader) readGroupLine(_ int, line []byte) error {
 	return nil
 }
 
-// noteMissing notes the end ports with a LID and without a table. Where no port has a LID, the topology
-// does not say them, and all end ports count.
+// noteMissing notes the end ports that have a LID and no table. Where no port has a LID, since the topology
+// has none, it notes all end ports without a table.
 func (r *pkeyReader) noteMissing() {
 	first, n := fabric.NoPort, 0
 	r.f.EndPorts(func(p fabric.PortID) {

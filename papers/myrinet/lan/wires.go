@@ -473,8 +473,8 @@ func (n *network) tail(i int32) {
 	}
 }
 
-// cut ends a worm that a host sends where it is. It says whether nothing of it has
-// been sent: then no hop is left.
+// cut ends a worm that its host is sending, at hop i: what has left the host goes on. It returns
+// true where nothing has: then hop i is free again.
 func (n *network) cut(i int32) (unsent bool) {
 	h := &n.hops[i]
 	if !h.running && h.sent == 0 {
