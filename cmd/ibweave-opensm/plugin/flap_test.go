@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,14 +21,14 @@ import (
 type flapping struct {
 	*opened
 	f     *fabric.Fabric
-	asked int // for sweeps
+	asked atomic.Int32 // for sweeps
 }
 
 const flapThrice = "flap: {count: 3, window: 10m, hold: 30m}\nlog: {file: /dev/null}\n"
 
 func openFlapping(t *testing.T, f *fabric.Fabric, engines ...compile.Engine) *flapping {
 	o := &flapping{opened: open(t, flapThrice, engines...), f: f}
-	o.host.Sweep = func() { o.asked++ }
+	o.host.Sweep = func() { o.asked.Add(1) }
 	return o
 }
 
@@ -89,13 +90,13 @@ func TestFlap(t *testing.T) {
 		use(all-1, a) // gone again, and so from now on
 		use(all - 1)
 		time.Sleep(29 * time.Minute)
-		if use(all - 1); o.asked > 0 {
+		if use(all - 1); o.asked.Load() > 0 {
 			t.Error("a sweep before the time")
 		}
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
-		if o.asked != 1 {
-			t.Errorf("%d sweeps asked for, want 1", o.asked)
+		if o.asked.Load() != 1 {
+			t.Errorf("%d sweeps asked for, want 1", o.asked.Load())
 		}
 		use(all)
 		if o.said("has been up for 30m0s: used again") != 1 || o.said("not used until") != 1 {
