@@ -169,7 +169,7 @@ func timeOf(f *fabric.Fabric, tables *lft.Tables) (most float64) {
 // TestIncrementalRates: the load that later tables are held to is that of the last routing from scratch
 // also when the fastest cable comes or goes meanwhile. On these fabrics no lower bound is near it.
 func TestIncrementalRates(t *testing.T) {
-	kept, n := 0, short.Of(100, 40)
+	kept, n := 0, short.Of(300, 40)
 	for seed := range uint64(n) {
 		rnd := rand.New(rand.NewPCG(seed, 3))
 		whole := short.Must(gen.Irregular(gen.IrregularSpec{Switches: 12, Degree: 3, Hosts: 12, Seed: seed}))(t)

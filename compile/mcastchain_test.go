@@ -53,7 +53,7 @@ func TestDefaultScheme(t *testing.T) {
 	for _, name := range short.Keys(fabrics, "mesh 3x3x3", "torus 5x5", "tree", "irregular") {
 		whole := fabrics[name]
 		for _, e := range []string{"updn", "spam", "minhop", "xy", "negative-first", "west-first", "north-last", "layered", "fattree"} {
-			n := short.Of(*trials/25, 1)
+			n := short.Of(*trials/10, 1)
 			if e == "xy" && name == "mesh 3x3x3" {
 				n = *trials / short.Of(2, 7) // the paths of repaired meshes part and meet
 			}

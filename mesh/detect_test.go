@@ -479,7 +479,7 @@ func TestDetectNone(t *testing.T) {
 		return none
 	}
 	count := 0
-	for seed := range uint64(short.Of(40, 3)) {
+	for seed := range uint64(short.Of(120, 3)) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		var dims []int
 		var wrap []bool
@@ -532,8 +532,8 @@ func TestDetectNone(t *testing.T) {
 	try("banyan", "", f, err)
 	f, err = gen.FatTree(gen.FatTreeSpec{Radix: 36, Levels: 2})
 	try("fat tree", `has cables to 36 other switches`, f, err)
-	if count += 4; count < short.Of(100, 10) {
-		t.Errorf("%d fabrics, want 100", count)
+	if count += 4; count < short.Of(200, 10) {
+		t.Errorf("%d fabrics, want 200", count)
 	}
 	for _, size := range []int{6, 11, 80} {
 		w := gridWiring([]int{size, size}, []bool{false, false}, []int{1, 1})

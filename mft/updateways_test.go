@@ -289,7 +289,7 @@ func TestUpdateOfSchemes(t *testing.T) {
 		f := routings[0].Fabric
 		rnd := rand.New(rand.NewPCG(3, 0))
 		kinds := map[string]int{}
-		for _, g := range randomGroups(f, short.Of(3, 1), 7, 4) {
+		for _, g := range randomGroups(f, short.Of(8, 1), 7, 4) {
 			g.MLID, g.Senders = 0xC001, g.Senders[:1+rnd.IntN(4)]
 			later := g
 			k := rnd.IntN(7)

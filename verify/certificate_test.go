@@ -87,7 +87,7 @@ func TestCertificateTampered(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	var tried [2]int // on one VL, on several
 	part := short.Of(1, 10)
-	for i := range 30 / part {
+	for i := range 60 / part {
 		f := randomFabric(t, r)
 		tables := upDownTables(f, r)
 		var sl2vl *lft.SL2VL
@@ -312,7 +312,7 @@ func FuzzReadCertificate(f *testing.F) {
 func TestCertificateUnknownSLs(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 10))
 	wrong := 0
-	for range short.Of(30, 20) {
+	for range short.Of(60, 20) {
 		f := randomFabric(t, r)
 		tables := upDownTables(f, r)
 		sl2vl, _ := someLanes(f, r)

@@ -20,7 +20,7 @@ import (
 // change and routes on the most loaded link, for any --rebalance, and whether the engine refuses.
 func TestAsCompilePrevious(t *testing.T) {
 	var kept, moved, scratch, refused int
-	for seed := range uint64(short.Of(60, 30)) {
+	for seed := range uint64(short.Of(150, 30)) {
 		rng := rand.New(rand.NewPCG(seed, 14))
 		f := randomFabric(t, rng)
 		e := short.Must(compile.EngineByName([]string{"updn", "minhop", "layered", "fattree", "spam", "xy"}[rng.IntN(6)]))(t)
