@@ -56,10 +56,6 @@ func (b *balancer) balance(ctx context.Context) error {
 	if err := b.placeRoutes(ctx, b.jobs, (*chooser).placeJob); err != nil {
 		return err
 	}
-	if !b.hasChoice {
-		b.even = true
-		return nil
-	}
 	bound := BoundLoad(b.fab)
 	b.even = b.greatestLoad() <= bound
 	for range b.countAgain() {
@@ -103,8 +99,6 @@ type balancer struct {
 	// where all have one LID.
 	loads [][]uint64
 	even  bool // routes to different LIDs need not move apart: the first paths have small loads
-	// hasChoice says that some switch has several next hops to a destination with load.
-	hasChoice bool
 }
 
 // balancerJob is a destination switch and some of its LIDs.

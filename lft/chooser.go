@@ -31,7 +31,6 @@ func (b *balancer) newChooser() *chooser {
 
 // placeJob places the LIDs of a job.
 func (c *chooser) placeJob(d *destination) {
-	c.hasChoice = c.hasChoice || len(d.job.lids) > 0 && d.free
 	c.findLeast(d)
 	for from, end := range c.ports(d.job.lids) {
 		c.placePort(d, from, end)

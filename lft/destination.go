@@ -20,7 +20,6 @@ type destination struct {
 	passed []bool  // by switch, the destination too: a next hop leads there
 	inner  []int32 // the switches that are passed
 	kept   []uint8 // by LID of the job, then by switch: its next hop
-	free   bool    // some switch has several next hops
 }
 
 // place is what a choice at a switch needs: in one piece, since it is looked at for each LID.
@@ -67,7 +66,7 @@ func (d *destination) set(b *balancer, j *balancerJob) error {
 
 // findNext finds next, the groups and what is passed. A switch comes after all that lead to it.
 func (d *destination) findNext(b *balancer) {
-	d.next, d.nextAt, d.groups, d.inner, d.free = d.next[:0], d.nextAt[:0], d.groups[:0], d.inner[:0], false
+	d.next, d.nextAt, d.groups, d.inner = d.next[:0], d.nextAt[:0], d.groups[:0], d.inner[:0]
 	clear(d.passed)
 	for i := range d.hops.Switches {
 		if d.passed[i] {
@@ -82,7 +81,6 @@ func (d *destination) findNext(b *balancer) {
 				d.passed[v] = true
 			}
 			d.groups = append(d.groups, group{int32(i), int32(i), int32(at), int32(len(d.next) - at)})
-			d.free = d.free || len(d.next)-at > 1
 		}
 		g := &d.groups[len(d.groups)-1]
 		g.end++

@@ -51,7 +51,7 @@ const (
 type lanes struct {
 	g      *Grid
 	rings  []int   // dimensions with a dateline, ascending
-	orders [][]int // of the dimensions; see paths.tables
+	orders [][]Dir // as in paths
 }
 
 // datelines lists the dimensions that need a dateline when paths are the
@@ -130,19 +130,12 @@ func (l *lanes) pathSLs(ctx context.Context, p *paths) (*lft.PathSLs, error) {
 		groups[i] = append(groups[i], s)
 	}
 	rows := make([][]fabric.SL, len(groups))
-	slot := make([]int, int(f.MaxLID())+1) // by LID: its order times the number of positions, plus the position
-	for lid, port := range f.LIDPorts() {
-		slot[lid] = len(l.orders) * g.Positions()
-		if at := f.Attachment(port); at != fabric.NoPort {
-			slot[lid] = orderOf(f, fabric.LID(lid), len(l.orders))*g.Positions() + g.Position(f.Owner(at))
-		}
-	}
 	err := eachSwitch(ctx, len(groups), func() func(fabric.NodeID) {
 		bySlot := make([]fabric.SL, len(l.orders)*g.Positions()+1) // the last for LIDs that lead nowhere
 		return func(i fabric.NodeID) {
 			l.slotSLs(p, groups[i][0], bySlot)
 			rows[i] = make([]fabric.SL, int(f.MaxLID())+1)
-			for lid, slot := range slot {
+			for lid, slot := range p.slot {
 				rows[i][lid] = bySlot[slot]
 			}
 		}
@@ -164,8 +157,9 @@ func (l *lanes) slotSLs(p *paths, s fabric.NodeID, bySlot []fabric.SL) {
 	for o, order := range l.orders {
 		for at := range positions {
 			sl := fabric.SL(o) << len(l.rings)
-			odd := p.odd[s] // of where the path is
-			for _, d := range order {
+			odd := p.odd[l.g.Position(s)]        // of where the path is
+			for i := 0; i < len(order); i += 2 { // both directions of a dimension
+				d := order[i].Dim()
 				ring := slices.Index(l.rings, d)
 				if ring < 0 {
 					continue

@@ -25,9 +25,9 @@ import (
 // freedom serves to find another. A table knows no history, so a switch from
 // which the second set alone leads to the destination takes that, for any
 // sender, and any other switch takes the first set; each by a shortest way,
-// directions by the list where several are. Where nothing is missing that is the
-// deterministic form. What cannot be reached so has NoPath in all switches that
-// cannot reach it. Between parallel links lft.Balance chooses.
+// directions by the list where several are. Paths that are whole stay what they
+// were: they are such ways. What cannot be reached so has NoPath in all switches
+// that cannot reach it.
 //
 // They are engines for open grids. On tori they refuse unless Options.NoWrap
 // leaves the cables that close rings unused.
@@ -64,7 +64,8 @@ func (m TurnModel) Name() string {
 // pairs reach each other as well, by shortest paths of an open mesh.
 func (TurnModel) Guarantee() lft.Guarantee { return lft.NoCreditLoop }
 
-// Route takes O(switches x switches x directions), and the time of lft.Balance.
+// Route takes what XY takes on a whole grid; where parts are missing also
+// O(switches x (switches x directions + LIDs)).
 func (m TurnModel) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
 	g, err := detectFor(m.Name(), f, opt)
 	if err != nil {
@@ -112,18 +113,31 @@ func routeTurns(ctx context.Context, m TurnModel, g *Grid, opt lft.Options) (*lf
 				"dimension %d is a ring of %d switches, and this turn model is for open meshes; without the cables that close rings (no-wrap) it can", d+1, g.Dims[d])}
 		}
 	}
-	tables, err := lft.Balance(ctx, g.Fabric, func() lft.ListNextHops {
-		b := &turnPaths{paths: newPaths(g, opt.NoWrap), turns: m.turns(len(g.Dims)), hops: make([]int32, g.Fabric.NumSwitches())}
-		return b.listHops
-	})
+	model := m.turns(len(g.Dims))
+	p := newPaths(g, opt.NoWrap, model.order)
+	tables, broken, err := p.tables(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if broken > 0 {
+		if err := bypass(ctx, p, model, tables); err != nil {
+			return nil, err
+		}
 	}
 	return &lft.Routing{Engine: m.Name(), Fabric: g.Fabric, Tables: tables}, nil
 }
 
-// turnPaths finds the paths to one destination after the other: scratch of a worker.
-type turnPaths struct {
+// bypass replaces NoPath where the model has a way to the destination.
+func bypass(ctx context.Context, p *paths, model turns, tables *lft.Tables) error {
+	g := p.g
+	return eachSwitch(ctx, g.Fabric.NumSwitches(), func() func(fabric.NodeID) {
+		b := &bypasses{paths: p, turns: model, hops: make([]int32, g.Fabric.NumSwitches())}
+		return func(t fabric.NodeID) { b.to(t, tables) }
+	})
+}
+
+// bypasses finds ways to one destination after the other: scratch of a worker.
+type bypasses struct {
 	*paths
 	turns  turns
 	hops   []int32         // by switch: to the destination, -1 for no way
@@ -131,16 +145,19 @@ type turnPaths struct {
 	first  []fabric.NodeID // that reach it otherwise, nearest first
 }
 
-// listHops lists the switches that reach t, each with its ports in the first direction of its set that leads nearer.
-func (b *turnPaths) listHops(t fabric.NodeID, h *lft.NextHops) error {
+// to fills the entries that are NoPath for the LIDs of switch t.
+func (b *bypasses) to(t fabric.NodeID, tables *lft.Tables) {
+	lids := b.lids[b.g.Position(t)]
+	if len(lids) == 0 {
+		return
+	}
 	for s := range b.hops {
 		b.hops[s] = -1
 	}
 	b.hops[t] = 0
-	early, late := b.turns.order[:b.turns.first], b.turns.order[b.turns.first:]
 	b.second = append(b.second[:0], t)
 	for i := 0; i < len(b.second); i++ {
-		b.second = b.behind(b.second[i], late, b.second)
+		b.second = b.behind(b.second[i], b.turns.order[b.turns.first:], b.second)
 	}
 	// Those nearest to t first, of both lists.
 	b.first = b.first[:0]
@@ -153,23 +170,22 @@ func (b *turnPaths) listHops(t fabric.NodeID, h *lft.NextHops) error {
 			u = b.first[j]
 			j++
 		}
-		b.first = b.behind(u, early, b.first)
+		b.first = b.behind(u, b.turns.order[:b.turns.first], b.first)
 	}
-	for _, s := range slices.Backward(b.first) {
-		b.addNearest(h, s, early)
+	for _, s := range b.second[1:] {
+		b.enter(s, b.turns.order[b.turns.first:], lids, tables.Row(s))
 	}
-	for _, s := range slices.Backward(b.second[1:]) {
-		b.addNearest(h, s, late)
+	for _, s := range b.first {
+		b.enter(s, b.turns.order[:b.turns.first], lids, tables.Row(s))
 	}
-	return nil
 }
 
 // behind appends the switches to list that have no way yet, and come to u by
 // a hop in one of the directions.
-func (b *turnPaths) behind(u fabric.NodeID, dirs []Dir, list []fabric.NodeID) []fabric.NodeID {
+func (b *bypasses) behind(u fabric.NodeID, dirs []Dir, list []fabric.NodeID) []fabric.NodeID {
 	for _, way := range dirs {
 		s := b.next(u, way.Opposite())
-		if s != fabric.NoNode && b.hops[s] < 0 {
+		if s != fabric.NoNode && b.hops[s] < 0 && b.next(s, way) == u {
 			b.hops[s] = b.hops[u] + 1
 			list = append(list, s)
 		}
@@ -177,11 +193,18 @@ func (b *turnPaths) behind(u fabric.NodeID, dirs []Dir, list []fabric.NodeID) []
 	return list
 }
 
-// addNearest adds the first of the directions from s that leads nearer to the destination.
-func (b *turnPaths) addNearest(h *lft.NextHops, s fabric.NodeID, dirs []Dir) {
+// enter fills the entries of switch s that are NoPath with the first of the
+// directions that leads nearer to the destination. Parallel links take turns.
+func (b *bypasses) enter(s fabric.NodeID, dirs []Dir, lids []fabric.LID, row []fabric.PortNum) {
+	if row[lids[0]] != fabric.NoPath {
+		return
+	}
 	for _, way := range dirs {
 		if u := b.next(s, way); u != fabric.NoNode && b.hops[u] == b.hops[s]-1 {
-			b.g.addHops(h, s, way)
+			ports := b.g.Ports(s, way)
+			for i, lid := range lids {
+				row[lid] = b.g.Fabric.Num(ports[i%len(ports)])
+			}
 			return
 		}
 	}

@@ -118,7 +118,7 @@ func TestTurnModelsBypass(t *testing.T) {
 		e := rapid.SampledFrom(turnEngines).Draw(rt, "engine")
 		model := e.turns(len(g.Dims))
 		r := turned(t, e, g, lft.Options{NoWrap: true})
-		p := newPaths(g, true)
+		p := newPaths(g, true, model.order)
 		f := g.Fabric
 		for lid := fabric.LID(1); lid <= f.MaxLID(); lid++ {
 			dest, _ := delivery(f, f.LIDPort(lid))

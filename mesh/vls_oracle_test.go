@@ -26,11 +26,11 @@ func delivery(f *fabric.Fabric, port fabric.PortID) (fabric.NodeID, fabric.PortN
 //
 // It returns an error for more than four such dimensions, and ctx's.
 func Dateline(ctx context.Context, g *Grid) (*lft.SL2VL, *lft.PathSLs, error) {
-	l := &lanes{g: g, rings: datelines(g), orders: [][]int{dimensionOrder(len(g.Dims), false)}}
+	l := &lanes{g: g, rings: datelines(g), orders: [][]Dir{dimensionOrder(len(g.Dims), false)}}
 	if len(l.rings) > maxSLBits {
 		return nil, nil, fmt.Errorf("%d dimensions are rings of %d switches or more; each takes a bit of the SL, which has %d", len(l.rings), datelineRing, maxSLBits)
 	}
-	sls, err := l.pathSLs(ctx, newPaths(g, false))
+	sls, err := l.pathSLs(ctx, newPaths(g, false, l.orders...))
 	if err != nil {
 		return nil, nil, err
 	}

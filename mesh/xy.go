@@ -3,7 +3,6 @@ package mesh
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
@@ -69,7 +68,7 @@ func (XY) Name() string { return "xy" }
 // Options.NoWrap forbids those.
 func (XY) Guarantee() lft.Guarantee { return lft.NoCreditLoop }
 
-// Route takes O(switches x (positions + LIDs)), with parallel links what lft.Balance takes.
+// Route takes O(switches x (positions + LIDs)).
 func (e XY) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
 	g, err := detectFor(e.Name(), f, opt)
 	if err != nil {
@@ -142,11 +141,12 @@ func routeXY(ctx context.Context, g *Grid, opt lft.Options) (*lft.Routing, error
 	if err != nil {
 		return nil, err
 	}
-	p := newPaths(g, opt.NoWrap)
-	tables, broken, err := p.tables(ctx, l.orders...)
+	p := newPaths(g, opt.NoWrap, l.orders...)
+	tables, broken, err := p.tables(ctx)
 	if err == nil && opt.Repair && broken > 0 && len(l.orders) > 1 {
 		l.orders = l.orders[:1]
-		tables, broken, err = p.tables(ctx, l.orders...)
+		p = newPaths(g, opt.NoWrap, l.orders...)
+		tables, broken, err = p.tables(ctx)
 	}
 	if err != nil {
 		return nil, err
@@ -164,14 +164,15 @@ func routeXY(ctx context.Context, g *Grid, opt lft.Options) (*lft.Routing, error
 	return r, nil
 }
 
-// dimensionOrder is the order of dimensions of XY routing, the last one first when reversed.
-func dimensionOrder(dims int, reversed bool) []int {
-	order := make([]int, dims)
-	for d := range order {
-		order[d] = d
-	}
-	if reversed {
-		slices.Reverse(order)
+// dimensionOrder is the list of directions of XY routing, last dimension
+// first when reversed.
+func dimensionOrder(dims int, reversed bool) []Dir {
+	var order []Dir
+	for d := range dims {
+		if reversed {
+			d = dims - 1 - d
+		}
+		order = append(order, Plus(d), Minus(d))
 	}
 	return order
 }
@@ -179,7 +180,7 @@ func dimensionOrder(dims int, reversed bool) []int {
 // planLanes decides how many VLs XY routing takes.
 func planLanes(g *Grid, opt lft.Options) (*lanes, error) {
 	n := len(g.Dims)
-	l := &lanes{g: g, orders: [][]int{dimensionOrder(n, false)}}
+	l := &lanes{g: g, orders: [][]Dir{dimensionOrder(n, false)}}
 	if !opt.NoWrap {
 		l.rings = datelines(g)
 	}

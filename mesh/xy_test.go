@@ -683,7 +683,7 @@ func TestXYParallel(t *testing.T) {
 		{"torus, LMC 1, 3 links", plot{dims: []int{7, 5}, wrap: []bool{true, true}, links: []int{3, 3}, lmc: 1}, []float64{1, 1, 1}, 0.5},
 		{"a slow link", plot{dims: []int{6, 6}, links: []int{2, 2}, mbps: func(_, i int) fabric.Link {
 			return []fabric.Link{fast, slow}[i]
-		}}, []float64{4, 1}, 1.25},
+		}}, []float64{4, 1}, 0.8},
 		{"mesh, 3 links, 2 hosts", plot{dims: []int{4, 4}, links: []int{3, 3}, hosts: func(int) int { return 2 }}, []float64{1, 1, 1}, 0.7},
 		{"torus, 2 links", plot{dims: []int{8, 8}, wrap: []bool{true, true}, links: []int{2, 2}}, []float64{1, 1}, 0.5},
 		{"ring, 4 links", plot{dims: []int{16}, wrap: []bool{true}, links: []int{4}}, []float64{1, 1, 1, 1}, 0.8},

@@ -103,7 +103,8 @@ func TestOriginAndDims(t *testing.T) {
 			}
 			want := routed(t, g, lft.Options{})
 			if tt.first == 1 {
-				if want.Tables, _, err = newPaths(g, false).tables(t.Context(), dimensionOrder(2, true)); err != nil {
+				p := newPaths(g, false, dimensionOrder(2, true))
+				if want.Tables, _, err = p.tables(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 			}

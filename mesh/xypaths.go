@@ -3,15 +3,17 @@ package mesh
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/lft"
 )
 
-// paths is dimension-order routing on a grid: a path takes all the hops that
-// it needs in the first dimension of an order, then all in the next one, and so
-// on.
+// paths is direction-order routing on a grid: a path takes all the hops that
+// it needs in the first direction of a list, then all in the next one, and so
+// on. East, west, north, south is XY routing, west, south, east, north is
+// negative-first.
 //
 // In each dimension a path goes one way only: on an open one towards the
 // destination, on a ring by the shorter way. Half way round an even ring both
@@ -30,18 +32,28 @@ import (
 // goes one way, wherever it goes on to, and in rings of 4i+2 positions that
 // leaves an odd number of such bundles for two ways.
 //
-// Between parallel links the balancer chooses, see lft.Balance.
+// Whatever the list, on open dimensions no channels can wait for each other in
+// a cycle: a packet that holds a channel waits for one of the same direction
+// further on, or for one of a direction that is later in the list.
 type paths struct {
 	g      *Grid
-	noWrap bool
 	ring   []bool  // by dimension: whether the cables that close it are used
+	orders [][]Dir // the list of directions; that of slot i is orders[i/positions]
 	tied   []bool  // by dimension: whether it is a ring of even length, with paths half way round
-	odd    []uint8 // by switch: the parity of the sum of its coordinates in these
+	odd    []uint8 // by position: the parity of the sum of its coordinates in these
+
+	// A slot is a position as the destination of one of orders: the number of
+	// the order times Positions, plus the position. LIDs that lead nowhere
+	// have one more slot.
+	slot []int32          // by LID
+	lids [][]fabric.LID   // by slot, ascending
+	exit []fabric.PortNum // by LID: the port that delivers it at its position
 }
 
-// newPaths prepares for g; noWrap leaves the cables that close rings out.
-func newPaths(g *Grid, noWrap bool) *paths {
-	p := &paths{g: g, noWrap: noWrap, ring: make([]bool, len(g.Dims)), tied: make([]bool, len(g.Dims)), odd: make([]uint8, g.Fabric.NumSwitches())}
+// newPaths prepares the routing of all LIDs of g's fabric by orders: a LID
+// that is n above its port's base LID goes by orders[n%len(orders)].
+func newPaths(g *Grid, noWrap bool, orders ...[]Dir) *paths {
+	p := &paths{g: g, ring: make([]bool, len(g.Dims)), tied: make([]bool, len(g.Dims)), orders: orders, odd: make([]uint8, g.Positions())}
 	for d, size := range g.Dims {
 		p.ring[d] = g.Wrap[d] && !noWrap
 		p.tied[d] = p.ring[d] && size%2 == 0
@@ -53,19 +65,52 @@ func newPaths(g *Grid, noWrap bool) *paths {
 				sum += int(x)
 			}
 		}
-		p.odd[s] = uint8(sum & 1)
+		p.odd[g.Position(s)] = uint8(sum & 1)
 	}
+	p.findSlots()
 	return p
+}
+
+// inside says whether the grid goes on from s in direction way, by a cable
+// that may be used.
+func (p *paths) inside(s fabric.NodeID, way Dir) bool {
+	d := way.Dim()
+	if p.ring[d] {
+		return true
+	}
+	x := int(p.g.Coord(s)[d])
+	return way.Positive() && x < p.g.Dims[d]-1 || !way.Positive() && x > 0
 }
 
 // next is the switch that a hop from s in direction way leads to, NoNode for
 // none.
 func (p *paths) next(s fabric.NodeID, way Dir) fabric.NodeID {
-	ports := p.g.Ports(s, way)
-	if len(ports) == 0 || p.noWrap && p.g.Wraps(ports[0]) {
+	if !p.inside(s, way) || len(p.g.Ports(s, way)) == 0 {
 		return fabric.NoNode
 	}
-	return p.g.Fabric.PeerSwitch(ports[0])
+	return p.g.Neighbor(s, way)
+}
+
+// findSlots finds the slot of every LID, and the LIDs of every slot.
+func (p *paths) findSlots() {
+	f := p.g.Fabric
+	owners := f.LIDPorts()
+	slots := len(p.orders) * p.g.Positions()
+	p.slot = make([]int32, len(owners))
+	p.exit = make([]fabric.PortNum, len(owners))
+	p.lids = make([][]fabric.LID, slots)
+	for lid, port := range owners {
+		p.slot[lid] = int32(slots)
+		exit := f.Attachment(port)
+		if exit == fabric.NoPort {
+			continue
+		}
+		order := (lid - int(f.LID(port))) % len(p.orders)
+		slot := order*p.g.Positions() + p.g.Position(f.Owner(exit))
+		p.slot[lid] = int32(slot)
+		p.lids[slot] = append(p.lids[slot], fabric.LID(lid))
+		p.exit[lid] = f.Num(exit)
+	}
 }
 
 // toward is the direction from coordinate x to y of dimension d and the hops
@@ -73,7 +118,7 @@ func (p *paths) next(s fabric.NodeID, way Dir) fabric.NodeID {
 func (p *paths) toward(s fabric.NodeID, d, x, y int) (Dir, int) {
 	odd := uint8(0)
 	if p.tied[d] {
-		odd = p.odd[s] ^ uint8(p.g.Coord(s)[d]&1)
+		odd = p.odd[p.g.Position(s)] ^ uint8(p.g.Coord(s)[d]&1)
 	}
 	return p.around(d, x, y, odd)
 }
@@ -97,106 +142,74 @@ func (p *paths) around(d, x, y int, odd uint8) (Dir, int) {
 	return Plus(d), plus
 }
 
-// tables makes the forwarding tables for paths by one of several orders of the dimensions: a LID that is n above
-// its port's base LID goes by orders[n%len(orders)]. An entry is NoPath when a cable or switch anywhere on the path is
-// missing, so that packets which cannot arrive do not set out; broken counts these entries. It takes the
-// time of lft.Balance for each order.
-func (p *paths) tables(ctx context.Context, orders ...[]int) (t *lft.Tables, broken int, err error) {
+// tables fills the forwarding tables. An entry is NoPath when a cable or switch
+// anywhere on the path is missing, so that packets which cannot arrive do not
+// set out; broken counts these entries. Rows are independent of each other:
+// the result does not depend on the number of CPUs. It takes O(switches x
+// (positions + LIDs)), with parallel links times their number.
+func (p *paths) tables(ctx context.Context) (t *lft.Tables, broken int, err error) {
 	f := p.g.Fabric
-	for o, order := range orders {
-		own, err := lft.Balance(ctx, f, func() lft.ListNextHops { return p.listHops(order) })
-		if err != nil {
-			return nil, 0, err
-		}
-		if o == 0 {
-			t = own
-			continue
-		}
-		for lid, port := range f.LIDPorts() {
-			if port == fabric.NoPort || orderOf(f, fabric.LID(lid), len(orders)) != o {
-				continue
-			}
-			for s := range fabric.NodeID(f.NumSwitches()) {
-				t.Row(s)[lid] = own.Row(s)[lid]
-			}
-		}
+	t = lft.NewTables(f.NumSwitches(), f.MaxLID())
+	unit := lft.LoadUnits(f)
+	fill := func(again bool) error {
+		return eachSwitch(ctx, f.NumSwitches(), func() func(fabric.NodeID) {
+			r := newRow(p, unit)
+			r.again = again
+			return func(s fabric.NodeID) { r.fill(s, t.Row(s)) }
+		})
 	}
-	if len(p.g.Missing) > 0 {
-		broken = countBroken(f, t)
+	if err = fill(false); err != nil || len(p.g.Missing) == 0 {
+		return t, 0, err
 	}
-	return t, broken, nil
+	if broken, err = p.dropBroken(ctx, t); err == nil && broken > 0 {
+		err = fill(true)
+	}
+	return t, broken, err
 }
 
-// orderOf is the order, of n, by which packets go to a LID that a port has.
-func orderOf(f *fabric.Fabric, lid fabric.LID, n int) int { return int(lid-f.LID(f.LIDPort(lid))) % n }
-
-// countBroken counts the entries without a path for LIDs that are at a switch.
-func countBroken(f *fabric.Fabric, t *lft.Tables) (broken int) {
-	for s := range fabric.NodeID(f.NumSwitches()) {
-		row := t.Row(s)
-		for lid, port := range f.LIDPorts() {
-			if row[lid] == fabric.NoPath && f.Attachment(port) != fabric.NoPort {
-				broken++
+// dropBroken makes NoPath of the entries from which the path ends at a switch that has
+// none, and counts all entries without a path that a whole grid would have.
+func (p *paths) dropBroken(ctx context.Context, t *lft.Tables) (int, error) {
+	f, g := p.g.Fabric, p.g
+	var broken atomic.Int64
+	err := eachSwitch(ctx, len(p.lids), func() func(fabric.NodeID) {
+		const unknown, arrives, stops = 0, 1, 2
+		state := make([]uint8, f.NumSwitches())
+		var path []fabric.NodeID
+		return func(slot fabric.NodeID) {
+			lids := p.lids[slot]
+			if len(lids) == 0 {
+				return
 			}
-		}
-	}
-	return broken
-}
-
-// listHops lists, for an order of the dimensions, the switches whose path to a destination has all its cables,
-// each with its ports in the direction that the path takes.
-func (p *paths) listHops(order []int) lft.ListNextHops {
-	const unknown, arrives, stops = 0, 1, 2
-	n := p.g.Fabric.NumSwitches()
-	state, way := make([]uint8, n), make([]Dir, n)
-	var path, list []fabric.NodeID
-	return func(t fabric.NodeID, h *lft.NextHops) error {
-		clear(state)
-		state[t] = arrives
-		list = list[:0]
-		for s := range fabric.NodeID(n) {
-			path = path[:0]
-			u, end := s, uint8(stops)
-			for ; u != fabric.NoNode && state[u] == unknown; u = p.next(u, way[u]) {
-				way[u] = p.firstHop(u, t, order)
-				path = append(path, u)
-			}
-			if u != fabric.NoNode {
-				end = state[u]
-			}
-			for _, u := range slices.Backward(path) {
-				if state[u] = end; end == arrives {
-					list = append(list, u)
+			clear(state)
+			state[g.At(int(slot)%g.Positions())] = arrives
+			for s := range fabric.NodeID(len(state)) {
+				path = path[:0]
+				end := uint8(stops)
+				for u := s; u != fabric.NoNode; {
+					if end = state[u]; end != unknown {
+						break
+					}
+					path = append(path, u)
+					end = stops
+					out := t.Row(u)[lids[0]]
+					if out == fabric.NoPath {
+						break
+					}
+					u = f.PeerSwitch(f.Port(u, out))
+				}
+				for _, u := range path {
+					if state[u] = end; end == stops {
+						broken.Add(int64(len(lids)))
+						for _, lid := range lids {
+							t.Row(u)[lid] = fabric.NoPath
+						}
+					}
 				}
 			}
 		}
-		for _, s := range slices.Backward(list) {
-			p.g.addHops(h, s, way[s])
-		}
-		return nil
-	}
-}
-
-// firstHop is the direction of the first hop from switch s to another one.
-func (p *paths) firstHop(s, t fabric.NodeID, order []int) Dir {
-	from, to := p.g.Coord(s), p.g.Coord(t)
-	for _, d := range order {
-		if from[d] != to[d] {
-			way, _ := p.toward(s, d, int(from[d]), int(to[d]))
-			return way
-		}
-	}
-	return NoDir
-}
-
-// addHops adds switch s to h, with its ports in a direction.
-func (g *Grid) addHops(h *lft.NextHops, s fabric.NodeID, way Dir) {
-	var nums [int(fabric.MaxPortNum)]fabric.PortNum
-	ports := g.Ports(s, way)
-	for i, p := range ports {
-		nums[i] = g.Fabric.Num(p)
-	}
-	h.Add(s, nums[:len(ports)]...)
+	})
+	return int(broken.Load()), err
 }
 
 // eachSwitch calls what newWork returns for every switch, on all CPUs.
@@ -206,4 +219,160 @@ func eachSwitch(ctx context.Context, switches int, newWork func() func(fabric.No
 		return nil
 	})
 	return err
+}
+
+// row makes one row of the tables after the other: scratch of a worker.
+//
+// Directions are known by their rank, the place in the list of their order. The
+// first direction of a path is the least rank of those that its dimensions want.
+type row struct {
+	*paths
+	again   bool     // leave what is NoPath, so that no load is counted for it
+	unit    []uint64 // by PortID of switches: what a path adds to the load
+	wants   []int8   // by coordinate of the dimension at hand
+	first   []int8   // by position: rank of the first direction, that after all at the switch itself
+	choices []choice // by direction
+	weight  []uint64 // by direction and coordinate: what a LID adds to the load of one of the choices
+}
+
+// choice is the parallel links of a switch in one direction.
+type choice struct {
+	ports []fabric.PortID
+	load  []uint64 // by index in ports
+	turn  int      // for LIDs without load
+}
+
+func newRow(p *paths, unit []uint64) *row {
+	dirs, longest := 2*len(p.g.Dims), slices.Max(p.g.Dims)
+	return &row{paths: p, unit: unit, wants: make([]int8, longest), first: make([]int8, p.g.Positions()),
+		choices: make([]choice, dirs), weight: make([]uint64, dirs*longest)}
+}
+
+// fill makes the row of switch s, whose entries are NoPath at first. LIDs that leave in
+// a direction with parallel links are divided over these: a LID counts as often as a
+// path to it comes by, as long as all switches have as many hosts, and goes where that
+// leaves the least load in proportion to the link's capacity. LIDs of switches carry no
+// load and are dealt in turn.
+func (r *row) fill(s fabric.NodeID, to []fabric.PortNum) {
+	g := r.g
+	for way := range r.choices {
+		c := &r.choices[way]
+		c.ports, c.turn = g.Ports(s, Dir(way)), 0
+		c.load = append(c.load[:0], make([]uint64, len(c.ports))...)
+	}
+	for o, order := range r.orders {
+		r.directions(s, order)
+		before := uint64(1)
+		for i, way := range order {
+			if len(r.choices[way].ports) > 1 {
+				r.countBehind(s, way, before)
+			}
+			if slices.Contains(order[:i], way.Opposite()) {
+				before *= uint64(g.Dims[way.Dim()])
+			}
+		}
+		for at, rank := range r.first {
+			lids := r.lids[o*len(r.first)+at]
+			if int(rank) == len(order) {
+				for _, lid := range lids {
+					to[lid] = r.exit[lid]
+				}
+			} else if len(lids) > 0 {
+				r.enter(lids, at, order[rank], to)
+			}
+		}
+	}
+}
+
+// enter fills the entries of LIDs at a position that a direction leads to.
+func (r *row) enter(lids []fabric.LID, at int, way Dir, to []fabric.PortNum) {
+	c := &r.choices[way]
+	if len(c.ports) == 0 {
+		return
+	}
+	weight := r.weight[int(way)*len(r.wants)+r.g.coord(at, way.Dim())]
+	for _, lid := range lids {
+		i := 0
+		switch {
+		case r.again && to[lid] == fabric.NoPath:
+			continue
+		case len(c.ports) == 1:
+		case r.exit[lid] == fabric.ManagementPort:
+			i = c.turn % len(c.ports)
+			c.turn++
+		default:
+			i = r.least(c, weight)
+		}
+		to[lid] = r.g.Fabric.Num(c.ports[i])
+	}
+}
+
+// directions finds the rank of the first direction from s to every position. It
+// goes from the coordinates of the first dimension to those of the first two,
+// and so on. In the dimension that comes first of those in which s is not at
+// its destination's coordinate, a path leaves a ring at other coordinates that
+// are those of s.
+func (r *row) directions(s fabric.NodeID, order []Dir) {
+	arrived := int8(len(order))
+	r.first[0] = arrived
+	n := 1
+	for d, size := range r.g.Dims {
+		wants := r.wants[:size]
+		x := int(r.g.Coord(s)[d])
+		for y := range wants {
+			way, _ := r.toward(s, d, x, y)
+			wants[y] = int8(slices.Index(order, way))
+		}
+		wants[x] = arrived
+		for i := n - 1; i >= 0; i-- {
+			least := r.first[i]
+			for y, rank := range wants {
+				r.first[i*size+y] = min(least, rank)
+			}
+		}
+		n *= size
+	}
+}
+
+// least is the port with the least load after weight more is put on it, and
+// puts it there.
+func (r *row) least(c *choice, weight uint64) int {
+	best, least := 0, ^uint64(0)
+	for i, p := range c.ports {
+		if load := c.load[i] + weight*r.unit[p]; load < least {
+			best, least = i, load
+		}
+	}
+	c.load[best] = least
+	return best
+}
+
+// countBehind counts for the destinations with each coordinate in the dimension of
+// way the switches whose paths to them leave s in that direction: those behind s in
+// this dimension, with any coordinates in the dimensions that paths are through with
+// by then, which have before positions.
+func (r *row) countBehind(s fabric.NodeID, way Dir, before uint64) {
+	d := way.Dim()
+	size := r.g.Dims[d]
+	x := int(r.g.Coord(s)[d])
+	weight := r.weight[int(way)*len(r.wants):]
+	for y := range size {
+		n := 0
+		switch taken, hops := r.toward(s, d, x, y); {
+		case taken != way:
+		case r.ring[d]:
+			most := (size - 1) / 2
+			if size%2 == 0 {
+				if half, _ := r.toward(s, d, (y+size/2)%size, y); half == way {
+					most++
+				}
+			}
+			n = most - hops + 1
+		case way.Positive():
+			n = x + 1
+		default:
+			n = size - x
+		}
+		weight[y] = uint64(n) * before
+	}
 }
