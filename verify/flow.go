@@ -7,7 +7,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// flow is what a worker needs to follow packets by the VLs that they are on. A switch with one port for a LID sends
+// flow is the state of a worker that follows packets by the VLs that they are on. A switch with one port for a LID sends
 // packets of a class that come to a node on to one other node, so that the nodes of a class are a forest as
 // the switches are. What packets do from a node on is followed once for each LID and class: it takes
 // O(senders + nodes that they come to).

@@ -38,7 +38,7 @@ func (a spot) compare(b spot) int {
 	return cmp.Or(cmp.Compare(a.s, b.s), cmp.Compare(a.port, b.port), cmp.Compare(a.fate, b.fate))
 }
 
-// loss is what is lost at a spot.
+// loss counts the packets that are lost at a spot.
 type loss struct {
 	spot
 	lids  []fabric.LID // in order

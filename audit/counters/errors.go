@@ -11,7 +11,7 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// Evidence is what the errors of a cable say of it.
+// Evidence is the kind of errors that a cable has.
 type Evidence string
 
 // The evidence, that of a bad cable first.
@@ -30,7 +30,7 @@ type Cable struct {
 	errors float64 // of its evidence
 }
 
-// End is what a port of a cable has counted.
+// End has the counters of one port of a cable.
 type End struct {
 	Port   verify.Endpoint `json:"port"`
 	Errors []Error         `json:"errors"` // those that may be above 0, in the order of ErrorCounters; then what is wrong with its Line

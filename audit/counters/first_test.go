@@ -18,7 +18,7 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// counted is what ports have counted, as a port sends it: in PortCounters, and in 64 bits.
+// counted has counters of ports as a port sends them: in PortCounters, and in 64 bits.
 type counted map[fabric.PortID]map[dump.Counter][2]uint64
 
 func (c counted) set(p fabric.PortID, k dump.Counter, short, wide uint64) {

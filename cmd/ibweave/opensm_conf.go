@@ -16,7 +16,7 @@ import (
 	"github.com/ibweave/ibweave/sminterface/ibsim"
 )
 
-// siteOptions is what an opensm.conf says of routing.
+// siteOptions are the routing options of an opensm.conf.
 type siteOptions struct {
 	lines []string
 	files map[string][]byte // by option, as the site has them

@@ -181,7 +181,7 @@ func TestInstallAndUndo(t *testing.T) {
 	}
 }
 
-// tree is what the files below a folder have, by path, mode and text.
+// tree lists the files below a folder, by path, with mode and text.
 func tree(t *testing.T, root string) map[string]string {
 	t.Helper()
 	all := map[string]string{}

@@ -112,7 +112,7 @@ func (c *checker) group(r *Report, g int) {
 	}
 }
 
-// relays says whether a host receives and sends by different ports.
+// relays returns true if a host receives and sends by different ports.
 func (h *Host) relays() bool { return h.Out != h.Port }
 
 // receivers lists the hosts that get a message by one send: the sender is one where it is in

@@ -208,7 +208,7 @@ PortXmitWait:....................9
 PortRcvData:.....................4294967295
 `
 
-// errorsText is what ibqueryerrors -r --data prints of a switch and an adapter, and below it --counters.
+// errorsText was printed by ibqueryerrors -r --data of a switch and an adapter, and below it --counters.
 const errorsText = `Errors for 0xa "a"
    GUID 0xa port ALL: [SymbolErrorCounter == 70000] [LinkDownedCounter == 3]
    GUID 0xa port 1: [SymbolErrorCounter == 65535] [PortXmitWait == 4294967295] [PortXmitData == 10 (40.000B)]

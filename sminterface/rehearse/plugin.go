@@ -144,7 +144,7 @@ func (d PathDifference) String() string {
 	return fmt.Sprintf("%s to LID %d: SL %d, OpenSM has %d", d.From, d.LID, d.Ours, d.OpenSM)
 }
 
-// PathSLReport is what a rehearsal found of the SLs of paths, as subnet administration has them: from
+// PathSLReport compares the SLs of paths, as subnet administration has them, with ours: from
 // every end port with a LID to every LID. Paths without a record are left out.
 type PathSLReport struct {
 	Paths       int              `json:"paths"`

@@ -35,7 +35,7 @@ func hasWire(f *fabric.Fabric, w wire) bool {
 	return ok && too && w.fromNum <= f.Node(a).NumPorts && w.toNum <= f.Node(b).NumPorts && f.Peer(f.Port(a, w.fromNum)) == f.Port(b, w.toNum)
 }
 
-// flaps is what is remembered of cables that come and go. Cables of hosts are never held back, since their ports
+// flaps remembers the cables that come and go. Cables of hosts are never held back, since their ports
 // have LIDs, nor is the last cable that joins some switches to others.
 type flaps struct {
 	config FlapConfig
@@ -45,7 +45,7 @@ type flaps struct {
 	held   int       // how many are
 }
 
-// losses is what is remembered of a cable that was lost.
+// losses remembers when a cable was lost.
 type losses struct {
 	at         []time.Time // the last few
 	up         time.Time   // since when it is there again, if it is

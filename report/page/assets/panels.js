@@ -283,7 +283,7 @@ function findingsPanel(app) {
   return el("div", {}, undecided, el("div", {class: "filters", role: "group", "aria-label": "Filters"}, boxes, rule, text), count, list);
 }
 
-// cause is what findings have in common, and behind a fold each of them.
+// cause shows a cause, and behind a fold each of its findings.
 function cause(app, found) {
   const f = found[0];
   return el("li", {class: f.waiver ? "waived" : ""}, el("button", {type: "button", class: "finding", onclick: () => app.showFinding(f)},
