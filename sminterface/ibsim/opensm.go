@@ -244,6 +244,7 @@ func (w *logWatch) line(text []byte) {
 		return
 	}
 	switch {
+	case strings.HasSuffix(l.Message, "since we are exiting"): // an answer that came after its SIGTERM
 	case l.Level == levelError:
 		if run.NumErrors++; run.NumErrors <= maxErrors {
 			run.Errors = append(run.Errors, l.Message)
