@@ -127,7 +127,7 @@ func (c *Incremental) Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt 
 			return nil, step, err
 		case err != nil:
 			r, step = nil, Step{Why: "to keep tables failed", Failure: err}
-		case r != nil && !r.Verify.Fails(verify.Error):
+		case r != nil && !slices.ContainsFunc(r.Verify.Findings, isFault):
 			return r, step, nil
 		case r != nil:
 			step = Step{Why: "the tables that were kept have faults"}
@@ -344,7 +344,7 @@ func (c *Incremental) Rebalance(ctx context.Context, opt Options) (*Result, Step
 	}
 	var err error
 	r.Verify, step.ByChange, err = c.checker.Check(ctx, c.router.Snapshot(), state.Of(r.Routing), verify.Options{Complete: true, Progress: opt.Progress})
-	if err != nil || r.Verify.Fails(verify.Error) || !step.ByChange {
+	if err != nil || slices.ContainsFunc(r.Verify.Findings, isFault) || !step.ByChange {
 		// The checker knows these tables no more: the next Run is from scratch.
 		c.prepared = prepared{}
 		return nil, step

@@ -40,7 +40,7 @@ func (p *Plugin) compileAuto(ctx context.Context, f *fabric.Fabric, opt compile.
 		r, step, err := p.compileBy(ctx, f, e, opt, found)
 		refused := (*lft.DomainError)(nil)
 		why := err
-		if err == nil && len(f.Components().List) == 1 { // else route excuses some of the findings
+		if err == nil {
 			why = verdict(r.Verify)
 		}
 		if why == nil || err != nil && !errors.As(err, &refused) {

@@ -541,9 +541,6 @@ func (p *Plugin) route(engine int, s *Snapshot) (*Tables, error) {
 		p.log.Info(n, zap.String("engine", name))
 	}
 	parts := r.Routing.Fabric.Components()
-	if text := excuse(parts, r.Verify); text != "" {
-		p.log.Warn(text, zap.String("engine", name))
-	}
 	if err := p.accept(r); err != nil {
 		return nil, err
 	}
@@ -604,11 +601,7 @@ func (p *Plugin) compile(ctx context.Context, f *fabric.Fabric, e *compile.Engin
 }
 
 // compileBy does it with an engine.
-func (p *Plugin) compileBy(ctx context.Context, f *fabric.Fabric, e *compile.Engine, opt compile.Options, found *lft.Tables) (*compile.Result, compile.Step, error) {
-	if !p.config.Incremental {
-		r, err := compile.Run(ctx, f, e, opt)
-		return r, compile.Step{Why: "incremental is false"}, err
-	}
+func (p *Plugin) compileBy(ctx context.Context, f *fabric.Fabric, e *compile.Engine, opt compile.Options, found *lft.Tables) (r *compile.Result, step compile.Step, err error) {
 	last := p.last
 	p.last = nil
 	if last == nil || found != nil {
@@ -617,14 +610,28 @@ func (p *Plugin) compileBy(ctx context.Context, f *fabric.Fabric, e *compile.Eng
 	if found != nil {
 		last.Adopt(found)
 	}
-	r, step, err := last.Run(ctx, f, e, opt)
+	if p.config.Incremental {
+		r, step, err = last.Run(ctx, f, e, opt)
+	} else {
+		step.Why = "incremental is false"
+		r, err = compile.Run(ctx, f, e, opt)
+	}
 	if step.Failure != nil {
 		p.stepFailed(Prefix+e.Name(), step.Failure)
 	}
-	if err == nil && verdict(r.Verify) == nil {
+	if err != nil {
+		return nil, step, err
+	}
+	if text := excuse(r.Routing.Fabric.Components(), r.Verify); text != "" {
+		p.log.Warn(text, zap.String("engine", Prefix+e.Name()))
+	}
+	if p.config.Incremental && verdict(r.Verify) == nil {
 		p.last = last
 	}
-	return r, step, err
+	if t := p.Current(); t != nil && step.Changes == (compile.Changes{}) {
+		step.Changes = compile.ChangesSince(t.Routing, r.Routing)
+	}
+	return r, step, nil
 }
 
 // rebalance is for a subnet that has not changed since the tables t: a step of a few blocks
