@@ -357,8 +357,8 @@ extern int wait_for_pending_transactions(osm_stats_t *stats);
 /* No switch has 254 ports: what a block has until an answer is read into it. */
 #define UNREAD 254
 
-/* How many blocks are asked for before their answers are waited for. OpenSM itself has max_wire_smps of them under way. */
-#define BLOCKS_AT_ONCE 1024
+/* How many blocks a switch is asked for before its answers are waited for: one that falls silent costs the timeouts of these. */
+#define BLOCKS_AT_ONCE 8
 
 /* How many blocks of its table a switch is asked for, 0 for one that OpenSM has no room for. */
 static unsigned lft_blocks(const osm_switch_t *sw)
@@ -421,18 +421,18 @@ static void lft_clean(osm_switch_t *sw)
 
 /*
  * Reads the forwarding tables of the switches: with need_update OpenSM does not know them, and
- * would write them all. That is so until a sweep of a new master has ended without errors. First all
- * are asked for one block, then those that answered for the rest, some switches at a time, and no
- * more once timeout_ms are over: then those that were asked before are read whole. It returns how
- * many were, which then have no need_update, and -1 if OpenSM is ending.
+ * would write them all. That is so until a sweep of a new master has ended without errors. All are
+ * asked for one block, then those that have answered for the next ones, and no more once timeout_ms
+ * are over. It returns how many were read whole, which then have no need_update, and -1 if OpenSM is
+ * ending.
  */
 static int lfts_read(struct plugin *p, int timeout_ms)
 {
 	osm_opensm_t *osm = p->osm;
 	cl_qmap_t *tbl = &osm->subn.sw_guid_tbl;
-	uint64_t end = cl_get_time_stamp() + 1000ull * timeout_ms;
+	uint64_t stop = cl_get_time_stamp() + 1000ull * timeout_ms;
 	cl_map_item_t *item;
-	unsigned asked, seen = 0, i;
+	unsigned before = 0, first = 0, end = 1, asked;
 	int n = 0, ending;
 
 	for (item = cl_qmap_head(tbl); item != cl_qmap_end(tbl); item = cl_qmap_next(item)) {
@@ -442,23 +442,21 @@ static int lfts_read(struct plugin *p, int timeout_ms)
 			sw->need_update = 1;
 		if (sw->lft)
 			memset(sw->lft, UNREAD, sw->lft_size);
-		if (lft_blocks(sw))
-			lft_ask(osm, sw, 0, 1);
 	}
-	ending = lft_wait(osm);
-	while (!ending && seen < cl_qmap_count(tbl) && cl_get_time_stamp() <= end) {
-		asked = i = 0;
-		for (item = cl_qmap_head(tbl); item != cl_qmap_end(tbl) && asked < BLOCKS_AT_ONCE; item = cl_qmap_next(item)) {
+	do {
+		asked = 0;
+		for (item = cl_qmap_head(tbl); item != cl_qmap_end(tbl); item = cl_qmap_next(item)) {
 			osm_switch_t *sw = (osm_switch_t *) item;
+			unsigned blocks = lft_blocks(sw);
 
-			if (i++ < seen)
-				continue;
-			seen++;
-			if (lft_blocks(sw) && lft_answered(sw, 0, 1))
-				asked += lft_ask(osm, sw, 1, lft_blocks(sw));
+			if (first < blocks && lft_answered(sw, before, first))
+				asked += lft_ask(osm, sw, first, end < blocks ? end : blocks);
 		}
 		ending = lft_wait(osm);
-	}
+		before = first;
+		first = end;
+		end += BLOCKS_AT_ONCE;
+	} while (asked && !ending && cl_get_time_stamp() <= stop);
 	for (item = cl_qmap_head(tbl); item != cl_qmap_end(tbl); item = cl_qmap_next(item)) {
 		osm_switch_t *sw = (osm_switch_t *) item;
 
