@@ -14,6 +14,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/internal/short"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
@@ -108,8 +109,8 @@ func rules(r *Result) []string {
 func want(t *testing.T, r *Result, findings ...string) {
 	t.Helper()
 	if got := rules(r); !slices.Equal(got, append([]string{}, findings...)) {
-		var b strings.Builder
-		_ = Text(&b, r, false)
+		var b text.Sheet
+		r.Print(&b, false)
 		t.Fatalf("findings %q, want %q\n%s", got, findings, &b)
 	}
 	if r.Equal != (len(findings) == 0) {

@@ -1,9 +1,7 @@
 package diff
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -18,6 +16,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/graph"
 	"github.com/ibweave/ibweave/internal/short"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
@@ -215,23 +214,12 @@ func TestAgainstSlow(t *testing.T) {
 	})
 }
 
-// checkForms holds JSON against what encoding/json makes of a result by itself.
+// checkForms holds the text of a result against directives of fmt that are left.
 func checkForms(t *rapid.T, r *Result) {
-	var doc bytes.Buffer
-	short.Check(t, JSON(&doc, r))
-	plain := short.Must(json.Marshal(r))(t)
-	var x, y any
-	if err := json.Unmarshal(doc.Bytes(), &x); err != nil {
-		t.Fatalf("%v:\n%s", err, &doc)
-	}
-	short.Check(t, json.Unmarshal(plain, &y))
-	if d := cmp.Diff(y, x); d != "" {
-		t.Fatal(d)
-	}
 	for _, verbose := range []bool{false, true} {
-		var b strings.Builder
-		if err := Text(&b, r, verbose); err != nil || strings.Contains(b.String(), "%!") {
-			t.Fatalf("%v:\n%s", err, &b)
+		var b text.Sheet
+		if r.Print(&b, verbose); strings.Contains(b.String(), "%!") {
+			t.Fatal(b.String())
 		}
 	}
 }

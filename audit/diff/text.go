@@ -3,7 +3,6 @@ package diff
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -16,27 +15,23 @@ import (
 // few is how many lines a list has at most, unless all are wanted.
 const few = 5
 
-// Text prints a result for people: the figures first, then what is behind them.
+// Print writes a result for people: the figures first, then what is behind them.
 // verbose prints lists as long as they are, and every entry that changed.
-func Text(w io.Writer, r *Result, verbose bool) error {
-	t := &printer{verbose: verbose}
+func (r *Result) Print(b *text.Sheet, verbose bool) {
+	t := &printer{b, verbose}
 	t.printFigures(r)
 	t.printFindings(r)
 	t.printTransition(r)
 	t.printChanges(r)
 	t.printTables(r)
 	t.printAffected(r)
-	if list := groups.Changes(r.Old.Groups, r.New.Groups, verbose); list != "" {
-		fmt.Fprintf(t, "\n%s", list)
-	}
+	groups.Print(b, groups.Changes(r.Old.Groups, r.New.Groups, verbose))
 	t.printMulticast(r)
 	t.printVerdict(r)
-	_, err := w.Write(t.Bytes())
-	return err
 }
 
 type printer struct {
-	text.Sheet
+	*text.Sheet
 	verbose bool
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/ibweave/ibweave/cmd/cli"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/report/metrics"
 	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/state/open"
@@ -44,13 +45,10 @@ func (a *app) diffCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			switch {
-			case c.IsJSON():
-				err = diff.JSON(a.stdout, r)
-			case c.IsMetrics():
+			if c.IsMetrics() {
 				err = metrics.Write(a.stdout, c.Metrics, r)
-			default:
-				err = diff.Text(a.stdout, r, verbose)
+			} else {
+				err = c.Print(a.stdout, r, func(b *text.Sheet) { r.Print(b, verbose) })
 			}
 			return cmp.Or(err, c.CheckWorst(r.Worst()))
 		},
