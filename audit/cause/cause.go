@@ -5,6 +5,7 @@ package cause
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -30,8 +31,8 @@ const hostRules = 3
 
 // Group finds the causes of the findings of r, which are about s, and sets r.Causes and the Cause of each finding
 // that does not say it all. Call it when all findings are there. It takes O(findings), and
-// O(switches x LIDs) where packets are lost.
-func Group(r *verify.Result, s *state.State) {
+// O(switches x LIDs) where packets are lost or a cable is slow. The error is that of ctx.
+func Group(ctx context.Context, r *verify.Result, s *state.State) error {
 	g := grouper{r: r, f: s.Fabric, joint: make(map[*loss][]*loss), at: make(map[string]int), by: make(map[string]*loss)}
 	if s.Tables != nil && slices.ContainsFunc(r.Findings, func(x verify.Finding) bool { return slices.Contains(lossRules, x.Rule) }) {
 		w := newWalker(s.Fabric, s.Tables)
@@ -47,7 +48,9 @@ func Group(r *verify.Result, s *state.State) {
 	}
 	g.groupLosses()
 	g.groupRest()
-	g.countRoutes(s)
+	if err := g.countRoutes(ctx, s); err != nil {
+		return err
+	}
 	for i := range g.list {
 		c := &g.list[i]
 		slices.Sort(c.Findings)
@@ -70,6 +73,7 @@ func Group(r *verify.Result, s *state.State) {
 		)
 	})
 	r.Causes = g.list
+	return nil
 }
 
 func compareWaived(a, b *verify.Waiver) int {
@@ -367,57 +371,35 @@ func (g *grouper) sharesLID(x *verify.Finding) bool {
 	})
 }
 
-// countRoutes says of slow cables between switches how many routes of static tables cross them.
-func (g *grouper) countRoutes(s *state.State) {
+// countRoutes says of slow cables between switches how many routes of static tables cross them. The error is that
+// of ctx.
+func (g *grouper) countRoutes(ctx context.Context, s *state.State) (err error) {
 	f := g.f
-	routes := make(map[fabric.PortID]int64)
-	ends := func(c *verify.Cause) (ports []fabric.PortID) {
+	var routes []int64 // those of lft.ChannelLoads, which are counted if there is such a cable
+	for i := range g.list {
+		c := &g.list[i]
 		x := &g.r.Findings[c.Findings[0]]
-		if len(c.Findings) > 1 || x.Rule != cabling.LinkDegraded && x.Rule != cabling.LinkBelowRequired {
-			return nil
+		if s.Tables == nil || len(c.Findings) > 1 || x.Rule != cabling.LinkDegraded && x.Rule != cabling.LinkBelowRequired {
+			continue
 		}
+		var ports []fabric.PortID
 		for _, e := range x.Ports {
 			if sw, ok := f.SwitchByGUID(e.Node); ok && e.Port <= f.Node(sw).NumPorts {
 				ports = append(ports, f.Port(sw, e.Port))
 			}
 		}
-		return ports
-	}
-	for i := range g.list {
-		if ports := ends(&g.list[i]); len(ports) == 2 && s.Tables != nil {
-			routes[ports[0]], routes[ports[1]] = 0, 0
-		}
-	}
-	if len(routes) == 0 {
-		return
-	}
-	sources := make([]int64, f.NumSwitches())
-	for sw := range sources {
-		for _, p := range f.EndPortsOn(fabric.NodeID(sw)) {
-			if f.PortCounts(p, fabric.ForLoad) {
-				sources[sw]++
-			}
-		}
-	}
-	tree := lft.NewForest(f)
-	for lid, p := range f.LIDPorts() {
-		if p == fabric.NoPort || lid > int(s.Tables.MaxLID()) || !f.PortCounts(p, fabric.ForLoad) {
+		if len(ports) != 2 {
 			continue
 		}
-		tree.FindTree(s.Tables, fabric.LID(lid))
-		tree.Flow(sources, func(out fabric.PortID, n int64) {
-			if _, ok := routes[out]; ok {
-				routes[out] += n
+		if routes == nil {
+			if routes, err = lft.ChannelLoads(ctx, f, s.Tables); err != nil {
+				return err
 			}
-		})
-	}
-	for i := range g.list {
-		c := &g.list[i]
-		if ports := ends(c); len(ports) == 2 {
-			c.Routes = routes[ports[0]] + routes[ports[1]]
-			c.Text += "; " + text.CountGrouped(c.Routes, "route crosses it", "routes cross it")
 		}
+		c.Routes = routes[ports[0]] + routes[ports[1]]
+		c.Text += "; " + text.CountGrouped(c.Routes, "route crosses it", "routes cross it")
 	}
+	return nil
 }
 
 // sum says what a cause of several findings is that is no loss.

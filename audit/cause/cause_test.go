@@ -43,7 +43,9 @@ func grouped(t *testing.T, f *fabric.Fabric, tables *lft.Tables, limit int) *ver
 	if err != nil {
 		t.Fatal(err)
 	}
-	Group(r, s)
+	if err := Group(context.Background(), r, s); err != nil {
+		t.Fatal(err)
+	}
 	return r
 }
 

@@ -303,8 +303,7 @@ func (a *app) audit(ctx context.Context, in *audit) (x *auditResult, err error) 
 	if x.demanded, err = a.checkDemands(ctx, in, x.Fabric, x.Tables, x.result); err != nil {
 		return nil, err
 	}
-	cause.Group(x.result, x.State)
-	return x, nil
+	return x, cause.Group(ctx, x.result, x.State)
 }
 
 // checkTables verifies the tables of a state, with all choices of adaptive switches.
