@@ -10,7 +10,6 @@ import (
 	"github.com/ibweave/ibweave/audit/jobs"
 	"github.com/ibweave/ibweave/audit/quality"
 	"github.com/ibweave/ibweave/compile"
-	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/verify"
@@ -76,28 +75,6 @@ func nameOf(x *Contender) string { return x.Name }
 func bisectionOf(x *Contender) *quality.Bisection       { return x.Quality.Bisection }
 func permutationsOf(x *Contender) *quality.Permutations { return x.Quality.Permutations }
 func shiftsOf(x *Contender) *quality.Shifts             { return x.Quality.Shifts }
-
-// SameCables returns where two fabrics differ in more than LIDs, as an error.
-func SameCables(f, g *fabric.Fabric) error {
-	if f.NumNodes() != g.NumNodes() || f.NumLinks() != g.NumLinks() {
-		return fmt.Errorf("%s and %s, not %s and %s", text.CountGrouped(g.NumNodes(), "node", "nodes"), text.CountGrouped(g.NumLinks(), "link", "links"),
-			text.CountGrouped(f.NumNodes(), "node", "nodes"), text.CountGrouped(f.NumLinks(), "link", "links"))
-	}
-	// Both are in the order of GUIDs.
-	for n := range fabric.NodeID(f.NumNodes()) {
-		x, y := f.Node(n), g.Node(n)
-		if x.GUID != y.GUID || x.NumPorts != y.NumPorts {
-			return fmt.Errorf("it has %q with GUID %s and %d ports", g.Name(n).Text, y.GUID, y.NumPorts)
-		}
-		for p := range x.NumPorts {
-			i, j := f.Port(n, p+1), g.Port(n, p+1)
-			if f.Peer(i) != g.Peer(j) {
-				return fmt.Errorf("the cable of %s", g.PortName(j))
-			}
-		}
-	}
-	return nil
-}
 
 // Text writes the table for people.
 func (s *Standings) Text(b *text.Sheet) {
