@@ -10,9 +10,7 @@
 //	row: re:^(row\d+)-                  # a group for each text that the parentheses find
 //	use:
 //	  storage: re:^(oss|mds)\d+         # all hosts with such names
-//	  ml: file:ml-hosts.txt             # names, separated by blanks, commas or ends of lines
 //	  all: "@storage,@rack:r[01-02]"    # those of other groups, @rack:* of all of a grouping
-//	cage: file:cages.txt                # lines like "cage1: n[001-100]"
 //	partition: slurm:/etc/slurm/slurm.conf
 //	host-regexp: ^(\S+)-ib\d            # how hosts are called, as in ibweave slurm
 //
@@ -21,10 +19,8 @@
 package groups
 
 import (
-	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -61,7 +57,6 @@ type definition struct {
 // The beginnings of texts that are no names.
 const (
 	byPattern = "re:"
-	byFile    = "file:"
 	bySlurm   = "slurm:"
 )
 
@@ -136,7 +131,7 @@ func (r *reader) pattern(n *yaml.Node, text string) (*regexp.Regexp, error) {
 	return re, nil
 }
 
-const wantGroups = "groups with their hosts, re: and a regular expression, file:FILE or slurm:FILE"
+const wantGroups = "groups with their hosts, re: and a regular expression, or slurm:FILE"
 
 // grouping reads the value of a key.
 func (r *reader) grouping(name string, n *yaml.Node) (g grouping, err error) {
@@ -146,8 +141,6 @@ func (r *reader) grouping(name string, n *yaml.Node) (g grouping, err error) {
 		switch kind + ":" {
 		case byPattern:
 			g.each, err = r.pattern(n, rest)
-		case byFile:
-			g.groups, err = r.groupLines(n, rest)
 		case bySlurm:
 			g.groups, err = r.slurm(n, rest)
 		default:
@@ -177,23 +170,14 @@ func (r *reader) grouping(name string, n *yaml.Node) (g grouping, err error) {
 
 // members adds the hosts of one text to a group.
 func (r *reader) members(d *definition, n *yaml.Node) error {
-	text, err := r.Text(n, "names of hosts, re: and a regular expression, or file:FILE")
+	text, err := r.Text(n, "names of hosts, or re: and a regular expression")
 	if err != nil {
 		return err
 	}
-	switch {
-	case strings.HasPrefix(text, byPattern):
-		re, err := r.pattern(n, text[len(byPattern):])
+	if pattern, is := strings.CutPrefix(text, byPattern); is {
+		re, err := r.pattern(n, pattern)
 		d.patterns = append(d.patterns, re)
 		return err
-	case strings.HasPrefix(text, byFile):
-		name, data, err := r.openBeside(n, text[len(byFile):])
-		if err != nil {
-			return err
-		}
-		return eachLine(data, func(line int, text string) error {
-			return lineError(name, line, text, r.addHosts(d, text))
-		})
 	}
 	if err := r.addHosts(d, text); err != nil {
 		return r.Fail(n, "%w", err)
@@ -208,9 +192,12 @@ func (r *reader) addHosts(d *definition, list string) error {
 	}
 	names, err := r.expand(list)
 	for _, name := range names {
-		if group, is := strings.CutPrefix(name, "@"); is {
+		switch group, is := strings.CutPrefix(name, "@"); {
+		case is:
 			d.others = append(d.others, group)
-		} else {
+		case strings.Contains(name, ":"):
+			return fmt.Errorf("%q is the name of no host; want names, lists like n[001-016], or @GROUPING:GROUP", name)
+		default:
 			d.hosts = append(d.hosts, name)
 		}
 	}
@@ -269,45 +256,6 @@ func (r *reader) joinOthers() error {
 		}
 	}
 	return nil
-}
-
-// groupLines reads lines with a group and its hosts.
-func (r *reader) groupLines(n *yaml.Node, file string) (groups []definition, err error) {
-	name, data, err := r.openBeside(n, file)
-	if err != nil {
-		return nil, err
-	}
-	err = eachLine(data, func(line int, text string) error {
-		group, list, ok := strings.Cut(text, ":")
-		if group = strings.TrimSpace(group); !ok || group == "" || group == NoGroup {
-			return lineError(name, line, text, errors.New("want a group and its hosts, like r01: n[001-016]"))
-		}
-		d := definition{name: group, file: name, line: line}
-		err := r.addHosts(&d, list)
-		groups = join(groups, d)
-		return lineError(name, line, text, err)
-	})
-	return groups, err
-}
-
-// join adds a group to a list, or its hosts to the group with its name.
-func join(groups []definition, d definition) []definition {
-	i := slices.IndexFunc(groups, func(g definition) bool { return g.name == d.name })
-	if i < 0 {
-		return append(groups, d)
-	}
-	groups[i].hosts, groups[i].others = append(groups[i].hosts, d.hosts...), append(groups[i].others, d.others...)
-	return groups
-}
-
-// openBeside reads a file that the YAML file names.
-func (r *reader) openBeside(n *yaml.Node, file string) (name string, data []byte, err error) {
-	if strings.TrimSpace(file) == "" {
-		return "", nil, r.Fail(n, "%s; want the name of a file behind it", yamlfile.KindName(n))
-	}
-	name = yamlfile.Beside(r.name, file)
-	data, err = r.load(name)
-	return name, data, err
 }
 
 // maxFile bounds the size of a file that the YAML file names, bytes.

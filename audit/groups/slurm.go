@@ -39,7 +39,11 @@ const maxIncludes = 100
 
 // slurm reads the partitions of slurm.conf, or the leaves or blocks of topology.conf.
 func (r *reader) slurm(n *yaml.Node, file string) ([]definition, error) {
-	name, data, err := r.openBeside(n, file)
+	if strings.TrimSpace(file) == "" {
+		return nil, r.Fail(n, "%s; want the name of a file behind it", yamlfile.KindName(n))
+	}
+	name := yamlfile.Beside(r.name, file)
+	data, err := r.load(name)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +63,11 @@ func (r *reader) slurm(n *yaml.Node, file string) ([]definition, error) {
 		if d.hosts, err = s.members(s.lists[i].nodes); err != nil {
 			return nil, lineError(d.file, d.line, s.lists[i].nodes, err)
 		}
-		groups = join(groups, d)
+		if k := slices.IndexFunc(groups, func(g definition) bool { return g.name == d.name }); k >= 0 {
+			groups[k].hosts = append(groups[k].hosts, d.hosts...)
+		} else {
+			groups = append(groups, d)
+		}
 	}
 	return groups, nil
 }
