@@ -18,33 +18,6 @@ type injection struct {
 	port  fabric.PortID // the first of these CA ports; there is one where it has path SLs of its own
 }
 
-// classifySLs makes one class of the SLs that have the same VL in all maps of both layers.
-func (m *mixture) classifySLs() {
-	known := map[string]int{}
-	var members []fabric.SL // the first of each class
-	for sl := range lft.NumSLs {
-		var column []byte
-		for k := range m.layers {
-			for _, vls := range m.layers[k].sl2vl.Maps() {
-				column = append(column, byte(vls[sl]))
-			}
-		}
-		if _, is := known[string(column)]; !is {
-			known[string(column)] = len(known)
-			members, m.classes = append(members, fabric.SL(sl)), append(m.classes, 0)
-		}
-		m.classes[known[string(column)]] |= 1 << sl
-	}
-	for k := range m.layers {
-		l := &m.layers[k]
-		for _, vls := range l.sl2vl.Maps() {
-			for _, sl := range members {
-				l.vl = append(l.vl, vls[sl])
-			}
-		}
-	}
-}
-
 // injections lists where packets of CAs come in at a switch.
 func (m *mixture) injections(s fabric.NodeID) (list []injection) {
 	known := map[string]int{}
@@ -89,16 +62,16 @@ func (l *layer) index(in fabric.PortNum, out fabric.PortID) int {
 	return int(l.sl2vl.Index(in, p))
 }
 
-// mixVLs is the VLs, a bit each, that packets of a class may have in a mixture
+// mixVLs is the VLs, a bit each, that packets with an SL may have in a mixture
 // when they come in by port in of a switch and leave by out.
-func (m *mixture) mixVLs(in fabric.PortNum, out int32, class int) (vls uint16) {
+func (m *mixture) mixVLs(in fabric.PortNum, out int32, sl int) (vls uint16) {
 	if m.vls == 1 {
 		return 1
 	}
 	for k := range m.layers {
 		l := &m.layers[k]
 		if at := l.index(in, fabric.PortID(out)); at >= 0 {
-			if v := l.vl[at*len(m.classes)+class]; v != lft.DropVL {
+			if v := l.sl2vl.Maps()[at][sl]; v != lft.DropVL {
 				vls |= 1 << v
 			}
 		}
@@ -106,10 +79,8 @@ func (m *mixture) mixVLs(in fabric.PortNum, out int32, class int) (vls uint16) {
 	return vls
 }
 
-// classSet is the classes, a bit each, of packets for the LID from a source port at
-// switch s with these live SLs.
-func (w *mixWorker) classSet(s int32, source fabric.PortID, live [2]uint16) (classes uint16) {
-	var sls uint16
+// slSet is the SLs, a bit each, of packets for the LID from a source port at switch s with these live SLs.
+func (w *mixWorker) slSet(s int32, source fabric.PortID, live [2]uint16) (sls uint16) {
 	for k := range w.layers {
 		a := &w.layers[k]
 		switch r := a.row[s]; {
@@ -120,27 +91,22 @@ func (w *mixWorker) classSet(s int32, source fabric.PortID, live [2]uint16) (cla
 			sls |= live[k] & (1 << a.sls.SL(a.port[source], r, w.lid))
 		}
 	}
-	for k, members := range w.classes {
-		if sls&members != 0 {
-			classes |= 1 << k
-		}
-	}
-	return classes
+	return sls & (1<<w.sls - 1)
 }
 
 // addDependencies adds to g the dependencies of packets for the LID: sets of VLs go on with the
-// packets, for each class. onlyCAs leaves packets out that switches send.
+// packets, for each SL. onlyCAs leaves packets out that switches send.
 func (w *mixWorker) addDependencies(g *graph.Rows, onlyCAs bool) {
 	clear(w.state[0])
 	clear(w.state[1])
 	for s := range int32(w.n) {
 		for _, j := range w.inject[s] {
 			if j.ports > 1 || j.port != w.owner {
-				w.startPackets(s, j.in, w.classSet(s, j.port, j.live))
+				w.startPackets(s, j.in, w.slSet(s, j.port, j.live))
 			}
 		}
 		if !onlyCAs {
-			w.startPackets(s, fabric.ManagementPort, w.classSet(s, w.f.PortBase(fabric.NodeID(s)), [2]uint16{0xffff, 0xffff}))
+			w.startPackets(s, fabric.ManagementPort, w.slSet(s, w.f.PortBase(fabric.NodeID(s)), [2]uint16{0xffff, 0xffff}))
 		}
 	}
 	if w.loops == 0 {
@@ -157,13 +123,13 @@ func (w *mixWorker) addDependencies(g *graph.Rows, onlyCAs bool) {
 	}
 }
 
-// startPackets starts packets of some classes at a switch, from its port in.
-func (w *mixWorker) startPackets(s int32, in fabric.PortNum, classes uint16) {
-	for ; classes != 0; classes &= classes - 1 {
-		k := bits.TrailingZeros16(classes)
+// startPackets starts packets with some SLs at a switch, from its port in.
+func (w *mixWorker) startPackets(s int32, in fabric.PortNum, sls uint16) {
+	for ; sls != 0; sls &= sls - 1 {
+		sl := bits.TrailingZeros16(sls)
 		for a := range w.next {
 			if c := w.next[a][s]; c >= 0 && (a == 0 || c != w.next[0][s]) {
-				w.state[a][int(s)*len(w.classes)+k] |= w.mixVLs(in, c, k)
+				w.state[a][int(s)*w.sls+sl] |= w.mixVLs(in, c, sl)
 			}
 		}
 	}
@@ -184,13 +150,13 @@ func (w *mixWorker) passPackets(g *graph.Rows, u int32) (more bool) {
 				continue
 			}
 			counts := w.loops == 0 || w.counts(u, s, c, e)
-			for k := range w.classes {
-				have := w.state[a][int(u)*len(w.classes)+k]
+			for sl := range w.sls {
+				have := w.state[a][int(u)*w.sls+sl]
 				if have == 0 {
 					continue
 				}
-				vls := w.mixVLs(in, e, k)
-				at := &w.state[b][int(s)*len(w.classes)+k]
+				vls := w.mixVLs(in, e, sl)
+				at := &w.state[b][int(s)*w.sls+sl]
 				more = more || *at|vls != *at
 				*at |= vls
 				if !counts {

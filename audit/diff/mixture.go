@@ -20,21 +20,20 @@ type layer struct {
 	sl2vl  *lft.SL2VL
 	port   []fabric.PortID // by PortID of the new fabric: that of the SL-to-VL tables, NoPort for none
 	sls    *lft.PathSLs    // nil: any SL
-	vl     []fabric.VL     // by map and class
 }
 
 // mixture is the graphs that have the next hops of both layers, on the cables of
 // the new fabric.
 type mixture struct {
 	*Match
-	f       *fabric.Fabric // the new one
-	n       int            // switches
-	layers  [2]layer
-	maxLID  fabric.LID
-	to      []int32 // by PortID of a switch: the switch its cable leads to, -1 for none
-	vls     int
-	classes []uint16      // of SLs with the same VL everywhere, a bit for each SL
-	inject  [][]injection // by switch: where packets of CAs come in
+	f      *fabric.Fabric // the new one
+	n      int            // switches
+	layers [2]layer
+	maxLID fabric.LID
+	to     []int32 // by PortID of a switch: the switch its cable leads to, -1 for none
+	vls    int
+	sls    int           // that are told apart: all, or 1 where all traffic is on one VL
+	inject [][]injection // by switch: where packets of CAs come in
 }
 
 // mixWorker is what one goroutine looks at LIDs with.
@@ -54,7 +53,7 @@ type mixWorker struct {
 	loopsBy [2]bool                 // a layer loops by itself
 	alone   [2]graph.Strong[int32]  // the components of each layer by itself
 	mark    []bool                  // for leaves
-	state   [2][]uint16             // by layer, switch and class: VLs of packets that leave, a bit each
+	state   [2][]uint16             // by layer, switch and SL: VLs of packets that leave, a bit each
 	want    map[[2]int32]fabric.LID // when not nil: the first LID that has a dependency, 0 for none yet
 	left    int                     // zeros in want
 	// found by this goroutine
@@ -68,7 +67,7 @@ type mixWorker struct {
 // newMixture prepares both layers of a comparison.
 func (c *comparison) newMixture() *mixture {
 	f := c.New
-	m := &mixture{Match: c.Match, f: f, n: f.NumSwitches(), maxLID: max(c.a.Tables.MaxLID(), c.b.Tables.MaxLID()), vls: 1}
+	m := &mixture{Match: c.Match, f: f, n: f.NumSwitches(), maxLID: max(c.a.Tables.MaxLID(), c.b.Tables.MaxLID()), vls: 1, sls: 1}
 	m.to = make([]int32, f.PortBase(fabric.NodeID(m.n)))
 	for x := range m.to {
 		m.to[x] = int32(f.PeerSwitch(fabric.PortID(x)))
@@ -78,6 +77,9 @@ func (c *comparison) newMixture() *mixture {
 		if x.SL2VL != nil {
 			m.vls = max(m.vls, x.SL2VL.VLs())
 		}
+	}
+	if m.vls > 1 {
+		m.sls = lft.NumSLs
 	}
 	for k, x := range states {
 		l := &m.layers[k]
@@ -101,7 +103,6 @@ func (c *comparison) newMixture() *mixture {
 			old.row[s] = was
 		}
 	}
-	m.classifySLs()
 	m.inject = make([][]injection, m.n)
 	for s := range m.inject {
 		m.inject[s] = m.injections(fabric.NodeID(s))
@@ -116,7 +117,7 @@ func (m *mixture) newWorker() *mixWorker {
 	}
 	for k := range w.next {
 		w.next[k], w.heads[k] = make([]int32, m.n), make([]int32, m.n)
-		w.state[k] = make([]uint16, m.n*len(m.classes))
+		w.state[k] = make([]uint16, m.n*m.sls)
 	}
 	return w
 }
