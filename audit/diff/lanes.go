@@ -5,7 +5,6 @@ import (
 	"math/bits"
 
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/internal/graph"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -94,9 +93,9 @@ func (w *mixWorker) slSet(s int32, source fabric.PortID, live [2]uint16) (sls ui
 	return sls & (1<<w.sls - 1)
 }
 
-// addDependencies adds to g the dependencies of packets for the LID: sets of VLs go on with the
+// addDependencies calls add for the dependencies of packets for the LID: sets of VLs go on with the
 // packets, for each SL. onlyCAs leaves packets out that switches send.
-func (w *mixWorker) addDependencies(g *graph.Rows, onlyCAs bool) {
+func (w *mixWorker) addDependencies(add func(c, e int32), onlyCAs bool) {
 	clear(w.state[0])
 	clear(w.state[1])
 	for s := range int32(w.n) {
@@ -111,14 +110,14 @@ func (w *mixWorker) addDependencies(g *graph.Rows, onlyCAs bool) {
 	}
 	if w.loops == 0 {
 		for _, s := range w.order {
-			w.passPackets(g, s)
+			w.passPackets(add, s)
 		}
 		return
 	}
 	for more := true; more; {
 		more = false
 		for s := range int32(w.n) {
-			more = w.passPackets(g, s) || more
+			more = w.passPackets(add, s) || more
 		}
 	}
 }
@@ -137,7 +136,7 @@ func (w *mixWorker) startPackets(s int32, in fabric.PortNum, sls uint16) {
 
 // passPackets passes the packets that leave a switch on, through the next one. It returns
 // true if that one gets packets that were not known there.
-func (w *mixWorker) passPackets(g *graph.Rows, u int32) (more bool) {
+func (w *mixWorker) passPackets(add func(c, e int32), u int32) (more bool) {
 	for a := range w.next {
 		c, s := w.next[a][u], w.heads[a][u]
 		if s < 0 || a == 1 && c == w.next[0][u] {
@@ -165,7 +164,7 @@ func (w *mixWorker) passPackets(g *graph.Rows, u int32) (more bool) {
 				for from := have; from != 0; from &= from - 1 {
 					ch := c*int32(w.vls) + int32(bits.TrailingZeros16(from))
 					for to := vls; to != 0; to &= to - 1 {
-						w.add(g, ch, e*int32(w.vls)+int32(bits.TrailingZeros16(to)))
+						add(ch, e*int32(w.vls)+int32(bits.TrailingZeros16(to)))
 					}
 				}
 			}

@@ -48,14 +48,12 @@ type mixWorker struct {
 	row     []int32       // for headsOf
 	order   []int32       // switches, each before those that its next hops lead to; not all where there are loops
 	strong  graph.Strong[int32]
-	comp    []int32                 // by switch: the component it is in, -1 for none
-	loops   int                     // components with a loop
-	loopsBy [2]bool                 // a layer loops by itself
-	alone   [2]graph.Strong[int32]  // the components of each layer by itself
-	mark    []bool                  // for leaves
-	state   [2][]uint16             // by layer, switch and SL: VLs of packets that leave, a bit each
-	want    map[[2]int32]fabric.LID // when not nil: the first LID that has a dependency, 0 for none yet
-	left    int                     // zeros in want
+	comp    []int32                // by switch: the component it is in, -1 for none
+	loops   int                    // components with a loop
+	loopsBy [2]bool                // a layer loops by itself
+	alone   [2]graph.Strong[int32] // the components of each layer by itself
+	mark    []bool                 // for leaves
+	state   [2][]uint16            // by layer, switch and SL: VLs of packets that leave, a bit each
 	// found by this goroutine
 	deps      *graph.Rows   // of all packets, or of those between CAs
 	transient []fabric.LID  // with a loop, while neither layer loops by itself
@@ -167,7 +165,7 @@ func (m *mixture) unicast(ctx context.Context) (*graph.Rows, error) {
 		for l := range w.lids(b) {
 			if w.setLID(l); w.ca {
 				w.findLoops()
-				w.addDependencies(w.deps, true)
+				w.addDependencies(w.deps.Add, true)
 			}
 		}
 	})
@@ -211,7 +209,7 @@ func (w *mixWorker) checkBlock(b int) {
 		w.findLoops()
 		w.countLoops()
 		order.add(w)
-		w.addDependencies(w.deps, false)
+		w.addDependencies(w.deps.Add, false)
 	}
 	if slices.ContainsFunc(order.writes, func(set uint64) bool { return set != 0 }) {
 		w.blocks = append(w.blocks, order)
@@ -343,15 +341,4 @@ func (w *mixWorker) leaves(from, u, s int32) bool {
 		}
 	}
 	return false
-}
-
-// add enters a dependency between two channels, or notes that this LID has one
-// that is looked for.
-func (w *mixWorker) add(g *graph.Rows, c, e int32) {
-	if w.want == nil {
-		g.Add(c, e)
-	} else if l, is := w.want[[2]int32{c, e}]; is && l == 0 {
-		w.want[[2]int32{c, e}] = w.lid
-		w.left--
-	}
 }

@@ -27,23 +27,6 @@ func (c *comparison) compareNodes() {
 		}
 		add("name", node.Description, now.Description)
 		add("ports", node.NumPorts, now.NumPorts)
-		if node.GUID == now.GUID {
-			// A replaced node has its own serial numbers; that says nothing.
-			if node.SystemGUID != 0 && now.SystemGUID != 0 {
-				add("system_guid", node.SystemGUID, now.SystemGUID)
-			}
-			if node.DeviceID != 0 && now.DeviceID != 0 {
-				add("device", node.DeviceID, now.DeviceID)
-			}
-		}
-		if !c.Old.IsSwitch(fabric.NodeID(n)) && node.GUID == now.GUID {
-			for k := range min(node.NumPorts, now.NumPorts) {
-				x, y := c.Old.Port(fabric.NodeID(n), k+1), c.New.Port(at, k+1)
-				if c.Old.Peer(x) != fabric.NoPort && c.New.Peer(y) != fabric.NoPort {
-					add(fmt.Sprint("port_guid ", k+1), c.Old.PortGUID(x), c.New.PortGUID(y))
-				}
-			}
-		}
 		if len(fields) > 0 {
 			d.Changed = append(d.Changed, NodeChange{Node: nodeRef(c.New, at), Fields: fields})
 		}

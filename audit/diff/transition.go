@@ -82,13 +82,14 @@ func (c *comparison) findCreditLoops(ctx context.Context, w *mixWorker) error {
 		cycle, _ := graph.ShortestCycle(members, g.Next(), 1, maxVisits)
 		cycles = append(cycles, cycle)
 	}
-	if err := w.findLIDs(ctx, g, cycles, management); err != nil {
+	lids, err := w.findLIDs(ctx, cycles, management)
+	if err != nil {
 		return err
 	}
 	for _, cycle := range cycles {
 		var hops []MixedHop
 		for i, ch := range cycle {
-			w.setLID(w.want[[2]int32{ch, cycle[(i+1)%len(cycle)]}])
+			w.setLID(lids[[2]int32{ch, cycle[(i+1)%len(cycle)]}])
 			hop := w.hop(ch / int32(w.vls))
 			hop.VL = fabric.VL(int(ch) % w.vls)
 			hops = append(hops, hop)
@@ -98,24 +99,28 @@ func (c *comparison) findCreditLoops(ctx context.Context, w *mixWorker) error {
 	return nil
 }
 
-// findLIDs finds in w.want, for each dependency of some cycles, the first LID whose
-// packets have it.
-func (w *mixWorker) findLIDs(ctx context.Context, g *graph.Rows, cycles [][]int32, management bool) error {
-	w.want = map[[2]int32]fabric.LID{}
+// findLIDs finds, for each dependency of some cycles, the first LID whose packets have it.
+func (w *mixWorker) findLIDs(ctx context.Context, cycles [][]int32, management bool) (map[[2]int32]fabric.LID, error) {
+	first := make(map[[2]int32]fabric.LID) // 0 for none yet
 	for _, cycle := range cycles {
 		for i, ch := range cycle {
-			w.want[[2]int32{ch, cycle[(i+1)%len(cycle)]}] = 0
+			first[[2]int32{ch, cycle[(i+1)%len(cycle)]}] = 0
 		}
 	}
-	w.left = len(w.want)
-	for l := fabric.LID(1); l <= w.maxLID && ctx.Err() == nil && w.left > 0; l++ {
+	left := len(first)
+	for l := fabric.LID(1); l <= w.maxLID && ctx.Err() == nil && left > 0; l++ {
 		w.setLID(l)
 		w.findLoops()
 		if management || w.ca {
-			w.addDependencies(g, !management)
+			w.addDependencies(func(c, e int32) {
+				if lid, is := first[[2]int32{c, e}]; is && lid == 0 {
+					first[[2]int32{c, e}] = l
+					left--
+				}
+			}, !management)
 		}
 	}
-	return ctx.Err()
+	return first, ctx.Err()
 }
 
 // hop names a port that packets for the LID that was taken leave by.
