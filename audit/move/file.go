@@ -77,7 +77,7 @@ func Parse(name string, data []byte, old *fabric.Fabric) (*Job, error) {
 			r.job.Steps = append(r.job.Steps, Batch{Unplug: without(states[i], now), Plug: without(now, states[i])})
 		}
 	}
-	if err := r.b.assignLIDs(r.job, states[1:]...); err != nil {
+	if err := r.job.assignLIDs(states[1:]...); err != nil {
 		return nil, r.Fail(nil, "%w", err)
 	}
 	return r.job, nil
@@ -178,11 +178,11 @@ func (r *reader) addNodes(old *fabric.Fabric, steps [][]edit) (err error) {
 		case r.b.taken[node.GUID]:
 			return r.Fail(e.node, "GUID %s is that of another node", node.GUID)
 		}
-		if _, err := r.b.addNew(node); err != nil {
+		if err := r.b.addNew(node); err != nil {
 			return r.Fail(e.node, "%w", err)
 		}
 	}
-	if r.job, err = r.b.finish(nil, nil); err != nil {
+	if r.job, err = r.b.finish(old, nil, nil); err != nil {
 		return r.Fail(nil, "%w", err)
 	}
 	r.find = names.NewFinder(r.job.Nodes)
@@ -303,8 +303,8 @@ func Write(job *Job, steps []Step) []byte {
 	}
 	port := func(p fabric.PortID) string { return fmt.Sprintf("%s:%d", name(f.Owner(p)), f.Num(p)) }
 	known := make([]bool, f.NumNodes())
-	for _, c := range job.Old {
-		known[f.Owner(c.A)], known[f.Owner(c.B)] = true, true
+	for n := range known {
+		_, known[n] = job.before.NodeByGUID(f.Node(fabric.NodeID(n)).GUID)
 	}
 	file := struct {
 		Steps [][]string `yaml:"steps"`
@@ -317,7 +317,7 @@ func Write(job *Job, steps []Step) []byte {
 		for _, c := range steps[i].Batch.Plug {
 			for _, p := range [...]fabric.PortID{c.A, c.B} {
 				n := f.Owner(p)
-				if !known[n] && !job.isOld(n) {
+				if !known[n] {
 					kind := "host"
 					if f.IsSwitch(n) {
 						kind = "switch"

@@ -106,28 +106,20 @@ func (h *holder) uses(first, last fabric.LID) bool {
 	})
 }
 
-// loops returns true if packets for a LID can loop while some cables are old and some new, or on the new
-// ones while some switches that are apart have their next entries. O(switches).
+// loops returns true if packets for a LID can loop while some cables are old and some new, and some switches that
+// are apart have their next entries. O(switches).
 func (h *holder) loops(lid fabric.LID) bool {
-	if !h.uses(lid, lid) {
-		return false
-	}
-	find := func(add func(s fabric.NodeID, entry fabric.PortNum)) bool {
-		return h.strong.Find(h.then.NumSwitches(), func(s int32) []int32 {
-			h.heads = h.heads[:0]
-			add(fabric.NodeID(s), h.r.Tables.Row(fabric.NodeID(s))[lid])
-			return h.heads
-		}) > 0
-	}
-	return find(func(s fabric.NodeID, entry fabric.PortNum) {
+	return h.uses(lid, lid) && h.strong.Find(h.then.NumSwitches(), func(i int32) []int32 {
+		h.heads = h.heads[:0]
+		s := fabric.NodeID(i)
+		entry := h.r.Tables.Row(s)[lid]
 		h.add(h.r.Fabric, s, entry)
-		h.add(h.then, s, entry)
-	}) || find(func(s fabric.NodeID, entry fabric.PortNum) {
 		h.add(h.then, s, entry)
 		if h.isApart(s) && lid <= h.next.MaxLID() {
 			h.add(h.then, s, h.next.Row(s)[lid])
 		}
-	})
+		return h.heads
+	}) > 0
 }
 
 // add adds to heads the switch that an entry of switch s leads to on the cables of f, if any.

@@ -15,7 +15,7 @@ type Job struct {
 	// are cabled. Old and New are its cables then.
 	Nodes    *fabric.Fabric
 	Old, New []fabric.Cable
-	old      []bool // by NodeID: there before
+	before   *fabric.Fabric
 	// Steps is the order of the work; nil leaves it to Make.
 	Steps []Batch
 }
@@ -26,16 +26,14 @@ type Batch struct{ Unplug, Plug []fabric.Cable }
 // builder collects the nodes of a job.
 type builder struct {
 	fabric.Builder
-	old   *fabric.Fabric
-	added []fabric.NodeID // by NodeID of the old fabric, then nodes that come: NodeID of the job
 	taken map[fabric.GUID]bool
 }
 
-// newBuilder begins with the nodes of old, whose numbers in it they keep.
+// newBuilder begins with the nodes of old.
 func newBuilder(old *fabric.Fabric) (*builder, error) {
-	b := &builder{old: old, taken: make(map[fabric.GUID]bool)}
+	b := &builder{taken: make(map[fabric.GUID]bool)}
 	for n := range fabric.NodeID(old.NumNodes()) {
-		if _, err := b.add(old, n); err != nil {
+		if err := b.add(old, n); err != nil {
 			return nil, err
 		}
 	}
@@ -43,21 +41,14 @@ func newBuilder(old *fabric.Fabric) (*builder, error) {
 }
 
 // add adds node n of f.
-func (b *builder) add(f *fabric.Fabric, n fabric.NodeID) (int, error) {
-	at, err := b.CopyNode(f, n)
-	if err != nil {
-		return 0, err
-	}
+func (b *builder) add(f *fabric.Fabric, n fabric.NodeID) error {
 	b.taken[f.Node(n).GUID] = true
 	for num := range f.Node(n).NumPorts + 1 {
-		if guid := f.PortGUID(f.Port(n, num)); guid != 0 {
-			b.taken[guid] = true
-			if err := b.SetPort(at, num, guid, 0, 0); err != nil {
-				return 0, err
-			}
-		}
+		b.taken[f.PortGUID(f.Port(n, num))] = true
 	}
-	return at, nil
+	delete(b.taken, 0)
+	_, err := b.CopyNode(f, n)
+	return err
 }
 
 // isTaken says whether another node has a GUID of n or of its ports.
@@ -83,55 +74,54 @@ func (b *builder) freshGUID(last fabric.GUID, ports fabric.PortNum) fabric.GUID 
 }
 
 // addNew adds a node whose ports have the GUIDs after its own.
-func (b *builder) addNew(node fabric.Node) (int, error) {
+func (b *builder) addNew(node fabric.Node) error {
 	for num := range fabric.GUID(node.NumPorts) + 1 {
 		b.taken[node.GUID+num] = true
 	}
-	return b.AddNode(node)
+	_, err := b.AddNode(node)
+	return err
 }
 
-// finish makes the job, without new cables. Nodes that come have the kinds and names of other, where of finds
-// its nodes by number in the builder; nil for none.
-func (b *builder) finish(other *fabric.Fabric, at []int) (*Job, error) {
+// finish makes the job of a fabric, without new cables. Nodes that come have the kinds and names that they have in
+// other, whose nodes have some GUIDs in the job; nil for none.
+func (b *builder) finish(old, other *fabric.Fabric, guids []fabric.GUID) (*Job, error) {
 	u, err := b.Build()
 	if err != nil {
 		return nil, err
 	}
-	b.added = make([]fabric.NodeID, u.NumNodes())
-	for n := range fabric.NodeID(u.NumNodes()) {
-		b.added[u.Node(n).Order] = n
-	}
-	j := &Job{Nodes: u, old: make([]bool, u.NumNodes())}
+	j := &Job{Nodes: u, before: old}
 	given := make(map[fabric.GUID]string)
 	if other != nil {
-		j.dress(other, func(n fabric.NodeID) fabric.NodeID { return b.added[at[n]] }, given)
+		j.dress(other, guids, given)
 	}
-	j.dress(b.old, func(n fabric.NodeID) fabric.NodeID { return b.added[n] }, given)
+	j.dress(old, guidsOf(old), given)
 	j.Nodes = j.Nodes.WithNames(given)
-	j.Old = cablesOf(b.old, b.ofOld(j))
-	for _, n := range b.added[:b.old.NumNodes()] {
-		j.old[n] = true
-	}
+	j.Old = j.cablesOf(old, guidsOf(old))
 	return j, nil
 }
 
-// ofOld finds ports of the old fabric in the job.
-func (b *builder) ofOld(j *Job) func(fabric.PortID) fabric.PortID {
-	return func(p fabric.PortID) fabric.PortID { return j.Nodes.Port(b.added[b.old.Owner(p)], b.old.Num(p)) }
+// guidsOf lists the GUIDs of nodes.
+func guidsOf(f *fabric.Fabric) []fabric.GUID {
+	guids := make([]fabric.GUID, f.NumNodes())
+	for n := range guids {
+		guids[n] = f.Node(fabric.NodeID(n)).GUID
+	}
+	return guids
 }
 
-// isOld says whether a node was there before.
-func (j *Job) isOld(n fabric.NodeID) bool { return j.old[n] }
+// port finds a port of f, whose nodes have some GUIDs in the job.
+func (j *Job) port(f *fabric.Fabric, guids []fabric.GUID, p fabric.PortID) fabric.PortID {
+	n, _ := j.Nodes.NodeByGUID(guids[f.Owner(p)])
+	return j.Nodes.Port(n, f.Num(p))
+}
 
-// dress gives nodes the kinds that they have in f, where of finds its nodes, and lists their names.
-func (j *Job) dress(f *fabric.Fabric, of func(fabric.NodeID) fabric.NodeID, given map[fabric.GUID]string) {
+// dress gives nodes the kinds that they have in f, which calls them by some GUIDs, and lists their names.
+func (j *Job) dress(f *fabric.Fabric, guids []fabric.GUID, given map[fabric.GUID]string) {
 	var rules []fabric.KindRule
-	for n := range fabric.NodeID(f.NumNodes()) {
-		at := of(n)
-		guid := j.Nodes.Node(at).GUID
-		given[guid] = f.Name(n).Text
-		if f.Kind(n) != j.Nodes.Kind(at) {
-			rules = append(rules, fabric.KindRule{Pattern: guid.String(), Kind: f.Kind(n)})
+	for n, guid := range guids {
+		given[guid] = f.Name(fabric.NodeID(n)).Text
+		if at, _ := j.Nodes.NodeByGUID(guid); f.Kind(fabric.NodeID(n)) != j.Nodes.Kind(at) {
+			rules = append(rules, fabric.KindRule{Pattern: guid.String(), Kind: f.Kind(fabric.NodeID(n))})
 		}
 	}
 	j.Nodes, _ = j.Nodes.WithKinds(rules)
@@ -139,11 +129,12 @@ func (j *Job) dress(f *fabric.Fabric, of func(fabric.NodeID) fabric.NodeID, give
 
 // assignLIDs gives nodes that come the lowest LIDs that are free, in the order of some states of the
 // cables; the others keep theirs.
-func (b *builder) assignLIDs(j *Job, states ...[]fabric.Cable) error {
+func (j *Job) assignLIDs(states ...[]fabric.Cable) error {
 	base, lmc := make([]fabric.LID, j.Nodes.NumPorts()), make([]uint8, j.Nodes.NumPorts())
-	of := b.ofOld(j)
-	for p := range fabric.PortID(b.old.NumPorts()) {
-		base[of(p)], lmc[of(p)] = b.old.LID(p), b.old.LMC(p)
+	guids := guidsOf(j.before)
+	for p := range fabric.PortID(j.before.NumPorts()) {
+		at := j.port(j.before, guids, p)
+		base[at], lmc[at] = j.before.LID(p), j.before.LMC(p)
 	}
 	for _, cables := range states {
 		f, err := j.Nodes.WithCables(cables)
@@ -181,43 +172,41 @@ func Between(old, new *fabric.Fabric, byName bool) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	at := make([]int, new.NumNodes()) // in the builder
-	last := fabric.GUID(0)            // that was made up
-	for n := range at {
+	guids := make([]fabric.GUID, new.NumNodes()) // in the job
+	last := fabric.GUID(0)                       // that was made up
+	for n := range guids {
 		node := *new.Node(fabric.NodeID(n))
-		was := find(fabric.NodeID(n))
-		if was != fabric.NoNode {
-			at[n] = int(was)
-			if have := old.Node(was); have.Type != node.Type || have.NumPorts < node.NumPorts {
-				return nil, fmt.Errorf("%s is a %s with %d ports now, and a %s with %d then", old.Name(was), have.Type, have.NumPorts, node.Type, node.NumPorts)
+		guids[n] = node.GUID
+		switch was := find(fabric.NodeID(n)); {
+		case was != fabric.NoNode:
+			have := old.Node(was)
+			guids[n] = have.GUID
+			if have.Type != node.Type || have.NumPorts < node.NumPorts {
+				err = fmt.Errorf("%s is a %s with %d ports now, and a %s with %d then", old.Name(was), have.Type, have.NumPorts, node.Type, node.NumPorts)
 			}
-			continue
-		}
-		if b.isTaken(new, fabric.NodeID(n)) {
+		case b.isTaken(new, fabric.NodeID(n)):
 			last = b.freshGUID(last, node.NumPorts)
-			node.GUID = last
-			at[n], err = b.addNew(node)
-		} else {
-			at[n], err = b.add(new, fabric.NodeID(n))
+			guids[n], node.GUID = last, last
+			err = b.addNew(node)
+		default:
+			err = b.add(new, fabric.NodeID(n))
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
-	j, err := b.finish(new, at)
+	j, err := b.finish(old, new, guids)
 	if err != nil {
 		return nil, err
 	}
-	j.New = cablesOf(new, func(p fabric.PortID) fabric.PortID {
-		return j.Nodes.Port(b.added[at[new.Owner(p)]], new.Num(p))
-	})
+	j.New = j.cablesOf(new, guids)
 	there := byPort(j.Old)
 	for i := range j.New {
 		if c := &j.New[i]; c.Link.Mbps() == 0 {
 			c.Link = fastest(j.Nodes, there, *c)
 		}
 	}
-	return j, b.assignLIDs(j, j.New)
+	return j, j.assignLIDs(j.New)
 }
 
 // finder finds nodes of new in old, NoNode for those that come.
@@ -261,11 +250,11 @@ func finder(old, new *fabric.Fabric, byName bool) (func(fabric.NodeID) fabric.No
 	}, nil
 }
 
-// cablesOf lists the cables of a fabric between the ports of a job.
-func cablesOf(f *fabric.Fabric, of func(fabric.PortID) fabric.PortID) []fabric.Cable {
+// cablesOf lists the cables of f, whose nodes have some GUIDs in the job.
+func (j *Job) cablesOf(f *fabric.Fabric, guids []fabric.GUID) []fabric.Cable {
 	list := f.Cables()
-	for i := range list {
-		list[i] = ordered(fabric.Cable{A: of(list[i].A), B: of(list[i].B), Link: list[i].Link})
+	for i, c := range list {
+		list[i] = ordered(fabric.Cable{A: j.port(f, guids, c.A), B: j.port(f, guids, c.B), Link: c.Link})
 	}
 	slices.SortFunc(list, compareCables)
 	return list
