@@ -135,6 +135,26 @@ func (w *maskGraph) findFault(sender fabric.PortID) string {
 	return ""
 }
 
+// FindFault describes what packets of some senders do in the masks of one MLID, given as ports in ascending order, that
+// packets must not: two copies leave by one port, which is a loop or brings somebody two copies. It is "" if none do
+// so, and then none do in masks that have a part of these ports either. It takes O(ports), times the senders if the
+// links in the masks have a cycle.
+func FindFault(f *fabric.Fabric, ports, senders []fabric.PortID) string {
+	w := newMaskGraph(f)
+	if w.load(ports); w.isForest() {
+		return ""
+	}
+	for _, s := range senders {
+		if f.Attachment(s) == fabric.NoPort {
+			continue
+		}
+		if fault := w.findFault(s); fault != "" {
+			return fault
+		}
+	}
+	return ""
+}
+
 // explainInexact says in words why the masks are not exact for a sender, ""
 // when they are. All ports in the masks that lead to no switch must be those of
 // receivers.

@@ -379,13 +379,29 @@ func TestSingleChanges(t *testing.T) {
 		if r := compare(t, &none, a); r.Multicast.Masks != 3 || r.Multicast.MLIDs != 1 {
 			t.Errorf("%+v", r.Multicast)
 		}
-		u := r.Multicast.Update
-		if u == nil || len(u.Stages) != 1 || len(u.Interrupted) != 0 || u.Stages[0].SMPs != 1 {
-			t.Fatalf("%+v", u)
+		if r.Multicast.Transient != 0 {
+			t.Errorf("a port more of a tree: %+v", r.Multicast)
 		}
-		writes := []MaskWrite{{Switch: f.Node(3).GUID, MLID: 0xc001, Ports: []int{1, 3, 5}}}
-		if d := cmp.Diff(writes, u.Stages[0].Writes); d != "" {
-			t.Error(d)
+		// Around a square of the mesh, one half of it before and the other one after.
+		square := func(ports ...fabric.PortID) *state.State {
+			x := *a
+			x.Multicast = &mft.Plan{Tables: mft.NewTables(f)}
+			slices.Sort(ports)
+			x.Multicast.Tables.Add(0xc001, ports)
+			return &x
+		}
+		cable := func(s, to fabric.NodeID) []fabric.PortID {
+			ports, heads := f.SwitchLinks(s)
+			p := ports[slices.Index(heads, to)]
+			return []fabric.PortID{p, f.Peer(p)}
+		}
+		at := f.Peer(f.Port(host(0), 1))
+		before := square(slices.Concat([]fabric.PortID{at}, cable(0, 1), cable(1, 4))...)
+		after := square(slices.Concat([]fabric.PortID{at}, cable(0, 3), cable(3, 4))...)
+		r = compare(t, before, after)
+		want(t, r, "transient-multicast 1", "multicast-differ 4")
+		if x := r.Multicast.Changed; r.Multicast.Transient != 1 || len(x) != 1 || !strings.Contains(x[0].Transient, `packets of sender "host 0,0"[1] loop: `) {
+			t.Errorf("%+v", r.Multicast)
 		}
 	})
 	t.Run("tables of one state", func(t *testing.T) {
@@ -645,27 +661,6 @@ func TestRenumbered(t *testing.T) {
 	want(t, r, fmt.Sprintf("lids-differ %d", n), fmt.Sprintf("lfts-differ %d", r.LFTs.Blocks))
 	if r.LFTs.Changed+r.LFTs.Gone+r.LFTs.New != 0 || r.Pairs.Changed != 0 {
 		t.Errorf("%+v %+v", r.LFTs, r.Pairs)
-	}
-}
-
-func TestUpdateLines(t *testing.T) {
-	port := func(name string) PortRef { return PortRef{Name: fabric.Name{Text: name}, Port: 1} }
-	p := &UpdatePlan{
-		Interrupted: []Interruption{
-			{MLID: 0xc001, From: 1, To: 2, Pairs: 1, Receivers: []PortRef{port("r")}, Reason: "packets loop"},
-			{MLID: 0xc002, From: 1, To: 2, Faulty: true, Reason: "packets come twice"},
-		},
-		Stop:   []Sender{{MLID: 0xc003, Port: port("s")}},
-		Stages: []MaskStage{{SMPs: 1, Writes: make([]MaskWrite, 2)}},
-		Start:  []Sender{{MLID: 0xc001, Port: port("q")}},
-	}
-	want := `MLID 0xc001: interrupted from stage 1 to 2, 1 (sender, receiver) pair; by old and new masks together packets loop
-MLID 0xc002: faulty until stage 1 is confirmed: packets come twice
-MLID 0xc003: "s"[1] must no longer send when stage 1 begins
-stage 1 of 1: 2 writes in 1 SMP, in any order
-MLID 0xc001: "q"[1] may send from now on`
-	if d := cmp.Diff(want, strings.Join(updateLines(p), "\n")); d != "" {
-		t.Error(d)
 	}
 }
 

@@ -360,16 +360,16 @@ type MulticastChanges struct {
 	MLIDs   int          `json:"mlids"`   // with a mask that changed
 	Masks   int          `json:"masks"`   // of a switch and an MLID
 	Changed []MLIDChange `json:"changed"` // by MLID
-	// Update is the order of writes, nil where it could not be planned, and
-	// Unplanned says why.
-	Update    *UpdatePlan `json:"update"`
-	Unplanned string      `json:"unplanned,omitempty"`
+	// Transient is how many of these MLIDs have old and new masks by which packets can loop or arrive twice.
+	Transient int `json:"transient"`
 }
 
 // MLIDChange is the masks of one MLID.
 type MLIDChange struct {
 	MLID  fabric.LID   `json:"mlid"`
 	Masks []MaskChange `json:"masks"` // by switch
+	// Transient says what packets can do in old and new masks together that they must not; "" for nothing.
+	Transient string `json:"transient,omitempty"`
 }
 
 // MaskChange is one switch's mask.
@@ -379,49 +379,6 @@ type MaskChange struct {
 	New []int `json:"new"`
 	// Labels are those of its ports.
 	Labels fabric.PortLabels `json:"labels,omitempty"`
-}
-
-// UpdatePlan is the order of writes of multicast masks, see mft.PlanUpdate.
-type UpdatePlan struct {
-	Stages      []MaskStage    `json:"stages"`
-	Interrupted []Interruption `json:"interrupted"`
-	// Stop is senders that must be quiet before the first stage, and Start those
-	// that must not send before the last is confirmed.
-	Stop  []Sender `json:"stop"`
-	Start []Sender `json:"start"`
-}
-
-// MaskStage is one stage: the writes of one may be done in any order.
-type MaskStage struct {
-	SMPs   int         `json:"smps"` // when writes that can go together do
-	Writes []MaskWrite `json:"writes"`
-}
-
-// MaskWrite sets 16 ports of a mask, from 16*Position on.
-type MaskWrite struct {
-	Switch   fabric.GUID `json:"switch"`
-	MLID     fabric.LID  `json:"mlid"`
-	Position int         `json:"position"`
-	Ports    []int       `json:"ports"` // never nil
-}
-
-// Interruption is an MLID some receivers of which lose packets in the meantime.
-type Interruption struct {
-	MLID      fabric.LID `json:"mlid"`
-	From      int        `json:"from"` // stage, from 1
-	To        int        `json:"to"`
-	Pairs     int        `json:"pairs"` // of a sender and a receiver
-	Receivers []PortRef  `json:"receivers"`
-	// Faulty says that the old masks themselves loop or duplicate, until stage
-	// From.
-	Faulty bool   `json:"faulty"`
-	Reason string `json:"reason"` // what packets do in old and new masks together, in the old ones when these are faulty
-}
-
-// Sender is an end port that sends to an MLID.
-type Sender struct {
-	MLID fabric.LID `json:"mlid"`
-	Port PortRef    `json:"port"`
 }
 
 // Finding says that a state or a change is worth attention. Rules are those of
@@ -435,21 +392,20 @@ type Finding struct {
 
 // The rules, gravest first.
 const (
-	PairsLost            = "pairs-lost"            // error: pairs arrived and no longer do
-	TransientLoop        = "transient-loop"        // warning
-	TransientCreditLoop  = "transient-credit-loop" // warning
-	TransientManagement  = "transient-management"  // warning: as above, only with packets to and from switches
-	MulticastInterrupted = "multicast-interrupted" // warning
-	MulticastUnplanned   = "multicast-unplanned"   // warning: no safe order was found
-	NodesDiffer          = "nodes-differ"          // note, as all below
-	LinksDiffer          = "links-differ"          //
-	LIDsDiffer           = "lids-differ"           //
-	LFTsDiffer           = "lfts-differ"           //
-	SL2VLDiffer          = "sl2vl-differ"          //
-	PathSLsDiffer        = "path-sls-differ"       //
-	MulticastDiffer      = "multicast-differ"      //
-	AdaptiveDiffer       = "adaptive-differ"       //
-	NotCompared          = "not-compared"          // one state has tables that the other lacks
+	PairsLost           = "pairs-lost"            // error: pairs arrived and no longer do
+	TransientLoop       = "transient-loop"        // warning
+	TransientCreditLoop = "transient-credit-loop" // warning
+	TransientManagement = "transient-management"  // warning: as above, only with packets to and from switches
+	TransientMulticast  = "transient-multicast"   // warning
+	NodesDiffer         = "nodes-differ"          // note, as all below
+	LinksDiffer         = "links-differ"          //
+	LIDsDiffer          = "lids-differ"           //
+	LFTsDiffer          = "lfts-differ"           //
+	SL2VLDiffer         = "sl2vl-differ"          //
+	PathSLsDiffer       = "path-sls-differ"       //
+	MulticastDiffer     = "multicast-differ"      //
+	AdaptiveDiffer      = "adaptive-differ"       //
+	NotCompared         = "not-compared"          // one state has tables that the other lacks
 )
 
 func newResult(a, b *state.State) *Result {
@@ -608,14 +564,9 @@ func (r *Result) addWarnings() {
 				"while tables are written, paths to and from switches close a cycle of credits, though neither old nor new ones do by themselves")
 		}
 	}
-	if m := r.Multicast; m != nil {
-		if m.Update != nil && len(m.Update.Interrupted) > 0 {
-			n := int64(len(m.Update.Interrupted))
-			add(MulticastInterrupted, verify.Warning, n, "while masks are written, receivers of %s lose packets", text.CountGrouped(n, "MLID", "MLIDs"))
-		}
-		if m.Unplanned != "" {
-			add(MulticastUnplanned, verify.Warning, int64(m.MLIDs), "no order of writing the multicast masks was found: %s", m.Unplanned)
-		}
+	if m := r.Multicast; m != nil && m.Transient > 0 {
+		add(TransientMulticast, verify.Warning, int64(m.Transient), "while masks are written, multicast packets of %s can loop or arrive twice, unless ports that new masks lack are taken out before others come in",
+			text.CountGrouped(m.Transient, "MLID", "MLIDs"))
 	}
 }
 

@@ -294,6 +294,9 @@ func (t *printer) printMulticast(r *Result) {
 	}
 	section(t, "multicast masks that changed", d.Changed, func(x *MLIDChange) string {
 		s := fmt.Sprintf("MLID %#04x: %s", uint16(x.MLID), text.CountGrouped(len(x.Masks), "switch", "switches"))
+		if x.Transient != "" {
+			s += "; by old and new masks together " + x.Transient
+		}
 		if !t.verbose && len(x.Masks) > few {
 			return s
 		}
@@ -302,33 +305,6 @@ func (t *printer) printMulticast(r *Result) {
 		}
 		return s
 	})
-	if d.Update != nil {
-		section(t, "order of writes of multicast masks", updateLines(d.Update), func(line *string) string { return *line })
-	}
-}
-
-// updateLines is an order of writes in words, without single writes and receivers.
-func updateLines(p *UpdatePlan) (lines []string) {
-	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
-	for i := range p.Interrupted {
-		x := &p.Interrupted[i]
-		if x.Faulty {
-			add("MLID %#04x: faulty until stage %d is confirmed: %s", uint16(x.MLID), x.From, x.Reason)
-		} else {
-			add("MLID %#04x: interrupted from stage %d to %d, %s; by old and new masks together %s",
-				uint16(x.MLID), x.From, x.To, text.Count(x.Pairs, "(sender, receiver) pair", "(sender, receiver) pairs"), x.Reason)
-		}
-	}
-	for _, s := range p.Stop {
-		add("MLID %#04x: %s must no longer send when stage 1 begins", uint16(s.MLID), s.Port)
-	}
-	for i, stage := range p.Stages {
-		add("stage %d of %d: %s in %s, in any order", i+1, len(p.Stages), text.Count(len(stage.Writes), "write", "writes"), text.Count(stage.SMPs, "SMP", "SMPs"))
-	}
-	for _, s := range p.Start {
-		add("MLID %#04x: %s may send from now on", uint16(s.MLID), s.Port)
-	}
-	return lines
 }
 
 // printVerdict prints the last line.
