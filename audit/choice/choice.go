@@ -1,5 +1,5 @@
-// Package choice picks the engine for a fabric, and tells which engine would be clearly better
-// than a given one. It routes the fabric with each candidate, and compares the tables by what
+// Package choice picks the engine for a fabric, and tells which engine would be clearly better on more
+// virtual lanes. It routes the fabric with each candidate, and compares the tables by what
 // the checker and random bisections say of them. It makes no promise to other modules.
 //
 // # The rule
@@ -59,8 +59,8 @@ const (
 	// clear is the part by which a load or a bandwidth is better that deserves a word.
 	clear = 0.05
 	// Of fabrics by their forwarding entries: up to slowEntries the slow engine is always tried,
-	// beyond maxEntries never, and up to maxBeside others are tried beside a given engine.
-	slowEntries, maxEntries, maxBeside = 1 << 20, 32 << 20, 4 << 20
+	// beyond maxEntries never, and up to maxMeasured tables of a given engine are measured.
+	slowEntries, maxEntries, maxMeasured = 1 << 20, 32 << 20, 4 << 20
 	// samples is how many routes the bisections have, and mostBisections bounds their number:
 	// the mean is then right to about a tenth of a point.
 	samples, mostBisections = 1 << 17, 10000
@@ -90,11 +90,9 @@ type Candidate struct {
 // document of `ibweave compile --format json`.
 type Choice struct {
 	Engine     string      `json:"engine"`
-	Chosen     bool        `json:"chosen"` // by Choose; false where it was given
-	Why        string      `json:"why"`    // it was chosen; "" where it was given
+	Why        string      `json:"why"` // it was chosen
 	Candidates []Candidate `json:"candidates"`
-	// Better is the engine that is clearly better, "" for none. One that was not chosen needs more
-	// lanes.
+	// Better is the engine that is clearly better on more lanes, "" for none.
 	Better string `json:"better"`
 }
 
@@ -116,7 +114,7 @@ func Choose(ctx context.Context, f *fabric.Fabric, opt compile.Options) (*Choice
 		return nil, nil, err
 	}
 	opt.Route.Order = order.Rank // for all candidates
-	list, err := tryAll(ctx, f, opt, "")
+	list, err := tryAll(ctx, f, opt)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -127,7 +125,7 @@ func Choose(ctx context.Context, f *fabric.Fabric, opt compile.Options) (*Choice
 	}
 	soonest := findSoonest(running)
 	best := least(soonest)
-	c := &Choice{Engine: best.Engine, Chosen: true, Candidates: list, Better: better(best, list)}
+	c := &Choice{Engine: best.Engine, Candidates: list, Better: better(best, list)}
 	among := fmt.Sprintf("of %d engines", len(running))
 	if best.Jobs > 0 {
 		among = fmt.Sprintf("of the %d engines with the least load of the jobs", len(soonest))
@@ -163,11 +161,11 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("no engine routes this fabric on %s: %s", text.Count(e.VLs, "VL", "VLs"), strings.Join(why, "; "))
 }
 
-// tryAll routes f with all candidates but one.
-func tryAll(ctx context.Context, f *fabric.Fabric, opt compile.Options, but string) ([]Candidate, error) {
-	list, err := try(ctx, f, opt, slices.DeleteFunc(slices.Clone(engines), func(name string) bool { return name == but }))
-	if err != nil || but == slow {
-		return list, err
+// tryAll routes f with all candidates.
+func tryAll(ctx context.Context, f *fabric.Fabric, opt compile.Options) ([]Candidate, error) {
+	list, err := try(ctx, f, opt, engines)
+	if err != nil {
+		return nil, err
 	}
 	settled, err := isSettled(ctx, f, list, max(1, opt.Route.VLs))
 	if err != nil || settled {
@@ -191,23 +189,6 @@ func isSettled(ctx context.Context, f *fabric.Fabric, list []Candidate, lanes in
 	return slices.ContainsFunc(running, func(x *Candidate) bool { return x.Load <= b.Any.Load*(1+near) }), nil
 }
 
-// advise looks for a clearly better engine than that of r, a routing of f with bandwidth. It
-// is nil where the load of r is within a tenth of a bound, and in fabrics where the search
-// would take long. Errors are as those of Choose.
-func advise(ctx context.Context, f *fabric.Fabric, r *compile.Result, bandwidth *quality.Bisection, opt compile.Options) (*Choice, error) {
-	b := r.Verify.Bound
-	if b == nil || len(b.Bounds) == 0 || b.Bounds[0].Above <= 0.1 || !isQuick(f) || r.Verify.Worst() == verify.Error {
-		return nil, nil
-	}
-	list, err := tryAll(ctx, f, opt, r.Engine.Name())
-	if err != nil {
-		return nil, err
-	}
-	given := candidate(r)
-	given.Bandwidth = bandwidth.Mean
-	return &Choice{Engine: given.Engine, Better: better(&given, list), Candidates: append(list, given)}, nil
-}
-
 // entries is the number of forwarding entries of a fabric.
 func entries(f *fabric.Fabric) int { return f.NumSwitches() * max(int(f.MaxLID()), f.NumNodes()) }
 
@@ -223,7 +204,7 @@ func bandwidth(ctx context.Context, r *lft.Routing) (*quality.Bisection, error) 
 }
 
 // isQuick returns true for a fabric on which measuring bandwidth takes tenths of a second at most.
-func isQuick(f *fabric.Fabric) bool { return entries(f) <= maxBeside }
+func isQuick(f *fabric.Fabric) bool { return entries(f) <= maxMeasured }
 
 // try routes f with some engines, at the same time.
 func try(ctx context.Context, f *fabric.Fabric, opt compile.Options, names []string) ([]Candidate, error) {
@@ -339,14 +320,12 @@ type Judgement struct {
 	Bandwidth *quality.Bisection `json:"bandwidth,omitempty"`
 	// Diversity is measured where Bandwidth is; nil where no port has several LIDs.
 	Diversity *quality.Disjoint `json:"path_diversity,omitempty"`
-	// Choice is there if several engines were tried: none was given, or the tables of the one that was given
-	// are far above the bound of their load.
+	// Choice is nil if the engine was given.
 	Choice *Choice `json:"choice,omitempty"`
 }
 
-// Judge judges the routing r of f, made with opt. chosen is how its engine was chosen, nil if it was given.
-// Errors are that of ctx, and those of compile.Run.
-func Judge(ctx context.Context, f *fabric.Fabric, r *compile.Result, chosen *Choice, opt compile.Options) (j Judgement, err error) {
+// Judge judges the routing r. chosen is how its engine was chosen, nil if it was given. The error is that of ctx.
+func Judge(ctx context.Context, r *compile.Result, chosen *Choice) (j Judgement, err error) {
 	g := r.Routing.Fabric
 	j.Shape, j.Choice = cabling.Recognize(g), chosen
 	if chosen == nil && !isQuick(g) {
@@ -359,11 +338,6 @@ func Judge(ctx context.Context, f *fabric.Fabric, r *compile.Result, chosen *Cho
 		j.Bandwidth = chosen.Find(chosen.Engine).Bisection
 		return j, nil
 	}
-	if j.Bandwidth, err = bandwidth(ctx, r.Routing); err != nil || j.Bandwidth == nil {
-		return j, err
-	}
-	if r.Fit == nil { // tables for jobs are not the best for all
-		j.Choice, err = advise(ctx, f, r, j.Bandwidth, opt)
-	}
+	j.Bandwidth, err = bandwidth(ctx, r.Routing)
 	return j, err
 }

@@ -12,7 +12,7 @@ import (
 // Print writes what was tried, and why the engine was chosen.
 func (j *Judgement) Print(b *text.Sheet) {
 	x := j.Choice
-	if x == nil || !x.Chosen {
+	if x == nil {
 		return
 	}
 	b.Row("choice", "%s; -e names another", x.Why)

@@ -26,6 +26,6 @@ func (a *app) routeChosen(ctx context.Context, c *compilation, label func(stage 
 func (c *compilation) judge(ctx context.Context, a *app, s *choice.Judgement) (err error) {
 	stage := a.startStage("compare")
 	defer stage.End()
-	*s, err = choice.Judge(ctx, c.fabric, c.result, c.choice, c.opt)
+	*s, err = choice.Judge(ctx, c.result, c.choice)
 	return err
 }
