@@ -49,6 +49,8 @@ type Plan struct {
 	Windows []Window `json:"windows"`
 	// Refused is the parts that cannot be drained even alone.
 	Refused []Refusal `json:"refused"`
+	// GoneHosts is that of each window, as names with brackets.
+	GoneHosts []string `json:"gone_hosts"`
 }
 
 // Window is parts that are out of use together: they are drained one after another, unplugged
@@ -129,12 +131,16 @@ func Make(ctx context.Context, base *compile.Result, route compile.Options, part
 		before = *opt.Before
 	}
 	p := &planner{ctx: ctx, base: base, route: route, opt: opt, plan: &Plan{
-		Before: before, Limit: opt.Limit, Windows: []Window{}, Refused: []Refusal{},
+		Before: before, Limit: opt.Limit, Windows: []Window{}, Refused: []Refusal{}, GoneHosts: []string{},
 	}}
 	for i := range parts {
 		if err := p.add(&parts[i]); err != nil {
 			return nil, err
 		}
+	}
+	for i := range p.plan.Windows {
+		_, hosts := names.Fold(base.Routing.Fabric, p.plan.Windows[i].GoneHosts)
+		p.plan.GoneHosts = append(p.plan.GoneHosts, hosts)
 	}
 	return p.plan, nil
 }
@@ -407,20 +413,4 @@ func (p *Part) AddSwitch(f *fabric.Fabric, s fabric.NodeID) {
 			p.Nodes = append(p.Nodes, n)
 		}
 	}
-}
-
-// Document is the JSON form of a plan.
-type Document struct {
-	*Plan
-	GoneHosts []string `json:"gone_hosts"` // by window, names with brackets
-}
-
-// Document is the JSON form of a plan for f.
-func (p *Plan) Document(f *fabric.Fabric) *Document {
-	d := &Document{p, []string{}}
-	for i := range p.Windows {
-		_, hosts := names.Fold(f, p.Windows[i].GoneHosts)
-		d.GoneHosts = append(d.GoneHosts, hosts)
-	}
-	return d
 }

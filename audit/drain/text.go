@@ -13,7 +13,7 @@ import (
 )
 
 // Print writes a plan for people; parts is how many were to be drained.
-func (d *Document) Print(b *text.Sheet, parts int) {
+func (d *Plan) Print(b *text.Sheet, parts int) {
 	drained := parts - len(d.Refused)
 	b.Row("drain", "%d of %s in %s", drained, text.Count(parts, "part", "parts"), text.Count(len(d.Windows), "window", "windows"))
 	loads := []Load{d.Before}

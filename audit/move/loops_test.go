@@ -165,10 +165,10 @@ func (w *walker) move(base *compile.Result) {
 func (w *walker) step(s *move.Step, was, rest, next []fabric.Cable, before *lft.Tables) {
 	w.t.Helper()
 	w.steps++
-	if len(s.Down) > 0 {
+	if len(s.Down.List) > 0 {
 		w.down++
 	}
-	if len(s.Gone) > 0 {
+	if len(s.Gone.List) > 0 {
 		w.gone++
 	}
 	x, y := cablingOf(was), cablingOf(next)

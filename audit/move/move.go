@@ -16,6 +16,7 @@ import (
 	"github.com/ibweave/ibweave/audit/drain"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/names"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/verify"
 )
@@ -62,11 +63,24 @@ type Step struct {
 	After   State  `json:"after"`
 	// Down is adapters one of whose cables is moved, Gone those of which one goes without another for its
 	// port, and Come those with a port that has its first one.
-	Down, Gone, Come []fabric.NodeID `json:"-"`
+	Down Nodes `json:"down_hosts"`
+	Gone Nodes `json:"gone_hosts"`
+	Come Nodes `json:"new_hosts"`
 	// NewSwitches have their first cable after the step, GoneSwitches their last one before it.
-	NewSwitches, GoneSwitches []fabric.NodeID `json:"-"`
-	Batch                     Batch           `json:"-"`
+	NewSwitches  Nodes `json:"new_switches"`
+	GoneSwitches Nodes `json:"gone_switches"`
+	Batch        Batch `json:"-"`
 }
+
+// Nodes is nodes, ascending, and as a text the names of their hosts with brackets.
+type Nodes struct {
+	List  []fabric.NodeID
+	hosts int
+	names string
+}
+
+// MarshalText returns the names.
+func (n Nodes) MarshalText() ([]byte, error) { return []byte(n.names), nil }
 
 // State is tables that are in force for a while.
 type State struct {
@@ -295,9 +309,9 @@ func apart(f, rest *fabric.Fabric) (list []fabric.GUID) {
 // listNodes lists who comes, goes and is down meanwhile.
 func (s *Step) listNodes(before, rest, after *fabric.Fabric) {
 	for n := range fabric.NodeID(before.NumNodes()) {
-		add := func(list *[]fabric.NodeID, is bool) {
-			if is && (len(*list) == 0 || (*list)[len(*list)-1] != n) {
-				*list = append(*list, n)
+		add := func(x *Nodes, is bool) {
+			if is && (len(x.List) == 0 || x.List[len(x.List)-1] != n) {
+				x.List = append(x.List, n)
 			}
 		}
 		if before.IsSwitch(n) {
@@ -312,5 +326,8 @@ func (s *Step) listNodes(before, rest, after *fabric.Fabric) {
 			add(&s.Gone, was && !is)
 			add(&s.Come, !was && is)
 		}
+	}
+	for _, x := range [...]*Nodes{&s.Down, &s.Gone, &s.Come, &s.NewSwitches, &s.GoneSwitches} {
+		x.hosts, x.names = names.Fold(before, x.List)
 	}
 }

@@ -338,8 +338,8 @@ func (x *follower) follow(s *move.Step) {
 		x.mixed(was, rest, leave.Tables, x.before.Tables, &s.Drained.Back, s.Drained.BackFirst, "to be back")
 	}
 	down, lost, come := x.hosts(was, rest, now)
-	if !slices.Equal(s.Down, down) || !slices.Equal(s.Gone, lost) || !slices.Equal(s.Come, come) {
-		t.Errorf("seed %d: %v down, %v gone, %v new; the plan says %v, %v, %v", x.seed, down, lost, come, s.Down, s.Gone, s.Come)
+	if !slices.Equal(s.Down.List, down) || !slices.Equal(s.Gone.List, lost) || !slices.Equal(s.Come.List, come) {
+		t.Errorf("seed %d: %v down, %v gone, %v new; the plan says %v, %v, %v", x.seed, down, lost, come, s.Down.List, s.Gone.List, s.Come.List)
 	}
 	x.before = w
 }

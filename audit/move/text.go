@@ -5,46 +5,12 @@ import (
 
 	"github.com/ibweave/ibweave/audit/drain"
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/fabric/names"
 	"github.com/ibweave/ibweave/internal/hostlist"
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// Document is the JSON form of a plan.
-type Document struct {
-	*Plan
-	Steps []stepText `json:"steps"`
-}
-
-// stepText is a step with its nodes as lists of names with brackets.
-type stepText struct {
-	*Step
-	DownHosts   string `json:"down_hosts"`
-	GoneHosts   string `json:"gone_hosts"`
-	NewHosts    string `json:"new_hosts"`
-	NewNames    string `json:"new_switches"`
-	GoneNames   string `json:"gone_switches"`
-	hosts       [3]int // how many are down, gone and new
-	newS, goneS int
-}
-
-// NewDocument names the hosts and switches of a plan.
-func NewDocument(p *Plan, nodes *fabric.Fabric) *Document {
-	d := &Document{Plan: p, Steps: []stepText{}}
-	for i := range p.Steps {
-		s := stepText{Step: &p.Steps[i]}
-		s.hosts[0], s.DownHosts = names.Fold(nodes, s.Down)
-		s.hosts[1], s.GoneHosts = names.Fold(nodes, s.Gone)
-		s.hosts[2], s.NewHosts = names.Fold(nodes, s.Come)
-		s.newS, s.NewNames = names.Fold(nodes, s.NewSwitches)
-		s.goneS, s.GoneNames = names.Fold(nodes, s.GoneSwitches)
-		d.Steps = append(d.Steps, s)
-	}
-	return d
-}
-
 // Print writes a plan for people.
-func (d *Document) Print(b *text.Sheet) {
+func (d *Plan) Print(b *text.Sheet) {
 	out, in := 0, 0
 	for i := range d.Steps {
 		out, in = out+len(d.Steps[i].Unplug), in+len(d.Steps[i].Plug)
@@ -69,23 +35,23 @@ func (d *Document) Print(b *text.Sheet) {
 }
 
 // print writes a step.
-func (s *stepText) print(b *text.Sheet, number int) {
+func (s *Step) print(b *text.Sheet, number int) {
 	fmt.Fprintf(b, "\nstep %d\n", number)
 	printLinks(b, "unplug", s.Unplug)
 	printLinks(b, "plug", s.Plug)
 	for _, x := range []struct {
-		what             string
-		n                int
-		one, many, names string
+		what      string
+		of        Nodes
+		one, many string
 	}{
-		{"down meanwhile: adapters of", s.hosts[0], "host", "hosts", s.DownHosts},
-		{"gone for good: adapters of", s.hosts[1], "host", "hosts", s.GoneHosts},
-		{"gone for good:", s.goneS, "switch", "switches", s.GoneNames},
-		{"new:", s.newS, "switch", "switches", s.NewNames},
-		{"new: adapters of", s.hosts[2], "host", "hosts", s.NewHosts},
+		{"down meanwhile: adapters of", s.Down, "host", "hosts"},
+		{"gone for good: adapters of", s.Gone, "host", "hosts"},
+		{"gone for good:", s.GoneSwitches, "switch", "switches"},
+		{"new:", s.NewSwitches, "switch", "switches"},
+		{"new: adapters of", s.Come, "host", "hosts"},
 	} {
-		if x.n > 0 {
-			fmt.Fprintf(b, "  %s %s, %s\n", x.what, text.Count(x.n, x.one, x.many), hostlist.Shorten(x.names))
+		if x.of.hosts > 0 {
+			fmt.Fprintf(b, "  %s %s, %s\n", x.what, text.Count(x.of.hosts, x.one, x.many), hostlist.Shorten(x.of.names))
 		}
 	}
 	t := b.Table()

@@ -64,7 +64,7 @@ type Answer struct {
 	// WhatIf is what whatif says of a failure, nil where parts are drained.
 	WhatIf *whatif.Case `json:"whatif,omitempty"`
 	// Drain is the plan of drain for all parts that are drained in a row.
-	Drain *drain.Document `json:"drain,omitempty"`
+	Drain *drain.Plan `json:"drain,omitempty"`
 	// Verify is the checker's verdict on the tables in force.
 	Verify *verify.Result `json:"verify"`
 }
@@ -151,7 +151,7 @@ func (s *Session) Do(ctx context.Context, step Step) (*Answer, error) {
 		return nil, err
 	}
 	if step.Kind == Drain && next.plan != nil {
-		a.Drain = next.plan.Document(next.whole)
+		a.Drain = next.plan
 	}
 	s.states = append(s.states, next) // nothing fails from here on
 	return a, nil

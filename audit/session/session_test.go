@@ -127,7 +127,7 @@ func TestCommands(t *testing.T) {
 	for i := range parts {
 		a = do(t, s, "drain "+[]string{f.Node(leaf).GUID.String(), cable}[i])
 		plan := short.Must(drain.Make(ctx, four, compile.Options{}, parts[:i+1], drain.Options{}))(t)
-		same(t, "drain", plan.Document(f), a.Drain)
+		same(t, "drain", plan, a.Drain)
 		sameTables(t, "drain", plan.Windows[0].Steps[i].Compiled.Routing, s.Result().Routing)
 	}
 	do(t, s, "restore "+cable)

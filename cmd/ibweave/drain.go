@@ -88,8 +88,7 @@ func (a *app) drain(ctx context.Context, o *drainOptions, dir string) error {
 	if err := a.writeSteps(ctx, o.output, plan); err != nil {
 		return err
 	}
-	d := plan.Document(f)
-	return cmp.Or(o.Print(a.stdout, d, func(b *text.Sheet) { d.Print(b, len(parts)) }), cli.FindingsIf(len(plan.Refused) > 0))
+	return cmp.Or(o.Print(a.stdout, plan, func(b *text.Sheet) { plan.Print(b, len(parts)) }), cli.FindingsIf(len(plan.Refused) > 0))
 }
 
 // readCompiled reads the tables that are in force, and verifies them. multicast says whether there are

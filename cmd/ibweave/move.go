@@ -84,8 +84,7 @@ func (a *app) move(ctx context.Context, o *moveOptions, args []string) error {
 	if err := a.writeMoves(ctx, o, base, job, found); err != nil {
 		return err
 	}
-	d := move.NewDocument(found, job.Nodes)
-	return cmp.Or(o.Print(a.stdout, d, d.Print), cli.FindingsIf(len(found.Refused) > 0))
+	return cmp.Or(o.Print(a.stdout, found, found.Print), cli.FindingsIf(len(found.Refused) > 0))
 }
 
 // movedTables reads the tables in force, or makes some.
