@@ -344,11 +344,7 @@ func TestSingleChanges(t *testing.T) {
 		row := make([]fabric.SL, int(f.MaxLID())+1)
 		row[f.LID(f.Port(host(8), 1))] = 1
 		b.PathSLs.SetRow(row, 0)
-		r := compare(t, a, &b)
-		want(t, r, "path-sls-differ 1")
-		if x := r.PathSLs.Paths; len(x) != 1 || x[0].Name.Text != "switch 0,0" || x[0].Old != 0 || x[0].New != 1 {
-			t.Errorf("%+v", x)
-		}
+		want(t, compare(t, a, &b), "path-sls-differ 1")
 	})
 	t.Run("path SL of a port", func(t *testing.T) {
 		b := *a
@@ -358,9 +354,6 @@ func TestSingleChanges(t *testing.T) {
 		b.PathSLs.SetPorts(row, f.Port(host(0), 1))
 		for _, r := range []*Result{compare(t, a, &b), compare(t, &b, a)} {
 			want(t, r, "path-sls-differ 1")
-			if x := r.PathSLs.Paths; len(x) != 1 || x[0].Name.Text != "switch 0,0" || *x[0].Source != portRef(f, f.Port(host(0), 1)) || x[0].Old+x[0].New != 1 {
-				t.Errorf("%+v", x)
-			}
 		}
 	})
 	t.Run("mask", func(t *testing.T) {

@@ -227,21 +227,10 @@ type SetChange struct {
 	LIDs []fabric.LID    `json:"lids"` // in the new state
 }
 
-// PathSLChanges is paths, of a switch that they start from and a destination,
+// PathSLChanges is paths, of a switch or a port with SLs of its own that they start from and a destination,
 // with another SL.
 type PathSLChanges struct {
-	Changed int64          `json:"changed"`
-	Paths   []PathSLChange `json:"paths"` // by switch and new LID, then by Source and new LID
-}
-
-// PathSLChange is one of these.
-type PathSLChange struct {
-	verify.SwitchRef
-	// Source is a port on the switch that has SLs of its own; nil for all others.
-	Source *PortRef   `json:"source,omitempty"`
-	LID    fabric.LID `json:"lid"` // in the new state
-	Old    fabric.SL  `json:"old"`
-	New    fabric.SL  `json:"new"`
+	Changed int64 `json:"changed"`
 }
 
 // PairChanges is about ordered pairs of a CA or router port and a destination

@@ -146,44 +146,31 @@ func (c *comparison) compareLanes() {
 	d.Changed = int64(len(d.Ports))
 }
 
-// comparePathSLs compares the SLs of paths from switches, and from ports that have SLs of their
+// comparePathSLs counts the paths with another SL, from switches, and from ports that have SLs of their
 // own in one of the states.
 func (c *comparison) comparePathSLs() {
-	d := &PathSLChanges{Paths: []PathSLChange{}}
+	d := &PathSLChanges{}
 	c.r.PathSLs = d
-	compare := func(s, was fabric.NodeID, p, before fabric.PortID, source *PortRef) {
-		name := verify.SwitchOf(c.New, s)
+	a, b := c.a.PathSLs, c.b.PathSLs
+	count := func(s, was fabric.NodeID, p, before fabric.PortID) {
 		for _, t := range c.targets {
-			if t.port == fabric.NoPort || t.old > c.a.PathSLs.MaxLID() || t.new > c.b.PathSLs.MaxLID() {
-				continue
-			}
-			if x, y := c.a.PathSLs.SL(before, was, t.old), c.b.PathSLs.SL(p, s, t.new); x != y {
-				d.Paths = append(d.Paths, PathSLChange{SwitchRef: name, Source: source, LID: t.new, Old: x, New: y})
+			if t.port != fabric.NoPort && t.old <= a.MaxLID() && t.new <= b.MaxLID() && a.SL(before, was, t.old) != b.SL(p, s, t.new) {
+				d.Changed++
 			}
 		}
 	}
 	for s, was := range c.Back[:c.New.NumSwitches()] {
 		if was != fabric.NoNode {
-			compare(fabric.NodeID(s), was, fabric.NoPort, fabric.NoPort, nil)
+			count(fabric.NodeID(s), was, fabric.NoPort, fabric.NoPort)
 		}
 	}
 	for p, was := range c.BackPort {
 		x := fabric.PortID(p)
-		if was == fabric.NoPort || c.a.PathSLs.PortRow(was) == nil && c.b.PathSLs.PortRow(x) == nil {
+		if was == fabric.NoPort || a.PortRow(was) == nil && b.PortRow(x) == nil {
 			continue
 		}
-		if s, old := switchOf(c.New, x), switchOf(c.Old, was); s != fabric.NoNode && old != fabric.NoNode {
-			source := portRef(c.New, x)
-			compare(s, old, x, was, &source)
+		if at, old := c.New.Attachment(x), c.Old.Attachment(was); at != fabric.NoPort && old != fabric.NoPort {
+			count(c.New.Owner(at), c.Old.Owner(old), x, was)
 		}
 	}
-	d.Changed = int64(len(d.Paths))
-}
-
-// switchOf is the switch that a source port hangs on or is the port 0 of, else NoNode.
-func switchOf(f *fabric.Fabric, p fabric.PortID) fabric.NodeID {
-	if at := f.Attachment(p); at != fabric.NoPort {
-		return f.Owner(at)
-	}
-	return fabric.NoNode
 }

@@ -175,7 +175,7 @@ func entryText(p fabric.PortNum, labels fabric.PortLabels) string {
 	return labels.Text(p)
 }
 
-// printTables prints entries, maps and path SLs.
+// printTables prints entries, maps and choices.
 func (t *printer) printTables(r *Result) {
 	if d := r.LFTs; d != nil {
 		most := slices.DeleteFunc(slices.Clone(d.Switches), func(x SwitchChange) bool { return x.Changed == 0 })
@@ -224,15 +224,6 @@ func (t *printer) printTables(r *Result) {
 				s += fmt.Sprintf(": %s -> %s", c.Old, c.New)
 			}
 			return s
-		})
-	}
-	if d := r.PathSLs; d != nil {
-		section(t, "path SLs that changed", d.Paths, func(x *PathSLChange) string {
-			from := x.Name.String()
-			if x.Source != nil {
-				from = x.Source.String()
-			}
-			return fmt.Sprintf("from %s to LID %d: SL %d -> %d", from, x.LID, x.Old, x.New)
 		})
 	}
 }
