@@ -266,7 +266,7 @@ func (g *grouper) describe(c *verify.Cause, x *loss) {
 	if len(lids) > named || !strings.Contains(c.Text, "(LID ") {
 		c.Follows = append(c.Follows, "cannot be reached: "+lidNames(g.f, lids))
 	}
-	c.Follows = append(c.Follows, fmt.Sprintf("from %s: %s", text.CountGrouped(len(switches), "switch", "switches"), sample(switches)))
+	c.Follows = append(c.Follows, fmt.Sprintf("from %s: %s", text.CountGrouped(len(switches), "switch", "switches"), text.Few(switches, named)))
 	if also := g.rules(c); also != "" {
 		c.Follows = append(c.Follows, also)
 	}
@@ -308,14 +308,6 @@ func pairText(n verify.Pairs) string {
 		return "no pair is lost"
 	}
 	return text.List(words, "and") + " lost"
-}
-
-// sample lists the first names.
-func sample(words []string) string {
-	if len(words) <= named {
-		return strings.Join(words, ", ")
-	}
-	return strings.Join(words[:named], ", ") + ", .."
 }
 
 // groupRest makes causes of all other findings.
