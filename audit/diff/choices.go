@@ -6,7 +6,6 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/par"
-	"github.com/ibweave/ibweave/lft/adaptive"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -23,34 +22,22 @@ func (c *comparison) compareChoices(ctx context.Context) error {
 		if was == fabric.NoNode {
 			return nil
 		}
-		type change struct {
-			plft     int
-			old, new adaptive.Choice
-		}
 		r := &results[i]
 		r.SwitchRef = verify.SwitchOf(c.New, s)
-		at := map[change]int{} // in r.Sets
 		for plft := range max(len(x.PLFTs), len(y.PLFTs)) {
 			for _, t := range c.targets {
-				ch := change{plft, x.Choice(plft, was, t.old), y.Choice(plft, s, t.new)}
-				if ch.old == ch.new || plft == 0 && ch.old.Ports.Len() < 2 && ch.new.Ports.Len() < 2 { // of linear tables
+				old, new := x.Choice(plft, was, t.old), y.Choice(plft, s, t.new)
+				if old == new || plft == 0 && old.Ports.Len() < 2 && new.Ports.Len() < 2 { // of linear tables
 					continue
 				}
-				k, known := at[ch]
-				if !known {
-					k = len(r.Sets)
-					at[ch] = k
-					r.Sets = append(r.Sets, SetChange{PLFT: plft, Old: ch.old, New: ch.new})
-				}
-				r.Sets[k].LIDs = append(r.Sets[k].LIDs, t.new)
 				r.Changed++
-				both := ch.old.Ports
-				both.Union(ch.new.Ports)
+				both := old.Ports
+				both.Union(new.Ports)
 				switch {
-				case ch.old.Ports == ch.new.Ports:
-				case both == ch.new.Ports:
+				case old.Ports == new.Ports:
+				case both == new.Ports:
 					r.Wider++
-				case both == ch.old.Ports:
+				case both == old.Ports:
 					r.Narrower++
 				}
 			}

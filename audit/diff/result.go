@@ -10,7 +10,6 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
-	"github.com/ibweave/ibweave/lft/adaptive"
 	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
@@ -216,15 +215,6 @@ type ChoiceCounts struct {
 type ChoiceChange struct {
 	verify.SwitchRef
 	ChoiceCounts
-	Sets []SetChange `json:"sets"` // by PLFT and first LID
-}
-
-// SetChange is another choice for some LIDs.
-type SetChange struct {
-	PLFT int             `json:"plft"`
-	Old  adaptive.Choice `json:"old"`
-	New  adaptive.Choice `json:"new"`
-	LIDs []fabric.LID    `json:"lids"` // in the new state
 }
 
 // PathSLChanges is paths, of a switch or a port with SLs of its own that they start from and a destination,

@@ -208,22 +208,7 @@ func (t *printer) printTables(r *Result) {
 	}
 	if d := r.Adaptive; d != nil {
 		section(t, "choices of adaptive switches that changed", d.Switches, func(x *ChoiceChange) string {
-			s := fmt.Sprintf("%s: %s", x.Name, text.CountGrouped(x.Changed, "entry", "entries"))
-			for k := range x.Sets {
-				if k == few && !t.verbose {
-					return s + fmt.Sprintf("\n        and %d more sets of ports", len(x.Sets)-few)
-				}
-				c := &x.Sets[k]
-				s += fmt.Sprintf("\n        %s, LID %d", text.CountGrouped(len(c.LIDs), "entry", "entries"), c.LIDs[0])
-				if len(c.LIDs) > 1 {
-					s += " the first"
-				}
-				if c.PLFT > 0 {
-					s += fmt.Sprintf(", PLFT %d", c.PLFT)
-				}
-				s += fmt.Sprintf(": %s -> %s", c.Old, c.New)
-			}
-			return s
+			return fmt.Sprintf("%s: %s", x.Name, text.CountGrouped(x.Changed, "entry", "entries"))
 		})
 	}
 }
