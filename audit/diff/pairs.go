@@ -65,7 +65,6 @@ func (c *comparison) comparePairs(ctx context.Context) error {
 			}
 		}
 	}
-	d.Gone, d.New = allPairs(c.Old)-d.Compared, allPairs(c.New)-d.Compared
 	c.r.Pairs = d
 	workers, err := par.ForEachWith(ctx, 0, len(targets), p.newWorker, func(w *pairWorker, i int) error {
 		p.countPairs(w, targets[i])
@@ -81,16 +80,6 @@ func (c *comparison) comparePairs(ctx context.Context) error {
 	d.AllDestinations = len(d.Destinations)
 	d.Destinations = worst(d.Destinations)
 	return nil
-}
-
-// allPairs counts the pairs of a fabric.
-func allPairs(f *fabric.Fabric) (n int64) {
-	for _, x := range f.CAPorts() {
-		if f.LID(x) != 0 {
-			n += int64(len(f.CAPorts())-1) << f.LMC(x)
-		}
-	}
-	return n
 }
 
 // worst is the first of a list, the most affected first.

@@ -229,8 +229,6 @@ type PathSLChanges struct {
 type PairChanges struct {
 	Compared int64 `json:"compared"`
 	PairCounts
-	Gone int64 `json:"gone"` // pairs with an end that went
-	New  int64 `json:"new"`  // pairs with an end that came
 	// Destinations are the LIDs with the most pairs that are lost, then with the most that
 	// changed, at most mostAffected of AllDestinations.
 	Destinations    []Affected `json:"destinations"`

@@ -13,18 +13,18 @@ import (
 )
 
 // Print writes a plan for people; parts is how many were to be drained.
-func (d *Plan) Print(b *text.Sheet, parts int) {
-	drained := parts - len(d.Refused)
-	b.Row("drain", "%d of %s in %s", drained, text.Count(parts, "part", "parts"), text.Count(len(d.Windows), "window", "windows"))
-	loads := []Load{d.Before}
-	for i := range d.Windows {
-		for k := range d.Windows[i].Steps {
-			loads = append(loads, d.Windows[i].Steps[k].Load)
+func (p *Plan) Print(b *text.Sheet, parts int) {
+	drained := parts - len(p.Refused)
+	b.Row("drain", "%d of %s in %s", drained, text.Count(parts, "part", "parts"), text.Count(len(p.Windows), "window", "windows"))
+	loads := []Load{p.Before}
+	for i := range p.Windows {
+		for k := range p.Windows[i].Steps {
+			loads = append(loads, p.Windows[i].Steps[k].Load)
 		}
 	}
 	PrintBefore(b, loads)
-	for i := range d.Windows {
-		w := &d.Windows[i]
+	for i := range p.Windows {
+		w := &p.Windows[i]
 		fmt.Fprintf(b, "\nwindow %d\n", i+1)
 		t := b.Table()
 		fmt.Fprintln(t, "  STEP\tDRAIN\tBUSIEST\tFACTOR\tWRITE\tORDER\tVERDICT\tUNPLUGGED")
@@ -38,11 +38,11 @@ func (d *Plan) Print(b *text.Sheet, parts int) {
 		}
 		_ = t.Flush() // a buffer takes all
 		if w.Gone > 0 {
-			fmt.Fprintf(b, "  without a cable meanwhile: %s, %s\n", text.Count(w.Gone, "adapter", "adapters"), hostlist.Shorten(d.GoneHosts[i]))
+			fmt.Fprintf(b, "  without a cable meanwhile: %s, %s\n", text.Count(w.Gone, "adapter", "adapters"), hostlist.Shorten(p.GoneHosts[i]))
 		}
-		groups.Print(b, groups.Changes(d.Before.Groups, w.Steps[len(w.Steps)-1].Groups, false))
+		groups.Print(b, groups.Changes(p.Before.Groups, w.Steps[len(w.Steps)-1].Groups, false))
 	}
-	for _, r := range d.Refused {
+	for _, r := range p.Refused {
 		fmt.Fprintf(b, "\nerror: %s cannot be drained: %s\n", r.Part, r.Reason)
 	}
 }

@@ -10,24 +10,24 @@ import (
 )
 
 // Print writes a plan for people.
-func (d *Plan) Print(b *text.Sheet) {
+func (p *Plan) Print(b *text.Sheet) {
 	out, in := 0, 0
-	for i := range d.Steps {
-		out, in = out+len(d.Steps[i].Unplug), in+len(d.Steps[i].Plug)
+	for i := range p.Steps {
+		out, in = out+len(p.Steps[i].Unplug), in+len(p.Steps[i].Plug)
 	}
-	b.Row("move", "%s unplugged and %d plugged in, in %s", text.Count(out, "cable is", "cables are"), in, text.Count(len(d.Steps), "step", "steps"))
-	loads := []drain.Load{d.Before}
-	for i := range d.Steps {
-		if x := d.Steps[i].Drained; x != nil {
+	b.Row("move", "%s unplugged and %d plugged in, in %s", text.Count(out, "cable is", "cables are"), in, text.Count(len(p.Steps), "step", "steps"))
+	loads := []drain.Load{p.Before}
+	for i := range p.Steps {
+		if x := p.Steps[i].Drained; x != nil {
 			loads = append(loads, x.Load)
 		}
-		loads = append(loads, d.Steps[i].After.Load)
+		loads = append(loads, p.Steps[i].After.Load)
 	}
 	drain.PrintBefore(b, loads)
-	for i := range d.Steps {
-		d.Steps[i].print(b, i+1)
+	for i := range p.Steps {
+		p.Steps[i].print(b, i+1)
 	}
-	for _, r := range d.Refused {
+	for _, r := range p.Refused {
 		fmt.Fprintf(b, "\nerror: not moved, %s\n", r.Reason)
 		printLinks(b, "unplug", r.Unplug)
 		printLinks(b, "plug", r.Plug)
