@@ -12,18 +12,18 @@ import (
 )
 
 // Parts lists what is to be drained: switches by name, of a system all chips, then cables by NODE:PORT, then
-// groups of set. Errors are *NameError.
+// groups of set. Errors begin with the flag of the name that means nothing, or wrap a *fabric.ParseError.
 func Parts(f *fabric.Fabric, switches, cables, groupNames []string, set *groups.Set) (parts []Part, err error) {
 	for _, name := range switches {
 		nodes, err := names.Find(f, name)
 		if err != nil {
-			return nil, &NameError{"switch", err}
+			return nil, fmt.Errorf("--switch: %w", err)
 		}
 		var chips []fabric.NodeID
 		system := ""
 		for _, s := range nodes {
 			if !f.IsSwitch(s) {
-				return nil, &NameError{"switch", fmt.Errorf("%q: %s is no switch", name, f.Name(s))}
+				return nil, fmt.Errorf("--switch: %q: %s is no switch", name, f.Name(s))
 			}
 			is := names.ChipOf(f.Name(s).Text).System
 			if len(chips) > 0 && is != system { // chips of one system are one part
@@ -37,29 +37,19 @@ func Parts(f *fabric.Fabric, switches, cables, groupNames []string, set *groups.
 	for _, name := range cables {
 		p, err := FindPort(f, name)
 		if err != nil {
-			return nil, &NameError{"cable", fmt.Errorf("%q: %w", name, err)}
+			return nil, fmt.Errorf("--cable: %q: %w", name, err)
 		}
 		parts = append(parts, CablePart(f, p))
 	}
 	for _, name := range groupNames {
 		g, err := set.Find(name)
 		if err != nil {
-			return nil, &NameError{"host-group", err}
+			return nil, fmt.Errorf("--host-group: %w", err)
 		}
 		parts = append(parts, groupPart(f, g))
 	}
 	return parts, nil
 }
-
-// NameError is a name that means nothing to drain, and whose it is: switch, cable or host-group.
-type NameError struct {
-	Of  string
-	Err error
-}
-
-func (e *NameError) Error() string { return e.Of + ": " + e.Err.Error() }
-
-func (e *NameError) Unwrap() error { return e.Err }
 
 // groupPart is the hosts of a group with all of their cables, and the leaves that only they use.
 func groupPart(f *fabric.Fabric, g *groups.Group) Part {

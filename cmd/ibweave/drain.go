@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/compile/outdir"
+	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
@@ -70,8 +70,11 @@ func (a *app) drain(ctx context.Context, o *drainOptions, dir string) error {
 		return err
 	}
 	parts, err := drain.Parts(f, o.switches, o.cables, o.groups, set)
-	if wrong, ok := errors.AsType[*drain.NameError](err); ok {
-		return flagError(wrong.Of, wrong.Err)
+	if err != nil && !is[*fabric.ParseError](err) {
+		err = cli.NewUsageError(err)
+	}
+	if err != nil {
+		return err
 	}
 	a.tellMulticast(dir, multicast)
 	stage := a.startStage("plan")
