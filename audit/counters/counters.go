@@ -97,29 +97,15 @@ type Channel struct {
 	// WaitsFor is, for backpressure, the channel behind this one with the greatest wait; nil where none
 	// behind it waits.
 	WaitsFor *verify.Endpoint `json:"waits_for,omitempty"`
-	// Sharing is nil beyond Options.Top, and for channels to hosts. Senders and Receivers are
-	// those of its hosts with the most bytes of their own, whatever cables these took: at most
-	// mostTalkers.
-	Sharing   *paths.Sharing `json:"-"`
-	Senders   []Talker       `json:"senders,omitempty"`
-	Receivers []Talker       `json:"receivers,omitempty"`
+	// Sharing is nil beyond Options.Top, and for channels to hosts.
+	Sharing *paths.Sharing `json:"-"`
 
 	channel fabric.PortID
-}
-
-// Talker is a port of a host that shares a channel.
-type Talker struct {
-	Port  verify.Endpoint   `json:"port"`
-	Bytes dump.CounterValue `json:"bytes"` // that it sent to all, or received from all
-	Share float64           `json:"share"` // of the bytes of all hosts that share the channel, to that side
 }
 
 // leastUse is the share of its data rate below which no channel is hot: in a fabric at rest a few
 // packets of the subnet manager make a multiple of the mean.
 const leastUse = 0.01
-
-// mostTalkers bounds the senders and receivers of a channel.
-const mostTalkers = 3
 
 // explainer is what Explain works on.
 type explainer struct {
@@ -312,8 +298,6 @@ func (x *explainer) findSharers(t *lft.Tables) {
 			continue
 		}
 		h.Sharing = share
-		h.Senders = x.talkers(share.Sources, dump.XmitData, dump.RcvData)
-		h.Receivers = x.talkers(share.Destinations, dump.RcvData, dump.XmitData)
 		if h.Cause == Backpressure && len(share.Next) > 0 {
 			next := slices.MaxFunc(share.Next, func(a, b fabric.PortID) int {
 				return cmp.Or(cmp.Compare(x.c.Get(dump.XmitWait, a).N, x.c.Get(dump.XmitWait, b).N), cmp.Compare(b, a))
@@ -324,32 +308,4 @@ func (x *explainer) findSharers(t *lft.Tables) {
 			}
 		}
 	}
-}
-
-// talkers lists the ports of hosts that moved the most bytes, by a counter of their own or that
-// of the port at the other end of their cable.
-func (x *explainer) talkers(hosts []fabric.NodeID, own, other dump.Counter) (list []Talker) {
-	total := 0.0
-	for _, n := range hosts {
-		for p := range x.f.Cabled(n) {
-			v := x.c.Get(own, p)
-			if !v.Known || v.Full {
-				v = x.c.Get(other, x.f.Peer(p))
-			}
-			if v.Full || !v.Known {
-				continue
-			}
-			total += v.N
-			list = append(list, Talker{Port: verify.EndpointOf(x.f, p), Bytes: v})
-		}
-	}
-	if total == 0 {
-		return nil
-	}
-	slices.SortStableFunc(list, func(a, b Talker) int { return cmp.Compare(b.Bytes.N, a.Bytes.N) })
-	list = list[:min(mostTalkers, len(list))]
-	for i := range list {
-		list[i].Share = list[i].Bytes.N / total
-	}
-	return list
 }

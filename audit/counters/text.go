@@ -141,19 +141,15 @@ func (d *Document) causes() string {
 // printSharers writes who shares a channel.
 func (h *sharedChannel) printSharers(b *text.Sheet, number int) {
 	indent := strings.Repeat(" ", len(strconv.Itoa(number)))
-	side := func(before, way, verb string, hosts int, list string, parts []groups.Part, talkers []Talker) {
-		fmt.Fprintf(b, "%s %s %s, %s", before, way, text.CountGrouped(hosts, "host", "hosts"), hostlist.Shorten(list))
-		if n := len(talkers); n > 1 && (h.Cause == Traffic || h.Cause == Both) && talkers[0].Share > 1.5*talkers[n-1].Share {
-			fmt.Fprintf(b, "; %s %s %s of their bytes", talkers[0].Port.Unquoted(), verb, text.Percent(talkers[0].Share))
-		}
-		fmt.Fprintln(b)
+	side := func(before, way string, hosts int, list string, parts []groups.Part) {
+		fmt.Fprintf(b, "%s %s %s, %s\n", before, way, text.CountGrouped(hosts, "host", "hosts"), hostlist.Shorten(list))
 		if len(parts) > 0 {
 			all := text.Each(parts, func(p groups.Part) string { return fmt.Sprintf("%s %s %d of %d", p.Grouping, p.Group, p.Hosts, p.Of) })
 			fmt.Fprintf(b, "  %s       %s\n", indent, hostlist.Shorten(strings.Join(all, ", ")))
 		}
 	}
-	side(fmt.Sprintf("\n  %d:", number), "from", "sent", h.hosts[0], h.Sources, h.SourceGroups, h.Senders)
-	side("  "+indent+" ", "  to", "received", h.hosts[1], h.Destinations, h.DestinationGroups, h.Receivers)
+	side(fmt.Sprintf("\n  %d:", number), "from", h.hosts[0], h.Sources, h.SourceGroups)
+	side("  "+indent+" ", "  to", h.hosts[1], h.Destinations, h.DestinationGroups)
 	if h.WaitsFor != nil {
 		fmt.Fprintf(b, "  %s  waits for %s\n", indent, h.WaitsFor.Unquoted())
 	}
