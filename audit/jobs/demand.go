@@ -36,7 +36,7 @@ type JobSummary struct {
 
 // Summarize measures tables. Its errors are those of Judge.
 func (t *Traffic) Summarize(ctx context.Context, tables *lft.Tables) (*Summary, error) {
-	all, err := t.Judge(ctx, tables, nil, 0)
+	all, err := t.Judge(ctx, tables, 0)
 	if err != nil {
 		return nil, err
 	}

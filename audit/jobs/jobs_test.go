@@ -239,7 +239,7 @@ func TestJudge(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v in\n%s", err, files["traffic"])
 			}
-			r := short.Must(in.Judge(t.Context(), c.tables, nil, math.MaxInt))(t)
+			r := short.Must(in.Judge(t.Context(), c.tables, math.MaxInt))(t)
 			sum = short.Must(in.Demand(t.Context()))(t)
 			return r
 		}
@@ -331,12 +331,9 @@ func (c *cluster) check(t *testing.T, list []demand, background float64, got *jo
 	}
 	loads := make(map[string]map[fabric.PortID]float64) // by job
 	lost := make(map[string]float64)
-	leaf := func(p fabric.PortID) string { return c.f.Name(c.f.PeerSwitch(p)).Label() }
-	matrix := make(map[[2]string]float64)
 	for _, d := range list {
 		loads[d.name] = map[fabric.PortID]float64{}
 		for at, bytes := range d.bytes {
-			matrix[[2]string{leaf(at[0]), leaf(at[1])}] += bytes
 			lids := slices.Collect(c.f.LIDs(at[1]))
 			for _, lid := range lids {
 				path, err := c.tables.Path(c.f, at[0], lid, nil)
@@ -376,21 +373,6 @@ func (c *cluster) check(t *testing.T, list []demand, background float64, got *jo
 		}
 	}
 	c.checkCables(t, loads, got.Loads)
-	if len(matrix) < len(got.Matrix.Entries) {
-		t.Errorf("%d entries, want at most %d", len(got.Matrix.Entries), len(matrix))
-	}
-	for _, e := range got.Matrix.Entries {
-		at := [2]string{got.Matrix.Rows[e.From], got.Matrix.Rows[e.To]}
-		if !about(e.Bytes, matrix[at]) {
-			t.Errorf("%v: %v, want %v", at, e.Bytes, matrix[at])
-		}
-		delete(matrix, at)
-	}
-	for at, bytes := range matrix {
-		if !about(bytes, 0) {
-			t.Errorf("%v: nothing, want %v", at, bytes)
-		}
-	}
 }
 
 func (c *cluster) port(x *jobs.Cable) fabric.PortID {
@@ -517,7 +499,7 @@ func oneOnFour(t *testing.T, pattern string) (*cluster, *jobs.Traffic) {
 // TestTooMuch refuses more bytes than can be counted.
 func TestTooMuch(t *testing.T) {
 	c, in := oneOnFour(t, "alltoall, size: 1024T, weight: 1000000")
-	if _, err := in.Judge(t.Context(), c.tables, nil, 0); err == nil || !strings.Contains(err.Error(), "a and the jobs before it send more than") {
+	if _, err := in.Judge(t.Context(), c.tables, 0); err == nil || !strings.Contains(err.Error(), "a and the jobs before it send more than") {
 		t.Error(err)
 	}
 }
@@ -547,7 +529,7 @@ func TestSources(t *testing.T) {
 		files["d/s"] = text
 		x := short.Must(jobs.Read("d/traffic", files.open))(t)
 		in := short.Must(x.In(c.f, set))(t)
-		r := short.Must(in.Judge(t.Context(), nil, nil, 0))(t)
+		r := short.Must(in.Judge(t.Context(), nil, 0))(t)
 		if r.Jobs[0].Hosts != 3 || r.Jobs[1].Hosts != 3 || r.Loads != nil || len(r.Overlaps) != 1 || r.Overlaps[0].Hosts != "n[2-3]" {
 			t.Errorf("%s: %s", text, mustJSON(t, r))
 		}
@@ -670,7 +652,7 @@ func TestMatrixTimesSize(t *testing.T) {
 			t.Fatal(err)
 		}
 		traffic := short.Must(x.In(c.f, nil))(t)
-		r := short.Must(traffic.Judge(t.Context(), nil, nil, 1))(t)
+		r := short.Must(traffic.Judge(t.Context(), nil, 1))(t)
 		if size, _ = strconv.ParseFloat(fmt.Sprintf("%.3f", size), 64); !about(r.Bytes, want*size) {
 			t.Errorf("amounts up to %g of %g bytes: %v bytes, want %v", scale, size, r.Bytes, want*size)
 		}
@@ -740,7 +722,7 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if r, err := in.Judge(t.Context(), routing.Tables, nil, math.MaxInt); err == nil {
+		if r, err := in.Judge(t.Context(), routing.Tables, math.MaxInt); err == nil {
 			mustJSON(t, r) // which has no number that is not finite
 		}
 	})

@@ -5,13 +5,10 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 
-	"github.com/ibweave/ibweave/audit/groups"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/hostlist"
-	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/verify"
 	"github.com/ibweave/ibweave/verify/bound"
@@ -23,7 +20,6 @@ type Result struct {
 	Background float64   `json:"background_bytes"`
 	Jobs       []Job     `json:"jobs"` // in natural order of their names
 	Overlaps   []Overlap `json:"overlaps"`
-	Matrix     *Matrix   `json:"matrix"`
 	Loads      *LoadsOf  `json:"loads,omitempty"` // nil without tables
 }
 
@@ -97,12 +93,12 @@ type Load struct {
 	Bytes float64
 }
 
-// Judge measures the traffic: what jobs send by rows of a matrix, and what they load under t, which is
-// nil for no tables. It lists at most the given number of cables. It takes O(switches x LIDs of the jobs), and the pairs of ranks that
+// Judge measures the traffic: what jobs send, and what they load under tables, unless these are
+// nil. It lists at most the given number of cables. It takes O(switches x LIDs of the jobs), and the pairs of ranks that
 // send. Errors are that of ctx, and of jobs that send more than can be counted.
-func (t *Traffic) Judge(ctx context.Context, tables *lft.Tables, rows *Rows, cables int) (*Result, error) {
+func (t *Traffic) Judge(ctx context.Context, tables *lft.Tables, cables int) (*Result, error) {
 	r := &Result{Jobs: []Job{}, Overlaps: t.overlaps()}
-	if err := t.fillMatrix(ctx, r, rows); err != nil {
+	if err := t.countBytes(ctx, r); err != nil {
 		return nil, err
 	}
 	if tables == nil {
@@ -373,100 +369,32 @@ func (m *meter) cable(p fabric.PortID, loads []Load) Cable {
 	return c
 }
 
-// Matrix is what rows send to each other.
-type Matrix struct {
-	By      string   `json:"by"`      // "leaf", or what the rows are groups of
-	Rows    []string `json:"rows"`    // that send or receive, in natural order of leaves or in the order of groups
-	Entries []Entry  `json:"entries"` // ascending; without those of 0 bytes
-}
-
-// Entry is what one row sends to another, by index.
-type Entry struct {
-	From  int32   `json:"from"`
-	To    int32   `json:"to"`
-	Bytes float64 `json:"bytes"`
-}
-
-// Rows says by what a matrix sums up.
-type Rows struct {
-	By    string
-	Names []string
-	Of    []int32 // by NodeID of adapters: index in Names
-}
-
-// RowsBy sums up by the groups of a grouping, nil where the set has none. A host that is in several is of the first;
-// adapters of no host have the last row.
-func RowsBy(f *fabric.Fabric, set *groups.Set, grouping string) *Rows {
-	list := slices.DeleteFunc(slices.Clone(set.Groups), func(g groups.Group) bool { return g.Grouping != grouping })
-	if len(list) == 0 {
-		return nil
-	}
-	none := int32(len(list))
-	x := &Rows{By: grouping, Of: slices.Repeat([]int32{none}, f.NumNodes())}
-	for i := range list {
-		for _, n := range list[i].Nodes {
-			if x.Of[n] == none {
-				x.Of[n] = int32(i)
-			}
-		}
-		x.Names = append(x.Names, list[i].Name)
-	}
-	x.Names = append(x.Names, "(no host)")
-	return x
-}
-
-// leaves sums up by leaf.
-func (t *Traffic) leaves() *Rows {
-	f := t.f
-	order := f.Switches()
-	slices.SortStableFunc(order, func(a, b fabric.NodeID) int { return text.Natural(f.Name(a).Label(), f.Name(b).Label()) })
-	x := &Rows{By: "leaf"}
-	x.Of = make([]int32, f.NumSwitches())
-	for i, s := range order {
-		x.Names = append(x.Names, f.Name(s).Label())
-		x.Of[s] = int32(i)
-	}
-	return x
-}
-
-// fillMatrix counts what jobs send: the bytes of jobs, of the background and of the matrix.
-func (t *Traffic) fillMatrix(ctx context.Context, r *Result, rows *Rows) error {
-	row := func(p fabric.PortID) int32 { return rows.Of[t.f.Owner(p)] }
-	if rows == nil {
-		rows = t.leaves()
-		row = func(p fabric.PortID) int32 { return rows.Of[t.f.PeerSwitch(p)] }
-	}
-	cells := make(map[[2]int32]int64)
-	c := t.newCounter(len(rows.Names))
+// countBytes counts what jobs and the background send.
+func (t *Traffic) countBytes(ctx context.Context, r *Result) error {
+	c := t.newCounter(1)
+	units := int64(0)
 	for _, j := range t.jobs {
 		sum := int64(0)
 		for dst, to := range j.ends {
-			lids := int64(t.lids(to))
-			if err := c.count(ctx, j, dst, func(src int, _ int64) int32 { return row(j.ends[src]) }); err != nil {
+			if err := c.count(ctx, j, dst, func(int, int64) int32 { return 0 }); err != nil {
 				return err
 			}
 			for _, from := range c.list {
-				cells[[2]int32{from, row(to)}] += c.sum[from] * lids
-				sum += c.sum[from] * lids
+				sum += c.sum[from] * int64(t.lids(to))
 			}
 		}
 		r.Jobs = append(r.Jobs, Job{Job: j.name, Hosts: len(j.hosts), Ranks: j.ranks, Bytes: float64(sum) / scale})
-	}
-	units := int64(0)
-	for _, n := range cells {
-		units += n
+		units += sum
 	}
 	r.Bytes = float64(units) / scale
-	bytes := make(map[[2]int32]float64, len(cells))
-	for at, n := range cells {
-		bytes[at] = float64(n) / scale
+	if _, pairs := t.ends(); pairs > 0 {
+		r.Background = float64(r.Bytes*t.background) / (1 - t.background)
+		r.Bytes += r.Background
 	}
-	r.addBackground(t, row, len(rows.Names), bytes)
-	r.Matrix = newMatrix(rows, bytes)
 	return nil
 }
 
-// counter adds up what one port gets by the rows or switches that send it.
+// counter adds up what one port gets by the switches that send it.
 type counter struct {
 	t     *Traffic
 	sum   []int64 // by number: units to each LID
@@ -500,53 +428,6 @@ func (c *counter) count(ctx context.Context, j *flows, dst int, of func(src int,
 		c.sum[k] += amount
 	}
 	return nil
-}
-
-// addBackground adds what all hosts send to all.
-func (r *Result) addBackground(t *Traffic, row func(fabric.PortID) int32, rows int, bytes map[[2]int32]float64) {
-	ends, pairs := t.ends()
-	if t.background == 0 || pairs <= 0 || r.Bytes == 0 {
-		return
-	}
-	r.Background = float64(r.Bytes*t.background) / (1 - t.background)
-	r.Bytes += r.Background
-	senders, lids, same := make([]int64, rows), make([]int64, rows), make([]int64, rows)
-	for _, p := range ends {
-		n := int64(t.lids(p))
-		senders[row(p)]++
-		lids[row(p)] += n
-		same[row(p)] += n // a port sends nothing to itself
-	}
-	for i := range int32(rows) {
-		for k := range int32(rows) {
-			n := senders[i] * lids[k]
-			if i == k {
-				n -= same[i]
-			}
-			if n > 0 {
-				bytes[[2]int32{i, k}] += float64(r.Background*float64(n)) / float64(pairs)
-			}
-		}
-	}
-}
-
-// newMatrix leaves out the rows without bytes.
-func newMatrix(rows *Rows, bytes map[[2]int32]float64) *Matrix {
-	m := &Matrix{By: rows.By, Rows: []string{}, Entries: []Entry{}}
-	index := make([]int32, len(rows.Names))
-	for at := range bytes {
-		index[at[0]], index[at[1]] = 1, 1
-	}
-	for i, used := range index {
-		if used > 0 {
-			index[i] = int32(len(m.Rows))
-			m.Rows = append(m.Rows, rows.Names[i])
-		}
-	}
-	for _, at := range sortedPairs(bytes) {
-		m.Entries = append(m.Entries, Entry{index[at[0]], index[at[1]], math.Round(float64(bytes[at]*scale)) / scale})
-	}
-	return m
 }
 
 // Flows yields who sends how many bytes to whom, some pairs several times.

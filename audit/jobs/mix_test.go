@@ -384,7 +384,7 @@ func TestMix(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v\n%s", name, err, mix)
 			}
-			result := short.Must(x.Judge(t.Context(), r.Tables, nil, 1))(t)
+			result := short.Must(x.Judge(t.Context(), r.Tables, 1))(t)
 			head := numbers(t, mixHead, string(mix))
 			if len(result.Jobs) != head[0] || head[1] > head[2]*95/100 || head[2] > 20 && head[1] < head[2]*65/100 || len(result.Overlaps) > 0 || (head[3] == 0) != (name == "planes") || name == "storage" && head[3] != 3 {
 				t.Errorf("%s: %d jobs, overlaps %v, of %v", name, len(result.Jobs), result.Overlaps, head)

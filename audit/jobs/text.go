@@ -1,11 +1,8 @@
 package jobs
 
 import (
-	"cmp"
 	"fmt"
 	"io"
-	"slices"
-	"strings"
 
 	"github.com/ibweave/ibweave/internal/text"
 )
@@ -33,7 +30,6 @@ func (r *Result) Print(b *text.Sheet, top int) {
 	if r.Loads != nil {
 		printLoads(t, r.Loads, top)
 	}
-	printMatrix(t, r.Matrix, top)
 	_ = t.Flush() // a buffer takes all
 }
 
@@ -69,38 +65,5 @@ func printLoads(t io.Writer, l *LoadsOf, top int) {
 			break
 		}
 		fmt.Fprintf(t, "%s and %s\t%d\t%s\t%s -> %s\n", s.Jobs[0], s.Jobs[1], s.Cables, text.Seconds(s.Seconds), s.Worst.From.Unquoted(), s.Worst.To.Unquoted())
-	}
-}
-
-// widestMatrix is how many rows a matrix has at most as a table.
-const widestMatrix = 12
-
-// printMatrix writes a matrix as a table, or of a wide one the greatest entries.
-func printMatrix(t io.Writer, m *Matrix, top int) {
-	n := len(m.Rows)
-	if n > widestMatrix {
-		fmt.Fprintf(t, "\n%d ROWS BY %s, MOST\t\tBYTES\n", n, strings.ToUpper(m.By))
-		list := slices.Clone(m.Entries)
-		slices.SortStableFunc(list, func(a, b Entry) int { return cmp.Compare(b.Bytes, a.Bytes) })
-		for _, e := range list[:min(top, len(list))] {
-			fmt.Fprintf(t, "%s\t-> %s\t%s\n", m.Rows[e.From], m.Rows[e.To], text.Bytes(e.Bytes))
-		}
-		return
-	}
-	cells := make([]string, n*n)
-	for _, e := range m.Entries {
-		cells[int(e.From)*n+int(e.To)] = text.Bytes(e.Bytes)
-	}
-	fmt.Fprintf(t, "\nFROM %s", strings.ToUpper(m.By))
-	for i := range n {
-		fmt.Fprintf(t, "\tTO %d", i+1)
-	}
-	fmt.Fprintln(t)
-	for i := range n {
-		fmt.Fprintf(t, "%d %s", i+1, m.Rows[i])
-		for k := range n {
-			fmt.Fprintf(t, "\t%s", cmp.Or(cells[i*n+k], "-"))
-		}
-		fmt.Fprintln(t)
 	}
 }

@@ -101,7 +101,6 @@ var withoutEffectTests = []struct {
 	{"compare -t f --lfts f --lmc 1", "lmc", "without --engines", true},
 	{"compare -t f --lfts f --roots 0x1", "roots", "without --engines", true},
 	{"compare -t f -e updn,spam --against spam --bisections 0", "against", "with --bisections 0: there is no bandwidth", false},
-	{"traffic d --traffic f --by rack", "by", "without --host-groups: they say which hosts", false},
 	{"place d --hosts 4 --host-group r1", "host-group", "without --host-groups: they say which hosts", false},
 	{"drain d --host-group r1", "host-group", "without --host-groups: they say which hosts", false},
 	{"move d f -e updn", "engine", "without --topology: DIR has its engine", false},

@@ -3,12 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/ibweave/ibweave/audit/groups"
 	"github.com/ibweave/ibweave/audit/jobs"
 	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/internal/text"
@@ -20,7 +17,6 @@ type trafficOptions struct {
 	cli.OutputForm
 	engine  string // "" for tables that are read, or none
 	traffic string
-	by      string // a grouping of --host-groups; "" for leaves
 	top     int
 }
 
@@ -41,13 +37,11 @@ func (a *app) trafficCommand() *cobra.Command {
 	flags := cmd.Flags()
 	o.audit.routedFlags(flags, &o.engine)
 	flags.StringVar(&o.traffic, "traffic", "", "YAML `FILE` of jobs and what they send (docs/traffic.md)")
-	flags.StringVar(&o.by, "by", "", "sum up by the groups of `GROUPING`, like rack, instead of leaves")
 	o.top = 10
-	cli.NumberFlag(flags, &o.top, "top", 0, cli.MaxNumber, "list the `N` busiest cables, pairs of jobs and pairs of rows")
+	cli.NumberFlag(flags, &o.top, "top", 0, cli.MaxNumber, "list the `N` busiest cables and pairs of jobs")
 	o.OutputForm.Define(flags, "`FORM` of the output: text or json")
 	a.fabricFlags(cmd)
 	a.hostGroupFlag(cmd)
-	cli.Scopes(cmd.Flags(), cli.Scope{Flags: "by", With: "host-groups", Why: "they say which hosts are in it"})
 	return cmd
 }
 
@@ -66,20 +60,13 @@ func (a *app) traffic(ctx context.Context, o *trafficOptions, args []string) err
 	if err != nil {
 		return err
 	}
-	t, set, err := a.jobsIn(file, f, true)
+	t, _, err := a.jobsIn(file, f, true)
 	if err != nil {
 		return err
 	}
-	var rows *jobs.Rows // nil for leaves
-	if o.by != "" {
-		if rows = jobs.RowsBy(f, set, o.by); rows == nil {
-			known := slices.Sorted(slices.Values(text.Each(set.Groups, func(g groups.Group) string { return g.Grouping })))
-			return usagef("--by %s: --host-groups has no such grouping; want one of %s", o.by, strings.Join(slices.Compact(known), ", "))
-		}
-	}
 	stage := a.startStage("measure traffic")
 	defer stage.End()
-	r, err := t.Judge(ctx, tables, rows, o.top)
+	r, err := t.Judge(ctx, tables, o.top)
 	if err != nil {
 		return inputUnlessDone(ctx, fmt.Errorf("%s: %w", o.traffic, err))
 	}
