@@ -308,48 +308,6 @@ func (x *blockFinder) describe(s *Shape) {
 	for _, b := range x.blocks {
 		b.addDeficits(s, f, free)
 	}
-	x.leavePlanned(s, free)
-}
-
-// leavePlanned takes out the deficits that no missing cable makes: those of a switch without
-// a free port, and those of a switch that is cabled in part, as in a pod of which half the
-// cables were laid, or spare core switches with cables to one pod.
-func (x *blockFinder) leavePlanned(s *Shape, free []bool) {
-	f := x.f
-	lower := x.findPartial(s, func(d *deficit) (fabric.NodeID, []fabric.PortID) { return d.a, d.pa })
-	upper := x.findPartial(s, func(d *deficit) (fabric.NodeID, []fabric.PortID) { return d.b, d.pb })
-	isFull := func(sw fabric.NodeID) bool {
-		base := f.PortBase(sw)
-		return !slices.Contains(free[base+1:base+1+fabric.PortID(f.Node(sw).NumPorts)], true)
-	}
-	s.deficits = slices.DeleteFunc(s.deficits, func(d deficit) bool {
-		return lower[d.a] || upper[d.b] || isFull(d.a) || isFull(d.b)
-	})
-}
-
-// findPartial returns by switch whether it is cabled in part: it lacks the cables of several pairs, and
-// two others of its level or more lack theirs in the same ports, which chance hardly does.
-func (x *blockFinder) findPartial(s *Shape, end func(*deficit) (fabric.NodeID, []fabric.PortID)) []bool {
-	lacking := make([][]fabric.PortNum, len(x.level))
-	pairs := make([]int, len(x.level))
-	for i := range s.deficits {
-		sw, ports := end(&s.deficits[i])
-		for _, p := range ports {
-			lacking[sw] = append(lacking[sw], x.f.Num(p))
-		}
-		pairs[sw]++
-	}
-	key := func(sw int) string { return fmt.Sprint(x.level[sw], lacking[sw]) }
-	alike := make(map[string]int)
-	for sw := range lacking {
-		slices.Sort(lacking[sw])
-		alike[key(sw)]++
-	}
-	partial := make([]bool, len(x.level))
-	for sw := range lacking {
-		partial[sw] = pairs[sw] >= 2 && alike[key(sw)] >= 3
-	}
-	return partial
 }
 
 // findSurplus finds the cables that no block explains. One of them is surplus where the
@@ -429,17 +387,18 @@ func (b *block) countPorts(f *fabric.Fabric, i, j int, up, down []int) {
 	}
 }
 
-// addDeficits adds the pairs of a block that lack cables. A missing cable is looked for at
+// addDeficits adds the pairs of a block that lack cables and have free ports. A missing cable is looked for at
 // the ports by which other switches of the block lead to the same switch. An upper switch
 // that is alone above its leaves, as on the rails of ibdiagnet2-rails, has no others: the gap in
 // its row of ports is where the cable was.
 func (b *block) addDeficits(s *Shape, f *fabric.Fabric, free []bool) {
+	isFull := func(sw fabric.NodeID) bool { return !slices.Contains(free[f.PortBase(sw)+1:f.PortBase(sw+1)], true) }
 	up := make([]int, int(fabric.MaxPortNum)+1)
 	down := make([]int, int(fabric.MaxPortNum)+1)
 	for i, l := range b.lower {
 		for j, u := range b.upper {
 			k, _, _ := b.compare(i, j)
-			if k == 0 {
+			if k == 0 || isFull(l) || isFull(u) {
 				continue
 			}
 			b.countPorts(f, i, j, up, down)

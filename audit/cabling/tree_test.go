@@ -62,8 +62,6 @@ func sites(t testing.TB) map[string]site {
 	pods := must(gen.Tree(gen.TreeSpec{Ports: 36, Pods: []int{6, 6, 6, 6, 6}, Hosts: 12, Spines: 6, Cores: 12}))
 	made("half-cabled pods", unplug(pods, `pod [34] - core .*[13579]$`), sharp, "", 30, 30, 72)
 	made("a half-cabled pod", unplug(pods, `pod 4 - core .*[13579]$`), sharp, " pod 4", 30, 30, 72)
-	spare := must(gen.Tree(gen.TreeSpec{Ports: 36, Pods: []int{6, 6, 6}, Hosts: 12, Spines: 6, Cores: 7}))
-	made("spare core switches", unplug(spare, `pod [12] - core .*,6$`), sharp, ",6", 18, 18, 42)
 	return list
 }
 
