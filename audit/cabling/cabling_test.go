@@ -52,29 +52,6 @@ func lose(f *fabric.Fabric, switches ...fabric.NodeID) *fabric.Fabric {
 	return must(b.Build())
 }
 
-// fullMeshOf joins n switches to each other, with two hosts each.
-func fullMeshOf(n int) *fabric.Fabric {
-	p, err := gen.NewPlan(n, 2*n)
-	if err != nil {
-		panic(err)
-	}
-	for s := range n {
-		p.Switch(n+2, "s"+string(rune('a'+s)))
-		for h := range 2 {
-			p.CA(1, "h"+string(rune('a'+s))+string(rune('0'+h)))
-		}
-	}
-	for s := range n {
-		for h := range 2 {
-			p.Cable(3*s, n+h, 3*s+h+1, 1)
-		}
-		for o := range s {
-			p.Cable(3*s, o+1, 3*o, s)
-		}
-	}
-	return must(p.Fabric())
-}
-
 // What fabrics look like, whole and with parts missing, in any order of nodes.
 func TestRecognize(t *testing.T) {
 	for _, tc := range []struct {
@@ -95,7 +72,6 @@ func TestRecognize(t *testing.T) {
 		{"wrapped banyan", must(banyan.Banyan(3, true)), "banyan network of 3 stages, 8 processors, wrapped around"},
 		{"shufflenet", must(gen.Shufflenet(2, 3)), "(2, 3) shufflenet: 3 columns of 8 switches"},
 		{"larger shufflenet", must(gen.Shufflenet(3, 2)), "(3, 2) shufflenet: 2 columns of 9 switches"},
-		{"full mesh", fullMeshOf(7), "full mesh: 7 switches, 1 cable between each two"},
 		{"irregular", must(gen.Irregular(gen.IrregularSpec{Switches: 20, Degree: 4, Hosts: 20, Seed: 1})), "irregular: 20 switches with 4 cables to other switches each"},
 		{"single", lose(must(gen.FatTree(gen.FatTreeSpec{Radix: 2, Levels: 2})), 0, 2), "single switch"},
 	} {

@@ -27,7 +27,6 @@ const (
 	Line       = "line"
 	Banyan     = "banyan"
 	Shufflenet = "shufflenet"
-	FullMesh   = "full-mesh"
 	Irregular  = "irregular"
 )
 
@@ -134,7 +133,7 @@ func joinFew(words []string, between, more string) string {
 }
 
 // Recognize says what a fabric looks like: a banyan network, a fat tree, a grid, a
-// shufflenet, all switches joined to all, in this order, or irregular. It forgives
+// shufflenet, in this order, or irregular. It forgives
 // some missing cables: of a fat tree a quarter, of a grid what mesh.Detect forgives,
 // of a shufflenet an eighth, of a banyan network none.
 //
@@ -147,7 +146,7 @@ func Recognize(f *fabric.Fabric) *Shape {
 		return &Shape{Kind: OneSwitch, Name: "single switch", Missing: []Lack{}, Fit: 1, Certain: true}
 	}
 	var s *Shape
-	for _, try := range []func(*fabric.Fabric) *Shape{recognizeBanyan, recognizeFatTree, recognizeGrid, recognizeShufflenet, recognizeFullMesh} {
+	for _, try := range []func(*fabric.Fabric) *Shape{recognizeBanyan, recognizeFatTree, recognizeGrid, recognizeShufflenet} {
 		if s = try(f); s == nil {
 			continue
 		}
@@ -209,43 +208,6 @@ func recognizeBanyan(f *fabric.Fabric) *Shape {
 		name += ", wrapped around"
 	}
 	return &Shape{Kind: Banyan, Name: name, Parallel: 1, Cables: switchCables(f)}
-}
-
-// recognizeFullMesh recognizes switches that are all joined to each other: three and more,
-// since two are a line.
-func recognizeFullMesh(f *fabric.Fabric) *Shape {
-	n := f.NumSwitches()
-	if n < 4 || n > 256 {
-		return nil
-	}
-	var pairs []int
-	count := make([]int, n)
-	for a := range fabric.NodeID(n) {
-		clear(count)
-		for _, b := range f.Neighbors(a) {
-			count[b]++
-		}
-		pairs = append(pairs, count[:a]...)
-	}
-	m := mode(pairs)
-	if m == 0 {
-		return nil
-	}
-	s := &Shape{Kind: FullMesh, Name: fmt.Sprintf("full mesh: %d switches, %s between each two", n, countCables(m)), Parallel: m, Cables: m * len(pairs)}
-	lead, free := towardSwitches(f), freePorts(f, nil)
-	for a := range fabric.NodeID(n) {
-		for b := a + 1; b < fabric.NodeID(n); b++ {
-			if have := parallel(f, a, b); len(have) < m {
-				s.addDeficit(f, free, m-len(have), a, b, lead, lead)
-			} else {
-				s.surplus = append(s.surplus, have[m:]...)
-			}
-		}
-	}
-	if s.countDeviations(f); 8*(s.MissingCables+s.ExtraCables) > s.Cables {
-		return nil
-	}
-	return s
 }
 
 // parallel lists the ports of a switch that lead to another one, by number.

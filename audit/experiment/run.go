@@ -161,29 +161,6 @@ func (r *Run) Simulate(ctx context.Context, i int) (sim.Result, error) {
 	return m.Result(r.Loads == nil), nil
 }
 
-// NameWitnesses gives the switches of deadlocks their names: those of results that come
-// from a state file lack GUIDs.
-func (r *Run) NameWitnesses() {
-	f := r.Net.Fabric
-	rename := func(guid fabric.GUID, name *fabric.Name) {
-		if s, ok := f.SwitchByGUID(guid); ok {
-			*name = f.Name(s)
-		}
-	}
-	for i := range r.Results {
-		d := r.Results[i].Deadlock
-		if d == nil {
-			continue
-		}
-		for k := range d.Witness {
-			rename(d.Witness[k].Switch, &d.Witness[k].Name)
-		}
-		for k := range d.Waits {
-			rename(d.Waits[k].For.Switch, &d.Waits[k].For.Name)
-		}
-	}
-}
-
 // fabricSize is the fabric in JSON.
 type fabricSize struct {
 	Switches int `json:"switches"`

@@ -255,7 +255,6 @@ func (a *app) sim(ctx context.Context, in *simulation, args []string) (err error
 			return err
 		}
 	}
-	run.NameWitnesses()
 	err = a.writeResults(in, text.CountGrouped(len(run.Results), "point", "points"), run.Document(in.parameters()), run.WriteCSV, func(b *text.Sheet) { in.writeText(b, run) })
 	if err != nil {
 		return err
