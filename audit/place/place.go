@@ -1,7 +1,7 @@
 // Package place finds hosts for a job where it and the jobs that run disturb each other least. It makes
 // no promise to other modules.
 //
-// Candidates are sets of free hosts, of families and of a search from the best of these: see families and
+// Candidates are sets of free hosts, of families and of a search from each of these: see families and
 // search. Each is judged by the loads that the job's pattern
 // puts on the cables of the tables, as package jobs counts them: jobs that have bytes left for a cable share
 // its rate evenly. The cost of a set is the time that the job takes there, and what a job that runs waits
@@ -18,7 +18,6 @@ import (
 
 	"github.com/ibweave/ibweave/audit/jobs"
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/internal/graph"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/verify"
 )
@@ -95,7 +94,6 @@ type placer struct {
 	between []fabric.PortID    // channels between switches
 	empty   *jobs.Traffic      // without jobs
 	names   func(int32) string // of jobs that run
-	steps   *graph.Search[fabric.NodeID]
 	tried   int
 }
 
@@ -103,7 +101,7 @@ type placer struct {
 // free. Without enough of them there is no set. It takes O(switches x LIDs of the job), and the pairs that
 // send, for each set. Errors are that of ctx, and that a pattern is none for that number of ranks.
 func Make(ctx context.Context, f *fabric.Fabric, tables *lft.Tables, running *jobs.Traffic, hosts []jobs.Host, free func(h *jobs.Host) bool, opt Options) (*Result, error) {
-	p := &placer{f: f, tables: tables, opt: opt, rate: jobs.Rates(f), between: f.Channels(), empty: running.Clear(), names: running.Name, steps: graph.NewSearch[fabric.NodeID](f.NumSwitches())}
+	p := &placer{f: f, tables: tables, opt: opt, rate: jobs.Rates(f), between: f.Channels(), empty: running.Clear(), names: running.Name}
 	for i := range hosts {
 		if free(&hosts[i]) {
 			p.hosts = append(p.hosts, hosts[i])
@@ -122,12 +120,15 @@ func Make(ctx context.Context, f *fabric.Fabric, tables *lft.Tables, running *jo
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(sets, compare)
-	if better, ok, err := p.search(ctx, sets[0], opt.Tries); err != nil {
-		return nil, err
-	} else if ok {
-		sets = slices.Insert(sets, 0, better)
+	for _, from := range slices.Clone(sets) {
+		if better, ok, err := p.search(ctx, from, opt.Tries); err != nil {
+			return nil, err
+		} else if ok {
+			sets = append(sets, better)
+		}
 	}
+	slices.SortFunc(sets, compare)
+	sets = slices.CompactFunc(sets, func(a, b Set) bool { return slices.Equal(a.members, b.members) })
 	r.Tried = p.tried
 	for i := range sets[:min(opt.Sets, len(sets))] {
 		s := &sets[i]

@@ -62,7 +62,7 @@ func (a *app) placeCommand() *cobra.Command {
 	o.Sets = 5
 	cli.NumberFlag(flags, &o.Sets, "top", 1, 1<<20, "list the `N` best sets")
 	o.Tries = 200
-	cli.NumberFlag(flags, &o.Tries, "search", 0, 1<<20, "try `N` sets beside the best one")
+	cli.NumberFlag(flags, &o.Tries, "search", 0, 1<<20, "try `N` sets beside each of the first two")
 	o.OutputForm.Define(flags, "`FORM` of the output: text or json")
 	a.fabricFlags(cmd)
 	a.hostGroupFlag(cmd)
