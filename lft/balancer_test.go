@@ -228,7 +228,7 @@ func TestSeveralLIDs(t *testing.T) {
 		r := short.Must(lft.Minhop{}.Route(context.Background(), f, lft.Options{}))(t)
 		q := short.Must(quality.Measure(context.Background(), f, r.Tables, quality.Options{Bisections: 100}))(t)
 		bandwidth[i] = q.Bisection.Mean
-		if d := q.Diversity.Disjoint; lmc == 2 && (d == nil || d.Switches.Min != 4) {
+		if d := q.Disjoint; lmc == 2 && (d == nil || d.Switches.Min != 4) {
 			t.Errorf("paths by different switches: %+v, want 4 for all", d)
 		}
 	}

@@ -127,8 +127,7 @@ func (s *Standings) rows(shown []*Contender) [][]string {
 	count("  most", func(x *Contender) int64 { return x.Quality.Links.Max })
 	row("  Gini coefficient", func(x *Contender) string { return fmt.Sprintf("%.3f", x.Quality.Links.Gini) })
 	count("links without routes", func(x *Contender) int64 { return int64(x.Quality.Links.Unused) })
-	row("ways between two switches, mean", func(x *Contender) string { return fmt.Sprintf("%.2f", x.Quality.Diversity.Mean) })
-	disjoint := func(x *Contender) *quality.Disjoint { return x.Quality.Diversity.Disjoint }
+	disjoint := func(x *Contender) *quality.Disjoint { return x.Quality.Disjoint }
 	if slices.ContainsFunc(shown, func(x *Contender) bool { return disjoint(x) != nil }) {
 		row("disjoint paths to the LIDs of a port, mean", orDash(disjoint, func(d *quality.Disjoint) string { return fmt.Sprintf("%.2f", d.Cables.Mean) }))
 		row("  least", orDash(disjoint, func(d *quality.Disjoint) string { return fmt.Sprint(d.Cables.Min) }))

@@ -70,8 +70,9 @@ type walked struct {
 	to        fabric.PortID
 	lid       fabric.LID
 	delivered bool
-	rate      float64 // of its slower host cable
-	share     float64 // of the rate of its slowest channel
+	rate      float64       // of its slower host cable
+	share     float64       // of the rate of its slowest channel
+	before    fabric.NodeID // a switch on it, to find loops
 }
 
 // hop is a step of a route.
@@ -136,7 +137,8 @@ func (w *walker) try() (bandwidth, contention float64, lost int64) {
 }
 
 // follow fills in the routes and hops of the pattern, to the first LID of each receiver. All
-// routes go one hop at a time: the memory of one is waited for while others are looked up.
+// routes go one hop at a time: the memory of one is waited for while others are looked up. A route that comes
+// to a switch again where it was after the last power of 2 hops is in a loop, and not delivered.
 func (w *walker) follow() {
 	m, f := w.m, w.m.f
 	w.routes, w.moving, w.hops = w.routes[:0], w.moving[:0], w.hops[:0]
@@ -148,10 +150,10 @@ func (w *walker) follow() {
 		}
 		rate := min(m.rate[from], m.rate[to])
 		w.moving = append(w.moving, int32(len(w.routes)))
-		w.routes = append(w.routes, walked{to: to, lid: f.LID(to), rate: rate, share: rate})
+		w.routes = append(w.routes, walked{to: to, lid: f.LID(to), rate: rate, share: rate, before: m.next[from]})
 		w.at = append(w.at, m.next[from])
 	}
-	for range m.longest {
+	for hops := 0; len(w.moving) > 0; hops++ {
 		still := w.moving[:0]
 		for _, i := range w.moving {
 			r, s := &w.routes[i], w.at[i]
@@ -163,6 +165,12 @@ func (w *walker) follow() {
 			if s == fabric.NoNode {
 				r.delivered = f.Peer(out) == r.to
 				continue
+			}
+			if s == r.before {
+				continue // a loop
+			}
+			if hops&(hops-1) == 0 {
+				r.before = s
 			}
 			w.at[i] = s
 			w.hops = append(w.hops, hop{i, out})
