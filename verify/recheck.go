@@ -166,9 +166,6 @@ func (k *recheck) check(c *Certificate) error {
 	if err := k.takeNumbers(c); err != nil {
 		return err
 	}
-	if k.tables == nil && k.read.SL2VL == nil {
-		return newStaticRecheck(k).destinations()
-	}
 	return k.destinations()
 }
 
@@ -310,7 +307,19 @@ func (k *recheck) findStops() {
 }
 
 // sends returns true if a port sends packets for the LID with the SL.
-func (k *recheck) sends(x sender) bool { return x.port != k.owner && k.hasSL(x.row) }
+func (k *recheck) sends(x *sender) bool { return x.port != k.owner && k.hasSL(x.row) }
+
+// anySends returns true if any sender of a stop does: mostly the first, or none since their rows are one.
+func (k *recheck) anySends(at *stop) bool {
+	some := k.sends(&at.senders[0])
+	if some || !slices.ContainsFunc(at.rows, k.hasSL) {
+		return some
+	}
+	for n := range at.senders {
+		some = some || k.sends(&at.senders[n])
+	}
+	return some
+}
 
 // hasSL returns true if paths to the LID of which a row has the SLs may have the SL.
 func (k *recheck) hasSL(row []fabric.SL) bool {
@@ -325,7 +334,7 @@ func (k *recheck) destination() error {
 	}
 	k.queue, k.arrive = k.queue[:0], k.arrive[:0]
 	for _, i := range k.starts {
-		if at := &k.stops[i]; slices.ContainsFunc(at.rows, k.hasSL) && slices.ContainsFunc(at.senders, k.sends) {
+		if at := &k.stops[i]; k.anySends(at) {
 			at.reached = true
 			k.queue = append(k.queue, i)
 		}
@@ -360,7 +369,7 @@ func (k *recheck) destination() error {
 			continue
 		}
 		for n := range at.senders {
-			if x := at.senders[n]; x.ca && k.sends(x) {
+			if x := &at.senders[n]; x.ca && k.sends(x) {
 				if err := k.climbs(x.port, x.vl, x.number, i); err != nil {
 					return err
 				}
@@ -390,52 +399,50 @@ func (k *recheck) setLive(i int32) {
 func (k *recheck) findWays(i int32) {
 	at := &k.stops[i]
 	at.ways = at.ways[:0]
-	base, last := k.f.PortBase(at.s), k.f.Node(at.s).NumPorts
-	set := k.choices(at)
-	set.Each(func(num fabric.PortNum) {
-		if num > last {
-			return
-		}
-		w := way{out: base + fabric.PortID(num), next: -1}
-		peer := k.f.Peer(w.out)
-		if k.read.SL2VL != nil && w.out != k.owner {
-			w.vl = k.read.SL2VL.At(at.in, w.out)[k.sl]
-		}
-		switch {
-		case w.vl == lft.DropVL:
-			return
-		case w.out == k.owner || peer == k.owner:
-			k.setLive(i)
-		case k.f.PeerSwitch(w.out) == fabric.NoNode:
-			return
-		default:
-			w.next = k.stopAt[peer]
-			to := &k.stops[w.next]
-			if !to.reached {
-				to.reached = true
-				k.queue = append(k.queue, w.next)
-			}
-			to.before = append(to.before, i)
-		}
-		w.number = k.numberOf(w.out, w.vl)
-		at.ways = append(at.ways, w)
-	})
-}
-
-// choices is the ports by which packets may leave a stop.
-func (k *recheck) choices(at *stop) (set adaptive.PortSet) {
 	if k.tables == nil {
-		if row := k.read.Tables.Row(at.s); int(k.lid) < len(row) && row[k.lid] != fabric.NoPath {
-			set.Add(row[k.lid])
+		if row := k.read.Tables.Row(at.s); int(k.lid) < len(row) {
+			k.addWay(i, row[k.lid])
 		}
-		return set
+		return
 	}
+	var set adaptive.PortSet
 	for p, t := range k.tables.PLFTs {
 		if (p == at.plft || at.plft < 0) && k.lid <= t.Ports.MaxLID() {
 			set.Union(k.tables.Choices(p, at.s, k.lid))
 		}
 	}
-	return set
+	set.Each(func(num fabric.PortNum) { k.addWay(i, num) })
+}
+
+// addWay adds a port that packets may leave a stop by, unless they are lost there.
+func (k *recheck) addWay(i int32, num fabric.PortNum) {
+	at := &k.stops[i]
+	if num > k.f.Node(at.s).NumPorts {
+		return
+	}
+	w := way{out: k.f.PortBase(at.s) + fabric.PortID(num), next: -1}
+	peer := k.f.Peer(w.out)
+	if k.read.SL2VL != nil && w.out != k.owner {
+		w.vl = k.read.SL2VL.At(at.in, w.out)[k.sl]
+	}
+	switch {
+	case w.vl == lft.DropVL:
+		return
+	case w.out == k.owner || peer == k.owner:
+		k.setLive(i)
+	case k.f.PeerSwitch(w.out) == fabric.NoNode:
+		return
+	default:
+		w.next = k.stopAt[peer]
+		to := &k.stops[w.next]
+		if !to.reached {
+			to.reached = true
+			k.queue = append(k.queue, w.next)
+		}
+		to.before = append(to.before, i)
+	}
+	w.number = k.numberOf(w.out, w.vl)
+	at.ways = append(at.ways, w)
 }
 
 // arrives returns true if packets that take a way can arrive.
