@@ -3,8 +3,6 @@ package sim
 import (
 	"fmt"
 	"slices"
-
-	"github.com/ibweave/ibweave/lft"
 )
 
 // word is a value of a setting, which texts and files name: N has the names.
@@ -146,11 +144,6 @@ type Config struct {
 	// that it may leave by, and take the first one that is free and has room behind it. HBF
 	// entries never choose again. With Independent copying only.
 	ChooseAgain bool
-	// VLWeights, when not empty, is by VL how many units of 64 bytes a port sends
-	// from it before it turns to the next VL that waits, if any: 1 to 255, as in
-	// a VLArbitration table (IBA 7.6.9). Packets are not cut: a VL goes on while
-	// any of its weight is left. Empty: one packet, or flit, from each in turn.
-	VLWeights []uint8
 	// FullChecks is after how many events all flits and credits are counted again; 0 leaves
 	// it at what is checked as they move. Errors are *ConservationError.
 	FullChecks int
@@ -199,7 +192,7 @@ func (c *Config) flits(bytes int) int { return (bytes + c.FlitBytes - 1) / c.Fli
 const maxBytes = 1 << 30
 
 // check says what is wrong with c.
-func (c *Config) check(vls int) error {
+func (c *Config) check() error {
 	for _, v := range []struct {
 		name  string
 		value int64
@@ -227,14 +220,6 @@ func (c *Config) check(vls int) error {
 	}
 	if c.OutputFlits > 0 && c.Copying < Wormhole {
 		return fmt.Errorf("OutputFlits with %s copying: only worms have output buffers", c.Copying)
-	}
-	if len(c.VLWeights) > lft.MaxDataVLs || len(c.VLWeights) > 0 && len(c.VLWeights) < vls {
-		return fmt.Errorf("%d VLWeights for %d VLs", len(c.VLWeights), vls)
-	}
-	for vl, w := range c.VLWeights {
-		if w == 0 {
-			return fmt.Errorf("weight 0 for VL %d, which would never send: want 1 to 255", vl)
-		}
 	}
 	return nil
 }

@@ -196,25 +196,10 @@ func (s *Sim) wake(p int32) {
 
 // nextVL is the VL from which on a port looks for something to send.
 func (s *Sim) nextVL(pt *port) int32 {
-	vl := int32(pt.vl)
-	if pt.weight > 0 {
+	if vl := int32(pt.vl) + 1; vl < s.vls {
 		return vl
 	}
-	if vl++; vl == s.vls {
-		return 0
-	}
-	return vl
-}
-
-// served notes what a VL has sent.
-func (s *Sim) served(pt *port, vl, bytes int32) {
-	if len(s.cfg.VLWeights) > 0 {
-		if vl != int32(pt.vl) || pt.weight <= 0 {
-			pt.weight = 64 * int32(s.cfg.VLWeights[vl])
-		}
-		pt.weight -= bytes
-	}
-	pt.vl = uint8(vl)
+	return 0
 }
 
 // choose is the branch whose turn it is among those that wait for a channel, of
@@ -360,9 +345,6 @@ func (s *Sim) relay(c int32, ce *cell, port int32, pt *port, out int32) {
 // send has a port send a copy of a cell's packet, and returns when the tail has left.
 func (s *Sim) send(ce *cell, pt *port, port, out int32) Time {
 	now := s.events.now
-	if s.weighted {
-		s.served(pt, out-pt.to*s.vls, ce.bytes)
-	}
 	if ce.in == none {
 		s.packets.items[ce.packet].injected = now
 		s.counts.Queued--

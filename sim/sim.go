@@ -150,7 +150,6 @@ type Sim struct {
 	vls       int32
 	room      int32 // flits of a buffer
 	worms     bool  // packets go flit by flit
-	weighted  bool  // there are VLWeights
 	allAlike  bool  // sameVL is the map of all ports
 	sameVL    lft.VLMap
 	counts    Counts
@@ -189,7 +188,6 @@ type port struct {
 	load    Load
 	to      int32  // port at the other end; itself for port 0 of a switch, none without a cable
 	taken   int32  // with LockStep: the branch that has the port and does not send yet; with flits: the one that sends
-	weight  int32  // bytes that VL may send before others
 	node    int32  // of the port at the other end
 	waiting uint16 // VLs that a branch waits for
 	vl      uint8  // that was served last
@@ -197,7 +195,6 @@ type port struct {
 	asked   bool   // an evArbitrate is under way
 	wakes   bool   // an evFree is under way
 	sends   bool   // may be the Src of a message
-	_       [1]byte
 }
 
 // channel is both ends of a VL of a cable in one direction, since what happens at one
@@ -328,7 +325,7 @@ func New(net Network, cfg Config, driver Driver) (*Sim, error) {
 		return nil, err
 	}
 	vls := net.VLs()
-	if err := cfg.check(vls); err != nil {
+	if err := cfg.check(); err != nil {
 		return nil, err
 	}
 	if err := checkAdaptive(&net, &cfg); err != nil {
@@ -346,7 +343,6 @@ func New(net Network, cfg Config, driver Driver) (*Sim, error) {
 		topLID:   -1,
 		hostFree: make([]Time, f.NumPorts()),
 		worms:    cfg.Copying >= Wormhole,
-		weighted: len(cfg.VLWeights) > 0,
 		hop:      cfg.WireDelay + cfg.RoutingDelay,
 		room:     int32(cfg.BufferFlits),
 	}

@@ -223,34 +223,6 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// TestVLWeights has two VLs on one cable that always have something to send.
-func TestVLWeights(t *testing.T) {
-	g := newGrid(t, 2, 1)
-	for _, tt := range []struct {
-		weights []uint8
-		want    []int64 // packets by VL, of the first 40
-	}{{nil, []int64{20, 20}}, {[]uint8{1, 1}, []int64{20, 20}}, {[]uint8{3, 1}, []int64{30, 10}}, {[]uint8{4, 16}, []int64{8, 32}}} {
-		cfg := oldLinks()
-		cfg.PacketBuffers(8, 64)
-		cfg.VLWeights = tt.weights
-		l := &log{}
-		s := mustNew(t, Network{State: state.State{Fabric: g.Fabric, Tables: g.tables, SL2VL: lft.NewSL2VL(g.Fabric, lft.IdentityVLs(2))}}, cfg, l)
-		for range 100 {
-			for sl := range fabric.SL(2) {
-				mustSend(t, s, Message{Src: g.host(0, 0), DLID: 2, Bytes: 64, SL: sl})
-			}
-		}
-		short.Check(t, s.Run(t.Context(), Forever))
-		got := make([]int64, 2)
-		for _, d := range l.deliveries[:40] {
-			got[d.SL]++
-		}
-		if !slices.Equal(got, tt.want) {
-			t.Errorf("weights %v: %v, want %v", tt.weights, got, tt.want)
-		}
-	}
-}
-
 // TestPathSL takes SLs from the routing.
 func TestPathSL(t *testing.T) {
 	g := newGrid(t, 2, 1)
@@ -415,7 +387,6 @@ func TestErrors(t *testing.T) {
 		change(&c)
 		return c
 	}
-	two := lft.NewSL2VL(g.Fabric, lft.IdentityVLs(2))
 	for _, tt := range []struct {
 		net  Network
 		cfg  Config
@@ -426,8 +397,6 @@ func TestErrors(t *testing.T) {
 		{Network{}, config(func(c *Config) { c.WireDelay = -1 }), "WireDelay is -1"},
 		{Network{}, config(func(c *Config) { c.Copying = 9 }), "Copying is 9: want 0 to 4"},
 		{Network{}, config(func(c *Config) { c.OutputFlits = 1 }), "OutputFlits with independent copying"},
-		{Network{State: state.State{SL2VL: two}}, config(func(c *Config) { c.VLWeights = []uint8{1} }), "1 VLWeights for 2 VLs"},
-		{Network{State: state.State{SL2VL: two}}, config(func(c *Config) { c.VLWeights = []uint8{1, 0} }), "weight 0 for VL 1"},
 		{Network{State: state.State{Tables: other.tables}}, oldLinks(), "tables of 6 switches for a fabric of 4"},
 		{Network{State: state.State{Multicast: &mft.Plan{Tables: mft.NewTables(other.Fabric)}}}, oldLinks(), "multicast tables of other nodes than the fabric has"},
 		{Network{State: state.State{SL2VL: lft.NewSL2VL(other.Fabric, lft.ConstantVL(0))}}, oldLinks(), "SL-to-VL tables of other nodes than the fabric has"},

@@ -203,7 +203,7 @@ func (s *Sim) sendFlit(b int32) {
 	pt := &s.ports[br.port]
 	pt.taken = b
 	bytes := int32(s.cfg.FlitBytes)
-	s.served(pt, s.vlOf(br), bytes)
+	pt.vl = uint8(s.vlOf(br))
 	takes := takes(bytes, pt.rate)
 	pt.load.Bytes += int64(bytes)
 	pt.load.Busy += takes

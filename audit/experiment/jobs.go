@@ -47,18 +47,15 @@ type JobsResult struct {
 
 // NewJobsRun makes the messages of jobs, whose hosts are bound to the fabric of the routings: with a part
 // of the bytes of the file, 0 to choose one. Errors of a flag are *SettingError, others are of the input.
-func NewJobsRun(s *Setup, routings []Routing, t *jobs.Traffic, scale float64) (*JobsRun, error) {
-	r := &JobsRun{Setup: s, Routings: routings, traffic: t}
+func NewJobsRun(s *Setup, routings []Routing, t *jobs.Traffic, scale float64) (r *JobsRun, err error) {
+	r = &JobsRun{Setup: s, Routings: routings, traffic: t}
 	f := routings[0].Net.Fabric
 	for p := range fabric.PortID(f.NumPorts()) {
 		if s.Config.Mbps == 0 && f.Peer(p) != fabric.NoPort && f.Link(p).Mbps() == 0 {
 			return nil, noRate(f, p)
 		}
 	}
-	vls, err := s.lanes(routings)
-	if err != nil {
-		return nil, err
-	}
+	vls := lanes(routings)
 	if r.Works, r.Scale, r.Background, err = t.Works(jobs.WorkOptions{Scale: scale, MTU: s.Config.MTU}); err != nil {
 		return nil, err
 	}

@@ -73,10 +73,7 @@ func NewRun(s *Setup, routings []Routing, trees []mft.Tree) (*Run, error) {
 			r.mbps = mbps
 		}
 	}
-	vls, err := s.lanes(routings)
-	if err != nil {
-		return nil, err
-	}
+	vls := lanes(routings)
 	if s.Trace != nil {
 		longest := slices.MaxFunc(s.Trace, func(x, y sim.Timed) int { return cmp.Compare(x.Bytes, y.Bytes) }).Bytes
 		for i := range routings {
@@ -93,9 +90,11 @@ func NewRun(s *Setup, routings []Routing, trees []mft.Tree) (*Run, error) {
 		return nil, &SettingError{"pattern", err}
 	}
 	if s.Traffic.Multicast > 0 {
-		if s.Traffic.Sources, err = s.Sources.Of(sim.CountSenders(trees)); err != nil {
+		sources, err := s.Sources.Of(sim.CountSenders(trees))
+		if err != nil {
 			return nil, &SettingError{"sources", err}
 		}
+		s.Traffic.Sources = sources
 	}
 	loads := s.Loads
 	if s.Burst > 0 {

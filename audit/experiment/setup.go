@@ -6,7 +6,6 @@ package experiment
 import (
 	"fmt"
 
-	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/sim"
 )
 
@@ -41,15 +40,12 @@ func wrong(setting, format string, args ...any) error {
 	return &SettingError{setting, fmt.Errorf(format, args...)}
 }
 
-// lanes returns the most VLs that a routing has; each of them needs a weight where there are weights.
-func (s *Setup) lanes(routings []Routing) (vls int, err error) {
+// lanes returns the most VLs that a routing has.
+func lanes(routings []Routing) (vls int) {
 	for i := range routings {
 		vls = max(vls, routings[i].Net.VLs())
 	}
-	if n := len(s.Config.VLWeights); n > 0 && n < vls {
-		err = wrong("vl-weights", "%s for %s", text.CountGrouped(n, "weight", "weights"), text.CountGrouped(vls, "VL", "VLs"))
-	}
-	return vls, err
+	return vls
 }
 
 // longest returns the most bytes of data in a packet of messages of the given size.

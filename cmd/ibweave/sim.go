@@ -166,7 +166,6 @@ func (in *simulation) defineHardware() {
 	flags.TextVar(&c.Arbitration, "arbitration", sim.RoundRobin, "`RULE` for the input that goes next: round-robin, fifo, lowest-port")
 	flags.TextVar(&c.Choice, "choice", sim.LeastQueued, "`HOW` adaptive switches choose for a packet: least-queued, most-credits")
 	flags.BoolVar(&c.ChooseAgain, "choose-again", false, "a packet that is blocked takes the first port of its choice that is free")
-	cli.ListFlag(flags, &c.VLWeights, "vl-weights", "", "units of 64 bytes that VL 0, 1, .. may send in turn, `LIST`; by default one packet each", parseWeights)
 	cli.NumberFlag(flags, &c.FullChecks, "full-checks", 0, 1<<40, "count all flits and credits again every `N` events; 0 checks them as they move")
 }
 
@@ -480,15 +479,13 @@ func (a *app) readTrace(in *simulation, f *fabric.Fabric) error {
 	return err
 }
 
-// noteLanes says which flags have no effect with one VL.
+// noteLanes tells that --sls has no effect with one VL.
 func (a *app) noteLanes(in *simulation, routings []experiment.Routing) {
 	if slices.ContainsFunc(routings, func(x experiment.Routing) bool { return x.Net.VLs() > 1 }) {
 		return
 	}
-	for _, flag := range []string{"sls", "vl-weights"} {
-		if in.given(flag) {
-			fmt.Fprintf(a.stderr, "ibweave: --%s has no effect here: the tables have one virtual lane, so that no packet overtakes another; compile --vls N makes more\n", flag)
-		}
+	if in.given("sls") {
+		fmt.Fprintln(a.stderr, "ibweave: --sls has no effect here: the tables have one virtual lane, so that no packet overtakes another; compile --vls N makes more")
 	}
 }
 
@@ -551,10 +548,9 @@ func wholeNumbers[T int | uint8 | uint64](want string, allowed func(n uint64) bo
 }
 
 var (
-	parseSizes   = wholeNumbers[int](fmt.Sprintf("1 to %d bytes", 1<<30), func(n uint64) bool { return n >= 1 && n <= 1<<30 })
-	parseLanes   = wholeNumbers[int]("1, 2, 4, 8 or 15 virtual lanes", func(n uint64) bool { return slices.Contains([]uint64{1, 2, 4, 8, 15}, n) })
-	parseSeeds   = wholeNumbers[uint64]("a number from 0 on", func(uint64) bool { return true })
-	parseWeights = wholeNumbers[uint8]("1 to 255", func(n uint64) bool { return n >= 1 && n <= math.MaxUint8 })
+	parseSizes = wholeNumbers[int](fmt.Sprintf("1 to %d bytes", 1<<30), func(n uint64) bool { return n >= 1 && n <= 1<<30 })
+	parseLanes = wholeNumbers[int]("1, 2, 4, 8 or 15 virtual lanes", func(n uint64) bool { return slices.Contains([]uint64{1, 2, 4, 8, 15}, n) })
+	parseSeeds = wholeNumbers[uint64]("a number from 0 on", func(uint64) bool { return true })
 )
 
 // share defines a flag for a part of something, and the default that is in *to.
