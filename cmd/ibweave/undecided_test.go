@@ -214,42 +214,29 @@ func asIBRoute(text string) piece {
 	return piece{form: "ibroute", text: b.String(), begins: regexp.MustCompile("(?m)^Unicast lids ")}
 }
 
-// mapForms is SL-to-VL tables as smpquery prints them, for each output port, and the tables of
-// switches as ibdmchk -d reads them.
-func mapForms(s *lft.SL2VL) (smpquery, ibdmchk piece) {
+// mapsOfQuery is SL-to-VL tables as smpquery prints them, for each output port.
+func mapsOfQuery(s *lft.SL2VL) piece {
 	f := s.Fabric()
-	var query, ibdm strings.Builder
+	var query strings.Builder
 	for p := range fabric.PortID(f.NumPorts()) {
 		node, end := f.Owner(p), p
 		inputs, out := fabric.PortNum(1), fabric.PortNum(0)
 		if f.IsSwitch(node) {
 			inputs, out, end = f.Node(node).NumPorts+1, f.Num(p), f.PortBase(node)
 		}
-		if f.Peer(p) == fabric.NoPort {
+		if f.Peer(p) == fabric.NoPort || f.LID(end) == 0 {
 			continue
 		}
-		if f.LID(end) > 0 {
-			fmt.Fprintf(&query, "# SL2VL table: Lid %d\n", f.LID(end))
-		}
+		fmt.Fprintf(&query, "# SL2VL table: Lid %d\n", f.LID(end))
 		for in := range inputs {
-			m := s.At(in, p)
-			if f.LID(end) > 0 {
-				fmt.Fprintf(&query, "ports: in %2d, out %2d: |", in, out)
-				for _, v := range m {
-					fmt.Fprintf(&query, "%2d|", v)
-				}
-				query.WriteByte('\n')
+			fmt.Fprintf(&query, "ports: in %2d, out %2d: |", in, out)
+			for _, v := range s.At(in, p) {
+				fmt.Fprintf(&query, "%2d|", v)
 			}
-			if f.IsSwitch(node) {
-				fmt.Fprintf(&ibdm, "%s %d %d", f.Node(node).GUID, in, out)
-				for sl := 0; sl < len(m); sl += 2 {
-					fmt.Fprintf(&ibdm, " 0x%x%x", uint8(m[sl]), uint8(m[sl+1]))
-				}
-				ibdm.WriteByte('\n')
-			}
+			query.WriteByte('\n')
 		}
 	}
-	return piece{form: "smpquery", text: query.String(), begins: regexp.MustCompile("(?m)^# SL2VL table")}, piece{form: "ibdmchk", text: ibdm.String()}
+	return piece{form: "smpquery", text: query.String(), begins: regexp.MustCompile("(?m)^# SL2VL table")}
 }
 
 // pieces writes an input. Only says that forms which cannot tell all are left out.
@@ -278,15 +265,8 @@ func (w *whole) pieces(t *rapid.T, complete bool) (list []*piece) {
 	add("--lfts", lfts, asIBRoute(lfts.text),
 		form("opensm.fdbs", "dump_ucast_routes: ", func(b io.Writer) error { return dump.WriteFDBs(b, f, w.Tables, opt) }))
 	if w.SL2VL != nil {
-		smpquery, ibdmchk := mapForms(w.SL2VL)
-		forms := []piece{
-			form("opensm-sl2vl.dump", "(Switch|Channel Adapter|Router) ", func(b io.Writer) error { return dump.WriteSL2VL(b, w.SL2VL, opt) }),
-			smpquery,
-		}
-		if !complete {
-			forms = append(forms, ibdmchk)
-		}
-		add("--sl2vl", forms...)
+		add("--sl2vl", mapsOfQuery(w.SL2VL),
+			form("opensm-sl2vl.dump", "(Switch|Channel Adapter|Router) ", func(b io.Writer) error { return dump.WriteSL2VL(b, w.SL2VL, opt) }))
 	}
 	if w.SL2VL != nil && w.PathSLs != nil {
 		forms := []piece{form("path-sls.dump", "switch ", func(b io.Writer) error { return dump.WritePathSLs(b, f, w.PathSLs, opt) })}

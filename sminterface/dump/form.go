@@ -31,7 +31,6 @@ const (
 	PLFTMap            // which private LFT a packet takes
 	SL2VL              // opensm-sl2vl.dump
 	SMPQuerySL2VL      // smpquery sl2vl
-	IBDMSL2VL          // ibdmchk -d
 	PathSLs            // what WritePathSLs writes
 	IBDMPathSLs        // ibdmchk -c
 	MCFDBs             // opensm.mcfdbs
@@ -39,7 +38,6 @@ const (
 	SAQuery            // saquery -m, -g, MCMR
 	PKeyRecords        // saquery PKTR
 	SMPQueryPKeys      // smpquery pkeys, with the ports
-	PKeyGroups         // ibdiagnet's pkey
 	NodeList           // ibswitches, ibhosts, ibrouters, ibnodes; names, which package topology reads
 	LIDMatrix          // opensm-lid-matrix.dump
 	GUID2LID           // OpenSM's guid2lid cache
@@ -80,7 +78,6 @@ var infos = [formCount]Info{
 	PLFTMap:       {"PLFTs by input port and SL", state.PLFTChoice, "people, or a script; the form of ibdiagnet's plft is not public", ""},
 	SL2VL:         {"opensm-sl2vl.dump", state.SL2VLTables, "OpenSM", ""},
 	SMPQuerySL2VL: {"smpquery sl2vl text", state.SL2VLTables, "`smpquery sl2vl`", ""},
-	IBDMSL2VL:     {"ibdmchk's SL-to-VL tables", state.SL2VLTables, "ibutils, for `ibdmchk -d`", "tables of adapters"},
 	PathSLs:       {"path SLs by switch and DLID", state.SLsOfPaths, "`ibweave compile`", ""},
 	IBDMPathSLs:   {"ibdmchk's path SLs", state.SLsOfPaths, "ibutils, for `ibdmchk -c`; `ibweave compile`", ""},
 	MCFDBs:        {"opensm.mcfdbs", state.MulticastTables, "OpenSM, ibdiagnet", ""},
@@ -88,7 +85,6 @@ var infos = [formCount]Info{
 	SAQuery:       {"saquery's multicast groups", state.Groups, "`saquery -m`, `-g`, `MCMR`", ""},
 	PKeyRecords:   {"saquery's P_Key tables", state.PKeyTables, "`saquery --smkey 1 PKTR`, `ibweave pull`", ""},
 	SMPQueryPKeys: {"smpquery pkeys text", state.PKeyTables, "`smpquery pkeys`, with the port of each table in a line before it, like Lid 5", ""},
-	PKeyGroups:    {"ibdiagnet's pkey", state.PKeyTables, "ibdiagnet, which has the same in db_csv", "ports of switches but port 0"},
 	NodeList:      {"names of ibswitches or ibhosts", state.Names, "`ibswitches`, `ibhosts`, `ibrouters`, `ibnodes`", "cables; --node-name-map takes it"},
 	PerfQuery:     {"perfquery text", state.PortCounters, "`perfquery`, also with -x; `counters` takes PM_INFO of db_csv as well", "with -x PortXmitWait and errors, where ports have none of 64 bits"},
 	QueryErrors:   {"ibqueryerrors text", state.PortCounters, "`ibqueryerrors`, also with -r, --data, --details and --counters", "ports without errors; with its thresholds, fewer errors"},
@@ -187,8 +183,7 @@ func recognizeFirst(data []byte) Form {
 	return Unknown
 }
 
-// formOf tells the form of a text by its first line. The next one tells path SLs of
-// ibdmchk, whose sections may begin as those of opensm-sl2vl.dump do.
+// formOf tells the form of a text by its first line, and of some by the next one.
 func formOf(line, next []byte) Form {
 	switch {
 	case beginsWith(line, unicastLIDs):
@@ -209,9 +204,6 @@ func formOf(line, next []byte) Form {
 	case beginsWith(line, pathHead):
 		return PathSLs
 	case bytes.Contains(line, []byte(baseLID)):
-		if isSectionPath(next) {
-			return IBDMPathSLs
-		}
 		return SL2VL
 	case beginsWith(line, perfSelect):
 		return PerfQuery
@@ -229,34 +221,16 @@ func formOf(line, next []byte) Form {
 		return SAQuery
 	case bytes.HasPrefix(line, pkeyRecord):
 		return PKeyRecords
-	case bytes.HasPrefix(line, pkeyGroup):
-		return PKeyGroups
 	case isPKeyHead(line, next):
 		return SMPQueryPKeys
-	}
-	if _, _, ok := parseIBDMRow(line); ok {
-		return IBDMSL2VL
 	}
 	if _, err := parseGUID2LID(line); err == nil {
 		return GUID2LID
 	}
-	pair := topology.Line{Text: line}
-	pair.Hex0x(16)
-	if _, _, ok := parsePair(pair); ok {
-		return IBDMPathSLs
-	}
-	if _, _, ok := parseSectionHead(line); ok && isSectionPath(next) {
+	if _, _, _, ok := parsePair(line); ok {
 		return IBDMPathSLs
 	}
 	return Unknown
-}
-
-// isSectionPath says whether a line is one of a path in a section of ibdmchk -c.
-func isSectionPath(line []byte) bool {
-	s := topology.Line{Text: line}
-	s.Hex0x(16)
-	s.SkipBlanks()
-	return s.Skip(":")
 }
 
 // WriteZstd writes what write prints as one frame of zstd. The bytes depend on

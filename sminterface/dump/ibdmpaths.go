@@ -94,25 +94,17 @@ func differentSL(f *fabric.Fabric, a, b []fabric.SL) fabric.LID {
 	return 0
 }
 
-// pathPairReader reads path SLs in the forms of ibdmchk, which are by pair.
+// pathPairReader reads path SLs in the form of ibdmchk, which is by pair.
 type pathPairReader struct {
 	textReader
 	f      *fabric.Fabric
 	rows   map[fabric.PortID][]fabric.SL // by source port: UnknownSL where nothing is given
 	source fabric.GUID                   // of the last line of a pair
-	from   []fabric.PortID               // the ports of source, or that the lines of a section are of
-	byGUID map[fabric.GUID]fabric.PortID // CA and router ports on switches
+	from   []fabric.PortID               // its ports
 }
 
 func readPathPairs(text textReader, f *fabric.Fabric) (*lft.PathSLs, []fabric.Problem, error) {
 	r := &pathPairReader{textReader: text, f: f, rows: make(map[fabric.PortID][]fabric.SL)}
-	var ports []fabric.PortID
-	for i, p := range f.CAPorts() {
-		if f.CASwitches()[i] != fabric.NoNode {
-			ports = append(ports, p)
-		}
-	}
-	r.byGUID = portsByGUID(f, ports)
 	r.eachPathLine(r.readLine)
 	if !r.failed {
 		r.findMissing()
@@ -122,25 +114,13 @@ func readPathPairs(text textReader, f *fabric.Fabric) (*lft.PathSLs, []fabric.Pr
 
 var errIBDMPath = errors.New("want a source's node GUID, a DLID and an SL, all but the GUID in decimal: 0x0123456789abcdef 6 1")
 
-// readLine reads a line of either form.
+// readLine reads a line.
 func (r *pathPairReader) readLine(_ int, line []byte) error {
-	if line[0] != '0' {
-		return r.readHead(line)
-	}
-	s := topology.Line{Text: line}
-	v := s.Hex0x(16)
-	if s.Bad {
-		return errIBDMPath
-	}
-	afterLID := s
-	if afterLID.SkipBlanks(); afterLID.Skip(":") {
-		return r.readSectionPath(v, afterLID)
-	}
-	dlid, sl, ok := parsePair(s)
+	guid, dlid, sl, ok := parsePair(line)
 	if !ok {
 		return errIBDMPath
 	}
-	if guid := fabric.GUID(v); guid != r.source || len(r.from) == 0 {
+	if guid != r.source || len(r.from) == 0 {
 		if r.source, r.from = guid, r.portsOf(guid); len(r.from) == 0 {
 			return fmt.Errorf("the fabric has no node %s on a switch", guid)
 		}
@@ -148,74 +128,29 @@ func (r *pathPairReader) readLine(_ int, line []byte) error {
 	return r.addPath(dlid, sl)
 }
 
-// parsePair reads the DLID and the SL that follow the GUID in a line of ibdmchk
-// -c; what comes behind them it does not read either.
-func parsePair(s topology.Line) (dlid uint64, sl int, ok bool) {
+// parsePair reads GUID, DLID and SL in a line of ibdmchk -c, which does not read what comes behind
+// them either.
+func parsePair(line []byte) (guid fabric.GUID, dlid uint64, sl int, ok bool) {
+	s := topology.Line{Text: line}
+	guid = s.GUID()
 	s.Blanks()
 	dlid = uint64(s.Decimal(9))
 	s.Blanks()
 	sl = s.Decimal(3)
-	return dlid, sl, s.AtWordEnd()
-}
-
-// readSectionPath reads a line in a section from its colon on.
-func (r *pathPairReader) readSectionPath(dlid uint64, s topology.Line) error {
-	s.SkipBlanks()
-	sl := s.Decimal(3)
-	switch {
-	case !s.AtEnd():
-		return errors.New("want a DLID and an SL: 0x0006 : 1")
-	case r.from == nil:
-		return errors.New("no source before this line; want a line such as Channel Adapter 0x0123456789abcdef, .. with a port GUID")
-	}
-	return r.addPath(dlid, sl)
-}
-
-// readHead reads the first line of a section.
-func (r *pathPairReader) readHead(line []byte) error {
-	r.source, r.from = 0, nil
-	guid, kind, ok := parseSectionHead(line)
-	if !ok {
-		return fmt.Errorf("want a section's first line such as Channel Adapter 0x0123456789abcdef, .. with a port GUID, or %v", errIBDMPath)
-	}
-	port, known := r.byGUID[guid]
-	if kind == fabric.Switch {
-		var s fabric.NodeID
-		if s, known = r.f.SwitchByGUID(guid); known {
-			port = r.f.PortBase(s)
-		}
-	}
-	if r.from = []fabric.PortID{}; known {
-		r.from = append(r.from, port)
-		return nil
-	}
-	return fmt.Errorf("the fabric has no %s with port GUID %s on a switch", kind, guid)
-}
-
-// parseSectionHead reads the first line of a section.
-func parseSectionHead(line []byte) (guid fabric.GUID, kind fabric.NodeType, ok bool) {
-	s := topology.Line{Text: line}
-	for _, kind := range []fabric.NodeType{fabric.CA, fabric.Switch} {
-		if s.Skip(kind.String() + " ") {
-			guid := s.GUID()
-			s.Want(",")
-			return guid, kind, !s.Bad
-		}
-	}
-	return 0, 0, false
+	return guid, dlid, sl, s.AtWordEnd()
 }
 
 // portsOf lists the ports that a node's paths begin at: port 0 of a switch, or those of
 // a CA or router that hang on switches.
 func (r *pathPairReader) portsOf(guid fabric.GUID) []fabric.PortID {
-	list := []fabric.PortID{}
 	n, known := r.f.NodeByGUID(guid)
 	if !known {
-		return list
+		return nil
 	}
 	if r.f.IsSwitch(n) {
-		return append(list, r.f.PortBase(n))
+		return []fabric.PortID{r.f.PortBase(n)}
 	}
+	var list []fabric.PortID
 	for p := fabric.PortNum(1); p <= r.f.Node(n).NumPorts; p++ {
 		if port := r.f.Port(n, p); r.f.PeerSwitch(port) != fabric.NoNode {
 			list = append(list, port)

@@ -164,16 +164,14 @@ func appendPathRow(b []byte, row []fabric.SL) []byte {
 }
 
 // ReadPathSLs reads path SLs: what WritePathSLs writes, or ibdmchk -c reads,
-// which are lines with a source's node GUID, a DLID and an SL, or sections that
-// begin with a line Channel Adapter 0x0123456789abcdef, .. with the source's
-// port GUID, and have a line with DLID, colon and SL for each path. The form is
+// which are lines with a source's node GUID, a DLID and an SL. The form is
 // recognized by content. name is the file's, for messages.
 //
 // The result goes to the highest LID of f and of the file, and has lft.UnknownSL where
 // the text says nothing: ibdmchk's form has no lines for paths from switches. Source
 // ports whose SLs are not those of the others on their switch have rows of their own. A
 // switch without a block of this package's form is a Missing Problem; for ibdmchk's
-// forms there is one for all paths between CA or router ports that have no line.
+// form there is one for all paths between CA or router ports that have no line.
 //
 // Errors are *fabric.ParseError, and the path SLs are then nil. With
 // Options.Lenient these are Problems instead: unknown sources and DLIDs, SLs

@@ -16,7 +16,6 @@ import (
 var (
 	pkeyRecord   = []byte("PKeyTableRecord dump:") // saquery PKTR (infiniband-diags, saquery.c)
 	pkeyTable    = []byte("PKey Table:")
-	pkeyGroup    = []byte("GROUP PKey:")                  // ibdiagnet's pkey
 	pkeyCapacity = []byte("pkeys capacity for this port") // smpquery pkeys
 )
 
@@ -51,7 +50,7 @@ func isPKeyHead(line, next []byte) bool {
 	return ok && isRow && string(row) == "0"
 }
 
-// ReadPKeys reads P_Key tables: what saquery PKTR prints, ibdiagnet's pkey, or the text of
+// ReadPKeys reads P_Key tables: what saquery PKTR prints, or the text of
 // smpquery pkeys with a line before each table that says of which port it is ("Lid 5", "Lid 5
 // Port 2" or the port's GUID). name is the file's, for messages.
 //
@@ -64,7 +63,7 @@ func isPKeyHead(line, next []byte) bool {
 // what is cut.
 func ReadPKeys(name string, data []byte, f *fabric.Fabric, opt Options) ([][]fabric.PKey, []fabric.Problem, error) {
 	r := &pkeyReader{textReader: newTextReader(name, data, opt), f: f, at: fabric.NoPort, tables: make([][]fabric.PKey, f.NumPorts())}
-	read := map[Form]func(int, []byte) error{PKeyRecords: r.readRecordLine, SMPQueryPKeys: r.readQueryLine, PKeyGroups: r.readGroupLine}[Recognize(data)]
+	read := map[Form]func(int, []byte) error{PKeyRecords: r.readRecordLine, SMPQueryPKeys: r.readQueryLine}[Recognize(data)]
 	if read == nil {
 		return nil, nil, r.notForm(Recognize(data), "P_Key tables", "what saquery --smkey 1 PKTR prints")
 	}
@@ -95,7 +94,6 @@ type pkeyReader struct {
 	at   fabric.PortID // that it is of; NoPort for one that is left out
 	lid  fabric.LID    // of a record
 	rows int           // that a record has still to come
-	key  fabric.PKey   // of a group
 }
 
 // enter begins the table of a port, or goes on with it.
@@ -218,48 +216,6 @@ func (r *pkeyReader) readQueryLine(at int, line []byte) error {
 		return errors.New("want a row of smpquery pkeys, or the port of the next table, like Lid 5")
 	}
 	return r.readKeys(row, pkeyBlock)
-}
-
-// readGroupLine reads a line of ibdiagnet's pkey: the head of a partition, or a member
-// (FORMATS: "Full h1/U1/P1 lid=0x0001 guid=0x.. dev=..").
-func (r *pkeyReader) readGroupLine(_ int, line []byte) error {
-	if rest, isHead := bytes.CutPrefix(line, pkeyGroup); isHead {
-		s := topology.Line{Text: rest}
-		if r.key = fabric.PKey(s.Hex0x(4)).Partition(); !s.AtWordEnd() || r.key == 0 {
-			r.key = 0
-			return errors.New("want a partition, like GROUP PKey:0x7fff Hosts:12")
-		}
-		return nil
-	}
-	if r.key == 0 {
-		return fmt.Errorf("a member without a partition; want %s0x7fff", pkeyGroup)
-	}
-	member, _, _ := bytes.Cut(line, []byte(" "))
-	_, fields, ok := bytes.Cut(line, []byte(" lid="))
-	s := topology.Line{Text: fields}
-	lid := fabric.LID(s.Hex0x(4))
-	s.Blanks()
-	s.Want("guid=")
-	guid := s.GUID()
-	key := r.key
-	switch {
-	case !ok || !s.AtWordEnd():
-		return errors.New("want a member, like Full h1/U1/P1 lid=0x0001 guid=0x0000000000000001 dev=4129")
-	case string(member) == "Full":
-		key |= fabric.FullMember
-	case string(member) != "Limited" && string(member) != "Part" && string(member) != "Partial":
-		return fmt.Errorf("membership %q, want Full or Limited", member)
-	}
-	p, known := r.ports[guid]
-	if !known {
-		var err error
-		if p, err = r.find(lid, -1); err != nil {
-			return fmt.Errorf("the fabric has no end port %s, and %w", guid, err)
-		}
-	}
-	r.enter(p)
-	r.put(key)
-	return nil
 }
 
 // noteMissing notes the end ports that have a LID and no table. Where no port has a LID, since the topology

@@ -556,7 +556,7 @@ func TestRecognize(t *testing.T) {
 	files := written(t, f, mustRead(t, "in", []byte(tabA+tabB), f), WriteOptions{})
 	files[GUID2LID] = text(t, func(w io.Writer) error { return WriteGUID2LID(w, f) })
 	files[SubnetList] = text(t, func(w io.Writer) error { return WriteSubnetList(w, f) })
-	files[SL2VL], files[SMPQuerySL2VL], files[IBDMSL2VL] = []byte(dumpAll), []byte(queryA), []byte(ibdmA)
+	files[SL2VL], files[SMPQuerySL2VL] = []byte(dumpAll), []byte(queryA)
 	files[PathSLs], files[IBDMPathSLs] = []byte(pathsAB), []byte(pairsAB)
 	for form, data := range files {
 		for _, before := range []string{"", "# comment\n\n", "\r\nFile version: 1\r\n"} {
@@ -566,7 +566,6 @@ func TestRecognize(t *testing.T) {
 		}
 	}
 	for s, want := range map[string]Form{
-		string(pathSections(f, lft.NewPathSLs(2, 4))): IBDMPathSLs, "Channel Adapter 0xc1, x\n0x4 : 1\n": IBDMPathSLs,
 		dumpC: SL2VL, "0xa 0x1 0x1\n": GUID2LID, "Switch 0xa\nLID    : Out Port(s)\n": MCFDBs,
 		"ibwarn: [1] x\n" + queryA: SMPQuerySL2VL, "Channel Adapter 0xc1, x\n": Unknown,
 	} {

@@ -106,9 +106,8 @@ type sl2vlReader struct {
 }
 
 // ReadSL2VL reads SL-to-VL tables: opensm-sl2vl.dump, what smpquery sl2vl
-// prints when it is given LIDs, one output after the other, or the lines of
-// ibdmchk -d. The form is recognized by content. name is the file's, for
-// messages.
+// prints when it is given LIDs, one output after the other. The form is recognized
+// by content. name is the file's, for messages.
 //
 // Switches are matched by GUID, CA and router ports by port GUID, and by LID in
 // what smpquery prints. What the text does not tell of maps all SLs to
@@ -128,14 +127,15 @@ func ReadSL2VL(name string, data []byte, f *fabric.Fabric, opt Options) (*lft.SL
 		read = r.readDumpLine
 	case SMPQuerySL2VL:
 		read = r.readSMPQueryLine
-	case IBDMSL2VL:
-		read = r.readIBDMLine
 	default:
-		return nil, nil, r.notForm(form, "SL-to-VL tables", "opensm-sl2vl.dump, what smpquery sl2vl prints, or the lines of ibdmchk -d")
+		return nil, nil, r.notForm(form, "SL-to-VL tables", "opensm-sl2vl.dump, or what smpquery sl2vl prints")
 	}
 	r.s = lft.NewSL2VL(f, lft.ConstantVL(0))
 	r.given = make([][]bool, f.NumPorts())
-	r.byGUID = portsByGUID(f, f.CAPorts())
+	r.byGUID = make(map[fabric.GUID]fabric.PortID, len(f.CAPorts()))
+	for _, p := range slices.Backward(f.CAPorts()) { // of several with one GUID, the first
+		r.byGUID[f.PortGUID(p)] = p
+	}
 	r.eachLine(func(at int, line []byte) error {
 		if line = bytes.TrimSpace(line); len(line) == 0 {
 			return nil
@@ -146,15 +146,6 @@ func ReadSL2VL(name string, data []byte, f *fabric.Fabric, opt Options) (*lft.SL
 	r.closeSection(len(data))
 	r.findMissing()
 	return finish(&r.textReader, r.s)
-}
-
-// portsByGUID finds ports by their GUIDs; of several with one GUID, the first.
-func portsByGUID(f *fabric.Fabric, ports []fabric.PortID) map[fabric.GUID]fabric.PortID {
-	m := make(map[fabric.GUID]fabric.PortID, len(ports))
-	for _, p := range slices.Backward(ports) {
-		m[f.PortGUID(p)] = p
-	}
-	return m
 }
 
 // readDumpLine reads a line of opensm-sl2vl.dump.
@@ -170,7 +161,7 @@ func (r *sl2vlReader) readDumpLine(at int, line []byte) error {
 	case !r.open:
 		return errors.New("a row outside of a section; want a line such as Switch 0x0123456789abcdef, base LID 1, \"..\" before it")
 	default:
-		return r.addRow(line, parseDumpRow)
+		return r.addRow(parseSL2VLRow(line, "", "", ":", ' ', errDumpRow))
 	}
 	return nil
 }
@@ -246,26 +237,9 @@ func (r *sl2vlReader) readSMPQueryLine(_ int, line []byte) error {
 		}
 	case line[0] == '#', bytes.HasPrefix(line, libraryWarning):
 	default:
-		return r.addRow(line, parseSMPQueryRow)
+		return r.addRow(parseSL2VLRow(line, portsIn, ", out ", ": |", '|', errSMPQueryRow))
 	}
 	return nil
-}
-
-// readIBDMLine reads a line of ibdmchk -d.
-func (r *sl2vlReader) readIBDMLine(_ int, line []byte) error {
-	if line[0] == '#' {
-		return nil
-	}
-	guid, row, ok := parseIBDMRow(line)
-	if !ok {
-		return errors.New("want a switch's GUID, way in, way out and 16 VLs: 0x0123456789abcdef 1 2 0x01 0x23 0x45 0x67 0x89 0xab 0xcd 0xef")
-	}
-	s, known := r.f.SwitchByGUID(guid)
-	if !known {
-		return fmt.Errorf("the fabric has no switch %s", guid)
-	}
-	r.of = r.f.PortBase(s)
-	return r.addMap(row)
 }
 
 // sl2vlRow is what a row says: the VLs of packets from an input port to an output
@@ -276,31 +250,11 @@ type sl2vlRow struct {
 }
 
 var (
-	errVL          = errors.New("want VLs of 0 to 15")
 	errDumpRow     = errors.New("want a row such as 0   1   : 0  1  2 .., with the ports of the ways in and out and 16 VLs")
 	errSMPQueryRow = errors.New("want a row such as ports: in  0, out  1: | 0| 1| 2|.., with 16 VLs")
 )
 
-// setVL enters the VL of an SL, as far as it could be read.
-func (row *sl2vlRow) setVL(sl, vl int) error {
-	if vl > int(lft.DropVL) {
-		return fmt.Errorf("VL %d for SL %d: %w", vl, sl, errVL)
-	}
-	row.vls[sl] = fabric.VL(vl)
-	return nil
-}
-
-// parseDumpRow reads a row of opensm-sl2vl.dump.
-func parseDumpRow(line []byte) (sl2vlRow, error) {
-	return parseSL2VLRow(line, "", "", ":", ' ', errDumpRow)
-}
-
 const portsIn = "ports: in "
-
-// parseSMPQueryRow reads a row of what smpquery sl2vl prints.
-func parseSMPQueryRow(line []byte) (sl2vlRow, error) {
-	return parseSL2VLRow(line, portsIn, ", out ", ": |", '|', errSMPQueryRow)
-}
 
 // parseSL2VLRow reads a row that begins with a text, has others behind both ports, another
 // one behind each VL, and blanks before numbers. The last VL needs no blank behind it.
@@ -323,9 +277,10 @@ func parseSL2VLRow(line []byte, begin, behindIn, behindOut string, behindVL byte
 		} else {
 			s.Bad = s.Bad || behindVL != ' '
 		}
-		if err := row.setVL(sl, vl); err != nil && !s.Bad {
-			return row, err
+		if vl > int(lft.DropVL) && !s.Bad {
+			return row, fmt.Errorf("VL %d for SL %d: want VLs of 0 to 15", vl, sl)
 		}
+		row.vls[sl] = fabric.VL(vl)
 	}
 	s.SkipBlanks()
 	if !s.AtEnd() {
@@ -334,38 +289,10 @@ func parseSL2VLRow(line []byte, begin, behindIn, behindOut string, behindVL byte
 	return row, nil
 }
 
-// parseIBDMRow reads a line of ibdmchk -d, which wants single blanks and small
-// letters.
-func parseIBDMRow(line []byte) (guid fabric.GUID, row sl2vlRow, ok bool) {
-	s := topology.Line{Text: line}
-	guid = s.GUID()
-	s.Blanks()
-	row.in = s.Decimal(3)
-	s.Blanks()
-	row.out = s.Decimal(3)
-	for sl := 0; sl < len(row.vls); sl += 2 {
-		s.Blanks()
-		before := s.At
-		v := s.Hex0x(2)
-		s.Bad = s.Bad || s.At-before != len("0x00")
-		row.vls[sl], row.vls[sl+1] = fabric.VL(v>>4), fabric.VL(v&15)
-	}
-	return guid, row, s.AtEnd()
-}
-
-// addRow enters a row of the current section.
-func (r *sl2vlReader) addRow(line []byte, parse func([]byte) (sl2vlRow, error)) error {
-	row, err := parse(line)
-	if err != nil {
+// addRow enters a row of the current section, unless there is an error of reading it.
+func (r *sl2vlReader) addRow(row sl2vlRow, err error) error {
+	if err != nil || r.of == fabric.NoPort {
 		return err
-	}
-	return r.addMap(row)
-}
-
-// addMap enters the map of a row of the current section.
-func (r *sl2vlReader) addMap(row sl2vlRow) error {
-	if r.of == fabric.NoPort {
-		return nil
 	}
 	node := r.f.Node(r.f.Owner(r.of))
 	p := r.of

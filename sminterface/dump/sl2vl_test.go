@@ -31,14 +31,12 @@ func mustReadSL2VL(t testing.TB, name string, data []byte, f *fabric.Fabric) *lf
 	return s
 }
 
-// sameWays compares tables where packets can pass; cas is whether those of CAs
-// and routers count.
-func sameWays(t testing.TB, name string, want, got *lft.SL2VL, cas bool) {
+// sameWays compares tables where packets can pass.
+func sameWays(t testing.TB, name string, want, got *lft.SL2VL) {
 	t.Helper()
-	f := want.Fabric()
 	for in, out := range want.PortPairs() {
-		if a, b := *want.At(in, out), *got.At(in, out); a != b && (cas || f.IsSwitch(f.Owner(out))) {
-			t.Fatalf("%s: from port %d to %s: %v, want %v", name, in, f.PortName(out), b, a)
+		if a, b := *want.At(in, out), *got.At(in, out); a != b {
+			t.Fatalf("%s: from port %d to %s: %v, want %v", name, in, want.Fabric().PortName(out), b, a)
 		}
 	}
 }
@@ -49,7 +47,6 @@ func sl2vlTexts(t rapid.TB, s *lft.SL2VL) map[Form][]byte {
 	return map[Form][]byte{
 		SL2VL:         text(t, func(w io.Writer) error { return WriteSL2VL(w, s, WriteOptions{}) }),
 		SMPQuerySL2VL: smpQuery(t, s, nil),
-		IBDMSL2VL:     ibdmText(s),
 	}
 }
 
@@ -120,16 +117,16 @@ func TestQoSOptions(t *testing.T) {
 			ours := sl2vlTexts(t, want)
 			dumped := s.file("opensm-sl2vl.dump")
 			same(t, "opensm-sl2vl.dump", dumped, ours[SL2VL])
-			sameWays(t, "opensm-sl2vl.dump", want, mustReadSL2VL(t, "opensm-sl2vl.dump", dumped, f), true)
+			sameWays(t, "opensm-sl2vl.dump", want, mustReadSL2VL(t, "opensm-sl2vl.dump", dumped, f))
 			queried := s.smpquery(f, nil)
 			same(t, "smpquery sl2vl", queried, ours[SMPQuerySL2VL])
-			sameWays(t, "smpquery sl2vl", want, mustReadSL2VL(t, "smpquery", queried, f), true)
+			sameWays(t, "smpquery sl2vl", want, mustReadSL2VL(t, "smpquery", queried, f))
 
 			// The way from an enhanced port 0 to itself has an option of its own.
 			y, _ := f.SwitchByGUID(0x0102030405060708)
 			out := s.output("smpquery", "sl2vl", strconv.Itoa(int(f.LID(f.PortBase(y)))), "0")
 			for line := range bytes.Lines(out) {
-				if row, err := parseSMPQueryRow(bytes.TrimSpace(line)); err == nil && row.in == 0 && row.vls != *want.At(0, f.PortBase(y)) {
+				if row, err := parseSL2VLRow(bytes.TrimSpace(line), portsIn, ", out ", ": |", '|', errSMPQueryRow); err == nil && row.in == 0 && row.vls != *want.At(0, f.PortBase(y)) {
 					t.Errorf("from port 0 to port 0: %v, want %v", row.vls, want.At(0, f.PortBase(y)))
 				}
 			}
@@ -275,7 +272,7 @@ func ibdmchk(t *testing.T, dir string, arg ...string) string {
 }
 
 // TestAgainstIBDM has ibdmchk find the credit loops of a torus, none with our
-// path SLs and SL-to-VL tables, in all forms that it reads, and one again when
+// path SLs and SL-to-VL tables, and one again when
 // a single path has another SL or a single switch other VLs.
 func TestAgainstIBDM(t *testing.T) {
 	const size = 8
@@ -294,10 +291,7 @@ func TestAgainstIBDM(t *testing.T) {
 	put("fdbs", func(w io.Writer) error { return WriteFDBs(w, f, tables, WriteOptions{}) })
 	put("mcfdbs", func(io.Writer) error { return nil })
 	putPaths("psl", paths)
-	sections := pathSections(f, paths)
-	put("psl-sections", func(w io.Writer) error { _, err := w.Write(sections); return err })
-	put("sl2vl", func(w io.Writer) error { _, err := w.Write(ibdmText(vls)); return err })
-	put("sl2vl.dump", func(w io.Writer) error { return WriteSL2VL(w, vls, WriteOptions{}) })
+	put("sl2vl", func(w io.Writer) error { return WriteSL2VL(w, vls, WriteOptions{}) })
 	// One path from 6,3 to 1,3 that passes the closing cable on VL 0, and the
 	// same for all paths to the north of one switch by their VLs.
 	at := fabric.NodeID(6*size + 3)
@@ -317,7 +311,7 @@ func TestAgainstIBDM(t *testing.T) {
 	wrongVLs.SetOut(f.Port(at, 1), lft.ConstantVL(0))
 	wrongVLs.SetOut(f.Port(at+size, 1), lft.ConstantVL(0))
 	wrongVLs.SetOut(f.Port(3, 1), lft.ConstantVL(0))
-	put("sl2vl-wrong", func(w io.Writer) error { _, err := w.Write(ibdmText(wrongVLs)); return err })
+	put("sl2vl-wrong", func(w io.Writer) error { return WriteSL2VL(w, wrongVLs, WriteOptions{}) })
 
 	const (
 		loop = "-E- credit loops in routing"
@@ -329,8 +323,6 @@ func TestAgainstIBDM(t *testing.T) {
 	}{
 		{nil, "1 SLs, 1 VLs used.\n" + loop},
 		{[]string{"-c", "psl", "-d", "sl2vl"}, "4 SLs, 2 VLs used.\n" + none},
-		{[]string{"-c", "psl", "-d", "sl2vl.dump"}, "4 SLs, 2 VLs used.\n" + none},
-		{[]string{"-c", "psl-sections", "-d", "sl2vl.dump"}, "4 SLs, 2 VLs used.\n" + none},
 		{[]string{"-c", "psl-wrong", "-d", "sl2vl"}, "4 SLs, 2 VLs used.\n" + loop},
 		{[]string{"-c", "psl", "-d", "sl2vl-wrong"}, "4 SLs, 2 VLs used.\n" + loop},
 	} {
@@ -340,34 +332,18 @@ func TestAgainstIBDM(t *testing.T) {
 		}
 	}
 
-	for _, name := range []string{"psl", "psl-sections"} {
-		data := short.Must(os.ReadFile(filepath.Join(dir, name)))(t)
-		got, problems, err := ReadPathSLs(name, data, f, Options{})
-		if err != nil || problems != nil {
-			t.Fatal(err, problems)
-		}
-		for s := range fabric.NodeID(f.NumSwitches()) {
-			for l, p := range f.LIDPorts() {
-				if p != fabric.NoPort && !f.IsSwitch(f.Owner(p)) && f.Owner(f.Peer(p)) != s && got.Row(s)[l] != paths.Row(s)[l] {
-					t.Fatalf("%s: switch %d LID %d: SL %d, want %d", name, s, l, got.Row(s)[l], paths.Row(s)[l])
-				}
+	data := short.Must(os.ReadFile(filepath.Join(dir, "psl")))(t)
+	got, problems, err := ReadPathSLs("psl", data, f, Options{})
+	if err != nil || problems != nil {
+		t.Fatal(err, problems)
+	}
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		for l, p := range f.LIDPorts() {
+			if p != fabric.NoPort && !f.IsSwitch(f.Owner(p)) && f.Owner(f.Peer(p)) != s && got.Row(s)[l] != paths.Row(s)[l] {
+				t.Fatalf("switch %d LID %d: SL %d, want %d", s, l, got.Row(s)[l], paths.Row(s)[l])
 			}
 		}
 	}
-}
-
-// pathSections are path SLs in the second form that ibdmchk -c reads.
-func pathSections(f *fabric.Fabric, p *lft.PathSLs) []byte {
-	var b []byte
-	for i, from := range f.CAPorts() {
-		b = fmt.Appendf(b, "Channel Adapter %s, base LID %d, \"%s\"\n", f.PortGUID(from), f.LID(from), f.Node(f.Owner(from)).Description)
-		for _, to := range f.CAPorts() {
-			if to != from {
-				b = fmt.Appendf(b, "0x%04x : %d\n", f.LID(to), p.Row(f.CASwitches()[i])[f.LID(to)])
-			}
-		}
-	}
-	return b
 }
 
 func slBytes(row []fabric.SL) []byte {

@@ -103,26 +103,6 @@ func smpQueryText(s *lft.SL2VL, ports ...fabric.PortID) []byte {
 	return b
 }
 
-// ibdmText is the SL-to-VL tables of switches as ibdmchk -d reads them beside
-// opensm-sl2vl.dump: a line for each output port with a cable and each input port, with
-// the switch's GUID, both port numbers, and the VLs of two SLs in each of eight
-// hexadecimal numbers.
-func ibdmText(s *lft.SL2VL) []byte {
-	f := s.Fabric()
-	var b []byte
-	for n := range fabric.NodeID(f.NumSwitches()) {
-		lft.EachMap(f, n, func(in, out fabric.PortNum) {
-			b = fmt.Appendf(b, "%s %d %d", f.Node(n).GUID, in, out)
-			m := s.At(in, f.Port(n, out))
-			for sl := 0; sl < len(m); sl += 2 {
-				b = fmt.Appendf(b, " 0x%x%x", uint8(m[sl]), uint8(m[sl+1]))
-			}
-			b = append(b, '\n')
-		})
-	}
-	return b
-}
-
 // readLIDMatrix reads opensm-lid-matrix.dump: the hop counts by switch, LID and
 // port, 255 for no path, with the least of a row for port 0. An error is a line that is
 // nothing of the form.
