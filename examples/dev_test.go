@@ -104,8 +104,7 @@ const (
 	counters = `
 cp $examples/counters/* .; cp fabric.ibnetdiscover fabric.txt; rm -r tables; ibweave compile -t fabric.txt -e updn --labels -o tables
 cp tables/fabric.ibnetdiscover fabric.txt; cp tables/opensm-lfts.dump .
-cp tables/opensm-subnet.lst var/tmp/ibdiagnet2/ibdiagnet2.lst; cp tables/opensm.fdbs var/tmp/ibdiagnet2/ibdiagnet2.fdbs; cp after.txt var/tmp/ibdiagnet2
-printf 'node,port,xmit_bytes\nMF0;leaf01:IS5035/U1,40,1250000000\n' >rates.csv`
+cp tables/opensm-subnet.lst var/tmp/ibdiagnet2/ibdiagnet2.lst; cp tables/opensm.fdbs var/tmp/ibdiagnet2/ibdiagnet2.fdbs; cp after.txt var/tmp/ibdiagnet2`
 	rails = `
 ibweave gen tree --names site --leaves 2 --hosts 16 --rails 2 --spines 2 --ports 40 | sed 's/"node0/"n/' >fabric.txt
 sed 's/"\(n[0-9]*\) mlx5_0/"A-\1/; s/"\(n[0-9]*\) mlx5_1/"B-\1/' fabric.txt >planes.txt; ibweave compile -t fabric.txt -e updn -o tables`

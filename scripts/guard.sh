@@ -159,9 +159,9 @@ others() {
 		run "$x.damaged-json" "$bin" check -t "$fewer" --lfts "$d/opensm-lfts.dump" --format json
 		run "$x.damaged-diff" "$bin" diff "$t" "$fewer" --format json
 	fi
-	awk 'BEGIN { print "node,port,xmit_bytes,symbol_errors" } /^(Switch|Ca)/ { split($3, id, "\""); sub("[SH]-", "0x", id[2]) } /^\[/ { sub("\\].*", ""); n = n * 7 % 1000 + 3; print id[2] "," substr($0, 2) "," n * 1000000 "," n % 5 }' "$d/fabric.ibnetdiscover" >"dir/$x/counters.csv"
-	run "$x.counters" "$bin" counters "$d" "dir/$x/counters.csv"
-	run "$x.counters-json" "$bin" counters "$d" "dir/$x/counters.csv" --format json
+	awk '/^(Switch|Ca)/ { split($3, id, "\""); sub("[SH]-", "0x", id[2]); print "Errors for " id[2] } /^\[/ { sub("\\].*", ""); n = n * 7 % 1000 + 3; print "GUID " id[2] " port " substr($0, 2) ": [PortXmitData == " n * 250000 "] [SymbolErrorCounter == " n % 5 "]" }' "$d/fabric.ibnetdiscover" >"dir/$x/counters.txt"
+	run "$x.counters" "$bin" counters "$d" "dir/$x/counters.txt"
+	run "$x.counters-json" "$bin" counters "$d" "dir/$x/counters.txt" --format json
 	# Two jobs on four of five adapters.
 	awk '/^Ca/ { split($3, id, "\""); sub("H-", "0x", id[2]); k = n++ % 5; if (k < 4) job[k % 2] = job[k % 2] (n > 2 ? "," : "") id[2] } END { print "jobs:"; print "  - {name: train, hosts: \"" job[0] "\", patterns: [{pattern: allreduce-ring, size: 64M}]}"; print "  - {name: spectral, hosts: \"" job[1] "\", patterns: [{pattern: alltoall, size: 64M}]}" }' "$d/fabric.ibnetdiscover" >"dir/$x/jobs.yaml"
 	run "$x.traffic" "$bin" traffic "$d" --traffic "dir/$x/jobs.yaml"

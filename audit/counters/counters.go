@@ -31,8 +31,8 @@ type Options struct {
 	Hot float64
 	// Top is for how many channels Explain finds who shares them.
 	Top int
-	// Seconds is the time between two readings of which the counters are the difference, 1 for
-	// rates; 0 where it is not known, or for counts from a reset on.
+	// Seconds is the time between two readings of which the counters are the difference; 0 where
+	// it is not known, or for counts from a reset on.
 	Seconds float64
 }
 
@@ -81,7 +81,7 @@ type Report struct {
 type Channel struct {
 	Cause Cause `json:"cause"`
 	verify.Cable
-	Bytes  dump.CounterValue `json:"bytes"` // as counted; per second for rates
+	Bytes  dump.CounterValue `json:"bytes"` // as counted
 	Use    float64           `json:"use,omitempty"`
 	Load   float64           `json:"load"` // B of the package comment
 	Routes int64             `json:"routes"`

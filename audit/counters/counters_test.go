@@ -322,7 +322,7 @@ func TestFinite(t *testing.T) {
 	f, tables := route(t, whole, err, "updn")
 	number := rapid.OneOf(rapid.Float64Range(0, 1e18), rapid.Float64Range(0, 1e-300), rapid.SampledFrom([]float64{0, 5e-324, 1, 1e18}))
 	rapid.Check(t, func(t *rapid.T) {
-		c := &dump.Counters{Rates: true}
+		c := &dump.Counters{}
 		few := rapid.SliceOfN(number, 1, 3).Draw(t, "numbers")
 		for p := range fabric.PortID(f.NumPorts()) {
 			for _, k := range append([]dump.Counter{dump.XmitData, dump.RcvData, dump.XmitWait}, counters.ErrorCounters...) {

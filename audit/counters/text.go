@@ -16,7 +16,7 @@ import (
 
 // Document is the JSON form of a report.
 type Document struct {
-	Reading string `json:"reading"`     // counts, difference or rates
+	Reading string `json:"reading"`     // counts or difference
 	Resets  int    `json:"reset_ports"` // between two readings
 	*Report
 	Hot []sharedChannel `json:"hot"`
@@ -58,8 +58,8 @@ type sharedChannel struct {
 
 // Print writes what counters says for people.
 func (d *Document) Print(b *text.Sheet) {
-	what := map[string]string{"counts": "counted since their last reset", "difference": "counted between two readings", "rates": "per second"}[d.Reading]
-	if d.Reading != "rates" && d.Seconds > 0 {
+	what := map[string]string{"counts": "counted since their last reset", "difference": "counted between two readings"}[d.Reading]
+	if d.Seconds > 0 {
 		what += ", in " + strconv.FormatFloat(d.Seconds, 'f', -1, 64) + " s"
 	}
 	fmt.Fprintf(b, "%d of %d ports with a cable have counters: %s\n", d.Ports, d.Cabled, what)

@@ -137,11 +137,11 @@ var inputs = map[string]string{
 	"rails --plft":             "rails -t D/fabric.ibnetdiscover --far D/ibdiagnet2.far --plft X",
 	"rails --node-name-map":    "rails D --node-name-map X",
 	"counters arguments":       "counters D X",
-	"counters --topology":      "counters -t X --lfts D/opensm-lfts.dump D/rates.csv",
-	"counters --lfts":          "counters -t D/fabric.ibnetdiscover --lfts X D/rates.csv",
+	"counters --topology":      "counters -t X --lfts D/opensm-lfts.dump D/perfquery",
+	"counters --lfts":          "counters -t D/fabric.ibnetdiscover --lfts X D/perfquery",
 	"counters --before":        "counters D D/perfquery --before X",
-	"counters --host-groups":   "counters D D/rates.csv --host-groups X",
-	"counters --node-name-map": "counters D D/rates.csv --node-name-map X",
+	"counters --host-groups":   "counters D D/perfquery --host-groups X",
+	"counters --node-name-map": "counters D D/perfquery --node-name-map X",
 	"report --counters":        "report D -o /dev/null --counters X",
 	"report --traffic":         "report D -o /dev/null --traffic X",
 	"report --host-groups":     "report D -o /dev/null --host-groups X",
@@ -266,7 +266,7 @@ func tables(t *testing.T) (dir string) {
 		}
 	}
 	writeFAR(t, d)
-	for name, text := range map[string]string{"traffic.yaml": "jobs: [{name: a, hosts: '0x100000,0x100002', patterns: [{pattern: alltoall, size: 1M}]}]\n", "rates.csv": "node,port,xmit_bytes\n0x100000,1,1\n", "perfquery": "# Port counters: Lid 1 port 1\nPortSelect:......................1\nPortXmitData:....................1\n"} {
+	for name, text := range map[string]string{"traffic.yaml": "jobs: [{name: a, hosts: '0x100000,0x100002', patterns: [{pattern: alltoall, size: 1M}]}]\n", "perfquery": "# Port counters: Lid 1 port 1\nPortSelect:......................1\nPortXmitData:....................1\n"} {
 		short.Check(t, os.WriteFile(filepath.Join(d, name), []byte(text), 0o600))
 	}
 	return d

@@ -2,17 +2,13 @@ package dump
 
 import (
 	"bytes"
-	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/fabric/names"
 	"github.com/ibweave/ibweave/fabric/topology"
 )
 
@@ -44,33 +40,32 @@ const (
 
 // CounterInfo is what is known of a counter.
 type CounterInfo struct {
-	Name   string // in IBA, and in what infiniband-diags and ibdiagnet print
-	Column string // in a CSV of rates
-	Unit   string
-	Bits   uint8 // in PortCounters, where it stands still at its greatest value
-	Words  bool  // it counts words of four bytes, which become bytes here
+	Name  string // in IBA, and in what infiniband-diags and ibdiagnet print
+	Unit  string
+	Bits  uint8 // in PortCounters, where it stands still at its greatest value
+	Words bool  // it counts words of four bytes, which become bytes here
 }
 
 // counterInfos is the table of counters, by Counter.
 var counterInfos = [CounterCount]CounterInfo{
-	XmitData:             {"PortXmitData", "xmit_bytes", "bytes", 32, true},
-	RcvData:              {"PortRcvData", "rcv_bytes", "bytes", 32, true},
-	XmitPkts:             {"PortXmitPkts", "xmit_packets", "packets", 32, false},
-	RcvPkts:              {"PortRcvPkts", "rcv_packets", "packets", 32, false},
-	XmitWait:             {"PortXmitWait", "xmit_wait", "ticks", 32, false},
-	XmitDiscards:         {"PortXmitDiscards", "xmit_discards", "packets", 16, false},
-	SymbolErrors:         {"SymbolErrorCounter", "symbol_errors", "errors", 16, false},
-	LinkRecovers:         {"LinkErrorRecoveryCounter", "link_recoveries", "events", 8, false},
-	LinkDowned:           {"LinkDownedCounter", "link_downs", "events", 8, false},
-	RcvErrors:            {"PortRcvErrors", "rcv_errors", "packets", 16, false},
-	LocalIntegrityErrors: {"LocalLinkIntegrityErrors", "local_integrity_errors", "errors", 4, false},
-	FECUncorrectable:     {"PortFECUncorrectableBlockCounter", "fec_uncorrectable", "blocks", 32, false},
-	RcvRemoteErrors:      {"PortRcvRemotePhysicalErrors", "rcv_remote_errors", "packets", 16, false},
-	RcvRelayErrors:       {"PortRcvSwitchRelayErrors", "rcv_relay_errors", "packets", 16, false},
-	XmitConstraintErrors: {"PortXmitConstraintErrors", "xmit_constraint_errors", "packets", 8, false},
-	RcvConstraintErrors:  {"PortRcvConstraintErrors", "rcv_constraint_errors", "packets", 8, false},
-	BufferOverruns:       {"ExcessiveBufferOverrunErrors", "buffer_overruns", "errors", 4, false},
-	VL15Dropped:          {"VL15Dropped", "vl15_dropped", "packets", 16, false},
+	XmitData:             {"PortXmitData", "bytes", 32, true},
+	RcvData:              {"PortRcvData", "bytes", 32, true},
+	XmitPkts:             {"PortXmitPkts", "packets", 32, false},
+	RcvPkts:              {"PortRcvPkts", "packets", 32, false},
+	XmitWait:             {"PortXmitWait", "ticks", 32, false},
+	XmitDiscards:         {"PortXmitDiscards", "packets", 16, false},
+	SymbolErrors:         {"SymbolErrorCounter", "errors", 16, false},
+	LinkRecovers:         {"LinkErrorRecoveryCounter", "events", 8, false},
+	LinkDowned:           {"LinkDownedCounter", "events", 8, false},
+	RcvErrors:            {"PortRcvErrors", "packets", 16, false},
+	LocalIntegrityErrors: {"LocalLinkIntegrityErrors", "errors", 4, false},
+	FECUncorrectable:     {"PortFECUncorrectableBlockCounter", "blocks", 32, false},
+	RcvRemoteErrors:      {"PortRcvRemotePhysicalErrors", "packets", 16, false},
+	RcvRelayErrors:       {"PortRcvSwitchRelayErrors", "packets", 16, false},
+	XmitConstraintErrors: {"PortXmitConstraintErrors", "packets", 8, false},
+	RcvConstraintErrors:  {"PortRcvConstraintErrors", "packets", 8, false},
+	BufferOverruns:       {"ExcessiveBufferOverrunErrors", "errors", 4, false},
+	VL15Dropped:          {"VL15Dropped", "packets", 16, false},
 }
 
 // Info is the row of the counter in the table.
@@ -81,24 +76,19 @@ func (k Counter) Info() CounterInfo {
 	return CounterInfo{Name: "counter " + strconv.Itoa(int(k))}
 }
 
-// counterBy finds counters by a text of each.
-func counterBy(text func(*CounterInfo) string) map[string]Counter {
+// counterByName finds counters by their names.
+var counterByName = func() map[string]Counter {
 	m := make(map[string]Counter)
 	for k := range CounterCount {
-		m[text(&counterInfos[k])] = k
+		m[counterInfos[k].Name] = k
 	}
 	return m
-}
-
-var (
-	counterByName   = counterBy(func(i *CounterInfo) string { return i.Name })
-	counterByColumn = counterBy(func(i *CounterInfo) string { return i.Column })
-)
+}()
 
 // CounterValue is what a counter says. The zero value says nothing.
 type CounterValue struct {
 	N     float64 // in the unit of the counter; above 2^53 the last digits are lost
-	Count uint64  // N with all its digits; 0 of rates
+	Count uint64  // N with all its digits
 	Known bool
 	Full  bool // N is a lower bound: the counter stands at the end of its bits, or was reset
 	// Wrapped is set where the counter of 64 bits has a number from minWrapped on: a difference that
@@ -127,10 +117,7 @@ func (v CounterValue) MarshalJSON() ([]byte, error) {
 
 // Counters is a reading of the counters of ports.
 type Counters struct {
-	// Rates says that all values are per second, and not counted from a reset on.
-	Rates bool
-
-	// By Counter and PortID: short are those of PortCounters and rates, wide those of 64 bits.
+	// By Counter and PortID: short are those of PortCounters, wide those of 64 bits.
 	// A column that no port has is nil.
 	short, wide [CounterCount][]CounterValue
 
@@ -264,17 +251,10 @@ type perfReader struct {
 	ports  map[fabric.GUID]fabric.PortID // for ibqueryerrors
 }
 
-// maxRate is the greatest rate of a CSV: no port moves 10^18 bytes a second.
-const maxRate = 1e18
-
 // ReadCounters reads the counters of ports: what perfquery prints for one port after the other,
-// with -x or without it, what ibqueryerrors prints, or a CSV of rates. name is the file's, for messages. Of a
+// with -x or without it, or what ibqueryerrors prints. name is the file's, for messages. Of a
 // port that perfquery prints in both ways, the greater value of each counter counts. Of ibqueryerrors, with
 // any options, a value of more bits than PortCounters has is one of 64, and sums of all ports are left out.
-//
-// The columns of the CSV are node, port and the Column of counters, in any order behind these two. A
-// node is a GUID or a name, a port its number or its label, a value a number of units per second;
-// empty and N/A stand for none.
 //
 // Errors are *fabric.ParseError, and the counters are then nil. With Options.Lenient these are
 // Problems instead: LIDs, nodes and ports that the fabric does not have, the sum of all ports
@@ -296,8 +276,6 @@ func ReadCounters(name string, data []byte, f *fabric.Fabric, opt Options) (*Cou
 		}
 		r.eachLine(r.readErrors)
 		return finish(&r.textReader, r.c)
-	case RatesCSV:
-		return readRates(name, data, f, opt)
 	case Cables:
 		c := &Counters{}
 		problems, err := c.ReadCables(name, data, f, opt)
@@ -307,7 +285,7 @@ func ReadCounters(name string, data []byte, f *fabric.Fabric, opt Options) (*Cou
 		return c, problems, nil
 	default:
 		r := newTextReader(name, data, opt)
-		return nil, nil, r.notForm(form, "counters", "what perfquery -x or ibqueryerrors prints, or a CSV that begins with node,port,xmit_bytes")
+		return nil, nil, r.notForm(form, "counters", "what perfquery -x or ibqueryerrors prints")
 	}
 }
 
@@ -441,104 +419,7 @@ func (r *perfReader) readField(line string) error {
 	return nil
 }
 
-// isRatesHeader says whether a line is the header row of a CSV of rates.
-func isRatesHeader(line []byte) bool {
-	fields := strings.Split(strings.ToLower(string(line[:min(len(line), 64)])), ",")
-	return len(fields) > 2 && strings.Trim(fields[0], ` "`) == "node" && strings.Trim(fields[1], ` "`) == "port"
-}
-
-// ratesReader reads a CSV of rates.
-type ratesReader struct {
-	textReader
-	f     *fabric.Fabric
-	names *names.Finder
-	c     *Counters
-	seen  map[fabric.PortID]bool
-}
-
-func readRates(name string, data []byte, f *fabric.Fabric, opt Options) (*Counters, []fabric.Problem, error) {
-	r := &ratesReader{textReader: newTextReader(name, data, opt), f: f, names: names.NewFinder(f), c: &Counters{Rates: true}, seen: map[fabric.PortID]bool{}}
-	var columns []Counter
-	r.eachLine(func(_ int, line []byte) error {
-		line = bytes.TrimSpace(bytes.TrimPrefix(line, []byte("\ufeff")))
-		if isSilent(line) || bytes.HasPrefix(line, libraryWarning) {
-			return nil
-		}
-		row := csv.NewReader(bytes.NewReader(line))
-		row.TrimLeadingSpace = true
-		fields, err := row.Read()
-		if err == nil {
-			if _, more := row.Read(); more != io.EOF {
-				err = errors.New("a quote has no end")
-			}
-		}
-		switch {
-		case err != nil:
-			var syntax *csv.ParseError // its line is that of the row
-			if errors.As(err, &syntax) {
-				err = syntax.Err
-			}
-		case columns == nil:
-			columns, err = readColumns(fields)
-		default:
-			err = r.readRow(columns, fields)
-		}
-		return err
-	})
-	if columns == nil && !r.failed { // its header is wrong
-		return nil, nil, r.errorAt(0, errors.New("no header row that can be read; want node,port,xmit_bytes"))
-	}
-	return finish(&r.textReader, r.c)
-}
-
-// readColumns finds the counters of a header row.
-func readColumns(fields []string) ([]Counter, error) {
-	columns := []Counter{}
-	for _, field := range fields[min(2, len(fields)):] {
-		k, known := counterByColumn[strings.ToLower(strings.TrimSpace(field))]
-		if !known {
-			var all []string
-			for k := range CounterCount {
-				all = append(all, k.Info().Column)
-			}
-			return nil, fmt.Errorf("unknown column %q; want %s", field, strings.Join(all, ", "))
-		}
-		if slices.Contains(columns, k) {
-			return nil, fmt.Errorf("a second column %s", field)
-		}
-		columns = append(columns, k)
-	}
-	return columns, nil
-}
-
-// readRow reads the rates of a port.
-func (r *ratesReader) readRow(columns []Counter, fields []string) error {
-	if len(fields) != len(columns)+2 {
-		return fmt.Errorf("a row of %d fields; want %d, as the header row has", len(fields), len(columns)+2)
-	}
-	p, err := r.names.Port(strings.TrimSpace(fields[0]) + ":" + strings.TrimSpace(fields[1]))
-	if err != nil {
-		return err
-	}
-	if r.seen[p] {
-		return fmt.Errorf("a second row of port %s of %q", fields[1], fields[0])
-	}
-	r.seen[p] = true
-	for i, k := range columns {
-		text := strings.TrimSpace(fields[i+2])
-		if text == "" || strings.EqualFold(text, "N/A") || strings.EqualFold(text, "NaN") {
-			continue
-		}
-		v, err := strconv.ParseFloat(text, 64)
-		if err != nil || !(v >= 0 && v <= maxRate) {
-			return fmt.Errorf("%s %q, want a number per second from 0 to %g", k.Info().Column, text, maxRate)
-		}
-		r.c.Set(r.f, k, p, CounterValue{N: v, Known: true})
-	}
-	return nil
-}
-
-// Since is what was counted between a reading before and this one, both of f and no rates. A counter that
+// Since is what was counted between a reading before and this one, both of f. A counter that
 // is less than before was reset between them: what it has counted since is a lower bound, and resets is
 // how many ports have such a value. Of a counter that stood at its end before, at least 0 were counted.
 // Values that only one of the readings has are left out; Lines are those of this reading.

@@ -43,7 +43,6 @@ const (
 	GUID2LID           // OpenSM's guid2lid cache
 	PerfQuery          // perfquery, one port after the other
 	QueryErrors        // ibqueryerrors
-	RatesCSV           // rates of counters, as people make them
 	Cables             // ibdiagnet's cables
 	formCount
 )
@@ -88,7 +87,6 @@ var infos = [formCount]Info{
 	NodeList:      {"names of ibswitches or ibhosts", state.Names, "`ibswitches`, `ibhosts`, `ibrouters`, `ibnodes`", "cables; --node-name-map takes it"},
 	PerfQuery:     {"perfquery text", state.PortCounters, "`perfquery`, also with -x; `counters` takes PM_INFO of db_csv as well", "with -x PortXmitWait and errors, where ports have none of 64 bits"},
 	QueryErrors:   {"ibqueryerrors text", state.PortCounters, "`ibqueryerrors`, also with -r, --data, --details and --counters", "ports without errors; with its thresholds, fewer errors"},
-	RatesCSV:      {"CSV of rates of counters", state.PortCounters, "people, or a script: node, port and columns such as xmit_bytes, per second", ""},
 	Cables:        {"ibdiagnet's cables", state.PortCounters, "ibdiagnet --get_cable_info", "counters: it has temperatures and light of modules, and is read besides a form that has them"},
 	LIDMatrix:     {"opensm-lid-matrix.dump", HelpsOpenSM, "OpenSM, `ibweave compile`", ""},
 	GUID2LID:      {"guid2lid", HelpsOpenSM, "OpenSM, `ibweave compile`", ""},
@@ -211,8 +209,6 @@ func formOf(line, next []byte) Form {
 		return QueryErrors
 	case beginsWith(line, "---") && beginsWith(next, cablePort):
 		return Cables
-	case isRatesHeader(line):
-		return RatesCSV
 	case beginsWith(line, portsIn):
 		return SMPQuerySL2VL
 	case beginsWith(line, mcfdbsSwitch):

@@ -18,8 +18,8 @@ import (
 // Reading is counters of ports, and what they count.
 type Reading struct {
 	*dump.Counters
-	Kind    string  // counts, difference or rates
-	Seconds float64 // that they counted, 1 for rates; 0 unknown
+	Kind    string  // counts or difference
+	Seconds float64 // that they counted; 0 unknown
 	Resets  int     // ports that were reset between two readings
 }
 
@@ -31,18 +31,12 @@ func (in *Input) Counters(f *fabric.Fabric, now, before string, seconds float64)
 	if err != nil {
 		return nil, err
 	}
-	if c.Rates {
-		return &Reading{c, "rates", 1, 0}, nil
-	}
 	if before == "" {
 		return &Reading{c, "counts", seconds, 0}, nil
 	}
 	earlier, begun, err := in.readCounters(before, f)
 	if err != nil {
 		return nil, err
-	}
-	if earlier.Rates {
-		return nil, errorf("%s has rates; want counts, as %s has them", before, now)
 	}
 	x := &Reading{Kind: "difference", Seconds: seconds}
 	x.Counters, x.Resets = c.Since(f, earlier)
