@@ -2,8 +2,8 @@ package topology
 
 import (
 	"bufio"
+	"bytes"
 	"io"
-	"iter"
 	"strconv"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -32,11 +32,9 @@ func Append(b []byte, f *fabric.Fabric) []byte { return appendAll(b, f, false) }
 func AppendLabelled(b []byte, f *fabric.Fabric) []byte { return appendAll(b, f, true) }
 
 func appendAll(b []byte, f *fabric.Fabric, labels bool) []byte {
-	b = append(b, header...)
-	for n := range inWriteOrder(f) {
-		b = appendNode(b, f, n, labels)
-	}
-	return b
+	all := bytes.NewBuffer(b)
+	_ = write(all, f, labels) // a buffer takes all
+	return all.Bytes()
 }
 
 // Write writes what Append appends, a piece at a time.
@@ -48,23 +46,14 @@ func WriteLabelled(w io.Writer, f *fabric.Fabric) error { return write(w, f, tru
 func write(w io.Writer, f *fabric.Fabric, labels bool) error {
 	out := bufio.NewWriterSize(w, 1<<18)
 	out.WriteString(header)
-	for n := range inWriteOrder(f) {
-		out.Write(appendNode(out.AvailableBuffer(), f, n, labels))
-	}
-	return out.Flush()
-}
-
-// inWriteOrder is switches, then CAs, then routers.
-func inWriteOrder(f *fabric.Fabric) iter.Seq[fabric.NodeID] {
-	return func(yield func(fabric.NodeID) bool) {
-		for _, kind := range []fabric.NodeType{fabric.Switch, fabric.CA, fabric.Router} {
-			for n := range fabric.NodeID(f.NumNodes()) {
-				if f.Node(n).Type == kind && !yield(n) {
-					return
-				}
+	for _, kind := range []fabric.NodeType{fabric.Switch, fabric.CA, fabric.Router} {
+		for n := range fabric.NodeID(f.NumNodes()) {
+			if f.Node(n).Type == kind {
+				out.Write(appendNode(out.AvailableBuffer(), f, n, labels))
 			}
 		}
 	}
+	return out.Flush()
 }
 
 // appendNode appends the stanza of a node.

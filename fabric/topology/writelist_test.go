@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -37,7 +38,15 @@ func AppendPortList(b []byte, f *fabric.Fabric) []byte {
 
 // eachListed visits the ports that lists have, and their peers.
 func eachListed(f *fabric.Fabric, down bool, visit func(n *fabric.Node, p, peer fabric.PortID)) {
-	for n := range inWriteOrder(f) {
+	order := make([]fabric.NodeID, f.NumNodes())
+	for n := range order {
+		order[n] = fabric.NodeID(n)
+	}
+	kinds := []fabric.NodeType{fabric.Switch, fabric.CA, fabric.Router}
+	slices.SortStableFunc(order, func(m, n fabric.NodeID) int {
+		return slices.Index(kinds, f.Node(m).Type) - slices.Index(kinds, f.Node(n).Type)
+	})
+	for _, n := range order {
 		node := f.Node(n)
 		for i := range node.NumPorts {
 			num := i + 1
