@@ -57,21 +57,6 @@ func checkAdaptive(f *fabric.Fabric, t *adaptive.Tables) error {
 	if len(t.PLFTs) > maxPLFT+1 {
 		return fmt.Errorf("%d private LFTs, want at most %d", len(t.PLFTs), maxPLFT+1)
 	}
-	for s, groups := range t.Groups {
-		numbers := make(map[[2]int]bool)
-		for _, g := range groups {
-			if numbers[[2]int{g.Number, -1}] {
-				return fmt.Errorf("group %d of switch %s a second time", g.Number, f.Node(fabric.NodeID(s)).GUID)
-			}
-			numbers[[2]int{g.Number, -1}] = true
-			for _, sub := range g.Subgroups {
-				if numbers[[2]int{g.Number, sub.Number}] {
-					return fmt.Errorf("subgroup %d of group %d of switch %s a second time", sub.Number, g.Number, f.Node(fabric.NodeID(s)).GUID)
-				}
-				numbers[[2]int{g.Number, sub.Number}] = true
-			}
-		}
-	}
 	for i, p := range t.PLFTs {
 		if err := lft.CheckFabric(f, p.Ports, nil, nil); err != nil {
 			return err

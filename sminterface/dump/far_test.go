@@ -296,8 +296,6 @@ func TestWriteFARErrors(t *testing.T) {
 	for want, x := range map[string]*adaptive.Tables{
 		"group tables of 1 switches, the fabric has 2":                           {Groups: make([][]adaptive.Group, 1)},
 		"tables of 3 switches for a fabric of 2":                                 {Groups: make([][]adaptive.Group, 2), PLFTs: []*adaptive.PLFT{adaptive.NewPLFT(lft.NewTables(3, 4))}},
-		"group 3 of switch 0x000000000000000a a second time":                     {Groups: [][]adaptive.Group{{{Number: 3}, {Number: 3}}, nil}},
-		"subgroup 0 of group 3 of switch 0x000000000000000a a second time":       {Groups: [][]adaptive.Group{{{Number: 3, Subgroups: make([]adaptive.Subgroup, 2)}}, nil}},
 		"9 private LFTs, want at most 8":                                         {Groups: make([][]adaptive.Group, 2), PLFTs: slices.Repeat([]*adaptive.PLFT{plft()}, 9)},
 		"switch 0x000000000000000b, PLFT 0, LID 3: a Free entry without a group": {Groups: make([][]adaptive.Group, 2), PLFTs: []*adaptive.PLFT{free}},
 	} {
