@@ -21,6 +21,11 @@ const cablePort = "Port="
 // fabric does not have; with Options.Lenient these are Problems.
 func (c *Counters) ReadCables(name string, data []byte, f *fabric.Fabric, opt Options) ([]fabric.Problem, error) {
 	r := newTextReader(name, data, opt)
+	c.readCables(&r, f)
+	return r.listProblems()
+}
+
+func (c *Counters) readCables(r *textReader, f *fabric.Fabric) {
 	var line *Line
 	most, least := 0.0, 0.0 // light of a lane of the port in mW
 	r.eachLine(func(_ int, text []byte) error {
@@ -46,8 +51,6 @@ func (c *Counters) ReadCables(name string, data []byte, f *fabric.Fabric, opt Op
 		}
 		return nil
 	})
-	_, problems, err := finish(&r, c)
-	return problems, err
 }
 
 // cablePortOf returns the port that a line Port= names: by the GUID of it, or of its node.

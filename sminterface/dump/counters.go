@@ -262,31 +262,19 @@ type perfReader struct {
 // that are nothing of the form. What perfquery says of ports that did not answer is a Missing
 // Problem.
 func ReadCounters(name string, data []byte, f *fabric.Fabric, opt Options) (*Counters, []fabric.Problem, error) {
+	r := &perfReader{textReader: newTextReader(name, data, opt), f: f, c: &Counters{}, seen: map[block]bool{}, ports: map[fabric.GUID]fabric.PortID{}}
 	switch form := Recognize(data); form {
 	case PerfQuery:
-		r := &perfReader{textReader: newTextReader(name, data, opt), f: f, c: &Counters{}, seen: map[block]bool{}}
 		r.eachLine(r.readLine)
-		return finish(&r.textReader, r.c)
 	case QueryErrors:
-		r := &perfReader{textReader: newTextReader(name, data, opt), f: f, c: &Counters{}, seen: map[block]bool{}, ports: map[fabric.GUID]fabric.PortID{}}
-		for p := range fabric.PortID(f.NumPorts()) {
-			if g := f.PortGUID(p); g != 0 {
-				r.ports[g] = p
-			}
-		}
+		f.EndPorts(func(p fabric.PortID) { r.ports[f.PortGUID(p)] = p })
 		r.eachLine(r.readErrors)
-		return finish(&r.textReader, r.c)
 	case Cables:
-		c := &Counters{}
-		problems, err := c.ReadCables(name, data, f, opt)
-		if err != nil {
-			return nil, nil, err
-		}
-		return c, problems, nil
+		r.c.readCables(&r.textReader, f)
 	default:
-		r := newTextReader(name, data, opt)
 		return nil, nil, r.notForm(form, "counters", "what perfquery -x or ibqueryerrors prints")
 	}
+	return finish(&r.textReader, r.c)
 }
 
 func (r *perfReader) readLine(at int, line []byte) error {

@@ -151,31 +151,30 @@ var forms = map[string]*sectionForm{
 		read: (*draft).readVPort},
 }
 
-// counterForm is that of PM_INFO: the port, and of each counter the column of 64 bits and the
+// counterForms are the sections that are used where counters are asked for.
+var counterForms = map[string]*sectionForm{
+	"RUN_INFO":     forms["RUN_INFO"],
+	counterSection: {columns: counterColumns(), read: (*draft).readCounters},
+	// A page of registers without names: behind the BER of raw and of corrected bits comes that of symbols
+	// behind FEC, as a whole number and the power of ten by which to divide it.
+	"PHY_DB16": {columns: []column{must("nodeguid"), must("portnum", "portnumber"), must("field16"), must("field17")}, read: (*draft).readBER},
+	"CABLE_INFO": {columns: []column{must("nodeguid"), must("portnum", "portnumber"), maybe("temperature (c)", "temperature"),
+		maybe("tx bias alarm and warning"), maybe("tx power alarm and warning"), maybe("rx power alarm and warning"), maybe("latched voltage alarm and warning"),
+		maybe("hightemperaturealarm"), maybe("hightemperaturewarning"), maybe("lowtemperaturealarm"), maybe("lowtemperaturewarning"),
+		maybe("highsupplyvoltagealarm"), maybe("highsupplyvoltagewarning"), maybe("lowsupplyvoltagealarm"), maybe("lowsupplyvoltagewarning")},
+		read: (*draft).readModule},
+}
+
+// counterColumns are those of PM_INFO: the port, and of each counter the column of 64 bits and the
 // other one. Versions name the first with Ext or Extended behind.
-var counterForm = func() *sectionForm {
-	form := &sectionForm{columns: []column{must("nodeguid"), must("portnumber", "portnum")}, read: (*draft).readCounters}
+func counterColumns() []column {
+	list := []column{must("nodeguid"), must("portnumber", "portnum")}
 	for k := range dump.CounterCount {
 		name := plain(k.Info().Name)
-		form.columns = append(form.columns, maybe(name+"ext", name+"extended"), maybe(name))
+		list = append(list, maybe(name+"ext", name+"extended"), maybe(name))
 	}
-	return form
-}()
-
-// lineForm is that of PHY_DB16, a page of registers without names: behind the BER of raw and of corrected bits
-// comes that of symbols behind FEC, as a whole number and the power of ten by which to divide it.
-var lineForm = &sectionForm{columns: []column{must("nodeguid"), must("portnum", "portnumber"), must("field16"), must("field17")}, read: (*draft).readBER}
-
-// moduleForm is that of CABLE_INFO.
-var moduleForm = func() *sectionForm {
-	form := &sectionForm{columns: []column{must("nodeguid"), must("portnum", "portnumber"), maybe("temperature (c)", "temperature")}, read: (*draft).readModule}
-	for _, name := range []string{"tx bias alarm and warning", "tx power alarm and warning", "rx power alarm and warning", "latched voltage alarm and warning",
-		"hightemperaturealarm", "hightemperaturewarning", "lowtemperaturealarm", "lowtemperaturewarning",
-		"highsupplyvoltagealarm", "highsupplyvoltagewarning", "lowsupplyvoltagealarm", "lowsupplyvoltagewarning"} {
-		form.columns = append(form.columns, maybe(name))
-	}
-	return form
-}()
+	return list
+}
 
 // isNeeded says whether a section makes the fabric, or has what was asked for. Others differ between versions, and
 // what cannot be read of them is left out.
@@ -190,17 +189,7 @@ var warningForm = &sectionForm{columns: []column{maybe("nodeguid"), maybe("portn
 // formOf is how a section is read, nil when nothing of it is needed.
 func (d *draft) formOf(name string) *sectionForm {
 	if d.counters != nil {
-		switch name {
-		case counterSection:
-			return counterForm
-		case "PHY_DB16":
-			return lineForm
-		case "CABLE_INFO":
-			return moduleForm
-		case "RUN_INFO":
-			return forms[name]
-		}
-		return nil
+		return counterForms[name]
 	}
 	if strings.HasPrefix(name, "WARNINGS_") || strings.HasPrefix(name, "ERRORS_") {
 		return warningForm
