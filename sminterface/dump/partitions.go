@@ -23,41 +23,32 @@ const (
 // fullPKey is the default partition, for full members.
 const fullPKey = 0xffff
 
-// rates are the codes of IBA 15.2.5.16 for a port, by Gb/s of a lane and
-// number of lanes. OpenSM 3.3.23 knows none of faster links than HDR.
-var rates = map[fabric.Link]uint8{
-	{Width: 1, Speed: fabric.SDR}: 2, {Width: 4, Speed: fabric.SDR}: 3, {Width: 8, Speed: fabric.SDR}: 6, {Width: 12, Speed: fabric.SDR}: 4,
-	{Width: 1, Speed: fabric.DDR}: 5, {Width: 4, Speed: fabric.DDR}: 6, {Width: 8, Speed: fabric.DDR}: 7, {Width: 12, Speed: fabric.DDR}: 8,
-	{Width: 1, Speed: fabric.QDR}: 3, {Width: 4, Speed: fabric.QDR}: 7, {Width: 8, Speed: fabric.QDR}: 9, {Width: 12, Speed: fabric.QDR}: 10,
-	{Width: 1, Speed: fabric.FDR10}: 3, {Width: 4, Speed: fabric.FDR10}: 7, {Width: 8, Speed: fabric.FDR10}: 9, {Width: 12, Speed: fabric.FDR10}: 10,
-	{Width: 1, Speed: fabric.FDR}: 11, {Width: 2, Speed: fabric.FDR}: 19, {Width: 4, Speed: fabric.FDR}: 12, {Width: 8, Speed: fabric.FDR}: 13, {Width: 12, Speed: fabric.FDR}: 14,
-	{Width: 1, Speed: fabric.EDR}: 15, {Width: 2, Speed: fabric.EDR}: 20, {Width: 4, Speed: fabric.EDR}: 16, {Width: 8, Speed: fabric.EDR}: 17, {Width: 12, Speed: fabric.EDR}: 18,
-	{Width: 1, Speed: fabric.HDR}: 20, {Width: 2, Speed: fabric.HDR}: 16, {Width: 4, Speed: fabric.HDR}: 17, {Width: 8, Speed: fabric.HDR}: 21, {Width: 12, Speed: fabric.HDR}: 22,
-}
+// rates are the codes of IBA 15.2.5.16, by tenths of Gb/s.
+var rates = map[int]uint8{25: 2, 50: 5, 100: 3, 140: 11, 200: 6, 250: 15, 280: 19, 300: 4, 400: 7, 500: 20, 560: 12, 600: 8, 800: 9,
+	1000: 16, 1120: 13, 1200: 10, 1680: 14, 2000: 17, 3000: 18, 4000: 21, 6000: 22}
 
-// gbps is the order of the rates, by code: tenths of Gb/s.
-var gbps = [...]int{2: 25, 3: 100, 4: 300, 5: 50, 6: 200, 7: 400, 8: 600, 9: 800, 10: 1200, 11: 140, 12: 560, 13: 1120, 14: 1680,
-	15: 250, 16: 1000, 17: 2000, 18: 3000, 19: 280, 20: 500, 21: 4000, 22: 6000}
+// laneRates are tenths of Gb/s of a lane. OpenSM 3.3.23 knows none of faster links than HDR.
+var laneRates = [fabric.XDR + 1]int{fabric.SDR: 25, fabric.DDR: 50, fabric.QDR: 100, fabric.FDR10: 100, fabric.FDR: 140, fabric.EDR: 250, fabric.HDR: 500}
 
 // groupRate is the rate of the slowest link of a member, of those whose speed is
 // known; ports 0 of switches have no link. What OpenSM takes links faster than HDR
 // for depends on the port: with one of them, the rate is 10 Gb/s, its default.
 func groupRate(f *fabric.Fabric, t *mft.Tree) uint8 {
-	slowest := uint8(0)
+	slowest := 0
 	for _, ports := range [][]fabric.PortID{t.Receivers, t.Senders} {
 		for _, p := range ports {
 			link := f.Link(p)
-			rate := rates[link]
+			rate := int(link.Width) * laneRates[link.Speed]
 			switch {
 			case link.Width == 0 || link.Speed == fabric.SpeedUnknown:
-			case rate == 0:
+			case rates[rate] == 0:
 				return defaultRate
-			case slowest == 0 || gbps[rate] < gbps[slowest]:
+			case slowest == 0 || rate < slowest:
 				slowest = rate
 			}
 		}
 	}
-	return cmp.Or(slowest, defaultRate)
+	return cmp.Or(rates[slowest], defaultRate)
 }
 
 // orderGroups gives trees in the order in which OpenSM is to create their groups: by

@@ -244,13 +244,7 @@ func (t Target) String() string {
 	if t.LID != 0 {
 		return "LID " + strconv.Itoa(int(t.LID))
 	}
-	var b strings.Builder
-	b.WriteString("route 0")
-	for _, p := range t.Route {
-		b.WriteByte(',')
-		b.WriteString(strconv.Itoa(int(p)))
-	}
-	return b.String()
+	return "route " + strings.Trim(strings.ReplaceAll(fmt.Sprint(append([]fabric.PortNum{0}, t.Route...)), " ", ","), "[]")
 }
 
 // describe says in words what a request is.
