@@ -18,7 +18,7 @@
 #   IBWEAVE_FAIL_ON        error, warning, note or never (error)
 #   IBWEAVE_COMPILE_FLAGS  further flags, a word a line
 #   IBWEAVE_CHECK_FLAGS    further flags, a word a line
-#   IBWEAVE_SARIF, IBWEAVE_JUNIT, IBWEAVE_CODEQUALITY   files for the result
+#   IBWEAVE_SARIF, IBWEAVE_JUNIT   files for the result
 #   IBWEAVE_SUMMARY        file to which Markdown is appended
 #   IBWEAVE_OUTPUT         file to which status=, verdict=, sarif= and tables= are appended
 set -uo pipefail
@@ -111,7 +111,6 @@ fi
 [ -z "${IBWEAVE_POLICY:-}" ] || flags+=(--policy "$IBWEAVE_POLICY")
 [ -z "${IBWEAVE_SARIF:-}" ] || flags+=(--report "sarif=$IBWEAVE_SARIF")
 [ -z "${IBWEAVE_JUNIT:-}" ] || flags+=(--report "junit=$IBWEAVE_JUNIT")
-[ -z "${IBWEAVE_CODEQUALITY:-}" ] || flags+=(--report "codequality=$IBWEAVE_CODEQUALITY")
 words IBWEAVE_CHECK_FLAGS flags
 "$program" check "${flags[@]}" --report "markdown=$work/check.md" >"$work/check" 2>"$work/error"
 status=$?

@@ -1,17 +1,15 @@
 // Package report prints what verify found: text for people, JSON for scripts,
 // SARIF 2.1.0 for code scanning, JUnit XML for CI systems, Markdown for GitHub's job
-// summaries and the Code Quality report of GitLab. All forms are the same bytes for the
-// same result. It makes no promise to other modules.
+// summaries. All forms are the same bytes for the same result. It makes no promise to other
+// modules.
 package report
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 
-	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/report/metrics"
 	"github.com/ibweave/ibweave/verify"
 )
@@ -33,7 +31,6 @@ var Forms = []Form{
 	{Name: "sarif", Located: true, Write: SARIF},
 	{Name: "junit", Write: JUnit},
 	{Name: "markdown", Write: Markdown},
-	{Name: "codequality", Located: true, Write: CodeQuality},
 	{Name: "prometheus", Write: func(w io.Writer, r *verify.Result, opt Options) error {
 		return metrics.Write(w, "check", document{Result: r, Groups: opt.Groups})
 	}},
@@ -137,16 +134,6 @@ func JSON(w io.Writer, v any) error {
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
 	return e.Encode(v)
-}
-
-// viewerJSON is JSON for viewers, which show strings as they are.
-func viewerJSON(w io.Writer, v any) error {
-	var b bytes.Buffer
-	if err := JSON(&b, v); err != nil {
-		return err
-	}
-	_, err := w.Write(text.PrintableJSON(b.Bytes()))
-	return err
 }
 
 // undecided says what is undecided, and why.

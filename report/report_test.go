@@ -210,7 +210,7 @@ func formOf(t *testing.T, name string) *Form {
 }
 
 func TestForms(t *testing.T) {
-	if _, err := FormByName("html"); err == nil || err.Error() != `format "html": want one of text, json, sarif, junit, markdown, codequality, prometheus` {
+	if _, err := FormByName("html"); err == nil || err.Error() != `format "html": want one of text, json, sarif, junit, markdown, prometheus` {
 		t.Errorf("got %v", err)
 	}
 }
@@ -245,47 +245,6 @@ func TestMarkdown(t *testing.T) {
 	}
 }
 
-// Code Quality has what is not waived, with a path as GitLab wants it.
-func TestCodeQuality(t *testing.T) {
-	r := &verify.Result{Findings: []verify.Finding{
-		{Rule: verify.CreditLoop, Severity: verify.Error, Message: "one", Fingerprint: "f1"},
-		{Rule: verify.CreditLoop, Severity: verify.Error, Message: "two", Fingerprint: "f2", Waiver: &verify.Waiver{}},
-		{Rule: verify.NonMinimal, Severity: verify.Note, Message: "three"},
-	}}
-	var b strings.Builder
-	opt := Options{Tables: "./a/../t", Place: func(f *verify.Finding) (string, int) {
-		if f.Rule == verify.CreditLoop {
-			return "fabric.txt", 7
-		}
-		return "", 0
-	}}
-	short.Check(t, CodeQuality(&b, r, opt))
-	type issue struct {
-		Description, Fingerprint, Severity string
-		CheckName                          string `json:"check_name"`
-		Location                           struct {
-			Path  string
-			Lines struct{ Begin int }
-		}
-	}
-	var got []issue
-	short.Check(t, json.Unmarshal([]byte(b.String()), &got))
-	want := []issue{
-		{Description: "one", CheckName: "credit-loop", Fingerprint: "f1", Severity: "critical"},
-		{Description: "three", CheckName: "non-minimal", Fingerprint: fingerprint(&r.Findings[2]), Severity: "info"},
-	}
-	for i, line := range []int{7, 1} {
-		want[i].Location.Path, want[i].Location.Lines.Begin = []string{"fabric.txt", "t"}[i], line
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("%+v, want %+v", got, want)
-	}
-	b.Reset()
-	if err := CodeQuality(&b, &verify.Result{}, opt); err != nil || b.String() != "[]\n" {
-		t.Errorf("of nothing: %q, %v", b.String(), err)
-	}
-}
-
 // Every form says what is undecided, and fails unless nothing is to fail. The verdict is
 // the worst of findings and what is undecided.
 func TestUndecided(t *testing.T) {
@@ -310,7 +269,6 @@ func TestUndecided(t *testing.T) {
                 "id": "of-elsewhere"`},
 		{"junit", `failures="2"`, `failures="0"`},
 		{"markdown", "lfts is undecided, and so fails\n", "| undecided | `credit-loop` | rows &#124; are missing |"},
-		{"codequality", `"description": "undecided: credit-loop: rows | are missing"`, `"severity": "major"`},
 	} {
 		for _, opt := range []Options{{FailOn: verify.Error}, {Never: true}} {
 			opt.Tables = "lfts"

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"bytes"
 	"fmt"
 	"hash/fnv"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -80,7 +82,12 @@ func SARIF(w io.Writer, r *verify.Result, opt Options) error {
 	if notices != nil {
 		run["invocations"] = []object{{"executionSuccessful": true, "toolExecutionNotifications": notices}}
 	}
-	return viewerJSON(w, object{"$schema": sarifSchema, "version": "2.1.0", "runs": []object{run}})
+	var b bytes.Buffer
+	if err := JSON(&b, object{"$schema": sarifSchema, "version": "2.1.0", "runs": []object{run}}); err != nil {
+		return err
+	}
+	_, err := w.Write(text.PrintableJSON(b.Bytes())) // viewers show strings as they are
+	return err
 }
 
 // sarifUndecided is a rule that is undecided as a result. index is by rule.
@@ -89,7 +96,9 @@ func sarifUndecided(u verify.Undecided, message object, index map[string]int, op
 	if !ok {
 		i = -1
 	}
-	print := undecidedPrint(u)
+	h := fnv.New64a()
+	fmt.Fprintf(h, "undecided %s %s", u.Rule, u.Reason)
+	print := fmt.Sprintf("%016x", h.Sum64()) // the same in each run
 	return object{
 		"ruleId": u.Rule, "ruleIndex": i, "kind": "open", "level": "none", "message": message,
 		"locations":           []object{{"physicalLocation": physical(opt.subject(), 1)}},
@@ -186,13 +195,6 @@ func fingerprint(f *verify.Finding) string {
 			fmt.Fprintf(h, " %s/%d/%d", hop.Switch, hop.Port, hop.VL)
 		}
 	}
-	return fmt.Sprintf("%016x", h.Sum64())
-}
-
-// undecidedPrint names what is undecided across runs.
-func undecidedPrint(u verify.Undecided) string {
-	h := fnv.New64a()
-	fmt.Fprintf(h, "undecided %s %s", u.Rule, u.Reason)
 	return fmt.Sprintf("%016x", h.Sum64())
 }
 

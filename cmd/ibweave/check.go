@@ -84,7 +84,7 @@ func (a *app) checkCommand() *cobra.Command {
 	cli.Scopes(cmd.Flags(),
 		cli.Scope{Flags: "mtu", With: "vl-credits"},
 		cli.Scope{Flags: "verbose", Not: "format=json", Why: cli.Unsaid, Note: true},
-		cli.Scope{Flags: "source", With: "format=sarif|codequality report", Why: "other forms do not locate findings", Note: true})
+		cli.Scope{Flags: "source", With: "format=sarif report", Why: "other forms do not locate findings", Note: true})
 	return cmd
 }
 
@@ -105,9 +105,9 @@ func (o *auditing) flags(flags *pflag.FlagSet) {
 	flags.BoolVarP(&o.verbose, "verbose", "v", false, "list every finding with its witness, the channels between switches that carry nothing, with reasons, and all partitions")
 	flags.BoolVar(&o.wiring, "wiring", false, "also look at the cables, and say what the fabric looks like")
 	o.demands.flags(flags)
-	flags.StringVar(&o.format, "format", "text", "`FORM` of the output: text, json, sarif, junit, markdown, codequality or prometheus")
+	flags.StringVar(&o.format, "format", "text", "`FORM` of the output: text, json, sarif, junit, markdown or prometheus")
 	flags.StringArrayVar(&o.reports, "report", nil, "write the result into a file as well, `FORM=FILE`; once for each file")
-	flags.StringVar(&o.source, "source", "", "in sarif and codequality, locate findings in the topology `FILE` instead of the files that were checked")
+	flags.StringVar(&o.source, "source", "", "in sarif, locate findings in the topology `FILE` instead of the files that were checked")
 	o.level.Define(flags, cli.FailOnUsage+"; what is undecided fails with all but never")
 }
 

@@ -805,7 +805,6 @@ func TestHiddenCharacters(t *testing.T) {
 		"fabric.svg":   "report -t BASE --lfts H/cut --svg ",
 		"path.svg":     "report -t BASE --lfts H/cut --view path:0x100000,0x100002 --svg ",
 		"x.sarif":      damaged + "sarif=",
-		"quality.json": damaged + "codequality=",
 		"junit.xml":    damaged + "junit=",
 		"summary.md":   damaged + "markdown=",
 		"metrics.prom": damaged + "prometheus=",

@@ -140,7 +140,7 @@ var sayNames = []struct {
 	{0, "compile -t worn -e updn --previous updn --dry-run"}, {0, "compile -t ring -e spam -g groups --mcast spam --dry-run"},
 	{1, "check updn --wiring"}, {10, "check -t tree --lfts broken"}, {10, "check -t tree --lfts broken --format json"},
 	{10, "check -t tree --lfts broken --format sarif"}, {10, "check -t tree --lfts broken --format junit"},
-	{10, "check -t tree --lfts broken --format markdown"}, {10, "check -t tree --lfts broken --format codequality"},
+	{10, "check -t tree --lfts broken --format markdown"},
 	{10, "check -t mesh --lfts grid-broken --policy generic --date 2026-01-01"},
 	{4, "check loop"}, {4, "check loop --format sarif"}, {4, "check loop --format junit"}, {1, "check loop --copying wormhole"},
 	{1, "check -t updn/fabric.ibnetdiscover --lfts updn/opensm-lfts.dump --mfts masks"}, {3, "check -t worn --wiring"}, {3, "check -t worn --policy policy --date 2026-01-01"},

@@ -95,7 +95,7 @@ var withoutEffectTests = []struct {
 }{
 	{"check d --mtu 512", "mtu", "without --vl-credits", false},
 	{"check d --date 2026-12-31", "date", "without --policy: waivers are in a policy", true},
-	{"check d --source f --format json", "source", "without --format sarif, codequality or --report: other forms do not locate findings", true},
+	{"check d --source f --format json", "source", "without --format sarif or --report: other forms do not locate findings", true},
 	{"check d -v --format json", "verbose", "with --format json: JSON has all of it", true},
 	{"compare -t f --lfts f --lids dense", "lids", "without --engines: tables of --lfts have their LIDs and paths", true},
 	{"compare -t f --lfts f --lmc 1", "lmc", "without --engines", true},
