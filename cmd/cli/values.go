@@ -276,9 +276,8 @@ func WithoutEffect(s *Scope, flags *pflag.FlagSet) (reason string) {
 }
 
 // CheckScopes returns the flags without effect: wrong usage, or notes, lines for standard
-// error. Those that a file sets, which may serve other
-// kinds of work too, are left alone: elsewhere tells them, unless it is nil.
-func CheckScopes(cmd *cobra.Command, elsewhere func(flag string) bool) (notes []string, err error) {
+// error.
+func CheckScopes(cmd *cobra.Command) (notes []string, err error) {
 	command := cmd.Name()
 	flags := cmd.Flags()
 	for _, list := range ListFlags[command] {
@@ -302,7 +301,7 @@ func CheckScopes(cmd *cobra.Command, elsewhere func(flag string) bool) (notes []
 	flags.VisitAll(func(f *pflag.Flag) {
 		s := FlagScope(f)
 		reason := WithoutEffect(&s, flags)
-		if reason == "" || !GivenFlag(f) || elsewhere != nil && elsewhere(f.Name) {
+		if reason == "" || !GivenFlag(f) {
 			return
 		}
 		if reason = "--" + f.Name + " " + reason; s.Note {

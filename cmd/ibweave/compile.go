@@ -84,7 +84,7 @@ func (a *app) compileCommand() *cobra.Command {
 				if err := errors.Join(cli.WrongValues(cmd)...); err != nil {
 					return cli.NewUsageError(err)
 				}
-				if err := a.sayNotes(cli.CheckScopes(cmd, nil)); err != nil {
+				if err := a.sayNotes(cli.CheckScopes(cmd)); err != nil {
 					return err
 				}
 				_, err := io.WriteString(a.stdout, cli.LaidOut(engineItems()))
@@ -227,7 +227,7 @@ func (a *app) parseOrder(cmd *cobra.Command, args []string, o *order) (*compilat
 		wrong = append(wrong, usagef("compile needs either a directory to write, -o DIR, or --dry-run"))
 	}
 	wrong = append(wrong, cli.WrongValues(cmd)...)
-	notes, idle := cli.CheckScopes(cmd, nil)
+	notes, idle := cli.CheckScopes(cmd)
 	wrong = append(wrong, idle)
 	c.opt, err = o.routeFlags.parse(cmd)
 	wrong = append(wrong, err)

@@ -95,7 +95,6 @@ var inputs = map[string]string{
 	"report --policy":          "report D --policy X -o /dev/null",
 	"report --node-name-map":   "report D --node-name-map X -o /dev/null",
 	"sim arguments":            "sim H --load 0.1",
-	"sim --file":               "sim -f X",
 	"sim --topology":           "sim -t X --lfts D/opensm-lfts.dump --load 0.1",
 	"sim --lfts":               "sim -t D/fabric.ibnetdiscover --lfts X --load 0.1",
 	"sim --sl2vl":              "sim -t D/fabric.ibnetdiscover --lfts D/opensm-lfts.dump --sl2vl X --load 0.1",

@@ -113,8 +113,8 @@ func (a *app) rootCommand() *cobra.Command {
 				if err := emptyName(cmd); err != nil {
 					return err
 				}
-				if cmd.Name() != "sim" && cmd.Name() != "compile" { // sim reads its experiment file before, compile looks at the engine
-					if err := a.sayNotes(cli.CheckScopes(cmd, nil)); err != nil {
+				if cmd.Name() != "compile" { // which looks at the engine before
+					if err := a.sayNotes(cli.CheckScopes(cmd)); err != nil {
 						return err
 					}
 					if err := a.readHostGroups(); err != nil {

@@ -16,7 +16,6 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/ibweave/ibweave/cmd/cli"
@@ -325,12 +324,6 @@ var yamlFiles = map[string]struct {
 		more:     []string{"steps: [['unplug \"LEAF\":3', add switch new 4, 'plug new:1 \"LEAF\":3']]\n"},
 		bad:      []string{"edits: [frob a:1]\n", "edits: [remove a]\nsteps: []\n", "edits: remove a\n", "steps: [remove a]\n"},
 	},
-	"experiment": {
-		examples: []string{"simulation/load.yaml"},
-		read:     func(file string) []string { return []string{"sim", "-f", file} },
-		more:     []string{"topology: FABRIC\nengine: updn\nburst: 1\npattern: alltoall\nseed: [1, 2]\n"},
-		bad:      []string{"loads: 0.1\n", "load: {a: 1}\n", "load: []\n", "format: json\n", "- load\n"},
-	},
 	"plugin": {
 		examples: []string{"../cmd/ibweave-opensm/ibweave.yaml"},
 		more: []string{
@@ -418,29 +411,6 @@ func TestFileSchemas(t *testing.T) {
 				t.Errorf("%s: the schema takes %s", kind, text)
 			}
 		}
-	}
-}
-
-// The schema of experiments has the flags that a file may have.
-func TestExperimentSchema(t *testing.T) {
-	want := []string{tablesKey}
-	for _, c := range (&app{}).rootCommand().Commands() {
-		if c.Name() == "sim" {
-			c.LocalFlags().VisitAll(func(f *pflag.Flag) {
-				if !ownFlags[f.Name] {
-					want = append(want, f.Name)
-				}
-			})
-		}
-	}
-	var got []string
-	for _, v := range schemaOf(t, "file-experiment").PropertyNames.Enum.Values {
-		got = append(got, v.(string))
-	}
-	slices.Sort(want)
-	slices.Sort(got)
-	if !slices.Equal(got, want) {
-		t.Errorf("file-experiment.schema.json has\n%q, want\n%q", got, want)
 	}
 }
 

@@ -13,12 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"go.yaml.in/yaml/v3"
 
 	"github.com/ibweave/ibweave/audit/experiment"
 	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/fabric/yamlfile"
 	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
@@ -31,10 +29,7 @@ import (
 // simulation is what sim is asked to do.
 type simulation struct {
 	audit
-	flags    *pflag.FlagSet
-	file     string                // experiment file, "" for none
-	settings *yamlfile.File        // what is in it
-	from     map[string]*yaml.Node // by flag: where the experiment file sets it
+	flags *pflag.FlagSet
 
 	experiment.Setup
 	trace string // file, "" for none
@@ -55,7 +50,7 @@ type simulation struct {
 }
 
 func (a *app) simCommand() *cobra.Command {
-	in := simulation{format: "text", from: map[string]*yaml.Node{}}
+	in := simulation{format: "text"}
 	in.Config, in.Buffer, in.Pattern, in.Bytes, in.Seeds, in.tree = sim.Defaults(), sim.PortBuffer, sim.Uniform, []int{256}, []uint64{1}, "bfs"
 	in.ranks.order = func(*fabric.Fabric, []fabric.PortID) {} // as listed
 	cmd := &cobra.Command{
@@ -81,7 +76,6 @@ func (a *app) simCommand() *cobra.Command {
 	cli.ListFlag(in.flags, &in.vls, "vls", "", "compare as many virtual lanes as `LIST` has, with the same buffer in all; messages are spread over them", parseLanes)
 	cli.WordFlag(in.flags, &in.adaptive, "adaptive", "compare with adaptive routing, `HOW`: free, hbf, all, or far, with the states of --far as they are", experiment.Free, experiment.HBF, "all", experiment.AsRead)
 	flags := in.flags
-	flags.StringVarP(&in.file, "file", "f", "", "experiment `FILE` with flags")
 	cli.NumberFlag(flags, &in.jobs, "jobs", 1, cli.MaxNumber, "simulations at a time, `N`; by default one on each core")
 	flags.StringVarP(&in.output, "output", "o", "-", "`FILE` for the results; - is standard output")
 	cli.WordFlag(flags, &in.format, "format", "`FORM` of the output: text, csv or json", "text", "csv", "json")
@@ -116,7 +110,7 @@ func (in *simulation) defineScopes() {
 const noTraces = "the file says what is sent"
 
 // ownFlags are those that say how sim runs, not what it finds.
-var ownFlags = map[string]bool{"file": true, "jobs": true, "output": true, "format": true, "svg": true, "png": true, "help": true, "log-level": true, "log-format": true, "color": true, "strict": true}
+var ownFlags = map[string]bool{"jobs": true, "output": true, "format": true, "svg": true, "png": true, "help": true, "log-level": true, "log-format": true, "color": true, "strict": true}
 
 // fileFlags name files.
 var fileFlags = map[string]bool{"topology": true, "lfts": true, "sl2vl": true, "path-sl": true, "mfts": true, "far": true, "plft": true, "groups": true, "trace": true, "traffic": true, "host-groups": true, "rank-file": true, "node-name-map": true}
@@ -169,17 +163,9 @@ func (in *simulation) defineHardware() {
 	cli.NumberFlag(flags, &c.FullChecks, "full-checks", 0, 1<<40, "count all flits and credits again every `N` events; 0 checks them as they move")
 }
 
-// choices are flags of which one is wanted: what the command line
-// says of one takes the place of all that an experiment file says.
-var choices = [][]string{{"tables", "topology", "lfts", "far", "engine"}, {"load", "burst", "trace", "traffic"}, {"buffer", "buffer-flits", "buffer-packets"}}
-
-// wrong says what is wrong with a flag, and where an experiment file sets it.
-func (in *simulation) wrong(flag, format string, args ...any) error {
-	err := fmt.Errorf("%s: %w", flag, fmt.Errorf(format, args...))
-	if at, ok := in.from[flag]; ok {
-		return in.settings.Fail(at, "%w", err)
-	}
-	return usagef("--%w", err)
+// wrong is wrong usage of a flag.
+func wrong(flag, format string, args ...any) error {
+	return usagef("--%s: %w", flag, fmt.Errorf(format, args...))
 }
 
 // setting is wrong for an error of experiment; other errors are of the input.
@@ -193,22 +179,14 @@ func (in *simulation) setting(err error) error {
 	case x.Setting == "trace":
 		return inputf("%s: %w", in.trace, x.Err)
 	}
-	return in.wrong(x.Setting, "%w", x.Err)
+	return wrong(x.Setting, "%w", x.Err)
 }
 
-// given says whether a flag was set, by the command line or an experiment file.
+// given says whether a flag was set.
 func (in *simulation) given(flag string) bool { return in.flags.Changed(flag) }
 
 // sim is the command.
 func (a *app) sim(ctx context.Context, in *simulation, args []string) (err error) {
-	if in.file != "" {
-		if args, err = a.readExperiment(in, args); err != nil {
-			return err
-		}
-	}
-	if err := a.sayNotes(cli.CheckScopes(a.command, func(flag string) bool { return in.from[flag] != nil })); err != nil {
-		return err
-	}
 	if err := in.check(args); err != nil {
 		return err
 	}
@@ -218,7 +196,7 @@ func (a *app) sim(ctx context.Context, in *simulation, args []string) (err error
 	}
 	if choices := in.choices(); choices != nil {
 		if in.State.Adaptive == nil && in.adaptive == experiment.AsRead {
-			return in.wrong("adaptive", "far: there is none: want --far FILE, or a directory with adaptive routing")
+			return wrong("adaptive", "far: there is none: want --far FILE, or a directory with adaptive routing")
 		}
 		s := a.startStage("find choices")
 		routings, err = experiment.AddChoices(ctx, routings, choices, in.State.Adaptive)
@@ -281,8 +259,6 @@ func runPoints[R any](ctx context.Context, a *app, in *simulation, n int, simula
 		case is[*sim.ConservationError](err), ctx.Err() != nil: // as it is
 		case is[*experiment.SettingError](err):
 			err = in.setting(err)
-		case in.file != "":
-			err = inputf("%s: %w", in.file, err)
 		default:
 			err = cli.NewUsageError(err)
 		}
@@ -304,60 +280,40 @@ func (in *simulation) checkPictures(routings int) error {
 
 // check says what is wrong with flags by themselves.
 func (in *simulation) check(args []string) error {
-	kinds := count(choices[1], in.given)
+	kinds := count([]string{"load", "burst", "trace", "traffic"}, in.given)
 	files := in.Topology != "" || in.HasTables() || in.PLFT != ""
-	fail := usagef
-	if in.file != "" {
-		fail = func(format string, args ...any) error {
-			return in.settings.Fail(&yaml.Node{Line: 1}, format, args...)
-		}
-	}
 	if in.router != "" {
 		if err := in.checkRouter(args); err != nil {
 			return err
 		}
 	}
 	switch {
-	case kinds > 1 && len(in.from) > 0:
-		line := func(flag string) int {
-			if at := in.from[flag]; at != nil {
-				return at.Line
-			}
-			return 0
-		}
-		last := slices.MaxFunc(choices[1], func(a, b string) int { return line(a) - line(b) })
-		return in.wrong(last, "a second kind of traffic: want one of load, burst, trace and traffic")
-	case kinds == 0 && in.file != "":
-		return fail("no traffic: want a line with load, burst, trace or traffic, or --load LIST, --burst N, --trace FILE or --traffic FILE beside -f")
 	case kinds != 1:
 		return usagef("sim needs one kind of traffic: --load LIST, --burst N, --trace FILE or --traffic FILE")
 	case in.given("burst") && in.Burst == 0:
-		return in.wrong("burst", "0 messages: want 1 or more")
+		return wrong("burst", "0 messages: want 1 or more")
 	case in.engine != "" && (len(args) > 0 || in.HasTables()):
-		return in.wrong("engine", "routes a topology, and there are tables: want -t FILE alone, or no -e")
+		return wrong("engine", "routes a topology, and there are tables: want -t FILE alone, or no -e")
 	case in.engines != nil && (len(args) > 0 || in.HasTables()):
-		return in.wrong("engines", "route a topology, and there are tables: want -t FILE alone, or no --engines")
+		return wrong("engines", "route a topology, and there are tables: want -t FILE alone, or no --engines")
 	case in.engines != nil && in.engine != "":
-		return in.wrong("engines", "say the same as --engine: want one of them")
+		return wrong("engines", "say the same as --engine: want one of them")
 	case in.jobTraffic.fit && !in.routed(args):
-		return in.wrong("fit", "makes tables, and they were given: want -t FILE with --engines or -e")
+		return wrong("fit", "makes tables, and they were given: want -t FILE with --engines or -e")
 	case in.routed(args) && (in.SL2VL != "" || in.PathSLs != "" || in.MFTs != ""):
 		return usagef("the engine makes all tables: want no --sl2vl, --path-sl and --mfts beside -t FILE")
 	case !in.routed(args) && in.router == "" && len(args) == 0 && (in.Topology == "" || !in.HasTables()):
-		if in.file != "" {
-			return fail("no tables: want a line with tables, or with topology and lfts, or a directory beside -f")
-		}
 		return usagef("sim needs a directory that compile wrote, or -t TOPOLOGY and --lfts FILE, or -t TOPOLOGY and -e ENGINE")
 	case len(args) > 0 && (files || in.SL2VL != "" || in.PathSLs != "" || in.MFTs != ""):
 		return usagef("sim takes a directory or -t and --lfts, not both")
 	case in.Packets > 0 && in.Flits > 0:
-		return in.wrong("buffer-packets", "says the same as --buffer-flits: want one of them")
+		return wrong("buffer-packets", "says the same as --buffer-flits: want one of them")
 	case in.ranks.hosts != "" && in.ranks.file != "":
-		return in.wrong("rank-file", "says the same as --hosts: want one of them")
+		return wrong("rank-file", "says the same as --hosts: want one of them")
 	case in.jobTraffic.file != "" && in.Groups != "":
-		return in.wrong("groups", "are for --load and --burst: jobs have groups of their own")
+		return wrong("groups", "are for --load and --burst: jobs have groups of their own")
 	case in.jobTraffic.file != "" && len(in.Seeds) > 1:
-		return in.wrong("seed", "%d seeds: want one for --traffic", len(in.Seeds))
+		return wrong("seed", "%d seeds: want one for --traffic", len(in.Seeds))
 	}
 	return oneStdin(in.Topology, in.LFTs, in.SL2VL, in.PathSLs, in.MFTs, in.FAR, in.PLFT, in.Groups, in.trace, in.ranks.file, in.jobTraffic.file)
 }
@@ -384,7 +340,7 @@ func (a *app) readNetwork(ctx context.Context, in *simulation, args []string) (r
 	f := routings[0].Net.Fabric
 	switch {
 	case in.Setup.Traffic.Multicast > 0 && in.Groups == "":
-		return nil, nil, in.wrong("multicast", "needs groups: -g FILE, or a directory that was compiled with groups")
+		return nil, nil, wrong("multicast", "needs groups: -g FILE, or a directory that was compiled with groups")
 	case in.Groups == "" && in.MFTs == "", in.router != "":
 	case in.Setup.Traffic.Repeat:
 		trees, err = a.readReceivers(in, f)

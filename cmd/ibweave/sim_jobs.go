@@ -45,10 +45,8 @@ func (a *app) readSimulatedJobs(in *simulation) (*jobs.File, error) {
 	if in.jobTraffic.jobs != nil {
 		return in.jobTraffic.jobs, nil
 	}
-	err := a.readHostGroups()
-	if err == nil {
-		in.jobTraffic.jobs, err = jobs.Read(in.jobTraffic.file, a.readInput)
-	}
+	var err error
+	in.jobTraffic.jobs, err = jobs.Read(in.jobTraffic.file, a.readInput)
 	return in.jobTraffic.jobs, err
 }
 

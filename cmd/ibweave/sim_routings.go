@@ -95,7 +95,7 @@ func (in *simulation) divideLanes(r *lft.Routing) (list []experiment.Routing, er
 		lanes := r
 		if vls > 0 {
 			if lanes, err = experiment.WithLanes(r, vls); err != nil {
-				return nil, in.wrong("vls", "%w", err)
+				return nil, wrong("vls", "%w", err)
 			}
 		}
 		list = append(list, experiment.New(lanes, vls, in.spread(), nil))
@@ -110,9 +110,9 @@ func (in *simulation) onlyOnce(list []experiment.Routing) error {
 	case name == "":
 		return nil
 	case in.engines == nil:
-		return in.wrong("vls", "%s twice: want each once", name)
+		return wrong("vls", "%s twice: want each once", name)
 	}
-	return in.wrong("engines", "%s twice: want each once", name)
+	return wrong("engines", "%s twice: want each once", name)
 }
 
 // spread is --sls, below 0 where it is not given.
@@ -138,15 +138,15 @@ const routerSPAM = "spam"
 func (in *simulation) checkRouter(args []string) error {
 	switch {
 	case in.router != routerSPAM:
-		return in.wrong("router", "%q: want %s", in.router, routerSPAM)
+		return wrong("router", "%q: want %s", in.router, routerSPAM)
 	case len(args) > 0 || in.Topology == "" || in.HasTables() || in.SL2VL != "" || in.PathSLs != "" || in.MFTs != "" || in.routed(args):
-		return in.wrong("router", "takes the place of tables and engines: want -t FILE alone")
+		return wrong("router", "takes the place of tables and engines: want -t FILE alone")
 	case in.jobTraffic.file != "":
-		return in.wrong("router", "is for --load, --burst and --trace: jobs go by tables")
+		return wrong("router", "is for --load, --burst and --trace: jobs go by tables")
 	case !in.given("copying"):
 		in.Config.Copying = sim.Wormhole
 	case in.Config.Copying != sim.Wormhole && in.Config.Copying != sim.GreedyWormhole:
-		return in.wrong("router", "simulates worms: want --copying wormhole, its default, or greedy-wormhole, which can deadlock")
+		return wrong("router", "simulates worms: want --copying wormhole, its default, or greedy-wormhole, which can deadlock")
 	}
 	return nil
 }
@@ -180,7 +180,7 @@ func (a *app) routeWorms(ctx context.Context, in *simulation) (routings []experi
 		return nil, nil, err
 	}
 	if len(roots) > 1 {
-		return nil, nil, in.wrong("roots", "%d switches: a spanning tree has one root", len(roots))
+		return nil, nil, wrong("roots", "%d switches: a spanning tree has one root", len(roots))
 	}
 	roots = append(roots, updown.Centre(f))
 	tree := updown.BreadthFirst

@@ -1,16 +1,12 @@
 package main
 
 import (
-	"bytes"
-	"errors"
 	"slices"
 	"testing"
 
 	"github.com/spf13/pflag"
-	"go.yaml.in/yaml/v3"
 
 	"github.com/ibweave/ibweave/cmd/cli"
-	"github.com/ibweave/ibweave/fabric"
 )
 
 func TestParseLoads(t *testing.T) {
@@ -45,22 +41,4 @@ func TestListValue(t *testing.T) {
 			t.Errorf("%s: %d loads, %v", tt.text, len(loads), err)
 		}
 	}
-}
-
-// FuzzExperiment reads experiment files, from standard input and without a simulation: errors name
-// a line of the file.
-func FuzzExperiment(f *testing.F) {
-	f.Add([]byte("tables: ../tables\nload: [0.1:0.3:0.1, 0.5] # comment\nrepeat: true\n"))
-	f.Add([]byte("a: &x 1\nb: *x\nc: {d: e}\n"))
-	f.Add([]byte("load: |\n  0.1\n---\n"))
-	f.Add([]byte("{load: 0.1, ? bytes : 3, \"x\": !!binary aGk=}"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		in := simulation{file: "-", from: map[string]*yaml.Node{}, flags: pflag.NewFlagSet("", pflag.ContinueOnError)}
-		cli.ListFlag(in.flags, &in.Loads, "load", "", "", parseLoads)
-		in.flags.BoolVar(&in.Setup.Traffic.Repeat, "repeat", false, "")
-		_, err := (&app{stdin: bytes.NewReader(data)}).readExperiment(&in, nil)
-		if parse := (*fabric.ParseError)(nil); err != nil && (!errors.As(err, &parse) || parse.Line > bytes.Count(data, []byte("\n"))+1) {
-			t.Fatal(err)
-		}
-	})
 }

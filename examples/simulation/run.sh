@@ -19,9 +19,9 @@ for order in listed random:1; do
 	ibweave sim xy --pattern allreduce-ring --rank-order $order --burst 16 --bytes 4096 | sed 1,3d
 done
 
-# Latency under load, with some multicast. The parameters are in load.yaml.
+# Latency under load, with some multicast.
 echo
-ibweave sim -f load.yaml
+ibweave sim xy --load 0.1:0.5:0.1 --bytes 512 --multicast 0.05 --error 0.05
 
 # What multicast saves: the time until the last receiver has it, for one source, and
 # for all at once; then the same by unicast.
