@@ -71,7 +71,7 @@ func (r *Result) fit(ctx context.Context, opt *Options) error {
 		return err
 	}
 	r.Fit.Fit, r.Fit.Uniform = *fit, l.MaxLoad()
-	r.Routing.Tables = l.Routing(nil).Tables
+	r.Routing.Tables = l.Routing().Tables
 	return nil
 }
 

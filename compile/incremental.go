@@ -334,7 +334,7 @@ func (c *Incremental) Rebalance(ctx context.Context, opt Options) (*Result, Step
 		c.scratchLoad = 0 // it would come to the same again
 		return nil, step
 	}
-	r := &Result{Engine: c.engine, Routing: c.router.Routing(nil)}
+	r := &Result{Engine: c.engine, Routing: c.router.Routing()}
 	r.Seconds.Route = time.Since(start).Seconds()
 	start = time.Now()
 	if !c.checker.MayMix(r.Routing.Tables) {
@@ -476,7 +476,7 @@ func (c *Incremental) update(ctx context.Context, f *fabric.Fabric, opt Options,
 		return nil, nil
 	}
 	before := c.routing
-	r.Routing = c.router.Routing(nil)
+	r.Routing = c.router.Routing()
 	c.routing = r.Routing
 	step.Kept, step.LIDs = true, c.router.LIDs()
 	compared := par.Go(func() error {

@@ -159,7 +159,7 @@ func TestFit(t *testing.T) {
 			opt.Blocks = 1 + random.IntN(20)
 		}
 		fit := short.Must(l.Fit(t.Context(), d, opt))(t)
-		tables := l.Routing(nil).Tables
+		tables := l.Routing().Tables
 		before, share := followDemand(t, f, r.Tables, d)
 		after, _ := followDemand(t, f, tables, d)
 		if slices.Max(before) != fit.Before || slices.Max(after) != fit.After || fit.After > fit.Before {
@@ -168,7 +168,7 @@ func TestFit(t *testing.T) {
 		if got := GreatestLoad(f, tables); got > opt.Most || got != l.MaxLoad() {
 			t.Fatalf("seed %d: load %d of all to all, known %d, allowed %d", seed, got, l.MaxLoad(), opt.Most)
 		}
-		again, ok := NewIncremental(Minhop{}, fabric.NewStableIndex(f), l.Routing(nil))
+		again, ok := NewIncremental(Minhop{}, fabric.NewStableIndex(f), l.Routing())
 		if !ok || len(again.uncounted) > 0 || !slices.Equal(again.load, l.load) {
 			t.Fatalf("seed %d: entries that are not those of the engine, or other loads", seed)
 		}
@@ -245,7 +245,7 @@ func TestFitStops(t *testing.T) {
 	if _, err := l.Fit(ctx, drawDemand(f, random), FitOptions{Most: math.MaxInt64, Slack: 1, Blocks: math.MaxInt, Spread: true}); err == nil {
 		t.Error("no error")
 	}
-	if len(changedEntries(f, r.Tables, l.Routing(nil).Tables)) > 0 {
+	if len(changedEntries(f, r.Tables, l.Routing().Tables)) > 0 {
 		t.Error("entries have changed")
 	}
 }

@@ -164,7 +164,7 @@ func Reroute(ctx context.Context, e IncrementalEngine, f *fabric.Fabric, opt Opt
 		ok, err = l.TakeLastStep(opt.RebalanceFactor(), greatest)
 	}
 	if err == nil && ok {
-		r = l.Routing(nil)
+		r = l.Routing()
 		r.Kept = true
 	}
 	return r, err
@@ -464,16 +464,10 @@ func (l *Incremental) Snapshot() *fabric.Snapshot { return l.now }
 // LIDs is how many the last update looked at.
 func (l *Incremental) LIDs() int { return l.lids }
 
-// Routing is the routing as it is, with tables of its own. Tables that nothing uses any
-// more may be given to be written over, which takes a third of the time.
-func (l *Incremental) Routing(old *Tables) *Routing {
+// Routing is the routing as it is, with tables of its own.
+func (l *Incremental) Routing() *Routing {
 	f := l.now.Fabric
-	r := &Routing{Engine: l.engine.Name(), Fabric: f}
-	if old != nil && old.stride == (int(f.MaxLID())/BlockSize+1)*BlockSize && f.NumSwitches()*old.stride <= cap(old.entries) {
-		r.Tables = &Tables{maxLID: f.MaxLID(), stride: old.stride, entries: old.entries[:f.NumSwitches()*old.stride]}
-	} else {
-		r.Tables = newTables(f.NumSwitches(), f.MaxLID())
-	}
+	r := &Routing{Engine: l.engine.Name(), Fabric: f, Tables: newTables(f.NumSwitches(), f.MaxLID())}
 	par.Each(f.NumSwitches(), func(s int) {
 		row := r.Tables.Row(fabric.NodeID(s))
 		copy(row[:cap(row)], l.row(l.now.Slot[s])) // entries beyond its LIDs are NoPath

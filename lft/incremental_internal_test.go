@@ -47,7 +47,7 @@ func TestIncrementalLoads(t *testing.T) {
 		if !l.Update(snapshot(t, x, f), 0) {
 			t.Fatal("not updated")
 		}
-		other, ok := NewIncremental(Minhop{}, fabric.NewStableIndex(f, whole), l.Routing(nil))
+		other, ok := NewIncremental(Minhop{}, fabric.NewStableIndex(f, whole), l.Routing())
 		if !ok || len(other.uncounted) > 0 {
 			t.Fatalf("step %d: entries of LIDs %v are not those of the engine", step, other.uncounted)
 		}
@@ -124,11 +124,11 @@ func TestIncrementalShare(t *testing.T) {
 		if !ok || !l.Update(snapshot(t, x, damaged), 0) {
 			t.Fatal("not updated")
 		}
-		without := l.Routing(nil).Tables
+		without := l.Routing().Tables
 		if !l.Update(snapshot(t, x, whole), 0) {
 			t.Fatal("not updated")
 		}
-		with := l.Routing(nil).Tables
+		with := l.Routing().Tables
 		moved := 0
 		for s := range fabric.NodeID(whole.NumSwitches()) {
 			for lid := range whole.LIDPorts() {

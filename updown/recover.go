@@ -1,7 +1,7 @@
 package updown
 
 import (
-	"container/heap"
+	"cmp"
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -16,25 +16,27 @@ import (
 // have no rank yet, so it must not be one by which packets pass from one of these to another;
 // once it has its rank, that only frees others. So an order is found if there is one.
 func RecoverOrder(f *fabric.Fabric, tables *lft.Tables, like *Order) *Order {
-	n := f.NumSwitches()
-	x := &elimination{f: f, like: like.Rank, passages: listPassages(f, tables), place: make([]int, n)}
-	for s := range fabric.NodeID(n) {
-		x.place[s] = len(x.list)
-		x.list = append(x.list, s)
+	passages := listPassages(f, tables)
+	left := f.Switches() // without a rank
+	// Those come first at which packets have the fewest passages between others in left, of several
+	// those with hosts, and then the lowest by the order like.
+	compare := func(s, v fabric.NodeID) int {
+		return cmp.Or(cmp.Compare(passages[s].count, passages[v].count),
+			cmp.Compare(min(1, len(f.HostsOn(v))), min(1, len(f.HostsOn(s)))), cmp.Compare(like.Rank[v], like.Rank[s]))
 	}
-	heap.Init(x)
-	o := &Order{Rank: make([]int32, n), Switch: make([]fabric.NodeID, n)}
-	for rank := int32(n) - 1; rank >= 0; rank-- {
-		s := heap.Pop(x).(fabric.NodeID)
-		if x.passages[s].count > 0 {
+	o := &Order{Rank: make([]int32, len(left)), Switch: make([]fabric.NodeID, len(left))}
+	for len(left) > 0 {
+		s := slices.MinFunc(left, compare)
+		if passages[s].count > 0 {
 			return nil
 		}
-		o.Rank[s], o.Switch[rank] = rank, s
-		for _, v := range x.passages[s].neighbours {
-			if x.place[v] >= 0 {
-				x.passages[v].forget(s)
-				heap.Fix(x, x.place[v])
-			}
+		rank := len(left) - 1
+		o.Rank[s], o.Switch[rank] = int32(rank), s
+		at := slices.Index(left, s)
+		left[at] = left[rank]
+		left = left[:rank]
+		for _, v := range passages[s].neighbours {
+			passages[v].forget(s)
 		}
 	}
 	return o
@@ -97,42 +99,4 @@ func listPassages(f *fabric.Fabric, tables *lft.Tables) []passages {
 		}
 	}
 	return list
-}
-
-// elimination is a heap of the switches without a rank: those come first at which packets have the
-// fewest passages between others without one, of several the lowest by an earlier order.
-type elimination struct {
-	f        *fabric.Fabric
-	list     []fabric.NodeID
-	place    []int      // by switch: its index in list, -1 once it has a rank
-	passages []passages // by switch
-	like     []int32    // by switch: the rank in the earlier order
-}
-
-func (x *elimination) Len() int { return len(x.list) }
-
-func (x *elimination) Less(i, j int) bool {
-	s, v := x.list[i], x.list[j]
-	if a, b := x.passages[s].count, x.passages[v].count; a != b {
-		return a < b
-	}
-	if a, b := len(x.f.HostsOn(s)) > 0, len(x.f.HostsOn(v)) > 0; a != b {
-		return a
-	}
-	return x.like[s] > x.like[v]
-}
-
-func (x *elimination) Swap(i, j int) {
-	x.list[i], x.list[j] = x.list[j], x.list[i]
-	x.place[x.list[i]], x.place[x.list[j]] = i, j
-}
-
-// Push is never called.
-func (x *elimination) Push(any) {}
-
-func (x *elimination) Pop() any {
-	s := x.list[len(x.list)-1]
-	x.list = x.list[:len(x.list)-1]
-	x.place[s] = -1
-	return s
 }

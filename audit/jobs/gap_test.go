@@ -132,7 +132,7 @@ func BenchmarkChanges(b *testing.B) {
 					}
 					fit = short.Must(l.Fit(b.Context(), d, opt))(b)
 					b.StopTimer()
-					changed = compile.ChangesSince(from.Routing, l.Routing(nil))
+					changed = compile.ChangesSince(from.Routing, l.Routing())
 					b.StartTimer()
 				}
 				b.ReportMetric(float64(changed.Entries), "entries")
